@@ -1,0 +1,35 @@
+# The cpu backend: which instruction sets its kernels are compiled for, and whether it looks for OpenBLAS.
+
+# CG_ISA(NAME, CPUS, FLAGS): kernels for NAME where the processor is one of CPUS and the compiler takes FLAGS.
+# An instruction set is a row here, a stanza in local.mk and a row in isa.c.
+m4_define([CG_ISA], [AS_CASE([$cg_cpu], [$2], [m4_ifval([$3], [CG_CFLAGS([$3], [cg_isa=$1], [cg_isa=])], [cg_isa=$1])
+	AS_IF([test -n "$cg_isa"], [
+		isa_names="$isa_names, $1" isa_libraries="$isa_libraries backends/cpu/lib$1.la"
+		AC_DEFINE([CG_ISA_]m4_toupper([$1]), [1], [Kernels for $1 are compiled.])])])
+	AC_SUBST([isa_$1], ["$3"])])
+
+# A 64-bit machine's compiler may be told to make 32-bit code.
+cg_cpu=$host_cpu
+AC_COMPILE_IFELSE([AC_LANG_SOURCE([[#ifndef __i386__
+#error
+#endif]])], [cg_cpu=i686])
+
+# 32-bit x86 would compute in x87's 80 bits, and round twice.
+AS_CASE([$cg_cpu], [i?86], [CG_CFLAGS([-msse2 -mfpmath=sse], [isa_all='-msse2 -mfpmath=sse'],
+	[AC_MSG_ERROR([SSE2 is needed on a 32-bit x86: x87 does not give the promised bits])])])
+AC_SUBST([isa_all])
+
+CG_ISA([avx512], [x86_64], [-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512])
+CG_ISA([avx2], [x86_64|i?86], [-mavx2 -mfma -mf16c])
+CG_ISA([baseline], [*], [])
+AC_SUBST([isa_libraries])
+
+# A later -O2 of the user's must not take vectors away from kernels.
+CG_CFLAGS([-fvect-cost-model=dynamic], [vectorize='-ftree-vectorize -fvect-cost-model=dynamic'])
+AC_SUBST([vectorize])
+
+AC_ARG_WITH([openblas], [AS_HELP_STRING([--without-openblas], [do not look for OpenBLAS at run time; use cellgrad's own products])])
+AS_IF([test "x$with_openblas" = xno], [blas='our own'], [
+	blas='OpenBLAS where found at run time, else our own'
+	AC_DEFINE([CG_OPENBLAS], [1], [Look for OpenBLAS at run time.])])
+backends="$backends cpu (${isa_names#, })"

@@ -1,0 +1,31 @@
+/*
+ * Panels of f16 and bf16 to f32 and back, with the kernels' own conversions; compiled once for each instruction set (CG_ISA) and
+ * dtype (CG_DTYPE).
+ */
+#include "backends/cpu/isa.h"
+
+#include CG_MATH
+
+#define PASTE_(a, b, c) a##_##b##_##c
+#define PASTE(a, b, c) PASTE_(a, b, c)
+
+cg_widen PASTE(cg_widen, CG_DTYPE, CG_ISA);
+cg_narrow PASTE(cg_narrow, CG_DTYPE, CG_ISA);
+
+void PASTE(cg_widen, CG_DTYPE, CG_ISA)(int64_t n, const void *from, float *to)
+{
+	const real *restrict in = from;
+	float *restrict out = to;
+
+	for (int64_t k = 0; k < n; k++)
+		out[k] = to_acc(in[k]);
+}
+
+void PASTE(cg_narrow, CG_DTYPE, CG_ISA)(int64_t n, const float *from, void *to)
+{
+	const float *restrict in = from;
+	real *restrict out = to;
+
+	for (int64_t k = 0; k < n; k++)
+		out[k] = to_real(in[k]);
+}

@@ -1,0 +1,235 @@
+/*
+ * The cpu backend: kernels compiled at build time for several instruction sets, the best one chosen at open; passes and cells
+ * that were not compiled are interpreted over strips with the same bits.  Products are in gemm.c.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cpu/cpu.h"
+
+struct cg_built {
+	const struct cg_pass_plan *plan;
+	size_t strip_bytes;
+	/* By piece; NULL: interpreted. */
+	void (*call[CG_READY_PIECES])(int64_t rows, int64_t units, const struct cg_bound *);
+};
+
+/* The instruction set that the environment asks for, else the best that runs here. */
+static int choose(const struct cg_isa **isa)
+{
+	const char *wanted = getenv("CELLGRAD_CPU_ISA");
+	char names[128] = "";
+
+	for (*isa = cg_isas; (*isa)->name; (*isa)++) {
+		if (wanted && *wanted ? !strcmp(wanted, (*isa)->name) : (*isa)->runs_here())
+			break;
+		snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", (*isa)->name);
+	}
+	if (!(*isa)->name)
+		return cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_CPU_ISA: expected one of %s, got '%.40s'", names, wanted);
+	if (!(*isa)->runs_here())
+		return cg_fail(CG_NO_DEVICE, "CELLGRAD_CPU_ISA: this processor does not have %s", (*isa)->name);
+	return CG_OK;
+}
+
+static void describe_into(const struct cg_isa *isa, char *about, size_t bytes)
+{
+	const struct cg_openblas *blas = cg_openblas();
+
+	snprintf(about, bytes, "kernels %s; products %s (%s)", isa->name, blas->sgemm ? "OpenBLAS" : "our own", blas->why);
+}
+
+static const char *list(int i, char *about, size_t bytes)
+{
+	const struct cg_isa *isa;
+
+	if (i)
+		return NULL;
+	if (choose(&isa))
+		snprintf(about, bytes, "%s", cg_message());
+	else
+		describe_into(isa, about, bytes);
+	return "";
+}
+
+static int open_device(const char *where, struct cg_device **result)
+{
+	struct cg_device *device;
+	const struct cg_isa *isa;
+
+	if (where && strcmp(where, "0"))
+		return cg_fail(CG_NO_DEVICE, "there is one cpu, named cpu or cpu:0, not cpu:%.40s", where);
+	CG_TRY(choose(&isa));
+	device = cg_memory(NULL, sizeof *device);
+	if (!device)
+		return CG_NO_MEMORY;
+	device->isa = isa;
+	device->blas = cg_openblas();
+	memcpy(device->about, "cpu: ", 6);
+	describe_into(isa, device->about + 5, sizeof device->about - 5);
+	*result = device;
+	return CG_OK;
+}
+
+static void close_device(struct cg_device *device)
+{
+	cg_memory(device, 0);
+}
+
+static const char *describe(const struct cg_device *device)
+{
+	return device->about;
+}
+
+static int supports(const struct cg_device *device, int dtype)
+{
+	(void)device;
+	(void)dtype;
+	return CG_OK;
+}
+
+static int start(struct cg_device *device, void *native, struct cg_queue **result)
+{
+	struct cg_queue *queue;
+
+	if (native)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: native: the cpu has no queues of its own: expected NULL");
+	queue = cg_memory(NULL, sizeof *queue);
+	if (!queue)
+		return CG_NO_MEMORY;
+	*queue = (struct cg_queue){ device, NULL, 0 };
+	*result = queue;
+	return CG_OK;
+}
+
+static int sync_queue(struct cg_queue *queue)
+{
+	(void)queue;
+	return CG_OK;
+}
+
+static void stop(struct cg_queue *queue)
+{
+	cg_memory(queue->scratch, 0);
+	cg_memory(queue, 0);
+}
+
+void *cg_cpu_scratch(struct cg_queue *queue, size_t bytes)
+{
+	if (queue->scratch_bytes < bytes) {
+		void *scratch = cg_memory(NULL, bytes);
+
+		if (!scratch)
+			return NULL;
+		cg_memory(queue->scratch, 0);
+		queue->scratch = scratch;
+		queue->scratch_bytes = bytes;
+	}
+	return queue->scratch;
+}
+
+static int alloc(struct cg_device *device, size_t bytes, struct cg_mem *mem)
+{
+	void *data = cg_memory(NULL, bytes);
+
+	(void)device;
+	if (!data)
+		return CG_NO_MEMORY;
+	*mem = (struct cg_mem){ data, 0, bytes, CG_DEVICE };
+	return CG_OK;
+}
+
+static void free_mem(struct cg_device *device, struct cg_mem *mem)
+{
+	(void)device;
+	cg_memory(mem->data, 0);
+}
+
+static void *address(struct cg_mem mem)
+{
+	return mem.data ? (char *)mem.data + mem.offset : NULL;
+}
+
+static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
+{
+	(void)queue;
+	memmove(address(to), from, bytes);
+	return CG_OK;
+}
+
+static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
+{
+	(void)queue;
+	memmove(to, address(from), bytes);
+	return CG_OK;
+}
+
+static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
+{
+	(void)queue;
+	memset(address(mem), 0, bytes);
+	return CG_OK;
+}
+
+static int build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+{
+	struct cg_built *built = cg_memory(NULL, sizeof *built);
+
+	if (!built)
+		return CG_NO_MEMORY;
+	memset(built, 0, sizeof *built);
+	built->plan = plan;
+	for (int p = 0; p < plan->n_pieces; p++) {
+		for (const struct cg_compiled *const *table = device->isa->kernels; *table && !built->call[p]; table++)
+			for (const struct cg_compiled *row = *table; row->key; row++)
+				if (!strcmp(row->key, plan->pieces[p].key))
+					built->call[p] = row->call;
+		if (!built->call[p]) {
+			size_t bytes = cg_strip_bytes(plan, &plan->pieces[p]);
+
+			built->strip_bytes = bytes > built->strip_bytes ? bytes : built->strip_bytes;
+		}
+	}
+	*result = built;
+	return CG_OK;
+}
+
+static void drop(struct cg_device *device, struct cg_built *built)
+{
+	(void)device;
+	cg_memory(built, 0);
+}
+
+static int launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+                  const struct cg_operand *operands)
+{
+	const struct cg_piece *p = &built->plan->pieces[piece];
+	struct cg_bound bound[CG_SLOTS_MAX];
+	struct cg_float_state state;
+	void *registers = NULL;
+
+	for (int k = 0; k < p->n_arguments; k++)
+		bound[k] = (struct cg_bound){ address(operands[k].mem), operands[k].stride, operands[k].value };
+	if (!built->call[piece]) {
+		registers = cg_cpu_scratch(queue, built->strip_bytes);
+		if (!registers)
+			return CG_NO_MEMORY;
+	}
+	state = cg_float_enter(built->plan->dtype);
+	if (built->call[piece])
+		built->call[piece](rows, units, bound);
+	else
+		queue->device->isa->strip[built->plan->dtype](built->plan, p, rows, units, bound, registers);
+	cg_float_leave(state);
+	return CG_OK;
+}
+
+extern const struct cg_backend cg_backend_cpu;
+const struct cg_backend cg_backend_cpu = {
+	.name = "cpu",
+	.list = list, .open = open_device, .close = close_device, .describe = describe, .supports = supports,
+	.start = start, .sync = sync_queue, .stop = stop,
+	.alloc = alloc, .free = free_mem, .put = put, .get = get, .zero = zero,
+	.build = build, .drop = drop, .launch = launch, .gemm = cg_cpu_gemm,
+};

@@ -1,0 +1,31 @@
+/* What the files of the cpu backend share. */
+#ifndef CG_CPU_H
+#define CG_CPU_H
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/openblas.h"
+#include "runtime/backend.h"
+
+struct cg_device {
+	const struct cg_isa *isa;
+	const struct cg_openblas *blas;
+	char about[1024];
+};
+
+struct cg_queue {
+	struct cg_device *device;
+	void *scratch;                   /* panels of f16 and bf16 products, and the interpreter's registers; grows */
+	size_t scratch_bytes;
+};
+
+/* Scratch of at least so many bytes; NULL when there is no memory, and the message is set. */
+void *cg_cpu_scratch(struct cg_queue *, size_t bytes);
+int   cg_cpu_gemm(struct cg_queue *, const struct cg_gemm *);
+
+/* What the caller's thread had for its floating point, while ours computes: to nearest, no traps, and, with acc = f32, subnormals
+ * flushed. */
+struct cg_float_state { unsigned long saved; };
+struct cg_float_state cg_float_enter(int dtype);
+void cg_float_leave(struct cg_float_state);
+
+#endif

@@ -1,0 +1,65 @@
+/*
+ * The floating-point state of the calling thread: set for our arithmetic, and given back as it was.
+ */
+#include "backends/cpu/cpu.h"
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+
+enum { DEFAULT = 0x1f80, FLUSH = 0x8040 };       /* all exceptions masked, to nearest; FTZ and DAZ */
+
+static unsigned long get(void)
+{
+	return _mm_getcsr();
+}
+
+static void set(unsigned long state)
+{
+	_mm_setcsr((unsigned)state);
+}
+
+#elif defined(__aarch64__)
+
+enum { DEFAULT = 0, FLUSH = 1 << 24 };           /* FPCR: no traps, to nearest; FZ */
+
+static unsigned long get(void)
+{
+	unsigned long state;
+
+	__asm__ volatile("mrs %0, fpcr" : "=r"(state));
+	return state;
+}
+
+static void set(unsigned long state)
+{
+	__asm__ volatile("msr fpcr, %0" : : "r"(state));
+}
+
+#else
+
+enum { DEFAULT = 0, FLUSH = 0 };                 /* left alone: kernels make no subnormals of their own */
+
+static unsigned long get(void)
+{
+	return 0;
+}
+
+static void set(unsigned long state)
+{
+	(void)state;
+}
+
+#endif
+
+struct cg_float_state cg_float_enter(int dtype)
+{
+	struct cg_float_state state = { get() };
+
+	set(DEFAULT | (dtype == CG_F64 ? 0 : FLUSH));
+	return state;
+}
+
+void cg_float_leave(struct cg_float_state state)
+{
+	set(state.saved);
+}

@@ -1,0 +1,61 @@
+# The cpu backend: generated C, compiled once for each instruction set.
+noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
+%C%_libcpu_la_SOURCES = \
+	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h \
+	%D%/cpu.c %D%/gemm.c %D%/float_state.c %D%/openblas.c %D%/isa.c
+backend_libraries += %D%/libcpu.la $(isa_libraries)
+
+# What cellgen writes: kernels of every cell and dtype, the mathematics of the interpreter, the list of cells.
+kernels = \
+	%D%/kernels_lstm_block_f16.c %D%/kernels_lstm_block_bf16.c %D%/kernels_lstm_block_f32.c %D%/kernels_lstm_block_f64.c \
+	%D%/kernels_gru_block_f16.c %D%/kernels_gru_block_bf16.c %D%/kernels_gru_block_f32.c %D%/kernels_gru_block_f64.c \
+	%D%/kernels_lstm_f16.c %D%/kernels_lstm_bf16.c %D%/kernels_lstm_f32.c %D%/kernels_lstm_f64.c \
+	%D%/kernels_gru_f16.c %D%/kernels_gru_bf16.c %D%/kernels_gru_f32.c %D%/kernels_gru_f64.c \
+	%D%/kernels_rnn_tanh_f16.c %D%/kernels_rnn_tanh_bf16.c %D%/kernels_rnn_tanh_f32.c %D%/kernels_rnn_tanh_f64.c \
+	%D%/kernels_rnn_relu_f16.c %D%/kernels_rnn_relu_bf16.c %D%/kernels_rnn_relu_f32.c %D%/kernels_rnn_relu_f64.c
+# Sources that are compiled once for each dtype: the interpreter, conversions.
+typed = \
+	%D%/strip_f16.c %D%/strip_bf16.c %D%/strip_f32.c %D%/strip_f64.c \
+	%D%/convert_f16.c %D%/convert_bf16.c
+typed_sources = gen/strip.c %D%/convert.c
+made_headers = %D%/math_f16.h %D%/math_bf16.h %D%/math_f32.h %D%/math_f64.h %D%/cells.h
+made = $(kernels) $(typed) $(made_headers)
+CLEANFILES += $(made) %D%/made.stamp
+EXTRA_DIST += $(typed_sources)
+AM_CPPFLAGS += -I%D%
+
+type_file = sed "s/CG_DTYPE/$$2/g; s,CG_MATH,\"math_$$2.h\","
+# The file's name says what to ask cellgen for.  A file whose text is what it was keeps its date: most changes to the
+# generator compile no kernel again.  (cellgen leaves its memory to the system, as a tool may.)
+make_file = \
+	set -- `basename $$file | sed 's/\.[ch]$$//; s/^kernels_/bundle /; s/_\([^_]*\)$$/ \1/'` && \
+	case $$1 in \
+	strip)   $(type_file) $(srcdir)/gen/strip.c ;; \
+	convert) $(type_file) $(srcdir)/%D%/convert.c ;; \
+	*)       ASAN_OPTIONS=detect_leaks=0 $(cellgen) $$* ;; \
+	esac > $$file.tmp && \
+	if cmp -s $$file.tmp $$file; then rm $$file.tmp; else mv $$file.tmp $$file; fi
+$(made): %D%/made.stamp
+	@test -f $@ || { file=$@; $(make_file); }
+%D%/made.stamp: $(cellgen) $(typed_sources) %D%/local.mk
+	$(AM_V_GEN)$(MKDIR_P) %D% && for file in $(made); do $(make_file) || exit 1; done && echo > $@
+%D%/isa.lo: %D%/cells.h
+
+# What is compiled for each instruction set, and how.  Which ones are is configure.m4's business.
+isa_sources = %D%/product.c
+isa_cflags = $(AM_CFLAGS) -O3 $(vectorize) -fno-math-errno -fno-trapping-math
+
+EXTRA_LTLIBRARIES += %D%/libbaseline.la
+%C%_libbaseline_la_SOURCES = $(isa_sources)
+nodist_%C%_libbaseline_la_SOURCES = $(kernels) $(typed)
+%C%_libbaseline_la_CFLAGS = $(isa_cflags) -DCG_ISA=baseline
+
+EXTRA_LTLIBRARIES += %D%/libavx2.la
+%C%_libavx2_la_SOURCES = $(isa_sources)
+nodist_%C%_libavx2_la_SOURCES = $(kernels) $(typed)
+%C%_libavx2_la_CFLAGS = $(isa_cflags) -DCG_ISA=avx2 $(isa_avx2)
+
+EXTRA_LTLIBRARIES += %D%/libavx512.la
+%C%_libavx512_la_SOURCES = $(isa_sources)
+nodist_%C%_libavx512_la_SOURCES = $(kernels) $(typed)
+%C%_libavx512_la_CFLAGS = $(isa_cflags) -DCG_ISA=avx512 $(isa_avx512)

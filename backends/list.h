@@ -1,0 +1,2 @@
+/* A row for each backend, in the order in which CELLGRAD_BACKEND unset tries them. */
+CG_BACKEND(cpu)

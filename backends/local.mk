@@ -1,0 +1,5 @@
+# Each backend adds its library, or libraries, to this list.
+backend_libraries =
+EXTRA_DIST += %D%/README.md %D%/list.h
+
+include %D%/cpu/local.mk

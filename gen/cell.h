@@ -1,0 +1,278 @@
+/*
+ * The compiler of .cell files: every type its passes share, and the passes in the order they run.  A library without
+ * exits, globals or I/O: texts come in as strings and go out as strings, memory comes through one function, and what is
+ * wrong is said in a struct cg_mistake.  What the text of a kernel looks like is in templates/, not here.
+ *
+ *	parse    text -> struct cg_cell            what the author wrote, checked
+ *	graph    cell, options -> struct cg_graph  interned nodes, simplified as they are built
+ *	derive   nodes -> their adjoints           once for grad, again for gradgrad
+ *	pass     cell, options, pass -> pieces     which functions a pass needs, what each takes and gives
+ *	order    piece -> statements               what is computed in which order, under which name
+ *	print    pieces -> text, manifest          through the dialect's templates
+ *	eval     piece -> values                   the meaning: what every printed kernel is compared with
+ */
+#ifndef CG_CELL_H
+#define CG_CELL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Limits; the parser names the one that was passed. */
+enum {
+	CG_NAME_MAX     = 24,            /* letters in a name */
+	CG_GATES_MAX    = 32,
+	CG_STATES_MAX   = 4,
+	CG_WEIGHTS_MAX  = 32,            /* per-unit weights of all options together */
+	CG_OPTIONS_MAX  = 8,
+	CG_PARAMS_MAX   = 16,
+	CG_STAGES_MAX   = 4,
+	CG_SAVES_MAX    = 64,
+	CG_VALUES_MAX   = 256,           /* equations */
+	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations */
+	CG_DEPTH_MAX    = 64,            /* parentheses within parentheses */
+	CG_NODES_MAX    = 1 << 18,       /* after differentiation */
+	CG_TEXT_MAX     = 1 << 20,       /* bytes of a .cell */
+	CG_LINE_MAX     = 200,           /* letters of an equation, as it is quoted in a kernel */
+	CG_SUM_ROWS     = 64             /* rows that a `sum` adds up before it starts another partial */
+};
+
+/* ---- memory: one function of the caller's, pieces freed together ---- */
+
+/* As realloc; bytes 0 frees.  NULL when there is none, and p is left as it was. */
+typedef void *cg_resize(void *p, size_t bytes);
+
+struct cg_arena {
+	cg_resize *resize;
+	struct cg_chunk *chunks;
+	int failed;                      /* some request was refused: what was built is not to be used */
+};
+void *cg_arena_take(struct cg_arena *, size_t bytes);    /* zeroed; NULL and failed when there is no memory */
+void  cg_arena_free(struct cg_arena *);
+
+/* Growing text with a sticky failure: many appends, one check. */
+struct cg_text {
+	cg_resize *resize;
+	char  *at;                       /* always ends with a zero, NULL while empty */
+	size_t length, room;
+	int    failed;
+};
+void cg_text_put(struct cg_text *, const char *);
+void cg_text_put_n(struct cg_text *, const char *, size_t n);
+void cg_text_printf(struct cg_text *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+struct cg_mistake { char text[640]; };   /* "name:line:column: words", the line and a caret; or words alone */
+
+/* A word of one of the dialects, or of the kernels' own text. */
+int cg_is_reserved(const char *name);
+/* The nearest of a list of names to a misspelt one, or NULL when none is near. */
+const char *cg_nearest(const char *name, const char *const *names, int n);
+
+/* ---- operators: ops.h holds a row for each ---- */
+
+enum cg_op_code {
+	CG_OP_CONST,                     /* value */
+	CG_OP_LEAF,                      /* a: index into the graph's leaves */
+#define CG_OPERATOR(code, word, arity, section) CG_OP_##code,
+#include "ops.h"
+#undef CG_OPERATOR
+	CG_OP_COUNT
+};
+
+struct cg_operator {
+	const char *word;                /* in a .cell; NULL: written with signs */
+	int         arity;
+	const char *section;             /* of the math text that computes it; NULL: the dialects' own signs */
+};
+extern const struct cg_operator cg_operators[CG_OP_COUNT];
+
+long double cg_op_value(int code, long double a, long double b);
+
+/* ---- a cell as it was written ---- */
+
+enum cg_symbol_kind { CG_SYMBOL_GATE, CG_SYMBOL_PREV, CG_SYMBOL_WEIGHT, CG_SYMBOL_PARAM, CG_SYMBOL_VALUE };
+
+struct cg_term {                         /* an operation or an operand as written */
+	int code;                        /* an enum cg_op_code, or one of the next two */
+	int a, b;                        /* terms; for a symbol its kind and index */
+	long double value;
+};
+enum { CG_TERM_SYMBOL = CG_OP_COUNT, CG_TERM_SUB, CG_TERM_DIV };
+
+struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split; };
+struct cg_option { char name[CG_NAME_MAX + 1]; };
+struct cg_weight { char name[CG_NAME_MAX + 1]; int option; };
+struct cg_param  { char name[CG_NAME_MAX + 1]; int given; double value; };
+struct cg_value  { char name[CG_NAME_MAX + 1]; int stage, term; char line[CG_LINE_MAX + 1]; };
+/* What a state, or the output, was before the step; value: the equation that gives what it is after. */
+struct cg_prev   { char name[CG_NAME_MAX + 6]; int value, output; };
+
+struct cg_cell {
+	char name[CG_NAME_MAX + 1];
+	struct cg_gate   gates[CG_GATES_MAX];     int n_gates;
+	struct cg_prev   prevs[CG_STATES_MAX + 1]; int n_prevs;   /* one of them the output */
+	struct cg_option options[CG_OPTIONS_MAX]; int n_options;
+	struct cg_weight weights[CG_WEIGHTS_MAX]; int n_weights;
+	struct cg_param  params[CG_PARAMS_MAX];   int n_params;
+	struct cg_value  values[CG_VALUES_MAX];   int n_values;
+	int saves[CG_SAVES_MAX];                  int n_saves;    /* values */
+	int feeds[CG_STAGES_MAX];                 int n_stages;   /* feeds[s]: the value whose product stage s + 2 takes */
+	struct cg_term *terms; int n_terms;
+	const char *text;                                         /* as given; the cell's own copy */
+	int holders;                                              /* the runtime's: who keeps it beside its owner */
+	struct cg_arena memory;
+};
+
+/* Reads a cell.  NULL: it is wrong (the mistake says where and why), or there is no memory (mistake "" then). */
+struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *, struct cg_mistake *);
+void cg_parse_free(struct cg_cell *);
+/* Bits of options named with commas; negative and a mistake for a name the cell does not have. */
+int cg_parse_options(const struct cg_cell *, const char *names, struct cg_mistake *);
+
+/* ---- the graph ---- */
+
+/* What a leaf or an argument is; with the index and the order it says which one. */
+enum cg_role {
+	CG_ROLE_GATE,                    /* a pre-activation */
+	CG_ROLE_PREV,                    /* a state, or h, before the step */
+	CG_ROLE_STATE,                   /* a state, or h, after it */
+	CG_ROLE_SAVED,                   /* a value that forward keeps */
+	CG_ROLE_FEED,                    /* the value whose product the next stage takes */
+	CG_ROLE_WEIGHT,                  /* a per-unit weight */
+	CG_ROLE_BIAS,                    /* of a gate */
+	CG_ROLE_PARAM,
+	CG_ROLE_ROWS, CG_ROLE_UNITS, CG_ROLE_SCRATCH, CG_ROLE_ACCUMULATE
+};
+enum cg_order { CG_VALUE, CG_D, CG_G, CG_GD };  /* v, its adjoint dv, the second pass's gv, and gdv the adjoint of dv */
+
+struct cg_leaf { char name[CG_NAME_MAX + 10]; int role, index, order; };
+
+struct cg_node {
+	int code, a, b;
+	long double value;
+	int origin;                      /* the equation that this came from, or -1 */
+	const char *name;                /* the cell's name for it, or a derived one; NULL: none */
+};
+
+struct cg_graph {
+	struct cg_arena *memory;
+	struct cg_node *nodes; int n, room;      /* operands come before what uses them; node 0 is the constant 0 */
+	struct cg_leaf *leaves; int n_leaves, leaf_room;
+	int *table, table_room;                  /* interning */
+	int origin;                              /* given to new nodes */
+	int failed;                              /* no memory or too many nodes: results are meaningless */
+	int value[CG_VALUES_MAX];                /* the node of each equation */
+};
+
+void cg_graph_open(struct cg_graph *, struct cg_arena *);
+int  cg_const(struct cg_graph *, long double);
+int  cg_leaf(struct cg_graph *, const char *name, int role, int index, int order);
+int  cg_apply(struct cg_graph *, int code, int a, int b);
+int  cg_add(struct cg_graph *, int a, int b);
+int  cg_mul(struct cg_graph *, int a, int b);
+int  cg_neg(struct cg_graph *, int a);
+/* The forward equations; options: bits.  Weights of options that are off are the constant 0. */
+void cg_graph_build(struct cg_graph *, const struct cg_cell *, int options);
+
+/* Adjoints of the first n nodes, given those of some (adjoint[k] = 0: none yet); both arrays hold n nodes.  Names adjoints
+ * of named nodes with the prefix. */
+void cg_derive(struct cg_graph *, int *adjoint, int n, const char *prefix);
+
+/* ---- passes and their pieces ---- */
+
+enum cg_kind { CG_KIND_TENSOR, CG_KIND_PER_UNIT, CG_KIND_SCALAR, CG_KIND_COUNT, CG_KIND_SCRATCH };
+enum cg_type { CG_TYPE_REAL, CG_TYPE_ACC, CG_TYPE_I64 };
+enum cg_piece_shape { CG_PIECE_POINT, CG_PIECE_SUM_PART, CG_PIECE_SUM };
+
+struct cg_argument {
+	const char *name;
+	int role, index, order;
+	int kind, type, out;
+	int node;                        /* a leaf, or what an output stores */
+};
+
+struct cg_piece {                        /* one function */
+	char key[160];                   /* its name */
+	int  stage, shape;
+	struct cg_argument *arguments; int n_arguments;      /* in the order of the text's parameters */
+	int *schedule; int n_schedule;   /* nodes to compute, operands first; leaves are not among them */
+};
+
+struct cg_pass_plan {
+	const struct cg_cell *cell;
+	int options, pass, stage, dtype;
+	char key[160];                   /* of the text */
+	struct cg_arena memory;
+	struct cg_graph graph;
+	struct cg_piece *pieces; int n_pieces;
+};
+
+enum { CG_PASS_FORWARD, CG_PASS_GRAD, CG_PASS_GRADGRAD };
+extern const char *const cg_pass_names[3];
+extern const char *const cg_real_names[4];               /* f32 f64 f16 bf16: the order of enum cg_dtype */
+extern const char *const cg_acc_names[4];                /* what each computes in */
+
+/* stage 0: all.  NULL: no memory or too many nodes, and the mistake says which. */
+struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int stage, int dtype, cg_resize *,
+                             struct cg_mistake *);
+void cg_plan_free(struct cg_pass_plan *);
+
+/* ---- text ---- */
+
+struct cg_embedded { const char *name, *text; };          /* a file of templates/, ends with name NULL */
+extern const struct cg_embedded cg_embedded[];
+
+/* A section of a template file: "@@ name [qualifier...]".  NULL when there is none. */
+struct cg_section { const char *at; size_t length; const char *needs; size_t needs_length; };
+int cg_section_find(const char *file, const char *name, const char *qualifier, struct cg_section *);
+
+enum cg_lang { CG_LANG_C, CG_LANG_OPENCL, CG_LANG_CUDA, CG_LANG_COUNT };
+extern const char *const cg_lang_names[CG_LANG_COUNT];
+
+/* The whole text of a plan, or, for several plans of one dtype in one file, its parts: prelude once, then functions. */
+int cg_print(const struct cg_pass_plan *, int lang, struct cg_text *);
+int cg_print_prelude(const struct cg_pass_plan *const *, int n, int lang, struct cg_text *);
+int cg_print_functions(const struct cg_pass_plan *, int lang, const char *linkage, struct cg_text *);
+/* The prelude with every operator, for one dtype in C: what the strips are computed with. */
+int cg_print_math(int dtype, struct cg_text *);
+void cg_print_command(const struct cg_pass_plan *, int lang, struct cg_text *);
+int cg_print_manifest(const struct cg_pass_plan *, int lang, struct cg_text *);
+
+/* Variables for the nodes of a piece: name[node], or NULL where the node is written out in the expression that uses it. */
+int cg_order(const struct cg_pass_plan *, const struct cg_piece *, struct cg_arena *, const char ***name);
+
+/* A dialect's words and the forms of what is said once per argument.  In a form @name@ is the argument's name, @type@ what its
+ * memory holds, @value@ the variable that holds what is stored. */
+struct cg_dialect {
+	const char *name, *file, *shape;          /* its prelude, and its sections in the shapes */
+	const char *linkage, *inlined, *kernel;
+	const char *i64, *group, *row, *row_step, *unit;
+	int offsets, strips;                      /* a buffer is followed by its offset; the C text works on strips of a row */
+	const char *tensor_in, *tensor_out, *unit_in, *unit_out, *scratch_in, *scratch_out, *scalar, *count;
+	const char *load, *load_unit, *load_plain, *load_unit_plain, *store, *store_plain;
+	const char *flags;                        /* how a compiler is to be called for the promised bits, as a JSON list */
+};
+extern const struct cg_dialect cg_dialects[CG_LANG_COUNT];
+
+/* Appends a template with its @holes@ replaced; words: pairs of hole and text, ended by NULL.  A hole that stands alone on a
+ * line takes the line's indent for each of its own lines; when its text is empty the line goes. */
+void cg_fill(struct cg_text *, const char *form, size_t length, const char *const *words);
+
+/* ---- the meaning ---- */
+
+/* Computes nodes in long double: value[k] for k < n; the caller has set those of the leaves. */
+void cg_eval(const struct cg_graph *, long double *value, int n);
+
+/* What a function is called with, by argument. */
+struct cg_bound {
+	void   *data;                    /* NULL: absent */
+	int64_t stride;                  /* elements from row to row */
+	double  value;                   /* of a scalar or a count */
+};
+/* Computes a piece over [rows, units] by interpreting it over strips of rows, in acc, with the kernels' own mathematics:
+ * the same bits.  There is one for each dtype and instruction set, cg_strip_f32_baseline and so on (strip.c).
+ * registers: cg_strip_bytes() of scratch, aligned for a double. */
+typedef void cg_strip(const struct cg_pass_plan *, const struct cg_piece *, int64_t rows, int64_t units,
+                      const struct cg_bound *, void *registers);
+size_t cg_strip_bytes(const struct cg_pass_plan *, const struct cg_piece *);
+
+#endif

@@ -1,0 +1,136 @@
+/*
+ * The build's tool over the compiler of cells: prints what the cpu backend compiles.  Users have `cellgrad emit`.
+ *
+ *	cellgen bundle CELL DTYPE   every forward and grad kernel of a built-in cell, with a table of them
+ *	cellgen math DTYPE          the mathematics alone, for the interpreter of strips
+ *	cellgen cells               the built-in cells, as a macro over their names
+ */
+#include "cell.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLANS_MAX = 512 };
+
+static void *resize(void *p, size_t bytes)
+{
+	if (bytes)
+		return realloc(p, bytes);
+	free(p);
+	return NULL;
+}
+
+static int fail(const char *words)
+{
+	fprintf(stderr, "cellgen: %s\n", words);
+	return 1;
+}
+
+static int dtype_of(const char *name)
+{
+	for (int k = 0; k < 4; k++)
+		if (!strcmp(cg_real_names[k], name))
+			return k;
+	return -1;
+}
+
+static const char *cell_text(const char *name)
+{
+	char file[64];
+
+	snprintf(file, sizeof file, "%s.cell", name);
+	for (const struct cg_embedded *e = cg_embedded; e->name; e++)
+		if (!strcmp(e->name, file))
+			return e->text;
+	return NULL;
+}
+
+/* A function of the one signature that the backend calls, for each kernel: bound arguments to parameters. */
+static void thunk(const struct cg_piece *piece, struct cg_text *text)
+{
+	cg_text_printf(text, "\nstatic void call_%s(int64_t rows, int64_t units, const struct cg_bound *a)\n{\n\t%s(rows, units",
+	               piece->key, piece->key);
+	for (int k = 2; k < piece->n_arguments; k++) {
+		const struct cg_argument *a = &piece->arguments[k];
+
+		if (piece->shape == CG_PIECE_SUM_PART && a->out && a->kind != CG_KIND_SCRATCH)
+			continue;
+		switch (a->kind) {
+		case CG_KIND_TENSOR: cg_text_printf(text, ",\n\t\ta[%d].data, a[%d].stride", k, k); break;
+		case CG_KIND_SCALAR: cg_text_printf(text, ",\n\t\t(acc)a[%d].value", k);            break;
+		case CG_KIND_COUNT:  cg_text_printf(text, ",\n\t\t(int64_t)a[%d].value", k);        break;
+		default:             cg_text_printf(text, ",\n\t\ta[%d].data", k);                  break;
+		}
+	}
+	cg_text_put(text, ");\n}\n");
+}
+
+static int bundle(const char *name, int dtype, struct cg_text *text)
+{
+	static const struct cg_pass_plan *plans[PLANS_MAX];
+	const char *source = cell_text(name);
+	struct cg_mistake mistake;
+	struct cg_cell *cell;
+	int n = 0;
+
+	if (!source)
+		return fail("there is no such cell in templates/");
+	cell = cg_parse(source, name, resize, &mistake);
+	if (!cell)
+		return fail(mistake.text);
+	for (int options = 0; options < 1 << cell->n_options && n + 2 <= PLANS_MAX; options++)
+		for (int pass = CG_PASS_FORWARD; pass <= CG_PASS_GRAD; pass++) {
+			plans[n] = cg_plan(cell, options, pass, 0, dtype, resize, &mistake);
+			if (!plans[n++])
+				return fail(mistake.text);
+		}
+	cg_text_printf(text, "/* Kernels of cell %s, %s: made by cellgen bundle %s %s; not to be edited. */\n\n", name,
+	               cg_real_names[dtype], name, cg_real_names[dtype]);
+	cg_print_prelude(plans, n, CG_LANG_C, text);
+	for (int k = 0; k < n; k++)
+		cg_print_functions(plans[k], CG_LANG_C, "static ", text);
+	cg_text_put(text, "\n#include \"backends/cpu/compiled.h\"\n");
+	for (int k = 0; k < n; k++)
+		for (int j = 0; j < plans[k]->n_pieces; j++)
+			thunk(&plans[k]->pieces[j], text);
+	cg_text_printf(text, "\nconst struct cg_compiled CG_COMPILED(%s, %s)[] = {\n", name, cg_real_names[dtype]);
+	for (int k = 0; k < n; k++)
+		for (int j = 0; j < plans[k]->n_pieces; j++)
+			cg_text_printf(text, "\t{ \"%s\", call_%s },\n", plans[k]->pieces[j].key, plans[k]->pieces[j].key);
+	cg_text_put(text, "\t{ NULL, NULL }\n};\n");
+	return 0;
+}
+
+static int cells(struct cg_text *text)
+{
+	cg_text_put(text, "/* The built-in cells: made by cellgen cells; not to be edited. */\n#define CG_CELLS(X)");
+	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {
+		size_t n = strlen(e->name);
+
+		if (n > 5 && !strcmp(e->name + n - 5, ".cell"))
+			cg_text_printf(text, " \\\n\tX(%.*s)", (int)n - 5, e->name);
+	}
+	cg_text_put(text, "\n");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct cg_text text = { resize, NULL, 0, 0, 0 };
+	int dtype = argc > 2 ? dtype_of(argv[argc - 1]) : -1, code;
+
+	if (argc == 4 && !strcmp(argv[1], "bundle") && dtype >= 0)
+		code = bundle(argv[2], dtype, &text);
+	else if (argc == 3 && !strcmp(argv[1], "math") && dtype >= 0)
+		code = cg_print_math(dtype, &text);
+	else if (argc == 2 && !strcmp(argv[1], "cells"))
+		code = cells(&text);
+	else
+		return fail("usage: cellgen bundle CELL DTYPE | math DTYPE | cells");
+	if (code || text.failed)
+		return code ? 1 : fail("out of memory");
+	if (fputs(text.at, stdout) < 0 || fflush(stdout))
+		return fail("cannot write");
+	return 0;
+}

@@ -1,0 +1,384 @@
+/*
+ * The lines of a .cell, declarations and equations, and what can only be said when all has been read.  Words and expressions are
+ * parse.c's.
+ */
+#include "parse.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int full(struct parser *p, int n, int most, const char *what)
+{
+	return n < most ? 0 : cg_parse_wrong(p, p->at, "a cell has at most %d %s", most, what);
+}
+
+static int gates(struct parser *p, int split)
+{
+	struct cg_cell *cell = p->cell;
+
+	do {
+		struct cg_gate *gate = &cell->gates[cell->n_gates];
+		char bias[CG_NAME_MAX + 3] = "b_";
+		const char *place;
+
+		if (full(p, cell->n_gates, CG_GATES_MAX, "gates") || (cg_parse_skip(p), place = p->at, cg_parse_word(p, gate->name, "a gate")))
+			return -1;
+		gate->stage = p->stage;
+		gate->split = split;
+		strcat(bias, gate->name + (strncmp(gate->name, "a_", 2) ? 0 : 2));
+		if (cg_parse_declare(p, place, gate->name, CG_SYMBOL_GATE, cell->n_gates) || cg_parse_declare(p, place, bias, DERIVED, 0))
+			return -1;
+		cell->n_gates++;
+	} while (!cg_parse_line_end(p));
+	return 0;
+}
+
+static int prevs(struct parser *p, int output)
+{
+	struct cg_cell *cell = p->cell;
+
+	do {
+		struct cg_prev *prev = &cell->prevs[cell->n_prevs];
+		char name[CG_NAME_MAX + 1], of[CG_NAME_MAX + 6];
+		const char *place;
+
+		int outputs = 0;
+
+		for (int k = 0; k < cell->n_prevs; k++)
+			outputs += cell->prevs[k].output;
+		if ((!output && full(p, cell->n_prevs - outputs, CG_STATES_MAX, "states")) ||
+		    (cg_parse_skip(p), place = p->at, cg_parse_word(p, name, output ? "the output" : "a state")))
+			return -1;
+		if (output && outputs)
+			return cg_parse_wrong(p, place, "a cell has one output");
+		snprintf(of, sizeof of, "%s_prev", name);
+		if (cg_parse_find(p, name) || strlen(of) > CG_NAME_MAX)
+			return cg_parse_wrong(p, place, "'%s' is %s", name, cg_parse_find(p, name) ? "declared already" : "too long for a state");
+		memcpy(prev->name, of, sizeof of);
+		prev->value = -1;
+		prev->output = output;
+		if (cg_parse_declare(p, place, of, CG_SYMBOL_PREV, cell->n_prevs))
+			return -1;
+		cell->n_prevs++;
+	} while (!cg_parse_line_end(p));
+	return 0;
+}
+
+static int option(struct parser *p)
+{
+	struct cg_cell *cell = p->cell;
+	struct cg_option *option = &cell->options[cell->n_options];
+
+	if (full(p, cell->n_options, CG_OPTIONS_MAX, "options") || cg_parse_word(p, option->name, "the option's name"))
+		return -1;
+	for (int k = 0; k < cell->n_options; k++)
+		if (!strcmp(cell->options[k].name, option->name))
+			return cg_parse_wrong(p, p->at, "option '%s' is declared already", option->name);
+	do {
+		struct cg_weight *weight = &cell->weights[cell->n_weights];
+		const char *place;
+
+		if (full(p, cell->n_weights, CG_WEIGHTS_MAX, "per-unit weights") ||
+		    (cg_parse_skip(p), place = p->at, cg_parse_word(p, weight->name, "a per-unit weight")))
+			return -1;
+		weight->option = cell->n_options;
+		if (cg_parse_declare(p, place, weight->name, CG_SYMBOL_WEIGHT, cell->n_weights))
+			return -1;
+		cell->n_weights++;
+	} while (!cg_parse_line_end(p));
+	cell->n_options++;
+	return 0;
+}
+
+static int params(struct parser *p)
+{
+	struct cg_cell *cell = p->cell;
+
+	for (;;) {
+		struct cg_param *param = &cell->params[cell->n_params];
+		const char *place;
+		long double value = 0;
+
+		if (full(p, cell->n_params, CG_PARAMS_MAX, "params") || (cg_parse_skip(p), place = p->at, cg_parse_word(p, param->name, "a param")))
+			return -1;
+		if (cg_parse_declare(p, place, param->name, CG_SYMBOL_PARAM, cell->n_params))
+			return -1;
+		cell->n_params++;
+		cg_parse_skip(p);
+		if (*p->at == '=') {
+			int minus;
+
+			p->at++;
+			cg_parse_skip(p);
+			minus = *p->at == '-';
+			p->at += minus;
+			if (cg_parse_number(p, &value))
+				return -1;
+			param->given = 1;
+			param->value = (double)(minus ? -value : value);
+		}
+		if (cg_parse_line_end(p))
+			return 0;
+		if (cg_parse_expect(p, ',', "the param"))
+			return -1;
+	}
+}
+
+/* A value that is there already. */
+static int value(struct parser *p, const char *what)
+{
+	char name[CG_NAME_MAX + 1];
+	const struct symbol *symbol;
+	const char *place;
+
+	cg_parse_skip(p);
+	place = p->at;
+	if (cg_parse_word(p, name, what))
+		return -1;
+	symbol = cg_parse_find(p, name);
+	if (!symbol || symbol->kind == DERIVED)
+		return cg_parse_unknown(p, place, name);
+	if (symbol->kind != CG_SYMBOL_VALUE)
+		return cg_parse_wrong(p, place, "'%s' is not given by an equation", name);
+	return symbol->index;
+}
+
+static int stage(struct parser *p)
+{
+	struct cg_cell *cell = p->cell;
+	const char *place;
+	int feed;
+
+	cg_parse_skip(p);
+	place = p->at;
+	if (full(p, p->stage, CG_STAGES_MAX, "stages") || (feed = value(p, "the value that the next product takes")) < 0)
+		return -1;
+	/* It would be an argument twice. */
+	for (int k = 0; k < cell->n_prevs; k++)
+		if (cell->prevs[k].value == feed)
+			return cg_parse_wrong(p, place, "'%s' is what the step gives; a product takes a value of another name",
+			                      cell->values[feed].name);
+	for (int s = 1; s < p->stage; s++)
+		if (cell->feeds[s - 1] == feed)
+			return cg_parse_wrong(p, place, "a product takes '%s' already", cell->values[feed].name);
+	cell->feeds[p->stage++ - 1] = feed;
+	cell->n_stages = p->stage;
+	return 0;
+}
+
+static int save(struct parser *p)
+{
+	struct cg_cell *cell = p->cell;
+
+	do {
+		int k;
+
+		if (full(p, cell->n_saves, CG_SAVES_MAX, "saved values") || (k = value(p, "a value to save")) < 0)
+			return -1;
+		for (int j = 0; j < cell->n_saves; j++)
+			if (cell->saves[j] == k)
+				return cg_parse_wrong(p, p->at, "'%s' is saved already", cell->values[k].name);
+		cell->saves[cell->n_saves++] = k;
+	} while (!cg_parse_line_end(p));
+	return 0;
+}
+
+static int equation(struct parser *p, const char *start, const char *name)
+{
+	struct cg_cell *cell = p->cell;
+	struct cg_value *v = &cell->values[cell->n_values];
+	size_t n = 0;
+
+	if (full(p, cell->n_values, CG_VALUES_MAX, "equations") || (v->term = cg_parse_sum(p)) < 0)
+		return -1;
+	cg_parse_skip(p);
+	if (!cg_parse_line_end(p))
+		return cg_parse_expected(p, "an operator or the end of the line");
+	strcpy(v->name, name);
+	v->stage = p->stage;
+	/* The equation as written, blanks folded and comments dropped: kernels quote it. */
+	for (const char *s = start; s < p->at && n < CG_LINE_MAX; s++) {
+		if (*s == '#')
+			s += strcspn(s, "\n") - 1;
+		else if (*s == ' ' || *s == '\t' || *s == '\n' || *s == '\r')
+			n += n && v->line[n - 1] != ' ' ? (v->line[n] = ' ', 1) : 0;
+		else
+			v->line[n++] = *s;
+	}
+	while (n && v->line[n - 1] == ' ')
+		n--;
+	v->line[n] = 0;
+	if (cg_parse_declare(p, start, name, CG_SYMBOL_VALUE, cell->n_values))
+		return -1;
+	for (int k = 0; k < cell->n_prevs; k++)
+		if (!strncmp(cell->prevs[k].name, name, strlen(name)) && !strcmp(cell->prevs[k].name + strlen(name), "_prev"))
+			cell->prevs[k].value = cell->n_values;
+	cell->n_values++;
+	return 0;
+}
+
+static int line(struct parser *p)
+{
+	static const char *const words[] = { "gates", "split", "state", "output", "option", "param", "stage", "save", "cell" };
+	char name[CG_NAME_MAX + 1];
+	const char *start = p->at, *near;
+
+	if (cg_parse_word(p, name, "a declaration or an equation"))
+		return -1;
+	if (!strcmp(name, "cell"))
+		return p->cell->name[0] ? cg_parse_wrong(p, start, "a file holds one cell") : cg_parse_word(p, p->cell->name, "the cell's name");
+	if (!p->cell->name[0])
+		return cg_parse_wrong(p, start, "expected 'cell NAME' first");
+	if (!strcmp(name, "gates"))  return gates(p, 0);
+	if (!strcmp(name, "split"))  return gates(p, 1);
+	if (!strcmp(name, "state"))  return prevs(p, 0);
+	if (!strcmp(name, "output")) return prevs(p, 1);
+	if (!strcmp(name, "option")) return option(p);
+	if (!strcmp(name, "param"))  return params(p);
+	if (!strcmp(name, "stage"))  return stage(p);
+	if (!strcmp(name, "save"))   return save(p);
+	cg_parse_skip(p);
+	if (*p->at == '=') {
+		p->at++;
+		return equation(p, start, name);
+	}
+	near = *p->at && *p->at != '\n' ? cg_nearest(name, words, sizeof words / sizeof *words) : NULL;
+	return near ? cg_parse_wrong(p, start, "there is no declaration '%s'; did you mean '%s'?", name, near)
+	            : cg_parse_wrong(p, p->at, "expected '=' after '%s'", name);
+}
+
+/* What can only be said when all has been read. */
+static int whole(struct parser *p)
+{
+	struct cg_cell *cell = p->cell;
+	int output = 0;
+
+	if (!cell->name[0])
+		return cg_parse_wrong(p, p->at, "expected 'cell NAME', got the end of the text");
+	if (!cell->n_gates)
+		return cg_parse_wrong(p, p->at, "cell '%s' has no gates: nothing would reach it", cell->name);
+	for (int k = 0; k < cell->n_prevs; k++) {
+		output |= cell->prevs[k].output;
+		if (cell->prevs[k].value < 0)
+			return cg_parse_wrong(p, p->at, "no equation gives %s '%.*s'", cell->prevs[k].output ? "the output" : "state",
+			             (int)strlen(cell->prevs[k].name) - 5, cell->prevs[k].name);
+	}
+	if (!output)
+		return cg_parse_wrong(p, p->at, "cell '%s' has no 'output'", cell->name);
+	for (int k = 0; k < cell->n_gates; k++)
+		if (!p->used[CG_SYMBOL_GATE][k])
+			return cg_parse_wrong(p, p->at, "gate '%s' is not used", cell->gates[k].name);
+	for (int k = 0; k < cell->n_weights; k++)
+		if (!p->used[CG_SYMBOL_WEIGHT][k])
+			return cg_parse_wrong(p, p->at, "per-unit weight '%s' is not used", cell->weights[k].name);
+	for (int k = 0; k < cell->n_params; k++)
+		if (!p->used[CG_SYMBOL_PARAM][k])
+			return cg_parse_wrong(p, p->at, "param '%s' is not used", cell->params[k].name);
+	for (int s = 1; s < cell->n_stages; s++) {
+		int any = 0;
+
+		for (int k = 0; k < cell->n_gates; k++)
+			any |= cell->gates[k].stage == s + 1;
+		if (!any)
+			return cg_parse_wrong(p, p->at, "stage %d has no gates: nothing would take its product", s + 1);
+	}
+	return 0;
+}
+
+static int lines(struct parser *p)
+{
+	for (;;) {
+		cg_parse_skip(p);
+		if (*p->at == '\n') {
+			p->line = ++p->at;
+			p->number++;
+		} else if (!*p->at) {
+			return whole(p);
+		} else if (line(p)) {
+			return -1;
+		} else if (!cg_parse_line_end(p)) {
+			return cg_parse_expected(p, "the end of the line");
+		}
+	}
+}
+
+struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *resize, struct cg_mistake *mistake)
+{
+	size_t bytes = strlen(text) + 1;
+	struct cg_arena memory = { resize, NULL, 0 };
+	struct cg_cell *cell;
+	struct parser *p;
+
+	mistake->text[0] = 0;
+	if (bytes - 1 > CG_TEXT_MAX) {
+		snprintf(mistake->text, sizeof mistake->text, "%s: a cell has at most %d bytes, this one %zu", name_in_errors,
+		         CG_TEXT_MAX, bytes - 1);
+		return NULL;
+	}
+	cell = resize(NULL, sizeof *cell);
+	p = resize(NULL, sizeof *p);
+	if (cell) {
+		memset(cell, 0, sizeof *cell);
+		cell->memory = memory;
+	}
+	if (cell && p) {
+		char *own;
+
+		memset(p, 0, sizeof *p);
+		cell->n_stages = 1;
+		own = cg_arena_take(&cell->memory, bytes);
+		p->cell = cell;
+		p->name = name_in_errors;
+		p->number = p->stage = 1;
+		p->mistake = mistake;
+		if (own) {
+			memcpy(own, text, bytes);
+			cell->text = p->text = p->at = p->line = own;
+			if (!lines(p) && !cell->memory.failed) {
+				resize(p, 0);
+				return cell;
+			}
+		}
+	}
+	if (p)
+		resize(p, 0);
+	cg_parse_free(cell);
+	return NULL;
+}
+
+void cg_parse_free(struct cg_cell *cell)
+{
+	if (cell) {
+		cg_resize *resize = cell->memory.resize;
+
+		cg_arena_free(&cell->memory);
+		resize(cell, 0);
+	}
+}
+
+int cg_parse_options(const struct cg_cell *cell, const char *names, struct cg_mistake *mistake)
+{
+	int bits = 0;
+
+	while (names && *names) {
+		size_t n = strcspn(names, ",");
+		int k = 0;
+
+		while (k < cell->n_options && (strlen(cell->options[k].name) != n || memcmp(cell->options[k].name, names, n)))
+			k++;
+		if (k == cell->n_options) {
+			snprintf(mistake->text, sizeof mistake->text, "cell %s has no option '%.*s'%s%s", cell->name,
+			         n < 60 ? (int)n : 60, names, cell->n_options ? "; it has " : "",
+			         cell->n_options ? cell->options[0].name : "");
+			for (k = 1; k < cell->n_options; k++) {
+				size_t used = strlen(mistake->text);
+
+				snprintf(mistake->text + used, sizeof mistake->text - used, ", %s", cell->options[k].name);
+			}
+			return -1;
+		}
+		bits |= 1 << k;
+		names += n + (names[n] == ',');
+	}
+	return bits;
+}

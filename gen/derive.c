@@ -1,0 +1,113 @@
+/*
+ * Reverse-mode derivative of a graph: from the adjoints of some nodes those of all they depend on, as new nodes of the same
+ * graph, in the same operators; so what comes out can be derived again.  Derivatives are rows of one table, written in the
+ * node's own value where that is what a cell saves: s (1 - s), not s(x) (1 - s(x)).
+ */
+#include "cell.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* d node / d operand, for the operand a (which = 0) or b (1). */
+static int slope(struct cg_graph *graph, int node, int which)
+{
+	struct cg_node n = graph->nodes[node];
+	int one = cg_const(graph, 1);
+
+	switch (n.code) {
+	case CG_OP_NEG:     return cg_neg(graph, one);
+	case CG_OP_ADD:     return one;
+	case CG_OP_MUL:     return which ? n.a : n.b;
+	case CG_OP_RECIP:   return cg_neg(graph, cg_mul(graph, node, node));
+	case CG_OP_EXP:     return node;
+	case CG_OP_TANH:    return cg_add(graph, one, cg_neg(graph, cg_mul(graph, node, node)));
+	case CG_OP_SIGMOID: return cg_mul(graph, node, cg_add(graph, one, cg_neg(graph, node)));
+	case CG_OP_RELU:    return cg_apply(graph, CG_OP_STEP, node, 0);        /* 0 at 0 */
+	case CG_OP_STEP:    return 0;
+	case CG_OP_CLIP:    return which ? 0 : one;                             /* straight through, as TensorFlow's */
+	}
+	return 0;
+}
+
+static void name(struct cg_graph *graph, int node, const char *prefix, const char *of)
+{
+	struct cg_node *n = &graph->nodes[node];
+	size_t bytes = strlen(prefix) + strlen(of) + 1;
+	char *text;
+
+	if (n->name || n->code == CG_OP_CONST || n->code == CG_OP_LEAF)
+		return;
+	text = cg_arena_take(graph->memory, bytes);
+	if (!text) {
+		graph->failed = 1;
+		return;
+	}
+	snprintf(text, bytes, "%s%s", prefix, of);
+	n->name = text;
+}
+
+/* The magnitude of a term, and whether its sign is minus. */
+static int magnitude(const struct cg_graph *graph, int node, int *minus)
+{
+	*minus = graph->nodes[node].code == CG_OP_NEG;
+	return *minus ? graph->nodes[node].a : node;
+}
+
+/* The other factor when x is one of a product's, or 1 for x itself; -1 when it is not. */
+static int quotient(struct cg_graph *graph, int product, int x)
+{
+	const struct cg_node *n = &graph->nodes[product];
+
+	if (product == x)
+		return cg_const(graph, 1);
+	if (n->code != CG_OP_MUL || (n->a != x && n->b != x))
+		return -1;
+	return n->a == x ? n->b : n->a;
+}
+
+/*
+ * The sum of two parts of an adjoint.  A factor they share is taken out, dh - dh u = dh (1 - u): it is one operation less, and
+ * it does not cancel where the difference is small.
+ */
+static int gather(struct cg_graph *graph, int a, int b)
+{
+	int minus_a, minus_b, x = magnitude(graph, a, &minus_a), y = magnitude(graph, b, &minus_b);
+	const int factors[] = { x, graph->nodes[x].code == CG_OP_MUL ? graph->nodes[x].a : x,
+	                        graph->nodes[x].code == CG_OP_MUL ? graph->nodes[x].b : x };
+
+	for (int k = 0; a && b && k < 3; k++) {
+		int p = quotient(graph, x, factors[k]), q = quotient(graph, y, factors[k]);
+
+		if (p < 0 || q < 0 || graph->nodes[factors[k]].code == CG_OP_CONST)
+			continue;
+		return cg_mul(graph, factors[k], cg_add(graph, minus_a ? cg_neg(graph, p) : p, minus_b ? cg_neg(graph, q) : q));
+	}
+	return cg_add(graph, a, b);
+}
+
+void cg_derive(struct cg_graph *graph, int *adjoint, int n, const char *prefix)
+{
+	for (int node = n - 1; node > 0 && !graph->failed; node--) {
+		const struct cg_operator *op = &cg_operators[graph->nodes[node].code];
+		const char *own = graph->nodes[node].name;
+
+		if (!adjoint[node])
+			continue;
+		if (graph->nodes[node].code == CG_OP_LEAF && graph->leaves[graph->nodes[node].a].role != CG_ROLE_PARAM)
+			own = graph->leaves[graph->nodes[node].a].name;
+		if (own && graph->nodes[adjoint[node]].code != CG_OP_NEG)
+			name(graph, adjoint[node], prefix, own);
+		if (graph->nodes[node].origin >= 0)
+			graph->origin = graph->nodes[node].origin;
+		for (int which = 0; which < op->arity; which++) {
+			int operand = which ? graph->nodes[node].b : graph->nodes[node].a;
+			int part;
+
+			if (graph->nodes[operand].code == CG_OP_CONST)
+				continue;
+			part = cg_mul(graph, adjoint[node], slope(graph, node, which));
+			adjoint[operand] = gather(graph, adjoint[operand], part);
+		}
+	}
+	graph->origin = -1;
+}

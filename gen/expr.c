@@ -1,0 +1,252 @@
+/*
+ * Interned nodes and the constructors that simplify as they build, so that equal expressions are one node.
+ *
+ * Rules for a rule:
+ *   1. It makes the expression smaller, or brings it to its one normal form; so building ends.
+ *   2. It changes no value that is not a NaN, an infinity times 0, or the sign of a zero: options are zeros, and their terms
+ *      must go.
+ *   3. Sums and products are never reassociated: the author's order of rounding is every backend's order.
+ *   4. A sign is pulled out as far as it goes: -a * b is -(a * b), and printing writes a + -b as a - b.
+ */
+#include "cell.h"
+
+#include <string.h>
+
+static int grow(struct cg_graph *graph)
+{
+	int room = graph->room ? graph->room * 2 : 256;
+	struct cg_node *nodes;
+	int *table;
+
+	if (room > 2 * CG_NODES_MAX)
+		return -1;
+	nodes = cg_arena_take(graph->memory, (size_t)room * sizeof *nodes);
+	table = cg_arena_take(graph->memory, (size_t)room * 2 * sizeof *table);
+	if (!nodes || !table)
+		return -1;
+	if (graph->n)
+		memcpy(nodes, graph->nodes, (size_t)graph->n * sizeof *nodes);
+	graph->nodes = nodes;
+	graph->room = room;
+	graph->table = table;
+	graph->table_room = room * 2;
+	return 0;
+}
+
+static unsigned hash(int code, int a, int b, long double value)
+{
+	double narrow = (double)value;
+	uint64_t bits, h;
+
+	memcpy(&bits, &narrow, sizeof bits);
+	h = bits ^ ((uint64_t)(unsigned)code << 58) ^ ((uint64_t)(unsigned)a << 29) ^ (unsigned)b;
+	h = (h ^ h >> 31) * 0x9e3779b97f4a7c15u;
+	return (unsigned)(h >> 32);
+}
+
+/* The slot of a node in the table: where it is, or where it would go. */
+static int *slot(const struct cg_graph *graph, int code, int a, int b, long double value)
+{
+	unsigned at = hash(code, a, b, value) & (unsigned)(graph->table_room - 1);
+
+	for (;; at = (at + 1) & (unsigned)(graph->table_room - 1)) {
+		const struct cg_node *node = &graph->nodes[graph->table[at]];
+
+		if (!graph->table[at] || (node->code == code && node->a == a && node->b == b && node->value == value))
+			return &graph->table[at];
+	}
+}
+
+static int intern(struct cg_graph *graph, int code, int a, int b, long double value)
+{
+	int *at;
+
+	if (graph->failed)
+		return 0;
+	if (graph->n == graph->room) {
+		if (graph->n >= CG_NODES_MAX || grow(graph)) {
+			graph->failed = 1;
+			return 0;
+		}
+		for (int k = 1; k < graph->n; k++) {
+			const struct cg_node *node = &graph->nodes[k];
+
+			*slot(graph, node->code, node->a, node->b, node->value) = k;
+		}
+	}
+	at = slot(graph, code, a, b, value);
+	if (!*at) {
+		graph->nodes[graph->n] = (struct cg_node){ code, a, b, value, graph->origin, NULL };
+		*at = graph->n++;
+	}
+	return *at;
+}
+
+void cg_graph_open(struct cg_graph *graph, struct cg_arena *memory)
+{
+	memset(graph, 0, sizeof *graph);
+	graph->memory = memory;
+	graph->origin = -1;
+	if (grow(graph))
+		graph->failed = 1;
+	else
+		graph->nodes[graph->n++] = (struct cg_node){ CG_OP_CONST, 0, 0, 0, -1, NULL };
+}
+
+int cg_const(struct cg_graph *graph, long double value)
+{
+	return value == 0 ? 0 : intern(graph, CG_OP_CONST, 0, 0, value);
+}
+
+int cg_leaf(struct cg_graph *graph, const char *name, int role, int index, int order)
+{
+	struct cg_leaf *leaf;
+	int node;
+
+	for (int k = 0; k < graph->n_leaves; k++)
+		if (graph->leaves[k].role == role && graph->leaves[k].index == index && graph->leaves[k].order == order)
+			return intern(graph, CG_OP_LEAF, k, 0, 0);
+	if (graph->n_leaves == graph->leaf_room) {
+		int room = graph->leaf_room ? graph->leaf_room * 2 : 64;
+		struct cg_leaf *leaves = cg_arena_take(graph->memory, (size_t)room * sizeof *leaves);
+
+		if (!leaves) {
+			graph->failed = 1;
+			return 0;
+		}
+		if (graph->n_leaves)
+			memcpy(leaves, graph->leaves, (size_t)graph->n_leaves * sizeof *leaves);
+		graph->leaves = leaves;
+		graph->leaf_room = room;
+	}
+	leaf = &graph->leaves[graph->n_leaves];
+	*leaf = (struct cg_leaf){ "", role, index, order };
+	strncpy(leaf->name, name, sizeof leaf->name - 1);
+	node = intern(graph, CG_OP_LEAF, graph->n_leaves++, 0, 0);
+	return node;
+}
+
+static int is(const struct cg_graph *graph, int node, int code)
+{
+	return graph->nodes[node].code == code;
+}
+
+static int is_one(const struct cg_graph *graph, int node)
+{
+	return is(graph, node, CG_OP_CONST) && graph->nodes[node].value == 1;
+}
+
+/* A node of two exchangeable operands: the one there is, in either order, or a new one in the order given. */
+static int exchangeable(struct cg_graph *graph, int code, int a, int b)
+{
+	int there = graph->failed ? 0 : *slot(graph, code, b, a, 0);
+
+	return there ? there : intern(graph, code, a, b, 0);
+}
+
+int cg_neg(struct cg_graph *graph, int a)
+{
+	if (is(graph, a, CG_OP_CONST))
+		return cg_const(graph, -graph->nodes[a].value);
+	if (is(graph, a, CG_OP_NEG))
+		return graph->nodes[a].a;
+	return intern(graph, CG_OP_NEG, a, 0, 0);
+}
+
+int cg_add(struct cg_graph *graph, int a, int b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	if (is(graph, a, CG_OP_CONST) && is(graph, b, CG_OP_CONST))
+		return cg_const(graph, graph->nodes[a].value + graph->nodes[b].value);
+	if (is(graph, a, CG_OP_NEG) && is(graph, b, CG_OP_NEG))
+		return cg_neg(graph, cg_add(graph, graph->nodes[a].a, graph->nodes[b].a));
+	return exchangeable(graph, CG_OP_ADD, a, b);
+}
+
+int cg_mul(struct cg_graph *graph, int a, int b)
+{
+	if (!a || !b)
+		return 0;
+	if (is(graph, a, CG_OP_CONST) && is(graph, b, CG_OP_CONST))
+		return cg_const(graph, graph->nodes[a].value * graph->nodes[b].value);
+	if (is_one(graph, a))
+		return b;
+	if (is_one(graph, b))
+		return a;
+	for (int k = 0; k < 2; k++) {
+		int x = k ? b : a, y = k ? a : b;
+
+		if (is(graph, x, CG_OP_NEG))
+			return cg_neg(graph, k ? cg_mul(graph, y, graph->nodes[x].a) : cg_mul(graph, graph->nodes[x].a, y));
+		if (is(graph, x, CG_OP_CONST) && graph->nodes[x].value == -1)
+			return cg_neg(graph, y);
+	}
+	return exchangeable(graph, CG_OP_MUL, a, b);
+}
+
+int cg_apply(struct cg_graph *graph, int code, int a, int b)
+{
+	const struct cg_operator *op = &cg_operators[code];
+
+	switch (code) {
+	case CG_OP_NEG: return cg_neg(graph, a);
+	case CG_OP_ADD: return cg_add(graph, a, b);
+	case CG_OP_MUL: return cg_mul(graph, a, b);
+	}
+	if (is(graph, a, CG_OP_CONST) && (op->arity == 1 || is(graph, b, CG_OP_CONST)))
+		return cg_const(graph, cg_op_value(code, graph->nodes[a].value, graph->nodes[b].value));
+	if ((code == CG_OP_RELU || code == CG_OP_STEP) && is(graph, a, code))
+		return a;
+	return intern(graph, code, a, op->arity == 2 ? b : 0, 0);
+}
+
+/* The node of a term as it was written; node: those of the terms before it. */
+static int build(struct cg_graph *graph, const struct cg_cell *cell, int options, const struct cg_term *t, const int *node)
+{
+	int a, b;
+
+	switch (t->code) {
+	case CG_OP_CONST:
+		return cg_const(graph, t->value);
+	case CG_TERM_SYMBOL:
+		switch (t->a) {
+		case CG_SYMBOL_GATE:   return cg_leaf(graph, cell->gates[t->b].name, CG_ROLE_GATE, t->b, CG_VALUE);
+		case CG_SYMBOL_PREV:   return cg_leaf(graph, cell->prevs[t->b].name, CG_ROLE_PREV, t->b, CG_VALUE);
+		case CG_SYMBOL_PARAM:  return cg_leaf(graph, cell->params[t->b].name, CG_ROLE_PARAM, t->b, CG_VALUE);
+		case CG_SYMBOL_VALUE:  return graph->value[t->b];
+		case CG_SYMBOL_WEIGHT:
+			if (!(options >> cell->weights[t->b].option & 1))
+				return 0;
+			return cg_leaf(graph, cell->weights[t->b].name, CG_ROLE_WEIGHT, t->b, CG_VALUE);
+		}
+		return 0;
+	}
+	a = node[t->a];
+	b = t->b >= 0 ? node[t->b] : 0;
+	switch (t->code) {
+	case CG_TERM_SUB: return cg_add(graph, a, cg_neg(graph, b));
+	case CG_TERM_DIV: return cg_mul(graph, a, cg_apply(graph, CG_OP_RECIP, b, 0));
+	}
+	return cg_apply(graph, t->code, a, b);
+}
+
+void cg_graph_build(struct cg_graph *graph, const struct cg_cell *cell, int options)
+{
+	int *nodes = cg_arena_take(graph->memory, (size_t)cell->n_terms * sizeof *nodes), n = 0;
+
+	graph->failed |= !nodes;
+	/* Terms stand behind their operands, and an equation's behind those of the one before. */
+	for (int k = 0; k < cell->n_values && !graph->failed; k++) {
+		struct cg_node *node;
+
+		graph->origin = k;
+		for (; n <= cell->values[k].term; n++)
+			nodes[n] = build(graph, cell, options, &cell->terms[n], nodes);
+		graph->value[k] = nodes[cell->values[k].term];
+		node = &graph->nodes[graph->value[k]];
+		if (!node->name && node->code != CG_OP_CONST && node->code != CG_OP_LEAF)
+			node->name = cell->values[k].name;
+	}
+	graph->origin = -1;
+}

@@ -1,0 +1,118 @@
+/*
+ * The manifest of a text, as JSON: what a stranger needs to call its functions from his own runtime.  Every parameter of a
+ * function is an entry, in order.
+ */
+#include "cell.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const roles[] = {
+	[CG_ROLE_GATE] = "gate", [CG_ROLE_PREV] = "prev", [CG_ROLE_STATE] = "state", [CG_ROLE_SAVED] = "saved",
+	[CG_ROLE_FEED] = "feed", [CG_ROLE_WEIGHT] = "weight", [CG_ROLE_BIAS] = "bias", [CG_ROLE_PARAM] = "param",
+	[CG_ROLE_ROWS] = "rows", [CG_ROLE_UNITS] = "units", [CG_ROLE_SCRATCH] = "scratch",
+	[CG_ROLE_ACCUMULATE] = "accumulate",
+};
+static const char *const kinds[] = {
+	[CG_KIND_TENSOR] = "tensor", [CG_KIND_PER_UNIT] = "per_unit", [CG_KIND_SCALAR] = "scalar", [CG_KIND_COUNT] = "count",
+	[CG_KIND_SCRATCH] = "scratch",
+};
+static const char *const orders[] = { [CG_VALUE] = "value", [CG_D] = "d", [CG_G] = "g", [CG_GD] = "gd" };
+
+static const char *type(const struct cg_pass_plan *plan, const struct cg_argument *a)
+{
+	return a->type == CG_TYPE_I64 ? "i64" : a->type == CG_TYPE_ACC ? cg_acc_names[plan->dtype] : cg_real_names[plan->dtype];
+}
+
+static void begin(struct cg_text *text, int *first)
+{
+	cg_text_put(text, *first ? "\n        " : ",\n        ");
+	*first = 0;
+}
+
+static void arguments(const struct cg_pass_plan *plan, const struct cg_piece *piece, int lang, struct cg_text *text)
+{
+	int first = 1;
+
+	for (int k = 0; k < piece->n_arguments; k++) {
+		const struct cg_argument *a = &piece->arguments[k];
+		int memory = a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCRATCH;
+
+		if (piece->shape == CG_PIECE_SUM_PART && a->out && a->kind != CG_KIND_SCRATCH)
+			continue;
+		begin(text, &first);
+		cg_text_printf(text, "{\"name\": \"%s\", \"role\": \"%s\", \"index\": %d, \"order\": \"%s\", \"kind\": \"%s\", "
+		               "\"type\": \"%s\", \"flow\": \"%s\", \"optional\": %s", a->name, roles[a->role], a->index,
+		               orders[a->order], kinds[a->kind], type(plan, a), a->out ? "out" : "in",
+		               a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT ? "true" : "false");
+		if (a->kind == CG_KIND_SCALAR && plan->cell->params[a->index].given)
+			cg_text_printf(text, ", \"default\": %.17g", plan->cell->params[a->index].value);
+		cg_text_put(text, "}");
+		if (memory && cg_dialects[lang].offsets) {
+			begin(text, &first);
+			cg_text_printf(text, "{\"name\": \"%s_offset\", \"of\": \"%s\", \"kind\": \"offset\", \"type\": \"u64\", "
+			               "\"flow\": \"in\"}", a->name, a->name);
+		}
+		if (a->kind == CG_KIND_TENSOR) {
+			begin(text, &first);
+			cg_text_printf(text, "{\"name\": \"%s_stride\", \"of\": \"%s\", \"kind\": \"stride\", \"type\": \"i64\", "
+			               "\"flow\": \"in\"}", a->name, a->name);
+		}
+	}
+}
+
+/* The threads of a GPU's launch, slowest last; on the cpu a function is simply called. */
+static void launch(const struct cg_piece *piece, int lang, struct cg_text *text)
+{
+	static const char *const threads[] = {
+		[CG_PIECE_POINT]    = "[\"units\", \"rows\"]",
+		[CG_PIECE_SUM_PART] = "[\"units\", \"blocks\"]",
+		[CG_PIECE_SUM]      = "[\"units\"]",
+	};
+	int values = 0;
+
+	for (int k = 0; k < piece->n_arguments; k++)
+		values += piece->arguments[k].out && piece->arguments[k].kind != CG_KIND_SCRATCH;
+	if (cg_dialects[lang].strips)
+		cg_text_put(text, "\"launch\": {\"call\": \"once\"}");
+	else
+		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units return, rows and "
+		               "blocks are walked in steps of the threads there are\"}", threads[piece->shape]);
+	if (piece->shape != CG_PIECE_POINT)
+		cg_text_printf(text, ",\n      \"scratch\": {\"argument\": \"partial\", \"shape\": [\"blocks\", %d, \"units\"], "
+		               "\"blocks\": \"ceil(rows / %d)\", \"block_rows\": %d, \"values\": %d}", values, CG_SUM_ROWS,
+		               CG_SUM_ROWS, values);
+}
+
+int cg_print_manifest(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
+{
+	static const char *const shapes[] = {
+		[CG_PIECE_POINT] = "point", [CG_PIECE_SUM_PART] = "sum_part", [CG_PIECE_SUM] = "sum"
+	};
+	const struct cg_cell *cell = plan->cell;
+	int first = 1;
+
+	cg_text_printf(text, "{\n  \"key\": \"%s\",\n  \"command\": \"", plan->key);
+	cg_print_command(plan, lang, text);
+	cg_text_printf(text, "\",\n  \"lang\": \"%s\",\n  \"cell\": \"%s\",\n  \"options\": [", cg_lang_names[lang], cell->name);
+	for (int k = 0; k < cell->n_options; k++)
+		if (plan->options >> k & 1) {
+			cg_text_printf(text, "%s\"%s\"", first ? "" : ", ", cell->options[k].name);
+			first = 0;
+		}
+	cg_text_printf(text, "],\n  \"pass\": \"%s\",\n  \"dtype\": \"%s\",\n  \"real\": \"%s\",\n  \"acc\": \"%s\",\n"
+	               "  \"flags\": %s,\n  \"functions\": [", cg_pass_names[plan->pass], cg_real_names[plan->dtype],
+	               cg_real_names[plan->dtype], cg_acc_names[plan->dtype], cg_dialects[lang].flags);
+	for (int k = 0; k < plan->n_pieces; k++) {
+		const struct cg_piece *piece = &plan->pieces[k];
+
+		cg_text_printf(text, "%s\n    {\"function\": \"%s\", \"stage\": %d, \"shape\": \"%s\",\n      ", k ? "," : "",
+		               piece->key, piece->stage, shapes[piece->shape]);
+		launch(piece, lang, text);
+		cg_text_put(text, ",\n      \"arguments\": [");
+		arguments(plan, piece, lang, text);
+		cg_text_put(text, "\n      ]}");
+	}
+	cg_text_put(text, "\n  ]\n}\n");
+	return text->failed ? -1 : 0;
+}

@@ -1,0 +1,69 @@
+/*
+ * The nearest of a list of names to a misspelt one, for the mistakes of every part.
+ */
+#include "cell.h"
+
+#include <string.h>
+
+enum { LONGEST = 63 };                   /* of the names that are compared; nobody misspells a longer one */
+
+static int lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
+}
+
+/* Letters to insert, drop, replace or exchange with a neighbour to make b of a; upper and lower case are one. */
+static int distance(const char *a, int m, const char *b, int n)
+{
+	int rows[3][LONGEST + 1];
+	int *older = rows[0], *old = rows[1], *now = rows[2], *spare;
+	int i, j;
+
+	for (j = 0; j <= n; j++)
+		now[j] = j;
+	for (i = 1; i <= m; i++) {
+		spare = older;
+		older = old;
+		old = now;
+		now = spare;
+		now[0] = i;
+		for (j = 1; j <= n; j++) {
+			int best = old[j - 1] + (lower(a[i - 1]) != lower(b[j - 1]));
+
+			if (best > old[j] + 1)
+				best = old[j] + 1;
+			if (best > now[j - 1] + 1)
+				best = now[j - 1] + 1;
+			if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1])
+			    && best > older[j - 2] + 1)
+				best = older[j - 2] + 1;
+			now[j] = best;
+		}
+	}
+	return now[n];
+}
+
+/* Near: no more than a third of the longer name is wrong.  Of two as near, the longer: more of it was typed right. */
+const char *cg_nearest(const char *name, const char *const *names, int n)
+{
+	const char *nearest = NULL;
+	int least = LONGEST, best = 0, length, i;
+
+	if (strlen(name) > LONGEST)
+		return NULL;
+	length = (int)strlen(name);
+	for (i = 0; i < n; i++) {
+		int other, d;
+
+		if (strlen(names[i]) > LONGEST)
+			continue;
+		other = (int)strlen(names[i]);
+		d = distance(name, length, names[i], other);
+		if (3 * d <= (length > other ? length : other) && (d < least || (d == least && other > best))) {
+			least = d;
+			best = other;
+			nearest = names[i];
+		}
+	}
+	return nearest;
+}

@@ -1,0 +1,31 @@
+/*
+ * The operators: what each is called and what it computes, in long double by the C library.  Their derivatives are in
+ * derive.c, their texts in templates/math.in.
+ */
+#include "cell.h"
+
+#include <math.h>
+
+const struct cg_operator cg_operators[CG_OP_COUNT] = {
+#define CG_OPERATOR(code, word, arity, section) [CG_OP_##code] = { word, arity, section },
+#include "ops.h"
+#undef CG_OPERATOR
+};
+
+long double cg_op_value(int code, long double a, long double b)
+{
+	switch (code) {
+	case CG_OP_NEG:     return -a;
+	case CG_OP_ADD:     return a + b;
+	case CG_OP_MUL:     return a * b;
+	case CG_OP_RECIP:   return 1 / a;
+	case CG_OP_EXP:     return expl(a);
+	case CG_OP_TANH:    return tanhl(a);
+	case CG_OP_SIGMOID: return 1 / (1 + expl(-a));
+	/* NaN passes through each of the next three. */
+	case CG_OP_RELU:    return a < 0 ? 0 : a;
+	case CG_OP_STEP:    return a > 0 ? 1 : a <= 0 ? 0 : a;
+	case CG_OP_CLIP:    return b > 0 ? (a < -b ? -b : a > b ? b : a) : a;
+	}
+	return 0;
+}

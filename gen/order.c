@@ -1,0 +1,86 @@
+/*
+ * Names for what a piece computes: the cell's own for what it named, t1, t2 ... for what is used twice, none for what is used
+ * once and short enough to be written where it is used.  The order itself is that of the nodes: operands come first.
+ */
+#include "cell.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { INLINE_MAX = 7 };                 /* operators written out in one expression */
+
+static int taken(const char *const *names, int n, const char *name)
+{
+	for (int k = 0; k < n; k++)
+		if (!strcmp(names[k], name))
+			return 1;
+	return 0;
+}
+
+int cg_order(const struct cg_pass_plan *plan, const struct cg_piece *piece, struct cg_arena *memory, const char ***result)
+{
+	const struct cg_graph *graph = &plan->graph;
+	size_t n = (size_t)graph->n;
+	const char **name = cg_arena_take(memory, n * sizeof *name);
+	const char **list = cg_arena_take(memory, (n + (size_t)piece->n_arguments) * sizeof *list);
+	unsigned short *uses = cg_arena_take(memory, n * sizeof *uses);
+	unsigned short *size = cg_arena_take(memory, n * sizeof *size);
+	int n_list = 0, temporaries = 0;
+
+	if (!name || !list || !uses || !size)
+		return -1;
+	for (int k = 0; k < piece->n_schedule; k++) {
+		const struct cg_node *node = &graph->nodes[piece->schedule[k]];
+
+		for (int which = 0; which < cg_operators[node->code].arity; which++) {
+			int operand = which ? node->b : node->a;
+
+			uses[operand] += uses[operand] < 1000;
+		}
+	}
+	for (int k = 0; k < piece->n_arguments; k++) {
+		const struct cg_argument *a = &piece->arguments[k];
+
+		if (!a->out && a->node) {
+			name[a->node] = a->name;
+			list[n_list++] = a->name;
+		}
+	}
+	for (int k = 0; k < piece->n_schedule; k++) {
+		int id = piece->schedule[k];
+		const struct cg_node *node = &graph->nodes[id];
+		const char *own = node->name;
+		char *text;
+
+		for (int j = 0; j < piece->n_arguments; j++)
+			if (piece->arguments[j].out && piece->arguments[j].node == id)
+				own = own ? own : piece->arguments[j].name;
+		size[id] = 1;
+		for (int which = 0; which < cg_operators[node->code].arity; which++) {
+			int operand = which ? node->b : node->a;
+
+			size[id] += name[operand] ? 0 : size[operand];
+		}
+		/* A sign or a difference from 1 costs nothing to write twice, and reads better than a temporary. */
+		if (!own && (node->code == CG_OP_NEG || (uses[id] < 2 && size[id] < INLINE_MAX)))
+			continue;
+		text = cg_arena_take(memory, CG_NAME_MAX + 24);
+		if (!text)
+			return -1;
+		if (own)
+			snprintf(text, CG_NAME_MAX + 24, "%s%s", own, cg_is_reserved(own) ? "_" : "");
+		for (int again = 0; !own || taken(list, n_list, text); again++) {
+			if (!own)
+				snprintf(text, CG_NAME_MAX + 24, "t%d", ++temporaries);
+			else if (!again)
+				snprintf(text, CG_NAME_MAX + 24, "%s_all", own);
+			else
+				snprintf(text, CG_NAME_MAX + 24, "%s_all%d", own, again + 1);
+			if (!own && !taken(list, n_list, text))
+				break;
+		}
+		name[id] = list[n_list++] = text;
+	}
+	*result = name;
+	return memory->failed ? -1 : 0;
+}

@@ -1,0 +1,46 @@
+/*
+ * What the two halves of the parser share: parse.c reads words, names and expressions, declare.c lines and the whole.
+ */
+#ifndef CG_PARSE_H
+#define CG_PARSE_H
+
+#include "cell.h"
+
+enum { SYMBOLS_MAX = 1024 };
+
+/* Derived names are symbols too, of a kind that no expression may use, so that nothing else takes them. */
+enum { DERIVED = CG_SYMBOL_VALUE + 1 };
+
+struct symbol { const char *name; int kind, index; };
+
+struct parser {
+	struct cg_cell *cell;
+	const char *name, *text, *at, *line;      /* where we are, and the start of its line */
+	int number, depth, signs, stage;          /* depth: of parentheses; signs: of signs upon signs */
+	struct symbol symbols[SYMBOLS_MAX];
+	int n_symbols;
+	int used[DERIVED][CG_VALUES_MAX];
+	struct cg_mistake *mistake;
+};
+
+/* Says what is wrong at a place, quoting its line with a caret; the first mistake stays.  Returns -1. */
+int cg_parse_wrong(struct parser *, const char *place, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* What was expected at p->at, and which letter is there instead. */
+int cg_parse_expected(struct parser *, const char *what);
+/* Passes blanks and comments and, inside parentheses, line ends. */
+void cg_parse_skip(struct parser *);
+int cg_parse_line_end(struct parser *);
+int cg_parse_expect(struct parser *, char, const char *after);
+/* Reads a name; what: what it would be, for the mistake. */
+int cg_parse_word(struct parser *, char name[CG_NAME_MAX + 1], const char *what);
+/* A decimal number, whatever the locale says of commas. */
+int cg_parse_number(struct parser *, long double *value);
+/* Reads an expression; returns its term, or -1. */
+int cg_parse_sum(struct parser *);
+
+const struct symbol *cg_parse_find(const struct parser *, const char *name);
+int cg_parse_unknown(struct parser *, const char *place, const char *name);
+int cg_parse_declare(struct parser *, const char *place, const char *name, int kind, int index);
+int cg_parse_enter(struct parser *, const char *place, const char *name, int kind, int index);
+
+#endif

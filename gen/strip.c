@@ -1,0 +1,194 @@
+/*
+ * A piece interpreted over strips of a row, step by step with the very functions that the kernels are printed with, so that the
+ * bits are those of the compiled kernel.  It is compiled once for each dtype and instruction set (CG_DTYPE, CG_ISA).
+ * It checks nothing: the arguments are those of the piece, in its order.
+ */
+#include "cell.h"
+
+#include CG_MATH                         /* the text that cellgen prints for CG_DTYPE: real, acc, acc_tanh ... */
+
+#define PASTE_(a, b, c) a##_##b##_##c
+#define PASTE(a, b, c) PASTE_(a, b, c)
+
+enum { STRIP = 256 };
+
+struct strip {
+	const struct cg_pass_plan *plan;
+	const struct cg_piece *piece;
+	const struct cg_bound *bound;
+	acc *registers;                  /* [node][STRIP]; nodes that are not computed here leave theirs unused */
+};
+
+static void apply(int code, int n, acc *restrict to, const acc *restrict a, const acc *restrict b)
+{
+	switch (code) {
+	case CG_OP_NEG:     for (int u = 0; u < n; u++) to[u] = -a[u];              return;
+	case CG_OP_ADD:     for (int u = 0; u < n; u++) to[u] = a[u] + b[u];        return;
+	case CG_OP_MUL:     for (int u = 0; u < n; u++) to[u] = a[u] * b[u];        return;
+	case CG_OP_RECIP:   for (int u = 0; u < n; u++) to[u] = acc_recip(a[u]);    return;
+	case CG_OP_EXP:     for (int u = 0; u < n; u++) to[u] = acc_exp(a[u]);      return;
+	case CG_OP_TANH:    for (int u = 0; u < n; u++) to[u] = acc_tanh(a[u]);     return;
+	case CG_OP_SIGMOID: for (int u = 0; u < n; u++) to[u] = acc_sigmoid(a[u]);  return;
+	case CG_OP_RELU:    for (int u = 0; u < n; u++) to[u] = acc_relu(a[u]);     return;
+	case CG_OP_STEP:    for (int u = 0; u < n; u++) to[u] = acc_step(a[u]);     return;
+	case CG_OP_CLIP:    for (int u = 0; u < n; u++) to[u] = acc_clip(a[u], b[u]); return;
+	}
+}
+
+static acc *reg(const struct strip *s, int node)
+{
+	return s->registers + (size_t)node * STRIP;
+}
+
+/* What does not change from strip to strip: constants and scalars. */
+static void constants(const struct strip *s)
+{
+	const struct cg_graph *graph = &s->plan->graph;
+
+	for (int k = 0; k < graph->n; k++)
+		if (graph->nodes[k].code == CG_OP_CONST)
+			for (int u = 0; u < STRIP; u++)
+				reg(s, k)[u] = (acc)graph->nodes[k].value;
+	for (int k = 0; k < s->piece->n_arguments; k++)
+		if (s->piece->arguments[k].kind == CG_KIND_SCALAR)
+			for (int u = 0; u < STRIP; u++)
+				reg(s, s->piece->arguments[k].node)[u] = (acc)s->bound[k].value;
+}
+
+/* Loads the inputs of a strip and computes all that the piece computes. */
+static void compute(const struct strip *s, int64_t row, int64_t first, int n)
+{
+	for (int k = 0; k < s->piece->n_arguments; k++) {
+		const struct cg_argument *a = &s->piece->arguments[k];
+		int64_t at = first + (a->kind == CG_KIND_TENSOR ? row * s->bound[k].stride : 0);
+		acc *to = reg(s, a->node);
+
+		if (a->out || (a->kind != CG_KIND_TENSOR && a->kind != CG_KIND_PER_UNIT))
+			continue;
+		if (!s->bound[k].data)
+			for (int u = 0; u < n; u++)
+				to[u] = 0;
+		else if (a->type == CG_TYPE_ACC)
+			for (int u = 0; u < n; u++)
+				to[u] = ((const acc *)s->bound[k].data)[at + u];
+		else
+			for (int u = 0; u < n; u++)
+				to[u] = to_acc(((const real *)s->bound[k].data)[at + u]);
+	}
+	for (int k = 0; k < s->piece->n_schedule; k++) {
+		int id = s->piece->schedule[k];
+		const struct cg_node *node = &s->plan->graph.nodes[id];
+
+		apply(node->code, n, reg(s, id), reg(s, node->a), reg(s, node->b));
+	}
+}
+
+static void point(const struct strip *s, int64_t rows, int64_t units)
+{
+	for (int64_t row = 0; row < rows; row++)
+		for (int64_t first = 0; first < units; first += STRIP) {
+			int n = units - first < STRIP ? (int)(units - first) : STRIP;
+
+			compute(s, row, first, n);
+			for (int k = 0; k < s->piece->n_arguments; k++) {
+				const struct cg_argument *a = &s->piece->arguments[k];
+				int64_t at = row * s->bound[k].stride + first;
+				const acc *from = reg(s, a->node);
+
+				if (!a->out || !s->bound[k].data)
+					continue;
+				if (a->type == CG_TYPE_ACC)
+					for (int u = 0; u < n; u++)
+						((acc *)s->bound[k].data)[at + u] = from[u];
+				else
+					for (int u = 0; u < n; u++)
+						((real *)s->bound[k].data)[at + u] = to_real(from[u]);
+			}
+		}
+}
+
+static int is_value(const struct cg_argument *a)
+{
+	return a->out && a->kind != CG_KIND_SCRATCH;
+}
+
+static int values(const struct cg_piece *piece)
+{
+	int n = 0;
+
+	for (int k = 0; k < piece->n_arguments; k++)
+		n += is_value(&piece->arguments[k]);
+	return n;
+}
+
+static acc *scratch(const struct strip *s)
+{
+	int k = 0;
+
+	while (s->piece->arguments[k].kind != CG_KIND_SCRATCH)
+		k++;
+	return s->bound[k].data;
+}
+
+static void sum_part(const struct strip *s, int64_t rows, int64_t units)
+{
+	acc *sums = scratch(s);
+	int64_t count = values(s->piece) * units;
+
+	for (int64_t block = 0; block * CG_SUM_ROWS < rows; block++, sums += count) {
+		int64_t last = rows - block * CG_SUM_ROWS < CG_SUM_ROWS ? rows : (block + 1) * CG_SUM_ROWS;
+
+		for (int64_t k = 0; k < count; k++)
+			sums[k] = 0;
+		for (int64_t row = block * CG_SUM_ROWS; row < last; row++)
+			for (int64_t first = 0; first < units; first += STRIP) {
+				int n = units - first < STRIP ? (int)(units - first) : STRIP;
+				acc *to = sums + first;
+
+				compute(s, row, first, n);
+				for (int k = 0; k < s->piece->n_arguments; k++) {
+					if (!is_value(&s->piece->arguments[k]))
+						continue;
+					for (int u = 0; u < n; u++)
+						to[u] += reg(s, s->piece->arguments[k].node)[u];
+					to += units;
+				}
+			}
+	}
+}
+
+static void sum(const struct strip *s, int64_t rows, int64_t units, int accumulate)
+{
+	const acc *partial = scratch(s);
+	int64_t count = values(s->piece) * units;
+
+	for (int k = 0; k < s->piece->n_arguments; k++) {
+		real *to = s->bound[k].data;
+
+		if (!is_value(&s->piece->arguments[k]))
+			continue;
+		for (int64_t u = 0; to && u < units; u++) {
+			acc total = 0;
+
+			for (int64_t block = 0; block * CG_SUM_ROWS < rows; block++)
+				total += partial[block * count + u];
+			to[u] = to_real(accumulate ? to_acc(to[u]) + total : total);
+		}
+		partial += units;
+	}
+}
+
+cg_strip PASTE(cg_strip, CG_DTYPE, CG_ISA);
+
+void PASTE(cg_strip, CG_DTYPE, CG_ISA)(const struct cg_pass_plan *plan, const struct cg_piece *piece, int64_t rows,
+                                       int64_t units, const struct cg_bound *bound, void *registers)
+{
+	struct strip s = { plan, piece, bound, registers };
+
+	constants(&s);
+	switch (piece->shape) {
+	case CG_PIECE_POINT:    point(&s, rows, units); return;
+	case CG_PIECE_SUM_PART: sum_part(&s, rows, units); return;
+	case CG_PIECE_SUM:      sum(&s, rows, units, bound[piece->n_arguments - 1].value != 0); return;
+	}
+}

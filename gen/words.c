@@ -1,0 +1,43 @@
+/*
+ * Words that a cell may not use as names, because one of the dialects or the kernels' own text has them.
+ * What a cell's names may otherwise be is parse.c's business.
+ */
+#include "cell.h"
+
+#include <string.h>
+
+static const char *const reserved[] = {
+	/* C */
+	"auto", "bool", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
+	"false", "float", "for", "goto", "if", "inline", "int", "int64_t", "linux", "long", "main", "register", "restrict",
+	"return", "short", "signed", "sizeof", "static", "struct", "switch", "true", "typedef", "typeof", "union", "unix",
+	"unsigned", "void", "volatile", "while",
+	/* C++ and CUDA C */
+	"alignas", "alignof", "and", "and_eq", "asm", "atomic", "bitand", "bitor", "catch", "char16_t", "char32_t", "char8_t",
+	"class", "co_await", "co_return", "co_yield", "compl", "concept", "const_cast", "consteval", "constexpr", "constinit",
+	"decltype", "delete", "dim3", "dynamic_cast", "explicit", "export", "friend", "mutable", "namespace", "new", "noexcept",
+	"not", "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "reinterpret_cast", "requires",
+	"static_assert", "static_cast", "template", "this", "thread_local", "throw", "try", "typeid", "typename", "using",
+	"virtual", "wchar_t", "xor", "xor_eq", "blockDim", "blockIdx", "gridDim", "threadIdx", "warpSize",
+	/* OpenCL C */
+	"access", "complex", "constant", "event_t", "generic", "global", "half", "image1d_t", "image2d_t", "imaginary", "kernel",
+	"local", "pipe", "quad", "queue_t", "read_only", "read_write", "sampler_t", "size_t", "uchar", "uint", "ulong", "ushort",
+	"vec_step", "write_only",
+	/* library names that some compilers know without a header */
+	"abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "div", "erf", "exp", "exp2", "fabs", "floor", "fma", "fmax", "fmin",
+	"gamma", "index", "j0", "j1", "jn", "log", "log2", "max", "min", "mix", "pow", "remainder", "round", "rsqrt", "sign",
+	"sin", "sinh", "smoothstep", "sqrt", "step", "tan", "tanh", "trunc", "y0", "y1", "yn", "clamp", "clip", "relu", "sigmoid",
+	/* the kernels' own */
+	"absent", "absent_acc", "acc", "accumulate", "block", "count", "first", "last", "partial", "real", "row", "rows", "unit", "units",
+	"sums", "word", "bits_of", "from_bits", "muladd", "to_acc", "to_real", "strip",
+	/* the language's own */
+	"cell", "gates", "option", "output", "param", "save", "split", "stage", "state",
+};
+
+int cg_is_reserved(const char *name)
+{
+	for (size_t k = 0; k < sizeof reserved / sizeof *reserved; k++)
+		if (!strcmp(name, reserved[k]))
+			return 1;
+	return 0;
+}

@@ -1,0 +1,63 @@
+/*
+ * The table that a backend fills: how one API opens a device, holds memory, runs a kernel and multiplies matrices.  What is
+ * computed, in which order and with which checks is the runtime's; a backend is told, and does.  One row of backends/list.h
+ * and one `const struct cg_backend`, at the end of the backend's file, are all that connects the two.
+ */
+#ifndef CG_BACKEND_H
+#define CG_BACKEND_H
+
+#include "gen/cell.h"
+#include "runtime/runtime.h"
+
+struct cg_device;                        /* a backend's own: one device, opened */
+struct cg_queue;                         /* a backend's own: an order of work on it */
+struct cg_built;                         /* a backend's own: the functions of one plan, ready to launch */
+
+/* An argument of a launch, in the place of the piece's argument.  Absent memory is all zeros. */
+struct cg_operand {
+	struct cg_mem mem;
+	int64_t stride;                  /* elements from row to row */
+	double  value;                   /* of a scalar or a count */
+};
+
+struct cg_matrix {                       /* row-major; all zeros: absent */
+	struct cg_mem mem;
+	int64_t stride;                  /* elements from row to row; 0 repeats one row */
+	int     acc;                     /* elements are acc, else real */
+};
+
+/* c [m n] = start [m n] + op(a) [m k] op(b) [k n], summed in acc, rounded once.  start may be absent, one repeated row (a
+ * bias), or c itself; a and b are real.  k = 0 gives start, or zeros. */
+struct cg_gemm {
+	int     dtype;
+	int64_t m, n, k;
+	int     transpose_a, transpose_b;        /* the memory holds a [k m], b [n k] */
+	struct cg_matrix a, b, start, c;
+};
+
+struct cg_backend {
+	const char *name;                /* what CELLGRAD_BACKEND says, and the folder */
+
+	/* Required.  Each returns CG_OK or a code after cg_fail(). */
+	const char *(*list)(int i, char *about, size_t bytes);   /* the i-th device's name after "NAME:", or why not; NULL past */
+	int  (*open)(const char *where, struct cg_device **);    /* where: what stood after "NAME:", NULL for the default */
+	void (*close)(struct cg_device *);
+	const char *(*describe)(const struct cg_device *);
+	int  (*supports)(const struct cg_device *, int dtype);   /* CG_OK or CG_UNSUPPORTED */
+	int  (*start)(struct cg_device *, void *native, struct cg_queue **);
+	int  (*sync)(struct cg_queue *);
+	void (*stop)(struct cg_queue *);
+	int  (*alloc)(struct cg_device *, size_t bytes, struct cg_mem *);
+	void (*free)(struct cg_device *, struct cg_mem *);
+	int  (*put)(struct cg_queue *, struct cg_mem to, const void *from, size_t bytes);
+	int  (*get)(struct cg_queue *, void *to, struct cg_mem from, size_t bytes);
+	int  (*zero)(struct cg_queue *, struct cg_mem, size_t bytes);
+	/* Makes the functions of a plan ready; the backend prints the text it wants from it.  The plan outlives the built. */
+	int  (*build)(struct cg_device *, const struct cg_pass_plan *, struct cg_built **);
+	void (*drop)(struct cg_device *, struct cg_built *);
+	int  (*launch)(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units,
+	               const struct cg_operand *);
+	int  (*gemm)(struct cg_queue *, const struct cg_gemm *);
+};
+
+#endif

@@ -1,0 +1,179 @@
+/*
+ * cellgrad: recurrent cells and their gradients, the same answers on every processor.
+ *
+ * Every call that can fail returns CG_OK or a negative enum cg_status; cg_message() then says why.  On a refused
+ * argument no output is touched.  Shapes are row-major, slowest first: T steps, B batch, I input, U units.  B = 0 is
+ * legal; I and U are at least 1.  Nothing here prints, exits, or keeps a host pointer after it returns.
+ *
+ * Threads: contexts and cells may be shared by threads; a stream serves one thread at a time.
+ * Lifetime: children hold their parents, so closing in any order is right; closing NULL does nothing.
+ * fork: no object but a cell may be used in a forked child; calls there return CG_UNSUPPORTED.
+ */
+#ifndef CELLGRAD_H
+#define CELLGRAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define CG_API __attribute__((visibility("default")))
+#else
+#define CG_API
+#endif
+
+#define CG_VERSION_MAJOR 0
+#define CG_VERSION_MINOR 1
+#define CG_VERSION_PATCH 0
+
+enum cg_status {
+	CG_OK           =  0,
+	CG_BAD_ARGUMENT = -1,        /* an argument is missing, misshapen, out of range or aliased */
+	CG_NO_MEMORY    = -2,        /* on the host or on the device */
+	CG_NO_DEVICE    = -3,        /* no such backend or device here; the words say what was tried */
+	CG_UNSUPPORTED  = -4,        /* the words name the backend or option that would do it */
+	CG_BUILD        = -5,        /* a kernel or a .cell did not compile: the words hold the log */
+	CG_DRIVER       = -6,        /* a vendor call failed: its name, code and words; the stream may be lost */
+	CG_FILE         = -7         /* a file could not be read or written */
+};
+enum cg_dtype { CG_F32, CG_F64, CG_F16, CG_BF16 };
+enum cg_place { CG_HOST, CG_DEVICE };
+enum cg_pass  { CG_FORWARD, CG_GRAD, CG_GRADGRAD };
+enum cg_gates { CG_ICFO, CG_IFCO };      /* order of the gate blocks in a block cell's w, b and dgates */
+
+/* This thread's last failure, in words: op, argument, what was expected, what came.  Never NULL; valid until this
+ * thread's next failing call. */
+CG_API const char *cg_message(void);
+/* The version of the library that is running, "0.1.0"; CG_VERSION_* are those of the header compiled against. */
+CG_API const char *cg_version(void);
+
+/* ---- where: a device, an order of work, memory ---- */
+
+struct cg_context;                       /* one device of one backend and the kernels built for it */
+struct cg_stream;                        /* an order of work on a context */
+
+/*
+ * Opens a device.  where: "cpu", "NAME:DEVICE", a comma list in order of preference, or NULL for the environment's
+ * CELLGRAD_BACKEND (unset: the first backend that opens).  A named backend opens or the call fails with the reasons;
+ * it is never replaced by another.  CG_BAD_ARGUMENT: no such name, with the nearest; CG_NO_DEVICE: none opened.
+ * The caller closes the context.  Safe from any thread.
+ */
+CG_API int  cg_open(const char *where, struct cg_context **context);
+CG_API void cg_close(struct cg_context *context);
+/* Device, instruction set, libraries and where they were found, in one line; lives as long as the context. */
+CG_API const char *cg_describe(const struct cg_context *context);
+/* The i-th device as a name for cg_open, with a line about it, or why it cannot be opened, in *about (may be NULL);
+ * NULL past the last.  The words live until this thread's next call of cg_device. */
+CG_API const char *cg_device(int i, const char **about);
+/* CG_OK, or CG_UNSUPPORTED with words.  op: a name of the op table, ours or TensorFlow's; dtype: an enum cg_dtype. */
+CG_API int  cg_supports(const struct cg_context *context, const char *op, int dtype);
+
+/* native: a queue of the backend's own API, or NULL to make one (the cpu has none: NULL).  Calls on a cpu stream
+ * return when they are done.  The stream holds its context; the caller closes it. */
+CG_API int  cg_stream_open(struct cg_context *context, void *native, struct cg_stream **stream);
+/* Waits for all that was enqueued and reports what failed since the last wait. */
+CG_API int  cg_stream_sync(struct cg_stream *stream);
+CG_API void cg_stream_close(struct cg_stream *stream);
+
+/* Dense memory.  All zeros means "absent" for an input and "not wanted" for an output.  The memory is the caller's. */
+struct cg_mem {
+	void   *data;                    /* a host pointer, or the device's own handle */
+	size_t  offset;                  /* bytes from data to the first element; a multiple of the element's size */
+	size_t  bytes;                   /* usable from offset on: checked against the shape, always */
+	int     place;                   /* enum cg_place */
+};
+/* Device memory of a context, uninitialised, aligned for any dtype and vector.  bytes 0 gives an empty, absent mem.
+ * cg_free releases it and zeroes the struct; absent memory is left alone. */
+CG_API int  cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem);
+CG_API void cg_free(struct cg_context *context, struct cg_mem *mem);
+/* Copies bytes from host memory into mem, or out of it.  Return when the host memory may be reused. */
+CG_API int  cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t bytes);
+CG_API int  cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_t bytes);
+
+/* ---- TensorFlow's block cells.  One struct serves forward and gradient: the gradient reads what forward wrote.
+ * An absent output is not computed; an absent upstream gradient is zero; an input that no wanted output reads may be
+ * absent.  Outputs never overlap anything.  CG_BAD_ARGUMENT: a shape, size, overlap or range; CG_NO_MEMORY: no room
+ * for the workspace when `work` is absent; CG_UNSUPPORTED: T other than 1.  ---- */
+
+/*
+ * LSTMBlockCell and LSTMBlockCellGrad: with [i c f o] = x W_x + h_prev W_h + b in the order of `gates`,
+ *     i = sigmoid(i + wci cs_prev)   f = sigmoid(f + forget_bias + wcf cs_prev)   ci = tanh(c)
+ *     cs = clip(i ci + f cs_prev)    o = sigmoid(o + wco cs)    co = tanh(cs)     h = o co
+ * (Hochreiter and Schmidhuber 1997; forget gate: Gers, Schmidhuber and Cummins 2000; peepholes: Gers and Schmidhuber
+ * 2000).  The gradient is the derivative, the clip passing it straight through; TensorFlow's CUDA kernel adds the
+ * peephole terms of cs_prev_grad twice, this does not.  Scalars are rounded to dtype before use.
+ */
+struct cg_lstm_block {
+	size_t  size;                            /* set by _init */
+	int64_t T, B, I, U, seq_len_max;         /* T: 1 */
+	int     dtype, gates, use_peephole;      /* enum cg_dtype, enum cg_gates, 0 or 1 */
+	int     accumulate;                      /* add to the weight gradients instead of overwriting them */
+	double  forget_bias, cell_clip;          /* clip <= 0: off */
+	struct cg_mem work;                      /* cg_lstm_block_work() bytes, or absent: allocated inside */
+	struct cg_mem x, cs_prev, h_prev;        /* [B I] [B U] [B U] */
+	struct cg_mem w, wci, wcf, wco, b;       /* [I+U 4U] [U] [U] [U] [4U]; wc* only with use_peephole */
+	struct cg_mem i, cs, f, o, ci, co, h;    /* [B U]; cs clipped, before tanh; gates after activation */
+	struct cg_mem cs_grad, h_grad;           /* [B U], upstream */
+	struct cg_mem x_grad, cs_prev_grad, h_prev_grad, dgates;        /* [B I] [B U] [B U] [B 4U] */
+	struct cg_mem w_grad, wci_grad, wcf_grad, wco_grad, b_grad;     /* as w, wci, wcf, wco, b */
+};
+/* All absent; f32, CG_ICFO, T 1, seq_len_max -1, forget_bias 1, cell_clip 3.  size: sizeof the struct. */
+CG_API void cg_lstm_block_init(struct cg_lstm_block *op, size_t size);
+/* Bytes of workspace that a pass over these sizes needs when every output is wanted. */
+CG_API int  cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t *bytes);
+CG_API int  cg_lstm_block_forward(struct cg_stream *stream, const struct cg_lstm_block *op);
+CG_API int  cg_lstm_block_grad(struct cg_stream *stream, const struct cg_lstm_block *op);
+
+/*
+ * GRUBlockCell and GRUBlockCellGrad: with [r u] = sigmoid(x W_x + h_prev W_h + b_ru),
+ *     c = tanh(x W_cx + (h_prev r) W_ch + b_c)    h = u (h_prev - c) + c
+ * (Cho et al. 2014, reset before the product; not cuDNN's gru).  TensorFlow has f32 only; this has every dtype.
+ */
+struct cg_gru_block {
+	size_t  size;
+	int64_t B, I, U;
+	int     dtype, accumulate;
+	struct cg_mem work;                      /* cg_gru_block_work() bytes, or absent: allocated inside */
+	struct cg_mem x, h_prev;                 /* [B I] [B U] */
+	struct cg_mem w_ru, w_c, b_ru, b_c;      /* [I+U 2U] [I+U U] [2U] [U]; r before u */
+	struct cg_mem r, u, c, h;                /* [B U] */
+	struct cg_mem d_h;                       /* [B U], upstream */
+	struct cg_mem d_x, d_h_prev, d_c_bar, d_r_bar_u_bar;            /* [B I] [B U] [B U] [B 2U] */
+	struct cg_mem d_w_ru, d_w_c, d_b_ru, d_b_c;                     /* as w_ru, w_c, b_ru, b_c */
+};
+CG_API void cg_gru_block_init(struct cg_gru_block *op, size_t size);
+CG_API int  cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *bytes);
+CG_API int  cg_gru_block_forward(struct cg_stream *stream, const struct cg_gru_block *op);
+CG_API int  cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_block *op);
+
+/* ---- cells: equations as text, immutable, of no device ---- */
+
+struct cg_cell;
+/* A built-in cell: lstm gru rnn_tanh rnn_relu lstm_block gru_block, or NULL.  It is the library's: not to be closed. */
+CG_API const struct cg_cell *cg_cell_find(const char *name);
+/* The i-th built-in cell's name; NULL past the last. */
+CG_API const char *cg_cell_name(int i);
+/* Reads the text of a .cell.  CG_BUILD: it is wrong; the message is NAME:line:column: what was expected, the line and a
+ * caret.  The caller closes the cell; kernels and plans made from it keep what they need. */
+CG_API int  cg_cell_parse(const char *text, const char *name_in_errors, struct cg_cell **cell);
+CG_API void cg_cell_close(struct cg_cell *cell);
+
+/* CG_POINT: one element of [rows units]; CG_SUM: sums over the rows, for the gradients of biases and per-unit weights. */
+enum cg_shape { CG_POINT, CG_SUM, CG_SCAN };
+/* A kernel of a cell.  options: names with commas ("peephole"), NULL or "" for none.  stage: 1 up to the cell's stages,
+ * 0 for all of them in the order a caller runs them.  CG_POINT stands for the sums after it, too, where text is asked for. */
+struct cg_kernel { const struct cg_cell *cell; const char *options; int stage, pass, dtype, shape; };
+
+/* The source of every function the pass needs, in call order, with its arguments above each; lang: "c" "opencl" "cuda".
+ * The text compiles alone.  The manifest is JSON: what a stranger needs to call the functions.  Free with cg_text_free. */
+CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
+CG_API int  cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json);
+CG_API void cg_text_free(char *text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,391 @@
+/*
+ * An op called on tensors from files.  All that is known of an op comes from its row; attributes are in
+ * attribute.c, what is done with the answers in the subcommands.
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "gen/cell.h"
+#include "runtime/command/call.h"
+#include "runtime/command/print.h"
+#include "runtime/runtime.h"
+
+static struct cg_mem *mem(const struct call *c, const struct cg_port *port)
+{
+	return (struct cg_mem *)((char *)c->op + port->at);
+}
+
+int call_wants(const struct call *c, const struct cg_port *port)
+{
+	return port->flow != CG_IN && !(port->extra && c->theirs);
+}
+
+int call_open(struct call *c, const char *op)
+{
+	*c = (struct call){ .dtype = -1 };
+	c->row = cg_op_find(op, &c->theirs);
+	if (!c->row)
+		return CG_BAD_ARGUMENT;
+	c->name = c->theirs ? c->row->tensorflow : c->row->name;
+	while (c->row->ports[c->n].name)
+		c->n++;
+	c->arguments = cg_memory(NULL, (size_t)c->n * sizeof *c->arguments);
+	if (!c->arguments)
+		return CG_NO_MEMORY;
+	memset(c->arguments, 0, (size_t)c->n * sizeof *c->arguments);
+	c->op = cg_memory(NULL, c->row->size);
+	if (!c->op)
+		return CG_NO_MEMORY;
+	c->row->init(c->op, c->row->size);
+	return CG_OK;
+}
+
+void call_close(struct call *c)
+{
+	for (int k = 0; k < c->n && c->arguments; k++)
+		cg_memory(c->arguments[k].answer, 0);
+	for (size_t k = 0; k < c->n_files; k++)
+		safetensors_close(&c->files[k]);
+	cg_memory(c->files, 0);
+	cg_memory(c->arguments, 0);
+	cg_memory(c->op, 0);
+	*c = (struct call){ 0 };
+}
+
+int call_file(struct call *c, const char *path)
+{
+	struct safetensors *files = cg_memory(c->files, (c->n_files + 1) * sizeof *files);
+
+	if (!files)
+		return CG_NO_MEMORY;
+	c->files = files;
+	CG_TRY(safetensors_open(&c->files[c->n_files], path));
+	c->n_files++;
+	return CG_OK;
+}
+
+/* ---- finding the inputs ---- */
+
+static void find(struct call *c)
+{
+	for (int k = 0; k < c->n; k++) {
+		struct call_argument *a = &c->arguments[k];
+
+		for (size_t f = 0; f < c->n_files && !a->tensor && c->row->ports[k].flow == CG_IN; f++) {
+			a->tensor = safetensors_find(&c->files[f], c->row->ports[k].name);
+			a->file = &c->files[f];
+		}
+	}
+}
+
+static int takes(const struct call *c, const char *name)
+{
+	for (const struct cg_port *p = c->row->ports; p->name; p++)
+		if (p->flow == CG_IN && !strcmp(p->name, name))
+			return 1;
+	return 0;
+}
+
+static int nothing_else(const struct call *c)
+{
+	char shown[PRINT_NAME];
+
+	for (size_t f = 0; f < c->n_files; f++)
+		for (size_t k = 0; k < c->files[f].n; k++)
+			if (!takes(c, c->files[f].tensors[k].name))
+				return cg_fail(CG_BAD_ARGUMENT,
+				               "%s: %s: no argument of %s, and --strict allows no others",
+				               c->files[f].path, print_name(shown, c->files[f].tensors[k].name),
+				               c->name);
+	return CG_OK;
+}
+
+/* All inputs are of one dtype, one that ops take. */
+static int dtype(struct call *c)
+{
+	const struct call_argument *first = NULL;
+	const char *name = NULL;
+	char shown[PRINT_NAME];
+
+	for (int k = 0; k < c->n; k++) {
+		const struct call_argument *a = &c->arguments[k];
+
+		if (!a->tensor)
+			continue;
+		if (a->tensor->cg < 0)
+			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected F16, BF16, F32 or F64, got %s",
+			               a->file->path, a->tensor->name, print_name(shown, a->tensor->dtype));
+		if (first && a->tensor->cg != first->tensor->cg)
+			return cg_fail(CG_BAD_ARGUMENT, "%s: expected one dtype, got %s %s (%s) and %s %s (%s)",
+			               c->name, safetensors_dtype(first->tensor), name, first->file->path,
+			               safetensors_dtype(a->tensor), a->tensor->name, a->file->path);
+		if (!first)
+			first = a;
+		name = first->tensor->name;
+	}
+	if (!first)
+		return CG_OK;
+	c->dtype = first->tensor->cg;
+	memcpy((char *)c->op + c->row->dtype_at, &c->dtype, sizeof c->dtype);
+	return attribute_type(c, c->dtype);
+}
+
+/* The sizes of the op, from the shapes of what there is; twice, for shapes that wait for another's. */
+static int bind(struct call *c, unsigned *bound)
+{
+	for (int k = 0; k < 2 * c->n; k++) {
+		const struct call_argument *a = &c->arguments[k % c->n];
+		int code;
+
+		if (!a->tensor)
+			continue;
+		code = cg_op_bind(c->row, &c->row->ports[k % c->n], c->op, bound, a->tensor->shape,
+		                  a->tensor->rank);
+		if (code)
+			return cg_fail_in(code, "%s", a->file->path);
+	}
+	return CG_OK;
+}
+
+/* Does the port's shape name the symbol? */
+static int names(const struct cg_port *port, const char *symbol)
+{
+	size_t length = strlen(symbol);
+
+	for (const char *at = port->shape; (at = strstr(at, symbol)); at += length)
+		if ((at == port->shape || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[length]))
+			return 1;
+	return 0;
+}
+
+/* "[3, 28]" when its sizes are known, else "[B, 4*U]" */
+static const char *expected(const struct call *c, const struct cg_port *port, unsigned bound,
+                            char shown[PRINT_SHAPE])
+{
+	int64_t shape[CG_RANK];
+	int rank = cg_op_shape(c->row, port, c->op, shape), known = rank > 0;
+	size_t n = 0;
+
+	for (int k = 0; c->row->dims[k].symbol; k++)
+		known &= bound >> k & 1 || !names(port, c->row->dims[k].symbol);
+	if (known)
+		return print_shape(shown, shape, rank);
+	shown[n++] = '[';
+	for (const char *at = port->shape; *at && n < PRINT_SHAPE - 3; at++) {
+		if (*at == ' ')
+			shown[n++] = ',';
+		shown[n++] = *at;
+	}
+	strcpy(shown + n, "]");
+	return shown;
+}
+
+/* The tensor of the files that the name may have been meant for, or NULL. */
+static const char *nearest(const struct call *c, const char *name)
+{
+	const char **all, *found;
+	size_t n = 0, room = 0;
+
+	for (size_t f = 0; f < c->n_files; f++)
+		room += c->files[f].n;
+	all = cg_memory(NULL, (room + 1) * sizeof *all);
+	if (!all)
+		return NULL;
+	for (size_t f = 0; f < c->n_files; f++)
+		for (size_t k = 0; k < c->files[f].n; k++)
+			if (!takes(c, c->files[f].tensors[k].name) && n < INT_MAX)
+				all[n++] = c->files[f].tensors[k].name;
+	found = cg_nearest(name, all, (int)n);
+	cg_memory(all, 0);
+	return found;
+}
+
+static int missing(const struct call *c, const struct cg_port *port, unsigned bound)
+{
+	char shape[PRINT_SHAPE], shown[PRINT_NAME], list[1024] = "";
+	const char *near = nearest(c, port->name);
+	size_t n = 0;
+
+	for (size_t k = 0; k < c->n_files && n < sizeof list; k++)
+		n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", k ? ", " : "", c->files[k].path);
+	cg_fail(CG_BAD_ARGUMENT, "%s: %s is missing: expected %s %s, looked in %s", c->name, port->name,
+	        c->dtype < 0 ? "a tensor" : cg_dtype_name(c->dtype), expected(c, port, bound, shape), list);
+	if (near)
+		cg_fail(CG_BAD_ARGUMENT, "%s; there is a %s: is that the one?", cg_message(),
+		        print_name(shown, near));
+	return CG_BAD_ARGUMENT;
+}
+
+/* TensorFlow wants every input.  So does the command, but for those that a boolean attribute says are unused. */
+static int may_be_absent(const struct call *c, const struct cg_port *port)
+{
+	int named = 0;
+
+	for (const struct cg_attribute *a = c->row->attributes; a->name && port->need; a++) {
+		const char *at = strstr(port->need, a->name);
+
+		named |= a->kind == CG_BOOL && at && (at == port->need || at[-1] == ' ')
+		         && strchr(" ", at[strlen(a->name)]);
+	}
+	return named && !cg_op_needs(c->row, port, c->op);
+}
+
+/* For cg_op_needs, which asks which outputs are wanted, before there is memory for them. */
+static void mark_outputs(struct call *c, int on)
+{
+	for (const struct cg_port *p = c->row->ports; p->name; p++)
+		if (call_wants(c, p))
+			*mem(c, p) = (struct cg_mem){ .data = on ? c->op : NULL };
+}
+
+static int all_there(struct call *c, unsigned bound)
+{
+	int code = CG_OK;
+
+	mark_outputs(c, 1);
+	for (int k = 0; k < c->n && !code; k++) {
+		const struct cg_port *port = &c->row->ports[k];
+
+		if (port->flow == CG_IN && !c->arguments[k].tensor && !may_be_absent(c, port))
+			code = missing(c, port, bound);
+	}
+	mark_outputs(c, 0);
+	return code;
+}
+
+int call_bind(struct call *c, int strict)
+{
+	unsigned bound = 0;
+
+	find(c);
+	if (strict)
+		CG_TRY(nothing_else(c));
+	CG_TRY(attribute_from_metadata(c));
+	CG_TRY(dtype(c));
+	CG_TRY(bind(c, &bound));
+	CG_TRY(all_there(c, bound));
+	for (int k = 0; k < c->n; k++) {
+		struct call_argument *a = &c->arguments[k];
+
+		CG_TRY(cg_op_bytes(c->row, &c->row->ports[k], c->op, &a->bytes));
+		a->rank = cg_op_shape(c->row, &c->row->ports[k], c->op, a->shape);
+	}
+	return CG_OK;
+}
+
+/* ---- the work ---- */
+
+/* Empty tensors get memory, too: none would mean that they are absent. */
+static size_t room(const struct call *c, const struct call_argument *a)
+{
+	return a->bytes ? a->bytes : cg_dtype_bytes(c->dtype);
+}
+
+static int work(struct call *c, struct cg_context *context, struct cg_stream *stream, int *working)
+{
+	for (int k = 0; k < c->n; k++) {
+		const struct cg_port *port = &c->row->ports[k];
+		struct call_argument *a = &c->arguments[k];
+
+		if (!a->tensor && !call_wants(c, port))
+			continue;
+		CG_TRY(cg_alloc(context, room(c, a), mem(c, port)));
+		if (a->tensor && a->bytes)
+			CG_TRY(cg_put(stream, *mem(c, port), a->tensor->data, a->bytes));
+		if (!a->tensor && !a->answer)
+			a->answer = cg_memory(NULL, room(c, a));
+		if (!a->tensor && !a->answer)
+			return CG_NO_MEMORY;
+	}
+	CG_TRY(cg_op_check(c->row, c->op));
+	*working = 1;
+	CG_TRY(c->row->call(stream, c->op));
+	CG_TRY(cg_stream_sync(stream));
+	for (int k = 0; k < c->n; k++)
+		if (c->arguments[k].answer && c->arguments[k].bytes)
+			CG_TRY(cg_get(stream, c->arguments[k].answer, *mem(c, &c->row->ports[k]),
+			              c->arguments[k].bytes));
+	return CG_OK;
+}
+
+int call_compute(struct call *c, struct cg_context *context, int *working)
+{
+	struct cg_stream *stream;
+	int code;
+
+	CG_TRY(cg_supports(context, c->row->name, c->dtype));
+	CG_TRY(cg_stream_open(context, NULL, &stream));
+	code = work(c, context, stream, working);
+	for (const struct cg_port *p = c->row->ports; p->name; p++)
+		cg_free(context, mem(c, p));
+	cg_stream_close(stream);
+	return code;
+}
+
+/* ---- the answers next to expected ones ---- */
+
+int call_expect(const struct call *c, const struct safetensors *file)
+{
+	char want[PRINT_SHAPE], got[PRINT_SHAPE], shown[PRINT_NAME];
+
+	for (int k = 0; k < c->n; k++) {
+		const struct cg_port *port = &c->row->ports[k];
+		const struct call_argument *a = &c->arguments[k];
+		const struct safetensors_tensor *t = safetensors_find(file, port->name);
+
+		if (!call_wants(c, port) || (!t && port->extra))
+			continue;
+		print_shape(want, a->shape, a->rank);
+		if (!t)
+			return cg_fail(CG_BAD_ARGUMENT, "%s: %s is missing: expected %s", file->path,
+			               port->name, want);
+		if (t->cg < 0)
+			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected F16, BF16, F32 or F64, got %s",
+			               file->path, port->name, print_name(shown, t->dtype));
+		if (t->rank != a->rank || memcmp(t->shape, a->shape, (size_t)a->rank * sizeof *a->shape))
+			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", file->path, port->name,
+			               want, print_shape(got, t->shape, t->rank));
+	}
+	return CG_OK;
+}
+
+/* The longest sum behind any output is over one of the sizes that the arguments have. */
+static int64_t depth(const struct call *c)
+{
+	int64_t longest = 1;
+
+	for (int k = 0; k < c->n; k++)
+		for (int d = 0; d < c->arguments[k].rank; d++)
+			if (c->arguments[k].shape[d] > longest)
+				longest = c->arguments[k].shape[d];
+	return longest;
+}
+
+/* Do products or sums read what the op itself rounded to its dtype?  A gradient's read dgates from memory; with
+ * two weight matrices the second product reads what the op made, as in the GRU. */
+static int rounded(const struct call *c)
+{
+	int matrices = 0;
+
+	for (int k = 0; k < c->n; k++) {
+		const struct cg_port *port = &c->row->ports[k];
+
+		if (port->flow == CG_OUT_SUM)
+			return 1;
+		matrices += port->flow == CG_IN && c->arguments[k].rank == 2 && !names(port, "B");
+	}
+	return matrices > 1;
+}
+
+void call_compare(const struct call *c, int port, const struct safetensors_tensor *want,
+                  const struct allowance *user, struct comparison *result)
+{
+	const struct call_argument *a = &c->arguments[port];
+	struct allowance rule = user ? *user : (struct allowance){ 0 };
+
+	rule.dtype = c->dtype;
+	rule.expected = want->cg;
+	rule.depth = depth(c);
+	rule.rounded = rounded(c);
+	compare(rule, a->answer, want->data, a->bytes / cg_dtype_bytes(c->dtype), result);
+}

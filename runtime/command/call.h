@@ -1,0 +1,62 @@
+/*
+ * An op called on tensors from files: which file has which argument, what the attributes are, whether all of it
+ * fits; then the answers in host memory, and how they compare with expected ones.  `run` and `demo` are built
+ * on it.
+ */
+#ifndef CALL_H
+#define CALL_H
+
+#include "runtime/command/compare.h"
+#include "runtime/command/safetensors.h"
+#include "runtime/op.h"
+
+struct call_argument {
+	const struct safetensors_tensor *tensor;     /* inputs; NULL: not needed and in no file */
+	const struct safetensors *file;
+	void   *answer;                  /* outputs that are wanted: host memory, aligned for any dtype */
+	size_t  bytes;
+	int     rank;
+	int64_t shape[CG_RANK];
+};
+
+struct call {
+	const struct cg_op *row;
+	const char *name;                /* of the op, as it was given */
+	int   theirs;                    /* TensorFlow's: only TensorFlow's outputs are wanted */
+	void *op;                        /* the op's struct */
+	int   dtype;                     /* -1 until it is known */
+	unsigned attributes;             /* bits of those given on the command line */
+	const char *type;                /* the attribute T as it was given, or NULL */
+	struct safetensors *files;
+	size_t n_files;
+	struct call_argument *arguments; /* by port */
+	int   n;
+};
+
+int  call_open(struct call *, const char *op);
+void call_close(struct call *);
+/* "NAME=VALUE" as on the command line: an attribute the op does not have is an error. */
+int  call_attribute(struct call *, const char *word);
+/* The first file that has an argument is the one it is taken from. */
+int  call_file(struct call *, const char *path);
+/* Attributes from the first file's metadata, dtype, shapes, all there that must be.  strict: nothing else. */
+int  call_bind(struct call *, int strict);
+/* Every output that is wanted; *working is set when the work begins. */
+int  call_compute(struct call *, struct cg_context *, int *working);
+
+int  call_wants(const struct call *, const struct cg_port *);
+/* The op and its attributes, as strings, for the metadata of a file; NULL: no memory. */
+json_t *call_metadata(const struct call *);
+
+/* A file of expected answers must have all that are wanted, but those that TensorFlow's op has not, shaped
+ * alike. */
+int  call_expect(const struct call *, const struct safetensors *);
+/* Compares the answer of a port with an expected one, by the user's rule where one is given, else by ours. */
+void call_compare(const struct call *, int port, const struct safetensors_tensor *want,
+                  const struct allowance *user, struct comparison *);
+
+/* In attribute.c; call_bind calls the second. */
+int  attribute_from_metadata(struct call *);
+int  attribute_type(const struct call *, int dtype);
+
+#endif

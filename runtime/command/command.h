@@ -1,0 +1,49 @@
+/*
+ * What the subcommands share: their functions, exit codes, options, and the one way to fail.  A subcommand is a
+ * function of argc and argv in the file of its name; main.c holds the table.  Functions that can fail return an
+ * enum cg_status and leave the words to cg_message(), as the library's do; only command_failed() turns them
+ * into an exit code and prints.
+ */
+#ifndef COMMAND_H
+#define COMMAND_H
+
+#include <popt.h>
+
+#include "runtime/runtime.h"
+
+enum {
+	EXIT_OK      = 0,
+	EXIT_WORK    = 1,                /* a mismatch, or failed while working */
+	EXIT_REFUSED = 2                 /* before any work */
+};
+
+int command_run(int argc, const char **argv);
+int command_emit(int argc, const char **argv);
+int command_info(int argc, const char **argv);
+int command_demo(int argc, const char **argv);
+
+/* Prints "cellgrad run: " and this thread's message on standard error; the exit code.  working: the work had
+ * begun. */
+int command_failed(const char *command, int code, int working);
+
+/* ---- options: popt's rows, each with a number from 1 on in val and NULL in arg ---- */
+
+enum { OPTION_HELP = 1, OPTION_JSON, OPTION_FIRST, OPTION_MAX = 16 };
+#define OPTION_VALUE(name, letter, number, what, value) { name, letter, POPT_ARG_STRING, NULL, number, what, value }
+#define OPTION_FLAG(name, letter, number, what)         { name, letter, POPT_ARG_NONE, NULL, number, what, NULL }
+#define OPTION_HELP_ROW OPTION_FLAG("help", 'h', OPTION_HELP, "show this help")
+#define OPTION_JSON_ROW OPTION_FLAG("json", '\0', OPTION_JSON, "print JSON, one object a line")
+
+struct options {
+	char name[24];                   /* "cellgrad run" */
+	poptContext popt;
+	char *value[OPTION_MAX];         /* by number; NULL: not given; popt's own memory */
+	const char **words;              /* what is not an option, ends with NULL */
+};
+/* command: "run".  CG_BAD_ARGUMENT names an unknown option's nearest; then, too, the caller closes. */
+int  options_open(struct options *, const char *command, int argc, const char **argv, const struct poptOption *);
+/* usage: what follows "cellgrad run"; text: what stands after the list of options. */
+void options_help(const struct options *, const char *usage, const char *text);
+void options_close(struct options *);
+
+#endif

@@ -1,0 +1,273 @@
+/*
+ * `cellgrad info`: what there is to compute on and with, and why not more.  The words about a device are its
+ * backend's.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/command/command.h"
+#include "runtime/command/print.h"
+#include "runtime/op.h"
+
+enum { WHY = OPTION_FIRST };
+
+static const struct poptOption table[] = {
+	OPTION_VALUE("why", 'w', WHY, "only whether BACKEND opens, and the reasons if it does not", "BACKEND"),
+	OPTION_JSON_ROW,
+	OPTION_HELP_ROW,
+	POPT_TABLEEND
+};
+
+static const char usage[] = "[OPTION]...";
+static const char text[] =
+	"Shows the version, each device with its name for CELLGRAD_BACKEND, which of\n"
+	"them is used when none is named, the environment's CELLGRAD_ variables, the ops\n"
+	"with the dtypes that each device has them in, and the cells.\n"
+	"\n"
+	"Examples:\n"
+	"  cellgrad info\n"
+	"  cellgrad info --why cuda\n"
+	"  cellgrad info --json | jq .devices\n";
+
+enum { DEVICES = 64, DTYPES = 4 };
+
+extern char **environ;
+
+struct device {
+	char *name, *about;              /* about: cg_describe's line, or why it does not open */
+	struct cg_context *context;      /* NULL: it does not */
+};
+
+static char *copy(const char *words)
+{
+	char *p = cg_memory(NULL, strlen(words) + 1);
+
+	return p ? strcpy(p, words) : NULL;
+}
+
+static int open_devices(struct device *devices, int *n)
+{
+	const char *name, *about;
+	int code = CG_OK;
+
+	for (*n = 0; *n < DEVICES && code != CG_NO_MEMORY && (name = cg_device(*n, &about)); ++*n) {
+		struct device *d = &devices[*n];
+
+		*d = (struct device){ .name = copy(name), .about = copy(about ? about : "") };
+		if (!d->name || !d->about) {
+			++*n;
+			return CG_NO_MEMORY;
+		}
+		code = cg_open(d->name, &d->context);
+		if (code)
+			d->context = NULL;
+	}
+	return code == CG_NO_MEMORY ? code : CG_OK;
+}
+
+static void close_devices(struct device *devices, int n)
+{
+	for (int k = 0; k < n; k++) {
+		cg_close(devices[k].context);
+		cg_memory(devices[k].name, 0);
+		cg_memory(devices[k].about, 0);
+	}
+}
+
+/* "f16 bf16 f32 f64" */
+static const char *supported(const struct device *d, const struct cg_op *op, char list[32])
+{
+	static const int order[DTYPES] = { CG_F16, CG_BF16, CG_F32, CG_F64 };
+
+	list[0] = '\0';
+	for (int k = 0; k < DTYPES; k++)
+		if (!cg_supports(d->context, op->name, order[k]))
+			snprintf(list + strlen(list), 32 - strlen(list), "%s%s", *list ? " " : "",
+			         cg_dtype_name(order[k]));
+	return list;
+}
+
+/* What cg_open(NULL) takes, or why nothing. */
+static char *chosen(int *opens)
+{
+	struct cg_context *context;
+	char *line;
+	int code = cg_open(NULL, &context);
+
+	*opens = !code;
+	if (code)
+		return code == CG_NO_MEMORY ? NULL : copy(cg_message());
+	line = copy(cg_describe(context));
+	cg_close(context);
+	return line;
+}
+
+static const char *variable(int *k)
+{
+	while (environ[*k] && strncmp(environ[*k], "CELLGRAD_", 9))
+		++*k;
+	return environ[*k];
+}
+
+/* ---- as text ---- */
+
+static void columns(char *letters, const struct device *devices, int n)
+{
+	strcpy(letters, "ll");
+	for (int k = 0; k < n; k++)
+		if (devices[k].context)
+			strcat(letters, "l");
+}
+
+static int show_ops(const struct device *devices, int n)
+{
+	char letters[DEVICES + 3], list[32];
+	struct print_table t = { .columns = letters };
+
+	columns(letters, devices, n);
+	print_row(&t, "op", "TensorFlow's name", NULL);
+	for (int k = 0; k < n; k++)
+		if (devices[k].context)
+			print_cell(&t, "on %s", devices[k].name);
+	for (const struct cg_op *op = cg_ops; op->name; op++) {
+		print_row(&t, op->name, op->tensorflow, NULL);
+		for (int k = 0; k < n; k++)
+			if (devices[k].context)
+				print_cell(&t, "%s", supported(&devices[k], op, list));
+	}
+	return print_table(&t, "  ");
+}
+
+static void show_variables(void)
+{
+	const char *entry;
+	int k = 0, any = 0;
+
+	printf("\nEnvironment:\n");
+	for (; (entry = variable(&k)); k++, any = 1) {
+		printf("  ");
+		print_plain(stdout, entry);
+		putchar('\n');
+	}
+	if (!any)
+		printf("  no CELLGRAD_ variable is set\n");
+}
+
+static int show(const struct device *devices, int n, const char *line, int opens)
+{
+	struct print_table t = { .columns = "ll" };
+	const char *name;
+
+	printf("cellgrad %s\n\nDevices:\n", cg_version());
+	for (int k = 0; k < n; k++) {
+		print_cell(&t, "%s", devices[k].name);
+		print_cell(&t, "%s", devices[k].context ? cg_describe(devices[k].context) : devices[k].about);
+	}
+	CG_TRY(print_table(&t, "  "));
+	printf("\n%s\n  ", opens ? "Used when none is named:" : "None can be used:");
+	print_plain(stdout, line);
+	putchar('\n');
+	show_variables();
+	printf("\nOps:\n");
+	CG_TRY(show_ops(devices, n));
+	printf("\nCells:\n ");
+	for (int k = 0; (name = cg_cell_name(k)); k++)
+		printf(" %s", name);
+	putchar('\n');
+	return CG_OK;
+}
+
+/* ---- as JSON: one object, since nothing here is a list of results ---- */
+
+static json_t *device_json(const struct device *d)
+{
+	json_t *ops = json_object();
+	char list[32];
+
+	for (const struct cg_op *op = cg_ops; op->name && d->context; op++) {
+		json_t *dtypes = json_array();
+		char *rest = strcpy(list, supported(d, op, (char[32]){ 0 })), *word;
+
+		while ((word = strtok_r(rest, " ", &rest)))
+			json_array_append_new(dtypes, json_string(word));
+		json_object_set_new(ops, op->name, dtypes);
+	}
+	return json_pack("{s:s, s:b, s:s, s:o}", "name", d->name, "opens", !!d->context, "about",
+	                 d->context ? cg_describe(d->context) : d->about, "ops", ops);
+}
+
+static int show_json(const struct device *devices, int n, const char *line, int opens)
+{
+	json_t *list = json_array(), *set = json_object(), *names = json_array(), *ops = json_object();
+	const char *entry, *name;
+	char key[64];
+	int k = 0;
+
+	for (; (entry = variable(&k)); k++) {
+		snprintf(key, sizeof key, "%.*s", (int)strcspn(entry, "="), entry);
+		json_object_set_new(set, key, json_string(strchr(entry, '=') ? strchr(entry, '=') + 1 : ""));
+	}
+	for (k = 0; k < n; k++)
+		json_array_append_new(list, device_json(&devices[k]));
+	for (k = 0; (name = cg_cell_name(k)); k++)
+		json_array_append_new(names, json_string(name));
+	for (const struct cg_op *op = cg_ops; op->name; op++)
+		json_object_set_new(ops, op->name, json_string(op->tensorflow));
+	return print_json(json_pack("{s:s, s:o, s:{s:b, s:s}, s:o, s:o, s:o}",
+	                            "version", cg_version(), "devices", list,
+	                            "default", "opens", opens, "about", line,
+	                            "environment", set, "ops", ops, "cells", names));
+}
+
+static int show_all(int json)
+{
+	struct device devices[DEVICES];
+	int n, opens, code = open_devices(devices, &n);
+	char *line = chosen(&opens);
+
+	if (!line)
+		code = CG_NO_MEMORY;
+	if (!code)
+		code = json ? show_json(devices, n, line, opens) : show(devices, n, line, opens);
+	cg_memory(line, 0);
+	close_devices(devices, n);
+	return code;
+}
+
+/* The answer is what was asked for, whichever it is; only a name that no backend has is an error. */
+static int why(const char *backend, int json)
+{
+	struct cg_context *context = NULL;
+	int code = cg_open(backend, &context), failed = CG_OK;
+	const char *line = code ? cg_message() : cg_describe(context);
+
+	if (code == CG_BAD_ARGUMENT || code == CG_NO_MEMORY)
+		return code;
+	if (json) {
+		failed = print_json(json_pack("{s:s, s:b, s:s}", "backend", backend, "opens", !code,
+		                              "about", line));
+	} else {
+		printf("%s: %s", backend, code ? "" : "opens: ");
+		print_plain(stdout, line);
+		putchar('\n');
+	}
+	cg_close(context);
+	return failed;
+}
+
+int command_info(int argc, const char **argv)
+{
+	struct options o;
+	int code = options_open(&o, "info", argc, argv, table), json = !code && o.value[OPTION_JSON];
+	char shown[PRINT_NAME];
+
+	if (!code && o.value[OPTION_HELP])
+		options_help(&o, usage, text);
+	else if (!code && o.words[0])
+		code = cg_fail(CG_BAD_ARGUMENT, "%s: info takes no words; --why BACKEND asks about one",
+		               print_name(shown, o.words[0]));
+	else if (!code)
+		code = o.value[WHY] ? why(o.value[WHY], json) : show_all(json);
+	options_close(&o);
+	return code ? command_failed("info", code, 0) : EXIT_OK;
+}

@@ -1,0 +1,177 @@
+/*
+ * Contexts, streams and memory: who holds whom, and the calls that only hand over to the backend.  Which backend is opened is
+ * choose.c's business.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gen/cell.h"
+#include "runtime/backend.h"
+
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static int forks;
+
+static void forked(void)
+{
+	forks++;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
+
+int cg_fork_count(void)
+{
+	pthread_once(&fork_once, watch_forks);
+	return forks;
+}
+
+int cg_usable(const struct cg_context *context, const char *call)
+{
+	if (!context)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: context or stream: missing", call);
+	if (context->fork != forks)
+		return cg_fail(CG_UNSUPPORTED, "%s: the context was opened before a fork; open one in the child", call);
+	return CG_OK;
+}
+
+static void let_go(struct cg_context *context)
+{
+	if (__atomic_sub_fetch(&context->holders, 1, __ATOMIC_ACQ_REL))
+		return;
+	while (context->ready) {
+		struct cg_ready *next = context->ready->next;
+
+		context->backend->drop(context->device, context->ready->built);
+		cg_plan_free(context->ready->plan);
+		cg_memory(context->ready, 0);
+		context->ready = next;
+	}
+	context->backend->close(context->device);
+	pthread_mutex_destroy(context->lock);
+	cg_memory(context->lock, 0);
+	cg_memory(context, 0);
+}
+
+/* Makes a context of an opened device; what it cannot make it leaves to the caller to close. */
+int cg_context_of(const struct cg_backend *backend, struct cg_device *device, struct cg_context **result)
+{
+	struct cg_context *context = cg_memory(NULL, sizeof *context);
+	pthread_mutex_t *lock = cg_memory(NULL, sizeof *lock);
+
+	if (!context || !lock) {
+		cg_memory(context, 0);
+		cg_memory(lock, 0);
+		return CG_NO_MEMORY;
+	}
+	*context = (struct cg_context){ backend, device, NULL, lock, 1, cg_fork_count() };
+	pthread_mutex_init(lock, NULL);
+	*result = context;
+	return CG_OK;
+}
+
+void cg_close(struct cg_context *context)
+{
+	if (context && context->fork == forks)
+		let_go(context);
+}
+
+const char *cg_describe(const struct cg_context *context)
+{
+	return context ? context->backend->describe(context->device) : "";
+}
+
+int cg_stream_open(struct cg_context *context, void *native, struct cg_stream **result)
+{
+	struct cg_stream *stream;
+	int code;
+
+	if (!result)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: stream: expected where to put it, got NULL");
+	*result = NULL;
+	CG_TRY(cg_usable(context, "cg_stream_open"));
+	stream = cg_memory(NULL, sizeof *stream);
+	if (!stream)
+		return CG_NO_MEMORY;
+	stream->context = context;
+	code = context->backend->start(context->device, native, &stream->queue);
+	if (code) {
+		cg_memory(stream, 0);
+		return code;
+	}
+	__atomic_add_fetch(&context->holders, 1, __ATOMIC_RELAXED);
+	*result = stream;
+	return CG_OK;
+}
+
+int cg_stream_sync(struct cg_stream *stream)
+{
+	CG_TRY(cg_usable(stream ? stream->context : NULL, "cg_stream_sync"));
+	return stream->context->backend->sync(stream->queue);
+}
+
+void cg_stream_close(struct cg_stream *stream)
+{
+	if (!stream || stream->context->fork != forks)
+		return;
+	stream->context->backend->stop(stream->queue);
+	let_go(stream->context);
+	cg_memory(stream, 0);
+}
+
+int cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem)
+{
+	if (!mem)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_alloc: mem: expected where to put it, got NULL");
+	memset(mem, 0, sizeof *mem);
+	CG_TRY(cg_usable(context, "cg_alloc"));
+	return bytes ? context->backend->alloc(context->device, bytes, mem) : CG_OK;
+}
+
+void cg_free(struct cg_context *context, struct cg_mem *mem)
+{
+	if (!context || !mem || context->fork != forks)
+		return;
+	if (mem->data)
+		context->backend->free(context->device, mem);
+	memset(mem, 0, sizeof *mem);
+}
+
+/* Copies between the host and a mem are checked alike; a host mem needs no backend. */
+static int check_copy(const struct cg_stream *stream, const char *call, const void *host, struct cg_mem mem, size_t bytes)
+{
+	CG_TRY(cg_usable(stream ? stream->context : NULL, call));
+	if (bytes && (!host || !mem.data))
+		return cg_fail(CG_BAD_ARGUMENT, "%s: expected memory on both sides, got NULL", call);
+	if (bytes > mem.bytes)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: mem: expected at least %zu bytes, got %zu", call, bytes, mem.bytes);
+	if (mem.place != CG_HOST && mem.place != CG_DEVICE)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: mem: place: expected CG_HOST or CG_DEVICE, got %d", call, mem.place);
+	return CG_OK;
+}
+
+int cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t bytes)
+{
+	CG_TRY(check_copy(stream, "cg_put", from, to, bytes));
+	if (!bytes)
+		return CG_OK;
+	if (to.place == CG_HOST) {
+		memmove((char *)to.data + to.offset, from, bytes);
+		return CG_OK;
+	}
+	return stream->context->backend->put(stream->queue, to, from, bytes);
+}
+
+int cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_t bytes)
+{
+	CG_TRY(check_copy(stream, "cg_get", to, from, bytes));
+	if (!bytes)
+		return CG_OK;
+	if (from.place == CG_HOST) {
+		memmove(to, (const char *)from.data + from.offset, bytes);
+		return CG_OK;
+	}
+	return stream->context->backend->get(stream->queue, to, from, bytes);
+}

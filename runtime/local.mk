@@ -1,0 +1,50 @@
+# The library and the command.
+#
+# libwhole holds all of the library with its inner names within reach; the library is that and nothing more.  The
+# command and the tests of inner parts link libwhole; whatever stands for a user links libcellgrad.
+noinst_LTLIBRARIES += %D%/libwhole.la
+%C%_libwhole_la_SOURCES = \
+	%D%/backend.h %D%/op.h %D%/runtime.h \
+	%D%/message.c %D%/memory.c %D%/dtype.c %D%/op.c %D%/op_table.c %D%/context.c %D%/choose.c \
+	%D%/kernel.c %D%/cell.c %D%/block.c %D%/lstm_block.c %D%/gru_block.c
+%C%_libwhole_la_LIBADD = gen/libgen.la $(backend_libraries)
+EXTRA_%C%_libwhole_la_DEPENDENCIES = $(backend_libraries)
+
+EXTRA_DIST += %D%/README.md
+include_HEADERS = %D%/cellgrad.h
+pkgconfigdir = $(libdir)/pkgconfig
+nodist_pkgconfig_DATA = %D%/cellgrad.pc
+
+# current:revision:age.  Before a release: code changed, revision + 1.  Interfaces added, removed or changed: current + 1
+# and revision 0; then added only: age + 1, removed or changed: age 0.
+#   0.1.0  0:0:0
+lib_LTLIBRARIES += libcellgrad.la
+libcellgrad_la_SOURCES =
+libcellgrad_la_LIBADD = %D%/libwhole.la
+libcellgrad_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 0:0:0 -export-symbols-regex '^cg_'
+
+# The command; its parts are a library for the sake of tests.
+if COMMAND
+noinst_LTLIBRARIES += %D%/command/libcommand.la
+bin_PROGRAMS += cellgrad
+endif
+%C%_command_libcommand_la_SOURCES = \
+	%D%/command/call.h %D%/command/command.h %D%/command/compare.h %D%/command/file.h %D%/command/print.h \
+	%D%/command/safetensors.h \
+	%D%/command/attribute.c %D%/command/call.c %D%/command/compare.c %D%/command/demo.c %D%/command/emit.c \
+	%D%/command/file.c %D%/command/info.c %D%/command/options.c %D%/command/print.c %D%/command/run.c \
+	%D%/command/safetensors.c
+# Where the demo finds TensorFlow's answers: installed, or in the source.
+%C%_command_libcommand_la_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DCELLGRAD_DATA='"$(pkgdatadir)/data"' -DCELLGRAD_SOURCE_DATA='"$(abs_top_srcdir)/tests/data"'
+%C%_command_libcommand_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(POPT_CFLAGS)
+%C%_command_libcommand_la_LIBADD = %D%/libwhole.la $(JANSSON_LIBS) $(POPT_LIBS)
+cellgrad_SOURCES = %D%/command/main.c
+cellgrad_LDADD = %D%/command/libcommand.la
+if COMMAND
+install-data-local:
+	$(MKDIR_P) '$(DESTDIR)$(pkgdatadir)/data'
+	$(INSTALL_DATA) $(srcdir)/tests/data/*BlockCellGrad-*.safetensors '$(DESTDIR)$(pkgdatadir)/data'
+uninstall-local:
+	rm -rf '$(DESTDIR)$(pkgdatadir)/data' && { rmdir '$(DESTDIR)$(pkgdatadir)' 2>/dev/null || :; }
+endif

@@ -1,0 +1,95 @@
+/*
+ * The op table: every op as a row.  From it come validation and its messages, the command's `run`, and whatever else
+ * needs to know what an op takes.  Nothing about an op's names, shapes or attributes is written anywhere else; how an
+ * op is computed is its function's business.
+ */
+#ifndef CG_OP_H
+#define CG_OP_H
+
+#include "runtime/cellgrad.h"
+
+/* A size of the op, int64_t in its struct.  Ports name it in their shapes. */
+struct cg_dim {
+	const char *symbol;              /* "B" */
+	size_t      at;                  /* offset in the op's struct */
+	int64_t     least;               /* smallest legal value */
+	const char *only;                /* NULL, or why no value but `least` is computed: others are CG_UNSUPPORTED */
+};
+
+enum cg_attribute_kind { CG_REAL, CG_BOOL };
+
+struct cg_attribute {
+	const char *name;                /* TensorFlow's, "cell_clip" */
+	int         kind;                /* CG_REAL: double in the struct; CG_BOOL: int, 0 or 1 */
+	int         required;            /* TensorFlow gives it no default */
+	double      fallback;            /* the default elsewhere */
+	size_t      at;
+};
+
+enum cg_flow {
+	CG_IN,
+	CG_OUT,
+	CG_OUT_SUM                       /* an output that `accumulate` adds to */
+};
+
+/* An argument: struct cg_mem in the op's struct. */
+struct cg_port {
+	const char *name;                /* TensorFlow's, or ours where TensorFlow has none */
+	const char *shape;               /* "I+U 4*U": dimensions separated by blanks */
+	int         flow;
+	const char *need;                /* inputs.  NULL: needed by every output.  Else names separated by blanks, of
+	                                  * outputs and boolean attributes: needed when one is wanted or on; "" never. */
+	int         extra;               /* outputs: TensorFlow's op does not have it */
+	size_t      at;
+};
+
+struct cg_op {
+	const char *name;                /* ours, "lstm_block_cell_grad" */
+	const char *tensorflow;          /* "LSTMBlockCellGrad" */
+	const char *type;                /* its struct in C, "cg_lstm_block" */
+	const struct cg_dim       *dims;         /* each list ends with a row whose name is NULL */
+	const struct cg_attribute *attributes;
+	const struct cg_port      *ports;        /* inputs in TensorFlow's order, then outputs, TensorFlow's first */
+	size_t size, dtype_at, accumulate_at, work_at;
+	size_t gates_at;                 /* 0: the op has no gate order */
+	void (*init)(void *op, size_t size);
+	int  (*work)(const void *op, size_t *bytes);    /* cg_op_check calls it: it must not call back */
+	int  (*call)(struct cg_stream *, const void *op);
+};
+
+extern const struct cg_op cg_ops[];      /* ends with a row whose name is NULL */
+
+/* The row of a name, ours or TensorFlow's; *theirs (may be NULL) says which was given.  NULL: none, and the message has
+ * the nearest. */
+const struct cg_op *cg_op_find(const char *name, int *theirs);
+
+/* Reads a shape such as "I+U 4*U" with the sizes in the op's struct: writes at most CG_RANK dimensions and returns how
+ * many, or CG_BAD_ARGUMENT, which is negative, when one does not fit in 64 bits. */
+enum { CG_RANK = 3 };
+int cg_op_shape(const struct cg_op *, const struct cg_port *, const void *op, int64_t shape[CG_RANK]);
+
+/* Bytes of the whole argument.  CG_BAD_ARGUMENT: more than an int64_t or a size_t can hold. */
+int cg_op_bytes(const struct cg_op *, const struct cg_port *, const void *op, size_t *bytes);
+
+/* Binds the sizes of an op from the shape of one argument.  A bit of *bound says that the dim of that place in the row is
+ * known.  A dimension of known symbols is compared; one that lacks a single symbol gives it ("I+U" with U known gives I);
+ * one that lacks more is passed over, for a second round.  Nothing is bound by a shape that does not fit:
+ * CG_BAD_ARGUMENT with "op: w: expected [I+U=7, 4*U=16], got [7, 12]". */
+int cg_op_bind(const struct cg_op *, const struct cg_port *, void *op, unsigned *bound, const int64_t *shape, int rank);
+
+/* Is any output wanted? */
+int cg_op_wants(const struct cg_op *, const void *op);
+
+/* Is the port an input that must be there, given the outputs and attributes set in op?  Nothing is when no output is. */
+int cg_op_needs(const struct cg_op *, const struct cg_port *, const void *op);
+
+/* Everything that can be said of an op's arguments before any work: ranges, sizes, presence, bytes, alignment, overlap. */
+int cg_op_check(const struct cg_op *, const void *op);
+
+/* "f16" "bf16" "f32" "f64", "?" for no dtype; back from these and from the spellings of TensorFlow, numpy and safetensors,
+ * -1 and a message for any other; bytes of one element, 0 for no dtype. */
+const char *cg_dtype_name(int dtype);
+int         cg_dtype_find(const char *name);
+size_t      cg_dtype_bytes(int dtype);
+
+#endif

@@ -1,0 +1,203 @@
+/*
+ * The rows of the ops.  To add one: its lists here, its function in a file of its own; the tests read the rows.
+ * What the columns mean is in op.h; the equations behind each `need` are in the ops' files.
+ */
+#include "runtime/op.h"
+
+#define LSTM(field) offsetof(struct cg_lstm_block, field)
+#define GRU(field)  offsetof(struct cg_gru_block, field)
+
+/* ---- LSTMBlockCell, LSTMBlockCellGrad ---- */
+
+static const struct cg_dim lstm_dims[] = {
+	{ "T", LSTM(T), 1, "sequences are not in this version" },
+	{ "B", LSTM(B), 0, NULL },
+	{ "I", LSTM(I), 1, NULL },
+	{ "U", LSTM(U), 1, NULL },
+	{ .symbol = NULL }
+};
+
+static const struct cg_attribute lstm_attributes[] = {
+	{ "forget_bias",  CG_REAL, 0, 1, LSTM(forget_bias)  },
+	{ "cell_clip",    CG_REAL, 0, 3, LSTM(cell_clip)    },
+	{ "use_peephole", CG_BOOL, 0, 0, LSTM(use_peephole) },
+	{ .name = NULL }
+};
+
+static const struct cg_port lstm_ports[] = {
+	{ "x",       "B I",     CG_IN,  NULL,           0, LSTM(x)       },
+	{ "cs_prev", "B U",     CG_IN,  NULL,           0, LSTM(cs_prev) },
+	{ "h_prev",  "B U",     CG_IN,  NULL,           0, LSTM(h_prev)  },
+	{ "w",       "I+U 4*U", CG_IN,  NULL,           0, LSTM(w)       },
+	{ "wci",     "U",       CG_IN,  "use_peephole", 0, LSTM(wci)     },
+	{ "wcf",     "U",       CG_IN,  "use_peephole", 0, LSTM(wcf)     },
+	{ "wco",     "U",       CG_IN,  "use_peephole", 0, LSTM(wco)     },
+	{ "b",       "4*U",     CG_IN,  NULL,           0, LSTM(b)       },
+	{ "i",       "B U",     CG_OUT, NULL,           0, LSTM(i)       },
+	{ "cs",      "B U",     CG_OUT, NULL,           0, LSTM(cs)      },
+	{ "f",       "B U",     CG_OUT, NULL,           0, LSTM(f)       },
+	{ "o",       "B U",     CG_OUT, NULL,           0, LSTM(o)       },
+	{ "ci",      "B U",     CG_OUT, NULL,           0, LSTM(ci)      },
+	{ "co",      "B U",     CG_OUT, NULL,           0, LSTM(co)      },
+	{ "h",       "B U",     CG_OUT, NULL,           0, LSTM(h)       },
+	{ .name = NULL }
+};
+
+static const struct cg_attribute lstm_grad_attributes[] = {
+	{ "use_peephole", CG_BOOL, 1, 0, LSTM(use_peephole) },
+	{ .name = NULL }
+};
+
+/* All outputs come from the point gradient, which reads cs_prev, the gates and co; cs, in wco_grad alone, only when
+ * peepholes are on.  x, h_prev and w are in the products. */
+static const struct cg_port lstm_grad_ports[] = {
+	{ "x",            "B I",     CG_IN,      "w_grad",             0, LSTM(x)            },
+	{ "cs_prev",      "B U",     CG_IN,      NULL,                 0, LSTM(cs_prev)      },
+	{ "h_prev",       "B U",     CG_IN,      "w_grad",             0, LSTM(h_prev)       },
+	{ "w",            "I+U 4*U", CG_IN,      "x_grad h_prev_grad", 0, LSTM(w)            },
+	{ "wci",          "U",       CG_IN,      "use_peephole",       0, LSTM(wci)          },
+	{ "wcf",          "U",       CG_IN,      "use_peephole",       0, LSTM(wcf)          },
+	{ "wco",          "U",       CG_IN,      "use_peephole",       0, LSTM(wco)          },
+	{ "b",            "4*U",     CG_IN,      "",                   0, LSTM(b)            },
+	{ "i",            "B U",     CG_IN,      NULL,                 0, LSTM(i)            },
+	{ "cs",           "B U",     CG_IN,      "use_peephole",       0, LSTM(cs)           },
+	{ "f",            "B U",     CG_IN,      NULL,                 0, LSTM(f)            },
+	{ "o",            "B U",     CG_IN,      NULL,                 0, LSTM(o)            },
+	{ "ci",           "B U",     CG_IN,      NULL,                 0, LSTM(ci)           },
+	{ "co",           "B U",     CG_IN,      NULL,                 0, LSTM(co)           },
+	{ "cs_grad",      "B U",     CG_IN,      "",                   0, LSTM(cs_grad)      },
+	{ "h_grad",       "B U",     CG_IN,      "",                   0, LSTM(h_grad)       },
+	{ "cs_prev_grad", "B U",     CG_OUT,     NULL,                 0, LSTM(cs_prev_grad) },
+	{ "dicfo",        "B 4*U",   CG_OUT,     NULL,                 0, LSTM(dgates)       },
+	{ "wci_grad",     "U",       CG_OUT_SUM, NULL,                 0, LSTM(wci_grad)     },
+	{ "wcf_grad",     "U",       CG_OUT_SUM, NULL,                 0, LSTM(wcf_grad)     },
+	{ "wco_grad",     "U",       CG_OUT_SUM, NULL,                 0, LSTM(wco_grad)     },
+	{ "x_grad",       "B I",     CG_OUT,     NULL,                 1, LSTM(x_grad)       },
+	{ "h_prev_grad",  "B U",     CG_OUT,     NULL,                 1, LSTM(h_prev_grad)  },
+	{ "w_grad",       "I+U 4*U", CG_OUT_SUM, NULL,                 1, LSTM(w_grad)       },
+	{ "b_grad",       "4*U",     CG_OUT_SUM, NULL,                 1, LSTM(b_grad)       },
+	{ .name = NULL }
+};
+
+static void lstm_init(void *op, size_t size)
+{
+	cg_lstm_block_init(op, size);
+}
+
+static int lstm_work(const void *op, size_t *bytes)
+{
+	return cg_lstm_block_work(op, CG_FORWARD, bytes);
+}
+
+static int lstm_grad_work(const void *op, size_t *bytes)
+{
+	return cg_lstm_block_work(op, CG_GRAD, bytes);
+}
+
+static int lstm(struct cg_stream *stream, const void *op)
+{
+	return cg_lstm_block_forward(stream, op);
+}
+
+static int lstm_grad(struct cg_stream *stream, const void *op)
+{
+	return cg_lstm_block_grad(stream, op);
+}
+
+/* ---- GRUBlockCell, GRUBlockCellGrad ---- */
+
+static const struct cg_dim gru_dims[] = {
+	{ "B", GRU(B), 0, NULL },
+	{ "I", GRU(I), 1, NULL },
+	{ "U", GRU(U), 1, NULL },
+	{ .symbol = NULL }
+};
+
+static const struct cg_attribute gru_attributes[] = {
+	{ .name = NULL }
+};
+
+static const struct cg_port gru_ports[] = {
+	{ "x",      "B I",     CG_IN,  NULL, 0, GRU(x)      },
+	{ "h_prev", "B U",     CG_IN,  NULL, 0, GRU(h_prev) },
+	{ "w_ru",   "I+U 2*U", CG_IN,  NULL, 0, GRU(w_ru)   },
+	{ "w_c",    "I+U U",   CG_IN,  NULL, 0, GRU(w_c)    },
+	{ "b_ru",   "2*U",     CG_IN,  NULL, 0, GRU(b_ru)   },
+	{ "b_c",    "U",       CG_IN,  NULL, 0, GRU(b_c)    },
+	{ "r",      "B U",     CG_OUT, NULL, 0, GRU(r)      },
+	{ "u",      "B U",     CG_OUT, NULL, 0, GRU(u)      },
+	{ "c",      "B U",     CG_OUT, NULL, 0, GRU(c)      },
+	{ "h",      "B U",     CG_OUT, NULL, 0, GRU(h)      },
+	{ .name = NULL }
+};
+
+/* d_r_bar goes back through w_c and ends in r (1 - r): what reads it needs both.  d_w_c needs r for h_prev r. */
+#define READS_D_R_BAR "d_x d_h_prev d_r_bar_u_bar d_w_ru d_b_ru"
+
+static const struct cg_port gru_grad_ports[] = {
+	{ "x",             "B I",     CG_IN,      "d_w_ru d_w_c",          0, GRU(x)             },
+	{ "h_prev",        "B U",     CG_IN,      NULL,                    0, GRU(h_prev)        },
+	{ "w_ru",          "I+U 2*U", CG_IN,      "d_x d_h_prev",          0, GRU(w_ru)          },
+	{ "w_c",           "I+U U",   CG_IN,      READS_D_R_BAR,           0, GRU(w_c)           },
+	{ "b_ru",          "2*U",     CG_IN,      "",                      0, GRU(b_ru)          },
+	{ "b_c",           "U",       CG_IN,      "",                      0, GRU(b_c)           },
+	{ "r",             "B U",     CG_IN,      READS_D_R_BAR " d_w_c",  0, GRU(r)             },
+	{ "u",             "B U",     CG_IN,      NULL,                    0, GRU(u)             },
+	{ "c",             "B U",     CG_IN,      NULL,                    0, GRU(c)             },
+	{ "d_h",           "B U",     CG_IN,      "",                      0, GRU(d_h)           },
+	{ "d_x",           "B I",     CG_OUT,     NULL,                    0, GRU(d_x)           },
+	{ "d_h_prev",      "B U",     CG_OUT,     NULL,                    0, GRU(d_h_prev)      },
+	{ "d_c_bar",       "B U",     CG_OUT,     NULL,                    0, GRU(d_c_bar)       },
+	{ "d_r_bar_u_bar", "B 2*U",   CG_OUT,     NULL,                    0, GRU(d_r_bar_u_bar) },
+	{ "d_w_ru",        "I+U 2*U", CG_OUT_SUM, NULL,                    1, GRU(d_w_ru)        },
+	{ "d_w_c",         "I+U U",   CG_OUT_SUM, NULL,                    1, GRU(d_w_c)         },
+	{ "d_b_ru",        "2*U",     CG_OUT_SUM, NULL,                    1, GRU(d_b_ru)        },
+	{ "d_b_c",         "U",       CG_OUT_SUM, NULL,                    1, GRU(d_b_c)         },
+	{ .name = NULL }
+};
+
+static void gru_init(void *op, size_t size)
+{
+	cg_gru_block_init(op, size);
+}
+
+static int gru_work(const void *op, size_t *bytes)
+{
+	return cg_gru_block_work(op, CG_FORWARD, bytes);
+}
+
+static int gru_grad_work(const void *op, size_t *bytes)
+{
+	return cg_gru_block_work(op, CG_GRAD, bytes);
+}
+
+static int gru(struct cg_stream *stream, const void *op)
+{
+	return cg_gru_block_forward(stream, op);
+}
+
+static int gru_grad(struct cg_stream *stream, const void *op)
+{
+	return cg_gru_block_grad(stream, op);
+}
+
+/* ---- the rows ---- */
+
+#define LSTM_STRUCT \
+	.type = "cg_lstm_block", .size = sizeof(struct cg_lstm_block), .init = lstm_init, .dims = lstm_dims, \
+	.dtype_at = LSTM(dtype), .accumulate_at = LSTM(accumulate), .work_at = LSTM(work), .gates_at = LSTM(gates)
+#define GRU_STRUCT \
+	.type = "cg_gru_block", .size = sizeof(struct cg_gru_block), .init = gru_init, .dims = gru_dims, \
+	.dtype_at = GRU(dtype), .accumulate_at = GRU(accumulate), .work_at = GRU(work)
+
+const struct cg_op cg_ops[] = {
+	{ .name = "lstm_block_cell",      .tensorflow = "LSTMBlockCell",     LSTM_STRUCT,
+	  .attributes = lstm_attributes,      .ports = lstm_ports,      .work = lstm_work,      .call = lstm      },
+	{ .name = "lstm_block_cell_grad", .tensorflow = "LSTMBlockCellGrad", LSTM_STRUCT,
+	  .attributes = lstm_grad_attributes, .ports = lstm_grad_ports, .work = lstm_grad_work, .call = lstm_grad },
+	{ .name = "gru_block_cell",       .tensorflow = "GRUBlockCell",      GRU_STRUCT,
+	  .attributes = gru_attributes,       .ports = gru_ports,       .work = gru_work,       .call = gru       },
+	{ .name = "gru_block_cell_grad",  .tensorflow = "GRUBlockCellGrad",  GRU_STRUCT,
+	  .attributes = gru_attributes,       .ports = gru_grad_ports,  .work = gru_grad_work,  .call = gru_grad  },
+	{ .name = NULL }
+};

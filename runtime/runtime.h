@@ -1,0 +1,90 @@
+/*
+ * What the runtime's own files share: messages, memory, contexts.  Callers see cellgrad.h, backends see backend.h.
+ */
+#ifndef CG_RUNTIME_H
+#define CG_RUNTIME_H
+
+#include <stdarg.h>
+
+#include "gen/cell.h"
+#include "runtime/cellgrad.h"
+
+/* Writes this thread's message and returns the code, so that failing is one expression. */
+int cg_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Puts "words: " before the message there is, and returns the code. */
+int cg_fail_in(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* All memory of the host comes and goes through here: grows p (NULL: new) to bytes, 0 frees it and returns NULL.  NULL for
+ * bytes > 0 means there is none, and p is left as it was; the message is set. */
+void *cg_memory(void *p, size_t bytes);
+/* Tests make the n-th request from now fail (1 the next); 0 never.  Returns the requests made since the last call. */
+size_t cg_memory_fail(size_t n);
+
+#define CG_TRY(call) do { int cg_code_ = (call); if (cg_code_) return cg_code_; } while (0)
+
+struct cg_backend;
+struct cg_op;
+
+/* The backends in the order of backends/list.h, ended by NULL. */
+extern const struct cg_backend *const cg_backends[];
+
+struct cg_context {
+	const struct cg_backend *backend;
+	struct cg_device *device;
+	struct cg_ready *ready;                  /* kernels built so far, newest first; under the lock */
+	void *lock;
+	int holders;                             /* the caller and open streams; atomic */
+	int fork;                                /* cg_fork_count() at the opening */
+};
+
+struct cg_stream {
+	struct cg_context *context;
+	struct cg_queue *queue;
+};
+
+/* Children of this process so far, counted in them: an object made under another count is not to be used. */
+int cg_fork_count(void);
+/* CG_OK, or why a call on this stream or context cannot be. */
+int cg_usable(const struct cg_context *, const char *call);
+
+/* ---- kernels, as the ops ask for them ---- */
+
+enum { CG_SLOTS_MAX = 64, CG_READY_PIECES = 8 };
+
+/* A kernel of a built-in cell that a context has ready.  slot[p][a]: which of the names that were asked for argument a of
+ * piece p takes, so that a call counts no positions and compares no names. */
+struct cg_ready {
+	struct cg_ready *next;
+	const struct cg_cell *cell;
+	const char *const *names;
+	int options, pass, stage, dtype;
+	struct cg_pass_plan *plan;
+	struct cg_built *built;
+	short slot[CG_READY_PIECES][CG_SLOTS_MAX];
+};
+/* names: what the op calls the kernel's arguments, ended by NULL; a table of static life, part of the key. */
+int cg_ready(struct cg_context *, const char *cell, const char *options, int pass, int stage, int dtype,
+             const char *const *names, const struct cg_ready **);
+
+struct cg_operand;
+/* Launches a piece; operands are in the order of the names. */
+int cg_launch(struct cg_stream *, const struct cg_ready *, int piece, int64_t rows, int64_t units,
+              const struct cg_operand *);
+
+/* ---- what ops share: block.c ---- */
+
+/* Part of a cg_mem from `offset` bytes on; absent stays absent. */
+struct cg_mem cg_part(struct cg_mem, size_t offset, size_t bytes);
+/* The work memory of a call, handed out piece by piece, each aligned; with no memory it only measures. */
+struct cg_work { struct cg_mem mem; size_t used; };
+struct cg_mem cg_work_take(struct cg_work *, int64_t rows, int64_t columns, size_t bytes);
+/* Checks an op by its row of the table, gives it its work memory, the caller's or its own, and computes it.  With no output
+ * wanted there is nothing to compute. */
+int cg_block_run(struct cg_stream *, const char *row, const void *op,
+                 int (*body)(struct cg_stream *, const void *op, struct cg_work *));
+int cg_present(struct cg_mem);
+/* Rounds to a dtype, to nearest even. */
+double cg_round(int dtype, double);
+size_t cg_acc_bytes(int dtype);
+
+#endif

@@ -1,0 +1,14 @@
+#!/bin/sh
+# embed.sh FILE...: prints C that holds the files, each line a string, under the files' own names.
+set -e
+echo '/* Made by templates/embed.sh. */'
+echo '#include "cell.h"'
+echo
+echo 'const struct cg_embedded cg_embedded[] = {'
+for file; do
+	printf '{ "%s",\n' "${file##*/}"
+	# A question mark is escaped for the sake of trigraphs.
+	sed 's/[\\"?]/\\&/g; s/.*/"&\\n"/' "$file"
+	printf '"" },\n'
+done
+printf '{ NULL, NULL }\n};\n'

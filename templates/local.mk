@@ -1,0 +1,14 @@
+# Equations and kernel texts, embedded in the library and in cellgen: nothing is looked for on disk.
+templates = \
+	%D%/lstm_block.cell %D%/gru_block.cell %D%/lstm.cell %D%/gru.cell %D%/rnn_tanh.cell %D%/rnn_relu.cell \
+	%D%/point.in %D%/sum.in %D%/math.in \
+	%D%/prelude.c.in %D%/prelude.cl.in %D%/prelude.cu.in
+
+EXTRA_DIST += %D%/README.md %D%/embed.sh $(templates)
+CLEANFILES += %D%/embedded.c
+
+# The list is in this file, hence the dependency on it.
+%D%/embedded.c: %D%/embed.sh %D%/local.mk $(templates)
+	$(AM_V_GEN)$(MKDIR_P) %D% && \
+	cd $(srcdir) && $(SHELL) %D%/embed.sh $(templates) > $(abs_builddir)/$@.tmp && \
+	cd $(abs_builddir) && mv $@.tmp $@

@@ -1,0 +1,102 @@
+# What the tests of the command share: safetensors files made by hand, and what a refusal looks like.
+# CELLGRAD is the built command; DATA holds the cases that TensorFlow answered.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	: "${CELLGRAD:?is to name the built command}"
+	: "${DATA:=$BATS_TEST_DIRNAME/../data}"
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+# le64 N: N as 8 bytes, for printf %b
+le64() {
+	local n=$1
+
+	for _ in 1 2 3 4 5 6 7 8; do
+		printf '\\x%02x' $((n & 255))
+		n=$((n >> 8))
+	done
+}
+
+# raw FILE HEADER BYTES: a file of that header and as many bytes of data
+raw() {
+	local LC_ALL=C
+
+	{ printf '%b' "$(le64 ${#2})"; printf '%s' "$2"; head -c "$3" /dev/zero; } > "$1"
+}
+
+# one element of a dtype: 0.5, in integers 1
+element() {
+	case $1 in
+	F64)  printf '\\x00\\x00\\x00\\x00\\x00\\x00\\xe0\\x3f' ;;
+	F32)  printf '\\x00\\x00\\x00\\x3f' ;;
+	F16)  printf '\\x00\\x38' ;;
+	BF16) printf '\\x00\\x3f' ;;
+	I64)  printf '\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00' ;;
+	I32)  printf '\\x01\\x00\\x00\\x00' ;;
+	*)    printf '\\x01' ;;
+	esac
+}
+
+# tensors FILE METADATA NAME:DTYPE:SHAPE...: METADATA as JSON, or ""; SHAPE as 2,3; every element 0.5
+tensors() {
+	local LC_ALL=C file=$1 header="" data="" at=0 spec name dtype shape count d one end
+
+	[ -z "$2" ] || header="\"__metadata__\":$2"
+	shift 2
+	for spec; do
+		IFS=: read -r name dtype shape <<< "$spec"
+		count=1
+		for d in ${shape//,/ }; do
+			count=$((count * d))
+		done
+		one=$(element "$dtype")
+		end=$((at + count * ${#one} / 4))
+		header+="${header:+,}\"$name\":{\"dtype\":\"$dtype\",\"shape\":[$shape],\"data_offsets\":[$at,$end]}"
+		for ((d = 0; d < count; d++)); do
+			data+=$one
+		done
+		at=$end
+	done
+	header="{$header}"
+	{ printf '%b' "$(le64 ${#header})"; printf '%s' "$header"; printf '%b' "$data"; } > "$file"
+}
+
+# the inputs of a GRU of B = 2, I = 1, U = 3, all of one dtype
+gru() {
+	tensors "$1" "$2" x:"$3":2,1 h_prev:"$3":2,3 w_ru:"$3":4,6 w_c:"$3":4,3 b_ru:"$3":6 b_c:"$3":3
+}
+
+# refuses WORDS COMMAND...: exit 2, nothing on standard output, one message with the words in it
+refuses() {
+	local words=$1
+
+	shift
+	run -2 --separate-stderr "$CELLGRAD" "$@"
+	message_has "$words"
+}
+
+# fails WORDS COMMAND...: the same with exit 1
+fails() {
+	local words=$1
+
+	shift
+	run -1 --separate-stderr "$CELLGRAD" "$@"
+	message_has "$words"
+}
+
+message_has() {
+	echo "standard error: $stderr"
+	[ -z "$output" ]
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	[[ $stderr == cellgrad* ]]
+	[[ $stderr == *"$1"* ]]
+}
+
+# works COMMAND...: exit 0, nothing on standard error; $output is what it printed
+works() {
+	run -0 --separate-stderr "$CELLGRAD" "$@"
+	echo "standard error: $stderr"
+	[ -z "$stderr" ]
+}

@@ -1,0 +1,384 @@
+# `cellgrad run`: arguments, attributes, outputs, expectations.
+
+load files
+
+@test "TensorFlow's answers, every case of every op" {
+	for expect in "$DATA"/*BlockCell*.expect.safetensors; do
+		case=${expect%.expect.safetensors}
+		op=${case##*/}
+		[ -e "$case.expect32.safetensors" ] && expect=$case.expect32.safetensors
+		works run "${op%%-*}" "$case.safetensors" --expect "$expect"
+		[[ $output == *ok* ]]
+		[[ $output != *MISMATCH* ]]
+	done
+}
+
+@test "TensorFlow's own differentiation" {
+	for case in lstm_block_cell_grad-plain lstm_block_cell_grad-peephole gru_block_cell_grad-plain; do
+		works run "${case%%-*}" "$DATA/$case.safetensors" -o out.safetensors
+		# The file has not all that the op gives, and what it lacks is no extra of ours.
+		refuses "is missing" run "${case%%-*}" "$DATA/$case.safetensors" \
+			--expect "$DATA/$case.expect.safetensors"
+	done
+}
+
+@test "our name has the extras, TensorFlow's has not" {
+	works run LSTMBlockCellGrad "$DATA/LSTMBlockCellGrad-plain.safetensors" --json
+	[ "${#lines[@]}" -eq 5 ]
+	[[ $output != *x_grad* ]]
+	works run lstm_block_cell_grad "$DATA/LSTMBlockCellGrad-plain.safetensors" --json
+	[ "${#lines[@]}" -eq 9 ]
+	for name in x_grad h_prev_grad w_grad b_grad; do
+		[[ $output == *"\"name\":\"$name\""* ]]
+	done
+}
+
+@test "the table and the JSON of the outputs" {
+	works run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
+	[[ ${lines[0]} == output*dtype*shape*min*max*mean ]]
+	[[ ${lines[1]} =~ ^r\ +f32\ +\[4,\ 5\]\ +0\. ]]
+	[ "${#lines[@]}" -eq 5 ]
+	works run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" --json
+	[[ ${lines[0]} == '{"name":"r","dtype":"f32","shape":[4,5],"min":0.'* ]]
+	[ "${#lines[@]}" -eq 4 ]
+}
+
+@test "every dtype" {
+	for dtype in F16 BF16 F32 F64; do
+		gru in.safetensors "" $dtype
+		works run gru_block_cell in.safetensors
+		[[ ${lines[1]} == *"${dtype,,}"* ]]
+	done
+}
+
+@test "an unknown op, with the nearest" {
+	refuses "LSTMBlockCellGrad" run LSTMBlokCellGrad x
+	refuses "gru_block_cell" run gru_blck_cell x
+	refuses "cellgrad info" run nothing_like_it x
+	refuses "which op" run
+}
+
+@test "no files" {
+	refuses "no files" run GRUBlockCell
+}
+
+@test "options may stand anywhere" {
+	works run --json GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
+	works run GRUBlockCell --json "$DATA/GRUBlockCell-plain.safetensors" \
+		--expect "$DATA/GRUBlockCell-plain.expect.safetensors"
+	works run GRUBlockCell -- "$DATA/GRUBlockCell-plain.safetensors"
+}
+
+# ---- attributes ----
+
+@test "attributes: the command line, else the first file's metadata, else the default" {
+	in=$DATA/LSTMBlockCell-noclip.safetensors    # metadata: forget_bias 0, cell_clip -1
+	works run LSTMBlockCell "$in" --expect "$DATA/LSTMBlockCell-noclip.expect.safetensors"
+	run -1 "$CELLGRAD" run LSTMBlockCell "$in" cell_clip=3 \
+		--expect "$DATA/LSTMBlockCell-noclip.expect.safetensors"
+	tensors first.safetensors '{"cell_clip":"3"}' unused:F32:1
+	run -1 "$CELLGRAD" run LSTMBlockCell first.safetensors "$in" \
+		--expect "$DATA/LSTMBlockCell-noclip.expect.safetensors"
+	works run LSTMBlockCell first.safetensors "$in" cell_clip=-1 forget_bias=0 \
+		--expect "$DATA/LSTMBlockCell-noclip.expect.safetensors"
+	works run LSTMBlockCell forget_bias=0.0 "$in" cell_clip=-1e0 first.safetensors \
+		--expect "$DATA/LSTMBlockCell-noclip.expect.safetensors"
+}
+
+@test "attributes: an unknown one on the line, with the nearest" {
+	in=$DATA/LSTMBlockCell-plain.safetensors
+	refuses "did you mean cell_clip?" run LSTMBlockCell cel_clip=3 "$in"
+	refuses "LSTMBlockCellGrad has no attribute forget_bias" run LSTMBlockCellGrad forget_bias=1 "$in"
+	refuses "GRUBlockCell has no attribute cell_clip" run GRUBlockCell cell_clip=1 "$in"
+}
+
+@test "attributes: an unknown one in metadata is ignored" {
+	gru in.safetensors '{"no_such_thing":"7","cell_clip":"nonsense","op":"SomethingElse"}' F32
+	works run GRUBlockCell in.safetensors
+}
+
+@test "attributes: malformed values" {
+	in=$DATA/LSTMBlockCell-plain.safetensors
+	for value in "" " 1" "1 " 1x nan NaN 1,5 1e999 0x; do
+		refuses "cell_clip: expected a number" run LSTMBlockCell "cell_clip=$value" "$in"
+	done
+	for value in "" yes 2 TRUE -1 "true "; do
+		refuses "use_peephole: expected true or false" run LSTMBlockCell "use_peephole=$value" "$in"
+	done
+	refuses "given twice" run LSTMBlockCell cell_clip=1 cell_clip=2 "$in"
+	tensors meta.safetensors '{"cell_clip":"three"}' unused:F32:1
+	refuses "meta.safetensors: __metadata__: cell_clip: expected a number, got \"three\"" \
+		run LSTMBlockCell meta.safetensors "$in"
+	tensors meta.safetensors '{"use_peephole":"maybe"}' unused:F32:1
+	refuses "use_peephole: expected true or false, got \"maybe\"" run LSTMBlockCell meta.safetensors "$in"
+}
+
+@test "attributes: every spelling of true and false" {
+	in=$DATA/LSTMBlockCell-peephole.safetensors
+	for value in true True 1; do
+		works run LSTMBlockCell use_peephole=$value "$in" \
+			--expect "$DATA/LSTMBlockCell-peephole.expect.safetensors"
+	done
+	for value in false False 0; do
+		run -1 "$CELLGRAD" run LSTMBlockCell use_peephole=$value "$in" \
+			--expect "$DATA/LSTMBlockCell-peephole.expect.safetensors"
+	done
+}
+
+@test "attributes: a required one that is missing says how to give it" {
+	tensors empty.safetensors "" unused:F32:1
+	in=$DATA/LSTMBlockCellGrad-plain.safetensors
+	refuses "use_peephole=VALUE" run LSTMBlockCellGrad empty.safetensors
+	refuses "or give $in first" run LSTMBlockCellGrad empty.safetensors "$in"
+	works run LSTMBlockCellGrad empty.safetensors "$in" use_peephole=false
+}
+
+@test "attributes: T is what the tensors are" {
+	for word in float DT_FLOAT f32 F32 float32; do
+		works run GRUBlockCell T=$word "$DATA/GRUBlockCell-plain.safetensors"
+	done
+	refuses "T=half contradicts the tensors, which are f32" \
+		run GRUBlockCell T=half "$DATA/GRUBlockCell-plain.safetensors"
+	refuses "T: expected" run GRUBlockCell T=int32 "$DATA/GRUBlockCell-plain.safetensors"
+	gru in.safetensors '{"T":"DT_DOUBLE"}' F32
+	refuses "contradicts" run GRUBlockCell in.safetensors
+	gru in.safetensors '{"T":"DT_DOUBLE"}' F64
+	works run GRUBlockCell in.safetensors
+}
+
+@test "a file with = in its name" {
+	gru "a=b" "" F32
+	refuses "GRUBlockCell has no attribute a" run GRUBlockCell a=b
+	works run GRUBlockCell ./a=b
+	gru "=b" "" F32
+	works run GRUBlockCell =b
+}
+
+# ---- tensors ----
+
+@test "a missing tensor: what was expected, where it was looked for, what is near" {
+	tensors in.safetensors "" x:F32:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_cc:F32:4,3 b_ru:F32:6 b_c:F32:3
+	tensors other.safetensors "" y:F32:1
+	refuses "w_c is missing: expected f32 [4, 3], looked in in.safetensors, other.safetensors" \
+		run GRUBlockCell in.safetensors other.safetensors
+	[[ $stderr == *"there is a w_cc"* ]]
+	tensors in.safetensors "" x:F32:2,1
+	refuses "h_prev is missing: expected f32 [B, U]" run GRUBlockCell in.safetensors
+}
+
+@test "inputs that TensorFlow wants are wanted, even those that no number depends on" {
+	in=$DATA/LSTMBlockCellGrad-plain.safetensors
+	s="F32:2,3"
+	common="x:F32:2,1 cs_prev:$s h_prev:$s i:$s cs:$s f:$s o:$s ci:$s co:$s cs_grad:$s h_grad:$s w:F32:4,12"
+	peepholes="wci:F32:3 wcf:F32:3 wco:F32:3"
+	tensors all.safetensors '{"use_peephole":"true"}' $common $peepholes b:F32:12
+	works run LSTMBlockCellGrad all.safetensors
+	tensors some.safetensors '{"use_peephole":"false"}' $common $peepholes
+	refuses "b is missing: expected f32 [12]" run LSTMBlockCellGrad some.safetensors
+	tensors some.safetensors '{"use_peephole":"false"}' ${common/h_grad:$s/} $peepholes b:F32:12
+	refuses "h_grad is missing" run LSTMBlockCellGrad some.safetensors
+}
+
+@test "peephole vectors may be missing when they are off" {
+	s="F32:2,3"
+	common="x:F32:2,1 cs_prev:$s h_prev:$s w:F32:4,12 b:F32:12"
+	tensors in.safetensors "" $common
+	works run LSTMBlockCell in.safetensors
+	refuses "wci is missing: expected f32 [3]" run LSTMBlockCell in.safetensors use_peephole=true
+	tensors in.safetensors "" $common wcf:F32:4
+	refuses "wcf" run LSTMBlockCell in.safetensors
+}
+
+@test "misshapen tensors" {
+	tensors in.safetensors "" x:F32:2,1 h_prev:F32:2,3 w_ru:F32:4,5 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
+	refuses "in.safetensors: gru_block_cell: w_ru: expected [I+U=4, 2*U=6], got [4, 5]" \
+		run GRUBlockCell in.safetensors
+	tensors in.safetensors "" x:F32:2,1 h_prev:F32:3,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
+	refuses "h_prev" run GRUBlockCell in.safetensors
+	tensors in.safetensors "" x:F32:2 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
+	refuses "x: expected" run GRUBlockCell in.safetensors
+	tensors in.safetensors "" x:F32:2,1,1 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
+	refuses "got [2, 1, 1]" run GRUBlockCell in.safetensors
+	tensors in.safetensors "" x:F32:2,0 h_prev:F32:2,3 w_ru:F32:3,6 w_c:F32:3,3 b_ru:F32:6 b_c:F32:3
+	refuses "I" run GRUBlockCell in.safetensors
+}
+
+@test "an integer where a float is wanted, mixed dtypes" {
+	tensors in.safetensors "" x:I32:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
+	refuses "x: expected F16, BF16, F32 or F64, got I32" run GRUBlockCell in.safetensors
+	tensors in.safetensors "" x:F32:2,1 h_prev:F32:2,3 w_ru:F16:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
+	refuses "got f32 x (in.safetensors) and f16 w_ru (in.safetensors)" run GRUBlockCell in.safetensors
+}
+
+@test "the first file that has a tensor is the one it is taken from" {
+	gru half.safetensors "" F32
+	in=$DATA/GRUBlockCell-plain.safetensors
+	works run GRUBlockCell half.safetensors "$in"
+	[[ ${lines[1]} == *"[2, 3]"* ]]
+	works run GRUBlockCell "$in" half.safetensors
+	[[ ${lines[1]} == *"[4, 5]"* ]]
+}
+
+@test "an empty batch" {
+	s="F32:0,3"
+	tensors in.safetensors '{"use_peephole":"true"}' x:F32:0,2 cs_prev:$s h_prev:$s w:F32:5,12 b:F32:12 \
+		wci:F32:3 wcf:F32:3 wco:F32:3 i:$s cs:$s f:$s o:$s ci:$s co:$s cs_grad:$s h_grad:$s
+	works run lstm_block_cell_grad in.safetensors --json
+	[[ ${lines[0]} == *'"shape":[0,3],"min":null,"max":null,"mean":null'* ]]
+	[[ $output == *'"name":"w_grad","dtype":"f32","shape":[5,12],"min":0.0,"max":0.0,"mean":0.0'* ]]
+	works run LSTMBlockCell in.safetensors -o out.safetensors
+	works run LSTMBlockCellGrad out.safetensors in.safetensors
+}
+
+@test "--strict refuses tensors that the op does not take" {
+	gru in.safetensors "" F32
+	works run GRUBlockCell in.safetensors --strict
+	tensors more.safetensors "" more:F32:1
+	works run GRUBlockCell in.safetensors more.safetensors
+	refuses "more.safetensors: more: no argument of GRUBlockCell" \
+		run GRUBlockCell in.safetensors more.safetensors --strict
+}
+
+@test "sizes that no memory holds are refused by arithmetic" {
+	tensors in.safetensors "" x:F32:0,1 h_prev:F32:0,4611686018427387903 \
+		w_ru:F32:0 w_c:F32:0 b_ru:F32:0 b_c:F32:0
+	refuses "" run GRUBlockCell in.safetensors
+}
+
+# ---- the backend ----
+
+@test "a backend that does not exist, with the nearest" {
+	CELLGRAD_BACKEND=cpuu refuses "did you mean 'cpu'" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
+}
+
+# ---- OUT ----
+
+@test "a forward's OUT is a backward's FILE" {
+	for case in plain peephole clip; do
+		works run LSTMBlockCell "$DATA/LSTMBlockCell-$case.safetensors" -o out.safetensors
+		[ -z "$output" ]
+		works run LSTMBlockCellGrad out.safetensors "$DATA/LSTMBlockCellGrad-$case.safetensors" \
+			--expect "$DATA/LSTMBlockCellGrad-$case.expect.safetensors"
+	done
+	works run GRUBlockCell "$DATA/GRUBlockCell-wide.safetensors" -o out.safetensors
+	works run GRUBlockCellGrad out.safetensors "$DATA/GRUBlockCellGrad-wide.safetensors" \
+		--expect "$DATA/GRUBlockCellGrad-wide.expect.safetensors"
+}
+
+@test "OUT: the header is aligned, the attributes are in it, the bytes are the same again" {
+	works run LSTMBlockCell "$DATA/LSTMBlockCell-clip.safetensors" forget_bias=0.1 -o a.safetensors
+	works run LSTMBlockCell "$DATA/LSTMBlockCell-clip.safetensors" forget_bias=0.1 -o b.safetensors
+	cmp a.safetensors b.safetensors
+	[ $(($(od -An -tu8 -N8 a.safetensors) % 8)) -eq 0 ]
+	grep -aq '"op":"LSTMBlockCell","forget_bias":"0.1","cell_clip":"0.5","use_peephole":"true"' a.safetensors
+}
+
+@test "OUT: what was there is replaced, its mode kept, a link stays a link" {
+	echo old > out.safetensors
+	chmod 640 out.safetensors
+	ln -s out.safetensors link
+	works run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" -o link
+	[ -L link ]
+	[ "$(stat -c %a out.safetensors)" = 640 ]
+	works run GRUBlockCellGrad out.safetensors "$DATA/GRUBlockCellGrad-plain.safetensors"
+}
+
+@test "OUT may be one of the files" {
+	cp "$DATA/GRUBlockCell-plain.safetensors" both.safetensors
+	works run GRUBlockCell both.safetensors -o both.safetensors
+	refuses "x is missing" run GRUBlockCell both.safetensors
+}
+
+@test "OUT that cannot be: refused before any work" {
+	in=$DATA/GRUBlockCell-plain.safetensors
+	refuses "No such file" run GRUBlockCell "$in" -o nowhere/out.safetensors
+	mkdir there
+	refuses "there: is a directory" run GRUBlockCell "$in" -o there
+	refuses "names a directory" run GRUBlockCell "$in" -o there/
+	refuses "not a regular file" run GRUBlockCell "$in" -o /dev/null
+	touch file
+	refuses "file" run GRUBlockCell "$in" -o file/out.safetensors
+	ln -s nowhere/else dangling
+	refuses "dangling" run GRUBlockCell "$in" -o dangling
+}
+
+@test "OUT in a directory that is not writable" {
+	[ "$(id -u)" -ne 0 ] || skip "root may write anywhere"
+	mkdir closed
+	chmod 555 closed
+	refuses "cannot write into closed" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" \
+		-o closed/out.safetensors
+}
+
+@test "OUT: a failure while writing leaves what was there, and nothing else" {
+	mkdir place
+	echo old > place/out.safetensors
+	run -1 --separate-stderr bash -c 'ulimit -f 2; "$0" run LSTMBlockCell "$1" -o place/out.safetensors' \
+		"$CELLGRAD" "$DATA/LSTMBlockCell-wide.safetensors"
+	[[ $stderr == *"place/out.safetensors: write: File too large"* ]]
+	[ "$(cat place/out.safetensors)" = old ]
+	[ "$(ls -A place)" = out.safetensors ]
+}
+
+@test "OUT: a refusal leaves what was there" {
+	echo old > out.safetensors
+	refuses "no attribute" run GRUBlockCell bogus=1 "$DATA/GRUBlockCell-plain.safetensors" -o out.safetensors
+	refuses "is missing" run GRUBlockCell "$DATA/LSTMBlockCell-plain.safetensors" -o out.safetensors
+	[ "$(cat out.safetensors)" = old ]
+}
+
+# ---- --expect ----
+
+@test "--expect: a mismatch is exit 1, and is shown" {
+	run -1 --separate-stderr "$CELLGRAD" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" \
+		--expect "$DATA/GRUBlockCell-saturated.expect.safetensors"
+	[ -z "$stderr" ]
+	[[ $output == *MISMATCH* ]]
+	run -1 --separate-stderr "$CELLGRAD" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" --json \
+		--expect "$DATA/GRUBlockCell-saturated.expect.safetensors"
+	[[ ${lines[0]} == '{"name":"r","shape":[4,5],"error":'*'"ok":false}' ]]
+}
+
+@test "--expect: OUT is written, mismatch or not" {
+	run -1 "$CELLGRAD" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" -o out.safetensors \
+		--expect "$DATA/GRUBlockCell-saturated.expect.safetensors"
+	works run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" --expect out.safetensors --rtol 0
+}
+
+@test "--expect: --rtol and --atol" {
+	in=$DATA/GRUBlockCell-plain.safetensors
+	want=$DATA/GRUBlockCell-saturated.expect.safetensors
+	works run GRUBlockCell "$in" --expect "$want" --atol 10
+	run -1 "$CELLGRAD" run GRUBlockCell "$in" --expect "$want" --atol=0.001 --rtol=0.001
+	refuses "--rtol" run GRUBlockCell "$in" --expect "$want" --rtol -1
+	refuses "--atol" run GRUBlockCell "$in" --expect "$want" --atol=x
+	refuses "--atol" run GRUBlockCell "$in" --expect "$want" --atol=nan
+	refuses "without --expect" run GRUBlockCell "$in" --atol=1
+}
+
+@test "--expect: an output that is missing, misshapen or no float" {
+	gru in.safetensors "" F32
+	tensors want.safetensors "" r:F32:2,3 u:F32:2,3 c:F32:2,3
+	refuses "want.safetensors: h is missing: expected [2, 3]" run GRUBlockCell in.safetensors \
+		--expect want.safetensors
+	tensors want.safetensors "" r:F32:2,3 u:F32:2,3 c:F32:2,3 h:F32:6
+	refuses "h: expected [2, 3], got [6]" run GRUBlockCell in.safetensors --expect want.safetensors
+	tensors want.safetensors "" r:F32:2,3 u:I32:2,3 c:F32:2,3 h:F32:2,3
+	refuses "u: expected F16, BF16, F32 or F64, got I32" run GRUBlockCell in.safetensors \
+		--expect want.safetensors
+	refuses "No such file" run GRUBlockCell in.safetensors --expect nowhere.safetensors
+}
+
+@test "--expect: extras of ours may be missing" {
+	works run lstm_block_cell_grad "$DATA/LSTMBlockCellGrad-plain.safetensors" \
+		--expect "$DATA/LSTMBlockCellGrad-plain.expect.safetensors"
+}
+
+@test "--expect: another dtype" {
+	gru in.safetensors "" F64
+	works run GRUBlockCell in.safetensors -o wide.safetensors
+	gru in.safetensors "" F32
+	works run GRUBlockCell in.safetensors --expect wide.safetensors
+	gru in.safetensors "" BF16
+	works run GRUBlockCell in.safetensors --expect wide.safetensors
+}

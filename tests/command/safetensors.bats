@@ -1,0 +1,221 @@
+# Files that are no safetensors, or bad ones: each is refused, with its name and what is wrong.  The command is `run`,
+# but nothing here is about the op.
+
+load files
+
+# damaged WORDS: bad.safetensors is refused with its name and the words
+damaged() {
+	refuses "$1" run GRUBlockCell bad.safetensors
+	[[ $stderr == *bad.safetensors* ]]
+}
+
+tensor() {
+	printf '"%s":{"dtype":"%s","shape":[%s],"data_offsets":[%s]}' "$@"
+}
+
+@test "a good file" {
+	gru good.safetensors "" F32
+	works run GRUBlockCell good.safetensors
+}
+
+@test "no such file" {
+	refuses "No such file" run GRUBlockCell nowhere.safetensors
+}
+
+@test "an empty file" {
+	: > bad.safetensors
+	damaged "empty"
+}
+
+@test "fewer than 8 bytes" {
+	printf 'abc' > bad.safetensors
+	damaged "3 bytes"
+}
+
+@test "a directory, a pipe, a device" {
+	mkdir bad.safetensors
+	damaged "is a directory"
+	rmdir bad.safetensors
+	mkfifo bad.safetensors
+	damaged "not a regular file"
+	refuses "not a regular file" run GRUBlockCell /dev/null
+}
+
+@test "cut short, anywhere" {
+	gru good.safetensors "" F32
+	size=$(stat -c %s good.safetensors)
+	for length in 1 7 8 9 20 200 $((size - 200)) $((size - 4)) $((size - 1)); do
+		head -c "$length" good.safetensors > bad.safetensors
+		damaged ""
+	done
+}
+
+@test "cut short in the data names the tensor" {
+	gru good.safetensors "" F32
+	head -c -1 good.safetensors > bad.safetensors
+	damaged "b_c: ends at byte"
+}
+
+@test "bytes after the last tensor" {
+	gru bad.safetensors "" F32
+	printf 'x' >> bad.safetensors
+	damaged "1 bytes after the last tensor"
+}
+
+@test "a header length that lies" {
+	{ printf '%b' "$(le64 1000)"; printf '{}'; } > bad.safetensors
+	damaged "a header of 1000 bytes in a file of 10"
+}
+
+@test "a huge header length" {
+	{ printf '\xff\xff\xff\xff\xff\xff\xff\xff'; printf '{}'; } > bad.safetensors
+	damaged "a header of 18446744073709551615 bytes"
+	{ printf '%b' "$(le64 100000001)"; printf '{}'; } > bad.safetensors
+	truncate -s 100000100 bad.safetensors
+	damaged "100000000"
+}
+
+@test "tensors that overlap" {
+	raw bad.safetensors "{$(tensor x F32 2 0,8),$(tensor h F32 2 4,12)}" 12
+	damaged "h: begins at byte 4 of the data, inside x"
+}
+
+@test "a hole between tensors" {
+	raw bad.safetensors "{$(tensor x F32 2 0,8),$(tensor h F32 1 12,16)}" 16
+	damaged "h: begins at byte 12 of the data, but from 8 on is no tensor"
+}
+
+@test "a hole before the first tensor" {
+	raw bad.safetensors "{$(tensor x F32 1 4,8)}" 8
+	damaged "x: begins at byte 4"
+}
+
+@test "offsets beyond the data" {
+	raw bad.safetensors "{$(tensor x F32 2 0,8)}" 4
+	damaged "x: ends at byte 8 of the data, which has 4"
+	raw bad.safetensors "{$(tensor x F32 2 9223372036854775800,9223372036854775807)}" 8
+	damaged "x: ends at byte 9223372036854775807"
+}
+
+@test "offsets the wrong way round, too few, too many, negative, no numbers" {
+	for offsets in 8,0 8 0,4,8 -8,0 '"0","8"' 0,8.0 0,99999999999999999999; do
+		raw bad.safetensors "{$(tensor x F32 2 "$offsets")}" 8
+		damaged ""
+	done
+	raw bad.safetensors '{"x":{"dtype":"F32","shape":[2]}}' 8
+	damaged 'x: "data_offsets" is missing'
+}
+
+@test "sizes that do not match the shape" {
+	raw bad.safetensors "{$(tensor x F32 3 0,8)}" 8
+	damaged "x: F32 [3] takes 12 bytes, but \"data_offsets\" give it 8"
+	raw bad.safetensors "{$(tensor x F64 "" 0,4)}" 4
+	damaged "x: F64 [] takes 8 bytes"
+}
+
+@test "shapes whose product overflows" {
+	raw bad.safetensors "{$(tensor x F32 4294967296,4294967296,2 0,8)}" 8
+	damaged "too large"
+	raw bad.safetensors "{$(tensor x F32 4611686018427387904,4 0,0)}" 0
+	damaged "too large"
+	raw bad.safetensors "{$(tensor x F32 4294967296,4294967296,0 0,0)}" 0
+	damaged "too large"
+}
+
+@test "a rank beyond 8, a negative dimension, a fraction" {
+	raw bad.safetensors "{$(tensor x F32 1,1,1,1,1,1,1,1,1 0,4)}" 4
+	damaged "at most 8"
+	raw bad.safetensors "{$(tensor x F32 -1 0,4)}" 4
+	damaged '"shape" holds something else'
+	raw bad.safetensors "{$(tensor x F32 1.5 0,4)}" 4
+	damaged '"shape" holds something else'
+}
+
+@test "a name twice" {
+	raw bad.safetensors "{$(tensor x F32 1 0,4),$(tensor x F32 1 4,8)}" 8
+	damaged "duplicate"
+	[[ $stderr == *'"x"'* ]]
+}
+
+@test "nonsense for JSON" {
+	for header in '{' '{]' '{"x"}' '{"x":}' 'hello' '[]' '"x"' '{} {}' '{"x":nul}' "{'x':1}" '{"x":1,}' \
+		'{"\ud800":1}'; do
+		raw bad.safetensors "$header" 0
+		damaged "header"
+	done
+	{ printf '%b' "$(le64 0)"; } > bad.safetensors
+	damaged "header"
+}
+
+@test "bytes that are no UTF-8" {
+	header=$'{"\xff\xfe":1}'
+	raw bad.safetensors "$header" 0
+	damaged "0xff"
+}
+
+@test "a zero byte in the header" {
+	{ printf '%b' "$(le64 3)"; printf '{\0}'; } > bad.safetensors
+	damaged "header"
+}
+
+@test "deeply nested JSON" {
+	header="{\"x\":$(printf '[%.0s' {1..100000})$(printf ']%.0s' {1..100000})}"
+	raw bad.safetensors "$header" 0
+	damaged "depth"
+}
+
+@test "a tensor that is no object, or lacks its parts" {
+	raw bad.safetensors '{"x":3}' 0
+	damaged "x: expected an object"
+	raw bad.safetensors '{"x":{"shape":[1],"data_offsets":[0,4]}}' 4
+	damaged 'x: "dtype" is missing'
+	raw bad.safetensors '{"x":{"dtype":7,"shape":[1],"data_offsets":[0,4]}}' 4
+	damaged 'x: "dtype" is missing or no string'
+	raw bad.safetensors '{"x":{"dtype":"F32","data_offsets":[0,4]}}' 4
+	damaged 'x: "shape" is missing'
+}
+
+@test "metadata that is no object of strings" {
+	raw bad.safetensors '{"__metadata__":3}' 0
+	damaged "__metadata__"
+	raw bad.safetensors '{"__metadata__":{"use_peephole":true}}' 0
+	damaged "__metadata__: use_peephole: expected a string"
+}
+
+@test "names that would write on the terminal are escaped" {
+	raw bad.safetensors '{"\u001b[31mred\nnext":3}' 0
+	damaged '\x1b[31mred\x0anext'
+}
+
+@test "an unknown dtype is an error only where the tensor is used" {
+	tensors good.safetensors "" other:F99:3 x:F32:2,1 h_prev:F32:2,3 \
+		w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
+	works run GRUBlockCell good.safetensors
+	tensors bad.safetensors "" x:F99:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
+	damaged "x: expected F16, BF16, F32 or F64, got F99"
+}
+
+@test "tensors in any order in the header, at odd places in the file" {
+	gru plain.safetensors "" F32
+	works run GRUBlockCell plain.safetensors
+	expected=$output
+	tensors odd.safetensors "" one:U8:1 x:F32:2,1 h_prev:F32:2,3 \
+		w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3 two:U8:3
+	works run GRUBlockCell odd.safetensors
+	[ "$output" = "$expected" ]
+	raw order.safetensors "{$(tensor h F32 1 4,8),$(tensor x F32 1,1 0,4),$(tensor none F32 0,7 4,4)}" 8
+	refuses "h_prev is missing" run GRUBlockCell order.safetensors
+}
+
+@test "a header padded with blanks" {
+	raw blank.safetensors "{$(tensor x F32 1,1 0,4)}      " 4
+	refuses "h_prev is missing" run GRUBlockCell blank.safetensors
+}
+
+@test "a file of many gigabytes is not read for its small tensors" {
+	gru good.safetensors "" F32
+	raw huge.safetensors "{$(tensor other F32 5000000000 0,20000000000)}" 0
+	truncate -s $((20000000000 + 8 + $(printf '%s' "{$(tensor other F32 5000000000 0,20000000000)}" | wc -c))) \
+		huge.safetensors || skip "no sparse files here"
+	run -0 --separate-stderr timeout 20 "$CELLGRAD" run GRUBlockCell huge.safetensors good.safetensors
+}

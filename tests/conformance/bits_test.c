@@ -1,0 +1,260 @@
+/*
+ * The same bits: every kernel of the cpu backend, compiled for each instruction set that runs here and interpreted over strips,
+ * over inputs of many magnitudes and all the special ones, strided views, absent arguments, sizes around the widths of vectors,
+ * strips and blocks.  NaN equals NaN.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "backends/cpu/cpu.h"
+#include "runtime/op.h"
+
+enum { ARGUMENTS = CG_SLOTS_MAX, PAD = 3 };
+
+static unsigned long long state = 20260102;
+static long elements, kernels;
+
+static unsigned long long next(void)
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return state >> 20;
+}
+
+static size_t bytes_of(const struct cg_pass_plan *plan, const struct cg_argument *a)
+{
+	return a->type == CG_TYPE_ACC ? cg_acc_bytes(plan->dtype) : cg_dtype_bytes(plan->dtype);
+}
+
+/* Bits of a number: mostly of ordinary size, sometimes any at all, sometimes special. */
+static void draw(int dtype, int acc, void *to)
+{
+	static const double special[] = { 0.0, -0.0, 1, -1, 0.5, INFINITY, -INFINITY, NAN, 1e-40, -1e-40, 88, -88, 104, -104, 3e38, 1e-7 };
+	unsigned long long kind = next() % 100, any = next() << 32 ^ next();
+	double d = kind < 80 ? ldexp((double)(long long)(next() % 2000001) - 1000000, -18)
+	                     : kind < 90 ? special[next() % (sizeof special / sizeof *special)] : 0;
+	float f = (float)d;
+	uint32_t bits;
+	uint16_t half;
+
+	if (dtype == CG_F64) {
+		memcpy(to, kind >= 90 ? (void *)&any : (void *)&d, 8);
+		return;
+	}
+	memcpy(&bits, &f, 4);
+	bits = kind >= 90 ? (uint32_t)any : bits;
+	if (dtype == CG_F32 || acc) {
+		memcpy(to, &bits, 4);
+		return;
+	}
+	/* For the halves: the upper bits of a float, or near enough of one. */
+	half = dtype == CG_BF16 ? (uint16_t)(bits >> 16) : kind >= 80 ? (uint16_t)any : (uint16_t)((any & 0x8000) | (0x3000 + any % 0x1400));
+	memcpy(to, &half, 2);
+}
+
+static int is_nan(int dtype, int acc, const void *at)
+{
+	float f;
+	double d;
+	uint16_t half;
+
+	if (dtype == CG_F64) {
+		memcpy(&d, at, 8);
+		return isnan(d);
+	}
+	if (dtype == CG_F32 || acc) {
+		memcpy(&f, at, 4);
+		return isnan(f);
+	}
+	memcpy(&half, at, 2);
+	return dtype == CG_F16 ? (half & 0x7fff) > 0x7c00 : (half & 0x7fff) > 0x7f80;
+}
+
+struct buffers { unsigned char *at[ARGUMENTS]; size_t bytes[ARGUMENTS]; };
+
+static void call(const struct cg_isa *isa, int interpreted, const struct cg_pass_plan *plan, const struct cg_piece *piece,
+                 int64_t rows, int64_t units, const struct cg_bound *bound)
+{
+	struct cg_float_state saved;
+
+	if (interpreted) {
+		void *registers = malloc(cg_strip_bytes(plan, piece));
+
+		assert_non_null(registers);
+		saved = cg_float_enter(plan->dtype);
+		isa->strip[plan->dtype](plan, piece, rows, units, bound, registers);
+		cg_float_leave(saved);
+		free(registers);
+		return;
+	}
+	for (const struct cg_compiled *const *table = isa->kernels; *table; table++)
+		for (const struct cg_compiled *row = *table; row->key; row++)
+			if (!strcmp(row->key, piece->key)) {
+				saved = cg_float_enter(plan->dtype);
+				row->call(rows, units, bound);
+				cg_float_leave(saved);
+				return;
+			}
+	fail_msg("%s is not compiled for %s", piece->key, isa->name);
+}
+
+/* Runs a piece in every way there is and compares with the first. */
+static void compare(const struct cg_pass_plan *plan, const struct cg_piece *piece, int64_t rows, int64_t units, unsigned absent)
+{
+	struct buffers first = { .bytes = { 0 } };
+	struct cg_bound bound[ARGUMENTS];
+	int n = piece->n_arguments;
+
+	memset(bound, 0, sizeof bound);
+	for (int k = 0; k < n; k++) {
+		const struct cg_argument *a = &piece->arguments[k];
+		size_t size = bytes_of(plan, a);
+
+		bound[k].stride = units + PAD;
+		if (a->kind == CG_KIND_SCALAR) {
+			float f = (float)(0.25 * (1 + k % 7));
+
+			bound[k].value = f;
+		} else if (a->kind == CG_KIND_COUNT) {
+			bound[k].value = absent & 1;
+		} else {
+			size_t count = a->kind == CG_KIND_TENSOR ? (size_t)(rows * (units + PAD))
+			             : a->kind == CG_KIND_PER_UNIT ? (size_t)units : (size_t)((rows / CG_SUM_ROWS + 1) * n * units);
+
+			first.bytes[k] = count * size;
+			first.at[k] = malloc(count * size + 1);
+			assert_non_null(first.at[k]);
+			for (size_t j = 0; j < count; j++)
+				draw(plan->dtype, a->type == CG_TYPE_ACC, first.at[k] + j * size);
+			if (!(absent >> (k % 29) & 1) || a->kind == CG_KIND_SCRATCH)
+				bound[k].data = first.at[k];
+		}
+	}
+	struct cg_bound again[ARGUMENTS];
+	unsigned char *copies[ARGUMENTS] = { NULL };
+
+	memcpy(again, bound, sizeof again);
+	for (int k = 0; k < n; k++)
+		if (bound[k].data) {
+			copies[k] = malloc(first.bytes[k] + 1);
+			assert_non_null(copies[k]);
+			again[k].data = copies[k];
+		}
+	unsigned char *before[ARGUMENTS] = { NULL };
+	for (int k = 0; k < n; k++)
+		if (bound[k].data) {
+			before[k] = malloc(first.bytes[k] + 1);
+			assert_non_null(before[k]);
+			memcpy(before[k], first.at[k], first.bytes[k]);
+		}
+
+	int ways = 0;
+	for (const struct cg_isa *isa = cg_isas; isa->name; isa++)
+		for (int interpreted = 0; interpreted < 2; interpreted++) {
+			const struct cg_bound *use = ways ? again : bound;
+
+			if (!isa->runs_here())
+				continue;
+			for (int k = 0; ways && k < n; k++)
+				if (copies[k])
+					memcpy(copies[k], before[k], first.bytes[k]);
+			call(isa, interpreted, plan, piece, rows, units, use);
+			for (int k = 0; ways && k < n; k++) {
+				const struct cg_argument *a = &piece->arguments[k];
+				size_t size = bytes_of(plan, a);
+
+				if (!copies[k] || !memcmp(copies[k], first.at[k], first.bytes[k]))
+					continue;
+				for (size_t j = 0; j + size <= first.bytes[k]; j += size)
+					if (memcmp(copies[k] + j, first.at[k] + j, size) &&
+					    !(is_nan(plan->dtype, a->type == CG_TYPE_ACC, copies[k] + j) &&
+					      is_nan(plan->dtype, a->type == CG_TYPE_ACC, first.at[k] + j)))
+						fail_msg("%s: %s[%zu] differs on %s%s, rows %lld, units %lld, absent %#x", piece->key, a->name,
+						         j / size, isa->name, interpreted ? " interpreted" : "", (long long)rows,
+						         (long long)units, absent);
+			}
+			ways++;
+		}
+	assert_true(ways >= 2);
+	elements += (long)(rows * units) * ways;
+	kernels++;
+	for (int k = 0; k < n; k++) {
+		free(first.at[k]);
+		free(copies[k]);
+		free(before[k]);
+	}
+}
+
+static void test_bits(void **given)
+{
+	static const struct { int64_t rows, units; } sizes[] = {
+		{ 0, 3 }, { 1, 1 }, { 2, 7 }, { 3, 16 }, { 63, 2 }, { 64, 5 }, { 65, 33 }, { 130, 17 }, { 3, 255 }, { 2, 256 }, { 5, 257 },
+		{ 1, 1000 }
+	};
+	int dtype = *(const int *)*given;
+	struct cg_mistake mistake;
+
+	elements = kernels = 0;
+	for (int c = 0; cg_cell_name(c); c++) {
+		const struct cg_cell *cell = cg_cell_find(cg_cell_name(c));
+
+		assert_non_null(cell);
+		for (int options = 0; options < 1 << cell->n_options; options++)
+			for (int pass = CG_PASS_FORWARD; pass <= CG_PASS_GRAD; pass++) {
+				struct cg_pass_plan *plan = cg_plan(cell, options, pass, 0, dtype, cg_memory, &mistake);
+
+				assert_non_null(plan);
+				for (int p = 0; p < plan->n_pieces; p++)
+					for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+						for (int absent = 0; absent < 2; absent++)
+							compare(plan, &plan->pieces[p], sizes[s].rows, sizes[s].units,
+							        absent ? (unsigned)next() : 0);
+				cg_plan_free(plan);
+			}
+	}
+	print_message("# %s: %ld launches of kernels, %ld elements over all ways to compute them\n", cg_dtype_name(dtype), kernels,
+	              elements);
+}
+
+/* The caller's floating-point state is his own again after a call, whatever it was. */
+static void test_float_state(void **unused)
+{
+	volatile float tiny = 1e-38f, half = 0.5f;
+	volatile double small = 1e-308, quarter = 0.25;
+
+	(void)unused;
+	for (int dtype = 0; dtype < 4; dtype++) {
+		struct cg_float_state state = cg_float_enter(dtype);
+		float inside = tiny * half;
+		double inside64 = small * quarter;
+
+		cg_float_leave(state);
+#if defined(__SSE2__) || defined(__aarch64__)
+		assert_true(dtype == CG_F64 ? inside64 > 0 : inside == 0);
+#endif
+		(void)inside;
+		(void)inside64;
+		assert_true(tiny * half > 0);
+	}
+}
+
+int main(void)
+{
+	static int dtypes[] = { CG_F32, CG_F64, CG_F16, CG_BF16 };
+	const struct CMUnitTest tests[] = {
+		{ "f32", test_bits, NULL, NULL, &dtypes[0] }, { "f64", test_bits, NULL, NULL, &dtypes[1] },
+		{ "f16", test_bits, NULL, NULL, &dtypes[2] }, { "bf16", test_bits, NULL, NULL, &dtypes[3] },
+		cmocka_unit_test(test_float_state),
+	};
+
+	if (getenv("CELLGRAD_TEST_SEED"))
+		state = strtoull(getenv("CELLGRAD_TEST_SEED"), NULL, 10);
+	print_message("# seed %llu\n", state);
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("bits", tests, NULL, NULL);
+}

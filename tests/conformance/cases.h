@@ -1,0 +1,29 @@
+/*
+ * The cases of the conformance suite: sizes and what else an op can be asked.  Every case runs for every dtype; a row here adds
+ * its tests.
+ */
+#ifndef CASES_H
+#define CASES_H
+
+#include <stdint.h>
+
+struct size { int64_t B, I, U; };
+
+/* 1 and 0; not multiples of anything; around the width of vectors, of strips (256) and of blocks of rows (64). */
+static const struct size sizes[] = {
+	{ 1, 1, 1 }, { 2, 2, 2 }, { 3, 5, 7 }, { 0, 3, 4 }, { 0, 1, 1 }, { 8, 16, 16 }, { 17, 9, 33 }, { 7, 31, 15 }, { 1, 8, 64 },
+	{ 9, 1, 17 }, { 63, 3, 2 }, { 64, 2, 3 }, { 65, 3, 2 }, { 130, 4, 5 }, { 2, 3, 255 }, { 3, 2, 256 }, { 2, 3, 257 },
+	{ 33, 64, 64 }, { 300, 3, 9 }, { 5, 600, 3 }, { 5, 3, 130 },
+};
+/* Large enough for several tiles of a product in each direction; once for each dtype. */
+static const struct size large[] = { { 260, 3, 130 } };
+/* Small, for every subset of what may be absent. */
+static const struct size small = { 2, 3, 4 };
+
+/* What the scalars of an op are tried with; the first is the default. */
+static const struct { double forget_bias, cell_clip; } scalars[] = { { 1, 3 }, { 0, -1 }, { 0.3, 0.5 } };
+
+/* Magnitudes of the inputs: ordinary, tiny, and large enough to saturate the gates. */
+static const double scales[] = { 1, 1e-3, 12 };
+
+#endif

@@ -1,0 +1,595 @@
+/*
+ * Each op of op-semantics in long double, with a running first-order bound of what a correct implementation may
+ * be off by.
+ * The formulas stand as op-semantics 1.2, 1.3, 1.5, 2.2, 2.3 have them; section numbers below are its.
+ * Whether an answer is within the bound is asked by ref_within; cases, and sequences of steps, belong to others.
+ *
+ * The error model. Whoever adds an op keeps these rules, and a rule changed here changes every verdict.
+ *
+ *  1. Two precisions. real is the dtype in memory, acc is arithmetic: f32 for f32, f16 and bf16, f64 for f64.
+ *     u is 2^-24 or 2^-53, u_real 2^-24, 2^-53, 2^-11 (f16) or 2^-8 (bf16). The roundings of this file are
+ *     added to u, so that the verdict holds also where long double is little better than double.
+ *  2. + and - of two operands: their errors, plus u * |result|. Not u * (|a| + |b|): 1 - o must stay exact to
+ *     its last bits, gradients of saturated gates hang on it. So s * (1 - s) written as s - s * s is wrong.
+ *  3. A product of n factors: each error times the other factors, plus (n - 1) * u * |result|, in any order.
+ *  4. A sum of three terms or more, a matrix product of k terms: the terms' errors plus gamma_k * sum |a| |b|,
+ *     gamma_k = k * u / (1 - k * u), for every order, tree and use of fma. k counts bias, forget bias,
+ *     peephole and what accumulate adds to as well: a product may start from any of them.
+ *  5. sigmoid, tanh: the argument's error times |derivative|, the largest within that error, plus 4 * u *
+ *     |result|: two for an exp good to one unit in the last place, one for 1 + e, one for the reciprocal.
+ *  6. clip has derivative 1 and adds nothing (straight-through, 1.3; an element at the edge may go either
+ *     way).
+ *  7. Memory. Where an implementation may have stored a value in real before it computes on, reading it back
+ *     costs u_real * |value|: dgates before x_grad, h_prev_grad, w_grad, b_grad and the peephole sums (not
+ *     before cs_prev_grad, which is made beside them); of the GRU, r and u before anything is made of them,
+ *     h_prev * r before its product and before d_w_c, d_c_bar and d_r_bar_u_bar before products and sums. What
+ *     comes out of a product (pre-activations, d_hr) stays in acc. f32 and f64 pay one u for the same.
+ *  8. Small numbers. With acc = f32 subnormals are flushed, on reading and on writing: an operation may lose
+ *     2^-126, a subnormal input itself. In f64 an operation loses 2^-1074; but sigmoid and tanh may lose what
+ *     is below 2^-1022, for 1 / (1 + exp(x)) ends there. What is lost inside a product is multiplied by the
+ *     factors still to come: by all those above 1 at most. Reading back loses half of real's smallest
+ *     subnormal, 2^-126 where flushed.
+ *  9. Large numbers. Where acc or real may overflow, here or in another order of evaluation, the bound is
+ *     infinite: infinity and NaN are right answers then, and so is anything made of them.
+ * 10. Infinities and NaN that come in are exact and stay so: the bound of a value that is not finite is 0, and
+ *     an implementation must answer the same; it is infinite where a factor of an infinity might be 0 or of
+ *     either sign.
+ * 11. Terms of second order are left out. The factor 2 in ref_tolerance is for them.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "reference.h"
+
+#define OWN (LDBL_EPSILON / 2)
+
+static const struct kind {
+	int p, emin;                    /* of real: bits, exponent of the smallest normal */
+	long double u, lost, lost_fn;   /* of acc: rule 1, rule 8 */
+	long double max;
+	long double u_real, lost_real, max_real;
+} kinds[] = {
+	/*             p   emin   u                lost        lost_fn     max      u_real    lost_real  max_real */
+	[REF_F32]  = { 24, -126,  0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-24L, 0x1p-126L,  FLT_MAX },
+	[REF_F64]  = { 53, -1022, 0x1p-53L + OWN, 0x1p-1074L, 0x1p-1022L, DBL_MAX, 0x1p-53L, 0x1p-1074L, DBL_MAX },
+	[REF_F16]  = { 11, -14,   0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-11L, 0x1p-25L,   65504 },
+	[REF_BF16] = {  8, -126,  0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-8L,  0x1p-126L,  0x1.fep127L },
+};
+
+struct val {
+	long double v, e;
+};
+
+/* A sum under way: v, e of the terms, a = sum of their magnitudes, n of them. */
+struct sum {
+	long double v, e, a;
+	int64_t n;
+};
+
+/* An error times what multiplies it: exact stays exact beside infinity, unbounded unbounded beside zero. */
+static long double part(long double e, long double d)
+{
+	long double r;
+
+	if (e == 0)
+		return 0;
+	r = e * fabsl(d);
+	return isnan(r) ? INFINITY : r;
+}
+
+/* Whether zero and sign are beyond doubt (rule 10). */
+static int sure(struct val a)
+{
+	return a.e == 0 || isnan(a.v) || a.e < fabsl(a.v);
+}
+
+static struct val capped(const struct kind *k, long double v, long double e)
+{
+	if (!isfinite(v))
+		e = isfinite(e) ? 0 : INFINITY;
+	else if (!(fabsl(v) + e <= k->max))
+		e = INFINITY;
+	return (struct val){ v, e };
+}
+
+static struct val get(const struct kind *k, const struct ref_in *a, int64_t n)
+{
+	struct val r = { 0, 0 };
+
+	if (a->d) {
+		r.v = a->d[n];
+		if (fabsl(r.v) < k->lost)       /* f32 only; no double is below f64's */
+			r.e = fabsl(r.v);
+	} else if (a->v) {
+		r.v = a->v[n];
+		if (a->e)
+			r.e = a->e[n];
+	}
+	return r;
+}
+
+static void put(const struct ref_out *a, int64_t n, struct val x)
+{
+	if (a->v)
+		a->v[n] = x.v;
+	if (a->e)
+		a->e[n] = x.e;
+}
+
+static struct val add(const struct kind *k, struct val a, struct val b)
+{
+	long double v = a.v + b.v;
+
+	return capped(k, v, a.e + b.e + (isfinite(v) ? k->u * fabsl(v) + k->lost : 0));
+}
+
+static struct val sub(const struct kind *k, struct val a, struct val b)
+{
+	b.v = -b.v;
+	return add(k, a, b);
+}
+
+static struct val one_minus(const struct kind *k, struct val a)
+{
+	return sub(k, (struct val){ 1, 0 }, a);
+}
+
+static struct val product(const struct kind *k, int n, const struct val *a)
+{
+	long double v = 1, e = 0, large = 1, others;
+	int certain = 1, zero = 0;
+
+	for (int j = 0; j < n; j++) {
+		v *= a[j].v;
+		large *= fmaxl(1, fabsl(a[j].v));
+		certain &= sure(a[j]);
+		zero |= a[j].v == 0 && a[j].e == 0;
+	}
+	if (!isfinite(v))
+		return (struct val){ v, certain ? 0 : INFINITY };
+	for (int j = 0; j < n; j++) {
+		others = 1;
+		for (int l = 0; l < n; l++)
+			others *= l == j ? 1 : a[l].v;
+		e += part(a[j].e, others);
+	}
+	if (!zero)
+		e += (n - 1) * (k->u * fabsl(v) + k->lost * large);
+	if (!zero && large > k->max)
+		e = INFINITY;
+	return capped(k, v, e);
+}
+
+#define mul(k, ...) \
+	product(k, sizeof((struct val[]){ __VA_ARGS__ }) / sizeof(struct val), (struct val[]){ __VA_ARGS__ })
+
+static void plus(struct sum *s, struct val a)
+{
+	s->v += a.v;
+	s->n++;
+	if (isfinite(a.v)) {
+		s->e += a.e;
+		s->a += fabsl(a.v);
+	} else if (!isfinite(a.e)) {
+		s->e = INFINITY;
+	}
+}
+
+static void plus_mul(struct sum *s, struct val a, struct val b)
+{
+	struct val r = { a.v * b.v, 0 };
+
+	if (isfinite(r.v))
+		r.e = part(a.e, b.v) + part(b.e, a.v);
+	else if (!sure(a) || !sure(b))
+		r.e = INFINITY;
+	plus(s, r);
+}
+
+static struct val total(const struct kind *k, const struct sum *s)
+{
+	long double nu = s->n * k->u, e = s->e;
+
+	if (s->a > k->max || nu >= 1)
+		e = INFINITY;
+	else if (s->a > 0)
+		e += nu / (1 - nu) * s->a + 2 * s->n * k->lost;
+	return capped(k, s->v, e);
+}
+
+static long double logistic(long double z)
+{
+	return z < 0 ? expl(z) / (1 + expl(z)) : 1 / (1 + expl(-z));
+}
+
+static struct val function(const struct kind *k, struct val a, long double v, long double slope)
+{
+	return capped(k, v, part(a.e, slope) + (isnan(v) ? 0 : 4 * k->u * fabsl(v) + k->lost_fn));
+}
+
+static struct val sigmoid(const struct kind *k, struct val a)
+{
+	long double z = fmaxl(0, fabsl(a.v) - a.e);
+
+	return function(k, a, logistic(a.v), logistic(z) * logistic(-z));
+}
+
+static struct val hyperbolic(const struct kind *k, struct val a)
+{
+	long double z = coshl(fmaxl(0, fabsl(a.v) - a.e));
+
+	return function(k, a, tanhl(a.v), 1 / z / z);
+}
+
+static struct val clip(struct val a, long double limit)
+{
+	if (limit > 0 && fabsl(a.v) > limit)
+		a.v = copysignl(limit, a.v);
+	return a;
+}
+
+/* Half a unit of real at v, rule 7. */
+static long double rounding(const struct kind *k, long double v)
+{
+	return fmaxl(k->u_real * fabsl(v), k->lost_real);
+}
+
+static struct val read_back(const struct kind *k, struct val a)
+{
+	if (a.v == 0 && a.e == 0)
+		return a;
+	if (isfinite(a.v))
+		a.e += rounding(k, a.v);
+	if (isfinite(a.v) && !(fabsl(a.v) + a.e <= k->max_real))
+		a.e = INFINITY;
+	return a;
+}
+
+void ref_read_back(int dtype, int64_t n, struct ref_out a)
+{
+	for (int64_t j = 0; j < n; j++)
+		a.e[j] = read_back(&kinds[dtype], (struct val){ a.v[j], a.e[j] }).e;
+}
+
+double ref_round(int dtype, double x)
+{
+	const struct kind *k = &kinds[dtype];
+	int shift;
+	double r;
+
+	if (dtype == REF_F64 || x == 0 || !isfinite(x))
+		return x;
+	shift = ilogb(x);
+	if (shift < k->emin)
+		shift = k->emin;
+	shift -= k->p - 1;
+	/* both scalings are exact; rint is to nearest even in the default mode */
+	r = ldexp(rint(ldexp(x, -shift)), shift);
+	return fabs(r) > k->max_real ? copysign(INFINITY, x) : r;
+}
+
+long double ref_tolerance(int dtype, long double value, long double bound)
+{
+	const struct kind *k = &kinds[dtype];
+	long double t;
+
+	if (!isfinite(bound))
+		return INFINITY;
+	if (!isfinite(value))
+		return 0;
+	t = 2 * bound + rounding(k, value);
+	return fabsl(value) + t > k->max_real ? INFINITY : t;
+}
+
+int ref_within(int dtype, long double value, long double bound, double got)
+{
+	long double t = ref_tolerance(dtype, value, bound);
+
+	if (isinf(t))
+		return 1;
+	if (isnan(value))
+		return isnan(got);
+	return got == value || fabsl(got - value) <= t;
+}
+
+/* Row b of concat(x, h) times column n of w [I+U, N], unfinished: the caller adds what the sum goes on with. */
+static struct sum row_times(const struct kind *k, const struct ref_in *x, int64_t I, const struct ref_in *h,
+	int64_t U, int64_t b, const struct ref_in *w, int64_t N, int64_t n)
+{
+	struct sum s = { 0 };
+
+	for (int64_t j = 0; j < I; j++)
+		plus_mul(&s, get(k, x, b * I + j), get(k, w, j * N + n));
+	for (int64_t j = 0; j < U; j++)
+		plus_mul(&s, get(k, h, b * U + j), get(k, w, (I + j) * N + n));
+	return s;
+}
+
+/* Row b of d [B, N] times row n of w [., N]: one element of d @ transpose(w), added to s. */
+static void plus_row_row(const struct kind *k, struct sum *s, const struct val *d, int64_t b,
+	const struct ref_in *w, int64_t N, int64_t n)
+{
+	for (int64_t j = 0; j < N; j++)
+		plus_mul(s, d[b * N + j], get(k, w, n * N + j));
+}
+
+static struct val row_times_row(const struct kind *k, const struct val *d, int64_t b,
+	const struct ref_in *w, int64_t N, int64_t n)
+{
+	struct sum s = { 0 };
+
+	plus_row_row(k, &s, d, b, w, N, n);
+	return total(k, &s);
+}
+
+/* old + sum_b a[b, m] * d[b, n], a [B, M], d [B, N]; a NULL: all ones. */
+static struct val column_times(const struct kind *k, const struct ref_in *old, int64_t at, int64_t B,
+	const struct ref_in *a, int64_t M, int64_t m, const struct val *d, int64_t N, int64_t n)
+{
+	struct sum s = { 0 };
+
+	if (old)
+		plus(&s, get(k, old, at));
+	for (int64_t b = 0; b < B; b++) {
+		if (a)
+			plus_mul(&s, get(k, a, b * M + m), d[b * N + n]);
+		else
+			plus(&s, d[b * N + n]);
+	}
+	if (old && s.n == 1)
+		return get(k, old, at);
+	return total(k, &s);
+}
+
+/* dw [I+U, N] = transpose(concat(x, h)) @ d, db [N] = sum_b d, both + old; d [B, N] */
+static void weight_grads(const struct kind *k, int accumulate, int64_t B, const struct ref_in *x, int64_t I,
+	const struct ref_in *h, int64_t U, const struct val *d, int64_t N, const struct ref_in *w_old,
+	const struct ref_in *b_old, const struct ref_out *dw, const struct ref_out *db)
+{
+	if (!accumulate)
+		w_old = b_old = NULL;
+	for (int64_t n = 0; n < N; n++) {
+		for (int64_t j = 0; j < I; j++)
+			put(dw, j * N + n, column_times(k, w_old, j * N + n, B, x, I, j, d, N, n));
+		for (int64_t j = 0; j < U; j++)
+			put(dw, (I + j) * N + n, column_times(k, w_old, (I + j) * N + n, B, h, U, j, d, N, n));
+		put(db, n, column_times(k, b_old, n, B, NULL, 0, 0, d, N, n));
+	}
+}
+
+enum { GI, GC, GF, GO };
+
+static const int block[][4] = {
+	[REF_ICFO] = { [GI] = 0, [GC] = 1, [GF] = 2, [GO] = 3 },
+	[REF_IFCO] = { [GI] = 0, [GF] = 1, [GC] = 2, [GO] = 3 },
+};
+
+/* The argument of one gate's function in 1.2, n of [B, U]; wc [U] and the cell state it looks at, or NULL. */
+static struct val lstm_gate(const struct kind *k, const struct ref_lstm_block *p, int64_t n, int gate,
+	const struct ref_in *wc, struct val c)
+{
+	int64_t U = p->U, col = block[p->gates][gate] * U + n % U;
+	struct sum s = row_times(k, &p->x, p->I, &p->h_prev, U, n / U, &p->w, 4 * U, col);
+
+	plus(&s, get(k, &p->b, col));
+	if (gate == GF)
+		plus(&s, (struct val){ ref_round(p->dtype, p->forget_bias), 0 });
+	if (p->use_peephole && wc)
+		plus_mul(&s, c, get(k, wc, n % U));
+	return total(k, &s);
+}
+
+int ref_lstm_block_forward(const struct ref_lstm_block *p)
+{
+	const struct kind *k = &kinds[p->dtype];
+	double cell_clip = ref_round(p->dtype, p->cell_clip);
+	struct val i, ci, f, cs, co, o, cs_prev;
+
+	for (int64_t n = 0; n < p->B * p->U; n++) {
+		cs_prev = get(k, &p->cs_prev, n);
+		i = sigmoid(k, lstm_gate(k, p, n, GI, &p->wci, cs_prev));
+		ci = hyperbolic(k, lstm_gate(k, p, n, GC, NULL, cs_prev));
+		f = sigmoid(k, lstm_gate(k, p, n, GF, &p->wcf, cs_prev));
+		cs = clip(add(k, mul(k, i, ci), mul(k, f, cs_prev)), cell_clip);
+		co = hyperbolic(k, cs);
+		o = sigmoid(k, lstm_gate(k, p, n, GO, &p->wco, cs));
+		put(&p->i_out, n, i);
+		put(&p->cs_out, n, cs);
+		put(&p->f_out, n, f);
+		put(&p->o_out, n, o);
+		put(&p->ci_out, n, ci);
+		put(&p->co_out, n, co);
+		put(&p->h_out, n, mul(k, o, co));
+	}
+	return 0;
+}
+
+/* 1.3 for n of [B, U]; d [B, 4U] gets the four gradients of the pre-activations. */
+static void lstm_unit_grad(const struct kind *k, const struct ref_lstm_block *p, int64_t n, struct val *d)
+{
+	int64_t U = p->U, u = n % U;
+	struct val i = get(k, &p->i, n), f = get(k, &p->f, n), o = get(k, &p->o, n);
+	struct val ci = get(k, &p->ci, n), co = get(k, &p->co, n), cs_prev = get(k, &p->cs_prev, n);
+	struct val cs_grad = get(k, &p->cs_grad, n), h_grad = get(k, &p->h_grad, n);
+	struct val d_o, dcs, d_ci, d_f, d_i;
+	struct sum s = { 0 };
+
+	d_o = mul(k, o, one_minus(k, o), h_grad, co);
+	plus(&s, mul(k, one_minus(k, mul(k, co, co)), h_grad, o));
+	plus(&s, cs_grad);
+	if (p->use_peephole)
+		plus_mul(&s, d_o, get(k, &p->wco, u));
+	dcs = total(k, &s);
+	d_ci = mul(k, one_minus(k, mul(k, ci, ci)), dcs, i);
+	d_f = mul(k, f, one_minus(k, f), dcs, cs_prev);
+	d_i = mul(k, i, one_minus(k, i), dcs, ci);
+
+	s = (struct sum){ 0 };
+	plus_mul(&s, dcs, f);
+	if (p->use_peephole) {
+		plus_mul(&s, d_i, get(k, &p->wci, u));
+		plus_mul(&s, d_f, get(k, &p->wcf, u));
+	}
+	put(&p->cs_prev_grad, n, total(k, &s));
+
+	d += n / U * 4 * U + u;
+	d[block[p->gates][GI] * U] = d_i;
+	d[block[p->gates][GC] * U] = d_ci;
+	d[block[p->gates][GF] * U] = d_f;
+	d[block[p->gates][GO] * U] = d_o;
+}
+
+/* g [U] = old + sum_b d_gate * c, c [B, U] */
+static void peephole_grad(const struct kind *k, const struct ref_lstm_block *p, int gate, const struct ref_in *c,
+	const struct val *d, const struct ref_in *old, const struct ref_out *g)
+{
+	int64_t B = p->use_peephole ? p->B : 0, U = p->U;
+
+	if (!p->accumulate)
+		old = NULL;
+	for (int64_t u = 0; u < U; u++)
+		put(g, u, column_times(k, old, u, B, c, U, u, d, 4 * U, block[p->gates][gate] * U + u));
+}
+
+int ref_lstm_block_grad(const struct ref_lstm_block *p)
+{
+	const struct kind *k = &kinds[p->dtype];
+	int64_t B = p->B, I = p->I, U = p->U;
+	struct val *d = malloc((B * 4 * U + 1) * sizeof(*d));
+
+	if (!d)
+		return -1;
+	for (int64_t n = 0; n < B * U; n++)
+		lstm_unit_grad(k, p, n, d);
+	for (int64_t n = 0; n < B * 4 * U; n++) {
+		put(&p->dgates, n, d[n]);
+		d[n] = read_back(k, d[n]);
+	}
+	for (int64_t n = 0; n < B * I; n++)
+		put(&p->x_grad, n, row_times_row(k, d, n / I, &p->w, 4 * U, n % I));
+	for (int64_t n = 0; n < B * U; n++)
+		put(&p->h_prev_grad, n, row_times_row(k, d, n / U, &p->w, 4 * U, I + n % U));
+	weight_grads(k, p->accumulate, B, &p->x, I, &p->h_prev, U, d, 4 * U, &p->w_grad_old, &p->b_grad_old,
+		&p->w_grad, &p->b_grad);
+	peephole_grad(k, p, GI, &p->cs_prev, d, &p->wci_grad_old, &p->wci_grad);
+	peephole_grad(k, p, GF, &p->cs_prev, d, &p->wcf_grad_old, &p->wcf_grad);
+	peephole_grad(k, p, GO, &p->cs, d, &p->wco_grad_old, &p->wco_grad);
+	free(d);
+	return 0;
+}
+
+int ref_gru_block_forward(const struct ref_gru_block *p)
+{
+	const struct kind *k = &kinds[p->dtype];
+	int64_t B = p->B, I = p->I, U = p->U, n;
+	struct val *upd = malloc((2 * B * U + 1) * sizeof(*upd));       /* [B, U] */
+	long double *hr = (long double *)(upd + B * U);                 /* [B, U] values, [B, U] bounds */
+	struct ref_in reset = { NULL, hr, hr + B * U };
+	struct val h_prev, r, c, h, other;
+	struct sum s;
+
+	if (!upd)
+		return -1;
+	for (n = 0; n < B * U; n++) {
+		s = row_times(k, &p->x, I, &p->h_prev, U, n / U, &p->w_ru, 2 * U, n % U);
+		plus(&s, get(k, &p->b_ru, n % U));
+		r = sigmoid(k, total(k, &s));
+		put(&p->r_out, n, r);
+		h = read_back(k, mul(k, get(k, &p->h_prev, n), read_back(k, r)));
+		hr[n] = h.v;
+		hr[B * U + n] = h.e;
+
+		s = row_times(k, &p->x, I, &p->h_prev, U, n / U, &p->w_ru, 2 * U, U + n % U);
+		plus(&s, get(k, &p->b_ru, U + n % U));
+		upd[n] = sigmoid(k, total(k, &s));
+		put(&p->u_out, n, upd[n]);
+		upd[n] = read_back(k, upd[n]);
+	}
+	for (n = 0; n < B * U; n++) {
+		s = row_times(k, &p->x, I, &reset, U, n / U, &p->w_c, U, n % U);
+		plus(&s, get(k, &p->b_c, n % U));
+		c = hyperbolic(k, total(k, &s));
+		put(&p->c_out, n, c);
+		h_prev = get(k, &p->h_prev, n);
+		h = add(k, mul(k, upd[n], sub(k, h_prev, c)), c);
+		/* the second form of 2.2 is as right: the bound allows either */
+		other = add(k, mul(k, upd[n], h_prev), mul(k, one_minus(k, upd[n]), c));
+		h.e = fmaxl(h.e, other.e);
+		put(&p->h_out, n, h);
+	}
+	free(upd);
+	return 0;
+}
+
+/* 2.3 for row b; dc [B, U] and dru [B, 2U] get the gradients of the pre-activations as read back. */
+static void gru_row_grad(const struct kind *k, const struct ref_gru_block *p, int64_t b,
+	struct val *dc, struct val *dru)
+{
+	int64_t I = p->I, U = p->U, n;
+	struct val *row = dru + b * 2 * U;
+	struct val r, u, c, h_prev, d_h;
+	struct sum s;
+
+	for (int64_t j = 0; j < U; j++) {
+		n = b * U + j;
+		u = get(k, &p->u, n);
+		c = get(k, &p->c, n);
+		h_prev = get(k, &p->h_prev, n);
+		d_h = get(k, &p->d_h, n);
+		dc[n] = mul(k, d_h, one_minus(k, u), one_minus(k, mul(k, c, c)));
+		put(&p->d_c_bar, n, dc[n]);
+		dc[n] = read_back(k, dc[n]);
+		row[U + j] = mul(k, d_h, sub(k, h_prev, c), u, one_minus(k, u));
+	}
+	for (int64_t j = 0; j < U; j++) {
+		r = get(k, &p->r, b * U + j);
+		h_prev = get(k, &p->h_prev, b * U + j);
+		row[j] = mul(k, row_times_row(k, dc, b, &p->w_c, U, I + j), h_prev, r, one_minus(k, r));
+	}
+	for (int64_t j = 0; j < 2 * U; j++) {
+		put(&p->d_r_bar_u_bar, b * 2 * U + j, row[j]);
+		row[j] = read_back(k, row[j]);
+	}
+	for (int64_t j = 0; j < I; j++) {
+		s = (struct sum){ 0 };
+		plus_row_row(k, &s, dru, b, &p->w_ru, 2 * U, j);
+		plus_row_row(k, &s, dc, b, &p->w_c, U, j);
+		put(&p->d_x, b * I + j, total(k, &s));
+	}
+	for (int64_t j = 0; j < U; j++) {
+		n = b * U + j;
+		s = (struct sum){ 0 };
+		plus_row_row(k, &s, dru, b, &p->w_ru, 2 * U, I + j);
+		plus_mul(&s, row_times_row(k, dc, b, &p->w_c, U, I + j), get(k, &p->r, n));
+		plus_mul(&s, get(k, &p->d_h, n), get(k, &p->u, n));
+		put(&p->d_h_prev, n, total(k, &s));
+	}
+}
+
+int ref_gru_block_grad(const struct ref_gru_block *p)
+{
+	const struct kind *k = &kinds[p->dtype];
+	int64_t B = p->B, I = p->I, U = p->U;
+	struct val *dc = malloc((4 * B * U + 1) * sizeof(*dc));         /* [B, U] */
+	struct val *dru = dc + B * U;                                   /* [B, 2U] */
+	long double *hr = (long double *)(dru + B * 2 * U);             /* [B, U] values, [B, U] bounds */
+	struct ref_in reset = { NULL, hr, hr + B * U };
+	struct val x;
+
+	if (!dc)
+		return -1;
+	for (int64_t b = 0; b < B; b++)
+		gru_row_grad(k, p, b, dc, dru);
+	for (int64_t n = 0; n < B * U; n++) {
+		x = read_back(k, mul(k, get(k, &p->h_prev, n), get(k, &p->r, n)));
+		hr[n] = x.v;
+		hr[B * U + n] = x.e;
+	}
+	weight_grads(k, p->accumulate, B, &p->x, I, &p->h_prev, U, dru, 2 * U, &p->d_w_ru_old, &p->d_b_ru_old,
+		&p->d_w_ru, &p->d_b_ru);
+	weight_grads(k, p->accumulate, B, &p->x, I, &reset, U, dc, U, &p->d_w_c_old, &p->d_b_c_old,
+		&p->d_w_c, &p->d_b_c);
+	free(dc);
+	return 0;
+}

@@ -1,0 +1,112 @@
+/*
+ * The independent judge: what each op must answer, in long double, and beside each value how far off a correct
+ * implementation may be.
+ * Written from op-semantics alone; it shares no code with the rest of the tree and holds its only gradients written
+ * by hand.
+ * Running an implementation, choosing cases and reporting are left to the conformance programs.
+ */
+#ifndef REFERENCE_H
+#define REFERENCE_H
+
+#include <stdint.h>
+
+enum ref_dtype { REF_F32, REF_F64, REF_F16, REF_BF16 };
+
+/* Order of the column blocks of w, b and dgates: BlockLSTM has ICFO, BlockLSTMV2 has IFCO. */
+enum ref_gates { REF_ICFO, REF_IFCO };
+
+/*
+ * An input. d: exact data, already rounded to the dtype. Where d is NULL, v and e: an earlier result and its bound
+ * (e NULL: exact), taken as they are, unrounded. All three NULL: zeros.
+ */
+struct ref_in {
+	const double *d;
+	const long double *v, *e;
+};
+
+/* An output: value and bound, allocated by the caller; NULL: not wanted. A weight gradient may be its own *_old. */
+struct ref_out {
+	long double *v, *e;
+};
+
+/* One step, op-semantics 1.2, 1.3, 1.5. Row-major; K = I + U, the rows for x first. */
+struct ref_lstm_block {
+	int64_t B, I, U;
+	int dtype, gates;
+	int use_peephole;
+	int accumulate;                 /* weight gradients are added to the *_old below */
+	double forget_bias, cell_clip;  /* rounded to the dtype first; cell_clip <= 0: none */
+
+	struct ref_in x;                        /* [B, I] */
+	struct ref_in cs_prev, h_prev;          /* [B, U] */
+	struct ref_in w;                        /* [K, 4U] */
+	struct ref_in wci, wcf, wco;            /* [U], read with use_peephole only */
+	struct ref_in b;                        /* [4U] */
+
+	/* read by grad */
+	struct ref_in i, cs, f, o, ci, co;      /* [B, U], saved by forward */
+	struct ref_in cs_grad, h_grad;          /* [B, U] */
+	struct ref_in w_grad_old, wci_grad_old, wcf_grad_old, wco_grad_old, b_grad_old;
+
+	/* written by forward, [B, U] */
+	struct ref_out i_out, cs_out, f_out, o_out, ci_out, co_out, h_out;
+
+	/* written by grad */
+	struct ref_out x_grad;                          /* [B, I] */
+	struct ref_out cs_prev_grad, h_prev_grad;       /* [B, U] */
+	struct ref_out dgates;                          /* [B, 4U], of the pre-activations */
+	struct ref_out w_grad;                          /* [K, 4U] */
+	struct ref_out wci_grad, wcf_grad, wco_grad;    /* [U], exact zeros (or old) without use_peephole */
+	struct ref_out b_grad;                          /* [4U] */
+};
+
+/* One step, op-semantics 2.2, 2.3. Column blocks of w_ru, b_ru, d_r_bar_u_bar: r, u. */
+struct ref_gru_block {
+	int64_t B, I, U;
+	int dtype;
+	int accumulate;
+
+	struct ref_in x;                /* [B, I] */
+	struct ref_in h_prev;           /* [B, U] */
+	struct ref_in w_ru, w_c;        /* [K, 2U], [K, U] */
+	struct ref_in b_ru, b_c;        /* [2U], [U] */
+
+	/* read by grad */
+	struct ref_in r, u, c;          /* [B, U], saved by forward */
+	struct ref_in d_h;              /* [B, U] */
+	struct ref_in d_w_ru_old, d_w_c_old, d_b_ru_old, d_b_c_old;
+
+	/* written by forward, [B, U] */
+	struct ref_out r_out, u_out, c_out, h_out;
+
+	/* written by grad */
+	struct ref_out d_x;             /* [B, I] */
+	struct ref_out d_h_prev;        /* [B, U] */
+	struct ref_out d_c_bar;         /* [B, U] */
+	struct ref_out d_r_bar_u_bar;   /* [B, 2U] */
+	struct ref_out d_w_ru, d_w_c;   /* [K, 2U], [K, U] */
+	struct ref_out d_b_ru, d_b_c;   /* [2U], [U] */
+};
+
+/* 0, or -1 when memory is out; B = 0 is legal. */
+int ref_lstm_block_forward(const struct ref_lstm_block *p);
+int ref_lstm_block_grad(const struct ref_lstm_block *p);
+int ref_gru_block_forward(const struct ref_gru_block *p);
+int ref_gru_block_grad(const struct ref_gru_block *p);
+
+/* Nearest value of the dtype, ties to even; subnormals, overflow to infinity and NaN as IEEE has them. */
+double ref_round(int dtype, double x);
+
+/* Adds to the n bounds of a what storing the values in the dtype and reading them back may cost. */
+void ref_read_back(int dtype, int64_t n, struct ref_out a);
+
+/* 2 * bound + one rounding of value; infinity where nothing can be promised (overflow, unbounded). */
+long double ref_tolerance(int dtype, long double value, long double bound);
+
+/*
+ * Whether got is a right answer: within the tolerance, and the same NaN or infinity where value is one and its bound
+ * is 0.
+ */
+int ref_within(int dtype, long double value, long double bound, double got);
+
+#endif

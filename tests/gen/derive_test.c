@@ -1,0 +1,580 @@
+/*
+ * Derivatives: what grad computes against central differences of forward, and what gradgrad computes against central
+ * differences of grad, for every cell and set of options, in long double.  It runs the pieces, one element at a time, each
+ * from what it takes by name to what it gives by name; so what it takes, where it is cut and in which order it computes are
+ * tried along with the mathematics.  The products between stages are small random matrices and their transposes.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "every.h"
+
+enum { ROWS = 2, UNITS = 3, POINTS = 3, THINGS_MAX = 256, STEPS = 3 };
+
+static const long double step = 4e-3L;
+
+/* ---- values by name: [ROWS, UNITS], a per-unit weight in the first row, a param in the first element ---- */
+
+struct thing { char name[CG_NAME_MAX + 10]; long double at[ROWS][UNITS]; };
+struct world { struct thing things[THINGS_MAX]; int n; };
+
+static struct thing *find(struct world *w, const char *name)
+{
+	for (int k = 0; k < w->n; k++)
+		if (!strcmp(w->things[k].name, name))
+			return &w->things[k];
+	return NULL;
+}
+
+static struct thing *need(struct world *w, const char *name, const char *why)
+{
+	struct thing *t = find(w, name);
+
+	if (!t)
+		fail_msg("%s: '%s' is not there", why, name);
+	return t;
+}
+
+static struct thing *put(struct world *w, const char *name)
+{
+	struct thing *t = find(w, name);
+
+	if (!t) {
+		assert_true(w->n < THINGS_MAX);
+		t = &w->things[w->n++];
+		snprintf(t->name, sizeof t->name, "%s", name);
+	}
+	memset(t->at, 0, sizeof t->at);
+	return t;
+}
+
+static void hand_over(struct world *to, struct world *from, const char *name)
+{
+	struct thing *t = need(from, name, "hand over");
+
+	memcpy(put(to, name)->at, t->at, sizeof t->at);
+}
+
+static const char *named(const char *prefix, const char *name)
+{
+	static char text[8][2 * CG_NAME_MAX + 16];
+	static int k;
+
+	k = (k + 1) % 8;
+	snprintf(text[k], sizeof text[k], "%s%s", prefix, name);
+	return text[k];
+}
+
+/* "db_i" of "d" and "a_i". */
+static const char *bias(const char *prefix, const char *gate)
+{
+	char both[8];
+
+	snprintf(both, sizeof both, "%sb_", prefix);
+	return named(both, gate + (strncmp(gate, "a_", 2) ? 0 : 2));
+}
+
+/* ---- a piece for every element ---- */
+
+static long double load(const struct thing *t, const struct cg_argument *a, int row, int unit)
+{
+	return a->kind == CG_KIND_SCALAR ? t->at[0][0] : a->kind == CG_KIND_PER_UNIT ? t->at[0][unit] : t->at[row][unit];
+}
+
+static int is_data(const struct cg_argument *a)
+{
+	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCALAR;
+}
+
+static void run(const struct cg_pass_plan *plan, const struct cg_piece *piece, struct world *w)
+{
+	const struct cg_graph *graph = &plan->graph;
+	long double *value = calloc((size_t)graph->n, sizeof *value);
+	char *known = malloc((size_t)graph->n);
+	struct world outs = { .n = 0 };
+
+	for (int k = 0; k < piece->n_arguments; k++)
+		if (piece->arguments[k].out && is_data(&piece->arguments[k]))
+			put(&outs, piece->arguments[k].name);
+	for (int row = 0; row < ROWS; row++)
+		for (int unit = 0; unit < UNITS; unit++) {
+			for (int k = 0; k < graph->n; k++) {
+				known[k] = graph->nodes[k].code == CG_OP_CONST;
+				value[k] = known[k] ? graph->nodes[k].value : NAN;
+			}
+			for (int k = 0; k < piece->n_arguments; k++) {
+				const struct cg_argument *a = &piece->arguments[k];
+
+				if (a->out || !is_data(a))
+					continue;
+				value[a->node] = load(need(w, a->name, piece->key), a, row, unit);
+				known[a->node] = 1;
+			}
+			for (int k = 0; k < piece->n_schedule; k++) {
+				const struct cg_node *node = &graph->nodes[piece->schedule[k]];
+
+				if (!known[node->a] || (cg_operators[node->code].arity == 2 && !known[node->b]))
+					fail_msg("%s: node %d is computed before what it needs", piece->key, piece->schedule[k]);
+				value[piece->schedule[k]] = cg_op_value(node->code, value[node->a], value[node->b]);
+				known[piece->schedule[k]] = 1;
+			}
+			for (int k = 0; k < piece->n_arguments; k++) {
+				const struct cg_argument *a = &piece->arguments[k];
+
+				if (!a->out || !is_data(a))
+					continue;
+				if (!known[a->node])
+					fail_msg("%s: gives '%s', which it does not compute", piece->key, a->name);
+				if (piece->shape == CG_PIECE_SUM_PART)
+					find(&outs, a->name)->at[0][unit] += value[a->node];
+				else
+					find(&outs, a->name)->at[row][unit] = value[a->node];
+			}
+		}
+	for (int k = 0; k < outs.n; k++)
+		hand_over(w, &outs, outs.things[k].name);
+	free(value);
+	free(known);
+}
+
+/* The piece of a stage; every plan has one of each that is asked for here. */
+static void run_stage(const struct cg_pass_plan *plan, int stage, const char *suffix, struct world *w)
+{
+	for (int k = 0; k < plan->n_pieces; k++) {
+		const struct cg_piece *piece = &plan->pieces[k];
+		const char *end = strstr(piece->key, cg_pass_names[plan->pass]);
+
+		if (piece->stage == stage && end && !strcmp(end + strlen(cg_pass_names[plan->pass]), suffix)) {
+			run(plan, piece, w);
+			return;
+		}
+	}
+	fail_msg("%s has no piece '%s' of stage %d", plan->key, suffix, stage);
+}
+
+/* ---- passes: pieces with products between ---- */
+
+struct trial {
+	const struct cg_cell *cell;
+	int options;
+	struct cg_pass_plan *plans[3];
+	long double product[CG_GATES_MAX][UNITS][UNITS];     /* for each gate of a later stage */
+	const char *inputs[64]; int n_inputs;                /* of forward: gates, prevs, weights that are on */
+	struct world start;                                  /* their values, and the params' */
+	struct world seeds;                                  /* d<state>; gd<input>, as gradgrad is given them */
+};
+
+/* to += from R, or from R transposed. */
+static void multiply(struct thing *to, const struct thing *from, long double r[UNITS][UNITS], int transposed)
+{
+	for (int row = 0; row < ROWS; row++)
+		for (int j = 0; j < UNITS; j++)
+			for (int k = 0; k < UNITS; k++)
+				to->at[row][j] += from->at[row][k] * (transposed ? r[j][k] : r[k][j]);
+}
+
+static const char *feed(const struct trial *t, int stage)
+{
+	return t->cell->values[t->cell->feeds[stage - 1]].name;
+}
+
+static const char *state(const struct trial *t, int k)
+{
+	return t->cell->values[t->cell->prevs[k].value].name;
+}
+
+/* What a stage's product adds to the gates of the next one. */
+static void carry(struct trial *t, struct world *w, const char *prefix, int stage, const char *from)
+{
+	for (int k = 0; k < t->cell->n_gates; k++)
+		if (t->cell->gates[k].stage == stage + 1)
+			multiply(need(w, named(prefix, t->cell->gates[k].name), from), need(w, from, from), t->product[k], 0);
+}
+
+/* What the gates of the next stage bring back through it. */
+static void bring(struct trial *t, struct world *w, const char *prefix, int stage)
+{
+	struct thing *to = put(w, named(prefix, feed(t, stage)));
+
+	for (int k = 0; k < t->cell->n_gates; k++)
+		if (t->cell->gates[k].stage == stage + 1)
+			multiply(to, need(w, named(prefix, t->cell->gates[k].name), "bring"), t->product[k], 1);
+}
+
+static void forward(struct trial *t, struct world *w)
+{
+	for (int s = 1; s <= t->cell->n_stages; s++) {
+		if (s > 1)
+			carry(t, w, "", s - 1, feed(t, s - 1));
+		run_stage(t->plans[CG_PASS_FORWARD], s, "", w);
+	}
+}
+
+/* Of what forward made, the next pass sees what is kept. */
+static void keep(struct trial *t, struct world *to, struct world *from)
+{
+	for (int k = 0; k < t->n_inputs; k++)
+		hand_over(to, from, t->inputs[k]);
+	for (int k = 0; k < t->cell->n_params; k++)
+		hand_over(to, from, t->cell->params[k].name);
+	for (int k = 0; k < t->cell->n_saves; k++)
+		hand_over(to, from, t->cell->values[t->cell->saves[k]].name);
+	for (int k = 0; k < t->cell->n_prevs; k++)
+		hand_over(to, from, named("d", state(t, k)));
+}
+
+static void grad(struct trial *t, struct world *w)
+{
+	for (int s = t->cell->n_stages; s >= 1; s--) {
+		if (s < t->cell->n_stages)
+			bring(t, w, "d", s);
+		run_stage(t->plans[CG_PASS_GRAD], s, "", w);
+		run_stage(t->plans[CG_PASS_GRAD], s, "_sum_part", w);
+	}
+}
+
+static void gradgrad(struct trial *t, struct world *w)
+{
+	for (int s = 1; s < t->cell->n_stages; s++) {
+		run_stage(t->plans[CG_PASS_GRADGRAD], s, "_feed", w);
+		carry(t, w, "gd", s, named("gd", feed(t, s)));
+	}
+	for (int s = t->cell->n_stages; s >= 1; s--) {
+		if (s < t->cell->n_stages)
+			bring(t, w, "g", s);
+		run_stage(t->plans[CG_PASS_GRADGRAD], s, "", w);
+		run_stage(t->plans[CG_PASS_GRADGRAD], s, "_sum_part", w);
+	}
+}
+
+/* ---- differences ---- */
+
+/* sum of a<name> * b<name> over some names. */
+static long double paired(struct world *a, const char *prefix, struct world *b, const char *with, const char *name)
+{
+	const struct thing *x = need(a, named(prefix, name), "pair"), *y = need(b, named(with, name), "pair");
+	long double sum = 0;
+
+	for (int k = 0; k < ROWS * UNITS; k++)
+		sum += x->at[k / UNITS][k % UNITS] * y->at[k / UNITS][k % UNITS];
+	return sum;
+}
+
+/* A number made of all that a pass gives: of forward's states, with the seeds d; of grad's adjoints, with the seeds gd. */
+static long double outcome(struct trial *t, int pass, struct world *start)
+{
+	static struct world w, kept;
+	long double sum = 0;
+
+	w = *start;
+	forward(t, &w);
+	if (pass == CG_PASS_FORWARD) {
+		for (int k = 0; k < t->cell->n_prevs; k++)
+			sum += paired(&w, "", start, "d", named("", state(t, k)));
+		return sum;
+	}
+	kept.n = 0;
+	keep(t, &kept, &w);
+	grad(t, &kept);
+	for (int k = 0; k < t->n_inputs; k++)
+		if (find(&kept, named("d", t->inputs[k])))
+			sum += paired(&kept, "d", &t->seeds, "gd", t->inputs[k]);
+	return sum;
+}
+
+/* Differences over steps halved again and again, each time taking away the error's leading power. */
+static long double difference(struct trial *t, int pass, const char *name, int row, int unit)
+{
+	static struct world w;
+	long double *x, there, d[STEPS];
+
+	w = t->start;
+	x = &find(&w, name)->at[row][unit];
+	there = *x;
+	for (int k = 0; k < STEPS; k++) {
+		long double h = ldexpl(step, -k), up, down;
+
+		*x = there + h;
+		up = outcome(t, pass, &w);
+		*x = there - h;
+		down = outcome(t, pass, &w);
+		d[k] = (up - down) / (2 * h);
+	}
+	for (int n = 1; n < STEPS; n++)
+		for (int k = 0; k < STEPS - n; k++)
+			d[k] = d[k + 1] + (d[k + 1] - d[k]) / (ldexpl(1, 2 * n) - 1);
+	return d[0];
+}
+
+static void compare(struct trial *t, int pass, const char *of, struct world *got, const char *prefix)
+{
+	const struct thing *g = find(got, named(prefix, of)), *x = need(&t->start, of, "compare");
+	const char *name = x->name;
+	int rows = 1;
+
+	for (int k = 0; k < t->cell->n_weights; k++)
+		rows &= strcmp(name, t->cell->weights[k].name) != 0;
+	for (int row = 0; row <= rows; row++)
+		for (int unit = 0; unit < UNITS; unit++) {
+			/* What a pass does not give is 0. */
+			long double want = difference(t, pass, name, row, unit), is = g ? g->at[row][unit] : 0;
+
+			if (!(fabsl(is - want) <= 1e-11L * (1 + fabsl(want))))
+				fail_msg("%s: %s%s[%d, %d] of %Lg: %.15Lg, by differences %.15Lg", t->plans[pass + 1]->key, prefix, name,
+				         row, unit, x->at[row][unit], is, want);
+		}
+}
+
+/* Non-zero, distinct, and not near 0, where relu has its kink. */
+static void fill(struct thing *t)
+{
+	for (int k = 0; k < ROWS * UNITS; k++)
+		t->at[k / UNITS][k % UNITS] = (random_bits() & 1 ? 1 : -1) * (0.1L + 0.9L * (long double)random_unit());
+}
+
+static void sums_of_gates(struct trial *t, struct world *w, const char *prefix)
+{
+	for (int k = 0; k < t->cell->n_gates; k++) {
+		const struct thing *a = need(w, named(prefix, t->cell->gates[k].name), "sum");
+		const struct thing *b = need(w, bias(prefix, t->cell->gates[k].name), "sum");
+
+		for (int unit = 0; unit < UNITS; unit++)
+			assert_true(fabsl(a->at[0][unit] + a->at[1][unit] - b->at[0][unit]) < 1e-15L);
+	}
+}
+
+/* One random point of one cell with one set of options. */
+static void try_point(struct trial *t)
+{
+	static struct world w, kept, second;
+
+	t->start.n = t->seeds.n = 0;
+	for (int k = 0; k < t->n_inputs; k++) {
+		fill(put(&t->start, t->inputs[k]));
+		fill(put(&t->seeds, named("gd", t->inputs[k])));
+	}
+	for (int k = 0; k < t->cell->n_params; k++)
+		put(&t->start, t->cell->params[k].name)->at[0][0] =
+			t->cell->params[k].given ? (long double)t->cell->params[k].value : 0.7L;
+	for (int k = 0; k < t->cell->n_prevs; k++)
+		fill(put(&t->start, named("d", state(t, k))));
+	for (int k = 0; k < t->cell->n_gates; k++)
+		for (int j = 0; j < UNITS * UNITS; j++)
+			t->product[k][j / UNITS][j % UNITS] = (long double)random_unit() - 0.5L;
+
+	w = t->start;
+	forward(t, &w);
+	kept.n = 0;
+	keep(t, &kept, &w);
+	grad(t, &kept);
+	for (int k = 0; k < t->n_inputs; k++)
+		compare(t, CG_PASS_FORWARD, t->inputs[k], &kept, "d");
+	sums_of_gates(t, &kept, "d");
+	for (int s = 1; s < t->cell->n_stages; s++)
+		assert_memory_equal(need(&kept, feed(t, s), "the feed again")->at, need(&w, feed(t, s), "feed")->at,
+		                    sizeof w.things->at);
+
+	second.n = 0;
+	keep(t, &second, &w);
+	for (int s = 1; s < t->cell->n_stages; s++)
+		hand_over(&second, &kept, named("d", feed(t, s)));
+	for (int k = 0; k < t->n_inputs; k++)
+		hand_over(&second, &t->seeds, named("gd", t->inputs[k]));
+	gradgrad(t, &second);
+	for (int k = 0; k < t->n_inputs; k++)
+		compare(t, CG_PASS_GRAD, t->inputs[k], &second, "g");
+	for (int k = 0; k < t->cell->n_prevs; k++)
+		compare(t, CG_PASS_GRAD, named("d", state(t, k)), &second, "g");
+	sums_of_gates(t, &second, "g");
+}
+
+static void open_trial(struct trial *t, const struct cg_cell *cell, int options)
+{
+	memset(t, 0, sizeof *t);
+	t->cell = cell;
+	t->options = options;
+	for (int pass = 0; pass < 3; pass++)
+		t->plans[pass] = must_plan(cell, options, pass, 0, 1);
+	for (int k = 0; k < cell->n_gates; k++)
+		t->inputs[t->n_inputs++] = cell->gates[k].name;
+	for (int k = 0; k < cell->n_prevs; k++)
+		t->inputs[t->n_inputs++] = cell->prevs[k].name;
+	for (int k = 0; k < cell->n_weights; k++)
+		if (options >> cell->weights[k].option & 1)
+			t->inputs[t->n_inputs++] = cell->weights[k].name;
+}
+
+static void close_trial(struct trial *t)
+{
+	for (int pass = 0; pass < 3; pass++)
+		cg_plan_free(t->plans[pass]);
+}
+
+static void try_all(int first, int last)
+{
+	static struct trial t;
+	struct cg_cell *cell;
+
+	for (int k = first; k < last && (cell = every_cell(k)); k++) {
+		for (int options = 0; options < 1 << cell->n_options; options++) {
+			open_trial(&t, cell, options);
+			for (int point = 0; point < POINTS; point++)
+				try_point(&t);
+			close_trial(&t);
+		}
+		cg_parse_free(cell);
+	}
+}
+
+static int built_ins(void)
+{
+	char name[32];
+	int n = 0;
+
+	while (built_in(n, name))
+		n++;
+	return n;
+}
+
+static void test_built_in(void **state)
+{
+	(void)state;
+	try_all(0, built_ins());
+}
+
+static void test_new(void **state)
+{
+	(void)state;
+	try_all(built_ins(), built_ins() + 2);
+}
+
+/* ---- what differences cannot say ---- */
+
+static struct thing *set(struct world *w, const char *name, long double x)
+{
+	struct thing *t = put(w, name);
+
+	for (int k = 0; k < ROWS * UNITS; k++)
+		t->at[k / UNITS][k % UNITS] = x;
+	return t;
+}
+
+static void test_clip_passes(void **state)
+{
+	static struct trial t;
+	static struct world w;
+	struct cg_cell *cell = must_find("lstm_block");
+
+	(void)state;
+	open_trial(&t, cell, 0);
+	w.n = 0;
+	set(&w, "a_i", 2), set(&w, "a_ci", 2), set(&w, "a_f", 2), set(&w, "a_o", 2), set(&w, "cs_prev", 4);
+	set(&w, "forget_bias", 1), set(&w, "cell_clip", 0.25L), set(&w, "dcs", 1), set(&w, "dh", 0);
+	forward(&t, &w);
+	assert_true(need(&w, "cs", "clip")->at[0][0] == 0.25L);
+	grad(&t, &w);
+	/* As if there were no clip: cs = f cs_prev + i ci. */
+	assert_true(need(&w, "dcs_prev", "clip")->at[0][0] == find(&w, "f")->at[0][0]);
+	assert_true(fabsl(find(&w, "da_ci")->at[0][0] - find(&w, "i")->at[0][0] * (1 - powl(find(&w, "ci")->at[0][0], 2))) < 1e-18L);
+	/* A clip that is not positive is none. */
+	for (int k = 0; k < 2; k++) {
+		set(&w, "cell_clip", -k);
+		forward(&t, &w);
+		assert_true(find(&w, "cs")->at[0][0] > 4);
+	}
+	close_trial(&t);
+	cg_parse_free(cell);
+}
+
+static void test_relu_at_zero(void **state)
+{
+	static const long double at[] = { -1, -0.0L, 0, 2 }, slope[] = { 0, 0, 0, 1 };
+	static struct trial t;
+	static struct world w;
+	struct cg_cell *cell = must_find("rnn_relu");
+
+	(void)state;
+	open_trial(&t, cell, 0);
+	for (int k = 0; k < 4; k++) {
+		w.n = 0;
+		set(&w, "a", at[k]), set(&w, "dh", 3), set(&w, "gda", 5);
+		forward(&t, &w);
+		grad(&t, &w);
+		gradgrad(&t, &w);
+		assert_true(find(&w, "h")->at[0][0] == at[k] * slope[k]);
+		assert_true(find(&w, "da")->at[0][0] == 3 * slope[k]);
+		assert_true(find(&w, "gdh")->at[0][0] == 5 * slope[k]);
+		assert_true(find(&w, "ga")->at[0][0] == 0);
+	}
+	close_trial(&t);
+	cg_parse_free(cell);
+}
+
+/* ---- plans ---- */
+
+static void same_piece(const struct cg_piece *a, const struct cg_piece *b)
+{
+	assert_string_equal(a->key, b->key);
+	assert_int_equal(a->shape, b->shape);
+	assert_int_equal(a->n_arguments, b->n_arguments);
+	assert_int_equal(a->n_schedule, b->n_schedule);
+	for (int k = 0; k < a->n_arguments; k++)
+		assert_string_equal(a->arguments[k].name, b->arguments[k].name);
+}
+
+/* A plan of one stage is that stage of the plan of all; and a sum gives what its part has summed. */
+static void test_stages(void **state)
+{
+	struct cg_cell *cell;
+
+	(void)state;
+	for (int c = 0; (cell = every_cell(c)); c++) {
+		for (int pass = 0; pass < 3; pass++) {
+			struct cg_pass_plan *all = must_plan(cell, 0, pass, 0, 0);
+			int seen = 0;
+
+			for (int s = 1; s <= cell->n_stages; s++) {
+				struct cg_pass_plan *one = must_plan(cell, 0, pass, s, 0);
+
+				for (int k = 0, j = 0; k < all->n_pieces; k++)
+					if (all->pieces[k].stage == s) {
+						assert_true(j < one->n_pieces);
+						same_piece(&all->pieces[k], &one->pieces[j++]);
+						seen++;
+					}
+				cg_plan_free(one);
+			}
+			assert_int_equal(seen, all->n_pieces);
+			for (int k = 0; k + 1 < all->n_pieces; k++) {
+				const struct cg_piece *part = &all->pieces[k], *sum = &all->pieces[k + 1];
+
+				if (part->shape != CG_PIECE_SUM_PART)
+					continue;
+				assert_int_equal(sum->shape, CG_PIECE_SUM);
+				for (int j = part->n_arguments - 1, i = sum->n_arguments - 2; i > 2; i--, j--)
+					assert_string_equal(part->arguments[j].name, sum->arguments[i].name);
+			}
+			cg_plan_free(all);
+		}
+		cg_parse_free(cell);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_built_in),
+		cmocka_unit_test(test_new),
+		cmocka_unit_test(test_clip_passes),
+		cmocka_unit_test(test_relu_at_zero),
+		cmocka_unit_test(test_stages),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	random_start();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

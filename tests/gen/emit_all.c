@@ -1,0 +1,90 @@
+/*
+ * Writes every text there is into a folder, one file each: every built-in cell and those of tests/gen, every set of options,
+ * pass, dialect and dtype; and each C text's manifest.  compile.sh gives them to compilers, golden.sh picks a few.  One more
+ * cell is made of names that are nearly words of a dialect.
+ *
+ *	emit_all FOLDER
+ */
+#include "every.h"
+
+static const char *const endings[] = { "c", "cl", "cu" };
+
+/* Names that the parser takes, though somewhere they mean something: they are hidden, not in the way. */
+static const char names[] =
+	"cell names\n"
+	"gates  k x y w float4 printf select sum total\n"
+	"state  upper e\n"
+	"output length\n"
+	"option half4 I dot\n"
+	"param  blocks, cross = 0.5, s0\n"
+	"isnan = tanh(k * I + x * y)\n"
+	"upper = w * float4 + printf * blocks * upper_prev\n"
+	"lost_in = select * sum + total * cross\n"
+	"e = isnan * e_prev * dot\n"
+	"length = upper * lost_in + length_prev * s0\n"
+	"save isnan upper\n";
+
+static int put(struct cg_text *text, const char *folder, const char *key, const char *ending)
+{
+	char path[4096];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/%s.%s", folder, key, ending);
+	file = text->failed ? NULL : fopen(path, "wb");
+	if (!file || fwrite(text->at, 1, text->length, file) != text->length || fclose(file)) {
+		fprintf(stderr, "emit_all: cannot write %s\n", path);
+		return 1;
+	}
+	resize(text->at, 0);
+	return 0;
+}
+
+static int put_all(const struct cg_pass_plan *plan, const char *folder)
+{
+	struct cg_text manifest = { resize, NULL, 0, 0, 0 };
+
+	for (int lang = 0; lang < CG_LANG_COUNT; lang++) {
+		struct cg_text text = { resize, NULL, 0, 0, 0 };
+
+		if (cg_print(plan, lang, &text) || put(&text, folder, plan->key, endings[lang]))
+			return 1;
+	}
+	return cg_print_manifest(plan, CG_LANG_C, &manifest) || put(&manifest, folder, plan->key, "json");
+}
+
+static int emit(const struct cg_cell *cell, const char *folder, int step)
+{
+	for (int options = 0; options < 1 << cell->n_options; options++)
+		for (int pass = 0; pass < 3; pass++)
+			for (int dtype = 0; dtype < 4; dtype += step) {
+				struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, dtype);
+
+				if (put_all(plan, folder))
+					return 1;
+				cg_plan_free(plan);
+			}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct cg_cell *cell;
+	int failed;
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: emit_all FOLDER\n");
+		return 2;
+	}
+	for (int k = 0; (cell = every_cell(k)); k++) {
+		char name[32];
+
+		/* Of the cells that are ours alone f32 and f16 are enough. */
+		if (emit(cell, argv[1], built_in(k, name) ? 1 : 2))
+			return 1;
+		cg_parse_free(cell);
+	}
+	cell = must_parse(names, "names");
+	failed = emit(cell, argv[1], 1);
+	cg_parse_free(cell);
+	return failed;
+}

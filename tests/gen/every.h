@@ -1,0 +1,151 @@
+/*
+ * What the tests of the compiler share: memory that is counted and can be made to fail, random numbers from a seed that is
+ * printed, and every built-in cell with every set of its options.
+ */
+#ifndef TESTS_GEN_EVERY_H
+#define TESTS_GEN_EVERY_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cell.h"
+
+/* Requests are counted; the one numbered fail_at, and all after it, are refused.  live: pieces not yet freed. */
+static struct { long requests, fail_at, live; } memory;
+
+static inline void *resize(void *p, size_t bytes)
+{
+	if (!bytes) {
+		memory.live -= p != NULL;
+		free(p);
+		return NULL;
+	}
+	if (++memory.requests >= memory.fail_at && memory.fail_at)
+		return NULL;
+	memory.live += !p;
+	p = realloc(p, bytes);
+	if (!p)
+		abort();
+	return p;
+}
+
+static uint64_t random_state;
+
+static inline uint64_t random_bits(void)
+{
+	uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+static inline int random_below(int n)
+{
+	return (int)(random_bits() >> 33) % n;
+}
+
+/* In (0, 1). */
+static inline double random_unit(void)
+{
+	return ((double)(random_bits() >> 12) + 0.5) / 4503599627370496.0;
+}
+
+/* CELLGRAD_TEST_SEED, or 1; printed, so that a failure can be had again. */
+static inline void random_start(void)
+{
+	const char *seed = getenv("CELLGRAD_TEST_SEED");
+
+	random_state = seed ? strtoull(seed, NULL, 0) : 1;
+	printf("# CELLGRAD_TEST_SEED=%llu\n", (unsigned long long)random_state);
+}
+
+/* The k-th built-in cell's text, and its name; NULL when there are no more. */
+static inline const char *built_in(int k, char name[32])
+{
+	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {
+		size_t n = strlen(e->name);
+
+		if (n > 5 && n < 37 && !strcmp(e->name + n - 5, ".cell") && !k--) {
+			snprintf(name, 32, "%.*s", (int)n - 5, e->name);
+			return e->text;
+		}
+	}
+	return NULL;
+}
+
+static inline struct cg_cell *must_parse(const char *text, const char *name)
+{
+	struct cg_mistake mistake;
+	struct cg_cell *cell = cg_parse(text, name, resize, &mistake);
+
+	if (!cell) {
+		printf("Bail out! %s\n", mistake.text);
+		exit(1);
+	}
+	return cell;
+}
+
+static inline struct cg_cell *must_find(const char *name)
+{
+	char there[32];
+	const char *text;
+
+	for (int k = 0; (text = built_in(k, there)); k++)
+		if (!strcmp(there, name))
+			return must_parse(text, name);
+	printf("Bail out! no built-in cell %s\n", name);
+	exit(1);
+}
+
+/* A cell of tests/gen, the sources' folder being $srcdir. */
+static inline struct cg_cell *must_read(const char *name)
+{
+	static char text[1 << 16];
+	const char *top = getenv("srcdir");
+	char path[4096];
+	FILE *file;
+	size_t n;
+
+	snprintf(path, sizeof path, "%s/tests/gen/%s.cell", top ? top : ".", name);
+	file = fopen(path, "rb");
+	if (!file) {
+		printf("Bail out! cannot open %s\n", path);
+		exit(1);
+	}
+	n = fread(text, 1, sizeof text - 1, file);
+	text[n] = 0;
+	fclose(file);
+	return must_parse(text, name);
+}
+
+/* Every cell: the built-in ones and those of tests/gen.  NULL when there are no more; the caller frees. */
+static inline struct cg_cell *every_cell(int k)
+{
+	static const char *const more[] = { "coupled", "stages" };
+	char name[32];
+	const char *text;
+	int built_ins = 0;
+
+	while (built_in(built_ins, name))
+		built_ins++;
+	if (k >= built_ins)
+		return k - built_ins < 2 ? must_read(more[k - built_ins]) : NULL;
+	text = built_in(k, name);
+	return must_parse(text, name);
+}
+
+static inline struct cg_pass_plan *must_plan(const struct cg_cell *cell, int options, int pass, int stage, int dtype)
+{
+	struct cg_mistake mistake;
+	struct cg_pass_plan *plan = cg_plan(cell, options, pass, stage, dtype, resize, &mistake);
+
+	if (!plan) {
+		printf("Bail out! %s\n", mistake.text);
+		exit(1);
+	}
+	return plan;
+}
+
+#endif

@@ -1,0 +1,35 @@
+#!/bin/sh
+# A few texts, read and approved: a change to any letter of them shows here, and in the patch that makes it.
+# `golden.sh --update` remakes them, to be read again with `git diff`.
+#
+# Runs in the build's top folder, and needs there tests/gen/emit_all; and srcdir in the environment.
+
+texts="cg_lstm_block_peephole_f32_grad.c cg_lstm_block_peephole_f32_grad.json cg_gru_block_f16_forward.cl
+	cg_gru_f32_gradgrad.cu cg_rnn_relu_f64_grad.c cg_lstm_peephole_bf16_forward.c"
+
+srcdir=${srcdir:-.}
+export srcdir
+golden=$srcdir/tests/gen/golden
+work=$(mktemp -d "${TMPDIR:-/tmp}/golden.XXXXXX") || exit 99
+trap 'rm -rf "$work"' EXIT
+tests/gen/emit_all "$work" || { echo "Bail out! the texts were not written"; exit 99; }
+
+if [ "$1" = --update ]; then
+	for text in $texts; do
+		cp "$work/$text" "$golden/$text" || exit 1
+	done
+	exit 0
+fi
+number=0
+# shellcheck disable=SC2086
+set -- $texts
+echo 1..$#
+for text; do
+	number=$((number + 1))
+	if diff -u "$golden/$text" "$work/$text" >"$work/diff" 2>&1; then
+		echo "ok $number - $text"
+	else
+		sed 's/^/# /' "$work/diff" | head -60
+		echo "not ok $number - $text"
+	fi
+done

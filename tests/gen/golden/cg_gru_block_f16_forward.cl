@@ -1,0 +1,261 @@
+/* cg_gru_block_f16_forward: cellgrad emit gru_block --pass forward --dtype f16 --lang opencl */
+
+/* Every operation is to round once, to its own type. */
+#pragma OPENCL FP_CONTRACT OFF
+
+typedef ushort real;		/* what memory holds: a half's bits */
+typedef float acc;		/* what arithmetic uses */
+typedef uint word;		/* an acc's bits */
+
+static inline word bits_of(acc x)
+{
+	return as_uint(x);
+}
+
+static inline acc from_bits(word bits)
+{
+	return as_float(bits);
+}
+
+/* A half is a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24,
+   as floats in [1/2, 1) are: an exact subtraction, or an addition that rounds, converts them there
+   and meets no subnormal float, which a device might flush. */
+static inline acc to_acc(real h)
+{
+	word sign = ((word)h & 0x8000u) << 16;
+	word a = (word)h & 0x7fffu;
+	word wide = (a << 13) + (a < 0x7c00u ? 0x38000000u : 0x70000000u);
+	word tiny = bits_of(from_bits(a + 0x3f000000u) - 0.5f);
+
+	return from_bits((a < 0x400u ? tiny : wide) | sign);
+}
+
+/* To nearest, ties to even. The carry of a rounding goes up into the exponent, and to infinity. */
+static inline real to_real(acc x)
+{
+	word sign = bits_of(x) & 0x80000000u;
+	word a = bits_of(x) ^ sign;
+	word normal = (a - 0x38000000u + 0xfffu + (a >> 13 & 1u)) >> 13;
+	word tiny = bits_of(from_bits(a) + 0.5f) - 0x3f000000u;
+	word h = a < 0x38800000u ? tiny : normal;
+
+	h = a < 0x47800000u ? h : 0x7c00u;
+	h = a > 0x7f800000u ? 0x7e00u : h;
+	return (real)(h | sign >> 16);
+}
+
+#define ACC_ONE 0x3f800000u		/* the bits of 1, */
+#define ACC_SIGN 0x80000000u		/* of -0, */
+#define ACC_INFINITY 0x7f800000u	/* of infinity, */
+#define ACC_INVERSE 0x7f000000u		/* and twice those of 1: less those of 2^n, of 2^-n */
+#define ACC_FRACTION 23
+#define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
+#define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
+
+#define ACC_ROUND 12582912.0f		/* 1.5 * 2^23: a sum with it ends in an integer */
+#define ACC_PER_LN2 1.44269502f
+#define ACC_LN2 0.693147182f
+#define ACC_LN2_REST -1.90465430e-9f
+#define ACC_EXP_LOWEST -87.3365402f	/* below, e^x is not normal */
+#define ACC_EXP_HIGHEST 89.0f		/* from here on, e^x is infinite */
+#define ACC_SATURATED 19.0f		/* from here on, tanh(x/2) and sigmoid(x) are 1 */
+#define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
+
+/* A t^2 + B t + C is 1/t to one part in 19601 for t in [1, 9/8]: no parabola is nearer. */
+#define ACC_PARABOLA_A 0.835875720f
+#define ACC_PARABOLA_B -2.66435385f
+#define ACC_PARABOLA_C 2.82842708f
+
+static inline acc muladd(acc a, acc b, acc c)
+{
+	return fma(a, b, c);
+}
+/* e^r - 1 = r + r tail(r), for |r| <= ln(2)/2. The polynomial is off by 2^-26 of it at most. */
+static inline acc acc_tail(acc r)
+{
+	acc q = 0.00139009440f;
+
+	q = muladd(q, r, 0.00836611167f);
+	q = muladd(q, r, 0.0416668244f);
+	q = muladd(q, r, 0.166665480f);
+	q = muladd(q, r, 0.5f);
+	return q * r;
+}
+
+/* e^x = 2^n e^r, where n is the integer nearest to x/ln(2). It is kept as k = ACC_ROUND + n, whose
+   low bits are n: nothing is converted to an integer, which NaN and infinity could not be. */
+static inline acc acc_octaves(acc x)
+{
+	return muladd(x, ACC_PER_LN2, ACC_ROUND);
+}
+
+/* 2^n, for n within the exponents of normal numbers. */
+static inline acc acc_power(acc k)
+{
+	return from_bits((bits_of(k) << ACC_FRACTION) + ACC_ONE);
+}
+
+/* r = x - n ln(2). The difference with the upper part of ln(2) is exact: the two are so near. */
+static inline acc acc_rest(acc x, acc k)
+{
+	acc n = k - ACC_ROUND;
+
+	return muladd(-n, ACC_LN2_REST, muladd(-n, ACC_LN2, x));
+}
+
+/* 1/d to one part in 19601, for d in [1, 2^126]. A subtraction of its bits gives the chord of 1/d
+   between two powers of two. d times the chord is in [1, 9/8], where a parabola mends it. */
+static inline acc acc_inverse_seed(acc d)
+{
+	acc chord = from_bits(ACC_INVERSE - bits_of(d));
+	acc t = d * chord;
+
+	return chord * muladd(muladd(ACC_PARABOLA_A, t, ACC_PARABOLA_B), t, ACC_PARABOLA_C);
+}
+
+/* 1/d to within 2^-14. */
+static inline acc acc_rough_inverse(acc d)
+{
+	return acc_inverse_seed(d);
+}
+
+/* tanh|x| = e / (e + 2), where e is e^2|x| - 1, which keeps the relative accuracy near 0. The last
+   step adds what the quotient q left over, e - 2 q - q e: the rounding of e + 2 is not in it. */
+static inline acc acc_tanh(acc x)
+{
+	word sign = bits_of(x) & ACC_SIGN;
+	acc a = from_bits(bits_of(x) ^ sign);
+	acc twice = a + a > ACC_SATURATED ? ACC_SATURATED : a + a;
+	acc k = acc_octaves(twice);
+	acc power = acc_power(k);
+	acc r = acc_rest(twice, k);
+	acc e = muladd(power * r, acc_tail(r), power * r + (power - 1));
+	acc y = acc_rough_inverse(e + 2);
+	acc q = e * y;
+	acc t = muladd(y, muladd(-q, e, muladd(-2, q, e)), q);
+
+	t = a < ACC_LINEAR ? a : t;
+	return from_bits(bits_of(t) | sign);
+}
+
+/* A better y, when y is about 1/d: the relative error is squared. */
+static inline acc acc_newton(acc d, acc y)
+{
+	return muladd(y, muladd(-d, y, 1), y);
+}
+
+/* 1/d for normal d, 0 < d <= 2^126. The work is done on d's fraction, in [1, 2), and its power of
+   two is inverted apart: no step leaves the normal numbers. */
+static inline acc acc_recip_normal(acc d)
+{
+	acc power = from_bits(ACC_INVERSE - (bits_of(d) & ACC_INFINITY));
+	acc m = d * power;
+
+	return acc_newton(m, acc_rough_inverse(m)) * power;
+}
+
+/* 1 / (1 + e^-x), relatively accurate to the left too, down to the smallest normal number. Where 1
+   would be lost beside the power of two, its share goes to the small p = e^r - 1. */
+static inline acc acc_sigmoid(acc x)
+{
+	acc y = x > ACC_SATURATED ? -ACC_SATURATED : -x;
+	acc k = acc_octaves(y);
+	acc power = acc_power(k);
+	acc r = acc_rest(y, k);
+	acc p = muladd(acc_tail(r), r, r);
+	acc share = from_bits(ACC_INVERSE - bits_of(power));
+	acc small = k > ACC_ROUND + ACC_FRACTION ? p + share : p;
+	acc large = k > ACC_ROUND + ACC_FRACTION ? power : power + 1;
+	acc s = acc_recip_normal(muladd(power, small, large));
+
+	return x < ACC_EXP_LOWEST ? 0 : s;
+}
+
+/*
+ * cg_gru_block_s1_f16_forward: the forward step of cell gru_block, stage 1.
+ * A null input reads as zeros; a null output is not written.  Strides are in elements.
+ *
+ *	a_r          in  acc     [rows, units]   pre-activation: x W + h R + b
+ *	a_u          in  acc     [rows, units]   pre-activation: x W + h R + b
+ *	h_prev       in  real    [rows, units]   before the step
+ *	r            out real    [rows, units]   kept by forward
+ *	u            out real    [rows, units]   kept by forward
+ *	hr           out real    [rows, units]   what the next stage's product takes
+ */
+__kernel void cg_gru_block_s1_f16_forward(
+	long rows, long units,
+	__global const acc *a_r_at, ulong a_r_offset, long a_r_stride,
+	__global const acc *a_u_at, ulong a_u_offset, long a_u_stride,
+	__global const real *h_prev_at, ulong h_prev_offset, long h_prev_stride,
+	__global real *r_at, ulong r_offset, long r_stride,
+	__global real *u_at, ulong u_offset, long u_stride,
+	__global real *hr_at, ulong hr_offset, long hr_stride)
+{
+	const long unit = get_global_id(0);
+	const long step = get_global_size(1);
+
+	if (unit >= units)
+		return;
+	for (long row = get_global_id(1); row < rows; row += step) {
+		const acc a_r = a_r_at ? a_r_at[a_r_offset + row * a_r_stride + unit] : 0;
+		const acc a_u = a_u_at ? a_u_at[a_u_offset + row * a_u_stride + unit] : 0;
+		const acc h_prev = h_prev_at ? to_acc(h_prev_at[h_prev_offset + row * h_prev_stride + unit]) : 0;
+
+		/* r = sigmoid(a_r) */
+		const acc r = acc_sigmoid(a_r);
+
+		/* u = sigmoid(a_u) */
+		const acc u = acc_sigmoid(a_u);
+
+		/* hr = h_prev * r */
+		const acc hr = h_prev * r;
+
+		if (r_at)
+			r_at[r_offset + row * r_stride + unit] = to_real(r);
+		if (u_at)
+			u_at[u_offset + row * u_stride + unit] = to_real(u);
+		if (hr_at)
+			hr_at[hr_offset + row * hr_stride + unit] = to_real(hr);
+	}
+}
+
+/*
+ * cg_gru_block_s2_f16_forward: the forward step of cell gru_block, stage 2.
+ * A null input reads as zeros; a null output is not written.  Strides are in elements.
+ *
+ *	a_c          in  acc     [rows, units]   pre-activation: x W + h R + b
+ *	h_prev       in  real    [rows, units]   before the step
+ *	u            in  real    [rows, units]   kept by forward
+ *	c            out real    [rows, units]   kept by forward
+ *	h            out real    [rows, units]   after the step
+ */
+__kernel void cg_gru_block_s2_f16_forward(
+	long rows, long units,
+	__global const acc *a_c_at, ulong a_c_offset, long a_c_stride,
+	__global const real *h_prev_at, ulong h_prev_offset, long h_prev_stride,
+	__global const real *u_at, ulong u_offset, long u_stride,
+	__global real *c_at, ulong c_offset, long c_stride,
+	__global real *h_at, ulong h_offset, long h_stride)
+{
+	const long unit = get_global_id(0);
+	const long step = get_global_size(1);
+
+	if (unit >= units)
+		return;
+	for (long row = get_global_id(1); row < rows; row += step) {
+		const acc a_c = a_c_at ? a_c_at[a_c_offset + row * a_c_stride + unit] : 0;
+		const acc h_prev = h_prev_at ? to_acc(h_prev_at[h_prev_offset + row * h_prev_stride + unit]) : 0;
+		const acc u = u_at ? to_acc(u_at[u_offset + row * u_stride + unit]) : 0;
+
+		/* c = tanh(a_c) */
+		const acc c = acc_tanh(a_c);
+
+		/* h = u * (h_prev - c) + c */
+		const acc h = u * (h_prev - c) + c;
+
+		if (c_at)
+			c_at[c_offset + row * c_stride + unit] = to_real(c);
+		if (h_at)
+			h_at[h_offset + row * h_stride + unit] = to_real(h);
+	}
+}

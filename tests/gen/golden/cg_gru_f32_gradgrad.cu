@@ -1,0 +1,229 @@
+/* cg_gru_f32_gradgrad: cellgrad emit gru --pass gradgrad --dtype f32 --lang cuda */
+
+typedef float real;			/* what memory holds */
+typedef float acc;			/* what arithmetic uses */
+typedef unsigned int word;		/* an acc's bits */
+
+/*
+ * cg_gru_f32_gradgrad: the gradient's gradient of cell gru.
+ * A null input reads as zeros; a null output is not written.  Strides are in elements.
+ *
+ *	gda_r        in  acc     [rows, units]   adjoint of da_r
+ *	gda_z        in  acc     [rows, units]   adjoint of da_z
+ *	gda_n        in  acc     [rows, units]   adjoint of da_n
+ *	gdq_n        in  acc     [rows, units]   adjoint of dq_n
+ *	h_prev       in  real    [rows, units]   before the step
+ *	gdh_prev     in  real    [rows, units]   adjoint of dh_prev
+ *	dh           in  real    [rows, units]   adjoint of h
+ *	r            in  real    [rows, units]   kept by forward
+ *	z            in  real    [rows, units]   kept by forward
+ *	n            in  real    [rows, units]   kept by forward
+ *	q            in  real    [rows, units]   kept by forward
+ *	gdh          out real    [rows, units]   adjoint of dh
+ *	ga_r         out real    [rows, units]   adjoint of a_r
+ *	ga_z         out real    [rows, units]   adjoint of a_z
+ *	ga_n         out real    [rows, units]   adjoint of a_n
+ *	gq_n         out real    [rows, units]   adjoint of q_n
+ *	gh_prev      out acc     [rows, units]   adjoint of h_prev, without what the products carry back
+ */
+extern "C" __global__ void cg_gru_f32_gradgrad(
+	long long rows, long long units,
+	const acc *__restrict__ gda_r_at, long long gda_r_stride,
+	const acc *__restrict__ gda_z_at, long long gda_z_stride,
+	const acc *__restrict__ gda_n_at, long long gda_n_stride,
+	const acc *__restrict__ gdq_n_at, long long gdq_n_stride,
+	const real *__restrict__ h_prev_at, long long h_prev_stride,
+	const real *__restrict__ gdh_prev_at, long long gdh_prev_stride,
+	const real *__restrict__ dh_at, long long dh_stride,
+	const real *__restrict__ r_at, long long r_stride,
+	const real *__restrict__ z_at, long long z_stride,
+	const real *__restrict__ n_at, long long n_stride,
+	const real *__restrict__ q_at, long long q_stride,
+	real *__restrict__ gdh_at, long long gdh_stride,
+	real *__restrict__ ga_r_at, long long ga_r_stride,
+	real *__restrict__ ga_z_at, long long ga_z_stride,
+	real *__restrict__ ga_n_at, long long ga_n_stride,
+	real *__restrict__ gq_n_at, long long gq_n_stride,
+	acc *__restrict__ gh_prev_at, long long gh_prev_stride)
+{
+	const long long unit = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+	const long long step = gridDim.y * (long long)blockDim.y;
+
+	if (unit >= units)
+		return;
+	for (long long row = blockIdx.y * (long long)blockDim.y + threadIdx.y; row < rows; row += step) {
+		const acc gda_r = gda_r_at ? gda_r_at[row * gda_r_stride + unit] : 0;
+		const acc gda_z = gda_z_at ? gda_z_at[row * gda_z_stride + unit] : 0;
+		const acc gda_n = gda_n_at ? gda_n_at[row * gda_n_stride + unit] : 0;
+		const acc gdq_n = gdq_n_at ? gdq_n_at[row * gdq_n_stride + unit] : 0;
+		const acc h_prev = h_prev_at ? h_prev_at[row * h_prev_stride + unit] : 0;
+		const acc gdh_prev = gdh_prev_at ? gdh_prev_at[row * gdh_prev_stride + unit] : 0;
+		const acc dh = dh_at ? dh_at[row * dh_stride + unit] : 0;
+		const acc r = r_at ? r_at[row * r_stride + unit] : 0;
+		const acc z = z_at ? z_at[row * z_stride + unit] : 0;
+		const acc n = n_at ? n_at[row * n_stride + unit] : 0;
+		const acc q = q_at ? q_at[row * q_stride + unit] : 0;
+
+		/* h = (1 - z) * n + z * h_prev */
+		const acc t1 = 1 - z;
+		const acc dn = dh * t1;
+		const acc t2 = h_prev - n;
+		const acc dz = dh * t2;
+
+		/* n = tanh(a_n + r * q) */
+		const acc t3 = 1 - n * n;
+		const acc da_n = dn * t3;
+		const acc dr = da_n * q;
+
+		/* z = sigmoid(a_z) */
+		const acc t4 = z * t1;
+
+		/* r = sigmoid(a_r) */
+		const acc t5 = 1 - r;
+		const acc t6 = r * t5;
+		const acc gdr = gda_r * t6;
+
+		/* z = sigmoid(a_z) */
+		const acc gdz = gda_z * t4;
+		const acc t7 = gda_z * dz;
+
+		/* n = tanh(a_n + r * q) */
+		const acc gda_n_all = gda_n + gdq_n * r + gdr * q;
+		const acc gdn = gda_n_all * t3;
+
+		/* h = (1 - z) * n + z * h_prev */
+		const acc gh_prev = gdz * dh;
+		const acc gn = gda_n_all * dn * n * (-2) - gh_prev;
+		const acc gdh = gdz * t2 + gdn * t1 + gdh_prev * z;
+		const acc gz = t7 * t1 + gdh_prev * dh - (t7 * z + gdn * dh);
+
+		/* n = tanh(a_n + r * q) */
+		const acc ga_n = gn * t3;
+		const acc gr = gda_r * dr * (t5 - r) + gdq_n * da_n + ga_n * q;
+		const acc gq_n = gdr * da_n + ga_n * r;
+
+		/* z = sigmoid(a_z) */
+		const acc ga_z = gz * t4;
+
+		/* r = sigmoid(a_r) */
+		const acc ga_r = gr * t6;
+
+		if (gdh_at)
+			gdh_at[row * gdh_stride + unit] = gdh;
+		if (ga_r_at)
+			ga_r_at[row * ga_r_stride + unit] = ga_r;
+		if (ga_z_at)
+			ga_z_at[row * ga_z_stride + unit] = ga_z;
+		if (ga_n_at)
+			ga_n_at[row * ga_n_stride + unit] = ga_n;
+		if (gq_n_at)
+			gq_n_at[row * gq_n_stride + unit] = gq_n;
+		if (gh_prev_at)
+			gh_prev_at[row * gh_prev_stride + unit] = gh_prev;
+	}
+}
+
+/*
+ * cg_gru_f32_gradgrad_sum_part: sums over blocks of 64 rows, for the function after it.
+ * A null input reads as zeros; a null output is not written.  Strides are in elements.
+ *
+ *	ga_r         in  real    [rows, units]   adjoint of a_r
+ *	ga_z         in  real    [rows, units]   adjoint of a_z
+ *	ga_n         in  real    [rows, units]   adjoint of a_n
+ *	gq_n         in  real    [rows, units]   adjoint of q_n
+ *	partial      out acc     [blocks, values, units] sums of blocks of rows
+ */
+extern "C" __global__ void cg_gru_f32_gradgrad_sum_part(
+	long long rows, long long units,
+	const real *__restrict__ ga_r_at, long long ga_r_stride,
+	const real *__restrict__ ga_z_at, long long ga_z_stride,
+	const real *__restrict__ ga_n_at, long long ga_n_stride,
+	const real *__restrict__ gq_n_at, long long gq_n_stride,
+	acc *__restrict__ partial_at)
+{
+	enum { BLOCK = 64, VALUES = 4 };
+	const long long unit = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+	const long long step = gridDim.y * (long long)blockDim.y;
+
+	if (unit >= units)
+		return;
+	for (long long block = blockIdx.y * (long long)blockDim.y + threadIdx.y; block * BLOCK < rows; block += step) {
+		const long long last = rows - block * BLOCK < BLOCK ? rows : (block + 1) * BLOCK;
+		acc sum_gb_r = 0;
+		acc sum_gb_z = 0;
+		acc sum_gb_n = 0;
+		acc sum_gb_q_n = 0;
+
+		for (long long row = block * BLOCK; row < last; row++) {
+			const acc ga_r = ga_r_at ? ga_r_at[row * ga_r_stride + unit] : 0;
+			const acc ga_z = ga_z_at ? ga_z_at[row * ga_z_stride + unit] : 0;
+			const acc ga_n = ga_n_at ? ga_n_at[row * ga_n_stride + unit] : 0;
+			const acc gq_n = gq_n_at ? gq_n_at[row * gq_n_stride + unit] : 0;
+
+			sum_gb_r += ga_r;
+			sum_gb_z += ga_z;
+			sum_gb_n += ga_n;
+			sum_gb_q_n += gq_n;
+		}
+		partial_at[(block * VALUES + 0) * units + unit] = sum_gb_r;
+		partial_at[(block * VALUES + 1) * units + unit] = sum_gb_z;
+		partial_at[(block * VALUES + 2) * units + unit] = sum_gb_n;
+		partial_at[(block * VALUES + 3) * units + unit] = sum_gb_q_n;
+	}
+}
+
+/*
+ * cg_gru_f32_gradgrad_sum: the sums of the blocks that the function before it made.
+ * A null input reads as zeros; a null output is not written.  Strides are in elements.
+ *
+ *	partial      in  acc     [blocks, values, units] sums of blocks of rows
+ *	gb_r         out real    [units]         adjoint of b_r
+ *	gb_z         out real    [units]         adjoint of b_z
+ *	gb_n         out real    [units]         adjoint of b_n
+ *	gb_q_n       out real    [units]         adjoint of b_q_n
+ *	accumulate   in  int64_t                 1: add to the sums that are there
+ */
+extern "C" __global__ void cg_gru_f32_gradgrad_sum(
+	long long rows, long long units,
+	const acc *__restrict__ partial_at,
+	real *__restrict__ gb_r_at,
+	real *__restrict__ gb_z_at,
+	real *__restrict__ gb_n_at,
+	real *__restrict__ gb_q_n_at,
+	long long accumulate)
+{
+	enum { BLOCK = 64, VALUES = 4 };
+	const long long blocks = (rows + BLOCK - 1) / BLOCK;
+	const long long unit = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+
+	if (unit >= units)
+		return;
+	if (gb_r_at) {
+		acc sum = 0;
+
+		for (long long block = 0; block < blocks; block++)
+			sum += partial_at[(block * VALUES + 0) * units + unit];
+		gb_r_at[unit] = accumulate ? gb_r_at[unit] + sum : sum;
+	}
+	if (gb_z_at) {
+		acc sum = 0;
+
+		for (long long block = 0; block < blocks; block++)
+			sum += partial_at[(block * VALUES + 1) * units + unit];
+		gb_z_at[unit] = accumulate ? gb_z_at[unit] + sum : sum;
+	}
+	if (gb_n_at) {
+		acc sum = 0;
+
+		for (long long block = 0; block < blocks; block++)
+			sum += partial_at[(block * VALUES + 2) * units + unit];
+		gb_n_at[unit] = accumulate ? gb_n_at[unit] + sum : sum;
+	}
+	if (gb_q_n_at) {
+		acc sum = 0;
+
+		for (long long block = 0; block < blocks; block++)
+			sum += partial_at[(block * VALUES + 3) * units + unit];
+		gb_q_n_at[unit] = accumulate ? gb_q_n_at[unit] + sum : sum;
+	}
+}

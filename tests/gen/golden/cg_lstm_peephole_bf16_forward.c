@@ -1,0 +1,319 @@
+/* cg_lstm_peephole_bf16_forward: cellgrad emit lstm --options peephole --pass forward --dtype bf16 --lang c */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Every operation is to round once, to its own type. */
+#if defined __FAST_MATH__ || __FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2
+#error "compile without -ffast-math, and for 32-bit x86 with -msse2 -mfpmath=sse"
+#endif
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+/* A call left in a loop would keep it from becoming vector code: inline is an order, not advice. */
+#ifdef __GNUC__
+#define inline inline __attribute__((always_inline))
+#endif
+
+typedef uint16_t real;		/* what memory holds: a float's upper half */
+typedef float acc;		/* what arithmetic uses */
+typedef uint32_t word;		/* an acc's bits */
+
+static inline acc from_bits(word bits)
+{
+	union { word bits; acc x; } u = {.bits = bits};
+
+	return u.x;
+}
+
+/* The upper half of a float. */
+static inline acc to_acc(real h)
+{
+	return from_bits((word)h << 16);
+}
+
+static inline word bits_of(acc x)
+{
+	union { acc x; word bits; } u = {.x = x};
+
+	return u.bits;
+}
+
+/* To nearest, ties to even. A NaN is made quiet, lest its rounding carry it to infinity. */
+static inline real to_real(acc x)
+{
+	word u = bits_of(x);
+	word near = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+
+	return (real)((u & 0x7fffffffu) > 0x7f800000u ? u >> 16 | 0x40u : near);
+}
+
+#define ACC_ONE 0x3f800000u		/* the bits of 1, */
+#define ACC_SIGN 0x80000000u		/* of -0, */
+#define ACC_INFINITY 0x7f800000u	/* of infinity, */
+#define ACC_INVERSE 0x7f000000u		/* and twice those of 1: less those of 2^n, of 2^-n */
+#define ACC_FRACTION 23
+#define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
+#define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
+
+#define ACC_ROUND 12582912.0f		/* 1.5 * 2^23: a sum with it ends in an integer */
+#define ACC_PER_LN2 1.44269502f
+#define ACC_LN2 0.693147182f
+#define ACC_LN2_REST -1.90465430e-9f
+#define ACC_EXP_LOWEST -87.3365402f	/* below, e^x is not normal */
+#define ACC_EXP_HIGHEST 89.0f		/* from here on, e^x is infinite */
+#define ACC_SATURATED 19.0f		/* from here on, tanh(x/2) and sigmoid(x) are 1 */
+#define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
+
+/* A t^2 + B t + C is 1/t to one part in 19601 for t in [1, 9/8]: no parabola is nearer. */
+#define ACC_PARABOLA_A 0.835875720f
+#define ACC_PARABOLA_B -2.66435385f
+#define ACC_PARABOLA_C 2.82842708f
+
+#if defined __FMA__ || defined __aarch64__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMAF
+static inline acc muladd(acc a, acc b, acc c)
+{
+	return __builtin_fmaf(a, b, c);
+}
+#else
+/* The product of two floats is exact in double. If the sum with c is not, it is rounded to odd:
+   towards 0, then the last bit set. So the rounding to float sees on which side of a tie it is. */
+static inline acc muladd(acc a, acc b, acc c)
+{
+	double p = (double)a * b;
+	double s = p + c;
+	double t = s - p;
+	double lost = (p - (s - t)) + (c - t);
+	union { double x; uint64_t bits; } e = {.x = lost}, odd = {.x = s};
+
+	odd.bits = (odd.bits - ((odd.bits ^ e.bits) >> 63)) | 1;
+	return (float)(((lost < 0) | (lost > 0)) ? odd.x : s);
+}
+#endif
+
+/* e^r - 1 = r + r tail(r), for |r| <= ln(2)/2. The polynomial is off by 2^-26 of it at most. */
+static inline acc acc_tail(acc r)
+{
+	acc q = 0.00139009440f;
+
+	q = muladd(q, r, 0.00836611167f);
+	q = muladd(q, r, 0.0416668244f);
+	q = muladd(q, r, 0.166665480f);
+	q = muladd(q, r, 0.5f);
+	return q * r;
+}
+
+/* e^x = 2^n e^r, where n is the integer nearest to x/ln(2). It is kept as k = ACC_ROUND + n, whose
+   low bits are n: nothing is converted to an integer, which NaN and infinity could not be. */
+static inline acc acc_octaves(acc x)
+{
+	return muladd(x, ACC_PER_LN2, ACC_ROUND);
+}
+
+/* 2^n, for n within the exponents of normal numbers. */
+static inline acc acc_power(acc k)
+{
+	return from_bits((bits_of(k) << ACC_FRACTION) + ACC_ONE);
+}
+
+/* r = x - n ln(2). The difference with the upper part of ln(2) is exact: the two are so near. */
+static inline acc acc_rest(acc x, acc k)
+{
+	acc n = k - ACC_ROUND;
+
+	return muladd(-n, ACC_LN2_REST, muladd(-n, ACC_LN2, x));
+}
+
+/* 1/d to one part in 19601, for d in [1, 2^126]. A subtraction of its bits gives the chord of 1/d
+   between two powers of two. d times the chord is in [1, 9/8], where a parabola mends it. */
+static inline acc acc_inverse_seed(acc d)
+{
+	acc chord = from_bits(ACC_INVERSE - bits_of(d));
+	acc t = d * chord;
+
+	return chord * muladd(muladd(ACC_PARABOLA_A, t, ACC_PARABOLA_B), t, ACC_PARABOLA_C);
+}
+
+/* 1/d to within 2^-14. */
+static inline acc acc_rough_inverse(acc d)
+{
+	return acc_inverse_seed(d);
+}
+
+/* tanh|x| = e / (e + 2), where e is e^2|x| - 1, which keeps the relative accuracy near 0. The last
+   step adds what the quotient q left over, e - 2 q - q e: the rounding of e + 2 is not in it. */
+static inline acc acc_tanh(acc x)
+{
+	word sign = bits_of(x) & ACC_SIGN;
+	acc a = from_bits(bits_of(x) ^ sign);
+	acc twice = a + a > ACC_SATURATED ? ACC_SATURATED : a + a;
+	acc k = acc_octaves(twice);
+	acc power = acc_power(k);
+	acc r = acc_rest(twice, k);
+	acc e = muladd(power * r, acc_tail(r), power * r + (power - 1));
+	acc y = acc_rough_inverse(e + 2);
+	acc q = e * y;
+	acc t = muladd(y, muladd(-q, e, muladd(-2, q, e)), q);
+
+	t = a < ACC_LINEAR ? a : t;
+	return from_bits(bits_of(t) | sign);
+}
+
+/* A better y, when y is about 1/d: the relative error is squared. */
+static inline acc acc_newton(acc d, acc y)
+{
+	return muladd(y, muladd(-d, y, 1), y);
+}
+
+/* 1/d for normal d, 0 < d <= 2^126. The work is done on d's fraction, in [1, 2), and its power of
+   two is inverted apart: no step leaves the normal numbers. */
+static inline acc acc_recip_normal(acc d)
+{
+	acc power = from_bits(ACC_INVERSE - (bits_of(d) & ACC_INFINITY));
+	acc m = d * power;
+
+	return acc_newton(m, acc_rough_inverse(m)) * power;
+}
+
+/* 1 / (1 + e^-x), relatively accurate to the left too, down to the smallest normal number. Where 1
+   would be lost beside the power of two, its share goes to the small p = e^r - 1. */
+static inline acc acc_sigmoid(acc x)
+{
+	acc y = x > ACC_SATURATED ? -ACC_SATURATED : -x;
+	acc k = acc_octaves(y);
+	acc power = acc_power(k);
+	acc r = acc_rest(y, k);
+	acc p = muladd(acc_tail(r), r, r);
+	acc share = from_bits(ACC_INVERSE - bits_of(power));
+	acc small = k > ACC_ROUND + ACC_FRACTION ? p + share : p;
+	acc large = k > ACC_ROUND + ACC_FRACTION ? power : power + 1;
+	acc s = acc_recip_normal(muladd(power, small, large));
+
+	return x < ACC_EXP_LOWEST ? 0 : s;
+}
+
+static void cg_lstm_peephole_bf16_forward_run(int count,
+	const acc *restrict a_i_at,
+	const acc *restrict a_f_at,
+	const acc *restrict a_g_at,
+	const acc *restrict a_o_at,
+	const real *restrict c_prev_at,
+	const real *restrict p_i_at,
+	const real *restrict p_f_at,
+	const real *restrict p_o_at,
+	real *restrict i_at,
+	real *restrict f_at,
+	real *restrict g_at,
+	real *restrict o_at,
+	real *restrict c_at,
+	real *restrict h_at)
+{
+	for (int unit = 0; unit < count; unit++) {
+		const acc a_i = a_i_at[unit];
+		const acc a_f = a_f_at[unit];
+		const acc a_g = a_g_at[unit];
+		const acc a_o = a_o_at[unit];
+		const acc c_prev = to_acc(c_prev_at[unit]);
+		const acc p_i = to_acc(p_i_at[unit]);
+		const acc p_f = to_acc(p_f_at[unit]);
+		const acc p_o = to_acc(p_o_at[unit]);
+
+		/* i = sigmoid(a_i + p_i * c_prev) */
+		const acc i = acc_sigmoid(a_i + p_i * c_prev);
+
+		/* f = sigmoid(a_f + p_f * c_prev) */
+		const acc f = acc_sigmoid(a_f + p_f * c_prev);
+
+		/* g = tanh(a_g) */
+		const acc g = acc_tanh(a_g);
+
+		/* c = f * c_prev + i * g */
+		const acc c = f * c_prev + i * g;
+
+		/* o = sigmoid(a_o + p_o * c) */
+		const acc o = acc_sigmoid(a_o + p_o * c);
+
+		/* m = tanh(c) */
+		const acc m = acc_tanh(c);
+
+		/* h = o * m */
+		const acc h = o * m;
+
+		i_at[unit] = to_real(i);
+		f_at[unit] = to_real(f);
+		g_at[unit] = to_real(g);
+		o_at[unit] = to_real(o);
+		c_at[unit] = to_real(c);
+		h_at[unit] = to_real(h);
+	}
+}
+
+/*
+ * cg_lstm_peephole_bf16_forward: the forward step of cell lstm.
+ * A null input reads as zeros; a null output is not written.  Strides are in elements.
+ *
+ *	a_i          in  acc     [rows, units]   pre-activation: x W + h R + b
+ *	a_f          in  acc     [rows, units]   pre-activation: x W + h R + b
+ *	a_g          in  acc     [rows, units]   pre-activation: x W + h R + b
+ *	a_o          in  acc     [rows, units]   pre-activation: x W + h R + b
+ *	c_prev       in  real    [rows, units]   before the step
+ *	p_i          in  real    [units]         a weight per unit
+ *	p_f          in  real    [units]         a weight per unit
+ *	p_o          in  real    [units]         a weight per unit
+ *	i            out real    [rows, units]   kept by forward
+ *	f            out real    [rows, units]   kept by forward
+ *	g            out real    [rows, units]   kept by forward
+ *	o            out real    [rows, units]   kept by forward
+ *	c            out real    [rows, units]   kept by forward
+ *	h            out real    [rows, units]   after the step
+ */
+void cg_lstm_peephole_bf16_forward(
+	int64_t rows, int64_t units,
+	const acc *a_i, int64_t a_i_stride,
+	const acc *a_f, int64_t a_f_stride,
+	const acc *a_g, int64_t a_g_stride,
+	const acc *a_o, int64_t a_o_stride,
+	const real *c_prev, int64_t c_prev_stride,
+	const real *p_i,
+	const real *p_f,
+	const real *p_o,
+	real *i, int64_t i_stride,
+	real *f, int64_t f_stride,
+	real *g, int64_t g_stride,
+	real *o, int64_t o_stride,
+	real *c, int64_t c_stride,
+	real *h, int64_t h_stride)
+{
+	enum { STRIP = 256 };
+	static const real absent[STRIP];
+	static const acc absent_acc[STRIP];
+	real no_i[STRIP];
+	real no_f[STRIP];
+	real no_g[STRIP];
+	real no_o[STRIP];
+	real no_c[STRIP];
+	real no_h[STRIP];
+
+	for (int64_t row = 0; row < rows; row++) {
+		for (int64_t first = 0; first < units; first += STRIP) {
+			const int count = units - first < STRIP ? (int)(units - first) : STRIP;
+
+			cg_lstm_peephole_bf16_forward_run(count,
+				a_i ? a_i + row * a_i_stride + first : absent_acc,
+				a_f ? a_f + row * a_f_stride + first : absent_acc,
+				a_g ? a_g + row * a_g_stride + first : absent_acc,
+				a_o ? a_o + row * a_o_stride + first : absent_acc,
+				c_prev ? c_prev + row * c_prev_stride + first : absent,
+				p_i ? p_i + first : absent,
+				p_f ? p_f + first : absent,
+				p_o ? p_o + first : absent,
+				i ? i + row * i_stride + first : no_i,
+				f ? f + row * f_stride + first : no_f,
+				g ? g + row * g_stride + first : no_g,
+				o ? o + row * o_stride + first : no_o,
+				c ? c + row * c_stride + first : no_c,
+				h ? h + row * h_stride + first : no_h);
+		}
+	}
+}

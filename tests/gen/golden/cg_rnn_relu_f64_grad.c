@@ -1,0 +1,192 @@
+/* cg_rnn_relu_f64_grad: cellgrad emit rnn_relu --pass grad --dtype f64 --lang c */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Every operation is to round once, to its own type. */
+#if defined __FAST_MATH__ || __FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2
+#error "compile without -ffast-math, and for 32-bit x86 with -msse2 -mfpmath=sse"
+#endif
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+/* A call left in a loop would keep it from becoming vector code: inline is an order, not advice. */
+#ifdef __GNUC__
+#define inline inline __attribute__((always_inline))
+#endif
+
+typedef double real;		/* what memory holds */
+typedef double acc;		/* what arithmetic uses */
+typedef uint64_t word;		/* an acc's bits */
+
+#define ACC_ONE 0x3ff0000000000000u		/* the bits of 1, */
+#define ACC_SIGN 0x8000000000000000u		/* of -0, */
+#define ACC_INFINITY 0x7ff0000000000000u	/* of infinity, */
+#define ACC_INVERSE 0x7fe0000000000000u		/* and twice those of 1: less 2^n's, 2^-n's */
+#define ACC_FRACTION 52
+#define ACC_SMALLEST 2.2250738585072014e-308	/* 2^-1022, the smallest normal number */
+#define ACC_LARGEST_POWER 4.4942328371557898e307	/* 2^1022, whose inverse is normal */
+
+#define ACC_ROUND 6755399441055744.0	/* 1.5 * 2^52: a sum with it ends in an integer */
+#define ACC_PER_LN2 1.4426950408889634
+#define ACC_LN2 0.69314718055994531
+#define ACC_LN2_REST 2.3190468138462996e-17
+#define ACC_EXP_LOWEST -708.39641853226408	/* below, e^x is not normal */
+#define ACC_EXP_HIGHEST 710.0		/* from here on, e^x is infinite */
+#define ACC_SATURATED 39.0		/* from here on, tanh(x/2) and sigmoid(x) are 1 */
+#define ACC_LINEAR 3.7252902984619141e-9	/* 2^-28: below, tanh(x) is x */
+
+/* A t^2 + B t + C is 1/t to one part in 19601 for t in [1, 9/8]: no parabola is nearer. */
+#define ACC_PARABOLA_A 0.83587572062649865
+#define ACC_PARABOLA_B -2.6643538594969644
+#define ACC_PARABOLA_C 2.8284271210652517
+
+static inline word bits_of(acc x)
+{
+	union { acc x; word bits; } u = {.x = x};
+
+	return u.bits;
+}
+
+static inline acc from_bits(word bits)
+{
+	union { word bits; acc x; } u = {.bits = bits};
+
+	return u.x;
+}
+
+/* The derivative of relu. Masks, not a choice: a compiler that splits the loop by the choice leaves out
+   the product with 1, and with it the flush of a subnormal factor. */
+static inline acc acc_step(acc x)
+{
+	word above = (word)0 - (word)(x > 0);
+	word nan = (word)0 - (word)(x != x);
+
+	return from_bits((above & ACC_ONE) | (nan & bits_of(x)));
+}
+
+static void cg_rnn_relu_f64_grad_run(int count,
+	const real *restrict dh_at,
+	const real *restrict h_at,
+	real *restrict da_at)
+{
+	for (int unit = 0; unit < count; unit++) {
+		const acc dh = dh_at[unit];
+		const acc h = h_at[unit];
+
+		/* h = relu(a) */
+		const acc da = dh * acc_step(h);
+
+		da_at[unit] = da;
+	}
+}
+
+/*
+ * cg_rnn_relu_f64_grad: the gradient of cell rnn_relu.
+ * A null input reads as zeros; a null output is not written.  Strides are in elements.
+ *
+ *	dh           in  real    [rows, units]   adjoint of h
+ *	h            in  real    [rows, units]   kept by forward
+ *	da           out real    [rows, units]   adjoint of a
+ */
+void cg_rnn_relu_f64_grad(
+	int64_t rows, int64_t units,
+	const real *dh, int64_t dh_stride,
+	const real *h, int64_t h_stride,
+	real *da, int64_t da_stride)
+{
+	enum { STRIP = 256 };
+	static const real absent[STRIP];
+	real no_da[STRIP];
+
+	for (int64_t row = 0; row < rows; row++) {
+		for (int64_t first = 0; first < units; first += STRIP) {
+			const int count = units - first < STRIP ? (int)(units - first) : STRIP;
+
+			cg_rnn_relu_f64_grad_run(count,
+				dh ? dh + row * dh_stride + first : absent,
+				h ? h + row * h_stride + first : absent,
+				da ? da + row * da_stride + first : no_da);
+		}
+	}
+}
+
+static void cg_rnn_relu_f64_grad_sum_part_run(int count,
+	const real *restrict da_at,
+	acc *restrict sum_db_a)
+{
+	for (int unit = 0; unit < count; unit++) {
+		const acc da = da_at[unit];
+
+		sum_db_a[unit] += da;
+	}
+}
+
+/*
+ * cg_rnn_relu_f64_grad_sum_part: sums over blocks of 64 rows, for the function after it.
+ * A null input reads as zeros; a null output is not written.  Strides are in elements.
+ *
+ *	da           in  real    [rows, units]   adjoint of a
+ *	partial      out acc     [blocks, values, units] sums of blocks of rows
+ */
+void cg_rnn_relu_f64_grad_sum_part(
+	int64_t rows, int64_t units,
+	const real *da, int64_t da_stride,
+	acc *partial)
+{
+	enum { STRIP = 256, BLOCK = 64, VALUES = 1 };
+	static const real absent[STRIP];
+
+	for (int64_t block = 0; block * BLOCK < rows; block++) {
+		const int64_t last = rows - block * BLOCK < BLOCK ? rows : (block + 1) * BLOCK;
+		acc *const sums = partial + block * VALUES * units;
+
+		for (int64_t k = 0; k < VALUES * units; k++)
+			sums[k] = 0;
+		for (int64_t row = block * BLOCK; row < last; row++) {
+			for (int64_t first = 0; first < units; first += STRIP) {
+				const int count = units - first < STRIP ? (int)(units - first) : STRIP;
+
+				cg_rnn_relu_f64_grad_sum_part_run(count,
+					da ? da + row * da_stride + first : absent,
+					sums + 0 * units + first);
+			}
+		}
+	}
+}
+
+static void cg_rnn_relu_f64_grad_sum_total(int64_t blocks, int64_t stride, int64_t units,
+	const acc *partial, real *total, int64_t accumulate)
+{
+	if (!total)
+		return;
+	for (int64_t unit = 0; unit < units; unit++) {
+		acc sum = 0;
+
+		for (int64_t block = 0; block < blocks; block++)
+			sum += partial[block * stride + unit];
+		total[unit] = accumulate ? total[unit] + sum : sum;
+	}
+}
+
+/*
+ * cg_rnn_relu_f64_grad_sum: the sums of the blocks that the function before it made.
+ * A null input reads as zeros; a null output is not written.  Strides are in elements.
+ *
+ *	partial      in  acc     [blocks, values, units] sums of blocks of rows
+ *	db_a         out real    [units]         adjoint of b_a
+ *	accumulate   in  int64_t                 1: add to the sums that are there
+ */
+void cg_rnn_relu_f64_grad_sum(
+	int64_t rows, int64_t units,
+	const acc *partial,
+	real *db_a,
+	int64_t accumulate)
+{
+	enum { BLOCK = 64, VALUES = 1 };
+	const int64_t blocks = (rows + BLOCK - 1) / BLOCK;
+
+	cg_rnn_relu_f64_grad_sum_total(blocks, VALUES * units, units,
+		partial + 0 * units, db_a, accumulate);
+}

@@ -1,0 +1,34 @@
+/*
+ * The mathematics that `cellgen math DTYPE` prints, as functions over arrays: compiled once for each dtype for math_test.c.
+ * CG_DTYPE: f32 and so on.  CG_MATH: the header.
+ */
+#include CG_MATH
+
+#include "math_text.h"
+
+#define PASTE_(a, b) a##_##b
+#define PASTE(a, b) PASTE_(a, b)
+
+#define OVER(name, from, to, expression) \
+	static void name(const void *in, void *out, long n) \
+	{ \
+		const from *x = in; \
+		to *y = out; \
+		for (long k = 0; k < n; k++) \
+			y[k] = expression; \
+	}
+
+OVER(over_recip,   acc,  acc,  acc_recip(x[k]))
+OVER(over_exp,     acc,  acc,  acc_exp(x[k]))
+OVER(over_tanh,    acc,  acc,  acc_tanh(x[k]))
+OVER(over_sigmoid, acc,  acc,  acc_sigmoid(x[k]))
+OVER(over_relu,    acc,  acc,  acc_relu(x[k]))
+OVER(over_step,    acc,  acc,  acc_step(x[k]))
+OVER(over_clip,    acc,  acc,  acc_clip(x[2 * k], x[2 * k + 1]))
+OVER(over_muladd,  acc,  acc,  muladd(x[3 * k], x[3 * k + 1], x[3 * k + 2]))
+OVER(over_to_acc,  real, acc,  to_acc(x[k]))
+OVER(over_to_real, acc,  real, to_real(x[k]))
+
+const struct math_text PASTE(math, CG_DTYPE) = {
+	over_recip, over_exp, over_tanh, over_sigmoid, over_relu, over_step, over_clip, over_muladd, over_to_acc, over_to_real
+};

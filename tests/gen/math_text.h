@@ -1,0 +1,10 @@
+/*
+ * The mathematics of one dtype, over arrays of n; clip takes pairs, muladd triples.
+ */
+typedef void math_over(const void *in, void *out, long n);
+
+struct math_text {
+	math_over *recip, *exp, *tanh, *sigmoid, *relu, *step, *clip, *muladd, *to_acc, *to_real;
+};
+
+extern const struct math_text math_f32, math_f64, math_f16, math_bf16;

@@ -1,0 +1,593 @@
+/*
+ * The language: what is accepted, and for each kind of mistake the words, verbatim, with place, quoted line and caret.  Then
+ * built-in cells changed at random, which must give a cell or a mistake and never anything else; and memory that runs out at
+ * every request in turn.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "every.h"
+
+enum { MUTATIONS = 100000, PLAN_EVERY = 20 };
+
+#define HEAD "cell x\ngates a b\noutput h\n"
+
+static const struct { const char *text, *words; } mistakes[] = {
+	{ "", "1:1: expected 'cell NAME', got the end of the text" },
+	{ "\n\n# nothing\n", "4:1: expected 'cell NAME', got the end of the text" },
+	{ "gates a\n", "1:1: expected 'cell NAME' first" },
+	{ "cell\n", "1:5: expected the cell's name" },
+	{ "cell 9\n", "1:6: expected the cell's name, got '9'" },
+	{ "cell x y\n", "1:8: expected the end of the line, got 'y'" },
+	{ "cell x\ncell y\n", "2:1: a file holds one cell" },
+	{ "cell x\n", "2:1: cell 'x' has no gates: nothing would reach it" },
+	{ "cell x\ngates\n", "2:6: expected a gate" },
+	{ "cell x\ngates a\n", "3:1: cell 'x' has no 'output'" },
+	{ "cell x\ngates a\noutput h\n", "4:1: no equation gives the output 'h'" },
+	{ "cell x\ngates a\nstate c\noutput h\nh = a\n", "6:1: no equation gives state 'c'" },
+	{ "cell x\ngates a\noutput h\nh = a + c_prev\n", "4:9: 'c_prev' is not known here; did you mean 'h_prev'?" },
+	{ "cell x\ngates a, b\n", "2:8: expected a gate, got ','" },
+	{ "cell x\ngates a a\n", "2:9: 'a' is declared already" },
+	{ "cell x\ngates a_i i\n", "2:11: 'b_i' is a name that derivatives take; choose another" },
+	{ "cell x\ngates a b_a\n", "2:9: 'b_a' is a name that derivatives take; choose another" },
+	{ "cell x\ngates b_i a_i\n", "2:11: 'b_i' is declared already" },
+	{ "cell x\ngates a da\n", "2:9: 'da' is a name that derivatives take; choose another" },
+	{ "cell x\ngates da a\n", "2:10: 'da' is declared already" },
+	{ "cell x\ngates a gda\n", "2:9: 'gda' is a name that derivatives take; choose another" },
+	{ "cell x\ngates a\nstate c\noutput h\ndc = a\n", "6:1: no equation gives state 'c'" },
+	{ "cell x\ngates a\nstate c\noutput h\nc = a\ndc = a\n",
+	  "6:1: 'dc' is a name that derivatives take; choose another" },
+	{ "cell x\ngates a_i\nstate c\nb_i = a_i\n", "4:1: 'b_i' is a name that derivatives take; choose another" },
+	{ "cell x\ngates gdh\noutput h\nh = gdh\n", "4:1: 'gdh' is declared already" },
+	{ "cell x\ngates a b_a2 a2\n", "2:14: 'b_a2' is declared already" },
+	{ "cell x\ngates if\n", "2:7: 'if' is a word that kernels need; choose another name" },
+	{ "cell x\ngates a\noption o threadIdx\n", "3:10: 'threadIdx' is a word that kernels need; choose another name" },
+	{ "cell x\ngates a\nparam half\n", "3:7: 'half' is a word that kernels need; choose another name" },
+	{ "cell x\ngates a\nstate cell\noutput h\nh = a\ncell = a\n", "6:1: a file holds one cell" },
+	{ "cell x\ngates a_\n", "2:7: 'a_' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates a__b\n", "2:7: 'a__b' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates a_stride\n", "2:7: 'a_stride' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates a_at\n", "2:7: 'a_at' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates a_all\n", "2:7: 'a_all' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates t1\n", "2:7: 't1' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates cg_a\n", "2:7: 'cg_a' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates acc_a\n", "2:7: 'acc_a' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates sum_a\n", "2:7: 'sum_a' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates no_a\n", "2:7: 'no_a' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates tanh\n", "2:7: 'tanh' is a word that kernels need; choose another name" },
+	{ "cell x\ngates abcdefghijklmnopqrstuvwxy\n", "2:7: a name has at most 24 letters, this one 25" },
+	{ "cell abcdefghijklmnopqrstuvwxy\n", "1:6: a name has at most 24 letters, this one 25" },
+	{ "cell x\ngates a\nstate abcdefghijklmnopqrst\n", "3:7: 'abcdefghijklmnopqrst' is too long for a state" },
+	{ "cell x\ngates a\noutput abcdefghijklmnopqrstuvwxyz\n", "3:8: a name has at most 24 letters, this one 26" },
+	{ "cell x\ngates a\noutput h k\n", "3:10: a cell has one output" },
+	{ "cell x\ngates a\noutput h\noutput k\n", "4:8: a cell has one output" },
+	{ "cell x\ngates a\nstate c c\n", "3:9: 'c_prev' is declared already" },
+	{ "cell x\ngates a\nstate a\n", "3:7: 'a' is declared already" },
+	{ "cell x\ngates a\noutput h\nstate h\n", "4:7: 'h_prev' is declared already" },
+	{ "cell x\ngates a\noption\n", "3:7: expected the option's name" },
+	{ "cell x\ngates a\noption o\n", "3:9: expected a per-unit weight" },
+	{ "cell x\ngates a\noption o w\noption o v\n", "4:9: option 'o' is declared already" },
+	{ "cell x\ngates a\noption o a\n", "3:10: 'a' is declared already" },
+	{ "cell x\ngates a\nparam\n", "3:6: expected a param" },
+	{ "cell x\ngates a\nparam p q\n", "3:9: expected ',' after the param" },
+	{ "cell x\ngates a\nparam p =\n", "3:10: expected a number" },
+	{ "cell x\ngates a\nparam p = x\n", "3:11: expected a number" },
+	{ "cell x\ngates a\nparam p = 1,\n", "3:13: expected a param" },
+	{ "cell x\ngates a\nparam p = 1e\n", "3:13: expected the digits of an exponent" },
+	{ "cell x\ngates a\nparam p = 1e39\n", "3:11: a number has at most 40 digits and is below 1e38" },
+	{ "cell x\ngates a\nparam p = -1.5.2\n", "3:15: expected an operator after the number" },
+	{ "cell x\ngates a\nparam p, p\n", "3:10: 'p' is declared already" },
+	{ HEAD "h = \n", "4:5: expected a name, a number or '('" },
+	{ HEAD "h\n", "4:2: expected '=' after 'h'" },
+	{ HEAD "h a\n", "4:3: expected '=' after 'h'" },
+	{ HEAD "gatez q\n", "4:1: there is no declaration 'gatez'; did you mean 'gates'?" },
+	{ HEAD "sate h\n", "4:1: there is no declaration 'sate'; did you mean 'state'?" },
+	{ HEAD "7 = a\n", "4:1: expected a declaration or an equation, got '7'" },
+	{ HEAD "= a\n", "4:1: expected a declaration or an equation, got '='" },
+	{ HEAD "h = a +\n", "4:8: expected a name, a number or '('" },
+	{ HEAD "h = a b\n", "4:7: expected an operator or the end of the line, got 'b'" },
+	{ HEAD "h = (a\n", "5:1: expected ')' after the expression" },
+	{ HEAD "h = a)\n", "4:6: expected an operator or the end of the line, got ')'" },
+	{ HEAD "h = a + * b\n", "4:9: expected a name, a number or '(', got '*'" },
+	{ HEAD "h = tanh a\n", "4:5: 'tanh' is a function: expected '(' after it" },
+	{ HEAD "h = tanh(a\n", "5:1: expected ')' after the arguments" },
+	{ HEAD "h = tanh()\n", "4:10: expected a name, a number or '(', got ')'" },
+	{ HEAD "h = tanh(a, b)\n", "4:11: 'tanh' takes 1 argument" },
+	{ HEAD "h = clip(a)\n", "4:11: expected ',' after the first argument" },
+	{ HEAD "h = clip(a, b, a)\n", "4:14: 'clip' takes 2 arguments" },
+	{ HEAD "h = tan(a)\n", "4:5: there is no function 'tan'; did you mean 'tanh'?" },
+	{ HEAD "h = foo(a)\n", "4:5: there is no function 'foo'" },
+	{ HEAD "h = softplus(a)\n", "4:5: there is no function 'softplus'" },
+	{ HEAD "h = a * 3x\n", "4:10: expected an operator after the number" },
+	{ HEAD "h = a * 1.2.3\n", "4:12: expected an operator after the number" },
+	{ HEAD "h = a * .\n", "4:9: expected a number" },
+	{ HEAD "h = 1e38 * a\n", "4:5: a number has at most 40 digits and is below 1e38" },
+	{ HEAD "h = a * 11111111111111111111111111111111111111111\n",
+	  "4:9: a number has at most 40 digits and is below 1e38" },
+	{ HEAD "h = a * e_prev\n", "4:9: 'e_prev' is not known here; did you mean 'h_prev'?" },
+	{ HEAD "hprev = a\nh = h_prve\n", "5:5: 'h_prve' is not known here; did you mean 'h_prev'?" },
+	{ HEAD "i = a\nh = I + zzzzz\n", "5:5: 'I' is not known here; did you mean 'i'?" },
+	{ HEAD "h = a + h\n", "4:9: 'h' is not known here: a name is declared, or given by an equation above" },
+	{ HEAD "h = a\nh = b\n", "5:1: 'h' is declared already" },
+	{ HEAD "a = b\n", "4:1: 'a' is declared already" },
+	{ HEAD "h_prev = a\n", "4:1: 'h_prev' is declared already" },
+	{ HEAD "h = sigmoid\n", "4:5: 'sigmoid' is a function: expected '(' after it" },
+	{ HEAD "h = da\n", "4:5: 'da' is not known here: a name is declared, or given by an equation above" },
+	{ HEAD "h = a\nsave\n", "5:5: expected a value to save" },
+	{ HEAD "h = a\nsave x\n", "5:6: 'x' is not known here: a name is declared, or given by an equation above" },
+	{ HEAD "h = a\nsave a\n", "5:6: 'a' is not given by an equation" },
+	{ HEAD "h = a\nsave h h\n", "5:9: 'h' is saved already" },
+	{ HEAD "h = a + b\nsave h,\n", "5:7: expected a value to save, got ','" },
+	{ HEAD "h = a\n", "5:1: gate 'b' is not used" },
+	{ HEAD "h = b\n", "5:1: gate 'a' is not used" },
+	{ "cell x\ngates a\noutput h\noption o w\nh = a\n", "6:1: per-unit weight 'w' is not used" },
+	{ "cell x\ngates a\noutput h\nparam p\nh = a\n", "6:1: param 'p' is not used" },
+	{ HEAD "v = a + b\nstage\n", "5:6: expected the value that the next product takes" },
+	{ HEAD "v = a + b\nstage a\n", "5:7: 'a' is not given by an equation" },
+	{ HEAD "v = a + b\nstage q\n", "5:7: 'q' is not known here: a name is declared, or given by an equation above" },
+	{ HEAD "v = a + b\nstage v\nh = v\n", "7:1: stage 2 has no gates: nothing would take its product" },
+	{ HEAD "v = a + b\nstage v w\n", "5:9: expected the end of the line, got 'w'" },
+	{ HEAD "v = a + b\nstage v\ngates q\nu = q\nstage u\ngates r\ny = r\nstage y\ngates z\nh = z\nstage h\ngates e\n",
+	  "14:7: a cell has at most 4 stages" },
+	{ HEAD "h = a ? b\n", "4:7: expected an operator or the end of the line, got '?'" },
+	{ HEAD "h = a @ b\n", "4:7: expected an operator or the end of the line, got '@'" },
+	{ HEAD "h = a ^ 2\n", "4:7: expected an operator or the end of the line, got '^'" },
+	{ "cell x\r\ngates a if\r\n", "2:9: 'if' is a word that kernels need; choose another name" },
+	{ "cell x\rgates a\r", "1:8: expected the end of the line, got 'g'" },
+	{ HEAD "h = (a +\n\n  foo(b))\n", "6:3: there is no function 'foo'" },
+	{ HEAD "h = (foo\n+ a)\n", "4:6: 'foo' is not known here: a name is declared, or given by an equation above" },
+	{ HEAD "h = tan\n", "4:5: 'tan' is not known here: a name is declared, or given by an equation above" },
+	{ HEAD "h = (tan\n(a))\n", "4:6: there is no function 'tan'; did you mean 'tanh'?" },
+	{ HEAD "v = (a +\n b)\nv = (a +\n b)\n", "6:1: 'v' is declared already" },
+	{ HEAD "h = a + b # x\nq = (a # )\n + zz)\n",
+	  "6:4: 'zz' is not known here: a name is declared, or given by an equation above" },
+	{ HEAD "h = a */ b\n", "4:8: expected a name, a number or '(', got '/'" },
+	{ HEAD "h = a // b\n", "4:8: expected a name, a number or '(', got '/'" },
+	{ HEAD "h = a -\n", "4:8: expected a name, a number or '('" },
+	{ HEAD "h = a + b,\n", "4:10: expected an operator or the end of the line, got ','" },
+	{ HEAD "cell = a\n", "4:1: a file holds one cell" },
+	{ HEAD "tanh = a\n", "4:1: 'tanh' is a word that kernels need; choose another name" },
+	{ HEAD "h = a + b\nstate c\n", "6:1: no equation gives state 'c'" },
+	{ HEAD "h = tanh(a)\nstage h\n", "5:7: 'h' is what the step gives; a product takes a value of another name" },
+	{ HEAD "v = a\nstage v\ngates c\nw = v * c\nstage v\n", "8:7: a product takes 'v' already" },
+	{ "cell x\ngates INFINITY\n", "2:7: 'INFINITY' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates int64_t\n", "2:7: 'int64_t' is a word that kernels need; choose another name" },
+	{ "cell x\ngates a_offset\n", "2:7: 'a_offset' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates a\nstate c c2 c3 c4 c5\n", "3:18: a cell has at most 4 states" },
+	{ "cell x\ngates a\nparam sigmoid\n", "3:7: 'sigmoid' is a word that kernels need; choose another name" },
+	{ HEAD "h = a - -\nsave h\n", "4:10: expected a name, a number or '('" },
+	{ HEAD "h = a\nh = b +\n", "5:8: expected a name, a number or '('" },
+	{ HEAD "gates\n", "4:6: expected a gate" },
+};
+
+/* "x.cell:" and the words, the line they speak of, and a caret under the column. */
+static void expected(char *to, size_t size, const char *text, const char *words)
+{
+	int number, column;
+
+	assert_int_equal(sscanf(words, "%d:%d:", &number, &column), 2);
+	while (--number)
+		text = strchr(text, '\n') + 1;
+	snprintf(to, size, "x.cell:%s\n%.*s\n%*s", words, (int)strcspn(text, "\r\n"), text, column, "^");
+}
+
+static void refused(const char *text, const char *want)
+{
+	struct cg_mistake mistake = { "left over" };
+
+	assert_null(cg_parse(text, "x.cell", resize, &mistake));
+	assert_string_equal(mistake.text, want);
+	assert_int_equal(memory.live, 0);
+}
+
+static void accepted(const char *text)
+{
+	struct cg_mistake mistake = { "left over" };
+	struct cg_cell *cell = cg_parse(text, "x.cell", resize, &mistake);
+
+	assert_string_equal(mistake.text, "");
+	assert_non_null(cell);
+	assert_string_equal(cell->text, text);
+	cg_parse_free(cell);
+	assert_int_equal(memory.live, 0);
+}
+
+static void test_mistakes(void **state)
+{
+	char want[1024];
+
+	(void)state;
+	for (size_t k = 0; k < sizeof mistakes / sizeof *mistakes; k++) {
+		expected(want, sizeof want, mistakes[k].text, mistakes[k].words);
+		refused(mistakes[k].text, want);
+	}
+}
+
+static void test_bytes(void **state)
+{
+	char text[256];
+
+	(void)state;
+	refused("\tcell x\n\tgates  a\tif\n", "x.cell:2:11: 'if' is a word that kernels need; choose another name\n"
+	                                      "\tgates  a\tif\n\t        \t^");
+	refused(HEAD "h = a + \xc3\xa9\n", "x.cell:4:9: expected a name, a number or '(', got '\xc3\xa9'\nh = a + \xc3\xa9\n        ^");
+	refused(HEAD "# \xc3\xa9\nh\xc3\xa9 = a\n", "x.cell:5:2: expected '=' after 'h'\nh\xc3\xa9 = a\n ^");
+	refused(HEAD "h = (a # \xc3\xa9\n", "x.cell:5:1: expected ')' after the expression\n\n^");
+	refused("\xef\xbb\xbf" "cell x\n",
+	        "x.cell:1:1: expected a declaration or an equation, got '\xef\xbb\xbf'\n\xef\xbb\xbf" "cell x\n^");
+	/* A terminal is not made to obey. */
+	refused(HEAD "h = \x1b[2J\n", "x.cell:4:5: expected a name, a number or '(', got a byte 0x1b\nh = ?[2J\n    ^");
+	refused(HEAD "h = a \x7f\n", "x.cell:4:7: expected an operator or the end of the line, got a byte 0x7f\nh = a ?\n      ^");
+	/* A zero ends the text. */
+	snprintf(text, sizeof text, HEAD "h = a + b%cnonsense", 0);
+	accepted(text);
+}
+
+/* A long line is quoted in part. */
+static void test_long_line(void **state)
+{
+	struct cg_mistake mistake;
+	char text[512] = HEAD "h = ", *words;
+
+	(void)state;
+	for (int k = 0; k < 60; k++)
+		strcat(text, "a + ");
+	strcat(text, "zzz\n");
+	assert_null(cg_parse(text, "x.cell", resize, &mistake));
+	words = strchr(mistake.text, '\n');
+	assert_int_equal(strncmp(mistake.text, "x.cell:4:245: 'zzz' is not known here", 37), 0);
+	assert_int_equal(strcspn(words + 1, "\n"), 120);
+	assert_true(strlen(strrchr(mistake.text, '\n')) <= 112);
+}
+
+static void test_accepted(void **state)
+{
+	(void)state;
+	accepted(HEAD "h = a + b");
+	accepted("cell x\r\ngates a b\r\noutput h\r\n\r\nh = a + b\r\n");
+	accepted("#\n\n  cell\tx # a comment\n\tgates  a\n gates b#b\noutput h\n\n\nh=a+b#\n#");
+	accepted(HEAD "h = (a +\n\n # between\n b) * (a\n - b)\nsave h\n");
+	accepted(HEAD "h = - - -a + -b\nsave h\n");
+	accepted(HEAD "h = b * -a\nsave h\n");
+	accepted(HEAD "h = clip(a, -b)\n");
+	accepted(HEAD "h = a * 1e-30 + b * .5 + 7. + 0.1E+2 + 9999999999999999999999999999999999999\n");
+	accepted(HEAD "param p = -1.5e-3, q, r = 0\nh = a * p + b * q + r\n");
+	accepted(HEAD "u = tanh(a)\nU = b\nh = u * U\n");
+	accepted("cell gates_\ngates a\noutput h\nh = a\n");
+	accepted("cell x\ngates abcdefghijklmnopqrstuvwx\noutput h\nh = abcdefghijklmnopqrstuvwx\n");
+	accepted("cell x\ngates a\nstate c1 c2 c3 c4\noutput h\nc1 = a\nc2 = a\nc3 = a\nc4 = a\nh = a\n");
+	accepted("cell x\ngates a\noutput h\nstate c1 c2 c3 c4\nc1 = a\nc2 = a\nc3 = a\nc4 = a\nh = a\n");
+}
+
+/* What was read is what was written. */
+static void test_read(void **state)
+{
+	struct cg_cell *cell = must_parse("cell x\ngates a_i k\nsplit q_n\nstate c\noutput h\noption o w v\noption z y\n"
+	                                  "param p = -2.5, q\nu = ( a_i # one\n\t+  k ) * w\nstage u\ngates m\n"
+	                                  "c = u + v * y * p * q\nh = m * c_prev * q_n\nsave c u\n", "x");
+
+	(void)state;
+	assert_string_equal(cell->name, "x");
+	assert_int_equal(cell->n_gates, 4);
+	assert_string_equal(cell->gates[2].name, "q_n");
+	assert_int_equal(cell->gates[1].split, 0);
+	assert_int_equal(cell->gates[2].split, 1);
+	assert_int_equal(cell->gates[2].stage, 1);
+	assert_int_equal(cell->gates[3].stage, 2);
+	assert_int_equal(cell->n_stages, 2);
+	assert_string_equal(cell->values[cell->feeds[0]].name, "u");
+	assert_int_equal(cell->n_prevs, 2);
+	assert_string_equal(cell->prevs[1].name, "h_prev");
+	assert_int_equal(cell->prevs[0].output, 0);
+	assert_int_equal(cell->prevs[1].output, 1);
+	assert_string_equal(cell->values[cell->prevs[1].value].name, "h");
+	assert_int_equal(cell->n_options, 2);
+	assert_int_equal(cell->weights[1].option, 0);
+	assert_int_equal(cell->weights[2].option, 1);
+	assert_true(cell->params[0].given && cell->params[0].value == -2.5 && !cell->params[1].given);
+	assert_string_equal(cell->values[0].line, "u = ( a_i + k ) * w");
+	assert_int_equal(cell->n_saves, 2);
+	assert_string_equal(cell->values[cell->saves[1]].name, "u");
+	cg_parse_free(cell);
+}
+
+/* ---- limits ---- */
+
+/* Grows a text by numbered lines, or by numbered words on one, until it is refused; returns how many were taken. */
+static int most(const char *head, const char *each, const char *foot, const char *want)
+{
+	static char text[1 << 20];
+	struct cg_mistake mistake;
+
+	for (int n = 1; n < 1200; n++) {
+		size_t used = (size_t)sprintf(text, "%s", head);
+		struct cg_cell *cell;
+		const char *words;
+
+		for (int k = 0; k < n; k++)
+			used += (size_t)sprintf(text + used, each, k, k);
+		sprintf(text + used, "%s", foot);
+		cell = cg_parse(text, "x.cell", resize, &mistake);
+		words = strstr(mistake.text, ": a cell has at most");
+		cg_parse_free(cell);
+		if (!words)
+			continue;
+		if (strncmp(words + 2, want, strlen(want)))
+			fail_msg("%s, not %s", words, want);
+		return n - 1;
+	}
+	fail_msg("%s: never refused", want);
+	return 0;
+}
+
+static void test_limits(void **state)
+{
+	static char text[CG_TEXT_MAX + 2];
+	struct cg_mistake mistake;
+
+	(void)state;
+	assert_int_equal(most("cell x\ngates", " v%d", "\n", "a cell has at most 32 gates"), CG_GATES_MAX);
+	assert_int_equal(most("cell x\nsplit", " v%d", "\n", "a cell has at most 32 gates"), CG_GATES_MAX);
+	assert_int_equal(most("cell x\nstate", " v%d", "\n", "a cell has at most 4 states"), CG_STATES_MAX);
+	assert_int_equal(most("cell x\noption o", " v%d", "\n", "a cell has at most 32 per-unit weights"), CG_WEIGHTS_MAX);
+	assert_int_equal(most("cell x\n", "option o%d w%d\n", "\n", "a cell has at most 8 options"), CG_OPTIONS_MAX);
+	assert_int_equal(most("cell x\nparam v", ", v%d", "\n", "a cell has at most 16 params"), CG_PARAMS_MAX - 1);
+	assert_int_equal(most(HEAD "v0 = a\n", "v1%d = a\nsave v1%d\n", "\n", "a cell has at most 64 saved values"), CG_SAVES_MAX);
+	assert_int_equal(most("cell x\ngates a\n", "v%d = a\nstage v%d\ngates g%1$d\n", "\n", "a cell has at most 4 stages"),
+	                 CG_STAGES_MAX - 1);
+	assert_true(most(HEAD, "v%d = a\n", "\n", "a cell has at most 256 names") > 240);
+
+	strcpy(text, HEAD "h = a");
+	for (int k = 0; k < CG_TERMS_MAX / 2 - 1; k++)
+		strcat(text + 4 * k, " + b");
+	accepted(text);
+	strcat(text, " + b");
+	assert_null(cg_parse(text, "x", resize, &mistake));
+	assert_non_null(strstr(mistake.text, "the equations have more than 16384 operations"));
+
+	strcpy(text, HEAD "h = ");
+	for (int k = 0; k < CG_DEPTH_MAX; k++)
+		strcat(text, "(-");
+	strcat(text, "a + b");
+	for (int k = 0; k < CG_DEPTH_MAX; k++)
+		strcat(text, ")");
+	accepted(text);
+	refused(HEAD "h = ((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((( a",
+	        "x.cell:4:70: parentheses are nested more than 64 deep\n"
+	        "h = ((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((( a\n"
+	        "                                                                     ^");
+	refused(HEAD "h = a ------------------------------------------------------------------b",
+	        "x.cell:4:72: signs are nested more than 64 deep\n"
+	        "h = a ------------------------------------------------------------------b\n"
+	        "                                                                       ^");
+
+	memset(text, '#', CG_TEXT_MAX + 1);
+	memcpy(text, HEAD "h = a + b\n", strlen(HEAD "h = a + b\n"));
+	text[CG_TEXT_MAX] = 0;
+	accepted(text);
+	text[CG_TEXT_MAX] = '#';
+	refused(text, "x.cell: a cell has at most 1048576 bytes, this one 1048577");
+}
+
+/* ---- options and near words ---- */
+
+static void test_options(void **state)
+{
+	struct cg_mistake mistake = { "" };
+	struct cg_cell *cell = must_parse("cell x\ngates a\noutput h\noption peep w\noption p v\nh = a * w * v\n", "x");
+
+	(void)state;
+	assert_int_equal(cg_parse_options(cell, NULL, &mistake), 0);
+	assert_int_equal(cg_parse_options(cell, "", &mistake), 0);
+	assert_int_equal(cg_parse_options(cell, "peep", &mistake), 1);
+	assert_int_equal(cg_parse_options(cell, "p", &mistake), 2);
+	assert_int_equal(cg_parse_options(cell, "p,peep", &mistake), 3);
+	assert_int_equal(cg_parse_options(cell, "p,p", &mistake), 2);
+	assert_true(cg_parse_options(cell, "p,pee", &mistake) < 0);
+	assert_string_equal(mistake.text, "cell x has no option 'pee'; it has peep, p");
+	assert_true(cg_parse_options(cell, "p,,peep", &mistake) < 0);
+	assert_string_equal(mistake.text, "cell x has no option ''; it has peep, p");
+	cg_parse_free(cell);
+	cell = must_parse(HEAD "h = a + b\n", "x");
+	assert_true(cg_parse_options(cell, "peephole", &mistake) < 0);
+	assert_string_equal(mistake.text, "cell x has no option 'peephole'");
+	cg_parse_free(cell);
+}
+
+static void test_near(void **state)
+{
+	static const char *const names[] = { "h_prev", "a_i", "sigmoid", "peephole" };
+	static const struct { const char *name, *near; } pairs[] = {
+		{ "hprev", "h_prev" }, { "h_perv", "h_prev" }, { "a_o", "a_i" }, { "sigmod", "sigmoid" }, { "SIGMOID", "sigmoid" },
+		{ "peepole", "peephole" }, { "x", NULL }, { "", NULL }, { "h", NULL }, { "h_prev", "h_prev" },
+		{ "a_name_so_long_that_no_word_is_near_it_and_no_table_has_room_for_it", NULL },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+		const char *near = cg_nearest(pairs[k].name, names, 4);
+
+		assert_string_equal(near ? near : "none", pairs[k].near ? pairs[k].near : "none");
+	}
+}
+
+/* A plan is refused when a constant leaves what the dtype computes in. */
+static void test_constants(void **state)
+{
+	struct cg_mistake mistake;
+	struct cg_cell *cell = must_parse("cell x\ngates a\noutput h\noption o w\nh = a * (1e37 * 1e37) / (w - 1)\n", "x");
+	struct cg_pass_plan *plan;
+
+	(void)state;
+	assert_null(cg_plan(cell, 0, CG_PASS_GRAD, 0, 0, resize, &mistake));
+	assert_string_equal(mistake.text, "cell x: a constant of 'h = a * (1e37 * 1e37) / (w - 1)' is not a number of f32");
+	plan = cg_plan(cell, 0, CG_PASS_GRAD, 0, 1, resize, &mistake);
+	assert_non_null(plan);
+	cg_plan_free(plan);
+	cg_parse_free(cell);
+	cell = must_parse("cell x\ngates a\noutput h\noption o w\nh = a / w\n", "x");
+	assert_null(cg_plan(cell, 0, CG_PASS_FORWARD, 0, 1, resize, &mistake));
+	assert_string_equal(mistake.text, "cell x: a constant of 'h = a / w' is not a number of f64");
+	plan = cg_plan(cell, 1, CG_PASS_FORWARD, 0, 1, resize, &mistake);
+	assert_non_null(plan);
+	cg_plan_free(plan);
+	cg_parse_free(cell);
+}
+
+/* ---- changes at random ---- */
+
+static void plan_and_print(const struct cg_cell *cell)
+{
+	struct cg_mistake mistake;
+	struct cg_text text = { resize, NULL, 0, 0, 0 };
+	struct cg_pass_plan *plan = cg_plan(cell, random_below(1 << cell->n_options), random_below(3), 0, random_below(4),
+	                                    resize, &mistake);
+
+	assert_true(plan ? !mistake.text[0] : mistake.text[0] != 0);
+	if (plan)
+		assert_int_equal(cg_print(plan, random_below(3), &text), 0);
+	if (plan)
+		assert_int_equal(cg_print_manifest(plan, random_below(3), &text), 0);
+	resize(text.at, 0);
+	cg_plan_free(plan);
+}
+
+static void mutate(char *text, size_t room)
+{
+	static const char *const bits[] = { "a_i", "h", "h_prev", "(", ")", "-", "\n", "stage h\n", "gates x\n", "tanh(", "1e9", "," };
+	size_t n = strlen(text), at = (size_t)random_below((int)n + 1), length;
+
+	switch (random_below(5)) {
+	case 0:                                   /* another byte */
+		if (n)
+			text[at % n] = (char)(random_bits() >> (random_below(2) ? 57 : 56));
+		break;
+	case 1:                                   /* a piece is dropped */
+		length = (size_t)random_below(1 + (random_below(3) ? 3 : 60));
+		length = at + length > n ? n - at : length;
+		memmove(text + at, text + at + length, n - at - length + 1);
+		break;
+	case 2: {                                 /* or said twice */
+		length = (size_t)random_below(40);
+		length = at + length > n ? n - at : length;
+		if (n + length < room)
+			memmove(text + at + length, text + at, n - at + 1);
+		break;
+	}
+	case 3: {                                 /* a word that fits, or does not */
+		const char *bit = bits[random_below(12)];
+
+		length = strlen(bit);
+		if (n + length < room) {
+			memmove(text + at + length, text + at, n - at + 1);
+			memcpy(text + at, bit, length);
+		}
+		break;
+	}
+	case 4:                                   /* the end is lost */
+		if (!random_below(10))
+			text[at] = 0;
+		break;
+	}
+}
+
+static void test_mutations(void **state)
+{
+	static char text[1 << 14];
+	struct cg_cell *cell;
+	int good = 0, cells = 0;
+	char name[32];
+
+	(void)state;
+	while (built_in(cells, name))
+		cells++;
+	for (int n = 0; n < MUTATIONS; n++) {
+		struct cg_mistake mistake = { "left over" };
+
+		strcpy(text, built_in(random_below(cells), name));
+		for (int k = random_below(4); k >= 0; k--)
+			mutate(text, sizeof text);
+		cell = cg_parse(text, "x", resize, &mistake);
+		assert_true(memchr(mistake.text, 0, sizeof mistake.text) != NULL);
+		assert_true(cell ? !mistake.text[0] : !strncmp(mistake.text, "x:", 2));
+		if (cell && !(good++ % PLAN_EVERY))
+			plan_and_print(cell);
+		cg_parse_free(cell);
+		assert_int_equal(memory.live, 0);
+	}
+	printf("# %d of %d changed cells were still cells\n", good, MUTATIONS);
+	assert_true(good > MUTATIONS / 50);
+}
+
+/* ---- no memory ---- */
+
+/* One run through the whole compiler; 0 when some of it had no memory. */
+static int compiled(const char *text, int pass)
+{
+	struct cg_mistake mistake = { "left over" };
+	struct cg_text out = { resize, NULL, 0, 0, 0 };
+	struct cg_cell *cell = cg_parse(text, "x", resize, &mistake);
+	struct cg_pass_plan *plan;
+	int done = 0;
+
+	assert_string_equal(mistake.text, "");
+	if (!cell)
+		return 0;
+	strcpy(mistake.text, "left over");
+	plan = cg_plan(cell, (1 << cell->n_options) - 1, pass, 0, 0, resize, &mistake);
+	assert_string_equal(mistake.text, "");
+	if (plan) {
+		int printed = cg_print(plan, CG_LANG_CUDA, &out), listed = cg_print_manifest(plan, CG_LANG_C, &out);
+
+		assert_int_equal(printed || listed, out.failed);
+		done = !out.failed;
+	}
+	resize(out.at, 0);
+	cg_plan_free(plan);
+	cg_parse_free(cell);
+	return done;
+}
+
+static void test_no_memory(void **state)
+{
+	char name[32];
+	const char *text;
+
+	(void)state;
+	for (int k = 0; (text = built_in(k, name)); k++)
+		for (int pass = 0; pass < 3; pass++) {
+			int done = 0;
+
+			for (memory.fail_at = 1; !done; memory.fail_at++) {
+				memory.requests = 0;
+				done = compiled(text, pass);
+				assert_int_equal(memory.live, 0);
+				assert_true(done ? memory.requests < memory.fail_at : memory.requests >= memory.fail_at);
+			}
+			memory.fail_at = 0;
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_mistakes),
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_long_line),
+		cmocka_unit_test(test_accepted),
+		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_near),
+		cmocka_unit_test(test_constants),
+		cmocka_unit_test(test_mutations),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	random_start();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,371 @@
+/*
+ * What every text must be, for every cell, set of options, pass, dtype and dialect: its first line makes it again; it
+ * computes nothing twice and nothing in vain; each statement stands below the equation that it came from; lines fit a screen;
+ * and its manifest is JSON that lists the very parameters of the text.  What the texts compute is for other tests.
+ */
+#include <ctype.h>
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "every.h"
+
+enum { COLUMNS = 120, TAB = 4, NAMES_MAX = 600, NAME = 64, PARAMETERS_MAX = 600 };
+
+static const char *const functions[] = { "", "__kernel ", "extern \"C\" __global__ " };
+
+/* Calls for every text; what: its key and dialect, for messages. */
+static void every(void (*check)(const struct cg_pass_plan *, int lang, const char *text))
+{
+	struct cg_cell *cell;
+
+	for (int c = 0; (cell = every_cell(c)); c++) {
+		for (int options = 0; options < 1 << cell->n_options; options++)
+			for (int pass = 0; pass < 3; pass++)
+				for (int dtype = 0; dtype < 4; dtype++) {
+					struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, dtype);
+
+					for (int lang = 0; lang < CG_LANG_COUNT; lang++) {
+						struct cg_text text = { resize, NULL, 0, 0, 0 };
+
+						assert_int_equal(cg_print(plan, lang, &text), 0);
+						check(plan, lang, text.at);
+						resize(text.at, 0);
+					}
+					cg_plan_free(plan);
+				}
+		cg_parse_free(cell);
+	}
+}
+
+static const char *line_of(const char *at)
+{
+	static char line[400];
+
+	snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+	return line;
+}
+
+/* ---- lines ---- */
+
+static void check_first_line(const struct cg_pass_plan *plan, int lang, const char *text)
+{
+	char want[400], options[200] = "";
+
+	for (int k = 0; k < plan->cell->n_options; k++)
+		if (plan->options >> k & 1)
+			sprintf(options + strlen(options), "%s%s", *options ? "," : " --options ", plan->cell->options[k].name);
+	snprintf(want, sizeof want, "/* %s: cellgrad emit %s%s --pass %s --dtype %s --lang %s */", plan->key, plan->cell->name, options,
+	         cg_pass_names[plan->pass], cg_real_names[plan->dtype], cg_lang_names[lang]);
+	assert_string_equal(line_of(text), want);
+}
+
+static void check_lines(const struct cg_pass_plan *plan, int lang, const char *text)
+{
+	int braces = 0, brackets = 0, comment = 0, column = 0, blank = 0;
+	const char *line = text;
+
+	for (const char *s = text; *s; s++) {
+		comment = !strncmp(s, "/*", 2) ? 1 : !strncmp(s, "*/", 2) ? 0 : comment;
+		braces += comment ? 0 : (*s == '{') - (*s == '}');
+		brackets += comment ? 0 : (*s == '(') - (*s == ')');
+		assert_true(braces >= 0 && brackets >= 0);
+		if (*s == '@')
+			fail_msg("%s in %s: a hole is left: %s", plan->key, cg_lang_names[lang], line_of(s));
+		if (*s == '\n' && s > text && (s[-1] == ' ' || s[-1] == '\t'))
+			fail_msg("%s in %s: blanks end the line before %s", plan->key, cg_lang_names[lang], line_of(s + 1));
+		/* A load names its argument five times, and a name may have 24 letters; the first line is one command. */
+		if (*s == '\n' && column > COLUMNS && line > text && !strstr(line_of(line), "_at ? "))
+			fail_msg("%s in %s: more than %d columns: %s", plan->key, cg_lang_names[lang], COLUMNS, line_of(line));
+		line = *s == '\n' ? s + 1 : line;
+		column = *s == '\n' ? 0 : *s == '\t' ? (column + TAB) / TAB * TAB : column + 1;
+		blank = *s == '\n' ? blank + 1 : 0;
+		if (blank > 2)
+			fail_msg("%s in %s: two blank lines before %s", plan->key, cg_lang_names[lang], line_of(s + 1));
+	}
+	assert_int_equal(braces, 0);
+	assert_int_equal(brackets, 0);
+	assert_int_equal(text[strlen(text) - 1], '\n');
+	assert_int_not_equal(text[strlen(text) - 2], '\n');
+}
+
+/* ---- statements ---- */
+
+static int is_letter(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Is a name used between two places? */
+static int used(const char *at, const char *end, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; (at = strstr(at, name)) && at < end; at++)
+		if (!is_letter(at[-1]) && !is_letter(at[n]))
+			return 1;
+	return 0;
+}
+
+/* The end of the function that holds a place: a brace that begins a line. */
+static const char *function_end(const char *at)
+{
+	const char *end = strstr(at, "\n}");
+
+	return end ? end : at + strlen(at);
+}
+
+static const char *body_of(const char *text)
+{
+	const char *body = strstr(text, "cg_");
+
+	for (body = strstr(body + 1, "\n}"); body && !strstr(line_of(body + 1), "cg_"); body = strchr(body + 1, '\n'))
+		;
+	return body ? body + 1 : text;
+}
+
+/* The declarations of a function: each name once, each used, no two for the same thing. */
+static void check_statements(const struct cg_pass_plan *plan, int lang, const char *text)
+{
+	static char name[NAMES_MAX][NAME];
+	static const char *right[NAMES_MAX];
+	static size_t length[NAMES_MAX];
+	const char *end = NULL;
+	int n = 0, seen = 0;
+
+	for (const char *at = body_of(text); (at = strstr(at, "\tconst acc ")); ) {
+		const char *equals;
+
+		if (!end || at > end) {
+			n = 0;
+			end = function_end(at);
+		}
+		at += strlen("\tconst acc ");
+		equals = strstr(at, " = ");
+		if (*at == '*' || !equals || equals > strchr(at, '\n'))
+			continue;
+		assert_true(n < NAMES_MAX && equals - at < NAME);
+		snprintf(name[n], NAME, "%.*s", (int)(equals - at), at);
+		right[n] = equals + 3;
+		length[n] = strcspn(right[n], "\n");
+		for (int k = 0; k < n; k++) {
+			if (!strcmp(name[k], name[n]))
+				fail_msg("%s in %s: '%s' is declared twice", plan->key, cg_lang_names[lang], name[n]);
+			if (length[k] == length[n] && !memcmp(right[k], right[n], length[n]))
+				fail_msg("%s in %s: '%s' and '%s' are the same", plan->key, cg_lang_names[lang], name[k], name[n]);
+		}
+		if (!used(right[n] + length[n], end, name[n]))
+			fail_msg("%s in %s: '%s' is not used", plan->key, cg_lang_names[lang], name[n]);
+		n++;
+		seen++;
+	}
+	assert_true(seen > 0);
+}
+
+/* The plan says which statement came from which equation; in the text the last comment above is that equation. */
+static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *text)
+{
+	for (int k = 0; k < plan->n_pieces; k++) {
+		struct cg_arena arena = { resize, NULL, 0 };
+		const struct cg_piece *piece = &plan->pieces[k];
+		const char *start, *end, **name;
+		char head[256];
+
+		snprintf(head, sizeof head, lang == CG_LANG_C ? "static void %s_run(" : "%s(", piece->key);
+		start = strstr(text, head);
+		if (piece->shape == CG_PIECE_SUM)
+			continue;
+		assert_non_null(start);
+		end = function_end(start);
+		assert_int_equal(cg_order(plan, piece, &arena, &name), 0);
+		for (int j = 0; j < piece->n_schedule; j++) {
+			const struct cg_node *node = &plan->graph.nodes[piece->schedule[j]];
+			const char *at, *comment = NULL;
+
+			if (!name[piece->schedule[j]])
+				continue;
+			snprintf(head, sizeof head, "\tconst acc %s = ", name[piece->schedule[j]]);
+			at = strstr(start, head);
+			if (!at || at > end)
+				fail_msg("%s in %s: nothing gives '%s'", piece->key, cg_lang_names[lang], name[piece->schedule[j]]);
+			if (node->origin < 0)
+				continue;
+			for (const char *s = start; (s = strstr(s, "/* ")) && s < at; s++)
+				comment = s;
+			snprintf(head, sizeof head, "/* %s */", plan->cell->values[node->origin].line);
+			if (!comment || strcmp(line_of(comment), head))
+				fail_msg("%s in %s: '%s' stands below %s", piece->key, cg_lang_names[lang], name[piece->schedule[j]],
+				         comment ? line_of(comment) : "nothing");
+		}
+		cg_arena_free(&arena);
+	}
+	if (plan->pass == CG_PASS_FORWARD)
+		for (int k = 0; k < plan->cell->n_values; k++) {
+			const struct cg_node *node = &plan->graph.nodes[plan->graph.value[k]];
+
+			if (node->code != CG_OP_LEAF && node->origin == k && !strstr(text, plan->cell->values[k].line))
+				fail_msg("%s in %s: %s is not quoted", plan->key, cg_lang_names[lang], plan->cell->values[k].line);
+		}
+}
+
+/* ---- manifests ---- */
+
+/* The names of a prototype's parameters, as the manifest has them. */
+static int prototype(const char *text, int lang, const char *function, char name[PARAMETERS_MAX][NAME])
+{
+	char head[256];
+	const char *at, *end;
+	int n = 0;
+
+	snprintf(head, sizeof head, "\n%svoid %s(", functions[lang], function);
+	at = strstr(text, head);
+	if (!at)
+		fail_msg("there is no function %s", function);
+	at += strlen(head);
+	end = strchr(at, ')');
+	while (at < end) {
+		const char *comma = at + strcspn(at, ",)"), *first = comma;
+
+		while (is_letter(first[-1]))
+			first--;
+		assert_true(n < PARAMETERS_MAX && comma - first < NAME);
+		snprintf(name[n], NAME, "%.*s", (int)(comma - first), first);
+		if (lang != CG_LANG_C && comma - first > 3 && !memcmp(comma - 3, "_at", 3))
+			name[n][comma - first - 3] = 0;
+		n++;
+		at = comma + 1;
+	}
+	return n;
+}
+
+static const char *string_at(const json_t *object, const char *key)
+{
+	const char *s = json_string_value(json_object_get(object, key));
+
+	if (!s)
+		fail_msg("a manifest has no '%s'", key);
+	return s;
+}
+
+static void check_manifest(const struct cg_pass_plan *plan, int lang, const char *text)
+{
+	static char name[PARAMETERS_MAX][NAME];
+	struct cg_text manifest = { resize, NULL, 0, 0, 0 };
+	json_error_t error;
+	json_t *root, *functions_, *function, *argument;
+	size_t k, j;
+
+	assert_int_equal(cg_print_manifest(plan, lang, &manifest), 0);
+	root = json_loads(manifest.at, JSON_REJECT_DUPLICATES, &error);
+	if (!root)
+		fail_msg("the manifest of %s: line %d: %s", plan->key, error.line, error.text);
+	assert_string_equal(string_at(root, "key"), plan->key);
+	assert_string_equal(string_at(root, "lang"), cg_lang_names[lang]);
+	assert_string_equal(string_at(root, "dtype"), cg_real_names[plan->dtype]);
+	assert_non_null(strstr(text, string_at(root, "command")));
+	assert_true(json_array_size(json_object_get(root, "flags")) > 0);
+	functions_ = json_object_get(root, "functions");
+	assert_int_equal(json_array_size(functions_), plan->n_pieces);
+	json_array_foreach(functions_, k, function) {
+		const json_t *arguments = json_object_get(function, "arguments");
+		int n = prototype(text, lang, string_at(function, "function"), name), of = -1;
+
+		assert_string_equal(string_at(function, "function"), plan->pieces[k].key);
+		assert_non_null(json_object_get(function, "launch"));
+		assert_int_equal(json_object_get(function, "scratch") != NULL, plan->pieces[k].shape != CG_PIECE_POINT);
+		if ((int)json_array_size(arguments) != n)
+			fail_msg("%s in %s: %d parameters, %d in the manifest", plan->pieces[k].key, cg_lang_names[lang], n,
+			         (int)json_array_size(arguments));
+		json_array_foreach(arguments, j, argument) {
+			const json_t *fallback = json_object_get(argument, "default");
+
+			assert_string_equal(string_at(argument, "name"), name[j]);
+			if (json_object_get(argument, "of"))
+				assert_string_equal(string_at(argument, "of"), name[of]);
+			else
+				of = (int)j;
+			string_at(argument, "kind"), string_at(argument, "type"), string_at(argument, "flow");
+			for (int p = 0; p < plan->cell->n_params && fallback; p++)
+				if (!strcmp(plan->cell->params[p].name, name[j]))
+					assert_true(json_number_value(fallback) == plan->cell->params[p].value);
+		}
+	}
+	json_decref(root);
+	resize(manifest.at, 0);
+}
+
+/* ---- tests ---- */
+
+static void test_first_line(void **state) { (void)state; every(check_first_line); }
+static void test_lines(void **state)      { (void)state; every(check_lines); }
+static void test_statements(void **state) { (void)state; every(check_statements); }
+static void test_quotes(void **state)     { (void)state; every(check_quotes); }
+static void test_manifest(void **state)   { (void)state; every(check_manifest); }
+
+static void check_nothing(const struct cg_pass_plan *plan, int lang, const char *text)
+{
+	(void)plan, (void)lang, (void)text;
+}
+
+static void test_time(void **state)
+{
+	clock_t start = clock();
+	double seconds;
+
+	(void)state;
+	every(check_nothing);
+	seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+	printf("# every text in %.2f s\n", seconds);
+	assert_true(seconds < 2);
+}
+
+/* Numbers are said so that they are read back as they were, whatever they are. */
+static void test_numbers(void **state)
+{
+	static const struct { const char *number, *f32, *f64; } numbers[] = {
+		{ "2", "a * 2;", "a * 2;" }, { "0.5", "a * 0.5f;", "a * 0.5;" }, { "0.1", "a * 0.1f;", "a * 0.1;" },
+		{ "1e6", "a * 1e+06f;", "a * 1e+06;" }, { "999999", "a * 999999;", "a * 999999;" },
+		{ "16777217", "a * 16777216.0f;", "a * 16777217.0;" }, { "0.30000000000000004", "a * 0.3f;", "a * 0.30000000000000004;" },
+		{ "-2", "a * (-2);", "a * (-2);" }, { "-0.1", "a * (-0.1f);", "a * (-0.1);" }, { "1e-60", "a * 0;", "a * 1e-60;" },
+		{ "-1e-60", "a * (-0.0f);", "a * (-1e-60);" },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+		for (int dtype = 0; dtype < 2; dtype++) {
+			struct cg_text out = { resize, NULL, 0, 0, 0 };
+			struct cg_pass_plan *plan;
+			struct cg_cell *cell;
+			char text[200];
+
+			snprintf(text, sizeof text, "cell x\ngates a\noutput h\nh = a * %s\n", numbers[k].number);
+			cell = must_parse(text, "x");
+			plan = must_plan(cell, 0, CG_PASS_FORWARD, 0, dtype);
+			assert_int_equal(cg_print(plan, CG_LANG_C, &out), 0);
+			if (!strstr(out.at, dtype ? numbers[k].f64 : numbers[k].f32))
+				fail_msg("%s is %s", numbers[k].number, line_of(strstr(out.at, "const acc h = ")));
+			cg_plan_free(plan);
+			cg_parse_free(cell);
+			resize(out.at, 0);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_first_line),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_statements),
+		cmocka_unit_test(test_quotes),
+		cmocka_unit_test(test_manifest),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_time),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

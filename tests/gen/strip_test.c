@@ -1,0 +1,405 @@
+/*
+ * The interpreter of strips gives the bits of the compiled kernels, for every built-in cell, set of options, pass and dtype:
+ * forward and grad against the kernels that the build compiled, gradgrad against its text, compiled here.  Inputs have every
+ * magnitude and the values at the edges; views have strides; arguments are absent in turn; rows and units are those where
+ * blocks and strips begin and end.  NaN equals NaN.
+ *
+ * Subnormal floats are flushed, as in the library's threads.  A compiler may still leave out a multiplication by a 1 that it
+ * sees, as in dh * step(h), and hand on a subnormal dh: such an element must have the value without the flush, and is counted.
+ *
+ * Built with the bundles of every built-in cell and dtype and strip.c for every dtype, all with CG_ISA=baseline, and with the
+ * header of `cellgen cells`.  CC, in the environment, compiles gradgrad; when there is none that is a skip.
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <unistd.h>
+#if defined __SSE2__
+#include <xmmintrin.h>
+#endif
+
+#include <cmocka.h>
+
+#include "every.h"
+
+#include "backends/cpu/compiled.h"
+#include "cells.h"
+
+enum { UNITS = 257, ROWS = 130, PAD = 3, POOL = 1 << 16, ARGUMENTS = 128, SLOT = ROWS * (UNITS + PAD) };
+
+#define TABLES(cell) \
+	extern const struct cg_compiled CG_COMPILED(cell, f32)[], CG_COMPILED(cell, f64)[], CG_COMPILED(cell, f16)[], \
+		CG_COMPILED(cell, bf16)[];
+CG_CELLS(TABLES)
+
+#define ROW(cell) { CG_COMPILED(cell, f32), CG_COMPILED(cell, f64), CG_COMPILED(cell, f16), CG_COMPILED(cell, bf16) },
+static const struct cg_compiled *const tables[][4] = { CG_CELLS(ROW) };
+
+cg_strip cg_strip_f32_baseline, cg_strip_f64_baseline, cg_strip_f16_baseline, cg_strip_bf16_baseline;
+static cg_strip *const strips[] = {
+	cg_strip_f32_baseline, cg_strip_f64_baseline, cg_strip_f16_baseline, cg_strip_bf16_baseline
+};
+
+typedef void call(int64_t rows, int64_t units, const struct cg_bound *);
+
+/* As the library's threads: subnormal floats are zeros. */
+static void flush(int on)
+{
+#if defined __SSE2__
+	_mm_setcsr(on ? _mm_getcsr() | 0x8040 : _mm_getcsr() & ~0x8040u);
+#elif defined __aarch64__
+	uint64_t fpcr;
+
+	__asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
+	fpcr = on ? fpcr | 1u << 24 : fpcr & ~(UINT64_C(1) << 24);
+	__asm__ volatile("msr fpcr, %0" : : "r"(fpcr));
+#else
+	(void)on;
+#endif
+}
+
+/* ---- inputs ---- */
+
+static union { double f64[POOL]; float f32[POOL]; uint16_t bits16[POOL]; } pool[2];     /* real, acc */
+
+/* Any sign and magnitude, mostly of the size of activations, sometimes at an edge. */
+static double anything(double smallest, double largest)
+{
+	const double edges[] = { 0, 1, INFINITY, NAN, smallest, smallest / 4, smallest / 2, largest, 0.5, 2, 88, 104, 20, 700, 746 };
+	double sign = random_bits() & 1 ? -1 : 1;
+
+	switch (random_below(8)) {
+	case 0:  return sign * edges[random_below((int)(sizeof edges / sizeof *edges))];
+	case 1:  return sign * exp(log(smallest) + random_unit() * (log(largest) - log(smallest)));
+	case 2:  return sign * exp(20 * random_unit() - 15);
+	default: return sign * (4 * random_unit() - 2);
+	}
+}
+
+static void fill_pool(int dtype)
+{
+	for (int k = 0; k < POOL; k++)
+		if (dtype == 1) {
+			pool[0].f64[k] = pool[1].f64[k] = anything(2.2250738585072014e-308, 1.7976931348623157e308);
+		} else {
+			float x = (float)anything(1.17549435e-38, 3.40282346e38);
+
+			pool[1].f32[k] = x;
+			if (dtype == 0)
+				pool[0].f32[k] = x;
+			else if (random_below(8))
+				/* Near 1, whatever the format: exponents in the middle of their range. */
+				pool[0].bits16[k] = (uint16_t)((random_bits() & 0x83ff) | (dtype == 2 ? 0x3800 : 0x3f00));
+			else
+				pool[0].bits16[k] = (uint16_t)random_bits();
+		}
+}
+
+static size_t size_of(int dtype, int type)
+{
+	return type == CG_TYPE_ACC ? dtype == 1 ? 8 : 4 : dtype == 1 ? 8 : dtype == 0 ? 4 : 2;
+}
+
+/* ---- one piece, both ways ---- */
+
+static char *ours[ARGUMENTS], *theirs[ARGUMENTS], *gradual[ARGUMENTS], *scratch[3];
+static void *registers;
+static long elements, unflushed;
+
+static int same(int dtype, int type, const void *a, const void *b)
+{
+	size_t size = size_of(dtype, type);
+
+	if (!memcmp(a, b, size))
+		return 1;
+	if (size == 8)
+		return isnan(*(const double *)a) && isnan(*(const double *)b);
+	if (size == 4)
+		return isnan(*(const float *)a) && isnan(*(const float *)b);
+	for (int k = 0; k < 2; k++) {
+		uint16_t bits;
+
+		memcpy(&bits, k ? b : a, 2);
+		if ((bits & 0x7fff) <= (dtype == 2 ? 0x7c00 : 0x7f80))
+			return 0;
+	}
+	return 1;
+}
+
+static unsigned long long bits(const char *at, size_t size)
+{
+	unsigned long long all = 0;
+	uint32_t four;
+	uint16_t two;
+
+	if (size == 8)
+		memcpy(&all, at, 8);
+	else if (size == 4)
+		memcpy(&four, at, 4), all = four;
+	else
+		memcpy(&two, at, 2), all = two;
+	return all;
+}
+
+/* absent: the argument that is not there, or -1. */
+static void try_piece(const struct cg_pass_plan *plan, const struct cg_piece *piece, call *compiled, int64_t rows, int64_t units,
+                      int absent)
+{
+	struct cg_bound a[ARGUMENTS], b[ARGUMENTS], c[ARGUMENTS];
+	size_t parts = (size_t)((rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS * units) * ARGUMENTS;
+	int dtype = plan->dtype;
+
+	assert_true(piece->n_arguments <= ARGUMENTS);
+	memset(a, 0, sizeof a);
+	for (int k = 0; k < piece->n_arguments; k++) {
+		const struct cg_argument *arg = &piece->arguments[k];
+		size_t size = size_of(dtype, arg->type), count = (size_t)(arg->kind == CG_KIND_TENSOR ? rows : 1) * (size_t)(units + PAD);
+
+		if (arg->role == CG_ROLE_ACCUMULATE)
+			a[k].value = random_below(2);
+		else if (arg->kind == CG_KIND_SCALAR)
+			a[k].value = dtype == 1 ? 4 * random_unit() - 1 : (float)(4 * random_unit() - 1);
+		a[k].stride = units + random_below(PAD + 1);
+		b[k] = c[k] = a[k];
+		if (arg->kind == CG_KIND_SCRATCH) {
+			a[k].data = scratch[0];
+			b[k].data = scratch[1];
+			c[k].data = scratch[2];
+			if (arg->out)
+				memset(scratch[0], 0xa5, parts * size);
+			else
+				for (size_t j = 0; j < parts; j++)
+					memcpy(scratch[0] + j * size, (char *)&pool[1] + j % POOL * size, size);
+			memcpy(scratch[1], scratch[0], parts * size);
+			memcpy(scratch[2], scratch[0], parts * size);
+		} else if (arg->kind == CG_KIND_TENSOR || arg->kind == CG_KIND_PER_UNIT) {
+			size_t at = (size_t)random_below(POOL / 2);
+
+			/* Outputs too: a sum may add to what is there. */
+			for (size_t j = 0; j < count; j += POOL / 2)
+				memcpy(ours[k] + j * size, (char *)&pool[arg->type == CG_TYPE_ACC] + at * size,
+				       (count - j < POOL / 2 ? count - j : POOL / 2) * size);
+			memcpy(theirs[k], ours[k], count * size);
+			memcpy(gradual[k], ours[k], count * size);
+			a[k].data = k == absent ? NULL : ours[k];
+			b[k].data = k == absent ? NULL : arg->out ? theirs[k] : ours[k];
+			c[k].data = k == absent ? NULL : arg->out ? gradual[k] : ours[k];
+		}
+	}
+	strips[dtype](plan, piece, rows, units, c, registers);
+	flush(dtype != 1);
+	strips[dtype](plan, piece, rows, units, a, registers);
+	compiled(rows, units, b);
+	flush(0);
+	for (int k = 0; k < piece->n_arguments; k++) {
+		const struct cg_argument *arg = &piece->arguments[k];
+		size_t size = size_of(dtype, arg->type), count = (size_t)(arg->kind == CG_KIND_TENSOR ? rows : 1) * (size_t)(units + PAD);
+		const char *x = ours[k], *y = theirs[k], *z = gradual[k];
+
+		if (arg->kind == CG_KIND_SCRATCH && arg->out)
+			x = scratch[0], y = scratch[1], z = scratch[2], count = parts;
+		else if (!arg->out || (arg->kind != CG_KIND_TENSOR && arg->kind != CG_KIND_PER_UNIT))
+			continue;
+		elements += (long)count;
+		for (size_t j = 0; j < count && memcmp(x, y, count * size); j++) {
+			if (same(dtype, arg->type, x + j * size, y + j * size))
+				continue;
+			if (dtype == 1 || !same(dtype, arg->type, z + j * size, y + j * size))
+				fail_msg("%s [%d, %d], absent %d: %s differs at %d: %llx, compiled %llx", piece->key, (int)rows, (int)units,
+				         absent, arg->name, (int)j, bits(x + j * size, size), bits(y + j * size, size));
+			unflushed++;
+		}
+	}
+}
+
+static void try_sizes(const struct cg_pass_plan *plan, const struct cg_piece *piece, call *compiled)
+{
+	static const int all_rows[] = { 0, 1, 2, 63, 64, 65, 130 }, all_units[] = { 1, 2, 7, 255, 256, 257 };
+
+	for (int r = 0; r < 7; r++)
+		for (int u = 0; u < 6; u++)
+			/* The largest only with each other and with the smallest. */
+			if (all_rows[r] < 3 || all_units[u] < 8 || (all_rows[r] == 65 && all_units[u] > 255))
+				try_piece(plan, piece, compiled, all_rows[r], all_units[u], -1);
+	for (int k = 0; k < piece->n_arguments; k++)
+		if (piece->arguments[k].kind == CG_KIND_TENSOR || piece->arguments[k].kind == CG_KIND_PER_UNIT)
+			try_piece(plan, piece, compiled, 3, 9, k);
+}
+
+/* ---- the kernels that the build compiled ---- */
+
+static void test_bundles(void **state)
+{
+	static const char *const names[] = {
+#define NAME(cell) #cell,
+		CG_CELLS(NAME)
+	};
+	int seen = 0;
+
+	(void)state;
+	for (size_t c = 0; c < sizeof names / sizeof *names; c++) {
+		struct cg_cell *cell = must_find(names[c]);
+
+		for (int dtype = 0; dtype < 4; dtype++) {
+			fill_pool(dtype);
+			for (int n = 0; n < 2 << cell->n_options; n++) {
+				struct cg_pass_plan *plan = must_plan(cell, n / 2, n % 2, 0, dtype);
+
+				for (int k = 0; k < plan->n_pieces; k++) {
+					const struct cg_compiled *row = tables[c][dtype];
+
+					while (row->key && strcmp(row->key, plan->pieces[k].key))
+						row++;
+					if (!row->key)
+						fail_msg("no kernel %s was compiled", plan->pieces[k].key);
+					try_sizes(plan, &plan->pieces[k], row->call);
+					seen++;
+				}
+				cg_plan_free(plan);
+			}
+		}
+		cg_parse_free(cell);
+	}
+	printf("# %d kernels, %ld elements, %ld not flushed\n", seen, elements, unflushed);
+	assert_true(unflushed < elements / 1000);
+}
+
+/* ---- gradgrad, compiled now ---- */
+
+/* A function of the bundles' one signature around a kernel. */
+static void thunk(FILE *file, const struct cg_piece *piece)
+{
+	fprintf(file, "void call_%s(int64_t rows, int64_t units, const struct bound *a);\n"
+	              "void call_%s(int64_t rows, int64_t units, const struct bound *a)\n{\n\t%s(rows, units", piece->key, piece->key,
+	        piece->key);
+	for (int k = 2; k < piece->n_arguments; k++) {
+		const struct cg_argument *a = &piece->arguments[k];
+
+		if (piece->shape == CG_PIECE_SUM_PART && a->out && a->kind != CG_KIND_SCRATCH)
+			continue;
+		fprintf(file, a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_COUNT ? ", a[%d].value" : ", a[%d].data", k);
+		if (a->kind == CG_KIND_TENSOR)
+			fprintf(file, ", a[%d].stride", k);
+	}
+	fprintf(file, ");\n}\n");
+}
+
+static void try_text(const struct cg_pass_plan *plan, const char *folder, const char *cc)
+{
+	struct cg_text text = { resize, NULL, 0, 0, 0 };
+	char path[512], command[2048];
+	FILE *file;
+	void *library;
+
+	assert_int_equal(cg_print(plan, CG_LANG_C, &text), 0);
+	snprintf(path, sizeof path, "%s/%s.c", folder, plan->key);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text.at, file);
+	fputs("struct bound { void *data; int64_t stride; double value; };\n", file);
+	for (int k = 0; k < plan->n_pieces; k++)
+		thunk(file, &plan->pieces[k]);
+	assert_int_equal(fclose(file), 0);
+	resize(text.at, 0);
+	snprintf(command, sizeof command, "%s -std=c11 -O2 -ffp-contract=off -shared -fPIC -o %s/%s.so %s", cc, folder, plan->key, path);
+	if (system(command))
+		fail_msg("failed: %s", command);
+	snprintf(path, sizeof path, "%s/%s.so", folder, plan->key);
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		fail_msg("%s", dlerror());
+	for (int k = 0; k < plan->n_pieces; k++) {
+		char name[200];
+		void *symbol;
+		call *compiled;
+
+		snprintf(name, sizeof name, "call_%s", plan->pieces[k].key);
+		symbol = dlsym(library, name);
+		assert_non_null(symbol);
+		memcpy(&compiled, &symbol, sizeof compiled);
+		try_sizes(plan, &plan->pieces[k], compiled);
+	}
+	dlclose(library);
+}
+
+static void test_gradgrad(void **state)
+{
+	const char *cc = getenv("CC") ? getenv("CC") : "cc", *top = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+	char folder[256], command[512];
+	struct cg_cell *cell;
+	char name[32];
+
+	(void)state;
+	snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", cc);
+	if (system(command)) {
+		printf("# no compiler: CC=%s\n", cc);
+		skip();
+	}
+	snprintf(folder, sizeof folder, "%s/strip.XXXXXX", top);
+	assert_non_null(mkdtemp(folder));
+	for (int c = 0; built_in(c, name); c++) {
+		cell = must_find(name);
+		for (int dtype = 0; dtype < 4; dtype++) {
+			fill_pool(dtype);
+			for (int options = 0; options < 1 << cell->n_options; options++) {
+				struct cg_pass_plan *plan = must_plan(cell, options, CG_PASS_GRADGRAD, 0, dtype);
+
+				try_text(plan, folder, cc);
+				cg_plan_free(plan);
+			}
+		}
+		cg_parse_free(cell);
+	}
+	snprintf(command, sizeof command, "rm -rf '%s'", folder);
+	assert_int_equal(system(command), 0);
+}
+
+static int set_up(void **state)
+{
+	size_t most = 0;
+	struct cg_cell *cell;
+
+	(void)state;
+	for (int c = 0; (cell = every_cell(c)); c++) {
+		struct cg_pass_plan *plan = must_plan(cell, (1 << cell->n_options) - 1, CG_PASS_GRADGRAD, 0, 1);
+
+		for (int k = 0; k < plan->n_pieces; k++)
+			most = most > cg_strip_bytes(plan, &plan->pieces[k]) ? most : cg_strip_bytes(plan, &plan->pieces[k]);
+		cg_plan_free(plan);
+		cg_parse_free(cell);
+	}
+	registers = malloc(most);
+	for (int k = 0; k < ARGUMENTS; k++) {
+		ours[k] = malloc(SLOT * 8);
+		theirs[k] = malloc(SLOT * 8);
+		gradual[k] = malloc(SLOT * 8);
+	}
+	for (int k = 0; k < 3; k++)
+		scratch[k] = malloc((size_t)3 * UNITS * ARGUMENTS * 8);
+	return !registers;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	free(registers);
+	for (int k = 0; k < ARGUMENTS; k++)
+		free(ours[k]), free(theirs[k]), free(gradual[k]);
+	for (int k = 0; k < 3; k++)
+		free(scratch[k]);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bundles),
+		cmocka_unit_test(test_gradgrad),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	random_start();
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

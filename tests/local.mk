@@ -1,0 +1,105 @@
+# make check.  A new test is a line in one of these lists; a program NAME is made from NAME.c.
+unit_tests = \
+	%D%/gen/parse_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/print_test %D%/gen/math_test %D%/gen/strip_test \
+	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
+	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
+	%D%/conformance/conformance
+script_tests = \
+	%D%/gen/golden.sh %D%/gen/compile.sh %D%/symbols.sh %D%/readme.sh %D%/foreign.py
+command_tests = \
+	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
+	%D%/command/safetensors.bats
+# Programs that the scripts run.
+helpers = %D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc
+if COMMAND
+unit_tests += %D%/fuzz/safetensors
+endif
+
+# What tests read.  Folders go into the tarball whole.
+EXTRA_DIST += \
+	%D%/README.md %D%/unit.sh %D%/mutate.sh %D%/mutants %D%/data \
+	%D%/gen/golden %D%/gen/every.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
+	$(script_tests) $(command_tests)
+
+# Unit tests see the library's inner names.  Those of more than one file say so here.
+AM_CPPFLAGS += $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+LDADD = runtime/libwhole.la $(CMOCKA_LIBS) $(JANSSON_LIBS)
+reference = %D%/conformance/reference.h %D%/conformance/reference_arrays.h %D%/conformance/reference.c
+%C%_conformance_reference_test_SOURCES = %D%/conformance/reference_test.c $(reference)
+%C%_conformance_reference_bound_test_SOURCES = %D%/conformance/reference_bound_test.c $(reference)
+%C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c %D%/conformance/cases.h $(reference)
+%C%_runtime_op_test_SOURCES = %D%/runtime/op_test.c %D%/runtime/args.h %D%/runtime/args.c
+%C%_runtime_check_test_SOURCES = %D%/runtime/check_test.c %D%/runtime/args.h %D%/runtime/args.c
+%C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
+%C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h
+%C%_gen_math_test_LDADD = $(math_texts) $(LDADD)
+math_texts = %D%/gen/libmath_f16.la %D%/gen/libmath_bf16.la %D%/gen/libmath_f32.la %D%/gen/libmath_f64.la
+check_LTLIBRARIES = $(math_texts)
+%C%_gen_libmath_f16_la_SOURCES = %D%/gen/math_text.c
+%C%_gen_libmath_f16_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=f16 -DCG_MATH='"math_f16.h"'
+%C%_gen_libmath_bf16_la_SOURCES = %D%/gen/math_text.c
+%C%_gen_libmath_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=bf16 -DCG_MATH='"math_bf16.h"'
+%C%_gen_libmath_f32_la_SOURCES = %D%/gen/math_text.c
+%C%_gen_libmath_f32_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=f32 -DCG_MATH='"math_f32.h"'
+%C%_gen_libmath_f64_la_SOURCES = %D%/gen/math_text.c
+%C%_gen_libmath_f64_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=f64 -DCG_MATH='"math_f64.h"'
+%C%_fuzz_safetensors_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
+%C%_fuzz_safetensors_LDADD = runtime/command/libcommand.la
+
+check_PROGRAMS += $(helpers)
+if HAVE_CMOCKA
+if HAVE_JANSSON
+check_PROGRAMS += $(unit_tests)
+endif
+endif
+TESTS += $(unit_tests) $(script_tests)
+if COMMAND
+TESTS += $(command_tests)
+if !HAVE_BATS
+check_DATA += make-check-needs-bats
+endif
+endif
+if !HAVE_CMOCKA
+check_DATA += make-check-needs-libcmocka-dev
+endif
+if !HAVE_JANSSON
+check_DATA += make-check-needs-libjansson-dev
+endif
+make-check-needs-bats make-check-needs-libcmocka-dev make-check-needs-libjansson-dev:
+	@echo "$@ (Debian's name of the package): install it and run configure again" >&2; exit 1
+
+# All tests speak TAP.  They run in the build tree and find the source in $srcdir.
+tap = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+TEST_EXTENSIONS = .sh .py .bats
+LOG_DRIVER = $(tap)
+LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/unit.sh
+SH_LOG_DRIVER = $(tap)
+SH_LOG_COMPILER = $(SHELL)
+PY_LOG_DRIVER = $(tap)
+PY_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/unit.sh $(PYTHON)
+BATS_LOG_DRIVER = $(tap)
+BATS_LOG_COMPILER = $(BATS) --tap
+AM_TESTS_ENVIRONMENT = \
+	CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' SANITIZE='$(sanitize)' \
+	CELLGRAD='$(abs_top_builddir)/cellgrad' CELLGEN='$(abs_top_builddir)/cellgen' EXAMPLE='$(abs_top_builddir)/examples/block' \
+	LIBRARY='$(abs_top_builddir)/.libs/libcellgrad.so' ARCHIVE='$(abs_top_builddir)/.libs/libcellgrad.a'; \
+	export CMOCKA_MESSAGE_OUTPUT CC SANITIZE CELLGRAD CELLGEN EXAMPLE LIBRARY ARCHIVE; \
+	srcdir=`cd $(srcdir) && pwd`; export srcdir;
+
+# Each seeded defect must turn its tests red: make mutate, or make mutate MUTANTS='ID...'.
+mutate:
+	MAKE='$(MAKE)' $(SHELL) $(srcdir)/%D%/mutate.sh $(MUTANTS)
+
+# The data that frameworks made, made again; needs the frameworks.
+data:
+	$(PYTHON) $(srcdir)/%D%/data/make_tensorflow.py
+
+# What a change must pass: check as it is, then in other builds, the tarball, and the mutants.
+ci_builds = '--enable-asan --enable-ubsan' '--enable-tsan' '--without-openblas' 'CC=clang --enable-werror'
+ci: check distcheck
+	set -e; for with in $(ci_builds); do \
+		echo "ci: $$with"; rm -rf ci; $(MKDIR_P) ci; \
+		(cd ci && $(abs_srcdir)/configure -q $$with && $(MAKE) -s check); \
+	done; rm -rf ci
+	$(MAKE) mutate
+.PHONY: mutate data ci

@@ -1,0 +1,32 @@
+/*
+ * An op's struct with everything in it, for tests that then spoil one thing.  What they make of it is theirs.
+ */
+#ifndef TEST_ARGS_H
+#define TEST_ARGS_H
+
+#include "runtime/op.h"
+#include "runtime/runtime.h"
+
+union args {
+	struct cg_lstm_block lstm;
+	struct cg_gru_block gru;
+	char bytes[4096];
+};
+
+/* A slot for each argument, no two touching. */
+enum { SLOT = 2048, SLOTS = 32 };
+extern unsigned char arena[SLOTS * SLOT];
+
+/* All that a row can take, each in memory of its own: B 2, I 3, U 4, f32, booleans on. */
+void fill(const struct cg_op *row, union args *a);
+
+/* These fail the test when there is none of the name. */
+const struct cg_op   *row_of(const char *name);
+const struct cg_port *port_of(const struct cg_op *row, const char *name);
+
+struct cg_mem *mem_at(union args *a, size_t at);
+void drop(union args *a, size_t at);
+void set_size(const struct cg_op *row, union args *a, const char *symbol, int64_t value);
+void set_bools(const struct cg_op *row, union args *a, int value);
+
+#endif

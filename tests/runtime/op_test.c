@@ -1,0 +1,427 @@
+/*
+ * The op table, and what is read from it: shapes, needs, names.  The loops read the rows, so that a new row is tested
+ * when it is there; what the rows must say is written a second time here, from TensorFlow's signatures and the
+ * formulas.  What is refused is left to check_test.c.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "args.h"
+
+/* ---- the rows ---- */
+
+static void row_is_sound(const struct cg_op *row)
+{
+	const struct cg_port *p, *q;
+	union args a;
+	int state = 0, n = 0;
+
+	for (p = row->ports; p->name; p++, n++) {
+		int now = p->flow == CG_IN ? 0 : p->extra ? 2 : 1;
+		int64_t shape[CG_RANK];
+
+		assert_true(now >= state);                       /* inputs, TensorFlow's outputs, ours */
+		state = now;
+		assert_true(p->at + sizeof(struct cg_mem) <= row->size && p->at > row->work_at);
+		assert_true(p->flow == CG_IN || !p->need);
+		assert_true(p->flow != CG_IN || !p->extra);
+		for (q = row->ports; q < p; q++)
+			assert_true(q->at != p->at && strcmp(q->name, p->name));
+
+		fill(row, &a);                                   /* every symbol of the shape is a size of the op */
+		assert_in_range(cg_op_shape(row, p, &a, shape), 1, 2);
+		assert_true(strspn(p->shape, "0123456789*+ BIU") == strlen(p->shape));
+	}
+	assert_true(n < 32);
+	for (n = 0; row->dims[n].symbol; n++)
+		assert_true(n < 8 && row->dims[n].at < row->work_at);
+}
+
+/* The words of `need` are names of outputs or of boolean attributes. */
+static void needs_are_names(const struct cg_op *row)
+{
+	const struct cg_attribute *t;
+	const struct cg_port *p, *q;
+	char words[256], *word;
+
+	for (p = row->ports; p->name; p++) {
+		snprintf(words, sizeof words, "%s", p->need ? p->need : "");
+		for (word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+			int known = 0;
+
+			for (q = row->ports; q->name; q++)
+				known |= q->flow != CG_IN && !strcmp(q->name, word);
+			for (t = row->attributes; t->name; t++)
+				known |= t->kind == CG_BOOL && !strcmp(t->name, word);
+			if (!known)
+				fail_msg("%s: %s needs %s", row->name, p->name, word);
+		}
+	}
+}
+
+static void test_rows_are_sound(void **state)
+{
+	const struct cg_op *row;
+
+	(void)state;
+	for (row = cg_ops; row->name; row++) {
+		row_is_sound(row);
+		needs_are_names(row);
+	}
+}
+
+/* TensorFlow's registrations; after "|" what is ours, "+" where accumulate adds. */
+static const char *const signatures[] = {
+	"LSTMBlockCell(x[B I] cs_prev[B U] h_prev[B U] w[I+U 4*U] wci[U] wcf[U] wco[U] b[4*U]) ->"
+	" i[B U] cs[B U] f[B U] o[B U] ci[B U] co[B U] h[B U] {forget_bias=1 cell_clip=3 use_peephole=0}",
+	"LSTMBlockCellGrad(x[B I] cs_prev[B U] h_prev[B U] w[I+U 4*U] wci[U] wcf[U] wco[U] b[4*U]"
+	" i[B U] cs[B U] f[B U] o[B U] ci[B U] co[B U] cs_grad[B U] h_grad[B U]) ->"
+	" cs_prev_grad[B U] dicfo[B 4*U] wci_grad[U]+ wcf_grad[U]+ wco_grad[U]+ |"
+	" x_grad[B I] h_prev_grad[B U] w_grad[I+U 4*U]+ b_grad[4*U]+ {use_peephole}",
+	"GRUBlockCell(x[B I] h_prev[B U] w_ru[I+U 2*U] w_c[I+U U] b_ru[2*U] b_c[U]) -> r[B U] u[B U] c[B U] h[B U] {}",
+	"GRUBlockCellGrad(x[B I] h_prev[B U] w_ru[I+U 2*U] w_c[I+U U] b_ru[2*U] b_c[U] r[B U] u[B U] c[B U] d_h[B U]) ->"
+	" d_x[B I] d_h_prev[B U] d_c_bar[B U] d_r_bar_u_bar[B 2*U] |"
+	" d_w_ru[I+U 2*U]+ d_w_c[I+U U]+ d_b_ru[2*U]+ d_b_c[U]+ {}"
+};
+
+static void append(char *s, size_t room, const char *a, const char *b, const char *c)
+{
+	size_t n = strlen(s);
+
+	snprintf(s + n, room - n, "%s%s%s", a, b, c);
+}
+
+static void test_signatures_are_tensorflows(void **state)
+{
+	const struct cg_attribute *t;
+	const struct cg_port *p;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof signatures / sizeof *signatures; i++) {
+		const struct cg_op *row = &cg_ops[i];
+		char s[1024] = "", value[32];
+		int flow = CG_IN, extra = 0;
+
+		append(s, sizeof s, row->tensorflow, "(", "");
+		for (p = row->ports; p->name; p++) {
+			int first = p == row->ports;
+
+			if (flow == CG_IN && p->flow != CG_IN)
+				append(s, sizeof s, ") ->", "", "");
+			if (p->extra && !extra)
+				append(s, sizeof s, " |", "", "");
+			append(s, sizeof s, first ? "" : " ", p->name, "[");
+			append(s, sizeof s, p->shape, "]", p->flow == CG_OUT_SUM ? "+" : "");
+			flow = p->flow;
+			extra = p->extra;
+		}
+		append(s, sizeof s, " {", "", "");
+		for (t = row->attributes; t->name; t++) {
+			snprintf(value, sizeof value, "=%g", t->fallback);
+			append(s, sizeof s, t == row->attributes ? "" : " ", t->name, t->required ? "" : value);
+		}
+		append(s, sizeof s, "}", "", "");
+		assert_string_equal(s, signatures[i]);
+	}
+	assert_null(cg_ops[i].name);
+}
+
+/* A row's offsets, against the fields by name. */
+#define L(port, field) { "lstm_block_cell", "lstm_block_cell_grad", port, offsetof(struct cg_lstm_block, field) }
+#define G(port, field) { "gru_block_cell", "gru_block_cell_grad", port, offsetof(struct cg_gru_block, field) }
+
+static const struct { const char *op, *grad, *port; size_t at; } fields[] = {
+	L("x", x), L("cs_prev", cs_prev), L("h_prev", h_prev), L("w", w), L("wci", wci), L("wcf", wcf), L("wco", wco),
+	L("b", b), L("i", i), L("cs", cs), L("f", f), L("o", o), L("ci", ci), L("co", co), L("h", h),
+	L("cs_grad", cs_grad), L("h_grad", h_grad), L("cs_prev_grad", cs_prev_grad), L("dicfo", dgates), L("wci_grad", wci_grad),
+	L("wcf_grad", wcf_grad), L("wco_grad", wco_grad), L("x_grad", x_grad), L("h_prev_grad", h_prev_grad),
+	L("w_grad", w_grad), L("b_grad", b_grad),
+	G("x", x), G("h_prev", h_prev), G("w_ru", w_ru), G("w_c", w_c), G("b_ru", b_ru), G("b_c", b_c), G("r", r),
+	G("u", u), G("c", c), G("h", h), G("d_h", d_h), G("d_x", d_x), G("d_h_prev", d_h_prev), G("d_c_bar", d_c_bar),
+	G("d_r_bar_u_bar", d_r_bar_u_bar), G("d_w_ru", d_w_ru), G("d_w_c", d_w_c), G("d_b_ru", d_b_ru), G("d_b_c", d_b_c)
+};
+
+static void test_ports_are_their_fields(void **state)
+{
+	const struct cg_op *row;
+	const struct cg_port *p;
+	size_t i, found;
+
+	(void)state;
+	for (row = cg_ops; row->name; row++)
+		for (p = row->ports; p->name; p++) {
+			for (i = found = 0; i < sizeof fields / sizeof *fields; i++)
+				if ((!strcmp(row->name, fields[i].op) || !strcmp(row->name, fields[i].grad))
+				    && !strcmp(p->name, fields[i].port)) {
+					assert_int_equal(p->at, fields[i].at);
+					found++;
+				}
+			assert_int_equal(found, 1);
+		}
+}
+
+static void test_rows_call_their_functions(void **state)
+{
+	const struct cg_op *row;
+	union args a;
+	size_t bytes = 0;
+
+	(void)state;
+	for (row = cg_ops; row->name; row++) {
+		int lstm = !strncmp(row->name, "lstm", 4), grad = !!strstr(row->name, "grad");
+		enum cg_pass pass = grad ? CG_GRAD : CG_FORWARD;
+		size_t want = 0;
+
+		fill(row, &a);
+		assert_int_equal(row->size, lstm ? sizeof a.lstm : sizeof a.gru);
+		assert_string_equal(row->type, lstm ? "cg_lstm_block" : "cg_gru_block");
+		assert_int_equal(row->work(&a, &bytes), CG_OK);
+		if (lstm)
+			cg_lstm_block_work(&a.lstm, pass, &want);
+		else
+			cg_gru_block_work(&a.gru, pass, &want);
+		assert_int_equal(bytes, want);
+		assert_int_equal(row->call(NULL, &a),
+		                 lstm ? (grad ? cg_lstm_block_grad : cg_lstm_block_forward)(NULL, &a.lstm)
+		                      : (grad ? cg_gru_block_grad : cg_gru_block_forward)(NULL, &a.gru));
+	}
+}
+
+/* ---- what is needed ---- */
+
+/* What must be there for one output alone; "~" is the peephole vectors, and cs in the gradient, when they are on. */
+static const struct { const char *op, *output, *needs; } needs[] = {
+	{ "lstm_block_cell", "i",  "x cs_prev h_prev w ~ b" },
+	{ "lstm_block_cell", "h",  "x cs_prev h_prev w ~ b" },
+	{ "lstm_block_cell_grad", "cs_prev_grad", "cs_prev i f o ci co ~" },
+	{ "lstm_block_cell_grad", "dicfo",        "cs_prev i f o ci co ~" },
+	{ "lstm_block_cell_grad", "wci_grad",     "cs_prev i f o ci co ~" },
+	{ "lstm_block_cell_grad", "wcf_grad",     "cs_prev i f o ci co ~" },
+	{ "lstm_block_cell_grad", "wco_grad",     "cs_prev i f o ci co ~" },
+	{ "lstm_block_cell_grad", "b_grad",       "cs_prev i f o ci co ~" },
+	{ "lstm_block_cell_grad", "x_grad",       "cs_prev w i f o ci co ~" },
+	{ "lstm_block_cell_grad", "h_prev_grad",  "cs_prev w i f o ci co ~" },
+	{ "lstm_block_cell_grad", "w_grad",       "x cs_prev h_prev i f o ci co ~" },
+	{ "gru_block_cell", "r", "x h_prev w_ru w_c b_ru b_c" },
+	{ "gru_block_cell", "h", "x h_prev w_ru w_c b_ru b_c" },
+	{ "gru_block_cell_grad", "d_c_bar",       "h_prev u c" },
+	{ "gru_block_cell_grad", "d_b_c",         "h_prev u c" },
+	{ "gru_block_cell_grad", "d_w_c",         "x h_prev r u c" },
+	{ "gru_block_cell_grad", "d_r_bar_u_bar", "h_prev w_c r u c" },
+	{ "gru_block_cell_grad", "d_b_ru",        "h_prev w_c r u c" },
+	{ "gru_block_cell_grad", "d_w_ru",        "x h_prev w_c r u c" },
+	{ "gru_block_cell_grad", "d_x",           "h_prev w_ru w_c r u c" },
+	{ "gru_block_cell_grad", "d_h_prev",      "h_prev w_ru w_c r u c" }
+};
+
+static int among(const char *name, const char *list)
+{
+	size_t n = strlen(name);
+	const char *s;
+
+	for (s = list; *s; s += strcspn(s, " "), s += strspn(s, " "))
+		if (strcspn(s, " ") == n && !memcmp(s, name, n))
+			return 1;
+	return 0;
+}
+
+static void test_needs_follow_the_formulas(void **state)
+{
+	union args a;
+	size_t i;
+	int peephole;
+
+	(void)state;
+	for (i = 0; i < sizeof needs / sizeof *needs; i++)
+		for (peephole = 0; peephole < 2; peephole++) {
+			const struct cg_op *row = row_of(needs[i].op);
+			const char *vectors = strstr(row->name, "grad") ? "wci wcf wco cs" : "wci wcf wco";
+			const char *more = peephole && among("~", needs[i].needs) ? vectors : "";
+			const struct cg_port *p;
+
+			fill(row, &a);
+			set_bools(row, &a, peephole);
+			for (p = row->ports; p->name; p++)
+				if (p->flow != CG_IN && strcmp(p->name, needs[i].output))
+					drop(&a, p->at);
+			for (p = row->ports; p->name; p++)
+				if (cg_op_needs(row, p, &a) != (among(p->name, needs[i].needs) || among(p->name, more)))
+					fail_msg("%s: %s for %s with use_peephole=%d", row->name, p->name, needs[i].output,
+					         peephole);
+		}
+}
+
+/* ---- shapes ---- */
+
+static void test_shapes(void **state)
+{
+	const struct cg_op *row = row_of("lstm_block_cell");
+	int64_t shape[CG_RANK];
+	union args a;
+	size_t bytes = 0;
+
+	(void)state;
+	fill(row, &a);
+	assert_int_equal(cg_op_shape(row, port_of(row, "w"), &a, shape), 2);
+	assert_int_equal(shape[0], 7);
+	assert_int_equal(shape[1], 16);
+	assert_int_equal(cg_op_shape(row, port_of(row, "b"), &a, shape), 1);
+	assert_int_equal(shape[0], 16);
+	a.lstm.dtype = CG_F64;
+	assert_int_equal(cg_op_bytes(row, port_of(row, "w"), &a, &bytes), CG_OK);
+	assert_int_equal(bytes, 7 * 16 * 8);
+	a.lstm.U = INT64_MAX / 2;
+	assert_int_equal(cg_op_shape(row, port_of(row, "b"), &a, shape), CG_BAD_ARGUMENT);
+	assert_string_equal(cg_message(), "lstm_block_cell: b: [4*U] f64 is more than 9223372036854775807 bytes");
+}
+
+static int bind(const char *port, union args *a, unsigned *bound, int rank, int64_t d0, int64_t d1)
+{
+	const struct cg_op *row = row_of("lstm_block_cell_grad");
+	int64_t shape[] = { d0, d1, 1, 1, 1, 1, 1, 1, 1, 1 };
+
+	return cg_op_bind(row, port_of(row, port), a, bound, shape, rank);
+}
+
+static void unbound(int line, const char *port, union args *a, unsigned *bound, int rank, int64_t d0, int64_t d1,
+                    const char *words)
+{
+	union args kept = *a;
+	unsigned was = *bound;
+
+	_assert_int_equal((LargestIntegralType)bind(port, a, bound, rank, d0, d1), (LargestIntegralType)CG_BAD_ARGUMENT,
+	                  __FILE__, line);
+	_assert_string_equal(cg_message(), words, __FILE__, line);
+	_assert_memory_equal(a, &kept, sizeof kept, __FILE__, line);
+	_assert_int_equal(*bound, was, __FILE__, line);
+}
+
+#define UNBOUND(...) unbound(__LINE__, __VA_ARGS__)
+
+static void test_bind(void **state)
+{
+	unsigned bound = 0;
+	union args a;
+
+	(void)state;
+	memset(&a, 0, sizeof a);
+	UNBOUND("x", &a, &bound, 1, 2, 0, "lstm_block_cell_grad: x: expected [B, I], got [2]");
+	UNBOUND("x", &a, &bound, 3, 2, 3, "lstm_block_cell_grad: x: expected [B, I], got [2, 3, 1]");
+	UNBOUND("x", &a, &bound, 0, 2, 3, "lstm_block_cell_grad: x: expected [B, I], got []");
+	UNBOUND("x", &a, &bound, 2, 2, -3, "lstm_block_cell_grad: x: expected [B, I], got [2, -3]");
+	UNBOUND("b", &a, &bound, 1, 15, 0, "lstm_block_cell_grad: b: expected [4*U], got [15]");
+	assert_int_equal(bind("x", &a, &bound, 2, 2, 3), CG_OK);
+	UNBOUND("cs_prev", &a, &bound, 2, 3, 4, "lstm_block_cell_grad: cs_prev: expected [B=2, U], got [3, 4]");
+	UNBOUND("h_prev", &a, &bound, 9, 2, 4,
+	        "lstm_block_cell_grad: h_prev: expected [B=2, U], got [2, 4, 1, 1, 1, 1, 1, 1, ...]");
+	assert_int_equal(bind("cs_prev", &a, &bound, 2, 2, 4), CG_OK);
+	assert_int_equal(a.lstm.B, 2);
+	assert_int_equal(a.lstm.I, 3);
+	assert_int_equal(a.lstm.U, 4);
+	assert_int_equal(bind("w", &a, &bound, 2, 7, 16), CG_OK);
+	UNBOUND("w", &a, &bound, 2, 7, 12, "lstm_block_cell_grad: w: expected [I+U=7, 4*U=16], got [7, 12]");
+	UNBOUND("w", &a, &bound, 2, 8, 16, "lstm_block_cell_grad: w: expected [I+U=7, 4*U=16], got [8, 16]");
+	UNBOUND("wci", &a, &bound, 2, 4, 1, "lstm_block_cell_grad: wci: expected [U=4], got [4, 1]");
+	UNBOUND("dicfo", &a, &bound, 2, 2, 15, "lstm_block_cell_grad: dicfo: expected [B=2, 4*U=16], got [2, 15]");
+}
+
+/* A symbol that stands in a sum is found when it is the only one that is not known. */
+static void test_bind_solves_for_one_symbol(void **state)
+{
+	unsigned bound = 0;
+	union args a;
+
+	(void)state;
+	memset(&a, 0, sizeof a);
+	assert_int_equal(bind("w", &a, &bound, 2, 7, 16), CG_OK);        /* I+U is passed over, 4*U gives U */
+	assert_int_equal(a.lstm.U, 4);
+	assert_int_equal(a.lstm.I, 0);
+	assert_int_equal(bind("w", &a, &bound, 2, 7, 16), CG_OK);        /* the second round */
+	assert_int_equal(a.lstm.I, 3);
+	UNBOUND("x", &a, &bound, 2, 5, 4, "lstm_block_cell_grad: x: expected [B, I=3], got [5, 4]");
+
+	bound = 0;
+	assert_int_equal(bind("wci", &a, &bound, 1, 4, 0), CG_OK);
+	UNBOUND("w", &a, &bound, 2, 3, 16, "lstm_block_cell_grad: w: expected [I+U, 4*U=16], got [3, 16]");
+}
+
+/* ---- names ---- */
+
+static void test_find(void **state)
+{
+	const struct cg_op *row;
+	int theirs = -1;
+
+	(void)state;
+	for (row = cg_ops; row->name; row++) {
+		assert_ptr_equal(cg_op_find(row->name, &theirs), row);
+		assert_int_equal(theirs, 0);
+		assert_ptr_equal(cg_op_find(row->tensorflow, &theirs), row);
+		assert_int_equal(theirs, 1);
+		assert_ptr_equal(cg_op_find(row->name, NULL), row);
+	}
+	theirs = -1;
+	assert_null(cg_op_find("lstm_blok_cell", &theirs));
+	assert_string_equal(cg_message(),
+	                    "lstm_blok_cell: no such op: the nearest is lstm_block_cell; cellgrad info lists them");
+	assert_null(cg_op_find("GRUBlockGrad", &theirs));
+	assert_string_equal(cg_message(),
+	                    "GRUBlockGrad: no such op: the nearest is GRUBlockCellGrad; cellgrad info lists them");
+	assert_null(cg_op_find("Conv2D", &theirs));
+	assert_string_equal(cg_message(), "Conv2D: no such op; cellgrad info lists them");
+	assert_null(cg_op_find("", &theirs));
+	assert_string_equal(cg_message(), ": no such op; cellgrad info lists them");
+	assert_null(cg_op_find(NULL, &theirs));
+	assert_string_equal(cg_message(), "op: expected a name, got NULL");
+	assert_int_equal(theirs, -1);
+}
+
+static void test_dtypes(void **state)
+{
+	static const struct { int dtype; size_t bytes; const char *names[4]; } rows[] = {
+		{ CG_F32, 4, { "f32", "F32", "float32", "float" } }, { CG_F64, 8, { "f64", "F64", "float64", "double" } },
+		{ CG_F16, 2, { "f16", "F16", "float16", "half" } }, { CG_BF16, 2, { "bf16", "BF16", "bfloat16", "bf16" } }
+	};
+	size_t i, j;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		assert_string_equal(cg_dtype_name(rows[i].dtype), rows[i].names[0]);
+		assert_int_equal(cg_dtype_bytes(rows[i].dtype), rows[i].bytes);
+		for (j = 0; j < 4; j++)
+			assert_int_equal(cg_dtype_find(rows[i].names[j]), rows[i].dtype);
+	}
+	assert_string_equal(cg_dtype_name(-1), "?");
+	assert_string_equal(cg_dtype_name(4), "?");
+	assert_int_equal(cg_dtype_bytes(-1), 0);
+	assert_int_equal(cg_dtype_bytes(4), 0);
+	assert_int_equal(cg_dtype_find("int8"), -1);
+	assert_string_equal(cg_message(), "dtype: expected f16, bf16, f32 or f64, got int8");
+	assert_int_equal(cg_dtype_find(NULL), -1);
+	assert_string_equal(cg_message(), "dtype: expected f16, bf16, f32 or f64, got NULL");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows_are_sound),
+		cmocka_unit_test(test_signatures_are_tensorflows),
+		cmocka_unit_test(test_ports_are_their_fields),
+		cmocka_unit_test(test_rows_call_their_functions),
+		cmocka_unit_test(test_needs_follow_the_formulas),
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_bind),
+		cmocka_unit_test(test_bind_solves_for_one_symbol),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_dtypes)
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("op", tests, NULL, NULL);
+}

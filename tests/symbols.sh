@@ -1,0 +1,31 @@
+#!/bin/sh
+# Only what cellgrad.h declares leaves the shared library, and all of it does; the static one has no name outside cg_.
+# LIBRARY: the shared library; ARCHIVE: the static one; srcdir: the source.  Either may be missing: that half is skipped.
+set -u
+header=${srcdir:-.}/runtime/cellgrad.h
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+echo 1..2
+
+sed -n 's/^CG_API .*[ *]\(cg_[a-z0-9_]*\)(.*/\1/p' "$header" | sort >"$scratch/declared"
+if [ -r "${LIBRARY:-}" ]; then
+	nm -D --defined-only "$LIBRARY" | awk '$2 != "A" { print $3 }' | sed 's/@.*//' | sort >"$scratch/exported"
+	if diff "$scratch/declared" "$scratch/exported" >"$scratch/difference"; then
+		echo "ok 1 - the shared library exports the $(wc -l <"$scratch/declared" | tr -d ' ') calls of its header"
+	else
+		sed 's/^/# /' "$scratch/difference"
+		echo "not ok 1 - the shared library exports the calls of its header"
+	fi
+else
+	echo "ok 1 - shared # SKIP no shared library"
+fi
+
+if [ -r "${ARCHIVE:-}" ]; then
+	if nm -g --defined-only "$ARCHIVE" 2>/dev/null | awk 'NF == 3 && $3 !~ /^_?cg_/ { print "# " $3; n++ } END { exit n > 0 }'; then
+		echo "ok 2 - every name of the static library begins with cg_"
+	else
+		echo "not ok 2 - every name of the static library begins with cg_"
+	fi
+else
+	echo "ok 2 - static # SKIP no static library"
+fi
