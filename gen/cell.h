@@ -33,6 +33,7 @@ enum {
 	CG_NODES_MAX    = 1 << 18,       /* after differentiation */
 	CG_TEXT_MAX     = 1 << 20,       /* bytes of a .cell */
 	CG_LINE_MAX     = 200,           /* letters of an equation, as it is quoted in a kernel */
+	CG_KEY_MAX      = 320,           /* letters of a kernel's name: the cell's, every option's, what else there is */
 	CG_SUM_ROWS     = 64             /* rows that a `sum` adds up before it starts another partial */
 };
 
@@ -191,7 +192,7 @@ struct cg_argument {
 };
 
 struct cg_piece {                        /* one function */
-	char key[160];                   /* its name */
+	char key[CG_KEY_MAX];            /* its name */
 	int  stage, shape;
 	struct cg_argument *arguments; int n_arguments;      /* in the order of the text's parameters */
 	int *schedule; int n_schedule;   /* nodes to compute, operands first; leaves are not among them */
@@ -200,7 +201,7 @@ struct cg_piece {                        /* one function */
 struct cg_pass_plan {
 	const struct cg_cell *cell;
 	int options, pass, stage, dtype;
-	char key[160];                   /* of the text */
+	char key[CG_KEY_MAX];            /* of the text */
 	struct cg_arena memory;
 	struct cg_graph graph;
 	struct cg_piece *pieces; int n_pieces;

@@ -154,6 +154,23 @@ static int before(const struct cg_argument *a, const struct cg_argument *b)
 	return a->index < b->index;
 }
 
+/* "cg_lstm_block_peephole_f32_grad"; the stage is named where a cell has several and this is one of them. */
+static int name_key(const struct cg_pass_plan *plan, char key[CG_KEY_MAX], int stage, const char *suffix)
+{
+	const struct cg_cell *cell = plan->cell;
+	int n = snprintf(key, CG_KEY_MAX, "cg_%s", cell->name);
+
+	for (int k = 0; k < cell->n_options; k++)
+		if (plan->options >> k & 1 && n < CG_KEY_MAX)
+			n += snprintf(key + n, CG_KEY_MAX - (size_t)n, "_%s", cell->options[k].name);
+	if (cell->n_stages > 1 && stage && n < CG_KEY_MAX)
+		n += snprintf(key + n, CG_KEY_MAX - (size_t)n, "_s%d", stage);
+	if (n < CG_KEY_MAX)
+		n += snprintf(key + n, CG_KEY_MAX - (size_t)n, "_%s_%s%s", cg_real_names[plan->dtype], cg_pass_names[plan->pass],
+		              suffix);
+	return n < CG_KEY_MAX ? 0 : -1;
+}
+
 /* Makes a piece that computes the outputs gathered so far from what is in memory, and forgets them. */
 static void piece(struct maker *m, int stage, int shape, const char *suffix)
 {
@@ -165,7 +182,6 @@ static void piece(struct maker *m, int stage, int shape, const char *suffix)
 	int *schedule = cg_arena_take(&plan->memory, (size_t)graph->n * sizeof *schedule);
 	unsigned char *wanted = cg_arena_take(&plan->memory, (size_t)graph->n);
 	int n = 0, inputs, scalars = 0;
-	const struct cg_cell *cell = plan->cell;
 
 	if (graph->failed || !list || !schedule || !wanted || plan->n_pieces == PIECES_MAX) {
 		m->failed = 1;
@@ -174,16 +190,7 @@ static void piece(struct maker *m, int stage, int shape, const char *suffix)
 	memset(p, 0, sizeof *p);
 	p->stage = stage;
 	p->shape = shape;
-	n = snprintf(p->key, sizeof p->key, "cg_%s", cell->name);
-	for (int k = 0; k < cell->n_options; k++)
-		if (plan->options >> k & 1 && n < (int)sizeof p->key)
-			n += snprintf(p->key + n, sizeof p->key - (size_t)n, "_%s", cell->options[k].name);
-	if (cell->n_stages > 1 && n < (int)sizeof p->key)
-		n += snprintf(p->key + n, sizeof p->key - (size_t)n, "_s%d", stage);
-	if (n < (int)sizeof p->key)
-		n += snprintf(p->key + n, sizeof p->key - (size_t)n, "_%s_%s%s", cg_real_names[plan->dtype],
-		              cg_pass_names[plan->pass], suffix);
-	if (n >= (int)sizeof p->key) {
+	if (name_key(plan, p->key, stage, suffix)) {
 		m->failed = 1;
 		return;
 	}
@@ -460,21 +467,6 @@ static int endless(const struct cg_pass_plan *plan)
 	return -1;
 }
 
-static void name_plan(struct cg_pass_plan *plan)
-{
-	const struct cg_cell *cell = plan->cell;
-	int n = snprintf(plan->key, sizeof plan->key, "cg_%s", cell->name);
-
-	for (int k = 0; k < cell->n_options; k++)
-		if (plan->options >> k & 1 && n < (int)sizeof plan->key)
-			n += snprintf(plan->key + n, sizeof plan->key - (size_t)n, "_%s", cell->options[k].name);
-	if (plan->stage && cell->n_stages > 1 && n < (int)sizeof plan->key)
-		n += snprintf(plan->key + n, sizeof plan->key - (size_t)n, "_s%d", plan->stage);
-	if (n < (int)sizeof plan->key)
-		snprintf(plan->key + n, sizeof plan->key - (size_t)n, "_%s_%s", cg_real_names[plan->dtype],
-		         cg_pass_names[plan->pass]);
-}
-
 struct cg_pass_plan *cg_plan(const struct cg_cell *cell, int options, int pass, int stage, int dtype, cg_resize *resize,
                              struct cg_mistake *mistake)
 {
@@ -492,7 +484,7 @@ struct cg_pass_plan *cg_plan(const struct cg_cell *cell, int options, int pass, 
 		plan->stage = stage;
 		plan->dtype = dtype;
 		plan->memory.resize = resize;
-		name_plan(plan);
+		m->failed = name_key(plan, plan->key, stage, "");
 		m->plan = plan;
 		m->graph = &plan->graph;
 		cg_graph_open(m->graph, &plan->memory);

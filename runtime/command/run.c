@@ -55,7 +55,7 @@ static const char text[] =
 	"  s  the smallest normal number of the op's dtype (f64, f16: the smallest)\n"
 	"\n"
 	"NaN equals NaN, an infinity itself.  FILE may be of another float dtype, and\n"
-	"need not have the outputs that TensorFlow's op does not have.  --rtol and\n"
+	"under our names for ops need not have every output.  --rtol and\n"
 	"--atol replace the rule by rtol |e| + atol.\n"
 	"\n"
 	"Examples:\n"

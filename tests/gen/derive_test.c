@@ -430,16 +430,6 @@ static void try_all(int first, int last)
 	}
 }
 
-static int built_ins(void)
-{
-	char name[32];
-	int n = 0;
-
-	while (built_in(n, name))
-		n++;
-	return n;
-}
-
 static void test_built_in(void **state)
 {
 	(void)state;
@@ -514,56 +504,6 @@ static void test_relu_at_zero(void **state)
 	cg_parse_free(cell);
 }
 
-/* ---- plans ---- */
-
-static void same_piece(const struct cg_piece *a, const struct cg_piece *b)
-{
-	assert_string_equal(a->key, b->key);
-	assert_int_equal(a->shape, b->shape);
-	assert_int_equal(a->n_arguments, b->n_arguments);
-	assert_int_equal(a->n_schedule, b->n_schedule);
-	for (int k = 0; k < a->n_arguments; k++)
-		assert_string_equal(a->arguments[k].name, b->arguments[k].name);
-}
-
-/* A plan of one stage is that stage of the plan of all; and a sum gives what its part has summed. */
-static void test_stages(void **state)
-{
-	struct cg_cell *cell;
-
-	(void)state;
-	for (int c = 0; (cell = every_cell(c)); c++) {
-		for (int pass = 0; pass < 3; pass++) {
-			struct cg_pass_plan *all = must_plan(cell, 0, pass, 0, 0);
-			int seen = 0;
-
-			for (int s = 1; s <= cell->n_stages; s++) {
-				struct cg_pass_plan *one = must_plan(cell, 0, pass, s, 0);
-
-				for (int k = 0, j = 0; k < all->n_pieces; k++)
-					if (all->pieces[k].stage == s) {
-						assert_true(j < one->n_pieces);
-						same_piece(&all->pieces[k], &one->pieces[j++]);
-						seen++;
-					}
-				cg_plan_free(one);
-			}
-			assert_int_equal(seen, all->n_pieces);
-			for (int k = 0; k + 1 < all->n_pieces; k++) {
-				const struct cg_piece *part = &all->pieces[k], *sum = &all->pieces[k + 1];
-
-				if (part->shape != CG_PIECE_SUM_PART)
-					continue;
-				assert_int_equal(sum->shape, CG_PIECE_SUM);
-				for (int j = part->n_arguments - 1, i = sum->n_arguments - 2; i > 2; i--, j--)
-					assert_string_equal(part->arguments[j].name, sum->arguments[i].name);
-			}
-			cg_plan_free(all);
-		}
-		cg_parse_free(cell);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -571,7 +511,6 @@ int main(void)
 		cmocka_unit_test(test_new),
 		cmocka_unit_test(test_clip_passes),
 		cmocka_unit_test(test_relu_at_zero),
-		cmocka_unit_test(test_stages),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

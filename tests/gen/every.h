@@ -75,6 +75,16 @@ static inline const char *built_in(int k, char name[32])
 	return NULL;
 }
 
+static inline int built_ins(void)
+{
+	char name[32];
+	int n = 0;
+
+	while (built_in(n, name))
+		n++;
+	return n;
+}
+
 static inline struct cg_cell *must_parse(const char *text, const char *name)
 {
 	struct cg_mistake mistake;
@@ -125,15 +135,11 @@ static inline struct cg_cell *every_cell(int k)
 {
 	static const char *const more[] = { "coupled", "stages" };
 	char name[32];
-	const char *text;
-	int built_ins = 0;
+	int n = built_ins();
 
-	while (built_in(built_ins, name))
-		built_ins++;
-	if (k >= built_ins)
-		return k - built_ins < 2 ? must_read(more[k - built_ins]) : NULL;
-	text = built_in(k, name);
-	return must_parse(text, name);
+	if (k >= n)
+		return k - n < 2 ? must_read(more[k - n]) : NULL;
+	return must_parse(built_in(k, name), name);
 }
 
 static inline struct cg_pass_plan *must_plan(const struct cg_cell *cell, int options, int pass, int stage, int dtype)

@@ -166,6 +166,24 @@ static void check_statements(const struct cg_pass_plan *plan, int lang, const ch
 	assert_true(seen > 0);
 }
 
+/* What has no name is written where it is used: once, but for signs. */
+static void check_unnamed(const struct cg_pass_plan *plan, const struct cg_piece *piece, const char *const *name)
+{
+	const struct cg_node *nodes = plan->graph.nodes;
+
+	for (int j = 0; j < piece->n_schedule; j++) {
+		int id = piece->schedule[j], uses = 0;
+
+		for (int k = 0; k < piece->n_schedule; k++) {
+			const struct cg_node *node = &nodes[piece->schedule[k]];
+
+			uses += (cg_operators[node->code].arity > 0 && node->a == id) + (cg_operators[node->code].arity > 1 && node->b == id);
+		}
+		if (!name[id] && nodes[id].code != CG_OP_NEG && uses > 1)
+			fail_msg("%s writes node %d out %d times", piece->key, id, uses);
+	}
+}
+
 /* The plan says which statement came from which equation; in the text the last comment above is that equation. */
 static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *text)
 {
@@ -182,6 +200,7 @@ static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *
 		assert_non_null(start);
 		end = function_end(start);
 		assert_int_equal(cg_order(plan, piece, &arena, &name), 0);
+		check_unnamed(plan, piece, name);
 		for (int j = 0; j < piece->n_schedule; j++) {
 			const struct cg_node *node = &plan->graph.nodes[piece->schedule[j]];
 			const char *at, *comment = NULL;
