@@ -97,6 +97,21 @@ static const char *options(const struct cg_lstm_block *op)
 	return op->use_peephole ? "peephole" : "";
 }
 
+/* What forward writes and grad reads, and what both read. */
+static void bind_state(const struct cg_lstm_block *op, struct cg_operand *v)
+{
+	v[CS_PREV] = rows(op, op->cs_prev);
+	v[WCI].mem = op->wci;
+	v[WCF].mem = op->wcf;
+	v[WCO].mem = op->wco;
+	v[I]  = rows(op, op->i);
+	v[CI] = rows(op, op->ci);
+	v[F]  = rows(op, op->f);
+	v[O]  = rows(op, op->o);
+	v[CS] = rows(op, op->cs);
+	v[CO] = rows(op, op->co);
+}
+
 static int forward(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_lstm_block *op = given;
@@ -126,17 +141,8 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 
 	for (int k = 0; k < GATES; k++)
 		v[A_I + k] = gate(op, w.gates, k, acc);
-	v[CS_PREV] = rows(op, op->cs_prev);
-	v[WCI].mem = op->wci;
-	v[WCF].mem = op->wcf;
-	v[WCO].mem = op->wco;
-	v[I]  = rows(op, op->i);
-	v[CI] = rows(op, op->ci);
-	v[F]  = rows(op, op->f);
-	v[O]  = rows(op, op->o);
-	v[CS] = rows(op, op->cs);
-	v[CO] = rows(op, op->co);
-	v[H]  = rows(op, op->h);
+	bind_state(op, v);
+	v[H] = rows(op, op->h);
 	return cg_launch(stream, kernel, POINT, op->B, op->U, v);
 }
 
@@ -214,16 +220,7 @@ static int grad(struct cg_stream *stream, const void *given, struct cg_work *wor
 	take_grad(op, work, &w);
 	dgates = cg_present(op->dgates) ? op->dgates : w.dgates;
 
-	v[CS_PREV] = rows(op, op->cs_prev);
-	v[WCI].mem = op->wci;
-	v[WCF].mem = op->wcf;
-	v[WCO].mem = op->wco;
-	v[I]  = rows(op, op->i);
-	v[CI] = rows(op, op->ci);
-	v[F]  = rows(op, op->f);
-	v[O]  = rows(op, op->o);
-	v[CS] = rows(op, op->cs);
-	v[CO] = rows(op, op->co);
+	bind_state(op, v);
 	v[DCS] = rows(op, op->cs_grad);
 	v[DH]  = rows(op, op->h_grad);
 	for (int k = 0; k < GATES && (further || cg_present(op->dgates)); k++)

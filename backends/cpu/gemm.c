@@ -58,13 +58,13 @@ static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, 
 static void plain_tile(struct cg_queue *q, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n)
 {
 	size_t acc = g->dtype == CG_F64 ? 8 : 4;
-	char *a = at(g->a, g->transpose_a ? 0 : i, g->transpose_a ? i : 0, acc);
-	char *b = at(g->b, g->transpose_b ? j : 0, g->transpose_b ? 0 : j, acc);
-	char *c = at(g->c, i, j, acc);
+	char *c = at(g->c, i, j, acc), *a, *b;
 
 	begin(g, q->device->isa, i, j, m, n, c, g->c.stride, acc);
 	if (!g->k)
-		return;
+		return;                          /* a and b may be absent then */
+	a = at(g->a, g->transpose_a ? 0 : i, g->transpose_a ? i : 0, acc);
+	b = at(g->b, g->transpose_b ? j : 0, g->transpose_b ? 0 : j, acc);
 	if (g->dtype == CG_F64)
 		product_f64(q->device, g->transpose_a, g->transpose_b, m, n, g->k, (double *)(void *)a, g->a.stride,
 		            (double *)(void *)b, g->b.stride, (double *)(void *)c, g->c.stride);

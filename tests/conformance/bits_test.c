@@ -230,8 +230,8 @@ static void test_float_state(void **unused)
 	(void)unused;
 	for (int dtype = 0; dtype < 4; dtype++) {
 		struct cg_float_state state = cg_float_enter(dtype);
-		float inside = tiny * half;
-		double inside64 = small * quarter;
+		volatile float inside = tiny * half;
+		volatile double inside64 = small * quarter;
 
 		cg_float_leave(state);
 #if defined(__SSE2__) || defined(__aarch64__)

@@ -4,8 +4,8 @@
  * magnitude and the values at the edges; views have strides; arguments are absent in turn; rows and units are those where
  * blocks and strips begin and end.  NaN equals NaN.
  *
- * Subnormal floats are flushed, as in the library's threads.  A compiler may still leave out a multiplication by a 1 that it
- * sees, as in dh * step(h), and hand on a subnormal dh: such an element must have the value without the flush, and is counted.
+ * Subnormal floats are flushed, as in the library's threads.  So it shows here when a compiler leaves out an operation that
+ * changes nothing but them.
  *
  * Built with the bundles of every built-in cell and dtype and strip.c for every dtype, all with CG_ISA=baseline, and with the
  * header of `cellgen cells`.  CC, in the environment, compiles gradgrad; when there is none that is a skip.
@@ -104,9 +104,9 @@ static size_t size_of(int dtype, int type)
 
 /* ---- one piece, both ways ---- */
 
-static char *ours[ARGUMENTS], *theirs[ARGUMENTS], *gradual[ARGUMENTS], *scratch[3];
+static char *ours[ARGUMENTS], *theirs[ARGUMENTS], *scratch[2];
 static void *registers;
-static long elements, unflushed;
+static long elements;
 
 static int same(int dtype, int type, const void *a, const void *b)
 {
@@ -147,7 +147,7 @@ static unsigned long long bits(const char *at, size_t size)
 static void try_piece(const struct cg_pass_plan *plan, const struct cg_piece *piece, call *compiled, int64_t rows, int64_t units,
                       int absent)
 {
-	struct cg_bound a[ARGUMENTS], b[ARGUMENTS], c[ARGUMENTS];
+	struct cg_bound a[ARGUMENTS], b[ARGUMENTS];
 	size_t parts = (size_t)((rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS * units) * ARGUMENTS;
 	int dtype = plan->dtype;
 
@@ -162,18 +162,16 @@ static void try_piece(const struct cg_pass_plan *plan, const struct cg_piece *pi
 		else if (arg->kind == CG_KIND_SCALAR)
 			a[k].value = dtype == 1 ? 4 * random_unit() - 1 : (float)(4 * random_unit() - 1);
 		a[k].stride = units + random_below(PAD + 1);
-		b[k] = c[k] = a[k];
+		b[k] = a[k];
 		if (arg->kind == CG_KIND_SCRATCH) {
 			a[k].data = scratch[0];
 			b[k].data = scratch[1];
-			c[k].data = scratch[2];
 			if (arg->out)
 				memset(scratch[0], 0xa5, parts * size);
 			else
 				for (size_t j = 0; j < parts; j++)
 					memcpy(scratch[0] + j * size, (char *)&pool[1] + j % POOL * size, size);
 			memcpy(scratch[1], scratch[0], parts * size);
-			memcpy(scratch[2], scratch[0], parts * size);
 		} else if (arg->kind == CG_KIND_TENSOR || arg->kind == CG_KIND_PER_UNIT) {
 			size_t at = (size_t)random_below(POOL / 2);
 
@@ -182,13 +180,10 @@ static void try_piece(const struct cg_pass_plan *plan, const struct cg_piece *pi
 				memcpy(ours[k] + j * size, (char *)&pool[arg->type == CG_TYPE_ACC] + at * size,
 				       (count - j < POOL / 2 ? count - j : POOL / 2) * size);
 			memcpy(theirs[k], ours[k], count * size);
-			memcpy(gradual[k], ours[k], count * size);
 			a[k].data = k == absent ? NULL : ours[k];
 			b[k].data = k == absent ? NULL : arg->out ? theirs[k] : ours[k];
-			c[k].data = k == absent ? NULL : arg->out ? gradual[k] : ours[k];
 		}
 	}
-	strips[dtype](plan, piece, rows, units, c, registers);
 	flush(dtype != 1);
 	strips[dtype](plan, piece, rows, units, a, registers);
 	compiled(rows, units, b);
@@ -196,21 +191,17 @@ static void try_piece(const struct cg_pass_plan *plan, const struct cg_piece *pi
 	for (int k = 0; k < piece->n_arguments; k++) {
 		const struct cg_argument *arg = &piece->arguments[k];
 		size_t size = size_of(dtype, arg->type), count = (size_t)(arg->kind == CG_KIND_TENSOR ? rows : 1) * (size_t)(units + PAD);
-		const char *x = ours[k], *y = theirs[k], *z = gradual[k];
+		const char *x = ours[k], *y = theirs[k];
 
 		if (arg->kind == CG_KIND_SCRATCH && arg->out)
-			x = scratch[0], y = scratch[1], z = scratch[2], count = parts;
+			x = scratch[0], y = scratch[1], count = parts;
 		else if (!arg->out || (arg->kind != CG_KIND_TENSOR && arg->kind != CG_KIND_PER_UNIT))
 			continue;
 		elements += (long)count;
-		for (size_t j = 0; j < count && memcmp(x, y, count * size); j++) {
-			if (same(dtype, arg->type, x + j * size, y + j * size))
-				continue;
-			if (dtype == 1 || !same(dtype, arg->type, z + j * size, y + j * size))
+		for (size_t j = 0; j < count && memcmp(x, y, count * size); j++)
+			if (!same(dtype, arg->type, x + j * size, y + j * size))
 				fail_msg("%s [%d, %d], absent %d: %s differs at %d: %llx, compiled %llx", piece->key, (int)rows, (int)units,
 				         absent, arg->name, (int)j, bits(x + j * size, size), bits(y + j * size, size));
-			unflushed++;
-		}
 	}
 }
 
@@ -262,8 +253,7 @@ static void test_bundles(void **state)
 		}
 		cg_parse_free(cell);
 	}
-	printf("# %d kernels, %ld elements, %ld not flushed\n", seen, elements, unflushed);
-	assert_true(unflushed < elements / 1000);
+	printf("# %d kernels, %ld elements\n", seen, elements);
 }
 
 /* ---- gradgrad, compiled now ---- */
@@ -289,7 +279,7 @@ static void thunk(FILE *file, const struct cg_piece *piece)
 static void try_text(const struct cg_pass_plan *plan, const char *folder, const char *cc)
 {
 	struct cg_text text = { resize, NULL, 0, 0, 0 };
-	char path[512], command[2048];
+	char path[1024], command[4096];
 	FILE *file;
 	void *library;
 
@@ -311,7 +301,7 @@ static void try_text(const struct cg_pass_plan *plan, const char *folder, const 
 	if (!library)
 		fail_msg("%s", dlerror());
 	for (int k = 0; k < plan->n_pieces; k++) {
-		char name[200];
+		char name[512];
 		void *symbol;
 		call *compiled;
 
@@ -374,9 +364,8 @@ static int set_up(void **state)
 	for (int k = 0; k < ARGUMENTS; k++) {
 		ours[k] = malloc(SLOT * 8);
 		theirs[k] = malloc(SLOT * 8);
-		gradual[k] = malloc(SLOT * 8);
 	}
-	for (int k = 0; k < 3; k++)
+	for (int k = 0; k < 2; k++)
 		scratch[k] = malloc((size_t)3 * UNITS * ARGUMENTS * 8);
 	return !registers;
 }
@@ -386,8 +375,8 @@ static int tear_down(void **state)
 	(void)state;
 	free(registers);
 	for (int k = 0; k < ARGUMENTS; k++)
-		free(ours[k]), free(theirs[k]), free(gradual[k]);
-	for (int k = 0; k < 3; k++)
+		free(ours[k]), free(theirs[k]);
+	for (int k = 0; k < 2; k++)
 		free(scratch[k]);
 	return 0;
 }

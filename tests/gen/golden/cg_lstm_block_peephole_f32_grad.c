@@ -254,7 +254,7 @@ void cg_lstm_block_peephole_f32_grad_sum_part(
 }
 
 static void cg_lstm_block_peephole_f32_grad_sum_total(int64_t blocks, int64_t stride, int64_t units,
-	const acc *partial, real *total, int64_t accumulate)
+	const acc *partial, int64_t first, real *total, int64_t accumulate)
 {
 	if (!total)
 		return;
@@ -262,7 +262,7 @@ static void cg_lstm_block_peephole_f32_grad_sum_total(int64_t blocks, int64_t st
 		acc sum = 0;
 
 		for (int64_t block = 0; block < blocks; block++)
-			sum += partial[block * stride + unit];
+			sum += partial[block * stride + first + unit];
 		total[unit] = accumulate ? total[unit] + sum : sum;
 	}
 }
@@ -297,17 +297,17 @@ void cg_lstm_block_peephole_f32_grad_sum(
 	const int64_t blocks = (rows + BLOCK - 1) / BLOCK;
 
 	cg_lstm_block_peephole_f32_grad_sum_total(blocks, VALUES * units, units,
-		partial + 0 * units, db_i, accumulate);
+		partial, 0 * units, db_i, accumulate);
 	cg_lstm_block_peephole_f32_grad_sum_total(blocks, VALUES * units, units,
-		partial + 1 * units, db_ci, accumulate);
+		partial, 1 * units, db_ci, accumulate);
 	cg_lstm_block_peephole_f32_grad_sum_total(blocks, VALUES * units, units,
-		partial + 2 * units, db_f, accumulate);
+		partial, 2 * units, db_f, accumulate);
 	cg_lstm_block_peephole_f32_grad_sum_total(blocks, VALUES * units, units,
-		partial + 3 * units, db_o, accumulate);
+		partial, 3 * units, db_o, accumulate);
 	cg_lstm_block_peephole_f32_grad_sum_total(blocks, VALUES * units, units,
-		partial + 4 * units, dwci, accumulate);
+		partial, 4 * units, dwci, accumulate);
 	cg_lstm_block_peephole_f32_grad_sum_total(blocks, VALUES * units, units,
-		partial + 5 * units, dwcf, accumulate);
+		partial, 5 * units, dwcf, accumulate);
 	cg_lstm_block_peephole_f32_grad_sum_total(blocks, VALUES * units, units,
-		partial + 6 * units, dwco, accumulate);
+		partial, 6 * units, dwco, accumulate);
 }

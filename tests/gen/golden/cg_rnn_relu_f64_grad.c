@@ -157,7 +157,7 @@ void cg_rnn_relu_f64_grad_sum_part(
 }
 
 static void cg_rnn_relu_f64_grad_sum_total(int64_t blocks, int64_t stride, int64_t units,
-	const acc *partial, real *total, int64_t accumulate)
+	const acc *partial, int64_t first, real *total, int64_t accumulate)
 {
 	if (!total)
 		return;
@@ -165,7 +165,7 @@ static void cg_rnn_relu_f64_grad_sum_total(int64_t blocks, int64_t stride, int64
 		acc sum = 0;
 
 		for (int64_t block = 0; block < blocks; block++)
-			sum += partial[block * stride + unit];
+			sum += partial[block * stride + first + unit];
 		total[unit] = accumulate ? total[unit] + sum : sum;
 	}
 }
@@ -188,5 +188,5 @@ void cg_rnn_relu_f64_grad_sum(
 	const int64_t blocks = (rows + BLOCK - 1) / BLOCK;
 
 	cg_rnn_relu_f64_grad_sum_total(blocks, VALUES * units, units,
-		partial + 0 * units, db_a, accumulate);
+		partial, 0 * units, db_a, accumulate);
 }
