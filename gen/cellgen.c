@@ -68,7 +68,7 @@ static void thunk(const struct cg_piece *piece, struct cg_text *text)
 
 static int bundle(const char *name, int dtype, struct cg_text *text)
 {
-	static const struct cg_pass_plan *plans[PLANS_MAX];
+	static struct cg_pass_plan *plans[PLANS_MAX];
 	const char *source = cell_text(name);
 	struct cg_mistake mistake;
 	struct cg_cell *cell;
@@ -87,7 +87,7 @@ static int bundle(const char *name, int dtype, struct cg_text *text)
 		}
 	cg_text_printf(text, "/* Kernels of cell %s, %s: made by cellgen bundle %s %s; not to be edited. */\n\n", name,
 	               cg_real_names[dtype], name, cg_real_names[dtype]);
-	cg_print_prelude(plans, n, CG_LANG_C, text);
+	cg_print_prelude((const struct cg_pass_plan *const *)plans, n, CG_LANG_C, text);
 	for (int k = 0; k < n; k++)
 		cg_print_functions(plans[k], CG_LANG_C, "static ", text);
 	cg_text_put(text, "\n#include \"backends/cpu/compiled.h\"\n");
@@ -99,6 +99,9 @@ static int bundle(const char *name, int dtype, struct cg_text *text)
 		for (int j = 0; j < plans[k]->n_pieces; j++)
 			cg_text_printf(text, "\t{ \"%s\", call_%s },\n", plans[k]->pieces[j].key, plans[k]->pieces[j].key);
 	cg_text_put(text, "\t{ NULL, NULL }\n};\n");
+	for (int k = 0; k < n; k++)
+		cg_plan_free(plans[k]);
+	cg_parse_free(cell);
 	return 0;
 }
 
@@ -130,7 +133,7 @@ int main(int argc, char **argv)
 		return fail("usage: cellgen bundle CELL DTYPE | math DTYPE | cells");
 	if (code || text.failed)
 		return code ? 1 : fail("out of memory");
-	if (fputs(text.at, stdout) < 0 || fflush(stdout))
-		return fail("cannot write");
-	return 0;
+	code = fputs(text.at, stdout) < 0 || fflush(stdout);
+	resize(text.at, 0);
+	return code ? fail("cannot write") : 0;
 }

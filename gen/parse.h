@@ -6,7 +6,7 @@
 
 #include "cell.h"
 
-enum { SYMBOLS_MAX = 1024 };
+enum { SYMBOLS_MAX = 2048 };
 
 /* Derived names are symbols too, of a kind that no expression may use, so that nothing else takes them. */
 enum { DERIVED = CG_SYMBOL_VALUE + 1 };
