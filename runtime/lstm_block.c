@@ -112,6 +112,15 @@ static void bind_state(const struct cg_lstm_block *op, struct cg_operand *v)
 	v[CO] = rows(op, op->co);
 }
 
+/* Nothing of the step is beyond the sequence. */
+static int check_length(const struct cg_lstm_block *op)
+{
+	if (op->seq_len_max == -1 || op->seq_len_max == op->T)
+		return CG_OK;
+	return cg_fail(CG_UNSUPPORTED, "lstm_block_cell: seq_len_max: expected -1 or T=%lld, got %lld: sequences are not in this "
+	               "version", (long long)op->T, (long long)op->seq_len_max);
+}
+
 static int forward(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_lstm_block *op = given;
@@ -124,6 +133,7 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 	const struct cg_ready *kernel;
 	struct cg_gemm product = { .dtype = op->dtype, .m = op->B, .n = wide };
 
+	CG_TRY(check_length(op));
 	CG_TRY(cg_ready(stream->context, "lstm_block", options(op), CG_FORWARD, 0, op->dtype, names, &kernel));
 	take_forward(op, work, &w);
 
@@ -216,6 +226,7 @@ static int grad(struct cg_stream *stream, const void *given, struct cg_work *wor
 	              cg_present(op->wco_grad)));
 	struct cg_mem dgates;
 
+	CG_TRY(check_length(op));
 	CG_TRY(cg_ready(stream->context, "lstm_block", options(op), CG_GRAD, 0, op->dtype, names, &kernel));
 	take_grad(op, work, &w);
 	dgates = cg_present(op->dgates) ? op->dgates : w.dgates;

@@ -111,6 +111,29 @@ static void test_memory(void **state)
 	cg_free(NULL, &mem);
 }
 
+/* Steps beyond the sequence are for sequences. */
+static void test_length(void)
+{
+	float number = 0.5f, many[8] = { 0 };
+	struct cg_mem one = { &number, 0, sizeof number, CG_HOST }, four = { many, 0, 4 * sizeof *many, CG_HOST };
+	struct cg_mem eight = { many, 0, sizeof many, CG_HOST };
+	struct cg_lstm_block op;
+	float h = 7;
+
+	cg_lstm_block_init(&op, sizeof op);
+	op.B = op.I = op.U = 1;
+	op.x = op.cs_prev = op.h_prev = one;
+	op.w = eight;
+	op.b = four;
+	op.h = (struct cg_mem){ &h, 0, sizeof h, CG_HOST };
+	op.seq_len_max = 0;
+	REFUSED(cg_lstm_block_forward(stream, &op), CG_UNSUPPORTED, "seq_len_max: expected -1 or T=1, got 0");
+	assert_true(h == 7);
+	op.seq_len_max = 1;
+	assert_int_equal(cg_lstm_block_forward(stream, &op), CG_OK);
+	assert_true(h != 7);
+}
+
 static void test_ops(void **state)
 {
 	struct cg_lstm_block lstm;
@@ -128,6 +151,7 @@ static void test_ops(void **state)
 	lstm.U = lstm.I = lstm.B = 2;
 	lstm.T = 3;
 	REFUSED(cg_lstm_block_forward(stream, &lstm), CG_UNSUPPORTED, "T: expected 1, got 3");
+	test_length();
 	REFUSED(cg_lstm_block_work(NULL, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "op");
 	REFUSED(cg_lstm_block_work(&lstm, CG_FORWARD, NULL), CG_BAD_ARGUMENT, "bytes");
 	REFUSED(cg_lstm_block_work(&lstm, CG_GRADGRAD, &bytes), CG_UNSUPPORTED, "pass");
