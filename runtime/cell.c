@@ -93,19 +93,28 @@ void cg_cell_close(struct cg_cell *cell)
 	for (int k = 0; k < n_built_in; k++)
 		if (built_in[k].cell == cell)
 			return;
-	cg_parse_free(cell);
+	cg_cell_drop(cell);
 }
 
-/* The plan of a kernel that a caller describes; call: his, for the message. */
-static int plan_of(const struct cg_kernel *kernel, const char *call, struct cg_pass_plan **plan)
+void cg_cell_hold(const struct cg_cell *cell)
+{
+	__atomic_add_fetch(&((struct cg_cell *)cell)->holders, 1, __ATOMIC_RELAXED);
+}
+
+void cg_cell_drop(const struct cg_cell *cell)
+{
+	if (cell && __atomic_fetch_sub(&((struct cg_cell *)cell)->holders, 1, __ATOMIC_ACQ_REL) == 0)
+		cg_parse_free((struct cg_cell *)cell);
+}
+
+int cg_kernel_check(const struct cg_kernel *kernel, const char *call, int *options)
 {
 	struct cg_mistake mistake;
-	int options;
 
 	if (!kernel || !kernel->cell)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: kernel: cell: missing", call);
-	options = cg_parse_options(kernel->cell, kernel->options, &mistake);
-	if (options < 0)
+	*options = cg_parse_options(kernel->cell, kernel->options, &mistake);
+	if (*options < 0)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: options: %s", call, mistake.text);
 	if (kernel->pass < CG_FORWARD || kernel->pass > CG_GRADGRAD)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: pass: expected CG_FORWARD, CG_GRAD or CG_GRADGRAD, got %d", call, kernel->pass);
@@ -114,6 +123,16 @@ static int plan_of(const struct cg_kernel *kernel, const char *call, struct cg_p
 	if (kernel->stage < 0 || kernel->stage > kernel->cell->n_stages)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: stage: cell %s has %d, got %d", call, kernel->cell->name, kernel->cell->n_stages,
 		               kernel->stage);
+	return CG_OK;
+}
+
+/* The plan of a kernel that a caller describes; call: his, for the message. */
+static int plan_of(const struct cg_kernel *kernel, const char *call, struct cg_pass_plan **plan)
+{
+	struct cg_mistake mistake;
+	int options;
+
+	CG_TRY(cg_kernel_check(kernel, call, &options));
 	if (kernel->shape != CG_POINT)
 		return cg_fail(CG_UNSUPPORTED, "%s: shape: this version prints CG_POINT, with the sums that follow it", call);
 	*plan = cg_plan(kernel->cell, options, kernel->pass, kernel->stage, kernel->dtype, cg_memory, &mistake);

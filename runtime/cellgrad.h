@@ -173,6 +173,22 @@ CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, cha
 CG_API int  cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json);
 CG_API void cg_text_free(char *text);
 
+/* An argument of a kernel, by the name its text has for it: "a_i" "c_prev" "dh" "p_o" "cell_clip". */
+struct cg_arg {
+	const char   *name;
+	struct cg_mem mem;                   /* rows of U elements, one row for a per-unit argument; absent reads as zeros */
+	int64_t       stride;                /* elements from row to row */
+	double        value;                 /* of a param, rounded to dtype before use, and of "accumulate" */
+};
+/*
+ * Runs the kernel over [rows units]: CG_POINT the functions over elements, CG_SUM the sums over rows after them; the manifest
+ * names the arguments and says which are real and which acc.  Every input is named once, a param with a default may be left out;
+ * outputs may be left out, and one alone is computed.  Built-in forward and grad kernels are compiled, others interpreted on the
+ * cpu, with the same bits.  rows = 0 is legal.  CG_BAD_ARGUMENT: a name, a size, an overlap; CG_NO_MEMORY.
+ */
+CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel, int64_t rows, int64_t units,
+                          const struct cg_arg *args, int n);
+
 #ifdef __cplusplus
 }
 #endif

@@ -46,6 +46,7 @@ static void let_go(struct cg_context *context)
 
 		context->backend->drop(context->device, context->ready->built);
 		cg_plan_free(context->ready->plan);
+		cg_cell_drop(context->ready->cell);
 		cg_memory(context->ready, 0);
 		context->ready = next;
 	}

@@ -14,12 +14,12 @@ static int find_slots(struct cg_ready *ready)
 	for (int p = 0; p < ready->plan->n_pieces; p++) {
 		const struct cg_piece *piece = &ready->plan->pieces[p];
 
-		for (int a = 0; a < piece->n_arguments; a++) {
+		if (piece->n_arguments > CG_SLOTS_MAX)
+			return cg_fail(CG_UNSUPPORTED, "%s: more than %d arguments", piece->key, CG_SLOTS_MAX);
+		for (int a = 0; a < piece->n_arguments && ready->names; a++) {
 			const char *name = piece->arguments[a].name;
 			int k = 0;
 
-			if (a >= CG_SLOTS_MAX)
-				return cg_fail(CG_UNSUPPORTED, "%s: more than %d arguments", piece->key, CG_SLOTS_MAX);
 			while (ready->names[k] && strcmp(ready->names[k], name))
 				k++;
 			ready->slot[p][a] = (short)(ready->names[k] ? k : -1);
@@ -55,27 +55,21 @@ static int make(struct cg_context *context, const struct cg_ready *key, struct c
 	return CG_OK;
 }
 
-int cg_ready(struct cg_context *context, const char *cell, const char *options, int pass, int stage, int dtype,
-             const char *const *names, const struct cg_ready **result)
+/* The kernel of a key, from those that are ready, or made now. */
+static int get(struct cg_context *context, const struct cg_ready *key, const struct cg_ready **result)
 {
-	struct cg_ready key = { .cell = cg_cell_find(cell), .names = names, .pass = pass, .stage = stage, .dtype = dtype };
-	struct cg_mistake mistake;
 	struct cg_ready *ready;
 	int code = CG_OK;
 
-	if (!key.cell)
-		return CG_NO_MEMORY;
-	key.options = cg_parse_options(key.cell, options, &mistake);
-	if (key.options < 0)
-		return cg_fail(CG_BAD_ARGUMENT, "%s", mistake.text);
 	pthread_mutex_lock(context->lock);
 	for (ready = context->ready; ready; ready = ready->next)
-		if (ready->cell == key.cell && ready->names == names && ready->options == key.options && ready->pass == pass &&
-		    ready->stage == stage && ready->dtype == dtype)
+		if (ready->cell == key->cell && ready->names == key->names && ready->options == key->options &&
+		    ready->pass == key->pass && ready->stage == key->stage && ready->dtype == key->dtype)
 			break;
 	if (!ready) {
-		code = make(context, &key, &ready);
+		code = make(context, key, &ready);
 		if (!code) {
+			cg_cell_hold(key->cell);
 			ready->next = context->ready;
 			context->ready = ready;
 		}
@@ -83,6 +77,28 @@ int cg_ready(struct cg_context *context, const char *cell, const char *options, 
 	pthread_mutex_unlock(context->lock);
 	*result = ready;
 	return code;
+}
+
+int cg_ready(struct cg_context *context, const char *cell, const char *options, int pass, int stage, int dtype,
+             const char *const *names, const struct cg_ready **result)
+{
+	struct cg_ready key = { .cell = cg_cell_find(cell), .names = names, .pass = pass, .stage = stage, .dtype = dtype };
+	struct cg_mistake mistake;
+
+	if (!key.cell)
+		return CG_NO_MEMORY;
+	key.options = cg_parse_options(key.cell, options, &mistake);
+	if (key.options < 0)
+		return cg_fail(CG_BAD_ARGUMENT, "%s", mistake.text);
+	return get(context, &key, result);
+}
+
+int cg_ready_cell(struct cg_context *context, const struct cg_cell *cell, int options, int pass, int stage, int dtype,
+                  const struct cg_ready **result)
+{
+	struct cg_ready key = { .cell = cell, .options = options, .pass = pass, .stage = stage, .dtype = dtype };
+
+	return get(context, &key, result);
 }
 
 int cg_launch(struct cg_stream *stream, const struct cg_ready *ready, int piece, int64_t rows, int64_t units,

@@ -47,6 +47,10 @@ int cg_fork_count(void);
 /* CG_OK, or why a call on this stream or context cannot be. */
 int cg_usable(const struct cg_context *, const char *call);
 
+/* A cell lives until its owner has closed it and everyone who holds it has dropped it. */
+void cg_cell_hold(const struct cg_cell *);
+void cg_cell_drop(const struct cg_cell *);
+
 /* ---- kernels, as the ops ask for them ---- */
 
 enum { CG_SLOTS_MAX = 64, CG_READY_PIECES = 8 };
@@ -65,6 +69,12 @@ struct cg_ready {
 /* names: what the op calls the kernel's arguments, ended by NULL; a table of static life, part of the key. */
 int cg_ready(struct cg_context *, const char *cell, const char *options, int pass, int stage, int dtype,
              const char *const *names, const struct cg_ready **);
+
+/* The same for any cell, whose arguments the caller matches himself; the context keeps the cell alive. */
+int cg_ready_cell(struct cg_context *, const struct cg_cell *, int options, int pass, int stage, int dtype,
+                  const struct cg_ready **);
+/* Checks what a caller says of a kernel, his call in the message, and reads its options. */
+int cg_kernel_check(const struct cg_kernel *, const char *call, int *options);
 
 struct cg_operand;
 /* Launches a piece; operands are in the order of the names. */
