@@ -77,13 +77,14 @@ static void fill(int dtype)
 {
 	unsigned long long state = 7;
 	size_t bytes = cg_dtype_bytes(dtype);
+	unsigned char *first = (unsigned char *)room;
 
 	for (size_t at = 0; at < sizeof room[0]; at += bytes) {
 		double d = (double)(state >> 33) / 4294967296.0 + 0.1;
 		float f = (float)d;
 		uint16_t half = (uint16_t)((dtype == CG_F16 ? 0x3000 : 0x3e00) + (state >> 40) % (dtype == CG_F16 ? 0xc00 : 0x180));
 
-		memcpy(room[0][0] + at, dtype == CG_F64 ? (void *)&d : dtype == CG_F32 ? (void *)&f : (void *)&half, bytes);
+		memcpy(first + at, dtype == CG_F64 ? (void *)&d : dtype == CG_F32 ? (void *)&f : (void *)&half, bytes);
 		state = state * 6364136223846793005u + 1442695040888963407u;
 	}
 	memcpy(room[1], room[0], sizeof room[0]);
