@@ -1,6 +1,7 @@
 /*
  * The build's tool over the compiler of cells: prints what the cpu backend compiles.  Users have `cellgrad emit`.
  *
+ *	cellgen emit CELL PASS DTYPE LANG [OPTIONS]   one text, as the command prints it
  *	cellgen bundle CELL DTYPE   every forward and grad kernel of a built-in cell, with a table of them
  *	cellgen math DTYPE          the mathematics alone, for the interpreter of strips
  *	cellgen cells               the built-in cells, as a macro over their names
@@ -27,12 +28,17 @@ static int fail(const char *words)
 	return 1;
 }
 
+/* Where a name stands in a list; -1 when it does not. */
+static int index_of(const char *name, const char *const *names, int n)
+{
+	while (n-- && strcmp(names[n], name))
+		;
+	return n;
+}
+
 static int dtype_of(const char *name)
 {
-	for (int k = 0; k < 4; k++)
-		if (!strcmp(cg_real_names[k], name))
-			return k;
-	return -1;
+	return index_of(name, cg_real_names, 4);
 }
 
 static const char *cell_text(const char *name)
@@ -44,6 +50,24 @@ static const char *cell_text(const char *name)
 		if (!strcmp(e->name, file))
 			return e->text;
 	return NULL;
+}
+
+static int emit(char **word, struct cg_text *text)
+{
+	const char *source = cell_text(word[0]);
+	int pass = index_of(word[1], cg_pass_names, 3), dtype = dtype_of(word[2]);
+	int lang = index_of(word[3], cg_lang_names, CG_LANG_COUNT);
+	struct cg_mistake mistake = { "there is no such cell, pass, dtype or lang" };
+	struct cg_cell *cell = source ? cg_parse(source, word[0], resize, &mistake) : NULL;
+	int options = cell ? cg_parse_options(cell, word[4], &mistake) : -1, code = -1;
+	struct cg_pass_plan *plan = options < 0 || pass < 0 || dtype < 0 || lang < 0
+	                            ? NULL : cg_plan(cell, options, pass, 0, dtype, resize, &mistake);
+
+	if (plan)
+		code = cg_print(plan, lang, text);
+	cg_plan_free(plan);
+	cg_parse_free(cell);
+	return plan ? code : fail(mistake.text[0] ? mistake.text : "no such pass, dtype or lang");
 }
 
 /* A function of the one signature that the backend calls, for each kernel: bound arguments to parameters. */
@@ -125,12 +149,14 @@ int main(int argc, char **argv)
 
 	if (argc == 4 && !strcmp(argv[1], "bundle") && dtype >= 0)
 		code = bundle(argv[2], dtype, &text);
+	else if ((argc == 6 || argc == 7) && !strcmp(argv[1], "emit"))
+		code = emit(argv + 2, &text);
 	else if (argc == 3 && !strcmp(argv[1], "math") && dtype >= 0)
 		code = cg_print_math(dtype, &text);
 	else if (argc == 2 && !strcmp(argv[1], "cells"))
 		code = cells(&text);
 	else
-		return fail("usage: cellgen bundle CELL DTYPE | math DTYPE | cells");
+		return fail("usage: cellgen emit CELL PASS DTYPE LANG [OPTIONS] | bundle CELL DTYPE | math DTYPE | cells");
 	if (code || text.failed)
 		return code ? 1 : fail("out of memory");
 	code = fputs(text.at, stdout) < 0 || fflush(stdout);

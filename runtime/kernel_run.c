@@ -2,7 +2,6 @@
  * cg_kernel_run: any kernel of any cell over a caller's memory, its arguments matched by name.  The ops do not come this way:
  * theirs are matched once.
  */
-#include <limits.h>
 #include <string.h>
 
 #include "runtime/backend.h"
@@ -102,20 +101,16 @@ static int check_overlap(const struct call *c, const struct cg_piece *piece)
 	return CG_OK;
 }
 
-/* The operands of a piece, in its order. */
-static int bind(const struct call *c, const struct cg_piece *piece, struct cg_mem scratch, struct cg_operand *operands)
+/* The operands of a piece, in its order, but for scratch. */
+static int bind(const struct call *c, const struct cg_piece *piece, struct cg_operand *operands)
 {
 	for (int k = 0; k < piece->n_arguments; k++) {
 		const struct cg_argument *a = &piece->arguments[k];
 		int given = find(c, a->name);
 
 		operands[k] = (struct cg_operand){ .value = 0 };
-		if (a->role == CG_ROLE_ROWS || a->role == CG_ROLE_UNITS)
+		if (a->role == CG_ROLE_ROWS || a->role == CG_ROLE_UNITS || a->kind == CG_KIND_SCRATCH)
 			continue;
-		if (a->kind == CG_KIND_SCRATCH) {
-			operands[k].mem = scratch;
-			continue;
-		}
 		if (given < 0) {
 			const struct cg_param *param = &c->kernel->cell->params[a->kind == CG_KIND_SCALAR ? a->index : 0];
 
@@ -176,7 +171,7 @@ static int check_names(const struct call *c)
 	return CG_OK;
 }
 
-/* Binds everything before anything is launched: a refused call has touched nothing. */
+/* Checks and binds everything before anything is allocated or launched: a refused call has touched nothing. */
 static int run(const struct call *c)
 {
 	struct cg_context *context = c->stream->context;
@@ -196,18 +191,23 @@ static int run(const struct call *c)
 			wanted[p - 1] = 1;
 	}
 	for (int p = 0; p < plan->n_pieces; p++)
+		if (wanted[p])
+			CG_TRY(bind(c, &plan->pieces[p], operands[p]));
+	for (int p = 0; p < plan->n_pieces; p++)
 		if (wanted[p] && plan->pieces[p].shape == CG_PIECE_SUM_PART) {
-			int64_t values = 0, blocks = (c->rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS, elements;
+			int64_t values = 0, blocks = c->rows / CG_SUM_ROWS + (c->rows % CG_SUM_ROWS != 0), elements;
 
 			for (int k = 0; k < plan->pieces[p].n_arguments; k++)
-				values += plan->pieces[p].arguments[k].out;
-			if (__builtin_mul_overflow(blocks * values, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
+				values += plan->pieces[p].arguments[k].out && plan->pieces[p].arguments[k].kind != CG_KIND_SCRATCH;
+			if (__builtin_mul_overflow(blocks, values, &elements) ||
+			    __builtin_mul_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
 				return REFUSE("rows: sums over %lld rows do not fit in memory", (long long)c->rows);
 			CG_TRY(cg_alloc(context, (size_t)elements * cg_acc_bytes(c->kernel->dtype), &scratch));
 		}
-	for (int p = 0; p < plan->n_pieces && !code; p++)
-		if (wanted[p])
-			code = bind(c, &plan->pieces[p], scratch, operands[p]);
+	for (int p = 0; p < plan->n_pieces; p++)
+		for (int k = 0; wanted[p] && k < plan->pieces[p].n_arguments; k++)
+			if (plan->pieces[p].arguments[k].kind == CG_KIND_SCRATCH)
+				operands[p][k].mem = scratch;
 	for (int p = 0; p < plan->n_pieces && !code; p++)
 		if (wanted[p])
 			code = context->backend->launch(c->stream->queue, c->ready->built, p, c->rows, c->units, operands[p]);

@@ -109,3 +109,19 @@ load files
 	[ -z "$output" ]
 	[[ $stderr == *bad.cell:1:* ]]
 }
+
+@test "cellgen prints what the command prints, and compiles the same functions into the library" {
+	for kernel in "lstm_block grad f32 c peephole" "gru_block forward f16 opencl" "gru gradgrad bf16 cuda" "rnn_relu grad f64 c"; do
+		set -- $kernel
+		works emit "$1" --pass "$2" --dtype "$3" --lang "$4" ${5:+--options "$5"}
+		[ "$output" = "$("$CELLGEN" emit "$@")" ]
+		[ -n "$output" ]
+	done
+	# From the first function on, the text stands in the bundle, but that its functions are static there.
+	works emit lstm_block --pass grad --dtype f32 --lang c --options peephole
+	"$CELLGEN" bundle lstm_block f32 | sed 's/^static void/void/' >bundle.c
+	sed -n '/^static void cg_/,$p' <<<"$output" | sed 's/^static void/void/' >functions.c
+	[ "$(wc -l <functions.c)" -gt 100 ]
+	bundle=$(cat bundle.c)
+	[[ $bundle == *"$(cat functions.c)"* ]]
+}

@@ -200,6 +200,23 @@ static void test_refusals(void **state)
 	cg_cell_close(cell);
 }
 
+/* Rows that no memory holds are refused by arithmetic, for sums too, whose outputs are one row. */
+static void test_sizes(void **state)
+{
+	struct cg_kernel kernel = { .cell = cg_cell_find("rnn_tanh"), .pass = CG_GRAD, .shape = CG_SUM };
+	float in[3] = { 1, 2, 3 }, sum[3] = { 5, 5, 5 };
+	struct cg_arg args[2] = { { "da", { in, 0, sizeof in, CG_HOST }, 3, 0 }, { "db_a", { sum, 0, sizeof sum, CG_HOST }, 0, 0 } };
+
+	(void)state;
+	assert_int_equal(cg_kernel_run(stream, &kernel, INT64_MAX, 3, args, 2), CG_BAD_ARGUMENT);
+	assert_int_equal(cg_kernel_run(stream, &kernel, INT64_MAX / 4, 3, args, 2), CG_BAD_ARGUMENT);
+	assert_int_equal(cg_kernel_run(stream, &kernel, 1, INT64_MAX, args, 2), CG_BAD_ARGUMENT);
+	assert_int_equal(cg_kernel_run(stream, &kernel, 2, 3, args, 2), CG_BAD_ARGUMENT);
+	assert_true(sum[0] == 5 && sum[2] == 5);
+	assert_int_equal(cg_kernel_run(stream, &kernel, 1, 3, args, 2), CG_OK);
+	assert_true(sum[0] == 1 && sum[2] == 3);
+}
+
 /* Two outputs that lie between each other's rows do not overlap; by an element they do. */
 static void test_between(void **state)
 {
@@ -235,7 +252,8 @@ static int close_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bits), cmocka_unit_test(test_refusals), cmocka_unit_test(test_between),
+		cmocka_unit_test(test_bits), cmocka_unit_test(test_refusals), cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_between),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
