@@ -216,6 +216,8 @@ extern const char *const cg_acc_names[4];                /* what each computes i
 struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int stage, int dtype, cg_resize *,
                              struct cg_mistake *);
 void cg_plan_free(struct cg_pass_plan *);
+/* Sums that a piece adds up: for each, its scratch holds [units] in every block of CG_SUM_ROWS rows. */
+int cg_sum_values(const struct cg_piece *);
 
 /* ---- text ---- */
 

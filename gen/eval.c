@@ -21,3 +21,12 @@ size_t cg_strip_bytes(const struct cg_pass_plan *plan, const struct cg_piece *pi
 	(void)piece;
 	return (size_t)plan->graph.n * 256 * (plan->dtype == 1 ? sizeof(double) : sizeof(float));
 }
+
+int cg_sum_values(const struct cg_piece *piece)
+{
+	int n = 0;
+
+	for (int k = 0; k < piece->n_arguments; k++)
+		n += piece->arguments[k].out && piece->arguments[k].kind != CG_KIND_SCRATCH;
+	return n;
+}

@@ -112,15 +112,6 @@ static int is_value(const struct cg_argument *a)
 	return a->out && a->kind != CG_KIND_SCRATCH;
 }
 
-static int values(const struct cg_piece *piece)
-{
-	int n = 0;
-
-	for (int k = 0; k < piece->n_arguments; k++)
-		n += is_value(&piece->arguments[k]);
-	return n;
-}
-
 static acc *scratch(const struct strip *s)
 {
 	int k = 0;
@@ -133,7 +124,7 @@ static acc *scratch(const struct strip *s)
 static void sum_part(const struct strip *s, int64_t rows, int64_t units)
 {
 	acc *sums = scratch(s);
-	int64_t count = values(s->piece) * units;
+	int64_t count = cg_sum_values(s->piece) * units;
 
 	for (int64_t block = 0; block * CG_SUM_ROWS < rows; block++, sums += count) {
 		int64_t last = rows - block * CG_SUM_ROWS < CG_SUM_ROWS ? rows : (block + 1) * CG_SUM_ROWS;
@@ -160,7 +151,7 @@ static void sum_part(const struct strip *s, int64_t rows, int64_t units)
 static void sum(const struct strip *s, int64_t rows, int64_t units, int accumulate)
 {
 	const acc *partial = scratch(s);
-	int64_t count = values(s->piece) * units;
+	int64_t count = cg_sum_values(s->piece) * units;
 
 	for (int k = 0; k < s->piece->n_arguments; k++) {
 		real *to = s->bound[k].data;

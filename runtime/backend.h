@@ -48,7 +48,7 @@ struct cg_backend {
 	int  (*sync)(struct cg_queue *);
 	void (*stop)(struct cg_queue *);
 	int  (*alloc)(struct cg_device *, size_t bytes, struct cg_mem *);
-	void (*free)(struct cg_device *, struct cg_mem *);
+	void (*free)(struct cg_device *, struct cg_mem *);       /* what is enqueued may still use it */
 	int  (*put)(struct cg_queue *, struct cg_mem to, const void *from, size_t bytes);
 	int  (*get)(struct cg_queue *, void *to, struct cg_mem from, size_t bytes);
 	int  (*zero)(struct cg_queue *, struct cg_mem, size_t bytes);

@@ -37,10 +37,8 @@ int cg_block_run(struct cg_stream *stream, const char *name, const void *op,
                  int (*body)(struct cg_stream *, const void *op, struct cg_work *))
 {
 	const struct cg_op *row = cg_op_find(name, NULL);
-	struct cg_mem own = { .bytes = 0 };
 	struct cg_work work = { .used = 0 };
 	size_t bytes;
-	int code;
 
 	CG_TRY(cg_usable(stream ? stream->context : NULL, name));
 	CG_TRY(cg_op_check(row, op));
@@ -48,13 +46,9 @@ int cg_block_run(struct cg_stream *stream, const char *name, const void *op,
 		return CG_OK;
 	memcpy(&work.mem, (const char *)op + row->work_at, sizeof work.mem);
 	CG_TRY(row->work(op, &bytes));
-	if (!cg_present(work.mem)) {
-		CG_TRY(cg_alloc(stream->context, bytes, &own));
-		work.mem = own;
-	}
-	code = body(stream, op, &work);
-	cg_free(stream->context, &own);
-	return code;
+	if (!cg_present(work.mem))
+		CG_TRY(cg_stream_scratch(stream, bytes, &work.mem));
+	return body(stream, op, &work);
 }
 
 size_t cg_acc_bytes(int dtype)

@@ -50,10 +50,20 @@ CG_API const char *cg_message(void);
 /* The version of the library that is running, "0.1.0"; CG_VERSION_* are those of the header compiled against. */
 CG_API const char *cg_version(void);
 
+/* Where the library's own memory of the host comes from. */
+struct cg_allocator {
+	/* As realloc: a new piece when p is NULL, p given back when bytes is 0; NULL when there is none.  Aligned as malloc's;
+	 * called from any thread. */
+	void *(*resize)(void *user, void *p, size_t bytes);
+	void *user;
+};
+/* To be called first, before other threads call: CG_UNSUPPORTED once the library holds memory.  NULL: the C library's again. */
+CG_API int  cg_set_allocator(const struct cg_allocator *allocator);
+
 /* ---- where: a device, an order of work, memory ---- */
 
 struct cg_context;                       /* one device of one backend and the kernels built for it */
-struct cg_stream;                        /* an order of work on a context */
+struct cg_stream;                        /* an order of work on a context, and the threads of a cpu */
 
 /*
  * Opens a device.  where: "cpu", "NAME:DEVICE", a comma list in order of preference, or NULL for the environment's
@@ -112,7 +122,7 @@ struct cg_lstm_block {
 	int     dtype, gates, use_peephole;      /* enum cg_dtype, enum cg_gates, 0 or 1 */
 	int     accumulate;                      /* add to the weight gradients instead of overwriting them */
 	double  forget_bias, cell_clip;          /* clip <= 0: off */
-	struct cg_mem work;                      /* cg_lstm_block_work() bytes, or absent: allocated inside */
+	struct cg_mem work;                      /* cg_lstm_block_work() bytes; absent: the stream's, which keeps what was needed */
 	struct cg_mem x, cs_prev, h_prev;        /* [B I] [B U] [B U] */
 	struct cg_mem w, wci, wcf, wco, b;       /* [I+U 4U] [U] [U] [U] [4U]; wc* only with use_peephole */
 	struct cg_mem i, cs, f, o, ci, co, h;    /* [B U]; cs clipped, before tanh; gates after activation */
@@ -136,7 +146,7 @@ struct cg_gru_block {
 	size_t  size;
 	int64_t B, I, U;
 	int     dtype, accumulate;
-	struct cg_mem work;                      /* cg_gru_block_work() bytes, or absent: allocated inside */
+	struct cg_mem work;                      /* cg_gru_block_work() bytes, or absent, as above */
 	struct cg_mem x, h_prev;                 /* [B I] [B U] */
 	struct cg_mem w_ru, w_c, b_ru, b_c;      /* [I+U 2U] [I+U U] [2U] [U]; r before u */
 	struct cg_mem r, u, c, h;                /* [B U] */

@@ -96,7 +96,7 @@ int cg_stream_open(struct cg_context *context, void *native, struct cg_stream **
 	stream = cg_memory(NULL, sizeof *stream);
 	if (!stream)
 		return CG_NO_MEMORY;
-	stream->context = context;
+	*stream = (struct cg_stream){ .context = context };
 	code = context->backend->start(context->device, native, &stream->queue);
 	if (code) {
 		cg_memory(stream, 0);
@@ -117,9 +117,23 @@ void cg_stream_close(struct cg_stream *stream)
 {
 	if (!stream || stream->context->fork != forks)
 		return;
+	cg_free(stream->context, &stream->scratch);
 	stream->context->backend->stop(stream->queue);
 	let_go(stream->context);
 	cg_memory(stream, 0);
+}
+
+int cg_stream_scratch(struct cg_stream *stream, size_t bytes, struct cg_mem *mem)
+{
+	if (stream->scratch.bytes < bytes) {
+		struct cg_mem more;
+
+		CG_TRY(cg_alloc(stream->context, bytes, &more));
+		cg_free(stream->context, &stream->scratch);
+		stream->scratch = more;
+	}
+	*mem = bytes ? stream->scratch : (struct cg_mem){ .bytes = 0 };
+	return CG_OK;
 }
 
 int cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem)

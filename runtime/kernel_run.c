@@ -174,7 +174,6 @@ static int check_names(const struct call *c)
 /* Checks and binds everything before anything is allocated or launched: a refused call has touched nothing. */
 static int run(const struct call *c)
 {
-	struct cg_context *context = c->stream->context;
 	const struct cg_pass_plan *plan = c->ready->plan;
 	struct cg_operand operands[CG_READY_PIECES][CG_SLOTS_MAX];
 	int first = c->kernel->shape == CG_POINT, wanted[CG_READY_PIECES] = { 0 }, code = CG_OK;
@@ -195,14 +194,12 @@ static int run(const struct call *c)
 			CG_TRY(bind(c, &plan->pieces[p], operands[p]));
 	for (int p = 0; p < plan->n_pieces; p++)
 		if (wanted[p] && plan->pieces[p].shape == CG_PIECE_SUM_PART) {
-			int64_t values = 0, blocks = c->rows / CG_SUM_ROWS + (c->rows % CG_SUM_ROWS != 0), elements;
+			int64_t values = cg_sum_values(&plan->pieces[p]), blocks = c->rows / CG_SUM_ROWS + (c->rows % CG_SUM_ROWS != 0), elements;
 
-			for (int k = 0; k < plan->pieces[p].n_arguments; k++)
-				values += plan->pieces[p].arguments[k].out && plan->pieces[p].arguments[k].kind != CG_KIND_SCRATCH;
 			if (__builtin_mul_overflow(blocks, values, &elements) ||
 			    __builtin_mul_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
 				return REFUSE("rows: sums over %lld rows do not fit in memory", (long long)c->rows);
-			CG_TRY(cg_alloc(context, (size_t)elements * cg_acc_bytes(c->kernel->dtype), &scratch));
+			CG_TRY(cg_stream_scratch(c->stream, (size_t)elements * cg_acc_bytes(c->kernel->dtype), &scratch));
 		}
 	for (int p = 0; p < plan->n_pieces; p++)
 		for (int k = 0; wanted[p] && k < plan->pieces[p].n_arguments; k++)
@@ -210,8 +207,7 @@ static int run(const struct call *c)
 				operands[p][k].mem = scratch;
 	for (int p = 0; p < plan->n_pieces && !code; p++)
 		if (wanted[p])
-			code = context->backend->launch(c->stream->queue, c->ready->built, p, c->rows, c->units, operands[p]);
-	cg_free(context, &scratch);
+			code = c->stream->context->backend->launch(c->stream->queue, c->ready->built, p, c->rows, c->units, operands[p]);
 	return code;
 }
 

@@ -7,22 +7,50 @@
 
 #include "runtime/runtime.h"
 
-/* Requests made, and which of them fails; the only state of the process that this library keeps for its tests. */
-static atomic_size_t made, fatal;
+static void *standard(void *user, void *p, size_t bytes)
+{
+	(void)user;
+	if (bytes)
+		return realloc(p, bytes);
+	free(p);
+	return NULL;
+}
+
+static struct cg_allocator from = { standard, NULL };
+/* Pieces that are out; requests made, and which of them fails for the sake of a test. */
+static atomic_size_t held, made, fatal;
+
+int cg_set_allocator(const struct cg_allocator *allocator)
+{
+	size_t pieces = atomic_load(&held);
+
+	if (allocator && !allocator->resize)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_set_allocator: resize: missing");
+	if (pieces)
+		return cg_fail(CG_UNSUPPORTED, "cg_set_allocator: expected before the library has taken memory, it holds %zu pieces",
+		               pieces);
+	from = allocator ? *allocator : (struct cg_allocator){ standard, NULL };
+	return CG_OK;
+}
 
 void *cg_memory(void *p, size_t bytes)
 {
 	void *q = NULL;
 
 	if (!bytes) {
-		free(p);
+		if (p) {
+			from.resize(from.user, p, 0);
+			atomic_fetch_sub(&held, 1);
+		}
 		return NULL;
 	}
 	/* Beyond PTRDIFF_MAX differences of pointers are undefined; it is always a size that went wrong. */
 	if (atomic_fetch_add(&made, 1) + 1 != atomic_load(&fatal) && bytes <= PTRDIFF_MAX)
-		q = realloc(p, bytes);
+		q = from.resize(from.user, p, bytes);
 	if (!q)
 		cg_fail(CG_NO_MEMORY, "no memory for %zu bytes", bytes);
+	else if (!p)
+		atomic_fetch_add(&held, 1);
 	return q;
 }
 

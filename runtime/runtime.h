@@ -40,7 +40,10 @@ struct cg_context {
 struct cg_stream {
 	struct cg_context *context;
 	struct cg_queue *queue;
+	struct cg_mem scratch;                   /* for calls that were given no work memory; grows */
 };
+/* At least so many bytes of device memory that this stream's calls may use in turn; bytes 0 gives absent memory. */
+int cg_stream_scratch(struct cg_stream *, size_t bytes, struct cg_mem *);
 
 /* Children of this process so far, counted in them: an object made under another count is not to be used. */
 int cg_fork_count(void);

@@ -1,19 +1,12 @@
 /*
- * The cpu backend: kernels compiled at build time for several instruction sets, the best one chosen at open; passes and cells
- * that were not compiled are interpreted over strips with the same bits.  Products are in gemm.c.
+ * The cpu backend: kernels compiled at build time for several instruction sets, the best one chosen at open.  Launches are in
+ * launch.c, products in gemm.c; team.c has the threads that share them.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
-
-struct cg_built {
-	const struct cg_pass_plan *plan;
-	size_t strip_bytes;
-	/* By piece; NULL: interpreted. */
-	void (*call[CG_READY_PIECES])(int64_t rows, int64_t units, const struct cg_bound *);
-};
 
 /* The instruction set that the environment asks for, else the best that runs here. */
 static int choose(const struct cg_isa **isa)
@@ -33,23 +26,44 @@ static int choose(const struct cg_isa **isa)
 	return CG_OK;
 }
 
-static void describe_into(const struct cg_isa *isa, char *about, size_t bytes)
+/* The threads that the environment asks for, else one for each processor that this process may run on. */
+static int count_threads(int *threads)
+{
+	const char *wanted = getenv("CELLGRAD_CPU_THREADS");
+	int most = cg_processors();
+	char *end;
+	long n;
+
+	*threads = most;
+	if (!wanted || !*wanted)
+		return CG_OK;
+	n = strtol(wanted, &end, 10);
+	if (*end || *wanted < '0' || *wanted > '9' || n < 1 || n > most)
+		return cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_CPU_THREADS: expected 1 to %d, the processors that this process may run on, "
+		               "got '%.40s'", most, wanted);
+	*threads = (int)n;
+	return CG_OK;
+}
+
+static void describe_into(const struct cg_isa *isa, int threads, char *about, size_t bytes)
 {
 	const struct cg_openblas *blas = cg_openblas();
 
-	snprintf(about, bytes, "kernels %s; products %s (%s)", isa->name, blas->sgemm ? "OpenBLAS" : "our own", blas->why);
+	snprintf(about, bytes, "kernels %s; products %s (%s); %d thread%s", isa->name, blas->sgemm ? "OpenBLAS" : "our own",
+	         blas->why, threads, threads == 1 ? "" : "s");
 }
 
 static const char *list(int i, char *about, size_t bytes)
 {
 	const struct cg_isa *isa;
+	int threads;
 
 	if (i)
 		return NULL;
-	if (choose(&isa))
+	if (choose(&isa) || count_threads(&threads))
 		snprintf(about, bytes, "%s", cg_message());
 	else
-		describe_into(isa, about, bytes);
+		describe_into(isa, threads, about, bytes);
 	return "";
 }
 
@@ -57,17 +71,20 @@ static int open_device(const char *where, struct cg_device **result)
 {
 	struct cg_device *device;
 	const struct cg_isa *isa;
+	int threads;
 
 	if (where && strcmp(where, "0"))
 		return cg_fail(CG_NO_DEVICE, "there is one cpu, named cpu or cpu:0, not cpu:%.40s", where);
 	CG_TRY(choose(&isa));
+	CG_TRY(count_threads(&threads));
 	device = cg_memory(NULL, sizeof *device);
 	if (!device)
 		return CG_NO_MEMORY;
 	device->isa = isa;
 	device->blas = cg_openblas();
+	device->threads = threads;
 	memcpy(device->about, "cpu: ", 6);
-	describe_into(isa, device->about + 5, sizeof device->about - 5);
+	describe_into(isa, threads, device->about + 5, sizeof device->about - 5);
 	*result = device;
 	return CG_OK;
 }
@@ -98,7 +115,11 @@ static int start(struct cg_device *device, void *native, struct cg_queue **resul
 	queue = cg_memory(NULL, sizeof *queue);
 	if (!queue)
 		return CG_NO_MEMORY;
-	*queue = (struct cg_queue){ device, NULL, 0 };
+	*queue = (struct cg_queue){ .device = device };
+	if (cg_team_open(device->threads, &queue->team)) {
+		cg_memory(queue, 0);
+		return CG_NO_MEMORY;
+	}
 	*result = queue;
 	return CG_OK;
 }
@@ -111,6 +132,7 @@ static int sync_queue(struct cg_queue *queue)
 
 static void stop(struct cg_queue *queue)
 {
+	cg_team_close(queue->team);
 	cg_memory(queue->scratch, 0);
 	cg_memory(queue, 0);
 }
@@ -201,35 +223,11 @@ static void drop(struct cg_device *device, struct cg_built *built)
 	cg_memory(built, 0);
 }
 
-static int launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
-                  const struct cg_operand *operands)
-{
-	const struct cg_piece *p = &built->plan->pieces[piece];
-	struct cg_bound bound[CG_SLOTS_MAX];
-	struct cg_float_state state;
-	void *registers = NULL;
-
-	for (int k = 0; k < p->n_arguments; k++)
-		bound[k] = (struct cg_bound){ address(operands[k].mem), operands[k].stride, operands[k].value };
-	if (!built->call[piece]) {
-		registers = cg_cpu_scratch(queue, built->strip_bytes);
-		if (!registers)
-			return CG_NO_MEMORY;
-	}
-	state = cg_float_enter(built->plan->dtype);
-	if (built->call[piece])
-		built->call[piece](rows, units, bound);
-	else
-		queue->device->isa->strip[built->plan->dtype](built->plan, p, rows, units, bound, registers);
-	cg_float_leave(state);
-	return CG_OK;
-}
-
 extern const struct cg_backend cg_backend_cpu;
 const struct cg_backend cg_backend_cpu = {
 	.name = "cpu",
 	.list = list, .open = open_device, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .put = put, .get = get, .zero = zero,
-	.build = build, .drop = drop, .launch = launch, .gemm = cg_cpu_gemm,
+	.build = build, .drop = drop, .launch = cg_cpu_launch, .gemm = cg_cpu_gemm,
 };

@@ -4,19 +4,31 @@
 
 #include "backends/cpu/isa.h"
 #include "backends/cpu/openblas.h"
+#include "backends/cpu/team.h"
 #include "runtime/backend.h"
 
 struct cg_device {
 	const struct cg_isa *isa;
 	const struct cg_openblas *blas;
+	int threads;
 	char about[1024];
 };
 
 struct cg_queue {
 	struct cg_device *device;
+	struct cg_team *team;
 	void *scratch;                   /* panels of f16 and bf16 products, and the interpreter's registers; grows */
 	size_t scratch_bytes;
 };
+
+struct cg_built {
+	const struct cg_pass_plan *plan;
+	size_t strip_bytes;
+	/* By piece; NULL: interpreted. */
+	void (*call[CG_READY_PIECES])(int64_t rows, int64_t units, const struct cg_bound *);
+};
+
+int cg_cpu_launch(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units, const struct cg_operand *);
 
 /* Scratch of at least so many bytes; NULL when there is no memory, and the message is set. */
 void *cg_cpu_scratch(struct cg_queue *, size_t bytes);

@@ -7,7 +7,7 @@
 
 #include "backends/cpu/cpu.h"
 
-enum { TILE_M = 256, TILE_N = 512, TILE_K = 1024 };
+enum { TILE_M = 256, TILE_N = 512, TILE_K = 1024, LINE = 16 };   /* LINE: floats of a cache's line */
 
 enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };          /* cblas's */
 
@@ -55,21 +55,21 @@ static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, 
 }
 
 /* A tile whose operands and result are what arithmetic uses already. */
-static void plain_tile(struct cg_queue *q, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n)
+static void plain_tile(const struct cg_device *d, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n)
 {
 	size_t acc = g->dtype == CG_F64 ? 8 : 4;
 	char *c = at(g->c, i, j, acc), *a, *b;
 
-	begin(g, q->device->isa, i, j, m, n, c, g->c.stride, acc);
+	begin(g, d->isa, i, j, m, n, c, g->c.stride, acc);
 	if (!g->k)
 		return;                          /* a and b may be absent then */
 	a = at(g->a, g->transpose_a ? 0 : i, g->transpose_a ? i : 0, acc);
 	b = at(g->b, g->transpose_b ? j : 0, g->transpose_b ? 0 : j, acc);
 	if (g->dtype == CG_F64)
-		product_f64(q->device, g->transpose_a, g->transpose_b, m, n, g->k, (double *)(void *)a, g->a.stride,
+		product_f64(d, g->transpose_a, g->transpose_b, m, n, g->k, (double *)(void *)a, g->a.stride,
 		            (double *)(void *)b, g->b.stride, (double *)(void *)c, g->c.stride);
 	else
-		product_f32(q->device, g->transpose_a, g->transpose_b, m, n, g->k, (float *)(void *)a, g->a.stride,
+		product_f32(d, g->transpose_a, g->transpose_b, m, n, g->k, (float *)(void *)a, g->a.stride,
 		            (float *)(void *)b, g->b.stride, (float *)(void *)c, g->c.stride);
 }
 
@@ -81,11 +81,26 @@ static void widen(const struct cg_isa *isa, int dtype, struct cg_matrix x, int64
 		isa->widen[dtype](columns, at(x, row + r, column, 2), to + r * columns);
 }
 
-/* A tile of f16 or bf16: panels of operands in f32, sums in f32, one rounding. */
-static void narrow_tile(struct cg_queue *q, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n, float *scratch)
+/* The largest tile of a product, and what its panels in f32 need. */
+struct room { int64_t m, n, k; };
+
+static struct room room_of(const struct cg_gemm *g)
 {
-	const struct cg_isa *isa = q->device->isa;
-	float *a = scratch, *b = a + TILE_M * TILE_K, *sums = b + TILE_K * TILE_N;
+	return (struct room){ g->m < TILE_M ? g->m : TILE_M, g->n < TILE_N ? g->n : TILE_N, g->k < TILE_K ? g->k : TILE_K };
+}
+
+static size_t floats(struct room r)
+{
+	return (size_t)(r.m * r.k + r.k * r.n + r.m * r.n + LINE - 1) / LINE * LINE;
+}
+
+/* A tile of f16 or bf16: panels of operands in f32, sums in f32, one rounding. */
+static void narrow_tile(const struct cg_device *d, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n,
+                        float *scratch)
+{
+	const struct cg_isa *isa = d->isa;
+	struct room r = room_of(g);
+	float *a = scratch, *b = a + r.m * r.k, *sums = b + r.k * r.n;
 	float *c = g->c.acc ? (float *)(void *)at(g->c, i, j, 4) : sums;
 	int64_t ldc = g->c.acc ? g->c.stride : n;
 
@@ -101,35 +116,49 @@ static void narrow_tile(struct cg_queue *q, const struct cg_gemm *g, int64_t i, 
 			widen(isa, g->dtype, g->b, j, p, n, k, b);
 		else
 			widen(isa, g->dtype, g->b, p, j, k, n, b);
-		product_f32(q->device, g->transpose_a, g->transpose_b, m, n, k, a, g->transpose_a ? m : k, b,
-		            g->transpose_b ? k : n, c, ldc);
+		product_f32(d, g->transpose_a, g->transpose_b, m, n, k, a, g->transpose_a ? m : k, b, g->transpose_b ? k : n, c, ldc);
 	}
 	if (!g->c.acc)
-		for (int64_t r = 0; r < m; r++)
-			isa->narrow[g->dtype](n, sums + r * n, at(g->c, i + r, j, 2));
+		for (int64_t row = 0; row < m; row++)
+			isa->narrow[g->dtype](n, sums + row * n, at(g->c, i + row, j, 2));
+}
+
+struct product {
+	const struct cg_device *device;
+	const struct cg_gemm *g;
+	int64_t across;                          /* tiles beside each other */
+	float *scratch;                          /* of f16 and bf16: for each thread */
+};
+
+static void tile(void *context, int64_t t, int thread)
+{
+	const struct product *p = context;
+	const struct cg_gemm *g = p->g;
+	int64_t i = t / p->across * TILE_M, j = t % p->across * TILE_N;
+	int64_t m = g->m - i < TILE_M ? g->m - i : TILE_M, n = g->n - j < TILE_N ? g->n - j : TILE_N;
+	struct cg_float_state state = cg_float_enter(g->dtype);
+
+	if (p->scratch)
+		narrow_tile(p->device, g, i, j, m, n, p->scratch + (size_t)thread * floats(room_of(g)));
+	else
+		plain_tile(p->device, g, i, j, m, n);
+	cg_float_leave(state);
 }
 
 int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g)
 {
-	int narrow = g->dtype == CG_F16 || g->dtype == CG_BF16;
-	struct cg_float_state state;
-	float *scratch = NULL;
+	struct product p = { queue->device, g, (g->n + TILE_N - 1) / TILE_N, NULL };
+	int64_t tiles = (g->m + TILE_M - 1) / TILE_M * p.across;
 
-	if (narrow) {
-		scratch = cg_cpu_scratch(queue, sizeof(float) * (TILE_M * TILE_K + TILE_K * TILE_N + TILE_M * TILE_N));
-		if (!scratch)
+	if (tiles && (g->dtype == CG_F16 || g->dtype == CG_BF16)) {
+		int threads = cg_team_threads(queue->team);
+
+		if (tiles < threads)
+			threads = (int)tiles;
+		p.scratch = cg_cpu_scratch(queue, (size_t)threads * floats(room_of(g)) * sizeof(float));
+		if (!p.scratch)
 			return CG_NO_MEMORY;
 	}
-	state = cg_float_enter(g->dtype);
-	for (int64_t i = 0; i < g->m; i += TILE_M)
-		for (int64_t j = 0; j < g->n; j += TILE_N) {
-			int64_t m = g->m - i < TILE_M ? g->m - i : TILE_M, n = g->n - j < TILE_N ? g->n - j : TILE_N;
-
-			if (narrow)
-				narrow_tile(queue, g, i, j, m, n, scratch);
-			else
-				plain_tile(queue, g, i, j, m, n);
-		}
-	cg_float_leave(state);
+	cg_team_run(queue->team, tiles, tile, &p);
 	return CG_OK;
 }

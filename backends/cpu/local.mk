@@ -1,8 +1,8 @@
 # The cpu backend: generated C, compiled once for each instruction set.
 noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 %C%_libcpu_la_SOURCES = \
-	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h \
-	%D%/cpu.c %D%/gemm.c %D%/float_state.c %D%/openblas.c %D%/isa.c
+	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h %D%/team.h \
+	%D%/cpu.c %D%/launch.c %D%/gemm.c %D%/team.c %D%/float_state.c %D%/openblas.c %D%/isa.c
 backend_libraries += %D%/libcpu.la $(isa_libraries)
 
 # What cellgen writes: kernels of every cell and dtype, the mathematics of the interpreter, the list of cells.

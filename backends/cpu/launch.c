@@ -1,0 +1,115 @@
+/*
+ * Launches on the cpu: a compiled function, or the interpreter where there is none, over parts of the rows and units that the
+ * threads of the team share.  Elements are each computed alone and sums in blocks of rows, so the bits are those of one thread.
+ */
+#include "backends/cpu/cpu.h"
+#include "runtime/op.h"
+
+/* Elements of a part, some ten microseconds of work, for which waking a thread pays; and what the interpreter aligns to. */
+enum { PART = 1 << 14, ALIGN = 64 };
+
+struct share {
+	const struct cg_built *built;
+	const struct cg_device *device;
+	const struct cg_piece *piece;
+	void (*call)(int64_t rows, int64_t units, const struct cg_bound *);
+	int64_t rows, units;
+	int64_t rows_each, units_each, across;   /* of a part; parts beside each other */
+	int values;                              /* of a sum, in each block of its scratch */
+	const struct cg_bound *bound;
+	char *registers;
+	size_t register_bytes;                   /* of one thread */
+};
+
+/* How many parts. */
+static int64_t cut(struct share *s)
+{
+	int64_t step = s->piece->shape == CG_PIECE_SUM_PART ? CG_SUM_ROWS : 1;
+
+	s->rows_each = s->rows;
+	s->units_each = s->units;
+	s->across = 1;
+	if (s->piece->shape == CG_PIECE_SUM || s->rows <= 2 * PART / s->units)
+		return 1;
+	if (s->piece->shape == CG_PIECE_POINT && s->units > PART)
+		s->units_each = PART;
+	s->rows_each = PART / s->units_each / step * step;
+	if (s->rows_each < step)
+		s->rows_each = step;
+	s->across = (s->units + s->units_each - 1) / s->units_each;
+	return (s->rows + s->rows_each - 1) / s->rows_each * s->across;
+}
+
+static void compute(const struct share *s, int64_t rows, int64_t units, const struct cg_bound *bound, int thread)
+{
+	const struct cg_pass_plan *plan = s->built->plan;
+	struct cg_float_state state = cg_float_enter(plan->dtype);
+
+	if (s->call)
+		s->call(rows, units, bound);
+	else
+		s->device->isa->strip[plan->dtype](plan, s->piece, rows, units, bound,
+		                                   s->registers + (size_t)thread * s->register_bytes);
+	cg_float_leave(state);
+}
+
+/* Elements from an argument's first to that of a part. */
+static int64_t distance(const struct share *s, const struct cg_argument *a, int64_t stride, int64_t row, int64_t unit)
+{
+	switch (a->kind) {
+	case CG_KIND_TENSOR:   return row * stride + unit;
+	case CG_KIND_PER_UNIT: return s->piece->shape == CG_PIECE_POINT ? unit : 0;
+	case CG_KIND_SCRATCH:  return row / CG_SUM_ROWS * s->values * s->units;
+	default:               return 0;
+	}
+}
+
+static void part(void *context, int64_t k, int thread)
+{
+	const struct share *s = context;
+	int64_t row = k / s->across * s->rows_each, unit = k % s->across * s->units_each;
+	int64_t rows = s->rows - row < s->rows_each ? s->rows - row : s->rows_each;
+	int64_t units = s->units - unit < s->units_each ? s->units - unit : s->units_each;
+	size_t real = cg_dtype_bytes(s->built->plan->dtype), acc = cg_acc_bytes(s->built->plan->dtype);
+	struct cg_bound bound[CG_SLOTS_MAX];
+
+	for (int i = 0; i < s->piece->n_arguments; i++) {
+		const struct cg_argument *a = &s->piece->arguments[i];
+
+		bound[i] = s->bound[i];
+		if (bound[i].data)
+			bound[i].data = (char *)bound[i].data + distance(s, a, bound[i].stride, row, unit) *
+			                                        (int64_t)(a->type == CG_TYPE_ACC ? acc : real);
+	}
+	compute(s, rows, units, bound, thread);
+}
+
+int cg_cpu_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+                  const struct cg_operand *operands)
+{
+	struct share s = { .built = built, .device = queue->device, .piece = &built->plan->pieces[piece],
+	                   .call = built->call[piece], .rows = rows, .units = units,
+	                   .values = cg_sum_values(&built->plan->pieces[piece]) };
+	struct cg_bound bound[CG_SLOTS_MAX];
+	int64_t parts = cut(&s);
+
+	for (int k = 0; k < s.piece->n_arguments; k++) {
+		const struct cg_operand *o = &operands[k];
+
+		bound[k] = (struct cg_bound){ o->mem.data ? (char *)o->mem.data + o->mem.offset : NULL, o->stride, o->value };
+	}
+	s.bound = bound;
+	if (!s.call) {
+		int threads = cg_team_threads(queue->team);
+
+		s.register_bytes = (built->strip_bytes + ALIGN - 1) / ALIGN * ALIGN;
+		s.registers = cg_cpu_scratch(queue, s.register_bytes * (size_t)(parts < threads ? parts : threads));
+		if (!s.registers)
+			return CG_NO_MEMORY;
+	}
+	if (parts == 1)
+		compute(&s, rows, units, bound, 0);
+	else
+		cg_team_run(queue->team, parts, part, &s);
+	return CG_OK;
+}

@@ -1,0 +1,226 @@
+/*
+ * A team waits in two ways: it spins for two microseconds, since calls come in quick succession, and then sleeps, since a
+ * processor that spins is taken from someone.  A round of work has a place for as many threads as it
+ * has parts; one that wakes up too late finds no place, and nobody has waited for it.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/cpu/team.h"
+#include "runtime/runtime.h"
+
+enum { SPIN_NS = 2000, LINE = 64 };          /* LINE: bytes of a cache's, so that parts are taken in one of their own */
+
+struct cg_team {
+	pthread_mutex_t lock;
+	pthread_cond_t opened, left;
+	int sleepers;                            /* members that wait for `opened`; under the lock, as the next three */
+	int64_t places;                          /* members that may still come into the round */
+	int entered;                             /* those that have */
+	int closing;
+	atomic_int inside;                       /* those that have not left */
+	atomic_uint round;                       /* counts them; what spinning threads look at */
+
+	int64_t parts;
+	void (*part)(void *context, int64_t k, int thread);
+	void *context;
+	char before[LINE];
+	atomic_llong next;                       /* the first part that nobody has taken */
+	char after[LINE];
+
+	int threads;
+	pthread_t members[];                     /* from 1 on: 0 is the caller */
+};
+
+int cg_processors(void)
+{
+#ifdef CPU_COUNT_S
+	cpu_set_t sets[16];                      /* 16384 processors */
+
+	if (!sched_getaffinity(0, sizeof sets, sets))
+		return CPU_COUNT_S(sizeof sets, sets);
+#endif
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n < 1 ? 1 : n > CG_THREADS_MAX ? CG_THREADS_MAX : (int)n;
+}
+
+static void relax(void)
+{
+#if defined(__i386__) || defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+static int64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* Spins while is(team, value), but not for long. */
+static void spin(struct cg_team *team, int (*is)(struct cg_team *, unsigned), unsigned value)
+{
+	int64_t end = now() + SPIN_NS;
+
+	while (is(team, value) && now() < end)
+		for (int k = 0; k < 8; k++)
+			relax();
+}
+
+static int same_round(struct cg_team *team, unsigned round)
+{
+	return atomic_load(&team->round) == round;
+}
+
+static int busy(struct cg_team *team, unsigned unused)
+{
+	(void)unused;
+	return atomic_load(&team->inside) != 0;
+}
+
+static void take_parts(struct cg_team *team, int thread)
+{
+	int64_t k;
+
+	while ((k = atomic_fetch_add_explicit(&team->next, 1, memory_order_relaxed)) < team->parts)
+		team->part(team->context, k, thread);
+}
+
+static void *work(void *given)
+{
+	struct cg_team *team = given;
+	unsigned seen = 0;
+
+	for (;;) {
+		int number;
+
+		spin(team, same_round, seen);
+		pthread_mutex_lock(&team->lock);
+		team->sleepers++;
+		while (!team->closing && (!team->places || same_round(team, seen)))
+			pthread_cond_wait(&team->opened, &team->lock);
+		team->sleepers--;
+		if (team->closing) {
+			pthread_mutex_unlock(&team->lock);
+			return NULL;
+		}
+		team->places--;
+		number = ++team->entered;
+		seen = atomic_load(&team->round);
+		atomic_fetch_add(&team->inside, 1);
+		pthread_mutex_unlock(&team->lock);
+		take_parts(team, number);
+		if (atomic_fetch_sub(&team->inside, 1) == 1) {
+			pthread_mutex_lock(&team->lock);
+			pthread_cond_signal(&team->left);
+			pthread_mutex_unlock(&team->lock);
+		}
+	}
+}
+
+static void close_round(struct cg_team *team)
+{
+	pthread_mutex_lock(&team->lock);
+	team->places = 0;
+	pthread_mutex_unlock(&team->lock);
+	spin(team, busy, 0);
+	if (busy(team, 0)) {
+		pthread_mutex_lock(&team->lock);
+		while (busy(team, 0))
+			pthread_cond_wait(&team->left, &team->lock);
+		pthread_mutex_unlock(&team->lock);
+	}
+}
+
+void cg_team_run(struct cg_team *team, int64_t parts, void (*part)(void *context, int64_t k, int thread), void *context)
+{
+	if (!team || parts < 2) {
+		for (int64_t k = 0; k < parts; k++)
+			part(context, k, 0);
+		return;
+	}
+	pthread_mutex_lock(&team->lock);
+	team->parts = parts;
+	team->part = part;
+	team->context = context;
+	atomic_store(&team->next, 0);
+	team->places = parts - 1;
+	team->entered = 0;
+	atomic_fetch_add(&team->round, 1);
+	for (int64_t k = 0; k < parts - 1 && k < team->sleepers; k++)
+		pthread_cond_signal(&team->opened);
+	pthread_mutex_unlock(&team->lock);
+	take_parts(team, 0);
+	close_round(team);
+}
+
+/* The first `started` members are there. */
+static void end(struct cg_team *team, int started)
+{
+	pthread_mutex_lock(&team->lock);
+	team->closing = 1;
+	atomic_fetch_add(&team->round, 1);
+	pthread_cond_broadcast(&team->opened);
+	pthread_mutex_unlock(&team->lock);
+	for (int k = 1; k <= started; k++)
+		pthread_join(team->members[k], NULL);
+	pthread_mutex_destroy(&team->lock);
+	pthread_cond_destroy(&team->opened);
+	pthread_cond_destroy(&team->left);
+	cg_memory(team, 0);
+}
+
+int cg_team_open(int threads, struct cg_team **result)
+{
+	struct cg_team *team;
+	sigset_t all, before;
+	int started = 0, code = 0;
+
+	*result = NULL;
+	if (threads == 1)
+		return CG_OK;
+	team = cg_memory(NULL, sizeof *team + (size_t)threads * sizeof *team->members);
+	if (!team)
+		return CG_NO_MEMORY;
+	memset(team, 0, sizeof *team);
+	team->threads = threads;
+	pthread_mutex_init(&team->lock, NULL);
+	pthread_cond_init(&team->opened, NULL);
+	pthread_cond_init(&team->left, NULL);
+	/* Signals are for the threads of the host program. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	for (int k = 1; k < threads && !code; k++) {
+		code = pthread_create(&team->members[k], NULL, work, team);
+		started += !code;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (code) {
+		end(team, started);
+		return cg_fail(CG_NO_MEMORY, "cpu: pthread_create: thread %d of %d: %s; CELLGRAD_CPU_THREADS asks for fewer", started + 1,
+		               threads, strerror(code));
+	}
+	*result = team;
+	return CG_OK;
+}
+
+void cg_team_close(struct cg_team *team)
+{
+	if (team)
+		end(team, team->threads - 1);
+}
+
+int cg_team_threads(const struct cg_team *team)
+{
+	return team ? team->threads : 1;
+}

@@ -1,0 +1,20 @@
+/* A small team of threads that shares out the parts of one call. */
+#ifndef CG_TEAM_H
+#define CG_TEAM_H
+
+#include <stdint.h>
+
+struct cg_team;
+enum { CG_THREADS_MAX = 4096 };
+
+/* Processors that this process may run on. */
+int cg_processors(void);
+/* A team of that many threads, the caller's among them.  One of 1 is NULL, and everything below takes it. */
+int  cg_team_open(int threads, struct cg_team **);
+void cg_team_close(struct cg_team *);
+int  cg_team_threads(const struct cg_team *);
+/* Calls part(context, k, thread) once for each k < parts, in any order and on any of the threads; returns when all have.  thread
+ * numbers those that take part, fewer than parts and threads; 0 is the caller.  One caller at a time. */
+void cg_team_run(struct cg_team *, int64_t parts, void (*part)(void *context, int64_t k, int thread), void *context);
+
+#endif

@@ -1,0 +1,89 @@
+/*
+ * A caller's allocator: all memory comes from it and goes back to it, it is set only while the library holds none, and its
+ * refusals are messages.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/cellgrad.h"
+
+/* Pieces have a head that tells them from the C library's: giving one to the wrong side is noticed. */
+enum { HEAD = 64 };
+struct pool { long pieces, most; int full; };
+
+static void *resize(void *user, void *p, size_t bytes)
+{
+	static const char mark[] = "from the test's pool";
+	struct pool *pool = user;
+	char *q = p ? (char *)p - HEAD : NULL;
+
+	if (q && memcmp(q, mark, sizeof mark))
+		abort();
+	if (!bytes) {
+		pool->pieces--;
+		free(q);
+		return NULL;
+	}
+	if (pool->full)
+		return NULL;
+	q = realloc(q, bytes + HEAD);
+	if (!q)
+		return NULL;
+	if (!p)
+		pool->pieces++;
+	if (pool->pieces > pool->most)
+		pool->most = pool->pieces;
+	memcpy(q, mark, sizeof mark);
+	return q + HEAD;
+}
+
+static void test_all(void **state)
+{
+	struct pool pool = { 0 };
+	struct cg_allocator allocator = { resize, &pool }, empty = { NULL, NULL };
+	struct cg_context *context;
+	struct cg_stream *stream;
+	struct cg_cell *cell;
+	float x[4] = { 1, 2, 3, 4 }, h[4];
+	struct cg_arg args[] = {
+		{ "a", { x, 0, sizeof x, CG_HOST }, 4, 0 }, { "h", { h, 0, sizeof h, CG_HOST }, 4, 0 }
+	};
+	struct cg_kernel kernel = { .pass = CG_FORWARD, .dtype = CG_F32 };
+
+	(void)state;
+	assert_int_equal(cg_set_allocator(&empty), CG_BAD_ARGUMENT);
+	assert_int_equal(cg_set_allocator(&allocator), CG_OK);
+	assert_int_equal(cg_cell_parse("cell mine\ngates a\noutput h\nh = tanh(a)\n", "mine", &cell), CG_OK);
+	assert_int_equal(cg_open("cpu", &context), CG_OK);
+	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
+	assert_int_equal(cg_set_allocator(NULL), CG_UNSUPPORTED);
+	assert_non_null(strstr(cg_message(), "cg_set_allocator: expected before"));
+	kernel.cell = cell;
+	pool.full = 1;
+	assert_int_equal(cg_kernel_run(stream, &kernel, 1, 4, args, 2), CG_NO_MEMORY);
+	pool.full = 0;
+	assert_int_equal(cg_kernel_run(stream, &kernel, 1, 4, args, 2), CG_OK);
+	assert_true(pool.most > 3);
+	cg_stream_close(stream);
+	cg_close(context);
+	cg_cell_close(cell);
+	assert_int_equal(pool.pieces, 0);
+	assert_int_equal(cg_set_allocator(NULL), CG_OK);
+	assert_int_equal(cg_open("cpu", &context), CG_OK);
+	assert_int_equal(pool.pieces, 0);
+	cg_close(context);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_all) };
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("allocator", tests, NULL, NULL);
+}

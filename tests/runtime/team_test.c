@@ -1,0 +1,316 @@
+/*
+ * The threads of the cpu: every part of a round once, rounds one after another, and the same bits from every op and kernel,
+ * compiled or interpreted, on any number of threads; no memory taken once a stream is warm.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "backends/cpu/cpu.h"
+#include "runtime/op.h"
+
+enum { PARTS = 300, ROUNDS = 400 };
+static const int counts[] = { 1, 2, 3, 8 };
+
+struct round {
+	int times[PARTS], parts, threads, wrong;
+	pthread_barrier_t *barrier;
+};
+
+static void count_part(void *context, int64_t k, int thread)
+{
+	struct round *r = context;
+
+	__atomic_add_fetch(&r->times[k], 1, __ATOMIC_RELAXED);
+	if (thread < 0 || thread >= r->threads || (thread && thread >= r->parts))
+		__atomic_store_n(&r->wrong, 1, __ATOMIC_RELAXED);
+}
+
+static void test_parts(void **state)
+{
+	(void)state;
+	for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+		struct cg_team *team;
+
+		assert_int_equal(cg_team_open(counts[c], &team), CG_OK);
+		assert_int_equal(cg_team_threads(team), counts[c]);
+		for (int n = 0; n < ROUNDS; n++) {
+			struct round r = { .threads = counts[c] };
+			int parts = n % 3 ? n % 7 : n % PARTS;
+
+			r.parts = parts;
+			cg_team_run(team, parts, count_part, &r);
+			assert_false(r.wrong);
+			for (int k = 0; k < PARTS; k++)
+				assert_int_equal(r.times[k], k < parts);
+			if (n % 100 == 0) {      /* let them fall asleep */
+				struct timespec t = { 0, 1000000 };
+
+				nanosleep(&t, NULL);
+			}
+		}
+		cg_team_close(team);
+	}
+}
+
+static void meet(void *context, int64_t k, int thread)
+{
+	struct round *r = context;
+
+	(void)thread;
+	r->times[k] = 1;
+	pthread_barrier_wait(r->barrier);
+}
+
+/* Parts that wait for each other: it ends only when each has a thread of its own. */
+static void test_together(void **state)
+{
+	pthread_barrier_t barrier;
+	struct cg_team *team;
+	struct round r = { .barrier = &barrier };
+
+	(void)state;
+	pthread_barrier_init(&barrier, NULL, 5);
+	assert_int_equal(cg_team_open(5, &team), CG_OK);
+	for (int n = 0; n < 20; n++)
+		cg_team_run(team, 5, meet, &r);
+	cg_team_close(team);
+	pthread_barrier_destroy(&barrier);
+}
+
+/* ---- the same bits ---- */
+
+static size_t seed;
+
+/* Finite numbers of a dtype, some of them subnormal, in new memory. */
+static struct cg_mem numbers(int dtype, int64_t n)
+{
+	size_t bytes = cg_dtype_bytes(dtype);
+	struct cg_mem mem = { calloc((size_t)n, bytes), 0, (size_t)n * bytes, CG_HOST };
+
+	assert_non_null(mem.data);
+	for (int64_t k = 0; k < n; k++) {
+		double x;
+		float y;
+
+		seed = seed * 1103515245u + 12345u;
+		x = ((double)(seed >> 16 & 0x3ff) / 512 - 1) / 8;
+		y = (float)(k % 97 ? x : 1e-40);
+		switch (dtype) {
+		case CG_F64:  ((double *)mem.data)[k] = k % 97 ? x : 1e-310; break;
+		case CG_F32:  ((float *)mem.data)[k] = y; break;
+		case CG_BF16: ((uint16_t *)mem.data)[k] = (uint16_t)(*(uint32_t *)(void *)&y >> 16); break;
+		default:      ((uint16_t *)mem.data)[k] = (uint16_t)((seed >> 16 & 0x3ff) | (k % 97 ? 0x2c00 : 0) | (seed & 0x8000));
+		}
+	}
+	return mem;
+}
+
+static struct cg_mem space(int dtype, int64_t n)
+{
+	struct cg_mem mem = { calloc((size_t)n, cg_dtype_bytes(dtype)), 0, (size_t)n * cg_dtype_bytes(dtype), CG_HOST };
+
+	assert_non_null(mem.data);
+	return mem;
+}
+
+enum { MEMS = 40 };
+struct tensors { struct cg_mem mem[MEMS]; int n; };
+
+static struct cg_mem keep(struct tensors *t, struct cg_mem mem)
+{
+	assert_true(t->n < MEMS);
+	return t->mem[t->n++] = mem;
+}
+
+static void lstm(struct cg_stream *stream, int dtype, int64_t B, int64_t I, int64_t U, struct tensors *t)
+{
+	struct cg_lstm_block op;
+
+	cg_lstm_block_init(&op, sizeof op);
+	op.B = B, op.I = I, op.U = U, op.dtype = dtype, op.use_peephole = 1;
+	op.x = keep(t, numbers(dtype, B * I));
+	op.cs_prev = keep(t, numbers(dtype, B * U));
+	op.h_prev = keep(t, numbers(dtype, B * U));
+	op.w = keep(t, numbers(dtype, (I + U) * 4 * U));
+	op.wci = keep(t, numbers(dtype, U));
+	op.wcf = keep(t, numbers(dtype, U));
+	op.wco = keep(t, numbers(dtype, U));
+	op.b = keep(t, numbers(dtype, 4 * U));
+	op.h_grad = keep(t, numbers(dtype, B * U));
+	op.i = keep(t, space(dtype, B * U));
+	op.cs = keep(t, space(dtype, B * U));
+	op.f = keep(t, space(dtype, B * U));
+	op.o = keep(t, space(dtype, B * U));
+	op.ci = keep(t, space(dtype, B * U));
+	op.co = keep(t, space(dtype, B * U));
+	op.h = keep(t, space(dtype, B * U));
+	op.x_grad = keep(t, space(dtype, B * I));
+	op.cs_prev_grad = keep(t, space(dtype, B * U));
+	op.dgates = keep(t, space(dtype, B * 4 * U));
+	op.w_grad = keep(t, space(dtype, (I + U) * 4 * U));
+	op.wci_grad = keep(t, space(dtype, U));
+	op.b_grad = keep(t, space(dtype, 4 * U));
+	assert_int_equal(cg_lstm_block_forward(stream, &op), CG_OK);
+	assert_int_equal(cg_lstm_block_grad(stream, &op), CG_OK);
+	cg_memory_fail(0);
+	assert_int_equal(cg_lstm_block_forward(stream, &op), CG_OK);
+	assert_int_equal(cg_lstm_block_grad(stream, &op), CG_OK);
+	assert_int_equal(cg_memory_fail(0), 0);
+}
+
+static void gru(struct cg_stream *stream, int dtype, int64_t B, int64_t I, int64_t U, struct tensors *t)
+{
+	struct cg_gru_block op;
+
+	cg_gru_block_init(&op, sizeof op);
+	op.B = B, op.I = I, op.U = U, op.dtype = dtype;
+	op.x = keep(t, numbers(dtype, B * I));
+	op.h_prev = keep(t, numbers(dtype, B * U));
+	op.w_ru = keep(t, numbers(dtype, (I + U) * 2 * U));
+	op.w_c = keep(t, numbers(dtype, (I + U) * U));
+	op.b_ru = keep(t, numbers(dtype, 2 * U));
+	op.b_c = keep(t, numbers(dtype, U));
+	op.d_h = keep(t, numbers(dtype, B * U));
+	op.r = keep(t, space(dtype, B * U));
+	op.u = keep(t, space(dtype, B * U));
+	op.c = keep(t, space(dtype, B * U));
+	op.h = keep(t, space(dtype, B * U));
+	op.d_x = keep(t, space(dtype, B * I));
+	op.d_h_prev = keep(t, space(dtype, B * U));
+	op.d_w_ru = keep(t, space(dtype, (I + U) * 2 * U));
+	op.d_w_c = keep(t, space(dtype, (I + U) * U));
+	op.d_b_ru = keep(t, space(dtype, 2 * U));
+	op.d_b_c = keep(t, space(dtype, U));
+	assert_int_equal(cg_gru_block_forward(stream, &op), CG_OK);
+	assert_int_equal(cg_gru_block_grad(stream, &op), CG_OK);
+	cg_memory_fail(0);
+	assert_int_equal(cg_gru_block_forward(stream, &op), CG_OK);
+	assert_int_equal(cg_gru_block_grad(stream, &op), CG_OK);
+	assert_int_equal(cg_memory_fail(0), 0);
+}
+
+static const char mine[] = "cell mine\ngates a\nstate c\noutput h\noption extra p\n\nc = sigmoid(a) * c_prev + tanh(a + p * c_prev)\n"
+                           "h = tanh(c)\nsave c\n";
+
+/* A cell that nobody compiled: its gradient and the sums after it, interpreted. */
+static void interpreted(struct cg_stream *stream, int dtype, int64_t B, int64_t I, int64_t U, struct tensors *t)
+{
+	struct cg_cell *cell;
+	struct cg_kernel kernel = { .options = "extra", .pass = CG_GRAD, .dtype = dtype };
+	struct cg_arg args[] = {
+		{ "a", keep(t, numbers(dtype == CG_F64 ? CG_F64 : CG_F32, B * U)), U, 0 }, { "c_prev", keep(t, numbers(dtype, B * U)), U, 0 },
+		{ "p", keep(t, numbers(dtype, U)), U, 0 }, { "c", keep(t, numbers(dtype, B * U)), U, 0 },
+		{ "dh", keep(t, numbers(dtype, B * U)), U, 0 }, { "dc", { .bytes = 0 }, U, 0 },
+		{ "da", keep(t, space(dtype, B * U)), U, 0 }, { "dc_prev", keep(t, space(dtype, B * U)), U, 0 },
+		{ "dp", keep(t, space(dtype, U)), U, 0 }, { "db_a", keep(t, space(dtype, U)), U, 0 },
+	};
+
+	(void)I;
+	assert_int_equal(cg_cell_parse(mine, "mine", &cell), CG_OK);
+	kernel.cell = cell;
+	for (int n = 0; n < 2; n++) {
+		cg_memory_fail(0);
+		for (int shape = CG_POINT; shape <= CG_SUM; shape++) {
+			int code;
+
+			kernel.shape = shape;
+			code = cg_kernel_run(stream, &kernel, B, U, args, sizeof args / sizeof *args);
+			if (code)
+				fail_msg("%s", cg_message());
+		}
+	}
+	assert_int_equal(cg_memory_fail(0), 0);
+	cg_cell_close(cell);
+}
+
+typedef void op_test(struct cg_stream *, int dtype, int64_t B, int64_t I, int64_t U, struct tensors *);
+
+/* All tensors after a call on so many threads. */
+static void run_on(int threads, op_test *op, int dtype, const int64_t *shape, struct tensors *t)
+{
+	struct cg_context *context;
+	struct cg_stream *stream;
+
+	seed = 1;
+	assert_int_equal(cg_open("cpu", &context), CG_OK);
+	context->device->threads = threads;
+	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
+	op(stream, dtype, shape[0], shape[1], shape[2], t);
+	cg_stream_close(stream);
+	cg_close(context);
+}
+
+static void drop(struct tensors *t)
+{
+	while (t->n)
+		free(t->mem[--t->n].data);
+}
+
+static void test_bits(void **state)
+{
+	static op_test *const ops[] = { lstm, gru, interpreted };
+	static const int64_t shapes[][3] = { { 1, 3, 5 }, { 1, 2, 40000 }, { 300, 70, 270 } };
+
+	(void)state;
+	for (int o = 0; o < 3; o++)
+		for (int dtype = 0; dtype < 4; dtype++)
+			for (int s = 0; s < 3; s++) {
+				struct tensors one = { .n = 0 };
+
+				if (s == 1 && ops[o] != interpreted)
+					continue;        /* its products would be of 40000 x 160000 */
+				run_on(1, ops[o], dtype, shapes[s], &one);
+				for (size_t c = 1; c < sizeof counts / sizeof *counts; c++) {
+					struct tensors many = { .n = 0 };
+
+					run_on(counts[c], ops[o], dtype, shapes[s], &many);
+					for (int k = 0; k < one.n; k++)
+						if (memcmp(one.mem[k].data, many.mem[k].data, one.mem[k].bytes))
+							fail_msg("op %d, %s, shape %d: tensor %d differs on %d threads", o, cg_dtype_name(dtype),
+							         s, k, counts[c]);
+					drop(&many);
+				}
+				drop(&one);
+			}
+}
+
+static void test_variable(void **state)
+{
+	static const char *const wrong[] = { "0", "-1", "x", "1x", " 1", "1 ", "+1", "1.0", "1000000", "99999999999999999999" };
+	struct cg_context *context;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+		setenv("CELLGRAD_CPU_THREADS", wrong[k], 1);
+		assert_int_equal(cg_open("cpu", &context), CG_BAD_ARGUMENT);
+		assert_non_null(strstr(cg_message(), "CELLGRAD_CPU_THREADS: expected 1 to "));
+		assert_non_null(strstr(cg_message(), wrong[k]));
+	}
+	setenv("CELLGRAD_CPU_THREADS", "1", 1);
+	assert_int_equal(cg_open("cpu", &context), CG_OK);
+	assert_non_null(strstr(cg_describe(context), "; 1 thread"));
+	assert_null(strstr(cg_describe(context), "threads"));
+	cg_close(context);
+	setenv("CELLGRAD_CPU_THREADS", "", 1);
+	assert_int_equal(cg_open("cpu", &context), CG_OK);
+	assert_int_equal(context->device->threads, cg_processors());
+	cg_close(context);
+	unsetenv("CELLGRAD_CPU_THREADS");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parts), cmocka_unit_test(test_together), cmocka_unit_test(test_bits),
+		cmocka_unit_test(test_variable),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("team", tests, NULL, NULL);
+}
