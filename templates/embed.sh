@@ -1,10 +1,12 @@
 #!/bin/sh
-# embed.sh FILE...: prints C that holds the files, each line a string, under the files' own names.
+# embed.sh ARRAY FILE...: prints C that holds the files, each line a string, under the files' own names.
 set -e
+array=$1
+shift
 echo '/* Made by templates/embed.sh. */'
 echo '#include "cell.h"'
 echo
-echo 'const struct cg_embedded cg_embedded[] = {'
+echo "const struct cg_embedded $array[] = {"
 for file; do
 	printf '{ "%s",\n' "${file##*/}"
 	# A question mark is escaped for the sake of trigraphs.

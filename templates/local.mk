@@ -10,5 +10,5 @@ CLEANFILES += %D%/embedded.c
 # The list is in this file, hence the dependency on it.
 %D%/embedded.c: %D%/embed.sh %D%/local.mk $(templates)
 	$(AM_V_GEN)$(MKDIR_P) %D% && \
-	cd $(srcdir) && $(SHELL) %D%/embed.sh $(templates) > $(abs_builddir)/$@.tmp && \
+	cd $(srcdir) && $(SHELL) %D%/embed.sh cg_embedded $(templates) > $(abs_builddir)/$@.tmp && \
 	cd $(abs_builddir) && mv $@.tmp $@
