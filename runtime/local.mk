@@ -29,11 +29,18 @@ noinst_LTLIBRARIES += %D%/command/libcommand.la
 bin_PROGRAMS += cellgrad
 endif
 %C%_command_libcommand_la_SOURCES = \
-	%D%/command/call.h %D%/command/command.h %D%/command/compare.h %D%/command/file.h %D%/command/print.h \
-	%D%/command/safetensors.h \
-	%D%/command/attribute.c %D%/command/call.c %D%/command/compare.c %D%/command/demo.c %D%/command/emit.c \
-	%D%/command/file.c %D%/command/info.c %D%/command/options.c %D%/command/print.c %D%/command/run.c \
-	%D%/command/safetensors.c
+	%D%/command/call.h %D%/command/command.h %D%/command/compare.h %D%/command/curve.h %D%/command/file.h \
+	%D%/command/model.h %D%/command/print.h %D%/command/safetensors.h %D%/command/text.h %D%/command/train.h \
+	%D%/command/attribute.c %D%/command/call.c %D%/command/compare.c %D%/command/curve.c %D%/command/demo.c \
+	%D%/command/emit.c %D%/command/file.c %D%/command/info.c %D%/command/model.c %D%/command/options.c \
+	%D%/command/print.c %D%/command/run.c %D%/command/safetensors.c %D%/command/text.c %D%/command/train.c
+# The text that the demo's model learns.
+nodist_%C%_command_libcommand_la_SOURCES = %D%/command/texts.c
+EXTRA_DIST += %D%/command/alice.txt
+CLEANFILES += %D%/command/texts.c
+%D%/command/texts.c: templates/embed.sh %D%/command/alice.txt
+	$(AM_V_GEN)$(MKDIR_P) %D%/command && \
+	$(SHELL) $(srcdir)/templates/embed.sh command_texts $(srcdir)/%D%/command/alice.txt > $@.tmp && mv $@.tmp $@
 # Where the demo finds TensorFlow's answers: installed, or in the source.
 %C%_command_libcommand_la_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DCELLGRAD_DATA='"$(pkgdatadir)/data"' -DCELLGRAD_SOURCE_DATA='"$(abs_top_srcdir)/tests/data"'

@@ -14,7 +14,7 @@ command_tests = \
 # Programs that the scripts run.
 helpers = %D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc
 if COMMAND
-unit_tests += %D%/fuzz/safetensors
+unit_tests += %D%/fuzz/safetensors %D%/command/model_test
 endif
 
 # What tests read.  Folders go into the tarball whole.
@@ -45,6 +45,8 @@ check_LTLIBRARIES = $(math_texts)
 %C%_gen_libmath_f32_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=f32 -DCG_MATH='"math_f32.h"'
 %C%_gen_libmath_f64_la_SOURCES = %D%/gen/math_text.c
 %C%_gen_libmath_f64_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=f64 -DCG_MATH='"math_f64.h"'
+%C%_command_model_test_SOURCES = %D%/command/model_test.c runtime/command/model.c runtime/command/text.c
+%C%_command_model_test_CPPFLAGS = $(AM_CPPFLAGS) -DMODEL_F64
 %C%_fuzz_safetensors_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_LDADD = runtime/command/libcommand.la
 

@@ -24,7 +24,7 @@ static const struct command commands[] = {
 	{ "run",  command_run,  "compute an op on tensors from files, compare with expected ones" },
 	{ "emit", command_emit, "write the source of a cell's kernel, and its manifest" },
 	{ "info", command_info, "show devices, ops and cells, and why a backend cannot be used" },
-	{ "demo", command_demo, "show a derived kernel, compare gradients with TensorFlow's own" },
+	{ "demo", command_demo, "show a derived kernel, compare with TensorFlow, train a model" },
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

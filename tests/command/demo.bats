@@ -1,9 +1,9 @@
-# `cellgrad demo`: a kernel and TensorFlow's answers.
+# `cellgrad demo`: a kernel, TensorFlow's answers, and a model that learns.  Few steps: no model gets far here.
 
 load files
 
 @test "all agree with TensorFlow" {
-	works demo --data "$DATA"
+	works demo --only compare --data "$DATA"
 	[[ $output == *"LSTMBlockCellGrad"*"GRUBlockCellGrad"* ]]
 	[[ $output == *"peephole"*"dicfo"*"ok"* ]]
 	[[ $output != *MISMATCH* ]]
@@ -12,11 +12,11 @@ load files
 }
 
 @test "the case directory that nobody names" {
-	works demo
+	works demo --only compare
 }
 
-@test "--json" {
-	works demo --data "$DATA" --json
+@test "--only compare --json" {
+	works demo --only compare --data "$DATA" --json
 	[[ ${lines[0]} == '{"kernel":"'*'"source":"'* ]]
 	[[ ${lines[1]} == '{"op":"LSTMBlockCellGrad","case":"'*'"ok":true}' ]]
 	[[ ${lines[-1]} == '{"tensors":'*'"mismatches":0,'* ]]
@@ -25,7 +25,7 @@ load files
 @test "a mismatch is exit 1" {
 	cp "$DATA"/GRUBlockCellGrad-*.safetensors "$DATA"/LSTMBlockCellGrad-*.safetensors .
 	cp GRUBlockCellGrad-plain.expect.safetensors GRUBlockCellGrad-saturated.expect.safetensors
-	run -1 --separate-stderr "$CELLGRAD" demo --data .
+	run -1 --separate-stderr "$CELLGRAD" demo --only compare --data .
 	[ -z "$stderr" ]
 	[[ $output == *MISMATCH* ]]
 	[[ ${lines[-1]} == *"differ from TensorFlow's"* ]]
@@ -38,4 +38,119 @@ load files
 	rm GRUBlockCellGrad-plain.expect.safetensors
 	refuses "GRUBlockCellGrad-plain.expect.safetensors" demo --data .
 	refuses "--data" demo words
+}
+
+# learns OPTION...: trains with --json; $steps are the rows, $end the last line
+learns() {
+	"$CELLGRAD" demo --only train --json "$@" > lines || [ $? -eq 1 ]
+	steps=$(grep '^{"kind":"step",' lines)
+	end=$(tail -n 1 lines)
+	[[ $end == '{"kind":"training",'* ]]
+}
+
+@test "training, few steps of it" {
+	run -1 --separate-stderr "$CELLGRAD" demo --only train --steps 4
+	[ -z "$stderr" ]
+	[[ $output == *"step"*"loss"*"held out"* ]]
+	[[ $output == *"bigram entropy 3."* ]]
+	[[ $output == *"What it has learnt to write"* ]]
+	[[ $output == *"4 steps in "*"steps/s, seed 1."* ]]
+	[[ $output == *"not below the text's bigram entropy"* ]]
+	[[ $output == *"The curve is in cellgrad-demo.svg."* ]]
+	[[ $output != *$'\033'* ]]
+	[[ $output != *MISMATCH* ]]
+	[[ $output != *LSTMBlockCellGrad* ]]
+}
+
+@test "the loss goes down, on what it learns and on what it does not" {
+	learns --steps 9 --no-svg
+	[ "$(grep -c . <<< "$steps")" -eq 10 ]
+	grep -o '"held_out":[0-9.]*' lines | cut -d: -f2 > held
+	grep -o '"loss":[0-9.]*' lines | cut -d: -f2 > loss
+	awk 'NR == 1 { begun = $1 } { last = $1 } END { exit !(last < begun - 0.1) }' held
+	awk 'NR == 1 { begun = $1 } { last = $1 } END { exit !(last < begun - 0.1) }' loss
+	[[ $end == *'"steps":9,"of":9,"seed":1,'*'"unit":"bits per character","held_out":'*'"bigram":3.'*'"below":false,'* ]]
+	[[ $end == *'"seconds":'*'"steps_per_second":'* ]]
+	[ -z "$(find . -name '*.svg')" ]
+}
+
+@test "the same seed, the same curve; another, another" {
+	learns --steps 2 --seed 5 --no-svg
+	once=$(grep -v '"kind":"training"' lines)
+	learns --steps 2 --seed 5 --no-svg
+	[ "$(grep -v '"kind":"training"' lines)" = "$once" ]
+	learns --steps 2 --seed 6 --no-svg
+	[ "$(grep '"step":2' <<< "$steps")" != "$(grep '"step":2' <<< "$once")" ]
+}
+
+@test "a time limit cuts the curve, and is no failure" {
+	learns --steps 4 --no-svg
+	whole=$(grep -o '"step":1,"loss":[0-9.]*' lines)
+	works demo --only train --steps 4 --time 0.001 --no-svg --json
+	[[ $output == *"$whole"* ]]
+	[[ ${lines[-1]} == *'"steps":1,"of":4,'* ]]
+}
+
+@test "the curve as SVG" {
+	works demo --only train --time 0.001 --svg curve.svg
+	[[ $output == *"Stopped by the time limit of 0.001 s, at step 1 of 800."* ]]
+	[[ ${lines[-1]} == *"curve.svg." ]]
+	[ "$(find . -name '*.svg' -o -name '.cellgrad*')" = ./curve.svg ]
+	[[ $(head -n 1 curve.svg) == '<svg xmlns="http://www.w3.org/2000/svg"'* ]]
+	[ "$(tail -n 1 curve.svg)" = "</svg>" ]
+	grep -q 'stroke-dasharray="7 5"' curve.svg
+	[ "$(grep -c '<circle' curve.svg)" -eq 2 ]
+	grep -q '>bits a character<' curve.svg
+	! grep -q -e nan -e inf curve.svg
+	python3=$(command -v python3) || skip "no python3 to parse it"
+	"$python3" -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' curve.svg
+}
+
+@test "an SVG that cannot be written" {
+	refuses "nowhere" demo --only train --svg nowhere/curve.svg
+	refuses "is a directory" demo --svg .
+	refuses "expected one of them" demo --svg a.svg --no-svg
+	mkdir cellgrad-demo.svg
+	works demo --only train --time 0.001
+	[[ ${lines[-1]} == "The curve was not written: cellgrad-demo.svg: is a directory" ]]
+}
+
+@test "the curve in a terminal that knows UTF-8, and in others" {
+	LC_ALL=C.UTF-8 works demo --only train --time 0.001 --no-svg
+	[[ $output == *"●"*"╌╌ bigram entropy"* ]]
+	LC_ALL=C works demo --only train --time 0.001 --no-svg
+	[[ $output == *"-- bigram entropy"* ]]
+	[ -z "$(LC_ALL=C tr -d '\n -~' <<< "$output")" ]
+}
+
+@test "compare, then train" {
+	works demo --data "$DATA" --time 0.001 --no-svg
+	[[ $output == *"agree with TensorFlow's"*"A model that learns to write"*"Held out: "* ]]
+}
+
+@test "options with values they cannot have" {
+	for steps in 0 -1 x 1e3 1000001 99999999999999999999 " 1" 3x; do
+		refuses "--steps: expected a whole number from 1 to 1000000, got \"$steps\"" demo --steps="$steps"
+	done
+	for seed in -1 x 1.5 9223372036854775808; do
+		refuses "--seed: expected a whole number from 0 to 9223372036854775807" demo --seed="$seed"
+	done
+	for seconds in 0 -1 x nan inf 86401 1s; do
+		refuses "--time: expected seconds, more than 0 and at most 86400, got \"$seconds\"" demo --time="$seconds"
+	done
+	refuses '--only: expected compare or train, got "both"' demo --only both
+	refuses "--steps is given twice" demo --steps 1 --steps 2
+}
+
+@test "the defaults are what --help says" {
+	works demo --help
+	[[ $output == *"N steps (800)"*"SECONDS (60)"*"from (1)"* ]]
+	works demo --only train --time 0.001 --no-svg --json
+	[[ ${lines[-1]} == *'"of":800,"seed":1,'* ]]
+}
+
+@test "progress, on a terminal" {
+	command -v script > path || skip "no script to make a terminal"
+	script -qec "'$CELLGRAD' demo --only train --steps 4 --no-svg" /dev/null < /dev/null > typescript || true
+	grep -q 'step 1 of 4   loss .* steps/s .* s left' typescript
 }
