@@ -328,15 +328,16 @@ static void show_verdict(const struct training *t, double held_out, int below)
 	       "is.\n", below ? colour->good : colour->bad, held_out, below ? "below" : "not below", t->entropy, colour->off);
 }
 
-static int show_end_json(const struct training *t, double held_out, int below, const char *letters)
+static int show_end_json(const struct training *t, double held_out, int below, const char *letters, int drawn)
 {
 	CG_TRY(print_json(json_pack("{s:s, s:s}", "kind", "sample", "text", letters)));
-	return print_json(json_pack("{s:s, s:i, s:i, s:I, s:I, s:s, s:o, s:o, s:b, s:o, s:o}", "kind", "training",
+	return print_json(json_pack("{s:s, s:i, s:i, s:I, s:I, s:s, s:o, s:o, s:b, s:o, s:o, s:b}", "kind", "training",
 	                            "steps", t->done, "of", t->plan->steps, "seed", (json_int_t)t->plan->seed,
 	                            "weights", (json_int_t)t->model.n, "unit", "bits per character",
 	                            "held_out", print_number(held_out), "bigram", print_number(t->entropy), "below", below,
 	                            "seconds", print_number(t->seconds),
-	                            "steps_per_second", print_number(t->done / t->seconds)));
+	                            "steps_per_second", print_number(t->done / t->seconds),
+	                            "svg", drawn));
 }
 
 static int show_end(struct training *t, int *failed)
@@ -362,7 +363,7 @@ static int show_end(struct training *t, int *failed)
 	if (t->plan->svg)
 		CG_TRY(write_svg(t, &c, &why));
 	if (t->plan->json)
-		return show_end_json(t, held_out, below, letters);
+		return show_end_json(t, held_out, below, letters, t->plan->svg && !why);
 	show_verdict(t, held_out, below);
 	if (why)
 		printf("The curve was not written: %s\n", why);
