@@ -33,14 +33,13 @@ struct cg_mem cg_work_take(struct cg_work *work, int64_t rows, int64_t columns, 
 	return part;
 }
 
-int cg_block_run(struct cg_stream *stream, const char *name, const void *op,
-                 int (*body)(struct cg_stream *, const void *op, struct cg_work *))
+static int run(struct cg_stream *stream, const struct cg_op *row, const void *op,
+               int (*body)(struct cg_stream *, const void *op, struct cg_work *))
 {
-	const struct cg_op *row = cg_op_find(name, NULL);
 	struct cg_work work = { .used = 0 };
 	size_t bytes;
 
-	CG_TRY(cg_usable(stream ? stream->context : NULL, name));
+	CG_TRY(cg_usable(stream ? stream->context : NULL, row->name));
 	CG_TRY(cg_op_check(row, op));
 	if (!cg_op_wants(row, op))
 		return CG_OK;
@@ -49,6 +48,21 @@ int cg_block_run(struct cg_stream *stream, const char *name, const void *op,
 	if (!cg_present(work.mem))
 		CG_TRY(cg_stream_scratch(stream, bytes, &work.mem));
 	return body(stream, op, &work);
+}
+
+int cg_block_run(struct cg_stream *stream, const char *name, const void *op,
+                 int (*body)(struct cg_stream *, const void *op, struct cg_work *))
+{
+	const struct cg_op *row = cg_op_find(name, NULL);
+	double start;
+	int code;
+
+	if (!cg_is_verbose(stream))
+		return run(stream, row, op, body);
+	start = cg_milliseconds();
+	code = run(stream, row, op, body);
+	cg_verbose_op(stream, row, op, code, cg_milliseconds() - start);
+	return code;
 }
 
 size_t cg_acc_bytes(int dtype)

@@ -3,7 +3,8 @@
  *
  * Every call that can fail returns CG_OK or a negative enum cg_status; cg_message() then says why.  On a refused
  * argument no output is touched.  Shapes are row-major, slowest first: T steps, B batch, I input, U units.  B = 0 is
- * legal; I and U are at least 1.  Nothing here prints, exits, or keeps a host pointer after it returns.
+ * legal; I and U are at least 1.  Nothing here exits, or keeps a host pointer after it returns; and nothing prints, unless
+ * CELLGRAD_VERBOSE=1 asked cg_open for a line on standard error for each call that computes.
  *
  * Threads: contexts and cells may be shared by threads; a stream serves one thread at a time.
  * Lifetime: children hold their parents, so closing in any order is right; closing NULL does nothing.

@@ -103,11 +103,12 @@ int cg_open(const char *where, struct cg_context **context)
 	const char *from = "cg_open";
 	char reasons[REASONS] = "", word[WORD];
 	size_t used = 0;
-	int code = CG_OK, words = 0;
+	int code = CG_OK, words = 0, verbose;
 
 	if (!context)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_open: context: expected where to put it, got NULL");
 	*context = NULL;
+	CG_TRY(cg_verbose_level(&verbose));
 	if (!where) {
 		from = "CELLGRAD_BACKEND";
 		where = getenv(from);

@@ -61,13 +61,14 @@ int cg_context_of(const struct cg_backend *backend, struct cg_device *device, st
 {
 	struct cg_context *context = cg_memory(NULL, sizeof *context);
 	pthread_mutex_t *lock = cg_memory(NULL, sizeof *lock);
+	int verbose, code = context && lock ? cg_verbose_level(&verbose) : CG_NO_MEMORY;
 
-	if (!context || !lock) {
+	if (code) {
 		cg_memory(context, 0);
 		cg_memory(lock, 0);
-		return CG_NO_MEMORY;
+		return code;
 	}
-	*context = (struct cg_context){ backend, device, NULL, lock, 1, cg_fork_count() };
+	*context = (struct cg_context){ backend, device, NULL, lock, 1, cg_fork_count(), verbose };
 	pthread_mutex_init(lock, NULL);
 	*result = context;
 	return CG_OK;

@@ -211,8 +211,9 @@ static int run(const struct call *c)
 	return code;
 }
 
-int cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel, int64_t rows, int64_t units,
-                  const struct cg_arg *args, int n)
+/* *known: the kernel's options once it is known to be one that this version runs. */
+static int check_and_run(struct cg_stream *stream, const struct cg_kernel *kernel, int64_t rows, int64_t units,
+                         const struct cg_arg *args, int n, int *known)
 {
 	struct call c = { stream, kernel, NULL, rows, units, args, n };
 	int options;
@@ -221,6 +222,7 @@ int cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel, int6
 	CG_TRY(cg_kernel_check(kernel, "cg_kernel_run", &options));
 	if (kernel->shape != CG_POINT && kernel->shape != CG_SUM)
 		return cg_fail(CG_UNSUPPORTED, "cg_kernel_run: shape: this version runs CG_POINT and CG_SUM");
+	*known = options;
 	if (!kernel->stage && kernel->cell->n_stages > 1)
 		return REFUSE("stage: cell %s has %d, with products between them: expected one of them", kernel->cell->name,
 		              kernel->cell->n_stages);
@@ -239,4 +241,18 @@ int cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel, int6
 	                     kernel->dtype, &c.ready));
 	CG_TRY(check_names(&c));
 	return run(&c);
+}
+
+int cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel, int64_t rows, int64_t units,
+                  const struct cg_arg *args, int n)
+{
+	int options = -1, code;
+	double start;
+
+	if (!cg_is_verbose(stream))
+		return check_and_run(stream, kernel, rows, units, args, n, &options);
+	start = cg_milliseconds();
+	code = check_and_run(stream, kernel, rows, units, args, n, &options);
+	cg_verbose_kernel(stream, kernel, options, rows, units, code, cg_milliseconds() - start);
+	return code;
 }

@@ -35,6 +35,7 @@ struct cg_context {
 	void *lock;
 	int holders;                             /* the caller and open streams; atomic */
 	int fork;                                /* cg_fork_count() at the opening */
+	int verbose;                             /* CELLGRAD_VERBOSE at the opening */
 };
 
 struct cg_stream {
@@ -83,6 +84,23 @@ struct cg_operand;
 /* Launches a piece; operands are in the order of the names. */
 int cg_launch(struct cg_stream *, const struct cg_ready *, int piece, int64_t rows, int64_t units,
               const struct cg_operand *);
+
+/* ---- a line for each call: verbose.c ---- */
+
+/* What CELLGRAD_VERBOSE says: 0 for silence, 1 for calls. */
+int cg_verbose_level(int *level);
+double cg_milliseconds(void);
+/* All that a silent call pays. */
+static inline int cg_is_verbose(const struct cg_stream *stream)
+{
+	return stream && stream->context->verbose;
+}
+/* The line of a call that took ms and returned code.  options: the kernel's, -1 when it was refused. */
+void cg_verbose_op(const struct cg_stream *, const struct cg_op *, const void *op, int code, double ms);
+void cg_verbose_kernel(const struct cg_stream *, const struct cg_kernel *, int options, int64_t rows, int64_t units, int code,
+                       double ms);
+/* An op's sizes, dtype and attributes as `cellgrad bench` reads them, "--op NAME --B 1 ... use_peephole=true"; returns text. */
+const char *cg_problem(const struct cg_op *, const char *name, const void *op, char *text, size_t room);
 
 /* ---- what ops share: block.c ---- */
 

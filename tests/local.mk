@@ -4,6 +4,7 @@ unit_tests = \
 	%D%/gen/math_test %D%/gen/strip_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
+	%D%/runtime/verbose_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/conformance/conformance
 script_tests = \

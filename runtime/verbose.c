@@ -1,0 +1,237 @@
+/*
+ * CELLGRAD_VERBOSE: a line on standard error for each call that computes, a command that repeats it and, behind a #, how it went.
+ * A problem's words come from its op's row and are what `cellgrad bench` reads; nothing is said while the variable is not set.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/backend.h"
+#include "runtime/op.h"
+
+enum { LINE = 6 * 1024 };                /* a message, and as much again */
+
+int cg_verbose_level(int *level)
+{
+	static const struct { const char *word; int level; } words[] = {
+		{ "", 0 }, { "0", 0 }, { "none", 0 }, { "1", 1 }, { "calls", 1 }
+	};
+	const char *word = getenv("CELLGRAD_VERBOSE");
+
+	*level = 0;
+	if (!word)
+		return CG_OK;
+	for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+		if (!strcmp(word, words[k].word)) {
+			*level = words[k].level;
+			return CG_OK;
+		}
+	return cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_VERBOSE: expected 0 or none, 1 or calls, got '%.40s'", word);
+}
+
+double cg_milliseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* ---- the words of a problem ---- */
+
+/* Appends; what does not fit is cut. */
+__attribute__((format(printf, 3, 4)))
+static void add(char *line, size_t room, const char *format, ...)
+{
+	size_t n = strlen(line);
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(line + n, room - n, format, list);
+	va_end(list);
+}
+
+/* The fewest digits that read back as the same number.  The host program's locale may have another point, of several bytes. */
+static const char *digits(char text[32], double value)
+{
+	char *to = text;
+
+	for (int n = 1; n <= 17; n++) {
+		snprintf(text, 32, "%.*g", n, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	for (const char *from = text; *from; from++)
+		if (strchr("0123456789+-aefinx", *from))
+			*to++ = *from;
+		else if (to == text || to[-1] != '.')
+			*to++ = '.';
+	*to = '\0';
+	return text;
+}
+
+/* Where everybody says hidden width, the table says units. */
+static const char *option_of(const struct cg_dim *dim)
+{
+	return strcmp(dim->symbol, "U") ? dim->symbol : "H";
+}
+
+const char *cg_problem(const struct cg_op *row, const char *name, const void *op, char *text, size_t room)
+{
+	int dtype = *(const int *)((const char *)op + row->dtype_at);
+	char number[32];
+
+	text[0] = '\0';
+	add(text, room, "--op %s", name);
+	for (const struct cg_dim *d = row->dims; d->symbol; d++) {
+		int64_t size = *(const int64_t *)((const char *)op + d->at);
+
+		if (!d->only || size != d->least)
+			add(text, room, " --%s %lld", option_of(d), (long long)size);
+	}
+	if (cg_dtype_bytes(dtype))
+		add(text, room, " --dtype %s", cg_dtype_name(dtype));
+	else
+		add(text, room, " --dtype %d", dtype);
+	for (const struct cg_attribute *a = row->attributes; a->name; a++) {
+		const void *at = (const char *)op + a->at;
+		double value = a->kind == CG_BOOL ? *(const int *)at : *(const double *)at;
+
+		if (!a->required && value == a->fallback)
+			continue;
+		if (a->kind == CG_BOOL && (value == 0 || value == 1))
+			add(text, room, " %s=%s", a->name, value != 0 ? "true" : "false");
+		else
+			add(text, room, " %s=%s", a->name, digits(number, value));
+	}
+	return text;
+}
+
+/* ---- a line ---- */
+
+/* "cpu: kernels avx512; products OpenBLAS (0.3.21 at /usr/lib)" -> "kernels avx512; products OpenBLAS" */
+static void add_route(char *line, size_t room, const struct cg_context *context)
+{
+	const char *about = context->backend->describe(context->device), *name = context->backend->name;
+	size_t n = strlen(line);
+	int depth = 0;
+
+	if (!strncmp(about, name, strlen(name)) && about[strlen(name)] == ':')
+		about += strlen(name) + 1;
+	for (; *about && n + 1 < room; about++) {
+		depth += *about == '(';
+		if (depth || (*about == ' ' && about[1] == '('))
+			depth -= *about == ')' && depth;
+		else
+			line[n++] = *about;
+	}
+	line[n] = '\0';
+}
+
+/* What went wrong may be of several lines, and quote what a caller gave: it must neither end the line nor move the cursor. */
+static void add_plain(char *line, size_t room, const char *words)
+{
+	size_t n = strlen(line);
+
+	for (; *words && n + 1 < room; words++)
+		line[n++] = (unsigned char)*words < ' ' || *words == 0x7f ? ' ' : *words;
+	line[n] = '\0';
+}
+
+/* Ends the line with how the call went and writes it in one piece, so that threads do not mix theirs. */
+static void finish(char line[LINE], const struct cg_stream *stream, int code, double ms, const char *notes)
+{
+	static const char *const codes[] = {
+		"CG_OK", "CG_BAD_ARGUMENT", "CG_NO_MEMORY", "CG_NO_DEVICE", "CG_UNSUPPORTED", "CG_BUILD", "CG_DRIVER", "CG_FILE"
+	};
+	size_t room = LINE - 1;                  /* for the end of the line */
+
+	add(line, room, "%s# %s; %.4f ms", *line ? " " : "", stream->context->backend->name, ms);
+	if (code) {
+		add(line, room, "; %s: ", codes[-code]);
+		add_plain(line, room, cg_message());
+	} else {
+		add(line, room, ";");
+		add_route(line, room, stream->context);
+		add(line, room, "%s", notes);
+	}
+	strcat(line, "\n");
+	fputs(line, stderr);
+}
+
+/* ---- ops ---- */
+
+static int is_wanted(const struct cg_port *port, const void *op)
+{
+	return port->flow != CG_IN && cg_present(*(const struct cg_mem *)((const char *)op + port->at));
+}
+
+/* Our name stands for all outputs, TensorFlow's for its own. */
+static const char *name_of(const struct cg_op *row, const void *op)
+{
+	for (const struct cg_port *p = row->ports; p->name; p++)
+		if (p->extra && is_wanted(p, op))
+			return row->name;
+	return row->tensorflow;
+}
+
+/* What the words of the problem do not say. */
+static void note(char *notes, size_t room, const struct cg_op *row, const char *name, const void *op)
+{
+	int without = 0;
+
+	if (*(const int *)((const char *)op + row->accumulate_at))
+		add(notes, room, "; accumulate");
+	if (row->gates_at && *(const int *)((const char *)op + row->gates_at) == CG_IFCO)
+		add(notes, room, "; gates CG_IFCO");
+	for (const struct cg_port *p = row->ports; p->name; p++)
+		if (p->flow != CG_IN && !is_wanted(p, op) && (!p->extra || name == row->name))
+			add(notes, room, "%s %s", without++ ? "" : "; without", p->name);
+}
+
+void cg_verbose_op(const struct cg_stream *stream, const struct cg_op *row, const void *op, int code, double ms)
+{
+	char line[LINE] = "", notes[512] = "", words[512];
+
+	/* A struct of another size is not read: the line is for people alone. */
+	if (!op || *(const size_t *)op < row->size) {
+		add(line, sizeof line, "# %s", row->name);
+	} else {
+		const char *name = name_of(row, op);
+
+		add(line, sizeof line, "cellgrad bench %s", cg_problem(row, name, op, words, sizeof words));
+		note(notes, sizeof notes, row, name, op);
+	}
+	finish(line, stream, code, ms, notes);
+}
+
+/* ---- kernels ---- */
+
+void cg_verbose_kernel(const struct cg_stream *stream, const struct cg_kernel *kernel, int options, int64_t rows, int64_t units,
+                       int code, double ms)
+{
+	static const char *const shapes[] = { [CG_POINT] = "point", [CG_SUM] = "sum", [CG_SCAN] = "scan" };
+	char line[LINE] = "", notes[128] = "";
+	const struct cg_cell *cell;
+	int built_in = 0;
+
+	/* A kernel that was refused may hold anything. */
+	if (options < 0) {
+		add(line, sizeof line, "# cg_kernel_run");
+		finish(line, stream, code, ms, notes);
+		return;
+	}
+	cell = kernel->cell;
+	for (int k = 0; cg_cell_name(k) && !built_in; k++)
+		built_in = !strcmp(cg_cell_name(k), cell->name) && cg_cell_find(cell->name) == cell;
+	add(line, sizeof line, built_in ? "cellgrad emit %s" : "cellgrad emit ./%s.cell", cell->name);
+	for (int k = 0, n = 0; k < cell->n_options; k++)
+		if (options >> k & 1)
+			add(line, sizeof line, "%s%s", n++ ? "," : " --options ", cell->options[k].name);
+	if (kernel->stage)
+		add(line, sizeof line, " --stage %d", kernel->stage);
+	add(line, sizeof line, " --pass %s --dtype %s", cg_pass_names[kernel->pass], cg_dtype_name(kernel->dtype));
+	add(notes, sizeof notes, "; %s [%lld, %lld]", shapes[kernel->shape], (long long)rows, (long long)units);
+	finish(line, stream, code, ms, notes);
+}
