@@ -42,6 +42,8 @@ struct options {
 };
 /* command: "run".  CG_BAD_ARGUMENT names an unknown option's nearest; then, too, the caller closes. */
 int  options_open(struct options *, const char *command, int argc, const char **argv, const struct poptOption *);
+/* Where in a list an option's word is; the message names the nearest, else them all. */
+int  options_choose(const char *option, const char *word, const char *const *names, int n, int *choice);
 /* usage: what follows "cellgrad run"; text: what stands after the list of options. */
 void options_help(const struct options *, const char *usage, const char *text);
 void options_close(struct options *);

@@ -87,24 +87,6 @@ static int list(int json)
 
 /* ---- one kernel ---- */
 
-/* Where in a list a word is; the message names the nearest, else them all. */
-static int choose(const char *option, const char *word, const char *const *names, int n, int *choice)
-{
-	char shown[PRINT_NAME], all[256] = "";
-	const char *nearest;
-
-	for (*choice = 0; *choice < n; ++*choice)
-		if (!strcmp(word, names[*choice]))
-			return CG_OK;
-	nearest = cg_nearest(word, names, n);
-	print_name(shown, word);
-	if (nearest)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: no \"%s\"; did you mean %s?", option, shown, nearest);
-	for (int k = 0; k < n; k++)
-		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", names[k]);
-	return cg_fail(CG_BAD_ARGUMENT, "%s: no \"%s\"; there are %s", option, shown, all);
-}
-
 static int find_cell(const char *word, const struct cg_cell **cell, struct cg_cell **parsed)
 {
 	size_t length = strlen(word);
@@ -144,9 +126,9 @@ static int read_kernel(struct emit *e, const struct options *o)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: one cell at a time", print_name(shown, o->words[1]));
 	e->kernel.shape = CG_POINT;
 	e->kernel.options = o->value[OPTIONS];
-	CG_TRY(choose("--pass", pass ? pass : "forward", cg_pass_names, 3, &e->kernel.pass));
-	CG_TRY(choose("--dtype", dtype ? dtype : "f32", cg_real_names, 4, &e->kernel.dtype));
-	CG_TRY(choose("--lang", lang ? lang : "c", cg_lang_names, CG_LANG_COUNT, &k));
+	CG_TRY(options_choose("--pass", pass ? pass : "forward", cg_pass_names, 3, &e->kernel.pass));
+	CG_TRY(options_choose("--dtype", dtype ? dtype : "f32", cg_real_names, 4, &e->kernel.dtype));
+	CG_TRY(options_choose("--lang", lang ? lang : "c", cg_lang_names, CG_LANG_COUNT, &k));
 	e->lang = cg_lang_names[k];
 	if (stage) {
 		long n = strtol(stage, &end, 10);

@@ -81,6 +81,23 @@ int options_open(struct options *o, const char *command, int argc, const char **
 	return CG_OK;
 }
 
+int options_choose(const char *option, const char *word, const char *const *names, int n, int *choice)
+{
+	char shown[PRINT_NAME], all[256] = "";
+	const char *nearest;
+
+	for (*choice = 0; *choice < n; ++*choice)
+		if (!strcmp(word, names[*choice]))
+			return CG_OK;
+	nearest = cg_nearest(word, names, n);
+	print_name(shown, word);
+	if (nearest)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: no \"%s\"; did you mean %s?", option, shown, nearest);
+	for (int k = 0; k < n; k++)
+		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", names[k]);
+	return cg_fail(CG_BAD_ARGUMENT, "%s: no \"%s\"; there are %s", option, shown, all);
+}
+
 void options_help(const struct options *o, const char *usage, const char *text)
 {
 	poptSetOtherOptionHelp(o->popt, usage);
