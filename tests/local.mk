@@ -11,7 +11,7 @@ script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/symbols.sh %D%/readme.sh %D%/foreign.py
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
-	%D%/command/safetensors.bats
+	%D%/command/safetensors.bats %D%/command/bench.bats
 # Programs that the scripts run.
 helpers = %D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc
 if COMMAND

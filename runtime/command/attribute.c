@@ -94,6 +94,8 @@ static int unknown(const struct call *c, const char *name)
 		               nearest);
 	for (int k = 0; k < n; k++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", k ? ", " : "", names[k]);
+	if (c->no_files)
+		return cg_fail(CG_BAD_ARGUMENT, "%s has no attribute %s; it has %s", c->name, shown, list);
 	return cg_fail(CG_BAD_ARGUMENT, "%s has no attribute %s; it has %s (a file of that name: ./%s=...)",
 	               c->name, shown, list, shown);
 }

@@ -26,6 +26,7 @@ struct call {
 	void *op;                        /* the op's struct */
 	int   dtype;                     /* -1 until it is known */
 	unsigned attributes;             /* bits of those given on the command line */
+	int   no_files;                  /* the command takes none: a word can only be an attribute */
 	const char *type;                /* the attribute T as it was given, or NULL */
 	struct safetensors *files;
 	size_t n_files;

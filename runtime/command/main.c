@@ -25,6 +25,7 @@ static const struct command commands[] = {
 	{ "emit", command_emit, "write the source of a cell's kernel, and its manifest" },
 	{ "info", command_info, "show devices, ops and cells, and why a backend cannot be used" },
 	{ "demo", command_demo, "show a derived kernel, compare with TensorFlow, train a model" },
+	{ "bench", command_bench, "how long ops take, next to what the machine could do" },
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

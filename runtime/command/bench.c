@@ -1,0 +1,497 @@
+/*
+ * `cellgrad bench`: how long ops take, next to what the machine could do.  Words become a list of problems here; measuring and
+ * showing are in files of their own.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gen/cell.h"
+#include "runtime/command/bench.h"
+#include "runtime/command/call.h"
+#include "runtime/command/command.h"
+#include "runtime/command/print.h"
+
+enum { OP = OPTION_FIRST, BATCH, INPUT, UNITS, STEPS, LAYERS, DTYPE, WHAT, MODE, THREADS, TIME, REPS, PLOT };
+
+static const struct poptOption table[] = {
+	OPTION_VALUE("op", 'o', OP, "TensorFlow's name or ours; unset: all", "OP"),
+	OPTION_VALUE("B", '\0', BATCH, "rows of the batch", "N[,N]..."),
+	OPTION_VALUE("I", '\0', INPUT, "width of the input", "N[,N]..."),
+	OPTION_VALUE("H", '\0', UNITS, "units, the width of the state", "N[,N]..."),
+	OPTION_VALUE("T", '\0', STEPS, "steps: 1", "N"),
+	OPTION_VALUE("layers", '\0', LAYERS, "layers: 1", "N"),
+	OPTION_VALUE("dtype", 'd', DTYPE, "f16, bf16, f32 (the default) or f64", "DTYPE"),
+	OPTION_VALUE("what", 'w', WHAT, "fwd, bwd or fwd+bwd; unset: what the op's name says", "WHAT"),
+	OPTION_VALUE("mode", 'm', MODE, "lstm or gru: only ops of this kind", "MODE"),
+	OPTION_VALUE("threads", 't', THREADS, "of the cpu; unset: as many as it may run on", "N"),
+	OPTION_VALUE("time", '\0', TIME, "seconds for each problem; 0.25", "S"),
+	OPTION_VALUE("reps", 'r', REPS, "samples of each problem, instead of a time", "N"),
+	OPTION_VALUE("plot", 'p', PLOT, "draw FILE, .svg or .png, by gnuplot; the data is in FILE.tsv", "FILE"),
+	OPTION_JSON_ROW,
+	OPTION_HELP_ROW,
+	POPT_TABLEEND
+};
+
+static const char usage[] = "[--op OP] [NAME=VALUE]... [OPTION]...";
+static const char text[] =
+	"Measures first what the machine can do, its roofs: multiply and add in registers,\n"
+	"and copying from memory to memory over sizes from a cache's to far beyond all of\n"
+	"them (bytes read and written).  Then each problem, its memory and workspace there\n"
+	"beforehand.\n"
+	"\n"
+	"OP is TensorFlow's name (LSTMBlockCellGrad: TensorFlow's outputs) or ours\n"
+	"(lstm_block_cell_grad: the gradients of x, h_prev, w and b as well); a name that\n"
+	"ends in Grad or _grad means --what bwd, others --what fwd.  Sizes that are not\n"
+	"given are B 32, I 256, H 512; lists with commas make a problem of each\n"
+	"combination.  NAME=VALUE are the op's attributes, as in cellgrad run.  Without\n"
+	"--op: all four ops, and without sizes, too, at a few typical ones.\n"
+	"\n"
+	"  min, median  milliseconds of one call, over the samples; a sample is as many\n"
+	"               calls as the clock needs\n"
+	"  spread       the median absolute deviation: half of the samples are nearer to\n"
+	"               the median than this\n"
+	"  GFLOP/s      of the products: two operations for each weight and row\n"
+	"  GB/s         of the least there is to move: each argument read or written once\n"
+	"  of roof      the least time that the roofs allow over the median, and which\n"
+	"               roof is the lower; what moves is compared with a copy of no less\n"
+	"               bytes.  A GFLOP/s of f16 and bf16 is computed in f32.\n"
+	"\n"
+	"CELLGRAD_VERBOSE=1 makes any program print its calls as commands of this kind.\n"
+	"--plot draws times over the size that varies, else the share of the roof.\n"
+	"\n"
+	"Examples:\n"
+	"  cellgrad bench\n"
+	"  cellgrad bench --op LSTMBlockCellGrad --B 64 --I 256 --H 512 use_peephole=true\n"
+	"  cellgrad bench --op gru_block_cell --what fwd+bwd --dtype bf16 --B 1,32\n"
+	"  cellgrad bench --op LSTMBlockCell --H 64,128,256,512 --time 0.1 --plot h.svg\n"
+	"  cellgrad bench --mode gru --B 256 --threads 1 --json > gru.json\n"
+	"\n"
+	"Exit status: 0 done; 1 failed while working; 2 refused before any work.\n";
+
+const char *const bench_whats[3] = { "fwd", "bwd", "fwd+bwd" };
+
+enum { LIST_MAX = 64, PROBLEMS_MAX = 4096, DTYPES = 4, NAME_ROOM = 64 };
+
+/* Those that may be lists, in the order in which they are combined. */
+static const struct size { int option; const char *name, *symbol; int64_t usual; } sizes[] = {
+	{ BATCH, "--B", "B", 32 }, { INPUT, "--I", "I", 256 }, { UNITS, "--H", "U", 512 }
+};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+/* What is measured when no size is named. */
+static const int64_t typical[][SIZES] = { { 1, 16, 16 }, { 32, 256, 512 }, { 256, 512, 512 } };
+enum { TYPICAL = sizeof typical / sizeof *typical };
+
+struct bench {
+	const struct options *options;
+	int64_t list[SIZES][LIST_MAX];
+	int lengths[SIZES];
+	int what, dtype;                         /* what: 0 where the op's name says it; dtype: -1 not given */
+	double time;
+	long reps;
+	struct problem *problems;
+	struct result *results;
+	size_t n, done;
+	struct plot plot;
+};
+
+/* ---- words ---- */
+
+/* Reads digits and moves on to what stands after them; -1: there are none, or too many. */
+static int64_t digits(const char **word)
+{
+	char *end;
+	long long n;
+
+	if (**word < '0' || **word > '9')
+		return -1;
+	errno = 0;
+	n = strtoll(*word, &end, 10);
+	*word = end;
+	return errno ? -1 : n;
+}
+
+/* A word that is one whole number. */
+static int number(const char *name, const char *word, int64_t least, int64_t most, int64_t *value)
+{
+	char shown[PRINT_NAME];
+	const char *at = word;
+
+	*value = digits(&at);
+	if (*value >= least && *value <= most && !*at)
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "%s: expected a whole number from %lld to %lld, got \"%s\"", name, (long long)least,
+	               (long long)most, print_name(shown, word));
+}
+
+/* "1,32,256", of numbers that every op takes. */
+static int read_list(struct bench *b, int k)
+{
+	const char *word = b->options->value[sizes[k].option], *at = word;
+	int64_t least = 0;
+	char shown[PRINT_NAME];
+
+	for (const struct cg_op *row = cg_ops; row->name; row++)
+		for (const struct cg_dim *d = row->dims; d->symbol; d++)
+			if (!strcmp(d->symbol, sizes[k].symbol) && d->least > least)
+				least = d->least;
+	for (;; at++) {
+		int64_t n = digits(&at);
+
+		if (n < least || (*at && *at != ','))
+			return cg_fail(CG_BAD_ARGUMENT, "%s: expected whole numbers of at least %lld, with commas, got \"%s\"",
+			               sizes[k].name, (long long)least, print_name(shown, word));
+		if (b->lengths[k] == LIST_MAX)
+			return cg_fail(CG_BAD_ARGUMENT, "%s: expected up to %d numbers, got more", sizes[k].name, LIST_MAX);
+		b->list[k][b->lengths[k]++] = n;
+		if (!*at)
+			return CG_OK;
+	}
+}
+
+static int only_one(const struct bench *b, int option, const char *name)
+{
+	const char *word = b->options->value[option];
+	char shown[PRINT_NAME];
+
+	if (!word || !strcmp(word, "1"))
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "%s: expected 1, got \"%s\": sequences are not in this version", name,
+	               print_name(shown, word));
+}
+
+static int processors(void)
+{
+	cpu_set_t set;
+
+	if (!sched_getaffinity(0, sizeof set, &set))
+		return CPU_COUNT(&set);
+	return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* The cpu backend reads its number of threads when it is opened. */
+static int set_threads(const struct bench *b)
+{
+	const char *word = b->options->value[THREADS];
+	char shown[32];
+	int64_t n;
+
+	if (!word)
+		return CG_OK;
+	CG_TRY(number("--threads", word, 1, processors(), &n));
+	snprintf(shown, sizeof shown, "%lld", (long long)n);
+	return setenv("CELLGRAD_CPU_THREADS", shown, 1) ? cg_fail(CG_NO_MEMORY, "no memory for CELLGRAD_CPU_THREADS") : CG_OK;
+}
+
+static int read_time(struct bench *b)
+{
+	const char *time = b->options->value[TIME], *reps = b->options->value[REPS];
+	char shown[PRINT_NAME], *end;
+	int64_t n = 0;
+
+	b->time = 0.25;
+	if (time && reps)
+		return cg_fail(CG_BAD_ARGUMENT, "--time and --reps: expected one of them, got both");
+	if (time) {
+		b->time = strtod(time, &end);
+		if (end == time || *end || !(b->time > 0 && b->time <= 3600))
+			return cg_fail(CG_BAD_ARGUMENT, "--time: expected seconds, more than 0 and up to 3600, got \"%s\"",
+			               print_name(shown, time));
+	}
+	if (reps)
+		CG_TRY(number("--reps", reps, 1, 1000000, &n));
+	b->reps = (long)n;
+	return CG_OK;
+}
+
+static int read_options(struct bench *b)
+{
+	const struct options *o = b->options;
+	int what;
+
+	for (int k = 0; k < SIZES; k++)
+		if (o->value[sizes[k].option])
+			CG_TRY(read_list(b, k));
+	CG_TRY(only_one(b, STEPS, "--T"));
+	CG_TRY(only_one(b, LAYERS, "--layers"));
+	b->dtype = -1;
+	if (o->value[DTYPE])
+		CG_TRY(options_choose("--dtype", o->value[DTYPE], cg_real_names, DTYPES, &b->dtype));
+	if (o->value[WHAT]) {
+		CG_TRY(options_choose("--what", o->value[WHAT], bench_whats, 3, &what));
+		b->what = what + 1;
+	}
+	CG_TRY(read_time(b));
+	return set_threads(b);
+}
+
+/* ---- problems ---- */
+
+/* The op's pass and its gradient: names that differ in what they end with. */
+static int find_pair(const struct cg_op *row, struct problem *p)
+{
+	static const char ending[] = "_grad";
+	size_t length = strlen(row->name), end = sizeof ending - 1;
+	int is_grad = length > end && !strcmp(row->name + length - end, ending);
+	char name[NAME_ROOM];
+
+	snprintf(name, sizeof name, "%.*s%s", (int)(is_grad ? length - end : length), row->name, is_grad ? "" : ending);
+	p->row = row;
+	p->forward = is_grad ? cg_op_find(name, NULL) : row;
+	p->grad = is_grad ? row : cg_op_find(name, NULL);
+	p->what = is_grad ? BENCH_GRAD : BENCH_FORWARD;
+	return p->forward && p->grad ? CG_OK : CG_BAD_ARGUMENT;
+}
+
+static int mode_is(const struct cg_op *row, const char *mode)
+{
+	size_t n = strcspn(row->name, "_");
+
+	return strlen(mode) == n && !strncmp(row->name, mode, n);
+}
+
+static int check_mode(const struct bench *b, const struct cg_op *row)
+{
+	static const char *const modes[] = { "lstm", "gru" };
+	const char *mode = b->options->value[MODE];
+	int k;
+
+	if (!mode)
+		return CG_OK;
+	CG_TRY(options_choose("--mode", mode, modes, 2, &k));
+	if (row && !mode_is(row, mode))
+		return cg_fail(CG_BAD_ARGUMENT, "--mode: %s is not the mode of %s: expected %.*s", mode, b->options->value[OP],
+		               (int)strcspn(row->name, "_"), row->name);
+	return CG_OK;
+}
+
+/* The attribute T says a dtype, as --dtype does. */
+static int dtype_of(const struct bench *b, const struct call *c, int *dtype)
+{
+	*dtype = b->dtype < 0 ? CG_F32 : b->dtype;
+	if (!c->type || !attribute_type(c, *dtype))
+		return CG_OK;
+	if (b->dtype >= 0)
+		return cg_fail(CG_BAD_ARGUMENT, "T=%s contradicts --dtype %s", c->type, cg_dtype_name(b->dtype));
+	for (*dtype = 0; attribute_type(c, *dtype); ++*dtype)
+		;
+	return CG_OK;
+}
+
+static int add(struct bench *b, const struct call *c, const struct problem *like, int dtype, const int64_t values[SIZES])
+{
+	struct problem *more, *p;
+
+	if (b->n == PROBLEMS_MAX)
+		return cg_fail(CG_BAD_ARGUMENT, "expected up to %d problems, got more: shorten the lists", PROBLEMS_MAX);
+	more = cg_memory(b->problems, (b->n + 1) * sizeof *more);
+	if (!more)
+		return CG_NO_MEMORY;
+	b->problems = more;
+	p = &more[b->n];
+	*p = *like;
+	p->op = cg_memory(NULL, c->row->size);
+	if (!p->op)
+		return CG_NO_MEMORY;
+	b->n++;
+	memcpy(p->op, c->op, c->row->size);
+	memcpy((char *)p->op + c->row->dtype_at, &dtype, sizeof dtype);
+	for (int k = 0; k < SIZES; k++)
+		for (const struct cg_dim *d = c->row->dims; d->symbol; d++)
+			if (!strcmp(d->symbol, sizes[k].symbol))
+				memcpy((char *)p->op + d->at, &values[k], sizeof values[k]);
+	return timing_check(p);
+}
+
+/* Every combination of the sizes that were given, the last changing fastest. */
+static int combine(struct bench *b, const struct call *c, const struct problem *like, int dtype)
+{
+	int64_t values[SIZES];
+	long all = 1;
+
+	for (int k = 0; k < SIZES; k++)
+		all *= b->lengths[k] ? b->lengths[k] : 1;
+	for (long n = 0; n < all; n++) {
+		long rest = n;
+
+		for (int k = SIZES - 1; k >= 0; k--) {
+			int length = b->lengths[k];
+
+			values[k] = length ? b->list[k][rest % length] : sizes[k].usual;
+			rest /= length ? length : 1;
+		}
+		CG_TRY(add(b, c, like, dtype, values));
+	}
+	return CG_OK;
+}
+
+/* An op of the run, by its name, at the sizes given or at all that are typical. */
+static int add_op(struct bench *b, const char *name, int typically)
+{
+	struct problem like;
+	struct call c;
+	int dtype = CG_F32, code = call_open(&c, name);
+
+	c.no_files = 1;
+	for (const char **word = b->options->words; !code && *word; word++)
+		code = call_attribute(&c, *word);
+	if (!code)
+		code = dtype_of(b, &c, &dtype);
+	if (!code)
+		code = find_pair(c.row, &like);
+	like.theirs = c.theirs;
+	if (b->what)
+		like.what = b->what;
+	if (!code && !typically)
+		code = combine(b, &c, &like, dtype);
+	for (int k = 0; !code && typically && k < TYPICAL; k++)
+		code = add(b, &c, &like, dtype, typical[k]);
+	call_close(&c);
+	return code;
+}
+
+static int add_named(struct bench *b)
+{
+	const char *name = b->options->value[OP];
+	const struct cg_op *row = cg_op_find(name, NULL);
+	char shown[PRINT_NAME];
+
+	if (!row)
+		return cg_fail_in(CG_BAD_ARGUMENT, "--op");
+	CG_TRY(check_mode(b, row));
+	for (const char **word = b->options->words; *word; word++)
+		if (!strchr(*word, '='))
+			return cg_fail(CG_BAD_ARGUMENT, "%s: expected NAME=VALUE, an attribute of %s", print_name(shown, *word),
+			               name);
+	return add_op(b, name, 0);
+}
+
+/* Under TensorFlow's names.  --what takes the passes or the gradients. */
+static int add_all(struct bench *b)
+{
+	const char *mode = b->options->value[MODE];
+	int typically = !b->lengths[0] && !b->lengths[1] && !b->lengths[2];
+	char shown[PRINT_NAME];
+
+	if (b->options->words[0])
+		return cg_fail(CG_BAD_ARGUMENT, "%s: an attribute belongs to an op: name it by --op",
+		               print_name(shown, b->options->words[0]));
+	CG_TRY(check_mode(b, NULL));
+	for (const struct cg_op *row = cg_ops; row->name; row++) {
+		struct problem pair;
+
+		CG_TRY(find_pair(row, &pair));
+		if (mode && !mode_is(row, mode))
+			continue;
+		if (b->what && (pair.what == BENCH_GRAD) != (b->what == BENCH_GRAD))
+			continue;
+		CG_TRY(add_op(b, row->tensorflow, typically));
+	}
+	return CG_OK;
+}
+
+/* ---- the work ---- */
+
+static void show_progress(const struct bench *b, double start)
+{
+	double passed = (cg_milliseconds() - start) / 1e3;
+
+	if (!isatty(2))
+		return;
+	fprintf(stderr, "\r\033[K");
+	if (b->done < b->n && b->done)
+		fprintf(stderr, "%zu of %zu problems, %.1f a second, %.0f s left", b->done, b->n, (double)b->done / passed,
+		        passed / (double)b->done * (double)(b->n - b->done));
+	else if (b->done < b->n)
+		fprintf(stderr, "%zu problems", b->n);
+}
+
+/* What the device says of its threads, "; 2 threads"; one that says nothing has one. */
+static int threads_of(const struct cg_context *context)
+{
+	const char *about = cg_describe(context);
+	char unit;
+	int n;
+
+	for (; (about = strchr(about, ';')); about++)
+		if (sscanf(about, "; %d threa%c", &n, &unit) == 2 && n > 0)
+			return n;
+	return 1;
+}
+
+static int measure(struct bench *b, struct cg_context *context, int *working)
+{
+	int json = !!b->options->value[OPTION_JSON], code;
+	struct roofs roofs;
+	double start;
+
+	context->verbose = 0;            /* many thousand calls, and lines would be what is measured */
+	for (size_t k = 0; k < b->n; k++)
+		CG_TRY(cg_supports(context, b->problems[k].row->name, problem_dtype(&b->problems[k])));
+	b->results = cg_memory(NULL, b->n * sizeof *b->results);
+	if (!b->results)
+		return CG_NO_MEMORY;
+	*working = 1;
+	show_progress(b, 0);
+	CG_TRY(roof_measure(threads_of(context), b->time < 0.08 ? b->time : 0.08, &roofs));
+	CG_TRY(report_head(context, &roofs, b->options->words, json));
+	start = cg_milliseconds();
+	for (code = CG_OK; !code && b->done < b->n; b->done++) {
+		struct result *r = &b->results[b->done];
+
+		show_progress(b, start);
+		fflush(stdout);
+		code = timing_measure(context, &b->problems[b->done], b->time, b->reps, r);
+		if (code)
+			break;
+		roof_share(&roofs, r);
+		if (json)
+			code = report_json(context, &roofs, r);
+	}
+	if (isatty(2))
+		fprintf(stderr, "\r\033[K");
+	/* What was measured is shown, whatever came after it; the words are those of the failure. */
+	if (!json && b->done && report_table(b->results, b->done) && !code)
+		code = CG_NO_MEMORY;
+	return code;
+}
+
+static int bench(struct bench *b, int *working)
+{
+	const char *plot = b->options->value[PLOT];
+	struct cg_context *context;
+	int code;
+
+	CG_TRY(read_options(b));
+	CG_TRY(b->options->value[OP] ? add_named(b) : add_all(b));
+	if (plot)
+		CG_TRY(plot_check(&b->plot, plot));
+	CG_TRY(cg_open(NULL, &context));
+	code = measure(b, context, working);
+	cg_close(context);
+	if (!code && plot)
+		code = plot_write(&b->plot, b->results, b->n);
+	return code;
+}
+
+int command_bench(int argc, const char **argv)
+{
+	struct options o;
+	struct bench b = { .options = &o };
+	int code = options_open(&o, "bench", argc, argv, table), working = 0;
+
+	if (!code && o.value[OPTION_HELP])
+		options_help(&o, usage, text);
+	else if (!code)
+		code = bench(&b, &working);
+	plot_drop(&b.plot);
+	for (size_t k = 0; k < b.n; k++)
+		cg_memory(b.problems[k].op, 0);
+	cg_memory(b.problems, 0);
+	cg_memory(b.results, 0);
+	options_close(&o);
+	return code ? command_failed("bench", code, working) : EXIT_OK;
+}

@@ -1,0 +1,70 @@
+/*
+ * What the parts of `cellgrad bench` share: a problem, what the machine can do at most, how long the problem took.  Words become
+ * problems in bench.c; roof.c and timing.c measure, report.c and plot.c show.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include "runtime/command/file.h"
+#include "runtime/op.h"
+#include "runtime/runtime.h"
+
+enum { BENCH_FORWARD = 1, BENCH_GRAD = 2 };      /* bits of problem.what; plus one, places in bench_whats */
+extern const char *const bench_whats[3];         /* fwd bwd fwd+bwd */
+
+struct problem {
+	const struct cg_op *row, *forward, *grad;        /* as named; the pass and its gradient, over one struct */
+	int   theirs, what;                      /* theirs: TensorFlow's name, TensorFlow's outputs */
+	void *op;                                /* the ops' struct: sizes, dtype and attributes, no memory */
+};
+
+const char *problem_name(const struct problem *);
+int64_t     problem_size(const struct problem *, const char *symbol);
+int         problem_dtype(const struct problem *);
+
+/* What was measured of a problem; times are of one call, in milliseconds. */
+struct result {
+	const struct problem *problem;
+	double least, median, spread;            /* spread: the median of the distances from the median */
+	long   reps, calls;                      /* samples, and calls in each */
+	double flops, bytes;                     /* of the products; of what must be read and written once */
+	double gflops, gbytes;                   /* the same a second, by the median */
+	double share;                            /* of the roof: the least time the machine allows over the median */
+	int    by_products;                      /* which roof is the lower: the products', else the copy's */
+};
+
+/* Does it fit: into 64 bits, and into the memory that is free?  CG_BAD_ARGUMENT says what does not. */
+int timing_check(const struct problem *);
+/* For `time` seconds, or reps samples when that is not 0.  The memory is there before the first call, work included. */
+int timing_measure(struct cg_context *, const struct problem *, double time, long reps, struct result *);
+/* Bytes that can be had without swapping, as far as the system tells; else all there are. */
+double timing_memory(void);
+/* The number behind a key in a file of the system's, times its unit; -1: there is none. */
+double timing_number(const char *path, const char *key, double unit);
+
+/* The machine's roofs with so many threads. */
+enum { ROOF_COPIES = 4 };
+struct roofs {
+	int    threads;
+	const char *isa;                         /* what the loops of multiply and add are compiled for */
+	double f32, f64;                         /* GFLOP/s of multiply and add in registers */
+	struct { double bytes, gbytes; } copy[ROOF_COPIES];      /* read and written over so many bytes, growing; GB/s */
+};
+/* time: seconds for each. */
+int  roof_measure(int threads, double time, struct roofs *);
+/* Fills in share and by_products. */
+void roof_share(const struct roofs *, struct result *);
+
+/* What is over the table, or the first object; words: the attributes given. */
+int report_head(const struct cg_context *, const struct roofs *, const char *const *words, int json);
+int report_json(const struct cg_context *, const struct roofs *, const struct result *);
+int report_table(const struct result *, size_t n);
+
+/* A picture, and beside it what is in it, as FILE.tsv. */
+struct plot { struct file picture, data; const char *terminal; };
+/* CG_UNSUPPORTED: there is no gnuplot. */
+int  plot_check(struct plot *, const char *path);
+int  plot_write(struct plot *, const struct result *, size_t n);
+void plot_drop(struct plot *);
+
+#endif

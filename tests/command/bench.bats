@@ -1,0 +1,340 @@
+# `cellgrad bench`: problems from words, what is measured and printed, pictures; and the lines of CELLGRAD_VERBOSE, which are its words.
+
+load files
+
+# bench_works WORDS...: a short run; what it printed, without a warning of variables that the machine sets
+bench_works() {
+	works bench --time 0.001 "$@"
+}
+
+# json WORDS...: the objects of the problems alone
+json() {
+	bench_works --json "$@"
+	[[ ${lines[0]} == '{"kind":"roofs",'* ]]
+	lines=("${lines[@]:1}")
+}
+
+# field NAME OBJECT: the number behind a name
+field() {
+	[[ $2 =~ \"$1\":([0-9.e+-]+) ]] && echo "${BASH_REMATCH[1]}"
+}
+
+@test "the table: the machine, then a row for each problem" {
+	unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+	bench_works --op LSTMBlockCell --B 2 --I 3 --H 4
+	[[ ${lines[0]} == "cellgrad "[0-9]* ]]
+	[[ ${lines[1]} == "cpu: kernels "* ]]
+	[[ ${lines[2]} =~ ^"roofs of "[0-9]+" thread".*"GFLOP/s in f32, "[0-9]+" in f64".*"GB/s in 64 KiB, ".*" MiB"$ ]]
+	[[ ${lines[3]} =~ ^op\ +what\ +dtype\ +B\ +I\ +H\ +min\ ms\ +median\ +spread\ +GFLOP/s\ +GB/s\ +of\ roof ]]
+	[[ ${lines[4]} =~ ^LSTMBlockCell\ +fwd\ +f32\ +2\ +3\ +4\ +0\.[0-9]+\ .*%\ +(copy|products)$ ]]
+	[ "${#lines[@]}" -eq 5 ]
+}
+
+@test "--json: an object of the roofs, then one for each problem" {
+	bench_works --op LSTMBlockCellGrad --B 2 --I 3 --H 4 --json use_peephole=true
+	[ "${#lines[@]}" -eq 2 ]
+	for name in threads f32_gflops f64_gflops bytes gbytes; do
+		awk "BEGIN { exit !($(field $name "${lines[0]}") > 0) }"
+	done
+	[[ ${lines[0]} == *'"version":"'[0-9]*'"device":"cpu: kernels '*'"attributes":["use_peephole=true"]'*'"environment":{'* ]]
+	[[ ${lines[1]} == '{"kind":"problem","op":"LSTMBlockCellGrad","mode":"lstm","dtype":"f32","T":1,"B":2,"I":3,"H":4,"layers":1,"threads":'[0-9]*',"backend":"cpu","what":"bwd","reps":'[0-9]*',"min_ms":'*',"median_ms":'*',"gflops":'* ]]
+	[[ ${lines[1]} == *'"problem":"--op LSTMBlockCellGrad --B 2 --I 3 --H 4 --dtype f32 use_peephole=true"}' ]]
+}
+
+@test "operations and bytes, counted by hand" {
+	# Weights are [7 16] and [7 8] [7 4]; a product takes two operations for each and row, a training step three products.
+	for case in LSTMBlockCell:448:824 LSTMBlockCellGrad:0:464 lstm_block_cell_grad:896:1536 GRUBlockCell:336:568 \
+		GRUBlockCellGrad:336:648 gru_block_cell_grad:672:1056; do
+		IFS=: read -r op flops bytes <<< "$case"
+		json --op "$op" --B 2 --I 3 --H 4
+		echo "$op: ${lines[0]}"
+		[ "$(field flops "${lines[0]}")" = "$flops" ]
+		[ "$(field bytes "${lines[0]}")" = "$bytes" ]
+	done
+	# Three vectors of peepholes; half the bytes.
+	json --op LSTMBlockCell --B 2 --I 3 --H 4 --dtype f16 use_peephole=true
+	[ "$(field bytes "${lines[0]}")" -eq 436 ]
+	# Of no rows, the sums alone are written.
+	json --op lstm_block_cell_grad --B 0 --I 3 --H 4
+	[ "$(field flops "${lines[0]}")" -eq 0 ]
+	[ "$(field bytes "${lines[0]}")" -eq 560 ]
+	json --op lstm_block_cell --B 2 --I 3 --H 4 --what fwd+bwd
+	[ "$(field flops "${lines[0]}")" -eq 1344 ]
+	[ "$(field bytes "${lines[0]}")" -eq 2360 ]
+}
+
+@test "rates, spread and share follow from the times" {
+	works bench --op gru_block_cell_grad --B 8 --I 32 --H 32 --time 0.02 --json
+	lines=("${lines[1]}")
+	awk -v least="$(field min_ms "${lines[0]}")" -v median="$(field median_ms "${lines[0]}")" -v spread="$(field spread_ms "${lines[0]}")" \
+		-v flops="$(field flops "${lines[0]}")" -v bytes="$(field bytes "${lines[0]}")" \
+		-v gflops="$(field gflops "${lines[0]}")" -v gbytes="$(field gbytes "${lines[0]}")" -v share="$(field share "${lines[0]}")" '
+		function near(x, y) { return x > 0.999 * y && x < 1.001 * y }
+		BEGIN { exit !(least > 0 && least <= median && spread >= 0 && spread < median && share > 0 &&
+		               near(gflops * median * 1e6, flops) && near(gbytes * median * 1e6, bytes)) }'
+}
+
+@test "more work takes longer" {
+	json --op LSTMBlockCell --B 1,64 --I 64 --H 128
+	awk "BEGIN { exit !(2 * $(field min_ms "${lines[0]}") < $(field min_ms "${lines[1]}")) }"
+}
+
+@test "lists: every combination, in order" {
+	json --op GRUBlockCell --B 2,1 --I 3 --H 4,5
+	[ "${#lines[@]}" -eq 4 ]
+	local k=0
+	for sizes in '"B":2,"I":3,"H":4' '"B":2,"I":3,"H":5' '"B":1,"I":3,"H":4' '"B":1,"I":3,"H":5'; do
+		[[ ${lines[k++]} == *"$sizes"* ]]
+	done
+}
+
+@test "without --op: all four ops, those of a mode, a pass" {
+	json --B 2 --I 3 --H 4
+	[ "${#lines[@]}" -eq 4 ]
+	json --B 2 --I 3 --H 4 --mode gru
+	[ "${#lines[@]}" -eq 2 ]
+	[[ ${lines[0]} == *'"GRUBlockCell"'*'"what":"fwd"'* ]]
+	[[ ${lines[1]} == *'"GRUBlockCellGrad"'*'"what":"bwd"'* ]]
+	json --B 2 --I 3 --H 4 --what bwd
+	[[ ${#lines[@]} -eq 2 && ${lines[0]} == *'"LSTMBlockCellGrad"'* ]]
+	json --B 2 --I 3 --H 4 --what fwd+bwd --dtype bf16
+	[[ ${#lines[@]} -eq 2 && ${lines[1]} == *'"GRUBlockCell"'*'"bf16"'*'"fwd+bwd"'* ]]
+}
+
+@test "the sizes that are not given" {
+	json --op GRUBlockCell
+	[[ ${lines[0]} == *'"B":32,"I":256,"H":512'* ]]
+}
+
+@test "--what: the pass of either name" {
+	json --op lstm_block_cell --what bwd --B 2 --I 3 --H 4
+	[ "$(field flops "${lines[0]}")" -eq 896 ]
+	[[ ${lines[0]} == *'--dtype f32 --what bwd"}' ]]
+	json --op LSTMBlockCellGrad --what fwd --B 2 --I 3 --H 4
+	[ "$(field flops "${lines[0]}")" -eq 448 ]
+}
+
+@test "every op in every dtype, and in an empty batch" {
+	for dtype in f16 bf16 f32 f64; do
+		for op in lstm_block_cell gru_block_cell; do
+			json --op $op --what fwd+bwd --B 0,3 --I 5 --H 7 --dtype $dtype
+			[ "${#lines[@]}" -eq 2 ]
+			[[ ${lines[1]} == *"\"dtype\":\"$dtype\""* ]]
+		done
+	done
+}
+
+@test "T is a dtype, too" {
+	json --op GRUBlockCell --B 2 --I 3 --H 4 T=double
+	[[ ${lines[0]} == *'"dtype":"f64"'* ]]
+	refuses "T=half contradicts --dtype f32" bench --op GRUBlockCell T=half --dtype f32
+}
+
+@test "--reps" {
+	works bench --op GRUBlockCell --B 2 --I 3 --H 4 --reps 7 --json
+	[[ ${lines[1]} == *'"reps":7,'* ]]
+}
+
+@test "--threads" {
+	json --op GRUBlockCell --B 2 --I 3 --H 4 --threads 1 --T 1 --layers 1
+	[[ ${lines[0]} == *'"threads":1,'* ]]
+}
+
+@test "variables of OpenBLAS are shown, with a warning" {
+	bench=(bench --time 0.001 --op GRUBlockCell --B 1 --I 1 --H 1)
+	unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+	works "${bench[@]}"
+	[[ $output != *warning* ]]
+	works "${bench[@]}" --json
+	[[ $output == *'"warning":null,"environment":{}'* ]]
+	OPENBLAS_CORETYPE=Haswell works "${bench[@]}"
+	[[ $output == *$'\nOPENBLAS_CORETYPE=Haswell\nwarning: '*"OPENBLAS_CORETYPE=Haswell and its like choose slower products"* ]]
+	OPENBLAS_CORETYPE=Haswell works "${bench[@]}" --json
+	[[ $output == *'"warning":"'*'"environment":{"OPENBLAS_CORETYPE":"Haswell"}'* ]]
+}
+
+@test "the examples of --help work as printed" {
+	works bench --help
+	examples=$(sed -n '/^Examples:/,/^$/s/^  cellgrad/cellgrad/p' <<< "$output")
+	[ "$(wc -l <<< "$examples")" -ge 4 ]
+	while read -r line; do
+		echo "$line"
+		PATH=$(dirname "$CELLGRAD"):$PATH
+		if [[ $line == *--plot* ]] && ! command -v gnuplot > /dev/null; then
+			continue
+		fi
+		run -0 --separate-stderr bash -c "$line"
+		[ -z "$stderr" ]
+	done <<< "$examples"
+	[ "$(wc -l < gru.json)" -eq 3 ]
+}
+
+# ---- what is refused ----
+
+@test "an op, a dtype, a pass or a mode that is misspelt" {
+	refuses "--op: LSTMBlokCell: no such op: the nearest is LSTMBlockCell" bench --op LSTMBlokCell
+	refuses "--op: nothing_like_it: no such op" bench --op nothing_like_it
+	refuses '--dtype: no "f23"; did you mean f32?' bench --dtype f23
+	refuses '--dtype: no "int8"; there are f32, f64, f16, bf16' bench --dtype int8
+	refuses '--what: no "fwd+bw"; did you mean fwd+bwd?' bench --what fwd+bw
+	refuses '--what: no "both"; there are fwd, bwd, fwd+bwd' bench --what both
+	refuses '--mode: no "ltsm"; did you mean lstm?' bench --mode ltsm
+	refuses "--mode: gru is not the mode of LSTMBlockCell: expected lstm" bench --op LSTMBlockCell --mode gru
+	refuses "did you mean --dtype?" bench --dtyp f32
+}
+
+@test "sizes that are none" {
+	for word in x -1 1.5 "" "1," ",1" "1,,2" "1 2" 0x10 99999999999999999999; do
+		[ -z "$word" ] || refuses "--B: expected whole numbers of at least 0, with commas, got \"$word\"" bench --B="$word"
+		[ -z "$word" ] || refuses "--H: expected whole numbers of at least 1, with commas, got \"$word\"" bench --H="$word"
+	done
+	refuses "--I: expected whole numbers of at least 1, with commas, got \"0\"" bench --I 0
+	refuses "--B needs a value" bench --B=
+	refuses "--H: expected up to 64 numbers, got more" bench --H "$(seq -s, 65)"
+	many=$(seq -s, 60)
+	refuses "expected up to 4096 problems, got more" bench --op GRUBlockCell --B "$many" --I "$many" --H "$many"
+}
+
+@test "sizes that cannot be had" {
+	refuses "GRUBlockCell --B 9999999999999 --I 256 --H 512 --dtype f32: needs" bench --op GRUBlockCell --B 9999999999999
+	refuses "lstm_block_cell: w: [I+U=1000000000256, 4*U=4000000000000] f32 is more than" bench --op LSTMBlockCell --H 1000000000000
+	refuses "more than" bench --op LSTMBlockCell --B 9223372036854775807 --I 9223372036854775807 --H 9223372036854775807
+	refuses "needs" bench --op GRUBlockCell --B 1,99999999999
+}
+
+@test "sequences" {
+	refuses '--T: expected 1, got "2": sequences are not in this version' bench --T 2
+	refuses '--layers: expected 1, got "x": sequences are not in this version' bench --layers x
+}
+
+@test "times, samples and threads that are none" {
+	for word in 0 -1 x nan inf 1e9 1s; do
+		refuses "--time: expected seconds, more than 0 and up to 3600, got \"$word\"" bench --time="$word"
+	done
+	for word in 0 x -3 1,2 1000001; do
+		refuses "--reps: expected a whole number from 1 to 1000000, got \"$word\"" bench --reps="$word"
+		[ "$word" = 1000001 ] || refuses "--threads: expected a whole number from 1 to " bench --threads="$word"
+	done
+	refuses "--threads: expected a whole number from 1 to " bench --threads 1000000
+	refuses "--time and --reps: expected one of them, got both" bench --time 1 --reps 1
+}
+
+@test "attributes and words that the op does not have" {
+	refuses "LSTMBlockCell has no attribute use_peepole; did you mean use_peephole?" bench --op LSTMBlockCell use_peepole=1
+	refuses "GRUBlockCell has no attribute cell_clip; it has T" bench --op GRUBlockCell cell_clip=1
+	[[ $stderr != *"a file"* ]]
+	refuses 'use_peephole: expected true or false, got "maybe"' bench --op LSTMBlockCell use_peephole=maybe
+	refuses 'cell_clip: expected a number, got "x"' bench --op LSTMBlockCell cell_clip=x
+	refuses "cell_clip is given twice" bench --op LSTMBlockCell cell_clip=1 cell_clip=2
+	refuses "word: expected NAME=VALUE, an attribute of LSTMBlockCell" bench --op LSTMBlockCell word
+	refuses "use_peephole=true: an attribute belongs to an op: name it by --op" bench use_peephole=true
+}
+
+@test "a backend that does not open" {
+	CELLGRAD_BACKEND=cpuu refuses "'cpu'" bench --reps 1
+	CELLGRAD_VERBOSE=loud refuses "CELLGRAD_VERBOSE: expected 0 or none, 1 or calls, got 'loud'" bench --reps 1
+}
+
+@test "standard output that is full" {
+	[ -e /dev/full ] || skip "no /dev/full"
+	run -1 --separate-stderr bash -c '"$0" bench --time 0.001 --op GRUBlockCell --json > /dev/full' "$CELLGRAD"
+	[[ $stderr == *"standard output"* ]]
+}
+
+# ---- pictures ----
+
+@test "--plot: a picture of the times over the size that varies, and its data" {
+	command -v gnuplot > /dev/null || skip "no gnuplot (Debian: gnuplot-nox)"
+	bench_works --op LSTMBlockCell --B 4,1,2 --I 3 --H 4 --plot times.svg
+	grep -q "<svg" times.svg
+	grep -q "median time of a call, ms" times.svg
+	grep -q "LSTMBlockCell fwd f32 I=3 H=4" times.svg
+	[ "$(wc -l < times.svg.tsv)" -eq 4 ]
+	[ "$(head -1 times.svg.tsv)" = "$(printf 'op\twhat\tdtype\tB\tI\tH\treps\tmin_ms\tmedian_ms\tspread_ms\tgflops\tgbytes\tshare')" ]
+	[[ $(sed -n 2p times.svg.tsv) == "LSTMBlockCell	fwd	f32	4	3	4	"* ]]
+	[ "$(ls -A | grep -v stderr)" = "$(printf 'times.svg\ntimes.svg.tsv')" ]
+}
+
+@test "--plot: shares of the roof where nothing varies alone" {
+	command -v gnuplot > /dev/null || skip "no gnuplot (Debian: gnuplot-nox)"
+	bench_works --B 2 --I 3 --H 4 --plot shares.svg
+	grep -q "percent of the roof" shares.svg
+	grep -q "GRUBlockCellGrad bwd f32 B=2 I=3 H=4" shares.svg
+	bench_works --B 2 --I 3 --H 4 --plot shares.png
+	[ "$(head -c 4 shares.png | tail -c 3)" = PNG ]
+}
+
+@test "--plot: a name that is no name in a shell or in gnuplot's language" {
+	command -v gnuplot > /dev/null || skip "no gnuplot (Debian: gnuplot-nox)"
+	name="'\"; system('touch evil'); \$(touch evil) .svg"
+	bench_works --op GRUBlockCell --B 1 --I 1 --H 1 --plot "$name"
+	grep -q "<svg" "$name"
+	[ -e "$name.tsv" ]
+	[ ! -e evil ]
+}
+
+@test "--plot: what cannot be drawn or written is refused before any work" {
+	refuses '--plot: expected a file that ends in .svg or .png, got "times.pdf"' bench --plot times.pdf
+	refuses '--plot: expected a file that ends in .svg or .png, got ".svg"' bench --plot .svg
+	refuses "No such file" bench --plot nowhere/times.svg
+	mkdir there.svg data.svg.tsv
+	refuses "there.svg: is a directory" bench --plot there.svg
+	refuses "data.svg.tsv: is a directory" bench --plot data.svg
+	mkdir empty
+	run -2 --separate-stderr env PATH="$PWD/empty" "$CELLGRAD" bench --plot times.svg
+	message_has "--plot: gnuplot is not there: install it (Debian: gnuplot-nox)"
+	[ "$(ls -A | grep -v stderr)" = "$(printf 'data.svg.tsv\nempty\nthere.svg')" ]
+}
+
+@test "--plot: a gnuplot that fails leaves the data, and the picture that was there" {
+	mkdir bin
+	printf '#!/bin/sh\n[ "$2" = --version ] || { echo "<svg>"; exit 3; }\n' > bin/gnuplot
+	chmod +x bin/gnuplot
+	echo old > times.svg
+	PATH=$PWD/bin:$PATH run -1 --separate-stderr "$CELLGRAD" bench --time 0.001 --op GRUBlockCell --B 1,2 --I 1 --H 1 --plot times.svg
+	[[ $stderr == *"gnuplot drew nothing: exit status 3"* ]]
+	[ "$(cat times.svg)" = old ]
+	[ "$(wc -l < times.svg.tsv)" -eq 3 ]
+	[ "$(ls -A | grep -v stderr)" = "$(printf 'bin\ntimes.svg\ntimes.svg.tsv')" ]
+}
+
+# ---- progress ----
+
+@test "progress is for a terminal" {
+	command -v script > /dev/null || skip "no script, which makes a terminal (Debian: bsdutils)"
+	bench_works --op GRUBlockCell --B 1,2 --I 1 --H 1
+	[[ $output != *$'\r'* ]]
+	run -0 script -qec "'$CELLGRAD' bench --time 0.001 --op GRUBlockCell --B 1,2 --I 1 --H 1" /dev/null
+	[[ $output == *"1 of 2 problems, "*" a second, 0 s left"* ]]
+}
+
+# ---- CELLGRAD_VERBOSE ----
+
+@test "CELLGRAD_VERBOSE: the line of a run is a command that works" {
+	PATH=$(dirname "$CELLGRAD"):$PATH
+	for case in LSTMBlockCell-clip LSTMBlockCellGrad-peephole GRUBlockCellGrad-plain lstm_block_cell_grad-plain; do
+		for verbose in 1 calls; do
+			CELLGRAD_VERBOSE=$verbose run -0 --separate-stderr "$CELLGRAD" run "${case%%-*}" "$DATA/$case.safetensors"
+			[ "${#stderr_lines[@]}" -eq 1 ]
+			[[ $stderr == "cellgrad bench --op ${case%%-*} --B "*" # cpu; "*" ms; kernels "* ]]
+		done
+		line=$stderr
+		run -0 --separate-stderr bash -c "$line"
+		echo "$line"
+		echo "$stderr"
+		[ -z "$stderr" ]
+		[[ ${lines[-1]} =~ ^${case%%-*}\ +(fwd|bwd)\ +f(32|64)\ +[1-9] ]]
+		problem=${line#cellgrad bench }
+		run -0 --separate-stderr bash -c "cellgrad bench --json --reps 1 $problem"
+		[[ ${lines[1]} == *"\"problem\":\"${problem%% #*}\"}" ]]
+	done
+}
+
+@test "CELLGRAD_VERBOSE: silence otherwise, and of bench's own calls" {
+	for verbose in "" 0 none; do
+		CELLGRAD_VERBOSE=$verbose works run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
+	done
+	CELLGRAD_VERBOSE=1 bench_works --op GRUBlockCell --B 1 --I 1 --H 1
+	CELLGRAD_VERBOSE=2 refuses "CELLGRAD_VERBOSE: expected 0 or none, 1 or calls, got '2'" run GRUBlockCell \
+		"$DATA/GRUBlockCell-plain.safetensors"
+}
