@@ -9,3 +9,4 @@ nodist_%C%_libgen_la_SOURCES = templates/embedded.c
 noinst_PROGRAMS += cellgen
 cellgen_SOURCES = %D%/cellgen.c
 cellgen_LDADD = %D%/libgen.la
+EXTRA_DIST += %D%/README.md

@@ -8,7 +8,7 @@ unit_tests = \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/conformance/conformance
 script_tests = \
-	%D%/gen/golden.sh %D%/gen/compile.sh %D%/symbols.sh %D%/readme.sh %D%/foreign.py
+	%D%/gen/golden.sh %D%/gen/compile.sh %D%/symbols.sh %D%/readme.sh %D%/tarball.sh %D%/foreign.py
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/bench.bats
@@ -85,10 +85,10 @@ PY_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/unit.sh $(PYTHON)
 BATS_LOG_DRIVER = $(tap)
 BATS_LOG_COMPILER = $(BATS) --tap
 AM_TESTS_ENVIRONMENT = \
-	CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' SANITIZE='$(sanitize)' \
+	CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' SANITIZE='$(sanitize)' MAKE='$(MAKE)' \
 	CELLGRAD='$(abs_top_builddir)/cellgrad' CELLGEN='$(abs_top_builddir)/cellgen' EXAMPLE='$(abs_top_builddir)/examples/block' \
-	LIBRARY='$(abs_top_builddir)/.libs/libcellgrad.so' ARCHIVE='$(abs_top_builddir)/.libs/libcellgrad.a'; \
-	export CMOCKA_MESSAGE_OUTPUT CC SANITIZE CELLGRAD CELLGEN EXAMPLE LIBRARY ARCHIVE; \
+	LIBRARY='$(abs_top_builddir)/.libs/libcellgrad$(shared_suffix)' ARCHIVE='$(abs_top_builddir)/.libs/libcellgrad.a'; \
+	export CMOCKA_MESSAGE_OUTPUT CC SANITIZE MAKE CELLGRAD CELLGEN EXAMPLE LIBRARY ARCHIVE; \
 	srcdir=`cd $(srcdir) && pwd`; export srcdir;
 
 # Each seeded defect must turn its tests red: make mutate, or make mutate MUTANTS='ID...'.

@@ -1,0 +1,40 @@
+#!/bin/sh
+# The tarball: the same bytes from two runs, and in it every file that git tracks.
+# MAKE: make; srcdir: the source.  Runs in the build tree; what it makes is in a temporary folder.
+set -u
+srcdir=${srcdir:-.}
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+unset MAKEFLAGS MFLAGS MAKELEVEL
+
+# tarball NAME: makes it; its folder has the same name each time, for it is in the tarball.
+tarball()
+{
+	"${MAKE:-make}" -s dist-gzip distdir="$scratch/cellgrad" >"$scratch/why" 2>&1 </dev/null &&
+		mv "$scratch/cellgrad.tar.gz" "$scratch/$1.tar.gz"
+}
+
+report()
+{
+	if [ "$1" -eq 0 ]; then echo "ok $2 - $3"; else sed 's/^/# /' "$scratch/why"; echo "not ok $2 - $3"; fi
+}
+
+echo 1..2
+if ! grep -q '^am__tar = .*--sort=name' Makefile; then
+	echo 'ok 1 - two tarballs # SKIP tar is not GNU tar: the bytes of a tarball follow from the moment'
+elif tarball first && (umask 077; sleep 1; SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH-} tarball second); then
+	cmp "$scratch/first.tar.gz" "$scratch/second.tar.gz" >"$scratch/why" 2>&1
+	report $? 1 'two runs of make dist give the same bytes'
+else
+	report 1 1 'two runs of make dist give the same bytes'
+fi
+
+if [ ! -e "$srcdir/.git" ] || ! git -C "$srcdir" ls-files >"$scratch/tracked" 2>/dev/null; then
+	echo 'ok 2 - every tracked file # SKIP the source is not a checkout of git'
+else
+	[ -f "$scratch/first.tar.gz" ] || tarball first
+	gzip -dc "$scratch/first.tar.gz" | tar tf - | sed "s,.*/cellgrad/,,; s,^cellgrad/,," | sort >"$scratch/packed"
+	sort "$scratch/tracked" | comm -23 - "$scratch/packed" >"$scratch/why"
+	[ -s "$scratch/packed" ] && [ ! -s "$scratch/why" ]
+	report $? 2 'every file that git tracks is in the tarball'
+fi
