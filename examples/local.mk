@@ -2,4 +2,5 @@
 check_PROGRAMS += %D%/block
 %C%_block_CPPFLAGS = -I$(top_srcdir)/runtime
 %C%_block_LDADD = libcellgrad.la
-EXTRA_DIST += %D%/README.md
+# Compiled by tests/install.sh, as a user compiles them.
+EXTRA_DIST += %D%/README.md %D%/cell.c %D%/cell.cc

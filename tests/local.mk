@@ -8,7 +8,8 @@ unit_tests = \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/conformance/conformance
 script_tests = \
-	%D%/gen/golden.sh %D%/gen/compile.sh %D%/symbols.sh %D%/readme.sh %D%/tarball.sh %D%/foreign.py
+	%D%/gen/golden.sh %D%/gen/compile.sh %D%/symbols.sh %D%/readme.sh %D%/install.sh %D%/tarball.sh \
+	%D%/foreign.py
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/bench.bats
@@ -85,11 +86,17 @@ PY_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/unit.sh $(PYTHON)
 BATS_LOG_DRIVER = $(tap)
 BATS_LOG_COMPILER = $(BATS) --tap
 AM_TESTS_ENVIRONMENT = \
-	CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' SANITIZE='$(sanitize)' MAKE='$(MAKE)' \
+	CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' CXX='$(CXX)' SANITIZE='$(sanitize)' MAKE='$(MAKE)' PKG_CONFIG='$(PKG_CONFIG)' \
+	BINDIR='$(bindir)' LIBDIR='$(libdir)' INCLUDEDIR='$(includedir)' DATADIR='$(pkgdatadir)' \
 	CELLGRAD='$(abs_top_builddir)/cellgrad' CELLGEN='$(abs_top_builddir)/cellgen' EXAMPLE='$(abs_top_builddir)/examples/block' \
 	LIBRARY='$(abs_top_builddir)/.libs/libcellgrad$(shared_suffix)' ARCHIVE='$(abs_top_builddir)/.libs/libcellgrad.a'; \
-	export CMOCKA_MESSAGE_OUTPUT CC SANITIZE MAKE CELLGRAD CELLGEN EXAMPLE LIBRARY ARCHIVE; \
+	export CMOCKA_MESSAGE_OUTPUT CC CXX SANITIZE MAKE PKG_CONFIG BINDIR LIBDIR INCLUDEDIR DATADIR \
+	CELLGRAD CELLGEN EXAMPLE LIBRARY ARCHIVE; \
 	srcdir=`cd $(srcdir) && pwd`; export srcdir;
+
+# make installcheck: what is installed, under $(DESTDIR) if that is set, as make check tries it in a temporary folder.
+installcheck-local:
+	$(AM_TESTS_ENVIRONMENT) DESTDIR='$(DESTDIR)' $(SHELL) $(srcdir)/%D%/install.sh installed
 
 # Each seeded defect must turn its tests red: make mutate, or make mutate MUTANTS='ID...'.
 mutate:

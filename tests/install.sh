@@ -1,0 +1,161 @@
+#!/bin/sh
+# What make install leaves: programs that know it by pkg-config alone, in C11 and C++11, with the shared library and with
+# the static one; the command and its data where nothing else is.  And what make uninstall leaves: nothing.
+#   install.sh              installs into a temporary folder by DESTDIR, a part of make check
+#   install.sh installed    takes what is installed, under $DESTDIR if that is set: make installcheck
+# Runs in the build tree.  srcdir: the source; BINDIR LIBDIR INCLUDEDIR DATADIR: where things are installed; CC CXX
+# SANITIZE MAKE PKG_CONFIG: tools.
+set -u
+srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+unset MAKEFLAGS MFLAGS MAKELEVEL
+pkg_config=${PKG_CONFIG:-pkg-config} make=${MAKE:-make} why=$scratch/why
+warnings='-Wall -Wextra -pedantic -Werror'
+n=0 red=0
+
+# report STATUS NAME: a line of TAP; $why is shown when it is red.
+report()
+{
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $n - $2"
+	else
+		red=1
+		sed 's/^/# /' "$why"
+		echo "not ok $n - $2"
+	fi
+}
+skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
+
+# Of what kind this build is.
+has_shared() { grep -q "^library_names='[^']" libcellgrad.la; }
+has_static() { grep -q "^old_library='[^']" libcellgrad.la; }
+has_command() { grep -q '^S\["COMMAND_TRUE"\]=""' config.status; }
+
+# find_by ROOT OPTION...: pkg-config on what is installed under ROOT, and on that alone.
+find_by()
+{
+	where=$1
+	shift
+	env PKG_CONFIG_PATH= PKG_CONFIG_LIBDIR="$where$LIBDIR/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$where" \
+		PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 "$pkg_config" "$@" cellgrad
+}
+
+# program ROOT COMPILER SOURCE OPTION...: compiled with pkg-config's flags, run, its output compared with what it says of itself.
+program()
+{
+	under=$1 compiler=$2 source=$3
+	shift 3
+	flags=$(find_by "$under" --cflags --libs "$@" 2>"$why") || return
+	# shellcheck disable=SC2086 # lists of words
+	(cd "$scratch" && $compiler $warnings ${SANITIZE:-} "$srcdir/examples/$source" -o program $flags) >"$why" 2>&1 || return
+	(cd "$scratch" && LD_LIBRARY_PATH=$under$LIBDIR DYLD_LIBRARY_PATH=$under$LIBDIR ./program) >"$scratch/printed" 2>"$why" || return
+	sed -n 's/^ \*	\([a-z]\)/\1/p' "$srcdir/examples/cell.c" | diff - "$scratch/printed" >"$why"
+}
+
+programs()
+{
+	for source in cell.c cell.cc; do
+		case $source in
+		*.c)  compiler="${CC:-cc} -std=c11" name=C11 ;;
+		*.cc) compiler="${CXX:-} -std=c++11" name=C++11 ;;
+		esac
+		if [ -z "${compiler%% *}" ]; then
+			skip "a $name program, $2" 'there is no C++ compiler'
+		elif [ "$2" = static ]; then
+			program "$1" "$compiler" $source --static
+			report $? "a $name program, static, by pkg-config"
+		else
+			program "$1" "$compiler" $source
+			report $? "a $name program, shared, by pkg-config"
+		fi
+	done
+}
+
+expected()
+{
+	printf '%s\n' "$INCLUDEDIR/cellgrad.h" "$LIBDIR/pkgconfig/cellgrad.pc"
+	has_static && echo "$LIBDIR/libcellgrad.a"
+	has_command && echo "$BINDIR/cellgrad"
+	:
+}
+
+in_place()
+{
+	: >"$why"
+	for file in $(expected); do
+		[ -s "$root$file" ] || echo "$file is not there" >>"$why"
+	done
+	if has_shared && [ -z "$(find "$root$LIBDIR" -name 'libcellgrad.*.*' -o -name 'libcellgrad.so')" ]; then
+		echo "$LIBDIR has no shared libcellgrad" >>"$why"
+	fi
+	[ ! -s "$why" ]
+}
+
+# enter FOLDER COMMAND...: with FOLDER as the root of all files.
+enter()
+{
+	if [ "$(id -u)" -eq 0 ]; then chroot "$@"; else unshare -r chroot "$@"; fi
+}
+
+# A root that holds the command, its data and the libraries it is linked with: no source, no build.
+make_jail()
+{
+	mkdir -p "$1$BINDIR" "$1$DATADIR" && cp "$root$BINDIR/cellgrad" "$1$BINDIR" && cp -R "$root$DATADIR/." "$1$DATADIR" || return
+	for library in $(ldd "$root$BINDIR/cellgrad" 2>/dev/null | grep -o '/[^ ]*'); do
+		mkdir -p "$1${library%/*}" && cp -L "$library" "$1$library" || return
+	done
+	enter "$1" "$BINDIR/cellgrad" --version
+}
+
+commands()
+{
+	(cd "$scratch" && "$root$BINDIR/cellgrad" info) >"$scratch/printed" 2>"$why" && grep -q '^  cpu ' "$scratch/printed"
+	report $? 'the installed command finds its backends'
+	(cd "$scratch" && "$root$BINDIR/cellgrad" demo --data "$root$DATADIR/data") >"$scratch/printed" 2>"$why" &&
+		grep -q '^All .* agree' "$scratch/printed"
+	report $? 'the installed cases agree'
+	if [ -n "${SANITIZE:-}" ]; then
+		skip 'the command with nothing else on the disk' 'a sanitizer needs /proc'
+	elif ! make_jail "$scratch/jail" >"$why" 2>&1; then
+		skip 'the command with nothing else on the disk' "chroot or ldd: $(tail -n 1 "$why")"
+	else
+		enter "$scratch/jail" "$BINDIR/cellgrad" demo >"$scratch/printed" 2>"$why" && grep -q '^All .* agree' "$scratch/printed"
+		report $? 'the command finds its cases with nothing else on the disk'
+	fi
+}
+
+root=${DESTDIR:-}
+if [ "${1:-}" != installed ]; then
+	root=$scratch/root
+	"$make" -s install DESTDIR="$root" >"$why" 2>&1 </dev/null
+	report $? 'make install DESTDIR=...'
+fi
+in_place
+report $? 'the files are in place'
+[ "$(find_by "$root" --modversion 2>"$why")" = "$(sed -n 's/^PACKAGE_VERSION = //p' Makefile)" ]
+report $? 'pkg-config says the version'
+
+if has_shared; then
+	programs "$root" shared
+else
+	skip 'programs, shared' 'configured with --disable-shared'
+fi
+if has_static; then
+	# Where both are, the linker takes the shared one.
+	for file in "$LIBDIR/libcellgrad.a" "$LIBDIR/pkgconfig/cellgrad.pc" "$INCLUDEDIR/cellgrad.h"; do
+		mkdir -p "$scratch/static${file%/*}" && cp "$root$file" "$scratch/static$file"
+	done
+	programs "$scratch/static" static
+else
+	skip 'programs, static' 'configured with --disable-static'
+fi
+if has_command; then commands; else skip 'the command' 'configured with --disable-command'; fi
+
+if [ "${1:-}" != installed ]; then
+	"$make" -s uninstall DESTDIR="$root" >"$why" 2>&1 </dev/null && find "$root" ! -type d >"$why" && [ ! -s "$why" ]
+	report $? 'make uninstall leaves no file'
+fi
+echo "1..$n"
+[ "${1:-}" != installed ] || exit $red
