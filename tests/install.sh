@@ -3,7 +3,7 @@
 # the static one; the command and its data where nothing else is.  And what make uninstall leaves: nothing.
 #   install.sh              installs into a temporary folder by DESTDIR, a part of make check
 #   install.sh installed    takes what is installed, under $DESTDIR if that is set: make installcheck
-# Runs in the build tree.  srcdir: the source; BINDIR LIBDIR INCLUDEDIR DATADIR: where things are installed; CC CXX
+# Runs in the build tree.  srcdir: the source; BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR: where things are installed; CC CXX
 # SANITIZE MAKE PKG_CONFIG: tools.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
@@ -75,9 +75,9 @@ programs()
 
 expected()
 {
-	printf '%s\n' "$INCLUDEDIR/cellgrad.h" "$LIBDIR/pkgconfig/cellgrad.pc"
+	printf '%s\n' "$INCLUDEDIR/cellgrad.h" "$LIBDIR/pkgconfig/cellgrad.pc" "$MANDIR/man3/cellgrad.3" "$MANDIR/man7/cellgrad-cell.7"
 	has_static && echo "$LIBDIR/libcellgrad.a"
-	has_command && echo "$BINDIR/cellgrad"
+	has_command && printf '%s\n' "$BINDIR/cellgrad" "$MANDIR/man1/cellgrad.1"
 	:
 }
 

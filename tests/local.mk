@@ -8,7 +8,7 @@ unit_tests = \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/conformance/conformance
 script_tests = \
-	%D%/gen/golden.sh %D%/gen/compile.sh %D%/symbols.sh %D%/readme.sh %D%/install.sh %D%/tarball.sh \
+	%D%/gen/golden.sh %D%/gen/compile.sh %D%/symbols.sh %D%/readme.sh %D%/man.sh %D%/install.sh %D%/tarball.sh \
 	%D%/foreign.py
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
@@ -87,10 +87,10 @@ BATS_LOG_DRIVER = $(tap)
 BATS_LOG_COMPILER = $(BATS) --tap
 AM_TESTS_ENVIRONMENT = \
 	CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' CXX='$(CXX)' SANITIZE='$(sanitize)' MAKE='$(MAKE)' PKG_CONFIG='$(PKG_CONFIG)' \
-	BINDIR='$(bindir)' LIBDIR='$(libdir)' INCLUDEDIR='$(includedir)' DATADIR='$(pkgdatadir)' \
+	BINDIR='$(bindir)' LIBDIR='$(libdir)' INCLUDEDIR='$(includedir)' MANDIR='$(mandir)' DATADIR='$(pkgdatadir)' \
 	CELLGRAD='$(abs_top_builddir)/cellgrad' CELLGEN='$(abs_top_builddir)/cellgen' EXAMPLE='$(abs_top_builddir)/examples/block' \
 	LIBRARY='$(abs_top_builddir)/.libs/libcellgrad$(shared_suffix)' ARCHIVE='$(abs_top_builddir)/.libs/libcellgrad.a'; \
-	export CMOCKA_MESSAGE_OUTPUT CC CXX SANITIZE MAKE PKG_CONFIG BINDIR LIBDIR INCLUDEDIR DATADIR \
+	export CMOCKA_MESSAGE_OUTPUT CC CXX SANITIZE MAKE PKG_CONFIG BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR \
 	CELLGRAD CELLGEN EXAMPLE LIBRARY ARCHIVE; \
 	srcdir=`cd $(srcdir) && pwd`; export srcdir;
 

@@ -1,0 +1,193 @@
+#!/bin/sh
+# The manual pages say what there is, all of it and nothing else: calls, variables, commands, options, the words and limits of
+# the language; and what they show is so.  srcdir: the source; CELLGRAD: the command.
+set -u
+srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
+man=$srcdir/man
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+why=$scratch/why n=0
+: >"$why"
+
+report()
+{
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else sed 's/^/# /' "$why"; echo "not ok $n - $2"; fi
+}
+skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
+
+# same NAME: are the lines of $scratch/there and $scratch/written the same, whatever their order?
+same()
+{
+	for list in there written; do
+		sort -u "$scratch/$list" >"$scratch/$list.sorted"
+	done
+	if [ ! -s "$scratch/there" ]; then
+		echo 'nothing was found to compare with' >"$why"
+	else
+		diff "$scratch/there.sorted" "$scratch/written.sorted" | sed -n 's/^</not written:/p; s/^>/not there:/p' >"$why"
+	fi
+	[ ! -s "$why" ]
+	report $? "$1"
+}
+
+# display PAGE LABEL: the text of the display below a comment.
+display()
+{
+	awk -v label=".\\\\\" $2" '
+		/^\.Ed/ { inside = 0 }
+		inside { sub(/^\\&/, ""); gsub(/\\e/, "\\"); print }
+		/^\.Bd/ && last == label { inside = 1 }
+		{ last = $0 }' "$man/$1"
+}
+
+# options: what a --help lists, or a list of an mdoc page says, as "-o --output".
+options_of_help()
+{
+	awk 'match($0, /^  (-[A-Za-z], |    )--[A-Za-z][A-Za-z0-9-]*/) { $0 = substr($0, 1, RLENGTH); gsub(/,/, ""); $1 = $1; print }'
+}
+options_of_page()
+{
+	awk -v section="$1" '
+		/^\.S[sh] / { now = substr($0, 5) }
+		/^\.It Fl / && now == section {
+			line = ""
+			for (k = 3; k <= NF && $k != "Ns"; k++)
+				if ($k ~ /^-?[A-Za-z][A-Za-z0-9-]*$/ && $k != "Fl")
+					line = line (line == "" ? "" : " ") "-" $k
+			print line
+		}' "$man/cellgrad.1"
+}
+
+# ---- the pages themselves ----
+
+for page in cellgrad.1 cellgrad.3 cellgrad-cell.7; do
+	if command -v mandoc >/dev/null; then
+		mandoc -Tlint -Wwarning "$man/$page" >"$why" 2>&1
+		report $? "mandoc has no word against $page"
+	else
+		skip "mandoc on $page" 'there is no mandoc'
+	fi
+	# Some systems have groff without its macros.
+	if echo '.Dd today' | groff -mdoc -Tutf8 >/dev/null 2>&1; then
+		groff -mdoc -Tutf8 -wall "$man/$page" 2>"$why" >/dev/null
+		[ ! -s "$why" ]
+		report $? "groff has no word against $page"
+	else
+		skip "groff on $page" 'there is no groff with mdoc'
+	fi
+done
+
+# ---- the library ----
+
+awk '/^CG_API/ { text = "" } { text = text " " $0 } /;/ && text ~ /^ CG_API/ { print text; text = "" }' "$srcdir/runtime/cellgrad.h" |
+	sed 's/.*[ *]\(cg_[a-z0-9_]*\)(\(.*\));.*/\1,\2/' |
+	awk -F, '{ line = $1; for (k = 2; k <= NF; k++) { sub(/.*[ *]/, "", $k); if ($k != "void") line = line " " $k } print line }' \
+	>"$scratch/there"
+sed -n 's/^\.It Fn \(cg_\)/\1/p' "$man/cellgrad.3" | sed 's/ void$//' >"$scratch/written"
+same 'every call of the header is in cellgrad(3), with its arguments'
+sed 's/ .*//' "$scratch/there" >"$scratch/calls"
+
+sed -n 's/^	\(CG_[A-Z_]*\)  *=  *-[0-9].*/\1/p' "$srcdir/runtime/cellgrad.h" >"$scratch/there"
+sed -n 's/^\.It Dv \(CG_[A-Z_]*\)$/\1/p' "$man/cellgrad.3" >"$scratch/written"
+same 'every failure of the header is in cellgrad(3)'
+
+display cellgrad.3 cell.c | diff "$srcdir/examples/cell.c" - >"$why"
+report $? 'the program in cellgrad(3) is examples/cell.c'
+
+# ---- variables ----
+
+# variables FILE...: of ours, in whatever way they are read, and of others.
+variables()
+{
+	cat "$@" | awk '{
+		while (match($0, /"CELLGRAD_[A-Z_]+"|getenv\("[A-Z_]+"\)/)) {
+			name = substr($0, RSTART, RLENGTH)
+			$0 = substr($0, RSTART + RLENGTH)
+			gsub(/getenv|[^A-Z_]/, "", name)
+			print name
+		}
+	}'
+}
+library=$(find "$srcdir/gen" "$srcdir/backends" "$srcdir/runtime" -name '*.[ch]' ! -path '*/command/*')
+# shellcheck disable=SC2086 # a list of files
+variables $library >"$scratch/there"
+sed -n 's/^\.It Ev //p' "$man/cellgrad.3" >"$scratch/written"
+same 'every variable that the library reads is in cellgrad(3)'
+# shellcheck disable=SC2086
+variables $library "$srcdir"/runtime/command/*.c >"$scratch/there"
+sed -n 's/^\.It Ev //p' "$man/cellgrad.1" >"$scratch/written"
+same 'every variable that is read is in cellgrad(1)'
+
+# ---- the command ----
+
+if [ -x "$CELLGRAD" ]; then
+	"$CELLGRAD" --help | awk 'NF == 0 { blocks++ } NF && blocks == 1 { print $1 }' >"$scratch/there"
+	cp "$scratch/there" "$scratch/commands"
+	awk '/^\.Sh / { now = $2 } /^\.Ss / && now == "DESCRIPTION" && $0 != ".Ss Every command" { print substr($0, 5) }' \
+		"$man/cellgrad.1" >"$scratch/written"
+	same 'every command is in cellgrad(1)'
+	awk '/^\.Sh / { now = $2 } /^\.Cm / && now == "SYNOPSIS" { print $2 }' "$man/cellgrad.1" >"$scratch/written"
+	same 'every command is in the synopsis of cellgrad(1)'
+	"$CELLGRAD" --help | tr -s ' ' '\n' | grep '^--' >"$scratch/there"
+	options_of_page DESCRIPTION | tr ' ' '\n' | grep '^--' >"$scratch/written"
+	same 'every option without a command is in cellgrad(1)'
+	while read -r command; do
+		"$CELLGRAD" "$command" --help | options_of_help >"$scratch/there"
+		{ options_of_page 'Every command'; options_of_page "$command"; } >"$scratch/written"
+		same "every option of $command is in cellgrad(1)"
+	done <"$scratch/commands"
+else
+	skip 'the command in cellgrad(1)' 'configured with --disable-command'
+fi
+
+# ---- the language ----
+
+sed -n 's/.*words\[\] = { \(.*\) };/\1/p' "$srcdir/gen/declare.c" | tr -d '",' | tr ' ' '\n' >"$scratch/there"
+sed -n 's/^\.It Ic \([a-z]*\) .*/\1/p' "$man/cellgrad-cell.7" >"$scratch/written"
+same 'every keyword is in cellgrad-cell(7)'
+
+sed -n 's/^CG_OPERATOR([A-Z]*, *"\([a-z0-9]*\)", *\([12]\),.*/\1 \2/p' "$srcdir/gen/ops.h" >"$scratch/there"
+sed 's/ .*//' "$scratch/there" >"$scratch/functions"
+awk '/^\.It Fn / { print $3, NF - 3 }' "$man/cellgrad-cell.7" >"$scratch/written"
+same 'every function of the language is in cellgrad-cell(7)'
+
+# The parser's words for most limits stand beside them.
+{
+	grep -o 'CG_[A-Z]*_MAX, "[a-z -]*"' "$srcdir/gen/declare.c" | tr -d '",'
+	echo 'CG_NAME_MAX letters in a name'
+	echo 'CG_TERMS_MAX operations'
+	echo 'CG_TEXT_MAX bytes'
+} | while read -r limit words; do
+	value=$(sed -n "s/^	$limit *= *\([0-9 <]*\),.*/\1/p" "$srcdir/gen/cell.h")
+	# shellcheck disable=SC2004 # the value is an expression
+	echo "$(($value)) $words"
+done >"$scratch/there"
+awk '/^\.S[sh] / { now = $2 } now == "Limits" && /^[0-9]/ { sub(/,.*/, ""); print }' "$man/cellgrad-cell.7" >"$scratch/written"
+same 'every limit is in cellgrad-cell(7)'
+
+sed -n 's/^\.Fn \([a-z0-9_]*\).*/\1/p' "$man/cellgrad.3" "$man/cellgrad-cell.7" | grep -v '^_work$' | sort -u >"$scratch/said"
+sort "$scratch/calls" "$scratch/functions" | comm -13 - "$scratch/said" | sed 's/^/there is no /' >"$why"
+[ -s "$scratch/said" ] && [ ! -s "$why" ]
+report $? 'every function that is spoken of exists'
+
+if [ -x "$CELLGRAD" ]; then
+	cd "$scratch" || exit 99
+	display cellgrad-cell.7 leaky.cell >leaky.cell
+	display cellgrad-cell.7 leaky.c >leaky.c
+	"$CELLGRAD" emit ./leaky.cell --pass grad 2>"$why" | sed 's/^		//' >emitted.c
+	case $(cat emitted.c) in
+	*"$(cat leaky.c)"*) [ -s leaky.c ] ;;
+	*) diff leaky.c emitted.c | grep '^<' >"$why"; false ;;
+	esac
+	report $? 'the gradient in cellgrad-cell(7) is what the command prints'
+
+	display cellgrad-cell.7 mistake | sed '1s/^/cellgrad emit: /' >expected
+	sed '/^h = /s/h_prev/h_perv/' leaky.cell >wrong.cell
+	mv wrong.cell leaky.cell
+	"$CELLGRAD" emit leaky.cell 2>&1 | diff expected - >"$why"
+	report $? 'the mistake in cellgrad-cell(7) is told so'
+else
+	skip 'the example of cellgrad-cell(7)' 'configured with --disable-command'
+fi
+echo "1..$n"
