@@ -21,7 +21,7 @@ endif
 
 # What tests read.  Folders go into the tarball whole.
 EXTRA_DIST += \
-	%D%/README.md %D%/unit.sh %D%/mutate.sh %D%/mutants %D%/data \
+	%D%/README.md %D%/unit.sh %D%/mutate.sh %D%/mutants %D%/clean.sh %D%/data \
 	%D%/gen/golden %D%/gen/every.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	$(script_tests) $(command_tests)
 
@@ -98,6 +98,10 @@ AM_TESTS_ENVIRONMENT = \
 installcheck-local:
 	$(AM_TESTS_ENVIRONMENT) DESTDIR='$(DESTDIR)' $(SHELL) $(srcdir)/%D%/install.sh installed
 
+# What is committed, on a new machine: a minimal Debian in a temporary folder.  As root; tests/clean.sh says what it needs.
+cleancheck:
+	$(SHELL) $(srcdir)/%D%/clean.sh $(CLEANCHECK)
+
 # Each seeded defect must turn its tests red: make mutate, or make mutate MUTANTS='ID...'.
 mutate:
 	MAKE='$(MAKE)' $(SHELL) $(srcdir)/%D%/mutate.sh $(MUTANTS)
@@ -114,4 +118,4 @@ ci: check distcheck
 		(cd ci && $(abs_srcdir)/configure -q $$with && $(MAKE) -s check); \
 	done; rm -rf ci
 	$(MAKE) mutate
-.PHONY: mutate data ci
+.PHONY: cleancheck mutate data ci
