@@ -8,11 +8,10 @@ unit_tests = \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/conformance/conformance
 script_tests = \
-	%D%/gen/golden.sh %D%/gen/compile.sh %D%/symbols.sh %D%/readme.sh %D%/man.sh %D%/install.sh %D%/tarball.sh \
-	%D%/foreign.py
+	%D%/gen/golden.sh %D%/gen/compile.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
-	%D%/command/safetensors.bats %D%/command/bench.bats
+	%D%/command/safetensors.bats %D%/command/bench.bats %D%/readme.sh %D%/foreign.py
 # Programs that the scripts run.
 helpers = %D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc
 if COMMAND
