@@ -37,7 +37,7 @@ make_file = \
 	if cmp -s $$file.tmp $$file; then rm $$file.tmp; else mv $$file.tmp $$file; fi
 $(made): %D%/made.stamp
 	@test -f $@ || { file=$@; $(make_file); }
-%D%/made.stamp: $(cellgen) $(typed_sources) %D%/local.mk
+%D%/made.stamp: $(cellgen_file) $(typed_sources) %D%/local.mk
 	$(AM_V_GEN)$(MKDIR_P) %D% && for file in $(made); do $(make_file) || exit 1; done && echo > $@
 %D%/isa.lo: %D%/cells.h
 
