@@ -30,7 +30,7 @@ enum {
 	CG_VALUES_MAX   = 256,           /* equations */
 	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations */
 	CG_DEPTH_MAX    = 64,            /* parentheses within parentheses */
-	CG_NODES_MAX    = 1 << 18,       /* after differentiation */
+	CG_NODES_MAX    = 1 << 16,       /* after differentiation */
 	CG_TEXT_MAX     = 1 << 20,       /* bytes of a .cell */
 	CG_LINE_MAX     = 200,           /* letters of an equation, as it is quoted in a kernel */
 	CG_KEY_MAX      = 320,           /* letters of a kernel's name: the cell's, every option's, what else there is */

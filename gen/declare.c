@@ -54,6 +54,8 @@ static int prevs(struct parser *p, int output)
 		snprintf(of, sizeof of, "%s_prev", name);
 		if (cg_parse_find(p, name) || strlen(of) > CG_NAME_MAX)
 			return cg_parse_wrong(p, place, "'%s' is %s", name, cg_parse_find(p, name) ? "declared already" : "too long for a state");
+		if (cg_parse_argument(p, place, name))
+			return -1;
 		memcpy(prev->name, of, sizeof of);
 		prev->value = -1;
 		prev->output = output;
@@ -161,6 +163,8 @@ static int stage(struct parser *p)
 	for (int s = 1; s < p->stage; s++)
 		if (cell->feeds[s - 1] == feed)
 			return cg_parse_wrong(p, place, "a product takes '%s' already", cell->values[feed].name);
+	if (cg_parse_argument(p, place, cell->values[feed].name))
+		return -1;
 	cell->feeds[p->stage++ - 1] = feed;
 	cell->n_stages = p->stage;
 	return 0;

@@ -9,12 +9,20 @@
 
 enum { INLINE_MAX = 7 };                 /* operators written out in one expression */
 
-static int taken(const char *const *names, int n, const char *name)
+/* The names that are taken, by their hash: a hostile cell has as many as nodes. */
+struct names { const char **slots; size_t room; };
+
+/* Where a name is, or would go. */
+static const char **slot(const struct names *names, const char *name)
 {
-	for (int k = 0; k < n; k++)
-		if (!strcmp(names[k], name))
-			return 1;
-	return 0;
+	uint64_t h = 0xcbf29ce484222325u;                /* FNV-1a */
+	size_t at;
+
+	for (const char *s = name; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+	for (at = (h ^ h >> 32) & (names->room - 1); names->slots[at] && strcmp(names->slots[at], name);)
+		at = (at + 1) & (names->room - 1);
+	return &names->slots[at];
 }
 
 int cg_order(const struct cg_pass_plan *plan, const struct cg_piece *piece, struct cg_arena *memory, const char ***result)
@@ -22,12 +30,15 @@ int cg_order(const struct cg_pass_plan *plan, const struct cg_piece *piece, stru
 	const struct cg_graph *graph = &plan->graph;
 	size_t n = (size_t)graph->n;
 	const char **name = cg_arena_take(memory, n * sizeof *name);
-	const char **list = cg_arena_take(memory, (n + (size_t)piece->n_arguments) * sizeof *list);
+	struct names names = { NULL, 64 };
 	unsigned short *uses = cg_arena_take(memory, n * sizeof *uses);
 	unsigned short *size = cg_arena_take(memory, n * sizeof *size);
-	int n_list = 0, temporaries = 0;
+	int temporaries = 0;
 
-	if (!name || !list || !uses || !size)
+	while (names.room < 2 * (n + (size_t)piece->n_arguments))
+		names.room *= 2;
+	names.slots = cg_arena_take(memory, names.room * sizeof *names.slots);
+	if (!name || !names.slots || !uses || !size)
 		return -1;
 	for (int k = 0; k < piece->n_schedule; k++) {
 		const struct cg_node *node = &graph->nodes[piece->schedule[k]];
@@ -43,7 +54,7 @@ int cg_order(const struct cg_pass_plan *plan, const struct cg_piece *piece, stru
 
 		if (!a->out && a->node) {
 			name[a->node] = a->name;
-			list[n_list++] = a->name;
+			*slot(&names, a->name) = a->name;
 		}
 	}
 	for (int k = 0; k < piece->n_schedule; k++) {
@@ -69,17 +80,17 @@ int cg_order(const struct cg_pass_plan *plan, const struct cg_piece *piece, stru
 			return -1;
 		if (own)
 			snprintf(text, CG_NAME_MAX + 24, "%s%s", own, cg_is_reserved(own) ? "_" : "");
-		for (int again = 0; !own || taken(list, n_list, text); again++) {
+		else
+			snprintf(text, CG_NAME_MAX + 24, "t%d", ++temporaries);
+		for (int again = 1; *slot(&names, text); again++) {
 			if (!own)
 				snprintf(text, CG_NAME_MAX + 24, "t%d", ++temporaries);
-			else if (!again)
+			else if (again == 1)
 				snprintf(text, CG_NAME_MAX + 24, "%s_all", own);
 			else
-				snprintf(text, CG_NAME_MAX + 24, "%s_all%d", own, again + 1);
-			if (!own && !taken(list, n_list, text))
-				break;
+				snprintf(text, CG_NAME_MAX + 24, "%s_all%d", own, again);
 		}
-		name[id] = list[n_list++] = text;
+		name[id] = *slot(&names, text) = text;
 	}
 	*result = name;
 	return memory->failed ? -1 : 0;

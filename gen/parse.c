@@ -59,6 +59,8 @@ int cg_parse_expected(struct parser *p, const char *what)
 
 	if (!*p->at || *p->at == '\n')
 		return cg_parse_wrong(p, p->at, "expected %s", what);
+	if (!strncmp(p->at, "\xef\xbb\xbf", 3))
+		return cg_parse_wrong(p, p->at, "expected %s, got a byte order mark: save the file as UTF-8 without one", what);
 	if (control(*p->at))
 		return cg_parse_wrong(p, p->at, "expected %s, got a byte 0x%02x", what, (unsigned)*p->at);
 	while (n < 4 && inside(p->at[n]))
@@ -155,10 +157,24 @@ static int capitals(const char *name)
 	return n > 1 && strcspn(name, "abcdefghijklmnopqrstuvwxyz") == n;
 }
 
+static const char *const prefixes[] = { "d", "g", "gd" };
+
+int cg_parse_argument(struct parser *p, const char *place, const char *name)
+{
+	for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++) {
+		char derived[CG_NAME_MAX + 3];
+
+		snprintf(derived, sizeof derived, "%s%s", prefixes[k], name);
+		if (cg_is_reserved(derived))
+			return cg_parse_wrong(p, place, "'%s' has the adjoint '%s', a word that kernels need; choose another name", name,
+			                      derived);
+	}
+	return 0;
+}
+
 /* Declares a name and the names of its adjoints. */
 int cg_parse_declare(struct parser *p, const char *place, const char *name, int kind, int index)
 {
-	static const char *const prefixes[] = { "d", "g", "gd" };
 	size_t n = strlen(name);
 
 	if (cg_is_reserved(name))
@@ -166,9 +182,11 @@ int cg_parse_declare(struct parser *p, const char *place, const char *name, int 
 	if (name[n - 1] == '_' || strstr(name, "__") || (n > 4 && !strcmp(name + n - 4, "_all")) ||
 	    (n > 3 && !strcmp(name + n - 3, "_at")) || (n > 7 && !strcmp(name + n - 7, "_stride")) ||
 	    (n > 7 && !strcmp(name + n - 7, "_offset")) || capitals(name) ||
-	    (name[0] == 't' && digit(name[1])) || !strncmp(name, "cg_", 3) || !strncmp(name, "acc_", 4) ||
-	    !strncmp(name, "sum_", 4) || !strncmp(name, "no_", 3))
+	    (name[0] == 't' && digit(name[1])) || !strncmp(name, "cg_", 3) || !strncmp(name, "cl_", 3) ||
+	    !strncmp(name, "acc_", 4) || !strncmp(name, "sum_", 4) || !strncmp(name, "no_", 3))
 		return cg_parse_wrong(p, place, "'%s' is of a form that kernels use; choose another name", name);
+	if ((kind == CG_SYMBOL_GATE || kind == CG_SYMBOL_WEIGHT) && cg_parse_argument(p, place, name))
+		return -1;
 	if (cg_parse_enter(p, place, name, kind, index))
 		return -1;
 	for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++) {

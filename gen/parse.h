@@ -40,6 +40,8 @@ int cg_parse_sum(struct parser *);
 
 const struct symbol *cg_parse_find(const struct parser *, const char *name);
 int cg_parse_unknown(struct parser *, const char *place, const char *name);
+/* Refuses a name whose adjoint, an argument of kernels, would be a word of a dialect: "do" of "o". */
+int cg_parse_argument(struct parser *, const char *place, const char *name);
 int cg_parse_declare(struct parser *, const char *place, const char *name, int kind, int index);
 int cg_parse_enter(struct parser *, const char *place, const char *name, int kind, int index);
 

@@ -40,6 +40,7 @@ struct maker {
 	struct cg_pass_plan *plan;
 	struct cg_graph *graph;
 	struct cut *cuts;                         /* by node; name NULL: none */
+	int n_cuts;
 	struct cg_argument outs[ARGUMENTS_MAX];
 	int n_outs;
 	int failed;
@@ -128,13 +129,16 @@ static void out(struct maker *m, int role, int index, int order, int node)
 
 static void cut(struct maker *m, int node, int role, int index, int order)
 {
-	if (node && !m->cuts[node].name && m->graph->nodes[node].code != CG_OP_CONST)
+	if (node && !m->cuts[node].name && m->graph->nodes[node].code != CG_OP_CONST) {
 		m->cuts[node] = (struct cut){ name_of(m->graph, m->plan->cell, role, index, order), role, index, order };
+		m->n_cuts++;
+	}
 }
 
 static void cut_nothing(struct maker *m)
 {
 	memset(m->cuts, 0, (size_t)m->graph->n * sizeof *m->cuts);
+	m->n_cuts = 0;
 }
 
 static void cut_saved(struct maker *m)
@@ -177,7 +181,7 @@ static void piece(struct maker *m, int stage, int shape, const char *suffix)
 	struct cg_pass_plan *plan = m->plan;
 	struct cg_graph *graph = m->graph;
 	struct cg_piece *p = &plan->pieces[plan->n_pieces];
-	struct cg_argument *list = cg_arena_take(&plan->memory, (size_t)(graph->n_leaves + m->n_outs + graph->n + 8) *
+	struct cg_argument *list = cg_arena_take(&plan->memory, (size_t)(graph->n_leaves + m->n_cuts + m->n_outs + 4) *
 	                                         sizeof *list);
 	int *schedule = cg_arena_take(&plan->memory, (size_t)graph->n * sizeof *schedule);
 	unsigned char *wanted = cg_arena_take(&plan->memory, (size_t)graph->n);
@@ -452,7 +456,7 @@ static void pieces(struct maker *m)
 	}
 }
 
-/* An equation with a constant that arithmetic cannot hold, such as 1 / 0; -1 when there is none. */
+/* An equation with a constant that arithmetic cannot hold, such as 1 / 0, itself or its derivative; -1 when there is none. */
 static int endless(const struct cg_pass_plan *plan)
 {
 	const struct cg_graph *graph = &plan->graph;
@@ -494,6 +498,9 @@ struct cg_pass_plan *cg_plan(const struct cg_cell *cell, int options, int pass, 
 			m->failed = 1;
 		else if (!m->graph->failed)
 			pieces(m);
+		/* Derivatives add factors up. */
+		if (wrong < 0 && !m->graph->failed && (wrong = endless(plan)) >= 0)
+			m->failed = 1;
 		if (!m->failed && !m->graph->failed && !plan->memory.failed) {
 			resize(m, 0);
 			return plan;

@@ -9,9 +9,11 @@
 static const char *const reserved[] = {
 	/* C */
 	"auto", "bool", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
-	"false", "float", "for", "goto", "if", "inline", "int", "int64_t", "linux", "long", "main", "register", "restrict",
-	"return", "short", "signed", "sizeof", "static", "struct", "switch", "true", "typedef", "typeof", "union", "unix",
+	"false", "float", "for", "goto", "if", "inline", "int", "int64_t", "long", "main", "register", "restrict", "return",
+	"short", "signed", "sizeof", "static", "struct", "switch", "true", "typedef", "typeof", "typeof_unqual", "union",
 	"unsigned", "void", "volatile", "while",
+	/* macros that compilers have on some system, and AltiVec's types */
+	"hppa", "hpux", "i386", "linux", "mips", "powerpc", "sgi", "sparc", "sun", "unix", "pixel", "vector",
 	/* C++ and CUDA C */
 	"alignas", "alignof", "and", "and_eq", "asm", "atomic", "bitand", "bitor", "catch", "char16_t", "char32_t", "char8_t",
 	"class", "co_await", "co_return", "co_yield", "compl", "concept", "const_cast", "consteval", "constexpr", "constinit",
@@ -20,9 +22,11 @@ static const char *const reserved[] = {
 	"static_assert", "static_cast", "template", "this", "thread_local", "throw", "try", "typeid", "typename", "using",
 	"virtual", "wchar_t", "xor", "xor_eq", "blockDim", "blockIdx", "gridDim", "threadIdx", "warpSize",
 	/* OpenCL C */
-	"access", "complex", "constant", "event_t", "generic", "global", "half", "image1d_t", "image2d_t", "imaginary", "kernel",
-	"local", "pipe", "quad", "queue_t", "read_only", "read_write", "sampler_t", "size_t", "uchar", "uint", "ulong", "ushort",
-	"vec_step", "write_only",
+	"access", "complex", "constant", "event_t", "generic", "get_global_id", "get_global_size", "global", "half", "image1d_t",
+	"image1d_array_t", "image1d_buffer_t", "image2d_t", "image2d_array_t", "image2d_depth_t", "image2d_array_depth_t",
+	"image2d_msaa_t", "image2d_array_msaa_t", "image2d_msaa_depth_t", "image3d_t", "imaginary", "kernel", "local", "pipe",
+	"quad", "queue_t", "read_only", "read_write", "sampler_t", "size_t", "uchar", "uint", "ulong", "ushort", "vec_step",
+	"write_only",
 	/* library names that some compilers know without a header */
 	"abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "div", "erf", "exp", "exp2", "fabs", "floor", "fma", "fmax", "fmin",
 	"gamma", "index", "j0", "j1", "jn", "log", "log2", "max", "min", "mix", "pow", "remainder", "round", "rsqrt", "sign",

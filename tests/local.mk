@@ -1,7 +1,7 @@
 # make check.  A new test is a line in one of these lists; a program NAME is made from NAME.c.
 unit_tests = \
 	%D%/gen/parse_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/print_test \
-	%D%/gen/math_test %D%/gen/strip_test \
+	%D%/gen/math_test %D%/gen/strip_test %D%/gen/limit_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
 	%D%/runtime/verbose_test \

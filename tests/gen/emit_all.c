@@ -1,7 +1,7 @@
 /*
  * Writes every text there is into a folder, one file each: every built-in cell and those of tests/gen, every set of options,
- * pass, dialect and dtype; and each C text's manifest.  compile.sh gives them to compilers, golden.sh picks a few.  One more
- * cell is made of names that are nearly words of a dialect.
+ * pass, dialect and dtype; and each C text's manifest.  compile.sh gives them to compilers, golden.sh picks a few.  Two more
+ * cells are made of names that are nearly words of a dialect.
  *
  *	emit_all FOLDER
  */
@@ -23,6 +23,24 @@ static const char names[] =
 	"e = isnan * e_prev * dot\n"
 	"length = upper * lost_in + length_prev * s0\n"
 	"save isnan upper\n";
+
+/* Types, functions and words of a context of some dialect; and names one letter away from those that kernels make up. */
+static const char more_names[] =
+	"cell more_names\n"
+	"gates  prev no a_at2 half8 uchar4 vload4 barrier event clock64\n"
+	"state  int8_t nan override x_all2\n"
+	"output module\n"
+	"option if uint64_t memory_scope at\n"
+	"param  work_group_barrier = 2, make_float4, intptr_t, get_local_id = 1, stride, all, offset\n"
+	"x = tanh(at * stride + offset) * x_all2_prev\n"
+	"x_all2 = x * x + all * prev * no\n"
+	"int8_t = sigmoid(a_at2 + half8 * int8_t_prev) * work_group_barrier\n"
+	"nan = exp(uchar4 * vload4) * uint64_t + nan_prev * make_float4\n"
+	"override = relu(barrier) / (event + clock64) * memory_scope * intptr_t + override_prev\n"
+	"o = x * int8_t * nan * get_local_id\n"
+	"import = o * o + o\n"
+	"module = import * override + module_prev\n"
+	"save x o import nan\n";
 
 static int put(struct cg_text *text, const char *folder, const char *key, const char *ending)
 {
@@ -85,6 +103,9 @@ int main(int argc, char **argv)
 	}
 	cell = must_parse(names, "names");
 	failed = emit(cell, argv[1], 1);
+	cg_parse_free(cell);
+	cell = must_parse(more_names, "more_names");
+	failed |= emit(cell, argv[1], 2);
 	cg_parse_free(cell);
 	return failed;
 }

@@ -1,0 +1,594 @@
+/*
+ * Cells made to blow up: long, deep, many, and few words whose derivatives are many.  Each is compiled or refused with words that
+ * name the limit, through every pass and dialect, in bounded time and memory; and what is compiled runs.  The plain mistakes of
+ * the language are parse_test.c's.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "every.h"
+#include "runtime/runtime.h"
+
+enum { ROOM = 12 << 20, PEAK = 32 << 20 };   /* bytes of a hostile text, and of what the compiler may hold for it */
+enum { TANHS = 3200 };
+
+/* Seconds of the processor for one step of the compiler; a sanitizer is slower. */
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+static const double seconds = 10;
+#else
+static const double seconds = 1;
+#endif
+
+#define HEAD "cell x\ngates a b\noutput h\n"
+
+/* ---- what it costs ---- */
+
+static struct { size_t live, peak; } bytes;
+static double slowest;
+static const char *slow;
+
+/* As realloc, with the size in front. */
+static void *counted(void *p, size_t n)
+{
+	size_t *head = p ? (size_t *)p - 2 : NULL;
+
+	bytes.live -= head ? head[0] : 0;
+	if (!n) {
+		free(head);
+		return NULL;
+	}
+	head = realloc(head, n + 2 * sizeof *head);
+	assert_non_null(head);
+	head[0] = n;
+	bytes.live += n;
+	bytes.peak = bytes.live > bytes.peak ? bytes.live : bytes.peak;
+	return head + 2;
+}
+
+static clock_t began;
+
+static void start(void)
+{
+	began = clock();
+}
+
+static void stop(const char *what)
+{
+	double took = (double)(clock() - began) / CLOCKS_PER_SEC;
+
+	if (took > slowest) {
+		slowest = took;
+		slow = what;
+	}
+	if (took > seconds)
+		fail_msg("%s: %.2f s", what, took);
+	if (bytes.peak > PEAK)
+		fail_msg("%s: %zu bytes at once", what, bytes.peak);
+}
+
+/* ---- texts ---- */
+
+static char text[ROOM];
+static size_t used;
+
+static void begin(const char *head)
+{
+	used = (size_t)snprintf(text, sizeof text, "%s", head);
+}
+
+/* n times a form that may have the number in it, once or twice. */
+static void repeat(int n, const char *form)
+{
+	for (int k = 0; k < n; k++) {
+		used += (size_t)snprintf(text + used, sizeof text - used, form, k, k);
+		assert_true(used < sizeof text);
+	}
+}
+
+static void put(const char *words)
+{
+	repeat(1, words);
+}
+
+static void million_operations(void) { begin(HEAD "h = b"); repeat(1000000, "+a"); put("\n"); }
+static void many_operations(void)    { begin(HEAD "h = b"); repeat(500000, "+a"); put("\n"); }
+static void million_equations(void)  { begin(HEAD); repeat(1000000, "v%d=a\n"); put("h = b\n"); }
+static void many_equations(void)     { begin(HEAD); repeat(90000, "v%d=a\n"); put("h = b\n"); }
+static void million_parentheses(void) { begin(HEAD "h = "); repeat(1000000, "("); }
+static void million_signs(void)      { begin(HEAD "h = "); repeat(1000000, "-"); put("a\n"); }
+static void million_functions(void)  { begin(HEAD "h = "); repeat(200000, "tanh("); }
+static void nested_in_turn(void)     { begin(HEAD "h = "); repeat(200000, "-(tanh("); }
+static void nested_clips(void)       { begin(HEAD "h = "); repeat(200000, "clip(a,"); }
+static void million_gates(void)      { begin("cell x\ngates"); repeat(140000, " v%d"); }
+static void million_weights(void)    { begin("cell x\noption o"); repeat(140000, " v%d"); }
+static void million_options(void)    { begin("cell x\n"); repeat(50000, "option o%d w%d\n"); }
+static void million_params(void)     { begin("cell x\nparam v"); repeat(120000, ", v%d"); }
+static void million_stages(void)     { begin(HEAD "v = a\n"); repeat(130000, "stage v\n"); }
+static void million_saves(void)      { begin(HEAD "v = a\nsave"); repeat(500000, " v"); }
+static void long_name(void)          { begin(HEAD); repeat(1000000, "q"); put(" = a\n"); }
+static void long_cell_name(void)     { begin("cell "); repeat(1000000, "q"); put("\n"); }
+static void long_unknown(void)       { begin(HEAD "h = a + "); repeat(1000000, "q"); put("\n"); }
+static void long_number(void)        { begin(HEAD "h = a * "); repeat(1000000, "9"); put("\n"); }
+static void long_fraction(void)      { begin(HEAD "h = a * 0."); repeat(1000000, "0"); put("1\n"); }
+static void long_exponent(void)      { begin(HEAD "h = a * 1e"); repeat(1000000, "9"); put("\n"); }
+static void digits_400(void)         { begin(HEAD "h = a * "); repeat(400, "1"); put("\n"); }
+static void million_comments(void)   { begin(HEAD); repeat(500000, "#\n"); put("h = a + b\n"); }
+static void one_comment(void)        { begin(HEAD "h = a + b #"); repeat(1000000, "#"); }
+static void blanks(void)             { begin(HEAD "h = a + b"); repeat(1000000, " "); put("+"); }
+static void empty_lines(void)        { begin(HEAD); repeat(1000000, "\n"); put("h = a + b"); }
+static void open_lines(void)         { begin(HEAD "h = (a"); repeat(1000000, "\n"); }
+
+/* Squares of squares: values leave every dtype, the graphs stay small. */
+static void repeated_squares(void)
+{
+	begin(HEAD "v0 = a * b\n");
+	for (int k = 1; k < 250; k++)
+		used += (size_t)sprintf(text + used, "v%d = v%d * v%d\n", k, k - 1, k - 1);
+	put("h = v249\n");
+}
+
+static void long_product(void)       { begin(HEAD "h = b"); repeat(8000, " * a"); put("\n"); }
+static void long_product_of_many(void) { begin(HEAD "h = b"); repeat(4000, " * (a + 1.%05d)"); put("\n"); }
+static void long_quotient(void)      { begin(HEAD "h = b"); repeat(4000, " / (a + 1.%05d)"); put("\n"); }
+static void long_sum_of_tanh(void)   { begin(HEAD "h = b"); repeat(TANHS, " + tanh(a * 1.%05d)"); put("\n"); }
+static void long_product_of_sigmoid(void) { begin(HEAD "h = b"); repeat(3000, " * sigmoid(a * 1.%05d)"); put("\n"); }
+static void long_sum_of_clips(void)  { begin(HEAD "h = b"); repeat(3000, " + clip(exp(a), 1.%05d)"); put("\n"); }
+
+static void towers(void)
+{
+	begin(HEAD "v0 = a * b\n");
+	for (int k = 1; k < 250; k++) {
+		used += (size_t)sprintf(text + used, "v%d = exp(v%d)", k, k - 1);
+		for (int j = 0; j < 12; j++)
+			used += (size_t)sprintf(text + used, " * tanh(v%d / 1.%03d)", k - 1, j);
+		put("\n");
+	}
+	put("h = v249\n");
+}
+
+/* All that may be declared, all used, with names as long as they may be. */
+static void most(void)
+{
+	begin("cell most_of_all_that_may_be\n");
+	for (int s = 1; s <= CG_STAGES_MAX; s++) {
+		used += (size_t)sprintf(text + used, s % 2 ? "gates" : "split");
+		for (int k = 0; k < CG_GATES_MAX / CG_STAGES_MAX; k++)
+			used += (size_t)sprintf(text + used, " gate_%d_%d_of_many_more_q", s, k);
+		if (s == 1) {
+			put("\nstate");
+			repeat(CG_STATES_MAX, " state_%d_with_a_tail");
+			put("\noutput output_with_a_tail\n");
+			for (int o = 0; o < CG_OPTIONS_MAX; o++) {
+				used += (size_t)sprintf(text + used, "option option_%d_of_a_long_name_", o);
+				for (int w = 0; w < CG_WEIGHTS_MAX / CG_OPTIONS_MAX; w++)
+					used += (size_t)sprintf(text + used, " weight_%d_%d_in_an_option", o, w);
+				put("\n");
+			}
+			put("param param_0_with_a_long_tail = 1");
+			for (int k = 1; k < CG_PARAMS_MAX; k++)
+				used += (size_t)sprintf(text + used, ", param_%d_of_a_long_tail = %d.5", k, k);
+		}
+		used += (size_t)sprintf(text + used, "\nvalue_%d_of_a_long_name_a = tanh(", s);
+		for (int k = 0; k < CG_GATES_MAX / CG_STAGES_MAX; k++)
+			used += (size_t)sprintf(text + used, "%sgate_%d_%d_of_many_more_q", k ? " +\n\t" : "", s, k);
+		if (s == 1) {
+			for (int k = 0; k < CG_WEIGHTS_MAX; k++)
+				used += (size_t)sprintf(text + used, " +\n\tweight_%d_%d_in_an_option * state_%d_with_a_tail_prev", k / 4, k % 4,
+				                        k % CG_STATES_MAX);
+			put(" + param_0_with_a_long_tail");
+			for (int k = 1; k < CG_PARAMS_MAX; k++)
+				used += (size_t)sprintf(text + used, " *\n\tparam_%d_of_a_long_tail", k);
+		}
+		used += (size_t)sprintf(text + used, ")\n");
+		if (s < CG_STAGES_MAX)
+			used += (size_t)sprintf(text + used, "stage value_%d_of_a_long_name_a\n", s);
+	}
+	repeat(CG_STATES_MAX, "state_%d_with_a_tail = sigmoid(value_1_of_a_long_name_a * state_%d_with_a_tail_prev)\n");
+	put("output_with_a_tail = value_2_of_a_long_name_a * value_3_of_a_long_name_a + value_4_of_a_long_name_a\n");
+	repeat(CG_SAVES_MAX - 9, "more_%d = exp(state_0_with_a_tail * output_with_a_tail + %d)\n");
+	put("save value_1_of_a_long_name_a value_2_of_a_long_name_a value_3_of_a_long_name_a value_4_of_a_long_name_a");
+	repeat(CG_STATES_MAX, " state_%d_with_a_tail");
+	put(" output_with_a_tail");
+	repeat(CG_SAVES_MAX - 9, " more_%d");
+	put("\n");
+}
+
+/* ---- what comes of them: words NULL, a cell; pass: the first pass that is refused, with NODES ---- */
+
+enum { NEVER = 3 };
+
+#define NODES "more than 65536 nodes"
+
+static const struct { const char *name; void (*make)(void); const char *words; int pass; } texts[] = {
+	{ "million operations",   million_operations,   "a cell has at most 1048576 bytes, this one 2000032", 0 },
+	{ "many operations",      many_operations,      "x:4:16390: the equations have more than 16384 operations", 0 },
+	{ "million equations",    million_equations,    "a cell has at most 1048576 bytes, this one 9888922", 0 },
+	{ "many equations",       many_equations,       "x:260:6: a cell has at most 256 equations", 0 },
+	{ "million parentheses",  million_parentheses,  "x:4:70: parentheses are nested more than 64 deep", 0 },
+	{ "million signs",        million_signs,        "x:4:69: signs are nested more than 64 deep", 0 },
+	{ "million functions",    million_functions,    "x:4:330: parentheses are nested more than 64 deep", 0 },
+	{ "nested in turn",       nested_in_turn,       "a cell has at most 1048576 bytes, this one 1400030", 0 },
+	{ "nested clips",         nested_clips,         "a cell has at most 1048576 bytes, this one 1400030", 0 },
+	{ "million gates",        million_gates,        "x:2:125: a cell has at most 32 gates", 0 },
+	{ "million weights",      million_weights,      "x:2:128: a cell has at most 32 per-unit weights", 0 },
+	{ "million options",      million_options,      "x:10:7: a cell has at most 8 options", 0 },
+	{ "million params",       million_params,       "x:2:74: a cell has at most 16 params", 0 },
+	{ "million stages",       million_stages,       "x:6:7: a product takes 'v' already", 0 },
+	{ "million saves",        million_saves,        "x:5:9: 'v' is saved already", 0 },
+	{ "long name",            long_name,            "x:4:1: a name has at most 24 letters, this one 9999", 0 },
+	{ "long cell name",       long_cell_name,       "x:1:6: a name has at most 24 letters, this one 9999", 0 },
+	{ "long unknown",         long_unknown,         "x:4:9: a name has at most 24 letters, this one 9999", 0 },
+	{ "long number",          long_number,          "x:4:9: a number has at most 40 digits and is below 1e38", 0 },
+	{ "long fraction",        long_fraction,        "x:4:9: a number has at most 40 digits and is below 1e38", 0 },
+	{ "long exponent",        long_exponent,        "x:4:9: a number has at most 40 digits and is below 1e38", 0 },
+	{ "400 digits",           digits_400,           "x:4:9: a number has at most 40 digits and is below 1e38", 0 },
+	{ "million comments",     million_comments,     NULL, NEVER },
+	{ "one comment",          one_comment,          NULL, NEVER },
+	{ "blanks",               blanks,               "x:4:1000011: expected a name, a number or '('", 0 },
+	{ "empty lines",          empty_lines,          NULL, NEVER },
+	{ "open lines",           open_lines,           "x:1000004:1: expected ')' after the expression", 0 },
+	{ "repeated squares",     repeated_squares,     NULL, NEVER },
+	{ "long product",         long_product,         NULL, CG_PASS_GRADGRAD },
+	{ "long product of many", long_product_of_many, NULL, NEVER },
+	{ "long quotient",        long_quotient,        NULL, CG_PASS_GRADGRAD },
+	{ "long sum of tanh",     long_sum_of_tanh,     NULL, CG_PASS_GRADGRAD },
+	{ "long product of sigmoid", long_product_of_sigmoid, NULL, CG_PASS_GRADGRAD },
+	{ "long sum of clips",    long_sum_of_clips,    NULL, NEVER },
+	{ "towers",               towers,               NULL, CG_PASS_GRADGRAD },
+	{ "most",                 most,                 NULL, NEVER },
+};
+
+static void print_all(const struct cg_pass_plan *plan, const char *name)
+{
+	for (int lang = 0; lang < CG_LANG_COUNT; lang++) {
+		struct cg_text out = { counted, NULL, 0, 0, 0 };
+
+		start();
+		assert_int_equal(cg_print(plan, lang, &out), 0);
+		assert_true(strlen(out.at) == out.length);
+		/* What is no number would be spelled so. */
+		assert_null(strstr(out.at, ".."));
+		stop(name);
+		counted(out.at, 0);
+		out = (struct cg_text){ counted, NULL, 0, 0, 0 };
+		start();
+		assert_int_equal(cg_print_manifest(plan, lang, &out), 0);
+		stop(name);
+		counted(out.at, 0);
+	}
+}
+
+static void plan_all(const struct cg_cell *cell, const char *name, int refused)
+{
+	struct cg_mistake mistake;
+	char words[128];
+
+	for (int pass = 0; pass < 3; pass++)
+		for (int dtype = 0; dtype < 4; dtype++) {
+			struct cg_pass_plan *plan;
+
+			start();
+			plan = cg_plan(cell, (1 << cell->n_options) - 1, pass, 0, dtype, counted, &mistake);
+			stop(name);
+			if (!plan != (pass >= refused))
+				fail_msg("%s, %s: %s", name, cg_pass_names[pass], plan ? "planned" : mistake.text);
+			if (plan) {
+				print_all(plan, name);
+			} else {
+				snprintf(words, sizeof words, "cell x: its %s has " NODES, cg_pass_names[pass]);
+				assert_string_equal(mistake.text, words);
+			}
+			cg_plan_free(plan);
+		}
+}
+
+static void test_texts(void **state)
+{
+	size_t most_bytes = 0;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+		struct cg_mistake mistake = { "left over" };
+		struct cg_cell *cell;
+
+		texts[k].make();
+		bytes.peak = bytes.live;
+		start();
+		cell = cg_parse(text, "x", counted, &mistake);
+		stop(texts[k].name);
+		if (!cell != !!texts[k].words || (texts[k].words && !strstr(mistake.text, texts[k].words)))
+			fail_msg("%s: expected %s, got %s", texts[k].name, texts[k].words ? texts[k].words : "a cell",
+			         cell ? "a cell" : mistake.text);
+		if (cell)
+			plan_all(cell, texts[k].name, texts[k].pass);
+		cg_parse_free(cell);
+		assert_int_equal(bytes.live, 0);
+		most_bytes = bytes.peak > most_bytes ? bytes.peak : most_bytes;
+	}
+	printf("# at most %.2f s (%s) and %.1f MiB at once\n", slowest, slow ? slow : "all", (double)most_bytes / (1 << 20));
+}
+
+/* Every set of eight options of the largest cell that can be declared. */
+static void test_options(void **state)
+{
+	struct cg_mistake mistake;
+	struct cg_cell *cell;
+
+	(void)state;
+	most();
+	cell = cg_parse(text, "x", counted, &mistake);
+	assert_string_equal(mistake.text, "");
+	for (int options = 0; options < 1 << CG_OPTIONS_MAX; options++) {
+		struct cg_pass_plan *plan = cg_plan(cell, options, CG_PASS_GRADGRAD, 0, 0, counted, &mistake);
+
+		assert_non_null(plan);
+		assert_true(strlen(plan->pieces[plan->n_pieces - 1].key) < CG_KEY_MAX);
+		cg_plan_free(plan);
+	}
+	cg_parse_free(cell);
+	assert_int_equal(bytes.live, 0);
+}
+
+/* ---- names ---- */
+
+static const char *const words[] = {
+	"int", "register", "auto", "inline", "restrict", "typeof_unqual", "main", "int64_t", "unix", "linux", "i386", "vector",
+	"kernel", "global", "local", "constant", "private", "half", "uint", "vec_step", "image2d_array_depth_t", "get_global_id",
+	"get_global_size", "read_only", "event_t", "fma", "threadIdx", "blockDim", "gridDim", "warpSize", "dim3", "nullptr",
+	"operator", "template", "this", "new", "delete", "co_await", "real", "acc", "unit", "units", "row", "rows", "word", "strip",
+	"muladd", "to_real", "bits_of", "gates", "cell", "tanh", "clip", "exp",
+};
+static const char *const forms[] = {
+	"NULL", "INFINITY", "NAN", "M_PI", "EOF", "CLK_LOCAL_MEM_FENCE", "INT_MAX", "a_at", "a_stride", "a_offset", "a_all", "no_a",
+	"sum_a", "acc_a", "cg_a", "cl_khr_fp64", "t0", "t12", "a__b", "a_", "gd__x",
+};
+
+static void refused(const char *format, const char *name, const char *want)
+{
+	struct cg_mistake mistake;
+
+	snprintf(text, sizeof text, format, name, name);
+	assert_null(cg_parse(text, "x", counted, &mistake));
+	if (strncmp(mistake.text, want, strlen(want)))
+		fail_msg("expected %s, got %s", want, mistake.text);
+	assert_int_equal(bytes.live, 0);
+}
+
+/* A word is refused wherever a name is given. */
+static void refused_everywhere(const char *name, const char *why)
+{
+	static const struct { const char *format, *place; } places[] = {
+		{ "cell x\ngates %s\n", "x:2:7" }, { "cell x\nsplit %s\n", "x:2:7" },
+		{ "cell x\noption o %s\n", "x:2:10" }, { "cell x\nparam %s\n", "x:2:7" },
+	};
+	char want[200];
+
+	for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
+		snprintf(want, sizeof want, "%s: '%s' is %s; choose another name\n", places[k].place, name, why);
+		refused(places[k].format, name, want);
+	}
+}
+
+static void test_words(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+		refused_everywhere(words[k], "a word that kernels need");
+		assert_true(cg_is_reserved(words[k]));
+	}
+	for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
+		refused_everywhere(forms[k], "of a form that kernels use");
+	refused("cell x\ngates __shared__\n", "", "x:2:7: expected a gate, got '_'\n");
+	refused("cell x\ngates a\noutput h\nkernel = a\n", "", "x:4:1: 'kernel' is a word that kernels need; choose another name\n");
+	refused("cell x\ngates a\nstate c\noutput h\nh_prev = a\n", "", "x:5:1: 'h_prev' is declared already\n");
+}
+
+/* Where a name's adjoint is an argument, that may be no word either. */
+static void test_adjoints(void **state)
+{
+	struct cg_mistake mistake;
+	struct cg_cell *cell;
+
+	(void)state;
+	refused("cell x\ngates %s\n", "o", "x:2:7: 'o' has the adjoint 'do', a word that kernels need; choose another name\n");
+	refused("cell x\ngates %s\n", "lobal", "x:2:7: 'lobal' has the adjoint 'global', a word that");
+	refused("cell x\nstate %s\n", "ouble", "x:2:7: 'ouble' has the adjoint 'double', a word that");
+	refused("cell x\noutput %s\n", "oto", "x:2:8: 'oto' has the adjoint 'goto', a word that");
+	refused("cell x\noption p %s\n", "elete", "x:2:10: 'elete' has the adjoint 'delete', a word that");
+	refused(HEAD "%s = a\nstage %s\n", "o", "x:5:7: 'o' has the adjoint 'do', a word that");
+	/* Elsewhere it is the kernel's own variable, which gets another name. */
+	cell = cg_parse(HEAD "o = tanh(a)\nh = o * b\nsave o\n", "x", counted, &mistake);
+	assert_non_null(cell);
+	plan_all(cell, "o", NEVER);
+	cg_parse_free(cell);
+}
+
+/* ---- numbers ---- */
+
+static void test_numbers(void **state)
+{
+	static const char *const good[] = { "00012", "1e-999", "1e-99999999999", "0.0000000001e40", ".5", "7.", "0e0", "9.9e37" };
+	static const struct { const char *number, *words; } bad[] = {
+		{ "1e999",  "x:4:9: a number has at most 40 digits and is below 1e38" },
+		{ "1e38",   "x:4:9: a number has at most 40 digits and is below 1e38" },
+		{ "0x10",   "x:4:10: expected an operator after the number" },
+		{ "0x1p3",  "x:4:10: expected an operator after the number" },
+		{ "1f",     "x:4:10: expected an operator after the number" },
+		{ "1_000",  "x:4:10: expected an operator after the number" },
+		{ "1,5",    "x:4:10: expected an operator or the end of the line, got ','" },
+		{ "nan",    "x:4:9: 'nan' is not known here" },
+		{ "inf",    "x:4:9: 'inf' is not known here" },
+		{ "1e+",    "x:4:12: expected the digits of an exponent" },
+		{ "+1",     "x:4:9: expected a name, a number or '(', got '+'" },
+		{ "\xd9\xa3", "x:4:9: expected a name, a number or '(', got '\xd9\xa3'" },
+	};
+	struct cg_mistake mistake;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof good / sizeof *good; k++) {
+		struct cg_cell *cell;
+
+		snprintf(text, sizeof text, HEAD "h = a * %s + b\n", good[k]);
+		cell = cg_parse(text, "x", counted, &mistake);
+		if (!cell)
+			fail_msg("%s: %s", good[k], mistake.text);
+		plan_all(cell, good[k], NEVER);
+		cg_parse_free(cell);
+	}
+	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
+		refused(HEAD "h = a * %s", bad[k].number, bad[k].words);
+}
+
+/* A derivative adds factors up, beyond what arithmetic holds. */
+static void test_constants(void **state)
+{
+	struct cg_mistake mistake;
+	struct cg_cell *cell = cg_parse(HEAD "h = a * (3 * 9.9e37) + a * (2.9 * 9.9e37) + b\n", "x", counted, &mistake);
+	struct cg_pass_plan *plan;
+
+	(void)state;
+	assert_non_null(cell);
+	plan = cg_plan(cell, 0, CG_PASS_FORWARD, 0, 0, counted, &mistake);
+	assert_non_null(plan);
+	print_all(plan, "constants");
+	cg_plan_free(plan);
+	assert_null(cg_plan(cell, 0, CG_PASS_GRAD, 0, 0, counted, &mistake));
+	assert_string_equal(mistake.text, "cell x: a constant of 'h = a * (3 * 9.9e37) + a * (2.9 * 9.9e37) + b' is not a number of f32");
+	plan = cg_plan(cell, 0, CG_PASS_GRADGRAD, 0, 1, counted, &mistake);
+	assert_non_null(plan);
+	print_all(plan, "constants");
+	cg_plan_free(plan);
+	cg_parse_free(cell);
+}
+
+/* ---- bytes ---- */
+
+static void test_bytes(void **state)
+{
+	static const struct { const char *text, *words; } bad[] = {
+		{ "\xef\xbb\xbf" "cell x\n",
+		  "x:1:1: expected a declaration or an equation, got a byte order mark: save the file as UTF-8 without one\n" },
+		{ "c\0e\0l\0l\0", "x:1:1: expected 'cell NAME' first\n" },
+		{ "\xff\xfe" "c", "x:1:1: expected a declaration or an equation, got '\xff'\n" },
+		{ "\x7f" "ELF", "x:1:1: expected a declaration or an equation, got a byte 0x7f\n" },
+		{ "", "x:1:1: expected 'cell NAME', got the end of the text\n" },
+		{ "\r\n\r\n", "x:3:1: expected 'cell NAME', got the end of the text\n" },
+		{ "# only a comment", "x:1:17: expected 'cell NAME', got the end of the text\n" },
+		{ "cell x\rgates a\routput h\rh = a\r", "x:1:8: expected the end of the line, got 'g'\n" },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
+		refused("%s", bad[k].text, bad[k].words);
+}
+
+/* ---- what is compiled runs ---- */
+
+enum { UNITS = 3 };
+
+static struct cg_context *context;
+static struct cg_stream *stream;
+
+static struct cg_arg tensor(const char *name, void *data, size_t element)
+{
+	return (struct cg_arg){ .name = name, .mem = { data, 0, UNITS * element, CG_HOST }, .stride = UNITS };
+}
+
+static int run(const struct cg_cell *cell, int pass, int dtype, const struct cg_arg *args, int n)
+{
+	return cg_kernel_run(stream, &(struct cg_kernel){ .cell = cell, .pass = pass, .dtype = dtype }, 1, UNITS, args, n);
+}
+
+/* The largest graphs are interpreted; what is refused has written nothing, and the stream goes on. */
+static void test_run(void **state)
+{
+	static const int dtypes[] = { CG_F32, CG_F64 };
+	char options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)] = "";
+	struct cg_cell *cell;
+
+	(void)state;
+	assert_int_equal(cg_open("cpu", &context), CG_OK);
+	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
+	for (int d = 0; d < 2; d++) {
+		double a[UNITS] = { 0 }, b[UNITS] = { 0 }, dh[UNITS] = { 0 }, h[UNITS], da[UNITS], gdh[UNITS];
+		size_t element = dtypes[d] == CG_F64 ? 8 : 4;
+		struct cg_arg forward[] = { tensor("a", a, element), tensor("b", b, element), tensor("h", h, element) };
+		struct cg_arg grad[] = { tensor("a", a, element), tensor("dh", dh, element), tensor("da", da, element) };
+		struct cg_arg gradgrad[] = { tensor("a", a, element), tensor("dh", dh, element), tensor("gda", a, element),
+			tensor("gdb", b, element), tensor("gdh", gdh, element) };
+		char untouched[sizeof gdh];
+
+		memset(h, 0x77, sizeof h);
+		memset(da, 0x77, sizeof da);
+		memset(gdh, 0x77, sizeof gdh);
+		memset(untouched, 0x77, sizeof untouched);
+		for (int u = 0; u < UNITS; u++) {
+			if (dtypes[d] == CG_F64)
+				b[u] = dh[u] = u + 1;
+			else
+				((float *)b)[u] = ((float *)dh)[u] = (float)(u + 1);
+		}
+		/* At a = 0: h = b + 0, da = dh (1.00000 + 1.00001 + ...). */
+		long_sum_of_tanh();
+		assert_int_equal(cg_cell_parse(text, "x", &cell), CG_OK);
+		start();
+		assert_int_equal(run(cell, CG_FORWARD, dtypes[d], forward, 3), CG_OK);
+		assert_int_equal(run(cell, CG_GRAD, dtypes[d], grad, 3), CG_OK);
+		stop("run");
+		assert_int_equal(run(cell, CG_GRADGRAD, dtypes[d], gradgrad, 5), CG_BUILD);
+		assert_string_equal(cg_message(), "cell x: its gradgrad has " NODES);
+		assert_memory_equal(gdh, untouched, sizeof gdh);
+		for (int u = 0; u < UNITS; u++) {
+			double got = dtypes[d] == CG_F64 ? h[u] : ((float *)h)[u], slope = dtypes[d] == CG_F64 ? da[u] : ((float *)da)[u];
+
+			assert_true(got == u + 1);
+			assert_true(fabs(slope / (u + 1) - (TANHS + (TANHS - 1) * TANHS / 2 * 1e-5)) < (dtypes[d] == CG_F64 ? 1e-8 : 0.5));
+		}
+		cg_cell_close(cell);
+		/* gdh = gdb + gda (1 + 1 + ...), which is gdb. */
+		long_sum_of_clips();
+		assert_int_equal(cg_cell_parse(text, "x", &cell), CG_OK);
+		start();
+		assert_int_equal(run(cell, CG_GRADGRAD, dtypes[d], gradgrad, 5), CG_OK);
+		stop("run");
+		for (int u = 0; u < UNITS; u++)
+			assert_true((dtypes[d] == CG_F64 ? gdh[u] : ((float *)gdh)[u]) == u + 1);
+		cg_cell_close(cell);
+	}
+	/* More arguments than a call takes: the stage's kernels are printed, but not run. */
+	most();
+	assert_int_equal(cg_cell_parse(text, "x", &cell), CG_OK);
+	for (int k = 0; k < CG_OPTIONS_MAX; k++)
+		sprintf(options + strlen(options), "%soption_%d_of_a_long_name_", k ? "," : "", k);
+	assert_int_equal(cg_kernel_run(stream, &(struct cg_kernel){ .cell = cell, .stage = 1, .pass = CG_GRADGRAD,
+	                 .options = options }, 1, UNITS, NULL, 0), CG_UNSUPPORTED);
+	assert_non_null(strstr(cg_message(), "more than 64 arguments"));
+	cg_cell_close(cell);
+	cg_stream_close(stream);
+	cg_close(context);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_adjoints),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_constants),
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_run),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("limit", tests, NULL, NULL);
+}
