@@ -6,7 +6,7 @@ unit_tests = \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
 	%D%/runtime/verbose_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
-	%D%/conformance/conformance
+	%D%/conformance/conformance %D%/fuzz/cell
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
 command_tests = \
@@ -48,6 +48,7 @@ check_LTLIBRARIES = $(math_texts)
 %C%_gen_libmath_f64_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=f64 -DCG_MATH='"math_f64.h"'
 %C%_command_model_test_SOURCES = %D%/command/model_test.c runtime/command/model.c runtime/command/text.c
 %C%_command_model_test_CPPFLAGS = $(AM_CPPFLAGS) -DMODEL_F64
+%C%_fuzz_cell_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_LDADD = runtime/command/libcommand.la
 
