@@ -4,14 +4,14 @@ unit_tests = \
 	%D%/gen/math_test %D%/gen/strip_test %D%/gen/limit_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
-	%D%/runtime/verbose_test \
+	%D%/runtime/verbose_test %D%/runtime/blas_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/conformance/conformance %D%/fuzz/cell
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
-	%D%/command/safetensors.bats %D%/command/bench.bats %D%/readme.sh %D%/foreign.py
+	%D%/command/safetensors.bats %D%/command/bench.bats %D%/command/openblas.bats %D%/readme.sh %D%/foreign.py
 # Programs that the scripts run.
 helpers = %D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc
 if COMMAND
@@ -22,6 +22,7 @@ endif
 EXTRA_DIST += \
 	%D%/README.md %D%/unit.sh %D%/mutate.sh %D%/mutants %D%/clean.sh %D%/data \
 	%D%/gen/golden %D%/gen/every.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
+	%D%/command/stand_in.c \
 	$(script_tests) $(command_tests)
 
 # Unit tests see the library's inner names.  Those of more than one file say so here.

@@ -1,11 +1,13 @@
 /*
  * OpenBLAS by soname, in a link namespace of its own: a plain dlopen would hand out the host program's instance, and setting that
- * to one thread would change the host's results and speed.  Never closed: a process has few namespaces, and threads of its own run
- * in it.
+ * to one thread would change the host's results and speed.  A library is taken when it is what it says, is new enough, lets
+ * threads call it at once, and gives the right product of small matrices; else the words say why not, and the next soname is
+ * tried.  Never closed: a process has few namespaces, and threads of its own run in it.
  */
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,39 +20,178 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const char *const sonames[] = { "libopenblas.so.0", "libopenblasp.so.0" };
 
-static void load(void)
+/* Releases say who they are from 0.3.4 on; the last race between buffers of concurrent callers was mended in this one. */
+enum { MAJOR = 0, MINOR = 3, PATCH = 10 };
+
+/* What openblas_get_parallel says. */
+enum { SERIAL, PTHREADS, OPENMP };
+
+/* What is asked of a library. */
+static struct {
+	char *(*config)(void);
+	int (*parallel)(void);
+	void (*set_threads)(int);
+	int (*threads)(void);
+	cg_sgemm *sgemm;
+	cg_dgemm *dgemm;
+	void (*omp_set_threads)(int);             /* where it is built on OpenMP */
+} lib;
+
+static const struct { const char *name; void *to; } symbols[] = {
+	{ "openblas_get_config",      &lib.config },
+	{ "openblas_get_parallel",    &lib.parallel },
+	{ "openblas_set_num_threads", &lib.set_threads },
+	{ "openblas_get_num_threads", &lib.threads },
+	{ "cblas_sgemm",              &lib.sgemm },
+	{ "cblas_dgemm",              &lib.dgemm },
+};
+
+/* ---- OpenMP: how many threads a product takes is each calling thread's own setting ---- */
+
+static void one_thread(void)
 {
-	void (*set_num_threads)(int);
-	char *(*get_config)(void);
+	static _Thread_local int set;
+
+	if (!set)
+		lib.omp_set_threads(1);
+	set = 1;
+}
+
+static void sgemm_alone(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb,
+                        float beta, float *c, int ldc)
+{
+	one_thread();
+	lib.sgemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+static void dgemm_alone(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int lda, const double *b,
+                        int ldb, double beta, double *c, int ldc)
+{
+	one_thread();
+	lib.dgemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* ---- is it right? ---- */
+
+enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };     /* cblas's */
+enum { M = 9, N = 11, K = 7, PITCH = 13, BEYOND = 77 };
+
+/* Whole numbers so small that every sum is exact, in rows with something beyond them that is to stay.  A few microseconds. */
+#define PROBE(name, real, gemm) \
+static int name(void) \
+{ \
+	real a[N][PITCH], b[N][PITCH], c[N][PITCH]; \
+ \
+	for (int way = 0; way < 4; way++) { \
+		int ta = way & 1, tb = way >> 1; \
+ \
+		for (int i = 0; i < N; i++) \
+			for (int j = 0; j < PITCH; j++) { \
+				a[i][j] = (real)((i * 3 + j * 5 + 1) % 7 - 3); \
+				b[i][j] = (real)((i * 7 + j * 2 + 2) % 9 - 4); \
+				c[i][j] = (real)(j < N ? i - j : BEYOND); \
+			} \
+		gemm(ROW_MAJOR, ta ? TRANSPOSED : PLAIN, tb ? TRANSPOSED : PLAIN, M, N, K, 1, a[0], PITCH, b[0], PITCH, 1, c[0], \
+		     PITCH); \
+		for (int i = 0; i < N; i++) \
+			for (int j = 0; j < PITCH; j++) { \
+				real want = (real)(j < N ? i - j : BEYOND); \
+ \
+				for (int k = 0; k < K && i < M && j < N; k++) \
+					want += (ta ? a[k][i] : a[i][k]) * (tb ? b[j][k] : b[k][j]); \
+				if (c[i][j] != want) \
+					return 0; \
+			} \
+	} \
+	return 1; \
+}
+PROBE(sgemm_is_right, float, blas.sgemm)
+PROBE(dgemm_is_right, double, blas.dgemm)
+
+/* ---- loading ---- */
+
+static int refuse(char *why, size_t bytes, const char *path, const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static int refuse(char *why, size_t bytes, const char *path, const char *format, ...)
+{
+	va_list list;
+	int n = snprintf(why, bytes, "%.200s: ", path);
+
+	va_start(list, format);
+	vsnprintf(why + n, bytes - (size_t)n, format, list);
+	va_end(list);
+	blas.sgemm = NULL;
+	blas.dgemm = NULL;
+	return -1;
+}
+
+/* Takes a library, or says why not. */
+static int take(const char *soname, char *why, size_t bytes)
+{
+	void *handle = dlmopen(LM_ID_NEWLM, soname, RTLD_NOW | RTLD_LOCAL);
+	int major = -1, minor = -1, patch = -1, parallel;
 	struct link_map *map = NULL;
-	void *handle = NULL;
-	char tried[256] = "";
+	const char *error, *path, *config;
 
-	for (size_t k = 0; k < sizeof sonames / sizeof *sonames && !handle; k++) {
-		handle = dlmopen(LM_ID_NEWLM, sonames[k], RTLD_NOW | RTLD_LOCAL);
-		if (!handle)
-			snprintf(tried + strlen(tried), sizeof tried - strlen(tried), "%s%s", k ? ", " : "", sonames[k]);
-	}
 	if (!handle) {
-		const char *error = dlerror();
-
-		snprintf(blas.why, sizeof blas.why, "tried %s: %.200s", tried, error ? error : "not found");
-		return;
+		error = dlerror();
+		snprintf(why, bytes, "%s%s%.200s", error && strstr(error, soname) ? "" : soname,
+		         error && strstr(error, soname) ? "" : ": ", error ? error : "not found");
+		return -1;
 	}
 	dlinfo(handle, RTLD_DI_LINKMAP, &map);
-	/* POSIX's way of turning what dlsym finds into a function. */
-	*(void **)&set_num_threads = dlsym(handle, "openblas_set_num_threads");
-	*(void **)&get_config = dlsym(handle, "openblas_get_config");
-	*(void **)&blas.sgemm = dlsym(handle, "cblas_sgemm");
-	*(void **)&blas.dgemm = dlsym(handle, "cblas_dgemm");
-	if (!set_num_threads || !get_config || !blas.sgemm || !blas.dgemm) {
-		blas.sgemm = NULL;
-		blas.dgemm = NULL;
-		snprintf(blas.why, sizeof blas.why, "%s is not an OpenBLAS with cblas", map ? map->l_name : sonames[0]);
-		return;
+	path = map && map->l_name[0] ? map->l_name : soname;
+	for (size_t k = 0; k < sizeof symbols / sizeof *symbols; k++) {
+		void *at = dlsym(handle, symbols[k].name);
+
+		if (!at)
+			return refuse(why, bytes, path, "has no %s", symbols[k].name);
+		memcpy(symbols[k].to, &at, sizeof at);
 	}
-	set_num_threads(1);
-	snprintf(blas.why, sizeof blas.why, "%.160s at %.300s", get_config(), map ? map->l_name : sonames[0]);
+	config = lib.config();
+	if (!config || sscanf(config, "OpenBLAS %d.%d.%d", &major, &minor, &patch) != 3)
+		return refuse(why, bytes, path, "does not say that it is OpenBLAS %d.%d.%d or later, but '%.60s'", MAJOR, MINOR, PATCH,
+		              config ? config : "");
+	if (major != MAJOR ? major < MAJOR : minor != MINOR ? minor < MINOR : patch < PATCH)
+		return refuse(why, bytes, path, "is OpenBLAS %d.%d.%d, older than %d.%d.%d", major, minor, patch, MAJOR, MINOR, PATCH);
+	if (strstr(config, "USE64BITINT"))
+		return refuse(why, bytes, path, "its integers have 64 bits");
+	parallel = lib.parallel();
+	blas.sgemm = lib.sgemm;
+	blas.dgemm = lib.dgemm;
+	if (parallel == SERIAL && !strstr(config, "USE_LOCKING"))
+		return refuse(why, bytes, path, "is built without threads, and does not say that threads may call it at once");
+	if (parallel == OPENMP) {
+		void *at = dlsym(handle, "omp_set_num_threads");
+
+		if (!at)
+			return refuse(why, bytes, path, "is built on OpenMP, and omp_set_num_threads is not there");
+		memcpy(&lib.omp_set_threads, &at, sizeof at);
+		blas.sgemm = sgemm_alone;
+		blas.dgemm = dgemm_alone;
+	}
+	lib.set_threads(1);
+	if (lib.threads() != 1)
+		return refuse(why, bytes, path, "was set to one thread and has %d", lib.threads());
+	if (!sgemm_is_right() || !dgemm_is_right())
+		return refuse(why, bytes, path, "its product of two small matrices is wrong");
+	snprintf(why, bytes, "%.160s at %.300s", config, path);
+	return 0;
+}
+
+static void load(void)
+{
+	size_t used = 0;
+
+	for (size_t k = 0; k < sizeof sonames / sizeof *sonames && used < sizeof blas.why - 3; k++) {
+		if (used)
+			used += (size_t)snprintf(blas.why + used, sizeof blas.why - used, "; ");
+		if (!take(sonames[k], blas.why + used, sizeof blas.why - used)) {
+			memmove(blas.why, blas.why + used, strlen(blas.why + used) + 1);
+			return;
+		}
+		used = strlen(blas.why);
+	}
 }
 
 #else

@@ -4,13 +4,18 @@
 
 #include <stddef.h>
 
+/* cblas's. */
+typedef void cg_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
+                      int ldb, float beta, float *c, int ldc);
+typedef void cg_dgemm(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int lda, const double *b,
+                      int ldb, double beta, double *c, int ldc);
+
 struct cg_openblas {
-	/* NULL when it is not to be had; why says so, or where it was found and what it says of itself. */
-	void (*sgemm)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
-	              int ldb, float beta, float *c, int ldc);
-	void (*dgemm)(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int lda, const double *b,
-	              int ldb, double beta, double *c, int ldc);
-	char why[512];
+	/* NULL when it is not to be had; why says so, or where it was found and what it says of itself.  Several threads may call
+	 * at once, and each call computes on the calling thread alone. */
+	cg_sgemm *sgemm;
+	cg_dgemm *dgemm;
+	char why[768];
 };
 /* Loads it at the first call; safe from any thread. */
 const struct cg_openblas *cg_openblas(void);

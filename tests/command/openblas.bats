@@ -1,0 +1,161 @@
+# An OpenBLAS that is missing, too old, or not what it says: our own product computes, and `info` says why.
+
+load files
+
+setup_file() {
+	cd "$BATS_FILE_TMPDIR" || return 1
+	build right
+	build openmp -DWITH_OPENMP
+	# A stand-in is loaded as the system's would be, unless this build, or this C library, looks for none.
+	LD_LIBRARY_PATH=$BATS_FILE_TMPDIR/right "$CELLGRAD" info > info
+	grep -q "products OpenBLAS" info || grep -o 'built without it\|no dlmopen' info > without || :
+}
+
+# build FOLDER [FLAG...]: a stand-in in a folder of its own
+build() {
+	local folder=$1
+
+	shift
+	mkdir "$folder"
+	${CC:-cc} -shared -fPIC -w -o "$folder/libopenblas.so.0" "$BATS_TEST_DIRNAME/stand_in.c" "$@"
+}
+
+looks_for_one() {
+	[ ! -s "$BATS_FILE_TMPDIR/without" ] || skip "OpenBLAS: $(cat "$BATS_FILE_TMPDIR/without")"
+	cd "$BATS_FILE_TMPDIR" || return 1
+}
+
+# with FOLDER: what is there stands before the system's
+with() { export LD_LIBRARY_PATH=$BATS_FILE_TMPDIR/$1; }
+
+# The products of the command are TensorFlow's, and nothing is printed beside.
+computes() {
+	works run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors" \
+		--expect "$DATA/GRUBlockCellGrad-plain.expect.safetensors"
+	works run LSTMBlockCell "$DATA/LSTMBlockCell-half-plain.safetensors" \
+		--expect "$DATA/LSTMBlockCell-half-plain.expect32.safetensors"
+}
+
+# used [PATH]: the library is taken
+used() {
+	works info --why cpu
+	echo "$output"
+	[[ $output == "cpu: opens: cpu: kernels "*"; products OpenBLAS (OpenBLAS "*" at "*"$1"* ]]
+	computes
+}
+
+# declined WORDS...: our own product, and each of the words in the reason
+declined() {
+	works info --why cpu
+	echo "$output"
+	[[ $output == "cpu: opens: cpu: kernels "*"; products our own ("*")" ]]
+	[ "${#lines[@]}" -eq 1 ]
+	for words; do
+		[[ $output == *"$words"* ]]
+	done
+	computes
+}
+
+@test "one that is right is used, whatever it is built on" {
+	looks_for_one
+	with right
+	used "$BATS_FILE_TMPDIR/right/libopenblas.so.0)"
+	STAND_IN=oldest used right/libopenblas.so.0
+	STAND_IN=newer used right/libopenblas.so.0
+	STAND_IN="serial with locks" used right/libopenblas.so.0
+	with openmp
+	STAND_IN=OpenMP used openmp/libopenblas.so.0
+}
+
+@test "symbols that are not there" {
+	looks_for_one
+	build empty -DWITHOUT_{CONFIG,PARALLEL,SET,GET,SGEMM,DGEMM}
+	with empty
+	declined "$BATS_FILE_TMPDIR/empty/libopenblas.so.0: has no openblas_get_config"
+	for symbol in CONFIG:openblas_get_config PARALLEL:openblas_get_parallel SET:openblas_set_num_threads \
+		GET:openblas_get_num_threads SGEMM:cblas_sgemm DGEMM:cblas_dgemm; do
+		build "no_$symbol" "-DWITHOUT_${symbol%:*}"
+		mv "no_$symbol" no_symbol
+		with no_symbol
+		declined "no_symbol/libopenblas.so.0: has no ${symbol#*:}"
+		rm -r no_symbol
+	done
+	with right
+	STAND_IN=OpenMP declined "right/libopenblas.so.0: is built on OpenMP, and omp_set_num_threads is not there"
+}
+
+@test "one that says something else, or is too old" {
+	looks_for_one
+	with right
+	for way in "no words" empty another "older than its name" escapes; do
+		STAND_IN=$way declined "right/libopenblas.so.0: does not say that it is OpenBLAS 0.3.10 or later, but '"
+		[[ $output != *$'\033'* ]]
+	done
+	STAND_IN=another declined "'MKL 2024.0'"
+	STAND_IN=older declined "right/libopenblas.so.0: is OpenBLAS 0.3.9, older than 0.3.10"
+	STAND_IN="64 bits" declined "right/libopenblas.so.0: its integers have 64 bits"
+	STAND_IN=serial declined "right/libopenblas.so.0: is built without threads, and does not say that threads may call it at once"
+	STAND_IN=stubborn declined "right/libopenblas.so.0: was set to one thread and has 8"
+}
+
+@test "one whose products are wrong" {
+	looks_for_one
+	with right
+	for gemm in sgemm dgemm; do
+		for way in "" " transposed a" " transposed b" " beyond"; do
+			STAND_IN=$gemm$way declined "right/libopenblas.so.0: its product of two small matrices is wrong"
+		done
+	done
+}
+
+@test "files that are no library, or do not load" {
+	looks_for_one
+	mkdir text nothing folder folder/libopenblas.so.0
+	echo "INPUT(nothing)" > text/libopenblas.so.0
+	with text
+	declined "$BATS_FILE_TMPDIR/text/libopenblas.so.0: "
+	: > nothing/libopenblas.so.0
+	with nothing
+	declined "$BATS_FILE_TMPDIR/nothing/libopenblas.so.0: "
+	with folder
+	declined "libopenblas.so.0: "
+	echo "void gone(void) {}" > gone.c
+	${CC:-cc} -shared -fPIC -w -o libgone.so gone.c
+	build dependent -Wl,--no-as-needed -L. -lgone
+	rm libgone.so
+	with dependent
+	declined "libopenblas.so.0: libgone.so: "
+	build undefined -DWITH_UNDEFINED
+	with undefined
+	declined "$BATS_FILE_TMPDIR/undefined/libopenblas.so.0: undefined symbol: nowhere_to_be_found"
+}
+
+@test "a library for another machine is passed over for the next" {
+	looks_for_one
+	mkdir bits machine
+	cp right/libopenblas.so.0 bits
+	printf '\001' | dd of=bits/libopenblas.so.0 bs=1 seek=4 conv=notrunc 2>dd
+	cp right/libopenblas.so.0 machine
+	printf '\363\000' | dd of=machine/libopenblas.so.0 bs=1 seek=18 conv=notrunc 2>dd
+	for kind in bits machine; do
+		with $kind:$BATS_FILE_TMPDIR/right
+		works info --why cpu
+		[[ $output == *right/libopenblas.so.0* || $output == *"products our own ("* ]]
+		computes
+	done
+}
+
+@test "whatever OpenBLAS finds in its environment" {
+	looks_for_one
+	computes
+	works run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-wide.safetensors" -o plain.safetensors
+	for n in 0 1 7 -1 999999999999 nonsense ""; do
+		export OPENBLAS_NUM_THREADS=$n GOTO_NUM_THREADS=$n OMP_NUM_THREADS=$n OPENBLAS_THREAD_TIMEOUT=4
+		works run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-wide.safetensors" -o other.safetensors
+		cmp plain.safetensors other.safetensors
+	done
+	for core in nonsense "" 9; do
+		export OPENBLAS_CORETYPE=$core
+		computes
+	done
+}

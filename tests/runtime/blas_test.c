@@ -1,0 +1,374 @@
+/*
+ * Our OpenBLAS and the host program's are two: before, while and after ours computes the host's keeps its threads and its bits, and
+ * ours keeps its own whatever the host sets.  Each way is a process of its own, since neither library can be given back.  Which
+ * libraries are taken at all is tests/command/openblas.bats's.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "backends/cpu/openblas.h"
+#include "runtime/cellgrad.h"
+
+enum { SIZE = 200, B = 40, I = 130, U = 150, REPEATS = 10 };
+
+/* ---- the host's own OpenBLAS ---- */
+
+static struct {
+	void (*set_threads)(int);
+	int (*threads)(void);
+	cg_dgemm *dgemm;
+} host;
+
+static int host_opens(void)
+{
+	void *handle = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_GLOBAL);
+
+	if (!handle)
+		return 0;
+	*(void **)&host.set_threads = dlsym(handle, "openblas_set_num_threads");
+	*(void **)&host.threads = dlsym(handle, "openblas_get_num_threads");
+	*(void **)&host.dgemm = dlsym(handle, "cblas_dgemm");
+	return host.set_threads && host.threads && host.dgemm;
+}
+
+/* Not symmetric, none zero, no two near each other the same. */
+static double number(int k)
+{
+	return (double)((unsigned)k * 2654435761u % 1999 + 1) / 1000 - 1.0005;
+}
+
+static void host_product(double *c)
+{
+	static double a[SIZE * SIZE], b[SIZE * SIZE];
+
+	for (int k = 0; k < SIZE * SIZE; k++) {
+		a[k] = number(k);
+		b[k] = number(k + 7);
+	}
+	memset(c, 0, SIZE * SIZE * sizeof *c);
+	host.dgemm(101, 111, 112, SIZE, SIZE, SIZE, 1, a, SIZE, b, SIZE, 0, c, SIZE);
+}
+
+/* ---- ours ---- */
+
+enum { RESULTS = B * I + 5 * B * U + (I + U) * 3 * U };
+
+static float room[2 * RESULTS + 4 * (I + U) * 3 * U];
+static size_t used;
+
+static struct cg_mem take(int64_t n)
+{
+	struct cg_mem mem = { room + used, 0, (size_t)n * sizeof *room, CG_HOST };
+
+	used += (size_t)n;
+	return mem;
+}
+
+static struct cg_mem filled(int64_t n, double scale)
+{
+	struct cg_mem mem = take(n);
+
+	for (int k = 0; k < n; k++)
+		((float *)mem.data)[k] = (float)(number(k + (int)n) * scale);
+	return mem;
+}
+
+/* A step of a GRU and its gradient: products of every kind, larger than a tile of any cache. */
+static int ours(struct cg_stream *stream, float *results)
+{
+	struct cg_gru_block op;
+	size_t first;
+	int code;
+
+	used = 0;
+	cg_gru_block_init(&op, sizeof op);
+	op.B = B;
+	op.I = I;
+	op.U = U;
+	op.x = filled(B * I, 1);
+	op.h_prev = filled(B * U, 1);
+	op.w_ru = filled((I + U) * 2 * U, 0.1);
+	op.w_c = filled((I + U) * U, 0.1);
+	op.b_ru = filled(2 * U, 1);
+	op.b_c = filled(U, 1);
+	op.d_h = filled(B * U, 1);
+	first = used;
+	op.r = take(B * U);
+	op.u = take(B * U);
+	op.c = take(B * U);
+	op.h = take(B * U);
+	op.d_x = take(B * I);
+	op.d_h_prev = take(B * U);
+	op.d_w_ru = take((I + U) * 2 * U);
+	op.d_w_c = take((I + U) * U);
+	memset(room + first, 0x77, (used - first) * sizeof *room);
+	code = cg_gru_block_forward(stream, &op);
+	if (!code)
+		code = cg_gru_block_grad(stream, &op);
+	memcpy(results, room + first, RESULTS * sizeof *results);
+	return code;
+}
+
+/* ---- ways, each in a process of its own: 0, or the line that is not so ---- */
+
+#define MUST(truth) do { if (!(truth)) return __LINE__; } while (0)
+
+static float *shared;                    /* what one process found, for another to compare with: RESULTS */
+
+static double before[SIZE * SIZE], now[SIZE * SIZE];
+static float first[RESULTS], again[RESULTS];
+static struct cg_context *context;
+static struct cg_stream *stream;
+
+static int open_ours(void)
+{
+	return cg_open("cpu", &context) || cg_stream_open(context, NULL, &stream);
+}
+
+static int keeps(const char *what)
+{
+	host_product(now);
+	if (host.threads() == 2 && !memcmp(before, now, sizeof now))
+		return 1;
+	fprintf(stderr, "# %s: the host's threads: %d, its bits %s\n", what, host.threads(),
+	        memcmp(before, now, sizeof now) ? "changed" : "kept");
+	return 0;
+}
+
+static int way_host_first(void)
+{
+	MUST(host_opens());
+	host.set_threads(2);
+	host_product(before);
+	MUST(keeps("before"));
+	MUST(!open_ours());
+	MUST(cg_openblas()->sgemm);
+	MUST(keeps("ours is open"));
+	MUST(!ours(stream, first));
+	MUST(keeps("ours has computed"));
+	cg_stream_close(stream);
+	cg_close(context);
+	MUST(keeps("ours is closed"));
+	memcpy(shared, first, sizeof first);
+	return 0;
+}
+
+static int way_ours_first(void)
+{
+	MUST(!open_ours());
+	MUST(cg_openblas()->sgemm);
+	MUST(!ours(stream, first));
+	MUST(host_opens());
+	for (int n = 1; n <= 4; n *= 2) {
+		host.set_threads(n);
+		MUST(!ours(stream, again));
+		MUST(host.threads() == n);
+		MUST(!memcmp(first, again, sizeof first));
+	}
+	host.set_threads(2);
+	host_product(before);
+	MUST(!ours(stream, again));
+	MUST(keeps("ours came first"));
+	MUST(!memcmp(first, again, sizeof first));
+	/* As in the process where the host's came first. */
+	MUST(!memcmp(first, shared, sizeof first));
+	return 0;
+}
+
+static int stop, wrong;
+
+static void *host_computes(void *unused)
+{
+	static double mine[SIZE * SIZE];
+
+	(void)unused;
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+		host_product(mine);
+		wrong += memcmp(before, mine, sizeof mine) || host.threads() != 2;
+	}
+	return NULL;
+}
+
+static int way_at_once(void)
+{
+	pthread_t thread;
+
+	MUST(host_opens());
+	host.set_threads(2);
+	host_product(before);
+	MUST(!open_ours());
+	MUST(!ours(stream, first));
+	MUST(!pthread_create(&thread, NULL, host_computes, NULL));
+	for (int k = 0; k < REPEATS; k++) {
+		MUST(!ours(stream, again));
+		MUST(!memcmp(first, again, sizeof first));
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	MUST(!pthread_join(thread, NULL));
+	MUST(!wrong);
+	return 0;
+}
+
+static double seconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A product costs the process what it costs the calling thread: no other works on it.  From a new thread too. */
+static void *one_thread(void *unused)
+{
+	enum { LARGE = 700 };
+	float *a = malloc(LARGE * LARGE * sizeof *a), *b = malloc(LARGE * LARGE * sizeof *b), *c = malloc(LARGE * LARGE * sizeof *c);
+	double process, thread;
+
+	(void)unused;
+	if (!a || !b || !c)
+		return "no memory";
+	for (int k = 0; k < LARGE * LARGE; k++)
+		a[k] = b[k] = c[k] = (float)number(k);
+	/* The workers that a library starts when it is loaded spin for a while before they sleep. */
+	sleep(1);
+	process = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	thread = seconds(CLOCK_THREAD_CPUTIME_ID);
+	for (int k = 0; k < REPEATS; k++)
+		cg_openblas()->sgemm(101, 111, 111, LARGE, LARGE, LARGE, 1, a, LARGE, b, LARGE, 1, c, LARGE);
+	thread = seconds(CLOCK_THREAD_CPUTIME_ID) - thread;
+	process = seconds(CLOCK_PROCESS_CPUTIME_ID) - process;
+	free(a);
+	free(b);
+	free(c);
+	printf("# products took the thread %.4f s, the process %.4f s\n", thread, process);
+	return process > 1.2 * thread + 0.01 ? "others work too" : NULL;
+}
+
+static int way_one_thread(void)
+{
+	pthread_t thread;
+	void *result;
+
+	MUST(cg_openblas()->sgemm);
+	MUST(!one_thread(NULL));
+	MUST(!pthread_create(&thread, NULL, one_thread, NULL));
+	MUST(!pthread_join(thread, &result));
+	MUST(!result);
+	return 0;
+}
+
+/* A host that has used up the C library's namespaces, or the room for their threads' data, gets our own product and is told why. */
+static int way_no_namespace(void)
+{
+	int n = 0;
+
+	while (n < 64 && dlmopen(LM_ID_NEWLM, "libm.so.6", RTLD_NOW))
+		n++;
+	MUST(n > 3 && n < 64);
+	MUST(!open_ours());
+	MUST(!cg_openblas()->sgemm && !cg_openblas()->dgemm);
+	MUST(strstr(cg_describe(context), "our own (libopenblas.so.0: "));
+	MUST(strstr(cg_describe(context), "namespace") || strstr(cg_describe(context), "static TLS"));
+	MUST(!ours(stream, first));
+	for (int k = 0; k < RESULTS; k++)
+		MUST(fabsf(first[k]) < 1e3f);
+	return 0;
+}
+
+/* ---- tests ---- */
+
+static int in_a_process(int (*way)(void))
+{
+	pid_t pid;
+	int status;
+
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		int line = way();
+
+		if (line > 1)
+			fprintf(stderr, "# blas_test.c:%d: not so\n", line);
+		fflush(NULL);
+		_exit(line ? 2 : 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+/* Is there one, and does this build take it?  Asked in a process of its own. */
+static int way_there(void)
+{
+	return !host_opens() || !cg_openblas()->sgemm;
+}
+
+static void there_or_skip(void)
+{
+	const char *required = getenv("CELLGRAD_TEST_REQUIRE");
+
+	if (in_a_process(way_there)) {
+		assert_true(!required || !strstr(required, "openblas"));
+		print_message("# there is no OpenBLAS that the cpu backend takes\n");
+		skip();
+	}
+}
+
+static void test_host_first(void **state)
+{
+	(void)state;
+	there_or_skip();
+	assert_int_equal(in_a_process(way_host_first), 0);
+	assert_int_equal(in_a_process(way_ours_first), 0);
+}
+
+static void test_at_once(void **state)
+{
+	(void)state;
+	there_or_skip();
+	assert_int_equal(in_a_process(way_at_once), 0);
+}
+
+static void test_one_thread(void **state)
+{
+	(void)state;
+	there_or_skip();
+	assert_int_equal(in_a_process(way_one_thread), 0);
+}
+
+static void test_no_namespace(void **state)
+{
+	(void)state;
+	there_or_skip();
+	assert_int_equal(in_a_process(way_no_namespace), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_host_first),
+		cmocka_unit_test(test_at_once),
+		cmocka_unit_test(test_one_thread),
+		cmocka_unit_test(test_no_namespace),
+	};
+
+	shared = mmap(NULL, sizeof first, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return 1;
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("blas", tests, NULL, NULL);
+}
