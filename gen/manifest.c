@@ -30,6 +30,18 @@ static void begin(struct cg_text *text, int *first)
 	*first = 0;
 }
 
+/* A number as JSON has it, whatever the locale says of commas. */
+static void number(struct cg_text *text, double value)
+{
+	char digits[40];
+
+	snprintf(digits, sizeof digits, "%.17g", value);
+	for (char *c = digits; *c; c++)
+		if (!strchr("0123456789+-e", *c))
+			*c = '.';
+	cg_text_put(text, digits);
+}
+
 static void arguments(const struct cg_pass_plan *plan, const struct cg_piece *piece, int lang, struct cg_text *text)
 {
 	int first = 1;
@@ -45,8 +57,10 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_piece *pi
 		               "\"type\": \"%s\", \"flow\": \"%s\", \"optional\": %s", a->name, roles[a->role], a->index,
 		               orders[a->order], kinds[a->kind], type(plan, a), a->out ? "out" : "in",
 		               a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT ? "true" : "false");
-		if (a->kind == CG_KIND_SCALAR && plan->cell->params[a->index].given)
-			cg_text_printf(text, ", \"default\": %.17g", plan->cell->params[a->index].value);
+		if (a->kind == CG_KIND_SCALAR && plan->cell->params[a->index].given) {
+			cg_text_put(text, ", \"default\": ");
+			number(text, plan->cell->params[a->index].value);
+		}
 		cg_text_put(text, "}");
 		if (memory && cg_dialects[lang].offsets) {
 			begin(text, &first);

@@ -5,6 +5,7 @@
  */
 #include <ctype.h>
 #include <jansson.h>
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -373,6 +374,37 @@ static void test_numbers(void **state)
 		}
 }
 
+/* In a program whose locale writes 0,5 texts and manifests still have 0.5, and cells are read as they are written. */
+static void test_locale(void **state)
+{
+	static const char *const commas[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "nl_NL.UTF-8", "es_ES.UTF-8", "ru_RU.UTF-8" };
+	struct cg_text out = { resize, NULL, 0, 0, 0 }, json = { resize, NULL, 0, 0, 0 };
+	struct cg_cell *cell;
+	struct cg_pass_plan *plan;
+	char half[8];
+	size_t k = 0;
+
+	(void)state;
+	while (k < sizeof commas / sizeof *commas && !setlocale(LC_NUMERIC, commas[k]))
+		k++;
+	snprintf(half, sizeof half, "%g", 0.5);
+	if (strcmp(half, "0,5")) {
+		print_message("# no locale with commas is installed\n");
+		skip();
+	}
+	cell = must_parse("cell x\ngates a\noutput h\nparam p = 1.25\nh = a * 0.5 * p\n", "x");
+	plan = must_plan(cell, 0, CG_PASS_FORWARD, 0, 1);
+	assert_int_equal(cg_print(plan, CG_LANG_C, &out), 0);
+	assert_int_equal(cg_print_manifest(plan, CG_LANG_C, &json), 0);
+	setlocale(LC_NUMERIC, "C");
+	assert_non_null(strstr(out.at, "h = a * 0.5 * p;"));
+	assert_non_null(strstr(json.at, "\"default\": 1.25}"));
+	cg_plan_free(plan);
+	cg_parse_free(cell);
+	resize(out.at, 0);
+	resize(json.at, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -382,6 +414,7 @@ int main(void)
 		cmocka_unit_test(test_quotes),
 		cmocka_unit_test(test_manifest),
 		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_locale),
 		cmocka_unit_test(test_time),
 	};
 
