@@ -80,7 +80,7 @@ static int open_word(const char *from, const char *word, struct cg_context **con
 	return cg_fail(CG_BAD_ARGUMENT, "%s: there is no backend '%.100s'. The backends are: %s", from, name, all);
 }
 
-/* Unset: the first that opens; what the others said is kept in case none does. */
+/* Unset: the first that opens; what the others said is kept in case none does.  A mistake in the environment is told at once. */
 static int open_any(struct cg_context **context)
 {
 	char reasons[REASONS] = "";
@@ -89,7 +89,7 @@ static int open_any(struct cg_context **context)
 	for (const struct cg_backend *const *b = cg_backends; *b; b++) {
 		int code = open_one(*b, NULL, context);
 
-		if (code == CG_OK || code == CG_NO_MEMORY)
+		if (code == CG_OK || code == CG_NO_MEMORY || code == CG_BAD_ARGUMENT)
 			return code;
 		if (used < sizeof reasons)
 			used += (size_t)snprintf(reasons + used, sizeof reasons - used, "%s%s: %s", used ? "; " : "", (*b)->name,

@@ -95,16 +95,16 @@ static struct cg_mem numbers(int dtype, int64_t n)
 
 	assert_non_null(mem.data);
 	for (int64_t k = 0; k < n; k++) {
+		union { float x; uint32_t bits; } narrow;
 		double x;
-		float y;
 
 		seed = seed * 1103515245u + 12345u;
 		x = ((double)(seed >> 16 & 0x3ff) / 512 - 1) / 8;
-		y = (float)(k % 97 ? x : 1e-40);
+		narrow.x = (float)(k % 97 ? x : 1e-40);
 		switch (dtype) {
 		case CG_F64:  ((double *)mem.data)[k] = k % 97 ? x : 1e-310; break;
-		case CG_F32:  ((float *)mem.data)[k] = y; break;
-		case CG_BF16: ((uint16_t *)mem.data)[k] = (uint16_t)(*(uint32_t *)(void *)&y >> 16); break;
+		case CG_F32:  ((float *)mem.data)[k] = narrow.x; break;
+		case CG_BF16: ((uint16_t *)mem.data)[k] = (uint16_t)(narrow.bits >> 16); break;
 		default:      ((uint16_t *)mem.data)[k] = (uint16_t)((seed >> 16 & 0x3ff) | (k % 97 ? 0x2c00 : 0) | (seed & 0x8000));
 		}
 	}
@@ -292,6 +292,8 @@ static void test_variable(void **state)
 		assert_non_null(strstr(cg_message(), "CELLGRAD_CPU_THREADS: expected 1 to "));
 		assert_non_null(strstr(cg_message(), wrong[k]));
 	}
+	setenv("CELLGRAD_CPU_THREADS", "0", 1);
+	assert_int_equal(cg_open(NULL, &context), CG_BAD_ARGUMENT);
 	setenv("CELLGRAD_CPU_THREADS", "1", 1);
 	assert_int_equal(cg_open("cpu", &context), CG_OK);
 	assert_non_null(strstr(cg_describe(context), "; 1 thread"));
