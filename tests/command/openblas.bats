@@ -48,7 +48,7 @@ used() {
 declined() {
 	works info --why cpu
 	echo "$output"
-	[[ $output == "cpu: opens: cpu: kernels "*"; products our own ("*")" ]]
+	[[ $output == "cpu: opens: cpu: kernels "*"; products our own ("*"); "*" thread"* ]]
 	[ "${#lines[@]}" -eq 1 ]
 	for words; do
 		[[ $output == *"$words"* ]]
