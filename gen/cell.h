@@ -237,6 +237,8 @@ int cg_print_prelude(const struct cg_pass_plan *const *, int n, int lang, struct
 int cg_print_functions(const struct cg_pass_plan *, int lang, const char *linkage, struct cg_text *);
 /* The prelude with every operator, for one dtype in C: what the strips are computed with. */
 int cg_print_math(int dtype, struct cg_text *);
+/* Is the cell one of templates/, known by its name?  Any other is known by its file, which should have its name. */
+int cg_is_template(const struct cg_cell *);
 void cg_print_command(const struct cg_pass_plan *, int lang, struct cg_text *);
 int cg_print_manifest(const struct cg_pass_plan *, int lang, struct cg_text *);
 

@@ -554,12 +554,23 @@ int cg_print_math(int dtype, struct cg_text *text)
 }
 
 /* The command that makes a text. */
+int cg_is_template(const struct cg_cell *cell)
+{
+	char file[CG_NAME_MAX + 8];
+
+	snprintf(file, sizeof file, "%s.cell", cell->name);
+	for (const struct cg_embedded *e = cg_embedded; e->name; e++)
+		if (!strcmp(e->name, file))
+			return !strcmp(e->text, cell->text);
+	return 0;
+}
+
 void cg_print_command(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
 {
 	const struct cg_cell *cell = plan->cell;
 	int first = 1;
 
-	cg_text_printf(text, "cellgrad emit %s", cell->name);
+	cg_text_printf(text, cg_is_template(cell) ? "cellgrad emit %s" : "cellgrad emit ./%s.cell", cell->name);
 	for (int k = 0; k < cell->n_options; k++)
 		if (plan->options >> k & 1) {
 			cg_text_printf(text, "%s%s", first ? " --options " : ",", cell->options[k].name);

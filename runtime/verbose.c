@@ -214,7 +214,6 @@ void cg_verbose_kernel(const struct cg_stream *stream, const struct cg_kernel *k
 	static const char *const shapes[] = { [CG_POINT] = "point", [CG_SUM] = "sum", [CG_SCAN] = "scan" };
 	char line[LINE] = "", notes[128] = "";
 	const struct cg_cell *cell;
-	int built_in = 0;
 
 	/* A kernel that was refused may hold anything. */
 	if (options < 0) {
@@ -223,9 +222,7 @@ void cg_verbose_kernel(const struct cg_stream *stream, const struct cg_kernel *k
 		return;
 	}
 	cell = kernel->cell;
-	for (int k = 0; cg_cell_name(k) && !built_in; k++)
-		built_in = !strcmp(cg_cell_name(k), cell->name) && cg_cell_find(cell->name) == cell;
-	add(line, sizeof line, built_in ? "cellgrad emit %s" : "cellgrad emit ./%s.cell", cell->name);
+	add(line, sizeof line, cg_is_template(cell) ? "cellgrad emit %s" : "cellgrad emit ./%s.cell", cell->name);
 	for (int k = 0, n = 0; k < cell->n_options; k++)
 		if (options >> k & 1)
 			add(line, sizeof line, "%s%s", n++ ? "," : " --options ", cell->options[k].name);
