@@ -26,6 +26,8 @@ AC_SUBST([isa_libraries])
 
 # A later -O2 of the user's must not take vectors away from kernels.
 CG_CFLAGS([-fvect-cost-model=dynamic], [vectorize='-ftree-vectorize -fvect-cost-model=dynamic'])
+# Threading jumps makes branches of choices, and a loop with branches is not vectorised.
+CG_CFLAGS([-fno-thread-jumps], [vectorize="$vectorize -fno-thread-jumps"])
 AC_SUBST([vectorize])
 
 AC_ARG_WITH([openblas], [AS_HELP_STRING([--without-openblas], [do not look for OpenBLAS at run time; use cellgrad's own products])])

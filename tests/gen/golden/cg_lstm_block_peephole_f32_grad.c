@@ -11,16 +11,21 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* A call left in a loop would keep it from becoming vector code: inline is an order, not advice. */
+/* A call left in a loop would keep it from becoming vector code: inline is an order, not advice. And
+   what runs over a strip stays apart: in its caller its pointers would no longer be known not to
+   overlap. */
 #ifdef __GNUC__
 #define inline inline __attribute__((always_inline))
+#define APART __attribute__((noinline))
+#else
+#define APART
 #endif
 
 typedef float real;		/* what memory holds */
 typedef float acc;		/* what arithmetic uses */
 typedef uint32_t word;		/* an acc's bits */
 
-static void cg_lstm_block_peephole_f32_grad_run(int count,
+static APART void cg_lstm_block_peephole_f32_grad_run(int count,
 	const real *restrict cs_prev_at,
 	const real *restrict dcs_at,
 	const real *restrict dh_at,
@@ -157,7 +162,7 @@ void cg_lstm_block_peephole_f32_grad(
 	}
 }
 
-static void cg_lstm_block_peephole_f32_grad_sum_part_run(int count,
+static APART void cg_lstm_block_peephole_f32_grad_sum_part_run(int count,
 	const real *restrict da_i_at,
 	const real *restrict da_ci_at,
 	const real *restrict da_f_at,

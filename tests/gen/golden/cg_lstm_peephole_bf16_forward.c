@@ -11,9 +11,14 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* A call left in a loop would keep it from becoming vector code: inline is an order, not advice. */
+/* A call left in a loop would keep it from becoming vector code: inline is an order, not advice. And
+   what runs over a strip stays apart: in its caller its pointers would no longer be known not to
+   overlap. */
 #ifdef __GNUC__
 #define inline inline __attribute__((always_inline))
+#define APART __attribute__((noinline))
+#else
+#define APART
 #endif
 
 typedef uint16_t real;		/* what memory holds: a float's upper half */
@@ -193,7 +198,7 @@ static inline acc acc_sigmoid(acc x)
 	return x < ACC_EXP_LOWEST ? 0 : s;
 }
 
-static void cg_lstm_peephole_bf16_forward_run(int count,
+static APART void cg_lstm_peephole_bf16_forward_run(int count,
 	const acc *restrict a_i_at,
 	const acc *restrict a_f_at,
 	const acc *restrict a_g_at,

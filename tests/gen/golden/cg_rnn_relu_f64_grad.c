@@ -11,9 +11,14 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* A call left in a loop would keep it from becoming vector code: inline is an order, not advice. */
+/* A call left in a loop would keep it from becoming vector code: inline is an order, not advice. And
+   what runs over a strip stays apart: in its caller its pointers would no longer be known not to
+   overlap. */
 #ifdef __GNUC__
 #define inline inline __attribute__((always_inline))
+#define APART __attribute__((noinline))
+#else
+#define APART
 #endif
 
 typedef double real;		/* what memory holds */
@@ -66,7 +71,7 @@ static inline acc acc_step(acc x)
 	return from_bits((above & ACC_ONE) | (nan & bits_of(x)));
 }
 
-static void cg_rnn_relu_f64_grad_run(int count,
+static APART void cg_rnn_relu_f64_grad_run(int count,
 	const real *restrict dh_at,
 	const real *restrict h_at,
 	real *restrict da_at)
@@ -112,7 +117,7 @@ void cg_rnn_relu_f64_grad(
 	}
 }
 
-static void cg_rnn_relu_f64_grad_sum_part_run(int count,
+static APART void cg_rnn_relu_f64_grad_sum_part_run(int count,
 	const real *restrict da_at,
 	acc *restrict sum_db_a)
 {
