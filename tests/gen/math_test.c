@@ -312,6 +312,7 @@ static void test_flush(void **state)
 
 /* ---- the fused multiplication ---- */
 
+/* Where c nearly takes the product away, or the product is exact: more is not promised. */
 static void test_muladd(void **state)
 {
 	static float x[3 * N], y[N];
@@ -320,18 +321,25 @@ static void test_muladd(void **state)
 	(void)state;
 	for (int sweep = 0; sweep < 50; sweep++) {
 		for (int j = 0; j < 3 * N; j++) {
-			/* Short fractions and near exponents: ties and cancellation are common. */
+			/* Short fractions are common among them. */
 			double a = (random_below(512) - 256) * exp2(random_below(30) - 20);
 
 			x64[j] = sweep % 2 ? a : a + random_unit() * exp2(random_below(20) - 20);
 			x[j] = (float)x64[j];
 		}
-		for (int j = 0; j < N; j++)
-			if (sweep % 4 > 1) {
-				/* c nearly takes the product away. */
-				x64[3 * j + 2] = -x64[3 * j] * x64[3 * j + 1] * (1 + (random_below(5) - 2) * DBL_EPSILON);
-				x[3 * j + 2] = -x[3 * j] * x[3 * j + 1] * (1 + (float)(random_below(5) - 2) * FLT_EPSILON);
+		for (int j = 0; j < N; j++) {
+			if (sweep % 4 == 0) {
+				/* Times a power of two. */
+				x64[3 * j] = exp2(random_below(60) - 30);
+				x[3 * j] = (float)x64[3 * j];
+				continue;
 			}
+			/* By a few units in the last place, or by up to half of the product. */
+			double some = (random_unit() - 0.5) * exp2(-random_below(30)), few = random_below(5) - 2;
+
+			x64[3 * j + 2] = -x64[3 * j] * x64[3 * j + 1] * (1 + (sweep % 4 > 1 ? few * DBL_EPSILON : some));
+			x[3 * j + 2] = -x[3 * j] * x[3 * j + 1] * (1 + (float)(sweep % 4 > 1 ? few * (double)FLT_EPSILON : some));
+		}
 		math_f32.muladd(x, y, N);
 		math_f64.muladd(x64, y64, N);
 		for (int j = 0; j < N; j++) {

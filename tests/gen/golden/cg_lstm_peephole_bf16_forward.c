@@ -64,8 +64,8 @@ static inline real to_real(acc x)
 
 #define ACC_ROUND 12582912.0f		/* 1.5 * 2^23: a sum with it ends in an integer */
 #define ACC_PER_LN2 1.44269502f
-#define ACC_LN2 0.693147182f
-#define ACC_LN2_REST -1.90465430e-9f
+#define ACC_LN2 0.693145752f		/* its upper 16 bits: products with small integers are exact */
+#define ACC_LN2_REST 1.42860677e-6f
 #define ACC_EXP_LOWEST -87.3365402f	/* below, e^x is not normal */
 #define ACC_EXP_HIGHEST 89.0f		/* from here on, e^x is infinite */
 #define ACC_SATURATED 19.0f		/* from here on, tanh(x/2) and sigmoid(x) are 1 */
@@ -82,30 +82,21 @@ static inline acc muladd(acc a, acc b, acc c)
 	return __builtin_fmaf(a, b, c);
 }
 #else
-/* The product of two floats is exact in double. If the sum with c is not, it is rounded to odd:
-   towards 0, then the last bit set. So the rounding to float sees on which side of a tie it is. */
+/* Rounded once wherever it is used here. a*b is exact in double. Where c nearly takes it away the sum
+   is too; where a*b would be exact in float, double is wide enough for a sum of floats. */
 static inline acc muladd(acc a, acc b, acc c)
 {
-	double p = (double)a * b;
-	double s = p + c;
-	double t = s - p;
-	double lost = (p - (s - t)) + (c - t);
-	union { double x; uint64_t bits; } e = {.x = lost}, odd = {.x = s};
-
-	odd.bits = (odd.bits - ((odd.bits ^ e.bits) >> 63)) | 1;
-	return (float)(((lost < 0) | (lost > 0)) ? odd.x : s);
+	return (acc)((double)a * b + c);
 }
 #endif
 
 /* e^r - 1 = r + r tail(r), for |r| <= ln(2)/2. The polynomial is off by 2^-26 of it at most. */
 static inline acc acc_tail(acc r)
 {
-	acc q = 0.00139009440f;
+	acc r2 = r * r;
+	acc q = (0.00139009440f * r + 0.00836611167f) * r2 + (0.0416668244f * r + 0.166665480f);
 
-	q = muladd(q, r, 0.00836611167f);
-	q = muladd(q, r, 0.0416668244f);
-	q = muladd(q, r, 0.166665480f);
-	q = muladd(q, r, 0.5f);
+	q = q * r + 0.5f;
 	return q * r;
 }
 
@@ -113,7 +104,7 @@ static inline acc acc_tail(acc r)
    low bits are n: nothing is converted to an integer, which NaN and infinity could not be. */
 static inline acc acc_octaves(acc x)
 {
-	return muladd(x, ACC_PER_LN2, ACC_ROUND);
+	return x * ACC_PER_LN2 + ACC_ROUND;
 }
 
 /* 2^n, for n within the exponents of normal numbers. */
@@ -122,12 +113,13 @@ static inline acc acc_power(acc k)
 	return from_bits((bits_of(k) << ACC_FRACTION) + ACC_ONE);
 }
 
-/* r = x - n ln(2). The difference with the upper part of ln(2) is exact: the two are so near. */
+/* r = x - n ln(2). The product with the upper part of ln(2) is exact, and so is the difference: the
+   two are so near. */
 static inline acc acc_rest(acc x, acc k)
 {
 	acc n = k - ACC_ROUND;
 
-	return muladd(-n, ACC_LN2_REST, muladd(-n, ACC_LN2, x));
+	return muladd(-n, ACC_LN2, x) - n * ACC_LN2_REST;
 }
 
 /* 1/d to one part in 19601, for d in [1, 2^126]. A subtraction of its bits gives the chord of 1/d
@@ -137,7 +129,7 @@ static inline acc acc_inverse_seed(acc d)
 	acc chord = from_bits(ACC_INVERSE - bits_of(d));
 	acc t = d * chord;
 
-	return chord * muladd(muladd(ACC_PARABOLA_A, t, ACC_PARABOLA_B), t, ACC_PARABOLA_C);
+	return chord * ((ACC_PARABOLA_A * t + ACC_PARABOLA_B) * t + ACC_PARABOLA_C);
 }
 
 /* 1/d to within 2^-14. */
@@ -147,7 +139,8 @@ static inline acc acc_rough_inverse(acc d)
 }
 
 /* tanh|x| = e / (e + 2), where e is e^2|x| - 1, which keeps the relative accuracy near 0. The last
-   step adds what the quotient q left over, e - 2 q - q e: the rounding of e + 2 is not in it. */
+   step adds what the quotient q left over, e - 2 q - q e: the rounding of e + 2 is not in it. From
+   ACC_LINEAR on, what is left is less than q e, as y is off by less than ACC_LINEAR. */
 static inline acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
@@ -156,19 +149,19 @@ static inline acc acc_tanh(acc x)
 	acc k = acc_octaves(twice);
 	acc power = acc_power(k);
 	acc r = acc_rest(twice, k);
-	acc e = muladd(power * r, acc_tail(r), power * r + (power - 1));
+	acc e = power * r * acc_tail(r) + (power * r + (power - 1));
 	acc y = acc_rough_inverse(e + 2);
 	acc q = e * y;
-	acc t = muladd(y, muladd(-q, e, muladd(-2, q, e)), q);
+	acc t = q + y * muladd(-q, e, muladd(-2, q, e));
 
 	t = a < ACC_LINEAR ? a : t;
 	return from_bits(bits_of(t) | sign);
 }
 
-/* A better y, when y is about 1/d: the relative error is squared. */
+/* A better y, when y is about 1/d: the relative error is squared. 1 takes d*y away. */
 static inline acc acc_newton(acc d, acc y)
 {
-	return muladd(y, muladd(-d, y, 1), y);
+	return y + y * muladd(-d, y, 1);
 }
 
 /* 1/d for normal d, 0 < d <= 2^126. The work is done on d's fraction, in [1, 2), and its power of
@@ -189,7 +182,7 @@ static inline acc acc_sigmoid(acc x)
 	acc k = acc_octaves(y);
 	acc power = acc_power(k);
 	acc r = acc_rest(y, k);
-	acc p = muladd(acc_tail(r), r, r);
+	acc p = acc_tail(r) * r + r;
 	acc share = from_bits(ACC_INVERSE - bits_of(power));
 	acc small = k > ACC_ROUND + ACC_FRACTION ? p + share : p;
 	acc large = k > ACC_ROUND + ACC_FRACTION ? power : power + 1;

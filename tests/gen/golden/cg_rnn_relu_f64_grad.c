@@ -35,8 +35,8 @@ typedef uint64_t word;		/* an acc's bits */
 
 #define ACC_ROUND 6755399441055744.0	/* 1.5 * 2^52: a sum with it ends in an integer */
 #define ACC_PER_LN2 1.4426950408889634
-#define ACC_LN2 0.69314718055994531
-#define ACC_LN2_REST 2.3190468138462996e-17
+#define ACC_LN2 0.69314718036912382	/* its upper 32 bits: products with small integers are exact */
+#define ACC_LN2_REST 1.9082149292705877e-10
 #define ACC_EXP_LOWEST -708.39641853226408	/* below, e^x is not normal */
 #define ACC_EXP_HIGHEST 710.0		/* from here on, e^x is infinite */
 #define ACC_SATURATED 39.0		/* from here on, tanh(x/2) and sigmoid(x) are 1 */
