@@ -21,6 +21,7 @@ nodist_pkgconfig_DATA = %D%/cellgrad.pc
 lib_LTLIBRARIES += libcellgrad.la
 libcellgrad_la_SOURCES =
 libcellgrad_la_LIBADD = %D%/libwhole.la
+libcellgrad_la_LIBTOOLFLAGS =
 libcellgrad_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 0:0:0 -export-symbols-regex '^cg_'
 
 # The command; its parts are a library for the sake of tests.
