@@ -195,7 +195,7 @@ hostile() {
 	# From the first function on, the text stands in the bundle, but that its functions are static there.
 	works emit lstm_block --pass grad --dtype f32 --lang c --options peephole
 	"$CELLGEN" bundle lstm_block f32 | sed 's/^static void/void/' >bundle.c
-	sed -n '/^static void cg_/,$p' <<<"$output" | sed 's/^static void/void/' >functions.c
+	sed -n '/^static APART void cg_/,$p' <<<"$output" | sed 's/^static void/void/' >functions.c
 	[ "$(wc -l <functions.c)" -gt 100 ]
 	bundle=$(cat bundle.c)
 	[[ $bundle == *"$(cat functions.c)"* ]]

@@ -196,7 +196,7 @@ static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *
 		const char *start, *end, **name;
 		char head[256];
 
-		snprintf(head, sizeof head, lang == CG_LANG_C ? "static void %s_run(" : "%s(", piece->key);
+		snprintf(head, sizeof head, lang == CG_LANG_C ? "static APART void %s_run(" : "%s(", piece->key);
 		start = strstr(text, head);
 		if (piece->shape == CG_PIECE_SUM)
 			continue;
