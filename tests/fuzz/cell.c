@@ -250,7 +250,7 @@ static size_t mutate(char *b, size_t n)
 		"a_i", "h", "h_prev", "c_prev", "(", ")", "-", "- -", " + 1", " * 2", " / 0", "tanh(", "clip(", ", ", "exp(", "1e37", "1e-40",
 		"0", "\nstage h\n", "\ngates x\n", "\nstate s\n", "\noption z z1\n", "\nsave h\n", "\nparam p = 3\n", "\noutput o\n", "#",
 		"\n", "\r", "\t", "\xef\xbb\xbf", "\x1b[2J", "do", "int", "__", "NULL", "dh", "gdh", "_all", "x_at", "t1", "/*", "*/", "@name@",
-		"@@ ", "%s", "\"", "\\\n", "?" "?/",
+		"@@ ", "%s", "\"", "\\\n", "?\?/",
 	};
 	size_t at = n ? draw(n) : 0, length;
 	char piece[128];
