@@ -197,13 +197,14 @@ static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 static int build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
 {
 	struct cg_built *built = cg_memory(NULL, sizeof *built);
+	int compiled = cg_is_template(plan->cell);       /* another cell of the same name has the same keys */
 
 	if (!built)
 		return CG_NO_MEMORY;
 	memset(built, 0, sizeof *built);
 	built->plan = plan;
 	for (int p = 0; p < plan->n_pieces; p++) {
-		for (const struct cg_compiled *const *table = device->isa->kernels; *table && !built->call[p]; table++)
+		for (const struct cg_compiled *const *table = device->isa->kernels; compiled && *table && !built->call[p]; table++)
 			for (const struct cg_compiled *row = *table; row->key; row++)
 				if (!strcmp(row->key, plan->pieces[p].key))
 					built->call[p] = row->call;

@@ -249,11 +249,30 @@ static int close_all(void **state)
 	return 0;
 }
 
+/* A user's cell may have a built-in's name, and equations of its own. */
+static void test_namesake(void **state)
+{
+	struct cg_cell *cell;
+	struct cg_kernel kernel = { .pass = CG_FORWARD, .dtype = CG_F32, .shape = CG_POINT };
+	float a[] = { 0.5f }, h[2][1];
+	struct cg_arg args[] = { { "a", { a, 0, sizeof a, CG_HOST }, 1, 0 }, { "h", { h[0], 0, sizeof h[0], CG_HOST }, 1, 0 } };
+
+	(void)state;
+	kernel.cell = cg_cell_find("rnn_tanh");
+	assert_int_equal(cg_kernel_run(stream, &kernel, 1, 1, args, 2), CG_OK);
+	assert_int_equal(cg_cell_parse("cell rnn_tanh\ngates a\noutput h\nh = tanh(a) * 2\n", "mine", &cell), CG_OK);
+	kernel.cell = cell;
+	args[1].mem.data = h[1];
+	assert_int_equal(cg_kernel_run(stream, &kernel, 1, 1, args, 2), CG_OK);
+	assert_true(h[0][0] > 0.4f && h[1][0] == 2 * h[0][0]);
+	cg_cell_close(cell);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bits), cmocka_unit_test(test_refusals), cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_between),
+		cmocka_unit_test(test_between), cmocka_unit_test(test_namesake),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
