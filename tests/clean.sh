@@ -1,7 +1,7 @@
 #!/bin/sh
 # clean.sh [WHAT...]: ./bootstrap WHAT, by default demo and then check, of what is committed here, on a machine that has nothing
 # yet: a minimal Debian that debootstrap makes in a temporary folder, from the mirror that this machine's apt uses.  The last
-# lines are printed, and all of them when it fails.
+# lines and what was skipped are printed, and all lines when it fails.
 #
 # Needs root that may mount and unshare, debootstrap, git, network as far as that mirror, and some 3 GB where TMPDIR is.
 # CELLGRAD_TEST_REQUIRE is handed on; with nvrtc in it pip fetches from where this machine's pip does.
@@ -97,6 +97,7 @@ for what; do
 	there ./bootstrap "$what" >"$root/root/$what.log" 2>&1
 	code=$?
 	if [ $code -eq 0 ]; then
+		grep '^SKIP:' "$root/root/$what.log"
 		tail -n 3 "$root/root/$what.log"
 	else
 		red=1
