@@ -16,9 +16,9 @@ static int inside(char c)
 	return (c & 0xc0) == 0x80;
 }
 
-static int control(char c)
+static int control(unsigned char c)
 {
-	return (c >= 0 && c < ' ') || c == 0x7f;
+	return c < ' ' || c == 0x7f;
 }
 
 int cg_parse_wrong(struct parser *p, const char *place, const char *format, ...)
