@@ -37,8 +37,9 @@ static int always(void)
 	extern cg_narrow cg_narrow_f16_##isa, cg_narrow_bf16_##isa; \
 	extern cg_product_f32 cg_product_f32_##isa; \
 	extern cg_product_f64 cg_product_f64_##isa;
-#define ROW(isa, test) \
-	{ .name = #isa, .runs_here = test, .kernels = kernels_##isa, \
+#define ROW(isa, test) NAMED_ROW(#isa, isa, test)
+#define NAMED_ROW(its_name, isa, test) \
+	{ .name = its_name, .runs_here = test, .kernels = kernels_##isa, \
 	  .strip = { cg_strip_f32_##isa, cg_strip_f64_##isa, cg_strip_f16_##isa, cg_strip_bf16_##isa }, \
 	  .widen = { NULL, NULL, cg_widen_f16_##isa, cg_widen_bf16_##isa }, \
 	  .narrow = { NULL, NULL, cg_narrow_f16_##isa, cg_narrow_bf16_##isa }, \
@@ -78,6 +79,9 @@ const struct cg_isa cg_isas[] = {
 #endif
 #ifdef CG_ISA_AVX2
 	ROW(avx2, has_avx2)
+#endif
+#ifdef CG_ISA_NEON
+	NAMED_ROW("neon", baseline, always)
 #endif
 	ROW(baseline, always)
 	{ .name = NULL }
