@@ -239,6 +239,8 @@ int cg_print_functions(const struct cg_pass_plan *, int lang, const char *linkag
 int cg_print_math(int dtype, struct cg_text *);
 /* Is the cell one of templates/, known by its name?  Any other is known by its file, which should have its name. */
 int cg_is_template(const struct cg_cell *);
+/* Sections of the prelude and of the math text, by name, after those that they need; the list ends with NULL. */
+int cg_print_sections(int dtype, int lang, const char *const *names, struct cg_text *);
 void cg_print_command(const struct cg_pass_plan *, int lang, struct cg_text *);
 int cg_print_manifest(const struct cg_pass_plan *, int lang, struct cg_text *);
 
@@ -261,6 +263,39 @@ extern const struct cg_dialect cg_dialects[CG_LANG_COUNT];
 /* Appends a template with its @holes@ replaced; words: pairs of hole and text, ended by NULL.  A hole that stands alone on a
  * line takes the line's indent for each of its own lines; when its text is empty the line goes. */
 void cg_fill(struct cg_text *, const char *form, size_t length, const char *const *words);
+
+/* ---- matrix products: c [m n] = start + op(a) [m k] op(b) [k n], for devices without a BLAS ---- */
+
+/* A product's text.  The caller says what it multiplies, cg_gemm_tile() the rest; shapes that are equal have equal texts, and
+ * those that differ in the rest alone give the same bits, but for fma. */
+struct cg_gemm_shape {
+	int dtype, transpose_a, transpose_b;
+	int start_acc, c_acc;            /* elements of start, of c, are acc, else real */
+	int fma;                         /* the device's own; else each product is rounded before it is added */
+	int local;                       /* a group shares tiles in local memory, else each group is one work-item */
+	int rows, columns, depth;        /* a group's tile of c, and how much of k it takes at a time */
+	int item_rows, item_columns;     /* sums that a work-item has in registers */
+	int vector;                      /* of the columns: those of a vector, or with local those beside each other */
+};
+
+struct cg_gemm_limits {                  /* what a device says of itself */
+	int    cpu;                      /* local memory is memory like any other, and a work-item may have a thread's registers */
+	int    units;                    /* compute units */
+	int    group;                    /* work-items in a group, at most */
+	size_t local_bytes;
+	int    vector_bytes;             /* of a cpu: 4 times its native vector width for float */
+	int    fma;                      /* has a fused multiplication and addition in acc: CL_FP_FMA */
+};
+
+/* Chooses sizes for c [m, n]: by a table, never by the clock.  -1, and the shape as it was: too little local memory. */
+int  cg_gemm_tile(struct cg_gemm_shape *, const struct cg_gemm_limits *, int64_t m, int64_t n);
+/* The name of the text's one function: of its operands' and tile's sizes, not of fma, depth, vector and items. */
+void cg_gemm_key(const struct cg_gemm_shape *, char key[CG_KEY_MAX]);
+/* The text alone has all it needs, local memory too.  -1: no memory, or no such text: in C, or in CUDA C without local. */
+int  cg_print_gemm(const struct cg_gemm_shape *, int lang, struct cg_text *);
+/* Work-items of a launch, in OpenCL's way of counting; CUDA's blocks are their quotients.  0: nothing is to be launched. */
+int  cg_gemm_launch(const struct cg_gemm_shape *, int64_t m, int64_t n, size_t global[2], size_t local[2]);
+size_t cg_gemm_local_bytes(const struct cg_gemm_shape *);
 
 /* ---- the meaning ---- */
 

@@ -536,6 +536,16 @@ int cg_print_prelude(const struct cg_pass_plan *const *plans, int n, int lang, s
 	return text->failed ? -1 : 0;
 }
 
+int cg_print_sections(int dtype, int lang, const char *const *names, struct cg_text *text)
+{
+	struct sections done = { .n = 0 };
+
+	for (; *names; names++)
+		if (put_section(text, &cg_dialects[lang], dtype, *names, strlen(*names), &done))
+			return -1;
+	return text->failed ? -1 : 0;
+}
+
 int cg_print_math(int dtype, struct cg_text *text)
 {
 	struct sections done = { .n = 0 };

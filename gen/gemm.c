@@ -1,0 +1,388 @@
+/*
+ * Matrix products for devices that no BLAS is at hand for: the tile sizes that suit a device, the text, and how it is launched.
+ * What the text looks like is in templates/gemm.in.  Which sizes are taken changes no bit of a result.
+ */
+#include "cell.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- tiles ---- */
+
+struct tile {
+	int rows, columns, depth, item_rows, item_columns;
+	int spare;                               /* only where no other fits */
+};
+
+/* From the largest down.  The first of a CPU's count columns in blocks of sums, and its blocks are its registers'. */
+static const struct tile panel_tiles[] = {
+	{ 128, 4, 128, 0, 0, 0 },
+	{  64, 2, 128, 0, 0, 0 },
+	{  32, 1, 128, 0, 0, 0 },
+	{  32, 1,  32, 0, 0, 1 },
+};
+static const struct tile group_tiles[] = {
+	{ 128, 128, 16, 8, 8, 0 },
+	{  64,  64, 16, 4, 4, 0 },
+	{  32,  64, 16, 4, 4, 0 },
+	{  16,  32, 32, 2, 4, 0 },
+	{   8,  16, 16, 2, 4, 1 },
+};
+
+enum {
+	LOCAL_RUN = 4, LOCAL_PAD = 4,            /* as templates/gemm.in has them */
+	WIDEST = 64,                             /* bytes of a vector; wider registers have none */
+	MOST_DOWN = 65535,                       /* groups in the second direction, for CUDA */
+	GROUPS_PER_UNIT = 4                      /* on a CPU, that none waits long for the last */
+};
+
+static int acc_bytes(int dtype)
+{
+	return strcmp(cg_acc_names[dtype], "f64") ? 4 : 8;
+}
+
+/* Does memory hold what arithmetic uses? */
+static int is_plain(int dtype)
+{
+	return !strcmp(cg_acc_names[dtype], cg_real_names[dtype]);
+}
+
+static int64_t tiles_of(int64_t length, int tile)
+{
+	return length / tile + (length % tile != 0);
+}
+
+size_t cg_gemm_local_bytes(const struct cg_gemm_shape *s)
+{
+	size_t rows = (size_t)s->rows, columns = (size_t)s->columns, depth = (size_t)s->depth;
+
+	return (size_t)acc_bytes(s->dtype) *
+	       (s->local ? (rows + columns + 2 * LOCAL_PAD) * depth : (rows + columns) * depth + rows * columns);
+}
+
+static void take(struct cg_gemm_shape *s, const struct tile *t, const struct cg_gemm_limits *limits)
+{
+	int bytes = acc_bytes(s->dtype);
+
+	s->rows = t->rows;
+	s->columns = t->columns;
+	s->depth = t->depth;
+	s->item_rows = t->item_rows;
+	s->item_columns = t->item_columns;
+	s->vector = LOCAL_RUN;
+	if (s->local)
+		return;
+	for (s->vector = 2; 2 * s->vector * bytes <= limits->vector_bytes && s->vector * bytes < WIDEST; )
+		s->vector *= 2;
+	/* 32 registers of 64 bytes hold 8 by 3 vectors of sums and what is added to them, 16 narrower ones 4 by 3. */
+	s->item_rows = s->vector * bytes < WIDEST ? 4 : 8;
+	s->item_columns = 3 * s->vector;
+	s->columns *= s->item_columns;
+}
+
+static int fits(const struct cg_gemm_shape *s, const struct cg_gemm_limits *limits)
+{
+	int items = s->local ? s->rows / s->item_rows * (s->columns / s->item_columns) : 1;
+
+	return cg_gemm_local_bytes(s) <= limits->local_bytes && items <= limits->group;
+}
+
+/* Are there groups for all compute units, and, on a GPU, no more than half of a tile that is thrown away? */
+static int suits(const struct cg_gemm_shape *s, const struct cg_gemm_limits *limits, int64_t m, int64_t n)
+{
+	int64_t across = tiles_of(n, s->columns), down = tiles_of(m, s->rows);
+	int64_t wanted = (int64_t)limits->units * (s->local ? 1 : GROUPS_PER_UNIT);
+
+	if (s->local && (s->rows >= 2 * m || s->columns >= 2 * n))
+		return 0;
+	return down && across >= (wanted + down - 1) / down;
+}
+
+int cg_gemm_tile(struct cg_gemm_shape *shape, const struct cg_gemm_limits *limits, int64_t m, int64_t n)
+{
+	const struct tile *t = limits->cpu ? panel_tiles : group_tiles;
+	int n_tiles = limits->cpu ? (int)(sizeof panel_tiles / sizeof *panel_tiles) : (int)(sizeof group_tiles / sizeof *group_tiles);
+	struct cg_gemm_shape s = *shape;
+	int found = 0;
+
+	s.transpose_a = !!s.transpose_a;
+	s.transpose_b = !!s.transpose_b;
+	s.start_acc = s.start_acc && !is_plain(s.dtype);
+	s.c_acc = s.c_acc && !is_plain(s.dtype);
+	s.local = !limits->cpu;
+	s.fma = limits->fma;
+	for (int k = 0; k < n_tiles && !(found && (t[k].spare || suits(shape, limits, m, n))); k++) {
+		take(&s, &t[k], limits);
+		if (fits(&s, limits)) {
+			*shape = s;
+			found = 1;
+		}
+	}
+	return found ? 0 : -1;
+}
+
+int cg_gemm_launch(const struct cg_gemm_shape *s, int64_t m, int64_t n, size_t global[2], size_t local[2])
+{
+	int64_t across = tiles_of(n, s->columns), down = tiles_of(m, s->rows);
+
+	local[0] = s->local ? (size_t)(s->rows / s->item_rows * (s->columns / s->item_columns)) : 1;
+	local[1] = 1;
+	if (s->local && down > MOST_DOWN)
+		down = MOST_DOWN;
+	global[0] = (size_t)across * local[0];
+	global[1] = (size_t)down;
+	return across && down;
+}
+
+/* ---- text ---- */
+
+void cg_gemm_key(const struct cg_gemm_shape *s, char key[CG_KEY_MAX])
+{
+	snprintf(key, CG_KEY_MAX, "cg_gemm_%s_%c%c%s%s%s_%dx%d", cg_real_names[s->dtype], s->transpose_a ? 't' : 'n',
+	         s->transpose_b ? 't' : 'n', s->start_acc ? "_start_acc" : "", s->c_acc ? "_c_acc" : "", s->local ? "_local" : "",
+	         s->rows, s->columns);
+}
+
+/* What the dialects call the same thing. */
+static const struct words {
+	const char *local, *aligned, *item, *group_x, *group_y, *groups_y, *barrier, *bounds;
+} dialects[CG_LANG_COUNT] = {
+	[CG_LANG_OPENCL] = { "__local", "__attribute__((aligned(16))) ", "(unsigned)get_local_id(0)", "get_group_id(0)",
+		"get_group_id(1)", "get_num_groups(1)", "barrier(CLK_LOCAL_MEM_FENCE)",
+		"__attribute__((reqd_work_group_size(%d, 1, 1)))" },
+	[CG_LANG_CUDA] = { "__shared__", "__align__(16) ", "threadIdx.x", "blockIdx.x",
+		"blockIdx.y", "gridDim.y", "__syncthreads()",
+		"__launch_bounds__(%d)" },
+};
+
+/* How an operand is walked: as it is, or transposed.  a is packed by rows and b by columns: what is as it is for the one is
+ * transposed for the other. */
+static const struct walk {
+	const char *panel, *across, *along, *pack;
+} beside = { "@x@", "1", "stride", "copy" }, apart = { "@x@ * stride", "stride", "1", "turn" };
+
+static int power_of_two(int x)
+{
+	return x > 0 && !(x & (x - 1));
+}
+
+static int printable(const struct cg_gemm_shape *s, int lang)
+{
+	if (lang == CG_LANG_C || (lang == CG_LANG_CUDA && !s->local))
+		return 0;
+	if (s->rows < 1 || s->columns < 1 || s->depth < 1 || s->item_rows < 1 || s->item_columns < 1 || s->vector < 1)
+		return 0;
+	if (s->rows % s->item_rows || s->columns % s->item_columns || s->item_columns % s->vector)
+		return 0;
+	if (s->local)
+		return s->item_rows < s->vector || s->item_rows % s->vector == 0;
+	return power_of_two(s->item_rows) && s->item_rows > 1 && s->item_rows <= 16 && power_of_two(s->vector) && s->vector > 1 &&
+	       s->vector <= 16;
+}
+
+static void about(const struct cg_gemm_shape *s, const char *key, struct cg_text *text)
+{
+	cg_text_printf(text, "/*\n * %s: c [m, n] = start + a [m, k] b [k, n].\n"
+	               " * The products are added to start in acc, one after the other as k goes up, and the sum is rounded once.\n"
+	               " * Strides are in elements, from row to row.  With k = 0, a and b may be null.\n *", key);
+	cg_text_printf(text, "\n *\ta            in  real    %s", s->transpose_a ? "[k, m]          transposed" : "[m, k]");
+	cg_text_printf(text, "\n *\tb            in  real    %s", s->transpose_b ? "[n, k]          transposed" : "[k, n]");
+	cg_text_printf(text, "\n *\tstart        in  %s    [m, n]          null: zeros; a stride of 0: one row for all; may be c itself",
+	               s->start_acc ? "acc " : "real");
+	cg_text_printf(text, "\n *\tc            out %s    [m, n]\n */", s->c_acc ? "acc " : "real");
+}
+
+/* The holes of every section, in one list. */
+enum { WORDS_MAX = 128, PIECE = 160 };
+
+struct holes {
+	const char *words[2 * WORDS_MAX + 1];
+	char room[WORDS_MAX][PIECE];             /* for those that are made here */
+	int n, used;
+};
+
+static void say(struct holes *h, const char *hole, const char *text)
+{
+	h->words[h->n++] = hole;
+	h->words[h->n++] = text;
+	h->words[h->n] = NULL;
+}
+
+static void say_number(struct holes *h, const char *hole, int x)
+{
+	snprintf(h->room[h->used], PIECE, "%d", x);
+	say(h, hole, h->room[h->used++]);
+}
+
+/* A piece of text in which @x@ is replaced. */
+static void say_form(struct holes *h, const char *hole, const char *form, const char *x)
+{
+	char *to = h->room[h->used++], *end = to + PIECE - 1;
+
+	say(h, hole, to);
+	while (*form && to < end)
+		if (!strncmp(form, "@x@", 3)) {
+			to += snprintf(to, (size_t)(end - to), "%s", x);
+			form += 3;
+		} else {
+			*to++ = *form++;
+		}
+	*to = 0;
+}
+
+/* The words for an operand of the panels: a is walked by rows, b by columns. */
+static void say_panels(struct holes *h, const struct cg_gemm_shape *s)
+{
+	const struct walk *a = s->transpose_a ? &beside : &apart, *b = s->transpose_b ? &apart : &beside;
+	char pack[24];
+
+	say_form(h, "a_panel", a->panel, "i");
+	say(h, "a_across", a->across);
+	say(h, "a_along", a->along);
+	snprintf(pack, sizeof pack, "%s%d", a->pack, s->item_rows);
+	say_form(h, "pack_a", "@x@", pack);
+	say(h, "a_first", s->transpose_a ? "first * a_stride + row" : "row * a_stride + first");
+	say_form(h, "b_panel", b->panel, "j");
+	say(h, "b_across", b->across);
+	say(h, "b_along", b->along);
+	snprintf(pack, sizeof pack, "%s%d", b->pack, s->vector);
+	say_form(h, "pack_b", "@x@", pack);
+	say(h, "b_first", s->transpose_b ? "column * b_stride + first" : "first * b_stride + column");
+	say(h, "muladd", s->fma ? "fma(a, b, c)" : "a * b + c");
+}
+
+/* The words of the groups: neighbours read what is beside each other in memory. */
+static void say_group(struct holes *h, const struct cg_gemm_shape *s, int lang)
+{
+	const struct words *w = &dialects[lang];
+	int offsets = cg_dialects[lang].offsets;
+
+	say(h, "a_p", s->transpose_a ? "e / ROWS" : "e % DEPTH");
+	say(h, "a_i", s->transpose_a ? "e % ROWS" : "e / DEPTH");
+	say(h, "a_element", s->transpose_a ? "(first + p) * a_stride + row + i" : "(row + i) * a_stride + first + p");
+	say(h, "b_p", s->transpose_b ? "e % DEPTH" : "e / COLUMNS");
+	say(h, "b_j", s->transpose_b ? "e / DEPTH" : "e % COLUMNS");
+	say(h, "b_element", s->transpose_b ? "(column + j) * b_stride + first + p" : "(first + p) * b_stride + column + j");
+	say(h, "a_offset", offsets ? "a_offset + " : "");
+	say(h, "b_offset", offsets ? "b_offset + " : "");
+	say(h, "start_offset", offsets ? "start_offset + " : "");
+	say(h, "c_offset", offsets ? "c_offset + " : "");
+	say(h, "local", w->local);
+	say(h, "aligned", w->aligned);
+	say(h, "item", w->item);
+	say(h, "group_x", w->group_x);
+	say(h, "group_y", w->group_y);
+	say(h, "groups_y", w->groups_y);
+	say(h, "barrier", w->barrier);
+	snprintf(h->room[h->used], PIECE, w->bounds, s->rows / s->item_rows * (s->columns / s->item_columns));
+	say(h, "bounds", h->room[h->used++]);
+}
+
+static void say_all(struct holes *h, const struct cg_gemm_shape *s, int lang)
+{
+	int plain = is_plain(s->dtype);
+
+	say(h, "kernel", cg_dialects[lang].kernel);
+	say(h, "inline", cg_dialects[lang].inlined);
+	say(h, "i64", cg_dialects[lang].i64);
+	say_number(h, "rows", s->rows);
+	say_number(h, "columns", s->columns);
+	say_number(h, "depth", s->depth);
+	say_number(h, "item_rows", s->item_rows);
+	say_number(h, "item_columns", s->item_columns);
+	say_number(h, "vector", s->vector);
+	say(h, "start_type", s->start_acc ? "acc" : "real");
+	say(h, "c_type", s->c_acc ? "acc" : "real");
+	say(h, "acc(", plain ? "" : "to_acc(");
+	say(h, ")", plain ? "" : ")");
+	say(h, "start(", plain || s->start_acc ? "" : "to_acc(");
+	say(h, "start)", plain || s->start_acc ? "" : ")");
+	say(h, "c(", plain || s->c_acc ? "" : "to_real(");
+	say(h, "c)", plain || s->c_acc ? "" : ")");
+	if (s->local)
+		say_group(h, s, lang);
+	else
+		say_panels(h, s);
+}
+
+static int put(struct cg_text *text, const char *name, const char *qualifier, const struct holes *h)
+{
+	struct cg_section section;
+
+	if (cg_section_find("gemm.in", name, qualifier, &section))
+		return -1;
+	if (text->length > 1 && memcmp(text->at + text->length - 2, "\n\n", 2))
+		cg_text_put(text, "\n");
+	cg_fill(text, section.at, section.length, h->words);
+	return 0;
+}
+
+/* What packs panels of one width: by copying, by transposing or by both. */
+static int put_width(struct cg_text *text, const struct cg_gemm_shape *s, int width, int copy, int turn, struct holes *h)
+{
+	const char *real = cg_real_names[s->dtype];
+	char accs[16];
+
+	snprintf(accs, sizeof accs, "%s%d", acc_bytes(s->dtype) == 8 ? "double" : "float", width);
+	say_form(h, "accs", "@x@", accs);
+	say_number(h, "w", width);
+	say(h, "deal", width == 2 ? "s01" : width == 4 ? "s0213" : width == 8 ? "s04152637" : "s08192a3b4c5d6e7f");
+	return put(text, "vector", real, h) || put(text, "load", real, h) || (copy && put(text, "copy", NULL, h)) ||
+	       (turn && put(text, "turn", NULL, h));
+}
+
+static int put_prelude(struct cg_text *text, const struct cg_gemm_shape *s, int lang, struct holes *h)
+{
+	int plain = is_plain(s->dtype);
+	const char *sections[5] = { "types" };
+	int n = 1;
+
+	if (!plain)
+		sections[n++] = "to_acc";
+	if (!plain && !s->c_acc)
+		sections[n++] = "to_real";
+	if (s->local && s->fma)
+		sections[n++] = "muladd";
+	if (cg_print_sections(s->dtype, lang, sections, text))
+		return -1;
+	return s->local && !s->fma ? put(text, "muladd", "plain", h) : 0;
+}
+
+static int put_text(struct cg_text *text, const struct cg_gemm_shape *s, int lang, struct holes *h)
+{
+	int a = s->item_rows, b = s->vector, copy_a = s->transpose_a, copy_b = !s->transpose_b;
+	struct holes widths = *h;
+
+	if (put_prelude(text, s, lang, h) || put(text, "sizes", s->local ? "group" : "panels", h))
+		return -1;
+	if (!s->local && put_width(text, s, a, copy_a || (a == b && copy_b), !copy_a || (a == b && !copy_b), &widths))
+		return -1;
+	widths = *h;
+	if (!s->local && a != b && put_width(text, s, b, copy_b, !copy_b, &widths))
+		return -1;
+	return put(text, s->local ? "group" : "panels", NULL, h);
+}
+
+int cg_print_gemm(const struct cg_gemm_shape *s, int lang, struct cg_text *text)
+{
+	struct cg_text comment = { text->resize, NULL, 0, 0, 0 }, parameters = comment;
+	struct holes h = { .n = 0 };
+	char key[CG_KEY_MAX];
+	int failed;
+
+	if (!printable(s, lang))
+		return -1;
+	cg_gemm_key(s, key);
+	about(s, key, &comment);
+	say_all(&h, s, lang);
+	failed = put(&parameters, "parameters", cg_lang_names[lang], &h);
+	say(&h, "key", key);
+	say(&h, "about", comment.at ? comment.at : "");
+	say(&h, "parameters", parameters.at ? parameters.at : "");
+	cg_text_printf(text, "/* %s: a matrix product in %s, made by cg_print_gemm */\n\n", key, cg_lang_names[lang]);
+	failed = failed || put_text(text, s, lang, &h);
+	text->failed |= comment.failed | parameters.failed;
+	text->resize(comment.at, 0);
+	text->resize(parameters.at, 0);
+	return failed || text->failed ? -1 : 0;
+}
