@@ -1,19 +1,19 @@
 # make check.  A new test is a line in one of these lists; a program NAME is made from NAME.c.
 unit_tests = \
 	%D%/gen/parse_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/print_test \
-	%D%/gen/math_test %D%/gen/strip_test %D%/gen/limit_test \
+	%D%/gen/math_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
 	%D%/runtime/verbose_test %D%/runtime/blas_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/conformance/conformance %D%/fuzz/cell
 script_tests = \
-	%D%/gen/golden.sh %D%/gen/compile.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
+	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/bench.bats %D%/command/openblas.bats %D%/readme.sh %D%/foreign.py
 # Programs that the scripts run.
-helpers = %D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc
+helpers = %D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run
 if COMMAND
 unit_tests += %D%/fuzz/safetensors %D%/command/model_test
 endif
@@ -34,6 +34,7 @@ reference = %D%/conformance/reference.h %D%/conformance/reference_arrays.h %D%/c
 %C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c %D%/conformance/cases.h $(reference)
 %C%_runtime_op_test_SOURCES = %D%/runtime/op_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_runtime_check_test_SOURCES = %D%/runtime/check_test.c %D%/runtime/args.h %D%/runtime/args.c
+%C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c $(reference)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h
 %C%_gen_math_test_LDADD = $(math_texts) $(LDADD)

@@ -1,7 +1,7 @@
 /*
  * Writes every text there is into a folder, one file each: every built-in cell and those of tests/gen, every set of options,
- * pass, dialect and dtype; and each C text's manifest.  compile.sh gives them to compilers, golden.sh picks a few.  Two more
- * cells are made of names that are nearly words of a dialect.
+ * pass, dialect and dtype; and each C text's manifest; every matrix product.  compile.sh gives them to compilers, golden.sh
+ * picks a few.  Two more cells are made of names that are nearly words of a dialect.
  *
  *	emit_all FOLDER
  */
@@ -84,6 +84,40 @@ static int emit(const struct cg_cell *cell, const char *folder, int step)
 	return 0;
 }
 
+static int put_product(struct cg_gemm_shape s, const struct cg_gemm_limits *limits, int64_t m, int lang, const char *folder)
+{
+	struct cg_text text = { resize, NULL, 0, 0, 0 };
+	char key[CG_KEY_MAX];
+
+	if (cg_gemm_tile(&s, limits, m, m) || cg_print_gemm(&s, lang, &text)) {
+		fprintf(stderr, "emit_all: no product of tiles for %d\n", (int)m);
+		return 1;
+	}
+	cg_gemm_key(&s, key);
+	return put(&text, folder, key, endings[lang]);
+}
+
+/* Every product: for a CPU and for a GPU, each with another device's registers and another size of c than the one before. */
+static int put_products(const char *folder)
+{
+	static const int vector_bytes[] = { 64, 32, 16 }, sides[] = { 2000, 300, 60, 20 };
+	int n = 0;
+
+	for (int dtype = 0; dtype < 4; dtype++)
+		for (int way = 0; way < (dtype < 2 ? 4 : 16); way++, n++) {
+			struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = way >> 1 & 1, .transpose_b = way & 1,
+				.start_acc = way >> 2 & 1, .c_acc = way >> 3 };
+			struct cg_gemm_limits cpu = { 1, 2, 4096, 1 << 20, vector_bytes[n % 3], n % 5 != 4 };
+			struct cg_gemm_limits gpu = { 0, 16, 1024, 48 << 10, 4, n % 5 != 4 };
+
+			if (put_product(s, &cpu, sides[(n + n / 4) % 4], CG_LANG_OPENCL, folder) ||
+			    put_product(s, &gpu, sides[(n + n / 4) % 4], CG_LANG_OPENCL, folder) ||
+			    put_product(s, &gpu, sides[(n + n / 4) % 4], CG_LANG_CUDA, folder))
+				return 1;
+		}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct cg_cell *cell;
@@ -107,5 +141,5 @@ int main(int argc, char **argv)
 	cell = must_parse(more_names, "more_names");
 	failed |= emit(cell, argv[1], 2);
 	cg_parse_free(cell);
-	return failed;
+	return failed || put_products(argv[1]);
 }

@@ -1,0 +1,581 @@
+/*
+ * Runs matrix products on the first OpenCL device: every dtype and transposition, in both forms and tiles of several sizes, over
+ * awkward sizes.  Each element is within the bound of a product in long double; nothing beside a matrix is read into a result,
+ * nothing beside c is written; and whatever the form and the tile, the bits are the same.
+ *
+ *	gemm_run [CASES [narrow]]  exit 0: all right; 1: not; 77: there is no device.  CASES: of each kernel, default 100;
+ *	                           narrow: no vectors of more than 4
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "every.h"
+#include "../conformance/reference.h"
+
+enum {
+	CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004, CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
+	CL_DEVICE_SINGLE_FP_CONFIG = 0x101b, CL_DEVICE_NAME = 0x102b, CL_DEVICE_DOUBLE_FP_CONFIG = 0x1032,
+	CL_PROGRAM_BUILD_LOG = 0x1183, CL_FP_FMA = 32, CL_MEM_COPY_HOST_PTR = 32
+};
+#define CL_DEVICE_TYPE_ALL 0xffffffffu
+
+/* ---- the device ---- */
+
+static int (*get_platforms)(unsigned, void **, unsigned *);
+static int (*get_devices)(void *, uint64_t, unsigned, void **, unsigned *);
+static int (*device_info)(void *, unsigned, size_t, void *, size_t *);
+static void *(*create_context)(const intptr_t *, unsigned, void *const *, void *, void *, int *);
+static void *(*create_queue)(void *, void *, uint64_t, int *);
+static void *(*create_program)(void *, unsigned, const char **, const size_t *, int *);
+static int (*build_program)(void *, unsigned, void *const *, const char *, void *, void *);
+static int (*build_info)(void *, void *, unsigned, size_t, void *, size_t *);
+static void *(*create_kernel)(void *, const char *, int *);
+static int (*set_argument)(void *, unsigned, size_t, const void *);
+static void *(*create_buffer)(void *, uint64_t, size_t, void *, int *);
+static int (*enqueue)(void *, void *, unsigned, const size_t *, const size_t *, const size_t *, unsigned, const void *, void *);
+static int (*read_buffer)(void *, void *, unsigned, size_t, size_t, void *, unsigned, const void *, void *);
+static int (*release_buffer)(void *);
+static int (*release_kernel)(void *);
+static int (*release_program)(void *);
+
+static const struct { const char *name; void *at; } calls[] = {
+	{ "clGetPlatformIDs", &get_platforms },      { "clGetDeviceIDs", &get_devices },
+	{ "clGetDeviceInfo", &device_info },         { "clCreateContext", &create_context },
+	{ "clCreateCommandQueue", &create_queue },   { "clCreateProgramWithSource", &create_program },
+	{ "clBuildProgram", &build_program },        { "clGetProgramBuildInfo", &build_info },
+	{ "clCreateKernel", &create_kernel },        { "clSetKernelArg", &set_argument },
+	{ "clCreateBuffer", &create_buffer },        { "clEnqueueNDRangeKernel", &enqueue },
+	{ "clEnqueueReadBuffer", &read_buffer },     { "clReleaseMemObject", &release_buffer },
+	{ "clReleaseKernel", &release_kernel },      { "clReleaseProgram", &release_program },
+};
+
+static struct {
+	void *id, *context, *queue;
+	int doubles;
+	uint64_t local_bytes;
+	size_t group;
+	uint64_t fma[2];                          /* in f32, in f64 */
+} device;
+
+static int skip(const char *why)
+{
+	printf("# %s\n", why);
+	return 77;
+}
+
+/* Any failure of a call ends the program: nothing of what follows would mean a thing. */
+static void *must(void *result, int code, const char *call)
+{
+	if (code || !result) {
+		printf("# %s: error %d\n", call, code);
+		exit(1);
+	}
+	return result;
+}
+
+static int open_device(void)
+{
+	void *library = dlopen(NULL, RTLD_NOW), *platforms[8];
+	char name[200] = "";
+	unsigned n = 0, count = 0;
+	uint64_t doubles = 0;
+	int code = 0;
+
+	/* Oclgrind is loaded before the program is. */
+	if (!library || !dlsym(library, calls[0].name))
+		library = dlopen("libOpenCL.so.1", RTLD_NOW);
+	if (!library)
+		return skip("there is no libOpenCL.so.1");
+	for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
+		void *call = dlsym(library, calls[k].name);
+
+		if (!call)
+			return skip("libOpenCL.so.1 lacks a call of OpenCL 1.2");
+		memcpy(calls[k].at, &call, sizeof call);
+	}
+	if (get_platforms(8, platforms, &n))
+		n = 0;
+	for (unsigned k = 0; k < n && k < 8 && !device.id; k++)
+		if (get_devices(platforms[k], CL_DEVICE_TYPE_ALL, 1, &device.id, &count) || !count)
+			device.id = NULL;
+	if (!device.id)
+		return skip("no OpenCL platform has a device");
+	device_info(device.id, CL_DEVICE_NAME, sizeof name - 1, name, NULL);
+	device_info(device.id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof doubles, &doubles, NULL);
+	device_info(device.id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof device.fma[0], &device.fma[0], NULL);
+	device_info(device.id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof device.local_bytes, &device.local_bytes, NULL);
+	device_info(device.id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof device.group, &device.group, NULL);
+	device.doubles = doubles != 0;
+	device.fma[0] &= CL_FP_FMA;
+	device.fma[1] = doubles & CL_FP_FMA;
+	device.context = must(create_context(NULL, 1, &device.id, NULL, NULL, &code), code, "clCreateContext");
+	device.queue = must(create_queue(device.context, device.id, 0, &code), code, "clCreateCommandQueue");
+	printf("# %s%s\n", name, doubles ? "" : ", without f64");
+	return 0;
+}
+
+/* ---- elements: every dtype's, by the bits ---- */
+
+static const int sizes[] = { 4, 8, 2, 2 };       /* f32 f64 f16 bf16, as cg_real_names and enum ref_dtype have them */
+
+static double f16_value(unsigned h)
+{
+	int e = h >> 10 & 31;
+	double x = e == 31 ? (h & 1023 ? (double)NAN : (double)INFINITY) : ldexp((h & 1023) + (e ? 1024 : 0), (e ? e : 1) - 25);
+
+	return h & 0x8000 ? -x : x;
+}
+
+/* Of a value that is a half. */
+static unsigned f16_bits(double x)
+{
+	unsigned sign = signbit(x) ? 0x8000 : 0;
+	int e;
+
+	x = fabs(x);
+	if (!(x < 65536))
+		return sign | (isnan(x) ? 0x7e00 : 0x7c00);
+	e = x < 0x1p-14 ? -14 : ilogb(x);
+	return sign | ((unsigned)(e + 14) * 1024 + (unsigned)ldexp(x, 10 - e));
+}
+
+static double load(int dtype, const unsigned char *bytes, int64_t at)
+{
+	union { uint32_t bits; float x; } f;
+	union { uint64_t bits; double x; } d;
+	uint16_t h;
+
+	bytes += at * sizes[dtype];
+	if (dtype == REF_F64)
+		return memcpy(&d, bytes, 8), d.x;
+	if (dtype == REF_F32)
+		return memcpy(&f, bytes, 4), (double)f.x;
+	memcpy(&h, bytes, 2);
+	f.bits = (uint32_t)h << 16;
+	return dtype == REF_F16 ? f16_value(h) : (double)f.x;
+}
+
+static void store(int dtype, unsigned char *bytes, int64_t at, double x)
+{
+	union { float x; uint32_t bits; } f = { (float)x };
+	uint16_t h = (uint16_t)(dtype == REF_F16 ? f16_bits(x) : f.bits >> 16);
+
+	bytes += at * sizes[dtype];
+	if (dtype == REF_F64)
+		memcpy(bytes, &x, 8);
+	else if (dtype == REF_F32)
+		memcpy(bytes, &f, 4);
+	else
+		memcpy(bytes, &h, 2);
+}
+
+/* ---- matrices, in memory that is poisoned all around ---- */
+
+struct matrix {
+	int dtype;
+	int64_t rows, columns, stride, offset, length;    /* length: elements of the memory */
+	unsigned char *bytes;
+};
+
+/* A value that none is like: mostly in (-1, 1), at times a zero, or 2^10 less or more. */
+static double number(int dtype)
+{
+	static const double scales[] = { 1, 1, 1, 1, 1, 1, 0x1p-10, 0x1p6, 0, -0.0 };
+
+	return ref_round(dtype, (2 * random_unit() - 1) * scales[random_below(10)]);
+}
+
+/* behind: elements of the memory behind the last row.  Everything beside the rows is NaN. */
+static struct matrix make(int dtype, int64_t rows, int64_t columns, int behind)
+{
+	struct matrix x = { dtype, rows, columns, columns + random_below(3) * random_below(9), random_below(2) * random_below(70), 0,
+		NULL };
+
+	x.stride += !x.stride;
+	x.length = x.offset + (rows ? (rows - 1) * x.stride + columns : 0) + behind;
+	x.bytes = resize(NULL, (size_t)(x.length * sizes[dtype]) + 1);
+	for (int64_t k = 0; k < x.length; k++)
+		store(dtype, x.bytes, k, (double)NAN);
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t j = 0; j < columns; j++)
+			store(dtype, x.bytes, x.offset + i * x.stride + j, number(dtype));
+	return x;
+}
+
+static double element(const struct matrix *x, int64_t row, int64_t column)
+{
+	return load(x->dtype, x->bytes, x->offset + row * x->stride + column);
+}
+
+/* ---- a case ---- */
+
+enum start_kind { ABSENT, ROW, MATRIX, ITSELF, STARTS };
+static const char *const start_words[] = { "absent", "one row", "a matrix", "c itself" };
+
+struct product {
+	struct cg_gemm_shape shape;
+	int64_t m, n, k;
+	int start_kind;
+	struct matrix a, b, start, c;            /* c as it was before */
+};
+
+static struct product make_product(const struct cg_gemm_shape *s, int64_t m, int64_t n, int64_t k, int start_kind)
+{
+	struct product p = { *s, m, n, k, start_kind, { 0 }, { 0 }, { 0 }, { 0 } };
+	int acc = s->dtype == REF_F64 ? REF_F64 : REF_F32;
+	int start = s->start_acc ? acc : s->dtype, c = s->c_acc ? acc : s->dtype;
+
+	p.a = make(s->dtype, s->transpose_a ? k : m, s->transpose_a ? m : k, 0);
+	p.b = make(s->dtype, s->transpose_b ? n : k, s->transpose_b ? k : n, 0);
+	p.c = make(c, m, n, 37);
+	if (start_kind == ITSELF && start != c)
+		p.start_kind = MATRIX;
+	if (p.start_kind == ITSELF) {
+		p.start = p.c;
+	} else if (p.start_kind != ABSENT) {
+		p.start = make(start, p.start_kind == ROW ? 1 : m, n, 0);
+		p.start.stride = p.start_kind == ROW ? 0 : p.start.stride;
+	}
+	/* What is not finite must come to its own row and column, and to no other. */
+	if (m && k && random_below(4) == 0)
+		store(s->dtype, p.a.bytes, p.a.offset + (p.a.rows - 1) * p.a.stride + random_below((int)p.a.columns), (double)NAN);
+	if (n && k && random_below(4) == 0)
+		store(s->dtype, p.b.bytes, p.b.offset + (p.b.rows - 1) * p.b.stride + random_below((int)p.b.columns), (double)INFINITY);
+	return p;
+}
+
+static void drop_product(struct product *p)
+{
+	resize(p->a.bytes, 0);
+	resize(p->b.bytes, 0);
+	resize(p->c.bytes, 0);
+	if (p->start_kind != ITSELF && p->start.bytes)
+		resize(p->start.bytes, 0);
+}
+
+/* ---- kernels ---- */
+
+struct kernel {
+	struct cg_gemm_shape shape;
+	char key[CG_KEY_MAX];
+	void *program, *kernel;
+};
+
+static struct kernel build(const struct cg_gemm_shape *shape)
+{
+	struct kernel k = { .shape = *shape };
+	struct cg_text text = { resize, NULL, 0, 0, 0 };
+	char log[4000] = "";
+	int code = 0;
+
+	cg_gemm_key(shape, k.key);
+	if (cg_print_gemm(shape, CG_LANG_OPENCL, &text)) {
+		printf("# %s: no text\n", k.key);
+		exit(1);
+	}
+	k.program = must(create_program(device.context, 1, (const char **)&text.at, NULL, &code), code, "clCreateProgramWithSource");
+	code = build_program(k.program, 1, &device.id, shape->dtype == REF_F64 ? "-cl-std=CL1.2" :
+	                     "-cl-std=CL1.2 -cl-denorms-are-zero", NULL, NULL);
+	build_info(k.program, device.id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
+	if (code || strstr(log, "warning")) {
+		printf("# %s: clBuildProgram: error %d\n%s\n", k.key, code, log);
+		exit(1);
+	}
+	k.kernel = must(create_kernel(k.program, k.key, &code), code, "clCreateKernel");
+	resize(text.at, 0);
+	return k;
+}
+
+static void drop_kernel(struct kernel *k)
+{
+	release_kernel(k->kernel);
+	release_program(k->program);
+}
+
+static void *give(const struct matrix *x)
+{
+	int code = 0;
+
+	/* A buffer has a byte at least. */
+	return must(create_buffer(device.context, CL_MEM_COPY_HOST_PTR, (size_t)(x->length * sizes[x->dtype]) + !x->length, x->bytes,
+	                          &code), code, "clCreateBuffer");
+}
+
+static void bind(void *kernel, unsigned *at, void *const *memory, const struct matrix *x)
+{
+	uint64_t offset = (uint64_t)x->offset;
+	int code = set_argument(kernel, (*at)++, sizeof *memory, *memory ? memory : NULL);
+
+	code |= set_argument(kernel, (*at)++, sizeof offset, &offset);
+	code |= set_argument(kernel, (*at)++, sizeof x->stride, &x->stride);
+	must(kernel, code, "clSetKernelArg");
+}
+
+static void launch(const struct kernel *k, const struct product *p, void *a, void *b, void *start, void *c)
+{
+	size_t global[2], local[2];
+	unsigned at = 0;
+	int code = 0;
+
+	code |= set_argument(k->kernel, at++, sizeof p->m, &p->m);
+	code |= set_argument(k->kernel, at++, sizeof p->n, &p->n);
+	code |= set_argument(k->kernel, at++, sizeof p->k, &p->k);
+	must(k->kernel, code, "clSetKernelArg");
+	bind(k->kernel, &at, &a, &p->a);
+	bind(k->kernel, &at, &b, &p->b);
+	bind(k->kernel, &at, &start, &p->start);
+	bind(k->kernel, &at, &c, &p->c);
+	if (cg_gemm_launch(&k->shape, p->m, p->n, global, local))
+		must(k->kernel, enqueue(device.queue, k->kernel, 2, NULL, global, local, 0, NULL, NULL), "clEnqueueNDRangeKernel");
+}
+
+/* What the memory of c holds afterwards.  The caller frees it. */
+static unsigned char *run(const struct kernel *k, const struct product *p)
+{
+	void *a = p->k ? give(&p->a) : NULL, *b = p->k ? give(&p->b) : NULL, *c = give(&p->c);
+	void *start = p->start_kind == ABSENT ? NULL : p->start_kind == ITSELF ? c : give(&p->start);
+	void *const all[] = { a, b, c, start == c ? NULL : start };
+	size_t bytes = (size_t)(p->c.length * sizes[p->c.dtype]);
+	unsigned char *after = resize(NULL, bytes + 1);
+
+	launch(k, p, a, b, start, c);
+	must(c, read_buffer(device.queue, c, 1, 0, bytes, after, 0, NULL, NULL), "clEnqueueReadBuffer");
+	for (int j = 0; j < 4; j++)
+		if (all[j])
+			release_buffer(all[j]);
+	return after;
+}
+
+/* ---- the judge ---- */
+
+static double worst;                             /* the largest error of a sum over its tolerance, where acc is not rounded */
+
+/* An element in long double, and its bound by the rules of reference.c: products, and start, are a sum of k + 1 terms. */
+static int is_right(const struct product *p, int64_t i, int64_t j, double got)
+{
+	int narrow = p->shape.dtype != REF_F64;
+	long double u = narrow ? 0x1p-24L : 0x1p-53L, lost = narrow ? 0x1p-126L : 0x1p-1074L, value = 0, size = 0, bound;
+
+	if (p->start_kind != ABSENT)
+		value = (long double)element(&p->start, i, j);
+	size = fabsl(value);
+	for (int64_t q = 0; q < p->k; q++) {
+		double x = p->shape.transpose_a ? element(&p->a, q, i) : element(&p->a, i, q);
+		double y = p->shape.transpose_b ? element(&p->b, j, q) : element(&p->b, q, j);
+
+		value += (long double)x * (long double)y;
+		size += fabsl((long double)x * (long double)y);
+	}
+	bound = (long double)(p->k + 1) * u / (1 - (long double)(p->k + 1) * u) * size + (long double)(p->k + 1) * 2 * lost;
+	bound = isfinite(value) ? bound : 0;
+	if (isfinite(value) && bound > 0 && sizes[p->c.dtype] >= 4)
+		worst = fmax(worst, (double)(fabsl((long double)got - value) / ref_tolerance(p->c.dtype, value, bound)));
+	return ref_within(p->c.dtype, value, bound, got);
+}
+
+static int fails(const struct product *p, const struct kernel *k, const char *why, int64_t row, int64_t column)
+{
+	printf("# %s, depth %d, %dx%d in registers, vector %d: %s at [%lld, %lld]: m=%lld n=%lld k=%lld, strides %lld %lld %lld %lld, "
+	       "start %s\n", k->key, k->shape.depth, k->shape.item_rows, k->shape.item_columns, k->shape.vector, why, (long long)row,
+	       (long long)column, (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->a.stride, (long long)p->b.stride,
+	       (long long)p->start.stride, (long long)p->c.stride, start_words[p->start_kind]);
+	return 1;
+}
+
+static int is_element(const struct product *p, int64_t at, int64_t *row, int64_t *column)
+{
+	int64_t k = at - p->c.offset;
+
+	*row = k / p->c.stride;
+	*column = k % p->c.stride;
+	return k >= 0 && *row < p->m && *column < p->n;
+}
+
+static int is_wrong(const struct product *p, const struct kernel *k, const unsigned char *after)
+{
+	int64_t row, column;
+
+	for (int64_t at = 0; at < p->c.length; at++) {
+		int size = sizes[p->c.dtype];
+
+		if (!is_element(p, at, &row, &column)) {
+			if (memcmp(after + at * size, p->c.bytes + at * size, (size_t)size))
+				return fails(p, k, "written beside c", row, column);
+		} else if (!is_right(p, row, column, load(p->c.dtype, after, at))) {
+			return fails(p, k, "beyond the bound", row, column);
+		}
+	}
+	return 0;
+}
+
+/* NaN equals NaN. */
+static int differs(const struct product *p, const struct kernel *k, const unsigned char *x, const unsigned char *y)
+{
+	int64_t row, column;
+	int size = sizes[p->c.dtype];
+
+	for (int64_t at = 0; at < p->c.length; at++)
+		if (memcmp(x + at * size, y + at * size, (size_t)size) && is_element(p, at, &row, &column) &&
+		    !(isnan(load(p->c.dtype, x, at)) && isnan(load(p->c.dtype, y, at))))
+			return fails(p, k, "other bits than the first kernel's", row, column);
+	return 0;
+}
+
+/* ---- what is run ---- */
+
+static int no_room;                              /* kernels that the device has no room for */
+
+static const int awkward[] = { 1, 2, 3, 5, 16, 17, 33, 64, 65, 100 };
+enum { AWKWARD = sizeof awkward / sizeof *awkward, TILES = 8 };
+
+/* One product by several kernels that differ in nothing that may change a bit; fma is the first's. */
+static int product_fails(const struct kernel *kernels, int n, int64_t rows, int64_t columns, int64_t depth, int start_kind)
+{
+	struct product p = make_product(&kernels[0].shape, rows, columns, depth, start_kind);
+	unsigned char *first = run(&kernels[0], &p);
+	int failed = is_wrong(&p, &kernels[0], first);
+
+	for (int t = 1; t < n && !failed; t++) {
+		unsigned char *after = run(&kernels[t], &p);
+
+		failed = is_wrong(&p, &kernels[t], after) ||
+		         (kernels[t].shape.fma == kernels[0].shape.fma && differs(&p, &kernels[t], first, after));
+		resize(after, 0);
+	}
+	resize(first, 0);
+	drop_product(&p);
+	return failed;
+}
+
+/* Every m beside every n in turn; k and start go their own way. */
+static int cases_fail(const struct kernel *kernels, int n, int cases)
+{
+	int failed = 0;
+
+	for (int c = 0; c < cases && !failed; c++) {
+		int pick = cases < AWKWARD * AWKWARD ? random_below(AWKWARD * AWKWARD) : c % (AWKWARD * AWKWARD);
+		int k = random_below(AWKWARD + 1);
+
+		failed = product_fails(kernels, n, awkward[pick % AWKWARD], awkward[pick / AWKWARD], k < AWKWARD ? awkward[k] : 0,
+		                       c % STARTS);
+	}
+	/* None is nothing to be done, and an error to no one. */
+	return failed || product_fails(kernels, n, 0, 5, 3, ABSENT) || product_fails(kernels, n, 5, 0, 3, ABSENT);
+}
+
+struct form { int local, rows, columns, depth, item_rows, item_columns, vector, no_fma; };
+
+/* A vector of doubles has half as many. */
+static struct cg_gemm_shape shape_of(struct cg_gemm_shape s, const struct form *f)
+{
+	int part = s.dtype == REF_F64 && !f->local && f->vector > 2 ? 2 : 1;
+
+	s.local = f->local;
+	s.rows = f->rows;
+	s.columns = f->columns / part;
+	s.depth = f->depth;
+	s.item_rows = f->item_rows;
+	s.item_columns = f->item_columns / part;
+	s.vector = f->vector / part;
+	s.fma = !f->no_fma && device.fma[s.dtype == REF_F64];
+	return s;
+}
+
+static int has_room(const struct cg_gemm_shape *s)
+{
+	size_t global[2], local[2];
+
+	cg_gemm_launch(s, 1, 1, global, local);
+	return cg_gemm_local_bytes(s) <= device.local_bytes && local[0] <= device.group;
+}
+
+/* The forms that are run for every dtype and transposition, small, so that there are many groups; and more of them, each for
+ * some. */
+static const struct form forms[] = {
+	{ 0, 16, 96, 32, 8, 48, 16, 0 }, { 1, 16, 32, 8, 2, 4, 4, 0 },
+	{ 0, 8, 48, 24, 4, 24, 8, 0 },   { 1, 32, 32, 8, 8, 8, 4, 0 },
+	{ 0, 16, 24, 20, 4, 12, 4, 0 },  { 1, 8, 16, 16, 1, 4, 2, 1 },
+	{ 0, 8, 12, 10, 2, 6, 2, 1 },    { 1, 16, 4, 4, 4, 4, 4, 0 },
+};
+enum { WIDE, LOCAL, MORE, NARROW = 4, FORMS = sizeof forms / sizeof *forms };
+static int narrow;                               /* instead of WIDE: NARROW */
+
+static int shape_fails(const struct cg_gemm_shape *s, int which, int cases)
+{
+	const int wanted[] = { narrow ? NARROW : WIDE, LOCAL, MORE + which / 3 };
+	struct kernel kernels[TILES];
+	int n = 0, failed;
+
+	for (int k = 0; k < (which % 3 || narrow ? 2 : 3); k++) {
+		struct cg_gemm_shape whole = shape_of(*s, &forms[wanted[k]]);
+
+		if (has_room(&whole))
+			kernels[n++] = build(&whole);
+		else
+			no_room++;
+	}
+	failed = !n || cases_fail(kernels, n, cases);
+	while (n)
+		drop_kernel(&kernels[--n]);
+	return failed;
+}
+
+/* The tiles that the tables choose, where the device has room for them, at sizes of some tiles and a rest. */
+static int chosen_fails(struct cg_gemm_shape s, int64_t m, int64_t n)
+{
+	const struct cg_gemm_shape small = shape_of(s, &forms[LOCAL]);
+	struct kernel kernels[TILES];
+	int count = 1, failed;
+
+	kernels[0] = build(&small);
+	for (int cpu = 0; cpu < 2; cpu++) {
+		struct cg_gemm_limits limits = { cpu, 1, 256, 1 << 20, 64, (int)device.fma[s.dtype == REF_F64] };
+
+		if (cg_gemm_tile(&s, &limits, m, n))
+			return 1;
+		if (has_room(&s))
+			kernels[count++] = build(&s);
+		else
+			no_room++;
+	}
+	failed = product_fails(kernels, count, m, n, 150, MATRIX) || product_fails(kernels, count, m / 3, n / 5, 260, ITSELF);
+	while (count)
+		drop_kernel(&kernels[--count]);
+	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct { int dtype, ta, tb; int64_t m, n; } chosen[] = {
+		{ REF_F32, 0, 1, 300, 500 }, { REF_F16, 1, 0, 70, 200 }, { REF_F64, 0, 0, 140, 150 }, { REF_BF16, 1, 1, 3, 700 }
+	};
+	int cases = argc > 1 ? atoi(argv[1]) : 100, failed = 0, which = 0, left = 0, status;
+
+	narrow = argc > 2;
+	random_start();
+	status = open_device();
+	if (status)
+		return status;
+	for (int dtype = 0; dtype < 4; dtype++)
+		for (int t = 0; t < 4; t++, which++) {
+			/* Each of the four ways to hold start and c, with another transposition in f16 than in bf16. */
+			int way = dtype == REF_F16 ? t : dtype == REF_BF16 ? 3 - t : 0;
+			struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = t >> 1, .transpose_b = t & 1, .start_acc = way & 1,
+				.c_acc = way >> 1 };
+
+			if (dtype == REF_F64 && !device.doubles)
+				left++;
+			else
+				failed += shape_fails(&s, which, cases);
+		}
+	for (size_t k = 0; k < sizeof chosen / sizeof *chosen; k++) {
+		struct cg_gemm_shape s = { .dtype = chosen[k].dtype, .transpose_a = chosen[k].ta, .transpose_b = chosen[k].tb };
+
+		if ((s.dtype != REF_F64 || device.doubles) && cases > 9)
+			failed += chosen_fails(s, chosen[k].m, chosen[k].n);
+	}
+	printf("# %d products of a dtype and a transposition: %d wrong, %d left out for want of f64, %d kernels for want of local "
+	       "memory; largest error of a sum %.2f of its tolerance\n", which, failed, left, no_room, worst);
+	return failed != 0;
+}

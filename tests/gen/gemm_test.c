@@ -1,0 +1,246 @@
+/*
+ * Matrix products before any device sees them: tiles that suit what a device says of itself, launches that cover c, texts that
+ * are whole, and what is refused.  What they compute is for gemm_run.c.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "every.h"
+
+enum { COLUMNS = 120, TAB = 4 };
+
+static const struct cg_gemm_limits devices[] = {
+	/* cpu units group local_bytes vector_bytes fma */
+	{ 1,   2, 4096, 1 << 20, 64, 1 },
+	{ 1,  64, 8192, 1 << 15, 64, 1 },
+	{ 1,   4, 4096, 1 << 18, 32, 1 },
+	{ 1,   1,    1, 1 << 19, 16, 0 },
+	{ 1,   8, 4096, 1 << 20,  4, 0 },
+	{ 1,   8, 4096, 1 << 20, 256, 1 },
+	{ 0, 132, 1024, 48 << 10, 4, 1 },
+	{ 0,  40,  256, 64 << 10, 4, 1 },
+	{ 0,   1,  128, 32 << 10, 4, 0 },
+	{ 0,   8,   64, 16 << 10, 16, 1 },
+	{ 0,   8,   16, 16 << 10, 16, 1 },
+};
+static const int64_t lengths[] = { 1, 2, 7, 16, 32, 100, 512, 3200, 100000, (int64_t)1 << 40 };
+
+#define EACH(k, list) size_t k = 0; k < sizeof (list) / sizeof *(list); k++
+
+/* Calls for the shape that every device gets, for every dtype and size of c. */
+static void every_tile(void (*check)(const struct cg_gemm_shape *, const struct cg_gemm_limits *, int64_t m, int64_t n))
+{
+	for (EACH(d, devices))
+		for (int dtype = 0; dtype < 4; dtype++)
+			for (EACH(i, lengths))
+				for (EACH(j, lengths)) {
+					struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = (int)(i & 1), .transpose_b = (int)(j & 1) };
+
+					assert_int_equal(cg_gemm_tile(&s, &devices[d], lengths[i], lengths[j]), 0);
+					check(&s, &devices[d], lengths[i], lengths[j]);
+				}
+}
+
+static void check_fits(const struct cg_gemm_shape *s, const struct cg_gemm_limits *limits, int64_t m, int64_t n)
+{
+	size_t global[2], local[2];
+
+	assert_true(cg_gemm_launch(s, m, n, global, local));
+	assert_true(cg_gemm_local_bytes(s) <= limits->local_bytes);
+	assert_true(local[0] * local[1] <= (size_t)limits->group);
+	assert_int_equal(s->local, !limits->cpu);
+	assert_int_equal(s->fma, limits->fma);
+	/* All of c is somebody's; a group beyond the launch in the second direction is made by one within it. */
+	assert_int_equal(global[0] % local[0], 0);
+	assert_int_equal(global[1] % local[1], 0);
+	assert_true((int64_t)(global[0] / local[0]) * s->columns >= n);
+	assert_true((int64_t)(global[0] / local[0] - 1) * s->columns < n);
+	assert_true((int64_t)global[1] * s->rows >= m || (s->local && global[1] == 65535));
+	assert_true((int64_t)(global[1] - 1) * s->rows < m);
+}
+
+static void test_fits(void **state)
+{
+	(void)state;
+	every_tile(check_fits);
+}
+
+static void check_text(const struct cg_gemm_shape *s, const struct cg_gemm_limits *limits, int64_t m, int64_t n)
+{
+	(void)limits;
+	for (int lang = CG_LANG_OPENCL; lang < CG_LANG_COUNT && m == 512 && n < 513; lang++) {
+		struct cg_text text = { resize, NULL, 0, 0, 0 };
+		char key[CG_KEY_MAX], want[CG_KEY_MAX + 20];
+		int column = 0, braces = 0;
+
+		if (lang == CG_LANG_CUDA && !s->local)
+			continue;
+		assert_int_equal(cg_print_gemm(s, lang, &text), 0);
+		cg_gemm_key(s, key);
+		snprintf(want, sizeof want, "/* %s: ", key);
+		assert_memory_equal(text.at, want, strlen(want));
+		snprintf(want, sizeof want, "void %s(\n", key);
+		assert_non_null(strstr(text.at, want));
+		for (const char *c = text.at; *c; c++) {
+			column = *c == '\n' ? 0 : *c == '\t' ? (column + TAB) / TAB * TAB : column + 1;
+			braces += (*c == '{') - (*c == '}');
+			if (*c == '@' || column > COLUMNS || (*c == '\n' && (c[-1] == ' ' || c[-1] == '\t')) || !strncmp(c, "\n\n\n", 3))
+				fail_msg("%s: a hole, or a line too long, or blanks at: %.60s", key, c > text.at + 40 ? c - 40 : c);
+		}
+		assert_int_equal(braces, 0);
+		assert_int_equal(text.at[text.length - 1], '\n');
+		assert_int_not_equal(text.at[text.length - 2], '\n');
+		resize(text.at, 0);
+	}
+}
+
+static void test_texts(void **state)
+{
+	(void)state;
+	every_tile(check_text);
+	assert_int_equal(memory.live, 0);
+}
+
+static struct cg_gemm_shape shape_for(const struct cg_gemm_limits *limits, int dtype, int64_t m, int64_t n)
+{
+	struct cg_gemm_shape s = { .dtype = dtype };
+
+	assert_int_equal(cg_gemm_tile(&s, limits, m, n), 0);
+	return s;
+}
+
+/* What the tables are for: large tiles for large c, so many groups that every unit has one, and a CPU's registers used. */
+static void test_choice(void **state)
+{
+	const struct cg_gemm_limits *cpu = &devices[0], *gpu = &devices[6];
+	struct cg_gemm_shape s = shape_for(cpu, 0, 3200, 2048);
+
+	(void)state;
+	assert_int_equal(s.rows * s.columns, 128 * 192);
+	assert_int_equal(s.item_rows, 8);
+	assert_int_equal(s.item_columns, 48);
+	s = shape_for(cpu, 1, 3200, 2048);
+	assert_int_equal(s.vector, 8);
+	s = shape_for(&devices[2], 0, 3200, 2048);
+	assert_int_equal(s.vector, 8);
+	assert_int_equal(s.item_rows, 4);
+	s = shape_for(cpu, 0, 1, 200);
+	assert_int_equal(s.columns, 48);
+	s = shape_for(gpu, 0, 3200, 2048);
+	assert_int_equal(s.rows, 128);
+	s = shape_for(gpu, 0, 1024, 1024);
+	assert_int_equal(s.rows, 64);
+	s = shape_for(gpu, 0, 32, 2048);
+	assert_int_equal(s.rows, 16);
+}
+
+/* Start and c in acc are what they are in real where the two are one: no second kernel is built. */
+static void test_equal(void **state)
+{
+	struct cg_gemm_shape s = { .dtype = 0, .start_acc = 1, .c_acc = 1, .transpose_a = 4 }, same = { .dtype = 0, .transpose_a = 1 };
+
+	(void)state;
+	assert_int_equal(cg_gemm_tile(&s, &devices[0], 100, 100), 0);
+	assert_int_equal(cg_gemm_tile(&same, &devices[0], 100, 100), 0);
+	assert_memory_equal(&s, &same, sizeof s);
+	s.dtype = same.dtype = 2;
+	s.start_acc = 1;
+	assert_int_equal(cg_gemm_tile(&s, &devices[0], 100, 100), 0);
+	assert_int_equal(s.start_acc, 1);
+}
+
+static void test_nothing(void **state)
+{
+	struct cg_gemm_shape s = shape_for(&devices[0], 0, 0, 0);
+	size_t global[2], local[2];
+
+	(void)state;
+	assert_int_equal(cg_gemm_launch(&s, 0, 5, global, local), 0);
+	assert_int_equal(cg_gemm_launch(&s, 5, 0, global, local), 0);
+	s = shape_for(&devices[6], 3, 0, 9);
+	assert_int_equal(cg_gemm_launch(&s, 0, 9, global, local), 0);
+}
+
+static void refuse(struct cg_gemm_shape s, int lang)
+{
+	struct cg_text text = { resize, NULL, 0, 0, 0 };
+
+	assert_int_equal(cg_print_gemm(&s, lang, &text), -1);
+	assert_null(text.at);
+}
+
+static void test_refused(void **state)
+{
+	struct cg_gemm_limits none = { 1, 1, 1, 1000, 64, 1 };
+	struct cg_gemm_shape s = { .dtype = 2, .rows = 77 }, as_it_was = s;
+	static const size_t fields[] = {
+		offsetof(struct cg_gemm_shape, rows), offsetof(struct cg_gemm_shape, columns), offsetof(struct cg_gemm_shape, depth),
+		offsetof(struct cg_gemm_shape, item_rows), offsetof(struct cg_gemm_shape, item_columns),
+		offsetof(struct cg_gemm_shape, vector),
+	};
+
+	(void)state;
+	assert_int_equal(cg_gemm_tile(&s, &none, 10, 10), -1);
+	assert_memory_equal(&s, &as_it_was, sizeof s);
+	for (int local = 0; local < 2; local++) {
+		s = shape_for(&devices[local ? 6 : 0], 0, 100, 100);
+		refuse(s, CG_LANG_C);
+		if (!local)
+			refuse(s, CG_LANG_CUDA);
+		for (EACH(f, fields)) {
+			struct cg_gemm_shape bad = s;
+			int *field = (int *)(void *)((char *)&bad + fields[f]);
+
+			*field = 0;
+			refuse(bad, CG_LANG_OPENCL);
+			*field = -8;
+			refuse(bad, CG_LANG_OPENCL);
+			if (fields[f] != offsetof(struct cg_gemm_shape, depth)) {
+				*field = 7;
+				refuse(bad, CG_LANG_OPENCL);
+			}
+		}
+	}
+}
+
+/* Each request for memory in turn is refused. */
+static void test_memory(void **state)
+{
+	struct cg_gemm_shape shapes[] = { shape_for(&devices[0], 2, 100, 100), shape_for(&devices[6], 2, 100, 100) };
+
+	(void)state;
+	for (EACH(k, shapes)) {
+		int failed = 1;
+
+		for (long at = 1; failed; at++) {
+			struct cg_text text = { resize, NULL, 0, 0, 0 };
+
+			memory.requests = 0;
+			memory.fail_at = at;
+			failed = cg_print_gemm(&shapes[k], CG_LANG_OPENCL, &text);
+			memory.fail_at = 0;
+			assert_true(failed || at > 3);
+			resize(text.at, 0);
+			assert_int_equal(memory.live, 0);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fits),
+		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_choice),
+		cmocka_unit_test(test_equal),
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_memory),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
