@@ -2,4 +2,5 @@
 backend_libraries =
 EXTRA_DIST += %D%/README.md %D%/list.h
 
+include %D%/opencl/local.mk
 include %D%/cpu/local.mk

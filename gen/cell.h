@@ -216,6 +216,8 @@ extern const char *const cg_acc_names[4];                /* what each computes i
 struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int stage, int dtype, cg_resize *,
                              struct cg_mistake *);
 void cg_plan_free(struct cg_pass_plan *);
+/* Is an argument one of the function's parameters?  The values of a part go to its scratch. */
+int cg_is_parameter(const struct cg_piece *, const struct cg_argument *);
 /* Sums that a piece adds up: for each, its scratch holds [units] in every block of CG_SUM_ROWS rows. */
 int cg_sum_values(const struct cg_piece *);
 

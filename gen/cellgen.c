@@ -78,7 +78,7 @@ static void thunk(const struct cg_piece *piece, struct cg_text *text)
 	for (int k = 2; k < piece->n_arguments; k++) {
 		const struct cg_argument *a = &piece->arguments[k];
 
-		if (piece->shape == CG_PIECE_SUM_PART && a->out && a->kind != CG_KIND_SCRATCH)
+		if (!cg_is_parameter(piece, a))
 			continue;
 		switch (a->kind) {
 		case CG_KIND_TENSOR: cg_text_printf(text, ",\n\t\ta[%d].data, a[%d].stride", k, k); break;

@@ -22,6 +22,11 @@ size_t cg_strip_bytes(const struct cg_pass_plan *plan, const struct cg_piece *pi
 	return (size_t)plan->graph.n * 256 * (plan->dtype == 1 ? sizeof(double) : sizeof(float));
 }
 
+int cg_is_parameter(const struct cg_piece *piece, const struct cg_argument *a)
+{
+	return piece->shape != CG_PIECE_SUM_PART || !a->out || a->kind == CG_KIND_SCRATCH;
+}
+
 int cg_sum_values(const struct cg_piece *piece)
 {
 	int n = 0;

@@ -50,7 +50,7 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_piece *pi
 		const struct cg_argument *a = &piece->arguments[k];
 		int memory = a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCRATCH;
 
-		if (piece->shape == CG_PIECE_SUM_PART && a->out && a->kind != CG_KIND_SCRATCH)
+		if (!cg_is_parameter(piece, a))
 			continue;
 		begin(text, &first);
 		cg_text_printf(text, "{\"name\": \"%s\", \"role\": \"%s\", \"index\": %d, \"order\": \"%s\", \"kind\": \"%s\", "

@@ -119,12 +119,6 @@ static const char *type_name(const struct cg_argument *a)
 	return a->type == CG_TYPE_REAL ? "real" : a->type == CG_TYPE_ACC ? "acc" : "int64_t";
 }
 
-/* Is an argument one of the function's parameters?  The values of a part go to its scratch. */
-static int is_parameter(const struct printer *p, const struct cg_argument *a)
-{
-	return p->piece->shape != CG_PIECE_SUM_PART || !a->out || a->kind == CG_KIND_SCRATCH;
-}
-
 static int in_memory(const struct cg_argument *a)
 {
 	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT;
@@ -159,7 +153,7 @@ static void parameters(struct printer *p, struct cg_text *text)
 	for (int k = 0; k < p->piece->n_arguments; k++) {
 		const struct cg_argument *a = &p->piece->arguments[k];
 
-		if (is_parameter(p, a)) {
+		if (cg_is_parameter(p->piece, a)) {
 			separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
 			put_form(text, parameter_form(p->dialect, a), a, NULL);
 		}
@@ -175,7 +169,7 @@ static void run_parameters(struct printer *p, struct cg_text *text)
 		if (a->kind == CG_KIND_SCALAR) {
 			separate(text, ",\n");
 			put_form(text, p->dialect->scalar, a, NULL);
-		} else if (in_memory(a) && !is_parameter(p, a)) {
+		} else if (in_memory(a) && !cg_is_parameter(p->piece, a)) {
 			separate(text, ",\n");
 			put_form(text, "acc *restrict sum_@name@", a, NULL);
 		} else if (in_memory(a)) {
@@ -197,7 +191,7 @@ static void run_arguments(struct printer *p, struct cg_text *text)
 		if (a->kind == CG_KIND_SCALAR) {
 			separate(text, ",\n");
 			cg_text_put(text, a->name);
-		} else if (in_memory(a) && !is_parameter(p, a)) {
+		} else if (in_memory(a) && !cg_is_parameter(p->piece, a)) {
 			separate(text, ",\n");
 			cg_text_printf(text, "sums + %d * units + first", value++);
 		} else if (in_memory(a)) {
@@ -227,7 +221,7 @@ static void absent(struct printer *p, struct cg_text *text)
 	for (int k = 0; k < p->piece->n_arguments; k++) {
 		const struct cg_argument *a = &p->piece->arguments[k];
 
-		if (in_memory(a) && a->out && is_parameter(p, a))
+		if (in_memory(a) && a->out && cg_is_parameter(p->piece, a))
 			put_form(text, "@type@ no_@name@[STRIP];\n", a, NULL);
 	}
 }
@@ -362,7 +356,7 @@ static void about(struct printer *p, struct cg_text *text)
 		cg_text_printf(text, ", stage %d", piece->stage);
 	cg_text_put(text, ".\n * A null input reads as zeros; a null output is not written.  Strides are in elements.\n *");
 	for (int k = 2; k < piece->n_arguments; k++)
-		if (is_parameter(p, &piece->arguments[k]))
+		if (cg_is_parameter(p->piece, &piece->arguments[k]))
 			about_argument(text, &piece->arguments[k]);
 	cg_text_put(text, "\n */");
 }

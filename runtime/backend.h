@@ -37,10 +37,13 @@ struct cg_gemm {
 
 struct cg_backend {
 	const char *name;                /* what CELLGRAD_BACKEND says, and the folder */
+	const char *unasked;             /* what open() is given when nobody named a backend; NULL: its default */
+	int host;                        /* works on the host's memory; else the runtime copies it, there and back */
 
 	/* Required.  Each returns CG_OK or a code after cg_fail(). */
 	const char *(*list)(int i, char *about, size_t bytes);   /* the i-th device's name after "NAME:", or why not; NULL past */
 	int  (*open)(const char *where, struct cg_device **);    /* where: what stood after "NAME:", NULL for the default */
+	int  (*adopt)(void *native, void *device, struct cg_device **);  /* a context of the caller's; NULL: there is no such thing */
 	void (*close)(struct cg_device *);
 	const char *(*describe)(const struct cg_device *);
 	int  (*supports)(const struct cg_device *, int dtype);   /* CG_OK or CG_UNSUPPORTED */
@@ -49,6 +52,8 @@ struct cg_backend {
 	void (*stop)(struct cg_queue *);
 	int  (*alloc)(struct cg_device *, size_t bytes, struct cg_mem *);
 	void (*free)(struct cg_device *, struct cg_mem *);       /* what is enqueued may still use it */
+	int  (*check)(struct cg_device *, struct cg_mem);        /* of device memory: its own, and as large as it says */
+	/* The host's side is in use until the next sync. */
 	int  (*put)(struct cg_queue *, struct cg_mem to, const void *from, size_t bytes);
 	int  (*get)(struct cg_queue *, void *to, struct cg_mem from, size_t bytes);
 	int  (*zero)(struct cg_queue *, struct cg_mem, size_t bytes);

@@ -44,17 +44,22 @@ static void list_names(char *text, size_t bytes)
 		used += (size_t)snprintf(text + used, bytes - used, "%s%s", b == cg_backends ? "" : ", ", (*b)->name);
 }
 
-static int open_one(const struct cg_backend *backend, const char *where, struct cg_context **context)
+/* Makes a context of a device, or closes it. */
+static int keep(const struct cg_backend *backend, struct cg_device *device, struct cg_context **context)
 {
-	struct cg_device *device;
-	int code = backend->open(where, &device);
+	int code = cg_context_of(backend, device, context);
 
-	if (code)
-		return code;
-	code = cg_context_of(backend, device, context);
 	if (code)
 		backend->close(device);
 	return code;
+}
+
+static int open_one(const struct cg_backend *backend, const char *where, struct cg_context **context)
+{
+	struct cg_device *device;
+
+	CG_TRY(backend->open(where, &device));
+	return keep(backend, device, context);
 }
 
 /* Opens what one word of the list names: "cpu", "cuda:1". */
@@ -87,7 +92,7 @@ static int open_any(struct cg_context **context)
 	size_t used = 0;
 
 	for (const struct cg_backend *const *b = cg_backends; *b; b++) {
-		int code = open_one(*b, NULL, context);
+		int code = open_one(*b, (*b)->unasked, context);
 
 		if (code == CG_OK || code == CG_NO_MEMORY || code == CG_BAD_ARGUMENT)
 			return code;
@@ -138,6 +143,29 @@ int cg_open(const char *where, struct cg_context **context)
 			return words > 1 ? cg_fail(CG_NO_DEVICE, "%s", reasons) : code;
 		where += length + 1;
 	}
+}
+
+int cg_adopt(const char *backend, void *native, void *device, struct cg_context **context)
+{
+	const char *list[NAMES_MAX], *near;
+	char all[WORD];
+
+	if (!backend || !native || !context)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: %s: missing", !backend ? "backend" : !native ? "native" : "context");
+	*context = NULL;
+	for (const struct cg_backend *const *b = cg_backends; *b; b++)
+		if (!strcmp((*b)->name, backend)) {
+			struct cg_device *own;
+
+			if (!(*b)->adopt)
+				return cg_fail(CG_UNSUPPORTED, "cg_adopt: %s has no contexts: cg_open it", backend);
+			CG_TRY((*b)->adopt(native, device, &own));
+			return keep(*b, own, context);
+		}
+	list_names(all, sizeof all);
+	near = cg_nearest(backend, list, names(list));
+	return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: there is no backend '%.100s'%s%s. The backends are: %s", backend,
+	               near ? "; nearest: " : "", near ? near : "", all);
 }
 
 const char *cg_device(int i, const char **about)

@@ -155,6 +155,13 @@ void cg_free(struct cg_context *context, struct cg_mem *mem)
 	memset(mem, 0, sizeof *mem);
 }
 
+int cg_memory_check(struct cg_context *context, const char *call, const char *argument, struct cg_mem mem)
+{
+	int code = mem.data && mem.place == CG_DEVICE ? context->backend->check(context->device, mem) : CG_OK;
+
+	return code ? cg_fail_in(code, "%s: %s", call, argument) : CG_OK;
+}
+
 /* Copies between the host and a mem are checked alike; a host mem needs no backend. */
 static int check_copy(const struct cg_stream *stream, const char *call, const void *host, struct cg_mem mem, size_t bytes)
 {
@@ -165,7 +172,7 @@ static int check_copy(const struct cg_stream *stream, const char *call, const vo
 		return cg_fail(CG_BAD_ARGUMENT, "%s: mem: expected at least %zu bytes, got %zu", call, bytes, mem.bytes);
 	if (mem.place != CG_HOST && mem.place != CG_DEVICE)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: mem: place: expected CG_HOST or CG_DEVICE, got %d", call, mem.place);
-	return CG_OK;
+	return bytes ? cg_memory_check(stream->context, call, "mem", mem) : CG_OK;
 }
 
 int cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t bytes)
@@ -177,7 +184,8 @@ int cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t 
 		memmove((char *)to.data + to.offset, from, bytes);
 		return CG_OK;
 	}
-	return stream->context->backend->put(stream->queue, to, from, bytes);
+	CG_TRY(stream->context->backend->put(stream->queue, to, from, bytes));
+	return stream->context->backend->sync(stream->queue);
 }
 
 int cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_t bytes)
@@ -189,5 +197,6 @@ int cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_t bytes)
 		memmove(to, (const char *)from.data + from.offset, bytes);
 		return CG_OK;
 	}
-	return stream->context->backend->get(stream->queue, to, from, bytes);
+	CG_TRY(stream->context->backend->get(stream->queue, to, from, bytes));
+	return stream->context->backend->sync(stream->queue);
 }

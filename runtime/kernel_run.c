@@ -58,6 +58,7 @@ static int check_memory(const struct call *c, const struct cg_argument *a, const
 
 	if (given->mem.place != CG_HOST && given->mem.place != CG_DEVICE)
 		return REFUSE("%s: place: expected CG_HOST or CG_DEVICE, got %d", a->name, given->mem.place);
+	CG_TRY(cg_memory_check(c->stream->context, "cg_kernel_run", a->name, given->mem));
 	CG_TRY(extent(c, a, given, &bytes));
 	if (given->mem.bytes < bytes)
 		return REFUSE("%s: expected [%lld, %lld] %s, %zu bytes, got %zu", a->name,
@@ -171,44 +172,82 @@ static int check_names(const struct call *c)
 	return CG_OK;
 }
 
-/* Checks and binds everything before anything is allocated or launched: a refused call has touched nothing. */
-static int run(const struct call *c)
+/* Which functions are launched: those that make what is wanted. */
+static void choose(const struct call *c, int wanted[CG_READY_PIECES])
 {
 	const struct cg_pass_plan *plan = c->ready->plan;
-	struct cg_operand operands[CG_READY_PIECES][CG_SLOTS_MAX];
-	int first = c->kernel->shape == CG_POINT, wanted[CG_READY_PIECES] = { 0 }, code = CG_OK;
-	struct cg_mem scratch = { .bytes = 0 };
+	int point = c->kernel->shape == CG_POINT;
 
 	for (int p = 0; p < plan->n_pieces; p++) {
 		const struct cg_piece *piece = &plan->pieces[p];
 
-		if ((piece->shape == CG_PIECE_POINT) != first || !is_wanted(c, piece))
+		if ((piece->shape == CG_PIECE_POINT) != point || !is_wanted(c, piece))
 			continue;
 		wanted[p] = 1;
 		/* A sum is wanted for its outputs; the part before it makes what it adds up. */
 		if (piece->shape == CG_PIECE_SUM)
 			wanted[p - 1] = 1;
 	}
+}
+
+/* Bytes of the sums of blocks that one function hands to the next. */
+static int scratch_bytes(const struct call *c, const struct cg_piece *piece, size_t *bytes)
+{
+	int64_t blocks = c->rows / CG_SUM_ROWS + (c->rows % CG_SUM_ROWS != 0), elements;
+
+	if (__builtin_mul_overflow(blocks, cg_sum_values(piece), &elements) ||
+	    __builtin_mul_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
+		return REFUSE("rows: sums over %lld rows do not fit in memory", (long long)c->rows);
+	*bytes = (size_t)elements * cg_acc_bytes(c->kernel->dtype);
+	return CG_OK;
+}
+
+/* Counts the host's memory among the operands for copying: each becomes dense. */
+static void stage_operands(const struct call *c, const struct cg_piece *piece, struct cg_operand *operands, struct cg_stage *stage)
+{
+	for (int k = 0; k < piece->n_arguments; k++) {
+		const struct cg_argument *a = &piece->arguments[k];
+		size_t bytes = (size_t)c->units * element(c, a);
+
+		if (!operands[k].mem.data || operands[k].mem.place == CG_DEVICE || !cg_is_parameter(piece, a))
+			continue;
+		cg_stage_add(stage, &operands[k].mem, a->kind == CG_KIND_TENSOR ? c->rows : 1, bytes,
+		             (size_t)operands[k].stride * element(c, a), !a->out || piece->shape == CG_PIECE_SUM, a->out);
+		operands[k].stride = c->units;
+	}
+}
+
+/* Checks and binds everything before anything is allocated or launched: a refused call has touched nothing. */
+static int run(const struct call *c)
+{
+	const struct cg_pass_plan *plan = c->ready->plan;
+	const struct cg_backend *backend = c->stream->context->backend;
+	struct cg_operand operands[CG_READY_PIECES][CG_SLOTS_MAX];
+	int wanted[CG_READY_PIECES] = { 0 }, code = CG_OK;
+	struct cg_stage stage;
+	struct cg_mem scratch;
+	size_t bytes = 0;
+
+	cg_stage_begin(&stage, c->stream);
+	choose(c, wanted);
 	for (int p = 0; p < plan->n_pieces; p++)
 		if (wanted[p])
 			CG_TRY(bind(c, &plan->pieces[p], operands[p]));
 	for (int p = 0; p < plan->n_pieces; p++)
-		if (wanted[p] && plan->pieces[p].shape == CG_PIECE_SUM_PART) {
-			int64_t values = cg_sum_values(&plan->pieces[p]), blocks = c->rows / CG_SUM_ROWS + (c->rows % CG_SUM_ROWS != 0), elements;
-
-			if (__builtin_mul_overflow(blocks, values, &elements) ||
-			    __builtin_mul_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
-				return REFUSE("rows: sums over %lld rows do not fit in memory", (long long)c->rows);
-			CG_TRY(cg_stream_scratch(c->stream, (size_t)elements * cg_acc_bytes(c->kernel->dtype), &scratch));
-		}
-	for (int p = 0; p < plan->n_pieces; p++)
+		if (wanted[p] && plan->pieces[p].shape == CG_PIECE_SUM_PART)
+			CG_TRY(scratch_bytes(c, &plan->pieces[p], &bytes));
+	for (int p = 0; p < plan->n_pieces && !backend->host; p++)
+		if (wanted[p])
+			stage_operands(c, &plan->pieces[p], operands[p], &stage);
+	CG_TRY(cg_stage_open(&stage, bytes, &scratch));
+	for (int p = 0; p < plan->n_pieces && !code; p++) {
 		for (int k = 0; wanted[p] && k < plan->pieces[p].n_arguments; k++)
 			if (plan->pieces[p].arguments[k].kind == CG_KIND_SCRATCH)
 				operands[p][k].mem = scratch;
-	for (int p = 0; p < plan->n_pieces && !code; p++)
 		if (wanted[p])
-			code = c->stream->context->backend->launch(c->stream->queue, c->ready->built, p, c->rows, c->units, operands[p]);
-	return code;
+			code = backend->launch(c->stream->queue, c->ready->built, p, c->rows, c->units, operands[p]);
+	}
+	return cg_stage_close(&stage, code);
 }
 
 /* *known: the kernel's options once it is known to be one that this version runs. */
@@ -237,6 +276,8 @@ static int check_and_run(struct cg_stream *stream, const struct cg_kernel *kerne
 		if (find(&c, args[k].name) != k)
 			return REFUSE("%.60s: given twice", args[k].name);
 	}
+	if (stream->context->backend->supports(stream->context->device, kernel->dtype))
+		return cg_fail_in(CG_UNSUPPORTED, "cg_kernel_run");
 	CG_TRY(cg_ready_cell(stream->context, kernel->cell, options, kernel->pass, kernel->cell->n_stages > 1 ? kernel->stage : 0,
 	                     kernel->dtype, &c.ready));
 	CG_TRY(check_names(&c));

@@ -6,7 +6,7 @@ noinst_LTLIBRARIES += %D%/libwhole.la
 %C%_libwhole_la_SOURCES = \
 	%D%/backend.h %D%/op.h %D%/runtime.h \
 	%D%/message.c %D%/memory.c %D%/dtype.c %D%/op.c %D%/op_table.c %D%/context.c %D%/choose.c \
-	%D%/kernel.c %D%/kernel_run.c %D%/cell.c %D%/block.c %D%/lstm_block.c %D%/gru_block.c %D%/verbose.c
+	%D%/kernel.c %D%/kernel_run.c %D%/cell.c %D%/block.c %D%/stage.c %D%/lstm_block.c %D%/gru_block.c %D%/verbose.c
 %C%_libwhole_la_LIBADD = gen/libgen.la $(backend_libraries)
 EXTRA_%C%_libwhole_la_DEPENDENCIES = $(backend_libraries)
 

@@ -46,6 +46,9 @@ struct cg_stream {
 /* At least so many bytes of device memory that this stream's calls may use in turn; bytes 0 gives absent memory. */
 int cg_stream_scratch(struct cg_stream *, size_t bytes, struct cg_mem *);
 
+/* CG_OK, or why device memory is not what it says: "call: argument: words". */
+int cg_memory_check(struct cg_context *, const char *call, const char *argument, struct cg_mem);
+
 /* Children of this process so far, counted in them: an object made under another count is not to be used. */
 int cg_fork_count(void);
 /* CG_OK, or why a call on this stream or context cannot be. */
@@ -109,6 +112,28 @@ struct cg_mem cg_part(struct cg_mem, size_t offset, size_t bytes);
 /* The work memory of a call, handed out piece by piece, each aligned; with no memory it only measures. */
 struct cg_work { struct cg_mem mem; size_t used; };
 struct cg_mem cg_work_take(struct cg_work *, int64_t rows, int64_t columns, size_t bytes);
+/* Arguments in the host's memory, for a backend that does not work there. */
+struct cg_staged {
+	struct cg_mem *mem, host;                /* what is put in its place, and what it was */
+	int64_t rows;
+	size_t row_bytes, pitch, at;             /* the host's bytes from row to row; its place in the scratch */
+	int in, out;
+};
+enum { CG_STAGED_MAX = 256 };
+struct cg_stage {
+	struct cg_stream *stream;
+	struct cg_staged pieces[CG_STAGED_MAX];
+	int n;
+	size_t bytes;
+};
+void cg_stage_begin(struct cg_stage *, struct cg_stream *);
+/* Counts *mem in; it must stay where it is until the end. */
+void cg_stage_add(struct cg_stage *, struct cg_mem *mem, int64_t rows, size_t row_bytes, size_t pitch, int in, int out);
+/* Gives all their places, and `more` bytes of work beside them, and copies what goes in. */
+int cg_stage_open(struct cg_stage *, size_t more, struct cg_mem *work);
+/* Unless code says that the work failed, copies what comes out; waits when the host's memory was used.  Returns the first failure. */
+int cg_stage_close(struct cg_stage *, int code);
+
 /* Checks an op by its row of the table, gives it its work memory, the caller's or its own, and computes it.  With no output
  * wanted there is nothing to compute. */
 int cg_block_run(struct cg_stream *, const char *row, const void *op,

@@ -4,11 +4,13 @@ unit_tests = \
 	%D%/gen/math_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
-	%D%/runtime/verbose_test %D%/runtime/blas_test \
+	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/opencl_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
-	%D%/conformance/conformance %D%/fuzz/cell
+	%D%/runtime/opencl_header_test %D%/fuzz/cell
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
+# The conformance suite on each backend of backends/list.h: NAME.on says which.
+backend_tests = %D%/conformance/cpu.on %D%/conformance/opencl.on
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/bench.bats %D%/command/openblas.bats %D%/readme.sh %D%/foreign.py
@@ -20,7 +22,7 @@ endif
 
 # What tests read.  Folders go into the tarball whole.
 EXTRA_DIST += \
-	%D%/README.md %D%/unit.sh %D%/mutate.sh %D%/mutants %D%/clean.sh %D%/valgrind.supp %D%/data \
+	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/mutate.sh %D%/mutants %D%/clean.sh %D%/valgrind.supp %D%/data \
 	%D%/gen/golden %D%/gen/every.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/stand_in.c \
 	$(script_tests) $(command_tests)
@@ -55,12 +57,15 @@ check_LTLIBRARIES = $(math_texts)
 %C%_fuzz_safetensors_LDADD = runtime/command/libcommand.la
 
 check_PROGRAMS += $(helpers)
+$(backend_tests):
+	$(AM_V_at)$(MKDIR_P) $(@D) && echo > $@
+CLEANFILES += $(backend_tests)
 if HAVE_CMOCKA
 if HAVE_JANSSON
-check_PROGRAMS += $(unit_tests)
+check_PROGRAMS += $(unit_tests) %D%/conformance/conformance
 endif
 endif
-TESTS += $(unit_tests) $(script_tests)
+TESTS += $(unit_tests) $(backend_tests) $(script_tests)
 if COMMAND
 TESTS += $(command_tests)
 if !HAVE_BATS
@@ -78,13 +83,15 @@ make-check-needs-bats make-check-needs-libcmocka-dev make-check-needs-libjansson
 
 # All tests speak TAP.  They run in the build tree and find the source in $srcdir.
 tap = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
-TEST_EXTENSIONS = .sh .py .bats
+TEST_EXTENSIONS = .sh .py .bats .on
 LOG_DRIVER = $(tap)
 LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/unit.sh
 SH_LOG_DRIVER = $(tap)
 SH_LOG_COMPILER = $(SHELL)
 PY_LOG_DRIVER = $(tap)
 PY_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/unit.sh $(PYTHON)
+ON_LOG_DRIVER = $(tap)
+ON_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/conformance/on.sh
 BATS_LOG_DRIVER = $(tap)
 BATS_LOG_COMPILER = $(BATS) --tap
 AM_TESTS_ENVIRONMENT = \

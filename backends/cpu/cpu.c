@@ -173,6 +173,13 @@ static void *address(struct cg_mem mem)
 	return mem.data ? (char *)mem.data + mem.offset : NULL;
 }
 
+static int check(struct cg_device *device, struct cg_mem mem)
+{
+	(void)device;
+	(void)mem;
+	return CG_OK;
+}
+
 static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
 {
 	(void)queue;
@@ -226,9 +233,9 @@ static void drop(struct cg_device *device, struct cg_built *built)
 
 extern const struct cg_backend cg_backend_cpu;
 const struct cg_backend cg_backend_cpu = {
-	.name = "cpu",
+	.name = "cpu", .host = 1,
 	.list = list, .open = open_device, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
-	.alloc = alloc, .free = free_mem, .put = put, .get = get, .zero = zero,
+	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
 	.build = build, .drop = drop, .launch = cg_cpu_launch, .gemm = cg_cpu_gemm,
 };

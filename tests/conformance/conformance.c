@@ -460,7 +460,16 @@ static int close_all(void **unused)
 	return 0;
 }
 
-int main(void)
+/* Does the backend open?  Says why not. */
+static int opens(void)
+{
+	if (cg_open(NULL, &context))
+		return puts(cg_message()), 1;
+	cg_close(context);
+	return 0;
+}
+
+int main(int argc, char **argv)
 {
 	enum { TESTS = 2 * 2 * 4 * 2 };
 	static struct plan plans[TESTS];
@@ -468,6 +477,8 @@ int main(void)
 	struct CMUnitTest tests[TESTS];
 	int n = 0;
 
+	if (argc > 1 && !strcmp(argv[1], "--opens"))
+		return opens();
 	if (getenv("CELLGRAD_TEST_SEED"))
 		seed_of_run = strtoul(getenv("CELLGRAD_TEST_SEED"), NULL, 10);
 	for (int f = 0; f < 2; f++)

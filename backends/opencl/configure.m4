@@ -1,0 +1,2 @@
+# The opencl backend needs nothing to build: the loader is found at run time.
+backends="$backends, opencl"

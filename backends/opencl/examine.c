@@ -1,0 +1,153 @@
+/*
+ * What a driver says of its device, and what it says wrongly: whether fma rounds once is computed, never believed.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/opencl/opencl.h"
+
+static int ask(struct cg_device *device, uint32_t what, void *to, size_t bytes)
+{
+	CL_TRY(GetDeviceInfo, device->id, what, bytes, to, NULL);
+	return CG_OK;
+}
+
+int cg_cl_examine(struct cg_device *device, const char *name)
+{
+	char model[256] = "", driver[128] = "", version[256] = "";
+	uint32_t available = 0, compiler = 0, local = 0;
+	uint64_t local_bytes = 0;
+	size_t most[16] = { 0 };
+
+	CG_TRY(ask(device, CL_DEVICE_TYPE, &device->type, sizeof device->type));
+	CG_TRY(ask(device, CL_DEVICE_AVAILABLE, &available, sizeof available));
+	CG_TRY(ask(device, CL_DEVICE_COMPILER_AVAILABLE, &compiler, sizeof compiler));
+	CG_TRY(ask(device, CL_DEVICE_MAX_COMPUTE_UNITS, &device->units, sizeof device->units));
+	CG_TRY(ask(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, &device->group_most, sizeof device->group_most));
+	CG_TRY(ask(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, most, sizeof most));
+	CG_TRY(ask(device, CL_DEVICE_LOCAL_MEM_TYPE, &local, sizeof local));
+	CG_TRY(ask(device, CL_DEVICE_LOCAL_MEM_SIZE, &local_bytes, sizeof local_bytes));
+	CG_TRY(ask(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &device->vector_f32, sizeof device->vector_f32));
+	CG_TRY(ask(device, CL_DEVICE_SINGLE_FP_CONFIG, &device->config_f32, sizeof device->config_f32));
+	/* Names may be longer than their rooms; the standard calls that an error. */
+	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_NAME, sizeof model, model, NULL);
+	cg_cl.GetDeviceInfo(device->id, CL_DRIVER_VERSION, sizeof driver, driver, NULL);
+	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_VERSION, sizeof version, version, NULL);
+	/* A driver without doubles may not know the question. */
+	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof device->config_f64, &device->config_f64, NULL);
+	if (!available || !compiler)
+		return cg_fail(CG_NO_DEVICE, "%s: its driver says it %s", model, available ? "has no compiler" : "is not available");
+	device->item_most = most[0];
+	device->local = local == CL_LOCAL;
+	device->local_bytes = (size_t)local_bytes;
+	snprintf(device->about, sizeof device->about, "opencl %s: %s; driver %s, %s, by %.300s; f64 %s", name, model, driver, version,
+	         cg_cl_path(), device->config_f64 ? "yes" : "no");
+	return CG_OK;
+}
+
+/* a b + c that a product rounded on its way would miss, and in f32 a sum in double, too: it is just beyond a tie. */
+struct hard { double a, b, c, right; };
+static const struct hard in_f32[] = {
+	{ 0x1.000002p0, 0x1.000002p0, -0x1.000004p0, 0x1p-46 },
+	{ 0x1.fffffep0, 0x1.fffffep0, -0x1.fffffcp1, 0x1p-46 },
+	{ 0x1.000002p0, 0x1.fffffcp-1, -1, -0x1p-46 },
+	{ 0x1.8p0, 0x1.555556p-1, -1, 0x1p-25 },
+	{ 0x1.6a540ap0, 0x1.69bfd2p-25, 0x1.24fdfp0, 0x1.24fdf2p0 },
+	{ -0x1.88decp0, 0x1.4da076p-25, 0x1.09079p0, 0x1.09078ep0 },
+	{ -0x1.f7778ap0, 0x1.0456bep-25, 0x1.321eaap0, 0x1.321eaap0 },
+	{ 0x1.38a676p0, 0x1.a33a96p-25, 0x1.6570cp0, 0x1.6570c2p0 },
+};
+static const struct hard in_f64[] = {
+	{ 0x1.0000000000001p0, 0x1.0000000000001p0, -0x1.0000000000002p0, 0x1p-104 },
+	{ 0x1.fffffffffffffp0, 0x1.fffffffffffffp0, -0x1.ffffffffffffep1, 0x1p-104 },
+	{ 0x1.0000000000001p0, 0x1.ffffffffffffep-1, -1, -0x1p-104 },
+	{ 0x1.8p0, 0x1.5555555555555p-1, -1, -0x1p-54 },
+};
+enum { CASES = 8 };
+
+static const char text[] =
+	"#pragma OPENCL FP_CONTRACT OFF\n"
+	"%s\n"
+	"__kernel void probe(__global %s *x)\n"
+	"{\n"
+	"	const long k = 4 * get_global_id(0);\n"
+	"\n"
+	"	x[k + 3] = fma(x[k], x[k + 1], x[k + 2]);\n"
+	"}\n";
+
+/* Runs the kernel on n rows of four numbers of so many bytes in all. */
+static int run(struct cg_queue *queue, struct _cl_kernel *kernel, struct _cl_mem *memory, void *rows, size_t bytes, size_t n)
+{
+	CL_TRY(SetKernelArg, kernel, 0, sizeof memory, &memory);
+	CL_TRY(EnqueueWriteBuffer, queue->queue, memory, 1, 0, bytes, rows, 0, NULL, NULL);
+	CL_TRY(EnqueueNDRangeKernel, queue->queue, kernel, 1, NULL, &n, NULL, 0, NULL, NULL);
+	CL_TRY(EnqueueReadBuffer, queue->queue, memory, 1, 0, bytes, rows, 0, NULL, NULL);
+	return CG_OK;
+}
+
+static int compute(struct cg_device *device, struct _cl_program *program, void *rows, size_t bytes, size_t n)
+{
+	struct cg_queue queue = { .device = device };
+	struct _cl_kernel *kernel = NULL;
+	struct _cl_mem *memory = NULL;
+	int32_t error = CL_OUT_OF_RESOURCES;
+	const char *call = "clCreateCommandQueue";
+	int code;
+
+	queue.queue = cg_cl.CreateCommandQueue(device->context, device->id, 0, &error);
+	if (queue.queue) {
+		call = "clCreateKernel";
+		kernel = cg_cl.CreateKernel(program, "probe", &error);
+	}
+	if (kernel) {
+		call = "clCreateBuffer";
+		memory = cg_cl.CreateBuffer(device->context, CL_MEM_READ_WRITE, bytes, NULL, &error);
+	}
+	code = memory ? run(&queue, kernel, memory, rows, bytes, n) : cg_cl_check(error ? error : CL_OUT_OF_RESOURCES, call);
+	if (memory)
+		cg_cl.ReleaseMemObject(memory);
+	if (kernel)
+		cg_cl.ReleaseKernel(kernel);
+	if (queue.queue)
+		cg_cl.ReleaseCommandQueue(queue.queue);
+	return code;
+}
+
+/* Counts the cases that came out wrong. */
+static int probe(struct cg_device *device, int dtype, const struct hard *cases, size_t n, int *wrong)
+{
+	char source[sizeof text + 64];
+	struct _cl_program *program;
+	double rows[4 * CASES];
+	float narrow[4 * CASES];
+	int code;
+
+	for (size_t k = 0; k < n; k++)
+		memcpy(rows + 4 * k, (const double[]){ cases[k].a, cases[k].b, cases[k].c, 0 }, 4 * sizeof *rows);
+	for (size_t k = 0; k < 4 * n; k++)
+		narrow[k] = (float)rows[k];
+	snprintf(source, sizeof source, text, dtype == CG_F64 ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable" : "",
+	         dtype == CG_F64 ? "double" : "float");
+	CG_TRY(cg_cl_compile(device, source, "the probe of fma", dtype, &program));
+	code = dtype == CG_F64 ? compute(device, program, rows, 4 * n * sizeof *rows, n)
+	                       : compute(device, program, narrow, 4 * n * sizeof *narrow, n);
+	cg_cl.ReleaseProgram(program);
+	CG_TRY(code);
+	for (size_t k = 0; k < n; k++)
+		*wrong += (dtype == CG_F64 ? rows[4 * k + 3] : narrow[4 * k + 3]) != cases[k].right;
+	return CG_OK;
+}
+
+int cg_cl_probe(struct cg_device *device)
+{
+	size_t used = strlen(device->about);
+	int wrong = 0;
+
+	CG_TRY(probe(device, CG_F32, in_f32, sizeof in_f32 / sizeof *in_f32, &wrong));
+	if (device->config_f64)
+		CG_TRY(probe(device, CG_F64, in_f64, sizeof in_f64 / sizeof *in_f64, &wrong));
+	device->fused = !wrong;
+	snprintf(device->about + used, sizeof device->about - used, "; fma %s",
+	         wrong ? "rounds twice: results are within the bound, not the same bits" : "right");
+	return CG_OK;
+}

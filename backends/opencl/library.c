@@ -1,0 +1,159 @@
+/*
+ * The OpenCL loader by soname, kept open for the life of the process: drivers have threads of their own.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/opencl/library.h"
+#include "runtime/runtime.h"
+
+/* The loader of the Khronos group or of the system; never the name without a version, which is for linking. */
+static const char *const names[] = {
+	"libOpenCL.so.1",
+	"/System/Library/Frameworks/OpenCL.framework/OpenCL",
+};
+
+struct cg_cl cg_cl;
+
+static const struct { const char *name; size_t at; } calls[] = {
+#define CL_CALL(name, parameters, names) { "cl" #name, offsetof(struct cg_cl, name) },
+#define CL_MAKE(type, name, parameters, names) CL_CALL(name, parameters, names)
+#include "backends/opencl/opencl.fn"
+#undef CL_CALL
+#undef CL_MAKE
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int loaded;
+static char why[1024], path[512];
+
+static int find_calls(void *handle, const char *name)
+{
+	for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
+		void *call = dlsym(handle, calls[k].name);
+
+		if (!call) {
+			snprintf(why, sizeof why, "%s has no %s: it is not an OpenCL 1.2 loader", name, calls[k].name);
+			return 0;
+		}
+		memcpy((char *)&cg_cl + calls[k].at, &call, sizeof call);
+	}
+	return 1;
+}
+
+static void load_name(const char *name)
+{
+	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	const char *error = handle ? NULL : dlerror();
+	Dl_info info;
+	void *call;
+
+	if (!handle) {
+		size_t used = strlen(why);
+
+		snprintf(why + used, sizeof why - used, "%s%.300s", used ? "; " : "tried ", error ? error : name);
+		return;
+	}
+	if (!find_calls(handle, name)) {
+		dlclose(handle);
+		return;
+	}
+	memcpy(&call, &cg_cl.GetPlatformIDs, sizeof call);
+	snprintf(path, sizeof path, "%s", dladdr(call, &info) && info.dli_fname ? info.dli_fname : name);
+	loaded = 1;
+}
+
+/* A library that the environment names is the only one tried; a program with another user's rights is not told what to load. */
+static void load(void)
+{
+#ifdef __GLIBC__
+	const char *wanted = secure_getenv("CELLGRAD_OPENCL_LIB");
+#else
+	const char *wanted = NULL;
+#endif
+
+	if (wanted && *wanted) {
+		if (*wanted != '/')
+			snprintf(why, sizeof why, "CELLGRAD_OPENCL_LIB: expected an absolute path, got '%.300s'", wanted);
+		else
+			load_name(wanted);
+		return;
+	}
+	for (size_t k = 0; k < sizeof names / sizeof *names && !loaded; k++)
+		load_name(names[k]);
+}
+
+int cg_cl_load(void)
+{
+	pthread_once(&once, load);
+	if (loaded)
+		return CG_OK;
+	return cg_fail(CG_NO_DEVICE, "no OpenCL loader: %s; a system's package of it is called ocl-icd or opencl-icd-loader", why);
+}
+
+const char *cg_cl_path(void)
+{
+	return path;
+}
+
+/* Those that say something to whoever calls this library; codes that only a mistake of ours would give have their number. */
+static const struct { int32_t code; const char *name; int ours; } errors[] = {
+	{ -1, "CL_DEVICE_NOT_FOUND", CG_NO_DEVICE },
+	{ -2, "CL_DEVICE_NOT_AVAILABLE", CG_NO_DEVICE },
+	{ -3, "CL_COMPILER_NOT_AVAILABLE", CG_BUILD },
+	{ -4, "CL_MEM_OBJECT_ALLOCATION_FAILURE", CG_NO_MEMORY },
+	{ -5, "CL_OUT_OF_RESOURCES", CG_DRIVER },
+	{ -6, "CL_OUT_OF_HOST_MEMORY", CG_NO_MEMORY },
+	{ -11, "CL_BUILD_PROGRAM_FAILURE", CG_BUILD },
+	{ -13, "CL_MISALIGNED_SUB_BUFFER_OFFSET", CG_DRIVER },
+	{ -14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST", CG_DRIVER },
+	{ -30, "CL_INVALID_VALUE", CG_DRIVER },
+	{ -32, "CL_INVALID_PLATFORM", CG_DRIVER },
+	{ -33, "CL_INVALID_DEVICE", CG_DRIVER },
+	{ -34, "CL_INVALID_CONTEXT", CG_DRIVER },
+	{ -36, "CL_INVALID_COMMAND_QUEUE", CG_DRIVER },
+	{ -38, "CL_INVALID_MEM_OBJECT", CG_DRIVER },
+	{ -44, "CL_INVALID_PROGRAM", CG_DRIVER },
+	{ -45, "CL_INVALID_PROGRAM_EXECUTABLE", CG_DRIVER },
+	{ -46, "CL_INVALID_KERNEL_NAME", CG_DRIVER },
+	{ -48, "CL_INVALID_KERNEL", CG_DRIVER },
+	{ -49, "CL_INVALID_ARG_INDEX", CG_DRIVER },
+	{ -50, "CL_INVALID_ARG_VALUE", CG_DRIVER },
+	{ -51, "CL_INVALID_ARG_SIZE", CG_DRIVER },
+	{ -52, "CL_INVALID_KERNEL_ARGS", CG_DRIVER },
+	{ -54, "CL_INVALID_WORK_GROUP_SIZE", CG_DRIVER },
+	{ -55, "CL_INVALID_WORK_ITEM_SIZE", CG_DRIVER },
+	{ -59, "CL_INVALID_OPERATION", CG_DRIVER },
+	{ -61, "CL_INVALID_BUFFER_SIZE", CG_NO_MEMORY },
+	{ -63, "CL_INVALID_GLOBAL_WORK_SIZE", CG_DRIVER },
+	{ -1001, "CL_PLATFORM_NOT_FOUND_KHR", CG_NO_DEVICE },
+};
+
+static size_t row_of(int32_t code)
+{
+	size_t k = 0;
+
+	while (k < sizeof errors / sizeof *errors && errors[k].code != code)
+		k++;
+	return k;
+}
+
+const char *cg_cl_error(int32_t code)
+{
+	size_t k = row_of(code);
+
+	return k < sizeof errors / sizeof *errors ? errors[k].name : "an error of OpenCL";
+}
+
+int cg_cl_check(int32_t code, const char *call)
+{
+	size_t k = row_of(code);
+
+	if (!code)
+		return CG_OK;
+	return cg_fail(k < sizeof errors / sizeof *errors ? errors[k].ours : CG_DRIVER, "opencl: %s: %s (%d)", call,
+	               cg_cl_error(code), (int)code);
+}

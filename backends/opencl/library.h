@@ -1,0 +1,41 @@
+/*
+ * OpenCL as this backend sees it: the loader found at run time, its calls in one table, its constants, its words for errors.
+ * Nothing of a vendor's is needed to build; where <CL/cl.h> is found, a test compares these declarations with it.
+ */
+#ifndef CG_OPENCL_LIBRARY_H
+#define CG_OPENCL_LIBRARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct _cl_platform_id; struct _cl_device_id; struct _cl_context; struct _cl_command_queue; struct _cl_mem;
+struct _cl_program; struct _cl_kernel; struct _cl_event;
+
+/* All calls go through this table: a test that counts them, or makes one fail, puts its own function here. */
+struct cg_cl {
+#define CL_CALL(name, parameters, names) int32_t (*name) parameters;
+#define CL_MAKE(type, name, parameters, names) struct _cl_##type *(*name) parameters;
+#include "backends/opencl/opencl.fn"
+#undef CL_CALL
+#undef CL_MAKE
+};
+extern struct cg_cl cg_cl;
+
+enum {
+#define CL_VALUE(name, value) CL_##name = value,
+#include "backends/opencl/values.h"
+#undef CL_VALUE
+};
+#define CL_DEVICE_TYPE_ALL UINT64_C(0xffffffff)
+
+/* Loads the loader at the first call, for the life of the process: CG_NO_DEVICE with every name that was tried. */
+int cg_cl_load(void);
+/* Where it was found. */
+const char *cg_cl_path(void);
+/* CG_OK for CL_SUCCESS; else the code of ours that fits, with "opencl: clFinish: CL_OUT_OF_RESOURCES (-5)". */
+int cg_cl_check(int32_t code, const char *call);
+const char *cg_cl_error(int32_t code);
+
+#define CL_TRY(call, ...) CG_TRY(cg_cl_check(cg_cl.call(__VA_ARGS__), "cl" #call))
+
+#endif

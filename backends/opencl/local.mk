@@ -1,0 +1,6 @@
+# The opencl backend: found at run time, so that it is always compiled.
+noinst_LTLIBRARIES += %D%/libopencl.la
+%C%_libopencl_la_SOURCES = \
+	%D%/library.h %D%/opencl.h %D%/opencl.fn %D%/values.h \
+	%D%/library.c %D%/opencl.c %D%/examine.c %D%/kernel.c %D%/gemm.c
+backend_libraries += %D%/libopencl.la

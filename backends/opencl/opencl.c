@@ -1,0 +1,336 @@
+/*
+ * The opencl backend: any device that has a driver for OpenCL 1.2.  Kernels are the generator's, products its tiled shape; queues
+ * are in order, and no call waits for the device unless it is asked to.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/opencl/opencl.h"
+
+enum { PLATFORMS = 16, DEVICES = 32 };
+
+/* ---- which device ---- */
+
+struct found { struct _cl_platform_id *platform; struct _cl_device_id *id; int p, d; uint64_t type; };
+
+/* Every device of every platform; a platform that fails has none, and `why` says so. */
+static int find_devices(struct found *found, int most, int *n, char *why, size_t bytes)
+{
+	struct _cl_platform_id *platforms[PLATFORMS];
+	uint32_t n_platforms = 0;
+	size_t used = 0;
+	int32_t code;
+
+	*n = 0;
+	why[0] = 0;
+	CG_TRY(cg_cl_load());
+	code = cg_cl.GetPlatformIDs(PLATFORMS, platforms, &n_platforms);
+	if (code || !n_platforms)
+		return cg_fail(CG_NO_DEVICE, "no OpenCL driver: clGetPlatformIDs of %s: %s; drivers are listed in /etc/OpenCL/vendors, "
+		               "PoCL (pocl-opencl-icd) is one for any processor", cg_cl_path(),
+		               code ? cg_cl_error(code) : "no platform");
+	if (n_platforms > PLATFORMS)
+		n_platforms = PLATFORMS;
+	for (uint32_t p = 0; p < n_platforms; p++) {
+		struct _cl_device_id *ids[DEVICES];
+		uint32_t n_ids = 0;
+
+		code = cg_cl.GetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, DEVICES, ids, &n_ids);
+		if (code || !n_ids) {
+			if (used < bytes)
+				used += (size_t)snprintf(why + used, bytes - used, "%splatform %u: clGetDeviceIDs: %s (%d)",
+				                         used ? "; " : "", p, code ? cg_cl_error(code) : "no device", (int)code);
+			continue;
+		}
+		if (n_ids > DEVICES)
+			n_ids = DEVICES;
+		for (uint32_t d = 0; d < n_ids && *n < most; d++) {
+			struct found f = { platforms[p], ids[d], (int)p, (int)d, 0 };
+
+			cg_cl.GetDeviceInfo(ids[d], CL_DEVICE_TYPE, sizeof f.type, &f.type, NULL);
+			found[(*n)++] = f;
+		}
+	}
+	return *n ? CG_OK : cg_fail(CG_NO_DEVICE, "no OpenCL device: %s", why);
+}
+
+/* "gpu": the first GPU; "P.D"; NULL: the first GPU, else the first device. */
+static int choose(const char *where, struct found *chosen)
+{
+	struct found found[DEVICES];
+	char why[512], rest;
+	int n, p, d;
+
+	CG_TRY(find_devices(found, DEVICES, &n, why, sizeof why));
+	if (where && strcmp(where, "gpu")) {
+		if (sscanf(where, "%d.%d%c", &p, &d, &rest) != 2 || p < 0 || d < 0)
+			return cg_fail(CG_BAD_ARGUMENT, "expected PLATFORM.DEVICE, as 0.0, or gpu, got '%.40s'", where);
+		for (int k = 0; k < n; k++)
+			if (found[k].p == p && found[k].d == d) {
+				*chosen = found[k];
+				return CG_OK;
+			}
+		return cg_fail(CG_NO_DEVICE, "no device %d.%d: there are %d, from 0.0 to %d.%d%s%s", p, d, n, found[n - 1].p,
+		               found[n - 1].d, *why ? "; " : "", why);
+	}
+	for (int k = 0; k < n; k++)
+		if (found[k].type & CL_DEVICE_TYPE_GPU) {
+			*chosen = found[k];
+			return CG_OK;
+		}
+	if (where)
+		return cg_fail(CG_NO_DEVICE, "none of %d OpenCL devices is a GPU; name one: 'opencl' for the first, or opencl:0.0", n);
+	*chosen = found[0];
+	return CG_OK;
+}
+
+static const char *list(int i, char *about, size_t bytes)
+{
+	static _Thread_local char name[16];
+	struct found found[DEVICES];
+	char why[512];
+	size_t used;
+	int n;
+
+	if (find_devices(found, DEVICES, &n, why, sizeof why)) {
+		if (i)
+			return NULL;
+		snprintf(about, bytes, "%s", cg_message());
+		return "";
+	}
+	if (i >= n)
+		return NULL;
+	snprintf(name, sizeof name, "%d.%d", found[i].p, found[i].d);
+	about[0] = 0;
+	cg_cl.GetDeviceInfo(found[i].id, CL_DEVICE_NAME, bytes, about, NULL);
+	used = strlen(about);
+	if (*why && used < bytes)
+		snprintf(about + used, bytes - used, "; %s", why);
+	return name;
+}
+
+static int make_device(const struct found *f, struct cg_device **result)
+{
+	struct cg_device *device = cg_memory(NULL, sizeof *device);
+	pthread_mutex_t *lock = cg_memory(NULL, sizeof *lock);
+
+	if (!device || !lock) {
+		cg_memory(device, 0);
+		cg_memory(lock, 0);
+		return CG_NO_MEMORY;
+	}
+	memset(device, 0, sizeof *device);
+	pthread_mutex_init(lock, NULL);
+	*device = (struct cg_device){ .platform = f->platform, .id = f->id, .lock = lock };
+	*result = device;
+	return CG_OK;
+}
+
+static void close_device(struct cg_device *device)
+{
+	cg_cl_drop_products(device);
+	if (device->context)
+		cg_cl.ReleaseContext(device->context);
+	pthread_mutex_destroy(device->lock);
+	cg_memory(device->lock, 0);
+	cg_memory(device, 0);
+}
+
+/* What is left once the device has its context: the rest of what is known of it. */
+static int examine(struct cg_device *device, const char *name, struct cg_device **result)
+{
+	int code = cg_cl_examine(device, name);
+
+	if (!code)
+		code = cg_cl_probe(device);
+	if (code)
+		close_device(device);
+	else
+		*result = device;
+	return code;
+}
+
+static int open_device(const char *where, struct cg_device **result)
+{
+	struct cg_device *device;
+	struct found f;
+	char name[16];
+	int32_t code;
+
+	CG_TRY(choose(where, &f));
+	CG_TRY(make_device(&f, &device));
+	device->context = cg_cl.CreateContext((const intptr_t[]){ CL_CONTEXT_PLATFORM, (intptr_t)f.platform, 0 }, 1, &f.id, NULL, NULL,
+	                                      &code);
+	if (!device->context) {
+		close_device(device);
+		return cg_cl_check(code ? code : CL_OUT_OF_RESOURCES, "clCreateContext");
+	}
+	snprintf(name, sizeof name, "%d.%d", f.p, f.d);
+	return examine(device, name, result);
+}
+
+/* The caller's cl_context with one of its devices; NULL when it has but one. */
+static int adopt(void *native, void *id, struct cg_device **result)
+{
+	struct found f = { .id = id };
+	struct cg_device *device;
+	struct _cl_device_id *ids[DEVICES];
+	size_t bytes = 0, k = 0;
+
+	CG_TRY(cg_cl_load());
+	CG_TRY(cg_cl_check(cg_cl.GetContextInfo(native, CL_CONTEXT_DEVICES, sizeof ids, ids, &bytes), "clGetContextInfo"));
+	bytes /= sizeof *ids;
+	if (!id && bytes != 1)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: device: expected one of the context's %zu, got NULL", bytes);
+	while (id && k < bytes && ids[k] != id)
+		k++;
+	if (k == bytes)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: device: expected one of the context's %zu", bytes);
+	f.id = ids[k];
+	CG_TRY(make_device(&f, &device));
+	if (cg_cl_check(cg_cl.RetainContext(native), "clRetainContext")) {
+		close_device(device);
+		return CG_DRIVER;
+	}
+	device->context = native;
+	return examine(device, "the caller's", result);
+}
+
+static const char *describe(const struct cg_device *device)
+{
+	return device->about;
+}
+
+static int supports(const struct cg_device *device, int dtype)
+{
+	if (dtype == CG_F64 && !device->config_f64)
+		return cg_fail(CG_UNSUPPORTED, "this device has no double precision (cl_khr_fp64): CELLGRAD_BACKEND=cpu has");
+	return CG_OK;
+}
+
+/* ---- queues and memory ---- */
+
+static int check_queue(const struct cg_device *device, struct _cl_command_queue *queue)
+{
+	struct _cl_context *context = NULL;
+	struct _cl_device_id *id = NULL;
+	uint64_t properties = 0;
+
+	CL_TRY(GetCommandQueueInfo, queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+	CL_TRY(GetCommandQueueInfo, queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
+	CL_TRY(GetCommandQueueInfo, queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
+	if (context != device->context)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: native: the queue is of another cl_context; adopt that with cg_adopt");
+	if (id != device->id)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: native: the queue is of another device of the context");
+	if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: native: expected a queue that runs in order, got one created with "
+		               "CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE");
+	return CG_OK;
+}
+
+static int take_queue(struct cg_device *device, void *native, struct _cl_command_queue **queue)
+{
+	int32_t code;
+
+	if (native) {
+		CG_TRY(check_queue(device, native));
+		CL_TRY(RetainCommandQueue, native);
+		*queue = native;
+		return CG_OK;
+	}
+	*queue = cg_cl.CreateCommandQueue(device->context, device->id, 0, &code);
+	return *queue ? CG_OK : cg_cl_check(code ? code : CL_OUT_OF_RESOURCES, "clCreateCommandQueue");
+}
+
+static int start(struct cg_device *device, void *native, struct cg_queue **result)
+{
+	struct cg_queue *queue = cg_memory(NULL, sizeof *queue);
+	int code;
+
+	if (!queue)
+		return CG_NO_MEMORY;
+	*queue = (struct cg_queue){ .device = device };
+	code = take_queue(device, native, &queue->queue);
+	if (code)
+		cg_memory(queue, 0);
+	else
+		*result = queue;
+	return code;
+}
+
+static int sync_queue(struct cg_queue *queue)
+{
+	CL_TRY(Finish, queue->queue);
+	return CG_OK;
+}
+
+static void stop(struct cg_queue *queue)
+{
+	cg_cl.Finish(queue->queue);
+	cg_cl.ReleaseCommandQueue(queue->queue);
+	cg_memory(queue, 0);
+}
+
+static int alloc(struct cg_device *device, size_t bytes, struct cg_mem *mem)
+{
+	int32_t code = 0;
+	struct _cl_mem *buffer = cg_cl.CreateBuffer(device->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
+
+	if (!buffer)
+		return cg_fail_in(cg_cl_check(code ? code : CL_MEM_OBJECT_ALLOCATION_FAILURE, "clCreateBuffer"), "%zu bytes", bytes);
+	*mem = (struct cg_mem){ buffer, 0, bytes, CG_DEVICE };
+	return CG_OK;
+}
+
+static void free_mem(struct cg_device *device, struct cg_mem *mem)
+{
+	(void)device;
+	cg_cl.ReleaseMemObject(mem->data);
+}
+
+static int check(struct cg_device *device, struct cg_mem mem)
+{
+	struct _cl_context *context = NULL;
+	size_t bytes = 0;
+
+	CL_TRY(GetMemObjectInfo, mem.data, CL_MEM_CONTEXT, sizeof context, &context, NULL);
+	CL_TRY(GetMemObjectInfo, mem.data, CL_MEM_SIZE, sizeof bytes, &bytes, NULL);
+	if (context != device->context)
+		return cg_fail(CG_BAD_ARGUMENT, "the cl_mem is of another cl_context than the stream");
+	if (mem.offset > bytes || mem.bytes > bytes - mem.offset)
+		return cg_fail(CG_BAD_ARGUMENT, "expected a cl_mem of at least %zu + %zu bytes, got one of %zu", mem.offset, mem.bytes,
+		               bytes);
+	return CG_OK;
+}
+
+static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
+{
+	CL_TRY(EnqueueWriteBuffer, queue->queue, to.data, 0, to.offset, bytes, from, 0, NULL, NULL);
+	return CG_OK;
+}
+
+static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
+{
+	CL_TRY(EnqueueReadBuffer, queue->queue, from.data, 0, from.offset, bytes, to, 0, NULL, NULL);
+	return CG_OK;
+}
+
+static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
+{
+	const char nothing = 0;
+
+	CL_TRY(EnqueueFillBuffer, queue->queue, mem.data, &nothing, 1, mem.offset, bytes, 0, NULL, NULL);
+	return CG_OK;
+}
+
+extern const struct cg_backend cg_backend_opencl;
+const struct cg_backend cg_backend_opencl = {
+	.name = "opencl", .unasked = "gpu",
+	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
+	.start = start, .sync = sync_queue, .stop = stop,
+	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
+	.build = cg_cl_build, .drop = cg_cl_drop, .launch = cg_cl_launch, .gemm = cg_cl_gemm,
+};
