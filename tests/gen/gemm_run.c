@@ -498,7 +498,7 @@ static const struct form forms[] = {
 	{ 0, 16, 24, 20, 4, 12, 4, 0 },  { 1, 8, 16, 16, 1, 4, 2, 1 },
 	{ 0, 8, 12, 10, 2, 6, 2, 1 },    { 1, 16, 4, 4, 4, 4, 4, 0 },
 };
-enum { WIDE, LOCAL, MORE, NARROW = 4, FORMS = sizeof forms / sizeof *forms };
+enum { WIDE, LOCAL, MORE, NARROW = 4, SHORT, FORMS = sizeof forms / sizeof *forms };
 static int narrow;                               /* instead of WIDE: NARROW */
 
 static int shape_fails(const struct cg_gemm_shape *s, int which, int cases)
@@ -545,6 +545,25 @@ static int chosen_fails(struct cg_gemm_shape s, int64_t m, int64_t n)
 	return failed;
 }
 
+/* More rows than a launch has groups for: a group makes more than one tile. */
+static int tall_fails(void)
+{
+	struct cg_gemm_shape s = shape_of((struct cg_gemm_shape){ .dtype = REF_F32 }, &forms[SHORT]);
+	struct kernel k;
+	size_t global[2], local[2];
+	int64_t m = 65535 * (int64_t)s.rows + 3;
+	int failed;
+
+	if (!has_room(&s)) {
+		no_room++;
+		return 0;
+	}
+	k = build(&s);
+	failed = !cg_gemm_launch(&s, m, 1, global, local) || global[1] != 65535 || product_fails(&k, 1, m, 1, 1, ROW);
+	drop_kernel(&k);
+	return failed;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct { int dtype, ta, tb; int64_t m, n; } chosen[] = {
@@ -575,6 +594,7 @@ int main(int argc, char **argv)
 		if ((s.dtype != REF_F64 || device.doubles) && cases > 9)
 			failed += chosen_fails(s, chosen[k].m, chosen[k].n);
 	}
+	failed += cases > 9 && tall_fails();
 	printf("# %d products of a dtype and a transposition: %d wrong, %d left out for want of f64, %d kernels for want of local "
 	       "memory; largest error of a sum %.2f of its tolerance\n", which, failed, left, no_room, worst);
 	return failed != 0;
