@@ -49,6 +49,7 @@ CLEANFILES += %D%/command/texts.c
 	-DCELLGRAD_DATA='"$(pkgdatadir)/data"' -DCELLGRAD_SOURCE_DATA='"$(abs_top_srcdir)/tests/data"'
 %C%_command_libcommand_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(POPT_CFLAGS)
 %C%_command_libcommand_la_LIBADD = %D%/libwhole.la $(JANSSON_LIBS) $(POPT_LIBS)
+%C%_command_libcommand_la_SOURCES += %D%/command/field.h %D%/command/field.c
 cellgrad_SOURCES = %D%/command/main.c
 cellgrad_LDADD = %D%/command/libcommand.la
 if COMMAND

@@ -31,9 +31,15 @@ EXTRA_DIST += \
 AM_CPPFLAGS += $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 LDADD = runtime/libwhole.la $(CMOCKA_LIBS) $(JANSSON_LIBS)
 reference = %D%/conformance/reference.h %D%/conformance/reference_arrays.h %D%/conformance/reference.c
+numbers = %D%/conformance/cases.h %D%/conformance/numbers.h %D%/conformance/numbers.c
+trials = \
+	%D%/conformance/area.h %D%/conformance/area.c %D%/conformance/cases.c \
+	%D%/conformance/finding.h %D%/conformance/finding.c %D%/conformance/trial.h %D%/conformance/trial.c \
+	runtime/command/field.h runtime/command/field.c $(numbers) $(reference)
 %C%_conformance_reference_test_SOURCES = %D%/conformance/reference_test.c $(reference)
 %C%_conformance_reference_bound_test_SOURCES = %D%/conformance/reference_bound_test.c $(reference)
-%C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c %D%/conformance/cases.h $(reference)
+%C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(trials)
+%C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
 %C%_runtime_op_test_SOURCES = %D%/runtime/op_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_runtime_check_test_SOURCES = %D%/runtime/check_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c $(reference)

@@ -3,13 +3,11 @@
  * metadata.  Their ranges are checked with the op's other arguments.
  */
 #include <ctype.h>
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gen/cell.h"
 #include "runtime/command/call.h"
+#include "runtime/command/field.h"
 #include "runtime/command/print.h"
 #include "runtime/runtime.h"
 
@@ -18,36 +16,13 @@ static const char type[] = "T";
 
 enum { ATTRIBUTES = 32 };
 
-static int real(const char *text, double *value)
-{
-	char *end;
-
-	if (!*text || isspace((unsigned char)*text))
-		return -1;
-	errno = 0;
-	*value = strtod(text, &end);             /* no locale is set: the point is a point */
-	return *end || isnan(*value) || (errno == ERANGE && fabs(*value) > 1) ? -1 : 0;
-}
-
-static int boolean(const char *text, int *value)
-{
-	static const char *const words[] = { "false", "true", "False", "True", "0", "1" };
-
-	for (int k = 0; k < 6; k++)
-		if (!strcmp(text, words[k])) {
-			*value = k & 1;
-			return 0;
-		}
-	return -1;
-}
-
 /* where: what the message says before the attribute, such as the file whose metadata it is from. */
 static int set(struct call *c, const struct cg_attribute *a, const char *text, const char *where)
 {
 	char shown[PRINT_NAME];
 	void *at = (char *)c->op + a->at;
 
-	if (a->kind == CG_REAL ? real(text, at) : boolean(text, at))
+	if (a->kind == CG_REAL ? field_real(text, at) : field_boolean(text, at))
 		return cg_fail(CG_BAD_ARGUMENT, "%s%s: expected %s, got \"%s\"", where, a->name,
 		               a->kind == CG_REAL ? "a number" : "true or false", print_name(shown, text));
 	return CG_OK;
@@ -168,17 +143,6 @@ int attribute_type(const struct call *c, int dtype)
 	               cg_dtype_name(dtype));
 }
 
-/* The fewest digits that read back as the same number. */
-static const char *digits(char text[32], double value)
-{
-	for (int n = 1; n <= 17; n++) {
-		snprintf(text, 32, "%.*g", n, value);
-		if (strtod(text, NULL) == value)
-			break;
-	}
-	return text;
-}
-
 json_t *call_metadata(const struct call *c)
 {
 	json_t *all = json_pack("{s:s}", "op", c->name);
@@ -187,7 +151,7 @@ json_t *call_metadata(const struct call *c)
 	for (const struct cg_attribute *a = c->row->attributes; a->name && all; a++) {
 		const void *at = (const char *)c->op + a->at;
 		const char *value = a->kind == CG_BOOL ? (*(const int *)at ? "true" : "false")
-		                                       : digits(text, *(const double *)at);
+		                                       : field_digits(text, *(const double *)at);
 
 		if (json_object_set_new(all, a->name, json_string(value))) {
 			json_decref(all);

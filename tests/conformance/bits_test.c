@@ -6,7 +6,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,65 +13,17 @@
 
 #include "backends/cpu/cpu.h"
 #include "runtime/op.h"
+#include "tests/conformance/cases.h"
+#include "tests/conformance/numbers.h"
 
 enum { ARGUMENTS = CG_SLOTS_MAX, PAD = 3 };
 
 static unsigned long long state = 20260102;
 static long elements, kernels;
 
-static unsigned long long next(void)
+static int dtype_of(const struct cg_pass_plan *plan, const struct cg_argument *a)
 {
-	state = state * 6364136223846793005u + 1442695040888963407u;
-	return state >> 20;
-}
-
-static size_t bytes_of(const struct cg_pass_plan *plan, const struct cg_argument *a)
-{
-	return a->type == CG_TYPE_ACC ? cg_acc_bytes(plan->dtype) : cg_dtype_bytes(plan->dtype);
-}
-
-/* Bits of a number: mostly of ordinary size, sometimes any at all, sometimes special. */
-static void draw(int dtype, int acc, void *to)
-{
-	static const double special[] = { 0.0, -0.0, 1, -1, 0.5, INFINITY, -INFINITY, NAN, 1e-40, -1e-40, 88, -88, 104, -104, 3e38, 1e-7 };
-	unsigned long long kind = next() % 100, any = next() << 32 ^ next();
-	double d = kind < 80 ? ldexp((double)(long long)(next() % 2000001) - 1000000, -18)
-	                     : kind < 90 ? special[next() % (sizeof special / sizeof *special)] : 0;
-	float f = (float)d;
-	uint32_t bits;
-	uint16_t half;
-
-	if (dtype == CG_F64) {
-		memcpy(to, kind >= 90 ? (void *)&any : (void *)&d, 8);
-		return;
-	}
-	memcpy(&bits, &f, 4);
-	bits = kind >= 90 ? (uint32_t)any : bits;
-	if (dtype == CG_F32 || acc) {
-		memcpy(to, &bits, 4);
-		return;
-	}
-	/* For the halves: the upper bits of a float, or near enough of one. */
-	half = dtype == CG_BF16 ? (uint16_t)(bits >> 16) : kind >= 80 ? (uint16_t)any : (uint16_t)((any & 0x8000) | (0x3000 + any % 0x1400));
-	memcpy(to, &half, 2);
-}
-
-static int is_nan(int dtype, int acc, const void *at)
-{
-	float f;
-	double d;
-	uint16_t half;
-
-	if (dtype == CG_F64) {
-		memcpy(&d, at, 8);
-		return isnan(d);
-	}
-	if (dtype == CG_F32 || acc) {
-		memcpy(&f, at, 4);
-		return isnan(f);
-	}
-	memcpy(&half, at, 2);
-	return dtype == CG_F16 ? (half & 0x7fff) > 0x7c00 : (half & 0x7fff) > 0x7f80;
+	return a->type == CG_TYPE_ACC ? numbers_acc(plan->dtype) : plan->dtype;
 }
 
 struct buffers { unsigned char *at[ARGUMENTS]; size_t bytes[ARGUMENTS]; };
@@ -113,7 +64,7 @@ static void compare(const struct cg_pass_plan *plan, const struct cg_piece *piec
 	memset(bound, 0, sizeof bound);
 	for (int k = 0; k < n; k++) {
 		const struct cg_argument *a = &piece->arguments[k];
-		size_t size = bytes_of(plan, a);
+		size_t size = cg_dtype_bytes(dtype_of(plan, a));
 
 		bound[k].stride = units + PAD;
 		if (a->kind == CG_KIND_SCALAR) {
@@ -130,7 +81,7 @@ static void compare(const struct cg_pass_plan *plan, const struct cg_piece *piec
 			first.at[k] = malloc(count * size + 1);
 			assert_non_null(first.at[k]);
 			for (size_t j = 0; j < count; j++)
-				draw(plan->dtype, a->type == CG_TYPE_ACC, first.at[k] + j * size);
+				numbers_bits(&state, dtype_of(plan, a), first.at[k] + j * size);
 			if (!(absent >> (k % 29) & 1) || a->kind == CG_KIND_SCRATCH)
 				bound[k].data = first.at[k];
 		}
@@ -166,14 +117,12 @@ static void compare(const struct cg_pass_plan *plan, const struct cg_piece *piec
 			call(isa, interpreted, plan, piece, rows, units, use);
 			for (int k = 0; ways && k < n; k++) {
 				const struct cg_argument *a = &piece->arguments[k];
-				size_t size = bytes_of(plan, a);
+				size_t size = cg_dtype_bytes(dtype_of(plan, a));
 
 				if (!copies[k] || !memcmp(copies[k], first.at[k], first.bytes[k]))
 					continue;
 				for (size_t j = 0; j + size <= first.bytes[k]; j += size)
-					if (memcmp(copies[k] + j, first.at[k] + j, size) &&
-					    !(is_nan(plan->dtype, a->type == CG_TYPE_ACC, copies[k] + j) &&
-					      is_nan(plan->dtype, a->type == CG_TYPE_ACC, first.at[k] + j)))
+					if (!numbers_same(dtype_of(plan, a), copies[k] + j, first.at[k] + j))
 						fail_msg("%s: %s[%zu] differs on %s%s, rows %lld, units %lld, absent %#x", piece->key, a->name,
 						         j / size, isa->name, interpreted ? " interpreted" : "", (long long)rows,
 						         (long long)units, absent);
@@ -192,10 +141,6 @@ static void compare(const struct cg_pass_plan *plan, const struct cg_piece *piec
 
 static void test_bits(void **given)
 {
-	static const struct { int64_t rows, units; } sizes[] = {
-		{ 0, 3 }, { 1, 1 }, { 2, 7 }, { 3, 16 }, { 63, 2 }, { 64, 5 }, { 65, 33 }, { 130, 17 }, { 3, 255 }, { 2, 256 }, { 5, 257 },
-		{ 1, 1000 }
-	};
 	int dtype = *(const int *)*given;
 	struct cg_mistake mistake;
 
@@ -210,10 +155,10 @@ static void test_bits(void **given)
 
 				assert_non_null(plan);
 				for (int p = 0; p < plan->n_pieces; p++)
-					for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+					for (size_t s = 0; s < sizeof areas / sizeof *areas; s++)
 						for (int absent = 0; absent < 2; absent++)
-							compare(plan, &plan->pieces[p], sizes[s].rows, sizes[s].units,
-							        absent ? (unsigned)next() : 0);
+							compare(plan, &plan->pieces[p], areas[s].rows, areas[s].units,
+							        absent ? numbers_below(&state, 1u << 31) : 0);
 				cg_plan_free(plan);
 			}
 	}

@@ -1,6 +1,6 @@
 /*
- * The cases of the conformance suite: sizes and what else an op can be asked.  Every case runs for every dtype; a row here adds
- * its tests.
+ * The cases of the conformance suite and of `cellgrad check`: sizes and what else an op can be asked.  Every case runs for every
+ * dtype; a row here adds its tests.
  */
 #ifndef CASES_H
 #define CASES_H
@@ -25,5 +25,11 @@ static const struct { double forget_bias, cell_clip; } scalars[] = { { 1, 3 }, {
 
 /* Magnitudes of the inputs: ordinary, tiny, and large enough to saturate the gates. */
 static const double scales[] = { 1, 1e-3, 12 };
+
+/* What kernels are run over. */
+static const struct { int64_t rows, units; } areas[] = {
+	{ 0, 3 }, { 1, 1 }, { 2, 7 }, { 3, 16 }, { 63, 2 }, { 64, 5 }, { 65, 33 }, { 130, 17 }, { 3, 255 }, { 2, 256 }, { 5, 257 },
+	{ 1, 1000 }
+};
 
 #endif

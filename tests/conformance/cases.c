@@ -1,0 +1,208 @@
+/*
+ * Which cases of an op there are: the table of cases.h, and whatever chance gives; and what a case is made of, by name.
+ */
+#include <string.h>
+
+#include "tests/conformance/cases.h"
+#include "tests/conformance/numbers.h"
+#include "tests/conformance/trial.h"
+
+/* As large as a caller may ask for; what the table and chance ask for is far below. */
+enum { SIZE_MOST = 65536, COST_MOST = 200000000 };
+
+/* Upstream gradients are what only a grad op reads: forward has no such port. */
+int trial_optional(const struct cg_op *op, const struct cg_port *port)
+{
+	const struct cg_port *p = trial_forward(op)->ports;
+
+	while (p->name && strcmp(p->name, port->name))
+		p++;
+	return port->flow != CG_IN || !p->name;
+}
+
+int trial_optionals(const struct cg_op *op)
+{
+	int n = 0;
+
+	for (const struct cg_port *port = op->ports; port->name; port++)
+		n += trial_optional(op, port);
+	return n;
+}
+
+static void *member(void *of, size_t at)
+{
+	return (char *)of + at;
+}
+
+int64_t trial_size(const struct trial *t, const char *symbol)
+{
+	const struct cg_dim *d = t->op->dims;
+
+	while (strcmp(d->symbol, symbol))
+		d++;
+	return *(const int64_t *)(const void *)((const char *)&t->is + d->at);
+}
+
+static double cost(double B, double I, double U)
+{
+	return (B + 1) * (I + U) * U;
+}
+
+int trial_too_large(const struct trial *t)
+{
+	return cost((double)trial_size(t, "B"), (double)trial_size(t, "I"), (double)trial_size(t, "U")) > COST_MOST;
+}
+
+static void set_size(struct trial *t, struct size size)
+{
+	const struct { const char *symbol; int64_t value; } all[] = { { "B", size.B }, { "I", size.I }, { "U", size.U } };
+
+	for (const struct cg_dim *d = t->op->dims; d->symbol; d++)
+		for (int k = 0; k < 3; k++)
+			if (!strcmp(d->symbol, all[k].symbol))
+				*(int64_t *)member(&t->is, d->at) = all[k].value;
+}
+
+/* The attributes of the family: forward's, since what grad reads was made by a forward. */
+static const struct cg_attribute *attributes_of(const struct cg_op *op)
+{
+	return trial_forward(op)->attributes;
+}
+
+static void set_attribute(struct trial *t, const char *name, double value)
+{
+	for (const struct cg_attribute *a = attributes_of(t->op); a->name; a++)
+		if (strcmp(a->name, name))
+			continue;
+		else if (a->kind == CG_BOOL)
+			*(int *)member(&t->is, a->at) = value != 0;
+		else
+			*(double *)member(&t->is, a->at) = value;
+}
+
+void trial_small(const struct cg_op *op, int dtype, struct trial *t)
+{
+	memset(t, 0, sizeof *t);
+	t->op = op;
+	t->scale = 1;
+	t->seed = 1;
+	op->init(&t->is, op->size);
+	*(int *)member(&t->is, op->dtype_at) = dtype;
+	set_size(t, small);
+}
+
+int trial_next(struct trial_cursor *at, const struct cg_op *op, int dtype, struct trial *t)
+{
+	const int ordinary = sizeof sizes / sizeof *sizes, all = ordinary + sizeof large / sizeof *large;
+
+	for (; at->size < all; at->size++, at->variant = 0)
+		while (at->variant < (op->gates_at ? 12 : 6)) {
+			int s = at->size, variant = at->variant++;
+			struct size size = s < ordinary ? sizes[s] : large[s - ordinary];
+
+			/* The reference takes its time. */
+			if (variant > 0 && cost((double)size.B - 1, (double)size.I, (double)size.U) > (variant < 3 ? 500000 : 20000))
+				continue;
+			trial_small(op, dtype, t);
+			set_size(t, size);
+			set_attribute(t, "use_peephole", variant % 2);
+			set_attribute(t, "forget_bias", scalars[variant / 2 % 3].forget_bias);
+			set_attribute(t, "cell_clip", scalars[variant / 2 % 3].cell_clip);
+			if (op->gates_at)
+				*(int *)member(&t->is, op->gates_at) = variant / 2 % 2;
+			*(int *)member(&t->is, op->accumulate_at) = (variant + s) % 3 == 0;
+			t->scale = scales[(variant / 3 + s) % 3];
+			t->memory = variant % 5 == 4 ? AREA_DEVICE : variant % 5 == 2 ? AREA_MIXED : AREA_HOST;
+			return 1;
+		}
+	return 0;
+}
+
+/* Mostly small; around the widths of vectors, strips and blocks; sometimes more. */
+static int64_t draw_size(unsigned long long *state, int64_t least)
+{
+	static const int64_t edges[] = { 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257 };
+	unsigned kind = numbers_below(state, 100);
+
+	if (kind < 3)
+		return least;
+	if (kind < 40)
+		return 1 + numbers_below(state, 5);
+	if (kind < 80)
+		return 1 + numbers_below(state, 40);
+	if (kind < 95)
+		return edges[numbers_below(state, sizeof edges / sizeof *edges)];
+	return 1 + numbers_below(state, 600);
+}
+
+void trial_random(const struct cg_op *op, int dtype, unsigned long long seed, struct trial *t)
+{
+	unsigned long long state = seed ^ 0x9e3779b97f4a7c15u, *at = &state;
+	struct size size;
+	int most = numbers_below(at, 50) ? 20000 : 400000;
+
+	trial_small(op, dtype, t);
+	t->seed = seed;
+	do
+		size = (struct size){ draw_size(at, 0), draw_size(at, 1), draw_size(at, 1) };
+	while (cost((double)size.B, (double)size.I, (double)size.U) > most);
+	set_size(t, size);
+	for (const struct cg_attribute *a = attributes_of(op); a->name; a++)
+		if (a->kind == CG_BOOL)
+			set_attribute(t, a->name, numbers_below(at, 2));
+		else if (numbers_below(at, 2))
+			set_attribute(t, a->name, (numbers_below(at, 600) - 200.0) / 100);       /* two digits: short to say */
+	if (op->gates_at)
+		*(int *)member(&t->is, op->gates_at) = (int)numbers_below(at, 2);
+	*(int *)member(&t->is, op->accumulate_at) = (int)numbers_below(at, 2);
+	t->scale = scales[numbers_below(at, sizeof scales / sizeof *scales)];
+	t->memory = (int)numbers_below(at, 3);
+	t->absent = numbers_subset(at, trial_optionals(op));
+}
+
+void trial_fields(struct trial *t, struct fields *f)
+{
+	static const char *const gates[] = { "ICFO", "IFCO" };
+	struct field *row;
+	int n = 0, sums = 0;
+
+	f->of = t->op->name;
+	f->n = 0;
+	for (const struct cg_dim *d = t->op->dims; d->symbol; d++)
+		if (!d->only) {
+			row = field_add(f, d->symbol, FIELD_SIZE, member(&t->is, d->at));
+			row->least = (double)d->least;
+			row->most = SIZE_MOST;
+		}
+	field_add(f, "dtype", FIELD_DTYPE, member(&t->is, t->op->dtype_at));
+	for (const struct cg_attribute *a = attributes_of(t->op); a->name; a++) {
+		row = field_add(f, a->name, a->kind == CG_BOOL ? FIELD_BOOL : FIELD_REAL, member(&t->is, a->at));
+		row->least = -1e6;
+		row->most = 1e6;
+		row->plain = a->fallback;
+	}
+	if (t->op->gates_at) {
+		row = field_add(f, "gates", FIELD_WORD, member(&t->is, t->op->gates_at));
+		row->words = gates;
+		row->n_words = 2;
+	}
+	for (const struct cg_port *p = t->op->ports; p->name; p++)
+		sums |= p->flow == CG_OUT_SUM;
+	if (sums)
+		field_add(f, "accumulate", FIELD_BOOL, member(&t->is, t->op->accumulate_at));
+	row = field_add(f, "memory", FIELD_WORD, &t->memory);
+	row->words = area_memories;
+	row->n_words = 3;
+	row = field_add(f, "scale", FIELD_REAL, &t->scale);
+	row->least = 1e-6;
+	row->most = 1e6;
+	row->plain = 1;
+	for (const struct cg_port *p = t->op->ports; p->name; p++)
+		if (trial_optional(t->op, p))
+			f->names[n++] = p->name;
+	row = field_add(f, "absent", FIELD_SET, &t->absent);
+	row->words = f->names;
+	row->n_words = n;
+	row->simple = (1ull << n) - 1;
+	field_add(f, "seed", FIELD_SEED, &t->seed);
+}
