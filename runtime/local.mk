@@ -49,7 +49,14 @@ CLEANFILES += %D%/command/texts.c
 	-DCELLGRAD_DATA='"$(pkgdatadir)/data"' -DCELLGRAD_SOURCE_DATA='"$(abs_top_srcdir)/tests/data"'
 %C%_command_libcommand_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(POPT_CFLAGS)
 %C%_command_libcommand_la_LIBADD = %D%/libwhole.la $(JANSSON_LIBS) $(POPT_LIBS)
-%C%_command_libcommand_la_SOURCES += %D%/command/field.h %D%/command/field.c
+# `check`: its judge and its trials are those of the conformance suite.
+%C%_command_libcommand_la_SOURCES += \
+	%D%/command/check.h %D%/command/field.h %D%/command/shrink.h \
+	%D%/command/check.c %D%/command/field.c %D%/command/shrink.c %D%/command/subject.c %D%/command/verdict.c \
+	tests/conformance/area.h tests/conformance/area.c tests/conformance/cases.h tests/conformance/cases.c \
+	tests/conformance/finding.h tests/conformance/finding.c tests/conformance/kernel_trial.h tests/conformance/kernel_trial.c \
+	tests/conformance/numbers.h tests/conformance/numbers.c tests/conformance/reference.h tests/conformance/reference.c \
+	tests/conformance/trial.h tests/conformance/trial.c
 cellgrad_SOURCES = %D%/command/main.c
 cellgrad_LDADD = %D%/command/libcommand.la
 if COMMAND

@@ -13,11 +13,11 @@ script_tests = \
 backend_tests = %D%/conformance/cpu.on %D%/conformance/opencl.on
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
-	%D%/command/safetensors.bats %D%/command/bench.bats %D%/command/openblas.bats %D%/readme.sh %D%/foreign.py
+	%D%/command/safetensors.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/openblas.bats %D%/readme.sh %D%/foreign.py
 # Programs that the scripts run.
 helpers = %D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run
 if COMMAND
-unit_tests += %D%/fuzz/safetensors %D%/command/model_test
+unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/runtime/shrink_test
 endif
 
 # What tests read.  Folders go into the tarball whole.
@@ -61,6 +61,7 @@ check_LTLIBRARIES = $(math_texts)
 %C%_fuzz_cell_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_LDADD = runtime/command/libcommand.la
+%C%_runtime_shrink_test_LDADD = runtime/command/libcommand.la $(LDADD)
 
 check_PROGRAMS += $(helpers)
 $(backend_tests):

@@ -23,6 +23,7 @@ struct command {
 static const struct command commands[] = {
 	{ "run",  command_run,  "compute an op on tensors from files, compare with expected ones" },
 	{ "emit", command_emit, "write the source of a cell's kernel, and its manifest" },
+	{ "check", command_check, "compare this machine's answers with the reference, and its kernels' bits" },
 	{ "info", command_info, "show devices, ops and cells, and why a backend cannot be used" },
 	{ "demo", command_demo, "show a derived kernel, compare with TensorFlow, train a model" },
 	{ "bench", command_bench, "how long ops take, next to what the machine could do" },

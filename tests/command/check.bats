@@ -1,0 +1,117 @@
+# `cellgrad check`: what it checks, what it refuses, and that a line it prints runs one case.
+
+load files
+
+@test "a short run is right, and says what it checked" {
+	works check --max-time 2
+	[[ $output == *"next to the independent reference"* ]]
+	for name in lstm_block_cell lstm_block_cell_grad gru_block_cell gru_block_cell_grad lstm gru rnn_relu; do
+		for dtype in f32 f64 f16 bf16; do
+			[[ $output =~ $name\ +$dtype\ +[1-9][0-9]*\ +0\  ]]
+		done
+	done
+	[[ $output == *"skipped "*" cases of gradgrad kernels: "* ]]
+	[[ ${lines[-1]} =~ ^.{0,8}[1-9][0-9]*\ cases,\ 0\ failures ]]
+	[[ ${lines[-1]} == *"stopped after 2."*"seed 20260101" ]]
+}
+
+@test "no progress where there is no terminal" {
+	run -0 --separate-stderr "$CELLGRAD" check gru_block_cell dtype=f32 --max-time 0.5
+	[ -z "$stderr" ]
+	[[ $output != *$'\r'* ]]
+	[[ $output != *$'\033'* ]]
+}
+
+@test "the same seed gives the same cases" {
+	works check gru_block_cell_grad U=3 dtype=f32
+	first=$(grep gru_ <<< "$output")
+	works check gru_block_cell_grad U=3 dtype=f32
+	[ "$first" == "$(grep gru_ <<< "$output")" ]
+	works check gru_block_cell_grad U=3 dtype=f32 --seed 3
+	[ "$first" != "$(grep gru_ <<< "$output")" ]
+	[[ ${lines[-1]} == *"seed 3" ]]
+}
+
+@test "one op, TensorFlow's name, one dtype" {
+	works check LSTMBlockCell --dtype half --max-time 1
+	[[ $output == *"lstm_block_cell  f16"* ]]
+	[[ $output != *f32* ]]
+	[[ $output != *gru* ]]
+	[[ $output != *"kernels of"* ]]
+}
+
+@test "NAME=VALUE leaves out what has no such thing" {
+	works check use_peephole=true B=1 dtype=f32 --max-time 1
+	[[ $output == *lstm_block_cell_grad* ]]
+	[[ $output != *gru* ]]
+	works check pass=grad shape=sum dtype=f64 --max-time 1
+	[[ $output == *rnn_tanh* ]]
+	[[ $output != *"largest error"* ]]
+}
+
+@test "one case" {
+	works check lstm_block_cell_grad B=1 I=2 U=2 dtype=f32 use_peephole=true accumulate=false absent=w_grad,b_grad seed=5
+	[[ ${lines[-1]} == *"1 case, 0 failures, 0 skipped; "* ]]
+	works check gru_block pass=grad shape=sum stage=2 rows=65 units=3 gap=1 dtype=bf16 memory=mixed accumulate=true seed=9
+	[[ ${lines[-1]} == *"1 case, 0 failures, 0 skipped; "* ]]
+	works check lstm_block_cell B=0 seed=0
+}
+
+@test "two devices" {
+	works check --backend cpu --ref cpu gru_block_cell dtype=f32 --max-time 1
+	[[ $output == *"largest difference / allowed"* ]]
+	works check --ref reference gru_block_cell dtype=f32 --max-time 1
+	[[ $output != *"largest difference"* ]]
+}
+
+@test "nothing that could be checked is exit 77" {
+	run -77 --separate-stderr "$CELLGRAD" check lstm pass=gradgrad
+	[ -z "$stderr" ]
+	[[ ${lines[-1]} == *"0 cases, 0 failures, "*" skipped; "* ]]
+	run -77 --separate-stderr "$CELLGRAD" check lstm pass=gradgrad dtype=f32 seed=1
+}
+
+@test "--json: an object a line" {
+	works check gru_block_cell dtype=f32 --json --max-time 1
+	[[ ${lines[0]} == '{"version":"'*'"device":"'* ]]
+	[[ $output == *'{"op":"gru_block_cell","dtype":"f32","cases":'*'"failures":0,'*'"worst_share":'* ]]
+	[[ ${lines[-1]} == '{"cases":'*'"failures":0,"skipped":0,"seed":20260101,"seconds":'* ]]
+	for line in "${lines[@]}"; do
+		[[ $line == '{'*'}' ]]
+	done
+}
+
+@test "words that are wrong" {
+	refuses "did you mean lstm_block_cell_grad?" check lstm_block_cell_gard
+	refuses "did you mean gru_block?" check gru_blok
+	refuses "no op or cell frobnicate" check frobnicate
+	refuses "gru is given twice" check gru gru
+	refuses "did you mean use_peephole?" check use_peephol=true
+	refuses "gru_block_cell has no forget_bias" check gru_block_cell forget_bias=1
+	refuses "B: expected an integer from 0 to 65536, got \"-1\"" check B=-1
+	refuses "expected smaller ones" check lstm_block_cell B=65536 I=65536 U=65536
+	refuses "B is given twice" check B=1 B=2
+	refuses "dtype is given twice" check dtype=f32 --dtype f32
+	refuses "did you mean h_grad?" check lstm_block_cell_grad absent=h_gard
+	refuses "there is no such kernel" check lstm pass=forward shape=sum
+	refuses "stage: expected an integer from 1 to 1" check lstm stage=2
+	refuses "expected one op or cell, got 0" check seed=3
+	refuses "expected one op or cell, got 2" check lstm gru seed=3
+}
+
+@test "options that are wrong" {
+	refuses "did you mean 'cpu'?" check --backend cpo
+	refuses "--ref: " check --ref nowhere
+	refuses "--suite: expected quick or full, got \"slow\"" check --suite slow
+	refuses "--seed: expected an integer" check --seed x
+	refuses "--max-time: expected seconds" check --max-time 0
+	refuses "--max-time: expected seconds" check --max-time=-1
+	refuses "--dtype: dtype: expected f16, bf16, f32 or f64, got f8" check --dtype f8
+	refuses "did you mean --max-time?" check --max-tim 3
+	CELLGRAD_BACKEND=nowhere refuses "CELLGRAD_BACKEND" check
+}
+
+@test "what ran is said when it is interrupted" {
+	run -124 --separate-stderr timeout -s INT 0.5 "$CELLGRAD" check --suite full
+	[[ $stderr == *"cellgrad check: interrupted; what ran was"*"  cellgrad check "*" seed="* ]]
+}
