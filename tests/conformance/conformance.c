@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "runtime/runtime.h"
@@ -93,6 +94,8 @@ static int close_all(void **unused)
 /* Does the backend open?  Says why not. */
 static int opens(void)
 {
+	struct cg_context *context;
+
 	if (cg_open(NULL, &context))
 		return puts(cg_message()), 1;
 	cg_close(context);
