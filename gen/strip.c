@@ -151,7 +151,7 @@ static void sum_part(const struct strip *s, int64_t rows, int64_t units)
 static void sum(const struct strip *s, int64_t rows, int64_t units, int accumulate)
 {
 	const acc *partial = scratch(s);
-	int64_t count = cg_sum_values(s->piece) * units;
+	int64_t count = cg_sum_values(s->piece) * units, at = 0;
 
 	for (int k = 0; k < s->piece->n_arguments; k++) {
 		real *to = s->bound[k].data;
@@ -162,10 +162,10 @@ static void sum(const struct strip *s, int64_t rows, int64_t units, int accumula
 			acc total = 0;
 
 			for (int64_t block = 0; block * CG_SUM_ROWS < rows; block++)
-				total += partial[block * count + u];
+				total += partial[block * count + at + u];
 			to[u] = to_real(accumulate ? to_acc(to[u]) + total : total);
 		}
-		partial += units;
+		at += units;
 	}
 }
 

@@ -77,6 +77,13 @@ static int overlap(const struct call *c, const struct cg_argument *a, const stru
 	uintptr_t p = (uintptr_t)x->mem.data + x->mem.offset, q = (uintptr_t)y->mem.data + y->mem.offset;
 	size_t m = 0, n = 0, pitch, between;
 
+	/* A device's handle need not be an address: only views of one can be compared. */
+	if (x->mem.place == CG_DEVICE || y->mem.place == CG_DEVICE) {
+		if (x->mem.data != y->mem.data)
+			return 0;
+		p = x->mem.offset;
+		q = y->mem.offset;
+	}
 	if (extent(c, a, x, &m) || extent(c, b, y, &n) || !m || !n || p + m <= q || q + n <= p)
 		return 0;
 	pitch = (size_t)x->stride * element(c, a);

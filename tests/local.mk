@@ -4,7 +4,7 @@ unit_tests = \
 	%D%/gen/math_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
-	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/opencl_test \
+	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/opencl_test %D%/runtime/fault_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/runtime/opencl_header_test %D%/fuzz/cell
 script_tests = \
@@ -40,6 +40,9 @@ trials = \
 %C%_conformance_reference_bound_test_SOURCES = %D%/conformance/reference_bound_test.c $(reference)
 %C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(trials)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
+# The runtime's choice among the backends of tests/fake.
+%C%_runtime_fault_test_SOURCES = %D%/runtime/fault_test.c %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/list.h runtime/choose.c
+%C%_runtime_fault_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_BACKEND_LIST='"tests/fake/list.h"'
 %C%_runtime_op_test_SOURCES = %D%/runtime/op_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_runtime_check_test_SOURCES = %D%/runtime/check_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c $(reference)

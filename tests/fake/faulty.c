@@ -1,0 +1,169 @@
+/*
+ * The backend `faulty`, made by the steps of backends/README.md: each slot counts, fails when its turn has come, and else asks the
+ * cpu's.  It says that it does not work on the host's memory, so that the runtime copies, and refuses such memory when it gets it.
+ */
+#include <stddef.h>
+
+#include "runtime/backend.h"
+#include "tests/fake/faulty.h"
+
+extern const struct cg_backend cg_backend_cpu, cg_backend_faulty;
+
+static long made, fatal, held;
+static const char *failed;
+
+long faulty_at(long n)
+{
+	long before = made;
+
+	made = 0;
+	fatal = n;
+	failed = NULL;
+	return before;
+}
+
+const char *faulty_call(void)
+{
+	return failed;
+}
+
+long faulty_held(void)
+{
+	return held;
+}
+
+static int turn(const char *slot)
+{
+	if (++made != fatal)
+		return CG_OK;
+	failed = slot;
+	return cg_fail(CG_DRIVER, "faulty: %s: failed as it was told", slot);
+}
+
+/* Memory of the host has no business here. */
+static int own(const char *slot, struct cg_mem mem)
+{
+	return !mem.data || mem.place == CG_DEVICE ? CG_OK : cg_fail(CG_DRIVER, "faulty: %s: got the host's memory", slot);
+}
+
+static const char *list(int i, char *about, size_t bytes)
+{
+	return cg_backend_cpu.list(i, about, bytes);
+}
+
+static int open_device(const char *where, struct cg_device **device)
+{
+	CG_TRY(turn("open"));
+	return cg_backend_cpu.open(where, device);
+}
+
+static void close_device(struct cg_device *device)
+{
+	cg_backend_cpu.close(device);
+}
+
+static const char *describe(const struct cg_device *device)
+{
+	return cg_backend_cpu.describe(device);
+}
+
+static int supports(const struct cg_device *device, int dtype)
+{
+	return cg_backend_cpu.supports(device, dtype);
+}
+
+static int start(struct cg_device *device, void *native, struct cg_queue **queue)
+{
+	CG_TRY(turn("start"));
+	return cg_backend_cpu.start(device, native, queue);
+}
+
+static int sync_queue(struct cg_queue *queue)
+{
+	CG_TRY(turn("sync"));
+	return cg_backend_cpu.sync(queue);
+}
+
+static void stop(struct cg_queue *queue)
+{
+	cg_backend_cpu.stop(queue);
+}
+
+static int alloc(struct cg_device *device, size_t bytes, struct cg_mem *mem)
+{
+	CG_TRY(turn("alloc"));
+	CG_TRY(cg_backend_cpu.alloc(device, bytes, mem));
+	held++;
+	return CG_OK;
+}
+
+static void free_mem(struct cg_device *device, struct cg_mem *mem)
+{
+	held--;
+	cg_backend_cpu.free(device, mem);
+}
+
+static int check(struct cg_device *device, struct cg_mem mem)
+{
+	CG_TRY(turn("check"));
+	return cg_backend_cpu.check(device, mem);
+}
+
+static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
+{
+	CG_TRY(turn("put"));
+	CG_TRY(own("put", to));
+	return cg_backend_cpu.put(queue, to, from, bytes);
+}
+
+static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
+{
+	CG_TRY(turn("get"));
+	CG_TRY(own("get", from));
+	return cg_backend_cpu.get(queue, to, from, bytes);
+}
+
+static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
+{
+	CG_TRY(turn("zero"));
+	CG_TRY(own("zero", mem));
+	return cg_backend_cpu.zero(queue, mem, bytes);
+}
+
+static int build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **built)
+{
+	CG_TRY(turn("build"));
+	return cg_backend_cpu.build(device, plan, built);
+}
+
+static void drop(struct cg_device *device, struct cg_built *built)
+{
+	cg_backend_cpu.drop(device, built);
+}
+
+static int launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+                  const struct cg_operand *operands)
+{
+	CG_TRY(turn("launch"));
+	for (int k = 0; k < CG_SLOTS_MAX && operands[k].mem.data; k++)
+		CG_TRY(own("launch", operands[k].mem));
+	return cg_backend_cpu.launch(queue, built, piece, rows, units, operands);
+}
+
+static int gemm(struct cg_queue *queue, const struct cg_gemm *g)
+{
+	CG_TRY(turn("gemm"));
+	CG_TRY(own("gemm", g->a.mem));
+	CG_TRY(own("gemm", g->b.mem));
+	CG_TRY(own("gemm", g->start.mem));
+	CG_TRY(own("gemm", g->c.mem));
+	return cg_backend_cpu.gemm(queue, g);
+}
+
+const struct cg_backend cg_backend_faulty = {
+	.name = "faulty",
+	.list = list, .open = open_device, .close = close_device, .describe = describe, .supports = supports,
+	.start = start, .sync = sync_queue, .stop = stop,
+	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
+	.build = build, .drop = drop, .launch = launch, .gemm = gemm,
+};

@@ -1,0 +1,12 @@
+/* A backend that fails at the n-th call of its table; behind it is the cpu, out of reach of the host's memory. */
+#ifndef CG_FAULTY_H
+#define CG_FAULTY_H
+
+/* The n-th call from now fails (1 the next); 0 none.  Returns the calls made since it was last said. */
+long faulty_at(long n);
+/* The name of the slot that failed last, NULL when none did. */
+const char *faulty_call(void);
+/* Pieces of device memory that are out. */
+long faulty_held(void);
+
+#endif

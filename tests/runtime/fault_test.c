@@ -1,0 +1,221 @@
+/*
+ * Every public call on a backend that fails at its n-th slot, for every n: the slot's words, nothing lost, nothing kept, the same
+ * objects good again; and the same bits as on the cpu, though all memory of the host is copied.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/runtime.h"
+#include "tests/fake/faulty.h"
+
+enum { B = 3, I = 2, U = 4, GATES = 4, ROOM = 4096 };
+
+/* All outputs of a run, one after the other. */
+struct run { float room[ROOM]; size_t used; };
+
+static struct cg_mem in(int n, int salt)
+{
+	static float rooms[64][256];
+	float *to = rooms[salt];
+
+	for (int k = 0; k < n; k++)
+		to[k] = (float)((k * 29 + salt * 13) % 61 - 30) / 41;
+	return (struct cg_mem){ to, 0, (size_t)n * sizeof *to, CG_HOST };
+}
+
+static struct cg_mem out(struct run *r, int n)
+{
+	struct cg_mem mem = { r->room, r->used * sizeof(float), (size_t)n * sizeof(float), CG_HOST };
+
+	r->used += (size_t)n;
+	assert_true(r->used <= ROOM);
+	return mem;
+}
+
+static int lstm(struct cg_stream *stream, struct run *r)
+{
+	struct cg_lstm_block op;
+
+	cg_lstm_block_init(&op, sizeof op);
+	op.B = B, op.I = I, op.U = U, op.use_peephole = 1, op.accumulate = 1;
+	op.x = in(B * I, 0);
+	op.cs_prev = in(B * U, 1);
+	op.h_prev = in(B * U, 2);
+	op.w = in((I + U) * GATES * U, 3);
+	op.wci = in(U, 4);
+	op.wcf = in(U, 5);
+	op.wco = in(U, 6);
+	op.b = in(GATES * U, 7);
+	op.h_grad = in(B * U, 8);
+	op.i = out(r, B * U);
+	op.cs = out(r, B * U);
+	op.f = out(r, B * U);
+	op.o = out(r, B * U);
+	op.ci = out(r, B * U);
+	op.co = out(r, B * U);
+	op.h = out(r, B * U);
+	CG_TRY(cg_lstm_block_forward(stream, &op));
+	op.x_grad = out(r, B * I);
+	op.cs_prev_grad = out(r, B * U);
+	op.dgates = out(r, B * GATES * U);
+	op.w_grad = out(r, (I + U) * GATES * U);
+	op.wcf_grad = out(r, U);
+	op.b_grad = out(r, GATES * U);
+	return cg_lstm_block_grad(stream, &op);
+}
+
+static int gru(struct cg_stream *stream, struct run *r)
+{
+	struct cg_gru_block op;
+
+	cg_gru_block_init(&op, sizeof op);
+	op.B = B, op.I = I, op.U = U;
+	op.x = in(B * I, 10);
+	op.h_prev = in(B * U, 11);
+	op.w_ru = in((I + U) * 2 * U, 12);
+	op.w_c = in((I + U) * U, 13);
+	op.b_ru = in(2 * U, 14);
+	op.b_c = in(U, 15);
+	op.d_h = in(B * U, 16);
+	op.r = out(r, B * U);
+	op.u = out(r, B * U);
+	op.c = out(r, B * U);
+	op.h = out(r, B * U);
+	CG_TRY(cg_gru_block_forward(stream, &op));
+	op.d_x = out(r, B * I);
+	op.d_h_prev = out(r, B * U);
+	op.d_w_ru = out(r, (I + U) * 2 * U);
+	op.d_b_c = out(r, U);
+	return cg_gru_block_grad(stream, &op);
+}
+
+/* Rows that lie between each other's, as gates do. */
+static int kernel(struct cg_stream *stream, struct run *r)
+{
+	const struct cg_cell *cell = cg_cell_find("rnn_tanh");
+	struct cg_kernel point = { .cell = cell, .pass = CG_GRAD, .dtype = CG_F32, .shape = CG_POINT };
+	struct cg_kernel sum = { .cell = cell, .pass = CG_GRAD, .dtype = CG_F32, .shape = CG_SUM };
+	struct cg_mem wide = out(r, B * 2 * U), bias = out(r, U);
+	struct cg_arg args[] = {
+		{ "a", in(B * U, 20), U, 0 }, { "dh", in(B * 2 * U, 21), 2 * U, 0 }, { "h", in(B * U, 22), U, 0 },
+		{ "da", wide, 2 * U, 0 }, { "db_a", bias, U, 0 },
+	};
+
+	if (!cell)
+		return CG_NO_MEMORY;
+	CG_TRY(cg_kernel_run(stream, &point, B, U, args, 5));
+	return cg_kernel_run(stream, &sum, B, U, args, 5);
+}
+
+static int copies(struct cg_context *context, struct cg_stream *stream, struct run *r)
+{
+	struct cg_mem host = in(U, 30), mem, to = out(r, U);
+	int code;
+
+	CG_TRY(cg_alloc(context, host.bytes, &mem));
+	code = cg_put(stream, mem, host.data, host.bytes);
+	if (!code)
+		code = cg_get(stream, (char *)to.data + to.offset, mem, host.bytes);
+	cg_free(context, &mem);
+	return code;
+}
+
+/* Everything, from the opening on; the first failure. */
+static int everything(const char *backend, struct run *r)
+{
+	struct cg_context *context = NULL;
+	struct cg_stream *stream = NULL;
+	int code = cg_open(backend, &context);
+
+	memset(r, 0, sizeof *r);
+	if (!code)
+		code = cg_stream_open(context, NULL, &stream);
+	if (!code)
+		code = copies(context, stream, r);
+	if (!code)
+		code = lstm(stream, r);
+	if (!code)
+		code = gru(stream, r);
+	if (!code)
+		code = kernel(stream, r);
+	if (!code)
+		code = cg_stream_sync(stream);
+	cg_stream_close(stream);
+	cg_close(context);
+	return code;
+}
+
+static void test_every_call(void **state)
+{
+	static struct run right, copied;
+	long calls;
+
+	(void)state;
+	assert_int_equal(everything("cpu", &right), CG_OK);
+	faulty_at(0);
+	assert_int_equal(everything("faulty", &copied), CG_OK);
+	assert_int_equal(right.used, copied.used);
+	assert_memory_equal(right.room, copied.room, sizeof right.room);
+	calls = faulty_at(0);
+	assert_true(calls > 100);
+	for (long n = 1; n <= calls; n++) {
+		char words[64];
+		int code;
+
+		faulty_at(n);
+		code = everything("faulty", &copied);
+		assert_non_null(faulty_call());
+		snprintf(words, sizeof words, "faulty: %s: failed", faulty_call());
+		if (code != CG_DRIVER || !strstr(cg_message(), words))
+			fail_msg("call %ld of %ld, %s: got %d, '%s'", n, calls, faulty_call(), code, cg_message());
+		assert_int_equal(faulty_held(), 0);
+	}
+}
+
+/* What failed once is good the next time. */
+static void test_again(void **state)
+{
+	static struct run right, r;
+	struct cg_context *context;
+	struct cg_stream *stream;
+	long calls;
+
+	(void)state;
+	assert_int_equal(cg_open("cpu", &context), CG_OK);
+	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
+	memset(&right, 0, sizeof right);
+	assert_int_equal(lstm(stream, &right), CG_OK);
+	cg_stream_close(stream);
+	cg_close(context);
+
+	faulty_at(0);
+	assert_int_equal(cg_open("faulty", &context), CG_OK);
+	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
+	memset(&r, 0, sizeof r);
+	faulty_at(0);
+	assert_int_equal(lstm(stream, &r), CG_OK);
+	calls = faulty_at(0);
+	for (long n = 1; n <= calls; n++) {
+		memset(&r, 0, sizeof r);
+		faulty_at(n);
+		assert_int_equal(lstm(stream, &r), CG_DRIVER);
+		memset(&r, 0, sizeof r);
+		assert_int_equal(lstm(stream, &r), CG_OK);
+		assert_memory_equal(right.room, r.room, sizeof right.room);
+	}
+	cg_stream_close(stream);
+	cg_close(context);
+	assert_int_equal(faulty_held(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_call), cmocka_unit_test(test_again) };
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("fault", tests, NULL, NULL);
+}
