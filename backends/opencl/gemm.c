@@ -32,7 +32,7 @@ static struct cg_gemm_limits limits_of(const struct cg_device *device, int dtype
 	uint64_t config = dtype == CG_F64 ? device->config_f64 : device->config_f32;
 
 	return (struct cg_gemm_limits){
-		.cpu = !device->local, .units = (int)device->units,
+		.cpu = !device->local && !(device->type & CL_DEVICE_TYPE_GPU), .units = (int)device->units,
 		.group = device->group_most > INT_MAX ? INT_MAX : (int)device->group_most, .local_bytes = device->local_bytes,
 		.vector_bytes = 4 * (int)device->vector_f32, .fma = (config & CL_FP_FMA) != 0,
 	};

@@ -44,12 +44,20 @@ static int find_calls(void *handle, const char *name)
 	return 1;
 }
 
+static void found(const char *name)
+{
+	Dl_info info;
+	void *call;
+
+	memcpy(&call, &cg_cl.GetPlatformIDs, sizeof call);
+	snprintf(path, sizeof path, "%s", dladdr(call, &info) && info.dli_fname ? info.dli_fname : name);
+	loaded = 1;
+}
+
 static void load_name(const char *name)
 {
 	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	const char *error = handle ? NULL : dlerror();
-	Dl_info info;
-	void *call;
 
 	if (!handle) {
 		size_t used = strlen(why);
@@ -61,9 +69,16 @@ static void load_name(const char *name)
 		dlclose(handle);
 		return;
 	}
-	memcpy(&call, &cg_cl.GetPlatformIDs, sizeof call);
-	snprintf(path, sizeof path, "%s", dladdr(call, &info) && info.dli_fname ? info.dli_fname : name);
-	loaded = 1;
+	found(name);
+}
+
+/* What this process has already, linked or put before it, as Oclgrind does. */
+static void load_own(void)
+{
+	void *handle = dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
+
+	if (handle && dlsym(handle, calls[0].name) && find_calls(handle, "this process"))
+		found("this process");
 }
 
 /* A library that the environment names is the only one tried; a program with another user's rights is not told what to load. */
@@ -82,6 +97,7 @@ static void load(void)
 			load_name(wanted);
 		return;
 	}
+	load_own();
 	for (size_t k = 0; k < sizeof names / sizeof *names && !loaded; k++)
 		load_name(names[k]);
 }
