@@ -101,14 +101,14 @@ static int kernel(struct cg_stream *stream, struct run *r)
 	struct cg_kernel sum = { .cell = cell, .pass = CG_GRAD, .dtype = CG_F32, .shape = CG_SUM };
 	struct cg_mem wide = out(r, B * 2 * U), bias = out(r, U);
 	struct cg_arg args[] = {
-		{ "a", in(B * U, 20), U, 0 }, { "dh", in(B * 2 * U, 21), 2 * U, 0 }, { "h", in(B * U, 22), U, 0 },
+		{ "dh", in(B * 2 * U, 21), 2 * U, 0 }, { "h", in(B * U, 22), U, 0 },
 		{ "da", wide, 2 * U, 0 }, { "db_a", bias, U, 0 },
 	};
 
 	if (!cell)
 		return CG_NO_MEMORY;
-	CG_TRY(cg_kernel_run(stream, &point, B, U, args, 5));
-	return cg_kernel_run(stream, &sum, B, U, args, 5);
+	CG_TRY(cg_kernel_run(stream, &point, B, U, args, 4));
+	return cg_kernel_run(stream, &sum, B, U, args, 4);
 }
 
 static int copies(struct cg_context *context, struct cg_stream *stream, struct run *r)
@@ -155,7 +155,8 @@ static void test_every_call(void **state)
 	long calls;
 
 	(void)state;
-	assert_int_equal(everything("cpu", &right), CG_OK);
+	if (everything("cpu", &right))
+		fail_msg("%s", cg_message());
 	faulty_at(0);
 	assert_int_equal(everything("faulty", &copied), CG_OK);
 	assert_int_equal(right.used, copied.used);
@@ -182,7 +183,7 @@ static void test_again(void **state)
 	static struct run right, r;
 	struct cg_context *context;
 	struct cg_stream *stream;
-	long calls;
+	long n = 0;
 
 	(void)state;
 	assert_int_equal(cg_open("cpu", &context), CG_OK);
@@ -195,18 +196,17 @@ static void test_again(void **state)
 	faulty_at(0);
 	assert_int_equal(cg_open("faulty", &context), CG_OK);
 	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
-	memset(&r, 0, sizeof r);
-	faulty_at(0);
-	assert_int_equal(lstm(stream, &r), CG_OK);
-	calls = faulty_at(0);
-	for (long n = 1; n <= calls; n++) {
+	for (;;) {
 		memset(&r, 0, sizeof r);
-		faulty_at(n);
-		assert_int_equal(lstm(stream, &r), CG_DRIVER);
+		faulty_at(++n);
+		if (!lstm(stream, &r))
+			break;
 		memset(&r, 0, sizeof r);
 		assert_int_equal(lstm(stream, &r), CG_OK);
 		assert_memory_equal(right.room, r.room, sizeof right.room);
 	}
+	assert_null(faulty_call());
+	assert_true(n > 50);
 	cg_stream_close(stream);
 	cg_close(context);
 	assert_int_equal(faulty_held(), 0);
