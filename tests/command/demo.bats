@@ -140,3 +140,17 @@ learns() {
 	script -qec "'$CELLGRAD' demo --only train --steps 4 --no-svg" /dev/null < /dev/null > typescript || true
 	grep -q 'step 1 of 4   loss .* steps/s .* s left' typescript
 }
+
+@test "the same losses on OpenCL" {
+	if ! "$CELLGRAD" info --why opencl | grep -q '^opencl: opens'; then
+		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
+		skip "there is no OpenCL device"
+	fi
+	# 50 steps are not enough to learn: exit 1.
+	for backend in cpu opencl; do
+		CELLGRAD_BACKEND=$backend run -1 "$CELLGRAD" demo --only train --steps 50 --no-svg --json
+		sed -n 's/^{"kind":"step".*"loss":\([0-9.]*\).*/\1/p' <<<"$output" >$backend.losses
+	done
+	[ "$(wc -l <cpu.losses)" -ge 50 ]
+	paste cpu.losses opencl.losses | awk '{ d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > 1e-4) { print "# " $0; exit 1 } }'
+}
