@@ -1,5 +1,6 @@
 /*
- * What a driver says of its device, and what it says wrongly: whether fma rounds once is computed, never believed.
+ * What a driver says of its device, and what it says wrongly: whether fma rounds once, whether products and sums are left apart,
+ * whether subnormals are flushed is computed, never believed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -63,19 +64,25 @@ static const struct hard in_f64[] = {
 	{ 0x1.0000000000001p0, 0x1.ffffffffffffep-1, -1, -0x1p-104 },
 	{ 0x1.8p0, 0x1.5555555555555p-1, -1, -0x1p-54 },
 };
-enum { CASES = 8 };
+/* A subnormal product, a subnormal factor: nothing where they are flushed. */
+static const struct hard tiny_f32[] = {
+	{ 0x1p-100, 0x1p-30, 0, 0 },
+	{ 0x1p-130, 0x1p20, 0, 0 },
+};
+enum { CASES = 8, ROW = 5 };
 
 static const char text[] =
 	"#pragma OPENCL FP_CONTRACT OFF\n"
 	"%s\n"
 	"__kernel void probe(__global %s *x)\n"
 	"{\n"
-	"	const long k = 4 * get_global_id(0);\n"
+	"	const long k = 5 * get_global_id(0);\n"
 	"\n"
 	"	x[k + 3] = fma(x[k], x[k + 1], x[k + 2]);\n"
+	"	x[k + 4] = x[k] * x[k + 1] + x[k + 2];\n"
 	"}\n";
 
-/* Runs the kernel on n rows of four numbers of so many bytes in all. */
+/* Runs the kernel on n rows of so many bytes in all. */
 static int run(struct cg_queue *queue, struct _cl_kernel *kernel, struct _cl_mem *memory, void *rows, size_t bytes, size_t n)
 {
 	CL_TRY(SetKernelArg, kernel, 0, sizeof memory, &memory);
@@ -113,41 +120,61 @@ static int compute(struct cg_device *device, struct _cl_program *program, void *
 	return code;
 }
 
-/* Counts the cases that came out wrong. */
-static int probe(struct cg_device *device, int dtype, const struct hard *cases, size_t n, int *wrong)
+/* What rounds the product, then the sum. */
+static double apart(int dtype, const struct hard *h)
+{
+	volatile float narrow = (float)h->a * (float)h->b;
+	volatile double wide = h->a * h->b;
+
+	return dtype == CG_F64 ? wide + h->c : narrow + (float)h->c;
+}
+
+struct found { int fma, contracted, kept; };    /* cases that came out wrong */
+
+/* Adds to *fma those whose fma is not right, and to *sum those where products and sums are not rounded apart. */
+static int probe(struct cg_device *device, int dtype, const struct hard *cases, size_t n, int *fma, int *sum)
 {
 	char source[sizeof text + 64];
 	struct _cl_program *program;
-	double rows[4 * CASES];
-	float narrow[4 * CASES];
+	double rows[ROW * CASES] = { 0 };
+	float narrow[ROW * CASES];
 	int code;
 
 	for (size_t k = 0; k < n; k++)
-		memcpy(rows + 4 * k, (const double[]){ cases[k].a, cases[k].b, cases[k].c, 0 }, 4 * sizeof *rows);
-	for (size_t k = 0; k < 4 * n; k++)
+		memcpy(rows + ROW * k, (const double[]){ cases[k].a, cases[k].b, cases[k].c }, 3 * sizeof *rows);
+	for (size_t k = 0; k < ROW * n; k++)
 		narrow[k] = (float)rows[k];
 	snprintf(source, sizeof source, text, dtype == CG_F64 ? "#pragma OPENCL EXTENSION cl_khr_fp64 : enable" : "",
 	         dtype == CG_F64 ? "double" : "float");
 	CG_TRY(cg_cl_compile(device, source, "the probe of fma", dtype, &program));
-	code = dtype == CG_F64 ? compute(device, program, rows, 4 * n * sizeof *rows, n)
-	                       : compute(device, program, narrow, 4 * n * sizeof *narrow, n);
+	code = dtype == CG_F64 ? compute(device, program, rows, ROW * n * sizeof *rows, n)
+	                       : compute(device, program, narrow, ROW * n * sizeof *narrow, n);
 	cg_cl.ReleaseProgram(program);
 	CG_TRY(code);
-	for (size_t k = 0; k < n; k++)
-		*wrong += (dtype == CG_F64 ? rows[4 * k + 3] : narrow[4 * k + 3]) != cases[k].right;
+	for (size_t k = 0; k < n; k++) {
+		double fused = dtype == CG_F64 ? rows[ROW * k + 3] : narrow[ROW * k + 3];
+		double added = dtype == CG_F64 ? rows[ROW * k + 4] : narrow[ROW * k + 4];
+
+		*fma += fused != cases[k].right;
+		*sum += added != (cases == tiny_f32 ? 0 : apart(dtype, &cases[k]));
+	}
 	return CG_OK;
 }
 
 int cg_cl_probe(struct cg_device *device)
 {
-	size_t used = strlen(device->about);
-	int wrong = 0;
+	struct found wrong = { 0, 0, 0 };
+	char *about = device->about;
+	size_t room = sizeof device->about;
 
-	CG_TRY(probe(device, CG_F32, in_f32, sizeof in_f32 / sizeof *in_f32, &wrong));
+	CG_TRY(probe(device, CG_F32, in_f32, sizeof in_f32 / sizeof *in_f32, &wrong.fma, &wrong.contracted));
+	CG_TRY(probe(device, CG_F32, tiny_f32, sizeof tiny_f32 / sizeof *tiny_f32, &wrong.kept, &wrong.kept));
 	if (device->config_f64)
-		CG_TRY(probe(device, CG_F64, in_f64, sizeof in_f64 / sizeof *in_f64, &wrong));
-	device->fused = !wrong;
-	snprintf(device->about + used, sizeof device->about - used, "; fma %s",
-	         wrong ? "rounds twice: results are within the bound, not the same bits" : "right");
+		CG_TRY(probe(device, CG_F64, in_f64, sizeof in_f64 / sizeof *in_f64, &wrong.fma, &wrong.contracted));
+	device->fused = !wrong.fma && !wrong.contracted && !wrong.kept;
+	snprintf(about + strlen(about), room - strlen(about), "; %s%s%s%s", wrong.fma ? "fma rounds twice, " : "",
+	         wrong.contracted ? "sums of products are fused unasked, " : "",
+	         wrong.kept ? "subnormal numbers are not flushed, " : "",
+	         device->fused ? "arithmetic as promised" : "so results are within the bound, not the same bits");
 	return CG_OK;
 }

@@ -16,7 +16,7 @@ struct cg_device {
 	uint32_t units, vector_f32;
 	uint64_t config_f32, config_f64;         /* what the driver says of the arithmetic; f64 0: there is none */
 	int local;                               /* local memory is faster than global */
-	int fused;                               /* fma rounds once: bits are those of every other backend */
+	int fused;                               /* arithmetic is as promised: bits are those of every other backend */
 	struct cg_cl_product *products;          /* built so far */
 	char about[1024];
 };
@@ -28,7 +28,7 @@ struct cg_queue {
 
 /* Fills what is asked of a device's driver; name: "0.1". */
 int cg_cl_examine(struct cg_device *, const char *name);
-/* Does fma round once, subnormals flushed as they are in kernels?  Sets device->fused. */
+/* Does the device compute as the promise of equal bits needs it?  Its description says so, or what is amiss. */
 int cg_cl_probe(struct cg_device *);
 
 /* A program of one text for a dtype; the driver's log is in the message when it refuses. */
