@@ -278,7 +278,8 @@ static void test_shapes(void **state)
 	assert_int_equal(bytes, 7 * 16 * 8);
 	a.lstm.U = INT64_MAX / 2;
 	assert_int_equal(cg_op_shape(row, port_of(row, "b"), &a, shape), CG_BAD_ARGUMENT);
-	assert_string_equal(cg_message(), "lstm_block_cell: b: [4*U] f64 is more than 9223372036854775807 bytes");
+	assert_string_equal(cg_message(), sizeof(size_t) == 8 ? "lstm_block_cell: b: [4*U] f64 is more than 9223372036854775807 bytes" :
+	                                                        "lstm_block_cell: b: [4*U] f64 is more than 4294967295 bytes");
 }
 
 static int bind(const char *port, union args *a, unsigned *bound, int rank, int64_t d0, int64_t d1)
