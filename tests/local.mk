@@ -15,14 +15,15 @@ command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/openblas.bats %D%/readme.sh %D%/foreign.py
 # Programs that the scripts run.
-helpers = %D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run
+helpers = %D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/conformance/checksum
 if COMMAND
 unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/runtime/shrink_test
 endif
 
 # What tests read.  Folders go into the tarball whole.
 EXTRA_DIST += \
-	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/mutate.sh %D%/mutants %D%/clean.sh %D%/valgrind.supp %D%/data \
+	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/mutate.sh %D%/mutants %D%/clean.sh %D%/valgrind.supp \
+	%D%/data \
 	%D%/gen/golden %D%/gen/every.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/stand_in.c \
 	$(script_tests) $(command_tests)
@@ -105,7 +106,7 @@ ON_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/conformance/on.sh
 BATS_LOG_DRIVER = $(tap)
 BATS_LOG_COMPILER = $(BATS) --tap
 AM_TESTS_ENVIRONMENT = \
-	CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' CXX='$(CXX)' SANITIZE='$(sanitize)' MAKE='$(MAKE)' PKG_CONFIG='$(PKG_CONFIG)' \
+	CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC) $(isa_all)' CXX='$(CXX)' SANITIZE='$(sanitize)' MAKE='$(MAKE)' PKG_CONFIG='$(PKG_CONFIG)' \
 	BINDIR='$(bindir)' LIBDIR='$(libdir)' INCLUDEDIR='$(includedir)' MANDIR='$(mandir)' DATADIR='$(pkgdatadir)' \
 	CELLGRAD='$(abs_top_builddir)/cellgrad' CELLGEN='$(abs_top_builddir)/cellgen' EXAMPLE='$(abs_top_builddir)/examples/block' \
 	LIBRARY='$(abs_top_builddir)/.libs/libcellgrad$(shared_suffix)' ARCHIVE='$(abs_top_builddir)/.libs/libcellgrad.a'; \
@@ -139,6 +140,11 @@ valgrind: $(valgrind_tests) %D%/fuzz/cell %D%/fuzz/safetensors
 		echo "# $$test"; \
 		$(LIBTOOL) --mode=execute $(VALGRIND) --suppressions=$$srcdir/%D%/valgrind.supp $$test; \
 	done
+# Other processors and another C library, as far as there are compilers for them: make crosscheck, or crosscheck ROWS='NAME...'.
+crosscheck: all %D%/conformance/checksum
+	MAKE='$(MAKE)' UNIT='$(unit_tests)' srcdir='$(srcdir)' $(SHELL) $(srcdir)/%D%/cross.sh $(ROWS)
+clean-local:
+	rm -rf cross
 
 # The data that frameworks made, made again; needs the frameworks.
 data:
@@ -152,4 +158,4 @@ ci: check distcheck
 		(cd ci && $(abs_srcdir)/configure -q $$with && $(MAKE) -s check); \
 	done; rm -rf ci
 	$(MAKE) mutate
-.PHONY: cleancheck mutate valgrind data ci
+.PHONY: cleancheck crosscheck mutate valgrind data ci
