@@ -332,8 +332,8 @@ static void test_failures(void **state)
 		failed_call = NULL;
 		code = everything();
 		assert_non_null(failed_call);
-		/* What only describes a device may be missing. */
-		if (!code && (strstr(failed_call, "clGetDeviceInfo") || strstr(failed_call, "clGetPlatformInfo")))
+		/* What only describes a device may be missing, and a platform that fails leaves the others. */
+		if (!code && (strstr(failed_call, "clGetDeviceInfo") || strstr(failed_call, "clGetDeviceIDs")))
 			continue;
 		if (!code || !strstr(cg_message(), failed_call))
 			fail_msg("call %ld of %ld, %s: got %d, '%s'", n, calls, failed_call, code, code ? cg_message() : "");
