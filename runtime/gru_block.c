@@ -72,8 +72,8 @@ int cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *
 		return cg_fail(CG_BAD_ARGUMENT, "cg_gru_block_work: %s: missing", op ? "bytes" : "op");
 	if (pass != CG_FORWARD && pass != CG_GRAD)
 		return cg_fail(CG_UNSUPPORTED, "cg_gru_block_work: pass: expected CG_FORWARD or CG_GRAD");
-	if (op->B < 0 || op->U < 1 || op->I < 1 || !cg_dtype_bytes(op->dtype) || op->B > INT64_MAX / 1024 / op->U ||
-	    op->B > INT64_MAX / 1024 / op->I)
+	if (op->B < 0 || op->U < 1 || op->I < 1 || !cg_dtype_bytes(op->dtype) || op->B > PTRDIFF_MAX / 256 / op->U ||
+	    op->B > PTRDIFF_MAX / 256 / op->I)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_gru_block_work: B, I, U or dtype: out of range");
 	*bytes = work_bytes(op, pass);
 	return CG_OK;
