@@ -89,6 +89,9 @@ static void launch(const struct cg_piece *piece, int lang, struct cg_text *text)
 		values += piece->arguments[k].out && piece->arguments[k].kind != CG_KIND_SCRATCH;
 	if (cg_dialects[lang].strips)
 		cg_text_put(text, "\"launch\": {\"call\": \"once\"}");
+	else if (lang == CG_LANG_OPENCL && piece->shape == CG_PIECE_POINT)
+		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units or the rows return\"}",
+		               threads[piece->shape]);
 	else
 		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units return, rows and "
 		               "blocks are walked in steps of the threads there are\"}", threads[piece->shape]);

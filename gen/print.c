@@ -411,7 +411,8 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 	for (int k = 0; rest[k]; k++)
 		words[n++] = rest[k];
 	words[n] = NULL;
-	if (cg_section_find(files[p->piece->shape], sections[p->piece->shape], d->shape, &shape) ||
+	if ((cg_section_find(files[p->piece->shape], sections[p->piece->shape], d->name, &shape) &&
+	     cg_section_find(files[p->piece->shape], sections[p->piece->shape], d->shape, &shape)) ||
 	    cg_section_find("point.in", "element", NULL, &element))
 		return -1;
 	if (p->piece->shape == CG_PIECE_POINT) {

@@ -22,7 +22,7 @@ endif
 
 # What tests read.  Folders go into the tarball whole.
 EXTRA_DIST += \
-	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/mutate.sh %D%/mutants %D%/clean.sh %D%/valgrind.supp \
+	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/mutate.sh %D%/mutants %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data \
 	%D%/gen/golden %D%/gen/every.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/stand_in.c \
@@ -106,11 +106,12 @@ ON_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/conformance/on.sh
 BATS_LOG_DRIVER = $(tap)
 BATS_LOG_COMPILER = $(BATS) --tap
 AM_TESTS_ENVIRONMENT = \
+	LSAN_OPTIONS=suppressions=$(abs_top_srcdir)/%D%/lsan.supp:print_suppressions=0 \
 	CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC) $(isa_all)' CXX='$(CXX)' SANITIZE='$(sanitize)' MAKE='$(MAKE)' PKG_CONFIG='$(PKG_CONFIG)' \
 	BINDIR='$(bindir)' LIBDIR='$(libdir)' INCLUDEDIR='$(includedir)' MANDIR='$(mandir)' DATADIR='$(pkgdatadir)' \
 	CELLGRAD='$(abs_top_builddir)/cellgrad' CELLGEN='$(abs_top_builddir)/cellgen' EXAMPLE='$(abs_top_builddir)/examples/block' \
 	LIBRARY='$(abs_top_builddir)/.libs/libcellgrad$(shared_suffix)' ARCHIVE='$(abs_top_builddir)/.libs/libcellgrad.a'; \
-	export CMOCKA_MESSAGE_OUTPUT CC CXX SANITIZE MAKE PKG_CONFIG BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR \
+	export LSAN_OPTIONS CMOCKA_MESSAGE_OUTPUT CC CXX SANITIZE MAKE PKG_CONFIG BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR \
 	CELLGRAD CELLGEN EXAMPLE LIBRARY ARCHIVE; \
 	srcdir=`cd $(srcdir) && pwd`; export srcdir;
 

@@ -162,18 +162,20 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* A group is as wide as the units, up to what the device takes, and otherwise high; rows beyond the grid are taken in turns. */
-static void grid(const struct cg_device *device, size_t most, int64_t rows, int64_t units, size_t global[2], size_t local[2])
+/* A group is as wide as the units, up to what the device takes: all it has on a processor, where a group is a loop.  Blocks of sums
+ * beyond the grid are taken in turns. */
+static void grid(const struct cg_device *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
+                 size_t local[2])
 {
-	enum { GROUP = 256, ROWS_MOST = 4096 };
-	size_t wide = 1, group = least(least(most, GROUP), device->group_most);
+	enum { GROUP = 256, BLOCKS_MOST = 4096 };
+	size_t wide = 1, group = least(device->local ? least(most, GROUP) : most, device->group_most);
 
 	while (2 * wide <= least(group, device->item_most) && wide < (size_t)units)
 		wide *= 2;
 	local[0] = wide;
 	local[1] = 1;
 	global[0] = ((size_t)units + wide - 1) / wide * wide;
-	global[1] = least((size_t)rows, ROWS_MOST);
+	global[1] = shape == CG_PIECE_POINT ? (size_t)rows : least((size_t)rows, BLOCKS_MOST);
 }
 
 int cg_cl_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
@@ -186,7 +188,7 @@ int cg_cl_launch(struct cg_queue *queue, const struct cg_built *built, int piece
 
 	if (!blocks)
 		return CG_OK;
-	grid(queue->device, built->group[piece], blocks, units, global, local);
+	grid(queue->device, built->group[piece], p->shape, blocks, units, global, local);
 	pthread_mutex_lock(queue->device->lock);
 	code = bind(built->kernels[piece], built->plan, p, rows, units, operands);
 	if (!code)

@@ -192,31 +192,29 @@ __kernel void cg_gru_block_s1_f16_forward(
 	__global real *hr_at, ulong hr_offset, long hr_stride)
 {
 	const long unit = get_global_id(0);
-	const long step = get_global_size(1);
+	const long row = get_global_id(1);
 
-	if (unit >= units)
+	if (unit >= units || row >= rows)
 		return;
-	for (long row = get_global_id(1); row < rows; row += step) {
-		const acc a_r = a_r_at ? a_r_at[a_r_offset + row * a_r_stride + unit] : 0;
-		const acc a_u = a_u_at ? a_u_at[a_u_offset + row * a_u_stride + unit] : 0;
-		const acc h_prev = h_prev_at ? to_acc(h_prev_at[h_prev_offset + row * h_prev_stride + unit]) : 0;
+	const acc a_r = a_r_at ? a_r_at[a_r_offset + row * a_r_stride + unit] : 0;
+	const acc a_u = a_u_at ? a_u_at[a_u_offset + row * a_u_stride + unit] : 0;
+	const acc h_prev = h_prev_at ? to_acc(h_prev_at[h_prev_offset + row * h_prev_stride + unit]) : 0;
 
-		/* r = sigmoid(a_r) */
-		const acc r = acc_sigmoid(a_r);
+	/* r = sigmoid(a_r) */
+	const acc r = acc_sigmoid(a_r);
 
-		/* u = sigmoid(a_u) */
-		const acc u = acc_sigmoid(a_u);
+	/* u = sigmoid(a_u) */
+	const acc u = acc_sigmoid(a_u);
 
-		/* hr = h_prev * r */
-		const acc hr = h_prev * r;
+	/* hr = h_prev * r */
+	const acc hr = h_prev * r;
 
-		if (r_at)
-			r_at[r_offset + row * r_stride + unit] = to_real(r);
-		if (u_at)
-			u_at[u_offset + row * u_stride + unit] = to_real(u);
-		if (hr_at)
-			hr_at[hr_offset + row * hr_stride + unit] = to_real(hr);
-	}
+	if (r_at)
+		r_at[r_offset + row * r_stride + unit] = to_real(r);
+	if (u_at)
+		u_at[u_offset + row * u_stride + unit] = to_real(u);
+	if (hr_at)
+		hr_at[hr_offset + row * hr_stride + unit] = to_real(hr);
 }
 
 /*
@@ -238,24 +236,22 @@ __kernel void cg_gru_block_s2_f16_forward(
 	__global real *h_at, ulong h_offset, long h_stride)
 {
 	const long unit = get_global_id(0);
-	const long step = get_global_size(1);
+	const long row = get_global_id(1);
 
-	if (unit >= units)
+	if (unit >= units || row >= rows)
 		return;
-	for (long row = get_global_id(1); row < rows; row += step) {
-		const acc a_c = a_c_at ? a_c_at[a_c_offset + row * a_c_stride + unit] : 0;
-		const acc h_prev = h_prev_at ? to_acc(h_prev_at[h_prev_offset + row * h_prev_stride + unit]) : 0;
-		const acc u = u_at ? to_acc(u_at[u_offset + row * u_stride + unit]) : 0;
+	const acc a_c = a_c_at ? a_c_at[a_c_offset + row * a_c_stride + unit] : 0;
+	const acc h_prev = h_prev_at ? to_acc(h_prev_at[h_prev_offset + row * h_prev_stride + unit]) : 0;
+	const acc u = u_at ? to_acc(u_at[u_offset + row * u_stride + unit]) : 0;
 
-		/* c = tanh(a_c) */
-		const acc c = acc_tanh(a_c);
+	/* c = tanh(a_c) */
+	const acc c = acc_tanh(a_c);
 
-		/* h = u * (h_prev - c) + c */
-		const acc h = u * (h_prev - c) + c;
+	/* h = u * (h_prev - c) + c */
+	const acc h = u * (h_prev - c) + c;
 
-		if (c_at)
-			c_at[c_offset + row * c_stride + unit] = to_real(c);
-		if (h_at)
-			h_at[h_offset + row * h_stride + unit] = to_real(h);
-	}
+	if (c_at)
+		c_at[c_offset + row * c_stride + unit] = to_real(c);
+	if (h_at)
+		h_at[h_offset + row * h_stride + unit] = to_real(h);
 }
