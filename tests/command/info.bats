@@ -35,3 +35,33 @@ load files
 @test "words it does not take" {
 	refuses "--why" info cuda
 }
+
+@test "why OpenCL cannot be used: what was tried, what would help" {
+	CELLGRAD_OPENCL_LIB=/nowhere/libOpenCL.so works info --why opencl
+	[[ $output == "opencl: "*"no OpenCL loader: tried /nowhere/libOpenCL.so: "*"ocl-icd"* ]]
+	CELLGRAD_OPENCL_LIB=lib/libOpenCL.so works info --why opencl
+	[[ $output == *"CELLGRAD_OPENCL_LIB: expected an absolute path, got 'lib/libOpenCL.so'"* ]]
+	if [ -e "$LIBRARY" ]; then
+		CELLGRAD_OPENCL_LIB=$LIBRARY works info --why opencl
+		[[ $output == *"has no clGetPlatformIDs: it is not an OpenCL 1.2 loader"* ]]
+	fi
+	# A named backend is never replaced; an unnamed one that is not there leaves the next.
+	CELLGRAD_OPENCL_LIB=/none CELLGRAD_BACKEND=opencl refuses "no OpenCL loader" demo --only compare
+	CELLGRAD_OPENCL_LIB=/none works info
+	[[ $output == *"Used when none is named:"*"cpu: kernels"* ]]
+}
+
+@test "OpenCL without a driver, or with one that fails" {
+	if ! "$CELLGRAD" info --why opencl | grep -q '^opencl: opens'; then
+		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
+		skip "there is no OpenCL device"
+	fi
+	mkdir none bad
+	OCL_ICD_VENDORS=$PWD/none works info --why opencl
+	[[ $output == *"no OpenCL driver: clGetPlatformIDs of "*": CL_PLATFORM_NOT_FOUND_KHR; drivers are listed in "* ]]
+	echo /nowhere/libdriver.so >bad/bad.icd
+	OCL_ICD_VENDORS=$PWD/bad works info --why opencl
+	[[ $output == *"no OpenCL driver: "* ]]
+	works info --why opencl:9.0
+	[[ $output == *"no device 9.0: there are "* ]]
+}
