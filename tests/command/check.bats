@@ -115,3 +115,24 @@ load files
 	CELLGRAD_OPENCL_LIB=/none run -124 --separate-stderr timeout -s INT 3 "$CELLGRAD" check --suite full
 	[[ $stderr == *"cellgrad check: interrupted; what ran was"*"cellgrad check "*" seed="* ]]
 }
+
+@test "kernels have the same bits on OpenCL, over tens of thousands of rows" {
+	if ! "$CELLGRAD" info --why opencl | grep -q '^opencl: opens'; then
+		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
+		skip "there is no OpenCL device"
+	fi
+	works check lstm_block gru_block lstm gru rnn_tanh rnn_relu rows=30000 units=3 memory=device --backend opencl --max-time 20
+	[[ $output == *" 0 failures, "* ]]
+}
+
+# Mesa has a driver for any processor, which is asked for by name.
+@test "OpenCL devices beyond the first" {
+	export RUSTICL_ENABLE=llvmpipe
+	devices=$("$CELLGRAD" info --json | grep -o '"name":"opencl:[0-9.]*"' | sed '1d; s/.*"\(opencl:.*\)"/\1/')
+	[ -n "$devices" ] || skip "there is none"
+	for device in $devices; do
+		run --separate-stderr "$CELLGRAD" check --backend "$device" --max-time 15
+		[ "$status" -eq 0 ]
+		[[ $output == *" 0 failures, "* ]]
+	done
+}
