@@ -515,6 +515,7 @@ static void test_lacking(void **state)
 	(void)state;
 	if (!opens(&context))
 		return;
+	cg_close(context);
 	expect_refused(cg_open("opencl:9.0", &context), CG_NO_DEVICE, "no device 9.0: there");
 	expect_refused(cg_open("opencl:0.99", &context), CG_NO_DEVICE, "no device 0.99");
 	expect_refused(cg_open("opencl:0", &context), CG_BAD_ARGUMENT, "expected PLATFORM.DEVICE");
