@@ -80,12 +80,31 @@ struct sum {
 	int     length;                  /* of its text */
 };
 
+/* Words are of a few letters, and read in every call: a loop here costs less than strcspn and its like. */
+static size_t word_length(const char *s, char end)
+{
+	size_t n = 0;
+
+	while (s[n] && s[n] != ' ' && s[n] != end)
+		n++;
+	return n;
+}
+
+static int is(const char *name, const char *word, size_t length)
+{
+	size_t k = 0;
+
+	while (k < length && name[k] == word[k])
+		k++;
+	return k == length && !name[k];
+}
+
 static int find(const struct cg_op *row, const char *symbol, size_t length)
 {
 	int i;
 
 	for (i = 0; row->dims[i].symbol; i++)
-		if (strlen(row->dims[i].symbol) == length && !memcmp(row->dims[i].symbol, symbol, length))
+		if (is(row->dims[i].symbol, symbol, length))
 			return i;
 	return -1;                       /* a test reads every row, so that this does not happen */
 }
@@ -106,7 +125,7 @@ static const char *dimension(const struct cg_op *row, const int64_t *size, unsig
 			for (factor = 0; *s != '*'; s++)
 				factor = 10 * factor + (*s - '0');
 		s += *s == '*';
-		length = strcspn(s, "+ ");
+		length = word_length(s, '+');
 		symbol = find(row, s, length);
 		if (symbol >= 0 && bound >> symbol & 1) {
 			sum->overflow |= __builtin_mul_overflow(factor, size[symbol], &term)
@@ -121,7 +140,9 @@ static const char *dimension(const struct cg_op *row, const int64_t *size, unsig
 			break;
 	}
 	sum->length = (int)(s - start);
-	return s + strspn(s, " ");
+	while (*s == ' ')
+		s++;
+	return s;
 }
 
 /* "[I+U=7, 4*U=16]": a dimension that is not known, or too large to be said, goes without its value. */
@@ -245,11 +266,6 @@ int cg_op_wants(const struct cg_op *row, const void *op)
 	return 0;
 }
 
-static int is(const char *name, const char *word, size_t length)
-{
-	return strlen(name) == length && !memcmp(name, word, length);
-}
-
 /* Is the output wanted, or the attribute on? */
 static int on(const struct cg_op *row, const void *op, const char *word, size_t length)
 {
@@ -274,8 +290,8 @@ int cg_op_needs(const struct cg_op *row, const struct cg_port *port, const void 
 		return 0;
 	if (!s)
 		return 1;
-	for (; *s; s += length + strspn(s + length, " ")) {
-		length = strcspn(s, " ");
+	for (; *s; s += length + (s[length] == ' ')) {
+		length = word_length(s, ' ');
 		if (on(row, op, s, length))
 			return 1;
 	}
