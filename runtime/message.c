@@ -7,7 +7,7 @@
 
 #include "runtime/runtime.h"
 
-enum { ROOM = 4096 };                    /* a compiler's log is cut here: its first errors matter */
+enum { ROOM = CG_MESSAGE_MAX };          /* a compiler's log is cut here: its first errors matter */
 
 static _Thread_local char message[ROOM];
 

@@ -9,6 +9,8 @@
 #include "gen/cell.h"
 #include "runtime/cellgrad.h"
 
+enum { CG_MESSAGE_MAX = 4096 };          /* of a message, with its end */
+
 /* Writes this thread's message and returns the code, so that failing is one expression. */
 int cg_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Puts "words: " before the message there is, and returns the code. */

@@ -67,23 +67,17 @@ int cg_stage_open(struct cg_stage *stage, size_t more, struct cg_mem *work)
 
 int cg_stage_close(struct cg_stage *stage, int code)
 {
-	int failed;
+	const struct cg_backend *backend = stage->stream->context->backend;
+	char first[CG_MESSAGE_MAX];
 
 	for (int k = 0; k < stage->n && !code; k++)
 		if (stage->pieces[k].out)
 			code = copy(stage, &stage->pieces[k], 1);
 	if (!stage->n)
 		return code;
-	/* Even after a failure: what was enqueued uses the host's memory. */
-	if (code) {
-		const char *words = cg_message();
-		char kept[512];
-
-		strncpy(kept, words, sizeof kept - 1);
-		kept[sizeof kept - 1] = 0;
-		stage->stream->context->backend->sync(stage->stream->queue);
-		return cg_fail(code, "%s", kept);
-	}
-	failed = stage->stream->context->backend->sync(stage->stream->queue);
-	return failed;
+	if (!code)
+		return backend->sync(stage->stream->queue);
+	/* Even after a failure: what was enqueued uses the host's memory.  The first failure is the one to tell. */
+	memcpy(first, cg_message(), strlen(cg_message()) + 1);
+	return backend->sync(stage->stream->queue) ? cg_fail(code, "%s", first) : code;
 }
