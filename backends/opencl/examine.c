@@ -171,10 +171,10 @@ int cg_cl_probe(struct cg_device *device)
 	CG_TRY(probe(device, CG_F32, tiny_f32, sizeof tiny_f32 / sizeof *tiny_f32, &wrong.kept, &wrong.kept));
 	if (device->config_f64)
 		CG_TRY(probe(device, CG_F64, in_f64, sizeof in_f64 / sizeof *in_f64, &wrong.fma, &wrong.contracted));
-	device->fused = !wrong.fma && !wrong.contracted && !wrong.kept;
 	snprintf(about + strlen(about), room - strlen(about), "; %s%s%s%s", wrong.fma ? "fma rounds twice, " : "",
 	         wrong.contracted ? "sums of products are fused unasked, " : "",
 	         wrong.kept ? "subnormal numbers are not flushed, " : "",
-	         device->fused ? "arithmetic as promised" : "so results are within the bound, not the same bits");
+	         wrong.fma || wrong.contracted || wrong.kept ? "so results are within the bound, not the same bits"
+	                                                      : "arithmetic as promised");
 	return CG_OK;
 }

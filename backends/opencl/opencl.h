@@ -16,7 +16,6 @@ struct cg_device {
 	uint32_t units, vector_f32;
 	uint64_t config_f32, config_f64;         /* what the driver says of the arithmetic; f64 0: there is none */
 	int local;                               /* local memory is faster than global */
-	int fused;                               /* arithmetic is as promised: bits are those of every other backend */
 	struct cg_cl_product *products;          /* built so far */
 	char about[1024];
 };
