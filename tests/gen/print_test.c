@@ -410,7 +410,7 @@ static void test_locale(void **state)
 	struct cg_text out = { resize, NULL, 0, 0, 0 }, json = { resize, NULL, 0, 0, 0 };
 	struct cg_cell *cell;
 	struct cg_pass_plan *plan;
-	char folder[] = "/tmp/cellgrad-locale-XXXXXX", remove[64];
+	char folder[] = "cellgrad-locale-XXXXXX", remove[64];
 	int commas = comma_locale(folder);
 
 	(void)state;
