@@ -8,14 +8,14 @@ unit_tests = \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/runtime/opencl_header_test %D%/fuzz/cell
 script_tests = \
-	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
+	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
 # The conformance suite on each backend of backends/list.h: NAME.on says which.
 backend_tests = %D%/conformance/cpu.on %D%/conformance/opencl.on
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/openblas.bats %D%/readme.sh %D%/foreign.py
 # Programs that the scripts run.
-helpers = %D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/conformance/checksum
+helpers = %D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum
 if COMMAND
 unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/runtime/shrink_test
 endif
@@ -46,6 +46,7 @@ trials = \
 %C%_runtime_fault_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_BACKEND_LIST='"tests/fake/list.h"'
 %C%_runtime_op_test_SOURCES = %D%/runtime/op_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_runtime_check_test_SOURCES = %D%/runtime/check_test.c %D%/runtime/args.h %D%/runtime/args.c
+%C%_gen_kernels_run_SOURCES = %D%/gen/kernels_run.c %D%/conformance/kernel_trial.h %D%/conformance/kernel_trial.c $(trials)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c $(reference)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h

@@ -1,0 +1,110 @@
+/*
+ * Runs every kernel over elements, and every sum over rows, once on the OpenCL device: of every cell with every set of options,
+ * over memory of the device in which nothing was written but what the kernel reads.  What is right is for others to say; this is
+ * for who watches every access: Oclgrind.
+ *
+ *	kernels_run    exit 0: all ran; 1: not; 77: there is no device
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/conformance/kernel_trial.h"
+#include "tests/conformance/numbers.h"
+
+/* Beyond the width of any vector, and beyond a block of rows. */
+static const struct { int64_t rows, units; } sizes[] = { [CG_POINT] = { 3, 19 }, [CG_SUM] = { CG_SUM_ROWS + 1, 5 } };
+
+/* Everything is there, every second argument is, sums are added to what was there. */
+enum way { WHOLE, HALF, ADDED };
+enum { GAP = 3, LENT_MOST = 1 << 14 };           /* elements between rows; pieces of memory */
+
+static struct cg_context *context;
+static struct cg_stream *stream;
+static unsigned long long state = 1;
+static long kernels, runs;
+
+/* Kept to the end: Oclgrind takes a new buffer for what it knew of an old one that had its place. */
+static struct cg_mem lent[LENT_MOST];
+static int n_lent;
+
+static void must(int code, const char *what)
+{
+	if (!code)
+		return;
+	printf("# %s: %s\n", what, cg_message());
+	exit(1);
+}
+
+/* An argument's memory; what goes in is written in one piece: Oclgrind takes what comes in parts for unwritten. */
+static struct cg_mem lend(const struct kernel_kind *kind, const struct cg_argument *a, int in)
+{
+	int dtype = a->type == CG_TYPE_ACC ? numbers_acc(kind->dtype) : kind->dtype;
+	int64_t units = sizes[kind->shape].units, rows = a->kind == CG_KIND_TENSOR ? sizes[kind->shape].rows : 1;
+	size_t n = (size_t)((rows - 1) * (units + GAP) + units), each = cg_dtype_bytes(dtype);
+	unsigned char *numbers = malloc(n * each);
+	struct cg_mem *mem = &lent[n_lent];
+
+	must(numbers && n_lent < LENT_MOST ? cg_alloc(context, n * each, mem) : CG_NO_MEMORY, a->name);
+	for (size_t k = 0; k < n && in; k++)
+		numbers_bits(&state, dtype, numbers + k * each);
+	if (in)
+		must(cg_put(stream, *mem, numbers, n * each), a->name);
+	free(numbers);
+	n_lent++;
+	return *mem;
+}
+
+static void run(const struct kernel_kind *kind, enum way way)
+{
+	struct cg_arg args[KERNEL_ARGUMENTS];
+	struct cg_kernel kernel = { kind->cell, NULL, (int)kind->stage, kind->pass, kind->dtype, kind->shape };
+	char options[256] = "";
+
+	for (int k = 0; k < kind->n; k++) {
+		const struct cg_argument *a = kind->arguments[k];
+
+		args[k] = (struct cg_arg){ .name = a->name, .stride = sizes[kind->shape].units + GAP,
+			.value = a->kind == CG_KIND_COUNT ? way == ADDED : 0.5 };
+		if (k < kind->n_memory && (way != HALF || k % 2))
+			args[k].mem = lend(kind, a, !a->out || way == ADDED);
+	}
+	for (int k = 0; k < kind->cell->n_options; k++)
+		if (kind->options >> k & 1)
+			snprintf(options + strlen(options), sizeof options - strlen(options), "%s%s", options[0] ? "," : "",
+			         kind->cell->options[k].name);
+	kernel.options = options;
+	must(cg_kernel_run(stream, &kernel, sizes[kind->shape].rows, sizes[kind->shape].units, args, kind->n), kind->plan->key);
+	must(cg_stream_sync(stream), kind->plan->key);
+	runs++;
+}
+
+static void run_all(const struct cg_cell *cell, int dtype)
+{
+	static struct kernel_kind kinds[KERNEL_KINDS];
+	int n;
+
+	must(kernel_kinds(cell, dtype, kinds, &n), cell->name);
+	for (int k = 0; k < n; k++)
+		for (int way = WHOLE; way <= (kinds[k].shape == CG_SUM ? ADDED : HALF); way++)
+			run(&kinds[k], way);
+	kernel_kinds_close(kinds, n);
+	kernels += n;
+}
+
+int main(void)
+{
+	if (cg_open("opencl", &context) || cg_stream_open(context, NULL, &stream)) {
+		printf("# %s\n", cg_message());
+		return 77;
+	}
+	for (int dtype = 0; dtype < 4; dtype++)
+		for (int c = 0; cg_cell_name(c) && !cg_supports(context, "lstm_block_cell", dtype); c++)
+			run_all(cg_cell_find(cg_cell_name(c)), dtype);
+	printf("# %s\n# %ld kernels, %ld runs\n", cg_describe(context), kernels, runs);
+	while (n_lent)
+		cg_free(context, &lent[--n_lent]);
+	cg_stream_close(stream);
+	cg_close(context);
+	return !kernels;
+}
