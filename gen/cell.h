@@ -268,7 +268,7 @@ void cg_fill(struct cg_text *, const char *form, size_t length, const char *cons
 
 /* ---- matrix products: c [m n] = start + op(a) [m k] op(b) [k n], for devices without a BLAS ---- */
 
-/* A product's text.  The caller says what it multiplies, cg_gemm_tile() the rest; shapes that are equal have equal texts, and
+/* A product's text.  The caller says what it multiplies, cg_gemm_tiles() the rest; shapes that are equal have equal texts, and
  * those that differ in the rest alone give the same bits, but for fma. */
 struct cg_gemm_shape {
 	int dtype, transpose_a, transpose_b;
@@ -289,7 +289,12 @@ struct cg_gemm_limits {                  /* what a device says of itself */
 	int    fma;                      /* has a fused multiplication and addition in acc: CL_FP_FMA */
 };
 
-/* Chooses sizes for c [m, n]: by a table, never by the clock.  -1, and the shape as it was: too little local memory. */
+/* The shapes, from the largest tile down, that a device has room for: a table's rows, at most.  0: too little local memory. */
+enum { CG_GEMM_TILES = 5 };
+int  cg_gemm_tiles(const struct cg_gemm_shape *, const struct cg_gemm_limits *, struct cg_gemm_shape tiles[CG_GEMM_TILES]);
+/* Which of them is for c [m, n]: by the sizes, never by the clock. */
+int  cg_gemm_choose(const struct cg_gemm_shape *tiles, int n_tiles, const struct cg_gemm_limits *, int64_t m, int64_t n);
+/* Both at once.  -1, and the shape as it was: too little local memory. */
 int  cg_gemm_tile(struct cg_gemm_shape *, const struct cg_gemm_limits *, int64_t m, int64_t n);
 /* The name of the text's one function: of its operands' and tile's sizes, not of fma, depth, vector and items. */
 void cg_gemm_key(const struct cg_gemm_shape *, char key[CG_KEY_MAX]);

@@ -98,12 +98,12 @@ static int suits(const struct cg_gemm_shape *s, const struct cg_gemm_limits *lim
 	return down && across >= (wanted + down - 1) / down;
 }
 
-int cg_gemm_tile(struct cg_gemm_shape *shape, const struct cg_gemm_limits *limits, int64_t m, int64_t n)
+int cg_gemm_tiles(const struct cg_gemm_shape *shape, const struct cg_gemm_limits *limits, struct cg_gemm_shape tiles[CG_GEMM_TILES])
 {
 	const struct tile *t = limits->cpu ? panel_tiles : group_tiles;
-	int n_tiles = limits->cpu ? (int)(sizeof panel_tiles / sizeof *panel_tiles) : (int)(sizeof group_tiles / sizeof *group_tiles);
+	int rows = limits->cpu ? (int)(sizeof panel_tiles / sizeof *panel_tiles) : (int)(sizeof group_tiles / sizeof *group_tiles);
 	struct cg_gemm_shape s = *shape;
-	int found = 0;
+	int n = 0;
 
 	s.transpose_a = !!s.transpose_a;
 	s.transpose_b = !!s.transpose_b;
@@ -111,14 +111,31 @@ int cg_gemm_tile(struct cg_gemm_shape *shape, const struct cg_gemm_limits *limit
 	s.c_acc = s.c_acc && !is_plain(s.dtype);
 	s.local = !limits->cpu;
 	s.fma = limits->fma;
-	for (int k = 0; k < n_tiles && !(found && (t[k].spare || suits(shape, limits, m, n))); k++) {
+	for (int k = 0; k < rows && !(n && t[k].spare); k++) {
 		take(&s, &t[k], limits);
-		if (fits(&s, limits)) {
-			*shape = s;
-			found = 1;
-		}
+		if (fits(&s, limits))
+			tiles[n++] = s;
 	}
-	return found ? 0 : -1;
+	return n;
+}
+
+int cg_gemm_choose(const struct cg_gemm_shape *tiles, int n_tiles, const struct cg_gemm_limits *limits, int64_t m, int64_t n)
+{
+	int k = 0;
+
+	while (k < n_tiles - 1 && !suits(&tiles[k], limits, m, n))
+		k++;
+	return k;
+}
+
+int cg_gemm_tile(struct cg_gemm_shape *shape, const struct cg_gemm_limits *limits, int64_t m, int64_t n)
+{
+	struct cg_gemm_shape tiles[CG_GEMM_TILES];
+	int n_tiles = cg_gemm_tiles(shape, limits, tiles);
+
+	if (n_tiles)
+		*shape = tiles[cg_gemm_choose(tiles, n_tiles, limits, m, n)];
+	return n_tiles ? 0 : -1;
 }
 
 int cg_gemm_launch(const struct cg_gemm_shape *s, int64_t m, int64_t n, size_t global[2], size_t local[2])
