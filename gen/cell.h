@@ -218,6 +218,8 @@ struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int 
 void cg_plan_free(struct cg_pass_plan *);
 /* Is an argument one of the function's parameters?  The values of a part go to its scratch. */
 int cg_is_parameter(const struct cg_piece *, const struct cg_argument *);
+/* Units that a thread of a point piece takes at once in CUDA C. */
+int cg_run_units(const struct cg_pass_plan *, const struct cg_piece *);
 /* Sums that a piece adds up: for each, its scratch holds [units] in every block of CG_SUM_ROWS rows. */
 int cg_sum_values(const struct cg_piece *);
 
@@ -254,10 +256,12 @@ int cg_order(const struct cg_pass_plan *, const struct cg_piece *, struct cg_are
 struct cg_dialect {
 	const char *name, *file, *shape;          /* its prelude, and its sections in the shapes */
 	const char *linkage, *inlined, *kernel;
-	const char *i64, *group, *row, *row_step, *unit;
+	const char *i64, *group, *row, *row_step, *unit, *unit_step;
 	int offsets, strips;                      /* a buffer is followed by its offset; the C text works on strips of a row */
 	const char *tensor_in, *tensor_out, *unit_in, *unit_out, *scratch_in, *scratch_out, *scalar, *count;
 	const char *load, *load_unit, *load_plain, *load_unit_plain, *store, *store_plain;
+	/* Where a thread takes runs of units: a run of an input, of a per-unit input, of an output, and that put away; their elements. */
+	const char *run_in, *run_in_unit, *run_out, *run_put, *from_run, *from_run_plain, *to_run, *to_run_plain;
 	const char *flags;                        /* how a compiler is to be called for the promised bits, as a JSON list */
 };
 extern const struct cg_dialect cg_dialects[CG_LANG_COUNT];

@@ -1,5 +1,6 @@
 /*
- * The dialects: their words, and how each says what is said once per argument.  Longer texts are in templates/.
+ * The dialects: their words, how each says what is said once per argument, and how much a thread takes.  Longer texts are in
+ * templates/.
  */
 #include "cell.h"
 
@@ -57,7 +58,7 @@ const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 		.i64 = "long long",
 		.unit = "blockIdx.x * (long long)blockDim.x + threadIdx.x",
 		.row = "blockIdx.y * (long long)blockDim.y + threadIdx.y",
-		.row_step = "gridDim.y * (long long)blockDim.y",
+		.unit_step = "gridDim.x * (long long)blockDim.x", .row_step = "gridDim.y * (long long)blockDim.y",
 		.tensor_in   = "const @type@ *__restrict__ @name@_at, long long @name@_stride",
 		.tensor_out  = "@type@ *__restrict__ @name@_at, long long @name@_stride",
 		.unit_in     = "const @type@ *__restrict__ @name@_at",
@@ -70,6 +71,29 @@ const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 		LOAD_PLAIN(""),
 		.store       = "if (@name@_at)\n\t@name@_at[" AT "] = to_real(@value@);",
 		.store_plain = "if (@name@_at)\n\t@name@_at[" AT "] = @value@;",
+		.run_in         = "const run<@type@, RUN> @name@_run = load_run<RUN>(@name@_at, row * @name@_stride + first, count);",
+		.run_in_unit    = "const run<@type@, RUN> @name@_run = load_run<RUN>(@name@_at, first, count);",
+		.run_out        = "run<@type@, RUN> @name@_run;",
+		.run_put        = "store_run(@name@_at, row * @name@_stride + first, count, @name@_run);",
+		.from_run       = "const acc @name@ = to_acc(@name@_run.of[unit]);",
+		.from_run_plain = "const acc @name@ = @name@_run.of[unit];",
+		.to_run         = "@name@_run.of[unit] = to_real(@value@);",
+		.to_run_plain   = "@name@_run.of[unit] = @value@;",
 		.flags = "[\"-fmad=false\", \"-ftz=true\"]",
 	},
 };
+
+/* Sixteen bytes of reals, or fewer, so that a thread can hold the runs of all it reads and writes.  Lanes of halves are counted
+ * whole: they are widened, and a compiler works at several at a time. */
+int cg_run_units(const struct cg_pass_plan *plan, const struct cg_piece *piece)
+{
+	enum { REGISTERS = 112 };
+	static const int most[] = { 4, 2, 8, 8 }, words[] = { 1, 2, 1, 1 };      /* f32 f64 f16 bf16 */
+	int n = most[plan->dtype], runs = 0;
+
+	for (int k = 0; k < piece->n_arguments; k++)
+		runs += piece->arguments[k].kind == CG_KIND_TENSOR || piece->arguments[k].kind == CG_KIND_PER_UNIT;
+	while (n > 1 && n * words[plan->dtype] * runs > REGISTERS)
+		n /= 2;
+	return n;
+}

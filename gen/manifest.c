@@ -76,7 +76,7 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_piece *pi
 }
 
 /* The threads of a GPU's launch, slowest last; on the cpu a function is simply called. */
-static void launch(const struct cg_piece *piece, int lang, struct cg_text *text)
+static void launch(const struct cg_pass_plan *plan, const struct cg_piece *piece, int lang, struct cg_text *text)
 {
 	static const char *const threads[] = {
 		[CG_PIECE_POINT]    = "[\"units\", \"rows\"]",
@@ -92,8 +92,12 @@ static void launch(const struct cg_piece *piece, int lang, struct cg_text *text)
 	else if (lang == CG_LANG_OPENCL && piece->shape == CG_PIECE_POINT)
 		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units or the rows return\"}",
 		               threads[piece->shape]);
+	else if (piece->shape == CG_PIECE_POINT)
+		cg_text_printf(text, "\"launch\": {\"threads\": [\"runs\", \"rows\"], \"runs\": \"ceil(units / %d)\", "
+		               "\"run_units\": %d, \"group\": \"any; runs and rows are walked in steps of the threads there are\"}",
+		               cg_run_units(plan, piece), cg_run_units(plan, piece));
 	else
-		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units return, rows and "
+		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units return, "
 		               "blocks are walked in steps of the threads there are\"}", threads[piece->shape]);
 	if (piece->shape != CG_PIECE_POINT)
 		cg_text_printf(text, ",\n      \"scratch\": {\"argument\": \"partial\", \"shape\": [\"blocks\", %d, \"units\"], "
@@ -125,7 +129,7 @@ int cg_print_manifest(const struct cg_pass_plan *plan, int lang, struct cg_text 
 
 		cg_text_printf(text, "%s\n    {\"function\": \"%s\", \"stage\": %d, \"shape\": \"%s\",\n      ", k ? "," : "",
 		               piece->key, piece->stage, shapes[piece->shape]);
-		launch(piece, lang, text);
+		launch(plan, piece, lang, text);
 		cg_text_put(text, ",\n      \"arguments\": [");
 		arguments(plan, piece, lang, text);
 		cg_text_put(text, "\n      ]}");

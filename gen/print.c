@@ -14,6 +14,7 @@ struct printer {
 	const struct cg_dialect *dialect;
 	const char **name;
 	int plain;                                /* memory holds what arithmetic uses */
+	int runs;                                 /* a thread takes runs of units: a point piece's, where the dialect has them */
 };
 
 /* ---- expressions ---- */
@@ -226,20 +227,58 @@ static void absent(struct printer *p, struct cg_text *text)
 	}
 }
 
-static void loads(struct printer *p, struct cg_text *text)
+static int plain(const struct printer *p, const struct cg_argument *a)
+{
+	return p->plain || a->type == CG_TYPE_ACC;
+}
+
+static const char *load_form(const struct printer *p, const struct cg_argument *a)
 {
 	const struct cg_dialect *d = p->dialect;
 
+	if (p->runs)
+		return plain(p, a) ? d->from_run_plain : d->from_run;
+	if (a->kind == CG_KIND_PER_UNIT)
+		return plain(p, a) ? d->load_unit_plain : d->load_unit;
+	return plain(p, a) ? d->load_plain : d->load;
+}
+
+static void loads(struct printer *p, struct cg_text *text)
+{
 	for (int k = 0; k < p->piece->n_arguments; k++) {
 		const struct cg_argument *a = &p->piece->arguments[k];
-		int plain = p->plain || a->type == CG_TYPE_ACC, unit = a->kind == CG_KIND_PER_UNIT;
 
 		if (!a->out && in_memory(a)) {
 			separate(text, "\n");
-			put_form(text, plain ? unit ? d->load_unit_plain : d->load_plain : unit ? d->load_unit : d->load, a, NULL);
+			put_form(text, load_form(p, a), a, NULL);
 		}
 	}
 }
+
+/* The inputs' runs, or a form for each output. */
+static void run_ins(struct printer *p, struct cg_text *text)
+{
+	for (int k = 0; k < p->piece->n_arguments && p->runs; k++) {
+		const struct cg_argument *a = &p->piece->arguments[k];
+
+		if (!a->out && in_memory(a)) {
+			separate(text, "\n");
+			put_form(text, a->kind == CG_KIND_PER_UNIT ? p->dialect->run_in_unit : p->dialect->run_in, a, NULL);
+		}
+	}
+}
+
+static void each_out(struct printer *p, struct cg_text *text, const char *form)
+{
+	for (int k = 0; k < p->piece->n_arguments && p->runs; k++)
+		if (p->piece->arguments[k].out) {
+			separate(text, "\n");
+			put_form(text, form, &p->piece->arguments[k], NULL);
+		}
+}
+
+static void run_outs(struct printer *p, struct cg_text *text) { each_out(p, text, p->dialect->run_out); }
+static void run_puts(struct printer *p, struct cg_text *text) { each_out(p, text, p->dialect->run_put); }
 
 static void statements(struct printer *p, struct cg_text *text)
 {
@@ -270,6 +309,9 @@ static void value_of(struct printer *p, struct cg_text *text, const struct cg_ar
 
 static void stores(struct printer *p, struct cg_text *text)
 {
+	const struct cg_dialect *d = p->dialect;
+	const char *form = p->runs ? d->to_run : d->store, *form_plain = p->runs ? d->to_run_plain : d->store_plain;
+
 	for (int k = 0; k < p->piece->n_arguments; k++) {
 		const struct cg_argument *a = &p->piece->arguments[k];
 		struct cg_text value = { text->resize, NULL, 0, 0, 0 };
@@ -279,7 +321,7 @@ static void stores(struct printer *p, struct cg_text *text)
 		separate(text, "\n");
 		value_of(p, &value, a);
 		text->failed |= value.failed;
-		put_form(text, p->plain || a->type == CG_TYPE_ACC ? p->dialect->store_plain : p->dialect->store, a, value.at);
+		put_form(text, plain(p, a) ? form_plain : form, a, value.at);
 		value.resize(value.at, 0);
 	}
 }
@@ -363,25 +405,26 @@ static void about(struct printer *p, struct cg_text *text)
 
 /* ---- whole texts ---- */
 
-enum { HOLES = 12 };
+enum { HOLES = 15 };
 
 static int put_piece(struct printer *p, struct cg_text *text, const char *linkage)
 {
 	static const char *const files[]    = { "point.in", "sum.in", "sum.in" };
 	static const char *const sections[] = { "point", "part", "sum" };
 	static void (*const lists[])(struct printer *, struct cg_text *) = {
-		parameters, run_parameters, run_arguments, absent, loads, statements, stores, about
+		parameters, run_parameters, run_arguments, absent, loads, statements, stores, about, run_ins, run_outs, run_puts
 	};
 	static const char *const list_names[] = {
-		"parameters", "run_parameters", "run_arguments", "absent", "loads", "statements", "stores", "about"
+		"parameters", "run_parameters", "run_arguments", "absent", "loads", "statements", "stores", "about", "run_ins",
+		"run_outs", "run_puts"
 	};
 	static const char *const values[]      = { "zero", "add", "partial", "total" };
 	static const char *const value_names[] = { "zeros", "adds", "partials", "totals" };
 	struct cg_text hole[HOLES + 1];
-	const char *words[2 * (HOLES + 12)];
+	const char *words[2 * (HOLES + 16)];
 	const struct cg_dialect *d = p->dialect;
 	struct cg_section shape, element;
-	char block[16], count[16];
+	char block[16], count[16], run[16];
 	int n = 0, used = 0, n_values = 0;
 
 	for (int k = 0; k <= HOLES; k++)
@@ -404,9 +447,10 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 	}
 	snprintf(block, sizeof block, "%d", CG_SUM_ROWS);
 	snprintf(count, sizeof count, "%d", n_values);
+	snprintf(run, sizeof run, "%d", cg_run_units(p->plan, p->piece));
 	const char *const rest[] = { "key", p->piece->key, "linkage", linkage, "kernel", d->kernel, "i64", d->i64, "block", block,
 		"values", count, "unit", d->unit ? d->unit : "", "row", d->row ? d->row : "",
-		"row_step", d->row_step ? d->row_step : "", "real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(",
+		"row_step", d->row_step ? d->row_step : "", "unit_step", d->unit_step ? d->unit_step : "", "run", run, "real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(",
 		")", p->plain ? "" : ")", NULL };
 	for (int k = 0; rest[k]; k++)
 		words[n++] = rest[k];
@@ -431,129 +475,19 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 
 int cg_print_functions(const struct cg_pass_plan *plan, int lang, const char *linkage, struct cg_text *text)
 {
-	struct printer p = { plan, NULL, &cg_dialects[lang], NULL, plan->dtype < 2 };
+	struct printer p = { plan, NULL, &cg_dialects[lang], NULL, plan->dtype < 2, 0 };
 
 	for (int k = 0; k < plan->n_pieces; k++) {
 		struct cg_arena memory = { text->resize, NULL, 0 };
 
 		p.piece = &plan->pieces[k];
+		p.runs = p.dialect->run_in && p.piece->shape == CG_PIECE_POINT;
 		/* Some sections of the prelude end with a blank line. */
 		if (text->length < 2 || memcmp(text->at + text->length - 2, "\n\n", 2))
 			cg_text_put(text, "\n");
 		if (cg_order(plan, p.piece, &memory, &p.name) || put_piece(&p, text, linkage))
 			text->failed = 1;
 		cg_arena_free(&memory);
-	}
-	return text->failed ? -1 : 0;
-}
-
-enum { SECTIONS_MAX = 64 };
-
-struct sections { const char *name[SECTIONS_MAX]; size_t length[SECTIONS_MAX]; int n; };
-
-/* Appends a section of the dialect's prelude or of the math text, after those it needs, unless it was appended before. */
-static int put_section(struct cg_text *text, const struct cg_dialect *d, int dtype, const char *name, size_t length,
-                       struct sections *done)
-{
-	const char *const qualifiers[] = { cg_real_names[dtype], cg_acc_names[dtype] };
-	char word[40];
-	struct cg_section section;
-	int found = -1;
-
-	for (int k = 0; k < done->n; k++)
-		if (done->length[k] == length && !memcmp(done->name[k], name, length))
-			return 0;
-	if (done->n == SECTIONS_MAX || length >= sizeof word)
-		return -1;
-	memcpy(word, name, length);
-	word[length] = 0;
-	for (int k = 0; k < 4 && found; k++)
-		found = cg_section_find(k < 2 ? d->file : "math.in", word, qualifiers[k % 2], &section);
-	if (found)
-		return -1;
-	for (size_t k = 0; k < section.needs_length; k++) {
-		size_t n = 0;
-
-		while (k + n < section.needs_length && section.needs[k + n] != ' ')
-			n++;
-		if (n && put_section(text, d, dtype, section.needs + k, n, done))
-			return -1;
-		k += n;
-	}
-	done->name[done->n] = name;
-	done->length[done->n++] = length;
-	const char *const words[] = { "inline", d->inlined, NULL };
-	cg_fill(text, section.at, section.length, words);
-	return 0;
-}
-
-/* Does any function read, or write, what has to be converted? */
-static int converts(const struct cg_pass_plan *const *plans, int n, int out)
-{
-	for (int k = 0; k < n; k++)
-		for (int j = 0; j < plans[k]->n_pieces; j++) {
-			const struct cg_piece *piece = &plans[k]->pieces[j];
-
-			/* A sum adds to what its outputs hold. */
-			for (int i = 0; i < piece->n_arguments && piece->shape != CG_PIECE_SUM_PART; i++)
-				if (in_memory(&piece->arguments[i]) && piece->arguments[i].type == CG_TYPE_REAL &&
-				    (piece->arguments[i].out == out || piece->shape == CG_PIECE_SUM))
-					return 1;
-			for (int i = 0; i < piece->n_arguments && piece->shape == CG_PIECE_SUM_PART && !out; i++)
-				if (in_memory(&piece->arguments[i]) && piece->arguments[i].type == CG_TYPE_REAL && !piece->arguments[i].out)
-					return 1;
-		}
-	return 0;
-}
-
-int cg_print_prelude(const struct cg_pass_plan *const *plans, int n, int lang, struct cg_text *text)
-{
-	const struct cg_dialect *d = &cg_dialects[lang];
-	int dtype = plans[0]->dtype, used[CG_OP_COUNT] = { 0 };
-	struct sections done = { .n = 0 };
-
-	for (int k = 0; k < n; k++)
-		for (int j = 0; j < plans[k]->n_pieces; j++)
-			for (int s = 0; s < plans[k]->pieces[j].n_schedule; s++)
-				used[plans[k]->graph.nodes[plans[k]->pieces[j].schedule[s]].code] = 1;
-	if (put_section(text, d, dtype, "types", 5, &done))
-		return -1;
-	/* A function that nothing calls would be warned of. */
-	for (int out = 0; out < 2 && dtype >= 2; out++)
-		if (converts(plans, n, out) && put_section(text, d, dtype, out ? "to_real" : "to_acc", out ? 7 : 6, &done))
-			return -1;
-	for (int code = 0; code < CG_OP_COUNT; code++) {
-		const char *section = cg_operators[code].section;
-
-		if (used[code] && section && put_section(text, d, dtype, section, strlen(section), &done))
-			return -1;
-	}
-	return text->failed ? -1 : 0;
-}
-
-int cg_print_sections(int dtype, int lang, const char *const *names, struct cg_text *text)
-{
-	struct sections done = { .n = 0 };
-
-	for (; *names; names++)
-		if (put_section(text, &cg_dialects[lang], dtype, *names, strlen(*names), &done))
-			return -1;
-	return text->failed ? -1 : 0;
-}
-
-int cg_print_math(int dtype, struct cg_text *text)
-{
-	struct sections done = { .n = 0 };
-
-	if (put_section(text, &cg_dialects[CG_LANG_C], dtype, "types", 5, &done) ||
-	    put_section(text, &cg_dialects[CG_LANG_C], dtype, "to_acc", 6, &done) ||
-	    put_section(text, &cg_dialects[CG_LANG_C], dtype, "to_real", 7, &done))
-		return -1;
-	for (int code = 0; code < CG_OP_COUNT; code++) {
-		const char *section = cg_operators[code].section;
-
-		if (section && put_section(text, &cg_dialects[CG_LANG_C], dtype, section, strlen(section), &done))
-			return -1;
 	}
 	return text->failed ? -1 : 0;
 }

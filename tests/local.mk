@@ -24,7 +24,7 @@ endif
 EXTRA_DIST += \
 	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/mutate.sh %D%/mutants %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data \
-	%D%/gen/golden %D%/gen/every.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
+	%D%/gen/golden %D%/gen/every.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/stand_in.c \
 	$(script_tests) $(command_tests)
 

@@ -156,6 +156,8 @@ static const struct { const char *text, *words; } mistakes[] = {
 	{ "cell x\ngates INFINITY\n", "2:7: 'INFINITY' is of a form that kernels use; choose another name" },
 	{ "cell x\ngates int64_t\n", "2:7: 'int64_t' is a word that kernels need; choose another name" },
 	{ "cell x\ngates a_offset\n", "2:7: 'a_offset' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates a_run\n", "2:7: 'a_run' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates run\n", "2:7: 'run' is a word that kernels need; choose another name" },
 	{ "cell x\ngates a\nstate c c2 c3 c4 c5\n", "3:18: a cell has at most 4 states" },
 	{ "cell x\ngates a\nparam sigmoid\n", "3:7: 'sigmoid' is a word that kernels need; choose another name" },
 	{ HEAD "h = a - -\nsave h\n", "4:10: expected a name, a number or '('" },

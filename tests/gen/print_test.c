@@ -81,8 +81,9 @@ static void check_lines(const struct cg_pass_plan *plan, int lang, const char *t
 			fail_msg("%s in %s: a hole is left: %s", plan->key, cg_lang_names[lang], line_of(s));
 		if (*s == '\n' && s > text && (s[-1] == ' ' || s[-1] == '\t'))
 			fail_msg("%s in %s: blanks end the line before %s", plan->key, cg_lang_names[lang], line_of(s + 1));
-		/* A load names its argument five times, and a name may have 24 letters; the first line is one command. */
-		if (*s == '\n' && column > COLUMNS && line > text && !strstr(line_of(line), "_at ? "))
+		/* A load names its argument up to five times, and a name may have 24 letters; the first line is one command. */
+		if (*s == '\n' && column > COLUMNS && line > text && !strstr(line_of(line), "_at ? ") &&
+		    !strstr(line_of(line), "load_run<"))
 			fail_msg("%s in %s: more than %d columns: %s", plan->key, cg_lang_names[lang], COLUMNS, line_of(line));
 		line = *s == '\n' ? s + 1 : line;
 		column = *s == '\n' ? 0 : *s == '\t' ? (column + TAB) / TAB * TAB : column + 1;
@@ -273,6 +274,25 @@ static const char *string_at(const json_t *object, const char *key)
 	return s;
 }
 
+/* A thread of a point piece in CUDA C takes runs of units: 16 bytes or fewer, and the text says as many as the manifest. */
+static void check_run(const struct cg_pass_plan *plan, const struct cg_piece *piece, int lang, const char *text, const json_t *launch)
+{
+	static const int most[] = { 4, 2, 8, 8 };
+	const json_t *units = json_object_get(launch, "run_units");
+	const char *at;
+	char function[CG_KEY_MAX + 8], run[40];
+
+	assert_int_equal(units != NULL, lang == CG_LANG_CUDA && piece->shape == CG_PIECE_POINT);
+	if (!units)
+		return;
+	assert_in_range(json_integer_value(units), 1, most[plan->dtype]);
+	snprintf(run, sizeof run, "ceil(units / %d)", (int)json_integer_value(units));
+	assert_string_equal(string_at(launch, "runs"), run);
+	snprintf(function, sizeof function, "void %s(", piece->key);
+	at = strstr(strstr(text, function), "enum { RUN = ");
+	assert_int_equal(atoi(at + strlen("enum { RUN = ")), json_integer_value(units));
+}
+
 static void check_manifest(const struct cg_pass_plan *plan, int lang, const char *text)
 {
 	static char name[PARAMETERS_MAX][NAME];
@@ -298,6 +318,7 @@ static void check_manifest(const struct cg_pass_plan *plan, int lang, const char
 
 		assert_string_equal(string_at(function, "function"), plan->pieces[k].key);
 		assert_non_null(json_object_get(function, "launch"));
+		check_run(plan, &plan->pieces[k], lang, text, json_object_get(function, "launch"));
 		assert_int_equal(json_object_get(function, "scratch") != NULL, plan->pieces[k].shape != CG_PIECE_POINT);
 		if ((int)json_array_size(arguments) != n)
 			fail_msg("%s in %s: %d parameters, %d in the manifest", plan->pieces[k].key, cg_lang_names[lang], n,

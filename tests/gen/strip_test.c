@@ -1,14 +1,15 @@
 /*
  * The interpreter of strips gives the bits of the compiled kernels, for every built-in cell, set of options, pass and dtype:
- * forward and grad against the kernels that the build compiled, gradgrad against its text, compiled here.  Inputs have every
- * magnitude and the values at the edges; views have strides; arguments are absent in turn; rows and units are those where
- * blocks and strips begin and end.  NaN equals NaN.
+ * forward and grad against the kernels that the build compiled, gradgrad against its text, compiled here; and those of the text
+ * in CUDA C, compiled as C++ and called for each thread of grids that are too small and too large.  Inputs have every magnitude
+ * and the values at the edges; views have strides and begin anywhere; arguments are absent in turn; rows and units are those
+ * where blocks, strips and runs begin and end.  NaN equals NaN.
  *
  * Subnormal floats are flushed, as in the library's threads.  So it shows here when a compiler leaves out an operation that
  * changes nothing but them.
  *
  * Built with the bundles of every built-in cell and dtype and strip.c for every dtype, all with CG_ISA=baseline, and with the
- * header of `cellgen cells`.  CC, in the environment, compiles gradgrad; when there is none that is a skip.
+ * header of `cellgen cells`.  CC and CXX, in the environment, compile texts; when there is none that is a skip.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -27,7 +28,7 @@
 #include "backends/cpu/compiled.h"
 #include "cells.h"
 
-enum { UNITS = 257, ROWS = 130, PAD = 3, POOL = 1 << 16, ARGUMENTS = 128, SLOT = ROWS * (UNITS + PAD) };
+enum { UNITS = 257, ROWS = 130, PAD = 3, SHIFT = 8, POOL = 1 << 16, ARGUMENTS = 128, SLOT = ROWS * (UNITS + PAD) + SHIFT };
 
 #define TABLES(cell) \
 	extern const struct cg_compiled CG_COMPILED(cell, f32)[], CG_COMPILED(cell, f64)[], CG_COMPILED(cell, f16)[], \
@@ -173,15 +174,16 @@ static void try_piece(const struct cg_pass_plan *plan, const struct cg_piece *pi
 					memcpy(scratch[0] + j * size, (char *)&pool[1] + j % POOL * size, size);
 			memcpy(scratch[1], scratch[0], parts * size);
 		} else if (arg->kind == CG_KIND_TENSOR || arg->kind == CG_KIND_PER_UNIT) {
-			size_t at = (size_t)random_below(POOL / 2);
+			size_t at = (size_t)random_below(POOL / 2), shift = random_below(2) ? (size_t)random_below(SHIFT) * size : 0;
 
+			count += SHIFT;
 			/* Outputs too: a sum may add to what is there. */
 			for (size_t j = 0; j < count; j += POOL / 2)
 				memcpy(ours[k] + j * size, (char *)&pool[arg->type == CG_TYPE_ACC] + at * size,
 				       (count - j < POOL / 2 ? count - j : POOL / 2) * size);
 			memcpy(theirs[k], ours[k], count * size);
-			a[k].data = k == absent ? NULL : ours[k];
-			b[k].data = k == absent ? NULL : arg->out ? theirs[k] : ours[k];
+			a[k].data = k == absent ? NULL : ours[k] + shift;
+			b[k].data = k == absent ? NULL : (arg->out ? theirs[k] : ours[k]) + shift;
 		}
 	}
 	flush(dtype != 1);
@@ -197,6 +199,8 @@ static void try_piece(const struct cg_pass_plan *plan, const struct cg_piece *pi
 			x = scratch[0], y = scratch[1], count = parts;
 		else if (!arg->out || (arg->kind != CG_KIND_TENSOR && arg->kind != CG_KIND_PER_UNIT))
 			continue;
+		else
+			count += SHIFT;
 		elements += (long)count;
 		for (size_t j = 0; j < count && memcmp(x, y, count * size); j++)
 			if (!same(dtype, arg->type, x + j * size, y + j * size))
@@ -259,41 +263,51 @@ static void test_bundles(void **state)
 /* ---- gradgrad, compiled now ---- */
 
 /* A function of the bundles' one signature around a kernel. */
-static void thunk(FILE *file, const struct cg_piece *piece)
+static void thunk(FILE *file, const struct cg_piece *piece, int lang)
 {
-	fprintf(file, "void call_%s(int64_t rows, int64_t units, const struct bound *a);\n"
-	              "void call_%s(int64_t rows, int64_t units, const struct bound *a)\n{\n\t%s(rows, units", piece->key, piece->key,
-	        piece->key);
+	fprintf(file, "%svoid call_%s(int64_t rows, int64_t units, const struct bound *a);\n"
+	              "void call_%s(int64_t rows, int64_t units, const struct bound *a)\n{\n",
+	        lang == CG_LANG_CUDA ? "extern \"C\" " : "", piece->key, piece->key);
+	if (lang == CG_LANG_CUDA)
+		fprintf(file, "for (host_first(units, %d, %d); blockIdx.y < gridDim.y; host_next())\n",
+		        piece->shape != CG_PIECE_POINT, piece->shape == CG_PIECE_SUM);
+	fprintf(file, "\t%s(rows, units", piece->key);
 	for (int k = 2; k < piece->n_arguments; k++) {
 		const struct cg_argument *a = &piece->arguments[k];
 
 		if (piece->shape == CG_PIECE_SUM_PART && a->out && a->kind != CG_KIND_SCRATCH)
 			continue;
-		fprintf(file, a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_COUNT ? ", a[%d].value" : ", a[%d].data", k);
+		if (a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_COUNT)
+			fprintf(file, ", a[%d].value", k);
+		else
+			fprintf(file, ", (%s *)a[%d].data", a->type == CG_TYPE_ACC ? "acc" : "real", k);
 		if (a->kind == CG_KIND_TENSOR)
 			fprintf(file, ", a[%d].stride", k);
 	}
 	fprintf(file, ");\n}\n");
 }
 
-static void try_text(const struct cg_pass_plan *plan, const char *folder, const char *cc)
+static void try_text(const struct cg_pass_plan *plan, int lang, const char *folder, const char *compiler)
 {
 	struct cg_text text = { resize, NULL, 0, 0, 0 };
 	char path[1024], command[4096];
 	FILE *file;
 	void *library;
 
-	assert_int_equal(cg_print(plan, CG_LANG_C, &text), 0);
-	snprintf(path, sizeof path, "%s/%s.c", folder, plan->key);
+	assert_int_equal(cg_print(plan, lang, &text), 0);
+	snprintf(path, sizeof path, "%s/%s.%s", folder, plan->key, lang == CG_LANG_C ? "c" : "cc");
 	file = fopen(path, "w");
 	assert_non_null(file);
+	if (lang == CG_LANG_CUDA)
+		fputs("#include \"tests/gen/cuda_host.h\"\n", file);
 	fputs(text.at, file);
 	fputs("struct bound { void *data; int64_t stride; double value; };\n", file);
 	for (int k = 0; k < plan->n_pieces; k++)
-		thunk(file, &plan->pieces[k]);
+		thunk(file, &plan->pieces[k], lang);
 	assert_int_equal(fclose(file), 0);
 	resize(text.at, 0);
-	snprintf(command, sizeof command, "%s -std=c11 -O2 -ffp-contract=off -shared -fPIC -o %s/%s.so %s", cc, folder, plan->key, path);
+	snprintf(command, sizeof command, "%s -O2 -ffp-contract=off -shared -fPIC -I'%s' -o %s/%s.so %s", compiler,
+	         getenv("srcdir") ? getenv("srcdir") : ".", folder, plan->key, path);
 	if (system(command))
 		fail_msg("failed: %s", command);
 	snprintf(path, sizeof path, "%s/%s.so", folder, plan->key);
@@ -314,29 +328,44 @@ static void try_text(const struct cg_pass_plan *plan, const char *folder, const 
 	dlclose(library);
 }
 
-static void test_gradgrad(void **state)
+/* The compiler that a variable names, with flags, or NULL: there is none. */
+static const char *compiler(const char *variable, const char *otherwise, const char *flags)
 {
-	const char *cc = getenv("CC") ? getenv("CC") : "cc", *top = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-	char folder[256], command[512];
-	struct cg_cell *cell;
-	char name[32];
+	static char words[1024];
+	const char *given = getenv(variable);
+	char command[1100];
 
-	(void)state;
-	snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", cc);
+	snprintf(words, sizeof words, "%s", given && *given ? given : otherwise);
+	snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", words);
 	if (system(command)) {
-		printf("# no compiler: CC=%s\n", cc);
-		skip();
+		printf("# no compiler: %s=%s\n", variable, words);
+		return NULL;
 	}
+	snprintf(words + strlen(words), sizeof words - strlen(words), " %s", flags);
+	return words;
+}
+
+/* Texts of one pass of every built-in cell; all: of every set of options in every dtype, else of all options in one. */
+static void try_pass(int pass, int lang, int all, const char *words)
+{
+	const char *top = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+	char folder[256], command[300], name[32];
+
 	snprintf(folder, sizeof folder, "%s/strip.XXXXXX", top);
 	assert_non_null(mkdtemp(folder));
 	for (int c = 0; built_in(c, name); c++) {
-		cell = must_find(name);
-		for (int dtype = 0; dtype < 4; dtype++) {
-			fill_pool(dtype);
-			for (int options = 0; options < 1 << cell->n_options; options++) {
-				struct cg_pass_plan *plan = must_plan(cell, options, CG_PASS_GRADGRAD, 0, dtype);
+		struct cg_cell *cell = must_find(name);
 
-				try_text(plan, folder, cc);
+		for (int dtype = 0; dtype < 4; dtype++) {
+			int last = (1 << cell->n_options) - 1;
+
+			if (!all && dtype != (c + pass) % 4 && strcmp(name, "lstm_block"))
+				continue;
+			fill_pool(dtype);
+			for (int options = all ? 0 : last; options <= last; options++) {
+				struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, dtype);
+
+				try_text(plan, lang, folder, words);
 				cg_plan_free(plan);
 			}
 		}
@@ -344,6 +373,28 @@ static void test_gradgrad(void **state)
 	}
 	snprintf(command, sizeof command, "rm -rf '%s'", folder);
 	assert_int_equal(system(command), 0);
+}
+
+static void test_gradgrad(void **state)
+{
+	const char *words = compiler("CC", "cc", "-std=c11");
+
+	(void)state;
+	if (!words)
+		skip();
+	try_pass(CG_PASS_GRADGRAD, CG_LANG_C, 1, words);
+}
+
+/* The lstm_block, whose runs have every length, in every dtype, others in one. */
+static void test_cuda(void **state)
+{
+	const char *words = compiler("CXX", "c++", "-std=c++17 -Wno-unknown-pragmas");
+
+	(void)state;
+	if (!words)
+		skip();
+	for (int pass = 0; pass < 3; pass++)
+		try_pass(pass, CG_LANG_CUDA, 0, words);
 }
 
 static int set_up(void **state)
@@ -386,6 +437,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bundles),
 		cmocka_unit_test(test_gradgrad),
+		cmocka_unit_test(test_cuda),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

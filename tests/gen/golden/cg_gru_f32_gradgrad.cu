@@ -4,6 +4,43 @@ typedef float real;			/* what memory holds */
 typedef float acc;			/* what arithmetic uses */
 typedef unsigned int word;		/* an acc's bits */
 
+/* Consecutive units of a row, which one thread takes: 16 bytes of reals, or fewer. */
+template <class element, int n> struct run {
+	alignas(n * sizeof(element) < 16 ? n * sizeof(element) : 16) element of[n];
+};
+
+/* Is it whole, and where one access moves it? */
+template <class element, int n>
+static __device__ __forceinline__ bool whole_run(const element *at, int count)
+{
+	return count == n && (unsigned long long)at % alignof(run<element, n>) == 0;
+}
+
+/* The first count units are there, of an input that may be absent; the others are zeros. */
+template <int n, class element>
+static __device__ __forceinline__ run<element, n> load_run(const element *at, long long first, int count)
+{
+	run<element, n> loaded = {};
+
+	if (at && whole_run<element, n>(at + first, count))
+		return *(const run<element, n> *)(at + first);
+	for (int unit = 0; at && unit < n; unit++)
+		if (unit < count)
+			loaded.of[unit] = at[first + unit];
+	return loaded;
+}
+
+template <int n, class element>
+static __device__ __forceinline__ void store_run(element *at, long long first, int count, const run<element, n> &from)
+{
+	if (at && whole_run<element, n>(at + first, count))
+		*(run<element, n> *)(at + first) = from;
+	else
+		for (int unit = 0; at && unit < n; unit++)
+			if (unit < count)
+				at[first + unit] = from.of[unit];
+}
+
 /*
  * cg_gru_f32_gradgrad: the gradient's gradient of cell gru.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
@@ -46,80 +83,105 @@ extern "C" __global__ void cg_gru_f32_gradgrad(
 	real *__restrict__ gq_n_at, long long gq_n_stride,
 	acc *__restrict__ gh_prev_at, long long gh_prev_stride)
 {
-	const long long unit = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-	const long long step = gridDim.y * (long long)blockDim.y;
+	enum { RUN = 4 };
+	const long long unit_at = (blockIdx.x * (long long)blockDim.x + threadIdx.x) * RUN;
+	const long long unit_stride = gridDim.x * (long long)blockDim.x * RUN;
+	const long long row_stride = gridDim.y * (long long)blockDim.y;
 
-	if (unit >= units)
-		return;
-	for (long long row = blockIdx.y * (long long)blockDim.y + threadIdx.y; row < rows; row += step) {
-		const acc gda_r = gda_r_at ? gda_r_at[row * gda_r_stride + unit] : 0;
-		const acc gda_z = gda_z_at ? gda_z_at[row * gda_z_stride + unit] : 0;
-		const acc gda_n = gda_n_at ? gda_n_at[row * gda_n_stride + unit] : 0;
-		const acc gdq_n = gdq_n_at ? gdq_n_at[row * gdq_n_stride + unit] : 0;
-		const acc h_prev = h_prev_at ? h_prev_at[row * h_prev_stride + unit] : 0;
-		const acc gdh_prev = gdh_prev_at ? gdh_prev_at[row * gdh_prev_stride + unit] : 0;
-		const acc dh = dh_at ? dh_at[row * dh_stride + unit] : 0;
-		const acc r = r_at ? r_at[row * r_stride + unit] : 0;
-		const acc z = z_at ? z_at[row * z_stride + unit] : 0;
-		const acc n = n_at ? n_at[row * n_stride + unit] : 0;
-		const acc q = q_at ? q_at[row * q_stride + unit] : 0;
+	for (long long row = blockIdx.y * (long long)blockDim.y + threadIdx.y; row < rows; row += row_stride) {
+		for (long long first = unit_at; first < units; first += unit_stride) {
+			const int count = units - first < RUN ? (int)(units - first) : RUN;
+			const run<acc, RUN> gda_r_run = load_run<RUN>(gda_r_at, row * gda_r_stride + first, count);
+			const run<acc, RUN> gda_z_run = load_run<RUN>(gda_z_at, row * gda_z_stride + first, count);
+			const run<acc, RUN> gda_n_run = load_run<RUN>(gda_n_at, row * gda_n_stride + first, count);
+			const run<acc, RUN> gdq_n_run = load_run<RUN>(gdq_n_at, row * gdq_n_stride + first, count);
+			const run<real, RUN> h_prev_run = load_run<RUN>(h_prev_at, row * h_prev_stride + first, count);
+			const run<real, RUN> gdh_prev_run = load_run<RUN>(gdh_prev_at, row * gdh_prev_stride + first, count);
+			const run<real, RUN> dh_run = load_run<RUN>(dh_at, row * dh_stride + first, count);
+			const run<real, RUN> r_run = load_run<RUN>(r_at, row * r_stride + first, count);
+			const run<real, RUN> z_run = load_run<RUN>(z_at, row * z_stride + first, count);
+			const run<real, RUN> n_run = load_run<RUN>(n_at, row * n_stride + first, count);
+			const run<real, RUN> q_run = load_run<RUN>(q_at, row * q_stride + first, count);
+			run<real, RUN> gdh_run;
+			run<real, RUN> ga_r_run;
+			run<real, RUN> ga_z_run;
+			run<real, RUN> ga_n_run;
+			run<real, RUN> gq_n_run;
+			run<acc, RUN> gh_prev_run;
 
-		/* h = (1 - z) * n + z * h_prev */
-		const acc t1 = 1 - z;
-		const acc dn = dh * t1;
-		const acc t2 = h_prev - n;
-		const acc dz = dh * t2;
+			#pragma unroll
+			for (int unit = 0; unit < RUN; unit++) {
+				const acc gda_r = gda_r_run.of[unit];
+				const acc gda_z = gda_z_run.of[unit];
+				const acc gda_n = gda_n_run.of[unit];
+				const acc gdq_n = gdq_n_run.of[unit];
+				const acc h_prev = h_prev_run.of[unit];
+				const acc gdh_prev = gdh_prev_run.of[unit];
+				const acc dh = dh_run.of[unit];
+				const acc r = r_run.of[unit];
+				const acc z = z_run.of[unit];
+				const acc n = n_run.of[unit];
+				const acc q = q_run.of[unit];
 
-		/* n = tanh(a_n + r * q) */
-		const acc t3 = 1 - n * n;
-		const acc da_n = dn * t3;
-		const acc dr = da_n * q;
+				/* h = (1 - z) * n + z * h_prev */
+				const acc t1 = 1 - z;
+				const acc dn = dh * t1;
+				const acc t2 = h_prev - n;
+				const acc dz = dh * t2;
 
-		/* z = sigmoid(a_z) */
-		const acc t4 = z * t1;
+				/* n = tanh(a_n + r * q) */
+				const acc t3 = 1 - n * n;
+				const acc da_n = dn * t3;
+				const acc dr = da_n * q;
 
-		/* r = sigmoid(a_r) */
-		const acc t5 = 1 - r;
-		const acc t6 = r * t5;
-		const acc gdr = gda_r * t6;
+				/* z = sigmoid(a_z) */
+				const acc t4 = z * t1;
 
-		/* z = sigmoid(a_z) */
-		const acc gdz = gda_z * t4;
-		const acc t7 = gda_z * dz;
+				/* r = sigmoid(a_r) */
+				const acc t5 = 1 - r;
+				const acc t6 = r * t5;
+				const acc gdr = gda_r * t6;
 
-		/* n = tanh(a_n + r * q) */
-		const acc gda_n_all = gda_n + gdq_n * r + gdr * q;
-		const acc gdn = gda_n_all * t3;
+				/* z = sigmoid(a_z) */
+				const acc gdz = gda_z * t4;
+				const acc t7 = gda_z * dz;
 
-		/* h = (1 - z) * n + z * h_prev */
-		const acc gh_prev = gdz * dh;
-		const acc gn = gda_n_all * dn * n * (-2) - gh_prev;
-		const acc gdh = gdz * t2 + gdn * t1 + gdh_prev * z;
-		const acc gz = t7 * t1 + gdh_prev * dh - (t7 * z + gdn * dh);
+				/* n = tanh(a_n + r * q) */
+				const acc gda_n_all = gda_n + gdq_n * r + gdr * q;
+				const acc gdn = gda_n_all * t3;
 
-		/* n = tanh(a_n + r * q) */
-		const acc ga_n = gn * t3;
-		const acc gr = gda_r * dr * (t5 - r) + gdq_n * da_n + ga_n * q;
-		const acc gq_n = gdr * da_n + ga_n * r;
+				/* h = (1 - z) * n + z * h_prev */
+				const acc gh_prev = gdz * dh;
+				const acc gn = gda_n_all * dn * n * (-2) - gh_prev;
+				const acc gdh = gdz * t2 + gdn * t1 + gdh_prev * z;
+				const acc gz = t7 * t1 + gdh_prev * dh - (t7 * z + gdn * dh);
 
-		/* z = sigmoid(a_z) */
-		const acc ga_z = gz * t4;
+				/* n = tanh(a_n + r * q) */
+				const acc ga_n = gn * t3;
+				const acc gr = gda_r * dr * (t5 - r) + gdq_n * da_n + ga_n * q;
+				const acc gq_n = gdr * da_n + ga_n * r;
 
-		/* r = sigmoid(a_r) */
-		const acc ga_r = gr * t6;
+				/* z = sigmoid(a_z) */
+				const acc ga_z = gz * t4;
 
-		if (gdh_at)
-			gdh_at[row * gdh_stride + unit] = gdh;
-		if (ga_r_at)
-			ga_r_at[row * ga_r_stride + unit] = ga_r;
-		if (ga_z_at)
-			ga_z_at[row * ga_z_stride + unit] = ga_z;
-		if (ga_n_at)
-			ga_n_at[row * ga_n_stride + unit] = ga_n;
-		if (gq_n_at)
-			gq_n_at[row * gq_n_stride + unit] = gq_n;
-		if (gh_prev_at)
-			gh_prev_at[row * gh_prev_stride + unit] = gh_prev;
+				/* r = sigmoid(a_r) */
+				const acc ga_r = gr * t6;
+
+				gdh_run.of[unit] = gdh;
+				ga_r_run.of[unit] = ga_r;
+				ga_z_run.of[unit] = ga_z;
+				ga_n_run.of[unit] = ga_n;
+				gq_n_run.of[unit] = gq_n;
+				gh_prev_run.of[unit] = gh_prev;
+			}
+
+			store_run(gdh_at, row * gdh_stride + first, count, gdh_run);
+			store_run(ga_r_at, row * ga_r_stride + first, count, ga_r_run);
+			store_run(ga_z_at, row * ga_z_stride + first, count, ga_z_run);
+			store_run(ga_n_at, row * ga_n_stride + first, count, ga_n_run);
+			store_run(gq_n_at, row * gq_n_stride + first, count, gq_n_run);
+			store_run(gh_prev_at, row * gh_prev_stride + first, count, gh_prev_run);
+		}
 	}
 }
 

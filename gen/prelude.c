@@ -1,0 +1,126 @@
+/*
+ * What stands above the functions of a text: the sections of the dialect's prelude and of the mathematics that they use, each
+ * after those that it needs itself.
+ */
+#include "cell.h"
+
+#include <string.h>
+
+enum { SECTIONS_MAX = 64 };
+
+struct sections { const char *name[SECTIONS_MAX]; size_t length[SECTIONS_MAX]; int n; };
+
+/* Appends a section of the dialect's prelude or of the math text, after those it needs, unless it was appended before. */
+static int put_section(struct cg_text *text, const struct cg_dialect *d, int dtype, const char *name, size_t length,
+                       struct sections *done)
+{
+	const char *const qualifiers[] = { cg_real_names[dtype], cg_acc_names[dtype] };
+	char word[40];
+	struct cg_section section;
+	int found = -1;
+
+	for (int k = 0; k < done->n; k++)
+		if (done->length[k] == length && !memcmp(done->name[k], name, length))
+			return 0;
+	if (done->n == SECTIONS_MAX || length >= sizeof word)
+		return -1;
+	memcpy(word, name, length);
+	word[length] = 0;
+	for (int k = 0; k < 4 && found; k++)
+		found = cg_section_find(k < 2 ? d->file : "math.in", word, qualifiers[k % 2], &section);
+	if (found)
+		return -1;
+	for (size_t k = 0; k < section.needs_length; k++) {
+		size_t n = 0;
+
+		while (k + n < section.needs_length && section.needs[k + n] != ' ')
+			n++;
+		if (n && put_section(text, d, dtype, section.needs + k, n, done))
+			return -1;
+		k += n;
+	}
+	done->name[done->n] = name;
+	done->length[done->n++] = length;
+	const char *const words[] = { "inline", d->inlined, NULL };
+	cg_fill(text, section.at, section.length, words);
+	return 0;
+}
+
+static int converted(const struct cg_argument *a)
+{
+	return (a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT) && a->type == CG_TYPE_REAL;
+}
+
+/* Does any function read, or write, what has to be converted? */
+static int converts(const struct cg_pass_plan *const *plans, int n, int out)
+{
+	for (int k = 0; k < n; k++)
+		for (int j = 0; j < plans[k]->n_pieces; j++) {
+			const struct cg_piece *piece = &plans[k]->pieces[j];
+
+			/* A sum adds to what its outputs hold. */
+			for (int i = 0; i < piece->n_arguments && piece->shape != CG_PIECE_SUM_PART; i++)
+				if (converted(&piece->arguments[i]) && (piece->arguments[i].out == out || piece->shape == CG_PIECE_SUM))
+					return 1;
+			for (int i = 0; i < piece->n_arguments && piece->shape == CG_PIECE_SUM_PART && !out; i++)
+				if (converted(&piece->arguments[i]) && !piece->arguments[i].out)
+					return 1;
+		}
+	return 0;
+}
+
+int cg_print_prelude(const struct cg_pass_plan *const *plans, int n, int lang, struct cg_text *text)
+{
+	const struct cg_dialect *d = &cg_dialects[lang];
+	int dtype = plans[0]->dtype, used[CG_OP_COUNT] = { 0 }, points = 0;
+	struct sections done = { .n = 0 };
+
+	for (int k = 0; k < n; k++)
+		for (int j = 0; j < plans[k]->n_pieces; j++) {
+			points |= plans[k]->pieces[j].shape == CG_PIECE_POINT;
+			for (int s = 0; s < plans[k]->pieces[j].n_schedule; s++)
+				used[plans[k]->graph.nodes[plans[k]->pieces[j].schedule[s]].code] = 1;
+		}
+	if (put_section(text, d, dtype, "types", 5, &done))
+		return -1;
+	/* A function that nothing calls would be warned of. */
+	for (int out = 0; out < 2 && dtype >= 2; out++)
+		if (converts(plans, n, out) && put_section(text, d, dtype, out ? "to_real" : "to_acc", out ? 7 : 6, &done))
+			return -1;
+	for (int code = 0; code < CG_OP_COUNT; code++) {
+		const char *section = cg_operators[code].section;
+
+		if (used[code] && section && put_section(text, d, dtype, section, strlen(section), &done))
+			return -1;
+	}
+	if (points && d->run_in && put_section(text, d, dtype, "run", 3, &done))
+		return -1;
+	return text->failed ? -1 : 0;
+}
+
+int cg_print_sections(int dtype, int lang, const char *const *names, struct cg_text *text)
+{
+	struct sections done = { .n = 0 };
+
+	for (; *names; names++)
+		if (put_section(text, &cg_dialects[lang], dtype, *names, strlen(*names), &done))
+			return -1;
+	return text->failed ? -1 : 0;
+}
+
+int cg_print_math(int dtype, struct cg_text *text)
+{
+	struct sections done = { .n = 0 };
+
+	if (put_section(text, &cg_dialects[CG_LANG_C], dtype, "types", 5, &done) ||
+	    put_section(text, &cg_dialects[CG_LANG_C], dtype, "to_acc", 6, &done) ||
+	    put_section(text, &cg_dialects[CG_LANG_C], dtype, "to_real", 7, &done))
+		return -1;
+	for (int code = 0; code < CG_OP_COUNT; code++) {
+		const char *section = cg_operators[code].section;
+
+		if (section && put_section(text, &cg_dialects[CG_LANG_C], dtype, section, strlen(section), &done))
+			return -1;
+	}
+	return text->failed ? -1 : 0;
+}
