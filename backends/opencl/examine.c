@@ -1,7 +1,8 @@
 /*
  * What a driver says of its device, and what it says wrongly: whether fma rounds once, whether products and sums are left apart,
- * whether subnormals are flushed is computed, never believed.
+ * whether subnormals are flushed and zeros keep their signs is computed, never believed.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,40 +47,46 @@ int cg_cl_examine(struct cg_device *device, const char *name)
 	return CG_OK;
 }
 
-/* a b + c that a product rounded on its way would miss, and in f32 a sum in double, too: it is just beyond a tie. */
-struct hard { double a, b, c, right; };
+/* a b + c that a product rounded on its way would miss, and in f32 a sum in double, too: it is just beyond a tie.  Or a subnormal
+ * product, a subnormal factor: nothing where they are flushed.  Or a zero that has the sign of a sum: +0, unless both were -0. */
+enum kind { ROUNDED, FLUSHED, SIGNED };
+struct hard { enum kind kind; double a, b, c, right; };
 static const struct hard in_f32[] = {
-	{ 0x1.000002p0, 0x1.000002p0, -0x1.000004p0, 0x1p-46 },
-	{ 0x1.fffffep0, 0x1.fffffep0, -0x1.fffffcp1, 0x1p-46 },
-	{ 0x1.000002p0, 0x1.fffffcp-1, -1, -0x1p-46 },
-	{ 0x1.8p0, 0x1.555556p-1, -1, 0x1p-25 },
-	{ 0x1.6a540ap0, 0x1.69bfd2p-25, 0x1.24fdfp0, 0x1.24fdf2p0 },
-	{ -0x1.88decp0, 0x1.4da076p-25, 0x1.09079p0, 0x1.09078ep0 },
-	{ -0x1.f7778ap0, 0x1.0456bep-25, 0x1.321eaap0, 0x1.321eaap0 },
-	{ 0x1.38a676p0, 0x1.a33a96p-25, 0x1.6570cp0, 0x1.6570c2p0 },
+	{ ROUNDED, 0x1.000002p0, 0x1.000002p0, -0x1.000004p0, 0x1p-46 },
+	{ ROUNDED, 0x1.fffffep0, 0x1.fffffep0, -0x1.fffffcp1, 0x1p-46 },
+	{ ROUNDED, 0x1.000002p0, 0x1.fffffcp-1, -1, -0x1p-46 },
+	{ ROUNDED, 0x1.8p0, 0x1.555556p-1, -1, 0x1p-25 },
+	{ ROUNDED, 0x1.6a540ap0, 0x1.69bfd2p-25, 0x1.24fdfp0, 0x1.24fdf2p0 },
+	{ ROUNDED, -0x1.88decp0, 0x1.4da076p-25, 0x1.09079p0, 0x1.09078ep0 },
+	{ ROUNDED, -0x1.f7778ap0, 0x1.0456bep-25, 0x1.321eaap0, 0x1.321eaap0 },
+	{ ROUNDED, 0x1.38a676p0, 0x1.a33a96p-25, 0x1.6570cp0, 0x1.6570c2p0 },
+	{ FLUSHED, 0x1p-100, 0x1p-30, 0, 0 },
+	{ FLUSHED, 0x1p-130, 0x1p20, 0, 0 },
+	{ SIGNED, 1, -0.0, 0, 0 },
+	{ SIGNED, -0.0, 1, 0, 0 },
+	{ SIGNED, 1, -0.0, -0.0, -0.0 },
 };
 static const struct hard in_f64[] = {
-	{ 0x1.0000000000001p0, 0x1.0000000000001p0, -0x1.0000000000002p0, 0x1p-104 },
-	{ 0x1.fffffffffffffp0, 0x1.fffffffffffffp0, -0x1.ffffffffffffep1, 0x1p-104 },
-	{ 0x1.0000000000001p0, 0x1.ffffffffffffep-1, -1, -0x1p-104 },
-	{ 0x1.8p0, 0x1.5555555555555p-1, -1, -0x1p-54 },
+	{ ROUNDED, 0x1.0000000000001p0, 0x1.0000000000001p0, -0x1.0000000000002p0, 0x1p-104 },
+	{ ROUNDED, 0x1.fffffffffffffp0, 0x1.fffffffffffffp0, -0x1.ffffffffffffep1, 0x1p-104 },
+	{ ROUNDED, 0x1.0000000000001p0, 0x1.ffffffffffffep-1, -1, -0x1p-104 },
+	{ ROUNDED, 0x1.8p0, 0x1.5555555555555p-1, -1, -0x1p-54 },
+	{ SIGNED, 1, -0.0, 0, 0 },
+	{ SIGNED, -0.0, 1, 0, 0 },
+	{ SIGNED, 1, -0.0, -0.0, -0.0 },
 };
-/* A subnormal product, a subnormal factor: nothing where they are flushed. */
-static const struct hard tiny_f32[] = {
-	{ 0x1p-100, 0x1p-30, 0, 0 },
-	{ 0x1p-130, 0x1p20, 0, 0 },
-};
-enum { CASES = 8, ROW = 5 };
+enum { CASES = 13, ROW = 6 };
 
 static const char text[] =
 	"#pragma OPENCL FP_CONTRACT OFF\n"
 	"%s\n"
 	"__kernel void probe(__global %s *x)\n"
 	"{\n"
-	"	const long k = 5 * get_global_id(0);\n"
+	"	const long k = 6 * get_global_id(0);\n"
 	"\n"
 	"	x[k + 3] = fma(x[k], x[k + 1], x[k + 2]);\n"
 	"	x[k + 4] = x[k] * x[k + 1] + x[k + 2];\n"
+	"	x[k + 5] = x[k] + 0;\n"
 	"}\n";
 
 /* Runs the kernel on n rows of so many bytes in all. */
@@ -129,10 +136,33 @@ static double apart(int dtype, const struct hard *h)
 	return dtype == CG_F64 ? wide + h->c : narrow + (float)h->c;
 }
 
-struct found { int fma, contracted, kept; };    /* cases that came out wrong */
+static int differ(double x, double y)
+{
+	return x != y || !signbit(x) != !signbit(y);
+}
 
-/* Adds to *fma those whose fma is not right, and to *sum those where products and sums are not rounded apart. */
-static int probe(struct cg_device *device, int dtype, const struct hard *cases, size_t n, int *fma, int *sum)
+struct found { int fma, contracted, kept, signless; };   /* results that came out wrong */
+
+/* got: fma, the product and the sum apart, and a with 0 added to it. */
+static void judge(const struct hard *h, int dtype, const double got[3], struct found *wrong)
+{
+	int fma = differ(got[0], h->right), sum = differ(got[1], h->kind == FLUSHED ? 0 : apart(dtype, h));
+	int more = differ(got[2], fabs(h->a) < 0x1p-126 ? 0 : h->a);
+
+	switch (h->kind) {
+	case ROUNDED:
+		wrong->fma += fma;
+		wrong->contracted += sum;
+		break;
+	case FLUSHED:
+		wrong->kept += fma + sum + more;
+		break;
+	case SIGNED:
+		wrong->signless += fma + sum + more;
+	}
+}
+
+static int probe(struct cg_device *device, int dtype, const struct hard *cases, size_t n, struct found *wrong)
 {
 	char source[sizeof text + 64];
 	struct _cl_program *program;
@@ -151,30 +181,27 @@ static int probe(struct cg_device *device, int dtype, const struct hard *cases, 
 	                       : compute(device, program, narrow, ROW * n * sizeof *narrow, n);
 	cg_cl.ReleaseProgram(program);
 	CG_TRY(code);
-	for (size_t k = 0; k < n; k++) {
-		double fused = dtype == CG_F64 ? rows[ROW * k + 3] : narrow[ROW * k + 3];
-		double added = dtype == CG_F64 ? rows[ROW * k + 4] : narrow[ROW * k + 4];
-
-		*fma += fused != cases[k].right;
-		*sum += added != (cases == tiny_f32 ? 0 : apart(dtype, &cases[k]));
-	}
+	for (size_t k = 0; k < ROW * n && dtype != CG_F64; k++)
+		rows[k] = narrow[k];
+	for (size_t k = 0; k < n; k++)
+		judge(&cases[k], dtype, rows + ROW * k + 3, wrong);
 	return CG_OK;
 }
 
 int cg_cl_probe(struct cg_device *device)
 {
-	struct found wrong = { 0, 0, 0 };
+	struct found wrong = { 0, 0, 0, 0 };
 	char *about = device->about;
 	size_t room = sizeof device->about;
 
-	CG_TRY(probe(device, CG_F32, in_f32, sizeof in_f32 / sizeof *in_f32, &wrong.fma, &wrong.contracted));
-	CG_TRY(probe(device, CG_F32, tiny_f32, sizeof tiny_f32 / sizeof *tiny_f32, &wrong.kept, &wrong.kept));
+	CG_TRY(probe(device, CG_F32, in_f32, sizeof in_f32 / sizeof *in_f32, &wrong));
 	if (device->config_f64)
-		CG_TRY(probe(device, CG_F64, in_f64, sizeof in_f64 / sizeof *in_f64, &wrong.fma, &wrong.contracted));
-	snprintf(about + strlen(about), room - strlen(about), "; %s%s%s%s", wrong.fma ? "fma rounds twice, " : "",
+		CG_TRY(probe(device, CG_F64, in_f64, sizeof in_f64 / sizeof *in_f64, &wrong));
+	snprintf(about + strlen(about), room - strlen(about), "; %s%s%s%s%s", wrong.fma ? "fma rounds twice, " : "",
 	         wrong.contracted ? "sums of products are fused unasked, " : "",
 	         wrong.kept ? "subnormal numbers are not flushed, " : "",
-	         wrong.fma || wrong.contracted || wrong.kept ? "so results are within the bound, not the same bits"
-	                                                      : "arithmetic as promised");
+	         wrong.signless ? "zeros lose their signs, " : "",
+	         wrong.fma || wrong.contracted || wrong.kept || wrong.signless
+	                 ? "so results are within the bound, not the same bits" : "arithmetic as promised");
 	return CG_OK;
 }

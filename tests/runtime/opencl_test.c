@@ -275,69 +275,6 @@ static void test_built_once(void **state)
 	drop(&t);
 }
 
-static int32_t one_unit(struct _cl_device_id *id, uint32_t what, size_t most, void *to, size_t *bytes)
-{
-	int32_t code = driver.GetDeviceInfo(id, what, most, to, bytes);
-
-	if (what == CL_DEVICE_MAX_COMPUTE_UNITS && !code)
-		memcpy(to, &(uint32_t){ 1 }, sizeof(uint32_t));
-	return code;
-}
-
-static struct _cl_kernel *first_kernel;          /* that was enqueued */
-
-static int32_t note_kernel(struct _cl_command_queue *queue, struct _cl_kernel *kernel, uint32_t dimensions, const size_t *offset,
-                           const size_t *global, const size_t *local, uint32_t n, struct _cl_event *const *waits,
-                           struct _cl_event **event)
-{
-	if (!first_kernel)
-		first_kernel = kernel;
-	return driver.EnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n, waits, event);
-}
-
-/* The kernel of the first product of a step with so many rows. */
-static struct _cl_kernel *product_of(struct cg_stream *stream, int64_t rows)
-{
-	enum { MOST = 512, WIDE = 48 };
-	static float in[MOST * WIDE + 8 * WIDE * WIDE], out[MOST * WIDE];
-	struct cg_lstm_block op;
-
-	assert_true(rows <= MOST);
-	cg_lstm_block_init(&op, sizeof op);
-	op.B = rows, op.I = 1, op.U = WIDE;
-	op.x = op.cs_prev = op.h_prev = op.w = op.b = (struct cg_mem){ in, 0, sizeof in, CG_HOST };
-	op.h = (struct cg_mem){ out, 0, sizeof out, CG_HOST };
-	first_kernel = NULL;
-	assert_int_equal(cg_lstm_block_forward(stream, &op), CG_OK);
-	assert_non_null(first_kernel);
-	return first_kernel;
-}
-
-/* A product that another tile suits builds nothing either: all tiles are built with the first. */
-static void test_tiles(void **state)
-{
-	struct cg_context *context;
-	struct cg_stream *stream;
-	struct _cl_kernel *one;
-
-	(void)state;
-	cg_cl.GetDeviceInfo = one_unit;
-	cg_cl.EnqueueNDRangeKernel = note_kernel;
-	if (opens(&context)) {
-		assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
-		one = product_of(stream, 1);
-		forget();
-		assert_ptr_not_equal(product_of(stream, 512), one);
-		assert_ptr_equal(product_of(stream, 1), one);
-		assert_int_equal(n_BuildProgram, 0);
-		assert_int_equal(n_CreateKernel, 0);
-		cg_stream_close(stream);
-		cg_close(context);
-	}
-	cg_cl.GetDeviceInfo = watch_GetDeviceInfo;
-	cg_cl.EnqueueNDRangeKernel = watch_EnqueueNDRangeKernel;
-}
-
 /* ---- a driver that fails ---- */
 
 /* All a program does, as far as it comes; the first failure. */
@@ -615,9 +552,8 @@ static void test_lacking(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_commands), cmocka_unit_test(test_built_once), cmocka_unit_test(test_tiles),
-		cmocka_unit_test(test_failures), cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers),
-		cmocka_unit_test(test_lacking),
+		cmocka_unit_test(test_commands), cmocka_unit_test(test_built_once), cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers), cmocka_unit_test(test_lacking),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
