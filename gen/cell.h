@@ -258,6 +258,7 @@ struct cg_dialect {
 	const char *linkage, *inlined, *kernel;
 	const char *i64, *group, *row, *row_step, *unit, *unit_step;
 	int offsets, strips;                      /* a buffer is followed by its offset; the C text works on strips of a row */
+	int builds;                               /* a text may be built in several ways: its prelude has a section on them */
 	const char *tensor_in, *tensor_out, *unit_in, *unit_out, *scratch_in, *scratch_out, *scalar, *count;
 	const char *load, *load_unit, *load_plain, *load_unit_plain, *store, *store_plain;
 	/* Where a thread takes runs of units: a run of an input, of a per-unit input, of an output, and that put away; their elements. */

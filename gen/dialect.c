@@ -7,12 +7,12 @@
 const char *const cg_lang_names[CG_LANG_COUNT] = { "c", "opencl", "cuda" };
 
 #define AT     "row * @name@_stride + unit"
-#define LOAD(offset, open, close) \
-	.load            = "const acc @name@ = @name@_at ? " open "@name@_at[" offset AT "]" close " : 0;", \
-	.load_unit       = "const acc @name@ = @name@_at ? " open "@name@_at[" offset "unit]" close " : 0;"
-#define LOAD_PLAIN(offset) \
-	.load_plain      = "const acc @name@ = @name@_at ? @name@_at[" offset AT "] : 0;", \
-	.load_unit_plain = "const acc @name@ = @name@_at ? @name@_at[" offset "unit] : 0;"
+#define LOAD(given, offset, open, close) \
+	.load            = "const acc @name@ = " given " ? " open "@name@_at[" offset AT "]" close " : 0;", \
+	.load_unit       = "const acc @name@ = " given " ? " open "@name@_at[" offset "unit]" close " : 0;"
+#define LOAD_PLAIN(given, offset) \
+	.load_plain      = "const acc @name@ = " given " ? @name@_at[" offset AT "] : 0;", \
+	.load_unit_plain = "const acc @name@ = " given " ? @name@_at[" offset "unit] : 0;"
 
 const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 	[CG_LANG_C] = {
@@ -36,20 +36,20 @@ const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 	},
 	[CG_LANG_OPENCL] = {
 		.name = "opencl", .file = "prelude.cl.in", .shape = "gpu",
-		.linkage = "", .inlined = "static inline", .kernel = "__kernel ", .i64 = "long", .offsets = 1,
+		.linkage = "", .inlined = "static inline", .kernel = "__kernel ", .i64 = "long", .offsets = 1, .builds = 1,
 		.unit = "get_global_id(0)", .row = "get_global_id(1)", .row_step = "get_global_size(1)",
-		.tensor_in   = "__global const @type@ *@name@_at, ulong @name@_offset, long @name@_stride",
-		.tensor_out  = "__global @type@ *@name@_at, ulong @name@_offset, long @name@_stride",
-		.unit_in     = "__global const @type@ *@name@_at, ulong @name@_offset",
-		.unit_out    = "__global @type@ *@name@_at, ulong @name@_offset",
-		.scratch_in  = "__global const acc *@name@_at, ulong @name@_offset",
-		.scratch_out = "__global acc *@name@_at, ulong @name@_offset",
+		.tensor_in   = "__global const @type@ *restrict @name@_at, ulong @name@_offset, long @name@_stride",
+		.tensor_out  = "__global @type@ *restrict @name@_at, ulong @name@_offset, long @name@_stride",
+		.unit_in     = "__global const @type@ *restrict @name@_at, ulong @name@_offset",
+		.unit_out    = "__global @type@ *restrict @name@_at, ulong @name@_offset",
+		.scratch_in  = "__global const acc *restrict @name@_at, ulong @name@_offset",
+		.scratch_out = "__global acc *restrict @name@_at, ulong @name@_offset",
 		.scalar      = "acc @name@",
 		.count       = "long @name@",
-		LOAD("@name@_offset + ", "to_acc(", ")"),
-		LOAD_PLAIN("@name@_offset + "),
-		.store       = "if (@name@_at)\n\t@name@_at[@name@_offset + " AT "] = to_real(@value@);",
-		.store_plain = "if (@name@_at)\n\t@name@_at[@name@_offset + " AT "] = @value@;",
+		LOAD("GIVEN(@name@_at)", "@name@_offset + ", "to_acc(", ")"),
+		LOAD_PLAIN("GIVEN(@name@_at)", "@name@_offset + "),
+		.store       = "if (GIVEN(@name@_at))\n\t@name@_at[@name@_offset + " AT "] = to_real(@value@);",
+		.store_plain = "if (GIVEN(@name@_at))\n\t@name@_at[@name@_offset + " AT "] = @value@;",
 		.flags = "[\"-cl-std=CL1.2\", \"-cl-denorms-are-zero\"]",
 	},
 	[CG_LANG_CUDA] = {
@@ -67,8 +67,8 @@ const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 		.scratch_out = "acc *__restrict__ @name@_at",
 		.scalar      = "acc @name@",
 		.count       = "long long @name@",
-		LOAD("", "to_acc(", ")"),
-		LOAD_PLAIN(""),
+		LOAD("@name@_at", "", "to_acc(", ")"),
+		LOAD_PLAIN("@name@_at", ""),
 		.store       = "if (@name@_at)\n\t@name@_at[" AT "] = to_real(@value@);",
 		.store_plain = "if (@name@_at)\n\t@name@_at[" AT "] = @value@;",
 		.run_in         = "const run<@type@, RUN> @name@_run = load_run<RUN>(@name@_at, row * @name@_stride + first, count);",

@@ -81,7 +81,7 @@ int cg_print_prelude(const struct cg_pass_plan *const *plans, int n, int lang, s
 			for (int s = 0; s < plans[k]->pieces[j].n_schedule; s++)
 				used[plans[k]->graph.nodes[plans[k]->pieces[j].schedule[s]].code] = 1;
 		}
-	if (put_section(text, d, dtype, "types", 5, &done))
+	if (put_section(text, d, dtype, "types", 5, &done) || (d->builds && put_section(text, d, dtype, "builds", 6, &done)))
 		return -1;
 	/* A function that nothing calls would be warned of. */
 	for (int out = 0; out < 2 && dtype >= 2; out++)

@@ -161,22 +161,32 @@ static void parameters(struct printer *p, struct cg_text *text)
 	}
 }
 
+/* The parameters' names, for a function that takes the same. */
+static void names(struct printer *p, struct cg_text *text)
+{
+	for (int k = 0; k < p->piece->n_arguments; k++) {
+		const struct cg_argument *a = &p->piece->arguments[k];
+
+		if (!cg_is_parameter(p->piece, a))
+			continue;
+		separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
+		put_form(text, a->kind == CG_KIND_TENSOR ? "@name@_at, @name@_offset, @name@_stride" :
+		               a->kind == CG_KIND_PER_UNIT ? "@name@_at, @name@_offset" : "@name@", a, NULL);
+	}
+}
+
 /* What the function over a strip takes: pointers to the strip itself. */
 static void run_parameters(struct printer *p, struct cg_text *text)
 {
 	for (int k = 0; k < p->piece->n_arguments; k++) {
 		const struct cg_argument *a = &p->piece->arguments[k];
+		const char *form = a->out ? "@type@ *restrict @name@_at" : "const @type@ *restrict @name@_at";
 
-		if (a->kind == CG_KIND_SCALAR) {
-			separate(text, ",\n");
-			put_form(text, p->dialect->scalar, a, NULL);
-		} else if (in_memory(a) && !cg_is_parameter(p->piece, a)) {
-			separate(text, ",\n");
-			put_form(text, "acc *restrict sum_@name@", a, NULL);
-		} else if (in_memory(a)) {
-			separate(text, ",\n");
-			put_form(text, a->out ? "@type@ *restrict @name@_at" : "const @type@ *restrict @name@_at", a, NULL);
-		}
+		if (a->kind != CG_KIND_SCALAR && !in_memory(a))
+			continue;
+		separate(text, ",\n");
+		put_form(text, a->kind == CG_KIND_SCALAR ? p->dialect->scalar :
+		               cg_is_parameter(p->piece, a) ? form : "acc *restrict sum_@name@", a, NULL);
 	}
 }
 
@@ -301,12 +311,6 @@ static void statements(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* The variable, or the expression, that an output stores. */
-static void value_of(struct printer *p, struct cg_text *text, const struct cg_argument *a)
-{
-	expression(p, text, a->node, SUM, 0);
-}
-
 static void stores(struct printer *p, struct cg_text *text)
 {
 	const struct cg_dialect *d = p->dialect;
@@ -319,7 +323,7 @@ static void stores(struct printer *p, struct cg_text *text)
 		if (!a->out)
 			continue;
 		separate(text, "\n");
-		value_of(p, &value, a);
+		expression(p, &value, a->node, SUM, 0);
 		text->failed |= value.failed;
 		put_form(text, plain(p, a) ? form_plain : form, a, value.at);
 		value.resize(value.at, 0);
@@ -344,7 +348,7 @@ static int each_value(struct printer *p, struct cg_text *text, const char *secti
 			continue;
 		snprintf(which, sizeof which, "%d", value++);
 		if (p->piece->shape == CG_PIECE_SUM_PART)
-			value_of(p, &term, a);
+			expression(p, &term, a->node, SUM, 0);
 		const char *const words[] = { "name", a->name, "which", which, "value", term.at ? term.at : "",
 			"key", p->piece->key, "real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(",
 			")", p->plain ? "" : ")", NULL };
@@ -405,18 +409,16 @@ static void about(struct printer *p, struct cg_text *text)
 
 /* ---- whole texts ---- */
 
-enum { HOLES = 15 };
+enum { HOLES = 16 };
 
 static int put_piece(struct printer *p, struct cg_text *text, const char *linkage)
 {
 	static const char *const files[]    = { "point.in", "sum.in", "sum.in" };
 	static const char *const sections[] = { "point", "part", "sum" };
-	static void (*const lists[])(struct printer *, struct cg_text *) = {
-		parameters, run_parameters, run_arguments, absent, loads, statements, stores, about, run_ins, run_outs, run_puts
-	};
-	static const char *const list_names[] = {
-		"parameters", "run_parameters", "run_arguments", "absent", "loads", "statements", "stores", "about", "run_ins",
-		"run_outs", "run_puts"
+	static const struct { const char *name; void (*put)(struct printer *, struct cg_text *); } lists[] = {
+		{ "parameters", parameters }, { "names", names }, { "run_parameters", run_parameters }, { "run_arguments", run_arguments },
+		{ "absent", absent }, { "loads", loads }, { "statements", statements }, { "stores", stores }, { "about", about },
+		{ "run_ins", run_ins }, { "run_outs", run_outs }, { "run_puts", run_puts }
 	};
 	static const char *const values[]      = { "zero", "add", "partial", "total" };
 	static const char *const value_names[] = { "zeros", "adds", "partials", "totals" };
@@ -430,12 +432,12 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 	for (int k = 0; k <= HOLES; k++)
 		hole[k] = (struct cg_text){ text->resize, NULL, 0, 0, 0 };
 	for (size_t k = 0; k < sizeof lists / sizeof *lists; k++, used++) {
-		if (p->piece->shape == CG_PIECE_SUM && (lists[k] == loads || lists[k] == statements || lists[k] == stores))
+		if (p->piece->shape == CG_PIECE_SUM && (lists[k].put == loads || lists[k].put == statements || lists[k].put == stores))
 			continue;
-		if (p->piece->shape == CG_PIECE_SUM_PART && lists[k] == stores)
+		if (p->piece->shape == CG_PIECE_SUM_PART && lists[k].put == stores)
 			continue;
-		lists[k](p, &hole[used]);
-		words[n++] = list_names[k];
+		lists[k].put(p, &hole[used]);
+		words[n++] = lists[k].name;
 		words[n++] = hole[used].at ? hole[used].at : "";
 	}
 	for (int k = 0; k < 4 && p->piece->shape != CG_PIECE_POINT; k++, used++) {
@@ -450,8 +452,8 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 	snprintf(run, sizeof run, "%d", cg_run_units(p->plan, p->piece));
 	const char *const rest[] = { "key", p->piece->key, "linkage", linkage, "kernel", d->kernel, "i64", d->i64, "block", block,
 		"values", count, "unit", d->unit ? d->unit : "", "row", d->row ? d->row : "",
-		"row_step", d->row_step ? d->row_step : "", "unit_step", d->unit_step ? d->unit_step : "", "run", run, "real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(",
-		")", p->plain ? "" : ")", NULL };
+		"row_step", d->row_step ? d->row_step : "", "unit_step", d->unit_step ? d->unit_step : "", "run", run,
+		"real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(", ")", p->plain ? "" : ")", NULL };
 	for (int k = 0; rest[k]; k++)
 		words[n++] = rest[k];
 	words[n] = NULL;

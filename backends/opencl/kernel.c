@@ -1,5 +1,6 @@
 /*
- * Texts become programs, programs kernels, and kernels are launched: built once for a key, whatever the sizes.
+ * Texts become programs, programs kernels, and kernels are launched: built once for a key, whatever the sizes.  For a processor
+ * there may be two programs, with tests for what a launch leaves out and without them.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -8,12 +9,24 @@
 #include "backends/opencl/opencl.h"
 #include "runtime/op.h"
 
-struct cg_built {
-	const struct cg_pass_plan *plan;
+enum { STRIP = 1024 };                   /* units of a row that a processor's work-item takes */
+
+struct functions {
 	struct _cl_program *program;
 	struct _cl_kernel *kernels[CG_READY_PIECES];
 	size_t group[CG_READY_PIECES];           /* work-items that a group of it may have */
 };
+
+struct cg_built {
+	const struct cg_pass_plan *plan;
+	struct functions *functions;             /* two of them: any launch's, and those where nothing is absent */
+};
+
+/* A work-item that shares no faster memory with others has a thread to itself, and registers for vectors. */
+static int is_processor(const struct cg_device *device)
+{
+	return !device->local;
+}
 
 /* The driver's log, which may be long: its beginning is what matters. */
 static int refused(struct cg_device *device, struct _cl_program *program, const char *key, int32_t error)
@@ -34,9 +47,8 @@ static int refused(struct cg_device *device, struct _cl_program *program, const 
 	return code;
 }
 
-int cg_cl_compile(struct cg_device *device, const char *text, const char *key, int dtype, struct _cl_program **result)
+static int compile(struct cg_device *device, const char *text, const char *key, const char *options, struct _cl_program **result)
 {
-	const char *options = dtype == CG_F64 ? "-cl-std=CL1.2" : "-cl-std=CL1.2 -cl-denorms-are-zero";
 	struct _cl_program *program;
 	int32_t code = 0;
 
@@ -53,51 +65,86 @@ int cg_cl_compile(struct cg_device *device, const char *text, const char *key, i
 	return CG_OK;
 }
 
+static const char *options_of(int dtype)
+{
+	return dtype == CG_F64 ? "-cl-std=CL1.2" : "-cl-std=CL1.2 -cl-denorms-are-zero";
+}
+
+int cg_cl_compile(struct cg_device *device, const char *text, const char *key, int dtype, struct _cl_program **result)
+{
+	return compile(device, text, key, options_of(dtype), result);
+}
+
+static void drop_functions(struct functions *f)
+{
+	for (int p = 0; p < CG_READY_PIECES; p++)
+		if (f->kernels[p])
+			cg_cl.ReleaseKernel(f->kernels[p]);
+	if (f->program)
+		cg_cl.ReleaseProgram(f->program);
+	*f = (struct functions){ .program = NULL };
+}
+
+static int make_kernels(struct cg_device *device, const struct cg_pass_plan *plan, struct functions *f)
+{
+	for (int p = 0; p < plan->n_pieces; p++) {
+		int32_t code = 0;
+
+		f->kernels[p] = cg_cl.CreateKernel(f->program, plan->pieces[p].key, &code);
+		if (!f->kernels[p])
+			return cg_fail_in(cg_cl_check(code ? code : CL_OUT_OF_RESOURCES, "clCreateKernel"), "%s", plan->pieces[p].key);
+		CL_TRY(GetKernelWorkGroupInfo, f->kernels[p], device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof *f->group, &f->group[p],
+		       NULL);
+	}
+	return CG_OK;
+}
+
+/* Words for the text's macros.  -w: a compiler may make its vectors late, and warn that it has not made them yet. */
+static int make_functions(struct cg_device *device, const struct cg_pass_plan *plan, int whole, struct functions *f)
+{
+	int lanes = (int)(device->vector_f32 * sizeof(float) / cg_acc_bytes(plan->dtype));
+	struct cg_text text = { .resize = cg_memory };
+	char options[128];
+	int code;
+
+	snprintf(options, sizeof options, "%s", options_of(plan->dtype));
+	if (is_processor(device))
+		snprintf(options + strlen(options), sizeof options - strlen(options), " -w -DSTRIP=%d%s", STRIP, whole ? " -DWHOLE" : "");
+	if (is_processor(device) && lanes > 1)
+		snprintf(options + strlen(options), sizeof options - strlen(options), " -DLANES=%d", lanes);
+	code = cg_print(plan, CG_LANG_OPENCL, &text) ? CG_NO_MEMORY : CG_OK;
+	if (!code)
+		code = compile(device, text.at, plan->key, options, &f->program);
+	cg_memory(text.at, 0);
+	if (!code)
+		code = make_kernels(device, plan, f);
+	if (code)
+		drop_functions(f);
+	return code;
+}
+
 void cg_cl_drop(struct cg_device *device, struct cg_built *built)
 {
 	(void)device;
 	if (!built)
 		return;
-	for (int p = 0; p < CG_READY_PIECES; p++)
-		if (built->kernels[p])
-			cg_cl.ReleaseKernel(built->kernels[p]);
-	if (built->program)
-		cg_cl.ReleaseProgram(built->program);
+	for (int whole = 0; built->functions && whole < 2; whole++)
+		drop_functions(&built->functions[whole]);
+	cg_memory(built->functions, 0);
 	cg_memory(built, 0);
-}
-
-static int make_kernels(struct cg_device *device, struct cg_built *built)
-{
-	const struct cg_pass_plan *plan = built->plan;
-
-	for (int p = 0; p < plan->n_pieces; p++) {
-		int32_t code = 0;
-
-		built->kernels[p] = cg_cl.CreateKernel(built->program, plan->pieces[p].key, &code);
-		if (!built->kernels[p])
-			return cg_fail_in(cg_cl_check(code ? code : CL_OUT_OF_RESOURCES, "clCreateKernel"), "%s", plan->pieces[p].key);
-		CL_TRY(GetKernelWorkGroupInfo, built->kernels[p], device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof *built->group,
-		       &built->group[p], NULL);
-	}
-	return CG_OK;
 }
 
 int cg_cl_build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
 {
 	struct cg_built *built = cg_memory(NULL, sizeof *built);
-	struct cg_text text = { .resize = cg_memory };
-	int code;
+	int whole = is_processor(device), code;
 
 	if (!built)
 		return CG_NO_MEMORY;
-	memset(built, 0, sizeof *built);
-	built->plan = plan;
-	code = cg_print(plan, CG_LANG_OPENCL, &text) ? CG_NO_MEMORY : CG_OK;
-	if (!code)
-		code = cg_cl_compile(device, text.at, plan->key, plan->dtype, &built->program);
-	cg_memory(text.at, 0);
-	if (!code)
-		code = make_kernels(device, built);
+	*built = (struct cg_built){ plan, cg_memory(NULL, 2 * sizeof *built->functions) };
+	if (built->functions)
+		memset(built->functions, 0, 2 * sizeof *built->functions);
+	code = built->functions ? make_functions(device, plan, whole, &built->functions[whole]) : CG_NO_MEMORY;
 	if (code)
 		cg_cl_drop(device, built);
 	else
@@ -157,19 +204,39 @@ int cg_cl_enqueue(struct cg_queue *queue, struct _cl_kernel *kernel, const size_
 	return CG_OK;
 }
 
+/* Does a launch leave nothing out?  Of what a sum leaves out there is a test in either text. */
+static int is_whole(const struct cg_piece *piece, const struct cg_operand *operands)
+{
+	if (piece->shape == CG_PIECE_SUM)
+		return 1;
+	for (int k = 0; k < piece->n_arguments; k++) {
+		const struct cg_argument *a = &piece->arguments[k];
+
+		if (cg_is_parameter(piece, a) && (a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT) && !operands[k].mem.data)
+			return 0;
+	}
+	return 1;
+}
+
 static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
-/* A group is as wide as the units, up to what the device takes: all it has on a processor, where a group is a loop.  Blocks of sums
- * beyond the grid are taken in turns. */
+/* A processor's work-item takes a strip of a row.  Elsewhere, and in sums, a group is as wide as the units, up to what the device
+ * takes: all it has on a processor, where a group is a loop.  Blocks of sums beyond the grid are taken in turns. */
 static void grid(const struct cg_device *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
                  size_t local[2])
 {
 	enum { GROUP = 256, BLOCKS_MOST = 4096 };
-	size_t wide = 1, group = least(device->local ? least(most, GROUP) : most, device->group_most);
+	size_t wide = 1, group = least(is_processor(device) ? most : least(most, GROUP), device->group_most);
 
+	if (shape == CG_PIECE_POINT && is_processor(device)) {
+		local[0] = local[1] = 1;
+		global[0] = ((size_t)units + STRIP - 1) / STRIP;
+		global[1] = (size_t)rows;
+		return;
+	}
 	while (2 * wide <= least(group, device->item_most) && wide < (size_t)units)
 		wide *= 2;
 	local[0] = wide;
@@ -183,16 +250,21 @@ int cg_cl_launch(struct cg_queue *queue, const struct cg_built *built, int piece
 {
 	const struct cg_piece *p = &built->plan->pieces[piece];
 	int64_t blocks = p->shape == CG_PIECE_SUM_PART ? (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS : p->shape == CG_PIECE_SUM ? 1 : rows;
+	int whole = is_processor(queue->device) && is_whole(p, operands), code = CG_OK;
+	struct functions *f = &built->functions[whole];
 	size_t global[2], local[2];
-	int code;
 
 	if (!blocks)
 		return CG_OK;
-	grid(queue->device, built->group[piece], p->shape, blocks, units, global, local);
 	pthread_mutex_lock(queue->device->lock);
-	code = bind(built->kernels[piece], built->plan, p, rows, units, operands);
+	if (!f->program)
+		code = make_functions(queue->device, built->plan, whole, f);
 	if (!code)
-		code = cg_cl_enqueue(queue, built->kernels[piece], global, local);
+		code = bind(f->kernels[piece], built->plan, p, rows, units, operands);
+	if (!code) {
+		grid(queue->device, f->group[piece], p->shape, blocks, units, global, local);
+		code = cg_cl_enqueue(queue, f->kernels[piece], global, local);
+	}
 	pthread_mutex_unlock(queue->device->lock);
 	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
 }

@@ -83,7 +83,7 @@ static void check_lines(const struct cg_pass_plan *plan, int lang, const char *t
 			fail_msg("%s in %s: blanks end the line before %s", plan->key, cg_lang_names[lang], line_of(s + 1));
 		/* A load names its argument up to five times, and a name may have 24 letters; the first line is one command. */
 		if (*s == '\n' && column > COLUMNS && line > text && !strstr(line_of(line), "_at ? ") &&
-		    !strstr(line_of(line), "load_run<"))
+		    !strstr(line_of(line), "_at) ? ") && !strstr(line_of(line), "load_run<"))
 			fail_msg("%s in %s: more than %d columns: %s", plan->key, cg_lang_names[lang], COLUMNS, line_of(line));
 		line = *s == '\n' ? s + 1 : line;
 		column = *s == '\n' ? 0 : *s == '\t' ? (column + TAB) / TAB * TAB : column + 1;
@@ -197,7 +197,8 @@ static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *
 		const char *start, *end, **name;
 		char head[256];
 
-		snprintf(head, sizeof head, lang == CG_LANG_C ? "static APART void %s_run(" : "%s(", piece->key);
+		snprintf(head, sizeof head, lang == CG_LANG_C ? "static APART void %s_run(" :
+		         lang == CG_LANG_OPENCL && piece->shape == CG_PIECE_POINT ? "void %s_element(" : "%s(", piece->key);
 		start = strstr(text, head);
 		if (piece->shape == CG_PIECE_SUM)
 			continue;

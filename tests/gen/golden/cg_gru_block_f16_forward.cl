@@ -7,6 +7,17 @@ typedef ushort real;		/* what memory holds: a half's bits */
 typedef float acc;		/* what arithmetic uses */
 typedef uint word;		/* an acc's bits */
 
+/* For a compiler that makes vectors of a loop, as a processor's: -DSTRIP=1024, units that a work-item
+   takes, and -DLANES=16, those of a vector. -DWHOLE: nothing is absent, and no loop tests for it. */
+#ifndef STRIP
+#define STRIP 1
+#endif
+#ifdef WHOLE
+#define GIVEN(at) 1
+#else
+#define GIVEN(at) (at)
+#endif
+
 static inline word bits_of(acc x)
 {
 	return as_uint(x);
@@ -171,6 +182,38 @@ static inline acc acc_sigmoid(acc x)
 	return x < ACC_EXP_LOWEST ? 0 : s;
 }
 
+/* One element.  Always inline: of a loop with a call in it no compiler makes vectors. */
+static inline __attribute__((always_inline)) void cg_gru_block_s1_f16_forward_element(
+	long row, long unit,
+	long rows, long units,
+	__global const acc *restrict a_r_at, ulong a_r_offset, long a_r_stride,
+	__global const acc *restrict a_u_at, ulong a_u_offset, long a_u_stride,
+	__global const real *restrict h_prev_at, ulong h_prev_offset, long h_prev_stride,
+	__global real *restrict r_at, ulong r_offset, long r_stride,
+	__global real *restrict u_at, ulong u_offset, long u_stride,
+	__global real *restrict hr_at, ulong hr_offset, long hr_stride)
+{
+	const acc a_r = GIVEN(a_r_at) ? a_r_at[a_r_offset + row * a_r_stride + unit] : 0;
+	const acc a_u = GIVEN(a_u_at) ? a_u_at[a_u_offset + row * a_u_stride + unit] : 0;
+	const acc h_prev = GIVEN(h_prev_at) ? to_acc(h_prev_at[h_prev_offset + row * h_prev_stride + unit]) : 0;
+
+	/* r = sigmoid(a_r) */
+	const acc r = acc_sigmoid(a_r);
+
+	/* u = sigmoid(a_u) */
+	const acc u = acc_sigmoid(a_u);
+
+	/* hr = h_prev * r */
+	const acc hr = h_prev * r;
+
+	if (GIVEN(r_at))
+		r_at[r_offset + row * r_stride + unit] = to_real(r);
+	if (GIVEN(u_at))
+		u_at[u_offset + row * u_stride + unit] = to_real(u);
+	if (GIVEN(hr_at))
+		hr_at[hr_offset + row * hr_stride + unit] = to_real(hr);
+}
+
 /*
  * cg_gru_block_s1_f16_forward: the forward step of cell gru_block, stage 1.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
@@ -184,37 +227,68 @@ static inline acc acc_sigmoid(acc x)
  */
 __kernel void cg_gru_block_s1_f16_forward(
 	long rows, long units,
-	__global const acc *a_r_at, ulong a_r_offset, long a_r_stride,
-	__global const acc *a_u_at, ulong a_u_offset, long a_u_stride,
-	__global const real *h_prev_at, ulong h_prev_offset, long h_prev_stride,
-	__global real *r_at, ulong r_offset, long r_stride,
-	__global real *u_at, ulong u_offset, long u_stride,
-	__global real *hr_at, ulong hr_offset, long hr_stride)
+	__global const acc *restrict a_r_at, ulong a_r_offset, long a_r_stride,
+	__global const acc *restrict a_u_at, ulong a_u_offset, long a_u_stride,
+	__global const real *restrict h_prev_at, ulong h_prev_offset, long h_prev_stride,
+	__global real *restrict r_at, ulong r_offset, long r_stride,
+	__global real *restrict u_at, ulong u_offset, long u_stride,
+	__global real *restrict hr_at, ulong hr_offset, long hr_stride)
 {
-	const long unit = get_global_id(0);
 	const long row = get_global_id(1);
+	const long first = get_global_id(0) * STRIP;
+	const long last = units - first < STRIP ? units : first + STRIP;
+	long unit = first;
 
-	if (unit >= units || row >= rows)
+	if (row >= rows)
 		return;
-	const acc a_r = a_r_at ? a_r_at[a_r_offset + row * a_r_stride + unit] : 0;
-	const acc a_u = a_u_at ? a_u_at[a_u_offset + row * a_u_stride + unit] : 0;
-	const acc h_prev = h_prev_at ? to_acc(h_prev_at[h_prev_offset + row * h_prev_stride + unit]) : 0;
+#ifdef LANES
+#pragma clang loop vectorize_width(LANES) interleave_count(4)
+	for (; unit < last - (last - first) % (4 * LANES); unit++)
+		cg_gru_block_s1_f16_forward_element(row, unit,
+			rows, units,
+			a_r_at, a_r_offset, a_r_stride,
+			a_u_at, a_u_offset, a_u_stride,
+			h_prev_at, h_prev_offset, h_prev_stride,
+			r_at, r_offset, r_stride,
+			u_at, u_offset, u_stride,
+			hr_at, hr_offset, hr_stride);
+#pragma clang loop vectorize_width(LANES) vectorize_predicate(enable)
+#endif
+	for (; unit < last; unit++)
+		cg_gru_block_s1_f16_forward_element(row, unit,
+			rows, units,
+			a_r_at, a_r_offset, a_r_stride,
+			a_u_at, a_u_offset, a_u_stride,
+			h_prev_at, h_prev_offset, h_prev_stride,
+			r_at, r_offset, r_stride,
+			u_at, u_offset, u_stride,
+			hr_at, hr_offset, hr_stride);
+}
 
-	/* r = sigmoid(a_r) */
-	const acc r = acc_sigmoid(a_r);
+/* One element.  Always inline: of a loop with a call in it no compiler makes vectors. */
+static inline __attribute__((always_inline)) void cg_gru_block_s2_f16_forward_element(
+	long row, long unit,
+	long rows, long units,
+	__global const acc *restrict a_c_at, ulong a_c_offset, long a_c_stride,
+	__global const real *restrict h_prev_at, ulong h_prev_offset, long h_prev_stride,
+	__global const real *restrict u_at, ulong u_offset, long u_stride,
+	__global real *restrict c_at, ulong c_offset, long c_stride,
+	__global real *restrict h_at, ulong h_offset, long h_stride)
+{
+	const acc a_c = GIVEN(a_c_at) ? a_c_at[a_c_offset + row * a_c_stride + unit] : 0;
+	const acc h_prev = GIVEN(h_prev_at) ? to_acc(h_prev_at[h_prev_offset + row * h_prev_stride + unit]) : 0;
+	const acc u = GIVEN(u_at) ? to_acc(u_at[u_offset + row * u_stride + unit]) : 0;
 
-	/* u = sigmoid(a_u) */
-	const acc u = acc_sigmoid(a_u);
+	/* c = tanh(a_c) */
+	const acc c = acc_tanh(a_c);
 
-	/* hr = h_prev * r */
-	const acc hr = h_prev * r;
+	/* h = u * (h_prev - c) + c */
+	const acc h = u * (h_prev - c) + c;
 
-	if (r_at)
-		r_at[r_offset + row * r_stride + unit] = to_real(r);
-	if (u_at)
-		u_at[u_offset + row * u_stride + unit] = to_real(u);
-	if (hr_at)
-		hr_at[hr_offset + row * hr_stride + unit] = to_real(hr);
+	if (GIVEN(c_at))
+		c_at[c_offset + row * c_stride + unit] = to_real(c);
+	if (GIVEN(h_at))
+		h_at[h_offset + row * h_stride + unit] = to_real(h);
 }
 
 /*
@@ -229,29 +303,37 @@ __kernel void cg_gru_block_s1_f16_forward(
  */
 __kernel void cg_gru_block_s2_f16_forward(
 	long rows, long units,
-	__global const acc *a_c_at, ulong a_c_offset, long a_c_stride,
-	__global const real *h_prev_at, ulong h_prev_offset, long h_prev_stride,
-	__global const real *u_at, ulong u_offset, long u_stride,
-	__global real *c_at, ulong c_offset, long c_stride,
-	__global real *h_at, ulong h_offset, long h_stride)
+	__global const acc *restrict a_c_at, ulong a_c_offset, long a_c_stride,
+	__global const real *restrict h_prev_at, ulong h_prev_offset, long h_prev_stride,
+	__global const real *restrict u_at, ulong u_offset, long u_stride,
+	__global real *restrict c_at, ulong c_offset, long c_stride,
+	__global real *restrict h_at, ulong h_offset, long h_stride)
 {
-	const long unit = get_global_id(0);
 	const long row = get_global_id(1);
+	const long first = get_global_id(0) * STRIP;
+	const long last = units - first < STRIP ? units : first + STRIP;
+	long unit = first;
 
-	if (unit >= units || row >= rows)
+	if (row >= rows)
 		return;
-	const acc a_c = a_c_at ? a_c_at[a_c_offset + row * a_c_stride + unit] : 0;
-	const acc h_prev = h_prev_at ? to_acc(h_prev_at[h_prev_offset + row * h_prev_stride + unit]) : 0;
-	const acc u = u_at ? to_acc(u_at[u_offset + row * u_stride + unit]) : 0;
-
-	/* c = tanh(a_c) */
-	const acc c = acc_tanh(a_c);
-
-	/* h = u * (h_prev - c) + c */
-	const acc h = u * (h_prev - c) + c;
-
-	if (c_at)
-		c_at[c_offset + row * c_stride + unit] = to_real(c);
-	if (h_at)
-		h_at[h_offset + row * h_stride + unit] = to_real(h);
+#ifdef LANES
+#pragma clang loop vectorize_width(LANES) interleave_count(4)
+	for (; unit < last - (last - first) % (4 * LANES); unit++)
+		cg_gru_block_s2_f16_forward_element(row, unit,
+			rows, units,
+			a_c_at, a_c_offset, a_c_stride,
+			h_prev_at, h_prev_offset, h_prev_stride,
+			u_at, u_offset, u_stride,
+			c_at, c_offset, c_stride,
+			h_at, h_offset, h_stride);
+#pragma clang loop vectorize_width(LANES) vectorize_predicate(enable)
+#endif
+	for (; unit < last; unit++)
+		cg_gru_block_s2_f16_forward_element(row, unit,
+			rows, units,
+			a_c_at, a_c_offset, a_c_stride,
+			h_prev_at, h_prev_offset, h_prev_stride,
+			u_at, u_offset, u_stride,
+			c_at, c_offset, c_stride,
+			h_at, h_offset, h_stride);
 }
