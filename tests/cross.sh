@@ -16,7 +16,7 @@ i686    i686-linux-gnu    i386  gcc_-m32
 musl    x86_64-linux-musl -     musl-gcc
 aarch64 aarch64-linux-gnu arm64 aarch64-linux-gnu-gcc qemu-aarch64 -L /usr/aarch64-linux-gnu
 '
-packages='libcmocka-dev libcmocka0 libjansson-dev libjansson4 libpopt-dev libpopt0'
+packages='libcmocka-dev libcmocka0 libjansson-dev libjansson4 libmd-dev libmd0 libpopt-dev libpopt0'
 here=$(pwd)
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 export srcdir

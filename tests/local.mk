@@ -5,6 +5,7 @@ unit_tests = \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
 	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/opencl_test %D%/runtime/opencl_device_test %D%/runtime/fault_test \
+	%D%/runtime/cache_test %D%/runtime/cache_place_test %D%/runtime/cache_bound_test %D%/runtime/cache_fault_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/runtime/opencl_header_test %D%/fuzz/cell
 script_tests = \
@@ -45,6 +46,12 @@ trials = \
 # The runtime's choice among the backends of tests/fake.
 %C%_runtime_fault_test_SOURCES = %D%/runtime/fault_test.c %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/list.h runtime/choose.c
 %C%_runtime_fault_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_BACKEND_LIST='"tests/fake/list.h"'
+# The cache on a disk that is watched.
+kept = %D%/runtime/kept.h %D%/runtime/kept.c %D%/fake/disk.h %D%/fake/disk.c
+%C%_runtime_cache_test_SOURCES = %D%/runtime/cache_test.c $(kept)
+%C%_runtime_cache_place_test_SOURCES = %D%/runtime/cache_place_test.c $(kept)
+%C%_runtime_cache_fault_test_SOURCES = %D%/runtime/cache_fault_test.c $(kept)
+%C%_runtime_cache_bound_test_SOURCES = %D%/runtime/cache_bound_test.c $(kept)
 %C%_runtime_op_test_SOURCES = %D%/runtime/op_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_runtime_check_test_SOURCES = %D%/runtime/check_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_gen_kernels_run_SOURCES = %D%/gen/kernels_run.c %D%/conformance/kernel_trial.h %D%/conformance/kernel_trial.c $(trials)
