@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/cache.h"
 #include "runtime/command/command.h"
 #include "runtime/command/print.h"
 #include "runtime/op.h"
@@ -21,8 +22,9 @@ static const struct poptOption table[] = {
 static const char usage[] = "[OPTION]...";
 static const char text[] =
 	"Shows the version, each device with its name for CELLGRAD_BACKEND, which of\n"
-	"them is used when none is named, the environment's CELLGRAD_ variables, the ops\n"
-	"with the dtypes that each device has them in, and the cells.\n"
+	"them is used when none is named, the environment's CELLGRAD_ variables, where\n"
+	"compiled kernels are kept, the ops with the dtypes that each device has them in,\n"
+	"and the cells.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad info\n"
@@ -153,6 +155,17 @@ static void show_variables(void)
 		printf("  no CELLGRAD_ variable is set\n");
 }
 
+static void show_cache(void)
+{
+	struct cg_cache_place place;
+
+	cg_cache_place(&place);
+	printf("\nCompiled kernels on disk:\n  ");
+	print_plain(stdout, place.why[0] ? "none: " : place.path);
+	print_plain(stdout, place.why);
+	putchar('\n');
+}
+
 static int show(const struct device *devices, int n, const char *line, int opens)
 {
 	struct print_table t = { .columns = "ll" };
@@ -168,6 +181,7 @@ static int show(const struct device *devices, int n, const char *line, int opens
 	print_plain(stdout, line);
 	putchar('\n');
 	show_variables();
+	show_cache();
 	printf("\nOps:\n");
 	CG_TRY(show_ops(devices, n));
 	printf("\nCells:\n ");
@@ -196,6 +210,17 @@ static json_t *device_json(const struct device *d)
 	                 d->context ? cg_describe(d->context) : d->about, "ops", ops);
 }
 
+static json_t *cache_json(void)
+{
+	struct cg_cache_place place;
+	json_t *cache = json_object();
+
+	cg_cache_place(&place);
+	json_object_set_new(cache, "path", json_string(place.path));
+	json_object_set_new(cache, "why", json_string(place.why));
+	return cache;
+}
+
 static int show_json(const struct device *devices, int n, const char *line, int opens)
 {
 	json_t *list = json_array(), *set = json_object(), *names = json_array(), *ops = json_object();
@@ -213,10 +238,10 @@ static int show_json(const struct device *devices, int n, const char *line, int 
 		json_array_append_new(names, json_string(name));
 	for (const struct cg_op *op = cg_ops; op->name; op++)
 		json_object_set_new(ops, op->name, json_string(op->tensorflow));
-	return print_json(json_pack("{s:s, s:o, s:{s:b, s:s}, s:o, s:o, s:o}",
+	return print_json(json_pack("{s:s, s:o, s:{s:b, s:s}, s:o, s:o, s:o, s:o}",
 	                            "version", cg_version(), "devices", list,
 	                            "default", "opens", opens, "about", line,
-	                            "environment", set, "ops", ops, "cells", names));
+	                            "environment", set, "cache", cache_json(), "ops", ops, "cells", names));
 }
 
 static int show_all(int json)

@@ -27,6 +27,7 @@ static const struct command commands[] = {
 	{ "info", command_info, "show devices, ops and cells, and why a backend cannot be used" },
 	{ "demo", command_demo, "show a derived kernel, compare with TensorFlow, train a model" },
 	{ "bench", command_bench, "how long ops take, next to what the machine could do" },
+	{ "cache", command_cache, "where compiled kernels are kept on disk, and which" },
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
