@@ -7,7 +7,7 @@ unit_tests = \
 	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/opencl_test %D%/runtime/opencl_device_test %D%/runtime/fault_test \
 	%D%/runtime/cache_test %D%/runtime/cache_place_test %D%/runtime/cache_bound_test %D%/runtime/cache_fault_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
-	%D%/runtime/opencl_header_test %D%/fuzz/cell
+	%D%/runtime/opencl_header_test %D%/fuzz/cell %D%/fuzz/cache
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
 # The conformance suite on each backend of backends/list.h: NAME.on says which.
@@ -72,6 +72,7 @@ check_LTLIBRARIES = $(math_texts)
 %C%_command_model_test_SOURCES = %D%/command/model_test.c runtime/command/model.c runtime/command/text.c
 %C%_command_model_test_CPPFLAGS = $(AM_CPPFLAGS) -DMODEL_F64
 %C%_fuzz_cell_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
+%C%_fuzz_cache_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_LDADD = runtime/command/libcommand.la
 %C%_runtime_shrink_test_LDADD = runtime/command/libcommand.la $(LDADD)
