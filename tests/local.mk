@@ -33,7 +33,9 @@ EXTRA_DIST += \
 # Unit tests see the library's inner names.  Those of more than one file say so here.
 AM_CPPFLAGS += $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 LDADD = runtime/libwhole.la $(CMOCKA_LIBS) $(JANSSON_LIBS)
-reference = %D%/conformance/reference.h %D%/conformance/reference_arrays.h %D%/conformance/reference.c
+reference = \
+	%D%/conformance/reference.h %D%/conformance/reference_arrays.h %D%/conformance/reference.c \
+	%D%/conformance/bound.h %D%/conformance/bound.c
 numbers = %D%/conformance/cases.h %D%/conformance/numbers.h %D%/conformance/numbers.c
 trials = \
 	%D%/conformance/area.h %D%/conformance/area.c %D%/conformance/cases.c \

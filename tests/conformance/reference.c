@@ -1,297 +1,11 @@
 /*
- * Each op of op-semantics in long double, with a running first-order bound of what a correct implementation may
- * be off by.
+ * The block ops of op-semantics in long double, with the bound of bound.h beside each value.
  * The formulas stand as op-semantics 1.2, 1.3, 1.5, 2.2, 2.3 have them; section numbers below are its.
- * Whether an answer is within the bound is asked by ref_within; cases, and sequences of steps, belong to others.
- *
- * The error model. Whoever adds an op keeps these rules, and a rule changed here changes every verdict.
- *
- *  1. Two precisions. real is the dtype in memory, acc is arithmetic: f32 for f32, f16 and bf16, f64 for f64.
- *     u is 2^-24 or 2^-53, u_real 2^-24, 2^-53, 2^-11 (f16) or 2^-8 (bf16). The roundings of this file are
- *     added to u, so that the verdict holds also where long double is little better than double.
- *  2. + and - of two operands: their errors, plus u * |result|. Not u * (|a| + |b|): 1 - o must stay exact to
- *     its last bits, gradients of saturated gates hang on it. So s * (1 - s) written as s - s * s is wrong.
- *  3. A product of n factors: each error times the other factors, plus (n - 1) * u * |result|, in any order.
- *  4. A sum of three terms or more, a matrix product of k terms: the terms' errors plus gamma_k * sum |a| |b|,
- *     gamma_k = k * u / (1 - k * u), for every order, tree and use of fma. k counts bias, forget bias,
- *     peephole and what accumulate adds to as well: a product may start from any of them.
- *  5. sigmoid, tanh: the argument's error times |derivative|, the largest within that error, plus 4 * u *
- *     |result|: two for an exp good to one unit in the last place, one for 1 + e, one for the reciprocal.
- *  6. clip has derivative 1 and adds nothing (straight-through, 1.3; an element at the edge may go either
- *     way).
- *  7. Memory. Where an implementation may have stored a value in real before it computes on, reading it back
- *     costs u_real * |value|: dgates before x_grad, h_prev_grad, w_grad, b_grad and the peephole sums (not
- *     before cs_prev_grad, which is made beside them); of the GRU, r and u before anything is made of them,
- *     h_prev * r before its product and before d_w_c, d_c_bar and d_r_bar_u_bar before products and sums. What
- *     comes out of a product (pre-activations, d_hr) stays in acc. f32 and f64 pay one u for the same.
- *  8. Small numbers. With acc = f32 subnormals are flushed, on reading and on writing: an operation may lose
- *     2^-126, a subnormal input itself. In f64 an operation loses 2^-1074; but sigmoid and tanh may lose what
- *     is below 2^-1022, for 1 / (1 + exp(x)) ends there. What is lost inside a product is multiplied by the
- *     factors still to come: by all those above 1 at most. Reading back loses half of real's smallest
- *     subnormal, 2^-126 where flushed.
- *  9. Large numbers. Where acc or real may overflow, here or in another order of evaluation, the bound is
- *     infinite: infinity and NaN are right answers then, and so is anything made of them.
- * 10. Infinities and NaN that come in are exact and stay so: the bound of a value that is not finite is 0, and
- *     an implementation must answer the same; it is infinite where a factor of an infinity might be 0 or of
- *     either sign.
- * 11. Terms of second order are left out. The factor 2 in ref_tolerance is for them.
+ * Cases belong to the tests, sequences of steps to reference_block_lstm.c and reference_rnn.c.
  */
-#include <float.h>
-#include <math.h>
 #include <stdlib.h>
 
-#include "reference.h"
-
-#define OWN (LDBL_EPSILON / 2)
-
-static const struct kind {
-	int p, emin;                    /* of real: bits, exponent of the smallest normal */
-	long double u, lost, lost_fn;   /* of acc: rule 1, rule 8 */
-	long double max;
-	long double u_real, lost_real, max_real;
-} kinds[] = {
-	/*             p   emin   u                lost        lost_fn     max      u_real    lost_real  max_real */
-	[REF_F32]  = { 24, -126,  0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-24L, 0x1p-126L,  FLT_MAX },
-	[REF_F64]  = { 53, -1022, 0x1p-53L + OWN, 0x1p-1074L, 0x1p-1022L, DBL_MAX, 0x1p-53L, 0x1p-1074L, DBL_MAX },
-	[REF_F16]  = { 11, -14,   0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-11L, 0x1p-25L,   65504 },
-	[REF_BF16] = {  8, -126,  0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-8L,  0x1p-126L,  0x1.fep127L },
-};
-
-struct val {
-	long double v, e;
-};
-
-/* A sum under way: v, e of the terms, a = sum of their magnitudes, n of them. */
-struct sum {
-	long double v, e, a;
-	int64_t n;
-};
-
-/* An error times what multiplies it: exact stays exact beside infinity, unbounded unbounded beside zero. */
-static long double part(long double e, long double d)
-{
-	long double r;
-
-	if (e == 0)
-		return 0;
-	r = e * fabsl(d);
-	return isnan(r) ? INFINITY : r;
-}
-
-/* Whether zero and sign are beyond doubt (rule 10). */
-static int sure(struct val a)
-{
-	return a.e == 0 || isnan(a.v) || a.e < fabsl(a.v);
-}
-
-static struct val capped(const struct kind *k, long double v, long double e)
-{
-	if (!isfinite(v))
-		e = isfinite(e) ? 0 : INFINITY;
-	else if (!(fabsl(v) + e <= k->max))
-		e = INFINITY;
-	return (struct val){ v, e };
-}
-
-static struct val get(const struct kind *k, const struct ref_in *a, int64_t n)
-{
-	struct val r = { 0, 0 };
-
-	if (a->d) {
-		r.v = a->d[n];
-		if (fabsl(r.v) < k->lost)       /* f32 only; no double is below f64's */
-			r.e = fabsl(r.v);
-	} else if (a->v) {
-		r.v = a->v[n];
-		if (a->e)
-			r.e = a->e[n];
-	}
-	return r;
-}
-
-static void put(const struct ref_out *a, int64_t n, struct val x)
-{
-	if (a->v)
-		a->v[n] = x.v;
-	if (a->e)
-		a->e[n] = x.e;
-}
-
-static struct val add(const struct kind *k, struct val a, struct val b)
-{
-	long double v = a.v + b.v;
-
-	return capped(k, v, a.e + b.e + (isfinite(v) ? k->u * fabsl(v) + k->lost : 0));
-}
-
-static struct val sub(const struct kind *k, struct val a, struct val b)
-{
-	b.v = -b.v;
-	return add(k, a, b);
-}
-
-static struct val one_minus(const struct kind *k, struct val a)
-{
-	return sub(k, (struct val){ 1, 0 }, a);
-}
-
-static struct val product(const struct kind *k, int n, const struct val *a)
-{
-	long double v = 1, e = 0, large = 1, others;
-	int certain = 1, zero = 0;
-
-	for (int j = 0; j < n; j++) {
-		v *= a[j].v;
-		large *= fmaxl(1, fabsl(a[j].v));
-		certain &= sure(a[j]);
-		zero |= a[j].v == 0 && a[j].e == 0;
-	}
-	if (!isfinite(v))
-		return (struct val){ v, certain ? 0 : INFINITY };
-	for (int j = 0; j < n; j++) {
-		others = 1;
-		for (int l = 0; l < n; l++)
-			others *= l == j ? 1 : a[l].v;
-		e += part(a[j].e, others);
-	}
-	if (!zero)
-		e += (n - 1) * (k->u * fabsl(v) + k->lost * large);
-	if (!zero && large > k->max)
-		e = INFINITY;
-	return capped(k, v, e);
-}
-
-#define mul(k, ...) \
-	product(k, sizeof((struct val[]){ __VA_ARGS__ }) / sizeof(struct val), (struct val[]){ __VA_ARGS__ })
-
-static void plus(struct sum *s, struct val a)
-{
-	s->v += a.v;
-	s->n++;
-	if (isfinite(a.v)) {
-		s->e += a.e;
-		s->a += fabsl(a.v);
-	} else if (!isfinite(a.e)) {
-		s->e = INFINITY;
-	}
-}
-
-static void plus_mul(struct sum *s, struct val a, struct val b)
-{
-	struct val r = { a.v * b.v, 0 };
-
-	if (isfinite(r.v))
-		r.e = part(a.e, b.v) + part(b.e, a.v);
-	else if (!sure(a) || !sure(b))
-		r.e = INFINITY;
-	plus(s, r);
-}
-
-static struct val total(const struct kind *k, const struct sum *s)
-{
-	long double nu = s->n * k->u, e = s->e;
-
-	if (s->a > k->max || nu >= 1)
-		e = INFINITY;
-	else if (s->a > 0)
-		e += nu / (1 - nu) * s->a + 2 * s->n * k->lost;
-	return capped(k, s->v, e);
-}
-
-static long double logistic(long double z)
-{
-	return z < 0 ? expl(z) / (1 + expl(z)) : 1 / (1 + expl(-z));
-}
-
-static struct val function(const struct kind *k, struct val a, long double v, long double slope)
-{
-	return capped(k, v, part(a.e, slope) + (isnan(v) ? 0 : 4 * k->u * fabsl(v) + k->lost_fn));
-}
-
-static struct val sigmoid(const struct kind *k, struct val a)
-{
-	long double z = fmaxl(0, fabsl(a.v) - a.e);
-
-	return function(k, a, logistic(a.v), logistic(z) * logistic(-z));
-}
-
-static struct val hyperbolic(const struct kind *k, struct val a)
-{
-	long double z = coshl(fmaxl(0, fabsl(a.v) - a.e));
-
-	return function(k, a, tanhl(a.v), 1 / z / z);
-}
-
-static struct val clip(struct val a, long double limit)
-{
-	if (limit > 0 && fabsl(a.v) > limit)
-		a.v = copysignl(limit, a.v);
-	return a;
-}
-
-/* Half a unit of real at v, rule 7. */
-static long double rounding(const struct kind *k, long double v)
-{
-	return fmaxl(k->u_real * fabsl(v), k->lost_real);
-}
-
-static struct val read_back(const struct kind *k, struct val a)
-{
-	if (a.v == 0 && a.e == 0)
-		return a;
-	if (isfinite(a.v))
-		a.e += rounding(k, a.v);
-	if (isfinite(a.v) && !(fabsl(a.v) + a.e <= k->max_real))
-		a.e = INFINITY;
-	return a;
-}
-
-void ref_read_back(int dtype, int64_t n, struct ref_out a)
-{
-	for (int64_t j = 0; j < n; j++)
-		a.e[j] = read_back(&kinds[dtype], (struct val){ a.v[j], a.e[j] }).e;
-}
-
-double ref_round(int dtype, double x)
-{
-	const struct kind *k = &kinds[dtype];
-	int shift;
-	double r;
-
-	if (dtype == REF_F64 || x == 0 || !isfinite(x))
-		return x;
-	shift = ilogb(x);
-	if (shift < k->emin)
-		shift = k->emin;
-	shift -= k->p - 1;
-	/* both scalings are exact; rint is to nearest even in the default mode */
-	r = ldexp(rint(ldexp(x, -shift)), shift);
-	return fabs(r) > k->max_real ? copysign(INFINITY, x) : r;
-}
-
-long double ref_tolerance(int dtype, long double value, long double bound)
-{
-	const struct kind *k = &kinds[dtype];
-	long double t;
-
-	if (!isfinite(bound))
-		return INFINITY;
-	if (!isfinite(value))
-		return 0;
-	t = 2 * bound + rounding(k, value);
-	return fabsl(value) + t > k->max_real ? INFINITY : t;
-}
-
-int ref_within(int dtype, long double value, long double bound, double got)
-{
-	long double t = ref_tolerance(dtype, value, bound);
-
-	if (isinf(t))
-		return 1;
-	if (isnan(value))
-		return isnan(got);
-	return got == value || fabsl(got - value) <= t;
-}
+#include "bound.h"
 
 /* Row b of concat(x, h) times column n of w [I+U, N], unfinished: the caller adds what the sum goes on with. */
 static struct sum row_times(const struct kind *k, const struct ref_in *x, int64_t I, const struct ref_in *h,
@@ -382,7 +96,7 @@ static struct val lstm_gate(const struct kind *k, const struct ref_lstm_block *p
 
 int ref_lstm_block_forward(const struct ref_lstm_block *p)
 {
-	const struct kind *k = &kinds[p->dtype];
+	const struct kind *k = &ref_kinds[p->dtype];
 	double cell_clip = ref_round(p->dtype, p->cell_clip);
 	struct val i, ci, f, cs, co, o, cs_prev;
 
@@ -452,9 +166,20 @@ static void peephole_grad(const struct kind *k, const struct ref_lstm_block *p, 
 		put(g, u, column_times(k, old, u, B, c, U, u, d, 4 * U, block[p->gates][gate] * U + u));
 }
 
+void ref_lstm_block_sums(const struct ref_lstm_block *p, const struct val *d)
+{
+	const struct kind *k = &ref_kinds[p->dtype];
+
+	weight_grads(k, p->accumulate, p->B, &p->x, p->I, &p->h_prev, p->U, d, 4 * p->U, &p->w_grad_old, &p->b_grad_old,
+		&p->w_grad, &p->b_grad);
+	peephole_grad(k, p, GI, &p->cs_prev, d, &p->wci_grad_old, &p->wci_grad);
+	peephole_grad(k, p, GF, &p->cs_prev, d, &p->wcf_grad_old, &p->wcf_grad);
+	peephole_grad(k, p, GO, &p->cs, d, &p->wco_grad_old, &p->wco_grad);
+}
+
 int ref_lstm_block_grad(const struct ref_lstm_block *p)
 {
-	const struct kind *k = &kinds[p->dtype];
+	const struct kind *k = &ref_kinds[p->dtype];
 	int64_t B = p->B, I = p->I, U = p->U;
 	struct val *d = malloc((B * 4 * U + 1) * sizeof(*d));
 
@@ -470,18 +195,14 @@ int ref_lstm_block_grad(const struct ref_lstm_block *p)
 		put(&p->x_grad, n, row_times_row(k, d, n / I, &p->w, 4 * U, n % I));
 	for (int64_t n = 0; n < B * U; n++)
 		put(&p->h_prev_grad, n, row_times_row(k, d, n / U, &p->w, 4 * U, I + n % U));
-	weight_grads(k, p->accumulate, B, &p->x, I, &p->h_prev, U, d, 4 * U, &p->w_grad_old, &p->b_grad_old,
-		&p->w_grad, &p->b_grad);
-	peephole_grad(k, p, GI, &p->cs_prev, d, &p->wci_grad_old, &p->wci_grad);
-	peephole_grad(k, p, GF, &p->cs_prev, d, &p->wcf_grad_old, &p->wcf_grad);
-	peephole_grad(k, p, GO, &p->cs, d, &p->wco_grad_old, &p->wco_grad);
+	ref_lstm_block_sums(p, d);
 	free(d);
 	return 0;
 }
 
 int ref_gru_block_forward(const struct ref_gru_block *p)
 {
-	const struct kind *k = &kinds[p->dtype];
+	const struct kind *k = &ref_kinds[p->dtype];
 	int64_t B = p->B, I = p->I, U = p->U, n;
 	struct val *upd = malloc((2 * B * U + 1) * sizeof(*upd));       /* [B, U] */
 	long double *hr = (long double *)(upd + B * U);                 /* [B, U] values, [B, U] bounds */
@@ -569,7 +290,7 @@ static void gru_row_grad(const struct kind *k, const struct ref_gru_block *p, in
 
 int ref_gru_block_grad(const struct ref_gru_block *p)
 {
-	const struct kind *k = &kinds[p->dtype];
+	const struct kind *k = &ref_kinds[p->dtype];
 	int64_t B = p->B, I = p->I, U = p->U;
 	struct val *dc = malloc((4 * B * U + 1) * sizeof(*dc));         /* [B, U] */
 	struct val *dru = dc + B * U;                                   /* [B, 2U] */

@@ -24,6 +24,8 @@ struct ref_in {
 	const long double *v, *e;
 };
 
+struct val;     /* bound.h */
+
 /* An output: value and bound, allocated by the caller; NULL: not wanted. A weight gradient may be its own *_old. */
 struct ref_out {
 	long double *v, *e;
@@ -91,6 +93,8 @@ struct ref_gru_block {
 /* 0, or -1 when memory is out; B = 0 is legal. */
 int ref_lstm_block_forward(const struct ref_lstm_block *p);
 int ref_lstm_block_grad(const struct ref_lstm_block *p);
+/* The weight gradients alone, from dgates [B, 4U] as they are read back: what the last lines of the gradient do. */
+void ref_lstm_block_sums(const struct ref_lstm_block *p, const struct val *dgates);
 int ref_gru_block_forward(const struct ref_gru_block *p);
 int ref_gru_block_grad(const struct ref_gru_block *p);
 

@@ -1,0 +1,64 @@
+/*
+ * What the bounds of bound.h rest on: the constants of each dtype, its rounding, and the verdict on an answer.
+ */
+#include <float.h>
+#include <math.h>
+
+#include "bound.h"
+
+#define OWN (LDBL_EPSILON / 2)
+
+const struct kind ref_kinds[] = {
+	/*             p   emin   u                lost        lost_fn     max      u_real    lost_real  max_real */
+	[REF_F32]  = { 24, -126,  0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-24L, 0x1p-126L,  FLT_MAX },
+	[REF_F64]  = { 53, -1022, 0x1p-53L + OWN, 0x1p-1074L, 0x1p-1022L, DBL_MAX, 0x1p-53L, 0x1p-1074L, DBL_MAX },
+	[REF_F16]  = { 11, -14,   0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-11L, 0x1p-25L,   65504 },
+	[REF_BF16] = {  8, -126,  0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-8L,  0x1p-126L,  0x1.fep127L },
+};
+
+void ref_read_back(int dtype, int64_t n, struct ref_out a)
+{
+	for (int64_t j = 0; j < n; j++)
+		a.e[j] = read_back(&ref_kinds[dtype], (struct val){ a.v[j], a.e[j] }).e;
+}
+
+double ref_round(int dtype, double x)
+{
+	const struct kind *k = &ref_kinds[dtype];
+	int shift;
+	double r;
+
+	if (dtype == REF_F64 || x == 0 || !isfinite(x))
+		return x;
+	shift = ilogb(x);
+	if (shift < k->emin)
+		shift = k->emin;
+	shift -= k->p - 1;
+	/* both scalings are exact; rint is to nearest even in the default mode */
+	r = ldexp(rint(ldexp(x, -shift)), shift);
+	return fabs(r) > k->max_real ? copysign(INFINITY, x) : r;
+}
+
+long double ref_tolerance(int dtype, long double value, long double bound)
+{
+	const struct kind *k = &ref_kinds[dtype];
+	long double t;
+
+	if (!isfinite(bound))
+		return INFINITY;
+	if (!isfinite(value))
+		return 0;
+	t = 2 * bound + rounding(k, value);
+	return fabsl(value) + t > k->max_real ? INFINITY : t;
+}
+
+int ref_within(int dtype, long double value, long double bound, double got)
+{
+	long double t = ref_tolerance(dtype, value, bound);
+
+	if (isinf(t))
+		return 1;
+	if (isnan(value))
+		return isnan(got);
+	return got == value || fabsl(got - value) <= t;
+}
