@@ -7,6 +7,8 @@ unit_tests = \
 	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/opencl_test %D%/runtime/opencl_device_test %D%/runtime/fault_test \
 	%D%/runtime/cache_test %D%/runtime/cache_place_test %D%/runtime/cache_bound_test %D%/runtime/cache_fault_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
+	%D%/conformance/reference_rnn_test %D%/conformance/reference_rnn_equal_test %D%/conformance/reference_dropout_test \
+	%D%/conformance/reference_block_lstm_test \
 	%D%/runtime/opencl_header_test %D%/fuzz/cell %D%/fuzz/cache
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
@@ -36,6 +38,10 @@ LDADD = runtime/libwhole.la $(CMOCKA_LIBS) $(JANSSON_LIBS)
 reference = \
 	%D%/conformance/reference.h %D%/conformance/reference_arrays.h %D%/conformance/reference.c \
 	%D%/conformance/bound.h %D%/conformance/bound.c
+sequence = \
+	%D%/conformance/sequence.h %D%/conformance/sequence_arrays.h %D%/conformance/reference_rnn.h \
+	%D%/conformance/reference_rnn.c %D%/conformance/reference_rnn_grad.c %D%/conformance/reference_rnn_params.c \
+	%D%/conformance/reference_dropout.c %D%/conformance/reference_block_lstm.c $(reference)
 numbers = %D%/conformance/cases.h %D%/conformance/numbers.h %D%/conformance/numbers.c
 trials = \
 	%D%/conformance/area.h %D%/conformance/area.c %D%/conformance/cases.c \
@@ -43,6 +49,10 @@ trials = \
 	runtime/command/field.h runtime/command/field.c $(numbers) $(reference)
 %C%_conformance_reference_test_SOURCES = %D%/conformance/reference_test.c $(reference)
 %C%_conformance_reference_bound_test_SOURCES = %D%/conformance/reference_bound_test.c $(reference)
+%C%_conformance_reference_rnn_test_SOURCES = %D%/conformance/reference_rnn_test.c $(sequence)
+%C%_conformance_reference_rnn_equal_test_SOURCES = %D%/conformance/reference_rnn_equal_test.c $(sequence)
+%C%_conformance_reference_dropout_test_SOURCES = %D%/conformance/reference_dropout_test.c $(sequence)
+%C%_conformance_reference_block_lstm_test_SOURCES = %D%/conformance/reference_block_lstm_test.c $(sequence)
 %C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(trials)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
 # The runtime's choice among the backends of tests/fake.
@@ -140,8 +150,8 @@ mutate:
 	MAKE='$(MAKE)' $(SHELL) $(srcdir)/%D%/mutate.sh $(MUTANTS)
 
 # What leaks or reads what nobody wrote, by valgrind, which has avx2 and no more.  Left out are: parse_test, limit_test and team_test
-# for want of time; blas_test, whose workers spin while valgrind runs one thread at a time; print_test, math_test, reference_test,
-# reference_bound_test and conformance, since valgrind computes long double in double; bits_test, since it flushes no subnormals.
+# for want of time; blas_test, whose workers spin while valgrind runs one thread at a time; print_test, math_test, reference_*test,
+# conformance, since valgrind computes long double in double; bits_test, since it flushes no subnormals.
 VALGRIND = valgrind -q --error-exitcode=99 --leak-check=full --num-callers=20
 valgrind_tests = \
 	%D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/strip_test \

@@ -77,7 +77,7 @@ static struct ref_out out(int a, const char *name, int64_t n)
 	return (struct ref_out){ at[a].v, at[a].e };
 }
 
-static void bind_lstm(int64_t B, int64_t I, int64_t U, int exact)
+static inline void bind_lstm(int64_t B, int64_t I, int64_t U, int exact)
 {
 	L.B = B;
 	L.I = I;
@@ -91,7 +91,7 @@ static void bind_lstm(int64_t B, int64_t I, int64_t U, int exact)
 #undef BIND_OUT
 }
 
-static void bind_gru(int64_t B, int64_t I, int64_t U, int exact)
+static inline void bind_gru(int64_t B, int64_t I, int64_t U, int exact)
 {
 	G.B = B;
 	G.I = I;
@@ -110,13 +110,13 @@ static double uniform(void)
 	return (double)(seed >> 11) * 0x1p-52 - 1;
 }
 
-static int below(int n)
+static inline int below(int n)
 {
 	return (int)((uniform() + 1) / 2 * n);
 }
 
 /* Fills all inputs: in v as drawn, in d rounded to the dtype. */
-static void draw(int arrays, int dtype, double scale)
+static inline void draw(int arrays, int dtype, double scale)
 {
 	for (int a = 0; a < arrays; a++) {
 		for (int64_t n = 0; n < at[a].n && !at[a].is_out; n++) {

@@ -1,0 +1,419 @@
+/*
+ * The gradient of the CudnnRNN family in long double, with the bound of bound.h beside each value.
+ * Formulas are op-semantics 3.7 with the peepholes of 1.3; the rules for whole sequences stand above reference_rnn.c,
+ * which runs the forward that this reads.
+ */
+#include <stddef.h>
+
+#include "reference_rnn.h"
+
+enum { LSTM_I, LSTM_F, LSTM_G, LSTM_O };
+enum { GRU_R, GRU_Z, GRU_N };
+
+/* What backward makes of one direction of one layer, as it is read back; nothing in the padding. */
+struct grads {
+	struct val *da;                 /* [T, B, G, U], of W x + bW */
+	struct val *dq;                 /* [T, B, U], gru: of R h + bR of the candidate; of other gates it is da */
+	struct val *dh;                 /* [T, B, H], with a projection */
+	struct val *direct;             /* [H], what goes from h to h_prev beside the products; gru only */
+	struct val *dc;                 /* [U] */
+};
+
+/* The row of one step, in the arrays of struct pseudo and struct grads. */
+struct row {
+	const struct val *gate, *q, *c, *h, *h_prev, *c_prev;
+	const struct val *dh;           /* [H], all that reaches h */
+	struct val *da, *dq;
+};
+
+/* All that reaches the output of unit u before the projection. */
+static struct val before_projection(const struct stack *s, const struct pseudo *l, const struct row *a, int64_t u)
+{
+	struct sum z = { 0 };
+
+	if (!s->p->P)
+		return a->dh[u];
+	for (int64_t j = 0; j < s->H; j++)
+		plus_mul(&z, s->params[l->proj + j * s->p->U + u], a->dh[j]);
+	return total(s->k, &z);
+}
+
+/* dc [U] is all that reaches c from after the step, and then all that reaches it from the step and after. */
+static void lstm_step(const struct stack *s, const struct pseudo *l, const struct row *a, const struct grads *w)
+{
+	const struct kind *k = s->k;
+	int64_t U = s->p->U;
+	struct val i, f, g, o, t, dm, dct, d_i, d_f, d_g, d_o;
+	struct sum z;
+
+	for (int64_t u = 0; u < U; u++) {
+		const struct val *vector[3];
+
+		for (int v = 0; v < 3; v++)
+			vector[v] = &s->params[l->vector[v] + u];
+		i = a->gate[LSTM_I * U + u];
+		f = a->gate[LSTM_F * U + u];
+		g = a->gate[LSTM_G * U + u];
+		o = a->gate[LSTM_O * U + u];
+		t = read_back(k, hyperbolic(k, a->c[u]));
+		dm = before_projection(s, l, a, u);
+		d_o = mul(k, dm, t, o, one_minus(k, o));
+		z = (struct sum){ 0 };
+		plus(&z, w->dc[u]);
+		plus(&z, mul(k, dm, o, one_minus(k, mul(k, t, t))));
+		if (s->p->peephole)
+			plus_mul(&z, d_o, *vector[2]);
+		dct = total(k, &z);
+		d_i = mul(k, dct, g, i, one_minus(k, i));
+		d_f = mul(k, dct, a->c_prev[u], f, one_minus(k, f));
+		d_g = mul(k, dct, i, one_minus(k, mul(k, g, g)));
+		z = (struct sum){ 0 };
+		plus_mul(&z, dct, f);
+		if (s->p->peephole) {
+			plus_mul(&z, d_i, *vector[0]);
+			plus_mul(&z, d_f, *vector[1]);
+		}
+		w->dc[u] = total(k, &z);
+		a->da[LSTM_I * U + u] = read_back(k, d_i);
+		a->da[LSTM_F * U + u] = read_back(k, d_f);
+		a->da[LSTM_G * U + u] = read_back(k, d_g);
+		a->da[LSTM_O * U + u] = read_back(k, d_o);
+	}
+}
+
+static void gru_step(const struct stack *s, const struct pseudo *l, const struct row *a, const struct grads *w)
+{
+	const struct kind *k = s->k;
+	int64_t U = s->p->U;
+	struct val r, z, n, dh, dn, dz, dr;
+
+	(void)l;
+	for (int64_t u = 0; u < U; u++) {
+		r = a->gate[GRU_R * U + u];
+		z = a->gate[GRU_Z * U + u];
+		n = a->gate[GRU_N * U + u];
+		dh = a->dh[u];
+		dn = mul(k, dh, one_minus(k, z), one_minus(k, mul(k, n, n)));
+		dz = mul(k, dh, sub(k, a->h_prev[u], n), z, one_minus(k, z));
+		dr = mul(k, dn, a->q[u], r, one_minus(k, r));
+		w->direct[u] = mul(k, dh, z);
+		a->da[GRU_R * U + u] = read_back(k, dr);
+		a->da[GRU_Z * U + u] = read_back(k, dz);
+		a->da[GRU_N * U + u] = read_back(k, dn);
+		a->dq[u] = read_back(k, mul(k, dn, r));
+	}
+}
+
+static void tanh_step(const struct stack *s, const struct pseudo *l, const struct row *a, const struct grads *w)
+{
+	(void)l;
+	(void)w;
+	for (int64_t u = 0; u < s->p->U; u++)
+		a->da[u] = read_back(s->k, mul(s->k, a->dh[u], one_minus(s->k, mul(s->k, a->h[u], a->h[u]))));
+}
+
+/* The slope at 0 is 0. Where the sign of the argument is open, dh goes through or nothing does. */
+static void relu_step(const struct stack *s, const struct pseudo *l, const struct row *a, const struct grads *w)
+{
+	(void)l;
+	(void)w;
+	for (int64_t u = 0; u < s->p->U; u++) {
+		struct val dh = a->dh[u], z = a->q[u];
+
+		a->da[u] = z.v > 0 ? dh : (struct val){ 0, 0 };
+		if (isnan(z.v))
+			a->da[u] = (struct val){ NAN, INFINITY };
+		else if (!sure(z))
+			a->da[u].e = fabsl(dh.v) + dh.e;
+		a->da[u] = read_back(s->k, a->da[u]);
+	}
+}
+
+static void (*const step_of[])(const struct stack *, const struct pseudo *, const struct row *, const struct grads *) = {
+	[REF_LSTM] = lstm_step, [REF_GRU] = gru_step, [REF_RNN_TANH] = tanh_step, [REF_RNN_RELU] = relu_step,
+};
+
+/* What row n = t * B + b of gate g hands to R h + bR. */
+static struct val recurrent(const struct stack *s, const struct grads *w, int64_t n, int64_t g, int64_t u)
+{
+	int64_t U = s->p->U;
+
+	return s->p->mode == REF_GRU && g == GRU_N ? w->dq[n * U + u] : w->da[(n * s->G + g) * U + u];
+}
+
+/* What step n hands back to h_prev, of unit j: transpose(R) dq and what goes beside, unfinished. */
+static void plus_back(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j,
+	struct sum *z)
+{
+	if (s->p->mode == REF_GRU)
+		plus(z, w->direct[j]);
+	for (int64_t g = 0; g < s->G; g++)
+		for (int64_t u = 0; u < s->p->U; u++)
+			plus_mul(z, recurrent(s, w, n, g, u), s->params[l->r[g] + u * s->H + j]);
+}
+
+/* What reaches the states of row b before its first step. */
+static void put_first(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t b)
+{
+	const struct ref_rnn *p = s->p;
+	int64_t n = valid(p, b), row = time_of(l->d, 0, n) * p->B + b, at;
+	struct val dh;
+	struct sum z;
+
+	for (int64_t j = 0; j < s->H; j++) {
+		at = in_state(p, l->at, b, s->H, j);
+		dh = get(s->k, &p->output_h_backprop, at);
+		if (n) {
+			z = (struct sum){ 0 };
+			plus_back(s, l, w, row, j, &z);
+			dh = total(s->k, &z);
+		}
+		put(&p->input_h_backprop, at, dh);
+	}
+	for (int64_t u = 0; u < p->U && p->mode == REF_LSTM; u++)
+		put(&p->input_c_backprop, in_state(p, l->at, b, p->U, u), w->dc[u]);
+}
+
+/* All steps of row b, the last one first. dy [T, B, D*H] is what reaches the layer's output; dh [H] is scratch. */
+static void back_row(const struct stack *s, const struct pseudo *l, const struct grads *w, const struct val *dy, int64_t b,
+	struct val *dh)
+{
+	const struct ref_rnn *p = s->p;
+	int64_t n = valid(p, b), B = p->B, U = p->U, H = s->H, later = -1;
+	struct sum z;
+
+	for (int64_t u = 0; u < U && p->mode == REF_LSTM; u++)
+		w->dc[u] = get(s->k, &p->output_c_backprop, in_state(p, l->at, b, U, u));
+	for (int64_t step = n - 1; step >= 0; step--) {
+		int64_t row = time_of(l->d, step, n) * B + b, before = step ? time_of(l->d, step - 1, n) * B + b : -1;
+		struct row a = { l->gate + row * s->G * U, l->q + row * U, l->c + row * U, l->h + row * H,
+			step ? l->h + before * H : l->h_first + b * H, step ? l->c + before * U : l->c_first + b * U,
+			dh, w->da + row * s->G * U, w->dq + row * U };
+
+		for (int64_t j = 0; j < H; j++) {
+			z = (struct sum){ 0 };
+			if (later < 0)
+				plus(&z, get(s->k, &p->output_h_backprop, in_state(p, l->at, b, H, j)));
+			else
+				plus_back(s, l, w, later, j, &z);
+			plus(&z, dy[row * s->D * H + l->d * H + j]);
+			dh[j] = total(s->k, &z);
+			if (p->P)
+				w->dh[row * H + j] = dh[j] = read_back(s->k, dh[j]);
+		}
+		step_of[p->mode](s, l, &a, w);
+		later = row;
+	}
+	put_first(s, l, w, b);
+}
+
+/* Of which element of params the gradient is to be summed. */
+struct weight {
+	const struct stack *s;
+	const struct pseudo *l;
+	const struct grads *w;
+	int64_t g, u, j;                /* gate, or which vector; row and column of its region */
+};
+
+static struct val before(const struct stack *s, const struct pseudo *l, const struct val *all, const struct val *first,
+	int64_t width, int64_t t, int64_t b, int64_t j)
+{
+	int64_t n = valid(s->p, b), from = l->d ? t + 1 : t - 1;
+
+	return from < 0 || from >= n ? first[b * width + j] : all[(from * s->p->B + b) * width + j];
+}
+
+static void term_w(const struct weight *a, int64_t t, int64_t b, struct sum *z)
+{
+	int64_t n = t * a->s->p->B + b;
+
+	plus_mul(z, a->w->da[(n * a->s->G + a->g) * a->s->p->U + a->u], a->l->x[n * a->l->in + a->j]);
+}
+
+static void term_r(const struct weight *a, int64_t t, int64_t b, struct sum *z)
+{
+	plus_mul(z, recurrent(a->s, a->w, t * a->s->p->B + b, a->g, a->u),
+		before(a->s, a->l, a->l->h, a->l->h_first, a->s->H, t, b, a->j));
+}
+
+static void term_bw(const struct weight *a, int64_t t, int64_t b, struct sum *z)
+{
+	plus(z, a->w->da[((t * a->s->p->B + b) * a->s->G + a->g) * a->s->p->U + a->j]);
+}
+
+static void term_br(const struct weight *a, int64_t t, int64_t b, struct sum *z)
+{
+	plus(z, recurrent(a->s, a->w, t * a->s->p->B + b, a->g, a->j));
+}
+
+static void term_proj(const struct weight *a, int64_t t, int64_t b, struct sum *z)
+{
+	int64_t n = t * a->s->p->B + b;
+
+	plus_mul(z, a->w->dh[n * a->s->H + a->u], a->l->m[n * a->s->p->U + a->j]);
+}
+
+static void term_vector(const struct weight *a, int64_t t, int64_t b, struct sum *z)
+{
+	static const int gate[] = { LSTM_I, LSTM_F, LSTM_O };
+	int64_t U = a->s->p->U, n = t * a->s->p->B + b;
+
+	plus_mul(z, a->w->da[(n * a->s->G + gate[a->g]) * U + a->j],
+		a->g == 2 ? a->l->c[n * U + a->j] : before(a->s, a->l, a->l->c, a->l->c_first, U, t, b, a->j));
+}
+
+static void sum_region(struct weight a, struct ref_region r,
+	void (*term)(const struct weight *, int64_t t, int64_t b, struct sum *))
+{
+	const struct ref_rnn *p = a.s->p;
+	int64_t n = r.offset;
+	struct sum z;
+
+	for (int64_t m = 0; m < r.rows * r.columns; m++, n++) {
+		a.u = m / r.columns;
+		a.j = m % r.columns;
+		z = (struct sum){ 0 };
+		if (p->accumulate)
+			plus(&z, get(a.s->k, &p->params_backprop_old, n));
+		for (int64_t b = 0; b < p->B; b++)
+			for (int64_t t = 0; t < valid(p, b); t++)
+				term(&a, t, b, &z);
+		put(&p->params_backprop, n, p->accumulate && z.n == 1 ? get(a.s->k, &p->params_backprop_old, n) :
+			total(a.s->k, &z));
+	}
+}
+
+static void sum_weights(const struct stack *s, const struct pseudo *l, const struct grads *w)
+{
+	struct weight a = { .s = s, .l = l, .w = w };
+
+	for (a.g = 0; a.g < s->G; a.g++) {
+		sum_region(a, ref_rnn_region(s->p, l->at, (int)a.g, REF_WEIGHT), term_w);
+		sum_region(a, ref_rnn_region(s->p, l->at, (int)(s->G + a.g), REF_WEIGHT), term_r);
+		sum_region(a, ref_rnn_region(s->p, l->at, (int)a.g, REF_BIAS), term_bw);
+		sum_region(a, ref_rnn_region(s->p, l->at, (int)(s->G + a.g), REF_BIAS), term_br);
+	}
+	sum_region(a, ref_rnn_region(s->p, l->at, (int)(2 * s->G), REF_WEIGHT), term_proj);
+	for (a.g = 0; a.g < 3; a.g++)
+		sum_region(a, ref_rnn_region(s->p, l->at, (int)(2 * s->G + 1 + a.g), REF_VECTOR), term_vector);
+}
+
+/* What direction d has in the gradient of element j of its layer's input in row n, unfinished. */
+static void plus_dx(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j, struct sum *z)
+{
+	for (int64_t g = 0; g < s->G; g++) {
+		const struct val *da = w->da + (n * s->G + g) * s->p->U;
+
+		if (l->skip)
+			plus(z, da[j]);
+		for (int64_t u = 0; u < s->p->U && !l->skip; u++)
+			plus_mul(z, da[u], s->params[l->w[g] + u * l->in + j]);
+	}
+}
+
+static struct val dx_of(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j)
+{
+	long double stored = 0;
+	struct sum all = { 0 };
+	struct val x;
+
+	for (int64_t d = 0; d < s->D; d++) {
+		struct sum part = { 0 };
+
+		plus_dx(s, &l[d], &w[d], n, j, &all);
+		plus_dx(s, &l[d], &w[d], n, j, &part);
+		x = total(s->k, &part);
+		if (s->D > 1)
+			stored = fmaxl(stored, read_back(s->k, x).e - x.e);
+	}
+	x = total(s->k, &all);
+	if (isfinite(x.v) && !isnan(stored))
+		x.e += stored;
+	return x;
+}
+
+/* dy [T, B, D*H], of layer's output, from what reaches the next layer's input; NULL l: the model's own output. */
+static void fill_dy(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t layer, struct val *dy)
+{
+	const struct ref_rnn *p = s->p;
+	int64_t width = s->D * s->H;
+	struct val drop;
+
+	for (int64_t b = 0; b < p->B; b++) {
+		for (int64_t m = 0; m < valid(p, b) * width; m++) {
+			int64_t t = m / width, j = m % width, n = (t * p->B + b) * width + j;
+
+			if (!l) {
+				dy[n] = get(s->k, &p->output_backprop, in_sequence(p, t, b, width, j));
+				continue;
+			}
+			drop = ref_dropout_factor(s, layer, t, b, j);
+			dy[n] = drop;
+			if (drop.v != 0)
+				dy[n] = read_back(s->k, dx_of(s, l, w, t * p->B + b, j));
+			if (drop.v != 0 && drop.v != 1)
+				dy[n] = read_back(s->k, mul(s->k, dy[n], drop));
+		}
+	}
+}
+
+static void put_input_grad(const struct stack *s, const struct grads *w)
+{
+	const struct ref_rnn *p = s->p;
+
+	for (int64_t b = 0; b < p->B; b++)
+		for (int64_t t = 0; t < p->T; t++)
+			for (int64_t j = 0; j < p->I; j++)
+				put(&p->input_backprop, in_sequence(p, t, b, p->I, j),
+					t < valid(p, b) ? dx_of(s, s->pseudo, w, t * p->B + b, j) : (struct val){ 0, 0 });
+}
+
+static int open_grads(struct stack *s, struct grads *w)
+{
+	int64_t rows = s->p->T * s->p->B;
+
+	w->da = ref_stack_hold(s, rows * s->G * s->p->U);
+	w->dq = ref_stack_hold(s, rows * s->p->U);
+	w->dh = ref_stack_hold(s, rows * s->H);
+	w->direct = ref_stack_hold(s, s->H);
+	w->dc = ref_stack_hold(s, s->p->U);
+	return w->da && w->dq && w->dh && w->direct && w->dc ? 0 : -1;
+}
+
+static int back(struct stack *s)
+{
+	const struct ref_rnn *p = s->p;
+	struct grads w[2] = { { 0 } };
+	struct val *dy = ref_stack_hold(s, p->T * p->B * s->D * s->H), *dh = ref_stack_hold(s, s->H);
+
+	if (!dy || !dh)
+		return -1;
+	for (int64_t d = 0; d < s->D; d++)
+		if (open_grads(s, &w[d]))
+			return -1;
+	for (int64_t layer = p->L - 1; layer >= 0; layer--) {
+		struct pseudo *l = &s->pseudo[layer * s->D];
+
+		fill_dy(s, layer + 1 < p->L ? l + s->D : NULL, w, layer, dy);
+		for (int64_t d = 0; d < s->D; d++) {
+			for (int64_t b = 0; b < p->B; b++)
+				back_row(s, &l[d], &w[d], dy, b, dh);
+			sum_weights(s, &l[d], &w[d]);
+		}
+	}
+	put_input_grad(s, w);
+	return 0;
+}
+
+int ref_rnn_backward(const struct ref_rnn *p)
+{
+	static const struct ref_out unwanted;
+	struct ref_rnn q = *p;
+	struct stack s;
+	int bad;
+
+	q.output = q.output_h = q.output_c = unwanted;
+	bad = ref_stack_run(&s, &q) || back(&s);
+	ref_stack_close(&s);
+	return bad ? -1 : 0;
+}

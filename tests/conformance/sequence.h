@@ -1,0 +1,99 @@
+/*
+ * The independent judge of whole sequences: BlockLSTM and the CudnnRNN family, in the manner of reference.h.
+ * Written from op-semantics 1.7 and 3 and the design's sections 3 and 6; one step of a block cell is left to
+ * reference.h, implementations and cases to the conformance programs.
+ */
+#ifndef SEQUENCE_H
+#define SEQUENCE_H
+
+#include "reference.h"
+
+/*
+ * BlockLSTM, BlockLSTMV2 and their gradients, op-semantics 1.7. In cell, B is the rows of a step, and x, x_grad, what
+ * forward saves and writes, cs_grad, h_grad and dgates are [T, B, .]. h and cs are rounded to the dtype at every step,
+ * so this is T calls of the cell. Beyond seq_len_max all outputs are zero, and nothing is read.
+ */
+struct ref_block_lstm {
+	struct ref_lstm_block cell;
+	int64_t T, seq_len_max;         /* seq_len_max: 0..T */
+	struct ref_in h;                /* [T, B, U], saved by forward, read by grad */
+};
+
+int ref_block_lstm_forward(const struct ref_block_lstm *p);
+int ref_block_lstm_grad(const struct ref_block_lstm *p);
+
+enum ref_mode { REF_LSTM, REF_GRU, REF_RNN_TANH, REF_RNN_RELU };
+enum ref_input { REF_LINEAR, REF_SKIP, REF_AUTO };      /* REF_AUTO: REF_SKIP where I = U */
+
+/*
+ * CudnnRNN, V2, V3 and their gradients, op-semantics 3. Shapes are those of time_major; without it the states are
+ * [B, L*D, .] and the sequences [B, T, .]. D is 1, or 2 when bidirectional; H is P where P > 0, else U.
+ * Gates are i f g o, or r z n.
+ */
+struct ref_rnn {
+	int64_t T, B, I, U, L, P;       /* P: 0, or at most U, and then the mode is REF_LSTM */
+	int mode, dtype, bidirectional;
+	int input_mode;                 /* with REF_SKIP, I is U */
+	int time_major, is_training;
+	int peephole;                   /* of REF_LSTM: p_i p_f p_o */
+	int accumulate;                 /* params_backprop is added to its old below */
+	const int32_t *lengths;         /* [B], each 0..T, in any order; NULL: all T */
+
+	double dropout;                 /* between layers, 0..1; without is_training none */
+	uint64_t key, call;             /* of the generator: ref_dropout_key, and the number of the call */
+	int64_t first_step;             /* of a longer sequence that this is a piece of */
+
+	struct ref_in input;            /* [T, B, I] */
+	struct ref_in input_h, input_c; /* [L*D, B, H], [L*D, B, U]; input_c is read in mode REF_LSTM only, like all _c */
+	struct ref_in params;           /* [ref_rnn_size] */
+
+	/* read by backward */
+	struct ref_in output_backprop;                          /* [T, B, D*H], ignored in the padding */
+	struct ref_in output_h_backprop, output_c_backprop;     /* [L*D, B, H], [L*D, B, U] */
+	struct ref_in params_backprop_old;
+
+	/* written by forward; output is zero in the padding */
+	struct ref_out output, output_h, output_c;
+
+	/* written by backward; input_backprop is zero in the padding */
+	struct ref_out input_backprop, input_h_backprop, input_c_backprop, params_backprop;
+};
+
+/* 0, or -1 when memory is out; T = 0 and B = 0 are legal. Backward runs the forward by itself. */
+int ref_rnn_forward(const struct ref_rnn *p);
+int ref_rnn_backward(const struct ref_rnn *p);
+
+/*
+ * The parameters, op-semantics 3.9: all weights, pseudo-layer by pseudo-layer (l0 forward, l0 backward, l1 ...), by id
+ * inside; all biases in the same order; with peepholes, all vectors in the same order. Ids, with G gates: 0..G-1
+ * input weights and bW, G..2G-1 recurrent weights and bR, 2G the projection, 2G+1.. the vectors.
+ */
+enum ref_part { REF_WEIGHT, REF_BIAS, REF_VECTOR };
+
+struct ref_region {
+	int64_t offset, rows, columns;  /* a matrix is used as W x; one row for what there is one of per unit; rows 0: none */
+};
+
+int64_t ref_rnn_size(const struct ref_rnn *p);
+struct ref_region ref_rnn_region(const struct ref_rnn *p, int64_t pseudo_layer, int id, int part);
+
+/*
+ * The n-th tensor of op-semantics 3.8's list of weights or of biases: its pseudo-layer and id by ref_rnn_region. How
+ * many there are is ref_rnn_canonical_count. Both copies leave alone what the lists do not hold, the vectors.
+ */
+int64_t ref_rnn_canonical_count(const struct ref_rnn *p, int part);
+struct ref_region ref_rnn_canonical(const struct ref_rnn *p, int64_t n, int part);
+void ref_rnn_to_canonical(const struct ref_rnn *p, const double *params, double *const *weights, double *const *biases);
+void ref_rnn_from_canonical(const struct ref_rnn *p, const double *const *weights, const double *const *biases,
+	double *params);
+
+/* Dropout, design 6. Philox4x32 with 10 rounds; ctr and out may be one array. */
+void ref_philox(const uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]);
+uint64_t ref_dropout_key(int64_t seed, int64_t seed2);
+/* What all masks of one layer's output are drawn with. */
+uint64_t ref_dropout_layer_key(uint64_t key, uint64_t call, int64_t layer);
+/* unit: of the layer's output of D*H; t: counted from the sequence's start, b: from the batch's. */
+uint32_t ref_dropout_word(uint64_t layer_key, int64_t t, int64_t b, int64_t unit);
+int ref_dropout_drops(uint32_t word, double dropout);
+
+#endif
