@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Makes the block-cell test data: what TensorFlow itself answers, as safetensors files beside this script.
+"""Makes the test data of the block ops: what TensorFlow itself answers, as safetensors files beside this script.
 
-Runs LSTMBlockCell, LSTMBlockCellGrad, GRUBlockCell and GRUBlockCellGrad, and TensorFlow's own differentiation of the
-composed cells, on the CPU; then holds every file against a float64 restatement of the equations.  With --check it only
+Runs LSTMBlockCell, GRUBlockCell, BlockLSTM, BlockLSTMV2 and the gradient op of each, and TensorFlow's own differentiation
+of the composed cells, on the CPU; then holds every file against a float64 restatement of the equations.  With --check it only
 does the latter, and needs no TensorFlow.  README.md says what each file and case is for; other frameworks' data have
 scripts of their own.
 """
 import argparse
-import json
 import os
 import pathlib
-import struct
+import sys
 
 import numpy as np
+
+sys.dont_write_bytecode = True          # this folder is data, and goes into the tarball as it is
+from tensor_files import compare, read_file, require, write_file
 
 SEED = 20240229
 
@@ -42,6 +44,20 @@ GRU_CASES = [
     ("wide",         17,  9, 33, {"w_ru": 0.25, "w_c": 0.25}),
     ("saturated",     4,  6,  5, {"x": 12.0}),
 ]
+# Whole sequences; seq_len_max is how many of the T steps are run.  V2 has no forget_bias, and is given 0.
+BLOCK_LSTM_CASES = [
+    # version name     T  B  I  U  seq_len_max  dtype  forget_bias  cell_clip  use_peephole  factor
+    ("",   "plain",    4, 3, 5, 4, 4, "float32", 1.0,  3.0, False, {"w": 0.5}),
+    ("",   "peephole", 4, 3, 5, 4, 4, "float32", 1.0,  3.0, True,  {"w": 0.5}),
+    ("",   "clip",     4, 3, 5, 4, 4, "float32", 0.5,  0.5, True,  {"w": 0.5}),
+    ("",   "short",    5, 2, 3, 6, 3, "float32", 0.0, -1.0, True,  {"w": 0.5}),
+    ("",   "none",     3, 2, 3, 4, 0, "float32", 1.0,  3.0, True,  {}),
+    ("",   "one",      1, 1, 1, 1, 1, "float32", 1.0,  3.0, True,  {}),
+    ("",   "half",     4, 3, 5, 4, 4, "float16", 1.0,  3.0, True,  {"w": 0.5}),
+    ("V2", "plain",    4, 3, 5, 4, 4, "float32", 0.0,  0.0, False, {"w": 0.5}),
+    ("V2", "clip",     4, 3, 5, 4, 4, "float32", 0.0,  0.5, True,  {"w": 0.5}),
+    ("V2", "short",    5, 2, 3, 6, 3, "float32", 0.0,  0.0, True,  {"w": 0.5}),
+]
 # Differentiated by TensorFlow in float64, clip off; shapes and factors of the cases above.
 LSTM_TAPE_CASES = ["plain", "peephole"]
 GRU_TAPE_CASES = ["plain"]
@@ -50,6 +66,8 @@ GRU_TAPE_CASES = ["plain"]
 LSTM_READS = "x cs_prev h_prev w wci wcf wco b".split()
 LSTM_SAVED = "i cs f o ci co".split()
 LSTM_UPSTREAM = "cs_grad h_grad".split()
+BLOCK_LSTM_READS = ["seq_len_max", *LSTM_READS]
+BLOCK_LSTM_SAVED = [*LSTM_SAVED, "h"]
 GRU_READS = "x h_prev w_ru w_c b_ru b_c".split()
 GRU_SAVED = "r u c".split()
 GRU_UPSTREAM = ["d_h"]
@@ -62,6 +80,10 @@ GRU_TAGS = dict(x=1, h_prev=3, w_ru=4, w_c=5, b_ru=6, b_c=7, d_h=8)
 def lstm_shapes(B, I, U):
     return dict(x=(B, I), cs_prev=(B, U), h_prev=(B, U), w=(I + U, 4 * U), wci=(U,), wcf=(U,), wco=(U,), b=(4 * U,),
                 cs_grad=(B, U), h_grad=(B, U))
+
+
+def block_lstm_shapes(T, B, I, U):
+    return lstm_shapes(B, I, U) | dict(x=(T, B, I), cs_grad=(T, B, U), h_grad=(T, B, U))
 
 
 def gru_shapes(B, I, U):
@@ -85,14 +107,14 @@ def lstm_inputs(case, B, I, U, factor):
     return filled(shapes, LSTM_TAGS) if case.startswith("vector") else drawn("lstm", case, shapes, factor)
 
 
+def block_lstm_inputs(version, case, T, B, I, U, seq_len_max, factor):
+    given = drawn(f"block_lstm{version.lower()}", case, block_lstm_shapes(T, B, I, U), factor)
+    return given | dict(seq_len_max=np.array(seq_len_max, "int64"))
+
+
 def gru_inputs(case, B, I, U, factor):
     shapes = gru_shapes(B, I, U)
     return filled(shapes, GRU_TAGS) if case.startswith("vector") else drawn("gru", case, shapes, factor)
-
-
-def require(holds, words):
-    if not holds:
-        raise SystemExit(f"make_tensorflow.py: {words}")
 
 
 def only(tensors, *names):
@@ -100,44 +122,8 @@ def only(tensors, *names):
 
 
 def cast(tensors, dtype):
-    return {name: tensor.astype(dtype) for name, tensor in tensors.items()}
-
-
-# ---- files ----
-
-CODES = {"float16": "F16", "float32": "F32", "float64": "F64"}
-
-
-def write_file(path, tensors, attributes):
-    """Header and data in the order of the names: the same tensors always give the same bytes."""
-    header = {"__metadata__": dict(sorted(attributes.items()))}
-    data = b""
-    for name, tensor in sorted(tensors.items()):
-        raw = np.ascontiguousarray(tensor).astype(tensor.dtype.newbyteorder("<")).tobytes()
-        header[name] = {"dtype": CODES[tensor.dtype.name], "shape": list(tensor.shape),
-                        "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-
-
-def read_file(path):
-    """Tensors and attributes; fails unless the file is a length, a JSON header and the data, without a byte between."""
-    raw = path.read_bytes()
-    length, = struct.unpack("<Q", raw[:8])
-    header = json.loads(raw[8:8 + length])
-    attributes = header.pop("__metadata__")
-    require(all(isinstance(value, str) for value in attributes.values()), f"{path.name}: metadata is not all strings")
-    data, at, tensors = raw[8 + length:], 0, {}
-    for name, entry in header.items():
-        begin, end = entry["data_offsets"]
-        require(begin == at, f"{path.name}: {name} does not begin where the one before it ends")
-        dtype = {code: np.dtype(dtype) for dtype, code in CODES.items()}[entry["dtype"]]
-        tensors[name] = np.frombuffer(data[begin:end], dtype.newbyteorder("<")).reshape(entry["shape"])
-        at = end
-    require(at == len(data), f"{path.name}: data beyond the last tensor")
-    return tensors, attributes
+    """Counts stay what they are."""
+    return {name: tensor if tensor.dtype == np.int64 else tensor.astype(dtype) for name, tensor in tensors.items()}
 
 
 # ---- what TensorFlow says ----
@@ -157,7 +143,12 @@ def make(folder):
         held = {name: tf.constant(tensor) for name, tensor in arguments.items()}
         answer = getattr(tf.raw_ops, op)(**held, **attributes)._asdict()
         require(all(np.array_equal(held[name], arguments[name]) for name in held), f"{op} changed an input")
-        return {name: tensor.numpy() for name, tensor in answer.items()}
+        answer = {name: np.array(tensor) for name, tensor in answer.items()}
+        if op in ("BlockLSTM", "BlockLSTMV2"):
+            # TensorFlow zeroes cs and h there, and leaves in the other outputs whatever its memory held.
+            for tensor in answer.values():
+                tensor[arguments["seq_len_max"]:] = 0
+        return answer
 
     def save(op, case, arguments, attributes, answer, answer32=None):
         metadata = {"op": op, "made_by": made_by}
@@ -179,6 +170,15 @@ def make(folder):
                              dict(forget_bias=forget_bias, cell_clip=cell_clip, use_peephole=use_peephole))
         run_and_save("LSTMBlockCellGrad", case, only(given | saved, LSTM_READS, LSTM_SAVED, LSTM_UPSTREAM),
                      dict(use_peephole=use_peephole))
+
+    for version, case, T, B, I, U, seq_len_max, dtype, forget_bias, cell_clip, use_peephole, factor in BLOCK_LSTM_CASES:
+        given = cast(block_lstm_inputs(version, case, T, B, I, U, seq_len_max, factor), dtype)
+        attributes = dict(cell_clip=cell_clip, use_peephole=use_peephole)
+        if not version:
+            attributes["forget_bias"] = forget_bias
+        saved = run_and_save(f"BlockLSTM{version}", case, only(given, BLOCK_LSTM_READS), attributes)
+        run_and_save(f"BlockLSTMGrad{version}", case,
+                     only(given | saved, BLOCK_LSTM_READS, BLOCK_LSTM_SAVED, LSTM_UPSTREAM), dict(use_peephole=use_peephole))
 
     for case, B, I, U, factor in GRU_CASES:
         given = cast(gru_inputs(case, B, I, U, factor), "float32")
@@ -277,6 +277,49 @@ def lstm_grad(a, use_peephole):
                 x_grad=x_grad, h_prev_grad=h_prev_grad, w_grad=xh.T @ dicfo, b_grad=dicfo.sum(0))
 
 
+def gates_exchanged(a, names):
+    """BlockLSTMV2's order of the gates, i f ci o, from the others' i ci f o, or the other way."""
+    for name in names:
+        i, c, f, o = np.split(a[name], 4, axis=-1)
+        a = a | {name: np.concatenate([i, f, c, o], axis=-1)}
+    return a
+
+
+def block_lstm_forward(a, cell_clip, use_peephole, forget_bias=0.0):
+    outputs = {name: np.zeros(a["x"].shape[:2] + a["cs_prev"].shape[1:]) for name in BLOCK_LSTM_SAVED}
+    state = {}
+    for t in range(int(a["seq_len_max"])):
+        step = lstm_forward(a | state | dict(x=a["x"][t]), forget_bias, cell_clip, use_peephole)
+        state = dict(cs_prev=step["cs"], h_prev=step["h"])
+        for name, tensor in step.items():
+            outputs[name][t] = tensor
+    return outputs
+
+
+def block_lstm_grad(a, use_peephole):
+    sums = {f"{name}_grad": np.zeros(a[name].shape) for name in "w wci wcf wco b".split()}
+    carry = dict(cs_prev_grad=np.zeros(a["cs_prev"].shape), h_prev_grad=np.zeros(a["h_prev"].shape))
+    x_grad = np.zeros(a["x"].shape)
+    for t in reversed(range(int(a["seq_len_max"]))):
+        step = a | {name: a[name][t] for name in ["x", *LSTM_SAVED]}
+        step |= dict(cs_grad=a["cs_grad"][t] + carry["cs_prev_grad"], h_grad=a["h_grad"][t] + carry["h_prev_grad"])
+        if t > 0:
+            step |= dict(cs_prev=a["cs"][t - 1], h_prev=a["h"][t - 1])
+        answer = lstm_grad(step, use_peephole)
+        carry = only(answer, carry)
+        x_grad[t] = answer["x_grad"]
+        sums = {name: tensor + answer[name] for name, tensor in sums.items()}
+    return dict(x_grad=x_grad, **carry, **sums)
+
+
+def block_lstm_forward_v2(a, cell_clip, use_peephole):
+    return block_lstm_forward(gates_exchanged(a, "wb"), cell_clip, use_peephole)
+
+
+def block_lstm_grad_v2(a, use_peephole):
+    return gates_exchanged(block_lstm_grad(gates_exchanged(a, "wb"), use_peephole), ["w_grad", "b_grad"])
+
+
 def gru_forward(a):
     r, u = np.split(sigmoid(np.hstack([a["x"], a["h_prev"]]) @ a["w_ru"] + a["b_ru"]), 2, axis=1)
     c = np.tanh(np.hstack([a["x"], a["h_prev"] * r]) @ a["w_c"] + a["b_c"])
@@ -299,12 +342,17 @@ def gru_grad(a):
 OPS = {
     "LSTMBlockCell":        (lstm_forward, "i cs f o ci co h"),
     "LSTMBlockCellGrad":    (lstm_grad, "cs_prev_grad dicfo wci_grad wcf_grad wco_grad"),
+    "BlockLSTM":            (block_lstm_forward, "i cs f o ci co h"),
+    "BlockLSTMV2":          (block_lstm_forward_v2, "i cs f o ci co h"),
+    "BlockLSTMGrad":        (block_lstm_grad, "x_grad cs_prev_grad h_prev_grad w_grad wci_grad wcf_grad wco_grad b_grad"),
+    "BlockLSTMGradV2":      (block_lstm_grad_v2, "x_grad cs_prev_grad h_prev_grad w_grad wci_grad wcf_grad wco_grad b_grad"),
     "GRUBlockCell":         (gru_forward, "r u c h"),
     "GRUBlockCellGrad":     (gru_grad, "d_x d_h_prev d_c_bar d_r_bar_u_bar"),
     "lstm_block_cell_grad": (lstm_grad, "x_grad cs_prev_grad h_prev_grad w_grad wci_grad wcf_grad wco_grad b_grad"),
     "gru_block_cell_grad":  (gru_grad, "d_x d_h_prev d_w_ru d_w_c d_b_ru d_b_c"),
 }
 FILES = ([(op, row[0]) for op in ("LSTMBlockCell", "LSTMBlockCellGrad") for row in LSTM_CASES]
+         + [(op + row[0], row[1]) for op in ("BlockLSTM", "BlockLSTMGrad") for row in BLOCK_LSTM_CASES]
          + [(op, row[0]) for op in ("GRUBlockCell", "GRUBlockCellGrad") for row in GRU_CASES]
          + [("lstm_block_cell_grad", case) for case in LSTM_TAPE_CASES]
          + [("gru_block_cell_grad", case) for case in GRU_TAPE_CASES])
@@ -384,22 +432,15 @@ def vector(text):
     return tensors
 
 
-def compare(what, got, want, tolerance):
-    """Every element within tolerance times the tensor's largest, zeros met exactly; returns the share that was off."""
-    require(got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}")
-    require(np.isfinite(got).all(), f"{what}: not finite")
-    error, largest = np.abs(got.astype("float64") - want).max(), np.abs(want).max()
-    require(error <= tolerance * largest, f"{what}: off by {error:.3g} where the largest is {largest:.3g}")
-    return error / largest if largest else 0.0
-
-
 def check_case_purpose(op, case, arguments, answer):
     """A case that no longer does what its name says would pass and prove nothing."""
     where = f"{op}-{case}"
     if not case.startswith("vector"):
-        drawn_names = set(arguments) - set(LSTM_SAVED + GRU_SAVED)
+        drawn_names = set(arguments) - {"seq_len_max", *BLOCK_LSTM_SAVED, *GRU_SAVED}
         require(all(np.all(arguments[name]) for name in drawn_names), f"{where}: an input holds a zero")
     for name, tensor in (arguments | answer).items():
+        if tensor.dtype == np.int64:
+            continue
         smallest = np.finfo(tensor.dtype).tiny
         subnormal = (tensor != 0) & (np.abs(tensor) < smallest) & (tensor.dtype != np.float16)
         require(not subnormal.any(), f"{where}: {name} holds a subnormal number, which some devices flush")
@@ -409,6 +450,9 @@ def check_case_purpose(op, case, arguments, answer):
         expected = {"vector-c": range(1, 2), "clip": range(4, size.size - 3)}.get(case, range(0, 1))
         require(clipped in expected, f"{where}: {clipped} of {size.size} units clip")
         require(case != "noclip" or (size > 3).sum() > 3, f"{where}: the default clip would not show")
+    if op.startswith("BlockLSTM") and "Grad" not in op and case == "clip":
+        clipped = (np.abs(answer["cs"]) == 0.5).sum()
+        require(4 < clipped < answer["cs"].size - 4, f"{where}: {clipped} units clip")
     if case == "saturated" and op in ("LSTMBlockCell", "GRUBlockCell"):
         gates = np.concatenate([answer[name].ravel() for name in "iforu" if name in answer])
         require((gates == 1).sum() > 3 and (gates < 1e-7).sum() > 3, f"{where}: the gates do not saturate")
