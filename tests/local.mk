@@ -151,7 +151,7 @@ mutate:
 
 # What leaks or reads what nobody wrote, by valgrind, which has avx2 and no more.  Left out are: parse_test, limit_test and team_test
 # for want of time; blas_test, whose workers spin while valgrind runs one thread at a time; print_test, math_test, reference_*test,
-# conformance, since valgrind computes long double in double; bits_test, since it flushes no subnormals.
+# data_test and conformance, since valgrind computes long double in double; bits_test, since it flushes no subnormals.
 VALGRIND = valgrind -q --error-exitcode=99 --leak-check=full --num-callers=20
 valgrind_tests = \
 	%D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/strip_test \
@@ -172,6 +172,7 @@ clean-local:
 # The data that frameworks made, made again; needs the frameworks.
 data:
 	$(PYTHON) $(srcdir)/%D%/data/make_tensorflow.py
+	$(PYTHON) $(srcdir)/%D%/data/make_pytorch.py
 
 # What a change must pass: check as it is, then in other builds, the tarball, and the mutants.
 ci_builds = '--enable-asan --enable-ubsan' '--enable-tsan' '--without-openblas' 'CC=clang --enable-werror'
