@@ -21,7 +21,7 @@ command_tests = \
 helpers = \
 	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum
 if COMMAND
-unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/runtime/shrink_test
+unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/runtime/shrink_test %D%/conformance/data_test
 endif
 
 # What tests read.  Folders go into the tarball whole.
@@ -53,6 +53,8 @@ trials = \
 %C%_conformance_reference_rnn_equal_test_SOURCES = %D%/conformance/reference_rnn_equal_test.c $(sequence)
 %C%_conformance_reference_dropout_test_SOURCES = %D%/conformance/reference_dropout_test.c $(sequence)
 %C%_conformance_reference_block_lstm_test_SOURCES = %D%/conformance/reference_block_lstm_test.c $(sequence)
+%C%_conformance_data_test_SOURCES = %D%/conformance/data_test.c $(sequence)
+%C%_conformance_data_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(trials)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
 # The runtime's choice among the backends of tests/fake.
