@@ -73,10 +73,10 @@ static inline long double part(long double e, long double d)
 	return isnan(r) ? INFINITY : r;
 }
 
-/* Whether zero and sign are beyond doubt (rule 10). */
+/* Whether zero and sign are beyond doubt (rule 10); of NaN, whether it is one. */
 static inline int sure(struct val a)
 {
-	return a.e == 0 || isnan(a.v) || a.e < fabsl(a.v);
+	return a.e == 0 || a.e < fabsl(a.v);
 }
 
 static inline struct val capped(const struct kind *k, long double v, long double e)

@@ -161,11 +161,11 @@ static void gru_step(const struct stack *s, const struct pseudo *l, const struct
 	}
 }
 
-/* max(0, a). What becomes of NaN is not said anywhere. */
+/* max(0, a). What becomes of NaN is not said anywhere: nothing is promised then. */
 static struct val rectified(struct val a)
 {
-	if (isnan(a.v))
-		return (struct val){ a.v, INFINITY };
+	if (isnan(a.v) || !isfinite(a.e))
+		return (struct val){ 0, INFINITY };
 	if (a.v < 0)
 		return (struct val){ 0, fmaxl(0, a.v + a.e) };
 	return a;

@@ -112,7 +112,10 @@ static void tanh_step(const struct stack *s, const struct pseudo *l, const struc
 		a->da[u] = read_back(s->k, mul(s->k, a->dh[u], one_minus(s->k, mul(s->k, a->h[u], a->h[u]))));
 }
 
-/* The slope at 0 is 0. Where the sign of the argument is open, dh goes through or nothing does. */
+/*
+ * The slope at 0 is 0. Where the sign of the argument is open, dh goes through or nothing does. Nothing is promised of an
+ * infinity or NaN times the slope 0, nor of NaN's slope.
+ */
 static void relu_step(const struct stack *s, const struct pseudo *l, const struct row *a, const struct grads *w)
 {
 	(void)l;
@@ -121,8 +124,8 @@ static void relu_step(const struct stack *s, const struct pseudo *l, const struc
 		struct val dh = a->dh[u], z = a->q[u];
 
 		a->da[u] = z.v > 0 ? dh : (struct val){ 0, 0 };
-		if (isnan(z.v))
-			a->da[u] = (struct val){ NAN, INFINITY };
+		if (!(z.v > 0 && sure(z)) && (isnan(z.v) || !isfinite(dh.v) || !isfinite(dh.e)))
+			a->da[u] = (struct val){ 0, INFINITY };
 		else if (!sure(z))
 			a->da[u].e = fabsl(dh.v) + dh.e;
 		a->da[u] = read_back(s->k, a->da[u]);
