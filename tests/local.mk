@@ -8,7 +8,7 @@ unit_tests = \
 	%D%/runtime/cache_test %D%/runtime/cache_place_test %D%/runtime/cache_bound_test %D%/runtime/cache_fault_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/conformance/reference_rnn_test %D%/conformance/reference_rnn_equal_test %D%/conformance/reference_dropout_test \
-	%D%/conformance/reference_block_lstm_test \
+	%D%/conformance/reference_rnn_bound_test %D%/conformance/reference_block_lstm_test \
 	%D%/runtime/opencl_header_test %D%/fuzz/cell %D%/fuzz/cache
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
@@ -48,9 +48,10 @@ trials = \
 	%D%/conformance/finding.h %D%/conformance/finding.c %D%/conformance/trial.h %D%/conformance/trial.c \
 	runtime/command/field.h runtime/command/field.c $(numbers) $(reference)
 %C%_conformance_reference_test_SOURCES = %D%/conformance/reference_test.c $(reference)
-%C%_conformance_reference_bound_test_SOURCES = %D%/conformance/reference_bound_test.c $(reference)
+%C%_conformance_reference_bound_test_SOURCES = %D%/conformance/reference_bound_test.c $(sequence)
 %C%_conformance_reference_rnn_test_SOURCES = %D%/conformance/reference_rnn_test.c $(sequence)
 %C%_conformance_reference_rnn_equal_test_SOURCES = %D%/conformance/reference_rnn_equal_test.c $(sequence)
+%C%_conformance_reference_rnn_bound_test_SOURCES = %D%/conformance/reference_rnn_bound_test.c $(sequence)
 %C%_conformance_reference_dropout_test_SOURCES = %D%/conformance/reference_dropout_test.c $(sequence)
 %C%_conformance_reference_block_lstm_test_SOURCES = %D%/conformance/reference_block_lstm_test.c $(sequence)
 %C%_conformance_data_test_SOURCES = %D%/conformance/data_test.c $(sequence)

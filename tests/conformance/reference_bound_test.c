@@ -4,6 +4,7 @@
  * The values themselves are left to reference_test.c, and implementations to the conformance programs.
  */
 #include "reference_arrays.h"
+#include "sequence.h"
 
 /* How the naive writing computes: acc, the order of its sums, whether it flushes, whether it stores what it may. */
 static struct { int dtype, single, order, flush, stores; } how;
@@ -183,6 +184,13 @@ static void naive_lstm_grad(void)
 		else
 			answer(OUT_h_prev_grad, r * U + j - I, sum());
 	}
+}
+
+/* The weight gradients of B rows, from d_of and h_of. */
+static void naive_lstm_sums(int64_t B)
+{
+	int64_t I = L.I, U = L.U, N = 4 * U, f = L.gates == REF_ICFO ? 2 : 1;
+
 	sum_rows(OUT_w_grad, OUT_b_grad, IN_w_grad_old, IN_b_grad_old, L.accumulate, B, IN_x, I, U, h_of, d_of, N);
 	for (int64_t n = 0; n < 3 * U; n++) {
 		static const int old[] = { IN_wci_grad_old, IN_wcf_grad_old, IN_wco_grad_old };
@@ -357,6 +365,7 @@ static void lstm_bound(void **state)
 			poison(LSTM_ARRAYS);
 			naive_lstm_forward();
 			naive_lstm_grad();
+			naive_lstm_sums(L.B);
 			assert_int_equal(ref_lstm_block_forward(&L), 0);
 			assert_int_equal(ref_lstm_block_grad(&L), 0);
 			compare(LSTM_ARRAYS, c);
@@ -391,11 +400,155 @@ static void gru_bound(void **state)
 	}
 }
 
+/* ---- BlockLSTM: the cell's naive writing, step by step on slices of the whole ---- */
+
+static struct ref_block_lstm P;
+static double whole[LSTM_ARRAYS][MAX], whole_naive[LSTM_ARRAYS][MAX], whole_h[MAX], whole_d[MAX];
+
+/* The arrays that have T steps. */
+#define BOTH(a, g, n) IN_##a, OUT_##g,
+static const int stepped[] = { IN_x, OUT_x_grad, LSTM_SAVED(BOTH) OUT_h_out, IN_cs_grad, IN_h_grad, OUT_dgates };
+#undef BOTH
+enum { STEPPED = sizeof(stepped) / sizeof(*stepped) };
+
+static int of_grad(int a)
+{
+	return a == OUT_x_grad || a == OUT_dgates;
+}
+
+static void keep_whole(void)
+{
+	for (int a = 0; a < LSTM_ARRAYS; a++) {
+		memcpy(whole[a], at[a].is_out ? at[a].unrounded : at[a].d, sizeof(whole[a]));
+		memcpy(whole_naive[a], at[a].naive, sizeof(whole_naive[a]));
+	}
+}
+
+static void take_step(int64_t t)
+{
+	for (int j = 0; j < STEPPED; j++) {
+		int a = stepped[j];
+
+		if (!at[a].is_out)
+			memcpy(at[a].d, whole[a] + t * (at[a].n / P.T), at[a].n / P.T * sizeof(double));
+	}
+}
+
+/* What step t of a pass answered goes to whole_naive, and to whole what it was before the last rounding. */
+static void give_step(int64_t t, int grad)
+{
+	for (int j = 0; j < STEPPED; j++) {
+		int a = stepped[j];
+		int64_t n = at[a].n / P.T;
+
+		if (!at[a].is_out || of_grad(a) != grad)
+			continue;
+		memcpy(whole_naive[a] + t * n, at[a].naive, n * sizeof(double));
+		memcpy(whole[a] + t * n, at[a].unrounded, n * sizeof(double));
+	}
+}
+
+/* Zeros beyond the end, and the arrays are whole again. */
+static void give_whole(int grad)
+{
+	for (int j = 0; j < STEPPED; j++) {
+		int a = stepped[j];
+
+		for (int64_t n = at[a].n / P.T * P.seq_len_max; n < at[a].n && at[a].is_out && of_grad(a) == grad; n++)
+			whole[a][n] = whole_naive[a][n] = 0;
+		memcpy(at[a].is_out ? at[a].unrounded : at[a].d, whole[a], sizeof(whole[a]));
+		memcpy(at[a].naive, whole_naive[a], sizeof(whole_naive[a]));
+	}
+	memcpy(at[IN_cs_prev].d, whole[IN_cs_prev], sizeof(at[0].d));
+	memcpy(at[IN_h_prev].d, whole[IN_h_prev], sizeof(at[0].d));
+}
+
+static void naive_block_forward(void)
+{
+	keep_whole();
+	for (int64_t t = 0; t < P.seq_len_max; t++) {
+		take_step(t);
+		if (t) {
+			memcpy(at[IN_cs_prev].d, at[OUT_cs_out].naive, sizeof(at[0].d));
+			memcpy(at[IN_h_prev].d, at[OUT_h_out].naive, sizeof(at[0].d));
+		}
+		naive_lstm_forward();
+		give_step(t, 0);
+	}
+	give_whole(0);
+}
+
+static void naive_block_grad(void)
+{
+	int64_t n = L.B * L.U, m = P.seq_len_max;
+
+	keep_whole();
+	for (int64_t k = 0; k < n; k++) {
+		answer(OUT_cs_prev_grad, k, 0);
+		answer(OUT_h_prev_grad, k, 0);
+	}
+	for (int64_t t = m - 1; t >= 0; t--) {
+		take_step(t);
+		memcpy(at[IN_cs_prev].d, t ? whole[IN_cs] + (t - 1) * n : whole[IN_cs_prev], n * sizeof(double));
+		for (int64_t k = 0; k < n; k++) {
+			h_of[k] = A(t ? whole_h[(t - 1) * n + k] : whole[IN_h_prev][k]);
+			at[IN_cs_grad].d[k] = A(D(IN_cs_grad, k) + at[OUT_cs_prev_grad].unrounded[k]);
+			at[IN_h_grad].d[k] = A(D(IN_h_grad, k) + at[OUT_h_prev_grad].unrounded[k]);
+		}
+		naive_lstm_grad();
+		memcpy(whole_d + t * 4 * n, d_of, 4 * n * sizeof(double));
+		give_step(t, 1);
+	}
+	give_whole(1);
+	/* all rows are one batch now */
+	for (int64_t k = 0; k < m * n; k++) {
+		h_of[k] = A(k < n ? whole[IN_h_prev][k] : whole_h[k - n]);
+		at[IN_cs_prev].d[k] = k < n ? whole[IN_cs_prev][k] : whole[IN_cs][k - n];
+	}
+	memcpy(d_of, whole_d, sizeof(d_of));
+	naive_lstm_sums(m * L.B);
+	memcpy(at[IN_cs_prev].d, whole[IN_cs_prev], sizeof(at[0].d));
+}
+
+static void block_lstm_bound(void **state)
+{
+	(void)state;
+	for (int dtype = 0; dtype < 4; dtype++) {
+		reset(LSTM_ARRAYS);
+		for (int c = 0; c < 1500; c++) {
+			int64_t T = 1 + below(5);
+
+			choose(dtype);
+			L = (struct ref_lstm_block){ .dtype = dtype, .gates = below(2), .use_peephole = below(2),
+				.accumulate = below(2), .forget_bias = uniform(), .cell_clip = uniform() };
+			L.B = 1 + below(4);
+			bind_lstm(T * L.B, 1 + below(6), 1 + below(6), 0);
+			L.B /= T;
+			at[IN_cs_prev].n = at[IN_h_prev].n = at[OUT_cs_prev_grad].n = at[OUT_h_prev_grad].n = L.B * L.U;
+			draw(LSTM_ARRAYS, dtype, scales[below(8)]);
+			poison(LSTM_ARRAYS);
+			P = (struct ref_block_lstm){ .cell = L, .T = T, .seq_len_max = below(4) ? T : below((int)T + 1),
+				.h = { whole_h, NULL, NULL } };
+			naive_block_forward();
+#define SAVE(a, g, n) memcpy(at[IN_##a].d, at[OUT_##g].naive, sizeof(at[0].d));
+			LSTM_SAVED(SAVE)
+#undef SAVE
+			memcpy(whole_h, at[OUT_h_out].naive, sizeof(whole_h));
+			naive_block_grad();
+			assert_int_equal(ref_block_lstm_forward(&P), 0);
+			assert_int_equal(ref_block_lstm_grad(&P), 0);
+			compare(LSTM_ARRAYS, c);
+		}
+		say("block_lstm", LSTM_ARRAYS);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lstm_bound),
 		cmocka_unit_test(gru_bound),
+		cmocka_unit_test(block_lstm_bound),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -293,7 +293,7 @@ static long double off_by(int a, int g, int64_t n, long double step)
 	return fabsl(slope - at[g].v[n]) / (1 + fabsl(slope));
 }
 
-/* Some elements of each input, all of a few; a rectifier's corner may lie within the first step, not also in the second. */
+/* Some elements of each input; a rectifier's corner may lie within the first step, not also in the second. */
 static void differences_of(int c)
 {
 	static const struct { int a, g; } wrt[] = {
@@ -303,7 +303,7 @@ static void differences_of(int c)
 	long double off;
 
 	for (int j = 0; j < 4; j++) {
-		int64_t n = at[wrt[j].a].n, stride = 1 + n / 24;
+		int64_t n = at[wrt[j].a].n, stride = 1 + n / 9;
 
 		if (wrt[j].a == RNN_input_c && R.mode != REF_LSTM)
 			continue;
