@@ -40,7 +40,7 @@ struct cg_backend {
 	const char *unasked;             /* what open() is given when nobody named a backend; NULL: its default */
 	int host;                        /* works on the host's memory; else the runtime copies it, there and back */
 
-	/* Required.  Each returns CG_OK or a code after cg_fail(). */
+	/* Required, but for those that may be NULL.  Each returns CG_OK or a code after cg_fail(). */
 	const char *(*list)(int i, char *about, size_t bytes);   /* the i-th device's name after "NAME:", or why not; NULL past */
 	int  (*open)(const char *where, struct cg_device **);    /* where: what stood after "NAME:", NULL for the default */
 	int  (*adopt)(void *native, void *device, struct cg_device **);  /* a context of the caller's; NULL: there is no such thing */
@@ -57,6 +57,8 @@ struct cg_backend {
 	int  (*put)(struct cg_queue *, struct cg_mem to, const void *from, size_t bytes);
 	int  (*get)(struct cg_queue *, void *to, struct cg_mem from, size_t bytes);
 	int  (*zero)(struct cg_queue *, struct cg_mem, size_t bytes);
+	/* Within the device, by its driver: what the rates of kernels are compared with.  NULL: there is no such thing. */
+	int  (*copy)(struct cg_queue *, struct cg_mem to, struct cg_mem from, size_t bytes);
 	/* Makes the functions of a plan ready; the backend prints the text it wants from it.  The plan outlives the built. */
 	int  (*build)(struct cg_device *, const struct cg_pass_plan *, struct cg_built **);
 	void (*drop)(struct cg_device *, struct cg_built *);

@@ -326,11 +326,17 @@ static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 	return CG_OK;
 }
 
+static int copy(struct cg_queue *queue, struct cg_mem to, struct cg_mem from, size_t bytes)
+{
+	CL_TRY(EnqueueCopyBuffer, queue->queue, from.data, to.data, from.offset, to.offset, bytes, 0, NULL, NULL);
+	return CG_OK;
+}
+
 extern const struct cg_backend cg_backend_opencl;
 const struct cg_backend cg_backend_opencl = {
 	.name = "opencl", .unasked = "gpu",
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
-	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
+	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,
 	.build = cg_cl_build, .drop = cg_cl_drop, .launch = cg_cl_launch, .gemm = cg_cl_gemm,
 };

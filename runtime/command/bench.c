@@ -40,7 +40,8 @@ static const char text[] =
 	"Measures first what the machine can do, its roofs: multiply and add in registers,\n"
 	"and copying from memory to memory over sizes from a cache's to far beyond all of\n"
 	"them (bytes read and written).  Then each problem, its memory and workspace there\n"
-	"beforehand.\n"
+	"beforehand.  Of a device that copies by itself, as OpenCL's do, that copying is\n"
+	"the one roof; it is measured again beside each problem, a copy after each sample.\n"
 	"\n"
 	"OP is TensorFlow's name (LSTMBlockCellGrad: TensorFlow's outputs) or ours\n"
 	"(lstm_block_cell_grad: the gradients of x, h_prev, w and b as well); a name that\n"
@@ -55,6 +56,7 @@ static const char text[] =
 	"               the median than this\n"
 	"  GFLOP/s      of the products: two operations for each weight and row\n"
 	"  GB/s         of the least there is to move: each argument read or written once\n"
+	"  copy         GB/s of the device's own copy of as many bytes, the median\n"
 	"  of roof      the least time that the roofs allow over the median, and which\n"
 	"               roof is the lower; what moves is compared with a copy of no less\n"
 	"               bytes.  A GFLOP/s of f16 and bf16 is computed in f32.\n"
@@ -436,7 +438,7 @@ static int measure(struct bench *b, struct cg_context *context, int *working)
 		return CG_NO_MEMORY;
 	*working = 1;
 	show_progress(b, 0);
-	CG_TRY(roof_measure(threads_of(context), b->time < 0.08 ? b->time : 0.08, &roofs));
+	CG_TRY(roof_measure(context, threads_of(context), b->time < 0.08 ? b->time : 0.08, &roofs));
 	CG_TRY(report_head(context, &roofs, b->options->words, json));
 	start = cg_milliseconds();
 	for (code = CG_OK; !code && b->done < b->n; b->done++) {

@@ -29,13 +29,15 @@ struct result {
 	long   reps, calls;                      /* samples, and calls in each */
 	double flops, bytes;                     /* of the products; of what must be read and written once */
 	double gflops, gbytes;                   /* the same a second, by the median */
-	double share;                            /* of the roof: the least time the machine allows over the median */
+	double copy;                             /* GB/s of the device's own copy of as many bytes, the median; 0: not measured */
+	double share;                            /* of the roof: the least time the machine allows over the median; 0: not known */
 	int    by_products;                      /* which roof is the lower: the products', else the copy's */
 };
 
 /* Does it fit: into 64 bits, and into the memory that is free?  CG_BAD_ARGUMENT says what does not. */
 int timing_check(const struct problem *);
-/* For `time` seconds, or reps samples when that is not 0.  The memory is there before the first call, work included. */
+/* For `time` seconds, or reps samples when that is not 0.  The memory is there before the first call, work included.  Where the
+ * device copies by itself, each sample is followed by one of a copy. */
 int timing_measure(struct cg_context *, const struct problem *, double time, long reps, struct result *);
 /* Bytes that can be had without swapping, as far as the system tells; else all there are. */
 double timing_memory(void);
@@ -46,12 +48,14 @@ double timing_number(const char *path, const char *key, double unit);
 enum { ROOF_COPIES = 4 };
 struct roofs {
 	int    threads;
-	const char *isa;                         /* what the loops of multiply and add are compiled for */
-	double f32, f64;                         /* GFLOP/s of multiply and add in registers */
+	const char *isa;                         /* what the loops of multiply and add are compiled for; NULL: a device's roofs */
+	double f32, f64;                         /* GFLOP/s of multiply and add in registers; of a device's not known: 0 */
 	struct { double bytes, gbytes; } copy[ROOF_COPIES];      /* read and written over so many bytes, growing; GB/s */
 };
-/* time: seconds for each. */
-int  roof_measure(int threads, double time, struct roofs *);
+/* time: seconds for each.  Of a device that copies by itself, its copying alone. */
+int  roof_measure(struct cg_context *, int threads, double time, struct roofs *);
+/* How long the device takes to copy from the first half of a room to the second, by the driver: milliseconds of one of n. */
+int  roof_copy(struct cg_stream *, struct cg_mem room, long n, double *ms);
 /* Fills in share and by_products. */
 void roof_share(const struct roofs *, struct result *);
 

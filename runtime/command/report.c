@@ -28,6 +28,12 @@ static const char *unit(double bytes, char text[32])
 	return text;
 }
 
+/* What is not known is 0. */
+static json_t *known(double value)
+{
+	return value > 0 ? json_real(value) : json_null();
+}
+
 static int head_json(const struct cg_context *context, const struct roofs *roofs, const char *const *words)
 {
 	json_t *copy = json_array(), *set = json_object(), *attributes = json_array();
@@ -44,10 +50,11 @@ static int head_json(const struct cg_context *context, const struct roofs *roofs
 	for (k = 0; k < ROOF_COPIES; k++)
 		json_array_append_new(copy, json_pack("{s:I, s:f}", "bytes", (json_int_t)roofs->copy[k].bytes,
 		                                      "gbytes", roofs->copy[k].gbytes));
-	return print_json(json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:f, s:f, s:o, s:o, s:o, s:o}",
+	return print_json(json_pack("{s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 	                            "kind", "roofs", "version", cg_version(), "backend", context->backend->name,
-	                            "device", cg_describe(context), "threads", roofs->threads, "isa", roofs->isa,
-	                            "f32_gflops", roofs->f32, "f64_gflops", roofs->f64, "copy", copy,
+	                            "device", cg_describe(context), "threads", roofs->threads,
+	                            "isa", roofs->isa ? json_string(roofs->isa) : json_null(),
+	                            "f32_gflops", known(roofs->f32), "f64_gflops", known(roofs->f64), "copy", copy,
 	                            "attributes", attributes,
 	                            "warning", json_object_size(set) ? json_string(warning) : json_null(),
 	                            "environment", set));
@@ -70,8 +77,11 @@ int report_head(const struct cg_context *context, const struct roofs *roofs, con
 	}
 	if (any)
 		printf("warning: %s\n", warning);
-	printf("roofs of %d thread%s: multiply and add %.0f GFLOP/s in f32, %.0f in f64 (%s); copy ", roofs->threads,
-	       roofs->threads == 1 ? "" : "s", roofs->f32, roofs->f64, roofs->isa);
+	if (roofs->isa)
+		printf("roofs of %d thread%s: multiply and add %.0f GFLOP/s in f32, %.0f in f64 (%s); copy ", roofs->threads,
+		       roofs->threads == 1 ? "" : "s", roofs->f32, roofs->f64, roofs->isa);
+	else
+		printf("roof of the device: its own copy ");
 	for (k = 0; k < ROOF_COPIES; k++)
 		printf("%s%.1f%s in %s", k ? ", " : "", roofs->copy[k].gbytes, k ? "" : " GB/s", unit(roofs->copy[k].bytes, bytes));
 	putchar('\n');
@@ -79,6 +89,11 @@ int report_head(const struct cg_context *context, const struct roofs *roofs, con
 		printf("%s%s", k ? " " : "attributes: ", words[k]);
 	printf("%s\n", k ? "\n" : "");
 	return CG_OK;
+}
+
+static const char *bound(const struct result *r)
+{
+	return r->by_products ? "products" : "copy";
 }
 
 int report_json(const struct cg_context *context, const struct roofs *roofs, const struct result *r)
@@ -92,7 +107,7 @@ int report_json(const struct cg_context *context, const struct roofs *roofs, con
 	if (p->what != (p->row == p->grad ? BENCH_GRAD : BENCH_FORWARD))
 		snprintf(words + strlen(words), sizeof words - strlen(words), " --what %s", bench_whats[p->what - 1]);
 	return print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:i, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:I, "
-	                            "s:I, s:f, s:f, s:s, s:f, s:s}",
+	                            "s:I, s:f, s:f, s:o, s:o, s:o, s:s}",
 	                            "kind", "problem", "op", name, "mode", mode, "dtype", cg_dtype_name(problem_dtype(p)),
 	                            "T", (json_int_t)problem_size(p, "T"), "B", (json_int_t)problem_size(p, "B"),
 	                            "I", (json_int_t)problem_size(p, "I"), "H", (json_int_t)problem_size(p, "U"),
@@ -100,17 +115,22 @@ int report_json(const struct cg_context *context, const struct roofs *roofs, con
 	                            "what", bench_whats[p->what - 1], "reps", (int)r->reps, "calls", (int)r->calls,
 	                            "min_ms", r->least, "median_ms", r->median, "spread_ms", r->spread,
 	                            "flops", (json_int_t)r->flops, "bytes", (json_int_t)r->bytes,
-	                            "gflops", r->gflops, "gbytes", r->gbytes, "bound", r->by_products ? "products" : "copy",
-	                            "share", r->share, "problem", words));
+	                            "gflops", r->gflops, "gbytes", r->gbytes, "copy_gbytes", known(r->copy),
+	                            "bound", r->share > 0 ? json_string(bound(r)) : json_null(),
+	                            "share", known(r->share), "problem", words));
 }
 
 int report_table(const struct result *results, size_t n)
 {
-	struct print_table t = { .columns = "lllrrrrrrrrrl" };
+	int copies = n && results->copy > 0;     /* a device's, in a column of their own */
+	struct print_table t = { .columns = copies ? "lllrrrrrrrrrrl" : "lllrrrrrrrrrl" };
 
 	if (n)
-		print_row(&t, "op", "what", "dtype", "B", "I", "H", "min ms", "median", "spread", "GFLOP/s", "GB/s", "of roof", "",
-		          NULL);
+		print_row(&t, "op", "what", "dtype", "B", "I", "H", "min ms", "median", "spread", "GFLOP/s", "GB/s", NULL);
+	if (copies)
+		print_cell(&t, "copy");
+	if (n)
+		print_row(&t, "of roof", "", NULL);
 	for (const struct result *r = results; r < results + n; r++) {
 		const struct problem *p = r->problem;
 
@@ -126,8 +146,13 @@ int report_table(const struct result *results, size_t n)
 		else
 			print_cell(&t, "-");
 		print_cell(&t, "%.1f", r->gbytes);
-		print_cell(&t, "%.0f %%", 100 * r->share);
-		print_cell(&t, "%s", r->by_products ? "products" : "copy");
+		if (copies)
+			print_cell(&t, "%.1f", r->copy);
+		if (r->share > 0)
+			print_cell(&t, "%.0f %%", 100 * r->share);
+		else
+			print_cell(&t, "-");
+		print_cell(&t, "%s", r->share > 0 ? bound(r) : "");
 	}
 	return print_table(&t, "");
 }

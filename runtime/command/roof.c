@@ -1,10 +1,11 @@
 /*
  * What the machine can do at most, whatever the library does: multiply and add in registers, and copying.  A big product is no
- * roof, for it is what the roof is compared with.
+ * roof, for it is what the roof is compared with.  A device that copies by itself is asked for that alone.
  */
 #include <pthread.h>
 #include <string.h>
 
+#include "runtime/backend.h"
 #include "runtime/command/bench.h"
 
 /* Here alone a multiplication and an addition may become one instruction: it is the rate that counts, not the result. */
@@ -164,9 +165,63 @@ static size_t beyond_caches(size_t least)
 	return (size_t)(bytes < most ? bytes : most);
 }
 
-int roof_measure(int threads, double time, struct roofs *roofs)
+/* ---- a device's own copies ---- */
+
+int roof_copy(struct cg_stream *stream, struct cg_mem room, long n, double *ms)
 {
-	size_t sizes[ROOF_COPIES] = { 1 << 16, 1 << 20, 1 << 24, 1 << 27 };
+	struct cg_mem to = room;
+	double start = cg_milliseconds();
+
+	to.offset += room.bytes / 2;
+	for (long k = 0; k < n; k++)
+		CG_TRY(stream->context->backend->copy(stream->queue, to, room, room.bytes / 2));
+	CG_TRY(cg_stream_sync(stream));
+	*ms = (cg_milliseconds() - start) / (double)n;
+	return CG_OK;
+}
+
+/* As best() has it: so many copies in a turn as fill it. */
+static int best_copy(struct cg_stream *stream, struct cg_mem room, double time, double *gbytes)
+{
+	double ms, least;
+	long n = 1;
+
+	CG_TRY(roof_copy(stream, room, 1, &ms));
+	for (; n < 1 << 20; n *= 2) {
+		CG_TRY(roof_copy(stream, room, n, &ms));
+		if (ms * (double)n >= time)
+			break;
+	}
+	least = ms;
+	for (int turn = 1; turn < TURNS; turn++) {
+		CG_TRY(roof_copy(stream, room, n, &ms));
+		least = ms < least ? ms : least;
+	}
+	*gbytes = (double)room.bytes / least / 1e6;
+	return CG_OK;
+}
+
+static int measure_device(struct cg_context *context, const size_t sizes[ROOF_COPIES], double time, struct roofs *roofs)
+{
+	struct cg_stream *stream;
+	struct cg_mem room;
+	int code = cg_stream_open(context, NULL, &stream);
+
+	if (code)
+		return code;
+	code = cg_alloc(context, sizes[ROOF_COPIES - 1], &room);
+	for (int k = 0; k < ROOF_COPIES && !code; k++) {
+		room.bytes = sizes[k];
+		roofs->copy[k].bytes = (double)sizes[k];
+		code = best_copy(stream, room, time, &roofs->copy[k].gbytes);
+	}
+	cg_free(context, &room);
+	cg_stream_close(stream);
+	return code;
+}
+
+static int measure_host(int threads, const size_t sizes[ROOF_COPIES], double time, struct roofs *roofs)
+{
 	struct worker *workers = cg_memory(NULL, (size_t)threads * sizeof *workers);
 	const struct isa *isa = isas;
 	char *room;
@@ -174,16 +229,15 @@ int roof_measure(int threads, double time, struct roofs *roofs)
 
 	while (!isa->runs_here())
 		isa++;
-	sizes[ROOF_COPIES - 1] = beyond_caches(sizes[ROOF_COPIES - 1]);
 	room = workers ? cg_memory(NULL, sizes[ROOF_COPIES - 1]) : NULL;
 	if (!room) {
 		cg_memory(workers, 0);
 		return CG_NO_MEMORY;
 	}
-	*roofs = (struct roofs){ .threads = threads, .isa = isa->name };
+	roofs->isa = isa->name;
 	memset(room, 1, sizes[ROOF_COPIES - 1]);
 	for (int k = 0; k < threads; k++)
-		workers[k] = (struct worker){ .time = time * 1e3 / TURNS };
+		workers[k] = (struct worker){ .time = time };
 	code = measure_loop(workers, threads, isa->f32, isa->bytes / 4, &roofs->f32);
 	if (!code)
 		code = measure_loop(workers, threads, isa->f64, isa->bytes / 8, &roofs->f64);
@@ -196,12 +250,26 @@ int roof_measure(int threads, double time, struct roofs *roofs)
 	return code;
 }
 
-/* What fits in a cache is compared with copies that do. */
+int roof_measure(struct cg_context *context, int threads, double time, struct roofs *roofs)
+{
+	size_t sizes[ROOF_COPIES] = { 1 << 16, 1 << 20, 1 << 24, 1 << 27 };
+
+	sizes[ROOF_COPIES - 1] = beyond_caches(sizes[ROOF_COPIES - 1]) / 128 * 128;
+	time *= 1e3 / TURNS;
+	*roofs = (struct roofs){ .threads = threads };
+	return context->backend->copy ? measure_device(context, sizes, time, roofs) : measure_host(threads, sizes, time, roofs);
+}
+
+/* What fits in a cache is compared with copies that do.  Of a device the copies are known, and nothing about products. */
 void roof_share(const struct roofs *roofs, struct result *r)
 {
 	double rate = problem_dtype(r->problem) == CG_F64 ? roofs->f64 : roofs->f32, products, copy;
 	int k = 0;
 
+	if (!roofs->isa) {
+		r->share = r->flops > 0 ? 0 : r->gbytes / r->copy;
+		return;
+	}
 	while (k < ROOF_COPIES - 1 && roofs->copy[k].bytes < r->bytes)
 		k++;
 	products = r->flops / rate / 1e6;

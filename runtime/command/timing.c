@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/backend.h"
 #include "runtime/command/bench.h"
 #include "runtime/command/print.h"
 
@@ -125,6 +126,8 @@ struct timing {
 	void *op;                                /* the problem's, with memory */
 	const struct cg_op *rows[2];
 	int n_rows, first;                       /* rows from first on are measured */
+	struct cg_mem room;                      /* to copy in, where the device copies by itself */
+	long copies;                             /* in a sample */
 };
 
 static uint64_t random_bits(uint64_t *state)
@@ -228,6 +231,7 @@ static void drop(struct timing *t)
 		for (const struct cg_port *port = t->rows[r]->ports; port->name; port++)
 			cg_free(t->context, mem(t->op, port));
 	cg_free(t->context, (struct cg_mem *)((char *)t->op + t->problem->row->work_at));
+	cg_free(t->context, &t->room);
 }
 
 /* ---- how much there is to do ---- */
@@ -269,11 +273,31 @@ static int sample(const struct timing *t, long calls, double *ms)
 	return CG_OK;
 }
 
+/* Room for a copy that moves as many bytes, in two halves that caches' lines do not share; and how many fill a sample. */
+static int take_room(struct timing *t, double bytes, double least)
+{
+	enum { LINES = 2 * 64 };
+	size_t n = (size_t)(bytes / LINES) + 1;
+	double ms;
+
+	if (!t->context->backend->copy)
+		return CG_OK;
+	CG_TRY(cg_alloc(t->context, n * LINES, &t->room));
+	CG_TRY(roof_copy(t->stream, t->room, 1, &ms));
+	for (t->copies = 1; t->copies < 1 << 20; t->copies *= 2) {
+		CG_TRY(roof_copy(t->stream, t->room, t->copies, &ms));
+		if (ms * (double)t->copies >= least)
+			break;
+	}
+	return CG_OK;
+}
+
 /* Calls until a sample is long enough for the clock, and a tenth of the time has gone by. */
-static int warm_up(const struct timing *t, double time, long *calls)
+static int warm_up(struct timing *t, double time, double bytes, long *calls)
 {
 	double least = time * 1e-4 > 0.05 ? time * 1e-4 : 0.05, start = cg_milliseconds(), ms;
 
+	CG_TRY(take_room(t, bytes, least));
 	CG_TRY(sample(t, 1, &ms));
 	for (*calls = 1; *calls < 1 << 20; *calls *= 2) {
 		CG_TRY(sample(t, *calls, &ms));
@@ -298,7 +322,7 @@ static double middle(double *values, long n)
 	return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-static void summarise(double *samples, struct result *r)
+static void summarise(const struct timing *t, double *samples, double *copies, struct result *r)
 {
 	r->median = middle(samples, r->reps);
 	r->least = samples[0];
@@ -307,34 +331,45 @@ static void summarise(double *samples, struct result *r)
 	r->spread = middle(samples, r->reps);
 	r->gflops = r->flops / r->median / 1e6;
 	r->gbytes = r->bytes / r->median / 1e6;
+	r->copy = t->room.data ? (double)t->room.bytes / middle(copies, r->reps) / 1e6 : 0;
+}
+
+static int grow(double *samples[2], long room)
+{
+	for (int k = 0; k < 2; k++) {
+		double *more = cg_memory(samples[k], (size_t)room * sizeof *more);
+
+		if (!more)
+			return CG_NO_MEMORY;
+		samples[k] = more;
+	}
+	return CG_OK;
 }
 
 /* Samples until the time is over, three at least, or as many as are wanted. */
-static int collect(const struct timing *t, double time, long reps, struct result *r)
+static int collect(struct timing *t, double time, long reps, struct result *r)
 {
 	enum { LEAST = 3 };
-	double *samples = NULL, start, ms;
+	double *samples[2] = { NULL, NULL }, start, ms;  /* of the calls, of the copies */
 	long room = 0;
-	int code = warm_up(t, time, &r->calls);
+	int code = warm_up(t, time, r->bytes, &r->calls);
 
 	start = cg_milliseconds();
 	while (!code && (reps ? r->reps < reps : r->reps < LEAST || cg_milliseconds() - start < time)) {
-		if (r->reps == room) {
-			double *more = cg_memory(samples, (size_t)(room = 2 * room + 64) * sizeof *more);
-
-			if (!more) {
-				code = CG_NO_MEMORY;
-				break;
-			}
-			samples = more;
-		}
-		code = sample(t, r->calls, &ms);
+		if (r->reps == room)
+			code = grow(samples, room = 2 * room + 64);
 		if (!code)
-			samples[r->reps++] = ms / (double)r->calls;
+			code = sample(t, r->calls, &ms);
+		if (!code)
+			samples[0][r->reps] = ms / (double)r->calls;
+		if (!code && t->room.data)
+			code = roof_copy(t->stream, t->room, t->copies, &samples[1][r->reps]);
+		r->reps += !code;
 	}
 	if (!code)
-		summarise(samples, r);
-	cg_memory(samples, 0);
+		summarise(t, samples[0], samples[1], r);
+	cg_memory(samples[0], 0);
+	cg_memory(samples[1], 0);
 	return code;
 }
 

@@ -74,6 +74,30 @@ field() {
 		               near(gflops * median * 1e6, flops) && near(gbytes * median * 1e6, bytes)) }'
 }
 
+@test "a device: its own copy of as many bytes beside the rate" {
+	if ! "$CELLGRAD" info --why opencl | grep -q '^opencl: opens'; then
+		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
+		skip "no OpenCL device"
+	fi
+	export CELLGRAD_BACKEND=opencl
+	unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+	bench_works --op LSTMBlockCellGrad --B 2,0 --I 3 --H 4
+	[[ ${lines[2]} =~ ^"roof of the device: its own copy "[0-9.]+" GB/s in 64 KiB, ".*" MiB"$ ]]
+	[[ ${lines[3]} =~ GFLOP/s\ +GB/s\ +copy\ +of\ roof ]]
+	[[ ${lines[4]} =~ ^LSTMBlockCellGrad\ +bwd\ .*%\ +copy$ ]]
+	[ "${#lines[@]}" -eq 6 ]
+	works bench --op LSTMBlockCellGrad --B 64 --I 3 --H 256 --time 0.02 --json
+	[[ ${lines[0]} == *'"isa":null,"f32_gflops":null,"f64_gflops":null,"copy":[{"bytes":65536,"gbytes":'* ]]
+	[[ ${lines[1]} == *'"bound":"copy"'* ]]
+	awk -v rate="$(field gbytes "${lines[1]}")" -v copy="$(field copy_gbytes "${lines[1]}")" -v share="$(field share "${lines[1]}")" \
+		'BEGIN { exit !(rate > 0 && copy > 0 && share > 0.999 * rate / copy && share < 1.001 * rate / copy) }'
+	# Which roof bounds a product is not known of a device.
+	bench_works --json --op GRUBlockCell --B 2 --I 3 --H 4
+	[[ ${lines[1]} == *'"copy_gbytes":'[0-9]*'"bound":null,"share":null'* ]]
+	CELLGRAD_BACKEND=cpu bench_works --json --op GRUBlockCell --B 2 --I 3 --H 4
+	[[ ${lines[1]} == *'"copy_gbytes":null,"bound":"'* ]]
+}
+
 @test "more work takes longer" {
 	json --op LSTMBlockCell --B 1,64 --I 64 --H 128
 	awk "BEGIN { exit !(2 * $(field min_ms "${lines[0]}") < $(field min_ms "${lines[1]}")) }"
