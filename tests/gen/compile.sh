@@ -3,6 +3,10 @@
 # device that is there, CUDA C by NVRTC.  A tool that is missing is a skip, unless CELLGRAD_TEST_REQUIRE (a list with commas)
 # names it: opencl, nvrtc.
 #
+# What NVRTC's kernels take of a GPU goes into a table, $table in the build's top folder.  CELLGRAD_TEST_ARCHS, as 75,80,90, says
+# for which GPUs all texts are compiled, and then nothing but CUDA C is; else it is all for the oldest of CUDA 13, and those of
+# the built-in cells for the newest too.
+#
 # Runs in the build's top folder, and needs there tests/gen/emit_all, tests/gen/compile_opencl, tests/gen/compile_nvrtc; and
 # srcdir in the environment, for the cells of tests/gen.  CC: the build's compiler.
 
@@ -13,6 +17,7 @@ trap 'exit 99' HUP INT TERM
 jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 case ${srcdir:-.} in /*) ;; *) srcdir=$here/${srcdir:-.} ;; esac
 export srcdir
+table=tests/gen/cuda-resources.txt
 number=0
 
 ok()   { number=$((number + 1)); echo "ok $number - $*"; }
@@ -43,21 +48,91 @@ c() {
 	rm -f -- *.o
 }
 
-# gpu WORD NAME PROGRAM FILES: a helper's verdict on all files.
-gpu() {
+# there WORD NAME PROGRAM: is what a helper needs here?  If not, that is said.
+there() {
 	"$here/tests/gen/$3" >log 2>&1
-	if [ $? -eq 77 ]; then
-		skip "$1" "$2" "$(sed -n 's/^# //p;q' log)"
-	elif ls -- *."$4" | each 12 "$here/tests/gen/$3"; then
+	[ $? -ne 77 ] || { skip "$1" "$2" "$(sed -n 's/^# //p;q' log)"; return 1; }
+}
+
+# verdict NAME: of a helper, by its exit status, and what it said, in ./log.
+verdict() {
+	# shellcheck disable=SC2181 # several commands end here
+	if [ $? -eq 0 ]; then
 		sed 's/: [0-9]* built.*//' log | sort -u
-		ok "$2"
+		ok "$1"
 	else
 		sed 's/^#* */# /' log | sort -u | head -40
-		fail "$2"
+		fail "$1"
 	fi
 }
 
-echo 1..5
+opencl() {
+	there opencl "OpenCL C" compile_opencl || return
+	ls -- *.cl | each 12 "$here/tests/gen/compile_opencl"
+	verdict "OpenCL C"
+}
+
+# compile ARCHS...: CUDA texts, whose names come in.
+compile() { each 8 "$here/tests/gen/compile_nvrtc" "$@"; code=$?; cat log >>all; return $code; }
+
+# The table, and in a few words what is largest in it.  A product's kernel may spill; one over elements, or a sum, may not.
+resources() {
+	{
+		echo "kernel arch registers spilled-bytes shared-bytes"
+		sort -u table
+	} | column_up >"$here/$table"
+	awk '{ n[$2]++; if ($3 > most[$2]) { most[$2] = $3; name[$2] = $1 }
+		if ($1 !~ /^cg_gemm_/ && $3 > point[$2]) { point[$2] = $3; which[$2] = $1 } if ($4) spills[$2]++ }
+		END { for (a in n) printf "# sm_%d: %d kernels; at most %d registers (%s), products %d (%s); %d spill\n",
+			a, n[a], point[a], which[a], most[a], name[a], spills[a] }' table | sort
+	awk '$4 { print "# " $1 " spills " $4 " bytes on sm_" $2 }' table | sort
+	echo "# the table: $table"
+	if awk '$1 !~ /^cg_gemm_/ { seen++; spilled += $4 } END { exit !seen || spilled }' table; then
+		ok "CUDA C: no kernel but a product spills"
+	else
+		fail "CUDA C: no kernel but a product spills"
+	fi
+}
+
+column_up() { awk '{ printf "%-60s %5s %10s %14s %13s\n", $1, $2, $3, $4, $5 }'; }
+
+# wide KEY: are runs moved by accesses of 16 bytes?
+wide() {
+	"$here/tests/gen/compile_nvrtc" ptx "$1.cu" >ptx
+	for access in ld st; do
+		grep -Eq "^[[:space:]]*$access\.global(\.[a-zA-Z0-9:_]+)*\.(v4\.[bfu]32|v2\.[bfu]64|v8\.[bfu]16|b128)[[:space:]]" ptx ||
+			{ fail "CUDA C: runs are moved 16 bytes at once: not by $access in $1"; return 1; }
+	done
+}
+
+cuda() {
+	if ! there nvrtc "CUDA C" compile_nvrtc; then
+		for what in "CUDA C: no kernel but a product spills" "CUDA C: runs are moved 16 bytes at once"; do
+			skip nvrtc "$what" "there is no NVRTC"
+		done
+		return
+	fi
+	: >all
+	if [ -n "$CELLGRAD_TEST_ARCHS" ]; then
+		ls -- *.cu | compile "$CELLGRAD_TEST_ARCHS"
+	else
+		ls -- *.cu | grep -Ev "$ours" | compile 75,120 && ls -- *.cu | grep -E "$ours" | compile 75
+	fi
+	code=$?
+	grep '^cg_' all >table
+	grep -v '^cg_' all >log
+	(exit $code)
+	verdict "CUDA C"
+	resources
+	for key in cg_lstm_block_f32_grad cg_lstm_block_f16_grad cg_lstm_block_bf16_forward cg_lstm_block_f64_forward; do
+		wide $key || return
+	done
+	ok "CUDA C: runs are moved 16 bytes at once"
+}
+# The cells of tests/gen.
+ours='^cg_(coupled|stages|names|more_names)_'
+
+if [ -n "$CELLGRAD_TEST_ARCHS" ]; then echo 1..3; else echo 1..7; fi
 "$here/tests/gen/emit_all" "$work" || { echo "Bail out! the texts were not written"; exit 99; }
 cd "$work" || exit 99
 POCL_CACHE_DIR=$work
@@ -65,6 +140,7 @@ POCL_CACHE_DIR=$work
 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 export POCL_CACHE_DIR ASAN_OPTIONS
 
+if [ -n "$CELLGRAD_TEST_ARCHS" ]; then cuda; exit; fi
 # Products are for GPUs' languages alone, and have a form for CPUs in OpenCL C.
 ls -- *.c *.cl *.cu | grep -v '^cg_gemm_' | awk -F. '{ n[$2]++ } END { exit n["c"] < 100 || n["c"] != n["cl"] || n["c"] != n["cu"] }' &&
 	ok "as many texts in each dialect" || fail "as many texts in each dialect"
@@ -75,5 +151,5 @@ case $($CC --version 2>/dev/null) in
 esac
 c $CC -O1 -c
 c $other -fsyntax-only
-gpu opencl "OpenCL C" compile_opencl cl
-gpu nvrtc  "CUDA C"   compile_nvrtc cu
+opencl
+cuda

@@ -1,8 +1,12 @@
 /*
- * Compiles CUDA texts with NVRTC for the oldest and the newest GPUs that it and we know; no GPU is needed.  The library is
- * found at run time: $CELLGRAD_TEST_NVRTC, else the usual names and places.
+ * Compiles CUDA texts with NVRTC to machine code; no GPU is needed.  The library is found at run time: $CELLGRAD_TEST_NVRTC,
+ * else the usual names and places.
  *
- *	compile_nvrtc FILE...      exit 0: all compiled, without a warning; 1: some did not; 77: there is no NVRTC
+ *	compile_nvrtc ARCH,... FILE...    for each kernel a line "KEY ARCH REGISTERS SPILLED SHARED", the last three in bytes but
+ *	                                  for the registers, as the assembler says them
+ *	compile_nvrtc ptx FILE            its PTX, for the oldest architecture there is
+ *
+ * exit 0: all compiled, without a warning; 1: some did not; 77: there is no NVRTC
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -12,8 +16,6 @@
 static const char *const places[] = {
 	"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "/usr/local/cuda/lib64/libnvrtc.so"
 };
-/* To machine code for the one, for the other, which takes as long again, to PTX. */
-static const struct { int arch; const char *word; } wanted[] = { { 75, "sm" }, { 120, "compute" } };
 
 static int (*version)(int *, int *);
 static int (*count_archs)(int *);
@@ -22,13 +24,16 @@ static int (*create)(void **, const char *, const char *, int, const char *const
 static int (*compile)(void *, int, const char *const *);
 static int (*log_size)(void *, size_t *);
 static int (*get_log)(void *, char *);
+static int (*ptx_size)(void *, size_t *);
+static int (*get_ptx)(void *, char *);
 static int (*destroy)(void **);
 
 static const struct { const char *name; void *at; } calls[] = {
 	{ "nvrtcVersion", &version },             { "nvrtcGetNumSupportedArchs", &count_archs },
 	{ "nvrtcGetSupportedArchs", &list_archs }, { "nvrtcCreateProgram", &create },
 	{ "nvrtcCompileProgram", &compile },      { "nvrtcGetProgramLogSize", &log_size },
-	{ "nvrtcGetProgramLog", &get_log },       { "nvrtcDestroyProgram", &destroy },
+	{ "nvrtcGetProgramLog", &get_log },       { "nvrtcGetPTXSize", &ptx_size },
+	{ "nvrtcGetPTX", &get_ptx },              { "nvrtcDestroyProgram", &destroy },
 };
 
 static int skip(const char *why)
@@ -50,26 +55,80 @@ static char *text_of(const char *path)
 	return text;
 }
 
-static int fails(const char *path, const char *arch)
+/* The number before some words on a line, or -1. */
+static int before(const char *line, const char *words)
 {
-	char *text = text_of(path), *log, option[40];
-	const char *options[] = { option, "-fmad=false", "-ftz=true" };
+	const char *at = strstr(line, words), *end = line + strcspn(line, "\n");
+
+	if (!at || at > end)
+		return -1;
+	while (at > line && at[-1] >= '0' && at[-1] <= '9')
+		at--;
+	return atoi(at);
+}
+
+/* What the assembler says of each kernel: its name, what it spills, what it uses.  Gives how many there are. */
+static int put_resources(const char *log, int arch)
+{
+	char name[400] = "";
+	int spilled = -1, kernels = 0;
+
+	for (const char *line = log; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		int registers = before(line, " registers"), shared = before(line, " bytes smem");
+
+		if (before(line, " bytes spill stores") >= 0)
+			spilled = before(line, " bytes spill stores") + before(line, " bytes spill loads");
+		else if (registers >= 0 && spilled >= 0 && *name) {
+			printf("%s %d %d %d %d\n", name, arch, registers, spilled, shared < 0 ? 0 : shared);
+			kernels++;
+			*name = 0;
+			spilled = -1;
+		} else {
+			sscanf(line, "ptxas info : Compiling entry function '%399[^']'", name);
+		}
+	}
+	return kernels;
+}
+
+static int kernels_of(const char *text)
+{
+	int n = 0;
+
+	while ((text = strstr(text, "__global__ "))) {
+		text++;
+		n++;
+	}
+	return n;
+}
+
+/* arch: for its machine code; 0: to PTX, which is printed. */
+static int fails(const char *path, int arch)
+{
+	char *text = text_of(path), *log, *ptx, option[40];
+	const char *options[] = { option, "-fmad=false", "-ftz=true", "--ptxas-options=-v" };
 	void *program = NULL;
 	size_t size = 0;
 	int code, bad;
 
-	snprintf(option, sizeof option, "--gpu-architecture=%s", arch);
+	snprintf(option, sizeof option, arch ? "--gpu-architecture=sm_%d" : "--gpu-architecture=compute_75", arch);
 	code = create(&program, text, path, 0, NULL, NULL);
 	if (!code)
-		code = compile(program, 3, options);
+		code = compile(program, arch ? 4 : 3, options);
 	if (program)
 		log_size(program, &size);
 	log = calloc(1, size + 1);
 	if (log && size)
 		get_log(program, log);
 	bad = code || !log || strstr(log, "warning");
+	if (!bad && arch && put_resources(log, arch) != kernels_of(text))
+		bad = 1;
 	if (bad)
-		printf("# %s, %s: error %d\n%s\n", path, arch, code, log ? log : "");
+		printf("# %s, %s: error %d\n%s\n", path, option, code, log ? log : "");
+	if (!bad && !arch && !ptx_size(program, &size) && (ptx = calloc(1, size + 1))) {
+		get_ptx(program, ptx);
+		puts(ptx);
+		free(ptx);
+	}
 	if (program)
 		destroy(&program);
 	free(log);
@@ -77,16 +136,25 @@ static int fails(const char *path, const char *arch)
 	return bad;
 }
 
-int main(int argc, char **argv)
+static void *open_library(void)
 {
 	const char *given = getenv("CELLGRAD_TEST_NVRTC");
 	void *library = NULL;
-	int failed = 0, n = 0, archs[128], major = 0, minor = 0;
 
 	if (given && *given)
-		library = dlopen(given, RTLD_NOW);
-	for (size_t k = 0; k < sizeof places / sizeof *places && !(given && *given) && !library; k++)
+		return dlopen(given, RTLD_NOW);
+	for (size_t k = 0; k < sizeof places / sizeof *places && !library; k++)
 		library = dlopen(places[k], RTLD_NOW);
+	return library;
+}
+
+int main(int argc, char **argv)
+{
+	void *library = open_library();
+	int failed = 0, n = 0, archs[128], major = 0, minor = 0;
+
+	/* Lines of several of these go into one file. */
+	setvbuf(stdout, NULL, _IOLBF, 1 << 16);
 	if (!library)
 		return skip("there is no NVRTC; CELLGRAD_TEST_NVRTC may say where one is");
 	for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
@@ -99,16 +167,16 @@ int main(int argc, char **argv)
 	version(&major, &minor);
 	if (count_archs(&n) || n > 128 || list_archs(archs))
 		return skip("this NVRTC does not say what it compiles for");
-	for (size_t w = 0; w < sizeof wanted / sizeof *wanted; w++) {
-		char arch[20];
-		int known = 0;
+	if (argc > 2 && !strcmp(argv[1], "ptx"))
+		return fails(argv[2], 0);
+	for (const char *at = argc > 1 ? argv[1] : ""; *at; at += strcspn(at, ","), at += *at == ',') {
+		int arch = atoi(at), known = 0;
 
 		for (int k = 0; k < n; k++)
-			known |= archs[k] == wanted[w].arch;
-		snprintf(arch, sizeof arch, "%s_%d", wanted[w].word, wanted[w].arch);
-		for (int k = 1; k < argc && known; k++)
+			known |= archs[k] == arch;
+		for (int k = 2; k < argc && known; k++)
 			failed += fails(argv[k], arch);
-		printf("# NVRTC %d.%d, %s: %s\n", major, minor, arch, known ? "compiled" : "not known to this version");
+		printf("# NVRTC %d.%d, sm_%d: %s\n", major, minor, arch, known ? "compiled" : "not known to this version");
 	}
 	return failed != 0;
 }
