@@ -7,6 +7,7 @@
 #define __global__
 #define __device__
 #define __forceinline__ inline
+#define __align__(n) __attribute__((aligned(n)))
 
 static struct { unsigned x, y; } threadIdx, blockIdx, blockDim, gridDim;
 

@@ -5,15 +5,16 @@ typedef float acc;			/* what arithmetic uses */
 typedef unsigned int word;		/* an acc's bits */
 
 /* Consecutive units of a row, which one thread takes: 16 bytes of reals, or fewer. */
-template <class element, int n> struct run {
-	alignas(n * sizeof(element) < 16 ? n * sizeof(element) : 16) element of[n];
+template <class element, int n>
+struct __align__(n * sizeof(element) < 16 ? n * sizeof(element) : 16) run {
+	element of[n];
 };
 
 /* Is it whole, and where one access moves it? */
 template <class element, int n>
 static __device__ __forceinline__ bool whole_run(const element *at, int count)
 {
-	return count == n && (unsigned long long)at % alignof(run<element, n>) == 0;
+	return count == n && (unsigned long long)at % (n * sizeof(element) < 16 ? n * sizeof(element) : 16) == 0;
 }
 
 /* The first count units are there, of an input that may be absent; the others are zeros. */
