@@ -182,7 +182,7 @@ static void between_layers(void **state)
 /* All is dropped: what is below has no effect, and gets no gradient but by its own states. */
 static void all_dropped(void **state)
 {
-	static long double want[MAX], want_grad[MAX];
+	static long double want[MAX], want_grad[MAX], input[MAX];
 
 	(void)state;
 	for (int mode = REF_LSTM; mode <= REF_RNN_RELU; mode++) {
@@ -201,11 +201,15 @@ static void all_dropped(void **state)
 			assert_true(at[RNN_input_backprop].v[n] == 0 && at[RNN_input_backprop].e[n] == 0);
 		memcpy(want, at[RNN_output].v, sizeof(want));
 		memcpy(want_grad, at[RNN_input_h_backprop].v, sizeof(want_grad));
-		for (int64_t n = 0; n < at[RNN_input].n; n++)
-			at[RNN_input].v[n] += 1;
-		assert_int_equal(ref_rnn_forward(&R), 0);
-		for (int64_t n = 0; n < at[RNN_output].n; n++)
-			assert_true(at[RNN_output].v[n] == want[n]);
+		memcpy(input, at[RNN_input].v, sizeof(input));
+		for (int other = 0; other < 2; other++) {
+			/* nor does NaN come through */
+			for (int64_t n = 0; n < at[RNN_input].n; n++)
+				at[RNN_input].v[n] = other ? input[n] + 1 : NAN;
+			assert_int_equal(ref_rnn_forward(&R), 0);
+			for (int64_t n = 0; n < at[RNN_output].n; n++)
+				assert_true(at[RNN_output].v[n] == want[n]);
+		}
 		R.is_training = 0;
 		assert_int_equal(ref_rnn_forward(&R), 0);
 		for (int64_t n = 0; n < at[RNN_output].n; n++) {

@@ -120,6 +120,25 @@ static void skip_input_8311(void **state)
 	assert_true(fabsl(at[RNN_output].v[0] - 0.20482421480982513L) < 1e-16L);
 }
 
+/* A rectifier whose argument is 0 lets nothing through; where rounding decides on which side it is, both are right. */
+static void corner(void **state)
+{
+	(void)state;
+	for (int open = 0; open < 2; open++) {
+		R = (struct ref_rnn){ .T = 1, .B = 1, .I = 1, .U = 1, .L = 1, .mode = REF_RNN_RELU, .dtype = REF_F32, .time_major = 1 };
+		bind_rnn(1);
+		for (int a = 0; a < RNN_ARRAYS; a++)
+			memset(at[a].v, 0, sizeof(at[a].v));
+		at[RNN_output_backprop].v[0] = 3;
+		at[RNN_input].v[0] = 1;
+		at[RNN_params].v[0] = open;             /* W, and then a bias that takes it away again */
+		at[RNN_params].v[2] = -open;
+		run();
+		assert_true(at[RNN_output].v[0] == 0 && at[RNN_params_backprop].v[2] == 0 && at[RNN_params_backprop].v[0] == 0);
+		assert_true(open ? at[RNN_params_backprop].e[2] >= 3 : at[RNN_params_backprop].e[2] == 0);
+	}
+}
+
 static long double *ones(int64_t n)
 {
 	long double *v = malloc(n * sizeof(*v));
@@ -358,6 +377,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vectors_6_3),
 		cmocka_unit_test(skip_input_8311),
+		cmocka_unit_test(corner),
 		cmocka_unit_test(golden_4_3),
 		cmocka_unit_test(params_size),
 		cmocka_unit_test(regions),
