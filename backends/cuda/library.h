@@ -1,0 +1,77 @@
+/*
+ * CUDA as this backend sees it: the driver, NVRTC and cuBLAS found at run time, their calls in tables, their constants, their
+ * words for errors.  Nothing of NVIDIA's is needed to build; where its headers are found, a test compares these declarations
+ * with them.
+ */
+#ifndef CG_CUDA_LIBRARY_H
+#define CG_CUDA_LIBRARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct CUctx_st; struct CUstream_st; struct CUmod_st; struct CUfunc_st;
+struct _nvrtcProgram; struct cublasContext; struct cublasLtContext;
+
+/* Structs that NVIDIA gives no tag go by its names for them. */
+#if UINTPTR_MAX > 0xffffffff
+typedef unsigned long long CUdeviceptr;
+#else
+typedef unsigned CUdeviceptr;
+#endif
+typedef struct cg_lt_desc *cublasLtMatmulDesc_t;
+typedef struct cg_lt_layout *cublasLtMatrixLayout_t;
+typedef struct cg_lt_preference *cublasLtMatmulPreference_t;
+typedef struct { uint64_t data[8]; } cublasLtMatmulAlgo_t;
+typedef struct {
+	cublasLtMatmulAlgo_t algo;
+	size_t workspaceSize;
+	unsigned state;
+	float wavesCount;
+	int reserved[4];
+} cublasLtMatmulHeuristicResult_t;
+
+/* All calls go through these tables: a test that counts them, or makes one fail, puts its own function there. */
+struct cg_cu {
+#define CU_CALL(name, parameters, names) unsigned (*name) parameters;
+#define CU_LATER CU_CALL
+#include "backends/cuda/cuda.fn"
+#undef CU_CALL
+#undef CU_LATER
+};
+struct cg_nvrtc {
+#define NVRTC_CALL(name, parameters, names) unsigned (*name) parameters;
+#define NVRTC_WORDS(name, parameters, names) const char *(*name) parameters;
+#include "backends/cuda/cuda.fn"
+#undef NVRTC_CALL
+#undef NVRTC_WORDS
+};
+struct cg_cublas {
+#define CUBLAS_CALL(name, parameters, names) unsigned (*name) parameters;
+#define CUBLAS_WORDS(name, parameters, names) const char *(*name) parameters;
+#include "backends/cuda/cuda.fn"
+#undef CUBLAS_CALL
+#undef CUBLAS_WORDS
+};
+struct cg_cublaslt {
+#define CUBLASLT_CALL(name, parameters, names) unsigned (*name) parameters;
+#include "backends/cuda/cuda.fn"
+#undef CUBLASLT_CALL
+};
+extern struct cg_cu cg_cu;
+extern struct cg_nvrtc cg_nvrtc;
+extern struct cg_cublas cg_cublas;
+extern struct cg_cublaslt cg_cublaslt;
+
+enum {
+#define CU_VALUE(name, value) name = value,
+#define NVRTC_VALUE CU_VALUE
+#define CUBLAS_VALUE CU_VALUE
+#define CUBLASLT_VALUE CU_VALUE
+#include "backends/cuda/values.h"
+#undef CU_VALUE
+#undef NVRTC_VALUE
+#undef CUBLAS_VALUE
+#undef CUBLASLT_VALUE
+};
+
+#endif
