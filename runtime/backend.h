@@ -50,8 +50,9 @@ struct cg_backend {
 	int  (*start)(struct cg_device *, void *native, struct cg_queue **);
 	int  (*sync)(struct cg_queue *);
 	void (*stop)(struct cg_queue *);
-	int  (*alloc)(struct cg_device *, size_t bytes, struct cg_mem *);
-	void (*free)(struct cg_device *, struct cg_mem *);       /* what is enqueued may still use it */
+	/* queue: the only one whose work will use the memory, NULL: any; free is given the same.  What is enqueued may still use it. */
+	int  (*alloc)(struct cg_device *, struct cg_queue *, size_t bytes, struct cg_mem *);
+	void (*free)(struct cg_device *, struct cg_queue *, struct cg_mem *);
 	int  (*check)(struct cg_device *, struct cg_mem);        /* of device memory: its own, and as large as it says */
 	/* The host's side is in use until the next sync. */
 	int  (*put)(struct cg_queue *, struct cg_mem to, const void *from, size_t bytes);

@@ -114,11 +114,19 @@ int cg_stream_sync(struct cg_stream *stream)
 	return stream->context->backend->sync(stream->queue);
 }
 
+static void free_scratch(struct cg_stream *stream)
+{
+	const struct cg_backend *backend = stream->context->backend;
+
+	if (stream->scratch.data)
+		backend->free(stream->context->device, stream->queue, &stream->scratch);
+}
+
 void cg_stream_close(struct cg_stream *stream)
 {
 	if (!stream || stream->context->fork != forks)
 		return;
-	cg_free(stream->context, &stream->scratch);
+	free_scratch(stream);
 	stream->context->backend->stop(stream->queue);
 	let_go(stream->context);
 	cg_memory(stream, 0);
@@ -129,8 +137,8 @@ int cg_stream_scratch(struct cg_stream *stream, size_t bytes, struct cg_mem *mem
 	if (stream->scratch.bytes < bytes) {
 		struct cg_mem more;
 
-		CG_TRY(cg_alloc(stream->context, bytes, &more));
-		cg_free(stream->context, &stream->scratch);
+		CG_TRY(stream->context->backend->alloc(stream->context->device, stream->queue, bytes, &more));
+		free_scratch(stream);
 		stream->scratch = more;
 	}
 	*mem = bytes ? stream->scratch : (struct cg_mem){ .bytes = 0 };
@@ -143,7 +151,7 @@ int cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_alloc: mem: expected where to put it, got NULL");
 	memset(mem, 0, sizeof *mem);
 	CG_TRY(cg_usable(context, "cg_alloc"));
-	return bytes ? context->backend->alloc(context->device, bytes, mem) : CG_OK;
+	return bytes ? context->backend->alloc(context->device, NULL, bytes, mem) : CG_OK;
 }
 
 void cg_free(struct cg_context *context, struct cg_mem *mem)
@@ -151,7 +159,7 @@ void cg_free(struct cg_context *context, struct cg_mem *mem)
 	if (!context || !mem || context->fork != forks)
 		return;
 	if (mem->data)
-		context->backend->free(context->device, mem);
+		context->backend->free(context->device, NULL, mem);
 	memset(mem, 0, sizeof *mem);
 }
 

@@ -151,20 +151,22 @@ void *cg_cpu_scratch(struct cg_queue *queue, size_t bytes)
 	return queue->scratch;
 }
 
-static int alloc(struct cg_device *device, size_t bytes, struct cg_mem *mem)
+static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
 {
 	void *data = cg_memory(NULL, bytes);
 
 	(void)device;
+	(void)queue;
 	if (!data)
 		return CG_NO_MEMORY;
 	*mem = (struct cg_mem){ data, 0, bytes, CG_DEVICE };
 	return CG_OK;
 }
 
-static void free_mem(struct cg_device *device, struct cg_mem *mem)
+static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg_mem *mem)
 {
 	(void)device;
+	(void)queue;
 	cg_memory(mem->data, 0);
 }
 

@@ -274,20 +274,22 @@ static void stop(struct cg_queue *queue)
 	cg_memory(queue, 0);
 }
 
-static int alloc(struct cg_device *device, size_t bytes, struct cg_mem *mem)
+static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
 {
 	int32_t code = 0;
 	struct _cl_mem *buffer = cg_cl.CreateBuffer(device->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
 
+	(void)queue;
 	if (!buffer)
 		return cg_fail_in(cg_cl_check(code ? code : CL_MEM_OBJECT_ALLOCATION_FAILURE, "clCreateBuffer"), "%zu bytes", bytes);
 	*mem = (struct cg_mem){ buffer, 0, bytes, CG_DEVICE };
 	return CG_OK;
 }
 
-static void free_mem(struct cg_device *device, struct cg_mem *mem)
+static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg_mem *mem)
 {
 	(void)device;
+	(void)queue;
 	cg_cl.ReleaseMemObject(mem->data);
 }
 

@@ -89,18 +89,18 @@ static void stop(struct cg_queue *queue)
 	cg_backend_cpu.stop(queue);
 }
 
-static int alloc(struct cg_device *device, size_t bytes, struct cg_mem *mem)
+static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
 {
 	CG_TRY(turn("alloc"));
-	CG_TRY(cg_backend_cpu.alloc(device, bytes, mem));
+	CG_TRY(cg_backend_cpu.alloc(device, queue, bytes, mem));
 	held++;
 	return CG_OK;
 }
 
-static void free_mem(struct cg_device *device, struct cg_mem *mem)
+static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg_mem *mem)
 {
 	held--;
-	cg_backend_cpu.free(device, mem);
+	cg_backend_cpu.free(device, queue, mem);
 }
 
 static int check(struct cg_device *device, struct cg_mem mem)
