@@ -1,3 +1,6 @@
 /* A row for each backend, in the order in which CELLGRAD_BACKEND unset tries them. */
+#ifdef CG_CUDA
+CG_BACKEND(cuda)
+#endif
 CG_BACKEND(opencl)
 CG_BACKEND(cpu)

@@ -2,5 +2,6 @@
 backend_libraries =
 EXTRA_DIST += %D%/README.md %D%/list.h
 
+include %D%/cuda/local.mk
 include %D%/opencl/local.mk
 include %D%/cpu/local.mk

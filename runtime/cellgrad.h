@@ -73,8 +73,8 @@ struct cg_stream;                        /* an order of work on a context, and t
  * The caller closes the context.  Safe from any thread.
  */
 CG_API int  cg_open(const char *where, struct cg_context **context);
-/* The same on the caller's own cl_context with one of its cl_device_ids (NULL: it has but one); it is retained until the context
- * closes.  CG_BAD_ARGUMENT: no such backend, or the device is not of the context; CG_UNSUPPORTED: the backend has no contexts. */
+/* The same on the caller's own cl_context with one of its cl_device_ids (NULL: it has but one), which is retained until the context
+ * closes, or on his CUcontext (device NULL), which must live until then.  CG_BAD_ARGUMENT: no such backend, or the device is not of the context; CG_UNSUPPORTED: the backend has no contexts. */
 CG_API int  cg_adopt(const char *backend, void *native, void *device, struct cg_context **context);
 CG_API void cg_close(struct cg_context *context);
 /* Device, instruction set, libraries and where they were found, in one line; lives as long as the context. */
@@ -85,7 +85,8 @@ CG_API const char *cg_device(int i, const char **about);
 /* CG_OK, or CG_UNSUPPORTED with words.  op: a name of the op table, ours or TensorFlow's; dtype: an enum cg_dtype. */
 CG_API int  cg_supports(const struct cg_context *context, const char *op, int dtype);
 
-/* native: an in-order queue of the backend's own API (cl_command_queue), which is retained, or NULL to make one; the cpu has none.
+/* native: an in-order queue of the backend's own API, or NULL to make one: a cl_command_queue, which is retained, a CUstream,
+ * which must live as long; the cpu has none.  While a CUstream is captured, only calls without memory of the host can be.
  * Calls on a cpu stream return when they are done; others enqueue and return, and with any memory of the host among the
  * arguments they return when it has been read and written.  The stream holds its context; the caller closes it. */
 CG_API int  cg_stream_open(struct cg_context *context, void *native, struct cg_stream **stream);
@@ -95,7 +96,7 @@ CG_API void cg_stream_close(struct cg_stream *stream);
 
 /* Dense memory.  All zeros means "absent" for an input and "not wanted" for an output.  The memory is the caller's. */
 struct cg_mem {
-	void   *data;                    /* a host pointer, or the device's own handle: a cl_mem */
+	void   *data;                    /* a host pointer, or the device's own: a cl_mem, a CUdeviceptr */
 	size_t  offset;                  /* bytes from data to the first element; a multiple of the element's size */
 	size_t  bytes;                   /* usable from offset on: checked against the shape, always */
 	int     place;                   /* enum cg_place */

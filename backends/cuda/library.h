@@ -6,8 +6,7 @@
 #ifndef CG_CUDA_LIBRARY_H
 #define CG_CUDA_LIBRARY_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "backends/cuda/layout.h"
 
 struct CUctx_st; struct CUstream_st; struct CUmod_st; struct CUfunc_st;
 struct _nvrtcProgram; struct cublasContext; struct cublasLtContext;
@@ -21,14 +20,8 @@ typedef unsigned CUdeviceptr;
 typedef struct cg_lt_desc *cublasLtMatmulDesc_t;
 typedef struct cg_lt_layout *cublasLtMatrixLayout_t;
 typedef struct cg_lt_preference *cublasLtMatmulPreference_t;
-typedef struct { uint64_t data[8]; } cublasLtMatmulAlgo_t;
-typedef struct {
-	cublasLtMatmulAlgo_t algo;
-	size_t workspaceSize;
-	unsigned state;
-	float wavesCount;
-	int reserved[4];
-} cublasLtMatmulHeuristicResult_t;
+typedef struct cg_lt_algorithm cublasLtMatmulAlgo_t;
+typedef struct cg_lt_result cublasLtMatmulHeuristicResult_t;
 
 /* All calls go through these tables: a test that counts them, or makes one fail, puts its own function there. */
 struct cg_cu {
@@ -73,5 +66,27 @@ enum {
 #undef CUBLAS_VALUE
 #undef CUBLASLT_VALUE
 };
+
+enum { CG_CUDA_DRIVER, CG_CUDA_NVRTC, CG_CUDA_CUBLAS, CG_CUDA_LIBRARIES };
+
+/* Loads a library at the first call, for the life of the process; one for a later CUDA than the driver's is left.  CG_NO_DEVICE
+ * without a driver that is new enough, CG_BUILD without NVRTC, CG_UNSUPPORTED without cuBLAS, CG_BAD_ARGUMENT where the environment
+ * names one that cannot be; the words have every name that was tried. */
+int cg_cuda_load(int library);
+/* Where it was found; "" before, and when it was not. */
+const char *cg_cuda_path(int library);
+/* What the environment says of it, "" for nothing. */
+const char *cg_cuda_named(int library);
+/* The latest CUDA that the driver knows: 12040 is 12.4. */
+int cg_cuda_version(void);
+
+/* CG_OK for success; else the code of ours that fits, with "cuda: cuInit: CUDA_ERROR_NO_DEVICE (100): no device is found". */
+int cg_cu_error(unsigned code, const char *call);
+int cg_nvrtc_error(unsigned code, const char *call);
+int cg_cublas_error(unsigned code, const char *call);
+
+#define NVRTC_TRY(call, ...) CG_TRY(cg_nvrtc_error(cg_nvrtc.call(__VA_ARGS__), "nvrtc" #call))
+#define CUBLAS_TRY(call, ...) CG_TRY(cg_cublas_error(cg_cublas.call(__VA_ARGS__), "cublas" #call))
+#define CUBLASLT_TRY(call, ...) CG_TRY(cg_cublas_error(cg_cublaslt.call(__VA_ARGS__), "cublasLt" #call))
 
 #endif

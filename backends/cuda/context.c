@@ -1,0 +1,135 @@
+/*
+ * The device's context: made current around every call and what was current again after it; remembered when it was lost, since
+ * the driver then fails at whatever comes next; and memory in the order of a queue's work, where the driver has it.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cuda/cuda.h"
+
+/* After these nothing works in the context any more. */
+static const unsigned fatal[] = {
+	CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_CONTAINED, CUDA_ERROR_ILLEGAL_ADDRESS,
+	CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_ASSERT, CUDA_ERROR_HARDWARE_STACK_ERROR,
+	CUDA_ERROR_ILLEGAL_INSTRUCTION, CUDA_ERROR_MISALIGNED_ADDRESS, CUDA_ERROR_INVALID_ADDRESS_SPACE, CUDA_ERROR_INVALID_PC,
+	CUDA_ERROR_LAUNCH_FAILED,
+};
+
+enum { WHOLE, BEING_LOST, LOST };
+
+/* The first failure is the one to tell. */
+static void lose(struct cg_device *device)
+{
+	int whole = WHOLE;
+
+	if (!__atomic_compare_exchange_n(&device->lost, &whole, BEING_LOST, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	snprintf(device->lost_words, sizeof device->lost_words, "%.500s", cg_message());
+	__atomic_store_n(&device->lost, LOST, __ATOMIC_RELEASE);
+}
+
+int cg_cu_check(struct cg_device *device, unsigned code, const char *call)
+{
+	int ours = cg_cu_error(code, call);
+
+	for (size_t k = 0; k < sizeof fatal / sizeof *fatal && ours; k++)
+		if (code == fatal[k])
+			lose(device);
+	return ours;
+}
+
+int cg_cu_enter_anyway(struct cg_device *device)
+{
+	return cg_cu.CtxPushCurrent_v2(device->context) ? CG_DRIVER : CG_OK;
+}
+
+int cg_cu_enter(struct cg_device *device)
+{
+	if (__atomic_load_n(&device->lost, __ATOMIC_ACQUIRE) == LOST)
+		return cg_fail(CG_DRIVER, "the context was lost by: %s", device->lost_words);
+	CU_TRY(device, CtxPushCurrent_v2, device->context);
+	return CG_OK;
+}
+
+int cg_cu_leave(struct cg_device *device, int code)
+{
+	struct CUctx_st *ours;
+	unsigned error = cg_cu.CtxPopCurrent_v2(&ours);
+
+	return code || !error ? code : cg_cu_check(device, error, "cuCtxPopCurrent_v2");
+}
+
+/* ---- capture ---- */
+
+/* A stream of ours is not known to anyone who could capture it. */
+static int is_capturing(struct cg_queue *queue, unsigned *status)
+{
+	*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	if (queue->adopted)
+		CU_TRY(queue->device, StreamIsCapturing, queue->stream, status);
+	return CG_OK;
+}
+
+int cg_cu_uncaptured(struct cg_queue *queue, const char *what)
+{
+	unsigned status;
+
+	CG_TRY(is_capturing(queue, &status));
+	if (status == CU_STREAM_CAPTURE_STATUS_NONE)
+		return CG_OK;
+	return cg_fail(CG_UNSUPPORTED, "cuda: the stream is being captured: %s cannot be; a call can that was made once before, with "
+	               "device memory alone and its own work memory", what);
+}
+
+/* ---- memory ---- */
+
+static int in_order(const struct cg_device *device, const struct cg_queue *queue)
+{
+	return queue && device->pools && cg_cu.MemAllocAsync && cg_cu.MemFreeAsync;
+}
+
+static int take(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
+{
+	if (!in_order(device, queue)) {
+		CU_TRY(device, MemAlloc_v2, at, bytes);
+		return CG_OK;
+	}
+	CG_TRY(cg_cu_uncaptured(queue, "an allocation"));
+	CU_TRY(device, MemAllocAsync, at, bytes, queue->stream);
+	return CG_OK;
+}
+
+int cg_cu_alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
+{
+	int code = take(device, queue, bytes, at);
+
+	return code ? cg_fail_in(code, "%zu bytes", bytes) : CG_OK;
+}
+
+void cg_cu_finish(struct cg_queue *queue)
+{
+	unsigned status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+	if (!(queue->adopted && cg_cu.StreamIsCapturing(queue->stream, &status)) && status == CU_STREAM_CAPTURE_STATUS_NONE)
+		cg_cu.StreamSynchronize(queue->stream);
+}
+
+/* What is enqueued may use memory that is given back; cuMemFree may wait for it, and may not. */
+static void finish_all(struct cg_device *device)
+{
+	pthread_mutex_lock(device->lock);
+	for (struct cg_queue *q = device->queues; q; q = q->next)
+		cg_cu_finish(q);
+	pthread_mutex_unlock(device->lock);
+}
+
+void cg_cu_free(struct cg_device *device, struct cg_queue *queue, CUdeviceptr at)
+{
+	if (in_order(device, queue)) {
+		cg_cu.MemFreeAsync(at, queue->stream);
+	} else {
+		finish_all(device);
+		cg_cu.MemFree_v2(at);
+	}
+}

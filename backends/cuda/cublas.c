@@ -1,0 +1,328 @@
+/*
+ * Products by cuBLAS, row-major matrices being its column-major ones transposed: a handle for each queue, with a workspace of ours,
+ * so that the same call gives the same bits.  Sums are in acc, never in TF32; a start that is one repeated row is cublasLt's epilogue.
+ */
+#include <string.h>
+
+#include "backends/cuda/cuda.h"
+
+enum { MEGABYTE = 1 << 20, PROBLEMS = 32, ALIGNED = 256 };
+
+/* What cublasLt's choice depends on: sizes and strides, types, and what the addresses are multiples of. */
+struct key {
+	int64_t m, n, k, a_stride, b_stride, c_stride;
+	int dtype, transpose_a, transpose_b, c_acc;
+	unsigned a, b, c, bias;
+};
+
+/* A product with a bias as cublasLt has it; known problems without an algorithm are kept, too. */
+struct problem {
+	struct key key;
+	int used, possible;
+	cublasLtMatmulDesc_t desc;
+	cublasLtMatrixLayout_t left, right, out;
+	cublasLtMatmulAlgo_t algorithm;
+};
+
+struct cg_cu_blas {
+	struct cublasContext *handle;
+	struct cublasLtContext *lt;              /* NULL: this cuBLAS has none */
+	CUdeviceptr workspace;
+	size_t workspace_bytes;
+	struct problem problems[PROBLEMS];
+	int oldest;
+};
+
+/* ---- a queue's handle ---- */
+
+static void forget(struct problem *p)
+{
+	if (p->desc)
+		cg_cublaslt.MatmulDescDestroy(p->desc);
+	if (p->left)
+		cg_cublaslt.MatrixLayoutDestroy(p->left);
+	if (p->right)
+		cg_cublaslt.MatrixLayoutDestroy(p->right);
+	if (p->out)
+		cg_cublaslt.MatrixLayoutDestroy(p->out);
+	memset(p, 0, sizeof *p);
+}
+
+static void drop(struct cg_queue *queue, struct cg_cu_blas *blas)
+{
+	for (int k = 0; k < PROBLEMS; k++)
+		forget(&blas->problems[k]);
+	if (blas->lt)
+		cg_cublaslt.Destroy(blas->lt);
+	if (blas->handle)
+		cg_cublas.Destroy_v2(blas->handle);
+	if (blas->workspace)
+		cg_cu_free(queue->device, queue, blas->workspace);
+	cg_memory(blas, 0);
+}
+
+void cg_cu_drop_blas(struct cg_queue *queue)
+{
+	if (queue->blas)
+		drop(queue, queue->blas);
+	queue->blas = NULL;
+}
+
+static int has_lt(void)
+{
+	int all = 1;
+
+#define CUBLASLT_CALL(name, parameters, names) all &= cg_cublaslt.name != NULL;
+#include "backends/cuda/cuda.fn"
+#undef CUBLASLT_CALL
+	return all;
+}
+
+/* A handle takes its own workspace anew when it is given a stream: the stream comes first. */
+static int set_up(struct cg_queue *queue, struct cg_cu_blas *blas)
+{
+	CUBLAS_TRY(Create_v2, &blas->handle);
+	CUBLAS_TRY(SetStream_v2, blas->handle, queue->stream);
+	CG_TRY(cg_cu_alloc(queue->device, queue, blas->workspace_bytes, &blas->workspace));
+	CUBLAS_TRY(SetWorkspace_v2, blas->handle, (void *)(uintptr_t)blas->workspace, blas->workspace_bytes);
+	CUBLAS_TRY(SetMathMode, blas->handle, CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
+	if (has_lt())
+		CUBLASLT_TRY(Create, &blas->lt);
+	return CG_OK;
+}
+
+int cg_cu_blas(struct cg_queue *queue, struct cg_cu_blas **result)
+{
+	int code;
+
+	if (!queue->blas) {
+		code = cg_cuda_load(CG_CUDA_CUBLAS);
+		if (code == CG_UNSUPPORTED)
+			return CG_OK;
+		CG_TRY(code);
+		CG_TRY(cg_cu_uncaptured(queue, "a stream's first product"));
+		queue->blas = cg_memory(NULL, sizeof *queue->blas);
+		if (!queue->blas)
+			return CG_NO_MEMORY;
+		memset(queue->blas, 0, sizeof *queue->blas);
+		/* What NVIDIA advises for each. */
+		queue->blas->workspace_bytes = (size_t)(queue->device->major < 9 ? 4 : 32) * MEGABYTE;
+		code = set_up(queue, queue->blas);
+		if (code) {
+			cg_cu_drop_blas(queue);
+			return code;
+		}
+	}
+	*result = queue->blas;
+	return CG_OK;
+}
+
+/* ---- products ---- */
+
+static unsigned real_type(int dtype)
+{
+	static const unsigned types[] = {
+		[CG_F32] = CUDA_R_32F, [CG_F64] = CUDA_R_64F, [CG_F16] = CUDA_R_16F, [CG_BF16] = CUDA_R_16BF
+	};
+
+	return types[dtype];
+}
+
+static unsigned acc_type(int dtype)
+{
+	return dtype == CG_F64 ? CUDA_R_64F : CUDA_R_32F;
+}
+
+static unsigned c_type(const struct cg_gemm *g)
+{
+	return g->c.acc ? acc_type(g->dtype) : real_type(g->dtype);
+}
+
+static unsigned compute_type(int dtype)
+{
+	return dtype == CG_F64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+}
+
+/* One and nothing, in acc. */
+static const void *factor(int dtype, int one)
+{
+	static const double f64[] = { 0, 1 };
+	static const float f32[] = { 0, 1 };
+
+	return dtype == CG_F64 ? (const void *)&f64[one] : &f32[one];
+}
+
+static const void *pointer(const struct cg_matrix *x)
+{
+	return (const void *)(uintptr_t)cg_cu_address(x->mem);
+}
+
+/* A matrix of one row has no stride to speak of. */
+static int64_t leading(const struct cg_matrix *x, int64_t columns)
+{
+	return x->stride < columns ? columns : x->stride;
+}
+
+static int64_t a_stride(const struct cg_gemm *g)
+{
+	return leading(&g->a, g->transpose_a ? g->m : g->k);
+}
+
+static int64_t b_stride(const struct cg_gemm *g)
+{
+	return leading(&g->b, g->transpose_b ? g->k : g->n);
+}
+
+static int64_t c_stride(const struct cg_gemm *g)
+{
+	return leading(&g->c, g->n);
+}
+
+/* c' = b' a', with the strides as they are. */
+int cg_cu_blas_product(struct cg_queue *queue, const struct cg_gemm *g, int add)
+{
+	CUBLAS_TRY(GemmEx, queue->blas->handle, g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
+	           (int)g->n, (int)g->m, (int)g->k, factor(g->dtype, 1), pointer(&g->b), real_type(g->dtype), (int)b_stride(g),
+	           pointer(&g->a), real_type(g->dtype), (int)a_stride(g), factor(g->dtype, add), (void *)(uintptr_t)pointer(&g->c),
+	           c_type(g), (int)c_stride(g), compute_type(g->dtype), CUBLAS_GEMM_DEFAULT);
+	return CG_OK;
+}
+
+/* ---- products with a bias ---- */
+
+/* What an address is a multiple of, up to what cublasLt asks. */
+static unsigned alignment(const struct cg_matrix *x)
+{
+	CUdeviceptr at = cg_cu_address(x->mem) | ALIGNED;
+
+	return (unsigned)(at & -at);
+}
+
+static struct key key_of(const struct cg_gemm *g)
+{
+	struct key key;
+
+	memset(&key, 0, sizeof key);             /* compared as bytes */
+	key.m = g->m;
+	key.n = g->n;
+	key.k = g->k;
+	key.a_stride = a_stride(g);
+	key.b_stride = b_stride(g);
+	key.c_stride = c_stride(g);
+	key.dtype = g->dtype;
+	key.transpose_a = g->transpose_a;
+	key.transpose_b = g->transpose_b;
+	key.c_acc = g->c.acc;
+	key.a = alignment(&g->a);
+	key.b = alignment(&g->b);
+	key.c = alignment(&g->c);
+	key.bias = alignment(&g->start);
+	return key;
+}
+
+static int describe(struct problem *p, const struct cg_gemm *g)
+{
+	unsigned left = g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, right = g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+	unsigned bias = CUBLASLT_EPILOGUE_BIAS;
+	const void *at = pointer(&g->start);
+
+	CUBLASLT_TRY(MatmulDescCreate, &p->desc, compute_type(g->dtype), acc_type(g->dtype));
+	CUBLASLT_TRY(MatmulDescSetAttribute, p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof left);
+	CUBLASLT_TRY(MatmulDescSetAttribute, p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof right);
+	CUBLASLT_TRY(MatmulDescSetAttribute, p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof bias);
+	CUBLASLT_TRY(MatmulDescSetAttribute, p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at);
+	CUBLASLT_TRY(MatrixLayoutCreate, &p->left, real_type(g->dtype), (uint64_t)(g->transpose_b ? g->k : g->n),
+	             (uint64_t)(g->transpose_b ? g->n : g->k), b_stride(g));
+	CUBLASLT_TRY(MatrixLayoutCreate, &p->right, real_type(g->dtype), (uint64_t)(g->transpose_a ? g->m : g->k),
+	             (uint64_t)(g->transpose_a ? g->k : g->m), a_stride(g));
+	CUBLASLT_TRY(MatrixLayoutCreate, &p->out, c_type(g), (uint64_t)g->n, (uint64_t)g->m, c_stride(g));
+	return CG_OK;
+}
+
+/* It presumes addresses that are multiples of 256 bytes, and may add the parts of a sum in c's type, unless it is told. */
+static int prefer(cublasLtMatmulPreference_t preference, const struct cg_cu_blas *blas, const struct key *key)
+{
+	const struct { unsigned attribute, value; } wishes[] = {
+		{ CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key->b }, { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key->a },
+		{ CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key->c }, { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key->c },
+		{ CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE },
+	};
+	uint64_t workspace = blas->workspace_bytes;
+
+	for (size_t k = 0; k < sizeof wishes / sizeof *wishes; k++)
+		CUBLASLT_TRY(MatmulPreferenceSetAttribute, preference, wishes[k].attribute, &wishes[k].value, sizeof wishes[k].value);
+	CUBLASLT_TRY(MatmulPreferenceSetAttribute, preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+	return CG_OK;
+}
+
+/* Asks for the first algorithm; that there is none is an answer. */
+static int ask(const struct cg_cu_blas *blas, struct problem *p)
+{
+	cublasLtMatmulPreference_t preference;
+	cublasLtMatmulHeuristicResult_t result;
+	unsigned status = CUBLAS_STATUS_NOT_SUPPORTED;
+	int n = 0, code;
+
+	CUBLASLT_TRY(MatmulPreferenceCreate, &preference);
+	code = prefer(preference, blas, &p->key);
+	if (!code)
+		status = cg_cublaslt.MatmulAlgoGetHeuristic(blas->lt, p->desc, p->left, p->right, p->out, p->out, preference, 1, &result,
+		                                            &n);
+	cg_cublaslt.MatmulPreferenceDestroy(preference);
+	CG_TRY(code);
+	if (status && status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)
+		return cg_cublas_error(status, "cublasLtMatmulAlgoGetHeuristic");
+	p->possible = !status && n > 0 && !result.state && result.workspaceSize <= blas->workspace_bytes;
+	if (p->possible)
+		p->algorithm = result.algo;
+	return CG_OK;
+}
+
+/* The problem of a product, from those that are known, or asked for now in the place of the oldest. */
+static int find(struct cg_cu_blas *blas, const struct cg_gemm *g, struct problem **result)
+{
+	struct key key = key_of(g);
+	struct problem *p;
+	int code;
+
+	for (p = blas->problems; p < blas->problems + PROBLEMS; p++)
+		if (p->used && !memcmp(&p->key, &key, sizeof key)) {
+			*result = p;
+			return CG_OK;
+		}
+	p = &blas->problems[blas->oldest];
+	blas->oldest = (blas->oldest + 1) % PROBLEMS;
+	forget(p);
+	p->key = key;
+	code = describe(p, g);
+	if (!code)
+		code = ask(blas, p);
+	if (code) {
+		forget(p);
+		return code;
+	}
+	p->used = 1;
+	*result = p;
+	return CG_OK;
+}
+
+int cg_cu_blas_bias(struct cg_queue *queue, const struct cg_gemm *g, int *done)
+{
+	struct cg_cu_blas *blas = queue->blas;
+	const void *bias = pointer(&g->start);
+	struct problem *p = NULL;
+
+	*done = 0;
+	/* A bias is of c's type. */
+	if (!blas->lt || c_type(g) != real_type(g->dtype))
+		return CG_OK;
+	CG_TRY(find(blas, g, &p));
+	if (!p->possible)
+		return CG_OK;
+	CUBLASLT_TRY(MatmulDescSetAttribute, p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+	CUBLASLT_TRY(Matmul, blas->lt, p->desc, factor(g->dtype, 1), pointer(&g->b), p->left, pointer(&g->a), p->right,
+	             factor(g->dtype, 0), pointer(&g->c), p->out, (void *)(uintptr_t)pointer(&g->c), p->out, &p->algorithm,
+	             (void *)(uintptr_t)blas->workspace, blas->workspace_bytes, queue->stream);
+	*done = 1;
+	return CG_OK;
+}

@@ -1,0 +1,394 @@
+/*
+ * The cuda backend: NVIDIA's devices through the driver's own API.  Kernels are the generator's, compiled by NVRTC and kept on disk,
+ * products are cuBLAS's where it is found; no call waits for the device unless it is asked to.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cuda/cuda.h"
+
+/* ---- which device ---- */
+
+/* A process that has begun with CUDA cannot go on with it in a child. */
+static int begin(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static int begun, forks;
+	int code, child;
+
+	CG_TRY(cg_cuda_load(CG_CUDA_DRIVER));
+	pthread_mutex_lock(&lock);
+	child = begun && forks != cg_fork_count();
+	pthread_mutex_unlock(&lock);
+	if (child)
+		return cg_fail(CG_NO_DEVICE, "this process was forked from one that uses CUDA, and has to run a program of its own (exec) "
+		               "before it can");
+	code = cg_cu_error(cg_cu.Init(0), "cuInit");
+	if (code)
+		return cg_fail_in(code, "%s", cg_cuda_path(CG_CUDA_DRIVER));
+	pthread_mutex_lock(&lock);
+	forks = cg_fork_count();
+	begun = 1;
+	pthread_mutex_unlock(&lock);
+	return CG_OK;
+}
+
+static int count(int *n)
+{
+	*n = 0;
+	CG_TRY(begin());
+	CG_TRY(cg_cu_error(cg_cu.DeviceGetCount(n), "cuDeviceGetCount"));
+	return *n ? CG_OK : cg_fail(CG_NO_DEVICE, "no CUDA device: cuDeviceGetCount of %s says 0", cg_cuda_path(CG_CUDA_DRIVER));
+}
+
+/* "0" and so on; NULL: the first. */
+static int choose(const char *where, int *id)
+{
+	char rest;
+	int n, i = 0;
+
+	CG_TRY(count(&n));
+	if (where && (sscanf(where, "%d%c", &i, &rest) != 1 || i < 0 || strspn(where, "0123456789") != strlen(where)))
+		return cg_fail(CG_BAD_ARGUMENT, "expected the number of a device, as 0, got '%.40s'", where);
+	if (i >= n)
+		return cg_fail(CG_NO_DEVICE, "no device %d: there are %d, from 0 on", i, n);
+	return cg_cu_error(cg_cu.DeviceGet(id, i), "cuDeviceGet");
+}
+
+/* A library's words for a list: where it is, or why it is not. */
+static const char *words_of(int library)
+{
+	return cg_cuda_load(library) ? cg_message() : cg_cuda_path(library);
+}
+
+static const char *list(int i, char *about, size_t bytes)
+{
+	static _Thread_local char number[16];
+	char name[256] = "";
+	size_t used;
+	int n, id;
+
+	if (count(&n)) {
+		if (i)
+			return NULL;
+		snprintf(about, bytes, "%s", cg_message());
+		return "";
+	}
+	if (i >= n)
+		return NULL;
+	if (!cg_cu.DeviceGet(&id, i))
+		cg_cu.DeviceGetName(name, sizeof name, id);
+	used = (size_t)snprintf(about, bytes, "%s; kernels: %s", name, words_of(CG_CUDA_NVRTC));
+	if (used < bytes)
+		snprintf(about + used, bytes - used, "; products: %s", words_of(CG_CUDA_CUBLAS));
+	snprintf(number, sizeof number, "%d", i);
+	return number;
+}
+
+static void free_device(struct cg_device *device)
+{
+	pthread_mutex_destroy(device->lock);
+	cg_memory(device->lock, 0);
+	cg_memory(device, 0);
+}
+
+static void close_device(struct cg_device *device)
+{
+	if (device->products && !cg_cu_enter_anyway(device)) {
+		cg_cu_drop_products(device);
+		cg_cu_leave(device, CG_OK);
+	}
+	if (device->context && !device->adopted)
+		cg_cu.DevicePrimaryCtxRelease_v2(device->id);
+	free_device(device);
+}
+
+static int examine(struct cg_device *device, const char *number)
+{
+	const struct { unsigned attribute; int *to; } asked[] = {
+		{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &device->units },
+		{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &device->group_most },
+		{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, &device->shared_bytes },
+		{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &device->grid_x },
+		{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, &device->grid_y },
+		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &device->major },
+		{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &device->minor },
+	};
+	char name[256] = "";
+	size_t bytes = 0;
+
+	for (size_t k = 0; k < sizeof asked / sizeof *asked; k++)
+		CU_TRY(device, DeviceGetAttribute, asked[k].to, asked[k].attribute, device->id);
+	/* A driver before 11.2 does not know the question. */
+	if (cg_cu.DeviceGetAttribute(&device->pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device->id))
+		device->pools = 0;
+	cg_cu.DeviceGetName(name, sizeof name, device->id);
+	cg_cu.DeviceTotalMem_v2(&bytes, device->id);
+	snprintf(device->about, sizeof device->about, "cuda %s: %s, sm_%d%d, %zu MiB; driver for CUDA %d.%d by %.300s", number, name,
+	         device->major, device->minor, bytes >> 20, cg_cuda_version() / 1000, cg_cuda_version() % 1000 / 10,
+	         cg_cuda_path(CG_CUDA_DRIVER));
+	return CG_OK;
+}
+
+static int make_device(int id, struct CUctx_st *adopted, const char *number, struct cg_device **result)
+{
+	struct cg_device *device = cg_memory(NULL, sizeof *device);
+	pthread_mutex_t *lock = cg_memory(NULL, sizeof *lock);
+	int code = CG_OK;
+
+	if (!device || !lock) {
+		cg_memory(device, 0);
+		cg_memory(lock, 0);
+		return CG_NO_MEMORY;
+	}
+	memset(device, 0, sizeof *device);
+	pthread_mutex_init(lock, NULL);
+	*device = (struct cg_device){ .id = id, .context = adopted, .adopted = adopted != NULL, .lock = lock };
+	if (!adopted)
+		code = cg_cu_check(device, cg_cu.DevicePrimaryCtxRetain(&device->context, id), "cuDevicePrimaryCtxRetain");
+	if (!code)
+		code = examine(device, number);
+	if (code)
+		close_device(device);
+	else
+		*result = device;
+	return code;
+}
+
+/* "ready", which is what is asked for when nobody named a backend: the first device, if there is a compiler for it.  That is only found by
+ * loading it, unless the environment says where it is. */
+static int open_device(const char *where, struct cg_device **result)
+{
+	int ready = where && !strcmp(where, "ready"), id;
+	char number[16];
+
+	CG_TRY(choose(ready ? NULL : where, &id));
+	if (ready && !*cg_cuda_named(CG_CUDA_NVRTC))
+		CG_TRY(cg_cuda_load(CG_CUDA_NVRTC) ? CG_NO_DEVICE : CG_OK);
+	snprintf(number, sizeof number, "%d", id);
+	return make_device(id, NULL, number, result);
+}
+
+/* The caller's CUcontext, which has one device. */
+static int adopt(void *native, void *device, struct cg_device **result)
+{
+	struct CUctx_st *ours;
+	unsigned code;
+	int id;
+
+	if (device)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: device: expected NULL: a CUcontext has one device");
+	CG_TRY(begin());
+	CG_TRY(cg_cu_error(cg_cu.CtxPushCurrent_v2(native), "cuCtxPushCurrent_v2"));
+	code = cg_cu.CtxGetDevice(&id);
+	cg_cu.CtxPopCurrent_v2(&ours);
+	CG_TRY(cg_cu_error(code, "cuCtxGetDevice"));
+	return make_device(id, native, "the caller's", result);
+}
+
+static const char *describe(const struct cg_device *device)
+{
+	return device->about;
+}
+
+static int supports(const struct cg_device *device, int dtype)
+{
+	(void)device;
+	(void)dtype;
+	return CG_OK;
+}
+
+/* ---- queues ---- */
+
+static int take_stream(struct cg_queue *queue, void *native)
+{
+	struct CUctx_st *context = NULL;
+
+	if (!native) {
+		CU_TRY(queue->device, StreamCreate, &queue->stream, CU_STREAM_NON_BLOCKING);
+		return CG_OK;
+	}
+	CU_TRY(queue->device, StreamGetCtx, native, &context);
+	if (context != queue->device->context)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: native: the stream is of another CUcontext; adopt that with cg_adopt");
+	queue->stream = native;
+	queue->adopted = 1;
+	return CG_OK;
+}
+
+static int make_stream(struct cg_queue *queue, void *native)
+{
+	CU_INSIDE(queue->device, take_stream(queue, native));
+}
+
+static int start(struct cg_device *device, void *native, struct cg_queue **result)
+{
+	struct cg_queue *queue = cg_memory(NULL, sizeof *queue);
+	int code;
+
+	if (!queue)
+		return CG_NO_MEMORY;
+	*queue = (struct cg_queue){ .device = device };
+	code = make_stream(queue, native);
+	if (code) {
+		cg_memory(queue, 0);
+		return code;
+	}
+	pthread_mutex_lock(device->lock);
+	queue->next = device->queues;
+	device->queues = queue;
+	pthread_mutex_unlock(device->lock);
+	*result = queue;
+	return CG_OK;
+}
+
+static int wait(struct cg_queue *queue)
+{
+	CG_TRY(cg_cu_uncaptured(queue, "a wait"));
+	CU_TRY(queue->device, StreamSynchronize, queue->stream);
+	return CG_OK;
+}
+
+static int sync_queue(struct cg_queue *queue)
+{
+	CU_INSIDE(queue->device, wait(queue));
+}
+
+static void stop(struct cg_queue *queue)
+{
+	struct cg_device *device = queue->device;
+	struct cg_queue **at = &device->queues;
+
+	pthread_mutex_lock(device->lock);
+	while (*at != queue)
+		at = &(*at)->next;
+	*at = queue->next;
+	pthread_mutex_unlock(device->lock);
+	if (!cg_cu_enter_anyway(device)) {
+		cg_cu_drop_blas(queue);
+		cg_cu_finish(queue);
+		if (!queue->adopted)
+			cg_cu.StreamDestroy_v2(queue->stream);
+		cg_cu_leave(device, CG_OK);
+	}
+	cg_memory(queue, 0);
+}
+
+/* ---- memory ---- */
+
+static int take(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
+{
+	CU_INSIDE(device, cg_cu_alloc(device, queue, bytes, at));
+}
+
+static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
+{
+	CUdeviceptr at;
+
+	CG_TRY(take(device, queue, bytes, &at));
+	*mem = (struct cg_mem){ (void *)(uintptr_t)at, 0, bytes, CG_DEVICE };
+	return CG_OK;
+}
+
+static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg_mem *mem)
+{
+	if (cg_cu_enter_anyway(device))
+		return;
+	cg_cu_free(device, queue, (CUdeviceptr)(uintptr_t)mem->data);
+	cg_cu_leave(device, CG_OK);
+}
+
+/* Memory of a pool, or mapped by the caller, is of no context, and all of its device's can use it. */
+static int check_owner(struct cg_device *device, CUdeviceptr at, struct CUctx_st **context)
+{
+	unsigned code = cg_cu.PointerGetAttribute(context, CU_POINTER_ATTRIBUTE_CONTEXT, at);
+	int id;
+
+	if (code && code != CUDA_ERROR_INVALID_VALUE)
+		return cg_cu_check(device, code, "cuPointerGetAttribute");
+	if (code)
+		*context = NULL;
+	if (*context == device->context)
+		return CG_OK;
+	if (*context)
+		return cg_fail(CG_BAD_ARGUMENT, "the memory is of another CUcontext than the stream");
+	code = cg_cu.PointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at);
+	if (code == CUDA_ERROR_INVALID_VALUE)
+		return cg_fail(CG_BAD_ARGUMENT, "expected memory of the device, got an address that the driver does not know");
+	CG_TRY(cg_cu_check(device, code, "cuPointerGetAttribute"));
+	return id == device->id ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "the memory is of device %d, the stream of device %d", id, device->id);
+}
+
+/* What is mapped may be so piece by piece, each beginning where the one before it ends. */
+static int check_memory(struct cg_device *device, struct cg_mem mem)
+{
+	CUdeviceptr at = cg_cu_address(mem), from = at, base = 0;
+	struct CUctx_st *context;
+	size_t bytes = 0;
+	unsigned code;
+
+	CG_TRY(check_owner(device, at, &context));
+	do {
+		code = cg_cu.MemGetAddressRange_v2(&base, &bytes, from);
+		if (code && code != CUDA_ERROR_INVALID_VALUE && code != CUDA_ERROR_NOT_FOUND)
+			return cg_cu_check(device, code, "cuMemGetAddressRange_v2");
+		if (code || base + bytes <= from)
+			break;
+		from = base + bytes;
+	} while (from - at < mem.bytes && !context);
+	if (from - at >= mem.bytes)
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "expected memory of at least %zu bytes from its first element on, got %llu", mem.bytes,
+	               (unsigned long long)(from - at));
+}
+
+static int check(struct cg_device *device, struct cg_mem mem)
+{
+	CU_INSIDE(device, check_memory(device, mem));
+}
+
+static int copy_in(struct cg_queue *queue, CUdeviceptr to, const void *from, size_t bytes)
+{
+	CG_TRY(cg_cu_uncaptured(queue, "a copy from the host's memory"));
+	CU_TRY(queue->device, MemcpyHtoDAsync_v2, to, from, bytes, queue->stream);
+	return CG_OK;
+}
+
+static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
+{
+	CU_INSIDE(queue->device, copy_in(queue, cg_cu_address(to), from, bytes));
+}
+
+static int copy_out(struct cg_queue *queue, void *to, CUdeviceptr from, size_t bytes)
+{
+	CG_TRY(cg_cu_uncaptured(queue, "a copy to the host's memory"));
+	CU_TRY(queue->device, MemcpyDtoHAsync_v2, to, from, bytes, queue->stream);
+	return CG_OK;
+}
+
+static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
+{
+	CU_INSIDE(queue->device, copy_out(queue, to, cg_cu_address(from), bytes));
+}
+
+static int fill(struct cg_queue *queue, CUdeviceptr at, size_t bytes)
+{
+	CU_TRY(queue->device, MemsetD8Async, at, 0, bytes, queue->stream);
+	return CG_OK;
+}
+
+static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
+{
+	CU_INSIDE(queue->device, fill(queue, cg_cu_address(mem), bytes));
+}
+
+extern const struct cg_backend cg_backend_cuda;
+const struct cg_backend cg_backend_cuda = {
+	.name = "cuda", .unasked = "ready",
+	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
+	.start = start, .sync = sync_queue, .stop = stop,
+	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
+	.build = cg_cu_build, .drop = cg_cu_drop, .launch = cg_cu_launch, .gemm = cg_cu_gemm,
+};

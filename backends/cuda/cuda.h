@@ -1,0 +1,72 @@
+/* What the files of the cuda backend share. */
+#ifndef CG_CUDA_H
+#define CG_CUDA_H
+
+#include "backends/cuda/library.h"
+#include "runtime/backend.h"
+
+struct cg_device {
+	int id, adopted;                         /* adopted: the context is the caller's */
+	struct CUctx_st *context;
+	void *lock;                              /* of these two */
+	struct cg_queue *queues;                 /* open */
+	struct cg_cu_product *products;          /* built so far */
+	int lost;                                /* atomic: an enum of context.c */
+	char lost_words[512];
+	int major, minor;                        /* of its compute capability, 9 and 0 of sm_90 */
+	int units, group_most, shared_bytes;     /* multiprocessors; threads and shared memory of a block */
+	int grid_x, grid_y;                      /* blocks at most */
+	int pools;                               /* has memory in a stream's order */
+	char about[1024];
+};
+
+struct cg_queue {
+	struct cg_device *device;
+	struct cg_queue *next;
+	struct CUstream_st *stream;
+	int adopted;                             /* the caller's: it may be capturing */
+	struct cg_cu_blas *blas;                 /* made at the first product */
+};
+
+/*
+ * Every slot that calls the driver does so between these two: the device's context is made current, and what was is again
+ * afterwards.  A context that was lost is refused, with the words of how.
+ */
+int cg_cu_enter(struct cg_device *);
+int cg_cu_leave(struct cg_device *, int code);
+/* The same, without words and of a lost context, too: to give back what can be. */
+int cg_cu_enter_anyway(struct cg_device *);
+#define CU_INSIDE(device, call) do { CG_TRY(cg_cu_enter(device)); return cg_cu_leave(device, call); } while (0)
+
+/* As cg_cu_error, and remembers what loses the context. */
+int cg_cu_check(struct cg_device *, unsigned code, const char *call);
+#define CU_TRY(device, call, ...) CG_TRY(cg_cu_check(device, cg_cu.call(__VA_ARGS__), "cu" #call))
+
+/* CG_OK, or CG_UNSUPPORTED while the caller captures the stream; what: "a copy". */
+int cg_cu_uncaptured(struct cg_queue *, const char *what);
+/* Waits for a queue's work, before what it uses is given back; not while it is captured, since nothing of that runs yet. */
+void cg_cu_finish(struct cg_queue *);
+/* Memory that a queue's work alone uses, inside; queue NULL: any. */
+int cg_cu_alloc(struct cg_device *, struct cg_queue *, size_t bytes, CUdeviceptr *at);
+void cg_cu_free(struct cg_device *, struct cg_queue *, CUdeviceptr at);
+
+/* A text as a module of the device's: from the cache, or compiled; the compiler's log is in the message when it refuses. */
+int cg_cu_module(struct cg_device *, const char *text, const char *key, int dtype, struct CUmod_st **);
+int cg_cu_build(struct cg_device *, const struct cg_pass_plan *, struct cg_built **);
+void cg_cu_drop(struct cg_device *, struct cg_built *);
+int cg_cu_launch(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units, const struct cg_operand *);
+/* The address of an operand; 0: absent. */
+CUdeviceptr cg_cu_address(struct cg_mem);
+
+int cg_cu_gemm(struct cg_queue *, const struct cg_gemm *);
+void cg_cu_drop_products(struct cg_device *);
+
+/* cuBLAS for a queue.  *blas NULL: there is none, by the environment's wish or because none was found. */
+int cg_cu_blas(struct cg_queue *, struct cg_cu_blas **blas);
+void cg_cu_drop_blas(struct cg_queue *);
+/* c [m n] = op(a) op(b), added to c where add; k > 0, sizes within cuBLAS's. */
+int cg_cu_blas_product(struct cg_queue *, const struct cg_gemm *, int add);
+/* The same with start a repeated row of real; *done 0: it has no algorithm for that, and nothing was enqueued. */
+int cg_cu_blas_bias(struct cg_queue *, const struct cg_gemm *, int *done);
+
+#endif

@@ -1,0 +1,166 @@
+/*
+ * Texts become modules, modules functions, and functions are launched: built once for a key, whatever the sizes.
+ */
+#include <string.h>
+
+#include "backends/cuda/cuda.h"
+#include "runtime/op.h"
+
+struct cg_built {
+	const struct cg_pass_plan *plan;
+	struct CUmod_st *module;
+	struct CUfunc_st *functions[CG_READY_PIECES];
+	int threads[CG_READY_PIECES];            /* that a block of it may have */
+};
+
+void cg_cu_drop(struct cg_device *device, struct cg_built *built)
+{
+	if (built && built->module && !cg_cu_enter_anyway(device)) {
+		cg_cu.ModuleUnload(built->module);
+		cg_cu_leave(device, CG_OK);
+	}
+	cg_memory(built, 0);
+}
+
+static int find_functions(struct cg_device *device, struct cg_built *built)
+{
+	const struct cg_pass_plan *plan = built->plan;
+
+	for (int p = 0; p < plan->n_pieces; p++) {
+		int code = cg_cu_check(device, cg_cu.ModuleGetFunction(&built->functions[p], built->module, plan->pieces[p].key),
+		                       "cuModuleGetFunction");
+
+		if (code)
+			return cg_fail_in(code, "%s", plan->pieces[p].key);
+		CU_TRY(device, FuncGetAttribute, &built->threads[p], CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, built->functions[p]);
+	}
+	return CG_OK;
+}
+
+static int load(struct cg_device *device, const char *text, struct cg_built *built)
+{
+	CG_TRY(cg_cu_module(device, text, built->plan->key, built->plan->dtype, &built->module));
+	return find_functions(device, built);
+}
+
+static int build(struct cg_device *device, const char *text, struct cg_built *built)
+{
+	CU_INSIDE(device, load(device, text, built));
+}
+
+int cg_cu_build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+{
+	struct cg_built *built = cg_memory(NULL, sizeof *built);
+	struct cg_text text = { .resize = cg_memory };
+	int code;
+
+	if (!built)
+		return CG_NO_MEMORY;
+	memset(built, 0, sizeof *built);
+	built->plan = plan;
+	code = cg_print(plan, CG_LANG_CUDA, &text) ? CG_NO_MEMORY : build(device, text.at, built);
+	cg_memory(text.at, 0);
+	if (code)
+		cg_cu_drop(device, built);
+	else
+		*result = built;
+	return code;
+}
+
+/* ---- launches ---- */
+
+CUdeviceptr cg_cu_address(struct cg_mem mem)
+{
+	return mem.data ? (CUdeviceptr)(uintptr_t)mem.data + mem.offset : 0;
+}
+
+/* The values of a launch and where each is, as the driver wants them. */
+struct parameters {
+	union value { CUdeviceptr at; int64_t count; float f32; double f64; } values[2 * CG_SLOTS_MAX];
+	void *at[2 * CG_SLOTS_MAX];
+	int n;
+};
+
+static union value *next(struct parameters *p)
+{
+	p->at[p->n] = &p->values[p->n];
+	return &p->values[p->n++];
+}
+
+static void bind(struct parameters *to, const struct cg_pass_plan *plan, const struct cg_piece *piece, int64_t rows, int64_t units,
+                 const struct cg_operand *operands)
+{
+	to->n = 0;
+	for (int k = 0; k < piece->n_arguments; k++) {
+		const struct cg_argument *a = &piece->arguments[k];
+		const struct cg_operand *o = &operands[k];
+
+		if (!cg_is_parameter(piece, a))
+			continue;
+		switch (a->kind) {
+		case CG_KIND_COUNT:
+			next(to)->count = a->role == CG_ROLE_ROWS ? rows : a->role == CG_ROLE_UNITS ? units : (int64_t)o->value;
+			break;
+		case CG_KIND_SCALAR:
+			if (plan->dtype == CG_F64)
+				next(to)->f64 = o->value;
+			else
+				next(to)->f32 = (float)o->value;
+			break;
+		default:
+			next(to)->at = cg_cu_address(o->mem);
+			if (a->kind == CG_KIND_TENSOR)
+				next(to)->count = o->stride;
+		}
+	}
+}
+
+struct grid { unsigned x, y, wide, tall; };
+
+static unsigned least(uint64_t a, uint64_t b)
+{
+	return (unsigned)(a < b ? a : b);
+}
+
+/* A block is as wide as the units and takes more rows where those are few; the text takes in turns what is beyond the grid. */
+static struct grid grid_of(const struct cg_device *device, int most, int64_t rows, int64_t units)
+{
+	enum { THREADS = 256 };
+	unsigned threads = least((unsigned)most, THREADS);
+	struct grid g = { .wide = 1, .tall = 1 };
+
+	while (2 * g.wide <= threads && g.wide < (uint64_t)units)
+		g.wide *= 2;
+	while (2 * g.tall * g.wide <= threads && g.tall < (uint64_t)rows)
+		g.tall *= 2;
+	g.x = least(((uint64_t)units + g.wide - 1) / g.wide, (uint64_t)device->grid_x);
+	g.y = least(((uint64_t)rows + g.tall - 1) / g.tall, (uint64_t)device->grid_y);
+	return g;
+}
+
+static int enqueue(struct cg_queue *queue, struct CUfunc_st *function, struct grid g, struct parameters *parameters)
+{
+	CU_TRY(queue->device, LaunchKernel, function, g.x, g.y, 1, g.wide, g.tall, 1, 0, queue->stream, parameters->at, NULL);
+	return CG_OK;
+}
+
+static int launch(struct cg_queue *queue, struct CUfunc_st *function, struct grid g, struct parameters *parameters)
+{
+	CU_INSIDE(queue->device, enqueue(queue, function, g, parameters));
+}
+
+int cg_cu_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+                 const struct cg_operand *operands)
+{
+	const struct cg_piece *p = &built->plan->pieces[piece];
+	int64_t blocks = p->shape == CG_PIECE_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
+	                                               : p->shape == CG_PIECE_SUM ? 1 : rows;
+	struct parameters parameters;
+	int code;
+
+	if (!blocks)
+		return CG_OK;
+	bind(&parameters, built->plan, p, rows, units, operands);
+	code = launch(queue, built->functions[piece], grid_of(queue->device, built->threads[piece], blocks, units), &parameters);
+	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
+}

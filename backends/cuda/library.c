@@ -1,0 +1,277 @@
+/*
+ * CUDA's libraries by soname, kept open for the life of the process: they have threads and state of their own.  The driver comes
+ * first; NVRTC and cuBLAS are found when something is compiled or multiplied.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cuda/library.h"
+#include "runtime/runtime.h"
+
+enum { OLDEST = 11000 };                 /* CUDA 11.0, as the driver counts */
+
+struct cg_cu cg_cu;
+struct cg_nvrtc cg_nvrtc;
+struct cg_cublas cg_cublas;
+struct cg_cublaslt cg_cublaslt;
+
+/* Never a name without a version, which is for linking: the toolkit's libcuda.so is a stub.  The newest first; a toolkit that the
+ * system's loader was not told of is where its installer puts it. */
+struct name { int major; const char *name; };
+static const struct name driver_names[] = { { 0, "libcuda.so.1" }, { 0, NULL } };
+static const struct name nvrtc_names[] = {
+	{ 13, "libnvrtc.so.13" },   { 13, "/usr/local/cuda/lib64/libnvrtc.so.13" },
+	{ 12, "libnvrtc.so.12" },   { 12, "/usr/local/cuda/lib64/libnvrtc.so.12" },
+	{ 11, "libnvrtc.so.11.2" }, { 11, "/usr/local/cuda/lib64/libnvrtc.so.11.2" },
+	{ 0, NULL }
+};
+static const struct name cublas_names[] = {
+	{ 13, "libcublas.so.13" }, { 13, "/usr/local/cuda/lib64/libcublas.so.13" },
+	{ 12, "libcublas.so.12" }, { 12, "/usr/local/cuda/lib64/libcublas.so.12" },
+	{ 11, "libcublas.so.11" }, { 11, "/usr/local/cuda/lib64/libcublas.so.11" },
+	{ 0, NULL }
+};
+
+/* Where each call goes; optional ones are NULL where there is none. */
+struct symbol { const char *name; void *to; int optional; };
+static const struct symbol driver_symbols[] = {
+#define CU_CALL(name, parameters, names) { "cu" #name, &cg_cu.name, 0 },
+#define CU_LATER(name, parameters, names) { "cu" #name, &cg_cu.name, 1 },
+#include "backends/cuda/cuda.fn"
+#undef CU_CALL
+#undef CU_LATER
+	{ NULL, NULL, 0 }
+};
+static const struct symbol nvrtc_symbols[] = {
+#define NVRTC_CALL(name, parameters, names) { "nvrtc" #name, &cg_nvrtc.name, 0 },
+#define NVRTC_WORDS NVRTC_CALL
+#include "backends/cuda/cuda.fn"
+#undef NVRTC_CALL
+#undef NVRTC_WORDS
+	{ NULL, NULL, 0 }
+};
+/* A library's handle finds the symbols of those that it needs, too: cuBLAS brings the cublasLt that fits it. */
+static const struct symbol cublas_symbols[] = {
+#define CUBLAS_CALL(name, parameters, names) { "cublas" #name, &cg_cublas.name, 0 },
+#define CUBLAS_WORDS(name, parameters, names) { "cublas" #name, &cg_cublas.name, 1 },
+#define CUBLASLT_CALL(name, parameters, names) { "cublasLt" #name, &cg_cublaslt.name, 1 },
+#include "backends/cuda/cuda.fn"
+#undef CUBLAS_CALL
+#undef CUBLAS_WORDS
+#undef CUBLASLT_CALL
+	{ NULL, NULL, 0 }
+};
+
+static struct library {
+	const char *what, *variable, *advice;
+	const struct name *names;
+	const struct symbol *symbols;
+	int absent, refused;                     /* the code when there is none; when the environment names one that cannot be */
+	int tried, code;
+	char why[2048], path[512];
+} libraries[CG_CUDA_LIBRARIES] = {
+	[CG_CUDA_DRIVER] = { .what = "CUDA driver", .variable = "CELLGRAD_CUDA_LIB",
+		.advice = "it comes with NVIDIA's driver of the GPU",
+		.names = driver_names, .symbols = driver_symbols, .absent = CG_NO_DEVICE, .refused = CG_NO_DEVICE },
+	[CG_CUDA_NVRTC] = { .what = "NVRTC to compile kernels", .variable = "CELLGRAD_NVRTC_LIB",
+		.advice = "it comes with the CUDA toolkit, 11.2 or later",
+		.names = nvrtc_names, .symbols = nvrtc_symbols, .absent = CG_BUILD, .refused = CG_BUILD },
+	[CG_CUDA_CUBLAS] = { .what = "cuBLAS", .variable = "CELLGRAD_CUBLAS_LIB",
+		.advice = "it comes with the CUDA toolkit, and CELLGRAD_CUBLAS_LIB=none does without",
+		.names = cublas_names, .symbols = cublas_symbols, .absent = CG_UNSUPPORTED, .refused = CG_BAD_ARGUMENT },
+};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int version;
+
+/* ---- loading ---- */
+
+__attribute__((format(printf, 2, 3)))
+static void reason(struct library *l, const char *format, ...)
+{
+	size_t used = strlen(l->why);
+	va_list list;
+
+	used += (size_t)snprintf(l->why + used, sizeof l->why - used, "%s", used ? "; " : "tried ");
+	if (used >= sizeof l->why)
+		return;
+	va_start(list, format);
+	vsnprintf(l->why + used, sizeof l->why - used, format, list);
+	va_end(list);
+}
+
+static int find_symbols(struct library *l, void *handle, const char *name)
+{
+	for (const struct symbol *s = l->symbols; s->name; s++) {
+		void *call = dlsym(handle, s->name);
+
+		if (!call && !s->optional) {
+			reason(l, "%.300s, which has no %s: it is too old, or something else", name, s->name);
+			return 0;
+		}
+		memcpy(s->to, &call, sizeof call);
+	}
+	return 1;
+}
+
+static int load_name(struct library *l, const char *name)
+{
+	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL), *call;
+	const char *error = handle ? NULL : dlerror();
+	Dl_info info;
+
+	if (!handle) {
+		reason(l, "%.300s", error ? error : name);
+		return 0;
+	}
+	if (!find_symbols(l, handle, name)) {
+		dlclose(handle);
+		return 0;
+	}
+	memcpy(&call, l->symbols->to, sizeof call);
+	snprintf(l->path, sizeof l->path, "%s", dladdr(call, &info) && info.dli_fname ? info.dli_fname : name);
+	return 1;
+}
+
+/* What is of a later CUDA than the driver would be found, and then refused by it. */
+static int load_names(struct library *l)
+{
+	for (const struct name *n = l->names; n->name; n++)
+		if (n->major > version / 1000)
+			reason(l, "%s, which is for CUDA %d, but the driver for %d.%d", n->name, n->major, version / 1000,
+			       version % 1000 / 10);
+		else if (load_name(l, n->name))
+			return 1;
+	return 0;
+}
+
+/* A program with another user's rights is not told what to load. */
+const char *cg_cuda_named(int library)
+{
+#ifdef __GLIBC__
+	const char *wanted = secure_getenv(libraries[library].variable);
+#else
+	const char *wanted = NULL;
+#endif
+
+	return wanted ? wanted : "";
+}
+
+static int check_version(struct library *l)
+{
+	unsigned code = cg_cu.DriverGetVersion(&version);
+
+	if (code)
+		return cg_cu_error(code, "cuDriverGetVersion");
+	if (version >= OLDEST)
+		return CG_OK;
+	return cg_fail(CG_NO_DEVICE, "%s is for CUDA %d.%d: expected a driver for %d.%d or later", l->path, version / 1000,
+	               version % 1000 / 10, OLDEST / 1000, OLDEST % 1000 / 10);
+}
+
+/* A library that the environment names is the only one tried. */
+static int load(int library)
+{
+	struct library *l = &libraries[library];
+	const char *wanted = cg_cuda_named(library);
+
+	if (library == CG_CUDA_CUBLAS && !strcmp(wanted, "none"))
+		return cg_fail(l->absent, "CELLGRAD_CUBLAS_LIB=none");
+	if (*wanted && *wanted != '/')
+		return cg_fail(l->refused, "%s: expected an absolute path, got '%.300s'", l->variable, wanted);
+	if (*wanted ? !load_name(l, wanted) : !load_names(l))
+		return cg_fail(*wanted ? l->refused : l->absent, "no %s: %s%s%s; %s", l->what, *wanted ? l->variable : "",
+		               *wanted ? ": " : "", l->why, l->advice);
+	return library == CG_CUDA_DRIVER ? check_version(l) : CG_OK;
+}
+
+int cg_cuda_load(int library)
+{
+	struct library *l = &libraries[library];
+
+	pthread_mutex_lock(&lock);
+	if (!l->tried) {
+		l->code = load(library);
+		l->tried = 1;
+		if (l->code) {
+			snprintf(l->why, sizeof l->why, "%.2000s", cg_message());
+			l->path[0] = 0;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return l->code ? cg_fail(l->code, "%s", l->why) : CG_OK;
+}
+
+const char *cg_cuda_path(int library)
+{
+	return libraries[library].path;
+}
+
+int cg_cuda_version(void)
+{
+	return version;
+}
+
+/* ---- errors ---- */
+
+/* Codes of the driver that a caller would act on; those of a range have the same words. */
+static const struct { unsigned first, last; int ours; } driver_codes[] = {
+	{ CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY, CG_NO_MEMORY },
+	{ CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED, CG_NO_DEVICE },
+	{ CUDA_ERROR_STUB_LIBRARY, CUDA_ERROR_STUB_LIBRARY, CG_NO_DEVICE },
+	{ CUDA_ERROR_DEVICE_UNAVAILABLE, CUDA_ERROR_DEVICE_UNAVAILABLE, CG_NO_DEVICE },
+	{ CUDA_ERROR_NO_DEVICE, CUDA_ERROR_INVALID_DEVICE, CG_NO_DEVICE },
+	{ CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_INVALID_IMAGE, CG_BUILD },
+	{ CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_NO_BINARY_FOR_GPU, CG_BUILD },
+	{ CUDA_ERROR_INVALID_PTX, CUDA_ERROR_INVALID_PTX, CG_BUILD },
+	{ CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CUDA_ERROR_JIT_COMPILATION_DISABLED, CG_BUILD },
+	{ CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, CG_NO_DEVICE },
+	{ CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, CG_UNSUPPORTED },
+};
+
+int cg_cu_error(unsigned code, const char *call)
+{
+	const char *name = NULL, *words = NULL;
+	int ours = CG_DRIVER;
+
+	if (!code)
+		return CG_OK;
+	if (cg_cu.GetErrorName(code, &name) || !name)
+		name = "an error that it has no name for";
+	if (cg_cu.GetErrorString(code, &words) || !words)
+		words = "it has no words";
+	for (size_t k = 0; k < sizeof driver_codes / sizeof *driver_codes; k++)
+		if (code >= driver_codes[k].first && code <= driver_codes[k].last)
+			ours = driver_codes[k].ours;
+	return cg_fail(ours, "cuda: %s: %s (%u): %s", call, name, code, words);
+}
+
+int cg_nvrtc_error(unsigned code, const char *call)
+{
+	if (!code)
+		return CG_OK;
+	return cg_fail(code == NVRTC_ERROR_OUT_OF_MEMORY ? CG_NO_MEMORY : CG_BUILD, "cuda: %s: %s (%u)", call,
+	               cg_nvrtc.GetErrorString(code), code);
+}
+
+static const struct { const char *name; int code; } statuses[] = {
+#define CUBLAS_VALUE(name, value) { #name, value },
+#include "backends/cuda/values.h"
+#undef CUBLAS_VALUE
+};
+
+int cg_cublas_error(unsigned code, const char *call)
+{
+	static const char prefix[] = "CUBLAS_STATUS_";
+	const char *name = "an error that it has no name for";
+
+	if (!code)
+		return CG_OK;
+	for (size_t k = 0; k < sizeof statuses / sizeof *statuses; k++)
+		if (statuses[k].code == (int)code && !strncmp(statuses[k].name, prefix, sizeof prefix - 1))
+			name = statuses[k].name;
+	return cg_fail(code == CUBLAS_STATUS_ALLOC_FAILED ? CG_NO_MEMORY : CG_DRIVER, "cuda: %s: %s (%u): %s", call, name, code,
+	               cg_cublas.GetStatusString ? cg_cublas.GetStatusString(code) : "this version has no words for it");
+}

@@ -1,0 +1,8 @@
+# The cuda backend: found at run time, so that it is always compiled, unless it is not wanted.
+if CUDA
+noinst_LTLIBRARIES += %D%/libcuda.la
+backend_libraries += %D%/libcuda.la
+endif
+%C%_libcuda_la_SOURCES = \
+	%D%/library.h %D%/layout.h %D%/cuda.h %D%/cuda.fn %D%/values.h \
+	%D%/library.c %D%/cuda.c %D%/context.c %D%/kernel.c %D%/nvrtc.c %D%/gemm.c %D%/cublas.c

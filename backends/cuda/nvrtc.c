@@ -1,0 +1,173 @@
+/*
+ * Text to machine code by NVRTC: for the device's own architecture, or where the compiler is older than the device, to PTX for the
+ * newest it knows, which the driver translates.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cuda/cuda.h"
+
+enum { ARCHS = 128, ABOUT = 640 };
+
+/* What is kept of a kernel: ABOUT bytes of words about its compiler, then its code. */
+struct image { void *at; size_t bytes; };
+
+static void drop(struct image *image)
+{
+	cg_memory(image->at, 0);
+	image->at = NULL;
+}
+
+/* ---- options ---- */
+
+/* Bits are promised: products and sums are fused where the text says so and nowhere else, and where arithmetic is f32 subnormals are
+ * flushed, as on the other backends.  No option that makes anything fast. */
+struct options { char arch[40]; const char *at[3]; int n; };
+
+static void choose_options(struct options *o, int dtype, const char *word, int arch)
+{
+	snprintf(o->arch, sizeof o->arch, "--gpu-architecture=%s_%d", word, arch);
+	o->at[0] = o->arch;
+	o->at[1] = "-fmad=false";
+	o->at[2] = "-ftz=true";
+	o->n = dtype == CG_F64 ? 2 : 3;
+}
+
+/* 90 for 9.0. */
+static int capability(const struct cg_device *device)
+{
+	return 10 * device->major + device->minor;
+}
+
+/* *arch: the device's own, or the newest that is known below it, and then *ptx. */
+static int choose_arch(const struct cg_device *device, int *arch, int *ptx)
+{
+	int archs[ARCHS], n = 0, newest = 0, oldest = 0, major, minor;
+
+	NVRTC_TRY(GetNumSupportedArchs, &n);
+	if (n < 1 || n > ARCHS)
+		return cg_fail(CG_BUILD, "cuda: nvrtcGetNumSupportedArchs: expected 1 to %d, got %d", ARCHS, n);
+	NVRTC_TRY(GetSupportedArchs, archs);
+	for (int k = 0; k < n; k++) {
+		if (archs[k] <= capability(device) && archs[k] > newest)
+			newest = archs[k];
+		if (!oldest || archs[k] < oldest)
+			oldest = archs[k];
+	}
+	*arch = newest;
+	*ptx = newest != capability(device);
+	if (newest)
+		return CG_OK;
+	NVRTC_TRY(Version, &major, &minor);
+	return cg_fail(CG_BUILD, "cuda: NVRTC %d.%d of %s compiles for sm_%d and later, the device is sm_%d: an older CUDA toolkit has "
+	               "one that does (CELLGRAD_NVRTC_LIB)", major, minor, cg_cuda_path(CG_CUDA_NVRTC), oldest, capability(device));
+}
+
+/* ---- compiling ---- */
+
+/* The compiler's log, which may be long: its beginning is what matters. */
+static int refused(struct _nvrtcProgram *program, const char *key, unsigned error)
+{
+	size_t bytes = 0;
+	char *log = NULL;
+	int code;
+
+	if (!cg_nvrtc.GetProgramLogSize(program, &bytes) && bytes)
+		log = cg_memory(NULL, bytes + 1);
+	if (log) {
+		log[0] = log[bytes] = 0;
+		if (cg_nvrtc.GetProgramLog(program, log))
+			log[0] = 0;
+	}
+	code = cg_fail(CG_BUILD, "cuda: nvrtcCompileProgram: %s (%u): %s: %.1500s", cg_nvrtc.GetErrorString(error), error, key,
+	               log && log[0] ? log : "the compiler gives no log");
+	cg_memory(log, 0);
+	return code;
+}
+
+static char *code_of(const struct image *image)
+{
+	return (char *)image->at + ABOUT;
+}
+
+static int take_code(struct _nvrtcProgram *program, int ptx, const char about[ABOUT], struct image *image)
+{
+	size_t bytes = 0;
+
+	if (ptx)
+		NVRTC_TRY(GetPTXSize, program, &bytes);
+	else
+		NVRTC_TRY(GetCUBINSize, program, &bytes);
+	if (!bytes)
+		return cg_fail(CG_BUILD, "cuda: %s: the compiler made nothing", ptx ? "nvrtcGetPTXSize" : "nvrtcGetCUBINSize");
+	image->bytes = ABOUT + bytes;
+	image->at = cg_memory(NULL, image->bytes);
+	if (!image->at)
+		return CG_NO_MEMORY;
+	memcpy(image->at, about, ABOUT);
+	if (ptx)
+		NVRTC_TRY(GetPTX, program, code_of(image));
+	else
+		NVRTC_TRY(GetCUBIN, program, code_of(image));
+	return CG_OK;
+}
+
+static int compile_for(const char *text, const char *key, const struct options *o, int ptx, const char about[ABOUT],
+                       struct image *image)
+{
+	struct _nvrtcProgram *program = NULL;
+	unsigned error;
+	int code;
+
+	NVRTC_TRY(CreateProgram, &program, text, key, 0, NULL, NULL);
+	error = cg_nvrtc.CompileProgram(program, o->n, o->at);
+	code = error ? refused(program, key, error) : take_code(program, ptx, about, image);
+	cg_nvrtc.DestroyProgram(&program);
+	if (code)
+		drop(image);
+	return code;
+}
+
+static int about_compiler(char about[ABOUT])
+{
+	const char *path = cg_cuda_path(CG_CUDA_NVRTC);
+	int major, minor;
+
+	NVRTC_TRY(Version, &major, &minor);
+	memset(about, 0, ABOUT);
+	snprintf(about, ABOUT, "NVRTC %d.%d %s", major, minor, path);
+	return CG_OK;
+}
+
+static int compile(const struct cg_device *device, const char *text, const char *key, int dtype, struct image *image)
+{
+	struct options o;
+	char about[ABOUT];
+	int arch = 0, ptx = 0;
+
+	CG_TRY(cg_cuda_load(CG_CUDA_NVRTC));
+	CG_TRY(choose_arch(device, &arch, &ptx));
+	CG_TRY(about_compiler(about));
+	choose_options(&o, dtype, ptx ? "compute" : "sm", arch);
+	return compile_for(text, key, &o, ptx, about, image);
+}
+
+/* ---- modules ---- */
+
+static int load(struct cg_device *device, const struct image *image, const char *key, struct CUmod_st **module)
+{
+	int code = cg_cu_check(device, cg_cu.ModuleLoadData(module, code_of(image)), "cuModuleLoadData");
+
+	return code ? cg_fail_in(code, "%s: code by %.200s", key, (char *)image->at) : CG_OK;
+}
+
+int cg_cu_module(struct cg_device *device, const char *text, const char *key, int dtype, struct CUmod_st **module)
+{
+	struct image image = { NULL, 0 };
+	int code;
+
+	CG_TRY(compile(device, text, key, dtype, &image));
+	code = load(device, &image, key, module);
+	drop(&image);
+	return code;
+}

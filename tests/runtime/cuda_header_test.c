@@ -1,0 +1,66 @@
+/*
+ * What the cuda backend declares of CUDA, compared with NVIDIA's headers by the compiler: types of all calls, values of all
+ * constants, layouts of the structs that have no tag.  There is nothing to run.
+ */
+#include <stdio.h>
+
+#include "backends/cuda/layout.h"
+
+#if __has_include(<cuda.h>) && __has_include(<nvrtc.h>) && __has_include(<cublas_v2.h>) && __has_include(<cublasLt.h>)
+
+#include <cuda.h>
+#include <nvrtc.h>
+#include <cublas_v2.h>
+#include <cublasLt.h>
+
+#define SAME(function, result, parameters) \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(&function), result (*) parameters), #function);
+#define CU_CALL(name, parameters, names) SAME(cu##name, unsigned, parameters)
+#define CU_LATER(name, parameters, names) SAME(cu##name, unsigned, parameters)
+#define NVRTC_CALL(name, parameters, names) SAME(nvrtc##name, unsigned, parameters)
+#define NVRTC_WORDS(name, parameters, names) SAME(nvrtc##name, const char *, parameters)
+#define CUBLAS_CALL(name, parameters, names) SAME(cublas##name, unsigned, parameters)
+#define CUBLAS_WORDS(name, parameters, names) SAME(cublas##name, const char *, parameters)
+#define CUBLASLT_CALL(name, parameters, names) SAME(cublasLt##name, unsigned, parameters)
+#include "backends/cuda/cuda.fn"
+#undef CU_CALL
+#undef CU_LATER
+#undef NVRTC_CALL
+#undef NVRTC_WORDS
+#undef CUBLAS_CALL
+#undef CUBLAS_WORDS
+#undef CUBLASLT_CALL
+
+/* The constants of library.h under other names. */
+#define NVRTC_VALUE CU_VALUE
+#define CUBLAS_VALUE CU_VALUE
+#define CUBLASLT_VALUE CU_VALUE
+enum {
+#define CU_VALUE(name, value) OURS_##name = value,
+#include "backends/cuda/values.h"
+#undef CU_VALUE
+};
+#define CU_VALUE(name, value) _Static_assert((long long)OURS_##name == (long long)name, #name);
+#include "backends/cuda/values.h"
+
+_Static_assert(sizeof(struct cg_lt_algorithm) == sizeof(cublasLtMatmulAlgo_t), "cublasLtMatmulAlgo_t");
+_Static_assert(sizeof(struct cg_lt_result) == sizeof(cublasLtMatmulHeuristicResult_t), "cublasLtMatmulHeuristicResult_t");
+#define PLACE(member) \
+	_Static_assert(offsetof(struct cg_lt_result, member) == offsetof(cublasLtMatmulHeuristicResult_t, member), #member);
+PLACE(algo) PLACE(workspaceSize) PLACE(state) PLACE(wavesCount)
+
+int main(void)
+{
+	printf("1..1\nok 1 - declarations, values and layouts are those of CUDA %d.%d\n", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+	return 0;
+}
+
+#else
+
+int main(void)
+{
+	printf("1..0 # SKIP there are no <cuda.h>, <nvrtc.h>, <cublas_v2.h> and <cublasLt.h> (configure --with-cuda=DIR)\n");
+	return 0;
+}
+
+#endif
