@@ -10,6 +10,8 @@ unit_tests = \
 	%D%/conformance/reference_rnn_test %D%/conformance/reference_rnn_equal_test %D%/conformance/reference_dropout_test \
 	%D%/conformance/reference_rnn_bound_test %D%/conformance/reference_block_lstm_test \
 	%D%/runtime/opencl_header_test %D%/runtime/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
+# Those of the cuda backend need a device, or the stand-ins.
+cuda_tests = %D%/runtime/cuda_test %D%/runtime/cuda_fault_test %D%/runtime/cuda_gemm_test
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
 # The conformance suite on each backend of backends/list.h: NAME.on says which.
@@ -20,6 +22,9 @@ command_tests = \
 # Programs that the scripts run.
 helpers = \
 	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum
+if CUDA
+unit_tests += $(cuda_tests)
+endif
 if COMMAND
 unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/runtime/shrink_test %D%/conformance/data_test
 endif
@@ -70,6 +75,10 @@ kept = %D%/runtime/kept.h %D%/runtime/kept.c %D%/fake/disk.h %D%/fake/disk.c
 %C%_runtime_op_test_SOURCES = %D%/runtime/op_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_runtime_check_test_SOURCES = %D%/runtime/check_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_gen_kernels_run_SOURCES = %D%/gen/kernels_run.c %D%/conformance/kernel_trial.h %D%/conformance/kernel_trial.c $(trials)
+cuda_watch = %D%/runtime/cuda_watch.h %D%/runtime/cuda_watch.c
+%C%_runtime_cuda_test_SOURCES = %D%/runtime/cuda_test.c $(cuda_watch)
+%C%_runtime_cuda_fault_test_SOURCES = %D%/runtime/cuda_fault_test.c $(cuda_watch)
+%C%_runtime_cuda_gemm_test_SOURCES = %D%/runtime/cuda_gemm_test.c $(cuda_watch)
 %C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c $(reference)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline

@@ -1,0 +1,219 @@
+/*
+ * Products of the cuda backend, one by one: every dtype, operands as they are and transposed, each kind of start, rows with something
+ * between them, no rows, no columns, no k.  All numbers are small integers, so that there is one right answer, to the bit.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/runtime/cuda_watch.h"
+#include "runtime/op.h"
+
+extern const struct cg_backend cg_backend_cuda;
+
+static int set_up(void **state)
+{
+	(void)state;
+	watch();
+	return 0;
+}
+
+enum { NONE, ROW, ITSELF, MATRIX, WIDE_ROW, WIDE_MATRIX, STARTS };
+static const char *const start_names[] = { "none", "a row", "c itself", "a matrix", "a row in acc", "a matrix in acc" };
+enum { MOST = 80, GAP = 3, OUTSIDE = 99 };
+
+/* What a matrix holds, and its place on the device. */
+struct operand { int64_t rows, columns, stride; int dtype; float values[MOST * (MOST + GAP)]; struct cg_mem mem; };
+
+static size_t bytes_of(const struct operand *x)
+{
+	return (size_t)(x->rows * x->stride) * cg_dtype_bytes(x->dtype);
+}
+
+/* Integers of up to 8 bits, in each dtype. */
+static void encode(const struct operand *x, unsigned char *to)
+{
+	for (int64_t k = 0; k < x->rows * x->stride; k++) {
+		float narrow = x->values[k];
+		double wide = x->values[k];
+		_Float16 half = (_Float16)x->values[k];
+		uint32_t bits;
+
+		memcpy(&bits, &narrow, sizeof bits);
+		bits >>= 16;
+		memcpy(to + (size_t)k * cg_dtype_bytes(x->dtype), x->dtype == CG_F64 ? (void *)&wide : x->dtype == CG_F32 ? (void *)&narrow :
+		       x->dtype == CG_F16 ? (void *)&half : (void *)&bits, cg_dtype_bytes(x->dtype));
+	}
+}
+
+static float decode(const unsigned char *from, int dtype)
+{
+	uint32_t bits = 0;
+	float narrow;
+	double wide;
+	_Float16 half;
+
+	switch (dtype) {
+	case CG_F64:
+		memcpy(&wide, from, sizeof wide);
+		return (float)wide;
+	case CG_F16:
+		memcpy(&half, from, sizeof half);
+		return (float)half;
+	case CG_BF16:
+		memcpy((char *)&bits + 2, from, 2);
+		memcpy(&narrow, &bits, sizeof narrow);
+		return narrow;
+	}
+	memcpy(&narrow, from, sizeof narrow);
+	return narrow;
+}
+
+static unsigned char host[MOST * (MOST + GAP) * sizeof(double)];
+
+static void fill(struct tensors *t, struct operand *x, int64_t rows, int64_t columns, int dtype)
+{
+	*x = (struct operand){ .rows = rows, .columns = columns, .stride = columns + GAP, .dtype = dtype };
+	for (int64_t k = 0; k < rows * x->stride; k++)
+		x->values[k] = k % x->stride < columns ? (float)(rand() % 5 - 2) : OUTSIDE;
+	if (!rows)
+		return;
+	encode(x, host);
+	assert_int_equal(cg_alloc(t->context, bytes_of(x), &x->mem), CG_OK);
+	assert_int_equal(cg_put(t->stream, x->mem, host, bytes_of(x)), CG_OK);
+}
+
+static struct cg_matrix matrix(const struct operand *x, int acc)
+{
+	return (struct cg_matrix){ x->mem, x->stride, acc };
+}
+
+struct problem { int dtype, transpose_a, transpose_b, start, c_acc; int64_t m, n, k; };
+
+static float at(const struct operand *x, int transposed, int64_t row, int64_t column)
+{
+	return transposed ? x->values[column * x->stride + row] : x->values[row * x->stride + column];
+}
+
+static void expect(const struct problem *p, const struct operand *a, const struct operand *b, const struct operand *start,
+                   const struct operand *c)
+{
+	for (int64_t i = 0; i < p->m; i++)
+		for (int64_t j = 0; j < c->stride; j++) {
+			float right = OUTSIDE, got = decode(host + (size_t)(i * c->stride + j) * cg_dtype_bytes(c->dtype), c->dtype);
+
+			if (j < p->n) {
+				right = start ? at(start, 0, start->rows == 1 ? 0 : i, j) : 0;
+				for (int64_t k = 0; k < p->k; k++)
+					right += at(a, p->transpose_a, i, k) * at(b, p->transpose_b, k, j);
+			}
+			if (got != right)
+				fail_msg("%s [%lld %lld %lld]%s%s, start %s, c in %s: expected %g at %lld, %lld, got %g",
+				         cg_dtype_name(p->dtype), (long long)p->m, (long long)p->n, (long long)p->k,
+				         p->transpose_a ? " a'" : "", p->transpose_b ? " b'" : "", start_names[p->start],
+				         p->c_acc ? "acc" : "real", right, (long long)i, (long long)j, got);
+		}
+}
+
+static struct operand a, b, start, c;
+
+static void solve(struct tensors *t, const struct problem *p)
+{
+	int acc = p->dtype == CG_F64 ? CG_F64 : CG_F32, wide = p->start == WIDE_ROW || p->start == WIDE_MATRIX;
+	int row = p->start == ROW || p->start == WIDE_ROW;
+	struct cg_gemm g = { .dtype = p->dtype, .m = p->m, .n = p->n, .k = p->k, .transpose_a = p->transpose_a,
+	                     .transpose_b = p->transpose_b };
+	struct operand *begin = p->start == NONE ? NULL : p->start == ITSELF ? &c : &start;
+
+	fill(t, &a, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->dtype);
+	fill(t, &b, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->dtype);
+	fill(t, &start, row ? 1 : p->m, p->n, wide ? acc : p->dtype);
+	fill(t, &c, p->m, p->n, p->c_acc ? acc : p->dtype);
+	g.a = matrix(&a, 0);
+	g.b = matrix(&b, 0);
+	g.c = matrix(&c, p->c_acc);
+	if (p->start == ITSELF)
+		g.start = g.c;
+	else if (begin)
+		g.start = (struct cg_matrix){ start.mem, row ? 0 : start.stride, wide };
+	if (cg_backend_cuda.gemm(t->stream->queue, &g))
+		fail_msg("%s [%lld %lld %lld]: %s", cg_dtype_name(p->dtype), (long long)p->m, (long long)p->n, (long long)p->k, cg_message());
+	if (p->m) {
+		assert_int_equal(cg_get(t->stream, host, c.mem, bytes_of(&c)), CG_OK);
+		expect(p, &a, &b, begin, &c);
+	}
+	cg_free(t->context, &a.mem);
+	cg_free(t->context, &b.mem);
+	cg_free(t->context, &start.mem);
+	cg_free(t->context, &c.mem);
+}
+
+static void solve_all(struct tensors *t)
+{
+	static const int64_t sizes[][3] = { { 1, 1, 1 }, { 5, 7, 3 }, { 33, 20, 17 }, { 70, 66, 20 }, { 3, 4, 0 }, { 0, 3, 2 }, { 1, 65, 9 } };
+
+	for (int dtype = 0; dtype < 4; dtype++)
+		for (int form = 0; form < 4; form++)
+			for (int from = 0; from < STARTS; from++)
+				for (int c_acc = 0; c_acc < 2; c_acc++)
+					for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+						solve(t, &(struct problem){ dtype, form & 1, form >> 1, from, c_acc, sizes[s][0], sizes[s][1],
+						                            sizes[s][2] });
+}
+
+static void test_products(void **state)
+{
+	struct tensors t;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	srand(5);
+	solve_all(&t);
+	drop_tensors(&t);
+}
+
+/* No algorithm for a bias, no cublasLt: another way, the same answers. */
+static unsigned no_algorithm(struct cublasLtContext *handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t x,
+                             cublasLtMatrixLayout_t y, cublasLtMatrixLayout_t z, cublasLtMatrixLayout_t d,
+                             cublasLtMatmulPreference_t preference, int most, cublasLtMatmulHeuristicResult_t *results, int *count)
+{
+	(void)handle, (void)desc, (void)x, (void)y, (void)z, (void)d, (void)preference, (void)most, (void)results;
+	*count = 0;
+	return CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+static void test_without_bias(void **state)
+{
+	struct tensors t;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	if (lt.Create) {
+		cg_cublaslt.MatmulAlgoGetHeuristic = no_algorithm;
+		solve_all(&t);
+	}
+	drop_tensors(&t);
+	if (lt.Create) {
+		assert_true(open_tensors(&t));
+		cg_cublaslt.Matmul = NULL;
+		solve_all(&t);
+		drop_tensors(&t);
+	}
+	forget();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_products), cmocka_unit_test(test_without_bias),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("cuda_gemm", tests, set_up, NULL);
+}

@@ -1,0 +1,469 @@
+/*
+ * The cuda backend against its driver: what it enqueues, call by call; kernels compiled once, for the device or for what the compiler
+ * knows; a caller's own context, stream and memory; a stream that is captured; and everything that can be wrong with them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "tests/runtime/cuda_watch.h"
+
+static int set_up(void **state)
+{
+	(void)state;
+	watch();
+	return 0;
+}
+
+/* ---- what is enqueued ---- */
+
+static long products(void)
+{
+	return seen.cublasGemmEx + seen.cublasLtMatmul;
+}
+
+/* Nothing but so many launches and products: no copy, no wait, no memory, nothing asked or built. */
+static void expect_calls(const char *what, long launches, long multiplied)
+{
+	long others = seen.cuMemcpyHtoDAsync_v2 + seen.cuMemcpyDtoHAsync_v2 + seen.cuMemsetD8Async + seen.cuStreamSynchronize + seen.cuMemAlloc_v2 +
+	              seen.cuMemFree_v2 + seen.cuMemAllocAsync + seen.cuMemFreeAsync + seen.cuModuleLoadData + seen.cuModuleGetFunction +
+	              seen.cuFuncGetAttribute + seen.nvrtcCompileProgram + seen.cublasCreate_v2 + seen.cublasSetStream_v2 +
+	              seen.cublasSetWorkspace_v2 + seen.cublasSetMathMode + seen.cublasLtMatmulAlgoGetHeuristic + seen.cublasLtMatmulDescCreate +
+	              seen.cublasLtMatrixLayoutCreate + seen.cuDeviceGetAttribute + seen.cuStreamCreate;
+
+	if (seen.cuLaunchKernel != launches || products() != multiplied || others)
+		fail_msg("%s: expected %ld launches, %ld products and nothing else, got %ld, %ld and %ld", what, launches, multiplied,
+		         seen.cuLaunchKernel, products(), others);
+	assert_int_equal(cg_memory_fail(0), 0);
+	assert_int_equal(balance, 0);
+}
+
+#define COUNT(what, call, launches, multiplied) \
+	do { \
+		assert_int_equal(call, CG_OK);          /* builds what is not yet */ \
+		forget(); \
+		cg_memory_fail(0); \
+		assert_int_equal(call, CG_OK); \
+		expect_calls(what, (launches) + (has_blas ? 0 : (multiplied)), has_blas ? (multiplied) : 0); \
+	} while (0)
+
+static void test_commands(void **state)
+{
+	int has_blas = blas.GemmEx != NULL;
+	struct tensors t;
+	struct cg_lstm_block l;
+	struct cg_gru_block g;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	l = lstm(&t, 0);
+	COUNT("lstm forward: two products, one point", cg_lstm_block_forward(t.stream, &l), 1, 2);
+	l.cs_prev_grad = some(&t, B * U);
+	l.dgates = some(&t, B * 4 * U);
+	COUNT("lstm grad with TensorFlow's outputs: one point", cg_lstm_block_grad(t.stream, &l), 1, 0);
+	drop_tensors(&t);
+
+	assert_true(open_tensors(&t));
+	l = lstm(&t, 1);
+	COUNT("lstm forward with peepholes: two products, one point", cg_lstm_block_forward(t.stream, &l), 1, 2);
+	l.cs_prev_grad = some(&t, B * U);
+	l.dgates = some(&t, B * 4 * U);
+	l.wci_grad = some(&t, U);
+	l.wcf_grad = some(&t, U);
+	l.wco_grad = some(&t, U);
+	COUNT("lstm grad with TensorFlow's outputs and peepholes: a point, the two of the sums", cg_lstm_block_grad(t.stream, &l), 3, 0);
+	l.x_grad = some(&t, B * I);
+	l.w_grad = some(&t, (I + U) * 4 * U);
+	COUNT("lstm grad with products", cg_lstm_block_grad(t.stream, &l), 3, 3);
+	drop_tensors(&t);
+
+	assert_true(open_tensors(&t));
+	g = gru(&t);
+	COUNT("gru forward: four products, two points", cg_gru_block_forward(t.stream, &g), 2, 4);
+	g.d_x = some(&t, B * I);
+	g.d_h_prev = some(&t, B * U);
+	g.d_c_bar = some(&t, B * U);
+	g.d_r_bar_u_bar = some(&t, B * 2 * U);
+	COUNT("gru grad with TensorFlow's outputs: four products, two points", cg_gru_block_grad(t.stream, &g), 2, 4);
+	drop_tensors(&t);
+}
+
+static unsigned no_algorithm(struct cublasLtContext *handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                             cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                             cublasLtMatmulPreference_t preference, int most, cublasLtMatmulHeuristicResult_t *results, int *count)
+{
+	(void)handle, (void)desc, (void)a, (void)b, (void)c, (void)d, (void)preference, (void)most, (void)results;
+	*count = 0;
+	return CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+/* Where cublasLt cannot add a bias one launch spreads it; that it cannot is asked once. */
+static void test_no_bias(void **state)
+{
+	int has_blas = blas.GemmEx != NULL;
+	struct tensors t;
+	struct cg_lstm_block l;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	if (lt.MatmulAlgoGetHeuristic) {
+		cg_cublaslt.MatmulAlgoGetHeuristic = no_algorithm;
+		l = lstm(&t, 0);
+		assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+		COUNT("lstm forward: a bias, two products, one point", cg_lstm_block_forward(t.stream, &l), 2, 2);
+	}
+	drop_tensors(&t);
+}
+
+/* Another batch size builds nothing; another dtype does. */
+static void test_built_once(void **state)
+{
+	struct tensors t;
+	struct cg_lstm_block l;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	l = lstm(&t, 0);
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	forget();
+	for (l.B = 0; l.B <= B; l.B++)
+		assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	assert_int_equal(seen.nvrtcCompileProgram, 0);
+	l.B = 1, l.U = 2, l.dtype = CG_BF16;
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	assert_true(seen.nvrtcCompileProgram > 0);
+	drop_tensors(&t);
+}
+
+/* ---- the compiler ---- */
+
+static char options[256];
+
+static unsigned note_options(struct _nvrtcProgram *program, int count, const char *const *given)
+{
+	options[0] = 0;
+	for (int k = 0; k < count; k++) {
+		strcat(options, given[k]);
+		strcat(options, " ");
+	}
+	return compiler.CompileProgram(program, count, given);
+}
+
+static unsigned one_arch(int *count)
+{
+	*count = 1;
+	return 0;
+}
+
+static int known_arch;
+
+static unsigned that_arch(int *archs)
+{
+	*archs = known_arch;
+	return 0;
+}
+
+static unsigned bad_options(struct _nvrtcProgram *program, int count, const char *const *given)
+{
+	const char *wrong[8];
+
+	assert_true(count < 7);
+	memcpy(wrong, given, (size_t)count * sizeof *given);
+	wrong[count] = "-Dacc=nonsense";
+	return compiler.CompileProgram(program, count + 1, wrong);
+}
+
+static void test_compiler(void **state)
+{
+	char own[64];
+	struct tensors t;
+	struct cg_lstm_block l;
+	const char *sm;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	l = lstm(&t, 0);
+	cg_nvrtc.CompileProgram = note_options;
+	assert_int_equal(cg_lstm_block_grad(t.stream, &l), CG_OK);
+	sm = strstr(cg_describe(t.context), "sm_");
+	assert_non_null(sm);
+	snprintf(own, sizeof own, "--gpu-architecture=%.*s -fmad=false -ftz=true ", (int)strcspn(sm, ","), sm);
+	assert_string_equal(options, own);
+	assert_true(seen.nvrtcGetCUBIN > 0 && !seen.nvrtcGetPTX);
+
+	/* A device that the compiler is too old for gets PTX, and in f64 nothing is flushed. */
+	cg_nvrtc.GetNumSupportedArchs = one_arch;
+	cg_nvrtc.GetSupportedArchs = that_arch;
+	known_arch = 50;
+	l.B = 1, l.U = 2, l.I = 1, l.dtype = CG_F64;
+	seen.nvrtcGetCUBIN = 0;
+	(void)cg_lstm_block_grad(t.stream, &l);          /* a driver may well refuse the translation */
+	assert_string_equal(options, "--gpu-architecture=compute_50 -fmad=false ");
+	assert_false(seen.nvrtcGetCUBIN);
+
+	known_arch = 990;
+	l.dtype = CG_F16;
+	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_BUILD, "compiles for sm_990 and later, the device is sm_");
+	forget();
+
+	cg_nvrtc.CompileProgram = bad_options;
+	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_BUILD, "cuda: nvrtcCompileProgram: NVRTC_ERROR_COMPILATION (6)");
+	assert_non_null(strstr(cg_message(), "cg_lstm_block_f16_grad"));
+	assert_non_null(strstr(cg_message(), "nonsense"));
+	forget();
+	assert_int_equal(cg_lstm_block_grad(t.stream, &l), CG_OK);
+	drop_tensors(&t);
+}
+
+/* ---- what a caller brings ---- */
+
+struct native { struct cg_context *first; struct CUctx_st *context; struct CUstream_st *stream; };
+
+/* The device's context and a stream of it, as a caller has them; the context is not current. */
+static int open_native(struct native *native)
+{
+	struct CUctx_st *popped;
+
+	if (!opens(&native->first))
+		return 0;
+	assert_int_equal(driver.DevicePrimaryCtxRetain(&native->context, 0), 0);
+	assert_int_equal(driver.CtxPushCurrent_v2(native->context), 0);
+	assert_int_equal(driver.StreamCreate(&native->stream, 0), 0);
+	assert_int_equal(driver.CtxPopCurrent_v2(&popped), 0);
+	return 1;
+}
+
+static void close_native(struct native *native)
+{
+	struct CUctx_st *popped;
+
+	driver.CtxPushCurrent_v2(native->context);
+	driver.StreamSynchronize(native->stream);
+	driver.StreamDestroy_v2(native->stream);
+	driver.CtxPopCurrent_v2(&popped);
+	driver.DevicePrimaryCtxRelease_v2(0);
+	cg_close(native->first);
+}
+
+static void expect_no_context(void)
+{
+	int device;
+
+	assert_int_not_equal(driver.CtxGetDevice(&device), 0);
+}
+
+/* Forward and gradient on the caller's memory, through his stream, without a wait; the numbers are the cpu's. */
+static void test_adopted(void **state)
+{
+	struct native native;
+	struct tensors t = { .n = 0 }, u = { .n = 0 };
+	struct cg_lstm_block l, m;
+	float h[2][B * U], d[2][B * 4 * U];
+
+	(void)state;
+	if (!open_native(&native))
+		return;
+	assert_int_equal(cg_adopt("cuda", native.context, NULL, &t.context), CG_OK);
+	assert_int_equal(cg_stream_open(t.context, native.stream, &t.stream), CG_OK);
+	l = lstm(&t, 1);
+	l.dgates = some(&t, B * 4 * U);
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	assert_int_equal(cg_lstm_block_grad(t.stream, &l), CG_OK);
+	forget();
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	assert_int_equal(cg_lstm_block_grad(t.stream, &l), CG_OK);
+	assert_int_equal(seen.cuStreamSynchronize, 0);
+	assert_int_equal(seen.cuLaunchKernel + products(), 4);
+	expect_no_context();
+	assert_int_equal(cg_get(t.stream, h[0], l.h, sizeof h[0]), CG_OK);
+	assert_int_equal(cg_get(t.stream, d[0], l.dgates, sizeof d[0]), CG_OK);
+
+	assert_int_equal(cg_open("cpu", &u.context), CG_OK);
+	assert_int_equal(cg_stream_open(u.context, NULL, &u.stream), CG_OK);
+	m = lstm(&u, 1);
+	m.dgates = some(&u, B * 4 * U);
+	assert_int_equal(cg_lstm_block_forward(u.stream, &m), CG_OK);
+	assert_int_equal(cg_lstm_block_grad(u.stream, &m), CG_OK);
+	assert_int_equal(cg_get(u.stream, h[1], m.h, sizeof h[1]), CG_OK);
+	assert_int_equal(cg_get(u.stream, d[1], m.dgates, sizeof d[1]), CG_OK);
+	for (int k = 0; k < B * U; k++)
+		assert_true(h[0][k] - h[1][k] < 1e-6f && h[1][k] - h[0][k] < 1e-6f);
+	for (int k = 0; k < B * 4 * U; k++)
+		assert_true(d[0][k] - d[1][k] < 1e-6f && d[1][k] - d[0][k] < 1e-6f);
+	drop_tensors(&u);
+	drop_tensors(&t);
+	expect_no_context();
+	close_native(&native);
+}
+
+static struct CUctx_st *of_another(void)
+{
+	static int another;
+
+	return (struct CUctx_st *)(void *)&another;
+}
+
+static unsigned another_context(struct CUstream_st *stream, struct CUctx_st **context)
+{
+	(void)stream;
+	*context = of_another();
+	return 0;
+}
+
+static unsigned another_memory(void *value, unsigned attribute, CUdeviceptr at)
+{
+	unsigned code = driver.PointerGetAttribute(value, attribute, at);
+
+	if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
+		*(struct CUctx_st **)value = of_another();
+	return code;
+}
+
+/* Memory of a pool, on another device. */
+static unsigned another_device(void *value, unsigned attribute, CUdeviceptr at)
+{
+	(void)at;
+	if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
+		*(struct CUctx_st **)value = NULL;
+	else
+		*(int *)value = 7;
+	return 0;
+}
+
+static void test_strangers(void **state)
+{
+	struct native native;
+	struct tensors t = { .n = 0 };
+	struct cg_lstm_block l;
+	struct cg_context *context;
+	struct cg_stream *stream;
+	float host[B * I] = { 0 };
+
+	(void)state;
+	if (!open_native(&native))
+		return;
+	expect_refused(cg_adopt("cuda", native.context, native.context, &context), CG_BAD_ARGUMENT, "cg_adopt: device: expected NULL");
+	expect_refused(cg_adopt("cdua", native.context, NULL, &context), CG_BAD_ARGUMENT, "cuda");
+	expect_refused(cg_adopt("cuda", NULL, NULL, &context), CG_BAD_ARGUMENT, "native: missing");
+	cg_cu.StreamGetCtx = another_context;
+	expect_refused(cg_stream_open(native.first, native.stream, &stream), CG_BAD_ARGUMENT, "of another CUcontext");
+	forget();
+
+	t.context = native.first;
+	assert_int_equal(cg_stream_open(t.context, NULL, &t.stream), CG_OK);
+	l = lstm(&t, 0);
+	l.h.bytes *= 2;
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: h: expected memory of at least 120 bytes");
+	l.h.bytes /= 2;
+	l.h.offset = 4;
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: h: expected memory of at least 60 bytes");
+	l.h.offset = 0;
+	cg_cu.PointerGetAttribute = another_memory;
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: x: the memory is of another CUcontext");
+	cg_cu.PointerGetAttribute = another_device;
+	expect_refused(cg_put(t.stream, l.x, host, 4), CG_BAD_ARGUMENT, "cg_put: mem: the memory is of device 7");
+	forget();
+	l.x = (struct cg_mem){ host, 0, sizeof host, CG_DEVICE };
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: x: expected memory of the device");
+	while (t.n)
+		cg_free(t.context, &t.mem[--t.n]);
+	cg_stream_close(t.stream);
+	close_native(&native);
+
+	expect_refused(cg_open("cuda:99", &context), CG_NO_DEVICE, "no device 99: there");
+	expect_refused(cg_open("cuda:x", &context), CG_BAD_ARGUMENT, "expected the number of a device");
+	expect_refused(cg_open("cuda:-1", &context), CG_BAD_ARGUMENT, "expected the number of a device");
+	expect_refused(cg_open("cuda:0x", &context), CG_BAD_ARGUMENT, "expected the number of a device");
+	expect_refused(cg_open("cdua", &context), CG_BAD_ARGUMENT, "did you mean 'cuda'");
+}
+
+/* ---- a stream that is captured ---- */
+
+static unsigned capturing(struct CUstream_st *stream, unsigned *status)
+{
+	(void)stream;
+	*status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	return 0;
+}
+
+static void test_captured(void **state)
+{
+	float host[B * I] = { 0 };
+	struct native native;
+	struct tensors t = { .n = 0 };
+	struct cg_lstm_block l, given;
+
+	(void)state;
+	if (!open_native(&native))
+		return;
+	assert_int_equal(cg_adopt("cuda", native.context, NULL, &t.context), CG_OK);
+	assert_int_equal(cg_stream_open(t.context, native.stream, &t.stream), CG_OK);
+	given = l = lstm(&t, 0);
+	cg_cu.StreamIsCapturing = capturing;
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_UNSUPPORTED, "first");
+	forget();
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+
+	forget();
+	cg_cu.StreamIsCapturing = capturing;
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	expect_calls("a captured forward", blas.GemmEx ? 1 : 3, blas.GemmEx ? 2 : 0);
+	expect_refused(cg_stream_sync(t.stream), CG_UNSUPPORTED, "the stream is being captured: a wait cannot be");
+	expect_refused(cg_put(t.stream, l.x, host, 4), CG_UNSUPPORTED, "the stream is being captured: a copy");
+	expect_refused(cg_get(t.stream, host, l.x, 4), CG_UNSUPPORTED, "the stream is being captured: a copy");
+	l.work = (struct cg_mem){ .bytes = 0 };
+	if (cg_cu.MemAllocAsync)
+		expect_refused(cg_lstm_block_forward(t.stream, &l), CG_UNSUPPORTED, "the stream is being captured: an allocation");
+	l = given;
+	l.x = (struct cg_mem){ host, 0, sizeof host, CG_HOST };
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_UNSUPPORTED);
+	assert_int_equal(seen.cuMemcpyHtoDAsync_v2 + seen.cuMemcpyDtoHAsync_v2 + seen.cuStreamSynchronize, 0);
+	forget();
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	drop_tensors(&t);
+	close_native(&native);
+}
+
+/* ---- a forked child ---- */
+
+static void test_child(void **state)
+{
+	struct cg_context *context, *other = NULL;
+	int status = 0;
+	pid_t child;
+
+	(void)state;
+	if (!opens(&context))
+		return;
+	child = fork();
+	if (!child) {
+		int code = cg_open("cuda", &other);
+
+		_exit(code == CG_NO_DEVICE && strstr(cg_message(), "forked") && !other ? 42 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 42);
+	cg_close(context);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_commands), cmocka_unit_test(test_no_bias), cmocka_unit_test(test_built_once),
+		cmocka_unit_test(test_compiler), cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_captured), cmocka_unit_test(test_child),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("cuda", tests, set_up, NULL);
+}

@@ -1,0 +1,243 @@
+/* How the calls are watched, and the ops that are made of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/runtime/cuda_watch.h"
+
+struct cg_cu driver;
+struct cg_nvrtc compiler;
+struct cg_cublas blas;
+struct cg_cublaslt lt;
+struct calls seen;
+long made, fatal, balance;
+const char *failed_call;
+int closing;
+
+enum { CU_REFUSAL = 999, NVRTC_REFUSAL = 11, CUBLAS_REFUSAL = 14 };
+
+static int has_word(const char *call, const char *const *words)
+{
+	while (*words && !strstr(call, *words))
+		words++;
+	return *words != NULL;
+}
+
+/* Calls that give something back cannot fail in a way that anyone could mend. */
+static int gives_back(const char *call)
+{
+	static const char *const words[] = { "Destroy", "MemFree", "Unload", "Release", NULL };
+
+	return has_word(call, words);
+}
+
+static int makes(const char *call)
+{
+	static const char *const words[] = { "Create", "MemAlloc", "LoadData", "Retain", "PushCurrent", NULL };
+
+	return has_word(call, words);
+}
+
+static int refuses(const char *call)
+{
+	if (closing || gives_back(call) || ++made != fatal)
+		return 0;
+	failed_call = call;
+	return 1;
+}
+
+static void count(const char *call, unsigned code)
+{
+	if (!code)
+		balance += makes(call) - (gives_back(call) || strstr(call, "PopCurrent"));
+}
+
+/* What has to be undone is done, and fails all the same. */
+#define WATCH(call, library, name, parameters, names, refusal) \
+	static unsigned watch_##call parameters \
+	{ \
+		int refused = refuses(#call); \
+		unsigned code = refused && !strstr(#call, "PopCurrent") ? refusal : library.name names; \
+		seen.call++; \
+		count(#call, code); \
+		return refused ? refusal : code; \
+	}
+#define CU_CALL(name, parameters, names) WATCH(cu##name, driver, name, parameters, names, CU_REFUSAL)
+#define CU_LATER CU_CALL
+#define NVRTC_CALL(name, parameters, names) WATCH(nvrtc##name, compiler, name, parameters, names, NVRTC_REFUSAL)
+#define NVRTC_WORDS(name, parameters, names)
+#define CUBLAS_CALL(name, parameters, names) WATCH(cublas##name, blas, name, parameters, names, CUBLAS_REFUSAL)
+#define CUBLAS_WORDS(name, parameters, names)
+#define CUBLASLT_CALL(name, parameters, names) WATCH(cublasLt##name, lt, name, parameters, names, CUBLAS_REFUSAL)
+#include "backends/cuda/cuda.fn"
+#undef CU_CALL
+#undef CU_LATER
+#undef NVRTC_CALL
+#undef NVRTC_WORDS
+#undef CUBLAS_CALL
+#undef CUBLAS_WORDS
+#undef CUBLASLT_CALL
+
+static void put_before(void)
+{
+	/* What a library lacks stays away. */
+#define CU_CALL(name, parameters, names) cg_cu.name = driver.name ? watch_cu##name : NULL;
+#define CU_LATER CU_CALL
+#define NVRTC_CALL(name, parameters, names) cg_nvrtc.name = compiler.name ? watch_nvrtc##name : NULL;
+#define NVRTC_WORDS(name, parameters, names)
+#define CUBLAS_CALL(name, parameters, names) cg_cublas.name = blas.name ? watch_cublas##name : NULL;
+#define CUBLAS_WORDS(name, parameters, names)
+#define CUBLASLT_CALL(name, parameters, names) cg_cublaslt.name = lt.name ? watch_cublasLt##name : NULL;
+#include "backends/cuda/cuda.fn"
+#undef CU_CALL
+#undef CU_LATER
+#undef NVRTC_CALL
+#undef NVRTC_WORDS
+#undef CUBLAS_CALL
+#undef CUBLAS_WORDS
+#undef CUBLASLT_CALL
+	/* Words are asked for when something has failed already, and they may come from nowhere. */
+	cg_cu.GetErrorName = driver.GetErrorName;
+	cg_cu.GetErrorString = driver.GetErrorString;
+}
+
+int watch(void)
+{
+	struct cg_context *context;
+
+	/* Each program begins cold and leaves nothing behind. */
+	setenv("CELLGRAD_CACHE", "off", 1);
+	if (cg_open("cuda", &context))
+		return 0;
+	cg_close(context);
+	cg_cuda_load(CG_CUDA_NVRTC);
+	cg_cuda_load(CG_CUDA_CUBLAS);
+	driver = cg_cu;
+	compiler = cg_nvrtc;
+	blas = cg_cublas;
+	lt = cg_cublaslt;
+	put_before();
+	return 1;
+}
+
+void forget(void)
+{
+	if (driver.Init)
+		put_before();
+	memset(&seen, 0, sizeof seen);
+	made = fatal = balance = 0;
+	failed_call = NULL;
+	closing = 0;
+}
+
+int opens(struct cg_context **context)
+{
+	const char *required = getenv("CELLGRAD_TEST_REQUIRE");
+
+	forget();
+	if (!cg_open("cuda", context))
+		return 1;
+	if (required && strstr(required, "cuda"))
+		fail_msg("cuda is required: %s", cg_message());
+	print_message("# no CUDA device: %s\n", cg_message());
+	skip();
+	return 0;
+}
+
+/* ---- ops ---- */
+
+int open_tensors(struct tensors *t)
+{
+	*t = (struct tensors){ .n = 0 };
+	if (!opens(&t->context))
+		return 0;
+	assert_int_equal(cg_stream_open(t->context, NULL, &t->stream), CG_OK);
+	return 1;
+}
+
+void drop_tensors(struct tensors *t)
+{
+	while (t->n)
+		cg_free(t->context, &t->mem[--t->n]);
+	cg_stream_close(t->stream);
+	cg_close(t->context);
+}
+
+struct cg_mem some(struct tensors *t, int count)
+{
+	float values[FLOATS];
+	struct cg_mem mem = { .bytes = 0 };
+
+	for (int k = 0; k < count; k++)
+		values[k] = (float)((k * 37 + t->n * 11) % 64 - 31) / 64;
+	assert_true(t->n < MEMS && count <= FLOATS);
+	assert_int_equal(cg_alloc(t->context, (size_t)count * sizeof *values, &mem), CG_OK);
+	assert_int_equal(cg_put(t->stream, mem, values, (size_t)count * sizeof *values), CG_OK);
+	return t->mem[t->n++] = mem;
+}
+
+struct cg_lstm_block lstm(struct tensors *t, int peephole)
+{
+	struct cg_lstm_block op;
+	size_t work, more;
+
+	cg_lstm_block_init(&op, sizeof op);
+	op.B = B, op.I = I, op.U = U, op.use_peephole = peephole;
+	op.x = some(t, B * I);
+	op.cs_prev = some(t, B * U);
+	op.h_prev = some(t, B * U);
+	op.w = some(t, (I + U) * 4 * U);
+	op.b = some(t, 4 * U);
+	if (peephole) {
+		op.wci = some(t, U);
+		op.wcf = some(t, U);
+		op.wco = some(t, U);
+	}
+	op.i = some(t, B * U);
+	op.cs = some(t, B * U);
+	op.f = some(t, B * U);
+	op.o = some(t, B * U);
+	op.ci = some(t, B * U);
+	op.co = some(t, B * U);
+	op.h = some(t, B * U);
+	op.h_grad = some(t, B * U);
+	assert_int_equal(cg_lstm_block_work(&op, CG_FORWARD, &work), CG_OK);
+	assert_int_equal(cg_lstm_block_work(&op, CG_GRAD, &more), CG_OK);
+	op.work = some(t, (int)((work > more ? work : more) / sizeof(float)));
+	return op;
+}
+
+struct cg_gru_block gru(struct tensors *t)
+{
+	struct cg_gru_block op;
+	size_t work, more;
+
+	cg_gru_block_init(&op, sizeof op);
+	op.B = B, op.I = I, op.U = U;
+	op.x = some(t, B * I);
+	op.h_prev = some(t, B * U);
+	op.w_ru = some(t, (I + U) * 2 * U);
+	op.w_c = some(t, (I + U) * U);
+	op.b_ru = some(t, 2 * U);
+	op.b_c = some(t, U);
+	op.r = some(t, B * U);
+	op.u = some(t, B * U);
+	op.c = some(t, B * U);
+	op.h = some(t, B * U);
+	op.d_h = some(t, B * U);
+	assert_int_equal(cg_gru_block_work(&op, CG_FORWARD, &work), CG_OK);
+	assert_int_equal(cg_gru_block_work(&op, CG_GRAD, &more), CG_OK);
+	op.work = some(t, (int)((work > more ? work : more) / sizeof(float)));
+	return op;
+}
+
+void expect_refused(int code, int expected, const char *words)
+{
+	if (code != expected)
+		fail_msg("expected code %d, got %d, '%s'", expected, code, code ? cg_message() : "");
+	if (!strstr(cg_message(), words))
+		fail_msg("expected '%s' in '%s'", words, cg_message());
+}

@@ -1,0 +1,63 @@
+/*
+ * The cuda backend's driver, NVRTC and cuBLAS, watched: what was called how often, one call that fails, and whether all that was
+ * made was given back.
+ */
+#ifndef CUDA_WATCH_H
+#define CUDA_WATCH_H
+
+#include "backends/cuda/library.h"
+#include "runtime/backend.h"
+
+/* The libraries themselves. */
+extern struct cg_cu driver;
+extern struct cg_nvrtc compiler;
+extern struct cg_cublas blas;
+extern struct cg_cublaslt lt;
+
+/* Calls since forget(). */
+struct calls {
+#define CU_CALL(name, parameters, names) long cu##name;
+#define CU_LATER CU_CALL
+#define NVRTC_CALL(name, parameters, names) long nvrtc##name;
+#define NVRTC_WORDS(name, parameters, names)
+#define CUBLAS_CALL(name, parameters, names) long cublas##name;
+#define CUBLAS_WORDS(name, parameters, names)
+#define CUBLASLT_CALL(name, parameters, names) long cublasLt##name;
+#include "backends/cuda/cuda.fn"
+#undef CU_CALL
+#undef CU_LATER
+#undef NVRTC_CALL
+#undef NVRTC_WORDS
+#undef CUBLAS_CALL
+#undef CUBLAS_WORDS
+#undef CUBLASLT_CALL
+};
+extern struct calls seen;
+
+extern long made, fatal;                 /* calls that can fail, and which of them does; 0: none */
+extern const char *failed_call;
+extern int closing;                      /* nothing fails any more, and is counted */
+extern long balance;                     /* what was made and not given back */
+
+/* Puts itself before all calls; 0 where there is no driver, or no device. */
+int watch(void);
+/* All calls are watched as at first, and none was made. */
+void forget(void);
+
+/* A device, or the words why not, and this test is left out, unless it is required. */
+int opens(struct cg_context **context);
+
+/* ---- ops on its memory ---- */
+
+enum { B = 3, I = 4, U = 5, MEMS = 48, FLOATS = 1024 };
+
+struct tensors { struct cg_context *context; struct cg_stream *stream; struct cg_mem mem[MEMS]; int n; };
+
+int open_tensors(struct tensors *);
+void drop_tensors(struct tensors *);
+struct cg_mem some(struct tensors *, int n);
+struct cg_lstm_block lstm(struct tensors *, int peephole);
+struct cg_gru_block gru(struct tensors *);
+void expect_refused(int code, int expected, const char *words);
+
+#endif
