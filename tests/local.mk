@@ -102,6 +102,8 @@ check_LTLIBRARIES = $(math_texts)
 %C%_fuzz_safetensors_LDADD = runtime/command/libcommand.la
 %C%_runtime_shrink_test_LDADD = runtime/command/libcommand.la $(LDADD)
 
+include %D%/fake/local.mk
+
 check_PROGRAMS += $(helpers)
 $(backend_tests):
 	$(AM_V_at)$(MKDIR_P) $(@D) && echo > $@
@@ -129,7 +131,7 @@ make-check-needs-bats make-check-needs-libcmocka-dev make-check-needs-libjansson
 
 # All tests speak TAP.  They run in the build tree and find the source in $srcdir.
 tap = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
-TEST_EXTENSIONS = .sh .py .bats .on
+TEST_EXTENSIONS = .sh .py .bats .on .fake
 LOG_DRIVER = $(tap)
 LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/unit.sh
 SH_LOG_DRIVER = $(tap)
@@ -138,6 +140,8 @@ PY_LOG_DRIVER = $(tap)
 PY_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/unit.sh $(PYTHON)
 ON_LOG_DRIVER = $(tap)
 ON_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/conformance/on.sh
+FAKE_LOG_DRIVER = $(tap)
+FAKE_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/fake/on.sh
 BATS_LOG_DRIVER = $(tap)
 BATS_LOG_COMPILER = $(BATS) --tap
 AM_TESTS_ENVIRONMENT = \
@@ -179,7 +183,7 @@ valgrind: $(valgrind_tests) %D%/fuzz/cell %D%/fuzz/safetensors
 # Other processors and another C library, as far as there are compilers for them: make crosscheck, or crosscheck ROWS='NAME...'.
 crosscheck: all %D%/conformance/checksum
 	MAKE='$(MAKE)' UNIT='$(unit_tests) %D%/conformance/conformance' srcdir='$(srcdir)' $(SHELL) $(srcdir)/%D%/cross.sh $(ROWS)
-clean-local:
+clean-local: clean-fake
 	rm -rf cross
 
 # The data that frameworks made, made again; needs the frameworks.

@@ -1,0 +1,133 @@
+/*
+ * The parts of the stand-in for libcuda see each other here.  Everything runs under one lock; work is queued, and runs when the
+ * host waits for it, or earlier by chance.
+ */
+#ifndef FAKE_CUDA_H
+#define FAKE_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel_calls.h"
+#include "report.h"
+
+/* As cuda.h of the vendor has them; what is not here, this driver never says. */
+enum {
+	INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200,
+	INVALID_CONTEXT = 201, NO_BINARY_FOR_GPU = 209, UNSUPPORTED_PTX_VERSION = 222, INVALID_HANDLE = 400, NOT_FOUND = 500,
+	ILLEGAL_ADDRESS = 700, LAUNCH_OUT_OF_RESOURCES = 701, ASSERT = 710, MISALIGNED_ADDRESS = 716, LAUNCH_FAILED = 719,
+	STREAM_CAPTURE_UNSUPPORTED = 900, UNKNOWN = 999
+};
+
+struct handle {
+	int kind, dead;
+	struct handle *next;                     /* of all that were ever made: an address has one meaning */
+};
+enum { CONTEXT = 1, STREAM, MODULE, FUNCTION };
+
+struct context {
+	struct handle handle;
+	int device, retained, own;               /* own: made by cuCtxCreate */
+	int lost;                                /* the error that every call gives from now on */
+};
+
+struct stream {
+	struct handle handle;
+	struct context *context;
+	int blocking;                            /* its work and the default stream's wait for each other */
+	struct work *first, **last;
+};
+
+struct work {
+	struct work *next;
+	struct stream *stream;
+	struct module *module;                   /* whose kernel it launches */
+	uint64_t number;
+	const char *call;
+	int (*run)(void *data);                  /* CUDA's code of what went wrong, after fake_report() */
+	void *data;
+};
+
+struct module {
+	struct handle handle;
+	struct context *context;
+	const struct fake_object *object;
+	void *library;
+	int flush;                               /* subnormals are zero */
+};
+
+struct function {
+	struct handle handle;
+	struct module *module;
+	const struct fake_kernel *kernel;
+};
+
+/* One allocation.  Addresses are used once, so that an old one is recognised. */
+struct block {
+	uint64_t at;
+	size_t bytes;
+	struct context *context;
+	int freed, ordered;                      /* ordered: by cuMemAllocAsync */
+};
+
+/* ---- calls: cuda_context.c ---- */
+
+/* The beginning of a call: the lock, which ends with the function; chance; a failure that was asked for. */
+int fake_enter(const char *call, int needs_context);
+void fake_leave(int *inside);
+#define CALL(name, needs_context) \
+	int inside __attribute__((cleanup(fake_leave))) = 1, refusal = fake_enter(#name, needs_context); \
+	if (refusal) \
+		return refusal
+
+enum { ANY_TIME, NEEDS_INIT, NEEDS_CONTEXT };
+
+FAKE_API void *fake_new(int kind, size_t bytes);
+/* NULL after a report if it is none of that kind, or is no more. */
+FAKE_API void *fake_known(const char *call, int kind, void *handle);
+struct handle *fake_each(struct handle *after);
+struct context *fake_current(void);
+int fake_devices(void);
+void fake_lose(struct context *context, int code);
+
+/* ---- work: cuda_stream.c ---- */
+
+/* NULL after a report; the default stream for 0. */
+struct stream *fake_stream(const char *call, struct stream *handle);
+/* Takes the data, which is malloc's. */
+FAKE_API int fake_enqueue(const char *call, struct stream *stream, int (*run)(void *), void *data);
+int fake_enqueue_launch(struct stream *stream, struct module *module, int (*run)(void *), void *data);
+int fake_drain(struct stream *stream);
+void fake_drain_all(struct context *context);
+void fake_some(void);
+int fake_pending(const struct context *context, const struct module *module);
+int fake_capturing(const char *call);
+
+/* ---- device memory: cuda_memory.c ---- */
+
+extern struct fake_memory fake_memory;
+/* Device memory can be reached between the two. */
+void fake_memory_open(void);
+void fake_memory_close(void);
+struct block *fake_block(uint64_t at);
+/* Where an address is, in words. */
+const char *fake_where(uint64_t at);
+/* Is all of it there to be read (written before, if so asked) or written?  0, or a code after a report. */
+enum { READ = 0, WRITE = 1, READ_WRITTEN = 2 };
+FAKE_API int fake_reach(const char *call, uint64_t at, size_t bytes, int how);
+/* The same at the call: is it memory of this context that is not freed? */
+FAKE_API int fake_owned(const char *call, const char *what, struct context *context, uint64_t at, size_t bytes);
+void fake_memory_leaks(struct context *context, size_t *blocks, size_t *bytes);
+void fake_memory_drop(struct context *context);
+
+/* ---- kernels: cuda_run.c ---- */
+
+struct launch {
+	struct function *function;
+	struct fake_dim grid, block;
+	void *arguments[];                       /* addresses of the values, which follow */
+};
+int fake_run(void *launch);
+extern const struct fake_calls fake_calls;
+
+#endif

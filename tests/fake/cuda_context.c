@@ -1,0 +1,300 @@
+/* Calls, handles, devices' contexts, and what is left when the process ends. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pid_t initialised;                        /* the process that called cuInit: a child of it has no driver */
+
+/* ---- the stack of contexts ---- */
+
+enum { DEEPEST = 64, MOST_DEVICES = 8 };
+static _Thread_local struct context *stack[DEEPEST];
+static _Thread_local int depth;
+static struct context *primary[MOST_DEVICES];
+
+struct context *fake_current(void)
+{
+	return depth ? stack[depth - 1] : NULL;
+}
+
+void fake_lose(struct context *context, int code)
+{
+	if (!context->lost)
+		context->lost = code;
+}
+
+/* Codes after which a context is of no use. */
+static int is_fatal(int code)
+{
+	return (code >= 700 && code <= 719 && code != 701 && code != 708 && code != 709 && code != 712 && code != 713) || code == 214;
+}
+
+int fake_enter(const char *call, int needs)
+{
+	struct context *context = fake_current();
+	int code;
+
+	pthread_mutex_lock(&lock);
+	if (needs && initialised != getpid())
+		return NOT_INITIALIZED;
+	code = fake_refused(call, UNKNOWN);
+	if (code && context && is_fatal(code))
+		fake_lose(context, code);
+	if (code)
+		return code;
+	if (needs < NEEDS_CONTEXT)
+		return 0;
+	if (!context || context->handle.dead)
+		return INVALID_CONTEXT;
+	fake_some();
+	return context->lost;
+}
+
+void fake_leave(int *inside)
+{
+	(void)inside;
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- handles ---- */
+
+enum { BUCKETS = 1024 };
+static struct handle *handles[BUCKETS];
+
+static size_t bucket(const void *handle)
+{
+	return (uintptr_t)handle / 32 % BUCKETS;
+}
+
+void *fake_new(int kind, size_t bytes)
+{
+	struct handle *handle = calloc(1, bytes);
+
+	if (!handle)
+		abort();
+	handle->kind = kind;
+	handle->next = handles[bucket(handle)];
+	return handles[bucket(handle)] = handle;
+}
+
+void *fake_known(const char *call, int kind, void *wanted)
+{
+	static const char *const names[] = { "", "a context", "a stream", "a module", "a function", "a handle of cuBLAS",
+		"a handle of cuBLASLt", "a description", "a layout", "a preference" };
+
+	for (struct handle *h = wanted ? handles[bucket(wanted)] : NULL; h; h = h->next)
+		if (h == wanted && h->kind == kind && !h->dead)
+			return h;
+		else if (h == wanted && h->kind == kind) {
+			fake_report("%s: got %s that was destroyed", call, names[kind]);
+			return NULL;
+		}
+	fake_report("%s: %p is not %s", call, wanted, names[kind]);
+	return NULL;
+}
+
+struct handle *fake_each(struct handle *after)
+{
+	size_t k = after ? bucket(after) : 0;
+
+	if (after && after->next)
+		return after->next;
+	for (k += after != NULL; k < BUCKETS; k++)
+		if (handles[k])
+			return handles[k];
+	return NULL;
+}
+
+/* ---- the end of a context ---- */
+
+/* Its modules and streams that are still there. */
+static int count_handles(const struct context *context, int kind)
+{
+	int n = 0;
+
+	for (struct handle *h = fake_each(NULL); h; h = fake_each(h))
+		n += h->kind == kind && !h->dead && (kind == MODULE ? ((struct module *)h)->context : ((struct stream *)h)->context) == context;
+	return n;
+}
+
+static void report_leaks(struct context *context, const char *when)
+{
+	int streams = count_handles(context, STREAM), modules = count_handles(context, MODULE);
+	size_t blocks, bytes;
+
+	fake_memory_leaks(context, &blocks, &bytes);
+	if (blocks)
+		fake_report("%s: %zu bytes of device memory in %zu pieces were not freed", when, bytes, blocks);
+	if (streams)
+		fake_report("%s: %d streams were not destroyed", when, streams);
+	if (modules)
+		fake_report("%s: %d modules were not unloaded", when, modules);
+}
+
+static void end_context(const char *call, struct context *context)
+{
+	if (fake_pending(context, NULL))
+		fake_report("%s: work of the context was never waited for", call);
+	fake_drain_all(context);
+	report_leaks(context, call);
+	for (struct handle *h = fake_each(NULL); h; h = fake_each(h))
+		if ((h->kind == STREAM && ((struct stream *)h)->context == context) ||
+		    (h->kind == MODULE && ((struct module *)h)->context == context))
+			h->dead = 1;
+	fake_memory_drop(context);
+	context->handle.dead = 1;
+}
+
+static __attribute__((destructor)) void at_exit(void)
+{
+	if (initialised != getpid())
+		return;
+	for (struct handle *h = fake_each(NULL); h; h = fake_each(h)) {
+		struct context *context = (struct context *)h;
+
+		if (h->kind != CONTEXT || h->dead)
+			continue;
+		fake_report("at exit: the context of device %d was not released (%d times retained)", context->device, context->retained);
+		report_leaks(context, "at exit");
+	}
+}
+
+/* ---- calls ---- */
+
+FAKE_API int cuInit(unsigned flags)
+{
+	CALL(cuInit, ANY_TIME);
+	if (flags)
+		return INVALID_VALUE;
+	if (initialised && initialised != getpid())
+		return NOT_INITIALIZED;
+	if (!fake_devices())
+		return NO_DEVICE;
+	initialised = getpid();
+	return 0;
+}
+
+FAKE_API int cuDevicePrimaryCtxRetain(struct context **context, int device)
+{
+	CALL(cuDevicePrimaryCtxRetain, NEEDS_INIT);
+	if (device < 0 || device >= fake_devices())
+		return INVALID_DEVICE;
+	if (!primary[device]) {
+		primary[device] = fake_new(CONTEXT, sizeof **context);
+		primary[device]->device = device;
+	}
+	primary[device]->retained++;
+	*context = primary[device];
+	return 0;
+}
+
+FAKE_API int cuDevicePrimaryCtxRelease_v2(int device)
+{
+	CALL(cuDevicePrimaryCtxRelease_v2, NEEDS_INIT);
+	if (device < 0 || device >= fake_devices())
+		return INVALID_DEVICE;
+	if (!primary[device]) {
+		fake_report("cuDevicePrimaryCtxRelease: the context of device %d is not retained", device);
+		return INVALID_CONTEXT;
+	}
+	if (!--primary[device]->retained) {
+		end_context("cuDevicePrimaryCtxRelease", primary[device]);
+		primary[device] = NULL;
+	}
+	return 0;
+}
+
+/* A caller's own context, as a test brings it. */
+FAKE_API int cuCtxCreate_v2(struct context **result, unsigned flags, int device)
+{
+	struct context *context;
+
+	CALL(cuCtxCreate_v2, NEEDS_INIT);
+	if (device < 0 || device >= fake_devices())
+		return INVALID_DEVICE;
+	if (flags || depth == DEEPEST)
+		return INVALID_VALUE;
+	context = fake_new(CONTEXT, sizeof *context);
+	context->device = device;
+	context->own = 1;
+	*result = stack[depth++] = context;
+	return 0;
+}
+
+FAKE_API int cuCtxDestroy_v2(struct context *context)
+{
+	CALL(cuCtxDestroy_v2, NEEDS_INIT);
+	if (!fake_known("cuCtxDestroy", CONTEXT, context) || !context->own)
+		return INVALID_CONTEXT;
+	end_context("cuCtxDestroy", context);
+	if (fake_current() == context)
+		depth--;
+	return 0;
+}
+
+FAKE_API int cuCtxPushCurrent_v2(struct context *context)
+{
+	CALL(cuCtxPushCurrent_v2, NEEDS_INIT);
+	if (!fake_known("cuCtxPushCurrent", CONTEXT, context))
+		return INVALID_CONTEXT;
+	if (depth == DEEPEST) {
+		fake_report("cuCtxPushCurrent: %d contexts were pushed and not popped", depth);
+		return INVALID_VALUE;
+	}
+	stack[depth++] = context;
+	return 0;
+}
+
+FAKE_API int cuCtxPopCurrent_v2(struct context **context)
+{
+	CALL(cuCtxPopCurrent_v2, NEEDS_INIT);
+	if (!depth) {
+		fake_report("cuCtxPopCurrent: there is none");
+		return INVALID_CONTEXT;
+	}
+	depth--;
+	if (context)
+		*context = stack[depth];
+	return 0;
+}
+
+FAKE_API int cuCtxGetCurrent(struct context **context)
+{
+	CALL(cuCtxGetCurrent, NEEDS_INIT);
+	*context = fake_current();
+	return 0;
+}
+
+FAKE_API int cuCtxSetCurrent(struct context *context)
+{
+	CALL(cuCtxSetCurrent, NEEDS_INIT);
+	if (context && !fake_known("cuCtxSetCurrent", CONTEXT, context))
+		return INVALID_CONTEXT;
+	if (depth)
+		depth--;
+	if (context)
+		stack[depth++] = context;
+	return 0;
+}
+
+FAKE_API int cuCtxGetDevice(int *device)
+{
+	CALL(cuCtxGetDevice, NEEDS_INIT);
+	if (!fake_current() || fake_current()->handle.dead)
+		return INVALID_CONTEXT;
+	*device = fake_current()->device;
+	return 0;
+}
+
+FAKE_API int cuCtxSynchronize(void)
+{
+	CALL(cuCtxSynchronize, NEEDS_CONTEXT);
+	fake_drain_all(fake_current());
+	return fake_current()->lost;
+}

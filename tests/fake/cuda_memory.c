@@ -1,0 +1,354 @@
+/*
+ * Device memory: addresses from one range, each used once, with unaddressable bytes between the pieces, and a shadow that says
+ * of every byte what it is.  The host cannot reach it but in fake_memory_open().
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cuda.h"
+
+enum { ALIGNMENT = 256, APART = 256, NAN_BYTE = 0xff };
+static const uint64_t reserved = UINT64_C(1) << 36;
+
+struct fake_memory fake_memory;
+static struct block *blocks;
+static size_t n_blocks, room, live_bytes[8];
+
+/* ---- the range ---- */
+
+static int reserve(void)
+{
+	void *range, *shadow;
+
+	if (fake_memory.base)
+		return 1;
+	range = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	shadow = mmap(NULL, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (range == MAP_FAILED || shadow == MAP_FAILED) {
+		fake_report("the stand-in got no address space for the device's memory");
+		return 0;
+	}
+	fake_memory.base = (uint64_t)(uintptr_t)range;
+	fake_memory.shadow = shadow;
+	return 1;
+}
+
+static void protect(int how)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (fake_memory.used + page - 1) / page * page;
+
+	if (bytes && mprotect((void *)(uintptr_t)fake_memory.base, bytes, how))
+		abort();
+}
+
+void fake_memory_open(void)
+{
+	protect(PROT_READ | PROT_WRITE);
+}
+
+void fake_memory_close(void)
+{
+	protect(PROT_NONE);
+}
+
+static unsigned char *shadow_of(uint64_t at)
+{
+	return fake_memory.shadow + (at - fake_memory.base);
+}
+
+/* ---- which piece ---- */
+
+/* The last one that begins at or before it. */
+struct block *fake_block(uint64_t at)
+{
+	size_t low = 0, high = n_blocks;
+
+	if (at - fake_memory.base >= fake_memory.used)
+		return NULL;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (blocks[middle].at <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? &blocks[low - 1] : NULL;
+}
+
+static struct block *block_with(uint64_t at)
+{
+	struct block *b = fake_block(at);
+
+	return b && at - b->at < b->bytes && !b->freed ? b : NULL;
+}
+
+const char *fake_where(uint64_t at)
+{
+	static char words[200];
+	struct block *b = fake_block(at);
+
+	if (!b)
+		snprintf(words, sizeof words, "%#llx, which is not device memory", (unsigned long long)at);
+	else if (at - b->at >= b->bytes)
+		snprintf(words, sizeof words, "byte %llu behind %s%zu bytes", (unsigned long long)(at - b->at - b->bytes),
+		         b->freed ? "freed " : "", b->bytes);
+	else
+		snprintf(words, sizeof words, "byte %llu of %s%zu bytes", (unsigned long long)(at - b->at), b->freed ? "freed " : "", b->bytes);
+	return words;
+}
+
+int fake_owned(const char *call, const char *what, struct context *context, uint64_t at, size_t bytes)
+{
+	struct block *b = block_with(at);
+
+	if (!b || bytes > b->bytes - (at - b->at)) {
+		fake_report("%s: %s: %zu bytes at %s", call, what, bytes, fake_where(b ? b->at + b->bytes : at));
+		return INVALID_VALUE;
+	}
+	if (b->context == context)
+		return 0;
+	fake_report("%s: %s: memory of another context", call, what);
+	return INVALID_VALUE;
+}
+
+int fake_reach(const char *call, uint64_t at, size_t bytes, int how)
+{
+	static const char *const states[] = { "nobody's memory", "what nobody wrote", "", "freed memory", "memory that is not there yet" };
+
+	for (size_t k = 0; k < bytes; k++) {
+		int inside = at + k - fake_memory.base < fake_memory.used;
+		int state = inside ? *shadow_of(at + k) : FAKE_SPARE;
+
+		if (state == FAKE_WRITTEN || (state == FAKE_FRESH && how != READ_WRITTEN)) {
+			if (how == WRITE)
+				*shadow_of(at + k) = FAKE_WRITTEN;
+			continue;
+		}
+		fake_report("%s: %s %s: %s", call, how == WRITE ? "writes" : "reads", states[state], fake_where(at + k));
+		return ILLEGAL_ADDRESS;
+	}
+	return 0;
+}
+
+/* ---- taking and giving back ---- */
+
+/* What is not there yet, in the order of a stream, becomes so when that comes to it. */
+static int take(uint64_t *at, size_t bytes, struct context *context, int ordered)
+{
+	size_t total = (size_t)fake_setting("MEMORY", 4L << 30);
+	struct block *b;
+
+	if (!bytes)
+		return INVALID_VALUE;
+	if (bytes > total - live_bytes[context->device] || bytes > reserved - fake_memory.used - ALIGNMENT - 2 * APART)
+		return OUT_OF_MEMORY;
+	if (!reserve())
+		return OUT_OF_MEMORY;
+	if (n_blocks == room) {
+		room = room ? 2 * room : 1024;
+		blocks = realloc(blocks, room * sizeof *blocks);
+		if (!blocks)
+			abort();
+	}
+	b = &blocks[n_blocks++];
+	*b = (struct block){ fake_memory.base + fake_memory.used + APART, bytes, context, 0, ordered };
+	fake_memory.used += (2 * APART + bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	live_bytes[context->device] += bytes;
+	memset(shadow_of(b->at), ordered ? FAKE_PENDING : FAKE_FRESH, bytes);
+	fake_memory_open();
+	memset((void *)(uintptr_t)b->at, NAN_BYTE, bytes);
+	fake_memory_close();
+	*at = b->at;
+	return 0;
+}
+
+static void release(struct block *b)
+{
+	b->freed = 1;
+	live_bytes[b->context->device] -= b->bytes;
+}
+
+/* Whole pages of it go back to the system; their addresses stay spent. */
+static void forget(const struct block *b)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = (b->at + page - 1) / page * page, last = (b->at + b->bytes) / page * page;
+
+	memset(shadow_of(b->at), FAKE_FREED, b->bytes);
+	if (first < last)
+		madvise((void *)(uintptr_t)first, last - first, MADV_DONTNEED);
+}
+
+/* The piece that begins there and is still to be freed; what is wrong with it is reported. */
+static struct block *to_free(const char *call, uint64_t at)
+{
+	struct block *b = fake_block(at);
+
+	if (b && b->at == at && !b->freed)
+		return b;
+	fake_report(b && b->at == at ? "%s: %s: freed a second time" : "%s: not the beginning of device memory: %s", call, fake_where(at));
+	return NULL;
+}
+
+FAKE_API int cuMemAlloc_v2(uint64_t *at, size_t bytes)
+{
+	CALL(cuMemAlloc_v2, NEEDS_CONTEXT);
+	if (fake_capturing("cuMemAlloc"))
+		return STREAM_CAPTURE_UNSUPPORTED;
+	return take(at, bytes, fake_current(), 0);
+}
+
+/* It waits for nothing: work that is queued and uses the memory is too late. */
+FAKE_API int cuMemFree_v2(uint64_t at)
+{
+	struct block *b;
+
+	CALL(cuMemFree_v2, NEEDS_CONTEXT);
+	if (fake_capturing("cuMemFree"))
+		return STREAM_CAPTURE_UNSUPPORTED;
+	if (!at)
+		return 0;
+	b = to_free("cuMemFree", at);
+	if (!b)
+		return INVALID_VALUE;
+	if (b->context->device != fake_current()->device) {
+		fake_report("cuMemFree: memory of another device");
+		return INVALID_VALUE;
+	}
+	release(b);
+	forget(b);
+	return 0;
+}
+
+struct ordered { uint64_t at; int freed; };
+
+static int run_ordered(void *data)
+{
+	struct ordered *o = data;
+	struct block *b = fake_block(o->at);
+
+	if (o->freed)
+		forget(b);
+	else
+		memset(shadow_of(b->at), FAKE_FRESH, b->bytes);
+	return 0;
+}
+
+static int order(const char *call, struct stream *stream, uint64_t at, int freed)
+{
+	struct ordered *o = malloc(sizeof *o);
+
+	if (!o)
+		abort();
+	*o = (struct ordered){ at, freed };
+	return fake_enqueue(call, stream, run_ordered, o);
+}
+
+FAKE_API int cuMemAllocAsync(uint64_t *at, size_t bytes, struct stream *handle)
+{
+	struct stream *stream;
+	int code;
+
+	CALL(cuMemAllocAsync, NEEDS_CONTEXT);
+	stream = fake_stream("cuMemAllocAsync", handle);
+	if (!stream)
+		return INVALID_HANDLE;
+	code = take(at, bytes, stream->context, 1);
+	return code ? code : order("cuMemAllocAsync", stream, *at, 0);
+}
+
+FAKE_API int cuMemFreeAsync(uint64_t at, struct stream *handle)
+{
+	struct stream *stream;
+	struct block *b;
+
+	CALL(cuMemFreeAsync, NEEDS_CONTEXT);
+	stream = fake_stream("cuMemFreeAsync", handle);
+	if (!stream)
+		return INVALID_HANDLE;
+	b = to_free("cuMemFreeAsync", at);
+	if (!b)
+		return INVALID_VALUE;
+	release(b);
+	return order("cuMemFreeAsync", stream, at, 1);
+}
+
+/* ---- what is said of it ---- */
+
+enum { CONTEXT_OF = 1, KIND = 2, DEVICE_POINTER = 3, IS_MANAGED = 8, ORDINAL = 9, RANGE_START = 11, RANGE_SIZE = 12, KIND_DEVICE = 2 };
+
+FAKE_API int cuPointerGetAttribute(void *value, unsigned attribute, uint64_t at)
+{
+	struct block *b;
+
+	CALL(cuPointerGetAttribute, NEEDS_INIT);
+	b = block_with(at);
+	if (!b)
+		return INVALID_VALUE;
+	switch (attribute) {
+	case CONTEXT_OF:
+		/* Memory of a pool is of no context. */
+		*(struct context **)value = b->ordered ? NULL : b->context;
+		return 0;
+	case KIND:
+		*(unsigned *)value = KIND_DEVICE;
+		return 0;
+	case IS_MANAGED:
+		*(int *)value = 0;
+		return 0;
+	case ORDINAL:
+		*(int *)value = b->context->device;
+		return 0;
+	case DEVICE_POINTER:
+		*(uint64_t *)value = at;
+		return 0;
+	case RANGE_START:
+		*(uint64_t *)value = b->at;
+		return 0;
+	case RANGE_SIZE:
+		*(size_t *)value = b->bytes;
+		return 0;
+	}
+	return INVALID_VALUE;
+}
+
+FAKE_API int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t at)
+{
+	struct block *b;
+
+	CALL(cuMemGetAddressRange_v2, NEEDS_CONTEXT);
+	b = block_with(at);
+	if (!b)
+		return NOT_FOUND;
+	if (base)
+		*base = b->at;
+	if (bytes)
+		*bytes = b->bytes;
+	return 0;
+}
+
+/* ---- the end of a context ---- */
+
+void fake_memory_leaks(struct context *context, size_t *n, size_t *bytes)
+{
+	*n = *bytes = 0;
+	for (struct block *b = blocks; b < blocks + n_blocks; b++)
+		if (b->context == context && !b->freed) {
+			++*n;
+			*bytes += b->bytes;
+		}
+}
+
+void fake_memory_drop(struct context *context)
+{
+	for (struct block *b = blocks; b < blocks + n_blocks; b++)
+		if (b->context == context && !b->freed) {
+			release(b);
+			forget(b);
+		}
+}

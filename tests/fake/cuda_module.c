@@ -1,0 +1,346 @@
+/* Modules, which are shared objects loaded from memory; functions; and everything that a launch can have wrong. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "cuda.h"
+#include "image.h"
+
+enum { SHARED_BYTES = 49152, MOST_THREADS = 1024, POISON = 0xa5 };
+
+/* ---- images ---- */
+
+/* The bytes that PTX stands for; the caller frees them. */
+static struct fake_image *from_ptx(const char *text)
+{
+	const char *digits = strstr(text, "//x");
+	size_t n = digits ? strspn(digits += 3, "0123456789abcdef") / 2 : 0;
+	unsigned char *bytes = malloc(n + 1);
+
+	if (!bytes)
+		abort();
+	for (size_t k = 0; k < n; k++)
+		sscanf(digits + 2 * k, "%2hhx", bytes + k);
+	if (n < sizeof(struct fake_image) || ((struct fake_image *)(void *)bytes)->bytes != n - sizeof(struct fake_image)) {
+		free(bytes);
+		return NULL;
+	}
+	return (struct fake_image *)(void *)bytes;
+}
+
+/* Is it made for this device?  A cubin serves later devices of the same major number; PTX all later ones. */
+static int suits(const struct fake_image *image, int ptx)
+{
+	int arch = (int)fake_setting("ARCH", 86), driver = (int)fake_setting("DRIVER", fake_version());
+
+	if (memcmp(image->magic, FAKE_IMAGE_MAGIC, sizeof image->magic))
+		return INVALID_IMAGE;
+	if (fake_sum(image + 1, image->bytes) != image->sum)
+		return INVALID_IMAGE;
+	if (ptx && image->version > driver)
+		return UNSUPPORTED_PTX_VERSION;
+	if (image->arch > arch || (!ptx && image->arch / 10 != arch / 10))
+		return NO_BINARY_FOR_GPU;
+	return 0;
+}
+
+static void *load(const struct fake_image *image)
+{
+	int file = memfd_create("kernel", MFD_CLOEXEC);
+	char path[40];
+	void *library = NULL;
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+	if (file >= 0 && write(file, image + 1, image->bytes) == (ssize_t)image->bytes)
+		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		fake_report("cuModuleLoadData: %s", dlerror());
+	if (file >= 0)
+		close(file);
+	return library;
+}
+
+static int load_module(struct module **result, const struct fake_image *image)
+{
+	struct module *module;
+	void *library = load(image);
+	const struct fake_object *object = library ? dlsym(library, "fake_object") : NULL;
+
+	if (!object)
+		return INVALID_IMAGE;
+	if (object->shared_end - object->shared > SHARED_BYTES) {
+		fake_report("cuModuleLoadData: %td bytes of shared memory, %d at most", object->shared_end - object->shared, SHARED_BYTES);
+		dlclose(library);
+		return INVALID_IMAGE;
+	}
+	module = fake_new(MODULE, sizeof *module);
+	module->context = fake_current();
+	module->library = library;
+	module->object = object;
+	module->flush = image->flush;
+	*object->calls = &fake_calls;
+	*result = module;
+	return 0;
+}
+
+FAKE_API int cuModuleLoadData(struct module **module, const void *data)
+{
+	struct fake_image *image = NULL;
+	int code;
+
+	CALL(cuModuleLoadData, NEEDS_CONTEXT);
+	if (!memcmp(data, "//", 2)) {
+		image = from_ptx(data);
+		code = image ? suits(image, 1) : INVALID_IMAGE;
+		if (!code)
+			code = load_module(module, image);
+		free(image);
+		return code;
+	}
+	code = suits(data, 0);
+	return code ? code : load_module(module, data);
+}
+
+FAKE_API int cuModuleUnload(struct module *module)
+{
+	CALL(cuModuleUnload, NEEDS_CONTEXT);
+	if (!fake_known("cuModuleUnload", MODULE, module))
+		return INVALID_HANDLE;
+	if (module->context != fake_current()) {
+		fake_report("cuModuleUnload: the module is of another context");
+		return INVALID_CONTEXT;
+	}
+	if (fake_pending(module->context, module)) {
+		fake_report("cuModuleUnload: a kernel of it is still to run");
+		return INVALID_HANDLE;
+	}
+	module->handle.dead = 1;
+	for (struct handle *h = fake_each(NULL); h; h = fake_each(h))
+		if (h->kind == FUNCTION && ((struct function *)h)->module == module)
+			h->dead = 1;
+	dlclose(module->library);
+	return 0;
+}
+
+FAKE_API int cuModuleGetFunction(struct function **result, struct module *module, const char *name)
+{
+	const struct fake_kernel *kernel;
+	struct function *function;
+
+	CALL(cuModuleGetFunction, NEEDS_CONTEXT);
+	if (!fake_known("cuModuleGetFunction", MODULE, module))
+		return INVALID_HANDLE;
+	for (kernel = module->object->kernels; kernel->name && strcmp(kernel->name, name); )
+		kernel++;
+	/* A name that C++ has decorated is not found by what it was. */
+	if (!kernel->name || !dlsym(module->library, name))
+		return NOT_FOUND;
+	function = fake_new(FUNCTION, sizeof *function);
+	function->module = module;
+	function->kernel = kernel;
+	*result = function;
+	return 0;
+}
+
+static unsigned most_threads(const struct function *function)
+{
+	return function->kernel->threads ? function->kernel->threads : MOST_THREADS;
+}
+
+FAKE_API int cuFuncGetAttribute(int *value, unsigned attribute, struct function *function)
+{
+	enum { MAX_THREADS, SHARED, CONSTANT, LOCAL, REGISTERS };
+
+	CALL(cuFuncGetAttribute, NEEDS_CONTEXT);
+	if (!fake_known("cuFuncGetAttribute", FUNCTION, function))
+		return INVALID_HANDLE;
+	switch (attribute) {
+	case MAX_THREADS:
+		*value = (int)most_threads(function);
+		return 0;
+	case SHARED:
+		*value = (int)(function->module->object->shared_end - function->module->object->shared);
+		return 0;
+	case CONSTANT:
+	case LOCAL:
+		*value = 0;
+		return 0;
+	case REGISTERS:
+		*value = 32;
+		return 0;
+	}
+	return INVALID_VALUE;
+}
+
+/* ---- launches ---- */
+
+/* Copies without a fault, whatever the addresses: 0 where some of it cannot be reached. */
+static int copies(void *to, const void *from, size_t bytes)
+{
+	struct iovec local = { to, bytes }, remote = { (void *)(uintptr_t)from, bytes };
+
+	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+}
+
+/* CUDA has taken what it needs when a launch returns, so that the caller's values may be gone. */
+static void poison(const struct fake_kernel *kernel, void **values, void **parameters)
+{
+	unsigned char bytes[64];
+	struct iovec local = { bytes, 0 }, remote;
+
+	memset(bytes, POISON, sizeof bytes);
+	for (int k = 0; k < kernel->n; k++) {
+		local.iov_len = kernel->sizes[k] < sizeof bytes ? kernel->sizes[k] : sizeof bytes;
+		remote = (struct iovec){ values[k], local.iov_len };
+		process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
+		local.iov_len = sizeof *parameters;
+		remote = (struct iovec){ parameters + k, sizeof *parameters };
+		process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
+	}
+}
+
+/* Values that lie inside each other were not made for these widths. */
+static int overlap(const struct fake_kernel *kernel, void **values)
+{
+	for (int k = 0; k < kernel->n; k++)
+		for (int l = 0; l < kernel->n; l++) {
+			uintptr_t distance = (uintptr_t)values[l] - (uintptr_t)values[k];
+
+			if (k == l || distance >= kernel->sizes[k] || (!distance && kernel->sizes[k] == kernel->sizes[l]))
+				continue;
+			fake_report("cuLaunchKernel: %s: argument %d, of %d bytes, runs into argument %d", kernel->name, k, kernel->sizes[k], l);
+			return INVALID_VALUE;
+		}
+	return 0;
+}
+
+/* An integer of which only a part was given has the rest of what was there; none of ours is so large. */
+static int implausible(const struct fake_kernel *kernel, int k, const void *value)
+{
+	int64_t number;
+
+	if (kernel->sorts[k] != 2 || kernel->sizes[k] != sizeof number)
+		return 0;
+	memcpy(&number, value, sizeof number);
+	if (number > -(INT64_C(1) << 48) && number < INT64_C(1) << 48)
+		return 0;
+	fake_report("cuLaunchKernel: %s: argument %d, of 8 bytes, is %#llx: was it given as a narrower one?", kernel->name, k,
+	            (unsigned long long)number);
+	return INVALID_VALUE;
+}
+
+/* A pointer is null, or to device memory of the context. */
+static int stray(const struct function *function, int k, const void *value)
+{
+	char call[160], what[40];
+	uint64_t at;
+
+	if (function->kernel->sorts[k] != 1)
+		return 0;
+	memcpy(&at, value, sizeof at);
+	snprintf(call, sizeof call, "cuLaunchKernel: %s", function->kernel->name);
+	snprintf(what, sizeof what, "argument %d", k);
+	return at ? fake_owned(call, what, function->module->context, at, 1) : 0;
+}
+
+static int take_arguments(struct launch *l, char *room, void **parameters)
+{
+	const struct fake_kernel *kernel = l->function->kernel;
+	void *values[256];
+	int code = 0;
+
+	if (kernel->n && !copies(values, parameters, (size_t)kernel->n * sizeof *values)) {
+		fake_report("cuLaunchKernel: %s: the addresses of %d arguments are not all there", kernel->name, kernel->n);
+		return INVALID_VALUE;
+	}
+	code = overlap(kernel, values);
+	for (int k = 0; k < kernel->n && !code; k++) {
+		l->arguments[k] = room;
+		if (!copies(room, values[k], kernel->sizes[k])) {
+			fake_report("cuLaunchKernel: %s: argument %d of %d: no %d bytes at %p", kernel->name, k, kernel->n, kernel->sizes[k],
+			            values[k]);
+			return INVALID_VALUE;
+		}
+		code = implausible(kernel, k, room);
+		if (!code)
+			code = stray(l->function, k, room);
+		room += (kernel->sizes[k] + 15) / 16 * 16;
+	}
+	if (!code)
+		poison(kernel, values, parameters);
+	return code;
+}
+
+/* The limits of every device so far. */
+static int check_sizes(const struct function *function, struct fake_dim grid, struct fake_dim block, unsigned shared)
+{
+	const struct fake_object *object = function->module->object;
+	uint64_t threads = (uint64_t)block.x * block.y * block.z;
+
+	if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z) {
+		fake_report("cuLaunchKernel: %s: grid %u %u %u, block %u %u %u: a size of none", function->kernel->name, grid.x, grid.y,
+		            grid.z, block.x, block.y, block.z);
+		return INVALID_VALUE;
+	}
+	if (grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535 || block.x > 1024 || block.y > 1024 || block.z > 64) {
+		fake_report("cuLaunchKernel: %s: grid %u %u %u, block %u %u %u: more than a device has", function->kernel->name, grid.x,
+		            grid.y, grid.z, block.x, block.y, block.z);
+		return INVALID_VALUE;
+	}
+	if (threads > most_threads(function)) {
+		fake_report("cuLaunchKernel: %s: blocks of %llu threads, %u at most", function->kernel->name, (unsigned long long)threads,
+		            most_threads(function));
+		return threads > MOST_THREADS ? INVALID_VALUE : LAUNCH_OUT_OF_RESOURCES;
+	}
+	if (shared + (size_t)(object->shared_end - object->shared) > SHARED_BYTES) {
+		fake_report("cuLaunchKernel: %s: %u bytes of shared memory beside its own, %d at most", function->kernel->name, shared,
+		            SHARED_BYTES);
+		return INVALID_VALUE;
+	}
+	return 0;
+}
+
+FAKE_API int cuLaunchKernel(struct function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                            unsigned block_y, unsigned block_z, unsigned shared, struct stream *handle, void **parameters, void **extra)
+{
+	struct fake_dim grid = { grid_x, grid_y, grid_z }, block = { block_x, block_y, block_z };
+	struct stream *stream;
+	struct launch *l;
+	size_t bytes;
+	int code;
+
+	CALL(cuLaunchKernel, NEEDS_CONTEXT);
+	if (!fake_known("cuLaunchKernel", FUNCTION, function))
+		return INVALID_HANDLE;
+	stream = fake_stream("cuLaunchKernel", handle);
+	if (!stream)
+		return INVALID_HANDLE;
+	if (stream->context != function->module->context) {
+		fake_report("cuLaunchKernel: %s: its module is of another context", function->kernel->name);
+		return INVALID_HANDLE;
+	}
+	if (extra || (function->kernel->n && !parameters)) {
+		fake_report("cuLaunchKernel: %s: arguments are taken by kernelParams only", function->kernel->name);
+		return INVALID_VALUE;
+	}
+	code = check_sizes(function, grid, block, shared);
+	if (code)
+		return code;
+	bytes = sizeof *l + (size_t)function->kernel->n * sizeof *l->arguments;
+	bytes = (bytes + 15) / 16 * 16;
+	l = calloc(1, bytes + (size_t)function->kernel->n * 16 + 4096);
+	if (!l)
+		abort();
+	l->function = function;
+	l->grid = grid;
+	l->block = block;
+	code = take_arguments(l, (char *)l + bytes, parameters);
+	if (code)
+		free(l);
+	return code ? code : fake_enqueue_launch(stream, function->module, fake_run, l);
+}

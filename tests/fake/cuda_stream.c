@@ -1,0 +1,334 @@
+/* Streams, whose work runs late, and the copies on them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda.h"
+
+enum { LEGACY_STREAM = 1, NON_BLOCKING = 1, PAGES = 0xff };
+static uint64_t counted;
+
+/* ---- which stream ---- */
+
+/* Each context has a default stream, made when it is first used. */
+static struct stream *default_stream(struct context *context)
+{
+	static struct stream *known[64];
+
+	for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+		if (known[k] && !known[k]->handle.dead && known[k]->context == context)
+			return known[k];
+		if (known[k] && !known[k]->context->handle.dead)
+			continue;
+		known[k] = calloc(1, sizeof **known);
+		if (!known[k])
+			abort();
+		known[k]->context = context;
+		known[k]->last = &known[k]->first;
+		return known[k];
+	}
+	return NULL;
+}
+
+struct stream *fake_stream(const char *call, struct stream *handle)
+{
+	struct context *context = fake_current();
+
+	if (!handle || (uintptr_t)handle == LEGACY_STREAM)
+		return default_stream(context);
+	handle = fake_known(call, STREAM, handle);
+	if (handle && handle->context != context) {
+		fake_report("%s: the stream is of another context", call);
+		return NULL;
+	}
+	return handle;
+}
+
+static int is_default(const struct stream *stream)
+{
+	return !stream->handle.kind;
+}
+
+/* Set by a test: CELLGRAD_FAKE_CAPTURE=1 is an active capture, 2 one that failed. */
+int fake_capturing(const char *call)
+{
+	if (!fake_setting("CAPTURE", 0))
+		return 0;
+	fake_report("%s: not permitted while a stream is captured", call);
+	return 1;
+}
+
+/* ---- queues ---- */
+
+static struct stream *with_work[256];            /* in no order; a stream stays until its work is done */
+static size_t n_with_work;
+
+int fake_enqueue(const char *call, struct stream *stream, int (*run)(void *), void *data)
+{
+	struct work *work = calloc(1, sizeof *work);
+
+	if (!work)
+		abort();
+	*work = (struct work){ NULL, stream, NULL, ++counted, call, run, data };
+	if (!stream->first) {
+		if (n_with_work == sizeof with_work / sizeof *with_work)
+			fake_drain(with_work[0]);
+		with_work[n_with_work++] = stream;
+	}
+	*stream->last = work;
+	stream->last = &work->next;
+	return 0;
+}
+
+int fake_enqueue_launch(struct stream *stream, struct module *module, int (*run)(void *), void *data)
+{
+	fake_enqueue("cuLaunchKernel", stream, run, data);
+	((struct work *)((char *)stream->last - offsetof(struct work, next)))->module = module;
+	return 0;
+}
+
+static void run_first(struct stream *stream)
+{
+	struct work *work = stream->first;
+	int code = 0;
+
+	stream->first = work->next;
+	if (!stream->first) {
+		size_t k = 0;
+
+		stream->last = &stream->first;
+		while (with_work[k] != stream)
+			k++;
+		with_work[k] = with_work[--n_with_work];
+	}
+	/* In a context that is lost nothing runs any more, except that memory ends. */
+	if (!stream->context->lost || !strcmp(work->call, "cuMemFreeAsync")) {
+		fake_memory_open();
+		code = work->run(work->data);
+		fake_memory_close();
+	}
+	if (code)
+		fake_lose(stream->context, code);
+	free(work->data);
+	free(work);
+}
+
+/* The default stream waits for what came before on streams that block, and they for it. */
+static struct stream *before(const struct stream *stream)
+{
+	if (!is_default(stream) && !stream->blocking)
+		return NULL;
+	for (size_t k = 0; k < n_with_work; k++) {
+		struct stream *other = with_work[k];
+
+		if (other->context == stream->context && other->first->number < stream->first->number &&
+		    (is_default(stream) ? other->blocking : is_default(other)))
+			return other;
+	}
+	return NULL;
+}
+
+static void run_one(struct stream *stream)
+{
+	struct stream *other;
+
+	while ((other = before(stream)))
+		run_one(other);
+	run_first(stream);
+}
+
+int fake_drain(struct stream *stream)
+{
+	while (stream->first)
+		run_one(stream);
+	return stream->context->lost;
+}
+
+void fake_drain_all(struct context *context)
+{
+	for (size_t k = 0; k < n_with_work; )
+		if (with_work[k]->context == context) {
+			fake_drain(with_work[k]);
+			k = 0;
+		} else
+			k++;
+}
+
+/* At any call a little of what is queued may run. */
+void fake_some(void)
+{
+	while (n_with_work && !fake_random(4))
+		run_one(with_work[fake_random((uint32_t)n_with_work)]);
+}
+
+int fake_pending(const struct context *context, const struct module *module)
+{
+	int n = 0;
+
+	for (size_t k = 0; k < n_with_work; k++)
+		for (struct work *w = with_work[k]->first; w; w = w->next)
+			n += with_work[k]->context == context && (!module || w->module == module);
+	return n;
+}
+
+/* ---- calls ---- */
+
+FAKE_API int cuStreamCreate(struct stream **result, unsigned flags)
+{
+	struct stream *stream;
+
+	CALL(cuStreamCreate, NEEDS_CONTEXT);
+	if (flags & ~(unsigned)NON_BLOCKING)
+		return INVALID_VALUE;
+	stream = fake_new(STREAM, sizeof *stream);
+	stream->context = fake_current();
+	stream->blocking = !(flags & NON_BLOCKING);
+	stream->last = &stream->first;
+	*result = stream;
+	return 0;
+}
+
+/* What is queued still runs, when it pleases. */
+FAKE_API int cuStreamDestroy_v2(struct stream *stream)
+{
+	CALL(cuStreamDestroy_v2, NEEDS_CONTEXT);
+	if (!fake_known("cuStreamDestroy", STREAM, stream))
+		return INVALID_HANDLE;
+	stream->handle.dead = 1;
+	return 0;
+}
+
+FAKE_API int cuStreamSynchronize(struct stream *handle)
+{
+	struct stream *stream;
+
+	CALL(cuStreamSynchronize, NEEDS_CONTEXT);
+	if (fake_capturing("cuStreamSynchronize"))
+		return STREAM_CAPTURE_UNSUPPORTED;
+	stream = fake_stream("cuStreamSynchronize", handle);
+	return stream ? fake_drain(stream) : INVALID_HANDLE;
+}
+
+FAKE_API int cuStreamGetCtx(struct stream *stream, struct context **context)
+{
+	CALL(cuStreamGetCtx, NEEDS_INIT);
+	if (!stream || (uintptr_t)stream == LEGACY_STREAM) {
+		*context = fake_current();
+		return *context ? 0 : INVALID_CONTEXT;
+	}
+	if (!fake_known("cuStreamGetCtx", STREAM, stream))
+		return INVALID_HANDLE;
+	*context = stream->context;
+	return 0;
+}
+
+FAKE_API int cuStreamIsCapturing(struct stream *handle, unsigned *status)
+{
+	CALL(cuStreamIsCapturing, NEEDS_CONTEXT);
+	if (!fake_stream("cuStreamIsCapturing", handle))
+		return INVALID_HANDLE;
+	*status = (unsigned)fake_setting("CAPTURE", 0);
+	return 0;
+}
+
+/* ---- copies ---- */
+
+struct copy { uint64_t device; void *host; size_t bytes; int byte; };
+
+static int run_put(void *data)
+{
+	struct copy *c = data;
+	int code = fake_reach("cuMemcpyHtoDAsync", c->device, c->bytes, WRITE);
+
+	if (!code)
+		memcpy((void *)(uintptr_t)c->device, c->host, c->bytes);
+	return code;
+}
+
+static int run_get(void *data)
+{
+	struct copy *c = data;
+	int code = fake_reach("cuMemcpyDtoHAsync", c->device, c->bytes, READ);
+
+	if (!code)
+		memcpy(c->host, (void *)(uintptr_t)c->device, c->bytes);
+	return code;
+}
+
+static int run_fill(void *data)
+{
+	struct copy *c = data;
+	int code = fake_reach("cuMemsetD8Async", c->device, c->bytes, WRITE);
+
+	if (!code)
+		memset((void *)(uintptr_t)c->device, c->byte, c->bytes);
+	return code;
+}
+
+static int copy(const char *call, int (*run)(void *), struct copy what, struct stream *handle)
+{
+	struct stream *stream = fake_stream(call, handle);
+	struct copy *c;
+	int code;
+
+	if (!stream)
+		return INVALID_HANDLE;
+	if (!what.bytes)
+		return 0;
+	code = fake_owned(call, "the device's side", stream->context, what.device, what.bytes);
+	if (code)
+		return code;
+	if (what.host && (uint64_t)(uintptr_t)what.host - fake_memory.base < fake_memory.used) {
+		fake_report("%s: the host's side is device memory", call);
+		return INVALID_VALUE;
+	}
+	if (run != run_fill && !what.host)
+		return INVALID_VALUE;
+	c = malloc(sizeof *c);
+	if (!c)
+		abort();
+	*c = what;
+	return fake_enqueue(call, stream, run, c);
+}
+
+/* The source is read when the copy runs, as from memory that is page-locked. */
+FAKE_API int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, struct stream *stream)
+{
+	CALL(cuMemcpyHtoDAsync_v2, NEEDS_CONTEXT);
+	return copy("cuMemcpyHtoDAsync", run_put, (struct copy){ to, (void *)(uintptr_t)from, bytes, 0 }, stream);
+}
+
+/* Until the copy has run, the destination holds what nobody could take for a result. */
+FAKE_API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, struct stream *stream)
+{
+	int code;
+
+	CALL(cuMemcpyDtoHAsync_v2, NEEDS_CONTEXT);
+	code = copy("cuMemcpyDtoHAsync", run_get, (struct copy){ from, to, bytes, 0 }, stream);
+	if (!code && bytes)
+		memset(to, 0xff, bytes);
+	return code;
+}
+
+FAKE_API int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t n, struct stream *stream)
+{
+	CALL(cuMemsetD8Async, NEEDS_CONTEXT);
+	return copy("cuMemsetD8Async", run_fill, (struct copy){ to, NULL, n, byte }, stream);
+}
+
+static int at_once(int code)
+{
+	return code ? code : fake_drain(default_stream(fake_current()));
+}
+
+FAKE_API int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes)
+{
+	CALL(cuMemcpyHtoD_v2, NEEDS_CONTEXT);
+	return at_once(copy("cuMemcpyHtoD", run_put, (struct copy){ to, (void *)(uintptr_t)from, bytes, 0 }, NULL));
+}
+
+FAKE_API int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes)
+{
+	CALL(cuMemcpyDtoH_v2, NEEDS_CONTEXT);
+	return at_once(copy("cuMemcpyDtoH", run_get, (struct copy){ from, to, bytes, 0 }, NULL));
+}

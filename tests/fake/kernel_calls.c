@@ -1,0 +1,115 @@
+/*
+ * Linked into every kernel: what the address sanitizer's outlined checks and the checks of undefined behaviour call, under the
+ * names that compilers give them, hidden so that a sanitizer's own library in the process is not asked instead.
+ */
+#include <string.h>
+
+#include "kernel_calls.h"
+
+#pragma GCC visibility push(hidden)
+struct fake_dim threadIdx, blockIdx, blockDim, gridDim;
+extern const struct fake_kernel fake_kernels[];
+extern char __start_fake_shared[] __attribute__((weak)), __stop_fake_shared[] __attribute__((weak));
+#pragma GCC visibility pop
+
+static const struct fake_calls *calls;
+
+__attribute__((visibility("default"))) extern const struct fake_object fake_object;
+const struct fake_object fake_object = {
+	&calls, &threadIdx, &blockIdx, &blockDim, &gridDim, __start_fake_shared, __stop_fake_shared, fake_kernels
+};
+
+void fake_barrier(int line)
+{
+	calls->barrier(line);
+}
+
+/* ---- the address sanitizer ---- */
+
+/* Device memory that may be read, or written, is by far the most frequent answer. */
+#define ACCESS(bytes, word) \
+	void __asan_load##bytes##_noabort(uint64_t at) \
+	{ \
+		const struct fake_memory *memory = calls->memory; \
+		word state; \
+		if (at - memory->base < memory->used) { \
+			memcpy(&state, memory->shadow + (at - memory->base), sizeof state); \
+			if (state == (word)(FAKE_WRITTEN * (~(word)0 / 255))) \
+				return; \
+		} \
+		calls->access(at, bytes, 0); \
+	} \
+	void __asan_store##bytes##_noabort(uint64_t at) \
+	{ \
+		const word written = (word)(FAKE_WRITTEN * (~(word)0 / 255)); \
+		const struct fake_memory *memory = calls->memory; \
+		word state; \
+		if (at - memory->base < memory->used) { \
+			memcpy(&state, memory->shadow + (at - memory->base), sizeof state); \
+			if (state == written) \
+				return; \
+		} \
+		calls->access(at, bytes, 1); \
+	}
+
+ACCESS(1, uint8_t)
+ACCESS(2, uint16_t)
+ACCESS(4, uint32_t)
+ACCESS(8, uint64_t)
+
+void __asan_load16_noabort(uint64_t at)
+{
+	calls->access(at, 16, 0);
+}
+
+void __asan_store16_noabort(uint64_t at)
+{
+	calls->access(at, 16, 1);
+}
+
+void __asan_loadN_noabort(uint64_t at, size_t bytes)
+{
+	calls->access(at, bytes, 0);
+}
+
+void __asan_storeN_noabort(uint64_t at, size_t bytes)
+{
+	calls->access(at, bytes, 1);
+}
+
+void *__asan_memcpy(void *to, const void *from, size_t bytes)
+{
+	calls->access((uint64_t)(uintptr_t)from, bytes, 0);
+	calls->access((uint64_t)(uintptr_t)to, bytes, 1);
+	return memcpy(to, from, bytes);
+}
+
+void *__asan_memset(void *to, int byte, size_t bytes)
+{
+	calls->access((uint64_t)(uintptr_t)to, bytes, 1);
+	return memset(to, byte, bytes);
+}
+
+void __asan_handle_no_return(void)
+{
+}
+
+/* ---- undefined behaviour; the beginnings of what compilers pass ---- */
+
+struct place { const char *file; uint32_t line, column; };
+
+void __ubsan_handle_out_of_bounds(const struct place *place, uint64_t index)
+{
+	calls->mistake("an index beyond its array", place->file, place->line, index);
+}
+
+void __ubsan_handle_type_mismatch_v1(const struct place *place, uint64_t at)
+{
+	calls->mistake("a misaligned address", place->file, place->line, at);
+}
+
+void __ubsan_handle_divrem_overflow(const struct place *place, uint64_t left, uint64_t right)
+{
+	(void)left;
+	calls->mistake("an integer division that has no result", place->file, place->line, right);
+}

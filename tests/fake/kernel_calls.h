@@ -1,0 +1,42 @@
+/*
+ * Between a compiled kernel and the driver that runs it: what the kernel's object shows, and whom it asks before each access.
+ * kernel_calls.c is linked into every kernel; driver_run.c answers.
+ */
+#ifndef FAKE_KERNEL_CALLS_H
+#define FAKE_KERNEL_CALLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A kernel as its text declares it; kernel.h makes these in the same order and types. */
+struct fake_kernel {
+	const char *name;
+	void (*run)(void *const *arguments);     /* one thread of it */
+	int n;                                   /* arguments */
+	const unsigned short *sizes;             /* of each, in bytes */
+	const unsigned char *sorts;              /* of each: 1 a pointer, 2 a wide integer, 0 another */
+	unsigned threads;                        /* __launch_bounds__; 0: none */
+	int barriers;                            /* the text has some */
+};
+
+/* What every byte of device memory is, in a shadow of as many bytes. */
+enum { FAKE_SPARE, FAKE_FRESH, FAKE_WRITTEN, FAKE_FREED, FAKE_PENDING };
+struct fake_memory { uint64_t base, used; unsigned char *shadow; };
+
+struct fake_calls {
+	struct fake_memory *memory;
+	void (*access)(uint64_t at, size_t bytes, int store);
+	void (*barrier)(int line);
+	void (*mistake)(const char *what, const char *file, unsigned line, uint64_t value);
+};
+
+struct fake_dim { unsigned x, y, z; };
+
+struct fake_object {
+	const struct fake_calls **calls;
+	struct fake_dim *thread, *block, *threads, *blocks;
+	char *shared, *shared_end;               /* all __shared__ variables of the text */
+	const struct fake_kernel *kernels;       /* to one without a name */
+};
+
+#endif

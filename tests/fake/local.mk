@@ -1,0 +1,43 @@
+# The stand-ins for CUDA's libraries, by their sonames, in a folder for each major version.  They are built apart from the rest,
+# without sanitizers, which the program that loads them may have or not.
+fake_cuda = \
+	%D%/report.c %D%/cuda_device.c %D%/cuda_context.c %D%/cuda_memory.c %D%/cuda_stream.c %D%/cuda_module.c %D%/cuda_run.c
+fake_nvrtc = %D%/report.c %D%/nvrtc.c %D%/nvrtc_compile.c
+fake_headers = %D%/report.h %D%/cuda.h %D%/nvrtc.h %D%/image.h %D%/kernel_calls.h
+EXTRA_DIST += %D%/on.sh $(fake_cuda) $(fake_nvrtc) $(fake_headers) %D%/kernel.h %D%/kernel_calls.c %D%/old.map %D%/README.md
+
+fake_compile = $(CC) -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -ffp-contract=off  $(warnings) $(CPPFLAGS) $(CFLAGS)
+fake_cxx = -DFAKE_CXX='"$(CXX)"' -DFAKE_CLANG=`$(CXX) --version | grep -c clang`
+if FAKE
+check_DATA += %D%/lib/built
+endif
+%D%/lib/built: $(fake_cuda) $(fake_nvrtc) $(fake_headers) %D%/kernel.h %D%/kernel_calls.c %D%/old.map
+	$(AM_V_GEN)set -e; from=`cd $(srcdir)/%D% && pwd`; rm -rf %D%/lib; \
+	library() { name=$$1; shift; $(fake_compile) -shared -Wl,--no-undefined -Wl,-soname,$${name##*/} -o $$name "$$@" $(LDFLAGS); }; \
+	sources() { for file; do printf '%s/%s ' "$$from" "$${file##*/}"; done; }; \
+	for version in 11:11.2 12:12 13:13; do \
+		major=$${version%%:*} nvrtc=$${version#*:}; \
+		$(MKDIR_P) %D%/lib/cuda-$$major; cd %D%/lib/cuda-$$major; \
+		old=; [ $$major != 11 ] || old="-Wl,--version-script=$$from/old.map"; \
+		library libcuda.so.1 $$old `sources $(fake_cuda)` -ldl -lpthread; \
+		library libnvrtc.so.$$nvrtc $(fake_cxx) `sources $(fake_nvrtc)` -ldl -lpthread; \
+		cd ../../../..; \
+	done; \
+	$(MKDIR_P) %D%/lib/cache; cp $$from/kernel.h %D%/lib; \
+	$(fake_compile) -c $$from/kernel_calls.c -o %D%/lib/kernel_calls.o; \
+	echo > $@
+clean-fake:
+	rm -rf %D%/lib
+.PHONY: clean-fake
+
+# Test programs that run with them: NAME.fake is made from NAME.c.
+fake_programs = %D%/stand_in_test
+%C%_stand_in_test_SOURCES = %D%/stand_in_test.c %D%/stand_in.h %D%/stand_in.c
+fake_tests = %D%/stand_in_test.fake
+$(fake_tests):
+	$(AM_V_at)$(MKDIR_P) $(@D) && echo > $@
+CLEANFILES += $(fake_tests)
+TESTS += $(fake_tests)
+if HAVE_CMOCKA
+check_PROGRAMS += $(fake_programs)
+endif

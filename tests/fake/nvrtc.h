@@ -1,0 +1,26 @@
+/* The parts of the stand-in for libnvrtc. */
+#ifndef FAKE_NVRTC_H
+#define FAKE_NVRTC_H
+
+#include <stddef.h>
+
+#include "image.h"
+
+/* As nvrtc.h of the vendor has them. */
+enum {
+	OUT_OF_MEMORY = 1, INVALID_INPUT = 3, INVALID_PROGRAM = 4, INVALID_OPTION = 5, COMPILATION = 6, INTERNAL_ERROR = 11
+};
+
+enum { MOST_FLAGS = 32 };
+
+/* What the options come to. */
+struct options {
+	int arch, is_virtual, flush, fuse;
+	const char *flags[MOST_FLAGS];           /* -D and its like, as they came */
+	int n_flags;
+};
+
+/* The image, from malloc; or NULL, with what is wrong in *log, from malloc too. */
+struct fake_image *fake_compile(const char *text, const char *name, const struct options *options, char **log);
+
+#endif

@@ -1,0 +1,352 @@
+/*
+ * CUDA C by the host's C++ compiler: the very text, between kernel.h and a list of its kernels.  What has been compiled is kept
+ * in a folder beside the stand-ins.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nvrtc.h"
+#include "report.h"
+
+extern char **environ;
+
+static char *print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static char *print(const char *format, ...)
+{
+	va_list words;
+	char *text;
+
+	va_start(words, format);
+	if (vasprintf(&text, format, words) < 0)
+		abort();
+	va_end(words);
+	return text;
+}
+
+/* ---- which kernels a text has ---- */
+
+/* Past blanks and comments. */
+static const char *skip(const char *at)
+{
+	for (;;) {
+		const char *end;
+
+		at += strspn(at, " \t\r\n\f\v");
+		if (!strncmp(at, "//", 2))
+			at += strcspn(at, "\n");
+		else if (!strncmp(at, "/*", 2) && (end = strstr(at + 2, "*/")))
+			at = end + 2;
+		else
+			return at;
+	}
+}
+
+static size_t word_length(const char *at)
+{
+	size_t n = 0;
+
+	while (isalnum((unsigned char)at[n]) || at[n] == '_')
+		n++;
+	return n;
+}
+
+/* Past what stands in parentheses, from the opening one. */
+static const char *past_parentheses(const char *at)
+{
+	int deep = 0;
+
+	do
+		deep += *at == '(', deep -= *at == ')';
+	while (*at++ && deep);
+	return at;
+}
+
+/* A row for the kernel whose __global__ is at `at`; its name stands before the first parentheses that are its own. */
+static void list_kernel(FILE *to, const char *at, int barriers)
+{
+	char threads[200] = "0";
+
+	for (at = skip(at + strlen("__global__")); *at && *at != '{' && *at != ';'; at = skip(at)) {
+		size_t n = word_length(at);
+		const char *after = skip(at + (n ? n : 1));
+
+		if (!n || *after != '(') {
+			at += n ? n : 1;
+			continue;
+		}
+		if (strncmp(at, "__launch_bounds__", n) && strncmp(at, "__attribute__", n) && strncmp(at, "__align__", n)) {
+			fprintf(to, "\tFAKE_KERNEL(%.*s, %s, %d),\n", (int)n, at, threads, barriers);
+			return;
+		}
+		if (!strncmp(at, "__launch_bounds__", n))
+			snprintf(threads, sizeof threads, "%.*s", (int)strcspn(after + 1, ",)"), after + 1);
+		at = past_parentheses(after);
+	}
+}
+
+/* The text, then its kernels: what the compiler gets. */
+static void write_source(FILE *to, const char *text, const char *name)
+{
+	int barriers = strstr(text, "__syncthreads") != NULL;
+
+	fprintf(to, "#line 1 \"");
+	for (const char *c = name; *c; c++)
+		fprintf(to, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+	fprintf(to, "\"\n%s\n#line 1 \"stand-in\"\n#pragma GCC visibility push(hidden)\n"
+	        "extern \"C\" { extern const fake_kernel fake_kernels[]; }\nconst fake_kernel fake_kernels[] = {\n", text);
+	for (const char *at = skip(text); *at; at = skip(at)) {
+		size_t n = word_length(at);
+
+		if (n == strlen("__global__") && !strncmp(at, "__global__", n))
+			list_kernel(to, at, barriers);
+		at += n ? n : 1;
+	}
+	fprintf(to, "\t{}\n};\n");
+}
+
+/* ---- files ---- */
+
+static char *read_file(const char *path, size_t *bytes)
+{
+	FILE *file = fopen(path, "rb");
+	char *data = NULL;
+	long n;
+
+	if (!file)
+		return NULL;
+	if (!fseek(file, 0, SEEK_END) && (n = ftell(file)) >= 0 && (data = malloc((size_t)n + 1))) {
+		rewind(file);
+		*bytes = fread(data, 1, (size_t)n, file);
+		data[*bytes] = 0;
+	}
+	fclose(file);
+	return data;
+}
+
+/* The folder above this library's own. */
+static const char *home(void)
+{
+	static char path[PATH_MAX];
+	Dl_info info;
+
+	if (!*path && dladdr((void *)home, &info) && realpath(info.dli_fname, path))
+		for (int k = 0; k < 2 && strrchr(path, '/'); k++)
+			*strrchr(path, '/') = 0;
+	return path;
+}
+
+/* ---- compiling ---- */
+
+/* No optimisation that takes time with clang; none that takes a check away from gcc. */
+static const char *const common[] = {
+	"-std=c++17", "-w", "-g0", "-fPIC", "-shared", "-nostdlib", "-nostdinc", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti",
+	"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-U_FORTIFY_SOURCE",
+	"-fsanitize=kernel-address,bounds,alignment,integer-divide-by-zero",
+#if FAKE_CLANG
+	"-O0", "-mllvm", "-asan-instrumentation-with-call-threshold=0", "-mllvm", "-asan-stack=0", "-mllvm", "-asan-globals=0",
+#else
+	"-O1", "-fno-gnu-unique", "--param=asan-instrumentation-with-call-threshold=0", "--param=asan-stack=0", "--param=asan-globals=0",
+#endif
+};
+
+enum { MOST_WORDS = 100 };
+
+/* Runs the compiler without what is meant for the program; its words go to the file. */
+static int compile(char **arguments, const char *log, const char *folder)
+{
+	posix_spawn_file_actions_t files;
+	char *set = print("TMPDIR=%s", folder), *kept[1024];
+	size_t n = 0;
+	pid_t child;
+	int status = -1, failed;
+
+	for (char **e = environ; *e && n < 1000; e++)
+		if (strncmp(*e, "LD_", 3) && strncmp(*e, "TMPDIR=", 7) && strncmp(*e, "CPATH=", 6))
+			kept[n++] = *e;
+	kept[n++] = set;
+	kept[n] = NULL;
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	failed = posix_spawnp(&child, arguments[0], &files, NULL, arguments, kept);
+	posix_spawn_file_actions_destroy(&files);
+	free(set);
+	if (failed)
+		return 0;
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+static int has_fma(void)
+{
+#if defined __x86_64__
+	return __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2");
+#else
+	return 0;
+#endif
+}
+
+/* In a folder of its own: source to object.  The log, and whether it went well. */
+static char *run_compiler(const char *folder, const struct options *o, int *done)
+{
+	char *words[MOST_WORDS], compiler[] = FAKE_CXX, *rest = compiler, *word, *log;
+	char *source = print("%s/kernel.cc", folder), *object = print("%s/kernel.so", folder), *said = print("%s/log", folder);
+	char *prelude = print("%s/kernel.h", home()), *calls = print("%s/kernel_calls.o", home());
+	size_t n = 0, bytes;
+
+	while ((word = strsep(&rest, " ")) && n < 8)
+		if (*word)
+			words[n++] = word;
+	for (size_t k = 0; k < sizeof common / sizeof *common; k++)
+		words[n++] = (char *)(uintptr_t)common[k];
+	words[n++] = o->fuse ? "-ffp-contract=fast" : "-ffp-contract=off";
+	if (o->fuse && !FAKE_CLANG)
+		words[n++] = "-fexpensive-optimizations";
+	if (has_fma())
+		words[n++] = "-mfma";
+	for (int k = 0; k < o->n_flags; k++)
+		words[n++] = (char *)(uintptr_t)o->flags[k];
+	for (char **last = (char *[]){ "-include", prelude, source, calls, "-lm", "-o", object, NULL }; *last; last++)
+		words[n++] = *last;
+	words[n] = NULL;
+	*done = compile(words, said, folder);
+	log = read_file(said, &bytes);
+	free(source);
+	free(object);
+	free(said);
+	free(prelude);
+	free(calls);
+	return log ? log : print("the stand-in could not run %s\n", FAKE_CXX);
+}
+
+static void remove_folder(const char *folder)
+{
+	static const char *const names[] = { "kernel.cc", "kernel.so", "log", "image" };
+
+	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+		char *path = print("%s/%s", folder, names[k]);
+
+		unlink(path);
+		free(path);
+	}
+	rmdir(folder);
+}
+
+/* An f64 text does no arithmetic in float, and what flushes floats here would flush doubles too, which a device does not. */
+static int flushes(const char *text, const struct options *o)
+{
+	return o->flush && !strstr(text, "double");
+}
+
+static struct fake_image *make_image(const char *folder, const char *text, const struct options *o)
+{
+	char *path = print("%s/kernel.so", folder);
+	size_t bytes = 0;
+	char *object = read_file(path, &bytes);
+	struct fake_image *image = object ? malloc(sizeof *image + bytes) : NULL;
+
+	if (image) {
+		*image = (struct fake_image){ FAKE_IMAGE_MAGIC, bytes, fake_sum(object, bytes), o->arch, fake_version(), flushes(text, o),
+		                              o->is_virtual };
+		memcpy(image + 1, object, bytes);
+	}
+	free(object);
+	free(path);
+	return image;
+}
+
+static struct fake_image *build(const char *text, const char *name, const struct options *o, const char *kept, char **log)
+{
+	char *folder = print("%s/cache/XXXXXX", home()), *path;
+	struct fake_image *image = NULL;
+	FILE *file;
+	int done = 0;
+
+	if (!mkdtemp(folder)) {
+		*log = print("the stand-in cannot make a folder in %s/cache: %s\n", home(), strerror(errno));
+		free(folder);
+		return NULL;
+	}
+	path = print("%s/kernel.cc", folder);
+	file = fopen(path, "w");
+	if (file) {
+		write_source(file, text, name);
+		if (!fclose(file))
+			*log = run_compiler(folder, o, &done);
+	}
+	free(path);
+	if (done)
+		image = make_image(folder, text, o);
+	path = print("%s/image", folder);
+	file = image ? fopen(path, "wb") : NULL;
+	if (file && fwrite(image, sizeof *image + image->bytes, 1, file) == 1 && !fclose(file))
+		rename(path, kept);
+	free(path);
+	remove_folder(folder);
+	free(folder);
+	return image;
+}
+
+/* ---- what was compiled before ---- */
+
+static char *longer(char *key, const char *part)
+{
+	char *both = print("%s%s\n", key, part);
+
+	free(key);
+	return both;
+}
+
+/* All that goes into an image. */
+static char *key_of(const char *text, const char *name, const struct options *o)
+{
+	static const char *const parts[] = { "kernel.h", "kernel_calls.o" };
+	char *key = print("%s\n%d %d %d %d %d %s\n%s\n", FAKE_CXX, o->arch, o->is_virtual, o->flush, o->fuse, fake_version(), name,
+	                  text);
+
+	for (size_t k = 0; k < sizeof common / sizeof *common; k++)
+		key = longer(key, common[k]);
+	for (int k = 0; k < o->n_flags; k++)
+		key = longer(key, o->flags[k]);
+	for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+		char *path = print("%s/%s", home(), parts[k]), sum[20];
+		size_t bytes = 0;
+		char *data = read_file(path, &bytes);
+
+		snprintf(sum, sizeof sum, "%llx", data ? (unsigned long long)fake_sum(data, bytes) : 0);
+		key = longer(key, sum);
+		free(data);
+		free(path);
+	}
+	return key;
+}
+
+struct fake_image *fake_compile(const char *text, const char *name, const struct options *o, char **log)
+{
+	char *key = key_of(text, name, o), *kept;
+	struct fake_image *image;
+	size_t bytes = 0;
+
+	kept = print("%s/cache/%016llx%08lx", home(), (unsigned long long)fake_sum(key, strlen(key)), (unsigned long)strlen(key));
+	image = (struct fake_image *)(void *)read_file(kept, &bytes);
+	*log = NULL;
+	if (!image)
+		image = build(text, name, o, kept, log);
+	free(kept);
+	free(key);
+	return image;
+}
