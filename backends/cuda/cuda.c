@@ -223,6 +223,19 @@ static int make_stream(struct cg_queue *queue, void *native)
 	CU_INSIDE(queue->device, take_stream(queue, native));
 }
 
+/* What there is of it: leaving the context can be what failed. */
+static void drop_queue(struct cg_queue *queue)
+{
+	if (queue->stream && !cg_cu_enter_anyway(queue->device)) {
+		cg_cu_drop_blas(queue);
+		cg_cu_finish(queue);
+		if (!queue->adopted)
+			cg_cu.StreamDestroy_v2(queue->stream);
+		cg_cu_leave(queue->device, CG_OK);
+	}
+	cg_memory(queue, 0);
+}
+
 static int start(struct cg_device *device, void *native, struct cg_queue **result)
 {
 	struct cg_queue *queue = cg_memory(NULL, sizeof *queue);
@@ -233,7 +246,7 @@ static int start(struct cg_device *device, void *native, struct cg_queue **resul
 	*queue = (struct cg_queue){ .device = device };
 	code = make_stream(queue, native);
 	if (code) {
-		cg_memory(queue, 0);
+		drop_queue(queue);
 		return code;
 	}
 	pthread_mutex_lock(device->lock);
@@ -266,14 +279,7 @@ static void stop(struct cg_queue *queue)
 		at = &(*at)->next;
 	*at = queue->next;
 	pthread_mutex_unlock(device->lock);
-	if (!cg_cu_enter_anyway(device)) {
-		cg_cu_drop_blas(queue);
-		cg_cu_finish(queue);
-		if (!queue->adopted)
-			cg_cu.StreamDestroy_v2(queue->stream);
-		cg_cu_leave(device, CG_OK);
-	}
-	cg_memory(queue, 0);
+	drop_queue(queue);
 }
 
 /* ---- memory ---- */
@@ -283,21 +289,25 @@ static int take(struct cg_device *device, struct cg_queue *queue, size_t bytes, 
 	CU_INSIDE(device, cg_cu_alloc(device, queue, bytes, at));
 }
 
-static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
-{
-	CUdeviceptr at;
-
-	CG_TRY(take(device, queue, bytes, &at));
-	*mem = (struct cg_mem){ (void *)(uintptr_t)at, 0, bytes, CG_DEVICE };
-	return CG_OK;
-}
-
 static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg_mem *mem)
 {
-	if (cg_cu_enter_anyway(device))
+	if (!mem->data || cg_cu_enter_anyway(device))
 		return;
 	cg_cu_free(device, queue, (CUdeviceptr)(uintptr_t)mem->data);
 	cg_cu_leave(device, CG_OK);
+}
+
+static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
+{
+	CUdeviceptr at = 0;
+	int code = take(device, queue, bytes, &at);
+	struct cg_mem made = { (void *)(uintptr_t)at, 0, bytes, CG_DEVICE };
+
+	if (code)
+		free_mem(device, queue, &made);
+	else
+		*mem = made;
+	return code;
 }
 
 /* Memory of a pool, or mapped by the caller, is of no context, and all of its device's can use it. */

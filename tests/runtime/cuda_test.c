@@ -171,14 +171,11 @@ static unsigned that_arch(int *archs)
 	return 0;
 }
 
-static unsigned bad_options(struct _nvrtcProgram *program, int count, const char *const *given)
+static unsigned bad_text(struct _nvrtcProgram **program, const char *text, const char *name, int count, const char *const *headers,
+                         const char *const *names)
 {
-	const char *wrong[8];
-
-	assert_true(count < 7);
-	memcpy(wrong, given, (size_t)count * sizeof *given);
-	wrong[count] = "-Dacc=nonsense";
-	return compiler.CompileProgram(program, count + 1, wrong);
+	(void)text;
+	return compiler.CreateProgram(program, "#error nonsense\n", name, count, headers, names);
 }
 
 static void test_compiler(void **state)
@@ -192,6 +189,7 @@ static void test_compiler(void **state)
 	if (!open_tensors(&t))
 		return;
 	l = lstm(&t, 0);
+	l.dgates = some(&t, B * 4 * U);
 	cg_nvrtc.CompileProgram = note_options;
 	assert_int_equal(cg_lstm_block_grad(t.stream, &l), CG_OK);
 	sm = strstr(cg_describe(t.context), "sm_");
@@ -215,7 +213,7 @@ static void test_compiler(void **state)
 	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_BUILD, "compiles for sm_990 and later, the device is sm_");
 	forget();
 
-	cg_nvrtc.CompileProgram = bad_options;
+	cg_nvrtc.CreateProgram = bad_text;
 	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_BUILD, "cuda: nvrtcCompileProgram: NVRTC_ERROR_COMPILATION (6)");
 	assert_non_null(strstr(cg_message(), "cg_lstm_block_f16_grad"));
 	assert_non_null(strstr(cg_message(), "nonsense"));
@@ -414,6 +412,7 @@ static void test_captured(void **state)
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
 
 	forget();
+	cg_memory_fail(0);
 	cg_cu.StreamIsCapturing = capturing;
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
 	expect_calls("a captured forward", blas.GemmEx ? 1 : 3, blas.GemmEx ? 2 : 0);
