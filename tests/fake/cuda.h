@@ -53,7 +53,7 @@ struct module {
 	struct context *context;
 	const struct fake_object *object;
 	void *library;
-	int flush;                               /* subnormals are zero */
+	int file, flush;                         /* subnormals are zero */
 };
 
 struct function {

@@ -49,38 +49,47 @@ static int suits(const struct fake_image *image, int ptx)
 	return 0;
 }
 
-static void *load(const struct fake_image *image)
+/* The file stays open as long as it is loaded: its number is the name by which the loader knows it. */
+static void *load(const struct fake_image *image, int *file)
 {
-	int file = memfd_create("kernel", MFD_CLOEXEC);
 	char path[40];
 	void *library = NULL;
 
-	snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-	if (file >= 0 && write(file, image + 1, image->bytes) == (ssize_t)image->bytes)
+	*file = memfd_create("kernel", MFD_CLOEXEC);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", *file);
+	if (*file >= 0 && write(*file, image + 1, image->bytes) == (ssize_t)image->bytes)
 		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!library)
+	if (!library) {
 		fake_report("cuModuleLoadData: %s", dlerror());
-	if (file >= 0)
-		close(file);
+		close(*file);
+	}
 	return library;
+}
+
+static void unload(void *library, int file)
+{
+	dlclose(library);
+	close(file);
 }
 
 static int load_module(struct module **result, const struct fake_image *image)
 {
 	struct module *module;
-	void *library = load(image);
+	int file;
+	void *library = load(image, &file);
 	const struct fake_object *object = library ? dlsym(library, "fake_object") : NULL;
 
 	if (!object)
 		return INVALID_IMAGE;
 	if (object->shared_end - object->shared > SHARED_BYTES) {
 		fake_report("cuModuleLoadData: %td bytes of shared memory, %d at most", object->shared_end - object->shared, SHARED_BYTES);
-		dlclose(library);
+		unload(library, file);
 		return INVALID_IMAGE;
 	}
 	module = fake_new(MODULE, sizeof *module);
 	module->context = fake_current();
 	module->library = library;
+	module->file = file;
 	module->object = object;
 	module->flush = image->flush;
 	*object->calls = &fake_calls;
@@ -123,7 +132,7 @@ FAKE_API int cuModuleUnload(struct module *module)
 	for (struct handle *h = fake_each(NULL); h; h = fake_each(h))
 		if (h->kind == FUNCTION && ((struct function *)h)->module == module)
 			h->dead = 1;
-	dlclose(module->library);
+	unload(module->library, module->file);
 	return 0;
 }
 
