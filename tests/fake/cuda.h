@@ -67,7 +67,8 @@ struct block {
 	uint64_t at;
 	size_t bytes;
 	struct context *context;
-	int freed, ordered;                      /* ordered: by cuMemAllocAsync */
+	int freed, gone;                         /* by the call; in the order of a stream, which may be later */
+	int ordered;                             /* by cuMemAllocAsync */
 };
 
 /* ---- calls: cuda_context.c ---- */
@@ -106,9 +107,10 @@ int fake_capturing(const char *call);
 /* ---- device memory: cuda_memory.c ---- */
 
 extern struct fake_memory fake_memory;
-/* Device memory can be reached between the two. */
-void fake_memory_open(void);
-void fake_memory_close(void);
+int fake_is_device(uint64_t at);
+/* What is at an address of the device's; the address of such a place. */
+FAKE_API void *fake_data(uint64_t at);
+uint64_t fake_address(uint64_t data);
 struct block *fake_block(uint64_t at);
 /* Where an address is, in words. */
 const char *fake_where(uint64_t at);

@@ -1,6 +1,6 @@
 /*
- * Device memory: addresses from one range, each used once, with unaddressable bytes between the pieces, and a shadow that says
- * of every byte what it is.  The host cannot reach it but in fake_memory_open().
+ * Device memory: addresses from one range, each used once, with unaddressable bytes between the pieces.  What is at them is
+ * elsewhere, so that the host never reaches it by them; a shadow says of every byte what it is.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -16,49 +16,54 @@ enum { ALIGNMENT = 256, APART = 256, NAN_BYTE = 0xff };
 static const uint64_t reserved = UINT64_C(1) << 36;
 
 struct fake_memory fake_memory;
+static uint64_t first_address;
 static struct block *blocks;
 static size_t n_blocks, room, live_bytes[8];
 
 /* ---- the range ---- */
 
+static void *map(int how)
+{
+	return mmap(NULL, reserved, how, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
 static int reserve(void)
 {
-	void *range, *shadow;
+	void *addresses, *data, *shadow;
 
-	if (fake_memory.base)
+	if (first_address)
 		return 1;
-	range = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	shadow = mmap(NULL, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (range == MAP_FAILED || shadow == MAP_FAILED) {
+	addresses = map(PROT_NONE);
+	data = map(PROT_READ | PROT_WRITE);
+	shadow = map(PROT_READ | PROT_WRITE);
+	if (addresses == MAP_FAILED || data == MAP_FAILED || shadow == MAP_FAILED) {
 		fake_report("the stand-in got no address space for the device's memory");
 		return 0;
 	}
-	fake_memory.base = (uint64_t)(uintptr_t)range;
+	first_address = (uint64_t)(uintptr_t)addresses;
+	fake_memory.base = (uint64_t)(uintptr_t)data;
 	fake_memory.shadow = shadow;
 	return 1;
 }
 
-static void protect(int how)
+int fake_is_device(uint64_t at)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (fake_memory.used + page - 1) / page * page;
-
-	if (bytes && mprotect((void *)(uintptr_t)fake_memory.base, bytes, how))
-		abort();
+	return at - first_address < fake_memory.used;
 }
 
-void fake_memory_open(void)
+void *fake_data(uint64_t at)
 {
-	protect(PROT_READ | PROT_WRITE);
+	return (void *)(uintptr_t)(fake_memory.base + (at - first_address));
 }
 
-void fake_memory_close(void)
+uint64_t fake_address(uint64_t data)
 {
-	protect(PROT_NONE);
+	return first_address + (data - fake_memory.base);
 }
 
 static unsigned char *shadow_of(uint64_t at)
 {
-	return fake_memory.shadow + (at - fake_memory.base);
+	return fake_memory.shadow + (at - first_address);
 }
 
 /* ---- which piece ---- */
@@ -68,7 +73,7 @@ struct block *fake_block(uint64_t at)
 {
 	size_t low = 0, high = n_blocks;
 
-	if (at - fake_memory.base >= fake_memory.used)
+	if (!fake_is_device(at))
 		return NULL;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
@@ -122,8 +127,7 @@ int fake_reach(const char *call, uint64_t at, size_t bytes, int how)
 	static const char *const states[] = { "nobody's memory", "what nobody wrote", "", "freed memory", "memory that is not there yet" };
 
 	for (size_t k = 0; k < bytes; k++) {
-		int inside = at + k - fake_memory.base < fake_memory.used;
-		int state = inside ? *shadow_of(at + k) : FAKE_SPARE;
+		int state = fake_is_device(at + k) ? *shadow_of(at + k) : FAKE_SPARE;
 
 		if (state == FAKE_WRITTEN || (state == FAKE_FRESH && how != READ_WRITTEN)) {
 			if (how == WRITE)
@@ -157,13 +161,11 @@ static int take(uint64_t *at, size_t bytes, struct context *context, int ordered
 			abort();
 	}
 	b = &blocks[n_blocks++];
-	*b = (struct block){ fake_memory.base + fake_memory.used + APART, bytes, context, 0, ordered };
+	*b = (struct block){ first_address + fake_memory.used + APART, bytes, context, 0, 0, ordered };
 	fake_memory.used += (2 * APART + bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 	live_bytes[context->device] += bytes;
 	memset(shadow_of(b->at), ordered ? FAKE_PENDING : FAKE_FRESH, bytes);
-	fake_memory_open();
-	memset((void *)(uintptr_t)b->at, NAN_BYTE, bytes);
-	fake_memory_close();
+	memset(fake_data(b->at), NAN_BYTE, bytes);
 	*at = b->at;
 	return 0;
 }
@@ -174,14 +176,25 @@ static void release(struct block *b)
 	live_bytes[b->context->device] -= b->bytes;
 }
 
-/* Whole pages of it go back to the system; their addresses stay spent. */
-static void forget(const struct block *b)
+/* Pages in which nothing lives any more go back to the system; their addresses stay spent. */
+static void forget(struct block *b)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = (b->at + page - 1) / page * page, last = (b->at + b->bytes) / page * page;
+	enum { FAR = 64 };
+	struct block *first = b, *last = b;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from, to;
 
 	memset(shadow_of(b->at), FAKE_FREED, b->bytes);
-	if (first < last)
-		madvise((void *)(uintptr_t)first, last - first, MADV_DONTNEED);
+	b->gone = 1;
+	while (first > blocks && b - first < FAR && first[-1].gone)
+		first--;
+	while (last + 1 < blocks + n_blocks && last - b < FAR && last[1].gone)
+		last++;
+	from = (first->at + page - 1) / page * page;
+	to = (last->at + last->bytes) / page * page;
+	if (from < to) {
+		madvise(fake_data(from), to - from, MADV_DONTNEED);
+		madvise(shadow_of(from), to - from, MADV_DONTNEED);
+	}
 }
 
 /* The piece that begins there and is still to be freed; what is wrong with it is reported. */

@@ -243,18 +243,24 @@ static int implausible(const struct fake_kernel *kernel, int k, const void *valu
 	return INVALID_VALUE;
 }
 
-/* A pointer is null, or to device memory of the context. */
-static int stray(const struct function *function, int k, const void *value)
+/* A pointer is null, or to device memory of the context; the kernel gets where that is. */
+static int translate(const struct function *function, int k, void *value)
 {
 	char call[160], what[40];
 	uint64_t at;
+	void *data;
+	int code;
 
-	if (function->kernel->sorts[k] != 1)
-		return 0;
 	memcpy(&at, value, sizeof at);
+	if (function->kernel->sorts[k] != 1 || !at)
+		return 0;
 	snprintf(call, sizeof call, "cuLaunchKernel: %s", function->kernel->name);
 	snprintf(what, sizeof what, "argument %d", k);
-	return at ? fake_owned(call, what, function->module->context, at, 1) : 0;
+	code = fake_owned(call, what, function->module->context, at, 1);
+	data = fake_data(at);
+	if (!code)
+		memcpy(value, &data, sizeof data);
+	return code;
 }
 
 static int take_arguments(struct launch *l, char *room, void **parameters)
@@ -277,7 +283,7 @@ static int take_arguments(struct launch *l, char *room, void **parameters)
 		}
 		code = implausible(kernel, k, room);
 		if (!code)
-			code = stray(l->function, k, room);
+			code = translate(l->function, k, room);
 		room += (kernel->sizes[k] + 15) / 16 * 16;
 	}
 	if (!code)

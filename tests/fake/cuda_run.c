@@ -168,7 +168,7 @@ static void access_device(uint64_t at, size_t bytes, int store)
 
 		if (state == FAKE_WRITTEN || (store && state == FAKE_FRESH))
 			continue;
-		snprintf(words, sizeof words, "%s %s", wrong[state][store], fake_where(at + k));
+		snprintf(words, sizeof words, "%s %s", wrong[state][store], fake_where(fake_address(at + k)));
 		fault(ILLEGAL_ADDRESS, words);
 	}
 	if (store)

@@ -102,11 +102,8 @@ static void run_first(struct stream *stream)
 		with_work[k] = with_work[--n_with_work];
 	}
 	/* In a context that is lost nothing runs any more, except that memory ends. */
-	if (!stream->context->lost || !strcmp(work->call, "cuMemFreeAsync")) {
-		fake_memory_open();
+	if (!stream->context->lost || !strcmp(work->call, "cuMemFreeAsync"))
 		code = work->run(work->data);
-		fake_memory_close();
-	}
 	if (code)
 		fake_lose(stream->context, code);
 	free(work->data);
@@ -241,7 +238,7 @@ static int run_put(void *data)
 	int code = fake_reach("cuMemcpyHtoDAsync", c->device, c->bytes, WRITE);
 
 	if (!code)
-		memcpy((void *)(uintptr_t)c->device, c->host, c->bytes);
+		memcpy(fake_data(c->device), c->host, c->bytes);
 	return code;
 }
 
@@ -251,7 +248,7 @@ static int run_get(void *data)
 	int code = fake_reach("cuMemcpyDtoHAsync", c->device, c->bytes, READ);
 
 	if (!code)
-		memcpy(c->host, (void *)(uintptr_t)c->device, c->bytes);
+		memcpy(c->host, fake_data(c->device), c->bytes);
 	return code;
 }
 
@@ -261,7 +258,7 @@ static int run_fill(void *data)
 	int code = fake_reach("cuMemsetD8Async", c->device, c->bytes, WRITE);
 
 	if (!code)
-		memset((void *)(uintptr_t)c->device, c->byte, c->bytes);
+		memset(fake_data(c->device), c->byte, c->bytes);
 	return code;
 }
 
@@ -278,7 +275,7 @@ static int copy(const char *call, int (*run)(void *), struct copy what, struct s
 	code = fake_owned(call, "the device's side", stream->context, what.device, what.bytes);
 	if (code)
 		return code;
-	if (what.host && (uint64_t)(uintptr_t)what.host - fake_memory.base < fake_memory.used) {
+	if (what.host && fake_is_device((uint64_t)(uintptr_t)what.host)) {
 		fake_report("%s: the host's side is device memory", call);
 		return INVALID_VALUE;
 	}
