@@ -1,6 +1,7 @@
 /*
- * Products by cuBLAS, row-major matrices being its column-major ones transposed: a handle for each queue, with a workspace of ours,
- * so that the same call gives the same bits.  Sums are in acc, never in TF32; a start that is one repeated row is cublasLt's epilogue.
+ * Products by cuBLAS, row-major matrices being its column-major ones transposed: a handle for each queue, with a workspace of
+ * ours, so that the same call gives the same bits.  Sums are in acc, never in TF32; a start that is one repeated row is
+ * cublasLt's epilogue.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * The cuda backend: NVIDIA's devices through the driver's own API.  Kernels are the generator's, compiled by NVRTC and kept on disk,
- * products are cuBLAS's where it is found; no call waits for the device unless it is asked to.
+ * The cuda backend: NVIDIA's devices through the driver's own API.  Kernels are the generator's, compiled by NVRTC; products are
+ * cuBLAS's where it is found; no call waits for the device unless it is asked to.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -157,8 +157,8 @@ static int make_device(int id, struct CUctx_st *adopted, const char *number, str
 	return code;
 }
 
-/* "ready", which is what is asked for when nobody named a backend: the first device, if there is a compiler for it.  That is only found by
- * loading it, unless the environment says where it is. */
+/* "ready", which is what is asked for when nobody named a backend: the first device, if there is a compiler for it.  That is only
+ * found by loading it, unless the environment says where it is. */
 static int open_device(const char *where, struct cg_device **result)
 {
 	int ready = where && !strcmp(where, "ready"), id;

@@ -122,18 +122,19 @@ static unsigned least(uint64_t a, uint64_t b)
 	return (unsigned)(a < b ? a : b);
 }
 
-/* A block is as wide as the units and takes more rows where those are few; the text takes in turns what is beyond the grid. */
-static struct grid grid_of(const struct cg_device *device, int most, int64_t rows, int64_t units)
+/* A block is as wide as the runs of units and takes more rows where those are few; what is beyond the grid the text takes in
+ * turns. */
+static struct grid grid_of(const struct cg_device *device, int most, int64_t rows, int64_t runs)
 {
 	enum { THREADS = 256 };
 	unsigned threads = least((unsigned)most, THREADS);
 	struct grid g = { .wide = 1, .tall = 1 };
 
-	while (2 * g.wide <= threads && g.wide < (uint64_t)units)
+	while (2 * g.wide <= threads && g.wide < (uint64_t)runs)
 		g.wide *= 2;
 	while (2 * g.tall * g.wide <= threads && g.tall < (uint64_t)rows)
 		g.tall *= 2;
-	g.x = least(((uint64_t)units + g.wide - 1) / g.wide, (uint64_t)device->grid_x);
+	g.x = least(((uint64_t)runs + g.wide - 1) / g.wide, (uint64_t)device->grid_x);
 	g.y = least(((uint64_t)rows + g.tall - 1) / g.tall, (uint64_t)device->grid_y);
 	return g;
 }
@@ -153,6 +154,7 @@ int cg_cu_launch(struct cg_queue *queue, const struct cg_built *built, int piece
                  const struct cg_operand *operands)
 {
 	const struct cg_piece *p = &built->plan->pieces[piece];
+	int run = p->shape == CG_PIECE_POINT ? cg_run_units(built->plan, p) : 1;
 	int64_t blocks = p->shape == CG_PIECE_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
 	                                               : p->shape == CG_PIECE_SUM ? 1 : rows;
 	struct parameters parameters;
@@ -161,6 +163,7 @@ int cg_cu_launch(struct cg_queue *queue, const struct cg_built *built, int piece
 	if (!blocks)
 		return CG_OK;
 	bind(&parameters, built->plan, p, rows, units, operands);
-	code = launch(queue, built->functions[piece], grid_of(queue->device, built->threads[piece], blocks, units), &parameters);
+	code = launch(queue, built->functions[piece],
+	              grid_of(queue->device, built->threads[piece], blocks, units / run + (units % run != 0)), &parameters);
 	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
 }

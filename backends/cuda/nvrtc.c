@@ -20,8 +20,8 @@ static void drop(struct image *image)
 
 /* ---- options ---- */
 
-/* Bits are promised: products and sums are fused where the text says so and nowhere else, and where arithmetic is f32 subnormals are
- * flushed, as on the other backends.  No option that makes anything fast. */
+/* Bits are promised: products and sums are fused where the text says so and nowhere else, and where arithmetic is f32 subnormals
+ * are flushed, as on the other backends.  No option that makes anything fast. */
 struct options { char arch[40]; const char *at[3]; int n; };
 
 static void choose_options(struct options *o, int dtype, const char *word, int arch)

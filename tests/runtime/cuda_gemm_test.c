@@ -1,6 +1,6 @@
 /*
- * Products of the cuda backend, one by one: every dtype, operands as they are and transposed, each kind of start, rows with something
- * between them, no rows, no columns, no k.  All numbers are small integers, so that there is one right answer, to the bit.
+ * Products of the cuda backend, one by one: every dtype, operands as they are and transposed, each kind of start, rows with
+ * something between them, no rows, no k.  All numbers are small integers, so that there is one right answer, to the bit.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -154,7 +154,9 @@ static void solve(struct tensors *t, const struct problem *p)
 
 static void solve_all(struct tensors *t)
 {
-	static const int64_t sizes[][3] = { { 1, 1, 1 }, { 5, 7, 3 }, { 33, 20, 17 }, { 70, 66, 20 }, { 3, 4, 0 }, { 0, 3, 2 }, { 1, 65, 9 } };
+	static const int64_t sizes[][3] = {
+		{ 1, 1, 1 }, { 5, 7, 3 }, { 33, 20, 17 }, { 70, 66, 20 }, { 3, 4, 0 }, { 0, 3, 2 }, { 1, 65, 9 }
+	};
 
 	for (int dtype = 0; dtype < 4; dtype++)
 		for (int form = 0; form < 4; form++)

@@ -1,6 +1,6 @@
 /*
- * The cuda backend against its driver: what it enqueues, call by call; kernels compiled once, for the device or for what the compiler
- * knows; a caller's own context, stream and memory; a stream that is captured; and everything that can be wrong with them.
+ * The cuda backend against its driver: what it enqueues, call by call; kernels compiled once, for the device or for what the
+ * compiler knows; a caller's own context, stream and memory; a stream that is captured; and all that can be wrong with them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,10 +30,11 @@ static long products(void)
 /* Nothing but so many launches and products: no copy, no wait, no memory, nothing asked or built. */
 static void expect_calls(const char *what, long launches, long multiplied)
 {
-	long others = seen.cuMemcpyHtoDAsync_v2 + seen.cuMemcpyDtoHAsync_v2 + seen.cuMemsetD8Async + seen.cuStreamSynchronize + seen.cuMemAlloc_v2 +
-	              seen.cuMemFree_v2 + seen.cuMemAllocAsync + seen.cuMemFreeAsync + seen.cuModuleLoadData + seen.cuModuleGetFunction +
+	long others = seen.cuMemcpyHtoDAsync_v2 + seen.cuMemcpyDtoHAsync_v2 + seen.cuMemsetD8Async + seen.cuStreamSynchronize +
+	              seen.cuMemAlloc_v2 + seen.cuMemFree_v2 + seen.cuMemAllocAsync + seen.cuMemFreeAsync + seen.cuModuleLoadData + seen.cuModuleGetFunction +
 	              seen.cuFuncGetAttribute + seen.nvrtcCompileProgram + seen.cublasCreate_v2 + seen.cublasSetStream_v2 +
-	              seen.cublasSetWorkspace_v2 + seen.cublasSetMathMode + seen.cublasLtMatmulAlgoGetHeuristic + seen.cublasLtMatmulDescCreate +
+	              seen.cublasSetWorkspace_v2 + seen.cublasSetMathMode + seen.cublasLtMatmulAlgoGetHeuristic +
+	              seen.cublasLtMatmulDescCreate +
 	              seen.cublasLtMatrixLayoutCreate + seen.cuDeviceGetAttribute + seen.cuStreamCreate;
 
 	if (seen.cuLaunchKernel != launches || products() != multiplied || others)

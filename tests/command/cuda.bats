@@ -1,0 +1,111 @@
+# The cuda backend's libraries: missing, too old, of another version, or not what they say.  With the stand-ins of tests/fake.
+
+load files
+
+# with [VARIABLE=VALUE...]: the stand-ins stand before the system's libraries, and the command is asked for cuda
+with() {
+	local fake
+
+	fake=$(dirname "$CELLGRAD")/tests/fake/run
+	"$fake" true || skip "there are no stand-ins for CUDA"
+	for set; do
+		export "${set?}"
+	done
+	export CELLGRAD_BACKEND=cuda
+	printf '#!/bin/sh\nexec %s %s "$@"\n' "$fake" "$CELLGRAD" > cellgrad
+	chmod +x cellgrad
+	CELLGRAD=$PWD/cellgrad
+}
+
+# why WORDS: cuda does not open, and says so
+why() {
+	works info --why cuda
+	echo "$output"
+	[[ $output == "cuda: "*"$1"* ]]
+	[[ $output != *"opens:"* ]]
+	refuses "$1" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
+}
+
+computes() {
+	works run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors" \
+		--expect "$DATA/GRUBlockCellGrad-plain.expect.safetensors"
+	works run LSTMBlockCell "$DATA/LSTMBlockCell-half-plain.safetensors" \
+		--expect "$DATA/LSTMBlockCell-half-plain.expect32.safetensors"
+}
+
+@test "CUDA 11, 12 and 13 compute TensorFlow's numbers" {
+	with
+	for version in 11.2 12.4 13.0; do
+		export CELLGRAD_FAKE_CUDA=$version
+		works info --why cuda
+		[[ $output == "cuda: opens: cuda 0: "*"driver for CUDA $version by "*/libcuda.so.1* ]]
+		computes
+	done
+}
+
+@test "no driver: each name that was tried" {
+	with CELLGRAD_CUDA_LIB=/nowhere/libcuda.so.1
+	why "no CUDA driver: CELLGRAD_CUDA_LIB: tried /nowhere/libcuda.so.1: cannot open"
+}
+
+@test "a driver that is named has an absolute path" {
+	with CELLGRAD_CUDA_LIB=libcuda.so.1
+	why "CELLGRAD_CUDA_LIB: expected an absolute path, got 'libcuda.so.1'"
+}
+
+@test "a library that is no driver" {
+	echo 'int nothing;' | ${CC:-cc} -shared -fPIC -x c -o nothing.so -
+	with CELLGRAD_CUDA_LIB="$PWD/nothing.so"
+	why "nothing.so, which has no cuInit"
+}
+
+@test "a driver without a device" {
+	with CELLGRAD_FAKE_DEVICES=0
+	why "cuInit: CUDA_ERROR_NO_DEVICE (100)"
+}
+
+@test "a driver that is too old" {
+	with CELLGRAD_FAKE_DRIVER=10020
+	why "is for CUDA 10.2: expected a driver for 11.0 or later"
+}
+
+@test "a device that is not there" {
+	with
+	works info --why cuda:7
+	[[ $output == *"no device 7: there are 1, from 0 on"* ]]
+}
+
+@test "no compiler: an op says so, and unasked another backend computes" {
+	with CELLGRAD_NVRTC_LIB=/nowhere/libnvrtc.so
+	fails "no NVRTC to compile kernels: CELLGRAD_NVRTC_LIB: tried /nowhere/libnvrtc.so: cannot open" \
+		run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
+}
+
+@test "a compiler of a later CUDA than the driver is left alone" {
+	with CELLGRAD_FAKE_CUDA=13.0 CELLGRAD_FAKE_DRIVER=12040
+	fails "libnvrtc.so.13, which is for CUDA 13, but the driver for 12.4; " \
+		run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
+	unset CELLGRAD_BACKEND
+	computes
+	works info
+	[[ $output != *"Used when none is named:"*"  cuda 0"* ]]
+}
+
+@test "cuBLAS that is named and cannot be is told; none does without" {
+	with CELLGRAD_CUBLAS_LIB=/nowhere/libcublas.so
+	fails "no cuBLAS: CELLGRAD_CUBLAS_LIB: tried /nowhere/libcublas.so: cannot open" \
+		run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
+	export CELLGRAD_CUBLAS_LIB=none
+	computes
+}
+
+@test "a kernel that goes wrong is told, with the driver's call and words" {
+	with CELLGRAD_FAKE_FAIL=cuLaunchKernel:1:700
+	run -1 --separate-stderr "$CELLGRAD" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
+	[[ ${stderr_lines[0]} == *"cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access"* ]]
+}
+
+@test "too little memory on the device" {
+	with CELLGRAD_FAKE_MEMORY=64
+	fails "CUDA_ERROR_OUT_OF_MEMORY (2)" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
+}
