@@ -74,8 +74,8 @@ struct block {
 /* ---- calls: cuda_context.c ---- */
 
 /* The beginning of a call: the lock, which ends with the function; chance; a failure that was asked for. */
-int fake_enter(const char *call, int needs_context);
-void fake_leave(int *inside);
+FAKE_API int fake_enter(const char *call, int needs_context);
+FAKE_API void fake_leave(int *inside);
 #define CALL(name, needs_context) \
 	int inside __attribute__((cleanup(fake_leave))) = 1, refusal = fake_enter(#name, needs_context); \
 	if (refusal) \
@@ -87,14 +87,14 @@ FAKE_API void *fake_new(int kind, size_t bytes);
 /* NULL after a report if it is none of that kind, or is no more. */
 FAKE_API void *fake_known(const char *call, int kind, void *handle);
 struct handle *fake_each(struct handle *after);
-struct context *fake_current(void);
+FAKE_API struct context *fake_current(void);
 int fake_devices(void);
 void fake_lose(struct context *context, int code);
 
 /* ---- work: cuda_stream.c ---- */
 
 /* NULL after a report; the default stream for 0. */
-struct stream *fake_stream(const char *call, struct stream *handle);
+FAKE_API struct stream *fake_stream(const char *call, struct stream *handle);
 /* Takes the data, which is malloc's. */
 FAKE_API int fake_enqueue(const char *call, struct stream *stream, int (*run)(void *), void *data);
 int fake_enqueue_launch(struct stream *stream, struct module *module, int (*run)(void *), void *data);

@@ -13,7 +13,7 @@ static pid_t initialised;                        /* the process that called cuIn
 
 /* ---- the stack of contexts ---- */
 
-enum { DEEPEST = 64, MOST_DEVICES = 8 };
+enum { DEEPEST = 64, MOST_DEVICES = 8, BLAS_INTERNAL_ERROR = 14 };
 static _Thread_local struct context *stack[DEEPEST];
 static _Thread_local int depth;
 static struct context *primary[MOST_DEVICES];
@@ -43,7 +43,7 @@ int fake_enter(const char *call, int needs)
 	pthread_mutex_lock(&lock);
 	if (needs && initialised != getpid())
 		return NOT_INITIALIZED;
-	code = fake_refused(call, UNKNOWN);
+	code = fake_refused(call, strncmp(call, "cublas", 6) ? UNKNOWN : BLAS_INTERNAL_ERROR);
 	if (code && context && is_fatal(code))
 		fake_lose(context, code);
 	if (code)
@@ -64,7 +64,12 @@ void fake_leave(int *inside)
 
 /* ---- handles ---- */
 
-enum { BUCKETS = 1024 };
+/* The last ones are cuBLAS's. */
+static const char *const names[] = {
+	"", "a context", "a stream", "a module", "a function", "a handle of cuBLAS", "a handle of cuBLASLt", "a description", "a layout",
+	"a preference"
+};
+enum { BUCKETS = 1024, KINDS = sizeof names / sizeof *names };
 static struct handle *handles[BUCKETS];
 
 static size_t bucket(const void *handle)
@@ -85,9 +90,6 @@ void *fake_new(int kind, size_t bytes)
 
 void *fake_known(const char *call, int kind, void *wanted)
 {
-	static const char *const names[] = { "", "a context", "a stream", "a module", "a function", "a handle of cuBLAS",
-		"a handle of cuBLASLt", "a description", "a layout", "a preference" };
-
 	for (struct handle *h = wanted ? handles[bucket(wanted)] : NULL; h; h = h->next)
 		if (h == wanted && h->kind == kind && !h->dead)
 			return h;
@@ -153,8 +155,15 @@ static void end_context(const char *call, struct context *context)
 
 static __attribute__((destructor)) void at_exit(void)
 {
+	int n[KINDS] = { 0 };
+
 	if (initialised != getpid())
 		return;
+	for (struct handle *h = fake_each(NULL); h; h = fake_each(h))
+		n[h->kind] += !h->dead;
+	for (int k = FUNCTION + 1; k < KINDS; k++)
+		if (n[k])
+			fake_report("at exit: %s was not destroyed, %d of them", names[k], n[k]);
 	for (struct handle *h = fake_each(NULL); h; h = fake_each(h)) {
 		struct context *context = (struct context *)h;
 

@@ -5,7 +5,7 @@
 
 #include "cuda.h"
 
-enum { LEGACY_STREAM = 1, NON_BLOCKING = 1, PAGES = 0xff };
+enum { LEGACY_STREAM = 1, NON_BLOCKING = 1, NAN_BYTE = 0xff };
 static uint64_t counted;
 
 /* ---- which stream ---- */
@@ -242,6 +242,20 @@ static int run_put(void *data)
 	return code;
 }
 
+/* Is the host's memory the source of a copy that has not run? */
+static int still_read(const void *host, size_t bytes)
+{
+	for (size_t k = 0; k < n_with_work; k++)
+		for (struct work *w = with_work[k]->first; w; w = w->next) {
+			const struct copy *c = w->data;
+
+			if (w->run == run_put && (const char *)c->host < (const char *)host + bytes &&
+			    (const char *)host < (const char *)c->host + c->bytes)
+				return 1;
+		}
+	return 0;
+}
+
 static int run_get(void *data)
 {
 	struct copy *c = data;
@@ -295,19 +309,6 @@ FAKE_API int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, s
 	return copy("cuMemcpyHtoDAsync", run_put, (struct copy){ to, (void *)(uintptr_t)from, bytes, 0 }, stream);
 }
 
-/* Is some of it the source of a copy that has not run? */
-static int is_source(const char *at, size_t bytes)
-{
-	for (size_t k = 0; k < n_with_work; k++)
-		for (struct work *w = with_work[k]->first; w; w = w->next) {
-			const struct copy *c = w->data;
-
-			if (w->run == run_put && (const char *)c->host < at + bytes && at < (const char *)c->host + c->bytes)
-				return 1;
-		}
-	return 0;
-}
-
 /* Until the copy has run, the destination holds what nobody could take for a result. */
 FAKE_API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, struct stream *stream)
 {
@@ -315,8 +316,8 @@ FAKE_API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, struct 
 
 	CALL(cuMemcpyDtoHAsync_v2, NEEDS_CONTEXT);
 	code = copy("cuMemcpyDtoHAsync", run_get, (struct copy){ from, to, bytes, 0 }, stream);
-	if (!code && bytes && !is_source(to, bytes))
-		memset(to, 0xff, bytes);
+	if (!code && bytes && !still_read(to, bytes))
+		memset(to, NAN_BYTE, bytes);
 	return code;
 }
 

@@ -3,15 +3,18 @@
 fake_cuda = \
 	%D%/report.c %D%/cuda_device.c %D%/cuda_context.c %D%/cuda_memory.c %D%/cuda_stream.c %D%/cuda_module.c %D%/cuda_run.c
 fake_nvrtc = %D%/report.c %D%/nvrtc.c %D%/nvrtc_compile.c
-fake_headers = %D%/report.h %D%/cuda.h %D%/nvrtc.h %D%/image.h %D%/kernel_calls.h
-EXTRA_DIST += %D%/on.sh $(fake_cuda) $(fake_nvrtc) $(fake_headers) %D%/kernel.h %D%/kernel_calls.c %D%/old.map %D%/README.md
+fake_cublas = %D%/report.c %D%/blas_product.c %D%/cublas.c
+fake_cublaslt = %D%/report.c %D%/blas_product.c %D%/cublaslt.c
+fake_sources = $(fake_cuda) $(fake_nvrtc) $(fake_cublas) $(fake_cublaslt) $(fake_headers)
+fake_headers = %D%/report.h %D%/cuda.h %D%/blas.h %D%/nvrtc.h %D%/image.h %D%/kernel_calls.h
+EXTRA_DIST += %D%/on.sh $(fake_sources) %D%/kernel.h %D%/kernel_calls.c %D%/old.map %D%/README.md
 
 fake_compile = $(CC) -std=gnu11 -O2 -g -fPIC -fvisibility=hidden -ffp-contract=off  $(warnings) $(CPPFLAGS) $(CFLAGS)
 fake_cxx = -DFAKE_CXX='"$(CXX)"' -DFAKE_CLANG=`$(CXX) --version | grep -c clang`
 if FAKE
 check_DATA += %D%/lib/built
 endif
-%D%/lib/built: $(fake_cuda) $(fake_nvrtc) $(fake_headers) %D%/kernel.h %D%/kernel_calls.c %D%/old.map
+%D%/lib/built: $(fake_sources) %D%/kernel.h %D%/kernel_calls.c %D%/old.map
 	$(AM_V_GEN)set -e; from=`cd $(srcdir)/%D% && pwd`; rm -rf %D%/lib; \
 	library() { name=$$1; shift; $(fake_compile) -shared -Wl,--no-undefined -Wl,-soname,$${name##*/} -o $$name "$$@" $(LDFLAGS); }; \
 	sources() { for file; do printf '%s/%s ' "$$from" "$${file##*/}"; done; }; \
@@ -21,6 +24,8 @@ endif
 		old=; [ $$major != 11 ] || old="-Wl,--version-script=$$from/old.map"; \
 		library libcuda.so.1 $$old `sources $(fake_cuda)` -ldl -lpthread; \
 		library libnvrtc.so.$$nvrtc $(fake_cxx) `sources $(fake_nvrtc)` -ldl -lpthread; \
+		library libcublas.so.$$major $$old `sources $(fake_cublas)` ./libcuda.so.1; \
+		library libcublasLt.so.$$major `sources $(fake_cublaslt)` ./libcuda.so.1; \
 		cd ../../../..; \
 	done; \
 	$(MKDIR_P) %D%/lib/cache; cp $$from/kernel.h %D%/lib; \

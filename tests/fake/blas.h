@@ -1,0 +1,44 @@
+/* What the stand-ins for libcublas and libcublasLt have in common. */
+#ifndef FAKE_BLAS_H
+#define FAKE_BLAS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cuda.h"
+
+/* As cublas_api.h and library_types.h of the vendor have them. */
+enum {
+	BLAS_NOT_INITIALIZED = 1, BLAS_ALLOC_FAILED = 3, BLAS_INVALID_VALUE = 7, BLAS_EXECUTION_FAILED = 13,
+	BLAS_INTERNAL_ERROR = 14, BLAS_NOT_SUPPORTED = 15
+};
+enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
+enum { COMPUTE_32F = 68, COMPUTE_32F_PEDANTIC = 69, COMPUTE_32F_FAST_TF32 = 77, COMPUTE_64F = 70, COMPUTE_64F_PEDANTIC = 71 };
+enum { BLAS_HANDLE = 5, LT_HANDLE, LT_DESC, LT_LAYOUT, LT_PREFERENCE };
+
+/* c = alpha op(a) op(b) + beta c + bias, column-major; the bias is added to every column. */
+struct product {
+	const char *call;
+	int64_t m, n, k, lda, ldb, ldc, ldd;
+	int transpose_a, transpose_b, type, type_c, narrow;      /* narrow: inputs are rounded to TF32 */
+	double alpha, beta;
+	uint64_t a, b, c, d, bias, workspace;
+	size_t workspace_bytes;
+};
+
+/* Is there such a product, by the vendor's tables?  Then 0; else a status of cuBLAS. */
+int fake_types(unsigned type_a, unsigned type_b, unsigned type_c, unsigned compute);
+size_t fake_type_bytes(unsigned type);
+/* A factor in host memory, of the type in which sums are. */
+double fake_factor(const void *factor, unsigned type);
+/* Looks at the memory it will use, and queues it: a status of cuBLAS. */
+int fake_multiply(struct product product, struct stream *stream);
+
+/* The beginning of a call.  A failure on request is a status as it stands; what the driver says is none. */
+#define BLAS_CALL(name) \
+	int inside __attribute__((cleanup(fake_leave))) = 1, refusal = fake_enter(#name, NEEDS_CONTEXT); \
+	if (refusal) \
+		return fake_status(refusal)
+int fake_status(int code);
+
+#endif

@@ -1,0 +1,277 @@
+/* Products in double, or more, rounded once; queued with the work of a stream. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "blas.h"
+
+int fake_status(int code)
+{
+	if (code == NOT_INITIALIZED || code == INVALID_CONTEXT)
+		return BLAS_NOT_INITIALIZED;
+	return code > 16 ? BLAS_EXECUTION_FAILED : code;
+}
+
+/* ---- types ---- */
+
+size_t fake_type_bytes(unsigned type)
+{
+	return type == R_64F ? 8 : type == R_32F ? 4 : 2;
+}
+
+int fake_types(unsigned a, unsigned b, unsigned c, unsigned compute)
+{
+	int wide = compute == COMPUTE_64F || compute == COMPUTE_64F_PEDANTIC;
+	int sums = compute == COMPUTE_32F || compute == COMPUTE_32F_PEDANTIC || compute == COMPUTE_32F_FAST_TF32;
+
+	if (a != b)
+		return BLAS_NOT_SUPPORTED;
+	if (wide)
+		return a == R_64F && c == R_64F ? 0 : BLAS_NOT_SUPPORTED;
+	if (!sums || a == R_64F)
+		return BLAS_NOT_SUPPORTED;
+	return c == R_32F || (c == a && (a == R_16F || a == R_16BF)) ? 0 : BLAS_NOT_SUPPORTED;
+}
+
+double fake_factor(const void *factor, unsigned type)
+{
+	double wide;
+	float narrow;
+
+	if (type == R_64F)
+		return memcpy(&wide, factor, sizeof wide), wide;
+	return memcpy(&narrow, factor, sizeof narrow), (double)narrow;
+}
+
+static float from_bits(uint32_t bits)
+{
+	float x;
+
+	return memcpy(&x, &bits, sizeof x), x;
+}
+
+static uint32_t bits_of(float x)
+{
+	uint32_t bits;
+
+	return memcpy(&bits, &x, sizeof bits), bits;
+}
+
+static double from_half(uint16_t h)
+{
+	int exponent = h >> 10 & 31;
+	double size = exponent ? (h & 1023) + 1024 : h & 1023, scale = 1;
+
+	if (exponent == 31)
+		return h & 1023 ? (double)from_bits(0x7fc00000) : h >> 15 ? -1 / 0.0 : 1 / 0.0;
+	for (int k = exponent ? exponent : 1; k < 25; k++)
+		scale /= 2;
+	for (int k = 25; k < exponent; k++)
+		scale *= 2;
+	return (h >> 15 ? -size : size) * scale;
+}
+
+static double load(const char *at, size_t i, int type)
+{
+	float narrow;
+	double wide;
+	uint16_t half;
+
+	switch (type) {
+	case R_64F:
+		return memcpy(&wide, at + 8 * i, 8), wide;
+	case R_32F:
+		return memcpy(&narrow, at + 4 * i, 4), (double)narrow;
+	}
+	memcpy(&half, at + 2 * i, 2);
+	return type == R_16BF ? (double)from_bits((uint32_t)half << 16) : from_half(half);
+}
+
+/* To nearest, ties to even, with so many bits of fraction; the exponent of a subnormal stays at the least. */
+static double rounded(double x, int bits, int least)
+{
+	double size = x < 0 ? -x : x, unit = 1;
+	int exponent = 0;
+
+	if (!(size > 0) || size > 1e300)
+		return x;
+	for (; size >= 2; exponent++)
+		size /= 2;
+	for (; size < 1; exponent--)
+		size *= 2;
+	for (exponent = (exponent < least ? least : exponent) - bits; exponent < 0; exponent++)
+		unit /= 2;
+	for (; exponent > 0; exponent--)
+		unit *= 2;
+	/* Adding and taking away 1.5 * 2^52 units rounds to whole ones. */
+	return (x / unit + 6755399441055744.0 - 6755399441055744.0) * unit;
+}
+
+static uint16_t to_half(double x)
+{
+	double y = rounded(x, 10, -14);
+	uint16_t sign = (uint16_t)(bits_of((float)x) >> 16 & 0x8000);
+	uint32_t f = bits_of((float)(y < 0 ? -y : y));
+
+	if (x != x)
+		return 0x7e00;
+	if (f >= 0x47800000)
+		return sign | 0x7c00;
+	if (f < 0x38800000)
+		return sign | (uint16_t)((y < 0 ? -y : y) * 16777216);
+	return (uint16_t)(sign | (f - 0x38000000) >> 13);
+}
+
+static void store(char *at, size_t i, double x, int type)
+{
+	float narrow = (float)x;
+	uint16_t half;
+
+	switch (type) {
+	case R_64F:
+		memcpy(at + 8 * i, &x, 8);
+		return;
+	case R_32F:
+		memcpy(at + 4 * i, &narrow, 4);
+		return;
+	case R_16F:
+		half = to_half(x);
+		break;
+	default:
+		half = x != x ? 0x7fc0 : (uint16_t)(bits_of((float)rounded(x, 7, -126)) >> 16);
+	}
+	memcpy(at + 2 * i, &half, 2);
+}
+
+/* ---- the work ---- */
+
+/* Each column of [rows, columns] can be read, and was written, or can be written. */
+static int reach(const struct product *p, uint64_t at, int64_t rows, int64_t columns, int64_t ld, int type, int how)
+{
+	size_t bytes = fake_type_bytes((unsigned)type);
+	int code = 0;
+
+	for (int64_t j = 0; j < columns && !code; j++)
+		code = fake_reach(p->call, at + (uint64_t)(j * ld) * bytes, (size_t)rows * bytes, how);
+	return code;
+}
+
+/* [rows, columns] or, transposed, [columns, rows], as doubles one column after the other. */
+static double *widen(const struct product *p, uint64_t at, int64_t rows, int64_t columns, int64_t ld, int transpose)
+{
+	double *to = malloc((size_t)(rows * columns + 1) * sizeof *to);
+	const char *from = fake_data(at);
+
+	if (!to)
+		abort();
+	for (int64_t j = 0; j < columns; j++)
+		for (int64_t i = 0; i < rows; i++) {
+			double x = load(from, (size_t)(transpose ? i * ld + j : j * ld + i), p->type);
+
+			to[j * rows + i] = p->narrow ? rounded(x, 10, -126) : x;
+		}
+	return to;
+}
+
+static int reach_all(const struct product *p)
+{
+	int code = 0;
+
+	if (p->k) {
+		code = reach(p, p->a, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->lda, p->type, READ_WRITTEN);
+		if (!code)
+			code = reach(p, p->b, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->ldb, p->type, READ_WRITTEN);
+	}
+	if (!code && p->beta != 0)
+		code = reach(p, p->c, p->m, p->n, p->ldc, p->type_c, READ_WRITTEN);
+	if (!code && p->bias)
+		code = reach(p, p->bias, p->m, 1, p->m, p->type_c, READ_WRITTEN);
+	if (!code)
+		code = reach(p, p->d, p->m, p->n, p->ldd, p->type_c, WRITE);
+	if (!code && p->workspace_bytes)
+		code = fake_reach(p->call, p->workspace, p->workspace_bytes, WRITE);
+	return code;
+}
+
+static int run(void *data)
+{
+	const struct product *p = data;
+	int code = reach_all(p);
+	double *a, *b, *sums;
+
+	if (code)
+		return code;
+	/* A workspace holds what it likes. */
+	if (p->workspace_bytes)
+		memset(fake_data(p->workspace), 0xff, p->workspace_bytes < 4096 ? p->workspace_bytes : 4096);
+	a = widen(p, p->k ? p->a : p->d, p->m, p->k, p->lda, p->transpose_a);
+	b = widen(p, p->k ? p->b : p->d, p->k, p->n, p->ldb, p->transpose_b);
+	sums = malloc((size_t)(p->m + 1) * sizeof *sums);
+	if (!sums)
+		abort();
+	for (int64_t j = 0; j < p->n; j++) {
+		memset(sums, 0, (size_t)p->m * sizeof *sums);
+		for (int64_t l = 0; l < p->k; l++)
+			for (int64_t i = 0; i < p->m; i++)
+				sums[i] += a[l * p->m + i] * b[j * p->k + l];
+		for (int64_t i = 0; i < p->m; i++) {
+			double x = p->alpha * sums[i];
+
+			if (p->beta != 0)
+				x += p->beta * load(fake_data(p->c), (size_t)(j * p->ldc + i), p->type_c);
+			if (p->bias)
+				x += load(fake_data(p->bias), (size_t)i, p->type_c);
+			store(fake_data(p->d), (size_t)(j * p->ldd + i), x, p->type_c);
+		}
+	}
+	free(a);
+	free(b);
+	free(sums);
+	return 0;
+}
+
+/* The extent of a matrix in memory, from its first element to its last, must be there at the call. */
+static int owned(const struct product *p, const char *what, struct stream *stream, uint64_t at, int64_t rows, int64_t columns,
+                 int64_t ld, int type)
+{
+	size_t bytes = fake_type_bytes((unsigned)type);
+
+	if (ld < (rows > 1 ? rows : 1)) {
+		fake_report("%s: %s: %lld elements from column to column, where a column has %lld", p->call, what, (long long)ld, (long long)rows);
+		return BLAS_INVALID_VALUE;
+	}
+	if (at % bytes) {
+		fake_report("%s: %s: misaligned: %#llx", p->call, what, (unsigned long long)at);
+		return BLAS_INVALID_VALUE;
+	}
+	return fake_owned(p->call, what, stream->context, at, (size_t)((columns - 1) * ld + rows) * bytes) ? BLAS_INVALID_VALUE : 0;
+}
+
+int fake_multiply(struct product p, struct stream *stream)
+{
+	struct product *work;
+	int code = 0;
+
+	if (!p.m || !p.n)
+		return 0;
+	if (p.k) {
+		code = owned(&p, "a", stream, p.a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.lda, p.type);
+		if (!code)
+			code = owned(&p, "b", stream, p.b, p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.ldb, p.type);
+	}
+	if (!code && p.beta != 0)
+		code = owned(&p, "c", stream, p.c, p.m, p.n, p.ldc, p.type_c);
+	if (!code)
+		code = owned(&p, "the result", stream, p.d, p.m, p.n, p.ldd, p.type_c);
+	if (!code && p.bias)
+		code = owned(&p, "the bias", stream, p.bias, p.m, 1, p.m, p.type_c);
+	if (!code && p.workspace_bytes)
+		code = fake_owned(p.call, "the workspace", stream->context, p.workspace, p.workspace_bytes) ? BLAS_INVALID_VALUE : 0;
+	if (code)
+		return code;
+	work = malloc(sizeof *work);
+	if (!work)
+		abort();
+	*work = p;
+	fake_enqueue(p.call, stream, run, work);
+	return 0;
+}
