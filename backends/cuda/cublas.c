@@ -1,7 +1,7 @@
 /*
  * Products by cuBLAS, row-major matrices being its column-major ones transposed: a handle for each queue, with a workspace of
- * ours, so that the same call gives the same bits.  Sums are in acc, never in TF32; a start that is one repeated row is
- * cublasLt's epilogue.
+ * ours, so that the same call gives the same bits.  Sums are in acc, never in TF32; a start that is not c itself is
+ * cublasLt's business: one repeated row is its epilogue.
  */
 #include <string.h>
 
@@ -11,17 +11,17 @@ enum { MEGABYTE = 1 << 20, PROBLEMS = 32, ALIGNED = 256 };
 
 /* What cublasLt's choice depends on: sizes and strides, types, and what the addresses are multiples of. */
 struct key {
-	int64_t m, n, k, a_stride, b_stride, c_stride;
+	int64_t m, n, k, a_stride, b_stride, start_stride, c_stride;
 	int dtype, transpose_a, transpose_b, c_acc;
-	unsigned a, b, c, bias;
+	unsigned a, b, start, c;
 };
 
-/* A product with a bias as cublasLt has it; known problems without an algorithm are kept, too. */
+/* A product with a start as cublasLt has it; known problems without an algorithm are kept, too. */
 struct problem {
 	struct key key;
 	int used, possible;
 	cublasLtMatmulDesc_t desc;
-	cublasLtMatrixLayout_t left, right, out;
+	cublasLtMatrixLayout_t left, right, start, out;
 	cublasLtMatmulAlgo_t algorithm;
 };
 
@@ -44,6 +44,8 @@ static void forget(struct problem *p)
 		cg_cublaslt.MatrixLayoutDestroy(p->left);
 	if (p->right)
 		cg_cublaslt.MatrixLayoutDestroy(p->right);
+	if (p->start)
+		cg_cublaslt.MatrixLayoutDestroy(p->start);
 	if (p->out)
 		cg_cublaslt.MatrixLayoutDestroy(p->out);
 	memset(p, 0, sizeof *p);
@@ -189,7 +191,7 @@ int cg_cu_blas_product(struct cg_queue *queue, const struct cg_gemm *g, int add)
 	return CG_OK;
 }
 
-/* ---- products with a bias ---- */
+/* ---- products with a start ---- */
 
 /* What an address is a multiple of, up to what cublasLt asks. */
 static unsigned alignment(const struct cg_matrix *x)
@@ -209,6 +211,7 @@ static struct key key_of(const struct cg_gemm *g)
 	key.k = g->k;
 	key.a_stride = a_stride(g);
 	key.b_stride = b_stride(g);
+	key.start_stride = g->start.stride;
 	key.c_stride = c_stride(g);
 	key.dtype = g->dtype;
 	key.transpose_a = g->transpose_a;
@@ -216,26 +219,41 @@ static struct key key_of(const struct cg_gemm *g)
 	key.c_acc = g->c.acc;
 	key.a = alignment(&g->a);
 	key.b = alignment(&g->b);
+	key.start = alignment(&g->start);
 	key.c = alignment(&g->c);
-	key.bias = alignment(&g->start);
 	return key;
+}
+
+static int is_bias(const struct cg_gemm *g)
+{
+	return !g->start.stride;
+}
+
+static int set_bias(const struct problem *p, const struct cg_gemm *g)
+{
+	const void *at = pointer(&g->start);
+
+	CUBLASLT_TRY(MatmulDescSetAttribute, p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at);
+	return CG_OK;
 }
 
 static int describe(struct problem *p, const struct cg_gemm *g)
 {
 	unsigned left = g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, right = g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-	unsigned bias = CUBLASLT_EPILOGUE_BIAS;
-	const void *at = pointer(&g->start);
+	unsigned epilogue = is_bias(g) ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 
 	CUBLASLT_TRY(MatmulDescCreate, &p->desc, compute_type(g->dtype), acc_type(g->dtype));
 	CUBLASLT_TRY(MatmulDescSetAttribute, p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &left, sizeof left);
 	CUBLASLT_TRY(MatmulDescSetAttribute, p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &right, sizeof right);
-	CUBLASLT_TRY(MatmulDescSetAttribute, p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof bias);
-	CUBLASLT_TRY(MatmulDescSetAttribute, p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at);
+	CUBLASLT_TRY(MatmulDescSetAttribute, p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+	if (is_bias(g))
+		CG_TRY(set_bias(p, g));
 	CUBLASLT_TRY(MatrixLayoutCreate, &p->left, real_type(g->dtype), (uint64_t)(g->transpose_b ? g->k : g->n),
 	             (uint64_t)(g->transpose_b ? g->n : g->k), b_stride(g));
 	CUBLASLT_TRY(MatrixLayoutCreate, &p->right, real_type(g->dtype), (uint64_t)(g->transpose_a ? g->m : g->k),
 	             (uint64_t)(g->transpose_a ? g->k : g->m), a_stride(g));
+	CUBLASLT_TRY(MatrixLayoutCreate, &p->start, c_type(g), (uint64_t)g->n, (uint64_t)g->m,
+	             is_bias(g) ? c_stride(g) : leading(&g->start, g->n));
 	CUBLASLT_TRY(MatrixLayoutCreate, &p->out, c_type(g), (uint64_t)g->n, (uint64_t)g->m, c_stride(g));
 	return CG_OK;
 }
@@ -245,7 +263,7 @@ static int prefer(cublasLtMatmulPreference_t preference, const struct cg_cu_blas
 {
 	const struct { unsigned attribute, value; } wishes[] = {
 		{ CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key->b }, { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key->a },
-		{ CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key->c }, { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key->c },
+		{ CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key->start_stride ? key->start : key->c }, { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key->c },
 		{ CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE },
 	};
 	uint64_t workspace = blas->workspace_bytes;
@@ -267,8 +285,8 @@ static int ask(const struct cg_cu_blas *blas, struct problem *p)
 	CUBLASLT_TRY(MatmulPreferenceCreate, &preference);
 	code = prefer(preference, blas, &p->key);
 	if (!code)
-		status = cg_cublaslt.MatmulAlgoGetHeuristic(blas->lt, p->desc, p->left, p->right, p->out, p->out, preference, 1, &result,
-		                                            &n);
+		status = cg_cublaslt.MatmulAlgoGetHeuristic(blas->lt, p->desc, p->left, p->right, p->start, p->out, preference, 1,
+		                                            &result, &n);
 	cg_cublaslt.MatmulPreferenceDestroy(preference);
 	CG_TRY(code);
 	if (status && status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)
@@ -307,22 +325,23 @@ static int find(struct cg_cu_blas *blas, const struct cg_gemm *g, struct problem
 	return CG_OK;
 }
 
-int cg_cu_blas_bias(struct cg_queue *queue, const struct cg_gemm *g, int *done)
+int cg_cu_blas_start(struct cg_queue *queue, const struct cg_gemm *g, int *done)
 {
 	struct cg_cu_blas *blas = queue->blas;
-	const void *bias = pointer(&g->start);
+	const void *start = is_bias(g) ? pointer(&g->c) : pointer(&g->start);
 	struct problem *p = NULL;
 
 	*done = 0;
-	/* A bias is of c's type. */
-	if (!blas->lt || c_type(g) != real_type(g->dtype))
+	/* What a product starts with is of its result's type. */
+	if (!blas->lt || c_type(g) != (g->start.acc ? acc_type(g->dtype) : real_type(g->dtype)))
 		return CG_OK;
 	CG_TRY(find(blas, g, &p));
 	if (!p->possible)
 		return CG_OK;
-	CUBLASLT_TRY(MatmulDescSetAttribute, p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+	if (is_bias(g))
+		CG_TRY(set_bias(p, g));
 	CUBLASLT_TRY(Matmul, blas->lt, p->desc, factor(g->dtype, 1), pointer(&g->b), p->left, pointer(&g->a), p->right,
-	             factor(g->dtype, 0), pointer(&g->c), p->out, (void *)(uintptr_t)pointer(&g->c), p->out, &p->algorithm,
+	             factor(g->dtype, !is_bias(g)), start, p->start, (void *)(uintptr_t)pointer(&g->c), p->out, &p->algorithm,
 	             (void *)(uintptr_t)blas->workspace, blas->workspace_bytes, queue->stream);
 	*done = 1;
 	return CG_OK;

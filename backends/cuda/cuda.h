@@ -66,7 +66,7 @@ int cg_cu_blas(struct cg_queue *, struct cg_cu_blas **blas);
 void cg_cu_drop_blas(struct cg_queue *);
 /* c [m n] = op(a) op(b), added to c where add; k > 0, sizes within cuBLAS's. */
 int cg_cu_blas_product(struct cg_queue *, const struct cg_gemm *, int add);
-/* The same with start a repeated row of real; *done 0: it has no algorithm for that, and nothing was enqueued. */
-int cg_cu_blas_bias(struct cg_queue *, const struct cg_gemm *, int *done);
+/* The same with another start than c; *done 0: it has no algorithm for that, and nothing was enqueued. */
+int cg_cu_blas_start(struct cg_queue *, const struct cg_gemm *, int *done);
 
 #endif

@@ -152,8 +152,7 @@ static int by_blas(struct cg_queue *queue, const struct cg_gemm *g)
 
 	if (!g->start.mem.data || is_c(g))
 		return cg_cu_blas_product(queue, g, g->start.mem.data != NULL);
-	if (!g->start.stride && !is_wide(g, &g->start))
-		CG_TRY(cg_cu_blas_bias(queue, g, &done));
+	CG_TRY(cg_cu_blas_start(queue, g, &done));
 	if (done)
 		return CG_OK;
 	/* Its a and b are not read: one text does for all products of a dtype. */

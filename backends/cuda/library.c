@@ -53,14 +53,17 @@ static const struct symbol nvrtc_symbols[] = {
 #undef NVRTC_WORDS
 	{ NULL, NULL, 0 }
 };
-/* A library's handle finds the symbols of those that it needs, too: cuBLAS brings the cublasLt that fits it. */
 static const struct symbol cublas_symbols[] = {
 #define CUBLAS_CALL(name, parameters, names) { "cublas" #name, &cg_cublas.name, 0 },
 #define CUBLAS_WORDS(name, parameters, names) { "cublas" #name, &cg_cublas.name, 1 },
-#define CUBLASLT_CALL(name, parameters, names) { "cublasLt" #name, &cg_cublaslt.name, 1 },
 #include "backends/cuda/cuda.fn"
 #undef CUBLAS_CALL
 #undef CUBLAS_WORDS
+	{ NULL, NULL, 0 }
+};
+static const struct symbol cublaslt_symbols[] = {
+#define CUBLASLT_CALL(name, parameters, names) { "cublasLt" #name, &cg_cublaslt.name, 1 },
+#include "backends/cuda/cuda.fn"
 #undef CUBLASLT_CALL
 	{ NULL, NULL, 0 }
 };
@@ -102,31 +105,32 @@ static void reason(struct library *l, const char *format, ...)
 	va_end(list);
 }
 
-static int find_symbols(struct library *l, void *handle, const char *name)
+/* The name of what is needed and not there, or NULL. */
+static const char *find_symbols(const struct symbol *symbols, void *handle)
 {
-	for (const struct symbol *s = l->symbols; s->name; s++) {
+	for (const struct symbol *s = symbols; s->name; s++) {
 		void *call = dlsym(handle, s->name);
 
-		if (!call && !s->optional) {
-			reason(l, "%.300s, which has no %s: it is too old, or something else", name, s->name);
-			return 0;
-		}
+		if (!call && !s->optional)
+			return s->name;
 		memcpy(s->to, &call, sizeof call);
 	}
-	return 1;
+	return NULL;
 }
 
 static int load_name(struct library *l, const char *name)
 {
 	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL), *call;
-	const char *error = handle ? NULL : dlerror();
+	const char *error = handle ? NULL : dlerror(), *missing;
 	Dl_info info;
 
 	if (!handle) {
 		reason(l, "%.300s", error ? error : name);
 		return 0;
 	}
-	if (!find_symbols(l, handle, name)) {
+	missing = find_symbols(l->symbols, handle);
+	if (missing) {
+		reason(l, "%.300s, which has no %s: it is too old, or something else", name, missing);
 		dlclose(handle);
 		return 0;
 	}
@@ -159,6 +163,24 @@ const char *cg_cuda_named(int library)
 	return wanted ? wanted : "";
 }
 
+/* The cublasLt that fits cuBLAS is beside it, and cuBLAS has loaded it already; without it a bias is added in another way. */
+static void find_cublaslt(const char *cublas)
+{
+	static const char old[] = "libcublas.", new[] = "libcublasLt.";
+	const char *at = strstr(cublas, old);
+	char path[sizeof libraries->path + sizeof new];
+	void *handle;
+
+	for (const char *later = at; later; later = strstr(later + 1, old))
+		at = later;
+	if (!at)
+		return;
+	snprintf(path, sizeof path, "%.*s%s%s", (int)(at - cublas), cublas, new, at + sizeof old - 1);
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (handle)
+		find_symbols(cublaslt_symbols, handle);
+}
+
 static int check_version(struct library *l)
 {
 	unsigned code = cg_cu.DriverGetVersion(&version);
@@ -184,6 +206,8 @@ static int load(int library)
 	if (*wanted ? !load_name(l, wanted) : !load_names(l))
 		return cg_fail(*wanted ? l->refused : l->absent, "no %s: %s%s%s; %s", l->what, *wanted ? l->variable : "",
 		               *wanted ? ": " : "", l->why, l->advice);
+	if (library == CG_CUDA_CUBLAS)
+		find_cublaslt(l->path);
 	return library == CG_CUDA_DRIVER ? check_version(l) : CG_OK;
 }
 

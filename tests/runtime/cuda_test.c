@@ -47,7 +47,7 @@ static void expect_calls(const char *what, long launches, long multiplied)
 #define COUNT(what, call, launches, multiplied) \
 	do { \
 		assert_int_equal(call, CG_OK);          /* builds what is not yet */ \
-		forget(); \
+		forget_calls(); \
 		cg_memory_fail(0); \
 		assert_int_equal(call, CG_OK); \
 		expect_calls(what, (launches) + (has_blas ? 0 : (multiplied)), has_blas ? (multiplied) : 0); \

@@ -41,7 +41,9 @@ extern long balance;                     /* what was made and not given back */
 
 /* Puts itself before all calls; 0 where there is no driver, or no device. */
 int watch(void);
-/* All calls are watched as at first, and none was made. */
+/* None was made. */
+void forget_calls(void);
+/* The same, and all are watched as at first. */
 void forget(void);
 
 /* A device, or the words why not, and this test is left out, unless it is required. */
