@@ -11,7 +11,8 @@ unit_tests = \
 	%D%/conformance/reference_rnn_bound_test %D%/conformance/reference_block_lstm_test \
 	%D%/runtime/opencl_header_test %D%/runtime/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
 # Those of the cuda backend need a device, or the stand-ins.
-cuda_tests = %D%/runtime/cuda_test %D%/runtime/cuda_fault_test %D%/runtime/cuda_gemm_test
+cuda_tests = %D%/runtime/cuda_test %D%/runtime/cuda_fault_test %D%/runtime/cuda_gemm_test \
+	%D%/runtime/cuda_cache_test
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
 # The conformance suite on each backend of backends/list.h: NAME.on says which.
@@ -79,6 +80,7 @@ kept = %D%/runtime/kept.h %D%/runtime/kept.c %D%/fake/disk.h %D%/fake/disk.c
 cuda_watch = %D%/runtime/cuda_watch.h %D%/runtime/cuda_watch.c
 %C%_runtime_cuda_test_SOURCES = %D%/runtime/cuda_test.c $(cuda_watch)
 %C%_runtime_cuda_fault_test_SOURCES = %D%/runtime/cuda_fault_test.c $(cuda_watch)
+%C%_runtime_cuda_cache_test_SOURCES = %D%/runtime/cuda_cache_test.c $(cuda_watch)
 %C%_runtime_cuda_gemm_test_SOURCES = %D%/runtime/cuda_gemm_test.c $(cuda_watch)
 %C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c $(reference)

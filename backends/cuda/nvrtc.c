@@ -1,11 +1,13 @@
 /*
- * Text to machine code by NVRTC: for the device's own architecture, or where the compiler is older than the device, to PTX for the
- * newest it knows, which the driver translates.
+ * Text to machine code: from the disk cache where it is there, else by NVRTC, which is not even loaded before.  For the device's
+ * own architecture, or where the compiler is older than the device, to PTX for the newest it knows, which the driver translates.
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "backends/cuda/cuda.h"
+#include "runtime/cache.h"
 
 enum { ARCHS = 128, ABOUT = 640 };
 
@@ -128,15 +130,37 @@ static int compile_for(const char *text, const char *key, const struct options *
 	return code;
 }
 
+/*
+ * Which compiler made an entry of the cache is not in its key but in the entry: a key with the compiler's version could only be
+ * made by loading it.  "NVRTC 13.0 BYTES SECONDS NANOSECONDS FILE": an entry is taken while that file is as it was, or is there
+ * no more; where a toolkit was put in another's place, it is made anew.
+ */
 static int about_compiler(char about[ABOUT])
 {
 	const char *path = cg_cuda_path(CG_CUDA_NVRTC);
+	struct stat file = { .st_size = 0 };
 	int major, minor;
 
 	NVRTC_TRY(Version, &major, &minor);
+	if (stat(path, &file))
+		file.st_size = 0;
 	memset(about, 0, ABOUT);
-	snprintf(about, ABOUT, "NVRTC %d.%d %s", major, minor, path);
+	snprintf(about, ABOUT, "NVRTC %d.%d %lld %lld %ld %s", major, minor, (long long)file.st_size, (long long)file.st_mtim.tv_sec,
+	         file.st_mtim.tv_nsec, path);
 	return CG_OK;
+}
+
+static int is_current(const char *about)
+{
+	long long bytes, seconds;
+	struct stat file;
+	long nanoseconds;
+	int path = 0;
+
+	if (sscanf(about, "NVRTC %*d.%*d %lld %lld %ld %n", &bytes, &seconds, &nanoseconds, &path) != 3 || !path)
+		return 0;
+	return stat(about + path, &file) || (file.st_size == bytes && file.st_mtim.tv_sec == seconds &&
+	                                     file.st_mtim.tv_nsec == nanoseconds);
 }
 
 static int compile(const struct cg_device *device, const char *text, const char *key, int dtype, struct image *image)
@@ -152,6 +176,23 @@ static int compile(const struct cg_device *device, const char *text, const char 
 	return compile_for(text, key, &o, ptx, about, image);
 }
 
+/* ---- the cache ---- */
+
+/* All that the code depends on and that is known without its compiler; the text is last, and its end is the end. */
+static int make_record(const struct cg_device *device, const char *text, const char *key, int dtype, struct cg_text *record)
+{
+	const char *named = cg_cuda_named(CG_CUDA_NVRTC);
+	struct options o;
+
+	choose_options(&o, dtype, "sm", capability(device));
+	cg_text_printf(record, "cuda %s sm_%d, driver %d, cellgrad %s\ncompiler %zu %s\n", key, capability(device), cg_cuda_version(),
+	               cg_version(), strlen(named), named);
+	for (int k = 0; k < o.n; k++)
+		cg_text_printf(record, "%s\n", o.at[k]);
+	cg_text_put(record, text);
+	return record->failed ? CG_NO_MEMORY : CG_OK;
+}
+
 /* ---- modules ---- */
 
 static int load(struct cg_device *device, const struct image *image, const char *key, struct CUmod_st **module)
@@ -161,13 +202,45 @@ static int load(struct cg_device *device, const struct image *image, const char 
 	return code ? cg_fail_in(code, "%s: code by %.200s", key, (char *)image->at) : CG_OK;
 }
 
-int cg_cu_module(struct cg_device *device, const char *text, const char *key, int dtype, struct CUmod_st **module)
+/* What the cache has, if it was made by a compiler that is still there, and if the driver takes it: else *module is NULL. */
+static int recall(struct cg_device *device, const struct cg_text *record, const char *key, struct CUmod_st **module)
+{
+	struct image image = { NULL, 0 };
+
+	*module = NULL;
+	CG_TRY(cg_cache_get(record->at, record->length, &image.at, &image.bytes));
+	if (!image.at)
+		return CG_OK;
+	if (image.bytes > ABOUT && !((char *)image.at)[ABOUT - 1] && is_current(image.at) && load(device, &image, key, module))
+		*module = NULL;
+	drop(&image);
+	return CG_OK;
+}
+
+static int make(struct cg_device *device, const struct cg_text *record, const char *text, const char *key, int dtype,
+                struct CUmod_st **module)
 {
 	struct image image = { NULL, 0 };
 	int code;
 
+	CG_TRY(recall(device, record, key, module));
+	if (*module)
+		return CG_OK;
 	CG_TRY(compile(device, text, key, dtype, &image));
 	code = load(device, &image, key, module);
+	if (!code)
+		cg_cache_put(record->at, record->length, image.at, image.bytes);
 	drop(&image);
+	return code;
+}
+
+int cg_cu_module(struct cg_device *device, const char *text, const char *key, int dtype, struct CUmod_st **module)
+{
+	struct cg_text record = { .resize = cg_memory };
+	int code = make_record(device, text, key, dtype, &record);
+
+	if (!code)
+		code = make(device, &record, text, key, dtype, module);
+	cg_memory(record.at, 0);
 	return code;
 }

@@ -7,6 +7,7 @@ with() {
 	local fake
 
 	fake=$(dirname "$CELLGRAD")/tests/fake/run
+	fake_lib=$(dirname "$fake")/lib
 	"$fake" true || skip "there are no stand-ins for CUDA"
 	for set; do
 		export "${set?}"
@@ -108,4 +109,18 @@ computes() {
 @test "too little memory on the device" {
 	with CELLGRAD_FAKE_MEMORY=64
 	fails "CUDA_ERROR_OUT_OF_MEMORY (2)" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
+}
+
+@test "kernels are kept: the next start has no need of the compiler, unless another took its place" {
+	with
+	mkdir -p lib/cache
+	cp -r "$fake_lib"/kernel* "$fake_lib"/cuda-13 lib
+	export CELLGRAD_NVRTC_LIB=$PWD/lib/cuda-13/libnvrtc.so.13 CELLGRAD_CACHE_DIR=$PWD/kernels
+	computes
+	export CELLGRAD_FAKE_FAIL=nvrtcCreateProgram:1
+	computes
+	rm "$CELLGRAD_NVRTC_LIB"
+	computes
+	cp "$fake_lib/cuda-13/libnvrtc.so.13" lib/cuda-13
+	fails "cuda: nvrtcCreateProgram: " run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 }
