@@ -91,11 +91,12 @@ static int in_order(const struct cg_device *device, const struct cg_queue *queue
 
 static int take(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
 {
+	if (queue)
+		CG_TRY(cg_cu_uncaptured(queue, "an allocation"));
 	if (!in_order(device, queue)) {
 		CU_TRY(device, MemAlloc_v2, at, bytes);
 		return CG_OK;
 	}
-	CG_TRY(cg_cu_uncaptured(queue, "an allocation"));
 	CU_TRY(device, MemAllocAsync, at, bytes, queue->stream);
 	return CG_OK;
 }

@@ -75,6 +75,18 @@ static float decode(const unsigned char *from, int dtype)
 
 static unsigned char host[MOST * (MOST + GAP) * sizeof(double)];
 
+/* Somewhere in its memory: at its beginning, or aligned to no more than its elements. */
+static void place(struct tensors *t, struct operand *x)
+{
+	size_t offset = (size_t)(rand() % 4) * cg_dtype_bytes(x->dtype);
+
+	encode(x, host);
+	assert_int_equal(cg_alloc(t->context, bytes_of(x) + offset, &x->mem), CG_OK);
+	x->mem.offset = offset;
+	x->mem.bytes -= offset;
+	assert_int_equal(cg_put(t->stream, x->mem, host, bytes_of(x)), CG_OK);
+}
+
 static void fill(struct tensors *t, struct operand *x, int64_t rows, int64_t columns, int dtype)
 {
 	*x = (struct operand){ .rows = rows, .columns = columns, .stride = columns + GAP, .dtype = dtype };
@@ -82,9 +94,7 @@ static void fill(struct tensors *t, struct operand *x, int64_t rows, int64_t col
 		x->values[k] = k % x->stride < columns ? (float)(rand() % 5 - 2) : OUTSIDE;
 	if (!rows)
 		return;
-	encode(x, host);
-	assert_int_equal(cg_alloc(t->context, bytes_of(x), &x->mem), CG_OK);
-	assert_int_equal(cg_put(t->stream, x->mem, host, bytes_of(x)), CG_OK);
+	place(t, x);
 }
 
 static struct cg_matrix matrix(const struct operand *x, int acc)
@@ -179,6 +189,39 @@ static void test_products(void **state)
 	drop_tensors(&t);
 }
 
+/* A start in acc that real would round: rounded on its way, the sum would be another. */
+static void test_rounded_once(void **state)
+{
+	static const struct { int dtype; float start; } rows[] = { { CG_F16, 2049 }, { CG_BF16, 257 } };
+	struct tensors t;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+		struct cg_gemm g = { .dtype = rows[k].dtype, .m = 1, .n = 1, .k = 1 };
+
+		a = b = c = (struct operand){ .rows = 1, .columns = 1, .stride = 1, .dtype = rows[k].dtype, .values = { 1 } };
+		start = (struct operand){ .rows = 1, .columns = 1, .stride = 1, .dtype = CG_F32, .values = { rows[k].start } };
+		place(&t, &a);
+		place(&t, &b);
+		place(&t, &c);
+		place(&t, &start);
+		g.a = matrix(&a, 0);
+		g.b = matrix(&b, 0);
+		g.c = matrix(&c, 0);
+		g.start = matrix(&start, 1);
+		assert_int_equal(cg_backend_cuda.gemm(t.stream->queue, &g), CG_OK);
+		assert_int_equal(cg_get(t.stream, host, c.mem, bytes_of(&c)), CG_OK);
+		assert_true(decode(host, c.dtype) == rows[k].start + 1);
+		cg_free(t.context, &a.mem);
+		cg_free(t.context, &b.mem);
+		cg_free(t.context, &c.mem);
+		cg_free(t.context, &start.mem);
+	}
+	drop_tensors(&t);
+}
+
 /* No algorithm for a bias, no cublasLt: another way, the same answers. */
 static unsigned no_algorithm(struct cublasLtContext *handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t x,
                              cublasLtMatrixLayout_t y, cublasLtMatrixLayout_t z, cublasLtMatrixLayout_t d,
@@ -213,7 +256,7 @@ static void test_without_bias(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_products), cmocka_unit_test(test_without_bias),
+		cmocka_unit_test(test_products), cmocka_unit_test(test_rounded_once), cmocka_unit_test(test_without_bias),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

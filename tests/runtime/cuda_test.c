@@ -421,8 +421,7 @@ static void test_captured(void **state)
 	expect_refused(cg_put(t.stream, l.x, host, 4), CG_UNSUPPORTED, "the stream is being captured: a copy");
 	expect_refused(cg_get(t.stream, host, l.x, 4), CG_UNSUPPORTED, "the stream is being captured: a copy");
 	l.work = (struct cg_mem){ .bytes = 0 };
-	if (cg_cu.MemAllocAsync)
-		expect_refused(cg_lstm_block_forward(t.stream, &l), CG_UNSUPPORTED, "the stream is being captured: an allocation");
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_UNSUPPORTED, "the stream is being captured: an allocation");
 	l = given;
 	l.x = (struct cg_mem){ host, 0, sizeof host, CG_HOST };
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_UNSUPPORTED);
