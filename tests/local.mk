@@ -29,11 +29,12 @@ unit_tests += $(cuda_tests)
 endif
 if COMMAND
 unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/runtime/shrink_test %D%/conformance/data_test
+helpers += %D%/parts
 endif
 
 # What tests read.  Folders go into the tarball whole.
 EXTRA_DIST += \
-	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/mutate.sh %D%/mutants %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
+	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/mutate.sh %D%/mutants %D%/gpu.sh %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data \
 	%D%/gen/golden %D%/gen/every.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/stand_in.c \
@@ -103,6 +104,7 @@ check_LTLIBRARIES = $(math_texts)
 %C%_fuzz_cache_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_LDADD = runtime/command/libcommand.la
+%C%_parts_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_runtime_shrink_test_LDADD = runtime/command/libcommand.la $(LDADD)
 
 include %D%/fake/local.mk
@@ -189,6 +191,13 @@ crosscheck: all %D%/conformance/checksum
 clean-local: clean-fake
 	rm -rf cross
 
+# What takes too long for check: CUDA texts compiled for every architecture in use, and what their kernels take of each, in
+# tests/gen/cuda-resources.txt.  make bigcheck, or make bigcheck ARCHS=90,120.
+ARCHS = 75,80,90,100,120
+bigcheck:
+	CELLGRAD_TEST_ARCHS='$(ARCHS)' $(MAKE) check TESTS=%D%/gen/compile.sh
+CLEANFILES += %D%/gen/cuda-resources.txt
+
 # The data that frameworks made, made again; needs the frameworks.
 data:
 	$(PYTHON) $(srcdir)/%D%/data/make_tensorflow.py
@@ -202,4 +211,4 @@ ci: check distcheck
 		(cd ci && $(abs_srcdir)/configure -q $$with && $(MAKE) -s check); \
 	done; rm -rf ci
 	$(MAKE) mutate
-.PHONY: cleancheck crosscheck mutate valgrind data ci
+.PHONY: cleancheck crosscheck bigcheck mutate valgrind data ci

@@ -1,0 +1,99 @@
+/*
+ * What an op's time is made of: the op as it is, its products alone, which are the backend's BLAS where that has one, and its
+ * kernels alone.  The same calls are made each time, with those of the other kind left out.  The library's inner names serve to
+ * leave them out; no program of a user's can.
+ *
+ *	parts [DTYPE]...      a table of every op at the sizes of `cellgrad bench`, on the device that CELLGRAD_BACKEND names
+ *
+ * PARTS_TIME: seconds for each number; 0.25.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/backend.h"
+#include "runtime/command/bench.h"
+
+static const int64_t sizes[][3] = { { 1, 16, 16 }, { 32, 256, 512 }, { 256, 512, 512 } };        /* B I U */
+
+static int no_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+                     const struct cg_operand *operands)
+{
+	(void)queue, (void)built, (void)piece, (void)rows, (void)units, (void)operands;
+	return CG_OK;
+}
+
+static int no_gemm(struct cg_queue *queue, const struct cg_gemm *product)
+{
+	(void)queue, (void)product;
+	return CG_OK;
+}
+
+static void set_sizes(const struct cg_op *row, char *op, const int64_t size[3])
+{
+	static const char *const symbols[] = { "B", "I", "U" };
+
+	for (const struct cg_dim *d = row->dims; d->symbol; d++)
+		for (int k = 0; k < 3; k++)
+			if (!strcmp(d->symbol, symbols[k]))
+				*(int64_t *)(op + d->at) = size[k];
+}
+
+static int measure(struct cg_context *context, const struct cg_op *row, int dtype, const int64_t size[3], double time)
+{
+	const struct cg_backend *const whole = context->backend;
+	struct cg_backend products = *whole, kernels = *whole;
+	const struct cg_backend *const ways[] = { whole, &products, &kernels };
+	int is_grad = strstr(row->name, "_grad") != NULL, code = CG_OK;
+	/* A gradient stands below its forward op in the table. */
+	struct problem p = { .row = row, .forward = is_grad ? row - 1 : row, .grad = is_grad ? row : row + 1,
+		.what = is_grad ? BENCH_GRAD : BENCH_FORWARD, .op = calloc(1, row->size) };
+	struct result result[3];
+
+	products.launch = no_launch;
+	kernels.gemm = no_gemm;
+	if (!p.op)
+		return cg_fail(CG_NO_MEMORY, "parts: %s", row->name);
+	row->init(p.op, row->size);
+	*(int *)((char *)p.op + row->dtype_at) = dtype;
+	set_sizes(row, p.op, size);
+	for (int k = 0; k < 3 && !code; k++) {
+		context->backend = ways[k];
+		code = timing_measure(context, &p, time, 0, &result[k]);
+	}
+	context->backend = whole;
+	if (!code)
+		printf("| %s | %s | %lld | %lld | %lld | %.4f | %.4f | %.4f | %.0f%% |\n", row->name, cg_dtype_name(dtype), (long long)size[0],
+		       (long long)size[1], (long long)size[2], result[0].median, result[1].median, result[2].median,
+		       100 * result[1].median / result[0].median);
+	free(p.op);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	const char *given = getenv("PARTS_TIME");
+	double time = given ? atof(given) : 0.25;
+	struct cg_context *context = NULL;
+	int code = cg_open(NULL, &context);
+
+	if (!code)
+		printf("| op | dtype | B | I | H | ms | products alone | kernels alone | products of all |\n"
+		       "|---|---|---:|---:|---:|---:|---:|---:|---:|\n");
+	for (int k = 1; k < (argc > 1 ? argc : 2) && !code; k++) {
+		int dtype = argc > 1 ? cg_dtype_find(argv[k]) : CG_F32;
+
+		if (dtype < 0)
+			code = CG_BAD_ARGUMENT;
+		else if (cg_supports(context, "lstm_block_cell", dtype))
+			printf("| %s: %s |\n", argv[k], cg_message());
+		else
+			for (const struct cg_op *row = cg_ops; row->name && !code; row++)
+				for (size_t s = 0; s < sizeof sizes / sizeof *sizes && !code; s++)
+					code = measure(context, row, dtype, sizes[s], time);
+	}
+	if (code)
+		fprintf(stderr, "parts: %s\n", cg_message());
+	cg_close(context);
+	return code != CG_OK;
+}
