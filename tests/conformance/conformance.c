@@ -40,6 +40,17 @@ static long double run(struct trial *t)
 	return f.worst;
 }
 
+/* A device may be without a dtype: a skip, unless its backend is required. */
+static void skip_lacking(const struct plan *p)
+{
+	const char *required = getenv("CELLGRAD_TEST_REQUIRE"), *backend = getenv("CELLGRAD_BACKEND");
+
+	if (cg_supports(side.context, p->op->name, p->dtype) != CG_UNSUPPORTED || (required && backend && strstr(required, backend)))
+		return;
+	print_message("# %s\n", cg_message());
+	skip();
+}
+
 static void test_sizes(void **given)
 {
 	const struct plan *p = *given;
@@ -47,6 +58,7 @@ static void test_sizes(void **given)
 	long double worst = 0;
 	struct trial t;
 
+	skip_lacking(p);
 	while (trial_next(&at, p->op, p->dtype, &t)) {
 		long double error = run(&t);
 
@@ -60,6 +72,7 @@ static void test_absent(void **given)
 {
 	const struct plan *p = *given;
 
+	skip_lacking(p);
 	for (unsigned absent = 0; absent < 1u << trial_optionals(p->op); absent++) {
 		struct trial t;
 
