@@ -172,6 +172,12 @@ static double *widen(const struct product *p, uint64_t at, int64_t rows, int64_t
 	return to;
 }
 
+/* As much of the workspace as a product writes. */
+static size_t scribbled(const struct product *p)
+{
+	return p->workspace_bytes < 4096 ? p->workspace_bytes : 4096;
+}
+
 static int reach_all(const struct product *p)
 {
 	int code = 0;
@@ -188,7 +194,7 @@ static int reach_all(const struct product *p)
 	if (!code)
 		code = reach(p, p->d, p->m, p->n, p->ldd, p->type_c, WRITE);
 	if (!code && p->workspace_bytes)
-		code = fake_reach(p->call, p->workspace, p->workspace_bytes, WRITE);
+		code = fake_reach(p->call, p->workspace, scribbled(p), WRITE);
 	return code;
 }
 
@@ -202,7 +208,7 @@ static int run(void *data)
 		return code;
 	/* A workspace holds what it likes. */
 	if (p->workspace_bytes)
-		memset(fake_data(p->workspace), 0xff, p->workspace_bytes < 4096 ? p->workspace_bytes : 4096);
+		memset(fake_data(p->workspace), 0xff, scribbled(p));
 	a = widen(p, p->k ? p->a : p->d, p->m, p->k, p->lda, p->transpose_a);
 	b = widen(p, p->k ? p->b : p->d, p->k, p->n, p->ldb, p->transpose_b);
 	sums = malloc((size_t)(p->m + 1) * sizeof *sums);
