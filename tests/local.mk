@@ -15,7 +15,7 @@ cuda_tests = %D%/runtime/cuda_test %D%/runtime/cuda_fault_test %D%/runtime/cuda_
 	%D%/runtime/cuda_cache_test
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
-# The conformance suite on each backend of backends/list.h: NAME.on says which.
+# The conformance suite on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
 backend_tests = %D%/conformance/cpu.on %D%/conformance/opencl.on
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \

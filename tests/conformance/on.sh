@@ -1,12 +1,19 @@
 #!/bin/sh
-# on.sh FOLDER/NAME.on: the conformance suite on backend NAME; a skip where it has no device, unless it is required.
+# on.sh FOLDER/NAME.on: the conformance suite on backend NAME, or, with NAME-fake, on it with the stand-ins of tests/fake; a skip
+# where it has no device, unless CELLGRAD_TEST_REQUIRE has the name.
 name=${1##*/} name=${name%.on}
-why=$(CELLGRAD_BACKEND=$name "${1%/*}"/conformance --opens) || {
+case $name in
+*-fake) with=tests/fake/run ;;
+*)      with= ;;
+esac
+CELLGRAD_BACKEND=${name%-fake}
+export CELLGRAD_BACKEND
+why=$($with "${1%/*}"/conformance --opens) || {
+	why=${why#\# }
 	case ,$CELLGRAD_TEST_REQUIRE, in
 	*,$name,*) printf '1..1\nnot ok 1 - %s opens\n# %s\n' "$name" "$why" ;;
 	*)         printf '1..0 # SKIP %s\n' "$why" ;;
 	esac
 	exit 0
 }
-export CELLGRAD_BACKEND="$name"
-exec "${1%/*}"/conformance
+exec $with "${1%/*}"/conformance

@@ -242,18 +242,20 @@ static int run_put(void *data)
 	return code;
 }
 
-/* Is the host's memory the source of a copy that has not run? */
-static int still_read(const void *host, size_t bytes)
+/* Copies from this memory of the host that have not run, do now. */
+static void end_reading(const void *host, size_t bytes)
 {
 	for (size_t k = 0; k < n_with_work; k++)
 		for (struct work *w = with_work[k]->first; w; w = w->next) {
 			const struct copy *c = w->data;
 
-			if (w->run == run_put && (const char *)c->host < (const char *)host + bytes &&
-			    (const char *)host < (const char *)c->host + c->bytes)
-				return 1;
+			if (w->run != run_put || (const char *)c->host >= (const char *)host + bytes ||
+			    (const char *)host >= (const char *)c->host + c->bytes)
+				continue;
+			fake_drain(with_work[k]);
+			end_reading(host, bytes);
+			return;
 		}
-	return 0;
 }
 
 static int run_get(void *data)
@@ -315,8 +317,9 @@ FAKE_API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, struct 
 	int code;
 
 	CALL(cuMemcpyDtoHAsync_v2, NEEDS_CONTEXT);
+	end_reading(to, bytes);
 	code = copy("cuMemcpyDtoHAsync", run_get, (struct copy){ from, to, bytes, 0 }, stream);
-	if (!code && bytes && !still_read(to, bytes))
+	if (!code && bytes)
 		memset(to, NAN_BYTE, bytes);
 	return code;
 }

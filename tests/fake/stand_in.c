@@ -1,8 +1,14 @@
 #include <dlfcn.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "tests/fake/stand_in.h"
 
@@ -119,4 +125,109 @@ void *function_of(const char *text, const char *name)
 	free(image);
 	free(log);
 	return function;
+}
+
+/* ---- kernels ---- */
+
+const char add_text[] =
+	"extern \"C\" __global__ void add(long long n, const float *a, float *b, float by)\n"
+	"{\n"
+	"	long long k = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
+	"\n"
+	"	if (k < n)\n"
+	"		b[k] = a[k] + by;\n"
+	"}\n";
+
+float host[N];
+
+struct pair make_pair(void)
+{
+	struct pair p;
+
+	for (int k = 0; k < N; k++)
+		host[k] = (float)k;
+	CHECK(cu.MemAlloc_v2(&p.a, BYTES));
+	CHECK(cu.MemAlloc_v2(&p.b, BYTES));
+	CHECK(cu.MemcpyHtoDAsync_v2(p.a, host, BYTES, stream));
+	return p;
+}
+
+void free_pair(struct pair p)
+{
+	CHECK(cu.StreamSynchronize(stream));
+	CHECK(cu.MemFree_v2(p.a));
+	CHECK(cu.MemFree_v2(p.b));
+}
+
+int launch_add(void *f, int64_t n, struct pair p, float by)
+{
+	void *arguments[] = { &n, &p.a, &p.b, &by };
+
+	return cu.LaunchKernel(f, 4, 1, 1, 32, 1, 1, 0, stream, arguments, NULL);
+}
+
+void turn_by(const char *text, int expected)
+{
+	uint64_t a, b, from, to;
+	float tiles[128];
+	void *f, *arguments[] = { &from, &to };
+
+	begin();
+	f = function_of(text, "turn");
+	for (int k = 0; k < 128; k++)
+		tiles[k] = (float)k;
+	CHECK(cu.MemAlloc_v2(&a, sizeof tiles));
+	CHECK(cu.MemAlloc_v2(&b, sizeof tiles));
+	CHECK(cu.MemcpyHtoDAsync_v2(a, tiles, sizeof tiles, stream));
+	CHECK(cu.StreamSynchronize(stream));
+	from = a;
+	to = b;
+	CHECK(cu.LaunchKernel(f, 1, 1, 1, 8, 8, 1, 0, stream, arguments, NULL));
+	EXPECT(cu.StreamSynchronize(stream) == expected);
+	if (expected)
+		exit(0);
+	CHECK(cu.MemcpyDtoHAsync_v2(tiles, b, sizeof tiles, stream));
+	CHECK(cu.StreamSynchronize(stream));
+	for (int k = 0; k < 128; k++)
+		EXPECT(tiles[k] == (float)(k / 64 * 64 + k % 8 * 8 + k / 8 % 8));
+	CHECK(cu.MemFree_v2(a));
+	CHECK(cu.MemFree_v2(b));
+	end();
+}
+
+/* ---- trials ---- */
+
+/* The report is a file without a place in any folder. */
+static void run_trial(const struct trial *t)
+{
+	static char report[8192], path[40];
+	int file = memfd_create("report", 0), status = 0;
+	ssize_t n;
+	pid_t child;
+
+	assert_true(file >= 0);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		signal(SIGSEGV, SIG_DFL);
+		setenv("CELLGRAD_FAKE_REPORT", path, 1);
+		t->act();
+		exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	n = pread(file, report, sizeof report - 1, 0);
+	report[n > 0 ? n : 0] = 0;
+	close(file);
+	if (t->signal ? !WIFSIGNALED(status) || WTERMSIG(status) != t->signal : !WIFEXITED(status) || WEXITSTATUS(status))
+		fail_msg("%s: ended with %#x; reported: %s", t->name, (unsigned)status, report);
+	if (t->said ? !strstr(report, t->said) : *report)
+		fail_msg("%s: expected '%s' in the report, got '%s'", t->name, t->said ? t->said : "", report);
+}
+
+void run_trials(const struct trial *trials, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		run_trial(trials + k);
 }

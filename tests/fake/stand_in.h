@@ -5,6 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What is done in a process of its own, and what is then to be said of it. */
+struct trial {
+	const char *name;
+	void (*act)(void);
+	const char *said;                        /* in the report; NULL: nothing is to be said */
+	int signal;                              /* that ends it */
+};
+void run_trials(const struct trial *trials, size_t n);
+#define RUN(trials) run_trials(trials, sizeof trials / sizeof *trials)
+
 extern struct cu {
 	int (*Init)(unsigned), (*DeviceGet)(int *, int);
 	int (*DeviceGetAttribute)(int *, unsigned, int);
@@ -44,6 +54,32 @@ void end(void);
 char *image_of(const char *text, int n, const char *const *options, char **log);
 /* In a module that end() unloads. */
 void *function_of(const char *text, const char *name);
+
+/* b[k] = a[k] + by, of N floats; a is written, b is not. */
+enum { N = 100, BYTES = N * sizeof(float) };
+struct pair { uint64_t a, b; };
+extern const char add_text[];
+extern float host[N];
+struct pair make_pair(void);
+void free_pair(struct pair p);
+int launch_add(void *f, int64_t n, struct pair p, float by);
+
+/* Two tiles of 8 by 8 turned by way of shared memory, with these words in their places; and what the wait for it gives. */
+#define TURN(place, between, after) \
+	"extern \"C\" __global__ __launch_bounds__(64) void turn(const float *a, float *b)\n" \
+	"{\n" \
+	"	__shared__ float __align__(16) tile[64];\n" \
+	"	int k = threadIdx.y * 8 + threadIdx.x;\n" \
+	"\n" \
+	"	for (int round = 0; round < 2; round++) {\n" \
+	"		" place " = a[round * 64 + k];\n" \
+	"		" between "\n" \
+	"		b[round * 64 + k] = tile[threadIdx.x * 8 + threadIdx.y];\n" \
+	"		" after "\n" \
+	"	}\n" \
+	"}\n"
+void turn_by(const char *text, int expected);
+
 void *load_library(const char *soname);
 void find(void *library, const char *prefix, const char *name, void *to);
 

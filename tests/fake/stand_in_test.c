@@ -2,7 +2,6 @@
  * The stand-ins for CUDA's libraries do what is right, and say so when something wrong is done: each case is a process of its
  * own that does it, and what was reported is compared.  Run it by tests/fake/run.
  */
-#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -12,109 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #include "tests/fake/stand_in.h"
 
-/* ---- cases ---- */
-
-struct trial {
-	const char *name;
-	void (*act)(void);
-	const char *said;                        /* in the report; NULL: nothing is to be said */
-	int signal;                              /* that ends it */
-};
-
-static char *report_of(const char *path)
-{
-	static char text[8192];
-	FILE *file = fopen(path, "r");
-	size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
-
-	text[n] = 0;
-	if (file)
-		fclose(file);
-	return text;
-}
-
-static void run_trial(const struct trial *t)
-{
-	char path[] = "/tmp/stand_in.XXXXXX";
-	int file = mkstemp(path), status = 0;
-	const char *report;
-	pid_t child;
-
-	assert_true(file >= 0);
-	close(file);
-	fflush(NULL);
-	child = fork();
-	assert_true(child >= 0);
-	if (!child) {
-		signal(SIGSEGV, SIG_DFL);
-		setenv("CELLGRAD_FAKE_REPORT", path, 1);
-		t->act();
-		exit(0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	report = report_of(path);
-	unlink(path);
-	if (t->signal ? !WIFSIGNALED(status) || WTERMSIG(status) != t->signal : !WIFEXITED(status) || WEXITSTATUS(status))
-		fail_msg("%s: ended with %#x; reported: %s", t->name, (unsigned)status, report);
-	if (t->said ? !strstr(report, t->said) : *report)
-		fail_msg("%s: expected '%s' in the report, got '%s'", t->name, t->said ? t->said : "", report);
-}
-
-static void run_trials(const struct trial *trials, size_t n)
-{
-	for (size_t k = 0; k < n; k++)
-		run_trial(trials + k);
-}
-#define RUN(trials) run_trials(trials, sizeof trials / sizeof *trials)
-
 /* ---- what is right ---- */
-
-static const char add_text[] =
-	"extern \"C\" __global__ void add(long long n, const float *a, float *b, float by)\n"
-	"{\n"
-	"	long long k = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
-	"\n"
-	"	if (k < n)\n"
-	"		b[k] = a[k] + by;\n"
-	"}\n";
-
-enum { N = 100, BYTES = N * sizeof(float) };
-
-/* a and b of N floats, a written. */
-struct pair { uint64_t a, b; };
-static float host[N];
-
-static struct pair make_pair(void)
-{
-	struct pair p;
-
-	for (int k = 0; k < N; k++)
-		host[k] = (float)k;
-	CHECK(cu.MemAlloc_v2(&p.a, BYTES));
-	CHECK(cu.MemAlloc_v2(&p.b, BYTES));
-	CHECK(cu.MemcpyHtoDAsync_v2(p.a, host, BYTES, stream));
-	return p;
-}
-
-static void free_pair(struct pair p)
-{
-	CHECK(cu.StreamSynchronize(stream));
-	CHECK(cu.MemFree_v2(p.a));
-	CHECK(cu.MemFree_v2(p.b));
-}
-
-static int launch_add(void *f, int64_t n, struct pair p, float by)
-{
-	void *arguments[] = { &n, &p.a, &p.b, &by };
-
-	return cu.LaunchKernel(f, 4, 1, 1, 32, 1, 1, 0, stream, arguments, NULL);
-}
 
 static void add_rightly(void)
 {
@@ -133,57 +34,9 @@ static void add_rightly(void)
 	end();
 }
 
-/* Dynamic order: a tile turned by way of shared memory. */
-#define TURN(barrier) \
-	"extern \"C\" __global__ __launch_bounds__(64) void turn(const float *a, float *b)\n" \
-	"{\n" \
-	"	__shared__ float __align__(16) tile[64];\n" \
-	"	int k = threadIdx.y * 8 + threadIdx.x;\n" \
-	"\n" \
-	"	for (int round = 0; round < 2; round++) {\n" \
-	"		tile[k] = a[round * 64 + k];\n" \
-	"		__syncthreads();\n" \
-	"		b[round * 64 + k] = tile[threadIdx.x * 8 + threadIdx.y];\n" \
-	"		" barrier "\n" \
-	"	}\n" \
-	"}\n"
-
-static void turn_by(const char *text, int expected)
-{
-	uint64_t a, b;
-	float host[128];
-	void *f, *arguments[] = { &a, &b };
-
-	begin();
-	f = function_of(text, "turn");
-	for (int k = 0; k < 128; k++)
-		host[k] = (float)k;
-	CHECK(cu.MemAlloc_v2(&a, sizeof host));
-	CHECK(cu.MemAlloc_v2(&b, sizeof host));
-	CHECK(cu.MemcpyHtoDAsync_v2(a, host, sizeof host, stream));
-	CHECK(cu.StreamSynchronize(stream));
-	{
-		uint64_t from = a, to = b;
-
-		arguments[0] = &from;
-		arguments[1] = &to;
-		CHECK(cu.LaunchKernel(f, 1, 1, 1, 8, 8, 1, 0, stream, arguments, NULL));
-	}
-	EXPECT(cu.StreamSynchronize(stream) == expected);
-	if (expected)
-		exit(0);
-	CHECK(cu.MemcpyDtoHAsync_v2(host, b, sizeof host, stream));
-	CHECK(cu.StreamSynchronize(stream));
-	for (int k = 0; k < 128; k++)
-		EXPECT(host[k] == (float)(k / 64 * 64 + k % 8 * 8 + k / 8 % 8));
-	CHECK(cu.MemFree_v2(a));
-	CHECK(cu.MemFree_v2(b));
-	end();
-}
-
 static void turn_rightly(void)
 {
-	turn_by(TURN("__syncthreads();"), 0);
+	turn_by(TURN("tile[k]", "__syncthreads();", "__syncthreads();"), 0);
 }
 
 /* Arguments are taken at the call, and what the caller had is overwritten. */
