@@ -36,10 +36,12 @@ clean-fake:
 .PHONY: clean-fake
 
 # Test programs that run with them: NAME.fake is made from NAME.c.
-fake_programs = %D%/stand_in_test %D%/launch_test
-fake_tests = %D%/stand_in_test.fake %D%/launch_test.fake
+fake_programs = %D%/stand_in_test %D%/launch_test %D%/call_test %D%/blas_test
+fake_tests = %D%/stand_in_test.fake %D%/launch_test.fake %D%/call_test.fake %D%/blas_test.fake
 stand_in = %D%/stand_in.h %D%/stand_in.c
 %C%_stand_in_test_SOURCES = %D%/stand_in_test.c $(stand_in)
+%C%_call_test_SOURCES = %D%/call_test.c $(stand_in)
+%C%_blas_test_SOURCES = %D%/blas_test.c $(stand_in)
 %C%_launch_test_SOURCES = %D%/launch_test.c $(stand_in)
 $(fake_tests):
 	$(AM_V_at)$(MKDIR_P) $(@D) && echo > $@
