@@ -81,10 +81,10 @@ resources() {
 		echo "kernel arch registers spilled-bytes shared-bytes"
 		sort -u table
 	} | column_up >"$here/$table"
-	awk '{ n[$2]++; if ($3 > most[$2]) { most[$2] = $3; name[$2] = $1 }
-		if ($1 !~ /^cg_gemm_/ && $3 > point[$2]) { point[$2] = $3; which[$2] = $1 } if ($4) spills[$2]++ }
+	awk '{ n[$2]++; product = $1 ~ /^cg_gemm_/; if ($4) spills[$2]++
+			if ($3 > most[product, $2]) { most[product, $2] = $3; name[product, $2] = $1 } }
 		END { for (a in n) printf "# sm_%d: %d kernels; at most %d registers (%s), products %d (%s); %d spill\n",
-			a, n[a], point[a], which[a], most[a], name[a], spills[a] }' table | sort
+			a, n[a], most[0, a], name[0, a], most[1, a], name[1, a], spills[a] }' table | sort
 	awk '$4 { print "# " $1 " spills " $4 " bytes on sm_" $2 }' table | sort
 	echo "# the table: $table"
 	if awk '$1 !~ /^cg_gemm_/ { seen++; spilled += $4 } END { exit !seen || spilled }' table; then
