@@ -10,13 +10,10 @@ unit_tests = \
 	%D%/conformance/reference_rnn_test %D%/conformance/reference_rnn_equal_test %D%/conformance/reference_dropout_test \
 	%D%/conformance/reference_rnn_bound_test %D%/conformance/reference_block_lstm_test \
 	%D%/runtime/opencl_header_test %D%/runtime/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
-# Those of the cuda backend need a device, or the stand-ins.
-cuda_tests = %D%/runtime/cuda_test %D%/runtime/cuda_fault_test %D%/runtime/cuda_gemm_test \
-	%D%/runtime/cuda_cache_test
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
 # The conformance suite on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
-backend_tests = %D%/conformance/cpu.on %D%/conformance/opencl.on
+backend_tests = %D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/openblas.bats \
@@ -24,9 +21,6 @@ command_tests = \
 # Programs that the scripts run.
 helpers = \
 	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum
-if CUDA
-unit_tests += $(cuda_tests)
-endif
 if COMMAND
 unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/runtime/shrink_test %D%/conformance/data_test
 helpers += %D%/parts

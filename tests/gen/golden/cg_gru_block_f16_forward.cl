@@ -186,12 +186,12 @@ static inline acc acc_sigmoid(acc x)
 static inline __attribute__((always_inline)) void cg_gru_block_s1_f16_forward_element(
 	long row, long unit,
 	long rows, long units,
-	__global const acc *restrict a_r_at, ulong a_r_offset, long a_r_stride,
-	__global const acc *restrict a_u_at, ulong a_u_offset, long a_u_stride,
-	__global const real *restrict h_prev_at, ulong h_prev_offset, long h_prev_stride,
-	__global real *restrict r_at, ulong r_offset, long r_stride,
-	__global real *restrict u_at, ulong u_offset, long u_stride,
-	__global real *restrict hr_at, ulong hr_offset, long hr_stride)
+	__global const acc *a_r_at, ulong a_r_offset, long a_r_stride,
+	__global const acc *a_u_at, ulong a_u_offset, long a_u_stride,
+	__global const real *h_prev_at, ulong h_prev_offset, long h_prev_stride,
+	__global real *r_at, ulong r_offset, long r_stride,
+	__global real *u_at, ulong u_offset, long u_stride,
+	__global real *hr_at, ulong hr_offset, long hr_stride)
 {
 	const acc a_r = GIVEN(a_r_at) ? a_r_at[a_r_offset + row * a_r_stride + unit] : 0;
 	const acc a_u = GIVEN(a_u_at) ? a_u_at[a_u_offset + row * a_u_stride + unit] : 0;
@@ -269,11 +269,11 @@ __kernel void cg_gru_block_s1_f16_forward(
 static inline __attribute__((always_inline)) void cg_gru_block_s2_f16_forward_element(
 	long row, long unit,
 	long rows, long units,
-	__global const acc *restrict a_c_at, ulong a_c_offset, long a_c_stride,
-	__global const real *restrict h_prev_at, ulong h_prev_offset, long h_prev_stride,
-	__global const real *restrict u_at, ulong u_offset, long u_stride,
-	__global real *restrict c_at, ulong c_offset, long c_stride,
-	__global real *restrict h_at, ulong h_offset, long h_stride)
+	__global const acc *a_c_at, ulong a_c_offset, long a_c_stride,
+	__global const real *h_prev_at, ulong h_prev_offset, long h_prev_stride,
+	__global const real *u_at, ulong u_offset, long u_stride,
+	__global real *c_at, ulong c_offset, long c_stride,
+	__global real *h_at, ulong h_offset, long h_stride)
 {
 	const acc a_c = GIVEN(a_c_at) ? a_c_at[a_c_offset + row * a_c_stride + unit] : 0;
 	const acc h_prev = GIVEN(h_prev_at) ? to_acc(h_prev_at[h_prev_offset + row * h_prev_stride + unit]) : 0;
