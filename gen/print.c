@@ -149,17 +149,24 @@ static void separate(struct cg_text *text, const char *with)
 		cg_text_put(text, with);
 }
 
-static void parameters(struct printer *p, struct cg_text *text)
+static void put_parameters(struct printer *p, struct cg_text *text, const char *alone)
 {
 	for (int k = 0; k < p->piece->n_arguments; k++) {
 		const struct cg_argument *a = &p->piece->arguments[k];
+		const char *const words[] = { "name", a->name, "type", type_name(a), "restrict", alone, NULL };
+		const char *form = parameter_form(p->dialect, a);
 
 		if (cg_is_parameter(p->piece, a)) {
 			separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
-			put_form(text, parameter_form(p->dialect, a), a, NULL);
+			cg_fill(text, form, strlen(form), words);
 		}
 	}
 }
+
+static void parameters(struct printer *p, struct cg_text *text) { put_parameters(p, text, "restrict "); }
+
+/* Of a function within the kernel: once inlined, what the kernel says of them holds. */
+static void element_parameters(struct printer *p, struct cg_text *text) { put_parameters(p, text, ""); }
 
 /* The parameters' names, for a function that takes the same. */
 static void names(struct printer *p, struct cg_text *text)
@@ -409,14 +416,15 @@ static void about(struct printer *p, struct cg_text *text)
 
 /* ---- whole texts ---- */
 
-enum { HOLES = 16 };
+enum { HOLES = 17 };
 
 static int put_piece(struct printer *p, struct cg_text *text, const char *linkage)
 {
 	static const char *const files[]    = { "point.in", "sum.in", "sum.in" };
 	static const char *const sections[] = { "point", "part", "sum" };
 	static const struct { const char *name; void (*put)(struct printer *, struct cg_text *); } lists[] = {
-		{ "parameters", parameters }, { "names", names }, { "run_parameters", run_parameters }, { "run_arguments", run_arguments },
+		{ "parameters", parameters }, { "element_parameters", element_parameters }, { "names", names },
+		{ "run_parameters", run_parameters }, { "run_arguments", run_arguments },
 		{ "absent", absent }, { "loads", loads }, { "statements", statements }, { "stores", stores }, { "about", about },
 		{ "run_ins", run_ins }, { "run_outs", run_outs }, { "run_puts", run_puts }
 	};
