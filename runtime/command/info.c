@@ -259,6 +259,38 @@ static int show_all(int json)
 	return code;
 }
 
+/* Is a device one of the backend that --why names, with or without a device? */
+static int is_of(const char *name, const char *backend)
+{
+	size_t n = strcspn(backend, ":");
+
+	return !strncmp(name, backend, n) && (!name[n] || name[n] == ':');
+}
+
+/* What there is of the backend that the line does not say: other devices, and the libraries that a device needs, there or not. */
+static void show_devices(const char *backend, const char *line)
+{
+	const char *name, *about;
+
+	for (int i = 0; (name = cg_device(i, &about)); i++)
+		if (is_of(name, backend) && about && !strstr(line, about)) {
+			printf("  %s  ", name);
+			print_plain(stdout, about);
+			putchar('\n');
+		}
+}
+
+static json_t *devices_json(const char *backend)
+{
+	const char *name, *about;
+	json_t *list = json_array();
+
+	for (int i = 0; (name = cg_device(i, &about)); i++)
+		if (is_of(name, backend))
+			json_array_append_new(list, json_pack("{s:s, s:s}", "name", name, "about", about ? about : ""));
+	return list;
+}
+
 /* The answer is what was asked for, whichever it is; only a name that no backend has is an error. */
 static int why(const char *backend, int json)
 {
@@ -269,12 +301,14 @@ static int why(const char *backend, int json)
 	if (code == CG_BAD_ARGUMENT || code == CG_NO_MEMORY)
 		return code;
 	if (json) {
-		failed = print_json(json_pack("{s:s, s:b, s:s}", "backend", backend, "opens", !code,
-		                              "about", line));
+		failed = print_json(json_pack("{s:s, s:b, s:s, s:o}", "backend", backend, "opens", !code,
+		                              "about", line, "devices", code ? json_array() : devices_json(backend)));
 	} else {
 		printf("%s: %s", backend, code ? "" : "opens: ");
 		print_plain(stdout, line);
 		putchar('\n');
+		if (!code)
+			show_devices(backend, line);
 	}
 	cg_close(context);
 	return failed;
