@@ -8,7 +8,10 @@ with() {
 
 	fake=$(dirname "$CELLGRAD")/tests/fake/run
 	fake_lib=$(dirname "$fake")/lib
-	"$fake" true || skip "there are no stand-ins for CUDA"
+	if ! "$fake" true; then
+		[[ ,$CELLGRAD_TEST_REQUIRE, != *,cuda-fake,* ]]
+		skip "there are no stand-ins for CUDA"
+	fi
 	for set; do
 		export "${set?}"
 	done
@@ -27,6 +30,8 @@ why() {
 	refuses "$1" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 }
 
+losses() { sed -n 's/^{"kind":"step".*"loss":\([0-9.]*\).*/\1/p'; }
+
 computes() {
 	works run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors" \
 		--expect "$DATA/GRUBlockCellGrad-plain.expect.safetensors"
@@ -42,6 +47,45 @@ computes() {
 		[[ $output == "cuda: opens: cuda 0: "*"driver for CUDA $version by "*/libcuda.so.1* ]]
 		computes
 	done
+}
+
+@test "TensorFlow's answers, every case of every op" {
+	with CELLGRAD_CACHE_DIR="$PWD/kernels"
+	for expect in "$DATA"/*BlockCell*.expect.safetensors; do
+		case=${expect%.expect.safetensors}
+		op=${case##*/}
+		[ -e "$case.expect32.safetensors" ] && expect=$case.expect32.safetensors
+		works run "${op%%-*}" "$case.safetensors" --expect "$expect"
+		[[ $output == *ok* ]]
+		[[ $output != *MISMATCH* ]]
+	done
+}
+
+@test "the demo's losses are the cpu's" {
+	CELLGRAD_BACKEND=cpu run -1 "$CELLGRAD" demo --only train --steps 50 --no-svg --json
+	losses <<<"$output" >cpu.losses
+	with
+	run -1 "$CELLGRAD" demo --only train --steps 50 --time 1000 --no-svg --json
+	losses <<<"$output" >cuda.losses
+	[ "$(wc -l <cpu.losses)" -ge 50 ]
+	paste cpu.losses cuda.losses | awk '{ d = ($1 - $2) / $1; if (d < 0) d = -d; if (!$2 || d > 1e-4) { print "# " $0; exit 1 } }'
+}
+
+@test "kernels have the same bits, over tens of thousands of rows" {
+	with
+	for reference in cpu opencl; do
+		"$CELLGRAD" info --why $reference | grep -q ": opens" || continue
+		works check lstm_block gru_block rnn_relu rows=20000 units=3 memory=device --ref $reference --max-time 15
+		[[ $output == *" 0 failures, "* ]]
+	done
+}
+
+@test "which libraries a device has" {
+	with
+	works info --why cuda
+	[[ $output == *"  cuda:0  "*"; kernels: "*/libnvrtc.so.13"; products: "*/libcublas.so.13* ]]
+	CELLGRAD_CUBLAS_LIB=/nowhere/libcublas.so works info --why cuda --json
+	[[ $output == *'"devices":[{"name":"cuda:0","about":'*"products: no cuBLAS: CELLGRAD_CUBLAS_LIB: tried /nowhere/libcublas.so"* ]]
 }
 
 @test "no driver: each name that was tried" {
