@@ -36,7 +36,7 @@ int fake_multiply(struct product product, struct stream *stream);
 
 /* The beginning of a call.  A failure on request is a status as it stands; what the driver says is none. */
 #define BLAS_CALL(name) \
-	int inside __attribute__((cleanup(fake_leave))) = 1, refusal = fake_enter(#name, NEEDS_CONTEXT); \
+	int inside __attribute__((cleanup(fake_leave), unused)) = 1, refusal = fake_enter(#name, NEEDS_CONTEXT); \
 	if (refusal) \
 		return fake_status(refusal)
 int fake_status(int code);

@@ -242,7 +242,8 @@ static int owned(const struct product *p, const char *what, struct stream *strea
 	size_t bytes = fake_type_bytes((unsigned)type);
 
 	if (ld < (rows > 1 ? rows : 1)) {
-		fake_report("%s: %s: %lld elements from column to column, where a column has %lld", p->call, what, (long long)ld, (long long)rows);
+		fake_report("%s: %s: %lld elements from column to column, where a column has %lld", p->call, what, (long long)ld,
+		            (long long)rows);
 		return BLAS_INVALID_VALUE;
 	}
 	if (at % bytes) {

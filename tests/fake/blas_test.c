@@ -13,8 +13,8 @@
 
 static int (*create)(void **), (*destroy)(void *), (*set_stream)(void *, void *), (*set_workspace)(void *, void *, size_t);
 static int (*set_mode)(void *, unsigned);
-static int (*gemm)(void *, unsigned, unsigned, int, int, int, const void *, const void *, unsigned, int, const void *, unsigned, int,
-                   const void *, void *, unsigned, int, unsigned, int);
+static int (*gemm)(void *, unsigned, unsigned, int, int, int, const void *, const void *, unsigned, int, const void *, unsigned,
+                   int, const void *, void *, unsigned, int, unsigned, int);
 static void *handle;
 static uint64_t workspace;
 
@@ -306,8 +306,8 @@ static int (*set_desc)(void *, unsigned, const void *, size_t), (*make_layout)(v
 static int (*make_preference)(void **), (*set_preference)(void *, unsigned, const void *, size_t);
 static int (*drop_desc)(void *), (*drop_layout)(void *), (*drop_preference)(void *);
 static int (*choose)(void *, void *, void *, void *, void *, void *, void *, int, struct choice *, int *);
-static int (*lt_multiply)(void *, void *, const void *, const void *, void *, const void *, void *, const void *, const void *, void *,
-                          void *, void *, const struct algorithm *, void *, size_t, void *);
+static int (*lt_multiply)(void *, void *, const void *, const void *, void *, const void *, void *, const void *, const void *,
+                          void *, void *, void *, const struct algorithm *, void *, size_t, void *);
 static void *lt, *desc, *layouts[3];
 
 enum { EPILOGUE = 7, BIAS_POINTER = 8, BIAS = 4, MAX_WORKSPACE = 1, ALIGNMENT_A = 5 };

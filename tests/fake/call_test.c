@@ -284,7 +284,8 @@ static void test_failures(void **state)
 {
 	static const struct trial trials[] = {
 		{ "by name", fails_by_name, NULL, 0 }, { "by number", fails_by_number, NULL, 0 },
-		{ "a lost context", loses_context, "at exit: the context of device 0 was not released", 0 }, { "NVRTC", fails_to_compile, NULL, 0 },
+		{ "a lost context", loses_context, "at exit: the context of device 0 was not released", 0 },
+		{ "NVRTC", fails_to_compile, NULL, 0 },
 	};
 
 	(void)state;
@@ -381,7 +382,8 @@ static int has_fma(void)
 static void arithmetic(void)
 {
 	static const char text[] =
-		"extern \"C\" __global__ void k(const float *a, float *b)\n{\n\tfloat p = a[0] * a[0];\n\n\tb[0] = p + a[1];\n\tb[1] = a[2] * 0.5f;\n}\n";
+		"extern \"C\" __global__ void k(const float *a, float *b)\n{\n\tfloat p = a[0] * a[0];\n\n\tb[0] = p + a[1];\n"
+		"\tb[1] = a[2] * 0.5f;\n}\n";
 	static const char *const options[] = { "-arch=sm_86", "-fmad=false", "-ftz=true" };
 
 	begin();

@@ -95,9 +95,9 @@ FAKE_API int cublasSetMathMode(struct cublas *handle, unsigned mode)
 	return 0;
 }
 
-FAKE_API int cublasGemmEx(struct cublas *handle, unsigned op_a, unsigned op_b, int m, int n, int k, const void *alpha, const void *a,
-                          unsigned type_a, int lda, const void *b, unsigned type_b, int ldb, const void *beta, void *c,
-                          unsigned type_c, int ldc, unsigned compute, int algorithm)
+FAKE_API int cublasGemmEx(struct cublas *handle, unsigned op_a, unsigned op_b, int m, int n, int k, const void *alpha,
+                          const void *a, unsigned type_a, int lda, const void *b, unsigned type_b, int ldb, const void *beta,
+                          void *c, unsigned type_c, int ldc, unsigned compute, int algorithm)
 {
 	unsigned sums = compute == COMPUTE_64F || compute == COMPUTE_64F_PEDANTIC ? R_64F : R_32F;
 	struct product p;

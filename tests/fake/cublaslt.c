@@ -228,7 +228,8 @@ static int declines(struct lt_problem p)
 }
 
 FAKE_API int cublasLtMatmulAlgoGetHeuristic(struct lt *lt, struct desc *desc, struct layout *a, struct layout *b, struct layout *c,
-                                            struct layout *d, struct preference *preference, int most, struct result *results, int *n)
+                                            struct layout *d, struct preference *preference, int most, struct result *results,
+                                            int *n)
 {
 	struct lt_problem p = { desc, a, b, c, d };
 	int code;
@@ -272,10 +273,10 @@ static int misfits(const struct algorithm *algorithm, struct lt_problem p, const
 	return 0;
 }
 
-FAKE_API int cublasLtMatmul(struct lt *lt, struct desc *desc, const void *alpha, const void *a, struct layout *layout_a, const void *b,
-                            struct layout *layout_b, const void *beta, const void *c, struct layout *layout_c, void *d,
-                            struct layout *layout_d, const struct algorithm *algorithm, void *workspace, size_t workspace_bytes,
-                            struct stream *handle)
+FAKE_API int cublasLtMatmul(struct lt *lt, struct desc *desc, const void *alpha, const void *a, struct layout *layout_a,
+                            const void *b, struct layout *layout_b, const void *beta, const void *c, struct layout *layout_c,
+                            void *d, struct layout *layout_d, const struct algorithm *algorithm, void *workspace,
+                            size_t workspace_bytes, struct stream *handle)
 {
 	struct lt_problem p = { desc, layout_a, layout_b, layout_c, layout_d };
 	const uint64_t at[] = { (uintptr_t)a, (uintptr_t)b, (uintptr_t)c, (uintptr_t)d };

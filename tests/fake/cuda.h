@@ -77,7 +77,7 @@ struct block {
 FAKE_API int fake_enter(const char *call, int needs_context);
 FAKE_API void fake_leave(int *inside);
 #define CALL(name, needs_context) \
-	int inside __attribute__((cleanup(fake_leave))) = 1, refusal = fake_enter(#name, needs_context); \
+	int inside __attribute__((cleanup(fake_leave), unused)) = 1, refusal = fake_enter(#name, needs_context); \
 	if (refusal) \
 		return refusal
 

@@ -1,5 +1,4 @@
 /* Calls, handles, devices' contexts, and what is left when the process ends. */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

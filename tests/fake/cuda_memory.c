@@ -2,7 +2,6 @@
  * Device memory: addresses from one range, each used once, with unaddressable bytes between the pieces.  What is at them is
  * elsewhere, so that the host never reaches it by them; a shadow says of every byte what it is.
  */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,7 +308,10 @@ FAKE_API int cuMemFreeAsync(uint64_t at, struct stream *handle)
 
 /* ---- what is said of it ---- */
 
-enum { CONTEXT_OF = 1, KIND = 2, DEVICE_POINTER = 3, IS_MANAGED = 8, ORDINAL = 9, RANGE_START = 11, RANGE_SIZE = 12, KIND_DEVICE = 2 };
+enum {
+	CONTEXT_OF = 1, KIND = 2, DEVICE_POINTER = 3, IS_MANAGED = 8, ORDINAL = 9, RANGE_START = 11, RANGE_SIZE = 12,
+	KIND_DEVICE = 2
+};
 
 FAKE_API int cuPointerGetAttribute(void *value, unsigned attribute, uint64_t at)
 {

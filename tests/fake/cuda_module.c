@@ -1,5 +1,4 @@
 /* Modules, which are shared objects loaded from memory; functions; and everything that a launch can have wrong. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,7 +320,8 @@ static int check_sizes(const struct function *function, struct fake_dim grid, st
 }
 
 FAKE_API int cuLaunchKernel(struct function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                            unsigned block_y, unsigned block_z, unsigned shared, struct stream *handle, void **parameters, void **extra)
+                            unsigned block_y, unsigned block_z, unsigned shared, struct stream *handle, void **parameters,
+                            void **extra)
 {
 	struct fake_dim grid = { grid_x, grid_y, grid_z }, block = { block_x, block_y, block_z };
 	struct stream *stream;

@@ -2,7 +2,6 @@
  * A launch, run: blocks one after the other in an order of chance, and their threads too.  In a kernel with barriers each thread
  * has a stack of its own, and in any order they run from one barrier to the next.  Every access to memory is looked at.
  */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

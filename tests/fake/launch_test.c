@@ -259,8 +259,8 @@ static void test_bounds(void **state)
 	static const struct trial bound = { "launch bounds", launch_sized, "add: blocks of 33 threads, 32 at most", 0 };
 
 	(void)state;
-	sized_text = "enum { MOST = 32 };\nextern \"C\" __global__ __launch_bounds__(MOST) void add(long long n, const float *a, float *b, "
-	             "float by)\n{\n\tif (n)\n\t\tb[0] = a[0] + by;\n}\n";
+	sized_text = "enum { MOST = 32 };\nextern \"C\" __global__ __launch_bounds__(MOST)\n"
+	             "void add(long long n, const float *a, float *b, float by)\n{\n\tif (n)\n\t\tb[0] = a[0] + by;\n}\n";
 	memcpy(size, (unsigned[]){ 1, 1, 1, 33, 1, 1, 0 }, sizeof size);
 	refused_with = 701;
 	run_trials(&bound, 1);

@@ -1,5 +1,4 @@
 /* The stand-in for libnvrtc: programs and options as NVRTC takes them.  The compiling is in nvrtc_compile.c. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

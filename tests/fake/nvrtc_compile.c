@@ -2,7 +2,6 @@
  * CUDA C by the host's C++ compiler: the very text, between kernel.h and a list of its kernels.  What has been compiled is kept
  * in a folder beside the stand-ins.
  */
-#define _GNU_SOURCE
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE
+/* Reports, which come together in one file; failing on request; chance. */
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <pthread.h>
