@@ -183,7 +183,8 @@ static void access_memory(uint64_t at, size_t bytes, int store)
 		access_device(at, bytes, store);
 	else if (address >= run.object->shared && address < run.object->shared_end)
 		access_shared((size_t)(address - run.object->shared), bytes, store);
-	else if (address < here || address >= run.outermost) {
+	else if ((address < here || address >= run.outermost) &&
+	         (store || address < run.object->image || address >= run.object->image_end)) {
 		snprintf(words, sizeof words, "%s %p, which is not device memory", store ? "writes" : "reads", (const void *)address);
 		fault(ILLEGAL_ADDRESS, words);
 	}

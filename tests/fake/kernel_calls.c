@@ -10,13 +10,15 @@
 struct fake_dim threadIdx, blockIdx, blockDim, gridDim;
 extern const struct fake_kernel fake_kernels[];
 extern char __start_fake_shared[] __attribute__((weak)), __stop_fake_shared[] __attribute__((weak));
+extern const char __ehdr_start[], _end[];
 #pragma GCC visibility pop
 
 static const struct fake_calls *calls;
 
 __attribute__((visibility("default"))) extern const struct fake_object fake_object;
 const struct fake_object fake_object = {
-	&calls, &threadIdx, &blockIdx, &blockDim, &gridDim, __start_fake_shared, __stop_fake_shared, fake_kernels
+	&calls, &threadIdx, &blockIdx, &blockDim, &gridDim, __start_fake_shared, __stop_fake_shared, __ehdr_start, _end,
+	fake_kernels
 };
 
 void fake_barrier(int line)

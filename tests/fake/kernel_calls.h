@@ -36,6 +36,7 @@ struct fake_object {
 	const struct fake_calls **calls;
 	struct fake_dim *thread, *block, *threads, *blocks;
 	char *shared, *shared_end;               /* all __shared__ variables of the text */
+	const char *image, *image_end;           /* everything of the text that is loaded, constants too */
 	const struct fake_kernel *kernels;       /* to one without a name */
 };
 

@@ -109,6 +109,12 @@ static void through_null(void)
 	run_one(K("const float *c = a[0] == 0 ? nullptr : a; b[0] = c[1];"), 0, 700);
 }
 
+static void constants(void)
+{
+	run_one("static __device__ const float table[] = { 5, 6, 7, 8 };\n" K("b[0] = table[(int)a[2]];"), 0, 0);
+	EXPECT(host[0] == 7);
+}
+
 static void flushed(void)
 {
 	run_one(K("b[0] = __uint_as_float(1u) + 0 * a[1]; b[1] = __uint_as_float(0x800000u) * 0.5f + 0 * a[1];"), 0, 0);
@@ -119,7 +125,8 @@ static void flushed(void)
 static void test_accesses(void **state)
 {
 	static const struct trial trials[] = {
-		{ "vectors", vectors, NULL, 0 }, { "subnormals are flushed in kernels alone", flushed, NULL, 0 },
+		{ "vectors", vectors, NULL, 0 }, { "constants", constants, NULL, 0 },
+		{ "subnormals are flushed in kernels alone", flushed, NULL, 0 },
 		{ "a misaligned vector", misaligned, "a misaligned address", 0 },
 		{ "a vector past the end", vector_past_the_end, "reads byte 0 behind 400 bytes", 0 },
 		{ "an index past a local array", beyond_local, "trial.cu:3: an index beyond its array (0x4)", 0 },

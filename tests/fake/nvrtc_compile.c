@@ -148,16 +148,12 @@ static const char *home(void)
 
 /* ---- compiling ---- */
 
-/* No optimisation that takes time with clang; none that takes a check away from gcc. */
+/* As much optimisation as takes no check away. */
 static const char *const common[] = {
 	"-std=c++17", "-w", "-g0", "-fPIC", "-shared", "-nostdlib", "-nostdinc", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti",
 	"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-U_FORTIFY_SOURCE",
 	"-fsanitize=kernel-address,bounds,alignment,integer-divide-by-zero",
-#if FAKE_CLANG
-	"-O0", "-mllvm", "-asan-instrumentation-with-call-threshold=0", "-mllvm", "-asan-stack=0", "-mllvm", "-asan-globals=0",
-#else
 	"-O1", "-fno-gnu-unique", "--param=asan-instrumentation-with-call-threshold=0", "--param=asan-stack=0", "--param=asan-globals=0",
-#endif
 };
 
 enum { MOST_WORDS = 100 };
@@ -213,7 +209,7 @@ static char *run_compiler(const char *folder, const struct options *o, int *done
 	for (size_t k = 0; k < sizeof common / sizeof *common; k++)
 		words[n++] = (char *)(uintptr_t)common[k];
 	words[n++] = o->fuse ? "-ffp-contract=fast" : "-ffp-contract=off";
-	if (o->fuse && !FAKE_CLANG)
+	if (o->fuse)
 		words[n++] = "-fexpensive-optimizations";
 	if (has_fma())
 		words[n++] = "-mfma";
