@@ -145,6 +145,8 @@ static void unloaded_early(void)
 		void *module, *f;
 
 		CHECK(cu.ModuleLoadData(&module, image));
+		free(image);
+		free(log);
 		CHECK(cu.ModuleGetFunction(&f, module, "add"));
 		CHECK(launch_add(f, N, p, 1));
 		if (cu.ModuleUnload(module))
@@ -423,6 +425,8 @@ static void no_name(void)
 	CHECK(cu.ModuleLoadData(&module, image));
 	EXPECT(cu.ModuleGetFunction(&f, module, "decorated") == 500 && cu.ModuleGetFunction(&f, module, "no") == 500);
 	CHECK(cu.ModuleUnload(module));
+	free(image);
+	free(log);
 	end();
 }
 
