@@ -198,6 +198,14 @@ static int reach_all(const struct product *p)
 	return code;
 }
 
+/* One column of the product, in sums. */
+static void add_products(const struct product *p, const double *restrict a, const double *restrict b, double *restrict sums)
+{
+	for (int64_t l = 0; l < p->k; l++)
+		for (int64_t i = 0; i < p->m; i++)
+			sums[i] += a[l * p->m + i] * b[l];
+}
+
 static int run(void *data)
 {
 	const struct product *p = data;
@@ -216,9 +224,7 @@ static int run(void *data)
 		abort();
 	for (int64_t j = 0; j < p->n; j++) {
 		memset(sums, 0, (size_t)p->m * sizeof *sums);
-		for (int64_t l = 0; l < p->k; l++)
-			for (int64_t i = 0; i < p->m; i++)
-				sums[i] += a[l * p->m + i] * b[j * p->k + l];
+		add_products(p, a, b + j * p->k, sums);
 		for (int64_t i = 0; i < p->m; i++) {
 			double x = p->alpha * sums[i];
 

@@ -9,7 +9,7 @@ fake_sources = $(fake_cuda) $(fake_nvrtc) $(fake_cublas) $(fake_cublaslt) $(fake
 fake_headers = %D%/report.h %D%/cuda.h %D%/blas.h %D%/nvrtc.h %D%/image.h %D%/kernel_calls.h
 EXTRA_DIST += %D%/on.sh $(fake_sources) %D%/kernel.h %D%/kernel_calls.c %D%/old.map %D%/README.md
 
-fake_compile = $(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -ffp-contract=off  $(warnings) $(CPPFLAGS) $(CFLAGS)
+fake_compile = $(CC) -std=gnu11 -D_GNU_SOURCE -O3 -g -fPIC -fvisibility=hidden -ffp-contract=off  $(warnings) $(CPPFLAGS) $(CFLAGS)
 fake_cxx = -DFAKE_CXX='"$(FAKE_CXX)"'
 if FAKE
 check_DATA += %D%/lib/built
