@@ -76,7 +76,7 @@ cuda_watch = %D%/runtime/cuda_watch.h %D%/runtime/cuda_watch.c
 %C%_runtime_cuda_test_SOURCES = %D%/runtime/cuda_test.c $(cuda_watch)
 %C%_runtime_cuda_fault_test_SOURCES = %D%/runtime/cuda_fault_test.c $(cuda_watch)
 %C%_runtime_cuda_cache_test_SOURCES = %D%/runtime/cuda_cache_test.c $(cuda_watch)
-%C%_runtime_cuda_gemm_test_SOURCES = %D%/runtime/cuda_gemm_test.c $(cuda_watch)
+%C%_runtime_cuda_gemm_test_SOURCES = %D%/runtime/cuda_gemm_test.c $(cuda_watch) $(numbers)
 %C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c $(reference)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline

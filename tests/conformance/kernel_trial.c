@@ -318,7 +318,9 @@ static int once(struct room *r, const struct side *side, const struct cg_cell *c
 	if (!code) {
 		int done = cg_kernel_run(side->stream, &r->kernel, t->rows, t->units, r->args, t->kind->n);
 
-		done = done ? done : cg_stream_sync(side->stream);
+		/* With the host's memory it has waited itself. */
+		if (!done && t->memory != AREA_HOST)
+			done = cg_stream_sync(side->stream);
 		if (done)
 			finding_say(r->finding, done == CG_UNSUPPORTED ? FINDING_DECLINED : FINDING_CALL, "%s: %s", side->name, cg_message());
 	}

@@ -1,12 +1,14 @@
 /*
  * Kernels that were compiled once and kept: the next start makes no call of NVRTC's; what the driver refuses is made anew.
  */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -88,6 +90,30 @@ static void test_warm(void **state)
 	assert_int_equal(start(CG_F32, warm, &calls), 0);
 }
 
+/* Another compiler under the same name, as far as its file says.  A stand-in's, that is: a real one is not ours to touch. */
+static void test_other_compiler(void **state)
+{
+	const struct timespec then[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000, .tv_nsec = 1 } };
+	struct timespec was[2];
+	struct stat file;
+	float h[B * U];
+	long calls;
+
+	(void)state;
+	if (!getenv("CELLGRAD_FAKE_CUDA"))
+		skip();
+	start(CG_F32, h, &calls);
+	assert_int_equal(start(CG_F32, h, &calls), 0);
+	assert_int_equal(stat(cg_cuda_path(CG_CUDA_NVRTC), &file), 0);
+	was[0] = file.st_atim;
+	was[1] = file.st_mtim;
+	assert_int_equal(utimensat(AT_FDCWD, cg_cuda_path(CG_CUDA_NVRTC), then, 0), 0);
+	assert_true(start(CG_F32, h, &calls) > 0);
+	assert_int_equal(start(CG_F32, h, &calls), 0);
+	utimensat(AT_FDCWD, cg_cuda_path(CG_CUDA_NVRTC), was, 0);
+	assert_true(start(CG_F32, h, &calls) > 0);
+}
+
 static long refusals;
 
 static unsigned refuse_first(struct CUmod_st **module, const void *image)
@@ -119,7 +145,7 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_warm), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_warm), cmocka_unit_test(test_other_compiler), cmocka_unit_test(test_refused),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/conformance/numbers.h"
 #include "tests/runtime/cuda_watch.h"
 #include "runtime/op.h"
 
@@ -34,43 +35,10 @@ static size_t bytes_of(const struct operand *x)
 	return (size_t)(x->rows * x->stride) * cg_dtype_bytes(x->dtype);
 }
 
-/* Integers of up to 8 bits, in each dtype. */
 static void encode(const struct operand *x, unsigned char *to)
 {
-	for (int64_t k = 0; k < x->rows * x->stride; k++) {
-		float narrow = x->values[k];
-		double wide = x->values[k];
-		_Float16 half = (_Float16)x->values[k];
-		uint32_t bits;
-
-		memcpy(&bits, &narrow, sizeof bits);
-		bits >>= 16;
-		memcpy(to + (size_t)k * cg_dtype_bytes(x->dtype), x->dtype == CG_F64 ? (void *)&wide : x->dtype == CG_F32 ? (void *)&narrow :
-		       x->dtype == CG_F16 ? (void *)&half : (void *)&bits, cg_dtype_bytes(x->dtype));
-	}
-}
-
-static float decode(const unsigned char *from, int dtype)
-{
-	uint32_t bits = 0;
-	float narrow;
-	double wide;
-	_Float16 half;
-
-	switch (dtype) {
-	case CG_F64:
-		memcpy(&wide, from, sizeof wide);
-		return (float)wide;
-	case CG_F16:
-		memcpy(&half, from, sizeof half);
-		return (float)half;
-	case CG_BF16:
-		memcpy((char *)&bits + 2, from, 2);
-		memcpy(&narrow, &bits, sizeof narrow);
-		return narrow;
-	}
-	memcpy(&narrow, from, sizeof narrow);
-	return narrow;
+	for (int64_t k = 0; k < x->rows * x->stride; k++)
+		numbers_encode(x->dtype, x->values[k], to + (size_t)k * cg_dtype_bytes(x->dtype));
 }
 
 static unsigned char host[MOST * (MOST + GAP) * sizeof(double)];
@@ -114,7 +82,7 @@ static void expect(const struct problem *p, const struct operand *a, const struc
 {
 	for (int64_t i = 0; i < p->m; i++)
 		for (int64_t j = 0; j < c->stride; j++) {
-			float right = OUTSIDE, got = decode(host + (size_t)(i * c->stride + j) * cg_dtype_bytes(c->dtype), c->dtype);
+			float right = OUTSIDE, got = (float)numbers_decode(c->dtype, host + (size_t)(i * c->stride + j) * cg_dtype_bytes(c->dtype));
 
 			if (j < p->n) {
 				right = start ? at(start, 0, start->rows == 1 ? 0 : i, j) : 0;
@@ -213,7 +181,7 @@ static void test_rounded_once(void **state)
 		g.start = matrix(&start, 1);
 		assert_int_equal(cg_backend_cuda.gemm(t.stream->queue, &g), CG_OK);
 		assert_int_equal(cg_get(t.stream, host, c.mem, bytes_of(&c)), CG_OK);
-		assert_true(decode(host, c.dtype) == rows[k].start + 1);
+		assert_true((float)numbers_decode(c.dtype, host) == rows[k].start + 1);
 		cg_free(t.context, &a.mem);
 		cg_free(t.context, &b.mem);
 		cg_free(t.context, &c.mem);
