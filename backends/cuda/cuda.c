@@ -50,7 +50,7 @@ static int choose(const char *where, int *id)
 	int n, i = 0;
 
 	CG_TRY(count(&n));
-	if (where && (sscanf(where, "%d%c", &i, &rest) != 1 || i < 0 || strspn(where, "0123456789") != strlen(where)))
+	if (where && (sscanf(where, "%5d%c", &i, &rest) != 1 || i < 0 || strspn(where, "0123456789") != strlen(where)))
 		return cg_fail(CG_BAD_ARGUMENT, "expected the number of a device, as 0, got '%.40s'", where);
 	if (i >= n)
 		return cg_fail(CG_NO_DEVICE, "no device %d: there are %d, from 0 on", i, n);

@@ -65,7 +65,7 @@ static int choose(const char *where, struct found *chosen)
 
 	CG_TRY(find_devices(found, DEVICES, &n, why, sizeof why));
 	if (where && strcmp(where, "gpu")) {
-		if (sscanf(where, "%d.%d%c", &p, &d, &rest) != 2 || p < 0 || d < 0)
+		if (sscanf(where, "%5d.%5d%c", &p, &d, &rest) != 2 || p < 0 || d < 0)
 			return cg_fail(CG_BAD_ARGUMENT, "expected PLATFORM.DEVICE, as 0.0, or gpu, got '%.40s'", where);
 		for (int k = 0; k < n; k++)
 			if (found[k].p == p && found[k].d == d) {

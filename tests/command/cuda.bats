@@ -118,6 +118,10 @@ computes() {
 	with
 	works info --why cuda:7
 	[[ $output == *"no device 7: there are 1, from 0 on"* ]]
+	# What an int has no room for is no other number.
+	for number in 4294967296 -1 0x ''; do
+		CELLGRAD_BACKEND=cuda:$number refuses "expected the number of a device" run GRUBlockCell "$DATA/GRUBlockCell-one.safetensors"
+	done
 }
 
 @test "no compiler: an op says so, and unasked another backend computes" {

@@ -64,4 +64,6 @@ load files
 	[[ $output == *"no OpenCL driver: "* ]]
 	works info --why opencl:9.0
 	[[ $output == *"no device 9.0: there are "* ]]
+	# What an int has no room for is no other number.
+	CELLGRAD_BACKEND=opencl:4294967296.0 refuses "expected PLATFORM.DEVICE" run GRUBlockCell "$DATA/GRUBlockCell-one.safetensors"
 }
