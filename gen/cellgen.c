@@ -3,10 +3,11 @@
  *
  *	cellgen emit CELL PASS DTYPE LANG [OPTIONS]   one text, as the command prints it
  *	cellgen bundle CELL DTYPE   every forward and grad kernel of a built-in cell, with a table of them
+ *	cellgen rows DTYPE          every shape of rows, with a table of them
  *	cellgen math DTYPE          the mathematics alone, for the interpreter of strips
  *	cellgen cells               the built-in cells, as a macro over their names
  */
-#include "cell.h"
+#include "rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,34 @@ static int bundle(const char *name, int dtype, struct cg_text *text)
 	return 0;
 }
 
+static int rows(int dtype, struct cg_text *text)
+{
+	struct cg_rows_shape shapes[CG_ROWS_SHAPES];
+	int n = cg_rows_shapes(dtype, shapes);
+	char key[CG_KEY_MAX];
+
+	cg_text_printf(text, "/* Rows, %s: made by cellgen rows %s; not to be edited. */\n\n", cg_real_names[dtype],
+	               cg_real_names[dtype]);
+	if (cg_print_rows_functions(shapes, n, CG_LANG_C, "static ", text))
+		return -1;
+	cg_text_put(text, "\n#include \"backends/cpu/compiled.h\"\n");
+	for (int k = 0; k < n; k++) {
+		cg_rows_key(&shapes[k], key);
+		cg_text_printf(text, "\nstatic void call_%s(int64_t row, int64_t rows, const struct cg_rows_bound *a)\n{\n"
+		               "\t%s(row, rows, a->columns, a->add,\n\t\ta->src, a->src_stride, a->from, a->dst, a->dst_stride, a->to%s);"
+		               "\n}\n", key, key, shapes[k].drop ? ",\n\t\ta->t, a->b, a->first_t, a->batch, a->first_unit,\n"
+		               "\t\t(unsigned)a->key, (unsigned)(a->key >> 32), a->below, (acc)a->scale" : "");
+	}
+	cg_text_printf(text, "\nextern cg_rows_compiled *const CG_COMPILED_ROWS(%s)[];\n"
+	               "cg_rows_compiled *const CG_COMPILED_ROWS(%s)[] = {\n", cg_real_names[dtype], cg_real_names[dtype]);
+	for (int k = 0; k < n; k++) {
+		cg_rows_key(&shapes[k], key);
+		cg_text_printf(text, "\tcall_%s,\n", key);
+	}
+	cg_text_put(text, "};\n");
+	return 0;
+}
+
 static int cells(struct cg_text *text)
 {
 	cg_text_put(text, "/* The built-in cells: made by cellgen cells; not to be edited. */\n#define CG_CELLS(X)");
@@ -153,10 +182,12 @@ int main(int argc, char **argv)
 		code = emit(argv + 2, &text);
 	else if (argc == 3 && !strcmp(argv[1], "math") && dtype >= 0)
 		code = cg_print_math(dtype, &text);
+	else if (argc == 3 && !strcmp(argv[1], "rows") && dtype >= 0)
+		code = rows(dtype, &text);
 	else if (argc == 2 && !strcmp(argv[1], "cells"))
 		code = cells(&text);
 	else
-		return fail("usage: cellgen emit CELL PASS DTYPE LANG [OPTIONS] | bundle CELL DTYPE | math DTYPE | cells");
+		return fail("usage: cellgen emit CELL PASS DTYPE LANG [OPTIONS] | bundle CELL DTYPE | rows DTYPE | math DTYPE | cells");
 	if (code || text.failed)
 		return code ? 1 : fail("out of memory");
 	code = fputs(text.at, stdout) < 0 || fflush(stdout);

@@ -1,7 +1,7 @@
 # Equations and kernel texts, embedded in the library and in cellgen: nothing is looked for on disk.
 templates = \
 	%D%/lstm_block.cell %D%/gru_block.cell %D%/lstm.cell %D%/gru.cell %D%/rnn_tanh.cell %D%/rnn_relu.cell \
-	%D%/point.in %D%/sum.in %D%/gemm.in %D%/math.in \
+	%D%/point.in %D%/sum.in %D%/gemm.in %D%/rows.in %D%/math.in \
 	%D%/prelude.c.in %D%/prelude.cl.in %D%/prelude.cu.in
 
 EXTRA_DIST += %D%/README.md %D%/embed.sh $(templates)

@@ -1,7 +1,7 @@
 # make check.  A new test is a line in one of these lists; a program NAME is made from NAME.c.
 unit_tests = \
 	%D%/gen/parse_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/print_test \
-	%D%/gen/math_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test \
+	%D%/gen/math_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
 	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/opencl_test %D%/runtime/opencl_device_test %D%/runtime/fault_test \
@@ -79,6 +79,7 @@ cuda_watch = %D%/runtime/cuda_watch.h %D%/runtime/cuda_watch.c
 %C%_runtime_cuda_gemm_test_SOURCES = %D%/runtime/cuda_gemm_test.c $(cuda_watch) $(numbers)
 %C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c $(reference)
+%C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h
 %C%_gen_math_test_LDADD = $(math_texts) $(LDADD)

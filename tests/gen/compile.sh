@@ -124,7 +124,8 @@ cuda() {
 	(exit $code)
 	verdict "CUDA C"
 	resources
-	for key in cg_lstm_block_f32_grad cg_lstm_block_f16_grad cg_lstm_block_bf16_forward cg_lstm_block_f64_forward; do
+	for key in cg_lstm_block_f32_grad cg_lstm_block_f16_grad cg_lstm_block_bf16_forward cg_lstm_block_f64_forward \
+		cg_rows_f32_drop cg_rows_f64; do
 		wide $key || return
 	done
 	ok "CUDA C: runs are moved 16 bytes at once"

@@ -1,11 +1,12 @@
 /*
  * Writes every text there is into a folder, one file each: every built-in cell and those of tests/gen, every set of options,
- * pass, dialect and dtype; and each C text's manifest; every matrix product.  compile.sh gives them to compilers, golden.sh
- * picks a few.  Two more cells are made of names that are nearly words of a dialect.
+ * pass, dialect and dtype; and each C text's manifest; every matrix product; every shape of rows.  compile.sh gives them to
+ * compilers, golden.sh picks a few.  Two more cells are made of names that are nearly words of a dialect.
  *
  *	emit_all FOLDER
  */
 #include "every.h"
+#include "rows.h"
 
 static const char *const endings[] = { "c", "cl", "cu" };
 
@@ -118,6 +119,23 @@ static int put_products(const char *folder)
 	return 0;
 }
 
+static int put_rows(const char *folder)
+{
+	struct cg_rows_shape shapes[CG_ROWS_SHAPES];
+	char key[CG_KEY_MAX];
+
+	for (int dtype = 0; dtype < 4; dtype++)
+		for (int k = cg_rows_shapes(dtype, shapes) - 1; k >= 0; k--)
+			for (int lang = 0; lang < CG_LANG_COUNT; lang++) {
+				struct cg_text text = { resize, NULL, 0, 0, 0 };
+
+				cg_rows_key(&shapes[k], key);
+				if (cg_print_rows(&shapes[k], lang, &text) || put(&text, folder, key, endings[lang]))
+					return 1;
+			}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct cg_cell *cell;
@@ -141,5 +159,5 @@ int main(int argc, char **argv)
 	cell = must_parse(more_names, "more_names");
 	failed |= emit(cell, argv[1], 2);
 	cg_parse_free(cell);
-	return failed || put_products(argv[1]);
+	return failed || put_products(argv[1]) || put_rows(argv[1]);
 }

@@ -1,0 +1,285 @@
+/*
+ * Rows gathered, scattered, added and dropped: which texts there are, how one is printed and launched, and what dropout is told.
+ * What the text looks like is in templates/rows.in.
+ */
+#include "rows.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- shapes ---- */
+
+/* Does memory hold what arithmetic uses? */
+static int is_plain(int dtype)
+{
+	return !strcmp(cg_acc_names[dtype], cg_real_names[dtype]);
+}
+
+int cg_rows_shapes(int dtype, struct cg_rows_shape shapes[CG_ROWS_SHAPES])
+{
+	int n = is_plain(dtype) ? 2 : CG_ROWS_SHAPES;
+
+	for (int k = 0; k < n; k++)
+		shapes[k] = (struct cg_rows_shape){ .dtype = dtype, .src_acc = k >> 2, .dst_acc = k >> 1 & 1, .drop = k & 1 };
+	return n;
+}
+
+int cg_rows_index(const struct cg_rows_shape *s)
+{
+	return is_plain(s->dtype) ? !!s->drop : !!s->src_acc << 2 | !!s->dst_acc << 1 | !!s->drop;
+}
+
+void cg_rows_key(const struct cg_rows_shape *s, char key[CG_KEY_MAX])
+{
+	int k = cg_rows_index(s);
+
+	snprintf(key, CG_KEY_MAX, "cg_rows_%s%s%s%s", cg_real_names[s->dtype], k & 4 ? "_src_acc" : "", k & 2 ? "_dst_acc" : "",
+	         k & 1 ? "_drop" : "");
+}
+
+/* ---- text ---- */
+
+/* What the dialects call the same thing. */
+static const struct words {
+	const char *u64, *global, *unit_step;
+} dialects[CG_LANG_COUNT] = {
+	[CG_LANG_C]      = { "uint64_t", "", "" },
+	[CG_LANG_OPENCL] = { "ulong", "__global ", "get_global_size(0)" },
+	[CG_LANG_CUDA]   = { "unsigned long long", "", "gridDim.x * (long long)blockDim.x" },
+};
+
+static void about(const struct cg_rows_shape *s, const char *key, int lang, struct cg_text *text)
+{
+	const char *src = s->src_acc ? "acc " : "real", *dst = s->dst_acc ? "acc " : "real";
+
+	cg_text_printf(text, "/*\n * %s:\n * dst[to[p], j] = %s, or += with add, for %s <= p < rows and j < columns.\n"
+	               " * Strides are in elements, from row to row.  Index arrays may be null.\n *", key,
+	               s->drop ? "drop(src[from[p], j])" : "src[from[p], j]", lang == CG_LANG_C ? "row" : "0");
+	cg_text_printf(text, "\n *\tsrc          in  %s    [., columns]    a stride of 0: one row for all", src);
+	cg_text_put(text, "\n *\tfrom         in  int64   [rows]          null: p");
+	cg_text_printf(text, "\n *\tdst          out %s    [., columns]    shares no memory with the others", dst);
+	cg_text_put(text, "\n *\tto           in  int64   [rows]          null: p; names no row twice");
+	if (s->drop)
+		cg_text_put(text, "\n *\tt, b         in  int64   [rows]          null: p / batch, p % batch"
+		            "\n *\n * Element j of row p is dropped if word (first_unit + j) % 4 of Philox(key, (first_unit + j) / 4, b[p],"
+		            "\n * first_t + t[p]) is less than below: then it is 0, else it is times scale.");
+	cg_text_put(text, "\n */");
+}
+
+/* The holes of every section, in one list. */
+enum { WORDS_MAX = 48 };
+
+struct holes { const char *words[2 * WORDS_MAX + 1]; int n; };
+
+static void say(struct holes *h, const char *hole, const char *text)
+{
+	h->words[h->n++] = hole;
+	h->words[h->n++] = text;
+	h->words[h->n] = NULL;
+}
+
+static void say_conversions(struct holes *h, const struct cg_rows_shape *s)
+{
+	int from = !s->src_acc && !is_plain(s->dtype), to = !s->dst_acc && !is_plain(s->dtype);
+
+	say(h, "src(", from ? "to_acc(" : "");
+	say(h, "src)", from ? ")" : "");
+	say(h, "old(", to ? "to_acc(" : "");
+	say(h, "old)", to ? ")" : "");
+	say(h, "dst(", to ? "to_real(" : "");
+	say(h, "dst)", to ? ")" : "");
+}
+
+/* Where an element and its word are, and what there is of dropout around them. */
+static void say_drop(struct holes *h, const struct cg_rows_shape *s, int lang)
+{
+	int c = lang == CG_LANG_C;
+
+	say(h, "src", c ? "src[unit]" : "src.of[unit]");
+	say(h, "dst", c ? "dst[unit]" : "dst.of[unit]");
+	say(h, "word", c ? "[unit]" : ".of[unit]");
+	say(h, "run_drop", s->drop ? ",\n\tconst unsigned *restrict words, int64_t below, acc scale" : "");
+	say(h, "run_words", s->drop ? ", words + lead, below, scale" : "");
+	say(h, "lead", s->drop ? " - first_unit % 4" : "");
+	say(h, "words", !s->drop ? "" : c ? "unsigned words[STRIP + 4];" :
+	    "const struct words words = philox(key0, key1, (unsigned)((first_unit + first) / 4), b, t);");
+}
+
+static void say_dialect(struct holes *h, const struct cg_rows_shape *s, int lang)
+{
+	const struct cg_dialect *d = &cg_dialects[lang];
+
+	say(h, "kernel", d->kernel);
+	say(h, "inline", d->inlined);
+	say(h, "i64", d->i64);
+	say(h, "u64", dialects[lang].u64);
+	say(h, "global", dialects[lang].global);
+	say(h, "row", d->row ? d->row : "");
+	say(h, "row_step", d->row_step ? d->row_step : "");
+	say(h, "unit", d->unit ? d->unit : "");
+	say(h, "unit_step", dialects[lang].unit_step);
+	say(h, "src_offset", d->offsets ? "src_offset + " : "");
+	say(h, "dst_offset", d->offsets ? "dst_offset + " : "");
+	say(h, "from_offset", d->offsets ? "from_offset + " : "");
+	say(h, "to_offset", d->offsets ? "to_offset + " : "");
+	say(h, "t_offset", d->offsets ? "t_offset + " : "");
+	say(h, "b_offset", d->offsets ? "b_offset + " : "");
+	say(h, "src_type", s->src_acc ? "acc" : "real");
+	say(h, "dst_type", s->dst_acc ? "acc" : "real");
+	say_conversions(h, s);
+	say_drop(h, s, lang);
+}
+
+static int put(struct cg_text *text, const char *name, const char *qualifier, const struct holes *h)
+{
+	struct cg_section section;
+
+	if (cg_section_find("rows.in", name, qualifier, &section))
+		return -1;
+	cg_fill(text, section.at, section.length, h->words);
+	return text->failed ? -1 : 0;
+}
+
+/* A section that fills a hole of others: its last line has no end. */
+static int put_piece(struct cg_text *text, const char *name, const char *qualifier, const struct holes *h)
+{
+	if (put(text, name, qualifier, h))
+		return -1;
+	text->at[--text->length] = 0;
+	return 0;
+}
+
+/* Four elements of one type at a time, loaded and, of dst, stored. */
+static int put_four(struct cg_text *text, const struct cg_rows_shape *s, int acc, int lang)
+{
+	int halves = !acc && !is_plain(s->dtype);
+	struct holes h = { .n = 0 };
+
+	if (acc != s->src_acc && acc != s->dst_acc)
+		return 0;
+	say(&h, "inline", cg_dialects[lang].inlined);
+	say(&h, "type", acc ? "acc" : "real");
+	say(&h, "align", halves ? "8" : "16");
+	return put(text, "load", cg_lang_names[lang], &h) || (acc == s->dst_acc && put(text, "store", cg_lang_names[lang], &h));
+}
+
+/* What stands above the functions of some shapes. */
+static int put_prelude(struct cg_text *text, const struct cg_rows_shape *shapes, int n, int lang)
+{
+	const char *sections[4] = { "types" };
+	struct holes h = { .n = 0 };
+	int from = 0, to = 0, drop = 0, k = 1;
+
+	for (int i = 0; i < n; i++) {
+		from |= !(shapes[i].src_acc && shapes[i].dst_acc) && !is_plain(shapes[i].dtype);
+		to |= !shapes[i].dst_acc && !is_plain(shapes[i].dtype);
+		drop |= shapes[i].drop;
+	}
+	if (from)
+		sections[k++] = "to_acc";
+	if (to)
+		sections[k++] = "to_real";
+	say_dialect(&h, shapes, lang);
+	return cg_print_sections(shapes->dtype, lang, sections, text) || (drop && put(text, "philox", NULL, &h)) ||
+	       (drop && lang == CG_LANG_C && put(text, "draw", "c", &h));
+}
+
+/* The holes whose words are sections themselves, the last two with holes of their own; each has its text in parts. */
+enum { DROP, DRAW_AT, STRIP, DROP_PARAMETERS, ABOUT, ELEMENT, PARAMETERS, PARTS };
+
+static int say_parts(struct holes *h, const struct cg_rows_shape *s, int lang, const char *key, struct cg_text parts[PARTS])
+{
+	static const char *const names[] = {
+		"drop", "draw_at", "strip", "drop_parameters", "about", "element", "parameters"
+	};
+	const char *dialect = cg_lang_names[lang];
+
+	about(s, key, lang, &parts[ABOUT]);
+	if (s->drop) {
+		cg_text_put(&parts[DROP_PARAMETERS], ",\n");
+		if (put_piece(&parts[DROP], "drop", NULL, h) || put_piece(&parts[DRAW_AT], "draw_at", NULL, h) ||
+		    put_piece(&parts[STRIP], "strip", NULL, h) || put_piece(&parts[DROP_PARAMETERS], "drop_parameters", dialect, h))
+			return -1;
+	}
+	for (int k = DROP; k <= ABOUT; k++)
+		say(h, names[k], parts[k].at ? parts[k].at : "");
+	if (put_piece(&parts[ELEMENT], "element", NULL, h) || put_piece(&parts[PARAMETERS], "parameters", dialect, h))
+		return -1;
+	say(h, names[ELEMENT], parts[ELEMENT].at);
+	say(h, names[PARAMETERS], parts[PARAMETERS].at);
+	return 0;
+}
+
+static int put_function(struct cg_text *text, const struct cg_rows_shape *s, int lang, const char *linkage)
+{
+	struct cg_text parts[PARTS];
+	struct holes h = { .n = 0 };
+	char key[CG_KEY_MAX];
+	int failed;
+
+	for (int k = 0; k < PARTS; k++)
+		parts[k] = (struct cg_text){ .resize = text->resize };
+	cg_rows_key(s, key);
+	say_dialect(&h, s, lang);
+	say(&h, "key", key);
+	say(&h, "linkage", linkage);
+	failed = say_parts(&h, s, lang, key, parts) || put(text, "rows", cg_dialects[lang].shape, &h);
+	for (int k = 0; k < PARTS; k++) {
+		failed |= parts[k].failed;
+		text->resize(parts[k].at, 0);
+	}
+	return failed ? -1 : 0;
+}
+
+int cg_print_rows_functions(const struct cg_rows_shape *shapes, int n, int lang, const char *linkage, struct cg_text *text)
+{
+	int failed = put_prelude(text, shapes, n, lang);
+
+	for (int k = 0; k < n && !failed; k++) {
+		if (lang != CG_LANG_C)
+			failed = put_four(text, &shapes[k], 0, lang) || put_four(text, &shapes[k], 1, lang);
+		else if (k)
+			cg_text_put(text, "\n");
+		failed = failed || put_function(text, &shapes[k], lang, linkage);
+	}
+	return failed || text->failed ? -1 : 0;
+}
+
+int cg_print_rows(const struct cg_rows_shape *shape, int lang, struct cg_text *text)
+{
+	struct cg_rows_shape s, all[CG_ROWS_SHAPES];
+	char key[CG_KEY_MAX];
+
+	cg_rows_shapes(shape->dtype, all);
+	s = all[cg_rows_index(shape)];
+	cg_rows_key(&s, key);
+	cg_text_printf(text, "/* %s: rows in %s, made by cg_print_rows */\n\n", key, cg_lang_names[lang]);
+	return cg_print_rows_functions(&s, 1, lang, cg_dialects[lang].linkage, text);
+}
+
+/* ---- launch ---- */
+
+static int64_t quotient_up(int64_t x, int64_t by)
+{
+	return x / by + (x % by != 0);
+}
+
+int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group, int tall, size_t global[2], size_t local[2])
+{
+	enum { GROUP = 256, MOST = 65535 };      /* of groups in a direction, for CUDA */
+	int64_t draws = quotient_up(columns, 4) + (first_unit % 4 != 0), across, down;
+
+	if (!rows || !columns)
+		return 0;
+	group = group < GROUP ? group : GROUP;
+	local[0] = local[1] = 1;
+	while (2 * local[0] <= (size_t)group && (int64_t)local[0] < draws)
+		local[0] *= 2;
+	while (2 * local[1] * local[0] <= (size_t)group && 2 * local[1] <= (size_t)tall && (int64_t)local[1] < rows)
+		local[1] *= 2;
+	across = quotient_up(draws, (int64_t)local[0]);
+	down = quotient_up(rows, (int64_t)local[1]);
+	global[0] = (size_t)(across < MOST ? across : MOST) * local[0];
+	global[1] = (size_t)(down < MOST ? down : MOST) * local[1];
+	return 1;
+}

@@ -1,0 +1,40 @@
+/*
+ * Rows on their way between products and kernels, in every dialect: dst[to[p], j] = drop(src[from[p], j]) for p < rows and
+ * j < columns, or added to it.  backend.h says what each of them may be.
+ */
+#ifndef CG_ROWS_H
+#define CG_ROWS_H
+
+#include "cell.h"
+
+struct cg_rows_shape {
+	int dtype;
+	int src_acc, dst_acc;            /* elements of src, of dst, are acc, else real */
+	int drop;                        /* with dropout */
+};
+
+/* The shapes of a dtype that have texts, and where one is among them: where acc is real, src_acc and dst_acc say nothing. */
+enum { CG_ROWS_SHAPES = 8 };
+int  cg_rows_shapes(int dtype, struct cg_rows_shape shapes[CG_ROWS_SHAPES]);
+int  cg_rows_index(const struct cg_rows_shape *);
+/* The name of a shape's one function. */
+void cg_rows_key(const struct cg_rows_shape *, char key[CG_KEY_MAX]);
+
+/* The text of a shape; or of several of one dtype, functions with a linkage of their own.  -1: no memory. */
+int cg_print_rows(const struct cg_rows_shape *, int lang, struct cg_text *);
+int cg_print_rows_functions(const struct cg_rows_shape *, int n, int lang, const char *linkage, struct cg_text *);
+
+/* Work-items of a launch, in OpenCL's way of counting, with so many in a group at most, and in its second direction; CUDA's blocks
+ * are their quotients.  What is beyond them the text takes in turns.  first_unit: dropout's, else 0.  0: nothing is to be launched. */
+int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group, int tall, size_t global[2], size_t local[2]);
+
+/* ---- dropout ---- */
+
+/* What the masks of one layer's output are drawn with, in one call of a network's: the low 64 bits of
+ * Philox(seed << 32 | (uint32_t)seed2, { low and high of call, layer, 0 }). */
+uint64_t cg_drop_key(int64_t seed, int64_t seed2, uint64_t call, int64_t layer);
+/* Words below this one are dropped; what is kept is scaled.  rate: 0 to 1. */
+int64_t cg_drop_below(double rate);
+double  cg_drop_scale(double rate);
+
+#endif

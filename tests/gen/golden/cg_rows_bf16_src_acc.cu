@@ -1,0 +1,128 @@
+/* cg_rows_bf16_src_acc: rows in cuda, made by cg_print_rows */
+
+typedef unsigned short real;		/* what memory holds: a float's upper half */
+typedef float acc;			/* what arithmetic uses */
+typedef unsigned int word;		/* an acc's bits */
+
+static __device__ __forceinline__ acc from_bits(word bits)
+{
+	return __uint_as_float(bits);
+}
+
+/* The upper half of a float. */
+static __device__ __forceinline__ acc to_acc(real h)
+{
+	return from_bits((word)h << 16);
+}
+
+static __device__ __forceinline__ word bits_of(acc x)
+{
+	return __float_as_uint(x);
+}
+
+/* To nearest, ties to even. A NaN is made quiet, lest its rounding carry it to infinity. */
+static __device__ __forceinline__ real to_real(acc x)
+{
+	word u = bits_of(x);
+	word near = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+
+	return (real)((u & 0x7fffffffu) > 0x7f800000u ? u >> 16 | 0x40u : near);
+}
+
+struct __align__(8) real4 {
+	real of[4];
+};
+
+/* Are all four there, and where one access, or two, can move them? */
+static __device__ __forceinline__ bool is_whole(const real *row, long long first, long long columns)
+{
+	return first >= 0 && columns - first >= 4 && (unsigned long long)(row + first) % 8 == 0;
+}
+
+/* The four from first on, of which a row may lack some: those are zeros. */
+static __device__ __forceinline__ struct real4 load_real(const real *row, long long first, long long columns)
+{
+	struct real4 x = {{ 0, 0, 0, 0 }};
+
+	if (is_whole(row, first, columns))
+		return *(const struct real4 *)(row + first);
+	for (int unit = 0; unit < 4; unit++)
+		if (first + unit >= 0 && first + unit < columns)
+			x.of[unit] = row[first + unit];
+	return x;
+}
+
+static __device__ __forceinline__ void store_real(real *row, long long first, long long columns, const struct real4 &x)
+{
+	if (is_whole(row, first, columns)) {
+		*(struct real4 *)(row + first) = x;
+		return;
+	}
+	for (int unit = 0; unit < 4; unit++)
+		if (first + unit >= 0 && first + unit < columns)
+			row[first + unit] = x.of[unit];
+}
+
+struct __align__(16) acc4 {
+	acc of[4];
+};
+
+/* Are all four there, and where one access, or two, can move them? */
+static __device__ __forceinline__ bool is_whole(const acc *row, long long first, long long columns)
+{
+	return first >= 0 && columns - first >= 4 && (unsigned long long)(row + first) % 16 == 0;
+}
+
+/* The four from first on, of which a row may lack some: those are zeros. */
+static __device__ __forceinline__ struct acc4 load_acc(const acc *row, long long first, long long columns)
+{
+	struct acc4 x = {{ 0, 0, 0, 0 }};
+
+	if (is_whole(row, first, columns))
+		return *(const struct acc4 *)(row + first);
+	for (int unit = 0; unit < 4; unit++)
+		if (first + unit >= 0 && first + unit < columns)
+			x.of[unit] = row[first + unit];
+	return x;
+}
+
+/*
+ * cg_rows_bf16_src_acc:
+ * dst[to[p], j] = src[from[p], j], or += with add, for 0 <= p < rows and j < columns.
+ * Strides are in elements, from row to row.  Index arrays may be null.
+ *
+ *	src          in  acc     [., columns]    a stride of 0: one row for all
+ *	from         in  int64   [rows]          null: p
+ *	dst          out real    [., columns]    shares no memory with the others
+ *	to           in  int64   [rows]          null: p; names no row twice
+ */
+extern "C" __global__ void cg_rows_bf16_src_acc(
+	long long rows, long long columns, int add,
+	const acc *__restrict__ src_at, long long src_stride, const long long *__restrict__ from_at,
+	real *__restrict__ dst_at, long long dst_stride, const long long *__restrict__ to_at)
+{
+	const long long start = 4 * (long long)(blockIdx.x * (long long)blockDim.x + threadIdx.x);
+	const long long stride = 4 * (long long)(gridDim.x * (long long)blockDim.x);
+	const long long row_stride = gridDim.y * (long long)blockDim.y;
+
+	for (long long p = blockIdx.y * (long long)blockDim.y + threadIdx.y; p < rows; p += row_stride) {
+		const long long from = from_at ? from_at[p] : p;
+		const long long to = to_at ? to_at[p] : p;
+		const acc *const src_row = src_at + from * src_stride;
+		real *const dst_row = dst_at + to * dst_stride;
+
+		for (long long first = start; first < columns; first += stride) {
+			const struct acc4 src = load_acc(src_row, first, columns);
+			/* What dst holds is read only if it is added to. */
+			struct real4 dst = load_real(dst_row, first, add ? columns : 0);
+
+			#pragma unroll
+			for (int unit = 0; unit < 4; unit++) {
+				acc x = src.of[unit];
+
+				dst.of[unit] = to_real(add ? to_acc(dst.of[unit]) + x : x);
+			}
+			store_real(dst_row, first, columns, dst);
+		}
+	}
+}

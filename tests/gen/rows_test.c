@@ -1,0 +1,158 @@
+/*
+ * The texts that move rows: what they look like, what they are called, how they are launched, what dropout is told.  Whether they
+ * compile is compile.sh's business, what they move that of tests/runtime.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "every.h"
+#include "rows.h"
+#include "../conformance/sequence.h"
+
+enum { COLUMNS = 120, TAB = 4 };
+
+static void check_text(const struct cg_rows_shape *s, int lang)
+{
+	struct cg_text text = { resize, NULL, 0, 0, 0 };
+	char key[CG_KEY_MAX], want[CG_KEY_MAX + 20];
+	int column = 0, braces = 0;
+
+	assert_int_equal(cg_print_rows(s, lang, &text), 0);
+	cg_rows_key(s, key);
+	snprintf(want, sizeof want, "/* %s: ", key);
+	assert_memory_equal(text.at, want, strlen(want));
+	snprintf(want, sizeof want, "void %s(\n", key);
+	assert_non_null(strstr(text.at, want));
+	for (const char *c = text.at; *c; c++) {
+		column = *c == '\n' ? 0 : *c == '\t' ? (column + TAB) / TAB * TAB : column + 1;
+		braces += (*c == '{') - (*c == '}');
+		if (*c == '@' || column > COLUMNS || (*c == '\n' && (c[-1] == ' ' || c[-1] == '\t')) || !strncmp(c, "\n\n\n", 3))
+			fail_msg("%s: a hole, or a line too long, or blanks at: %.60s", key, c > text.at + 40 ? c - 40 : c);
+	}
+	assert_int_equal(braces, 0);
+	assert_int_equal(text.at[text.length - 1], '\n');
+	assert_int_not_equal(text.at[text.length - 2], '\n');
+	resize(text.at, 0);
+}
+
+static void test_texts(void **state)
+{
+	struct cg_rows_shape shapes[CG_ROWS_SHAPES];
+
+	(void)state;
+	for (int dtype = 0; dtype < 4; dtype++)
+		for (int k = cg_rows_shapes(dtype, shapes) - 1; k >= 0; k--)
+			for (int lang = 0; lang < CG_LANG_COUNT; lang++) {
+				assert_int_equal(cg_rows_index(&shapes[k]), k);
+				check_text(&shapes[k], lang);
+			}
+	assert_int_equal(memory.live, 0);
+}
+
+static void expect_key(struct cg_rows_shape s, const char *expected)
+{
+	struct cg_text text = { resize, NULL, 0, 0, 0 };
+	char key[CG_KEY_MAX];
+
+	cg_rows_key(&s, key);
+	assert_string_equal(key, expected);
+	assert_int_equal(cg_print_rows(&s, CG_LANG_C, &text), 0);
+	assert_non_null(strstr(text.at, expected));
+	resize(text.at, 0);
+}
+
+/* Where acc is real, one text is enough. */
+static void test_keys(void **state)
+{
+	(void)state;
+	expect_key((struct cg_rows_shape){ 0, 1, 1, 0 }, "cg_rows_f32");
+	expect_key((struct cg_rows_shape){ 1, 0, 1, 4 }, "cg_rows_f64_drop");
+	expect_key((struct cg_rows_shape){ 2, 1, 0, 0 }, "cg_rows_f16_src_acc");
+	expect_key((struct cg_rows_shape){ 3, 0, 2, 1 }, "cg_rows_bf16_dst_acc_drop");
+}
+
+static int64_t up(int64_t x, int64_t by)
+{
+	return (x + by - 1) / by;
+}
+
+/* All is somebody's, in one turn where the grid has room; groups are as the device has them. */
+static void test_launch(void **state)
+{
+	static const int64_t sizes[] = { 1, 2, 4, 5, 100, 1023, 1024, 1025, 70000, 20000000 };
+	static const int groups[] = { 1, 3, 64, 256, 1024 };
+	size_t global[2], local[2];
+
+	(void)state;
+	assert_int_equal(cg_rows_launch(0, 5, 0, 256, 1, global, local), 0);
+	assert_int_equal(cg_rows_launch(5, 0, 0, 256, 1, global, local), 0);
+	for (int i = 0; i < 10; i++)
+		for (int j = 0; j < 10; j++)
+			for (int k = 0; k < 5; k++)
+				for (int unit = 0; unit < 4; unit++)
+					for (int tall = 0; tall < 2; tall++) {
+						int64_t runs = up(sizes[j] + unit, 4), across, down;
+
+						assert_int_equal(cg_rows_launch(sizes[i], sizes[j], unit, groups[k], tall ? groups[k] : 1, global,
+						                                local), 1);
+						across = (int64_t)(global[0] / local[0]);
+						down = (int64_t)(global[1] / local[1]);
+						assert_true(local[0] * local[1] <= (size_t)groups[k] && local[0] * local[1] <= 256);
+						assert_true(tall || local[1] == 1);
+						assert_true(global[0] % local[0] == 0 && global[1] % local[1] == 0);
+						assert_true((int64_t)global[0] >= runs || across == 65535);
+						assert_true((int64_t)global[1] >= sizes[i] || down == 65535);
+						assert_true(across <= 65535 && down <= 65535);
+					}
+}
+
+static void test_drop(void **state)
+{
+	(void)state;
+	random_start();
+	for (int k = 0; k < 1000; k++) {
+		int64_t seed = (int64_t)random_bits(), seed2 = (int64_t)random_bits(), layer = random_below(9);
+		uint64_t call = random_bits();
+
+		assert_true(cg_drop_key(seed, seed2, call, layer) == ref_dropout_layer_key(ref_dropout_key(seed, seed2), call, layer));
+	}
+	assert_true(cg_drop_below(0) == 0 && cg_drop_below(1) == INT64_C(1) << 32 && cg_drop_below(0.3) == 0x4ccccccc);
+	assert_true(cg_drop_below(0x1p-33) == 0 && cg_drop_below(0x1p-32) == 1);
+	assert_true(cg_drop_scale(0.5) == 2 && cg_drop_scale(0) == 1 && cg_drop_scale(1) == 0);
+}
+
+/* Each request for memory in turn is refused. */
+static void test_memory(void **state)
+{
+	(void)state;
+	for (int lang = 0; lang < CG_LANG_COUNT; lang++)
+		for (int drop = 0; drop < 2; drop++) {
+			struct cg_rows_shape s = { 2, 1, 0, drop };
+			int failed = 1;
+
+			for (long at = 1; failed; at++) {
+				struct cg_text text = { resize, NULL, 0, 0, 0 };
+
+				memory.requests = 0;
+				memory.fail_at = at;
+				failed = cg_print_rows(&s, lang, &text);
+				memory.fail_at = 0;
+				assert_true(failed || at > 3);
+				resize(text.at, 0);
+				assert_int_equal(memory.live, 0);
+			}
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_texts), cmocka_unit_test(test_keys), cmocka_unit_test(test_launch), cmocka_unit_test(test_drop),
+		cmocka_unit_test(test_memory),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
