@@ -6,7 +6,7 @@
 #ifndef CG_BACKEND_H
 #define CG_BACKEND_H
 
-#include "gen/cell.h"
+#include "gen/rows.h"
 #include "runtime/runtime.h"
 
 struct cg_device;                        /* a backend's own: one device, opened */
@@ -33,6 +33,26 @@ struct cg_gemm {
 	int64_t m, n, k;
 	int     transpose_a, transpose_b;        /* the memory holds a [k m], b [n k] */
 	struct cg_matrix a, b, start, c;
+};
+
+/* Dropout of rows.  An element's mask depends on its step, its batch row and its unit alone: Philox4x32-10 with the key of
+ * cg_drop_key(), of { unit / 4, b, t, 0 } the word unit % 4; an element is dropped when that is less than floor(rate 2^32). */
+struct cg_drop {
+	double   rate;                           /* 0: none; 1: all */
+	uint64_t key;
+	struct cg_mem t, b;                      /* int64 [rows]: of row p; absent: p / batch and p % batch */
+	int64_t  first_t, batch, first_unit;     /* added to t; rows of a step, where t or b is absent; the unit of column 0 */
+};
+
+/* dst[to[p], j] = drop(src[from[p], j]) for p < rows and j < columns, or, with add, that is added to what dst holds.  Each element
+ * is computed in acc, and rounded once: what is dropped is 0 whatever it was, what is kept is times 1 / (1 - rate). */
+struct cg_rows {
+	int     dtype;
+	int64_t rows, columns;
+	struct cg_matrix src, dst;               /* dst shares no memory with the others; a stride of 0 repeats one row of src */
+	struct cg_mem from, to;                  /* int64 [rows], of the device's; absent: p.  to has no row twice. */
+	int     add;
+	struct cg_drop drop;
 };
 
 struct cg_backend {
@@ -66,6 +86,8 @@ struct cg_backend {
 	int  (*launch)(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units,
 	               const struct cg_operand *);
 	int  (*gemm)(struct cg_queue *, const struct cg_gemm *);
+	/* The same bits on every backend.  Enqueued, like a launch, without waiting. */
+	int  (*rows)(struct cg_queue *, const struct cg_rows *);
 };
 
 #endif

@@ -4,15 +4,32 @@
 #ifndef CG_COMPILED_H
 #define CG_COMPILED_H
 
-#include "gen/cell.h"
+#include "gen/rows.h"
 
 struct cg_compiled {
 	const char *key;
 	void (*call)(int64_t rows, int64_t units, const struct cg_bound *arguments);
 };
 
+/* Rows p with row <= p < rows; arguments are those of the text. */
+struct cg_rows_bound {
+	void *src, *dst;
+	int64_t src_stride, dst_stride;
+	const int64_t *from, *to, *t, *b;
+	int64_t columns, first_t, batch, first_unit, below;
+	uint64_t key;
+	double scale;
+	int add;
+};
+
+/* By cg_rows_index() of what is moved. */
+typedef void cg_rows_compiled(int64_t row, int64_t rows, const struct cg_rows_bound *);
+
 #define CG_COMPILED__(cell, dtype, isa) cg_compiled_##cell##_##dtype##_##isa
 #define CG_COMPILED_(cell, dtype, isa) CG_COMPILED__(cell, dtype, isa)
 #define CG_COMPILED(cell, dtype) CG_COMPILED_(cell, dtype, CG_ISA)
+#define CG_COMPILED_ROWS__(dtype, isa) cg_rows_##dtype##_##isa
+#define CG_COMPILED_ROWS_(dtype, isa) CG_COMPILED_ROWS__(dtype, isa)
+#define CG_COMPILED_ROWS(dtype) CG_COMPILED_ROWS_(dtype, CG_ISA)
 
 #endif

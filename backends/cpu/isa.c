@@ -35,6 +35,8 @@ static int always(void)
 	extern cg_strip cg_strip_f32_##isa, cg_strip_f64_##isa, cg_strip_f16_##isa, cg_strip_bf16_##isa; \
 	extern cg_widen cg_widen_f16_##isa, cg_widen_bf16_##isa; \
 	extern cg_narrow cg_narrow_f16_##isa, cg_narrow_bf16_##isa; \
+	extern cg_rows_compiled *const cg_rows_f32_##isa[], *const cg_rows_f64_##isa[], *const cg_rows_f16_##isa[], \
+		*const cg_rows_bf16_##isa[]; \
 	extern cg_product_f32 cg_product_f32_##isa; \
 	extern cg_product_f64 cg_product_f64_##isa;
 #define ROW(isa, test) NAMED_ROW(#isa, isa, test)
@@ -43,6 +45,7 @@ static int always(void)
 	  .strip = { cg_strip_f32_##isa, cg_strip_f64_##isa, cg_strip_f16_##isa, cg_strip_bf16_##isa }, \
 	  .widen = { NULL, NULL, cg_widen_f16_##isa, cg_widen_bf16_##isa }, \
 	  .narrow = { NULL, NULL, cg_narrow_f16_##isa, cg_narrow_bf16_##isa }, \
+	  .rows = { cg_rows_f32_##isa, cg_rows_f64_##isa, cg_rows_f16_##isa, cg_rows_bf16_##isa }, \
 	  .product_f32 = cg_product_f32_##isa, .product_f64 = cg_product_f64_##isa },
 
 #define DECLARE_CELL(cell) KERNELS(baseline, cell)

@@ -24,6 +24,7 @@ struct cg_isa {
 	cg_strip *strip[4];                              /* by dtype */
 	cg_widen *widen[4];                              /* of f16 and bf16 */
 	cg_narrow *narrow[4];
+	cg_rows_compiled *const *rows[4];                /* by dtype, tables by cg_rows_index() */
 	cg_product_f32 *product_f32;
 	cg_product_f64 *product_f64;
 };

@@ -2,17 +2,18 @@
 noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 %C%_libcpu_la_SOURCES = \
 	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h %D%/team.h \
-	%D%/cpu.c %D%/launch.c %D%/gemm.c %D%/team.c %D%/float_state.c %D%/openblas.c %D%/isa.c
+	%D%/cpu.c %D%/launch.c %D%/gemm.c %D%/rows.c %D%/team.c %D%/float_state.c %D%/openblas.c %D%/isa.c
 backend_libraries += %D%/libcpu.la $(isa_libraries)
 
-# What cellgen writes: kernels of every cell and dtype, the mathematics of the interpreter, the list of cells.
+# What cellgen writes: kernels of every cell and dtype, rows, the mathematics of the interpreter, the list of cells.
 kernels = \
 	%D%/kernels_lstm_block_f16.c %D%/kernels_lstm_block_bf16.c %D%/kernels_lstm_block_f32.c %D%/kernels_lstm_block_f64.c \
 	%D%/kernels_gru_block_f16.c %D%/kernels_gru_block_bf16.c %D%/kernels_gru_block_f32.c %D%/kernels_gru_block_f64.c \
 	%D%/kernels_lstm_f16.c %D%/kernels_lstm_bf16.c %D%/kernels_lstm_f32.c %D%/kernels_lstm_f64.c \
 	%D%/kernels_gru_f16.c %D%/kernels_gru_bf16.c %D%/kernels_gru_f32.c %D%/kernels_gru_f64.c \
 	%D%/kernels_rnn_tanh_f16.c %D%/kernels_rnn_tanh_bf16.c %D%/kernels_rnn_tanh_f32.c %D%/kernels_rnn_tanh_f64.c \
-	%D%/kernels_rnn_relu_f16.c %D%/kernels_rnn_relu_bf16.c %D%/kernels_rnn_relu_f32.c %D%/kernels_rnn_relu_f64.c
+	%D%/kernels_rnn_relu_f16.c %D%/kernels_rnn_relu_bf16.c %D%/kernels_rnn_relu_f32.c %D%/kernels_rnn_relu_f64.c \
+	%D%/rows_f16.c %D%/rows_bf16.c %D%/rows_f32.c %D%/rows_f64.c
 # Sources that are compiled once for each dtype: the interpreter, conversions.
 typed = \
 	%D%/strip_f16.c %D%/strip_bf16.c %D%/strip_f32.c %D%/strip_f64.c \

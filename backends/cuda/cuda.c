@@ -96,8 +96,9 @@ static void free_device(struct cg_device *device)
 
 static void close_device(struct cg_device *device)
 {
-	if (device->products && !cg_cu_enter_anyway(device)) {
+	if ((device->products || device->has_rows) && !cg_cu_enter_anyway(device)) {
 		cg_cu_drop_products(device);
+		cg_cu_drop_rows(device);
 		cg_cu_leave(device, CG_OK);
 	}
 	if (device->context && !device->adopted)
@@ -400,5 +401,5 @@ const struct cg_backend cg_backend_cuda = {
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
-	.build = cg_cu_build, .drop = cg_cu_drop, .launch = cg_cu_launch, .gemm = cg_cu_gemm,
+	.build = cg_cu_build, .drop = cg_cu_drop, .launch = cg_cu_launch, .gemm = cg_cu_gemm, .rows = cg_cu_rows,
 };

@@ -5,12 +5,20 @@
 #include "backends/cuda/library.h"
 #include "runtime/backend.h"
 
+/* The text of a shape of rows, built when it is first wanted. */
+struct cg_cu_rows {
+	struct CUmod_st *module;
+	struct CUfunc_st *function;
+};
+
 struct cg_device {
 	int id, adopted;                         /* adopted: the context is the caller's */
 	struct CUctx_st *context;
-	void *lock;                              /* of these two */
+	void *lock;                              /* of these three */
 	struct cg_queue *queues;                 /* open */
 	struct cg_cu_product *products;          /* built so far */
+	struct cg_cu_rows rows[4][CG_ROWS_SHAPES];
+	int has_rows;                            /* some of them are built */
 	int lost;                                /* atomic: an enum of context.c */
 	char lost_words[512];
 	int major, minor;                        /* of its compute capability, 9 and 0 of sm_90 */
@@ -60,6 +68,8 @@ CUdeviceptr cg_cu_address(struct cg_mem);
 
 int cg_cu_gemm(struct cg_queue *, const struct cg_gemm *);
 void cg_cu_drop_products(struct cg_device *);
+int cg_cu_rows(struct cg_queue *, const struct cg_rows *);
+void cg_cu_drop_rows(struct cg_device *);
 
 /* cuBLAS for a queue.  *blas NULL: there is none, by the environment's wish or because none was found. */
 int cg_cu_blas(struct cg_queue *, struct cg_cu_blas **blas);

@@ -131,6 +131,7 @@ static int make_device(const struct found *f, struct cg_device **result)
 static void close_device(struct cg_device *device)
 {
 	cg_cl_drop_products(device);
+	cg_cl_drop_rows(device);
 	if (device->context)
 		cg_cl.ReleaseContext(device->context);
 	pthread_mutex_destroy(device->lock);
@@ -340,5 +341,5 @@ const struct cg_backend cg_backend_opencl = {
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,
-	.build = cg_cl_build, .drop = cg_cl_drop, .launch = cg_cl_launch, .gemm = cg_cl_gemm,
+	.build = cg_cl_build, .drop = cg_cl_drop, .launch = cg_cl_launch, .gemm = cg_cl_gemm, .rows = cg_cl_rows,
 };

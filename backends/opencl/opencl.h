@@ -5,11 +5,18 @@
 #include "backends/opencl/library.h"
 #include "runtime/backend.h"
 
+/* The text of a shape of rows, built when it is first wanted. */
+struct cg_cl_rows {
+	struct _cl_program *program;
+	struct _cl_kernel *kernel;
+	size_t group;                            /* work-items that a group of it may have */
+};
+
 struct cg_device {
 	struct _cl_platform_id *platform;
 	struct _cl_device_id *id;
 	struct _cl_context *context;
-	void *lock;                              /* of the products, and of kernels: arguments are set one by one */
+	void *lock;                              /* of the products, rows, and of kernels: arguments are set one by one */
 	uint64_t type;
 	size_t group_most, item_most;            /* work-items of a group, and of its first dimension */
 	size_t local_bytes;
@@ -17,6 +24,7 @@ struct cg_device {
 	uint64_t config_f32, config_f64;         /* what the driver says of the arithmetic; f64 0: there is none */
 	int local;                               /* local memory is faster than global */
 	struct cg_cl_product *products;          /* built so far */
+	struct cg_cl_rows rows[4][CG_ROWS_SHAPES];
 	char about[1024];
 };
 
@@ -37,6 +45,8 @@ void cg_cl_drop(struct cg_device *, struct cg_built *);
 int cg_cl_launch(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units, const struct cg_operand *);
 int cg_cl_gemm(struct cg_queue *, const struct cg_gemm *);
 void cg_cl_drop_products(struct cg_device *);
+int cg_cl_rows(struct cg_queue *, const struct cg_rows *);
+void cg_cl_drop_rows(struct cg_device *);
 
 /* Enqueues a kernel whose arguments are set; under the lock. */
 int cg_cl_enqueue(struct cg_queue *, struct _cl_kernel *, const size_t global[2], const size_t local[2]);

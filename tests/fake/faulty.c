@@ -160,10 +160,22 @@ static int gemm(struct cg_queue *queue, const struct cg_gemm *g)
 	return cg_backend_cpu.gemm(queue, g);
 }
 
+static int rows(struct cg_queue *queue, const struct cg_rows *r)
+{
+	CG_TRY(turn("rows"));
+	CG_TRY(own("rows", r->src.mem));
+	CG_TRY(own("rows", r->dst.mem));
+	CG_TRY(own("rows", r->from));
+	CG_TRY(own("rows", r->to));
+	CG_TRY(own("rows", r->drop.t));
+	CG_TRY(own("rows", r->drop.b));
+	return cg_backend_cpu.rows(queue, r);
+}
+
 const struct cg_backend cg_backend_faulty = {
 	.name = "faulty",
 	.list = list, .open = open_device, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
-	.build = build, .drop = drop, .launch = launch, .gemm = gemm,
+	.build = build, .drop = drop, .launch = launch, .gemm = gemm, .rows = rows,
 };

@@ -1,0 +1,12 @@
+/* A backend's slot `rows` against the rule, written plainly over the reference's masks: the same bits. */
+#ifndef ROWS_TRIAL_H
+#define ROWS_TRIAL_H
+
+#include "runtime/backend.h"
+
+/* Moves so many sets of rows, of every dtype and shape in turn; fails the test that calls it. */
+void rows_try(struct cg_stream *, int trials);
+/* The text of one shape, moved once; what the slot returned. */
+int rows_once(struct cg_stream *, int dtype);
+
+#endif
