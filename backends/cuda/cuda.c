@@ -395,11 +395,22 @@ static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 	CU_INSIDE(queue->device, fill(queue, cg_cu_address(mem), bytes));
 }
 
+static int copy_within(struct cg_queue *queue, CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+	CU_TRY(queue->device, MemcpyDtoDAsync_v2, to, from, bytes, queue->stream);
+	return CG_OK;
+}
+
+static int copy(struct cg_queue *queue, struct cg_mem to, struct cg_mem from, size_t bytes)
+{
+	CU_INSIDE(queue->device, copy_within(queue, cg_cu_address(to), cg_cu_address(from), bytes));
+}
+
 extern const struct cg_backend cg_backend_cuda;
 const struct cg_backend cg_backend_cuda = {
 	.name = "cuda", .unasked = "ready",
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
-	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
+	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,
 	.build = cg_cu_build, .drop = cg_cu_drop, .launch = cg_cu_launch, .gemm = cg_cu_gemm, .rows = cg_cu_rows,
 };

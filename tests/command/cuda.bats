@@ -80,6 +80,15 @@ computes() {
 	done
 }
 
+@test "bench compares with the device's own copy" {
+	with
+	bench="bench --op LSTMBlockCellGrad --B 8 --I 3 --H 16 --time 0.001"
+	works $bench
+	[[ $output == *"roof of the device: its own copy "*" GB/s in 64 KiB, "* ]]
+	works $bench --json
+	[[ ${lines[1]} == *'"copy_gbytes":'[0-9]*'"bound":"copy"'* ]]
+}
+
 @test "which libraries a device has" {
 	with
 	works info --why cuda

@@ -230,7 +230,7 @@ FAKE_API int cuStreamIsCapturing(struct stream *handle, unsigned *status)
 
 /* ---- copies ---- */
 
-struct copy { uint64_t device; void *host; size_t bytes; int byte; };
+struct copy { uint64_t device; void *host; size_t bytes; int byte; uint64_t from; };   /* from: within the device */
 
 static int run_put(void *data)
 {
@@ -268,6 +268,18 @@ static int run_get(void *data)
 	return code;
 }
 
+static int run_copy(void *data)
+{
+	struct copy *c = data;
+	int code = fake_reach("cuMemcpyDtoDAsync", c->from, c->bytes, READ);
+
+	if (!code)
+		code = fake_reach("cuMemcpyDtoDAsync", c->device, c->bytes, WRITE);
+	if (!code)
+		memcpy(fake_data(c->device), fake_data(c->from), c->bytes);
+	return code;
+}
+
 static int run_fill(void *data)
 {
 	struct copy *c = data;
@@ -295,8 +307,13 @@ static int copy(const char *call, int (*run)(void *), struct copy what, struct s
 		fake_report("%s: the host's side is device memory", call);
 		return INVALID_VALUE;
 	}
-	if (run != run_fill && !what.host)
+	if (what.from) {
+		code = fake_owned(call, "the source", stream->context, what.from, what.bytes);
+		if (code)
+			return code;
+	} else if (run != run_fill && !what.host) {
 		return INVALID_VALUE;
+	}
 	c = malloc(sizeof *c);
 	if (!c)
 		abort();
@@ -308,7 +325,7 @@ static int copy(const char *call, int (*run)(void *), struct copy what, struct s
 FAKE_API int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, struct stream *stream)
 {
 	CALL(cuMemcpyHtoDAsync_v2, NEEDS_CONTEXT);
-	return copy("cuMemcpyHtoDAsync", run_put, (struct copy){ to, (void *)(uintptr_t)from, bytes, 0 }, stream);
+	return copy("cuMemcpyHtoDAsync", run_put, (struct copy){ .device = to, .host = (void *)(uintptr_t)from, .bytes = bytes }, stream);
 }
 
 /* Until the copy has run, the destination holds what nobody could take for a result. */
@@ -318,16 +335,22 @@ FAKE_API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, struct 
 
 	CALL(cuMemcpyDtoHAsync_v2, NEEDS_CONTEXT);
 	end_reading(to, bytes);
-	code = copy("cuMemcpyDtoHAsync", run_get, (struct copy){ from, to, bytes, 0 }, stream);
+	code = copy("cuMemcpyDtoHAsync", run_get, (struct copy){ .device = from, .host = to, .bytes = bytes }, stream);
 	if (!code && bytes)
 		memset(to, NAN_BYTE, bytes);
 	return code;
 }
 
+FAKE_API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, struct stream *stream)
+{
+	CALL(cuMemcpyDtoDAsync_v2, NEEDS_CONTEXT);
+	return copy("cuMemcpyDtoDAsync", run_copy, (struct copy){ .device = to, .from = from, .bytes = bytes }, stream);
+}
+
 FAKE_API int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t n, struct stream *stream)
 {
 	CALL(cuMemsetD8Async, NEEDS_CONTEXT);
-	return copy("cuMemsetD8Async", run_fill, (struct copy){ to, NULL, n, byte }, stream);
+	return copy("cuMemsetD8Async", run_fill, (struct copy){ .device = to, .bytes = n, .byte = byte }, stream);
 }
 
 static int at_once(int code)
@@ -338,11 +361,12 @@ static int at_once(int code)
 FAKE_API int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes)
 {
 	CALL(cuMemcpyHtoD_v2, NEEDS_CONTEXT);
-	return at_once(copy("cuMemcpyHtoD", run_put, (struct copy){ to, (void *)(uintptr_t)from, bytes, 0 }, NULL));
+	return at_once(copy("cuMemcpyHtoD", run_put, (struct copy){ .device = to, .host = (void *)(uintptr_t)from, .bytes = bytes },
+	                    NULL));
 }
 
 FAKE_API int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes)
 {
 	CALL(cuMemcpyDtoH_v2, NEEDS_CONTEXT);
-	return at_once(copy("cuMemcpyDtoH", run_get, (struct copy){ from, to, bytes, 0 }, NULL));
+	return at_once(copy("cuMemcpyDtoH", run_get, (struct copy){ .device = from, .host = to, .bytes = bytes }, NULL));
 }
