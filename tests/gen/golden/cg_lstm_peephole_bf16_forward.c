@@ -264,7 +264,7 @@ static APART void cg_lstm_peephole_bf16_forward_run(int count,
  *	g            out real    [rows, units]   kept by forward
  *	o            out real    [rows, units]   kept by forward
  *	c            out real    [rows, units]   kept by forward
- *	h            out real    [rows, units]   after the step
+ *	h            out real    [rows, units]   kept by forward
  */
 void cg_lstm_peephole_bf16_forward(
 	int64_t rows, int64_t units,
