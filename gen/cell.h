@@ -126,6 +126,8 @@ struct cg_cell {
 /* Reads a cell.  NULL: it is wrong (the mistake says where and why), or there is no memory (mistake "" then). */
 struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *, struct cg_mistake *);
 void cg_parse_free(struct cg_cell *);
+/* Is the output among what the cell saves, as it is of cells that are made for sequences? */
+int cg_saves_output(const struct cg_cell *);
 /* Bits of options named with commas; negative and a mistake for a name the cell does not have. */
 int cg_parse_options(const struct cg_cell *, const char *names, struct cg_mistake *);
 
@@ -136,6 +138,7 @@ enum cg_role {
 	CG_ROLE_GATE,                    /* a pre-activation */
 	CG_ROLE_PREV,                    /* a state, or h, before the step */
 	CG_ROLE_STATE,                   /* a state, or h, after it */
+	CG_ROLE_OUTPUT,                  /* h, as what takes it from a step of a sequence sees it: the layer above */
 	CG_ROLE_SAVED,                   /* a value that forward keeps */
 	CG_ROLE_FEED,                    /* the value whose product the next stage takes */
 	CG_ROLE_WEIGHT,                  /* a per-unit weight */
@@ -207,8 +210,9 @@ struct cg_pass_plan {
 	struct cg_piece *pieces; int n_pieces;
 };
 
-enum { CG_PASS_FORWARD, CG_PASS_GRAD, CG_PASS_GRADGRAD };
-extern const char *const cg_pass_names[3];
+/* The last two are the first two as a step of a sequence, which hands on what it carries unrounded. */
+enum { CG_PASS_FORWARD, CG_PASS_GRAD, CG_PASS_GRADGRAD, CG_PASS_SEQ_FORWARD, CG_PASS_SEQ_GRAD, CG_PASS_COUNT };
+extern const char *const cg_pass_names[CG_PASS_COUNT];
 extern const char *const cg_real_names[4];               /* f32 f64 f16 bf16: the order of enum cg_dtype */
 extern const char *const cg_acc_names[4];                /* what each computes in */
 

@@ -2,7 +2,8 @@
  * The build's tool over the compiler of cells: prints what the cpu backend compiles.  Users have `cellgrad emit`.
  *
  *	cellgen emit CELL PASS DTYPE LANG [OPTIONS]   one text, as the command prints it
- *	cellgen bundle CELL DTYPE   every forward and grad kernel of a built-in cell, with a table of them
+ *	cellgen bundle CELL DTYPE   every forward and grad kernel of a built-in cell, and those as steps of a sequence where the
+ *	                            cell saves its output, with a table of them
  *	cellgen rows DTYPE          every shape of rows, with a table of them
  *	cellgen math DTYPE          the mathematics alone, for the interpreter of strips
  *	cellgen cells               the built-in cells, as a macro over their names
@@ -56,7 +57,7 @@ static const char *cell_text(const char *name)
 static int emit(char **word, struct cg_text *text)
 {
 	const char *source = cell_text(word[0]);
-	int pass = index_of(word[1], cg_pass_names, 3), dtype = dtype_of(word[2]);
+	int pass = index_of(word[1], cg_pass_names, CG_PASS_COUNT), dtype = dtype_of(word[2]);
 	int lang = index_of(word[3], cg_lang_names, CG_LANG_COUNT);
 	struct cg_mistake mistake = { "there is no such cell, pass, dtype or lang" };
 	struct cg_cell *cell = source ? cg_parse(source, word[0], resize, &mistake) : NULL;
@@ -91,24 +92,60 @@ static void thunk(const struct cg_piece *piece, struct cg_text *text)
 	cg_text_put(text, ");\n}\n");
 }
 
+/* Are two pieces of one cell and dtype one function under two names?  They are when they take and give the same: what is upstream
+ * of a step, the only thing that a sequence adds, is an argument. */
+static int same_function(const struct cg_piece *a, const struct cg_piece *b, int plain)
+{
+	if (a->stage != b->stage || a->shape != b->shape || a->n_arguments != b->n_arguments)
+		return 0;
+	for (int k = 0; k < a->n_arguments; k++)
+		if (strcmp(a->arguments[k].name, b->arguments[k].name) ||
+		    (a->arguments[k].type != b->arguments[k].type && !plain))
+			return 0;
+	return 1;
+}
+
+/* Takes out of a plan the pieces that another has, after naming them in the table's rows. */
+static void share(struct cg_pass_plan *plan, const struct cg_pass_plan *other, struct cg_text *rows)
+{
+	int n = 0;
+
+	for (int k = 0; k < plan->n_pieces; k++) {
+		int j = 0;
+
+		while (j < other->n_pieces && !same_function(&plan->pieces[k], &other->pieces[j], plan->dtype < 2))
+			j++;
+		if (j < other->n_pieces)
+			cg_text_printf(rows, "\t{ \"%s\", call_%s },\n", plan->pieces[k].key, other->pieces[j].key);
+		else
+			plan->pieces[n++] = plan->pieces[k];
+	}
+	plan->n_pieces = n;
+}
+
 static int bundle(const char *name, int dtype, struct cg_text *text)
 {
+	static const int passes[] = { CG_PASS_FORWARD, CG_PASS_GRAD, CG_PASS_SEQ_FORWARD, CG_PASS_SEQ_GRAD };
 	static struct cg_pass_plan *plans[PLANS_MAX];
+	struct cg_text shared = { resize, NULL, 0, 0, 0 };
 	const char *source = cell_text(name);
 	struct cg_mistake mistake;
 	struct cg_cell *cell;
-	int n = 0;
+	int n = 0, n_passes;
 
 	if (!source)
 		return fail("there is no such cell in templates/");
 	cell = cg_parse(source, name, resize, &mistake);
 	if (!cell)
 		return fail(mistake.text);
-	for (int options = 0; options < 1 << cell->n_options && n + 2 <= PLANS_MAX; options++)
-		for (int pass = CG_PASS_FORWARD; pass <= CG_PASS_GRAD; pass++) {
-			plans[n] = cg_plan(cell, options, pass, 0, dtype, resize, &mistake);
+	n_passes = cg_saves_output(cell) ? 4 : 2;
+	for (int options = 0; options < 1 << cell->n_options && n + n_passes <= PLANS_MAX; options++)
+		for (int p = 0; p < n_passes; p++) {
+			plans[n] = cg_plan(cell, options, passes[p], 0, dtype, resize, &mistake);
 			if (!plans[n++])
 				return fail(mistake.text);
+			if (p >= 2)
+				share(plans[n - 1], plans[n - 3], &shared);
 		}
 	cg_text_printf(text, "/* Kernels of cell %s, %s: made by cellgen bundle %s %s; not to be edited. */\n\n", name,
 	               cg_real_names[dtype], name, cg_real_names[dtype]);
@@ -123,7 +160,10 @@ static int bundle(const char *name, int dtype, struct cg_text *text)
 	for (int k = 0; k < n; k++)
 		for (int j = 0; j < plans[k]->n_pieces; j++)
 			cg_text_printf(text, "\t{ \"%s\", call_%s },\n", plans[k]->pieces[j].key, plans[k]->pieces[j].key);
+	cg_text_put(text, shared.at ? shared.at : "");
 	cg_text_put(text, "\t{ NULL, NULL }\n};\n");
+	text->failed |= shared.failed;
+	resize(shared.at, 0);
 	for (int k = 0; k < n; k++)
 		cg_plan_free(plans[k]);
 	cg_parse_free(cell);

@@ -360,6 +360,15 @@ void cg_parse_free(struct cg_cell *cell)
 	}
 }
 
+int cg_saves_output(const struct cg_cell *cell)
+{
+	for (int k = 0; k < cell->n_prevs; k++)
+		for (int j = 0; j < cell->n_saves && cell->prevs[k].output; j++)
+			if (cell->saves[j] == cell->prevs[k].value)
+				return 1;
+	return 0;
+}
+
 int cg_parse_options(const struct cg_cell *cell, const char *names, struct cg_mistake *mistake)
 {
 	int bits = 0;

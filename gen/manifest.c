@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const char *const roles[] = {
-	[CG_ROLE_GATE] = "gate", [CG_ROLE_PREV] = "prev", [CG_ROLE_STATE] = "state", [CG_ROLE_SAVED] = "saved",
-	[CG_ROLE_FEED] = "feed", [CG_ROLE_WEIGHT] = "weight", [CG_ROLE_BIAS] = "bias", [CG_ROLE_PARAM] = "param",
+	[CG_ROLE_GATE] = "gate", [CG_ROLE_PREV] = "prev", [CG_ROLE_STATE] = "state", [CG_ROLE_OUTPUT] = "output",
+	[CG_ROLE_SAVED] = "saved", [CG_ROLE_FEED] = "feed", [CG_ROLE_WEIGHT] = "weight", [CG_ROLE_BIAS] = "bias", [CG_ROLE_PARAM] = "param",
 	[CG_ROLE_ROWS] = "rows", [CG_ROLE_UNITS] = "units", [CG_ROLE_SCRATCH] = "scratch",
 	[CG_ROLE_ACCUMULATE] = "accumulate",
 };

@@ -1,7 +1,8 @@
 /*
  * Which functions a pass of a cell needs: for each, what it takes and gives and which nodes it computes.  Stages are cut by
  * products, so a pass runs stage by stage: forward 1 to S, grad S to 1, gradgrad up (each stage's gd<feed>, which a product
- * carries into the next stage's gda) and down again.  How the functions are spelled is print.c's business.
+ * carries into the next stage's gda) and down again.  As a step of a sequence a pass runs the same; what differs is what comes
+ * from the steps beside it.  How the functions are spelled is print.c's business.
  */
 #include "cell.h"
 
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const cg_pass_names[3] = { "forward", "grad", "gradgrad" };
+const char *const cg_pass_names[CG_PASS_COUNT] = { "forward", "grad", "gradgrad", "seq_forward", "seq_grad" };
 const char *const cg_real_names[4] = { "f32", "f64", "f16", "bf16" };
 const char *const cg_acc_names[4]  = { "f32", "f64", "f32", "f32" };
 
@@ -18,6 +19,7 @@ static const struct { signed char kind, type[4]; } memory[] = {
 	[CG_ROLE_GATE]   = { CG_KIND_TENSOR,   { CG_TYPE_ACC,  CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_ACC } },
 	[CG_ROLE_PREV]   = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
 	[CG_ROLE_STATE]  = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
+	[CG_ROLE_OUTPUT] = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
 	[CG_ROLE_SAVED]  = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
 	[CG_ROLE_FEED]   = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_ACC,  CG_TYPE_ACC,  CG_TYPE_REAL } },
 	[CG_ROLE_WEIGHT] = { CG_KIND_PER_UNIT, { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
@@ -52,6 +54,7 @@ static const char *own_name(const struct cg_cell *cell, int role, int index)
 	case CG_ROLE_GATE:   return cell->gates[index].name;
 	case CG_ROLE_PREV:   return cell->prevs[index].name;
 	case CG_ROLE_STATE:  return cell->values[cell->prevs[index].value].name;
+	case CG_ROLE_OUTPUT: return "y";
 	case CG_ROLE_SAVED:  return cell->values[cell->saves[index]].name;
 	case CG_ROLE_FEED:   return cell->values[cell->feeds[index]].name;
 	case CG_ROLE_WEIGHT: return cell->weights[index].name;
@@ -97,10 +100,22 @@ static int used_leaf(const struct cg_graph *graph, int role, int index)
 	return 0;
 }
 
-static int type_of(const struct cg_cell *cell, int role, int index, int order)
+/* Is it carried from step to step?  h is rounded at each: what is carried of it is its adjoint alone. */
+static int is_carried(const struct cg_cell *cell, int role, int index, int order)
+{
+	if (role == CG_ROLE_SAVED)
+		for (int k = 0; k < cell->n_prevs; k++)
+			if (cell->prevs[k].value == cell->saves[index] && !cell->prevs[k].output)
+				return 1;
+	return (role == CG_ROLE_PREV || role == CG_ROLE_STATE) && (order != CG_VALUE || !cell->prevs[index].output);
+}
+
+static int type_of(const struct cg_pass_plan *plan, int role, int index, int order)
 {
 	/* The caller adds a product to what reaches h_prev, and only then rounds. */
-	if (role == CG_ROLE_PREV && cell->prevs[index].output && (order == CG_D || order == CG_G))
+	if (role == CG_ROLE_PREV && plan->cell->prevs[index].output && (order == CG_D || order == CG_G))
+		return CG_TYPE_ACC;
+	if (plan->pass >= CG_PASS_SEQ_FORWARD && is_carried(plan->cell, role, index, order))
 		return CG_TYPE_ACC;
 	return memory[role].type[order];
 }
@@ -109,7 +124,7 @@ static struct cg_argument argument(struct maker *m, int role, int index, int ord
 {
 	struct cg_argument a = { "", role, index, order, memory[role].kind, 0, 0, node };
 
-	a.type = type_of(m->plan->cell, role, index, order);
+	a.type = type_of(m->plan, role, index, order);
 	a.name = role < CG_ROLE_ROWS ? name_of(m->graph, m->plan->cell, role, index, order) : "";
 	return a;
 }
@@ -358,8 +373,16 @@ static int *derive_once(struct maker *m)
 
 	if (!d)
 		return NULL;
-	for (int k = 0; k < cell->n_prevs; k++)
-		seed(m, d, graph->value[cell->prevs[k].value], CG_ROLE_STATE, k, CG_D);
+	for (int k = 0; k < cell->n_prevs; k++) {
+		int value = graph->value[cell->prevs[k].value];
+
+		seed(m, d, value, CG_ROLE_STATE, k, CG_D);
+		if (m->plan->pass == CG_PASS_SEQ_GRAD && cell->prevs[k].output) {
+			graph->origin = cell->prevs[k].value;
+			seed(m, d, value, CG_ROLE_OUTPUT, k, CG_D);
+			graph->origin = -1;
+		}
+	}
 	for (int s = 0; s < cell->n_stages - 1; s++)
 		seed(m, d, graph->value[cell->feeds[s]], CG_ROLE_FEED, s, CG_D);
 	cg_derive(graph, d, n, "d");
@@ -403,7 +426,7 @@ static void pieces(struct maker *m)
 	struct cg_graph *graph = m->graph;
 	int n = graph->n, n2 = 0, *d = NULL, *g = NULL;
 
-	if (m->plan->pass != CG_PASS_FORWARD)
+	if (m->plan->pass != CG_PASS_FORWARD && m->plan->pass != CG_PASS_SEQ_FORWARD)
 		d = derive_once(m);
 	if (m->plan->pass == CG_PASS_GRADGRAD && d) {
 		n2 = graph->n;
@@ -419,11 +442,13 @@ static void pieces(struct maker *m)
 	}
 	switch (m->plan->pass) {
 	case CG_PASS_FORWARD:
+	case CG_PASS_SEQ_FORWARD:
 		for (int s = 1; s <= cell->n_stages; s++)
 			if (wants(m, s))
 				forward(m, s);
 		return;
 	case CG_PASS_GRAD:
+	case CG_PASS_SEQ_GRAD:
 		for (int s = cell->n_stages; s >= 1; s--) {
 			if (!wants(m, s))
 				continue;

@@ -377,7 +377,7 @@ static const char *const roles[] = {
 	[CG_ROLE_SCRATCH] = "sums of blocks of rows", [CG_ROLE_ACCUMULATE] = "1: add to the sums that are there",
 };
 
-static void about_argument(struct cg_text *text, const struct cg_argument *a)
+static void about_argument(const struct cg_cell *cell, struct cg_text *text, const struct cg_argument *a)
 {
 	static const char *const shapes[] = {
 		[CG_KIND_TENSOR] = "[rows, units]", [CG_KIND_PER_UNIT] = "[units]", [CG_KIND_SCALAR] = "", [CG_KIND_COUNT] = "",
@@ -386,21 +386,24 @@ static void about_argument(struct cg_text *text, const struct cg_argument *a)
 	cg_text_printf(text, "\n *\t%-12s %-3s %-7s %-15s ", a->name, a->out ? "out" : "in", type_name(a), shapes[a->kind]);
 	if (a->order == CG_VALUE)
 		cg_text_put(text, roles[a->role]);
+	else if (a->role == CG_ROLE_OUTPUT)
+		cg_text_printf(text, "adjoint of %s too, from what takes it", cell->values[cell->prevs[a->index].value].name);
 	else
 		cg_text_printf(text, "adjoint of %s", a->name + 1);
-	if (a->out && a->role == CG_ROLE_PREV && a->type == CG_TYPE_ACC)
+	if (a->out && a->role == CG_ROLE_PREV && cell->prevs[a->index].output)
 		cg_text_put(text, ", without what the products carry back");
 }
 
 static void about(struct printer *p, struct cg_text *text)
 {
-	static const char *const words[] = { "forward step", "gradient", "gradient's gradient" };
+	static const char *const words[] = { "forward step", "gradient", "gradient's gradient", "forward step", "gradient" };
 	const struct cg_pass_plan *plan = p->plan;
 	const struct cg_piece *piece = p->piece;
 
 	cg_text_printf(text, "/*\n * %s: ", piece->key);
 	if (piece->shape == CG_PIECE_POINT)
-		cg_text_printf(text, "the %s of cell %s", words[plan->pass], plan->cell->name);
+		cg_text_printf(text, "the %s of cell %s%s", words[plan->pass], plan->cell->name,
+		               plan->pass >= CG_PASS_SEQ_FORWARD ? " in a sequence" : "");
 	else if (piece->shape == CG_PIECE_SUM_PART)
 		cg_text_printf(text, "sums over blocks of %d rows, for the function after it", CG_SUM_ROWS);
 	else
@@ -410,7 +413,7 @@ static void about(struct printer *p, struct cg_text *text)
 	cg_text_put(text, ".\n * A null input reads as zeros; a null output is not written.  Strides are in elements.\n *");
 	for (int k = 2; k < piece->n_arguments; k++)
 		if (cg_is_parameter(p->piece, &piece->arguments[k]))
-			about_argument(text, &piece->arguments[k]);
+			about_argument(plan->cell, text, &piece->arguments[k]);
 	cg_text_put(text, "\n */");
 }
 

@@ -42,7 +42,8 @@ enum cg_status {
 };
 enum cg_dtype { CG_F32, CG_F64, CG_F16, CG_BF16 };
 enum cg_place { CG_HOST, CG_DEVICE };
-enum cg_pass  { CG_FORWARD, CG_GRAD, CG_GRADGRAD };
+/* CG_SEQ_*: the same as a step of a sequence, which hands on what it carries unrounded; passes of kernels alone. */
+enum cg_pass  { CG_FORWARD, CG_GRAD, CG_GRADGRAD, CG_SEQ_FORWARD, CG_SEQ_GRAD };
 enum cg_gates { CG_ICFO, CG_IFCO };      /* order of the gate blocks in a block cell's w, b and dgates */
 
 /* This thread's last failure, in words: op, argument, what was expected, what came.  Never NULL; valid until this
@@ -199,8 +200,9 @@ struct cg_arg {
 /*
  * Runs the kernel over [rows units]: CG_POINT the functions over elements, CG_SUM the sums over rows after them; the manifest
  * names the arguments and says which are real and which acc.  Every input is named once, a param with a default may be left out;
- * outputs may be left out, and one alone is computed.  Built-in forward and grad kernels are compiled, others interpreted on the
- * cpu, with the same bits.  rows = 0 is legal.  CG_BAD_ARGUMENT: a name, a size, an overlap; CG_NO_MEMORY.
+ * outputs may be left out, and one alone is computed.  Built-in kernels of CG_FORWARD and CG_GRAD are compiled, and of CG_SEQ_*
+ * where the cell saves its output; others are interpreted on the cpu, with the same bits.  rows = 0 is legal.
+ * CG_BAD_ARGUMENT: a name, a size, an overlap; CG_NO_MEMORY.
  */
 CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel, int64_t rows, int64_t units,
                           const struct cg_arg *args, int n);

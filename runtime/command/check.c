@@ -302,14 +302,20 @@ static int other_bits(const struct side *s)
 	return s->context && strstr(cg_describe(s->context), "not the same bits");
 }
 
-/* Kernels of a pass that is computed in one way only where there is no other device. */
+/* No library has it compiled in, so that a host has one way to compute it. */
+static int interpreted(const struct kernel_kind *k)
+{
+	return k->pass == CG_GRADGRAD || (k->pass > CG_GRADGRAD && !cg_saves_output(k->cell));
+}
+
+/* Kernels that are computed in one way only where there is no other device. */
 static void leave_one_way(struct check *c, struct subject *s)
 {
 	long cases = subject_table(c, s);
 	int n = 0, all = s->n_kinds;
 
 	for (int k = 0; k < all; k++)
-		if (s->kinds[k].pass != CG_GRADGRAD) {
+		if (!interpreted(&s->kinds[k])) {
 			struct kernel_kind kept = s->kinds[k];
 
 			s->kinds[k] = s->kinds[n];
@@ -318,7 +324,7 @@ static void leave_one_way(struct check *c, struct subject *s)
 	kernel_kinds_close(s->kinds + n, all - n);
 	s->n_kinds = n;
 	if (n < all)
-		check_skip(c, "gradgrad kernels", "there is one way to compute them here; --ref DEVICE compares them with another's",
+		check_skip(c, "interpreted kernels", "there is one way to compute them here; --ref DEVICE compares them with another's",
 		           cases - (n ? subject_table(c, s) : 0));
 }
 

@@ -14,7 +14,8 @@
 enum { LIST = OPTION_FIRST, OPTIONS, STAGE, PASS, DTYPE, LANG, MANIFEST, OUTPUT };
 
 static const struct poptOption table[] = {
-	OPTION_VALUE("pass", 'p', PASS, "forward (the default), grad or gradgrad", "PASS"),
+	OPTION_VALUE("pass", 'p', PASS, "forward (the default), grad, gradgrad; seq_forward or seq_grad, as a step of a sequence",
+	             "PASS"),
 	OPTION_VALUE("dtype", 'd', DTYPE, "f16, bf16, f32 (the default) or f64", "DTYPE"),
 	OPTION_VALUE("lang", 'l', LANG, "c (the default), opencl or cuda", "LANG"),
 	OPTION_VALUE("options", '\0', OPTIONS, "options of the cell to switch on, with commas", "NAMES"),
@@ -39,6 +40,7 @@ static const char text[] =
 	"Examples:\n"
 	"  cellgrad emit lstm_block --options peephole --pass grad -o g.c -m g.json\n"
 	"  cellgrad emit gru_block --pass grad --dtype f16 --lang cuda\n"
+	"  cellgrad emit lstm --pass seq_grad --lang opencl\n"
 	"  cellgrad emit ./mine.cell --pass gradgrad --lang opencl\n";
 
 /* ---- the list ---- */
@@ -126,7 +128,7 @@ static int read_kernel(struct emit *e, const struct options *o)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: one cell at a time", print_name(shown, o->words[1]));
 	e->kernel.shape = CG_POINT;
 	e->kernel.options = o->value[OPTIONS];
-	CG_TRY(options_choose("--pass", pass ? pass : "forward", cg_pass_names, 3, &e->kernel.pass));
+	CG_TRY(options_choose("--pass", pass ? pass : "forward", cg_pass_names, CG_PASS_COUNT, &e->kernel.pass));
 	CG_TRY(options_choose("--dtype", dtype ? dtype : "f32", cg_real_names, 4, &e->kernel.dtype));
 	CG_TRY(options_choose("--lang", lang ? lang : "c", cg_lang_names, CG_LANG_COUNT, &k));
 	e->lang = cg_lang_names[k];

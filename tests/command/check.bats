@@ -10,7 +10,7 @@ load files
 			[[ $output =~ $name\ +$dtype\ +[1-9][0-9]*\ +0\  ]]
 		done
 	done
-	[[ $output == *"skipped "*" cases of gradgrad kernels: "* ]]
+	[[ $output == *"skipped "*" cases of interpreted kernels: "* ]]
 	[[ ${lines[-1]} =~ ^.{0,8}[1-9][0-9]*\ cases,\ 0\ failures ]]
 	[[ ${lines[-1]} == *"stopped after 2."*"seed 20260101" ]]
 }

@@ -8,7 +8,7 @@ load files
 	[[ $output == *lstm_block*peephole* ]]
 	[[ $output == *gru_block* ]]
 	for cell in $("$CELLGRAD" emit --list | sed 1d | cut -d ' ' -f 1); do
-		for pass in forward grad gradgrad; do
+		for pass in forward grad gradgrad seq_forward seq_grad; do
 			for lang in c opencl cuda; do
 				works emit "$cell" --pass $pass --lang $lang --dtype f16
 				[ -n "$output" ]
@@ -61,7 +61,8 @@ load files
 
 @test "wrong words, with the nearest" {
 	refuses "forward" emit lstm_block --pass forwrd
-	refuses "forward, grad, gradgrad" emit lstm_block --pass sideways
+	refuses "forward, grad, gradgrad, seq_forward, seq_grad" emit lstm_block --pass sideways
+	refuses "seq_grad" emit lstm_block --pass seq_gard
 	refuses "opencl" emit lstm_block --lang opncl
 	refuses "did you mean f" emit lstm_block --dtype f61
 	refuses "lstm_block" emit lstm_blok
@@ -77,6 +78,21 @@ load files
 	refuses "--stage" emit gru_block --stage=-1
 	refuses "--stage" emit gru_block --stage x
 	refuses "--stage" emit gru_block --stage 99999999999999999999
+}
+
+@test "steps of sequences: what is carried is acc, and dy joins dh" {
+	works emit lstm --pass seq_forward --dtype f16
+	[[ $output == "/* cg_lstm_f16_seq_forward: cellgrad emit lstm --pass seq_forward --dtype f16 --lang c */"* ]]
+	[[ $output == *"acc *c, int64_t c_stride"*"real *h, int64_t h_stride"* ]]
+	works emit lstm --options peephole --pass seq_grad --dtype bf16 --lang opencl
+	[[ $output == *"void cg_lstm_peephole_bf16_seq_grad_sum("* ]]
+	[[ $output == *"const acc dh_all = dh + dy;"* ]]
+	works emit gru --pass seq_grad --dtype f16 --manifest -
+	[[ $output == *'"pass": "seq_grad"'* ]]
+	[[ $output == *'{"name": "dh", "role": "state", "index": 0, "order": "d", "kind": "tensor", "type": "f32"'* ]]
+	[[ $output == *'{"name": "dy", "role": "output", "index": 0, "order": "d", "kind": "tensor", "type": "f16"'* ]]
+	works emit lstm --pass grad --manifest -
+	[[ $output != *'"dy"'* ]]
 }
 
 @test "a cell from a file" {
@@ -186,7 +202,8 @@ hostile() {
 }
 
 @test "cellgen prints what the command prints, and compiles the same functions into the library" {
-	for kernel in "lstm_block grad f32 c peephole" "gru_block forward f16 opencl" "gru gradgrad bf16 cuda" "rnn_relu grad f64 c"; do
+	for kernel in "lstm_block grad f32 c peephole" "gru_block forward f16 opencl" "gru gradgrad bf16 cuda" "rnn_relu grad f64 c" \
+	              "lstm seq_grad f16 c peephole"; do
 		set -- $kernel
 		works emit "$1" --pass "$2" --dtype "$3" --lang "$4" ${5:+--options "$5"}
 		[ "$output" = "$("$CELLGEN" emit "$@")" ]

@@ -150,9 +150,12 @@ static void test_bits(void **given)
 
 		assert_non_null(cell);
 		for (int options = 0; options < 1 << cell->n_options; options++)
-			for (int pass = CG_PASS_FORWARD; pass <= CG_PASS_GRAD; pass++) {
-				struct cg_pass_plan *plan = cg_plan(cell, options, pass, 0, dtype, cg_memory, &mistake);
+			for (int pass = CG_PASS_FORWARD; pass < CG_PASS_COUNT; pass++) {
+				struct cg_pass_plan *plan;
 
+				if (pass == CG_PASS_GRADGRAD || (pass > CG_PASS_GRADGRAD && !cg_saves_output(cell)))
+					continue;
+				plan = cg_plan(cell, options, pass, 0, dtype, cg_memory, &mistake);
 				assert_non_null(plan);
 				for (int p = 0; p < plan->n_pieces; p++)
 					for (size_t s = 0; s < sizeof areas / sizeof *areas; s++)

@@ -172,7 +172,7 @@ static void check(const struct cg_cell *cell, int options, int pass, int dtype)
 static void check_all(const struct cg_cell *cell)
 {
 	for (int options = 0; options < 1 << cell->n_options; options++)
-		for (int pass = CG_PASS_FORWARD; pass <= CG_PASS_GRADGRAD; pass++)
+		for (int pass = CG_PASS_FORWARD; pass < CG_PASS_COUNT; pass++)
 			for (int dtype = 0; dtype < 4; dtype++)
 				check(cell, options, pass, dtype);
 }

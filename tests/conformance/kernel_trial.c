@@ -73,7 +73,7 @@ int kernel_kinds(const struct cg_cell *cell, int dtype, struct kernel_kind kinds
 
 	*n = 0;
 	for (like.options = 0; like.options < 1ull << cell->n_options; like.options++)
-		for (like.pass = CG_FORWARD; like.pass <= CG_GRADGRAD; like.pass++)
+		for (like.pass = CG_FORWARD; like.pass < CG_PASS_COUNT; like.pass++)
 			for (like.stage = 1; like.stage <= cell->n_stages; like.stage++)
 				for (like.shape = CG_POINT; like.shape <= CG_SUM; like.shape++)
 					CG_TRY(add(&like, kinds, n));
@@ -153,7 +153,7 @@ void kernel_fields(struct kernel_trial *t, struct fields *f)
 
 	f->of = cell->name;
 	f->n = 0;
-	kept(field_add(f, "pass", FIELD_WORD, &t->is.pass), cg_pass_names, 3);
+	kept(field_add(f, "pass", FIELD_WORD, &t->is.pass), cg_pass_names, CG_PASS_COUNT);
 	kept(field_add(f, "shape", FIELD_WORD, &t->is.shape), shapes, 2);
 	for (int k = 0; k < cell->n_options; k++)
 		*names++ = cell->options[k].name;

@@ -144,9 +144,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 		int all = (1 << cell->n_options) - 1;
 
 		MUST(!mistake.text[0]);
-		for (int pass = 0; pass < 3; pass++) {
-			plan(cell, all, pass, 0, pass);
-			plan(cell, 0, pass, cell->n_stages, 3 - pass);
+		for (int pass = 0; pass < CG_PASS_COUNT; pass++) {
+			plan(cell, all, pass, 0, pass % 4);
+			plan(cell, 0, pass, cell->n_stages, 3 - pass % 4);
 		}
 		cg_parse_free(cell);
 	}

@@ -2,7 +2,8 @@
  * Derivatives: what grad computes against central differences of forward, and what gradgrad computes against central
  * differences of grad, for every cell and set of options, in long double.  It runs the pieces, one element at a time, each
  * from what it takes by name to what it gives by name; so what it takes, where it is cut and in which order it computes are
- * tried along with the mathematics.  The products between stages are small random matrices and their transposes.
+ * tried along with the mathematics.  The products between stages are small random matrices and their transposes.  As steps of a
+ * sequence both passes give the same, however what reaches the output comes in two parts.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -161,7 +162,8 @@ static void run_stage(const struct cg_pass_plan *plan, int stage, const char *su
 struct trial {
 	const struct cg_cell *cell;
 	int options;
-	struct cg_pass_plan *plans[3];
+	int step;                                            /* as a step of a sequence */
+	struct cg_pass_plan *plans[CG_PASS_COUNT];
 	long double product[CG_GATES_MAX][UNITS][UNITS];     /* for each gate of a later stage */
 	const char *inputs[64]; int n_inputs;                /* of forward: gates, prevs, weights that are on */
 	struct world start;                                  /* their values, and the params' */
@@ -210,7 +212,7 @@ static void forward(struct trial *t, struct world *w)
 	for (int s = 1; s <= t->cell->n_stages; s++) {
 		if (s > 1)
 			carry(t, w, "", s - 1, feed(t, s - 1));
-		run_stage(t->plans[CG_PASS_FORWARD], s, "", w);
+		run_stage(t->plans[t->step ? CG_PASS_SEQ_FORWARD : CG_PASS_FORWARD], s, "", w);
 	}
 }
 
@@ -232,8 +234,8 @@ static void grad(struct trial *t, struct world *w)
 	for (int s = t->cell->n_stages; s >= 1; s--) {
 		if (s < t->cell->n_stages)
 			bring(t, w, "d", s);
-		run_stage(t->plans[CG_PASS_GRAD], s, "", w);
-		run_stage(t->plans[CG_PASS_GRAD], s, "_sum_part", w);
+		run_stage(t->plans[t->step ? CG_PASS_SEQ_GRAD : CG_PASS_GRAD], s, "", w);
+		run_stage(t->plans[t->step ? CG_PASS_SEQ_GRAD : CG_PASS_GRAD], s, "_sum_part", w);
 	}
 }
 
@@ -347,6 +349,51 @@ static void sums_of_gates(struct trial *t, struct world *w, const char *prefix)
 	}
 }
 
+/* What a step of a sequence gives is what the pass alone gave for the sum of both parts; and a part that is not there is 0. */
+static void try_step(struct trial *t, const struct world *w, const struct world *alone)
+{
+	static struct world forth, back;
+	const struct thing *whole = NULL;
+
+	t->step = 1;
+	forth = t->start;
+	forward(t, &forth);
+	assert_int_equal(forth.n, w->n);
+	for (int k = 0; k < w->n; k++)
+		for (int j = 0; j < ROWS * UNITS; j++)
+			assert_true(need(&forth, w->things[k].name, "step")->at[j / UNITS][j % UNITS] ==
+			            w->things[k].at[j / UNITS][j % UNITS]);
+	for (int k = 0; k < t->cell->n_prevs; k++)
+		if (t->cell->prevs[k].output)
+			whole = need(&forth, named("d", state(t, k)), "step");
+	for (int way = 0; way < 3; way++) {
+		struct thing *dy, *dh;
+
+		back.n = 0;
+		keep(t, &back, &forth);
+		dh = need(&back, whole->name, "step");
+		dy = put(&back, "dy");
+		if (way == 1)
+			fill(dy);
+		for (int k = 0; k < ROWS * UNITS; k++) {
+			long double *part = &dy->at[k / UNITS][k % UNITS], *rest = &dh->at[k / UNITS][k % UNITS];
+
+			*part = way == 2 ? *rest : *part;
+			*rest -= *part;
+		}
+		grad(t, &back);
+		for (int k = 0; k < alone->n; k++) {
+			const struct thing *x = &alone->things[k], *y = need(&back, x->name, "step");
+
+			for (int j = 0; j < ROWS * UNITS && strcmp(x->name, whole->name); j++)
+				if (!(fabsl(x->at[j / UNITS][j % UNITS] - y->at[j / UNITS][j % UNITS]) < 1e-15L))
+					fail_msg("%s: %s is %.15Lg, not %.15Lg", t->plans[CG_PASS_SEQ_GRAD]->key, x->name,
+					         y->at[j / UNITS][j % UNITS], x->at[j / UNITS][j % UNITS]);
+		}
+	}
+	t->step = 0;
+}
+
 /* One random point of one cell with one set of options. */
 static void try_point(struct trial *t)
 {
@@ -378,6 +425,8 @@ static void try_point(struct trial *t)
 		assert_memory_equal(need(&kept, feed(t, s), "the feed again")->at, need(&w, feed(t, s), "feed")->at,
 		                    sizeof w.things->at);
 
+	try_step(t, &w, &kept);
+
 	second.n = 0;
 	keep(t, &second, &w);
 	for (int s = 1; s < t->cell->n_stages; s++)
@@ -397,7 +446,7 @@ static void open_trial(struct trial *t, const struct cg_cell *cell, int options)
 	memset(t, 0, sizeof *t);
 	t->cell = cell;
 	t->options = options;
-	for (int pass = 0; pass < 3; pass++)
+	for (int pass = 0; pass < CG_PASS_COUNT; pass++)
 		t->plans[pass] = must_plan(cell, options, pass, 0, 1);
 	for (int k = 0; k < cell->n_gates; k++)
 		t->inputs[t->n_inputs++] = cell->gates[k].name;
@@ -410,7 +459,7 @@ static void open_trial(struct trial *t, const struct cg_cell *cell, int options)
 
 static void close_trial(struct trial *t)
 {
-	for (int pass = 0; pass < 3; pass++)
+	for (int pass = 0; pass < CG_PASS_COUNT; pass++)
 		cg_plan_free(t->plans[pass]);
 }
 

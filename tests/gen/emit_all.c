@@ -13,12 +13,12 @@ static const char *const endings[] = { "c", "cl", "cu" };
 /* Names that the parser takes, though somewhere they mean something: they are hidden, not in the way. */
 static const char names[] =
 	"cell names\n"
-	"gates  k x y w float4 printf select sum total\n"
+	"gates  k x z w float4 printf select sum total\n"
 	"state  upper e\n"
 	"output length\n"
 	"option half4 I dot\n"
 	"param  blocks, cross = 0.5, s0\n"
-	"isnan = tanh(k * I + x * y)\n"
+	"isnan = tanh(k * I + x * z)\n"
 	"upper = w * float4 + printf * blocks * upper_prev\n"
 	"lost_in = select * sum + total * cross\n"
 	"e = isnan * e_prev * dot\n"
@@ -71,11 +71,13 @@ static int put_all(const struct cg_pass_plan *plan, const char *folder)
 	return cg_print_manifest(plan, CG_LANG_C, &manifest) || put(&manifest, folder, plan->key, "json");
 }
 
+/* Steps of sequences differ from the passes alone where halves do: two dtypes of them are enough, of cells of ours f16. */
 static int emit(const struct cg_cell *cell, const char *folder, int step)
 {
 	for (int options = 0; options < 1 << cell->n_options; options++)
-		for (int pass = 0; pass < 3; pass++)
-			for (int dtype = 0; dtype < 4; dtype += step) {
+		for (int pass = 0; pass < CG_PASS_COUNT; pass++)
+			for (int sequence = pass > CG_PASS_GRADGRAD, dtype = sequence && step > 1 ? 2 : 0; dtype < 4;
+			     dtype += sequence ? 2 : step) {
 				struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, dtype);
 
 				if (put_all(plan, folder))

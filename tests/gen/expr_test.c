@@ -326,7 +326,7 @@ static void test_options(void **state)
 	(void)state;
 	for (int c = 0; (cell = every_cell(c)); c++) {
 		for (int options = 0; options < 1 << cell->n_options; options++)
-			for (int pass = 0; pass < 3; pass++)
+			for (int pass = 0; pass < CG_PASS_COUNT; pass++)
 				for (int k = 0; k < cell->n_weights; k++)
 					assert_int_equal(takes(cell, options, pass, cell->weights[k].name),
 					                 options >> cell->weights[k].option & 1);

@@ -130,7 +130,7 @@ static const struct { const char *text, *words; } mistakes[] = {
 	{ HEAD "v = a + b\nstage q\n", "5:7: 'q' is not known here: a name is declared, or given by an equation above" },
 	{ HEAD "v = a + b\nstage v\nh = v\n", "7:1: stage 2 has no gates: nothing would take its product" },
 	{ HEAD "v = a + b\nstage v w\n", "5:9: expected the end of the line, got 'w'" },
-	{ HEAD "v = a + b\nstage v\ngates q\nu = q\nstage u\ngates r\ny = r\nstage y\ngates z\nh = z\nstage h\ngates e\n",
+	{ HEAD "v = a + b\nstage v\ngates q\nu = q\nstage u\ngates r\nw = r\nstage w\ngates z\nh = z\nstage h\ngates e\n",
 	  "14:7: a cell has at most 4 stages" },
 	{ HEAD "h = a ? b\n", "4:7: expected an operator or the end of the line, got '?'" },
 	{ HEAD "h = a @ b\n", "4:7: expected an operator or the end of the line, got '@'" },
@@ -157,6 +157,8 @@ static const struct { const char *text, *words; } mistakes[] = {
 	{ "cell x\ngates int64_t\n", "2:7: 'int64_t' is a word that kernels need; choose another name" },
 	{ "cell x\ngates a_offset\n", "2:7: 'a_offset' is of a form that kernels use; choose another name" },
 	{ "cell x\ngates a_run\n", "2:7: 'a_run' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates dy\n", "2:7: 'dy' is a word that kernels need; choose another name" },
+	{ "cell x\ngates y\n", "2:7: 'y' has the adjoint 'dy', a word that kernels need; choose another name" },
 	{ "cell x\ngates run\n", "2:7: 'run' is a word that kernels need; choose another name" },
 	{ "cell x\ngates a\nstate c c2 c3 c4 c5\n", "3:18: a cell has at most 4 states" },
 	{ "cell x\ngates a\nparam sigmoid\n", "3:7: 'sigmoid' is a word that kernels need; choose another name" },
@@ -268,9 +270,9 @@ static void test_accepted(void **state)
 /* What was read is what was written. */
 static void test_read(void **state)
 {
-	struct cg_cell *cell = must_parse("cell x\ngates a_i k\nsplit q_n\nstate c\noutput h\noption o w v\noption z y\n"
+	struct cg_cell *cell = must_parse("cell x\ngates a_i k\nsplit q_n\nstate c\noutput h\noption o w v\noption z x\n"
 	                                  "param p = -2.5, q\nu = ( a_i # one\n\t+  k ) * w\nstage u\ngates m\n"
-	                                  "c = u + v * y * p * q\nh = m * c_prev * q_n\nsave c u\n", "x");
+	                                  "c = u + v * x * p * q\nh = m * c_prev * q_n\nsave c u\n", "x");
 
 	(void)state;
 	assert_string_equal(cell->name, "x");
@@ -446,7 +448,8 @@ static void plan_and_print(const struct cg_cell *cell)
 {
 	struct cg_mistake mistake;
 	struct cg_text text = { resize, NULL, 0, 0, 0 };
-	struct cg_pass_plan *plan = cg_plan(cell, random_below(1 << cell->n_options), random_below(3), 0, random_below(4),
+	struct cg_pass_plan *plan = cg_plan(cell, random_below(1 << cell->n_options),
+	                                    random_below(CG_PASS_COUNT), 0, random_below(4),
 	                                    resize, &mistake);
 
 	assert_true(plan ? !mistake.text[0] : mistake.text[0] != 0);
@@ -559,7 +562,7 @@ static void test_no_memory(void **state)
 
 	(void)state;
 	for (int k = 0; (text = built_in(k, name)); k++)
-		for (int pass = 0; pass < 3; pass++) {
+		for (int pass = 0; pass < CG_PASS_COUNT; pass++) {
 			int done = 0;
 
 			for (memory.fail_at = 1; !done; memory.fail_at++) {

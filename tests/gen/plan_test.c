@@ -1,6 +1,7 @@
 /*
  * What pieces a pass is cut into: the same for a stage alone as for all, sums that give what their parts have summed, nothing
- * computed again that is kept.  What pieces compute is derive_test.c's.
+ * computed again that is kept; and in a step of a sequence, what is carried in what arithmetic uses.  What pieces compute is
+ * derive_test.c's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +28,7 @@ static void test_stages(void **state)
 
 	(void)state;
 	for (int c = 0; (cell = every_cell(c)); c++) {
-		for (int pass = 0; pass < 3; pass++) {
+		for (int pass = 0; pass < CG_PASS_COUNT; pass++) {
 			struct cg_pass_plan *all = must_plan(cell, 0, pass, 0, 0);
 			int seen = 0;
 
@@ -66,8 +67,9 @@ static void test_kept(void **state)
 	(void)state;
 	for (int c = 0; c < built_ins(); c++) {
 		cell = every_cell(c);
-		for (int pass = 0; pass < 3; pass++) {
+		for (int pass = 0; pass < CG_PASS_COUNT; pass++) {
 			struct cg_pass_plan *plan = must_plan(cell, (1 << cell->n_options) - 1, pass, 0, 0);
+			int derived = pass != CG_PASS_FORWARD && pass != CG_PASS_SEQ_FORWARD;
 
 			for (int k = 0; k < plan->n_pieces; k++) {
 				const struct cg_piece *piece = &plan->pieces[k];
@@ -77,7 +79,7 @@ static void test_kept(void **state)
 					int loaded = 0;
 
 					if (a->role == CG_ROLE_GATE && a->order == CG_VALUE &&
-					    (pass || cell->gates[a->index].stage != piece->stage))
+					    (derived || cell->gates[a->index].stage != piece->stage))
 						fail_msg("%s takes %s", piece->key, a->name);
 					for (int i = 0; i < piece->n_arguments; i++)
 						loaded |= !piece->arguments[i].out && piece->arguments[i].node == a->node;
@@ -91,11 +93,116 @@ static void test_kept(void **state)
 	}
 }
 
+/* ---- steps of sequences ---- */
+
+/* What of a piece's memory is acc; all else is real. */
+static const struct { const char *cell; int options, pass, stage, shape; const char *acc; } steps[] = {
+	{ "lstm", 1, CG_PASS_SEQ_FORWARD, 1, CG_PIECE_POINT, "a_i a_f a_g a_o c_prev c" },
+	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_PIECE_POINT, "c_prev dc dh c dc_prev" },
+	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_PIECE_SUM_PART, "c_prev c partial" },
+	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_PIECE_SUM, "partial" },
+	{ "gru", 0, CG_PASS_SEQ_FORWARD, 1, CG_PIECE_POINT, "a_r a_z a_n q_n" },
+	{ "gru", 0, CG_PASS_SEQ_GRAD, 1, CG_PIECE_POINT, "dh dh_prev" },
+	{ "rnn_tanh", 0, CG_PASS_SEQ_FORWARD, 1, CG_PIECE_POINT, "a" },
+	{ "rnn_relu", 0, CG_PASS_SEQ_GRAD, 1, CG_PIECE_POINT, "dh" },
+	{ "lstm_block", 0, CG_PASS_SEQ_FORWARD, 1, CG_PIECE_POINT, "a_i a_ci a_f a_o cs_prev cs forget_bias cell_clip" },
+	{ "gru_block", 0, CG_PASS_SEQ_FORWARD, 2, CG_PIECE_POINT, "a_c" },
+	{ "gru_block", 0, CG_PASS_SEQ_GRAD, 2, CG_PIECE_POINT, "dh" },
+	{ "gru_block", 0, CG_PASS_SEQ_GRAD, 1, CG_PIECE_POINT, "dh dhr dh_prev" },
+	/* Of its states c is saved and e is not. */
+	{ "stages", 3, CG_PASS_SEQ_FORWARD, 3, CG_PIECE_POINT, "a_k a_n a_l c_prev e_prev c e" },
+	/* But as what they always are. */
+	{ "lstm", 1, CG_PASS_FORWARD, 1, CG_PIECE_POINT, "a_i a_f a_g a_o" },
+	{ "lstm", 1, CG_PASS_GRAD, 1, CG_PIECE_POINT, "" },
+	{ "gru", 0, CG_PASS_GRAD, 1, CG_PIECE_POINT, "dh_prev" },
+};
+
+static int among(const char *names, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *at = names; (at = strstr(at, name)); at += n)
+		if ((at == names || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
+			return 1;
+	return 0;
+}
+
+static void test_types(void **state)
+{
+	(void)state;
+	for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
+		struct cg_cell *cell = !strcmp(steps[s].cell, "stages") ? must_read("stages") : must_find(steps[s].cell);
+		struct cg_pass_plan *plan = must_plan(cell, steps[s].options, steps[s].pass, steps[s].stage, 2);
+		const struct cg_piece *piece = plan->pieces;
+		int named = 0;
+
+		while (piece->shape != steps[s].shape)
+			piece++;
+		assert_true(piece < plan->pieces + plan->n_pieces);
+		for (int k = 0; k < piece->n_arguments; k++) {
+			const struct cg_argument *a = &piece->arguments[k];
+			int want = among(steps[s].acc, a->name);
+
+			named += want;
+			if (a->kind == CG_KIND_COUNT)
+				continue;
+			if ((a->type == CG_TYPE_ACC) != want && a->kind != CG_KIND_SCALAR)
+				fail_msg("%s: %s is %s", piece->key, a->name, want ? "real" : "acc");
+			for (int j = 0; j < k; j++)
+				if (!strcmp(piece->arguments[j].name, a->name))
+					fail_msg("%s: %s is there twice", piece->key, a->name);
+		}
+		for (const char *at = steps[s].acc; *at; at += strspn(at, " ")) {
+			at += strcspn(at, " ");
+			named--;
+		}
+		if (named)
+			fail_msg("%s: not all of '%s' are there", piece->key, steps[s].acc);
+		cg_plan_free(plan);
+		cg_parse_free(cell);
+	}
+}
+
+/* A step takes and gives what the pass alone does, and dy where it takes dh. */
+static void test_steps(void **state)
+{
+	struct cg_cell *cell;
+
+	(void)state;
+	for (int c = 0; (cell = every_cell(c)); c++) {
+		for (int n = 0; n < 2 << cell->n_options; n++) {
+			struct cg_pass_plan *alone = must_plan(cell, n / 2, CG_PASS_FORWARD + n % 2, 0, 2);
+			struct cg_pass_plan *step = must_plan(cell, n / 2, CG_PASS_SEQ_FORWARD + n % 2, 0, 2);
+
+			assert_int_equal(alone->n_pieces, step->n_pieces);
+			for (int p = 0; p < alone->n_pieces; p++) {
+				const struct cg_piece *a = &alone->pieces[p], *b = &step->pieces[p];
+				int j = 0;
+
+				assert_int_equal(a->shape, b->shape);
+				assert_int_equal(a->stage, b->stage);
+				for (int k = 0; k < a->n_arguments; k++, j++) {
+					assert_string_equal(a->arguments[k].name, b->arguments[j].name);
+					assert_int_equal(a->arguments[k].out, b->arguments[j].out);
+					if (a->arguments[k].role == CG_ROLE_STATE && cell->prevs[a->arguments[k].index].output && !a->arguments[k].out)
+						assert_string_equal(b->arguments[++j].name, "dy");
+				}
+				assert_int_equal(j, b->n_arguments);
+			}
+			cg_plan_free(alone);
+			cg_plan_free(step);
+		}
+		cg_parse_free(cell);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stages),
 		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_steps),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

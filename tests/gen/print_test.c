@@ -26,7 +26,7 @@ static void every(void (*check)(const struct cg_pass_plan *, int lang, const cha
 
 	for (int c = 0; (cell = every_cell(c)); c++) {
 		for (int options = 0; options < 1 << cell->n_options; options++)
-			for (int pass = 0; pass < 3; pass++)
+			for (int pass = 0; pass < CG_PASS_COUNT; pass++)
 				for (int dtype = 0; dtype < 4; dtype++) {
 					struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, dtype);
 
@@ -227,7 +227,7 @@ static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *
 		}
 		cg_arena_free(&arena);
 	}
-	if (plan->pass == CG_PASS_FORWARD)
+	if (plan->pass == CG_PASS_FORWARD || plan->pass == CG_PASS_SEQ_FORWARD)
 		for (int k = 0; k < plan->cell->n_values; k++) {
 			const struct cg_node *node = &plan->graph.nodes[plan->graph.value[k]];
 

@@ -1,6 +1,6 @@
 /*
  * The interpreter of strips gives the bits of the compiled kernels, for every built-in cell, set of options, pass and dtype:
- * forward and grad against the kernels that the build compiled, gradgrad against its text, compiled here; and those of the text
+ * against the kernels that the build compiled, or against the text of a pass that it did not, compiled here; and those of the text
  * in CUDA C, compiled as C++ and called for each thread of grids that are too small and too large.  Inputs have every magnitude
  * and the values at the edges; views have strides and begin anywhere; arguments are absent in turn; rows and units are those
  * where blocks, strips and runs begin and end.  NaN equals NaN.
@@ -225,6 +225,11 @@ static void try_sizes(const struct cg_pass_plan *plan, const struct cg_piece *pi
 
 /* ---- the kernels that the build compiled ---- */
 
+static int is_bundled(const struct cg_cell *cell, int pass)
+{
+	return pass <= CG_PASS_GRAD || (pass != CG_PASS_GRADGRAD && cg_saves_output(cell));
+}
+
 static void test_bundles(void **state)
 {
 	static const char *const names[] = {
@@ -239,9 +244,12 @@ static void test_bundles(void **state)
 
 		for (int dtype = 0; dtype < 4; dtype++) {
 			fill_pool(dtype);
-			for (int n = 0; n < 2 << cell->n_options; n++) {
-				struct cg_pass_plan *plan = must_plan(cell, n / 2, n % 2, 0, dtype);
+			for (int n = 0; n < CG_PASS_COUNT << cell->n_options; n++) {
+				struct cg_pass_plan *plan;
 
+				if (!is_bundled(cell, n % CG_PASS_COUNT))
+					continue;
+				plan = must_plan(cell, n / CG_PASS_COUNT, n % CG_PASS_COUNT, 0, dtype);
 				for (int k = 0; k < plan->n_pieces; k++) {
 					const struct cg_compiled *row = tables[c][dtype];
 
@@ -260,7 +268,7 @@ static void test_bundles(void **state)
 	printf("# %d kernels, %ld elements\n", seen, elements);
 }
 
-/* ---- gradgrad, compiled now ---- */
+/* ---- texts, compiled now ---- */
 
 /* A function of the bundles' one signature around a kernel. */
 static void thunk(FILE *file, const struct cg_piece *piece, int lang)
@@ -345,7 +353,8 @@ static const char *compiler(const char *variable, const char *otherwise, const c
 	return words;
 }
 
-/* Texts of one pass of every built-in cell; all: of every set of options in every dtype, else of all options in one. */
+/* Texts of one pass of every built-in cell; all: of every set of options in every dtype where the build has not compiled it, else
+ * of all options in one dtype, a narrow one where it is what is carried unrounded that matters. */
 static void try_pass(int pass, int lang, int all, const char *words)
 {
 	const char *top = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
@@ -357,9 +366,9 @@ static void try_pass(int pass, int lang, int all, const char *words)
 		struct cg_cell *cell = must_find(name);
 
 		for (int dtype = 0; dtype < 4; dtype++) {
-			int last = (1 << cell->n_options) - 1;
+			int last = (1 << cell->n_options) - 1, one = pass > CG_PASS_GRADGRAD ? 2 + (c + pass) % 2 : (c + pass) % 4;
 
-			if (!all && dtype != (c + pass) % 4 && strcmp(name, "lstm_block"))
+			if (all ? is_bundled(cell, pass) : dtype != one && strcmp(name, "lstm_block"))
 				continue;
 			fill_pool(dtype);
 			for (int options = all ? 0 : last; options <= last; options++) {
@@ -375,14 +384,15 @@ static void try_pass(int pass, int lang, int all, const char *words)
 	assert_int_equal(system(command), 0);
 }
 
-static void test_gradgrad(void **state)
+static void test_not_bundled(void **state)
 {
 	const char *words = compiler("CC", "cc", "-std=c11");
 
 	(void)state;
 	if (!words)
 		skip();
-	try_pass(CG_PASS_GRADGRAD, CG_LANG_C, 1, words);
+	for (int pass = 0; pass < CG_PASS_COUNT; pass++)
+		try_pass(pass, CG_LANG_C, 1, words);
 }
 
 /* The lstm_block, whose runs have every length, in every dtype, others in one. */
@@ -393,8 +403,103 @@ static void test_cuda(void **state)
 	(void)state;
 	if (!words)
 		skip();
-	for (int pass = 0; pass < 3; pass++)
+	for (int pass = 0; pass < CG_PASS_COUNT; pass++)
 		try_pass(pass, CG_LANG_CUDA, 0, words);
+}
+
+/* ---- what a step of a sequence hands on, in halves: unrounded, though a half cannot hold it ---- */
+
+struct element { const char *name; float acc; uint16_t half; };
+
+static const struct carried {
+	const char *cell;
+	int options, pass, piece;
+	struct element takes[4];                 /* as its type has it; what is not named is absent */
+	const char *gives;
+	float want;
+} carried[] = {
+	{ "lstm", 0, CG_PASS_SEQ_FORWARD, 0, { { "a_f", 100, 0 }, { "c_prev", 1 + 0x1p-20f, 0 } }, "c", 1 + 0x1p-20f },
+	{ "lstm", 0, CG_PASS_SEQ_GRAD, 0, { { "dc", 1 + 0x1p-20f, 0 }, { "f", 0, 0x3c00 } }, "dc_prev", 1 + 0x1p-20f },
+	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, { { "da_f", 0, 0x3c00 }, { "c_prev", 1 + 0x1p-20f, 0 } }, "dp_f", 1 + 0x1p-20f },
+	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, { { "da_o", 0, 0x3c00 }, { "c", 1 + 0x1p-20f, 0 } }, "dp_o", 1 + 0x1p-20f },
+	/* dh and dy: 2 ^ -13 is a half, 1 + 2 ^ -13 is none */
+	{ "gru", 0, CG_PASS_SEQ_GRAD, 0, { { "dh", 1, 0 }, { "dy", 0, 0x0800 }, { "z", 0, 0x3c00 } }, "dh_prev", 1 + 0x1p-13f },
+	{ "gru", 0, CG_PASS_SEQ_GRAD, 0, { { "dh", 1 + 0x1p-20f, 0 }, { "z", 0, 0x3c00 } }, "dh_prev", 1 + 0x1p-20f },
+	{ "gru", 0, CG_PASS_SEQ_GRAD, 0, { { "dy", 0, 0x0800 }, { "z", 0, 0x3c00 } }, "dh_prev", 0x1p-13f },
+	{ "gru", 0, CG_PASS_SEQ_GRAD, 0, { { "z", 0, 0x3c00 } }, "dh_prev", 0 },
+};
+
+static call *bundled(const char *key)
+{
+	for (size_t c = 0; c < sizeof tables / sizeof *tables; c++)
+		for (int dtype = 0; dtype < 4; dtype++)
+			for (const struct cg_compiled *row = tables[c][dtype]; row->key; row++)
+				if (!strcmp(row->key, key))
+					return row->call;
+	fail_msg("no kernel %s was compiled", key);
+	return NULL;
+}
+
+/* Of one element; what a part sums up is in its scratch. */
+static float give(const struct carried *t, const struct cg_pass_plan *plan, int compiled)
+{
+	const struct cg_piece *piece = &plan->pieces[t->piece];
+	struct element memory[ARGUMENTS] = { { NULL, 0, 0 } };
+	struct cg_bound bound[ARGUMENTS] = { { NULL, 0, 0 } };
+	float sums[ARGUMENTS] = { 0 };
+	const float *result = NULL;
+	int value = 0, named = 0;
+
+	for (int k = 0; k < piece->n_arguments; k++) {
+		const struct cg_argument *a = &piece->arguments[k];
+
+		for (int j = 0; j < 4 && t->takes[j].name; j++)
+			if (!strcmp(t->takes[j].name, a->name)) {
+				assert_true(!a->out && (a->type == CG_TYPE_ACC) == !t->takes[j].half);
+				memory[k] = t->takes[j];
+				bound[k].data = a->type == CG_TYPE_ACC ? (void *)&memory[k].acc : &memory[k].half;
+				named++;
+			}
+		if (a->kind == CG_KIND_SCRATCH) {
+			bound[k].data = sums;
+		} else if (a->out && !strcmp(a->name, t->gives)) {
+			assert_true(piece->shape == CG_PIECE_SUM_PART || a->type == CG_TYPE_ACC);
+			result = piece->shape == CG_PIECE_SUM_PART ? &sums[value] : &memory[k].acc;
+			bound[k].data = piece->shape == CG_PIECE_SUM_PART ? NULL : &memory[k].acc;
+		}
+		value += a->out && a->kind != CG_KIND_SCRATCH;
+	}
+	for (int j = 0; j < 4 && t->takes[j].name; j++)
+		named--;
+	assert_true(result && !named);
+	flush(1);
+	if (compiled)
+		bundled(piece->key)(1, 1, bound);
+	else
+		strips[plan->dtype](plan, piece, 1, 1, bound, registers);
+	flush(0);
+	return *result;
+}
+
+static void test_carried(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < sizeof carried / sizeof *carried; k++)
+		for (int dtype = 2; dtype < 4; dtype++)
+			for (int compiled = 0; compiled < 2; compiled++) {
+				struct carried t = carried[k];
+				struct cg_cell *cell = must_find(t.cell);
+				struct cg_pass_plan *plan = must_plan(cell, t.options, t.pass, 0, dtype);
+				float got;
+
+				for (int j = 0; j < 4 && dtype == 3; j++)        /* the same numbers as bfloats */
+					t.takes[j].half = t.takes[j].half == 0x3c00 ? 0x3f80 : t.takes[j].half ? 0x3900 : 0;
+				got = give(&t, plan, compiled);
+				if (got != t.want)
+					fail_msg("%s: %s is %.9g, not %.9g", plan->pieces[t.piece].key, t.gives, got, t.want);
+				cg_plan_free(plan);
+				cg_parse_free(cell);
+			}
 }
 
 static int set_up(void **state)
@@ -436,7 +541,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bundles),
-		cmocka_unit_test(test_gradgrad),
+		cmocka_unit_test(test_not_bundled),
+		cmocka_unit_test(test_carried),
 		cmocka_unit_test(test_cuda),
 	};
 

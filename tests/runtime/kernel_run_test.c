@@ -101,7 +101,7 @@ static void test_bits(void **state)
 		struct cg_cell *mine = copy(cg_cell_name(c));
 
 		for (int o = 0; o <= own->n_options; o++)
-			for (int pass = CG_FORWARD; pass <= CG_GRADGRAD; pass++)
+			for (int pass = CG_FORWARD; pass <= CG_SEQ_GRAD; pass++)
 				for (int dtype = CG_F32; dtype <= CG_BF16; dtype++)
 					for (int stage = 1; stage <= own->n_stages; stage++)
 						for (int shape = CG_POINT; shape <= CG_SUM; shape++) {

@@ -1,0 +1,412 @@
+/* cg_lstm_f16_seq_grad: cellgrad emit lstm --pass seq_grad --dtype f16 --lang opencl */
+
+/* Every operation is to round once, to its own type. */
+#pragma OPENCL FP_CONTRACT OFF
+
+typedef ushort real;		/* what memory holds: a half's bits */
+typedef float acc;		/* what arithmetic uses */
+typedef uint word;		/* an acc's bits */
+
+/* For a compiler that makes vectors of a loop, as a processor's: -DSTRIP=1024, units that a work-item
+   takes, and -DLANES=16, those of a vector. -DWHOLE: nothing is absent, and no loop tests for it. */
+#ifndef STRIP
+#define STRIP 1
+#endif
+#ifdef WHOLE
+#define GIVEN(at) 1
+#else
+#define GIVEN(at) (at)
+#endif
+
+static inline word bits_of(acc x)
+{
+	return as_uint(x);
+}
+
+static inline acc from_bits(word bits)
+{
+	return as_float(bits);
+}
+
+/* A half is a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24,
+   as floats in [1/2, 1) are: an exact subtraction, or an addition that rounds, converts them there
+   and meets no subnormal float, which a device might flush. */
+static inline acc to_acc(real h)
+{
+	word sign = ((word)h & 0x8000u) << 16;
+	word a = (word)h & 0x7fffu;
+	word wide = (a << 13) + (a < 0x7c00u ? 0x38000000u : 0x70000000u);
+	word tiny = bits_of(from_bits(a + 0x3f000000u) - 0.5f);
+
+	return from_bits((a < 0x400u ? tiny : wide) | sign);
+}
+
+/* To nearest, ties to even. The carry of a rounding goes up into the exponent, and to infinity. */
+static inline real to_real(acc x)
+{
+	word sign = bits_of(x) & 0x80000000u;
+	word a = bits_of(x) ^ sign;
+	word normal = (a - 0x38000000u + 0xfffu + (a >> 13 & 1u)) >> 13;
+	word tiny = bits_of(from_bits(a) + 0.5f) - 0x3f000000u;
+	word h = a < 0x38800000u ? tiny : normal;
+
+	h = a < 0x47800000u ? h : 0x7c00u;
+	h = a > 0x7f800000u ? 0x7e00u : h;
+	return (real)(h | sign >> 16);
+}
+
+#define ACC_ONE 0x3f800000u		/* the bits of 1, */
+#define ACC_SIGN 0x80000000u		/* of -0, */
+#define ACC_INFINITY 0x7f800000u	/* of infinity, */
+#define ACC_INVERSE 0x7f000000u		/* and twice those of 1: less those of 2^n, of 2^-n */
+#define ACC_FRACTION 23
+#define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
+#define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
+
+#define ACC_ROUND 12582912.0f		/* 1.5 * 2^23: a sum with it ends in an integer */
+#define ACC_PER_LN2 1.44269502f
+#define ACC_LN2 0.693145752f		/* its upper 16 bits: products with small integers are exact */
+#define ACC_LN2_REST 1.42860677e-6f
+#define ACC_EXP_LOWEST -87.3365402f	/* below, e^x is not normal */
+#define ACC_EXP_HIGHEST 89.0f		/* from here on, e^x is infinite */
+#define ACC_SATURATED 19.0f		/* from here on, tanh(x/2) and sigmoid(x) are 1 */
+#define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
+
+/* A t^2 + B t + C is 1/t to one part in 19601 for t in [1, 9/8]: no parabola is nearer. */
+#define ACC_PARABOLA_A 0.835875720f
+#define ACC_PARABOLA_B -2.66435385f
+#define ACC_PARABOLA_C 2.82842708f
+
+static inline acc muladd(acc a, acc b, acc c)
+{
+	return fma(a, b, c);
+}
+/* e^r - 1 = r + r tail(r), for |r| <= ln(2)/2. The polynomial is off by 2^-26 of it at most. */
+static inline acc acc_tail(acc r)
+{
+	acc r2 = r * r;
+	acc q = (0.00139009440f * r + 0.00836611167f) * r2 + (0.0416668244f * r + 0.166665480f);
+
+	q = q * r + 0.5f;
+	return q * r;
+}
+
+/* e^x = 2^n e^r, where n is the integer nearest to x/ln(2). It is kept as k = ACC_ROUND + n, whose
+   low bits are n: nothing is converted to an integer, which NaN and infinity could not be. */
+static inline acc acc_octaves(acc x)
+{
+	return x * ACC_PER_LN2 + ACC_ROUND;
+}
+
+/* 2^n, for n within the exponents of normal numbers. */
+static inline acc acc_power(acc k)
+{
+	return from_bits((bits_of(k) << ACC_FRACTION) + ACC_ONE);
+}
+
+/* r = x - n ln(2). The product with the upper part of ln(2) is exact, and so is the difference: the
+   two are so near. */
+static inline acc acc_rest(acc x, acc k)
+{
+	acc n = k - ACC_ROUND;
+
+	return muladd(-n, ACC_LN2, x) - n * ACC_LN2_REST;
+}
+
+/* 1/d to one part in 19601, for d in [1, 2^126]. A subtraction of its bits gives the chord of 1/d
+   between two powers of two. d times the chord is in [1, 9/8], where a parabola mends it. */
+static inline acc acc_inverse_seed(acc d)
+{
+	acc chord = from_bits(ACC_INVERSE - bits_of(d));
+	acc t = d * chord;
+
+	return chord * ((ACC_PARABOLA_A * t + ACC_PARABOLA_B) * t + ACC_PARABOLA_C);
+}
+
+/* 1/d to within 2^-14. */
+static inline acc acc_rough_inverse(acc d)
+{
+	return acc_inverse_seed(d);
+}
+
+/* tanh|x| = e / (e + 2), where e is e^2|x| - 1, which keeps the relative accuracy near 0. The last
+   step adds what the quotient q left over, e - 2 q - q e: the rounding of e + 2 is not in it. From
+   ACC_LINEAR on, what is left is less than q e, as y is off by less than ACC_LINEAR. */
+static inline acc acc_tanh(acc x)
+{
+	word sign = bits_of(x) & ACC_SIGN;
+	acc a = from_bits(bits_of(x) ^ sign);
+	acc twice = a + a > ACC_SATURATED ? ACC_SATURATED : a + a;
+	acc k = acc_octaves(twice);
+	acc power = acc_power(k);
+	acc r = acc_rest(twice, k);
+	acc e = power * r * acc_tail(r) + (power * r + (power - 1));
+	acc y = acc_rough_inverse(e + 2);
+	acc q = e * y;
+	acc t = q + y * muladd(-q, e, muladd(-2, q, e));
+
+	t = a < ACC_LINEAR ? a : t;
+	return from_bits(bits_of(t) | sign);
+}
+
+/* One element.  Always inline: of a loop with a call in it no compiler makes vectors. */
+static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
+	long row, long unit,
+	long rows, long units,
+	__global const acc *c_prev_at, ulong c_prev_offset, long c_prev_stride,
+	__global const acc *dc_at, ulong dc_offset, long dc_stride,
+	__global const acc *dh_at, ulong dh_offset, long dh_stride,
+	__global const real *dy_at, ulong dy_offset, long dy_stride,
+	__global const real *i_at, ulong i_offset, long i_stride,
+	__global const real *f_at, ulong f_offset, long f_stride,
+	__global const real *g_at, ulong g_offset, long g_stride,
+	__global const real *o_at, ulong o_offset, long o_stride,
+	__global const acc *c_at, ulong c_offset, long c_stride,
+	__global real *da_i_at, ulong da_i_offset, long da_i_stride,
+	__global real *da_f_at, ulong da_f_offset, long da_f_stride,
+	__global real *da_g_at, ulong da_g_offset, long da_g_stride,
+	__global real *da_o_at, ulong da_o_offset, long da_o_stride,
+	__global acc *dc_prev_at, ulong dc_prev_offset, long dc_prev_stride)
+{
+	const acc c_prev = GIVEN(c_prev_at) ? c_prev_at[c_prev_offset + row * c_prev_stride + unit] : 0;
+	const acc dc = GIVEN(dc_at) ? dc_at[dc_offset + row * dc_stride + unit] : 0;
+	const acc dh = GIVEN(dh_at) ? dh_at[dh_offset + row * dh_stride + unit] : 0;
+	const acc dy = GIVEN(dy_at) ? to_acc(dy_at[dy_offset + row * dy_stride + unit]) : 0;
+	const acc i = GIVEN(i_at) ? to_acc(i_at[i_offset + row * i_stride + unit]) : 0;
+	const acc f = GIVEN(f_at) ? to_acc(f_at[f_offset + row * f_stride + unit]) : 0;
+	const acc g = GIVEN(g_at) ? to_acc(g_at[g_offset + row * g_stride + unit]) : 0;
+	const acc o = GIVEN(o_at) ? to_acc(o_at[o_offset + row * o_stride + unit]) : 0;
+	const acc c = GIVEN(c_at) ? c_at[c_offset + row * c_stride + unit] : 0;
+
+	/* m = tanh(c) */
+	const acc m = acc_tanh(c);
+
+	/* h = o * m */
+	const acc dh_all = dh + dy;
+	const acc do_ = dh_all * m;
+	const acc dm = dh_all * o;
+
+	/* m = tanh(c) */
+	const acc dc_all = dc + dm * (1 - m * m);
+
+	/* o = sigmoid(a_o + p_o * c) */
+	const acc da_o = do_ * (o * (1 - o));
+
+	/* c = f * c_prev + i * g */
+	const acc di = dc_all * g;
+	const acc dg = dc_all * i;
+	const acc df = dc_all * c_prev;
+	const acc dc_prev = dc_all * f;
+
+	/* g = tanh(a_g) */
+	const acc da_g = dg * (1 - g * g);
+
+	/* f = sigmoid(a_f + p_f * c_prev) */
+	const acc da_f = df * (f * (1 - f));
+
+	/* i = sigmoid(a_i + p_i * c_prev) */
+	const acc da_i = di * (i * (1 - i));
+
+	if (GIVEN(da_i_at))
+		da_i_at[da_i_offset + row * da_i_stride + unit] = to_real(da_i);
+	if (GIVEN(da_f_at))
+		da_f_at[da_f_offset + row * da_f_stride + unit] = to_real(da_f);
+	if (GIVEN(da_g_at))
+		da_g_at[da_g_offset + row * da_g_stride + unit] = to_real(da_g);
+	if (GIVEN(da_o_at))
+		da_o_at[da_o_offset + row * da_o_stride + unit] = to_real(da_o);
+	if (GIVEN(dc_prev_at))
+		dc_prev_at[dc_prev_offset + row * dc_prev_stride + unit] = dc_prev;
+}
+
+/*
+ * cg_lstm_f16_seq_grad: the gradient of cell lstm in a sequence.
+ * A null input reads as zeros; a null output is not written.  Strides are in elements.
+ *
+ *	c_prev       in  acc     [rows, units]   before the step
+ *	dc           in  acc     [rows, units]   adjoint of c
+ *	dh           in  acc     [rows, units]   adjoint of h
+ *	dy           in  real    [rows, units]   adjoint of h too, from what takes it
+ *	i            in  real    [rows, units]   kept by forward
+ *	f            in  real    [rows, units]   kept by forward
+ *	g            in  real    [rows, units]   kept by forward
+ *	o            in  real    [rows, units]   kept by forward
+ *	c            in  acc     [rows, units]   kept by forward
+ *	da_i         out real    [rows, units]   adjoint of a_i
+ *	da_f         out real    [rows, units]   adjoint of a_f
+ *	da_g         out real    [rows, units]   adjoint of a_g
+ *	da_o         out real    [rows, units]   adjoint of a_o
+ *	dc_prev      out acc     [rows, units]   adjoint of c_prev
+ */
+__kernel void cg_lstm_f16_seq_grad(
+	long rows, long units,
+	__global const acc *restrict c_prev_at, ulong c_prev_offset, long c_prev_stride,
+	__global const acc *restrict dc_at, ulong dc_offset, long dc_stride,
+	__global const acc *restrict dh_at, ulong dh_offset, long dh_stride,
+	__global const real *restrict dy_at, ulong dy_offset, long dy_stride,
+	__global const real *restrict i_at, ulong i_offset, long i_stride,
+	__global const real *restrict f_at, ulong f_offset, long f_stride,
+	__global const real *restrict g_at, ulong g_offset, long g_stride,
+	__global const real *restrict o_at, ulong o_offset, long o_stride,
+	__global const acc *restrict c_at, ulong c_offset, long c_stride,
+	__global real *restrict da_i_at, ulong da_i_offset, long da_i_stride,
+	__global real *restrict da_f_at, ulong da_f_offset, long da_f_stride,
+	__global real *restrict da_g_at, ulong da_g_offset, long da_g_stride,
+	__global real *restrict da_o_at, ulong da_o_offset, long da_o_stride,
+	__global acc *restrict dc_prev_at, ulong dc_prev_offset, long dc_prev_stride)
+{
+	const long row = get_global_id(1);
+	const long first = get_global_id(0) * STRIP;
+	const long last = units - first < STRIP ? units : first + STRIP;
+	long unit = first;
+
+	if (row >= rows)
+		return;
+#ifdef LANES
+#pragma clang loop vectorize_width(LANES) interleave_count(4)
+	for (; unit < last - (last - first) % (4 * LANES); unit++)
+		cg_lstm_f16_seq_grad_element(row, unit,
+			rows, units,
+			c_prev_at, c_prev_offset, c_prev_stride,
+			dc_at, dc_offset, dc_stride,
+			dh_at, dh_offset, dh_stride,
+			dy_at, dy_offset, dy_stride,
+			i_at, i_offset, i_stride,
+			f_at, f_offset, f_stride,
+			g_at, g_offset, g_stride,
+			o_at, o_offset, o_stride,
+			c_at, c_offset, c_stride,
+			da_i_at, da_i_offset, da_i_stride,
+			da_f_at, da_f_offset, da_f_stride,
+			da_g_at, da_g_offset, da_g_stride,
+			da_o_at, da_o_offset, da_o_stride,
+			dc_prev_at, dc_prev_offset, dc_prev_stride);
+#pragma clang loop vectorize_width(LANES) vectorize_predicate(enable)
+#endif
+	for (; unit < last; unit++)
+		cg_lstm_f16_seq_grad_element(row, unit,
+			rows, units,
+			c_prev_at, c_prev_offset, c_prev_stride,
+			dc_at, dc_offset, dc_stride,
+			dh_at, dh_offset, dh_stride,
+			dy_at, dy_offset, dy_stride,
+			i_at, i_offset, i_stride,
+			f_at, f_offset, f_stride,
+			g_at, g_offset, g_stride,
+			o_at, o_offset, o_stride,
+			c_at, c_offset, c_stride,
+			da_i_at, da_i_offset, da_i_stride,
+			da_f_at, da_f_offset, da_f_stride,
+			da_g_at, da_g_offset, da_g_stride,
+			da_o_at, da_o_offset, da_o_stride,
+			dc_prev_at, dc_prev_offset, dc_prev_stride);
+}
+
+/*
+ * cg_lstm_f16_seq_grad_sum_part: sums over blocks of 64 rows, for the function after it.
+ * A null input reads as zeros; a null output is not written.  Strides are in elements.
+ *
+ *	da_i         in  real    [rows, units]   adjoint of a_i
+ *	da_f         in  real    [rows, units]   adjoint of a_f
+ *	da_g         in  real    [rows, units]   adjoint of a_g
+ *	da_o         in  real    [rows, units]   adjoint of a_o
+ *	partial      out acc     [blocks, values, units] sums of blocks of rows
+ */
+__kernel void cg_lstm_f16_seq_grad_sum_part(
+	long rows, long units,
+	__global const real *restrict da_i_at, ulong da_i_offset, long da_i_stride,
+	__global const real *restrict da_f_at, ulong da_f_offset, long da_f_stride,
+	__global const real *restrict da_g_at, ulong da_g_offset, long da_g_stride,
+	__global const real *restrict da_o_at, ulong da_o_offset, long da_o_stride,
+	__global acc *restrict partial_at, ulong partial_offset)
+{
+	enum { BLOCK = 64, VALUES = 4 };
+	const long unit = get_global_id(0);
+	const long step = get_global_size(1);
+
+	if (unit >= units)
+		return;
+	for (long block = get_global_id(1); block * BLOCK < rows; block += step) {
+		const long last = rows - block * BLOCK < BLOCK ? rows : (block + 1) * BLOCK;
+		acc sum_db_i = 0;
+		acc sum_db_f = 0;
+		acc sum_db_g = 0;
+		acc sum_db_o = 0;
+
+		for (long row = block * BLOCK; row < last; row++) {
+			const acc da_i = GIVEN(da_i_at) ? to_acc(da_i_at[da_i_offset + row * da_i_stride + unit]) : 0;
+			const acc da_f = GIVEN(da_f_at) ? to_acc(da_f_at[da_f_offset + row * da_f_stride + unit]) : 0;
+			const acc da_g = GIVEN(da_g_at) ? to_acc(da_g_at[da_g_offset + row * da_g_stride + unit]) : 0;
+			const acc da_o = GIVEN(da_o_at) ? to_acc(da_o_at[da_o_offset + row * da_o_stride + unit]) : 0;
+
+			sum_db_i += da_i;
+			sum_db_f += da_f;
+			sum_db_g += da_g;
+			sum_db_o += da_o;
+		}
+		partial_at[partial_offset + (block * VALUES + 0) * units + unit] = sum_db_i;
+		partial_at[partial_offset + (block * VALUES + 1) * units + unit] = sum_db_f;
+		partial_at[partial_offset + (block * VALUES + 2) * units + unit] = sum_db_g;
+		partial_at[partial_offset + (block * VALUES + 3) * units + unit] = sum_db_o;
+	}
+}
+
+/*
+ * cg_lstm_f16_seq_grad_sum: the sums of the blocks that the function before it made.
+ * A null input reads as zeros; a null output is not written.  Strides are in elements.
+ *
+ *	partial      in  acc     [blocks, values, units] sums of blocks of rows
+ *	db_i         out real    [units]         adjoint of b_i
+ *	db_f         out real    [units]         adjoint of b_f
+ *	db_g         out real    [units]         adjoint of b_g
+ *	db_o         out real    [units]         adjoint of b_o
+ *	accumulate   in  int64_t                 1: add to the sums that are there
+ */
+__kernel void cg_lstm_f16_seq_grad_sum(
+	long rows, long units,
+	__global const acc *restrict partial_at, ulong partial_offset,
+	__global real *restrict db_i_at, ulong db_i_offset,
+	__global real *restrict db_f_at, ulong db_f_offset,
+	__global real *restrict db_g_at, ulong db_g_offset,
+	__global real *restrict db_o_at, ulong db_o_offset,
+	long accumulate)
+{
+	enum { BLOCK = 64, VALUES = 4 };
+	const long blocks = (rows + BLOCK - 1) / BLOCK;
+	const long unit = get_global_id(0);
+
+	if (unit >= units)
+		return;
+	if (db_i_at) {
+		__global real *const total = db_i_at + db_i_offset;
+		acc sum = 0;
+
+		for (long block = 0; block < blocks; block++)
+			sum += partial_at[partial_offset + (block * VALUES + 0) * units + unit];
+		total[unit] = to_real(accumulate ? to_acc(total[unit]) + sum : sum);
+	}
+	if (db_f_at) {
+		__global real *const total = db_f_at + db_f_offset;
+		acc sum = 0;
+
+		for (long block = 0; block < blocks; block++)
+			sum += partial_at[partial_offset + (block * VALUES + 1) * units + unit];
+		total[unit] = to_real(accumulate ? to_acc(total[unit]) + sum : sum);
+	}
+	if (db_g_at) {
+		__global real *const total = db_g_at + db_g_offset;
+		acc sum = 0;
+
+		for (long block = 0; block < blocks; block++)
+			sum += partial_at[partial_offset + (block * VALUES + 2) * units + unit];
+		total[unit] = to_real(accumulate ? to_acc(total[unit]) + sum : sum);
+	}
+	if (db_o_at) {
+		__global real *const total = db_o_at + db_o_offset;
+		acc sum = 0;
+
+		for (long block = 0; block < blocks; block++)
+			sum += partial_at[partial_offset + (block * VALUES + 3) * units + unit];
+		total[unit] = to_real(accumulate ? to_acc(total[unit]) + sum : sum);
+	}
+}
