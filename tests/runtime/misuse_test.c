@@ -200,7 +200,7 @@ static void test_cells(void **state)
 	kernel.stage = -1;
 	REFUSED(cg_kernel_manifest(&kernel, "c", &text), CG_BAD_ARGUMENT, "stage");
 	kernel.stage = 0;
-	kernel.pass = 3;
+	kernel.pass = CG_SEQ_GRAD + 1;
 	REFUSED(cg_kernel_emit(&kernel, "c", &text), CG_BAD_ARGUMENT, "pass");
 	kernel.pass = CG_GRAD;
 	kernel.dtype = -1;
