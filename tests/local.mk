@@ -50,10 +50,10 @@ trials = \
 	%D%/conformance/finding.h %D%/conformance/finding.c %D%/conformance/trial.h %D%/conformance/trial.c \
 	runtime/command/field.h runtime/command/field.c $(numbers) $(reference)
 %C%_conformance_reference_test_SOURCES = %D%/conformance/reference_test.c $(reference)
-%C%_conformance_reference_bound_test_SOURCES = %D%/conformance/reference_bound_test.c $(sequence)
+%C%_conformance_reference_bound_test_SOURCES = %D%/conformance/reference_bound_test.c %D%/conformance/naive.h $(sequence)
 %C%_conformance_reference_rnn_test_SOURCES = %D%/conformance/reference_rnn_test.c $(sequence)
 %C%_conformance_reference_rnn_equal_test_SOURCES = %D%/conformance/reference_rnn_equal_test.c $(sequence)
-%C%_conformance_reference_rnn_bound_test_SOURCES = %D%/conformance/reference_rnn_bound_test.c $(sequence)
+%C%_conformance_reference_rnn_bound_test_SOURCES = %D%/conformance/reference_rnn_bound_test.c %D%/conformance/naive.h $(sequence)
 %C%_conformance_reference_dropout_test_SOURCES = %D%/conformance/reference_dropout_test.c $(sequence)
 %C%_conformance_reference_block_lstm_test_SOURCES = %D%/conformance/reference_block_lstm_test.c $(sequence)
 %C%_conformance_data_test_SOURCES = %D%/conformance/data_test.c $(sequence)
@@ -72,7 +72,9 @@ kept = %D%/runtime/kept.h %D%/runtime/kept.c %D%/fake/disk.h %D%/fake/disk.c
 %C%_runtime_op_test_SOURCES = %D%/runtime/op_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_runtime_check_test_SOURCES = %D%/runtime/check_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_gen_kernels_run_SOURCES = %D%/gen/kernels_run.c %D%/conformance/kernel_trial.h %D%/conformance/kernel_trial.c $(trials)
-cuda_watch = %D%/runtime/cuda_watch.h %D%/runtime/cuda_watch.c
+tensors = %D%/runtime/tensors.h %D%/runtime/tensors.c
+%C%_runtime_opencl_test_SOURCES = %D%/runtime/opencl_test.c $(tensors)
+cuda_watch = %D%/runtime/cuda_watch.h %D%/runtime/cuda_watch.c $(tensors)
 %C%_runtime_cuda_test_SOURCES = %D%/runtime/cuda_test.c $(cuda_watch)
 %C%_runtime_cuda_fault_test_SOURCES = %D%/runtime/cuda_fault_test.c $(cuda_watch)
 %C%_runtime_cuda_cache_test_SOURCES = %D%/runtime/cuda_cache_test.c $(cuda_watch)
@@ -81,7 +83,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_runtime_rows_test_SOURCES = %D%/runtime/rows_test.c $(rows_trial)
 %C%_runtime_cuda_rows_test_SOURCES = %D%/runtime/cuda_rows_test.c $(cuda_watch) $(rows_trial)
 %C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
-%C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c $(reference)
+%C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c %D%/conformance/numbers.h %D%/conformance/numbers.c $(reference)
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h

@@ -3,19 +3,9 @@
  * The plain arithmetic is a second, naive writing of the ops, with sums in several orders and roundings to taste.
  * The values themselves are left to reference_test.c, and implementations to the conformance programs.
  */
+#include "naive.h"
 #include "reference_arrays.h"
 #include "sequence.h"
-
-/* How the naive writing computes: acc, the order of its sums, whether it flushes, whether it stores what it may. */
-static struct { int dtype, single, order, flush, stores; } how;
-
-/* One operation's result. Rounding the double result of two floats to float is what float arithmetic does. */
-static double A(double x)
-{
-	if (how.single)
-		x = (float)x;
-	return how.flush && fabs(x) < FLT_MIN ? 0 * x : x;
-}
 
 static double R(double x)
 {
@@ -31,53 +21,6 @@ static void answer(int a, int64_t n, double x)
 {
 	at[a].unrounded[n] = x;
 	at[a].naive[n] = ref_round(how.dtype, x);
-}
-
-static double left[256], right[256];
-static int terms;
-
-static void term(double a, double b)
-{
-	left[terms] = a;
-	right[terms++] = b;
-}
-
-static double halves(int from, int n)
-{
-	if (n == 1)
-		return A(left[from] * right[from]);
-	return A(halves(from, n / 2) + halves(from + n / 2, n - n / 2));
-}
-
-static double sum(void)
-{
-	double s = 0;
-	int n = terms, j;
-
-	terms = 0;
-	if (how.order == 2 && n)
-		return halves(0, n);
-	for (int l = 0; l < n; l++) {
-		j = how.order == 1 ? n - 1 - l : l;
-		s = how.order == 3 ? A(fma(left[j], right[j], s)) : A(s + A(left[j] * right[j]));
-	}
-	return s;
-}
-
-static double S(double x)
-{
-	return A(1 / A(1 + A(exp(-x))));
-}
-
-/* a (1 - a) b c, and (1 - a a) b c */
-static double through_s(double a, double b, double c)
-{
-	return A(A(A(a * A(1 - a)) * b) * c);
-}
-
-static double through_t(double a, double b, double c)
-{
-	return A(A(A(1 - A(a * a)) * b) * c);
 }
 
 /* concat(x, h) @ w + b for row r, column n */
@@ -128,15 +71,15 @@ static void naive_lstm_forward(void)
 		h_of[n] = D(IN_h_prev, n);
 	for (int64_t n = 0; n < L.B * L.U; n++) {
 		old = D(IN_cs_prev, n);
-		i = S(lstm_gate(n, 0, 0, IN_wci, old));
+		i = sigmoid(lstm_gate(n, 0, 0, IN_wci, old));
 		ci = A(tanh(lstm_gate(n, L.gates == REF_ICFO ? 1 : 2, 0, IN_x, 0)));
-		f = S(lstm_gate(n, L.gates == REF_ICFO ? 2 : 1, ref_round(how.dtype, L.forget_bias), IN_wcf, old));
+		f = sigmoid(lstm_gate(n, L.gates == REF_ICFO ? 2 : 1, ref_round(how.dtype, L.forget_bias), IN_wcf, old));
 		term(i, ci);
 		term(f, old);
 		cs = sum();
 		cs = most > 0 && cs > most ? most : most > 0 && cs < -most ? -most : cs;
 		co = A(tanh(cs));
-		o = S(lstm_gate(n, 3, 0, IN_wco, cs));
+		o = sigmoid(lstm_gate(n, 3, 0, IN_wco, cs));
 		answer(OUT_i_out, n, i);
 		answer(OUT_ci_out, n, ci);
 		answer(OUT_f_out, n, f);
@@ -215,11 +158,11 @@ static void naive_gru_forward(void)
 		h_of[n] = D(GRU_h_prev, n);
 	for (int64_t n = 0; n < G.B * U; n++) {
 		row(ru, I, U, h_of, n / U, 2 * U, n % U);
-		r = S(sum());
+		r = sigmoid(sum());
 		answer(GRU_r_out, n, r);
 		more[n] = R(A(h_of[n] * R(r)));
 		row(ru, I, U, h_of, n / U, 2 * U, U + n % U);
-		d_of[n] = S(sum());
+		d_of[n] = sigmoid(sum());
 		answer(GRU_u_out, n, d_of[n]);
 		d_of[n] = R(d_of[n]);
 	}

@@ -3,20 +3,8 @@
  * The plain arithmetic is a second, naive writing: step by step over the whole batch, with sums in several orders and
  * roundings to taste. The values themselves are left to the reference's other tests.
  */
-#include <float.h>
-
+#include "naive.h"
 #include "sequence_arrays.h"
-
-/* How the naive writing computes: acc, the order of its sums, whether it flushes, whether it stores what it may. */
-static struct { int single, order, flush, stores; } how;
-
-/* One operation's result. Rounding the double result of two floats to float is what float arithmetic does. */
-static double A(double x)
-{
-	if (how.single)
-		x = (float)x;
-	return how.flush && fabs(x) < FLT_MIN ? 0 * x : x;
-}
 
 static double real(double x)
 {
@@ -37,54 +25,6 @@ static void answer(int a, int64_t n, double x)
 {
 	at[a].unrounded[n] = x;
 	at[a].naive[n] = ref_round(R.dtype, x);
-}
-
-static double left[512], right[512];
-static int terms;
-
-static void term(double a, double b)
-{
-	assert_true(terms < 512);
-	left[terms] = a;
-	right[terms++] = b;
-}
-
-static double halves(int from, int n)
-{
-	if (n == 1)
-		return A(left[from] * right[from]);
-	return A(halves(from, n / 2) + halves(from + n / 2, n - n / 2));
-}
-
-static double sum(void)
-{
-	double s = 0;
-	int n = terms, j;
-
-	terms = 0;
-	if (how.order == 2 && n)
-		return halves(0, n);
-	for (int l = 0; l < n; l++) {
-		j = how.order == 1 ? n - 1 - l : l;
-		s = how.order == 3 ? A(fma(left[j], right[j], s)) : A(s + A(left[j] * right[j]));
-	}
-	return s;
-}
-
-static double sigmoid(double x)
-{
-	return A(1 / A(1 + A(exp(-x))));
-}
-
-/* a (1 - a) b c, and (1 - a a) b c */
-static double through_s(double a, double b, double c)
-{
-	return A(A(A(a * A(1 - a)) * b) * c);
-}
-
-static double through_t(double a, double b, double c)
-{
-	return A(A(A(1 - A(a * a)) * b) * c);
 }
 
 enum { ROOM = 512, LAYERS = 3, MOST_UNITS = 8 };

@@ -6,52 +6,23 @@
  *	gemm_run [CASES [narrow]]  exit 0: all right; 1: not; 77: there is no device.  CASES: of each kernel, default 100;
  *	                           narrow: no vectors of more than 4
  */
-#include <dlfcn.h>
 #include <math.h>
 #include <stdint.h>
 
 #include "every.h"
+#include "../conformance/numbers.h"
 #include "../conformance/reference.h"
+#include "backends/opencl/library.h"
+#include "runtime/runtime.h"
 
-enum {
-	CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004, CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
-	CL_DEVICE_SINGLE_FP_CONFIG = 0x101b, CL_DEVICE_NAME = 0x102b, CL_DEVICE_DOUBLE_FP_CONFIG = 0x1032,
-	CL_PROGRAM_BUILD_LOG = 0x1183, CL_FP_FMA = 32, CL_MEM_COPY_HOST_PTR = 32
-};
-#define CL_DEVICE_TYPE_ALL 0xffffffffu
+enum { CL_MEM_COPY_HOST_PTR = 32 };
 
 /* ---- the device ---- */
 
-static int (*get_platforms)(unsigned, void **, unsigned *);
-static int (*get_devices)(void *, uint64_t, unsigned, void **, unsigned *);
-static int (*device_info)(void *, unsigned, size_t, void *, size_t *);
-static void *(*create_context)(const intptr_t *, unsigned, void *const *, void *, void *, int *);
-static void *(*create_queue)(void *, void *, uint64_t, int *);
-static void *(*create_program)(void *, unsigned, const char **, const size_t *, int *);
-static int (*build_program)(void *, unsigned, void *const *, const char *, void *, void *);
-static int (*build_info)(void *, void *, unsigned, size_t, void *, size_t *);
-static void *(*create_kernel)(void *, const char *, int *);
-static int (*set_argument)(void *, unsigned, size_t, const void *);
-static void *(*create_buffer)(void *, uint64_t, size_t, void *, int *);
-static int (*enqueue)(void *, void *, unsigned, const size_t *, const size_t *, const size_t *, unsigned, const void *, void *);
-static int (*read_buffer)(void *, void *, unsigned, size_t, size_t, void *, unsigned, const void *, void *);
-static int (*release_buffer)(void *);
-static int (*release_kernel)(void *);
-static int (*release_program)(void *);
-
-static const struct { const char *name; void *at; } calls[] = {
-	{ "clGetPlatformIDs", &get_platforms },      { "clGetDeviceIDs", &get_devices },
-	{ "clGetDeviceInfo", &device_info },         { "clCreateContext", &create_context },
-	{ "clCreateCommandQueue", &create_queue },   { "clCreateProgramWithSource", &create_program },
-	{ "clBuildProgram", &build_program },        { "clGetProgramBuildInfo", &build_info },
-	{ "clCreateKernel", &create_kernel },        { "clSetKernelArg", &set_argument },
-	{ "clCreateBuffer", &create_buffer },        { "clEnqueueNDRangeKernel", &enqueue },
-	{ "clEnqueueReadBuffer", &read_buffer },     { "clReleaseMemObject", &release_buffer },
-	{ "clReleaseKernel", &release_kernel },      { "clReleaseProgram", &release_program },
-};
-
 static struct {
-	void *id, *context, *queue;
+	struct _cl_device_id *id;
+	struct _cl_context *context;
+	struct _cl_command_queue *queue;
 	int doubles;
 	uint64_t local_bytes;
 	size_t group;
@@ -76,98 +47,47 @@ static void *must(void *result, int code, const char *call)
 
 static int open_device(void)
 {
-	void *library = dlopen(NULL, RTLD_NOW), *platforms[8];
+	struct _cl_platform_id *platforms[8];
 	char name[200] = "";
 	unsigned n = 0, count = 0;
 	uint64_t doubles = 0;
 	int code = 0;
 
-	/* Oclgrind is loaded before the program is. */
-	if (!library || !dlsym(library, calls[0].name))
-		library = dlopen("libOpenCL.so.1", RTLD_NOW);
-	if (!library)
-		return skip("there is no libOpenCL.so.1");
-	for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
-		void *call = dlsym(library, calls[k].name);
-
-		if (!call)
-			return skip("libOpenCL.so.1 lacks a call of OpenCL 1.2");
-		memcpy(calls[k].at, &call, sizeof call);
-	}
-	if (get_platforms(8, platforms, &n))
+	if (cg_cl_load())
+		return skip(cg_message());
+	if (cg_cl.GetPlatformIDs(8, platforms, &n))
 		n = 0;
 	for (unsigned k = 0; k < n && k < 8 && !device.id; k++)
-		if (get_devices(platforms[k], CL_DEVICE_TYPE_ALL, 1, &device.id, &count) || !count)
+		if (cg_cl.GetDeviceIDs(platforms[k], CL_DEVICE_TYPE_ALL, 1, &device.id, &count) || !count)
 			device.id = NULL;
 	if (!device.id)
 		return skip("no OpenCL platform has a device");
-	device_info(device.id, CL_DEVICE_NAME, sizeof name - 1, name, NULL);
-	device_info(device.id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof doubles, &doubles, NULL);
-	device_info(device.id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof device.fma[0], &device.fma[0], NULL);
-	device_info(device.id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof device.local_bytes, &device.local_bytes, NULL);
-	device_info(device.id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof device.group, &device.group, NULL);
+	cg_cl.GetDeviceInfo(device.id, CL_DEVICE_NAME, sizeof name - 1, name, NULL);
+	cg_cl.GetDeviceInfo(device.id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof doubles, &doubles, NULL);
+	cg_cl.GetDeviceInfo(device.id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof device.fma[0], &device.fma[0], NULL);
+	cg_cl.GetDeviceInfo(device.id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof device.local_bytes, &device.local_bytes, NULL);
+	cg_cl.GetDeviceInfo(device.id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof device.group, &device.group, NULL);
 	device.doubles = doubles != 0;
 	device.fma[0] &= CL_FP_FMA;
 	device.fma[1] = doubles & CL_FP_FMA;
-	device.context = must(create_context(NULL, 1, &device.id, NULL, NULL, &code), code, "clCreateContext");
-	device.queue = must(create_queue(device.context, device.id, 0, &code), code, "clCreateCommandQueue");
+	device.context = must(cg_cl.CreateContext(NULL, 1, &device.id, NULL, NULL, &code), code, "clCreateContext");
+	device.queue = must(cg_cl.CreateCommandQueue(device.context, device.id, 0, &code), code, "clCreateCommandQueue");
 	printf("# %s%s\n", name, doubles ? "" : ", without f64");
 	return 0;
 }
 
-/* ---- elements: every dtype's, by the bits ---- */
+/* ---- elements ---- */
 
 static const int sizes[] = { 4, 8, 2, 2 };       /* f32 f64 f16 bf16, as cg_real_names and enum ref_dtype have them */
 
-static double f16_value(unsigned h)
-{
-	int e = h >> 10 & 31;
-	double x = e == 31 ? (h & 1023 ? (double)NAN : (double)INFINITY) : ldexp((h & 1023) + (e ? 1024 : 0), (e ? e : 1) - 25);
-
-	return h & 0x8000 ? -x : x;
-}
-
-/* Of a value that is a half. */
-static unsigned f16_bits(double x)
-{
-	unsigned sign = signbit(x) ? 0x8000 : 0;
-	int e;
-
-	x = fabs(x);
-	if (!(x < 65536))
-		return sign | (isnan(x) ? 0x7e00 : 0x7c00);
-	e = x < 0x1p-14 ? -14 : ilogb(x);
-	return sign | ((unsigned)(e + 14) * 1024 + (unsigned)ldexp(x, 10 - e));
-}
-
 static double load(int dtype, const unsigned char *bytes, int64_t at)
 {
-	union { uint32_t bits; float x; } f;
-	union { uint64_t bits; double x; } d;
-	uint16_t h;
-
-	bytes += at * sizes[dtype];
-	if (dtype == REF_F64)
-		return memcpy(&d, bytes, 8), d.x;
-	if (dtype == REF_F32)
-		return memcpy(&f, bytes, 4), (double)f.x;
-	memcpy(&h, bytes, 2);
-	f.bits = (uint32_t)h << 16;
-	return dtype == REF_F16 ? f16_value(h) : (double)f.x;
+	return numbers_decode(dtype, bytes + at * sizes[dtype]);
 }
 
 static void store(int dtype, unsigned char *bytes, int64_t at, double x)
 {
-	union { float x; uint32_t bits; } f = { (float)x };
-	uint16_t h = (uint16_t)(dtype == REF_F16 ? f16_bits(x) : f.bits >> 16);
-
-	bytes += at * sizes[dtype];
-	if (dtype == REF_F64)
-		memcpy(bytes, &x, 8);
-	else if (dtype == REF_F32)
-		memcpy(bytes, &f, 4);
-	else
-		memcpy(bytes, &h, 2);
+	numbers_encode(dtype, x, bytes + at * sizes[dtype]);
 }
 
 /* ---- matrices, in memory that is poisoned all around ---- */
@@ -274,23 +194,24 @@ static struct kernel build(const struct cg_gemm_shape *shape)
 		printf("# %s: no text\n", k.key);
 		exit(1);
 	}
-	k.program = must(create_program(device.context, 1, (const char **)&text.at, NULL, &code), code, "clCreateProgramWithSource");
-	code = build_program(k.program, 1, &device.id, shape->dtype == REF_F64 ? "-cl-std=CL1.2" :
+	k.program = must(cg_cl.CreateProgramWithSource(device.context, 1, (const char **)&text.at, NULL, &code), code,
+	                 "clCreateProgramWithSource");
+	code = cg_cl.BuildProgram(k.program, 1, &device.id, shape->dtype == REF_F64 ? "-cl-std=CL1.2" :
 	                     "-cl-std=CL1.2 -cl-denorms-are-zero", NULL, NULL);
-	build_info(k.program, device.id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
+	cg_cl.GetProgramBuildInfo(k.program, device.id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
 	if (code || strstr(log, "warning")) {
 		printf("# %s: clBuildProgram: error %d\n%s\n", k.key, code, log);
 		exit(1);
 	}
-	k.kernel = must(create_kernel(k.program, k.key, &code), code, "clCreateKernel");
+	k.kernel = must(cg_cl.CreateKernel(k.program, k.key, &code), code, "clCreateKernel");
 	resize(text.at, 0);
 	return k;
 }
 
 static void drop_kernel(struct kernel *k)
 {
-	release_kernel(k->kernel);
-	release_program(k->program);
+	cg_cl.ReleaseKernel(k->kernel);
+	cg_cl.ReleaseProgram(k->program);
 }
 
 static void *give(const struct matrix *x)
@@ -298,17 +219,17 @@ static void *give(const struct matrix *x)
 	int code = 0;
 
 	/* A buffer has a byte at least. */
-	return must(create_buffer(device.context, CL_MEM_COPY_HOST_PTR, (size_t)(x->length * sizes[x->dtype]) + !x->length, x->bytes,
+	return must(cg_cl.CreateBuffer(device.context, CL_MEM_COPY_HOST_PTR, (size_t)(x->length * sizes[x->dtype]) + !x->length, x->bytes,
 	                          &code), code, "clCreateBuffer");
 }
 
 static void bind(void *kernel, unsigned *at, void *const *memory, const struct matrix *x)
 {
 	uint64_t offset = (uint64_t)x->offset;
-	int code = set_argument(kernel, (*at)++, sizeof *memory, *memory ? memory : NULL);
+	int code = cg_cl.SetKernelArg(kernel, (*at)++, sizeof *memory, *memory ? memory : NULL);
 
-	code |= set_argument(kernel, (*at)++, sizeof offset, &offset);
-	code |= set_argument(kernel, (*at)++, sizeof x->stride, &x->stride);
+	code |= cg_cl.SetKernelArg(kernel, (*at)++, sizeof offset, &offset);
+	code |= cg_cl.SetKernelArg(kernel, (*at)++, sizeof x->stride, &x->stride);
 	must(kernel, code, "clSetKernelArg");
 }
 
@@ -318,16 +239,17 @@ static void launch(const struct kernel *k, const struct product *p, void *a, voi
 	unsigned at = 0;
 	int code = 0;
 
-	code |= set_argument(k->kernel, at++, sizeof p->m, &p->m);
-	code |= set_argument(k->kernel, at++, sizeof p->n, &p->n);
-	code |= set_argument(k->kernel, at++, sizeof p->k, &p->k);
+	code |= cg_cl.SetKernelArg(k->kernel, at++, sizeof p->m, &p->m);
+	code |= cg_cl.SetKernelArg(k->kernel, at++, sizeof p->n, &p->n);
+	code |= cg_cl.SetKernelArg(k->kernel, at++, sizeof p->k, &p->k);
 	must(k->kernel, code, "clSetKernelArg");
 	bind(k->kernel, &at, &a, &p->a);
 	bind(k->kernel, &at, &b, &p->b);
 	bind(k->kernel, &at, &start, &p->start);
 	bind(k->kernel, &at, &c, &p->c);
 	if (cg_gemm_launch(&k->shape, p->m, p->n, global, local))
-		must(k->kernel, enqueue(device.queue, k->kernel, 2, NULL, global, local, 0, NULL, NULL), "clEnqueueNDRangeKernel");
+		must(k->kernel, cg_cl.EnqueueNDRangeKernel(device.queue, k->kernel, 2, NULL, global, local, 0, NULL, NULL),
+		     "clEnqueueNDRangeKernel");
 }
 
 /* What the memory of c holds afterwards.  The caller frees it. */
@@ -340,10 +262,10 @@ static unsigned char *run(const struct kernel *k, const struct product *p)
 	unsigned char *after = resize(NULL, bytes + 1);
 
 	launch(k, p, a, b, start, c);
-	must(c, read_buffer(device.queue, c, 1, 0, bytes, after, 0, NULL, NULL), "clEnqueueReadBuffer");
+	must(c, cg_cl.EnqueueReadBuffer(device.queue, c, 1, 0, bytes, after, 0, NULL, NULL), "clEnqueueReadBuffer");
 	for (int j = 0; j < 4; j++)
 		if (all[j])
-			release_buffer(all[j]);
+			cg_cl.ReleaseMemObject(all[j]);
 	return after;
 }
 

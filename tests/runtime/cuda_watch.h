@@ -7,6 +7,7 @@
 
 #include "backends/cuda/library.h"
 #include "runtime/backend.h"
+#include "tests/runtime/tensors.h"
 
 /* The libraries themselves. */
 extern struct cg_cu driver;
@@ -49,17 +50,6 @@ void forget(void);
 /* A device, or the words why not, and this test is left out, unless it is required. */
 int opens(struct cg_context **context);
 
-/* ---- ops on its memory ---- */
-
-enum { B = 3, I = 4, U = 5, MEMS = 48, FLOATS = 1024 };
-
-struct tensors { struct cg_context *context; struct cg_stream *stream; struct cg_mem mem[MEMS]; int n; };
-
 int open_tensors(struct tensors *);
-void drop_tensors(struct tensors *);
-struct cg_mem some(struct tensors *, int n);
-struct cg_lstm_block lstm(struct tensors *, int peephole);
-struct cg_gru_block gru(struct tensors *);
-void expect_refused(int code, int expected, const char *words);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "backends/opencl/library.h"
 #include "runtime/backend.h"
+#include "tests/runtime/tensors.h"
 
 /* ---- the driver, watched ---- */
 
@@ -101,88 +102,6 @@ static int opens(struct cg_context **context)
 	return cg_open("opencl", context) ? !no_device(cg_message()) : 1;
 }
 
-/* ---- ops on device memory ---- */
-
-enum { B = 3, I = 4, U = 5, MEMS = 40, FLOATS = 1024 };
-
-struct tensors { struct cg_context *context; struct cg_stream *stream; struct cg_mem mem[MEMS]; int n; };
-
-static struct cg_mem some(struct tensors *t, int n)
-{
-	float values[FLOATS];
-	struct cg_mem mem = { .bytes = 0 };
-
-	for (int k = 0; k < n; k++)
-		values[k] = (float)((k * 37 + t->n * 11) % 64 - 31) / 64;
-	assert_true(t->n < MEMS && n <= FLOATS);
-	assert_int_equal(cg_alloc(t->context, (size_t)n * sizeof *values, &mem), CG_OK);
-	assert_int_equal(cg_put(t->stream, mem, values, (size_t)n * sizeof *values), CG_OK);
-	return t->mem[t->n++] = mem;
-}
-
-static struct cg_lstm_block lstm(struct tensors *t, int peephole)
-{
-	struct cg_lstm_block op;
-	size_t work, more;
-
-	cg_lstm_block_init(&op, sizeof op);
-	op.B = B, op.I = I, op.U = U, op.use_peephole = peephole;
-	op.x = some(t, B * I);
-	op.cs_prev = some(t, B * U);
-	op.h_prev = some(t, B * U);
-	op.w = some(t, (I + U) * 4 * U);
-	op.b = some(t, 4 * U);
-	if (peephole) {
-		op.wci = some(t, U);
-		op.wcf = some(t, U);
-		op.wco = some(t, U);
-	}
-	op.i = some(t, B * U);
-	op.cs = some(t, B * U);
-	op.f = some(t, B * U);
-	op.o = some(t, B * U);
-	op.ci = some(t, B * U);
-	op.co = some(t, B * U);
-	op.h = some(t, B * U);
-	op.h_grad = some(t, B * U);
-	assert_int_equal(cg_lstm_block_work(&op, CG_FORWARD, &work), CG_OK);
-	assert_int_equal(cg_lstm_block_work(&op, CG_GRAD, &more), CG_OK);
-	op.work = some(t, (int)((work > more ? work : more) / sizeof(float)));
-	return op;
-}
-
-static struct cg_gru_block gru(struct tensors *t)
-{
-	struct cg_gru_block op;
-	size_t work, more;
-
-	cg_gru_block_init(&op, sizeof op);
-	op.B = B, op.I = I, op.U = U;
-	op.x = some(t, B * I);
-	op.h_prev = some(t, B * U);
-	op.w_ru = some(t, (I + U) * 2 * U);
-	op.w_c = some(t, (I + U) * U);
-	op.b_ru = some(t, 2 * U);
-	op.b_c = some(t, U);
-	op.r = some(t, B * U);
-	op.u = some(t, B * U);
-	op.c = some(t, B * U);
-	op.h = some(t, B * U);
-	op.d_h = some(t, B * U);
-	assert_int_equal(cg_gru_block_work(&op, CG_FORWARD, &work), CG_OK);
-	assert_int_equal(cg_gru_block_work(&op, CG_GRAD, &more), CG_OK);
-	op.work = some(t, (int)((work > more ? work : more) / sizeof(float)));
-	return op;
-}
-
-static void drop(struct tensors *t)
-{
-	while (t->n)
-		cg_free(t->context, &t->mem[--t->n]);
-	cg_stream_close(t->stream);
-	cg_close(t->context);
-}
-
 static int open_tensors(struct tensors *t)
 {
 	*t = (struct tensors){ .n = 0 };
@@ -227,7 +146,7 @@ static void test_commands(void **state)
 	l.cs_prev_grad = some(&t, B * U);
 	l.dgates = some(&t, B * 4 * U);
 	COUNT("lstm grad with TensorFlow's outputs: one point", cg_lstm_block_grad(t.stream, &l), 1);
-	drop(&t);
+	drop_tensors(&t);
 
 	assert_true(open_tensors(&t));
 	l = lstm(&t, 1);
@@ -241,7 +160,7 @@ static void test_commands(void **state)
 	l.x_grad = some(&t, B * I);
 	l.w_grad = some(&t, (I + U) * 4 * U);
 	COUNT("lstm grad with products", cg_lstm_block_grad(t.stream, &l), 6);
-	drop(&t);
+	drop_tensors(&t);
 
 	assert_true(open_tensors(&t));
 	g = gru(&t);
@@ -251,7 +170,7 @@ static void test_commands(void **state)
 	g.d_c_bar = some(&t, B * U);
 	g.d_r_bar_u_bar = some(&t, B * 2 * U);
 	COUNT("gru grad with TensorFlow's outputs: four products, two points", cg_gru_block_grad(t.stream, &g), 6);
-	drop(&t);
+	drop_tensors(&t);
 }
 
 /* Another batch size builds nothing; another dtype does. */
@@ -272,7 +191,7 @@ static void test_built_once(void **state)
 	l.B = 1, l.U = 2, l.dtype = CG_BF16;
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
 	assert_true(n_BuildProgram > 0);
-	drop(&t);
+	drop_tensors(&t);
 }
 
 /* ---- a driver that fails ---- */
@@ -407,16 +326,9 @@ static void test_adopted(void **state)
 		assert_true(h[0][k] - h[1][k] < 1e-6f && h[1][k] - h[0][k] < 1e-6f);
 	for (int k = 0; k < B * 4 * U; k++)
 		assert_true(d[0][k] - d[1][k] < 1e-6f && d[1][k] - d[0][k] < 1e-6f);
-	drop(&u);
-	drop(&t);
+	drop_tensors(&u);
+	drop_tensors(&t);
 	close_native(&n);
-}
-
-static void expect_refused(int code, int expected, const char *words)
-{
-	assert_int_equal(code, expected);
-	if (!strstr(cg_message(), words))
-		fail_msg("expected '%s' in '%s'", words, cg_message());
 }
 
 static void test_strangers(void **state)
@@ -453,7 +365,7 @@ static void test_strangers(void **state)
 	l.x = other;
 	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: x: the cl_mem is of another cl_context");
 	expect_refused(cg_put(t.stream, other, &byte, 1), CG_BAD_ARGUMENT, "cg_put: mem: the cl_mem is of another cl_context");
-	drop(&u);
+	drop_tensors(&u);
 	while (t.n)
 		cg_free(t.context, &t.mem[--t.n]);
 	cg_stream_close(t.stream);
@@ -546,7 +458,7 @@ static void test_lacking(void **state)
 	expect_refused(cg_alloc(t.context, 1000, &mem), CG_NO_MEMORY, "1000 bytes: opencl: clCreateBuffer: "
 	               "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
 	cg_cl.CreateBuffer = watch_CreateBuffer;
-	drop(&t);
+	drop_tensors(&t);
 }
 
 int main(void)

@@ -1,0 +1,23 @@
+/*
+ * Small ops on a device's memory, for tests of what its backend does with its driver.
+ */
+#ifndef TENSORS_H
+#define TENSORS_H
+
+#include "runtime/cellgrad.h"
+
+enum { B = 3, I = 4, U = 5, MEMS = 48, FLOATS = 1024 };
+
+struct tensors { struct cg_context *context; struct cg_stream *stream; struct cg_mem mem[MEMS]; int n; };
+
+/* Gives all memory back, closes the stream and the context. */
+void drop_tensors(struct tensors *);
+/* Memory of n floats, as long as the tensors. */
+struct cg_mem some(struct tensors *, int n);
+/* All that a forward and a gradient read and write, but for the gradients that are to be computed. */
+struct cg_lstm_block lstm(struct tensors *, int peephole);
+struct cg_gru_block gru(struct tensors *);
+/* A call's code, and words of its message. */
+void expect_refused(int code, int expected, const char *words);
+
+#endif
