@@ -2,7 +2,6 @@
  * What can be said of any op from its row: its shapes, what it needs, whether its arguments can be worked on.
  * The rows are in op_table.c, the work is in the ops' own files; no op is named here.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,11 +49,6 @@ static const struct cg_mem *mem(const void *op, size_t at)
 static int integer(const void *op, size_t at)
 {
 	return *(const int *)((const char *)op + at);
-}
-
-static double real(const void *op, size_t at)
-{
-	return *(const double *)((const char *)op + at);
 }
 
 static int present(const struct cg_mem *m)
@@ -352,25 +346,13 @@ static int check_dims(const struct cg_op *row, const void *op)
 	return CG_OK;
 }
 
-static int check_bool(const struct cg_op *row, const void *op, const char *name, size_t at)
-{
-	int value = integer(op, at);
-
-	if (value == 0 || value == 1)
-		return CG_OK;
-	return REFUSE(row, name, "expected 0 or 1, got %d", value);
-}
-
 static int check_attributes(const struct cg_op *row, const void *op)
 {
-	const struct cg_attribute *a;
+	const struct cg_attribute accumulate = { .name = "accumulate", .kind = CG_BOOL, .at = row->accumulate_at }, *a;
 
 	for (a = row->attributes; a->name; a++)
-		if (a->kind == CG_BOOL)
-			CG_TRY(check_bool(row, op, a->name, a->at));
-		else if (isnan(real(op, a->at)))
-			return REFUSE(row, a->name, "expected a number, got %s", "NaN");
-	CG_TRY(check_bool(row, op, "accumulate", row->accumulate_at));
+		CG_TRY(cg_attribute_check(row, a, op, 0));
+	CG_TRY(cg_attribute_check(row, &accumulate, op, 0));
 	if (row->gates_at) {
 		int gates = integer(op, row->gates_at);
 

@@ -16,14 +16,24 @@ struct cg_dim {
 	const char *only;                /* NULL, or why no value but `least` is computed: others are CG_UNSUPPORTED */
 };
 
-enum cg_attribute_kind { CG_REAL, CG_BOOL };
+enum cg_attribute_kind {
+	CG_REAL,                         /* double in the struct, no NaN */
+	CG_BOOL,                         /* int, 0 or 1 */
+	CG_INTEGER,                      /* int64_t, of a range */
+	CG_WORD                          /* int: which of the words */
+};
 
+/* Rows name their fields; what they do not name is 0. */
 struct cg_attribute {
 	const char *name;                /* TensorFlow's, "cell_clip" */
-	int         kind;                /* CG_REAL: double in the struct; CG_BOOL: int, 0 or 1 */
+	int         kind;
+	const char *range;               /* CG_INTEGER: "0 T", the least and the largest, or "1", the least alone: numbers or
+	                                  * symbols of sizes.  NULL: any. */
+	const char *const *words;        /* CG_WORD: ended by NULL */
+	int         scalar;              /* CG_INTEGER: an input of TensorFlow's op, a tensor of rank 0 */
 	int         required;            /* TensorFlow gives it no default */
-	double      fallback;            /* the default elsewhere */
-	size_t      at;
+	double      fallback;            /* the default elsewhere, legal in the struct even where it is out of the range */
+	size_t      at;                  /* that of a size, where the two are one */
 };
 
 enum cg_flow {
@@ -76,6 +86,20 @@ int cg_op_bytes(const struct cg_op *, const struct cg_port *, const void *op, si
  * one that lacks more is passed over, for a second round.  Nothing is bound by a shape that does not fit:
  * CG_BAD_ARGUMENT with "op: w: expected [I+U=7, 4*U=16], got [7, 12]". */
 int cg_op_bind(const struct cg_op *, const struct cg_port *, void *op, unsigned *bound, const int64_t *shape, int rank);
+
+/* ---- attributes: op_attribute.c ---- */
+
+/* CG_OK, or "op: seq_len_max: expected 0 to T=5, got 7".  given: by a user, who must keep to the range; else the fallback is
+ * legal, too. */
+int cg_attribute_check(const struct cg_op *, const struct cg_attribute *, const void *op, int given);
+/* The value as a number; of a CG_WORD, which word. */
+double cg_attribute_number(const struct cg_attribute *, const void *op);
+void   cg_attribute_set(const struct cg_attribute *, void *op, double value);
+/* As NAME=VALUE has it, "true" "0.5" "lstm"; what is no boolean or no word, as a number.  Returns text. */
+enum { CG_ATTRIBUTE_TEXT = 64 };
+const char *cg_attribute_text(const struct cg_attribute *, const void *op, char text[CG_ATTRIBUTE_TEXT]);
+
+/* ---- what is needed, what is wrong ---- */
 
 /* Is any output wanted? */
 int cg_op_wants(const struct cg_op *, const void *op);

@@ -18,9 +18,9 @@ static const struct cg_dim lstm_dims[] = {
 };
 
 static const struct cg_attribute lstm_attributes[] = {
-	{ "forget_bias",  CG_REAL, 0, 1, LSTM(forget_bias)  },
-	{ "cell_clip",    CG_REAL, 0, 3, LSTM(cell_clip)    },
-	{ "use_peephole", CG_BOOL, 0, 0, LSTM(use_peephole) },
+	{ .name = "forget_bias",  .kind = CG_REAL, .fallback = 1, .at = LSTM(forget_bias)  },
+	{ .name = "cell_clip",    .kind = CG_REAL, .fallback = 3, .at = LSTM(cell_clip)    },
+	{ .name = "use_peephole", .kind = CG_BOOL, .fallback = 0, .at = LSTM(use_peephole) },
 	{ .name = NULL }
 };
 
@@ -44,7 +44,7 @@ static const struct cg_port lstm_ports[] = {
 };
 
 static const struct cg_attribute lstm_grad_attributes[] = {
-	{ "use_peephole", CG_BOOL, 1, 0, LSTM(use_peephole) },
+	{ .name = "use_peephole", .kind = CG_BOOL, .required = 1, .at = LSTM(use_peephole) },
 	{ .name = NULL }
 };
 

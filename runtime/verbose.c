@@ -52,25 +52,6 @@ static void add(char *line, size_t room, const char *format, ...)
 	va_end(list);
 }
 
-/* The fewest digits that read back as the same number.  The host program's locale may have another point, of several bytes. */
-static const char *digits(char text[32], double value)
-{
-	char *to = text;
-
-	for (int n = 1; n <= 17; n++) {
-		snprintf(text, 32, "%.*g", n, value);
-		if (strtod(text, NULL) == value)
-			break;
-	}
-	for (const char *from = text; *from; from++)
-		if (strchr("0123456789+-aefinx", *from))
-			*to++ = *from;
-		else if (to == text || to[-1] != '.')
-			*to++ = '.';
-	*to = '\0';
-	return text;
-}
-
 /* Where everybody says hidden width, the table says units. */
 static const char *option_of(const struct cg_dim *dim)
 {
@@ -80,7 +61,7 @@ static const char *option_of(const struct cg_dim *dim)
 const char *cg_problem(const struct cg_op *row, const char *name, const void *op, char *text, size_t room)
 {
 	int dtype = *(const int *)((const char *)op + row->dtype_at);
-	char number[32];
+	char value[CG_ATTRIBUTE_TEXT];
 
 	text[0] = '\0';
 	add(text, room, "--op %s", name);
@@ -94,17 +75,9 @@ const char *cg_problem(const struct cg_op *row, const char *name, const void *op
 		add(text, room, " --dtype %s", cg_dtype_name(dtype));
 	else
 		add(text, room, " --dtype %d", dtype);
-	for (const struct cg_attribute *a = row->attributes; a->name; a++) {
-		const void *at = (const char *)op + a->at;
-		double value = a->kind == CG_BOOL ? *(const int *)at : *(const double *)at;
-
-		if (!a->required && value == a->fallback)
-			continue;
-		if (a->kind == CG_BOOL && (value == 0 || value == 1))
-			add(text, room, " %s=%s", a->name, value != 0 ? "true" : "false");
-		else
-			add(text, room, " %s=%s", a->name, digits(number, value));
-	}
+	for (const struct cg_attribute *a = row->attributes; a->name; a++)
+		if ((a->required && !a->scalar) || cg_attribute_number(a, op) != a->fallback)
+			add(text, room, " %s=%s", a->name, cg_attribute_text(a, op, value));
 	return text;
 }
 

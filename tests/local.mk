@@ -22,7 +22,7 @@ command_tests = \
 helpers = \
 	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum
 if COMMAND
-unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/runtime/shrink_test %D%/conformance/data_test
+unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/runtime/shrink_test %D%/runtime/attribute_test %D%/conformance/data_test
 helpers += %D%/parts
 endif
 
@@ -106,6 +106,7 @@ check_LTLIBRARIES = $(math_texts)
 %C%_fuzz_safetensors_LDADD = runtime/command/libcommand.la
 %C%_parts_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_runtime_shrink_test_LDADD = runtime/command/libcommand.la $(LDADD)
+%C%_runtime_attribute_test_LDADD = runtime/command/libcommand.la $(LDADD)
 
 include %D%/fake/local.mk
 

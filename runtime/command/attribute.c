@@ -1,6 +1,6 @@
 /*
- * An op's attributes: from the command line, else the first file's metadata, else the default; and back into
- * metadata.  Their ranges are checked with the op's other arguments.
+ * An op's attributes: from the command line, else, of TensorFlow's scalar inputs, a tensor in a file, else the first
+ * file's metadata, else the default; and back into metadata.
  */
 #include <ctype.h>
 #include <string.h>
@@ -16,16 +16,54 @@ static const char type[] = "T";
 
 enum { ATTRIBUTES = 32 };
 
+/* What an attribute is, for who did not give one. */
+static const char *either(const struct cg_attribute *a, char list[256])
+{
+	static const char *const kinds[] = { [CG_REAL] = "a number", [CG_BOOL] = "true or false", [CG_INTEGER] = "an integer" };
+
+	if (a->kind != CG_WORD)
+		return kinds[a->kind];
+	snprintf(list, 256, "one of ");
+	for (int k = 0; a->words[k]; k++)
+		snprintf(list + strlen(list), 256 - strlen(list), "%s%s", k ? ", " : "", a->words[k]);
+	return list;
+}
+
+static int find_word(const char *text, const struct cg_attribute *a, int *which)
+{
+	for (*which = 0; a->words[*which]; ++*which)
+		if (!strcmp(text, a->words[*which]))
+			return 0;
+	return -1;
+}
+
+static int read(const char *text, const struct cg_attribute *a, void *at)
+{
+	switch (a->kind) {
+	case CG_REAL:    return field_real(text, at);
+	case CG_BOOL:    return field_boolean(text, at);
+	case CG_INTEGER: return field_integer(text, at);
+	}
+	return find_word(text, a, at);
+}
+
 /* where: what the message says before the attribute, such as the file whose metadata it is from. */
 static int set(struct call *c, const struct cg_attribute *a, const char *text, const char *where)
 {
-	char shown[PRINT_NAME];
-	void *at = (char *)c->op + a->at;
+	char shown[PRINT_NAME], list[256];
+	const char *nearest = NULL;
+	int n = 0;
 
-	if (a->kind == CG_REAL ? field_real(text, at) : field_boolean(text, at))
-		return cg_fail(CG_BAD_ARGUMENT, "%s%s: expected %s, got \"%s\"", where, a->name,
-		               a->kind == CG_REAL ? "a number" : "true or false", print_name(shown, text));
-	return CG_OK;
+	if (!read(text, a, (char *)c->op + a->at))
+		return CG_OK;
+	while (a->kind == CG_WORD && a->words[n])
+		n++;
+	if (n)
+		nearest = cg_nearest(text, a->words, n);
+	print_name(shown, text);
+	if (nearest)
+		return cg_fail(CG_BAD_ARGUMENT, "%s%s: no \"%s\"; did you mean %s?", where, a->name, shown, nearest);
+	return cg_fail(CG_BAD_ARGUMENT, "%s%s: expected %s, got \"%s\"", where, a->name, either(a, list), shown);
 }
 
 /* DT_HALF, half, f16, F16, float16 */
@@ -101,18 +139,58 @@ int call_attribute(struct call *c, const char *word)
 
 static int missing(const struct call *c, const struct cg_attribute *a)
 {
-	const char *either = a->kind == CG_BOOL ? "true or false" : "a number";
+	const char *scalar = a->scalar ? ", or a file with a tensor of that name" : "";
+	char list[256];
 
 	for (size_t k = 1; k < c->n_files; k++)
 		if (safetensors_metadata(&c->files[k], a->name))
-			return cg_fail(CG_BAD_ARGUMENT, "%s: %s has no default: add %s=VALUE, %s, or give %s "
+			return cg_fail(CG_BAD_ARGUMENT, "%s: %s has no default: add %s=VALUE, %s%s, or give %s "
 			               "first: attributes are taken from the first file's metadata", c->name, a->name,
-			               a->name, either, c->files[k].path);
-	return cg_fail(CG_BAD_ARGUMENT, "%s: %s has no default: add %s=VALUE, %s", c->name, a->name, a->name,
-	               either);
+			               a->name, either(a, list), scalar, c->files[k].path);
+	return cg_fail(CG_BAD_ARGUMENT, "%s: %s has no default: add %s=VALUE, %s%s", c->name, a->name, a->name,
+	               either(a, list), scalar);
 }
 
-int attribute_from_metadata(struct call *c)
+/* A scalar input of TensorFlow's op, as a tensor of rank 0. */
+static int set_scalar(struct call *c, const struct cg_attribute *a, const struct safetensors *file,
+                      const struct safetensors_tensor *t)
+{
+	char shape[PRINT_SHAPE], shown[PRINT_NAME];
+	int64_t wide;
+	int32_t half;
+
+	if (t->rank)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected a scalar, [], got %s", file->path, a->name,
+		               print_shape(shape, t->shape, t->rank));
+	if (!strcmp(t->dtype, "I64") && t->bytes == sizeof wide) {
+		memcpy(&wide, t->data, sizeof wide);
+	} else if (!strcmp(t->dtype, "I32") && t->bytes == sizeof half) {
+		memcpy(&half, t->data, sizeof half);
+		wide = half;
+	} else {
+		return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected I64 or I32, got %s", file->path, a->name,
+		               print_name(shown, t->dtype));
+	}
+	memcpy((char *)c->op + a->at, &wide, sizeof wide);
+	return CG_OK;
+}
+
+/* From the files in order; metadata counts in the first. */
+static int from_files(struct call *c, const struct cg_attribute *a, const char *where)
+{
+	for (size_t f = 0; f < c->n_files; f++) {
+		const struct safetensors_tensor *t = a->scalar ? safetensors_find(&c->files[f], a->name) : NULL;
+		const char *text = f ? NULL : safetensors_metadata(&c->files[f], a->name);
+
+		if (t)
+			return set_scalar(c, a, &c->files[f], t);
+		if (text)
+			return set(c, a, text, where);
+	}
+	return a->required ? missing(c, a) : CG_OK;
+}
+
+int attribute_from_files(struct call *c)
 {
 	const struct safetensors *first = &c->files[0];
 	char where[PRINT_NAME + 32], shown[PRINT_NAME];
@@ -121,18 +199,28 @@ int attribute_from_metadata(struct call *c)
 	snprintf(where, sizeof where, "%s: __metadata__: ", print_name(shown, first->path));
 	if (text)
 		CG_TRY(set_type(c, text, where));
-	for (int k = 0; c->row->attributes[k].name; k++) {
-		const struct cg_attribute *a = &c->row->attributes[k];
-
-		if (c->attributes >> k & 1)
-			continue;
-		text = safetensors_metadata(first, a->name);
-		if (text)
-			CG_TRY(set(c, a, text, where));
-		else if (a->required)
-			return missing(c, a);
-	}
+	for (int k = 0; c->row->attributes[k].name; k++)
+		if (!(c->attributes >> k & 1))
+			CG_TRY(from_files(c, &c->row->attributes[k], where));
 	return CG_OK;
+}
+
+int attribute_ranges(const struct call *c)
+{
+	for (const struct cg_attribute *a = c->row->attributes; a->name; a++)
+		CG_TRY(cg_attribute_check(c->row, a, c->op, 1));
+	return CG_OK;
+}
+
+unsigned attribute_sizes(const struct call *c)
+{
+	unsigned bound = 0;
+
+	for (const struct cg_attribute *a = c->row->attributes; a->name; a++)
+		for (int k = 0; c->row->dims[k].symbol; k++)
+			if (c->row->dims[k].at == a->at)
+				bound |= 1u << k;
+	return bound;
 }
 
 int attribute_type(const struct call *c, int dtype)
@@ -146,18 +234,13 @@ int attribute_type(const struct call *c, int dtype)
 json_t *call_metadata(const struct call *c)
 {
 	json_t *all = json_pack("{s:s}", "op", c->name);
-	char text[32];
+	char text[CG_ATTRIBUTE_TEXT];
 
-	for (const struct cg_attribute *a = c->row->attributes; a->name && all; a++) {
-		const void *at = (const char *)c->op + a->at;
-		const char *value = a->kind == CG_BOOL ? (*(const int *)at ? "true" : "false")
-		                                       : field_digits(text, *(const double *)at);
-
-		if (json_object_set_new(all, a->name, json_string(value))) {
+	for (const struct cg_attribute *a = c->row->attributes; a->name && all; a++)
+		if (json_object_set_new(all, a->name, json_string(cg_attribute_text(a, c->op, text)))) {
 			json_decref(all);
 			all = NULL;
 		}
-	}
 	if (!all)
 		cg_fail(CG_NO_MEMORY, "no memory for metadata");
 	return all;

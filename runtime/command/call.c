@@ -83,6 +83,9 @@ static int takes(const struct call *c, const char *name)
 	for (const struct cg_port *p = c->row->ports; p->name; p++)
 		if (p->flow == CG_IN && !strcmp(p->name, name))
 			return 1;
+	for (const struct cg_attribute *a = c->row->attributes; a->name; a++)
+		if (a->scalar && !strcmp(a->name, name))
+			return 1;
 	return 0;
 }
 
@@ -255,15 +258,16 @@ static int all_there(struct call *c, unsigned bound)
 
 int call_bind(struct call *c, int strict)
 {
-	unsigned bound = 0;
+	unsigned bound = attribute_sizes(c);
 
 	find(c);
 	if (strict)
 		CG_TRY(nothing_else(c));
-	CG_TRY(attribute_from_metadata(c));
+	CG_TRY(attribute_from_files(c));
 	CG_TRY(dtype(c));
 	CG_TRY(bind(c, &bound));
 	CG_TRY(all_there(c, bound));
+	CG_TRY(attribute_ranges(c));
 	for (int k = 0; k < c->n; k++) {
 		struct call_argument *a = &c->arguments[k];
 

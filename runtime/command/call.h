@@ -40,7 +40,7 @@ void call_close(struct call *);
 int  call_attribute(struct call *, const char *word);
 /* The first file that has an argument is the one it is taken from. */
 int  call_file(struct call *, const char *path);
-/* Attributes from the first file's metadata, dtype, shapes, all there that must be.  strict: nothing else. */
+/* Attributes from the files, dtype, shapes, all there that must be.  strict: nothing else. */
 int  call_bind(struct call *, int strict);
 /* Every output that is wanted; *working is set when the work begins. */
 int  call_compute(struct call *, struct cg_context *, int *working);
@@ -56,8 +56,11 @@ int  call_expect(const struct call *, const struct safetensors *);
 void call_compare(const struct call *, int port, const struct safetensors_tensor *want,
                   const struct allowance *user, struct comparison *);
 
-/* In attribute.c; call_bind calls the second. */
-int  attribute_from_metadata(struct call *);
+/* In attribute.c; call_bind calls them.  What the command line did not say is taken from the files; its sizes, a bit for each
+ * as cg_op_bind has them; once all sizes are known, the ranges. */
+int  attribute_from_files(struct call *);
+unsigned attribute_sizes(const struct call *);
+int  attribute_ranges(const struct call *);
 int  attribute_type(const struct call *, int dtype);
 
 #endif

@@ -44,6 +44,16 @@ int field_real(const char *text, double *value)
 	return *end || isnan(*value) || (errno == ERANGE && fabs(*value) > 1) ? -1 : 0;
 }
 
+int field_integer(const char *text, int64_t *value)
+{
+	const char *digits = text + (*text == '-');
+	char *end;
+
+	errno = 0;
+	*value = strtoll(text, &end, 10);
+	return !isdigit((unsigned char)*digits) || *end || errno ? -1 : 0;
+}
+
 int field_boolean(const char *text, int *value)
 {
 	static const char *const words[] = { "false", "true", "False", "True", "0", "1" };

@@ -6,6 +6,7 @@
 #define FIELD_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum field_kind {
 	FIELD_SIZE,                      /* int64_t */
@@ -49,6 +50,8 @@ void field_line(const struct fields *, char line[FIELD_LINE]);
 
 /* 0, or -1: it is not all of the text, or not a number that a double has. */
 int field_real(const char *text, double *value);
+/* 0, or -1: it is not all of the text, or does not fit in 64 bits. */
+int field_integer(const char *text, int64_t *value);
 /* 0, or -1: it is neither true nor false, in the spellings of TensorFlow and Python. */
 int field_boolean(const char *text, int *value);
 /* The fewest digits that read back as the same number. */
