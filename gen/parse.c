@@ -181,7 +181,8 @@ int cg_parse_declare(struct parser *p, const char *place, const char *name, int 
 		return cg_parse_wrong(p, place, "'%s' is a word that kernels need; choose another name", name);
 	if (name[n - 1] == '_' || strstr(name, "__") || (n > 4 && !strcmp(name + n - 4, "_all")) ||
 	    (n > 3 && !strcmp(name + n - 3, "_at")) || (n > 7 && !strcmp(name + n - 7, "_stride")) ||
-	    (n > 7 && !strcmp(name + n - 7, "_offset")) || (n > 4 && !strcmp(name + n - 4, "_run")) || capitals(name) ||
+	    (n > 7 && !strcmp(name + n - 7, "_offset")) || (n > 4 && !strcmp(name + n - 4, "_run")) ||
+	    (n > 4 && !strcmp(name + n - 4, "_out")) || capitals(name) ||
 	    (name[0] == 't' && digit(name[1])) || !strncmp(name, "cg_", 3) || !strncmp(name, "cl_", 3) ||
 	    !strncmp(name, "acc_", 4) || !strncmp(name, "sum_", 4) || !strncmp(name, "no_", 3))
 		return cg_parse_wrong(p, place, "'%s' is of a form that kernels use; choose another name", name);

@@ -54,7 +54,7 @@ static const char *own_name(const struct cg_cell *cell, int role, int index)
 	case CG_ROLE_GATE:   return cell->gates[index].name;
 	case CG_ROLE_PREV:   return cell->prevs[index].name;
 	case CG_ROLE_STATE:  return cell->values[cell->prevs[index].value].name;
-	case CG_ROLE_OUTPUT: return "y";
+	case CG_ROLE_OUTPUT: return cell->values[cell->prevs[index].value].name;
 	case CG_ROLE_SAVED:  return cell->values[cell->saves[index]].name;
 	case CG_ROLE_FEED:   return cell->values[cell->feeds[index]].name;
 	case CG_ROLE_WEIGHT: return cell->weights[index].name;
@@ -63,10 +63,10 @@ static const char *own_name(const struct cg_cell *cell, int role, int index)
 	return cell->gates[index].name;
 }
 
-/* "gda_i" of gate a_i; the bias of gate a_i is b_i. */
+/* "gda_i" of gate a_i; the bias of gate a_i is b_i, the output h, as what takes it from a step sees it, h_out. */
 static const char *name_of(struct cg_graph *graph, const struct cg_cell *cell, int role, int index, int order)
 {
-	const char *own = own_name(cell, role, index), *bias = "";
+	const char *own = own_name(cell, role, index), *bias = "", *end = role == CG_ROLE_OUTPUT ? "_out" : "";
 	size_t bytes = strlen(own) + 8;
 	char *text = cg_arena_take(graph->memory, bytes);
 
@@ -78,7 +78,7 @@ static const char *name_of(struct cg_graph *graph, const struct cg_cell *cell, i
 		graph->failed = 1;
 		return "";
 	}
-	snprintf(text, bytes, "%s%s%s", prefixes[order], bias, own);
+	snprintf(text, bytes, "%s%s%s%s", prefixes[order], bias, own, end);
 	return text;
 }
 

@@ -80,19 +80,19 @@ load files
 	refuses "--stage" emit gru_block --stage 99999999999999999999
 }
 
-@test "steps of sequences: what is carried is acc, and dy joins dh" {
+@test "steps of sequences: what is carried is acc, and dh_out joins dh" {
 	works emit lstm --pass seq_forward --dtype f16
 	[[ $output == "/* cg_lstm_f16_seq_forward: cellgrad emit lstm --pass seq_forward --dtype f16 --lang c */"* ]]
 	[[ $output == *"acc *c, int64_t c_stride"*"real *h, int64_t h_stride"* ]]
 	works emit lstm --options peephole --pass seq_grad --dtype bf16 --lang opencl
 	[[ $output == *"void cg_lstm_peephole_bf16_seq_grad_sum("* ]]
-	[[ $output == *"const acc dh_all = dh + dy;"* ]]
+	[[ $output == *"const acc dh_all = dh + dh_out;"* ]]
 	works emit gru --pass seq_grad --dtype f16 --manifest -
 	[[ $output == *'"pass": "seq_grad"'* ]]
 	[[ $output == *'{"name": "dh", "role": "state", "index": 0, "order": "d", "kind": "tensor", "type": "f32"'* ]]
-	[[ $output == *'{"name": "dy", "role": "output", "index": 0, "order": "d", "kind": "tensor", "type": "f16"'* ]]
+	[[ $output == *'{"name": "dh_out", "role": "output", "index": 0, "order": "d", "kind": "tensor", "type": "f16"'* ]]
 	works emit lstm --pass grad --manifest -
-	[[ $output != *'"dy"'* ]]
+	[[ $output != *'"dh_out"'* ]]
 }
 
 @test "a cell from a file" {

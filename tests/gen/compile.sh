@@ -131,7 +131,7 @@ cuda() {
 	ok "CUDA C: runs are moved 16 bytes at once"
 }
 # The cells of tests/gen.
-ours='^cg_(coupled|stages|names|more_names)_'
+ours='^cg_(coupled|stages|names|more_names|y_output|y_gate|y_state)_'
 
 if [ -n "$CELLGRAD_TEST_ARCHS" ]; then echo 1..3; else echo 1..7; fi
 "$here/tests/gen/emit_all" "$work" || { echo "Bail out! the texts were not written"; exit 99; }

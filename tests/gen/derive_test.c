@@ -367,16 +367,16 @@ static void try_step(struct trial *t, const struct world *w, const struct world 
 		if (t->cell->prevs[k].output)
 			whole = need(&forth, named("d", state(t, k)), "step");
 	for (int way = 0; way < 3; way++) {
-		struct thing *dy, *dh;
+		struct thing *out, *dh;
 
 		back.n = 0;
 		keep(t, &back, &forth);
 		dh = need(&back, whole->name, "step");
-		dy = put(&back, "dy");
+		out = put(&back, named(whole->name, "_out"));
 		if (way == 1)
-			fill(dy);
+			fill(out);
 		for (int k = 0; k < ROWS * UNITS; k++) {
-			long double *part = &dy->at[k / UNITS][k % UNITS], *rest = &dh->at[k / UNITS][k % UNITS];
+			long double *part = &out->at[k / UNITS][k % UNITS], *rest = &dh->at[k / UNITS][k % UNITS];
 
 			*part = way == 2 ? *rest : *part;
 			*rest -= *part;

@@ -1,7 +1,7 @@
 /*
  * Writes every text there is into a folder, one file each: every built-in cell and those of tests/gen, every set of options,
  * pass, dialect and dtype; and each C text's manifest; every matrix product; every shape of rows.  compile.sh gives them to
- * compilers, golden.sh picks a few.  Two more cells are made of names that are nearly words of a dialect.
+ * compilers, golden.sh picks a few.  More cells are made of names that are nearly words of a dialect, or are y.
  *
  *	emit_all FOLDER
  */
@@ -42,6 +42,32 @@ static const char more_names[] =
 	"import = o * o + o\n"
 	"module = import * override + module_prev\n"
 	"save x o import nan\n";
+
+/* The adjoint of a layer's output is often called dy: any name of a cell's may be y. */
+static const char y_output[] =
+	"cell y_output\n"
+	"gates  i z\n"
+	"state  c\n"
+	"output y\n"
+	"option peephole p\n"
+	"c = sigmoid(i + p * c_prev) * c_prev + tanh(z)\n"
+	"y = tanh(c) + i * y_prev\n"
+	"save c\n";
+
+static const char y_gate[] =
+	"cell y_gate\n"
+	"gates  y z\n"
+	"output h\n"
+	"h = sigmoid(y) * h_prev + z\n";
+
+static const char y_state[] =
+	"cell y_state\n"
+	"gates  a\n"
+	"state  y\n"
+	"output h\n"
+	"y = sigmoid(a) * y_prev\n"
+	"h = y + h_prev\n"
+	"save y h\n";
 
 static int put(struct cg_text *text, const char *folder, const char *key, const char *ending)
 {
@@ -140,8 +166,13 @@ static int put_rows(const char *folder)
 
 int main(int argc, char **argv)
 {
+	/* Of the last ones f32 and f16 are enough. */
+	static const struct { const char *text, *name; int step; } cells[] = {
+		{ names, "names", 1 }, { more_names, "more_names", 2 }, { y_output, "y_output", 2 }, { y_gate, "y_gate", 2 },
+		{ y_state, "y_state", 2 },
+	};
 	struct cg_cell *cell;
-	int failed;
+	int failed = 0;
 
 	if (argc != 2) {
 		fprintf(stderr, "usage: emit_all FOLDER\n");
@@ -155,11 +186,10 @@ int main(int argc, char **argv)
 			return 1;
 		cg_parse_free(cell);
 	}
-	cell = must_parse(names, "names");
-	failed = emit(cell, argv[1], 1);
-	cg_parse_free(cell);
-	cell = must_parse(more_names, "more_names");
-	failed |= emit(cell, argv[1], 2);
-	cg_parse_free(cell);
+	for (size_t k = 0; k < sizeof cells / sizeof *cells; k++) {
+		cell = must_parse(cells[k].text, cells[k].name);
+		failed |= emit(cell, argv[1], cells[k].step);
+		cg_parse_free(cell);
+	}
 	return failed || put_products(argv[1]) || put_rows(argv[1]);
 }

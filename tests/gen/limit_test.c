@@ -344,10 +344,10 @@ static const char *const words[] = {
 	"kernel", "global", "local", "constant", "private", "half", "uint", "vec_step", "image2d_array_depth_t", "get_global_id",
 	"get_global_size", "read_only", "event_t", "fma", "threadIdx", "blockDim", "gridDim", "warpSize", "dim3", "nullptr",
 	"operator", "template", "this", "new", "delete", "co_await", "real", "acc", "unit", "units", "row", "rows", "word", "strip",
-	"muladd", "to_real", "bits_of", "dy", "gates", "cell", "tanh", "clip", "exp",
+	"muladd", "to_real", "bits_of", "gates", "cell", "tanh", "clip", "exp",
 };
 static const char *const forms[] = {
-	"NULL", "INFINITY", "NAN", "M_PI", "EOF", "CLK_LOCAL_MEM_FENCE", "INT_MAX", "a_at", "a_stride", "a_offset", "a_all", "no_a",
+	"NULL", "INFINITY", "NAN", "M_PI", "EOF", "CLK_LOCAL_MEM_FENCE", "INT_MAX", "a_at", "a_stride", "a_offset", "a_all", "a_out", "no_a",
 	"sum_a", "acc_a", "cg_a", "cl_khr_fp64", "t0", "t12", "a__b", "a_", "gd__x",
 };
 
@@ -401,7 +401,6 @@ static void test_adjoints(void **state)
 	refused("cell x\ngates %s\n", "o", "x:2:7: 'o' has the adjoint 'do', a word that kernels need; choose another name\n");
 	refused("cell x\ngates %s\n", "lobal", "x:2:7: 'lobal' has the adjoint 'global', a word that");
 	refused("cell x\nstate %s\n", "ouble", "x:2:7: 'ouble' has the adjoint 'double', a word that");
-	refused("cell x\noutput %s\n", "y", "x:2:8: 'y' has the adjoint 'dy', a word that");
 	refused("cell x\noutput %s\n", "oto", "x:2:8: 'oto' has the adjoint 'goto', a word that");
 	refused("cell x\noption p %s\n", "elete", "x:2:10: 'elete' has the adjoint 'delete', a word that");
 	refused(HEAD "%s = a\nstage %s\n", "o", "x:5:7: 'o' has the adjoint 'do', a word that");
@@ -410,6 +409,26 @@ static void test_adjoints(void **state)
 	assert_non_null(cell);
 	plan_all(cell, "o", NEVER);
 	cg_parse_free(cell);
+}
+
+/* A letter that is no word, in each place that a name with an adjoint may stand. */
+static void test_letter(void **state)
+{
+	static const char *const places[] = {
+		"cell x\ngates y\noutput h\nh = y\n", "cell x\ngates a\nsplit y\noutput h\nh = a + y\n",
+		"cell x\ngates a\nstate y\noutput h\ny = a + y_prev\nh = y\n", "cell x\ngates a\noutput y\ny = tanh(a) * y_prev\n",
+		"cell x\ngates a\noutput h\noption o y\nh = a * y\n", HEAD "y = tanh(a) * h_prev\nstage y\ngates c\nh = c * b\n",
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
+		struct cg_mistake mistake;
+		struct cg_cell *cell = cg_parse(places[k], "x", counted, &mistake);
+
+		assert_string_equal(mistake.text, "");
+		plan_all(cell, "y", NEVER);
+		cg_parse_free(cell);
+	}
 }
 
 /* ---- numbers ---- */
@@ -584,6 +603,7 @@ int main(void)
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_adjoints),
+		cmocka_unit_test(test_letter),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_bytes),

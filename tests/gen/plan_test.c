@@ -163,7 +163,7 @@ static void test_types(void **state)
 	}
 }
 
-/* A step takes and gives what the pass alone does, and dy where it takes dh. */
+/* A step takes and gives what the pass alone does, and dh_out where it takes dh. */
 static void test_steps(void **state)
 {
 	struct cg_cell *cell;
@@ -185,12 +185,54 @@ static void test_steps(void **state)
 					assert_string_equal(a->arguments[k].name, b->arguments[j].name);
 					assert_int_equal(a->arguments[k].out, b->arguments[j].out);
 					if (a->arguments[k].role == CG_ROLE_STATE && cell->prevs[a->arguments[k].index].output && !a->arguments[k].out)
-						assert_string_equal(b->arguments[++j].name, "dy");
+						assert_string_equal(b->arguments[++j].name, "dh_out");
 				}
 				assert_int_equal(j, b->n_arguments);
 			}
 			cg_plan_free(alone);
 			cg_plan_free(step);
+		}
+		cg_parse_free(cell);
+	}
+}
+
+/* Names of the arguments of all pieces, with blanks around each. */
+static const char *arguments(const struct cg_cell *cell, int pass)
+{
+	static char text[4096];
+	struct cg_pass_plan *plan = must_plan(cell, 0, pass, 0, 2);
+	size_t used = (size_t)sprintf(text, " ");
+
+	for (int p = 0; p < plan->n_pieces; p++)
+		for (int k = 0; k < plan->pieces[p].n_arguments; k++)
+			used += (size_t)snprintf(text + used, sizeof text - used, "%s ", plan->pieces[p].arguments[k].name);
+	assert_true(used < sizeof text);
+	cg_plan_free(plan);
+	return text;
+}
+
+/* The second part of the output's adjoint is named after the output, whatever its name, and only a step's gradient has it. */
+static void test_output_name(void **state)
+{
+	static const struct { const char *text, *first, *second; } cells[] = {
+		{ "cell x\ngates a\noutput y\ny = tanh(a)\nsave y\n", " dy ", " dy_out " },
+		{ "cell x\ngates y\noutput h\nh = tanh(y)\nsave h\n", " dh ", " dh_out " },
+		{ "cell x\ngates a\nstate y\noutput h\ny = a * y_prev\nh = tanh(y)\nsave h y\n", " dh ", " dh_out " },
+		{ "cell x\ngates a\noutput nineteen_letters_is\nnineteen_letters_is = tanh(a)\nsave nineteen_letters_is\n",
+		  " dnineteen_letters_is ", " dnineteen_letters_is_out " },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof cells / sizeof *cells; k++) {
+		struct cg_cell *cell = must_parse(cells[k].text, "x");
+
+		for (int pass = 0; pass < CG_PASS_COUNT; pass++) {
+			const char *names = arguments(cell, pass);
+			int derived = pass != CG_PASS_FORWARD && pass != CG_PASS_SEQ_FORWARD;
+
+			assert_int_equal(strstr(names, cells[k].first) != NULL, derived);
+			assert_int_equal(strstr(names, cells[k].second) != NULL, pass == CG_PASS_SEQ_GRAD);
+			assert_null(strstr(names, "_out_out"));
 		}
 		cg_parse_free(cell);
 	}
@@ -203,6 +245,7 @@ int main(void)
 		cmocka_unit_test(test_kept),
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_output_name),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -422,10 +422,10 @@ static const struct carried {
 	{ "lstm", 0, CG_PASS_SEQ_GRAD, 0, { { "dc", 1 + 0x1p-20f, 0 }, { "f", 0, 0x3c00 } }, "dc_prev", 1 + 0x1p-20f },
 	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, { { "da_f", 0, 0x3c00 }, { "c_prev", 1 + 0x1p-20f, 0 } }, "dp_f", 1 + 0x1p-20f },
 	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, { { "da_o", 0, 0x3c00 }, { "c", 1 + 0x1p-20f, 0 } }, "dp_o", 1 + 0x1p-20f },
-	/* dh and dy: 2 ^ -13 is a half, 1 + 2 ^ -13 is none */
-	{ "gru", 0, CG_PASS_SEQ_GRAD, 0, { { "dh", 1, 0 }, { "dy", 0, 0x0800 }, { "z", 0, 0x3c00 } }, "dh_prev", 1 + 0x1p-13f },
+	/* dh and dh_out: 2 ^ -13 is a half, 1 + 2 ^ -13 is none */
+	{ "gru", 0, CG_PASS_SEQ_GRAD, 0, { { "dh", 1, 0 }, { "dh_out", 0, 0x0800 }, { "z", 0, 0x3c00 } }, "dh_prev", 1 + 0x1p-13f },
 	{ "gru", 0, CG_PASS_SEQ_GRAD, 0, { { "dh", 1 + 0x1p-20f, 0 }, { "z", 0, 0x3c00 } }, "dh_prev", 1 + 0x1p-20f },
-	{ "gru", 0, CG_PASS_SEQ_GRAD, 0, { { "dy", 0, 0x0800 }, { "z", 0, 0x3c00 } }, "dh_prev", 0x1p-13f },
+	{ "gru", 0, CG_PASS_SEQ_GRAD, 0, { { "dh_out", 0, 0x0800 }, { "z", 0, 0x3c00 } }, "dh_prev", 0x1p-13f },
 	{ "gru", 0, CG_PASS_SEQ_GRAD, 0, { { "z", 0, 0x3c00 } }, "dh_prev", 0 },
 };
 
