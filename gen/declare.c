@@ -66,16 +66,66 @@ static int prevs(struct parser *p, int output)
 	return 0;
 }
 
+static void join(const struct cg_cell *cell, int options, const char *between, char text[CG_KEY_MAX])
+{
+	int n = 0;
+
+	for (int k = 0; k < CG_OPTIONS_MAX; k++)
+		if (options >> k & 1)
+			n += snprintf(text + n, CG_KEY_MAX - (size_t)n, "%s%s", n ? between : "", cell->options[k].name);
+}
+
+/* Which of the counted options, from one on, have names that "_" joins to the text: bits, or 0. */
+static int joined(const struct cg_cell *cell, int from, const char *text)
+{
+	for (int k = from; k < cell->n_options; k++) {
+		size_t n = strlen(cell->options[k].name);
+		int rest = 0;
+
+		if (strncmp(text, cell->options[k].name, n) || (text[n] && text[n] != '_'))
+			continue;
+		if (!text[n] || (rest = joined(cell, k + 1, text + n + 1)))
+			return rest | 1 << k;
+	}
+	return 0;
+}
+
+/* A kernel's name has its options' names in it, where "a_b" might be one or two.  The option at hand is not counted yet. */
+static int ambiguous(struct parser *p, const char *place)
+{
+	const struct cg_cell *cell = p->cell;
+	int last = 1 << cell->n_options;
+	char text[CG_KEY_MAX], other[CG_KEY_MAX];
+
+	for (int options = last; options < 2 * last; options++) {
+		int same;
+
+		join(cell, options, "_", text);
+		same = joined(cell, 0, text);
+		if (same) {
+			join(cell, same, ",", other);
+			join(cell, options, ",", text);
+			return cg_parse_wrong(p, place, "kernels with the options '%s' and '%s' would have one name; choose another", other,
+			                      text);
+		}
+	}
+	return 0;
+}
+
 static int option(struct parser *p)
 {
 	struct cg_cell *cell = p->cell;
 	struct cg_option *option = &cell->options[cell->n_options];
+	const char *name;
 
-	if (full(p, cell->n_options, CG_OPTIONS_MAX, "options") || cg_parse_word(p, option->name, "the option's name"))
+	if (full(p, cell->n_options, CG_OPTIONS_MAX, "options") ||
+	    (cg_parse_skip(p), name = p->at, cg_parse_word(p, option->name, "the option's name")))
 		return -1;
 	for (int k = 0; k < cell->n_options; k++)
 		if (!strcmp(cell->options[k].name, option->name))
 			return cg_parse_wrong(p, p->at, "option '%s' is declared already", option->name);
+	if (ambiguous(p, name))
+		return -1;
 	do {
 		struct cg_weight *weight = &cell->weights[cell->n_weights];
 		const char *place;

@@ -71,6 +71,14 @@ static const struct { const char *text, *words; } mistakes[] = {
 	{ "cell x\ngates a\noption o\n", "3:9: expected a per-unit weight" },
 	{ "cell x\ngates a\noption o w\noption o v\n", "4:9: option 'o' is declared already" },
 	{ "cell x\ngates a\noption o a\n", "3:10: 'a' is declared already" },
+	{ "cell x\noption a v\noption b w\noption  a_b u\n",
+	  "4:9: kernels with the options 'a,b' and 'a_b' would have one name; choose another" },
+	{ "cell x\noption a_b u\noption a v\noption b w\n",
+	  "4:8: kernels with the options 'a_b' and 'a,b' would have one name; choose another" },
+	{ "cell x\noption a u\noption a_b v\noption b_c w\noption c z\n",
+	  "5:8: kernels with the options 'a,b_c' and 'a_b,c' would have one name; choose another" },
+	{ "cell x\noption a u\noption a_a v\noption a_a_a w\n",
+	  "4:8: kernels with the options 'a,a_a' and 'a_a_a' would have one name; choose another" },
 	{ "cell x\ngates a\nparam\n", "3:6: expected a param" },
 	{ "cell x\ngates a\nparam p q\n", "3:9: expected ',' after the param" },
 	{ "cell x\ngates a\nparam p =\n", "3:10: expected a number" },
@@ -299,6 +307,77 @@ static void test_read(void **state)
 	assert_int_equal(cell->n_saves, 2);
 	assert_string_equal(cell->values[cell->saves[1]].name, "u");
 	cg_parse_free(cell);
+}
+
+/* ---- options' names ---- */
+
+enum { TRIES = 1000, NAMES = 5 };
+
+/* Do names that "_" joins, in their order, come out alike for two of their sets? */
+static int alike(char names[NAMES][16], int n)
+{
+	static char text[1 << NAMES][NAMES * 16];
+
+	for (int set = 0; set < 1 << n; set++) {
+		text[set][0] = 0;
+		for (int k = 0; k < n; k++)
+			if (set >> k & 1)
+				strcat(strcat(text[set], "_"), names[k]);
+		for (int other = 0; other < set; other++)
+			if (!strcmp(text[set], text[other]))
+				return 1;
+	}
+	return 0;
+}
+
+static void different_keys(const struct cg_cell *cell)
+{
+	static char keys[1 << NAMES][CG_KEY_MAX];
+
+	for (int options = 0; options < 1 << cell->n_options; options++) {
+		struct cg_pass_plan *plan = must_plan(cell, options, CG_PASS_FORWARD, 0, 0);
+
+		strcpy(keys[options], plan->key);
+		for (int other = 0; other < options; other++)
+			assert_string_not_equal(keys[options], keys[other]);
+		cg_plan_free(plan);
+	}
+}
+
+/* Options at random, of two letters and "_": they are refused where two sets of them would be one kernel's name, and only there.
+ * A name may come twice. */
+static void test_option_names(void **state)
+{
+	static const char *const parts[] = { "a", "b", "_a", "_b", "_a", "_b", "_" };
+	int taken = 0, refusals = 0;
+
+	(void)state;
+	for (int try = 0; try < TRIES; try++) {
+		int n = NAMES - random_below(3);
+		char names[NAMES][16], text[400] = HEAD, sum[100] = "h = a + b";
+		struct cg_mistake mistake;
+		struct cg_cell *cell;
+		int one_name;
+
+		for (int k = 0; k < n; k++) {
+			strcpy(names[k], parts[random_below(2)]);
+			for (int more = random_below(3); more; more--)
+				strcat(names[k], parts[random_below(7)]);
+			sprintf(text + strlen(text), "option %s w%d\n", names[k], k);
+			sprintf(sum + strlen(sum), " + w%d", k);
+		}
+		cell = cg_parse(strcat(strcat(text, sum), "\n"), "x", resize, &mistake);
+		one_name = strstr(mistake.text, "would have one name; choose another") != NULL;
+		if ((cell == NULL) != alike(names, n) || (!cell && !one_name && !strstr(mistake.text, "is declared already")))
+			fail_msg("%s: %s", text, cell ? "taken" : mistake.text);
+		if (cell)
+			different_keys(cell);
+		taken += cell != NULL;
+		refusals += one_name;
+		cg_parse_free(cell);
+	}
+	printf("# of %d cells' options %d were taken, %d refused\n", TRIES, taken, refusals);
+	assert_true(taken > TRIES / 50 && refusals > TRIES / 50);
 }
 
 /* ---- limits ---- */
@@ -585,6 +664,7 @@ int main(void)
 		cmocka_unit_test(test_long_line),
 		cmocka_unit_test(test_accepted),
 		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_option_names),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_near),
