@@ -103,7 +103,7 @@ struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split; };
 struct cg_option { char name[CG_NAME_MAX + 1]; };
 struct cg_weight { char name[CG_NAME_MAX + 1]; int option; };
 struct cg_param  { char name[CG_NAME_MAX + 1]; int given; double value; };
-struct cg_value  { char name[CG_NAME_MAX + 1]; int stage, term; char line[CG_LINE_MAX + 1]; };
+struct cg_equation  { char name[CG_NAME_MAX + 1]; int stage, term; char line[CG_LINE_MAX + 1]; };
 /* What a state, or the output, was before the step; value: the equation that gives what it is after. */
 struct cg_prev   { char name[CG_NAME_MAX + 6]; int value, output; };
 
@@ -114,7 +114,7 @@ struct cg_cell {
 	struct cg_option options[CG_OPTIONS_MAX]; int n_options;
 	struct cg_weight weights[CG_WEIGHTS_MAX]; int n_weights;
 	struct cg_param  params[CG_PARAMS_MAX];   int n_params;
-	struct cg_value  values[CG_VALUES_MAX];   int n_values;
+	struct cg_equation  values[CG_VALUES_MAX];   int n_values;
 	int saves[CG_SAVES_MAX];                  int n_saves;    /* values */
 	int feeds[CG_STAGES_MAX];                 int n_stages;   /* feeds[s]: the value whose product stage s + 2 takes */
 	struct cg_term *terms; int n_terms;

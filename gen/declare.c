@@ -240,7 +240,7 @@ static int save(struct parser *p)
 static int equation(struct parser *p, const char *start, const char *name)
 {
 	struct cg_cell *cell = p->cell;
-	struct cg_value *v = &cell->values[cell->n_values];
+	struct cg_equation *v = &cell->values[cell->n_values];
 	size_t n = 0;
 
 	if (full(p, cell->n_values, CG_VALUES_MAX, "equations") || (v->term = cg_parse_sum(p)) < 0)
