@@ -100,10 +100,9 @@ static int run(struct cg_stream *stream, const struct cg_op *row, const void *op
 	return body(stream, op, &work);
 }
 
-int cg_block_run(struct cg_stream *stream, const char *name, const void *op,
-                 int (*body)(struct cg_stream *, const void *op, struct cg_work *))
+int cg_op_run(struct cg_stream *stream, const struct cg_op *row, const void *op,
+              int (*body)(struct cg_stream *, const void *op, struct cg_work *))
 {
-	const struct cg_op *row = cg_op_find(name, NULL);
 	double start;
 	int code;
 
@@ -113,6 +112,12 @@ int cg_block_run(struct cg_stream *stream, const char *name, const void *op,
 	code = run(stream, row, op, body);
 	cg_verbose_op(stream, row, op, code, cg_milliseconds() - start);
 	return code;
+}
+
+int cg_block_run(struct cg_stream *stream, const char *name, const void *op,
+                 int (*body)(struct cg_stream *, const void *op, struct cg_work *))
+{
+	return cg_op_run(stream, cg_op_find(name, NULL), op, body);
 }
 
 size_t cg_acc_bytes(int dtype)

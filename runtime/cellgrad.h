@@ -207,6 +207,94 @@ struct cg_arg {
 CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel, int64_t rows, int64_t units,
                           const struct cg_arg *args, int n);
 
+/* ---- whole sequences: networks of layers, TensorFlow's CudnnRNN, V2 and V3 and their Backprops, of any cell.  A plan fixes
+ * everything but T, B and lengths, and chooses its route once, so forward and backward agree about the reserve.
+ * L layers, D = 1 or, bidirectional, 2 directions, P the projection's width, H = P if P else U: the width of h. ---- */
+
+struct cg_rnn;
+enum cg_input { CG_LINEAR, CG_SKIP, CG_AUTO };   /* CG_AUTO: CG_SKIP when I = U */
+struct cg_value { const char *name; double value; };
+
+/*
+ * A network.  Layer l > 0 takes the outputs of both directions of layer l - 1, with dropout; direction 1 begins at each row's
+ * last valid step.  With CG_SKIP (needs I = U) layer 0 has no input matrices: its input is added to every gate.  A projection
+ * (Sak, Senior and Beaufays 2014) makes h = P m of what the cell gives; it needs a cell with a state whose equations do not
+ * read h_prev, of one stage.
+ */
+struct cg_rnn_config {
+	size_t  size;                            /* set by _init */
+	const struct cg_cell *cell;              /* one state at most beside the output; a split gate q_n has its gate a_n */
+	const char *options;                     /* of the cell, "peephole"; NULL or "": none */
+	const struct cg_value *values;           /* of its params; one without a default must be given */
+	int     n_values;
+	int     dtype, layers, bidirectional, input_mode, time_major;
+	int64_t input, units, proj;              /* I, U, P; P 0: none */
+	double  dropout;                         /* between layers, 0 to 1, in training only */
+	uint64_t seed;                           /* (seed << 32) | (uint32_t)seed2 of TensorFlow's; see counter */
+	int     training;                        /* 0: no reserve, no dropout, no backward */
+	int     allow_tf32, allow_vendor_dropout;        /* 0: the stated error bounds and masks hold on every route */
+	const char *route;                       /* NULL: the best; "composed": that or CG_UNSUPPORTED */
+};
+/* lstm, f32, 1 layer, CG_LINEAR, time_major, training; the rest 0.  size: sizeof the struct. */
+CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
+
+/* Checks a network and readies its kernels on a device.  CG_BAD_ARGUMENT, CG_UNSUPPORTED: the words name the field;
+ * CG_BUILD, CG_NO_MEMORY.  The plan holds the context and what it needs of the cell; the caller closes it.  Threads may share it. */
+CG_API int  cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
+CG_API void cg_rnn_close(struct cg_rnn *rnn);
+/* The route taken and why, in a few words; lives as long as the plan. */
+CG_API const char *cg_rnn_route(const struct cg_rnn *rnn);
+
+struct cg_rnn_sizes { size_t params, reserve, work; };           /* bytes */
+/* What a call needs of these sizes and lengths ([B], NULL: all T).  params is the same on every backend: per pseudo-layer
+ * l D + d the input matrices [U, in] of the gates in the cell's order, the recurrent ones [U, H], the projection [P, U]; after all
+ * of these, per pseudo-layer the biases bW of the gates, then bR; after these, per pseudo-layer the per-unit vectors of the
+ * options that are on.  reserve: for each valid step and pseudo-layer, [U] of what the cell saves, of its output and of its state,
+ * the state in acc, in blocks of a multiple of 64 bytes, after a header of 64.  CG_BAD_ARGUMENT: sizes that do not fit in memory. */
+CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *sizes);
+
+/* A part of params, in elements; rows 0: not present, an input matrix under CG_SKIP or the projection where there is none. */
+struct cg_rnn_region { int64_t offset, rows, columns; };
+/* Where one lies.  id, of G gates: 0 to G - 1 the input matrix of a gate, or its bias bW where bias is 1; G to 2 G - 1 the
+ * recurrent one, or bR; 2 G the projection; 2 G + 1 and on the per-unit vectors.  CG_BAD_ARGUMENT: no such pseudo-layer or id. */
+CG_API int  cg_rnn_region(const struct cg_rnn *rnn, int pseudo_layer, int id, int bias, struct cg_rnn_region *region);
+
+/*
+ * A call's sizes and memory.  Shapes are those of time_major; without it [B T .] and [B L*D .].  Row b has lengths[b] valid steps;
+ * beyond them outputs are zero and nothing is read; a length of 0 hands the initial state, and its gradient, straight on.
+ * T = 0 and B = 0 are legal.  States that are absent are zero, gradients that are absent too; outputs that are absent are not
+ * computed.  input_c, output_c and their gradients are those of the cell's state: a cell without one has none.
+ *
+ * Dropout drops an element of layer l's output [T B D*H] by a counter-based generator: the mask depends on seed, counter, l and the
+ * element's t (from first_step on), b and unit alone.  With key = seed and Philox4x32-10 (Salmon et al. 2011), k2 is the low 64
+ * bits of Philox(key, { low and high 32 bits of counter, l, 0 }), word is Philox(k2, { unit / 4, b, t, 0 })[unit % 4]; an
+ * element is dropped when word < floor(p 2^32), or p is 1, else times 1 / (1 - p).
+ */
+struct cg_rnn_call {
+	size_t  size;                            /* set by _init */
+	int64_t T, B;
+	const int32_t *lengths;                  /* of the host, [B], each 0 to T, in any order; NULL: all T */
+	uint64_t counter;                        /* the call's number, for dropout: the same in forward and backward */
+	int64_t first_step;                      /* of this piece in a longer sequence; unidirectional only */
+	int     accumulate;                      /* add to params_backprop instead of overwriting it */
+	int     spend_reserve;                   /* backward may destroy the reserve; this version never does */
+	struct cg_mem work, reserve, params;     /* cg_rnn_sizes() bytes; work absent: the stream's */
+	struct cg_mem input, input_h, input_c;   /* [T B I] [L*D B H] [L*D B U] */
+	struct cg_mem output, output_h, output_c;                                /* [T B D*H] [L*D B H] [L*D B U] */
+	struct cg_mem output_backprop, output_h_backprop, output_c_backprop;     /* as output, output_h, output_c */
+	struct cg_mem input_backprop, input_h_backprop, input_c_backprop;        /* as input, input_h, input_c */
+	struct cg_mem params_backprop;           /* as params */
+};
+/* All absent, all 0.  size: sizeof the struct. */
+CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
+/* forward reads input, input_h, input_c and params and writes output, output_h, output_c and, in training, reserve.  backward
+ * reads these inputs, the reserve of that forward and the output_*_backprops; it leaves the reserve as it was.  A reserve in
+ * the host's memory that another forward made is refused; one on a device by its size, and altogether under CELLGRAD_CHECK=1,
+ * which waits for it.  The lengths are read before the call returns; where rows differ in length or the call is not time_major,
+ * a device is sent an index, and a call whose lengths are not those of the stream's last call first waits for the last index to be there. */
+CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
+CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
+
 #ifdef __cplusplus
 }
 #endif

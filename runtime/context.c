@@ -80,6 +80,11 @@ void cg_close(struct cg_context *context)
 		let_go(context);
 }
 
+void cg_context_hold(struct cg_context *context)
+{
+	__atomic_add_fetch(&context->holders, 1, __ATOMIC_RELAXED);
+}
+
 const char *cg_describe(const struct cg_context *context)
 {
 	return context ? context->backend->describe(context->device) : "";
@@ -103,7 +108,7 @@ int cg_stream_open(struct cg_context *context, void *native, struct cg_stream **
 		cg_memory(stream, 0);
 		return code;
 	}
-	__atomic_add_fetch(&context->holders, 1, __ATOMIC_RELAXED);
+	cg_context_hold(context);
 	*result = stream;
 	return CG_OK;
 }
@@ -127,6 +132,7 @@ void cg_stream_close(struct cg_stream *stream)
 	if (!stream || stream->context->fork != forks)
 		return;
 	free_scratch(stream);
+	cg_steps_free(stream);
 	stream->context->backend->stop(stream->queue);
 	let_go(stream->context);
 	cg_memory(stream, 0);

@@ -9,7 +9,7 @@
 #include "runtime/runtime.h"
 
 enum {
-	DIMS  = 8,                       /* of a row at most, as are */
+	DIMS  = 12,                      /* of a row at most, as are */
 	PORTS = 32,
 	NAMES = 64,                      /* of ops, ours and theirs */
 	LATER = 4                        /* no later version's struct is this many times as long as ours */
@@ -139,25 +139,45 @@ static const char *dimension(const struct cg_op *row, const int64_t *size, unsig
 	return s;
 }
 
+/* A port's shape as text, with the first two of three dimensions exchanged where the op is not time-major. */
+struct shape_text { char room[64]; const char *s; };
+
+static const char *shape_of(const struct cg_op *row, const struct cg_port *port, const void *op, struct shape_text *t)
+{
+	size_t first = word_length(port->shape, ' '), second, rest;
+
+	t->s = port->shape;
+	if (!row->time_major_at || integer(op, row->time_major_at) || !t->s[first])
+		return t->s;
+	second = word_length(t->s + first + 1, ' ');
+	rest = first + 1 + second;
+	if (t->s[rest] && strlen(t->s) < sizeof t->room) {
+		snprintf(t->room, sizeof t->room, "%.*s %.*s%s", (int)second, t->s + first + 1, (int)first, t->s, t->s + rest);
+		t->s = t->room;
+	}
+	return t->s;
+}
+
 /* "[I+U=7, 4*U=16]": a dimension that is not known, or too large to be said, goes without its value. */
-static const char *expected(const struct cg_op *row, const struct cg_port *port, const int64_t *size, unsigned bound,
+static const char *expected(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size, unsigned bound,
                             struct text *t)
 {
-	const char *s, *next;
+	struct shape_text shape;
+	const char *start = shape_of(row, port, op, &shape), *s, *next;
 	struct sum sum;
 
 	t->n = 0;
 	add(t, "[");
-	for (s = port->shape; *s; s = next) {
+	for (s = start; *s; s = next) {
 		next = dimension(row, size, bound, s, &sum);
-		add(t, "%s%.*s", s == port->shape ? "" : ", ", sum.length, s);
+		add(t, "%s%.*s", s == start ? "" : ", ", sum.length, s);
 		if (!sum.open && !sum.overflow)
 			add(t, "=%lld", (long long)sum.known);
 	}
 	return add(t, "]");
 }
 
-static int misfit(const struct cg_op *row, const struct cg_port *port, const int64_t *size, unsigned bound,
+static int misfit(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size, unsigned bound,
                   const int64_t *shape, int rank)
 {
 	struct text want, got = { 0 };
@@ -167,7 +187,7 @@ static int misfit(const struct cg_op *row, const struct cg_port *port, const int
 	for (d = 0; d < rank && d < 8; d++)
 		add(&got, "%s%lld", d ? ", " : "", (long long)shape[d]);
 	add(&got, d < rank ? ", ...]" : "]");
-	return REFUSE(row, port->name, "expected %s, got %s", expected(row, port, size, bound, &want), got.s);
+	return REFUSE(row, port->name, "expected %s, got %s", expected(row, port, op, size, bound, &want), got.s);
 }
 
 static int too_large(const struct cg_op *row, const struct cg_port *port, const void *op)
@@ -177,14 +197,15 @@ static int too_large(const struct cg_op *row, const struct cg_port *port, const 
 	struct text t;
 
 	sizes(row, op, size);
-	return REFUSE(row, port->name, "%s %s is more than %llu bytes", expected(row, port, size, ~0u, &t),
+	return REFUSE(row, port->name, "%s %s is more than %llu bytes", expected(row, port, op, size, ~0u, &t),
 	              cg_dtype_name(integer(op, row->dtype_at)),
 	              (unsigned long long)(most < INT64_MAX ? most : INT64_MAX));
 }
 
 int cg_op_shape(const struct cg_op *row, const struct cg_port *port, const void *op, int64_t shape[CG_RANK])
 {
-	const char *s = port->shape;
+	struct shape_text text;
+	const char *s = shape_of(row, port, op, &text);
 	int64_t size[DIMS];
 	struct sum sum;
 	int rank;
@@ -216,8 +237,9 @@ int cg_op_bind(const struct cg_op *row, const struct cg_port *port, void *op, un
                int rank)
 {
 	unsigned now = *bound;
+	struct shape_text text;
+	const char *s = shape_of(row, port, op, &text);
 	int64_t size[DIMS];
-	const char *s = port->shape;
 	struct sum sum;
 	int d, i;
 
@@ -240,7 +262,7 @@ int cg_op_bind(const struct cg_op *row, const struct cg_port *port, void *op, un
 	}
 	if (*s || d < rank) {
 		sizes(row, op, size);
-		return misfit(row, port, size, *bound, shape, rank);
+		return misfit(row, port, op, size, *bound, shape, rank);
 	}
 	for (i = 0; row->dims[i].symbol; i++)
 		*(int64_t *)((char *)op + row->dims[i].at) = size[i];
@@ -400,13 +422,13 @@ static int check_port(const struct cg_op *row, const struct cg_port *port, const
 	if (!present(m)) {
 		if (!bytes || !cg_op_needs(row, port, op))
 			return CG_OK;
-		return REFUSE(row, port->name, "missing: expected %s %s", expected(row, port, size, ~0u, &t),
+		return REFUSE(row, port->name, "missing: expected %s %s", expected(row, port, op, size, ~0u, &t),
 		              dtype);
 	}
 	CG_TRY(check_memory(row, port->name, m, cg_dtype_bytes(integer(op, row->dtype_at))));
 	if (m->bytes < bytes)
 		return REFUSE(row, port->name, "expected %s %s, %zu bytes, got %zu bytes",
-		              expected(row, port, size, ~0u, &t), dtype, bytes, m->bytes);
+		              expected(row, port, op, size, ~0u, &t), dtype, bytes, m->bytes);
 	return CG_OK;
 }
 

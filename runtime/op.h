@@ -62,6 +62,7 @@ struct cg_op {
 	const struct cg_port      *ports;        /* inputs in TensorFlow's order, then outputs, TensorFlow's first */
 	size_t size, dtype_at, accumulate_at, work_at;
 	size_t gates_at;                 /* 0: the op has no gate order */
+	size_t time_major_at;            /* where an int is 0, shapes of rank 3 have their first two dimensions exchanged; 0: none */
 	void (*init)(void *op, size_t size);
 	int  (*work)(const void *op, size_t *bytes);    /* cg_op_check calls it: it must not call back */
 	int  (*call)(struct cg_stream *, const void *op);

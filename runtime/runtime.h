@@ -35,7 +35,7 @@ struct cg_context {
 	struct cg_device *device;
 	struct cg_ready *ready;                  /* kernels built so far, newest first; under the lock */
 	void *lock;
-	int holders;                             /* the caller and open streams; atomic */
+	int holders;                             /* the caller, open streams and plans; atomic */
 	int fork;                                /* cg_fork_count() at the opening */
 	int verbose;                             /* CELLGRAD_VERBOSE at the opening */
 };
@@ -44,7 +44,11 @@ struct cg_stream {
 	struct cg_context *context;
 	struct cg_queue *queue;
 	struct cg_mem scratch;                   /* for calls that were given no work memory; grows */
+	struct cg_steps_held *steps;             /* the order of rows of the last call of a network; steps.c's */
 };
+/* One more who will close it. */
+void cg_context_hold(struct cg_context *);
+void cg_steps_free(struct cg_stream *);
 /* At least so many bytes of device memory that this stream's calls may use in turn; bytes 0 gives absent memory. */
 int cg_stream_scratch(struct cg_stream *, size_t bytes, struct cg_mem *);
 
@@ -138,6 +142,9 @@ int cg_stage_close(struct cg_stage *, int code);
 
 /* Checks an op by its row of the table, gives it its work memory, the caller's or its own, and computes it.  With no output
  * wanted there is nothing to compute. */
+int cg_op_run(struct cg_stream *, const struct cg_op *, const void *op,
+              int (*body)(struct cg_stream *, const void *op, struct cg_work *));
+/* The same of a row by its name. */
 int cg_block_run(struct cg_stream *, const char *row, const void *op,
                  int (*body)(struct cg_stream *, const void *op, struct cg_work *));
 int cg_present(struct cg_mem);

@@ -1,0 +1,600 @@
+/*
+ * Plans of networks: what a caller asked for, checked; the cell's gates and kernels, worked out once; and calls, checked by the
+ * op table's rows.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/rnn.h"
+
+#define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: " __VA_ARGS__)
+
+void cg_rnn_config_init(struct cg_rnn_config *config, size_t size)
+{
+	memset(config, 0, size);
+	config->size = size;
+	config->cell = cg_cell_find("lstm");
+	config->layers = 1;
+	config->time_major = 1;
+	config->training = 1;
+}
+
+void cg_rnn_call_init(struct cg_rnn_call *call, size_t size)
+{
+	memset(call, 0, size);
+	call->size = size;
+}
+
+/* ---- what was asked for ---- */
+
+/* As an op's struct: a longer one comes from a later header, and what it has beyond is not used. */
+static int check_size(const char *type, const void *given, size_t ours)
+{
+	size_t size = given ? *(const size_t *)given : 0;
+
+	if (!given)
+		return REFUSE("expected a struct %s, got NULL", type);
+	if (size < ours || size > 4 * ours)
+		return REFUSE("size: expected %zu, got %zu: call %s_init first", ours, size, type);
+	for (size_t k = ours; k < size; k++)
+		if (((const char *)given)[k])
+			return REFUSE("size: expected %zu, got %zu with fields set that this library does not know: call %s_init "
+			              "first, or use a later library", ours, size, type);
+	return CG_OK;
+}
+
+static int check_flags(const struct cg_rnn_config *c)
+{
+	const struct { const char *name; int value, most; } flags[] = {
+		{ "bidirectional", c->bidirectional, 1 }, { "input_mode", c->input_mode, CG_AUTO }, { "time_major", c->time_major, 1 },
+		{ "training", c->training, 1 }, { "allow_tf32", c->allow_tf32, 1 }, { "allow_vendor_dropout", c->allow_vendor_dropout, 1 },
+	};
+
+	for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
+		if (flags[k].value < 0 || flags[k].value > flags[k].most)
+			return REFUSE("%s: expected 0 to %d, got %d", flags[k].name, flags[k].most, flags[k].value);
+	return CG_OK;
+}
+
+static int check_sizes(const struct cg_rnn_config *c)
+{
+	const struct { const char *name; int64_t value, least; } sizes[] = {
+		{ "layers", c->layers, 1 }, { "input", c->input, 1 }, { "units", c->units, 1 }, { "proj", c->proj, 0 },
+	};
+
+	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+		if (sizes[k].value < sizes[k].least)
+			return REFUSE("%s: expected at least %lld, got %lld", sizes[k].name, (long long)sizes[k].least,
+			              (long long)sizes[k].value);
+	if (c->proj > c->units)
+		return REFUSE("proj: expected at most units=%lld, got %lld", (long long)c->units, (long long)c->proj);
+	if (c->input_mode == CG_SKIP && c->input != c->units)
+		return REFUSE("input_mode: skip needs input and units to be equal, got %lld and %lld", (long long)c->input,
+		              (long long)c->units);
+	if (!(c->dropout >= 0 && c->dropout <= 1))
+		return REFUSE("dropout: expected 0 to 1, got %g", c->dropout);
+	return CG_OK;
+}
+
+static int check_route(const struct cg_rnn_config *c)
+{
+	static const char *const later[] = { "scan", "cudnn" };
+
+	if (!c->route || !strcmp(c->route, "composed"))
+		return CG_OK;
+	for (size_t k = 0; k < sizeof later / sizeof *later; k++)
+		if (!strcmp(c->route, later[k]))
+			return cg_fail(CG_UNSUPPORTED, "rnn: route: %s is not in this version; composed is", later[k]);
+	return REFUSE("route: expected composed, or NULL for the best, got '%.40s'", c->route);
+}
+
+static int read_options(struct cg_rnn *rnn, const struct cg_rnn_config *c)
+{
+	struct cg_mistake mistake;
+
+	rnn->options = cg_parse_options(c->cell, c->options, &mistake);
+	return rnn->options < 0 ? REFUSE("options: %s", mistake.text) : CG_OK;
+}
+
+/* The cell's params: those given, else their defaults. */
+static int read_values(struct cg_rnn *rnn, const struct cg_rnn_config *c)
+{
+	const struct cg_cell *cell = c->cell;
+	int given[CG_PARAMS_MAX] = { 0 };
+
+	if (c->n_values < 0 || (c->n_values && !c->values))
+		return REFUSE("values: expected %d of them, got NULL", c->n_values);
+	for (int k = 0; k < c->n_values; k++) {
+		const struct cg_value *v = &c->values[k];
+		int p = 0;
+
+		while (p < cell->n_params && (!v->name || strcmp(v->name, cell->params[p].name)))
+			p++;
+		if (p == cell->n_params)
+			return REFUSE("values: cell %s has no param '%.60s'", cell->name, v->name ? v->name : "NULL");
+		if (given[p]++)
+			return REFUSE("values: %s: given twice", v->name);
+		if (isnan(v->value))
+			return REFUSE("values: %s: expected a number, got NaN", v->name);
+		rnn->values[p] = cg_round(c->dtype, v->value);
+	}
+	for (int p = 0; p < cell->n_params; p++) {
+		if (given[p])
+			continue;
+		if (!cell->params[p].given)
+			return REFUSE("values: cell %s: param %s has no default: expected a value", cell->name, cell->params[p].name);
+		rnn->values[p] = cg_round(c->dtype, cell->params[p].value);
+	}
+	return CG_OK;
+}
+
+/* ---- the cell ---- */
+
+/* The gate whose recurrent part a split gate is: q_n and a_n, alike after the first letters. */
+static int whole_of(const struct cg_cell *cell, int split)
+{
+	const char *name = strchr(cell->gates[split].name, '_'), *other;
+
+	for (int k = 0; k < cell->n_gates; k++) {
+		other = strchr(cell->gates[k].name, '_');
+		if (!cell->gates[k].split && name && other && !strcmp(name, other))
+			return k;
+	}
+	return -1;
+}
+
+/* Which weights a gate has, and in which column of pre-activations it stands. */
+static int place_gates(struct cg_rnn *rnn)
+{
+	const struct cg_cell *cell = rnn->cell;
+	struct cg_rnn_gate *gates = rnn->gates;
+	int parts = 0;
+
+	for (int k = 0; k < cell->n_gates; k++)
+		if (!cell->gates[k].split) {
+			gates[k] = (struct cg_rnn_gate){ rnn->n_weights, rnn->n_weights, 1, 1 };
+			rnn->first[cell->gates[k].stage] = ++rnn->n_weights;
+		}
+	for (int k = 0; k < cell->n_gates; k++) {
+		int whole = cell->gates[k].split ? whole_of(cell, k) : -1;
+
+		if (!cell->gates[k].split)
+			continue;
+		if (whole < 0 || !gates[whole].takes_h || cell->gates[whole].stage != cell->gates[k].stage)
+			return cg_fail(CG_UNSUPPORTED, "rnn: cell %s: split gate %s: expected one gate of its stage with the same name after "
+			               "the first _", cell->name, cell->gates[k].name);
+		gates[k] = (struct cg_rnn_gate){ gates[whole].weight, gates[whole].block, 0, 1 };
+		gates[whole].block = rnn->n_weights + parts++;
+		gates[whole].takes_h = 0;
+		rnn->bare[gates[k].block] = 1;
+	}
+	rnn->n_blocks = rnn->n_weights + parts;
+	return CG_OK;
+}
+
+static void place_runs(struct cg_rnn *rnn)
+{
+	for (int weight = 0; weight < rnn->n_weights; weight++) {
+		struct cg_rnn_run *last = &rnn->runs[rnn->n_runs - 1];
+		int k = 0;
+
+		while (!rnn->gates[k].takes_input || rnn->gates[k].weight != weight)
+			k++;
+		if (rnn->n_runs && last->block + last->n == rnn->gates[k].block)
+			last->n++;
+		else
+			rnn->runs[rnn->n_runs++] = (struct cg_rnn_run){ weight, rnn->gates[k].block, 1 };
+	}
+}
+
+static int kept_as(const struct cg_rnn *rnn, int value)
+{
+	for (int k = 0; k < rnn->cell->n_saves; k++)
+		if (rnn->cell->saves[k] == value)
+			return k;
+	return -1;
+}
+
+/* Is it an argument of a function of the plan? */
+static int takes(const struct cg_pass_plan *plan, int shape, int role, int index, int order)
+{
+	for (int p = 0; p < plan->n_pieces; p++)
+		for (int k = 0; plan->pieces[p].shape == shape && k < plan->pieces[p].n_arguments; k++) {
+			const struct cg_argument *a = &plan->pieces[p].arguments[k];
+
+			if (a->role == role && (index < 0 || a->index == index) && a->order == order)
+				return 1;
+		}
+	return 0;
+}
+
+static int find_states(struct cg_rnn *rnn)
+{
+	const struct cg_cell *cell = rnn->cell;
+
+	rnn->state = -1;
+	for (int k = 0; k < cell->n_prevs; k++) {
+		if (cell->prevs[k].output)
+			rnn->output = k;
+		else if (rnn->state >= 0)
+			return cg_fail(CG_UNSUPPORTED, "rnn: cell %s: expected one state at most beside %s, got %d", cell->name,
+			               cell->values[cell->prevs[rnn->output].value].name, cell->n_prevs - 1);
+		else
+			rnn->state = k;
+	}
+	return CG_OK;
+}
+
+/* What each step keeps: the cell's saves, and the output and the state in any case. */
+static void find_kept(struct cg_rnn *rnn)
+{
+	const struct cg_cell *cell = rnn->cell;
+
+	rnn->n_kept = cell->n_saves;
+	rnn->kept_h = kept_as(rnn, cell->prevs[rnn->output].value);
+	if (rnn->kept_h < 0)
+		rnn->kept_h = rnn->n_kept++;
+	rnn->kept_c = rnn->state < 0 ? -1 : kept_as(rnn, cell->prevs[rnn->state].value);
+	if (rnn->state >= 0 && rnn->kept_c < 0)
+		rnn->kept_c = rnn->n_kept++;
+	if (rnn->state >= 0)
+		rnn->kept[rnn->kept_c].acc = 1;
+}
+
+static void find_vectors(struct cg_rnn *rnn)
+{
+	for (int k = 0; k < rnn->cell->n_weights; k++)
+		if (rnn->options >> rnn->cell->weights[k].option & 1)
+			rnn->vectors[rnn->n_vectors++] = k;
+}
+
+/* What the gradient's functions read decides what a walk must have at hand. */
+static void read_grad(struct cg_rnn *rnn)
+{
+	const struct cg_pass_plan *plan = rnn->grad->plan;
+
+	rnn->sums_prev_h = takes(plan, CG_PIECE_SUM_PART, CG_ROLE_PREV, rnn->output, CG_VALUE);
+	rnn->sums_prev_c = rnn->state >= 0 && takes(plan, CG_PIECE_SUM_PART, CG_ROLE_PREV, rnn->state, CG_VALUE);
+	rnn->sums_carry  = takes(plan, CG_PIECE_SUM_PART, CG_ROLE_STATE, -1, CG_D) || takes(plan, CG_PIECE_SUM_PART, CG_ROLE_FEED, -1, CG_D);
+	rnn->keeps_gates = takes(plan, CG_PIECE_POINT, CG_ROLE_GATE, -1, CG_VALUE) ||
+	                   takes(plan, CG_PIECE_SUM_PART, CG_ROLE_GATE, -1, CG_VALUE);
+	rnn->uses_h_prev = takes(plan, CG_PIECE_POINT, CG_ROLE_PREV, rnn->output, CG_D);
+	for (int p = 0; p < plan->n_pieces; p++)
+		if (plan->pieces[p].shape == CG_PIECE_SUM_PART && rnn->sum_values < cg_sum_values(&plan->pieces[p]))
+			rnn->sum_values = cg_sum_values(&plan->pieces[p]);
+}
+
+static int ready(struct cg_rnn *rnn)
+{
+	int reads;
+
+	CG_TRY(cg_ready_cell(rnn->context, rnn->cell, rnn->options, CG_SEQ_FORWARD, 0, rnn->dtype, &rnn->forward));
+	if (rnn->training) {
+		CG_TRY(cg_ready_cell(rnn->context, rnn->cell, rnn->options, CG_SEQ_GRAD, 0, rnn->dtype, &rnn->grad));
+		read_grad(rnn);
+	}
+	reads = takes(rnn->forward->plan, CG_PIECE_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE);
+	if (rnn->P && (rnn->state < 0 || reads || rnn->cell->n_stages > 1))
+		return REFUSE("proj: cell %s: expected a state, one stage and equations without %s", rnn->cell->name,
+		              rnn->cell->prevs[rnn->output].name);
+	return CG_OK;
+}
+
+/* FNV-1a of all that makes a reserve one plan's. */
+static uint64_t print_of(uint64_t print, const void *p, size_t bytes)
+{
+	for (size_t k = 0; k < bytes; k++)
+		print = (print ^ ((const unsigned char *)p)[k]) * 0x100000001b3u;
+	return print;
+}
+
+static void take_print(struct cg_rnn *rnn)
+{
+	const int64_t numbers[] = { rnn->options, rnn->dtype, rnn->layers, rnn->directions, rnn->skip, rnn->I, rnn->U, rnn->P };
+
+	rnn->print = print_of(0xcbf29ce484222325u, rnn->cell->text, strlen(rnn->cell->text));
+	rnn->print = print_of(rnn->print, numbers, sizeof numbers);
+	rnn->print = print_of(rnn->print, rnn->values, sizeof rnn->values);
+	rnn->print = print_of(rnn->print, &rnn->dropout, sizeof rnn->dropout);
+	rnn->print = print_of(rnn->print, &rnn->seed, sizeof rnn->seed);
+}
+
+/* ---- opening ---- */
+
+static int check_config(struct cg_context *context, const struct cg_rnn_config *c)
+{
+	CG_TRY(cg_usable(context, "cg_rnn_open"));
+	CG_TRY(check_size("cg_rnn_config", c, sizeof *c));
+	if (!c->cell)
+		return REFUSE("cell: missing");
+	if (!cg_dtype_bytes(c->dtype))
+		return REFUSE("dtype: expected an enum cg_dtype, got %d", c->dtype);
+	CG_TRY(check_flags(c));
+	CG_TRY(check_sizes(c));
+	CG_TRY(check_route(c));
+	return context->backend->supports(context->device, c->dtype) ? cg_fail_in(CG_UNSUPPORTED, "rnn") : CG_OK;
+}
+
+static int fill(struct cg_rnn *rnn, const struct cg_rnn_config *c)
+{
+	*rnn = (struct cg_rnn){
+		.context = rnn->context, .cell = c->cell, .dtype = c->dtype, .layers = c->layers, .directions = 1 + c->bidirectional,
+		.skip = c->input_mode == CG_SKIP || (c->input_mode == CG_AUTO && c->input == c->units),
+		.time_major = c->time_major, .training = c->training, .I = c->input, .U = c->units, .P = c->proj,
+		.H = c->proj ? c->proj : c->units, .dropout = c->dropout, .seed = c->seed,
+	};
+	snprintf(rnn->route, sizeof rnn->route, "composed");
+	CG_TRY(read_options(rnn, c));
+	CG_TRY(read_values(rnn, c));
+	CG_TRY(find_states(rnn));
+	CG_TRY(place_gates(rnn));
+	place_runs(rnn);
+	find_kept(rnn);
+	find_vectors(rnn);
+	CG_TRY(cg_rnn_count(rnn));
+	CG_TRY(ready(rnn));
+	take_print(rnn);
+	return CG_OK;
+}
+
+int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **result)
+{
+	struct cg_rnn *rnn;
+	int code;
+
+	if (!result)
+		return REFUSE("expected where to put the plan, got NULL");
+	*result = NULL;
+	CG_TRY(check_config(context, config));
+	rnn = cg_memory(NULL, sizeof *rnn);
+	if (!rnn)
+		return CG_NO_MEMORY;
+	rnn->context = context;
+	code = fill(rnn, config);
+	if (code) {
+		cg_memory(rnn, 0);
+		return code;
+	}
+	cg_cell_hold(rnn->cell);
+	cg_context_hold(context);
+	*result = rnn;
+	return CG_OK;
+}
+
+void cg_rnn_close(struct cg_rnn *rnn)
+{
+	if (!rnn)
+		return;
+	cg_cell_drop(rnn->cell);
+	cg_close(rnn->context);
+	cg_memory(rnn, 0);
+}
+
+const char *cg_rnn_route(const struct cg_rnn *rnn)
+{
+	return rnn ? rnn->route : "";
+}
+
+/* ---- sizes ---- */
+
+static int check_lengths(int64_t T, int64_t B, const int32_t *lengths)
+{
+	for (int64_t b = 0; lengths && b < B; b++)
+		if (lengths[b] < 0 || lengths[b] > T)
+			return REFUSE("sequence_lengths: [%lld]: expected 0 to T=%lld, got %d", (long long)b, (long long)T, lengths[b]);
+	return CG_OK;
+}
+
+/* Would any of the sizes of a call not fit in memory? */
+static int check_room(const struct cg_rnn *rnn, int64_t T, int64_t B)
+{
+	double columns = 4.0 * (rnn->n_blocks + rnn->n_kept + 8) * (double)rnn->U + 8.0 * rnn->directions * (double)(rnn->I + rnn->H);
+	double elements = ((double)T + 2) * (double)B * columns * rnn->layers * rnn->directions;
+
+	if (T > INT32_MAX || elements * 8 > (double)PTRDIFF_MAX / 4)
+		return REFUSE("T=%lld, B=%lld: more than memory has room for", (long long)T, (long long)B);
+	return CG_OK;
+}
+
+int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *sizes)
+{
+	int64_t longest, N;
+	int straight;
+
+	if (!rnn || !sizes)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_sizes: %s: missing", rnn ? "sizes" : "rnn");
+	if (T < 0 || B < 0)
+		return REFUSE("%s: expected at least 0, got %lld", T < 0 ? "T" : "B", (long long)(T < 0 ? T : B));
+	CG_TRY(check_room(rnn, T, B));
+	CG_TRY(check_lengths(T, B, lengths));
+	N = cg_steps_count(T, B, lengths, &longest);
+	straight = rnn->time_major && N == T * B;
+	*sizes = (struct cg_rnn_sizes){ (size_t)rnn->params * cg_dtype_bytes(rnn->dtype), 0, cg_seq_work(rnn, CG_FORWARD, B, N, straight) };
+	if (rnn->training) {
+		size_t backward = cg_seq_work(rnn, CG_GRAD, B, N, straight);
+
+		sizes->reserve = cg_seq_reserve(rnn, N);
+		if (sizes->work < backward)
+			sizes->work = backward;
+	}
+	return CG_OK;
+}
+
+/* ---- the reserve's header ---- */
+
+struct header { char magic[8]; uint64_t print, lengths, counter; int64_t T, B, N, first_step; };
+_Static_assert(sizeof(struct header) == CG_RESERVE_HEADER, "a header fills its place");
+
+static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_call *c)
+{
+	struct header h = { .magic = "cellgrad", .print = rnn->print, .counter = c->counter, .T = c->T, .B = c->B,
+	                    .first_step = c->first_step };
+	int64_t longest;
+
+	for (int64_t b = 0; b < c->B; b++) {
+		int32_t length = c->lengths ? c->lengths[b] : (int32_t)c->T;
+
+		h.lengths = print_of(h.lengths, &length, sizeof length);
+	}
+	h.N = cg_steps_count(c->T, c->B, c->lengths, &longest);
+	return h;
+}
+
+/* A device's is written and read where CELLGRAD_CHECK asks for it: that waits. */
+static int is_checked(const struct cg_rnn_call *c)
+{
+	const char *check = getenv("CELLGRAD_CHECK");
+
+	return c->reserve.place == CG_HOST || (check && !strcmp(check, "1"));
+}
+
+static int write_header(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
+{
+	struct header h = header_of(rnn, c);
+
+	return is_checked(c) ? cg_put(stream, c->reserve, &h, sizeof h) : CG_OK;
+}
+
+static int check_header(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
+{
+	struct header want = header_of(rnn, c), got;
+
+	if (!is_checked(c))
+		return CG_OK;
+	CG_TRY(cg_get(stream, &got, c->reserve, sizeof got));
+	if (!memcmp(&want, &got, sizeof want))
+		return CG_OK;
+	if (memcmp(want.magic, got.magic, sizeof want.magic))
+		return REFUSE("reserve: expected what a forward of this plan wrote, got something else");
+	if (want.print != got.print)
+		return REFUSE("reserve: expected one of this plan's, got one of a network that is another");
+	if (want.T != got.T || want.B != got.B)
+		return REFUSE("reserve: expected that of a call of T=%lld, B=%lld, got one of T=%lld, B=%lld", (long long)want.T,
+		              (long long)want.B, (long long)got.T, (long long)got.B);
+	return REFUSE("reserve: expected that of this call, got one with %s", want.lengths != got.lengths ? "other lengths" :
+	              want.counter != got.counter ? "another counter" : "another first_step");
+}
+
+/* The header is read before the op table's checks, which do not know it: so it must be there. */
+static int check_reserve(struct cg_stream *stream, const struct cg_rnn_op *op)
+{
+	const struct cg_rnn_call *c = &op->call;
+
+	if (!cg_present(c->reserve) || c->reserve.bytes < CG_RESERVE_HEADER)
+		return CG_OK;            /* refused by the op table */
+	return check_header(stream, op->rnn, c);
+}
+
+/* ---- calls ---- */
+
+int cg_rnn_op_work(const void *given, int pass, size_t *bytes)
+{
+	const struct cg_rnn_op *op = given;
+	int64_t longest, N = cg_steps_count(op->call.T, op->call.B, op->call.lengths, &longest);
+
+	*bytes = cg_seq_work(op->rnn, pass, op->call.B, N, op->rnn->time_major && N == op->call.T * op->call.B);
+	return CG_OK;
+}
+
+static int forward(struct cg_stream *stream, const void *given, struct cg_work *work)
+{
+	const struct cg_rnn_op *op = given;
+
+	return cg_seq_forward(stream, op->rnn, &op->call, work);
+}
+
+static int backward(struct cg_stream *stream, const void *given, struct cg_work *work)
+{
+	const struct cg_rnn_op *op = given;
+
+	return cg_seq_backward(stream, op->rnn, &op->call, work);
+}
+
+/* The symbols of the shapes, for the checks of the op table. */
+static void set_symbols(struct cg_rnn_op *op)
+{
+	const struct cg_rnn *rnn = op->rnn;
+	int64_t longest, N = cg_steps_count(op->call.T, op->call.B, op->call.lengths, &longest);
+	size_t bytes = cg_dtype_bytes(rnn->dtype);
+
+	op->I = rnn->I;
+	op->U = rnn->U;
+	op->H = rnn->H;
+	op->states = (int64_t)rnn->layers * rnn->directions;
+	op->wide = rnn->directions * rnn->H;
+	op->params = rnn->params;
+	op->reserve = rnn->training ? (int64_t)((cg_seq_reserve(rnn, N) + bytes - 1) / bytes) : 0;
+	op->dtype = rnn->dtype;
+	op->time_major = rnn->time_major;
+}
+
+static int check_call(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
+{
+	CG_TRY(cg_usable(stream ? stream->context : NULL, "rnn"));
+	if (!rnn)
+		return REFUSE("plan: missing");
+	CG_TRY(check_size("cg_rnn_call", c, sizeof *c));
+	if (stream->context != rnn->context)
+		return REFUSE("plan: expected one of the stream's context");
+	if (c->T < 0 || c->B < 0)
+		return REFUSE("%s: expected at least 0, got %lld", c->T < 0 ? "T" : "B", (long long)(c->T < 0 ? c->T : c->B));
+	CG_TRY(check_room(rnn, c->T, c->B));
+	CG_TRY(check_lengths(c->T, c->B, c->lengths));
+	if (c->first_step < 0 || c->first_step > UINT32_MAX - c->T)
+		return REFUSE("first_step: expected 0 to 2^32-1-T, got %lld", (long long)c->first_step);
+	if (c->first_step && rnn->directions == 2)
+		return REFUSE("first_step: a bidirectional network runs whole sequences: expected 0, got %lld", (long long)c->first_step);
+	return CG_OK;
+}
+
+/* Only a cell with a state has a c. */
+static int check_states(const struct cg_rnn *rnn, const struct cg_rnn_op *op, const struct cg_op *row)
+{
+	for (const struct cg_port *p = row->ports; p->name && rnn->state < 0; p++)
+		if (strstr(p->name, "put_c") && cg_present(*(const struct cg_mem *)((const char *)op + p->at)))
+			return REFUSE("%s: cell %s has no state: expected none", p->name, rnn->cell->name);
+	return CG_OK;
+}
+
+static int run(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, int pass, struct cg_rnn_op *op)
+{
+	static const struct cg_mem absent = { .bytes = 0 };
+	const struct cg_op *row = &cg_rnn_rows[pass == CG_FORWARD ? CG_RNN_ROW : CG_RNN_BACKPROP_ROW];
+
+	CG_TRY(check_call(stream, rnn, call));
+	memset(op, 0, sizeof *op);
+	memcpy(&op->call, call, sizeof op->call);
+	op->call.size = sizeof *op;
+	op->rnn = rnn;
+	set_symbols(op);
+	CG_TRY(check_states(rnn, op, row));
+	if (pass == CG_FORWARD) {
+		if (!rnn->training)
+			op->call.reserve = absent;
+		else if (!cg_present(op->call.reserve))
+			return REFUSE("reserve: missing: expected %lld %s for training", (long long)op->reserve, cg_dtype_name(rnn->dtype));
+		return cg_op_run(stream, row, op, forward);
+	}
+	if (!rnn->training)
+		return cg_fail(CG_UNSUPPORTED, "rnn_backprop: the plan was opened without training");
+	op->call.output = op->call.output_h = op->call.output_c = absent;
+	CG_TRY(check_reserve(stream, op));
+	return cg_op_run(stream, row, op, backward);
+}
+
+int cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call)
+{
+	struct cg_rnn_op op;
+
+	CG_TRY(run(stream, rnn, call, CG_FORWARD, &op));
+	return rnn->training ? write_header(stream, rnn, call) : CG_OK;
+}
+
+int cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call)
+{
+	struct cg_rnn_op op;
+
+	return run(stream, rnn, call, CG_GRAD, &op);
+}

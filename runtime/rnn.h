@@ -1,0 +1,160 @@
+/*
+ * A network over whole sequences, inside: what a plan has worked out, the order in which a call takes its rows, and the parts of
+ * its memory.  rnn.c opens and checks, params.c says where weights lie, steps.c orders rows, seq.c walks layers and directions,
+ * scan.c the steps of one of them.
+ */
+#ifndef CG_RNN_H
+#define CG_RNN_H
+
+#include "runtime/backend.h"
+#include "runtime/op.h"
+
+/* Where a gate of the cell stands.  Gates with weights are counted as params has them; blocks of U columns stand beside each
+ * other in the matrix of pre-activations, first those that a recurrent product adds to, then the input parts of split gates. */
+struct cg_rnn_gate { int weight, block, takes_input, takes_h; };
+
+/* Blocks beside each other whose input matrices are beside each other too: one product. */
+struct cg_rnn_run { int weight, block, n; };
+
+/* A value that a step keeps for the gradient and for the steps beside it: [N, U]. */
+struct cg_rnn_kept { int acc; };
+
+enum { CG_KEPT_MAX = CG_SAVES_MAX + 2 };
+
+struct cg_rnn {
+	struct cg_context *context;              /* held, like the cell */
+	const struct cg_cell *cell;
+	int options, dtype, layers, directions, skip, time_major, training;
+	int64_t I, U, P, H;
+	double dropout;
+	uint64_t seed, print;                    /* print: of all that makes a reserve this plan's */
+	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
+	char route[64];
+	const struct cg_ready *forward, *grad;   /* the context's; grad NULL without training */
+
+	struct cg_rnn_gate gates[CG_GATES_MAX];
+	int n_weights, n_blocks;                 /* G; and columns of pre-activations in blocks of U */
+	unsigned char bare[CG_GATES_MAX];        /* blocks that no input product writes */
+	struct cg_rnn_run runs[CG_GATES_MAX];
+	int n_runs;
+	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; ends with G */
+	int n_vectors, vectors[CG_WEIGHTS_MAX];  /* per-unit weights of the options that are on, by the cell's index */
+	int state, output;                       /* among the cell's prevs; state -1: none */
+	struct cg_rnn_kept kept[CG_KEPT_MAX];    /* the cell's saves, then the output and the state where it does not save them */
+	int n_kept, kept_h, kept_c;
+	int sum_values;                          /* of the largest of the gradient's sums; what they read beside the gates' adjoints: */
+	int sums_prev_h, sums_prev_c, sums_carry;
+	int uses_h_prev;                         /* in the equations, beside the product */
+	int keeps_gates;                         /* the gradient computes again what was not saved */
+	int64_t params;                          /* elements */
+};
+
+/* ---- params.c ---- */
+
+/* Elements from the start of params, and of what; an input matrix or a projection that is not there is empty. */
+enum cg_rnn_part { CG_RNN_INPUT, CG_RNN_RECURRENT, CG_RNN_PROJECTION, CG_RNN_BIAS_W, CG_RNN_BIAS_R, CG_RNN_VECTOR };
+struct cg_rnn_region cg_rnn_part(const struct cg_rnn *, int pseudo_layer, enum cg_rnn_part, int k);
+/* Counts params; CG_BAD_ARGUMENT when there are more than memory has room for. */
+int  cg_rnn_count(struct cg_rnn *);
+int64_t cg_rnn_width(const struct cg_rnn *, int layer);  /* of the layer's input */
+
+/* ---- steps.c ---- */
+
+/*
+ * The order of a call's valid rows.  No kernel sees a length: batch rows are sorted by falling length, so that step s has the
+ * first n[s] of them, in packed rows from off[s] on, and the rows of the step before begin with the same.  A reversed direction
+ * is the same walk over other rows: its step s of a row of length n is time n - 1 - s.  Where all rows are whole and the call is
+ * time-major nothing is sorted: packed rows are the caller's, and a reversed direction walks them from the end.
+ */
+struct cg_steps {
+	int64_t T, B, N, S;                      /* N: valid rows, of all steps; S: the longest length */
+	int straight;                            /* packed rows are the caller's; the index arrays are absent */
+	int64_t *n, *off;                        /* [S], straight: NULL */
+	/* int64, of the device's: */
+	struct cg_mem order, last;               /* [B]: the batch row of a sorted one; the packed row of its last step */
+	struct cg_mem row[2], t[2], b;           /* [N], by direction: the caller's row, its time, its batch row */
+	struct cg_mem cross;                     /* [N]: the packed row that the other direction has for the same time and batch row */
+	struct cg_mem prev;                      /* [N]: the row of the step before; of the first step its place among the sorted */
+};
+static inline int64_t cg_steps_n(const struct cg_steps *steps, int64_t s)
+{
+	return steps->straight ? steps->B : steps->n[s];
+}
+static inline int64_t cg_steps_off(const struct cg_steps *steps, int direction, int64_t s)
+{
+	return !steps->straight ? steps->off[s] : steps->B * (direction ? steps->T - 1 - s : s);
+}
+/* Valid rows and the longest length; lengths are known to be in range. */
+int64_t cg_steps_count(int64_t T, int64_t B, const int32_t *lengths, int64_t *longest);
+/* The steps of a call, from the stream's last ones where they are the same. */
+int  cg_steps_get(struct cg_stream *, const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths, struct cg_steps *);
+
+/* ---- a call, as the op table knows it ---- */
+
+struct cg_rnn_op {
+	struct cg_rnn_call call;                 /* first: its size is the op's */
+	const struct cg_rnn *rnn;
+	int64_t I, U, H, states, wide, params, reserve;          /* symbols of the ports' shapes, beside the call's */
+	int dtype, time_major;
+};
+int cg_rnn_op_work(const void *op, int pass, size_t *bytes);
+/* rnn and rnn_backprop: rnn_table.c. */
+enum { CG_RNN_ROW, CG_RNN_BACKPROP_ROW };
+extern const struct cg_op cg_rnn_rows[];
+
+/* ---- seq.c ---- */
+
+/* Bytes of work of a pass over so many rows. */
+size_t cg_seq_work(const struct cg_rnn *, int pass, int64_t B, int64_t N, int straight);
+/* Bytes from one pseudo-layer to the next in the reserve, and where the first begins. */
+enum { CG_RESERVE_HEADER = 64 };
+size_t cg_seq_reserve(const struct cg_rnn *, int64_t N);
+int cg_seq_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_work *);
+int cg_seq_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_work *);
+
+/* ---- scan.c: one direction of one layer ---- */
+
+/* Everything that a walk reads and writes.  Matrices have packed rows; absent ones are zeros. */
+struct cg_scan {
+	struct cg_stream *stream;
+	const struct cg_rnn *rnn;
+	const struct cg_steps *steps;
+	int pseudo_layer, direction;
+	int64_t width;                           /* of x */
+	struct cg_matrix x;                      /* [N, width] */
+	struct cg_mem params;
+	struct cg_mem kept[CG_KEPT_MAX];         /* [N, U] each; absent where nobody reads it */
+	int forgets;                             /* those that only the step itself reads are [B, U] */
+	struct cg_matrix h;                      /* [N, H]: what is kept of the output, or its projection */
+	struct cg_matrix h_first, c_first;       /* [B, H] real, [B, U] acc: before the first step, sorted */
+	struct cg_mem gates, bias;               /* [N, blocks U], [blocks U] acc */
+	struct cg_mem feed[CG_STAGES_MAX];       /* real, forward [B, U], backward [N, U] */
+
+	/* backward alone */
+	struct cg_mem d_gates;                   /* [N, blocks U] real */
+	struct cg_matrix dy;                     /* [N, H] real */
+	/*
+	 * What reaches h and c from the step after: two of [B, U] in acc, taken in turn, which both begin as the gradients of
+	 * output_h and output_c.  A row that is not yet in a step is written by none, and so still holds them when its last step
+	 * reads it.  With every_carry, for cells whose sums read the carries, [N + B, U], one for each row and the last ones.
+	 */
+	struct cg_mem carry_h, carry_c;
+	struct cg_mem d_feed[CG_STAGES_MAX];     /* [B, U] acc; [N, U] with every_carry, like dm */
+	int every_carry;
+	struct cg_matrix dh;                     /* with a projection: [N, P] real, begins as dy; carry_h then is [B, P], the last */
+	struct cg_mem dm;
+	struct cg_mem prev_h, prev_c;            /* [N, H] real, [N, U] acc: of the step before; absent where h and kept_c serve */
+	struct cg_mem partial, sum;              /* of sums; [G U, H] acc, for halves: a part of dR */
+	int accumulate, wants_h;                 /* wants_h: what reaches h_first is wanted */
+	struct cg_mem params_backprop;
+};
+int cg_scan_forward(const struct cg_scan *);
+/* h of so many packed rows from what is kept of the output. */
+int cg_scan_project(const struct cg_scan *, int64_t row, int64_t n);
+int cg_scan_backward(const struct cg_scan *);
+/* What reaches h or c at step s from the step after; s -1: what reaches h_first or c_first. */
+struct cg_matrix cg_scan_carry(const struct cg_scan *, struct cg_mem carry, int64_t width, int64_t s);
+/* c = what reaches x, added to sums, an [N, width] in acc, where `add` says so; sums is written, too.  c may be sums. */
+int cg_scan_dx(const struct cg_scan *, int add, struct cg_matrix sums, struct cg_matrix c);
+
+#endif
