@@ -27,7 +27,7 @@ struct cg_matrix {                       /* row-major; all zeros: absent */
 };
 
 /* c [m n] = start [m n] + op(a) [m k] op(b) [k n], summed in acc, rounded once.  start may be absent, one repeated row (a
- * bias), or c itself; a and b are real.  k = 0 gives start, or zeros. */
+ * bias), a matrix of its own, or c itself; a and b are real.  k = 0 gives start, or zeros. */
 struct cg_gemm {
 	int     dtype;
 	int64_t m, n, k;

@@ -60,6 +60,7 @@ CLEANFILES += %D%/command/texts.c
 	tests/conformance/cases.h tests/conformance/cases.c \
 	tests/conformance/finding.h tests/conformance/finding.c tests/conformance/kernel_trial.h tests/conformance/kernel_trial.c \
 	tests/conformance/numbers.h tests/conformance/numbers.c tests/conformance/reference.h tests/conformance/reference.c \
+	tests/conformance/sequence.h tests/conformance/reference_block_lstm.c \
 	tests/conformance/trial.h tests/conformance/trial.c
 cellgrad_SOURCES = %D%/command/main.c
 cellgrad_LDADD = %D%/command/libcommand.la

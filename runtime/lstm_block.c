@@ -1,6 +1,8 @@
 /*
- * LSTMBlockCell and LSTMBlockCellGrad: two products and a point kernel forward; a point kernel, sums over the batch and the
- * products of the weight gradients backward.  The equations are templates/lstm_block.cell, the checks the op table's.
+ * LSTMBlockCell and BlockLSTM, which is T of its steps, and their gradients.  Forward: one product for the inputs of all steps, then
+ * for each step a product and a point kernel.  Backward: for each step a point kernel and the product that carries its gradient
+ * to the step before; then sums over the rows of all steps and the products of the weight gradients.  cs and h are rounded at
+ * every step.  The equations are templates/lstm_block.cell, the checks the op table's.
  */
 #include <string.h>
 
@@ -33,19 +35,33 @@ void cg_lstm_block_init(struct cg_lstm_block *op, size_t size)
 	op->cell_clip = 3;
 }
 
-/* The work memory, in the order in which it is taken. */
-struct forward_work { struct cg_mem gates; };
-struct grad_work { struct cg_mem dgates, partial; };
+/* The work memory, in the order in which it is taken.  What passes from step to step is there when there is more than one. */
+struct forward_work { struct cg_mem gates, cs, h; };                     /* [T B 4U] acc; [2 B U] and [B U], for absent outputs */
+struct grad_work { struct cg_mem dgates, partial, dcs, dh, before; };    /* [T B 4U]; acc; [2 B U], [B U], upstream; [T B U] */
 
 static void take_forward(const struct cg_lstm_block *op, struct cg_work *work, struct forward_work *w)
 {
-	w->gates = cg_work_take(work, op->B, GATES * op->U, cg_acc_bytes(op->dtype));
+	size_t real = cg_dtype_bytes(op->dtype);
+
+	*w = (struct forward_work){ .gates = cg_work_take(work, op->T * op->B, GATES * op->U, cg_acc_bytes(op->dtype)) };
+	if (op->T <= 1)
+		return;
+	w->cs = cg_work_take(work, 2 * op->B, op->U, real);
+	w->h = cg_work_take(work, op->B, op->U, real);
 }
 
 static void take_grad(const struct cg_lstm_block *op, struct cg_work *work, struct grad_work *w)
 {
-	w->dgates = cg_work_take(work, op->B, GATES * op->U, cg_dtype_bytes(op->dtype));
-	w->partial = cg_work_take(work, (op->B + CG_SUM_ROWS - 1) / CG_SUM_ROWS, SUMS * op->U, cg_acc_bytes(op->dtype));
+	size_t real = cg_dtype_bytes(op->dtype);
+	int64_t rows = op->T * op->B;
+
+	*w = (struct grad_work){ .dgates = cg_work_take(work, rows, GATES * op->U, real) };
+	w->partial = cg_work_take(work, (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS, SUMS * op->U, cg_acc_bytes(op->dtype));
+	if (op->T <= 1)
+		return;
+	w->dcs = cg_work_take(work, 2 * op->B, op->U, real);
+	w->dh = cg_work_take(work, op->B, op->U, real);
+	w->before = cg_work_take(work, rows, op->U, real);
 }
 
 static size_t work_bytes(const struct cg_lstm_block *op, int pass)
@@ -61,16 +77,54 @@ static size_t work_bytes(const struct cg_lstm_block *op, int pass)
 	return work.used;
 }
 
+/* Of T B U elements the work is less than 64 bytes each, and as much for one row. */
+static int is_too_large(const struct cg_lstm_block *op)
+{
+	const int64_t most = PTRDIFF_MAX / 256;
+	int64_t rows, all;
+
+	return __builtin_mul_overflow(op->T, op->B, &rows) || __builtin_mul_overflow(rows, op->U, &all) || all > most || op->U > most;
+}
+
 int cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t *bytes)
 {
 	if (!op || !bytes)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: %s: missing", op ? "bytes" : "op");
 	if (pass != CG_FORWARD && pass != CG_GRAD)
 		return cg_fail(CG_UNSUPPORTED, "cg_lstm_block_work: pass: expected CG_FORWARD or CG_GRAD");
-	if (op->B < 0 || op->U < 1 || !cg_dtype_bytes(op->dtype) || op->B > PTRDIFF_MAX / 256 / op->U)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: B, U or dtype: out of range");
+	if (op->T < 0 || op->B < 0 || op->U < 1 || !cg_dtype_bytes(op->dtype) || is_too_large(op))
+		return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: T, B, U or dtype: out of range");
 	*bytes = work_bytes(op, pass);
 	return CG_OK;
+}
+
+/* Steps that are computed; the outputs beyond are zero, and nothing is read there. */
+static int64_t steps(const struct cg_lstm_block *op)
+{
+	return op->seq_len_max < 0 ? op->T : op->seq_len_max;
+}
+
+/* Step t of [T B width]. */
+static struct cg_mem at(const struct cg_lstm_block *op, struct cg_mem mem, int64_t t, int64_t width, size_t bytes)
+{
+	bytes *= (size_t)(op->B * width);
+	return cg_part(mem, (size_t)t * bytes, bytes);
+}
+
+/* The same of what has a row of U for each of the batch. */
+static struct cg_mem state(const struct cg_lstm_block *op, struct cg_mem mem, int64_t t)
+{
+	return at(op, mem, t, op->U, cg_dtype_bytes(op->dtype));
+}
+
+/* The steps of an output that are not computed. */
+static int zero_rest(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem mem, int64_t width)
+{
+	size_t step = (size_t)(op->B * width) * cg_dtype_bytes(op->dtype), bytes = (size_t)(op->T - steps(op)) * step;
+
+	if (!cg_present(mem) || !bytes)
+		return CG_OK;
+	return stream->context->backend->zero(stream->queue, cg_part(mem, (size_t)steps(op) * step, bytes), bytes);
 }
 
 /* One row per batch row, each U wide. */
@@ -97,69 +151,172 @@ static const char *options(const struct cg_lstm_block *op)
 	return op->use_peephole ? "peephole" : "";
 }
 
-/* What forward writes and grad reads, and what both read. */
-static void bind_state(const struct cg_lstm_block *op, struct cg_operand *v)
+/* What forward writes and grad reads, from step t on, and what both read. */
+static void bind_state(const struct cg_lstm_block *op, struct cg_operand *v, int64_t t)
 {
-	v[CS_PREV] = rows(op, op->cs_prev);
+	v[CS_PREV] = rows(op, t ? state(op, op->cs, t - 1) : op->cs_prev);
 	v[WCI].mem = op->wci;
 	v[WCF].mem = op->wcf;
 	v[WCO].mem = op->wco;
-	v[I]  = rows(op, op->i);
-	v[CI] = rows(op, op->ci);
-	v[F]  = rows(op, op->f);
-	v[O]  = rows(op, op->o);
-	v[CS] = rows(op, op->cs);
-	v[CO] = rows(op, op->co);
+	v[I]  = rows(op, state(op, op->i, t));
+	v[CI] = rows(op, state(op, op->ci, t));
+	v[F]  = rows(op, state(op, op->f, t));
+	v[O]  = rows(op, state(op, op->o, t));
+	v[CS] = rows(op, state(op, op->cs, t));
+	v[CO] = rows(op, state(op, op->co, t));
 }
 
-/* Nothing of the step is beyond the sequence. */
-static int check_length(const struct cg_lstm_block *op)
+/* ---- forward ---- */
+
+/* x W_x + b of all steps. */
+static int multiply_input(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem gates)
 {
-	if (op->seq_len_max == -1 || op->seq_len_max == op->T)
-		return CG_OK;
-	return cg_fail(CG_UNSUPPORTED, "lstm_block_cell: seq_len_max: expected -1 or T=%lld, got %lld: sequences are not in this "
-	               "version", (long long)op->T, (long long)op->seq_len_max);
+	int64_t wide = GATES * op->U;
+	struct cg_gemm product = { .dtype = op->dtype, .m = steps(op) * op->B, .n = wide, .k = op->I };
+
+	product.c = (struct cg_matrix){ gates, wide, 1 };
+	product.start = (struct cg_matrix){ op->b, 0, 0 };
+	product.a = (struct cg_matrix){ op->x, op->I, 0 };
+	product.b = (struct cg_matrix){ op->w, wide, 0 };
+	return stream->context->backend->gemm(stream->queue, &product);
+}
+
+/* The rows of w, or of its gradient, that multiply h_prev. */
+static struct cg_mem recurrent(const struct cg_lstm_block *op, struct cg_mem w)
+{
+	size_t row = (size_t)(GATES * op->U) * cg_dtype_bytes(op->dtype);
+
+	return cg_part(w, (size_t)op->I * row, (size_t)op->U * row);
+}
+
+/* Where the states after step t are; in the work memory, where nobody wants them but the step after. */
+static struct cg_mem cs_after(const struct cg_lstm_block *op, const struct forward_work *w, int64_t t)
+{
+	if (t < 0)
+		return op->cs_prev;
+	return cg_present(op->cs) ? state(op, op->cs, t) : state(op, w->cs, t % 2);
+}
+
+static struct cg_mem h_after(const struct cg_lstm_block *op, const struct forward_work *w, int64_t t)
+{
+	if (t < 0)
+		return op->h_prev;
+	return cg_present(op->h) ? state(op, op->h, t) : w->h;
+}
+
+static int forward_step(struct cg_stream *stream, const struct cg_lstm_block *op, const struct cg_ready *kernel,
+                        const struct forward_work *w, int64_t t)
+{
+	int64_t wide = GATES * op->U;
+	size_t acc = cg_acc_bytes(op->dtype);
+	struct cg_mem gates = at(op, w->gates, t, wide, acc);
+	struct cg_operand v[OPERANDS] = { [FORGET_BIAS] = scalar(cg_round(op->dtype, op->forget_bias)),
+	                                  [CELL_CLIP] = scalar(cg_round(op->dtype, op->cell_clip)) };
+	struct cg_gemm product = { .dtype = op->dtype, .m = op->B, .n = wide, .k = op->U };
+
+	product.c = product.start = (struct cg_matrix){ gates, wide, 1 };
+	product.a = (struct cg_matrix){ h_after(op, w, t - 1), op->U, 0 };
+	product.b = (struct cg_matrix){ recurrent(op, op->w), wide, 0 };
+	CG_TRY(stream->context->backend->gemm(stream->queue, &product));
+
+	bind_state(op, v, t);
+	for (int k = 0; k < GATES; k++)
+		v[A_I + k] = gate(op, gates, k, acc);
+	v[CS_PREV] = rows(op, cs_after(op, w, t - 1));
+	v[CS] = rows(op, cs_after(op, w, t));
+	v[H] = rows(op, h_after(op, w, t));
+	return cg_launch(stream, kernel, POINT, op->B, op->U, v);
 }
 
 static int forward(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_lstm_block *op = given;
-	const struct cg_backend *backend = stream->context->backend;
-	size_t real = cg_dtype_bytes(op->dtype), acc = cg_acc_bytes(op->dtype);
-	int64_t wide = GATES * op->U;
-	struct cg_operand v[OPERANDS] = { [FORGET_BIAS] = scalar(cg_round(op->dtype, op->forget_bias)),
-	                                  [CELL_CLIP] = scalar(cg_round(op->dtype, op->cell_clip)) };
-	struct forward_work w;
+	const struct cg_mem outputs[] = { op->i, op->cs, op->f, op->o, op->ci, op->co, op->h };
 	const struct cg_ready *kernel;
-	struct cg_gemm product = { .dtype = op->dtype, .m = op->B, .n = wide };
+	struct forward_work w;
 
-	CG_TRY(check_length(op));
 	CG_TRY(cg_ready(stream->context, "lstm_block", options(op), CG_FORWARD, 0, op->dtype, names, &kernel));
 	take_forward(op, work, &w);
+	CG_TRY(multiply_input(stream, op, w.gates));
+	for (int64_t t = 0; t < steps(op); t++)
+		CG_TRY(forward_step(stream, op, kernel, &w, t));
+	for (size_t k = 0; k < sizeof outputs / sizeof *outputs; k++)
+		CG_TRY(zero_rest(stream, op, outputs[k], op->U));
+	return CG_OK;
+}
 
-	product.c = (struct cg_matrix){ w.gates, wide, 1 };
-	product.start = (struct cg_matrix){ op->b, 0, 0 };
-	product.a = (struct cg_matrix){ op->x, op->I, 0 };
-	product.b = (struct cg_matrix){ op->w, wide, 0 };
-	product.k = op->I;
-	CG_TRY(backend->gemm(stream->queue, &product));
-	product.start = product.c;
-	product.a = (struct cg_matrix){ op->h_prev, op->U, 0 };
-	product.b = (struct cg_matrix){ cg_part(op->w, (size_t)(op->I * wide) * real, (size_t)(op->U * wide) * real), wide, 0 };
-	product.k = op->U;
-	CG_TRY(backend->gemm(stream->queue, &product));
+/* ---- gradient ---- */
 
-	for (int k = 0; k < GATES; k++)
-		v[A_I + k] = gate(op, w.gates, k, acc);
-	bind_state(op, v);
-	v[H] = rows(op, op->h);
+/* Rows of U elements, copied, or added to what is there. */
+static int move(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem from, struct cg_mem to, int64_t n, int add)
+{
+	const struct cg_rows all = { .dtype = op->dtype, .rows = n, .columns = op->U, .src = { from, op->U, 0 },
+	                             .dst = { to, op->U, 0 }, .add = add };
+
+	return stream->context->backend->rows(stream->queue, &all);
+}
+
+/* What each step began with: the state given, then what the steps wrote; of one step, what was given. */
+static int shift(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem first, struct cg_mem wrote,
+                 struct cg_mem room, struct cg_mem *before)
+{
+	int64_t n = steps(op);
+
+	*before = n > 1 ? room : first;
+	if (n <= 1)
+		return CG_OK;
+	CG_TRY(move(stream, op, first, room, op->B, 0));
+	return move(stream, op, wrote, cg_part(room, state(op, room, 0).bytes, room.bytes), (n - 1) * op->B, 0);
+}
+
+/* dgates W^T: what the loss gains by the state that a step began with, or by its input. */
+static int carry_back(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem dgates, int64_t n, struct cg_mem w,
+                      int64_t width, struct cg_mem start, struct cg_mem to)
+{
+	int64_t wide = GATES * op->U;
+	struct cg_gemm product = { .dtype = op->dtype, .m = n, .n = width, .k = wide, .transpose_b = 1 };
+
+	product.a = (struct cg_matrix){ dgates, wide, 0 };
+	product.b = (struct cg_matrix){ w, wide, 0 };
+	product.c = (struct cg_matrix){ to, width, 0 };
+	if (cg_present(start))
+		product.start = (struct cg_matrix){ start, width, 0 };
+	return stream->context->backend->gemm(stream->queue, &product);
+}
+
+/* v holds what is the same in all steps. */
+static int grad_step(struct cg_stream *stream, const struct cg_lstm_block *op, const struct cg_ready *kernel,
+                     const struct grad_work *w, int wants_gates, int64_t t, struct cg_operand *v)
+{
+	size_t real = cg_dtype_bytes(op->dtype);
+	int64_t wide = GATES * op->U;
+	struct cg_mem dgates = at(op, w->dgates, t, wide, real), dcs = state(op, op->cs_grad, t), dh = state(op, op->h_grad, t);
+
+	if (t + 1 < steps(op)) {
+		struct cg_mem carried = state(op, w->dcs, (t + 1) % 2);
+
+		CG_TRY(carry_back(stream, op, at(op, w->dgates, t + 1, wide, real), op->B, recurrent(op, op->w), op->U, dh, w->dh));
+		dh = w->dh;
+		if (cg_present(dcs))
+			CG_TRY(move(stream, op, dcs, carried, op->B, 1));
+		dcs = carried;
+	}
+	bind_state(op, v, t);
+	v[DCS] = rows(op, dcs);
+	v[DH]  = rows(op, dh);
+	for (int k = 0; k < GATES && wants_gates; k++)
+		v[DA_I + k] = gate(op, dgates, k, real);
+	v[DCS_PREV] = rows(op, t ? state(op, w->dcs, t % 2) : op->cs_prev_grad);
 	return cg_launch(stream, kernel, POINT, op->B, op->U, v);
 }
 
-/* The gradients of the peephole vectors and of b, summed over the batch from dgates. */
-static int sums(struct cg_stream *stream, const struct cg_lstm_block *op, const struct cg_ready *kernel, struct cg_operand *v)
+/* The gradients of the peephole vectors and of b, summed over the rows of all steps from dgates. */
+static int sums(struct cg_stream *stream, const struct cg_lstm_block *op, const struct cg_ready *kernel,
+                const struct grad_work *w, struct cg_operand *v)
 {
 	const struct cg_mem peepholes[] = { op->wci_grad, op->wcf_grad, op->wco_grad };
+	int64_t n = steps(op) * op->B;
+	struct cg_mem cs_prev = { .data = NULL };
 	int wanted = cg_present(op->b_grad);
 
 	for (int k = 0; k < 3; k++) {
@@ -171,47 +328,66 @@ static int sums(struct cg_stream *stream, const struct cg_lstm_block *op, const 
 	}
 	if (!wanted)
 		return CG_OK;
-	for (int k = 0; k < GATES; k++)
+	/* Absent, it reads as zeros, in sums that nobody wants. */
+	if (op->use_peephole && (cg_present(op->wci_grad) || cg_present(op->wcf_grad)))
+		CG_TRY(shift(stream, op, op->cs_prev, op->cs, w->before, &cs_prev));
+	v[CS_PREV] = rows(op, cs_prev);
+	v[CS] = rows(op, op->cs);
+	for (int k = 0; k < GATES; k++) {
+		v[DA_I + k] = gate(op, w->dgates, k, cg_dtype_bytes(op->dtype));
 		v[DB_I + k] = gate(op, op->b_grad, k, cg_dtype_bytes(op->dtype));
+	}
+	v[PARTIAL].mem = w->partial;
 	v[ACCUMULATE] = scalar(op->accumulate);
-	CG_TRY(cg_launch(stream, kernel, SUM_PART, op->B, op->U, v));
-	return cg_launch(stream, kernel, SUM, op->B, op->U, v);
+	CG_TRY(cg_launch(stream, kernel, SUM_PART, n, op->U, v));
+	return cg_launch(stream, kernel, SUM, n, op->U, v);
+}
+
+/* The rows of w_grad that belong to `in` [n width]. */
+static int weights(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem in, int64_t width, struct cg_mem dgates,
+                   struct cg_mem w_grad)
+{
+	int64_t wide = GATES * op->U;
+	struct cg_gemm product = { .dtype = op->dtype, .m = width, .n = wide, .k = steps(op) * op->B, .transpose_a = 1 };
+
+	product.a = (struct cg_matrix){ in, width, 0 };
+	product.b = (struct cg_matrix){ dgates, wide, 0 };
+	product.c = (struct cg_matrix){ w_grad, wide, 0 };
+	if (op->accumulate)
+		product.start = product.c;
+	return stream->context->backend->gemm(stream->queue, &product);
 }
 
 /* x_grad, h_prev_grad and w_grad: products with dgates. */
-static int products(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem dgates)
+static int products(struct cg_stream *stream, const struct cg_lstm_block *op, const struct grad_work *w)
 {
-	const struct cg_backend *backend = stream->context->backend;
-	size_t real = cg_dtype_bytes(op->dtype);
-	int64_t wide = GATES * op->U;
-	const struct cg_matrix d = { dgates, wide, 0 };
-	const struct { int64_t width; struct cg_mem in, in_grad; } sides[] = {
-		{ op->I, op->x, op->x_grad }, { op->U, op->h_prev, op->h_prev_grad }
-	};
-	size_t at = 0;
+	const struct cg_mem none = { .data = NULL };
+	int64_t n = steps(op);
+	struct cg_mem h_prev;
 
-	for (int k = 0; k < 2; k++) {
-		int64_t width = sides[k].width;
-		size_t bytes = (size_t)(width * wide) * real;
+	if (cg_present(op->x_grad))
+		CG_TRY(carry_back(stream, op, w->dgates, n * op->B, op->w, op->I, none, op->x_grad));
+	if (cg_present(op->w_grad))
+		CG_TRY(weights(stream, op, op->x, op->I, w->dgates, op->w_grad));
+	if (cg_present(op->h_prev_grad) && n)
+		CG_TRY(carry_back(stream, op, w->dgates, op->B, recurrent(op, op->w), op->U, none, op->h_prev_grad));
+	if (!cg_present(op->w_grad))
+		return CG_OK;
+	CG_TRY(shift(stream, op, op->h_prev, op->h, w->before, &h_prev));
+	return weights(stream, op, h_prev, op->U, w->dgates, recurrent(op, op->w_grad));
+}
 
-		if (cg_present(sides[k].in_grad)) {
-			struct cg_gemm product = { .dtype = op->dtype, .m = op->B, .n = width, .k = wide, .transpose_b = 1, .a = d };
+/* What no step computes. */
+static int zero_grads(struct cg_stream *stream, const struct cg_lstm_block *op)
+{
+	const struct cg_mem states[] = { op->cs_prev_grad, op->h_prev_grad };
+	size_t bytes = (size_t)(op->B * op->U) * cg_dtype_bytes(op->dtype);
 
-			product.b = (struct cg_matrix){ cg_part(op->w, at, bytes), wide, 0 };
-			product.c = (struct cg_matrix){ sides[k].in_grad, width, 0 };
-			CG_TRY(backend->gemm(stream->queue, &product));
-		}
-		if (cg_present(op->w_grad)) {
-			struct cg_gemm product = { .dtype = op->dtype, .m = width, .n = wide, .k = op->B, .transpose_a = 1, .b = d };
-
-			product.a = (struct cg_matrix){ sides[k].in, width, 0 };
-			product.c = (struct cg_matrix){ cg_part(op->w_grad, at, bytes), wide, 0 };
-			if (op->accumulate)
-				product.start = product.c;
-			CG_TRY(backend->gemm(stream->queue, &product));
-		}
-		at += bytes;
-	}
+	CG_TRY(zero_rest(stream, op, op->dgates, GATES * op->U));
+	CG_TRY(zero_rest(stream, op, op->x_grad, op->I));
+	for (int k = 0; k < 2 && !steps(op) && bytes; k++)
+		if (cg_present(states[k]))
+			CG_TRY(stream->context->backend->zero(stream->queue, states[k], bytes));
 	return CG_OK;
 }
 
@@ -221,34 +397,43 @@ static int grad(struct cg_stream *stream, const void *given, struct cg_work *wor
 	struct cg_operand v[OPERANDS] = { { .value = 0 } };
 	const struct cg_ready *kernel;
 	struct grad_work w;
-	int further = cg_present(op->x_grad) || cg_present(op->h_prev_grad) || cg_present(op->w_grad) ||
-	              cg_present(op->b_grad) || (op->use_peephole && (cg_present(op->wci_grad) || cg_present(op->wcf_grad) ||
-	              cg_present(op->wco_grad)));
-	struct cg_mem dgates;
+	int wants_gates = cg_present(op->x_grad) || cg_present(op->h_prev_grad) || cg_present(op->w_grad) ||
+	                  cg_present(op->b_grad) || cg_present(op->dgates) || steps(op) > 1 ||
+	                  (op->use_peephole && (cg_present(op->wci_grad) || cg_present(op->wcf_grad) || cg_present(op->wco_grad)));
 
-	CG_TRY(check_length(op));
 	CG_TRY(cg_ready(stream->context, "lstm_block", options(op), CG_GRAD, 0, op->dtype, names, &kernel));
 	take_grad(op, work, &w);
-	dgates = cg_present(op->dgates) ? op->dgates : w.dgates;
+	if (cg_present(op->dgates))
+		w.dgates = op->dgates;
+	for (int64_t t = steps(op) - 1; t >= 0; t--)
+		CG_TRY(grad_step(stream, op, kernel, &w, wants_gates, t, v));
+	CG_TRY(zero_grads(stream, op));
+	CG_TRY(sums(stream, op, kernel, &w, v));
+	return products(stream, op, &w);
+}
 
-	bind_state(op, v);
-	v[DCS] = rows(op, op->cs_grad);
-	v[DH]  = rows(op, op->h_grad);
-	for (int k = 0; k < GATES && (further || cg_present(op->dgates)); k++)
-		v[DA_I + k] = gate(op, dgates, k, cg_dtype_bytes(op->dtype));
-	v[DCS_PREV] = rows(op, op->cs_prev_grad);
-	v[PARTIAL].mem = w.partial;
-	CG_TRY(cg_launch(stream, kernel, POINT, op->B, op->U, v));
-	CG_TRY(sums(stream, op, kernel, v));
-	return products(stream, op, dgates);
+/* ---- calls ---- */
+
+/* The row of the op table that is called.  A step that is all of its sequence is the cell's. */
+static const char *row_of(const struct cg_lstm_block *op, int is_grad)
+{
+	static const char *const rows[][2] = {
+		{ "lstm_block_cell", "lstm_block_cell_grad" }, { "block_lstm", "block_lstm_grad" }, { "block_lstm_v2", "block_lstm_grad_v2" }
+	};
+	int is_readable = op && op->size >= sizeof *op;
+
+	if (!is_readable || (op->T == 1 && (op->seq_len_max == -1 || op->seq_len_max == 1)))
+		return rows[0][is_grad];
+	/* TensorFlow's V2 has no forget_bias. */
+	return rows[1 + (op->gates == CG_IFCO && (is_grad || op->forget_bias == 0))][is_grad];
 }
 
 int cg_lstm_block_forward(struct cg_stream *stream, const struct cg_lstm_block *op)
 {
-	return cg_block_run(stream, "lstm_block_cell", op, forward);
+	return cg_block_run(stream, row_of(op, 0), op, forward);
 }
 
 int cg_lstm_block_grad(struct cg_stream *stream, const struct cg_lstm_block *op)
 {
-	return cg_block_run(stream, "lstm_block_cell_grad", op, grad);
+	return cg_block_run(stream, row_of(op, 1), op, grad);
 }

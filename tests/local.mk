@@ -15,7 +15,7 @@ script_tests = \
 # The conformance suite on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
 backend_tests = %D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on
 command_tests = \
-	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/emit.bats %D%/command/demo.bats \
+	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/openblas.bats \
 	%D%/command/cuda.bats %D%/readme.sh %D%/foreign.py
 # Programs that the scripts run.
@@ -48,7 +48,8 @@ numbers = %D%/conformance/cases.h %D%/conformance/numbers.h %D%/conformance/numb
 trials = \
 	%D%/conformance/area.h %D%/conformance/area.c %D%/conformance/cases.c \
 	%D%/conformance/finding.h %D%/conformance/finding.c %D%/conformance/trial.h %D%/conformance/trial.c \
-	runtime/command/field.h runtime/command/field.c $(numbers) $(reference)
+	runtime/command/field.h runtime/command/field.c $(numbers) \
+	%D%/conformance/sequence.h %D%/conformance/reference_block_lstm.c $(reference)
 %C%_conformance_reference_test_SOURCES = %D%/conformance/reference_test.c $(reference)
 %C%_conformance_reference_bound_test_SOURCES = %D%/conformance/reference_bound_test.c %D%/conformance/naive.h $(sequence)
 %C%_conformance_reference_rnn_test_SOURCES = %D%/conformance/reference_rnn_test.c $(sequence)

@@ -21,7 +21,7 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("B", '\0', BATCH, "rows of the batch", "N[,N]..."),
 	OPTION_VALUE("I", '\0', INPUT, "width of the input", "N[,N]..."),
 	OPTION_VALUE("H", '\0', UNITS, "units, the width of the state", "N[,N]..."),
-	OPTION_VALUE("T", '\0', STEPS, "steps: 1", "N"),
+	OPTION_VALUE("T", '\0', STEPS, "steps of a sequence; of the other ops 1", "N[,N]..."),
 	OPTION_VALUE("layers", '\0', LAYERS, "layers: 1", "N"),
 	OPTION_VALUE("dtype", 'd', DTYPE, "f16, bf16, f32 (the default) or f64", "DTYPE"),
 	OPTION_VALUE("what", 'w', WHAT, "fwd, bwd or fwd+bwd; unset: what the op's name says", "WHAT"),
@@ -45,17 +45,19 @@ static const char text[] =
 	"sample.\n"
 	"\n"
 	"OP is TensorFlow's name (LSTMBlockCellGrad: TensorFlow's outputs) or ours\n"
-	"(lstm_block_cell_grad: the gradients of x, h_prev, w and b as well); a name that\n"
-	"ends in Grad or _grad means --what bwd, others --what fwd.  Sizes that are not\n"
-	"given are B 32, I 256, H 512; lists with commas make a problem of each\n"
+	"(lstm_block_cell_grad: the gradients of x, h_prev, w and b as well); a name with\n"
+	"Grad or _grad in it means --what bwd, others --what fwd.  Sizes that are not\n"
+	"given are T 16, B 32, I 256, H 512; lists with commas make a problem of each\n"
 	"combination.  NAME=VALUE are the op's attributes, as in cellgrad run.  Without\n"
-	"--op: all four ops, and without sizes, too, at a few typical ones.\n"
+	"--op: all ops, with --T those of sequences, and without sizes, too, at a few\n"
+	"typical ones.\n"
 	"\n"
 	"  min, median  milliseconds of one call, over the samples; a sample is as many\n"
 	"               calls as the clock needs\n"
 	"  spread       the median absolute deviation: half of the samples are nearer to\n"
 	"               the median than this\n"
-	"  GFLOP/s      of the products: two operations for each weight and row\n"
+	"  GFLOP/s      of the products: two operations for each weight and row, of all\n"
+	"               steps that are computed\n"
 	"  GB/s         of the least there is to move: each argument read or written once\n"
 	"  copy         GB/s of the device's own copy of as many bytes, the median\n"
 	"  of roof      the least time that the roofs allow over the median, and which\n"
@@ -71,6 +73,7 @@ static const char text[] =
 	"  cellgrad bench --op gru_block_cell --what fwd+bwd --dtype bf16 --B 1,32\n"
 	"  cellgrad bench --op LSTMBlockCell --H 64,128,256,512 --time 0.1 --plot h.svg\n"
 	"  cellgrad bench --mode gru --B 256 --threads 1 --json > gru.json\n"
+	"  cellgrad bench --op BlockLSTM --T 1,10,100 --B 32 --what fwd+bwd\n"
 	"\n"
 	"Exit status: 0 done; 1 failed while working; 2 refused before any work.\n";
 
@@ -80,12 +83,12 @@ enum { LIST_MAX = 64, PROBLEMS_MAX = 4096, DTYPES = 4, NAME_ROOM = 64 };
 
 /* Those that may be lists, in the order in which they are combined. */
 static const struct size { int option; const char *name, *symbol; int64_t usual; } sizes[] = {
-	{ BATCH, "--B", "B", 32 }, { INPUT, "--I", "I", 256 }, { UNITS, "--H", "U", 512 }
+	{ STEPS, "--T", "T", 16 }, { BATCH, "--B", "B", 32 }, { INPUT, "--I", "I", 256 }, { UNITS, "--H", "U", 512 }
 };
-enum { SIZES = sizeof sizes / sizeof *sizes };
+enum { SIZES = sizeof sizes / sizeof *sizes, FIRST = 0 };         /* FIRST: T, which not every op has */
 
 /* What is measured when no size is named. */
-static const int64_t typical[][SIZES] = { { 1, 16, 16 }, { 32, 256, 512 }, { 256, 512, 512 } };
+static const int64_t typical[][SIZES] = { { 32, 1, 16, 16 }, { 16, 32, 256, 512 }, { 4, 256, 512, 512 } };
 enum { TYPICAL = sizeof typical / sizeof *typical };
 
 struct bench {
@@ -130,7 +133,7 @@ static int number(const char *name, const char *word, int64_t least, int64_t mos
 	               (long long)most, print_name(shown, word));
 }
 
-/* "1,32,256", of numbers that every op takes. */
+/* "1,32,256", of numbers that every op takes that may take more than one. */
 static int read_list(struct bench *b, int k)
 {
 	const char *word = b->options->value[sizes[k].option], *at = word;
@@ -139,7 +142,7 @@ static int read_list(struct bench *b, int k)
 
 	for (const struct cg_op *row = cg_ops; row->name; row++)
 		for (const struct cg_dim *d = row->dims; d->symbol; d++)
-			if (!strcmp(d->symbol, sizes[k].symbol) && d->least > least)
+			if (!strcmp(d->symbol, sizes[k].symbol) && !d->only && d->least > least)
 				least = d->least;
 	for (;; at++) {
 		int64_t n = digits(&at);
@@ -162,8 +165,7 @@ static int only_one(const struct bench *b, int option, const char *name)
 
 	if (!word || !strcmp(word, "1"))
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "%s: expected 1, got \"%s\": sequences are not in this version", name,
-	               print_name(shown, word));
+	return cg_fail(CG_BAD_ARGUMENT, "%s: expected 1, got \"%s\": no op here has more", name, print_name(shown, word));
 }
 
 static int processors(void)
@@ -218,7 +220,6 @@ static int read_options(struct bench *b)
 	for (int k = 0; k < SIZES; k++)
 		if (o->value[sizes[k].option])
 			CG_TRY(read_list(b, k));
-	CG_TRY(only_one(b, STEPS, "--T"));
 	CG_TRY(only_one(b, LAYERS, "--layers"));
 	b->dtype = -1;
 	if (o->value[DTYPE])
@@ -233,41 +234,74 @@ static int read_options(struct bench *b)
 
 /* ---- problems ---- */
 
-/* The op's pass and its gradient: names that differ in what they end with. */
-static int find_pair(const struct cg_op *row, struct problem *p)
+/* Does the op take sequences? */
+static int has_steps(const struct cg_op *row)
 {
-	static const char ending[] = "_grad";
-	size_t length = strlen(row->name), end = sizeof ending - 1;
-	int is_grad = length > end && !strcmp(row->name + length - end, ending);
-	char name[NAME_ROOM];
-
-	snprintf(name, sizeof name, "%.*s%s", (int)(is_grad ? length - end : length), row->name, is_grad ? "" : ending);
-	p->row = row;
-	p->forward = is_grad ? cg_op_find(name, NULL) : row;
-	p->grad = is_grad ? row : cg_op_find(name, NULL);
-	p->what = is_grad ? BENCH_GRAD : BENCH_FORWARD;
-	return p->forward && p->grad ? CG_OK : CG_BAD_ARGUMENT;
+	for (const struct cg_dim *d = row->dims; d->symbol; d++)
+		if (!strcmp(d->symbol, sizes[FIRST].symbol))
+			return !d->only;
+	return 0;
 }
 
-static int mode_is(const struct cg_op *row, const char *mode)
+/* A number of steps that an op of one step does not have; 1: there is none. */
+static int64_t other_steps(const struct bench *b)
 {
-	size_t n = strcspn(row->name, "_");
+	for (int k = 0; k < b->lengths[FIRST]; k++)
+		if (b->list[FIRST][k] != 1)
+			return b->list[FIRST][k];
+	return 1;
+}
 
-	return strlen(mode) == n && !strncmp(row->name, mode, n);
+/* The name of an op's pass: that of its gradient is the same with _grad in it. */
+static int pass_name(const struct cg_op *row, char name[NAME_ROOM])
+{
+	static const char grad[] = "_grad";
+	const char *at = strstr(row->name, grad);
+
+	snprintf(name, NAME_ROOM, "%.*s%s", at ? (int)(at - row->name) : NAME_ROOM, row->name, at ? at + strlen(grad) : "");
+	return at != NULL;
+}
+
+/* The op's pass and its gradient. */
+static int find_pair(const struct cg_op *row, struct problem *p)
+{
+	char name[NAME_ROOM], other[NAME_ROOM];
+	int is_grad = pass_name(row, name);
+
+	p->row = row;
+	p->what = is_grad ? BENCH_GRAD : BENCH_FORWARD;
+	p->forward = p->grad = row;
+	for (const struct cg_op *o = cg_ops; o->name; o++) {
+		int o_is_grad = pass_name(o, other);
+
+		if (!strcmp(name, other))
+			*(o_is_grad ? &p->grad : &p->forward) = o;
+	}
+	return p->forward != p->grad ? CG_OK : cg_fail(CG_UNSUPPORTED, "%s: has no gradient beside it", row->name);
+}
+
+static const char *const modes[] = { "lstm", "gru" };
+enum { MODES = sizeof modes / sizeof *modes };
+
+const char *problem_mode(const struct cg_op *row)
+{
+	for (int k = 0; k < MODES; k++)
+		if (strstr(row->name, modes[k]))
+			return modes[k];
+	return "";
 }
 
 static int check_mode(const struct bench *b, const struct cg_op *row)
 {
-	static const char *const modes[] = { "lstm", "gru" };
 	const char *mode = b->options->value[MODE];
 	int k;
 
 	if (!mode)
 		return CG_OK;
-	CG_TRY(options_choose("--mode", mode, modes, 2, &k));
-	if (row && !mode_is(row, mode))
-		return cg_fail(CG_BAD_ARGUMENT, "--mode: %s is not the mode of %s: expected %.*s", mode, b->options->value[OP],
-		               (int)strcspn(row->name, "_"), row->name);
+	CG_TRY(options_choose("--mode", mode, modes, MODES, &k));
+	if (row && strcmp(problem_mode(row), mode))
+		return cg_fail(CG_BAD_ARGUMENT, "--mode: %s is not the mode of %s: expected %s", mode, b->options->value[OP],
+		               problem_mode(row));
 	return CG_OK;
 }
 
@@ -304,23 +338,26 @@ static int add(struct bench *b, const struct call *c, const struct problem *like
 	memcpy((char *)p->op + c->row->dtype_at, &dtype, sizeof dtype);
 	for (int k = 0; k < SIZES; k++)
 		for (const struct cg_dim *d = c->row->dims; d->symbol; d++)
-			if (!strcmp(d->symbol, sizes[k].symbol))
+			if (!strcmp(d->symbol, sizes[k].symbol) && !d->only)
 				memcpy((char *)p->op + d->at, &values[k], sizeof values[k]);
+	for (const struct cg_attribute *a = c->row->attributes; a->name; a++)
+		CG_TRY(cg_attribute_check(c->row, a, p->op, 0));
 	return timing_check(p);
 }
 
 /* Every combination of the sizes that were given, the last changing fastest. */
 static int combine(struct bench *b, const struct call *c, const struct problem *like, int dtype)
 {
-	int64_t values[SIZES];
+	int64_t values[SIZES] = { 1 };
+	int first = has_steps(c->row) ? FIRST : FIRST + 1;
 	long all = 1;
 
-	for (int k = 0; k < SIZES; k++)
+	for (int k = first; k < SIZES; k++)
 		all *= b->lengths[k] ? b->lengths[k] : 1;
 	for (long n = 0; n < all; n++) {
 		long rest = n;
 
-		for (int k = SIZES - 1; k >= 0; k--) {
+		for (int k = SIZES - 1; k >= first; k--) {
 			int length = b->lengths[k];
 
 			values[k] = length ? b->list[k][rest % length] : sizes[k].usual;
@@ -365,6 +402,8 @@ static int add_named(struct bench *b)
 	if (!row)
 		return cg_fail_in(CG_BAD_ARGUMENT, "--op");
 	CG_TRY(check_mode(b, row));
+	if (!has_steps(row) && other_steps(b) != 1)
+		return cg_fail(CG_BAD_ARGUMENT, "--T: %s is one step: expected 1, got %lld", name, (long long)other_steps(b));
 	for (const char **word = b->options->words; *word; word++)
 		if (!strchr(*word, '='))
 			return cg_fail(CG_BAD_ARGUMENT, "%s: expected NAME=VALUE, an attribute of %s", print_name(shown, *word),
@@ -376,18 +415,20 @@ static int add_named(struct bench *b)
 static int add_all(struct bench *b)
 {
 	const char *mode = b->options->value[MODE];
-	int typically = !b->lengths[0] && !b->lengths[1] && !b->lengths[2];
 	char shown[PRINT_NAME];
+	int typically = 1;
 
 	if (b->options->words[0])
 		return cg_fail(CG_BAD_ARGUMENT, "%s: an attribute belongs to an op: name it by --op",
 		               print_name(shown, b->options->words[0]));
 	CG_TRY(check_mode(b, NULL));
+	for (int k = 0; k < SIZES; k++)
+		typically &= !b->lengths[k];
 	for (const struct cg_op *row = cg_ops; row->name; row++) {
 		struct problem pair;
 
 		CG_TRY(find_pair(row, &pair));
-		if (mode && !mode_is(row, mode))
+		if ((mode && strcmp(problem_mode(row), mode)) || (!has_steps(row) && other_steps(b) != 1))
 			continue;
 		if (b->what && (pair.what == BENCH_GRAD) != (b->what == BENCH_GRAD))
 			continue;

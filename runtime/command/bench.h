@@ -20,6 +20,8 @@ struct problem {
 
 const char *problem_name(const struct problem *);
 int64_t     problem_size(const struct problem *, const char *symbol);
+int64_t     problem_steps(const struct problem *);       /* of T, those that are computed */
+const char *problem_mode(const struct cg_op *);          /* "lstm" */
 int         problem_dtype(const struct problem *);
 
 /* What was measured of a problem; times are of one call, in milliseconds. */

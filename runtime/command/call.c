@@ -356,10 +356,19 @@ int call_expect(const struct call *c, const struct safetensors *file)
 	return compared ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "%s: none of the outputs of %s is in it", file->path, c->name);
 }
 
-/* The longest sum behind any output is over one of the sizes that the arguments have. */
+/* The size of a symbol; 1 where the op is without. */
+static int64_t size(const struct call *c, const char *symbol)
+{
+	for (const struct cg_dim *d = c->row->dims; d->symbol; d++)
+		if (!strcmp(d->symbol, symbol))
+			return *(const int64_t *)(const void *)((const char *)c->op + d->at);
+	return 1;
+}
+
+/* The longest sum behind any output is over one of the sizes that the arguments have, or over the rows of all steps. */
 static int64_t depth(const struct call *c)
 {
-	int64_t longest = 1;
+	int64_t longest = size(c, "T") * size(c, "B");
 
 	for (int k = 0; k < c->n; k++)
 		for (int d = 0; d < c->arguments[k].rank; d++)
@@ -369,11 +378,13 @@ static int64_t depth(const struct call *c)
 }
 
 /* Do products or sums read what the op itself rounded to its dtype?  A gradient's read dgates from memory; with
- * two weight matrices the second product reads what the op made, as in the GRU. */
+ * two weight matrices the second product reads what the op made, as in the GRU; a step of a sequence what the one before made. */
 static int rounded(const struct call *c)
 {
 	int matrices = 0;
 
+	if (size(c, "T") > 1)
+		return 1;
 	for (int k = 0; k < c->n; k++) {
 		const struct cg_port *port = &c->row->ports[k];
 

@@ -111,12 +111,12 @@ static int no_word(const struct field *row, const char *text, size_t length)
 
 static int set_size(const struct field *row, const char *text)
 {
-	unsigned long long value;
+	int64_t value;
 
-	if (whole(text, &value) || (double)value < row->least || (double)value > row->most)
+	if (field_integer(text, &value) || (double)value < row->least || (double)value > row->most)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: expected an integer from %.0f to %.0f, got \"%.60s\"", row->name, row->least,
 		               row->most, text);
-	*(int64_t *)row->at = (int64_t)value;
+	*(int64_t *)row->at = value;
 	return CG_OK;
 }
 

@@ -94,9 +94,9 @@ static int draw(struct file *picture, const struct cg_text *script)
 
 /* ---- what it is told ---- */
 
-static const char *const sizes[] = { "B", "I", "U" };
-static const char *const axes[] = { "B", "I", "H" };
-enum { SIZES = 3, HIGHEST = 8000 };           /* HIGHEST: of a picture, in pixels */
+static const char *const sizes[] = { "T", "B", "I", "U" };
+static const char *const axes[] = { "T", "B", "I", "H" };
+enum { SIZES = 4, HIGHEST = 8000 };           /* HIGHEST: of a picture, in pixels */
 
 static int is_same(const struct result *a, const struct result *b, int but)
 {
@@ -126,14 +126,14 @@ static int axis(const struct result *results, size_t n)
 	return best;
 }
 
-/* "LSTMBlockCell fwd f32", and the sizes but one */
+/* "LSTMBlockCell fwd f32", and the sizes but one, and but one step */
 static void label(struct cg_text *t, const struct result *r, int but)
 {
 	const struct problem *p = r->problem;
 
 	cg_text_printf(t, "%s %s %s", problem_name(p), bench_whats[p->what - 1], cg_dtype_name(problem_dtype(p)));
 	for (int k = 0; k < SIZES; k++)
-		if (k != but)
+		if (k != but && (k || problem_size(p, sizes[k]) != 1))
 			cg_text_printf(t, " %s=%lld", axes[k], (long long)problem_size(p, sizes[k]));
 }
 
@@ -180,7 +180,7 @@ static void draw_bars(struct cg_text *t, const struct result *results, size_t n)
 
 static void write_data(struct cg_text *t, const struct result *results, size_t n)
 {
-	cg_text_put(t, "op\twhat\tdtype\tB\tI\tH\treps\tmin_ms\tmedian_ms\tspread_ms\tgflops\tgbytes\tshare\n");
+	cg_text_put(t, "op\twhat\tdtype\tT\tB\tI\tH\treps\tmin_ms\tmedian_ms\tspread_ms\tgflops\tgbytes\tshare\n");
 	for (const struct result *r = results; r < results + n; r++) {
 		const struct problem *p = r->problem;
 

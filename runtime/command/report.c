@@ -100,15 +100,14 @@ int report_json(const struct cg_context *context, const struct roofs *roofs, con
 {
 	const struct problem *p = r->problem;
 	const char *name = problem_name(p);
-	char words[512], mode[32];
+	char words[512];
 
-	snprintf(mode, sizeof mode, "%.*s", (int)strcspn(p->row->name, "_"), p->row->name);
 	cg_problem(p->row, name, p->op, words, sizeof words);
 	if (p->what != (p->row == p->grad ? BENCH_GRAD : BENCH_FORWARD))
 		snprintf(words + strlen(words), sizeof words - strlen(words), " --what %s", bench_whats[p->what - 1]);
 	return print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:i, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:I, "
 	                            "s:I, s:f, s:f, s:o, s:o, s:o, s:s}",
-	                            "kind", "problem", "op", name, "mode", mode, "dtype", cg_dtype_name(problem_dtype(p)),
+	                            "kind", "problem", "op", name, "mode", problem_mode(p->row), "dtype", cg_dtype_name(problem_dtype(p)),
 	                            "T", (json_int_t)problem_size(p, "T"), "B", (json_int_t)problem_size(p, "B"),
 	                            "I", (json_int_t)problem_size(p, "I"), "H", (json_int_t)problem_size(p, "U"),
 	                            "layers", 1, "threads", roofs->threads, "backend", context->backend->name,
@@ -123,10 +122,10 @@ int report_json(const struct cg_context *context, const struct roofs *roofs, con
 int report_table(const struct result *results, size_t n)
 {
 	int copies = n && results->copy > 0;     /* a device's, in a column of their own */
-	struct print_table t = { .columns = copies ? "lllrrrrrrrrrrl" : "lllrrrrrrrrrl" };
+	struct print_table t = { .columns = copies ? "lllrrrrrrrrrrrl" : "lllrrrrrrrrrrl" };
 
 	if (n)
-		print_row(&t, "op", "what", "dtype", "B", "I", "H", "min ms", "median", "spread", "GFLOP/s", "GB/s", NULL);
+		print_row(&t, "op", "what", "dtype", "T", "B", "I", "H", "min ms", "median", "spread", "GFLOP/s", "GB/s", NULL);
 	if (copies)
 		print_cell(&t, "copy");
 	if (n)
@@ -135,6 +134,7 @@ int report_table(const struct result *results, size_t n)
 		const struct problem *p = r->problem;
 
 		print_row(&t, problem_name(p), bench_whats[p->what - 1], cg_dtype_name(problem_dtype(p)), NULL);
+		print_cell(&t, "%lld", (long long)problem_size(p, "T"));
 		print_cell(&t, "%lld", (long long)problem_size(p, "B"));
 		print_cell(&t, "%lld", (long long)problem_size(p, "I"));
 		print_cell(&t, "%lld", (long long)problem_size(p, "U"));

@@ -47,6 +47,9 @@ static int say(const struct check *c, struct example *e, int *why)
 			return code;
 		}
 	}
+	*why = 3;
+	if (e->subject->op)
+		CG_TRY(trial_legal(&e->trial));
 	*why = 0;
 	if (e->subject->op)
 		return *(int *)(void *)((char *)&e->trial.is + e->subject->op->dtype_at) == e->subject->dtype ? CG_OK : CG_BAD_ARGUMENT;

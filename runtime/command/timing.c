@@ -34,6 +34,14 @@ int64_t problem_size(const struct problem *p, const char *symbol)
 	return 1;                                /* an op that has no T is one step */
 }
 
+int64_t problem_steps(const struct problem *p)
+{
+	for (const struct cg_attribute *a = p->row->attributes; a->name; a++)
+		if (!strcmp(a->name, "seq_len_max") && cg_attribute_number(a, p->op) >= 0)
+			return (int64_t)cg_attribute_number(a, p->op);
+	return problem_size(p, "T");
+}
+
 int problem_dtype(const struct problem *p)
 {
 	return *(const int *)((const char *)p->op + p->row->dtype_at);
@@ -238,7 +246,7 @@ static void drop(struct timing *t)
 
 static int count(const struct timing *t, struct result *result)
 {
-	double batch = (double)problem_size(t->problem, "B"), element = (double)cg_dtype_bytes(problem_dtype(t->problem));
+	double rows = (double)problem_steps(t->problem) * (double)problem_size(t->problem, "B"), element = (double)cg_dtype_bytes(problem_dtype(t->problem));
 
 	for (int r = t->first; r < t->n_rows; r++)
 		for (const struct cg_port *port = t->rows[r]->ports; port->name; port++) {
@@ -248,13 +256,13 @@ static int count(const struct timing *t, struct result *result)
 			    !is_upstream(t->problem, t->rows[r], port))
 				continue;
 			/* With no rows nothing is read. */
-			if (batch == 0 && port->flow == CG_IN)
+			if (rows == 0 && port->flow == CG_IN)
 				continue;
 			CG_TRY(cg_op_bytes(t->rows[r], port, t->op, &bytes));
 			result->bytes += (double)bytes;
-			/* Each weight is in a product with every row of the batch; so is each of their gradients. */
+			/* Each weight is in a product with every row of every step; so is each of their gradients. */
 			if (is_weights(port))
-				result->flops += 2 * batch * (double)bytes / element;
+				result->flops += 2 * rows * (double)bytes / element;
 		}
 	return CG_OK;
 }

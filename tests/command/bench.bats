@@ -25,8 +25,8 @@ field() {
 	[[ ${lines[0]} == "cellgrad "[0-9]* ]]
 	[[ ${lines[1]} == "cpu: kernels "* ]]
 	[[ ${lines[2]} =~ ^"roofs of "[0-9]+" thread".*"GFLOP/s in f32, "[0-9]+" in f64".*"GB/s in 64 KiB, ".*" MiB"$ ]]
-	[[ ${lines[3]} =~ ^op\ +what\ +dtype\ +B\ +I\ +H\ +min\ ms\ +median\ +spread\ +GFLOP/s\ +GB/s\ +of\ roof ]]
-	[[ ${lines[4]} =~ ^LSTMBlockCell\ +fwd\ +f32\ +2\ +3\ +4\ +0\.[0-9]+\ .*%\ +(copy|products)$ ]]
+	[[ ${lines[3]} =~ ^op\ +what\ +dtype\ +T\ +B\ +I\ +H\ +min\ ms\ +median\ +spread\ +GFLOP/s\ +GB/s\ +of\ roof ]]
+	[[ ${lines[4]} =~ ^LSTMBlockCell\ +fwd\ +f32\ +1\ +2\ +3\ +4\ +0\.[0-9]+\ .*%\ +(copy|products)$ ]]
 	[ "${#lines[@]}" -eq 5 ]
 }
 
@@ -112,17 +112,24 @@ field() {
 	done
 }
 
-@test "without --op: all four ops, those of a mode, a pass" {
+@test "without --op: all ops, those of a mode, a pass, of sequences" {
 	json --B 2 --I 3 --H 4
-	[ "${#lines[@]}" -eq 4 ]
+	[ "${#lines[@]}" -eq 8 ]
+	[[ ${lines[0]} == *'"LSTMBlockCell","mode":"lstm"'*'"T":1,"B":2'* ]]
+	[[ ${lines[7]} == *'"BlockLSTMGradV2","mode":"lstm"'*'"T":16,"B":2'* ]]
+	json --B 2 --I 3 --H 4 --T 2,0
+	[ "${#lines[@]}" -eq 8 ]
+	[[ ${lines[0]} == *'"BlockLSTM"'*'"T":2,'* && ${lines[1]} == *'"BlockLSTM"'*'"T":0,'* ]]
+	json --B 2 --I 3 --H 4 --T 1
+	[ "${#lines[@]}" -eq 8 ]
 	json --B 2 --I 3 --H 4 --mode gru
 	[ "${#lines[@]}" -eq 2 ]
 	[[ ${lines[0]} == *'"GRUBlockCell"'*'"what":"fwd"'* ]]
 	[[ ${lines[1]} == *'"GRUBlockCellGrad"'*'"what":"bwd"'* ]]
 	json --B 2 --I 3 --H 4 --what bwd
-	[[ ${#lines[@]} -eq 2 && ${lines[0]} == *'"LSTMBlockCellGrad"'* ]]
+	[[ ${#lines[@]} -eq 4 && ${lines[0]} == *'"LSTMBlockCellGrad"'* && ${lines[2]} == *'"BlockLSTMGrad"'* ]]
 	json --B 2 --I 3 --H 4 --what fwd+bwd --dtype bf16
-	[[ ${#lines[@]} -eq 2 && ${lines[1]} == *'"GRUBlockCell"'*'"bf16"'*'"fwd+bwd"'* ]]
+	[[ ${#lines[@]} -eq 4 && ${lines[1]} == *'"GRUBlockCell"'*'"bf16"'*'"fwd+bwd"'* ]]
 }
 
 @test "the sizes that are not given" {
@@ -227,8 +234,23 @@ field() {
 }
 
 @test "sequences" {
-	refuses '--T: expected 1, got "2": sequences are not in this version' bench --T 2
-	refuses '--layers: expected 1, got "x": sequences are not in this version' bench --layers x
+	# Weights [7 16]; of 3 rows in each step that is computed; the gradient has twice the products.
+	for case in BlockLSTM:4032 BlockLSTMGrad:8064 block_lstm_grad:8064 BlockLSTMV2:4032 block_lstm_grad_v2:8064; do
+		json --op "${case%:*}" --T 6 --B 3 --I 3 --H 4
+		[ "$(field flops "${lines[0]}")" = "${case#*:}" ]
+		json --op "${case%:*}" --T 6 --B 3 --I 3 --H 4 seq_len_max=3
+		[ "$(field flops "${lines[0]}")" = $((${case#*:} / 2)) ]
+		[[ ${lines[0]} == *"--T 6 --B 3 --I 3 --H 4 --dtype f32 seq_len_max=3"* ]]
+	done
+	json --op BlockLSTM --T 1,3 --B 2 --I 3 --H 4,5 --what fwd+bwd
+	[ "${#lines[@]}" -eq 4 ]
+	[[ ${lines[1]} == *'"T":1,"B":2,"I":3,"H":5'* && ${lines[2]} == *'"T":3,"B":2,"I":3,"H":4'* ]]
+	json --op BlockLSTM
+	[[ ${lines[0]} == *'"T":16,"B":32,"I":256,"H":512'* ]]
+	refuses "block_lstm: seq_len_max: expected -1 or 0 to T=3, got 4" bench --op BlockLSTM --T 4,3 seq_len_max=4
+	refuses "--T: LSTMBlockCellGrad is one step: expected 1, got 2" bench --op LSTMBlockCellGrad --T 1,2
+	refuses '--T: expected whole numbers of at least 0, with commas, got "-1"' bench --T=-1
+	refuses '--layers: expected 1, got "x": no op here has more' bench --layers x
 }
 
 @test "times, samples and threads that are none" {
@@ -274,8 +296,8 @@ field() {
 	grep -q "median time of a call, ms" times.svg
 	grep -q "LSTMBlockCell fwd f32 I=3 H=4" times.svg
 	[ "$(wc -l < times.svg.tsv)" -eq 4 ]
-	[ "$(head -1 times.svg.tsv)" = "$(printf 'op\twhat\tdtype\tB\tI\tH\treps\tmin_ms\tmedian_ms\tspread_ms\tgflops\tgbytes\tshare')" ]
-	[[ $(sed -n 2p times.svg.tsv) == "LSTMBlockCell	fwd	f32	4	3	4	"* ]]
+	[ "$(head -1 times.svg.tsv)" = "$(printf 'op\twhat\tdtype\tT\tB\tI\tH\treps\tmin_ms\tmedian_ms\tspread_ms\tgflops\tgbytes\tshare')" ]
+	[[ $(sed -n 2p times.svg.tsv) == "LSTMBlockCell	fwd	f32	1	4	3	4	"* ]]
 	[ "$(ls -A | grep -v stderr)" = "$(printf 'times.svg\ntimes.svg.tsv')" ]
 }
 

@@ -51,7 +51,7 @@ computes() {
 
 @test "TensorFlow's answers, every case of every op" {
 	with CELLGRAD_CACHE_DIR="$PWD/kernels"
-	for expect in "$DATA"/*BlockCell*.expect.safetensors; do
+	for expect in "$DATA"/{LSTM,GRU,Block}*.expect.safetensors; do
 		case=${expect%.expect.safetensors}
 		op=${case##*/}
 		[ -e "$case.expect32.safetensors" ] && expect=$case.expect32.safetensors

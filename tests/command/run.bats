@@ -3,7 +3,7 @@
 load files
 
 @test "TensorFlow's answers, every case of every op" {
-	for expect in "$DATA"/*BlockCell*.expect.safetensors; do
+	for expect in "$DATA"/{LSTM,GRU,Block}*.expect.safetensors; do
 		case=${expect%.expect.safetensors}
 		op=${case##*/}
 		[ -e "$case.expect32.safetensors" ] && expect=$case.expect32.safetensors
@@ -375,7 +375,7 @@ load files
 
 @test "TensorFlow's own halves, which round at each step, to 4e-2" {
 	for case in LSTMBlockCell-half-plain LSTMBlockCell-half-peephole LSTMBlockCellGrad-half-plain \
-		LSTMBlockCellGrad-half-peephole; do
+		LSTMBlockCellGrad-half-peephole BlockLSTM-half BlockLSTMGrad-half; do
 		works run "${case%%-*}" "$DATA/$case.safetensors" --expect "$DATA/$case.expect.safetensors" --atol 4e-2 --rtol 4e-2
 	done
 }

@@ -3,12 +3,13 @@
  */
 #include <string.h>
 
+#include "runtime/runtime.h"
 #include "tests/conformance/cases.h"
 #include "tests/conformance/numbers.h"
 #include "tests/conformance/trial.h"
 
 /* As large as a caller may ask for; what the table and chance ask for is far below. */
-enum { SIZE_MOST = 65536, COST_MOST = 200000000 };
+enum { SIZE_MOST = 65536, COST_MOST = 200000000, LENGTHS = sizeof lengths / sizeof *lengths };
 
 /* Upstream gradients are what only a grad op reads: forward has no such port. */
 int trial_optional(const struct cg_op *op, const struct cg_port *port)
@@ -34,13 +35,13 @@ static void *member(void *of, size_t at)
 	return (char *)of + at;
 }
 
+/* 1 of a symbol that the op is without. */
 int64_t trial_size(const struct trial *t, const char *symbol)
 {
-	const struct cg_dim *d = t->op->dims;
-
-	while (strcmp(d->symbol, symbol))
-		d++;
-	return *(const int64_t *)(const void *)((const char *)&t->is + d->at);
+	for (const struct cg_dim *d = t->op->dims; d->symbol; d++)
+		if (!strcmp(d->symbol, symbol))
+			return *(const int64_t *)(const void *)((const char *)&t->is + d->at);
+	return 1;
 }
 
 static double cost(double B, double I, double U)
@@ -50,17 +51,35 @@ static double cost(double B, double I, double U)
 
 int trial_too_large(const struct trial *t)
 {
-	return cost((double)trial_size(t, "B"), (double)trial_size(t, "I"), (double)trial_size(t, "U")) > COST_MOST;
+	return (double)trial_size(t, "T") * cost((double)trial_size(t, "B"), (double)trial_size(t, "I"), (double)trial_size(t, "U")) >
+	       COST_MOST;
+}
+
+int trial_legal(const struct trial *t)
+{
+	for (const struct cg_attribute *a = t->op->attributes; a->name; a++)
+		CG_TRY(cg_attribute_check(t->op, a, &t->is, 0));
+	return CG_OK;
+}
+
+static void set_one(struct trial *t, const char *symbol, int64_t value)
+{
+	for (const struct cg_dim *d = t->op->dims; d->symbol; d++)
+		if (!strcmp(d->symbol, symbol) && !d->only)
+			*(int64_t *)member(&t->is, d->at) = value;
 }
 
 static void set_size(struct trial *t, struct size size)
 {
-	const struct { const char *symbol; int64_t value; } all[] = { { "B", size.B }, { "I", size.I }, { "U", size.U } };
+	set_one(t, "B", size.B);
+	set_one(t, "I", size.I);
+	set_one(t, "U", size.U);
+}
 
-	for (const struct cg_dim *d = t->op->dims; d->symbol; d++)
-		for (int k = 0; k < 3; k++)
-			if (!strcmp(d->symbol, all[k].symbol))
-				*(int64_t *)member(&t->is, d->at) = all[k].value;
+/* Is it an op of sequences? */
+static int has_steps(const struct cg_op *op)
+{
+	return !strcmp(op->dims->symbol, "T") && !op->dims->only;
 }
 
 /* The attributes of the family: forward's, since what grad reads was made by a forward. */
@@ -72,12 +91,16 @@ static const struct cg_attribute *attributes_of(const struct cg_op *op)
 static void set_attribute(struct trial *t, const char *name, double value)
 {
 	for (const struct cg_attribute *a = attributes_of(t->op); a->name; a++)
-		if (strcmp(a->name, name))
-			continue;
-		else if (a->kind == CG_BOOL)
-			*(int *)member(&t->is, a->at) = value != 0;
-		else
-			*(double *)member(&t->is, a->at) = value;
+		if (!strcmp(a->name, name))
+			cg_attribute_set(a, &t->is, value);
+}
+
+static void set_length(struct trial *t, int64_t T, int64_t seq_len_max)
+{
+	if (!has_steps(t->op))
+		return;
+	set_one(t, "T", T);
+	set_attribute(t, "seq_len_max", (double)seq_len_max);
 }
 
 void trial_small(const struct cg_op *op, int dtype, struct trial *t)
@@ -89,22 +112,27 @@ void trial_small(const struct cg_op *op, int dtype, struct trial *t)
 	op->init(&t->is, op->size);
 	*(int *)member(&t->is, op->dtype_at) = dtype;
 	set_size(t, small);
+	set_length(t, lengths[0].T, lengths[0].seq_len_max);
 }
 
 int trial_next(struct trial_cursor *at, const struct cg_op *op, int dtype, struct trial *t)
 {
-	const int ordinary = sizeof sizes / sizeof *sizes, all = ordinary + sizeof large / sizeof *large;
+	const int ordinary = sizeof sizes / sizeof *sizes, more = sizeof large / sizeof *large;
+	const int all = has_steps(op) ? ordinary : ordinary + more;      /* steps make products large enough */
 
 	for (; at->size < all; at->size++, at->variant = 0)
 		while (at->variant < (op->gates_at ? 12 : 6)) {
 			int s = at->size, variant = at->variant++;
 			struct size size = s < ordinary ? sizes[s] : large[s - ordinary];
+			int steps = (variant + 2 * s) % LENGTHS;
+			double T = has_steps(op) ? (double)lengths[steps].T : 1;
 
 			/* The reference takes its time. */
-			if (variant > 0 && cost((double)size.B - 1, (double)size.I, (double)size.U) > (variant < 3 ? 500000 : 20000))
+			if (variant > 0 && T * cost((double)size.B - 1, (double)size.I, (double)size.U) > (variant < 3 ? 500000 : 20000))
 				continue;
 			trial_small(op, dtype, t);
 			set_size(t, size);
+			set_length(t, lengths[steps].T, lengths[steps].seq_len_max);
 			set_attribute(t, "use_peephole", variant % 2);
 			set_attribute(t, "forget_bias", scalars[variant / 2 % 3].forget_bias);
 			set_attribute(t, "cell_clip", scalars[variant / 2 % 3].cell_clip);
@@ -147,10 +175,15 @@ void trial_random(const struct cg_op *op, int dtype, unsigned long long seed, st
 		size = (struct size){ draw_size(at, 0), draw_size(at, 1), draw_size(at, 1) };
 	while (cost((double)size.B, (double)size.I, (double)size.U) > most);
 	set_size(t, size);
+	if (has_steps(op)) {
+		int64_t T = numbers_below(at, 9);
+
+		set_length(t, T, numbers_below(at, 2) ? -1 : (int64_t)numbers_below(at, (unsigned)T + 1));
+	}
 	for (const struct cg_attribute *a = attributes_of(op); a->name; a++)
 		if (a->kind == CG_BOOL)
 			set_attribute(t, a->name, numbers_below(at, 2));
-		else if (numbers_below(at, 2))
+		else if (a->kind == CG_REAL && numbers_below(at, 2))
 			set_attribute(t, a->name, (numbers_below(at, 600) - 200.0) / 100);       /* two digits: short to say */
 	if (op->gates_at)
 		*(int *)member(&t->is, op->gates_at) = (int)numbers_below(at, 2);
@@ -176,9 +209,11 @@ void trial_fields(struct trial *t, struct fields *f)
 		}
 	field_add(f, "dtype", FIELD_DTYPE, member(&t->is, t->op->dtype_at));
 	for (const struct cg_attribute *a = attributes_of(t->op); a->name; a++) {
-		row = field_add(f, a->name, a->kind == CG_BOOL ? FIELD_BOOL : FIELD_REAL, member(&t->is, a->at));
-		row->least = -1e6;
-		row->most = 1e6;
+		static const int kinds[] = { [CG_REAL] = FIELD_REAL, [CG_BOOL] = FIELD_BOOL, [CG_INTEGER] = FIELD_SIZE };
+
+		row = field_add(f, a->name, kinds[a->kind], member(&t->is, a->at));
+		row->least = a->kind == CG_INTEGER ? -1 : -1e6;
+		row->most = a->kind == CG_INTEGER ? SIZE_MOST : 1e6;
 		row->plain = a->fallback;
 	}
 	if (t->op->gates_at) {

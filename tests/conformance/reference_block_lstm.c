@@ -24,6 +24,11 @@ static void zero(const struct ref_out *a, int64_t from, int64_t to)
 		put(a, n, (struct val){ 0, 0 });
 }
 
+static int given(const struct ref_in *a)
+{
+	return a->d || a->v;
+}
+
 /* n values and their bounds in one piece, all zero; free .v. */
 static struct ref_out space(int64_t n)
 {
@@ -116,7 +121,8 @@ static void close_steps(struct steps *w)
 
 /*
  * c_grad, h_grad get what reaches the states that step t leaves (t = -1: the first ones): its own gradients from above,
- * and what step t + 1 hands back. A product may start from what is added to it, so there is one sum.
+ * and what step t + 1 hands back. A product may start from what is added to it, so there is one sum. As h and cs going
+ * forward, what passes between steps is rounded to the dtype: the sums, and the cs_prev_grad of each step.
  */
 static void reach(const struct ref_block_lstm *p, struct steps *w, int64_t t)
 {
@@ -125,6 +131,8 @@ static void reach(const struct ref_block_lstm *p, struct steps *w, int64_t t)
 	struct sum c, h;
 
 	for (int64_t n = 0; n < B * U; n++) {
+		int passes = t >= 0 && t + 1 < p->seq_len_max;
+
 		c = h = (struct sum){ 0 };
 		if (t + 1 < p->seq_len_max) {
 			const struct val *d = w->d + ((t + 1) * B * U + n / U * U) * 4;
@@ -136,9 +144,9 @@ static void reach(const struct ref_block_lstm *p, struct steps *w, int64_t t)
 		if (t >= 0) {
 			plus(&c, get(k, &p->cell.cs_grad, t * B * U + n));
 			plus(&h, get(k, &p->cell.h_grad, t * B * U + n));
-			put(&w->c_grad, n, total(k, &c));
+			put(&w->c_grad, n, passes && given(&p->cell.cs_grad) ? read_back(k, total(k, &c)) : total(k, &c));
 		}
-		put(&w->h_grad, n, total(k, &h));
+		put(&w->h_grad, n, passes ? read_back(k, total(k, &h)) : total(k, &h));
 	}
 }
 
@@ -164,6 +172,8 @@ static int step_grad(const struct ref_block_lstm *p, struct steps *w, int64_t t)
 	s.dgates = w->dgates;
 	s.w_grad = s.b_grad = s.wci_grad = s.wcf_grad = s.wco_grad = (struct ref_out){ NULL, NULL };
 	bad = ref_lstm_block_grad(&s);
+	if (t > 0)
+		ref_read_back(s.dtype, n, w->c_grad);
 	for (int64_t j = 0; j < 4 * n; j++) {
 		struct val d = { w->dgates.v[j], w->dgates.e[j] };
 

@@ -11,7 +11,7 @@
 /*
  * BlockLSTM, BlockLSTMV2 and their gradients, op-semantics 1.7. In cell, B is the rows of a step, and x, x_grad, what
  * forward saves and writes, cs_grad, h_grad and dgates are [T, B, .]. h and cs are rounded to the dtype at every step,
- * so this is T calls of the cell. Beyond seq_len_max all outputs are zero, and nothing is read.
+ * and so are their gradients, so this is T calls of the cell. Beyond seq_len_max all outputs are zero, and nothing is read.
  */
 struct ref_block_lstm {
 	struct ref_lstm_block cell;

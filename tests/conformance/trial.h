@@ -32,6 +32,9 @@ int64_t trial_size(const struct trial *, const char *symbol);
 /* More than the reference computes while one waits. */
 int  trial_too_large(const struct trial *);
 
+/* CG_OK, or which attribute is beyond what the sizes allow: no case, and its finding is FINDING_DECLINED. */
+int  trial_legal(const struct trial *);
+
 /* A small case, with the defaults of the op. */
 void trial_small(const struct cg_op *, int dtype, struct trial *);
 /* The cases of the table, one after the other; 0: that was the last.  What they leave absent is the caller's to say. */

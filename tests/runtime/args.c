@@ -69,6 +69,8 @@ void fill(const struct cg_op *row, union args *a)
 
 	memset(a, 0, sizeof *a);
 	row->init(a, row->size);
+	if (!row->dims[0].only)
+		set_size(row, a, "T", 3);
 	set_size(row, a, "B", 2);
 	set_size(row, a, "I", 3);
 	set_size(row, a, "U", 4);

@@ -17,7 +17,7 @@ union args {
 enum { SLOT = 2048, SLOTS = 32 };
 extern unsigned char arena[SLOTS * SLOT];
 
-/* All that a row can take, each in memory of its own: B 2, I 3, U 4, f32, booleans on. */
+/* All that a row can take, each in memory of its own: T 3 of a sequence, B 2, I 3, U 4, f32, booleans on. */
 void fill(const struct cg_op *row, union args *a);
 
 /* These fail the test when there is none of the name. */

@@ -19,7 +19,8 @@ __attribute__((format(printf, 5, 6)))
 static void refused(int line, const struct cg_op *row, const union args *a, int code, const char *format, ...)
 {
 	static unsigned char before[sizeof arena];
-	union args kept = *a;
+	static const union args none;
+	union args kept = a ? *a : none;
 	char want[512];
 	va_list list;
 
@@ -30,7 +31,7 @@ static void refused(int line, const struct cg_op *row, const union args *a, int 
 	memset(before, POISON, sizeof before);
 	_assert_int_equal((LargestIntegralType)cg_op_check(row, a), (LargestIntegralType)code, __FILE__, line);
 	_assert_string_equal(cg_message(), want, __FILE__, line);
-	_assert_memory_equal(&kept, a, sizeof kept, __FILE__, line);
+	_assert_memory_equal(&kept, a ? a : &none, sizeof kept, __FILE__, line);
 	_assert_memory_equal(before, arena, sizeof arena, __FILE__, line);
 }
 
@@ -94,7 +95,7 @@ static void test_numbers(void **state)
 	ACCEPTED(row, &a);
 }
 
-static void test_sequences_are_unsupported(void **state)
+static void test_a_cell_is_one_step(void **state)
 {
 	static const int64_t steps[] = { 0, 2, -1, INT64_MAX };
 	const struct cg_op *row = row_of("lstm_block_cell_grad");
@@ -106,9 +107,32 @@ static void test_sequences_are_unsupported(void **state)
 		fill(row, &a);
 		a.lstm.T = steps[i];
 		refused(__LINE__, row, &a, CG_UNSUPPORTED,
-		        "lstm_block_cell_grad: T: expected 1, got %lld: sequences are not in this version",
+		        "lstm_block_cell_grad: T: expected 1, got %lld: it is one step; sequences are block_lstm's",
 		        (long long)steps[i]);
 	}
+}
+
+static void test_lengths(void **state)
+{
+	union args a;
+
+	(void)state;
+	SPOILT("block_lstm", lstm.T, -1, "block_lstm: T: expected at least 0, got -1");
+	SPOILT("block_lstm", lstm.seq_len_max, 4, "block_lstm: seq_len_max: expected -1 or 0 to T=3, got 4");
+	SPOILT("block_lstm_grad", lstm.seq_len_max, -2, "block_lstm_grad: seq_len_max: expected -1 or 0 to T=3, got -2");
+	SPOILT("block_lstm_v2", lstm.seq_len_max, INT64_MAX,
+	       "block_lstm_v2: seq_len_max: expected -1 or 0 to T=3, got 9223372036854775807");
+	SPOILT("block_lstm_grad_v2", lstm.seq_len_max, INT64_MIN,
+	       "block_lstm_grad_v2: seq_len_max: expected -1 or 0 to T=3, got -9223372036854775808");
+	SPOILT("block_lstm", lstm.gates, 2, "block_lstm: gates: expected CG_ICFO=0 or CG_IFCO=1, got 2");
+	SPOILT("block_lstm", lstm.T, (int64_t)1 << 60, sizeof(size_t) == 8 ?
+	       "block_lstm: x: [T=1152921504606846976, B=2, I=3] f32 is more than 9223372036854775807 bytes" :
+	       "block_lstm: x: [T=1152921504606846976, B=2, I=3] f32 is more than 4294967295 bytes");
+	fill(row_of("block_lstm"), &a);
+	for (a.lstm.seq_len_max = -1; a.lstm.seq_len_max <= 3; a.lstm.seq_len_max++)
+		ACCEPTED(row_of("block_lstm"), &a);
+	a.lstm.T = a.lstm.seq_len_max = 0;
+	ACCEPTED(row_of("block_lstm"), &a);
 }
 
 static void test_the_structs_size(void **state)
@@ -138,9 +162,8 @@ static void test_the_structs_size(void **state)
 		a.bytes[bad - 1] = 0;
 		a.bytes[bad] = 1;
 		ACCEPTED(row, &a);
-		assert_int_equal(cg_op_check(row, NULL), CG_BAD_ARGUMENT);
+		REFUSED(row, NULL, "%s: expected a struct %s, got NULL", row->name, row->type);
 	}
-	assert_string_equal(cg_message(), "gru_block_cell_grad: expected a struct cg_gru_block, got NULL");
 }
 
 static void test_memory(void **state)
@@ -240,13 +263,17 @@ static const char *shape_words(const struct cg_op *row, const struct cg_port *p,
 {
 	static char words[128];
 	int64_t shape[CG_RANK];
-	int rank = cg_op_shape(row, p, a, shape), first = (int)strcspn(p->shape, " ");
+	int rank = cg_op_shape(row, p, a, shape);
+	const char *at = p->shape;
+	size_t n = 0;
 
-	if (rank == 1)
-		snprintf(words, sizeof words, "[%s=%lld]", p->shape, (long long)shape[0]);
-	else
-		snprintf(words, sizeof words, "[%.*s=%lld, %s=%lld]", first, p->shape, (long long)shape[0],
-		         p->shape + first + 1, (long long)shape[1]);
+	for (int d = 0; d < rank; d++) {
+		int length = (int)strcspn(at, " ");
+
+		n += (size_t)snprintf(words + n, sizeof words - n, "%s%.*s=%lld", d ? ", " : "[", length, at, (long long)shape[d]);
+		at += length + (at[length] == ' ');
+	}
+	snprintf(words + n, sizeof words - n, "]");
 	return words;
 }
 
@@ -511,7 +538,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_sequences_are_unsupported),
+		cmocka_unit_test(test_a_cell_is_one_step),
+		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_the_structs_size),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_the_first_wrong_argument_is_named),

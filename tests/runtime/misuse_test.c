@@ -111,7 +111,7 @@ static void test_memory(void **state)
 	cg_free(NULL, &mem);
 }
 
-/* Steps beyond the sequence are for sequences. */
+/* A sequence of one step is longer than none, and shorter than two. */
 static void test_length(void)
 {
 	float number = 0.5f, many[8] = { 0 };
@@ -126,12 +126,19 @@ static void test_length(void)
 	op.w = eight;
 	op.b = four;
 	op.h = (struct cg_mem){ &h, 0, sizeof h, CG_HOST };
-	op.seq_len_max = 0;
-	REFUSED(cg_lstm_block_forward(stream, &op), CG_UNSUPPORTED, "seq_len_max: expected -1 or T=1, got 0");
+	for (op.seq_len_max = -3; op.seq_len_max < 4; op.seq_len_max++) {
+		if (op.seq_len_max >= -1 && op.seq_len_max <= 1)
+			continue;
+		REFUSED(cg_lstm_block_forward(stream, &op), CG_BAD_ARGUMENT, "block_lstm: seq_len_max: expected -1 or 0 to T=1, got");
+		REFUSED(cg_lstm_block_grad(stream, &op), CG_BAD_ARGUMENT, "block_lstm_grad: seq_len_max: expected -1 or 0 to T=1, got");
+	}
 	assert_true(h == 7);
+	op.seq_len_max = 0;
+	assert_int_equal(cg_lstm_block_forward(stream, &op), CG_OK);
+	assert_true(h == 0);
 	op.seq_len_max = 1;
 	assert_int_equal(cg_lstm_block_forward(stream, &op), CG_OK);
-	assert_true(h != 7);
+	assert_true(h != 0);
 }
 
 static void test_ops(void **state)
@@ -149,14 +156,29 @@ static void test_ops(void **state)
 	REFUSED(cg_gru_block_grad(NULL, NULL), CG_BAD_ARGUMENT, "stream");
 	REFUSED(cg_lstm_block_forward(stream, &lstm), CG_BAD_ARGUMENT, "I: expected at least 1, got 0");
 	lstm.U = lstm.I = lstm.B = 2;
+	lstm.T = -3;
+	REFUSED(cg_lstm_block_forward(stream, &lstm), CG_BAD_ARGUMENT, "T: expected at least 0, got -3");
 	lstm.T = 3;
-	REFUSED(cg_lstm_block_forward(stream, &lstm), CG_UNSUPPORTED, "T: expected 1, got 3");
+	assert_int_equal(cg_lstm_block_forward(stream, &lstm), CG_OK);   /* nothing is wanted */
 	test_length();
 	REFUSED(cg_lstm_block_work(NULL, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "op");
 	REFUSED(cg_lstm_block_work(&lstm, CG_FORWARD, NULL), CG_BAD_ARGUMENT, "bytes");
 	REFUSED(cg_lstm_block_work(&lstm, CG_GRADGRAD, &bytes), CG_UNSUPPORTED, "pass");
 	lstm.B = INT64_MAX;
 	REFUSED(cg_lstm_block_work(&lstm, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "range");
+	lstm.B = lstm.T = 2;
+	for (int64_t *size = &lstm.T; size <= &lstm.U; size += size == &lstm.B ? 2 : 1) {        /* T, B, U */
+		*size = PTRDIFF_MAX / 2;
+		REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "range");
+		*size = -1;
+		REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "range");
+		*size = 2;
+	}
+	lstm.T = lstm.B = 0;
+	lstm.U = PTRDIFF_MAX / 16;
+	REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "range");
+	lstm.U = 2;
+	assert_int_equal(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_OK);
 	REFUSED(cg_gru_block_work(&gru, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "range");
 	gru.U = gru.I = 2;
 	assert_int_equal(cg_gru_block_work(&gru, CG_GRAD, &bytes), CG_OK);

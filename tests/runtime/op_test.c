@@ -34,8 +34,8 @@ static void row_is_sound(const struct cg_op *row)
 			assert_true(q->at != p->at && strcmp(q->name, p->name));
 
 		fill(row, &a);                                   /* every symbol of the shape is a size of the op */
-		assert_in_range(cg_op_shape(row, p, &a, shape), 1, 2);
-		assert_true(strspn(p->shape, "0123456789*+ BIU") == strlen(p->shape));
+		assert_in_range(cg_op_shape(row, p, &a, shape), 1, 3);
+		assert_true(strspn(p->shape, "0123456789*+ TBIU") == strlen(p->shape));
 	}
 	assert_true(n < 32);
 	for (n = 0; row->dims[n].symbol; n++)
@@ -75,7 +75,12 @@ static void test_rows_are_sound(void **state)
 	}
 }
 
-/* TensorFlow's registrations; after "|" what is ours, "+" where accumulate adds. */
+/* TensorFlow's registrations; a scalar input with its range; after "|" what is ours, "+" where accumulate adds. */
+#define SEQUENCE_GRAD \
+	" x[T B I] cs_prev[B U] h_prev[B U] w[I+U 4*U] wci[U] wcf[U] wco[U] b[4*U]" \
+	" i[T B U] cs[T B U] f[T B U] o[T B U] ci[T B U] co[T B U] h[T B U] cs_grad[T B U] h_grad[T B U]) ->" \
+	" x_grad[T B I] cs_prev_grad[B U] h_prev_grad[B U] w_grad[I+U 4*U]+ wci_grad[U]+ wcf_grad[U]+ wco_grad[U]+ b_grad[4*U]+ |" \
+	" dgates[T B 4*U] {use_peephole}"
 static const char *const signatures[] = {
 	"LSTMBlockCell(x[B I] cs_prev[B U] h_prev[B U] w[I+U 4*U] wci[U] wcf[U] wco[U] b[4*U]) ->"
 	" i[B U] cs[B U] f[B U] o[B U] ci[B U] co[B U] h[B U] {forget_bias=1 cell_clip=3 use_peephole=0}",
@@ -86,7 +91,13 @@ static const char *const signatures[] = {
 	"GRUBlockCell(x[B I] h_prev[B U] w_ru[I+U 2*U] w_c[I+U U] b_ru[2*U] b_c[U]) -> r[B U] u[B U] c[B U] h[B U] {}",
 	"GRUBlockCellGrad(x[B I] h_prev[B U] w_ru[I+U 2*U] w_c[I+U U] b_ru[2*U] b_c[U] r[B U] u[B U] c[B U] d_h[B U]) ->"
 	" d_x[B I] d_h_prev[B U] d_c_bar[B U] d_r_bar_u_bar[B 2*U] |"
-	" d_w_ru[I+U 2*U]+ d_w_c[I+U U]+ d_b_ru[2*U]+ d_b_c[U]+ {}"
+	" d_w_ru[I+U 2*U]+ d_w_c[I+U U]+ d_b_ru[2*U]+ d_b_c[U]+ {}",
+	"BlockLSTM(seq_len_max:0 T x[T B I] cs_prev[B U] h_prev[B U] w[I+U 4*U] wci[U] wcf[U] wco[U] b[4*U]) ->"
+	" i[T B U] cs[T B U] f[T B U] o[T B U] ci[T B U] co[T B U] h[T B U] {forget_bias=1 cell_clip=3 use_peephole=0}",
+	"BlockLSTMGrad(seq_len_max:0 T" SEQUENCE_GRAD,
+	"BlockLSTMV2(seq_len_max:0 T x[T B I] cs_prev[B U] h_prev[B U] w[I+U 4*U] wci[U] wcf[U] wco[U] b[4*U]) ->"
+	" i[T B U] cs[T B U] f[T B U] o[T B U] ci[T B U] co[T B U] h[T B U] {cell_clip=0 use_peephole=0}",
+	"BlockLSTMGradV2(seq_len_max:0 T" SEQUENCE_GRAD
 };
 
 static void append(char *s, size_t room, const char *a, const char *b, const char *c)
@@ -106,11 +117,16 @@ static void test_signatures_are_tensorflows(void **state)
 	for (i = 0; i < sizeof signatures / sizeof *signatures; i++) {
 		const struct cg_op *row = &cg_ops[i];
 		char s[1024] = "", value[32];
-		int flow = CG_IN, extra = 0;
+		int flow = CG_IN, extra = 0, first = 1;
 
 		append(s, sizeof s, row->tensorflow, "(", "");
-		for (p = row->ports; p->name; p++) {
-			int first = p == row->ports;
+		for (t = row->attributes; t->name; t++)
+			if (t->scalar) {
+				append(s, sizeof s, first ? "" : " ", t->name, ":");
+				append(s, sizeof s, t->range, "", "");
+				first = 0;
+			}
+		for (p = row->ports; p->name; p++, first = 0) {
 
 			if (flow == CG_IN && p->flow != CG_IN)
 				append(s, sizeof s, ") ->", "", "");
@@ -122,9 +138,12 @@ static void test_signatures_are_tensorflows(void **state)
 			extra = p->extra;
 		}
 		append(s, sizeof s, " {", "", "");
-		for (t = row->attributes; t->name; t++) {
+		for (t = row->attributes, first = 1; t->name; t++) {
+			if (t->scalar)
+				continue;
 			snprintf(value, sizeof value, "=%g", t->fallback);
-			append(s, sizeof s, t == row->attributes ? "" : " ", t->name, t->required ? "" : value);
+			append(s, sizeof s, first ? "" : " ", t->name, t->required ? "" : value);
+			first = 0;
 		}
 		append(s, sizeof s, "}", "", "");
 		assert_string_equal(s, signatures[i]);
@@ -133,15 +152,15 @@ static void test_signatures_are_tensorflows(void **state)
 }
 
 /* A row's offsets, against the fields by name. */
-#define L(port, field) { "lstm_block_cell", "lstm_block_cell_grad", port, offsetof(struct cg_lstm_block, field) }
-#define G(port, field) { "gru_block_cell", "gru_block_cell_grad", port, offsetof(struct cg_gru_block, field) }
+#define L(port, field) { "cg_lstm_block", port, offsetof(struct cg_lstm_block, field) }
+#define G(port, field) { "cg_gru_block", port, offsetof(struct cg_gru_block, field) }
 
-static const struct { const char *op, *grad, *port; size_t at; } fields[] = {
+static const struct { const char *type, *port; size_t at; } fields[] = {
 	L("x", x), L("cs_prev", cs_prev), L("h_prev", h_prev), L("w", w), L("wci", wci), L("wcf", wcf), L("wco", wco),
 	L("b", b), L("i", i), L("cs", cs), L("f", f), L("o", o), L("ci", ci), L("co", co), L("h", h),
 	L("cs_grad", cs_grad), L("h_grad", h_grad), L("cs_prev_grad", cs_prev_grad), L("dicfo", dgates), L("wci_grad", wci_grad),
 	L("wcf_grad", wcf_grad), L("wco_grad", wco_grad), L("x_grad", x_grad), L("h_prev_grad", h_prev_grad),
-	L("w_grad", w_grad), L("b_grad", b_grad),
+	L("w_grad", w_grad), L("b_grad", b_grad), L("dgates", dgates),
 	G("x", x), G("h_prev", h_prev), G("w_ru", w_ru), G("w_c", w_c), G("b_ru", b_ru), G("b_c", b_c), G("r", r),
 	G("u", u), G("c", c), G("h", h), G("d_h", d_h), G("d_x", d_x), G("d_h_prev", d_h_prev), G("d_c_bar", d_c_bar),
 	G("d_r_bar_u_bar", d_r_bar_u_bar), G("d_w_ru", d_w_ru), G("d_w_c", d_w_c), G("d_b_ru", d_b_ru), G("d_b_c", d_b_c)
@@ -157,8 +176,7 @@ static void test_ports_are_their_fields(void **state)
 	for (row = cg_ops; row->name; row++)
 		for (p = row->ports; p->name; p++) {
 			for (i = found = 0; i < sizeof fields / sizeof *fields; i++)
-				if ((!strcmp(row->name, fields[i].op) || !strcmp(row->name, fields[i].grad))
-				    && !strcmp(p->name, fields[i].port)) {
+				if (!strcmp(row->type, fields[i].type) && !strcmp(p->name, fields[i].port)) {
 					assert_int_equal(p->at, fields[i].at);
 					found++;
 				}
@@ -174,7 +192,7 @@ static void test_rows_call_their_functions(void **state)
 
 	(void)state;
 	for (row = cg_ops; row->name; row++) {
-		int lstm = !strncmp(row->name, "lstm", 4), grad = !!strstr(row->name, "grad");
+		int lstm = !!strstr(row->name, "lstm"), grad = !!strstr(row->name, "grad");
 		enum cg_pass pass = grad ? CG_GRAD : CG_FORWARD;
 		size_t want = 0;
 
@@ -195,7 +213,8 @@ static void test_rows_call_their_functions(void **state)
 
 /* ---- what is needed ---- */
 
-/* What must be there for one output alone; "~" is the peephole vectors, and cs in the gradient, when they are on. */
+/* What must be there for one output alone; "^" is the peephole vectors when they are on, "~" in a
+ * cell's gradient cs as well. */
 static const struct { const char *op, *output, *needs; } needs[] = {
 	{ "lstm_block_cell", "i",  "x cs_prev h_prev w ~ b" },
 	{ "lstm_block_cell", "h",  "x cs_prev h_prev w ~ b" },
@@ -208,6 +227,15 @@ static const struct { const char *op, *output, *needs; } needs[] = {
 	{ "lstm_block_cell_grad", "x_grad",       "cs_prev w i f o ci co ~" },
 	{ "lstm_block_cell_grad", "h_prev_grad",  "cs_prev w i f o ci co ~" },
 	{ "lstm_block_cell_grad", "w_grad",       "x cs_prev h_prev i f o ci co ~" },
+	{ "block_lstm", "cs",                     "x cs_prev h_prev w ^ b" },
+	{ "block_lstm_v2", "h",                   "x cs_prev h_prev w ^ b" },
+	{ "block_lstm_grad", "x_grad",            "cs_prev w i cs f o ci co ^" },
+	{ "block_lstm_grad", "cs_prev_grad",      "cs_prev w i cs f o ci co ^" },
+	{ "block_lstm_grad", "wco_grad",          "cs_prev w i cs f o ci co ^" },
+	{ "block_lstm_grad", "b_grad",            "cs_prev w i cs f o ci co ^" },
+	{ "block_lstm_grad", "w_grad",            "x cs_prev h_prev w i cs f o ci co h ^" },
+	{ "block_lstm_grad_v2", "w_grad",         "x cs_prev h_prev w i cs f o ci co h ^" },
+	{ "block_lstm_grad_v2", "dgates",         "cs_prev w i cs f o ci co ^" },
 	{ "gru_block_cell", "r", "x h_prev w_ru w_c b_ru b_c" },
 	{ "gru_block_cell", "h", "x h_prev w_ru w_c b_ru b_c" },
 	{ "gru_block_cell_grad", "d_c_bar",       "h_prev u c" },
@@ -241,8 +269,8 @@ static void test_needs_follow_the_formulas(void **state)
 	for (i = 0; i < sizeof needs / sizeof *needs; i++)
 		for (peephole = 0; peephole < 2; peephole++) {
 			const struct cg_op *row = row_of(needs[i].op);
-			const char *vectors = strstr(row->name, "grad") ? "wci wcf wco cs" : "wci wcf wco";
-			const char *more = peephole && among("~", needs[i].needs) ? vectors : "";
+			const char *vectors = strstr(row->name, "cell_grad") ? "wci wcf wco cs" : "wci wcf wco";
+			const char *more = peephole && (among("~", needs[i].needs) || among("^", needs[i].needs)) ? vectors : "";
 			const struct cg_port *p;
 
 			fill(row, &a);

@@ -14,7 +14,7 @@
 #include "runtime/op.h"
 #include "runtime/runtime.h"
 
-enum { B = 2, I = 3, U = 4, ROOM = 1024, PORTS = 40, THREADS = 8, TIMES = 25, TEXT = 1 << 17 };
+enum { T = 3, B = 2, I = 3, U = 4, ROOM = 1024, PORTS = 40, THREADS = 8, TIMES = 25, TEXT = 1 << 17 };
 
 static char said[TEXT];
 static int kept = -1;
@@ -68,8 +68,8 @@ static void fill(const struct cg_op *row, union args *a, int theirs, int which)
 	memset(a, 0, sizeof *a);
 	row->init(a, row->size);
 	for (const struct cg_dim *d = row->dims; d->symbol; d++)
-		if (*d->symbol != 'T')
-			*(int64_t *)(a->bytes + d->at) = *d->symbol == 'B' ? B : *d->symbol == 'I' ? I : U;
+		if (!d->only)
+			*(int64_t *)(a->bytes + d->at) = *d->symbol == 'T' ? T : *d->symbol == 'B' ? B : *d->symbol == 'I' ? I : U;
 	for (const struct cg_port *p = row->ports; p->name; p++)
 		if (!(p->extra && theirs))
 			*(struct cg_mem *)(a->bytes + p->at) = (struct cg_mem){ arena[which][n++], 0, ROOM, CG_HOST };
@@ -162,8 +162,8 @@ static void test_ops(void **state)
 			listen();
 			assert_int_equal(row->call(stream, &a), CG_OK);
 			stop();
-			snprintf(words, sizeof words, "cellgrad bench --op %s --B 2 --I 3 --H 4 --dtype f32",
-			         theirs || !extras ? row->tensorflow : row->name);
+			snprintf(words, sizeof words, "cellgrad bench --op %s%s --B 2 --I 3 --H 4 --dtype f32",
+			         theirs || !extras ? row->tensorflow : row->name, strstr(row->name, "block_lstm") ? " --T 3" : "");
 			assert_memory_equal(said, words, strlen(words));
 			assert_int_equal(lines(), 1);
 			assert_int_equal(sscanf(strstr(said, "# cpu; "), "# cpu; %lf ms;", &ms), 1);
@@ -225,6 +225,39 @@ static void test_notes(void **state)
 	assert_int_equal(grad->call(stream, &a), CG_OK);
 	stop();
 	SAYS("; accumulate; gates CG_IFCO; without dicfo w_grad\n");
+	close_both(context, stream);
+}
+
+/* Of a sequence the op is TensorFlow's V2 where V2 can be what was asked. */
+static void test_sequences(void **state)
+{
+	const struct cg_op *row = cg_op_find("block_lstm", NULL);
+	struct cg_context *context;
+	struct cg_stream *stream;
+	union args a;
+
+	(void)state;
+	open_as("1", &context, &stream);
+	fill(row, &a, 1, 0);
+	listen();
+	a.lstm.seq_len_max = 2;
+	assert_int_equal(row->call(stream, &a), CG_OK);
+	a.lstm.gates = CG_IFCO;
+	assert_int_equal(row->call(stream, &a), CG_OK);
+	a.lstm.forget_bias = a.lstm.cell_clip = 0;
+	assert_int_equal(row->call(stream, &a), CG_OK);
+	a.lstm.T = 1;
+	a.lstm.seq_len_max = -1;
+	assert_int_equal(row->call(stream, &a), CG_OK);
+	a.lstm.seq_len_max = 0;
+	assert_int_equal(row->call(stream, &a), CG_OK);
+	stop();
+	assert_int_equal(lines(), 5);
+	SAYS("--op BlockLSTM --T 3 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=2 # cpu");
+	SAYS("; gates CG_IFCO\n");
+	SAYS("--op BlockLSTMV2 --T 3 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=2 # cpu");
+	SAYS("--op LSTMBlockCell --B 2 --I 3 --H 4 --dtype f32 forget_bias=0 cell_clip=0 # cpu");
+	SAYS("--op BlockLSTMV2 --T 1 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=0 # cpu");
 	close_both(context, stream);
 }
 

@@ -1,0 +1,179 @@
+# `cellgrad run` on whole sequences: BlockLSTM, BlockLSTMV2 and their gradients.
+
+load files
+
+# sequence FILE SPEC...: the inputs of T = 3, B = 2, I = 1, U = 2, seq_len_max 1; a SPEC of the same name takes the place of one
+sequence() {
+	local file=$1 all=() spec other
+
+	shift
+	for spec in seq_len_max:I64: x:F32:3,2,1 cs_prev:F32:2,2 h_prev:F32:2,2 w:F32:3,8 wci:F32:2 wcf:F32:2 wco:F32:2 b:F32:8; do
+		for other; do
+			[ "${other%%:*}" != "${spec%%:*}" ] || spec=$other
+		done
+		all+=("$spec")
+	done
+	tensors "$file" "" "${all[@]}"
+}
+
+# gradient FILE SPEC...: the same with what a gradient reads
+gradient() {
+	local file=$1 all=() name
+
+	shift
+	for name in i cs f o ci co h cs_grad h_grad; do
+		all+=("$name:F32:3,2,2")
+	done
+	sequence forward.tmp "$@"
+	tensors "$file" '{"use_peephole":"true"}' seq_len_max:I64: x:F32:3,2,1 cs_prev:F32:2,2 h_prev:F32:2,2 w:F32:3,8 wci:F32:2 \
+		wcf:F32:2 wco:F32:2 b:F32:8 "${all[@]}"
+}
+
+@test "TensorFlow's answers on an OpenCL device" {
+	if ! "$CELLGRAD" info --why opencl | grep -q '^opencl: opens'; then
+		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
+		skip "no OpenCL device"
+	fi
+	export CELLGRAD_BACKEND=opencl
+	for expect in "$DATA"/Block*.expect.safetensors; do
+		case=${expect%.expect.safetensors}
+		op=${case##*/}
+		[ -e "$case.expect32.safetensors" ] && expect=$case.expect32.safetensors
+		works run "${op%%-*}" "$case.safetensors" --expect "$expect"
+		[[ $output == *ok* ]]
+		[[ $output != *MISMATCH* ]]
+	done
+}
+
+@test "a pass, and its gradient from what it wrote" {
+	for op in BlockLSTM: BlockLSTMV2:V2; do
+		in=$DATA/BlockLSTMGrad${op#*:}-short
+		works run "${op%:*}" "$DATA/${op%:*}-short.safetensors" -o forward.safetensors
+		works run "BlockLSTMGrad${op#*:}" forward.safetensors "$in.safetensors" --expect "$in.expect.safetensors"
+		[[ $output != *MISMATCH* ]]
+	done
+}
+
+@test "TensorFlow's outputs, and ours" {
+	in=$DATA/BlockLSTMGrad-plain.safetensors
+	works run BlockLSTMGrad "$in" --json
+	[ "${#lines[@]}" -eq 8 ]
+	works run block_lstm_grad "$in" --json
+	[ "${#lines[@]}" -eq 9 ]
+	[[ ${lines[8]} == '{"name":"dgates","dtype":"f32","shape":[4,3,16],'* ]]
+}
+
+@test "seq_len_max: a word, a tensor of either width, metadata" {
+	sequence in.safetensors
+	sequence narrow.safetensors seq_len_max:I32:
+	works run BlockLSTM in.safetensors -o one.safetensors
+	works run BlockLSTM narrow.safetensors --expect one.safetensors --rtol 0
+	works run BlockLSTM in.safetensors seq_len_max=3 -o three.safetensors
+	run -1 "$CELLGRAD" run BlockLSTM in.safetensors --expect three.safetensors
+	[[ $output == *MISMATCH* ]]
+	# The pass's file says how long it was, and stands before the other.
+	works run BlockLSTM three.safetensors in.safetensors --expect three.safetensors --rtol 0
+	works run BlockLSTM seq_len_max=0 in.safetensors --json
+	for line in "${lines[@]}"; do
+		[[ $line == *'"min":0.0,"max":0.0,"mean":0.0}' ]]
+	done
+	[ "${#lines[@]}" -eq 7 ]
+	works run BlockLSTM --strict in.safetensors
+}
+
+@test "beyond seq_len_max there are zeros, up to it what a shorter sequence has" {
+	sequence in.safetensors
+	sequence short.safetensors x:F32:1,2,1
+	works run BlockLSTM in.safetensors --json
+	max=$output
+	works run BlockLSTM short.safetensors --json
+	[[ ${lines[0]} =~ \"max\":([0-9.]+) ]]
+	[[ $max == *"\"min\":0.0,\"max\":${BASH_REMATCH[1]}"* ]]
+}
+
+@test "V2 has another order of gates, no forget_bias and no clip" {
+	sequence in.safetensors
+	refuses "BlockLSTMV2 has no attribute forget_bias; it has seq_len_max, cell_clip, use_peephole, T" run BlockLSTMV2 forget_bias=0 in.safetensors
+	refuses "block_lstm_v2 has no attribute forget_bias" run block_lstm_v2 forget_bias=0 in.safetensors
+	refuses "BlockLSTMGrad has no attribute cell_clip" run BlockLSTMGrad cell_clip=1 in.safetensors
+	# Weights that are all alike have no order.
+	works run BlockLSTM forget_bias=0 cell_clip=0 in.safetensors -o one.safetensors
+	works run BlockLSTMV2 in.safetensors --expect one.safetensors --rtol 0
+}
+
+@test "no steps, no rows" {
+	sequence none.safetensors seq_len_max:I64:0 x:F32:0,2,1
+	works run BlockLSTM seq_len_max=0 none.safetensors --json
+	[[ ${lines[6]} == '{"name":"h","dtype":"f32","shape":[0,2,2],"min":null'* ]]
+	sequence empty.safetensors x:F32:3,0,1 cs_prev:F32:0,2 h_prev:F32:0,2
+	works run BlockLSTM empty.safetensors --json
+	[[ ${lines[6]} == '{"name":"h","dtype":"f32","shape":[3,0,2],"min":null'* ]]
+}
+
+@test "ranks and sizes that do not fit" {
+	for wrong in x:F32:2,1 cs_prev:F32:2 h_prev:F32:1,2,2 w:F32:24 wci:F32:2,1 wcf:F32: wco:F32:1,2 b:F32:2,4; do
+		sequence in.safetensors "$wrong"
+		refuses "in.safetensors: block_lstm: ${wrong%%:*}: expected [" run BlockLSTM in.safetensors
+		[[ $stderr == *", got [${wrong##*:}]" || $wrong == *,* ]]
+	done
+	sequence in.safetensors x:F32:3,1,1
+	refuses "in.safetensors: block_lstm: cs_prev: expected [B=1, U], got [2, 2]" run BlockLSTM in.safetensors
+	sequence in.safetensors h_prev:F32:2,3
+	refuses "in.safetensors: block_lstm: h_prev: expected [B=2, U=2], got [2, 3]" run BlockLSTM in.safetensors
+	sequence in.safetensors w:F32:4,8
+	refuses "in.safetensors: block_lstm: w: expected [I+U=3, 4*U=8], got [4, 8]" run BlockLSTM in.safetensors
+	sequence in.safetensors w:F32:3,4
+	refuses "in.safetensors: block_lstm: w: expected [I+U=3, 4*U=8], got [3, 4]" run BlockLSTM in.safetensors
+	for name in wci wcf wco; do
+		sequence in.safetensors $name:F32:3             # unused, and still checked
+		refuses "in.safetensors: block_lstm: $name: expected [U=2], got [3]" run BlockLSTM in.safetensors
+	done
+	sequence in.safetensors b:F32:4
+	refuses "in.safetensors: block_lstm: b: expected [4*U=8], got [4]" run BlockLSTM in.safetensors
+	sequence in.safetensors x:F64:3,2,1
+	refuses "BlockLSTM: expected one dtype, got f64 x (in.safetensors) and f32 cs_prev (in.safetensors)" run BlockLSTM in.safetensors
+}
+
+@test "a gradient's ranks and sizes that do not fit" {
+	gradient in.safetensors
+	works run BlockLSTMGrad in.safetensors
+	for name in i cs f o ci co h cs_grad h_grad; do
+		for shape in 2,2 3,2,3 2,2,2 3,1,2; do
+			tensors wrong.safetensors "" $name:F32:$shape
+			refuses "wrong.safetensors: block_lstm_grad: $name: expected [" run BlockLSTMGrad use_peephole=true wrong.safetensors in.safetensors
+			[[ $stderr == *"got [${shape//,/, }]" ]]
+		done
+	done
+	refuses "BlockLSTMGrad: use_peephole has no default" run BlockLSTMGrad forward.tmp
+	refuses "BlockLSTMGrad: i is missing: expected f32 [3, 2, 2], looked in forward.tmp" run BlockLSTMGrad use_peephole=true forward.tmp
+	refuses "BlockLSTMGradV2: i is missing" run BlockLSTMGradV2 use_peephole=true forward.tmp
+}
+
+@test "a length that is none" {
+	for op in BlockLSTM BlockLSTMV2 BlockLSTMGrad BlockLSTMGradV2; do
+		gradient in.safetensors
+		for length in 4 -1 9223372036854775807 -9223372036854775808; do
+			refuses "seq_len_max: expected 0 to T=3, got $length" run $op seq_len_max=$length in.safetensors
+		done
+		refuses 'seq_len_max: expected an integer, got "two"' run $op seq_len_max=two in.safetensors
+		refuses 'seq_len_max: expected an integer, got "9223372036854775808"' run $op seq_len_max=9223372036854775808 in.safetensors
+		refuses "seq_len_max is given twice" run $op seq_len_max=1 seq_len_max=1 in.safetensors
+	done
+	sequence in.safetensors seq_len_max:I64:1
+	refuses "in.safetensors: seq_len_max: expected a scalar, [], got [1]" run BlockLSTM in.safetensors
+	sequence in.safetensors seq_len_max:F32:
+	refuses "in.safetensors: seq_len_max: expected I64 or I32, got F32" run BlockLSTM in.safetensors
+	sequence in.safetensors seq_len_max:I16:
+	refuses "in.safetensors: seq_len_max" run BlockLSTM in.safetensors
+	tensors in.safetensors "" x:F32:3,2,1 cs_prev:F32:2,2 h_prev:F32:2,2 w:F32:3,8 wci:F32:2 wcf:F32:2 wco:F32:2 b:F32:8
+	refuses "BlockLSTM: seq_len_max has no default: add seq_len_max=VALUE, an integer, or a file with a tensor of that name" \
+		run BlockLSTM in.safetensors
+}
+
+@test "a verbose line repeats a sequence" {
+	sequence in.safetensors
+	for op in BlockLSTM BlockLSTMV2; do
+		CELLGRAD_VERBOSE=1 run -0 --separate-stderr "$CELLGRAD" run $op seq_len_max=2 in.safetensors
+		[[ $stderr == "cellgrad bench --op $op --T 3 --B 2 --I 1 --H 2 --dtype f32 seq_len_max=2 # cpu; "* ]]
+	done
+}
