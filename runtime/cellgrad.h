@@ -2,7 +2,7 @@
  * cellgrad: recurrent cells and their gradients, the same answers on every processor.
  *
  * Every call that can fail returns CG_OK or a negative enum cg_status; cg_message() then says why.  On a refused
- * argument no output is touched.  Shapes are row-major, slowest first: T steps, B batch, I input, U units.  B = 0 is
+ * argument no output is touched.  Shapes are row-major, slowest first: T steps, B batch, I input, U units.  B = 0 and T = 0 are
  * legal; I and U are at least 1.  Nothing here exits, or keeps a host pointer after it returns; and nothing prints, unless
  * CELLGRAD_VERBOSE=1 asked cg_open for a line on standard error for each call that computes.
  *
@@ -110,36 +110,41 @@ CG_API void cg_free(struct cg_context *context, struct cg_mem *mem);
 CG_API int  cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t bytes);
 CG_API int  cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_t bytes);
 
-/* ---- TensorFlow's block cells.  One struct serves forward and gradient: the gradient reads what forward wrote.
+/* ---- TensorFlow's block ops.  One struct serves forward and gradient: the gradient reads what forward wrote.
  * An absent output is not computed; an absent upstream gradient is zero; an input that no wanted output reads may be
  * absent.  Outputs never overlap anything.  CG_BAD_ARGUMENT: a shape, size, overlap or range; CG_NO_MEMORY: no room
- * for the workspace when `work` is absent; CG_UNSUPPORTED: T other than 1.  ---- */
+ * for the workspace when `work` is absent.  ---- */
 
 /*
- * LSTMBlockCell and LSTMBlockCellGrad: with [i c f o] = x W_x + h_prev W_h + b in the order of `gates`,
+ * LSTMBlockCell and LSTMBlockCellGrad, and, with T other than 1, BlockLSTM and BlockLSTMGrad: with [i c f o] = x W_x + h_prev W_h + b in the order of `gates`,
  *     i = sigmoid(i + wci cs_prev)   f = sigmoid(f + forget_bias + wcf cs_prev)   ci = tanh(c)
  *     cs = clip(i ci + f cs_prev)    o = sigmoid(o + wco cs)    co = tanh(cs)     h = o co
  * (Hochreiter and Schmidhuber 1997; forget gate: Gers, Schmidhuber and Cummins 2000; peepholes: Gers and Schmidhuber
  * 2000).  The gradient is the derivative, the clip passing it straight through; TensorFlow's CUDA kernel adds the
  * peephole terms of cs_prev_grad twice, this does not.  Scalars are rounded to dtype before use.
+ *
+ * A sequence is that for t = 0 .. seq_len_max - 1, each step from the cs and h of the one before, the first from cs_prev and h_prev;
+ * cs, h and the gradients that pass from step to step are rounded to dtype at each.  BlockLSTMV2 is gates CG_IFCO, forget_bias 0
+ * and cell_clip 0.  From seq_len_max on nothing is read, and every output is zero: TensorFlow leaves i, f, o, ci and co there as
+ * the memory was, and ends the process where seq_len_max is less than 0 or more than T.  With seq_len_max 0 all gradients are zero.
  */
 struct cg_lstm_block {
 	size_t  size;                            /* set by _init */
-	int64_t T, B, I, U, seq_len_max;         /* T: 1 */
+	int64_t T, B, I, U, seq_len_max;         /* seq_len_max: 0..T, or -1 for T */
 	int     dtype, gates, use_peephole;      /* enum cg_dtype, enum cg_gates, 0 or 1 */
 	int     accumulate;                      /* add to the weight gradients instead of overwriting them */
 	double  forget_bias, cell_clip;          /* clip <= 0: off */
 	struct cg_mem work;                      /* cg_lstm_block_work() bytes; absent: the stream's, which keeps what was needed */
-	struct cg_mem x, cs_prev, h_prev;        /* [B I] [B U] [B U] */
+	struct cg_mem x, cs_prev, h_prev;        /* [T B I] [B U] [B U] */
 	struct cg_mem w, wci, wcf, wco, b;       /* [I+U 4U] [U] [U] [U] [4U]; wc* only with use_peephole */
-	struct cg_mem i, cs, f, o, ci, co, h;    /* [B U]; cs clipped, before tanh; gates after activation */
-	struct cg_mem cs_grad, h_grad;           /* [B U], upstream */
-	struct cg_mem x_grad, cs_prev_grad, h_prev_grad, dgates;        /* [B I] [B U] [B U] [B 4U] */
+	struct cg_mem i, cs, f, o, ci, co, h;    /* [T B U]; cs clipped, before tanh; gates after activation; grad reads h if T > 1 */
+	struct cg_mem cs_grad, h_grad;           /* [T B U], upstream */
+	struct cg_mem x_grad, cs_prev_grad, h_prev_grad, dgates;        /* [T B I] [B U] [B U] [T B 4U] */
 	struct cg_mem w_grad, wci_grad, wcf_grad, wco_grad, b_grad;     /* as w, wci, wcf, wco, b */
 };
 /* All absent; f32, CG_ICFO, T 1, seq_len_max -1, forget_bias 1, cell_clip 3.  size: sizeof the struct. */
 CG_API void cg_lstm_block_init(struct cg_lstm_block *op, size_t size);
-/* Bytes of workspace that a pass over these sizes needs when every output is wanted. */
+/* Bytes of workspace that a pass over these sizes needs, whichever outputs are wanted. */
 CG_API int  cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t *bytes);
 CG_API int  cg_lstm_block_forward(struct cg_stream *stream, const struct cg_lstm_block *op);
 CG_API int  cg_lstm_block_grad(struct cg_stream *stream, const struct cg_lstm_block *op);
