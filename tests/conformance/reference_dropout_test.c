@@ -2,6 +2,7 @@
  * Proves the reference's dropout: Philox4x32-10 against its authors' known answers and, where their header is
  * found, against their own program; masks against numbers from another program; where the masks act.
  */
+#include "gen/rows.h"
 #include "sequence_arrays.h"
 
 #ifdef __has_include
@@ -92,6 +93,38 @@ static void masks(void **state)
 			assert_int_equal(!ref_dropout_drops(word, known[j].dropout), known[j].kept[u] == '1');
 		}
 	}
+}
+
+/* The check vectors of cellgrad(3), by the reference and by the library's key. */
+static void documented(void **state)
+{
+	const char *top = getenv("srcdir");
+	char path[4000], line[256];
+	int inside = 0, vectors = 0;
+	FILE *page;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/man/cellgrad.3", top ? top : ".");
+	page = fopen(path, "r");
+	assert_non_null(page);
+	while (fgets(line, sizeof(line), page)) {
+		long long seed, seed2, call, layer, t, b;
+		unsigned long long layer_key;
+		unsigned word[4];
+
+		inside = strncmp(line, ".Ed", 3) && (inside || strstr(line, "dropout: seed seed2"));
+		if (!inside || sscanf(line, "%lld %lld %lld %lld %lld %lld", &seed, &seed2, &call, &layer, &t, &b) != 6)
+			continue;
+		assert_non_null(fgets(line, sizeof(line), page));
+		assert_int_equal(sscanf(line, "%llx %x %x %x %x", &layer_key, &word[0], &word[1], &word[2], &word[3]), 5);
+		assert_true(ref_dropout_layer_key(ref_dropout_key(seed, seed2), (uint64_t)call, layer) == layer_key);
+		assert_true(cg_drop_key(seed, seed2, (uint64_t)call, layer) == layer_key);
+		for (int unit = 0; unit < 4; unit++)
+			assert_int_equal(ref_dropout_word(layer_key, t, b, unit), word[unit]);
+		vectors++;
+	}
+	fclose(page);
+	assert_int_equal(vectors, 3);
 }
 
 static void threshold(void **state)
@@ -228,6 +261,7 @@ int main(void)
 		cmocka_unit_test(known_answers),
 		cmocka_unit_test(against_random123),
 		cmocka_unit_test(masks),
+		cmocka_unit_test(documented),
 		cmocka_unit_test(threshold),
 		cmocka_unit_test(between_layers),
 		cmocka_unit_test(all_dropped),
