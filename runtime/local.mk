@@ -56,11 +56,14 @@ CLEANFILES += %D%/command/texts.c
 %C%_command_libcommand_la_SOURCES += \
 	%D%/command/check.h %D%/command/field.h %D%/command/shrink.h \
 	%D%/command/check.c %D%/command/field.c %D%/command/shrink.c %D%/command/subject.c %D%/command/verdict.c \
+	tests/conformance/answer.h tests/conformance/answer.c tests/conformance/network_trial.h tests/conformance/network_trial.c \
 	tests/conformance/area.h tests/conformance/area.c tests/conformance/bound.h tests/conformance/bound.c \
 	tests/conformance/cases.h tests/conformance/cases.c \
 	tests/conformance/finding.h tests/conformance/finding.c tests/conformance/kernel_trial.h tests/conformance/kernel_trial.c \
 	tests/conformance/numbers.h tests/conformance/numbers.c tests/conformance/reference.h tests/conformance/reference.c \
-	tests/conformance/sequence.h tests/conformance/reference_block_lstm.c \
+	tests/conformance/sequence.h tests/conformance/reference_block_lstm.c tests/conformance/reference_dropout.c \
+	tests/conformance/reference_rnn.h tests/conformance/reference_rnn.c tests/conformance/reference_rnn_grad.c \
+	tests/conformance/reference_rnn_params.c \
 	tests/conformance/trial.h tests/conformance/trial.c
 cellgrad_SOURCES = %D%/command/main.c
 cellgrad_LDADD = %D%/command/libcommand.la

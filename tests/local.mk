@@ -47,9 +47,10 @@ sequence = \
 numbers = %D%/conformance/cases.h %D%/conformance/numbers.h %D%/conformance/numbers.c
 trials = \
 	%D%/conformance/area.h %D%/conformance/area.c %D%/conformance/cases.c \
+	%D%/conformance/answer.h %D%/conformance/answer.c \
 	%D%/conformance/finding.h %D%/conformance/finding.c %D%/conformance/trial.h %D%/conformance/trial.c \
-	runtime/command/field.h runtime/command/field.c $(numbers) \
-	%D%/conformance/sequence.h %D%/conformance/reference_block_lstm.c $(reference)
+	%D%/conformance/network_trial.h %D%/conformance/network_trial.c \
+	runtime/command/field.h runtime/command/field.c $(numbers) $(sequence)
 %C%_conformance_reference_test_SOURCES = %D%/conformance/reference_test.c $(reference)
 %C%_conformance_reference_bound_test_SOURCES = %D%/conformance/reference_bound_test.c %D%/conformance/naive.h $(sequence)
 %C%_conformance_reference_rnn_test_SOURCES = %D%/conformance/reference_rnn_test.c $(sequence)

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "runtime/runtime.h"
+#include "tests/conformance/network_trial.h"
 #include "tests/conformance/trial.h"
 
 static struct side side = { .name = "the device" };
@@ -19,23 +20,50 @@ static unsigned long long seed_of_run = 20260101;
 
 struct plan { const struct cg_op *op; int dtype; };
 
+static unsigned long long next_seed(void)
+{
+	static unsigned long long count;
+
+	return seed_of_run + 7919 * ++count;
+}
+
+/* Fails with the line that reproduces the case. */
+static void report(const struct finding *f, const struct fields *fields)
+{
+	char line[FIELD_LINE];
+
+	field_line(fields, line);
+	print_message("# %s\n# cellgrad check %s\n# CELLGRAD_TEST_SEED=%llu repeats the run\n", f->words, line, seed_of_run);
+	fail();
+}
+
 /* The largest error over its tolerance. */
 static long double run(struct trial *t)
 {
-	static unsigned long long count;
+	struct fields fields;
 	struct finding f;
 
-	t->seed = seed_of_run + 7919 * ++count;
+	t->seed = next_seed();
 	if (trial_run(t, &side, 1, &f))
 		fail_msg("%s", cg_message());
 	if (f.kind) {
-		struct fields fields;
-		char line[FIELD_LINE];
-
 		trial_fields(t, &fields);
-		field_line(&fields, line);
-		print_message("# %s\n# cellgrad check %s\n# CELLGRAD_TEST_SEED=%llu repeats the run\n", f.words, line, seed_of_run);
-		fail();
+		report(&f, &fields);
+	}
+	return f.worst;
+}
+
+static long double run_network(struct network_trial *t)
+{
+	struct fields fields;
+	struct finding f;
+
+	t->seed = next_seed();
+	if (network_trial_run(t, &side, 1, &f))
+		fail_msg("%s", cg_message());
+	if (f.kind) {
+		network_fields(t, &fields);
+		report(&f, &fields);
 	}
 	return f.worst;
 }
@@ -49,6 +77,40 @@ static void skip_lacking(const struct plan *p)
 		return;
 	print_message("# %s\n", cg_message());
 	skip();
+}
+
+static void test_networks(void **given)
+{
+	const struct plan *p = *given;
+	long double worst = 0;
+	struct network_trial t;
+
+	skip_lacking(p);
+	for (int n = 0; network_case(p->op, p->dtype, n, &t); n++) {
+		long double error = run_network(&t);
+
+		worst = error > worst ? error : worst;
+	}
+	print_message("# %s %s: largest error over its tolerance %.3Lf\n", p->op->name, cg_dtype_name(p->dtype), worst);
+	assert_true(worst > 0.01L);
+}
+
+/* What may be absent, one alone there, and one alone not. */
+static void test_networks_absent(void **given)
+{
+	const struct plan *p = *given;
+	int grad = !strcmp(p->op->name, "rnn_backprop"), n = network_optionals(grad);
+	struct network_trial t;
+
+	skip_lacking(p);
+	for (int k = 0; k < 2 * n + 1; k++) {
+		network_small(p->op, p->dtype, &t);
+		t.mode = k % 4;
+		t.direction = k % 3 == 0;
+		t.lengths = k % 2;
+		t.absent = k < n ? 1ull << k : k < 2 * n ? ((1ull << n) - 1) ^ 1ull << (k - n) : (1ull << n) - 1;
+		run_network(&t);
+	}
 }
 
 static void test_sizes(void **given)
@@ -120,7 +182,7 @@ static int known(void)
 	int n = 0;
 
 	for (const struct cg_op *op = cg_ops; op->name; op++)
-		n += trial_knows(op);
+		n += trial_knows(op) || network_knows(op);
 	return n;
 }
 
@@ -128,6 +190,7 @@ int main(int argc, char **argv)
 {
 	enum { DTYPES = 4, TESTS_MAX = 64 };
 	static struct plan plans[TESTS_MAX];
+	static const CMUnitTestFunction bodies[2][2] = { { test_sizes, test_absent }, { test_networks, test_networks_absent } };
 	static char names[TESTS_MAX][80];
 	struct CMUnitTest tests[known() * DTYPES * 2];
 	int n = 0;
@@ -137,12 +200,12 @@ int main(int argc, char **argv)
 	if (getenv("CELLGRAD_TEST_SEED"))
 		seed_of_run = strtoull(getenv("CELLGRAD_TEST_SEED"), NULL, 10);
 	for (const struct cg_op *op = cg_ops; op->name; op++)
-		for (int dtype = 0; trial_knows(op) && dtype < DTYPES; dtype++)
+		for (int dtype = 0; (trial_knows(op) || network_knows(op)) && dtype < DTYPES; dtype++)
 			for (int absent = 0; absent < 2; absent++) {
 				plans[n] = (struct plan){ op, dtype };
 				snprintf(names[n], sizeof names[n], "%s %s: %s", op->name, cg_dtype_name(dtype),
-				         absent ? "every subset of what may be absent" : "sizes and options");
-				tests[n] = (struct CMUnitTest){ names[n], absent ? test_absent : test_sizes, NULL, NULL, &plans[n] };
+				         !absent ? "sizes and options" : network_knows(op) ? "what may be absent" : "every subset of what may be absent");
+				tests[n] = (struct CMUnitTest){ names[n], bodies[network_knows(op)][absent], NULL, NULL, &plans[n] };
 				n++;
 			}
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -114,7 +114,7 @@ static void tanh_step(const struct stack *s, const struct pseudo *l, const struc
 
 /*
  * The slope at 0 is 0. Where the sign of the argument is open, dh goes through or nothing does. Nothing is promised of an
- * infinity or NaN times the slope 0, nor of NaN's slope.
+ * infinity or NaN times the slope 0, nor of NaN's slope, which an argument that overflowed on its way may be.
  */
 static void relu_step(const struct stack *s, const struct pseudo *l, const struct row *a, const struct grads *w)
 {
@@ -124,7 +124,7 @@ static void relu_step(const struct stack *s, const struct pseudo *l, const struc
 		struct val dh = a->dh[u], z = a->q[u];
 
 		a->da[u] = z.v > 0 ? dh : (struct val){ 0, 0 };
-		if (!(z.v > 0 && sure(z)) && (isnan(z.v) || !isfinite(dh.v) || !isfinite(dh.e)))
+		if (!(z.v > 0 && sure(z)) && (isnan(z.v) || !isfinite(z.e) || !isfinite(dh.v) || !isfinite(dh.e)))
 			a->da[u] = (struct val){ 0, INFINITY };
 		else if (!sure(z))
 			a->da[u].e = fabsl(dh.v) + dh.e;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/runtime.h"
+#include "tests/conformance/answer.h"
 #include "tests/conformance/numbers.h"
 #include "tests/conformance/sequence.h"
 #include "tests/conformance/trial.h"
@@ -127,62 +128,33 @@ static void *member(void *of, size_t at)
 
 /* ---- one run ---- */
 
-/* One argument: numbers, the same in the dtype, and what the reference says. */
-struct data {
-	size_t n;
-	double *d;
-	struct area area;
-	long double *v, *e;
-	int given;
-	unsigned char *first;            /* the first answer of this side */
-	double *other;                   /* that of the first side */
-};
-
 struct room {
 	const struct trial *trial;
 	const struct family *family;
 	union trial_op op;
 	int dtype;
-	struct data args[PORTS];
+	struct answer args[PORTS];
 	struct area work;
 	struct finding *finding;
 };
-
-/* Zeroed; one element more than n, so that there is always some. */
-static int take(void *p, size_t n, size_t bytes)
-{
-	void *memory = n < SIZE_MAX / bytes / 2 ? cg_memory(NULL, (n + 1) * bytes) : NULL;
-
-	if (!memory)
-		return cg_fail(CG_NO_MEMORY, "no memory for a case of %zu elements", n);
-	memset(memory, 0, (n + 1) * bytes);
-	memcpy(p, &memory, sizeof memory);
-	return CG_OK;
-}
 
 static struct cg_mem *mem_at(struct room *r, const struct cg_port *port)
 {
 	return member(&r->op, port->at);
 }
 
-static int fill(struct room *r, const struct cg_port *port, struct data *a, unsigned long long *state)
+static int fill(struct room *r, const struct cg_port *port, struct answer *a, unsigned long long *state)
 {
-	size_t bytes, each = cg_dtype_bytes(r->dtype);
 	double scale = r->trial->scale;
+	size_t bytes;
 
 	CG_TRY(cg_op_bytes(r->trial->op, port, &r->op, &bytes));
-	a->n = bytes / each;
-	CG_TRY(take(&a->d, a->n, sizeof *a->d));
-	CG_TRY(take(&a->v, a->n, sizeof *a->v));
-	CG_TRY(take(&a->e, a->n, sizeof *a->e));
-	CG_TRY(take(&a->first, a->n, each));
-	CG_TRY(take(&a->other, a->n, sizeof *a->other));
-	CG_TRY(area_open(&a->area, bytes, numbers_below(state, 3) * each));
+	CG_TRY(answer_open(a, port->name, r->dtype, bytes / cg_dtype_bytes(r->dtype), numbers_below(state, 3)));
+	a->is_out = port->flow != CG_IN;
 	/* Sums over many terms of order 1 would saturate every gate. */
 	if (!strncmp(port->shape, "I+U", 3))
 		scale /= sqrt((double)(trial_size(r->trial, "I") + trial_size(r->trial, "U")));
-	for (size_t k = 0; k < a->n; k++)
-		a->d[k] = ref_round(r->dtype, numbers_draw(state, scale));
+	answer_draw(a, state, scale);
 	return CG_OK;
 }
 
@@ -191,7 +163,7 @@ static void set_in(union trial_ref *ref, size_t at, struct ref_in in)
 	memcpy(member(ref, at), &in, sizeof in);
 }
 
-static void set_out(union trial_ref *ref, size_t at, const struct data *a)
+static void set_out(union trial_ref *ref, size_t at, const struct answer *a)
 {
 	struct ref_out out = { a->v, a->e };
 
@@ -238,7 +210,7 @@ static int ask(struct room *r)
 	r->family->set(&r->op, &ref);
 	for (int k = 0; ports[k].name; k++) {
 		const struct link *l = link_of(r->family, ports[k].name);
-		struct data *a = &r->args[k];
+		struct answer *a = &r->args[k];
 
 		if (!l->port)
 			return cg_fail(CG_UNSUPPORTED, "%s: %s: the reference has no such argument", t->op->name, ports[k].name);
@@ -252,7 +224,7 @@ static int ask(struct room *r)
 	if (is_grad(t->op))
 		CG_TRY(save(r, &ref));
 	for (int k = 0; ports[k].name; k++) {
-		struct data *a = &r->args[k];
+		struct answer *a = &r->args[k];
 
 		if (ports[k].flow != CG_IN)
 			set_out(&ref, link_of(r->family, ports[k].name)->out, a);
@@ -268,13 +240,11 @@ static int ask(struct room *r)
 static void place(struct room *r)
 {
 	const struct cg_op *op = r->trial->op;
-	size_t each = cg_dtype_bytes(r->dtype);
 	int adds = *(int *)member(&r->op, op->accumulate_at);
 
 	for (int k = 0; op->ports[k].name; k++)
 		if (op->ports[k].flow == CG_IN || (adds && op->ports[k].flow == CG_OUT_SUM))
-			for (size_t j = 0; j < r->args[k].n; j++)
-				numbers_encode(r->dtype, r->args[k].d[j], area_in(&r->args[k].area) + j * each);
+			answer_place(&r->args[k]);
 }
 
 /* What is not needed is, in half of the cases, not there. */
@@ -290,35 +260,6 @@ static void leave_out(struct room *r)
 			r->args[k].given = 0;
 }
 
-static int judge(struct room *r, const struct side *side, int which, int k)
-{
-	const struct cg_port *port = &r->trial->op->ports[k];
-	struct data *a = &r->args[k];
-	struct finding *f = r->finding;
-	size_t each = cg_dtype_bytes(r->dtype);
-
-	if (area_touched(&a->area, port->flow == CG_IN || !a->given))
-		return finding_say(r->finding, FINDING_TOUCHED, "%s: %s: memory beside it, or an input, was written", side->name, port->name);
-	for (size_t j = 0; port->flow != CG_IN && a->given && j < a->n; j++) {
-		double got = numbers_decode(r->dtype, area_out(&a->area) + j * each);
-		long double tolerance = ref_tolerance(r->dtype, a->v[j], a->e[j]), error = fabsl(got - a->v[j]);
-		int bounded = isfinite(tolerance) && tolerance > 0;
-
-		f->elements++;
-		f->unbounded += isinf(tolerance);
-		if (!ref_within(r->dtype, a->v[j], a->e[j], got))
-			return finding_say(r->finding, FINDING_BOUND, "%s: %s[%zu]: expected %.9Lg, got %.9g: off by %.3Lg where %.3Lg is allowed",
-			             side->name, port->name, j, a->v[j], got, error, tolerance);
-		if (bounded && error / tolerance > f->worst)
-			f->worst = error / tolerance;
-		if (!which)
-			a->other[j] = got;
-		else if (bounded && fabsl((long double)got - a->other[j]) / tolerance > f->apart)
-			f->apart = fabsl((long double)got - a->other[j]) / tolerance;
-	}
-	return CG_OK;
-}
-
 /* Judges what a call left; again: it is the second one. */
 static int look(struct room *r, const struct side *side, int which, int again)
 {
@@ -326,16 +267,8 @@ static int look(struct room *r, const struct side *side, int which, int again)
 
 	if (area_touched(&r->work, 0))
 		return finding_say(r->finding, FINDING_TOUCHED, "%s: memory beside work was written", side->name);
-	for (int k = 0; ports[k].name && !r->finding->kind; k++) {
-		struct data *a = &r->args[k];
-
-		if (again && memcmp(a->first, area_out(&a->area), a->area.bytes))
-			return finding_say(r->finding, FINDING_REPEAT, "%s: %s: other bits the second time", side->name, ports[k].name);
-		if (again)
-			continue;
-		memcpy(a->first, area_out(&a->area), a->area.bytes);
-		CG_TRY(judge(r, side, which, k));
-	}
+	for (int k = 0; ports[k].name && !r->finding->kind; k++)
+		CG_TRY(answer_judge(&r->args[k], side, which, again, r->finding));
 	return CG_OK;
 }
 
@@ -416,15 +349,7 @@ int trial_run(const struct trial *t, const struct side *sides, int n, struct fin
 	r.dtype = *(int *)member(&r.op, t->op->dtype_at);
 	code = compute(&r, sides, n);
 	area_close(&r.work);
-	for (int k = 0; k < PORTS; k++) {
-		struct data *a = &r.args[k];
-
-		area_close(&a->area);
-		cg_memory(a->d, 0);
-		cg_memory(a->v, 0);
-		cg_memory(a->e, 0);
-		cg_memory(a->first, 0);
-		cg_memory(a->other, 0);
-	}
+	for (int k = 0; k < PORTS; k++)
+		answer_close(&r.args[k]);
 	return code;
 }
