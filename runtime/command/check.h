@@ -7,18 +7,21 @@
 
 #include "runtime/runtime.h"
 #include "tests/conformance/kernel_trial.h"
+#include "tests/conformance/network_trial.h"
 
-/* What is checked in one dtype: an op, next to the reference, or the kernels of a cell, next to another way of computing them. */
+/* What is checked in one dtype: an op, a network's too, next to the reference, or the kernels of a cell, next to another way of
+ * computing them. */
 struct subject {
 	const char *name;
 	const struct cg_op *op;          /* or */
 	const struct cg_cell *cell;
 	int dtype;
+	const struct subject_kind *kind; /* which trials it has: subject.c's */
 	struct kernel_kind *kinds;       /* of the cell */
 	int n_kinds, left_out;
 	struct cg_cell *again;           /* the cell given as text; NULL: another device computes them */
 	struct trial_cursor at;          /* the next case of the table */
-	int absent, kind;                /* and after it; the next kernel and area */
+	int absent, number;              /* and after it; the next kernel and area, or case of a network */
 	long cases, failed;
 	struct finding total;            /* what was measured over all cases */
 	unsigned shown;                  /* bits of the kinds of findings that were shown */
@@ -29,6 +32,7 @@ struct example {
 	struct subject *subject;
 	struct trial trial;
 	struct kernel_trial kernel;
+	struct network_trial network;
 };
 
 struct skip { char what[64], why[400]; long cases; };
@@ -54,6 +58,8 @@ struct check {
 
 /* ---- subject.c ---- */
 
+/* Does the reference know the op? */
+int  subject_knows(const struct cg_op *);
 /* Adds the op or the cell in a dtype when every word can be said of it.  Else *why (0 to 3) is how much the message has to say
  * to who gave the words, and the code is CG_BAD_ARGUMENT. */
 int  subject_add(struct check *, const struct cg_op *, const struct cg_cell *, int dtype, int *why);
