@@ -299,7 +299,7 @@ static inline __attribute__((always_inline)) void cg_gru_block_s2_f16_forward_el
  *	h_prev       in  real    [rows, units]   before the step
  *	u            in  real    [rows, units]   kept by forward
  *	c            out real    [rows, units]   kept by forward
- *	h            out real    [rows, units]   after the step
+ *	h            out real    [rows, units]   kept by forward
  */
 __kernel void cg_gru_block_s2_f16_forward(
 	long rows, long units,
