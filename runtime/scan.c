@@ -362,18 +362,17 @@ static int weights(const struct cg_scan *w, int64_t rows, struct cg_matrix a, in
 /* dR of the first stage where h of the step before stands in h itself, a step away, and h_first apart. */
 static int shifted_weights(const struct cg_scan *w, struct cg_matrix start, struct cg_matrix c)
 {
-	int64_t m = stage_columns(w, 0), B = w->steps->B, more = w->steps->N - B, H = w->rnn->H;
+	int64_t m = stage_columns(w, 0), B = w->steps->S ? w->steps->B : 0, more = w->steps->N - B, H = w->rnn->H;
 	struct cg_matrix sum = { w->sum, H, 1 };
 
-	if (w->steps->S && cg_present(w->h_first.mem)) {
+	if (B && cg_present(w->h_first.mem)) {
 		/* Where acc is real the sum may wait in its place. */
 		if (bytes_of(w, 0) == bytes_of(w, 1))
 			sum = c;
 		CG_TRY(weights(w, B, at(w, d_gates(w), off(w, 0), 0), m, w->h_first, H, start, sum));
 		start = sum;
 	}
-	return weights(w, w->steps->S ? more : 0, at(w, d_gates(w), w->direction ? 0 : B, 0), m, at(w, w->h, w->direction ? B : 0, 0), H,
-	               start, c);
+	return weights(w, more, at(w, d_gates(w), w->direction ? 0 : B, 0), m, at(w, w->h, w->direction ? B : 0, 0), H, start, c);
 }
 
 static int recurrent_weights(const struct cg_scan *w)
