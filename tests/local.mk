@@ -4,7 +4,7 @@ unit_tests = \
 	%D%/gen/math_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
-	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test %D%/runtime/rnn_test %D%/runtime/opencl_test %D%/runtime/opencl_device_test %D%/runtime/fault_test \
+	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test %D%/runtime/opencl_test %D%/runtime/opencl_device_test %D%/runtime/fault_test \
 	%D%/runtime/cache_test %D%/runtime/cache_place_test %D%/runtime/cache_bound_test %D%/runtime/cache_fault_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/conformance/reference_rnn_test %D%/conformance/reference_rnn_equal_test %D%/conformance/reference_dropout_test \
@@ -12,8 +12,10 @@ unit_tests = \
 	%D%/runtime/opencl_header_test %D%/runtime/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh
-# The conformance suite on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
-backend_tests = %D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on
+# The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
+backend_tests = \
+	%D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on \
+	%D%/sequence/cpu.on %D%/sequence/opencl.on %D%/sequence/cuda-fake.on
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/openblas.bats \
@@ -86,7 +88,10 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_runtime_cuda_rows_test_SOURCES = %D%/runtime/cuda_rows_test.c $(cuda_watch) $(rows_trial)
 %C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c %D%/conformance/numbers.h %D%/conformance/numbers.c $(reference)
-%C%_runtime_rnn_test_SOURCES = %D%/runtime/rnn_test.c $(sequence) $(numbers)
+%C%_sequence_sequence_SOURCES = \
+	%D%/sequence/sequence.c %D%/sequence/suite.h %D%/sequence/network.h %D%/sequence/network.c %D%/sequence/answers.c \
+	%D%/sequence/random.c \
+	%D%/conformance/area.h %D%/conformance/area.c $(sequence) $(numbers)
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h
@@ -119,7 +124,7 @@ $(backend_tests):
 CLEANFILES += $(backend_tests)
 if HAVE_CMOCKA
 if HAVE_JANSSON
-check_PROGRAMS += $(unit_tests) %D%/conformance/conformance
+check_PROGRAMS += $(unit_tests) %D%/conformance/conformance %D%/sequence/sequence
 endif
 endif
 TESTS += $(unit_tests) $(backend_tests) $(script_tests)

@@ -1,6 +1,7 @@
 #!/bin/sh
-# on.sh FOLDER/NAME.on: the conformance suite on backend NAME, or, with NAME-fake, on it with the stand-ins of tests/fake; a skip
-# where it has no device, unless CELLGRAD_TEST_REQUIRE has the name.
+# on.sh FOLDER/NAME.on: the suite of the folder, which is a program of its name, on backend NAME, or, with NAME-fake, on it with the
+# stand-ins of tests/fake; a skip where it has no device, unless CELLGRAD_TEST_REQUIRE has the name.
+folder=${1%/*} program=$folder/${folder##*/}
 name=${1##*/} name=${name%.on}
 case $name in
 *-fake) with=tests/fake/run ;;
@@ -8,7 +9,7 @@ case $name in
 esac
 CELLGRAD_BACKEND=${name%-fake}
 export CELLGRAD_BACKEND
-why=$($with "${1%/*}"/conformance --opens) || {
+why=$($with "$program" --opens) || {
 	why=${why#\# }
 	case ,$CELLGRAD_TEST_REQUIRE, in
 	*,$name,*) printf '1..1\nnot ok 1 - %s opens\n# %s\n' "$name" "$why" ;;
@@ -16,4 +17,4 @@ why=$($with "${1%/*}"/conformance --opens) || {
 	esac
 	exit 0
 }
-exec $with "${1%/*}"/conformance
+exec $with "$program"

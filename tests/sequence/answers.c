@@ -1,0 +1,100 @@
+/*
+ * What the independent reference says of a network, and the verdict on what the library said.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "gen/cell.h"
+#include "tests/conformance/sequence.h"
+#include "tests/sequence/network.h"
+
+static struct { long double ratio; int array; } worst;
+
+static const char *const names[ARRAYS] = {
+	[OUTPUT] = "output", [OUTPUT_H] = "output_h", [OUTPUT_C] = "output_c", [INPUT_BACKPROP] = "input_backprop",
+	[INPUT_H_BACKPROP] = "input_h_backprop", [INPUT_C_BACKPROP] = "input_c_backprop", [PARAMS_BACKPROP] = "params_backprop",
+};
+
+static int mode_of(const struct network *net)
+{
+	static const char *const cells[] = { [REF_LSTM] = "lstm", [REF_GRU] = "gru", [REF_RNN_TANH] = "rnn_tanh", [REF_RNN_RELU] = "rnn_relu" };
+	int mode = 0;
+
+	while (strcmp(cells[mode], net->config.cell->name))
+		mode++;
+	return mode;
+}
+
+static struct ref_rnn problem(const struct network *net)
+{
+	const struct cg_rnn_config *c = &net->config;
+
+	return (struct ref_rnn){
+		.T = net->T, .B = net->B, .I = c->input, .U = c->units, .L = c->layers, .P = c->proj, .mode = mode_of(net), .dtype = c->dtype,
+		.bidirectional = c->bidirectional, .input_mode = c->input_mode, .time_major = c->time_major, .is_training = c->training,
+		.peephole = c->options != NULL, .accumulate = net->accumulate, .lengths = net->ragged ? net->lengths : NULL,
+		.dropout = c->dropout, .key = c->seed, .call = net->counter, .first_step = net->first_step,
+		.input = { .d = net->at[INPUT] }, .input_h = { .d = net->at[INPUT_H] }, .input_c = { .d = net->at[INPUT_C] },
+		.params = { .d = net->at[PARAMS] }, .output_backprop = { .d = net->at[OUTPUT_BACKPROP] },
+		.output_h_backprop = { .d = net->at[OUTPUT_H_BACKPROP] }, .output_c_backprop = { .d = net->at[OUTPUT_C_BACKPROP] },
+		.params_backprop_old = { .d = net->at[OLD] },
+	};
+}
+
+void answers_get(const struct network *net, struct answers *answers)
+{
+	struct ref_rnn r = problem(net);
+	struct ref_out *outs[ARRAYS] = {
+		[OUTPUT] = &r.output, [OUTPUT_H] = &r.output_h, [OUTPUT_C] = &r.output_c, [INPUT_BACKPROP] = &r.input_backprop,
+		[INPUT_H_BACKPROP] = &r.input_h_backprop, [INPUT_C_BACKPROP] = &r.input_c_backprop,
+		[PARAMS_BACKPROP] = &r.params_backprop,
+	};
+
+	if (net->n[PARAMS] != ref_rnn_size(&r))
+		network_fail(net, "params: expected %lld, got %lld", (long long)ref_rnn_size(&r), (long long)net->n[PARAMS]);
+	memset(answers, 0, sizeof *answers);
+	for (int a = OUTPUT; a < ARRAYS; a++) {
+		answers->v[a] = calloc((size_t)net->n[a] * 2 + 1, sizeof(long double));
+		assert_non_null(answers->v[a]);
+		answers->e[a] = answers->v[a] + net->n[a];
+		*outs[a] = (struct ref_out){ answers->v[a], answers->e[a] };
+	}
+	assert_int_equal(ref_rnn_forward(&r), 0);
+	if (net->config.training)
+		assert_int_equal(ref_rnn_backward(&r), 0);
+}
+
+void answers_drop(struct answers *answers)
+{
+	for (int a = 0; a < ARRAYS; a++)
+		free(answers->v[a]);
+}
+
+void answers_judge(const struct network *net, const struct answers *answers, unsigned which)
+{
+	for (int a = OUTPUT; a < ARRAYS; a++)
+		for (int64_t n = 0; n < net->n[a] && which >> a & 1 && !(net->absent >> a & 1); n++) {
+			double got = net->at[a][n];
+			long double right = answers->v[a][n], allowed = ref_tolerance(net->config.dtype, right, answers->e[a][n]);
+			long double ratio = fabsl(got - right) / allowed;
+
+			if (!ref_within(net->config.dtype, right, answers->e[a][n], got))
+				network_fail(net, "%s[%lld]: expected %.9Lg within %.3Lg, got %.9g", names[a], (long long)n, right, allowed, got);
+			if (isfinite(allowed) && allowed > 0 && ratio > worst.ratio) {
+				worst.ratio = ratio;
+				worst.array = a;
+			}
+		}
+}
+
+void answers_print_worst(const char *test)
+{
+	print_message("# %s: worst over bound %.3Lf, in %s\n", test, worst.ratio, names[worst.array]);
+	assert_true(worst.ratio > 0.01L);
+	worst.ratio = 0;
+}

@@ -1,0 +1,59 @@
+/*
+ * Whole sequences on the backend that CELLGRAD_BACKEND names.  CELLGRAD_TEST_SEED sets the seed, which a failure names with its case;
+ * an argument is a pattern of the tests to run.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/sequence/suite.h"
+
+static int open_all(void **unused)
+{
+	(void)unused;
+	if (cg_open(NULL, &side.context) || cg_stream_open(side.context, NULL, &side.stream)) {
+		print_message("# %s\n", cg_message());
+		return -1;
+	}
+	print_message("# %s; CELLGRAD_TEST_SEED=%llu\n", cg_describe(side.context), seed_of_run);
+	return 0;
+}
+
+static int close_all(void **unused)
+{
+	(void)unused;
+	cg_stream_close(side.stream);
+	cg_close(side.context);
+	return 0;
+}
+
+/* Does the backend open?  Says why not. */
+static int opens(void)
+{
+	struct cg_context *context;
+
+	if (cg_open(NULL, &context))
+		return puts(cg_message()), 1;
+	cg_close(context);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random), cmocka_unit_test(test_large),
+	};
+
+	if (argc > 1 && !strcmp(argv[1], "--opens"))
+		return opens();
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	if (getenv("CELLGRAD_TEST_SEED"))
+		seed_of_run = strtoull(getenv("CELLGRAD_TEST_SEED"), NULL, 10);
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("sequence", tests, open_all, close_all);
+}
