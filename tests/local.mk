@@ -90,7 +90,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c %D%/conformance/numbers.h %D%/conformance/numbers.c $(reference)
 %C%_sequence_sequence_SOURCES = \
 	%D%/sequence/sequence.c %D%/sequence/suite.h %D%/sequence/network.h %D%/sequence/network.c %D%/sequence/answers.c \
-	%D%/sequence/random.c \
+	%D%/sequence/random.c %D%/sequence/pieces.c %D%/sequence/alike.c %D%/sequence/repeat.c \
 	%D%/conformance/area.h %D%/conformance/area.c $(sequence) $(numbers)
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline

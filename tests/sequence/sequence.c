@@ -46,6 +46,11 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random), cmocka_unit_test(test_large),
+		cmocka_unit_test(test_step_by_step), cmocka_unit_test(test_pieces), cmocka_unit_test(test_batch_split),
+		cmocka_unit_test(test_batch_permuted),
+		cmocka_unit_test(test_mirror), cmocka_unit_test(test_transposed), cmocka_unit_test(test_full_lengths),
+		cmocka_unit_test(test_skip), cmocka_unit_test(test_linear), cmocka_unit_test(test_padding), cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_again), cmocka_unit_test(test_threads),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "--opens"))

@@ -1,0 +1,124 @@
+/*
+ * The same again: backward twice, another context, other numbers of threads; the same bits each time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/conformance/numbers.h"
+#include "tests/sequence/suite.h"
+
+static void run(struct network *net)
+{
+	network_forward(net);
+	if (net->config.training)
+		network_backward(net);
+}
+
+static unsigned judged(const struct network *net)
+{
+	return net->config.training ? ALL_OUTPUTS : FORWARD_OUTPUTS;
+}
+
+/* So large that threads share its rows and its products. */
+static void draw_large(struct network *net, unsigned long long *state)
+{
+	random_network(net, state);
+	net->T = 12;
+	net->B = 20;
+	net->config.units = net->config.input = 40;
+	net->config.proj = net->config.proj ? 17 : 0;
+	net->config.layers = 2;
+	for (int64_t b = 0; b < net->B; b++)
+		net->lengths[b] = (int32_t)numbers_below(state, 13);
+}
+
+static void copy_of(struct network *other, const struct network *net)
+{
+	*other = *net;
+	network_open(other);
+	for (int a = 0; a < INPUTS; a++)
+		memcpy(other->at[a], net->at[a], (size_t)net->n[a] * sizeof(double));
+}
+
+/* Backward twice: that it left the reserve as it was, to the byte, is looked at in every test. */
+static void run_twice(struct network *net, struct network *other)
+{
+	run(net);
+	copy_of(other, net);
+	network_forward(other);
+	for (int n = 0; n < 2 && net->config.training; n++) {
+		network_backward(other);
+		network_same(net, other, judged(net) & ~FORWARD_OUTPUTS, n ? "backward twice" : "a call again");
+	}
+	network_same(net, other, judged(net) & FORWARD_OUTPUTS, "a call again");
+}
+
+static void try_again(const char *name, int cases, void draw(struct network *, unsigned long long *))
+{
+	unsigned long long state;
+	struct network net, other;
+
+	for (int k = 0; k < network_cases(cases); k++) {
+		network_case(name, k, &state);
+		draw(&net, &state);
+		network_open(&net);
+		network_draw(&net, &state, 0.7);
+		run_twice(&net, &other);
+		network_close(&other);
+		network_close(&net);
+	}
+}
+
+void test_again(void **nothing)
+{
+	(void)nothing;
+	try_again("again", 150, random_network);
+	try_again("again, large", 20, draw_large);
+}
+
+/* What a new context says, with so many threads; "": as many as there are processors. */
+static void run_in_new_context(const struct network *net, const char *threads)
+{
+	const char *before = getenv("CELLGRAD_CPU_THREADS");
+	struct side here = side;
+	struct network other;
+	char *kept = before ? strdup(before) : NULL;
+
+	setenv("CELLGRAD_CPU_THREADS", threads, 1);
+	assert_int_equal(cg_open(NULL, &side.context), CG_OK);
+	assert_int_equal(cg_stream_open(side.context, NULL, &side.stream), CG_OK);
+	if (kept)
+		setenv("CELLGRAD_CPU_THREADS", kept, 1);
+	else
+		unsetenv("CELLGRAD_CPU_THREADS");
+	free(kept);
+	copy_of(&other, net);
+	run(&other);
+	network_same(net, &other, judged(net), threads);
+	network_close(&other);
+	cg_stream_close(side.stream);
+	cg_close(side.context);
+	side = here;
+}
+
+void test_threads(void **nothing)
+{
+	unsigned long long state;
+	struct network net;
+
+	(void)nothing;
+	for (int k = 0; k < network_cases(24); k++) {
+		network_case("threads", k, &state);
+		draw_large(&net, &state);
+		network_open(&net);
+		network_draw(&net, &state, 0.7);
+		run(&net);
+		run_in_new_context(&net, "1");
+		run_in_new_context(&net, "");
+		network_close(&net);
+	}
+}
