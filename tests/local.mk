@@ -4,7 +4,7 @@ unit_tests = \
 	%D%/gen/math_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
-	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test %D%/runtime/opencl_test %D%/runtime/opencl_device_test %D%/runtime/fault_test \
+	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test %D%/runtime/sequence_test %D%/runtime/opencl_test %D%/runtime/opencl_device_test %D%/runtime/fault_test \
 	%D%/runtime/cache_test %D%/runtime/cache_place_test %D%/runtime/cache_bound_test %D%/runtime/cache_fault_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/conformance/reference_rnn_test %D%/conformance/reference_rnn_equal_test %D%/conformance/reference_dropout_test \
@@ -84,6 +84,8 @@ cuda_watch = %D%/runtime/cuda_watch.h %D%/runtime/cuda_watch.c $(tensors)
 %C%_runtime_cuda_cache_test_SOURCES = %D%/runtime/cuda_cache_test.c $(cuda_watch)
 %C%_runtime_cuda_gemm_test_SOURCES = %D%/runtime/cuda_gemm_test.c $(cuda_watch) $(numbers)
 rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequence)
+%C%_runtime_sequence_test_SOURCES = %D%/runtime/sequence_test.c $(numbers)
+%C%_runtime_cuda_sequence_test_SOURCES = %D%/runtime/sequence_test.c $(numbers)
 %C%_runtime_rows_test_SOURCES = %D%/runtime/rows_test.c $(rows_trial)
 %C%_runtime_cuda_rows_test_SOURCES = %D%/runtime/cuda_rows_test.c $(cuda_watch) $(rows_trial)
 %C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)

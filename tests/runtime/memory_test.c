@@ -101,6 +101,55 @@ static int ops(const char *unused)
 	return code;
 }
 
+/* A sequence whose states nobody wants, and its gradient, with the rows that it moves. */
+static int sequences(const char *unused)
+{
+	enum { T = 3 };
+	struct cg_context *context = NULL;
+	struct cg_stream *stream = NULL;
+	struct cg_lstm_block op;
+	int code = cg_open("cpu", &context);
+
+	(void)unused;
+	used = 0;
+	if (!code)
+		code = cg_stream_open(context, NULL, &stream);
+	cg_lstm_block_init(&op, sizeof op);
+	op.T = T;
+	op.B = B;
+	op.I = I;
+	op.U = U;
+	op.dtype = CG_F16;
+	op.use_peephole = 1;
+	op.x = take(T * B * I);
+	op.cs_prev = take(B * U);
+	op.h_prev = take(B * U);
+	op.w = take((I + U) * 4 * U);
+	op.b = take(4 * U);
+	op.wci = take(U);
+	op.wcf = take(U);
+	op.wco = take(U);
+	op.i = take(T * B * U);
+	if (!code)
+		code = cg_lstm_block_forward(stream, &op);
+	op.cs = take(T * B * U);
+	op.f = take(T * B * U);
+	op.o = take(T * B * U);
+	op.ci = take(T * B * U);
+	op.co = take(T * B * U);
+	op.h = take(T * B * U);
+	op.cs_grad = take(T * B * U);
+	op.h_grad = take(T * B * U);
+	op.x_grad = take(T * B * I);
+	op.wci_grad = take(U);
+	op.w_grad = take((I + U) * 4 * U);
+	if (!code)
+		code = cg_lstm_block_grad(stream, &op);
+	cg_stream_close(stream);
+	cg_close(context);
+	return code;
+}
+
 static struct cg_arg tensor(const char *name)
 {
 	return (struct cg_arg){ .name = name, .mem = take(B * U), .stride = U };
@@ -194,6 +243,7 @@ static void test_ops(void **state)
 	(void)state;
 	/* Some are made once for the process: the built-in cells. */
 	assert_true(refused_in_turn(ops, "ops") > 30);
+	assert_true(refused_in_turn(sequences, "sequences") > 20);
 }
 
 static void test_kernels(void **state)

@@ -173,6 +173,36 @@ static void test_commands(void **state)
 	drop_tensors(&t);
 }
 
+/* Of T steps: a product for all inputs, then a product and a point for each; backward a point for each, and between two a product. */
+static void test_commands_of_sequences(void **state)
+{
+	enum { T = 4 };
+	struct tensors t;
+	struct cg_lstm_block l;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	l = sequence(&t, 1, T);
+	COUNT("forward", cg_lstm_block_forward(t.stream, &l), 1 + 2 * T);
+	l.cs_prev_grad = some(&t, B * U);
+	COUNT("grad: what passes from step to step alone", cg_lstm_block_grad(t.stream, &l), 2 * T - 1);
+	l.cs_grad = some(&t, T * B * U);
+	COUNT("cs_grad: rows that are added, between two steps", cg_lstm_block_grad(t.stream, &l), 3 * T - 2);
+	l.x_grad = some(&t, T * B * I);
+	l.h_prev_grad = some(&t, B * U);
+	COUNT("x_grad, h_prev_grad: a product each", cg_lstm_block_grad(t.stream, &l), 3 * T);
+	l.b_grad = some(&t, 4 * U);
+	COUNT("b_grad: the two of the sums", cg_lstm_block_grad(t.stream, &l), 3 * T + 2);
+	l.wco_grad = some(&t, U);
+	COUNT("wco_grad: no more", cg_lstm_block_grad(t.stream, &l), 3 * T + 2);
+	l.wci_grad = some(&t, U);
+	COUNT("wci_grad: what each step began with, in one piece", cg_lstm_block_grad(t.stream, &l), 3 * T + 4);
+	l.w_grad = some(&t, (I + U) * 4 * U);
+	COUNT("w_grad: two products, and the same of h", cg_lstm_block_grad(t.stream, &l), 3 * T + 8);
+	drop_tensors(&t);
+}
+
 /* Another batch size builds nothing; another dtype does. */
 static void test_built_once(void **state)
 {
@@ -464,7 +494,8 @@ static void test_lacking(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_commands), cmocka_unit_test(test_built_once), cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_commands), cmocka_unit_test(test_commands_of_sequences),
+		cmocka_unit_test(test_built_once), cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers), cmocka_unit_test(test_lacking),
 	};
 

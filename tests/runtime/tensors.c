@@ -30,12 +30,17 @@ struct cg_mem some(struct tensors *t, int count)
 
 struct cg_lstm_block lstm(struct tensors *t, int peephole)
 {
+	return sequence(t, peephole, 1);
+}
+
+struct cg_lstm_block sequence(struct tensors *t, int peephole, int steps)
+{
 	struct cg_lstm_block op;
 	size_t work, more;
 
 	cg_lstm_block_init(&op, sizeof op);
-	op.B = B, op.I = I, op.U = U, op.use_peephole = peephole;
-	op.x = some(t, B * I);
+	op.T = steps, op.B = B, op.I = I, op.U = U, op.use_peephole = peephole;
+	op.x = some(t, steps * B * I);
 	op.cs_prev = some(t, B * U);
 	op.h_prev = some(t, B * U);
 	op.w = some(t, (I + U) * 4 * U);
@@ -45,14 +50,14 @@ struct cg_lstm_block lstm(struct tensors *t, int peephole)
 		op.wcf = some(t, U);
 		op.wco = some(t, U);
 	}
-	op.i = some(t, B * U);
-	op.cs = some(t, B * U);
-	op.f = some(t, B * U);
-	op.o = some(t, B * U);
-	op.ci = some(t, B * U);
-	op.co = some(t, B * U);
-	op.h = some(t, B * U);
-	op.h_grad = some(t, B * U);
+	op.i = some(t, steps * B * U);
+	op.cs = some(t, steps * B * U);
+	op.f = some(t, steps * B * U);
+	op.o = some(t, steps * B * U);
+	op.ci = some(t, steps * B * U);
+	op.co = some(t, steps * B * U);
+	op.h = some(t, steps * B * U);
+	op.h_grad = some(t, steps * B * U);
 	assert_int_equal(cg_lstm_block_work(&op, CG_FORWARD, &work), CG_OK);
 	assert_int_equal(cg_lstm_block_work(&op, CG_GRAD, &more), CG_OK);
 	op.work = some(t, (int)((work > more ? work : more) / sizeof(float)));

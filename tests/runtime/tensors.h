@@ -14,8 +14,9 @@ struct tensors { struct cg_context *context; struct cg_stream *stream; struct cg
 void drop_tensors(struct tensors *);
 /* Memory of n floats, as long as the tensors. */
 struct cg_mem some(struct tensors *, int n);
-/* All that a forward and a gradient read and write, but for the gradients that are to be computed. */
+/* All that a forward and a gradient read and write, but for the gradients that are to be computed; of so many steps. */
 struct cg_lstm_block lstm(struct tensors *, int peephole);
+struct cg_lstm_block sequence(struct tensors *, int peephole, int steps);
 struct cg_gru_block gru(struct tensors *);
 /* A call's code, and words of its message. */
 void expect_refused(int code, int expected, const char *words);
