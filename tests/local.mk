@@ -93,6 +93,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_sequence_sequence_SOURCES = \
 	%D%/sequence/sequence.c %D%/sequence/suite.h %D%/sequence/network.h %D%/sequence/network.c %D%/sequence/answers.c \
 	%D%/sequence/random.c %D%/sequence/pieces.c %D%/sequence/alike.c %D%/sequence/repeat.c \
+	%D%/sequence/known.c %D%/sequence/block.c \
 	%D%/conformance/area.h %D%/conformance/area.c $(sequence) $(numbers)
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline

@@ -46,6 +46,16 @@ static struct ref_rnn problem(const struct network *net)
 	};
 }
 
+void answers_room(const struct network *net, struct answers *answers)
+{
+	memset(answers, 0, sizeof *answers);
+	for (int a = OUTPUT; a < ARRAYS; a++) {
+		answers->v[a] = calloc((size_t)net->n[a] * 2 + 1, sizeof(long double));
+		assert_non_null(answers->v[a]);
+		answers->e[a] = answers->v[a] + net->n[a];
+	}
+}
+
 void answers_get(const struct network *net, struct answers *answers)
 {
 	struct ref_rnn r = problem(net);
@@ -57,13 +67,9 @@ void answers_get(const struct network *net, struct answers *answers)
 
 	if (net->n[PARAMS] != ref_rnn_size(&r))
 		network_fail(net, "params: expected %lld, got %lld", (long long)ref_rnn_size(&r), (long long)net->n[PARAMS]);
-	memset(answers, 0, sizeof *answers);
-	for (int a = OUTPUT; a < ARRAYS; a++) {
-		answers->v[a] = calloc((size_t)net->n[a] * 2 + 1, sizeof(long double));
-		assert_non_null(answers->v[a]);
-		answers->e[a] = answers->v[a] + net->n[a];
+	answers_room(net, answers);
+	for (int a = OUTPUT; a < ARRAYS; a++)
 		*outs[a] = (struct ref_out){ answers->v[a], answers->e[a] };
-	}
 	assert_int_equal(ref_rnn_forward(&r), 0);
 	if (net->config.training)
 		assert_int_equal(ref_rnn_backward(&r), 0);

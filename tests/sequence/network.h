@@ -72,9 +72,10 @@ double *network_state(const struct network *, int array, int64_t state, int64_t 
 void network_copy_step(struct network *, int64_t t, int64_t b, const struct network *, int64_t u, int64_t c, int array);
 void network_copy_states(struct network *, int64_t b, const struct network *, int64_t c, int array);
 
-/* ---- reference.c: what the independent reference says of a network of a cell that it knows ---- */
+/* ---- answers.c: what the independent reference says of a network of a cell that it knows ---- */
 
-struct answers { long double *v[ARRAYS], *e[ARRAYS]; };
+struct answers { long double *v[ARRAYS], *e[ARRAYS]; };          /* of the outputs: values and bounds */
+void answers_room(const struct network *, struct answers *);     /* all 0 */
 void answers_get(const struct network *, struct answers *);
 void answers_drop(struct answers *);
 /* Are the outputs of the arrays in `which`, as bits, within their bounds?  Else the test fails. */

@@ -51,6 +51,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_mirror), cmocka_unit_test(test_transposed), cmocka_unit_test(test_full_lengths),
 		cmocka_unit_test(test_skip), cmocka_unit_test(test_linear), cmocka_unit_test(test_padding), cmocka_unit_test(test_absent),
 		cmocka_unit_test(test_again), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_vectors), cmocka_unit_test(test_sizes), cmocka_unit_test(test_golden_sums),
+		cmocka_unit_test(test_golden_cells), cmocka_unit_test(test_block_lstm),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "--opens"))

@@ -11,6 +11,7 @@ void test_random(void **);
 void test_large(void **);
 /* known.c: numbers that are known from elsewhere. */
 void test_vectors(void **);
+void test_sizes(void **);
 void test_golden_sums(void **);
 void test_golden_cells(void **);
 /* pieces.c: a whole and its pieces. */
