@@ -25,11 +25,17 @@ struct cg_mem cg_part(struct cg_mem mem, size_t offset, size_t bytes)
 
 struct cg_mem cg_work_take(struct cg_work *work, int64_t rows, int64_t columns, size_t bytes)
 {
+	size_t end;
 	struct cg_mem part;
 
-	bytes *= (size_t)rows * (size_t)columns;
+	if (__builtin_mul_overflow(bytes, rows, &bytes) || __builtin_mul_overflow(bytes, columns, &bytes) ||
+	    __builtin_add_overflow(bytes, ALIGN - 1, &end) ||
+	    __builtin_add_overflow(work->used, end / ALIGN * ALIGN, &end)) {
+		work->used = SIZE_MAX;
+		return (struct cg_mem){ .bytes = 0 };
+	}
 	part = cg_part(work->mem, work->used, bytes);
-	work->used += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+	work->used = end;
 	return part;
 }
 

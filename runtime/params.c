@@ -4,9 +4,24 @@
  */
 #include "runtime/rnn.h"
 
+/* Of counts: INT64_MAX when it is more, so that no sum or product of them is taken for less than it is. */
+static int64_t times(int64_t a, int64_t b)
+{
+	int64_t c;
+
+	return __builtin_mul_overflow(a, b, &c) ? INT64_MAX : c;
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+	int64_t c;
+
+	return __builtin_add_overflow(a, b, &c) ? INT64_MAX : c;
+}
+
 int64_t cg_rnn_width(const struct cg_rnn *rnn, int layer)
 {
-	return layer ? rnn->directions * rnn->H : rnn->I;
+	return layer ? times(rnn->directions, rnn->H) : rnn->I;
 }
 
 /* Elements of a pseudo-layer's input matrix of one gate, of its matrices; of all that one has of each part. */
@@ -14,12 +29,14 @@ static int64_t input_of(const struct cg_rnn *rnn, int pseudo_layer)
 {
 	int layer = pseudo_layer / rnn->directions;
 
-	return rnn->skip && !layer ? 0 : rnn->U * cg_rnn_width(rnn, layer);
+	return rnn->skip && !layer ? 0 : times(rnn->U, cg_rnn_width(rnn, layer));
 }
 
 static int64_t matrices_of(const struct cg_rnn *rnn, int pseudo_layer)
 {
-	return rnn->n_weights * (input_of(rnn, pseudo_layer) + rnn->U * rnn->H) + rnn->P * rnn->U;
+	int64_t of_gate = plus(input_of(rnn, pseudo_layer), times(rnn->U, rnn->H));
+
+	return plus(times(rnn->n_weights, of_gate), times(rnn->P, rnn->U));
 }
 
 /* Elements of all matrices before a pseudo-layer's: those of layer 0 differ from the rest. */
@@ -40,8 +57,8 @@ struct cg_rnn_region cg_rnn_part(const struct cg_rnn *rnn, int pseudo_layer, enu
 	case CG_RNN_INPUT:      return (struct cg_rnn_region){ offset + k * in, in ? U : 0, in ? in / U : 0 };
 	case CG_RNN_RECURRENT:  return (struct cg_rnn_region){ offset + G * in + k * U * rnn->H, U, rnn->H };
 	case CG_RNN_PROJECTION: return (struct cg_rnn_region){ offset + G * (in + U * rnn->H), rnn->P, rnn->P ? U : 0 };
-	case CG_RNN_BIAS_W:     return (struct cg_rnn_region){ biases + (pseudo_layer * 2 * G + k) * U, 1, U };
-	case CG_RNN_BIAS_R:     return (struct cg_rnn_region){ biases + (pseudo_layer * 2 * G + G + k) * U, 1, U };
+	case CG_RNN_BIAS_W:     return (struct cg_rnn_region){ biases + ((int64_t)pseudo_layer * 2 * G + k) * U, 1, U };
+	case CG_RNN_BIAS_R:     return (struct cg_rnn_region){ biases + ((int64_t)pseudo_layer * 2 * G + G + k) * U, 1, U };
 	case CG_RNN_VECTOR:     break;
 	}
 	return (struct cg_rnn_region){ vectors + ((int64_t)pseudo_layer * rnn->n_vectors + k) * U, 1, U };
@@ -49,15 +66,13 @@ struct cg_rnn_region cg_rnn_part(const struct cg_rnn *rnn, int pseudo_layer, enu
 
 int cg_rnn_count(struct cg_rnn *rnn)
 {
-	/* An estimate that does not overflow decides whether the exact count may be made. */
-	double U = (double)rnn->U, in = rnn->layers > 1 ? (double)rnn->directions * (double)rnn->H : 0;
-	double elements = (double)rnn->layers * rnn->directions *
-	                  (rnn->n_weights * U * (in + (double)rnn->I + (double)rnn->H + 2) + ((double)rnn->P + rnn->n_vectors) * U);
+	int64_t D = rnn->directions, n = rnn->layers * D, last = rnn->layers > 1 ? matrices_of(rnn, rnn->directions) : 0;
+	int64_t vectors = times(2 * rnn->n_weights + rnn->n_vectors, rnn->U);
 
-	if (elements * 8 > (double)PTRDIFF_MAX / 4)
+	rnn->params = plus(plus(times(D, matrices_of(rnn, 0)), times(n - D, last)), times(n, vectors));
+	if (rnn->params > (int64_t)(PTRDIFF_MAX / cg_dtype_bytes(rnn->dtype)))
 		return cg_fail(CG_BAD_ARGUMENT, "rnn: params: layers=%d, I=%lld, U=%lld, P=%lld: more than memory has room for",
 		               rnn->layers, (long long)rnn->I, (long long)rnn->U, (long long)rnn->P);
-	rnn->params = cg_rnn_part(rnn, rnn->layers * rnn->directions, CG_RNN_VECTOR, 0).offset;
 	return CG_OK;
 }
 

@@ -2,6 +2,7 @@
  * Plans of networks: what a caller asked for, checked; the cell's gates and kernels, worked out once; and calls, checked by the
  * op table's rows.
  */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,8 @@ static int check_sizes(const struct cg_rnn_config *c)
 		if (sizes[k].value < sizes[k].least)
 			return REFUSE("%s: expected at least %lld, got %lld", sizes[k].name, (long long)sizes[k].least,
 			              (long long)sizes[k].value);
+	if (c->layers > INT_MAX / (1 + c->bidirectional))
+		return REFUSE("layers: expected at most %d of 2 directions, got %d", INT_MAX / 2, c->layers);
 	if (c->proj > c->units)
 		return REFUSE("proj: expected at most units=%lld, got %lld", (long long)c->units, (long long)c->proj);
 	if (c->input_mode == CG_SKIP && c->input != c->units)
@@ -104,7 +107,9 @@ static int read_values(struct cg_rnn *rnn, const struct cg_rnn_config *c)
 	const struct cg_cell *cell = c->cell;
 	int given[CG_PARAMS_MAX] = { 0 };
 
-	if (c->n_values < 0 || (c->n_values && !c->values))
+	if (c->n_values < 0)
+		return REFUSE("n_values: expected at least 0, got %d", c->n_values);
+	if (c->n_values && !c->values)
 		return REFUSE("values: expected %d of them, got NULL", c->n_values);
 	for (int k = 0; k < c->n_values; k++) {
 		const struct cg_value *v = &c->values[k];
@@ -177,12 +182,12 @@ static int place_gates(struct cg_rnn *rnn)
 static void place_runs(struct cg_rnn *rnn)
 {
 	for (int weight = 0; weight < rnn->n_weights; weight++) {
-		struct cg_rnn_run *last = &rnn->runs[rnn->n_runs - 1];
+		struct cg_rnn_run *last = rnn->n_runs ? &rnn->runs[rnn->n_runs - 1] : NULL;
 		int k = 0;
 
 		while (!rnn->gates[k].takes_input || rnn->gates[k].weight != weight)
 			k++;
-		if (rnn->n_runs && last->block + last->n == rnn->gates[k].block)
+		if (last && last->block + last->n == rnn->gates[k].block)
 			last->n++;
 		else
 			rnn->runs[rnn->n_runs++] = (struct cg_rnn_run){ weight, rnn->gates[k].block, 1 };
@@ -215,14 +220,15 @@ static int find_states(struct cg_rnn *rnn)
 	const struct cg_cell *cell = rnn->cell;
 
 	rnn->state = -1;
+	while (!cell->prevs[rnn->output].output)
+		rnn->output++;
 	for (int k = 0; k < cell->n_prevs; k++) {
-		if (cell->prevs[k].output)
-			rnn->output = k;
-		else if (rnn->state >= 0)
+		if (k == rnn->output)
+			continue;
+		if (rnn->state >= 0)
 			return cg_fail(CG_UNSUPPORTED, "rnn: cell %s: expected one state at most beside %s, got %d", cell->name,
 			               cell->values[cell->prevs[rnn->output].value].name, cell->n_prevs - 1);
-		else
-			rnn->state = k;
+		rnn->state = k;
 	}
 	return CG_OK;
 }
@@ -282,23 +288,16 @@ static int ready(struct cg_rnn *rnn)
 	return CG_OK;
 }
 
-/* FNV-1a of all that makes a reserve one plan's. */
-static uint64_t print_of(uint64_t print, const void *p, size_t bytes)
-{
-	for (size_t k = 0; k < bytes; k++)
-		print = (print ^ ((const unsigned char *)p)[k]) * 0x100000001b3u;
-	return print;
-}
-
+/* Of all that makes a reserve one plan's, and its rows stand as they do. */
 static void take_print(struct cg_rnn *rnn)
 {
 	const int64_t numbers[] = { rnn->options, rnn->dtype, rnn->layers, rnn->directions, rnn->skip, rnn->I, rnn->U, rnn->P };
 
-	rnn->print = print_of(0xcbf29ce484222325u, rnn->cell->text, strlen(rnn->cell->text));
-	rnn->print = print_of(rnn->print, numbers, sizeof numbers);
-	rnn->print = print_of(rnn->print, rnn->values, sizeof rnn->values);
-	rnn->print = print_of(rnn->print, &rnn->dropout, sizeof rnn->dropout);
-	rnn->print = print_of(rnn->print, &rnn->seed, sizeof rnn->seed);
+	rnn->print = cg_reserve_print(CG_RESERVE_PRINT, rnn->cell->text, strlen(rnn->cell->text));
+	rnn->print = cg_reserve_print(rnn->print, numbers, sizeof numbers);
+	rnn->print = cg_reserve_print(rnn->print, rnn->values, sizeof rnn->values);
+	rnn->print = cg_reserve_print(rnn->print, &rnn->dropout, sizeof rnn->dropout);
+	rnn->print = cg_reserve_print(rnn->print, &rnn->seed, sizeof rnn->seed);
 }
 
 /* ---- opening ---- */
@@ -387,104 +386,55 @@ static int check_lengths(int64_t T, int64_t B, const int32_t *lengths)
 	return CG_OK;
 }
 
-/* Would any of the sizes of a call not fit in memory? */
-static int check_room(const struct cg_rnn *rnn, int64_t T, int64_t B)
+static int too_many(int64_t T, int64_t B)
 {
-	double columns = 4.0 * (rnn->n_blocks + rnn->n_kept + 8) * (double)rnn->U + 8.0 * rnn->directions * (double)(rnn->I + rnn->H);
-	double elements = ((double)T + 2) * (double)B * columns * rnn->layers * rnn->directions;
-
-	if (T > INT32_MAX || elements * 8 > (double)PTRDIFF_MAX / 4)
-		return REFUSE("T=%lld, B=%lld: more than memory has room for", (long long)T, (long long)B);
-	return CG_OK;
+	return REFUSE("T=%lld, B=%lld: more than memory has room for", (long long)T, (long long)B);
 }
 
-int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *sizes)
+/* Room for an order of rows: steps.c's n and off, two numbers of each batch row, seven of each valid one. */
+static int has_index(int64_t T, int64_t B, int64_t N)
 {
-	int64_t longest, N;
+	int64_t numbers;
+
+	return !__builtin_mul_overflow(N, 7, &numbers) && !__builtin_add_overflow(numbers, 2 * T + 1 + 2 * B, &numbers) &&
+	       numbers <= (int64_t)(PTRDIFF_MAX / sizeof numbers);
+}
+
+/* The sizes of a call, or that they do not fit: rows first, so that nothing overflows while the rest is counted. */
+static int measure(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *sizes)
+{
+	int64_t longest, N, rows;
+	size_t backward = 0;
 	int straight;
 
-	if (!rnn || !sizes)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_sizes: %s: missing", rnn ? "sizes" : "rnn");
 	if (T < 0 || B < 0)
 		return REFUSE("%s: expected at least 0, got %lld", T < 0 ? "T" : "B", (long long)(T < 0 ? T : B));
-	CG_TRY(check_room(rnn, T, B));
+	if (T > INT32_MAX || __builtin_mul_overflow(T + 2, B, &rows) || rows > INT64_MAX / 4)
+		return too_many(T, B);
 	CG_TRY(check_lengths(T, B, lengths));
 	N = cg_steps_count(T, B, lengths, &longest);
 	straight = rnn->time_major && N == T * B;
 	*sizes = (struct cg_rnn_sizes){ (size_t)rnn->params * cg_dtype_bytes(rnn->dtype), 0, cg_seq_work(rnn, CG_FORWARD, B, N, straight) };
 	if (rnn->training) {
-		size_t backward = cg_seq_work(rnn, CG_GRAD, B, N, straight);
-
 		sizes->reserve = cg_seq_reserve(rnn, N);
-		if (sizes->work < backward)
-			sizes->work = backward;
+		backward = cg_seq_work(rnn, CG_GRAD, B, N, straight);
 	}
+	if (sizes->work < backward)
+		sizes->work = backward;
+	if (sizes->work > PTRDIFF_MAX || sizes->reserve > PTRDIFF_MAX || !(straight || has_index(T, B, N)))
+		return too_many(T, B);
 	return CG_OK;
 }
 
-/* ---- the reserve's header ---- */
-
-struct header { char magic[8]; uint64_t print, lengths, counter; int64_t T, B, N, first_step; };
-_Static_assert(sizeof(struct header) == CG_RESERVE_HEADER, "a header fills its place");
-
-static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_call *c)
+int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *result)
 {
-	struct header h = { .magic = "cellgrad", .print = rnn->print, .counter = c->counter, .T = c->T, .B = c->B,
-	                    .first_step = c->first_step };
-	int64_t longest;
+	struct cg_rnn_sizes sizes;
 
-	for (int64_t b = 0; b < c->B; b++) {
-		int32_t length = c->lengths ? c->lengths[b] : (int32_t)c->T;
-
-		h.lengths = print_of(h.lengths, &length, sizeof length);
-	}
-	h.N = cg_steps_count(c->T, c->B, c->lengths, &longest);
-	return h;
-}
-
-/* A device's is written and read where CELLGRAD_CHECK asks for it: that waits. */
-static int is_checked(const struct cg_rnn_call *c)
-{
-	const char *check = getenv("CELLGRAD_CHECK");
-
-	return c->reserve.place == CG_HOST || (check && !strcmp(check, "1"));
-}
-
-static int write_header(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
-{
-	struct header h = header_of(rnn, c);
-
-	return is_checked(c) ? cg_put(stream, c->reserve, &h, sizeof h) : CG_OK;
-}
-
-static int check_header(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
-{
-	struct header want = header_of(rnn, c), got;
-
-	if (!is_checked(c))
-		return CG_OK;
-	CG_TRY(cg_get(stream, &got, c->reserve, sizeof got));
-	if (!memcmp(&want, &got, sizeof want))
-		return CG_OK;
-	if (memcmp(want.magic, got.magic, sizeof want.magic))
-		return REFUSE("reserve: expected what a forward of this plan wrote, got something else");
-	if (want.print != got.print)
-		return REFUSE("reserve: expected one of this plan's, got one of a network that is another");
-	if (want.T != got.T || want.B != got.B)
-		return REFUSE("reserve: expected that of a call of T=%lld, B=%lld, got one of T=%lld, B=%lld", (long long)want.T,
-		              (long long)want.B, (long long)got.T, (long long)got.B);
-	return REFUSE("reserve: expected that of this call, got one with %s", want.lengths != got.lengths ? "other lengths" :
-	              want.counter != got.counter ? "another counter" : "another first_step");
-}
-
-/* The header is read before the op table's checks, which do not know it: so it must be there. */
-static int check_reserve(struct cg_stream *stream, const struct cg_rnn_op *op)
-{
-	const struct cg_rnn_call *c = &op->call;
-
-	if (!cg_present(c->reserve) || c->reserve.bytes < CG_RESERVE_HEADER)
-		return CG_OK;            /* refused by the op table */
-	return check_header(stream, op->rnn, c);
+	if (!rnn || !result)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_sizes: %s: missing", rnn ? "sizes" : "rnn");
+	CG_TRY(measure(rnn, T, B, lengths, &sizes));
+	*result = sizes;
+	return CG_OK;
 }
 
 /* ---- calls ---- */
@@ -532,16 +482,15 @@ static void set_symbols(struct cg_rnn_op *op)
 
 static int check_call(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
 {
+	struct cg_rnn_sizes sizes;
+
 	CG_TRY(cg_usable(stream ? stream->context : NULL, "rnn"));
 	if (!rnn)
 		return REFUSE("plan: missing");
 	CG_TRY(check_size("cg_rnn_call", c, sizeof *c));
 	if (stream->context != rnn->context)
 		return REFUSE("plan: expected one of the stream's context");
-	if (c->T < 0 || c->B < 0)
-		return REFUSE("%s: expected at least 0, got %lld", c->T < 0 ? "T" : "B", (long long)(c->T < 0 ? c->T : c->B));
-	CG_TRY(check_room(rnn, c->T, c->B));
-	CG_TRY(check_lengths(c->T, c->B, c->lengths));
+	CG_TRY(measure(rnn, c->T, c->B, c->lengths, &sizes));
 	if (c->first_step < 0 || c->first_step > UINT32_MAX - c->T)
 		return REFUSE("first_step: expected 0 to 2^32-1-T, got %lld", (long long)c->first_step);
 	if (c->first_step && rnn->directions == 2)
@@ -580,7 +529,8 @@ static int run(struct cg_stream *stream, const struct cg_rnn *rnn, const struct 
 	if (!rnn->training)
 		return cg_fail(CG_UNSUPPORTED, "rnn_backprop: the plan was opened without training");
 	op->call.output = op->call.output_h = op->call.output_c = absent;
-	CG_TRY(check_reserve(stream, op));
+	if (cg_present(op->call.reserve) && op->call.reserve.bytes >= CG_RESERVE_HEADER)
+		CG_TRY(cg_reserve_check(stream, rnn, &op->call));    /* else it is refused by the op table */
 	return cg_op_run(stream, row, op, backward);
 }
 
@@ -589,7 +539,7 @@ int cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const str
 	struct cg_rnn_op op;
 
 	CG_TRY(run(stream, rnn, call, CG_FORWARD, &op));
-	return rnn->training ? write_header(stream, rnn, call) : CG_OK;
+	return rnn->training ? cg_reserve_write(stream, rnn, call) : CG_OK;
 }
 
 int cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call)

@@ -1,7 +1,7 @@
 /*
  * A network over whole sequences, inside: what a plan has worked out, the order in which a call takes its rows, and the parts of
- * its memory.  rnn.c opens and checks, params.c says where weights lie, steps.c orders rows, seq.c walks layers and directions,
- * scan.c the steps of one of them.
+ * its memory.  rnn.c opens and checks, params.c says where weights lie, reserve.c whose a reserve is, steps.c orders rows, seq.c
+ * walks layers and directions, scan.c the steps of one of them.
  */
 #ifndef CG_RNN_H
 #define CG_RNN_H
@@ -102,12 +102,20 @@ int cg_rnn_op_work(const void *op, int pass, size_t *bytes);
 enum { CG_RNN_ROW, CG_RNN_BACKPROP_ROW };
 extern const struct cg_op cg_rnn_rows[];
 
+/* ---- reserve.c ---- */
+
+enum { CG_RESERVE_HEADER = 64 };
+/* Of bytes, after those that print is of; and what it begins with. */
+#define CG_RESERVE_PRINT 0xcbf29ce484222325u
+uint64_t cg_reserve_print(uint64_t print, const void *, size_t bytes);
+/* Both do nothing for a device's reserve, but where CELLGRAD_CHECK asks for it. */
+int  cg_reserve_write(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
+int  cg_reserve_check(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
+
 /* ---- seq.c ---- */
 
-/* Bytes of work of a pass over so many rows. */
+/* Bytes of work of a pass over so many rows, and of the reserve; SIZE_MAX: more than a size can say. */
 size_t cg_seq_work(const struct cg_rnn *, int pass, int64_t B, int64_t N, int straight);
-/* Bytes from one pseudo-layer to the next in the reserve, and where the first begins. */
-enum { CG_RESERVE_HEADER = 64 };
 size_t cg_seq_reserve(const struct cg_rnn *, int64_t N);
 int cg_seq_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_work *);
 int cg_seq_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_work *);

@@ -7,7 +7,6 @@
 #include "gen/rows.h"
 #include "runtime/rnn.h"
 
-enum { ALIGN = 64 };
 static const struct cg_matrix none = { .stride = 0 };
 
 /* The work memory of a pass, in the order in which it is taken. */
@@ -124,36 +123,27 @@ size_t cg_seq_work(const struct cg_rnn *rnn, int pass, int64_t B, int64_t N, int
 
 /* ---- the reserve ---- */
 
-static size_t block(const struct cg_rnn *rnn, int64_t N, int64_t columns, int acc)
-{
-	size_t bytes = (size_t)(N * columns) * (acc ? cg_acc_bytes(rnn->dtype) : cg_dtype_bytes(rnn->dtype));
-
-	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
-}
-
 /* One pseudo-layer's values: their places, and bytes of all. */
 static size_t lay_out(const struct cg_rnn *rnn, int64_t N, struct cg_mem from, struct cg_mem *kept, struct cg_mem *gates)
 {
-	size_t at = 0;
+	struct cg_work work = { .mem = from };
 
-	for (int k = 0; k < rnn->n_kept; k++) {
-		size_t bytes = block(rnn, N, rnn->U, rnn->kept[k].acc);
-
-		kept[k] = cg_part(from, at, bytes);
-		at += bytes;
-	}
-	if (rnn->keeps_gates) {
-		*gates = cg_part(from, at, block(rnn, N, rnn->n_blocks * rnn->U, 1));
-		at += block(rnn, N, rnn->n_blocks * rnn->U, 1);
-	}
-	return at;
+	for (int k = 0; k < rnn->n_kept; k++)
+		kept[k] = cg_work_take(&work, N, rnn->U, rnn->kept[k].acc ? cg_acc_bytes(rnn->dtype) : cg_dtype_bytes(rnn->dtype));
+	if (rnn->keeps_gates)
+		*gates = cg_work_take(&work, N, rnn->n_blocks * rnn->U, cg_acc_bytes(rnn->dtype));
+	return work.used;
 }
 
 size_t cg_seq_reserve(const struct cg_rnn *rnn, int64_t N)
 {
 	struct cg_mem kept[CG_KEPT_MAX], gates;
+	size_t bytes = lay_out(rnn, N, none.mem, kept, &gates);
 
-	return CG_RESERVE_HEADER + (size_t)rnn->layers * (size_t)rnn->directions * lay_out(rnn, N, (struct cg_mem){ .bytes = 0 }, kept, &gates);
+	if (__builtin_mul_overflow(bytes, (int64_t)rnn->layers * rnn->directions, &bytes) ||
+	    __builtin_add_overflow(bytes, CG_RESERVE_HEADER, &bytes))
+		return SIZE_MAX;
+	return bytes;
 }
 
 /* Points the scan at what a pseudo-layer keeps; returns its h. */
