@@ -291,7 +291,8 @@ static int ready(struct cg_rnn *rnn)
 /* Of all that makes a reserve one plan's, and its rows stand as they do. */
 static void take_print(struct cg_rnn *rnn)
 {
-	const int64_t numbers[] = { rnn->options, rnn->dtype, rnn->layers, rnn->directions, rnn->skip, rnn->I, rnn->U, rnn->P };
+	const int64_t numbers[] = { rnn->options, rnn->dtype, rnn->layers, rnn->directions, rnn->skip, rnn->I, rnn->U, rnn->P,
+	                            rnn->time_major };
 
 	rnn->print = cg_reserve_print(CG_RESERVE_PRINT, rnn->cell->text, strlen(rnn->cell->text));
 	rnn->print = cg_reserve_print(rnn->print, numbers, sizeof numbers);
@@ -495,6 +496,8 @@ static int check_call(struct cg_stream *stream, const struct cg_rnn *rnn, const 
 		return REFUSE("first_step: expected 0 to 2^32-1-T, got %lld", (long long)c->first_step);
 	if (c->first_step && rnn->directions == 2)
 		return REFUSE("first_step: a bidirectional network runs whole sequences: expected 0, got %lld", (long long)c->first_step);
+	if (c->spend_reserve != 0 && c->spend_reserve != 1)
+		return REFUSE("spend_reserve: expected 0 or 1, got %d", c->spend_reserve);
 	return CG_OK;
 }
 
@@ -504,6 +507,19 @@ static int check_states(const struct cg_rnn *rnn, const struct cg_rnn_op *op, co
 	for (const struct cg_port *p = row->ports; p->name && rnn->state < 0; p++)
 		if (strstr(p->name, "put_c") && cg_present(*(const struct cg_mem *)((const char *)op + p->at)))
 			return REFUSE("%s: cell %s has no state: expected none", p->name, rnn->cell->name);
+	return CG_OK;
+}
+
+/* What the reserve keeps in acc must be aligned as acc is: the op table asks for its dtype's alignment alone. */
+static int check_alignment(const struct cg_rnn_op *op)
+{
+	const struct cg_mem *m = &op->call.reserve;
+	size_t align = cg_acc_bytes(op->dtype);
+
+	if (m->offset % align)
+		return REFUSE("reserve: offset: expected a multiple of %zu, got %zu", align, m->offset);
+	if (m->place == CG_HOST && (uintptr_t)m->data % align)
+		return REFUSE("reserve: data: expected a multiple of %zu, got %p", align, m->data);
 	return CG_OK;
 }
 
@@ -524,13 +540,16 @@ static int run(struct cg_stream *stream, const struct cg_rnn *rnn, const struct 
 			op->call.reserve = absent;
 		else if (!cg_present(op->call.reserve))
 			return REFUSE("reserve: missing: expected %lld %s for training", (long long)op->reserve, cg_dtype_name(rnn->dtype));
+		CG_TRY(check_alignment(op));
 		return cg_op_run(stream, row, op, forward);
 	}
 	if (!rnn->training)
 		return cg_fail(CG_UNSUPPORTED, "rnn_backprop: the plan was opened without training");
 	op->call.output = op->call.output_h = op->call.output_c = absent;
-	if (cg_present(op->call.reserve) && op->call.reserve.bytes >= CG_RESERVE_HEADER)
-		CG_TRY(cg_reserve_check(stream, rnn, &op->call));    /* else it is refused by the op table */
+	/* The header is read only where all else is right. */
+	CG_TRY(check_alignment(op));
+	CG_TRY(cg_op_check(row, op));
+	CG_TRY(cg_reserve_check(stream, rnn, &op->call));
 	return cg_op_run(stream, row, op, backward);
 }
 
