@@ -4,7 +4,7 @@ unit_tests = \
 	%D%/gen/math_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
-	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test %D%/runtime/sequence_test %D%/runtime/rnn_misuse_test %D%/runtime/rnn_call_test %D%/runtime/opencl_test %D%/runtime/opencl_device_test %D%/runtime/fault_test \
+	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test %D%/runtime/sequence_test %D%/runtime/rnn_misuse_test %D%/runtime/rnn_call_test %D%/runtime/rnn_memory_test %D%/runtime/opencl_test %D%/runtime/opencl_device_test %D%/runtime/fault_test \
 	%D%/runtime/cache_test %D%/runtime/cache_place_test %D%/runtime/cache_bound_test %D%/runtime/cache_fault_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
 	%D%/conformance/reference_rnn_test %D%/conformance/reference_rnn_equal_test %D%/conformance/reference_dropout_test \
@@ -97,6 +97,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 	%D%/conformance/area.h %D%/conformance/area.c $(sequence) $(numbers)
 net = %D%/runtime/net.h %D%/runtime/net.c $(numbers)
 %C%_runtime_rnn_call_test_SOURCES = %D%/runtime/rnn_call_test.c $(net)
+%C%_runtime_rnn_memory_test_SOURCES = %D%/runtime/rnn_memory_test.c $(net)
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h

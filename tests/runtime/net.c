@@ -130,7 +130,7 @@ int net_open(struct net *n)
 	return code ? code : fill(n, &n->call.work, sizes.work, 0, 0);
 }
 
-static void give_back(struct net *n, struct cg_mem *mem)
+void net_free(struct net *n, struct cg_mem *mem)
 {
 	if (n->place == CG_HOST)
 		free(mem->data);
@@ -142,8 +142,8 @@ static void give_back(struct net *n, struct cg_mem *mem)
 void net_close(struct net *n)
 {
 	for (int k = 0; k < NET_PORTS; k++)
-		give_back(n, net_mem(n, &net_ports[k]));
-	give_back(n, &n->call.work);
+		net_free(n, net_mem(n, &net_ports[k]));
+	net_free(n, &n->call.work);
 	cg_rnn_close(n->rnn);
 	n->rnn = NULL;
 }
