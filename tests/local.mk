@@ -64,8 +64,9 @@ trials = \
 %C%_conformance_data_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(trials)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
+net = %D%/runtime/net.h %D%/runtime/net.c $(numbers)
 # The runtime's choice among the backends of tests/fake.
-%C%_runtime_fault_test_SOURCES = %D%/runtime/fault_test.c %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/list.h runtime/choose.c
+%C%_runtime_fault_test_SOURCES = %D%/runtime/fault_test.c %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/list.h runtime/choose.c $(net)
 %C%_runtime_fault_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_BACKEND_LIST='"tests/fake/list.h"'
 # The cache on a disk that is watched.
 kept = %D%/runtime/kept.h %D%/runtime/kept.c %D%/fake/disk.h %D%/fake/disk.c
@@ -95,7 +96,6 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 	%D%/sequence/random.c %D%/sequence/pieces.c %D%/sequence/alike.c %D%/sequence/repeat.c \
 	%D%/sequence/known.c %D%/sequence/block.c \
 	%D%/conformance/area.h %D%/conformance/area.c $(sequence) $(numbers)
-net = %D%/runtime/net.h %D%/runtime/net.c $(numbers)
 %C%_runtime_rnn_call_test_SOURCES = %D%/runtime/rnn_call_test.c $(net)
 %C%_runtime_rnn_memory_test_SOURCES = %D%/runtime/rnn_memory_test.c $(net)
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
