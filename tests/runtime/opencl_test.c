@@ -1,6 +1,6 @@
 /*
  * The opencl backend against its driver: what it enqueues, call by call; a driver that fails at the n-th call, for every n; a
- * caller's own context, queue and memory; and everything that can be wrong with them.  The calls are watched in cg_cl.
+ * caller's own context, queue and memory; and everything that can be wrong with them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,115 +10,28 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "backends/opencl/library.h"
-#include "runtime/backend.h"
-#include "tests/runtime/tensors.h"
-
-/* ---- the driver, watched ---- */
-
-enum { REFUSAL = -9999 };
-static struct cg_cl driver;
-static long made, fatal;                         /* calls so far, and which of them fails; 0: none */
-static const char *failed_call;
-
-static int refuses(const char *call)
-{
-	if (++made != fatal)
-		return 0;
-	failed_call = call;
-	return 1;
-}
-
-/* Calls that give something back to the driver cannot fail in a way that anyone could mend. */
-static int gives_back(const char *call)
-{
-	return !strncmp(call, "Release", 7) || !strcmp(call, "Finish");
-}
-
-#define CL_CALL(name, parameters, names) \
-	static long n_##name; \
-	static int32_t watch_##name parameters \
-	{ \
-		n_##name++; \
-		return !gives_back(#name) && refuses("cl" #name) ? REFUSAL : driver.name names; \
-	}
-#define CL_MAKE(type, name, parameters, names) \
-	static long n_##name; \
-	static struct _cl_##type *watch_##name parameters \
-	{ \
-		n_##name++; \
-		if (!refuses("cl" #name)) \
-			return driver.name names; \
-		*error = REFUSAL; \
-		return NULL; \
-	}
-#include "backends/opencl/opencl.fn"
-#undef CL_CALL
-#undef CL_MAKE
-
-static void forget(void)
-{
-#define CL_CALL(name, parameters, names) n_##name = 0;
-#define CL_MAKE(type, name, parameters, names) n_##name = 0;
-#include "backends/opencl/opencl.fn"
-#undef CL_CALL
-#undef CL_MAKE
-	made = fatal = 0;
-}
-
-static long enqueued(void)
-{
-	return n_EnqueueNDRangeKernel + n_EnqueueReadBuffer + n_EnqueueWriteBuffer + n_EnqueueFillBuffer;
-}
-
-static int no_device(const char *why)
-{
-	const char *required = getenv("CELLGRAD_TEST_REQUIRE");
-
-	if (required && strstr(required, "opencl"))
-		fail_msg("opencl is required: %s", why);
-	print_message("# no OpenCL device: %s\n", why);
-	skip();
-	return 1;
-}
+#include "tests/runtime/opencl_watch.h"
 
 static int set_up(void **state)
 {
 	(void)state;
-	if (cg_cl_load())
-		return 0;
-	driver = cg_cl;
-#define CL_CALL(name, parameters, names) cg_cl.name = watch_##name;
-#define CL_MAKE(type, name, parameters, names) cg_cl.name = watch_##name;
-#include "backends/opencl/opencl.fn"
-#undef CL_CALL
-#undef CL_MAKE
+	watch();
 	return 0;
 }
 
-static int opens(struct cg_context **context)
+static long enqueued(void)
 {
-	forget();
-	return cg_open("opencl", context) ? !no_device(cg_message()) : 1;
-}
-
-static int open_tensors(struct tensors *t)
-{
-	*t = (struct tensors){ .n = 0 };
-	if (!opens(&t->context))
-		return 0;
-	assert_int_equal(cg_stream_open(t->context, NULL, &t->stream), CG_OK);
-	return 1;
+	return seen.EnqueueNDRangeKernel + seen.EnqueueReadBuffer + seen.EnqueueWriteBuffer + seen.EnqueueFillBuffer;
 }
 
 /* Nothing but so many kernels: no copy, no wait, no memory, nothing built. */
 static void expect_kernels(const char *what, long kernels)
 {
-	if (n_EnqueueNDRangeKernel != kernels || enqueued() != kernels)
-		fail_msg("%s: expected %ld kernels and nothing else, got %ld of %ld commands", what, kernels, n_EnqueueNDRangeKernel,
+	if (seen.EnqueueNDRangeKernel != kernels || enqueued() != kernels)
+		fail_msg("%s: expected %ld kernels and nothing else, got %ld of %ld commands", what, kernels, seen.EnqueueNDRangeKernel,
 		         enqueued());
-	if (n_Finish || n_CreateBuffer || n_BuildProgram || n_CreateKernel || n_ReleaseMemObject || n_CreateCommandQueue ||
-	    n_RetainContext)
+	if (seen.Finish || seen.CreateBuffer || seen.BuildProgram || seen.CreateKernel || seen.ReleaseMemObject ||
+	    seen.CreateCommandQueue || seen.RetainContext)
 		fail_msg("%s: waited, took memory or built", what);
 	assert_int_equal(cg_memory_fail(0), 0);
 }
@@ -217,10 +130,10 @@ static void test_built_once(void **state)
 	forget();
 	for (l.B = 0; l.B <= B; l.B++)
 		assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-	assert_int_equal(n_BuildProgram, 0);
+	assert_int_equal(seen.BuildProgram, 0);
 	l.B = 1, l.U = 2, l.dtype = CG_BF16;
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-	assert_true(n_BuildProgram > 0);
+	assert_true(seen.BuildProgram > 0);
 	drop_tensors(&t);
 }
 
@@ -339,7 +252,7 @@ static void test_adopted(void **state)
 	forget();
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
 	assert_int_equal(cg_lstm_block_grad(t.stream, &l), CG_OK);
-	assert_int_equal(n_Finish, 0);
+	assert_int_equal(seen.Finish, 0);
 	assert_int_equal(enqueued(), 4);
 	assert_int_equal(driver.EnqueueReadBuffer(n.queue, l.h.data, 1, 0, sizeof h[0], h[0], 0, NULL, NULL), 0);
 	assert_int_equal(driver.EnqueueReadBuffer(n.queue, l.dgates.data, 1, 0, sizeof d[0], d[0], 0, NULL, NULL), 0);
@@ -474,20 +387,20 @@ static void test_lacking(void **state)
 	l = lstm(&t, 0);
 	l.B = 1, l.U = 2, l.I = 1, l.dtype = CG_F64;
 	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_UNSUPPORTED, "lstm_block_cell: this device has no double");
-	cg_cl.GetDeviceInfo = watch_GetDeviceInfo;
+	forget();
 
 	l = lstm(&t, 0);
 	cg_cl.BuildProgram = refuse_text;
 	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BUILD, "clBuildProgram: CL_BUILD_PROGRAM_FAILURE (-11)");
 	assert_non_null(strstr(cg_message(), "cg_lstm_block_f32_forward"));
 	assert_non_null(strstr(cg_message(), "error"));
-	cg_cl.BuildProgram = watch_BuildProgram;
+	forget();
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
 
 	cg_cl.CreateBuffer = no_memory;
 	expect_refused(cg_alloc(t.context, 1000, &mem), CG_NO_MEMORY, "1000 bytes: opencl: clCreateBuffer: "
 	               "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
-	cg_cl.CreateBuffer = watch_CreateBuffer;
+	forget();
 	drop_tensors(&t);
 }
 
