@@ -16,14 +16,15 @@
 #include "runtime/command/print.h"
 #include "runtime/command/train.h"
 
-enum { DATA = OPTION_FIRST, ONLY, STEPS, TIME, SEED, SVG, NO_SVG };
+enum { DATA = OPTION_FIRST, ONLY, STEPS, TIME, SEED, SWITCH, SVG, NO_SVG };
 
 static const struct poptOption table[] = {
 	OPTION_VALUE("only", '\0', ONLY, "compare or train, not both", "PART"),
 	OPTION_VALUE("data", 'd', DATA, "take the cases from DIR", "DIR"),
 	OPTION_VALUE("steps", '\0', STEPS, "train for N steps (800)", "N"),
 	OPTION_VALUE("time", '\0', TIME, "stop training after SECONDS (60)", "SECONDS"),
-	OPTION_VALUE("seed", '\0', SEED, "what the model's first weights come from (1)", "N"),
+	OPTION_VALUE("seed", '\0', SEED, "what first weights and dropout come from (1)", "N"),
+	OPTION_VALUE("switch", '\0', SWITCH, "go on on BACKEND after half of the steps", "BACKEND"),
 	OPTION_VALUE("svg", '\0', SVG, "draw the losses in FILE (cellgrad-demo.svg)", "FILE"),
 	OPTION_FLAG("no-svg", '\0', NO_SVG, "draw them on the screen only"),
 	OPTION_JSON_ROW,
@@ -40,18 +41,23 @@ static const char text[] =
 	"an f16 case.  What is allowed is the rule of cellgrad run --help.\n"
 	"\n"
 	"Then trains a model of characters on a text that is in the command, Alice's\n"
-	"Adventures in Wonderland, and draws its losses, on the screen and as SVG.  The\n"
+	"Adventures in Wonderland, and draws its losses, on the screen and as SVG.  Two\n"
+	"layers of LSTM with dropout between them read lines of different lengths.  The\n"
 	"loss on the last tenth of the text, which it does not learn from, is to get\n"
 	"below the text's bigram entropy: that of a character given the one before, in\n"
 	"the whole text; or what a table of pairs counted in the rest, with Witten and\n"
 	"Bell's smoothing, loses on that tenth, if that is less.  The same seed and steps\n"
 	"print the same losses; a time limit cuts the curve short, it does not change it.\n"
+	"Weights, the optimiser's averages and what is carried from line to line are the\n"
+	"host's, so that --switch can go on elsewhere: the losses stay what they are on\n"
+	"one backend, but for rounding.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad demo\n"
 	"  CELLGRAD_BACKEND=opencl cellgrad demo\n"
 	"  cellgrad demo --only compare --data tests/data --json\n"
 	"  cellgrad demo --only train --seed 2 --svg seed-2.svg\n"
+	"  CELLGRAD_BACKEND=cpu cellgrad demo --only train --steps 50 --switch opencl\n"
 	"\n"
 	"Exit status: 0 all agree, and the model is better than the table, or was\n"
 	"stopped by the time limit; 1 a mismatch, a model that is no better after all its\n"
@@ -339,7 +345,7 @@ static int read_options(struct demo *d, const struct options *o, int *parts)
 
 static int demo(struct demo *d, const struct options *o, int *working)
 {
-	struct cg_context *context;
+	struct cg_context *context, *other = NULL;
 	int code = CG_OK, parts = 0;
 
 	CG_TRY(read_options(d, o, &parts));
@@ -349,13 +355,19 @@ static int demo(struct demo *d, const struct options *o, int *working)
 		return cg_fail(code, "%s; --data DIR says where the cases are", cg_message());
 	CG_TRY(code);
 	CG_TRY(cg_open(NULL, &context));
+	code = parts & TRAIN && o->value[SWITCH] ? cg_open(o->value[SWITCH], &other) : CG_OK;
+	if (code) {
+		cg_close(context);
+		return code;
+	}
 	*working = 1;
 	if (parts & COMPARE)
 		code = show(d, context);
 	if (!code && parts == (COMPARE | TRAIN) && !d->json)
 		putchar('\n');
 	if (!code && parts & TRAIN)
-		code = train(&d->plan, context, &d->untrained);
+		code = train(&d->plan, context, other, &d->untrained);
+	cg_close(other);
 	cg_close(context);
 	return code;
 }

@@ -1,7 +1,7 @@
 /*
- * A model of characters.  The cell and its gradient are the library's, a call for each step, on host memory, so that any
- * backend serves; the softmax, its loss and the optimiser are loops here, in one order, so that the same seed gives the
- * same bits.
+ * A model of characters.  The network and its gradient are the library's, a call for each piece of a text, between memory of
+ * the host, so that any backend serves and one can go on where another stopped; the softmax, its loss and the optimiser are
+ * loops here, in one order, so that the same seed gives the same bits.
  */
 #include <math.h>
 #include <string.h>
@@ -10,62 +10,91 @@
 #include "runtime/runtime.h"
 
 enum { LANES = 16, LINE = 64 };
-
-/* ---- memory ---- */
+enum { GATES = 4, FORGET = 1, PEEPHOLES = 3 };           /* of the cell */
+static const double dropout = 0.1;
 
 static size_t area(int rows, int columns)
 {
 	return (size_t)rows * (size_t)columns;
 }
 
-static void measure(struct model *m)
+static struct cg_mem host(const real *data, size_t n)
 {
-	int symbols = m->shape.symbols, units = m->shape.units;
-	const size_t sizes[MODEL_PARTS] = {
-		[MODEL_W] = area(symbols + units, 4 * units), [MODEL_WCI] = (size_t)units, [MODEL_WCF] = (size_t)units,
-		[MODEL_WCO] = (size_t)units, [MODEL_B] = area(4, units), [MODEL_OUT_W] = area(units, symbols),
-		[MODEL_OUT_B] = (size_t)symbols
-	};
-
-	for (int k = 0; k < MODEL_PARTS; k++)
-		m->at[k + 1] = m->at[k] + sizes[k];
-	m->n = m->at[MODEL_PARTS];
+	return (struct cg_mem){ (void *)data, 0, n * sizeof(real), CG_HOST };
 }
 
-static int measure_work(struct model *m)
-{
-	static const int passes[] = { CG_FORWARD, CG_GRAD };
-	struct cg_lstm_block op;
-	size_t bytes;
+/* ---- the network ---- */
 
-	cg_lstm_block_init(&op, sizeof op);
-	op.B = m->shape.rows;
-	op.I = m->shape.symbols;
-	op.U = m->shape.units;
-	op.dtype = MODEL_DTYPE;
-	op.use_peephole = 1;
-	for (int k = 0; k < 2; k++) {
-		CG_TRY(cg_lstm_block_work(&op, passes[k], &bytes));
-		if (bytes > m->work_bytes)
-			m->work_bytes = bytes;
-	}
+static int connect(struct model *m, struct cg_context *context)
+{
+	struct cg_rnn_config c;
+	struct cg_rnn_sizes sizes;
+
+	m->context = context;
+	cg_rnn_config_init(&c, sizeof c);
+	c.cell = cg_cell_find("lstm");
+	c.options = "peephole";
+	c.dtype = MODEL_DTYPE;
+	c.layers = MODEL_LAYERS;
+	c.input = m->shape.symbols;
+	c.units = m->shape.units;
+	c.dropout = dropout;
+	c.seed = m->seed;
+	CG_TRY(cg_stream_open(context, NULL, &m->stream));
+	CG_TRY(cg_rnn_open(context, &c, &m->learning));
+	c.training = 0;
+	CG_TRY(cg_rnn_open(context, &c, &m->reading));
+	CG_TRY(cg_rnn_sizes(m->learning, m->shape.steps, m->shape.rows, NULL, &sizes));
+	return cg_alloc(context, sizes.reserve, &m->reserve);
+}
+
+static void disconnect(struct model *m)
+{
+	if (m->context)
+		cg_free(m->context, &m->reserve);
+	cg_rnn_close(m->reading);
+	cg_rnn_close(m->learning);
+	cg_stream_close(m->stream);
+	m->reading = m->learning = NULL;
+	m->stream = NULL;
+	m->context = NULL;
+}
+
+int model_move(struct model *m, struct cg_context *context)
+{
+	disconnect(m);
+	return connect(m, context);
+}
+
+/* ---- memory ---- */
+
+static int measure(struct model *m)
+{
+	struct cg_rnn_sizes sizes;
+
+	CG_TRY(cg_rnn_sizes(m->learning, 0, 0, NULL, &sizes));
+	m->at[MODEL_OUT_W] = sizes.params / sizeof(real);
+	m->at[MODEL_OUT_B] = m->at[MODEL_OUT_W] + area(m->shape.units, m->shape.symbols);
+	m->n = m->at[MODEL_PARTS] = m->at[MODEL_OUT_B] + (size_t)m->shape.symbols;
 	return CG_OK;
+}
+
+static size_t states(const struct model *m, int rows)
+{
+	return MODEL_LAYERS * area(rows, m->shape.units);
 }
 
 static int take_memory(struct model *m)
 {
-	size_t rows = (size_t)m->shape.rows, row = area(m->shape.rows, m->shape.units), steps = (size_t)m->shape.steps;
-	size_t scores = steps * rows * (size_t)m->shape.symbols;
+	size_t state = states(m, m->shape.rows), places = area(m->shape.steps, m->shape.rows);
+	size_t scores = places * (size_t)m->shape.symbols, hidden = places * (size_t)m->shape.units;
 	const struct { real **at; size_t n; } pieces[] = {
 		{ &m->p, m->n }, { &m->g, m->n }, { &m->mean, m->n }, { &m->square, m->n },
-		{ &m->carry[MODEL_LEARNT].h, row }, { &m->carry[MODEL_LEARNT].cs, row },
-		{ &m->carry[MODEL_OTHER].h, row }, { &m->carry[MODEL_OTHER].cs, row },
-		{ &m->x, scores }, { &m->h, (steps + 1) * row }, { &m->cs, (steps + 1) * row },
-		{ &m->i, steps * row }, { &m->f, steps * row }, { &m->ci, steps * row }, { &m->o, steps * row },
-		{ &m->co, steps * row }, { &m->score, scores }, { &m->dh, steps * row },
-		{ &m->dh_prev, row }, { &m->dcs[0], row }, { &m->dcs[1], row },
-		{ &m->out_w_across, area(m->shape.symbols, m->shape.units) },
-		{ &m->work, m->work_bytes / sizeof(real) },
+		{ &m->carry[MODEL_LEARNT].h, state }, { &m->carry[MODEL_LEARNT].c, state },
+		{ &m->carry[MODEL_OTHER].h, state }, { &m->carry[MODEL_OTHER].c, state },
+		{ &m->carry[MODEL_SAMPLED].h, state }, { &m->carry[MODEL_SAMPLED].c, state },
+		{ &m->last.h, state }, { &m->last.c, state }, { &m->x, scores }, { &m->h, hidden }, { &m->dh, hidden },
+		{ &m->score, scores }, { &m->out_w_across, area(m->shape.symbols, m->shape.units) },
 	};
 	enum { PIECES = sizeof pieces / sizeof *pieces };
 	size_t total = 0, line = LINE / sizeof(real);
@@ -104,138 +133,94 @@ static void scatter(real *p, size_t n, double bound, uint64_t *seed)
 		p[k] = (real)(bound * (2 * uniform(seed) - 1));
 }
 
-/* Weights that are summed over the units are small, those of x are not: one of its rows is all that a step reads.  Biases
- * are zero; the cell's own forget_bias lets it remember from the start. */
-static void begin(struct model *m, uint64_t seed)
+/* How widely the weights of a matrix or peephole are scattered.  Those of x are large, for one of its rows is all that a step
+ * reads; others are summed over the units, and the input of the layer above is small. */
+static double bound_of(int layer, int id, int units)
 {
-	size_t of_x = 4 * area(m->shape.symbols, m->shape.units);
-	double bound = 1 / sqrt(m->shape.units);
+	return id >= GATES ? 1 / sqrt(units) : layer ? 3 / sqrt(units) : 3;
+}
 
-	scatter(m->p, of_x, 1, &seed);
-	scatter(m->p + of_x, m->at[MODEL_B] - of_x, bound, &seed);
-	scatter(m->p + m->at[MODEL_OUT_W], m->at[MODEL_OUT_B] - m->at[MODEL_OUT_W], bound, &seed);
+/* Biases are zero, but one of the forget gate's is 1: so the cell remembers from the start. */
+static int begin(struct model *m, uint64_t seed)
+{
+	struct cg_rnn_region r;
+
+	for (int layer = 0; layer < MODEL_LAYERS; layer++) {
+		for (int id = 0; id <= 2 * GATES + PEEPHOLES; id++) {
+			CG_TRY(cg_rnn_region(m->learning, layer, id, 0, &r));
+			scatter(m->p + r.offset, (size_t)(r.rows * r.columns), bound_of(layer, id, m->shape.units), &seed);
+		}
+		CG_TRY(cg_rnn_region(m->learning, layer, FORGET, 1, &r));
+		for (int unit = 0; unit < m->shape.units; unit++)
+			m->p[r.offset + unit] = 1;
+	}
+	scatter(m->p + m->at[MODEL_OUT_W], m->at[MODEL_OUT_B] - m->at[MODEL_OUT_W], 1 / sqrt(m->shape.units), &seed);
+	return CG_OK;
 }
 
 int model_open(struct model *m, struct cg_context *context, struct model_shape shape, uint64_t seed)
 {
 	memset(m, 0, sizeof *m);
 	m->shape = shape;
-	measure(m);
-	CG_TRY(measure_work(m));
+	m->seed = seed;
+	CG_TRY(connect(m, context));
+	CG_TRY(measure(m));
 	CG_TRY(take_memory(m));
-	begin(m, seed);
-	return cg_stream_open(context, NULL, &m->stream);
+	return begin(m, seed);
 }
 
 void model_close(struct model *m)
 {
-	cg_stream_close(m->stream);
+	disconnect(m);
 	cg_memory(m->memory, 0);
 	memset(m, 0, sizeof *m);
 }
 
 void model_rest(struct model *m, int carry)
 {
-	size_t bytes = area(m->shape.rows, m->shape.units) * sizeof(real);
+	size_t bytes = states(m, m->shape.rows) * sizeof(real);
 
 	memset(m->carry[carry].h, 0, bytes);
-	memset(m->carry[carry].cs, 0, bytes);
+	memset(m->carry[carry].c, 0, bytes);
 }
 
-/* ---- the cell ---- */
+/* ---- rows of different lengths ---- */
 
-static struct cg_mem host(const real *data, size_t n)
+/* Is there a symbol in place k of [T B]? */
+static int is_valid(const struct model_piece *p, int k)
 {
-	return (struct cg_mem){ (void *)data, 0, n * sizeof(real), CG_HOST };
+	return k / p->rows < p->lengths[k % p->rows];
 }
 
-/* Step t of the piece over the first `rows` rows: what forward reads and writes, and grad reads. */
-static void bind(const struct model *m, int t, int rows, struct cg_lstm_block *op)
+static void one_hot(const struct model *m, const struct model_piece *p)
 {
-	int units = m->shape.units;
-	size_t row = area(rows, units), at = (size_t)t * area(m->shape.rows, units), after = at + area(m->shape.rows, units);
+	int symbols = m->shape.symbols;
 
-	cg_lstm_block_init(op, sizeof *op);
-	op->B = rows;
-	op->I = m->shape.symbols;
-	op->U = units;
-	op->dtype = MODEL_DTYPE;
-	op->use_peephole = 1;
-	op->cell_clip = 0;
-	op->work = host(m->work, m->work_bytes / sizeof(real));
-	op->x = host(m->x + (size_t)t * area(m->shape.rows, m->shape.symbols), area(rows, m->shape.symbols));
-	op->h_prev = host(m->h + at, row);
-	op->cs_prev = host(m->cs + at, row);
-	op->w = host(m->p + m->at[MODEL_W], m->at[MODEL_WCI] - m->at[MODEL_W]);
-	op->wci = host(m->p + m->at[MODEL_WCI], (size_t)units);
-	op->wcf = host(m->p + m->at[MODEL_WCF], (size_t)units);
-	op->wco = host(m->p + m->at[MODEL_WCO], (size_t)units);
-	op->b = host(m->p + m->at[MODEL_B], area(4, units));
-	op->i = host(m->i + at, row);
-	op->f = host(m->f + at, row);
-	op->ci = host(m->ci + at, row);
-	op->o = host(m->o + at, row);
-	op->co = host(m->co + at, row);
-	op->cs = host(m->cs + after, row);
-	op->h = host(m->h + after, row);
+	memset(m->x, 0, area(p->steps * p->rows, symbols) * sizeof(real));
+	for (int k = 0; k < p->steps * p->rows; k++)
+		if (is_valid(p, k))
+			m->x[area(k, symbols) + (size_t)p->symbols[k]] = 1;
 }
 
-static void one_hot(const struct model *m, const int *symbols, int n)
+/* Moves the rows of h [T B U] that are valid before all others; how many they are. */
+static int gather(const struct model *m, const struct model_piece *p)
 {
-	memset(m->x, 0, area(n, m->shape.symbols) * sizeof(real));
-	for (int k = 0; k < n; k++)
-		m->x[area(k, m->shape.symbols) + (size_t)symbols[k]] = 1;
+	size_t units = (size_t)m->shape.units, n = 0;
+
+	for (int k = 0; k < p->steps * p->rows; k++)
+		if (is_valid(p, k))
+			memmove(m->h + n++ * units, m->h + (size_t)k * units, units * sizeof(real));
+	return (int)n;
 }
 
-/* Leaves h in the model; the carry is moved on. */
-static int cells_forward(struct model *m, struct model_carry carry, const int *symbols)
+/* Moves the n rows of dh, which stand before all others, to where they belong in [T B U]. */
+static void put_back(const struct model *m, const struct model_piece *p, int n)
 {
-	size_t row = area(m->shape.rows, m->shape.units), last = (size_t)m->shape.steps * row;
-	struct cg_lstm_block op;
+	size_t units = (size_t)m->shape.units, from = (size_t)n;
 
-	one_hot(m, symbols, m->shape.steps * m->shape.rows);
-	memcpy(m->h, carry.h, row * sizeof(real));
-	memcpy(m->cs, carry.cs, row * sizeof(real));
-	for (int t = 0; t < m->shape.steps; t++) {
-		bind(m, t, m->shape.rows, &op);
-		CG_TRY(cg_lstm_block_forward(m->stream, &op));
-	}
-	CG_TRY(cg_stream_sync(m->stream));
-	memcpy(carry.h, m->h + last, row * sizeof(real));
-	memcpy(carry.cs, m->cs + last, row * sizeof(real));
-	return CG_OK;
-}
-
-/* From dh as the softmax left it; what a step hands to the one before is added there. */
-static int cells_grad(struct model *m)
-{
-	int units = m->shape.units, steps = m->shape.steps;
-	size_t row = area(m->shape.rows, units);
-	struct cg_lstm_block op;
-
-	for (int t = steps - 1; t >= 0; t--) {
-		real *dh = m->dh + (size_t)t * row;
-
-		bind(m, t, m->shape.rows, &op);
-		op.accumulate = t < steps - 1;
-		op.h_grad = host(dh, row);
-		if (t < steps - 1)
-			op.cs_grad = host(m->dcs[(t + 1) % 2], row);
-		op.w_grad = host(m->g + m->at[MODEL_W], op.w.bytes / sizeof(real));
-		op.wci_grad = host(m->g + m->at[MODEL_WCI], (size_t)units);
-		op.wcf_grad = host(m->g + m->at[MODEL_WCF], (size_t)units);
-		op.wco_grad = host(m->g + m->at[MODEL_WCO], (size_t)units);
-		op.b_grad = host(m->g + m->at[MODEL_B], area(4, units));
-		if (t > 0) {
-			op.cs_prev_grad = host(m->dcs[t % 2], row);
-			op.h_prev_grad = host(m->dh_prev, row);
-		}
-		CG_TRY(cg_lstm_block_grad(m->stream, &op));
-		CG_TRY(cg_stream_sync(m->stream));
-		for (size_t k = 0; k < row && t > 0; k++)
-			(dh - row)[k] += m->dh_prev[k];
-	}
-	return CG_OK;
+	for (int k = p->steps * p->rows - 1; k >= 0; k--)
+		if (is_valid(p, k))
+			memmove(m->dh + (size_t)k * units, m->dh + --from * units, units * sizeof(real));
 }
 
 /* ---- the softmax ---- */
@@ -265,13 +250,13 @@ static void product(size_t m, size_t n, size_t k, struct matrix a, const real *b
 	}
 }
 
-/* The scores of h [rows U], one row each. */
-static void scores(const struct model *m, const real *h, int rows)
+/* The scores of the first rows of h. */
+static void scores(const struct model *m, int rows)
 {
 	size_t symbols = (size_t)m->shape.symbols, units = (size_t)m->shape.units;
 	const real *bias = m->p + m->at[MODEL_OUT_B];
 
-	product((size_t)rows, symbols, units, (struct matrix){ h, units, 1 }, m->p + m->at[MODEL_OUT_W], m->score);
+	product((size_t)rows, symbols, units, (struct matrix){ m->h, units, 1 }, m->p + m->at[MODEL_OUT_W], m->score);
 	for (int k = 0; k < rows; k++)
 		for (size_t s = 0; s < symbols; s++)
 			m->score[(size_t)k * symbols + s] += bias[s];
@@ -292,14 +277,14 @@ static double softmax_loss(real *score, int n, int right, real share)
 	return log(sum) - (to_right - most);
 }
 
-static void softmax_grad(struct model *m)
+/* From the gradients of n rows of scores those of the softmax's weights, and dh of these rows. */
+static void softmax_grad(struct model *m, int n)
 {
-	size_t symbols = (size_t)m->shape.symbols, units = (size_t)m->shape.units;
-	size_t rows = area(m->shape.rows, m->shape.steps);
-	const real *h = m->h + area(m->shape.rows, m->shape.units), *out_w = m->p + m->at[MODEL_OUT_W];
+	size_t symbols = (size_t)m->shape.symbols, units = (size_t)m->shape.units, rows = (size_t)n;
+	const real *out_w = m->p + m->at[MODEL_OUT_W];
 	real *bias = m->g + m->at[MODEL_OUT_B];
 
-	product(units, symbols, rows, (struct matrix){ h, 1, units }, m->score, m->g + m->at[MODEL_OUT_W]);
+	product(units, symbols, rows, (struct matrix){ m->h, 1, units }, m->score, m->g + m->at[MODEL_OUT_W]);
 	memset(bias, 0, symbols * sizeof(real));
 	for (size_t k = 0; k < rows; k++)
 		for (size_t s = 0; s < symbols; s++)
@@ -312,23 +297,89 @@ static void softmax_grad(struct model *m)
 
 /* ---- a piece ---- */
 
-int model_loss(struct model *m, int carry, const int *symbols, const int *next, double *loss)
+/* What forward reads and writes, and backward reads. */
+static void bind(const struct model *m, int carry, const struct model_piece *p, struct cg_rnn_call *call)
 {
-	int n = m->shape.steps * m->shape.rows;
+	size_t state = states(m, p->rows), places = area(p->steps, p->rows);
 
-	CG_TRY(cells_forward(m, m->carry[carry], symbols));
-	scores(m, m->h + area(m->shape.rows, m->shape.units), n);
+	cg_rnn_call_init(call, sizeof *call);
+	call->T = p->steps;
+	call->B = p->rows;
+	call->lengths = p->lengths;
+	call->counter = (uint64_t)m->updates;
+	call->params = host(m->p, m->at[MODEL_OUT_W]);
+	call->reserve = m->reserve;
+	call->input = host(m->x, places * (size_t)m->shape.symbols);
+	call->input_h = host(m->carry[carry].h, state);
+	call->input_c = host(m->carry[carry].c, state);
+	call->output = host(m->h, places * (size_t)m->shape.units);
+	call->output_h = host(m->last.h, state);
+	call->output_c = host(m->last.c, state);
+}
+
+static int forward(struct model *m, int carry, const struct model_piece *p)
+{
+	struct cg_rnn_call call;
+
+	one_hot(m, p);
+	bind(m, carry, p, &call);
+	CG_TRY(cg_rnn_forward(m->stream, carry == MODEL_LEARNT ? m->learning : m->reading, &call));
+	return cg_stream_sync(m->stream);
+}
+
+static int backward(struct model *m, const struct model_piece *p)
+{
+	struct cg_rnn_call call;
+
+	bind(m, MODEL_LEARNT, p, &call);
+	call.output_backprop = host(m->dh, area(p->steps * p->rows, m->shape.units));
+	call.params_backprop = host(m->g, m->at[MODEL_OUT_W]);
+	CG_TRY(cg_rnn_backward(m->stream, m->learning, &call));
+	return cg_stream_sync(m->stream);
+}
+
+static void move_on(struct model *m, int carry, const struct model_piece *p)
+{
+	size_t bytes = states(m, p->rows) * sizeof(real);
+
+	memcpy(m->carry[carry].h, m->last.h, bytes);
+	memcpy(m->carry[carry].c, m->last.c, bytes);
+}
+
+/* Leaves the h and the gradients of the scores of n rows. */
+static int loss_of(struct model *m, int carry, const struct model_piece *p, int *n, double *loss)
+{
+	int row = 0;
+
+	CG_TRY(forward(m, carry, p));
+	*n = gather(m, p);
+	scores(m, *n);
 	*loss = 0;
-	for (int k = 0; k < n; k++)
-		*loss += softmax_loss(m->score + area(k, m->shape.symbols), m->shape.symbols, next[k], (real)1 / n) / n;
+	for (int k = 0; k < p->steps * p->rows; k++)
+		if (is_valid(p, k))
+			*loss += softmax_loss(m->score + area(row++, m->shape.symbols), m->shape.symbols, p->next[k], (real)1 / *n) / *n;
 	return CG_OK;
 }
 
-int model_grad(struct model *m, int carry, const int *symbols, const int *next, double *loss)
+int model_loss(struct model *m, int carry, const struct model_piece *p, double *loss)
 {
-	CG_TRY(model_loss(m, carry, symbols, next, loss));
-	softmax_grad(m);
-	return cells_grad(m);
+	int n;
+
+	CG_TRY(loss_of(m, carry, p, &n, loss));
+	move_on(m, carry, p);
+	return CG_OK;
+}
+
+int model_grad(struct model *m, const struct model_piece *p, double *loss)
+{
+	int n;
+
+	CG_TRY(loss_of(m, MODEL_LEARNT, p, &n, loss));
+	softmax_grad(m, n);
+	put_back(m, p, n);
+	CG_TRY(backward(m, p));
+	move_on(m, MODEL_LEARNT, p);
+	return CG_OK;
 }
 
 /* Adam (Kingma and Ba 2015), after the gradient is cut to a norm (Pascanu, Mikolov and Bengio 2013). */
@@ -369,23 +420,18 @@ static int draw(const real *score, int n, double temperature, uint64_t *chance)
 	return n - 1;
 }
 
-/* Steps of one row, in the place of a piece's first: nothing that is carried is touched. */
 int model_sample(struct model *m, uint64_t seed, double temperature, int first, int *symbols, int n)
 {
-	size_t units = (size_t)m->shape.units, after = area(m->shape.rows, m->shape.units);
-	struct cg_lstm_block op;
+	static const int32_t one = 1;
+	int symbol = first;
+	const struct model_piece letter = { 1, 1, &one, &symbol, NULL };
 
-	memset(m->h, 0, units * sizeof(real));
-	memset(m->cs, 0, units * sizeof(real));
-	bind(m, 0, 1, &op);
+	model_rest(m, MODEL_SAMPLED);
 	for (int k = 0; k < n; k++) {
-		one_hot(m, k ? &symbols[k - 1] : &first, 1);
-		CG_TRY(cg_lstm_block_forward(m->stream, &op));
-		CG_TRY(cg_stream_sync(m->stream));
-		memcpy(m->h, m->h + after, units * sizeof(real));
-		memcpy(m->cs, m->cs + after, units * sizeof(real));
-		scores(m, m->h, 1);
-		symbols[k] = draw(m->score, m->shape.symbols, temperature, &seed);
+		CG_TRY(forward(m, MODEL_SAMPLED, &letter));
+		move_on(m, MODEL_SAMPLED, &letter);
+		scores(m, 1);
+		symbol = symbols[k] = draw(m->score, m->shape.symbols, temperature, &seed);
 	}
 	return CG_OK;
 }

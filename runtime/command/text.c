@@ -61,21 +61,47 @@ struct text_part text_held_out(const struct text *t)
 	return (struct text_part){ t->n - t->held_out, t->held_out };
 }
 
-int text_piece(const struct text *t, struct text_part part, int k, int rows, int steps, int *symbols, int *next)
+void text_rows(struct text_part part, int rows, int round, struct text_row *row)
 {
-	size_t row = part.n ? (part.n - 1) / (size_t)rows : 0, from = (size_t)k * (size_t)steps;
+	size_t n = part.n ? part.n - 1 : 0;              /* the last character is followed by none */
 
-	if (from + (size_t)steps > row)
-		return 0;
 	for (int r = 0; r < rows; r++) {
-		const unsigned char *at = t->symbol + part.first + (size_t)r * row + from;
+		size_t at = part.first + n * (size_t)r / (size_t)rows, end = part.first + n * (size_t)(r + 1) / (size_t)rows;
 
-		for (int s = 0; s < steps; s++) {
+		row[r] = round ? (struct text_row){ at, part.first + n, part.first } : (struct text_row){ at, end, end };
+	}
+}
+
+/* From `at` to the end of its line, and of the blank ones after that. */
+static int line_length(const struct text *t, struct text_row row, int most)
+{
+	size_t at = row.at;
+
+	while (at < row.end && t->letter[t->symbol[at]] != '\n')
+		at++;
+	while (at < row.end && t->letter[t->symbol[at]] == '\n')
+		at++;
+	return at - row.at < (size_t)most ? (int)(at - row.at) : most;
+}
+
+int text_piece(const struct text *t, struct text_row *row, int rows, int steps, int32_t *lengths, int *symbols, int *next)
+{
+	int longest = 0;
+
+	for (int r = 0; r < rows; r++) {
+		const unsigned char *at = t->symbol + row[r].at;
+
+		lengths[r] = line_length(t, row[r], steps);
+		for (int s = 0; s < lengths[r]; s++) {
 			symbols[s * rows + r] = at[s];
 			next[s * rows + r] = at[s + 1];
 		}
+		row[r].at += (size_t)lengths[r];
+		if (row[r].at == row[r].end)
+			row[r].at = row[r].again;
+		longest = longest < lengths[r] ? lengths[r] : longest;
 	}
-	return 1;
+	return longest;
 }
 
 /* ---- pairs ---- */

@@ -18,7 +18,7 @@
 extern const struct cg_embedded command_texts[];
 static const char title[] = "Alice's Adventures in Wonderland";
 
-enum { UNITS = 128, ROWS = 32, LENGTH = 32 };            /* U, B and the T of a piece */
+enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B and the most that a piece has of a line: T */
 enum { STEPS_MOST = 1000000, SECONDS_MOST = 86400 };
 enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };      /* a report is printed as JSON; each fifth measures */
 enum { WARM = 20 };                                      /* steps until the rate is whole */
@@ -29,9 +29,12 @@ struct training {
 	struct train_plan *plan;
 	struct text text;
 	struct model model;
+	struct cg_context *other;                /* to go on on after half of the steps, or NULL */
+	struct text_row row[ROWS];               /* where each is in the text */
+	int32_t lengths[ROWS];
 	int *symbols, *next;                     /* [T B] */
 	double *loss;                            /* [steps], bits a character */
-	int done, piece, each;                   /* steps; in the text; steps to a report */
+	int done, each;                          /* steps; steps to a report */
 	int reported, measured;                  /* steps that were done then */
 	struct curve_point points[POINTS];       /* of the part held out */
 	int n_points;
@@ -122,18 +125,22 @@ static double rate(int step, int steps)
 	return rate_most * warm * (0.5 + 0.5 * cos(acos(-1) * step / steps));
 }
 
+/* The next line of each row; 0: all of them are at their ends. */
+static int next_piece(struct training *t, struct text_row *row, struct model_piece *piece)
+{
+	int steps = text_piece(&t->text, row, ROWS, LENGTH, t->lengths, t->symbols, t->next);
+
+	*piece = (struct model_piece){ ROWS, steps, t->lengths, t->symbols, t->next };
+	return steps;
+}
+
 static int learn(struct training *t)
 {
-	struct text_part part = text_to_learn(&t->text);
+	struct model_piece piece;
 	double nats;
 
-	if (!text_piece(&t->text, part, t->piece, ROWS, LENGTH, t->symbols, t->next)) {
-		t->piece = 0;
-		text_piece(&t->text, part, 0, ROWS, LENGTH, t->symbols, t->next);
-	}
-	if (!t->piece++)
-		model_rest(&t->model, MODEL_LEARNT);
-	CG_TRY(model_grad(&t->model, MODEL_LEARNT, t->symbols, t->next, &nats));
+	next_piece(t, t->row, &piece);
+	CG_TRY(model_grad(&t->model, &piece, &nats));
 	model_learn(&t->model, rate(t->done, t->plan->steps));
 	t->loss[t->done++] = nats / log(2);
 	return CG_OK;
@@ -142,15 +149,23 @@ static int learn(struct training *t)
 /* The mean loss over the part held out, each row of it begun with nothing carried. */
 static int measure(struct training *t)
 {
+	struct text_row row[ROWS];
+	struct model_piece piece;
 	double nats, sum = 0;
-	int k = 0;
+	int characters = 0;
 
+	text_rows(text_held_out(&t->text), ROWS, 0, row);
 	model_rest(&t->model, MODEL_OTHER);
-	for (; text_piece(&t->text, text_held_out(&t->text), k, ROWS, LENGTH, t->symbols, t->next); k++) {
-		CG_TRY(model_loss(&t->model, MODEL_OTHER, t->symbols, t->next, &nats));
-		sum += nats;
+	while (next_piece(t, row, &piece)) {
+		int n = 0;
+
+		for (int k = 0; k < ROWS; k++)
+			n += t->lengths[k];
+		CG_TRY(model_loss(&t->model, MODEL_OTHER, &piece, &nats));
+		sum += n * nats;
+		characters += n;
 	}
-	t->points[t->n_points++] = (struct curve_point){ t->done, sum / k / log(2) };
+	t->points[t->n_points++] = (struct curve_point){ t->done, sum / characters / log(2) };
 	return CG_OK;
 }
 
@@ -224,6 +239,18 @@ static int report(struct training *t, int last)
 	return CG_OK;
 }
 
+static int go_on_elsewhere(struct training *t)
+{
+	CG_TRY(model_move(&t->model, t->other));
+	if (t->plan->json)
+		return print_json(json_pack("{s:s, s:i, s:s}", "kind", "switch", "step", t->done, "backend", cg_describe(t->other)));
+	hide_progress(t);
+	printf("%7d  goes on on ", t->done);
+	print_plain(stdout, cg_describe(t->other));
+	printf("\n");
+	return CG_OK;
+}
+
 static int run(struct training *t)
 {
 	int steps = t->plan->steps, stop = 0;
@@ -231,6 +258,8 @@ static int run(struct training *t)
 	t->began = now();
 	CG_TRY(report(t, 0));
 	while (t->done < steps && !stop) {
+		if (t->other && t->done == steps / 2)
+			CG_TRY(go_on_elsewhere(t));
 		CG_TRY(learn(t));
 		stop = now() - t->began >= t->plan->seconds;
 		CG_TRY(report(t, stop || t->done == steps));
@@ -246,12 +275,12 @@ static int run(struct training *t)
 
 static int open_training(struct training *t, struct cg_context *context)
 {
-	const struct model_shape shape = { 0, UNITS, ROWS, LENGTH };
-	struct model_shape with = shape;
+	struct model_shape shape = { 0, UNITS, ROWS, LENGTH };
 
 	CG_TRY(text_open(&t->text, command_texts[0].text));
-	with.symbols = t->text.symbols;
-	CG_TRY(model_open(&t->model, context, with, (uint64_t)t->plan->seed));
+	text_rows(text_to_learn(&t->text), ROWS, 1, t->row);
+	shape.symbols = t->text.symbols;
+	CG_TRY(model_open(&t->model, context, shape, (uint64_t)t->plan->seed));
 	t->symbols = cg_memory(NULL, ROWS * LENGTH * sizeof *t->symbols);
 	t->next = cg_memory(NULL, ROWS * LENGTH * sizeof *t->next);
 	t->loss = cg_memory(NULL, (size_t)t->plan->steps * sizeof *t->loss);
@@ -275,9 +304,9 @@ static void show_beginning(const struct training *t, struct cg_context *context)
 {
 	printf("%sA model that learns to write, by the library's own forward and gradient%s\n\n", t->plan->colour.strong,
 	       t->plan->colour.off);
-	printf("%d LSTM units with peepholes read \"%s\" character by character and\n"
-	       "guess the next: %zu weights, %d rows of %d characters a step, seed %lld.\nOn ", UNITS, title, t->model.n, ROWS,
-	       LENGTH, (long long)t->plan->seed);
+	printf("%d layers of %d LSTM units with peepholes read \"%s\" character by character\n"
+	       "and guess the next: %zu weights, %d lines of their own lengths a step, seed %lld.\nOn ", MODEL_LAYERS, UNITS, title,
+	       t->model.n, ROWS, (long long)t->plan->seed);
 	print_plain(stdout, cg_describe(context));
 	printf(".\nLosses are in bits a character; the last tenth of the text is held out.\n\n"
 	       "%7s  %8s  %8s  %s\n", "step", "loss", "held out", "what it writes");
@@ -375,9 +404,9 @@ static int show_end(struct training *t, int *failed)
 	return CG_OK;
 }
 
-int train(struct train_plan *plan, struct cg_context *context, int *failed)
+int train(struct train_plan *plan, struct cg_context *context, struct cg_context *other, int *failed)
 {
-	struct training t = { .plan = plan };
+	struct training t = { .plan = plan, .other = other };
 	int code = open_training(&t, context);
 
 	if (!code && !plan->json)

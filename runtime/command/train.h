@@ -1,6 +1,6 @@
 /*
- * The second half of `cellgrad demo`: a model of characters that learns a text through the library's own forward and
- * gradient, within a time limit, and what is shown of it.
+ * The second half of `cellgrad demo`: a model of characters that learns a text through the library's networks and their
+ * gradients, within a time limit, and what is shown of it.
  */
 #ifndef TRAIN_H
 #define TRAIN_H
@@ -25,7 +25,8 @@ struct train_plan {
 /* Words as on the command line, NULL: the default.  An SVG file that the user named is checked here; TRAIN_SVG is written
  * where it can be.  CG_BAD_ARGUMENT or CG_FILE, before any work. */
 int train_read(struct train_plan *, const char *steps, const char *seconds, const char *seed, const char *svg);
-/* Trains and prints.  *failed: all steps are done, and the model is no better than a table of pairs. */
-int train(struct train_plan *, struct cg_context *, int *failed);
+/* Trains and prints; goes on on the other context, unless that is NULL, when half of the steps are done.  *failed: all steps
+ * are done, and the model is no better than a table of pairs. */
+int train(struct train_plan *, struct cg_context *, struct cg_context *other, int *failed);
 
 #endif

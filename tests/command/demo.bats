@@ -141,16 +141,70 @@ learns() {
 	grep -q 'step 1 of 4   loss .* steps/s .* s left' typescript
 }
 
-@test "the same losses on OpenCL" {
+# losses FILE BACKEND STEPS OPTION...: the loss of each step; they are not enough to learn: exit 1
+losses() {
+	local file=$1 backend=$2 steps=$3
+
+	shift 3
+	CELLGRAD_BACKEND=$backend run -1 "$CELLGRAD" demo --only train --steps "$steps" --time 1000 --no-svg --json "$@"
+	echo "$output" > lines
+	sed -n 's/^{"kind":"step".*"loss":\([0-9.]*\).*/\1/p' lines > "$file"
+	[ "$(wc -l < "$file")" -eq "$steps" ]
+}
+
+# near A B [FROM]: losses within 1e-4 of one another; the first FROM of them the same digits
+near() {
+	paste "$1" "$2" | awk -v same="${3:-0}" '
+		{ d = ($1 - $2) / $1 }
+		d < -1e-4 || d > 1e-4 || (NR <= same && $1 != $2) { print "# step " NR ": " $0; exit 1 }'
+}
+
+opencl_or_skip() {
 	if ! "$CELLGRAD" info --why opencl | grep -q '^opencl: opens'; then
 		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
 		skip "there is no OpenCL device"
 	fi
-	# 50 steps are not enough to learn: exit 1.
-	for backend in cpu opencl; do
-		CELLGRAD_BACKEND=$backend run -1 "$CELLGRAD" demo --only train --steps 50 --no-svg --json
-		sed -n 's/^{"kind":"step".*"loss":\([0-9.]*\).*/\1/p' <<<"$output" >$backend.losses
-	done
-	[ "$(wc -l <cpu.losses)" -ge 50 ]
-	paste cpu.losses opencl.losses | awk '{ d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > 1e-4) { print "# " $0; exit 1 } }'
+}
+
+@test "the same losses on OpenCL, and when half of them are from another backend" {
+	opencl_or_skip
+	losses cpu cpu 50
+	losses opencl opencl 50
+	near cpu opencl
+	losses to-opencl cpu 50 --switch opencl
+	grep -q '^{"kind":"switch","step":25,"backend":"opencl ' lines
+	near cpu to-opencl 25
+	! cmp -s cpu to-opencl
+	losses to-cpu opencl 50 --switch cpu
+	grep -q '^{"kind":"switch","step":25,"backend":"cpu: ' lines
+	near opencl to-cpu 25
+	near cpu to-cpu
+	losses cpu-again cpu 50 --switch cpu
+	cmp cpu cpu-again
+}
+
+@test "half of the losses from CUDA's stand-in" {
+	fake=$(dirname "$CELLGRAD")/tests/fake/run
+	if ! "$fake" true > why; then
+		[[ ,$CELLGRAD_TEST_REQUIRE, != *,cuda-fake,* ]]
+		skip "there are no stand-ins for CUDA"
+	fi
+	losses cpu cpu 10
+	printf '#!/bin/sh\nexec %s %s "$@"\n' "$fake" "$CELLGRAD" > with-cuda
+	chmod +x with-cuda
+	CELLGRAD=$PWD/with-cuda
+	losses to-cuda cpu 10 --switch cuda
+	grep -q '^{"kind":"switch","step":5,"backend":"cuda ' lines
+	near cpu to-cuda 5
+	! cmp -s cpu to-cuda
+	losses to-cpu cuda 10 --switch cpu
+	near cpu to-cpu
+}
+
+@test "--switch: what it says, and backends that do not open" {
+	LC_ALL=C run -1 --separate-stderr "$CELLGRAD" demo --only train --steps 2 --no-svg --switch cpu
+	[[ $output == *$'\n'"      1  goes on on cpu: "* ]]
+	refuses "there is no backend 'gpu'" demo --only train --switch gpu
+	refuses "opencl:99: expected" demo --only train --switch opencl:99
+	refuses "--switch is given twice" demo --switch cpu --switch cpu
 }

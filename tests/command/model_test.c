@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -15,12 +16,17 @@
 #include "runtime/command/text.h"
 #include "runtime/runtime.h"
 
-enum { SYMBOLS = 5, UNITS = 3, ROWS = 2, STEPS = 4, N = ROWS * STEPS };
+enum { SYMBOLS = 5, UNITS = 3, ROWS = 3, STEPS = 4, N = ROWS * STEPS };
 static const struct model_shape shape = { SYMBOLS, UNITS, ROWS, STEPS };
 
-/* Two pieces of [T B], the symbols of one row in one column, and what follows. */
-static const int first[N] = { 0, 3, 2, 1, 4, 4, 1, 0 }, first_next[N] = { 2, 1, 4, 4, 1, 0, 3, 2 };
-static const int second[N] = { 3, 2, 0, 1, 2, 4, 4, 3 }, second_next[N] = { 0, 1, 2, 4, 4, 3, 1, 0 };
+/* Two pieces of [T B], the symbols of one row in one column, and what follows: rows of different lengths, one of none, and
+ * beyond their ends what is no symbol. */
+enum { O = -99 };
+static const int32_t first_lengths[ROWS] = { 2, 4, 3 }, second_lengths[ROWS] = { 3, 0, 1 };
+static const int first_symbols[N] = { 0, 3, 2, 2, 4, 1, O, 1, 0, O, 2, O }, first_next[N] = { 2, 4, 1, 3, 1, 0, O, 2, 4, O, 3, O };
+static const int second_symbols[] = { 3, O, 4, 0, O, O, 1, O, O }, second_next[] = { 0, O, 3, 1, O, O, 4, O, O };
+static const struct model_piece first = { ROWS, STEPS, first_lengths, first_symbols, first_next };
+static const struct model_piece second = { ROWS, 3, second_lengths, second_symbols, second_next };
 
 static struct cg_context *context;
 
@@ -46,20 +52,20 @@ static struct model opened(struct model_shape with, uint64_t seed)
 	return m;
 }
 
-static double loss_of(struct model *m, const int *symbols, const int *next)
+static double loss_of(struct model *m, const struct model_piece *piece)
 {
 	double loss;
 
-	if (model_loss(m, MODEL_LEARNT, symbols, next, &loss))
+	if (model_loss(m, MODEL_LEARNT, piece, &loss))
 		fail_msg("%s", cg_message());
 	return loss;
 }
 
-static double grad_of(struct model *m, const int *symbols, const int *next)
+static double grad_of(struct model *m, const struct model_piece *piece)
 {
 	double loss;
 
-	if (model_grad(m, MODEL_LEARNT, symbols, next, &loss))
+	if (model_grad(m, piece, &loss))
 		fail_msg("%s", cg_message());
 	return loss;
 }
@@ -67,12 +73,22 @@ static double grad_of(struct model *m, const int *symbols, const int *next)
 /* ---- the gradient ---- */
 
 /* What the first piece left is carried into the second, and is a constant there. */
-struct carried { real h[ROWS * UNITS], cs[ROWS * UNITS]; };
+enum { STATES = MODEL_LAYERS * ROWS * UNITS };
+struct carried { real h[STATES], c[STATES]; };
+
+static struct carried carried_by(const struct model *m)
+{
+	struct carried c;
+
+	memcpy(c.h, m->carry[MODEL_LEARNT].h, sizeof c.h);
+	memcpy(c.c, m->carry[MODEL_LEARNT].c, sizeof c.c);
+	return c;
+}
 
 static void put_back(struct model *m, const struct carried *c)
 {
 	memcpy(m->carry[MODEL_LEARNT].h, c->h, sizeof c->h);
-	memcpy(m->carry[MODEL_LEARNT].cs, c->cs, sizeof c->cs);
+	memcpy(m->carry[MODEL_LEARNT].c, c->c, sizeof c->c);
 }
 
 static double difference(struct model *m, const struct carried *c, size_t k, double h)
@@ -81,45 +97,69 @@ static double difference(struct model *m, const struct carried *c, size_t k, dou
 
 	m->p[k] = p + h;
 	put_back(m, c);
-	up = loss_of(m, second, second_next);
+	up = loss_of(m, &second);
 	m->p[k] = p - h;
 	put_back(m, c);
-	down = loss_of(m, second, second_next);
+	down = loss_of(m, &second);
 	m->p[k] = p;
 	return (up - down) / (2 * h);
 }
 
 /* Central differences at h and h/2: together exact to the fourth order, and what they differ by bounds the error of that.
- * What rounding adds is a few units in the last place of the loss over h. */
+ * What rounding adds is a few units in the last place of the loss over h.  The greatest of n gradients, from p[at] on. */
+static double compare(struct model *m, const struct carried *c, const char *part, size_t at, size_t n, double *worst)
+{
+	const double h = 1e-3, rounding = 64 * DBL_EPSILON / h;
+	double largest = 0;
+
+	for (size_t k = at; k < at + n; k++) {
+		double wide = difference(m, c, k, h), narrow = difference(m, c, k, h / 2);
+		double right = (4 * narrow - wide) / 3, allowed = fabs(wide - narrow) + rounding;
+
+		if (!(fabs(m->g[k] - right) <= allowed))
+			fail_msg("%s, weight %zu: gradient %.12g, by differences %.12g, allowed %.2g", part, k - at, m->g[k], right,
+			         allowed);
+		*worst = fmax(*worst, fabs(m->g[k] - right) / allowed);
+		largest = fmax(largest, fabs(m->g[k]));
+	}
+	return largest;
+}
+
+/* Each matrix, bias and peephole of each layer, each with something to get wrong. */
+static size_t compare_network(struct model *m, const struct carried *c, double *worst)
+{
+	struct cg_rnn_region r;
+	size_t compared = 0;
+	char part[64];
+
+	for (int layer = 0; layer < MODEL_LAYERS; layer++)
+		for (int id = 0; id < 8 + 1 + 3 + 8; id++) {
+			int bias = id >= 12;
+
+			assert_int_equal(cg_rnn_region(m->learning, layer, bias ? id - 12 : id, bias, &r), CG_OK);
+			snprintf(part, sizeof part, "layer %d, %s %d", layer, bias ? "bias" : "matrix", bias ? id - 12 : id);
+			if (r.rows)
+				assert_true(compare(m, c, part, (size_t)r.offset, (size_t)(r.rows * r.columns), worst) > 1e-5);
+			compared += (size_t)(r.rows * r.columns);
+		}
+	return compared;
+}
+
 static void test_gradient(void **state)
 {
 	struct model m = opened(shape, 7);
 	struct carried carried;
-	const double h = 1e-3, rounding = 64 * DBL_EPSILON / h;
 	double worst = 0;
 
 	(void)state;
-	loss_of(&m, first, first_next);
-	memcpy(carried.h, m.carry[MODEL_LEARNT].h, sizeof carried.h);
-	memcpy(carried.cs, m.carry[MODEL_LEARNT].cs, sizeof carried.cs);
+	loss_of(&m, &first);
+	carried = carried_by(&m);
 	for (size_t k = 0; k < m.n; k++)
 		m.g[k] = NAN;                                    /* overwritten, not added to */
-	grad_of(&m, second, second_next);
-	for (int part = 0; part < MODEL_PARTS; part++) {
-		double largest = 0;
-
-		for (size_t k = m.at[part]; k < m.at[part + 1]; k++) {
-			double wide = difference(&m, &carried, k, h), narrow = difference(&m, &carried, k, h / 2);
-			double right = (4 * narrow - wide) / 3, allowed = fabs(wide - narrow) + rounding;
-
-			if (!(fabs(m.g[k] - right) <= allowed))
-				fail_msg("part %d, weight %zu: gradient %.12g, by differences %.12g, allowed %.2g", part,
-				         k - m.at[part], m.g[k], right, allowed);
-			worst = fmax(worst, fabs(m.g[k] - right) / allowed);
-			largest = fmax(largest, fabs(m.g[k]));
-		}
-		assert_true(largest > 1e-3);                     /* there was something to get wrong */
-	}
+	grad_of(&m, &second);
+	assert_int_equal(compare_network(&m, &carried, &worst), m.at[MODEL_OUT_W]);
+	for (int part = MODEL_OUT_W; part < MODEL_PARTS; part++)
+		assert_true(compare(&m, &carried, "softmax", m.at[part], m.at[part + 1] - m.at[part], &worst) > 1e-3);
 	print_message("# gradient: %zu weights, %.2g of what is allowed\n", m.n, worst);
 	model_close(&m);
 }
@@ -129,10 +169,10 @@ static void test_gradient_twice(void **state)
 	struct model m = opened(shape, 7), other = opened(shape, 7);
 
 	(void)state;
-	grad_of(&m, first, first_next);
+	grad_of(&m, &first);
 	model_rest(&m, MODEL_LEARNT);
-	grad_of(&m, first, first_next);
-	grad_of(&other, first, first_next);
+	grad_of(&m, &first);
+	grad_of(&other, &first);
 	assert_memory_equal(m.g, other.g, m.n * sizeof *m.g);
 	model_close(&m);
 	model_close(&other);
@@ -140,37 +180,110 @@ static void test_gradient_twice(void **state)
 
 /* ---- what is carried ---- */
 
+/* Read without dropout, whose masks are others in each piece.  A row that has ended hands on what it has. */
+static double other_loss(struct model *m, const struct model_piece *piece)
+{
+	double loss;
+
+	if (model_loss(m, MODEL_OTHER, piece, &loss))
+		fail_msg("%s", cg_message());
+	return loss;
+}
+
 static void test_pieces_are_the_whole(void **state)
 {
-	const struct model_shape half = { SYMBOLS, UNITS, ROWS, STEPS / 2 };
-	struct model whole = opened(shape, 3), pieces = opened(half, 3);
-	double in_one = loss_of(&whole, first, first_next);
-	double in_two = (loss_of(&pieces, first, first_next) + loss_of(&pieces, first + N / 2, first_next + N / 2)) / 2;
+	static const int32_t begin_lengths[ROWS] = { 2, 2, 2 }, end_lengths[ROWS] = { 0, 2, 1 };
+	const struct model_piece begin = { ROWS, 2, begin_lengths, first_symbols, first_next };
+	const struct model_piece end = { ROWS, 2, end_lengths, first_symbols + N / 2, first_next + N / 2 };
+	struct model whole = opened(shape, 3), pieces = opened(shape, 3);
+	double in_one = other_loss(&whole, &first);
+	double in_two = (6 * other_loss(&pieces, &begin) + 3 * other_loss(&pieces, &end)) / 9;
 
 	(void)state;
 	assert_true(fabs(in_one - in_two) <= 16 * DBL_EPSILON * in_one);
-	assert_memory_equal(whole.carry[MODEL_LEARNT].cs, pieces.carry[MODEL_LEARNT].cs, ROWS * UNITS * sizeof(real));
-	model_rest(&pieces, MODEL_LEARNT);
-	in_two = (in_two + loss_of(&pieces, first + N / 2, first_next + N / 2)) / 2;
-	assert_true(fabs(in_one - in_two) > 1e-6);               /* and it matters */
+	assert_memory_equal(whole.carry[MODEL_OTHER].h, pieces.carry[MODEL_OTHER].h, STATES * sizeof(real));
+	assert_memory_equal(whole.carry[MODEL_OTHER].c, pieces.carry[MODEL_OTHER].c, STATES * sizeof(real));
+	in_one = other_loss(&whole, &begin);
+	model_rest(&pieces, MODEL_OTHER);
+	assert_true(fabs(in_one - other_loss(&pieces, &begin)) > 1e-6);          /* and it matters */
 	model_close(&whole);
 	model_close(&pieces);
+}
+
+/* Of two rows each is what it is alone, and the loss is the mean over their symbols, however many each has. */
+static void test_rows_are_apart(void **state)
+{
+	static const int32_t lengths[2] = { 1, 3 }, one = 1, three = 3;
+	static const int symbols[6] = { 0, 1, O, 2, O, 3 }, next[6] = { 4, 2, O, 3, O, 0 };
+	static const int short_symbol = 0, short_next = 4, long_symbols[3] = { 1, 2, 3 }, long_next[3] = { 2, 3, 0 };
+	const struct model_piece both = { 2, 3, lengths, symbols, next };
+	const struct model_piece alone[2] = { { 1, 1, &one, &short_symbol, &short_next }, { 1, 3, &three, long_symbols, long_next } };
+	struct model m = opened(shape, 3);
+	double together = other_loss(&m, &both), apart;
+
+	(void)state;
+	model_rest(&m, MODEL_OTHER);
+	apart = other_loss(&m, &alone[0]);
+	model_rest(&m, MODEL_OTHER);
+	apart = (apart + 3 * other_loss(&m, &alone[1])) / 4;
+	assert_true(fabs(together - apart) <= 16 * DBL_EPSILON * apart);
+	model_close(&m);
 }
 
 static void test_other_text_and_samples_leave_the_carry(void **state)
 {
 	struct model m = opened(shape, 3), other = opened(shape, 3);
 	int symbols[40];
-	double loss;
 
 	(void)state;
-	loss_of(&m, first, first_next);
-	loss_of(&other, first, first_next);
-	assert_int_equal(model_loss(&m, MODEL_OTHER, second, second_next, &loss), CG_OK);
+	loss_of(&m, &first);
+	loss_of(&other, &first);
+	other_loss(&m, &second);
 	assert_int_equal(model_sample(&m, 1, 1, 0, symbols, 40), CG_OK);
-	assert_true(loss_of(&m, second, second_next) == loss_of(&other, second, second_next));
+	assert_true(loss_of(&m, &second) == loss_of(&other, &second));
 	model_close(&m);
 	model_close(&other);
+}
+
+/* Dropout is in what it learns from alone, and is another after each step. */
+static void test_dropout(void **state)
+{
+	const struct model_shape wide = { SYMBOLS, 40, ROWS, STEPS };
+	struct model m = opened(wide, 3);
+	double learnt = loss_of(&m, &first), other = other_loss(&m, &first);
+
+	(void)state;
+	assert_true(fabs(learnt - other) > 1e-6);
+	model_rest(&m, MODEL_LEARNT);
+	assert_true(loss_of(&m, &first) == learnt);
+	m.updates++;
+	model_rest(&m, MODEL_LEARNT);
+	assert_true(fabs(loss_of(&m, &first) - learnt) > 1e-6);
+	model_close(&m);
+}
+
+/* Moved between steps a model goes on where it was. */
+static void test_move(void **state)
+{
+	struct model m = opened(shape, 3), moved = opened(shape, 3);
+	struct cg_context *other;
+
+	(void)state;
+	assert_int_equal(cg_open("cpu", &other), CG_OK);
+	grad_of(&m, &first);
+	grad_of(&moved, &first);
+	model_learn(&m, 0.01);
+	model_learn(&moved, 0.01);
+	assert_int_equal(model_move(&moved, other), CG_OK);
+	assert_ptr_equal(moved.context, other);
+	assert_true(grad_of(&moved, &second) == grad_of(&m, &second));
+	assert_memory_equal(moved.g, m.g, m.n * sizeof *m.g);
+	model_learn(&m, 0.01);
+	model_learn(&moved, 0.01);
+	assert_memory_equal(moved.p, m.p, m.n * sizeof *m.p);
+	model_close(&m);
+	model_close(&moved);
+	cg_close(other);
 }
 
 /* ---- seeds, learning, samples ---- */
@@ -189,17 +302,20 @@ static void test_seed(void **state)
 
 static void test_learns_and_repeats(void **state)
 {
-	static const int symbols[N] = { 0, 1, 1, 2, 2, 0, 0, 1 }, next[N] = { 1, 2, 2, 0, 0, 1, 1, 2 };
-	struct model m = opened(shape, 1), again = opened(shape, 1);
+	static const int32_t lengths[ROWS] = { 4, 2, 3 };
+	static const int symbols[N] = { 0, 1, 1, 1, 2, 2, 2, O, 0, 0, O, O }, next[N] = { 1, 2, 2, 2, 0, 0, 0, O, 1, 1, O, O };
+	const struct model_piece piece = { ROWS, STEPS, lengths, symbols, next };
+	const struct model_shape wide = { SYMBOLS, 12, ROWS, STEPS };
+	struct model m = opened(wide, 1), again = opened(wide, 1);
 	int said[12];
-	double before = loss_of(&m, symbols, next), loss = before;
+	double before = loss_of(&m, &piece), loss = before;
 
 	(void)state;
 	for (int step = 0; step < 150; step++) {
 		model_rest(&m, MODEL_LEARNT);
 		model_rest(&again, MODEL_LEARNT);
-		loss = grad_of(&m, symbols, next);
-		assert_true(loss == grad_of(&again, symbols, next));
+		loss = grad_of(&m, &piece);
+		assert_true(loss == grad_of(&again, &piece));
 		model_learn(&m, 0.05);
 		model_learn(&again, 0.05);
 	}
@@ -303,28 +419,53 @@ static void test_text(void **state)
 	text_close(&none);
 }
 
-/* 36 characters to learn from are 2 rows of 17 and what follows each. */
+/* What a row of a text reads, letter by letter; and that what follows does. */
+static void piece_is(const struct text *t, struct text_row *row, const char *const *expected)
+{
+	int symbols[2 * 5], next[2 * 5];
+	int32_t lengths[2];
+	const struct text_row before[2] = { row[0], row[1] };
+	size_t longest = 0;
+	int steps = text_piece(t, row, 2, 5, lengths, symbols, next);
+
+	for (int r = 0; r < 2; r++) {
+		assert_int_equal(lengths[r], strlen(expected[r]));
+		size_t at = before[r].at, after = at + strlen(expected[r]);
+
+		assert_int_equal(row[r].at, after == row[r].end ? row[r].again : after);
+		for (int s = 0; s < lengths[r]; s++) {
+			assert_int_equal(t->letter[symbols[s * 2 + r]], expected[r][s]);
+			assert_int_equal(next[s * 2 + r], t->symbol[at + (size_t)s + 1]);
+		}
+		longest = longest < strlen(expected[r]) ? strlen(expected[r]) : longest;
+	}
+	assert_int_equal(steps, longest);
+}
+
+/* Of 27 characters to learn from 26 are in the rows, the last one only follows.  Rows that go round read them all. */
 static void test_pieces(void **state)
 {
-	struct text t = text_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn");
-	int symbols[10], next[10];
+	static const char *const pieces[][2] = {
+		{ "a\n\n", "ijklm" }, { "bc\n", "n\n" }, { "defgh", "o\n\n" }, { "i\n", "pqr" }, { "", "" }
+	};
+	static const char *const round[][2] = {
+		{ "a\n\n", "ijklm" }, { "bc\n", "n\n" }, { "defgh", "o\n\n" }, { "i\n", "pqr" }, { "ijklm", "a\n\n" }, { "n\n", "bc\n" }
+	};
+	struct text t = text_of("a\n\nbc\ndefghi\nijklmn\no\n\npqrst\n");
+	struct text_row row[2];
 
 	(void)state;
-	assert_int_equal(text_held_out(&t).first, 36);
-	assert_int_equal(text_held_out(&t).n, 4);
-	for (int k = 0; k < 3; k++) {
-		assert_true(text_piece(&t, text_to_learn(&t), k, 2, 5, symbols, next));
-		for (int at = 0; at < 10; at++) {
-			int place = at % 2 * 17 + k * 5 + at / 2;
-
-			assert_int_equal(t.letter[symbols[at]], t.letter[place]);
-			assert_int_equal(t.letter[next[at]], t.letter[place + 1]);
-		}
-	}
-	assert_false(text_piece(&t, text_to_learn(&t), 3, 2, 5, symbols, next));
-	assert_false(text_piece(&t, text_held_out(&t), 0, 2, 2, symbols, next));
-	assert_true(text_piece(&t, text_held_out(&t), 0, 1, 3, symbols, next));
-	assert_int_equal(t.letter[next[2]], 'n');
+	assert_int_equal(text_held_out(&t).first, 27);
+	assert_int_equal(text_held_out(&t).n, 2);
+	text_rows(text_to_learn(&t), 2, 0, row);
+	assert_int_equal(row[0].end, row[1].at);
+	for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++)
+		piece_is(&t, row, pieces[k]);
+	text_rows(text_held_out(&t), 2, 0, row);
+	assert_int_equal(row[1].end, t.n - 1);
+	text_rows(text_to_learn(&t), 2, 1, row);
+	for (size_t k = 0; k < sizeof round / sizeof *round; k++)
+		piece_is(&t, row, round[k]);
 	text_close(&t);
 }
 
@@ -357,7 +498,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gradient), cmocka_unit_test(test_gradient_twice),
-		cmocka_unit_test(test_pieces_are_the_whole), cmocka_unit_test(test_other_text_and_samples_leave_the_carry),
+		cmocka_unit_test(test_pieces_are_the_whole), cmocka_unit_test(test_rows_are_apart),
+		cmocka_unit_test(test_other_text_and_samples_leave_the_carry), cmocka_unit_test(test_dropout), cmocka_unit_test(test_move),
 		cmocka_unit_test(test_seed), cmocka_unit_test(test_learns_and_repeats), cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_optimiser), cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_text), cmocka_unit_test(test_pieces), cmocka_unit_test(test_pairs)
