@@ -10,14 +10,41 @@ enum { SECTIONS_MAX = 64 };
 
 struct sections { const char *name[SECTIONS_MAX]; size_t length[SECTIONS_MAX]; int n; };
 
-/* Appends a section of the dialect's prelude or of the math text, after those it needs, unless it was appended before. */
+static int put_section(struct cg_text *text, const struct cg_dialect *d, int dtype, const char *name, size_t length,
+                       struct sections *done);
+
+/* Appends the sections that another needs. */
+static int put_needs(struct cg_text *text, const struct cg_dialect *d, int dtype, const struct cg_section *section,
+                     struct sections *done)
+{
+	for (size_t k = 0; k < section->needs_length; k++) {
+		size_t n = 0;
+
+		while (k + n < section->needs_length && section->needs[k + n] != ' ')
+			n++;
+		if (n && put_section(text, d, dtype, section->needs + k, n, done))
+			return -1;
+		k += n;
+	}
+	return 0;
+}
+
+/* The section of one of the two files, for the dtype's real or for its acc. */
+static int find(const char *file, const char *name, int dtype, struct cg_section *section)
+{
+	return cg_section_find(file, name, cg_real_names[dtype], section) && cg_section_find(file, name, cg_acc_names[dtype], section);
+}
+
+/* Appends a section of the dialect's prelude or of the math text, after those it needs, unless it was appended before.  Where a
+ * prelude's section says @shared@ there comes the math text's of the same name. */
 static int put_section(struct cg_text *text, const struct cg_dialect *d, int dtype, const char *name, size_t length,
                        struct sections *done)
 {
-	const char *const qualifiers[] = { cg_real_names[dtype], cg_acc_names[dtype] };
+	const char *const words[] = { "inline", d->inlined, NULL };
+	static const char hole[] = "@shared@\n";
+	struct cg_section section, shared;
+	const char *at, *end;
 	char word[40];
-	struct cg_section section;
-	int found = -1;
 
 	for (int k = 0; k < done->n; k++)
 		if (done->length[k] == length && !memcmp(done->name[k], name, length))
@@ -26,23 +53,22 @@ static int put_section(struct cg_text *text, const struct cg_dialect *d, int dty
 		return -1;
 	memcpy(word, name, length);
 	word[length] = 0;
-	for (int k = 0; k < 4 && found; k++)
-		found = cg_section_find(k < 2 ? d->file : "math.in", word, qualifiers[k % 2], &section);
-	if (found)
+	if (find(d->file, word, dtype, &section) && find("math.in", word, dtype, &section))
 		return -1;
-	for (size_t k = 0; k < section.needs_length; k++) {
-		size_t n = 0;
-
-		while (k + n < section.needs_length && section.needs[k + n] != ' ')
-			n++;
-		if (n && put_section(text, d, dtype, section.needs + k, n, done))
-			return -1;
-		k += n;
-	}
+	at = strstr(section.at, hole);
+	end = section.at + section.length;
+	at = at && at < end ? at : NULL;
+	if ((at && (find("math.in", word, dtype, &shared) || put_needs(text, d, dtype, &shared, done))) ||
+	    put_needs(text, d, dtype, &section, done))
+		return -1;
 	done->name[done->n] = name;
 	done->length[done->n++] = length;
-	const char *const words[] = { "inline", d->inlined, NULL };
-	cg_fill(text, section.at, section.length, words);
+	cg_fill(text, section.at, (size_t)((at ? at : end) - section.at), words);
+	if (at) {
+		cg_fill(text, shared.at, shared.length - (shared.length > 1 && shared.at[shared.length - 2] == '\n'), words);
+		at += sizeof hole - 1;
+		cg_fill(text, at, (size_t)(end - at), words);
+	}
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 # make check.  A new test is a line in one of these lists; a program NAME is made from NAME.c.
 unit_tests = \
 	%D%/gen/parse_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/print_test \
-	%D%/gen/math_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
+	%D%/gen/math_test %D%/gen/halves_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
 	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test %D%/runtime/sequence_test %D%/runtime/rnn_misuse_test %D%/runtime/rnn_call_test %D%/runtime/rnn_memory_test %D%/runtime/opencl_test %D%/runtime/opencl_rnn_test %D%/runtime/opencl_device_test %D%/runtime/fault_test \
@@ -105,6 +105,8 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h
 %C%_gen_math_test_LDADD = $(math_texts) $(LDADD)
+%C%_gen_halves_test_SOURCES = %D%/gen/halves_test.c %D%/gen/math_text.h
+%C%_gen_halves_test_LDADD = $(math_texts) $(LDADD)
 math_texts = %D%/gen/libmath_f16.la %D%/gen/libmath_bf16.la %D%/gen/libmath_f32.la %D%/gen/libmath_f64.la
 check_LTLIBRARIES = $(math_texts)
 %C%_gen_libmath_f16_la_SOURCES = %D%/gen/math_text.c

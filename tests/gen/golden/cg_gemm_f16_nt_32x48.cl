@@ -17,6 +17,13 @@ static inline acc from_bits(word bits)
 	return as_float(bits);
 }
 
+#if defined __clang__ && defined __F16C__
+/* Processors that clang compiles for have an instruction: exact, and no subnormal is flushed. */
+static inline acc to_acc(real h)
+{
+	return __builtin_load_halff((const half *)&h);
+}
+#else
 /* A half is a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24,
    as floats in [1/2, 1) are: an exact subtraction, or an addition that rounds, converts them there
    and meets no subnormal float, which a device might flush. */
@@ -29,7 +36,18 @@ static inline acc to_acc(real h)
 
 	return from_bits((a < 0x400u ? tiny : wide) | sign);
 }
+#endif
 
+#if defined __clang__ && defined __F16C__
+/* To nearest, ties to even; NaN stays NaN, and no subnormal half is flushed. */
+static inline real to_real(acc x)
+{
+	real h;
+
+	__builtin_store_halff(x, (half *)&h);
+	return h;
+}
+#else
 /* To nearest, ties to even. The carry of a rounding goes up into the exponent, and to infinity. */
 static inline real to_real(acc x)
 {
@@ -43,6 +61,7 @@ static inline real to_real(acc x)
 	h = a > 0x7f800000u ? 0x7e00u : h;
 	return (real)(h | sign >> 16);
 }
+#endif
 
 enum {
 	ROWS = 32, COLUMNS = 48,		/* of c, in a work-item's tile */

@@ -28,6 +28,13 @@ static inline acc from_bits(word bits)
 	return as_float(bits);
 }
 
+#if defined __clang__ && defined __F16C__
+/* Processors that clang compiles for have an instruction: exact, and no subnormal is flushed. */
+static inline acc to_acc(real h)
+{
+	return __builtin_load_halff((const half *)&h);
+}
+#else
 /* A half is a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24,
    as floats in [1/2, 1) are: an exact subtraction, or an addition that rounds, converts them there
    and meets no subnormal float, which a device might flush. */
@@ -40,7 +47,18 @@ static inline acc to_acc(real h)
 
 	return from_bits((a < 0x400u ? tiny : wide) | sign);
 }
+#endif
 
+#if defined __clang__ && defined __F16C__
+/* To nearest, ties to even; NaN stays NaN, and no subnormal half is flushed. */
+static inline real to_real(acc x)
+{
+	real h;
+
+	__builtin_store_halff(x, (half *)&h);
+	return h;
+}
+#else
 /* To nearest, ties to even. The carry of a rounding goes up into the exponent, and to infinity. */
 static inline real to_real(acc x)
 {
@@ -54,7 +72,7 @@ static inline real to_real(acc x)
 	h = a > 0x7f800000u ? 0x7e00u : h;
 	return (real)(h | sign >> 16);
 }
-
+#endif
 #define ACC_ONE 0x3f800000u		/* the bits of 1, */
 #define ACC_SIGN 0x80000000u		/* of -0, */
 #define ACC_INFINITY 0x7f800000u	/* of infinity, */
@@ -81,6 +99,7 @@ static inline acc muladd(acc a, acc b, acc c)
 {
 	return fma(a, b, c);
 }
+
 /* e^r - 1 = r + r tail(r), for |r| <= ln(2)/2. The polynomial is off by 2^-26 of it at most. */
 static inline acc acc_tail(acc r)
 {

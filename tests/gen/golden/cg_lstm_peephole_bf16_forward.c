@@ -51,7 +51,7 @@ static inline real to_real(acc x)
 	word u = bits_of(x);
 	word near = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
 
-	return (real)((u & 0x7fffffffu) > 0x7f800000u ? u >> 16 | 0x40u : near);
+	return (real)(x != x ? u >> 16 | 0x40u : near);
 }
 
 #define ACC_ONE 0x3f800000u		/* the bits of 1, */

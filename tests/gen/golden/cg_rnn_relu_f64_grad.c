@@ -62,11 +62,13 @@ static inline acc from_bits(word bits)
 }
 
 /* The derivative of relu. Masks, not a choice: a compiler that splits the loop by the choice leaves out
-   the product with 1, and with it the flush of a subnormal factor. */
+   the product with 1, and with it the flush of a subnormal factor. And bits are compared, not numbers:
+   a subnormal is above 0 wherever it is flushed, and of a half that was widened no compiler makes a
+   comparison of halves, which few processors have. */
 static inline acc acc_step(acc x)
 {
-	word above = (word)0 - (word)(x > 0);
-	word nan = (word)0 - (word)(x != x);
+	word above = (word)0 - (word)(bits_of(x) - 1 < ACC_SIGN - 1);
+	word nan = (word)0 - (word)((bits_of(x) & ~(word)ACC_SIGN) > ACC_INFINITY);
 
 	return from_bits((above & ACC_ONE) | (nan & bits_of(x)));
 }

@@ -26,7 +26,7 @@ static __device__ __forceinline__ real to_real(acc x)
 	word u = bits_of(x);
 	word near = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
 
-	return (real)((u & 0x7fffffffu) > 0x7f800000u ? u >> 16 | 0x40u : near);
+	return (real)(x != x ? u >> 16 | 0x40u : near);
 }
 
 struct __align__(8) real4 {
