@@ -417,9 +417,23 @@ static void about(struct printer *p, struct cg_text *text)
 	cg_text_put(text, "\n */");
 }
 
+/* Vectors that a processor's loop works at together: more where each is little but a long chain of steps, of which the next
+ * waits for the last; where there are more such chains, registers run short. */
+static void interleave(struct printer *p, struct cg_text *text)
+{
+	int chains = 0;
+
+	for (int k = 0; k < p->piece->n_schedule; k++) {
+		int code = p->plan->graph.nodes[p->piece->schedule[k]].code;
+
+		chains += code == CG_OP_RECIP || code == CG_OP_EXP || code == CG_OP_TANH || code == CG_OP_SIGMOID;
+	}
+	cg_text_put(text, chains == 1 || chains == 2 ? "8" : "4");
+}
+
 /* ---- whole texts ---- */
 
-enum { HOLES = 17 };
+enum { HOLES = 18 };
 
 static int put_piece(struct printer *p, struct cg_text *text, const char *linkage)
 {
@@ -429,7 +443,8 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 		{ "parameters", parameters }, { "element_parameters", element_parameters }, { "names", names },
 		{ "run_parameters", run_parameters }, { "run_arguments", run_arguments },
 		{ "absent", absent }, { "loads", loads }, { "statements", statements }, { "stores", stores }, { "about", about },
-		{ "run_ins", run_ins }, { "run_outs", run_outs }, { "run_puts", run_puts }
+		{ "run_ins", run_ins }, { "run_outs", run_outs }, { "run_puts", run_puts },
+		{ "interleave", interleave }
 	};
 	static const char *const values[]      = { "zero", "add", "partial", "total" };
 	static const char *const value_names[] = { "zeros", "adds", "partials", "totals" };

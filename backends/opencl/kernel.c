@@ -9,7 +9,7 @@
 #include "backends/opencl/opencl.h"
 #include "runtime/op.h"
 
-enum { STRIP = 1024 };                   /* units of a row that a processor's work-item takes */
+enum { STRIP = 1024, ROWS = 16 };        /* units of a row that a processor's work-item takes, and rows at most */
 
 struct functions {
 	struct _cl_program *program;
@@ -223,18 +223,28 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* A processor's work-item takes a strip of a row.  Elsewhere, and in sums, a group is as wide as the units, up to what the device
+/* Rows that a processor's work-item takes, of a grid as wide: neighbours in memory, as long as there are enough for all units. */
+static size_t rows_each(const struct cg_device *device, size_t wide, size_t rows)
+{
+	enum { TURNS = 8 };
+	size_t each = wide * rows / ((size_t)device->units * TURNS);
+
+	return each < 1 ? 1 : least(each, ROWS);
+}
+
+/* A processor's work-item takes a strip of some rows.  Elsewhere, and in sums, a group is as wide as the units, up to what the device
  * takes: all it has on a processor, where a group is a loop.  Blocks of sums beyond the grid are taken in turns. */
 static void grid(const struct cg_device *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
                  size_t local[2])
 {
 	enum { GROUP = 256, BLOCKS_MOST = 4096 };
-	size_t wide = 1, group = least(is_processor(device) ? most : least(most, GROUP), device->group_most);
+	size_t wide = 1, each, group = least(is_processor(device) ? most : least(most, GROUP), device->group_most);
 
 	if (shape == CG_PIECE_POINT && is_processor(device)) {
 		local[0] = local[1] = 1;
 		global[0] = ((size_t)units + STRIP - 1) / STRIP;
-		global[1] = (size_t)rows;
+		each = rows_each(device, global[0], (size_t)rows);
+		global[1] = ((size_t)rows + each - 1) / each;
 		return;
 	}
 	while (2 * wide <= least(group, device->item_most) && wide < (size_t)units)

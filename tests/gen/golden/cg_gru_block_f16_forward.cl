@@ -8,9 +8,13 @@ typedef float acc;		/* what arithmetic uses */
 typedef uint word;		/* an acc's bits */
 
 /* For a compiler that makes vectors of a loop, as a processor's: -DSTRIP=1024, units that a work-item
-   takes, and -DLANES=16, those of a vector. -DWHOLE: nothing is absent, and no loop tests for it. */
-#ifndef STRIP
+   takes of a row, in as many rows as make all of the grid's height, and -DLANES=16, those of a vector.
+   -DWHOLE: nothing is absent, and no loop tests for it. */
+#ifdef STRIP
+#define ROWS ((long)((rows + get_global_size(1) - 1) / get_global_size(1)))
+#else
 #define STRIP 1
+#define ROWS 1
 #endif
 #ifdef WHOLE
 #define GIVEN(at) 1
@@ -253,35 +257,37 @@ __kernel void cg_gru_block_s1_f16_forward(
 	__global real *restrict u_at, ulong u_offset, long u_stride,
 	__global real *restrict hr_at, ulong hr_offset, long hr_stride)
 {
-	const long row = get_global_id(1);
 	const long first = get_global_id(0) * STRIP;
 	const long last = units - first < STRIP ? units : first + STRIP;
-	long unit = first;
+	const long block = get_global_id(1) * ROWS;
+	const long count = rows - block < ROWS ? rows - block : ROWS;
 
-	if (row >= rows)
-		return;
+	for (long row = block; row < block + count; row++) {
+		long unit = first;
+
 #ifdef LANES
-#pragma clang loop vectorize_width(LANES) interleave_count(4)
-	for (; unit < last - (last - first) % (4 * LANES); unit++)
-		cg_gru_block_s1_f16_forward_element(row, unit,
-			rows, units,
-			a_r_at, a_r_offset, a_r_stride,
-			a_u_at, a_u_offset, a_u_stride,
-			h_prev_at, h_prev_offset, h_prev_stride,
-			r_at, r_offset, r_stride,
-			u_at, u_offset, u_stride,
-			hr_at, hr_offset, hr_stride);
+#pragma clang loop vectorize_width(LANES) interleave_count(8)
+		for (; unit < last - (last - first) % (8 * LANES); unit++)
+			cg_gru_block_s1_f16_forward_element(row, unit,
+				rows, units,
+				a_r_at, a_r_offset, a_r_stride,
+				a_u_at, a_u_offset, a_u_stride,
+				h_prev_at, h_prev_offset, h_prev_stride,
+				r_at, r_offset, r_stride,
+				u_at, u_offset, u_stride,
+				hr_at, hr_offset, hr_stride);
 #pragma clang loop vectorize_width(LANES) vectorize_predicate(enable)
 #endif
-	for (; unit < last; unit++)
-		cg_gru_block_s1_f16_forward_element(row, unit,
-			rows, units,
-			a_r_at, a_r_offset, a_r_stride,
-			a_u_at, a_u_offset, a_u_stride,
-			h_prev_at, h_prev_offset, h_prev_stride,
-			r_at, r_offset, r_stride,
-			u_at, u_offset, u_stride,
-			hr_at, hr_offset, hr_stride);
+		for (; unit < last; unit++)
+			cg_gru_block_s1_f16_forward_element(row, unit,
+				rows, units,
+				a_r_at, a_r_offset, a_r_stride,
+				a_u_at, a_u_offset, a_u_stride,
+				h_prev_at, h_prev_offset, h_prev_stride,
+				r_at, r_offset, r_stride,
+				u_at, u_offset, u_stride,
+				hr_at, hr_offset, hr_stride);
+	}
 }
 
 /* One element.  Always inline: of a loop with a call in it no compiler makes vectors. */
@@ -328,31 +334,33 @@ __kernel void cg_gru_block_s2_f16_forward(
 	__global real *restrict c_at, ulong c_offset, long c_stride,
 	__global real *restrict h_at, ulong h_offset, long h_stride)
 {
-	const long row = get_global_id(1);
 	const long first = get_global_id(0) * STRIP;
 	const long last = units - first < STRIP ? units : first + STRIP;
-	long unit = first;
+	const long block = get_global_id(1) * ROWS;
+	const long count = rows - block < ROWS ? rows - block : ROWS;
 
-	if (row >= rows)
-		return;
+	for (long row = block; row < block + count; row++) {
+		long unit = first;
+
 #ifdef LANES
-#pragma clang loop vectorize_width(LANES) interleave_count(4)
-	for (; unit < last - (last - first) % (4 * LANES); unit++)
-		cg_gru_block_s2_f16_forward_element(row, unit,
-			rows, units,
-			a_c_at, a_c_offset, a_c_stride,
-			h_prev_at, h_prev_offset, h_prev_stride,
-			u_at, u_offset, u_stride,
-			c_at, c_offset, c_stride,
-			h_at, h_offset, h_stride);
+#pragma clang loop vectorize_width(LANES) interleave_count(8)
+		for (; unit < last - (last - first) % (8 * LANES); unit++)
+			cg_gru_block_s2_f16_forward_element(row, unit,
+				rows, units,
+				a_c_at, a_c_offset, a_c_stride,
+				h_prev_at, h_prev_offset, h_prev_stride,
+				u_at, u_offset, u_stride,
+				c_at, c_offset, c_stride,
+				h_at, h_offset, h_stride);
 #pragma clang loop vectorize_width(LANES) vectorize_predicate(enable)
 #endif
-	for (; unit < last; unit++)
-		cg_gru_block_s2_f16_forward_element(row, unit,
-			rows, units,
-			a_c_at, a_c_offset, a_c_stride,
-			h_prev_at, h_prev_offset, h_prev_stride,
-			u_at, u_offset, u_stride,
-			c_at, c_offset, c_stride,
-			h_at, h_offset, h_stride);
+		for (; unit < last; unit++)
+			cg_gru_block_s2_f16_forward_element(row, unit,
+				rows, units,
+				a_c_at, a_c_offset, a_c_stride,
+				h_prev_at, h_prev_offset, h_prev_stride,
+				u_at, u_offset, u_stride,
+				c_at, c_offset, c_stride,
+				h_at, h_offset, h_stride);
+	}
 }

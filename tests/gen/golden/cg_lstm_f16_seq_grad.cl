@@ -8,9 +8,13 @@ typedef float acc;		/* what arithmetic uses */
 typedef uint word;		/* an acc's bits */
 
 /* For a compiler that makes vectors of a loop, as a processor's: -DSTRIP=1024, units that a work-item
-   takes, and -DLANES=16, those of a vector. -DWHOLE: nothing is absent, and no loop tests for it. */
-#ifndef STRIP
+   takes of a row, in as many rows as make all of the grid's height, and -DLANES=16, those of a vector.
+   -DWHOLE: nothing is absent, and no loop tests for it. */
+#ifdef STRIP
+#define ROWS ((long)((rows + get_global_size(1) - 1) / get_global_size(1)))
+#else
 #define STRIP 1
+#define ROWS 1
 #endif
 #ifdef WHOLE
 #define GIVEN(at) 1
@@ -175,7 +179,7 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
 	__global const acc *c_prev_at, ulong c_prev_offset, long c_prev_stride,
 	__global const acc *dc_at, ulong dc_offset, long dc_stride,
 	__global const acc *dh_at, ulong dh_offset, long dh_stride,
-	__global const real *dh_out_at, ulong dh_out_offset, long dh_out_stride,
+	__global const real *dy_at, ulong dy_offset, long dy_stride,
 	__global const real *i_at, ulong i_offset, long i_stride,
 	__global const real *f_at, ulong f_offset, long f_stride,
 	__global const real *g_at, ulong g_offset, long g_stride,
@@ -190,7 +194,7 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
 	const acc c_prev = GIVEN(c_prev_at) ? c_prev_at[c_prev_offset + row * c_prev_stride + unit] : 0;
 	const acc dc = GIVEN(dc_at) ? dc_at[dc_offset + row * dc_stride + unit] : 0;
 	const acc dh = GIVEN(dh_at) ? dh_at[dh_offset + row * dh_stride + unit] : 0;
-	const acc dh_out = GIVEN(dh_out_at) ? to_acc(dh_out_at[dh_out_offset + row * dh_out_stride + unit]) : 0;
+	const acc dy = GIVEN(dy_at) ? to_acc(dy_at[dy_offset + row * dy_stride + unit]) : 0;
 	const acc i = GIVEN(i_at) ? to_acc(i_at[i_offset + row * i_stride + unit]) : 0;
 	const acc f = GIVEN(f_at) ? to_acc(f_at[f_offset + row * f_stride + unit]) : 0;
 	const acc g = GIVEN(g_at) ? to_acc(g_at[g_offset + row * g_stride + unit]) : 0;
@@ -201,7 +205,7 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
 	const acc m = acc_tanh(c);
 
 	/* h = o * m */
-	const acc dh_all = dh + dh_out;
+	const acc dh_all = dh + dy;
 	const acc do_ = dh_all * m;
 	const acc dm = dh_all * o;
 
@@ -245,7 +249,7 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
  *	c_prev       in  acc     [rows, units]   before the step
  *	dc           in  acc     [rows, units]   adjoint of c
  *	dh           in  acc     [rows, units]   adjoint of h
- *	dh_out       in  real    [rows, units]   adjoint of h too, from what takes it
+ *	dy           in  real    [rows, units]   adjoint of h too, from what takes it
  *	i            in  real    [rows, units]   kept by forward
  *	f            in  real    [rows, units]   kept by forward
  *	g            in  real    [rows, units]   kept by forward
@@ -262,7 +266,7 @@ __kernel void cg_lstm_f16_seq_grad(
 	__global const acc *restrict c_prev_at, ulong c_prev_offset, long c_prev_stride,
 	__global const acc *restrict dc_at, ulong dc_offset, long dc_stride,
 	__global const acc *restrict dh_at, ulong dh_offset, long dh_stride,
-	__global const real *restrict dh_out_at, ulong dh_out_offset, long dh_out_stride,
+	__global const real *restrict dy_at, ulong dy_offset, long dy_stride,
 	__global const real *restrict i_at, ulong i_offset, long i_stride,
 	__global const real *restrict f_at, ulong f_offset, long f_stride,
 	__global const real *restrict g_at, ulong g_offset, long g_stride,
@@ -274,51 +278,53 @@ __kernel void cg_lstm_f16_seq_grad(
 	__global real *restrict da_o_at, ulong da_o_offset, long da_o_stride,
 	__global acc *restrict dc_prev_at, ulong dc_prev_offset, long dc_prev_stride)
 {
-	const long row = get_global_id(1);
 	const long first = get_global_id(0) * STRIP;
 	const long last = units - first < STRIP ? units : first + STRIP;
-	long unit = first;
+	const long block = get_global_id(1) * ROWS;
+	const long count = rows - block < ROWS ? rows - block : ROWS;
 
-	if (row >= rows)
-		return;
+	for (long row = block; row < block + count; row++) {
+		long unit = first;
+
 #ifdef LANES
-#pragma clang loop vectorize_width(LANES) interleave_count(4)
-	for (; unit < last - (last - first) % (4 * LANES); unit++)
-		cg_lstm_f16_seq_grad_element(row, unit,
-			rows, units,
-			c_prev_at, c_prev_offset, c_prev_stride,
-			dc_at, dc_offset, dc_stride,
-			dh_at, dh_offset, dh_stride,
-			dh_out_at, dh_out_offset, dh_out_stride,
-			i_at, i_offset, i_stride,
-			f_at, f_offset, f_stride,
-			g_at, g_offset, g_stride,
-			o_at, o_offset, o_stride,
-			c_at, c_offset, c_stride,
-			da_i_at, da_i_offset, da_i_stride,
-			da_f_at, da_f_offset, da_f_stride,
-			da_g_at, da_g_offset, da_g_stride,
-			da_o_at, da_o_offset, da_o_stride,
-			dc_prev_at, dc_prev_offset, dc_prev_stride);
+#pragma clang loop vectorize_width(LANES) interleave_count(8)
+		for (; unit < last - (last - first) % (8 * LANES); unit++)
+			cg_lstm_f16_seq_grad_element(row, unit,
+				rows, units,
+				c_prev_at, c_prev_offset, c_prev_stride,
+				dc_at, dc_offset, dc_stride,
+				dh_at, dh_offset, dh_stride,
+				dy_at, dy_offset, dy_stride,
+				i_at, i_offset, i_stride,
+				f_at, f_offset, f_stride,
+				g_at, g_offset, g_stride,
+				o_at, o_offset, o_stride,
+				c_at, c_offset, c_stride,
+				da_i_at, da_i_offset, da_i_stride,
+				da_f_at, da_f_offset, da_f_stride,
+				da_g_at, da_g_offset, da_g_stride,
+				da_o_at, da_o_offset, da_o_stride,
+				dc_prev_at, dc_prev_offset, dc_prev_stride);
 #pragma clang loop vectorize_width(LANES) vectorize_predicate(enable)
 #endif
-	for (; unit < last; unit++)
-		cg_lstm_f16_seq_grad_element(row, unit,
-			rows, units,
-			c_prev_at, c_prev_offset, c_prev_stride,
-			dc_at, dc_offset, dc_stride,
-			dh_at, dh_offset, dh_stride,
-			dh_out_at, dh_out_offset, dh_out_stride,
-			i_at, i_offset, i_stride,
-			f_at, f_offset, f_stride,
-			g_at, g_offset, g_stride,
-			o_at, o_offset, o_stride,
-			c_at, c_offset, c_stride,
-			da_i_at, da_i_offset, da_i_stride,
-			da_f_at, da_f_offset, da_f_stride,
-			da_g_at, da_g_offset, da_g_stride,
-			da_o_at, da_o_offset, da_o_stride,
-			dc_prev_at, dc_prev_offset, dc_prev_stride);
+		for (; unit < last; unit++)
+			cg_lstm_f16_seq_grad_element(row, unit,
+				rows, units,
+				c_prev_at, c_prev_offset, c_prev_stride,
+				dc_at, dc_offset, dc_stride,
+				dh_at, dh_offset, dh_stride,
+				dy_at, dy_offset, dy_stride,
+				i_at, i_offset, i_stride,
+				f_at, f_offset, f_stride,
+				g_at, g_offset, g_stride,
+				o_at, o_offset, o_stride,
+				c_at, c_offset, c_stride,
+				da_i_at, da_i_offset, da_i_stride,
+				da_f_at, da_f_offset, da_f_stride,
+				da_g_at, da_g_offset, da_g_stride,
+				da_o_at, da_o_offset, da_o_stride,
+				dc_prev_at, dc_prev_offset, dc_prev_stride);
+	}
 }
 
 /*
