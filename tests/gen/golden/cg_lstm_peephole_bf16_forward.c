@@ -59,16 +59,20 @@ static inline real to_real(acc x)
 #define ACC_INFINITY 0x7f800000u	/* of infinity, */
 #define ACC_INVERSE 0x7f000000u		/* and twice those of 1: less those of 2^n, of 2^-n */
 #define ACC_FRACTION 23
+#define ACC_QUARTER 0.25f
 #define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
 #define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
 
-#define ACC_ROUND 12582912.0f		/* 1.5 * 2^23: a sum with it ends in an integer */
+#define ACC_ROUND 12583039.0f		/* 1.5 * 2^23 + 127: a sum with it ends in an integer */
 #define ACC_PER_LN2 1.44269502f
 #define ACC_LN2 0.693145752f		/* its upper 16 bits: products with small integers are exact */
-#define ACC_LN2_REST 1.42860677e-6f
+#define ACC_LN2_REST 1.42859062e-6f	/* and the next 15 */
+#define ACC_PER_HALF_LN2 2.88539004f
+#define ACC_HALF_LN2 0.346573591f
 #define ACC_EXP_LOWEST -87.3365402f	/* below, e^x is not normal */
 #define ACC_EXP_HIGHEST 89.0f		/* from here on, e^x is infinite */
-#define ACC_SATURATED 19.0f		/* from here on, tanh(x/2) and sigmoid(x) are 1 */
+#define ACC_SIGMOID_HIGHEST 19.0f	/* from here on, sigmoid(x) is 1, */
+#define ACC_TANH_HIGHEST 9.5f		/* and tanh(x) */
 #define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
 
 /* A t^2 + B t + C is 1/t to one part in 19601 for t in [1, 9/8]: no parabola is nearer. */
@@ -76,50 +80,20 @@ static inline real to_real(acc x)
 #define ACC_PARABOLA_B -2.66435385f
 #define ACC_PARABOLA_C 2.82842708f
 
-#if defined __FMA__ || defined __aarch64__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMAF
-static inline acc muladd(acc a, acc b, acc c)
-{
-	return __builtin_fmaf(a, b, c);
-}
-#else
-/* Rounded once wherever it is used here. a*b is exact in double. Where c nearly takes it away the sum
-   is too; where a*b would be exact in float, double is wide enough for a sum of floats. */
-static inline acc muladd(acc a, acc b, acc c)
-{
-	return (acc)((double)a * b + c);
-}
-#endif
-
-/* e^r - 1 = r + r tail(r), for |r| <= ln(2)/2. The polynomial is off by 2^-26 of it at most. */
-static inline acc acc_tail(acc r)
-{
-	acc r2 = r * r;
-	acc q = (0.00139009440f * r + 0.00836611167f) * r2 + (0.0416668244f * r + 0.166665480f);
-
-	q = q * r + 0.5f;
-	return q * r;
-}
-
-/* e^x = 2^n e^r, where n is the integer nearest to x/ln(2). It is kept as k = ACC_ROUND + n, whose
-   low bits are n: nothing is converted to an integer, which NaN and infinity could not be. */
-static inline acc acc_octaves(acc x)
-{
-	return x * ACC_PER_LN2 + ACC_ROUND;
-}
-
-/* 2^n, for n within the exponents of normal numbers. */
+/* 2^n, for n within the exponents of normal numbers. n is kept as k = ACC_ROUND + n, whose low bits are
+   n and the exponent of 1: nothing is converted to an integer, which NaN and infinity could not be. */
 static inline acc acc_power(acc k)
 {
-	return from_bits((bits_of(k) << ACC_FRACTION) + ACC_ONE);
+	return from_bits(bits_of(k) << ACC_FRACTION);
 }
 
-/* r = x - n ln(2). The product with the upper part of ln(2) is exact, and so is the difference: the
-   two are so near. */
-static inline acc acc_rest(acc x, acc k)
+/* tanh(s) to one part in 2^27, for |s| <= 3/8 ln(2). With it e^2s = (1 + tanh(s)) / (1 - tanh(s)). */
+static inline acc acc_tanh_near(acc s)
 {
-	acc n = k - ACC_ROUND;
+	acc w = s * s;
+	acc p = (-0.0512202159f * w + 0.133226499f) * w - 0.333332151f;
 
-	return muladd(-n, ACC_LN2, x) - n * ACC_LN2_REST;
+	return s * w * p + s;
 }
 
 /* 1/d to one part in 19601, for d in [1, 2^126]. A subtraction of its bits gives the chord of 1/d
@@ -138,56 +112,83 @@ static inline acc acc_rough_inverse(acc d)
 	return acc_inverse_seed(d);
 }
 
-/* tanh|x| = e / (e + 2), where e is e^2|x| - 1, which keeps the relative accuracy near 0. The last
-   step adds what the quotient q left over, e - 2 q - q e: the rounding of e + 2 is not in it. From
-   ACC_LINEAR on, what is left is less than q e, as y is off by less than ACC_LINEAR. */
+#if defined __FMA__ || defined __aarch64__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMAF
+static inline acc muladd(acc a, acc b, acc c)
+{
+	return __builtin_fmaf(a, b, c);
+}
+#else
+/* Rounded once wherever it is used here. a*b is exact in double. Where c nearly takes it away the sum
+   is too; where a*b would be exact in float, double is wide enough for a sum of floats. */
+static inline acc muladd(acc a, acc b, acc c)
+{
+	return (acc)((double)a * b + c);
+}
+#endif
+
+/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is nearest to
+   2|x|/ln(2) - 1/4: where it is 1, u must not take too much away. The product with ln(2)/2 is not
+   exact, but b nearly takes it away. The last step adds what the quotient q left over. */
 static inline acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
 	acc a = from_bits(bits_of(x) ^ sign);
-	acc twice = a + a > ACC_SATURATED ? ACC_SATURATED : a + a;
-	acc k = acc_octaves(twice);
+	acc b = a > ACC_TANH_HIGHEST ? ACC_TANH_HIGHEST : a;
+	acc k = b * ACC_PER_HALF_LN2 - ACC_QUARTER + ACC_ROUND;
 	acc power = acc_power(k);
-	acc r = acc_rest(twice, k);
-	acc e = power * r * acc_tail(r) + (power * r + (power - 1));
-	acc y = acc_rough_inverse(e + 2);
+	acc u = acc_tanh_near(muladd(ACC_ROUND - k, ACC_HALF_LN2, b));
+	acc e = (power + 1) * u + (power - 1);
+	acc d = muladd(-2, u, 2) + e;
+	acc y = acc_rough_inverse(d);
 	acc q = e * y;
-	acc t = q + y * muladd(-q, e, muladd(-2, q, e));
+	acc t = q + y * muladd(-q, d, e);
 
 	t = a < ACC_LINEAR ? a : t;
 	return from_bits(bits_of(t) | sign);
 }
 
-/* A better y, when y is about 1/d: the relative error is squared. 1 takes d*y away. */
-static inline acc acc_newton(acc d, acc y)
+/* e^x = 2^n e^r, where n is the integer nearest to x/ln(2). */
+static inline acc acc_octaves(acc x)
 {
-	return y + y * muladd(-d, y, 1);
+	return x * ACC_PER_LN2 + ACC_ROUND;
 }
 
-/* 1/d for normal d, 0 < d <= 2^126. The work is done on d's fraction, in [1, 2), and its power of
-   two is inverted apart: no step leaves the normal numbers. */
-static inline acc acc_recip_normal(acc d)
+/* r = x - n ln(2). The products with both parts of ln(2) are exact, and so is the first difference:
+   the two are so near. */
+static inline acc acc_rest(acc x, acc k)
 {
-	acc power = from_bits(ACC_INVERSE - (bits_of(d) & ACC_INFINITY));
-	acc m = d * power;
+	acc n = k - ACC_ROUND;
 
-	return acc_newton(m, acc_rough_inverse(m)) * power;
+	return muladd(-n, ACC_LN2_REST, muladd(-n, ACC_LN2, x));
 }
 
-/* 1 / (1 + e^-x), relatively accurate to the left too, down to the smallest normal number. Where 1
-   would be lost beside the power of two, its share goes to the small p = e^r - 1. */
+/* e^r - 1 = r + r tail(r), for |r| <= ln(2)/2. The polynomial is off by 2^-26 of it at most. */
+static inline acc acc_tail(acc r)
+{
+	acc r2 = r * r;
+	acc q = (0.00139009440f * r + 0.00836611167f) * r2 + (0.0416668244f * r + 0.166665480f);
+
+	q = q * r + 0.5f;
+	return q * r;
+}
+
+/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step adds what the quotient q left over, 1 - q d
+   and p: the rounding of 1 + p is not in it. 2^n itself comes after it, so that no step leaves the
+   normal numbers, and the result is relatively accurate to the left too, down to the smallest. To the
+   right d may have been rounded down below e^x. */
 static inline acc acc_sigmoid(acc x)
 {
-	acc y = x > ACC_SATURATED ? -ACC_SATURATED : -x;
-	acc k = acc_octaves(y);
+	acc b = x > ACC_SIGMOID_HIGHEST ? ACC_SIGMOID_HIGHEST : x;
+	acc k = acc_octaves(b);
 	acc power = acc_power(k);
-	acc r = acc_rest(y, k);
+	acc r = acc_rest(b, k);
 	acc p = acc_tail(r) * r + r;
-	acc share = from_bits(ACC_INVERSE - bits_of(power));
-	acc small = k > ACC_ROUND + ACC_FRACTION ? p + share : p;
-	acc large = k > ACC_ROUND + ACC_FRACTION ? power : power + 1;
-	acc s = acc_recip_normal(muladd(power, small, large));
+	acc d = muladd(power, p, power + 1);
+	acc y = acc_rough_inverse(d);
+	acc q = (p + 1) * y;
+	acc s = (q + y * (muladd(-q, d, 1) + p)) * power;
 
+	s = s > 1 ? 1 : s;
 	return x < ACC_EXP_LOWEST ? 0 : s;
 }
 
