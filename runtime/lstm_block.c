@@ -98,10 +98,10 @@ int cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t
 	return CG_OK;
 }
 
-/* Steps that are computed; the outputs beyond are zero, and nothing is read there. */
+/* Steps that are computed; the outputs beyond are zero, and nothing is read there.  Of no rows none is: T may then be anything. */
 static int64_t steps(const struct cg_lstm_block *op)
 {
-	return op->seq_len_max < 0 ? op->T : op->seq_len_max;
+	return !op->B ? 0 : op->seq_len_max < 0 ? op->T : op->seq_len_max;
 }
 
 /* Step t of [T B width]. */
@@ -350,8 +350,11 @@ static int weights(struct cg_stream *stream, const struct cg_lstm_block *op, str
 	int64_t wide = GATES * op->U;
 	struct cg_gemm product = { .dtype = op->dtype, .m = width, .n = wide, .k = steps(op) * op->B, .transpose_a = 1 };
 
-	product.a = (struct cg_matrix){ in, width, 0 };
-	product.b = (struct cg_matrix){ dgates, wide, 0 };
+	/* Of no rows there is no memory to name. */
+	if (product.k) {
+		product.a = (struct cg_matrix){ in, width, 0 };
+		product.b = (struct cg_matrix){ dgates, wide, 0 };
+	}
 	product.c = (struct cg_matrix){ w_grad, wide, 0 };
 	if (op->accumulate)
 		product.start = product.c;

@@ -14,7 +14,8 @@
 #include "runtime/backend.h"
 #include "runtime/command/bench.h"
 
-static const int64_t sizes[][3] = { { 1, 16, 16 }, { 32, 256, 512 }, { 256, 512, 512 } };        /* B I U */
+enum { SIZES = 4 };
+static const int64_t sizes[][SIZES] = { { 32, 1, 16, 16 }, { 16, 32, 256, 512 }, { 4, 256, 512, 512 } };        /* T B I U */
 
 static int no_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
                      const struct cg_operand *operands)
@@ -29,17 +30,17 @@ static int no_gemm(struct cg_queue *queue, const struct cg_gemm *product)
 	return CG_OK;
 }
 
-static void set_sizes(const struct cg_op *row, char *op, const int64_t size[3])
+static void set_sizes(const struct cg_op *row, char *op, const int64_t size[SIZES])
 {
-	static const char *const symbols[] = { "B", "I", "U" };
+	static const char *const symbols[SIZES] = { "T", "B", "I", "U" };
 
 	for (const struct cg_dim *d = row->dims; d->symbol; d++)
-		for (int k = 0; k < 3; k++)
-			if (!strcmp(d->symbol, symbols[k]))
+		for (int k = 0; k < SIZES; k++)
+			if (!strcmp(d->symbol, symbols[k]) && !d->only)
 				*(int64_t *)(op + d->at) = size[k];
 }
 
-static int measure(struct cg_context *context, const struct cg_op *row, int dtype, const int64_t size[3], double time)
+static int measure(struct cg_context *context, const struct cg_op *row, int dtype, const int64_t size[SIZES], double time)
 {
 	const struct cg_backend *const whole = context->backend;
 	struct cg_backend products = *whole, kernels = *whole;
@@ -63,9 +64,9 @@ static int measure(struct cg_context *context, const struct cg_op *row, int dtyp
 	}
 	context->backend = whole;
 	if (!code)
-		printf("| %s | %s | %lld | %lld | %lld | %.4f | %.4f | %.4f | %.0f%% |\n", row->name, cg_dtype_name(dtype), (long long)size[0],
-		       (long long)size[1], (long long)size[2], result[0].median, result[1].median, result[2].median,
-		       100 * result[1].median / result[0].median);
+		printf("| %s | %s | %lld | %lld | %lld | %lld | %.4f | %.4f | %.4f | %.0f%% |\n", row->name, cg_dtype_name(dtype),
+		       (long long)problem_size(&p, "T"), (long long)size[1], (long long)size[2], (long long)size[3],
+		       result[0].median, result[1].median, result[2].median, 100 * result[1].median / result[0].median);
 	free(p.op);
 	return code;
 }
@@ -78,8 +79,8 @@ int main(int argc, char **argv)
 	int code = cg_open(NULL, &context);
 
 	if (!code)
-		printf("| op | dtype | B | I | H | ms | products alone | kernels alone | products of all |\n"
-		       "|---|---|---:|---:|---:|---:|---:|---:|---:|\n");
+		printf("| op | dtype | T | B | I | H | ms | products alone | kernels alone | products of all |\n"
+		       "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n");
 	for (int k = 1; k < (argc > 1 ? argc : 2) && !code; k++) {
 		int dtype = argc > 1 ? cg_dtype_find(argv[k]) : CG_F32;
 

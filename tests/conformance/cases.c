@@ -209,12 +209,14 @@ void trial_fields(struct trial *t, struct fields *f)
 		}
 	field_add(f, "dtype", FIELD_DTYPE, member(&t->is, t->op->dtype_at));
 	for (const struct cg_attribute *a = attributes_of(t->op); a->name; a++) {
-		static const int kinds[] = { [CG_REAL] = FIELD_REAL, [CG_BOOL] = FIELD_BOOL, [CG_INTEGER] = FIELD_SIZE };
+		static const int kinds[] = { [CG_REAL] = FIELD_REAL, [CG_BOOL] = FIELD_BOOL, [CG_INTEGER] = FIELD_SIZE, [CG_WORD] = FIELD_WORD };
 
 		row = field_add(f, a->name, kinds[a->kind], member(&t->is, a->at));
 		row->least = a->kind == CG_INTEGER ? -1 : -1e6;
 		row->most = a->kind == CG_INTEGER ? SIZE_MOST : 1e6;
 		row->plain = a->fallback;
+		for (row->words = a->words; a->words && a->words[row->n_words]; row->n_words++)
+			;
 	}
 	if (t->op->gates_at) {
 		row = field_add(f, "gates", FIELD_WORD, member(&t->is, t->op->gates_at));

@@ -345,6 +345,26 @@ static void test_no_step(void **state)
 	on_every_backend(no_step);
 }
 
+/* Of no rows there may be any number of steps. */
+static void no_rows(int dtype)
+{
+	struct sequence s;
+
+	make(&s, dtype, (int64_t)1 << 59, 0, 7, 1);
+	run(&s, 0);
+	run(&s, 1);
+	zeros(s.op.w_grad, 0, "w_grad", dtype);
+	zeros(s.op.wci_grad, 0, "wci_grad", dtype);
+	zeros(s.op.b_grad, 0, "b_grad", dtype);
+	drop(&s);
+}
+
+static void test_no_rows(void **state)
+{
+	(void)state;
+	on_every_backend(no_rows);
+}
+
 /* ---- V1 and V2 ---- */
 
 /* A row of four blocks of so many bytes, the middle ones exchanged. */
@@ -422,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_steps_are_cells),
 		cmocka_unit_test(test_length_is_a_prefix),
 		cmocka_unit_test(test_no_step),
+		cmocka_unit_test(test_no_rows),
 		cmocka_unit_test(test_orders_agree),
 		cmocka_unit_test(test_threads),
 	};
