@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/runtime/net_trials.h"
 #include "tests/runtime/opencl_watch.h"
 #include "tests/runtime/walks.h"
 
@@ -68,9 +69,60 @@ static void test_steps(void **state)
 	drop_tensors(&t);
 }
 
+/* A call of other lengths waits for the index of the last one to be there, and sends its own; the same lengths do neither. */
+static void expect_index(struct net *n, const int32_t *lengths, long waits, long sent, long made_buffers)
+{
+	n->call.lengths = lengths;
+	forget();
+	if (net_forward(n))
+		fail_msg("%s", cg_message());
+	if (seen.Finish != waits || seen.EnqueueWriteBuffer != sent || seen.CreateBuffer != made_buffers || seen.EnqueueReadBuffer)
+		fail_msg("expected %ld waits, %ld copies and %ld allocations, got %ld, %ld and %ld", waits, sent, made_buffers, seen.Finish,
+		         seen.EnqueueWriteBuffer, seen.CreateBuffer);
+}
+
+static void test_index(void **state)
+{
+	static const int32_t some[] = { 3, 2 }, others[] = { 2, 1 }, whole[] = { 3, 3 };
+	struct tensors t;
+	struct net n;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	net_begin(&n, t.context, t.stream);
+	n.place = CG_DEVICE;
+	assert_int_equal(net_open(&n), CG_OK);
+	expect_index(&n, whole, 0, 0, 0);        /* there is none of rows that are all whole */
+	expect_index(&n, some, 0, 1, 1);
+	expect_index(&n, some, 0, 0, 0);
+	expect_index(&n, NULL, 0, 0, 0);
+	expect_index(&n, some, 0, 0, 0);
+	expect_index(&n, others, 1, 1, 0);
+	expect_index(&n, others, 0, 0, 0);
+	net_close(&n);
+	drop_tensors(&t);
+}
+
+static void test_trials(void **state)
+{
+	const struct faults faults = { &made, &fatal, &failed_call, forget_calls };
+	struct cg_context *context;
+
+	(void)state;
+	if (!opens(&context))
+		return;
+	try_streams(context);
+	try_places(context);
+	try_faults(context, &faults);
+	cg_close(context);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_steps) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_steps), cmocka_unit_test(test_index), cmocka_unit_test(test_trials),
+	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("opencl_rnn", tests, set_up, NULL);

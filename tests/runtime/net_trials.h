@@ -1,0 +1,22 @@
+/*
+ * Trials of networks that are the same on any backend: streams in threads, memory of the host and of the device, calls that fail.
+ */
+#ifndef NET_TRIALS_H
+#define NET_TRIALS_H
+
+#include "runtime/cellgrad.h"
+
+/* One plan in two threads, each with a stream of its own: the same bits as in one. */
+void try_streams(struct cg_context *context);
+/* Each port in the host's memory or in the device's: the same bits. */
+void try_places(struct cg_context *context);
+/* A driver whose n-th call fails, for every n of a network's on a new stream: its call is named, and the same call on the same
+ * objects then gives the same bits.  Watched are its calls in these, which the watch of a driver has. */
+struct faults {
+	long *made, *fatal;
+	const char **failed_call;
+	void (*forget_calls)(void);
+};
+void try_faults(struct cg_context *context, const struct faults *faults);
+
+#endif
