@@ -168,7 +168,7 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
 	__global const acc *c_prev_at, ulong c_prev_offset, long c_prev_stride,
 	__global const acc *dc_at, ulong dc_offset, long dc_stride,
 	__global const acc *dh_at, ulong dh_offset, long dh_stride,
-	__global const real *dy_at, ulong dy_offset, long dy_stride,
+	__global const real *dh_out_at, ulong dh_out_offset, long dh_out_stride,
 	__global const real *i_at, ulong i_offset, long i_stride,
 	__global const real *f_at, ulong f_offset, long f_stride,
 	__global const real *g_at, ulong g_offset, long g_stride,
@@ -183,7 +183,7 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
 	const acc c_prev = GIVEN(c_prev_at) ? c_prev_at[c_prev_offset + row * c_prev_stride + unit] : 0;
 	const acc dc = GIVEN(dc_at) ? dc_at[dc_offset + row * dc_stride + unit] : 0;
 	const acc dh = GIVEN(dh_at) ? dh_at[dh_offset + row * dh_stride + unit] : 0;
-	const acc dy = GIVEN(dy_at) ? to_acc(dy_at[dy_offset + row * dy_stride + unit]) : 0;
+	const acc dh_out = GIVEN(dh_out_at) ? to_acc(dh_out_at[dh_out_offset + row * dh_out_stride + unit]) : 0;
 	const acc i = GIVEN(i_at) ? to_acc(i_at[i_offset + row * i_stride + unit]) : 0;
 	const acc f = GIVEN(f_at) ? to_acc(f_at[f_offset + row * f_stride + unit]) : 0;
 	const acc g = GIVEN(g_at) ? to_acc(g_at[g_offset + row * g_stride + unit]) : 0;
@@ -194,7 +194,7 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
 	const acc m = acc_tanh(c);
 
 	/* h = o * m */
-	const acc dh_all = dh + dy;
+	const acc dh_all = dh + dh_out;
 	const acc do_ = dh_all * m;
 	const acc dm = dh_all * o;
 
@@ -238,7 +238,7 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
  *	c_prev       in  acc     [rows, units]   before the step
  *	dc           in  acc     [rows, units]   adjoint of c
  *	dh           in  acc     [rows, units]   adjoint of h
- *	dy           in  real    [rows, units]   adjoint of h too, from what takes it
+ *	dh_out       in  real    [rows, units]   adjoint of h too, from what takes it
  *	i            in  real    [rows, units]   kept by forward
  *	f            in  real    [rows, units]   kept by forward
  *	g            in  real    [rows, units]   kept by forward
@@ -255,7 +255,7 @@ __kernel void cg_lstm_f16_seq_grad(
 	__global const acc *restrict c_prev_at, ulong c_prev_offset, long c_prev_stride,
 	__global const acc *restrict dc_at, ulong dc_offset, long dc_stride,
 	__global const acc *restrict dh_at, ulong dh_offset, long dh_stride,
-	__global const real *restrict dy_at, ulong dy_offset, long dy_stride,
+	__global const real *restrict dh_out_at, ulong dh_out_offset, long dh_out_stride,
 	__global const real *restrict i_at, ulong i_offset, long i_stride,
 	__global const real *restrict f_at, ulong f_offset, long f_stride,
 	__global const real *restrict g_at, ulong g_offset, long g_stride,
@@ -283,7 +283,7 @@ __kernel void cg_lstm_f16_seq_grad(
 				c_prev_at, c_prev_offset, c_prev_stride,
 				dc_at, dc_offset, dc_stride,
 				dh_at, dh_offset, dh_stride,
-				dy_at, dy_offset, dy_stride,
+				dh_out_at, dh_out_offset, dh_out_stride,
 				i_at, i_offset, i_stride,
 				f_at, f_offset, f_stride,
 				g_at, g_offset, g_stride,
@@ -302,7 +302,7 @@ __kernel void cg_lstm_f16_seq_grad(
 				c_prev_at, c_prev_offset, c_prev_stride,
 				dc_at, dc_offset, dc_stride,
 				dh_at, dh_offset, dh_stride,
-				dy_at, dy_offset, dy_stride,
+				dh_out_at, dh_out_offset, dh_out_stride,
 				i_at, i_offset, i_stride,
 				f_at, f_offset, f_stride,
 				g_at, g_offset, g_stride,
