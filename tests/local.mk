@@ -98,7 +98,8 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_sequence_sequence_SOURCES = \
 	%D%/sequence/sequence.c %D%/sequence/suite.h %D%/sequence/network.h %D%/sequence/network.c %D%/sequence/answers.c \
 	%D%/sequence/random.c %D%/sequence/pieces.c %D%/sequence/alike.c %D%/sequence/repeat.c \
-	%D%/sequence/known.c %D%/sequence/block.c \
+	%D%/sequence/known.c %D%/sequence/block.c %D%/sequence/slopes.h %D%/sequence/slopes.c %D%/sequence/modes.c \
+	%D%/sequence/cells.c \
 	%D%/conformance/area.h %D%/conformance/area.c $(sequence) $(numbers)
 %C%_runtime_rnn_call_test_SOURCES = %D%/runtime/rnn_call_test.c $(net)
 %C%_runtime_rnn_memory_test_SOURCES = %D%/runtime/rnn_memory_test.c $(net)

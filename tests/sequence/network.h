@@ -42,7 +42,8 @@ extern struct side side;
 extern unsigned long long seed_of_run;
 void network_case(const char *test, int number, unsigned long long *state);  /* begins one; the state that it is to be drawn from */
 void network_fail(const struct network *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Fewer cases where the device is a slow one. */
+/* Is it a device, where texts take long to compile and calls long to start?  Then there are fewer cases. */
+int  network_is_slow(void);
 int  network_cases(int many);
 int  network_has(int dtype);
 

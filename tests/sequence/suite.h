@@ -32,9 +32,10 @@ void test_again(void **);
 void test_threads(void **);
 /* block.c: steps of TensorFlow's block cell. */
 void test_block_lstm(void **);
-/* slopes.c: gradients against differences. */
+/* modes.c, cells.c: gradients against differences. */
 void test_modes(void **);
 void test_cells(void **);
+void test_refused(void **);
 void test_dtypes(void **);
 
 /* A network drawn at random, of a cell that the reference knows: lengths too, but not opened. */

@@ -1,0 +1,276 @@
+/*
+ * Cells of all kinds in networks, built in and a user's own: gradients against differences in f64, and what other dtypes say beside
+ * it.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/conformance/numbers.h"
+#include "tests/sequence/slopes.h"
+#include "tests/sequence/suite.h"
+
+/* Saves nothing, so that the gradient computes all again, from gates that are kept. */
+static const char thrifty[] =
+	"cell thrifty\n" "gates a_i a_g\n" "state c\n" "output h\n"
+	"i = sigmoid(a_i)\n" "c = i * c_prev + (1 - i) * tanh(a_g)\n" "h = tanh(c) * i\n";
+
+/* Other names than the usual, and equations that read the output's step before. */
+static const char output_y[] =
+	"cell output_y\n" "gates u v\n" "state s\n" "output y\n"
+	"g = sigmoid(v)\n" "s = 0.5 * s_prev + tanh(u) * y_prev\n" "y = g * s + 0.25 * y_prev\n" "save g s\n";
+
+/* A param without a default. */
+static const char leaky[] =
+	"cell leaky\n" "gates a\n" "output h\n" "param rate, shift = 0.25\n"
+	"t = tanh(a + shift)\n" "h = rate * h_prev + (1 - rate) * t\n" "save t h\n";
+
+/* Weights outside the gates: their sums read what reaches the output and the state. */
+static const char weighted[] =
+	"cell weighted\n" "gates a_f a_g\n" "state c\n" "output h\n" "option weigh w_c w_h\n"
+	"f = sigmoid(a_f)\n" "g = tanh(a_g)\n" "c = (1 + w_c) * f * c_prev + g\n" "h = (1 + w_h) * tanh(c) * f\n" "save f g\n";
+
+/* Two stages, with a weight in what the second product takes. */
+static const char staged[] =
+	"cell staged\n" "gates a_r a_u\n" "output h\n" "option weigh w_r w_u\n"
+	"r = sigmoid(a_r)\n" "u = sigmoid(a_u)\n" "v = (1 + w_r) * r * h_prev\n"
+	"stage v\n" "gates a_c\n" "c = tanh(a_c)\n" "h = u * h_prev + (1 - u) * (1 + w_u) * c\n" "save r u c\n";
+
+/* A split gate in the middle, in a cell with a state. */
+static const char parted[] =
+	"cell parted\n" "gates a_p a_n a_o\n" "split q_n\n" "state c\n" "output h\n"
+	"p = sigmoid(a_p)\n" "q = q_n\n" "n = tanh(a_n + p * q)\n" "c = c_prev * p + n\n" "h = tanh(c) * sigmoid(a_o)\n" "save p q n c\n";
+
+/* No state, and two split gates. */
+static const char stateless[] =
+	"cell stateless\n" "gates a_n a_m\n" "split q_n q_m\n" "output h\n"
+	"n = tanh(a_n + 0.5 * q_n)\n" "m = sigmoid(a_m - q_m)\n" "h = m * n + (1 - m) * h_prev\n" "save n h\n";
+
+static const struct kind {
+	const char *name, *text;                 /* text: NULL of a built-in; a file of the source where it ends in .cell */
+	const char *options;
+	int is_first;                            /* also where texts take long to compile */
+	int64_t P;
+	int n_values;
+	struct cg_value values[2];
+} kinds[] = {
+	{ "lstm", NULL, "peephole", 0, 0, 0, { { NULL, 0 } } },
+	{ "gru_block", NULL, NULL, 1, 0, 0, { { NULL, 0 } } },
+	{ "lstm_block", NULL, "peephole", 1, 0, 2, { { "forget_bias", 0.5 }, { "cell_clip", 16 } } },
+	{ "lstm_block", NULL, NULL, 0, 2, 1, { { "forget_bias", -0.25 } } },
+	{ "coupled", "tests/gen/coupled.cell", "peephole", 0, 0, 0, { { NULL, 0 } } },
+	{ "coupled", "tests/gen/coupled.cell", NULL, 0, 2, 0, { { NULL, 0 } } },
+	{ "thrifty", thrifty, NULL, 0, 0, 0, { { NULL, 0 } } },
+	{ "thrifty", thrifty, NULL, 1, 2, 0, { { NULL, 0 } } },
+	{ "output_y", output_y, NULL, 1, 0, 0, { { NULL, 0 } } },
+	{ "leaky", leaky, NULL, 1, 0, 2, { { "shift", -0.5 }, { "rate", 0.75 } } },
+	{ "weighted", weighted, "weigh", 1, 0, 0, { { NULL, 0 } } },
+	{ "weighted", weighted, "weigh", 1, 2, 0, { { NULL, 0 } } },
+	{ "staged", staged, "weigh", 1, 0, 0, { { NULL, 0 } } },
+	{ "staged", staged, NULL, 0, 0, 0, { { NULL, 0 } } },
+	{ "parted", parted, NULL, 1, 0, 0, { { NULL, 0 } } },
+	{ "parted", parted, NULL, 0, 2, 0, { { NULL, 0 } } },
+	{ "stateless", stateless, NULL, 0, 0, 0, { { NULL, 0 } } },
+};
+enum { KINDS = sizeof kinds / sizeof *kinds, WAYS = 5 };
+
+static int is_spared(int k)
+{
+	return network_is_slow() && !kinds[k / WAYS].is_first;
+}
+
+static char *source(const char *path)
+{
+	static char text[8192];
+	const char *srcdir = getenv("srcdir");
+	char whole[4096];
+	FILE *file;
+
+	snprintf(whole, sizeof whole, "%s/%s", srcdir ? srcdir : ".", path);
+	file = fopen(whole, "r");
+	if (!file)
+		fail_msg("%s: cannot be opened", whole);
+	text[fread(text, 1, sizeof text - 1, file)] = 0;
+	fclose(file);
+	return text;
+}
+
+/* The caller closes it; a built-in is not minded. */
+static struct cg_cell *cell_of(const struct kind *kind)
+{
+	const char *end = kind->text ? kind->text + strlen(kind->text) - 5 : "";
+	struct cg_cell *cell;
+
+	if (!kind->text)
+		return (struct cg_cell *)cg_cell_find(kind->name);
+	if (cg_cell_parse(strcmp(end, ".cell") ? kind->text : source(kind->text), kind->name, &cell))
+		fail_msg("%s", cg_message());
+	return cell;
+}
+
+/* Two layers: straight, ragged, in both directions, batch-major with dropout, without most of what may be absent. */
+static void choose(struct network *net, const struct kind *kind, const struct cg_cell *cell, int way)
+{
+	static const int32_t lengths[] = { 2, 4, 0, 3 };
+
+	network_init(net);
+	net->config.cell = cell;
+	net->config.options = kind->options;
+	net->config.proj = kind->P;
+	net->config.n_values = kind->n_values;
+	memcpy(net->values, kind->values, sizeof kind->values);
+	net->config.layers = 2;
+	net->config.units = 3;
+	net->config.input = way == 2 ? 3 : 2;
+	net->config.input_mode = CG_AUTO;
+	net->config.bidirectional = way != 0;
+	net->ragged = way != 0 && way != 3;
+	net->config.time_major = way != 3;
+	net->config.dropout = way == 3 ? 0.4 : 0;
+	net->accumulate = way == 2;
+	net->absent = way == 4 ? 1 << INPUT_H | 1 << INPUT_C | 1 << OUTPUT_BACKPROP : 0;
+	net->memory = way % 3;
+	net->T = 4;
+	net->B = 4;
+	memcpy(net->lengths, lengths, sizeof lengths);
+}
+
+static int lacks_f64(void)
+{
+	if (network_has(CG_F64))
+		return 0;
+	print_message("# the device has no f64\n");
+	skip();
+	return 1;
+}
+
+void test_cells(void **nothing)
+{
+	struct slopes s = { .checked = 0 };
+	unsigned long long state;
+	struct network net;
+
+	(void)nothing;
+	if (lacks_f64())
+		return;
+	for (int k = 0; k < KINDS * WAYS; k++) {
+		struct cg_cell *cell;
+
+		if (is_spared(k))
+			continue;
+		cell = cell_of(&kinds[k / WAYS]);
+		network_case("cells", k, &state);
+		choose(&net, &kinds[k / WAYS], cell, k % WAYS);
+		network_open(&net);
+		network_draw(&net, &state, 0.5);
+		slopes_check(&net, &state, network_is_slow() ? 2 : 0, &s);
+		network_close(&net);
+		cg_cell_close(cell);
+	}
+	print_message("# cells: %ld slopes, worst over what is allowed %.3f\n", s.checked, s.worst);
+}
+
+/* A cell that no network can carry. */
+void test_refused(void **nothing)
+{
+	struct cg_cell *cell;
+	struct cg_rnn *rnn;
+	struct network net;
+
+	(void)nothing;
+	network_init(&net);
+	assert_int_equal(cg_cell_parse(source("tests/gen/stages.cell"), "stages", &cell), CG_OK);
+	net.config.cell = cell;
+	net.values[0] = (struct cg_value){ "slope", 0.5 };
+	net.config.values = net.values;
+	net.config.n_values = 1;
+	assert_int_equal(cg_rnn_open(side.context, &net.config, &rnn), CG_UNSUPPORTED);
+	assert_non_null(strstr(cg_message(), "one state at most"));
+	assert_null(rnn);
+	cg_cell_close(cell);
+}
+
+/* ---- other dtypes ---- */
+
+static double largest(const struct network *net, int a)
+{
+	double most = 0;
+
+	for (int64_t n = 0; n < net->n[a]; n++)
+		most = fmax(most, fabs(net->at[a][n]));
+	return most;
+}
+
+/*
+ * A cell that the reference does not know has no bound; but what another dtype says differs from f64 by a few of its roundings of
+ * the largest number of the array, where the same inputs are numbers of both.
+ */
+static double beside(const struct network *net, const struct network *right, double unit)
+{
+	double worst = 0;
+
+	for (int a = OUTPUT; a < ARRAYS; a++) {
+		double allowed = 24 * unit * largest(right, a);
+
+		for (int64_t n = 0; n < net->n[a]; n++) {
+			double off = fabs(net->at[a][n] - right->at[a][n]);
+
+			if (!(off <= allowed))
+				network_fail(net, "array %d[%lld]: expected %.9g within %.3g, got %.9g", a, (long long)n, right->at[a][n], allowed,
+				             net->at[a][n]);
+			if (allowed > 0)
+				worst = fmax(worst, off / allowed);
+		}
+	}
+	return worst;
+}
+
+void test_dtypes(void **nothing)
+{
+	static const struct { int dtype; double unit; } dtypes[] = { { CG_F32, 0x1p-24 }, { CG_F16, 0x1p-11 }, { CG_BF16, 0x1p-8 } };
+	struct network net, right;
+	unsigned long long state;
+	double worst[3] = { 0 };
+
+	(void)nothing;
+	if (lacks_f64())
+		return;
+	for (int k = 0; k < KINDS * WAYS; k++) {
+		struct cg_cell *cell;
+
+		if (is_spared(k))
+			continue;
+		cell = cell_of(&kinds[k / WAYS]);
+		network_case("dtypes", k, &state);
+		choose(&right, &kinds[k / WAYS], cell, k % WAYS);
+		network_open(&right);
+		network_draw(&right, &state, 0.5);
+		/* Multiples of 2^-7 below 1 are numbers of all dtypes. */
+		for (int a = 0; a < INPUTS; a++)
+			for (int64_t n = 0; n < right.n[a]; n++)
+				right.at[a][n] = fmod(rint(right.at[a][n] * 128), 128) / 128;
+		network_forward(&right);
+		network_backward(&right);
+		for (int d = 0; d < 3; d++) {
+			if (!network_has(dtypes[d].dtype) || (network_is_slow() && d != k / WAYS % 3))
+				continue;
+			net = right;
+			net.config.dtype = dtypes[d].dtype;
+			network_open(&net);
+			for (int a = 0; a < INPUTS; a++)
+				memcpy(net.at[a], right.at[a], (size_t)net.n[a] * sizeof(double));
+			network_forward(&net);
+			network_backward(&net);
+			worst[d] = fmax(worst[d], beside(&net, &right, dtypes[d].unit));
+			network_close(&net);
+		}
+		network_close(&right);
+		cg_cell_close(cell);
+	}
+	print_message("# dtypes: worst over what is allowed: f32 %.3f, f16 %.3f, bf16 %.3f\n", worst[0], worst[1], worst[2]);
+}
