@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the README shows is so: its C program is examples/block.c and runs, its kernel is what the command emits.
+# What the README shows is so: its C programs are examples/block.c and network.c and run, its kernel is what the command emits.
 # srcdir: the source; CELLGRAD: the command; EXAMPLE: the built example.
 set -u
 srcdir=${srcdir:-.}
@@ -19,7 +19,7 @@ report()
 	if [ "$1" -eq 0 ]; then echo "ok $2 - $3"; else sed 's/^/# /' "$scratch/why"; echo "not ok $2 - $3"; fi
 }
 
-echo 1..3
+echo 1..5
 block c 2 >"$scratch/program.c"
 diff "$scratch/program.c" "$srcdir/examples/block.c" >"$scratch/why"
 report $? 1 "the README's program is examples/block.c"
@@ -34,3 +34,10 @@ awk 'NR == FNR { want[++n] = $0; next } { have[++m] = $0 }
 	      if (!found) print "the kernel in the README is not what the command emits"; exit !found }' \
 	"$scratch/kernel.c" "$scratch/emitted.c" >"$scratch/why"
 report $? 3 "the README's kernel is part of what the command emits"
+
+block c 3 >"$scratch/network.c"
+diff "$scratch/network.c" "$srcdir/examples/network.c" >"$scratch/why"
+report $? 4 "the README's network is examples/network.c"
+
+"${EXAMPLE%/*}/network" >"$scratch/out" 2>"$scratch/why" && grep -q '^bias_grad  *[-0-9]' "$scratch/out"
+report $? 5 "the network runs and prints a gradient"

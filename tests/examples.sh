@@ -1,0 +1,63 @@
+#!/bin/sh
+# What the programs of examples/ say of themselves is so.  Those that other tests run are not here: block and network are in the
+# README, cell.c and cell.cc are for install.sh.  Runs in the build tree.  srcdir: the source; CC: a C compiler, for emit.
+set -u
+srcdir=${srcdir:-.}
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+text=$srcdir/runtime/command/alice.txt why=$scratch/why n=0
+limit=$(command -v timeout >/dev/null && echo 'timeout 300')
+
+report()
+{
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else sed 's/^/# /' "$why"; echo "not ok $n - $2"; fi
+}
+skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
+
+# train FILE OPTION...: the losses of a training
+train()
+{
+	to=$1
+	shift
+	CELLGRAD_BACKEND=${CELLGRAD_BACKEND:-cpu} $limit examples/train "$@" >"$to" 2>"$why"
+}
+
+# falls FILE LEAST: is the last number of the last line so much below that of the first that has two?
+falls()
+{
+	awk -v least="$2" 'NF == 2 && !n++ { first = $2 } { last = $NF } END { if (!(n && last < first - least)) { print first, last; exit 1 } }' \
+		"$1" >"$why"
+}
+
+echo 1..5
+train "$scratch/whole" -n 40 "$text" && [ "$(wc -l <"$scratch/whole")" -eq 40 ] && falls "$scratch/whole" 2
+report $? 'train: the loss falls by two bits in 40 steps'
+
+train "$scratch/begun" -n 20 -c "$scratch/state" "$text" && train "$scratch/ended" -n 20 -c "$scratch/state" "$text" &&
+	cat "$scratch/begun" "$scratch/ended" | cmp - "$scratch/whole" >"$why" 2>&1
+report $? 'train: 20 steps, a checkpoint and 20 more are 40 steps, byte for byte'
+
+# A place, then weights: another text's place, a checkpoint cut short, one with something behind it.
+head -c 20000 "$text" >"$scratch/other"
+head -c 1000 "$scratch/state" >"$scratch/short"
+{ cat "$scratch/state"; echo; } >"$scratch/long"
+cp "$scratch/long" "$scratch/long.before"
+! train "$scratch/none" -n 1 -c "$scratch/state" "$scratch/other" && grep -q 'expected a checkpoint of this text' "$why" &&
+	! train "$scratch/none" -n 1 -c "$scratch/short" "$text" && ! train "$scratch/none" -n 1 -c "$scratch/long" "$text" &&
+	cmp "$scratch/long" "$scratch/long.before" >"$why" 2>&1 && [ ! -s "$scratch/none" ]
+report $? 'train: what is no checkpoint of the text is refused, and stays'
+
+$limit examples/device >"$scratch/device" 2>"$why"
+status=$?
+if [ $status -eq 77 ] && case ,${CELLGRAD_TEST_REQUIRE-}, in *,opencl,*) false ;; esac; then
+	skip 'device: no call waits, and the loss falls' "$(cat "$why")"
+else
+	[ $status -eq 0 ] && grep -q '^3 steps are in the queue, and none has begun' "$scratch/device" &&
+		sed -n 's/^step *\([0-9]*\) *loss/\1/p' "$scratch/device" >"$scratch/losses" && falls "$scratch/losses" 0.1
+	report $? 'device: no call waits, and the loss falls'
+fi
+
+CELLGRAD_BACKEND=${CELLGRAD_BACKEND:-cpu} $limit examples/emit >"$scratch/emit" 2>"$why" &&
+	grep -q "with the library's bits" "$scratch/emit"
+report $? 'emit: kernels from text and manifest have the bits of the library'
