@@ -6,9 +6,9 @@ AM_CPPFLAGS += $(LIBMD_CFLAGS)
 noinst_LTLIBRARIES += %D%/libwhole.la
 %C%_libwhole_la_SOURCES = \
 	%D%/backend.h %D%/op.h %D%/rnn.h %D%/runtime.h %D%/cache.h %D%/cache_entry.h %D%/disk.h %D%/disk.fn \
-	%D%/message.c %D%/memory.c %D%/dtype.c %D%/op.c %D%/op_attribute.c %D%/op_table.c %D%/context.c %D%/choose.c \
+	%D%/message.c %D%/memory.c %D%/dtype.c %D%/op.c %D%/op_attribute.c %D%/op_list.c %D%/op_table.c %D%/context.c %D%/choose.c \
 	%D%/kernel.c %D%/kernel_run.c %D%/cell.c %D%/block.c %D%/stage.c %D%/lstm_block.c %D%/gru_block.c %D%/verbose.c \
-	%D%/rnn.c %D%/rnn_table.c %D%/params.c %D%/reserve.c %D%/steps.c %D%/seq.c %D%/scan.c \
+	%D%/rnn.c %D%/rnn_call.c %D%/rnn_op.c %D%/rnn_canonical.c %D%/rnn_table.c %D%/params.c %D%/reserve.c %D%/steps.c %D%/seq.c %D%/scan.c \
 	%D%/cache.c %D%/cache_entry.c %D%/cache_place.c
 %C%_libwhole_la_LIBADD = gen/libgen.la $(backend_libraries) $(LIBMD_LIBS)
 EXTRA_%C%_libwhole_la_DEPENDENCIES = $(backend_libraries)
@@ -38,7 +38,7 @@ endif
 	%D%/command/train.h \
 	%D%/command/attribute.c %D%/command/bench.c %D%/command/cache.c %D%/command/call.c %D%/command/compare.c %D%/command/curve.c \
 	%D%/command/demo.c %D%/command/emit.c %D%/command/file.c %D%/command/info.c %D%/command/model.c \
-	%D%/command/options.c %D%/command/plot.c %D%/command/print.c %D%/command/report.c %D%/command/roof.c \
+	%D%/command/options.c %D%/command/plan.c %D%/command/plot.c %D%/command/print.c %D%/command/report.c %D%/command/roof.c \
 	%D%/command/run.c %D%/command/safetensors.c %D%/command/text.c %D%/command/timing.c %D%/command/train.c
 # The text that the demo's model learns.
 nodist_%C%_command_libcommand_la_SOURCES = %D%/command/texts.c

@@ -10,8 +10,8 @@
 
 enum {
 	DIMS  = 12,                      /* of a row at most, as are */
-	PORTS = 32,
-	NAMES = 64,                      /* of ops, ours and theirs */
+	PORTS = 32,                      /* without lists */
+	NAMES = 96,                      /* of ops, ours and theirs */
 	LATER = 4                        /* no later version's struct is this many times as long as ours */
 };
 
@@ -62,6 +62,36 @@ static void sizes(const struct cg_op *row, const void *op, int64_t size[DIMS])
 
 	for (i = 0; row->dims[i].symbol; i++)
 		size[i] = *(const int64_t *)((const char *)op + row->dims[i].at);
+}
+
+/* ---- elements ---- */
+
+static const struct { const char *name; size_t bytes; } integers[] = {
+	[CG_INT8] = { "int8", 1 }, [CG_INT32] = { "int32", 4 }, [CG_INT64] = { "int64", 8 }
+};
+
+int cg_op_type(const struct cg_op *row, const struct cg_port *port, const void *op)
+{
+	if (port->type != CG_INT_S)
+		return port->type;
+	for (const struct cg_attribute *a = row->attributes; a->name; a++)
+		if (!strcmp(a->name, "S") && integer(op, a->at))
+			return CG_INT64;
+	return CG_INT32;
+}
+
+const char *cg_op_type_name(const struct cg_op *row, const struct cg_port *port, const void *op)
+{
+	int type = cg_op_type(row, port, op);
+
+	return type == CG_REAL_TYPE ? cg_dtype_name(integer(op, row->dtype_at)) : integers[type].name;
+}
+
+size_t cg_op_type_bytes(const struct cg_op *row, const struct cg_port *port, const void *op)
+{
+	int type = cg_op_type(row, port, op);
+
+	return type == CG_REAL_TYPE ? cg_dtype_bytes(integer(op, row->dtype_at)) : integers[type].bytes;
 }
 
 /* ---- shapes: dimensions separated by blanks, each a sum of SYMBOL or NUMBER*SYMBOL ---- */
@@ -198,7 +228,7 @@ static int too_large(const struct cg_op *row, const struct cg_port *port, const 
 
 	sizes(row, op, size);
 	return REFUSE(row, port->name, "%s %s is more than %llu bytes", expected(row, port, op, size, ~0u, &t),
-	              cg_dtype_name(integer(op, row->dtype_at)),
+	              cg_op_type_name(row, port, op),
 	              (unsigned long long)(most < INT64_MAX ? most : INT64_MAX));
 }
 
@@ -222,7 +252,7 @@ int cg_op_shape(const struct cg_op *row, const struct cg_port *port, const void 
 
 int cg_op_bytes(const struct cg_op *row, const struct cg_port *port, const void *op, size_t *bytes)
 {
-	int64_t shape[CG_RANK], n = (int64_t)cg_dtype_bytes(integer(op, row->dtype_at));
+	int64_t shape[CG_RANK], n = (int64_t)cg_op_type_bytes(row, port, op);
 	int rank = cg_op_shape(row, port, op, shape), d;
 
 	if (rank < 0)
@@ -248,7 +278,7 @@ int cg_op_bind(const struct cg_op *row, const struct cg_port *port, void *op, un
 		int64_t rest;
 
 		s = dimension(row, size, now, s, &sum);
-		if (sum.open > 1)
+		if (sum.open > 1 || (sum.open && row->dims[sum.symbol].flags & CG_SETTLED))
 			continue;
 		if (sum.overflow || shape[d] < sum.known)
 			break;
@@ -411,7 +441,7 @@ struct range { const char *name; const struct cg_mem *mem; size_t bytes; int wri
 static int check_port(const struct cg_op *row, const struct cg_port *port, const void *op, struct range *range)
 {
 	const struct cg_mem *m = mem(op, port->at);
-	const char *dtype = cg_dtype_name(integer(op, row->dtype_at));
+	const char *type = cg_op_type_name(row, port, op);
 	int64_t size[DIMS];
 	struct text t;
 	size_t bytes = 0;
@@ -423,12 +453,12 @@ static int check_port(const struct cg_op *row, const struct cg_port *port, const
 		if (!bytes || !cg_op_needs(row, port, op))
 			return CG_OK;
 		return REFUSE(row, port->name, "missing: expected %s %s", expected(row, port, op, size, ~0u, &t),
-		              dtype);
+		              type);
 	}
-	CG_TRY(check_memory(row, port->name, m, cg_dtype_bytes(integer(op, row->dtype_at))));
+	CG_TRY(check_memory(row, port->name, m, cg_op_type_bytes(row, port, op)));
 	if (m->bytes < bytes)
 		return REFUSE(row, port->name, "expected %s %s, %zu bytes, got %zu bytes",
-		              expected(row, port, op, size, ~0u, &t), dtype, bytes, m->bytes);
+		              expected(row, port, op, size, ~0u, &t), type, bytes, m->bytes);
 	return CG_OK;
 }
 
@@ -478,19 +508,32 @@ static int check_overlap(const struct cg_op *row, const struct range *ranges, in
 	return CG_OK;
 }
 
+static int check_arguments(const struct cg_op *row, const void *op, struct range *ranges)
+{
+	int n;
+
+	for (n = 0; row->ports[n].name; n++)
+		CG_TRY(check_port(row, &row->ports[n], op, &ranges[n]));
+	CG_TRY(check_work(row, op, &ranges[n++]));
+	return check_overlap(row, ranges, n);
+}
+
 int cg_op_check(const struct cg_op *row, const void *op)
 {
-	struct range ranges[PORTS + 1];
-	int n;
+	struct range few[PORTS + 1], *many = NULL;
+	int n = 0, code;
 
 	CG_TRY(check_size(row, op));
 	CG_TRY(check_dtype(row, op));
 	CG_TRY(check_dims(row, op));
 	CG_TRY(check_attributes(row, op));
-	for (n = 0; row->ports[n].name; n++)
-		CG_TRY(check_port(row, &row->ports[n], op, &ranges[n]));
-	CG_TRY(check_work(row, op, &ranges[n++]));
-	return check_overlap(row, ranges, n);
+	while (row->ports[n].name)
+		n++;
+	if (n > PORTS && !(many = cg_memory(NULL, ((size_t)n + 1) * sizeof *many)))
+		return CG_NO_MEMORY;
+	code = check_arguments(row, op, many ? many : few);
+	cg_memory(many, 0);
+	return code;
 }
 
 /* ---- names ---- */

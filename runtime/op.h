@@ -14,13 +14,20 @@ struct cg_dim {
 	size_t      at;                  /* offset in the op's struct */
 	int64_t     least;               /* smallest legal value */
 	const char *only;                /* NULL, or why no value but `least` is computed: others are CG_UNSUPPORTED */
+	int         flags;               /* an or of enum cg_dim_flag */
+};
+
+enum cg_dim_flag {
+	CG_SETTLED = 1,                  /* follows from others: `settle` of the row says it, no shape gives it */
+	CG_UNSAID  = 2                   /* follows from others: the words of a problem are without it */
 };
 
 enum cg_attribute_kind {
 	CG_REAL,                         /* double in the struct, no NaN */
 	CG_BOOL,                         /* int, 0 or 1 */
 	CG_INTEGER,                      /* int64_t, of a range */
-	CG_WORD                          /* int: which of the words */
+	CG_WORD,                         /* int: which of the words */
+	CG_TEXT                          /* const char *, NULL for none: the caller's, who reads it */
 };
 
 /* Rows name their fields; what they do not name is 0. */
@@ -32,6 +39,7 @@ struct cg_attribute {
 	const char *const *words;        /* CG_WORD: ended by NULL */
 	int         scalar;              /* CG_INTEGER: an input of TensorFlow's op, a tensor of rank 0 */
 	int         required;            /* TensorFlow gives it no default */
+	int         extra;               /* TensorFlow's op does not have it */
 	double      fallback;            /* the default elsewhere, legal in the struct even where it is out of the range */
 	size_t      at;                  /* that of a size, where the two are one */
 };
@@ -51,7 +59,25 @@ struct cg_port {
 	                                  * outputs and boolean attributes: needed when one is wanted or on; "" never. */
 	int         extra;               /* outputs: TensorFlow's op does not have it */
 	size_t      at;
+	int         type;                /* of its elements, an enum cg_element */
+	int         flags;               /* an or of enum cg_port_flag */
 };
+
+enum cg_element {
+	CG_REAL_TYPE,                    /* the op's dtype */
+	CG_INT8, CG_INT32, CG_INT64,     /* of the host's memory, like TensorFlow's */
+	CG_INT_S                         /* CG_INT32 or CG_INT64: TensorFlow's attribute S, a CG_WORD, says which */
+};
+
+enum cg_port_flag {
+	CG_ON_HOST     = 1,              /* whoever makes memory for it takes the host's */
+	CG_OPAQUE      = 2,              /* what it holds is this library's: it is compared with nobody's */
+	CG_MAY_LACK    = 4,              /* TensorFlow's op wants it; this does without */
+	CG_OURS_LACKS  = 8,              /* the same under our name alone */
+	CG_LIST        = 16              /* tensors NAME_0, NAME_1, ... of shapes of their own: `item` of the row says them */
+};
+
+enum { CG_ITEM_NAME = 32, CG_ITEMS_MAX = 1 << 16 };
 
 struct cg_op {
 	const char *name;                /* ours, "lstm_block_cell_grad" */
@@ -66,6 +92,22 @@ struct cg_op {
 	void (*init)(void *op, size_t size);
 	int  (*work)(const void *op, size_t *bytes);    /* cg_op_check calls it: it must not call back */
 	int  (*call)(struct cg_stream *, const void *op);
+
+	/* Of ops whose arguments are more than shapes: networks, by a plan.  Who makes arguments up from shapes alone leaves out what
+	 * has `plan`. */
+	int  plan;
+	/* Once the shapes that are there have given their sizes: the sizes that follow, *bound with them, and what must hold of all.
+	 * NULL: none follow. */
+	int  (*settle)(const struct cg_op *, void *op, unsigned *bound);
+	/* Do the attributes leave the input a meaning?  Else it may lack, or be anything.  NULL: they do. */
+	int  (*reads)(const struct cg_op *, const struct cg_port *, const void *op);
+	/* Makes ready what the call needs and refuses what it would, so that the call is work alone; close undoes it.  A call that
+	 * finds nothing ready does so itself.  NULL: there is nothing to make ready. */
+	int  (*open)(struct cg_stream *, const struct cg_op *, void *op);
+	void (*close)(void *op);
+	/* How many tensors the lists have, or a failure; and the k-th of them: its port, all but its place.  NULL: there are none. */
+	int  (*items)(const struct cg_op *, const void *op, int *n);
+	int  (*item)(const struct cg_op *, const void *op, int k, struct cg_port *, char name[CG_ITEM_NAME]);
 };
 
 extern const struct cg_op cg_ops[];      /* ends with a row whose name is NULL */
@@ -79,24 +121,33 @@ const struct cg_op *cg_op_find(const char *name, int *theirs);
 enum { CG_RANK = 3 };
 int cg_op_shape(const struct cg_op *, const struct cg_port *, const void *op, int64_t shape[CG_RANK]);
 
+/* The type of a port's elements, with CG_INT_S as the attribute has it; its name, "f32" "int32"; bytes of one. */
+int         cg_op_type(const struct cg_op *, const struct cg_port *, const void *op);
+const char *cg_op_type_name(const struct cg_op *, const struct cg_port *, const void *op);
+size_t      cg_op_type_bytes(const struct cg_op *, const struct cg_port *, const void *op);
+
 /* Bytes of the whole argument.  CG_BAD_ARGUMENT: more than an int64_t or a size_t can hold. */
 int cg_op_bytes(const struct cg_op *, const struct cg_port *, const void *op, size_t *bytes);
 
 /* Binds the sizes of an op from the shape of one argument.  A bit of *bound says that the dim of that place in the row is
  * known.  A dimension of known symbols is compared; one that lacks a single symbol gives it ("I+U" with U known gives I);
- * one that lacks more is passed over, for a second round.  Nothing is bound by a shape that does not fit:
+ * one that lacks more, or a size that is settled, is passed over, for a second round.  Nothing is bound by a shape that does not fit:
  * CG_BAD_ARGUMENT with "op: w: expected [I+U=7, 4*U=16], got [7, 12]". */
 int cg_op_bind(const struct cg_op *, const struct cg_port *, void *op, unsigned *bound, const int64_t *shape, int rank);
+
+/* A row whose lists are tensors: in place of a list a port for each, whose memory stands behind the op's struct, which grows; op
+ * stays as it was on failure.  The new row is one piece of cg_memory; what it was made of must outlive it. */
+int cg_op_widen(const struct cg_op *, void **op, struct cg_op **wide);
 
 /* ---- attributes: op_attribute.c ---- */
 
 /* CG_OK, or "op: seq_len_max: expected 0 to T=5, got 7".  given: by a user, who must keep to the range; else the fallback is
  * legal, too. */
 int cg_attribute_check(const struct cg_op *, const struct cg_attribute *, const void *op, int given);
-/* The value as a number; of a CG_WORD, which word. */
+/* The value as a number; of a CG_WORD, which word; of a CG_TEXT, whether there is one. */
 double cg_attribute_number(const struct cg_attribute *, const void *op);
 void   cg_attribute_set(const struct cg_attribute *, void *op, double value);
-/* As NAME=VALUE has it, "true" "0.5" "lstm"; what is no boolean or no word, as a number.  Returns text. */
+/* As NAME=VALUE has it, "true" "0.5" "lstm"; what is no boolean or no word, as a number.  Returns text, or a CG_TEXT itself. */
 enum { CG_ATTRIBUTE_TEXT = 64 };
 const char *cg_attribute_text(const struct cg_attribute *, const void *op, char text[CG_ATTRIBUTE_TEXT]);
 

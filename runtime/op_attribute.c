@@ -40,8 +40,17 @@ static int n_words(const struct cg_attribute *a)
 
 /* ---- how they are said ---- */
 
+static const char *words(const struct cg_attribute *a, const void *op)
+{
+	const char *const *text = field(a, op);
+
+	return *text;
+}
+
 double cg_attribute_number(const struct cg_attribute *a, const void *op)
 {
+	if (a->kind == CG_TEXT)
+		return words(a, op) != NULL;
 	return a->kind == CG_REAL ? real(a, op) : a->kind == CG_INTEGER ? (double)whole(a, op) : integer(a, op);
 }
 
@@ -53,6 +62,8 @@ void cg_attribute_set(const struct cg_attribute *a, void *op, double value)
 		*(double *)at = value;
 	else if (a->kind == CG_INTEGER)
 		*(int64_t *)at = (int64_t)value;
+	else if (a->kind == CG_TEXT)
+		*(const char **)at = NULL;       /* a number is no text */
 	else
 		*(int *)at = (int)value;
 }
@@ -82,6 +93,8 @@ const char *cg_attribute_text(const struct cg_attribute *a, const void *op, char
 
 	if (a->kind == CG_REAL)
 		return digits(text, real(a, op));
+	if (a->kind == CG_TEXT)
+		return words(a, op) ? words(a, op) : "";
 	if (a->kind == CG_INTEGER) {
 		snprintf(text, CG_ATTRIBUTE_TEXT, "%lld", whole(a, op));
 		return text;
@@ -156,6 +169,8 @@ int cg_attribute_check(const struct cg_op *row, const struct cg_attribute *a, co
 		return check_whole(row, a, op, given);
 	case CG_WORD:
 		return check_word(row, a, op);
+	case CG_TEXT:
+		return CG_OK;
 	case CG_BOOL:
 		if (integer(a, op) == 0 || integer(a, op) == 1)
 			return CG_OK;

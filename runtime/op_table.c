@@ -3,6 +3,7 @@
  * What the columns mean is in op.h; the equations behind each `need` are in the ops' files.
  */
 #include "runtime/op.h"
+#include "runtime/rnn.h"
 
 #define LSTM(field) offsetof(struct cg_lstm_block, field)
 #define GRU(field)  offsetof(struct cg_gru_block, field)
@@ -10,10 +11,10 @@
 /* ---- LSTMBlockCell, LSTMBlockCellGrad ---- */
 
 static const struct cg_dim lstm_dims[] = {
-	{ "T", LSTM(T), 1, "it is one step; sequences are block_lstm's" },
-	{ "B", LSTM(B), 0, NULL },
-	{ "I", LSTM(I), 1, NULL },
-	{ "U", LSTM(U), 1, NULL },
+	{ "T", LSTM(T), 1, .only = "it is one step; sequences are block_lstm's" },
+	{ "B", LSTM(B), .least = 0 },
+	{ "I", LSTM(I), .least = 1 },
+	{ "U", LSTM(U), .least = 1 },
 	{ .symbol = NULL }
 };
 
@@ -25,21 +26,21 @@ static const struct cg_attribute lstm_attributes[] = {
 };
 
 static const struct cg_port lstm_ports[] = {
-	{ "x",       "B I",     CG_IN,  NULL,           0, LSTM(x)       },
-	{ "cs_prev", "B U",     CG_IN,  NULL,           0, LSTM(cs_prev) },
-	{ "h_prev",  "B U",     CG_IN,  NULL,           0, LSTM(h_prev)  },
-	{ "w",       "I+U 4*U", CG_IN,  NULL,           0, LSTM(w)       },
-	{ "wci",     "U",       CG_IN,  "use_peephole", 0, LSTM(wci)     },
-	{ "wcf",     "U",       CG_IN,  "use_peephole", 0, LSTM(wcf)     },
-	{ "wco",     "U",       CG_IN,  "use_peephole", 0, LSTM(wco)     },
-	{ "b",       "4*U",     CG_IN,  NULL,           0, LSTM(b)       },
-	{ "i",       "B U",     CG_OUT, NULL,           0, LSTM(i)       },
-	{ "cs",      "B U",     CG_OUT, NULL,           0, LSTM(cs)      },
-	{ "f",       "B U",     CG_OUT, NULL,           0, LSTM(f)       },
-	{ "o",       "B U",     CG_OUT, NULL,           0, LSTM(o)       },
-	{ "ci",      "B U",     CG_OUT, NULL,           0, LSTM(ci)      },
-	{ "co",      "B U",     CG_OUT, NULL,           0, LSTM(co)      },
-	{ "h",       "B U",     CG_OUT, NULL,           0, LSTM(h)       },
+	{ "x",       "B I",     CG_IN,  NULL,           0, .at = LSTM(x)       },
+	{ "cs_prev", "B U",     CG_IN,  NULL,           0, .at = LSTM(cs_prev) },
+	{ "h_prev",  "B U",     CG_IN,  NULL,           0, .at = LSTM(h_prev)  },
+	{ "w",       "I+U 4*U", CG_IN,  NULL,           0, .at = LSTM(w)       },
+	{ "wci",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wci)     },
+	{ "wcf",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wcf)     },
+	{ "wco",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wco)     },
+	{ "b",       "4*U",     CG_IN,  NULL,           0, .at = LSTM(b)       },
+	{ "i",       "B U",     CG_OUT, NULL,           0, .at = LSTM(i)       },
+	{ "cs",      "B U",     CG_OUT, NULL,           0, .at = LSTM(cs)      },
+	{ "f",       "B U",     CG_OUT, NULL,           0, .at = LSTM(f)       },
+	{ "o",       "B U",     CG_OUT, NULL,           0, .at = LSTM(o)       },
+	{ "ci",      "B U",     CG_OUT, NULL,           0, .at = LSTM(ci)      },
+	{ "co",      "B U",     CG_OUT, NULL,           0, .at = LSTM(co)      },
+	{ "h",       "B U",     CG_OUT, NULL,           0, .at = LSTM(h)       },
 	{ .name = NULL }
 };
 
@@ -51,41 +52,41 @@ static const struct cg_attribute lstm_grad_attributes[] = {
 /* All outputs come from the point gradient, which reads cs_prev, the gates and co; cs, in wco_grad alone, only when
  * peepholes are on.  x, h_prev and w are in the products. */
 static const struct cg_port lstm_grad_ports[] = {
-	{ "x",            "B I",     CG_IN,      "w_grad",             0, LSTM(x)            },
-	{ "cs_prev",      "B U",     CG_IN,      NULL,                 0, LSTM(cs_prev)      },
-	{ "h_prev",       "B U",     CG_IN,      "w_grad",             0, LSTM(h_prev)       },
-	{ "w",            "I+U 4*U", CG_IN,      "x_grad h_prev_grad", 0, LSTM(w)            },
-	{ "wci",          "U",       CG_IN,      "use_peephole",       0, LSTM(wci)          },
-	{ "wcf",          "U",       CG_IN,      "use_peephole",       0, LSTM(wcf)          },
-	{ "wco",          "U",       CG_IN,      "use_peephole",       0, LSTM(wco)          },
-	{ "b",            "4*U",     CG_IN,      "",                   0, LSTM(b)            },
-	{ "i",            "B U",     CG_IN,      NULL,                 0, LSTM(i)            },
-	{ "cs",           "B U",     CG_IN,      "use_peephole",       0, LSTM(cs)           },
-	{ "f",            "B U",     CG_IN,      NULL,                 0, LSTM(f)            },
-	{ "o",            "B U",     CG_IN,      NULL,                 0, LSTM(o)            },
-	{ "ci",           "B U",     CG_IN,      NULL,                 0, LSTM(ci)           },
-	{ "co",           "B U",     CG_IN,      NULL,                 0, LSTM(co)           },
-	{ "cs_grad",      "B U",     CG_IN,      "",                   0, LSTM(cs_grad)      },
-	{ "h_grad",       "B U",     CG_IN,      "",                   0, LSTM(h_grad)       },
-	{ "cs_prev_grad", "B U",     CG_OUT,     NULL,                 0, LSTM(cs_prev_grad) },
-	{ "dicfo",        "B 4*U",   CG_OUT,     NULL,                 0, LSTM(dgates)       },
-	{ "wci_grad",     "U",       CG_OUT_SUM, NULL,                 0, LSTM(wci_grad)     },
-	{ "wcf_grad",     "U",       CG_OUT_SUM, NULL,                 0, LSTM(wcf_grad)     },
-	{ "wco_grad",     "U",       CG_OUT_SUM, NULL,                 0, LSTM(wco_grad)     },
-	{ "x_grad",       "B I",     CG_OUT,     NULL,                 1, LSTM(x_grad)       },
-	{ "h_prev_grad",  "B U",     CG_OUT,     NULL,                 1, LSTM(h_prev_grad)  },
-	{ "w_grad",       "I+U 4*U", CG_OUT_SUM, NULL,                 1, LSTM(w_grad)       },
-	{ "b_grad",       "4*U",     CG_OUT_SUM, NULL,                 1, LSTM(b_grad)       },
+	{ "x",            "B I",     CG_IN,      "w_grad",             0, .at = LSTM(x)            },
+	{ "cs_prev",      "B U",     CG_IN,      NULL,                 0, .at = LSTM(cs_prev)      },
+	{ "h_prev",       "B U",     CG_IN,      "w_grad",             0, .at = LSTM(h_prev)       },
+	{ "w",            "I+U 4*U", CG_IN,      "x_grad h_prev_grad", 0, .at = LSTM(w)            },
+	{ "wci",          "U",       CG_IN,      "use_peephole",       0, .at = LSTM(wci)          },
+	{ "wcf",          "U",       CG_IN,      "use_peephole",       0, .at = LSTM(wcf)          },
+	{ "wco",          "U",       CG_IN,      "use_peephole",       0, .at = LSTM(wco)          },
+	{ "b",            "4*U",     CG_IN,      "",                   0, .at = LSTM(b)            },
+	{ "i",            "B U",     CG_IN,      NULL,                 0, .at = LSTM(i)            },
+	{ "cs",           "B U",     CG_IN,      "use_peephole",       0, .at = LSTM(cs)           },
+	{ "f",            "B U",     CG_IN,      NULL,                 0, .at = LSTM(f)            },
+	{ "o",            "B U",     CG_IN,      NULL,                 0, .at = LSTM(o)            },
+	{ "ci",           "B U",     CG_IN,      NULL,                 0, .at = LSTM(ci)           },
+	{ "co",           "B U",     CG_IN,      NULL,                 0, .at = LSTM(co)           },
+	{ "cs_grad",      "B U",     CG_IN,      "",                   0, .at = LSTM(cs_grad)      },
+	{ "h_grad",       "B U",     CG_IN,      "",                   0, .at = LSTM(h_grad)       },
+	{ "cs_prev_grad", "B U",     CG_OUT,     NULL,                 0, .at = LSTM(cs_prev_grad) },
+	{ "dicfo",        "B 4*U",   CG_OUT,     NULL,                 0, .at = LSTM(dgates)       },
+	{ "wci_grad",     "U",       CG_OUT_SUM, NULL,                 0, .at = LSTM(wci_grad)     },
+	{ "wcf_grad",     "U",       CG_OUT_SUM, NULL,                 0, .at = LSTM(wcf_grad)     },
+	{ "wco_grad",     "U",       CG_OUT_SUM, NULL,                 0, .at = LSTM(wco_grad)     },
+	{ "x_grad",       "B I",     CG_OUT,     NULL,                 1, .at = LSTM(x_grad)       },
+	{ "h_prev_grad",  "B U",     CG_OUT,     NULL,                 1, .at = LSTM(h_prev_grad)  },
+	{ "w_grad",       "I+U 4*U", CG_OUT_SUM, NULL,                 1, .at = LSTM(w_grad)       },
+	{ "b_grad",       "4*U",     CG_OUT_SUM, NULL,                 1, .at = LSTM(b_grad)       },
 	{ .name = NULL }
 };
 
 /* ---- BlockLSTM, BlockLSTMGrad, and V2 of both ---- */
 
 static const struct cg_dim block_lstm_dims[] = {
-	{ "T", LSTM(T), 0, NULL },
-	{ "B", LSTM(B), 0, NULL },
-	{ "I", LSTM(I), 1, NULL },
-	{ "U", LSTM(U), 1, NULL },
+	{ "T", LSTM(T), .least = 0 },
+	{ "B", LSTM(B), .least = 0 },
+	{ "I", LSTM(I), .least = 1 },
+	{ "U", LSTM(U), .least = 1 },
 	{ .symbol = NULL }
 };
 
@@ -115,52 +116,52 @@ static const struct cg_attribute block_lstm_grad_attributes[] = {
 };
 
 static const struct cg_port block_lstm_ports[] = {
-	{ "x",       "T B I",   CG_IN,  NULL,           0, LSTM(x)       },
-	{ "cs_prev", "B U",     CG_IN,  NULL,           0, LSTM(cs_prev) },
-	{ "h_prev",  "B U",     CG_IN,  NULL,           0, LSTM(h_prev)  },
-	{ "w",       "I+U 4*U", CG_IN,  NULL,           0, LSTM(w)       },
-	{ "wci",     "U",       CG_IN,  "use_peephole", 0, LSTM(wci)     },
-	{ "wcf",     "U",       CG_IN,  "use_peephole", 0, LSTM(wcf)     },
-	{ "wco",     "U",       CG_IN,  "use_peephole", 0, LSTM(wco)     },
-	{ "b",       "4*U",     CG_IN,  NULL,           0, LSTM(b)       },
-	{ "i",       "T B U",   CG_OUT, NULL,           0, LSTM(i)       },
-	{ "cs",      "T B U",   CG_OUT, NULL,           0, LSTM(cs)      },
-	{ "f",       "T B U",   CG_OUT, NULL,           0, LSTM(f)       },
-	{ "o",       "T B U",   CG_OUT, NULL,           0, LSTM(o)       },
-	{ "ci",      "T B U",   CG_OUT, NULL,           0, LSTM(ci)      },
-	{ "co",      "T B U",   CG_OUT, NULL,           0, LSTM(co)      },
-	{ "h",       "T B U",   CG_OUT, NULL,           0, LSTM(h)       },
+	{ "x",       "T B I",   CG_IN,  NULL,           0, .at = LSTM(x)       },
+	{ "cs_prev", "B U",     CG_IN,  NULL,           0, .at = LSTM(cs_prev) },
+	{ "h_prev",  "B U",     CG_IN,  NULL,           0, .at = LSTM(h_prev)  },
+	{ "w",       "I+U 4*U", CG_IN,  NULL,           0, .at = LSTM(w)       },
+	{ "wci",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wci)     },
+	{ "wcf",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wcf)     },
+	{ "wco",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wco)     },
+	{ "b",       "4*U",     CG_IN,  NULL,           0, .at = LSTM(b)       },
+	{ "i",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(i)       },
+	{ "cs",      "T B U",   CG_OUT, NULL,           0, .at = LSTM(cs)      },
+	{ "f",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(f)       },
+	{ "o",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(o)       },
+	{ "ci",      "T B U",   CG_OUT, NULL,           0, .at = LSTM(ci)      },
+	{ "co",      "T B U",   CG_OUT, NULL,           0, .at = LSTM(co)      },
+	{ "h",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(h)       },
 	{ .name = NULL }
 };
 
 /* A step's gradient goes through w to the step before, and reads its cs: all outputs need both.  h is in the products alone. */
 static const struct cg_port block_lstm_grad_ports[] = {
-	{ "x",            "T B I",   CG_IN,      "w_grad",       0, LSTM(x)            },
-	{ "cs_prev",      "B U",     CG_IN,      NULL,           0, LSTM(cs_prev)      },
-	{ "h_prev",       "B U",     CG_IN,      "w_grad",       0, LSTM(h_prev)       },
-	{ "w",            "I+U 4*U", CG_IN,      NULL,           0, LSTM(w)            },
-	{ "wci",          "U",       CG_IN,      "use_peephole", 0, LSTM(wci)          },
-	{ "wcf",          "U",       CG_IN,      "use_peephole", 0, LSTM(wcf)          },
-	{ "wco",          "U",       CG_IN,      "use_peephole", 0, LSTM(wco)          },
-	{ "b",            "4*U",     CG_IN,      "",             0, LSTM(b)            },
-	{ "i",            "T B U",   CG_IN,      NULL,           0, LSTM(i)            },
-	{ "cs",           "T B U",   CG_IN,      NULL,           0, LSTM(cs)           },
-	{ "f",            "T B U",   CG_IN,      NULL,           0, LSTM(f)            },
-	{ "o",            "T B U",   CG_IN,      NULL,           0, LSTM(o)            },
-	{ "ci",           "T B U",   CG_IN,      NULL,           0, LSTM(ci)           },
-	{ "co",           "T B U",   CG_IN,      NULL,           0, LSTM(co)           },
-	{ "h",            "T B U",   CG_IN,      "w_grad",       0, LSTM(h)            },
-	{ "cs_grad",      "T B U",   CG_IN,      "",             0, LSTM(cs_grad)      },
-	{ "h_grad",       "T B U",   CG_IN,      "",             0, LSTM(h_grad)       },
-	{ "x_grad",       "T B I",   CG_OUT,     NULL,           0, LSTM(x_grad)       },
-	{ "cs_prev_grad", "B U",     CG_OUT,     NULL,           0, LSTM(cs_prev_grad) },
-	{ "h_prev_grad",  "B U",     CG_OUT,     NULL,           0, LSTM(h_prev_grad)  },
-	{ "w_grad",       "I+U 4*U", CG_OUT_SUM, NULL,           0, LSTM(w_grad)       },
-	{ "wci_grad",     "U",       CG_OUT_SUM, NULL,           0, LSTM(wci_grad)     },
-	{ "wcf_grad",     "U",       CG_OUT_SUM, NULL,           0, LSTM(wcf_grad)     },
-	{ "wco_grad",     "U",       CG_OUT_SUM, NULL,           0, LSTM(wco_grad)     },
-	{ "b_grad",       "4*U",     CG_OUT_SUM, NULL,           0, LSTM(b_grad)       },
-	{ "dgates",       "T B 4*U", CG_OUT,     NULL,           1, LSTM(dgates)       },
+	{ "x",            "T B I",   CG_IN,      "w_grad",       0, .at = LSTM(x)            },
+	{ "cs_prev",      "B U",     CG_IN,      NULL,           0, .at = LSTM(cs_prev)      },
+	{ "h_prev",       "B U",     CG_IN,      "w_grad",       0, .at = LSTM(h_prev)       },
+	{ "w",            "I+U 4*U", CG_IN,      NULL,           0, .at = LSTM(w)            },
+	{ "wci",          "U",       CG_IN,      "use_peephole", 0, .at = LSTM(wci)          },
+	{ "wcf",          "U",       CG_IN,      "use_peephole", 0, .at = LSTM(wcf)          },
+	{ "wco",          "U",       CG_IN,      "use_peephole", 0, .at = LSTM(wco)          },
+	{ "b",            "4*U",     CG_IN,      "",             0, .at = LSTM(b)            },
+	{ "i",            "T B U",   CG_IN,      NULL,           0, .at = LSTM(i)            },
+	{ "cs",           "T B U",   CG_IN,      NULL,           0, .at = LSTM(cs)           },
+	{ "f",            "T B U",   CG_IN,      NULL,           0, .at = LSTM(f)            },
+	{ "o",            "T B U",   CG_IN,      NULL,           0, .at = LSTM(o)            },
+	{ "ci",           "T B U",   CG_IN,      NULL,           0, .at = LSTM(ci)           },
+	{ "co",           "T B U",   CG_IN,      NULL,           0, .at = LSTM(co)           },
+	{ "h",            "T B U",   CG_IN,      "w_grad",       0, .at = LSTM(h)            },
+	{ "cs_grad",      "T B U",   CG_IN,      "",             0, .at = LSTM(cs_grad)      },
+	{ "h_grad",       "T B U",   CG_IN,      "",             0, .at = LSTM(h_grad)       },
+	{ "x_grad",       "T B I",   CG_OUT,     NULL,           0, .at = LSTM(x_grad)       },
+	{ "cs_prev_grad", "B U",     CG_OUT,     NULL,           0, .at = LSTM(cs_prev_grad) },
+	{ "h_prev_grad",  "B U",     CG_OUT,     NULL,           0, .at = LSTM(h_prev_grad)  },
+	{ "w_grad",       "I+U 4*U", CG_OUT_SUM, NULL,           0, .at = LSTM(w_grad)       },
+	{ "wci_grad",     "U",       CG_OUT_SUM, NULL,           0, .at = LSTM(wci_grad)     },
+	{ "wcf_grad",     "U",       CG_OUT_SUM, NULL,           0, .at = LSTM(wcf_grad)     },
+	{ "wco_grad",     "U",       CG_OUT_SUM, NULL,           0, .at = LSTM(wco_grad)     },
+	{ "b_grad",       "4*U",     CG_OUT_SUM, NULL,           0, .at = LSTM(b_grad)       },
+	{ "dgates",       "T B 4*U", CG_OUT,     NULL,           1, .at = LSTM(dgates)       },
 	{ .name = NULL }
 };
 
@@ -201,9 +202,9 @@ static int lstm_grad(struct cg_stream *stream, const void *op)
 /* ---- GRUBlockCell, GRUBlockCellGrad ---- */
 
 static const struct cg_dim gru_dims[] = {
-	{ "B", GRU(B), 0, NULL },
-	{ "I", GRU(I), 1, NULL },
-	{ "U", GRU(U), 1, NULL },
+	{ "B", GRU(B), .least = 0 },
+	{ "I", GRU(I), .least = 1 },
+	{ "U", GRU(U), .least = 1 },
 	{ .symbol = NULL }
 };
 
@@ -212,16 +213,16 @@ static const struct cg_attribute gru_attributes[] = {
 };
 
 static const struct cg_port gru_ports[] = {
-	{ "x",      "B I",     CG_IN,  NULL, 0, GRU(x)      },
-	{ "h_prev", "B U",     CG_IN,  NULL, 0, GRU(h_prev) },
-	{ "w_ru",   "I+U 2*U", CG_IN,  NULL, 0, GRU(w_ru)   },
-	{ "w_c",    "I+U U",   CG_IN,  NULL, 0, GRU(w_c)    },
-	{ "b_ru",   "2*U",     CG_IN,  NULL, 0, GRU(b_ru)   },
-	{ "b_c",    "U",       CG_IN,  NULL, 0, GRU(b_c)    },
-	{ "r",      "B U",     CG_OUT, NULL, 0, GRU(r)      },
-	{ "u",      "B U",     CG_OUT, NULL, 0, GRU(u)      },
-	{ "c",      "B U",     CG_OUT, NULL, 0, GRU(c)      },
-	{ "h",      "B U",     CG_OUT, NULL, 0, GRU(h)      },
+	{ "x",      "B I",     CG_IN,  NULL, 0, .at = GRU(x)      },
+	{ "h_prev", "B U",     CG_IN,  NULL, 0, .at = GRU(h_prev) },
+	{ "w_ru",   "I+U 2*U", CG_IN,  NULL, 0, .at = GRU(w_ru)   },
+	{ "w_c",    "I+U U",   CG_IN,  NULL, 0, .at = GRU(w_c)    },
+	{ "b_ru",   "2*U",     CG_IN,  NULL, 0, .at = GRU(b_ru)   },
+	{ "b_c",    "U",       CG_IN,  NULL, 0, .at = GRU(b_c)    },
+	{ "r",      "B U",     CG_OUT, NULL, 0, .at = GRU(r)      },
+	{ "u",      "B U",     CG_OUT, NULL, 0, .at = GRU(u)      },
+	{ "c",      "B U",     CG_OUT, NULL, 0, .at = GRU(c)      },
+	{ "h",      "B U",     CG_OUT, NULL, 0, .at = GRU(h)      },
 	{ .name = NULL }
 };
 
@@ -229,24 +230,24 @@ static const struct cg_port gru_ports[] = {
 #define READS_D_R_BAR "d_x d_h_prev d_r_bar_u_bar d_w_ru d_b_ru"
 
 static const struct cg_port gru_grad_ports[] = {
-	{ "x",             "B I",     CG_IN,      "d_w_ru d_w_c",          0, GRU(x)             },
-	{ "h_prev",        "B U",     CG_IN,      NULL,                    0, GRU(h_prev)        },
-	{ "w_ru",          "I+U 2*U", CG_IN,      "d_x d_h_prev",          0, GRU(w_ru)          },
-	{ "w_c",           "I+U U",   CG_IN,      READS_D_R_BAR,           0, GRU(w_c)           },
-	{ "b_ru",          "2*U",     CG_IN,      "",                      0, GRU(b_ru)          },
-	{ "b_c",           "U",       CG_IN,      "",                      0, GRU(b_c)           },
-	{ "r",             "B U",     CG_IN,      READS_D_R_BAR " d_w_c",  0, GRU(r)             },
-	{ "u",             "B U",     CG_IN,      NULL,                    0, GRU(u)             },
-	{ "c",             "B U",     CG_IN,      NULL,                    0, GRU(c)             },
-	{ "d_h",           "B U",     CG_IN,      "",                      0, GRU(d_h)           },
-	{ "d_x",           "B I",     CG_OUT,     NULL,                    0, GRU(d_x)           },
-	{ "d_h_prev",      "B U",     CG_OUT,     NULL,                    0, GRU(d_h_prev)      },
-	{ "d_c_bar",       "B U",     CG_OUT,     NULL,                    0, GRU(d_c_bar)       },
-	{ "d_r_bar_u_bar", "B 2*U",   CG_OUT,     NULL,                    0, GRU(d_r_bar_u_bar) },
-	{ "d_w_ru",        "I+U 2*U", CG_OUT_SUM, NULL,                    1, GRU(d_w_ru)        },
-	{ "d_w_c",         "I+U U",   CG_OUT_SUM, NULL,                    1, GRU(d_w_c)         },
-	{ "d_b_ru",        "2*U",     CG_OUT_SUM, NULL,                    1, GRU(d_b_ru)        },
-	{ "d_b_c",         "U",       CG_OUT_SUM, NULL,                    1, GRU(d_b_c)         },
+	{ "x",             "B I",     CG_IN,      "d_w_ru d_w_c",          0, .at = GRU(x)             },
+	{ "h_prev",        "B U",     CG_IN,      NULL,                    0, .at = GRU(h_prev)        },
+	{ "w_ru",          "I+U 2*U", CG_IN,      "d_x d_h_prev",          0, .at = GRU(w_ru)          },
+	{ "w_c",           "I+U U",   CG_IN,      READS_D_R_BAR,           0, .at = GRU(w_c)           },
+	{ "b_ru",          "2*U",     CG_IN,      "",                      0, .at = GRU(b_ru)          },
+	{ "b_c",           "U",       CG_IN,      "",                      0, .at = GRU(b_c)           },
+	{ "r",             "B U",     CG_IN,      READS_D_R_BAR " d_w_c",  0, .at = GRU(r)             },
+	{ "u",             "B U",     CG_IN,      NULL,                    0, .at = GRU(u)             },
+	{ "c",             "B U",     CG_IN,      NULL,                    0, .at = GRU(c)             },
+	{ "d_h",           "B U",     CG_IN,      "",                      0, .at = GRU(d_h)           },
+	{ "d_x",           "B I",     CG_OUT,     NULL,                    0, .at = GRU(d_x)           },
+	{ "d_h_prev",      "B U",     CG_OUT,     NULL,                    0, .at = GRU(d_h_prev)      },
+	{ "d_c_bar",       "B U",     CG_OUT,     NULL,                    0, .at = GRU(d_c_bar)       },
+	{ "d_r_bar_u_bar", "B 2*U",   CG_OUT,     NULL,                    0, .at = GRU(d_r_bar_u_bar) },
+	{ "d_w_ru",        "I+U 2*U", CG_OUT_SUM, NULL,                    1, .at = GRU(d_w_ru)        },
+	{ "d_w_c",         "I+U U",   CG_OUT_SUM, NULL,                    1, .at = GRU(d_w_c)         },
+	{ "d_b_ru",        "2*U",     CG_OUT_SUM, NULL,                    1, .at = GRU(d_b_ru)        },
+	{ "d_b_c",         "U",       CG_OUT_SUM, NULL,                    1, .at = GRU(d_b_c)         },
 	{ .name = NULL }
 };
 
@@ -289,6 +290,18 @@ static int gru_grad(struct cg_stream *stream, const void *op)
 	.type = "cg_gru_block", .size = sizeof(struct cg_gru_block), .init = gru_init, .dims = gru_dims, \
 	.dtype_at = GRU(dtype), .accumulate_at = GRU(accumulate), .work_at = GRU(work)
 
+/* The CudnnRNN family, whose lists are in rnn_table.c.  Our name is TensorFlow's newest version, and what it does beyond. */
+#define RNN_STRUCT \
+	.type = "cg_rnn_call", .size = sizeof(struct cg_rnn_op), .init = cg_rnn_op_init, .plan = 1, \
+	.dtype_at = offsetof(struct cg_rnn_op, dtype), .accumulate_at = offsetof(struct cg_rnn_op, call.accumulate), \
+	.work_at = offsetof(struct cg_rnn_op, call.work)
+#define RNN RNN_STRUCT, .dims = cg_rnn_dims, .settle = cg_rnn_op_settle, .reads = cg_rnn_op_reads, \
+	.open = cg_rnn_op_open, .close = cg_rnn_op_close, .time_major_at = offsetof(struct cg_rnn_op, time_major)
+#define RNN_FORWARD  RNN, .work = cg_rnn_forward_work, .call = cg_rnn_op_forward
+#define RNN_BACKWARD RNN, .work = cg_rnn_backward_work, .call = cg_rnn_op_backward
+#define RNN_PARAMS RNN_STRUCT, .dims = cg_rnn_params_dims, .settle = cg_rnn_params_settle, .work = cg_rnn_no_work
+#define RNN_LISTS  RNN_PARAMS, .items = cg_rnn_items, .item = cg_rnn_item
+
 const struct cg_op cg_ops[] = {
 	{ .name = "lstm_block_cell",      .tensorflow = "LSTMBlockCell",     LSTM_CELL, LSTM_FORWARD,
 	  .attributes = lstm_attributes, .ports = lstm_ports },
@@ -306,5 +319,27 @@ const struct cg_op cg_ops[] = {
 	  .attributes = block_lstm_v2_attributes, .ports = block_lstm_ports },
 	{ .name = "block_lstm_grad_v2",   .tensorflow = "BlockLSTMGradV2",   BLOCK_LSTM_V2, LSTM_GRAD,
 	  .attributes = block_lstm_grad_attributes, .ports = block_lstm_grad_ports },
+	{ .name = "rnn",                 .tensorflow = "CudnnRNNV3",         RNN_FORWARD,
+	  .attributes = cg_rnn_attributes,             .ports = cg_rnn_ports },
+	{ .name = "rnn_v2",              .tensorflow = "CudnnRNNV2",         RNN_FORWARD,
+	  .attributes = cg_rnn_v1_attributes,          .ports = cg_rnn_v2_ports },
+	{ .name = "rnn_v1",              .tensorflow = "CudnnRNN",           RNN_FORWARD,
+	  .attributes = cg_rnn_v1_attributes,          .ports = cg_rnn_v1_ports },
+	{ .name = "rnn_backprop",        .tensorflow = "CudnnRNNBackpropV3", RNN_BACKWARD,
+	  .attributes = cg_rnn_backprop_attributes,    .ports = cg_rnn_backprop_ports },
+	{ .name = "rnn_backprop_v2",     .tensorflow = "CudnnRNNBackpropV2", RNN_BACKWARD,
+	  .attributes = cg_rnn_backprop_v1_attributes, .ports = cg_rnn_backprop_v2_ports },
+	{ .name = "rnn_backprop_v1",     .tensorflow = "CudnnRNNBackprop",   RNN_BACKWARD,
+	  .attributes = cg_rnn_backprop_v1_attributes, .ports = cg_rnn_backprop_v1_ports },
+	{ .name = "rnn_params_size",     .tensorflow = "CudnnRNNParamsSize", RNN_PARAMS, .call = cg_rnn_params_size,
+	  .attributes = cg_rnn_params_size_attributes, .ports = cg_rnn_params_size_ports },
+	{ .name = "rnn_params_to_canonical",    .tensorflow = "CudnnRNNParamsToCanonicalV2", RNN_LISTS, .call = cg_rnn_to_canonical,
+	  .attributes = cg_rnn_canonical_attributes,    .ports = cg_rnn_to_canonical_ports },
+	{ .name = "rnn_params_to_canonical_v1", .tensorflow = "CudnnRNNParamsToCanonical",   RNN_LISTS, .call = cg_rnn_to_canonical,
+	  .attributes = cg_rnn_canonical_v1_attributes, .ports = cg_rnn_to_canonical_ports },
+	{ .name = "rnn_canonical_to_params",    .tensorflow = "CudnnRNNCanonicalToParamsV2", RNN_LISTS, .call = cg_rnn_from_canonical,
+	  .attributes = cg_rnn_canonical_attributes,    .ports = cg_rnn_from_canonical_ports },
+	{ .name = "rnn_canonical_to_params_v1", .tensorflow = "CudnnRNNCanonicalToParams",   RNN_LISTS, .call = cg_rnn_from_canonical,
+	  .attributes = cg_rnn_canonical_v1_attributes, .ports = cg_rnn_from_canonical_ports },
 	{ .name = NULL }
 };

@@ -1,7 +1,7 @@
 /*
  * A network over whole sequences, inside: what a plan has worked out, the order in which a call takes its rows, and the parts of
- * its memory.  rnn.c opens and checks, params.c says where weights lie, reserve.c whose a reserve is, steps.c orders rows, seq.c
- * walks layers and directions, scan.c the steps of one of them.
+ * its memory.  rnn.c opens, rnn_call.c checks calls, rnn_op.c makes both of an op's attributes, params.c says where weights lie,
+ * reserve.c whose a reserve is, steps.c orders rows, seq.c walks layers and directions, scan.c the steps of one of them.
  */
 #ifndef CG_RNN_H
 #define CG_RNN_H
@@ -89,18 +89,78 @@ int64_t cg_steps_count(int64_t T, int64_t B, const int32_t *lengths, int64_t *lo
 /* The steps of a call, from the stream's last ones where they are the same. */
 int  cg_steps_get(struct cg_stream *, const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths, struct cg_steps *);
 
-/* ---- a call, as the op table knows it ---- */
+/* ---- rnn.c, rnn_call.c ---- */
 
+/* A plan but for what a device makes ready: the sizes of all that a call takes. */
+int cg_rnn_outline(const struct cg_rnn_config *, struct cg_rnn *);
+/* As an op's struct: a longer one comes from a later header, and what it has beyond is not used. */
+int cg_rnn_check_size(const char *type, const void *given, size_t ours);
+/* Sizes and lengths of a call: that there are none below 0, no length above T, and room for all of it. */
+int cg_rnn_check_call(const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths);
+
+/*
+ * A call, as the op table knows it: the attributes and inputs of TensorFlow's ops, and what is ours.  rnn_op.c makes a plan and a
+ * call of it.  Of a call with a plan the op is made by rnn_call.c, for the checks.
+ */
 struct cg_rnn_op {
 	struct cg_rnn_call call;                 /* first: its size is the op's */
-	const struct cg_rnn *rnn;
-	int64_t I, U, H, states, wide, params, reserve;          /* symbols of the ports' shapes, beside the call's */
+	const struct cg_rnn *rnn;                /* of `open`, or NULL */
+
+	/* attributes */
+	int rnn_mode, input_mode, direction, is_training, S;     /* in the order of TensorFlow's words; input_mode is an enum cg_input */
+	int64_t seed, seed2, num_proj;
+	double dropout;
+	int64_t num_layers, num_units, input_size;               /* 0: what the shapes say */
+	int64_t num_params, num_params_weights, num_params_biases;
+	const char *cell_name, *options, *values_text;
+	const struct cg_cell *cell;              /* of cell_name, and the values of values_text; NULL: rnn_mode's */
+	const struct cg_value *values;
+	int n_values;
+
+	/* symbols of the ports' shapes, beside the call's: C the width of the state, in that of layer 0's matrices */
+	int64_t L, I, U, H, C, in, one, states, wide, params, reserve;
 	int dtype, time_major;
+	struct cg_mem sequence_lengths, host_reserved, params_size;
+	struct cg_mem items[];                   /* of lists */
 };
-int cg_rnn_op_work(const void *op, int pass, size_t *bytes);
-/* rnn and rnn_backprop: rnn_table.c. */
-enum { CG_RNN_ROW, CG_RNN_BACKPROP_ROW };
-extern const struct cg_op cg_rnn_rows[];
+
+/* ---- rnn_op.c, rnn_canonical.c: the hooks of the rows, which are in rnn_table.c ---- */
+
+/* The plan that an op's attributes and sizes ask for; training: what is_training says, but 1 for a backward. */
+void cg_rnn_op_config(const struct cg_rnn_op *, int pass, struct cg_rnn_config *);
+const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *);
+int  cg_rnn_op_work(const void *op, int pass, size_t *bytes);
+int  cg_rnn_op_open(struct cg_stream *, const struct cg_op *, void *op);
+void cg_rnn_op_close(void *op);
+int  cg_rnn_op_settle(const struct cg_op *, void *op, unsigned *bound);
+int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
+int  cg_rnn_op_forward(struct cg_stream *, const void *op);
+int  cg_rnn_op_backward(struct cg_stream *, const void *op);
+/* Every symbol is known from here on. */
+void cg_rnn_op_settled(const struct cg_op *, unsigned *bound);
+
+int  cg_rnn_params_settle(const struct cg_op *, void *op, unsigned *bound);
+int  cg_rnn_params_size(struct cg_stream *, const void *op);
+int  cg_rnn_items(const struct cg_op *, const void *op, int *n);
+int  cg_rnn_item(const struct cg_op *, const void *op, int k, struct cg_port *, char name[CG_ITEM_NAME]);
+int  cg_rnn_to_canonical(struct cg_stream *, const void *op);
+int  cg_rnn_from_canonical(struct cg_stream *, const void *op);
+
+/* ---- rnn_table.c ---- */
+
+/* The lists of the rows in op_table.c, one for each version of TensorFlow's. */
+extern const char *const cg_rnn_modes[];
+extern const struct cg_dim cg_rnn_dims[], cg_rnn_params_dims[];
+extern const struct cg_attribute cg_rnn_attributes[], cg_rnn_v1_attributes[];
+extern const struct cg_attribute cg_rnn_backprop_attributes[], cg_rnn_backprop_v1_attributes[];
+extern const struct cg_attribute cg_rnn_params_size_attributes[], cg_rnn_canonical_attributes[], cg_rnn_canonical_v1_attributes[];
+extern const struct cg_port cg_rnn_ports[], cg_rnn_v1_ports[], cg_rnn_v2_ports[];
+extern const struct cg_port cg_rnn_backprop_ports[], cg_rnn_backprop_v1_ports[], cg_rnn_backprop_v2_ports[];
+extern const struct cg_port cg_rnn_params_size_ports[], cg_rnn_to_canonical_ports[], cg_rnn_from_canonical_ports[];
+void cg_rnn_op_init(void *op, size_t size);
+int  cg_rnn_forward_work(const void *op, size_t *bytes);
+int  cg_rnn_backward_work(const void *op, size_t *bytes);
+int  cg_rnn_no_work(const void *op, size_t *bytes);
 
 /* ---- reserve.c ---- */
 

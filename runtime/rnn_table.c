@@ -1,5 +1,6 @@
 /*
- * The rows of networks, by which cg_rnn_forward and cg_rnn_backward are checked: the CudnnRNN family's inputs and outputs.
+ * The lists of the CudnnRNN family's rows: attributes, inputs and outputs of TensorFlow's ops in their versions, each said once,
+ * and what our names add.  The rows are in op_table.c, what is computed in rnn_op.c and rnn_canonical.c.
  */
 #include <string.h>
 
@@ -9,79 +10,168 @@
 #define CALL(field) offsetof(struct cg_rnn_op, call.field)
 #define RNN(field)  offsetof(struct cg_rnn_op, field)
 
-static const struct cg_dim rnn_dims[] = {
-	{ "T",       CALL(T),      0, NULL },
-	{ "B",       CALL(B),      0, NULL },
-	{ "I",       RNN(I),       1, NULL },
-	{ "U",       RNN(U),       1, NULL },
-	{ "H",       RNN(H),       1, NULL },
-	{ "L*D",     RNN(states),  1, NULL },
-	{ "D*H",     RNN(wide),    1, NULL },
-	{ "params",  RNN(params),  1, NULL },
-	{ "reserve", RNN(reserve), 0, NULL },
+/* ---- sizes ---- */
+
+#define SETTLED_DIMS \
+	{ "D*H",     RNN(wide),   .least = 1, .flags = CG_SETTLED | CG_UNSAID }, \
+	{ "params",  RNN(params), .least = 1, .flags = CG_SETTLED | CG_UNSAID }
+
+const struct cg_dim cg_rnn_dims[] = {
+	{ "T",       CALL(T),      .least = 0 },
+	{ "B",       CALL(B),      .least = 0 },
+	{ "I",       RNN(I),       .least = 1 },
+	{ "U",       RNN(U),       .least = 1 },
+	{ "L",       RNN(L),       .least = 1, .flags = CG_SETTLED },
+	{ "H",       RNN(H),       .least = 1, .flags = CG_UNSAID },
+	{ "L*D",     RNN(states),  .least = 1, .flags = CG_UNSAID },
+	{ "C",       RNN(C),       .least = 0, .flags = CG_SETTLED | CG_UNSAID },
+	{ "reserve", RNN(reserve), .least = 0, .flags = CG_SETTLED | CG_UNSAID },
+	SETTLED_DIMS,
 	{ .symbol = NULL }
 };
 
-static const struct cg_attribute rnn_attributes[] = {
-	{ .name = NULL }
+/* Of the ops on parameters alone TensorFlow gives the sizes as inputs. */
+const struct cg_dim cg_rnn_params_dims[] = {
+	{ "L",  RNN(num_layers), .least = 1 },
+	{ "I",  RNN(input_size), .least = 1 },
+	{ "U",  RNN(num_units),  .least = 1 },
+	{ "H",  RNN(H),          .least = 1, .flags = CG_SETTLED | CG_UNSAID },
+	{ "in", RNN(in),         .least = 0, .flags = CG_SETTLED | CG_UNSAID },
+	{ "one", RNN(one),        .least = 1, .flags = CG_SETTLED | CG_UNSAID },
+	SETTLED_DIMS,
+	{ .symbol = NULL }
 };
 
-static const struct cg_port rnn_ports[] = {
-	{ "input",         "T B I",   CG_IN,  NULL, 0, CALL(input)    },
-	{ "input_h",       "L*D B H", CG_IN,  "",   0, CALL(input_h)  },
-	{ "input_c",       "L*D B U", CG_IN,  "",   0, CALL(input_c)  },
-	{ "params",        "params",  CG_IN,  NULL, 0, CALL(params)   },
-	{ "output",        "T B D*H", CG_OUT, NULL, 0, CALL(output)   },
-	{ "output_h",      "L*D B H", CG_OUT, NULL, 0, CALL(output_h) },
-	{ "output_c",      "L*D B U", CG_OUT, NULL, 0, CALL(output_c) },
-	{ "reserve_space", "reserve", CG_OUT, NULL, 0, CALL(reserve)  },
-	{ .name = NULL }
-};
+/* ---- attributes ---- */
 
-/* Of what forward wrote only the reserve is read. */
-static const struct cg_port rnn_backprop_ports[] = {
-	{ "input",             "T B I",   CG_IN,      NULL, 0, CALL(input)             },
-	{ "input_h",           "L*D B H", CG_IN,      "",   0, CALL(input_h)           },
-	{ "input_c",           "L*D B U", CG_IN,      "",   0, CALL(input_c)           },
-	{ "params",            "params",  CG_IN,      NULL, 0, CALL(params)            },
-	{ "output",            "T B D*H", CG_IN,      "",   0, CALL(output)            },
-	{ "output_h",          "L*D B H", CG_IN,      "",   0, CALL(output_h)          },
-	{ "output_c",          "L*D B U", CG_IN,      "",   0, CALL(output_c)          },
-	{ "output_backprop",   "T B D*H", CG_IN,      "",   0, CALL(output_backprop)   },
-	{ "output_h_backprop", "L*D B H", CG_IN,      "",   0, CALL(output_h_backprop) },
-	{ "output_c_backprop", "L*D B U", CG_IN,      "",   0, CALL(output_c_backprop) },
-	{ "reserve_space",     "reserve", CG_IN,      NULL, 0, CALL(reserve)           },
-	{ "input_backprop",    "T B I",   CG_OUT,     NULL, 0, CALL(input_backprop)    },
-	{ "input_h_backprop",  "L*D B H", CG_OUT,     NULL, 0, CALL(input_h_backprop)  },
-	{ "input_c_backprop",  "L*D B U", CG_OUT,     NULL, 0, CALL(input_c_backprop)  },
-	{ "params_backprop",   "params",  CG_OUT_SUM, NULL, 0, CALL(params_backprop)   },
-	{ .name = NULL }
-};
+const char *const cg_rnn_modes[] = { "rnn_relu", "rnn_tanh", "lstm", "gru", NULL };
+static const char *const inputs[] = { "linear_input", "skip_input", "auto_select", NULL };
+static const char *const directions[] = { "unidirectional", "bidirectional", NULL };
+static const char *const integers[] = { "int32", "int64", NULL };
 
-static void rnn_init(void *op, size_t size)
+#define NETWORK \
+	{ .name = "rnn_mode",    .kind = CG_WORD, .words = cg_rnn_modes, .fallback = 2, .at = RNN(rnn_mode) }, \
+	{ .name = "input_mode",  .kind = CG_WORD, .words = inputs,     .at = RNN(input_mode) }, \
+	{ .name = "direction",   .kind = CG_WORD, .words = directions, .at = RNN(direction)  }, \
+	{ .name = "dropout",     .kind = CG_REAL,    .at = RNN(dropout) }, \
+	{ .name = "seed",        .kind = CG_INTEGER, .at = RNN(seed)    }, \
+	{ .name = "seed2",       .kind = CG_INTEGER, .range = "-2147483648 2147483647", .at = RNN(seed2) }
+#define PROJECTION { .name = "num_proj",    .kind = CG_INTEGER, .range = "0", .at = RNN(num_proj) }
+#define TIME_MAJOR { .name = "time_major",  .kind = CG_BOOL, .fallback = 1, .at = RNN(time_major) }
+#define TRAINING   { .name = "is_training", .kind = CG_BOOL, .fallback = 1, .at = RNN(is_training) }
+/* Any cell in place of rnn_mode's. */
+#define ANY_CELL \
+	{ .name = "cell",    .kind = CG_TEXT, .extra = 1, .at = RNN(cell_name)   }, \
+	{ .name = "options", .kind = CG_TEXT, .extra = 1, .at = RNN(options)     }, \
+	{ .name = "values",  .kind = CG_TEXT, .extra = 1, .at = RNN(values_text) }
+/* The sizes of a call without input_h, and which call it is. */
+#define OURS \
+	ANY_CELL, \
+	{ .name = "num_layers", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_layers)  }, \
+	{ .name = "num_units",  .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_units)   }, \
+	{ .name = "counter",    .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(counter)    }, \
+	{ .name = "first_step", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(first_step) }
+#define END { .name = NULL }
+
+const struct cg_attribute cg_rnn_attributes[] = { NETWORK, PROJECTION, TRAINING, TIME_MAJOR, OURS, END };
+const struct cg_attribute cg_rnn_v1_attributes[] = { NETWORK, TRAINING, END };
+const struct cg_attribute cg_rnn_backprop_attributes[] = { NETWORK, PROJECTION, TIME_MAJOR, OURS, END };
+const struct cg_attribute cg_rnn_backprop_v1_attributes[] = { NETWORK, END };
+
+/* In TensorFlow's ops a scalar each. */
+#define SIZES \
+	{ .name = "num_layers", .kind = CG_INTEGER, .range = "1 2147483647", .scalar = 1, .required = 1, .at = RNN(num_layers) }, \
+	{ .name = "num_units",  .kind = CG_INTEGER, .range = "1", .scalar = 1, .required = 1, .at = RNN(num_units)  }, \
+	{ .name = "input_size", .kind = CG_INTEGER, .range = "1", .scalar = 1, .required = 1, .at = RNN(input_size) }
+#define COUNT(field) { .name = #field, .kind = CG_INTEGER, .range = "1", .required = 1, .at = RNN(field) }
+
+const struct cg_attribute cg_rnn_params_size_attributes[] = {
+	SIZES, { .name = "S", .kind = CG_WORD, .words = integers, .at = RNN(S) }, NETWORK, PROJECTION, ANY_CELL, END
+};
+const struct cg_attribute cg_rnn_canonical_attributes[] = {
+	SIZES, COUNT(num_params_weights), COUNT(num_params_biases), NETWORK, PROJECTION, ANY_CELL, END
+};
+const struct cg_attribute cg_rnn_canonical_v1_attributes[] = { SIZES, COUNT(num_params), NETWORK, END };
+
+/* ---- inputs and outputs ---- */
+
+/* Of a cell without a state input_c is not read, and output_c is empty. */
+#define INPUTS \
+	{ "input",   "T B I",   CG_IN, NULL, 0, .at = CALL(input) }, \
+	{ "input_h", "L*D B H", CG_IN, "",   0, .at = CALL(input_h), .flags = CG_OURS_LACKS }, \
+	{ "input_c", "L*D B U", CG_IN, "",   0, .at = CALL(input_c), .flags = CG_OURS_LACKS }, \
+	{ "params",  "params",  CG_IN, NULL, 0, .at = CALL(params) }
+#define LENGTHS { "sequence_lengths", "B", CG_IN, "", 0, .at = RNN(sequence_lengths), .type = CG_INT32, \
+	          .flags = CG_ON_HOST | CG_OURS_LACKS }
+#define OUTPUTS \
+	{ "output",   "T B D*H", CG_OUT, NULL, 0, .at = CALL(output)   }, \
+	{ "output_h", "L*D B H", CG_OUT, NULL, 0, .at = CALL(output_h) }, \
+	{ "output_c", "L*D B C", CG_OUT, NULL, 0, .at = CALL(output_c) }, \
+	{ "reserve_space", "reserve", CG_OUT, NULL, 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE }
+#define PLACEHOLDER(flow, need, lack) \
+	{ "host_reserved", "", flow, need, 0, .at = RNN(host_reserved), .type = CG_INT8, .flags = CG_ON_HOST | CG_OPAQUE | lack }
+
+const struct cg_port cg_rnn_ports[] = { INPUTS, LENGTHS, OUTPUTS, PLACEHOLDER(CG_OUT, NULL, 0), END };
+const struct cg_port cg_rnn_v2_ports[] = { INPUTS, OUTPUTS, PLACEHOLDER(CG_OUT, NULL, 0), END };
+const struct cg_port cg_rnn_v1_ports[] = { INPUTS, OUTPUTS, END };
+
+/* Of what forward wrote only the reserve is read, and a call without one makes it. */
+#define FROM_FORWARD \
+	{ "output",            "T B D*H", CG_IN, "", 0, .at = CALL(output),            .flags = CG_MAY_LACK   }, \
+	{ "output_h",          "L*D B H", CG_IN, "", 0, .at = CALL(output_h),          .flags = CG_MAY_LACK   }, \
+	{ "output_c",          "L*D B U", CG_IN, "", 0, .at = CALL(output_c),          .flags = CG_MAY_LACK   }, \
+	{ "output_backprop",   "T B D*H", CG_IN, "", 0, .at = CALL(output_backprop),   .flags = CG_OURS_LACKS }, \
+	{ "output_h_backprop", "L*D B H", CG_IN, "", 0, .at = CALL(output_h_backprop), .flags = CG_OURS_LACKS }, \
+	{ "output_c_backprop", "L*D B U", CG_IN, "", 0, .at = CALL(output_c_backprop), .flags = CG_OURS_LACKS }, \
+	{ "reserve_space",     "reserve", CG_IN, "", 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE | CG_MAY_LACK }
+#define GRADIENTS \
+	{ "input_backprop",   "T B I",   CG_OUT,     NULL, 0, .at = CALL(input_backprop)   }, \
+	{ "input_h_backprop", "L*D B H", CG_OUT,     NULL, 0, .at = CALL(input_h_backprop) }, \
+	{ "input_c_backprop", "L*D B C", CG_OUT,     NULL, 0, .at = CALL(input_c_backprop) }, \
+	{ "params_backprop",  "params",  CG_OUT_SUM, NULL, 0, .at = CALL(params_backprop)  }
+
+const struct cg_port cg_rnn_backprop_ports[] = { INPUTS, LENGTHS, FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
+const struct cg_port cg_rnn_backprop_v2_ports[] = { INPUTS, FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
+const struct cg_port cg_rnn_backprop_v1_ports[] = { INPUTS, FROM_FORWARD, GRADIENTS, END };
+
+/* Parameters are copied where they are, and that is the host's memory. */
+#define CANONICAL(flow) \
+	{ "weights", "", flow, NULL, 0, .at = RNN(items), .flags = CG_ON_HOST | CG_LIST }, \
+	{ "biases",  "", flow, NULL, 0, .at = RNN(items), .flags = CG_ON_HOST | CG_LIST }
+#define PARAMS(flow) { "params", "params", flow, NULL, 0, .at = CALL(params), .flags = CG_ON_HOST }
+/* TensorFlow's shape is [1]. */
+const struct cg_port cg_rnn_params_size_ports[] = {
+	{ "params_size", "one", CG_OUT, NULL, 0, .at = RNN(params_size), .type = CG_INT_S, .flags = CG_ON_HOST }, END
+};
+const struct cg_port cg_rnn_to_canonical_ports[] = { PARAMS(CG_IN), CANONICAL(CG_OUT), END };
+const struct cg_port cg_rnn_from_canonical_ports[] = { CANONICAL(CG_IN), PARAMS(CG_OUT), END };
+
+/* ---- structs and work ---- */
+
+void cg_rnn_op_init(void *op, size_t size)
 {
+	struct cg_rnn_op *rnn = op;
+
 	memset(op, 0, size);
-	((struct cg_rnn_op *)op)->call.size = size;
+	rnn->call.size = size;
+	rnn->rnn_mode = 2;
+	rnn->is_training = rnn->time_major = 1;
+	rnn->one = 1;
 }
 
-static int rnn_work(const void *op, size_t *bytes)
+int cg_rnn_forward_work(const void *op, size_t *bytes)
 {
 	return cg_rnn_op_work(op, CG_FORWARD, bytes);
 }
 
-static int rnn_backprop_work(const void *op, size_t *bytes)
+int cg_rnn_backward_work(const void *op, size_t *bytes)
 {
 	return cg_rnn_op_work(op, CG_GRAD, bytes);
 }
 
-#define RNN_STRUCT \
-	.type = "cg_rnn_call", .size = sizeof(struct cg_rnn_op), .init = rnn_init, .dims = rnn_dims, .attributes = rnn_attributes, \
-	.dtype_at = RNN(dtype), .accumulate_at = CALL(accumulate), .work_at = CALL(work), .time_major_at = RNN(time_major)
-
-const struct cg_op cg_rnn_rows[] = {
-	{ .name = "rnn",                  .tensorflow = "CudnnRNNV3",        RNN_STRUCT,
-	  .ports = rnn_ports,          .work = rnn_work          },
-	{ .name = "rnn_backprop",         .tensorflow = "CudnnRNNBackpropV3", RNN_STRUCT,
-	  .ports = rnn_backprop_ports, .work = rnn_backprop_work },
-	{ .name = NULL }
-};
+int cg_rnn_no_work(const void *op, size_t *bytes)
+{
+	(void)op;
+	*bytes = 0;
+	return CG_OK;
+}

@@ -52,10 +52,10 @@ static void add(char *line, size_t room, const char *format, ...)
 	va_end(list);
 }
 
-/* Where everybody says hidden width, the table says units. */
+/* Where everybody says hidden width and layers, the table says units and L. */
 static const char *option_of(const struct cg_dim *dim)
 {
-	return strcmp(dim->symbol, "U") ? dim->symbol : "H";
+	return !strcmp(dim->symbol, "U") ? "H" : !strcmp(dim->symbol, "L") ? "layers" : dim->symbol;
 }
 
 const char *cg_problem(const struct cg_op *row, const char *name, const void *op, char *text, size_t room)
@@ -68,7 +68,7 @@ const char *cg_problem(const struct cg_op *row, const char *name, const void *op
 	for (const struct cg_dim *d = row->dims; d->symbol; d++) {
 		int64_t size = *(const int64_t *)((const char *)op + d->at);
 
-		if (!d->only || size != d->least)
+		if ((!d->only || size != d->least) && !(d->flags & CG_UNSAID))
 			add(text, room, " --%s %lld", option_of(d), (long long)size);
 	}
 	if (cg_dtype_bytes(dtype))
@@ -140,11 +140,14 @@ static int is_wanted(const struct cg_port *port, const void *op)
 	return port->flow != CG_IN && cg_present(*(const struct cg_mem *)((const char *)op + port->at));
 }
 
-/* Our name stands for all outputs, TensorFlow's for its own. */
+/* Our name stands for all outputs and attributes, TensorFlow's for its own. */
 static const char *name_of(const struct cg_op *row, const void *op)
 {
 	for (const struct cg_port *p = row->ports; p->name; p++)
 		if (p->extra && is_wanted(p, op))
+			return row->name;
+	for (const struct cg_attribute *a = row->attributes; a->name; a++)
+		if (a->extra && cg_attribute_number(a, op) != a->fallback)
 			return row->name;
 	return row->tensorflow;
 }

@@ -11,11 +11,11 @@ unit_tests = \
 	%D%/conformance/reference_rnn_bound_test %D%/conformance/reference_block_lstm_test \
 	%D%/runtime/opencl_header_test %D%/runtime/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
 script_tests = \
+	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh
 # The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
 backend_tests = \
 	%D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on \
 	%D%/sequence/cpu.on %D%/sequence/opencl.on %D%/sequence/cuda-fake.on
-	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/openblas.bats \

@@ -19,7 +19,8 @@ enum { ATTRIBUTES = 32 };
 /* What an attribute is, for who did not give one. */
 static const char *either(const struct cg_attribute *a, char list[256])
 {
-	static const char *const kinds[] = { [CG_REAL] = "a number", [CG_BOOL] = "true or false", [CG_INTEGER] = "an integer" };
+	static const char *const kinds[] = { [CG_REAL] = "a number", [CG_BOOL] = "true or false", [CG_INTEGER] = "an integer",
+	                                     [CG_TEXT] = "a word" };
 
 	if (a->kind != CG_WORD)
 		return kinds[a->kind];
@@ -43,6 +44,7 @@ static int read(const char *text, const struct cg_attribute *a, void *at)
 	case CG_REAL:    return field_real(text, at);
 	case CG_BOOL:    return field_boolean(text, at);
 	case CG_INTEGER: return field_integer(text, at);
+	case CG_TEXT:    *(const char **)at = text; return 0;
 	}
 	return find_word(text, a, at);
 }
@@ -91,6 +93,11 @@ static int set_type(struct call *c, const char *text, const char *where)
 	return CG_OK;
 }
 
+int attribute_is_of(const struct call *c, const struct cg_attribute *a)
+{
+	return !(a->extra && c->theirs);
+}
+
 static int unknown(const struct call *c, const char *name)
 {
 	const char *names[ATTRIBUTES], *nearest;
@@ -98,7 +105,10 @@ static int unknown(const struct call *c, const char *name)
 	int n = 0;
 
 	for (const struct cg_attribute *a = c->row->attributes; a->name && n < ATTRIBUTES - 1; a++)
-		names[n++] = a->name;
+		if (attribute_is_of(c, a))
+			names[n++] = a->name;
+		else if (!strcmp(a->name, name))
+			return cg_fail(CG_BAD_ARGUMENT, "%s has no attribute %s; our %s does", c->name, name, c->row->name);
 	names[n++] = type;
 	nearest = cg_nearest(name, names, n);
 	print_name(shown, name);
@@ -126,7 +136,7 @@ int call_attribute(struct call *c, const char *word)
 	for (int k = 0; c->row->attributes[k].name; k++) {
 		const struct cg_attribute *a = &c->row->attributes[k];
 
-		if (strlen(a->name) != length || strncmp(word, a->name, length))
+		if (strlen(a->name) != length || strncmp(word, a->name, length) || !attribute_is_of(c, a))
 			continue;
 		if (c->attributes >> k & 1)
 			return cg_fail(CG_BAD_ARGUMENT, "%s is given twice", a->name);
@@ -192,15 +202,15 @@ static int from_files(struct call *c, const struct cg_attribute *a, const char *
 
 int attribute_from_files(struct call *c)
 {
-	const struct safetensors *first = &c->files[0];
-	char where[PRINT_NAME + 32], shown[PRINT_NAME];
-	const char *text = c->type ? NULL : safetensors_metadata(first, type);
+	char where[PRINT_NAME + 32] = "", shown[PRINT_NAME];
+	const char *text = c->type || !c->n_files ? NULL : safetensors_metadata(&c->files[0], type);
 
-	snprintf(where, sizeof where, "%s: __metadata__: ", print_name(shown, first->path));
+	if (c->n_files)
+		snprintf(where, sizeof where, "%s: __metadata__: ", print_name(shown, c->files[0].path));
 	if (text)
 		CG_TRY(set_type(c, text, where));
 	for (int k = 0; c->row->attributes[k].name; k++)
-		if (!(c->attributes >> k & 1))
+		if (!(c->attributes >> k & 1) && attribute_is_of(c, &c->row->attributes[k]))
 			CG_TRY(from_files(c, &c->row->attributes[k], where));
 	return CG_OK;
 }
@@ -231,16 +241,24 @@ int attribute_type(const struct call *c, int dtype)
 	               cg_dtype_name(dtype));
 }
 
+int attribute_dtype(const struct call *c)
+{
+	return c->type ? dtype_of(c->type) : CG_F32;
+}
+
 json_t *call_metadata(const struct call *c)
 {
 	json_t *all = json_pack("{s:s}", "op", c->name);
 	char text[CG_ATTRIBUTE_TEXT];
+	int failed = 0;
 
 	for (const struct cg_attribute *a = c->row->attributes; a->name && all; a++)
-		if (json_object_set_new(all, a->name, json_string(cg_attribute_text(a, c->op, text)))) {
-			json_decref(all);
-			all = NULL;
-		}
+		if (attribute_is_of(c, a) && (a->kind != CG_TEXT || cg_attribute_number(a, c->op)))
+			failed |= json_object_set_new(all, a->name, json_string(cg_attribute_text(a, c->op, text)));
+	if (all && (failed || plan_metadata(c, all))) {
+		json_decref(all);
+		all = NULL;
+	}
 	if (!all)
 		cg_fail(CG_NO_MEMORY, "no memory for metadata");
 	return all;

@@ -376,6 +376,8 @@ static int add_op(struct bench *b, const char *name, int typically)
 	int dtype = CG_F32, code = call_open(&c, name);
 
 	c.no_files = 1;
+	if (!code && c.row->plan)
+		code = cg_fail(CG_UNSUPPORTED, "--op: %s: networks are not measured in this version", c.name);
 	for (const char **word = b->options->words; !code && *word; word++)
 		code = call_attribute(&c, *word);
 	if (!code)
@@ -427,6 +429,8 @@ static int add_all(struct bench *b)
 	for (const struct cg_op *row = cg_ops; row->name; row++) {
 		struct problem pair;
 
+		if (row->plan)
+			continue;
 		CG_TRY(find_pair(row, &pair));
 		if ((mode && strcmp(problem_mode(row), mode)) || (!has_steps(row) && other_steps(b) != 1))
 			continue;

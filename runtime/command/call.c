@@ -42,13 +42,16 @@ int call_open(struct call *c, const char *op)
 
 void call_close(struct call *c)
 {
-	for (int k = 0; k < c->n && c->arguments; k++)
+	for (int k = 0; k < c->n && c->arguments; k++) {
 		cg_memory(c->arguments[k].answer, 0);
+		cg_memory(c->arguments[k].copy, 0);
+	}
 	for (size_t k = 0; k < c->n_files; k++)
 		safetensors_close(&c->files[k]);
 	cg_memory(c->files, 0);
 	cg_memory(c->arguments, 0);
 	cg_memory(c->op, 0);
+	plan_close(c);
 	*c = (struct call){ 0 };
 }
 
@@ -66,12 +69,18 @@ int call_file(struct call *c, const char *path)
 
 /* ---- finding the inputs ---- */
 
+/* Is it an input that means something? */
+static int reads(const struct call *c, const struct cg_port *port)
+{
+	return port->flow == CG_IN && (!c->row->reads || c->row->reads(c->row, port, c->op));
+}
+
 static void find(struct call *c)
 {
 	for (int k = 0; k < c->n; k++) {
 		struct call_argument *a = &c->arguments[k];
 
-		for (size_t f = 0; f < c->n_files && !a->tensor && c->row->ports[k].flow == CG_IN; f++) {
+		for (size_t f = 0; f < c->n_files && !a->tensor && reads(c, &c->row->ports[k]); f++) {
 			a->tensor = safetensors_find(&c->files[f], c->row->ports[k].name);
 			a->file = &c->files[f];
 		}
@@ -103,7 +112,25 @@ static int nothing_else(const struct call *c)
 	return CG_OK;
 }
 
-/* All inputs are of one dtype, one that ops take. */
+/* As safetensors call the types of integers. */
+static const char *integer_code(const struct call *c, const struct cg_port *port)
+{
+	static const char *const codes[] = { [CG_INT8] = "I8", [CG_INT32] = "I32", [CG_INT64] = "I64" };
+
+	return codes[cg_op_type(c->row, port, c->op)];
+}
+
+static int check_integers(const struct call *c, const struct cg_port *port, const struct call_argument *a)
+{
+	char shown[PRINT_NAME];
+
+	if (!strcmp(a->tensor->dtype, integer_code(c, port)))
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", a->file->path, port->name, integer_code(c, port),
+	               print_name(shown, a->tensor->dtype));
+}
+
+/* All inputs that are no integers are of one dtype, one that ops take. */
 static int dtype(struct call *c)
 {
 	const struct call_argument *first = NULL;
@@ -115,6 +142,10 @@ static int dtype(struct call *c)
 
 		if (!a->tensor)
 			continue;
+		if (c->row->ports[k].type) {
+			CG_TRY(check_integers(c, &c->row->ports[k], a));
+			continue;
+		}
 		if (a->tensor->cg < 0)
 			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected F16, BF16, F32 or F64, got %s",
 			               a->file->path, a->tensor->name, print_name(shown, a->tensor->dtype));
@@ -131,6 +162,33 @@ static int dtype(struct call *c)
 	c->dtype = first->tensor->cg;
 	memcpy((char *)c->op + c->row->dtype_at, &c->dtype, sizeof c->dtype);
 	return attribute_type(c, c->dtype);
+}
+
+/* A word's dtype for what has no tensors to read it from. */
+static void dtype_of_none(struct call *c)
+{
+	if (c->dtype >= 0)
+		return;
+	c->dtype = attribute_dtype(c);
+	memcpy((char *)c->op + c->row->dtype_at, &c->dtype, sizeof c->dtype);
+}
+
+/* Inputs that the op takes in the host's memory, which may be asked before there is a device. */
+static int copy_inputs(struct call *c)
+{
+	for (int k = 0; k < c->n; k++) {
+		const struct cg_port *port = &c->row->ports[k];
+		struct call_argument *a = &c->arguments[k];
+
+		if (!a->tensor || !(port->flags & CG_ON_HOST))
+			continue;
+		a->copy = cg_memory(NULL, a->tensor->bytes + 1);
+		if (!a->copy)
+			return CG_NO_MEMORY;
+		memcpy(a->copy, a->tensor->data, a->tensor->bytes);
+		*mem(c, port) = (struct cg_mem){ .data = a->copy, .bytes = a->tensor->bytes, .place = CG_HOST };
+	}
+	return CG_OK;
 }
 
 /* The sizes of the op, from the shapes of what there is; twice, for shapes that wait for another's. */
@@ -224,6 +282,8 @@ static int may_be_absent(const struct call *c, const struct cg_port *port)
 {
 	int named = 0;
 
+	if (!reads(c, port) || port->flags & CG_MAY_LACK || (port->flags & CG_OURS_LACKS && !c->theirs))
+		return 1;
 	for (const struct cg_attribute *a = c->row->attributes; a->name && port->need; a++) {
 		const char *at = strstr(port->need, a->name);
 
@@ -260,14 +320,22 @@ int call_bind(struct call *c, int strict)
 {
 	unsigned bound = attribute_sizes(c);
 
+	CG_TRY(attribute_from_files(c));
+	CG_TRY(plan_bind(c));
 	find(c);
 	if (strict)
 		CG_TRY(nothing_else(c));
-	CG_TRY(attribute_from_files(c));
 	CG_TRY(dtype(c));
 	CG_TRY(bind(c, &bound));
 	CG_TRY(all_there(c, bound));
 	CG_TRY(attribute_ranges(c));
+	dtype_of_none(c);
+	CG_TRY(copy_inputs(c));
+	if (c->row->settle) {
+		CG_TRY(plan_reserve(c));
+		CG_TRY(c->row->settle(c->row, c->op, &bound));
+		CG_TRY(bind(c, &bound));
+	}
 	for (int k = 0; k < c->n; k++) {
 		struct call_argument *a = &c->arguments[k];
 
@@ -285,28 +353,46 @@ static size_t room(const struct call *c, const struct call_argument *a)
 	return a->bytes ? a->bytes : cg_dtype_bytes(c->dtype);
 }
 
+/* An argument's memory, and what goes in. */
+static int place(struct call *c, int k, struct cg_context *context, struct cg_stream *stream)
+{
+	const struct cg_port *port = &c->row->ports[k];
+	struct call_argument *a = &c->arguments[k];
+
+	if (a->copy || (!a->tensor && !call_wants(c, port)))
+		return CG_OK;
+	if (!a->tensor && !a->answer && !(a->answer = cg_memory(NULL, room(c, a))))
+		return CG_NO_MEMORY;
+	if (port->flags & CG_ON_HOST) {
+		*mem(c, port) = (struct cg_mem){ .data = a->answer, .bytes = a->bytes, .place = CG_HOST };
+		return CG_OK;
+	}
+	CG_TRY(cg_alloc(context, room(c, a), mem(c, port)));
+	return a->tensor && a->bytes ? cg_put(stream, *mem(c, port), a->tensor->data, a->bytes) : CG_OK;
+}
+
+/* All that can be refused is, before the work. */
+static int check(struct call *c, struct cg_stream *stream)
+{
+	int code;
+
+	CG_TRY(cg_op_check(c->row, c->op));
+	if (!c->row->open)
+		return CG_OK;
+	code = c->row->open(stream, c->row, c->op);
+	return code ? plan_failed(c, code) : plan_opened(c);
+}
+
 static int work(struct call *c, struct cg_context *context, struct cg_stream *stream, int *working)
 {
-	for (int k = 0; k < c->n; k++) {
-		const struct cg_port *port = &c->row->ports[k];
-		struct call_argument *a = &c->arguments[k];
-
-		if (!a->tensor && !call_wants(c, port))
-			continue;
-		CG_TRY(cg_alloc(context, room(c, a), mem(c, port)));
-		if (a->tensor && a->bytes)
-			CG_TRY(cg_put(stream, *mem(c, port), a->tensor->data, a->bytes));
-		if (!a->tensor && !a->answer)
-			a->answer = cg_memory(NULL, room(c, a));
-		if (!a->tensor && !a->answer)
-			return CG_NO_MEMORY;
-	}
-	CG_TRY(cg_op_check(c->row, c->op));
+	for (int k = 0; k < c->n; k++)
+		CG_TRY(place(c, k, context, stream));
+	CG_TRY(check(c, stream));
 	*working = 1;
 	CG_TRY(c->row->call(stream, c->op));
 	CG_TRY(cg_stream_sync(stream));
 	for (int k = 0; k < c->n; k++)
-		if (c->arguments[k].answer && c->arguments[k].bytes)
+		if (c->arguments[k].answer && c->arguments[k].bytes && !(c->row->ports[k].flags & CG_ON_HOST))
 			CG_TRY(cg_get(stream, c->arguments[k].answer, *mem(c, &c->row->ports[k]),
 			              c->arguments[k].bytes));
 	return CG_OK;
@@ -320,8 +406,11 @@ int call_compute(struct call *c, struct cg_context *context, int *working)
 	CG_TRY(cg_supports(context, c->row->name, c->dtype));
 	CG_TRY(cg_stream_open(context, NULL, &stream));
 	code = work(c, context, stream, working);
+	if (c->row->close)
+		c->row->close(c->op);
 	for (const struct cg_port *p = c->row->ports; p->name; p++)
-		cg_free(context, mem(c, p));
+		if (!(p->flags & CG_ON_HOST))
+			cg_free(context, mem(c, p));
 	cg_stream_close(stream);
 	return code;
 }
@@ -338,15 +427,18 @@ int call_expect(const struct call *c, const struct safetensors *file)
 		const struct call_argument *a = &c->arguments[k];
 		const struct safetensors_tensor *t = safetensors_find(file, port->name);
 
-		/* Under our name the op gives more than others do: what the file has is compared. */
-		if (!call_wants(c, port) || (!t && !c->theirs))
+		/* Under our name the op gives more than others do: what the file has is compared.  What is empty need not be there. */
+		if (!call_wants(c, port) || port->flags & CG_OPAQUE || (!t && (!c->theirs || !a->bytes)))
 			continue;
 		compared++;
 		print_shape(want, a->shape, a->rank);
 		if (!t)
 			return cg_fail(CG_BAD_ARGUMENT, "%s: %s is missing: expected %s", file->path,
 			               port->name, want);
-		if (t->cg < 0)
+		if (port->type && strcmp(t->dtype, integer_code(c, port)))
+			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", file->path, port->name, integer_code(c, port),
+			               print_name(shown, t->dtype));
+		if (!port->type && t->cg < 0)
 			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected F16, BF16, F32 or F64, got %s",
 			               file->path, port->name, print_name(shown, t->dtype));
 		if (t->rank != a->rank || memcmp(t->shape, a->shape, (size_t)a->rank * sizeof *a->shape))
@@ -370,8 +462,9 @@ static int64_t depth(const struct call *c)
 {
 	int64_t longest = size(c, "T") * size(c, "B");
 
+	/* What has one dimension has another's, or is a buffer, whose length is no sum's. */
 	for (int k = 0; k < c->n; k++)
-		for (int d = 0; d < c->arguments[k].rank; d++)
+		for (int d = 0; d < c->arguments[k].rank && c->arguments[k].rank > 1; d++)
 			if (c->arguments[k].shape[d] > longest)
 				longest = c->arguments[k].shape[d];
 	return longest;
@@ -383,7 +476,7 @@ static int rounded(const struct call *c)
 {
 	int matrices = 0;
 
-	if (size(c, "T") > 1)
+	if (size(c, "T") > 1 || c->row->plan)
 		return 1;
 	for (int k = 0; k < c->n; k++) {
 		const struct cg_port *port = &c->row->ports[k];
@@ -395,12 +488,58 @@ static int rounded(const struct call *c)
 	return matrices > 1;
 }
 
+/* ---- answers, one by one ---- */
+
+double call_element(const struct call *c, int port, size_t k)
+{
+	const void *data = c->arguments[port].answer;
+	int32_t half;
+	int64_t wide;
+
+	switch (cg_op_type(c->row, &c->row->ports[port], c->op)) {
+	case CG_INT8:
+		return ((const signed char *)data)[k];
+	case CG_INT32:
+		memcpy(&half, (const char *)data + k * sizeof half, sizeof half);
+		return half;
+	case CG_INT64:
+		memcpy(&wide, (const char *)data + k * sizeof wide, sizeof wide);
+		return (double)wide;
+	default:
+		return compare_element(c->dtype, data, k);
+	}
+}
+
+const char *call_type(const struct call *c, int port)
+{
+	return cg_op_type_name(c->row, &c->row->ports[port], c->op);
+}
+
+const char *call_code(const struct call *c, int port)
+{
+	return c->row->ports[port].type ? integer_code(c, &c->row->ports[port]) : safetensors_code(c->dtype);
+}
+
+/* Integers are right or wrong. */
+static void compare_integers(const struct call *c, int port, const struct safetensors_tensor *want, struct comparison *result)
+{
+	const struct call_argument *a = &c->arguments[port];
+
+	*result = (struct comparison){ .wrong = memcmp(a->answer, want->data, a->bytes) != 0 };
+	if (a->bytes)
+		result->got = call_element(c, port, 0);
+}
+
 void call_compare(const struct call *c, int port, const struct safetensors_tensor *want,
                   const struct allowance *user, struct comparison *result)
 {
 	const struct call_argument *a = &c->arguments[port];
 	struct allowance rule = user ? *user : (struct allowance){ 0 };
 
+	if (c->row->ports[port].type) {
+		compare_integers(c, port, want, result);
+		return;
+	}
 	rule.dtype = c->dtype;
 	rule.expected = want->cg;
 	rule.depth = depth(c);

@@ -14,10 +14,13 @@ struct call_argument {
 	const struct safetensors_tensor *tensor;     /* inputs; NULL: not needed and in no file */
 	const struct safetensors *file;
 	void   *answer;                  /* outputs that are wanted: host memory, aligned for any dtype */
+	void   *copy;                    /* inputs that the op takes in the host's memory, aligned */
 	size_t  bytes;
 	int     rank;
 	int64_t shape[CG_RANK];
 };
+
+struct call_plan;
 
 struct call {
 	const struct cg_op *row;
@@ -32,6 +35,7 @@ struct call {
 	size_t n_files;
 	struct call_argument *arguments; /* by port */
 	int   n;
+	struct call_plan *plan;          /* of a row with `plan`, once it is bound */
 };
 
 int  call_open(struct call *, const char *op);
@@ -46,6 +50,10 @@ int  call_bind(struct call *, int strict);
 int  call_compute(struct call *, struct cg_context *, int *working);
 
 int  call_wants(const struct call *, const struct cg_port *);
+/* Element k of an answer; the dtype that it has, in our words and in the files'. */
+double call_element(const struct call *, int port, size_t k);
+const char *call_type(const struct call *, int port);
+const char *call_code(const struct call *, int port);
 /* The op and its attributes, as strings, for the metadata of a file; NULL: no memory. */
 json_t *call_metadata(const struct call *);
 
@@ -62,5 +70,18 @@ int  attribute_from_files(struct call *);
 unsigned attribute_sizes(const struct call *);
 int  attribute_ranges(const struct call *);
 int  attribute_type(const struct call *, int dtype);
+int  attribute_dtype(const struct call *);       /* T's, or f32 */
+/* Does the op have the attribute, under the name that it was given by? */
+int  attribute_is_of(const struct call *, const struct cg_attribute *);
+
+/* In plan.c, for rows with `plan`, in this order: the cell and its values, lists as ports; before the sizes settle, what the file of
+ * a reserve says; once the op is open, the route.  failed: what the files say beside the message that the reserve is foreign. */
+int  plan_bind(struct call *);
+int  plan_reserve(const struct call *);
+int  plan_opened(struct call *);
+int  plan_failed(const struct call *, int code);
+void plan_close(struct call *);
+/* Adds what a reserve is known by. */
+int  plan_metadata(const struct call *, json_t *);
 
 #endif

@@ -89,23 +89,6 @@ static int list(int json)
 
 /* ---- one kernel ---- */
 
-static int find_cell(const char *word, const struct cg_cell **cell, struct cg_cell **parsed)
-{
-	size_t length = strlen(word);
-	char *source;
-	int code;
-
-	if (strchr(word, '/') || (length > 5 && !strcmp(word + length - 5, ".cell"))) {
-		CG_TRY(file_text(word, CG_TEXT_MAX, &source));
-		code = cg_cell_parse(source, word, parsed);
-		cg_memory(source, 0);
-		*cell = *parsed;
-		return code;
-	}
-	*cell = cg_cell_find(word);
-	return *cell ? CG_OK : CG_BAD_ARGUMENT;
-}
-
 struct emit {
 	struct cg_kernel kernel;
 	struct cg_cell *parsed;
@@ -140,7 +123,7 @@ static int read_kernel(struct emit *e, const struct options *o)
 			               print_name(shown, stage));
 		e->kernel.stage = (int)n;
 	}
-	CG_TRY(find_cell(o->words[0], &e->kernel.cell, &e->parsed));
+	CG_TRY(file_cell(o->words[0], &e->kernel.cell, &e->parsed));
 	if (e->kernel.stage > e->kernel.cell->n_stages)
 		return cg_fail(CG_BAD_ARGUMENT, "--stage: %s has %d", e->kernel.cell->name,
 		               e->kernel.cell->n_stages);

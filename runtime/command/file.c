@@ -228,3 +228,21 @@ int file_text(const char *path, size_t most, char **text)
 		*text = cg_memory(*text, 0);
 	return code;
 }
+
+int file_cell(const char *word, const struct cg_cell **cell, struct cg_cell **parsed)
+{
+	size_t length = strlen(word);
+	char *source;
+	int code;
+
+	*parsed = NULL;
+	if (strchr(word, '/') || (length > 5 && !strcmp(word + length - 5, ".cell"))) {
+		CG_TRY(file_text(word, CG_TEXT_MAX, &source));
+		code = cg_cell_parse(source, word, parsed);
+		cg_memory(source, 0);
+		*cell = *parsed;
+		return code;
+	}
+	*cell = cg_cell_find(word);
+	return *cell ? CG_OK : CG_BAD_ARGUMENT;
+}

@@ -27,4 +27,9 @@ void file_drop(struct file *);
 /* The whole of a file as text, freed by cg_memory.  CG_FILE: unreadable, longer than most bytes, or no text. */
 int file_text(const char *path, size_t most, char **text);
 
+/* The cell of a word: a built-in one's name, or a file's, which has a slash or ends in .cell; then *parsed is the caller's to
+ * close, else NULL. */
+struct cg_cell;
+int file_cell(const char *word, const struct cg_cell **cell, struct cg_cell **parsed);
+
 #endif

@@ -92,6 +92,11 @@ static int is_attribute(const char *word)
 	return *at == '=';
 }
 
+static int takes_tensors(const struct cg_op *row)
+{
+	return row->ports->flow == CG_IN;
+}
+
 static int words(struct call *c, const char **word)
 {
 	if (!*word)
@@ -102,7 +107,7 @@ static int words(struct call *c, const char **word)
 			CG_TRY(call_attribute(c, *word));
 		else
 			CG_TRY(call_file(c, *word));
-	if (!c->n_files)
+	if (!c->n_files && takes_tensors(c->row))
 		return cg_fail(CG_BAD_ARGUMENT, "%s: no files: give the safetensors files that hold its inputs",
 		               c->name);
 	return CG_OK;
@@ -157,8 +162,8 @@ static int write_outputs(struct run *r)
 
 		if (!call_wants(&r->call, &r->call.row->ports[k]))
 			continue;
-		all[n] = (struct safetensors_tensor){ .name = r->call.row->ports[k].name, .cg = r->call.dtype,
-		                                      .rank = a->rank, .data = a->answer, .bytes = a->bytes };
+		all[n] = (struct safetensors_tensor){ .name = r->call.row->ports[k].name, .dtype = call_code(&r->call, k),
+		                                      .cg = r->call.row->ports[k].type ? -1 : r->call.dtype, .rank = a->rank, .data = a->answer, .bytes = a->bytes };
 		memcpy(all[n++].shape, a->shape, sizeof a->shape);
 	}
 	if (all && metadata)
@@ -170,12 +175,13 @@ static int write_outputs(struct run *r)
 
 struct summary { double least, most, mean; size_t n; };
 
-static struct summary summarise(int dtype, const struct call_argument *a)
+static struct summary summarise(const struct call *c, int port)
 {
-	struct summary s = { INFINITY, -INFINITY, 0, a->bytes / cg_dtype_bytes(dtype) };
+	const struct cg_port *p = &c->row->ports[port];
+	struct summary s = { INFINITY, -INFINITY, 0, c->arguments[port].bytes / cg_op_type_bytes(c->row, p, c->op) };
 
 	for (size_t k = 0; k < s.n; k++) {
-		double value = compare_element(dtype, a->answer, k);
+		double value = call_element(c, port, k);
 
 		/* A NaN is shown wherever there is one. */
 		s.least = isnan(value) || value < s.least ? value : s.least;
@@ -193,12 +199,12 @@ static int list_outputs(const struct run *r)
 	for (int k = 0; k < r->call.n; k++) {
 		const struct cg_port *port = &r->call.row->ports[k];
 		const struct call_argument *a = &r->call.arguments[k];
-		const char *dtype = cg_dtype_name(r->call.dtype);
+		const char *dtype = call_type(&r->call, k);
 		struct summary s;
 
 		if (!call_wants(&r->call, port))
 			continue;
-		s = summarise(r->call.dtype, a);
+		s = summarise(&r->call, k);
 		if (r->json) {
 			CG_TRY(print_json(json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}",
 			                            "name", port->name, "dtype", dtype,
@@ -276,7 +282,7 @@ static int compare_outputs(struct run *r, int *mismatch)
 		const struct safetensors_tensor *want = safetensors_find(&r->expected, port->name);
 		struct comparison c;
 
-		if (!call_wants(&r->call, port) || !want)
+		if (!call_wants(&r->call, port) || !want || port->flags & CG_OPAQUE)
 			continue;
 		call_compare(&r->call, k, want, &r->rule, &c);
 		*mismatch |= c.wrong > 0;

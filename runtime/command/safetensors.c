@@ -312,18 +312,24 @@ const char *safetensors_metadata(const struct safetensors *s, const char *key)
 
 /* ---- writing ---- */
 
+/* Of an element; an integer's is in its name. */
+static size_t width(const struct safetensors_tensor *t)
+{
+	return t->cg < 0 ? strtoul(t->dtype + 1, NULL, 10) / 8 : cg_dtype_bytes(t->cg);
+}
+
 /* Wide elements first, so that all of them lie aligned; then by name: the same tensors give the same bytes. */
 static int by_width(const void *a, const void *b)
 {
 	const struct safetensors_tensor *x = a, *y = b;
-	size_t wide = cg_dtype_bytes(x->cg), other = cg_dtype_bytes(y->cg);
+	size_t wide = width(x), other = width(y);
 
 	return wide != other ? (wide < other) - (wide > other) : strcmp(x->name, y->name);
 }
 
 static json_t *entry_of(const struct safetensors_tensor *t, uint64_t at)
 {
-	return json_pack("{s:s, s:o, s:[I, I]}", "dtype", safetensors_code(t->cg), "shape",
+	return json_pack("{s:s, s:o, s:[I, I]}", "dtype", t->cg < 0 ? t->dtype : safetensors_code(t->cg), "shape",
 	                 print_numbers(t->shape, t->rank), "data_offsets", (json_int_t)at,
 	                 (json_int_t)(at + t->bytes));
 }

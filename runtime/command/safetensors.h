@@ -18,7 +18,7 @@ enum { SAFETENSORS_RANK = 8 };
 struct safetensors_tensor {
 	const char *name;
 	const char *dtype;               /* as in the file, "F32" */
-	int  cg;                         /* the enum cg_dtype, or -1: a dtype that no op takes */
+	int  cg;                         /* the enum cg_dtype, or -1: a dtype that no op computes in */
 	int  rank;
 	int64_t shape[SAFETENSORS_RANK];
 	const unsigned char *data;       /* at any address, aligned or not */
@@ -49,7 +49,7 @@ const char *safetensors_dtype(const struct safetensors_tensor *);
 
 /* "F32" for CG_F32. */
 const char *safetensors_code(int cg_dtype);
-/* Writes tensors (name, cg, rank, shape, data, bytes; sorted in place) and an object of strings into a checked
+/* Writes tensors (name, cg or else dtype, rank, shape, data, bytes; sorted in place) and an object of strings into a checked
  * file. */
 int safetensors_write(struct file *, struct safetensors_tensor *, size_t n, json_t *metadata);
 

@@ -32,10 +32,10 @@ static const struct cg_attribute attributes[] = {
 	{ .name = "mode",   .kind = CG_WORD,    .words = modes, .fallback = 1, .at = AT(mode) },
 	{ .name = NULL }
 };
-static const struct cg_dim dims[] = { { "T", AT(T), 0, NULL }, { "L", AT(L), 1, NULL }, { .symbol = NULL } };
+static const struct cg_dim dims[] = { { "T", AT(T), .least = 0 }, { "L", AT(L), .least = 1 }, { .symbol = NULL } };
 static const struct cg_port ports[] = {
-	{ "x", "T",   CG_IN,  NULL, 0, AT(x) },
-	{ "y", "L T", CG_OUT, NULL, 0, AT(y) },
+	{ "x", "T",   CG_IN,  NULL, 0, .at = AT(x) },
+	{ "y", "L T", CG_OUT, NULL, 0, .at = AT(y) },
 	{ .name = NULL }
 };
 static const struct cg_op row = {
@@ -120,11 +120,11 @@ static void test_texts(void **state)
 
 	/* What is not the default, and what has none; a scalar input that nobody set goes without saying. */
 	op = plain();
-	assert_string_equal(cg_problem(&row, "MadeUp", &op, text, sizeof text), "--op MadeUp --T 5 --L 1 --dtype f32");
+	assert_string_equal(cg_problem(&row, "MadeUp", &op, text, sizeof text), "--op MadeUp --T 5 --layers 1 --dtype f32");
 	op.mode = 0;
 	op.steps = 2;
 	assert_string_equal(cg_problem(&row, "MadeUp", &op, text, sizeof text),
-	                    "--op MadeUp --T 5 --L 1 --dtype f32 steps=2 mode=relu");
+	                    "--op MadeUp --T 5 --layers 1 --dtype f32 steps=2 mode=relu");
 }
 
 /* ---- in the command ---- */

@@ -156,6 +156,10 @@ static void test_ops(void **state)
 			double ms;
 			union args a;
 
+			if (row->plan) {
+				print_message("left out, for its plan: %s\n", row->name);
+				break;
+			}
 			for (const struct cg_port *p = row->ports; p->name; p++)
 				extras |= p->extra;
 			fill(row, &a, theirs, 0);
@@ -388,7 +392,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values), cmocka_unit_test(test_when), cmocka_unit_test(test_ops),
 		cmocka_unit_test(test_attributes), cmocka_unit_test(test_notes), cmocka_unit_test(test_failures),
-		cmocka_unit_test(test_kernels), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_sequences), cmocka_unit_test(test_kernels), cmocka_unit_test(test_threads),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
