@@ -139,6 +139,8 @@ keep 'What there is'
 
 step 'conformance' tests/conformance/conformance
 keep 'Conformance'
+step 'sequences' env srcdir="$top" tests/sequence/sequence
+keep 'Sequences'
 own=tests/runtime/${backend}_test
 if [ -x "$own" ]; then
 	step "the backend's own tests" env srcdir="$top" "$own"

@@ -213,7 +213,7 @@ valgrind: $(valgrind_tests) %D%/fuzz/cell %D%/fuzz/safetensors
 	done
 # Other processors and another C library, as far as there are compilers for them: make crosscheck, or crosscheck ROWS='NAME...'.
 crosscheck: all %D%/conformance/checksum
-	MAKE='$(MAKE)' UNIT='$(unit_tests) %D%/conformance/conformance' srcdir='$(srcdir)' $(SHELL) $(srcdir)/%D%/cross.sh $(ROWS)
+	MAKE='$(MAKE)' UNIT='$(unit_tests) %D%/conformance/conformance %D%/sequence/sequence' srcdir='$(srcdir)' $(SHELL) $(srcdir)/%D%/cross.sh $(ROWS)
 clean-local: clean-fake
 	rm -rf cross
 

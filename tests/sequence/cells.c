@@ -149,6 +149,22 @@ static int lacks_f64(void)
 	return 1;
 }
 
+/* Without training nothing is kept, and forward says the same. */
+static void check_inference(const struct network *net)
+{
+	struct network other = *net;
+
+	if (net->config.dropout > 0)
+		return;
+	other.config.training = 0;
+	network_open(&other);
+	for (int a = 0; a < INPUTS; a++)
+		memcpy(other.at[a], net->at[a], (size_t)net->n[a] * sizeof(double));
+	network_forward(&other);
+	network_same(net, &other, FORWARD_OUTPUTS, "without training");
+	network_close(&other);
+}
+
 void test_cells(void **nothing)
 {
 	struct slopes s = { .checked = 0 };
@@ -169,6 +185,8 @@ void test_cells(void **nothing)
 		network_open(&net);
 		network_draw(&net, &state, 0.5);
 		slopes_check(&net, &state, network_is_slow() ? 2 : 0, &s);
+		network_forward(&net);
+		check_inference(&net);
 		network_close(&net);
 		cg_cell_close(cell);
 	}

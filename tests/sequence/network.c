@@ -259,67 +259,82 @@ static void encode(const struct network *net, int a, struct area *area)
 		numbers_encode(net->config.dtype, from[n], area_in(area) + (size_t)n * each);
 }
 
-static void run(struct network *net, int pass)
+void network_lend(struct network *net, int pass)
 {
 	size_t each = cg_dtype_bytes(net->config.dtype);
-	struct area areas[ARRAYS] = { { .bytes = 0 } }, work = { .bytes = 0 };
-	struct cg_rnn_call call;
-	int code;
+	struct cg_rnn_call *call = &net->call;
 
-	cg_rnn_call_init(&call, sizeof call);
-	call.T = net->T;
-	call.B = net->B;
-	call.lengths = net->ragged ? net->lengths : NULL;
-	call.counter = net->counter;
-	call.first_step = net->first_step;
-	call.accumulate = net->accumulate;
+	cg_rnn_call_init(call, sizeof *call);
+	call->T = net->T;
+	call->B = net->B;
+	call->lengths = net->ragged ? net->lengths : NULL;
+	call->counter = net->counter;
+	call->first_step = net->first_step;
+	call->accumulate = net->accumulate;
 	for (int a = 0; a < ARRAYS; a++)
 		if (takes(net, pass, a)) {
-			check(net, area_open(&areas[a], (size_t)net->n[a] * each, (size_t)a % 3 * each));
-			encode(net, a, &areas[a]);
-			check(net, area_lend(&areas[a], &side, net->memory, (unsigned)a, (struct cg_mem *)((char *)&call + arrays[a].field)));
+			check(net, area_open(&net->areas[a], (size_t)net->n[a] * each, (size_t)a % 3 * each));
+			encode(net, a, &net->areas[a]);
+			check(net, area_lend(&net->areas[a], &side, net->memory, (unsigned)a, (struct cg_mem *)((char *)call + arrays[a].field)));
 		}
 	if (net->config.training)
-		check(net, area_lend(&net->reserve, &side, net->memory, 0, &call.reserve));
-	if (!net->own_work) {
-		check(net, area_open(&work, net->sizes.work, 0));
-		memset(area_in(&work), 0xff, work.bytes);
-		check(net, area_lend(&work, &side, AREA_DEVICE, 0, &call.work));
-	}
-	code = (pass == CG_FORWARD ? cg_rnn_forward : cg_rnn_backward)(side.stream, net->rnn, &call);
-	check(net, code);
+		check(net, area_lend(&net->reserve, &side, net->memory, 0, &call->reserve));
+	if (net->own_work)
+		return;
+	check(net, area_open(&net->work, net->sizes.work, 0));
+	memset(area_in(&net->work), 0xff, net->sizes.work);
+	check(net, area_lend(&net->work, &side, AREA_DEVICE, 0, &call->work));
+}
+
+void network_enqueue(struct network *net, int pass)
+{
+	check(net, (pass == CG_FORWARD ? cg_rnn_forward : cg_rnn_backward)(side.stream, net->rnn, &net->call));
+}
+
+static void collect(struct network *net, int a)
+{
+	size_t each = cg_dtype_bytes(net->config.dtype);
+	struct area *area = &net->areas[a];
+
+	check(net, area_back(area, &side));
+	if (area_touched(area, a < INPUTS))
+		network_fail(net, "wrote %s %s", a < INPUTS ? "to" : "beside", arrays[a].name);
+	for (int64_t n = 0; n < net->n[a] && a >= INPUTS; n++)
+		net->at[a][n] = numbers_decode(net->config.dtype, area_out(area) + (size_t)n * each);
+	area_close(area);
+}
+
+void network_collect(struct network *net, int pass)
+{
 	for (int a = 0; a < ARRAYS; a++)
-		if (takes(net, pass, a)) {
-			check(net, area_back(&areas[a], &side));
-			if (area_touched(&areas[a], a < INPUTS))
-				network_fail(net, "%s: wrote %s %s", pass == CG_FORWARD ? "forward" : "backward", a < INPUTS ? "to" : "beside",
-				             arrays[a].name);
-			for (int64_t n = 0; n < net->n[a] && a >= INPUTS; n++)
-				net->at[a][n] = numbers_decode(net->config.dtype, area_out(&areas[a]) + (size_t)n * each);
-			area_close(&areas[a]);
-		}
+		if (takes(net, pass, a))
+			collect(net, a);
 	if (net->config.training) {
 		check(net, area_back(&net->reserve, &side));
 		if (area_touched(&net->reserve, pass == CG_GRAD))
 			network_fail(net, "%s", pass == CG_GRAD ? "backward changed the reserve" : "forward wrote beside the reserve");
 		memcpy(area_in(&net->reserve), area_out(&net->reserve), net->sizes.reserve);
 	}
-	if (!net->own_work) {
-		check(net, area_back(&work, &side));
-		if (area_touched(&work, 0))
-			network_fail(net, "wrote beside the work memory");
-		area_close(&work);
-	}
+	if (net->own_work)
+		return;
+	check(net, area_back(&net->work, &side));
+	if (area_touched(&net->work, 0))
+		network_fail(net, "wrote beside the work memory");
+	area_close(&net->work);
 }
 
 void network_forward(struct network *net)
 {
-	run(net, CG_FORWARD);
+	network_lend(net, CG_FORWARD);
+	network_enqueue(net, CG_FORWARD);
+	network_collect(net, CG_FORWARD);
 }
 
 void network_backward(struct network *net)
 {
-	run(net, CG_GRAD);
+	network_lend(net, CG_GRAD);
+	network_enqueue(net, CG_GRAD);
+	network_collect(net, CG_GRAD);
 }
 
 void network_same(const struct network *a, const struct network *b, unsigned which, const char *what)

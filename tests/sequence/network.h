@@ -35,6 +35,8 @@ struct network {
 	int64_t n[ARRAYS];                       /* elements; 0 of the state of a cell that has none */
 	double *at[ARRAYS];                      /* numbers of the dtype */
 	struct area reserve;
+	struct cg_rnn_call call;                 /* under way */
+	struct area areas[ARRAYS], work;
 };
 
 /* Where all are run, and what to say of a case that fails. */
@@ -61,6 +63,10 @@ void network_pad(struct network *, double value);
 /* Run; whatever touches what is not its own fails the test.  backward reads what forward left in the reserve. */
 void network_forward(struct network *);
 void network_backward(struct network *);
+/* The same in parts, of CG_FORWARD or CG_GRAD: the memory, the call, and what came of it. */
+void network_lend(struct network *, int pass);
+void network_enqueue(struct network *, int pass);
+void network_collect(struct network *, int pass);
 
 /* One dimension of the network. */
 int64_t network_directions(const struct network *);

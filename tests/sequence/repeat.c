@@ -23,17 +23,35 @@ static unsigned judged(const struct network *net)
 	return net->config.training ? ALL_OUTPUTS : FORWARD_OUTPUTS;
 }
 
-/* So large that threads share its rows and its products. */
+/* So large that threads share its rows, its products and its sums. */
 static void draw_large(struct network *net, unsigned long long *state)
 {
 	random_network(net, state);
 	net->T = 12;
 	net->B = 20;
-	net->config.units = net->config.input = 40;
+	net->config.units = net->config.input = network_is_slow() ? 40 : 96;
 	net->config.proj = net->config.proj ? 17 : 0;
 	net->config.layers = 2;
 	for (int64_t b = 0; b < net->B; b++)
 		net->lengths[b] = (int32_t)numbers_below(state, 13);
+}
+
+/* And its steps. */
+static void draw_wide(struct network *net, unsigned long long *state)
+{
+	do
+		random_network(net, state);
+	while (net->config.proj || net->config.dtype == CG_F64);
+	net->config.cell = cg_cell_find("rnn_tanh");
+	net->config.options = NULL;
+	net->T = 3;
+	net->B = ROWS_MAX;
+	net->config.units = 1100;
+	net->config.input = net->config.input_mode == CG_SKIP ? 1100 : 3;
+	net->config.layers = 1;
+	for (int64_t b = 0; b < net->B; b++)
+		net->lengths[b] = 1 + (int32_t)numbers_below(state, 3);
+	net->lengths[0] = 3;
 }
 
 static void copy_of(struct network *other, const struct network *net)
@@ -80,6 +98,49 @@ void test_again(void **nothing)
 	try_again("again, large", 20, draw_large);
 }
 
+/*
+ * Calls one after the other with nothing between them that waits: each has lengths of its own, of which the device is told by an
+ * index, and all share the stream's memory, where they have none.
+ */
+void test_in_a_row(void **nothing)
+{
+	enum { CALLS = 3 };
+	struct answers answers[CALLS];
+	struct network nets[CALLS];
+	unsigned long long state;
+
+	(void)nothing;
+	for (int k = 0; k < network_cases(160); k++) {
+		network_case("in a row", k, &state);
+		do
+			random_network(&nets[0], &state);
+		while (!nets[0].ragged || !nets[0].config.training);
+		nets[0].memory = AREA_DEVICE;
+		for (int n = 0; n < CALLS; n++) {
+			nets[n] = nets[0];
+			for (int64_t b = 0; b < nets[n].B; b++)
+				nets[n].lengths[b] = (int32_t)numbers_below(&state, (unsigned)nets[n].T + 1);
+			network_open(&nets[n]);
+			network_draw(&nets[n], &state, 0.7);
+			answers_get(&nets[n], &answers[n]);
+		}
+		for (int pass = CG_FORWARD; pass <= CG_GRAD; pass++) {
+			for (int n = 0; n < CALLS; n++)
+				network_lend(&nets[n], pass);
+			for (int n = 0; n < CALLS; n++)
+				network_enqueue(&nets[n], pass);
+			for (int n = 0; n < CALLS; n++)
+				network_collect(&nets[n], pass);
+		}
+		for (int n = 0; n < CALLS; n++) {
+			answers_judge(&nets[n], &answers[n], ALL_OUTPUTS);
+			answers_drop(&answers[n]);
+			network_close(&nets[n]);
+		}
+	}
+	answers_print_worst("in a row");
+}
+
 /* What a new context says, with so many threads; "": as many as there are processors. */
 static void run_in_new_context(const struct network *net, const char *threads)
 {
@@ -105,15 +166,14 @@ static void run_in_new_context(const struct network *net, const char *threads)
 	side = here;
 }
 
-void test_threads(void **nothing)
+static void try_threads(const char *name, int cases, void draw(struct network *, unsigned long long *))
 {
 	unsigned long long state;
 	struct network net;
 
-	(void)nothing;
-	for (int k = 0; k < network_cases(24); k++) {
-		network_case("threads", k, &state);
-		draw_large(&net, &state);
+	for (int k = 0; k < cases; k++) {
+		network_case(name, k, &state);
+		draw(&net, &state);
 		network_open(&net);
 		network_draw(&net, &state, 0.7);
 		run(&net);
@@ -121,4 +181,11 @@ void test_threads(void **nothing)
 		run_in_new_context(&net, "");
 		network_close(&net);
 	}
+}
+
+void test_threads(void **nothing)
+{
+	(void)nothing;
+	try_threads("threads", network_cases(24), draw_large);
+	try_threads("threads, wide", network_is_slow() ? 0 : 4, draw_wide);
 }
