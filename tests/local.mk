@@ -92,6 +92,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_runtime_sequence_test_SOURCES = %D%/runtime/sequence_test.c $(numbers)
 %C%_runtime_cuda_sequence_test_SOURCES = %D%/runtime/sequence_test.c $(numbers)
 %C%_runtime_rows_test_SOURCES = %D%/runtime/rows_test.c $(rows_trial)
+%C%_runtime_cuda_rnn_test_SOURCES = %D%/runtime/cuda_rnn_test.c $(cuda_watch) $(walks) $(net_trials)
 %C%_runtime_cuda_rows_test_SOURCES = %D%/runtime/cuda_rows_test.c $(cuda_watch) $(rows_trial)
 %C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c %D%/conformance/numbers.h %D%/conformance/numbers.c $(reference)

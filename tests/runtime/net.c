@@ -98,6 +98,14 @@ static int take(struct net *n, size_t bytes, const unsigned char *values, struct
 	return code ? code : cg_put(n->stream, *mem, values, bytes);
 }
 
+/* A copy whose wait failed may be under way still. */
+static void free_copied(struct net *n, int code, void *bytes)
+{
+	if (code)
+		cg_stream_sync(n->stream);
+	free(bytes);
+}
+
 static int fill(struct net *n, struct cg_mem *mem, size_t bytes, int is_input, int salt)
 {
 	static const size_t size[] = { [CG_F32] = 4, [CG_F64] = 8, [CG_F16] = 2, [CG_BF16] = 2 };
@@ -110,7 +118,7 @@ static int fill(struct net *n, struct cg_mem *mem, size_t bytes, int is_input, i
 	for (size_t k = 0; is_input && k < bytes / size[n->config.dtype]; k++)
 		numbers_encode(n->config.dtype, (double)((int)(k * 37 + (size_t)salt * 11) % 64 - 31) / 64, values + k * size[n->config.dtype]);
 	code = take(n, bytes, values, mem);
-	free(values);
+	free_copied(n, code, values);
 	return code;
 }
 
@@ -173,7 +181,7 @@ int net_print(struct net *n, uint64_t *print)
 		code = bytes ? cg_get(n->stream, bytes, *mem, mem->bytes) : CG_NO_MEMORY;
 		for (size_t b = 0; b < mem->bytes && !code; b++)
 			*print = (*print ^ bytes[b]) * 0x100000001b3u;
-		free(bytes);
+		free_copied(n, code, bytes);
 		if (code)
 			return code;
 	}

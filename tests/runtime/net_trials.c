@@ -149,63 +149,52 @@ void try_places(struct cg_context *context)
 
 /* ---- a driver that fails ---- */
 
-/* A plan and a call of each pass; what it gives where they are right. */
-static int once(struct net *n, uint64_t *print)
+static int both(struct net *n)
 {
-	int code = n->rnn ? CG_OK : net_open(n);
+	int code = net_forward(n);
 
-	if (!code)
-		code = net_forward(n);
-	if (!code)
-		code = net_backward(n);
-	return code ? code : net_print(n, print);
+	return code ? code : net_backward(n);
 }
 
-/* On a new stream, with the n-th of the driver's calls failing, 0 none.  What was answered, by a second call where one failed. */
-static uint64_t attempt(struct cg_context *context, int place, const struct faults *f, long n)
+/* On a new stream, with the n-th of the driver's calls failing, 0 none; *print is what was answered, by a second call where one
+ * failed.  Returns whether there was such a call. */
+static int attempt(struct cg_context *context, int place, const struct faults *f, long n, uint64_t *print)
 {
 	struct cg_stream *stream = open_stream(context);
-	uint64_t print = 0;
 	struct net net;
-	int code;
+	int code, failed;
 
 	begin(&net, context, stream, "lstm", place);
 	net.config.layers = 1;
 	net.call.lengths = ragged[0];
+	/* A stream's work that grows gives smaller work back, of which none can say that it failed: where there is any it has grown. */
+	if (net_open(&net) || (place == CG_HOST && both(&net)))
+		fail_msg("%s", cg_message());
 	f->forget_calls();
 	*f->fatal = n;
-	code = once(&net, &print);
-	if (!n && code)
-		fail_msg("%s", cg_message());
-	if (n && (!*f->failed_call || !code || !strstr(cg_message(), *f->failed_call)))
-		fail_msg("call %ld, %s: got %d, '%s'", n, *f->failed_call ? *f->failed_call : "not made", code, code ? cg_message() : "");
+	code = both(&net);
+	failed = *f->failed_call != NULL;
+	if (failed ? !code || !strstr(cg_message(), *f->failed_call) : code)
+		fail_msg("call %ld, %s: got %d, '%s'", n, failed ? *f->failed_call : "none", code, code ? cg_message() : "");
 	*f->fatal = 0;
-	/* Without its memory there is nothing to try once more. */
-	if (net.call.work.data) {
-		if (n && once(&net, &print))
-			fail_msg("after call %ld, %s: %s", n, *f->failed_call, cg_message());
-	} else {
-		print = 0;
-	}
+	if ((failed && both(&net)) || net_print(&net, print))
+		fail_msg("after call %ld, %s: %s", n, failed ? *f->failed_call : "none", cg_message());
 	net_close(&net);
 	cg_stream_close(stream);
-	return print;
+	return failed;
 }
 
 void try_faults(struct cg_context *context, const struct faults *f)
 {
 	for (int place = CG_HOST; place <= CG_DEVICE; place++) {
-		uint64_t right = attempt(context, place, f, 0), got;
-		long calls;
+		uint64_t right, got;
+		long n = 1;
 
-		assert_true(attempt(context, place, f, 0) == right);     /* with kernels that are there already */
-		calls = *f->made;
-		print_message("# %ld calls fail in turn\n", calls);
-		assert_true(calls > 50);
-		for (long n = 1; n <= calls; n++) {
-			got = attempt(context, place, f, n);
-			if (got && got != right)
+		assert_false(attempt(context, place, f, 0, &right));     /* builds kernels */
+		for (; attempt(context, place, f, n, &got); n++)
+			if (got != right)
 				fail_msg("after call %ld: other bits", n);
-		}
+		print_message("# %ld calls failed in turn\n", n - 1);
+		assert_true(n > 100);
 	}
 }

@@ -10,10 +10,10 @@
 void try_streams(struct cg_context *context);
 /* Each port in the host's memory or in the device's: the same bits. */
 void try_places(struct cg_context *context);
-/* A driver whose n-th call fails, for every n of a network's on a new stream: its call is named, and the same call on the same
- * objects then gives the same bits.  Watched are its calls in these, which the watch of a driver has. */
+/* A driver whose n-th call fails, for every n of a forward and a backward: its call is named, and the same passes over the same
+ * memory then give the same bits.  faults: of the driver's watch. */
 struct faults {
-	long *made, *fatal;
+	long *fatal;
 	const char **failed_call;
 	void (*forget_calls)(void);
 };

@@ -106,7 +106,7 @@ static void test_index(void **state)
 
 static void test_trials(void **state)
 {
-	const struct faults faults = { &made, &fatal, &failed_call, forget_calls };
+	const struct faults faults = { &fatal, &failed_call, forget_calls };
 	struct cg_context *context;
 
 	(void)state;
