@@ -295,8 +295,11 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
 /* forward reads input, input_h, input_c and params and writes output, output_h, output_c and, in training, reserve.  backward
  * reads these inputs, the reserve of that forward and the output_*_backprops; it leaves the reserve as it was.  A reserve in
  * the host's memory that another forward made is refused; one on a device by its size, and altogether under CELLGRAD_CHECK=1,
- * which waits for it.  The lengths are read before the call returns; where rows differ in length or the call is not time_major,
- * a device is sent an index, and a call whose lengths are not those of the stream's last call first waits for the last index to be there. */
+ * which waits for it.  The reserve is aligned for acc: to 4 bytes, in f64 to 8.  The lengths are read before the call returns.
+ * Where rows differ in length or the call is not time_major a device has an index of them, the stream's: sizes or lengths that
+ * are not those of its last such call make it send another, and wait first for all that may use the host's side of the last.
+ * A call that sends none can be captured while a CUstream is, with device memory alone and its own work memory; a captured call
+ * with an index holds until the stream is called with other sizes or lengths, or closed. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
 CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
 
