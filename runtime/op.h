@@ -101,6 +101,9 @@ struct cg_op {
 	int  (*settle)(const struct cg_op *, void *op, unsigned *bound);
 	/* Do the attributes leave the input a meaning?  Else it may lack, or be anything.  NULL: they do. */
 	int  (*reads)(const struct cg_op *, const struct cg_port *, const void *op);
+	/* Weights that are in a product with every valid row, of an op that is ready.  NULL: those are the ports of two dimensions
+	 * without B. */
+	int64_t (*weights)(const void *op);
 	/* Makes ready what the call needs and refuses what it would, so that the call is work alone; close undoes it.  A call that
 	 * finds nothing ready does so itself.  NULL: there is nothing to make ready. */
 	int  (*open)(struct cg_stream *, const struct cg_op *, void *op);

@@ -296,7 +296,7 @@ static int gru_grad(struct cg_stream *stream, const void *op)
 	.dtype_at = offsetof(struct cg_rnn_op, dtype), .accumulate_at = offsetof(struct cg_rnn_op, call.accumulate), \
 	.work_at = offsetof(struct cg_rnn_op, call.work)
 #define RNN RNN_STRUCT, .dims = cg_rnn_dims, .settle = cg_rnn_op_settle, .reads = cg_rnn_op_reads, \
-	.open = cg_rnn_op_open, .close = cg_rnn_op_close, .time_major_at = offsetof(struct cg_rnn_op, time_major)
+	.weights = cg_rnn_op_weights, .open = cg_rnn_op_open, .close = cg_rnn_op_close, .time_major_at = offsetof(struct cg_rnn_op, time_major)
 #define RNN_FORWARD  RNN, .work = cg_rnn_forward_work, .call = cg_rnn_op_forward
 #define RNN_BACKWARD RNN, .work = cg_rnn_backward_work, .call = cg_rnn_op_backward
 #define RNN_PARAMS RNN_STRUCT, .dims = cg_rnn_params_dims, .settle = cg_rnn_params_settle, .work = cg_rnn_no_work

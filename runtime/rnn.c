@@ -249,10 +249,8 @@ static void find_vectors(struct cg_rnn *rnn)
 }
 
 /* What the gradient's functions read decides what a walk must have at hand. */
-static void read_grad(struct cg_rnn *rnn)
+static void read_grad(struct cg_rnn *rnn, const struct cg_pass_plan *plan)
 {
-	const struct cg_pass_plan *plan = rnn->grad->plan;
-
 	rnn->sums_prev_h = takes(plan, CG_PIECE_SUM_PART, CG_ROLE_PREV, rnn->output, CG_VALUE);
 	rnn->sums_prev_c = rnn->state >= 0 && takes(plan, CG_PIECE_SUM_PART, CG_ROLE_PREV, rnn->state, CG_VALUE);
 	rnn->sums_carry  = takes(plan, CG_PIECE_SUM_PART, CG_ROLE_STATE, -1, CG_D) || takes(plan, CG_PIECE_SUM_PART, CG_ROLE_FEED, -1, CG_D);
@@ -271,7 +269,7 @@ static int ready(struct cg_rnn *rnn)
 	CG_TRY(cg_ready_cell(rnn->context, rnn->cell, rnn->options, CG_SEQ_FORWARD, 0, rnn->dtype, &rnn->forward));
 	if (rnn->training) {
 		CG_TRY(cg_ready_cell(rnn->context, rnn->cell, rnn->options, CG_SEQ_GRAD, 0, rnn->dtype, &rnn->grad));
-		read_grad(rnn);
+		read_grad(rnn, rnn->grad->plan);
 	}
 	reads = takes(rnn->forward->plan, CG_PIECE_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE);
 	if (rnn->P && (rnn->state < 0 || reads || rnn->cell->n_stages > 1))
@@ -307,7 +305,7 @@ static int check_config(const struct cg_rnn_config *c)
 	return check_route(c);
 }
 
-int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
+static int draw(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 {
 	CG_TRY(check_config(c));
 	*rnn = (struct cg_rnn){
@@ -328,9 +326,25 @@ int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 	return cg_rnn_count(rnn);
 }
 
+int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
+{
+	struct cg_mistake mistake;
+	struct cg_pass_plan *plan;
+
+	CG_TRY(draw(c, rnn));
+	if (!rnn->training)
+		return CG_OK;
+	plan = cg_plan(rnn->cell, rnn->options, CG_SEQ_GRAD, 0, rnn->dtype, cg_memory, &mistake);
+	if (!plan)
+		return mistake.text[0] ? cg_fail(CG_BUILD, "rnn: %s", mistake.text) : CG_NO_MEMORY;
+	read_grad(rnn, plan);
+	cg_plan_free(plan);
+	return CG_OK;
+}
+
 static int fill(struct cg_rnn *rnn, struct cg_context *context, const struct cg_rnn_config *config)
 {
-	CG_TRY(cg_rnn_outline(config, rnn));
+	CG_TRY(draw(config, rnn));
 	rnn->context = context;
 	if (context->backend->supports(context->device, rnn->dtype))
 		return cg_fail_in(CG_UNSUPPORTED, "rnn");

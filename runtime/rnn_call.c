@@ -86,9 +86,18 @@ int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *
 int cg_rnn_op_work(const void *given, int pass, size_t *bytes)
 {
 	const struct cg_rnn_op *op = given;
-	int64_t longest, N = cg_steps_count(op->call.T, op->call.B, op->call.lengths, &longest);
+	const int32_t *lengths = cg_rnn_op_lengths(op);
+	int64_t longest, N = cg_steps_count(op->call.T, op->call.B, lengths, &longest);
+	const struct cg_rnn *rnn = op->rnn;
+	struct cg_rnn_config config;
+	struct cg_rnn outline;
 
-	*bytes = cg_seq_work(op->rnn, pass, op->call.B, N, op->rnn->time_major && N == op->call.T * op->call.B);
+	if (!rnn) {
+		cg_rnn_op_config(op, pass, &config);
+		CG_TRY(cg_rnn_outline(&config, &outline));
+		rnn = &outline;
+	}
+	*bytes = cg_seq_work(rnn, pass, op->call.B, N, rnn->time_major && N == op->call.T * op->call.B);
 	return CG_OK;
 }
 

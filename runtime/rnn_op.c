@@ -62,13 +62,13 @@ void cg_rnn_op_settled(const struct cg_op *row, unsigned *bound)
 		*bound |= 1u << k;
 }
 
-/* Layers, from input_h or, where there is none, from num_layers. */
-static int settle_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound)
+/* Layers, from input_h or, where there is none, as they are said. */
+static int settle_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound, int has_L)
 {
 	int D = n_directions(op);
 
 	if (!bound)
-		op->states = D * (op->num_layers ? op->num_layers : 1);
+		op->states = D * (has_L ? op->L : op->num_layers ? op->num_layers : 1);
 	if (op->states < 1)
 		return REFUSE(row, "input_h: expected L*D of at least 1, got %lld", (long long)op->states);
 	if (op->states % D)
@@ -123,7 +123,7 @@ static int check_sizes(const struct cg_op *row, const struct cg_rnn_op *op)
 	return CG_OK;
 }
 
-static const int32_t *lengths_of(const struct cg_rnn_op *op)
+const int32_t *cg_rnn_op_lengths(const struct cg_rnn_op *op)
 {
 	const struct cg_mem *m = &op->sequence_lengths;
 
@@ -143,20 +143,28 @@ int cg_rnn_op_settle(const struct cg_op *row, void *given, unsigned *bound)
 	struct cg_rnn rnn;
 	int64_t longest;
 
-	CG_TRY(settle_layers(row, op, is_bound(row, "L*D", *bound)));
+	CG_TRY(settle_layers(row, op, is_bound(row, "L*D", *bound), is_bound(row, "L", *bound)));
 	CG_TRY(settle_units(row, op, is_bound(row, "H", *bound), is_bound(row, "U", *bound)));
 	CG_TRY(check_sizes(row, op));
 	cg_rnn_op_config(op, pass_of(row), &config);
 	CG_TRY(cg_rnn_outline(&config, &rnn));
-	CG_TRY(cg_rnn_check_call(&rnn, op->call.T, op->call.B, lengths_of(op)));
+	CG_TRY(cg_rnn_check_call(&rnn, op->call.T, op->call.B, cg_rnn_op_lengths(op)));
 	op->C = has_state(op) ? op->U : 0;
 	op->wide = n_directions(op) * op->H;
 	op->params = rnn.params;
-	op->reserve = (int64_t)((cg_seq_reserve(&rnn, cg_steps_count(op->call.T, op->call.B, lengths_of(op), &longest)) + bytes - 1) / bytes);
+	op->reserve = (int64_t)((cg_seq_reserve(&rnn, cg_steps_count(op->call.T, op->call.B, cg_rnn_op_lengths(op), &longest)) + bytes - 1) / bytes);
 	if (!config.training)
 		op->reserve = 0;
 	cg_rnn_op_settled(row, bound);
 	return CG_OK;
+}
+
+/* All matrices: the biases come after them. */
+int64_t cg_rnn_op_weights(const void *given)
+{
+	const struct cg_rnn_op *op = given;
+
+	return cg_rnn_part(op->rnn, 0, CG_RNN_BIAS_W, 0).offset;
 }
 
 /* A cell without a state has no c, and the placeholder says nothing. */
@@ -185,7 +193,7 @@ static struct cg_rnn_call call_of(const struct cg_rnn_op *op)
 	struct cg_rnn_call call = op->call;
 
 	call.size = sizeof call;
-	call.lengths = lengths_of(op);
+	call.lengths = cg_rnn_op_lengths(op);
 	if (!has_state(op))
 		call.input_c = call.output_c = call.output_c_backprop = call.input_c_backprop = absent;
 	return call;

@@ -12,9 +12,10 @@
 #include "runtime/command/bench.h"
 #include "runtime/command/call.h"
 #include "runtime/command/command.h"
+#include "runtime/command/field.h"
 #include "runtime/command/print.h"
 
-enum { OP = OPTION_FIRST, BATCH, INPUT, UNITS, STEPS, LAYERS, DTYPE, WHAT, MODE, THREADS, TIME, REPS, PLOT };
+enum { OP = OPTION_FIRST, BATCH, INPUT, UNITS, STEPS, LAYERS, VALID, DTYPE, WHAT, MODE, THREADS, TIME, REPS, PLOT };
 
 static const struct poptOption table[] = {
 	OPTION_VALUE("op", 'o', OP, "TensorFlow's name or ours; unset: all", "OP"),
@@ -22,10 +23,11 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("I", '\0', INPUT, "width of the input", "N[,N]..."),
 	OPTION_VALUE("H", '\0', UNITS, "units, the width of the state", "N[,N]..."),
 	OPTION_VALUE("T", '\0', STEPS, "steps of a sequence; of the other ops 1", "N[,N]..."),
-	OPTION_VALUE("layers", '\0', LAYERS, "layers: 1", "N"),
+	OPTION_VALUE("layers", '\0', LAYERS, "layers of a network: 1", "N[,N]..."),
+	OPTION_VALUE("valid", '\0', VALID, "share of steps in rows of drawn lengths: 1", "SHARE"),
 	OPTION_VALUE("dtype", 'd', DTYPE, "f16, bf16, f32 (the default) or f64", "DTYPE"),
 	OPTION_VALUE("what", 'w', WHAT, "fwd, bwd or fwd+bwd; unset: what the op's name says", "WHAT"),
-	OPTION_VALUE("mode", 'm', MODE, "lstm or gru: only ops of this kind", "MODE"),
+	OPTION_VALUE("mode", 'm', MODE, "lstm, gru, rnn_tanh or rnn_relu: only ops of this kind", "MODE"),
 	OPTION_VALUE("threads", 't', THREADS, "of the cpu; unset: as many as it may run on", "N"),
 	OPTION_VALUE("time", '\0', TIME, "seconds for each problem; 0.25", "S"),
 	OPTION_VALUE("reps", 'r', REPS, "samples of each problem, instead of a time", "N"),
@@ -74,21 +76,22 @@ static const char text[] =
 	"  cellgrad bench --op LSTMBlockCell --H 64,128,256,512 --time 0.1 --plot h.svg\n"
 	"  cellgrad bench --mode gru --B 256 --threads 1 --json > gru.json\n"
 	"  cellgrad bench --op BlockLSTM --T 1,10,100 --B 32 --what fwd+bwd\n"
+	"  cellgrad bench --op CudnnRNNV3 --mode lstm --T 100 --layers 2 --what fwd+bwd\n"
+	"  cellgrad bench --op rnn --T 100 --valid 0.5 direction=bidirectional\n"
 	"\n"
 	"Exit status: 0 done; 1 failed while working; 2 refused before any work.\n";
-
-const char *const bench_whats[3] = { "fwd", "bwd", "fwd+bwd" };
 
 enum { LIST_MAX = 64, PROBLEMS_MAX = 4096, DTYPES = 4, NAME_ROOM = 64 };
 
 /* Those that may be lists, in the order in which they are combined. */
 static const struct size { int option; const char *name, *symbol; int64_t usual; } sizes[] = {
-	{ STEPS, "--T", "T", 16 }, { BATCH, "--B", "B", 32 }, { INPUT, "--I", "I", 256 }, { UNITS, "--H", "U", 512 }
+	{ STEPS, "--T", "T", 16 }, { LAYERS, "--layers", "L", 1 }, { BATCH, "--B", "B", 32 }, { INPUT, "--I", "I", 256 },
+	{ UNITS, "--H", "U", 512 }
 };
-enum { SIZES = sizeof sizes / sizeof *sizes, FIRST = 0 };         /* FIRST: T, which not every op has */
+enum { SIZES = sizeof sizes / sizeof *sizes };
 
 /* What is measured when no size is named. */
-static const int64_t typical[][SIZES] = { { 32, 1, 16, 16 }, { 16, 32, 256, 512 }, { 4, 256, 512, 512 } };
+static const int64_t typical[][SIZES] = { { 32, 1, 1, 16, 16 }, { 16, 1, 32, 256, 512 }, { 4, 1, 256, 512, 512 } };
 enum { TYPICAL = sizeof typical / sizeof *typical };
 
 struct bench {
@@ -96,7 +99,8 @@ struct bench {
 	int64_t list[SIZES][LIST_MAX];
 	int lengths[SIZES];
 	int what, dtype;                         /* what: 0 where the op's name says it; dtype: -1 not given */
-	double time;
+	double time, valid;
+	struct call named;                       /* the op of --op, whose attributes its problems point into; no row: none */
 	long reps;
 	struct problem *problems;
 	struct result *results;
@@ -158,16 +162,6 @@ static int read_list(struct bench *b, int k)
 	}
 }
 
-static int only_one(const struct bench *b, int option, const char *name)
-{
-	const char *word = b->options->value[option];
-	char shown[PRINT_NAME];
-
-	if (!word || !strcmp(word, "1"))
-		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "%s: expected 1, got \"%s\": no op here has more", name, print_name(shown, word));
-}
-
 static int processors(void)
 {
 	cpu_set_t set;
@@ -212,6 +206,17 @@ static int read_time(struct bench *b)
 	return CG_OK;
 }
 
+static int read_valid(struct bench *b)
+{
+	const char *word = b->options->value[VALID];
+	char shown[PRINT_NAME];
+
+	b->valid = 1;
+	if (!word || (!field_real(word, &b->valid) && b->valid >= 0 && b->valid <= 1))
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "--valid: expected a number from 0 to 1, got \"%s\"", print_name(shown, word));
+}
+
 static int read_options(struct bench *b)
 {
 	const struct options *o = b->options;
@@ -220,7 +225,7 @@ static int read_options(struct bench *b)
 	for (int k = 0; k < SIZES; k++)
 		if (o->value[sizes[k].option])
 			CG_TRY(read_list(b, k));
-	CG_TRY(only_one(b, LAYERS, "--layers"));
+	CG_TRY(read_valid(b));
 	b->dtype = -1;
 	if (o->value[DTYPE])
 		CG_TRY(options_choose("--dtype", o->value[DTYPE], cg_real_names, DTYPES, &b->dtype));
@@ -234,31 +239,46 @@ static int read_options(struct bench *b)
 
 /* ---- problems ---- */
 
-/* Does the op take sequences? */
-static int has_steps(const struct cg_op *row)
+/* Does the op have a size, that is not always 1? */
+static int has_size(const struct cg_op *row, const char *symbol)
 {
 	for (const struct cg_dim *d = row->dims; d->symbol; d++)
-		if (!strcmp(d->symbol, sizes[FIRST].symbol))
+		if (!strcmp(d->symbol, symbol))
 			return !d->only;
 	return 0;
 }
 
-/* A number of steps that an op of one step does not have; 1: there is none. */
-static int64_t other_steps(const struct bench *b)
+/* Where the lengths of rows go; NULL: the op knows none. */
+static const struct cg_port *lengths_of(const struct cg_op *row)
 {
-	for (int k = 0; k < b->lengths[FIRST]; k++)
-		if (b->list[FIRST][k] != 1)
-			return b->list[FIRST][k];
-	return 1;
+	for (const struct cg_port *port = row->ports; port->name; port++)
+		if (!strcmp(port->name, "sequence_lengths"))
+			return port;
+	return NULL;
 }
 
-/* The name of an op's pass: that of its gradient is the same with _grad in it. */
+/* Are there sizes that only 1 goes for, and others were given, or lengths, and it knows none? */
+static int takes(const struct bench *b, const struct cg_op *row)
+{
+	for (int k = 0; k < SIZES; k++)
+		for (int n = 0; n < b->lengths[k] && !has_size(row, sizes[k].symbol); n++)
+			if (b->list[k][n] != 1)
+				return cg_fail(CG_BAD_ARGUMENT, "%s: %s has one: expected 1, got %lld", sizes[k].name,
+				               b->options->value[OP], (long long)b->list[k][n]);
+	if (b->valid < 1 && !lengths_of(row))
+		return cg_fail(CG_BAD_ARGUMENT, "--valid: %s has no sequence_lengths: expected 1, got %g", b->options->value[OP], b->valid);
+	return CG_OK;
+}
+
+/* The name of an op's pass: that of its gradient is the same with _grad, or _backprop, in it. */
 static int pass_name(const struct cg_op *row, char name[NAME_ROOM])
 {
-	static const char grad[] = "_grad";
-	const char *at = strstr(row->name, grad);
+	static const char *const endings[] = { "_grad", "_backprop" };
+	const char *at = NULL, *ending = "";
 
-	snprintf(name, NAME_ROOM, "%.*s%s", at ? (int)(at - row->name) : NAME_ROOM, row->name, at ? at + strlen(grad) : "");
+	for (size_t k = 0; k < sizeof endings / sizeof *endings && !at; k++)
+		at = strstr(row->name, ending = endings[k]);
+	snprintf(name, NAME_ROOM, "%.*s%s", at ? (int)(at - row->name) : NAME_ROOM, row->name, at ? at + strlen(ending) : "");
 	return at != NULL;
 }
 
@@ -280,15 +300,31 @@ static int find_pair(const struct cg_op *row, struct problem *p)
 	return p->forward != p->grad ? CG_OK : cg_fail(CG_UNSUPPORTED, "%s: has no gradient beside it", row->name);
 }
 
-static const char *const modes[] = { "lstm", "gru" };
+static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
 enum { MODES = sizeof modes / sizeof *modes };
 
-const char *problem_mode(const struct cg_op *row)
+/* A network's mode is an attribute; NULL: it is in the op's name. */
+static const struct cg_attribute *mode_of(const struct cg_op *row)
+{
+	for (const struct cg_attribute *a = row->attributes; a->name; a++)
+		if (!strcmp(a->name, "rnn_mode"))
+			return a;
+	return NULL;
+}
+
+static const char *named_mode(const struct cg_op *row)
 {
 	for (int k = 0; k < MODES; k++)
 		if (strstr(row->name, modes[k]))
 			return modes[k];
 	return "";
+}
+
+const char *problem_mode(const struct problem *p)
+{
+	const struct cg_attribute *mode = mode_of(p->row);
+
+	return mode ? mode->words[(int)cg_attribute_number(mode, p->op)] : named_mode(p->row);
 }
 
 static int check_mode(const struct bench *b, const struct cg_op *row)
@@ -299,10 +335,22 @@ static int check_mode(const struct bench *b, const struct cg_op *row)
 	if (!mode)
 		return CG_OK;
 	CG_TRY(options_choose("--mode", mode, modes, MODES, &k));
-	if (row && strcmp(problem_mode(row), mode))
+	if (row && !mode_of(row) && strcmp(named_mode(row), mode))
 		return cg_fail(CG_BAD_ARGUMENT, "--mode: %s is not the mode of %s: expected %s", mode, b->options->value[OP],
-		               problem_mode(row));
+		               named_mode(row));
 	return CG_OK;
+}
+
+/* Has the network run in a mode, unless its attributes say one. */
+static int set_mode(struct call *c, const char *mode)
+{
+	const struct cg_attribute *a = mode_of(c->row);
+	char word[NAME_ROOM];
+
+	if (!mode || !a || c->attributes >> (a - c->row->attributes) & 1)
+		return CG_OK;
+	snprintf(word, sizeof word, "rnn_mode=%s", mode);
+	return call_attribute(c, word);
 }
 
 /* The attribute T says a dtype, as --dtype does. */
@@ -318,6 +366,43 @@ static int dtype_of(const struct bench *b, const struct call *c, int *dtype)
 	return CG_OK;
 }
 
+/* Lengths of rows that together are the share of all steps: drawn, then, row by row, moved until they are. */
+static int draw_lengths(struct problem *p)
+{
+	int64_t T = problem_size(p, "T"), B = problem_size(p, "B"), sum = 0, wanted = (int64_t)(p->valid * (double)(T * B) + 0.5);
+	const struct cg_port *port = lengths_of(p->row);
+	uint64_t state = 1;
+
+	p->lengths = cg_memory(NULL, (size_t)(B + 1) * sizeof *p->lengths);
+	if (!p->lengths)
+		return CG_NO_MEMORY;
+	for (int64_t b = 0; b < B; sum += p->lengths[b++]) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		p->lengths[b] = (int32_t)(state >> 33) % (int32_t)(T + 1);
+	}
+	for (int64_t b = 0; sum != wanted; b = (b + 1) % B) {
+		int step = sum < wanted ? p->lengths[b] < T : -(p->lengths[b] > 0);
+
+		p->lengths[b] += step;
+		sum += step;
+	}
+	*(struct cg_mem *)((char *)p->op + port->at) = (struct cg_mem){ .data = p->lengths, .bytes = (size_t)B * sizeof *p->lengths };
+	return CG_OK;
+}
+
+static int settle(struct problem *p)
+{
+	const struct cg_op *row = problem_ready(p);
+	unsigned bound = 0;
+
+	if (!row->settle)
+		return CG_OK;
+	for (int k = 0; row->dims[k].symbol; k++)
+		for (int n = 0; n < SIZES; n++)
+			bound |= (unsigned)!strcmp(row->dims[k].symbol, sizes[n].symbol) << k;
+	return row->settle(row, p->op, &bound);
+}
+
 static int add(struct bench *b, const struct call *c, const struct problem *like, int dtype, const int64_t values[SIZES])
 {
 	struct problem *more, *p;
@@ -330,6 +415,7 @@ static int add(struct bench *b, const struct call *c, const struct problem *like
 	b->problems = more;
 	p = &more[b->n];
 	*p = *like;
+	p->valid = b->valid;
 	p->op = cg_memory(NULL, c->row->size);
 	if (!p->op)
 		return CG_NO_MEMORY;
@@ -342,25 +428,27 @@ static int add(struct bench *b, const struct call *c, const struct problem *like
 				memcpy((char *)p->op + d->at, &values[k], sizeof values[k]);
 	for (const struct cg_attribute *a = c->row->attributes; a->name; a++)
 		CG_TRY(cg_attribute_check(c->row, a, p->op, 0));
+	if (p->valid < 1)
+		CG_TRY(draw_lengths(p));
+	CG_TRY(settle(p));
 	return timing_check(p);
 }
 
 /* Every combination of the sizes that were given, the last changing fastest. */
 static int combine(struct bench *b, const struct call *c, const struct problem *like, int dtype)
 {
-	int64_t values[SIZES] = { 1 };
-	int first = has_steps(c->row) ? FIRST : FIRST + 1;
+	int64_t values[SIZES];
 	long all = 1;
 
-	for (int k = first; k < SIZES; k++)
-		all *= b->lengths[k] ? b->lengths[k] : 1;
+	for (int k = 0; k < SIZES; k++)
+		all *= b->lengths[k] && has_size(c->row, sizes[k].symbol) ? b->lengths[k] : 1;
 	for (long n = 0; n < all; n++) {
 		long rest = n;
 
-		for (int k = SIZES - 1; k >= first; k--) {
-			int length = b->lengths[k];
+		for (int k = SIZES - 1; k >= 0; k--) {
+			int there = has_size(c->row, sizes[k].symbol), length = there ? b->lengths[k] : 0;
 
-			values[k] = length ? b->list[k][rest % length] : sizes[k].usual;
+			values[k] = length ? b->list[k][rest % length] : there ? sizes[k].usual : 1;
 			rest /= length ? length : 1;
 		}
 		CG_TRY(add(b, c, like, dtype, values));
@@ -368,31 +456,28 @@ static int combine(struct bench *b, const struct call *c, const struct problem *
 	return CG_OK;
 }
 
-/* An op of the run, by its name, at the sizes given or at all that are typical. */
-static int add_op(struct bench *b, const char *name, int typically)
+/* An op of the run, by its name, in a mode, at the sizes given or at all that are typical. */
+static int add_op(struct bench *b, struct call *c, const char *name, const char *mode, int typically)
 {
-	struct problem like;
-	struct call c;
-	int dtype = CG_F32, code = call_open(&c, name);
+	struct problem like = { .row = NULL };
+	int dtype = CG_F32;
 
-	c.no_files = 1;
-	if (!code && c.row->plan)
-		code = cg_fail(CG_UNSUPPORTED, "--op: %s: networks are not measured in this version", c.name);
-	for (const char **word = b->options->words; !code && *word; word++)
-		code = call_attribute(&c, *word);
-	if (!code)
-		code = dtype_of(b, &c, &dtype);
-	if (!code)
-		code = find_pair(c.row, &like);
-	like.theirs = c.theirs;
+	CG_TRY(call_open(c, name));
+	c->no_files = 1;
+	for (const char **word = b->options->words; *word; word++)
+		CG_TRY(call_attribute(c, *word));
+	CG_TRY(set_mode(c, mode));
+	CG_TRY(find_pair(c->row, &like));
+	CG_TRY(plan_bind(c));
+	CG_TRY(dtype_of(b, c, &dtype));
+	like.theirs = c->theirs;
 	if (b->what)
 		like.what = b->what;
-	if (!code && !typically)
-		code = combine(b, &c, &like, dtype);
-	for (int k = 0; !code && typically && k < TYPICAL; k++)
-		code = add(b, &c, &like, dtype, typical[k]);
-	call_close(&c);
-	return code;
+	if (!typically)
+		return combine(b, c, &like, dtype);
+	for (int k = 0; k < TYPICAL; k++)
+		CG_TRY(add(b, c, &like, dtype, typical[k]));
+	return CG_OK;
 }
 
 static int add_named(struct bench *b)
@@ -404,19 +489,43 @@ static int add_named(struct bench *b)
 	if (!row)
 		return cg_fail_in(CG_BAD_ARGUMENT, "--op");
 	CG_TRY(check_mode(b, row));
-	if (!has_steps(row) && other_steps(b) != 1)
-		return cg_fail(CG_BAD_ARGUMENT, "--T: %s is one step: expected 1, got %lld", name, (long long)other_steps(b));
+	CG_TRY(takes(b, row));
 	for (const char **word = b->options->words; *word; word++)
 		if (!strchr(*word, '='))
 			return cg_fail(CG_BAD_ARGUMENT, "%s: expected NAME=VALUE, an attribute of %s", print_name(shown, *word),
 			               name);
-	return add_op(b, name, 0);
+	return add_op(b, &b->named, name, b->options->value[MODE], 0);
+}
+
+/* Does it compute what a row before it does, for another version's inputs and outputs? */
+static int is_again(const struct cg_op *row)
+{
+	for (const struct cg_op *before = cg_ops; before != row; before++)
+		if (row->plan && before->call == row->call)
+			return 1;
+	return 0;
+}
+
+/* An op in each of its modes, or in the one that was named. */
+static int add_modes(struct bench *b, const struct cg_op *row, int typically)
+{
+	const char *only = b->options->value[MODE];
+	struct call c;
+	int code;
+
+	for (int k = 0; k < (mode_of(row) ? MODES : 1); k++) {
+		if (only && strcmp(mode_of(row) ? modes[k] : named_mode(row), only))
+			continue;
+		code = add_op(b, &c, row->tensorflow, modes[k], typically);
+		call_close(&c);
+		CG_TRY(code);
+	}
+	return CG_OK;
 }
 
 /* Under TensorFlow's names.  --what takes the passes or the gradients. */
 static int add_all(struct bench *b)
 {
-	const char *mode = b->options->value[MODE];
 	char shown[PRINT_NAME];
 	int typically = 1;
 
@@ -429,16 +538,15 @@ static int add_all(struct bench *b)
 	for (const struct cg_op *row = cg_ops; row->name; row++) {
 		struct problem pair;
 
-		if (row->plan)
-			continue;
-		CG_TRY(find_pair(row, &pair));
-		if ((mode && strcmp(problem_mode(row), mode)) || (!has_steps(row) && other_steps(b) != 1))
+		if (is_again(row) || find_pair(row, &pair) || takes(b, row))
 			continue;
 		if (b->what && (pair.what == BENCH_GRAD) != (b->what == BENCH_GRAD))
 			continue;
-		CG_TRY(add_op(b, row->tensorflow, typically));
+		CG_TRY(add_modes(b, row, typically));
 	}
-	return CG_OK;
+	if (b->n)
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "--mode, --what and the sizes: expected those of an op, got none of any");
 }
 
 /* ---- the work ---- */
@@ -536,8 +644,12 @@ int command_bench(int argc, const char **argv)
 	else if (!code)
 		code = bench(&b, &working);
 	plot_drop(&b.plot);
-	for (size_t k = 0; k < b.n; k++)
+	for (size_t k = 0; k < b.n; k++) {
 		cg_memory(b.problems[k].op, 0);
+		cg_memory(b.problems[k].lengths, 0);
+	}
+	if (b.named.row)
+		call_close(&b.named);
 	cg_memory(b.problems, 0);
 	cg_memory(b.results, 0);
 	options_close(&o);

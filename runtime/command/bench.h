@@ -15,13 +15,19 @@ extern const char *const bench_whats[3];         /* fwd bwd fwd+bwd */
 struct problem {
 	const struct cg_op *row, *forward, *grad;        /* as named; the pass and its gradient, over one struct */
 	int   theirs, what;                      /* theirs: TensorFlow's name, TensorFlow's outputs */
-	void *op;                                /* the ops' struct: sizes, dtype and attributes, no memory */
+	void *op;                                /* the ops' struct: sizes, dtype and attributes, no memory but lengths */
+	double valid;                            /* the share of steps that are; 1 where the op knows no lengths */
+	int32_t *lengths;                        /* of rows, that share of all steps together; NULL: all whole */
 };
 
+/* The row that is settled and made ready: the gradient's, where that is measured. */
+const struct cg_op *problem_ready(const struct problem *);
 const char *problem_name(const struct problem *);
 int64_t     problem_size(const struct problem *, const char *symbol);
-int64_t     problem_steps(const struct problem *);       /* of T, those that are computed */
-const char *problem_mode(const struct cg_op *);          /* "lstm" */
+double      problem_rows(const struct problem *);        /* of all steps, those that are computed */
+const char *problem_mode(const struct problem *);        /* "lstm" */
+/* As `cellgrad bench` reads it; returns text. */
+const char *problem_words(const struct problem *, char *text, size_t room);
 int         problem_dtype(const struct problem *);
 
 /* What was measured of a problem; times are of one call, in milliseconds. */

@@ -31,7 +31,7 @@ int command_failed(const char *command, int code, int working);
 
 /* ---- options: popt's rows, each with a number from 1 on in val and NULL in arg ---- */
 
-enum { OPTION_HELP = 1, OPTION_JSON, OPTION_FIRST, OPTION_MAX = 16 };
+enum { OPTION_HELP = 1, OPTION_JSON, OPTION_FIRST, OPTION_MAX = 24 };
 #define OPTION_VALUE(name, letter, number, what, value) { name, letter, POPT_ARG_STRING, NULL, number, what, value }
 #define OPTION_FLAG(name, letter, number, what)         { name, letter, POPT_ARG_NONE, NULL, number, what, NULL }
 #define OPTION_HELP_ROW OPTION_FLAG("help", 'h', OPTION_HELP, "show this help")

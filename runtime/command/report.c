@@ -102,15 +102,13 @@ int report_json(const struct cg_context *context, const struct roofs *roofs, con
 	const char *name = problem_name(p);
 	char words[512];
 
-	cg_problem(p->row, name, p->op, words, sizeof words);
-	if (p->what != (p->row == p->grad ? BENCH_GRAD : BENCH_FORWARD))
-		snprintf(words + strlen(words), sizeof words - strlen(words), " --what %s", bench_whats[p->what - 1]);
-	return print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:i, s:i, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:I, "
+	problem_words(p, words, sizeof words);
+	return print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:i, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:I, "
 	                            "s:I, s:f, s:f, s:o, s:o, s:o, s:s}",
-	                            "kind", "problem", "op", name, "mode", problem_mode(p->row), "dtype", cg_dtype_name(problem_dtype(p)),
+	                            "kind", "problem", "op", name, "mode", problem_mode(p), "dtype", cg_dtype_name(problem_dtype(p)),
 	                            "T", (json_int_t)problem_size(p, "T"), "B", (json_int_t)problem_size(p, "B"),
 	                            "I", (json_int_t)problem_size(p, "I"), "H", (json_int_t)problem_size(p, "U"),
-	                            "layers", 1, "threads", roofs->threads, "backend", context->backend->name,
+	                            "layers", (json_int_t)problem_size(p, "L"), "valid", p->valid, "threads", roofs->threads, "backend", context->backend->name,
 	                            "what", bench_whats[p->what - 1], "reps", (int)r->reps, "calls", (int)r->calls,
 	                            "min_ms", r->least, "median_ms", r->median, "spread_ms", r->spread,
 	                            "flops", (json_int_t)r->flops, "bytes", (json_int_t)r->bytes,
@@ -122,10 +120,10 @@ int report_json(const struct cg_context *context, const struct roofs *roofs, con
 int report_table(const struct result *results, size_t n)
 {
 	int copies = n && results->copy > 0;     /* a device's, in a column of their own */
-	struct print_table t = { .columns = copies ? "lllrrrrrrrrrrrl" : "lllrrrrrrrrrrl" };
+	struct print_table t = { .columns = copies ? "llllrrrrrrrrrrrrl" : "llllrrrrrrrrrrrl" };
 
 	if (n)
-		print_row(&t, "op", "what", "dtype", "T", "B", "I", "H", "min ms", "median", "spread", "GFLOP/s", "GB/s", NULL);
+		print_row(&t, "op", "mode", "what", "dtype", "T", "L", "B", "I", "H", "min ms", "median", "spread", "GFLOP/s", "GB/s", NULL);
 	if (copies)
 		print_cell(&t, "copy");
 	if (n)
@@ -133,8 +131,9 @@ int report_table(const struct result *results, size_t n)
 	for (const struct result *r = results; r < results + n; r++) {
 		const struct problem *p = r->problem;
 
-		print_row(&t, problem_name(p), bench_whats[p->what - 1], cg_dtype_name(problem_dtype(p)), NULL);
+		print_row(&t, problem_name(p), problem_mode(p), bench_whats[p->what - 1], cg_dtype_name(problem_dtype(p)), NULL);
 		print_cell(&t, "%lld", (long long)problem_size(p, "T"));
+		print_cell(&t, "%lld", (long long)problem_size(p, "L"));
 		print_cell(&t, "%lld", (long long)problem_size(p, "B"));
 		print_cell(&t, "%lld", (long long)problem_size(p, "I"));
 		print_cell(&t, "%lld", (long long)problem_size(p, "U"));

@@ -11,6 +11,8 @@
 #include "runtime/command/bench.h"
 #include "runtime/command/print.h"
 
+const char *const bench_whats[3] = { "fwd", "bwd", "fwd+bwd" };
+
 enum { GRADIENT = 1 };                   /* place in the rows of a problem: the pass, then its gradient */
 
 /* The rows whose arguments must be there: a gradient reads what the pass wrote. */
@@ -34,12 +36,29 @@ int64_t problem_size(const struct problem *p, const char *symbol)
 	return 1;                                /* an op that has no T is one step */
 }
 
-int64_t problem_steps(const struct problem *p)
+double problem_rows(const struct problem *p)
 {
+	double T = (double)problem_size(p, "T"), B = (double)problem_size(p, "B"), rows = 0;
+
+	for (int64_t b = 0; p->lengths && b < (int64_t)B; b++)
+		rows += p->lengths[b];
 	for (const struct cg_attribute *a = p->row->attributes; a->name; a++)
 		if (!strcmp(a->name, "seq_len_max") && cg_attribute_number(a, p->op) >= 0)
-			return (int64_t)cg_attribute_number(a, p->op);
-	return problem_size(p, "T");
+			T = cg_attribute_number(a, p->op);
+	return p->lengths ? rows : T * B;
+}
+
+const char *problem_words(const struct problem *p, char *text, size_t room)
+{
+	size_t n;
+
+	cg_problem(p->row, problem_name(p), p->op, text, room);
+	n = strlen(text);
+	if (p->valid < 1)
+		n += (size_t)snprintf(text + n, room - n, " --valid %g", p->valid);
+	if (p->what != (p->row == p->grad ? BENCH_GRAD : BENCH_FORWARD))
+		snprintf(text + n, room - n, " --what %s", bench_whats[p->what - 1]);
+	return text;
 }
 
 int problem_dtype(const struct problem *p)
@@ -47,20 +66,31 @@ int problem_dtype(const struct problem *p)
 	return *(const int *)((const char *)p->op + p->row->dtype_at);
 }
 
+const struct cg_op *problem_ready(const struct problem *p)
+{
+	return p->what & BENCH_GRAD ? p->grad : p->forward;
+}
+
 const char *problem_name(const struct problem *p)
 {
 	return p->theirs ? p->row->tensorflow : p->row->name;
 }
 
-static int is_wanted(const struct problem *p, const struct cg_port *port)
+/* Numbers of the op's dtype that it has a use for. */
+static int is_used(const struct problem *p, const struct cg_op *row, const struct cg_port *port)
 {
-	return port->flow != CG_IN && !(port->extra && p->theirs);
+	return port->type == CG_REAL_TYPE && (!row->reads || row->reads(row, port, p->op));
+}
+
+static int is_wanted(const struct problem *p, const struct cg_op *row, const struct cg_port *port)
+{
+	return port->flow != CG_IN && !(port->extra && p->theirs) && is_used(p, row, port);
 }
 
 /* What the gradient is given and the pass is not: it may be absent, but a gradient of nothing is no problem. */
 static int is_upstream(const struct problem *p, const struct cg_op *row, const struct cg_port *port)
 {
-	if (row != p->grad || port->flow != CG_IN)
+	if (row != p->grad || port->flow != CG_IN || !is_used(p, row, port))
 		return 0;
 	for (const struct cg_port *f = p->forward->ports; f->name; f++)
 		if (f->at == port->at)
@@ -68,10 +98,10 @@ static int is_upstream(const struct problem *p, const struct cg_op *row, const s
 	return 1;
 }
 
-/* A matrix that x or a state is multiplied by: its shape does not name the batch. */
-static int is_weights(const struct cg_port *port)
+/* A matrix that x or a state is multiplied by: its shape does not name the batch.  A network has all in one. */
+static int is_weights(const struct cg_op *row, const struct cg_port *port)
 {
-	return strchr(port->shape, ' ') && !strchr(port->shape, 'B');
+	return row->weights ? !strcmp(port->shape, "params") : strchr(port->shape, ' ') && !strchr(port->shape, 'B');
 }
 
 /* ---- does it fit ---- */
@@ -113,7 +143,7 @@ int timing_check(const struct problem *p)
 
 		for (const struct cg_port *port = rows[r]->ports; port->name; port++) {
 			CG_TRY(cg_op_bytes(rows[r], port, p->op, &bytes));
-			if (!r || is_wanted(p, port) || is_upstream(p, rows[r], port))
+			if (!r || is_wanted(p, rows[r], port) || is_upstream(p, rows[r], port))
 				all += (double)bytes;
 		}
 		CG_TRY(rows[r]->work(p->op, &bytes));
@@ -121,7 +151,7 @@ int timing_check(const struct problem *p)
 	}
 	if (all > most)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: needs %.3g GB of memory, %.3g GB are free",
-		               cg_problem(p->row, problem_name(p), p->op, words, sizeof words), all / 1e9, most / 1e9);
+		               problem_words(p, words, sizeof words), all / 1e9, most / 1e9);
 	return CG_OK;
 }
 
@@ -175,7 +205,7 @@ static int fill(struct timing *t, const struct cg_op *row, const struct cg_port 
 	static char piece[1 << 16];
 	const double width = (double)problem_size(t->problem, "I") + (double)problem_size(t->problem, "U");
 	/* Weights so small that a sum of products is about 1, and no gate saturates. */
-	int exponent = is_weights(port) ? -1 - (int)ceil(log2(sqrt(width))) : -1;
+	int exponent = is_weights(row, port) ? -1 - (int)ceil(log2(sqrt(width))) : -1;
 	struct cg_mem to = *mem(t->op, port);
 	size_t bytes, n;
 
@@ -214,13 +244,16 @@ static int take_work(struct timing *t)
 
 static int prepare(struct timing *t)
 {
+	const struct cg_op *ready = problem_ready(t->problem);
 	uint64_t state = 1;
 
+	if (ready->open)
+		CG_TRY(ready->open(t->stream, ready, t->op));
 	for (int r = 0; r < t->n_rows; r++) {
 		const struct cg_op *row = t->rows[r];
 
 		for (const struct cg_port *port = row->ports; port->name; port++)
-			if (is_wanted(t->problem, port))
+			if (is_wanted(t->problem, row, port))
 				CG_TRY(take(t, row, port));
 		for (const struct cg_port *port = row->ports; port->name; port++)
 			if (!mem(t->op, port)->data && (cg_op_needs(row, port, t->op) || is_upstream(t->problem, row, port))) {
@@ -235,9 +268,14 @@ static int prepare(struct timing *t)
 
 static void drop(struct timing *t)
 {
+	const struct cg_op *ready = problem_ready(t->problem);
+
+	if (ready->close)
+		ready->close(t->op);
 	for (int r = 0; r < t->n_rows; r++)
 		for (const struct cg_port *port = t->rows[r]->ports; port->name; port++)
-			cg_free(t->context, mem(t->op, port));
+			if (port->type == CG_REAL_TYPE)
+				cg_free(t->context, mem(t->op, port));
 	cg_free(t->context, (struct cg_mem *)((char *)t->op + t->problem->row->work_at));
 	cg_free(t->context, &t->room);
 }
@@ -246,13 +284,13 @@ static void drop(struct timing *t)
 
 static int count(const struct timing *t, struct result *result)
 {
-	double rows = (double)problem_steps(t->problem) * (double)problem_size(t->problem, "B"), element = (double)cg_dtype_bytes(problem_dtype(t->problem));
+	double rows = problem_rows(t->problem), element = (double)cg_dtype_bytes(problem_dtype(t->problem));
 
 	for (int r = t->first; r < t->n_rows; r++)
 		for (const struct cg_port *port = t->rows[r]->ports; port->name; port++) {
 			size_t bytes;
 
-			if (!is_wanted(t->problem, port) && !cg_op_needs(t->rows[r], port, t->op) &&
+			if (!is_wanted(t->problem, t->rows[r], port) && !cg_op_needs(t->rows[r], port, t->op) &&
 			    !is_upstream(t->problem, t->rows[r], port))
 				continue;
 			/* With no rows nothing is read. */
@@ -261,8 +299,8 @@ static int count(const struct timing *t, struct result *result)
 			CG_TRY(cg_op_bytes(t->rows[r], port, t->op, &bytes));
 			result->bytes += (double)bytes;
 			/* Each weight is in a product with every row of every step; so is each of their gradients. */
-			if (is_weights(port))
-				result->flops += 2 * rows * (double)bytes / element;
+			if (is_weights(t->rows[r], port))
+				result->flops += 2 * rows * (t->rows[r]->weights ? (double)t->rows[r]->weights(t->op) : (double)bytes / element);
 		}
 	return CG_OK;
 }
