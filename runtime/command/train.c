@@ -21,7 +21,7 @@ static const char title[] = "Alice's Adventures in Wonderland";
 enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B and the most that a piece has of a line: T */
 enum { STEPS_MOST = 1000000, SECONDS_MOST = 86400 };
 enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };      /* a report is printed as JSON; each fifth measures */
-enum { WARM = 20 };                                      /* steps until the rate is whole */
+enum { WARM = 50 };                                      /* steps until the rate is whole: with fewer, roundings grow into losses */
 enum { SAMPLE = 300, GLANCE = 40, GLANCE_SEED = 1 };     /* letters */
 static const double rate_most = 0.02, temperature = 0.7;
 
