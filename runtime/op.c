@@ -169,31 +169,27 @@ static const char *dimension(const struct cg_op *row, const int64_t *size, unsig
 	return s;
 }
 
-/* A port's shape as text, with the first two of three dimensions exchanged where the op is not time-major. */
-struct shape_text { char room[64]; const char *s; };
-
-static const char *shape_of(const struct cg_op *row, const struct cg_port *port, const void *op, struct shape_text *t)
+const char *cg_op_shape_text(const struct cg_op *row, const struct cg_port *port, const void *op, char room[CG_SHAPE_TEXT])
 {
-	size_t first = word_length(port->shape, ' '), second, rest;
+	const char *s = port->shape;
+	size_t first = word_length(s, ' '), second, rest;
 
-	t->s = port->shape;
-	if (!row->time_major_at || integer(op, row->time_major_at) || !t->s[first])
-		return t->s;
-	second = word_length(t->s + first + 1, ' ');
+	if (!row->time_major_at || integer(op, row->time_major_at) || !s[first])
+		return s;
+	second = word_length(s + first + 1, ' ');
 	rest = first + 1 + second;
-	if (t->s[rest] && strlen(t->s) < sizeof t->room) {
-		snprintf(t->room, sizeof t->room, "%.*s %.*s%s", (int)second, t->s + first + 1, (int)first, t->s, t->s + rest);
-		t->s = t->room;
-	}
-	return t->s;
+	if (!s[rest] || strlen(s) >= CG_SHAPE_TEXT)
+		return s;
+	snprintf(room, CG_SHAPE_TEXT, "%.*s %.*s%s", (int)second, s + first + 1, (int)first, s, s + rest);
+	return room;
 }
 
 /* "[I+U=7, 4*U=16]": a dimension that is not known, or too large to be said, goes without its value. */
 static const char *expected(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size, unsigned bound,
                             struct text *t)
 {
-	struct shape_text shape;
-	const char *start = shape_of(row, port, op, &shape), *s, *next;
+	char shape[CG_SHAPE_TEXT];
+	const char *start = cg_op_shape_text(row, port, op, shape), *s, *next;
 	struct sum sum;
 
 	t->n = 0;
@@ -234,8 +230,8 @@ static int too_large(const struct cg_op *row, const struct cg_port *port, const 
 
 int cg_op_shape(const struct cg_op *row, const struct cg_port *port, const void *op, int64_t shape[CG_RANK])
 {
-	struct shape_text text;
-	const char *s = shape_of(row, port, op, &text);
+	char text[CG_SHAPE_TEXT];
+	const char *s = cg_op_shape_text(row, port, op, text);
 	int64_t size[DIMS];
 	struct sum sum;
 	int rank;
@@ -267,8 +263,8 @@ int cg_op_bind(const struct cg_op *row, const struct cg_port *port, void *op, un
                int rank)
 {
 	unsigned now = *bound;
-	struct shape_text text;
-	const char *s = shape_of(row, port, op, &text);
+	char text[CG_SHAPE_TEXT];
+	const char *s = cg_op_shape_text(row, port, op, text);
 	int64_t size[DIMS];
 	struct sum sum;
 	int d, i;

@@ -121,7 +121,10 @@ const struct cg_op *cg_op_find(const char *name, int *theirs);
 
 /* Reads a shape such as "I+U 4*U" with the sizes in the op's struct: writes at most CG_RANK dimensions and returns how
  * many, or CG_BAD_ARGUMENT, which is negative, when one does not fit in 64 bits. */
-enum { CG_RANK = 3 };
+enum { CG_RANK = 3, CG_SHAPE_TEXT = 64 };
+/* The shape as it is in the row, "T B I", with the first two of three dimensions exchanged where the op is not time-major: in room,
+ * or the row's own. */
+const char *cg_op_shape_text(const struct cg_op *, const struct cg_port *, const void *op, char room[CG_SHAPE_TEXT]);
 int cg_op_shape(const struct cg_op *, const struct cg_port *, const void *op, int64_t shape[CG_RANK]);
 
 /* The type of a port's elements, with CG_INT_S as the attribute has it; its name, "f32" "int32"; bytes of one. */

@@ -262,20 +262,44 @@ static void read_grad(struct cg_rnn *rnn, const struct cg_pass_plan *plan)
 			rnn->sum_values = cg_sum_values(&plan->pieces[p]);
 }
 
+static int check_projection(const struct cg_rnn *rnn, const struct cg_pass_plan *forward)
+{
+	int reads = takes(forward, CG_PIECE_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE);
+
+	if (rnn->P && (rnn->state < 0 || reads || rnn->cell->n_stages > 1))
+		return REFUSE("proj: cell %s: expected a state, one stage and equations without %s", rnn->cell->name,
+		              rnn->cell->prevs[rnn->output].name);
+	return CG_OK;
+}
+
 static int ready(struct cg_rnn *rnn)
 {
-	int reads;
-
 	CG_TRY(cg_ready_cell(rnn->context, rnn->cell, rnn->options, CG_SEQ_FORWARD, 0, rnn->dtype, &rnn->forward));
 	if (rnn->training) {
 		CG_TRY(cg_ready_cell(rnn->context, rnn->cell, rnn->options, CG_SEQ_GRAD, 0, rnn->dtype, &rnn->grad));
 		read_grad(rnn, rnn->grad->plan);
 	}
-	reads = takes(rnn->forward->plan, CG_PIECE_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE);
-	if (rnn->P && (rnn->state < 0 || reads || rnn->cell->n_stages > 1))
-		return REFUSE("proj: cell %s: expected a state, one stage and equations without %s", rnn->cell->name,
-		              rnn->cell->prevs[rnn->output].name);
-	return CG_OK;
+	return check_projection(rnn, rnn->forward->plan);
+}
+
+int cg_rnn_study(struct cg_rnn *rnn)
+{
+	static const int passes[] = { CG_SEQ_FORWARD, CG_SEQ_GRAD };
+	struct cg_mistake mistake;
+	int code = CG_OK;
+
+	for (int k = 0; k < 1 + rnn->training && !code; k++) {
+		struct cg_pass_plan *plan = cg_plan(rnn->cell, rnn->options, passes[k], 0, rnn->dtype, cg_memory, &mistake);
+
+		if (!plan)
+			return mistake.text[0] ? cg_fail(CG_BUILD, "%s", mistake.text) : CG_NO_MEMORY;
+		if (k)
+			read_grad(rnn, plan);
+		else
+			code = check_projection(rnn, plan);
+		cg_plan_free(plan);
+	}
+	return code;
 }
 
 /* Of all that makes a reserve one plan's, and its rows stand as they do. */
@@ -305,7 +329,7 @@ static int check_config(const struct cg_rnn_config *c)
 	return check_route(c);
 }
 
-static int draw(const struct cg_rnn_config *c, struct cg_rnn *rnn)
+int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 {
 	CG_TRY(check_config(c));
 	*rnn = (struct cg_rnn){
@@ -326,25 +350,9 @@ static int draw(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 	return cg_rnn_count(rnn);
 }
 
-int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
-{
-	struct cg_mistake mistake;
-	struct cg_pass_plan *plan;
-
-	CG_TRY(draw(c, rnn));
-	if (!rnn->training)
-		return CG_OK;
-	plan = cg_plan(rnn->cell, rnn->options, CG_SEQ_GRAD, 0, rnn->dtype, cg_memory, &mistake);
-	if (!plan)
-		return mistake.text[0] ? cg_fail(CG_BUILD, "rnn: %s", mistake.text) : CG_NO_MEMORY;
-	read_grad(rnn, plan);
-	cg_plan_free(plan);
-	return CG_OK;
-}
-
 static int fill(struct cg_rnn *rnn, struct cg_context *context, const struct cg_rnn_config *config)
 {
-	CG_TRY(draw(config, rnn));
+	CG_TRY(cg_rnn_outline(config, rnn));
 	rnn->context = context;
 	if (context->backend->supports(context->device, rnn->dtype))
 		return cg_fail_in(CG_UNSUPPORTED, "rnn");

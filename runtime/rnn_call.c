@@ -63,7 +63,7 @@ static int measure(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t
 	return CG_OK;
 }
 
-int cg_rnn_check_call(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths)
+int cg_rnn_check_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths)
 {
 	struct cg_rnn_sizes sizes;
 
@@ -95,6 +95,7 @@ int cg_rnn_op_work(const void *given, int pass, size_t *bytes)
 	if (!rnn) {
 		cg_rnn_op_config(op, pass, &config);
 		CG_TRY(cg_rnn_outline(&config, &outline));
+		CG_TRY(cg_rnn_study(&outline));
 		rnn = &outline;
 	}
 	*bytes = cg_seq_work(rnn, pass, op->call.B, N, rnn->time_major && N == op->call.T * op->call.B);
@@ -146,7 +147,7 @@ static void set_op(struct cg_rnn_op *op)
 	op->time_major = rnn->time_major;
 }
 
-static int check_call(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
+int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
 {
 	CG_TRY(cg_usable(stream ? stream->context : NULL, "rnn"));
 	if (!rnn)
@@ -154,7 +155,7 @@ static int check_call(struct cg_stream *stream, const struct cg_rnn *rnn, const 
 	CG_TRY(cg_rnn_check_size("cg_rnn_call", c, sizeof *c));
 	if (stream->context != rnn->context)
 		return REFUSE("plan: expected one of the stream's context");
-	CG_TRY(cg_rnn_check_call(rnn, c->T, c->B, c->lengths));
+	CG_TRY(cg_rnn_check_sizes(rnn, c->T, c->B, c->lengths));
 	if (c->first_step < 0 || c->first_step > UINT32_MAX - c->T)
 		return REFUSE("first_step: expected 0 to 2^32-1-T, got %lld", (long long)c->first_step);
 	if (c->first_step && rnn->directions == 2)
@@ -191,7 +192,7 @@ static int run(struct cg_stream *stream, const struct cg_rnn *rnn, const struct 
 	static const struct cg_mem absent = { .bytes = 0 };
 	const struct cg_op *row = cg_op_find(pass == CG_FORWARD ? "rnn" : "rnn_backprop", NULL);
 
-	CG_TRY(check_call(stream, rnn, call));
+	CG_TRY(cg_rnn_check_call(stream, rnn, call));
 	cg_rnn_op_init(op, sizeof *op);
 	memcpy(&op->call, call, sizeof op->call);
 	op->call.size = sizeof *op;

@@ -82,9 +82,8 @@ static int check_count(const struct cg_op *row, const void *op, const struct cg_
 {
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)
 		if (!strcmp(a->name, name) && (int64_t)cg_attribute_number(a, op) != want)
-			return REFUSE(row, "%s: expected %lld of cell %s with %d layers%s%s, got %lld", name, (long long)want, rnn->cell->name,
-			              rnn->layers, rnn->directions == 2 ? " in two directions" : "", rnn->P ? " and a projection" : "",
-			              (long long)cg_attribute_number(a, op));
+			return REFUSE(row, "%s: expected %lld, of cell %s with L=%d, D=%d%s, got %lld", name, (long long)want, rnn->cell->name,
+			              rnn->layers, rnn->directions, rnn->P ? " and a projection" : "", (long long)cg_attribute_number(a, op));
 	return CG_OK;
 }
 

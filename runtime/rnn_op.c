@@ -148,7 +148,8 @@ int cg_rnn_op_settle(const struct cg_op *row, void *given, unsigned *bound)
 	CG_TRY(check_sizes(row, op));
 	cg_rnn_op_config(op, pass_of(row), &config);
 	CG_TRY(cg_rnn_outline(&config, &rnn));
-	CG_TRY(cg_rnn_check_call(&rnn, op->call.T, op->call.B, cg_rnn_op_lengths(op)));
+	CG_TRY(cg_rnn_study(&rnn));
+	CG_TRY(cg_rnn_check_sizes(&rnn, op->call.T, op->call.B, cg_rnn_op_lengths(op)));
 	op->C = has_state(op) ? op->U : 0;
 	op->wide = n_directions(op) * op->H;
 	op->params = rnn.params;
@@ -207,6 +208,7 @@ int cg_rnn_op_open(struct cg_stream *stream, const struct cg_op *row, void *give
 
 	CG_TRY(make_plan(stream, op, pass_of(row), &rnn));
 	op->rnn = rnn;
+	CG_TRY(cg_rnn_check_call(stream, rnn, &call));
 	if (pass_of(row) != CG_GRAD || call.reserve.bytes < CG_RESERVE_HEADER)
 		return CG_OK;
 	return cg_reserve_check(stream, rnn, &call);

@@ -460,6 +460,7 @@ static int combine(struct bench *b, const struct call *c, const struct problem *
 static int add_op(struct bench *b, struct call *c, const char *name, const char *mode, int typically)
 {
 	struct problem like = { .row = NULL };
+	unsigned bound = 0;
 	int dtype = CG_F32;
 
 	CG_TRY(call_open(c, name));
@@ -468,7 +469,7 @@ static int add_op(struct bench *b, struct call *c, const char *name, const char 
 		CG_TRY(call_attribute(c, *word));
 	CG_TRY(set_mode(c, mode));
 	CG_TRY(find_pair(c->row, &like));
-	CG_TRY(plan_bind(c));
+	CG_TRY(plan_bind(c, &bound));
 	CG_TRY(dtype_of(b, c, &dtype));
 	like.theirs = c->theirs;
 	if (b->what)

@@ -225,6 +225,7 @@ static const char *expected(const struct call *c, const struct cg_port *port, un
 {
 	int64_t shape[CG_RANK];
 	int rank = cg_op_shape(c->row, port, c->op, shape), known = rank > 0;
+	char text[CG_SHAPE_TEXT];
 	size_t n = 0;
 
 	for (int k = 0; c->row->dims[k].symbol; k++)
@@ -232,7 +233,7 @@ static const char *expected(const struct call *c, const struct cg_port *port, un
 	if (known)
 		return print_shape(shown, shape, rank);
 	shown[n++] = '[';
-	for (const char *at = port->shape; *at && n < PRINT_SHAPE - 3; at++) {
+	for (const char *at = cg_op_shape_text(c->row, port, c->op, text); *at && n < PRINT_SHAPE - 3; at++) {
 		if (*at == ' ')
 			shown[n++] = ',';
 		shown[n++] = *at;
@@ -270,7 +271,7 @@ static int missing(const struct call *c, const struct cg_port *port, unsigned bo
 	for (size_t k = 0; k < c->n_files && n < sizeof list; k++)
 		n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", k ? ", " : "", c->files[k].path);
 	cg_fail(CG_BAD_ARGUMENT, "%s: %s is missing: expected %s %s, looked in %s", c->name, port->name,
-	        c->dtype < 0 ? "a tensor" : cg_dtype_name(c->dtype), expected(c, port, bound, shape), list);
+	        c->dtype < 0 && !port->type ? "a tensor" : cg_op_type_name(c->row, port, c->op), expected(c, port, bound, shape), list);
 	if (near)
 		cg_fail(CG_BAD_ARGUMENT, "%s; there is a %s: is that the one?", cg_message(),
 		        print_name(shown, near));
@@ -321,7 +322,7 @@ int call_bind(struct call *c, int strict)
 	unsigned bound = attribute_sizes(c);
 
 	CG_TRY(attribute_from_files(c));
-	CG_TRY(plan_bind(c));
+	CG_TRY(plan_bind(c, &bound));
 	find(c);
 	if (strict)
 		CG_TRY(nothing_else(c));
@@ -364,6 +365,7 @@ static int place(struct call *c, int k, struct cg_context *context, struct cg_st
 	if (!a->tensor && !a->answer && !(a->answer = cg_memory(NULL, room(c, a))))
 		return CG_NO_MEMORY;
 	if (port->flags & CG_ON_HOST) {
+		memset(a->answer, 0, room(c, a));        /* of a reserve not every byte is written */
 		*mem(c, port) = (struct cg_mem){ .data = a->answer, .bytes = a->bytes, .place = CG_HOST };
 		return CG_OK;
 	}

@@ -76,7 +76,7 @@ int  attribute_is_of(const struct call *, const struct cg_attribute *);
 
 /* In plan.c, for rows with `plan`, in this order: the cell and its values, lists as ports; before the sizes settle, what the file of
  * a reserve says; once the op is open, the route.  failed: what the files say beside the message that the reserve is foreign. */
-int  plan_bind(struct call *);
+int  plan_bind(struct call *, unsigned *bound);
 int  plan_reserve(const struct call *);
 int  plan_opened(struct call *);
 int  plan_failed(const struct call *, int code);

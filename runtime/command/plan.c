@@ -79,7 +79,8 @@ static int read_values(struct call *c, struct cg_rnn_op *op)
 
 /* ---- lists ---- */
 
-static int widen(struct call *c)
+/* What the lists hold follows from attributes alone. */
+static int widen(struct call *c, unsigned *bound)
 {
 	struct call_argument *arguments;
 	int n = 0;
@@ -96,10 +97,10 @@ static int widen(struct call *c)
 	memset(arguments, 0, (size_t)n * sizeof *arguments);
 	c->arguments = arguments;
 	c->n = n;
-	return CG_OK;
+	return c->row->settle(c->row, c->op, bound);
 }
 
-int plan_bind(struct call *c)
+int plan_bind(struct call *c, unsigned *bound)
 {
 	if (!c->row->plan)
 		return CG_OK;
@@ -109,7 +110,7 @@ int plan_bind(struct call *c)
 	*c->plan = (struct call_plan){ .parsed = NULL };
 	CG_TRY(read_cell(c, c->op));
 	CG_TRY(read_values(c, c->op));
-	return widen(c);
+	return widen(c, bound);
 }
 
 void plan_close(struct call *c)

@@ -180,6 +180,8 @@ static struct summary summarise(const struct call *c, int port)
 	const struct cg_port *p = &c->row->ports[port];
 	struct summary s = { INFINITY, -INFINITY, 0, c->arguments[port].bytes / cg_op_type_bytes(c->row, p, c->op) };
 
+	if (p->flags & CG_OPAQUE)
+		s.n = 0;                         /* its bits are no numbers */
 	for (size_t k = 0; k < s.n; k++) {
 		double value = call_element(c, port, k);
 
