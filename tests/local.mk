@@ -18,7 +18,7 @@ backend_tests = \
 	%D%/sequence/cpu.on %D%/sequence/opencl.on %D%/sequence/cuda-fake.on
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
-	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/openblas.bats \
+	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/rnn.bats %D%/command/openblas.bats \
 	%D%/command/cuda.bats %D%/readme.sh %D%/foreign.py
 # Programs that the scripts run.
 helpers = \

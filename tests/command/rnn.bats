@@ -1,0 +1,510 @@
+# cellgrad run of networks: the CudnnRNN family in TensorFlow's versions, reserves, parameters one by one, any cell, bad input.
+
+load files
+
+# on BACKEND: cpu, opencl, or cuda by the stand-ins; else a skip
+on() {
+	export CELLGRAD_BACKEND=$1
+	case $1 in
+	opencl)
+		"$CELLGRAD" info --why opencl | grep -q '^opencl: opens' && return
+		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
+		skip "there is no OpenCL" ;;
+	cuda)
+		if ! "$(dirname "$CELLGRAD")"/tests/fake/run true; then
+			[[ ,$CELLGRAD_TEST_REQUIRE, != *,cuda-fake,* ]]
+			skip "there are no stand-ins for CUDA"
+		fi
+		printf '#!/bin/sh\nexec %s/tests/fake/run %s "$@"\n' "$(dirname "$CELLGRAD")" "$CELLGRAD" > cellgrad
+		chmod +x cellgrad
+		export CELLGRAD_CACHE_DIR=$BATS_FILE_TMPDIR
+		CELLGRAD=$PWD/cellgrad ;;
+	esac
+}
+
+# one FILE NAME DTYPE SHAPE BYTES: one tensor, its bytes as for printf %b
+one() {
+	local LC_ALL=C header="{\"$2\":{\"dtype\":\"$3\",\"shape\":[$4],\"data_offsets\":[0,$((${#5} / 4))]}}"
+
+	{ printf '%b' "$(le64 ${#header})"; printf '%s' "$header"; printf '%b' "$5"; } > "$1"
+}
+
+# lengths FILE N...: sequence_lengths, each from -1 to 127
+lengths() {
+	local file=$1 bytes="" n
+
+	shift
+	for n; do
+		[ "$n" -ge 0 ] && bytes+=$(printf '\\x%02x\\x00\\x00\\x00' "$n") || bytes+='\xff\xff\xff\xff'
+	done
+	one "$file" sequence_lengths I32 $# "$bytes"
+}
+
+# an LSTM of T = 3, B = 2, I = 1, U = H = 2: 48 - 8 parameters
+small() {
+	tensors "$1" "$2" input:F32:3,2,1 input_h:F32:1,2,2 input_c:F32:1,2,2 params:F32:40 \
+		output_backprop:F32:3,2,2 output_h_backprop:F32:1,2,2 output_c_backprop:F32:1,2,2
+}
+
+# refuses, and leaves FILE alone
+keeps() {
+	echo old > out.safetensors
+	refuses "$@" -o out.safetensors
+	[ "$(cat out.safetensors)" = old ]
+}
+
+# both PATTERN: both passes of the cases of that name
+both() {
+	for case in "$DATA"/CudnnRNNV3-$1.safetensors; do
+		works run CudnnRNNV3 "$case" -o fwd.safetensors --expect "$case"
+		[[ $output == *output*ok*output_h*ok* && $output != *MISMATCH* ]]
+		works run CudnnRNNBackpropV3 "$case" fwd.safetensors -o bwd.safetensors --expect "$case"
+		[[ $output == *input_backprop*ok*params_backprop*ok* && $output != *MISMATCH* ]]
+	done
+}
+
+# ---- answers ----
+
+@test "PyTorch's answers, every case, forward and backward: cpu" {
+	on cpu
+	both '*'
+}
+
+# A backward alone runs the forward, too; a process takes its time with OpenCL.
+@test "PyTorch's answers, every case, backward and some forward: opencl" {
+	on opencl
+	both '*ragged'
+	both '*major'
+	for case in "$DATA"/CudnnRNNV3-*.safetensors; do
+		works run CudnnRNNBackpropV3 "$case" --expect "$case"
+		[[ $output == *input_backprop*ok*params_backprop*ok* && $output != *MISMATCH* ]]
+	done
+}
+
+@test "PyTorch's answers, every case, forward and backward: cuda" {
+	on cuda
+	both '*'
+}
+
+@test "forward on one device, backward on another" {
+	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
+	CELLGRAD_BACKEND=cpu works run CudnnRNNV3 "$case" -o fwd.safetensors
+	on opencl
+	works run CudnnRNNBackpropV3 "$case" fwd.safetensors --expect "$case"
+}
+
+@test "a wrong answer is a mismatch" {
+	case=$DATA/CudnnRNNV3-gru-plain.safetensors
+	one wrong.safetensors output_h_backprop F64 1,3,5 "$(printf '\\x00%.0s' {1..120})"
+	run -1 "$CELLGRAD" run rnn_backprop wrong.safetensors "$case" rnn_mode=gru --expect "$case"
+	[[ $output == *MISMATCH* ]]
+}
+
+@test "V1 and V2 are V3 with whole sequences, less what they have not" {
+	case=$DATA/CudnnRNNV3-lstm-deep.safetensors
+	works run CudnnRNNV3 "$case" -o v3.safetensors
+	works run CudnnRNN "$case" -o v1.safetensors
+	works run CudnnRNNV2 "$case" -o v2.safetensors
+	for v in v1 v2; do
+		works run CudnnRNNV3 "$case" --expect $v.safetensors --rtol 0
+		! grep -aq num_proj $v.safetensors
+		! grep -aq time_major $v.safetensors
+	done
+	! grep -aq host_reserved v1.safetensors
+	grep -aq '"host_reserved":{"dtype":"I8","shape":\[\]' v2.safetensors
+	grep -aq '"host_reserved":{"dtype":"I8","shape":\[\]' v3.safetensors
+	works run CudnnRNNBackprop v1.safetensors "$case" -o b1.safetensors
+	works run CudnnRNNBackpropV2 v2.safetensors "$case" -o b2.safetensors
+	works run CudnnRNNBackpropV3 v3.safetensors "$case" -o b3.safetensors
+	works run CudnnRNNBackprop "$case" --expect b3.safetensors --rtol 0
+	works run CudnnRNNBackpropV2 "$case" --expect b1.safetensors --rtol 0
+	! grep -aq is_training b1.safetensors
+	for refused in num_proj=1 time_major=true cell=lstm counter=1; do
+		refuses "CudnnRNN has no attribute ${refused%=*}" run CudnnRNN "$case" $refused
+		refuses "CudnnRNNBackpropV2 has no attribute ${refused%=*}" run CudnnRNNBackpropV2 "$case" $refused
+	done
+	refuses "CudnnRNNBackpropV3 has no attribute is_training" run CudnnRNNBackpropV3 "$case" is_training=true
+	refuses "CudnnRNNV3 has no attribute cell; our rnn does" run CudnnRNNV3 "$case" cell=lstm
+	# V1 does not read lengths.
+	works run CudnnRNN "$DATA/CudnnRNNV3-gru-vector.safetensors" -o v1.safetensors
+	run -1 "$CELLGRAD" run rnn "$DATA/CudnnRNNV3-gru-vector.safetensors" --expect v1.safetensors
+}
+
+@test "outputs of no meaning are empty, inputs of none are ignored" {
+	case=$DATA/CudnnRNNV3-gru-plain.safetensors
+	tensors keras.safetensors "" input_c:F32: host_reserved:F32:7
+	works run CudnnRNNV3 keras.safetensors "$case" rnn_mode=gru --json
+	[[ $output == *'"name":"output_c","dtype":"f64","shape":[1,3,0],"min":null'* ]]
+	[[ $output == *'"name":"host_reserved","dtype":"int8","shape":[],"min":null'* ]]
+	works run CudnnRNNBackpropV3 keras.safetensors "$case" rnn_mode=gru --json
+	[[ $output == *'"name":"input_c_backprop","dtype":"f64","shape":[1,3,0],"min":null'* ]]
+	works run CudnnRNNV3 "$case" is_training=false --json
+	[[ $output == *'"name":"reserve_space","dtype":"f64","shape":[0]'* ]]
+}
+
+@test "one unit of a skip-input GRU with parameters 0" {
+	one x.safetensors input F64 1,1,1 '\x00\x00\x00\x00\x00\x00\xf0\x3f'
+	one h.safetensors input_h F64 1,1,1 "$(printf '\\x00%.0s' {1..8})"
+	one p.safetensors params F64 9 "$(printf '\\x00%.0s' {1..72})"
+	works run rnn rnn_mode=gru input_mode=skip_input x.safetensors h.safetensors p.safetensors --json
+	[[ $output == *'"name":"output","dtype":"f64","shape":[1,1,1],"min":0.204824214809825'* ]]
+}
+
+@test "T = 0 and B = 0" {
+	for shape in 0,2 3,0 0,0; do
+		T=${shape%,*} B=${shape#*,}
+		tensors in.safetensors "" input:F32:$T,$B,1 input_h:F32:1,$B,2 input_c:F32:1,$B,2 params:F32:40 sequence_lengths:I32:$B \
+			output_backprop:F32:$T,$B,2 output_h_backprop:F32:1,$B,2 output_c_backprop:F32:1,$B,2
+		[ "$T" -ne 0 ] || lengths l.safetensors $([ "$B" -eq 0 ] || echo 0 0)
+		files=(in.safetensors)
+		[ "$T" -ne 0 ] || files=(l.safetensors in.safetensors)
+		works run CudnnRNNV3 "${files[@]}" -o fwd.safetensors
+		works run CudnnRNNV3 "${files[@]}" --json
+		[[ $output == *"\"name\":\"output\",\"dtype\":\"f32\",\"shape\":[$T,$B,2]"* ]]
+		[ "$B" -eq 0 ] || [[ $output == *'"name":"output_h","dtype":"f32","shape":[1,2,2],"min":0.5,"max":0.5'* ]]
+		works run CudnnRNNBackpropV3 "${files[@]}" fwd.safetensors --json
+		[[ $output == *'"name":"params_backprop","dtype":"f32","shape":[40],"min":0.0,"max":0.0'* ]]
+		[ "$B" -eq 0 ] || [[ $output == *'"name":"input_c_backprop","dtype":"f32","shape":[1,2,2],"min":0.5,"max":0.5'* ]]
+	done
+}
+
+@test "every length 0 hands the states on" {
+	small in.safetensors ""
+	lengths l.safetensors 0 0
+	works run CudnnRNNV3 l.safetensors in.safetensors --json
+	[[ $output == *'"name":"output","dtype":"f32","shape":[3,2,2],"min":0.0,"max":0.0'* ]]
+	[[ $output == *'"name":"output_c","dtype":"f32","shape":[1,2,2],"min":0.5,"max":0.5'* ]]
+	works run CudnnRNNBackpropV3 l.safetensors in.safetensors --json
+	[[ $output == *'"name":"input_h_backprop","dtype":"f32","shape":[1,2,2],"min":0.5,"max":0.5'* ]]
+}
+
+# ---- reserves ----
+
+@test "a forward's OUT is a backward's FILE: attributes, route and reserve" {
+	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
+	works run CudnnRNNV3 "$case" dropout=0.5 seed=3 seed2=-1 -o fwd.safetensors
+	[ -z "$output" ]
+	grep -aq '"dropout":"0.5","seed":"3","seed2":"-1"' fwd.safetensors
+	grep -aq '"route":"composed"' fwd.safetensors
+	works run CudnnRNNBackpropV3 fwd.safetensors "$case" -o a.safetensors
+	works run CudnnRNNBackpropV3 "$case" fwd.safetensors dropout=0.5 seed=3 seed2=-1 -o b.safetensors
+	cmp a.safetensors b.safetensors
+	# Twice from one reserve, and from none: the forward is run, with the same masks.
+	works run CudnnRNNBackpropV3 fwd.safetensors "$case" --expect a.safetensors --rtol 0
+	works run CudnnRNNBackpropV3 "$case" dropout=0.5 seed=3 seed2=-1 --expect a.safetensors --rtol 0
+	run -1 "$CELLGRAD" run CudnnRNNBackpropV3 "$case" dropout=0.5 seed=4 seed2=-1 --expect a.safetensors
+	run -1 "$CELLGRAD" run CudnnRNNBackpropV3 "$case" dropout=0.5 seed=3 seed2=1 --expect a.safetensors
+}
+
+@test "a foreign reserve is refused, with what it was made with" {
+	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
+	works run CudnnRNNV3 "$case" dropout=0.5 -o fwd.safetensors
+	keeps "fwd.safetensors: reserve_space was made with dropout=0.5, not 0" run CudnnRNNBackpropV3 "$case" fwd.safetensors
+	works run rnn "$case" counter=1 -o fwd.safetensors
+	keeps "reserve_space was made with counter=1, not 0" run rnn_backprop "$case" fwd.safetensors
+	keeps "got one with another counter" run rnn_backprop "$case" fwd.safetensors
+	works run rnn "$case" is_training=false -o fwd.safetensors
+	keeps "fwd.safetensors: reserve_space: of a forward with is_training=false" run rnn_backprop "$case" fwd.safetensors
+	works run rnn "$case" -o fwd.safetensors
+	keeps "reserve_space: expected [reserve=" run rnn_backprop rnn_mode=gru "$DATA/CudnnRNNV3-gru-ragged.safetensors" fwd.safetensors
+	# As many valid steps, of other rows.
+	lengths other.safetensors 5 3 1 4
+	keeps "got one with other lengths" run rnn_backprop other.safetensors "$case" fwd.safetensors direction=bidirectional
+	sed 's/"route":"composed"/"route":"conposed"/' fwd.safetensors > other.safetensors
+	keeps "other.safetensors: reserve_space: expected one of the route composed, got one of the route conposed" \
+		run rnn_backprop "$case" other.safetensors
+	sed 's/cellgrad/cellgrat/g' fwd.safetensors > other.safetensors
+	keeps "expected what a forward of this plan wrote, got something else" run rnn_backprop "$case" other.safetensors
+}
+
+@test "a reserve of time-major rows is not one of batch-major rows" {
+	tensors square.safetensors "" input:F32:2,2,1 input_h:F32:2,2,2 input_c:F32:2,2,2 params:F32:80 \
+		output_backprop:F32:2,2,4 output_h_backprop:F32:2,2,2 output_c_backprop:F32:2,2,2
+	works run rnn square.safetensors direction=bidirectional -o fwd.safetensors
+	works run rnn_backprop fwd.safetensors square.safetensors
+	keeps "reserve_space was made with time_major=true, not false" run rnn_backprop fwd.safetensors square.safetensors time_major=false
+}
+
+# ---- parameters ----
+
+@test "the size of params" {
+	size() {
+		works run CudnnRNNParamsSize "${@:2}" --json
+		[[ $output == *"\"shape\":[1],\"min\":$1.0,"* ]]
+	}
+	size 86184 rnn_mode=gru num_layers=1 num_units=76 input_size=300
+	size 16 num_layers=1 num_units=1 input_size=1
+	size 512 num_layers=2 num_units=4 input_size=3 direction=bidirectional num_proj=2
+	size 61200 rnn_mode=gru num_layers=1 num_units=100 input_size=100 direction=bidirectional input_mode=skip_input
+	size 61200 rnn_mode=gru num_layers=1 num_units=100 input_size=100 direction=bidirectional input_mode=auto_select
+	size 86184 rnn_mode=gru num_layers=1 num_units=76 input_size=300 input_mode=auto_select
+	tensors sizes.safetensors "" num_layers:I32: num_units:I32: input_size:I64:
+	size 16 sizes.safetensors
+	works run CudnnRNNParamsSize sizes.safetensors S=int64 -o size.safetensors
+	grep -aq '"params_size":{"dtype":"I64","shape":\[1\]' size.safetensors
+	refuses "S: 34359214080 parameters are more than an int32 counts" run CudnnRNNParamsSize num_layers=1 num_units=65536 input_size=65532
+	refuses "more than memory has room for" run CudnnRNNParamsSize num_layers=2000000000 num_units=2000000000 input_size=1
+	refuses "num_units: expected at least 1, got 0" run CudnnRNNParamsSize num_layers=1 num_units=0 input_size=1
+	refuses "input_size has no default" run CudnnRNNParamsSize num_layers=1 num_units=1
+	refuses "num_proj: expected at most num_units=4, got 5" run CudnnRNNParamsSize num_layers=1 num_units=4 input_size=3 num_proj=5
+	refuses "num_proj: cell gru has no state" run CudnnRNNParamsSize num_layers=1 num_units=4 input_size=3 num_proj=2 rnn_mode=gru
+	refuses "skip_input needs input_size and num_units to be equal, got 3 and 4" \
+		run CudnnRNNParamsSize num_layers=1 num_units=4 input_size=3 input_mode=skip_input
+	tensors wrong.safetensors "" num_layers:I32:1 num_units:I32: input_size:I32:
+	refuses "num_layers: expected a scalar" run CudnnRNNParamsSize wrong.safetensors
+}
+
+# round_trip CASE SIZES...: params, one by one, and back, to the bit
+round_trip() {
+	works run "CudnnRNNParamsToCanonical$V" "$DATA/CudnnRNNV3-$1.safetensors" "${@:2}" -o list.safetensors
+	works run "CudnnRNNCanonicalToParams$V" list.safetensors -o params.safetensors
+	works run "CudnnRNNCanonicalToParams$V" list.safetensors --expect "$DATA/CudnnRNNV3-$1.safetensors" --rtol 0
+	[[ $output == *params*ok* ]]
+}
+
+@test "params as weights and biases, and back" {
+	V=
+	round_trip lstm-plain num_layers=1 num_units=5 input_size=2 num_params=8
+	grep -aq '"weights_3":{"dtype":"F64","shape":\[5,2\]' list.safetensors
+	grep -aq '"weights_4":{"dtype":"F64","shape":\[5,5\]' list.safetensors
+	grep -aq '"biases_7":{"dtype":"F64","shape":\[5\]' list.safetensors
+	! grep -aq '"weights_8"' list.safetensors
+	round_trip gru-ragged num_layers=2 num_units=3 input_size=2 num_params=24
+	grep -aq '"weights_12":{"dtype":"F64","shape":\[3,6\]' list.safetensors
+	round_trip rnn_tanh-deep num_layers=2 num_units=4 input_size=3 num_params=4
+	V=V2
+	round_trip lstm-proj-ragged num_layers=2 num_units=4 input_size=3 num_params_weights=36 num_params_biases=32
+	grep -aq '"weights_8":{"dtype":"F64","shape":\[2,4\]' list.safetensors
+	grep -aq '"weights_22":{"dtype":"F64","shape":\[4,2\]' list.safetensors
+	round_trip lstm-plain num_layers=1 num_units=5 input_size=2 num_params_weights=8 num_params_biases=8
+	# Of skip_input the first layer's input matrices are empty.
+	round_trip lstm-skip num_layers=2 num_units=3 input_size=3 num_params_weights=32 num_params_biases=32
+	grep -aq '"weights_0":{"dtype":"F64","shape":\[3,0\]' list.safetensors
+	grep -aq '"weights_16":{"dtype":"F64","shape":\[3,6\]' list.safetensors
+}
+
+@test "a list that does not fit" {
+	sizes="num_layers=1 num_units=5 input_size=2"
+	case=$DATA/CudnnRNNV3-lstm-plain.safetensors
+	keeps "num_params: expected 8, of cell lstm with L=1, D=1, got 6" run CudnnRNNParamsToCanonical "$case" $sizes num_params=6
+	keeps "num_params has no default" run CudnnRNNParamsToCanonical "$case" $sizes
+	keeps "num_params: expected at least 1, got 0" run CudnnRNNParamsToCanonical "$case" $sizes num_params=0
+	keeps "num_params_weights: expected 8, of" run CudnnRNNParamsToCanonicalV2 "$case" $sizes num_params_weights=9 num_params_biases=8
+	keeps "num_params_biases: expected 8, of" run CudnnRNNParamsToCanonicalV2 "$case" $sizes num_params_weights=8 num_params_biases=9
+	keeps "params: expected [params=200], got [180]" run CudnnRNNParamsToCanonical "$case" num_layers=1 num_units=5 input_size=3 num_params=8
+	keeps "expected at most 65536 weights and biases" \
+		run CudnnRNNParamsToCanonical "$case" num_layers=5000 num_units=1 input_size=1 num_params=40000
+	small="num_layers=1 num_units=2 input_size=1 rnn_mode=rnn_tanh num_params=2"
+	tensors list.safetensors "" weights_0:F32:2,1 weights_1:F32:2,2 biases_0:F32:2 biases_1:F32:2
+	works run CudnnRNNCanonicalToParams list.safetensors $small
+	tensors list.safetensors "" weights_0:F32:2,1 biases_0:F32:2 biases_1:F32:2
+	keeps "weights_1 is missing: expected f32 [2, 2]" run CudnnRNNCanonicalToParams list.safetensors $small
+	tensors list.safetensors "" weights_0:F32:2,1 weights_1:F32:4 biases_0:F32:2 biases_1:F32:2
+	keeps "weights_1: expected [U=2, H=2], got [4]" run CudnnRNNCanonicalToParams list.safetensors $small
+	tensors list.safetensors "" weights_0:F32:2,1 weights_1:F32:2,2 biases_0:F32:2 biases_1:F32:3
+	keeps "biases_1: expected [U=2], got [3]" run CudnnRNNCanonicalToParams list.safetensors $small
+}
+
+# ---- any cell ----
+
+@test "a user's cell which is the LSTM has PyTorch's answers" {
+	cat > mine.cell <<-'EOF'
+		cell mine
+		gates  a_take a_forget a_new a_give
+		state  memory
+		output h
+		param  temper, shift = 1
+		memory = sigmoid(a_forget + shift) * memory_prev + temper * sigmoid(a_take) * tanh(a_new)
+		h = sigmoid(a_give) * tanh(memory)
+	EOF
+	for backend in cpu opencl; do
+		on $backend
+		for case in ragged proj-ragged; do
+			case=$DATA/CudnnRNNV3-lstm-$case.safetensors
+			works run rnn cell=mine.cell values=shift=0,temper=1 "$case" -o fwd.safetensors
+			works run rnn cell=mine.cell values=shift=0,temper=1 "$case" --expect "$case"
+			[[ $output == *output_c*ok* ]]
+			works run rnn_backprop fwd.safetensors "$case" --expect "$case"
+			[[ $output == *params_backprop*ok* ]]
+			run -1 "$CELLGRAD" run rnn_backprop cell=mine.cell values=shift=0,temper=0.9 "$case" --expect "$case"
+		done
+	done
+}
+
+@test "a user's cell, its values and options: forward and backward, in two layers and directions" {
+	cat > leaky.cell <<-'EOF'
+		cell leaky
+		gates  a_n a_f
+		state  c
+		output h
+		option peephole p_f
+		param  leak, bias = 1
+		f = sigmoid(a_f + bias + p_f * c_prev)
+		c = f * c_prev + leak * tanh(a_n)
+		h = tanh(c)
+		save f c h
+	EOF
+	tensors in.safetensors "" input:F64:3,2,2 input_h:F64:4,2,3 input_c:F64:4,2,3 \
+		output_backprop:F64:3,2,6 output_h_backprop:F64:4,2,3 output_c_backprop:F64:4,2,3
+	network="cell=./leaky.cell options=peephole values=leak=0.5,bias=0.25 direction=bidirectional"
+	works run rnn_params_size cell=leaky.cell options=peephole values=leak=0.5 direction=bidirectional \
+		num_layers=2 num_units=3 input_size=2 --json
+	[[ $output == *'"min":228.0'* ]]
+	tensors params.safetensors "" params:F64:228
+	for backend in cpu opencl; do
+		on $backend
+		works run rnn in.safetensors params.safetensors $network -o $backend.safetensors
+		works run rnn_backprop $backend.safetensors in.safetensors params.safetensors -o $backend-grad.safetensors
+		works run rnn_backprop in.safetensors params.safetensors $network --expect $backend-grad.safetensors
+	done
+	CELLGRAD_BACKEND=cpu
+	works run rnn in.safetensors params.safetensors $network --expect opencl.safetensors
+	works run rnn_backprop in.safetensors params.safetensors $network --expect opencl-grad.safetensors
+	sed -i 's/leak \* tanh/leak * sigmoid/' leaky.cell
+	keeps "got one of a network that is another" run rnn_backprop cpu.safetensors in.safetensors params.safetensors
+	keeps "param leak has no default: expected a value" run rnn in.safetensors params.safetensors cell=leaky.cell direction=bidirectional
+	keeps "has no param 'leek'" run rnn in.safetensors params.safetensors cell=leaky.cell values=leek=1
+	keeps 'values: expected NAME=NUMBER with commas between, got "leak"' run rnn in.safetensors params.safetensors cell=leaky.cell values=leak
+	keeps "options:" run rnn in.safetensors params.safetensors cell=leaky.cell values=leak=1 options=peepholes
+	keeps "cell: no-such.cell: No such file" run rnn in.safetensors params.safetensors cell=no-such.cell
+	keeps "did you mean 'lstm'" run rnn in.safetensors params.safetensors cell=lstn
+	keeps "rnn_mode names a cell, and so does cell" run rnn in.safetensors params.safetensors cell=lstm rnn_mode=gru
+}
+
+@test "our names do without states, lengths and gradients" {
+	tensors in.safetensors "" input:F32:3,2,1 params:F32:40
+	works run rnn in.safetensors num_units=2 -o fwd.safetensors
+	works run rnn_backprop fwd.safetensors in.safetensors --json
+	[[ $output == *'"name":"params_backprop","dtype":"f32","shape":[40],"min":0.0,"max":0.0'* ]]
+	refuses "num_units: without input_h expected at least 1, got 0" run rnn in.safetensors
+	refuses "CudnnRNNV3 has no attribute num_units" run CudnnRNNV3 in.safetensors num_units=2
+	refuses "input_h is missing" run CudnnRNNV3 in.safetensors
+	small in.safetensors ""
+	refuses "sequence_lengths is missing: expected int32 [2]" run CudnnRNNV3 in.safetensors
+	works run CudnnRNN in.safetensors
+	refuses "num_units: expected U=2 as the states have it, got 3" run rnn in.safetensors num_units=3
+	refuses "num_layers: expected L=1 as input_h has it, got 2" run rnn in.safetensors num_layers=2
+}
+
+@test "a sequence in pieces, by first_step" {
+	case=$DATA/CudnnRNNV3-lstm-deep.safetensors
+	works run rnn "$case" dropout=0.5 seed=1 -o whole.safetensors
+	works run rnn "$case" dropout=0.5 seed=1 first_step=0 --expect whole.safetensors --rtol 0
+	run -1 "$CELLGRAD" run rnn "$case" dropout=0.5 seed=1 first_step=5 --expect whole.safetensors
+	refuses "first_step: a bidirectional network runs whole sequences" \
+		run rnn "$DATA/CudnnRNNV3-lstm-ragged.safetensors" first_step=5
+	refuses "first_step: expected at least 0, got -1" run rnn "$case" first_step=-1
+	refuses "first_step: expected 0 to 2^32-1-T" run rnn "$case" first_step=4294967295
+}
+
+# ---- what TensorFlow's rules say ----
+
+@test "ranks and shapes" {
+	wrong() {
+		small in.safetensors ""
+		tensors first.safetensors "" "$1"
+		keeps "$2" run CudnnRNN first.safetensors in.safetensors
+	}
+	wrong input:F32:3,2 "rnn_v1: input: expected [T, B, I], got [3, 2]"
+	wrong input_h:F32:2,2 "rnn_v1: input_h: expected [L*D, B=2, H], got [2, 2]"
+	wrong input_h:F32:1,3,2 "rnn_v1: input_h: expected [L*D, B=2, H], got [1, 3, 2]"
+	wrong input_c:F32:2,2,2 "rnn_v1: input_c: expected [L*D=1, B=2, U], got [2, 2, 2]"
+	wrong input_c:F32:1,2,3 "rnn_v1: input_c: expected the shape of input_h, H=2, where there is no projection, got U=3"
+	wrong params:F32:5,8 "rnn_v1: params: expected [params], got [5, 8]"
+	wrong params:F32:39 "rnn_v1: params: expected [params=40], got [39]"
+	wrong input:F32:3,2,0 "rnn_v1: I: expected at least 1, got 0"
+	wrong input_h:F32:0,2,2 "input_c: expected [L*D=0, B=2, U], got [1, 2, 2]"
+	wrong input_h:I32:1,2,2 "input_h: expected F16, BF16, F32 or F64, got I32"
+	wrong params:F64:40 "expected one dtype"
+	tensors gru.safetensors "" input:F32:1,1,300 input_h:F32:1,1,76 params:F32:100
+	keeps "rnn: params: expected [params=86184], got [100]" run rnn gru.safetensors rnn_mode=gru
+	tensors none.safetensors "" input:F32:3,2,1 input_h:F32:0,2,2 params:F32:40
+	keeps "rnn: input_h: expected L*D of at least 1, got 0" run rnn none.safetensors
+}
+
+@test "shapes of the backward's inputs" {
+	wrong() {
+		small in.safetensors ""
+		tensors first.safetensors "" "$1"
+		keeps "$2" run CudnnRNNBackprop first.safetensors in.safetensors
+	}
+	for name in output output_backprop; do
+		wrong $name:F32:3,2,3 "rnn_backprop_v1: $name: expected [T=3, B=2, D*H=2], got [3, 2, 3]"
+		wrong $name:F32:2,2,2 "rnn_backprop_v1: $name: expected [T=3, B=2, D*H], got [2, 2, 2]"
+	done
+	for name in output_h output_h_backprop; do
+		wrong $name:F32:2,2,2 "rnn_backprop_v1: $name: expected [L*D=1, B=2, H=2], got [2, 2, 2]"
+	done
+	for name in output_c output_c_backprop; do
+		wrong $name:F32:1,2,3 "rnn_backprop_v1: $name: expected [L*D=1, B=2, U=2], got [1, 2, 3]"
+	done
+	wrong reserve_space:F32:7 "rnn_backprop_v1: reserve_space: expected [reserve="
+	tensors some.safetensors "" input:F32:3,2,1 input_h:F32:1,2,2 input_c:F32:1,2,2 params:F32:40
+	refuses "output_backprop is missing" run CudnnRNNBackprop some.safetensors
+}
+
+@test "projections, modes and their attributes" {
+	small in.safetensors ""
+	keeps "rnn: num_proj: expected 2, the last dimension of input_h, got 1" run rnn in.safetensors num_proj=1
+	tensors wide.safetensors "" input:F32:3,2,1 input_h:F32:1,2,3 input_c:F32:1,2,2 params:F32:40
+	keeps "rnn: num_proj: expected at most U=2, the last dimension of input_c, got 3" run rnn wide.safetensors num_proj=3
+	keeps "rnn: num_proj: cell gru has no state: expected 0, got 2" run rnn in.safetensors num_proj=2 rnn_mode=gru
+	keeps "num_proj: expected at least 0, got -1" run rnn in.safetensors num_proj=-1
+	keeps "rnn: input_h: expected a multiple of 2 for L*D of a bidirectional network, got 1" run rnn in.safetensors direction=bidirectional
+	keeps "rnn: input_mode: skip_input needs I and U to be equal, got I=1 and U=2" run rnn in.safetensors input_mode=skip_input
+	for dropout in -0.1 1.1 inf; do
+		keeps "rnn: dropout: expected 0 to 1, got $dropout" run rnn in.safetensors dropout=$dropout
+	done
+	keeps 'dropout: expected a number, got "nan"' run rnn in.safetensors dropout=nan
+	keeps "seed2: expected -2147483648 to 2147483647, got 2147483648" run rnn in.safetensors seed2=2147483648
+	keeps 'rnn_mode: no "lstn"; did you mean lstm?' run rnn in.safetensors rnn_mode=lstn
+	keeps 'input_mode: no "skip_inputs"; did you mean skip_input?' run rnn in.safetensors input_mode=skip_inputs
+	keeps 'direction: expected one of unidirectional, bidirectional, got "both"' run rnn in.safetensors direction=both
+	keeps "is_training: expected true or false" run rnn in.safetensors is_training=maybe
+}
+
+@test "sequence_lengths" {
+	small in.safetensors ""
+	for bad in "4 1" "1 4" "-1 1" "1 -1"; do
+		lengths l.safetensors $bad
+		value=$(echo "$bad" | tr ' ' '\n' | grep -v '^1$')
+		keeps "expected 0 to T=3, got $value" run CudnnRNNV3 l.safetensors in.safetensors
+		keeps "expected 0 to T=3, got $value" run CudnnRNNBackpropV3 l.safetensors in.safetensors
+	done
+	lengths l.safetensors 1 2 3
+	keeps "l.safetensors: rnn: sequence_lengths: expected [B=2], got [3]" run CudnnRNNV3 l.safetensors in.safetensors
+	tensors l.safetensors "" sequence_lengths:I64:2
+	keeps "sequence_lengths: expected I32, got I64" run CudnnRNNV3 l.safetensors in.safetensors
+	tensors l.safetensors "" sequence_lengths:F32:2
+	keeps "sequence_lengths: expected I32, got F32" run CudnnRNNV3 l.safetensors in.safetensors
+}
+
+@test "batch-major shapes have their first two dimensions exchanged" {
+	case=$DATA/CudnnRNNV3-lstm-batch-major.safetensors
+	works run CudnnRNNV3 "$case"
+	keeps "rnn: sequence_lengths: expected [B=4], got [3]" run CudnnRNNV3 "$case" time_major=true
+	tensors h.safetensors "" input_h:F64:4,3,3
+	keeps "rnn: input_h: expected [B=3, L*D, H], got [4, 3, 3]" run CudnnRNNV3 h.safetensors "$case" time_major=false direction=bidirectional
+	tensors in.safetensors "" input:F32:2,3,1
+	refuses "input_h is missing: expected f32 [B, L*D, H]" run CudnnRNNV3 in.safetensors time_major=false
+}
+
+@test "sizes that no memory holds are refused by arithmetic" {
+	tensors in.safetensors "" input:F32:0,0,4611686018427387904 input_h:F32:1,0,4611686018427387904 \
+		input_c:F32:1,0,4611686018427387904 params:F32:0
+	keeps "more than memory has room for" run CudnnRNN in.safetensors
+	tensors in.safetensors "" input:F32:0,0,1 input_h:F32:1099511627776,0,1 input_c:F32:1099511627776,0,1 params:F32:0
+	keeps "input_h: expected at most 1073741823 layers, got 1099511627776" run CudnnRNN in.safetensors
+}
+
+@test "halves compute" {
+	for dtype in F16 BF16 F64; do
+		tensors in.safetensors "" input:$dtype:3,2,1 input_h:$dtype:1,2,2 input_c:$dtype:1,2,2 params:$dtype:40 \
+			output_backprop:$dtype:3,2,2 output_h_backprop:$dtype:1,2,2 output_c_backprop:$dtype:1,2,2
+		works run CudnnRNN in.safetensors -o fwd.safetensors
+		works run CudnnRNNBackprop fwd.safetensors in.safetensors -o grad.safetensors
+		small single.safetensors ""
+		works run CudnnRNNBackprop single.safetensors --expect grad.safetensors --rtol 0.05 --atol 0.05
+		works run CudnnRNNBackprop in.safetensors T=${dtype/F/f}
+	done
+}
