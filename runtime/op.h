@@ -104,6 +104,8 @@ struct cg_op {
 	/* Weights that are in a product with every valid row, of an op that is ready.  NULL: those are the ports of two dimensions
 	 * without B. */
 	int64_t (*weights)(const void *op);
+	/* The way that a call takes, in a few words for people.  NULL: the backend's. */
+	const char *(*route)(const void *op);
 	/* Makes ready what the call needs and refuses what it would, so that the call is work alone; close undoes it.  A call that
 	 * finds nothing ready does so itself.  NULL: there is nothing to make ready. */
 	int  (*open)(struct cg_stream *, const struct cg_op *, void *op);

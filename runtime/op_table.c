@@ -295,7 +295,7 @@ static int gru_grad(struct cg_stream *stream, const void *op)
 	.type = "cg_rnn_call", .size = sizeof(struct cg_rnn_op), .init = cg_rnn_op_init, .plan = 1, \
 	.dtype_at = offsetof(struct cg_rnn_op, dtype), .accumulate_at = offsetof(struct cg_rnn_op, call.accumulate), \
 	.work_at = offsetof(struct cg_rnn_op, call.work)
-#define RNN RNN_STRUCT, .dims = cg_rnn_dims, .settle = cg_rnn_op_settle, .reads = cg_rnn_op_reads, \
+#define RNN RNN_STRUCT, .dims = cg_rnn_dims, .settle = cg_rnn_op_settle, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, \
 	.weights = cg_rnn_op_weights, .open = cg_rnn_op_open, .close = cg_rnn_op_close, .time_major_at = offsetof(struct cg_rnn_op, time_major)
 #define RNN_FORWARD  RNN, .work = cg_rnn_forward_work, .call = cg_rnn_op_forward
 #define RNN_BACKWARD RNN, .work = cg_rnn_backward_work, .call = cg_rnn_op_backward

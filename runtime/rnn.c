@@ -127,6 +127,20 @@ static int read_values(struct cg_rnn *rnn, const struct cg_rnn_config *c)
 	return CG_OK;
 }
 
+static void say(struct cg_rnn *rnn)
+{
+	const struct cg_cell *cell = rnn->cell;
+	char *options = rnn->words.options, *values = rnn->words.values;
+
+	snprintf(rnn->words.cell, sizeof rnn->words.cell, cg_is_template(cell) ? "%s" : "./%s.cell", cell->name);
+	for (int k = 0; k < cell->n_options; k++)
+		if (rnn->options >> k & 1)
+			options += sprintf(options, "%s%s", *rnn->words.options ? "," : "", cell->options[k].name);
+	for (int k = 0; k < cell->n_params; k++)
+		if (!cell->params[k].given || rnn->values[k] != cg_round(rnn->dtype, cell->params[k].value))
+			values += sprintf(values, "%s%s=%.17g", *rnn->words.values ? "," : "", cell->params[k].name, rnn->values[k]);
+}
+
 /* ---- the cell ---- */
 
 /* The gate whose recurrent part a split gate is: q_n and a_n, alike after the first letters. */
@@ -341,6 +355,7 @@ int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 	snprintf(rnn->route, sizeof rnn->route, "composed");
 	CG_TRY(read_options(rnn, c));
 	CG_TRY(read_values(rnn, c));
+	say(rnn);
 	CG_TRY(find_states(rnn));
 	CG_TRY(place_gates(rnn));
 	place_runs(rnn);

@@ -30,6 +30,10 @@ struct cg_rnn {
 	uint64_t seed, print;                    /* print: of all that makes a reserve this plan's */
 	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
 	char route[64];
+	/* As NAME=VALUE has them, for people: "./mine.cell" "peephole" "k=0.5"; values that are not the params' defaults. */
+	struct {
+		char cell[CG_NAME_MAX + 8], options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)], values[CG_PARAMS_MAX * (CG_NAME_MAX + 26)];
+	} words;
 	const struct cg_ready *forward, *grad;   /* the context's; grad NULL without training */
 
 	struct cg_rnn_gate gates[CG_GATES_MAX];
@@ -138,6 +142,7 @@ int  cg_rnn_op_work(const void *op, int pass, size_t *bytes);
 int  cg_rnn_op_open(struct cg_stream *, const struct cg_op *, void *op);
 void cg_rnn_op_close(void *op);
 int  cg_rnn_op_settle(const struct cg_op *, void *op, unsigned *bound);
+const char *cg_rnn_op_route(const void *op);
 int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
 int64_t cg_rnn_op_weights(const void *op);
 int  cg_rnn_op_forward(struct cg_stream *, const void *op);

@@ -126,7 +126,10 @@ static void set_op(struct cg_rnn_op *op)
 	for (int k = 0; cg_rnn_modes[k]; k++)
 		if (cg_cell_find(cg_rnn_modes[k]) == rnn->cell)
 			op->rnn_mode = k;
-	op->cell_name = cg_cell_find(cg_rnn_modes[op->rnn_mode]) == rnn->cell ? NULL : rnn->cell->name;
+	op->cell = rnn->cell;
+	op->cell_name = cg_cell_find(cg_rnn_modes[op->rnn_mode]) == rnn->cell ? NULL : rnn->words.cell;
+	op->options = *rnn->words.options ? rnn->words.options : NULL;
+	op->values_text = *rnn->words.values ? rnn->words.values : NULL;
 	op->input_mode = rnn->skip ? CG_SKIP : CG_LINEAR;
 	op->direction = rnn->directions - 1;
 	op->is_training = rnn->training;
@@ -187,26 +190,33 @@ static int check_alignment(const struct cg_rnn_op *op)
 	return CG_OK;
 }
 
-static int run(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, int pass, struct cg_rnn_op *op)
+/* The op of a call, or why there is none.  Its size is set when it can be read. */
+static int make_op(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_op *op)
 {
-	static const struct cg_mem absent = { .bytes = 0 };
-	const struct cg_op *row = cg_op_find(pass == CG_FORWARD ? "rnn" : "rnn_backprop", NULL);
-
 	CG_TRY(cg_rnn_check_call(stream, rnn, call));
 	cg_rnn_op_init(op, sizeof *op);
 	memcpy(&op->call, call, sizeof op->call);
 	op->call.size = sizeof *op;
 	op->rnn = rnn;
 	set_op(op);
-	CG_TRY(check_states(rnn, op, row));
-	if (pass == CG_FORWARD) {
-		if (!rnn->training)
-			op->call.reserve = absent;
-		else if (!cg_present(op->call.reserve))
-			return REFUSE("reserve: missing: expected %lld %s for training", (long long)op->reserve, cg_dtype_name(rnn->dtype));
-		CG_TRY(check_alignment(op));
-		return cg_op_run(stream, row, op, forward);
-	}
+	return CG_OK;
+}
+
+static int check_forward(const struct cg_rnn *rnn, struct cg_rnn_op *op)
+{
+	static const struct cg_mem absent = { .bytes = 0 };
+
+	if (!rnn->training)
+		op->call.reserve = absent;
+	else if (!cg_present(op->call.reserve))
+		return REFUSE("reserve: missing: expected %lld %s for training", (long long)op->reserve, cg_dtype_name(rnn->dtype));
+	return check_alignment(op);
+}
+
+static int check_backward(struct cg_stream *stream, const struct cg_op *row, const struct cg_rnn *rnn, struct cg_rnn_op *op)
+{
+	static const struct cg_mem absent = { .bytes = 0 };
+
 	if (!rnn->training)
 		return cg_fail(CG_UNSUPPORTED, "rnn_backprop: the plan was opened without training");
 	op->call.output = op->call.output_h = op->call.output_c = absent;
@@ -216,21 +226,42 @@ static int run(struct cg_stream *stream, const struct cg_rnn *rnn, const struct 
 	/* The header is read only where all else is right. */
 	CG_TRY(check_alignment(op));
 	CG_TRY(cg_op_check(row, op));
-	CG_TRY(cg_reserve_check(stream, rnn, &op->call));
-	return cg_op_run(stream, row, op, backward);
+	return cg_reserve_check(stream, rnn, &op->call);
+}
+
+static int check(struct cg_stream *stream, const struct cg_op *row, const struct cg_rnn *rnn, const struct cg_rnn_call *call, int pass,
+                 struct cg_rnn_op *op)
+{
+	CG_TRY(make_op(stream, rnn, call, op));
+	CG_TRY(check_states(rnn, op, row));
+	return pass == CG_FORWARD ? check_forward(rnn, op) : check_backward(stream, row, rnn, op);
+}
+
+static int run(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, int pass)
+{
+	const struct cg_op *row = cg_op_find(pass == CG_FORWARD ? "rnn" : "rnn_backprop", NULL);
+	struct cg_rnn_op op = { .rnn = NULL };
+	int code = check(stream, row, rnn, call, pass, &op);
+
+	if (!code)
+		return cg_op_run(stream, row, &op, pass == CG_FORWARD ? forward : backward);
+	if (cg_is_verbose(stream))
+		cg_verbose_op(stream, row, &op, code, 0);
+	return code;
+}
+
+const char *cg_rnn_op_route(const void *given)
+{
+	return cg_rnn_route(((const struct cg_rnn_op *)given)->rnn);
 }
 
 int cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call)
 {
-	struct cg_rnn_op op;
-
-	CG_TRY(run(stream, rnn, call, CG_FORWARD, &op));
+	CG_TRY(run(stream, rnn, call, CG_FORWARD));
 	return rnn->training ? cg_reserve_write(stream, rnn, call) : CG_OK;
 }
 
 int cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call)
 {
-	struct cg_rnn_op op;
-
-	return run(stream, rnn, call, CG_GRAD, &op);
+	return run(stream, rnn, call, CG_GRAD);
 }

@@ -157,12 +157,14 @@ static void note(char *notes, size_t room, const struct cg_op *row, const char *
 {
 	int without = 0;
 
+	if (row->route)
+		add(notes, room, "; %s", row->route(op));
 	if (*(const int *)((const char *)op + row->accumulate_at))
 		add(notes, room, "; accumulate");
 	if (row->gates_at && *(const int *)((const char *)op + row->gates_at) == CG_IFCO)
 		add(notes, room, "; gates CG_IFCO");
 	for (const struct cg_port *p = row->ports; p->name; p++)
-		if (p->flow != CG_IN && !is_wanted(p, op) && (!p->extra || name == row->name))
+		if (p->flow != CG_IN && !is_wanted(p, op) && (!p->extra || name == row->name) && (!row->reads || row->reads(row, p, op)))
 			add(notes, room, "%s %s", without++ ? "" : "; without", p->name);
 }
 

@@ -104,6 +104,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 	%D%/sequence/cells.c \
 	%D%/conformance/area.h %D%/conformance/area.c $(sequence) $(numbers)
 %C%_runtime_rnn_call_test_SOURCES = %D%/runtime/rnn_call_test.c $(net)
+%C%_runtime_verbose_test_SOURCES = %D%/runtime/verbose_test.c $(net)
 %C%_runtime_rnn_memory_test_SOURCES = %D%/runtime/rnn_memory_test.c $(net)
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline

@@ -13,6 +13,7 @@
 
 #include "runtime/op.h"
 #include "runtime/runtime.h"
+#include "tests/runtime/net.h"
 
 enum { T = 3, B = 2, I = 3, U = 4, ROOM = 1024, PORTS = 40, THREADS = 8, TIMES = 25, TEXT = 1 << 17 };
 
@@ -387,12 +388,91 @@ static void test_threads(void **state)
 	close_both(shared, stream);
 }
 
+/* ---- networks ---- */
+
+#define SIZES " --T 3 --B 2 --I 3 --H 4 --layers 2 --dtype f32"
+
+/* A forward and a backward, and what the line of each begins with; both end with the route. */
+static void network(struct net *n, const char *forward, const char *backward)
+{
+	const char *second;
+
+	assert_int_equal(net_open(n), CG_OK);
+	listen();
+	assert_int_equal(net_forward(n), CG_OK);
+	assert_int_equal(net_backward(n), CG_OK);
+	stop();
+	assert_int_equal(lines(), 2);
+	second = strchr(said, '\n') + 1;
+	assert_memory_equal(said, forward, strlen(forward));
+	assert_memory_equal(second, backward, strlen(backward));
+	assert_non_null(strstr(second, "; composed\n"));
+	assert_null(strstr(said, "without"));
+	net_close(n);
+}
+
+static void test_networks(void **state)
+{
+	static const struct cg_value values[] = { { "cell_clip", 3 }, { "forget_bias", 0.5 } };
+	struct cg_context *context;
+	struct cg_stream *stream;
+	struct cg_cell *cell;
+	struct net n;
+
+	(void)state;
+	open_as("1", &context, &stream);
+	net_begin(&n, context, stream);
+	network(&n, "cellgrad bench --op CudnnRNNV3" SIZES " # cpu; ", "cellgrad bench --op CudnnRNNBackpropV3" SIZES " # cpu; ");
+
+	net_begin(&n, context, stream);
+	n.config.cell = cg_cell_find("gru");     /* what it has no use for is not missed */
+	n.config.bidirectional = 1;
+	n.config.dropout = 0.5;
+	n.config.seed = (uint64_t)7 << 32 | 3;
+	n.config.time_major = 0;
+	n.call.counter = 4;
+	network(&n, "cellgrad bench --op rnn" SIZES " rnn_mode=gru direction=bidirectional dropout=0.5 seed=7 seed2=3 time_major=false "
+	        "counter=4 # cpu; ", "cellgrad bench --op rnn_backprop" SIZES " rnn_mode=gru");
+
+	net_begin(&n, context, stream);
+	n.config.cell = cg_cell_find("lstm_block");
+	n.config.options = "peephole";
+	n.config.values = values;
+	n.config.n_values = 2;
+	network(&n, "cellgrad bench --op rnn" SIZES " cell=lstm_block options=peephole values=forget_bias=0.5 # cpu; ",
+	        "cellgrad bench --op rnn_backprop" SIZES " cell=lstm_block options=peephole values=forget_bias=0.5 # cpu; ");
+
+	assert_int_equal(cg_cell_parse("cell mine\ngates a\noutput h\nh = tanh(a)\n", "mine", &cell), CG_OK);
+	net_begin(&n, context, stream);
+	n.config.cell = cell;
+	network(&n, "cellgrad bench --op rnn" SIZES " cell=./mine.cell # cpu; ", "cellgrad bench --op rnn_backprop" SIZES);
+	cg_cell_close(cell);
+
+	/* What is refused before its sizes are known, and after. */
+	net_begin(&n, context, stream);
+	n.config.training = 0;
+	assert_int_equal(net_open(&n), CG_OK);
+	listen();
+	assert_int_equal(net_backward(&n), CG_UNSUPPORTED);
+	n.call.T = -1;
+	assert_int_equal(net_forward(&n), CG_BAD_ARGUMENT);
+	stop();
+	assert_int_equal(lines(), 2);
+	SAYS("cellgrad bench --op CudnnRNNBackpropV3" SIZES " # cpu; ");
+	SAYS("; CG_UNSUPPORTED: rnn_backprop: the plan was opened without training\n");
+	SAYS("# rnn # cpu; ");
+	SAYS("; CG_BAD_ARGUMENT: rnn: T: expected at least 0, got -1\n");
+	net_close(&n);
+	close_both(context, stream);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values), cmocka_unit_test(test_when), cmocka_unit_test(test_ops),
 		cmocka_unit_test(test_attributes), cmocka_unit_test(test_notes), cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_sequences), cmocka_unit_test(test_kernels), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_networks),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
