@@ -139,6 +139,22 @@ static void corner(void **state)
 	}
 }
 
+/* Behind a step whose output overflows, so that there may be infinity less infinity, nothing is said of what a rectifier lets through. */
+static void beyond(void **state)
+{
+	(void)state;
+	R = (struct ref_rnn){ .T = 2, .B = 1, .I = 1, .U = 1, .L = 1, .mode = REF_RNN_RELU, .dtype = REF_F16, .time_major = 1 };
+	bind_rnn(1);
+	for (int a = 0; a < RNN_ARRAYS; a++)
+		memset(at[a].v, 0, sizeof(at[a].v));
+	at[RNN_output_backprop].v[1] = 3;
+	at[RNN_input].v[0] = 60000;
+	at[RNN_params].v[0] = 2;                        /* W */
+	at[RNN_params].v[1] = -1;                       /* R */
+	run();
+	assert_true(isinf(at[RNN_input_backprop].e[1]));
+}
+
 static long double *ones(int64_t n)
 {
 	long double *v = malloc(n * sizeof(*v));
@@ -378,6 +394,7 @@ int main(void)
 		cmocka_unit_test(vectors_6_3),
 		cmocka_unit_test(skip_input_8311),
 		cmocka_unit_test(corner),
+		cmocka_unit_test(beyond),
 		cmocka_unit_test(golden_4_3),
 		cmocka_unit_test(params_size),
 		cmocka_unit_test(regions),
