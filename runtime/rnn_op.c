@@ -65,10 +65,10 @@ void cg_rnn_op_settled(const struct cg_op *row, unsigned *bound)
 /* Layers, from input_h or, where there is none, as they are said. */
 static int settle_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound, int has_L)
 {
-	int D = n_directions(op);
+	int64_t D = n_directions(op), L = has_L ? op->L : op->num_layers ? op->num_layers : 1;
 
-	if (!bound)
-		op->states = D * (has_L ? op->L : op->num_layers ? op->num_layers : 1);
+	if (!bound && __builtin_mul_overflow(D, L, &op->states))
+		return REFUSE(row, "num_layers: expected at most %d, got %lld", INT_MAX / 2, (long long)L);
 	if (op->states < 1)
 		return REFUSE(row, "input_h: expected L*D of at least 1, got %lld", (long long)op->states);
 	if (op->states % D)

@@ -25,8 +25,8 @@ field() {
 	[[ ${lines[0]} == "cellgrad "[0-9]* ]]
 	[[ ${lines[1]} == "cpu: kernels "* ]]
 	[[ ${lines[2]} =~ ^"roofs of "[0-9]+" thread".*"GFLOP/s in f32, "[0-9]+" in f64".*"GB/s in 64 KiB, ".*" MiB"$ ]]
-	[[ ${lines[3]} =~ ^op\ +what\ +dtype\ +T\ +B\ +I\ +H\ +min\ ms\ +median\ +spread\ +GFLOP/s\ +GB/s\ +of\ roof ]]
-	[[ ${lines[4]} =~ ^LSTMBlockCell\ +fwd\ +f32\ +1\ +2\ +3\ +4\ +0\.[0-9]+\ .*%\ +(copy|products)$ ]]
+	[[ ${lines[3]} =~ ^op\ +mode\ +what\ +dtype\ +T\ +L\ +B\ +I\ +H\ +min\ ms\ +median\ +spread\ +GFLOP/s\ +GB/s\ +of\ roof ]]
+	[[ ${lines[4]} =~ ^LSTMBlockCell\ +lstm\ +fwd\ +f32\ +1\ +1\ +2\ +3\ +4\ +0\.[0-9]+\ .*%\ +(copy|products)$ ]]
 	[ "${#lines[@]}" -eq 5 ]
 }
 
@@ -37,7 +37,7 @@ field() {
 		awk "BEGIN { exit !($(field $name "${lines[0]}") > 0) }"
 	done
 	[[ ${lines[0]} == *'"version":"'[0-9]*'"device":"cpu: kernels '*'"attributes":["use_peephole=true"]'*'"environment":{'* ]]
-	[[ ${lines[1]} == '{"kind":"problem","op":"LSTMBlockCellGrad","mode":"lstm","dtype":"f32","T":1,"B":2,"I":3,"H":4,"layers":1,"threads":'[0-9]*',"backend":"cpu","what":"bwd","reps":'[0-9]*',"min_ms":'*',"median_ms":'*',"gflops":'* ]]
+	[[ ${lines[1]} == '{"kind":"problem","op":"LSTMBlockCellGrad","mode":"lstm","dtype":"f32","T":1,"B":2,"I":3,"H":4,"layers":1,"valid":1.0,"threads":'[0-9]*',"backend":"cpu","what":"bwd","reps":'[0-9]*',"min_ms":'*',"median_ms":'*',"gflops":'* ]]
 	[[ ${lines[1]} == *'"problem":"--op LSTMBlockCellGrad --B 2 --I 3 --H 4 --dtype f32 use_peephole=true"}' ]]
 }
 
@@ -84,7 +84,7 @@ field() {
 	bench_works --op LSTMBlockCellGrad --B 2,0 --I 3 --H 4
 	[[ ${lines[2]} =~ ^"roof of the device: its own copy "[0-9.]+" GB/s in 64 KiB, ".*" MiB"$ ]]
 	[[ ${lines[3]} =~ GFLOP/s\ +GB/s\ +copy\ +of\ roof ]]
-	[[ ${lines[4]} =~ ^LSTMBlockCellGrad\ +bwd\ .*%\ +copy$ ]]
+	[[ ${lines[4]} =~ ^LSTMBlockCellGrad\ +lstm\ +bwd\ .*%\ +copy$ ]]
 	[ "${#lines[@]}" -eq 6 ]
 	works bench --op LSTMBlockCellGrad --B 64 --I 3 --H 256 --time 0.02 --json
 	[[ ${lines[0]} == *'"isa":null,"f32_gflops":null,"f64_gflops":null,"copy":[{"bytes":65536,"gbytes":'* ]]
@@ -114,22 +114,26 @@ field() {
 
 @test "without --op: all ops, those of a mode, a pass, of sequences" {
 	json --B 2 --I 3 --H 4
-	[ "${#lines[@]}" -eq 8 ]
+	[ "${#lines[@]}" -eq 16 ]
 	[[ ${lines[0]} == *'"LSTMBlockCell","mode":"lstm"'*'"T":1,"B":2'* ]]
 	[[ ${lines[7]} == *'"BlockLSTMGradV2","mode":"lstm"'*'"T":16,"B":2'* ]]
+	[[ ${lines[8]} == *'"CudnnRNNV3","mode":"lstm"'* && ${lines[15]} == *'"CudnnRNNBackpropV3","mode":"rnn_relu"'* ]]
 	json --B 2 --I 3 --H 4 --T 2,0
-	[ "${#lines[@]}" -eq 8 ]
+	[ "${#lines[@]}" -eq 24 ]
 	[[ ${lines[0]} == *'"BlockLSTM"'*'"T":2,'* && ${lines[1]} == *'"BlockLSTM"'*'"T":0,'* ]]
 	json --B 2 --I 3 --H 4 --T 1
-	[ "${#lines[@]}" -eq 8 ]
+	[ "${#lines[@]}" -eq 16 ]
 	json --B 2 --I 3 --H 4 --mode gru
-	[ "${#lines[@]}" -eq 2 ]
+	[ "${#lines[@]}" -eq 4 ]
 	[[ ${lines[0]} == *'"GRUBlockCell"'*'"what":"fwd"'* ]]
 	[[ ${lines[1]} == *'"GRUBlockCellGrad"'*'"what":"bwd"'* ]]
+	[[ ${lines[2]} == *'"CudnnRNNV3","mode":"gru"'* ]]
+	json --B 2 --I 3 --H 4 --layers 2 --mode rnn_tanh
+	[[ ${#lines[@]} -eq 2 && ${lines[1]} == *'"layers":2,'* ]]
 	json --B 2 --I 3 --H 4 --what bwd
-	[[ ${#lines[@]} -eq 4 && ${lines[0]} == *'"LSTMBlockCellGrad"'* && ${lines[2]} == *'"BlockLSTMGrad"'* ]]
+	[[ ${#lines[@]} -eq 8 && ${lines[0]} == *'"LSTMBlockCellGrad"'* && ${lines[2]} == *'"BlockLSTMGrad"'* ]]
 	json --B 2 --I 3 --H 4 --what fwd+bwd --dtype bf16
-	[[ ${#lines[@]} -eq 4 && ${lines[1]} == *'"GRUBlockCell"'*'"bf16"'*'"fwd+bwd"'* ]]
+	[[ ${#lines[@]} -eq 8 && ${lines[1]} == *'"GRUBlockCell"'*'"bf16"'*'"fwd+bwd"'* ]]
 }
 
 @test "the sizes that are not given" {
@@ -197,7 +201,7 @@ field() {
 		run -0 --separate-stderr bash -c "$line"
 		[ -z "$stderr" ]
 	done <<< "$examples"
-	[ "$(wc -l < gru.json)" -eq 3 ]
+	[ "$(wc -l < gru.json)" -eq 5 ]
 }
 
 # ---- what is refused ----
@@ -248,9 +252,38 @@ field() {
 	json --op BlockLSTM
 	[[ ${lines[0]} == *'"T":16,"B":32,"I":256,"H":512'* ]]
 	refuses "block_lstm: seq_len_max: expected -1 or 0 to T=3, got 4" bench --op BlockLSTM --T 4,3 seq_len_max=4
-	refuses "--T: LSTMBlockCellGrad is one step: expected 1, got 2" bench --op LSTMBlockCellGrad --T 1,2
+	refuses "--T: LSTMBlockCellGrad has one: expected 1, got 2" bench --op LSTMBlockCellGrad --T 1,2
 	refuses '--T: expected whole numbers of at least 0, with commas, got "-1"' bench --T=-1
-	refuses '--layers: expected 1, got "x": no op here has more' bench --layers x
+	refuses "--layers: BlockLSTM has one: expected 1, got 2" bench --op BlockLSTM --layers 2
+	refuses '--layers: expected whole numbers of at least 1, with commas, got "x"' bench --layers x
+}
+
+@test "networks" {
+	# Matrices of an LSTM are [16 3] and [16 4], of layer 1 [16 4] twice; of a step each weight takes two operations for each row.
+	for case in "CudnnRNNV3:4032" "CudnnRNN:4032" "CudnnRNNBackpropV3:8064" "rnn_backprop:8064" "rnn --what fwd+bwd:12096" \
+		"rnn --layers 2:8640" "rnn --mode gru:3024" "rnn rnn_mode=rnn_relu:1008" "rnn num_proj=2:3168" \
+		"rnn input_mode=skip_input --I 4:2304" "CudnnRNNV3 direction=bidirectional:8064" "CudnnRNNV3 --valid 0.5:2016"; do
+		json --op ${case%:*} --T 6 --B 3 --H 4 $([[ $case == *--I* ]] || echo --I 3)
+		echo "$case: ${lines[0]}"
+		[ "$(field flops "${lines[0]}")" = "${case#*:}" ]
+	done
+	json --op rnn --mode gru --T 5 --B 3 --I 3 --H 4 --layers 1,2 --valid 0.5 --what fwd+bwd time_major=false
+	[ "${#lines[@]}" -eq 2 ]
+	[[ ${lines[1]} == *'"op":"rnn","mode":"gru"'*'"layers":2,"valid":0.5,'* ]]
+	[[ ${lines[1]} == *'"--op rnn --T 5 --B 3 --I 3 --H 4 --layers 2 --dtype f32 rnn_mode=gru time_major=false --valid 0.5 --what fwd+bwd"}' ]]
+	for dtype in f16 bf16 f64; do
+		json --op CudnnRNNBackpropV2 --mode rnn_tanh --T 3,0 --B 2,0 --I 3 --H 4 --dtype $dtype
+		[ "${#lines[@]}" -eq 4 ]
+	done
+	# Another cell, and what the words of the problem say is a command again.
+	json --op rnn_backprop --T 2 --B 2 --I 3 --H 4 cell=gru_block
+	[[ ${lines[0]} == *'cell=gru_block"}' ]]
+	refuses "rnn_params_size: has no gradient beside it" bench --op CudnnRNNParamsSize
+	refuses '--valid: expected a number from 0 to 1, got "2"' bench --op rnn --valid 2
+	refuses "--valid: CudnnRNN has no sequence_lengths: expected 1, got 0.5" bench --op CudnnRNN --valid 0.5
+	refuses "--mode: gru is not the mode of LSTMBlockCell: expected lstm" bench --op LSTMBlockCell --mode gru
+	refuses "dropout: expected 0 to 1, got 2" bench --op rnn dropout=2
+	refuses "skip_input needs I and U to be equal" bench --op rnn input_mode=skip_input
 }
 
 @test "times, samples and threads that are none" {
@@ -369,7 +402,7 @@ field() {
 		echo "$line"
 		echo "$stderr"
 		[ -z "$stderr" ]
-		[[ ${lines[-1]} =~ ^${case%%-*}\ +(fwd|bwd)\ +f(32|64)\ +[1-9] ]]
+		[[ ${lines[-1]} =~ ^${case%%-*}\ +(lstm|gru)\ +(fwd|bwd)\ +f(32|64)\ +[1-9] ]]
 		problem=${line#cellgrad bench }
 		run -0 --separate-stderr bash -c "cellgrad bench --json --reps 1 $problem"
 		[[ ${lines[1]} == *"\"problem\":\"${problem%% #*}\"}" ]]
