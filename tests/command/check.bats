@@ -134,7 +134,7 @@ load files
 		skip "there is none"
 	fi
 	for device in $devices; do
-		run --separate-stderr "$CELLGRAD" check --backend "$device" --max-time 15
+		run --separate-stderr "$CELLGRAD" check --backend "$device" --max-time 40
 		[ "$status" -eq 0 ]
 		[[ $output =~ [1-9][0-9]*\ cases,\ 0\ failures ]]
 		for op in lstm_block_cell lstm_block_cell_grad gru_block_cell gru_block_cell_grad; do
