@@ -101,7 +101,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 	%D%/sequence/sequence.c %D%/sequence/suite.h %D%/sequence/network.h %D%/sequence/network.c %D%/sequence/answers.c \
 	%D%/sequence/random.c %D%/sequence/pieces.c %D%/sequence/alike.c %D%/sequence/repeat.c \
 	%D%/sequence/known.c %D%/sequence/block.c %D%/sequence/slopes.h %D%/sequence/slopes.c %D%/sequence/modes.c \
-	%D%/sequence/cells.c \
+	%D%/sequence/cells.c %D%/sequence/train.c \
 	%D%/conformance/area.h %D%/conformance/area.c $(sequence) $(numbers)
 %C%_runtime_rnn_call_test_SOURCES = %D%/runtime/rnn_call_test.c $(net)
 %C%_runtime_verbose_test_SOURCES = %D%/runtime/verbose_test.c $(net)

@@ -38,6 +38,8 @@ void test_modes(void **);
 void test_cells(void **);
 void test_refused(void **);
 void test_dtypes(void **);
+/* train.c: a user's cell learns. */
+void test_training(void **);
 
 /* A network drawn at random, of a cell that the reference knows: lengths too, but not opened. */
 void random_network(struct network *, unsigned long long *state);
