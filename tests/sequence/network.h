@@ -87,7 +87,7 @@ void answers_get(const struct network *, struct answers *);
 void answers_drop(struct answers *);
 /* Are the outputs of the arrays in `which`, as bits, within their bounds?  Else the test fails. */
 void answers_judge(const struct network *, const struct answers *, unsigned which);
-/* The largest error over its tolerance since the last call. */
+/* The largest error over its tolerance since the last call; most answers must have had one. */
 void answers_print_worst(const char *test);
 
 /* The same bits in the arrays of `which`. */

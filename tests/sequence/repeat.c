@@ -54,6 +54,12 @@ static void draw_wide(struct network *net, unsigned long long *state)
 	net->lengths[0] = 3;
 }
 
+/* Of the numbers, so that sums of large networks are of ordinary size. */
+static double scale_of(const struct network *net)
+{
+	return net->config.units > 64 ? 0.05 : 0.3;
+}
+
 static void copy_of(struct network *other, const struct network *net)
 {
 	*other = *net;
@@ -84,7 +90,7 @@ static void try_again(const char *name, int cases, void draw(struct network *, u
 		network_case(name, k, &state);
 		draw(&net, &state);
 		network_open(&net);
-		network_draw(&net, &state, 0.7);
+		network_draw(&net, &state, scale_of(&net));
 		run_twice(&net, &other);
 		network_close(&other);
 		network_close(&net);
@@ -175,7 +181,7 @@ static void try_threads(const char *name, int cases, void draw(struct network *,
 		network_case(name, k, &state);
 		draw(&net, &state);
 		network_open(&net);
-		network_draw(&net, &state, 0.7);
+		network_draw(&net, &state, scale_of(&net));
 		run(&net);
 		run_in_new_context(&net, "1");
 		run_in_new_context(&net, "");
