@@ -283,7 +283,7 @@ struct cg_rnn_call {
 	int64_t first_step;                      /* of this piece in a longer sequence; unidirectional only */
 	int     accumulate;                      /* add to params_backprop instead of overwriting it */
 	int     spend_reserve;                   /* backward may destroy the reserve; this version never does */
-	struct cg_mem work, reserve, params;     /* cg_rnn_sizes() bytes; work absent: the stream's */
+	struct cg_mem work, reserve, params;     /* cg_rnn_sizes() bytes at least; work absent: the stream's */
 	struct cg_mem input, input_h, input_c;   /* [T B I] [L*D B H] [L*D B U] */
 	struct cg_mem output, output_h, output_c;                                /* [T B D*H] [L*D B H] [L*D B U] */
 	struct cg_mem output_backprop, output_h_backprop, output_c_backprop;     /* as output, output_h, output_c */

@@ -38,7 +38,7 @@ endif
 	%D%/command/train.h \
 	%D%/command/attribute.c %D%/command/bench.c %D%/command/cache.c %D%/command/call.c %D%/command/compare.c %D%/command/curve.c \
 	%D%/command/demo.c %D%/command/emit.c %D%/command/file.c %D%/command/info.c %D%/command/model.c \
-	%D%/command/options.c %D%/command/plan.c %D%/command/plot.c %D%/command/print.c %D%/command/report.c %D%/command/roof.c \
+	%D%/command/options.c %D%/command/plan.c %D%/command/plot.c %D%/command/problem.c %D%/command/print.c %D%/command/report.c %D%/command/roof.c \
 	%D%/command/run.c %D%/command/safetensors.c %D%/command/text.c %D%/command/timing.c %D%/command/train.c
 # The text that the demo's model learns.
 nodist_%C%_command_libcommand_la_SOURCES = %D%/command/texts.c

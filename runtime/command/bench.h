@@ -1,10 +1,11 @@
 /*
  * What the parts of `cellgrad bench` share: a problem, what the machine can do at most, how long the problem took.  Words become
- * problems in bench.c; roof.c and timing.c measure, report.c and plot.c show.
+ * a request in bench.c, and that problems in problem.c; roof.c and timing.c measure, report.c and plot.c show.
  */
 #ifndef BENCH_H
 #define BENCH_H
 
+#include "runtime/command/call.h"
 #include "runtime/command/file.h"
 #include "runtime/op.h"
 #include "runtime/runtime.h"
@@ -29,6 +30,29 @@ const char *problem_mode(const struct problem *);        /* "lstm" */
 /* As `cellgrad bench` reads it; returns text. */
 const char *problem_words(const struct problem *, char *text, size_t room);
 int         problem_dtype(const struct problem *);
+
+/* Sizes by option and symbol, and what they are where they were not given. */
+enum { PROBLEM_SIZES = 5, PROBLEM_LIST = 64 };
+struct problem_size { const char *name, *symbol; int64_t usual; };
+extern const struct problem_size problem_sizes[PROBLEM_SIZES];
+
+/* What was asked for. */
+struct request {
+	const char *op, *mode;                   /* NULL: all */
+	const char **words;                      /* NAME=VALUE, the op's attributes; ends with NULL */
+	int64_t list[PROBLEM_SIZES][PROBLEM_LIST];
+	int     lengths[PROBLEM_SIZES];          /* of the lists; 0: not given */
+	int     what, dtype;                     /* what: 0 where the op's name says it; dtype: -1 not given */
+	double  valid;
+};
+
+struct problems {
+	struct problem *list;
+	size_t n;
+	struct call named;                       /* the op of a request, whose attributes its problems point into; no row: none */
+};
+int  problems_add(struct problems *, const struct request *);
+void problems_drop(struct problems *);
 
 /* What was measured of a problem; times are of one call, in milliseconds. */
 struct result {
