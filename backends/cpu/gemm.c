@@ -8,6 +8,7 @@
 #include "backends/cpu/cpu.h"
 
 enum { TILE_M = 256, TILE_N = 512, TILE_K = 1024, LINE = 16 };   /* LINE: floats of a cache's line */
+enum { TILES = 8, NARROW = 128 };        /* a product of fewer tiles is cut into narrower ones, so that threads share it */
 
 enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };          /* cblas's */
 
@@ -36,6 +37,13 @@ static void product_f64(const struct cg_device *d, int ta, int tb, int64_t m, in
 		d->isa->product_f64(ta, tb, m, n, k, a, lda, b, ldb, c, ldc);
 }
 
+/* What starts with itself is there. */
+static void copy(char *to, const char *from, size_t bytes)
+{
+	if (to != from)
+		memmove(to, from, bytes);
+}
+
 /* Puts the start of a tile of sums into c: nothing, a repeated row, or a matrix, which may be c itself. */
 static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, int64_t j, int64_t m, int64_t n, char *c,
                   int64_t ldc, size_t acc)
@@ -48,7 +56,7 @@ static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, 
 		if (!g->start.mem.data)
 			memset(to, 0, (size_t)n * acc);
 		else if (g->start.acc || real == acc)
-			memmove(to, at(g->start, i + r, j, acc), (size_t)n * acc);
+			copy(to, at(g->start, i + r, j, acc), (size_t)n * acc);
 		else
 			isa->widen[g->dtype](n, at(g->start, i + r, j, real), (float *)to);
 	}
@@ -81,12 +89,24 @@ static void widen(const struct cg_isa *isa, int dtype, struct cg_matrix x, int64
 		isa->widen[dtype](columns, at(x, row + r, column, 2), to + r * columns);
 }
 
+/* The columns of a tile: by the shape alone, so that bits do not depend on the number of threads. */
+static int64_t tile_columns(const struct cg_gemm *g)
+{
+	int64_t columns = TILE_N, down = (g->m + TILE_M - 1) / TILE_M;
+
+	while (columns > NARROW && down * ((g->n + columns - 1) / columns) < TILES)
+		columns /= 2;
+	return columns;
+}
+
 /* The largest tile of a product, and what its panels in f32 need. */
 struct room { int64_t m, n, k; };
 
 static struct room room_of(const struct cg_gemm *g)
 {
-	return (struct room){ g->m < TILE_M ? g->m : TILE_M, g->n < TILE_N ? g->n : TILE_N, g->k < TILE_K ? g->k : TILE_K };
+	int64_t columns = tile_columns(g);
+
+	return (struct room){ g->m < TILE_M ? g->m : TILE_M, g->n < columns ? g->n : columns, g->k < TILE_K ? g->k : TILE_K };
 }
 
 static size_t floats(struct room r)
@@ -126,7 +146,7 @@ static void narrow_tile(const struct cg_device *d, const struct cg_gemm *g, int6
 struct product {
 	const struct cg_device *device;
 	const struct cg_gemm *g;
-	int64_t across;                          /* tiles beside each other */
+	int64_t columns, across;                 /* of a tile; tiles beside each other */
 	float *scratch;                          /* of f16 and bf16: for each thread */
 };
 
@@ -134,8 +154,8 @@ static void tile(void *context, int64_t t, int thread)
 {
 	const struct product *p = context;
 	const struct cg_gemm *g = p->g;
-	int64_t i = t / p->across * TILE_M, j = t % p->across * TILE_N;
-	int64_t m = g->m - i < TILE_M ? g->m - i : TILE_M, n = g->n - j < TILE_N ? g->n - j : TILE_N;
+	int64_t i = t / p->across * TILE_M, j = t % p->across * p->columns;
+	int64_t m = g->m - i < TILE_M ? g->m - i : TILE_M, n = g->n - j < p->columns ? g->n - j : p->columns;
 	struct cg_float_state state = cg_float_enter(g->dtype);
 
 	if (p->scratch)
@@ -147,7 +167,8 @@ static void tile(void *context, int64_t t, int thread)
 
 int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g)
 {
-	struct product p = { queue->device, g, (g->n + TILE_N - 1) / TILE_N, NULL };
+	int64_t columns = tile_columns(g);
+	struct product p = { queue->device, g, columns, (g->n + columns - 1) / columns, NULL };
 	int64_t tiles = (g->m + TILE_M - 1) / TILE_M * p.across;
 
 	if (tiles && (g->dtype == CG_F16 || g->dtype == CG_BF16)) {

@@ -5,8 +5,9 @@
 #include "backends/cpu/cpu.h"
 #include "runtime/op.h"
 
-/* Elements of a part, some ten microseconds of work, for which waking a thread pays; and what the interpreter aligns to. */
-enum { PART = 1 << 14, ALIGN = 64 };
+/* Elements of a part, a microsecond or two of work, which pays for a thread that is awake, as it is between the products of a
+ * sequence; and what the interpreter aligns to. */
+enum { PART = 1 << 11, ALIGN = 64 };
 
 struct share {
 	const struct cg_built *built;
