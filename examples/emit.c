@@ -4,7 +4,7 @@
  * with what, has a library made of the text, and walks a sequence there and back.  At each step cellgrad computes the same, on
  * whatever backend CELLGRAD_BACKEND names, and every bit is compared.  $CC names the compiler, else it is cc.
  */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
 #include <cellgrad.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -100,9 +100,10 @@ static void write_source(const struct foreign *f, const char *text, const char *
 
 static void compile(struct foreign *f, const char *text)
 {
-	char folder[] = "/tmp/emit-XXXXXX", source[64], library[64], command[1024];
-	const char *cc = getenv("CC");
+	const char *cc = getenv("CC"), *scratch = getenv("TMPDIR");
+	char folder[256], source[300], library[300], command[2048];
 
+	snprintf(folder, sizeof folder, "%s/emit-XXXXXX", scratch && *scratch ? scratch : P_tmpdir);
 	if (!mkdtemp(folder))
 		die(folder, "cannot be made");
 	snprintf(source, sizeof source, "%s/kernel.c", folder);
