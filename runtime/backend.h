@@ -33,6 +33,7 @@ struct cg_gemm {
 	int64_t m, n, k;
 	int     transpose_a, transpose_b;        /* the memory holds a [k m], b [n k] */
 	struct cg_matrix a, b, start, c;
+	struct cg_mem packed;                    /* b as pack() made it, for products of no more rows; absent: b is read */
 };
 
 /* Dropout of rows.  An element's mask depends on its step, its batch row and its unit alone: Philox4x32-10 with the key of
@@ -86,6 +87,10 @@ struct cg_backend {
 	int  (*launch)(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units,
 	               const struct cg_operand *);
 	int  (*gemm)(struct cg_queue *, const struct cg_gemm *);
+	/* For products that come many times with the same b: bytes of b as they read it best, 0: as it lies; and b so, to packed.
+	 * NULL, both: there is no such thing. */
+	size_t (*packed)(const struct cg_device *, const struct cg_gemm *);
+	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
 	/* The same bits on every backend.  Enqueued, like a launch, without waiting. */
 	int  (*rows)(struct cg_queue *, const struct cg_rows *);
 };

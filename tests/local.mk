@@ -3,7 +3,7 @@ unit_tests = \
 	%D%/gen/parse_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/print_test \
 	%D%/gen/math_test %D%/gen/halves_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
-	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/allocator_test \
+	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/product_test %D%/runtime/allocator_test \
 	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test %D%/runtime/sequence_test %D%/runtime/rnn_misuse_test %D%/runtime/rnn_call_test %D%/runtime/rnn_size_test %D%/runtime/rnn_memory_test %D%/runtime/rnn_streams_test %D%/runtime/opencl_test %D%/runtime/opencl_rnn_test %D%/runtime/opencl_device_test %D%/runtime/fault_test \
 	%D%/runtime/cache_test %D%/runtime/cache_place_test %D%/runtime/cache_bound_test %D%/runtime/cache_fault_test \
 	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
@@ -77,6 +77,7 @@ kept = %D%/runtime/kept.h %D%/runtime/kept.c %D%/fake/disk.h %D%/fake/disk.c
 %C%_runtime_op_test_SOURCES = %D%/runtime/op_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_runtime_check_test_SOURCES = %D%/runtime/check_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_gen_kernels_run_SOURCES = %D%/gen/kernels_run.c %D%/conformance/kernel_trial.h %D%/conformance/kernel_trial.c $(trials)
+%C%_runtime_product_test_SOURCES = %D%/runtime/product_test.c $(numbers)
 tensors = %D%/runtime/tensors.h %D%/runtime/tensors.c
 opencl_watch = %D%/runtime/opencl_watch.h %D%/runtime/opencl_watch.c $(tensors)
 %C%_runtime_opencl_test_SOURCES = %D%/runtime/opencl_test.c $(opencl_watch)

@@ -4,7 +4,7 @@
 # An instruction set is a row here, a stanza in local.mk and a row in isa.c.
 m4_define([CG_ISA], [AS_CASE([$cg_cpu], [$2], [m4_ifval([$3], [CG_CFLAGS([$3], [cg_isa=$1], [cg_isa=])], [cg_isa=$1])
 	AS_IF([test -n "$cg_isa"], [
-		isa_names="$isa_names, $1" isa_libraries="$isa_libraries backends/cpu/lib$1.la"
+		isa_names="$isa_names, $1" isa_libraries="$isa_libraries backends/cpu/lib$1.la backends/cpu/lib$1_product.la"
 		AC_DEFINE([CG_ISA_]m4_toupper([$1]), [1], [Kernels for $1 are compiled.])])])
 	AC_SUBST([isa_$1], ["$3"])])
 
@@ -32,6 +32,8 @@ CG_CFLAGS([-fvect-cost-model=dynamic], [vectorize='-ftree-vectorize -fvect-cost-
 # Threading jumps makes branches of choices, and a loop with branches is not vectorised.
 CG_CFLAGS([-fno-thread-jumps], [vectorize="$vectorize -fno-thread-jumps"])
 AC_SUBST([vectorize])
+CG_CFLAGS([-ffp-contract=fast], [fused=-ffp-contract=fast])
+AC_SUBST([fused])
 
 AC_ARG_WITH([openblas], [AS_HELP_STRING([--without-openblas], [do not look for OpenBLAS at run time; use cellgrad's own products])])
 AS_IF([test "x$with_openblas" = xno], [blas='our own'], [

@@ -253,5 +253,6 @@ const struct cg_backend cg_backend_cpu = {
 	.list = list, .open = open_device, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
-	.build = build, .drop = drop, .launch = cg_cpu_launch, .gemm = cg_cpu_gemm, .rows = cg_cpu_rows,
+	.build = build, .drop = drop, .launch = cg_cpu_launch, .gemm = cg_cpu_gemm, .packed = cg_cpu_packed, .pack = cg_cpu_pack,
+	.rows = cg_cpu_rows,
 };

@@ -1,6 +1,7 @@
 /*
  * Products on the cpu: cut into tiles by the shape alone, so that the bits do not depend on how many threads there are, each tile
- * by OpenBLAS or by our own product.  f16 and bf16 panels are widened to f32, summed there, and rounded once.
+ * by OpenBLAS, or by our own product where there are few rows or b is packed.  f16 and bf16 panels are widened to f32, summed
+ * there, and rounded once.
  */
 #include <limits.h>
 #include <string.h>
@@ -17,24 +18,30 @@ static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 	return (char *)x.mem.data + x.mem.offset + (size_t)(row * x.stride + column) * bytes;
 }
 
+/* A BLAS packs b for each product; of a few rows that takes longer than the product. */
+static int is_few(const struct cg_device *d, int ta, int tb, int64_t m)
+{
+	return !ta && !tb && m <= d->isa->few;
+}
+
 static void product_f32(const struct cg_device *d, int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
                         const float *b, int64_t ldb, float *c, int64_t ldc)
 {
-	if (d->blas->sgemm && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX)
+	if (d->blas->sgemm && !is_few(d, ta, tb, m) && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX)
 		d->blas->sgemm(ROW_MAJOR, ta ? TRANSPOSED : PLAIN, tb ? TRANSPOSED : PLAIN, (int)m, (int)n, (int)k, 1, a, (int)lda, b,
 		               (int)ldb, 1, c, (int)ldc);
 	else
-		d->isa->product_f32(ta, tb, m, n, k, a, lda, b, ldb, c, ldc);
+		d->isa->product_f32->multiply(ta, tb, m, n, k, a, lda, b, ldb, c, ldc);
 }
 
 static void product_f64(const struct cg_device *d, int ta, int tb, int64_t m, int64_t n, int64_t k, const double *a, int64_t lda,
                         const double *b, int64_t ldb, double *c, int64_t ldc)
 {
-	if (d->blas->dgemm && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX)
+	if (d->blas->dgemm && !is_few(d, ta, tb, m) && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX)
 		d->blas->dgemm(ROW_MAJOR, ta ? TRANSPOSED : PLAIN, tb ? TRANSPOSED : PLAIN, (int)m, (int)n, (int)k, 1, a, (int)lda, b,
 		               (int)ldb, 1, c, (int)ldc);
 	else
-		d->isa->product_f64(ta, tb, m, n, k, a, lda, b, ldb, c, ldc);
+		d->isa->product_f64->multiply(ta, tb, m, n, k, a, lda, b, ldb, c, ldc);
 }
 
 /* What starts with itself is there. */
@@ -62,6 +69,17 @@ static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, 
 	}
 }
 
+/* Columns of a panel of the packed form, and the panel that has column j. */
+static int64_t panel_columns(const struct cg_device *d, int dtype)
+{
+	return dtype == CG_F64 ? d->isa->product_f64->columns : d->isa->product_f32->columns;
+}
+
+static void *panel(const struct cg_gemm *g, int64_t j)
+{
+	return (char *)g->packed.data + g->packed.offset + (size_t)(j * g->k) * (g->dtype == CG_F64 ? 8 : 4);
+}
+
 /* A tile whose operands and result are what arithmetic uses already. */
 static void plain_tile(const struct cg_device *d, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n)
 {
@@ -72,6 +90,17 @@ static void plain_tile(const struct cg_device *d, const struct cg_gemm *g, int64
 	if (!g->k)
 		return;                          /* a and b may be absent then */
 	a = at(g->a, g->transpose_a ? 0 : i, g->transpose_a ? i : 0, acc);
+	if (g->packed.data) {
+		int64_t stride = g->k * panel_columns(d, g->dtype);
+
+		if (g->dtype == CG_F64)
+			d->isa->product_f64->multiply_packed(m, n, g->k, (double *)(void *)a, g->a.stride, panel(g, j), stride,
+			                                     (double *)(void *)c, g->c.stride);
+		else
+			d->isa->product_f32->multiply_packed(m, n, g->k, (float *)(void *)a, g->a.stride, panel(g, j), stride,
+			                                     (float *)(void *)c, g->c.stride);
+		return;
+	}
 	b = at(g->b, g->transpose_b ? j : 0, g->transpose_b ? 0 : j, acc);
 	if (g->dtype == CG_F64)
 		product_f64(d, g->transpose_a, g->transpose_b, m, n, g->k, (double *)(void *)a, g->a.stride,
@@ -122,7 +151,7 @@ static void narrow_tile(const struct cg_device *d, const struct cg_gemm *g, int6
 	struct room r = room_of(g);
 	float *a = scratch, *b = a + r.m * r.k, *sums = b + r.k * r.n;
 	float *c = g->c.acc ? (float *)(void *)at(g->c, i, j, 4) : sums;
-	int64_t ldc = g->c.acc ? g->c.stride : n;
+	int64_t ldc = g->c.acc ? g->c.stride : n, across = isa->product_f32->columns;
 
 	begin(g, isa, i, j, m, n, (char *)c, ldc, 4);
 	for (int64_t p = 0; p < g->k; p += TILE_K) {
@@ -132,6 +161,10 @@ static void narrow_tile(const struct cg_device *d, const struct cg_gemm *g, int6
 			widen(isa, g->dtype, g->a, p, i, k, m, a);
 		else
 			widen(isa, g->dtype, g->a, i, p, m, k, a);
+		if (g->packed.data) {
+			isa->product_f32->multiply_packed(m, n, k, a, k, (float *)panel(g, j) + p * across, g->k * across, c, ldc);
+			continue;
+		}
 		if (g->transpose_b)
 			widen(isa, g->dtype, g->b, j, p, n, k, b);
 		else
@@ -181,5 +214,71 @@ int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g)
 			return CG_NO_MEMORY;
 	}
 	cg_team_run(queue->team, tiles, tile, &p);
+	return CG_OK;
+}
+
+/* ---- b packed for many products ---- */
+
+enum { LEAST = 5 };                      /* of fewer rows a BLAS reads b as it lies */
+
+size_t cg_cpu_packed(const struct cg_device *d, const struct cg_gemm *g)
+{
+	int64_t across = panel_columns(d, g->dtype), columns = (g->n + across - 1) / across * across;
+	int is_half = g->dtype == CG_F16 || g->dtype == CG_BF16;
+	int has_blas = g->dtype == CG_F64 ? d->blas->dgemm != NULL : d->blas->sgemm != NULL;
+	size_t bytes;
+
+	if (g->transpose_a || g->m > TILE_M || (!is_half && has_blas && g->m < LEAST) ||
+	    __builtin_mul_overflow(columns, g->k * (g->dtype == CG_F64 ? 8 : 4), &bytes))
+		return 0;
+	return bytes;
+}
+
+struct packing {
+	const struct cg_device *device;
+	const struct cg_gemm *g;
+};
+
+/* Of f16 or bf16: widened on the way, so many of k at a time. */
+static void pack_narrow(const struct cg_isa *isa, const struct cg_gemm *g, int64_t j, int64_t width, float *to)
+{
+	enum { DEEP = 64, WIDEST = 64 };
+	int64_t across = isa->product_f32->columns;
+	float part[WIDEST * DEEP];
+
+	for (int64_t p = 0; p < g->k; p += DEEP) {
+		int64_t k = g->k - p < DEEP ? g->k - p : DEEP;
+
+		if (g->transpose_b)
+			widen(isa, g->dtype, g->b, j, p, width, k, part);
+		else
+			widen(isa, g->dtype, g->b, p, j, k, width, part);
+		isa->product_f32->pack(g->transpose_b, k, width, part, g->transpose_b ? k : width, to + p * across);
+	}
+}
+
+static void pack_panel(void *context, int64_t t, int thread)
+{
+	const struct packing *w = context;
+	const struct cg_gemm *g = w->g;
+	const struct cg_isa *isa = w->device->isa;
+	int64_t across = panel_columns(w->device, g->dtype), j = t * across, width = g->n - j < across ? g->n - j : across;
+	char *b = at(g->b, g->transpose_b ? j : 0, g->transpose_b ? 0 : j, g->dtype == CG_F64 ? 8 : 4);
+
+	(void)thread;
+	if (g->dtype == CG_F64)
+		isa->product_f64->pack(g->transpose_b, g->k, width, (double *)(void *)b, g->b.stride, panel(g, j));
+	else if (g->dtype == CG_F32)
+		isa->product_f32->pack(g->transpose_b, g->k, width, (float *)(void *)b, g->b.stride, panel(g, j));
+	else
+		pack_narrow(isa, g, j, width, panel(g, j));
+}
+
+int cg_cpu_pack(struct cg_queue *queue, const struct cg_gemm *g)
+{
+	struct packing p = { queue->device, g };
+	int64_t across = panel_columns(queue->device, g->dtype);
+
+	cg_team_run(queue->team, (g->n + across - 1) / across, pack_panel, &p);
 	return CG_OK;
 }

@@ -37,16 +37,16 @@ static int always(void)
 	extern cg_narrow cg_narrow_f16_##isa, cg_narrow_bf16_##isa; \
 	extern cg_rows_compiled *const cg_rows_f32_##isa[], *const cg_rows_f64_##isa[], *const cg_rows_f16_##isa[], \
 		*const cg_rows_bf16_##isa[]; \
-	extern cg_product_f32 cg_product_f32_##isa; \
-	extern cg_product_f64 cg_product_f64_##isa;
-#define ROW(isa, test) NAMED_ROW(#isa, isa, test)
-#define NAMED_ROW(its_name, isa, test) \
+	extern const struct cg_product_f32 cg_product_f32_##isa; \
+	extern const struct cg_product_f64 cg_product_f64_##isa;
+#define ROW(isa, test, rows) NAMED_ROW(#isa, isa, test, rows)
+#define NAMED_ROW(its_name, isa, test, few_rows) \
 	{ .name = its_name, .runs_here = test, .kernels = kernels_##isa, \
 	  .strip = { cg_strip_f32_##isa, cg_strip_f64_##isa, cg_strip_f16_##isa, cg_strip_bf16_##isa }, \
 	  .widen = { NULL, NULL, cg_widen_f16_##isa, cg_widen_bf16_##isa }, \
 	  .narrow = { NULL, NULL, cg_narrow_f16_##isa, cg_narrow_bf16_##isa }, \
 	  .rows = { cg_rows_f32_##isa, cg_rows_f64_##isa, cg_rows_f16_##isa, cg_rows_bf16_##isa }, \
-	  .product_f32 = cg_product_f32_##isa, .product_f64 = cg_product_f64_##isa },
+	  .product_f32 = &cg_product_f32_##isa, .product_f64 = &cg_product_f64_##isa, .few = few_rows },
 
 #define DECLARE_CELL(cell) KERNELS(baseline, cell)
 #define CELL(cell) TABLES(baseline, cell)
@@ -78,14 +78,14 @@ static const struct cg_compiled *const kernels_avx512[] = { CG_CELLS(CELL) NULL 
 
 const struct cg_isa cg_isas[] = {
 #ifdef CG_ISA_AVX512
-	ROW(avx512, has_avx512)
+	ROW(avx512, has_avx512, 64)
 #endif
 #ifdef CG_ISA_AVX2
-	ROW(avx2, has_avx2)
+	ROW(avx2, has_avx2, 16)
 #endif
 #ifdef CG_ISA_NEON
-	NAMED_ROW("neon", baseline, always)
+	NAMED_ROW("neon", baseline, always, 0)
 #endif
-	ROW(baseline, always)
+	ROW(baseline, always, 0)
 	{ .name = NULL }
 };

@@ -7,11 +7,22 @@
 
 #include "backends/cpu/compiled.h"
 
-/* c [m n] += op(a) [m k] op(b) [k n], row-major. */
-typedef void cg_product_f32(int transpose_a, int transpose_b, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
-                            const float *b, int64_t ldb, float *c, int64_t ldc);
-typedef void cg_product_f64(int transpose_a, int transpose_b, int64_t m, int64_t n, int64_t k, const double *a, int64_t lda,
-                            const double *b, int64_t ldb, double *c, int64_t ldc);
+/*
+ * Our own product.  A panel [k columns] is as many columns of b, the rest of the last one zeros, with the rows of it beside each
+ * other; panels of a b [k n] are `stride` elements apart.  multiply: c [m n] += op(a) [m k] op(b) [k n], row-major;
+ * multiply_packed: the same with panels; pack: one panel, of `width` columns of op(b).
+ */
+#define CG_PRODUCT(t, type) \
+struct cg_product_##t { \
+	int columns; \
+	void (*multiply)(int transpose_a, int transpose_b, int64_t m, int64_t n, int64_t k, const type *a, int64_t lda, \
+	                 const type *b, int64_t ldb, type *c, int64_t ldc); \
+	void (*pack)(int transpose_b, int64_t k, int64_t width, const type *b, int64_t ldb, type *panel); \
+	void (*multiply_packed)(int64_t m, int64_t n, int64_t k, const type *a, int64_t lda, const type *panels, int64_t stride, \
+	                        type *c, int64_t ldc); \
+};
+CG_PRODUCT(f32, float)
+CG_PRODUCT(f64, double)
 
 /* Elements of a real dtype to f32, and c = start + sum back to it. */
 typedef void cg_widen(int64_t n, const void *from, float *to);
@@ -25,8 +36,9 @@ struct cg_isa {
 	cg_widen *widen[4];                              /* of f16 and bf16 */
 	cg_narrow *narrow[4];
 	cg_rows_compiled *const *rows[4];                /* by dtype, tables by cg_rows_index() */
-	cg_product_f32 *product_f32;
-	cg_product_f64 *product_f64;
+	const struct cg_product_f32 *product_f32;
+	const struct cg_product_f64 *product_f64;
+	int few;                                         /* rows up to which multiply beats a BLAS, neither matrix transposed */
 };
 
 /* Best first; ends with a row whose name is NULL.  The last is the compiler's baseline, which runs anywhere. */

@@ -43,20 +43,24 @@ $(made): %D%/made.stamp
 %D%/isa.lo: %D%/cells.h
 
 # What is compiled for each instruction set, and how.  Which ones are is configure.m4's business.
-isa_sources = %D%/product.c
 isa_cflags = $(AM_CFLAGS) -O3 $(vectorize) -fno-math-errno -fno-trapping-math
+# Products are right to a bound, not to the bit: their steps may be fused.
+product_cflags = $(isa_cflags) $(fused)
 
-EXTRA_LTLIBRARIES += %D%/libbaseline.la
-%C%_libbaseline_la_SOURCES = $(isa_sources)
+EXTRA_LTLIBRARIES += %D%/libbaseline.la %D%/libbaseline_product.la
 nodist_%C%_libbaseline_la_SOURCES = $(kernels) $(typed)
 %C%_libbaseline_la_CFLAGS = $(isa_cflags) -DCG_ISA=baseline
+%C%_libbaseline_product_la_SOURCES = %D%/product.c
+%C%_libbaseline_product_la_CFLAGS = $(product_cflags) -DCG_ISA=baseline
 
-EXTRA_LTLIBRARIES += %D%/libavx2.la
-%C%_libavx2_la_SOURCES = $(isa_sources)
+EXTRA_LTLIBRARIES += %D%/libavx2.la %D%/libavx2_product.la
 nodist_%C%_libavx2_la_SOURCES = $(kernels) $(typed)
 %C%_libavx2_la_CFLAGS = $(isa_cflags) -DCG_ISA=avx2 $(isa_avx2)
+%C%_libavx2_product_la_SOURCES = %D%/product.c
+%C%_libavx2_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx2 $(isa_avx2)
 
-EXTRA_LTLIBRARIES += %D%/libavx512.la
-%C%_libavx512_la_SOURCES = $(isa_sources)
+EXTRA_LTLIBRARIES += %D%/libavx512.la %D%/libavx512_product.la
 nodist_%C%_libavx512_la_SOURCES = $(kernels) $(typed)
 %C%_libavx512_la_CFLAGS = $(isa_cflags) -DCG_ISA=avx512 $(isa_avx512)
+%C%_libavx512_product_la_SOURCES = %D%/product.c
+%C%_libavx512_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx512 $(isa_avx512)

@@ -1,6 +1,7 @@
 /*
- * The portable product, and the conversions of f16 and bf16 panels; compiled once for each instruction set (CG_ISA).  It is what
- * runs where OpenBLAS is not; plain loops that compilers vectorise, the sums of each element in the order of k.
+ * Our own product, compiled once for each instruction set (CG_ISA): a block of rows by the columns of some vectors stays in
+ * registers while k runs, so that the sums of each element go in the order of k wherever it stands.  b is read as it lies, or
+ * from panels of as many columns as a block has: made on the way, or beforehand for products that come with the same b again.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -10,66 +11,126 @@
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 
-enum { ROWS = 4, COLUMNS = 64, DEPTH = 128 };
+/* Registers: ROWS * VECTORS sums, VECTORS of b and one of a. */
+#if defined __AVX512F__
+enum { VECTOR_BYTES = 64, VECTORS = 4 };
+#elif defined __AVX2__
+enum { VECTOR_BYTES = 32, VECTORS = 2 };
+#elif defined __aarch64__
+enum { VECTOR_BYTES = 16, VECTORS = 4 };
+#else
+enum { VECTOR_BYTES = 16, VECTORS = 2 };
+#endif
+enum { ROWS = 6, PANEL_BYTES = VECTORS * VECTOR_BYTES };
+enum { DEPTH = 512, PANEL_DEPTH = 128, LINE = 16 };      /* of b as it lies; of a panel made on the way; read at a time */
 
-/* c [m n] += a [m k] b [k n] for m <= ROWS, n <= COLUMNS; element (i, p) of a is a[i * row + p * step]. */
-#define DEFINE_PRODUCT(type, name, block, panel) \
-static void block(int m, int n, int64_t k, const type *a, int64_t row, int64_t step, const type *restrict b, int64_t ldb, \
-                  type *restrict c, int64_t ldc) \
+#define DEFINE_PRODUCT(type, t) \
+enum { LANES_##t = VECTOR_BYTES / sizeof(type), PANEL_##t = PANEL_BYTES / sizeof(type) }; \
+typedef type vector_##t __attribute__((vector_size(VECTOR_BYTES))); \
+typedef type loose_##t __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(type)), may_alias)); \
+\
+/* c [m PANEL] += a [m k] b [k PANEL]; element (i, p) of a is a[i * row + p * step]. */ \
+__attribute__((always_inline)) static inline void rows_##t(const int m, int64_t k, const type *a, int64_t row, int64_t step, \
+                                                           const type *restrict b, int64_t ldb, type *restrict c, int64_t ldc) \
 { \
-	type sum[ROWS][COLUMNS]; \
+	vector_##t sum[ROWS][VECTORS], v[VECTORS]; \
 \
 	for (int i = 0; i < m; i++) \
-		for (int j = 0; j < n; j++) \
-			sum[i][j] = c[i * ldc + j]; \
-	if (m == ROWS && n == COLUMNS) { \
-		for (int64_t p = 0; p < k; p++) { \
-			const type a0 = a[p * step], a1 = a[row + p * step], a2 = a[2 * row + p * step], a3 = a[3 * row + p * step]; \
-			const type *restrict bp = b + p * ldb; \
+		for (int j = 0; j < VECTORS; j++) \
+			sum[i][j] = *(const loose_##t *)(c + i * ldc + j * LANES_##t); \
+	for (int64_t p = 0; p < k; p++) { \
+		for (int j = 0; j < VECTORS; j++) \
+			v[j] = *(const loose_##t *)(b + p * ldb + j * LANES_##t); \
+		for (int i = 0; i < m; i++) { \
+			const type ai = a[i * row + p * step]; \
 \
-			for (int j = 0; j < COLUMNS; j++) { \
-				sum[0][j] += a0 * bp[j]; \
-				sum[1][j] += a1 * bp[j]; \
-				sum[2][j] += a2 * bp[j]; \
-				sum[3][j] += a3 * bp[j]; \
-			} \
+			for (int j = 0; j < VECTORS; j++) \
+				sum[i][j] += ai * v[j]; \
 		} \
-	} else { \
-		for (int64_t p = 0; p < k; p++) \
-			for (int i = 0; i < m; i++) { \
-				const type ai = a[i * row + p * step]; \
-				const type *restrict bp = b + p * ldb; \
-\
-				for (int j = 0; j < n; j++) \
-					sum[i][j] += ai * bp[j]; \
-			} \
 	} \
 	for (int i = 0; i < m; i++) \
-		for (int j = 0; j < n; j++) \
-			c[i * ldc + j] = sum[i][j]; \
+		for (int j = 0; j < VECTORS; j++) \
+			*(loose_##t *)(c + i * ldc + j * LANES_##t) = sum[i][j]; \
 } \
 \
-cg_##name PASTE(cg_##name, CG_ISA); \
+static void block_##t(int64_t m, int64_t k, const type *a, int64_t row, int64_t step, const type *b, int64_t ldb, type *c, \
+                      int64_t ldc) \
+{ \
+	switch (m) { \
+	case 1:  rows_##t(1, k, a, row, step, b, ldb, c, ldc); break; \
+	case 2:  rows_##t(2, k, a, row, step, b, ldb, c, ldc); break; \
+	case 3:  rows_##t(3, k, a, row, step, b, ldb, c, ldc); break; \
+	case 4:  rows_##t(4, k, a, row, step, b, ldb, c, ldc); break; \
+	case 5:  rows_##t(5, k, a, row, step, b, ldb, c, ldc); break; \
+	default: rows_##t(ROWS, k, a, row, step, b, ldb, c, ldc); break; \
+	} \
+} \
 \
-void PASTE(cg_##name, CG_ISA)(int transpose_a, int transpose_b, int64_t m, int64_t n, int64_t k, const type *a, int64_t lda, \
-                              const type *b, int64_t ldb, type *c, int64_t ldc) \
+/* The same for width columns of c, of which there may be fewer than a panel has. */ \
+static void column_##t(int64_t m, int64_t width, int64_t k, const type *a, int64_t row, int64_t step, const type *b, int64_t ldb, \
+                       type *c, int64_t ldc) \
+{ \
+	type edge[ROWS * PANEL_##t]; \
+\
+	for (int64_t i = 0; i < m; i += ROWS) { \
+		int64_t high = m - i < ROWS ? m - i : ROWS; \
+\
+		if (width == PANEL_##t) { \
+			block_##t(high, k, a + i * row, row, step, b, ldb, c + i * ldc, ldc); \
+			continue; \
+		} \
+		for (int64_t r = 0; r < high; r++) \
+			for (int64_t j = 0; j < PANEL_##t; j++) \
+				edge[r * PANEL_##t + j] = j < width ? c[(i + r) * ldc + j] : 0; \
+		block_##t(high, k, a + i * row, row, step, b, ldb, edge, PANEL_##t); \
+		for (int64_t r = 0; r < high; r++) \
+			for (int64_t j = 0; j < width; j++) \
+				c[(i + r) * ldc + j] = edge[r * PANEL_##t + j]; \
+	} \
+} \
+\
+/* A panel [k PANEL] of width columns and zeros: of b [k width], or of its transpose, a line of each row at a time. */ \
+static void pack_##t(int transpose_b, int64_t k, int64_t width, const type *b, int64_t ldb, type *panel) \
+{ \
+	int64_t row = transpose_b ? 1 : ldb, column = transpose_b ? ldb : 1; \
+\
+	for (int64_t from = 0; from < k; from += LINE) \
+		for (int64_t j = 0; j < PANEL_##t; j++) \
+			for (int64_t p = from; p < k && p < from + LINE; p++) \
+				panel[p * PANEL_##t + j] = j < width ? b[p * row + j * column] : 0; \
+} \
+\
+static void multiply_packed_##t(int64_t m, int64_t n, int64_t k, const type *a, int64_t lda, const type *panels, int64_t stride, \
+                                type *c, int64_t ldc) \
+{ \
+	for (int64_t j = 0; j < n; j += PANEL_##t, panels += stride) \
+		column_##t(m, n - j < PANEL_##t ? n - j : PANEL_##t, k, a, lda, 1, panels, PANEL_##t, c + j, ldc); \
+} \
+\
+static void multiply_##t(int transpose_a, int transpose_b, int64_t m, int64_t n, int64_t k, const type *a, int64_t lda, \
+                         const type *b, int64_t ldb, type *c, int64_t ldc) \
 { \
 	int64_t row = transpose_a ? 1 : lda, step = transpose_a ? lda : 1; \
-	type panel[DEPTH * COLUMNS]; \
+	type panel[PANEL_DEPTH * PANEL_##t]; \
 \
-	for (int64_t j = 0; j < n; j += COLUMNS) \
-		for (int64_t p = 0; p < k; p += DEPTH) { \
-			int width = n - j < COLUMNS ? (int)(n - j) : COLUMNS, deep = k - p < DEPTH ? (int)(k - p) : DEPTH; \
-			const type *from = transpose_b ? panel : b + p * ldb + j; \
+	for (int64_t j = 0; j < n; j += PANEL_##t) { \
+		int64_t width = n - j < PANEL_##t ? n - j : PANEL_##t; \
+		int made = transpose_b || width < PANEL_##t, deepest = made ? PANEL_DEPTH : DEPTH; \
 \
-			for (int q = 0; transpose_b && q < deep; q++) \
-				for (int jj = 0; jj < width; jj++) \
-					panel[q * COLUMNS + jj] = b[(j + jj) * ldb + p + q]; \
-			for (int64_t i = 0; i < m; i += ROWS) \
-				block(m - i < ROWS ? (int)(m - i) : ROWS, width, deep, a + i * row + p * step, row, step, from, \
-				      transpose_b ? COLUMNS : ldb, c + i * ldc + j, ldc); \
+		for (int64_t p = 0; p < k; p += deepest) { \
+			int64_t deep = k - p < deepest ? k - p : deepest; \
+			const type *from = transpose_b ? b + j * ldb + p : b + p * ldb + j; \
+\
+			if (made) \
+				pack_##t(transpose_b, deep, width, from, ldb, panel); \
+			column_##t(m, width, deep, a + p * step, row, step, made ? panel : from, made ? PANEL_##t : ldb, c + j, ldc); \
 		} \
-}
+	} \
+} \
+\
+const struct cg_product_##t PASTE(cg_product_##t, CG_ISA) = { \
+	.columns = PANEL_##t, .multiply = multiply_##t, .pack = pack_##t, .multiply_packed = multiply_packed_##t, \
+};
 
-DEFINE_PRODUCT(float, product_f32, block_f32, panel_f32)
-DEFINE_PRODUCT(double, product_f64, block_f64, panel_f64)
+DEFINE_PRODUCT(float, f32)
+DEFINE_PRODUCT(double, f64)
