@@ -208,6 +208,7 @@ struct cg_scan {
 	struct cg_matrix h_first, c_first;       /* [B, H] real, [B, U] acc: before the first step, sorted */
 	struct cg_mem gates, bias;               /* [N, blocks U], [blocks U] acc */
 	struct cg_mem feed[CG_STAGES_MAX];       /* real, forward [B, U], backward [N, U] */
+	struct cg_mem packed[CG_STAGES_MAX];     /* the recurrent matrices as the steps' products read them best; absent: as they lie */
 
 	/* backward alone */
 	struct cg_mem d_gates;                   /* [N, blocks U] real */
@@ -228,6 +229,8 @@ struct cg_scan {
 	struct cg_mem params_backprop;
 };
 int cg_scan_forward(const struct cg_scan *);
+/* Bytes of `packed` of a stage in a pass of so many rows, 0: none. */
+size_t cg_scan_packed(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
 /* h of so many packed rows from what is kept of the output. */
 int cg_scan_project(const struct cg_scan *, int64_t row, int64_t n);
 int cg_scan_backward(const struct cg_scan *);

@@ -190,6 +190,39 @@ static struct cg_matrix recurrent(const struct cg_scan *w, struct cg_mem params,
 	return part(w, params, CG_RNN_RECURRENT, w->rnn->first[stage]);
 }
 
+/* The recurrent product of a stage over so many rows: forward what its gates add, backward what it hands back. */
+static struct cg_gemm stage_product(const struct cg_rnn *rnn, int pass, int stage, int64_t rows)
+{
+	int64_t gates = (rnn->first[stage + 1] - rnn->first[stage]) * rnn->U, h = stage ? rnn->U : rnn->H;
+
+	return (struct cg_gemm){ .dtype = rnn->dtype, .m = rows, .n = pass == CG_FORWARD ? gates : h, .k = pass == CG_FORWARD ? h : gates,
+	                         .transpose_b = pass == CG_FORWARD };
+}
+
+/* Packing reads and writes the matrix once, which so many steps' products win back. */
+enum { STEPS_TO_PACK = 8 };
+
+size_t cg_scan_packed(const struct cg_rnn *rnn, int pass, int stage, int64_t B, int64_t N)
+{
+	const struct cg_context *context = rnn->context;
+	struct cg_gemm g = stage_product(rnn, pass, stage, B);
+
+	return context && context->backend->packed && N / STEPS_TO_PACK >= B ? context->backend->packed(context->device, &g) : 0;
+}
+
+static int pack(const struct cg_scan *w, int pass)
+{
+	for (int stage = 0; stage < w->rnn->cell->n_stages; stage++) {
+		struct cg_gemm g = stage_product(w->rnn, pass, stage, w->steps->B);
+
+		g.b = recurrent(w, w->params, stage);
+		g.packed = w->packed[stage];
+		if (cg_present(g.packed))
+			CG_TRY(w->stream->context->backend->pack(w->stream->queue, &g));
+	}
+	return CG_OK;
+}
+
 /* What the recurrent product of a stage takes at a step. */
 static struct cg_matrix operand_of(const struct cg_scan *w, int stage, int64_t s)
 {
@@ -249,10 +282,11 @@ static int step_forward(const struct cg_scan *w, int64_t s)
 	int64_t n = cg_steps_n(w->steps, s);
 
 	for (int stage = 0; stage < rnn->cell->n_stages; stage++) {
-		struct cg_gemm g = { .m = n, .n = stage_columns(w, stage), .k = stage ? rnn->U : rnn->H, .transpose_b = 1 };
+		struct cg_gemm g = stage_product(rnn, CG_FORWARD, stage, n);
 
 		g.a = operand_of(w, stage, s);
 		g.b = recurrent(w, w->params, stage);
+		g.packed = w->packed[stage];
 		g.c = g.start = at(w, gates(w), off(w, s), rnn->first[stage] * rnn->U);
 		if (cg_present(g.a.mem))
 			CG_TRY(multiply(w, &g));
@@ -273,6 +307,7 @@ int cg_scan_project(const struct cg_scan *w, int64_t row, int64_t n)
 
 int cg_scan_forward(const struct cg_scan *w)
 {
+	CG_TRY(pack(w, CG_FORWARD));
 	CG_TRY(add_biases(w));
 	CG_TRY(input_products(w));
 	for (int64_t s = 0; s < w->steps->S; s++)
@@ -297,12 +332,13 @@ static int unproject(const struct cg_scan *w, int64_t s)
 static int back(const struct cg_scan *w, int stage, int64_t s)
 {
 	const struct cg_rnn *rnn = w->rnn;
-	struct cg_gemm g = { .m = cg_steps_n(w->steps, s), .n = stage ? rnn->U : rnn->H, .k = stage_columns(w, stage) };
+	struct cg_gemm g = stage_product(rnn, CG_GRAD, stage, cg_steps_n(w->steps, s));
 
 	if (!stage && !s && !w->wants_h)
 		return CG_OK;
 	g.a = at(w, d_gates(w), off(w, s), rnn->first[stage] * rnn->U);
 	g.b = recurrent(w, w->params, stage);
+	g.packed = w->packed[stage];
 	if (stage)
 		g.c = at(w, (struct cg_matrix){ w->d_feed[stage - 1], rnn->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
 	else if (rnn->P && s)
@@ -440,6 +476,7 @@ int cg_scan_backward(const struct cg_scan *w)
 {
 	const struct cg_rnn *rnn = w->rnn;
 
+	CG_TRY(pack(w, CG_GRAD));
 	for (int64_t s = w->steps->S - 1; s >= 0; s--)
 		CG_TRY(step_backward(w, s));
 	if (!cg_present(w->params_backprop))

@@ -11,7 +11,7 @@ static const struct cg_matrix none = { .stride = 0 };
 
 /* The work memory of a pass, in the order in which it is taken. */
 struct room {
-	struct cg_mem gates, bias, feed[CG_STAGES_MAX], h_first, c_first, x;
+	struct cg_mem gates, bias, feed[CG_STAGES_MAX], packed[CG_STAGES_MAX], h_first, c_first, x;
 	struct cg_mem h[2][2];                   /* of a layer and the one below, by direction, where h is not in the reserve */
 	struct cg_mem kept[CG_KEPT_MAX];         /* without a reserve */
 	struct cg_mem d_gates, d_feed[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c, partial, sum;
@@ -106,6 +106,12 @@ static void take(const struct cg_rnn *rnn, struct cg_work *work, int pass, int64
 	for (int k = 0; k < 4 && (rnn->P || !rnn->training); k++)
 		if (k / 2 < rnn->layers && k % 2 < rnn->directions)
 			r->h[k / 2][k % 2] = cg_work_take(work, N, rnn->H, real);
+	for (int k = 0; k < rnn->cell->n_stages; k++) {
+		size_t bytes = cg_scan_packed(rnn, pass, k, B, N);
+
+		if (bytes)
+			r->packed[k] = cg_work_take(work, 1, 1, bytes);
+	}
 	if (pass == CG_FORWARD)
 		take_forward(rnn, work, B, N, r);
 	else
@@ -291,6 +297,7 @@ static int begin(struct seq *q, int layer, int d)
 	*w = (struct cg_scan){ .stream = q->stream, .rnn = rnn, .steps = &q->steps, .pseudo_layer = layer * rnn->directions + d,
 	                       .direction = d, .params = q->call->params, .forgets = !rnn->training, .bias = q->room.bias };
 	memcpy(w->feed, q->room.feed, sizeof w->feed);
+	memcpy(w->packed, q->room.packed, sizeof w->packed);
 	w->h = keep(q, layer, d, w->kept, &w->gates);
 	CG_TRY(input(q, layer, d));
 	CG_TRY(first(q, state(q, q->call->input_h, layer, d, rnn->H), rnn->H, (struct cg_matrix){ q->room.h_first, rnn->H, 0 }, &w->h_first));

@@ -113,10 +113,11 @@ static struct cg_cell *cell_of(const struct kind *kind)
 	return cell;
 }
 
-/* Two layers: straight, ragged, in both directions, batch-major with dropout, without most of what may be absent. */
+/* Two layers: straight, ragged, in both directions, batch-major with dropout, without most of what may be absent; the last ones
+ * with so many steps and rows that the recurrent weights are packed for them. */
 static void choose(struct network *net, const struct kind *kind, const struct cg_cell *cell, int way)
 {
-	static const int32_t lengths[] = { 2, 4, 0, 3 };
+	static const int32_t lengths[] = { 2, 4, 0, 3, 1 };
 
 	network_init(net);
 	net->config.cell = cell;
@@ -129,14 +130,14 @@ static void choose(struct network *net, const struct kind *kind, const struct cg
 	net->config.input = way == 2 ? 3 : 2;
 	net->config.input_mode = CG_AUTO;
 	net->config.bidirectional = way != 0;
-	net->ragged = way != 0 && way != 3;
+	net->ragged = way == 1 || way == 2;
 	net->config.time_major = way != 3;
 	net->config.dropout = way == 3 ? 0.4 : 0;
 	net->accumulate = way == 2;
 	net->absent = way == 4 ? 1 << INPUT_H | 1 << INPUT_C | 1 << OUTPUT_BACKPROP : 0;
 	net->memory = way % 3;
-	net->T = 4;
-	net->B = 4;
+	net->T = way < 4 ? 4 : 9;
+	net->B = way < 4 ? 4 : 5;
 	memcpy(net->lengths, lengths, sizeof lengths);
 }
 
