@@ -1,15 +1,18 @@
 # make check.  A new test is a line in one of these lists; a program NAME is made from NAME.c.
 unit_tests = \
-	%D%/gen/parse_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/print_test \
+	%D%/gen/parse_test %D%/gen/change_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/print_test \
 	%D%/gen/math_test %D%/gen/halves_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
-	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/product_test %D%/runtime/allocator_test \
-	%D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test %D%/runtime/sequence_test %D%/runtime/rnn_misuse_test %D%/runtime/rnn_call_test %D%/runtime/rnn_size_test %D%/runtime/rnn_memory_test %D%/runtime/rnn_streams_test %D%/runtime/opencl_test %D%/runtime/opencl_rnn_test %D%/runtime/opencl_device_test %D%/runtime/fault_test \
-	%D%/runtime/cache_test %D%/runtime/cache_place_test %D%/runtime/cache_bound_test %D%/runtime/cache_fault_test \
-	%D%/conformance/reference_test %D%/conformance/reference_bound_test %D%/conformance/bits_test \
-	%D%/conformance/reference_rnn_test %D%/conformance/reference_rnn_equal_test %D%/conformance/reference_dropout_test \
-	%D%/conformance/reference_rnn_bound_test %D%/conformance/reference_block_lstm_test \
-	%D%/runtime/opencl_header_test %D%/runtime/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
+	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/product_test \
+	%D%/runtime/allocator_test %D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test \
+	%D%/runtime/sequence_test %D%/runtime/rnn_misuse_test %D%/runtime/rnn_call_test %D%/runtime/rnn_size_test \
+	%D%/runtime/rnn_memory_test %D%/runtime/rnn_streams_test %D%/runtime/opencl_test %D%/runtime/opencl_rnn_test \
+	%D%/runtime/opencl_device_test %D%/runtime/fault_test %D%/runtime/cache_test %D%/runtime/cache_place_test \
+	%D%/runtime/cache_bound_test %D%/runtime/cache_fault_test %D%/conformance/reference_test \
+	%D%/conformance/reference_bound_test %D%/conformance/bits_test %D%/conformance/reference_rnn_test \
+	%D%/conformance/reference_rnn_equal_test %D%/conformance/reference_dropout_test \
+	%D%/conformance/reference_rnn_bound_test %D%/conformance/reference_block_lstm_test %D%/runtime/opencl_header_test \
+	%D%/runtime/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh
 # The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
@@ -201,8 +204,8 @@ cleancheck:
 mutate:
 	MAKE='$(MAKE)' $(SHELL) $(srcdir)/%D%/mutate.sh $(MUTANTS)
 
-# What leaks or reads what nobody wrote, by valgrind, which has avx2 and no more.  Left out are: parse_test, limit_test and team_test
-# for want of time; blas_test, whose workers spin while valgrind runs one thread at a time; print_test, math_test, reference_*test,
+# What leaks or reads what nobody wrote, by valgrind, which has avx2 and no more.  Left out are: change_test, limit_test and team_test
+# for want of time; blas_test, whose workers spin while valgrind runs one thread at a time; parse_test, print_test, math_test, reference_*test,
 # data_test and conformance, since valgrind computes long double in double; bits_test, since it flushes no subnormals.
 VALGRIND = valgrind -q --error-exitcode=99 --leak-check=full --num-callers=20
 valgrind_tests = \

@@ -489,27 +489,6 @@ static void test_constants(void **state)
 	cg_parse_free(cell);
 }
 
-/* ---- bytes ---- */
-
-static void test_bytes(void **state)
-{
-	static const struct { const char *text, *words; } bad[] = {
-		{ "\xef\xbb\xbf" "cell x\n",
-		  "x:1:1: expected a declaration or an equation, got a byte order mark: save the file as UTF-8 without one\n" },
-		{ "c\0e\0l\0l\0", "x:1:1: expected 'cell NAME' first\n" },
-		{ "\xff\xfe" "c", "x:1:1: expected a declaration or an equation, got '\xff'\n" },
-		{ "\x7f" "ELF", "x:1:1: expected a declaration or an equation, got a byte 0x7f\n" },
-		{ "", "x:1:1: expected 'cell NAME', got the end of the text\n" },
-		{ "\r\n\r\n", "x:3:1: expected 'cell NAME', got the end of the text\n" },
-		{ "# only a comment", "x:1:17: expected 'cell NAME', got the end of the text\n" },
-		{ "cell x\rgates a\routput h\rh = a\r", "x:1:8: expected the end of the line, got 'g'\n" },
-	};
-
-	(void)state;
-	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
-		refused("%s", bad[k].text, bad[k].words);
-}
-
 /* ---- what is compiled runs ---- */
 
 enum { UNITS = 3 };
@@ -606,7 +585,6 @@ int main(void)
 		cmocka_unit_test(test_letter),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_constants),
-		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_run),
 	};
 

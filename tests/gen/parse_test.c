@@ -1,8 +1,4 @@
-/*
- * The language: what is accepted, and for each kind of mistake the words, verbatim, with place, quoted line and caret.  Then
- * built-in cells changed at random, which must give a cell or a mistake and never anything else; and memory that runs out at
- * every request in turn.
- */
+/* The language: what is accepted, and for each kind of mistake the words, verbatim, with place, quoted line and caret. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +6,6 @@
 #include <cmocka.h>
 
 #include "every.h"
-
-enum { MUTATIONS = 100000, PLAN_EVERY = 20 };
 
 #define HEAD "cell x\ngates a b\noutput h\n"
 
@@ -239,6 +233,31 @@ static void test_bytes(void **state)
 	/* A zero ends the text. */
 	snprintf(text, sizeof text, HEAD "h = a + b%cnonsense", 0);
 	accepted(text);
+}
+
+/* Files that are no text of a cell at all: what the first line of the words says. */
+static void test_foreign(void **state)
+{
+	static const struct { const char *text, *words; } bad[] = {
+		{ "\xef\xbb\xbf" "cell x\n",
+		  "x:1:1: expected a declaration or an equation, got a byte order mark: save the file as UTF-8 without one\n" },
+		{ "c\0e\0l\0l\0", "x:1:1: expected 'cell NAME' first\n" },
+		{ "\xff\xfe" "c", "x:1:1: expected a declaration or an equation, got '\xff'\n" },
+		{ "\x7f" "ELF", "x:1:1: expected a declaration or an equation, got a byte 0x7f\n" },
+		{ "", "x:1:1: expected 'cell NAME', got the end of the text\n" },
+		{ "\r\n\r\n", "x:3:1: expected 'cell NAME', got the end of the text\n" },
+		{ "# only a comment", "x:1:17: expected 'cell NAME', got the end of the text\n" },
+		{ "cell x\rgates a\routput h\rh = a\r", "x:1:8: expected the end of the line, got 'g'\n" },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+		struct cg_mistake mistake;
+
+		assert_null(cg_parse(bad[k].text, "x", resize, &mistake));
+		assert_memory_equal(mistake.text, bad[k].words, strlen(bad[k].words));
+		assert_int_equal(memory.live, 0);
+	}
 }
 
 /* A long line is quoted in part. */
@@ -523,144 +542,12 @@ static void test_constants(void **state)
 	cg_parse_free(cell);
 }
 
-/* ---- changes at random ---- */
-
-static void plan_and_print(const struct cg_cell *cell)
-{
-	struct cg_mistake mistake;
-	struct cg_text text = { resize, NULL, 0, 0, 0 };
-	struct cg_pass_plan *plan = cg_plan(cell, random_below(1 << cell->n_options),
-	                                    random_below(CG_PASS_COUNT), 0, random_below(4),
-	                                    resize, &mistake);
-
-	assert_true(plan ? !mistake.text[0] : mistake.text[0] != 0);
-	if (plan)
-		assert_int_equal(cg_print(plan, random_below(3), &text), 0);
-	if (plan)
-		assert_int_equal(cg_print_manifest(plan, random_below(3), &text), 0);
-	resize(text.at, 0);
-	cg_plan_free(plan);
-}
-
-static void mutate(char *text, size_t room)
-{
-	static const char *const bits[] = { "a_i", "h", "h_prev", "(", ")", "-", "\n", "stage h\n", "gates x\n", "tanh(", "1e9", "," };
-	size_t n = strlen(text), at = (size_t)random_below((int)n + 1), length;
-
-	switch (random_below(5)) {
-	case 0:                                   /* another byte */
-		if (n)
-			text[at % n] = (char)(random_bits() >> (random_below(2) ? 57 : 56));
-		break;
-	case 1:                                   /* a piece is dropped */
-		length = (size_t)random_below(1 + (random_below(3) ? 3 : 60));
-		length = at + length > n ? n - at : length;
-		memmove(text + at, text + at + length, n - at - length + 1);
-		break;
-	case 2: {                                 /* or said twice */
-		length = (size_t)random_below(40);
-		length = at + length > n ? n - at : length;
-		if (n + length < room)
-			memmove(text + at + length, text + at, n - at + 1);
-		break;
-	}
-	case 3: {                                 /* a word that fits, or does not */
-		const char *bit = bits[random_below(12)];
-
-		length = strlen(bit);
-		if (n + length < room) {
-			memmove(text + at + length, text + at, n - at + 1);
-			memcpy(text + at, bit, length);
-		}
-		break;
-	}
-	case 4:                                   /* the end is lost */
-		if (!random_below(10))
-			text[at] = 0;
-		break;
-	}
-}
-
-static void test_mutations(void **state)
-{
-	static char text[1 << 14];
-	struct cg_cell *cell;
-	int good = 0, cells = built_ins();
-	char name[32];
-
-	(void)state;
-	for (int n = 0; n < MUTATIONS; n++) {
-		struct cg_mistake mistake = { "left over" };
-
-		strcpy(text, built_in(random_below(cells), name));
-		for (int k = random_below(4); k >= 0; k--)
-			mutate(text, sizeof text);
-		cell = cg_parse(text, "x", resize, &mistake);
-		assert_true(memchr(mistake.text, 0, sizeof mistake.text) != NULL);
-		assert_true(cell ? !mistake.text[0] : !strncmp(mistake.text, "x:", 2));
-		if (cell && !(good++ % PLAN_EVERY))
-			plan_and_print(cell);
-		cg_parse_free(cell);
-		assert_int_equal(memory.live, 0);
-	}
-	printf("# %d of %d changed cells were still cells\n", good, MUTATIONS);
-	assert_true(good > MUTATIONS / 50);
-}
-
-/* ---- no memory ---- */
-
-/* One run through the whole compiler; 0 when some of it had no memory. */
-static int compiled(const char *text, int pass)
-{
-	struct cg_mistake mistake = { "left over" };
-	struct cg_text out = { resize, NULL, 0, 0, 0 };
-	struct cg_cell *cell = cg_parse(text, "x", resize, &mistake);
-	struct cg_pass_plan *plan;
-	int done = 0;
-
-	assert_string_equal(mistake.text, "");
-	if (!cell)
-		return 0;
-	strcpy(mistake.text, "left over");
-	plan = cg_plan(cell, (1 << cell->n_options) - 1, pass, 0, 0, resize, &mistake);
-	assert_string_equal(mistake.text, "");
-	if (plan) {
-		int printed = cg_print(plan, CG_LANG_CUDA, &out), listed = cg_print_manifest(plan, CG_LANG_C, &out);
-
-		assert_int_equal(printed || listed, out.failed);
-		done = !out.failed;
-	}
-	resize(out.at, 0);
-	cg_plan_free(plan);
-	cg_parse_free(cell);
-	return done;
-}
-
-static void test_no_memory(void **state)
-{
-	char name[32];
-	const char *text;
-
-	(void)state;
-	for (int k = 0; (text = built_in(k, name)); k++)
-		for (int pass = 0; pass < CG_PASS_COUNT; pass++) {
-			int done = 0;
-
-			for (memory.fail_at = 1; !done; memory.fail_at++) {
-				memory.requests = 0;
-				done = compiled(text, pass);
-				assert_int_equal(memory.live, 0);
-				assert_true(done ? memory.requests < memory.fail_at : memory.requests >= memory.fail_at);
-			}
-			memory.fail_at = 0;
-		}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mistakes),
 		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_long_line),
 		cmocka_unit_test(test_accepted),
 		cmocka_unit_test(test_read),
@@ -669,8 +556,6 @@ int main(void)
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_near),
 		cmocka_unit_test(test_constants),
-		cmocka_unit_test(test_mutations),
-		cmocka_unit_test(test_no_memory),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
