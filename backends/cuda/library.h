@@ -1,5 +1,5 @@
 /*
- * CUDA as this backend sees it: the driver, NVRTC and cuBLAS found at run time, their calls in tables, their constants, their
+ * CUDA as this backend sees it: the driver, NVRTC, cuBLAS and cuDNN found at run time, their calls in tables, their constants, their
  * words for errors.  Nothing of NVIDIA's is needed to build; where its headers are found, a test compares these declarations
  * with them.
  */
@@ -10,6 +10,7 @@
 
 struct CUctx_st; struct CUstream_st; struct CUmod_st; struct CUfunc_st;
 struct _nvrtcProgram; struct cublasContext; struct cublasLtContext;
+struct cudnnContext; struct cudnnTensorStruct; struct cudnnDropoutStruct; struct cudnnRNNStruct; struct cudnnRNNDataStruct;
 
 /* Structs that NVIDIA gives no tag go by its names for them. */
 #if UINTPTR_MAX > 0xffffffff
@@ -50,21 +51,35 @@ struct cg_cublaslt {
 #include "backends/cuda/cuda.fn"
 #undef CUBLASLT_CALL
 };
+struct cg_cudnn {
+#define CUDNN_CALL(name, parameters, names) unsigned (*name) parameters;
+#define CUDNN_COUNT(name, parameters, names) size_t (*name) parameters;
+#define CUDNN_WORDS(name, parameters, names) const char *(*name) parameters;
+#define CUDNN_TELLS(name, parameters, names) void (*name) parameters;
+#include "backends/cuda/cuda.fn"
+#undef CUDNN_CALL
+#undef CUDNN_COUNT
+#undef CUDNN_WORDS
+#undef CUDNN_TELLS
+};
 extern struct cg_cu cg_cu;
 extern struct cg_nvrtc cg_nvrtc;
 extern struct cg_cublas cg_cublas;
 extern struct cg_cublaslt cg_cublaslt;
+extern struct cg_cudnn cg_cudnn;
 
 enum {
 #define CU_VALUE(name, value) name = value,
 #define NVRTC_VALUE CU_VALUE
 #define CUBLAS_VALUE CU_VALUE
 #define CUBLASLT_VALUE CU_VALUE
+#define CUDNN_VALUE CU_VALUE
 #include "backends/cuda/values.h"
 #undef CU_VALUE
 #undef NVRTC_VALUE
 #undef CUBLAS_VALUE
 #undef CUBLASLT_VALUE
+#undef CUDNN_VALUE
 };
 
 enum { CG_CUDA_DRIVER, CG_CUDA_NVRTC, CG_CUDA_CUBLAS, CG_CUDA_LIBRARIES };

@@ -45,13 +45,47 @@ enum {
 
 _Static_assert(sizeof(struct cg_lt_algorithm) == sizeof(cublasLtMatmulAlgo_t), "cublasLtMatmulAlgo_t");
 _Static_assert(sizeof(struct cg_lt_result) == sizeof(cublasLtMatmulHeuristicResult_t), "cublasLtMatmulHeuristicResult_t");
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#if CUDNN_MAJOR >= 9
+#define CUDNN_TELLS(name, parameters, names) SAME(cudnn##name, void, parameters)
+#else
+#define CUDNN_TELLS(name, parameters, names)
+#endif
+#define CUDNN_CALL(name, parameters, names) SAME(cudnn##name, unsigned, parameters)
+#define CUDNN_COUNT(name, parameters, names) SAME(cudnn##name, size_t, parameters)
+#define CUDNN_WORDS(name, parameters, names) SAME(cudnn##name, const char *, parameters)
+#include "backends/cuda/cuda.fn"
+
+#undef CU_VALUE
+#undef NVRTC_VALUE
+#undef CUBLAS_VALUE
+#undef CUBLASLT_VALUE
+enum {
+#define CUDNN_VALUE(name, value) OURS_##name = value,
+#define CUDNN_CODE(name, of_8, of_9) OURS_##name = CUDNN_MAJOR >= 9 ? of_9 : of_8,
+#include "backends/cuda/values.h"
+#undef CUDNN_VALUE
+#undef CUDNN_CODE
+};
+#define CUDNN_VALUE(name, value) _Static_assert((long long)OURS_##name == (long long)name, #name);
+#define CUDNN_CODE(name, of_8, of_9) CUDNN_VALUE(name, 0)
+#include "backends/cuda/values.h"
+#else
+#define CUDNN_MAJOR 0
+#endif
+
 #define PLACE(member) \
 	_Static_assert(offsetof(struct cg_lt_result, member) == offsetof(cublasLtMatmulHeuristicResult_t, member), #member);
 PLACE(algo) PLACE(workspaceSize) PLACE(state) PLACE(wavesCount)
 
 int main(void)
 {
-	printf("1..1\nok 1 - declarations, values and layouts are those of CUDA %d.%d\n", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+	printf("1..2\nok 1 - declarations, values and layouts are those of CUDA %d.%d\n", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+	if (CUDNN_MAJOR)
+		printf("ok 2 - declarations and values are those of cuDNN %d\n", CUDNN_MAJOR);
+	else
+		printf("ok 2 # SKIP there is no <cudnn.h> beside them\n");
 	return 0;
 }
 
