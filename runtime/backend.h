@@ -12,6 +12,7 @@
 struct cg_device;                        /* a backend's own: one device, opened */
 struct cg_queue;                         /* a backend's own: an order of work on it */
 struct cg_built;                         /* a backend's own: the functions of one plan, ready to launch */
+struct cg_net;                           /* a backend's own: a network, with a vendor's library */
 
 /* An argument of a launch, in the place of the piece's argument.  Absent memory is all zeros. */
 struct cg_operand {
@@ -56,6 +57,27 @@ struct cg_rows {
 	struct cg_drop drop;
 };
 
+/*
+ * Whole networks by a vendor's library, in place of the runtime's walks over products and kernels.  It may refuse a network when it
+ * is opened, and then says why; from there on what fails, fails.  Calls were checked, and lend memory of the device alone.
+ */
+struct cg_rnn;
+struct cg_rnn_call;
+struct cg_net_sizes { size_t reserve, forward, backward; };      /* bytes: of the reserve with its header, of work */
+enum { CG_WHY_NOT = 128 };
+struct cg_net_route {
+	const char *name;                /* the route's: what cg_rnn_config and cg_rnn_route say */
+	/* CG_UNSUPPORTED with a few words in `why`, and all there is to say in the message, when it does not take the network;
+	 * other failures leave `why` empty.  The plan outlives the net. */
+	int  (*open)(struct cg_device *, const struct cg_rnn *, struct cg_net **, char why[CG_WHY_NOT]);
+	void (*close)(struct cg_device *, struct cg_net *);
+	uint64_t (*stamp)(const struct cg_net *);                /* of all that its reserves depend on beside the network */
+	int  (*sizes)(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
+	/* work: as large as sizes() said.  The header of the reserve is the runtime's. */
+	int  (*forward)(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);
+	int  (*backward)(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);
+};
+
 struct cg_backend {
 	const char *name;                /* what CELLGRAD_BACKEND says, and the folder */
 	const char *unasked;             /* what open() is given when nobody named a backend; NULL: its default */
@@ -93,6 +115,7 @@ struct cg_backend {
 	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
 	/* The same bits on every backend.  Enqueued, like a launch, without waiting. */
 	int  (*rows)(struct cg_queue *, const struct cg_rows *);
+	const struct cg_net_route *net;          /* NULL: there is none */
 };
 
 #endif

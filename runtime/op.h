@@ -106,8 +106,9 @@ struct cg_op {
 	int64_t (*weights)(const void *op);
 	/* The way that a call takes, in a few words for people.  NULL: the backend's. */
 	const char *(*route)(const void *op);
-	/* Makes ready what the call needs and refuses what it would, so that the call is work alone; close undoes it.  A call that
-	 * finds nothing ready does so itself.  NULL: there is nothing to make ready. */
+	/* Makes ready what the call needs and refuses what it would, so that the call is work alone; close undoes it.  Sizes that
+	 * settle left unbound are known from here on.  A call that finds nothing ready does so itself.  NULL: there is nothing to
+	 * make ready. */
 	int  (*open)(struct cg_stream *, const struct cg_op *, void *op);
 	void (*close)(void *op);
 	/* How many tensors the lists have, or a failure; and the k-th of them: its port, all but its place.  NULL: there are none. */

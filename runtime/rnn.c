@@ -73,18 +73,6 @@ static int check_sizes(const struct cg_rnn_config *c)
 	return CG_OK;
 }
 
-static int check_route(const struct cg_rnn_config *c)
-{
-	static const char *const later[] = { "scan", "cudnn" };
-
-	if (!c->route || !strcmp(c->route, "composed"))
-		return CG_OK;
-	for (size_t k = 0; k < sizeof later / sizeof *later; k++)
-		if (!strcmp(c->route, later[k]))
-			return cg_fail(CG_UNSUPPORTED, "rnn: route: %s is not in this version; composed is", later[k]);
-	return REFUSE("route: expected composed, or NULL for the best, got '%.40s'", c->route);
-}
-
 static int read_options(struct cg_rnn *rnn, const struct cg_rnn_config *c)
 {
 	struct cg_mistake mistake;
@@ -340,7 +328,7 @@ static int check_config(const struct cg_rnn_config *c)
 		return REFUSE("dtype: expected an enum cg_dtype, got %d", c->dtype);
 	CG_TRY(check_flags(c));
 	CG_TRY(check_sizes(c));
-	return check_route(c);
+	return cg_rnn_check_route(c->route);
 }
 
 int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
@@ -351,6 +339,7 @@ int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 		.skip = c->input_mode == CG_SKIP || (c->input_mode == CG_AUTO && c->input == c->units),
 		.time_major = c->time_major, .training = c->training, .I = c->input, .U = c->units, .P = c->proj,
 		.H = c->proj ? c->proj : c->units, .dropout = c->dropout, .seed = c->seed,
+		.allow_tf32 = c->allow_tf32, .allow_vendor_dropout = c->allow_vendor_dropout,
 	};
 	snprintf(rnn->route, sizeof rnn->route, "composed");
 	CG_TRY(read_options(rnn, c));
@@ -371,7 +360,9 @@ static int fill(struct cg_rnn *rnn, struct cg_context *context, const struct cg_
 	rnn->context = context;
 	if (context->backend->supports(context->device, rnn->dtype))
 		return cg_fail_in(CG_UNSUPPORTED, "rnn");
-	return ready(rnn);
+	CG_TRY(cg_rnn_study(rnn));
+	CG_TRY(cg_rnn_take_route(rnn, config->route));
+	return rnn->net ? CG_OK : ready(rnn);
 }
 
 int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **result)
@@ -401,6 +392,7 @@ void cg_rnn_close(struct cg_rnn *rnn)
 {
 	if (!rnn)
 		return;
+	cg_rnn_leave_route(rnn);
 	cg_cell_drop(rnn->cell);
 	cg_close(rnn->context);
 	cg_memory(rnn, 0);

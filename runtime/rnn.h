@@ -1,6 +1,6 @@
 /*
  * A network over whole sequences, inside: what a plan has worked out, the order in which a call takes its rows, and the parts of
- * its memory.  rnn.c opens, rnn_call.c checks calls, rnn_op.c makes both of an op's attributes, params.c says where weights lie,
+ * its memory.  rnn.c opens, rnn_route.c says which way calls go, rnn_call.c checks them, rnn_op.c makes both of an op's attributes, params.c says where weights lie,
  * reserve.c whose a reserve is, steps.c orders rows, seq.c walks layers and directions, scan.c the steps of one of them.
  */
 #ifndef CG_RNN_H
@@ -27,9 +27,11 @@ struct cg_rnn {
 	int options, dtype, layers, directions, skip, time_major, training;
 	int64_t I, U, P, H;
 	double dropout;
+	int allow_tf32, allow_vendor_dropout;
 	uint64_t seed, print;                    /* print: of all that makes a reserve this plan's */
 	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
-	char route[64];
+	char route[32 + CG_WHY_NOT];
+	struct cg_net *net;                      /* where the route is the backend's own; NULL: composed */
 	/* As NAME=VALUE has them, for people: "./mine.cell" "peephole" "k=0.5"; values that are not the params' defaults. */
 	struct {
 		char cell[CG_NAME_MAX + 8], options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)], values[CG_PARAMS_MAX * (CG_NAME_MAX + 26)];
@@ -105,6 +107,16 @@ int cg_rnn_check_size(const char *type, const void *given, size_t ours);
 int cg_rnn_check_sizes(const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths);
 /* All of a call that the op table does not check. */
 int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
+
+/* ---- rnn_route.c ---- */
+
+int  cg_rnn_check_route(const char *route);
+/* Sets route and net, which it opens; wanted NULL: the best. */
+int  cg_rnn_take_route(struct cg_rnn *, const char *wanted);
+void cg_rnn_leave_route(struct cg_rnn *);
+/* Bytes of a call whose sizes and lengths are right; SIZE_MAX: more than a size can say. */
+int  cg_rnn_needs(const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
+int  cg_rnn_walk(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_work *);
 
 /*
  * A call, as the op table knows it: the attributes and inputs of TensorFlow's ops, and what is ours.  rnn_op.c makes a plan and a

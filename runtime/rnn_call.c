@@ -1,5 +1,5 @@
 /*
- * Calls of networks: their sizes, and the checks of the op table's rows before seq.c walks.
+ * Calls of networks: their sizes, and the checks of the op table's rows before rnn_route.c sends them on their way.
  */
 #include <string.h>
 
@@ -41,7 +41,7 @@ static int has_index(int64_t T, int64_t B, int64_t N)
 static int measure(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *sizes)
 {
 	int64_t longest, N, rows;
-	size_t backward = 0;
+	struct cg_net_sizes needs;
 	int straight;
 
 	if (T < 0 || B < 0)
@@ -51,13 +51,9 @@ static int measure(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t
 	CG_TRY(check_lengths(T, B, lengths));
 	N = cg_steps_count(T, B, lengths, &longest);
 	straight = rnn->time_major && N == T * B;
-	*sizes = (struct cg_rnn_sizes){ (size_t)rnn->params * cg_dtype_bytes(rnn->dtype), 0, cg_seq_work(rnn, CG_FORWARD, B, N, straight) };
-	if (rnn->training) {
-		sizes->reserve = cg_seq_reserve(rnn, N);
-		backward = cg_seq_work(rnn, CG_GRAD, B, N, straight);
-	}
-	if (sizes->work < backward)
-		sizes->work = backward;
+	CG_TRY(cg_rnn_needs(rnn, T, B, lengths, &needs));
+	*sizes = (struct cg_rnn_sizes){ (size_t)rnn->params * cg_dtype_bytes(rnn->dtype), needs.reserve,
+	                                needs.forward > needs.backward ? needs.forward : needs.backward };
 	if (sizes->work > PTRDIFF_MAX || sizes->reserve > PTRDIFF_MAX || !(straight || has_index(T, B, N)))
 		return too_many(T, B);
 	return CG_OK;
@@ -86,9 +82,8 @@ int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *
 int cg_rnn_op_work(const void *given, int pass, size_t *bytes)
 {
 	const struct cg_rnn_op *op = given;
-	const int32_t *lengths = cg_rnn_op_lengths(op);
-	int64_t longest, N = cg_steps_count(op->call.T, op->call.B, lengths, &longest);
 	const struct cg_rnn *rnn = op->rnn;
+	struct cg_net_sizes needs;
 	struct cg_rnn_config config;
 	struct cg_rnn outline;
 
@@ -98,7 +93,8 @@ int cg_rnn_op_work(const void *given, int pass, size_t *bytes)
 		CG_TRY(cg_rnn_study(&outline));
 		rnn = &outline;
 	}
-	*bytes = cg_seq_work(rnn, pass, op->call.B, N, rnn->time_major && N == op->call.T * op->call.B);
+	CG_TRY(cg_rnn_needs(rnn, op->call.T, op->call.B, cg_rnn_op_lengths(op), &needs));
+	*bytes = pass == CG_FORWARD ? needs.forward : needs.backward;
 	return CG_OK;
 }
 
@@ -106,22 +102,22 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 {
 	const struct cg_rnn_op *op = given;
 
-	return cg_seq_forward(stream, op->rnn, &op->call, work);
+	return cg_rnn_walk(stream, op->rnn, CG_FORWARD, &op->call, work);
 }
 
 static int backward(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_rnn_op *op = given;
 
-	return cg_seq_backward(stream, op->rnn, &op->call, work);
+	return cg_rnn_walk(stream, op->rnn, CG_GRAD, &op->call, work);
 }
 
 /* What the plan was opened with, as the row's attributes and symbols have it. */
-static void set_op(struct cg_rnn_op *op)
+static int set_op(struct cg_rnn_op *op)
 {
 	const struct cg_rnn *rnn = op->rnn;
-	int64_t longest, N = cg_steps_count(op->call.T, op->call.B, op->call.lengths, &longest);
 	size_t bytes = cg_dtype_bytes(rnn->dtype);
+	struct cg_net_sizes needs;
 
 	for (int k = 0; cg_rnn_modes[k]; k++)
 		if (cg_cell_find(cg_rnn_modes[k]) == rnn->cell)
@@ -145,9 +141,11 @@ static void set_op(struct cg_rnn_op *op)
 	op->states = (int64_t)rnn->layers * rnn->directions;
 	op->wide = rnn->directions * rnn->H;
 	op->params = rnn->params;
-	op->reserve = rnn->training ? (int64_t)((cg_seq_reserve(rnn, N) + bytes - 1) / bytes) : 0;
 	op->dtype = rnn->dtype;
 	op->time_major = rnn->time_major;
+	CG_TRY(cg_rnn_needs(rnn, op->call.T, op->call.B, op->call.lengths, &needs));
+	op->reserve = (int64_t)((needs.reserve + bytes - 1) / bytes);
+	return CG_OK;
 }
 
 int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
@@ -198,8 +196,7 @@ static int make_op(struct cg_stream *stream, const struct cg_rnn *rnn, const str
 	memcpy(&op->call, call, sizeof op->call);
 	op->call.size = sizeof *op;
 	op->rnn = rnn;
-	set_op(op);
-	return CG_OK;
+	return set_op(op);
 }
 
 static int check_forward(const struct cg_rnn *rnn, struct cg_rnn_op *op)

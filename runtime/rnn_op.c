@@ -130,6 +130,17 @@ const int32_t *cg_rnn_op_lengths(const struct cg_rnn_op *op)
 	return m->data ? (const int32_t *)(const void *)((const char *)m->data + m->offset) : op->call.lengths;
 }
 
+/* Elements of a reserve, which are the plan's to say. */
+static int set_reserve(struct cg_rnn_op *op, const struct cg_rnn *rnn)
+{
+	size_t bytes = cg_dtype_bytes(op->dtype);
+	struct cg_net_sizes needs;
+
+	CG_TRY(cg_rnn_needs(rnn, op->call.T, op->call.B, cg_rnn_op_lengths(op), &needs));
+	op->reserve = (int64_t)((needs.reserve + bytes - 1) / bytes);
+	return CG_OK;
+}
+
 static int pass_of(const struct cg_op *row)
 {
 	return row->call == cg_rnn_op_backward ? CG_GRAD : CG_FORWARD;
@@ -138,10 +149,8 @@ static int pass_of(const struct cg_op *row)
 int cg_rnn_op_settle(const struct cg_op *row, void *given, unsigned *bound)
 {
 	struct cg_rnn_op *op = given;
-	size_t bytes = cg_dtype_bytes(op->dtype);
 	struct cg_rnn_config config;
 	struct cg_rnn rnn;
-	int64_t longest;
 
 	CG_TRY(settle_layers(row, op, is_bound(row, "L*D", *bound), is_bound(row, "L", *bound)));
 	CG_TRY(settle_units(row, op, is_bound(row, "H", *bound), is_bound(row, "U", *bound)));
@@ -153,10 +162,12 @@ int cg_rnn_op_settle(const struct cg_op *row, void *given, unsigned *bound)
 	op->C = has_state(op) ? op->U : 0;
 	op->wide = n_directions(op) * op->H;
 	op->params = rnn.params;
-	op->reserve = (int64_t)((cg_seq_reserve(&rnn, cg_steps_count(op->call.T, op->call.B, cg_rnn_op_lengths(op), &longest)) + bytes - 1) / bytes);
-	if (!config.training)
-		op->reserve = 0;
+	/* That of seq.c, until there is a plan. */
+	CG_TRY(set_reserve(op, &rnn));
 	cg_rnn_op_settled(row, bound);
+	for (int k = 0; row->dims[k].symbol; k++)
+		if (row->dims[k].at == offsetof(struct cg_rnn_op, reserve))
+			*bound &= ~(1u << k);
 	return CG_OK;
 }
 
@@ -209,7 +220,9 @@ int cg_rnn_op_open(struct cg_stream *stream, const struct cg_op *row, void *give
 	CG_TRY(make_plan(stream, op, pass_of(row), &rnn));
 	op->rnn = rnn;
 	CG_TRY(cg_rnn_check_call(stream, rnn, &call));
-	if (pass_of(row) != CG_GRAD || call.reserve.bytes < CG_RESERVE_HEADER)
+	CG_TRY(set_reserve(op, rnn));
+	/* One of another size is refused by its size. */
+	if (pass_of(row) != CG_GRAD || call.reserve.bytes != (size_t)op->reserve * cg_dtype_bytes(op->dtype))
 		return CG_OK;
 	return cg_reserve_check(stream, rnn, &call);
 }

@@ -317,6 +317,18 @@ static int all_there(struct call *c, unsigned bound)
 	return code;
 }
 
+/* Bytes and shape of each argument. */
+static int measure(struct call *c)
+{
+	for (int k = 0; k < c->n; k++) {
+		struct call_argument *a = &c->arguments[k];
+
+		CG_TRY(cg_op_bytes(c->row, &c->row->ports[k], c->op, &a->bytes));
+		a->rank = cg_op_shape(c->row, &c->row->ports[k], c->op, a->shape);
+	}
+	return CG_OK;
+}
+
 int call_bind(struct call *c, int strict)
 {
 	unsigned bound = attribute_sizes(c);
@@ -337,13 +349,7 @@ int call_bind(struct call *c, int strict)
 		CG_TRY(c->row->settle(c->row, c->op, &bound));
 		CG_TRY(bind(c, &bound));
 	}
-	for (int k = 0; k < c->n; k++) {
-		struct call_argument *a = &c->arguments[k];
-
-		CG_TRY(cg_op_bytes(c->row, &c->row->ports[k], c->op, &a->bytes));
-		a->rank = cg_op_shape(c->row, &c->row->ports[k], c->op, a->shape);
-	}
-	return CG_OK;
+	return measure(c);
 }
 
 /* ---- the work ---- */
@@ -373,23 +379,29 @@ static int place(struct call *c, int k, struct cg_context *context, struct cg_st
 	return a->tensor && a->bytes ? cg_put(stream, *mem(c, port), a->tensor->data, a->bytes) : CG_OK;
 }
 
-/* All that can be refused is, before the work. */
-static int check(struct call *c, struct cg_stream *stream)
+/* What the device has to make ready, and the sizes that follow from it. */
+static int make_ready(struct call *c, struct cg_stream *stream)
 {
+	unsigned all = ~0u;
 	int code;
 
-	CG_TRY(cg_op_check(c->row, c->op));
 	if (!c->row->open)
 		return CG_OK;
 	code = c->row->open(stream, c->row, c->op);
-	return code ? plan_failed(c, code) : plan_opened(c);
+	if (code)
+		return plan_failed(c, code);
+	CG_TRY(plan_opened(c));
+	CG_TRY(bind(c, &all));
+	return measure(c);
 }
 
 static int work(struct call *c, struct cg_context *context, struct cg_stream *stream, int *working)
 {
+	/* All that can be refused is, before the work. */
+	CG_TRY(make_ready(c, stream));
 	for (int k = 0; k < c->n; k++)
 		CG_TRY(place(c, k, context, stream));
-	CG_TRY(check(c, stream));
+	CG_TRY(cg_op_check(c->row, c->op));
 	*working = 1;
 	CG_TRY(c->row->call(stream, c->op));
 	CG_TRY(cg_stream_sync(stream));

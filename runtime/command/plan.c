@@ -158,7 +158,8 @@ int plan_opened(struct call *c)
 
 	if (!c->plan)
 		return CG_OK;
-	snprintf(c->plan->route, sizeof c->plan->route, "%s", cg_rnn_route(op->rnn));
+	/* Its first word: why no other was taken makes no difference to a reserve. */
+	snprintf(c->plan->route, sizeof c->plan->route, "%.*s", (int)strcspn(cg_rnn_route(op->rnn), " "), cg_rnn_route(op->rnn));
 	if (!route || !strcmp(route, c->plan->route))
 		return CG_OK;
 	snprintf(words, sizeof words, "expected one of the route %s, got one of the route %.64s", c->plan->route, route);

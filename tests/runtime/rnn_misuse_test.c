@@ -93,11 +93,11 @@ static void test_config(void **state)
 	SPOILT(dropout, -0.1, "rnn: dropout: expected 0 to 1, got -0.1");
 	SPOILT(dropout, 1.1, "rnn: dropout: expected 0 to 1, got 1.1");
 	SPOILT(dropout, INFINITY, "rnn: dropout: expected 0 to 1, got inf");
-	SPOILT(route, "cuddn", "rnn: route: expected composed, or NULL for the best, got 'cuddn'");
-	SPOILT(route, "", "rnn: route: expected composed, or NULL for the best, got ''");
+	SPOILT(route, "cuddn", "rnn: route: expected composed or cudnn, or NULL for the best, got 'cuddn'");
+	SPOILT(route, "", "rnn: route: expected composed or cudnn, or NULL for the best, got ''");
 	SPOILT(options, "peephol", "rnn: options: cell lstm has no option 'peephol'; it has peephole");
 	c.route = "cudnn";
-	refused(&c, CG_UNSUPPORTED, "rnn: route: cudnn is not in this version; composed is");
+	refused(&c, CG_UNSUPPORTED, "rnn: route: cudnn: the cpu backend has no such route; composed is");
 	c.route = "scan";
 	refused(&c, CG_UNSUPPORTED, "rnn: route: scan is not in this version; composed is");
 	c.route = "composed";

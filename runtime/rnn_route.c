@@ -1,0 +1,87 @@
+/*
+ * Which way the calls of a plan go: a vendor's library for whole networks, where the backend has one that takes this network, else
+ * seq.c over the backend's products and kernels.  That is decided once, when the plan is opened, so that a forward and its backward
+ * go the same way; a library that fails later fails the call, and nothing else is tried in its place.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/rnn.h"
+
+static const char composed[] = "composed";
+
+/* What a caller may ask for; "scan" is for later. */
+int cg_rnn_check_route(const char *route)
+{
+	static const char *const words[] = { composed, "cudnn" };
+
+	if (!route)
+		return CG_OK;
+	for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+		if (!strcmp(route, words[k]))
+			return CG_OK;
+	if (!strcmp(route, "scan"))
+		return cg_fail(CG_UNSUPPORTED, "rnn: route: scan is not in this version; composed is");
+	return cg_fail(CG_BAD_ARGUMENT, "rnn: route: expected composed or cudnn, or NULL for the best, got '%.40s'", route);
+}
+
+/* A reserve is of one route, and of one version of its library. */
+static void take_print(struct cg_rnn *rnn, const struct cg_net_route *route)
+{
+	uint64_t stamp = route->stamp(rnn->net);
+
+	rnn->print = cg_reserve_print(rnn->print, route->name, strlen(route->name));
+	rnn->print = cg_reserve_print(rnn->print, &stamp, sizeof stamp);
+}
+
+int cg_rnn_take_route(struct cg_rnn *rnn, const char *wanted)
+{
+	const struct cg_net_route *route = rnn->context->backend->net;
+	char why[CG_WHY_NOT] = "";
+	int code;
+
+	snprintf(rnn->route, sizeof rnn->route, "%s", composed);
+	if (wanted && !strcmp(wanted, composed))
+		return CG_OK;
+	if (!route || (wanted && strcmp(wanted, route->name)))
+		return !wanted ? CG_OK : cg_fail(CG_UNSUPPORTED, "rnn: route: %s: the %s backend has no such route; composed is", wanted,
+		                                 rnn->context->backend->name);
+	code = route->open(rnn->context->device, rnn, &rnn->net, why);
+	if (code)
+		return *why && !wanted ? (snprintf(rnn->route, sizeof rnn->route, "%s (%s: not %s)", composed, why, route->name), CG_OK) :
+		       *why ? cg_fail_in(code, "rnn: route: %s", route->name) : cg_fail_in(code, "rnn");
+	snprintf(rnn->route, sizeof rnn->route, "%s", route->name);
+	take_print(rnn, route);
+	return CG_OK;
+}
+
+void cg_rnn_leave_route(struct cg_rnn *rnn)
+{
+	if (rnn->net)
+		rnn->context->backend->net->close(rnn->context->device, rnn->net);
+	rnn->net = NULL;
+}
+
+int cg_rnn_needs(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *needs)
+{
+	int64_t longest, N = cg_steps_count(T, B, lengths, &longest);
+	int straight = rnn->time_major && N == T * B;
+
+	if (rnn->net)
+		return rnn->context->backend->net->sizes(rnn->net, T, B, B ? lengths : NULL, needs);
+	*needs = (struct cg_net_sizes){ .forward = cg_seq_work(rnn, CG_FORWARD, B, N, straight) };
+	if (rnn->training) {
+		needs->reserve = cg_seq_reserve(rnn, N);
+		needs->backward = cg_seq_work(rnn, CG_GRAD, B, N, straight);
+	}
+	return CG_OK;
+}
+
+int cg_rnn_walk(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call, struct cg_work *work)
+{
+	const struct cg_net_route *route = rnn->context->backend->net;
+
+	if (rnn->net)
+		return (pass == CG_FORWARD ? route->forward : route->backward)(stream->queue, rnn->net, call, work->mem);
+	return (pass == CG_FORWARD ? cg_seq_forward : cg_seq_backward)(stream, rnn, call, work);
+}
