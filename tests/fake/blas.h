@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 #include "cuda.h"
+#include "number.h"
 
-/* As cublas_api.h and library_types.h of the vendor have them. */
+/* As cublas_api.h of the vendor has them. */
 enum {
 	BLAS_NOT_INITIALIZED = 1, BLAS_ALLOC_FAILED = 3, BLAS_INVALID_VALUE = 7, BLAS_EXECUTION_FAILED = 13,
 	BLAS_INTERNAL_ERROR = 14, BLAS_NOT_SUPPORTED = 15
 };
-enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
 enum { COMPUTE_32F = 68, COMPUTE_32F_PEDANTIC = 69, COMPUTE_32F_FAST_TF32 = 77, COMPUTE_64F = 70, COMPUTE_64F_PEDANTIC = 71 };
 enum { BLAS_HANDLE = 5, LT_HANDLE, LT_DESC, LT_LAYOUT, LT_PREFERENCE };
 
@@ -28,7 +28,6 @@ struct product {
 
 /* Is there such a product, by the vendor's tables?  Then 0; else a status of cuBLAS. */
 int fake_types(unsigned type_a, unsigned type_b, unsigned type_c, unsigned compute);
-size_t fake_type_bytes(unsigned type);
 /* A factor in host memory, of the type in which sums are. */
 double fake_factor(const void *factor, unsigned type);
 /* Looks at the memory it will use, and queues it: a status of cuBLAS. */

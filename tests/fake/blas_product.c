@@ -13,11 +13,6 @@ int fake_status(int code)
 
 /* ---- types ---- */
 
-size_t fake_type_bytes(unsigned type)
-{
-	return type == R_64F ? 8 : type == R_32F ? 4 : 2;
-}
-
 int fake_types(unsigned a, unsigned b, unsigned c, unsigned compute)
 {
 	int wide = compute == COMPUTE_64F || compute == COMPUTE_64F_PEDANTIC;
@@ -40,106 +35,6 @@ double fake_factor(const void *factor, unsigned type)
 	if (type == R_64F)
 		return memcpy(&wide, factor, sizeof wide), wide;
 	return memcpy(&narrow, factor, sizeof narrow), (double)narrow;
-}
-
-static float from_bits(uint32_t bits)
-{
-	float x;
-
-	return memcpy(&x, &bits, sizeof x), x;
-}
-
-static uint32_t bits_of(float x)
-{
-	uint32_t bits;
-
-	return memcpy(&bits, &x, sizeof bits), bits;
-}
-
-static double from_half(uint16_t h)
-{
-	int exponent = h >> 10 & 31;
-	double size = exponent ? (h & 1023) + 1024 : h & 1023, scale = 1;
-
-	if (exponent == 31)
-		return h & 1023 ? (double)from_bits(0x7fc00000) : h >> 15 ? -1 / 0.0 : 1 / 0.0;
-	for (int k = exponent ? exponent : 1; k < 25; k++)
-		scale /= 2;
-	for (int k = 25; k < exponent; k++)
-		scale *= 2;
-	return (h >> 15 ? -size : size) * scale;
-}
-
-static double load(const char *at, size_t i, int type)
-{
-	float narrow;
-	double wide;
-	uint16_t half;
-
-	switch (type) {
-	case R_64F:
-		return memcpy(&wide, at + 8 * i, 8), wide;
-	case R_32F:
-		return memcpy(&narrow, at + 4 * i, 4), (double)narrow;
-	}
-	memcpy(&half, at + 2 * i, 2);
-	return type == R_16BF ? (double)from_bits((uint32_t)half << 16) : from_half(half);
-}
-
-/* To nearest, ties to even, with so many bits of fraction; the exponent of a subnormal stays at the least. */
-static double rounded(double x, int bits, int least)
-{
-	double size = x < 0 ? -x : x, unit = 1;
-	int exponent = 0;
-
-	if (!(size > 0) || size > 1e300)
-		return x;
-	for (; size >= 2; exponent++)
-		size /= 2;
-	for (; size < 1; exponent--)
-		size *= 2;
-	for (exponent = (exponent < least ? least : exponent) - bits; exponent < 0; exponent++)
-		unit /= 2;
-	for (; exponent > 0; exponent--)
-		unit *= 2;
-	/* Adding and taking away 1.5 * 2^52 units rounds to whole ones. */
-	return (x / unit + 6755399441055744.0 - 6755399441055744.0) * unit;
-}
-
-static uint16_t to_half(double x)
-{
-	double y = rounded(x, 10, -14);
-	uint16_t sign = (uint16_t)(bits_of((float)x) >> 16 & 0x8000);
-	uint32_t f = bits_of((float)(y < 0 ? -y : y));
-
-	if (x != x)
-		return 0x7e00;
-	if (f >= 0x47800000)
-		return sign | 0x7c00;
-	if (f < 0x38800000)
-		return sign | (uint16_t)((y < 0 ? -y : y) * 16777216);
-	return (uint16_t)(sign | (f - 0x38000000) >> 13);
-}
-
-static void store(char *at, size_t i, double x, int type)
-{
-	float narrow = (float)x;
-	uint16_t half;
-
-	switch (type) {
-	case R_64F:
-		memcpy(at + 8 * i, &x, 8);
-		return;
-	case R_32F:
-		memcpy(at + 4 * i, &narrow, 4);
-		return;
-	case R_16F:
-		half = to_half(x);
-		break;
-	default:
-		half = x != x ? 0x7fc0 : (uint16_t)(bits_of((float)rounded(x, 7, -126)) >> 16);
-	}
-	memcpy(at + 2 * i, &half, 2);
 }
 
 /* ---- the work ---- */
@@ -165,9 +60,9 @@ static double *widen(const struct product *p, uint64_t at, int64_t rows, int64_t
 		abort();
 	for (int64_t j = 0; j < columns; j++)
 		for (int64_t i = 0; i < rows; i++) {
-			double x = load(from, (size_t)(transpose ? i * ld + j : j * ld + i), p->type);
+			double x = fake_load(from, (size_t)(transpose ? i * ld + j : j * ld + i), p->type);
 
-			to[j * rows + i] = p->narrow ? rounded(x, 10, -126) : x;
+			to[j * rows + i] = p->narrow ? fake_rounded(x, 10, -126) : x;
 		}
 	return to;
 }
@@ -229,10 +124,10 @@ static int run(void *data)
 			double x = p->alpha * sums[i];
 
 			if (p->beta != 0)
-				x += p->beta * load(fake_data(p->c), (size_t)(j * p->ldc + i), p->type_c);
+				x += p->beta * fake_load(fake_data(p->c), (size_t)(j * p->ldc + i), p->type_c);
 			if (p->bias)
-				x += load(fake_data(p->bias), (size_t)i, p->type_c);
-			store(fake_data(p->d), (size_t)(j * p->ldd + i), x, p->type_c);
+				x += fake_load(fake_data(p->bias), (size_t)i, p->type_c);
+			fake_store(fake_data(p->d), (size_t)(j * p->ldd + i), x, p->type_c);
 		}
 	}
 	free(a);

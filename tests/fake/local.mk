@@ -3,10 +3,10 @@
 fake_cuda = \
 	%D%/report.c %D%/cuda_device.c %D%/cuda_context.c %D%/cuda_memory.c %D%/cuda_stream.c %D%/cuda_module.c %D%/cuda_run.c
 fake_nvrtc = %D%/report.c %D%/nvrtc.c %D%/nvrtc_compile.c
-fake_cublas = %D%/report.c %D%/blas_product.c %D%/cublas.c
-fake_cublaslt = %D%/report.c %D%/blas_product.c %D%/cublaslt.c
+fake_cublas = %D%/report.c %D%/number.c %D%/blas_product.c %D%/cublas.c
+fake_cublaslt = %D%/report.c %D%/number.c %D%/blas_product.c %D%/cublaslt.c
 fake_sources = $(fake_cuda) $(fake_nvrtc) $(fake_cublas) $(fake_cublaslt) $(fake_headers)
-fake_headers = %D%/report.h %D%/cuda.h %D%/blas.h %D%/nvrtc.h %D%/image.h %D%/kernel_calls.h
+fake_headers = %D%/report.h %D%/cuda.h %D%/number.h %D%/blas.h %D%/nvrtc.h %D%/image.h %D%/kernel_calls.h
 EXTRA_DIST += %D%/on.sh $(fake_sources) %D%/kernel.h %D%/kernel_calls.c %D%/old.map %D%/README.md
 
 fake_compile = $(CC) -std=gnu11 -D_GNU_SOURCE -O3 -g -fPIC -fvisibility=hidden -ffp-contract=off  $(warnings) $(CPPFLAGS) $(CFLAGS)
