@@ -76,6 +76,8 @@ struct block {
 /* The beginning of a call: the lock, which ends with the function; chance; a failure that was asked for. */
 FAKE_API int fake_enter(const char *call, int needs_context);
 FAKE_API void fake_leave(int *inside);
+/* Calls so far whose names match the pattern. */
+FAKE_API long fake_count(const char *pattern);
 #define CALL(name, needs_context) \
 	int inside __attribute__((cleanup(fake_leave), unused)) = 1, refusal = fake_enter(#name, needs_context); \
 	if (refusal) \
@@ -102,7 +104,7 @@ int fake_drain(struct stream *stream);
 void fake_drain_all(struct context *context);
 void fake_some(void);
 int fake_pending(const struct context *context, const struct module *module);
-int fake_capturing(const char *call);
+FAKE_API int fake_capturing(const char *call);
 
 /* ---- device memory: cuda_memory.c ---- */
 

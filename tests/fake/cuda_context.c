@@ -1,4 +1,5 @@
 /* Calls, handles, devices' contexts, and what is left when the process ends. */
+#include <fnmatch.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@ static pid_t initialised;                        /* the process that called cuIn
 
 /* ---- the stack of contexts ---- */
 
-enum { DEEPEST = 64, MOST_DEVICES = 8, BLAS_INTERNAL_ERROR = 14 };
+enum { DEEPEST = 64, MOST_DEVICES = 8 };
 static _Thread_local struct context *stack[DEEPEST];
 static _Thread_local int depth;
 static struct context *primary[MOST_DEVICES];
@@ -34,15 +35,49 @@ static int is_fatal(int code)
 	return (code >= 700 && code <= 719 && code != 701 && code != 708 && code != 709 && code != 712 && code != 713) || code == 214;
 }
 
+/* With what a call fails that is to fail, where no code is said. */
+static int usual_failure(const char *call)
+{
+	enum { BLAS_INTERNAL_ERROR = 14, DNN_INTERNAL_ERROR = 4000 };
+
+	return !strncmp(call, "cublas", 6) ? BLAS_INTERNAL_ERROR : !strncmp(call, "cudnn", 5) ? DNN_INTERNAL_ERROR : UNKNOWN;
+}
+
+/* How often each call was made; names are literals of libraries that stay. */
+enum { MOST_CALLS = 256 };
+static struct { const char *name; long n; } counts[MOST_CALLS];
+
+static void count(const char *call)
+{
+	int k = 0;
+
+	while (k < MOST_CALLS - 1 && counts[k].name && strcmp(counts[k].name, call))
+		k++;
+	counts[k].name = call;
+	counts[k].n++;
+}
+
+FAKE_API long fake_count(const char *pattern)
+{
+	long n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (int k = 0; k < MOST_CALLS && counts[k].name; k++)
+		n += fnmatch(pattern, counts[k].name, 0) ? 0 : counts[k].n;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
 int fake_enter(const char *call, int needs)
 {
 	struct context *context = fake_current();
 	int code;
 
 	pthread_mutex_lock(&lock);
+	count(call);
 	if (needs && initialised != getpid())
 		return NOT_INITIALIZED;
-	code = fake_refused(call, strncmp(call, "cublas", 6) ? UNKNOWN : BLAS_INTERNAL_ERROR);
+	code = fake_refused(call, usual_failure(call));
 	if (code && context && is_fatal(code))
 		fake_lose(context, code);
 	if (code)
@@ -63,10 +98,10 @@ void fake_leave(int *inside)
 
 /* ---- handles ---- */
 
-/* The last ones are cuBLAS's. */
+/* The last ones are cuBLAS's and cuDNN's. */
 static const char *const names[] = {
 	"", "a context", "a stream", "a module", "a function", "a handle of cuBLAS", "a handle of cuBLASLt", "a description", "a layout",
-	"a preference"
+	"a preference", "a handle of cuDNN", "a tensor descriptor", "a dropout descriptor", "an RNN descriptor", "an RNN data descriptor"
 };
 enum { BUCKETS = 1024, KINDS = sizeof names / sizeof *names };
 static struct handle *handles[BUCKETS];

@@ -1,12 +1,16 @@
-# The stand-ins for CUDA's libraries, by their sonames, in a folder for each major version.  They are built apart from the rest,
-# without sanitizers, which the program that loads them may have or not.
+# The stand-ins for CUDA's libraries, by their sonames, in a folder for each major version, and cuDNN's in others.  They are built
+# apart from the rest, without sanitizers, which the program that loads them may have or not.
 fake_cuda = \
 	%D%/report.c %D%/cuda_device.c %D%/cuda_context.c %D%/cuda_memory.c %D%/cuda_stream.c %D%/cuda_module.c %D%/cuda_run.c
 fake_nvrtc = %D%/report.c %D%/nvrtc.c %D%/nvrtc_compile.c
 fake_cublas = %D%/report.c %D%/number.c %D%/blas_product.c %D%/cublas.c
 fake_cublaslt = %D%/report.c %D%/number.c %D%/blas_product.c %D%/cublaslt.c
-fake_sources = $(fake_cuda) $(fake_nvrtc) $(fake_cublas) $(fake_cublaslt) $(fake_headers)
-fake_headers = %D%/report.h %D%/cuda.h %D%/number.h %D%/blas.h %D%/nvrtc.h %D%/image.h %D%/kernel_calls.h
+fake_cudnn = \
+	%D%/report.c %D%/number.c %D%/cudnn.c %D%/cudnn_rnn.c %D%/cudnn_call.c %D%/cudnn_net.c %D%/cudnn_forward.c \
+	%D%/cudnn_back.c %D%/cudnn_kept.c %D%/cudnn_cell.c
+fake_sources = $(fake_cuda) $(fake_nvrtc) $(fake_cublas) $(fake_cublaslt) $(fake_cudnn) $(fake_headers)
+fake_headers = \
+	%D%/report.h %D%/cuda.h %D%/number.h %D%/blas.h %D%/cudnn.h %D%/cudnn_net.h %D%/nvrtc.h %D%/image.h %D%/kernel_calls.h
 EXTRA_DIST += %D%/on.sh $(fake_sources) %D%/kernel.h %D%/kernel_calls.c %D%/old.map %D%/README.md
 
 fake_compile = $(CC) -std=gnu11 -D_GNU_SOURCE -O3 -g -fPIC -fvisibility=hidden -ffp-contract=off  $(warnings) $(CPPFLAGS) $(CFLAGS)
@@ -28,6 +32,11 @@ endif
 		library libcublasLt.so.$$major `sources $(fake_cublaslt)` ./libcuda.so.1; \
 		cd ../../../..; \
 	done; \
+	for major in 8 9; do \
+		$(MKDIR_P) %D%/lib/cudnn-$$major; cd %D%/lib/cudnn-$$major; \
+		library libcudnn.so.$$major -DFAKE_CUDNN_MAJOR=$$major `sources $(fake_cudnn)` ../cuda-13/libcuda.so.1 -lm -lpthread; \
+		cd ../../../..; \
+	done; \
 	$(MKDIR_P) %D%/lib/cache; cp $$from/kernel.h %D%/lib; \
 	$(fake_compile) -c $$from/kernel_calls.c -o %D%/lib/kernel_calls.o; \
 	echo > $@
@@ -38,6 +47,10 @@ clean-fake:
 # Test programs that run with them: NAME.fake is made from NAME.c.
 fake_programs = %D%/stand_in_test %D%/launch_test %D%/call_test %D%/blas_test
 fake_tests = %D%/stand_in_test.fake %D%/launch_test.fake %D%/call_test.fake %D%/blas_test.fake
+if COMMAND
+fake_programs += %D%/cudnn_data_test
+fake_tests += %D%/cudnn_data_test.fake
+endif
 # The cuda backend's, which a GPU would do for as well.
 if CUDA
 fake_programs += \
@@ -51,6 +64,9 @@ stand_in = %D%/stand_in.h %D%/stand_in.c
 %C%_stand_in_test_SOURCES = %D%/stand_in_test.c $(stand_in)
 %C%_call_test_SOURCES = %D%/call_test.c $(stand_in)
 %C%_blas_test_SOURCES = %D%/blas_test.c $(stand_in)
+dnn_stand_in = $(stand_in) %D%/dnn_stand_in.h %D%/dnn_stand_in.c
+%C%_cudnn_data_test_SOURCES = %D%/cudnn_data_test.c $(dnn_stand_in)
+%C%_cudnn_data_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_launch_test_SOURCES = %D%/launch_test.c $(stand_in)
 $(fake_tests):
 	$(AM_V_at)$(MKDIR_P) $(@D) && echo > $@

@@ -1,0 +1,282 @@
+/* The stand-in for libcudnn: the gradients of data and of weights, in double, rounded once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cudnn_net.h"
+
+static int is_other(const struct net *net, const char *what, uint64_t was, uint64_t is)
+{
+	if (was != is)
+		fake_report("%s: %s is not what cudnnRNNForward was given", net->call, what);
+	return was != is;
+}
+
+/* The reserve must be of such a forward, and not used up. */
+static int open_reserve(const struct net *net, int stage, struct kept *kept)
+{
+	struct stamp *stamp = fake_data(net->reserve);
+
+	if (stamp->mark != DNN_MARK || stamp->model != fake_stamp_of(net)) {
+		fake_report("%s: the reserve is of no forward, or of another one", net->call);
+		return LAUNCH_FAILED;
+	}
+	if (stamp->stage != stage && !(stage == FORWARD_DONE && !net->destroys)) {
+		fake_report(stage == DATA_DONE ? "%s: before cudnnRNNBackwardData_v8" : "%s: a second time from one reserve", net->call);
+		return LAUNCH_FAILED;
+	}
+	fake_kept_open(kept, &net->m, net->T, net->B, stamp);
+	return 0;
+}
+
+/* What the vendor takes from y, it takes from there. */
+static void take_y(const struct net *net, const struct kept *kept)
+{
+	int64_t H = net->m.H, top = (net->m.L - 1) * net->m.D;
+
+	for (int64_t b = 0; b < net->B; b++)
+		for (int64_t t = 0; t < net->lengths[b]; t++)
+			for (int64_t k = 0; k < net->m.D * H; k++)
+				kept->pseudo[top + k / H].h[(t * net->B + b) * H + k % H] = fake_get(net, fake_place(net, &net->y, t, b), k);
+}
+
+/* dh [H] is all that reaches h of the step, and then what reaches that of the step before. */
+static void back_step(const struct walk *w, int64_t s, int64_t b, double *dh, double *dc, double *d_in, double *scratch)
+{
+	const struct model *m = &w->net->m;
+	int64_t row = fake_time(w->d, s, w->net->lengths[b]) * w->net->B + b, GU = m->gates * m->U;
+	double *dm = scratch, *direct = scratch + m->U, *da = w->p->da + row * GU, *dq = w->p->dq + row * GU;
+	struct step step = fake_step(w, s, b);
+
+	memcpy(w->p->dh + row * m->H, dh, (size_t)m->H * sizeof *dh);
+	memset(dm, 0, (size_t)m->U * sizeof *dm);
+	if (m->P)
+		fake_add_product(m, m->U, m->P, dh, w->w.p, dm);
+	else
+		memcpy(dm, dh, (size_t)m->U * sizeof *dm);
+	fake_cell_back(m, &step, dm, dc, da, dq, direct);
+	for (int64_t j = 0; j < m->H; j++)
+		dh[j] = m->P ? 0 : direct[j];
+	fake_add_product(m, m->H, GU, dq, w->w.r, dh);
+	if (m->skip && !w->layer)
+		for (int64_t k = 0; k < GU; k++)
+			d_in[row * w->in + k % m->U] += da[k];
+	else
+		fake_add_product(m, w->in, GU, da, w->w.w, d_in + row * w->in);
+}
+
+/* dy [T B, D H] reaches the layer's output; what reaches its input is added to d_in. */
+static void back_layer(const struct net *net, const struct kept *kept, int64_t layer, int64_t d, const double *dy, double *d_in)
+{
+	struct walk w = fake_start(net, kept, layer, d);
+	int64_t at = layer * net->m.D + d, H = net->m.H, U = net->m.U;
+	double *dh = fake_room(H), *dc = fake_room(U), *scratch = fake_room(2 * U);
+
+	for (int64_t b = 0; b < net->B; b++) {
+		for (int64_t j = 0; j < H; j++)
+			dh[j] = fake_get(net, net->dhy, (at * net->B + b) * H + j);
+		for (int64_t u = 0; u < U; u++)
+			dc[u] = fake_get(net, net->dcy, (at * net->B + b) * U + u);
+		for (int64_t s = net->lengths[b] - 1; s >= 0; s--) {
+			int64_t row = fake_time(d, s, net->lengths[b]) * net->B + b;
+
+			for (int64_t j = 0; j < H; j++)
+				dh[j] += dy[row * net->m.D * H + d * H + j];
+			back_step(&w, s, b, dh, dc, d_in, scratch);
+		}
+		for (int64_t j = 0; j < H; j++)
+			fake_put(net, net->dhx, (at * net->B + b) * H + j, dh[j]);
+		for (int64_t u = 0; u < U; u++)
+			fake_put(net, net->dcx, (at * net->B + b) * U + u, dc[u]);
+	}
+	free(dh);
+	free(dc);
+	free(scratch);
+	fake_finish(&w);
+}
+
+static int reach_data(const struct net *net)
+{
+	int code = fake_reach_lengths(net);
+
+	if (!code)
+		code = fake_reach_sequence(net, &net->y, READ_WRITTEN);
+	if (!code)
+		code = fake_reach_sequence(net, &net->dy, READ_WRITTEN);
+	if (!code)
+		code = fake_reach_weights(net, net->weights, READ_WRITTEN);
+	for (int k = 0; k < 4 && !code; k++)
+		code = fake_reach_state(net, (uint64_t[]){ net->hx, net->dhy, net->cx, net->dcy }[k], k < 2 ? net->m.H : net->m.U, READ_WRITTEN);
+	if (!code)
+		code = fake_reach(net->call, net->reserve, net->reserve_bytes, READ_WRITTEN);
+	if (!code)
+		code = fake_reach_work(net);
+	if (!code)
+		code = fake_reach_sequence(net, &net->dx, WRITE);
+	if (!code)
+		code = fake_reach_state(net, net->dhx, net->m.H, WRITE);
+	return code ? code : fake_reach_state(net, net->dcx, net->m.U, WRITE);
+}
+
+/* The gates' gradients take the gates' place: who comes again finds nothing. */
+static void use_up(const struct net *net, const struct kept *kept)
+{
+	int64_t rows = net->T * net->B;
+
+	for (int64_t p = 0; p < net->m.L * net->m.D; p++) {
+		memset(kept->pseudo[p].gate, 0xff, (size_t)(rows * net->m.gates * net->m.U) * sizeof(double));
+		memset(kept->pseudo[p].c, 0xff, (size_t)(rows * net->m.U) * sizeof(double));
+	}
+}
+
+int fake_net_data(void *data)
+{
+	const struct net *net = data;
+	int code = reach_data(net);
+	struct kept kept;
+	double *dy;
+
+	if (!code)
+		code = open_reserve(net, FORWARD_DONE, &kept);
+	if (code)
+		return code;
+	is_other(net, "weights", kept.stamp->weights, fake_weights_sum(net));
+	is_other(net, "hx", kept.stamp->hx, fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)));
+	is_other(net, "cx", kept.stamp->cx, fake_bytes_sum(net->cx, fake_state_bytes(net, net->m.U)));
+	take_y(net, &kept);
+	dy = fake_room(net->T * net->B * net->dy.width);
+	fake_read_sequence(net, &net->dy, dy);
+	for (int64_t l = net->m.L - 1; l >= 0; l--) {
+		double *d_in = fake_room(net->T * net->B * fake_width(&net->m, l));
+
+		for (int64_t d = 0; d < net->m.D; d++)
+			back_layer(net, &kept, l, d, dy, d_in);
+		for (int64_t k = 0; l && kept.stamp->dropped && k < net->T * net->B * net->dy.width; k++)
+			d_in[k] *= kept.factor[l][k];
+		free(dy);
+		dy = d_in;
+	}
+	for (int64_t b = 0; b < net->B; b++)
+		for (int64_t t = 0; t < net->lengths[b]; t++)
+			for (int64_t j = 0; j < net->dx.width; j++)
+				fake_put(net, fake_place(net, &net->dx, t, b), j, dy[(t * net->B + b) * net->dx.width + j]);
+	fake_fill_padding(net, &net->dx, 0);
+	free(dy);
+	kept.stamp->stage = DATA_DONE;
+	if (net->destroys)
+		use_up(net, &kept);
+	fake_kept_close(&kept);
+	return 0;
+}
+
+/* ---- the gradient of weights ---- */
+
+static double operand(const struct net *net, double x)
+{
+	return net->m.narrow ? fake_rounded(x, 10, -126) : x;
+}
+
+/* to [rows, columns] += a [rows] times b [columns] */
+static void add_outer(const struct net *net, int64_t rows, int64_t columns, const double *a, const double *b, double *to)
+{
+	for (int64_t j = 0; j < rows; j++) {
+		double x = operand(net, a[j]);
+
+		for (int64_t k = 0; k < columns; k++)
+			to[j * columns + k] += x * operand(net, b[k]);
+	}
+}
+
+static void add_region(const struct net *net, int pseudo_layer, int id, int part, const double *sums)
+{
+	struct region r = fake_region(&net->m, pseudo_layer, id, part);
+
+	for (int64_t k = 0; k < r.rows * r.columns; k++)
+		fake_put(net, net->dweights, r.offset + k, fake_get(net, net->dweights, r.offset + k) + sums[k]);
+}
+
+/* Sums over all steps and rows, of all gates. */
+static void sum_layer(const struct walk *w, struct weights *sums)
+{
+	const struct net *net = w->net;
+	int64_t GU = net->m.gates * net->m.U;
+
+	for (int64_t b = 0; b < net->B; b++)
+		for (int64_t s = 0; s < net->lengths[b]; s++) {
+			int64_t row = fake_time(w->d, s, net->lengths[b]) * net->B + b;
+			const double *da = w->p->da + row * GU, *dq = w->p->dq + row * GU;
+			struct step step = fake_step(w, s, b);
+
+			add_outer(net, GU, w->in, da, w->kept->in[w->layer] + row * w->in, sums->w);
+			add_outer(net, GU, net->m.H, dq, step.h_prev, sums->r);
+			add_outer(net, net->m.P, net->m.U, w->p->dh + row * net->m.H, step.m, sums->p);
+			for (int64_t k = 0; k < GU; k++) {
+				sums->b_input[k] += da[k];
+				sums->b_recurrent[k] += dq[k];
+			}
+		}
+}
+
+static void weights_of_layer(const struct net *net, const struct kept *kept, int64_t layer, int64_t d)
+{
+	struct walk w = fake_start(net, kept, layer, d);
+	int64_t GU = net->m.gates * net->m.U, U = net->m.U, H = net->m.H, in = w.in;
+	int at = (int)(layer * net->m.D + d), G = net->m.gates;
+	struct weights sums = { .w = fake_room(GU * in), .r = fake_room(GU * H), .p = fake_room(net->m.P * U), .b_input = fake_room(GU),
+		.b_recurrent = fake_room(GU) };
+
+	sum_layer(&w, &sums);
+	for (int g = 0; g < G; g++) {
+		if (layer || !net->m.skip)
+			add_region(net, at, g, MATRIX, sums.w + g * U * in);
+		add_region(net, at, G + g, MATRIX, sums.r + g * U * H);
+		add_region(net, at, g, BIAS, sums.b_input + g * U);
+		add_region(net, at, G + g, BIAS, sums.b_recurrent + g * U);
+	}
+	if (net->m.P)
+		add_region(net, at, 2 * G, MATRIX, sums.p);
+	free(sums.w);
+	free(sums.r);
+	free(sums.p);
+	free(sums.b_input);
+	free(sums.b_recurrent);
+	fake_finish(&w);
+}
+
+static int reach_weights(const struct net *net)
+{
+	int code = fake_reach_lengths(net);
+
+	if (!code)
+		code = fake_reach_sequence(net, &net->x, READ_WRITTEN);
+	if (!code)
+		code = fake_reach_sequence(net, &net->y, READ_WRITTEN);
+	if (!code)
+		code = fake_reach_state(net, net->hx, net->m.H, READ_WRITTEN);
+	if (!code)
+		code = fake_reach(net->call, net->reserve, net->reserve_bytes, READ_WRITTEN);
+	if (!code)
+		code = fake_reach_work(net);
+	/* It adds: what it adds to must be there. */
+	return code ? code : fake_reach_weights(net, net->dweights, READ_WRITTEN);
+}
+
+int fake_net_weights(void *data)
+{
+	const struct net *net = data;
+	int code = reach_weights(net);
+	struct kept kept;
+
+	if (!code)
+		code = open_reserve(net, DATA_DONE, &kept);
+	if (code)
+		return code;
+	is_other(net, "x", kept.stamp->x, fake_sequence_sum(net, &net->x));
+	is_other(net, "hx", kept.stamp->hx, fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)));
+	take_y(net, &kept);
+	for (int64_t p = 0; p < net->m.L * net->m.D; p++)
+		weights_of_layer(net, &kept, p / net->m.D, p % net->m.D);
+	fake_kept_close(&kept);
+	if (net->destroys)
+		memset(fake_data(net->reserve), 0xff, net->reserve_bytes);
+	return 0;
+}

@@ -1,0 +1,111 @@
+/* The stand-in for libcudnn: one step of each cell in double, forward and backward, and products. */
+#include <math.h>
+
+#include "cudnn.h"
+
+static double sigmoid(double x)
+{
+	return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
+}
+
+void fake_add_product(const struct model *m, int64_t n, int64_t k, const double *restrict a, const double *restrict matrix,
+                      double *restrict out)
+{
+	for (int64_t l = 0; l < k; l++) {
+		double x = m->narrow ? fake_rounded(a[l], 10, -126) : a[l];
+
+		for (int64_t j = 0; j < n; j++)
+			out[j] += x * matrix[l * n + j];
+	}
+}
+
+static void lstm(int64_t U, const struct step *s, const double *a, const double *r)
+{
+	double *i = s->gate, *f = i + U, *g = f + U, *o = g + U;
+
+	for (int64_t u = 0; u < U; u++) {
+		i[u] = sigmoid(a[u] + r[u]);
+		f[u] = sigmoid(a[U + u] + r[U + u]);
+		g[u] = tanh(a[2 * U + u] + r[2 * U + u]);
+		o[u] = sigmoid(a[3 * U + u] + r[3 * U + u]);
+		s->c[u] = f[u] * s->c_prev[u] + i[u] * g[u];
+		s->m[u] = o[u] * tanh(s->c[u]);
+	}
+}
+
+/* The reset gate multiplies what R and its bias have made. */
+static void gru(int64_t U, const struct step *s, const double *a, const double *q)
+{
+	double *r = s->gate, *z = r + U, *n = z + U;
+
+	for (int64_t u = 0; u < U; u++) {
+		r[u] = sigmoid(a[u] + q[u]);
+		z[u] = sigmoid(a[U + u] + q[U + u]);
+		s->q[u] = q[2 * U + u];
+		n[u] = tanh(a[2 * U + u] + r[u] * s->q[u]);
+		s->m[u] = (1 - z[u]) * n[u] + z[u] * s->h_prev[u];
+	}
+}
+
+void fake_cell(const struct model *m, const struct step *s, const double *a, const double *r)
+{
+	switch (m->cell) {
+	case LSTM:
+		lstm(m->U, s, a, r);
+		return;
+	case GRU:
+		gru(m->U, s, a, r);
+		return;
+	}
+	for (int64_t u = 0; u < m->U; u++) {
+		double x = a[u] + r[u];
+
+		s->m[u] = m->cell == TANH ? tanh(x) : x < 0 ? 0 : x;
+	}
+}
+
+static void lstm_back(int64_t U, const struct step *s, const double *dm, double *dc, double *da)
+{
+	const double *i = s->gate, *f = i + U, *g = f + U, *o = g + U;
+
+	for (int64_t u = 0; u < U; u++) {
+		double t = tanh(s->c[u]), all = dc[u] + dm[u] * o[u] * (1 - t * t);
+
+		da[u] = all * g[u] * i[u] * (1 - i[u]);
+		da[U + u] = all * s->c_prev[u] * f[u] * (1 - f[u]);
+		da[2 * U + u] = all * i[u] * (1 - g[u] * g[u]);
+		da[3 * U + u] = dm[u] * t * o[u] * (1 - o[u]);
+		dc[u] = all * f[u];
+	}
+}
+
+static void gru_back(int64_t U, const struct step *s, const double *dm, double *da, double *dr, double *direct)
+{
+	const double *r = s->gate, *z = r + U, *n = z + U;
+
+	for (int64_t u = 0; u < U; u++) {
+		double dn = dm[u] * (1 - z[u]) * (1 - n[u] * n[u]);
+
+		da[u] = dr[u] = dn * s->q[u] * r[u] * (1 - r[u]);
+		da[U + u] = dr[U + u] = dm[u] * (s->h_prev[u] - n[u]) * z[u] * (1 - z[u]);
+		da[2 * U + u] = dn;
+		dr[2 * U + u] = dn * r[u];
+		direct[u] = dm[u] * z[u];
+	}
+}
+
+void fake_cell_back(const struct model *m, const struct step *s, const double *dm, double *dc, double *da, double *dr, double *direct)
+{
+	for (int64_t u = 0; u < m->U; u++)
+		direct[u] = 0;
+	if (m->cell == GRU) {
+		gru_back(m->U, s, dm, da, dr, direct);
+		return;
+	}
+	if (m->cell == LSTM)
+		lstm_back(m->U, s, dm, dc, da);
+	for (int64_t u = 0; u < m->U && m->cell <= TANH; u++)
+		da[u] = m->cell == TANH ? dm[u] * (1 - s->m[u] * s->m[u]) : s->m[u] > 0 ? dm[u] : 0;
+	for (int64_t k = 0; k < m->gates * m->U; k++)
+		dr[k] = da[k];
+}

@@ -1,0 +1,158 @@
+/* The stand-in for libcudnn: memory as its work meets it, and the steps of a layer. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cudnn_net.h"
+
+/* ---- memory, when the work runs ---- */
+
+static size_t element(const struct net *net)
+{
+	return fake_type_bytes((unsigned)net->m.type);
+}
+
+/* Of what is read the rows that are valid, of what is written all. */
+int fake_reach_sequence(const struct net *net, const struct sequence *s, int how)
+{
+	int code = 0;
+
+	for (int64_t b = 0; b < net->B; b++) {
+		int64_t n = how == WRITE && s->layout != SEQ_MAJOR_PACKED ? net->T : net->lengths[b];
+
+		for (int64_t t = 0; t < n && !code; t++)
+			code = fake_reach(net->call, fake_place(net, s, t, b), (size_t)s->width * element(net), how);
+	}
+	return code;
+}
+
+int fake_reach_state(const struct net *net, uint64_t at, int64_t width, int how)
+{
+	return at ? fake_reach(net->call, at, (size_t)(net->m.L * net->m.D * net->B * width) * element(net), how) : 0;
+}
+
+int fake_reach_weights(const struct net *net, uint64_t at, int how)
+{
+	int code = 0;
+
+	for (int p = 0; p < net->m.L * net->m.D; p++)
+		for (int k = 0; k < 2 * fake_ids(&net->m) && !code; k++) {
+			struct region r = fake_region(&net->m, p, k / 2, k % 2);
+
+			code = fake_reach(net->call, at + (size_t)r.offset * element(net), (size_t)(r.rows * r.columns) * element(net), how);
+		}
+	return code;
+}
+
+/* A workspace holds what it likes. */
+int fake_reach_work(const struct net *net)
+{
+	int code = fake_reach(net->call, net->work, net->work_bytes, WRITE);
+
+	if (!code)
+		memset(fake_data(net->work), 0xff, net->work_bytes);
+	return code;
+}
+
+/* Where the version still reads the device's copy of the lengths. */
+int fake_reach_lengths(const struct net *net)
+{
+	size_t bytes = (size_t)net->B * sizeof *net->lengths;
+	int code;
+
+	if (!net->lengths_at)
+		return 0;
+	code = fake_reach(net->call, net->lengths_at, bytes, READ_WRITTEN);
+	if (!code && memcmp(fake_data(net->lengths_at), net->lengths, bytes)) {
+		fake_report("%s: the device's lengths are not those of the descriptors", net->call);
+		code = LAUNCH_FAILED;
+	}
+	return code;
+}
+
+double fake_get(const struct net *net, uint64_t at, int64_t k)
+{
+	return at ? fake_load(fake_data(at), (size_t)k, net->m.type) : 0;
+}
+
+void fake_put(const struct net *net, uint64_t at, int64_t k, double x)
+{
+	if (at)
+		fake_store(fake_data(at), (size_t)k, x, net->m.type);
+}
+
+double fake_as_stored(const struct net *net, double x)
+{
+	double stored = 0;
+
+	fake_store(&stored, 0, x, net->m.type);
+	return fake_load(&stored, 0, net->m.type);
+}
+
+double *fake_room(int64_t n)
+{
+	double *at = calloc((size_t)n + 1, sizeof *at);
+
+	if (!at)
+		abort();
+	return at;
+}
+
+/* Without a symbol to fill it with, padding is undefined. */
+void fake_fill_padding(const struct net *net, const struct sequence *s, int fills)
+{
+	if (s->layout == SEQ_MAJOR_PACKED)
+		return;
+	for (int64_t b = 0; b < net->B; b++)
+		for (int64_t t = net->lengths[b]; t < net->T; t++)
+			for (int64_t j = 0; j < s->width; j++)
+				fake_put(net, fake_place(net, s, t, b), j, fills ? s->fill : NAN);
+}
+
+void fake_read_sequence(const struct net *net, const struct sequence *s, double *to)
+{
+	for (int64_t b = 0; b < net->B; b++)
+		for (int64_t t = 0; t < net->lengths[b]; t++)
+			for (int64_t j = 0; j < s->width; j++)
+				to[(t * net->B + b) * s->width + j] = fake_get(net, fake_place(net, s, t, b), j);
+}
+
+size_t fake_state_bytes(const struct net *net, int64_t width)
+{
+	return (size_t)(net->m.L * net->m.D * net->B * width) * element(net);
+}
+
+/* ---- one direction of one layer ---- */
+
+struct walk fake_start(const struct net *net, const struct kept *kept, int64_t layer, int64_t d)
+{
+	int64_t at = layer * net->m.D + d, gates = net->m.gates * net->m.U;
+	struct walk walk = { .net = net, .kept = kept, .p = &kept->pseudo[at], .layer = layer, .d = d, .in = fake_width(&net->m, layer) };
+
+	if (net->weights)
+		walk.w = fake_weights(net, (int)at);
+	walk.a = fake_room(gates);
+	walk.r = fake_room(gates);
+	return walk;
+}
+
+void fake_finish(struct walk *walk)
+{
+	if (walk->net->weights)
+		free(walk->w.w);
+	free(walk->a);
+	free(walk->r);
+}
+
+/* What row b has of a step, and has had before it. */
+struct step fake_step(const struct walk *w, int64_t s, int64_t b)
+{
+	const struct net *net = w->net;
+	int64_t n = net->lengths[b], row = fake_time(w->d, s, n) * net->B + b, U = net->m.U;
+	int64_t before = s ? fake_time(w->d, s - 1, n) * net->B + b : -1;
+
+	return (struct step){
+		w->p->gate + row * net->m.gates * U, w->p->q + row * U, w->p->c + row * U, w->p->m + row * U,
+		s ? w->p->h + before * net->m.H : w->p->h_first + b * net->m.H, s ? w->p->c + before * U : w->p->c_first + b * U,
+	};
+}

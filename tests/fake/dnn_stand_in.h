@@ -1,0 +1,71 @@
+/* The calls of the stand-in for libcudnn, and a network with all its memory, for trials of it. */
+#ifndef FAKE_DNN_STAND_IN_H
+#define FAKE_DNN_STAND_IN_H
+
+#include "tests/fake/stand_in.h"
+
+struct cudnnContext; struct cudnnTensorStruct; struct cudnnDropoutStruct; struct cudnnRNNStruct; struct cudnnRNNDataStruct;
+struct CUstream_st;
+
+extern struct dnn {
+#define CUDNN_CALL(name, parameters, names) unsigned (*name) parameters;
+#define CUDNN_COUNT(name, parameters, names) size_t (*name) parameters;
+#define CUDNN_WORDS(name, parameters, names) const char *(*name) parameters;
+#define CUDNN_TELLS(name, parameters, names) void (*name) parameters;
+#include "backends/cuda/cuda.fn"
+#undef CUDNN_CALL
+#undef CUDNN_COUNT
+#undef CUDNN_WORDS
+#undef CUDNN_TELLS
+} dnn;
+
+/* Errors in version 9. */
+enum { BAD_PARAM = 2000, NOT_SUPPORTED = 3000, INTERNAL_ERROR = 4000, EXECUTION_FAILED = 5000 };
+enum { FLOAT = 0, DOUBLE = 1, HALF = 2, BFLOAT16 = 9, DEFAULT_MATH = 0, FMA_MATH = 3, MOST_ROWS = 32 };
+enum { STANDARD, STATIC, DYNAMIC, SMALL_H };
+enum { RELU, TANH, LSTM, GRU };
+
+/* What there is to a call, with a copy on the host as doubles. */
+struct array { uint64_t at; int64_t n; };
+struct net {
+	/* as the trial wants it; P 0: no projection; lengths of 0 are T */
+	int cell, type, algorithm, math, bias, skip, D, L, T, B, I, U, P, flags, layout, fills, lengths[MOST_ROWS];
+	float rate, fill;
+	uint64_t seed;
+
+	struct cudnnContext *handle;
+	struct cudnnRNNStruct *rnn;
+	struct cudnnRNNDataStruct *x_data, *y_data;
+	struct cudnnTensorStruct *h, *c;
+	struct cudnnDropoutStruct *dropout;
+	struct array x, y, dy, dx, hx, hy, cx, cy, dhy, dhx, dcy, dcx;
+	uint64_t weights, dweights, work, reserve, states, device_lengths;
+	size_t weight_bytes, work_bytes, reserve_bytes;
+	void *given_lengths;                     /* to calls: NULL unless a trial says otherwise */
+};
+/* lstm, f64, 2 steps of 2 rows, 2 inputs, 2 units, lengths 2 and 1. */
+struct net a_net(void);
+
+/* Loads the library, makes a context and a stream. */
+void dnn_begin(void);
+void net_open(struct net *n);            /* all that calls need, by the vendor's queries; inputs by the fill rule, params too */
+unsigned net_set(struct net *n);         /* its descriptors again, as they are now wanted: what setting the network's says */
+unsigned net_forward(struct net *n, int training);
+unsigned net_data(struct net *n);
+unsigned net_weights(struct net *n);
+void net_train(struct net *n);           /* the three, with cleared dweights, which must do */
+void net_close(struct net *n);
+void dnn_end(void);
+
+struct array make_array(const struct net *n, int64_t elements);
+void put_array(const struct net *n, struct array a, const double *from);
+double *get_array(const struct net *n, struct array a);  /* from malloc, after the stream is waited for */
+/* Parameters in the order of all matrices, then all biases, by pseudo-layer and id. */
+int64_t count_params(const struct net *n);
+void put_params(const struct net *n, const double *from);
+double *get_dparams(const struct net *n);
+/* Element k of a tensor with this tag. */
+double fill_rule(int64_t k, int tag);
+int64_t net_h(const struct net *n);
+
+#endif
