@@ -26,6 +26,16 @@ void dnn_end(void)
 	end();
 }
 
+unsigned dnn_error(unsigned status)
+{
+	static const struct { unsigned status, old; } all[] = { { 2000, 3 }, { 3000, 9 }, { 4000, 4 }, { 4003, 2 }, { 5000, 8 } };
+
+	for (size_t k = 0; dnn.GetVersion() < 10000 && k < sizeof all / sizeof *all; k++)
+		if (all[k].status == status)
+			return all[k].old;
+	return status;
+}
+
 double fill_rule(int64_t k, int tag)
 {
 	return (double)((7 * k + tag) % 13 - 6) / 10;
@@ -249,6 +259,8 @@ unsigned net_set(struct net *n)
 	CHECK(set_data(n, n->y_data, n->D * (int)net_h(n)));
 	CHECK(set_state(n, n->h, net_h(n)));
 	CHECK(set_state(n, n->c, n->U));
+	CHECK(cu.MemcpyHtoDAsync_v2(n->device_lengths, n->lengths, (size_t)n->B * sizeof *n->lengths, stream));
+	CHECK(cu.StreamSynchronize(stream));
 	return 0;
 }
 
@@ -282,8 +294,6 @@ static void make_spaces(struct net *n)
 	CHECK(cu.MemAlloc_v2(&n->dweights, n->weight_bytes));
 	CHECK(cu.MemAlloc_v2(&n->work, n->work_bytes));
 	CHECK(cu.MemAlloc_v2(&n->reserve, n->reserve_bytes));
-	CHECK(cu.MemAlloc_v2(&n->device_lengths, (size_t)n->B * 4));
-	CHECK(cu.MemcpyHtoDAsync_v2(n->device_lengths, n->lengths, (size_t)n->B * 4, stream));
 	all = count_params(n);
 	params = malloc((size_t)all * sizeof *params);
 	EXPECT(params);
@@ -298,6 +308,8 @@ void net_open(struct net *n)
 	int64_t rows = (int64_t)n->T * n->B, H = net_h(n), states = (int64_t)n->L * n->D * n->B;
 
 	make_descriptors(n);
+	CHECK(cu.MemAlloc_v2(&n->device_lengths, (size_t)n->B * sizeof *n->lengths));
+	n->given_lengths = dnn.GetVersion() < 8901 ? (void *)(uintptr_t)n->device_lengths : NULL;
 	CHECK(net_set(n));
 	n->x = filled(n, rows * n->I, 1);
 	n->y = make_array(n, rows * n->D * H);

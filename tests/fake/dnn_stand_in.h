@@ -19,8 +19,13 @@ extern struct dnn {
 #undef CUDNN_TELLS
 } dnn;
 
-/* Errors in version 9. */
-enum { BAD_PARAM = 2000, NOT_SUPPORTED = 3000, INTERNAL_ERROR = 4000, EXECUTION_FAILED = 5000 };
+/* Errors as version 9 numbers them, and as the version that is played does. */
+unsigned dnn_error(unsigned status);
+#define BAD_PARAM dnn_error(2000)
+#define NOT_SUPPORTED dnn_error(3000)
+#define INTERNAL_ERROR dnn_error(4000)
+#define ALLOC_FAILED dnn_error(4003)
+#define EXECUTION_FAILED dnn_error(5000)
 enum { FLOAT = 0, DOUBLE = 1, HALF = 2, BFLOAT16 = 9, DEFAULT_MATH = 0, FMA_MATH = 3, MOST_ROWS = 32 };
 enum { STANDARD, STATIC, DYNAMIC, SMALL_H };
 enum { RELU, TANH, LSTM, GRU };
@@ -41,7 +46,7 @@ struct net {
 	struct array x, y, dy, dx, hx, hy, cx, cy, dhy, dhx, dcy, dcx;
 	uint64_t weights, dweights, work, reserve, states, device_lengths;
 	size_t weight_bytes, work_bytes, reserve_bytes;
-	void *given_lengths;                     /* to calls: NULL unless a trial says otherwise */
+	void *given_lengths;                     /* to calls: NULL where the version does without */
 };
 /* lstm, f64, 2 steps of 2 rows, 2 inputs, 2 units, lengths 2 and 1. */
 struct net a_net(void);
