@@ -96,9 +96,11 @@ static void free_device(struct cg_device *device)
 
 static void close_device(struct cg_device *device)
 {
-	if ((device->products || device->has_rows) && !cg_cu_enter_anyway(device)) {
+	if ((device->products || device->has_rows || device->dnn) && !cg_cu_enter_anyway(device)) {
 		cg_cu_drop_products(device);
 		cg_cu_drop_rows(device);
+		if (device->dnn)
+			cg_cudnn.Destroy(device->dnn);
 		cg_cu_leave(device, CG_OK);
 	}
 	if (device->context && !device->adopted)
@@ -228,6 +230,7 @@ static int make_stream(struct cg_queue *queue, void *native)
 static void drop_queue(struct cg_queue *queue)
 {
 	if (queue->stream && !cg_cu_enter_anyway(queue->device)) {
+		cg_cu_drop_dnn(queue);
 		cg_cu_drop_blas(queue);
 		cg_cu_finish(queue);
 		if (!queue->adopted)
@@ -413,4 +416,5 @@ const struct cg_backend cg_backend_cuda = {
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,
 	.build = cg_cu_build, .drop = cg_cu_drop, .launch = cg_cu_launch, .gemm = cg_cu_gemm, .rows = cg_cu_rows,
+	.net = &cg_cu_net,
 };

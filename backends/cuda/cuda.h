@@ -14,10 +14,12 @@ struct cg_cu_rows {
 struct cg_device {
 	int id, adopted;                         /* adopted: the context is the caller's */
 	struct CUctx_st *context;
-	void *lock;                              /* of these three */
+	void *lock;                              /* of these, down to the nets */
 	struct cg_queue *queues;                 /* open */
 	struct cg_cu_product *products;          /* built so far */
 	struct cg_cu_rows rows[4][CG_ROWS_SHAPES];
+	struct cudnnContext *dnn;                /* for what is asked when a network is opened or its sizes are */
+	struct cg_net *nets;                     /* open */
 	int has_rows;                            /* some of them are built */
 	int lost;                                /* atomic: an enum of context.c */
 	char lost_words[512];
@@ -34,6 +36,8 @@ struct cg_queue {
 	struct CUstream_st *stream;
 	int adopted;                             /* the caller's: it may be capturing */
 	struct cg_cu_blas *blas;                 /* made at the first product */
+	struct cudnnContext *dnn;                /* made at the first network */
+	struct cg_dnn_place *left;               /* by networks that are closed; under the device's lock */
 };
 
 /*
@@ -78,5 +82,9 @@ void cg_cu_drop_blas(struct cg_queue *);
 int cg_cu_blas_product(struct cg_queue *, const struct cg_gemm *, int add);
 /* The same with another start than c; *done 0: it has no algorithm for that, and nothing was enqueued. */
 int cg_cu_blas_start(struct cg_queue *, const struct cg_gemm *, int *done);
+
+/* Networks by cuDNN. */
+extern const struct cg_net_route cg_cu_net;
+void cg_cu_drop_dnn(struct cg_queue *);
 
 #endif

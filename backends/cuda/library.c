@@ -1,6 +1,6 @@
 /*
  * CUDA's libraries by soname, kept open for the life of the process: they have threads and state of their own.  The driver comes
- * first; NVRTC and cuBLAS are found when something is compiled or multiplied.
+ * first; NVRTC, cuBLAS and cuDNN are found when something is compiled or multiplied, or a network is opened.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -11,12 +11,14 @@
 #include "backends/cuda/library.h"
 #include "runtime/runtime.h"
 
-enum { OLDEST = 11000 };                 /* CUDA 11.0, as the driver counts */
+/* CUDA 11.0, as the driver counts; cuDNN 8.1.0, as cuDNN does. */
+enum { OLDEST = 11000, OLDEST_CUDNN = 8100 };
 
 struct cg_cu cg_cu;
 struct cg_nvrtc cg_nvrtc;
 struct cg_cublas cg_cublas;
 struct cg_cublaslt cg_cublaslt;
+struct cg_cudnn cg_cudnn;
 
 /* Never a name without a version, which is for linking: the toolkit's libcuda.so is a stub.  The newest first; a toolkit that the
  * system's loader was not told of is where its installer puts it. */
@@ -32,6 +34,12 @@ static const struct name cublas_names[] = {
 	{ 13, "libcublas.so.13" }, { 13, "/usr/local/cuda/lib64/libcublas.so.13" },
 	{ 12, "libcublas.so.12" }, { 12, "/usr/local/cuda/lib64/libcublas.so.12" },
 	{ 11, "libcublas.so.11" }, { 11, "/usr/local/cuda/lib64/libcublas.so.11" },
+	{ 0, NULL }
+};
+/* One of the same name may be for either of two CUDAs. */
+static const struct name cudnn_names[] = {
+	{ 0, "libcudnn.so.9" }, { 0, "/usr/local/cuda/lib64/libcudnn.so.9" },
+	{ 0, "libcudnn.so.8" }, { 0, "/usr/local/cuda/lib64/libcudnn.so.8" },
 	{ 0, NULL }
 };
 
@@ -67,6 +75,18 @@ static const struct symbol cublaslt_symbols[] = {
 #undef CUBLASLT_CALL
 	{ NULL, NULL, 0 }
 };
+static const struct symbol cudnn_symbols[] = {
+#define CUDNN_CALL(name, parameters, names) { "cudnn" #name, &cg_cudnn.name, 0 },
+#define CUDNN_COUNT CUDNN_CALL
+#define CUDNN_WORDS CUDNN_CALL
+#define CUDNN_TELLS(name, parameters, names) { "cudnn" #name, &cg_cudnn.name, 1 },
+#include "backends/cuda/cuda.fn"
+#undef CUDNN_CALL
+#undef CUDNN_COUNT
+#undef CUDNN_WORDS
+#undef CUDNN_TELLS
+	{ NULL, NULL, 0 }
+};
 
 static struct library {
 	const char *what, *variable, *advice;
@@ -85,6 +105,9 @@ static struct library {
 	[CG_CUDA_CUBLAS] = { .what = "cuBLAS", .variable = "CELLGRAD_CUBLAS_LIB",
 		.advice = "it comes with the CUDA toolkit, and CELLGRAD_CUBLAS_LIB=none does without",
 		.names = cublas_names, .symbols = cublas_symbols, .absent = CG_UNSUPPORTED, .refused = CG_BAD_ARGUMENT },
+	[CG_CUDA_CUDNN] = { .what = "cuDNN", .variable = "CELLGRAD_CUDNN_LIB",
+		.advice = "NVIDIA has it apart from the CUDA toolkit, and CELLGRAD_CUDNN_LIB=none does without",
+		.names = cudnn_names, .symbols = cudnn_symbols, .absent = CG_UNSUPPORTED, .refused = CG_BAD_ARGUMENT },
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int version;
@@ -118,6 +141,35 @@ static const char *find_symbols(const struct symbol *symbols, void *handle)
 	return NULL;
 }
 
+/* The major version of the CUDA that cuBLAS is of, which its name says; 0: there is none, or its name does not say. */
+static int cublas_major(void)
+{
+	static const char prefix[] = "libcublas.so.";
+	const char *at = strstr(libraries[CG_CUDA_CUBLAS].path, prefix);
+
+	return at ? atoi(at + sizeof prefix - 1) : 0;
+}
+
+/* cuDNN calls the cuBLAS that it was built with, and two of them in a process share nothing. */
+static int suits(struct library *l, const char *name)
+{
+	int ours, theirs, major = cublas_major();
+
+	if (l != &libraries[CG_CUDA_CUDNN])
+		return 1;
+	ours = cg_cudnn_version();
+	theirs = (int)(cg_cudnn.GetCudartVersion() / 1000);
+	if (ours < OLDEST_CUDNN)
+		reason(l, "%.300s, which is cuDNN %d.%d.%d: expected 8.1 or later", name, CUDNN_PARTS(ours));
+	else if (major && theirs != major)
+		reason(l, "%.300s, which is for CUDA %d, but cuBLAS for %d: %.300s", name, theirs, major, cg_cuda_path(CG_CUDA_CUBLAS));
+	else if (theirs > version / 1000)
+		reason(l, "%.300s, which is for CUDA %d, but the driver for %d.%d", name, theirs, version / 1000, version % 1000 / 10);
+	else
+		return 1;
+	return 0;
+}
+
 static int load_name(struct library *l, const char *name)
 {
 	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL), *call;
@@ -131,6 +183,10 @@ static int load_name(struct library *l, const char *name)
 	missing = find_symbols(l->symbols, handle);
 	if (missing) {
 		reason(l, "%.300s, which has no %s: it is too old, or something else", name, missing);
+		dlclose(handle);
+		return 0;
+	}
+	if (!suits(l, name)) {
 		dlclose(handle);
 		return 0;
 	}
@@ -199,8 +255,8 @@ static int load(int library)
 	struct library *l = &libraries[library];
 	const char *wanted = cg_cuda_named(library);
 
-	if (library == CG_CUDA_CUBLAS && !strcmp(wanted, "none"))
-		return cg_fail(l->absent, "CELLGRAD_CUBLAS_LIB=none");
+	if (l->absent == CG_UNSUPPORTED && !strcmp(wanted, "none"))
+		return cg_fail(l->absent, "%s=none", l->variable);
 	if (*wanted && *wanted != '/')
 		return cg_fail(l->refused, "%s: expected an absolute path, got '%.300s'", l->variable, wanted);
 	if (*wanted ? !load_name(l, wanted) : !load_names(l))
@@ -215,6 +271,9 @@ int cg_cuda_load(int library)
 {
 	struct library *l = &libraries[library];
 
+	/* Which cuDNN suits depends on it. */
+	if (library == CG_CUDA_CUDNN)
+		cg_cuda_load(CG_CUDA_CUBLAS);
 	pthread_mutex_lock(&lock);
 	if (!l->tried) {
 		l->code = load(library);
@@ -236,6 +295,11 @@ const char *cg_cuda_path(int library)
 int cg_cuda_version(void)
 {
 	return version;
+}
+
+int cg_cudnn_version(void)
+{
+	return (int)cg_cudnn.GetVersion();
 }
 
 /* ---- errors ---- */
@@ -298,4 +362,40 @@ int cg_cublas_error(unsigned code, const char *call)
 			name = statuses[k].name;
 	return cg_fail(code == CUBLAS_STATUS_ALLOC_FAILED ? CG_NO_MEMORY : CG_DRIVER, "cuda: %s: %s (%u): %s", call, name, code,
 	               cg_cublas.GetStatusString ? cg_cublas.GetStatusString(code) : "this version has no words for it");
+}
+
+enum {
+#define CUDNN_CODE(name, of_8, of_9) name##_8 = of_8, name##_9 = of_9,
+#include "backends/cuda/values.h"
+#undef CUDNN_CODE
+	KIND = 1000                      /* errors of cuDNN 9 are of a kind for each thousand */
+};
+
+static int code_of_8(unsigned code)
+{
+	if (code == CUDNN_STATUS_ALLOC_FAILED_8)
+		return CG_NO_MEMORY;
+	return code == CUDNN_STATUS_NOT_SUPPORTED_8 || code == CUDNN_STATUS_ARCH_MISMATCH_8 ? CG_UNSUPPORTED : CG_DRIVER;
+}
+
+static int code_of_9(unsigned code)
+{
+	/* Of the host's memory, and then of the device's. */
+	if (code == CUDNN_STATUS_ALLOC_FAILED_9 || code == CUDNN_STATUS_ALLOC_FAILED_9 + 1)
+		return CG_NO_MEMORY;
+	return code / KIND == CUDNN_STATUS_NOT_SUPPORTED_9 / KIND ? CG_UNSUPPORTED : CG_DRIVER;
+}
+
+int cg_cudnn_error(unsigned code, const char *call)
+{
+	int ours = cg_cudnn_version() < CUDNN_9 ? code_of_8(code) : code_of_9(code);
+	char words[512] = "";
+
+	if (!code)
+		return CG_OK;
+	if (cg_cudnn.GetLastErrorString)
+		cg_cudnn.GetLastErrorString(words, sizeof words);
+	words[sizeof words - 1] = 0;
+	words[strcspn(words, "\n")] = 0;
+	return cg_fail(ours, "cuda: %s: %s (%u)%s%s", call, cg_cudnn.GetErrorString(code), code, *words ? ": " : "", words);
 }

@@ -82,11 +82,11 @@ enum {
 #undef CUDNN_VALUE
 };
 
-enum { CG_CUDA_DRIVER, CG_CUDA_NVRTC, CG_CUDA_CUBLAS, CG_CUDA_LIBRARIES };
+enum { CG_CUDA_DRIVER, CG_CUDA_NVRTC, CG_CUDA_CUBLAS, CG_CUDA_CUDNN, CG_CUDA_LIBRARIES };
 
 /* Loads a library at the first call, for the life of the process; one for a later CUDA than the driver's is left.  CG_NO_DEVICE
- * without a driver that is new enough, CG_BUILD without NVRTC, CG_UNSUPPORTED without cuBLAS, CG_BAD_ARGUMENT where the environment
- * names one that cannot be; the words have every name that was tried. */
+ * without a driver that is new enough, CG_BUILD without NVRTC, CG_UNSUPPORTED without cuBLAS or cuDNN, CG_BAD_ARGUMENT where the
+ * environment names one that cannot be; the words have every name that was tried. */
 int cg_cuda_load(int library);
 /* Where it was found; "" before, and when it was not. */
 const char *cg_cuda_path(int library);
@@ -94,14 +94,20 @@ const char *cg_cuda_path(int library);
 const char *cg_cuda_named(int library);
 /* The latest CUDA that the driver knows: 12040 is 12.4. */
 int cg_cuda_version(void);
+/* cuDNN's, as it counts: 8907 is 8.9.7, 91002 is 9.10.2; and its parts. */
+int cg_cudnn_version(void);
+enum { CUDNN_9 = 90000 };
+#define CUDNN_PARTS(v) (v) < CUDNN_9 ? (v) / 1000 : (v) / 10000, (v) < CUDNN_9 ? (v) / 100 % 10 : (v) / 100 % 100, (v) % 100
 
 /* CG_OK for success; else the code of ours that fits, with "cuda: cuInit: CUDA_ERROR_NO_DEVICE (100): no device is found". */
 int cg_cu_error(unsigned code, const char *call);
 int cg_nvrtc_error(unsigned code, const char *call);
 int cg_cublas_error(unsigned code, const char *call);
+int cg_cudnn_error(unsigned code, const char *call);
 
 #define NVRTC_TRY(call, ...) CG_TRY(cg_nvrtc_error(cg_nvrtc.call(__VA_ARGS__), "nvrtc" #call))
 #define CUBLAS_TRY(call, ...) CG_TRY(cg_cublas_error(cg_cublas.call(__VA_ARGS__), "cublas" #call))
+#define CUDNN_TRY(call, ...) CG_TRY(cg_cudnn_error(cg_cudnn.call(__VA_ARGS__), "cudnn" #call))
 #define CUBLASLT_TRY(call, ...) CG_TRY(cg_cublas_error(cg_cublaslt.call(__VA_ARGS__), "cublasLt" #call))
 
 #endif

@@ -1,0 +1,465 @@
+/*
+ * Networks by cuDNN: which of them it can compute as they are meant, and what it needs to begin with.  Everything here goes by
+ * cuDNN's API of version 8, which 9 still has.
+ */
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cuda/cudnn.h"
+
+enum { BF16_SINCE = 91300, SMALL_H_SINCE = 8201 };
+
+/* ---- which ---- */
+
+static const struct mode { const char *cell; unsigned mode; } modes[] = {
+	{ "lstm", CUDNN_LSTM }, { "gru", CUDNN_GRU }, { "rnn_tanh", CUDNN_RNN_TANH }, { "rnn_relu", CUDNN_RNN_RELU }, { NULL, 0 }
+};
+
+/* A user's cell of the same name is another. */
+static const struct mode *mode_of(const struct cg_rnn *rnn)
+{
+	const struct mode *m = modes;
+
+	while (m->cell && cg_cell_find(m->cell) != rnn->cell)
+		m++;
+	return m->cell ? m : NULL;
+}
+
+__attribute__((format(printf, 2, 3)))
+static int decline(char why[CG_WHY_NOT], const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(why, CG_WHY_NOT, format, list);
+	va_end(list);
+	return cg_fail(CG_UNSUPPORTED, "%s", why);
+}
+
+/* What the equations say. */
+static int suits_cell(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
+{
+	if (!mode_of(rnn))
+		return decline(why, "cell %.*s", CG_NAME_MAX, rnn->words.cell);
+	if (*rnn->words.options)
+		return decline(why, "%.100s", rnn->words.options);
+	if (rnn->P && mode_of(rnn)->mode != CUDNN_LSTM)
+		return decline(why, "projection of %s", mode_of(rnn)->cell);
+	if (rnn->P == rnn->U)
+		return decline(why, "projection as wide as the units");
+	return CG_OK;
+}
+
+static int suits_sizes(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
+{
+	const int64_t sizes[] = { rnn->I, rnn->U, rnn->directions * rnn->H };
+
+	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+		if (sizes[k] > INT_MAX)
+			return decline(why, "sizes beyond 2^31");
+	return CG_OK;
+}
+
+static int suits_version(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
+{
+	int version = cg_cudnn_version();
+
+	if (rnn->dtype == CG_BF16 && version < BF16_SINCE)
+		return decline(why, "bf16 in cuDNN %d.%d.%d", CUDNN_PARTS(version));
+	return CG_OK;
+}
+
+/* CG_BAD_ARGUMENT, and no reason to go another way: the environment names a library that cannot be. */
+static int suits(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
+{
+	int code;
+
+	CG_TRY(suits_cell(rnn, why));
+	CG_TRY(suits_sizes(rnn, why));
+	code = cg_cuda_load(CG_CUDA_CUDNN);
+	if (code == CG_UNSUPPORTED)
+		snprintf(why, CG_WHY_NOT, "no cuDNN");
+	CG_TRY(code);
+	return suits_version(rnn, why);
+}
+
+/* ---- descriptors ---- */
+
+static unsigned precision(const struct cg_rnn *rnn)
+{
+	return rnn->dtype == CG_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+}
+
+/* Sums of narrow elements are in f32 on tensor cores, too; those of f32 are only where TF32 is allowed. */
+static unsigned math(const struct cg_rnn *rnn)
+{
+	if (rnn->dtype == CG_F32)
+		return rnn->allow_tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+	return rnn->dtype == CG_F64 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
+}
+
+static int set(const struct cg_net *net, const struct cg_dnn_piece *piece, unsigned algorithm, struct cudnnDropoutStruct *dropout,
+               struct cudnnRNNStruct *descriptor)
+{
+	const struct cg_rnn *rnn = net->rnn;
+
+	CUDNN_TRY(SetRNNDescriptor_v8, descriptor, algorithm, net->cell, CUDNN_RNN_DOUBLE_BIAS,
+	          rnn->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
+	          piece->skip ? CUDNN_SKIP_INPUT : CUDNN_LINEAR_INPUT, net->type, precision(rnn), math(rnn), (int32_t)piece->width,
+	          (int32_t)rnn->U, (int32_t)rnn->H, piece->layers, dropout, CUDNN_RNN_PADDED_IO_ENABLED);
+	return CG_OK;
+}
+
+int cg_dnn_describe(const struct cg_net *net, const struct cg_dnn_piece *piece, unsigned algorithm,
+                    struct cudnnDropoutStruct *dropout, struct cudnnRNNStruct **result)
+{
+	struct cudnnRNNStruct *descriptor;
+	int code;
+
+	CUDNN_TRY(CreateRNNDescriptor, &descriptor);
+	code = set(net, piece, algorithm, dropout, descriptor);
+	if (code)
+		cg_cudnn.DestroyRNNDescriptor(descriptor);
+	else
+		*result = descriptor;
+	return code;
+}
+
+/* Dropout of cuDNN's with a generator, or of rate 0, which has none.  The seeding is enqueued on the handle's stream. */
+static int make_dropout(const struct cg_net *net, struct cudnnContext *handle, struct cg_queue *queue, CUdeviceptr *generator,
+                        struct cudnnDropoutStruct **dropout)
+{
+	size_t bytes = 0;
+
+	CUDNN_TRY(CreateDropoutDescriptor, dropout);
+	if (net->vendor_dropout) {
+		CUDNN_TRY(DropoutGetStatesSize, handle, &bytes);
+		CG_TRY(cg_cu_alloc(net->device, queue, bytes, generator));
+	}
+	CUDNN_TRY(SetDropoutDescriptor, *dropout, handle, net->vendor_dropout ? (float)net->rnn->dropout : 0,
+	          (void *)(uintptr_t)*generator, bytes, net->rnn->seed);
+	/* A handle without a queue has the default stream. */
+	if (net->vendor_dropout && !queue)
+		CU_TRY(net->device, StreamSynchronize, NULL);
+	return CG_OK;
+}
+
+/* ---- a queue's ---- */
+
+static struct cg_dnn_place *find_place(const struct cg_net *net, const struct cg_queue *queue)
+{
+	struct cg_dnn_place *p = net->places;
+
+	while (p && p->queue != queue)
+		p = p->next;
+	return p;
+}
+
+/* What is enqueued may still use it. */
+static void drop_place(struct cg_device *device, struct cg_dnn_place *p)
+{
+	cg_cu_finish(p->queue);
+	for (int k = 0; k < CG_DNN_SHAPES; k++)
+		cg_dnn_drop_shape(device, p->queue, p->shapes[k]);
+	for (int k = 0; k < CG_DNN_WAYS; k++)
+		if (p->ways[k])
+			cg_cudnn.DestroyRNNDescriptor(p->ways[k]);
+	if (p->dropout)
+		cg_cudnn.DestroyDropoutDescriptor(p->dropout);
+	if (p->generator)
+		cg_cu_free(device, p->queue, p->generator);
+	cg_memory(p, 0);
+}
+
+static int make_handle(struct cg_queue *queue)
+{
+	int code;
+
+	if (queue->dnn)
+		return CG_OK;
+	CUDNN_TRY(Create, &queue->dnn);
+	code = cg_cudnn_error(cg_cudnn.SetStream(queue->dnn, queue->stream), "cudnnSetStream");
+	if (code) {
+		cg_cudnn.Destroy(queue->dnn);
+		queue->dnn = NULL;
+	}
+	return code;
+}
+
+/* Where the masks are cuDNN's, each queue has a generator: two at a time would draw from it at once. */
+static int fill_place(const struct cg_net *net, struct cg_dnn_place *p)
+{
+	CG_TRY(make_handle(p->queue));
+	if (!net->vendor_dropout)
+		return CG_OK;
+	CG_TRY(make_dropout(net, p->queue->dnn, p->queue, &p->generator, &p->dropout));
+	for (int k = 0; k < net->pieces[0].n_ways; k++)
+		CG_TRY(cg_dnn_describe(net, &net->pieces[0], net->pieces[0].ways[k].algorithm, p->dropout, &p->ways[k]));
+	return CG_OK;
+}
+
+/* The places of a queue whose nets are closed: only what is on the queue knows when they are not in use. */
+static void drop_left(struct cg_queue *queue)
+{
+	struct cg_dnn_place *p, *next;
+
+	pthread_mutex_lock(queue->device->lock);
+	p = queue->left;
+	queue->left = NULL;
+	pthread_mutex_unlock(queue->device->lock);
+	for (; p; p = next) {
+		next = p->next;
+		drop_place(queue->device, p);
+	}
+}
+
+int cg_dnn_place(struct cg_net *net, struct cg_queue *queue, struct cg_dnn_place **result)
+{
+	struct cg_dnn_place *p;
+	int code;
+
+	pthread_mutex_lock(net->device->lock);
+	p = find_place(net, queue);
+	pthread_mutex_unlock(net->device->lock);
+	*result = p;
+	if (p)
+		return CG_OK;
+	CG_TRY(cg_cu_uncaptured(queue, "a network's first call on a stream"));
+	drop_left(queue);
+	p = cg_memory(NULL, sizeof *p);
+	if (!p)
+		return CG_NO_MEMORY;
+	memset(p, 0, sizeof *p);
+	p->queue = queue;
+	code = fill_place(net, p);
+	if (code) {
+		drop_place(net->device, p);
+		return code;
+	}
+	pthread_mutex_lock(net->device->lock);
+	p->next = net->places;
+	net->places = p;
+	pthread_mutex_unlock(net->device->lock);
+	*result = p;
+	return CG_OK;
+}
+
+/* A net leaves its place to the queue; under the lock. */
+static void leave(struct cg_dnn_place **at)
+{
+	struct cg_dnn_place *p = *at;
+
+	*at = p->next;
+	p->next = p->queue->left;
+	p->queue->left = p;
+}
+
+void cg_cu_drop_dnn(struct cg_queue *queue)
+{
+	if (!queue->dnn)
+		return;
+	pthread_mutex_lock(queue->device->lock);
+	for (struct cg_net *net = queue->device->nets; net; net = net->next)
+		for (struct cg_dnn_place **at = &net->places; *at; at = &(*at)->next)
+			if ((*at)->queue == queue) {
+				leave(at);
+				break;
+			}
+	pthread_mutex_unlock(queue->device->lock);
+	drop_left(queue);
+	cg_cudnn.Destroy(queue->dnn);
+	queue->dnn = NULL;
+}
+
+/* ---- opening ---- */
+
+static void drop_piece(struct cg_dnn_piece *piece)
+{
+	for (int k = 0; k < CG_DNN_WAYS; k++) {
+		if (piece->ways[k].rnn)
+			cg_cudnn.DestroyRNNDescriptor(piece->ways[k].rnn);
+		cg_dnn_drop_layout(&piece->ways[k].layout);
+	}
+}
+
+static void take_out(struct cg_net *net)
+{
+	struct cg_net **at = &net->device->nets;
+
+	pthread_mutex_lock(net->device->lock);
+	while (*at && *at != net)
+		at = &(*at)->next;
+	if (*at)
+		*at = net->next;
+	while (net->places)
+		leave(&net->places);
+	pthread_mutex_unlock(net->device->lock);
+}
+
+static void drop_inside(struct cg_net *net)
+{
+	struct cg_device *device = net->device;
+
+	take_out(net);
+	for (size_t k = 0; k < sizeof net->sizes / sizeof *net->sizes; k++)
+		cg_dnn_drop_shape(device, NULL, net->sizes[k]);
+	drop_piece(&net->pieces[0]);
+	drop_piece(&net->pieces[1]);
+	if (net->dropout)
+		cg_cudnn.DestroyDropoutDescriptor(net->dropout);
+	if (net->generator)
+		cg_cu_free(device, NULL, net->generator);
+}
+
+static void close_net(struct cg_device *device, struct cg_net *net)
+{
+	if (!cg_cu_enter_anyway(device)) {
+		drop_inside(net);
+		cg_cu_leave(device, CG_OK);
+	}
+	cg_memory(net, 0);
+}
+
+/* A way that cuDNN refuses is none, but the first has to be. */
+static int add_way(struct cg_net *net, struct cg_dnn_piece *piece, unsigned algorithm)
+{
+	struct cg_dnn_way *way = &piece->ways[piece->n_ways];
+	int code;
+
+	way->algorithm = algorithm;
+	code = cg_dnn_describe(net, piece, algorithm, net->dropout, &way->rnn);
+	if (!code)
+		code = cg_dnn_lay_out(net, piece, way);
+	if (!code)
+		piece->n_ways++;
+	if (code == CG_UNSUPPORTED && piece->n_ways) {
+		if (way->rnn)
+			cg_cudnn.DestroyRNNDescriptor(way->rnn);
+		cg_dnn_drop_layout(&way->layout);
+		*way = (struct cg_dnn_way){ .rnn = NULL };
+		code = CG_OK;
+	}
+	return code;
+}
+
+/* Persistent algorithms where a network may have sizes that they are for; which, cudnn_shape.c says. */
+static int add_ways(struct cg_net *net, struct cg_dnn_piece *piece)
+{
+	const struct cg_rnn *rnn = net->rnn;
+	int is_wide = rnn->dtype == CG_F64 || rnn->dtype == CG_BF16;
+
+	CG_TRY(add_way(net, piece, CUDNN_RNN_ALGO_STANDARD));
+	if (is_wide || rnn->P || !rnn->time_major || piece->skip)
+		return CG_OK;
+	if (net->version >= SMALL_H_SINCE)
+		CG_TRY(add_way(net, piece, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H));
+	if (rnn->dtype == CG_F16 && piece->layers == 1 && rnn->directions == 1)
+		CG_TRY(add_way(net, piece, CUDNN_RNN_ALGO_PERSIST_STATIC));
+	return CG_OK;
+}
+
+static int drops(const struct cg_rnn *rnn)
+{
+	return rnn->training && rnn->dropout > 0 && rnn->layers > 1;
+}
+
+static int make_handle_of(struct cg_device *device)
+{
+	if (device->dnn)
+		return CG_OK;
+	CUDNN_TRY(Create, &device->dnn);
+	return CG_OK;
+}
+
+/* Under the lock: all questions are asked by one handle. */
+static int fill(struct cg_net *net)
+{
+	const struct cg_rnn *rnn = net->rnn;
+
+	CG_TRY(make_handle_of(net->device));
+	CG_TRY(make_dropout(net, net->device->dnn, NULL, &net->generator, &net->dropout));
+	net->pieces[0] = (struct cg_dnn_piece){ .layers = net->n_pieces > 1 ? 1 : rnn->layers, .skip = rnn->skip, .width = rnn->I };
+	CG_TRY(add_ways(net, &net->pieces[0]));
+	if (net->n_pieces == 1)
+		return CG_OK;
+	net->pieces[1] = (struct cg_dnn_piece){ .layers = 1, .width = rnn->directions * rnn->H };
+	return add_ways(net, &net->pieces[1]);
+}
+
+static int fill_inside(struct cg_net *net)
+{
+	int code;
+
+	CG_TRY(cg_cu_enter(net->device));
+	pthread_mutex_lock(net->device->lock);
+	code = fill(net);
+	if (!code) {
+		net->next = net->device->nets;
+		net->device->nets = net;
+	}
+	pthread_mutex_unlock(net->device->lock);
+	return cg_cu_leave(net->device, code);
+}
+
+static unsigned type_of(int dtype)
+{
+	static const unsigned types[] = {
+		[CG_F32] = CUDNN_DATA_FLOAT, [CG_F64] = CUDNN_DATA_DOUBLE, [CG_F16] = CUDNN_DATA_HALF, [CG_BF16] = CUDNN_DATA_BFLOAT16
+	};
+
+	return types[dtype];
+}
+
+static int make(struct cg_net *net, char why[CG_WHY_NOT])
+{
+	int code = fill_inside(net);
+
+	if (code == CG_UNSUPPORTED)
+		snprintf(why, CG_WHY_NOT, "refused by cuDNN %d.%d.%d", CUDNN_PARTS(net->version));
+	if (!code && net->rnn->skip && cg_dnn_has_input(&net->pieces[0].ways[0].layout))
+		code = decline(why, "skip_input with matrices in cuDNN %d.%d.%d", CUDNN_PARTS(net->version));
+	return code;
+}
+
+static int open_net(struct cg_device *device, const struct cg_rnn *rnn, struct cg_net **result, char why[CG_WHY_NOT])
+{
+	struct cg_net *net;
+	int code;
+
+	CG_TRY(suits(rnn, why));
+	net = cg_memory(NULL, sizeof *net);
+	if (!net)
+		return CG_NO_MEMORY;
+	memset(net, 0, sizeof *net);
+	net->device = device;
+	net->rnn = rnn;
+	net->version = cg_cudnn_version();
+	net->cell = mode_of(rnn)->mode;
+	net->type = type_of(rnn->dtype);
+	net->vendor_dropout = drops(rnn) && rnn->allow_vendor_dropout;
+	net->n_pieces = drops(rnn) && !rnn->allow_vendor_dropout ? rnn->layers : 1;
+	code = make(net, why);
+	if (code)
+		close_net(device, net);
+	else
+		*result = net;
+	return code;
+}
+
+/* cuDNN says nothing of what its reserve looks like, in this version or on this device. */
+static uint64_t stamp(const struct cg_net *net)
+{
+	const int parts[] = { net->version, net->device->major, net->device->minor, net->device->units, net->vendor_dropout,
+	                      net->rnn->allow_tf32 };
+	uint64_t print = CG_RESERVE_PRINT;
+
+	return cg_reserve_print(print, parts, sizeof parts);
+}
+
+const struct cg_net_route cg_cu_net = {
+	.name = "cudnn", .open = open_net, .close = close_net, .stamp = stamp, .sizes = cg_dnn_needs,
+	.forward = cg_dnn_forward, .backward = cg_dnn_backward,
+};

@@ -1,0 +1,141 @@
+/*
+ * Networks by cuDNN, inside: cudnn.c says which and opens them, cudnn_weights.c where cuDNN wants their parameters, cudnn_shape.c
+ * what the sizes of a call ask for, cudnn_call.c runs calls.
+ */
+#ifndef CG_CUDA_CUDNN_H
+#define CG_CUDA_CUDNN_H
+
+#include "backends/cuda/cuda.h"
+#include "runtime/rnn.h"
+
+/* A matrix or a bias: which of ours it is, and where cuDNN has it. */
+struct cg_dnn_part {
+	int pseudo_layer;                        /* of the piece's */
+	enum cg_rnn_part part;
+	int k;
+	size_t at;                               /* bytes from the start of cuDNN's space */
+	int64_t stride;                          /* elements from row to row */
+};
+
+/* The parameters of a piece as cuDNN has them. */
+struct cg_dnn_layout {
+	size_t bytes;
+	struct cg_dnn_part *parts;               /* in the order of ours */
+	int n;
+	int straight;                            /* they are where ours are, and those are all of the plan's */
+};
+
+/* cuDNN's standard algorithm, which is the first, or a persistent one that may do for some sizes. */
+struct cg_dnn_way {
+	unsigned algorithm;
+	struct cudnnRNNStruct *rnn;
+	struct cg_dnn_layout layout;
+};
+enum { CG_DNN_WAYS = 3 };
+
+/* What one call of cuDNN's walks: all layers, or one of them where the masks between layers are ours. */
+struct cg_dnn_piece {
+	int layers, skip;
+	int64_t width;                           /* of its input */
+	struct cg_dnn_way ways[CG_DNN_WAYS];
+	int n_ways;
+};
+
+/* The sizes of a call, and what they ask of cuDNN. */
+struct cg_dnn_shape {
+	int64_t T, B;
+	int32_t *lengths;                        /* [B]; NULL: all T */
+	int64_t N, live;                         /* valid steps; batch rows that have one */
+	int whole;                               /* all have T */
+	int compact;                             /* some have none: cuDNN gets the others alone, time-major */
+	int moves;                               /* states stand otherwise than cuDNN has them */
+	int way;                                 /* of each piece: the persistent one that suits, or 0 */
+	size_t work, reserve[2];                 /* cuDNN's: the most of all pieces; of the first piece and of each other */
+	struct cudnnRNNDataStruct *x[2], *y;     /* x: of the first piece and of the others */
+	struct cudnnTensorStruct *h, *c;
+
+	/* Those of a queue's alone: arrays, of the device's. */
+	int64_t *host;
+	CUdeviceptr device;
+	struct cg_mem from;                      /* int64 [N]: the caller's row of each valid step; with compact */
+	struct cg_mem rows, t, b;                /* int64 [N]: its row as cuDNN has it, its time and batch row; absent: in order */
+	struct cg_mem states, dead;              /* int64: the caller's rows of the states, by cuDNN's; of those that have no step */
+	struct cg_mem padding;                   /* int64 [T B - N]: the caller's rows beyond the lengths; without compact */
+	struct cg_mem zeros;                     /* a row of them */
+	struct cg_mem device_lengths;            /* int32 [live], where this version wants it */
+};
+enum { CG_DNN_SHAPES = 4 };
+
+/* What a network has on one queue. */
+struct cg_dnn_place {
+	struct cg_dnn_place *next;
+	struct cg_queue *queue;
+	struct cg_dnn_shape *shapes[CG_DNN_SHAPES];
+	int oldest;
+	/* cuDNN's dropout, whose generator goes on from call to call: NULL where the masks are ours. */
+	CUdeviceptr generator;
+	struct cudnnDropoutStruct *dropout;
+	struct cudnnRNNStruct *ways[CG_DNN_WAYS];
+};
+
+struct cg_net {
+	struct cg_net *next;                     /* of the device's; under its lock, like all that changes here */
+	struct cg_device *device;
+	const struct cg_rnn *rnn;
+	int version;
+	unsigned cell, type;
+	struct cg_dnn_piece pieces[2];           /* the first, and each of the others */
+	int n_pieces;                            /* 1, or the layers */
+	int vendor_dropout;
+	int persistent;                          /* atomic; an enum of cudnn_call.c: do its persistent algorithms work here? */
+	CUdeviceptr generator;                   /* as in a place, for questions */
+	struct cudnnDropoutStruct *dropout;
+	struct cg_dnn_shape *sizes[2 * CG_DNN_SHAPES];   /* asked for lately */
+	int oldest;
+	struct cg_dnn_place *places;
+};
+
+static inline const struct cg_dnn_piece *cg_dnn_piece(const struct cg_net *net, int n)
+{
+	return &net->pieces[n > 0];
+}
+
+/* ---- cudnn.c ---- */
+
+/* Sets up a descriptor of a piece; the dropout is that of the net or of a place. */
+int  cg_dnn_describe(const struct cg_net *, const struct cg_dnn_piece *, unsigned algorithm, struct cudnnDropoutStruct *,
+                     struct cudnnRNNStruct **);
+/* What the net has on the queue, made at its first call; with the queue's handle. */
+int  cg_dnn_place(struct cg_net *, struct cg_queue *, struct cg_dnn_place **);
+
+/* ---- cudnn_weights.c ---- */
+
+/* Asks where a piece's parameters lie. */
+int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_piece *, struct cg_dnn_way *);
+void cg_dnn_drop_layout(struct cg_dnn_layout *);
+/* Does cuDNN want matrices for an input that skips them? */
+int  cg_dnn_has_input(const struct cg_dnn_layout *);
+/* The parameters of a piece from `first` on, a layer, between ours and cuDNN's. */
+int  cg_dnn_copy_in(struct cg_queue *, const struct cg_net *, int first, const struct cg_dnn_layout *, struct cg_mem ours,
+                    struct cg_mem theirs);
+int  cg_dnn_copy_out(struct cg_queue *, const struct cg_net *, int first, const struct cg_dnn_layout *, struct cg_mem theirs,
+                     struct cg_mem ours);
+
+/* ---- cudnn_shape.c ---- */
+
+/* The shape of a call's sizes among those of late, or made; under the device's lock. */
+int  cg_dnn_sizes(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, const struct cg_dnn_shape **);
+/* The same of a place, with its arrays on the device. */
+int  cg_dnn_shape(struct cg_net *, struct cg_dnn_place *, int64_t T, int64_t B, const int32_t *lengths,
+                  const struct cg_dnn_shape **);
+void cg_dnn_drop_shape(struct cg_device *, struct cg_queue *, struct cg_dnn_shape *);
+/* Rows of cuDNN's sequences; bytes of one output of a piece. */
+int64_t cg_dnn_rows(const struct cg_dnn_shape *);
+
+/* ---- cudnn_call.c ---- */
+
+int cg_dnn_needs(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
+int cg_dnn_forward(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);
+int cg_dnn_backward(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);
+
+#endif

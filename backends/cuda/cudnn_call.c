@@ -1,0 +1,627 @@
+/*
+ * Calls of networks by cuDNN: what of a call goes to it as it is, and what has to be gathered, copied or made zero before or after.
+ * The last layer's output is kept in the reserve, since cuDNN's backward wants it and ours is not given it; where the masks between
+ * layers are ours each layer is a walk of cuDNN's, and its output is kept.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "backends/cuda/cudnn.h"
+
+enum { ALIGN = 256 };                            /* as cudaMalloc's: what cuDNN's own memory begins at a multiple of */
+enum { UNTRIED, WORKS, REFUSED };                /* of persistent algorithms */
+
+/* The work memory of a pass. */
+struct room {
+	struct cg_mem vendor, weights, dweights, reserve;
+	struct cg_mem x, masked, y, dy, dx;
+	struct cg_mem hx, cx, hy, cy, dhy, dcy, dhx, dcx;        /* states as cuDNN has them */
+};
+
+struct run {
+	struct cg_queue *queue;
+	struct cg_net *net;
+	const struct cg_rnn *rnn;
+	const struct cg_rnn_call *call;
+	struct cg_dnn_place *place;
+	const struct cg_dnn_shape *shape;
+	int way;
+	struct room room;
+};
+
+static const struct cg_mem none = { .bytes = 0 };
+
+static void *pointer(struct cg_mem mem)
+{
+	return (void *)(uintptr_t)cg_cu_address(mem);
+}
+
+static size_t each(const struct run *r)
+{
+	return cg_dtype_bytes(r->rnn->dtype);
+}
+
+static int64_t wide(const struct cg_rnn *rnn)
+{
+	return rnn->directions * rnn->H;
+}
+
+static int64_t states(const struct cg_rnn *rnn)
+{
+	return (int64_t)rnn->layers * rnn->directions;
+}
+
+static int is_lstm(const struct run *r)
+{
+	return r->net->cell == CUDNN_LSTM;
+}
+
+/* ---- memory ---- */
+
+static size_t most(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+static size_t weight_bytes(const struct cg_net *net)
+{
+	size_t bytes = 0;
+
+	for (int n = 0; n < 2; n++)
+		for (int k = 0; k < net->pieces[n].n_ways; k++)
+			if (!net->pieces[n].ways[k].layout.straight)
+				bytes = most(bytes, net->pieces[n].ways[k].layout.bytes);
+	return bytes;
+}
+
+static struct cg_mem take(struct cg_work *work, int64_t rows, int64_t columns, size_t bytes)
+{
+	struct cg_mem mem = cg_work_take(work, rows, columns, bytes);
+
+	/* To the next multiple of ALIGN. */
+	if (work->used != SIZE_MAX && __builtin_add_overflow(work->used, (size_t)-work->used % ALIGN, &work->used))
+		work->used = SIZE_MAX;
+	return mem;
+}
+
+static struct cg_mem take_bytes(struct cg_work *work, size_t bytes)
+{
+	return bytes ? take(work, 1, (int64_t)(bytes > INT64_MAX ? INT64_MAX : bytes), 1) : none;
+}
+
+static void take_states(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, struct cg_mem *h, struct cg_mem *c)
+{
+	size_t bytes = cg_dtype_bytes(net->rnn->dtype);
+
+	if (!s->moves)
+		return;
+	*h = take(work, states(net->rnn) * s->live, net->rnn->H, bytes);
+	if (net->cell == CUDNN_LSTM)
+		*c = take(work, states(net->rnn) * s->live, net->rnn->U, bytes);
+}
+
+static void take_room(const struct cg_net *net, const struct cg_dnn_shape *s, int pass, struct cg_work *work, struct room *r)
+{
+	const struct cg_rnn *rnn = net->rnn;
+	int64_t rows = cg_dnn_rows(s), across = wide(rnn), widest = net->n_pieces > 1 && across > rnn->I ? across : rnn->I;
+	size_t bytes = cg_dtype_bytes(rnn->dtype);
+
+	memset(r, 0, sizeof *r);
+	r->vendor = take_bytes(work, s->work);
+	r->weights = take_bytes(work, weight_bytes(net));
+	if (s->compact)
+		r->x = take(work, rows, rnn->I, bytes);
+	if (net->n_pieces > 1)
+		r->masked = take(work, rows, across, bytes);
+	take_states(net, s, work, &r->hx, &r->cx);
+	r->reserve = take_bytes(work, most(s->reserve[0], s->reserve[1]));
+	if (pass == CG_FORWARD) {
+		if (!rnn->training)
+			r->y = take(work, rows, across, bytes);
+		take_states(net, s, work, &r->hy, &r->cy);
+		return;
+	}
+	r->dweights = take_bytes(work, weight_bytes(net));
+	r->dy = take(work, rows, across, bytes);
+	r->dx = take(work, rows, widest, bytes);
+	take_states(net, s, work, &r->dhy, &r->dcy);
+	take_states(net, s, work, &r->dhx, &r->dcx);
+}
+
+/* Memory that begins at any multiple of 8 has room for what begins at one of ALIGN. */
+static size_t work_bytes(const struct cg_net *net, const struct cg_dnn_shape *s, int pass)
+{
+	struct cg_work work = { .used = 0 };
+	struct room room;
+
+	take_room(net, s, pass, &work, &room);
+	return work.used > SIZE_MAX - ALIGN ? SIZE_MAX : work.used + ALIGN;
+}
+
+static struct cg_mem aligned(struct cg_mem mem)
+{
+	size_t beyond = (size_t)-cg_cu_address(mem) % ALIGN;
+
+	return mem.bytes > beyond ? cg_part(mem, beyond, mem.bytes - beyond) : mem;
+}
+
+/* The reserve: for each piece its output and what cuDNN keeps. */
+static void take_reserve(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, int piece, struct cg_mem *y,
+                         struct cg_mem *reserve)
+{
+	take_bytes(work, CG_RESERVE_HEADER);
+	for (int n = 0; n <= piece; n++) {
+		*y = take(work, cg_dnn_rows(s), wide(net->rnn), cg_dtype_bytes(net->rnn->dtype));
+		*reserve = take_bytes(work, s->reserve[n > 0]);
+	}
+}
+
+static int needs(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
+{
+	const struct cg_dnn_shape *s = NULL;
+	struct cg_work work = { .used = 0 };
+	struct cg_mem y, reserve;
+
+	CG_TRY(cg_dnn_sizes(net, T, B, lengths, &s));
+	*sizes = (struct cg_net_sizes){ .forward = work_bytes(net, s, CG_FORWARD) };
+	if (!net->rnn->training)
+		return CG_OK;
+	sizes->backward = work_bytes(net, s, CG_GRAD);
+	take_reserve(net, s, &work, net->n_pieces - 1, &y, &reserve);
+	sizes->reserve = work.used;
+	return CG_OK;
+}
+
+static int needs_inside(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
+{
+	int code;
+
+	pthread_mutex_lock(net->device->lock);
+	code = needs(net, T, B, lengths, sizes);
+	pthread_mutex_unlock(net->device->lock);
+	return code;
+}
+
+int cg_dnn_needs(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
+{
+	CU_INSIDE(net->device, needs_inside(net, T, B, lengths, sizes));
+}
+
+/* A reserve may be moved between the passes, so that nothing in it depends on where it is. */
+static int is_aligned(struct cg_mem mem)
+{
+	return cg_cu_address(mem) % ALIGN == 0;
+}
+
+/* Where a piece's output is, and what cuDNN keeps of it. */
+static struct cg_mem kept(const struct run *r, int piece, struct cg_mem *reserve)
+{
+	struct cg_work work = { .mem = r->call->reserve };
+	struct cg_mem y = none;
+
+	take_reserve(r->net, r->shape, &work, piece, &y, reserve);
+	return y;
+}
+
+/* ---- rows ---- */
+
+static int move(const struct run *r, struct cg_rows rows)
+{
+	rows.dtype = r->rnn->dtype;
+	return cg_cu_rows(r->queue, &rows);
+}
+
+static int zero(const struct run *r, struct cg_mem mem, int64_t elements)
+{
+	if (elements)
+		CU_TRY(r->queue->device, MemsetD8Async, cg_cu_address(mem), 0, (size_t)elements * each(r), r->queue->stream);
+	return CG_OK;
+}
+
+static int copy(const struct run *r, struct cg_mem to, struct cg_mem from, size_t bytes)
+{
+	if (bytes)
+		CU_TRY(r->queue->device, MemcpyDtoDAsync_v2, cg_cu_address(to), cg_cu_address(from), bytes, r->queue->stream);
+	return CG_OK;
+}
+
+static struct cg_matrix matrix(struct cg_mem mem, int64_t width)
+{
+	return (struct cg_matrix){ mem, width, 0 };
+}
+
+/* The caller's rows of what is valid, to cuDNN's rows. */
+static int gather(const struct run *r, struct cg_mem from, struct cg_mem to, int64_t width)
+{
+	return move(r, (struct cg_rows){ .rows = r->shape->N, .columns = width, .src = matrix(from, width), .dst = matrix(to, width),
+	                                 .from = r->shape->from, .to = r->shape->rows });
+}
+
+/* What cuDNN leaves beyond the lengths is its own. */
+static int clear_padding(const struct run *r, struct cg_mem mem, int64_t width)
+{
+	const struct cg_dnn_shape *s = r->shape;
+
+	if (s->whole)
+		return CG_OK;
+	return move(r, (struct cg_rows){ .rows = s->T * s->B - s->N, .columns = width, .src = { s->zeros, 0, 0 },
+	                                 .dst = matrix(mem, width), .to = s->padding });
+}
+
+/* A sequence of cuDNN's to the caller's, which may be the same memory already. */
+static int hand_out(const struct run *r, struct cg_mem from, struct cg_mem to, int64_t width)
+{
+	const struct cg_dnn_shape *s = r->shape;
+
+	if (!cg_present(to))
+		return CG_OK;
+	if (s->compact) {
+		CG_TRY(zero(r, to, s->T * s->B * width));
+		return move(r, (struct cg_rows){ .rows = s->N, .columns = width, .src = matrix(from, width), .dst = matrix(to, width),
+		                                 .from = s->rows, .to = s->from });
+	}
+	if (cg_cu_address(from) != cg_cu_address(to))
+		CG_TRY(copy(r, to, from, (size_t)(s->T * s->B * width) * each(r)));
+	return clear_padding(r, to, width);
+}
+
+/* A caller's states as cuDNN has them; absent ones are zeros to it, too. */
+static int states_in(const struct run *r, struct cg_mem given, struct cg_mem room, int64_t width, struct cg_mem *result)
+{
+	*result = given;
+	if (!cg_present(given) || !r->shape->moves)
+		return CG_OK;
+	*result = room;
+	return move(r, (struct cg_rows){ .rows = states(r->rnn) * r->shape->live, .columns = width, .src = matrix(given, width),
+	                                 .dst = matrix(room, width), .from = r->shape->states });
+}
+
+/* Where cuDNN is to put states: the caller's memory where it has them as the caller has. */
+static struct cg_mem states_for(const struct run *r, struct cg_mem wanted, struct cg_mem room)
+{
+	return cg_present(wanted) && r->shape->moves ? room : wanted;
+}
+
+/* A row that has no step hands on what it was given. */
+static int states_out(const struct run *r, struct cg_mem from, struct cg_mem given, struct cg_mem to, int64_t width)
+{
+	const struct cg_dnn_shape *s = r->shape;
+	struct cg_rows dead = { .rows = states(r->rnn) * (s->B - s->live), .columns = width, .src = matrix(given, width),
+	                        .dst = matrix(to, width), .from = s->dead, .to = s->dead };
+
+	if (!cg_present(to) || !s->moves)
+		return CG_OK;
+	if (s->live)
+		CG_TRY(move(r, (struct cg_rows){ .rows = states(r->rnn) * s->live, .columns = width, .src = matrix(from, width),
+		                                 .dst = matrix(to, width), .to = s->states }));
+	if (!cg_present(given)) {
+		dead.src = (struct cg_matrix){ s->zeros, 0, 0 };
+		dead.from = none;
+	}
+	return dead.rows ? move(r, dead) : CG_OK;
+}
+
+/* The states of one piece. */
+static struct cg_mem of_piece(const struct run *r, struct cg_mem mem, int piece, int64_t width)
+{
+	size_t bytes = (size_t)(r->rnn->directions * r->shape->live * width) * each(r);
+
+	return r->net->n_pieces > 1 ? cg_part(mem, (size_t)piece * bytes, bytes) : mem;
+}
+
+/* ---- masks of ours ---- */
+
+/* Our mask on a layer's output, in one place or on its way to another. */
+static int mask(const struct run *r, int layer, struct cg_mem from, struct cg_mem to)
+{
+	const struct cg_dnn_shape *s = r->shape;
+	int64_t width = wide(r->rnn);
+	struct cg_rows rows = { .rows = s->N, .columns = width, .src = matrix(from, width), .dst = matrix(to, width),
+	                        .from = s->rows, .to = s->rows };
+
+	rows.drop = (struct cg_drop){ .rate = r->rnn->dropout, .t = s->t, .b = s->b, .first_t = r->call->first_step, .batch = s->B };
+	rows.drop.key = cg_drop_key((int64_t)(r->rnn->seed >> 32), (int64_t)(r->rnn->seed & UINT32_MAX), r->call->counter, layer);
+	return move(r, rows);
+}
+
+/* What a piece takes: the caller's input, or the output of the piece below under its mask. */
+static int input(const struct run *r, int piece, struct cg_mem *x)
+{
+	struct cg_mem reserve;
+
+	if (piece) {
+		*x = r->room.masked;
+		return mask(r, piece - 1, kept(r, piece - 1, &reserve), *x);
+	}
+	*x = r->call->input;
+	if (!r->shape->compact)
+		return CG_OK;
+	*x = r->room.x;
+	return gather(r, r->call->input, *x, r->rnn->I);
+}
+
+/* ---- parameters ---- */
+
+static const struct cg_dnn_way *way_of(const struct run *r, int piece)
+{
+	return &cg_dnn_piece(r->net, piece)->ways[r->way];
+}
+
+static struct cudnnRNNStruct *descriptor(const struct run *r, int piece)
+{
+	return r->place->ways[r->way] ? r->place->ways[r->way] : way_of(r, piece)->rnn;
+}
+
+static int weights(const struct run *r, int piece, struct cg_mem *theirs)
+{
+	const struct cg_dnn_layout *layout = &way_of(r, piece)->layout;
+
+	*theirs = r->call->params;
+	if (layout->straight)
+		return CG_OK;
+	*theirs = r->room.weights;
+	return cg_dnn_copy_in(r->queue, r->net, piece, layout, r->call->params, *theirs);
+}
+
+/* ---- beginning ---- */
+
+static int is_refused(const struct cg_net *net)
+{
+	return __atomic_load_n(&net->persistent, __ATOMIC_ACQUIRE) == REFUSED;
+}
+
+static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work, int pass)
+{
+	struct cg_work taken = { .mem = aligned(work) };
+
+	memset(r, 0, sizeof *r);
+	r->queue = queue;
+	r->net = net;
+	r->rnn = net->rnn;
+	r->call = call;
+	CG_TRY(cg_dnn_place(net, queue, &r->place));
+	CG_TRY(cg_dnn_shape(net, r->place, call->T, call->B, call->B ? call->lengths : NULL, &r->shape));
+	r->way = is_refused(net) ? 0 : r->shape->way;
+	take_room(net, r->shape, pass, &taken, &r->room);
+	return CG_OK;
+}
+
+/* ---- forward ---- */
+
+/* What one call of cuDNN's reads and writes. */
+struct walk { struct cg_mem x, y, hx, cx, hy, cy, reserve; };
+
+static int call_forward(const struct run *r, int piece, const struct walk *w, struct cg_mem theirs)
+{
+	const struct cg_dnn_shape *s = r->shape;
+
+	CUDNN_TRY(RNNForward, r->queue->dnn, descriptor(r, piece), r->rnn->training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE,
+	          pointer(s->device_lengths), s->x[piece > 0], pointer(w->x), s->y, pointer(w->y), s->h, pointer(w->hx), pointer(w->hy),
+	          s->c, pointer(w->cx), pointer(w->cy), way_of(r, piece)->layout.bytes, pointer(theirs), s->work, pointer(r->room.vendor),
+	          r->rnn->training ? s->reserve[piece > 0] : 0, pointer(w->reserve));
+	return CG_OK;
+}
+
+/* The first walk that may take a persistent algorithm says for good whether that works here: cuDNN refuses it only now, and a
+ * reserve is of one algorithm. */
+static int try_persistent(const struct run *r, int piece, const struct walk *w, struct cg_mem theirs)
+{
+	struct cg_net *net = r->net;
+	int code;
+
+	pthread_mutex_lock(net->device->lock);
+	code = net->persistent == REFUSED ? CG_UNSUPPORTED : call_forward(r, piece, w, theirs);
+	if (net->persistent == UNTRIED && (!code || code == CG_UNSUPPORTED))
+		__atomic_store_n(&net->persistent, code ? REFUSED : WORKS, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(net->device->lock);
+	return code;
+}
+
+static int walk_forward(struct run *r, int piece, const struct walk *w)
+{
+	struct cg_mem theirs;
+	int code;
+
+	CG_TRY(weights(r, piece, &theirs));
+	if (!r->way || __atomic_load_n(&r->net->persistent, __ATOMIC_ACQUIRE) == WORKS)
+		return call_forward(r, piece, w, theirs);
+	code = try_persistent(r, piece, w, theirs);
+	if (code != CG_UNSUPPORTED || !is_refused(r->net))
+		return code;
+	r->way = 0;
+	CG_TRY(weights(r, piece, &theirs));
+	return call_forward(r, piece, w, theirs);
+}
+
+/* Where the last layer's output goes, unless it is to be kept. */
+static struct cg_mem output_for(const struct run *r)
+{
+	return cg_present(r->call->output) && !r->shape->compact ? r->call->output : r->room.y;
+}
+
+static int pieces_forward(struct run *r, struct walk *all)
+{
+	const struct cg_rnn *rnn = r->rnn;
+
+	for (int n = 0; n < r->net->n_pieces; n++) {
+		struct walk w = {
+			.hx = of_piece(r, all->hx, n, rnn->H), .cx = of_piece(r, all->cx, n, rnn->U),
+			.hy = of_piece(r, all->hy, n, rnn->H), .cy = of_piece(r, all->cy, n, rnn->U),
+		};
+		struct cg_mem ours = none;
+
+		CG_TRY(input(r, n, &w.x));
+		w.y = all->y = rnn->training ? kept(r, n, &ours) : output_for(r);
+		w.reserve = is_aligned(ours) ? ours : r->room.reserve;
+		CG_TRY(walk_forward(r, n, &w));
+		if (!is_aligned(ours))
+			CG_TRY(copy(r, ours, w.reserve, r->shape->reserve[n > 0]));
+	}
+	return CG_OK;
+}
+
+static int forward(struct run *r)
+{
+	const struct cg_rnn_call *c = r->call;
+	const struct cg_rnn *rnn = r->rnn;
+	struct walk all = { .hy = states_for(r, c->output_h, r->room.hy), .cy = states_for(r, c->output_c, r->room.cy) };
+
+	if (r->shape->live) {
+		CG_TRY(states_in(r, c->input_h, r->room.hx, rnn->H, &all.hx));
+		CG_TRY(states_in(r, c->input_c, r->room.cx, rnn->U, &all.cx));
+		CG_TRY(pieces_forward(r, &all));
+		CG_TRY(hand_out(r, all.y, c->output, wide(rnn)));
+	} else if (cg_present(c->output)) {
+		CG_TRY(zero(r, c->output, r->shape->T * r->shape->B * wide(rnn)));
+	}
+	CG_TRY(states_out(r, all.hy, c->input_h, c->output_h, rnn->H));
+	return is_lstm(r) ? states_out(r, all.cy, c->input_c, c->output_c, rnn->U) : CG_OK;
+}
+
+static int run_forward(struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work)
+{
+	struct run r;
+
+	CG_TRY(begin(&r, queue, net, call, work, CG_FORWARD));
+	return forward(&r);
+}
+
+int cg_dnn_forward(struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work)
+{
+	CU_INSIDE(queue->device, run_forward(queue, net, call, work));
+}
+
+/* ---- backward ---- */
+
+struct back { struct cg_mem x, y, dy, dx, hx, cx, dhy, dcy, dhx, dcx, reserve; };
+
+/* cuDNN's walk back writes to the reserve what its sums over the steps then read. */
+static int open_reserve(const struct run *r, int piece, struct back *b)
+{
+	struct cg_mem theirs;
+
+	b->y = kept(r, piece, &theirs);
+	b->reserve = theirs;
+	if (r->call->spend_reserve && is_aligned(theirs))
+		return CG_OK;
+	b->reserve = r->room.reserve;
+	return copy(r, b->reserve, theirs, r->shape->reserve[piece > 0]);
+}
+
+static int walk_back(const struct run *r, int piece, const struct back *b)
+{
+	const struct cg_dnn_shape *s = r->shape;
+	struct cg_mem theirs;
+
+	CG_TRY(weights(r, piece, &theirs));
+	CUDNN_TRY(RNNBackwardData_v8, r->queue->dnn, descriptor(r, piece), pointer(s->device_lengths), s->y, pointer(b->y), pointer(b->dy),
+	          s->x[piece > 0], pointer(b->dx), s->h, pointer(b->hx), pointer(b->dhy), pointer(b->dhx), s->c, pointer(b->cx),
+	          pointer(b->dcy), pointer(b->dcx), way_of(r, piece)->layout.bytes, pointer(theirs), s->work, pointer(r->room.vendor),
+	          s->reserve[piece > 0], pointer(b->reserve));
+	return CG_OK;
+}
+
+/* cuDNN can only add to the gradients of parameters. */
+static int sum_up(const struct run *r, int piece, const struct back *b)
+{
+	const struct cg_dnn_layout *layout = &way_of(r, piece)->layout;
+	const struct cg_dnn_shape *s = r->shape;
+	struct cg_mem ours = r->call->params_backprop, theirs = layout->straight ? ours : r->room.dweights;
+
+	if (!cg_present(ours))
+		return CG_OK;
+	if (!(layout->straight && r->call->accumulate))
+		CU_TRY(r->queue->device, MemsetD8Async, cg_cu_address(theirs), 0, layout->bytes, r->queue->stream);
+	if (!layout->straight && r->call->accumulate)
+		CG_TRY(cg_dnn_copy_in(r->queue, r->net, piece, layout, ours, theirs));
+	CUDNN_TRY(RNNBackwardWeights_v8, r->queue->dnn, descriptor(r, piece), CUDNN_WGRAD_MODE_ADD, pointer(s->device_lengths),
+	          s->x[piece > 0], pointer(b->x), s->h, pointer(b->hx), s->y, pointer(b->y), layout->bytes, pointer(theirs), s->work,
+	          pointer(r->room.vendor), s->reserve[piece > 0], pointer(b->reserve));
+	return layout->straight ? CG_OK : cg_dnn_copy_out(r->queue, r->net, piece, layout, theirs, ours);
+}
+
+/* What reaches the last layer's output: cuDNN has no absent one. */
+static int last_dy(const struct run *r, struct cg_mem *dy)
+{
+	struct cg_mem given = r->call->output_backprop;
+
+	*dy = r->room.dy;
+	if (!cg_present(given))
+		return zero(r, *dy, cg_dnn_rows(r->shape) * wide(r->rnn));
+	if (r->shape->compact)
+		return gather(r, given, *dy, wide(r->rnn));
+	*dy = given;
+	return CG_OK;
+}
+
+static int pieces_backward(const struct run *r, const struct back *all)
+{
+	const struct cg_rnn *rnn = r->rnn;
+	struct cg_mem dy = all->dy;
+
+	for (int n = r->net->n_pieces - 1; n >= 0; n--) {
+		struct back b = {
+			.dy = dy, .dx = n ? r->room.dx : all->dx,
+			.hx = of_piece(r, all->hx, n, rnn->H), .cx = of_piece(r, all->cx, n, rnn->U),
+			.dhy = of_piece(r, all->dhy, n, rnn->H), .dcy = of_piece(r, all->dcy, n, rnn->U),
+			.dhx = of_piece(r, all->dhx, n, rnn->H), .dcx = of_piece(r, all->dcx, n, rnn->U),
+		};
+
+		CG_TRY(open_reserve(r, n, &b));
+		CG_TRY(walk_back(r, n, &b));
+		if (cg_present(r->call->params_backprop))
+			CG_TRY(input(r, n, &b.x));
+		CG_TRY(sum_up(r, n, &b));
+		dy = r->room.dy;
+		if (n)
+			CG_TRY(mask(r, n - 1, b.dx, dy));
+	}
+	return CG_OK;
+}
+
+/* Without a step nothing but states passes. */
+static int no_steps(const struct run *r)
+{
+	const struct cg_rnn_call *c = r->call;
+
+	if (cg_present(c->input_backprop))
+		CG_TRY(zero(r, c->input_backprop, r->shape->T * r->shape->B * r->rnn->I));
+	return cg_present(c->params_backprop) && !c->accumulate ? zero(r, c->params_backprop, r->rnn->params) : CG_OK;
+}
+
+static int backward(const struct run *r)
+{
+	const struct cg_rnn_call *c = r->call;
+	const struct cg_rnn *rnn = r->rnn;
+	struct back all = {
+		.dx = cg_present(c->input_backprop) && !r->shape->compact ? c->input_backprop : r->room.dx,
+		.dhx = states_for(r, c->input_h_backprop, r->room.dhx), .dcx = states_for(r, c->input_c_backprop, r->room.dcx),
+	};
+
+	if (r->shape->live) {
+		CG_TRY(states_in(r, c->input_h, r->room.hx, rnn->H, &all.hx));
+		CG_TRY(states_in(r, c->input_c, r->room.cx, rnn->U, &all.cx));
+		CG_TRY(states_in(r, c->output_h_backprop, r->room.dhy, rnn->H, &all.dhy));
+		CG_TRY(states_in(r, c->output_c_backprop, r->room.dcy, rnn->U, &all.dcy));
+		CG_TRY(last_dy(r, &all.dy));
+		CG_TRY(pieces_backward(r, &all));
+		CG_TRY(hand_out(r, all.dx, c->input_backprop, rnn->I));
+	} else {
+		CG_TRY(no_steps(r));
+	}
+	CG_TRY(states_out(r, all.dhx, c->output_h_backprop, c->input_h_backprop, rnn->H));
+	return is_lstm(r) ? states_out(r, all.dcx, c->output_c_backprop, c->input_c_backprop, rnn->U) : CG_OK;
+}
+
+static int run_backward(struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work)
+{
+	struct run r;
+
+	CG_TRY(begin(&r, queue, net, call, work, CG_GRAD));
+	return backward(&r);
+}
+
+int cg_dnn_backward(struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work)
+{
+	CU_INSIDE(queue->device, run_backward(queue, net, call, work));
+}

@@ -1,0 +1,233 @@
+/*
+ * Parameters between our buffer and cuDNN's, whose order is only known by asking.  In every version seen it is ours, and then the
+ * caller's buffer is cuDNN's; nothing relies on that.
+ */
+#include <string.h>
+
+#include "backends/cuda/cudnn.h"
+
+/* ---- asking ---- */
+
+/* The memory that is asked about: nothing is put there. */
+struct question {
+	struct cudnnRNNStruct *rnn;
+	struct cg_dnn_layout *layout;
+	CUdeviceptr base;
+	struct cudnnTensorStruct *matrix, *bias;
+};
+
+/* Where a tensor of so many rows and columns is, in bytes from the base; rows 0: there is none. */
+static int place_of(const struct question *q, struct cudnnTensorStruct *tensor, const void *at, size_t each,
+                    struct cg_rnn_region *region, struct cg_dnn_part *part)
+{
+	int dims[3] = { 0 }, strides[3] = { 0 }, n = 0;
+	unsigned type;
+	int64_t last;
+
+	*region = (struct cg_rnn_region){ .rows = 0 };
+	if (!at)
+		return CG_OK;
+	CUDNN_TRY(GetTensorNdDescriptor, tensor, 3, &type, &n, dims, strides);
+	part->at = (size_t)((CUdeviceptr)(uintptr_t)at - q->base);
+	part->stride = strides[1];
+	region->rows = dims[1];
+	region->columns = dims[2];
+	last = region->rows && region->columns ? (region->rows - 1) * part->stride + region->columns : 0;
+	if (n == 3 && (CUdeviceptr)(uintptr_t)at >= q->base && part->at <= q->layout->bytes && part->at % each == 0 &&
+	    (size_t)last <= (q->layout->bytes - part->at) / each && (strides[2] == 1 || region->columns <= 1))
+		return CG_OK;
+	return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: a tensor of %d dimensions, [%d, %d, %d], at %zu of %zu bytes is not "
+	               "a matrix", n, dims[0], dims[1], dims[2], part->at, q->layout->bytes);
+}
+
+/* Puts one of ours in the list, if cuDNN has it in the same shape, or neither has it. */
+static int add(const struct cg_net *net, const struct cg_dnn_part *part, struct cg_rnn_region ours, struct cg_rnn_region theirs,
+               struct cg_dnn_layout *layout)
+{
+	int is_vector = part->part == CG_RNN_BIAS_W || part->part == CG_RNN_BIAS_R;
+
+	/* cuDNN's biases are columns. */
+	if (is_vector && theirs.columns == 1 && (part->stride == 1 || theirs.rows <= 1))
+		theirs = (struct cg_rnn_region){ .rows = 1, .columns = theirs.rows };
+	if (!theirs.rows && !ours.rows)
+		return CG_OK;
+	if (theirs.rows && !ours.rows && part->part == CG_RNN_INPUT && net->rnn->skip) {
+		layout->parts[layout->n++] = *part;      /* cg_dnn_has_input() says so */
+		return CG_OK;
+	}
+	if (theirs.rows != ours.rows || theirs.columns != ours.columns)
+		return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: pseudo-layer %d: expected [%lld, %lld], got [%lld, %lld]",
+		               part->pseudo_layer, (long long)ours.rows, (long long)ours.columns, (long long)theirs.rows,
+		               (long long)theirs.columns);
+	layout->parts[layout->n] = *part;
+	if (is_vector || ours.rows == 1)
+		layout->parts[layout->n].stride = ours.columns;
+	layout->n++;
+	return CG_OK;
+}
+
+static int ask(const struct cg_net *net, struct question *q, int first, int pseudo_layer, int id, int of_biases)
+{
+	const struct cg_rnn *rnn = net->rnn;
+	int G = rnn->n_weights, recurrent = id >= G, k = id % G;
+	struct cg_dnn_part part = { .pseudo_layer = pseudo_layer, .k = k };
+	struct cg_rnn_region theirs;
+	void *matrix = NULL, *bias = NULL;
+
+	CUDNN_TRY(GetRNNWeightParams, net->device->dnn, q->rnn, pseudo_layer, q->layout->bytes, (void *)(uintptr_t)q->base, id, q->matrix,
+	          &matrix, q->bias, &bias);
+	if (id == 2 * G)
+		part = (struct cg_dnn_part){ .pseudo_layer = pseudo_layer, .part = CG_RNN_PROJECTION };
+	else if (of_biases)
+		part.part = recurrent ? CG_RNN_BIAS_R : CG_RNN_BIAS_W;
+	else
+		part.part = recurrent ? CG_RNN_RECURRENT : CG_RNN_INPUT;
+	CG_TRY(place_of(q, of_biases ? q->bias : q->matrix, of_biases ? bias : matrix, cg_dtype_bytes(rnn->dtype), &theirs, &part));
+	return add(net, &part, cg_rnn_part(rnn, first * rnn->directions + pseudo_layer, part.part, part.k), theirs, q->layout);
+}
+
+/* All in our order: the matrices first. */
+static int ask_all(const struct cg_net *net, const struct cg_dnn_piece *piece, struct question *q)
+{
+	int n = piece->layers * net->rnn->directions, G = net->rnn->n_weights, first = piece == &net->pieces[1];
+
+	for (int p = 0; p < n; p++)
+		for (int id = 0; id < 2 * G + (net->rnn->P > 0); id++)
+			CG_TRY(ask(net, q, first, p, id, 0));
+	for (int p = 0; p < n; p++)
+		for (int id = 0; id < 2 * G; id++)
+			CG_TRY(ask(net, q, first, p, id, 1));
+	return CG_OK;
+}
+
+static struct cg_rnn_region ours_of(const struct cg_net *net, int first, const struct cg_dnn_part *part)
+{
+	return cg_rnn_part(net->rnn, first * net->rnn->directions + part->pseudo_layer, part->part, part->k);
+}
+
+static int is_straight(const struct cg_net *net, const struct cg_dnn_layout *layout)
+{
+	size_t each = cg_dtype_bytes(net->rnn->dtype);
+
+	for (int k = 0; k < layout->n; k++) {
+		struct cg_rnn_region r = ours_of(net, 0, &layout->parts[k]);
+
+		if (layout->parts[k].at != (size_t)r.offset * each || layout->parts[k].stride != r.columns)
+			return 0;
+	}
+	return net->n_pieces == 1 && layout->bytes == (size_t)net->rnn->params * each;
+}
+
+static int ask_with(const struct cg_net *net, const struct cg_dnn_piece *piece, struct question *q)
+{
+	CUDNN_TRY(CreateTensorDescriptor, &q->matrix);
+	CUDNN_TRY(CreateTensorDescriptor, &q->bias);
+	CG_TRY(cg_cu_alloc(net->device, NULL, q->layout->bytes, &q->base));
+	return ask_all(net, piece, q);
+}
+
+int cg_dnn_lay_out(const struct cg_net *net, const struct cg_dnn_piece *piece, struct cg_dnn_way *way)
+{
+	int parts = piece->layers * net->rnn->directions * (4 * net->rnn->n_weights + 1), code;
+	struct question q = { .rnn = way->rnn, .layout = &way->layout };
+
+	way->layout = (struct cg_dnn_layout){ .parts = cg_memory(NULL, (size_t)parts * sizeof *way->layout.parts) };
+	if (!way->layout.parts)
+		return CG_NO_MEMORY;
+	CUDNN_TRY(GetRNNWeightSpaceSize, net->device->dnn, way->rnn, &way->layout.bytes);
+	code = ask_with(net, piece, &q);
+	if (q.base)
+		cg_cu.MemFree_v2(q.base);
+	if (q.bias)
+		cg_cudnn.DestroyTensorDescriptor(q.bias);
+	if (q.matrix)
+		cg_cudnn.DestroyTensorDescriptor(q.matrix);
+	way->layout.straight = !code && is_straight(net, &way->layout);
+	return code;
+}
+
+void cg_dnn_drop_layout(struct cg_dnn_layout *layout)
+{
+	cg_memory(layout->parts, 0);
+	layout->parts = NULL;
+}
+
+int cg_dnn_has_input(const struct cg_dnn_layout *layout)
+{
+	for (int k = 0; k < layout->n; k++)
+		if (layout->parts[k].part == CG_RNN_INPUT && layout->parts[k].pseudo_layer == 0)
+			return 1;
+	return 0;
+}
+
+/* ---- copying ---- */
+
+/* What lies the same in both, up to here. */
+struct run { size_t ours, theirs, bytes; };
+
+struct copy {
+	struct cg_queue *queue;
+	const struct cg_net *net;
+	struct cg_mem ours, theirs;
+	int out;                                 /* from theirs to ours */
+	struct run run;
+};
+
+static int flush(struct copy *c)
+{
+	CUdeviceptr ours = cg_cu_address(c->ours) + c->run.ours, theirs = cg_cu_address(c->theirs) + c->run.theirs;
+
+	if (c->run.bytes)
+		CU_TRY(c->queue->device, MemcpyDtoDAsync_v2, c->out ? ours : theirs, c->out ? theirs : ours, c->run.bytes, c->queue->stream);
+	c->run.bytes = 0;
+	return CG_OK;
+}
+
+static int copy_rows(const struct copy *c, struct cg_rnn_region r, const struct cg_dnn_part *part)
+{
+	size_t each = cg_dtype_bytes(c->net->rnn->dtype), at = (size_t)r.offset * each;
+	struct cg_matrix ours = { cg_part(c->ours, at, c->ours.bytes - at), r.columns, 0 };
+	struct cg_matrix theirs = { cg_part(c->theirs, part->at, c->theirs.bytes - part->at), part->stride, 0 };
+
+	return cg_cu_rows(c->queue, &(struct cg_rows){ .dtype = c->net->rnn->dtype, .rows = r.rows, .columns = r.columns,
+	                                               .src = c->out ? theirs : ours, .dst = c->out ? ours : theirs });
+}
+
+static int copy_part(struct copy *c, struct cg_rnn_region r, const struct cg_dnn_part *part)
+{
+	size_t each = cg_dtype_bytes(c->net->rnn->dtype), at = (size_t)r.offset * each, bytes = (size_t)(r.rows * r.columns) * each;
+
+	if (part->stride != r.columns) {
+		CG_TRY(flush(c));
+		return copy_rows(c, r, part);
+	}
+	if (c->run.ours + c->run.bytes != at || c->run.theirs + c->run.bytes != part->at) {
+		CG_TRY(flush(c));
+		c->run = (struct run){ at, part->at, 0 };
+	}
+	c->run.bytes += bytes;
+	return CG_OK;
+}
+
+static int copy_all(struct copy *c, int first, const struct cg_dnn_layout *layout)
+{
+	for (int k = 0; k < layout->n; k++)
+		CG_TRY(copy_part(c, ours_of(c->net, first, &layout->parts[k]), &layout->parts[k]));
+	return flush(c);
+}
+
+int cg_dnn_copy_in(struct cg_queue *queue, const struct cg_net *net, int first, const struct cg_dnn_layout *layout,
+                   struct cg_mem ours, struct cg_mem theirs)
+{
+	struct copy c = { .queue = queue, .net = net, .ours = ours, .theirs = theirs };
+
+	return copy_all(&c, first, layout);
+}
+
+int cg_dnn_copy_out(struct cg_queue *queue, const struct cg_net *net, int first, const struct cg_dnn_layout *layout,
+                    struct cg_mem theirs, struct cg_mem ours)
+{
+	struct copy c = { .queue = queue, .net = net, .ours = ours, .theirs = theirs, .out = 1 };
+
+	return copy_all(&c, first, layout);
+}
