@@ -234,7 +234,11 @@ CLEANFILES += %D%/gen/cuda-resources.txt
 # The data that frameworks made, made again; needs the frameworks.
 data:
 	$(PYTHON) $(srcdir)/%D%/data/make_tensorflow.py
+	$(PYTHON) $(srcdir)/%D%/data/make_tensorflow_weights.py
+	$(PYTHON) $(srcdir)/%D%/data/make_keras.py
 	$(PYTHON) $(srcdir)/%D%/data/make_pytorch.py
+	$(PYTHON) $(srcdir)/%D%/data/make_pytorch_weights.py
+	$(PYTHON) $(srcdir)/%D%/data/make_onnx.py
 
 # What a change must pass: check as it is, then in other builds, the tarball, and the mutants.
 ci_builds = '--enable-asan --enable-ubsan' '--enable-tsan' '--without-openblas' 'CC=clang --enable-werror'
