@@ -1,4 +1,4 @@
-# What the tests of the command share: safetensors files made by hand, and what a refusal looks like.
+# What the tests of the command share: safetensors files made by hand, what a refusal looks like, and a backend to run on.
 # CELLGRAD is the built command; DATA holds the cases that TensorFlow answered.
 
 bats_require_minimum_version 1.5.0
@@ -99,4 +99,24 @@ works() {
 	run -0 --separate-stderr "$CELLGRAD" "$@"
 	echo "standard error: $stderr"
 	[ -z "$stderr" ]
+}
+
+# on BACKEND: cpu, opencl, or cuda by the stand-ins; else a skip
+on() {
+	export CELLGRAD_BACKEND=$1
+	case $1 in
+	opencl)
+		"$CELLGRAD" info --why opencl | grep -q '^opencl: opens' && return
+		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
+		skip "there is no OpenCL" ;;
+	cuda)
+		if ! "$(dirname "$CELLGRAD")"/tests/fake/run true; then
+			[[ ,$CELLGRAD_TEST_REQUIRE, != *,cuda-fake,* ]]
+			skip "there are no stand-ins for CUDA"
+		fi
+		printf '#!/bin/sh\nexec %s/tests/fake/run %s "$@"\n' "$(dirname "$CELLGRAD")" "$CELLGRAD" > cellgrad
+		chmod +x cellgrad
+		export CELLGRAD_CACHE_DIR=$BATS_FILE_TMPDIR
+		CELLGRAD=$PWD/cellgrad ;;
+	esac
 }

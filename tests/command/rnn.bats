@@ -2,26 +2,6 @@
 
 load files
 
-# on BACKEND: cpu, opencl, or cuda by the stand-ins; else a skip
-on() {
-	export CELLGRAD_BACKEND=$1
-	case $1 in
-	opencl)
-		"$CELLGRAD" info --why opencl | grep -q '^opencl: opens' && return
-		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
-		skip "there is no OpenCL" ;;
-	cuda)
-		if ! "$(dirname "$CELLGRAD")"/tests/fake/run true; then
-			[[ ,$CELLGRAD_TEST_REQUIRE, != *,cuda-fake,* ]]
-			skip "there are no stand-ins for CUDA"
-		fi
-		printf '#!/bin/sh\nexec %s/tests/fake/run %s "$@"\n' "$(dirname "$CELLGRAD")" "$CELLGRAD" > cellgrad
-		chmod +x cellgrad
-		export CELLGRAD_CACHE_DIR=$BATS_FILE_TMPDIR
-		CELLGRAD=$PWD/cellgrad ;;
-	esac
-}
-
 # one FILE NAME DTYPE SHAPE BYTES: one tensor, its bytes as for printf %b
 one() {
 	local LC_ALL=C header="{\"$2\":{\"dtype\":\"$3\",\"shape\":[$4],\"data_offsets\":[0,$((${#5} / 4))]}}"
