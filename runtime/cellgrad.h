@@ -303,6 +303,45 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
 CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
 
+/* ---- weights of other programs.  A format is a list of tensors, each made of regions of params in an order and an orientation of
+ * its own: `cellgrad convert --help` and cellgrad.1 say them all.  Nothing here needs a device. ---- */
+
+/* The i-th format's name: cellgrad canonical pytorch keras block block_v2 checkpoint onnx; NULL past the last. */
+CG_API const char *cg_format_name(int i);
+
+enum { CG_TENSOR_NAME = 128, CG_TENSOR_RANK = 4 };
+struct cg_tensor {
+	char    name[CG_TENSOR_NAME];            /* "weight_ih_l0", "lstm/lstm_cell/kernel"; a model's own name may stand before it */
+	int     rank;
+	int64_t shape[CG_TENSOR_RANK];
+	size_t  bytes;                           /* in the network's dtype */
+};
+
+struct cg_weights {
+	size_t  size;                            /* set by _init */
+	const char *format;
+	const struct cg_rnn_config *network;     /* cell, options, values, dtype, layers, directions, input mode and sizes count */
+	int     gradients;                       /* they are gradients by weights, not weights */
+	int     lossy;                           /* save even what load will not give back */
+	void   *params;                          /* of the host, aligned or not */
+	size_t  bytes;                           /* of params: format "cellgrad" has them as its one tensor */
+};
+/* All absent, all 0.  size: sizeof the struct. */
+CG_API void cg_weights_init(struct cg_weights *weights, size_t size);
+/* The k-th tensor of the network in the format; name "" past the last.  params are not looked at.  CG_BAD_ARGUMENT: no such format,
+ * with the nearest, or a wrong network; CG_UNSUPPORTED: what the format cannot hold: a projection, per-unit weights, skip_input, a
+ * cell, a forget_bias or cell_clip that does something. */
+CG_API int  cg_weights_tensor(const struct cg_weights *weights, int k, struct cg_tensor *tensor);
+/*
+ * Copies the k-th tensor into params, or out of them; its bytes are those that cg_weights_tensor says.  What one load does not write
+ * another does: params are whole when all tensors are loaded, and a tensor that a file may lack (biases) is skipped by clearing
+ * params first.  Where a format has one bias for two, load puts it into bR and zeros into bW, for checkpoint a half into each,
+ * and save adds them; CG_UNSUPPORTED if load would make other bits of the sum, unless lossy.  The gradient by such a bias is
+ * loaded into both; those saved are equal to the bit and one is taken, else CG_UNSUPPORTED unless lossy.
+ */
+CG_API int  cg_weights_load(const struct cg_weights *weights, int k, const void *tensor, size_t bytes);
+CG_API int  cg_weights_save(const struct cg_weights *weights, int k, void *tensor, size_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -176,5 +176,8 @@ int cg_op_check(const struct cg_op *, const void *op);
 const char *cg_dtype_name(int dtype);
 int         cg_dtype_find(const char *name);
 size_t      cg_dtype_bytes(int dtype);
+/* A number in memory at any address; put rounds to nearest even. */
+double      cg_element(int dtype, const void *at);
+void        cg_element_put(int dtype, void *at, double value);
 
 #endif

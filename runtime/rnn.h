@@ -172,7 +172,7 @@ int  cg_rnn_from_canonical(struct cg_stream *, const void *op);
 /* ---- rnn_table.c ---- */
 
 /* The lists of the rows in op_table.c, one for each version of TensorFlow's. */
-extern const char *const cg_rnn_modes[];
+extern const char *const cg_rnn_modes[], *const cg_rnn_inputs[], *const cg_rnn_directions[];
 extern const struct cg_dim cg_rnn_dims[], cg_rnn_params_dims[];
 extern const struct cg_attribute cg_rnn_attributes[], cg_rnn_v1_attributes[];
 extern const struct cg_attribute cg_rnn_backprop_attributes[], cg_rnn_backprop_v1_attributes[];

@@ -45,14 +45,14 @@ const struct cg_dim cg_rnn_params_dims[] = {
 /* ---- attributes ---- */
 
 const char *const cg_rnn_modes[] = { "rnn_relu", "rnn_tanh", "lstm", "gru", NULL };
-static const char *const inputs[] = { "linear_input", "skip_input", "auto_select", NULL };
-static const char *const directions[] = { "unidirectional", "bidirectional", NULL };
+const char *const cg_rnn_inputs[] = { "linear_input", "skip_input", "auto_select", NULL };
+const char *const cg_rnn_directions[] = { "unidirectional", "bidirectional", NULL };
 static const char *const integers[] = { "int32", "int64", NULL };
 
 #define NETWORK \
 	{ .name = "rnn_mode",    .kind = CG_WORD, .words = cg_rnn_modes, .fallback = 2, .at = RNN(rnn_mode) }, \
-	{ .name = "input_mode",  .kind = CG_WORD, .words = inputs,     .at = RNN(input_mode) }, \
-	{ .name = "direction",   .kind = CG_WORD, .words = directions, .at = RNN(direction)  }, \
+	{ .name = "input_mode",  .kind = CG_WORD, .words = cg_rnn_inputs, .at = RNN(input_mode) }, \
+	{ .name = "direction",   .kind = CG_WORD, .words = cg_rnn_directions, .at = RNN(direction)  }, \
 	{ .name = "dropout",     .kind = CG_REAL,    .at = RNN(dropout) }, \
 	{ .name = "seed",        .kind = CG_INTEGER, .at = RNN(seed)    }, \
 	{ .name = "seed2",       .kind = CG_INTEGER, .range = "-2147483648 2147483647", .at = RNN(seed2) }

@@ -5,46 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/cellgrad.h"
 #include "runtime/command/compare.h"
-
-static double half(unsigned bits)
-{
-	int exponent = bits >> 10 & 31, fraction = bits & 1023;
-	double value;
-
-	if (exponent == 31)
-		value = fraction ? NAN : INFINITY;
-	else if (exponent)
-		value = ldexp(1024 + fraction, exponent - 25);
-	else
-		value = ldexp(fraction, -24);
-	return bits & 0x8000 ? -value : value;
-}
+#include "runtime/op.h"
 
 double compare_element(int dtype, const void *data, size_t k)
 {
-	uint16_t bits;
-	uint32_t word;
-	double wide;
-	float single;
-
-	switch (dtype) {
-	case CG_F64:
-		memcpy(&wide, (const char *)data + 8 * k, 8);
-		return wide;
-	case CG_F32:
-		memcpy(&single, (const char *)data + 4 * k, 4);
-		return (double)single;
-	case CG_F16:
-		memcpy(&bits, (const char *)data + 2 * k, 2);
-		return half(bits);
-	default:
-		memcpy(&bits, (const char *)data + 2 * k, 2);
-		word = (uint32_t)bits << 16;
-		memcpy(&single, &word, 4);
-		return (double)single;
-	}
+	return cg_element(dtype, (const char *)data + k * cg_dtype_bytes(dtype));
 }
 
 static double unit(int dtype)
