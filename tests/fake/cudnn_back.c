@@ -117,17 +117,6 @@ static int reach_data(const struct net *net)
 	return code ? code : fake_reach_state(net, net->dcx, net->m.U, WRITE);
 }
 
-/* The gates' gradients take the gates' place: who comes again finds nothing. */
-static void use_up(const struct net *net, const struct kept *kept)
-{
-	int64_t rows = net->T * net->B;
-
-	for (int64_t p = 0; p < net->m.L * net->m.D; p++) {
-		memset(kept->pseudo[p].gate, 0xff, (size_t)(rows * net->m.gates * net->m.U) * sizeof(double));
-		memset(kept->pseudo[p].c, 0xff, (size_t)(rows * net->m.U) * sizeof(double));
-	}
-}
-
 int fake_net_data(void *data)
 {
 	const struct net *net = data;
@@ -162,8 +151,6 @@ int fake_net_data(void *data)
 	fake_fill_padding(net, &net->dx, 0);
 	free(dy);
 	kept.stamp->stage = DATA_DONE;
-	if (net->destroys)
-		use_up(net, &kept);
 	fake_kept_close(&kept);
 	return 0;
 }

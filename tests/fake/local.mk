@@ -45,9 +45,9 @@ clean-fake:
 .PHONY: clean-fake
 
 # Test programs that run with them: NAME.fake is made from NAME.c.
-fake_programs = %D%/stand_in_test %D%/launch_test %D%/call_test %D%/blas_test %D%/cudnn_test %D%/cudnn_order_test
+fake_programs = %D%/stand_in_test %D%/launch_test %D%/call_test %D%/blas_test %D%/cudnn_test %D%/cudnn_order_test %D%/cudnn_net_test
 fake_tests = %D%/stand_in_test.fake %D%/launch_test.fake %D%/call_test.fake %D%/blas_test.fake \
-	%D%/cudnn_test.fake %D%/cudnn_order_test.fake
+	%D%/cudnn_test.fake %D%/cudnn_order_test.fake %D%/cudnn_net_test.fake
 if COMMAND
 fake_programs += %D%/cudnn_data_test
 fake_tests += %D%/cudnn_data_test.fake
@@ -68,6 +68,7 @@ stand_in = %D%/stand_in.h %D%/stand_in.c
 dnn_stand_in = $(stand_in) %D%/dnn_stand_in.h %D%/dnn_stand_in.c
 %C%_cudnn_test_SOURCES = %D%/cudnn_test.c $(dnn_stand_in)
 %C%_cudnn_order_test_SOURCES = %D%/cudnn_order_test.c $(dnn_stand_in)
+%C%_cudnn_net_test_SOURCES = %D%/cudnn_net_test.c $(dnn_stand_in)
 %C%_cudnn_data_test_SOURCES = %D%/cudnn_data_test.c $(dnn_stand_in)
 %C%_cudnn_data_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_launch_test_SOURCES = %D%/launch_test.c $(stand_in)

@@ -1,0 +1,432 @@
+/* The stand-in for libcudnn: algorithms, the math of products, padding, layouts, rounded steps, dropout. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/fake/dnn_stand_in.h"
+
+static struct net n;
+
+static void ready(void)
+{
+	n = a_net();
+	dnn_begin();
+	net_open(&n);
+}
+
+static void leave(void)
+{
+	net_close(&n);
+	dnn_end();
+}
+
+/* Whatever it did, the trial is over; what is left is said, too. */
+static void wait_for(int code)
+{
+	EXPECT(cu.StreamSynchronize(stream) == code);
+	exit(0);
+}
+
+/* ---- algorithms and math ---- */
+
+static unsigned size_with(int algorithm, int cell, int U)
+{
+	struct net other = n;
+	size_t work, reserve;
+
+	other.algorithm = algorithm;
+	other.cell = cell;
+	other.U = U;
+	CHECK(net_set(&other));
+	return dnn.GetRNNTempSpaceSizes(n.handle, n.rnn, 1, n.x_data, &work, &reserve);
+}
+
+static void limits(void)
+{
+	n = a_net();
+	n.type = FLOAT;
+	n.lengths[1] = 2;
+	dnn_begin();
+	net_open(&n);
+	EXPECT(!size_with(SMALL_H, LSTM, 192) && size_with(SMALL_H, LSTM, 193) == NOT_SUPPORTED);
+	EXPECT(!size_with(SMALL_H, TANH, 384) && size_with(SMALL_H, TANH, 385) == NOT_SUPPORTED);
+	EXPECT(!size_with(STATIC, GRU, 64) && size_with(STATIC, GRU, 65) == NOT_SUPPORTED && size_with(STATIC, GRU, 928) == NOT_SUPPORTED);
+	EXPECT(!size_with(STANDARD, LSTM, 4001));
+	n.lengths[1] = 1;
+	EXPECT(size_with(SMALL_H, LSTM, 64) == NOT_SUPPORTED);
+	leave();
+}
+
+/* Backward has less room than forward. */
+static void small_backward(void)
+{
+	n = a_net();
+	n.type = FLOAT;
+	n.algorithm = SMALL_H;
+	n.lengths[1] = 2;
+	n.U = 160;
+	dnn_begin();
+	net_open(&n);
+	CHECK(net_forward(&n, 1));
+	EXPECT(net_data(&n) == NOT_SUPPORTED);
+	n.algorithm = STANDARD;
+	CHECK(net_set(&n));
+	CHECK(net_data(&n));
+	leave();
+}
+
+static void built(void)
+{
+	n = a_net();
+	n.lengths[1] = 2;
+	dnn_begin();
+	net_open(&n);
+	n.algorithm = DYNAMIC;
+	CHECK(net_set(&n));
+	CHECK(dnn.BuildRNNDynamic(n.handle, n.rnn, n.B));
+	net_train(&n);
+	leave();
+}
+
+static void not_built(void)
+{
+	n = a_net();
+	n.lengths[1] = 2;
+	dnn_begin();
+	net_open(&n);
+	n.algorithm = DYNAMIC;
+	CHECK(net_set(&n));
+	CHECK(dnn.BuildRNNDynamic(n.handle, n.rnn, 3));
+	EXPECT(net_forward(&n, 1) == BAD_PARAM);
+	exit(0);
+}
+
+/* One unit of relu on one number: y = weight * x, and as much for the gradients by both. */
+static void check_product(int math, double weight, double x, double dy, const double expected[3])
+{
+	const double params[] = { weight, 0, 0, 0 };
+	double *y, *dx, *dparams;
+
+	n = (struct net){ .cell = RELU, .type = FLOAT, .math = math, .bias = 2, .D = 1, .L = 1, .T = 1, .B = 1, .I = 1, .U = 1, .flags = 1 };
+	net_open(&n);
+	put_params(&n, params);
+	put_array(&n, n.x, &x);
+	put_array(&n, n.dy, &dy);
+	put_array(&n, n.dhy, &params[1]);
+	net_train(&n);
+	y = get_array(&n, n.y);
+	dx = get_array(&n, n.dx);
+	dparams = get_dparams(&n);
+	EXPECT(y[0] == expected[0] && dx[0] == expected[1] && dparams[0] == expected[2]);
+	free(y);
+	free(dx);
+	free(dparams);
+	net_close(&n);
+}
+
+/* TF32 has ten bits of fraction. */
+static void narrow_math(void)
+{
+	static const double more = 1 + 0x1p-12;
+
+	dnn_begin();
+	check_product(DEFAULT_MATH, more, 1, 1, (double[]){ 1, 1, 1 });
+	check_product(DEFAULT_MATH, 1, more, 1, (double[]){ 1, 1, 1 });
+	check_product(DEFAULT_MATH, 1, 1, more, (double[]){ 1, 1, 1 });
+	check_product(FMA_MATH, more, 1, 1, (double[]){ more, more, 1 });
+	check_product(FMA_MATH, 1, more, 1, (double[]){ more, 1, more });
+	check_product(FMA_MATH, 1, 1, more, (double[]){ 1, more, more });
+	setenv("CELLGRAD_FAKE_ARCH", "75", 1);
+	check_product(DEFAULT_MATH, more, 1, 1, (double[]){ more, more, 1 });
+	dnn_end();
+}
+
+static void test_algorithms(void **state)
+{
+	static const struct trial trials[] = {
+		{ "limits", limits, NULL, 0 }, { "backward", small_backward, NULL, 0 }, { "built", built, NULL, 0 },
+		{ "not built", not_built, "cudnnRNNForward: cudnnBuildRNNDynamic was for a batch of 3, not of 2", 0 },
+		{ "TF32 unless it is refused", narrow_math, NULL, 0 },
+	};
+
+	(void)state;
+	RUN(trials);
+}
+
+/* ---- padding, layouts, dropout ---- */
+
+static void padding(void)
+{
+	double *y;
+
+	ready();
+	for (int fills = 0; fills < 2; fills++) {
+		n.fills = fills;
+		n.fill = 0.5;
+		CHECK(net_set(&n));
+		CHECK(net_forward(&n, 1));
+		y = get_array(&n, n.y);
+		EXPECT(fills ? y[6] == 0.5 && y[7] == 0.5 : isnan(y[6]) && isnan(y[7]));
+		EXPECT(!isnan(y[5]));
+		free(y);
+	}
+	leave();
+}
+
+/* The same network in each layout of data: the four valid rows are the same. */
+static void layouts(void)
+{
+	static const int places[][4] = { { 0, 1, 2, 4 }, { 0, 1, 2, 3 }, { 0, 3, 1, 2 } };
+	double *expected = NULL;
+
+	dnn_begin();
+	for (int layout = 0; layout < 3; layout++) {
+		double x[12] = { 0 }, *y;
+
+		n = a_net();
+		n.T = n.lengths[0] = 3;
+		n.layout = layout;
+		net_open(&n);
+		for (int k = 0; k < 8; k++)
+			x[places[layout][k / 2] * 2 + k % 2] = fill_rule(k, 1);
+		put_array(&n, n.x, x);
+		net_train(&n);
+		y = get_array(&n, n.y);
+		for (int k = 0; expected && k < 8; k++)
+			EXPECT(y[places[layout][k / 2] * 2 + k % 2] == expected[places[0][k / 2] * 2 + k % 2]);
+		if (expected)
+			free(y);
+		else
+			expected = y;
+		net_close(&n);
+	}
+	free(expected);
+	dnn_end();
+}
+
+/* h is what was written of it: two steps in one call are those of two calls, in bits. */
+static void rounded_steps(void)
+{
+	double *whole, *part, *state;
+
+	n = a_net();
+	n.cell = TANH;
+	n.type = HALF;
+	n.lengths[1] = 2;
+	dnn_begin();
+	net_open(&n);
+	CHECK(net_forward(&n, 0));
+	whole = get_array(&n, n.y);
+	n.T = n.lengths[0] = n.lengths[1] = 1;
+	CHECK(net_set(&n));
+	CHECK(net_forward(&n, 0));
+	state = get_array(&n, n.hy);
+	put_array(&n, n.hx, state);
+	n.x.at += 8;
+	CHECK(net_forward(&n, 0));
+	n.x.at -= 8;
+	part = get_array(&n, n.y);
+	for (int k = 0; k < 4; k++)
+		EXPECT(part[k] == whole[4 + k]);
+	free(whole);
+	free(part);
+	free(state);
+	leave();
+}
+
+static void weights_lie(const char *permuted, int first)
+{
+	void *matrix, *bias;
+	size_t plain = 48 * sizeof(double);
+
+	setenv("CELLGRAD_FAKE_CUDNN_LAYOUT", permuted, 1);
+	n = a_net();
+	net_open(&n);
+	EXPECT(first ? n.weight_bytes == plain : n.weight_bytes > plain);
+	CHECK(dnn.GetRNNWeightParams(n.handle, n.rnn, 0, n.weight_bytes, (void *)(uintptr_t)n.weights, 0, n.h, &matrix, n.c, &bias));
+	EXPECT(((uintptr_t)matrix == n.weights) == first && ((uintptr_t)bias == n.weights + 32 * sizeof(double)) == first);
+	net_close(&n);
+}
+
+static void weight_layouts(void)
+{
+	dnn_begin();
+	weights_lie("0", 1);
+	weights_lie("1", 0);
+	dnn_end();
+}
+
+static void skipped(void)
+{
+	void *matrix, *bias;
+
+	dnn_begin();
+	for (int shown = 0; shown < 2; shown++) {
+		setenv("CELLGRAD_FAKE_CUDNN_SKIP", shown ? "1" : "0", 1);
+		n = a_net();
+		n.skip = 1;
+		net_open(&n);
+		CHECK(dnn.GetRNNWeightParams(n.handle, n.rnn, 0, n.weight_bytes, (void *)(uintptr_t)n.weights, 3, n.h, &matrix, n.c, &bias));
+		EXPECT(!matrix == !shown && bias);
+		CHECK(dnn.GetRNNWeightParams(n.handle, n.rnn, 0, n.weight_bytes, (void *)(uintptr_t)n.weights, 4, n.h, &matrix, n.c, &bias));
+		EXPECT(matrix && bias);
+		net_close(&n);
+	}
+	dnn_end();
+}
+
+/* Two layers of relu, where the second hands on what it gets: what is dropped is 0, what is kept is divided by what is kept. */
+static void open_dropping(float rate, int rows)
+{
+	int64_t params;
+	double *from;
+
+	n = (struct net){ .cell = RELU, .type = DOUBLE, .math = FMA_MATH, .bias = 2, .D = 1, .L = 2, .T = 4, .B = rows, .I = 8, .U = 8, .flags = 1,
+		.rate = rate, .seed = 7 };
+	net_open(&n);
+	params = count_params(&n);
+	EXPECT(params == 4 * 64 + 4 * 8);
+	from = calloc((size_t)params, sizeof *from);
+	for (int k = 0; k < 8; k++)
+		from[128 + k * 8 + k] = 1;
+	for (int k = 0; k < 8; k++)
+		from[256 + k] = 1;
+	put_params(&n, from);
+	free(from);
+	from = calloc((size_t)n.hx.n, sizeof *from);
+	put_array(&n, n.hx, from);
+	free(from);
+}
+
+static int count_dropped(const double *y)
+{
+	int dropped = 0;
+
+	for (int64_t k = 0; k < n.y.n; k++) {
+		EXPECT(y[k] == 0 || fabs(y[k] - 1 / (1 - (double)n.rate)) < 1e-12);
+		dropped += y[k] == 0;
+	}
+	return dropped;
+}
+
+static void masks(void)
+{
+	double *y[3], *whole;
+	int same = 0;
+
+	dnn_begin();
+	open_dropping(0.25f, 16);
+	for (int k = 0; k < 3; k++) {
+		if (k == 2)
+			CHECK(dnn.SetDropoutDescriptor(n.dropout, n.handle, n.rate, (void *)(uintptr_t)n.states, 49152, n.seed));
+		CHECK(net_forward(&n, 1));
+		y[k] = get_array(&n, n.y);
+		EXPECT(count_dropped(y[k]) > 512 / 8 && count_dropped(y[k]) < 512 * 3 / 8);
+	}
+	for (int64_t k = 0; k < n.y.n; k++) {
+		same += y[0][k] == y[1][k];
+		EXPECT(y[0][k] == y[2][k]);
+	}
+	EXPECT(same < n.y.n);
+	CHECK(net_forward(&n, 0));
+	whole = get_array(&n, n.y);
+	for (int64_t k = 0; k < n.y.n; k++)
+		EXPECT(whole[k] == 1);
+	free(whole);
+	for (int k = 0; k < 3; k++)
+		free(y[k]);
+	leave();
+}
+
+/* What was dropped lets no gradient through: biases of layer 0 sum what was kept. */
+static void masks_backward(void)
+{
+	double *y, *dparams, *ones, kept[8] = { 0 };
+
+	dnn_begin();
+	open_dropping(0.5f, 3);
+	ones = calloc((size_t)n.dy.n, sizeof *ones);
+	for (int64_t k = 0; k < n.dy.n; k++)
+		ones[k] = 1;
+	put_array(&n, n.dy, ones);
+	put_array(&n, n.dhy, memset(ones, 0, (size_t)n.dhy.n * sizeof *ones));
+	net_train(&n);
+	y = get_array(&n, n.y);
+	dparams = get_dparams(&n);
+	for (int64_t k = 0; k < n.y.n; k++)
+		kept[k % 8] += y[k];
+	for (int k = 0; k < 8; k++)
+		EXPECT(fabs(dparams[256 + k] - kept[k]) < 1e-12);
+	free(y);
+	free(ones);
+	free(dparams);
+	leave();
+}
+
+static void all_dropped(void)
+{
+	double *y;
+
+	dnn_begin();
+	open_dropping(1, 2);
+	CHECK(net_forward(&n, 1));
+	y = get_array(&n, n.y);
+	for (int64_t k = 0; k < n.y.n; k++)
+		EXPECT(y[k] == 0);
+	free(y);
+	leave();
+}
+
+static void no_states(void)
+{
+	ready();
+	EXPECT(dnn.SetDropoutDescriptor(n.dropout, n.handle, 0.5f, NULL, 0, 1) == BAD_PARAM);
+	leave();
+}
+
+static void wrong_rate(void)
+{
+	ready();
+	EXPECT(dnn.SetDropoutDescriptor(n.dropout, n.handle, 1.5f, NULL, 0, 1) == BAD_PARAM);
+	leave();
+}
+
+static void states_freed(void)
+{
+	dnn_begin();
+	open_dropping(0.5f, 2);
+	CHECK(cu.StreamSynchronize(stream));
+	CHECK(cu.MemFree_v2(n.states));
+	CHECK(net_forward(&n, 1));
+	wait_for(700);
+}
+
+static void test_data(void **state)
+{
+	static const struct trial trials[] = {
+		{ "padding", padding, NULL, 0 }, { "layouts of data", layouts, NULL, 0 }, { "rounded steps", rounded_steps, NULL, 0 },
+		{ "layouts of weights", weight_layouts, NULL, 0 },
+		{ "an input that skips", skipped, NULL, 0 }, { "masks", masks, NULL, 0 }, { "masks backward", masks_backward, NULL, 0 },
+		{ "all is dropped", all_dropped, NULL, 0 },
+		{ "no states", no_states, "cudnnSetDropoutDescriptor: a rate of 0.5, and no states", 0 },
+		{ "a wrong rate", wrong_rate, "cudnnSetDropoutDescriptor: a rate of 1.5", 0 },
+		{ "states freed", states_freed, "cudnnRNNForward: reads freed memory", 0 },
+	};
+
+	(void)state;
+	RUN(trials);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_algorithms), cmocka_unit_test(test_data) };
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("networks on the stand-in for cuDNN", tests, NULL, NULL);
+}
