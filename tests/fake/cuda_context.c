@@ -51,7 +51,7 @@ static void count(const char *call)
 {
 	int k = 0;
 
-	while (k < MOST_CALLS - 1 && counts[k].name && strcmp(counts[k].name, call))
+	while (k < MOST_CALLS - 1 && counts[k].name && counts[k].name != call && strcmp(counts[k].name, call))
 		k++;
 	counts[k].name = call;
 	counts[k].n++;

@@ -1,5 +1,4 @@
 /* The stand-in for libcudnn: forward in double, rounded once; h is rounded at every step, as it is kept. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +72,7 @@ static void forward_layer(const struct net *net, const struct kept *kept, int64_
 	fake_finish(&w);
 }
 
-static double one_in_two_24 = 1.0 / (1 << 24);
+static const double one_in_two_24 = 1.0 / (1 << 24);
 
 /* The states count on from call to call; what is in the padding has its numbers, too. */
 static void draw_masks(const struct net *net, const struct kept *kept)
