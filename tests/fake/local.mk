@@ -1,5 +1,6 @@
 # The stand-ins for CUDA's libraries, by their sonames, in a folder for each major version, and cuDNN's in others.  They are built
-# apart from the rest, without sanitizers, which the program that loads them may have or not.
+# apart from the rest, without sanitizers, which the program that loads them may have or not.  Files without bytes keep the loader
+# from a real cuDNN of a version that is not played.
 fake_cuda = \
 	%D%/report.c %D%/cuda_device.c %D%/cuda_context.c %D%/cuda_memory.c %D%/cuda_stream.c %D%/cuda_module.c %D%/cuda_run.c
 fake_nvrtc = %D%/report.c %D%/nvrtc.c %D%/nvrtc_compile.c
@@ -36,6 +37,10 @@ endif
 		$(MKDIR_P) %D%/lib/cudnn-$$major; cd %D%/lib/cudnn-$$major; \
 		library libcudnn.so.$$major -DFAKE_CUDNN_MAJOR=$$major `sources $(fake_cudnn)` ../cuda-13/libcuda.so.1 -lm -lpthread; \
 		cd ../../../..; \
+	done; \
+	$(MKDIR_P) %D%/lib/cudnn-none; \
+	for real in cudnn-8/libcudnn.so.9 cudnn-9/libcudnn.so.8 cudnn-none/libcudnn.so.8 cudnn-none/libcudnn.so.9; do \
+		: > %D%/lib/$$real; \
 	done; \
 	$(MKDIR_P) %D%/lib/cache; cp $$from/kernel.h %D%/lib; \
 	$(fake_compile) -c $$from/kernel_calls.c -o %D%/lib/kernel_calls.o; \
