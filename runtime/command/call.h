@@ -81,6 +81,8 @@ int  plan_reserve(const struct call *);
 int  plan_opened(struct call *);
 int  plan_failed(const struct call *, int code);
 void plan_close(struct call *);
+/* "leak=0.5,bias=1", whose names are then in *memory; *n begins as 0. */
+int  plan_values(const char *text, char **memory, struct cg_value values[], int *n);
 /* Adds what a reserve is known by. */
 int  plan_metadata(const struct call *, json_t *);
 

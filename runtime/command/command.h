@@ -24,6 +24,7 @@ int command_info(int argc, const char **argv);
 int command_demo(int argc, const char **argv);
 int command_bench(int argc, const char **argv);
 int command_cache(int argc, const char **argv);
+int command_convert(int argc, const char **argv);
 
 /* Prints "cellgrad run: " and this thread's message on standard error; the exit code.  working: the work had
  * begun. */

@@ -22,6 +22,7 @@ struct command {
 
 static const struct command commands[] = {
 	{ "run",  command_run,  "compute an op on tensors from files, compare with expected ones" },
+	{ "convert", command_convert, "weights from the format of one program into another's" },
 	{ "emit", command_emit, "write the source of a cell's kernel, and its manifest" },
 	{ "check", command_check, "compare this machine's answers with the reference, and its kernels' bits" },
 	{ "info", command_info, "show devices, ops and cells, and why a backend cannot be used" },
@@ -44,7 +45,7 @@ static void help(void)
 	printf("Usage: cellgrad COMMAND [ARGUMENT]...\n"
 	       "Recurrent cells and their gradients, the same answers on every processor.\n\n");
 	for (int k = 0; k < COMMANDS; k++)
-		printf("  %-6s %s\n", commands[k].name, commands[k].line);
+		printf("  %-7s %s\n", commands[k].name, commands[k].line);
 	printf("\n"
 	       "  cellgrad COMMAND --help    options and examples of a command\n"
 	       "  cellgrad --version\n"

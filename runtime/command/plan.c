@@ -53,28 +53,29 @@ static int read_cell(struct call *c, struct cg_rnn_op *op)
 	return file_cell(op->cell_name, &op->cell, &c->plan->parsed) ? cg_fail_in(CG_BAD_ARGUMENT, "cell") : CG_OK;
 }
 
-/* "leak=0.5,bias=1" */
-static int read_values(struct call *c, struct cg_rnn_op *op)
+int plan_values(const char *text, char **memory, struct cg_value values[], int *n)
 {
 	char *word, *rest, *equals, shown[PRINT_NAME];
-	struct call_plan *plan = c->plan;
 
-	if (!op->values_text)
-		return CG_OK;
-	plan->text = cg_memory(NULL, strlen(op->values_text) + 1);
-	if (!plan->text)
+	*memory = cg_memory(NULL, strlen(text) + 1);
+	if (!*memory)
 		return CG_NO_MEMORY;
-	for (rest = strcpy(plan->text, op->values_text); (word = strtok_r(rest, ",", &rest)); op->n_values++) {
+	for (rest = strcpy(*memory, text); (word = strtok_r(rest, ",", &rest)); ++*n) {
 		equals = strchr(word, '=');
-		if (op->n_values == CG_PARAMS_MAX)
+		if (*n == CG_PARAMS_MAX)
 			return cg_fail(CG_BAD_ARGUMENT, "values: expected at most %d", CG_PARAMS_MAX);
-		if (!equals || field_real(equals + 1, &plan->values[op->n_values].value))
+		if (!equals || field_real(equals + 1, &values[*n].value))
 			return cg_fail(CG_BAD_ARGUMENT, "values: expected NAME=NUMBER with commas between, got \"%s\"", print_name(shown, word));
 		*equals = '\0';
-		plan->values[op->n_values].name = word;
+		values[*n].name = word;
 	}
-	op->values = plan->values;
 	return CG_OK;
+}
+
+static int read_values(struct call *c, struct cg_rnn_op *op)
+{
+	op->values = c->plan->values;
+	return op->values_text ? plan_values(op->values_text, &c->plan->text, c->plan->values, &op->n_values) : CG_OK;
 }
 
 /* ---- lists ---- */

@@ -353,7 +353,7 @@ out:
 	return print_json_lost() == lost ? text : cg_memory(text, 0);
 }
 
-int safetensors_write(struct file *f, struct safetensors_tensor *tensors, size_t n, json_t *metadata)
+int safetensors_begin(struct file *f, struct safetensors_tensor *tensors, size_t n, json_t *metadata)
 {
 	static const char blanks[8] = "       ";
 	uint64_t length, padded;
@@ -374,11 +374,18 @@ int safetensors_write(struct file *f, struct safetensors_tensor *tensors, size_t
 		code = file_put(f, text, (size_t)length);
 	if (!code)
 		code = file_put(f, blanks, (size_t)(padded - length));
+	cg_memory(text, 0);
+	return code;
+}
+
+int safetensors_write(struct file *f, struct safetensors_tensor *tensors, size_t n, json_t *metadata)
+{
+	int code = safetensors_begin(f, tensors, n, metadata);
+
 	for (size_t k = 0; k < n && !code; k++)
 		code = file_put(f, tensors[k].data, tensors[k].bytes);
 	if (!code)
 		code = file_end(f);
-	cg_memory(text, 0);
 	if (code)
 		file_drop(f);
 	return code;

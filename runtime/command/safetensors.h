@@ -52,5 +52,7 @@ const char *safetensors_code(int cg_dtype);
 /* Writes tensors (name, cg or else dtype, rank, shape, data, bytes; sorted in place) and an object of strings into a checked
  * file. */
 int safetensors_write(struct file *, struct safetensors_tensor *, size_t n, json_t *metadata);
+/* The same without the data, which the caller then puts in the order that the tensors are left in; he ends the file, or drops it. */
+int safetensors_begin(struct file *, struct safetensors_tensor *, size_t n, json_t *metadata);
 
 #endif

@@ -120,3 +120,30 @@ on() {
 		CELLGRAD=$PWD/cellgrad ;;
 	esac
 }
+
+# place FILE NAME K: where element K of an f32 tensor begins in the file
+place() {
+	local length at
+
+	length=$(od -A n -t u8 -N 8 "$1" | tr -d ' ')
+	at=$(head -c $((8 + length)) "$1" | tr -d '\0' | grep -ao "\"$2\":{[^}]*}" | sed 's/.*data_offsets":\[\([0-9]*\).*/\1/')
+	echo $((8 + length + at + 4 * $3))
+}
+
+# number FILE NAME K: that element
+number() {
+	od -A n -t f4 -j "$(place "$@")" -N 4 "$1" | tr -d ' '
+}
+
+# poke FILE NAME K BYTES: writes it, as printf %b says
+poke() {
+	printf '%b' "$4" | dd of="$1" bs=1 seek="$(place "$1" "$2" "$3")" conv=notrunc status=none
+}
+
+# metadata FILE: NAME:VALUE, a line each
+metadata() {
+	local length
+
+	length=$(od -A n -t u8 -N 8 "$1" | tr -d ' ')
+	head -c $((8 + length)) "$1" | tr -d '\0' | grep -ao '"__metadata__":{[^}]*}' | sed 's/^[^{]*{//' | tr ',' '\n' | tr -d '"}'
+}

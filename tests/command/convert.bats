@@ -1,0 +1,436 @@
+# `cellgrad convert`: which network a file holds, what OUT would lose, and everything that is refused.  That numbers end where
+# they belong is convert.py's to say.
+
+load files
+
+# torch FILE METADATA [PREFIX [DTYPE]]: an LSTM of 2 layers, 2 directions, I = 3, U = 5
+torch() {
+	local p=${3-} d=${4-F32}
+
+	tensors "$1" "$2" "$p"weight_ih_l0:"$d":20,3 "$p"weight_hh_l0:"$d":20,5 "$p"bias_ih_l0:"$d":20 "$p"bias_hh_l0:"$d":20 \
+		"$p"weight_ih_l0_reverse:"$d":20,3 "$p"weight_hh_l0_reverse:"$d":20,5 "$p"bias_ih_l0_reverse:"$d":20 "$p"bias_hh_l0_reverse:"$d":20 \
+		"$p"weight_ih_l1:"$d":20,10 "$p"weight_hh_l1:"$d":20,5 "$p"bias_ih_l1:"$d":20 "$p"bias_hh_l1:"$d":20 \
+		"$p"weight_ih_l1_reverse:"$d":20,10 "$p"weight_hh_l1_reverse:"$d":20,5 "$p"bias_ih_l1_reverse:"$d":20 "$p"bias_hh_l1_reverse:"$d":20
+}
+
+# one FILE NAME:SHAPE...: an LSTM's tensors of PyTorch, one layer, with some of another shape, or left out where SHAPE is none
+one() {
+	local file=$1 specs="" spec
+
+	shift
+	for spec in weight_ih_l0:20,3 weight_hh_l0:20,5 bias_ih_l0:20 bias_hh_l0:20; do
+		for other; do
+			[[ ${other%%:*} != "${spec%%:*}" ]] || spec=$other
+		done
+		[[ $spec == *:none ]] || specs+=" ${spec/:/:F32:}"
+	done
+	# shellcheck disable=SC2086 # a list
+	tensors "$file" "" $specs
+}
+
+pytorch() { # WORDS: from PyTorch to ours
+	works convert --from pytorch --to cellgrad in out "$@"
+}
+
+@test "a network is known by its tensors: PyTorch" {
+	torch in ""
+	pytorch
+	[ "$output" = "lstm, num_layers=2, bidirectional, input_size=3, num_units=5, f32: 16 of pytorch to 1 of cellgrad" ]
+	one in
+	pytorch
+	[[ $output == "lstm, num_layers=1, unidirectional, input_size=3, num_units=5, f32: 4 "* ]]
+	tensors in "" weight_ih_l0:F64:15,3 weight_hh_l0:F64:15,5 bias_ih_l0:F64:15 bias_hh_l0:F64:15
+	pytorch
+	[[ $output == "gru, num_layers=1, unidirectional, input_size=3, num_units=5, f64: 4 "* ]]
+	tensors in "" weight_ih_l0:BF16:20,3 weight_hh_l0:BF16:20,2 weight_hr_l0:BF16:2,5 bias_ih_l0:BF16:20 bias_hh_l0:BF16:20
+	pytorch
+	[[ $output == "lstm, num_layers=1, unidirectional, input_size=3, num_units=5, num_proj=2, bf16: 5 "* ]]
+	tensors in "" weight_ih_l0:F32:5,3 weight_hh_l0:F32:5,5 bias_ih_l0:F32:5 bias_hh_l0:F32:5
+	pytorch rnn_mode=rnn_relu
+	[[ $output == "rnn_relu, num_layers=1, "* ]]
+	metadata out | grep -qx rnn_mode:rnn_relu
+	metadata out | grep -qx weights_format:cellgrad
+}
+
+@test "a network is known by its tensors: the others" {
+	tensors in "" gru/gru_cell/kernel:F32:3,15 gru/gru_cell/recurrent_kernel:F32:5,15 gru/gru_cell/bias:F32:2,15
+	works convert --from keras --to cellgrad in out
+	[[ $output == "gru, num_layers=1, "* ]]
+	tensors in "" gru/gru_cell/kernel:F32:3,15 gru/gru_cell/recurrent_kernel:F32:5,15 gru/gru_cell/bias:F32:15
+	works convert --from keras --to cellgrad in out
+	[[ $output == "gru_block, num_layers=1, "* ]]
+	tensors in "" w:F32:8,20 b:F32:20 wci:F32:5 wcf:F32:5 wco:F32:5
+	works convert --from block --to cellgrad in out
+	[[ $output == "lstm_block peephole, num_layers=1, unidirectional, input_size=3, num_units=5, "* ]]
+	metadata out | grep -qx cell:lstm_block
+	metadata out | grep -qx options:peephole
+	works convert --from block_v2 --to onnx in out
+	[[ $output == "lstm peephole, "*" to 4 of onnx" ]]
+	tensors in "" fw/w_ru:F32:8,10 fw/b_ru:F32:10 fw/w_c:F32:8,5 fw/b_c:F32:5 bw/w_ru:F32:8,10 bw/b_ru:F32:10 bw/w_c:F32:8,5 bw/b_c:F32:5
+	works convert --from block --to onnx in out
+	[[ $output == "gru_block, num_layers=1, bidirectional, input_size=3, num_units=5, f32: 8 of block to 3 of onnx" ]]
+	tensors in "" layer_0/W:F32:2,20,3 layer_0/R:F32:2,20,5 layer_0/B:F32:2,40 layer_1/W:F32:2,20,10 layer_1/R:F32:2,20,5 layer_1/B:F32:2,40
+	works convert --from onnx --to cellgrad in out
+	[[ $output == "lstm, num_layers=2, bidirectional, input_size=3, num_units=5, "* ]]
+	tensors in "" W:F32:1,15,3 R:F32:1,15,5 B:F32:1,30
+	works convert --from onnx --to pytorch in out linear_before_reset=1
+	[[ $output == "gru, "* ]]
+	works convert --from onnx --to block --force in out linear_before_reset=0
+	[[ $output == "gru_block, "* ]]
+	tensors in "" weights_{0,1,2}:F32:5,3 weights_{3,4,5}:F32:5,5 biases_{0..5}:F32:5
+	works convert --from canonical --to cellgrad in out
+	[[ $output == "gru, num_layers=1, unidirectional, input_size=3, num_units=5, "* ]]
+	c=cnn/rnn/multi_rnn_cell/cell_0/cudnn_compatible_gru_cell
+	tensors in "" $c/gates/kernel:F32:8,10 $c/gates/bias:F32:10 $c/candidate/{input,hidden}_projection/bias:F32:5 \
+		$c/candidate/input_projection/kernel:F32:3,5 $c/candidate/hidden_projection/kernel:F32:5,5
+	works convert --from checkpoint --from-prefix cnn/ --to pytorch in out
+	[[ $output == "gru, num_layers=1, unidirectional, input_size=3, num_units=5, "* ]]
+}
+
+@test "where tensors fit two networks it is asked which" {
+	tensors in "" weight_ih_l0:F32:5,3 weight_hh_l0:F32:5,5 bias_ih_l0:F32:5 bias_hh_l0:F32:5
+	refuses "do not say which network: rnn_tanh, num_layers=1, unidirectional, input_size=3, num_units=5; or rnn_relu" \
+		convert --from pytorch --to cellgrad in out
+	tensors in "" W:F32:1,15,3 R:F32:1,15,5 B:F32:1,30
+	refuses "gru, num_layers=1, unidirectional, input_size=3, num_units=5; or gru_block" convert --from onnx --to cellgrad in out
+	tensors in "" weights_{0..15}:F32:5,5 biases_{0..15}:F32:5
+	refuses "do not say which network: rnn_relu, num_layers=8" convert --from canonical --to cellgrad in out
+	refuses "lstm, num_layers=2, unidirectional, input_size=5, num_units=5; or lstm, num_layers=1, bidirectional" \
+		convert --from canonical --to cellgrad in out rnn_mode=lstm
+	works convert --from canonical --to cellgrad in out rnn_mode=lstm direction=bidirectional
+	[[ $output == "lstm, num_layers=1, bidirectional"* ]]
+	[ -e out ]
+}
+
+@test "what is missing, misshapen, too many or of another type is named" {
+	one in bias_hh_l0:none
+	refuses "in: bias_hh_l0: missing; expected [20]" convert --from pytorch --to cellgrad in out
+	one in weight_hh_l0:5,20
+	refuses "in: weight_hh_l0: expected [20, 5], got [5, 20]" convert --from pytorch --to cellgrad in out
+	one in weight_ih_l0:24,3
+	refuses "in: weight_ih_l0: expected [20, 3], got [24, 3]" convert --from pytorch --to cellgrad in out
+	one in bias_ih_l0:20,1
+	refuses "in: bias_ih_l0: expected [20], got [20, 1]" convert --from pytorch --to cellgrad in out
+	one in
+	refuses "in: weight_ih_l0: expected [24, 3], got [20, 3]" convert --from pytorch --to cellgrad in out num_units=6
+	refuses "in: weight_ih_l0: expected [20, 4], got [20, 3]" convert --from pytorch --to cellgrad in out input_size=4
+	refuses "in: weight_ih_l0: expected [15, 3], got [20, 3]" convert --from pytorch --to cellgrad in out rnn_mode=gru
+	refuses "in: weight_ih_l1: missing; expected [20, 5]" convert --from pytorch --to cellgrad in out num_layers=2
+	refuses "in: weight_ih_l0_reverse: missing; expected [20, 3]" convert --from pytorch --to cellgrad in out direction=bidirectional
+	refuses "in: weight_hh_l0: expected [20, 2], got [20, 5]" convert --from pytorch --to cellgrad in out num_proj=2
+	tensors in "" weight_ih_l0:F32:20,3 weight_hh_l0:F32:20,2 bias_ih_l0:F32:20 bias_hh_l0:F32:20
+	refuses "in: weight_hr_l0: missing; expected [2, 5]" convert --from pytorch --to cellgrad in out num_proj=2
+	one in
+	torch in ""
+	refuses "in: weight_ih_l1: not of lstm, num_layers=1, bidirectional, input_size=3, num_units=5 in format pytorch" \
+		convert --from pytorch --to cellgrad in out num_layers=1 direction=bidirectional
+	works convert --from pytorch --to cellgrad in out num_layers=1 direction=bidirectional --ignore-extra
+	tensors in "" weight_ih_l0:F32:20,3 weight_hh_l0:F32:20,5 bias_ih_l0:F32:20 bias_hh_l0:F32:20 linear.weight:F32:2,5
+	refuses "in: linear.weight: not of lstm, " convert --from pytorch --to cellgrad in out
+	works convert --from pytorch --to cellgrad in out --ignore-extra
+	tensors in "" weight_ih_l0:F32:20,3 weight_hh_l0:F32:20,5 bias_ih_l0:F64:20 bias_hh_l0:F32:20
+	refuses "in: expected one dtype, got f32 weight_ih_l0 and f64 bias_ih_l0" convert --from pytorch --to cellgrad in out
+	tensors in "" weight_ih_l0:F32:20,3 weight_hh_l0:I64:20,5 bias_ih_l0:F32:20 bias_hh_l0:F32:20
+	refuses "in: weight_hh_l0: expected F16, BF16, F32 or F64, got I64" convert --from pytorch --to cellgrad in out
+	tensors in "" layer_0/w:F32:8,20 layer_0/b:F32:20 layer_1/w:F32:10,20 layer_2/w:F32:10,20 layer_2/b:F32:20
+	refuses "in: layer_1/b: missing; expected [20]" convert --from block --to cellgrad in out
+	tensors in "" W:F32:3,20,3 R:F32:3,20,5
+	refuses "in: W: expected [1, 20, 3], got [3, 20, 3]" convert --from onnx --to cellgrad in out rnn_mode=lstm
+	[ ! -e out.new ] && [ -z "$(ls -A | grep '^\.cellgrad')" ]
+}
+
+@test "names with something before them" {
+	torch in "" model.rnn.
+	refuses "in: weight_ih_l0: missing, but there is model.rnn.weight_ih_l0: --from-prefix model.rnn." convert --from pytorch --to cellgrad in out
+	pytorch --from-prefix model.rnn.
+	[[ $output == "lstm, num_layers=2, bidirectional"* ]]
+	works convert --from cellgrad --to pytorch out back --to-prefix model.rnn.
+	works convert --from pytorch --to cellgrad back again --from-prefix model.rnn.
+	cmp out again
+	refuses "no tensor of format keras: expected lstm/lstm_cell/kernel, got model.rnn.bias_hh_l0, model.rnn.bias_hh_l0_reverse, model.rnn.bias_hh_l1, ..." \
+		convert --from keras --to cellgrad in out rnn_mode=lstm
+	refuses "--from-prefix: expected at most 512 letters" convert --from pytorch --to cellgrad in out --from-prefix "$(printf '%600s' x)"
+	refuses "--to-prefix: expected at most 512 letters" convert --from pytorch --to cellgrad in out --to-prefix "$(printf '%600s' x)"
+	tensors in "" enc/kernel:F32:3,20 enc/recurrent_kernel:F32:5,20 enc/bias:F32:20 dec/kernel:F32:5,20 dec/recurrent_kernel:F32:5,20 dec/bias:F32:20
+	works convert --from keras --to cellgrad in out names=enc/,dec/
+	[[ $output == "lstm, num_layers=2, unidirectional, input_size=3, num_units=5, "* ]]
+	refuses "names: expected 1, got 2" convert --from keras --to cellgrad in out names=enc/,dec/ num_layers=1 direction=unidirectional
+	refuses "in: no/kernel: missing; expected [3, 20]" convert --from keras --to cellgrad in out names=no/,dec/ rnn_mode=lstm input_size=3
+}
+
+@test "words that are wrong" {
+	torch in ""
+	refuses "--from: missing" convert --to pytorch in out
+	refuses "--to: missing" convert --from pytorch in out
+	refuses '--from: no format "pytroch"; did you mean pytorch?' convert --from pytroch --to cellgrad in out
+	refuses '--to: no format "xyzzyxyzzy"; there are cellgrad, canonical, pytorch, keras, block, block_v2, checkpoint, onnx' \
+		convert --from pytorch --to xyzzyxyzzy in out
+	refuses "expected IN and OUT, got none" convert --from pytorch --to cellgrad
+	refuses "expected IN and OUT, got one file" convert --from pytorch --to cellgrad in
+	refuses "got a third file, more" convert --from pytorch --to cellgrad in out more
+	refuses "the same file" convert --from pytorch --to cellgrad in in
+	ln in hard
+	ln -s in soft
+	refuses "the same file" convert --from pytorch --to cellgrad in hard
+	refuses "the same file" convert --from pytorch --to cellgrad soft in
+	refuses "did you mean num_layers" convert --from pytorch --to cellgrad in out num_layer=2
+	refuses "num_layers is given twice" convert --from pytorch --to cellgrad in out num_layers=2 num_layers=2
+	refuses "num_layers: expected 0 to 2147483647, got -1" convert --from pytorch --to cellgrad in out num_layers=-1
+	refuses "rnn_mode: no \"lsmt\"; did you mean lstm" convert --from pytorch --to cellgrad in out rnn_mode=lsmt
+	refuses 'bias: no "halfs"; did you mean halves' convert --from pytorch --to cellgrad in out bias=halfs
+	refuses "the network: linear_before_reset: expected -1 or 0 to 1, got 2" convert --from pytorch --to cellgrad in out linear_before_reset=2
+	refuses "linear_before_reset: of cell gru expected 1, got 0" convert --from onnx --to cellgrad in out cell=gru linear_before_reset=0
+	refuses "linear_before_reset: of cell gru_block expected 0, got 1" convert --from onnx --to cellgrad in out cell=gru_block linear_before_reset=1
+	refuses "use_peephole is false, but options are peephole" convert --from onnx --to cellgrad in out use_peephole=false options=peephole
+	refuses 'options' convert --from onnx --to cellgrad in out cell=lstm options=peepole
+	refuses "rnn_mode names a cell, and so does cell" convert --from pytorch --to cellgrad in out rnn_mode=lstm cell=lstm
+	refuses "--dtype: dtype: expected f16, bf16, f32 or f64, got f61" convert --from pytorch --to cellgrad in out --dtype f61
+	refuses "T=double contradicts the tensors, which are f32" convert --from pytorch --to cellgrad in out T=double
+	refuses "No such file" convert --from pytorch --to cellgrad nowhere out
+	refuses "nowhere" convert --from pytorch --to cellgrad in nowhere/out
+	refuses "is a directory" convert --from pytorch --to cellgrad in .
+	refuses "did you mean --force" convert --from pytorch --to cellgrad in out --forec
+	[ ! -e out ]
+}
+
+@test "what metadata says" {
+	torch in '{"rnn_mode":"gru"}'
+	refuses "in: weight_ih_l0: expected [15, 3], got [20, 3]" convert --from pytorch --to cellgrad in out
+	pytorch rnn_mode=lstm
+	torch in '{"direction":"sideways"}'
+	refuses 'in: __metadata__: direction: expected one of unidirectional, bidirectional, got "sideways"' convert --from pytorch --to cellgrad in out
+	torch in '{"weights_format":"onnx"}'
+	refuses "in: __metadata__: weights_format is onnx, not pytorch" convert --from pytorch --to cellgrad in out
+	torch in '{"format":"pt","num_layers":"2"}'
+	pytorch
+	tensors w "" w:F32:8,20 b:F32:20
+	works convert --from block_v2 --to block w out
+	refuses "weights_format is block, not block_v2" convert --from block_v2 --to pytorch out other
+}
+
+@test "our buffer does not say what it is" {
+	tensors in "" params:F32:200
+	refuses "in: the network is not in its metadata: expected rnn_mode=MODE or cell=CELL" convert --from cellgrad --to pytorch in out
+	refuses "in: params do not say their sizes, nor does its metadata: expected num_units=N" convert --from cellgrad --to pytorch in out rnn_mode=lstm
+	refuses "expected input_size=N" convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=5
+	works convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=5 input_size=3
+	refuses "in: params: expected [220], got [200]" convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=5 input_size=4
+	tensors none "" x:F32:200
+	refuses "none: no tensor of format cellgrad: expected params, got x" convert --from cellgrad --to pytorch none out rnn_mode=lstm num_units=5 input_size=3
+	refuses "more than memory has room for" convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=4611686018427387904 input_size=3
+}
+
+@test "two biases become one: refused unless the way back is the same" {
+	one in
+	# 0.5 and 0.5 are halves of 1: nothing is lost, and the metadata says so
+	works convert --from pytorch --to keras in out
+	[ "$(number out lstm/lstm_cell/bias 0)" = 1 ]
+	metadata out | grep -qx bias:halves
+	works convert --from keras --to pytorch out back
+	[ "$(number back bias_ih_l0 19) $(number back bias_hh_l0 19)" = "0.5 0.5" ]
+	# one that differs: 0.25
+	poke in bias_hh_l0 7 '\x00\x00\x80\x3e'
+	echo old > out
+	refuses "in: this would be lost: bW + bR is one bias in keras: 1 of 20 could not be taken apart again; --force allows it" \
+		convert --from pytorch --to keras in out
+	[ "$(cat out)" = old ]
+	run -0 --separate-stderr "$CELLGRAD" convert --from pytorch --to keras in out --force
+	[ "$stderr" = "cellgrad convert: lost: bW + bR is one bias in keras: 1 of 20 could not be taken apart again" ]
+	[ "$(number out lstm/lstm_cell/bias 7)" = 0.75 ]
+	# a half that is zero, either of them
+	for half in bias_ih_l0:recurrent bias_hh_l0:input; do
+		one in
+		for k in {0..19}; do
+			poke in ${half%:*} $k '\0\0\0\0'
+		done
+		for to in keras block checkpoint; do
+			works convert --from pytorch --to $to in out
+			works convert --from $to --to pytorch out back
+			works convert --from pytorch --to pytorch in same
+			cmp same back
+		done
+		metadata out | grep -qx bias:${half#*:}
+	done
+}
+
+@test "no biases" {
+	tensors in "" weight_ih_l0:F32:20,3 weight_hh_l0:F32:20,5
+	works convert --from pytorch --to keras in out
+	[[ $output == *" to 2 of keras" ]]
+	works convert --from keras --to onnx out next
+	works convert --from onnx --to cellgrad next last
+	metadata last | grep -qx bias:none
+	works convert --from cellgrad --to block last w
+	[ "$(number w b 0)" = 0 ]
+	works convert --from block --to pytorch w back
+	[[ $output == *" to 2 of pytorch" ]]
+	cmp <(tail -c 640 in) <(tail -c 640 back)
+	# they were trained since
+	one in
+	works convert --from pytorch --to cellgrad in out bias=none
+	works convert --from cellgrad --to pytorch out back
+	[[ $output == *" to 4 of pytorch" ]]
+	tensors in "" w:F32:8,20
+	refuses "in: b: missing; expected [20]" convert --from block --to cellgrad in out bias=none
+}
+
+@test "a peephole that is not 0 is lost, one that is 0 is not" {
+	tensors in "" w:F32:8,20 b:F32:20 wci:F32:5 wcf:F32:5 wco:F32:5
+	refuses "peepholes are left out: 15 of their weights are not 0; --force allows it" convert --from block_v2 --to keras in out
+	[ ! -e out ]
+	run -0 --separate-stderr "$CELLGRAD" convert --from block_v2 --to keras in out --force
+	[ "$stderr" = "cellgrad convert: lost: peepholes are left out: 15 of their weights are not 0" ]
+	[[ $output == "lstm, "*" 5 of block_v2 to 3 of keras" ]]
+	raw zero '{"w":{"dtype":"F32","shape":[8,20],"data_offsets":[0,640]},"b":{"dtype":"F32","shape":[20],"data_offsets":[640,720]},"wci":{"dtype":"F32","shape":[5],"data_offsets":[720,740]},"wcf":{"dtype":"F32","shape":[5],"data_offsets":[740,760]},"wco":{"dtype":"F32","shape":[5],"data_offsets":[760,780]}}' 780
+	works convert --from block_v2 --to keras zero out
+	refuses "in: wci: not of lstm, num_layers=1" convert --from block_v2 --to keras in out use_peephole=false
+	works convert --from block_v2 --to keras in out use_peephole=false --ignore-extra
+}
+
+@test "forget_bias and cell_clip" {
+	tensors in "" w:F32:8,20 b:F32:20
+	works convert --from block --to cellgrad in out
+	metadata out | grep -qx cell:lstm_block
+	[ "$(metadata out | grep -c values)" -eq 0 ]
+	works convert --from block --to cellgrad in out forget_bias=0.25 cell_clip=-1
+	metadata out | grep -q values:forget_bias=0.25
+	works convert --from cellgrad --to block out back
+	metadata back | grep -qx forget_bias:0.25
+	metadata back | grep -qx cell_clip:-1
+	refuses "forget_bias=1 is added to the bias of gate f: pytorch has no place for it; cell_clip=3: pytorch has no place for it" \
+		convert --from block --to pytorch in out
+	run -0 --separate-stderr "$CELLGRAD" convert --from block --to pytorch in out --force
+	[ "${#stderr_lines[@]}" -eq 2 ]
+	# i f g o: f is 5 to 9
+	[ "$(number out bias_hh_l0 4) $(number out bias_hh_l0 5) $(number out bias_hh_l0 9) $(number out bias_hh_l0 10)" = "0.5 1.5 1.5 0.5" ]
+	[ "$(number out bias_ih_l0 5)" = 0 ]
+	run -0 --separate-stderr "$CELLGRAD" convert --from block --to keras in out --force
+	# i f c o
+	[ "$(number out lstm/lstm_cell/bias 4) $(number out lstm/lstm_cell/bias 5) $(number out lstm/lstm_cell/bias 10)" = "0.5 1.5 0.5" ]
+	works convert --from block --to pytorch in out forget_bias=0 cell_clip=0
+	works convert --from block --to pytorch --gradients in out
+	works convert --from pytorch --to block out back
+	refuses "block: cell lstm has neither: expected forget_bias 0 and cell_clip 0, got 1 and 3" convert --from block --to pytorch in out rnn_mode=lstm
+	refuses "forget_bias: block_v2 has none: expected 0, got 1" convert --from block_v2 --to pytorch in out forget_bias=1
+	works convert --from block_v2 --to cellgrad in out cell_clip=2
+	metadata out | grep -qx cell:lstm_block
+	refuses "values: block has forget_bias and cell_clip for them" convert --from block --to pytorch in out values=forget_bias=0
+	one torch
+	refuses "forget_bias: pytorch has none" convert --from pytorch --to cellgrad torch out forget_bias=1
+	refuses "cell_clip: pytorch has none" convert --from pytorch --to cellgrad torch out cell_clip=1
+}
+
+@test "what is never dropped" {
+	tensors in "" weight_ih_l0:F32:20,3 weight_hh_l0:F32:20,2 weight_hr_l0:F32:2,5 bias_ih_l0:F32:20 bias_hh_l0:F32:20
+	for to in keras block block_v2 checkpoint onnx; do
+		refuses "$to: proj: holds no projection: expected 0, got 2" convert --from pytorch --to $to in out --force
+	done
+	tensors in "" weight_ih_l0:F32:15,3 weight_hh_l0:F32:15,5 bias_ih_l0:F32:15 bias_hh_l0:F32:15
+	refuses "block: cell: expected lstm_block, gru_block, got gru" convert --from pytorch --to block in out --force
+	tensors in "" w_ru:F32:8,10 b_ru:F32:10 w_c:F32:8,5 b_c:F32:5
+	refuses "checkpoint: cell: expected lstm, gru, rnn_tanh, rnn_relu, got gru_block" convert --from block --to checkpoint in out --force
+	tensors in '{"rnn_mode":"gru","input_mode":"skip_input","num_units":"2","input_size":"2"}' params:F32:24
+	works convert --from cellgrad --to canonical in out
+	works convert --from canonical --to cellgrad out back
+	cmp <(tail -c 96 in) <(tail -c 96 back)
+	refuses "pytorch: input_mode: expected linear_input, got skip_input" convert --from cellgrad --to pytorch in out --force
+	[ "$(ls | grep -c '^out$')" -eq 1 ]
+}
+
+@test "another dtype" {
+	one in
+	for dtype in f64 bf16 f16; do
+		works convert --from pytorch --to pytorch in out --dtype $dtype
+		[[ $output == *", $dtype: 4 of pytorch to 4 of pytorch" ]]
+		works convert --from pytorch --to pytorch out back --dtype f32
+		works convert --from pytorch --to pytorch in same
+		cmp same back
+	done
+	tensors t "" weight_ih_l0:F32:1,1 weight_hh_l0:F32:1,1 bias_ih_l0:F32:1 bias_hh_l0:F32:1
+	printf '\253\252\252\076' | dd of=t bs=1 seek=$(($(stat -c %s t) - 4)) conv=notrunc status=none
+	refuses "1 numbers are rounded to f16" convert --from pytorch --to pytorch t out --dtype f16 rnn_mode=rnn_tanh
+	run -0 --separate-stderr "$CELLGRAD" convert --from pytorch --to pytorch t out --dtype f16 rnn_mode=rnn_tanh --force
+	[ "$stderr" = "cellgrad convert: lost: 1 numbers are rounded to f16" ]
+}
+
+@test "gradients" {
+	tensors in "" lstm/lstm_cell/kernel:F32:3,20 lstm/lstm_cell/recurrent_kernel:F32:5,20 lstm/lstm_cell/bias:F32:20
+	works convert --from keras --to pytorch --gradients in out
+	[ "$(number out bias_ih_l0 3) $(number out bias_hh_l0 3)" = "0.5 0.5" ]
+	works convert --from pytorch --to keras --gradients out back
+	[ "$(number back lstm/lstm_cell/bias 3)" = 0.5 ]
+	works convert --from pytorch --to cellgrad --gradients out ours
+	grep -aq '"params_backprop"' ours
+	works convert --from cellgrad --to checkpoint --gradients ours out
+	[ "$(number out rnn/multi_rnn_cell/cell_0/cudnn_compatible_lstm_cell/bias 0)" = 0.5 ]
+	refuses "expected params, got params_backprop" convert --from cellgrad --to pytorch ours out
+	# another bit in one of two
+	works convert --from keras --to pytorch --gradients in two
+	poke two bias_ih_l0 7 '\x01\x00\x00\x3f'
+	refuses "gradients by bW and bR differ, 1 of 20: those by bW are taken; --force allows it" convert --from pytorch --to keras --gradients two out
+	run -0 --separate-stderr "$CELLGRAD" convert --from pytorch --to keras --gradients two out --force
+	[ "$(od -A n -t x4 -j "$(place out lstm/lstm_cell/bias 7)" -N 4 out)" = " 3f000001" ]
+}
+
+@test "OUT is whole or not there" {
+	torch in ""
+	echo old > out
+	(ulimit -f 1; fails "write: File too large" convert --from pytorch --to cellgrad in out)
+	[ "$(cat out)" = old ]
+	mkdir locked
+	if chmod 500 locked && ! touch locked/x 2>/dev/null; then
+		refuses "Permission denied" convert --from pytorch --to cellgrad in locked/out
+	fi
+	: > empty
+	refuses "empty: is empty" convert --from pytorch --to cellgrad empty out
+	head -c 100 in > short
+	refuses "short: a header of" convert --from pytorch --to cellgrad short out
+	[ "$(cat out)" = old ]
+	[ -z "$(find . -name '.cellgrad*')" ]
+}
+
+@test "a cell of one's own: our buffer and lists of it" {
+	printf 'cell mine\ngates a_x a_y\noutput h\nparam k\n\nh = tanh(a_x) * k + sigmoid(a_y)\nsave h\n' > mine.cell
+	tensors in '{"cell":"./mine.cell","values":"k=0.5","num_units":"2","input_size":"3"}' params:F32:28
+	works convert --from cellgrad --to canonical in out
+	[[ $output == "./mine.cell, num_layers=1, "*" 1 of cellgrad to 8 of canonical" ]]
+	metadata out | grep -qx values:k=0.5
+	works convert --from canonical --to cellgrad out back
+	works convert --from cellgrad --to cellgrad in same
+	cmp same back
+	refuses "onnx: cell: expected lstm, gru, gru_block, rnn_tanh, rnn_relu, got ./mine.cell" convert --from cellgrad --to onnx in out
+	refuses "mine.cel" convert --from cellgrad --to canonical in out cell=./mine.cel
+}
+
+@test "what run writes convert reads, and the other way" {
+	torch in ""
+	pytorch
+	works run rnn_params_to_canonical out num_params_weights=32 num_params_biases=32 -o lists
+	works convert --from cellgrad --to canonical out ours
+	works convert --from canonical --to cellgrad lists again
+	cmp out again
+	works convert --from canonical --to cellgrad ours again
+	cmp out again
+	tensors x "" input:F32:4,2,3
+	works run rnn out x -o forward
+	tensors up "" output_backprop:F32:4,2,10
+	works run rnn_backprop out x up -o gradient
+	refuses "gradient: " convert --from cellgrad --to pytorch --gradients gradient back input_size=3 num_units=5 num_layers=2
+	works convert --from cellgrad --to pytorch --gradients --ignore-extra gradient back input_size=3 num_units=5 num_layers=2
+	[ "$(number back bias_ih_l1 3)" = "$(number back bias_hh_l1 3)" ]
+	works convert --from pytorch --to checkpoint --gradients back out
+}
+
+@test "--json and --help" {
+	torch in ""
+	works convert --from pytorch --to cellgrad in out --json
+	[ "$output" = '{"network":"lstm, num_layers=2, bidirectional, input_size=3, num_units=5","dtype":"f32","from":"pytorch","to":"cellgrad","read":16,"written":1,"lost":[]}' ]
+	poke in bias_hh_l0 7 '\x00\x00\x80\x3e'
+	works convert --from pytorch --to onnx in out --json
+	works convert --from pytorch --to checkpoint in out --json --force
+	[[ $output == *'"lost":["bW + bR is one bias in checkpoint: 1 of 80 could not be taken apart again"]}' ]]
+	works convert --help
+	for format in cellgrad canonical pytorch keras block block_v2 checkpoint onnx; do
+		[[ $output == *"  $format "* ]]
+	done
+}
