@@ -21,14 +21,14 @@ backend_tests = \
 	%D%/sequence/cpu.on %D%/sequence/opencl.on %D%/sequence/cuda-fake.on
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
-	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/convert.bats %D%/command/rnn.bats %D%/command/openblas.bats \
+	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/convert.bats %D%/command/owners.bats %D%/command/rnn.bats %D%/command/openblas.bats \
 	%D%/command/cuda.bats %D%/command/convert.py %D%/readme.sh %D%/foreign.py
 # Programs that the scripts run.
 helpers = \
 	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum
 if COMMAND
 unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/command/convert_test %D%/runtime/shrink_test %D%/runtime/attribute_test %D%/conformance/data_test
-helpers += %D%/parts
+helpers += %D%/parts %D%/command/alike
 endif
 
 # What tests read.  Folders go into the tarball whole.
@@ -134,6 +134,7 @@ check_LTLIBRARIES = $(math_texts)
 %C%_fuzz_safetensors_LDADD = runtime/command/libcommand.la
 %C%_command_convert_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_parts_LDADD = runtime/command/libcommand.la $(LDADD)
+%C%_command_alike_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_runtime_shrink_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_runtime_attribute_test_LDADD = runtime/command/libcommand.la $(LDADD)
 

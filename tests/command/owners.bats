@@ -1,0 +1,145 @@
+# Weights from where they come: what PyTorch, Keras, TensorFlow and ONNX answered, by our ops on the same weights, converted.
+# tests/data/README.md says what each case of tests/data/owners is.
+
+load files
+
+alike=$(dirname "$CELLGRAD")/tests/command/alike
+# Of each format, on other devices: a process takes its time with OpenCL.
+some='pytorch-lstm-proj keras-lstm-deep keras-gru_before-deep block-lstm-peephole block-gru-deep checkpoint-gru-deep onnx-lstm-peephole'
+
+# case_of RUN: sets what a case is called, its format, where its files begin, and what stands before its weights' names
+case_of() {
+	case=${1##*/}
+	case=${case%.run.safetensors}
+	format=${case%%-*}
+	file=$DATA/owners/$case
+	case $case in
+	pytorch-lstm-part) prefix=encoder.rnn. ;;
+	keras-*)           prefix=sequential/ ;;
+	checkpoint-lstm-*) prefix=cudnn_lstm/ ;;
+	checkpoint-gru-*)  prefix=cudnn_gru/ ;;
+	checkpoint-tanh-*) prefix=cudnn_rnn_tanh/ ;;
+	*)                 prefix= ;;
+	esac
+}
+
+# ours [WORD...]: converts the case's weights
+ours() {
+	works convert --from "$format" --to cellgrad ${prefix:+--from-prefix "$prefix"} "$file.weights.safetensors" params.safetensors "$@"
+}
+
+# The sizes of the network in params.safetensors, as words: a run's metadata has them as its tensors have them, which is 0.
+sizes() {
+	metadata params.safetensors | grep -E '^(num_layers|num_units|input_size):' | tr : =
+}
+
+alike() {
+	"$alike" "$@" 20
+}
+
+# gradients: of the inputs, and of the weights by their owner's names
+gradients() {
+	local words
+
+	works run rnn_backprop "$run" params.safetensors fwd.safetensors -o bwd.safetensors --expect "$run"
+	[[ $output == *input_backprop*ok*input_h_backprop*ok* && $output != *MISMATCH* ]]
+	mapfile -t words < <(sizes)
+	works convert --gradients --from cellgrad --to "$format" ${prefix:+--to-prefix "$prefix"} --ignore-extra \
+		bwd.safetensors back.safetensors "${words[@]}"
+	if [[ $case == *-nobias ]]; then
+		# Our network has biases, if only of 0, and so gradients of them.
+		run -1 alike back.safetensors "$file.gradients.safetensors"
+		run -1 grep -v 'bias.*: not expected$' <<< "$output"
+	elif [[ $case == *-part ]]; then
+		# The model's other tensors are not the network's.
+		run -1 alike back.safetensors "$file.gradients.safetensors"
+		run -1 grep -v '^head\..*: missing$' <<< "$output"
+	else
+		alike back.safetensors "$file.gradients.safetensors"
+	fi
+}
+
+# answers PATTERN...: the cases of those names, as their owner answered
+answers() {
+	for pattern; do
+		for run in "$DATA"/owners/$pattern.run.safetensors; do
+			case_of "$run"
+			ours
+			works run rnn "$run" params.safetensors -o fwd.safetensors --expect "$run"
+			[[ $output == *output*ok* && $output != *MISMATCH* ]]
+			# ONNX has no gradients.
+			[ "$format" = onnx ] || gradients
+		done
+	done
+}
+
+@test "PyTorch's weights: answers and gradients" {
+	on cpu
+	answers 'pytorch-*'
+}
+
+@test "Keras's weights: answers and gradients" {
+	on cpu
+	answers 'keras-*'
+}
+
+@test "weights of TensorFlow's block ops: answers and gradients" {
+	on cpu
+	answers 'block-*' 'block_v2-*'
+}
+
+@test "weights of TensorFlow's cuDNN-compatible checkpoints: answers and gradients" {
+	on cpu
+	answers 'checkpoint-*'
+}
+
+@test "ONNX's weights: answers" {
+	on cpu
+	answers 'onnx-*'
+}
+
+@test "every case is one of a format that is tried here" {
+	formats=$(cd "$DATA"/owners && printf '%s\n' *.run.safetensors | sed 's/-.*//' | sort -u | tr '\n' ' ')
+	[ "$formats" = "block block_v2 checkpoint keras onnx pytorch " ]
+}
+
+@test "answers and gradients of some of each format: opencl" {
+	on opencl
+	answers $some
+}
+
+@test "answers and gradients of some of each format: cuda" {
+	on cuda
+	answers $some
+}
+
+# ---- what would be wrong is seen ----
+
+# differs [WORD...]: our answers on params.safetensors are not the owner's
+differs() {
+	run -1 "$CELLGRAD" run rnn "$run" params.safetensors "$@" --expect "$run"
+	[[ $output == *MISMATCH* ]]
+}
+
+@test "weights taken for another format's, or for another GRU's, are a mismatch" {
+	# The same names and shapes: i c f o, and i f c o.
+	run=$DATA/owners/block_v2-lstm-plain.run.safetensors
+	case_of "$run"
+	format=block ours forget_bias=0 cell_clip=0
+	differs cell=lstm_block values=forget_bias=0,cell_clip=0
+	run=$DATA/owners/onnx-gru_before-plain.run.safetensors
+	case_of "$run"
+	ours linear_before_reset=1
+	differs cell=gru
+}
+
+@test "other gradients are seen, by name" {
+	file=$DATA/owners/keras-lstm-plain
+	alike "$file.gradients.safetensors" "$file.gradients.safetensors"
+	run -1 alike "$file.weights.safetensors" "$file.gradients.safetensors"
+	[[ $output == *sequential/lstm/lstm_cell/bias:\ element*expected* ]]
+	run -1 alike "$file.gradients.safetensors" "${file/plain/deep}.gradients.safetensors"
+	[[ $output == *sequential/bidirectional/forward_lstm/lstm_cell/bias:\ missing*sequential/lstm/lstm_cell/bias:\ not\ expected* ]]
+	run -1 alike "$DATA"/owners/keras-gru-plain.gradients.safetensors "$DATA"/owners/keras-gru_before-plain.gradients.safetensors
+	[[ $output == *"sequential/gru/gru_cell/bias: another dtype or shape"* ]]
+}
