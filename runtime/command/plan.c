@@ -150,15 +150,23 @@ int plan_reserve(const struct call *c)
 	return CG_OK;
 }
 
+/* What the shapes said is said on: to who has the parameters' gradient without them. */
+static void say_sizes(struct cg_rnn_op *op)
+{
+	op->num_layers = op->L;
+	op->num_units = op->U;
+}
+
 int plan_opened(struct call *c)
 {
 	const struct safetensors *file = c->plan ? reserve_file(c) : NULL;
 	const char *route = file ? safetensors_metadata(file, route_key) : NULL;
-	const struct cg_rnn_op *op = c->op;
+	struct cg_rnn_op *op = c->op;
 	char words[256];
 
 	if (!c->plan)
 		return CG_OK;
+	say_sizes(op);
 	/* Its first word: why no other was taken makes no difference to a reserve. */
 	snprintf(c->plan->route, sizeof c->plan->route, "%.*s", (int)strcspn(cg_rnn_route(op->rnn), " "), cg_rnn_route(op->rnn));
 	if (!route || !strcmp(route, c->plan->route))
@@ -175,6 +183,7 @@ int plan_failed(const struct call *c, int code)
 
 	if (!file || code != CG_BAD_ARGUMENT || !safetensors_metadata(file, route_key))
 		return code;
+	say_sizes(c->op);
 	for (const struct cg_attribute *a = c->row->attributes; a->name; a++) {
 		const char *theirs = safetensors_metadata(file, a->name), *ours = cg_attribute_text(a, c->op, text);
 		size_t n = strlen(words);
@@ -189,6 +198,12 @@ int plan_failed(const struct call *c, int code)
 
 int plan_metadata(const struct call *c, json_t *all)
 {
+	const struct cg_rnn_op *op = c->op;
+	char size[32];
+
+	snprintf(size, sizeof size, "%lld", c->row->route ? (long long)op->I : 0);
+	if (c->row->route && json_object_set_new(all, "input_size", json_string(size)))
+		return -1;
 	for (const struct cg_port *p = c->row->ports; p->name; p++)
 		if (c->plan && p->flow != CG_IN && !strcmp(p->name, "reserve_space"))
 			return json_object_set_new(all, route_key, json_string(c->plan->route));

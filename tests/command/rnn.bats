@@ -176,6 +176,12 @@ both() {
 	run -1 "$CELLGRAD" run CudnnRNNBackpropV3 "$case" dropout=0.5 seed=3 seed2=1 --expect a.safetensors
 }
 
+@test "a gradient says which network's it is" {
+	works run rnn_backprop "$DATA/CudnnRNNV3-lstm-proj.safetensors" -o bwd.safetensors
+	works convert --gradients --from cellgrad --to pytorch bwd.safetensors gradients.safetensors --ignore-extra
+	[[ $output == "lstm, num_layers=1, unidirectional, input_size=2, num_units=5, num_proj=3, "* ]]
+}
+
 @test "a foreign reserve is refused, with what it was made with" {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	works run CudnnRNNV3 "$case" dropout=0.5 -o fwd.safetensors
