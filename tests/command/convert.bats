@@ -434,3 +434,20 @@ pytorch() { # WORDS: from PyTorch to ours
 		[[ $output == *"  $format "* ]]
 	done
 }
+
+@test "a step of training that begins and ends with PyTorch's weights is PyTorch's" {
+	for file in "$DATA"/step-*.safetensors; do
+		rate=$(metadata "$file" | sed -n 's/^lr://p')
+		CELLGRAD_BACKEND=cpu "$(dirname "$CELLGRAD")"/examples/step "$file" before. "$rate" stepped
+		! cmp -s "$file" stepped
+		works convert --from pytorch --to cellgrad --from-prefix before. stepped ours
+		works convert --from pytorch --to canonical --from-prefix after. "$file" theirs
+		weights=$(grep -ao '"weights_[0-9]*"' theirs | wc -l)
+		biases=$(grep -ao '"biases_[0-9]*"' theirs | wc -l)
+		works run rnn_params_to_canonical ours num_params_weights="$weights" num_params_biases="$biases" --expect theirs
+		[[ $output == *biases_0*ok* && $output != *MISMATCH* ]]
+		# as the weights were before, they are not
+		works convert --from pytorch --to cellgrad --from-prefix before. "$file" ours
+		run -1 "$CELLGRAD" run rnn_params_to_canonical ours num_params_weights="$weights" num_params_biases="$biases" --expect theirs
+	done
+}
