@@ -47,7 +47,7 @@ static void read_file(const char *path)
 static char *tensor(const char *before, const char *name, int64_t shape[3], size_t bytes)
 {
 	char key[256], *at;
-	unsigned long long begin, end;
+	unsigned long long begin = 0, end = 0;
 
 	snprintf(key, sizeof key, "\"%s%s\":", before, name);
 	at = strstr(header, key);

@@ -42,7 +42,7 @@ static const struct cg_attribute attributes[] = {
 static const struct cg_dim no_dims[] = { { .symbol = NULL } };
 static const struct cg_op row = { .name = "the network", .dims = no_dims, .attributes = attributes, .size = sizeof(struct network_words) };
 
-int network_open(struct network *n, const struct cg_format *format, const char *path, const char *prefix, int gradients)
+static int begin(struct network *n, const struct cg_format *format, const char *prefix, int gradients)
 {
 	*n = (struct network){
 		.format = format, .prefix = prefix ? prefix : "", .gradients = gradients,
@@ -52,7 +52,20 @@ int network_open(struct network *n, const struct cg_format *format, const char *
 	n->call = (struct call){ .row = &row, .name = "convert", .op = &n->words, .no_files = 1 };
 	if (strlen(n->prefix) > NETWORK_NAME / 2)
 		return cg_fail(CG_BAD_ARGUMENT, "--from-prefix: expected at most %d letters, got %zu", NETWORK_NAME / 2, strlen(n->prefix));
+	return CG_OK;
+}
+
+int network_open(struct network *n, const struct cg_format *format, const char *path, const char *prefix, int gradients)
+{
+	CG_TRY(begin(n, format, prefix, gradients));
 	CG_TRY(safetensors_open(&n->file, path));
+	return network_index(n);
+}
+
+int network_parse(struct network *n, const struct cg_format *format, const char *path, const void *bytes, size_t length)
+{
+	CG_TRY(begin(n, format, NULL, 0));
+	CG_TRY(safetensors_parse(&n->file, path, bytes, length));
 	return network_index(n);
 }
 

@@ -38,6 +38,8 @@ struct network {
 
 /* The words in front of it; prefix: what stands before every name of the network's.  The caller closes it in any case. */
 int  network_open(struct network *, const struct cg_format *, const char *path, const char *prefix, int gradients);
+/* The same for bytes in memory, which must outlive it; path: their name in messages. */
+int  network_parse(struct network *, const struct cg_format *, const char *path, const void *bytes, size_t length);
 /* "NAME=VALUE" */
 int  network_word(struct network *, const char *word);
 /* All that is to be known.  others: tensors of no network may be there. */

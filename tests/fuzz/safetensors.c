@@ -1,6 +1,6 @@
 /*
  * Fuzzes the reader of safetensors files: whatever the bytes, it refuses them with words, or every tensor it
- * reports lies in them.  By itself it is libFuzzer's entry.  With FUZZ_REPLAY it is a program that needs no
+ * reports lies in them; and what finds a network's weights among them, for each format: it refuses, or they convert.  By itself it is libFuzzer's entry.  With FUZZ_REPLAY it is a program that needs no
  * libFuzzer: it replays the files it is given, then mutates them and a built-in one, with memory running out
  * now and then:
  *     safetensors [-n MUTATIONS] [-s SEED] [FILE]...
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/command/network.h"
 #include "runtime/command/print.h"
 #include "runtime/command/safetensors.h"
 #include "runtime/op.h"
@@ -53,6 +54,42 @@ static void check(const struct safetensors *s, const unsigned char *bytes, size_
 	safetensors_metadata(s, "op");
 }
 
+/* All of a network's tensors into our buffer. */
+static void carry(const struct network *n)
+{
+	struct cg_layout ours;
+	struct cg_losses losses;
+	struct cg_move move = { .from = { &n->layout, n->dtype, 0, n->at }, .to = { &ours, n->dtype, 0, NULL }, .bias = n->bias };
+	unsigned char *params;
+
+	MUST(!cg_layout_open(&ours, cg_formats, &n->config, 0));
+	MUST(ours.rnn.params > 0 && ours.rnn.params < 1 << 20);
+	params = malloc((size_t)ours.rnn.params * cg_dtype_bytes(n->dtype));
+	MUST(params);
+	move.to.at = &params;
+	cg_move_losses(&move, 0, &losses);
+	MUST(!losses.biases && !losses.vectors && !losses.rounded);
+	cg_move_into(&move, 0);
+	seen = params[0];
+	free(params);
+}
+
+static void find(const unsigned char *bytes, size_t n)
+{
+	for (const struct cg_format *format = cg_formats; format->name; format++) {
+		struct network network;
+		int code = network_parse(&network, format, "input", bytes, n);
+
+		if (!code)
+			code = network_find(&network, bytes[n - 1] & 1);
+		if (!code)
+			carry(&network);
+		else
+			MUST(cg_message()[0]);
+		network_close(&network);
+	}
+}
+
 /* libFuzzer's entry.  The bytes are copied, so that a sanitizer sees a read beyond them. */
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 {
@@ -67,6 +104,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 	if (!code) {
 		check(&s, bytes, n);
 		safetensors_close(&s);
+		find(bytes, n);
 	} else {
 		MUST(code == CG_FILE || code == CG_NO_MEMORY);
 		MUST(cg_message()[0]);
@@ -103,20 +141,44 @@ static void add_seed(const void *bytes, size_t n)
 	s->n = n;
 }
 
+/* A header and so many bytes of data. */
+static void add_file(const char *header, size_t data)
+{
+	static unsigned char file[MOST];
+	size_t length = strlen(header);
+
+	file[0] = (unsigned char)length;
+	file[1] = (unsigned char)(length >> 8);
+	memcpy(file + 8, header, length);
+	for (size_t k = 0; k < data; k++)
+		file[8 + length + k] = (unsigned char)k;
+	add_seed(file, 8 + length + data);
+}
+
 static void built_in(void)
 {
-	static const char header[] =
-		"{\"__metadata__\":{\"op\":\"GRUBlockCell\",\"forget_bias\":\"1\"},"
-		"\"x\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},"
-		"\"none\":{\"dtype\":\"BF16\",\"shape\":[0,3],\"data_offsets\":[8,8]},"
-		"\"h\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[8,12]},"
-		"\"odd\":{\"dtype\":\"X9\",\"shape\":[],\"data_offsets\":[12,15]}}";
-	unsigned char file[sizeof header + 32] = { 0 };
-
-	file[0] = (unsigned char)(sizeof header - 1);
-	file[1] = (unsigned char)((sizeof header - 1) >> 8);
-	memcpy(file + 8, header, sizeof header - 1);
-	add_seed(file, 8 + sizeof header - 1 + 15);
+	add_file("{\"__metadata__\":{\"op\":\"GRUBlockCell\",\"forget_bias\":\"1\"},"
+	         "\"x\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},"
+	         "\"none\":{\"dtype\":\"BF16\",\"shape\":[0,3],\"data_offsets\":[8,8]},"
+	         "\"h\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[8,12]},"
+	         "\"odd\":{\"dtype\":\"X9\",\"shape\":[],\"data_offsets\":[12,15]}}", 15);
+	/* Weights of ONNX, PyTorch and TensorFlow, and ours. */
+	add_file("{\"W\":{\"dtype\":\"F16\",\"shape\":[2,4,3],\"data_offsets\":[0,48]},"
+	         "\"R\":{\"dtype\":\"F16\",\"shape\":[2,4,1],\"data_offsets\":[48,64]},"
+	         "\"P\":{\"dtype\":\"F16\",\"shape\":[2,3],\"data_offsets\":[64,76]}}", 76);
+	add_file("{\"__metadata__\":{\"rnn_mode\":\"gru\",\"num_layers\":\"1\",\"bias\":\"input\"},"
+	         "\"weight_ih_l0\":{\"dtype\":\"F16\",\"shape\":[3,2],\"data_offsets\":[0,12]},"
+	         "\"weight_hh_l0\":{\"dtype\":\"F16\",\"shape\":[3,1],\"data_offsets\":[12,18]},"
+	         "\"bias_ih_l0\":{\"dtype\":\"F16\",\"shape\":[3],\"data_offsets\":[18,24]},"
+	         "\"bias_hh_l0\":{\"dtype\":\"F16\",\"shape\":[3],\"data_offsets\":[24,30]}}", 30);
+	add_file("{\"__metadata__\":{\"cell_clip\":\"3\",\"use_peephole\":\"true\",\"names\":\"\"},"
+	         "\"w\":{\"dtype\":\"F16\",\"shape\":[3,4],\"data_offsets\":[0,24]},"
+	         "\"b\":{\"dtype\":\"F16\",\"shape\":[4],\"data_offsets\":[24,32]},"
+	         "\"wci\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[32,34]},"
+	         "\"wcf\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[34,36]},"
+	         "\"wco\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[36,38]}}", 38);
+	add_file("{\"__metadata__\":{\"cell\":\"rnn_relu\",\"num_units\":\"1\",\"input_size\":\"1\",\"direction\":\"bidirectional\"},"
+	         "\"params\":{\"dtype\":\"BF16\",\"shape\":[8],\"data_offsets\":[0,16]}}", 16);
 }
 
 static void read_seed(const char *path)
