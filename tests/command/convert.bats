@@ -1,5 +1,5 @@
 # `cellgrad convert`: which network a file holds, what OUT would lose, and everything that is refused.  That numbers end where
-# they belong is convert.py's to say.
+# they belong is formats.py's to say.
 
 load files
 

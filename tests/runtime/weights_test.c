@@ -1,6 +1,6 @@
 /*
  * Weights in formats of other programs, through cellgrad.h: which tensors there are, loading and saving them one by one, and what is
- * refused.  That each format's numbers lie where its owner has them is tests/command/convert.py's to say.
+ * refused.  That each format's numbers lie where its owner has them is tests/command/formats.py's to say.
  */
 #include <math.h>
 #include <setjmp.h>
