@@ -17,8 +17,8 @@ script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh
 # The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
 backend_tests = \
-	%D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on \
-	%D%/sequence/cpu.on %D%/sequence/opencl.on %D%/sequence/cuda-fake.on
+	%D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on %D%/conformance/cuda-composed-fake.on \
+	%D%/sequence/cpu.on %D%/sequence/opencl.on %D%/sequence/cuda-fake.on %D%/sequence/cuda-composed-fake.on
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/convert.bats %D%/command/owners.bats %D%/command/rnn.bats %D%/command/openblas.bats \
@@ -98,6 +98,8 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_runtime_cuda_sequence_test_SOURCES = %D%/runtime/sequence_test.c $(numbers)
 %C%_runtime_rows_test_SOURCES = %D%/runtime/rows_test.c $(rows_trial)
 %C%_runtime_cuda_rnn_test_SOURCES = %D%/runtime/cuda_rnn_test.c $(cuda_watch) $(walks) $(net_trials)
+%C%_runtime_cuda_net_test_SOURCES = %D%/runtime/cuda_net_test.c $(cuda_watch)
+%C%_runtime_cuda_net_call_test_SOURCES = %D%/runtime/cuda_net_call_test.c $(cuda_watch) $(net)
 %C%_runtime_cuda_rows_test_SOURCES = %D%/runtime/cuda_rows_test.c $(cuda_watch) $(rows_trial)
 %C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c %D%/conformance/numbers.h %D%/conformance/numbers.c $(reference)

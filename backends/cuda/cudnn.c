@@ -310,8 +310,11 @@ static void drop_inside(struct cg_net *net)
 	drop_piece(&net->pieces[1]);
 	if (net->dropout)
 		cg_cudnn.DestroyDropoutDescriptor(net->dropout);
-	if (net->generator)
+	/* Its seeding may be under way where waiting for it was what failed. */
+	if (net->generator) {
+		cg_cu.StreamSynchronize(NULL);
 		cg_cu_free(device, NULL, net->generator);
+	}
 }
 
 static void close_net(struct cg_device *device, struct cg_net *net)
@@ -368,9 +371,15 @@ static int drops(const struct cg_rnn *rnn)
 
 static int make_handle_of(struct cg_device *device)
 {
+	int code;
+
 	if (device->dnn)
 		return CG_OK;
-	CUDNN_TRY(Create, &device->dnn);
+	code = cg_cudnn_error(cg_cudnn.Create(&device->dnn), "cudnnCreate");
+	if (code) {
+		device->dnn = NULL;
+		return cg_fail(code, "%s; without cuDNN: CELLGRAD_CUDNN_LIB=none; it is %.300s", cg_message(), cg_cuda_path(CG_CUDA_CUDNN));
+	}
 	return CG_OK;
 }
 

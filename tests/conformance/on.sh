@@ -1,14 +1,19 @@
 #!/bin/sh
 # on.sh FOLDER/NAME.on: the suite of the folder, which is a program of its name, on backend NAME, or, with NAME-fake, on it with the
-# stand-ins of tests/fake; a skip where it has no device, unless CELLGRAD_TEST_REQUIRE has the name.
+# stand-ins of tests/fake, and NAME-composed-fake without that for cuDNN; a skip where it has no device, unless CELLGRAD_TEST_REQUIRE has the name.
 folder=${1%/*} program=$folder/${folder##*/}
 name=${1##*/} name=${name%.on}
 case $name in
 *-fake) with=tests/fake/run ;;
 *)      with= ;;
 esac
-CELLGRAD_BACKEND=${name%-fake}
-export CELLGRAD_BACKEND
+CELLGRAD_BACKEND=${name%%-*}
+# The route that networks must take, but for those that it is not for.
+case $name in
+*-composed-fake) CELLGRAD_CUDNN_LIB=none CELLGRAD_TEST_ROUTE=composed ;;
+cuda-fake)       CELLGRAD_TEST_ROUTE=cudnn ;;
+esac
+export CELLGRAD_BACKEND ${CELLGRAD_TEST_ROUTE:+CELLGRAD_TEST_ROUTE} ${CELLGRAD_CUDNN_LIB:+CELLGRAD_CUDNN_LIB}
 why=$($with "$program" --opens) || {
 	why=${why#\# }
 	case ,$CELLGRAD_TEST_REQUIRE, in

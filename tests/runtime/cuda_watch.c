@@ -12,12 +12,13 @@ struct cg_cu driver;
 struct cg_nvrtc compiler;
 struct cg_cublas blas;
 struct cg_cublaslt lt;
+struct cg_cudnn dnn;
 struct calls seen;
 long made, fatal, balance;
 const char *failed_call;
 int closing;
 
-enum { CU_REFUSAL = 999, NVRTC_REFUSAL = 11, CUBLAS_REFUSAL = 14 };
+enum { CU_REFUSAL = 999, NVRTC_REFUSAL = 11, CUBLAS_REFUSAL = 14, CUDNN_REFUSAL = 5000 };
 
 static int has_word(const char *call, const char *const *words)
 {
@@ -72,6 +73,10 @@ static void count(const char *call, unsigned code)
 #define CUBLAS_CALL(name, parameters, names) WATCH(cublas##name, blas, name, parameters, names, CUBLAS_REFUSAL)
 #define CUBLAS_WORDS(name, parameters, names)
 #define CUBLASLT_CALL(name, parameters, names) WATCH(cublasLt##name, lt, name, parameters, names, CUBLAS_REFUSAL)
+#define CUDNN_CALL(name, parameters, names) WATCH(cudnn##name, dnn, name, parameters, names, CUDNN_REFUSAL)
+#define CUDNN_COUNT(name, parameters, names)
+#define CUDNN_WORDS(name, parameters, names)
+#define CUDNN_TELLS(name, parameters, names)
 #include "backends/cuda/cuda.fn"
 #undef CU_CALL
 #undef CU_LATER
@@ -80,6 +85,10 @@ static void count(const char *call, unsigned code)
 #undef CUBLAS_CALL
 #undef CUBLAS_WORDS
 #undef CUBLASLT_CALL
+#undef CUDNN_CALL
+#undef CUDNN_COUNT
+#undef CUDNN_WORDS
+#undef CUDNN_TELLS
 
 static void put_before(void)
 {
@@ -91,6 +100,10 @@ static void put_before(void)
 #define CUBLAS_CALL(name, parameters, names) cg_cublas.name = blas.name ? watch_cublas##name : NULL;
 #define CUBLAS_WORDS(name, parameters, names)
 #define CUBLASLT_CALL(name, parameters, names) cg_cublaslt.name = lt.name ? watch_cublasLt##name : NULL;
+#define CUDNN_CALL(name, parameters, names) cg_cudnn.name = dnn.name ? watch_cudnn##name : NULL;
+#define CUDNN_COUNT(name, parameters, names)
+#define CUDNN_WORDS(name, parameters, names)
+#define CUDNN_TELLS(name, parameters, names)
 #include "backends/cuda/cuda.fn"
 #undef CU_CALL
 #undef CU_LATER
@@ -99,6 +112,10 @@ static void put_before(void)
 #undef CUBLAS_CALL
 #undef CUBLAS_WORDS
 #undef CUBLASLT_CALL
+#undef CUDNN_CALL
+#undef CUDNN_COUNT
+#undef CUDNN_WORDS
+#undef CUDNN_TELLS
 	/* Words are asked for when something has failed already, and they may come from nowhere. */
 	cg_cu.GetErrorName = driver.GetErrorName;
 	cg_cu.GetErrorString = driver.GetErrorString;
@@ -132,10 +149,12 @@ int watch(void)
 	cg_close(context);
 	cg_cuda_load(CG_CUDA_NVRTC);
 	cg_cuda_load(CG_CUDA_CUBLAS);
+	cg_cuda_load(CG_CUDA_CUDNN);
 	driver = cg_cu;
 	compiler = cg_nvrtc;
 	blas = cg_cublas;
 	lt = cg_cublaslt;
+	dnn = cg_cudnn;
 	asked = lt.MatmulAlgoGetHeuristic;
 	if (asked)
 		lt.MatmulAlgoGetHeuristic = persist;

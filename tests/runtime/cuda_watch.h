@@ -1,5 +1,5 @@
 /*
- * The cuda backend's driver, NVRTC and cuBLAS, watched: what was called how often, one call that fails, and whether all that was
+ * The cuda backend's driver, NVRTC, cuBLAS and cuDNN, watched: what was called how often, one call that fails, and whether all that was
  * made was given back.
  */
 #ifndef CUDA_WATCH_H
@@ -14,6 +14,7 @@ extern struct cg_cu driver;
 extern struct cg_nvrtc compiler;
 extern struct cg_cublas blas;
 extern struct cg_cublaslt lt;
+extern struct cg_cudnn dnn;              /* all NULL where there is none */
 
 /* Calls since forget(). */
 struct calls {
@@ -24,6 +25,10 @@ struct calls {
 #define CUBLAS_CALL(name, parameters, names) long cublas##name;
 #define CUBLAS_WORDS(name, parameters, names)
 #define CUBLASLT_CALL(name, parameters, names) long cublasLt##name;
+#define CUDNN_CALL(name, parameters, names) long cudnn##name;
+#define CUDNN_COUNT(name, parameters, names)
+#define CUDNN_WORDS(name, parameters, names)
+#define CUDNN_TELLS(name, parameters, names)
 #include "backends/cuda/cuda.fn"
 #undef CU_CALL
 #undef CU_LATER
@@ -32,6 +37,10 @@ struct calls {
 #undef CUBLAS_CALL
 #undef CUBLAS_WORDS
 #undef CUBLASLT_CALL
+#undef CUDNN_CALL
+#undef CUDNN_COUNT
+#undef CUDNN_WORDS
+#undef CUDNN_TELLS
 };
 extern struct calls seen;
 

@@ -14,9 +14,10 @@ enum { THREADS = 2, TIMES = 6, ROUNDS = 5 };
 
 static const int32_t ragged[TIMES][2] = { { 2, 3 }, { 3, 0 }, { 3, 3 }, { 0, 0 }, { 2, 3 }, { 1, 2 } };
 
-static void begin(struct net *n, struct cg_context *context, struct cg_stream *stream, const char *cell, int place)
+static void begin(struct net *n, struct cg_context *context, struct cg_stream *stream, const char *cell, const char *route, int place)
 {
 	net_begin(n, context, stream);
+	n->config.route = route;
 	n->place = place;
 	n->config.cell = cg_cell_find(cell);
 	n->config.bidirectional = 1;
@@ -58,10 +59,13 @@ static void *run(void *given)
 }
 
 /* In the host's memory and with the stream's work, so that all that a stream holds is in use. */
-static void open_work(struct work *w, struct cg_context *context, int place)
+static void open_work(struct work *w, struct cg_context *context, const char *route, int place)
 {
+	/* That has two stages, but is no vendor's. */
+	const char *cell = route && strcmp(route, "composed") ? "gru" : "gru_block";
+
 	memset(w, 0, sizeof *w);
-	begin(&w->net, context, open_stream(context), "gru_block", place);
+	begin(&w->net, context, open_stream(context), cell, route, place);
 	w->net.config.time_major = 0;            /* whole rows need no less memory than others */
 	if (net_open(&w->net))
 		fail_msg("%s", cg_message());
@@ -75,18 +79,18 @@ static void close_work(struct work *w)
 	cg_stream_close(w->net.stream);
 }
 
-void try_streams(struct cg_context *context)
+void try_streams(struct cg_context *context, const char *route)
 {
 	pthread_t threads[THREADS];
 	struct work alone, each[THREADS];
 
 	for (int place = CG_HOST; place <= CG_DEVICE; place++) {
-		open_work(&alone, context, place);
+		open_work(&alone, context, route, place);
 		run(&alone);
 		if (alone.code)
 			fail_msg("%s", alone.said);
 		for (int k = 0; k < THREADS; k++) {
-			open_work(&each[k], context, place);
+			open_work(&each[k], context, route, place);
 			cg_rnn_close(each[k].net.rnn);
 			each[k].net.rnn = alone.net.rnn;
 			each[k].first = k;
@@ -123,7 +127,7 @@ static void place_ports(struct net *n, const struct net *host, unsigned on_devic
 	}
 }
 
-void try_places(struct cg_context *context)
+void try_places(struct cg_context *context, const char *route)
 {
 	static const unsigned some[] = { 0, ~0u, 0x5555, 0xaaaa, 1u << 10, ~(1u << 10), 1u << NET_PORTS, ~(1u << NET_PORTS), 0x0f0f, 8 };
 	struct cg_stream *stream = open_stream(context);
@@ -132,7 +136,7 @@ void try_places(struct cg_context *context)
 	for (size_t k = 0; k < sizeof some / sizeof *some; k++) {
 		struct net host, n;
 
-		begin(&host, context, stream, "lstm", CG_HOST);
+		begin(&host, context, stream, "lstm", route, CG_HOST);
 		host.call.lengths = ragged[0];
 		assert_int_equal(net_open(&host), CG_OK);
 		n = host;
@@ -162,13 +166,13 @@ static int both(struct net *n)
 
 /* On a new stream, with the n-th of the driver's calls failing, 0 none; *print is what was answered, by a second call where one
  * failed.  Returns whether there was such a call. */
-static int attempt(struct cg_context *context, int place, const struct faults *f, long n, uint64_t *print)
+static int attempt(struct cg_context *context, const char *route, int place, const struct faults *f, long n, uint64_t *print)
 {
 	struct cg_stream *stream = open_stream(context);
 	struct net net;
 	int code, failed;
 
-	begin(&net, context, stream, "lstm", place);
+	begin(&net, context, stream, "lstm", route, place);
 	net.config.layers = 1;
 	net.call.lengths = ragged[0];
 	/* A stream's work that grows gives smaller work back, of which none can say that it failed: where there is any it has grown. */
@@ -188,17 +192,17 @@ static int attempt(struct cg_context *context, int place, const struct faults *f
 	return failed;
 }
 
-void try_faults(struct cg_context *context, const struct faults *f)
+void try_faults(struct cg_context *context, const char *route, const struct faults *f)
 {
 	for (int place = CG_HOST; place <= CG_DEVICE; place++) {
 		uint64_t right, got;
 		long n = 1;
 
-		assert_false(attempt(context, place, f, 0, &right));     /* builds kernels */
-		for (; attempt(context, place, f, n, &got); n++)
+		assert_false(attempt(context, route, place, f, 0, &right));     /* builds kernels */
+		for (; attempt(context, route, place, f, n, &got); n++)
 			if (got != right)
 				fail_msg("after call %ld: other bits", n);
 		print_message("# %ld calls failed in turn\n", n - 1);
-		assert_true(n > 100);
+		assert_true(n > 30);
 	}
 }

@@ -6,10 +6,12 @@
 
 #include "runtime/cellgrad.h"
 
+/* All take the route of the networks, NULL for the best. */
+
 /* One plan in two threads, each with a stream of its own: the same bits as in one. */
-void try_streams(struct cg_context *context);
+void try_streams(struct cg_context *context, const char *route);
 /* Each port in the host's memory or in the device's: the same bits. */
-void try_places(struct cg_context *context);
+void try_places(struct cg_context *context, const char *route);
 /* A driver whose n-th call fails, for every n of a forward and a backward: its call is named, and the same passes over the same
  * memory then give the same bits.  faults: of the driver's watch. */
 struct faults {
@@ -17,6 +19,6 @@ struct faults {
 	const char **failed_call;
 	void (*forget_calls)(void);
 };
-void try_faults(struct cg_context *context, const struct faults *faults);
+void try_faults(struct cg_context *context, const char *route, const struct faults *faults);
 
 #endif

@@ -112,9 +112,9 @@ static void test_trials(void **state)
 	(void)state;
 	if (!opens(&context))
 		return;
-	try_streams(context);
-	try_places(context);
-	try_faults(context, &faults);
+	try_streams(context, NULL);
+	try_places(context, NULL);
+	try_faults(context, NULL, &faults);
 	cg_close(context);
 }
 

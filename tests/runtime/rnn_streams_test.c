@@ -15,13 +15,13 @@ static struct cg_context *context;
 static void test_streams(void **state)
 {
 	(void)state;
-	try_streams(context);
+	try_streams(context, NULL);
 }
 
 static void test_places(void **state)
 {
 	(void)state;
-	try_places(context);
+	try_places(context, NULL);
 }
 
 static int open_context(void **state)

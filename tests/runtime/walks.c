@@ -21,6 +21,7 @@ int walk_open(struct net *n, const struct walk *walk, int64_t T, int32_t *length
 {
 	net_begin(n, context, stream);
 	n->place = CG_DEVICE;
+	n->config.route = "composed";
 	n->config.cell = cg_cell_find(walk->cell);
 	n->config.options = walk->options;
 	n->config.dtype = walk->dtype;

@@ -187,11 +187,28 @@ static void *room(size_t n, size_t size)
 	return p;
 }
 
+/* CELLGRAD_TEST_ROUTE names the one that a network must take, if it is for it: cuDNN has four cells, without options. */
+static void check_route(const struct network *net)
+{
+	static const char *const cells[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
+	const char *wanted = getenv("CELLGRAD_TEST_ROUTE"), *route = cg_rnn_route(net->rnn);
+	const struct cg_rnn_config *c = &net->config;
+	int known = 0;
+
+	for (int k = 0; k < 4; k++)
+		known |= c->cell == cg_cell_find(cells[k]) && (!c->options || !*c->options) && c->proj < c->units;
+	if (!wanted || c->route)
+		return;
+	if (strncmp(route, !strcmp(wanted, "cudnn") && !known ? "composed (" : wanted, strlen(wanted)))
+		network_fail(net, "expected route %s, got %s", wanted, route);
+}
+
 void network_open(struct network *net)
 {
 	net->config.values = net->config.n_values ? net->values : NULL;
 	assert_true(net->B <= ROWS_MAX);
 	check(net, cg_rnn_open(side.context, &net->config, &net->rnn));
+	check_route(net);
 	check(net, cg_rnn_sizes(net->rnn, net->T, net->B, net->ragged ? net->lengths : NULL, &net->sizes));
 	for (int a = 0; a < ARRAYS; a++) {
 		int64_t rows = is_sequence(a) ? net->T * net->B : arrays[a].shape == AS_PARAMS ? 1 : network_states(net) * net->B;
