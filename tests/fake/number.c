@@ -75,16 +75,16 @@ double fake_rounded(double x, int bits, int least)
 
 static uint16_t to_half(double x)
 {
-	double y = fake_rounded(x, 10, -14);
+	double y = fake_rounded(x < 0 ? -x : x, 10, -14);
 	uint16_t sign = (uint16_t)(bits_of((float)x) >> 16 & 0x8000);
-	uint32_t f = bits_of((float)(y < 0 ? -y : y));
+	uint32_t f = bits_of((float)y) & 0x7fffffff;     /* of -0, too */
 
 	if (x != x)
 		return 0x7e00;
 	if (f >= 0x47800000)
 		return sign | 0x7c00;
 	if (f < 0x38800000)
-		return sign | (uint16_t)((y < 0 ? -y : y) * 16777216);
+		return sign | (uint16_t)(y * 16777216);
 	return (uint16_t)(sign | (f - 0x38000000) >> 13);
 }
 
