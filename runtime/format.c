@@ -1,7 +1,6 @@
 /*
  * Layouts: a format for one network.  Everything follows from the format's rows and the network's outline.
  */
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -158,8 +157,8 @@ int cg_layout_open(struct cg_layout *l, const struct cg_format *format, const st
 		l->each += count(l, t);
 	l->groups = l->form->templates->flags & CG_BUFFER ? 1 : (int)(l->rnn.layers * l->rnn.directions / stack_of(l));
 	n = (int64_t)l->each * l->groups;
-	if (n > INT_MAX)
-		return cg_fail(CG_UNSUPPORTED, "%s: layers: expected at most %d tensors, got %lld", format->name, INT_MAX, (long long)n);
+	if (n > CG_ITEMS_MAX)
+		return cg_fail(CG_UNSUPPORTED, "%s: layers: expected at most %d tensors, got %lld", format->name, CG_ITEMS_MAX, (long long)n);
 	l->n = (int)n;
 	return CG_OK;
 }

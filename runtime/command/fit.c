@@ -72,8 +72,24 @@ void network_name(const struct network *n, const struct cg_layout *l, int k, cha
 	snprintf(name, NETWORK_NAME, "%s%.*s%s", n->prefix, length, given, leaf);
 }
 
-/* A size by what each dimension that has it alone says, if most say the same. */
-static void vote(const struct network *n, const struct cg_layout *l, int64_t *sizes[3], int which)
+/* What a dimension says of a size, if it is all that is unknown there; 0: nothing. */
+static int64_t size_in(struct cg_extent e, int64_t dimension, int64_t *const sizes[3], int which)
+{
+	const int64_t of[3] = { e.I, e.U, e.P };
+	int64_t rest = dimension - e.one, known;
+
+	for (int s = 0; s < 3; s++) {
+		if (s == which || !of[s])
+			continue;
+		if (!*sizes[s] || __builtin_mul_overflow(of[s], *sizes[s], &known) || known > rest)
+			return 0;
+		rest -= known;
+	}
+	return of[which] && rest > 0 && rest % of[which] == 0 ? rest / of[which] : 0;
+}
+
+/* A size by what most dimensions that have it say. */
+static void vote(const struct network *n, const struct cg_layout *l, int64_t *const sizes[3], int which)
 {
 	struct cg_extent e[CG_TENSOR_RANK];
 	char name[NETWORK_NAME];
@@ -87,23 +103,12 @@ static void vote(const struct network *n, const struct cg_layout *l, int64_t *si
 		network_name(n, l, k, name, &tensor);
 		t = network_tensor(n, name);
 		for (int d = 0; t && t->rank == rank && d < rank; d++) {
-			const int64_t of[3] = { e[d].I, e[d].U, e[d].P };
-			int64_t rest = t->shape[d] - e[d].one, unknown = 0;
+			int64_t size = size_in(e[d], t->shape[d], sizes, which);
 
-			for (int s = 0; s < 3; s++) {
-				int64_t known = 0;
-
-				unknown += s != which && of[s] && !*sizes[s];
-				if (s != which && (__builtin_mul_overflow(of[s], *sizes[s], &known) || known > rest))
-					unknown++;
-				else
-					rest -= known;
-			}
-			if (unknown || !of[which] || rest < of[which] || rest % of[which])
-				continue;
-			if (!votes)
-				winner = rest / of[which];
-			votes += rest / of[which] == winner ? 1 : -1;
+			if (size && !votes)
+				winner = size;
+			if (size)
+				votes += size == winner ? 1 : -1;
 		}
 	}
 	*sizes[which] = winner;

@@ -176,6 +176,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	refuses "did you mean num_layers" convert --from pytorch --to cellgrad in out num_layer=2
 	refuses "num_layers is given twice" convert --from pytorch --to cellgrad in out num_layers=2 num_layers=2
 	refuses "num_layers: expected 0 to 2147483647, got -1" convert --from pytorch --to cellgrad in out num_layers=-1
+	refuses "pytorch: layers: expected at most 65536 tensors, got " convert --from pytorch --to cellgrad in out num_layers=1000000000
 	refuses "rnn_mode: no \"lsmt\"; did you mean lstm" convert --from pytorch --to cellgrad in out rnn_mode=lsmt
 	refuses 'bias: no "halfs"; did you mean halves' convert --from pytorch --to cellgrad in out bias=halfs
 	refuses "the network: linear_before_reset: expected -1 or 0 to 1, got 2" convert --from pytorch --to cellgrad in out linear_before_reset=2
