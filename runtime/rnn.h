@@ -19,7 +19,7 @@ struct cg_rnn_run { int weight, block, n; };
 /* A value that a step keeps for the gradient and for the steps beside it: [N, U]. */
 struct cg_rnn_kept { int acc; };
 
-enum { CG_KEPT_MAX = CG_SAVES_MAX + 2 };
+enum { CG_KEPT_MAX = CG_SAVES_MAX + 2, CG_ROUTE_MAX = 32 + CG_WHY_NOT };
 
 struct cg_rnn {
 	struct cg_context *context;              /* held, like the cell */
@@ -30,7 +30,7 @@ struct cg_rnn {
 	int allow_tf32, allow_vendor_dropout;
 	uint64_t seed, print;                    /* print: of all that makes a reserve this plan's */
 	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
-	char route[32 + CG_WHY_NOT];
+	char route[CG_ROUTE_MAX];
 	struct cg_net *net;                      /* where the route is the backend's own; NULL: composed */
 	/* As NAME=VALUE has them, for people: "./mine.cell" "peephole" "k=0.5"; values that are not the params' defaults. */
 	struct {
@@ -111,6 +111,8 @@ int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, const struct cg
 /* ---- rnn_route.c ---- */
 
 int  cg_rnn_check_route(const char *route);
+/* The route that a plan would have, without its kernels. */
+int  cg_rnn_would(struct cg_context *, const struct cg_rnn_config *, char route[CG_ROUTE_MAX]);
 /* Sets route and net, which it opens; wanted NULL: the best. */
 int  cg_rnn_take_route(struct cg_rnn *, const char *wanted);
 void cg_rnn_leave_route(struct cg_rnn *);
@@ -132,7 +134,7 @@ struct cg_rnn_op {
 	double dropout;
 	int64_t num_layers, num_units, input_size;               /* 0: what the shapes say */
 	int64_t num_params, num_params_weights, num_params_biases;
-	const char *cell_name, *options, *values_text;
+	const char *cell_name, *options, *values_text, *route;
 	const struct cg_cell *cell;              /* of cell_name, and the values of values_text; NULL: rnn_mode's */
 	const struct cg_value *values;
 	int n_values;

@@ -62,6 +62,21 @@ void cg_rnn_leave_route(struct cg_rnn *rnn)
 	rnn->net = NULL;
 }
 
+int cg_rnn_would(struct cg_context *context, const struct cg_rnn_config *config, char route[CG_ROUTE_MAX])
+{
+	struct cg_rnn rnn;
+	int code;
+
+	CG_TRY(cg_rnn_outline(config, &rnn));
+	rnn.context = context;
+	CG_TRY(context->backend->supports(context->device, rnn.dtype));
+	CG_TRY(cg_rnn_study(&rnn));
+	code = cg_rnn_take_route(&rnn, config->route);
+	cg_rnn_leave_route(&rnn);
+	snprintf(route, CG_ROUTE_MAX, "%s", rnn.route);
+	return code;
+}
+
 int cg_rnn_needs(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *needs)
 {
 	int64_t longest, N = cg_steps_count(T, B, lengths, &longest);

@@ -70,7 +70,8 @@ static const char *const integers[] = { "int32", "int64", NULL };
 	{ .name = "num_layers", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_layers)  }, \
 	{ .name = "num_units",  .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_units)   }, \
 	{ .name = "counter",    .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(counter)    }, \
-	{ .name = "first_step", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(first_step) }
+	{ .name = "first_step", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(first_step) }, \
+	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route) }
 #define END { .name = NULL }
 
 const struct cg_attribute cg_rnn_attributes[] = { NETWORK, PROJECTION, TRAINING, TIME_MAJOR, OURS, END };

@@ -63,6 +63,14 @@ static const char *words_of(int library)
 	return cg_cuda_load(library) ? cg_message() : cg_cuda_path(library);
 }
 
+static void list_cudnn(char *about, size_t bytes)
+{
+	if (cg_cuda_load(CG_CUDA_CUDNN))
+		snprintf(about, bytes, "; networks: %s", cg_message());
+	else
+		snprintf(about, bytes, "; networks: cuDNN %d.%d.%d, %s", CUDNN_PARTS(cg_cudnn_version()), cg_cuda_path(CG_CUDA_CUDNN));
+}
+
 static const char *list(int i, char *about, size_t bytes)
 {
 	static _Thread_local char number[16];
@@ -82,7 +90,9 @@ static const char *list(int i, char *about, size_t bytes)
 		cg_cu.DeviceGetName(name, sizeof name, id);
 	used = (size_t)snprintf(about, bytes, "%s; kernels: %s", name, words_of(CG_CUDA_NVRTC));
 	if (used < bytes)
-		snprintf(about + used, bytes - used, "; products: %s", words_of(CG_CUDA_CUBLAS));
+		used += (size_t)snprintf(about + used, bytes - used, "; products: %s", words_of(CG_CUDA_CUBLAS));
+	if (used < bytes)
+		list_cudnn(about + used, bytes - used);
 	snprintf(number, sizeof number, "%d", i);
 	return number;
 }

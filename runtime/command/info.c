@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/backend.h"
 #include "runtime/cache.h"
 #include "runtime/command/command.h"
 #include "runtime/command/print.h"
 #include "runtime/op.h"
+#include "runtime/rnn.h"
 
 enum { WHY = OPTION_FIRST };
 
@@ -24,7 +26,8 @@ static const char text[] =
 	"Shows the version, each device with its name for CELLGRAD_BACKEND, which of\n"
 	"them is used when none is named, the environment's CELLGRAD_ variables, where\n"
 	"compiled kernels are kept, the ops with the dtypes that each device has them in,\n"
-	"and the cells.\n"
+	"and which way networks of each cell go there: composed of products and kernels,\n"
+	"or by a vendor's library; where not, why.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad info\n"
@@ -76,17 +79,81 @@ static void close_devices(struct device *devices, int n)
 	}
 }
 
+static const int order[DTYPES] = { CG_F16, CG_BF16, CG_F32, CG_F64 };
+
 /* "f16 bf16 f32 f64" */
 static const char *supported(const struct device *d, const struct cg_op *op, char list[32])
 {
-	static const int order[DTYPES] = { CG_F16, CG_BF16, CG_F32, CG_F64 };
-
 	list[0] = '\0';
 	for (int k = 0; k < DTYPES; k++)
 		if (!cg_supports(d->context, op->name, order[k]))
 			snprintf(list + strlen(list), 32 - strlen(list), "%s%s", *list ? " " : "",
 			         cg_dtype_name(order[k]));
 	return list;
+}
+
+/* ---- which way networks go ---- */
+
+/* The k-th built-in cell, without its options and then with all of them; 0 past the last. */
+struct kind { const char *cell; char options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)]; };
+
+static int kind_of(int k, struct kind *kind)
+{
+	const char *name;
+
+	for (int c = 0; (name = cg_cell_name(c)); c++) {
+		const struct cg_cell *cell = cg_cell_find(name);
+
+		for (int with = 0; with < 1 + (cell->n_options > 0); with++, k--) {
+			*kind = (struct kind){ .cell = name };
+			for (int o = 0; with && o < cell->n_options; o++)
+				sprintf(kind->options + strlen(kind->options), "%s%s", o ? "," : "", cell->options[o].name);
+			if (!k)
+				return 1;
+		}
+	}
+	return 0;
+}
+
+/* The route of a network of two layers, or why there can be none; "" where the device lacks the dtype. */
+static const char *route(const struct device *d, const struct kind *kind, int dtype, char words[CG_MESSAGE_MAX])
+{
+	struct cg_rnn_config c;
+
+	cg_rnn_config_init(&c, sizeof c);
+	c.cell = cg_cell_find(kind->cell);
+	c.options = kind->options;
+	c.dtype = dtype;
+	c.layers = 2;
+	c.input = c.units = 8;
+	*words = '\0';
+	if (!cg_supports(d->context, "rnn", dtype) && cg_rnn_would(d->context, &c, words))
+		snprintf(words, CG_MESSAGE_MAX, "none: %s", cg_message());
+	return words;
+}
+
+/* "cudnn", or "f16 f32 f64: cudnn; bf16: composed" where they differ. */
+static void print_routes(struct print_table *t, const struct device *d, const struct kind *kind)
+{
+	static char words[DTYPES][CG_MESSAGE_MAX];
+	char line[2 * CG_MESSAGE_MAX] = "";
+	int done[DTYPES] = { 0 };
+
+	for (int k = 0; k < DTYPES; k++)
+		done[k] = !*route(d, kind, order[k], words[k]);
+	for (int k = 0; k < DTYPES; k++) {
+		size_t n = strlen(line);
+
+		if (done[k])
+			continue;
+		for (int j = k; j < DTYPES; j++)
+			if (!done[j] && !strcmp(words[j], words[k])) {
+				n += (size_t)snprintf(line + n, sizeof line - n, "%s%s", j > k ? " " : *line ? "; " : "", cg_dtype_name(order[j]));
+				done[j] = 1;
+			}
+		snprintf(line + n, sizeof line - n, ": %s", words[k]);
+	}
+	print_cell(t, "%s", line);
 }
 
 /* What cg_open(NULL) takes, or why nothing. */
@@ -140,6 +207,33 @@ static int show_ops(const struct device *devices, int n)
 	return print_table(&t, "  ");
 }
 
+static int show_networks(const struct device *devices, int n)
+{
+	char letters[DEVICES + 3];
+	struct print_table t = { .columns = letters };
+	struct kind kind;
+
+	columns(letters, devices, n);
+	print_row(&t, "cell", "options", NULL);
+	for (int k = 0; k < n; k++)
+		if (devices[k].context)
+			print_cell(&t, "on %s", devices[k].name);
+	for (int i = 0; kind_of(i, &kind); i++) {
+		print_row(&t, kind.cell, kind.options, NULL);
+		for (int k = 0; k < n; k++)
+			if (devices[k].context)
+				print_routes(&t, &devices[k], &kind);
+	}
+	CG_TRY(print_table(&t, "  "));
+	for (int k = 0; k < n; k++)
+		if (devices[k].context && devices[k].context->backend->net) {
+			printf("  %s: ", devices[k].name);
+			print_plain(stdout, devices[k].about);
+			putchar('\n');
+		}
+	return CG_OK;
+}
+
 static void show_variables(void)
 {
 	const char *entry;
@@ -187,11 +281,30 @@ static int show(const struct device *devices, int n, const char *line, int opens
 	printf("\nCells:\n ");
 	for (int k = 0; (name = cg_cell_name(k)); k++)
 		printf(" %s", name);
-	putchar('\n');
-	return CG_OK;
+	printf("\n\nNetworks:\n");
+	return show_networks(devices, n);
 }
 
 /* ---- as JSON: one object, since nothing here is a list of results ---- */
+
+/* { "lstm": { "f32": "cudnn", ... }, "lstm peephole": ... } */
+static json_t *networks_json(const struct device *d)
+{
+	char words[CG_MESSAGE_MAX], name[sizeof(struct kind) + CG_NAME_MAX];
+	json_t *all = json_object();
+	struct kind kind;
+
+	for (int i = 0; d->context && kind_of(i, &kind); i++) {
+		json_t *routes = json_object();
+
+		for (int k = 0; k < DTYPES; k++)
+			if (*route(d, &kind, order[k], words))
+				json_object_set_new(routes, cg_dtype_name(order[k]), json_string(words));
+		snprintf(name, sizeof name, "%s%s%s", kind.cell, *kind.options ? " " : "", kind.options);
+		json_object_set_new(all, name, routes);
+	}
+	return all;
+}
 
 static json_t *device_json(const struct device *d)
 {
@@ -206,8 +319,8 @@ static json_t *device_json(const struct device *d)
 			json_array_append_new(dtypes, json_string(word));
 		json_object_set_new(ops, op->name, dtypes);
 	}
-	return json_pack("{s:s, s:b, s:s, s:o}", "name", d->name, "opens", !!d->context, "about",
-	                 d->context ? cg_describe(d->context) : d->about, "ops", ops);
+	return json_pack("{s:s, s:b, s:s, s:o, s:o, s:s}", "name", d->name, "opens", !!d->context, "about",
+	                 d->context ? cg_describe(d->context) : d->about, "ops", ops, "networks", networks_json(d), "parts", d->about);
 }
 
 static json_t *cache_json(void)
