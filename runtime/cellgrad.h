@@ -238,8 +238,15 @@ struct cg_rnn_config {
 	uint64_t seed;                           /* (seed << 32) | (uint32_t)seed2 of TensorFlow's; see counter */
 	int     training;                        /* 0: no reserve, no dropout, no backward */
 	int     allow_tf32, allow_vendor_dropout;        /* 0: the stated error bounds and masks hold on every route */
-	const char *route;                       /* NULL: the best; "composed": that or CG_UNSUPPORTED */
+	const char *route;                       /* NULL: the best; "composed", "cudnn": that or CG_UNSUPPORTED */
 };
+/*
+ * Routes.  "composed": products and kernels of the backend; every network, everywhere.  "cudnn": NVIDIA's cuDNN, 8.1 to 9, where the
+ * cuda backend finds it, for lstm, gru, rnn_tanh and rnn_relu without options, a projection narrower than the units, and bf16 from
+ * 9.13 on.  Answers are within the same bounds, not the same bits.  With dropout between layers each layer is a walk of cuDNN's and
+ * the masks are ours; with allow_vendor_dropout all layers are one walk and the masks cuDNN's: they go on from call to call, in a
+ * forward, whatever counter and first_step say.  A library that fails fails the call: no other route is taken instead.
+ */
 /* lstm, f32, 1 layer, CG_LINEAR, time_major, training; the rest 0.  size: sizeof the struct. */
 CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
 
@@ -247,7 +254,7 @@ CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
  * CG_BUILD, CG_NO_MEMORY.  The plan holds the context and what it needs of the cell; the caller closes it.  Threads may share it. */
 CG_API int  cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
 CG_API void cg_rnn_close(struct cg_rnn *rnn);
-/* The route taken and why, in a few words; lives as long as the plan. */
+/* The route taken and why, "cudnn" or "composed (peephole: not cudnn)"; lives as long as the plan. */
 CG_API const char *cg_rnn_route(const struct cg_rnn *rnn);
 
 struct cg_rnn_sizes { size_t params, reserve, work; };           /* bytes */
@@ -255,7 +262,8 @@ struct cg_rnn_sizes { size_t params, reserve, work; };           /* bytes */
  * l D + d the input matrices [U, in] of the gates in the cell's order, the recurrent ones [U, H], the projection [P, U]; after all
  * of these, per pseudo-layer the biases bW of the gates, then bR; after these, per pseudo-layer the per-unit vectors of the
  * options that are on.  reserve: for each valid step and pseudo-layer, [U] of what the cell saves, of its output and of its state,
- * the state in acc, in blocks of a multiple of 64 bytes, after a header of 64.  CG_BAD_ARGUMENT: sizes that do not fit in memory. */
+ * the state in acc, in blocks of a multiple of 64 bytes, after a header of 64; on route cudnn outputs and what cuDNN keeps, after
+ * the same header.  CG_BAD_ARGUMENT: sizes that do not fit in memory. */
 CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *sizes);
 
 /* A part of params, in elements; rows 0: not present, an input matrix under CG_SKIP or the projection where there is none. */
@@ -282,7 +290,7 @@ struct cg_rnn_call {
 	uint64_t counter;                        /* the call's number, for dropout: the same in forward and backward */
 	int64_t first_step;                      /* of this piece in a longer sequence; unidirectional only */
 	int     accumulate;                      /* add to params_backprop instead of overwriting it */
-	int     spend_reserve;                   /* backward may destroy the reserve; this version never does */
+	int     spend_reserve;                   /* backward may destroy the reserve, and on route cudnn does: that spares a copy */
 	struct cg_mem work, reserve, params;     /* cg_rnn_sizes() bytes at least; work absent: the stream's */
 	struct cg_mem input, input_h, input_c;   /* [T B I] [L*D B H] [L*D B U] */
 	struct cg_mem output, output_h, output_c;                                /* [T B D*H] [L*D B H] [L*D B U] */
@@ -293,11 +301,13 @@ struct cg_rnn_call {
 /* All absent, all 0.  size: sizeof the struct. */
 CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
 /* forward reads input, input_h, input_c and params and writes output, output_h, output_c and, in training, reserve.  backward
- * reads these inputs, the reserve of that forward and the output_*_backprops; it leaves the reserve as it was.  A reserve in
- * the host's memory that another forward made is refused; one on a device by its size, and altogether under CELLGRAD_CHECK=1,
- * which waits for it.  The reserve is aligned for acc: to 4 bytes, in f64 to 8.  The lengths are read before the call returns.
+ * reads these inputs, the reserve of that forward and the output_*_backprops; it leaves the reserve as it was, unless it may spend
+ * it.  A reserve in the host's memory that another forward or route made is refused; one on a device by its size, and altogether
+ * under CELLGRAD_CHECK=1, which waits for it.  The reserve is aligned for acc: to 4 bytes, in f64 to 8; on route cudnn any other
+ * multiple than one of 256 costs a copy.  The lengths are read before the call returns.
  * Where rows differ in length or the call is not time_major a device has an index of them, the stream's: sizes or lengths that
- * are not those of its last such call make it send another, and wait first for all that may use the host's side of the last.
+ * are not those of its last such call make it send another, and wait first for all that may use the host's side of the last; on
+ * route cudnn a stream has one for each plan's last four sizes and lengths.
  * A call that sends none can be captured while a CUstream is, with device memory alone and its own work memory; a captured call
  * with an index holds until the stream is called with other sizes or lengths, or closed. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);

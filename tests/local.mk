@@ -22,7 +22,7 @@ backend_tests = \
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/convert.bats %D%/command/owners.bats %D%/command/rnn.bats %D%/command/openblas.bats \
-	%D%/command/cuda.bats %D%/command/formats.py %D%/readme.sh %D%/foreign.py
+	%D%/command/cuda.bats %D%/command/cudnn.bats %D%/command/formats.py %D%/readme.sh %D%/foreign.py
 # Programs that the scripts run.
 helpers = \
 	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum

@@ -1,0 +1,148 @@
+# Networks by cuDNN through the command: which version, why not, what fails, whose a reserve is.  With the stand-ins of tests/fake.
+
+load files
+
+# with [VARIABLE=VALUE...]: the stand-ins stand before the system's libraries, and the command is asked for cuda
+with() {
+	local fake
+
+	fake=$(dirname "$CELLGRAD")/tests/fake/run
+	if ! "$fake" true; then
+		[[ ,$CELLGRAD_TEST_REQUIRE, != *,cuda-fake,* ]]
+		skip "there are no stand-ins for CUDA"
+	fi
+	for set; do
+		export "${set?}"
+	done
+	export CELLGRAD_BACKEND=cuda CELLGRAD_CACHE_DIR=$BATS_FILE_TMPDIR
+	printf '#!/bin/sh\nexec %s %s "$@"\n' "$fake" "$CELLGRAD" > cellgrad
+	chmod +x cellgrad
+	CELLGRAD=$PWD/cellgrad
+}
+
+# says ROUTE ARGUMENT...: the line of CELLGRAD_VERBOSE ends with the route
+says() {
+	local route=$1
+
+	shift
+	CELLGRAD_VERBOSE=1 run -0 --separate-stderr "$CELLGRAD" "$@"
+	echo "$stderr"
+	[[ $stderr == *"; $route"* ]]
+}
+
+# without WORDS: networks are composed, and whoever wants cuDNN reads why
+without() {
+	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
+	says "composed (no cuDNN: not cudnn)" run CudnnRNNV3 "$case" --expect "$case"
+	refuses "rnn: route: cudnn: no cuDNN" run rnn "$case" route=cudnn
+	refuses "$1" run rnn "$case" route=cudnn
+	works info --why cuda
+	[[ $output == *"; networks: no cuDNN"*"$1"* ]]
+	works info
+	[[ $output == *$'\n'"  lstm "*"f16 bf16 f32 f64: composed (no cuDNN: not cudnn)"* ]]
+}
+
+@test "cuDNN 8.1 to 9 gives PyTorch's answers" {
+	for version in 8.1.0 8.9.7 9.1.0 9.13.0; do
+		with CELLGRAD_FAKE_CUDNN=$version
+		works info --why cuda
+		[[ $output == *"; networks: cuDNN $version, "*/libcudnn.so.${version%%.*}* ]]
+		for case in "$DATA"/CudnnRNNV3-*{ragged,major,skip,deep,proj}.safetensors; do
+			says cudnn run CudnnRNNV3 "$case" --expect "$case"
+			says cudnn run CudnnRNNBackpropV3 "$case" --expect "$case"
+		done
+		CELLGRAD=$(sed -n 's/^exec [^ ]* \([^ ]*\) .*/\1/p' cellgrad)
+	done
+}
+
+@test "info: what runs where" {
+	with CELLGRAD_FAKE_CUDNN=9.12.0
+	works info
+	[[ $output == *"cell "*"options "*"on cuda:0"* ]]
+	[[ $output == *$'\n'"  lstm  "*"f16 f32 f64: cudnn; bf16: composed (bf16 in cuDNN 9.12.0: not cudnn)"* ]]
+	[[ $output == *$'\n'"  lstm  "*"peephole  f16 bf16 f32 f64: composed (peephole: not cudnn)"* ]]
+	[[ $output == *$'\n'"  gru_block  "*"composed (cell gru_block: not cudnn)"* ]]
+	[[ $output == *$'\n'"  cuda:0: "*"; networks: cuDNN 9.12.0, /"* ]]
+	works info --json
+	[[ $output == *'"lstm":{"f16":"cudnn","bf16":"composed (bf16 in cuDNN 9.12.0: not cudnn)","f32":"cudnn","f64":"cudnn"}'* ]]
+}
+
+@test "no cuDNN: each name that was tried" {
+	# Of CUDA 12: what is installed may be for another.
+	with CELLGRAD_FAKE_CUDA=12.4 CELLGRAD_FAKE_CUDNN=none CELLGRAD_CUDNN_LIB=
+	without "libcudnn.so.9"
+	without "libcudnn.so.8"
+}
+
+@test "none: nothing is looked for" {
+	with CELLGRAD_CUDNN_LIB=none
+	case=$DATA/CudnnRNNV3-gru-plain.safetensors
+	says "composed (no cuDNN: not cudnn)" run CudnnRNNV3 "$case"
+	refuses "rnn: route: cudnn: CELLGRAD_CUDNN_LIB=none" run rnn "$case" route=cudnn
+}
+
+@test "one that is named and cannot be is told, whichever the route" {
+	with CELLGRAD_CUDNN_LIB=/nowhere/libcudnn.so.9
+	case=$DATA/CudnnRNNV3-gru-plain.safetensors
+	refuses "no cuDNN: CELLGRAD_CUDNN_LIB: tried /nowhere/libcudnn.so.9: cannot open" run CudnnRNNV3 "$case"
+	works run rnn "$case" route=composed
+	export CELLGRAD_CUDNN_LIB=libcudnn.so.9
+	refuses "CELLGRAD_CUDNN_LIB: expected an absolute path, got 'libcudnn.so.9'" run CudnnRNNV3 "$case"
+}
+
+@test "one before 8.1" {
+	with CELLGRAD_FAKE_CUDNN=8.0.5
+	refuses "which is cuDNN 8.0.5: expected 8.1 or later" run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
+}
+
+@test "one of another CUDA than its cuBLAS" {
+	with CELLGRAD_FAKE_CUDART=12 CELLGRAD_FAKE_CUDA=13.0
+	export CELLGRAD_CUDNN_LIB
+	CELLGRAD_CUDNN_LIB=$(dirname "$(sed -n 's/^exec \([^ ]*\) .*/\1/p' cellgrad)")/lib/cudnn-9/libcudnn.so.9
+	refuses "/libcudnn.so.9, which is for CUDA 12, but cuBLAS for 13: " run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
+	export CELLGRAD_CUBLAS_LIB=none CELLGRAD_FAKE_CUDART=13 CELLGRAD_FAKE_CUDA=12.4
+	refuses "/libcudnn.so.9, which is for CUDA 13, but the driver for 12.4" run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
+}
+
+@test "a call of its that fails is told in its words, and no other route is taken" {
+	with
+	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
+	export CELLGRAD_FAKE_FAIL=cudnnCreate:1:1001
+	fails "cuda: cudnnCreate: CUDNN_STATUS_NOT_INITIALIZED (1001)" run rnn "$case"
+	fails "; without cuDNN: CELLGRAD_CUDNN_LIB=none; it is /" run rnn "$case"
+	export CELLGRAD_FAKE_FAIL=cudnnRNNForward:1:5000
+	run -1 --separate-stderr "$CELLGRAD" run rnn "$case"
+	[[ ${stderr_lines[0]} == *"cuda: cudnnRNNForward: CUDNN_STATUS_EXECUTION_FAILED (5000): "* ]]
+	export CELLGRAD_FAKE_FAIL=cudnnRNNBackwardWeights_v8:1:4003
+	run -1 --separate-stderr "$CELLGRAD" run rnn_backprop "$case"
+	[[ ${stderr_lines[0]} == *"cuda: cudnnRNNBackwardWeights_v8: CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED (4003)"* ]]
+}
+
+@test "a reserve is of one route, and of one version of cuDNN" {
+	with
+	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
+	works run CudnnRNNV3 "$case" -o fwd.safetensors
+	grep -aq '"route":"cudnn"' fwd.safetensors
+	says cudnn run CudnnRNNBackpropV3 "$case" fwd.safetensors -o a.safetensors
+	works run CudnnRNNBackpropV3 "$case" --expect a.safetensors
+	refuses "fwd.safetensors: reserve_space: expected one of the route composed, got one of the route cudnn" \
+		run rnn_backprop "$case" fwd.safetensors route=composed
+	CELLGRAD_CUDNN_LIB=none refuses "expected one of the route composed, got one of the route cudnn" \
+		run CudnnRNNBackpropV3 "$case" fwd.safetensors
+	CELLGRAD_FAKE_CUDNN=9.1.0 refuses "expected one of this plan's, got one of a network that is another" \
+		run CudnnRNNBackpropV3 "$case" fwd.safetensors
+	works run rnn "$case" route=composed -o fwd.safetensors
+	refuses "fwd.safetensors: reserve_space: expected one of the route cudnn, got one of the route composed" \
+		run rnn_backprop "$case" fwd.safetensors route=cudnn
+	# What the file says is asked for, where nothing else is.
+	says composed run rnn_backprop fwd.safetensors "$case"
+}
+
+@test "bench times either" {
+	with
+	for route in cudnn composed; do
+		works bench --op rnn --T 3 --B 2 --I 4 --H 4 --time 0.001 route=$route
+		[[ $output == *"route=$route"* ]]
+	done
+	refuses "rnn: route: expected composed or cudnn, or NULL for the best, got 'cudn'" bench --op rnn --T 3 --B 2 --I 4 --H 4 route=cudn
+}
