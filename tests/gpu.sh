@@ -1,7 +1,7 @@
 #!/bin/sh
 # gpu.sh: all that a machine with an NVIDIA GPU can say and no other: builds in a fresh folder, runs the conformance suite, the
 # backend's own tests and the bits of kernels on the GPU, the same under compute-sanitizer's four tools where that is found, and
-# measures every op beside its products alone (cuBLAS's) and the copy rate.  A dated report goes to tests/reports.
+# measures every op beside its products alone (cuBLAS's), networks beside cuDNN alone, and the copy rate.  A dated report goes to tests/reports.
 #
 #	sh tests/gpu.sh          exit 0: all went well; 1: something failed, the report says what; 2: refused, there is no GPU
 #
@@ -139,8 +139,20 @@ keep 'What there is'
 
 step 'conformance' tests/conformance/conformance
 keep 'Conformance'
-step 'sequences' env srcdir="$top" tests/sequence/sequence
+step 'sequences' env srcdir="$top" CELLGRAD_CUDNN_LIB=none CELLGRAD_TEST_ROUTE=composed tests/sequence/sequence
 keep 'Sequences'
+if ./cellgrad info --why "$backend" 2>/dev/null | grep -q 'networks: cuDNN'; then
+	cudnn=yes
+	step 'sequences by cuDNN' env srcdir="$top" CELLGRAD_TEST_ROUTE=cudnn tests/sequence/sequence
+	keep 'Sequences by cuDNN'
+	for test in cuda_rnn_test cuda_net_test cuda_net_call_test; do
+		step "networks: $test" env srcdir="$top" tests/runtime/$test
+		keep "Networks: $test"
+	done
+else
+	cudnn=
+	not_run 'sequences by cuDNN' "$(./cellgrad info --why "$backend" 2>/dev/null | sed -n 's/.*networks: //p' | head -n 1 | grep . || echo "there is none on $backend")"
+fi
 own=tests/runtime/${backend}_test
 if [ -x "$own" ]; then
 	step "the backend's own tests" env srcdir="$top" "$own"
@@ -181,6 +193,11 @@ done
 export PARTS_TIME="$bench_time"
 step 'ops and products alone' tests/parts f32 f16 bf16 f64
 keep_table "Ops beside their products alone, which are the backend's BLAS where it has one: median ms"
+if [ -n "$cudnn" ]; then
+	export NET_TIME="$bench_time"
+	step 'networks beside cuDNN alone' tests/net_time --most 2 f32 f16 bf16 f64
+	keep_table "A training step of a network beside cuDNN's three calls alone, in turn: median ms, at most 2 % more"
+fi
 for op in LSTMBlockCell LSTMBlockCellGrad GRUBlockCell GRUBlockCellGrad; do
 	step "overhead of $op" ./cellgrad bench --op $op --B 1 --I 1 --H 1 --time "$bench_time"
 	keep "Overhead: $op at its smallest" 2

@@ -26,6 +26,9 @@ command_tests = \
 # Programs that the scripts run.
 helpers = \
 	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum
+if CUDA
+helpers += %D%/net_time
+endif
 if COMMAND
 unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/command/convert_test %D%/runtime/shrink_test %D%/runtime/attribute_test %D%/conformance/data_test
 helpers += %D%/parts %D%/command/alike

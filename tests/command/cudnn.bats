@@ -146,3 +146,16 @@ without() {
 	done
 	refuses "rnn: route: expected composed or cudnn, or NULL for the best, got 'cudn'" bench --op rnn --T 3 --B 2 --I 4 --H 4 route=cudn
 }
+
+# Where a stand-in computes, how much says nothing.
+@test "what a step costs beyond cuDNN is measured" {
+	program=$(dirname "$CELLGRAD")/tests/net_time fake=$(dirname "$CELLGRAD")/tests/fake/run
+	with
+	export NET_SMALL=1 NET_TIME=0.01
+	run -0 "$fake" "$program" f32 f16 f64
+	[ "$(grep -c '^| [a-z_]* | f[0-9]* |.*%' <<<"$output")" -eq 24 ]
+	run -1 "$fake" "$program" --most 0 f32
+	[[ $output == "| network | dtype |"* ]]
+	CELLGRAD_CUDNN_LIB=none run -2 "$fake" "$program"
+	[ "$output" = "net_time: CELLGRAD_CUDNN_LIB=none" ]
+}
