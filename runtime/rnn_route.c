@@ -43,13 +43,20 @@ int cg_rnn_take_route(struct cg_rnn *rnn, const char *wanted)
 	snprintf(rnn->route, sizeof rnn->route, "%s", composed);
 	if (wanted && !strcmp(wanted, composed))
 		return CG_OK;
-	if (!route || (wanted && strcmp(wanted, route->name)))
-		return !wanted ? CG_OK : cg_fail(CG_UNSUPPORTED, "rnn: route: %s: the %s backend has no such route; composed is", wanted,
-		                                 rnn->context->backend->name);
+	if (wanted && (!route || strcmp(wanted, route->name)))
+		return cg_fail(CG_UNSUPPORTED, "rnn: route: %s: the %s backend has no such route; composed is", wanted,
+		               rnn->context->backend->name);
+	if (!route)
+		return CG_OK;
 	code = route->open(rnn->context->device, rnn, &rnn->net, why);
-	if (code)
-		return *why && !wanted ? (snprintf(rnn->route, sizeof rnn->route, "%s (%s: not %s)", composed, why, route->name), CG_OK) :
-		       *why ? cg_fail_in(code, "rnn: route: %s", route->name) : cg_fail_in(code, "rnn");
+	if (code && !*why)
+		return cg_fail_in(code, "rnn");
+	if (code && wanted)
+		return cg_fail_in(code, "rnn: route: %s", route->name);
+	if (code) {
+		snprintf(rnn->route, sizeof rnn->route, "%s (%s: not %s)", composed, why, route->name);
+		return CG_OK;
+	}
 	snprintf(rnn->route, sizeof rnn->route, "%s", route->name);
 	take_print(rnn, route);
 	return CG_OK;

@@ -55,7 +55,11 @@ static void *at(struct cg_mem mem)
 
 static unsigned type_of(int dtype)
 {
-	return dtype == CG_F64 ? CUDNN_DATA_DOUBLE : dtype == CG_F32 ? CUDNN_DATA_FLOAT : dtype == CG_F16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
+	static const unsigned types[] = {
+		[CG_F32] = CUDNN_DATA_FLOAT, [CG_F64] = CUDNN_DATA_DOUBLE, [CG_F16] = CUDNN_DATA_HALF, [CG_BF16] = CUDNN_DATA_BFLOAT16
+	};
+
+	return types[dtype];
 }
 
 static int take(struct net *n, size_t bytes, struct cg_mem *mem)
@@ -206,7 +210,8 @@ static void look_away(void)
 static int open_ours(struct net *n)
 {
 	const struct size *s = &n->size;
-	size_t each = cg_dtype_bytes(n->config.dtype), rows = (size_t)s->T * (size_t)s->B, states = (size_t)s->layers * (size_t)s->B * (size_t)s->U;
+	size_t each = cg_dtype_bytes(n->config.dtype), rows = (size_t)s->T * (size_t)s->B;
+	size_t states = (size_t)s->layers * (size_t)s->B * (size_t)s->U;
 	struct cg_rnn_call *c = &n->call;
 	struct cg_rnn_sizes sizes;
 	const struct { struct cg_mem *mem; size_t elements; } all[] = {
@@ -306,8 +311,8 @@ static int measure(struct net *n, double seconds, double most, int *slow)
 	CG_TRY(try_ours(n));
 	CG_TRY(open_bare(n, algorithm_seen));
 	CG_TRY(time_both(n, seconds, ms, &turns));
-	printf("| %s | %s | %d | %d | %d | %d | %d | %s | %d | %.4f | %.4f | %+.2f %% |\n", cells[n->cell].cell, cg_dtype_name(n->config.dtype),
-	       n->size.T, n->size.B, n->size.I, n->size.U, n->size.layers, names[algorithm_seen & 3], turns, ms[0], ms[1],
+	printf("| %s | %s | %d | %d | %d | %d | %d | %s | %d | %.4f | %.4f | %+.2f %% |\n", cells[n->cell].cell,
+	       cg_dtype_name(n->config.dtype), n->size.T, n->size.B, n->size.I, n->size.U, n->size.layers, names[algorithm_seen & 3], turns, ms[0], ms[1],
 	       (ms[1] / ms[0] - 1) * 100);
 	*slow |= most >= 0 && ms[1] > ms[0] * (1 + most / 100);
 	return CG_OK;
@@ -344,7 +349,8 @@ static int table(struct cg_context *context, struct cg_stream *stream, const int
 {
 	int is_small = getenv("NET_SMALL") != NULL, rows = is_small ? sizeof small / sizeof *small : sizeof large / sizeof *large;
 
-	printf("| network | dtype | T | B | I | U | layers | algorithm | turns | cuDNN alone, ms | ours, ms | more |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+	printf("| network | dtype | T | B | I | U | layers | algorithm | turns | cuDNN alone, ms | ours, ms | more |\n");
+	printf("|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 	for (int d = 0; d < n; d++)
 		for (int k = 0; k < 4; k++)
 			for (int s = 0; s < rows; s++)

@@ -378,7 +378,8 @@ static int make_handle_of(struct cg_device *device)
 	code = cg_cudnn_error(cg_cudnn.Create(&device->dnn), "cudnnCreate");
 	if (code) {
 		device->dnn = NULL;
-		return cg_fail(code, "%s; without cuDNN: CELLGRAD_CUDNN_LIB=none; it is %.300s", cg_message(), cg_cuda_path(CG_CUDA_CUDNN));
+		return cg_fail(code, "%s; without cuDNN: CELLGRAD_CUDNN_LIB=none; it is %.300s", cg_message(),
+		               cg_cuda_path(CG_CUDA_CUDNN));
 	}
 	return CG_OK;
 }
@@ -448,8 +449,9 @@ static int open_net(struct cg_device *device, const struct cg_rnn *rnn, struct c
 	net->version = cg_cudnn_version();
 	net->cell = mode_of(rnn)->mode;
 	net->type = type_of(rnn->dtype);
-	net->vendor_dropout = drops(rnn) && rnn->allow_vendor_dropout;
-	net->n_pieces = drops(rnn) && !rnn->allow_vendor_dropout ? rnn->layers : 1;
+	/* What cuDNN keeps it multiplies with 1 / (1 - rate); where nothing is kept the masks are ours. */
+	net->vendor_dropout = drops(rnn) && rnn->allow_vendor_dropout && rnn->dropout < 1;
+	net->n_pieces = drops(rnn) && !net->vendor_dropout ? rnn->layers : 1;
 	code = make(net, why);
 	if (code)
 		close_net(device, net);

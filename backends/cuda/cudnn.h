@@ -14,7 +14,6 @@ struct cg_dnn_part {
 	enum cg_rnn_part part;
 	int k;
 	size_t at;                               /* bytes from the start of cuDNN's space */
-	int64_t stride;                          /* elements from row to row */
 };
 
 /* The parameters of a piece as cuDNN has them. */

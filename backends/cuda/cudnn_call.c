@@ -89,7 +89,8 @@ static struct cg_mem take_bytes(struct cg_work *work, size_t bytes)
 	return bytes ? take(work, 1, (int64_t)(bytes > INT64_MAX ? INT64_MAX : bytes), 1) : none;
 }
 
-static void take_states(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, struct cg_mem *h, struct cg_mem *c)
+static void take_states(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, struct cg_mem *h,
+                        struct cg_mem *c)
 {
 	size_t bytes = cg_dtype_bytes(net->rnn->dtype);
 
@@ -370,7 +371,8 @@ static int is_refused(const struct cg_net *net)
 	return __atomic_load_n(&net->persistent, __ATOMIC_ACQUIRE) == REFUSED;
 }
 
-static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work, int pass)
+static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work,
+                 int pass)
 {
 	struct cg_work taken = { .mem = aligned(work) };
 

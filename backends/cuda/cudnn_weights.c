@@ -16,28 +16,27 @@ struct question {
 	struct cudnnTensorStruct *matrix, *bias;
 };
 
-/* Where a tensor of so many rows and columns is, in bytes from the base; rows 0: there is none. */
+/* Where a tensor is, in bytes from the base, and how large: rows 0, there is none.  Its elements lie beside each other. */
 static int place_of(const struct question *q, struct cudnnTensorStruct *tensor, const void *at, size_t each,
-                    struct cg_rnn_region *region, struct cg_dnn_part *part)
+                    struct cg_rnn_region *region, size_t *place)
 {
 	int dims[3] = { 0 }, strides[3] = { 0 }, n = 0;
 	unsigned type;
-	int64_t last;
 
 	*region = (struct cg_rnn_region){ .rows = 0 };
 	if (!at)
 		return CG_OK;
 	CUDNN_TRY(GetTensorNdDescriptor, tensor, 3, &type, &n, dims, strides);
-	part->at = (size_t)((CUdeviceptr)(uintptr_t)at - q->base);
-	part->stride = strides[1];
+	*place = (size_t)((CUdeviceptr)(uintptr_t)at - q->base);
 	region->rows = dims[1];
 	region->columns = dims[2];
-	last = region->rows && region->columns ? (region->rows - 1) * part->stride + region->columns : 0;
-	if (n == 3 && (CUdeviceptr)(uintptr_t)at >= q->base && part->at <= q->layout->bytes && part->at % each == 0 &&
-	    (size_t)last <= (q->layout->bytes - part->at) / each && (strides[2] == 1 || region->columns <= 1))
+	if (n == 3 && *place <= q->layout->bytes && *place % each == 0 &&
+	    (size_t)(region->rows * region->columns) <= (q->layout->bytes - *place) / each &&
+	    (strides[1] == dims[2] || dims[1] <= 1) && (strides[2] == 1 || dims[2] <= 1))
 		return CG_OK;
-	return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: a tensor of %d dimensions, [%d, %d, %d], at %zu of %zu bytes is not "
-	               "a matrix", n, dims[0], dims[1], dims[2], part->at, q->layout->bytes);
+	return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: expected a matrix whose elements lie beside each other, got %d "
+	               "dimensions, [%d, %d, %d] by [%d, %d, %d], at %zu of %zu bytes", n, dims[0], dims[1], dims[2], strides[0], strides[1],
+	               strides[2], *place, q->layout->bytes);
 }
 
 /* Puts one of ours in the list, if cuDNN has it in the same shape, or neither has it. */
@@ -47,7 +46,7 @@ static int add(const struct cg_net *net, const struct cg_dnn_part *part, struct 
 	int is_vector = part->part == CG_RNN_BIAS_W || part->part == CG_RNN_BIAS_R;
 
 	/* cuDNN's biases are columns. */
-	if (is_vector && theirs.columns == 1 && (part->stride == 1 || theirs.rows <= 1))
+	if (is_vector && theirs.columns == 1)
 		theirs = (struct cg_rnn_region){ .rows = 1, .columns = theirs.rows };
 	if (!theirs.rows && !ours.rows)
 		return CG_OK;
@@ -59,10 +58,7 @@ static int add(const struct cg_net *net, const struct cg_dnn_part *part, struct 
 		return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: pseudo-layer %d: expected [%lld, %lld], got [%lld, %lld]",
 		               part->pseudo_layer, (long long)ours.rows, (long long)ours.columns, (long long)theirs.rows,
 		               (long long)theirs.columns);
-	layout->parts[layout->n] = *part;
-	if (is_vector || ours.rows == 1)
-		layout->parts[layout->n].stride = ours.columns;
-	layout->n++;
+	layout->parts[layout->n++] = *part;
 	return CG_OK;
 }
 
@@ -82,7 +78,7 @@ static int ask(const struct cg_net *net, struct question *q, int first, int pseu
 		part.part = recurrent ? CG_RNN_BIAS_R : CG_RNN_BIAS_W;
 	else
 		part.part = recurrent ? CG_RNN_RECURRENT : CG_RNN_INPUT;
-	CG_TRY(place_of(q, of_biases ? q->bias : q->matrix, of_biases ? bias : matrix, cg_dtype_bytes(rnn->dtype), &theirs, &part));
+	CG_TRY(place_of(q, of_biases ? q->bias : q->matrix, of_biases ? bias : matrix, cg_dtype_bytes(rnn->dtype), &theirs, &part.at));
 	return add(net, &part, cg_rnn_part(rnn, first * rnn->directions + pseudo_layer, part.part, part.k), theirs, q->layout);
 }
 
@@ -109,12 +105,9 @@ static int is_straight(const struct cg_net *net, const struct cg_dnn_layout *lay
 {
 	size_t each = cg_dtype_bytes(net->rnn->dtype);
 
-	for (int k = 0; k < layout->n; k++) {
-		struct cg_rnn_region r = ours_of(net, 0, &layout->parts[k]);
-
-		if (layout->parts[k].at != (size_t)r.offset * each || layout->parts[k].stride != r.columns)
+	for (int k = 0; k < layout->n; k++)
+		if (layout->parts[k].at != (size_t)ours_of(net, 0, &layout->parts[k]).offset * each)
 			return 0;
-	}
 	return net->n_pieces == 1 && layout->bytes == (size_t)net->rnn->params * each;
 }
 
@@ -183,24 +176,10 @@ static int flush(struct copy *c)
 	return CG_OK;
 }
 
-static int copy_rows(const struct copy *c, struct cg_rnn_region r, const struct cg_dnn_part *part)
-{
-	size_t each = cg_dtype_bytes(c->net->rnn->dtype), at = (size_t)r.offset * each;
-	struct cg_matrix ours = { cg_part(c->ours, at, c->ours.bytes - at), r.columns, 0 };
-	struct cg_matrix theirs = { cg_part(c->theirs, part->at, c->theirs.bytes - part->at), part->stride, 0 };
-
-	return cg_cu_rows(c->queue, &(struct cg_rows){ .dtype = c->net->rnn->dtype, .rows = r.rows, .columns = r.columns,
-	                                               .src = c->out ? theirs : ours, .dst = c->out ? ours : theirs });
-}
-
 static int copy_part(struct copy *c, struct cg_rnn_region r, const struct cg_dnn_part *part)
 {
 	size_t each = cg_dtype_bytes(c->net->rnn->dtype), at = (size_t)r.offset * each, bytes = (size_t)(r.rows * r.columns) * each;
 
-	if (part->stride != r.columns) {
-		CG_TRY(flush(c));
-		return copy_rows(c, r, part);
-	}
 	if (c->run.ours + c->run.bytes != at || c->run.theirs + c->run.bytes != part->at) {
 		CG_TRY(flush(c));
 		c->run = (struct run){ at, part->at, 0 };

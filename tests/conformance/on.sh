@@ -1,6 +1,7 @@
 #!/bin/sh
 # on.sh FOLDER/NAME.on: the suite of the folder, which is a program of its name, on backend NAME, or, with NAME-fake, on it with the
-# stand-ins of tests/fake, and NAME-composed-fake without that for cuDNN; a skip where it has no device, unless CELLGRAD_TEST_REQUIRE has the name.
+# stand-ins of tests/fake; a skip where it has no device, unless CELLGRAD_TEST_REQUIRE has the name.  NAME-composed-fake is without
+# that for cuDNN, NAME-permuted-fake with one whose weights lie otherwise than ours.
 folder=${1%/*} program=$folder/${folder##*/}
 name=${1##*/} name=${name%.on}
 case $name in
@@ -11,9 +12,12 @@ CELLGRAD_BACKEND=${name%%-*}
 # The route that networks must take, but for those that it is not for.
 case $name in
 *-composed-fake) CELLGRAD_CUDNN_LIB=none CELLGRAD_TEST_ROUTE=composed ;;
-cuda-fake)       CELLGRAD_TEST_ROUTE=cudnn ;;
+*-permuted-fake) CELLGRAD_TEST_ROUTE=cudnn CELLGRAD_FAKE_CUDNN_LAYOUT=1 CELLGRAD_FAKE_CUDNN_NAN=1 CELLGRAD_FAKE_CUDNN_DESTROY=1 ;;
+cuda-fake)       CELLGRAD_TEST_ROUTE=cudnn CELLGRAD_FAKE_CUDNN_LAYOUT=0 ;;
 esac
-export CELLGRAD_BACKEND ${CELLGRAD_TEST_ROUTE:+CELLGRAD_TEST_ROUTE} ${CELLGRAD_CUDNN_LIB:+CELLGRAD_CUDNN_LIB}
+for set in CELLGRAD_BACKEND CELLGRAD_TEST_ROUTE CELLGRAD_CUDNN_LIB CELLGRAD_FAKE_CUDNN_LAYOUT CELLGRAD_FAKE_CUDNN_NAN CELLGRAD_FAKE_CUDNN_DESTROY; do
+	eval "[ -z \"\${$set:-}\" ] || export $set"
+done
 why=$($with "$program" --opens) || {
 	why=${why#\# }
 	case ,$CELLGRAD_TEST_REQUIRE, in

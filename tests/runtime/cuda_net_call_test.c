@@ -388,6 +388,15 @@ static void test_masks(void **state)
 		assert_true(print(&n) != second);
 		net_close(&n);
 	}
+	/* Nothing is kept, and nothing is multiplied with 1 / 0. */
+	begin(&n, &t);
+	n.config.dropout = n.config.allow_vendor_dropout = 1;
+	open_net(&n);
+	forget_calls();
+	run(&n);
+	assert_int_equal(walks(&seen), 6);
+	assert_int_equal(seen.cudnnSetDropoutDescriptor, 0);
+	net_close(&n);
 	drop_tensors(&t);
 }
 

@@ -1,7 +1,7 @@
 /*
- * Networks on the cuda backend, by our own walks, against its driver: each step of a walk enqueues its products and its point kernels and nothing
- * else; a call waits for nothing and takes no memory, so that it can be captured; a driver that fails at the n-th call; memory of
- * the host, staged.
+ * Networks on the cuda backend, by our own walks, against its driver: each step of a walk enqueues its products and its point
+ * kernels and nothing else; a call waits for nothing and takes no memory, so that it can be captured.  By either route: a driver
+ * that fails at the n-th call; memory of the host, staged.
  */
 #include <setjmp.h>
 #include <stdarg.h>
