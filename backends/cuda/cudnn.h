@@ -1,6 +1,6 @@
 /*
  * Networks by cuDNN, inside: cudnn.c says which and opens them, cudnn_weights.c where cuDNN wants their parameters, cudnn_shape.c
- * what the sizes of a call ask for, cudnn_call.c runs calls.
+ * what the sizes of a call ask for, cudnn_room.c what memory, cudnn_call.c runs calls.
  */
 #ifndef CG_CUDA_CUDNN_H
 #define CG_CUDA_CUDNN_H
@@ -99,6 +99,16 @@ static inline const struct cg_dnn_piece *cg_dnn_piece(const struct cg_net *net, 
 	return &net->pieces[n > 0];
 }
 
+/* The width of an output; how many states there are of a batch row. */
+static inline int64_t cg_dnn_wide(const struct cg_rnn *rnn)
+{
+	return rnn->directions * rnn->H;
+}
+static inline int64_t cg_dnn_states(const struct cg_rnn *rnn)
+{
+	return (int64_t)rnn->layers * rnn->directions;
+}
+
 /* ---- cudnn.c ---- */
 
 /* Sets up a descriptor of a piece; the dropout is that of the net or of a place. */
@@ -131,9 +141,24 @@ void cg_dnn_drop_shape(struct cg_device *, struct cg_queue *, struct cg_dnn_shap
 /* Rows of cuDNN's sequences; bytes of one output of a piece. */
 int64_t cg_dnn_rows(const struct cg_dnn_shape *);
 
+/* ---- cudnn_room.c ---- */
+
+enum { CG_DNN_ALIGN = 256 };                     /* as cudaMalloc's: what cuDNN's own memory begins at a multiple of */
+
+/* The work memory of a pass. */
+struct cg_dnn_room {
+	struct cg_mem vendor, weights, dweights, reserve;
+	struct cg_mem x, masked, y, dy, dx;
+	struct cg_mem hx, cx, hy, cy, dhy, dcy, dhx, dcx;        /* states as cuDNN has them */
+};
+void cg_dnn_take_room(const struct cg_net *, const struct cg_dnn_shape *, int pass, struct cg_work *, struct cg_dnn_room *);
+/* The reserve has for each piece its output and what cuDNN keeps: those of a piece. */
+void cg_dnn_take_reserve(const struct cg_net *, const struct cg_dnn_shape *, struct cg_work *, int piece, struct cg_mem *y,
+                         struct cg_mem *reserve);
+int  cg_dnn_needs(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
+
 /* ---- cudnn_call.c ---- */
 
-int cg_dnn_needs(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
 int cg_dnn_forward(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);
 int cg_dnn_backward(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);
 

@@ -8,15 +8,7 @@
 
 #include "backends/cuda/cudnn.h"
 
-enum { ALIGN = 256 };                            /* as cudaMalloc's: what cuDNN's own memory begins at a multiple of */
 enum { UNTRIED, WORKS, REFUSED };                /* of persistent algorithms */
-
-/* The work memory of a pass. */
-struct room {
-	struct cg_mem vendor, weights, dweights, reserve;
-	struct cg_mem x, masked, y, dy, dx;
-	struct cg_mem hx, cx, hy, cy, dhy, dcy, dhx, dcx;        /* states as cuDNN has them */
-};
 
 struct run {
 	struct cg_queue *queue;
@@ -26,7 +18,7 @@ struct run {
 	struct cg_dnn_place *place;
 	const struct cg_dnn_shape *shape;
 	int way;
-	struct room room;
+	struct cg_dnn_room room;
 };
 
 static const struct cg_mem none = { .bytes = 0 };
@@ -41,16 +33,6 @@ static size_t each(const struct run *r)
 	return cg_dtype_bytes(r->rnn->dtype);
 }
 
-static int64_t wide(const struct cg_rnn *rnn)
-{
-	return rnn->directions * rnn->H;
-}
-
-static int64_t states(const struct cg_rnn *rnn)
-{
-	return (int64_t)rnn->layers * rnn->directions;
-}
-
 static int is_lstm(const struct run *r)
 {
 	return r->net->cell == CUDNN_LSTM;
@@ -58,140 +40,17 @@ static int is_lstm(const struct run *r)
 
 /* ---- memory ---- */
 
-static size_t most(size_t a, size_t b)
-{
-	return a > b ? a : b;
-}
-
-static size_t weight_bytes(const struct cg_net *net)
-{
-	size_t bytes = 0;
-
-	for (int n = 0; n < 2; n++)
-		for (int k = 0; k < net->pieces[n].n_ways; k++)
-			if (!net->pieces[n].ways[k].layout.straight)
-				bytes = most(bytes, net->pieces[n].ways[k].layout.bytes);
-	return bytes;
-}
-
-static struct cg_mem take(struct cg_work *work, int64_t rows, int64_t columns, size_t bytes)
-{
-	struct cg_mem mem = cg_work_take(work, rows, columns, bytes);
-
-	/* To the next multiple of ALIGN. */
-	if (work->used != SIZE_MAX && __builtin_add_overflow(work->used, (size_t)-work->used % ALIGN, &work->used))
-		work->used = SIZE_MAX;
-	return mem;
-}
-
-static struct cg_mem take_bytes(struct cg_work *work, size_t bytes)
-{
-	return bytes ? take(work, 1, (int64_t)(bytes > INT64_MAX ? INT64_MAX : bytes), 1) : none;
-}
-
-static void take_states(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, struct cg_mem *h,
-                        struct cg_mem *c)
-{
-	size_t bytes = cg_dtype_bytes(net->rnn->dtype);
-
-	if (!s->moves)
-		return;
-	*h = take(work, states(net->rnn) * s->live, net->rnn->H, bytes);
-	if (net->cell == CUDNN_LSTM)
-		*c = take(work, states(net->rnn) * s->live, net->rnn->U, bytes);
-}
-
-static void take_room(const struct cg_net *net, const struct cg_dnn_shape *s, int pass, struct cg_work *work, struct room *r)
-{
-	const struct cg_rnn *rnn = net->rnn;
-	int64_t rows = cg_dnn_rows(s), across = wide(rnn), widest = net->n_pieces > 1 && across > rnn->I ? across : rnn->I;
-	size_t bytes = cg_dtype_bytes(rnn->dtype);
-
-	memset(r, 0, sizeof *r);
-	r->vendor = take_bytes(work, s->work);
-	r->weights = take_bytes(work, weight_bytes(net));
-	if (s->compact)
-		r->x = take(work, rows, rnn->I, bytes);
-	if (net->n_pieces > 1)
-		r->masked = take(work, rows, across, bytes);
-	take_states(net, s, work, &r->hx, &r->cx);
-	r->reserve = take_bytes(work, most(s->reserve[0], s->reserve[1]));
-	if (pass == CG_FORWARD) {
-		if (!rnn->training)
-			r->y = take(work, rows, across, bytes);
-		take_states(net, s, work, &r->hy, &r->cy);
-		return;
-	}
-	r->dweights = take_bytes(work, weight_bytes(net));
-	r->dy = take(work, rows, across, bytes);
-	r->dx = take(work, rows, widest, bytes);
-	take_states(net, s, work, &r->dhy, &r->dcy);
-	take_states(net, s, work, &r->dhx, &r->dcx);
-}
-
-/* Memory that begins at any multiple of 8 has room for what begins at one of ALIGN. */
-static size_t work_bytes(const struct cg_net *net, const struct cg_dnn_shape *s, int pass)
-{
-	struct cg_work work = { .used = 0 };
-	struct room room;
-
-	take_room(net, s, pass, &work, &room);
-	return work.used > SIZE_MAX - ALIGN ? SIZE_MAX : work.used + ALIGN;
-}
-
 static struct cg_mem aligned(struct cg_mem mem)
 {
-	size_t beyond = (size_t)-cg_cu_address(mem) % ALIGN;
+	size_t beyond = (size_t)-cg_cu_address(mem) % CG_DNN_ALIGN;
 
 	return mem.bytes > beyond ? cg_part(mem, beyond, mem.bytes - beyond) : mem;
-}
-
-/* The reserve: for each piece its output and what cuDNN keeps. */
-static void take_reserve(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, int piece, struct cg_mem *y,
-                         struct cg_mem *reserve)
-{
-	take_bytes(work, CG_RESERVE_HEADER);
-	for (int n = 0; n <= piece; n++) {
-		*y = take(work, cg_dnn_rows(s), wide(net->rnn), cg_dtype_bytes(net->rnn->dtype));
-		*reserve = take_bytes(work, s->reserve[n > 0]);
-	}
-}
-
-static int needs(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
-{
-	const struct cg_dnn_shape *s = NULL;
-	struct cg_work work = { .used = 0 };
-	struct cg_mem y, reserve;
-
-	CG_TRY(cg_dnn_sizes(net, T, B, lengths, &s));
-	*sizes = (struct cg_net_sizes){ .forward = work_bytes(net, s, CG_FORWARD) };
-	if (!net->rnn->training)
-		return CG_OK;
-	sizes->backward = work_bytes(net, s, CG_GRAD);
-	take_reserve(net, s, &work, net->n_pieces - 1, &y, &reserve);
-	sizes->reserve = work.used;
-	return CG_OK;
-}
-
-static int needs_inside(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
-{
-	int code;
-
-	pthread_mutex_lock(net->device->lock);
-	code = needs(net, T, B, lengths, sizes);
-	pthread_mutex_unlock(net->device->lock);
-	return code;
-}
-
-int cg_dnn_needs(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
-{
-	CU_INSIDE(net->device, needs_inside(net, T, B, lengths, sizes));
 }
 
 /* A reserve may be moved between the passes, so that nothing in it depends on where it is. */
 static int is_aligned(struct cg_mem mem)
 {
-	return cg_cu_address(mem) % ALIGN == 0;
+	return cg_cu_address(mem) % CG_DNN_ALIGN == 0;
 }
 
 /* Where a piece's output is, and what cuDNN keeps of it. */
@@ -200,7 +59,7 @@ static struct cg_mem kept(const struct run *r, int piece, struct cg_mem *reserve
 	struct cg_work work = { .mem = r->call->reserve };
 	struct cg_mem y = none;
 
-	take_reserve(r->net, r->shape, &work, piece, &y, reserve);
+	cg_dnn_take_reserve(r->net, r->shape, &work, piece, &y, reserve);
 	return y;
 }
 
@@ -273,7 +132,7 @@ static int states_in(const struct run *r, struct cg_mem given, struct cg_mem roo
 	if (!cg_present(given) || !r->shape->moves)
 		return CG_OK;
 	*result = room;
-	return move(r, (struct cg_rows){ .rows = states(r->rnn) * r->shape->live, .columns = width, .src = matrix(given, width),
+	return move(r, (struct cg_rows){ .rows = cg_dnn_states(r->rnn) * r->shape->live, .columns = width, .src = matrix(given, width),
 	                                 .dst = matrix(room, width), .from = r->shape->states });
 }
 
@@ -287,13 +146,13 @@ static struct cg_mem states_for(const struct run *r, struct cg_mem wanted, struc
 static int states_out(const struct run *r, struct cg_mem from, struct cg_mem given, struct cg_mem to, int64_t width)
 {
 	const struct cg_dnn_shape *s = r->shape;
-	struct cg_rows dead = { .rows = states(r->rnn) * (s->B - s->live), .columns = width, .src = matrix(given, width),
+	struct cg_rows dead = { .rows = cg_dnn_states(r->rnn) * (s->B - s->live), .columns = width, .src = matrix(given, width),
 	                        .dst = matrix(to, width), .from = s->dead, .to = s->dead };
 
 	if (!cg_present(to) || !s->moves)
 		return CG_OK;
 	if (s->live)
-		CG_TRY(move(r, (struct cg_rows){ .rows = states(r->rnn) * s->live, .columns = width, .src = matrix(from, width),
+		CG_TRY(move(r, (struct cg_rows){ .rows = cg_dnn_states(r->rnn) * s->live, .columns = width, .src = matrix(from, width),
 		                                 .dst = matrix(to, width), .to = s->states }));
 	if (!cg_present(given)) {
 		dead.src = (struct cg_matrix){ s->zeros, 0, 0 };
@@ -316,7 +175,7 @@ static struct cg_mem of_piece(const struct run *r, struct cg_mem mem, int piece,
 static int mask(const struct run *r, int layer, struct cg_mem from, struct cg_mem to)
 {
 	const struct cg_dnn_shape *s = r->shape;
-	int64_t width = wide(r->rnn);
+	int64_t width = cg_dnn_wide(r->rnn);
 	struct cg_rows rows = { .rows = s->N, .columns = width, .src = matrix(from, width), .dst = matrix(to, width),
 	                        .from = s->rows, .to = s->rows };
 
@@ -384,7 +243,7 @@ static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, cons
 	CG_TRY(cg_dnn_place(net, queue, &r->place));
 	CG_TRY(cg_dnn_shape(net, r->place, call->T, call->B, call->B ? call->lengths : NULL, &r->shape));
 	r->way = is_refused(net) ? 0 : r->shape->way;
-	take_room(net, r->shape, pass, &taken, &r->room);
+	cg_dnn_take_room(net, r->shape, pass, &taken, &r->room);
 	return CG_OK;
 }
 
@@ -472,9 +331,9 @@ static int forward(struct run *r)
 		CG_TRY(states_in(r, c->input_h, r->room.hx, rnn->H, &all.hx));
 		CG_TRY(states_in(r, c->input_c, r->room.cx, rnn->U, &all.cx));
 		CG_TRY(pieces_forward(r, &all));
-		CG_TRY(hand_out(r, all.y, c->output, wide(rnn)));
+		CG_TRY(hand_out(r, all.y, c->output, cg_dnn_wide(rnn)));
 	} else if (cg_present(c->output)) {
-		CG_TRY(zero(r, c->output, r->shape->T * r->shape->B * wide(rnn)));
+		CG_TRY(zero(r, c->output, r->shape->T * r->shape->B * cg_dnn_wide(rnn)));
 	}
 	CG_TRY(states_out(r, all.hy, c->input_h, c->output_h, rnn->H));
 	return is_lstm(r) ? states_out(r, all.cy, c->input_c, c->output_c, rnn->U) : CG_OK;
@@ -549,9 +408,9 @@ static int last_dy(const struct run *r, struct cg_mem *dy)
 
 	*dy = r->room.dy;
 	if (!cg_present(given))
-		return zero(r, *dy, cg_dnn_rows(r->shape) * wide(r->rnn));
+		return zero(r, *dy, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn));
 	if (r->shape->compact)
-		return gather(r, given, *dy, wide(r->rnn));
+		return gather(r, given, *dy, cg_dnn_wide(r->rnn));
 	*dy = given;
 	return CG_OK;
 }

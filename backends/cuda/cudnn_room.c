@@ -1,0 +1,131 @@
+/*
+ * The memory of a call by cuDNN: what of its work and of the reserve is whose, and how much of them there has to be.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "backends/cuda/cudnn.h"
+
+static const struct cg_mem none = { .bytes = 0 };
+
+static size_t most(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+static size_t weight_bytes(const struct cg_net *net)
+{
+	size_t bytes = 0;
+
+	for (int n = 0; n < 2; n++)
+		for (int k = 0; k < net->pieces[n].n_ways; k++)
+			if (!net->pieces[n].ways[k].layout.straight)
+				bytes = most(bytes, net->pieces[n].ways[k].layout.bytes);
+	return bytes;
+}
+
+static struct cg_mem take(struct cg_work *work, int64_t rows, int64_t columns, size_t bytes)
+{
+	struct cg_mem mem = cg_work_take(work, rows, columns, bytes);
+
+	/* To the next multiple of CG_DNN_ALIGN. */
+	if (work->used != SIZE_MAX && __builtin_add_overflow(work->used, (size_t)-work->used % CG_DNN_ALIGN, &work->used))
+		work->used = SIZE_MAX;
+	return mem;
+}
+
+static struct cg_mem take_bytes(struct cg_work *work, size_t bytes)
+{
+	return bytes ? take(work, 1, (int64_t)(bytes > INT64_MAX ? INT64_MAX : bytes), 1) : none;
+}
+
+static void take_states(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, struct cg_mem *h,
+                        struct cg_mem *c)
+{
+	size_t bytes = cg_dtype_bytes(net->rnn->dtype);
+
+	if (!s->moves)
+		return;
+	*h = take(work, cg_dnn_states(net->rnn) * s->live, net->rnn->H, bytes);
+	if (net->cell == CUDNN_LSTM)
+		*c = take(work, cg_dnn_states(net->rnn) * s->live, net->rnn->U, bytes);
+}
+
+void cg_dnn_take_room(const struct cg_net *net, const struct cg_dnn_shape *s, int pass, struct cg_work *work, struct cg_dnn_room *r)
+{
+	const struct cg_rnn *rnn = net->rnn;
+	int64_t rows = cg_dnn_rows(s), across = cg_dnn_wide(rnn), widest = net->n_pieces > 1 && across > rnn->I ? across : rnn->I;
+	size_t bytes = cg_dtype_bytes(rnn->dtype);
+
+	memset(r, 0, sizeof *r);
+	r->vendor = take_bytes(work, s->work);
+	r->weights = take_bytes(work, weight_bytes(net));
+	if (s->compact)
+		r->x = take(work, rows, rnn->I, bytes);
+	if (net->n_pieces > 1)
+		r->masked = take(work, rows, across, bytes);
+	take_states(net, s, work, &r->hx, &r->cx);
+	r->reserve = take_bytes(work, most(s->reserve[0], s->reserve[1]));
+	if (pass == CG_FORWARD) {
+		if (!rnn->training)
+			r->y = take(work, rows, across, bytes);
+		take_states(net, s, work, &r->hy, &r->cy);
+		return;
+	}
+	r->dweights = take_bytes(work, weight_bytes(net));
+	r->dy = take(work, rows, across, bytes);
+	r->dx = take(work, rows, widest, bytes);
+	take_states(net, s, work, &r->dhy, &r->dcy);
+	take_states(net, s, work, &r->dhx, &r->dcx);
+}
+
+/* Memory that begins at any multiple of 8 has room for what begins at one of CG_DNN_ALIGN. */
+static size_t work_bytes(const struct cg_net *net, const struct cg_dnn_shape *s, int pass)
+{
+	struct cg_work work = { .used = 0 };
+	struct cg_dnn_room room;
+
+	cg_dnn_take_room(net, s, pass, &work, &room);
+	return work.used > SIZE_MAX - CG_DNN_ALIGN ? SIZE_MAX : work.used + CG_DNN_ALIGN;
+}
+
+void cg_dnn_take_reserve(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, int piece, struct cg_mem *y,
+                         struct cg_mem *reserve)
+{
+	take_bytes(work, CG_RESERVE_HEADER);
+	for (int n = 0; n <= piece; n++) {
+		*y = take(work, cg_dnn_rows(s), cg_dnn_wide(net->rnn), cg_dtype_bytes(net->rnn->dtype));
+		*reserve = take_bytes(work, s->reserve[n > 0]);
+	}
+}
+
+static int needs(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
+{
+	const struct cg_dnn_shape *s = NULL;
+	struct cg_work work = { .used = 0 };
+	struct cg_mem y, reserve;
+
+	CG_TRY(cg_dnn_sizes(net, T, B, lengths, &s));
+	*sizes = (struct cg_net_sizes){ .forward = work_bytes(net, s, CG_FORWARD) };
+	if (!net->rnn->training)
+		return CG_OK;
+	sizes->backward = work_bytes(net, s, CG_GRAD);
+	cg_dnn_take_reserve(net, s, &work, net->n_pieces - 1, &y, &reserve);
+	sizes->reserve = work.used;
+	return CG_OK;
+}
+
+static int needs_inside(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
+{
+	int code;
+
+	pthread_mutex_lock(net->device->lock);
+	code = needs(net, T, B, lengths, sizes);
+	pthread_mutex_unlock(net->device->lock);
+	return code;
+}
+
+int cg_dnn_needs(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
+{
+	CU_INSIDE(net->device, needs_inside(net, T, B, lengths, sizes));
+}
