@@ -109,8 +109,7 @@ static void close_device(struct cg_device *device)
 	if ((device->products || device->has_rows || device->dnn) && !cg_cu_enter_anyway(device)) {
 		cg_cu_drop_products(device);
 		cg_cu_drop_rows(device);
-		if (device->dnn)
-			cg_cudnn.Destroy(device->dnn);
+		cg_cu_drop_questions(device);
 		cg_cu_leave(device, CG_OK);
 	}
 	if (device->context && !device->adopted)

@@ -19,6 +19,7 @@ struct cg_device {
 	struct cg_cu_product *products;          /* built so far */
 	struct cg_cu_rows rows[4][CG_ROWS_SHAPES];
 	struct cudnnContext *dnn;                /* for what is asked when a network is opened or its sizes are */
+	struct CUstream_st *dnn_stream;          /* its own: none of the caller's is to wait */
 	struct cg_net *nets;                     /* open */
 	int has_rows;                            /* some of them are built */
 	int lost;                                /* atomic: an enum of context.c */
@@ -86,5 +87,6 @@ int cg_cu_blas_start(struct cg_queue *, const struct cg_gemm *, int *done);
 /* Networks by cuDNN. */
 extern const struct cg_net_route cg_cu_net;
 void cg_cu_drop_dnn(struct cg_queue *);
+void cg_cu_drop_questions(struct cg_device *);
 
 #endif

@@ -141,9 +141,8 @@ static int make_dropout(const struct cg_net *net, struct cudnnContext *handle, s
 	}
 	CUDNN_TRY(SetDropoutDescriptor, *dropout, handle, net->vendor_dropout ? (float)net->rnn->dropout : 0,
 	          (void *)(uintptr_t)*generator, bytes, net->rnn->seed);
-	/* A handle without a queue has the default stream. */
 	if (net->vendor_dropout && !queue)
-		CU_TRY(net->device, StreamSynchronize, NULL);
+		CU_TRY(net->device, StreamSynchronize, net->device->dnn_stream);
 	return CG_OK;
 }
 
@@ -312,7 +311,7 @@ static void drop_inside(struct cg_net *net)
 		cg_cudnn.DestroyDropoutDescriptor(net->dropout);
 	/* Its seeding may be under way where waiting for it was what failed. */
 	if (net->generator) {
-		cg_cu.StreamSynchronize(NULL);
+		cg_cu.StreamSynchronize(device->dnn_stream);
 		cg_cu_free(device, NULL, net->generator);
 	}
 }
@@ -369,27 +368,47 @@ static int drops(const struct cg_rnn *rnn)
 	return rnn->training && rnn->dropout > 0 && rnn->layers > 1;
 }
 
-static int make_handle_of(struct cg_device *device)
+void cg_cu_drop_questions(struct cg_device *device)
+{
+	if (device->dnn)
+		cg_cudnn.Destroy(device->dnn);
+	if (device->dnn_stream)
+		cg_cu.StreamDestroy_v2(device->dnn_stream);
+	device->dnn = NULL;
+	device->dnn_stream = NULL;
+}
+
+static int make_questions(struct cg_device *device)
 {
 	int code;
 
-	if (device->dnn)
-		return CG_OK;
+	CU_TRY(device, StreamCreate, &device->dnn_stream, CU_STREAM_NON_BLOCKING);
 	code = cg_cudnn_error(cg_cudnn.Create(&device->dnn), "cudnnCreate");
 	if (code) {
 		device->dnn = NULL;
 		return cg_fail(code, "%s; without cuDNN: CELLGRAD_CUDNN_LIB=none; it is %.300s", cg_message(),
 		               cg_cuda_path(CG_CUDA_CUDNN));
 	}
+	CUDNN_TRY(SetStream, device->dnn, device->dnn_stream);
 	return CG_OK;
 }
 
-/* Under the lock: all questions are asked by one handle. */
+/* The handle by which all questions of a device are asked. */
+static int begin_questions(struct cg_device *device)
+{
+	int code = device->dnn ? CG_OK : make_questions(device);
+
+	if (code)
+		cg_cu_drop_questions(device);
+	return code;
+}
+
+/* Under the lock. */
 static int fill(struct cg_net *net)
 {
 	const struct cg_rnn *rnn = net->rnn;
 
-	CG_TRY(make_handle_of(net->device));
+	CG_TRY(begin_questions(net->device));
 	CG_TRY(make_dropout(net, net->device->dnn, NULL, &net->generator, &net->dropout));
 	net->pieces[0] = (struct cg_dnn_piece){ .layers = net->n_pieces > 1 ? 1 : rnn->layers, .skip = rnn->skip, .width = rnn->I };
 	CG_TRY(add_ways(net, &net->pieces[0]));
