@@ -197,6 +197,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "--opens"))
 		return opens();
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
 	if (getenv("CELLGRAD_TEST_SEED"))
 		seed_of_run = strtoull(getenv("CELLGRAD_TEST_SEED"), NULL, 10);
 	for (const struct cg_op *op = cg_ops; op->name; op++)
