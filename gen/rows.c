@@ -1,5 +1,6 @@
 /*
- * Rows gathered, scattered, added and dropped: which texts there are, how one is printed and launched, and what dropout is told.
+ * Rows gathered, scattered, added and dropped, one kind in a launch or several: which texts there are, how one is printed and
+ * launched.
  * What the text looks like is in templates/rows.in.
  */
 #include "rows.h"
@@ -257,6 +258,30 @@ int cg_print_rows(const struct cg_rows_shape *shape, int lang, struct cg_text *t
 	return cg_print_rows_functions(&s, 1, lang, cg_dialects[lang].linkage, text);
 }
 
+/* ---- several at once ---- */
+
+void cg_rows_moves_key(int dtype, char key[CG_KEY_MAX])
+{
+	snprintf(key, CG_KEY_MAX, "cg_rows_moves_%s", cg_real_names[dtype]);
+}
+
+int cg_print_rows_moves(int dtype, struct cg_text *text)
+{
+	struct cg_rows_shape s = { .dtype = dtype, .drop = 1 };
+	char key[CG_KEY_MAX], most[12];
+	struct holes h = { .n = 0 };
+
+	cg_rows_moves_key(dtype, key);
+	snprintf(most, sizeof most, "%d", CG_ROWS_MOVES);
+	cg_text_printf(text, "/* %s: moves in %s, made by cg_print_rows_moves */\n\n", key, cg_lang_names[CG_LANG_CUDA]);
+	say(&h, "kernel", cg_dialects[CG_LANG_CUDA].kernel);
+	say(&h, "key", key);
+	say(&h, "most", most);
+	say_conversions(&h, &s);
+	return put_prelude(text, &s, 1, CG_LANG_CUDA) || put_four(text, &s, 0, CG_LANG_CUDA) || put(text, "moves", "cuda", &h) ||
+	       text->failed ? -1 : 0;
+}
+
 /* ---- launch ---- */
 
 static int64_t quotient_up(int64_t x, int64_t by)
@@ -282,4 +307,27 @@ int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group,
 	global[0] = (size_t)(across < MOST ? across : MOST) * local[0];
 	global[1] = (size_t)(down < MOST ? down : MOST) * local[1];
 	return 1;
+}
+
+/* A move gets as many blocks as keep the device busy, and then takes turns, so that small ones beside it cost little. */
+uint32_t cg_rows_moves_launch(struct cg_rows_move *moves, int n, int threads, int units)
+{
+	const int64_t most = 32 * (int64_t)units;
+	uint32_t past = 0;
+
+	for (int k = 0; k < n; k++) {
+		struct cg_rows_move *m = &moves[k];
+		int64_t runs = quotient_up(m->columns, 4), across, down;
+
+		m->wide = 0;
+		while (2 << m->wide <= threads && 1 << m->wide < runs)
+			m->wide++;
+		across = quotient_up(runs, 1 << m->wide);
+		across = across < most ? across : most;
+		down = quotient_up(m->rows, threads >> m->wide);
+		down = down < most / across ? down : most / across;
+		m->across = (uint32_t)across;
+		m->past = past += (uint32_t)(across * down);
+	}
+	return past;
 }

@@ -28,6 +28,27 @@ int cg_print_rows_functions(const struct cg_rows_shape *, int n, int lang, const
  * are their quotients.  What is beyond them the text takes in turns.  first_unit: dropout's, else 0.  0: nothing is to be launched. */
 int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group, int tall, size_t global[2], size_t local[2]);
 
+/* ---- several at once ---- */
+
+/*
+ * Moves of one dtype that a launch makes together, on CUDA devices, whose kernels take them by value: the bits as they are, zeros,
+ * or what dropout leaves.  The rows of each lie beside each other, and none touches what another one writes.
+ */
+enum { CG_ROWS_MOVES = 48 };         /* a kernel takes 4096 bytes of arguments */
+struct cg_rows_move {                         /* as the text has it */
+	uint64_t src, dst;               /* addresses; src 0: zeros */
+	uint64_t from, to;               /* of int64 [rows]: addresses, or 0: p */
+	int64_t  rows, columns;          /* of neither 0 */
+	uint64_t drop_key;
+	int32_t  drop;
+	int32_t  wide;                   /* those that cg_rows_moves_launch sets: log2 of the threads across, */
+	uint32_t across, past;           /* blocks across, blocks of this move and of those before it */
+};
+void cg_rows_moves_key(int dtype, char key[CG_KEY_MAX]);
+int  cg_print_rows_moves(int dtype, struct cg_text *);
+/* Says whose which blocks are, for blocks of so many threads, a power of two, and so many multiprocessors.  How many there are. */
+uint32_t cg_rows_moves_launch(struct cg_rows_move *, int n, int threads, int units);
+
 /* ---- dropout ---- */
 
 /* What the masks of one layer's output are drawn with, in one call of a network's: the low 64 bits of

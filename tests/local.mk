@@ -103,6 +103,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_runtime_cuda_rnn_test_SOURCES = %D%/runtime/cuda_rnn_test.c $(cuda_watch) $(walks) $(net_trials)
 %C%_runtime_cuda_net_test_SOURCES = %D%/runtime/cuda_net_test.c $(cuda_watch)
 %C%_runtime_cuda_net_call_test_SOURCES = %D%/runtime/cuda_net_call_test.c $(cuda_watch) $(net)
+%C%_runtime_cuda_moves_test_SOURCES = %D%/runtime/cuda_moves_test.c $(cuda_watch) $(numbers) $(sequence)
 %C%_runtime_cuda_rows_test_SOURCES = %D%/runtime/cuda_rows_test.c $(cuda_watch) $(rows_trial)
 %C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c %D%/conformance/numbers.h %D%/conformance/numbers.c $(reference)

@@ -17,7 +17,7 @@ struct cg_device {
 	void *lock;                              /* of these, down to the nets */
 	struct cg_queue *queues;                 /* open */
 	struct cg_cu_product *products;          /* built so far */
-	struct cg_cu_rows rows[4][CG_ROWS_SHAPES];
+	struct cg_cu_rows rows[4][CG_ROWS_SHAPES], moves[4];
 	struct cudnnContext *dnn;                /* for what is asked when a network is opened or its sizes are */
 	struct CUstream_st *dnn_stream;          /* its own: none of the caller's is to wait */
 	struct cg_net *nets;                     /* open */
@@ -75,6 +75,18 @@ int cg_cu_gemm(struct cg_queue *, const struct cg_gemm *);
 void cg_cu_drop_products(struct cg_device *);
 int cg_cu_rows(struct cg_queue *, const struct cg_rows *);
 void cg_cu_drop_rows(struct cg_device *);
+
+/* Moves that may go together: none touches what another one writes.  Inside. */
+struct cg_cu_moves {
+	int dtype;
+	struct cg_drop drop;                     /* of those with dropout, but for the key */
+	int n;
+	struct cg_rows_move list[CG_ROWS_MOVES];
+};
+/* One more; those before it are enqueued where they are as many as go together. */
+int cg_cu_move(struct cg_queue *, struct cg_cu_moves *, struct cg_rows_move);
+/* What is on the list is enqueued, and the list is empty. */
+int cg_cu_flush(struct cg_queue *, struct cg_cu_moves *);
 
 /* cuBLAS for a queue.  *blas NULL: there is none, by the environment's wish or because none was found. */
 int cg_cu_blas(struct cg_queue *, struct cg_cu_blas **blas);

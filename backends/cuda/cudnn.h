@@ -59,8 +59,7 @@ struct cg_dnn_shape {
 	struct cg_mem from;                      /* int64 [N]: the caller's row of each valid step; with compact */
 	struct cg_mem rows, t, b;                /* int64 [N]: its row as cuDNN has it, its time and batch row; absent: in order */
 	struct cg_mem states, dead;              /* int64: the caller's rows of the states, by cuDNN's; of those that have no step */
-	struct cg_mem padding;                   /* int64 [T B - N]: the caller's rows beyond the lengths; without compact */
-	struct cg_mem zeros;                     /* a row of them */
+	struct cg_mem padding;                   /* int64 [T B - N]: the caller's rows beyond the lengths */
 	struct cg_mem device_lengths;            /* int32 [live], where this version wants it */
 };
 enum { CG_DNN_SHAPES = 4 };
@@ -124,11 +123,11 @@ int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_piece *, struct c
 void cg_dnn_drop_layout(struct cg_dnn_layout *);
 /* Does cuDNN want matrices for an input that skips them? */
 int  cg_dnn_has_input(const struct cg_dnn_layout *);
-/* The parameters of a piece from `first` on, a layer, between ours and cuDNN's. */
-int  cg_dnn_copy_in(struct cg_queue *, const struct cg_net *, int first, const struct cg_dnn_layout *, struct cg_mem ours,
-                    struct cg_mem theirs);
-int  cg_dnn_copy_out(struct cg_queue *, const struct cg_net *, int first, const struct cg_dnn_layout *, struct cg_mem theirs,
-                     struct cg_mem ours);
+/* Moves of the parameters of a piece from `first` on, a layer, between ours and cuDNN's. */
+int  cg_dnn_copy_in(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,
+                    struct cg_mem ours, struct cg_mem theirs);
+int  cg_dnn_copy_out(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,
+                     struct cg_mem theirs, struct cg_mem ours);
 
 /* ---- cudnn_shape.c ---- */
 
@@ -147,7 +146,8 @@ enum { CG_DNN_ALIGN = 256 };                     /* as cudaMalloc's: what cuDNN'
 
 /* The work memory of a pass. */
 struct cg_dnn_room {
-	struct cg_mem vendor, weights, dweights, reserve;
+	struct cg_mem vendor, weights, reserve;
+	struct cg_mem dweights[2];                               /* of pieces in turns */
 	struct cg_mem x, masked, y, dy, dx;
 	struct cg_mem hx, cx, hy, cy, dhy, dcy, dhx, dcx;        /* states as cuDNN has them */
 };

@@ -1,7 +1,7 @@
 /*
- * Calls of networks by cuDNN: what of a call goes to it as it is, and what has to be gathered, copied or made zero before or after.
- * The last layer's output is kept in the reserve, since cuDNN's backward wants it and ours is not given it; where the masks between
- * layers are ours each layer is a walk of cuDNN's, and its output is kept.
+ * Calls of networks by cuDNN: what of a call goes to it as it is, and what has to be gathered, copied, dropped or made zero before or
+ * after, which is one launch for all of it.  The last layer's output is kept in the reserve, since cuDNN's backward wants it and ours
+ * is not given it; where the masks between layers are ours each layer is a walk of cuDNN's, and its output is kept.
  */
 #include <pthread.h>
 #include <string.h>
@@ -19,6 +19,7 @@ struct run {
 	const struct cg_dnn_shape *shape;
 	int way;
 	struct cg_dnn_room room;
+	struct cg_cu_moves moves;                /* before the next walk, or at the end */
 };
 
 static const struct cg_mem none = { .bytes = 0 };
@@ -63,77 +64,69 @@ static struct cg_mem kept(const struct run *r, int piece, struct cg_mem *reserve
 	return y;
 }
 
-/* ---- rows ---- */
+/* ---- what is moved ---- */
 
-static int move(const struct run *r, struct cg_rows rows)
+/* Rows of a width; `from` and `to` say which, where they are there.  src absent: zeros. */
+static int move(struct run *r, int64_t rows, int64_t width, struct cg_mem src, struct cg_mem from, struct cg_mem dst,
+                struct cg_mem to)
 {
-	rows.dtype = r->rnn->dtype;
-	return cg_cu_rows(r->queue, &rows);
+	return cg_cu_move(r->queue, &r->moves, (struct cg_rows_move){
+		.src = cg_cu_address(src), .dst = cg_cu_address(dst), .from = cg_cu_address(from), .to = cg_cu_address(to),
+		.rows = rows, .columns = width,
+	});
 }
 
-static int zero(const struct run *r, struct cg_mem mem, int64_t elements)
+static int zero(struct run *r, struct cg_mem mem, int64_t elements)
 {
-	if (elements)
-		CU_TRY(r->queue->device, MemsetD8Async, cg_cu_address(mem), 0, (size_t)elements * each(r), r->queue->stream);
-	return CG_OK;
+	return move(r, 1, elements, none, none, mem, none);
 }
 
-static int copy(const struct run *r, struct cg_mem to, struct cg_mem from, size_t bytes)
+/* All there is in memory of cuDNN's, which ends with a whole element, or beyond it is room. */
+static int64_t elements(const struct run *r, size_t bytes)
 {
-	if (bytes)
-		CU_TRY(r->queue->device, MemcpyDtoDAsync_v2, cg_cu_address(to), cg_cu_address(from), bytes, r->queue->stream);
-	return CG_OK;
+	return (int64_t)(bytes / each(r) + (bytes % each(r) != 0));
 }
 
-static struct cg_matrix matrix(struct cg_mem mem, int64_t width)
+static int copy(struct run *r, struct cg_mem to, struct cg_mem from, size_t bytes)
 {
-	return (struct cg_matrix){ mem, width, 0 };
+	return move(r, 1, elements(r, bytes), from, none, to, none);
+}
+
+static int flush(struct run *r)
+{
+	return cg_cu_flush(r->queue, &r->moves);
 }
 
 /* The caller's rows of what is valid, to cuDNN's rows. */
-static int gather(const struct run *r, struct cg_mem from, struct cg_mem to, int64_t width)
+static int gather(struct run *r, struct cg_mem from, struct cg_mem to, int64_t width)
 {
-	return move(r, (struct cg_rows){ .rows = r->shape->N, .columns = width, .src = matrix(from, width), .dst = matrix(to, width),
-	                                 .from = r->shape->from, .to = r->shape->rows });
+	return move(r, r->shape->N, width, from, r->shape->from, to, r->shape->rows);
 }
 
-/* What cuDNN leaves beyond the lengths is its own. */
-static int clear_padding(const struct run *r, struct cg_mem mem, int64_t width)
-{
-	const struct cg_dnn_shape *s = r->shape;
-
-	if (s->whole)
-		return CG_OK;
-	return move(r, (struct cg_rows){ .rows = s->T * s->B - s->N, .columns = width, .src = { s->zeros, 0, 0 },
-	                                 .dst = matrix(mem, width), .to = s->padding });
-}
-
-/* A sequence of cuDNN's to the caller's, which may be the same memory already. */
-static int hand_out(const struct run *r, struct cg_mem from, struct cg_mem to, int64_t width)
+/* A sequence of cuDNN's to the caller's, which may be the same memory already.  What it leaves beyond the lengths is its own. */
+static int hand_out(struct run *r, struct cg_mem from, struct cg_mem to, int64_t width)
 {
 	const struct cg_dnn_shape *s = r->shape;
 
 	if (!cg_present(to))
 		return CG_OK;
-	if (s->compact) {
-		CG_TRY(zero(r, to, s->T * s->B * width));
-		return move(r, (struct cg_rows){ .rows = s->N, .columns = width, .src = matrix(from, width), .dst = matrix(to, width),
-		                                 .from = s->rows, .to = s->from });
-	}
-	if (cg_cu_address(from) != cg_cu_address(to))
-		CG_TRY(copy(r, to, from, (size_t)(s->T * s->B * width) * each(r)));
-	return clear_padding(r, to, width);
+	if (!s->whole)
+		CG_TRY(move(r, s->T * s->B - s->N, width, none, none, to, s->padding));
+	if (cg_cu_address(from) == cg_cu_address(to))
+		return CG_OK;
+	if (s->whole)
+		return move(r, 1, s->N * width, from, none, to, none);
+	return move(r, s->N, width, from, s->rows, to, s->compact ? s->from : s->rows);
 }
 
 /* A caller's states as cuDNN has them; absent ones are zeros to it, too. */
-static int states_in(const struct run *r, struct cg_mem given, struct cg_mem room, int64_t width, struct cg_mem *result)
+static int states_in(struct run *r, struct cg_mem given, struct cg_mem room, int64_t width, struct cg_mem *result)
 {
 	*result = given;
 	if (!cg_present(given) || !r->shape->moves)
 		return CG_OK;
 	*result = room;
-	return move(r, (struct cg_rows){ .rows = cg_dnn_states(r->rnn) * r->shape->live, .columns = width, .src = matrix(given, width),
-	                                 .dst = matrix(room, width), .from = r->shape->states });
+	return move(r, cg_dnn_states(r->rnn) * r->shape->live, width, given, r->shape->states, room, none);
 }
 
 /* Where cuDNN is to put states: the caller's memory where it has them as the caller has. */
@@ -143,22 +136,14 @@ static struct cg_mem states_for(const struct run *r, struct cg_mem wanted, struc
 }
 
 /* A row that has no step hands on what it was given. */
-static int states_out(const struct run *r, struct cg_mem from, struct cg_mem given, struct cg_mem to, int64_t width)
+static int states_out(struct run *r, struct cg_mem from, struct cg_mem given, struct cg_mem to, int64_t width)
 {
 	const struct cg_dnn_shape *s = r->shape;
-	struct cg_rows dead = { .rows = cg_dnn_states(r->rnn) * (s->B - s->live), .columns = width, .src = matrix(given, width),
-	                        .dst = matrix(to, width), .from = s->dead, .to = s->dead };
 
 	if (!cg_present(to) || !s->moves)
 		return CG_OK;
-	if (s->live)
-		CG_TRY(move(r, (struct cg_rows){ .rows = cg_dnn_states(r->rnn) * s->live, .columns = width, .src = matrix(from, width),
-		                                 .dst = matrix(to, width), .to = s->states }));
-	if (!cg_present(given)) {
-		dead.src = (struct cg_matrix){ s->zeros, 0, 0 };
-		dead.from = none;
-	}
-	return dead.rows ? move(r, dead) : CG_OK;
+	CG_TRY(move(r, cg_dnn_states(r->rnn) * s->live, width, from, none, to, s->states));
+	return move(r, cg_dnn_states(r->rnn) * (s->B - s->live), width, given, s->dead, to, s->dead);
 }
 
 /* The states of one piece. */
@@ -171,21 +156,20 @@ static struct cg_mem of_piece(const struct run *r, struct cg_mem mem, int piece,
 
 /* ---- masks of ours ---- */
 
-/* Our mask on a layer's output, in one place or on its way to another. */
-static int mask(const struct run *r, int layer, struct cg_mem from, struct cg_mem to)
+/* Our mask on a layer's output, or on what reaches it. */
+static int mask(struct run *r, int layer, struct cg_mem from, struct cg_mem to)
 {
 	const struct cg_dnn_shape *s = r->shape;
-	int64_t width = cg_dnn_wide(r->rnn);
-	struct cg_rows rows = { .rows = s->N, .columns = width, .src = matrix(from, width), .dst = matrix(to, width),
-	                        .from = s->rows, .to = s->rows };
+	uint64_t key = cg_drop_key((int64_t)(r->rnn->seed >> 32), (int64_t)(r->rnn->seed & UINT32_MAX), r->call->counter, layer);
 
-	rows.drop = (struct cg_drop){ .rate = r->rnn->dropout, .t = s->t, .b = s->b, .first_t = r->call->first_step, .batch = s->B };
-	rows.drop.key = cg_drop_key((int64_t)(r->rnn->seed >> 32), (int64_t)(r->rnn->seed & UINT32_MAX), r->call->counter, layer);
-	return move(r, rows);
+	return cg_cu_move(r->queue, &r->moves, (struct cg_rows_move){
+		.src = cg_cu_address(from), .dst = cg_cu_address(to), .from = cg_cu_address(s->rows), .to = cg_cu_address(s->rows),
+		.rows = s->N, .columns = cg_dnn_wide(r->rnn), .drop_key = key, .drop = 1,
+	});
 }
 
 /* What a piece takes: the caller's input, or the output of the piece below under its mask. */
-static int input(const struct run *r, int piece, struct cg_mem *x)
+static int input(struct run *r, int piece, struct cg_mem *x)
 {
 	struct cg_mem reserve;
 
@@ -212,7 +196,7 @@ static struct cudnnRNNStruct *descriptor(const struct run *r, int piece)
 	return r->place->ways[r->way] ? r->place->ways[r->way] : way_of(r, piece)->rnn;
 }
 
-static int weights(const struct run *r, int piece, struct cg_mem *theirs)
+static int weights(struct run *r, int piece, struct cg_mem *theirs)
 {
 	const struct cg_dnn_layout *layout = &way_of(r, piece)->layout;
 
@@ -220,7 +204,7 @@ static int weights(const struct run *r, int piece, struct cg_mem *theirs)
 	if (layout->straight)
 		return CG_OK;
 	*theirs = r->room.weights;
-	return cg_dnn_copy_in(r->queue, r->net, piece, layout, r->call->params, *theirs);
+	return cg_dnn_copy_in(r->queue, &r->moves, r->net, piece, layout, r->call->params, *theirs);
 }
 
 /* ---- beginning ---- */
@@ -244,6 +228,10 @@ static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, cons
 	CG_TRY(cg_dnn_shape(net, r->place, call->T, call->B, call->B ? call->lengths : NULL, &r->shape));
 	r->way = is_refused(net) ? 0 : r->shape->way;
 	cg_dnn_take_room(net, r->shape, pass, &taken, &r->room);
+	r->moves.dtype = r->rnn->dtype;
+	r->moves.drop = (struct cg_drop){
+		.rate = r->rnn->dropout, .t = r->shape->t, .b = r->shape->b, .first_t = call->first_step, .batch = r->shape->B,
+	};
 	return CG_OK;
 }
 
@@ -284,6 +272,7 @@ static int walk_forward(struct run *r, int piece, const struct walk *w)
 	int code;
 
 	CG_TRY(weights(r, piece, &theirs));
+	CG_TRY(flush(r));
 	if (!r->way || __atomic_load_n(&r->net->persistent, __ATOMIC_ACQUIRE) == WORKS)
 		return call_forward(r, piece, w, theirs);
 	code = try_persistent(r, piece, w, theirs);
@@ -291,6 +280,7 @@ static int walk_forward(struct run *r, int piece, const struct walk *w)
 		return code;
 	r->way = 0;
 	CG_TRY(weights(r, piece, &theirs));
+	CG_TRY(flush(r));
 	return call_forward(r, piece, w, theirs);
 }
 
@@ -336,7 +326,9 @@ static int forward(struct run *r)
 		CG_TRY(zero(r, c->output, r->shape->T * r->shape->B * cg_dnn_wide(rnn)));
 	}
 	CG_TRY(states_out(r, all.hy, c->input_h, c->output_h, rnn->H));
-	return is_lstm(r) ? states_out(r, all.cy, c->input_c, c->output_c, rnn->U) : CG_OK;
+	if (is_lstm(r))
+		CG_TRY(states_out(r, all.cy, c->input_c, c->output_c, rnn->U));
+	return flush(r);
 }
 
 static int run_forward(struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work)
@@ -354,10 +346,10 @@ int cg_dnn_forward(struct cg_queue *queue, struct cg_net *net, const struct cg_r
 
 /* ---- backward ---- */
 
-struct back { struct cg_mem x, y, dy, dx, hx, cx, dhy, dcy, dhx, dcx, reserve; };
+struct back { struct cg_mem x, y, dy, dx, hx, cx, dhy, dcy, dhx, dcx, reserve, weights, dweights; };
 
 /* cuDNN's walk back writes to the reserve what its sums over the steps then read. */
-static int open_reserve(const struct run *r, int piece, struct back *b)
+static int open_reserve(struct run *r, int piece, struct back *b)
 {
 	struct cg_mem theirs;
 
@@ -369,44 +361,56 @@ static int open_reserve(const struct run *r, int piece, struct back *b)
 	return copy(r, b->reserve, theirs, r->shape->reserve[piece > 0]);
 }
 
-static int walk_back(const struct run *r, int piece, const struct back *b)
-{
-	const struct cg_dnn_shape *s = r->shape;
-	struct cg_mem theirs;
-
-	CG_TRY(weights(r, piece, &theirs));
-	CUDNN_TRY(RNNBackwardData_v8, r->queue->dnn, descriptor(r, piece), pointer(s->device_lengths), s->y, pointer(b->y), pointer(b->dy),
-	          s->x[piece > 0], pointer(b->dx), s->h, pointer(b->hx), pointer(b->dhy), pointer(b->dhx), s->c, pointer(b->cx),
-	          pointer(b->dcy), pointer(b->dcx), way_of(r, piece)->layout.bytes, pointer(theirs), s->work, pointer(r->room.vendor),
-	          s->reserve[piece > 0], pointer(b->reserve));
-	return CG_OK;
-}
-
 /* cuDNN can only add to the gradients of parameters. */
-static int sum_up(const struct run *r, int piece, const struct back *b)
+static int open_sums(struct run *r, int piece, struct back *b)
 {
 	const struct cg_dnn_layout *layout = &way_of(r, piece)->layout;
-	const struct cg_dnn_shape *s = r->shape;
-	struct cg_mem ours = r->call->params_backprop, theirs = layout->straight ? ours : r->room.dweights;
+	struct cg_mem ours = r->call->params_backprop;
 
 	if (!cg_present(ours))
 		return CG_OK;
-	if (!(layout->straight && r->call->accumulate))
-		CU_TRY(r->queue->device, MemsetD8Async, cg_cu_address(theirs), 0, layout->bytes, r->queue->stream);
-	if (!layout->straight && r->call->accumulate)
-		CG_TRY(cg_dnn_copy_in(r->queue, r->net, piece, layout, ours, theirs));
-	CUDNN_TRY(RNNBackwardWeights_v8, r->queue->dnn, descriptor(r, piece), CUDNN_WGRAD_MODE_ADD, pointer(s->device_lengths),
-	          s->x[piece > 0], pointer(b->x), s->h, pointer(b->hx), s->y, pointer(b->y), layout->bytes, pointer(theirs), s->work,
-	          pointer(r->room.vendor), s->reserve[piece > 0], pointer(b->reserve));
-	return layout->straight ? CG_OK : cg_dnn_copy_out(r->queue, r->net, piece, layout, theirs, ours);
+	/* Those of the piece before are still to be read. */
+	b->dweights = layout->straight ? ours : r->room.dweights[piece % 2];
+	if (!r->call->accumulate)
+		return zero(r, b->dweights, elements(r, layout->bytes));
+	if (layout->straight)
+		return CG_OK;
+	return cg_dnn_copy_in(r->queue, &r->moves, r->net, piece, layout, ours, b->dweights);
 }
 
-/* What reaches the last layer's output: cuDNN has no absent one. */
-static int last_dy(const struct run *r, struct cg_mem *dy)
+static int walk_back(const struct run *r, int piece, const struct back *b)
+{
+	const struct cg_dnn_shape *s = r->shape;
+
+	CUDNN_TRY(RNNBackwardData_v8, r->queue->dnn, descriptor(r, piece), pointer(s->device_lengths), s->y, pointer(b->y), pointer(b->dy),
+	          s->x[piece > 0], pointer(b->dx), s->h, pointer(b->hx), pointer(b->dhy), pointer(b->dhx), s->c,
+	          pointer(b->cx), pointer(b->dcy), pointer(b->dcx), way_of(r, piece)->layout.bytes, pointer(b->weights), s->work,
+	          pointer(r->room.vendor), s->reserve[piece > 0], pointer(b->reserve));
+	return CG_OK;
+}
+
+static int sum_up(struct run *r, int piece, const struct back *b)
+{
+	const struct cg_dnn_layout *layout = &way_of(r, piece)->layout;
+	const struct cg_dnn_shape *s = r->shape;
+	struct cg_mem ours = r->call->params_backprop;
+
+	if (!cg_present(ours))
+		return CG_OK;
+	CUDNN_TRY(RNNBackwardWeights_v8, r->queue->dnn, descriptor(r, piece), CUDNN_WGRAD_MODE_ADD, pointer(s->device_lengths),
+	          s->x[piece > 0], pointer(b->x), s->h, pointer(b->hx), s->y, pointer(b->y), layout->bytes, pointer(b->dweights), s->work,
+	          pointer(r->room.vendor), s->reserve[piece > 0], pointer(b->reserve));
+	return layout->straight ? CG_OK : cg_dnn_copy_out(r->queue, &r->moves, r->net, piece, layout, b->dweights, ours);
+}
+
+/* What reaches a layer's output; cuDNN has no absent one. */
+static int output_backprop(struct run *r, int piece, struct cg_mem *dy)
 {
 	struct cg_mem given = r->call->output_backprop;
 
 	*dy = r->room.dy;
+	if (piece < r->net->n_pieces - 1)
+		return mask(r, piece, r->room.dx, *dy);
 	if (!cg_present(given))
 		return zero(r, *dy, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn));
 	if (r->shape->compact)
@@ -415,33 +419,38 @@ static int last_dy(const struct run *r, struct cg_mem *dy)
 	return CG_OK;
 }
 
-static int pieces_backward(const struct run *r, const struct back *all)
+static int piece_backward(struct run *r, int piece, struct back *b)
+{
+	CG_TRY(output_backprop(r, piece, &b->dy));
+	CG_TRY(open_reserve(r, piece, b));
+	CG_TRY(weights(r, piece, &b->weights));
+	if (cg_present(r->call->params_backprop))
+		CG_TRY(input(r, piece, &b->x));
+	CG_TRY(open_sums(r, piece, b));
+	CG_TRY(flush(r));
+	CG_TRY(walk_back(r, piece, b));
+	return sum_up(r, piece, b);
+}
+
+static int pieces_backward(struct run *r, const struct back *all)
 {
 	const struct cg_rnn *rnn = r->rnn;
-	struct cg_mem dy = all->dy;
 
 	for (int n = r->net->n_pieces - 1; n >= 0; n--) {
 		struct back b = {
-			.dy = dy, .dx = n ? r->room.dx : all->dx,
+			.dx = n ? r->room.dx : all->dx,
 			.hx = of_piece(r, all->hx, n, rnn->H), .cx = of_piece(r, all->cx, n, rnn->U),
 			.dhy = of_piece(r, all->dhy, n, rnn->H), .dcy = of_piece(r, all->dcy, n, rnn->U),
 			.dhx = of_piece(r, all->dhx, n, rnn->H), .dcx = of_piece(r, all->dcx, n, rnn->U),
 		};
 
-		CG_TRY(open_reserve(r, n, &b));
-		CG_TRY(walk_back(r, n, &b));
-		if (cg_present(r->call->params_backprop))
-			CG_TRY(input(r, n, &b.x));
-		CG_TRY(sum_up(r, n, &b));
-		dy = r->room.dy;
-		if (n)
-			CG_TRY(mask(r, n - 1, b.dx, dy));
+		CG_TRY(piece_backward(r, n, &b));
 	}
 	return CG_OK;
 }
 
 /* Without a step nothing but states passes. */
-static int no_steps(const struct run *r)
+static int no_steps(struct run *r)
 {
 	const struct cg_rnn_call *c = r->call;
 
@@ -450,7 +459,7 @@ static int no_steps(const struct run *r)
 	return cg_present(c->params_backprop) && !c->accumulate ? zero(r, c->params_backprop, r->rnn->params) : CG_OK;
 }
 
-static int backward(const struct run *r)
+static int backward(struct run *r)
 {
 	const struct cg_rnn_call *c = r->call;
 	const struct cg_rnn *rnn = r->rnn;
@@ -464,14 +473,15 @@ static int backward(const struct run *r)
 		CG_TRY(states_in(r, c->input_c, r->room.cx, rnn->U, &all.cx));
 		CG_TRY(states_in(r, c->output_h_backprop, r->room.dhy, rnn->H, &all.dhy));
 		CG_TRY(states_in(r, c->output_c_backprop, r->room.dcy, rnn->U, &all.dcy));
-		CG_TRY(last_dy(r, &all.dy));
 		CG_TRY(pieces_backward(r, &all));
 		CG_TRY(hand_out(r, all.dx, c->input_backprop, rnn->I));
 	} else {
 		CG_TRY(no_steps(r));
 	}
 	CG_TRY(states_out(r, all.dhx, c->output_h_backprop, c->input_h_backprop, rnn->H));
-	return is_lstm(r) ? states_out(r, all.dcx, c->output_c_backprop, c->input_c_backprop, rnn->U) : CG_OK;
+	if (is_lstm(r))
+		CG_TRY(states_out(r, all.dcx, c->output_c_backprop, c->input_c_backprop, rnn->U));
+	return flush(r);
 }
 
 static int run_backward(struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work)

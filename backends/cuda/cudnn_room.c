@@ -72,7 +72,8 @@ void cg_dnn_take_room(const struct cg_net *net, const struct cg_dnn_shape *s, in
 		take_states(net, s, work, &r->hy, &r->cy);
 		return;
 	}
-	r->dweights = take_bytes(work, weight_bytes(net));
+	for (int n = 0; n < 1 + (net->n_pieces > 1); n++)
+		r->dweights[n] = take_bytes(work, weight_bytes(net));
 	r->dy = take(work, rows, across, bytes);
 	r->dx = take(work, rows, widest, bytes);
 	take_states(net, s, work, &r->dhy, &r->dcy);

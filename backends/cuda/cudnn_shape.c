@@ -251,19 +251,18 @@ int cg_dnn_sizes(struct cg_net *net, int64_t T, int64_t B, const int32_t *length
 /* ---- arrays ---- */
 
 /* The arrays in the order in which they lie, each with its place on the device; together the elements of all. */
-struct arrays { int64_t *from, *rows, *t, *b, *states, *dead, *padding, *zeros, *lengths; };
+struct arrays { int64_t *from, *rows, *t, *b, *states, *dead, *padding, *lengths; };
 
 static size_t lay_out(const struct cg_net *net, struct cg_dnn_shape *s, int64_t *base, struct arrays *a)
 {
 	const struct cg_rnn *rnn = net->rnn;
-	int64_t states = (int64_t)rnn->layers * rnn->directions, wide = rnn->directions * rnn->H;
-	int by_masks = net->n_pieces > 1, ordered = !s->compact && s->whole && rnn->time_major, ragged = !s->compact && !s->whole;
-	int64_t masked = by_masks && !ordered ? s->N : 0;
+	int64_t states = (int64_t)rnn->layers * rnn->directions;
+	int by_masks = net->n_pieces > 1, ordered = s->whole && rnn->time_major;
+	int64_t masked = by_masks && !ordered ? s->N : 0, handed = !s->whole && (s->compact || rnn->training) ? s->N : masked;
 	const struct { int64_t **array, elements; struct cg_mem *mem; } list[] = {
-		{ &a->from, s->compact ? s->N : 0, &s->from }, { &a->rows, s->compact ? s->N : masked, &s->rows },
+		{ &a->from, s->compact ? s->N : 0, &s->from }, { &a->rows, handed, &s->rows },
 		{ &a->t, masked, &s->t }, { &a->b, masked, &s->b }, { &a->states, s->moves ? states * s->live : 0, &s->states },
-		{ &a->dead, states * (s->B - s->live), &s->dead }, { &a->padding, ragged ? s->T * s->B - s->N : 0, &s->padding },
-		{ &a->zeros, s->compact || ragged ? (rnn->I > wide ? rnn->I : wide) + rnn->U : 0, &s->zeros },
+		{ &a->dead, states * (s->B - s->live), &s->dead }, { &a->padding, s->T * s->B - s->N, &s->padding },
 		{ &a->lengths, net->version < NO_DEVICE_LENGTHS_SINCE ? (s->live + 1) / 2 : 0, &s->device_lengths },
 	};
 	size_t at = 0;

@@ -160,20 +160,21 @@ struct run { size_t ours, theirs, bytes; };
 
 struct copy {
 	struct cg_queue *queue;
+	struct cg_cu_moves *moves;
 	const struct cg_net *net;
 	struct cg_mem ours, theirs;
 	int out;                                 /* from theirs to ours */
 	struct run run;
 };
 
-static int flush(struct copy *c)
+static int end_run(struct copy *c)
 {
 	CUdeviceptr ours = cg_cu_address(c->ours) + c->run.ours, theirs = cg_cu_address(c->theirs) + c->run.theirs;
+	struct cg_rows_move move = { .src = c->out ? theirs : ours, .dst = c->out ? ours : theirs, .rows = 1 };
 
-	if (c->run.bytes)
-		CU_TRY(c->queue->device, MemcpyDtoDAsync_v2, c->out ? ours : theirs, c->out ? theirs : ours, c->run.bytes, c->queue->stream);
+	move.columns = (int64_t)(c->run.bytes / cg_dtype_bytes(c->net->rnn->dtype));
 	c->run.bytes = 0;
-	return CG_OK;
+	return cg_cu_move(c->queue, c->moves, move);
 }
 
 static int copy_part(struct copy *c, struct cg_rnn_region r, const struct cg_dnn_part *part)
@@ -181,32 +182,28 @@ static int copy_part(struct copy *c, struct cg_rnn_region r, const struct cg_dnn
 	size_t each = cg_dtype_bytes(c->net->rnn->dtype), at = (size_t)r.offset * each, bytes = (size_t)(r.rows * r.columns) * each;
 
 	if (c->run.ours + c->run.bytes != at || c->run.theirs + c->run.bytes != part->at) {
-		CG_TRY(flush(c));
+		CG_TRY(end_run(c));
 		c->run = (struct run){ at, part->at, 0 };
 	}
 	c->run.bytes += bytes;
 	return CG_OK;
 }
 
-static int copy_all(struct copy *c, int first, const struct cg_dnn_layout *layout)
+static int copy_all(struct copy c, int first, const struct cg_dnn_layout *layout)
 {
 	for (int k = 0; k < layout->n; k++)
-		CG_TRY(copy_part(c, ours_of(c->net, first, &layout->parts[k]), &layout->parts[k]));
-	return flush(c);
+		CG_TRY(copy_part(&c, ours_of(c.net, first, &layout->parts[k]), &layout->parts[k]));
+	return end_run(&c);
 }
 
-int cg_dnn_copy_in(struct cg_queue *queue, const struct cg_net *net, int first, const struct cg_dnn_layout *layout,
-                   struct cg_mem ours, struct cg_mem theirs)
+int cg_dnn_copy_in(struct cg_queue *queue, struct cg_cu_moves *moves, const struct cg_net *net, int first,
+                   const struct cg_dnn_layout *layout, struct cg_mem ours, struct cg_mem theirs)
 {
-	struct copy c = { .queue = queue, .net = net, .ours = ours, .theirs = theirs };
-
-	return copy_all(&c, first, layout);
+	return copy_all((struct copy){ queue, moves, net, ours, theirs, 0, { 0 } }, first, layout);
 }
 
-int cg_dnn_copy_out(struct cg_queue *queue, const struct cg_net *net, int first, const struct cg_dnn_layout *layout,
-                    struct cg_mem theirs, struct cg_mem ours)
+int cg_dnn_copy_out(struct cg_queue *queue, struct cg_cu_moves *moves, const struct cg_net *net, int first,
+                    const struct cg_dnn_layout *layout, struct cg_mem theirs, struct cg_mem ours)
 {
-	struct copy c = { .queue = queue, .net = net, .ours = ours, .theirs = theirs, .out = 1 };
-
-	return copy_all(&c, first, layout);
+	return copy_all((struct copy){ queue, moves, net, ours, theirs, 1, { 0 } }, first, layout);
 }

@@ -1,35 +1,36 @@
 /*
- * Rows on CUDA devices: the generator's text for what is moved, a module for each shape, built when it is first wanted.
+ * Rows on CUDA devices: the generator's text for what is moved, a module for each shape and one for several moves at once, built when
+ * it is first wanted.
  */
 #include <pthread.h>
 
 #include "backends/cuda/cuda.h"
 #include "runtime/op.h"
 
-void cg_cu_drop_rows(struct cg_device *device)
+static void drop(struct cg_cu_rows *rows)
 {
-	for (int dtype = 0; dtype < 4; dtype++)
-		for (int k = 0; k < CG_ROWS_SHAPES; k++) {
-			struct cg_cu_rows *rows = &device->rows[dtype][k];
-
-			if (rows->module)
-				cg_cu.ModuleUnload(rows->module);
-			*rows = (struct cg_cu_rows){ .module = NULL };
-		}
+	if (rows->module)
+		cg_cu.ModuleUnload(rows->module);
+	*rows = (struct cg_cu_rows){ .module = NULL };
 }
 
-static int make(struct cg_device *device, const struct cg_rows_shape *shape, struct cg_cu_rows *rows)
+void cg_cu_drop_rows(struct cg_device *device)
+{
+	for (int dtype = 0; dtype < 4; dtype++) {
+		for (int k = 0; k < CG_ROWS_SHAPES; k++)
+			drop(&device->rows[dtype][k]);
+		drop(&device->moves[dtype]);
+	}
+}
+
+/* A text, or code when there is none, as the one function of its module; the text's memory is given back. */
+static int make(struct cg_device *device, int code, struct cg_text *text, const char *key, int dtype, struct cg_cu_rows *rows)
 {
 	struct cg_cu_rows made = { .module = NULL };
-	struct cg_text text = { .resize = cg_memory };
-	char key[CG_KEY_MAX];
-	int code;
 
-	cg_rows_key(shape, key);
-	code = cg_print_rows(shape, CG_LANG_CUDA, &text) ? CG_NO_MEMORY : CG_OK;
 	if (!code)
-		code = cg_cu_module(device, text.at, key, shape->dtype, &made.module);
-	cg_memory(text.at, 0);
+		code = cg_cu_module(device, text->at, key, dtype, &made.module);
+	cg_memory(text->at, 0);
 	CG_TRY(code);
 	code = cg_cu_check(device, cg_cu.ModuleGetFunction(&made.function, made.module, key), "cuModuleGetFunction");
 	if (code) {
@@ -41,21 +42,46 @@ static int make(struct cg_device *device, const struct cg_rows_shape *shape, str
 	return CG_OK;
 }
 
-/* The function of a shape, from those that are built, or built now. */
-static int find(struct cg_queue *queue, const struct cg_rows_shape *shape, struct CUfunc_st **function)
+static int make_shape(struct cg_device *device, const struct cg_rows_shape *shape, struct cg_cu_rows *rows)
 {
-	struct cg_cu_rows *rows = &queue->device->rows[shape->dtype][cg_rows_index(shape)];
+	struct cg_text text = { .resize = cg_memory };
+	char key[CG_KEY_MAX];
+	int code;
+
+	cg_rows_key(shape, key);
+	code = cg_print_rows(shape, CG_LANG_CUDA, &text) ? CG_NO_MEMORY : CG_OK;
+	return make(device, code, &text, key, shape->dtype, rows);
+}
+
+static int make_moves(struct cg_device *device, int dtype, struct cg_cu_rows *rows)
+{
+	struct cg_text text = { .resize = cg_memory };
+	char key[CG_KEY_MAX];
+	int code;
+
+	cg_rows_moves_key(dtype, key);
+	code = cg_print_rows_moves(dtype, &text) ? CG_NO_MEMORY : CG_OK;
+	return make(device, code, &text, key, dtype, rows);
+}
+
+/* The function of a shape, or of moves where that is NULL, from those that are built, or built now. */
+static int find(struct cg_queue *queue, const struct cg_rows_shape *shape, int dtype, struct CUfunc_st **function)
+{
+	struct cg_device *device = queue->device;
+	struct cg_cu_rows *rows = shape ? &device->rows[dtype][cg_rows_index(shape)] : &device->moves[dtype];
 	int code = CG_OK;
 
-	pthread_mutex_lock(queue->device->lock);
+	pthread_mutex_lock(device->lock);
 	if (!rows->function)
 		code = cg_cu_uncaptured(queue, "the first call that moves rows");
 	if (!rows->function && !code)
-		code = make(queue->device, shape, rows);
+		code = shape ? make_shape(device, shape, rows) : make_moves(device, dtype, rows);
 	*function = rows->function;
-	pthread_mutex_unlock(queue->device->lock);
+	pthread_mutex_unlock(device->lock);
 	return code;
 }
+
+/* ---- one kind of rows ---- */
 
 static int enqueue(struct cg_queue *queue, const struct cg_rows *r, struct CUfunc_st *function, const size_t global[2],
                    const size_t local[2])
@@ -84,7 +110,7 @@ static int move(struct cg_queue *queue, const struct cg_rows *r, const size_t gl
 	struct cg_rows_shape shape = { r->dtype, r->src.acc, r->dst.acc, r->drop.rate > 0 };
 	struct CUfunc_st *function;
 
-	CG_TRY(find(queue, &shape, &function));
+	CG_TRY(find(queue, &shape, r->dtype, &function));
 	return enqueue(queue, r, function, global, local);
 }
 
@@ -96,4 +122,61 @@ int cg_cu_rows(struct cg_queue *queue, const struct cg_rows *r)
 	if (!cg_rows_launch(r->rows, r->columns, r->drop.first_unit, group, group, global, local))
 		return CG_OK;
 	CU_INSIDE(queue->device, move(queue, r, global, local));
+}
+
+/* ---- several at once ---- */
+
+static int is_plain(const struct cg_rows_move *m)
+{
+	return !m->from && !m->to && !m->drop;
+}
+
+/* What needs no kernel. */
+static int copy(struct cg_queue *queue, const struct cg_rows_move *m, int dtype)
+{
+	size_t bytes = (size_t)(m->rows * m->columns) * cg_dtype_bytes(dtype);
+
+	if (m->src)
+		CU_TRY(queue->device, MemcpyDtoDAsync_v2, m->dst, m->src, bytes, queue->stream);
+	else
+		CU_TRY(queue->device, MemsetD8Async, m->dst, 0, bytes, queue->stream);
+	return CG_OK;
+}
+
+static int launch(struct cg_queue *queue, struct cg_cu_moves *m)
+{
+	int64_t first_t = m->drop.first_t, batch = m->drop.batch, below = cg_drop_below(m->drop.rate);
+	CUdeviceptr t = cg_cu_address(m->drop.t), b = cg_cu_address(m->drop.b);
+	double scale = cg_drop_scale(m->drop.rate);
+	unsigned threads = 256, blocks;
+	float narrow = (float)scale;
+	void *parameters[] = {
+		m->list, &t, &b, &first_t, &batch, &below, m->dtype == CG_F64 ? (void *)&scale : (void *)&narrow,
+	};
+	struct CUfunc_st *function;
+
+	CG_TRY(find(queue, NULL, m->dtype, &function));
+	while (threads > (unsigned)queue->device->group_most)
+		threads /= 2;
+	blocks = cg_rows_moves_launch(m->list, m->n, (int)threads, queue->device->units);
+	CU_TRY(queue->device, LaunchKernel, function, blocks, 1, 1, threads, 1, 1, 0, queue->stream, parameters, NULL);
+	return CG_OK;
+}
+
+int cg_cu_flush(struct cg_queue *queue, struct cg_cu_moves *m)
+{
+	int code = !m->n ? CG_OK : m->n == 1 && is_plain(m->list) ? copy(queue, m->list, m->dtype) : launch(queue, m);
+
+	m->n = 0;
+	return code;
+}
+
+int cg_cu_move(struct cg_queue *queue, struct cg_cu_moves *m, struct cg_rows_move move)
+{
+	if (!move.rows || !move.columns)
+		return CG_OK;
+	if (m->n == CG_ROWS_MOVES)
+		CG_TRY(cg_cu_flush(queue, m));
+	m->list[m->n++] = move;
+	return CG_OK;
 }

@@ -242,8 +242,7 @@ static int implausible(const struct fake_kernel *kernel, int k, const void *valu
 	return INVALID_VALUE;
 }
 
-/* A pointer is null, or to device memory of the context; the kernel gets where that is. */
-static int translate(const struct function *function, int k, void *value)
+static int translate_one(const struct function *function, int k, void *value)
 {
 	char call[160], what[40];
 	uint64_t at;
@@ -251,14 +250,29 @@ static int translate(const struct function *function, int k, void *value)
 	int code;
 
 	memcpy(&at, value, sizeof at);
-	if (function->kernel->sorts[k] != 1 || !at)
-		return 0;
 	snprintf(call, sizeof call, "cuLaunchKernel: %s", function->kernel->name);
 	snprintf(what, sizeof what, "argument %d", k);
 	code = fake_owned(call, what, function->module->context, at, 1);
 	data = fake_data(at);
 	if (!code)
 		memcpy(value, &data, sizeof data);
+	return code;
+}
+
+/* A pointer is null, or to device memory of the context; the kernel gets where that is.  Which words of a structure are pointers is
+ * not known: those that are addresses of device memory. */
+static int translate(const struct function *function, int k, void *value)
+{
+	enum { OTHER, POINTER, INTEGER, STRUCTURE };
+	int sort = function->kernel->sorts[k], code = 0;
+	uint64_t word;
+
+	for (size_t at = 0; at + sizeof word <= function->kernel->sizes[k] && (sort == POINTER || sort == STRUCTURE) && !code;
+	     at += sizeof word) {
+		memcpy(&word, (char *)value + at, sizeof word);
+		if (sort == POINTER ? word != 0 : fake_is_device(word))
+			code = translate_one(function, k, (char *)value + at);
+	}
 	return code;
 }
 

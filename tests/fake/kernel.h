@@ -86,8 +86,8 @@ struct fake_kernel {
 	int barriers;
 };
 
-/* 1: a pointer; 2: an integer; 0: another. */
-template<class T> struct fake_sort { enum { value = 0 }; };
+/* 1: a pointer; 2: an integer; 3: a structure with wide ones; 0: another. */
+template<class T> struct fake_sort { enum { value = __is_class(T) && alignof(T) == 8 ? 3 : 0 }; };
 template<class T> struct fake_sort<T *> { enum { value = 1 }; };
 template<> struct fake_sort<long long> { enum { value = 2 }; };
 template<> struct fake_sort<long> { enum { value = 2 }; };

@@ -14,7 +14,7 @@ struct fake_kernel {
 	void (*run)(void *const *arguments);     /* one thread of it */
 	int n;                                   /* arguments */
 	const unsigned short *sizes;             /* of each, in bytes */
-	const unsigned char *sorts;              /* of each: 1 a pointer, 2 a wide integer, 0 another */
+	const unsigned char *sorts;              /* of each: 1 a pointer, 2 a wide integer, 3 a structure of such, 0 another */
 	unsigned threads;                        /* __launch_bounds__; 0: none */
 	int barriers;                            /* the text has some */
 };

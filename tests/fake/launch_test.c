@@ -205,6 +205,35 @@ static void shifted_arguments(void)
 	exit(0);
 }
 
+/* Addresses in a structure: of memory that is there, beside an integer that is none; and of memory that has gone. */
+static void pointers_within(void)
+{
+	static const char text[] = "struct pair { const float *a; long long n; float *b; };\nstruct pairs { struct pair of[2]; };\n"
+		"extern \"C\" __global__ void k(const struct pairs pairs)\n{\n\tconst struct pair p = pairs.of[threadIdx.x];\n\n"
+		"\tp.b[p.n] = p.a[3 - p.n];\n}\n";
+	struct { uint64_t a; int64_t n; uint64_t b; } pairs[2], given[2];
+	void *f, *arguments[] = { given };
+	struct pair p;
+
+	begin();
+	f = function_of(text, "k");
+	p = make_pair();
+	for (int k = 0; k < 2; k++) {
+		pairs[k].a = p.a;
+		pairs[k].n = k;
+		pairs[k].b = p.b;
+	}
+	memcpy(given, pairs, sizeof given);
+	CHECK(cu.LaunchKernel(f, 1, 1, 1, 2, 1, 1, 0, stream, arguments, NULL));
+	CHECK(cu.MemcpyDtoHAsync_v2(host, p.b, 2 * sizeof *host, stream));
+	free_pair(p);
+	EXPECT(host[0] == 3 && host[1] == 2);
+	memcpy(given, pairs, sizeof given);
+	arguments[0] = given;
+	EXPECT(cu.LaunchKernel(f, 1, 1, 1, 2, 1, 1, 0, stream, arguments, NULL) == 1);
+	end();
+}
+
 static void test_arguments(void **state)
 {
 	static const struct trial trials[] = {
@@ -212,6 +241,7 @@ static void test_arguments(void **state)
 		{ "half an argument", narrow_slot, "add: argument 0, of 8 bytes, is 0xa5a5a5a500000064: was it given as a narrower one?", 0 },
 		{ "an argument less", one_argument_less, "add: argument 3 of 4: no 4 bytes at (nil)", 0 },
 		{ "arguments in another order", shifted_arguments, "add: argument", 0 },
+		{ "pointers in a structure", pointers_within, "k: argument 0: 1 bytes at byte 0 of freed 400 bytes", 0 },
 	};
 
 	(void)state;

@@ -152,7 +152,9 @@ static int put_rows(const char *folder)
 	struct cg_rows_shape shapes[CG_ROWS_SHAPES];
 	char key[CG_KEY_MAX];
 
-	for (int dtype = 0; dtype < 4; dtype++)
+	for (int dtype = 0; dtype < 4; dtype++) {
+		struct cg_text moves = { resize, NULL, 0, 0, 0 };
+
 		for (int k = cg_rows_shapes(dtype, shapes) - 1; k >= 0; k--)
 			for (int lang = 0; lang < CG_LANG_COUNT; lang++) {
 				struct cg_text text = { resize, NULL, 0, 0, 0 };
@@ -161,6 +163,10 @@ static int put_rows(const char *folder)
 				if (cg_print_rows(&shapes[k], lang, &text) || put(&text, folder, key, endings[lang]))
 					return 1;
 			}
+		cg_rows_moves_key(dtype, key);
+		if (cg_print_rows_moves(dtype, &moves) || put(&moves, folder, key, endings[CG_LANG_CUDA]))
+			return 1;
+	}
 	return 0;
 }
 

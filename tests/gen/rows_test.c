@@ -13,14 +13,12 @@
 
 enum { COLUMNS = 120, TAB = 4 };
 
-static void check_text(const struct cg_rows_shape *s, int lang)
+/* And gives its memory back. */
+static void check_text(struct cg_text text, const char *key)
 {
-	struct cg_text text = { resize, NULL, 0, 0, 0 };
-	char key[CG_KEY_MAX], want[CG_KEY_MAX + 20];
+	char want[CG_KEY_MAX + 20];
 	int column = 0, braces = 0;
 
-	assert_int_equal(cg_print_rows(s, lang, &text), 0);
-	cg_rows_key(s, key);
 	snprintf(want, sizeof want, "/* %s: ", key);
 	assert_memory_equal(text.at, want, strlen(want));
 	snprintf(want, sizeof want, "void %s(\n", key);
@@ -40,14 +38,25 @@ static void check_text(const struct cg_rows_shape *s, int lang)
 static void test_texts(void **state)
 {
 	struct cg_rows_shape shapes[CG_ROWS_SHAPES];
+	char key[CG_KEY_MAX];
 
 	(void)state;
-	for (int dtype = 0; dtype < 4; dtype++)
+	for (int dtype = 0; dtype < 4; dtype++) {
+		struct cg_text moves = { resize, NULL, 0, 0, 0 };
+
 		for (int k = cg_rows_shapes(dtype, shapes) - 1; k >= 0; k--)
 			for (int lang = 0; lang < CG_LANG_COUNT; lang++) {
+				struct cg_text text = { resize, NULL, 0, 0, 0 };
+
 				assert_int_equal(cg_rows_index(&shapes[k]), k);
-				check_text(&shapes[k], lang);
+				assert_int_equal(cg_print_rows(&shapes[k], lang, &text), 0);
+				cg_rows_key(&shapes[k], key);
+				check_text(text, key);
 			}
+		assert_int_equal(cg_print_rows_moves(dtype, &moves), 0);
+		cg_rows_moves_key(dtype, key);
+		check_text(moves, key);
+	}
 	assert_int_equal(memory.live, 0);
 }
 
@@ -108,6 +117,40 @@ static void test_launch(void **state)
 					}
 }
 
+/* Moves share a launch: each has blocks of its own, enough for all of it or for the device, and those of the last are the last. */
+static void test_launch_moves(void **state)
+{
+	static const int64_t sizes[] = { 1, 2, 4, 5, 100, 1023, 1024, 1025, 70000, INT64_C(20000000000) };
+	struct cg_rows_move moves[CG_ROWS_MOVES] = { { .rows = 1 } };
+
+	(void)state;
+	random_start();
+	for (int trial = 0; trial < 5000; trial++) {
+		int n = 1 + (int)random_below(CG_ROWS_MOVES), threads = 1 << random_below(9), units = 1 + (int)random_below(200);
+		uint32_t past = 0, blocks;
+
+		for (int k = 0; k < n; k++)
+			moves[k] = (struct cg_rows_move){ .rows = sizes[random_below(10)], .columns = sizes[random_below(10)] };
+		blocks = cg_rows_moves_launch(moves, n, threads, units);
+		for (int k = 0; k < n; k++) {
+			const struct cg_rows_move *m = &moves[k];
+			int64_t across = m->across, down = (m->past - past) / m->across, runs = up(m->columns, 4);
+			int64_t wide = 1 << m->wide, tall = threads >> m->wide;
+
+			assert_true(tall >= 1 && across >= 1 && down >= 1 && across * down == m->past - past);
+			assert_true(across * down <= 32 * units);
+			/* Along the row first; what has no block of its own has a turn. */
+			assert_true(across * wide >= runs || across == 32 * units);
+			assert_true(down * tall >= m->rows || (down + 1) * across > 32 * units);
+			assert_true(wide == 1 || wide / 2 < runs);
+			assert_true(across == 1 || (across - 1) * wide < runs);
+			assert_true(down == 1 || (down - 1) * tall < m->rows);
+			past = m->past;
+		}
+		assert_true(blocks == past);
+	}
+}
+
 static void test_drop(void **state)
 {
 	(void)state;
@@ -127,7 +170,8 @@ static void test_drop(void **state)
 static void test_memory(void **state)
 {
 	(void)state;
-	for (int lang = 0; lang < CG_LANG_COUNT; lang++)
+	/* The last language's moves, too. */
+	for (int lang = 0; lang <= CG_LANG_COUNT; lang++)
 		for (int drop = 0; drop < 2; drop++) {
 			struct cg_rows_shape s = { 2, 1, 0, drop };
 			int failed = 1;
@@ -137,7 +181,7 @@ static void test_memory(void **state)
 
 				memory.requests = 0;
 				memory.fail_at = at;
-				failed = cg_print_rows(&s, lang, &text);
+				failed = lang < CG_LANG_COUNT ? cg_print_rows(&s, lang, &text) : cg_print_rows_moves(2 + drop, &text);
 				memory.fail_at = 0;
 				assert_true(failed || at > 3);
 				resize(text.at, 0);
@@ -149,8 +193,8 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_texts), cmocka_unit_test(test_keys), cmocka_unit_test(test_launch), cmocka_unit_test(test_drop),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_texts), cmocka_unit_test(test_keys), cmocka_unit_test(test_launch),
+		cmocka_unit_test(test_launch_moves), cmocka_unit_test(test_drop), cmocka_unit_test(test_memory),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
