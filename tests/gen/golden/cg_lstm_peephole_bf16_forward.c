@@ -59,11 +59,11 @@ static inline real to_real(acc x)
 #define ACC_INFINITY 0x7f800000u	/* of infinity, */
 #define ACC_INVERSE 0x7f000000u		/* and twice those of 1: less those of 2^n, of 2^-n */
 #define ACC_FRACTION 23
-#define ACC_QUARTER 0.25f
 #define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
 #define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
 
 #define ACC_ROUND 12583039.0f		/* 1.5 * 2^23 + 127: a sum with it ends in an integer */
+#define ACC_ROUND_64THS 196735.0f	/* 1.5 * 2^17 + 127: in 64ths */
 #define ACC_PER_LN2 1.44269502f
 #define ACC_LN2 0.693145752f		/* its upper 16 bits: products with small integers are exact */
 #define ACC_LN2_REST 1.42859062e-6f	/* and the next 15 */
@@ -75,25 +75,18 @@ static inline real to_real(acc x)
 #define ACC_TANH_HIGHEST 9.5f		/* and tanh(x) */
 #define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
 
-/* A t^2 + B t + C is 1/t to one part in 19601 for t in [1, 9/8]: no parabola is nearer. */
+/* A ((t - T)^2 + C) is 1/t to one part in 19601 for t in [1, 9/8]: no parabola is nearer. */
 #define ACC_PARABOLA_A 0.835875720f
-#define ACC_PARABOLA_B -2.66435385f
-#define ACC_PARABOLA_C 2.82842708f
-
-/* 2^n, for n within the exponents of normal numbers. n is kept as k = ACC_ROUND + n, whose low bits are
-   n and the exponent of 1: nothing is converted to an integer, which NaN and infinity could not be. */
-static inline acc acc_power(acc k)
-{
-	return from_bits(bits_of(k) << ACC_FRACTION);
-}
+#define ACC_PARABOLA_T 1.59375f
+#define ACC_PARABOLA_C 0.84375f
 
 /* tanh(s) to one part in 2^27, for |s| <= 3/8 ln(2). With it e^2s = (1 + tanh(s)) / (1 - tanh(s)). */
 static inline acc acc_tanh_near(acc s)
 {
 	acc w = s * s;
-	acc p = (-0.0512202159f * w + 0.133226499f) * w - 0.333332151f;
+	acc v = w - 1.30052653f;
 
-	return s * w * p + s;
+	return s * w * -0.0512202159f * (v * v + 4.81645477f) + s;
 }
 
 /* 1/d to one part in 19601, for d in [1, 2^126]. A subtraction of its bits gives the chord of 1/d
@@ -101,9 +94,9 @@ static inline acc acc_tanh_near(acc s)
 static inline acc acc_inverse_seed(acc d)
 {
 	acc chord = from_bits(ACC_INVERSE - bits_of(d));
-	acc t = d * chord;
+	acc t = d * chord - ACC_PARABOLA_T;
 
-	return chord * ((ACC_PARABOLA_A * t + ACC_PARABOLA_B) * t + ACC_PARABOLA_C);
+	return chord * ACC_PARABOLA_A * (t * t + ACC_PARABOLA_C);
 }
 
 /* 1/d to within 2^-14. */
@@ -126,17 +119,18 @@ static inline acc muladd(acc a, acc b, acc c)
 }
 #endif
 
-/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is nearest to
-   2|x|/ln(2) - 1/4: where it is 1, u must not take too much away. The product with ln(2)/2 is not
-   exact, but b nearly takes it away. The last step adds what the quotient q left over. */
+/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in
+   64ths, rounded down: where it is 1, u must not take too much away. k's low bits are n, the exponent of 1
+   and the 64ths. The product with ln(2)/2 is not exact, but b nearly takes it away. The last step adds what
+   the quotient q left over. */
 static inline acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
 	acc a = from_bits(bits_of(x) ^ sign);
 	acc b = a > ACC_TANH_HIGHEST ? ACC_TANH_HIGHEST : a;
-	acc k = b * ACC_PER_HALF_LN2 - ACC_QUARTER + ACC_ROUND;
-	acc power = acc_power(k);
-	acc u = acc_tanh_near(muladd(ACC_ROUND - k, ACC_HALF_LN2, b));
+	acc k = from_bits(bits_of(b * ACC_PER_HALF_LN2 + (ACC_ROUND_64THS + 0.25f)) & ~(word)63);
+	acc power = from_bits(bits_of(k) << (ACC_FRACTION - 6));
+	acc u = acc_tanh_near(muladd(ACC_ROUND_64THS - k, ACC_HALF_LN2, b));
 	acc e = (power + 1) * u + (power - 1);
 	acc d = muladd(-2, u, 2) + e;
 	acc y = acc_rough_inverse(d);
@@ -145,6 +139,13 @@ static inline acc acc_tanh(acc x)
 
 	t = a < ACC_LINEAR ? a : t;
 	return from_bits(bits_of(t) | sign);
+}
+
+/* 2^n, for n within the exponents of normal numbers. n is kept as k = ACC_ROUND + n, whose low bits are
+   n and the exponent of 1: nothing is converted to an integer, which NaN and infinity could not be. */
+static inline acc acc_power(acc k)
+{
+	return from_bits(bits_of(k) << ACC_FRACTION);
 }
 
 /* e^x = 2^n e^r, where n is the integer nearest to x/ln(2). */

@@ -30,11 +30,11 @@ typedef uint64_t word;		/* an acc's bits */
 #define ACC_INFINITY 0x7ff0000000000000u	/* of infinity, */
 #define ACC_INVERSE 0x7fe0000000000000u		/* and twice those of 1: less 2^n's, 2^-n's */
 #define ACC_FRACTION 52
-#define ACC_QUARTER 0.25
 #define ACC_SMALLEST 2.2250738585072014e-308	/* 2^-1022, the smallest normal number */
 #define ACC_LARGEST_POWER 4.4942328371557898e307	/* 2^1022, whose inverse is normal */
 
 #define ACC_ROUND 6755399441056767.0	/* 1.5 * 2^52 + 1023: a sum with it ends in an integer */
+#define ACC_ROUND_64THS 105553116267519.0	/* 1.5 * 2^46 + 1023: in 64ths */
 #define ACC_PER_LN2 1.4426950408889634
 #define ACC_LN2 0.69314718036912382	/* its upper 32 bits: products with small integers are exact */
 #define ACC_LN2_REST 1.908214929270822e-10	/* and the next 42 */
@@ -46,10 +46,10 @@ typedef uint64_t word;		/* an acc's bits */
 #define ACC_TANH_HIGHEST 19.5		/* and tanh(x) */
 #define ACC_LINEAR 3.7252902984619141e-9	/* 2^-28: below, tanh(x) is x */
 
-/* A t^2 + B t + C is 1/t to one part in 19601 for t in [1, 9/8]: no parabola is nearer. */
+/* A ((t - T)^2 + C) is 1/t to one part in 19601 for t in [1, 9/8]: no parabola is nearer. */
 #define ACC_PARABOLA_A 0.83587572062649865
-#define ACC_PARABOLA_B -2.6643538594969644
-#define ACC_PARABOLA_C 2.8284271210652517
+#define ACC_PARABOLA_T 1.59375
+#define ACC_PARABOLA_C 0.84375
 
 static inline word bits_of(acc x)
 {
