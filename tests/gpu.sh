@@ -145,7 +145,7 @@ if ./cellgrad info --why "$backend" 2>/dev/null | grep -q 'networks: cuDNN'; the
 	cudnn=yes
 	step 'sequences by cuDNN' env srcdir="$top" CELLGRAD_TEST_ROUTE=cudnn tests/sequence/sequence
 	keep 'Sequences by cuDNN'
-	for test in cuda_rnn_test cuda_net_test cuda_net_call_test; do
+	for test in cuda_moves_test cuda_rnn_test cuda_net_test cuda_net_call_test; do
 		step "networks: $test" env srcdir="$top" tests/runtime/$test
 		keep "Networks: $test"
 	done

@@ -68,7 +68,8 @@ trials = \
 %C%_conformance_reference_block_lstm_test_SOURCES = %D%/conformance/reference_block_lstm_test.c $(sequence)
 %C%_conformance_data_test_SOURCES = %D%/conformance/data_test.c $(sequence)
 %C%_conformance_data_test_LDADD = runtime/command/libcommand.la $(LDADD)
-%C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(trials)
+device = %D%/conformance/device.h %D%/conformance/device.c
+%C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(device) $(trials)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
 net = %D%/runtime/net.h %D%/runtime/net.c $(numbers)
 # The runtime's choice among the backends of tests/fake.
@@ -112,7 +113,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 	%D%/sequence/random.c %D%/sequence/pieces.c %D%/sequence/alike.c %D%/sequence/repeat.c \
 	%D%/sequence/known.c %D%/sequence/block.c %D%/sequence/slopes.h %D%/sequence/slopes.c %D%/sequence/modes.c \
 	%D%/sequence/cells.c %D%/sequence/train.c \
-	%D%/conformance/area.h %D%/conformance/area.c $(sequence) $(numbers)
+	%D%/conformance/area.h %D%/conformance/area.c $(device) $(sequence) $(numbers)
 %C%_runtime_rnn_call_test_SOURCES = %D%/runtime/rnn_call_test.c $(net)
 %C%_runtime_verbose_test_SOURCES = %D%/runtime/verbose_test.c $(net)
 %C%_runtime_rnn_memory_test_SOURCES = %D%/runtime/rnn_memory_test.c $(net)

@@ -12,11 +12,9 @@
 #include <cmocka.h>
 
 #include "runtime/runtime.h"
+#include "tests/conformance/device.h"
 #include "tests/conformance/network_trial.h"
 #include "tests/conformance/trial.h"
-
-static struct side side = { .name = "the device" };
-static unsigned long long seed_of_run = 20260101;
 
 struct plan { const struct cg_op *op; int dtype; };
 
@@ -147,36 +145,6 @@ static void test_absent(void **given)
 	}
 }
 
-static int open_all(void **unused)
-{
-	(void)unused;
-	if (cg_open(NULL, &side.context) || cg_stream_open(side.context, NULL, &side.stream)) {
-		print_message("# %s\n", cg_message());
-		return -1;
-	}
-	print_message("# %s; seed %llu\n", cg_describe(side.context), seed_of_run);
-	return 0;
-}
-
-static int close_all(void **unused)
-{
-	(void)unused;
-	cg_close(side.context);
-	cg_stream_close(side.stream);
-	return 0;
-}
-
-/* Does the backend open?  Says why not. */
-static int opens(void)
-{
-	struct cg_context *context;
-
-	if (cg_open(NULL, &context))
-		return puts(cg_message()), 1;
-	cg_close(context);
-	return 0;
-}
-
 static int known(void)
 {
 	int n = 0;
@@ -193,14 +161,10 @@ int main(int argc, char **argv)
 	static const CMUnitTestFunction bodies[2][2] = { { test_sizes, test_absent }, { test_networks, test_networks_absent } };
 	static char names[TESTS_MAX][80];
 	struct CMUnitTest tests[known() * DTYPES * 2];
-	int n = 0;
+	int n = 0, status;
 
-	if (argc > 1 && !strcmp(argv[1], "--opens"))
-		return opens();
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	if (getenv("CELLGRAD_TEST_SEED"))
-		seed_of_run = strtoull(getenv("CELLGRAD_TEST_SEED"), NULL, 10);
+	if (!device_arguments(argc, argv, &status))
+		return status;
 	for (const struct cg_op *op = cg_ops; op->name; op++)
 		for (int dtype = 0; (trial_knows(op) || network_knows(op)) && dtype < DTYPES; dtype++)
 			for (int absent = 0; absent < 2; absent++) {
@@ -210,6 +174,5 @@ int main(int argc, char **argv)
 				tests[n] = (struct CMUnitTest){ names[n], bodies[network_knows(op)][absent], NULL, NULL, &plans[n] };
 				n++;
 			}
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("conformance", tests, open_all, close_all);
+	return cmocka_run_group_tests_name("conformance", tests, device_open, device_close);
 }

@@ -15,9 +15,6 @@
 #include "tests/conformance/numbers.h"
 #include "tests/sequence/network.h"
 
-struct side side;
-unsigned long long seed_of_run = 20260101;
-
 static struct { const char *test; int number; } now;
 
 /* What a row of an array is as wide as, and where the array stands in the call. */

@@ -7,7 +7,7 @@
 #define NETWORK_H
 
 #include "runtime/cellgrad.h"
-#include "tests/conformance/area.h"
+#include "tests/conformance/device.h"
 
 /* The arguments of a call, inputs first; OLD is what params_backprop holds before a call that adds to it. */
 enum array {
@@ -39,9 +39,7 @@ struct network {
 	struct area areas[ARRAYS], work;
 };
 
-/* Where all are run, and what to say of a case that fails. */
-extern struct side side;
-extern unsigned long long seed_of_run;
+/* All are run on the suite's device.  What to say of a case that fails: */
 void network_case(const char *test, int number, unsigned long long *state);  /* begins one; the state that it is to be drawn from */
 void network_fail(const struct network *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Is it a device, where texts take long to compile and calls long to start?  Then there are fewer cases. */

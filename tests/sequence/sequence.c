@@ -5,42 +5,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <cmocka.h>
 
 #include "tests/sequence/suite.h"
-
-static int open_all(void **unused)
-{
-	(void)unused;
-	if (cg_open(NULL, &side.context) || cg_stream_open(side.context, NULL, &side.stream)) {
-		print_message("# %s\n", cg_message());
-		return -1;
-	}
-	print_message("# %s; CELLGRAD_TEST_SEED=%llu\n", cg_describe(side.context), seed_of_run);
-	return 0;
-}
-
-static int close_all(void **unused)
-{
-	(void)unused;
-	cg_stream_close(side.stream);
-	cg_close(side.context);
-	return 0;
-}
-
-/* Does the backend open?  Says why not. */
-static int opens(void)
-{
-	struct cg_context *context;
-
-	if (cg_open(NULL, &context))
-		return puts(cg_message()), 1;
-	cg_close(context);
-	return 0;
-}
 
 int main(int argc, char **argv)
 {
@@ -57,12 +24,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_training),
 	};
 
-	if (argc > 1 && !strcmp(argv[1], "--opens"))
-		return opens();
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	if (getenv("CELLGRAD_TEST_SEED"))
-		seed_of_run = strtoull(getenv("CELLGRAD_TEST_SEED"), NULL, 10);
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("sequence", tests, open_all, close_all);
+	int status;
+
+	if (!device_arguments(argc, argv, &status))
+		return status;
+	return cmocka_run_group_tests_name("sequence", tests, device_open, device_close);
 }

@@ -1,0 +1,18 @@
+/* The device that a suite runs on, which CELLGRAD_BACKEND names, and the seed of its cases. */
+#ifndef DEVICE_H
+#define DEVICE_H
+
+#include "tests/conformance/area.h"
+
+extern struct side side;
+extern unsigned long long seed_of_run;
+
+/* A suite's arguments and environment: a pattern of the tests to run, and CELLGRAD_TEST_SEED.  0: it is not to run, since it was asked,
+ * by --opens, whether the backend opens; that is said, and is the exit status. */
+int device_arguments(int argc, char **argv, int *status);
+
+/* Before and after a group of cmocka's. */
+int device_open(void **unused);
+int device_close(void **unused);
+
+#endif
