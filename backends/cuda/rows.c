@@ -23,14 +23,27 @@ void cg_cu_drop_rows(struct cg_device *device)
 	}
 }
 
-/* A text, or code when there is none, as the one function of its module; the text's memory is given back. */
-static int make(struct cg_device *device, int code, struct cg_text *text, const char *key, int dtype, struct cg_cu_rows *rows)
+/* The text of a shape, or of moves where that is NULL, and its name. */
+static int print(const struct cg_rows_shape *shape, int dtype, char key[CG_KEY_MAX], struct cg_text *text)
+{
+	if (shape)
+		cg_rows_key(shape, key);
+	else
+		cg_rows_moves_key(dtype, key);
+	return shape ? cg_print_rows(shape, CG_LANG_CUDA, text) : cg_print_rows_moves(dtype, text);
+}
+
+static int make(struct cg_device *device, const struct cg_rows_shape *shape, int dtype, struct cg_cu_rows *rows)
 {
 	struct cg_cu_rows made = { .module = NULL };
+	struct cg_text text = { .resize = cg_memory };
+	char key[CG_KEY_MAX];
+	int code;
 
+	code = print(shape, dtype, key, &text) ? CG_NO_MEMORY : CG_OK;
 	if (!code)
-		code = cg_cu_module(device, text->at, key, dtype, &made.module);
-	cg_memory(text->at, 0);
+		code = cg_cu_module(device, text.at, key, dtype, &made.module);
+	cg_memory(text.at, 0);
 	CG_TRY(code);
 	code = cg_cu_check(device, cg_cu.ModuleGetFunction(&made.function, made.module, key), "cuModuleGetFunction");
 	if (code) {
@@ -40,28 +53,6 @@ static int make(struct cg_device *device, int code, struct cg_text *text, const 
 	*rows = made;
 	device->has_rows = 1;
 	return CG_OK;
-}
-
-static int make_shape(struct cg_device *device, const struct cg_rows_shape *shape, struct cg_cu_rows *rows)
-{
-	struct cg_text text = { .resize = cg_memory };
-	char key[CG_KEY_MAX];
-	int code;
-
-	cg_rows_key(shape, key);
-	code = cg_print_rows(shape, CG_LANG_CUDA, &text) ? CG_NO_MEMORY : CG_OK;
-	return make(device, code, &text, key, shape->dtype, rows);
-}
-
-static int make_moves(struct cg_device *device, int dtype, struct cg_cu_rows *rows)
-{
-	struct cg_text text = { .resize = cg_memory };
-	char key[CG_KEY_MAX];
-	int code;
-
-	cg_rows_moves_key(dtype, key);
-	code = cg_print_rows_moves(dtype, &text) ? CG_NO_MEMORY : CG_OK;
-	return make(device, code, &text, key, dtype, rows);
 }
 
 /* The function of a shape, or of moves where that is NULL, from those that are built, or built now. */
@@ -75,7 +66,7 @@ static int find(struct cg_queue *queue, const struct cg_rows_shape *shape, int d
 	if (!rows->function)
 		code = cg_cu_uncaptured(queue, "the first call that moves rows");
 	if (!rows->function && !code)
-		code = shape ? make_shape(device, shape, rows) : make_moves(device, dtype, rows);
+		code = make(device, shape, dtype, rows);
 	*function = rows->function;
 	pthread_mutex_unlock(device->lock);
 	return code;
