@@ -172,7 +172,7 @@ int main(void)
 	char place[512];
 	int failed;
 
-	snprintf(place, sizeof place, "%s/cellgrad-convert-XXXXXX", where && *where ? where : "/tmp");
+	snprintf(place, sizeof place, "%s/cellgrad-convert-XXXXXX", where && *where ? where : P_tmpdir);
 	if (cg_set_allocator(&watched) || !mkdtemp(place) || chdir(place))
 		return 99;
 	print_json_memory();
