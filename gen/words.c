@@ -33,7 +33,7 @@ static const char *const reserved[] = {
 	"sin", "sinh", "smoothstep", "sqrt", "step", "tan", "tanh", "trunc", "y0", "y1", "yn", "clamp", "clip", "relu", "sigmoid",
 	/* the kernels' own */
 	"absent", "absent_acc", "acc", "accumulate", "block", "count", "first", "last", "partial", "real", "row", "rows", "run",
-	"unit", "units", "sums", "word", "bits_of", "from_bits", "muladd", "to_acc", "to_real", "strip",
+	"unit", "units", "sums", "word", "bits_of", "from_bits", "muladd", "mulsum", "to_acc", "to_real", "strip",
 	/* the language's own */
 	"cell", "gates", "option", "output", "param", "save", "split", "stage", "state",
 };

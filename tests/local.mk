@@ -23,6 +23,8 @@ command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/convert.bats %D%/command/owners.bats %D%/command/rnn.bats %D%/command/openblas.bats \
 	%D%/command/cuda.bats %D%/command/cudnn.bats %D%/command/formats.py %D%/readme.sh %D%/foreign.py
+# Minutes under emulation: not for other processors.
+long_tests = %D%/gen/floats_test
 # Programs that the scripts run.
 helpers = \
 	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum
@@ -124,7 +126,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_gen_halves_test_SOURCES = %D%/gen/halves_test.c %D%/gen/math_text.h
 %C%_gen_halves_test_LDADD = $(math_texts) $(LDADD)
 math_texts = %D%/gen/libmath_f16.la %D%/gen/libmath_bf16.la %D%/gen/libmath_f32.la %D%/gen/libmath_f64.la
-check_LTLIBRARIES = $(math_texts)
+check_LTLIBRARIES = $(math_texts) $(math_ways)
 %C%_gen_libmath_f16_la_SOURCES = %D%/gen/math_text.c
 %C%_gen_libmath_f16_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=f16 -DCG_MATH='"math_f16.h"'
 %C%_gen_libmath_bf16_la_SOURCES = %D%/gen/math_text.c
@@ -133,6 +135,15 @@ check_LTLIBRARIES = $(math_texts)
 %C%_gen_libmath_f32_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=f32 -DCG_MATH='"math_f32.h"'
 %C%_gen_libmath_f64_la_SOURCES = %D%/gen/math_text.c
 %C%_gen_libmath_f64_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=f64 -DCG_MATH='"math_f64.h"'
+%C%_gen_floats_test_SOURCES = %D%/gen/floats_test.c %D%/gen/math_text.h
+%C%_gen_floats_test_LDADD = $(math_ways) $(LDADD)
+math_ways = %D%/gen/libmath_f32_plain.la %D%/gen/libmath_f32_fused.la
+%C%_gen_libmath_f32_plain_la_SOURCES = %D%/gen/math_text.c
+%C%_gen_libmath_f32_plain_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=f32_plain -DCG_MATH='"math_f32.h"'
+%C%_gen_libmath_f32_plain_la_CFLAGS = $(isa_cflags)
+%C%_gen_libmath_f32_fused_la_SOURCES = %D%/gen/math_text.c
+%C%_gen_libmath_f32_fused_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=f32_fused -DCG_MATH='"math_f32.h"'
+%C%_gen_libmath_f32_fused_la_CFLAGS = $(isa_cflags) $(isa_fused)
 %C%_command_model_test_SOURCES = %D%/command/model_test.c runtime/command/model.c runtime/command/text.c
 %C%_command_model_test_CPPFLAGS = $(AM_CPPFLAGS) -DMODEL_F64
 %C%_fuzz_cell_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
@@ -153,10 +164,10 @@ $(backend_tests):
 CLEANFILES += $(backend_tests)
 if HAVE_CMOCKA
 if HAVE_JANSSON
-check_PROGRAMS += $(unit_tests) %D%/conformance/conformance %D%/sequence/sequence
+check_PROGRAMS += $(unit_tests) $(long_tests) %D%/conformance/conformance %D%/sequence/sequence
 endif
 endif
-TESTS += $(unit_tests) $(backend_tests) $(script_tests)
+TESTS += $(unit_tests) $(long_tests) $(backend_tests) $(script_tests)
 if COMMAND
 TESTS += $(command_tests)
 if !HAVE_BATS

@@ -21,6 +21,9 @@ AC_SUBST([isa_all])
 
 CG_ISA([avx512], [x86_64], [-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512])
 CG_ISA([avx2], [x86_64|i?86], [-mavx2 -mfma -mf16c])
+# What x86 fuses steps by, for a test; others do it always or never.
+AS_CASE([$isa_names], [*avx2*], [isa_fused=$isa_avx2])
+AC_SUBST([isa_fused])
 # Every aarch64 has NEON and fused steps: what is compiled for the baseline is for neon, and goes by both names.
 AS_CASE([$cg_cpu], [aarch64*], [isa_names="$isa_names, neon"
 	AC_DEFINE([CG_ISA_NEON], [1], [The baseline has NEON.])])

@@ -98,10 +98,20 @@ static inline real to_real(acc x)
 #define ACC_TANH_HIGHEST 9.5f		/* and tanh(x) */
 #define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
 
-/* A ((t - T)^2 + C) is 1/t to one part in 19601 for t in [1, 9/8]: no parabola is nearer. */
-#define ACC_PARABOLA_A 0.835875720f
-#define ACC_PARABOLA_T 1.59375f
-#define ACC_PARABOLA_C 0.84375f
+#define ACC_CHORDS 0x7ef3340bu		/* less the bits of d, those of 1/d to one part in 20 */
+/* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
+#define ACC_PARABOLA_T 1.50096123f
+#define ACC_PARABOLA_C 0.749039088f
+
+static inline acc muladd(acc a, acc b, acc c)
+{
+	return fma(a, b, c);
+}
+
+static inline acc mulsum(acc a, acc b, acc c)
+{
+	return muladd(a, b, c);
+}
 
 /* tanh(s) to one part in 2^27, for |s| <= 3/8 ln(2). With it e^2s = (1 + tanh(s)) / (1 - tanh(s)). */
 static inline acc acc_tanh_near(acc s)
@@ -109,28 +119,23 @@ static inline acc acc_tanh_near(acc s)
 	acc w = s * s;
 	acc v = w - 1.30052653f;
 
-	return s * w * -0.0512202159f * (v * v + 4.81645477f) + s;
+	return mulsum(s * w * -0.0512202159f, mulsum(v, v, 4.81645477f), s);
 }
 
-/* 1/d to one part in 19601, for d in [1, 2^126]. A subtraction of its bits gives the chord of 1/d
-   between two powers of two. d times the chord is in [1, 9/8], where a parabola mends it. */
+/* 1/d to one part in 30800, for d in [1, 2^125]. A subtraction of its bits gives chords of 1/d, so
+   placed that d times the chord is near 1. There a parabola whose leading term is t^2 mends it. */
 static inline acc acc_inverse_seed(acc d)
 {
-	acc chord = from_bits(ACC_INVERSE - bits_of(d));
-	acc t = d * chord - ACC_PARABOLA_T;
+	acc chord = from_bits(ACC_CHORDS - bits_of(d));
+	acc t = muladd(d, chord, -ACC_PARABOLA_T);
 
-	return chord * ACC_PARABOLA_A * (t * t + ACC_PARABOLA_C);
+	return chord * mulsum(t, t, ACC_PARABOLA_C);
 }
 
 /* 1/d to within 2^-14. */
 static inline acc acc_rough_inverse(acc d)
 {
 	return acc_inverse_seed(d);
-}
-
-static inline acc muladd(acc a, acc b, acc c)
-{
-	return fma(a, b, c);
 }
 
 /* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in
@@ -142,17 +147,17 @@ static inline acc acc_tanh(acc x)
 	word sign = bits_of(x) & ACC_SIGN;
 	acc a = from_bits(bits_of(x) ^ sign);
 	acc b = a > ACC_TANH_HIGHEST ? ACC_TANH_HIGHEST : a;
-	acc k = from_bits(bits_of(b * ACC_PER_HALF_LN2 + (ACC_ROUND_64THS + 0.25f)) & ~(word)63);
+	acc k = from_bits(bits_of(mulsum(b, ACC_PER_HALF_LN2, ACC_ROUND_64THS + 0.25f)) & ~(word)63);
 	acc power = from_bits(bits_of(k) << (ACC_FRACTION - 6));
 	acc u = acc_tanh_near(muladd(ACC_ROUND_64THS - k, ACC_HALF_LN2, b));
-	acc e = (power + 1) * u + (power - 1);
+	acc e = mulsum(power + 1, u, power - 1);
 	acc d = muladd(-2, u, 2) + e;
 	acc y = acc_rough_inverse(d);
-	acc q = e * y;
-	acc t = q + y * muladd(-q, d, e);
+	acc f = from_bits(bits_of(e) | sign);
+	acc q = f * y;
+	acc t = mulsum(y, muladd(-q, d, f), q);
 
-	t = a < ACC_LINEAR ? a : t;
-	return from_bits(bits_of(t) | sign);
+	return a < ACC_LINEAR ? x : t;
 }
 
 /* 2^n, for n within the exponents of normal numbers. n is kept as k = ACC_ROUND + n, whose low bits are
@@ -165,7 +170,7 @@ static inline acc acc_power(acc k)
 /* e^x = 2^n e^r, where n is the integer nearest to x/ln(2). */
 static inline acc acc_octaves(acc x)
 {
-	return x * ACC_PER_LN2 + ACC_ROUND;
+	return mulsum(x, ACC_PER_LN2, ACC_ROUND);
 }
 
 /* r = x - n ln(2). The products with both parts of ln(2) are exact, and so is the first difference:
@@ -177,14 +182,14 @@ static inline acc acc_rest(acc x, acc k)
 	return muladd(-n, ACC_LN2_REST, muladd(-n, ACC_LN2, x));
 }
 
-/* e^r - 1 = r + r tail(r), for |r| <= ln(2)/2. The polynomial is off by 2^-26 of it at most. */
-static inline acc acc_tail(acc r)
+/* e^r - 1 = r + r^2 A B C to one part in 2^26, for |r| <= ln(2)/2: A and B are parabolas, without real zeros. */
+static inline acc acc_growth(acc r)
 {
-	acc r2 = r * r;
-	acc q = (0.00139009440f * r + 0.00836611167f) * r2 + (0.0416668244f * r + 0.166665480f);
+	acc a = r - 0.557694197f;
+	acc b = r + 3.57103181f;
+	acc q = mulsum(a, a, 19.3581104f) * mulsum(b, b, 5.55891085f);
 
-	q = q * r + 0.5f;
-	return q * r;
+	return mulsum(r * r * 0.00138825248f, q, r);
 }
 
 /* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step adds what the quotient q left over, 1 - q d
@@ -197,11 +202,11 @@ static inline acc acc_sigmoid(acc x)
 	acc k = acc_octaves(b);
 	acc power = acc_power(k);
 	acc r = acc_rest(b, k);
-	acc p = acc_tail(r) * r + r;
+	acc p = acc_growth(r);
 	acc d = muladd(power, p, power + 1);
 	acc y = acc_rough_inverse(d);
 	acc q = (p + 1) * y;
-	acc s = (q + y * (muladd(-q, d, 1) + p)) * power;
+	acc s = mulsum(y, muladd(-q, d, 1) + p, q) * power;
 
 	s = s > 1 ? 1 : s;
 	return x < ACC_EXP_LOWEST ? 0 : s;

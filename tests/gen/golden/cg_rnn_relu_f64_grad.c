@@ -46,10 +46,10 @@ typedef uint64_t word;		/* an acc's bits */
 #define ACC_TANH_HIGHEST 19.5		/* and tanh(x) */
 #define ACC_LINEAR 3.7252902984619141e-9	/* 2^-28: below, tanh(x) is x */
 
-/* A ((t - T)^2 + C) is 1/t to one part in 19601 for t in [1, 9/8]: no parabola is nearer. */
-#define ACC_PARABOLA_A 0.83587572062649865
-#define ACC_PARABOLA_T 1.59375
-#define ACC_PARABOLA_C 0.84375
+#define ACC_CHORDS 0x7fde668164000000u	/* less the bits of d, those of 1/d to one part in 20 */
+/* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
+#define ACC_PARABOLA_T 1.5009611940163858
+#define ACC_PARABOLA_C 0.7490391136853053
 
 static inline word bits_of(acc x)
 {

@@ -24,7 +24,7 @@ static __device__ __forceinline__ word bits_of(acc x)
 static __device__ __forceinline__ real to_real(acc x)
 {
 	word u = bits_of(x);
-	word near = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+	word near = ((u | (u >> 16 & 1u)) + 0x7fffu) >> 16;
 
 	return (real)(x != x ? u >> 16 | 0x40u : near);
 }

@@ -1,0 +1,165 @@
+/*
+ * The mathematics of f32 for every argument there is, where that can differ: from 2^-30 to 2^7 and of both signs all floats,
+ * elsewhere one in 509.  A fused step made without the instruction is rounded twice where double does not hold its sum; so the
+ * text as a plain processor runs it (plain) and with fused steps (fused), each with and without a flush of subnormals, must give
+ * the same bits, and errors stay within their bounds.  What is tested is what `cellgen math f32` prints (math_text.c).
+ */
+#include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#if defined __SSE2__
+#include <xmmintrin.h>
+#endif
+
+#include <cmocka.h>
+
+#include "math_text.h"
+
+enum { N = 4096, ELSEWHERE = 509, THREADS = 64, LOWEST = 127 - 30, HIGHEST = 127 + 7 };          /* exponents as bits have them */
+
+extern const struct math_text math_f32_plain, math_f32_fused;
+
+static double recip(double x)   { return 1 / x; }
+static double sigmoid(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
+
+/* The bounds, in units in the last place. */
+static const struct { const char *name; double (*want)(double); size_t at; double most; } functions[] = {
+	{ "recip",   recip,   offsetof(struct math_text, recip),   0.75 },
+	{ "exp",     exp,     offsetof(struct math_text, exp),     1.25 },
+	{ "tanh",    tanh,    offsetof(struct math_text, tanh),    2 },
+	{ "sigmoid", sigmoid, offsetof(struct math_text, sigmoid), 2 },
+};
+
+static const struct way { const char *name; const struct math_text *text; int flush; } ways[] = {
+	{ "plain",                        &math_f32_plain, 0 },
+	{ "plain, subnormals flushed",    &math_f32_plain, 1 },
+	{ "fused",                        &math_f32_fused, 0 },
+	{ "fused, subnormals flushed",    &math_f32_fused, 1 },
+};
+
+struct part { int function, first, step, ways; double worst; float at; const char *differs; };
+
+/* As isa.c has it of the instruction set that the fused text is compiled for. */
+static int can_fuse(void)
+{
+#ifdef CG_ISA_AVX2
+	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+	return 1;
+#endif
+}
+
+static void flush(int on)
+{
+#if defined __SSE2__
+	_mm_setcsr(on ? _mm_getcsr() | 0x8040 : _mm_getcsr() & ~0x8040u);
+#else
+	(void)on;
+#endif
+}
+
+/* In units in the last place of what is right, where that and the argument are normal numbers: of others math_test says more. */
+static double error(double x, double want, float got)
+{
+	int exponent;
+
+	if (!(fabs(x) >= FLT_MIN && fabs(want) > FLT_MIN && fabs(want) < FLT_MAX * (1 - FLT_EPSILON)))
+		return 0;
+	frexp(want, &exponent);
+	return fabs(got - want) / ldexp(1, exponent - FLT_MANT_DIG);
+}
+
+static void compare(struct part *p, const float *x, int n)
+{
+	float y[sizeof ways / sizeof *ways][N];
+
+	for (int w = 0; w < p->ways; w++) {
+		flush(ways[w].flush);
+		(*(math_over *const *)((const char *)ways[w].text + functions[p->function].at))(x, y[w], n);
+		flush(0);
+		for (int k = 0; k < n; k++)
+			if (memcmp(&y[w][k], &y[0][k], sizeof **y) && !(isnan(y[w][k]) && isnan(y[0][k]))) {
+				p->differs = ways[w].name;
+				p->at = x[k];
+			}
+	}
+	for (int k = 0; k < n; k++) {
+		double e = error(x[k], functions[p->function].want(x[k]), y[0][k]);
+
+		if (e > p->worst) {
+			p->worst = e;
+			if (!p->differs)
+				p->at = x[k];
+		}
+	}
+}
+
+/* Blocks of the floats in turns with the other threads. */
+static void *run(void *data)
+{
+	struct part *p = data;
+	float x[N];
+
+	for (uint32_t high = 0; high < 0x200; high++) {
+		uint32_t exponent = high & 0xff, step = exponent >= LOWEST && exponent < HIGHEST ? 1 : ELSEWHERE;
+
+		for (uint32_t low = (uint32_t)p->first * N * step; low < 0x800000; low += (uint32_t)p->step * N * step) {
+			int n = 0;
+
+			for (; n < N && low + (uint32_t)n * step < 0x800000; n++) {
+				uint32_t bits = high << 23 | (low + (uint32_t)n * step);
+
+				memcpy(&x[n], &bits, sizeof bits);
+			}
+			compare(p, x, n);
+		}
+	}
+	return NULL;
+}
+
+static void test_every_float(void **state)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	int threads = processors < 1 ? 1 : processors > THREADS ? THREADS : (int)processors;
+
+	(void)state;
+	if (!can_fuse())
+		printf("# without fused steps: this processor has none\n");
+	for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
+		struct part part[THREADS];
+		pthread_t thread[THREADS];
+		double worst = 0;
+
+		for (int k = 0; k < threads; k++) {
+			part[k] = (struct part){ .function = (int)f, .first = k, .step = threads, .ways = can_fuse() ? 4 : 2 };
+			assert_int_equal(pthread_create(&thread[k], NULL, run, &part[k]), 0);
+		}
+		for (int k = 0; k < threads; k++)
+			assert_int_equal(pthread_join(thread[k], NULL), 0);
+		for (int k = 0; k < threads; k++) {
+			if (part[k].differs)
+				fail_msg("%s(%a): %s has other bits than plain", functions[f].name, (double)part[k].at, part[k].differs);
+			if (part[k].worst > functions[f].most)
+				fail_msg("%s(%a): off by %g ulp", functions[f].name, (double)part[k].at, part[k].worst);
+			worst = fmax(worst, part[k].worst);
+		}
+		printf("# f32 %-8s %.3f ulp\n", functions[f].name, worst);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_float),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
