@@ -123,7 +123,7 @@ static int read_kernel(struct emit *e, const struct options *o)
 			               print_name(shown, stage));
 		e->kernel.stage = (int)n;
 	}
-	CG_TRY(file_cell(o->words[0], &e->kernel.cell, &e->parsed));
+	CG_TRY(file_cell(o->words[0], 1, &e->kernel.cell, &e->parsed));
 	if (e->kernel.stage > e->kernel.cell->n_stages)
 		return cg_fail(CG_BAD_ARGUMENT, "--stage: %s has %d", e->kernel.cell->name,
 		               e->kernel.cell->n_stages);

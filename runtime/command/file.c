@@ -204,16 +204,19 @@ static int read_all(int fd, char *text, size_t most, size_t *length)
 	return 0;
 }
 
-int file_text(const char *path, size_t most, char **text)
+int file_text(const char *path, int any, size_t most, char **text)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), code = CG_OK;
+	/* A pipe that nobody writes is not waited for. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | (any ? 0 : O_NONBLOCK)), code = CG_OK;
+	struct stat is;
 	size_t length;
 
 	*text = NULL;
 	if (fd < 0)
 		return cg_fail(CG_FILE, "%s: %s", path, strerror(errno));
-	*text = cg_memory(NULL, most + 2);
-	if (!*text)
+	if (!any && (fstat(fd, &is) || !S_ISREG(is.st_mode)))
+		code = cg_fail(CG_FILE, "%s: not a regular file", path);
+	else if (!(*text = cg_memory(NULL, most + 2)))
 		code = CG_NO_MEMORY;
 	else if (read_all(fd, *text, most, &length))
 		code = cg_fail(CG_FILE, "%s: %s", path, strerror(errno));
@@ -229,7 +232,7 @@ int file_text(const char *path, size_t most, char **text)
 	return code;
 }
 
-int file_cell(const char *word, const struct cg_cell **cell, struct cg_cell **parsed)
+int file_cell(const char *word, int said, const struct cg_cell **cell, struct cg_cell **parsed)
 {
 	size_t length = strlen(word);
 	char *source;
@@ -237,7 +240,7 @@ int file_cell(const char *word, const struct cg_cell **cell, struct cg_cell **pa
 
 	*parsed = NULL;
 	if (strchr(word, '/') || (length > 5 && !strcmp(word + length - 5, ".cell"))) {
-		CG_TRY(file_text(word, CG_TEXT_MAX, &source));
+		CG_TRY(file_text(word, said, CG_TEXT_MAX, &source));
 		code = cg_cell_parse(source, word, parsed);
 		cg_memory(source, 0);
 		*cell = *parsed;

@@ -24,12 +24,13 @@ int  file_end(struct file *);
 /* Removes what was begun and not ended.  Does nothing to a file that is ended or all zeros. */
 void file_drop(struct file *);
 
-/* The whole of a file as text, freed by cg_memory.  CG_FILE: unreadable, longer than most bytes, or no text. */
-int file_text(const char *path, size_t most, char **text);
+/* The whole of a file as text, freed by cg_memory; any: a pipe or device too.  CG_FILE: unreadable, longer than most bytes, or no
+ * text. */
+int file_text(const char *path, int any, size_t most, char **text);
 
 /* The cell of a word: a built-in one's name, or a file's, which has a slash or ends in .cell; then *parsed is the caller's to
- * close, else NULL. */
+ * close, else NULL.  said: by the user, who may name a pipe; a file's metadata may not. */
 struct cg_cell;
-int file_cell(const char *word, const struct cg_cell **cell, struct cg_cell **parsed);
+int file_cell(const char *word, int said, const struct cg_cell **cell, struct cg_cell **parsed);
 
 #endif

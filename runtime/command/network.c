@@ -116,7 +116,7 @@ static int read_words(struct network *n)
 	if (w->cell && w->linear_before_reset == !strcmp(w->cell, "gru_block") && !strncmp(w->cell, "gru", 3))
 		return cg_fail(CG_BAD_ARGUMENT, "linear_before_reset: of cell %.40s expected %d, got %d", w->cell, strcmp(w->cell, "gru_block") != 0,
 		               (int)w->linear_before_reset);
-	if (w->cell && file_cell(w->cell, &cell, &n->parsed))
+	if (w->cell && file_cell(w->cell, is_given(n, "cell"), &cell, &n->parsed))
 		return cg_fail_in(CG_BAD_ARGUMENT, "cell");
 	return w->values ? plan_values(w->values, &n->text, n->values, &n->config.n_values) : CG_OK;
 }

@@ -50,7 +50,7 @@ static int read_cell(struct call *c, struct cg_rnn_op *op)
 		op->cell_name = NULL;
 		return CG_OK;
 	}
-	return file_cell(op->cell_name, &op->cell, &c->plan->parsed) ? cg_fail_in(CG_BAD_ARGUMENT, "cell") : CG_OK;
+	return file_cell(op->cell_name, is_given(c, "cell"), &op->cell, &c->plan->parsed) ? cg_fail_in(CG_BAD_ARGUMENT, "cell") : CG_OK;
 }
 
 int plan_values(const char *text, char **memory, struct cg_value values[], int *n)

@@ -111,7 +111,7 @@ double timing_number(const char *path, const char *key, double unit)
 	char *text, *at;
 	double n = -1;
 
-	if (access(path, R_OK) || file_text(path, 1 << 16, &text))
+	if (access(path, R_OK) || file_text(path, 0, 1 << 16, &text))
 		return -1;
 	at = strstr(text, key);
 	if (at && (at[strlen(key)] == ' ' || !*key))

@@ -401,6 +401,13 @@ pytorch() { # WORDS: from PyTorch to ours
 	cmp same back
 	refuses "onnx: cell: expected lstm, gru, gru_block, rnn_tanh, rnn_relu, got ./mine.cell" convert --from cellgrad --to onnx in out
 	refuses "mine.cel" convert --from cellgrad --to canonical in out cell=./mine.cel
+	# A file's word waits for no pipe.
+	mkfifo pipe.cell
+	tensors in '{"cell":"./pipe.cell","num_units":"2","input_size":"3"}' params:F32:28
+	refuses "cell: ./pipe.cell: not a regular file" convert --from cellgrad --to canonical in out
+	tensors step '{"cell":"./pipe.cell"}' input:F32:1,1,3 params:F32:28
+	refuses "cell: ./pipe.cell: not a regular file" run rnn step num_units=2
+	works convert --from cellgrad --to canonical in out cell=<(cat mine.cell) values=k=0.5
 }
 
 @test "what run writes convert reads, and the other way" {
