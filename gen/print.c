@@ -178,7 +178,7 @@ static void names(struct printer *p, struct cg_text *text)
 			continue;
 		separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
 		put_form(text, a->kind == CG_KIND_TENSOR ? "@name@_at, @name@_offset, @name@_stride" :
-		               a->kind == CG_KIND_PER_UNIT ? "@name@_at, @name@_offset" : "@name@", a, NULL);
+		               a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCRATCH ? "@name@_at, @name@_offset" : "@name@", a, NULL);
 	}
 }
 

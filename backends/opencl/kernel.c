@@ -232,18 +232,18 @@ static size_t rows_each(const struct cg_device *device, size_t wide, size_t rows
 	return each < 1 ? 1 : least(each, ROWS);
 }
 
-/* A processor's work-item takes a strip of some rows.  Elsewhere, and in sums, a group is as wide as the units, up to what the device
- * takes: all it has on a processor, where a group is a loop.  Blocks of sums beyond the grid are taken in turns. */
+/* A processor's work-item takes a strip of some rows, or of a block's sums.  Elsewhere a group is as wide as the units, up to what the
+ * device takes.  Blocks of sums beyond the grid are taken in turns. */
 static void grid(const struct cg_device *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
                  size_t local[2])
 {
 	enum { GROUP = 256, BLOCKS_MOST = 4096 };
-	size_t wide = 1, each, group = least(is_processor(device) ? most : least(most, GROUP), device->group_most);
+	size_t wide = 1, group = least(least(most, GROUP), device->group_most), each;
 
-	if (shape == CG_PIECE_POINT && is_processor(device)) {
+	if (is_processor(device)) {
 		local[0] = local[1] = 1;
 		global[0] = ((size_t)units + STRIP - 1) / STRIP;
-		each = rows_each(device, global[0], (size_t)rows);
+		each = shape == CG_PIECE_POINT ? rows_each(device, global[0], (size_t)rows) : 1;
 		global[1] = ((size_t)rows + each - 1) / each;
 		return;
 	}

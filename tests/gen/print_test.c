@@ -198,7 +198,7 @@ static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *
 		char head[256];
 
 		snprintf(head, sizeof head, lang == CG_LANG_C ? "static APART void %s_run(" :
-		         lang == CG_LANG_OPENCL && piece->shape == CG_PIECE_POINT ? "void %s_element(" : "%s(", piece->key);
+		         lang == CG_LANG_OPENCL ? "void %s_element(" : "%s(", piece->key);
 		start = strstr(text, head);
 		if (piece->shape == CG_PIECE_SUM)
 			continue;

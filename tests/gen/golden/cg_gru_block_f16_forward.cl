@@ -8,8 +8,8 @@ typedef float acc;		/* what arithmetic uses */
 typedef uint word;		/* an acc's bits */
 
 /* For a compiler that makes vectors of a loop, as a processor's: -DSTRIP=1024, units that a work-item
-   takes of a row, in as many rows as make all of the grid's height, and -DLANES=16, those of a vector.
-   -DWHOLE: nothing is absent, and no loop tests for it. */
+   takes of a row, in as many rows as make all of the grid's height, or sums; and -DLANES=16, those of
+   a vector.  -DWHOLE: nothing is absent, and no loop tests for it. */
 #ifdef STRIP
 #define ROWS ((long)((rows + get_global_size(1) - 1) / get_global_size(1)))
 #else

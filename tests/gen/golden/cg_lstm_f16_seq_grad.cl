@@ -8,8 +8,8 @@ typedef float acc;		/* what arithmetic uses */
 typedef uint word;		/* an acc's bits */
 
 /* For a compiler that makes vectors of a loop, as a processor's: -DSTRIP=1024, units that a work-item
-   takes of a row, in as many rows as make all of the grid's height, and -DLANES=16, those of a vector.
-   -DWHOLE: nothing is absent, and no loop tests for it. */
+   takes of a row, in as many rows as make all of the grid's height, or sums; and -DLANES=16, those of
+   a vector.  -DWHOLE: nothing is absent, and no loop tests for it. */
 #ifdef STRIP
 #define ROWS ((long)((rows + get_global_size(1) - 1) / get_global_size(1)))
 #else
@@ -315,6 +315,28 @@ __kernel void cg_lstm_f16_seq_grad(
 	}
 }
 
+/* One element's terms, each added to its sum.  Always inline: of a loop with a call in it no compiler makes vectors. */
+static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_sum_part_element(
+	long row, long unit,
+	long rows, long units,
+	__global const real *da_i_at, ulong da_i_offset, long da_i_stride,
+	__global const real *da_f_at, ulong da_f_offset, long da_f_stride,
+	__global const real *da_g_at, ulong da_g_offset, long da_g_stride,
+	__global const real *da_o_at, ulong da_o_offset, long da_o_stride,
+	__global acc *partial_at, ulong partial_offset,
+	acc *sums)
+{
+	const acc da_i = GIVEN(da_i_at) ? to_acc(da_i_at[da_i_offset + row * da_i_stride + unit]) : 0;
+	const acc da_f = GIVEN(da_f_at) ? to_acc(da_f_at[da_f_offset + row * da_f_stride + unit]) : 0;
+	const acc da_g = GIVEN(da_g_at) ? to_acc(da_g_at[da_g_offset + row * da_g_stride + unit]) : 0;
+	const acc da_o = GIVEN(da_o_at) ? to_acc(da_o_at[da_o_offset + row * da_o_stride + unit]) : 0;
+
+	sums[0 * STRIP] += da_i;
+	sums[1 * STRIP] += da_f;
+	sums[2 * STRIP] += da_g;
+	sums[3 * STRIP] += da_o;
+}
+
 /*
  * cg_lstm_f16_seq_grad_sum_part: sums over blocks of 64 rows, for the function after it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
@@ -334,33 +356,36 @@ __kernel void cg_lstm_f16_seq_grad_sum_part(
 	__global acc *restrict partial_at, ulong partial_offset)
 {
 	enum { BLOCK = 64, VALUES = 4 };
-	const long unit = get_global_id(0);
+	const long first = get_global_id(0) * STRIP;
+	const long count = units - first < STRIP ? units - first : STRIP;
 	const long step = get_global_size(1);
 
-	if (unit >= units)
-		return;
 	for (long block = get_global_id(1); block * BLOCK < rows; block += step) {
 		const long last = rows - block * BLOCK < BLOCK ? rows : (block + 1) * BLOCK;
-		acc sum_db_i = 0;
-		acc sum_db_f = 0;
-		acc sum_db_g = 0;
-		acc sum_db_o = 0;
+		acc sums[VALUES * STRIP];
 
+		for (int k = 0; k < VALUES * STRIP; k++)
+			sums[k] = 0;
 		for (long row = block * BLOCK; row < last; row++) {
-			const acc da_i = GIVEN(da_i_at) ? to_acc(da_i_at[da_i_offset + row * da_i_stride + unit]) : 0;
-			const acc da_f = GIVEN(da_f_at) ? to_acc(da_f_at[da_f_offset + row * da_f_stride + unit]) : 0;
-			const acc da_g = GIVEN(da_g_at) ? to_acc(da_g_at[da_g_offset + row * da_g_stride + unit]) : 0;
-			const acc da_o = GIVEN(da_o_at) ? to_acc(da_o_at[da_o_offset + row * da_o_stride + unit]) : 0;
-
-			sum_db_i += da_i;
-			sum_db_f += da_f;
-			sum_db_g += da_g;
-			sum_db_o += da_o;
+#ifdef LANES
+#pragma clang loop vectorize_width(LANES) vectorize_predicate(enable)
+#endif
+			for (long unit = 0; unit < count; unit++)
+				cg_lstm_f16_seq_grad_sum_part_element(row, first + unit,
+					rows, units,
+					da_i_at, da_i_offset, da_i_stride,
+					da_f_at, da_f_offset, da_f_stride,
+					da_g_at, da_g_offset, da_g_stride,
+					da_o_at, da_o_offset, da_o_stride,
+					partial_at, partial_offset,
+					sums + unit);
 		}
-		partial_at[partial_offset + (block * VALUES + 0) * units + unit] = sum_db_i;
-		partial_at[partial_offset + (block * VALUES + 1) * units + unit] = sum_db_f;
-		partial_at[partial_offset + (block * VALUES + 2) * units + unit] = sum_db_g;
-		partial_at[partial_offset + (block * VALUES + 3) * units + unit] = sum_db_o;
+		for (int value = 0; value < VALUES; value++) {
+			__global acc *const partial = partial_at + partial_offset + (block * VALUES + value) * units + first;
+
+			for (long unit = 0; unit < count; unit++)
+				partial[unit] = sums[value * STRIP + unit];
+		}
 	}
 }
 
@@ -386,40 +411,67 @@ __kernel void cg_lstm_f16_seq_grad_sum(
 {
 	enum { BLOCK = 64, VALUES = 4 };
 	const long blocks = (rows + BLOCK - 1) / BLOCK;
-	const long unit = get_global_id(0);
+	const long first = get_global_id(0) * STRIP;
+	const long count = units - first < STRIP ? units - first : STRIP;
 
-	if (unit >= units)
-		return;
 	if (db_i_at) {
-		__global real *const total = db_i_at + db_i_offset;
-		acc sum = 0;
+		__global real *const total = db_i_at + db_i_offset + first;
+		acc sums[STRIP];
 
-		for (long block = 0; block < blocks; block++)
-			sum += partial_at[partial_offset + (block * VALUES + 0) * units + unit];
-		total[unit] = to_real(accumulate ? to_acc(total[unit]) + sum : sum);
+		for (int k = 0; k < STRIP; k++)
+			sums[k] = 0;
+		for (long block = 0; block < blocks; block++) {
+			__global const acc *const partial = partial_at + partial_offset + (block * VALUES + 0) * units + first;
+
+			for (long unit = 0; unit < count; unit++)
+				sums[unit] += partial[unit];
+		}
+		for (long unit = 0; unit < count; unit++)
+			total[unit] = to_real(accumulate ? to_acc(total[unit]) + sums[unit] : sums[unit]);
 	}
 	if (db_f_at) {
-		__global real *const total = db_f_at + db_f_offset;
-		acc sum = 0;
+		__global real *const total = db_f_at + db_f_offset + first;
+		acc sums[STRIP];
 
-		for (long block = 0; block < blocks; block++)
-			sum += partial_at[partial_offset + (block * VALUES + 1) * units + unit];
-		total[unit] = to_real(accumulate ? to_acc(total[unit]) + sum : sum);
+		for (int k = 0; k < STRIP; k++)
+			sums[k] = 0;
+		for (long block = 0; block < blocks; block++) {
+			__global const acc *const partial = partial_at + partial_offset + (block * VALUES + 1) * units + first;
+
+			for (long unit = 0; unit < count; unit++)
+				sums[unit] += partial[unit];
+		}
+		for (long unit = 0; unit < count; unit++)
+			total[unit] = to_real(accumulate ? to_acc(total[unit]) + sums[unit] : sums[unit]);
 	}
 	if (db_g_at) {
-		__global real *const total = db_g_at + db_g_offset;
-		acc sum = 0;
+		__global real *const total = db_g_at + db_g_offset + first;
+		acc sums[STRIP];
 
-		for (long block = 0; block < blocks; block++)
-			sum += partial_at[partial_offset + (block * VALUES + 2) * units + unit];
-		total[unit] = to_real(accumulate ? to_acc(total[unit]) + sum : sum);
+		for (int k = 0; k < STRIP; k++)
+			sums[k] = 0;
+		for (long block = 0; block < blocks; block++) {
+			__global const acc *const partial = partial_at + partial_offset + (block * VALUES + 2) * units + first;
+
+			for (long unit = 0; unit < count; unit++)
+				sums[unit] += partial[unit];
+		}
+		for (long unit = 0; unit < count; unit++)
+			total[unit] = to_real(accumulate ? to_acc(total[unit]) + sums[unit] : sums[unit]);
 	}
 	if (db_o_at) {
-		__global real *const total = db_o_at + db_o_offset;
-		acc sum = 0;
+		__global real *const total = db_o_at + db_o_offset + first;
+		acc sums[STRIP];
 
-		for (long block = 0; block < blocks; block++)
-			sum += partial_at[partial_offset + (block * VALUES + 3) * units + unit];
-		total[unit] = to_real(accumulate ? to_acc(total[unit]) + sum : sum);
+		for (int k = 0; k < STRIP; k++)
+			sums[k] = 0;
+		for (long block = 0; block < blocks; block++) {
+			__global const acc *const partial = partial_at + partial_offset + (block * VALUES + 3) * units + first;
+
+			for (long unit = 0; unit < count; unit++)
+				sums[unit] += partial[unit];
+		}
+		for (long unit = 0; unit < count; unit++)
+			total[unit] = to_real(accumulate ? to_acc(total[unit]) + sums[unit] : sums[unit]);
 	}
 }
