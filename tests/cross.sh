@@ -88,7 +88,7 @@ fused_vectors() {
 takes_neon() { CELLGRAD_CPU_ISA=neon $run ./cellgrad info | tee info && grep -q 'kernels neon' info; }
 
 unit() {
-	CC="$cc $flags" CELLGEN="$PWD/cellgen" CELLGRAD="$PWD/cellgrad" CMOCKA_MESSAGE_OUTPUT=TAP \
+	CC="$cc $flags" CXX="$(echo "$cc" | sed 's/gcc/g++/') $flags" CELLGEN="$PWD/cellgen" CELLGRAD="$PWD/cellgrad" CMOCKA_MESSAGE_OUTPUT=TAP \
 		sh "$srcdir/tests/unit.sh" $run "$1" >"$2" 2>&1 && ! grep -q '^not ok' "$2" && return
 	cat "$2"
 	return 1
