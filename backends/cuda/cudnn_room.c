@@ -36,7 +36,7 @@ static struct cg_mem take(struct cg_work *work, int64_t rows, int64_t columns, s
 
 static struct cg_mem take_bytes(struct cg_work *work, size_t bytes)
 {
-	return bytes ? take(work, 1, (int64_t)(bytes > INT64_MAX ? INT64_MAX : bytes), 1) : none;
+	return bytes ? take(work, 1, 1, bytes) : none;
 }
 
 static void take_states(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, struct cg_mem *h,
