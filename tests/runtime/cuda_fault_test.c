@@ -233,7 +233,7 @@ static unsigned note_grid(struct CUfunc_st *function, unsigned x, unsigned y, un
 static unsigned endless(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
 {
 	*base = at;
-	*bytes = (size_t)1 << 50;
+	*bytes = SIZE_MAX / 4;
 	return 0;
 }
 
@@ -244,7 +244,7 @@ static void launch(struct tensors *t, int64_t m, int64_t k)
 	const struct cg_kernel kernel = { cg_cell_find("rnn_relu"), "", 1, CG_FORWARD, CG_F32, CG_POINT };
 	struct cg_arg args[] = { { .name = "a", .mem = mem, .stride = k }, { .name = "h", .mem = t->mem[1], .stride = k } };
 
-	args[0].mem.bytes = args[1].mem.bytes = (size_t)1 << 50;
+	args[0].mem.bytes = args[1].mem.bytes = SIZE_MAX / 4;
 	if (cg_kernel_run(t->stream, &kernel, m, k, args, 2))
 		fail_msg("[%lld, %lld]: %s", (long long)m, (long long)k, cg_message());
 	if (rows != m || units != k || grid[1] > 65535 || !grid[0] || !grid[1] || block[0] * block[1] > 1024 || !block[0] || !block[1])
