@@ -39,6 +39,9 @@ static void every_tile(void (*check)(const struct cg_gemm_shape *, const struct 
 				for (EACH(j, lengths)) {
 					struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = (int)(i & 1), .transpose_b = (int)(j & 1) };
 
+					/* What no memory of this machine holds is not launched. */
+					if ((uint64_t)lengths[i] > SIZE_MAX / 4 || (uint64_t)lengths[j] > SIZE_MAX / 4)
+						continue;
 					assert_int_equal(cg_gemm_tile(&s, &devices[d], lengths[i], lengths[j]), 0);
 					check(&s, &devices[d], lengths[i], lengths[j]);
 				}
