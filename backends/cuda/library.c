@@ -210,10 +210,12 @@ static int load_names(struct library *l)
 /* A program with another user's rights is not told what to load. */
 const char *cg_cuda_named(int library)
 {
-#ifdef __GLIBC__
+#ifdef __linux__
 	const char *wanted = secure_getenv(libraries[library].variable);
 #else
 	const char *wanted = NULL;
+
+	(void)library;
 #endif
 
 	return wanted ? wanted : "";

@@ -84,7 +84,7 @@ static void load_own(void)
 /* A library that the environment names is the only one tried; a program with another user's rights is not told what to load. */
 static void load(void)
 {
-#ifdef __GLIBC__
+#ifdef __linux__
 	const char *wanted = secure_getenv("CELLGRAD_OPENCL_LIB");
 #else
 	const char *wanted = NULL;
