@@ -26,6 +26,7 @@ enum {
 	CG_OPTIONS_MAX  = 8,
 	CG_PARAMS_MAX   = 16,
 	CG_STAGES_MAX   = 4,
+	CG_PIECES_MAX   = 5 * CG_STAGES_MAX,     /* functions of a pass */
 	CG_SAVES_MAX    = 64,
 	CG_VALUES_MAX   = 256,           /* equations */
 	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations */
@@ -220,6 +221,9 @@ extern const char *const cg_acc_names[4];                /* what each computes i
 struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int stage, int dtype, cg_resize *,
                              struct cg_mistake *);
 void cg_plan_free(struct cg_pass_plan *);
+/* Which saved value (its place among the cell's saves) holds the value that the product after stage feed + 1 multiplies, where the
+ * plan's functions have no argument of their own for it; -1: they have one. */
+int cg_feed_saved(const struct cg_pass_plan *, int feed);
 /* Is an argument one of the function's parameters?  The values of a part go to its scratch. */
 int cg_is_parameter(const struct cg_piece *, const struct cg_argument *);
 /* Units that a thread of a point piece takes at once in CUDA C. */

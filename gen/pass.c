@@ -33,7 +33,7 @@ static const struct { signed char kind, type[4]; } memory[] = {
 
 static const char *const prefixes[] = { [CG_VALUE] = "", [CG_D] = "d", [CG_G] = "g", [CG_GD] = "gd" };
 
-enum { PIECES_MAX = 5 * CG_STAGES_MAX, ARGUMENTS_MAX = 4 * CG_VALUES_MAX };
+enum { ARGUMENTS_MAX = 4 * CG_VALUES_MAX };
 
 /* A value that is in memory when a piece runs: where its node stands the piece loads it. */
 struct cut { const char *name; int role, index, order; };
@@ -163,6 +163,14 @@ static void cut_saved(struct maker *m)
 		cut(m, m->graph->value[m->plan->cell->saves[k]], CG_ROLE_SAVED, k, CG_VALUE);
 }
 
+/* Is the node a saved value, in the type that products read?  A state that a sequence carries is saved in acc. */
+static int is_saved_real(const struct maker *m, int node)
+{
+	const struct cut *c = &m->cuts[node];
+
+	return c->name && type_of(m->plan, c->role, c->index, c->order) == CG_TYPE_REAL;
+}
+
 /* By role, then order, then index: the order in which a piece takes its inputs. */
 static int before(const struct cg_argument *a, const struct cg_argument *b)
 {
@@ -202,7 +210,7 @@ static void piece(struct maker *m, int stage, int shape, const char *suffix)
 	unsigned char *wanted = cg_arena_take(&plan->memory, (size_t)graph->n);
 	int n = 0, inputs, scalars = 0;
 
-	if (graph->failed || !list || !schedule || !wanted || plan->n_pieces == PIECES_MAX) {
+	if (graph->failed || !list || !schedule || !wanted || plan->n_pieces == CG_PIECES_MAX) {
 		m->failed = 1;
 		return;
 	}
@@ -346,7 +354,8 @@ static void adjoints_out(struct maker *m, int stage, int order, const int *adjoi
 	for (int k = 0; stage == 1 && k < cell->n_prevs; k++) {
 		int prev = used_leaf(m->graph, CG_ROLE_PREV, k);
 
-		if (prev)
+		/* The step before reads what reaches its state even where this step does not read that state: zero, then. */
+		if (prev || (m->plan->pass == CG_PASS_SEQ_GRAD && !cell->prevs[k].output))
 			out(m, CG_ROLE_PREV, k, order, prev < n ? adjoint[prev] : 0);
 	}
 }
@@ -435,7 +444,7 @@ static void pieces(struct maker *m)
 	if (m->failed || graph->failed)
 		return;
 	m->cuts = cg_arena_take(&m->plan->memory, ((size_t)graph->room + 64) * sizeof *m->cuts);
-	m->plan->pieces = cg_arena_take(&m->plan->memory, PIECES_MAX * sizeof *m->plan->pieces);
+	m->plan->pieces = cg_arena_take(&m->plan->memory, CG_PIECES_MAX * sizeof *m->plan->pieces);
 	if (!m->cuts || !m->plan->pieces) {
 		m->failed = 1;
 		return;
@@ -453,8 +462,8 @@ static void pieces(struct maker *m)
 			if (!wants(m, s))
 				continue;
 			cut_saved(m);
-			/* The product's weights want the feed again; it was not kept. */
-			if (s < cell->n_stages && !m->cuts[graph->value[cell->feeds[s - 1]]].name)
+			/* The gradient of the product's weights multiplies by the feed again. */
+			if (s < cell->n_stages && !is_saved_real(m, graph->value[cell->feeds[s - 1]]))
 				out(m, CG_ROLE_FEED, s - 1, CG_VALUE, graph->value[cell->feeds[s - 1]]);
 			adjoints_out(m, s, CG_D, d, n);
 			piece(m, s, CG_PIECE_POINT, "");
@@ -543,6 +552,34 @@ struct cg_pass_plan *cg_plan(const struct cg_cell *cell, int options, int pass, 
 	if (plan)
 		resize(plan, 0);
 	return NULL;
+}
+
+static int has_feed(const struct cg_pass_plan *plan, int feed)
+{
+	for (int p = 0; p < plan->n_pieces; p++)
+		for (int k = 0; k < plan->pieces[p].n_arguments; k++) {
+			const struct cg_argument *a = &plan->pieces[p].arguments[k];
+
+			if (a->role == CG_ROLE_FEED && a->index == feed && a->order == CG_VALUE)
+				return 1;
+		}
+	return 0;
+}
+
+int cg_feed_saved(const struct cg_pass_plan *plan, int feed)
+{
+	const struct cg_cell *cell = plan->cell;
+	const int *value = plan->graph.value;
+
+	if (has_feed(plan, feed))
+		return -1;
+	for (int k = 0; k < cell->n_saves; k++)
+		if (cell->saves[k] == cell->feeds[feed])
+			return k;
+	for (int k = 0; k < cell->n_saves; k++)
+		if (value[cell->saves[k]] == value[cell->feeds[feed]] && type_of(plan, CG_ROLE_SAVED, k, CG_VALUE) == CG_TYPE_REAL)
+			return k;
+	return -1;
 }
 
 void cg_plan_free(struct cg_pass_plan *plan)

@@ -9,8 +9,6 @@
 
 static int find_slots(struct cg_ready *ready)
 {
-	if (ready->plan->n_pieces > CG_READY_PIECES)
-		return cg_fail(CG_UNSUPPORTED, "%s: more than %d functions", ready->plan->key, CG_READY_PIECES);
 	for (int p = 0; p < ready->plan->n_pieces; p++) {
 		const struct cg_piece *piece = &ready->plan->pieces[p];
 

@@ -7,7 +7,8 @@
 #include "runtime/backend.h"
 #include "runtime/op.h"
 
-enum { ARGS_MAX = 4 * CG_SLOTS_MAX };
+/* One stage has four functions at most: a feed's, the elements', a part of sums, the sums. */
+enum { ARGS_MAX = 4 * CG_SLOTS_MAX, PIECES = 4 };
 
 struct call {
 	struct cg_stream *stream;
@@ -159,7 +160,7 @@ static int is_wanted(const struct call *c, const struct cg_piece *piece)
 /* What was given and no function of the kernel takes. */
 static int check_names(const struct call *c)
 {
-	const char *names[CG_SLOTS_MAX * CG_READY_PIECES], *near;
+	const char *names[CG_SLOTS_MAX * PIECES], *near;
 	int n = 0;
 
 	for (int p = 0; p < c->ready->plan->n_pieces; p++)
@@ -180,7 +181,7 @@ static int check_names(const struct call *c)
 }
 
 /* Which functions are launched: those that make what is wanted. */
-static void choose(const struct call *c, int wanted[CG_READY_PIECES])
+static void choose(const struct call *c, int wanted[PIECES])
 {
 	const struct cg_pass_plan *plan = c->ready->plan;
 	int point = c->kernel->shape == CG_POINT;
@@ -229,8 +230,8 @@ static int run(const struct call *c)
 {
 	const struct cg_pass_plan *plan = c->ready->plan;
 	const struct cg_backend *backend = c->stream->context->backend;
-	struct cg_operand operands[CG_READY_PIECES][CG_SLOTS_MAX];
-	int wanted[CG_READY_PIECES] = { 0 }, code = CG_OK;
+	struct cg_operand operands[PIECES][CG_SLOTS_MAX];
+	int wanted[PIECES] = { 0 }, code = CG_OK;
 	struct cg_stage stage;
 	struct cg_mem scratch;
 	size_t bytes = 0;

@@ -284,6 +284,12 @@ static int ready(struct cg_rnn *rnn)
 	return check_projection(rnn, rnn->forward->plan);
 }
 
+static void read_feeds(struct cg_rnn *rnn, int grad, const struct cg_pass_plan *plan)
+{
+	for (int k = 0; k < rnn->cell->n_stages - 1; k++)
+		rnn->feed_kept[grad][k] = (signed char)cg_feed_saved(plan, k);
+}
+
 int cg_rnn_study(struct cg_rnn *rnn)
 {
 	static const int passes[] = { CG_SEQ_FORWARD, CG_SEQ_GRAD };
@@ -299,6 +305,7 @@ int cg_rnn_study(struct cg_rnn *rnn)
 			read_grad(rnn, plan);
 		else
 			code = check_projection(rnn, plan);
+		read_feeds(rnn, k, plan);
 		cg_plan_free(plan);
 	}
 	return code;

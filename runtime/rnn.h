@@ -48,6 +48,8 @@ struct cg_rnn {
 	int state, output;                       /* among the cell's prevs; state -1: none */
 	struct cg_rnn_kept kept[CG_KEPT_MAX];    /* the cell's saves, then the output and the state where it does not save them */
 	int n_kept, kept_h, kept_c;
+	/* By pass (0 forward, 1 gradient) and stage: among the kept, what the product after the stage multiplies; -1: memory of its own. */
+	signed char feed_kept[2][CG_STAGES_MAX];
 	int sum_values;                          /* of the largest of the gradient's sums; what they read beside the gates' adjoints: */
 	int sums_prev_h, sums_prev_c, sums_carry;
 	int uses_h_prev;                         /* in the equations, beside the product */

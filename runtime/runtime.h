@@ -66,7 +66,7 @@ void cg_cell_drop(const struct cg_cell *);
 
 /* ---- kernels, as the ops ask for them ---- */
 
-enum { CG_SLOTS_MAX = 64, CG_READY_PIECES = 8 };
+enum { CG_SLOTS_MAX = 64 };
 
 /* A kernel of a built-in cell that a context has ready.  slot[p][a]: which of the names that were asked for argument a of
  * piece p takes, so that a call counts no positions and compares no names. */
@@ -77,7 +77,7 @@ struct cg_ready {
 	int options, pass, stage, dtype;
 	struct cg_pass_plan *plan;
 	struct cg_built *built;
-	short slot[CG_READY_PIECES][CG_SLOTS_MAX];
+	short slot[CG_PIECES_MAX][CG_SLOTS_MAX];
 };
 /* names: what the op calls the kernel's arguments, ended by NULL; a table of static life, part of the key. */
 int cg_ready(struct cg_context *, const char *cell, const char *options, int pass, int stage, int dtype,

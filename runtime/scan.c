@@ -223,9 +223,13 @@ static int pack(const struct cg_scan *w, int pass)
 	return CG_OK;
 }
 
-/* What the recurrent product of a stage takes at a step. */
+/* What the recurrent product of a stage takes at a step: in the gradient, of all steps. */
 static struct cg_matrix operand_of(const struct cg_scan *w, int stage, int64_t s)
 {
+	int grad = cg_present(w->d_gates), saved = stage ? w->rnn->feed_kept[grad][stage - 1] : -1;
+
+	if (saved >= 0)
+		return saved_of(w, saved, s);
 	if (stage)
 		return (struct cg_matrix){ w->feed[stage - 1], w->rnn->U, 0 };
 	return s ? at(w, w->h, off(w, s - 1), 0) : w->h_first;
@@ -420,7 +424,7 @@ static int recurrent_weights(const struct cg_scan *w)
 		struct cg_matrix d = at(w, d_gates(w), 0, rnn->first[stage] * rnn->U);
 
 		if (stage)
-			CG_TRY(weights(w, w->steps->N, d, stage_columns(w, stage), operand_of(w, stage, 0), rnn->U, start, c));
+			CG_TRY(weights(w, w->steps->N, d, stage_columns(w, stage), operand_of(w, stage, ALL_STEPS), rnn->U, start, c));
 		else if (cg_present(w->prev_h))
 			CG_TRY(weights(w, w->steps->N, d, stage_columns(w, 0), (struct cg_matrix){ w->prev_h, rnn->H, 0 }, rnn->H, start, c));
 		else

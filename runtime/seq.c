@@ -57,7 +57,8 @@ static void take_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t
 		r->gates = cg_work_take(work, N, rnn->n_blocks * rnn->U, acc);
 	r->bias = cg_work_take(work, 1, rnn->n_blocks * rnn->U, acc);
 	for (int k = 0; k < rnn->cell->n_stages - 1; k++)
-		r->feed[k] = cg_work_take(work, B, rnn->U, real);
+		if (rnn->feed_kept[0][k] < 0)
+			r->feed[k] = cg_work_take(work, B, rnn->U, real);
 	for (int k = 0; k < rnn->n_kept && !rnn->training; k++)
 		if (k != rnn->kept_h || rnn->P)
 			r->kept[k] = cg_work_take(work, is_walked(rnn, k) ? N : B, rnn->U, rnn->kept[k].acc ? acc : real);
@@ -70,7 +71,8 @@ static void take_backward(const struct cg_rnn *rnn, struct cg_work *work, int64_
 
 	r->d_gates = cg_work_take(work, N, rnn->n_blocks * rnn->U, real);
 	for (int k = 0; k < rnn->cell->n_stages - 1; k++) {
-		r->feed[k]   = cg_work_take(work, N, rnn->U, real);
+		if (rnn->feed_kept[1][k] < 0)
+			r->feed[k] = cg_work_take(work, N, rnn->U, real);
 		r->d_feed[k] = cg_work_take(work, rows, rnn->U, acc);
 	}
 	r->carry_h = cg_work_take(work, rnn->P ? B : carries, rnn->H, acc);

@@ -25,7 +25,7 @@ struct cg_built {
 	const struct cg_pass_plan *plan;
 	size_t strip_bytes;
 	/* By piece; NULL: interpreted. */
-	void (*call[CG_READY_PIECES])(int64_t rows, int64_t units, const struct cg_bound *);
+	void (*call[CG_PIECES_MAX])(int64_t rows, int64_t units, const struct cg_bound *);
 };
 
 int cg_cpu_launch(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units, const struct cg_operand *);

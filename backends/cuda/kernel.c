@@ -9,8 +9,8 @@
 struct cg_built {
 	const struct cg_pass_plan *plan;
 	struct CUmod_st *module;
-	struct CUfunc_st *functions[CG_READY_PIECES];
-	int threads[CG_READY_PIECES];            /* that a block of it may have */
+	struct CUfunc_st *functions[CG_PIECES_MAX];
+	int threads[CG_PIECES_MAX];            /* that a block of it may have */
 };
 
 void cg_cu_drop(struct cg_device *device, struct cg_built *built)

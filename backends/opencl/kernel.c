@@ -13,8 +13,8 @@ enum { STRIP = 1024, ROWS = 16 };        /* units of a row that a processor's wo
 
 struct functions {
 	struct _cl_program *program;
-	struct _cl_kernel *kernels[CG_READY_PIECES];
-	size_t group[CG_READY_PIECES];           /* work-items that a group of it may have */
+	struct _cl_kernel *kernels[CG_PIECES_MAX];
+	size_t group[CG_PIECES_MAX];           /* work-items that a group of it may have */
 };
 
 struct cg_built {
@@ -77,7 +77,7 @@ int cg_cl_compile(struct cg_device *device, const char *text, const char *key, i
 
 static void drop_functions(struct functions *f)
 {
-	for (int p = 0; p < CG_READY_PIECES; p++)
+	for (int p = 0; p < CG_PIECES_MAX; p++)
 		if (f->kernels[p])
 			cg_cl.ReleaseKernel(f->kernels[p]);
 	if (f->program)

@@ -51,6 +51,17 @@ static const char stateless[] =
 	"cell stateless\n" "gates a_n a_m\n" "split q_n q_m\n" "output h\n"
 	"n = tanh(a_n + 0.5 * q_n)\n" "m = sigmoid(a_m - q_m)\n" "h = m * n + (1 - m) * h_prev\n" "save n h\n";
 
+/* Four stages: the second product takes a saved value, the third one that has another's expression, the last the state's. */
+static const char four[] =
+	"cell four\n" "gates a_r\n" "state c\n" "output h\n"
+	"r = sigmoid(a_r)\n" "u = r * h_prev\n" "stage u\n" "gates a_m\n" "m = tanh(a_m)\n" "n = m\n" "stage n\n"
+	"gates a_f\n" "c = sigmoid(a_f) * c_prev + m\n" "k = c\n" "stage k\n" "gates a_o\n" "h = tanh(a_o) * r\n" "save u m c h\n";
+
+/* A state that the next step does not read, and a gate that a later stage reads. */
+static const char unread[] =
+	"cell unread\n" "gates a_r a_s\n" "state c\n" "output h\n"
+	"v = tanh(a_r)\n" "stage v\n" "gates a_c\n" "c = tanh(a_c + a_s)\n" "h = c * v\n" "save h\n";
+
 static const struct kind {
 	const char *name, *text;                 /* text: NULL of a built-in; a file of the source where it ends in .cell */
 	const char *options;
@@ -76,6 +87,8 @@ static const struct kind {
 	{ "parted", parted, NULL, 1, 0, 0, { { NULL, 0 } } },
 	{ "parted", parted, NULL, 0, 2, 0, { { NULL, 0 } } },
 	{ "stateless", stateless, NULL, 0, 0, 0, { { NULL, 0 } } },
+	{ "four", four, NULL, 1, 0, 0, { { NULL, 0 } } },
+	{ "unread", unread, NULL, 1, 0, 0, { { NULL, 0 } } },
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, WAYS = 5 };
 
