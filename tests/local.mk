@@ -114,7 +114,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 	%D%/sequence/sequence.c %D%/sequence/suite.h %D%/sequence/network.h %D%/sequence/network.c %D%/sequence/answers.c \
 	%D%/sequence/random.c %D%/sequence/pieces.c %D%/sequence/alike.c %D%/sequence/repeat.c \
 	%D%/sequence/known.c %D%/sequence/block.c %D%/sequence/slopes.h %D%/sequence/slopes.c %D%/sequence/modes.c \
-	%D%/sequence/cells.c %D%/sequence/train.c \
+	%D%/sequence/cells.c %D%/sequence/drawn.c %D%/sequence/tape.h %D%/sequence/tape.c %D%/sequence/train.c \
 	%D%/conformance/area.h %D%/conformance/area.c $(device) $(sequence) $(numbers)
 %C%_runtime_rnn_call_test_SOURCES = %D%/runtime/rnn_call_test.c $(net)
 %C%_runtime_verbose_test_SOURCES = %D%/runtime/verbose_test.c $(net)
@@ -244,10 +244,11 @@ crosscheck: all %D%/conformance/checksum
 clean-local: clean-fake
 	rm -rf cross
 
-# What takes too long for check: CUDA texts compiled for every architecture in use, and what their kernels take of each, in
-# tests/gen/cuda-resources.txt.  make bigcheck, or make bigcheck ARCHS=90,120.
+# What takes too long for check: networks of 20,000 cells drawn at random; CUDA texts compiled for every architecture in use, and what
+# their kernels take of each, in tests/gen/cuda-resources.txt.  make bigcheck, or make bigcheck ARCHS=90,120.
 ARCHS = 75,80,90,100,120
-bigcheck:
+bigcheck: %D%/sequence/sequence
+	CELLGRAD_BACKEND=cpu CELLGRAD_TEST_CELLS=20000 %D%/sequence/sequence '*drawn'
 	CELLGRAD_TEST_ARCHS='$(ARCHS)' $(MAKE) check TESTS=%D%/gen/compile.sh
 CLEANFILES += %D%/gen/cuda-resources.txt
 

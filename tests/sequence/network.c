@@ -93,6 +93,8 @@ void network_fail(const struct network *net, const char *format, ...)
 	vsnprintf(words, sizeof words, format, list);
 	va_end(list);
 	print_lengths(net, lengths, sizeof lengths);
+	if (!cg_is_template(c->cell))
+		print_message("%s\n", c->cell->text);
 	fail_msg("%s: CELLGRAD_TEST_SEED=%llu, case %d: %s %s %s T %lld B %lld I %lld U %lld P %lld L %d D %d input %d time_major %d training %d "
 	         "dropout %g first_step %lld accumulate %d absent %x %s%s: %s", now.test, seed_of_run, now.number, c->cell->name,
 	         c->options ? c->options : "", cg_dtype_name(c->dtype), (long long)net->T, (long long)net->B, (long long)c->input,

@@ -21,6 +21,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_vectors), cmocka_unit_test(test_sizes), cmocka_unit_test(test_golden_sums),
 		cmocka_unit_test(test_golden_cells), cmocka_unit_test(test_block_lstm),
 		cmocka_unit_test(test_modes), cmocka_unit_test(test_cells), cmocka_unit_test(test_refused), cmocka_unit_test(test_dtypes),
+		cmocka_unit_test(test_drawn),
 		cmocka_unit_test(test_training),
 	};
 

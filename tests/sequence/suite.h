@@ -38,6 +38,8 @@ void test_modes(void **);
 void test_cells(void **);
 void test_refused(void **);
 void test_dtypes(void **);
+/* drawn.c: cells drawn at random, against their equations on a tape. */
+void test_drawn(void **);
 /* train.c: a user's cell learns. */
 void test_training(void **);
 

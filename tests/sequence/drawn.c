@@ -1,0 +1,686 @@
+/*
+ * Cells drawn at random, in networks: stages, splits, a state, options, params, any saves, and equations of all functions, computed
+ * and differentiated here a second time, number by number on a tape, from the drawn equations and not from the library's reading.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/backend.h"
+#include "tests/conformance/numbers.h"
+#include "tests/sequence/suite.h"
+#include "tests/sequence/tape.h"
+
+enum { STAGES = 4, GATES = 20, WEIGHTS = 6, OPTIONS = 2, PARAMS_MAX = 3, EQUATIONS = 24, TERMS = 1024, POOL = 96, TEXT = 8192 };
+enum { UNITS = 5, WIDE = 2 * UNITS };
+
+/* What a term of an equation reads. */
+enum item { GATE, PREV_H, PREV_C, WEIGHT, PARAM, VALUE, NUMBER, ITEMS };
+
+struct term { int op, a, b, item, index; double number; };     /* op TAPE_LEAF: an item */
+struct equation { int term, stage; };
+
+struct drawn {
+	int n_stages, feed[STAGES];              /* equations */
+	struct { int stage, split_of; } gates[GATES];                   /* split_of: the gate whose recurrent part it is; -1: none */
+	int n_gates, has_state, state, output;   /* equations */
+	int n_options, on[OPTIONS], n_weights, option[WEIGHTS], n_params;
+	struct { double value; int given, set; } params[PARAMS_MAX];    /* given: has a default; set: the network says another */
+	struct equation equations[EQUATIONS];
+	int n_equations;
+	struct term terms[TERMS];
+	int n_terms, reads_h;
+	struct { int item, index, used; } pool[POOL];                   /* what an equation may read at this point */
+	int n_pool;
+	char text[TEXT];
+	struct cg_cell *cell;
+};
+
+static int below(unsigned long long *state, int n)
+{
+	return (int)numbers_below(state, (unsigned)n);
+}
+
+/* ---- terms ---- */
+
+static int term(struct drawn *d, struct term t)
+{
+	assert_true(d->n_terms < TERMS);
+	d->terms[d->n_terms] = t;
+	return d->n_terms++;
+}
+
+static int apply(struct drawn *d, int op, int a, int b)
+{
+	return term(d, (struct term){ .op = op, .a = a, .b = b });
+}
+
+static int number(struct drawn *d, double x)
+{
+	return term(d, (struct term){ .op = TAPE_LEAF, .item = NUMBER, .number = x });
+}
+
+static int take(struct drawn *d, int k)
+{
+	d->pool[k].used = 1;
+	d->reads_h |= d->pool[k].item == PREV_H;
+	return term(d, (struct term){ .op = TAPE_LEAF, .item = d->pool[k].item, .index = d->pool[k].index });
+}
+
+static void offer(struct drawn *d, int item, int index, int used)
+{
+	assert_true(d->n_pool < POOL);
+	d->pool[d->n_pool].item = item;
+	d->pool[d->n_pool].index = index;
+	d->pool[d->n_pool++].used = used;
+}
+
+/* Something to read: mostly what nothing has read yet. */
+static int read_any(struct drawn *d, unsigned long long *state)
+{
+	for (int tries = below(state, 3) ? 8 : 0; tries > 0; tries--) {
+		int k = below(state, d->n_pool);
+
+		if (!d->pool[k].used)
+			return take(d, k);
+	}
+	return take(d, below(state, d->n_pool));
+}
+
+/* One of the forms that keep numbers small, over two operands. */
+static int form(struct drawn *d, unsigned long long *state, int x, int y)
+{
+	switch (below(state, 14)) {
+	case 0: case 1: return apply(d, TAPE_TANH, apply(d, TAPE_ADD, x, y), 0);
+	case 2:  return apply(d, TAPE_SIGMOID, apply(d, TAPE_SUB, x, y), 0);
+	case 3: case 4: return apply(d, TAPE_MUL, apply(d, TAPE_SIGMOID, x, 0), y);
+	case 5:  return apply(d, TAPE_MUL, x, apply(d, TAPE_TANH, y, 0));
+	case 6:  return apply(d, TAPE_ADD, apply(d, TAPE_RELU, x, 0), apply(d, TAPE_MUL, number(d, 0.25), y));
+	case 7:  return apply(d, TAPE_CLIP, apply(d, TAPE_ADD, x, y), number(d, below(state, 4) ? 0.75 : -1));
+	case 8:  return apply(d, TAPE_DIV, x, apply(d, TAPE_ADD, number(d, 1.5), apply(d, TAPE_MUL, y, y)));
+	case 9:  return apply(d, TAPE_MUL, apply(d, TAPE_EXP, apply(d, TAPE_TANH, x, 0), 0), apply(d, TAPE_MUL, number(d, 0.375), y));
+	case 10: return apply(d, TAPE_SUB, apply(d, TAPE_MUL, number(d, 0.5), x), apply(d, TAPE_NEG, y, 0));
+	case 11: return apply(d, TAPE_SUB, y, apply(d, TAPE_RELU, apply(d, TAPE_RELU, x, 0), 0));
+	case 12: return apply(d, TAPE_ADD, apply(d, TAPE_MUL, x, number(d, 1)), apply(d, TAPE_MUL, y, number(d, below(state, 2))));
+	}
+	return apply(d, TAPE_ADD, x, y);
+}
+
+static int expression(struct drawn *d, unsigned long long *state)
+{
+	int x = read_any(d, state);
+
+	for (int n = 1 + below(state, 3); n > 0; n--)
+		x = below(state, 2) ? form(d, state, x, read_any(d, state)) : form(d, state, read_any(d, state), x);
+	return x;
+}
+
+/* Reads on until all of an item, or everything, is read. */
+static int rest(struct drawn *d, unsigned long long *state, int x, int item)
+{
+	for (int k = 0; k < d->n_pool; k++)
+		if (!d->pool[k].used && (item == ITEMS || d->pool[k].item == item))
+			x = form(d, state, x, take(d, k));
+	return x;
+}
+
+static int equation(struct drawn *d, int x, int stage, int used)
+{
+	assert_true(d->n_equations < EQUATIONS);
+	d->equations[d->n_equations] = (struct equation){ x, stage };
+	offer(d, VALUE, d->n_equations, used);
+	return d->n_equations++;
+}
+
+/* ---- a cell ---- */
+
+static void draw_gates(struct drawn *d, unsigned long long *state, int stage)
+{
+	int first = d->n_gates, whole = 1 + below(state, stage ? 2 : 3);
+
+	for (int k = 0; k < whole; k++, d->n_gates++) {
+		d->gates[d->n_gates].stage = stage;
+		d->gates[d->n_gates].split_of = -1;
+	}
+	for (int k = 0; k < whole && !below(state, 3); k++, d->n_gates++) {
+		d->gates[d->n_gates].stage = stage;
+		d->gates[d->n_gates].split_of = first + k;
+	}
+	for (int k = first; k < d->n_gates; k++)
+		offer(d, GATE, k, 0);
+}
+
+static void draw_scalars(struct drawn *d, unsigned long long *state)
+{
+	d->n_params = below(state, PARAMS_MAX + 1);
+	for (int k = 0; k < d->n_params; k++) {
+		d->params[k].value = 2 * numbers_uniform(state) - 1;
+		d->params[k].given = below(state, 2);
+		d->params[k].set = !d->params[k].given || below(state, 2);
+		offer(d, PARAM, k, 0);
+	}
+	d->n_options = below(state, OPTIONS + 1);
+	for (int k = 0; k < d->n_options; k++) {
+		d->on[k] = below(state, 2);
+		for (int n = 1 + below(state, 2); n > 0; n--) {
+			d->option[d->n_weights] = k;
+			offer(d, WEIGHT, d->n_weights++, 0);
+		}
+	}
+}
+
+/* The state's equation, the output's: each last word may be an alias of another value. */
+static int result(struct drawn *d, unsigned long long *state, int stage, int all)
+{
+	int x = expression(d, state);
+
+	x = rest(d, state, x, all ? ITEMS : GATE);
+	if (below(state, 4))
+		x = apply(d, TAPE_TANH, x, 0);
+	return equation(d, x, stage, 1);
+}
+
+static void draw_stage(struct drawn *d, unsigned long long *state, int stage, int state_at, int output_at)
+{
+	int last = stage == d->n_stages - 1, x;
+
+	draw_gates(d, state, stage);
+	for (int n = below(state, 4); n > 0; n--)
+		equation(d, below(state, 8) ? expression(d, state) : read_any(d, state), stage, 0);
+	if (stage == state_at && stage != output_at)
+		d->state = result(d, state, stage, last);
+	if (stage == output_at && !(stage == state_at && last))
+		d->output = result(d, state, stage, last && stage != state_at);
+	if (stage == state_at && stage == output_at)
+		d->state = result(d, state, stage, last);
+	if (stage == output_at && stage == state_at && last)
+		d->output = result(d, state, stage, 1);
+	if (last)
+		return;
+	/* What the next product takes is at times another value's alias, the state's too. */
+	x = below(state, 5) ? expression(d, state) : read_any(d, state);
+	d->feed[stage] = equation(d, x, stage, 1);
+}
+
+static void draw(struct drawn *d, unsigned long long *state)
+{
+	static const int stages[] = { 1, 1, 1, 2, 2, 2, 3, 3, 4 };
+	int state_at, output_at;
+
+	memset(d, 0, sizeof *d);
+	d->n_stages = stages[below(state, sizeof stages / sizeof *stages)];
+	d->has_state = below(state, 2);
+	state_at = d->has_state ? below(state, d->n_stages) : -1;
+	output_at = state_at == d->n_stages - 1 && !below(state, 3) ? below(state, d->n_stages) : d->n_stages - 1;
+	offer(d, PREV_H, 0, 1);
+	if (d->has_state)
+		offer(d, PREV_C, 0, 1);
+	draw_scalars(d, state);
+	for (int stage = 0; stage < d->n_stages; stage++)
+		draw_stage(d, state, stage, state_at, output_at);
+}
+
+/* ---- its text ---- */
+
+static void say(struct drawn *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct drawn *d, const char *format, ...)
+{
+	size_t n = strlen(d->text);
+	va_list list;
+
+	va_start(list, format);
+	assert_true(vsnprintf(d->text + n, TEXT - n, format, list) < (int)(TEXT - n));
+	va_end(list);
+}
+
+static void say_equation_name(struct drawn *d, int k)
+{
+	if (k == d->output)
+		say(d, "h");
+	else if (d->has_state && k == d->state)
+		say(d, "c");
+	else
+		say(d, "v%d", k);
+}
+
+static void say_term(struct drawn *d, int k)
+{
+	static const char *const signs[TAPE_OPS] = { [TAPE_ADD] = " + ", [TAPE_SUB] = " - ", [TAPE_MUL] = " * ", [TAPE_DIV] = " / ",
+	                                             [TAPE_CLIP] = ", " };
+	static const char *const words[TAPE_OPS] = { [TAPE_NEG] = "-", [TAPE_EXP] = "exp", [TAPE_TANH] = "tanh", [TAPE_SIGMOID] = "sigmoid",
+	                                             [TAPE_RELU] = "relu", [TAPE_CLIP] = "clip" };
+	const struct term *t = &d->terms[k];
+
+	if (t->op != TAPE_LEAF) {
+		say(d, "%s(", words[t->op] ? words[t->op] : "");
+		say_term(d, t->a);
+		if (signs[t->op]) {
+			say(d, "%s", signs[t->op]);
+			say_term(d, t->b);
+		}
+		say(d, ")");
+		return;
+	}
+	switch (t->item) {
+	case GATE:   say(d, d->gates[t->index].split_of < 0 ? "a_%d" : "q_%d", d->gates[t->index].split_of < 0 ? t->index : d->gates[t->index].split_of); break;
+	case PREV_H: say(d, "h_prev"); break;
+	case PREV_C: say(d, "c_prev"); break;
+	case WEIGHT: say(d, "w_%d", t->index); break;
+	case PARAM:  say(d, "p%d", t->index); break;
+	case VALUE:  say_equation_name(d, t->index); break;
+	default:     say(d, t->number < 0 ? "(-%.17g)" : "%.17g", fabs(t->number));
+	}
+}
+
+static void say_gates(struct drawn *d, int stage)
+{
+	for (int split = 0; split < 2; split++)
+		for (int k = 0, any = 0; k < d->n_gates; k++) {
+			int whole = d->gates[k].split_of;
+
+			if (d->gates[k].stage != stage || (whole >= 0) != split)
+				continue;
+			say(d, "%s %c_%d", any++ ? "" : split ? "\nsplit" : "\ngates", split ? 'q' : 'a', split ? whole : k);
+		}
+	say(d, "\n");
+}
+
+static void say_scalars(struct drawn *d)
+{
+	for (int k = 0; k < d->n_params; k++)
+		if (d->params[k].given)
+			say(d, "param p%d = %s%.17g\n", k, d->params[k].value < 0 ? "-" : "", fabs(d->params[k].value));
+		else
+			say(d, "param p%d\n", k);
+	for (int k = 0; k < d->n_options; k++) {
+		say(d, "option o%d", k);
+		for (int w = 0; w < d->n_weights; w++)
+			if (d->option[w] == k)
+				say(d, " w_%d", w);
+		say(d, "\n");
+	}
+}
+
+static void say_saves(struct drawn *d, unsigned long long *state)
+{
+	int dense = below(state, 4), any = 0, first = below(state, d->n_equations);
+
+	for (int n = 0; n < d->n_equations; n++)
+		if (below(state, 3) < dense) {
+			say(d, any++ ? " " : "save ");
+			say_equation_name(d, (first + n) % d->n_equations);
+		}
+	say(d, "\n");
+}
+
+static void write_text(struct drawn *d, unsigned long long *state)
+{
+	say(d, "cell drawn%s", "");
+	say_gates(d, 0);
+	if (d->has_state)
+		say(d, "state c\n");
+	say(d, "output h\n");
+	say_scalars(d);
+	for (int stage = 0; stage < d->n_stages; stage++) {
+		for (int k = 0; k < d->n_equations; k++)
+			if (d->equations[k].stage == stage) {
+				say_equation_name(d, k);
+				say(d, " = ");
+				say_term(d, d->equations[k].term);
+				say(d, "\n");
+			}
+		if (stage < d->n_stages - 1) {
+			say(d, "stage v%d", d->feed[stage]);
+			say_gates(d, stage + 1);
+		}
+	}
+	say_saves(d, state);
+}
+
+/* ---- a network of it on a tape ---- */
+
+struct walk {
+	const struct drawn *d;
+	struct network *net;
+	struct tape *tape;
+	int *params, *input, *first_h, *first_c; /* numbers, as the network's arrays have them */
+	int values[PARAMS_MAX];
+	int none;                                /* the number 0 */
+};
+
+/* One element of a part of params. */
+static int param(const struct walk *w, int pseudo_layer, int id, int bias, int64_t row, int64_t column)
+{
+	struct cg_rnn_region r;
+
+	assert_int_equal(cg_rnn_region(w->net->rnn, pseudo_layer, id, bias, &r), CG_OK);
+	assert_true(row < r.rows && column < r.columns);
+	return w->params[r.offset + row * r.columns + column];
+}
+
+static int n_weights(const struct drawn *d)
+{
+	int n = 0;
+
+	for (int k = 0; k < d->n_gates; k++)
+		n += d->gates[k].split_of < 0;
+	return n;
+}
+
+/* A gate's place among those that have weights. */
+static int weight_of(const struct drawn *d, int gate)
+{
+	int n = 0;
+
+	for (int k = 0; k < gate; k++)
+		n += d->gates[k].split_of < 0;
+	return d->gates[gate].split_of < 0 ? n : weight_of(d, d->gates[gate].split_of);
+}
+
+static int is_split(const struct drawn *d, int gate)
+{
+	for (int k = 0; k < d->n_gates; k++)
+		if (d->gates[k].split_of == gate)
+			return 1;
+	return 0;
+}
+
+/* What stands at a step of a row: the layer's input, states before it, what the step computes. */
+struct step { int layer, pseudo_layer, x[WIDE], width, h[UNITS], c[UNITS], gate[GATES][UNITS], value[EQUATIONS][UNITS]; };
+
+/* x W + bW, h R + bR, or both; the derivative of all of it is rounded once. */
+static int gate(const struct walk *w, const struct step *s, int g, int unit, const int *h, int64_t width)
+{
+	const struct drawn *d = w->d;
+	int weight = weight_of(d, g), G = n_weights(d), sum = -1, row[WIDE];
+	int skip = !s->layer && (w->net->config.input_mode == CG_SKIP ||
+	                         (w->net->config.input_mode == CG_AUTO && w->net->config.input == w->net->config.units));
+
+	if (d->gates[g].split_of < 0) {
+		sum = param(w, s->pseudo_layer, weight, 1, 0, unit);
+		for (int j = 0; j < s->width && !skip; j++)
+			row[j] = param(w, s->pseudo_layer, weight, 0, unit, j);
+		sum = skip ? tape_apply(w->tape, TAPE_ADD, sum, s->x[unit]) : tape_dot(w->tape, sum, s->width, s->x, row);
+	}
+	if (!is_split(d, g)) {
+		int bias = param(w, s->pseudo_layer, G + weight, 1, 0, unit);
+
+		for (int j = 0; j < width; j++)
+			row[j] = param(w, s->pseudo_layer, G + weight, 0, unit, j);
+		sum = tape_dot(w->tape, sum < 0 ? bias : tape_apply(w->tape, TAPE_ADD, sum, bias), (int)width, h, row);
+	}
+	return tape_store(w->tape, sum, 0, 1);
+}
+
+static int vector_of(const struct walk *w, const struct step *s, int weight, int unit)
+{
+	int id = 2 * n_weights(w->d) + 1;
+
+	if (!w->d->on[w->d->option[weight]])
+		return w->none;
+	for (int k = 0; k < weight; k++)
+		id += w->d->on[w->d->option[k]];
+	return param(w, s->pseudo_layer, id, 0, 0, unit);
+}
+
+static int evaluate(const struct walk *w, const struct step *s, int unit, int k)
+{
+	const struct term *t = &w->d->terms[k];
+	int a;
+
+	if (t->op != TAPE_LEAF) {
+		a = evaluate(w, s, unit, t->a);
+		return tape_apply(w->tape, t->op, a, t->op == TAPE_CLIP || t->op <= TAPE_DIV ? evaluate(w, s, unit, t->b) : a);
+	}
+	switch (t->item) {
+	case GATE:   return s->gate[t->index][unit];
+	case PREV_H: return s->h[unit];
+	case PREV_C: return s->c[unit];
+	case WEIGHT: return vector_of(w, s, t->index, unit);
+	case PARAM:  return w->values[t->index];
+	case VALUE:  return s->value[t->index][unit];
+	}
+	return tape_leaf(w->tape, t->number);
+}
+
+/* A step of a row: h and c become those after it. */
+static void step(const struct walk *w, struct step *s)
+{
+	const struct drawn *d = w->d;
+	const struct cg_rnn_config *c = &w->net->config;
+	int U = (int)c->units, P = (int)c->proj, row[UNITS], h[UNITS];
+
+	for (int stage = 0; stage < d->n_stages; stage++) {
+		const int *feed = stage ? s->value[d->feed[stage - 1]] : s->h;
+
+		for (int g = 0; g < d->n_gates; g++)
+			for (int unit = 0; unit < U && d->gates[g].stage == stage; unit++)
+				s->gate[g][unit] = gate(w, s, g, unit, feed, stage || !P ? U : P);
+		for (int e = 0; e < d->n_equations; e++)
+			for (int unit = 0; unit < U && d->equations[e].stage == stage; unit++)
+				s->value[e][unit] = tape_store(w->tape, evaluate(w, s, unit, d->equations[e].term), 1, 0);
+	}
+	for (int unit = 0; unit < U && d->has_state; unit++)
+		s->c[unit] = s->value[d->state][unit];
+	memcpy(h, s->value[d->output], sizeof h);
+	for (int p = 0; p < P; p++) {
+		for (int unit = 0; unit < U; unit++)
+			row[unit] = param(w, s->pseudo_layer, 2 * n_weights(d), 0, p, unit);
+		/* What reaches h is rounded where each of its parts is added. */
+		h[p] = tape_store(w->tape, tape_dot(w->tape, -1, U, s->value[d->output], row), 1, 3);
+	}
+	memcpy(s->h, h, sizeof h);
+}
+
+/* An array of numbers of the network, as leaves: zeros where it is absent. */
+static int *leaves(const struct walk *w, int array)
+{
+	int64_t n = w->net->n[array];
+	int *list = calloc((size_t)n + 1, sizeof *list);
+
+	assert_non_null(list);
+	for (int64_t k = 0; k < n; k++)
+		list[k] = tape_leaf(w->tape, w->net->at[array][k]);
+	return list;
+}
+
+static int64_t at(const struct network *net, int array, int64_t t, int64_t b)
+{
+	return network_step(net, array, t, b) - net->at[array];
+}
+
+static int64_t state_at(const struct network *net, int array, int64_t state, int64_t b)
+{
+	return network_state(net, array, state, b) - net->at[array];
+}
+
+/* Sets an answer, whose derivative is the upstream gradient's part of the loss. */
+static void answer(const struct walk *w, struct answers *answers, int array, int upstream, int64_t k, int number)
+{
+	answers->v[array][k] = tape_value(w->tape, number);
+	answers->e[array][k] = tape_bound(w->tape, number);
+	if (!(w->net->absent >> upstream & 1))
+		tape_seed(w->tape, number, w->net->at[upstream][k]);
+}
+
+/* One direction of one layer over a row; out: [T] numbers of each step's h. */
+static void walk_row(const struct walk *w, int layer, int direction, int64_t b, int (*x)[WIDE], int width, int (*out)[WIDE],
+                     struct answers *answers)
+{
+	struct network *net = w->net;
+	int64_t n = network_length(net, b), H = network_width(net, OUTPUT_H), U = net->config.units;
+	int64_t state = layer * network_directions(net) + direction;
+	struct step s = { .layer = layer, .pseudo_layer = (int)state, .width = width };
+
+	for (int64_t j = 0; j < H; j++)
+		s.h[j] = w->first_h[state_at(net, INPUT_H, state, b) + j];
+	for (int64_t j = 0; j < U && w->d->has_state; j++)
+		s.c[j] = w->first_c[state_at(net, INPUT_C, state, b) + j];
+	for (int64_t k = 0; k < n; k++) {
+		int64_t t = direction ? n - 1 - k : k;
+
+		memcpy(s.x, x[t], sizeof s.x);
+		step(w, &s);
+		memcpy(out[t] + direction * H, s.h, (size_t)H * sizeof *s.h);
+	}
+	for (int64_t j = 0; j < H; j++)
+		answer(w, answers, OUTPUT_H, OUTPUT_H_BACKPROP, state_at(net, OUTPUT_H, state, b) + j, s.h[j]);
+	for (int64_t j = 0; j < U && w->d->has_state; j++)
+		answer(w, answers, OUTPUT_C, OUTPUT_C_BACKPROP, state_at(net, OUTPUT_C, state, b) + j, s.c[j]);
+}
+
+static void walk_layers(const struct walk *w, int64_t b, struct answers *answers)
+{
+	struct network *net = w->net;
+	int64_t n = network_length(net, b), D = network_directions(net), H = network_width(net, OUTPUT_H);
+	int x[8][WIDE], out[8][WIDE], width = (int)net->config.input;
+
+	for (int64_t t = 0; t < n; t++)
+		memcpy(x[t], w->input + at(net, INPUT, t, b), (size_t)width * sizeof(int));
+	for (int layer = 0; layer < net->config.layers; layer++) {
+		for (int d = 0; d < D; d++)
+			walk_row(w, layer, d, b, x, width, out, answers);
+		width = (int)(D * H);
+		for (int64_t t = 0; t < n; t++)
+			for (int j = 0; j < width; j++)
+				x[t][j] = tape_store(w->tape, out[t][j], 0, 1);
+	}
+	for (int64_t t = 0; t < n; t++)
+		for (int j = 0; j < width; j++)
+			answer(w, answers, OUTPUT, OUTPUT_BACKPROP, at(net, OUTPUT, t, b) + j, out[t][j]);
+}
+
+static void answer_slopes(const struct walk *w, struct answers *answers, int gradient, const int *list)
+{
+	int adds = gradient == PARAMS_BACKPROP && w->net->accumulate;
+	long double unit = w->net->config.dtype == CG_F64 ? 0x1p-53L : 0x1p-24L;
+
+	for (int64_t k = 0; k < w->net->n[gradient]; k++) {
+		long double old = adds ? w->net->at[OLD][k] : 0, slope = tape_slope(w->tape, list[k]);
+
+		answers->v[gradient][k] = old + slope;
+		answers->e[gradient][k] = tape_slope_bound(w->tape, list[k]) + unit * (fabsl(old) + fabsl(slope));
+	}
+}
+
+static void get_answers(const struct drawn *d, struct network *net, struct answers *answers)
+{
+	struct walk w = { .d = d, .net = net, .tape = tape_open(net->config.dtype) };
+
+	answers_room(net, answers);
+	w.none = tape_leaf(w.tape, 0);
+	w.params = leaves(&w, PARAMS);
+	w.input = leaves(&w, INPUT);
+	w.first_h = leaves(&w, INPUT_H);
+	w.first_c = leaves(&w, INPUT_C);
+	for (int k = 0; k < d->n_params; k++)
+		w.values[k] = tape_leaf(w.tape, cg_round(net->config.dtype, d->params[k].value));
+	for (int64_t b = 0; b < net->B; b++)
+		walk_layers(&w, b, answers);
+	tape_back(w.tape);
+	answer_slopes(&w, answers, INPUT_BACKPROP, w.input);
+	answer_slopes(&w, answers, INPUT_H_BACKPROP, w.first_h);
+	answer_slopes(&w, answers, INPUT_C_BACKPROP, w.first_c);
+	answer_slopes(&w, answers, PARAMS_BACKPROP, w.params);
+	free(w.params);
+	free(w.input);
+	free(w.first_h);
+	free(w.first_c);
+	tape_close(w.tape);
+}
+
+/* ---- the test ---- */
+
+static void draw_network(struct network *net, struct drawn *d, unsigned long long *state)
+{
+	static const int dtypes[] = { CG_F64, CG_F64, CG_F64, CG_F64, CG_F64, CG_F32, CG_F16, CG_BF16 };
+	static char options[OPTIONS * 4];
+	struct cg_rnn_config *c = &net->config;
+
+	random_network(net, state);
+	do
+		c->dtype = dtypes[below(state, 8)];
+	while (!network_has(c->dtype));
+	net->T %= 6;
+	net->B %= 4;
+	for (int64_t b = 0; b < net->B; b++)
+		net->lengths[b] = net->lengths[b] > net->T ? (int32_t)net->T : net->lengths[b];
+	c->units = 1 + below(state, UNITS);
+	c->input = c->input_mode == CG_SKIP ? c->units : 1 + below(state, UNITS);
+	c->layers = 1 + below(state, 2);
+	c->dropout = 0;
+	c->cell = d->cell;
+	c->proj = d->has_state && d->n_stages == 1 && !d->reads_h && below(state, 2) ? 1 + below(state, (int)c->units) : 0;
+	options[0] = 0;
+	for (int k = 0; k < d->n_options; k++)
+		if (d->on[k])
+			sprintf(options + strlen(options), "%so%d", *options ? "," : "", k);
+	c->options = options;
+	for (int k = 0; k < d->n_params; k++) {
+		static const char *const names[] = { "p0", "p1", "p2" };
+
+		if (d->params[k].set)
+			net->values[c->n_values++] = (struct cg_value){ names[k], d->params[k].value };
+	}
+}
+
+/* Without training nothing is kept, and forward says the same. */
+static void check_inference(const struct network *net)
+{
+	struct network other = *net;
+
+	other.config.training = 0;
+	network_open(&other);
+	for (int a = 0; a < INPUTS; a++)
+		memcpy(other.at[a], net->at[a], (size_t)net->n[a] * sizeof(double));
+	network_forward(&other);
+	network_same(net, &other, FORWARD_OUTPUTS, "without training");
+	network_close(&other);
+}
+
+static void try(struct drawn *d, int k, unsigned long long *state)
+{
+	struct answers answers;
+	struct network net;
+
+	if (cg_cell_parse(d->text, "drawn.cell", &d->cell))
+		fail_msg("case %d: %s\n%s", k, cg_message(), d->text);
+	draw_network(&net, d, state);
+	net.absent = below(state, 4) ? 0 : (unsigned)below(state, 1 << INPUTS) & ~(1u << INPUT | 1u << PARAMS);
+	network_open(&net);
+	network_draw(&net, state, 0.5);
+	get_answers(d, &net, &answers);
+	network_forward(&net);
+	answers_judge(&net, &answers, FORWARD_OUTPUTS);
+	if (net.config.training) {
+		network_backward(&net);
+		answers_judge(&net, &answers, ALL_OUTPUTS & ~FORWARD_OUTPUTS);
+		check_inference(&net);
+	}
+	answers_drop(&answers);
+	network_close(&net);
+	cg_cell_close(d->cell);
+}
+
+/* CELLGRAD_TEST_CELLS says how many; where texts take long to compile it is one in 100. */
+void test_drawn(void **nothing)
+{
+	const char *many = getenv("CELLGRAD_TEST_CELLS");
+	int cells = (many ? atoi(many) : 1000) / (network_is_slow() ? 100 : 1);
+	static struct drawn d;
+	unsigned long long state;
+
+	(void)nothing;
+	for (int k = 0; k < cells; k++) {
+		network_case("drawn", k, &state);
+		draw(&d, &state);
+		write_text(&d, &state);
+		try(&d, k, &state);
+	}
+	answers_print_worst("drawn");
+}

@@ -1,0 +1,255 @@
+/*
+ * Numbers on a tape, with bounds.  Rules: an operation's result is rounded once, a function's is right to 2 units in the last
+ * place, a sum of n terms is off by n roundings of the sum of their sizes, and what is too small for the dtype is lost.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/cellgrad.h"
+#include "tests/sequence/tape.h"
+
+struct number {
+	int op, a, b;
+	int first, n;                            /* of a dot: its pairs */
+	int forward, adjoint;                    /* roundings of a stored number, of its derivative */
+	long double value, bound;
+	/* the derivative: the sum of its terms, of their sizes, of their errors; how many */
+	long double sum, size, error;
+	long terms;
+};
+
+struct tape {
+	long double unit, lost;                  /* of arithmetic: half the spacing of numbers near 1; what may vanish */
+	long double real_unit, real_lost;        /* of memory; 0 where it holds what arithmetic gives */
+	struct number *numbers;
+	int n, room;
+	int *pairs;                              /* a[0] b[0] a[1] b[1] ... of all dots */
+	int n_pairs, pair_room;
+};
+
+struct tape *tape_open(int dtype)
+{
+	struct tape *t = calloc(1, sizeof *t);
+
+	assert_non_null(t);
+	t->unit = dtype == CG_F64 ? 0x1p-53L : 0x1p-24L;
+	t->lost = dtype == CG_F64 ? 0x1p-1022L : 0x1p-126L;
+	t->real_unit = dtype == CG_F16 ? 0x1p-11L : dtype == CG_BF16 ? 0x1p-8L : 0;
+	t->real_lost = dtype == CG_F16 ? 0x1p-24L : t->lost;
+	return t;
+}
+
+void tape_close(struct tape *t)
+{
+	free(t->numbers);
+	free(t->pairs);
+	free(t);
+}
+
+static void *grow(void *p, int n, int *room, size_t each)
+{
+	if (n < *room)
+		return p;
+	*room = 2 * *room + 1024;
+	p = realloc(p, (size_t)*room * each);
+	assert_non_null(p);
+	return p;
+}
+
+static int add(struct tape *t, struct number x)
+{
+	t->numbers = grow(t->numbers, t->n, &t->room, sizeof *t->numbers);
+	t->numbers[t->n] = x;
+	return t->n++;
+}
+
+int tape_leaf(struct tape *t, long double value)
+{
+	return add(t, (struct number){ .op = TAPE_LEAF, .value = value });
+}
+
+/* Roundings of a sum of so many terms. */
+static long double roundings(const struct tape *t, long n)
+{
+	return (long double)n * t->unit / (1 - (long double)n * t->unit);
+}
+
+/* 1 / b, where b may be off. */
+static long double reciprocal_bound(const struct tape *t, long double b, long double e)
+{
+	return fabsl(b) > e ? e / (fabsl(b) * (fabsl(b) - e)) + 4 * t->unit / fabsl(b) : INFINITY;
+}
+
+static long double sigmoid(long double x)
+{
+	return 1 / (1 + expl(-x));
+}
+
+int tape_apply(struct tape *t, int op, int a, int b)
+{
+	const struct number *x = &t->numbers[a], *y = &t->numbers[b];
+	long double p = x->value, q = y->value, e = x->bound, f = y->bound, v = 0, bound = 0, own = 1;
+
+	switch (op) {
+	case TAPE_ADD: v = p + q; bound = e + f; break;
+	case TAPE_SUB: v = p - q; bound = e + f; break;
+	case TAPE_MUL: v = p * q; bound = fabsl(p) * f + fabsl(q) * e + e * f; break;
+	case TAPE_DIV:
+		v = p / q;
+		f = reciprocal_bound(t, q, f);
+		bound = fabsl(p) * f + e / fabsl(q) + e * f;
+		break;
+	case TAPE_NEG: v = -p; bound = e; own = 0; break;
+	case TAPE_EXP: v = expl(p); bound = v * expm1l(e); own = 4; break;
+	/* No slope is larger than 1, of sigmoid than 1/4. */
+	case TAPE_TANH: v = tanhl(p); bound = fminl(e, 2); own = 4; break;
+	case TAPE_SIGMOID: v = sigmoid(p); bound = fminl(e / 4, 1); own = 4; break;
+	case TAPE_RELU: v = p > 0 ? p : 0; bound = e; own = 0; break;
+	case TAPE_CLIP: v = q > 0 ? fmaxl(-q, fminl(p, q)) : p; bound = e + f; own = 0; break;
+	}
+	bound += own * t->unit * fabsl(v) + (own > 0 ? t->lost : 0);
+	return add(t, (struct number){ .op = op, .a = a, .b = b, .value = v, .bound = bound });
+}
+
+int tape_dot(struct tape *t, int start, int n, const int *a, const int *b)
+{
+	struct number x = { .op = TAPE_DOT, .a = start, .first = t->n_pairs, .n = n };
+	long double size = 0;
+
+	if (start >= 0) {
+		x.value = t->numbers[start].value;
+		x.bound = t->numbers[start].bound;
+		size = fabsl(x.value);
+	}
+	for (int k = 0; k < n; k++) {
+		const struct number *p = &t->numbers[a[k]], *q = &t->numbers[b[k]];
+
+		x.value += p->value * q->value;
+		x.bound += fabsl(p->value) * q->bound + fabsl(q->value) * p->bound + p->bound * q->bound;
+		size += fabsl(p->value * q->value);
+		t->pairs = grow(t->pairs, t->n_pairs + 1, &t->pair_room, sizeof *t->pairs);
+		t->pairs[t->n_pairs++] = a[k];
+		t->pairs[t->n_pairs++] = b[k];
+	}
+	x.bound += roundings(t, n + 2) * size + (n + 2) * t->lost;
+	return add(t, x);
+}
+
+int tape_store(struct tape *t, int a, int forward, int adjoint)
+{
+	const struct number *x = &t->numbers[a];
+	long double bound = x->bound + forward * (t->real_unit * (fabsl(x->value) + x->bound) + t->real_lost);
+
+	return add(t, (struct number){ .op = TAPE_STORE, .a = a, .b = a, .forward = forward, .adjoint = adjoint, .value = x->value,
+	                               .bound = bound });
+}
+
+long double tape_value(const struct tape *t, int k)
+{
+	return t->numbers[k].value;
+}
+
+long double tape_bound(const struct tape *t, int k)
+{
+	return t->numbers[k].bound;
+}
+
+/* ---- backwards ---- */
+
+static void hand(struct tape *t, int to, long double term, long double error)
+{
+	struct number *x = &t->numbers[to];
+
+	x->sum += term;
+	x->size += fabsl(term);
+	x->error += error;
+	x->terms++;
+}
+
+void tape_seed(struct tape *t, int k, long double seed)
+{
+	hand(t, k, seed, 0);
+}
+
+long double tape_slope(const struct tape *t, int k)
+{
+	return t->numbers[k].sum;
+}
+
+long double tape_slope_bound(const struct tape *t, int k)
+{
+	const struct number *x = &t->numbers[k];
+	long double bound = x->error + roundings(t, x->terms + 2) * x->size;
+
+	return bound + x->adjoint * (t->real_unit * (fabsl(x->sum) + bound) + t->real_lost);
+}
+
+/* Hands to an operand what reaches a number, times the number's slope by it, which may be off. */
+static void pass(struct tape *t, int from, int to, long double slope, long double off)
+{
+	long double d = tape_slope(t, from), e = tape_slope_bound(t, from), term = d * slope;
+
+	if (slope != 0 || off > 0)
+		hand(t, to, term, fabsl(d) * off + (fabsl(slope) + off) * e + 3 * t->unit * fabsl(term) + t->lost);
+}
+
+static void pass_dot(struct tape *t, int k)
+{
+	const struct number x = t->numbers[k];
+
+	if (x.a >= 0)
+		pass(t, k, x.a, 1, 0);
+	for (int j = 0; j < x.n; j++) {
+		int a = t->pairs[x.first + 2 * j], b = t->pairs[x.first + 2 * j + 1];
+
+		pass(t, k, a, t->numbers[b].value, t->numbers[b].bound);
+		pass(t, k, b, t->numbers[a].value, t->numbers[a].bound);
+	}
+}
+
+static void pass_quotient(struct tape *t, int k)
+{
+	const struct number x = t->numbers[k];
+	long double p = t->numbers[x.a].value, q = t->numbers[x.b].value, e = t->numbers[x.a].bound;
+	long double r = 1 / q, f = reciprocal_bound(t, q, t->numbers[x.b].bound);
+
+	f += t->real_unit * (fabsl(r) + f);
+	pass(t, k, x.a, r, f);
+	pass(t, k, x.b, -p * r * r, fabsl(p) * (2 * fabsl(r) * f + f * f) + e * (fabsl(r) + f) * (fabsl(r) + f) + 4 * t->unit * fabsl(p * r * r));
+}
+
+/* The slopes of functions are made from their results, which memory may have rounded. */
+static void back(struct tape *t, int k)
+{
+	const struct number x = t->numbers[k];
+	const struct number *a = &t->numbers[x.a > 0 ? x.a : 0], *b = &t->numbers[x.b];
+	long double y = x.value, e = x.bound + t->real_unit * (fabsl(y) + x.bound) + t->real_lost, u = t->unit;
+
+	switch (x.op) {
+	case TAPE_ADD: pass(t, k, x.a, 1, 0); pass(t, k, x.b, 1, 0); break;
+	case TAPE_SUB: pass(t, k, x.a, 1, 0); pass(t, k, x.b, -1, 0); break;
+	case TAPE_MUL: pass(t, k, x.a, b->value, b->bound); pass(t, k, x.b, a->value, a->bound); break;
+	case TAPE_DIV: pass_quotient(t, k); break;
+	case TAPE_NEG: pass(t, k, x.a, -1, 0); break;
+	case TAPE_EXP: pass(t, k, x.a, y, e); break;
+	case TAPE_TANH: pass(t, k, x.a, 1 - y * y, 2 * fabsl(y) * e + e * e + 4 * u); break;
+	case TAPE_SIGMOID: pass(t, k, x.a, y * (1 - y), fabsl(1 - 2 * y) * e + e * e + 4 * u); break;
+	/* Near its kink either slope is right. */
+	case TAPE_RELU: pass(t, k, x.a, a->value > 0, fabsl(a->value) <= a->bound && a->bound > 0); break;
+	case TAPE_CLIP: pass(t, k, x.a, 1, 0); break;
+	case TAPE_DOT: pass_dot(t, k); break;
+	case TAPE_STORE: pass(t, k, x.a, 1, 0); break;
+	}
+}
+
+void tape_back(struct tape *t)
+{
+	for (int k = t->n - 1; k >= 0; k--)
+		if (t->numbers[k].terms)
+			back(t, k);
+}
