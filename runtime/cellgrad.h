@@ -287,7 +287,7 @@ struct cg_rnn_call {
 	size_t  size;                            /* set by _init */
 	int64_t T, B;
 	const int32_t *lengths;                  /* of the host, [B], each 0 to T, in any order; NULL: all T */
-	uint64_t counter;                        /* the call's number, for dropout: the same in forward and backward */
+	uint64_t counter;                        /* the call's number, for dropout, all 64 bits: the same in forward and backward */
 	int64_t first_step;                      /* of this piece in a longer sequence; unidirectional only */
 	int     accumulate;                      /* add to params_backprop instead of overwriting it */
 	int     spend_reserve;                   /* backward may destroy the reserve, and on route cudnn does: that spares a copy */

@@ -27,7 +27,8 @@ enum cg_attribute_kind {
 	CG_BOOL,                         /* int, 0 or 1 */
 	CG_INTEGER,                      /* int64_t, of a range */
 	CG_WORD,                         /* int: which of the words */
-	CG_TEXT                          /* const char *, NULL for none: the caller's, who reads it */
+	CG_TEXT,                         /* const char *, NULL for none: the caller's, who reads it */
+	CG_NATURAL                       /* uint64_t, any */
 };
 
 /* Rows name their fields; what they do not name is 0. */

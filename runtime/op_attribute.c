@@ -19,6 +19,11 @@ static long long whole(const struct cg_attribute *a, const void *op)
 	return *(const int64_t *)field(a, op);
 }
 
+static unsigned long long natural(const struct cg_attribute *a, const void *op)
+{
+	return *(const uint64_t *)field(a, op);
+}
+
 static int integer(const struct cg_attribute *a, const void *op)
 {
 	return *(const int *)field(a, op);
@@ -51,6 +56,8 @@ double cg_attribute_number(const struct cg_attribute *a, const void *op)
 {
 	if (a->kind == CG_TEXT)
 		return words(a, op) != NULL;
+	if (a->kind == CG_NATURAL)
+		return (double)natural(a, op);
 	return a->kind == CG_REAL ? real(a, op) : a->kind == CG_INTEGER ? (double)whole(a, op) : integer(a, op);
 }
 
@@ -62,6 +69,8 @@ void cg_attribute_set(const struct cg_attribute *a, void *op, double value)
 		*(double *)at = value;
 	else if (a->kind == CG_INTEGER)
 		*(int64_t *)at = (int64_t)value;
+	else if (a->kind == CG_NATURAL)
+		*(uint64_t *)at = (uint64_t)value;
 	else if (a->kind == CG_TEXT)
 		*(const char **)at = NULL;       /* a number is no text */
 	else
@@ -97,6 +106,10 @@ const char *cg_attribute_text(const struct cg_attribute *a, const void *op, char
 		return words(a, op) ? words(a, op) : "";
 	if (a->kind == CG_INTEGER) {
 		snprintf(text, CG_ATTRIBUTE_TEXT, "%lld", whole(a, op));
+		return text;
+	}
+	if (a->kind == CG_NATURAL) {
+		snprintf(text, CG_ATTRIBUTE_TEXT, "%llu", natural(a, op));
 		return text;
 	}
 	value = integer(a, op);
@@ -170,6 +183,7 @@ int cg_attribute_check(const struct cg_op *row, const struct cg_attribute *a, co
 	case CG_WORD:
 		return check_word(row, a, op);
 	case CG_TEXT:
+	case CG_NATURAL:
 		return CG_OK;
 	case CG_BOOL:
 		if (integer(a, op) == 0 || integer(a, op) == 1)

@@ -69,7 +69,7 @@ static const char *const integers[] = { "int32", "int64", NULL };
 	ANY_CELL, \
 	{ .name = "num_layers", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_layers)  }, \
 	{ .name = "num_units",  .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_units)   }, \
-	{ .name = "counter",    .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(counter)    }, \
+	{ .name = "counter",    .kind = CG_NATURAL, .extra = 1, .at = CALL(counter) }, \
 	{ .name = "first_step", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(first_step) }, \
 	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route) }
 #define END { .name = NULL }

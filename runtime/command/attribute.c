@@ -20,7 +20,8 @@ enum { ATTRIBUTES = 32 };
 static const char *either(const struct cg_attribute *a, char list[256])
 {
 	static const char *const kinds[] = { [CG_REAL] = "a number", [CG_BOOL] = "true or false", [CG_INTEGER] = "an integer",
-	                                     [CG_TEXT] = "a word" };
+	                                     [CG_TEXT] = "a word",
+	                                     [CG_NATURAL] = "an integer from 0 to 2^64-1" };
 
 	if (a->kind != CG_WORD)
 		return kinds[a->kind];
@@ -44,6 +45,7 @@ static int read(const char *text, const struct cg_attribute *a, void *at)
 	case CG_REAL:    return field_real(text, at);
 	case CG_BOOL:    return field_boolean(text, at);
 	case CG_INTEGER: return field_integer(text, at);
+	case CG_NATURAL: return field_natural(text, at);
 	case CG_TEXT:    *(const char **)at = text; return 0;
 	}
 	return find_word(text, a, at);

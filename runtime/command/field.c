@@ -54,6 +54,15 @@ int field_integer(const char *text, int64_t *value)
 	return !isdigit((unsigned char)*digits) || *end || errno ? -1 : 0;
 }
 
+int field_natural(const char *text, uint64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	return !isdigit((unsigned char)*text) || *end || errno ? -1 : 0;
+}
+
 int field_boolean(const char *text, int *value)
 {
 	static const char *const words[] = { "false", "true", "False", "True", "0", "1" };

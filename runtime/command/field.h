@@ -52,6 +52,8 @@ void field_line(const struct fields *, char line[FIELD_LINE]);
 int field_real(const char *text, double *value);
 /* 0, or -1: it is not all of the text, or does not fit in 64 bits. */
 int field_integer(const char *text, int64_t *value);
+/* The same from 0 on. */
+int field_natural(const char *text, uint64_t *value);
 /* 0, or -1: it is neither true nor false, in the spellings of TensorFlow and Python. */
 int field_boolean(const char *text, int *value);
 /* The fewest digits that read back as the same number. */

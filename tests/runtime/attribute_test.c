@@ -16,6 +16,7 @@
 struct made_up {
 	size_t  size;
 	int64_t T, L, seed, steps;
+	uint64_t call;
 	double  rate;
 	int     dtype, accumulate, mode, on;
 	struct cg_mem work, x, y;
@@ -30,6 +31,7 @@ static const struct cg_attribute attributes[] = {
 	{ .name = "steps",  .kind = CG_INTEGER, .range = "0 T", .scalar = 1, .required = 1, .fallback = -1, .at = AT(steps) },
 	{ .name = "layers", .kind = CG_INTEGER, .range = "1", .scalar = 1, .required = 1, .fallback = 1, .at = AT(L) },
 	{ .name = "mode",   .kind = CG_WORD,    .words = modes, .fallback = 1, .at = AT(mode) },
+	{ .name = "call",   .kind = CG_NATURAL, .at = AT(call) },
 	{ .name = NULL }
 };
 static const struct cg_dim dims[] = { { "T", AT(T), .least = 0 }, { "L", AT(L), .least = 1 }, { .symbol = NULL } };
@@ -42,7 +44,7 @@ static const struct cg_op row = {
 	.name = "made_up", .tensorflow = "MadeUp", .type = "made_up", .dims = dims, .attributes = attributes, .ports = ports,
 	.size = sizeof(struct made_up), .dtype_at = AT(dtype), .accumulate_at = AT(accumulate), .work_at = AT(work)
 };
-enum { RATE, ON, SEED, STEPS, LAYERS, MODE };
+enum { RATE, ON, SEED, STEPS, LAYERS, MODE, NUMBER };
 
 static struct made_up plain(void)
 {
@@ -77,6 +79,8 @@ static void test_ranges(void **state)
 	assert_int_equal(cg_attribute_check(&row, &attributes[LAYERS], &op, 1), CG_OK);
 	op.seed = INT64_MIN;
 	assert_int_equal(cg_attribute_check(&row, &attributes[SEED], &op, 1), CG_OK);
+	op.call = UINT64_MAX;
+	assert_int_equal(cg_attribute_check(&row, &attributes[NUMBER], &op, 1), CG_OK);
 	op.rate = NAN;
 	refused(&op, RATE, 0, "made_up: rate: expected a number, got NaN");
 	op.on = 2;
@@ -115,6 +119,8 @@ static void test_texts(void **state)
 	said(&op, ON, "7", 7);
 	said(&op, SEED, "4611686018427387904", 0x1p62);
 	said(&op, MODE, "linear_input", 2);
+	op.call = (uint64_t)1 << 63;
+	said(&op, NUMBER, "9223372036854775808", 0x1p63);
 	op.mode = 3;
 	said(&op, MODE, "3", 3);
 
@@ -190,6 +196,8 @@ static void test_words(void **state)
 	assert_int_equal(op.T, 5);
 	assert_int_equal(op.mode, 2);
 	assert_true(op.seed == INT64_MIN);
+	assert_int_equal(bound(&op, WORDS("steps=3", "layers=2", "call=18446744073709551615"), "", NO_STEPS, NULL, 0, 0), CG_OK);
+	assert_true(op.call == UINT64_MAX);
 	assert_int_equal(bound(&op, WORDS("steps=4"), META("\"steps\":\"2\",\"layers\":\"7\",\"mode\":\"relu\""), STEPS_I64, NULL, 1,
 	                       0), CG_OK);
 	assert_int_equal(op.steps, 4);
@@ -225,6 +233,8 @@ static void test_what_the_command_refuses(void **state)
 		{ "steps=2.5", "", NO_STEPS, "steps: expected an integer, got \"2.5\"" },
 		{ "steps=", "", NO_STEPS, "steps: expected an integer, got \"\"" },
 		{ "steps=9223372036854775808", "", NO_STEPS, "steps: expected an integer, got \"9223372036854775808\"" },
+		{ "call=18446744073709551616", "", STEPS_I64, "call: expected an integer from 0 to 2^64-1, got \"18446744073709551616\"" },
+		{ "call=-1", "", STEPS_I64, "call: expected an integer from 0 to 2^64-1, got \"-1\"" },
 		{ "layers=0", "", STEPS_I64, "made_up: layers: expected at least 1, got 0" },
 		{ "mode=tan", "", STEPS_I64, "mode: no \"tan\"; did you mean tanh?" },
 		{ "mode=skip", "", STEPS_I64, "mode: expected one of relu, tanh, linear_input, got \"skip\"" },
@@ -253,13 +263,15 @@ static void test_metadata(void **state)
 	struct made_up op = plain();
 	struct call c = { .row = &row, .name = "MadeUp", .op = &op };
 	static const char *const want[][2] = { { "op", "MadeUp" }, { "rate", "0.1" }, { "on", "true" }, { "seed", "-5" },
-	                                       { "steps", "4" }, { "layers", "1" }, { "mode", "linear_input" } };
+	                                       { "steps", "4" }, { "layers", "1" }, { "mode", "linear_input" },
+	                                       { "call", "18446744073709551615" } };
 	json_t *all;
 
 	(void)state;
 	op.seed = -5;
 	op.steps = 4;
 	op.mode = 2;
+	op.call = UINT64_MAX;
 	all = call_metadata(&c);
 	assert_int_equal(json_object_size(all), sizeof want / sizeof *want);
 	for (size_t k = 0; k < sizeof want / sizeof *want; k++)
