@@ -7,7 +7,7 @@
 #include "runtime/backend.h"
 #include "runtime/op.h"
 
-enum { ALIGN = 64, OP_BYTES = 4096 };    /* of an op's struct at most: a test reads the rows */
+enum { OP_BYTES = 4096 };                /* of an op's struct at most: a test reads the rows */
 
 int cg_present(struct cg_mem mem)
 {
@@ -29,8 +29,8 @@ struct cg_mem cg_work_take(struct cg_work *work, int64_t rows, int64_t columns, 
 	struct cg_mem part;
 
 	if (__builtin_mul_overflow(bytes, rows, &bytes) || __builtin_mul_overflow(bytes, columns, &bytes) ||
-	    __builtin_add_overflow(bytes, ALIGN - 1, &end) ||
-	    __builtin_add_overflow(work->used, end / ALIGN * ALIGN, &end)) {
+	    __builtin_add_overflow(bytes, CG_WORK_ALIGN - 1, &end) ||
+	    __builtin_add_overflow(work->used, end / CG_WORK_ALIGN * CG_WORK_ALIGN, &end)) {
 		work->used = SIZE_MAX;
 		return (struct cg_mem){ .bytes = 0 };
 	}

@@ -117,6 +117,7 @@ const char *cg_problem(const struct cg_op *, const char *name, const void *op, c
 struct cg_mem cg_part(struct cg_mem, size_t offset, size_t bytes);
 /* The work memory of a call, handed out piece by piece, each aligned; with no memory it only measures: SIZE_MAX when it is more
  * than a size can say. */
+enum { CG_WORK_ALIGN = 64 };             /* bytes that a piece begins at a multiple of */
 struct cg_work { struct cg_mem mem; size_t used; };
 struct cg_mem cg_work_take(struct cg_work *, int64_t rows, int64_t columns, size_t bytes);
 /* Arguments in the host's memory, for a backend that does not work there. */

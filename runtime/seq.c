@@ -197,6 +197,39 @@ static int zero(const struct seq *q, struct cg_mem mem, size_t bytes)
 	return bytes ? q->stream->context->backend->zero(q->stream->queue, cg_part(mem, 0, bytes), bytes) : CG_OK;
 }
 
+/* A reserve of no more bytes than this is cleared whole, which takes less time than its gaps one by one. */
+enum { SMALL_ON_HOST = 2048, SMALL_ON_DEVICE = 1 << 18 };
+
+/* The bytes between the blocks of a reserve: with them equal calls leave equal bytes.  On a
+ * device the gaps of all pseudo-layers are copies of the header, which is zeros until a forward is done. */
+static int clear_gaps(const struct seq *q)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	const int host = q->stream->context->backend->host;
+	const struct cg_mem all = q->call->reserve, header = cg_part(all, 0, CG_RESERVE_HEADER);
+	int64_t states = (int64_t)rnn->layers * rnn->directions;
+	struct cg_mem blocks[CG_KEPT_MAX + 1];
+	size_t bytes = lay_out(rnn, q->steps.N, cg_part(all, CG_RESERVE_HEADER, 0), blocks, &blocks[rnn->n_kept]), small = SMALL_ON_DEVICE;
+
+	if (host)
+		small = SMALL_ON_HOST;
+	if (CG_RESERVE_HEADER + (size_t)states * bytes <= small)
+		return zero(q, all, CG_RESERVE_HEADER + (size_t)states * bytes);
+	CG_TRY(zero(q, header, CG_RESERVE_HEADER));
+	for (int k = 0; k < rnn->n_kept + rnn->keeps_gates; k++) {
+		int acc = k == rnn->n_kept || rnn->kept[k].acc;
+		size_t gap = (size_t)-blocks[k].bytes % CG_WORK_ALIGN, each = acc ? cg_acc_bytes(rnn->dtype) : cg_dtype_bytes(rnn->dtype);
+		struct cg_mem first = cg_part(blocks[k], blocks[k].bytes, gap);
+
+		for (int64_t at = 0; at < states && host; at++)
+			CG_TRY(zero(q, cg_part(first, (size_t)at * bytes, gap), gap));
+		if (gap && !host)
+			CG_TRY(move(q, (struct cg_rows){ .rows = states, .columns = (int64_t)(gap / each), .src = { header, 0, acc },
+			                                 .dst = { first, (int64_t)(bytes / each), acc } }));
+	}
+	return CG_OK;
+}
+
 static struct cg_matrix column(const struct seq *q, struct cg_matrix m, int64_t column)
 {
 	size_t bytes = (size_t)column * (m.acc ? cg_acc_bytes(q->rnn->dtype) : cg_dtype_bytes(q->rnn->dtype));
@@ -383,6 +416,8 @@ int cg_seq_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const str
 	struct seq q;
 
 	CG_TRY(open(&q, stream, rnn, call, work, CG_FORWARD));
+	if (rnn->training)
+		CG_TRY(clear_gaps(&q));
 	CG_TRY(clear(&q, call->output_h, states * rnn->H, 0));
 	CG_TRY(clear(&q, call->output_c, states * rnn->U, 0));
 	for (int layer = 0; layer < rnn->layers; layer++)

@@ -290,6 +290,28 @@ static struct cg_mem output_for(const struct run *r)
 	return cg_present(r->call->output) && !r->shape->compact ? r->call->output : r->room.y;
 }
 
+/* From so many bytes of a part of the reserve on, to where the next one begins. */
+static int clear_end(struct run *r, struct cg_mem part, size_t from)
+{
+	size_t end = part.bytes + (size_t)-part.bytes % CG_DNN_ALIGN;
+
+	from += (size_t)-from % each(r);
+	return part.data && from < end ? zero(r, cg_part(part, from, end - from), (int64_t)((end - from) / each(r))) : CG_OK;
+}
+
+/* What no walk writes of the reserve, so that equal calls leave equal bytes: the header, which is the runtime's, and what lies between
+ * the parts; without steps all of it. */
+static int clear_gaps(struct run *r)
+{
+	for (int n = 0; n < r->net->n_pieces; n++) {
+		struct cg_mem theirs, y = kept(r, n, &theirs);
+
+		CG_TRY(clear_end(r, y, r->shape->live ? y.bytes : 0));
+		CG_TRY(clear_end(r, theirs, r->shape->live ? theirs.bytes : 0));
+	}
+	return clear_end(r, cg_part(r->call->reserve, 0, CG_DNN_ALIGN), 0);
+}
+
 static int pieces_forward(struct run *r, struct walk *all)
 {
 	const struct cg_rnn *rnn = r->rnn;
@@ -328,6 +350,8 @@ static int forward(struct run *r)
 	CG_TRY(states_out(r, all.hy, c->input_h, c->output_h, rnn->H));
 	if (is_lstm(r))
 		CG_TRY(states_out(r, all.cy, c->input_c, c->output_c, rnn->U));
+	if (rnn->training)
+		CG_TRY(clear_gaps(r));
 	return flush(r);
 }
 

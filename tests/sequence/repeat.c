@@ -68,6 +68,45 @@ static void copy_of(struct network *other, const struct network *net)
 		memcpy(other->at[a], net->at[a], (size_t)net->n[a] * sizeof(double));
 }
 
+/* Of a cell that saves nothing the gates are kept, in a type of their own. */
+static const char thrifty[] =
+	"cell thrifty\n" "gates a_i a_g\n" "state c\n" "output h\n"
+	"i = sigmoid(a_i)\n" "c = i * c_prev + (1 - i) * tanh(a_g)\n" "h = tanh(c) * i\n";
+
+/* Every byte of a reserve is written, whatever the memory held. */
+void test_reserve(void **nothing)
+{
+	unsigned long long state;
+	struct network net, other;
+	struct cg_cell *cell;
+
+	(void)nothing;
+	assert_int_equal(cg_cell_parse(thrifty, "thrifty", &cell), CG_OK);
+	for (int k = 0; k < network_cases(400); k++) {
+		network_case("reserve", k, &state);
+		random_network(&net, &state);
+		net.config.training = 1;
+		if (!numbers_below(&state, 4)) {
+			net.config.cell = cell;
+			net.config.options = NULL;
+		}
+		if (!numbers_below(&state, 4))
+			net.config.units = net.config.input = 60 + numbers_below(&state, 60);
+		network_open(&net);
+		network_draw(&net, &state, scale_of(&net));
+		copy_of(&other, &net);
+		memset(area_in(&other.reserve), 0x55, other.sizes.reserve);
+		network_forward(&net);
+		network_forward(&other);
+		for (size_t at = 0; at < net.sizes.reserve; at++)
+			if (area_in(&net.reserve)[at] != area_in(&other.reserve)[at])
+				network_fail(&net, "reserve: byte %zu of %zu is not the same again", at, net.sizes.reserve);
+		network_close(&other);
+		network_close(&net);
+	}
+	cg_cell_close(cell);
+}
+
 /* Backward twice: that it left the reserve as it was, to the byte, is looked at in every test. */
 static void run_twice(struct network *net, struct network *other)
 {

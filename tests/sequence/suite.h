@@ -29,6 +29,7 @@ void test_absent(void **);
 void test_skip(void **);
 /* repeat.c: the same again. */
 void test_again(void **);
+void test_reserve(void **);
 void test_in_a_row(void **);
 void test_threads(void **);
 /* block.c: steps of TensorFlow's block cell. */
