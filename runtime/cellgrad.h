@@ -6,6 +6,9 @@
  * legal; I and U are at least 1.  Nothing here exits, or keeps a host pointer after it returns; and nothing prints, unless
  * CELLGRAD_VERBOSE=1 asked cg_open for a line on standard error for each call that computes.
  *
+ * Structs that begin with their size may grow at their end in a later version, and a program that was compiled against this header
+ * goes on running there: fields that it does not have count as _init leaves them.  Structs without a size never change.
+ *
  * Threads: contexts and cells may be shared by threads; a stream serves one thread at a time.
  * Lifetime: children hold their parents, so closing in any order is right; closing NULL does nothing.
  * fork: no object but a cell may be used in a forked child; calls there return CG_UNSUPPORTED.

@@ -20,11 +20,19 @@ static const char *const names[] = {
 enum { FORWARD_1 = 0, FORWARD_2 };
 enum { GRAD_2 = 0, SUM_PART_2, SUM_2, GRAD_1, SUM_PART_1, SUM_1 };
 
+static void init(void *op, size_t size)
+{
+	static const struct cg_gru_block defaults = { .size = 0 };
+
+	cg_sized_init(op, size, &defaults, sizeof defaults);
+}
+
 void cg_gru_block_init(struct cg_gru_block *op, size_t size)
 {
-	memset(op, 0, size);
-	op->size = size;
+	init(op, size);
 }
+
+static const struct cg_sized sized = CG_SIZED(struct cg_gru_block, d_b_c, init);
 
 /* The work memory, in the order in which it is taken. */
 struct forward_work { struct cg_mem gates, u, hr, candidate; };
@@ -68,8 +76,12 @@ static size_t work_bytes(const struct cg_gru_block *op, int pass)
 
 int cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *bytes)
 {
+	struct cg_gru_block whole;
+
 	if (!op || !bytes)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_gru_block_work: %s: missing", op ? "bytes" : "op");
+	op = cg_sized_complete(&sized, op, &whole);
+	CG_TRY(cg_sized_check("cg_gru_block_work", "cg_gru_block", op, sizeof *op));
 	if (pass != CG_FORWARD && pass != CG_GRAD)
 		return cg_fail(CG_UNSUPPORTED, "cg_gru_block_work: pass: expected CG_FORWARD or CG_GRAD");
 	if (op->B < 0 || op->U < 1 || op->I < 1 || !cg_dtype_bytes(op->dtype) || op->B > PTRDIFF_MAX / 256 / op->U ||
@@ -238,10 +250,14 @@ static int grad(struct cg_stream *stream, const void *given, struct cg_work *wor
 
 int cg_gru_block_forward(struct cg_stream *stream, const struct cg_gru_block *op)
 {
-	return cg_block_run(stream, "gru_block_cell", op, forward);
+	struct cg_gru_block whole;
+
+	return cg_block_run(stream, "gru_block_cell", cg_sized_complete(&sized, op, &whole), forward);
 }
 
 int cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_block *op)
 {
-	return cg_block_run(stream, "gru_block_cell_grad", op, grad);
+	struct cg_gru_block whole;
+
+	return cg_block_run(stream, "gru_block_cell_grad", cg_sized_complete(&sized, op, &whole), grad);
 }

@@ -25,15 +25,19 @@ enum { GATES = 4, POINT = 0, SUM_PART, SUM, SUMS = GATES + 3 };
 /* Where gate k of the cell (i ci f o) stands among the blocks of w, b and dgates. */
 static const int place[][GATES] = { [CG_ICFO] = { 0, 1, 2, 3 }, [CG_IFCO] = { 0, 2, 1, 3 } };
 
+static void init(void *op, size_t size)
+{
+	static const struct cg_lstm_block defaults = { .T = 1, .seq_len_max = -1, .forget_bias = 1, .cell_clip = 3 };
+
+	cg_sized_init(op, size, &defaults, sizeof defaults);
+}
+
 void cg_lstm_block_init(struct cg_lstm_block *op, size_t size)
 {
-	memset(op, 0, size);
-	op->size = size;
-	op->T = 1;
-	op->seq_len_max = -1;
-	op->forget_bias = 1;
-	op->cell_clip = 3;
+	init(op, size);
 }
+
+static const struct cg_sized sized = CG_SIZED(struct cg_lstm_block, b_grad, init);
 
 /* The work memory, in the order in which it is taken.  What passes from step to step is there when there is more than one. */
 struct forward_work { struct cg_mem gates, cs, h; };                     /* [T B 4U] acc; [2 B U] and [B U], for absent outputs */
@@ -88,8 +92,12 @@ static int is_too_large(const struct cg_lstm_block *op)
 
 int cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t *bytes)
 {
+	struct cg_lstm_block whole;
+
 	if (!op || !bytes)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: %s: missing", op ? "bytes" : "op");
+	op = cg_sized_complete(&sized, op, &whole);
+	CG_TRY(cg_sized_check("cg_lstm_block_work", "cg_lstm_block", op, sizeof *op));
 	if (pass != CG_FORWARD && pass != CG_GRAD)
 		return cg_fail(CG_UNSUPPORTED, "cg_lstm_block_work: pass: expected CG_FORWARD or CG_GRAD");
 	if (op->T < 0 || op->B < 0 || op->U < 1 || !cg_dtype_bytes(op->dtype) || is_too_large(op))
@@ -433,10 +441,16 @@ static const char *row_of(const struct cg_lstm_block *op, int is_grad)
 
 int cg_lstm_block_forward(struct cg_stream *stream, const struct cg_lstm_block *op)
 {
+	struct cg_lstm_block whole;
+
+	op = cg_sized_complete(&sized, op, &whole);
 	return cg_block_run(stream, row_of(op, 0), op, forward);
 }
 
 int cg_lstm_block_grad(struct cg_stream *stream, const struct cg_lstm_block *op)
 {
+	struct cg_lstm_block whole;
+
+	op = cg_sized_complete(&sized, op, &whole);
 	return cg_block_run(stream, row_of(op, 1), op, grad);
 }

@@ -11,8 +11,7 @@
 enum {
 	DIMS  = 12,                      /* of a row at most, as are */
 	PORTS = 32,                      /* without lists */
-	NAMES = 96,                      /* of ops, ours and theirs */
-	LATER = 4                        /* no later version's struct is this many times as long as ours */
+	NAMES = 96                       /* of ops, ours and theirs */
 };
 
 /* ---- words ---- */
@@ -342,27 +341,6 @@ int cg_op_needs(const struct cg_op *row, const struct cg_port *port, const void 
 
 /* ---- checks, in the order in which a caller fills the struct ---- */
 
-/*
- * A struct that is longer than ours comes from a later header: what it has beyond is fine while it is not used.
- * A shorter one would come from an earlier header, and there is none yet.  When there is, the ops' functions copy it
- * over a struct of today's size that _init has filled, so that what it lacks has its default, and check that one.
- */
-static int check_size(const struct cg_op *row, const void *op)
-{
-	size_t size, i;
-
-	if (!op)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: expected a struct %s, got NULL", row->name, row->type);
-	size = *(const size_t *)op;
-	if (size < row->size || size > LATER * row->size)
-		return REFUSE(row, "size", "expected %zu, got %zu: call %s_init first", row->size, size, row->type);
-	for (i = row->size; i < size; i++)
-		if (((const char *)op)[i])
-			return REFUSE(row, "size", "expected %zu, got %zu with fields set that this library does not "
-			              "know: call %s_init first, or use a later library", row->size, size, row->type);
-	return CG_OK;
-}
-
 static int check_dtype(const struct cg_op *row, const void *op)
 {
 	int dtype = integer(op, row->dtype_at), i;
@@ -519,7 +497,7 @@ int cg_op_check(const struct cg_op *row, const void *op)
 	struct range few[PORTS + 1], *many = NULL;
 	int n = 0, code;
 
-	CG_TRY(check_size(row, op));
+	CG_TRY(cg_sized_check(row->name, row->type, op, row->size));
 	CG_TRY(check_dtype(row, op));
 	CG_TRY(check_dims(row, op));
 	CG_TRY(check_attributes(row, op));

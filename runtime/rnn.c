@@ -11,32 +11,26 @@
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: " __VA_ARGS__)
 
+static void init(void *config, size_t size)
+{
+	const struct cg_rnn_config defaults = { .cell = cg_cell_find("lstm"), .layers = 1, .time_major = 1, .training = 1 };
+
+	cg_sized_init(config, size, &defaults, sizeof defaults);
+}
+
 void cg_rnn_config_init(struct cg_rnn_config *config, size_t size)
 {
-	memset(config, 0, size);
-	config->size = size;
-	config->cell = cg_cell_find("lstm");
-	config->layers = 1;
-	config->time_major = 1;
-	config->training = 1;
+	init(config, size);
+}
+
+const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *config, struct cg_rnn_config *room)
+{
+	static const struct cg_sized sized = CG_SIZED(struct cg_rnn_config, route, init);
+
+	return cg_sized_complete(&sized, config, room);
 }
 
 /* ---- what was asked for ---- */
-
-int cg_rnn_check_size(const char *type, const void *given, size_t ours)
-{
-	size_t size = given ? *(const size_t *)given : 0;
-
-	if (!given)
-		return REFUSE("expected a struct %s, got NULL", type);
-	if (size < ours || size > 4 * ours)
-		return REFUSE("size: expected %zu, got %zu: call %s_init first", ours, size, type);
-	for (size_t k = ours; k < size; k++)
-		if (((const char *)given)[k])
-			return REFUSE("size: expected %zu, got %zu with fields set that this library does not know: call %s_init "
-			              "first, or use a later library", ours, size, type);
-	return CG_OK;
-}
 
 static int check_flags(const struct cg_rnn_config *c)
 {
@@ -328,7 +322,7 @@ static void take_print(struct cg_rnn *rnn)
 
 static int check_config(const struct cg_rnn_config *c)
 {
-	CG_TRY(cg_rnn_check_size("cg_rnn_config", c, sizeof *c));
+	CG_TRY(cg_sized_check("rnn", "cg_rnn_config", c, sizeof *c));
 	if (!c->cell)
 		return REFUSE("cell: missing");
 	if (!cg_dtype_bytes(c->dtype))
@@ -374,6 +368,7 @@ static int fill(struct cg_rnn *rnn, struct cg_context *context, const struct cg_
 
 int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **result)
 {
+	struct cg_rnn_config whole;
 	struct cg_rnn *rnn;
 	int code;
 
@@ -384,7 +379,7 @@ int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, 
 	rnn = cg_memory(NULL, sizeof *rnn);
 	if (!rnn)
 		return CG_NO_MEMORY;
-	code = fill(rnn, context, config);
+	code = fill(rnn, context, cg_rnn_config_complete(config, &whole));
 	if (code) {
 		cg_memory(rnn, 0);
 		return code;

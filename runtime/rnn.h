@@ -103,8 +103,8 @@ int  cg_steps_get(struct cg_stream *, const struct cg_rnn *, int64_t T, int64_t 
 int cg_rnn_outline(const struct cg_rnn_config *, struct cg_rnn *);
 /* Of an outline, what its kernels read, without making them ready: with it the size of a reserve is known, too. */
 int cg_rnn_study(struct cg_rnn *);
-/* As an op's struct: a longer one comes from a later header, and what it has beyond is not used. */
-int cg_rnn_check_size(const char *type, const void *given, size_t ours);
+/* A caller's config: in room, where it is of an earlier header. */
+const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *, struct cg_rnn_config *room);
 /* Sizes and lengths of a call: that there are none below 0, no length above T, and room for all of it. */
 int cg_rnn_check_sizes(const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths);
 /* All of a call that the op table does not check. */

@@ -7,11 +7,19 @@
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: " __VA_ARGS__)
 
+static void init(void *call, size_t size)
+{
+	static const struct cg_rnn_call defaults = { .size = 0 };
+
+	cg_sized_init(call, size, &defaults, sizeof defaults);
+}
+
 void cg_rnn_call_init(struct cg_rnn_call *call, size_t size)
 {
-	memset(call, 0, size);
-	call->size = size;
+	init(call, size);
 }
+
+static const struct cg_sized sized = CG_SIZED(struct cg_rnn_call, params_backprop, init);
 
 /* ---- sizes ---- */
 
@@ -153,7 +161,7 @@ int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, const 
 	CG_TRY(cg_usable(stream ? stream->context : NULL, "rnn"));
 	if (!rnn)
 		return REFUSE("plan: missing");
-	CG_TRY(cg_rnn_check_size("cg_rnn_call", c, sizeof *c));
+	CG_TRY(cg_sized_check("rnn", "cg_rnn_call", c, sizeof *c));
 	if (stream->context != rnn->context)
 		return REFUSE("plan: expected one of the stream's context");
 	CG_TRY(cg_rnn_check_sizes(rnn, c->T, c->B, c->lengths));
@@ -254,11 +262,16 @@ const char *cg_rnn_op_route(const void *given)
 
 int cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call)
 {
+	struct cg_rnn_call whole;
+
+	call = cg_sized_complete(&sized, call, &whole);
 	CG_TRY(run(stream, rnn, call, CG_FORWARD));
 	return rnn->training ? cg_reserve_write(stream, rnn, call) : CG_OK;
 }
 
 int cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call)
 {
-	return run(stream, rnn, call, CG_GRAD);
+	struct cg_rnn_call whole;
+
+	return run(stream, rnn, cg_sized_complete(&sized, call, &whole), CG_GRAD);
 }

@@ -22,6 +22,18 @@ void *cg_memory(void *p, size_t bytes);
 /* Tests make the n-th request from now fail (1 the next); 0 never.  Returns the requests made since the last call. */
 size_t cg_memory_fail(size_t n);
 
+/* A public struct that begins with its size and grows at its end: its size in the first header that had it, and now. */
+struct cg_sized { size_t first, size; void (*init)(void *to, size_t size); };
+/* In the first header the struct ended with this field. */
+#define CG_SIZED(type, last, init) { offsetof(type, last) + sizeof(((type *)0)->last), sizeof(type), init }
+/* Fills a caller's struct of `size` bytes, and no byte more: with the defaults as far as it goes, zeros beyond them, and its size. */
+void cg_sized_init(void *to, size_t size, const void *defaults, size_t ours);
+/* CG_OK, or why a struct that is as long as ours, or longer, cannot be: "call: size: words". */
+int cg_sized_check(const char *call, const char *type, const void *given, size_t ours);
+/* The given struct; one of an earlier header copied over the defaults, in room, which has today's size.  What is no such struct, by
+ * its size or as NULL, is given back as it is. */
+const void *cg_sized_complete(const struct cg_sized *, const void *given, void *room);
+
 #define CG_TRY(call) do { int cg_code_ = (call); if (cg_code_) return cg_code_; } while (0)
 
 struct cg_backend;

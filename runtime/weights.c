@@ -16,27 +16,43 @@ const char *cg_format_name(int i)
 	return k == i ? cg_formats[k].name : NULL;
 }
 
+static void init(void *weights, size_t size)
+{
+	static const struct cg_weights defaults = { .size = 0 };
+
+	cg_sized_init(weights, size, &defaults, sizeof defaults);
+}
+
 void cg_weights_init(struct cg_weights *weights, size_t size)
 {
-	memset(weights, 0, size);
-	weights->size = size;
+	init(weights, size);
+}
+
+static const struct cg_weights *complete(const struct cg_weights *weights, struct cg_weights *room)
+{
+	static const struct cg_sized sized = CG_SIZED(struct cg_weights, bytes, init);
+
+	return cg_sized_complete(&sized, weights, room);
 }
 
 /* The layouts of the format and of params. */
 static int open_layouts(const struct cg_weights *w, struct cg_layout *theirs, struct cg_layout *ours)
 {
 	const struct cg_format *format;
+	const struct cg_rnn_config *network;
+	struct cg_rnn_config whole;
 
-	CG_TRY(cg_rnn_check_size("cg_weights", w, sizeof *w));
-	if (!w->network)
+	CG_TRY(cg_sized_check("weights", "cg_weights", w, sizeof *w));
+	network = cg_rnn_config_complete(w->network, &whole);
+	if (!network)
 		return REFUSE("network: missing");
 	if (w->gradients != 0 && w->gradients != 1)
 		return REFUSE("gradients: expected 0 or 1, got %d", w->gradients);
 	format = cg_format_find(w->format);
 	if (!format)
 		return cg_fail_in(CG_BAD_ARGUMENT, "weights: format");
-	CG_TRY(cg_layout_open(theirs, format, w->network, w->gradients));
-	return ours ? cg_layout_open(ours, cg_formats, w->network, w->gradients) : CG_OK;
+	CG_TRY(cg_layout_open(theirs, format, network, w->gradients));
+	return ours ? cg_layout_open(ours, cg_formats, network, w->gradients) : CG_OK;
 }
 
 static int describe(const struct cg_layout *l, int k, struct cg_tensor *tensor)
@@ -49,9 +65,11 @@ static int describe(const struct cg_layout *l, int k, struct cg_tensor *tensor)
 int cg_weights_tensor(const struct cg_weights *w, int k, struct cg_tensor *tensor)
 {
 	struct cg_layout layout;
+	struct cg_weights whole;
 
 	if (!tensor)
 		return REFUSE("tensor: missing");
+	w = complete(w, &whole);
 	CG_TRY(open_layouts(w, &layout, NULL));
 	if (k < 0)
 		return REFUSE("k: expected at least 0, got %d", k);
@@ -82,7 +100,9 @@ int cg_weights_load(const struct cg_weights *w, int k, const void *tensor, size_
 {
 	struct cg_layout theirs, ours;
 	unsigned char *from = (unsigned char *)(uintptr_t)tensor, *to;
+	struct cg_weights whole;
 
+	w = complete(w, &whole);
 	CG_TRY(open_layouts(w, &theirs, &ours));
 	CG_TRY(check(w, &theirs, k, tensor, bytes));
 	to = w->params;
@@ -96,9 +116,11 @@ int cg_weights_save(const struct cg_weights *w, int k, void *tensor, size_t byte
 	struct cg_layout theirs, ours;
 	unsigned char *from, *to = tensor;
 	struct cg_move move;
+	struct cg_weights whole;
 	struct cg_tensor t;
 	int64_t lost;
 
+	w = complete(w, &whole);
 	CG_TRY(open_layouts(w, &theirs, &ours));
 	CG_TRY(check(w, &theirs, k, tensor, bytes));
 	from = w->params;

@@ -2,7 +2,7 @@
 unit_tests = \
 	%D%/gen/parse_test %D%/gen/change_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/print_test \
 	%D%/gen/math_test %D%/gen/halves_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
-	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
+	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/sized_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/product_test \
 	%D%/runtime/allocator_test %D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test \
 	%D%/runtime/sequence_test %D%/runtime/rnn_misuse_test %D%/runtime/rnn_call_test %D%/runtime/rnn_size_test \
@@ -14,7 +14,7 @@ unit_tests = \
 	%D%/conformance/reference_rnn_bound_test %D%/conformance/reference_block_lstm_test %D%/runtime/opencl_header_test \
 	%D%/runtime/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
 script_tests = \
-	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/man.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh
+	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/old.sh %D%/man.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh
 # The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
 backend_tests = \
 	%D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on %D%/conformance/cuda-composed-fake.on \
@@ -39,7 +39,7 @@ endif
 # What tests read.  Folders go into the tarball whole.
 EXTRA_DIST += \
 	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/mutate.sh %D%/mutants %D%/gpu.sh %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
-	%D%/data \
+	%D%/data %D%/old \
 	%D%/gen/golden %D%/gen/every.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/stand_in.c \
 	$(script_tests) $(command_tests)
@@ -244,11 +244,12 @@ crosscheck: all %D%/conformance/checksum
 clean-local: clean-fake
 	rm -rf cross
 
-# What takes too long for check: networks of 20,000 cells drawn at random; CUDA texts compiled for every architecture in use, and what
+# What takes too long for check: networks of 20,000 cells drawn at random; programs of earlier versions on the library after this one; CUDA texts compiled for every architecture in use, and what
 # their kernels take of each, in tests/gen/cuda-resources.txt.  make bigcheck, or make bigcheck ARCHS=90,120.
 ARCHS = 75,80,90,100,120
 bigcheck: %D%/sequence/sequence
 	CELLGRAD_BACKEND=cpu CELLGRAD_TEST_CELLS=20000 %D%/sequence/sequence '*drawn'
+	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/old.sh later
 	CELLGRAD_TEST_ARCHS='$(ARCHS)' $(MAKE) check TESTS=%D%/gen/compile.sh
 CLEANFILES += %D%/gen/cuda-resources.txt
 

@@ -1,0 +1,358 @@
+/*
+ * cellgrad: recurrent cells and their gradients, the same answers on every processor.
+ *
+ * Every call that can fail returns CG_OK or a negative enum cg_status; cg_message() then says why.  On a refused
+ * argument no output is touched.  Shapes are row-major, slowest first: T steps, B batch, I input, U units.  B = 0 and T = 0 are
+ * legal; I and U are at least 1.  Nothing here exits, or keeps a host pointer after it returns; and nothing prints, unless
+ * CELLGRAD_VERBOSE=1 asked cg_open for a line on standard error for each call that computes.
+ *
+ * Threads: contexts and cells may be shared by threads; a stream serves one thread at a time.
+ * Lifetime: children hold their parents, so closing in any order is right; closing NULL does nothing.
+ * fork: no object but a cell may be used in a forked child; calls there return CG_UNSUPPORTED.
+ */
+#ifndef CELLGRAD_H
+#define CELLGRAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define CG_API __attribute__((visibility("default")))
+#else
+#define CG_API
+#endif
+
+#define CG_VERSION_MAJOR 0
+#define CG_VERSION_MINOR 1
+#define CG_VERSION_PATCH 0
+
+enum cg_status {
+	CG_OK           =  0,
+	CG_BAD_ARGUMENT = -1,        /* an argument is missing, misshapen, out of range or aliased */
+	CG_NO_MEMORY    = -2,        /* on the host or on the device */
+	CG_NO_DEVICE    = -3,        /* no such backend or device here; the words say what was tried */
+	CG_UNSUPPORTED  = -4,        /* the words name the backend or option that would do it */
+	CG_BUILD        = -5,        /* a kernel or a .cell did not compile: the words hold the log */
+	CG_DRIVER       = -6,        /* a vendor call failed: its name, code and words; the stream may be lost */
+	CG_FILE         = -7         /* a file could not be read or written */
+};
+enum cg_dtype { CG_F32, CG_F64, CG_F16, CG_BF16 };
+enum cg_place { CG_HOST, CG_DEVICE };
+/* CG_SEQ_*: the same as a step of a sequence, which hands on what it carries unrounded; passes of kernels alone. */
+enum cg_pass  { CG_FORWARD, CG_GRAD, CG_GRADGRAD, CG_SEQ_FORWARD, CG_SEQ_GRAD };
+enum cg_gates { CG_ICFO, CG_IFCO };      /* order of the gate blocks in a block cell's w, b and dgates */
+
+/* This thread's last failure, in words: op, argument, what was expected, what came.  Never NULL; valid until this
+ * thread's next failing call. */
+CG_API const char *cg_message(void);
+/* The version of the library that is running, "0.1.0"; CG_VERSION_* are those of the header compiled against. */
+CG_API const char *cg_version(void);
+
+/* Where the library's own memory of the host comes from. */
+struct cg_allocator {
+	/* As realloc: a new piece when p is NULL, p given back when bytes is 0; NULL when there is none.  Aligned as malloc's;
+	 * called from any thread. */
+	void *(*resize)(void *user, void *p, size_t bytes);
+	void *user;
+};
+/* To be called first, before other threads call: CG_UNSUPPORTED once the library holds memory.  NULL: the C library's again. */
+CG_API int  cg_set_allocator(const struct cg_allocator *allocator);
+
+/* ---- where: a device, an order of work, memory ---- */
+
+struct cg_context;                       /* one device of one backend and the kernels built for it */
+struct cg_stream;                        /* an order of work on a context, and the threads of a cpu */
+
+/*
+ * Opens a device.  where: "cpu", "NAME:DEVICE", a comma list in order of preference, or NULL for the environment's
+ * CELLGRAD_BACKEND (unset: the first backend that opens).  A named backend opens or the call fails with the reasons;
+ * it is never replaced by another.  CG_BAD_ARGUMENT: no such name, with the nearest; CG_NO_DEVICE: none opened.
+ * The caller closes the context.  Safe from any thread.
+ */
+CG_API int  cg_open(const char *where, struct cg_context **context);
+/* The same on the caller's own cl_context with one of its cl_device_ids (NULL: it has but one), which is retained until the context
+ * closes, or on his CUcontext (device NULL), which must live until then.  CG_BAD_ARGUMENT: no such backend, or the device is not of the context; CG_UNSUPPORTED: the backend has no contexts. */
+CG_API int  cg_adopt(const char *backend, void *native, void *device, struct cg_context **context);
+CG_API void cg_close(struct cg_context *context);
+/* Device, instruction set, libraries and where they were found, in one line; lives as long as the context. */
+CG_API const char *cg_describe(const struct cg_context *context);
+/* The i-th device as a name for cg_open, with a line about it, or why it cannot be opened, in *about (may be NULL);
+ * NULL past the last.  The words live until this thread's next call of cg_device. */
+CG_API const char *cg_device(int i, const char **about);
+/* CG_OK, or CG_UNSUPPORTED with words.  op: a name of the op table, ours or TensorFlow's; dtype: an enum cg_dtype. */
+CG_API int  cg_supports(const struct cg_context *context, const char *op, int dtype);
+
+/* native: an in-order queue of the backend's own API, or NULL to make one: a cl_command_queue, which is retained, a CUstream,
+ * which must live as long; the cpu has none.  While a CUstream is captured, only calls without memory of the host can be.
+ * Calls on a cpu stream return when they are done; others enqueue and return, and with any memory of the host among the
+ * arguments they return when it has been read and written.  The stream holds its context; the caller closes it. */
+CG_API int  cg_stream_open(struct cg_context *context, void *native, struct cg_stream **stream);
+/* Waits for all that was enqueued and reports what failed since the last wait. */
+CG_API int  cg_stream_sync(struct cg_stream *stream);
+CG_API void cg_stream_close(struct cg_stream *stream);
+
+/* Dense memory.  All zeros means "absent" for an input and "not wanted" for an output.  The memory is the caller's. */
+struct cg_mem {
+	void   *data;                    /* a host pointer, or the device's own: a cl_mem, a CUdeviceptr */
+	size_t  offset;                  /* bytes from data to the first element; a multiple of the element's size */
+	size_t  bytes;                   /* usable from offset on: checked against the shape, always */
+	int     place;                   /* enum cg_place */
+};
+/* Device memory of a context, uninitialised, aligned for any dtype and vector.  bytes 0 gives an empty, absent mem.
+ * cg_free releases it and zeroes the struct; absent memory is left alone. */
+CG_API int  cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem);
+CG_API void cg_free(struct cg_context *context, struct cg_mem *mem);
+/* Copies bytes from host memory into mem, or out of it.  Return when the host memory may be reused. */
+CG_API int  cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t bytes);
+CG_API int  cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_t bytes);
+
+/* ---- TensorFlow's block ops.  One struct serves forward and gradient: the gradient reads what forward wrote.
+ * An absent output is not computed; an absent upstream gradient is zero; an input that no wanted output reads may be
+ * absent.  Outputs never overlap anything.  CG_BAD_ARGUMENT: a shape, size, overlap or range; CG_NO_MEMORY: no room
+ * for the workspace when `work` is absent.  ---- */
+
+/*
+ * LSTMBlockCell and LSTMBlockCellGrad, and, with T other than 1, BlockLSTM and BlockLSTMGrad: with [i c f o] = x W_x + h_prev W_h + b in the order of `gates`,
+ *     i = sigmoid(i + wci cs_prev)   f = sigmoid(f + forget_bias + wcf cs_prev)   ci = tanh(c)
+ *     cs = clip(i ci + f cs_prev)    o = sigmoid(o + wco cs)    co = tanh(cs)     h = o co
+ * (Hochreiter and Schmidhuber 1997; forget gate: Gers, Schmidhuber and Cummins 2000; peepholes: Gers and Schmidhuber
+ * 2000).  The gradient is the derivative, the clip passing it straight through; TensorFlow's CUDA kernel adds the
+ * peephole terms of cs_prev_grad twice, this does not.  Scalars are rounded to dtype before use.
+ *
+ * A sequence is that for t = 0 .. seq_len_max - 1, each step from the cs and h of the one before, the first from cs_prev and h_prev;
+ * cs, h and the gradients that pass from step to step are rounded to dtype at each.  BlockLSTMV2 is gates CG_IFCO, forget_bias 0
+ * and cell_clip 0.  From seq_len_max on nothing is read, and every output is zero: TensorFlow leaves i, f, o, ci and co there as
+ * the memory was, and ends the process where seq_len_max is less than 0 or more than T.  With seq_len_max 0 all gradients are zero.
+ */
+struct cg_lstm_block {
+	size_t  size;                            /* set by _init */
+	int64_t T, B, I, U, seq_len_max;         /* seq_len_max: 0..T, or -1 for T */
+	int     dtype, gates, use_peephole;      /* enum cg_dtype, enum cg_gates, 0 or 1 */
+	int     accumulate;                      /* add to the weight gradients instead of overwriting them */
+	double  forget_bias, cell_clip;          /* clip <= 0: off */
+	struct cg_mem work;                      /* cg_lstm_block_work() bytes; absent: the stream's, which keeps what was needed */
+	struct cg_mem x, cs_prev, h_prev;        /* [T B I] [B U] [B U] */
+	struct cg_mem w, wci, wcf, wco, b;       /* [I+U 4U] [U] [U] [U] [4U]; wc* only with use_peephole */
+	struct cg_mem i, cs, f, o, ci, co, h;    /* [T B U]; cs clipped, before tanh; gates after activation; grad reads h if T > 1 */
+	struct cg_mem cs_grad, h_grad;           /* [T B U], upstream */
+	struct cg_mem x_grad, cs_prev_grad, h_prev_grad, dgates;        /* [T B I] [B U] [B U] [T B 4U] */
+	struct cg_mem w_grad, wci_grad, wcf_grad, wco_grad, b_grad;     /* as w, wci, wcf, wco, b */
+};
+/* All absent; f32, CG_ICFO, T 1, seq_len_max -1, forget_bias 1, cell_clip 3.  size: sizeof the struct. */
+CG_API void cg_lstm_block_init(struct cg_lstm_block *op, size_t size);
+/* Bytes of workspace that a pass over these sizes needs, whichever outputs are wanted. */
+CG_API int  cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t *bytes);
+CG_API int  cg_lstm_block_forward(struct cg_stream *stream, const struct cg_lstm_block *op);
+CG_API int  cg_lstm_block_grad(struct cg_stream *stream, const struct cg_lstm_block *op);
+
+/*
+ * GRUBlockCell and GRUBlockCellGrad: with [r u] = sigmoid(x W_x + h_prev W_h + b_ru),
+ *     c = tanh(x W_cx + (h_prev r) W_ch + b_c)    h = u (h_prev - c) + c
+ * (Cho et al. 2014, reset before the product; not cuDNN's gru).  TensorFlow has f32 only; this has every dtype.
+ */
+struct cg_gru_block {
+	size_t  size;
+	int64_t B, I, U;
+	int     dtype, accumulate;
+	struct cg_mem work;                      /* cg_gru_block_work() bytes, or absent, as above */
+	struct cg_mem x, h_prev;                 /* [B I] [B U] */
+	struct cg_mem w_ru, w_c, b_ru, b_c;      /* [I+U 2U] [I+U U] [2U] [U]; r before u */
+	struct cg_mem r, u, c, h;                /* [B U] */
+	struct cg_mem d_h;                       /* [B U], upstream */
+	struct cg_mem d_x, d_h_prev, d_c_bar, d_r_bar_u_bar;            /* [B I] [B U] [B U] [B 2U] */
+	struct cg_mem d_w_ru, d_w_c, d_b_ru, d_b_c;                     /* as w_ru, w_c, b_ru, b_c */
+};
+CG_API void cg_gru_block_init(struct cg_gru_block *op, size_t size);
+CG_API int  cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *bytes);
+CG_API int  cg_gru_block_forward(struct cg_stream *stream, const struct cg_gru_block *op);
+CG_API int  cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_block *op);
+
+/* ---- cells: equations as text, immutable, of no device ---- */
+
+struct cg_cell;
+/* A built-in cell: lstm gru rnn_tanh rnn_relu lstm_block gru_block, or NULL.  It is the library's: not to be closed. */
+CG_API const struct cg_cell *cg_cell_find(const char *name);
+/* The i-th built-in cell's name; NULL past the last. */
+CG_API const char *cg_cell_name(int i);
+/* Reads the text of a .cell.  CG_BUILD: it is wrong; the message is NAME:line:column: what was expected, the line and a
+ * caret.  The caller closes the cell; kernels and plans made from it keep what they need. */
+CG_API int  cg_cell_parse(const char *text, const char *name_in_errors, struct cg_cell **cell);
+CG_API void cg_cell_close(struct cg_cell *cell);
+
+/* CG_POINT: one element of [rows units]; CG_SUM: sums over the rows, for the gradients of biases and per-unit weights. */
+enum cg_shape { CG_POINT, CG_SUM, CG_SCAN };
+/* A kernel of a cell.  options: names with commas ("peephole"), NULL or "" for none.  stage: 1 up to the cell's stages,
+ * 0 for all of them in the order a caller runs them.  CG_POINT stands for the sums after it, too, where text is asked for. */
+struct cg_kernel { const struct cg_cell *cell; const char *options; int stage, pass, dtype, shape; };
+
+/* The source of every function the pass needs, in call order, with its arguments above each; lang: "c" "opencl" "cuda".
+ * The text compiles alone.  The manifest is JSON: what a stranger needs to call the functions.  Free with cg_text_free. */
+CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
+CG_API int  cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json);
+CG_API void cg_text_free(char *text);
+
+/* An argument of a kernel, by the name its text has for it: "a_i" "c_prev" "dh" "p_o" "cell_clip". */
+struct cg_arg {
+	const char   *name;
+	struct cg_mem mem;                   /* rows of U elements, one row for a per-unit argument; absent reads as zeros */
+	int64_t       stride;                /* elements from row to row */
+	double        value;                 /* of a param, rounded to dtype before use, and of "accumulate" */
+};
+/*
+ * Runs the kernel over [rows units]: CG_POINT the functions over elements, CG_SUM the sums over rows after them; the manifest
+ * names the arguments and says which are real and which acc.  Every input is named once, a param with a default may be left out;
+ * outputs may be left out, and one alone is computed.  Built-in kernels of CG_FORWARD and CG_GRAD are compiled, and of CG_SEQ_*
+ * where the cell saves its output; others are interpreted on the cpu, with the same bits.  rows = 0 is legal.
+ * CG_BAD_ARGUMENT: a name, a size, an overlap; CG_NO_MEMORY.
+ */
+CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel, int64_t rows, int64_t units,
+                          const struct cg_arg *args, int n);
+
+/* ---- whole sequences: networks of layers, TensorFlow's CudnnRNN, V2 and V3 and their Backprops, of any cell.  A plan fixes
+ * everything but T, B and lengths, and chooses its route once, so forward and backward agree about the reserve.
+ * L layers, D = 1 or, bidirectional, 2 directions, P the projection's width, H = P if P else U: the width of h. ---- */
+
+struct cg_rnn;
+enum cg_input { CG_LINEAR, CG_SKIP, CG_AUTO };   /* CG_AUTO: CG_SKIP when I = U */
+struct cg_value { const char *name; double value; };
+
+/*
+ * A network.  Layer l > 0 takes the outputs of both directions of layer l - 1, with dropout; direction 1 begins at each row's
+ * last valid step.  With CG_SKIP (needs I = U) layer 0 has no input matrices: its input is added to every gate.  A projection
+ * (Sak, Senior and Beaufays 2014) makes h = P m of what the cell gives; it needs a cell with a state whose equations do not
+ * read h_prev, of one stage.
+ */
+struct cg_rnn_config {
+	size_t  size;                            /* set by _init */
+	const struct cg_cell *cell;              /* one state at most beside the output; a split gate q_n has its gate a_n */
+	const char *options;                     /* of the cell, "peephole"; NULL or "": none */
+	const struct cg_value *values;           /* of its params; one without a default must be given */
+	int     n_values;
+	int     dtype, layers, bidirectional, input_mode, time_major;
+	int64_t input, units, proj;              /* I, U, P; P 0: none */
+	double  dropout;                         /* between layers, 0 to 1, in training only */
+	uint64_t seed;                           /* (seed << 32) | (uint32_t)seed2 of TensorFlow's; see counter */
+	int     training;                        /* 0: no reserve, no dropout, no backward */
+	int     allow_tf32, allow_vendor_dropout;        /* 0: the stated error bounds and masks hold on every route */
+	const char *route;                       /* NULL: the best; "composed", "cudnn": that or CG_UNSUPPORTED */
+};
+/*
+ * Routes.  "composed": products and kernels of the backend; every network, everywhere.  "cudnn": NVIDIA's cuDNN, 8.1 to 9, where the
+ * cuda backend finds it, for lstm, gru, rnn_tanh and rnn_relu without options, a projection narrower than the units, and bf16 from
+ * 9.13 on.  Answers are within the same bounds, not the same bits.  With dropout between layers each layer is a walk of cuDNN's and
+ * the masks are ours; with allow_vendor_dropout all layers are one walk and the masks cuDNN's: they go on from call to call, in a
+ * forward, whatever counter and first_step say.  A library that fails fails the call: no other route is taken instead.
+ */
+/* lstm, f32, 1 layer, CG_LINEAR, time_major, training; the rest 0.  size: sizeof the struct. */
+CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
+
+/* Checks a network and readies its kernels on a device.  CG_BAD_ARGUMENT, CG_UNSUPPORTED: the words name the field;
+ * CG_BUILD, CG_NO_MEMORY.  The plan holds the context and what it needs of the cell; the caller closes it.  Threads may share it. */
+CG_API int  cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
+CG_API void cg_rnn_close(struct cg_rnn *rnn);
+/* The route taken and why, "cudnn" or "composed (peephole: not cudnn)"; lives as long as the plan. */
+CG_API const char *cg_rnn_route(const struct cg_rnn *rnn);
+
+struct cg_rnn_sizes { size_t params, reserve, work; };           /* bytes */
+/* What a call needs of these sizes and lengths ([B], NULL: all T).  params is the same on every backend: per pseudo-layer
+ * l D + d the input matrices [U, in] of the gates in the cell's order, the recurrent ones [U, H], the projection [P, U]; after all
+ * of these, per pseudo-layer the biases bW of the gates, then bR; after these, per pseudo-layer the per-unit vectors of the
+ * options that are on.  reserve: for each valid step and pseudo-layer, [U] of what the cell saves, of its output and of its state,
+ * the state in acc, in blocks of a multiple of 64 bytes, after a header of 64; on route cudnn outputs and what cuDNN keeps, after
+ * the same header.  CG_BAD_ARGUMENT: sizes that do not fit in memory. */
+CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *sizes);
+
+/* A part of params, in elements; rows 0: not present, an input matrix under CG_SKIP or the projection where there is none. */
+struct cg_rnn_region { int64_t offset, rows, columns; };
+/* Where one lies.  id, of G gates: 0 to G - 1 the input matrix of a gate, or its bias bW where bias is 1; G to 2 G - 1 the
+ * recurrent one, or bR; 2 G the projection; 2 G + 1 and on the per-unit vectors.  CG_BAD_ARGUMENT: no such pseudo-layer or id. */
+CG_API int  cg_rnn_region(const struct cg_rnn *rnn, int pseudo_layer, int id, int bias, struct cg_rnn_region *region);
+
+/*
+ * A call's sizes and memory.  Shapes are those of time_major; without it [B T .] and [B L*D .].  Row b has lengths[b] valid steps;
+ * beyond them outputs are zero and nothing is read; a length of 0 hands the initial state, and its gradient, straight on.
+ * T = 0 and B = 0 are legal.  States that are absent are zero, gradients that are absent too; outputs that are absent are not
+ * computed.  input_c, output_c and their gradients are those of the cell's state: a cell without one has none.
+ *
+ * Dropout drops an element of layer l's output [T B D*H] by a counter-based generator: the mask depends on seed, counter, l and the
+ * element's t (from first_step on), b and unit alone.  With key = seed and Philox4x32-10 (Salmon et al. 2011), k2 is the low 64
+ * bits of Philox(key, { low and high 32 bits of counter, l, 0 }), word is Philox(k2, { unit / 4, b, t, 0 })[unit % 4]; an
+ * element is dropped when word < floor(p 2^32), or p is 1, else times 1 / (1 - p).
+ */
+struct cg_rnn_call {
+	size_t  size;                            /* set by _init */
+	int64_t T, B;
+	const int32_t *lengths;                  /* of the host, [B], each 0 to T, in any order; NULL: all T */
+	uint64_t counter;                        /* the call's number, for dropout: the same in forward and backward */
+	int64_t first_step;                      /* of this piece in a longer sequence; unidirectional only */
+	int     accumulate;                      /* add to params_backprop instead of overwriting it */
+	int     spend_reserve;                   /* backward may destroy the reserve, and on route cudnn does: that spares a copy */
+	struct cg_mem work, reserve, params;     /* cg_rnn_sizes() bytes at least; work absent: the stream's */
+	struct cg_mem input, input_h, input_c;   /* [T B I] [L*D B H] [L*D B U] */
+	struct cg_mem output, output_h, output_c;                                /* [T B D*H] [L*D B H] [L*D B U] */
+	struct cg_mem output_backprop, output_h_backprop, output_c_backprop;     /* as output, output_h, output_c */
+	struct cg_mem input_backprop, input_h_backprop, input_c_backprop;        /* as input, input_h, input_c */
+	struct cg_mem params_backprop;           /* as params */
+};
+/* All absent, all 0.  size: sizeof the struct. */
+CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
+/* forward reads input, input_h, input_c and params and writes output, output_h, output_c and, in training, reserve.  backward
+ * reads these inputs, the reserve of that forward and the output_*_backprops; it leaves the reserve as it was, unless it may spend
+ * it.  A reserve in the host's memory that another forward or route made is refused; one on a device by its size, and altogether
+ * under CELLGRAD_CHECK=1, which waits for it.  The reserve is aligned for acc: to 4 bytes, in f64 to 8; on route cudnn any other
+ * multiple than one of 256 costs a copy.  The lengths are read before the call returns.
+ * Where rows differ in length or the call is not time_major a device has an index of them, the stream's: sizes or lengths that
+ * are not those of its last such call make it send another, and wait first for all that may use the host's side of the last; on
+ * route cudnn a stream has one for each plan's last four sizes and lengths.
+ * A call that sends none can be captured while a CUstream is, with device memory alone and its own work memory; a captured call
+ * with an index holds until the stream is called with other sizes or lengths, or closed. */
+CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
+CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
+
+/* ---- weights of other programs.  A format is a list of tensors, each made of regions of params in an order and an orientation of
+ * its own: `cellgrad convert --help` and cellgrad.1 say them all.  Nothing here needs a device. ---- */
+
+/* The i-th format's name: cellgrad canonical pytorch keras block block_v2 checkpoint onnx; NULL past the last. */
+CG_API const char *cg_format_name(int i);
+
+enum { CG_TENSOR_NAME = 128, CG_TENSOR_RANK = 4 };
+struct cg_tensor {
+	char    name[CG_TENSOR_NAME];            /* "weight_ih_l0", "lstm/lstm_cell/kernel"; a model's own name may stand before it */
+	int     rank;
+	int64_t shape[CG_TENSOR_RANK];
+	size_t  bytes;                           /* in the network's dtype */
+};
+
+struct cg_weights {
+	size_t  size;                            /* set by _init */
+	const char *format;
+	const struct cg_rnn_config *network;     /* cell, options, values, dtype, layers, directions, input mode and sizes count */
+	int     gradients;                       /* they are gradients by weights, not weights */
+	int     lossy;                           /* save even what load will not give back */
+	void   *params;                          /* of the host, aligned or not */
+	size_t  bytes;                           /* of params: format "cellgrad" has them as its one tensor */
+};
+/* All absent, all 0.  size: sizeof the struct. */
+CG_API void cg_weights_init(struct cg_weights *weights, size_t size);
+/* The k-th tensor of the network in the format; name "" past the last.  params are not looked at.  CG_BAD_ARGUMENT: no such format,
+ * with the nearest, or a wrong network; CG_UNSUPPORTED: what the format cannot hold: a projection, per-unit weights, skip_input, a
+ * cell, a forget_bias or cell_clip that does something. */
+CG_API int  cg_weights_tensor(const struct cg_weights *weights, int k, struct cg_tensor *tensor);
+/*
+ * Copies the k-th tensor into params, or out of them; its bytes are those that cg_weights_tensor says.  What one load does not write
+ * another does: params are whole when all tensors are loaded, and a tensor that a file may lack (biases) is skipped by clearing
+ * params first.  Where a format has one bias for two, load puts it into bR and zeros into bW, for checkpoint a half into each,
+ * and save adds them; CG_UNSUPPORTED if load would make other bits of the sum, unless lossy.  The gradient by such a bias is
+ * loaded into both; those saved are equal to the bit and one is taken, else CG_UNSUPPORTED unless lossy.
+ */
+CG_API int  cg_weights_load(const struct cg_weights *weights, int k, const void *tensor, size_t bytes);
+CG_API int  cg_weights_save(const struct cg_weights *weights, int k, void *tensor, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
