@@ -98,11 +98,13 @@ CG_API int  cg_stream_open(struct cg_context *context, void *native, struct cg_s
 CG_API int  cg_stream_sync(struct cg_stream *stream);
 CG_API void cg_stream_close(struct cg_stream *stream);
 
-/* Dense memory.  All zeros means "absent" for an input and "not wanted" for an output.  The memory is the caller's. */
+/* Dense memory.  All zeros means "absent" for an input and "not wanted" for an output.  The memory is the caller's.  An argument's
+ * bytes are those of its shape, no less and no more: of a larger piece of memory the caller shortens bytes, so that a wrong size is
+ * refused and not computed with.  Empty arguments (T or B is 0) may have any; work, a reserve and what cg_kernel_run takes, more. */
 struct cg_mem {
 	void   *data;                    /* a host pointer, or the device's own: a cl_mem, a CUdeviceptr */
 	size_t  offset;                  /* bytes from data to the first element; a multiple of the element's size */
-	size_t  bytes;                   /* usable from offset on: checked against the shape, always */
+	size_t  bytes;                   /* of the argument, from offset on */
 	int     place;                   /* enum cg_place */
 };
 /* Device memory of a context, uninitialised, aligned for any dtype and vector.  bytes 0 gives an empty, absent mem.
@@ -294,7 +296,7 @@ struct cg_rnn_call {
 	int64_t first_step;                      /* of this piece in a longer sequence; unidirectional only */
 	int     accumulate;                      /* add to params_backprop instead of overwriting it */
 	int     spend_reserve;                   /* backward may destroy the reserve, and on route cudnn does: that spares a copy */
-	struct cg_mem work, reserve, params;     /* cg_rnn_sizes() bytes at least; work absent: the stream's */
+	struct cg_mem work, reserve, params;     /* cg_rnn_sizes() bytes, of the first two at least; work absent: the stream's */
 	struct cg_mem input, input_h, input_c;   /* [T B I] [L*D B H] [L*D B U] */
 	struct cg_mem output, output_h, output_c;                                /* [T B D*H] [L*D B H] [L*D B U] */
 	struct cg_mem output_backprop, output_h_backprop, output_c_backprop;     /* as output, output_h, output_c */

@@ -86,8 +86,9 @@ static int check(const struct cg_weights *w, const struct cg_layout *l, int k, c
 		return REFUSE("k: expected 0 to %d of %s, got %d", l->n - 1, l->format->name, k);
 	if (!w->params)
 		return REFUSE("params: missing");
-	if (w->bytes < params)
-		return REFUSE("bytes: expected at least %zu for params, got %zu", params, w->bytes);
+	if (w->bytes != params)
+		return REFUSE("bytes: expected %zu of params, got %zu%s", params, w->bytes,
+		              w->bytes > params ? "; of a larger piece of memory, shorten bytes" : "");
 	describe(l, k, &t);
 	if (!memory && t.bytes)
 		return REFUSE("%s: missing", t.name);

@@ -12,7 +12,7 @@
 
 enum { B = 3, I = 2, U = 4, ROOM = 4096 };
 
-static float room[ROOM];
+static uint16_t room[ROOM];
 static size_t used;
 
 static struct cg_mem take(int64_t n)
@@ -152,7 +152,7 @@ static int sequences(const char *unused)
 
 static struct cg_arg tensor(const char *name)
 {
-	return (struct cg_arg){ .name = name, .mem = take(B * U), .stride = U };
+	return (struct cg_arg){ .name = name, .mem = take(2 * B * U), .stride = U };       /* f32 */
 }
 
 /* Kernels of a cell of one's own, interpreted: point, and sum, whose scratch is allocated in the call. */

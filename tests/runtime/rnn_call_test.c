@@ -93,6 +93,32 @@ static void accepted(int line, struct net *n, int pass)
 		REFUSED(&spoilt, &whole, pass, words); \
 } while (0)
 
+/* Memory that is longer than its argument, as of a wrong size, is refused; of the reserve and of work there may be more. */
+static void test_longer_memory(void **state)
+{
+	struct net whole;
+
+	(void)state;
+	small(&whole);
+	ACCEPTED(&whole, 0);
+	for (int pass = 0; pass < PASSES; pass++)
+		for (int k = 0; k < NET_PORTS; k++) {
+			struct net n = whole;
+			struct cg_mem *mem = net_mem(&n, &net_ports[k]);
+			int is_more = !strcmp(net_ports[k].name, "reserve_space");
+
+			if (!mem->data || !(pass ? net_ports[k].backward : net_ports[k].forward))
+				continue;
+			mem->bytes += sizeof(float);
+			assert_int_equal(passes[pass](&n), is_more ? CG_OK : CG_BAD_ARGUMENT);
+			if (!is_more && (!strstr(cg_message(), net_ports[k].name) || !strstr(cg_message(), "shorten bytes")))
+				fail_msg("%s: '%s'", net_ports[k].name, cg_message());
+		}
+	whole.call.work.bytes += sizeof(float);
+	ACCEPTED(&whole, 0);
+	net_close(&whole);
+}
+
 static void test_numbers(void **state)
 {
 	static const int32_t bad[][2] = { { 3, 4 }, { -1, 3 }, { 3, INT32_MIN } };
@@ -586,7 +612,7 @@ static int close_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_every_port_in_every_way), cmocka_unit_test(test_the_words),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_longer_memory), cmocka_unit_test(test_every_port_in_every_way), cmocka_unit_test(test_the_words),
 		cmocka_unit_test(test_work), cmocka_unit_test(test_every_pair), cmocka_unit_test(test_states),
 		cmocka_unit_test(test_training), cmocka_unit_test(test_alignment), cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_foreign_on_a_device), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_lengths_are_copied),

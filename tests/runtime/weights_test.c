@@ -31,6 +31,18 @@ static struct cg_rnn_config network(const char *cell, int layers, int bidirectio
 	return config;
 }
 
+static size_t bytes_of(const struct cg_rnn_config *config)
+{
+	struct cg_weights w;
+	struct cg_tensor t = { .bytes = 0 };
+
+	cg_weights_init(&w, sizeof w);
+	w.format = "cellgrad";
+	w.network = config;
+	(void)cg_weights_tensor(&w, 0, &t);
+	return t.bytes;
+}
+
 static struct cg_weights weights(const char *format, const struct cg_rnn_config *config, double *params)
 {
 	struct cg_weights w;
@@ -39,7 +51,7 @@ static struct cg_weights weights(const char *format, const struct cg_rnn_config 
 	w.format = format;
 	w.network = config;
 	w.params = params;
-	w.bytes = MOST * sizeof *params;
+	w.bytes = bytes_of(config);
 	return w;
 }
 
@@ -233,7 +245,9 @@ static void test_refusals(void **state)
 	refuses("weight_ih_l0: expected 480 bytes, got 240", CG_BAD_ARGUMENT, cg_weights_load(&w, 0, tensor, 240));
 	refuses("weight_ih_l0: expected 480 bytes, got 0", CG_BAD_ARGUMENT, cg_weights_save(&w, 0, tensor, 0));
 	w.bytes = 8;
-	refuses("bytes: expected at least 1600 for params, got 8", CG_BAD_ARGUMENT, cg_weights_load(&w, 0, tensor, 480));
+	refuses("bytes: expected 1600 of params, got 8", CG_BAD_ARGUMENT, cg_weights_load(&w, 0, tensor, 480));
+	w.bytes = 1608;
+	refuses("bytes: expected 1600 of params, got 1608; of a larger", CG_BAD_ARGUMENT, cg_weights_save(&w, 0, tensor, 480));
 	w.params = NULL;
 	refuses("params: missing", CG_BAD_ARGUMENT, cg_weights_load(&w, 0, tensor, 480));
 	w.gradients = 2;
@@ -287,7 +301,7 @@ static void test_own_cell(void **state)
 	struct cg_cell *cell;
 	struct cg_rnn_config config = network("lstm", 1, 1, 0);
 	double params[MOST], back[MOST] = { 0 }, tensor[MOST];
-	struct cg_weights from = weights("canonical", &config, params), to = weights("canonical", &config, back);
+	struct cg_weights from, to;
 	struct cg_tensor t;
 	size_t n;
 
@@ -297,6 +311,8 @@ static void test_own_cell(void **state)
 	config.options = "extra";
 	config.values = &value;
 	config.n_values = 1;
+	from = weights("canonical", &config, params);
+	to = weights("canonical", &config, back);
 	n = whole(&config);
 	fill(params, n);
 	for (int k = 0; !cg_weights_tensor(&from, k, &t) && *t.name; k++) {
