@@ -30,7 +30,7 @@ extern "C" {
 #endif
 
 #define CG_VERSION_MAJOR 0
-#define CG_VERSION_MINOR 1
+#define CG_VERSION_MINOR 2
 #define CG_VERSION_PATCH 0
 
 enum cg_status {
@@ -52,7 +52,7 @@ enum cg_gates { CG_ICFO, CG_IFCO };      /* order of the gate blocks in a block 
 /* This thread's last failure, in words: op, argument, what was expected, what came.  Never NULL; valid until this
  * thread's next failing call. */
 CG_API const char *cg_message(void);
-/* The version of the library that is running, "0.1.0"; CG_VERSION_* are those of the header compiled against. */
+/* The version of the library that is running, "0.2.0"; CG_VERSION_* are those of the header compiled against. */
 CG_API const char *cg_version(void);
 
 /* Where the library's own memory of the host comes from. */
