@@ -7,6 +7,7 @@
 
 #include "gen/cell.h"
 #include "runtime/op.h"
+#include "runtime/rnn.h"
 #include "runtime/runtime.h"
 
 enum { CELLS_MAX = 64 };
@@ -94,6 +95,37 @@ void cg_cell_close(struct cg_cell *cell)
 		if (built_in[k].cell == cell)
 			return;
 	cg_cell_drop(cell);
+}
+
+static int is_of_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
+
+/* Comments, empty lines and blanks that part no words are not of the text; nor are the ends of lines within parentheses. */
+uint64_t cg_cell_digest(const struct cg_cell *cell)
+{
+	uint64_t digest = CG_RESERVE_PRINT;
+	char before = '\n', between = 0;
+	int depth = 0;
+
+	for (const char *at = cell->text; *at; at++) {
+		if (*at == '#')
+			at += strcspn(at, "\n") - 1;
+		else if (*at == '\n' && !depth)
+			between = '\n';
+		else if (strchr(" \t\r\n", *at))
+			between = between ? between : ' ';
+		else {
+			depth += (*at == '(') - (*at == ')');
+			if (before != '\n' && (between == '\n' || (between && is_of_word(before) && is_of_word(*at))))
+				digest = cg_reserve_print(digest, &between, 1);
+			digest = cg_reserve_print(digest, at, 1);
+			before = *at;
+			between = 0;
+		}
+	}
+	return digest;
 }
 
 void cg_cell_hold(const struct cg_cell *cell)

@@ -311,8 +311,7 @@ static void take_print(struct cg_rnn *rnn)
 	const int64_t numbers[] = { rnn->options, rnn->dtype, rnn->layers, rnn->directions, rnn->skip, rnn->I, rnn->U, rnn->P,
 	                            rnn->time_major };
 
-	rnn->print = cg_reserve_print(CG_RESERVE_PRINT, rnn->cell->text, strlen(rnn->cell->text));
-	rnn->print = cg_reserve_print(rnn->print, numbers, sizeof numbers);
+	rnn->print = cg_reserve_print(cg_cell_digest(rnn->cell), numbers, sizeof numbers);
 	rnn->print = cg_reserve_print(rnn->print, rnn->values, sizeof rnn->values);
 	rnn->print = cg_reserve_print(rnn->print, &rnn->dropout, sizeof rnn->dropout);
 	rnn->print = cg_reserve_print(rnn->print, &rnn->seed, sizeof rnn->seed);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "runtime/rnn.h"
 #include "tests/runtime/net.h"
 
 static struct cg_context *context;
@@ -460,6 +461,55 @@ static void test_foreign(void **state)
 	net_close(&b);
 }
 
+static struct cg_cell *cell_of(const char *text)
+{
+	struct cg_cell *cell;
+
+	if (cg_cell_parse(text, "mine", &cell))
+		fail_msg("%s", cg_message());
+	return cell;
+}
+
+#define MINE(blanks, sum) "cell mine\ngates a_x a_y" blanks "\noutput h\nh = tanh(a_x" blanks sum " a_y)" blanks "\nsave h\n"
+
+/* The text without what changes nothing in it: another cell is one whose equations are others. */
+static void test_digests(void **state)
+{
+	static const struct { const char *text; int same; } cells[] = {
+		{ MINE("", "+"), 1 }, { MINE("   ", " +  "), 1 }, { MINE(" # a remark", "\n+ # another\n"), 1 }, { "\n\n" MINE("\t\n# x\n\n", "+"), 1 },
+		{ MINE("", "-"), 0 }, { MINE("", "+ 0 *"), 0 },
+		{ "cell mine\ngates a_x\ngates a_y\noutput h\nh = tanh(a_x + a_y)\nsave h\n", 0 },
+		{ "cell mine\ngates a_y a_x\noutput h\nh = tanh(a_x + a_y)\nsave h\n", 0 },
+		{ "cell mine2\ngates a_x a_y\noutput h\nh = tanh(a_x + a_y)\nsave h\n", 0 },
+	};
+	struct cg_cell *one = cell_of(MINE("", "+")), *other;
+	struct net a, b, with;
+
+	(void)state;
+	net_begin(&a, context, stream);
+	a.config.cell = one;
+	begin(&a);
+	for (size_t k = 0; k < sizeof cells / sizeof *cells; k++) {
+		other = cell_of(cells[k].text);
+		if ((cg_cell_digest(one) == cg_cell_digest(other)) != cells[k].same)
+			fail_msg("%s", cells[k].text);
+		net_begin(&b, context, stream);
+		b.config.cell = other;
+		begin(&b);
+		with = b;
+		with.call.reserve = a.call.reserve;
+		if (cells[k].same)
+			ACCEPTED(&with, 1);
+		else
+			foreign(&b, &a, "expected one of this plan's, got one of a network that is another");
+		net_close(&b);
+		cg_cell_close(other);
+	}
+	net_close(&a);
+	cg_cell_close(one);
+	assert_true(cg_cell_digest(cg_cell_find("lstm")) != cg_cell_digest(cg_cell_find("lstm_block")));
+}
+
 /* In a device's memory it is seen by its size, and otherwise where CELLGRAD_CHECK says so. */
 static void test_foreign_on_a_device(void **state)
 {
@@ -614,7 +664,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_longer_memory), cmocka_unit_test(test_every_port_in_every_way), cmocka_unit_test(test_the_words),
 		cmocka_unit_test(test_work), cmocka_unit_test(test_every_pair), cmocka_unit_test(test_states),
-		cmocka_unit_test(test_training), cmocka_unit_test(test_alignment), cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_training), cmocka_unit_test(test_alignment), cmocka_unit_test(test_foreign), cmocka_unit_test(test_digests),
 		cmocka_unit_test(test_foreign_on_a_device), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_lengths_are_copied),
 		cmocka_unit_test(test_order), cmocka_unit_test(test_fork),
 	};
