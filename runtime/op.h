@@ -75,7 +75,8 @@ enum cg_port_flag {
 	CG_OPAQUE      = 2,              /* what it holds is this library's: it is compared with nobody's */
 	CG_MAY_LACK    = 4,              /* TensorFlow's op wants it; this does without */
 	CG_OURS_LACKS  = 8,              /* the same under our name alone */
-	CG_LIST        = 16              /* tensors NAME_0, NAME_1, ... of shapes of their own: `item` of the row says them */
+	CG_LIST        = 16,             /* tensors NAME_0, NAME_1, ... of shapes of their own: `item` of the row says them */
+	CG_SHAPE_ALONE = 32              /* an input like TensorFlow's that no output is computed from */
 };
 
 enum { CG_ITEM_NAME = 32, CG_ITEMS_MAX = 1 << 16 };
@@ -90,6 +91,9 @@ struct cg_op {
 	size_t size, dtype_at, accumulate_at, work_at;
 	size_t gates_at;                 /* 0: the op has no gate order */
 	size_t time_major_at;            /* where an int is 0, shapes of rank 3 have their first two dimensions exchanged; 0: none */
+	const char *means;               /* What holds of every call though no attribute says it, as NAME=VALUE with blanks between.  A
+	                                  * name that is an attribute of the op is passed over.  cell: all that the op may be of, with
+	                                  * commas between; weights_format: of its weights, in the words of `cellgrad convert`. */
 	void (*init)(void *op, size_t size);
 	int  (*work)(const void *op, size_t *bytes);    /* cg_op_check calls it: it must not call back */
 	int  (*call)(struct cg_stream *, const void *op);

@@ -59,7 +59,7 @@ static const struct cg_port lstm_grad_ports[] = {
 	{ "wci",          "U",       CG_IN,      "use_peephole",       0, .at = LSTM(wci)          },
 	{ "wcf",          "U",       CG_IN,      "use_peephole",       0, .at = LSTM(wcf)          },
 	{ "wco",          "U",       CG_IN,      "use_peephole",       0, .at = LSTM(wco)          },
-	{ "b",            "4*U",     CG_IN,      "",                   0, .at = LSTM(b)            },
+	{ "b",            "4*U",     CG_IN,      "",                   0, .at = LSTM(b), .flags = CG_SHAPE_ALONE },
 	{ "i",            "B U",     CG_IN,      NULL,                 0, .at = LSTM(i)            },
 	{ "cs",           "B U",     CG_IN,      "use_peephole",       0, .at = LSTM(cs)           },
 	{ "f",            "B U",     CG_IN,      NULL,                 0, .at = LSTM(f)            },
@@ -143,7 +143,7 @@ static const struct cg_port block_lstm_grad_ports[] = {
 	{ "wci",          "U",       CG_IN,      "use_peephole", 0, .at = LSTM(wci)          },
 	{ "wcf",          "U",       CG_IN,      "use_peephole", 0, .at = LSTM(wcf)          },
 	{ "wco",          "U",       CG_IN,      "use_peephole", 0, .at = LSTM(wco)          },
-	{ "b",            "4*U",     CG_IN,      "",             0, .at = LSTM(b)            },
+	{ "b",            "4*U",     CG_IN,      "",             0, .at = LSTM(b), .flags = CG_SHAPE_ALONE },
 	{ "i",            "T B U",   CG_IN,      NULL,           0, .at = LSTM(i)            },
 	{ "cs",           "T B U",   CG_IN,      NULL,           0, .at = LSTM(cs)           },
 	{ "f",            "T B U",   CG_IN,      NULL,           0, .at = LSTM(f)            },
@@ -234,8 +234,8 @@ static const struct cg_port gru_grad_ports[] = {
 	{ "h_prev",        "B U",     CG_IN,      NULL,                    0, .at = GRU(h_prev)        },
 	{ "w_ru",          "I+U 2*U", CG_IN,      "d_x d_h_prev",          0, .at = GRU(w_ru)          },
 	{ "w_c",           "I+U U",   CG_IN,      READS_D_R_BAR,           0, .at = GRU(w_c)           },
-	{ "b_ru",          "2*U",     CG_IN,      "",                      0, .at = GRU(b_ru)          },
-	{ "b_c",           "U",       CG_IN,      "",                      0, .at = GRU(b_c)           },
+	{ "b_ru",          "2*U",     CG_IN,      "",                      0, .at = GRU(b_ru), .flags = CG_SHAPE_ALONE },
+	{ "b_c",           "U",       CG_IN,      "",                      0, .at = GRU(b_c),  .flags = CG_SHAPE_ALONE },
 	{ "r",             "B U",     CG_IN,      READS_D_R_BAR " d_w_c",  0, .at = GRU(r)             },
 	{ "u",             "B U",     CG_IN,      NULL,                    0, .at = GRU(u)             },
 	{ "c",             "B U",     CG_IN,      NULL,                    0, .at = GRU(c)             },
@@ -281,13 +281,18 @@ static int gru_grad(struct cg_stream *stream, const void *op)
 #define LSTM_STRUCT \
 	.type = "cg_lstm_block", .size = sizeof(struct cg_lstm_block), \
 	.dtype_at = LSTM(dtype), .accumulate_at = LSTM(accumulate), .work_at = LSTM(work)
-#define LSTM_CELL  LSTM_STRUCT, .init = lstm_init, .dims = lstm_dims, .gates_at = LSTM(gates)
-#define BLOCK_LSTM LSTM_STRUCT, .init = lstm_init, .dims = block_lstm_dims, .gates_at = LSTM(gates)
+#define ONE_LAYER   "num_layers=1 direction=unidirectional input_mode=linear_input num_proj=0"
+#define LSTM_MEANS  ONE_LAYER " cell=lstm_block weights_format=block"
+/* Without a forget_bias, and with nothing clipped, the equations are those of lstm. */
+#define V2_MEANS    ONE_LAYER " cell=lstm_block,lstm weights_format=block_v2 time_major=true"
+#define GRU_MEANS   ONE_LAYER " cell=gru_block weights_format=block"
+#define LSTM_CELL  LSTM_STRUCT, .init = lstm_init, .dims = lstm_dims, .gates_at = LSTM(gates), .means = LSTM_MEANS
+#define BLOCK_LSTM LSTM_STRUCT, .init = lstm_init, .dims = block_lstm_dims, .gates_at = LSTM(gates), .means = LSTM_MEANS " time_major=true"
 #define BLOCK_LSTM_V2 LSTM_STRUCT, .init = lstm_v2_init, .dims = block_lstm_dims
 #define LSTM_FORWARD .work = lstm_work, .call = lstm
 #define LSTM_GRAD    .work = lstm_grad_work, .call = lstm_grad
 #define GRU_STRUCT \
-	.type = "cg_gru_block", .size = sizeof(struct cg_gru_block), .init = gru_init, .dims = gru_dims, \
+	.type = "cg_gru_block", .size = sizeof(struct cg_gru_block), .init = gru_init, .dims = gru_dims, .means = GRU_MEANS, \
 	.dtype_at = GRU(dtype), .accumulate_at = GRU(accumulate), .work_at = GRU(work)
 
 /* The CudnnRNN family, whose lists are in rnn_table.c.  Our name is TensorFlow's newest version, and what it does beyond. */
@@ -295,12 +300,15 @@ static int gru_grad(struct cg_stream *stream, const void *op)
 	.type = "cg_rnn_call", .size = sizeof(struct cg_rnn_op), .init = cg_rnn_op_init, .plan = 1, \
 	.dtype_at = offsetof(struct cg_rnn_op, dtype), .accumulate_at = offsetof(struct cg_rnn_op, call.accumulate), \
 	.work_at = offsetof(struct cg_rnn_op, call.work)
-#define RNN RNN_STRUCT, .dims = cg_rnn_dims, .settle = cg_rnn_op_settle, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, \
+#define RNN_MEANS "weights_format=cellgrad num_proj=0 time_major=true counter=0 first_step=0"
+#define RNN RNN_STRUCT, .means = RNN_MEANS, .dims = cg_rnn_dims, .settle = cg_rnn_op_settle, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, \
 	.weights = cg_rnn_op_weights, .open = cg_rnn_op_open, .close = cg_rnn_op_close, .time_major_at = offsetof(struct cg_rnn_op, time_major)
 #define RNN_FORWARD  RNN, .work = cg_rnn_forward_work, .call = cg_rnn_op_forward
 #define RNN_BACKWARD RNN, .work = cg_rnn_backward_work, .call = cg_rnn_op_backward
 #define RNN_PARAMS RNN_STRUCT, .dims = cg_rnn_params_dims, .settle = cg_rnn_params_settle, .work = cg_rnn_no_work
 #define RNN_LISTS  RNN_PARAMS, .items = cg_rnn_items, .item = cg_rnn_item
+#define TO_LISTS   RNN_LISTS, .means = "weights_format=cellgrad num_proj=0"
+#define FROM_LISTS RNN_LISTS, .means = "weights_format=canonical num_proj=0"
 
 const struct cg_op cg_ops[] = {
 	{ .name = "lstm_block_cell",      .tensorflow = "LSTMBlockCell",     LSTM_CELL, LSTM_FORWARD,
@@ -315,9 +323,9 @@ const struct cg_op cg_ops[] = {
 	  .attributes = block_lstm_attributes, .ports = block_lstm_ports },
 	{ .name = "block_lstm_grad",      .tensorflow = "BlockLSTMGrad",     BLOCK_LSTM, LSTM_GRAD,
 	  .attributes = block_lstm_grad_attributes, .ports = block_lstm_grad_ports },
-	{ .name = "block_lstm_v2",        .tensorflow = "BlockLSTMV2",       BLOCK_LSTM_V2, LSTM_FORWARD,
+	{ .name = "block_lstm_v2",        .tensorflow = "BlockLSTMV2",       BLOCK_LSTM_V2, LSTM_FORWARD, .means = V2_MEANS " forget_bias=0",
 	  .attributes = block_lstm_v2_attributes, .ports = block_lstm_ports },
-	{ .name = "block_lstm_grad_v2",   .tensorflow = "BlockLSTMGradV2",   BLOCK_LSTM_V2, LSTM_GRAD,
+	{ .name = "block_lstm_grad_v2",   .tensorflow = "BlockLSTMGradV2",   BLOCK_LSTM_V2, LSTM_GRAD, .means = V2_MEANS,
 	  .attributes = block_lstm_grad_attributes, .ports = block_lstm_grad_ports },
 	{ .name = "rnn",                 .tensorflow = "CudnnRNNV3",         RNN_FORWARD,
 	  .attributes = cg_rnn_attributes,             .ports = cg_rnn_ports },
@@ -331,15 +339,15 @@ const struct cg_op cg_ops[] = {
 	  .attributes = cg_rnn_backprop_v1_attributes, .ports = cg_rnn_backprop_v2_ports },
 	{ .name = "rnn_backprop_v1",     .tensorflow = "CudnnRNNBackprop",   RNN_BACKWARD,
 	  .attributes = cg_rnn_backprop_v1_attributes, .ports = cg_rnn_backprop_v1_ports },
-	{ .name = "rnn_params_size",     .tensorflow = "CudnnRNNParamsSize", RNN_PARAMS, .call = cg_rnn_params_size,
+	{ .name = "rnn_params_size",     .tensorflow = "CudnnRNNParamsSize", RNN_PARAMS, .call = cg_rnn_params_size, .means = "num_proj=0",
 	  .attributes = cg_rnn_params_size_attributes, .ports = cg_rnn_params_size_ports },
-	{ .name = "rnn_params_to_canonical",    .tensorflow = "CudnnRNNParamsToCanonicalV2", RNN_LISTS, .call = cg_rnn_to_canonical,
+	{ .name = "rnn_params_to_canonical",    .tensorflow = "CudnnRNNParamsToCanonicalV2", TO_LISTS, .call = cg_rnn_to_canonical,
 	  .attributes = cg_rnn_canonical_attributes,    .ports = cg_rnn_to_canonical_ports },
-	{ .name = "rnn_params_to_canonical_v1", .tensorflow = "CudnnRNNParamsToCanonical",   RNN_LISTS, .call = cg_rnn_to_canonical,
+	{ .name = "rnn_params_to_canonical_v1", .tensorflow = "CudnnRNNParamsToCanonical",   TO_LISTS, .call = cg_rnn_to_canonical,
 	  .attributes = cg_rnn_canonical_v1_attributes, .ports = cg_rnn_to_canonical_ports },
-	{ .name = "rnn_canonical_to_params",    .tensorflow = "CudnnRNNCanonicalToParamsV2", RNN_LISTS, .call = cg_rnn_from_canonical,
+	{ .name = "rnn_canonical_to_params",    .tensorflow = "CudnnRNNCanonicalToParamsV2", FROM_LISTS, .call = cg_rnn_from_canonical,
 	  .attributes = cg_rnn_canonical_attributes,    .ports = cg_rnn_from_canonical_ports },
-	{ .name = "rnn_canonical_to_params_v1", .tensorflow = "CudnnRNNCanonicalToParams",   RNN_LISTS, .call = cg_rnn_from_canonical,
+	{ .name = "rnn_canonical_to_params_v1", .tensorflow = "CudnnRNNCanonicalToParams",   FROM_LISTS, .call = cg_rnn_from_canonical,
 	  .attributes = cg_rnn_canonical_v1_attributes, .ports = cg_rnn_from_canonical_ports },
 	{ .name = NULL }
 };
