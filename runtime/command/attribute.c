@@ -1,13 +1,12 @@
 /*
- * An op's attributes: from the command line, else, of TensorFlow's scalar inputs, a tensor in a file, else the first
- * file's metadata, else the default; and back into metadata.
+ * An op's attributes: from NAME=VALUE, and back into metadata.  What files say of them is metadata.c's.
  */
 #include <ctype.h>
 #include <string.h>
 
 #include "gen/cell.h"
-#include "runtime/command/call.h"
 #include "runtime/command/field.h"
+#include "runtime/command/metadata.h"
 #include "runtime/command/print.h"
 #include "runtime/runtime.h"
 
@@ -39,7 +38,7 @@ static int find_word(const char *text, const struct cg_attribute *a, int *which)
 	return -1;
 }
 
-static int read(const char *text, const struct cg_attribute *a, void *at)
+static int parse(const char *text, const struct cg_attribute *a, void *at)
 {
 	switch (a->kind) {
 	case CG_REAL:    return field_real(text, at);
@@ -51,14 +50,13 @@ static int read(const char *text, const struct cg_attribute *a, void *at)
 	return find_word(text, a, at);
 }
 
-/* where: what the message says before the attribute, such as the file whose metadata it is from. */
-static int set(struct call *c, const struct cg_attribute *a, const char *text, const char *where)
+int attribute_read(const struct cg_attribute *a, const char *text, const char *where, void *at)
 {
 	char shown[PRINT_NAME], list[256];
 	const char *nearest = NULL;
 	int n = 0;
 
-	if (!read(text, a, (char *)c->op + a->at))
+	if (!parse(text, a, at))
 		return CG_OK;
 	while (a->kind == CG_WORD && a->words[n])
 		n++;
@@ -71,7 +69,7 @@ static int set(struct call *c, const struct cg_attribute *a, const char *text, c
 }
 
 /* DT_HALF, half, f16, F16, float16 */
-static int dtype_of(const char *text)
+int attribute_type_of(const char *text)
 {
 	char word[16];
 	size_t n = 0;
@@ -84,20 +82,33 @@ static int dtype_of(const char *text)
 	return *text ? -1 : cg_dtype_find(word);
 }
 
-static int set_type(struct call *c, const char *text, const char *where)
+int attribute_check_type(const char *text, const char *where)
 {
 	char shown[PRINT_NAME];
 
-	if (dtype_of(text) < 0)
-		return cg_fail(CG_BAD_ARGUMENT, "%s%s: expected half, bfloat16, float or double, got \"%s\"",
-		               where, type, print_name(shown, text));
-	c->type = text;
-	return CG_OK;
+	if (attribute_type_of(text) >= 0)
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "%s%s: expected half, bfloat16, float or double, got \"%s\"", where, type, print_name(shown, text));
 }
 
 int attribute_is_of(const struct call *c, const struct cg_attribute *a)
 {
 	return !(a->extra && c->theirs);
+}
+
+const struct cg_attribute *attribute_find(const struct call *c, const char *name)
+{
+	for (const struct cg_attribute *a = c->row->attributes; a->name; a++)
+		if (!strcmp(a->name, name))
+			return attribute_is_of(c, a) ? a : NULL;
+	return NULL;
+}
+
+int attribute_is_given(const struct call *c, const char *name)
+{
+	const struct cg_attribute *a = attribute_find(c, name);
+
+	return a && c->attributes >> (a - c->row->attributes) & 1;
 }
 
 static int unknown(const struct call *c, const char *name)
@@ -133,7 +144,8 @@ int call_attribute(struct call *c, const char *word)
 	if (length == strlen(type) && !strncmp(word, type, length)) {
 		if (c->type)
 			return cg_fail(CG_BAD_ARGUMENT, "%s is given twice", type);
-		return set_type(c, word + length + 1, "");
+		c->type = word + length + 1;
+		return attribute_check_type(c->type, "");
 	}
 	for (int k = 0; c->row->attributes[k].name; k++) {
 		const struct cg_attribute *a = &c->row->attributes[k];
@@ -143,77 +155,37 @@ int call_attribute(struct call *c, const char *word)
 		if (c->attributes >> k & 1)
 			return cg_fail(CG_BAD_ARGUMENT, "%s is given twice", a->name);
 		c->attributes |= 1u << k;
-		return set(c, a, word + length + 1, "");
+		return attribute_read(a, word + length + 1, "", (char *)c->op + a->at);
 	}
 	snprintf(name, sizeof name, "%.*s", (int)length, word);
 	return unknown(c, name);
 }
 
-static int missing(const struct call *c, const struct cg_attribute *a)
+int attribute_missing(const struct call *c, const struct cg_attribute *a)
 {
-	const char *scalar = a->scalar ? ", or a file with a tensor of that name" : "";
 	char list[256];
 
-	for (size_t k = 1; k < c->n_files; k++)
-		if (safetensors_metadata(&c->files[k], a->name))
-			return cg_fail(CG_BAD_ARGUMENT, "%s: %s has no default: add %s=VALUE, %s%s, or give %s "
-			               "first: attributes are taken from the first file's metadata", c->name, a->name,
-			               a->name, either(a, list), scalar, c->files[k].path);
-	return cg_fail(CG_BAD_ARGUMENT, "%s: %s has no default: add %s=VALUE, %s%s", c->name, a->name, a->name,
-	               either(a, list), scalar);
+	return cg_fail(CG_BAD_ARGUMENT, "%s: %s has no default: add %s=VALUE, %s%s", c->name, a->name, a->name, either(a, list),
+	               a->scalar ? ", or a file with a tensor of that name" : "");
 }
 
-/* A scalar input of TensorFlow's op, as a tensor of rank 0. */
-static int set_scalar(struct call *c, const struct cg_attribute *a, const struct safetensors *file,
-                      const struct safetensors_tensor *t)
+int attribute_scalar(const struct cg_attribute *a, const struct safetensors *file, const struct safetensors_tensor *t, int64_t *value)
 {
 	char shape[PRINT_SHAPE], shown[PRINT_NAME];
-	int64_t wide;
 	int32_t half;
 
 	if (t->rank)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected a scalar, [], got %s", file->path, a->name,
 		               print_shape(shape, t->shape, t->rank));
-	if (!strcmp(t->dtype, "I64") && t->bytes == sizeof wide) {
-		memcpy(&wide, t->data, sizeof wide);
-	} else if (!strcmp(t->dtype, "I32") && t->bytes == sizeof half) {
-		memcpy(&half, t->data, sizeof half);
-		wide = half;
-	} else {
+	if (!strcmp(t->dtype, "I64") && t->bytes == sizeof *value) {
+		memcpy(value, t->data, sizeof *value);
+		return CG_OK;
+	}
+	if (strcmp(t->dtype, "I32") || t->bytes != sizeof half)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected I64 or I32, got %s", file->path, a->name,
 		               print_name(shown, t->dtype));
-	}
-	memcpy((char *)c->op + a->at, &wide, sizeof wide);
-	return CG_OK;
-}
-
-/* From the files in order; metadata counts in the first. */
-static int from_files(struct call *c, const struct cg_attribute *a, const char *where)
-{
-	for (size_t f = 0; f < c->n_files; f++) {
-		const struct safetensors_tensor *t = a->scalar ? safetensors_find(&c->files[f], a->name) : NULL;
-		const char *text = f ? NULL : safetensors_metadata(&c->files[f], a->name);
-
-		if (t)
-			return set_scalar(c, a, &c->files[f], t);
-		if (text)
-			return set(c, a, text, where);
-	}
-	return a->required ? missing(c, a) : CG_OK;
-}
-
-int attribute_from_files(struct call *c)
-{
-	char where[PRINT_NAME + 32] = "", shown[PRINT_NAME];
-	const char *text = c->type || !c->n_files ? NULL : safetensors_metadata(&c->files[0], type);
-
-	if (c->n_files)
-		snprintf(where, sizeof where, "%s: __metadata__: ", print_name(shown, c->files[0].path));
-	if (text)
-		CG_TRY(set_type(c, text, where));
-	for (int k = 0; c->row->attributes[k].name; k++)
-		if (!(c->attributes >> k & 1) && attribute_is_of(c, &c->row->attributes[k]))
-			CG_TRY(from_files(c, &c->row->attributes[k], where));
+	memcpy(&half, t->data, sizeof half);
+	*value = half;
 	return CG_OK;
 }
 
@@ -237,15 +209,27 @@ unsigned attribute_sizes(const struct call *c)
 
 int attribute_type(const struct call *c, int dtype)
 {
-	if (!c->type || dtype_of(c->type) == dtype)
+	if (!c->type || attribute_type_of(c->type) == dtype)
 		return CG_OK;
+	if (c->type_by)
+		return metadata_differ(c, type, (struct said){ c->type_by, c->type }, (struct said){ by_tensors, cg_dtype_name(dtype) });
 	return cg_fail(CG_BAD_ARGUMENT, "%s: T=%s contradicts the tensors, which are %s", c->name, c->type,
 	               cg_dtype_name(dtype));
 }
 
 int attribute_dtype(const struct call *c)
 {
-	return c->type ? dtype_of(c->type) : CG_F32;
+	return c->type ? attribute_type_of(c->type) : CG_F32;
+}
+
+/* Is it said by another? */
+static int goes_unsaid(const struct call *c, const struct cg_attribute *a)
+{
+	const struct cg_attribute *cell = attribute_find(c, "cell");
+
+	if (a->kind == CG_TEXT && !cg_attribute_number(a, c->op))
+		return 1;
+	return cell && cg_attribute_number(cell, c->op) && !strcmp(a->name, "rnn_mode");
 }
 
 json_t *call_metadata(const struct call *c)
@@ -255,7 +239,7 @@ json_t *call_metadata(const struct call *c)
 	int failed = 0;
 
 	for (const struct cg_attribute *a = c->row->attributes; a->name && all; a++)
-		if (attribute_is_of(c, a) && (a->kind != CG_TEXT || cg_attribute_number(a, c->op)))
+		if (attribute_is_of(c, a) && !goes_unsaid(c, a))
 			failed |= json_object_set_new(all, a->name, json_string(cg_attribute_text(a, c->op, text)));
 	if (all && (failed || plan_metadata(c, all))) {
 		json_decref(all);

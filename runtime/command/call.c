@@ -1,12 +1,12 @@
 /*
  * An op called on tensors from files.  All that is known of an op comes from its row; attributes are in
- * attribute.c, what is done with the answers in the subcommands.
+ * attribute.c, what files say of themselves in metadata.c, what is done with the answers in the subcommands.
  */
 #include <ctype.h>
 #include <string.h>
 
 #include "gen/cell.h"
-#include "runtime/command/call.h"
+#include "runtime/command/metadata.h"
 #include "runtime/command/print.h"
 #include "runtime/runtime.h"
 
@@ -75,16 +75,63 @@ static int reads(const struct call *c, const struct cg_port *port)
 	return port->flow == CG_IN && (!c->row->reads || c->row->reads(c->row, port, c->op));
 }
 
-static void find(struct call *c)
+/* For cg_op_needs, which asks which outputs are wanted, before there is memory for them. */
+static void mark_outputs(struct call *c, int on)
 {
-	for (int k = 0; k < c->n; k++) {
-		struct call_argument *a = &c->arguments[k];
+	for (const struct cg_port *p = c->row->ports; p->name; p++)
+		if (call_wants(c, p))
+			*mem(c, p) = (struct cg_mem){ .data = on ? c->op : NULL };
+}
 
-		for (size_t f = 0; f < c->n_files && !a->tensor && reads(c, &c->row->ports[k]); f++) {
-			a->tensor = safetensors_find(&c->files[f], c->row->ports[k].name);
-			a->file = &c->files[f];
-		}
+/* Is an output that is wanted computed from its numbers?  Else its shape is all that counts. */
+static int computes(const struct call *c, const struct cg_port *port)
+{
+	if (port->flags & CG_SHAPE_ALONE)
+		return 0;
+	return !port->need || !*port->need || cg_op_needs(c->row, port, c->op);
+}
+
+/* A tensor that two files have is one if it is the same, or what differs is not read. */
+static int is_one(const struct call *c, const struct cg_port *port, const struct call_argument *a, const struct safetensors *file,
+                  const struct safetensors_tensor *t)
+{
+	const struct safetensors_tensor *first = a->tensor;
+	char one[PRINT_SHAPE], two[PRINT_SHAPE], shown[PRINT_NAME], other[PRINT_NAME];
+	int alike = !strcmp(first->dtype, t->dtype) && first->rank == t->rank &&
+	            !memcmp(first->shape, t->shape, (size_t)t->rank * sizeof *t->shape);
+
+	if (alike && (!computes(c, port) || (first->bytes == t->bytes && !memcmp(first->data, t->data, t->bytes))))
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected one tensor, got two that differ%s: %s %s in %s, %s %s in %s", c->name, port->name,
+	               alike ? " in their numbers" : "", print_name(shown, safetensors_dtype(first)), print_shape(one, first->shape, first->rank),
+	               a->file->path, print_name(other, safetensors_dtype(t)), print_shape(two, t->shape, t->rank), file->path);
+}
+
+static int find_one(struct call *c, const struct cg_port *port, struct call_argument *a)
+{
+	for (size_t f = 0; f < c->n_files; f++) {
+		const struct safetensors_tensor *t = safetensors_find(&c->files[f], port->name);
+
+		if (t && a->tensor)
+			CG_TRY(is_one(c, port, a, &c->files[f], t));
+		if (!t || a->tensor)
+			continue;
+		a->tensor = t;
+		a->file = &c->files[f];
 	}
+	return CG_OK;
+}
+
+static int find(struct call *c)
+{
+	int code = CG_OK;
+
+	mark_outputs(c, 1);
+	for (int k = 0; k < c->n && !code; k++)
+		if (reads(c, &c->row->ports[k]))
+			code = find_one(c, &c->row->ports[k], &c->arguments[k]);
+	mark_outputs(c, 0);
+	return code;
 }
 
 static int takes(const struct call *c, const char *name)
@@ -294,14 +341,6 @@ static int may_be_absent(const struct call *c, const struct cg_port *port)
 	return named && !cg_op_needs(c->row, port, c->op);
 }
 
-/* For cg_op_needs, which asks which outputs are wanted, before there is memory for them. */
-static void mark_outputs(struct call *c, int on)
-{
-	for (const struct cg_port *p = c->row->ports; p->name; p++)
-		if (call_wants(c, p))
-			*mem(c, p) = (struct cg_mem){ .data = on ? c->op : NULL };
-}
-
 static int all_there(struct call *c, unsigned bound)
 {
 	int code = CG_OK;
@@ -333,16 +372,19 @@ int call_bind(struct call *c, int strict)
 {
 	unsigned bound = attribute_sizes(c);
 
-	CG_TRY(attribute_from_files(c));
+	CG_TRY(metadata_attributes(c));
+	CG_TRY(metadata_means(c));
 	CG_TRY(plan_bind(c, &bound));
-	find(c);
+	CG_TRY(find(c));
 	if (strict)
 		CG_TRY(nothing_else(c));
 	CG_TRY(dtype(c));
 	CG_TRY(bind(c, &bound));
+	CG_TRY(metadata_sizes(c, bound));
 	CG_TRY(all_there(c, bound));
 	CG_TRY(attribute_ranges(c));
 	dtype_of_none(c);
+	CG_TRY(plan_agrees(c));
 	CG_TRY(copy_inputs(c));
 	if (c->row->settle) {
 		CG_TRY(plan_reserve(c));

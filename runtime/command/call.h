@@ -30,7 +30,8 @@ struct call {
 	int   dtype;                     /* -1 until it is known */
 	unsigned attributes;             /* bits of those given on the command line */
 	int   no_files;                  /* the command takes none: a word can only be an attribute */
-	const char *type;                /* the attribute T as it was given, or NULL */
+	const char *type, *type_by;      /* the attribute T as it was given, or NULL; the file whose metadata has it, or NULL */
+	int   ignore_metadata;           /* of all files */
 	struct safetensors *files;
 	size_t n_files;
 	struct call_argument *arguments; /* by port */
@@ -42,7 +43,7 @@ int  call_open(struct call *, const char *op);
 void call_close(struct call *);
 /* "NAME=VALUE" as on the command line: an attribute the op does not have is an error. */
 int  call_attribute(struct call *, const char *word);
-/* The first file that has an argument is the one it is taken from. */
+/* An argument that is in two files must be the same in both. */
 int  call_file(struct call *, const char *path);
 /* Attributes from the files, dtype, shapes, all there that must be.  strict: nothing else. */
 int  call_bind(struct call *, int strict);
@@ -64,23 +65,42 @@ int  call_expect(const struct call *, const struct safetensors *);
 void call_compare(const struct call *, int port, const struct safetensors_tensor *want,
                   const struct allowance *user, struct comparison *);
 
-/* In attribute.c; call_bind calls them.  What the command line did not say is taken from the files; its sizes, a bit for each
- * as cg_op_bind has them; once all sizes are known, the ranges. */
-int  attribute_from_files(struct call *);
-unsigned attribute_sizes(const struct call *);
-int  attribute_ranges(const struct call *);
-int  attribute_type(const struct call *, int dtype);
-int  attribute_dtype(const struct call *);       /* T's, or f32 */
+/* ---- attribute.c ---- */
+
 /* Does the op have the attribute, under the name that it was given by? */
 int  attribute_is_of(const struct call *, const struct cg_attribute *);
+/* NULL: it has not. */
+const struct cg_attribute *attribute_find(const struct call *, const char *name);
+/* Is it there as NAME=VALUE? */
+int  attribute_is_given(const struct call *, const char *name);
+/* A value from its text; where: what the message says before the attribute, such as the file whose metadata it is from. */
+int  attribute_read(const struct cg_attribute *, const char *text, const char *where, void *at);
+/* A scalar input of TensorFlow's op, as a tensor of rank 0. */
+int  attribute_scalar(const struct cg_attribute *, const struct safetensors *, const struct safetensors_tensor *, int64_t *value);
+int  attribute_missing(const struct call *, const struct cg_attribute *);
+/* The sizes that attributes are, a bit for each as cg_op_bind has them; once all sizes are known, the ranges. */
+unsigned attribute_sizes(const struct call *);
+int  attribute_ranges(const struct call *);
+/* The dtype of a T, or -1; the same as a failure; is T the tensors'?  And T's, or f32. */
+int  attribute_type_of(const char *text);
+int  attribute_check_type(const char *text, const char *where);
+int  attribute_type(const struct call *, int dtype);
+int  attribute_dtype(const struct call *);
 
-/* In plan.c, for rows with `plan`, in this order: the cell and its values, lists as ports; before the sizes settle, what the file of
- * a reserve says; once the op is open, the route.  failed: what the files say beside the message that the reserve is foreign. */
+/* ---- plan.c: of networks, in this order ---- */
+
+/* The cell and its values, lists as ports; of other ops, that files name no other cell than theirs. */
 int  plan_bind(struct call *, unsigned *bound);
+/* Once the dtype is known: that the files' values are the call's. */
+int  plan_agrees(const struct call *);
+/* Before the sizes settle, what the file of a reserve says; once the op is open, the route. */
 int  plan_reserve(const struct call *);
 int  plan_opened(struct call *);
+/* What the files say where the reserve is foreign. */
 int  plan_failed(const struct call *, int code);
 void plan_close(struct call *);
+/* The cell that NAME=VALUE names, by either attribute, or NULL. */
+int  plan_word(const struct call *, const char *cell, int mode, const char **word);
 /* "leak=0.5,bias=1", whose names are then in *memory; *n begins as 0. */
 int  plan_values(const char *text, char **memory, struct cg_value values[], int *n);
 /* Adds what a reserve is known by. */

@@ -7,10 +7,11 @@
 
 #include "runtime/command/command.h"
 #include "runtime/command/field.h"
+#include "runtime/command/metadata.h"
 #include "runtime/command/network.h"
 #include "runtime/command/print.h"
 
-enum { FROM = OPTION_FIRST, TO, FROM_PREFIX, TO_PREFIX, GRADIENTS, FORCE, DTYPE, IGNORE_EXTRA };
+enum { FROM = OPTION_FIRST, TO, FROM_PREFIX, TO_PREFIX, GRADIENTS, FORCE, DTYPE, IGNORE_EXTRA, IGNORE_METADATA };
 
 static const struct poptOption table[] = {
 	OPTION_VALUE("from", '\0', FROM, "the format of IN", "FORMAT"),
@@ -21,6 +22,7 @@ static const struct poptOption table[] = {
 	OPTION_FLAG("gradients", '\0', GRADIENTS, "the tensors are gradients: two biases have one, none is halved"),
 	OPTION_FLAG("force", '\0', FORCE, "convert even what OUT cannot hold all of; what is lost is said"),
 	OPTION_FLAG("ignore-extra", '\0', IGNORE_EXTRA, "leave out tensors in IN that are not the network's"),
+	OPTION_FLAG("ignore-metadata", '\0', IGNORE_METADATA, "do not read the metadata of IN"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
 	POPT_TABLEEND
@@ -43,7 +45,9 @@ static const char text[] =
 	"  onnx        W, R, B, P of LSTM i o f c, GRU z r h and RNN\n"
 	"\n"
 	"cellgrad.1 says each name and shape, and how a file of each is made.  What the\n"
-	"network is, the tensors say, or IN's metadata, or NAME=VALUE, which is stronger:\n"
+	"network is, the tensors say, or IN's metadata, or NAME=VALUE.  One that\n"
+	"contradicts the metadata about the cell, options, values, sizes, direction or\n"
+	"input_mode is refused without --ignore-metadata; in all else NAME=VALUE decides.\n"
 	"\n"
 	"  rnn_mode=lstm            or gru, rnn_tanh, rnn_relu; or cell=CELL with\n"
 	"                           options=peephole and values=NAME=NUMBER,...\n"
@@ -155,6 +159,7 @@ static int read_words(struct convert *c, const struct options *o)
 	for (const char **word = o->words; *word; word++)
 		if (is_word(*word))
 			CG_TRY(network_word(&c->in, *word));
+	c->in.call.ignore_metadata = !!o->value[IGNORE_METADATA];
 	CG_TRY(file_check(&c->file, paths[1]));
 	return network_find(&c->in, !!o->value[IGNORE_EXTRA]);
 }
@@ -281,16 +286,17 @@ static int is_mode(const char *cell)
 static int say_cell(const struct convert *c, json_t *all)
 {
 	const struct cg_rnn *rnn = &c->out.rnn;
-	char digits[32];
+	char digits[32], digest[METADATA_DIGEST];
 	int failed;
 
 	if (c->in.parsed)
 		failed = word(all, "cell", c->in.words.cell);
 	else
 		failed = word(all, is_mode(rnn->cell->name) ? "rnn_mode" : "cell", rnn->cell->name);
-	failed |= word(all, "options", rnn->words.options);
+	failed |= word(all, "cell_digest", metadata_digest(rnn->cell, digest)) | word(all, "options", rnn->words.options);
 	if (!c->out.form->params)
 		return failed | word(all, "values", rnn->words.values);
+	failed |= word(all, "use_peephole", *rnn->words.options ? "true" : "false");
 	if (c->out.form->params & CG_HAS_FORGET_BIAS)
 		failed |= word(all, "forget_bias", field_digits(digits, param(rnn, "forget_bias")));
 	return failed | word(all, "cell_clip", field_digits(digits, param(rnn, "cell_clip")));

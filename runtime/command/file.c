@@ -232,14 +232,20 @@ int file_text(const char *path, int any, size_t most, char **text)
 	return code;
 }
 
-int file_cell(const char *word, int said, const struct cg_cell **cell, struct cg_cell **parsed)
+int file_is_cell(const char *word)
 {
 	size_t length = strlen(word);
+
+	return strchr(word, '/') || (length > 5 && !strcmp(word + length - 5, ".cell"));
+}
+
+int file_cell(const char *word, int said, const struct cg_cell **cell, struct cg_cell **parsed)
+{
 	char *source;
 	int code;
 
 	*parsed = NULL;
-	if (strchr(word, '/') || (length > 5 && !strcmp(word + length - 5, ".cell"))) {
+	if (file_is_cell(word)) {
 		CG_TRY(file_text(word, said, CG_TEXT_MAX, &source));
 		code = cg_cell_parse(source, word, parsed);
 		cg_memory(source, 0);

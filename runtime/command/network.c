@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/command/field.h"
+#include "runtime/command/metadata.h"
 #include "runtime/command/network.h"
 #include "runtime/command/print.h"
 
@@ -84,40 +85,53 @@ void network_close(struct network *n)
 		safetensors_close(&n->file);
 }
 
-/* What is said here is stronger than what the file says. */
-static int is_given(const struct network *n, const char *name)
+/* linear_before_reset tells one GRU from the other: 1 is gru, 0 is gru_block. */
+static int check_reset(const struct network *n, const char *cell)
 {
-	for (int k = 0; attributes[k].name; k++)
-		if (!strcmp(attributes[k].name, name))
-			return n->call.attributes >> k & 1;
-	return 0;
+	const struct network_words *w = &n->words;
+	int linear = cell && strcmp(cell, "gru_block") != 0;
+
+	if (!cell || strncmp(cell, "gru", 3) || file_is_cell(cell) || w->linear_before_reset < 0 || w->linear_before_reset == linear)
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "linear_before_reset: of cell %.40s expected %d, got %d", cell, linear, (int)w->linear_before_reset);
+}
+
+static int read_cell(struct network *n)
+{
+	struct network_words *w = &n->words;
+	struct metadata_cell m = { .options = w->options, .values = w->values };
+	const char *word;
+	int code;
+
+	CG_TRY(plan_word(&n->call, w->cell, w->rnn_mode < 0 ? 0 : w->rnn_mode, &word));
+	code = metadata_cell(&n->call, word, &m);
+	n->parsed = m.parsed;
+	CG_TRY(code);
+	w->options = m.options;
+	w->values = m.values && *m.values ? m.values : NULL;
+	/* ONNX's words for a GRU are those of the other, too, until linear_before_reset has been read. */
+	if (m.name && attribute_is_given(&n->call, "rnn_mode"))
+		return CG_OK;
+	w->cell = m.name;
+	return check_reset(n, w->cell);
 }
 
 static int read_words(struct network *n)
 {
 	struct network_words *w = &n->words;
-	const struct cg_cell *cell;
 
 	n->call.files = &n->file;
 	n->call.n_files = 1;
-	CG_TRY(attribute_from_files(&n->call));
+	CG_TRY(metadata_attributes(&n->call));
 	for (const struct cg_attribute *a = attributes; a->name; a++)
 		if (a->kind == CG_INTEGER)
 			CG_TRY(cg_attribute_check(&row, a, w, 0));
 	if (w->weights_format && strcmp(w->weights_format, n->format->name))
-		return cg_fail(CG_BAD_ARGUMENT, "%s: __metadata__: weights_format is %.40s, not %s", n->file.path, w->weights_format,
-		               n->format->name);
-	if (is_given(n, "rnn_mode") && is_given(n, "cell"))
-		return cg_fail(CG_BAD_ARGUMENT, "rnn_mode names a cell, and so does cell: expected one of them");
-	if (is_given(n, "rnn_mode"))
-		w->cell = NULL;
+		return metadata_differ(&n->call, "weights_format", (struct said){ attribute_is_given(&n->call, "weights_format") ? by_words : n->file.path, w->weights_format },
+		                       (struct said){ "--from", n->format->name });
+	CG_TRY(read_cell(n));
 	if (w->options && *w->options && !w->use_peephole)
 		return cg_fail(CG_BAD_ARGUMENT, "use_peephole is false, but options are %.40s", w->options);
-	if (w->cell && w->linear_before_reset == !strcmp(w->cell, "gru_block") && !strncmp(w->cell, "gru", 3))
-		return cg_fail(CG_BAD_ARGUMENT, "linear_before_reset: of cell %.40s expected %d, got %d", w->cell, strcmp(w->cell, "gru_block") != 0,
-		               (int)w->linear_before_reset);
-	if (w->cell && file_cell(w->cell, is_given(n, "cell"), &cell, &n->parsed))
-		return cg_fail_in(CG_BAD_ARGUMENT, "cell");
 	return w->values ? plan_values(w->values, &n->text, n->values, &n->config.n_values) : CG_OK;
 }
 
@@ -250,6 +264,7 @@ static int settle(struct network *n, const struct network_trial *t)
 	n->bias = bias < 0 || bias == BIAS_NONE ? n->format->bias : bias;
 	n->config = t->config;
 	n->config.dtype = n->dtype;
+	CG_TRY(metadata_values(&n->call, n->config.cell, n->dtype, n->words.values, attribute_is_given(&n->call, "values")));
 	return cg_layout_open(&n->layout, n->format, &n->config, n->gradients);
 }
 

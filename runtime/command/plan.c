@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/command/call.h"
 #include "runtime/command/field.h"
+#include "runtime/command/metadata.h"
 #include "runtime/command/print.h"
 #include "runtime/rnn.h"
 
@@ -23,34 +23,46 @@ static const char route_key[] = "route";
 
 /* ---- the cell ---- */
 
-static const struct cg_attribute *find(const struct call *c, const char *name)
+static int mode_of(const char *cell)
 {
-	const struct cg_attribute *a = c->row->attributes;
+	int mode = 0;
 
-	while (a->name && strcmp(a->name, name))
-		a++;
-	return a->name ? a : NULL;
+	while (cg_rnn_modes[mode] && strcmp(cg_rnn_modes[mode], cell))
+		mode++;
+	return cg_rnn_modes[mode] ? mode : -1;
 }
 
-static int is_given(const struct call *c, const char *name)
+int plan_word(const struct call *c, const char *cell, int mode, const char **word)
 {
-	const struct cg_attribute *a = find(c, name);
+	int by_mode = attribute_is_given(c, "rnn_mode"), by_cell = attribute_is_given(c, "cell");
 
-	return a && c->attributes >> (a - c->row->attributes) & 1;
+	if (by_mode && by_cell)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: rnn_mode names a cell, and so does cell: expected one of them", c->name);
+	*word = by_cell ? cell : by_mode ? cg_rnn_modes[mode] : NULL;
+	return CG_OK;
 }
 
 static int read_cell(struct call *c, struct cg_rnn_op *op)
 {
-	if (!op->cell_name)
+	struct metadata_cell m = { .options = op->options, .values = op->values_text };
+	const char *word;
+	int code;
+
+	CG_TRY(plan_word(c, op->cell_name, op->rnn_mode, &word));
+	code = metadata_cell(c, word, &m);
+	c->plan->parsed = m.parsed;
+	CG_TRY(code);
+	op->options = m.options && *m.options ? m.options : NULL;
+	op->values_text = m.values && *m.values ? m.values : NULL;
+	if (!m.name)
 		return CG_OK;
-	if (is_given(c, "rnn_mode") && is_given(c, "cell"))
-		return cg_fail(CG_BAD_ARGUMENT, "%s: rnn_mode names a cell, and so does cell: expected one of them", c->name);
-	/* What is said here is stronger than what the files say. */
-	if (is_given(c, "rnn_mode")) {
-		op->cell_name = NULL;
+	if (!attribute_is_given(c, "cell") && mode_of(m.name) >= 0) {
+		op->rnn_mode = mode_of(m.name);
 		return CG_OK;
 	}
-	return file_cell(op->cell_name, is_given(c, "cell"), &op->cell, &c->plan->parsed) ? cg_fail_in(CG_BAD_ARGUMENT, "cell") : CG_OK;
+	op->cell_name = m.name;
+	op->cell = m.cell;
+	return CG_OK;
 }
 
 int plan_values(const char *text, char **memory, struct cg_value values[], int *n)
@@ -78,6 +90,13 @@ static int read_values(struct call *c, struct cg_rnn_op *op)
 	return op->values_text ? plan_values(op->values_text, &c->plan->text, c->plan->values, &op->n_values) : CG_OK;
 }
 
+int plan_agrees(const struct call *c)
+{
+	const struct cg_rnn_op *op = c->op;
+
+	return c->plan ? metadata_values(c, cg_rnn_op_cell(op), op->dtype, op->values_text, attribute_is_given(c, "values")) : CG_OK;
+}
+
 /* ---- lists ---- */
 
 /* What the lists hold follows from attributes alone. */
@@ -103,8 +122,10 @@ static int widen(struct call *c, unsigned *bound)
 
 int plan_bind(struct call *c, unsigned *bound)
 {
+	struct metadata_cell none = { .name = NULL };
+
 	if (!c->row->plan)
-		return CG_OK;
+		return metadata_meaning(c, "cell") ? metadata_cell(c, NULL, &none) : CG_OK;
 	c->plan = cg_memory(NULL, sizeof *c->plan);
 	if (!c->plan)
 		return CG_NO_MEMORY;
@@ -143,7 +164,7 @@ static int foreign(const struct safetensors *file, const char *words)
 int plan_reserve(const struct call *c)
 {
 	const struct safetensors *file = c->plan ? reserve_file(c) : NULL;
-	const char *training = file ? safetensors_metadata(file, "is_training") : NULL;
+	const char *training = file ? metadata_of(c, file, "is_training") : NULL;
 
 	if (training && !strcmp(training, "false"))
 		return foreign(file, "of a forward with is_training=false, which keeps nothing for a gradient");
@@ -157,50 +178,80 @@ static void say_sizes(struct cg_rnn_op *op)
 	op->num_units = op->U;
 }
 
+/* Its first word: why no other was taken makes no difference to a reserve. */
+static void take_route(const struct call *c)
+{
+	const char *route = cg_rnn_route(((const struct cg_rnn_op *)c->op)->rnn);
+
+	snprintf(c->plan->route, sizeof c->plan->route, "%.*s", (int)strcspn(route, " "), route);
+}
+
 int plan_opened(struct call *c)
 {
 	const struct safetensors *file = c->plan ? reserve_file(c) : NULL;
-	const char *route = file ? safetensors_metadata(file, route_key) : NULL;
-	struct cg_rnn_op *op = c->op;
+	const char *route = file ? metadata_of(c, file, route_key) : NULL;
 	char words[256];
 
 	if (!c->plan)
 		return CG_OK;
-	say_sizes(op);
-	/* Its first word: why no other was taken makes no difference to a reserve. */
-	snprintf(c->plan->route, sizeof c->plan->route, "%.*s", (int)strcspn(cg_rnn_route(op->rnn), " "), cg_rnn_route(op->rnn));
+	say_sizes(c->op);
+	take_route(c);
 	if (!route || !strcmp(route, c->plan->route))
 		return CG_OK;
-	snprintf(words, sizeof words, "expected one of the route %s, got one of the route %.64s", c->plan->route, route);
+	snprintf(words, sizeof words, "expected one that was made with route=%s, got one that was made with route=%.64s", c->plan->route, route);
 	return foreign(file, words);
 }
 
-/* The attributes that the reserve was made with, where they are others than the call's. */
+/* "dropout=0.5", and of a text that is not there "no options". */
+static void say(char *list, size_t room, const char *name, const char *value)
+{
+	char shown[PRINT_NAME];
+	size_t at = strlen(list);
+	const char *and = at ? " and " : "";
+
+	if (*value)
+		snprintf(list + at, room - at, "%s%s=%s", and, name, print_name(shown, value));
+	else
+		snprintf(list + at, room - at, "%sno %s", and, name);
+}
+
+/* A reserve of another call is refused in words of the attributes that differ, where its file says them. */
 int plan_failed(const struct call *c, int code)
 {
+	static const char refusal[] = "rnn: reserve: ";
 	const struct safetensors *file = c->plan ? reserve_file(c) : NULL;
-	char text[CG_ATTRIBUTE_TEXT], shown[PRINT_NAME], words[512] = "";
+	char text[CG_ATTRIBUTE_TEXT], want[512] = "", got[512] = "";
+	const char *route;
 
-	if (!file || code != CG_BAD_ARGUMENT || !safetensors_metadata(file, route_key))
+	if (!file || code != CG_BAD_ARGUMENT || strncmp(cg_message(), refusal, strlen(refusal)))
 		return code;
 	say_sizes(c->op);
 	for (const struct cg_attribute *a = c->row->attributes; a->name; a++) {
-		const char *theirs = safetensors_metadata(file, a->name), *ours = cg_attribute_text(a, c->op, text);
-		size_t n = strlen(words);
+		const char *theirs = metadata_of(c, file, a->name), *ours = cg_attribute_text(a, c->op, text);
 
-		if (theirs && strcmp(theirs, ours))
-			snprintf(words + n, sizeof words - n, "%s%s=%s, not %s", *words ? "; " : "", a->name, print_name(shown, theirs), ours);
+		if (!theirs || !strcmp(a->name, route_key) || metadata_alike(theirs, ours))
+			continue;
+		say(got, sizeof got, a->name, theirs);
+		say(want, sizeof want, a->name, ours);
 	}
-	if (*words)
-		return cg_fail_in(code, "%s: reserve_space was made with %s", file->path, words);
-	return cg_fail_in(code, "%s: reserve_space", file->path);
+	route = metadata_of(c, file, route_key);
+	take_route(c);
+	if (route && strcmp(route, c->plan->route)) {
+		say(got, sizeof got, route_key, route);
+		say(want, sizeof want, route_key, c->plan->route);
+	}
+	if (!*got)
+		return cg_fail_in(code, "%s: reserve_space", file->path);
+	return cg_fail(code, "%s: reserve_space: expected one that was made with %s, got one that was made with %s", file->path, want, got);
 }
 
 int plan_metadata(const struct call *c, json_t *all)
 {
 	const struct cg_rnn_op *op = c->op;
-	char size[32];
+	char size[32], digest[METADATA_DIGEST];
 
+	if (c->row->plan && json_object_set_new(all, "cell_digest", json_string(metadata_digest(cg_rnn_op_cell(op), digest))))
+		return -1;
 	snprintf(size, sizeof size, "%lld", c->row->route ? (long long)op->I : 0);
 	if (c->row->route && json_object_set_new(all, "input_size", json_string(size)))
 		return -1;

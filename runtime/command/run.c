@@ -12,12 +12,13 @@
 #include "runtime/command/compare.h"
 #include "runtime/command/print.h"
 
-enum { OUTPUT = OPTION_FIRST, EXPECT, STRICT, RTOL, ATOL };
+enum { OUTPUT = OPTION_FIRST, EXPECT, STRICT, RTOL, ATOL, IGNORE_METADATA };
 
 static const struct poptOption table[] = {
 	OPTION_VALUE("output", 'o', OUTPUT, "write every output, and the attributes as metadata", "FILE"),
 	OPTION_VALUE("expect", 'e', EXPECT, "compare the outputs with those in FILE; exit 1 on a mismatch", "FILE"),
 	OPTION_FLAG("strict", '\0', STRICT, "refuse files with tensors that the op does not take"),
+	OPTION_FLAG("ignore-metadata", '\0', IGNORE_METADATA, "do not read the metadata of FILEs"),
 	OPTION_VALUE("rtol", '\0', RTOL, "with --expect: allow X times the expected magnitude, plus --atol", "X"),
 	OPTION_VALUE("atol", '\0', ATOL, "with --expect: allow X, plus --rtol", "X"),
 	OPTION_JSON_ROW,
@@ -31,14 +32,22 @@ static const char text[] =
 	"ours (lstm_block_cell_grad: the gradients of x, h_prev, w and b as well);\n"
 	"`cellgrad info` lists them.\n"
 	"\n"
-	"FILEs are safetensors.  A tensor is taken from the first file that has its\n"
-	"TensorFlow name (x, cs_prev, w, ...); other tensors are ignored.\n"
+	"FILEs are safetensors, in any order.  Tensors have their TensorFlow names (x,\n"
+	"cs_prev, w, ...); others are ignored.  One that two files have must be the same\n"
+	"in both, if the op reads it.\n"
 	"\n"
-	"Attributes are NAME=VALUE (cell_clip=-1 use_peephole=true), else what the first\n"
-	"file's metadata says, else TensorFlow's default.  So are inputs that are scalars\n"
-	"(seq_len_max=5), which may also be tensors of rank 0 in a file.  T, the dtype, is\n"
-	"that of the tensors.  A file whose name would read as NAME=VALUE is given as\n"
+	"Attributes are NAME=VALUE (cell_clip=-1 use_peephole=true), else what the FILEs'\n"
+	"metadata says, else TensorFlow's default.  So are inputs that are scalars\n"
+	"(seq_len_max=5), which may also be tensors of rank 0 in a file.  T, the dtype,\n"
+	"is that of the tensors.  A file whose name would read as NAME=VALUE is given as\n"
 	"./NAME=VALUE.\n"
+	"\n"
+	"FILEs whose metadata disagrees are refused, unless NAME=VALUE decides.  It does\n"
+	"not decide over what weights or a reserve were made for: a NAME=VALUE that\n"
+	"contradicts the metadata about the cell, options, values, sizes, direction,\n"
+	"input_mode, dtype or order of gates is refused, and so is metadata that\n"
+	"contradicts the tensors or OP.  Cells are compared by their text, not by their\n"
+	"path.  With --ignore-metadata no FILE's metadata is read.\n"
 	"\n"
 	"Networks are TensorFlow's CudnnRNN family, each version with its own attributes,\n"
 	"inputs and outputs.  Lists are tensors with numbers, weights_0 weights_1 ...,\n"
@@ -153,6 +162,7 @@ static int prepare(struct run *r, const struct options *o)
 	CG_TRY(tolerance(o, RTOL, "rtol", &r->rule, &r->rule.rtol));
 	CG_TRY(tolerance(o, ATOL, "atol", &r->rule, &r->rule.atol));
 	CG_TRY(words(&r->call, o->words));
+	r->call.ignore_metadata = !!o->value[IGNORE_METADATA];
 	CG_TRY(call_bind(&r->call, !!o->value[STRICT]));
 	if (o->value[EXPECT]) {
 		CG_TRY(safetensors_open(&r->expected, o->value[EXPECT]));

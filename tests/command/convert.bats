@@ -197,16 +197,20 @@ pytorch() { # WORDS: from PyTorch to ours
 @test "what metadata says" {
 	torch in '{"rnn_mode":"gru"}'
 	refuses "in: weight_ih_l0: expected [15, 3], got [20, 3]" convert --from pytorch --to cellgrad in out
-	pytorch rnn_mode=lstm
+	refuses "cell" convert --from pytorch --to cellgrad in out rnn_mode=lstm
+	[[ $stderr == *"the command line says lstm"*"in says gru"*--ignore-metadata* ]]
+	pytorch rnn_mode=lstm --ignore-metadata
+	pytorch --ignore-metadata
 	torch in '{"direction":"sideways"}'
 	refuses 'in: __metadata__: direction: expected one of unidirectional, bidirectional, got "sideways"' convert --from pytorch --to cellgrad in out
 	torch in '{"weights_format":"onnx"}'
-	refuses "in: __metadata__: weights_format is onnx, not pytorch" convert --from pytorch --to cellgrad in out
+	refuses "weights_format: in says onnx, --from says pytorch" convert --from pytorch --to cellgrad in out
+	pytorch --ignore-metadata
 	torch in '{"format":"pt","num_layers":"2"}'
 	pytorch
 	tensors w "" w:F32:8,20 b:F32:20
 	works convert --from block_v2 --to block w out
-	refuses "weights_format is block, not block_v2" convert --from block_v2 --to pytorch out other
+	refuses "weights_format: out says block, --from says block_v2" convert --from block_v2 --to pytorch out other
 }
 
 @test "our buffer does not say what it is" {
@@ -404,9 +408,9 @@ pytorch() { # WORDS: from PyTorch to ours
 	# A file's word waits for no pipe.
 	mkfifo pipe.cell
 	tensors in '{"cell":"./pipe.cell","num_units":"2","input_size":"3"}' params:F32:28
-	refuses "cell: ./pipe.cell: not a regular file" convert --from cellgrad --to canonical in out
+	refuses "./pipe.cell: not a regular file" convert --from cellgrad --to canonical in out
 	tensors step '{"cell":"./pipe.cell"}' input:F32:1,1,3 params:F32:28
-	refuses "cell: ./pipe.cell: not a regular file" run rnn step num_units=2
+	refuses "./pipe.cell: not a regular file" run rnn step num_units=2
 	works convert --from cellgrad --to canonical in out cell=<(cat mine.cell) values=k=0.5
 }
 

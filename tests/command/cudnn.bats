@@ -125,14 +125,14 @@ without() {
 	grep -aq '"route":"cudnn"' fwd.safetensors
 	says cudnn run CudnnRNNBackpropV3 "$case" fwd.safetensors -o a.safetensors
 	works run CudnnRNNBackpropV3 "$case" --expect a.safetensors
-	refuses "fwd.safetensors: reserve_space: expected one of the route composed, got one of the route cudnn" \
+	refuses "fwd.safetensors: reserve_space: expected one that was made with route=composed, got one that was made with route=cudnn" \
 		run rnn_backprop "$case" fwd.safetensors route=composed
-	CELLGRAD_CUDNN_LIB=none refuses "expected one of the route composed, got one of the route cudnn" \
+	CELLGRAD_CUDNN_LIB=none refuses "made with route=composed, got one that was made with route=cudnn" \
 		run CudnnRNNBackpropV3 "$case" fwd.safetensors
 	CELLGRAD_FAKE_CUDNN=9.1.0 refuses "expected one of this plan's, got one of a network that is another" \
 		run CudnnRNNBackpropV3 "$case" fwd.safetensors
 	works run rnn "$case" route=composed -o fwd.safetensors
-	refuses "fwd.safetensors: reserve_space: expected one of the route cudnn, got one of the route composed" \
+	refuses "fwd.safetensors: reserve_space: expected one that was made with route=cudnn, got one that was made with route=composed" \
 		run rnn_backprop "$case" fwd.safetensors route=cudnn
 	# What the file says is asked for, where nothing else is.
 	says composed run rnn_backprop fwd.safetensors "$case"

@@ -63,6 +63,17 @@ tensors() {
 	{ printf '%b' "$(le64 ${#header})"; printf '%s' "$header"; printf '%b' "$data"; } > "$file"
 }
 
+# without FILE NAME...: the file, its tensors of these names called by others, in capitals
+without() {
+	local file=$1 name script=""
+
+	shift
+	for name; do
+		script+="s/\"$name\":{/\"${name^^}\":{/;"
+	done
+	LC_ALL=C sed "$script" "$file"
+}
+
 # the inputs of a GRU of B = 2, I = 1, U = 3, all of one dtype
 gru() {
 	tensors "$1" "$2" x:"$3":2,1 h_prev:"$3":2,3 w_ru:"$3":4,6 w_c:"$3":4,3 b_ru:"$3":6 b_c:"$3":3

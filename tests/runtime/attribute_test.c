@@ -208,8 +208,13 @@ static void test_words(void **state)
 static void test_scalars(void **state)
 {
 	static const struct { const char *metadata, *first, *second; int want; } cases[] = {
-		{ "", STEPS_I64, NULL, 2 }, { "", STEPS_I32, NULL, 2 }, { "", NO_STEPS, STEPS_I64, 3 }, { "", STEPS_I64, STEPS_I32, 2 },
-		{ META("\"steps\":\"1\""), STEPS_I64, NULL, 2 }, { META("\"steps\":\"1\""), NO_STEPS, STEPS_I64, 1 },
+		{ "", STEPS_I64, NULL, 2 }, { "", STEPS_I32, NULL, 2 }, { "", NO_STEPS, STEPS_I64, 3 },
+		{ META("\"steps\":\"2\""), STEPS_I64, NULL, 2 }, { META("\"steps\":\"3\""), NO_STEPS, STEPS_I32, 3 },
+		{ META("\"steps\":\"03\""), NO_STEPS, STEPS_I64, 3 },
+	};
+	static const struct { const char *metadata, *first, *second, *words; } differ[] = {
+		{ "", STEPS_I64, STEPS_I32, "first says 2, second says 3" }, { META("\"steps\":\"1\""), STEPS_I64, NULL, "first says 2, first says 1" },
+		{ META("\"steps\":\"1\""), NO_STEPS, STEPS_I64, "first says 1, second says 3" },
 	};
 	struct made_up op;
 
@@ -218,6 +223,13 @@ static void test_scalars(void **state)
 		if (bound(&op, WORDS("layers=1"), cases[k].metadata, cases[k].first, cases[k].second, 2, 0))
 			fail_msg("%d: %s", (int)k, cg_message());
 		assert_int_equal(op.steps, cases[k].want);
+	}
+	for (size_t k = 0; k < sizeof differ / sizeof *differ; k++) {
+		assert_int_equal(bound(&op, WORDS("layers=1"), differ[k].metadata, differ[k].first, differ[k].second, 2, 0), CG_BAD_ARGUMENT);
+		assert_non_null(strstr(cg_message(), differ[k].words));
+		assert_non_null(strstr(cg_message(), "steps=VALUE"));
+		assert_int_equal(bound(&op, WORDS("layers=1", "steps=4"), differ[k].metadata, differ[k].first, differ[k].second, 2, 0), CG_OK);
+		assert_int_equal(op.steps, 4);
 	}
 	/* It is an argument: nothing else than what the op takes. */
 	assert_int_equal(bound(&op, WORDS("layers=1"), "", STEPS_I64, NULL, 2, 1), CG_OK);
