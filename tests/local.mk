@@ -21,7 +21,7 @@ backend_tests = \
 	%D%/sequence/cpu.on %D%/sequence/opencl.on %D%/sequence/cuda-fake.on %D%/sequence/cuda-permuted-fake.on %D%/sequence/cuda-composed-fake.on
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
-	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/convert.bats %D%/command/owners.bats %D%/command/rnn.bats %D%/command/openblas.bats \
+	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/convert.bats %D%/command/owners.bats %D%/command/rnn.bats %D%/command/metadata.bats %D%/command/openblas.bats \
 	%D%/command/cuda.bats %D%/command/cudnn.bats %D%/command/formats.py %D%/readme.sh %D%/foreign.py
 # Minutes under emulation: not for other processors.
 long_tests = %D%/gen/floats_test
@@ -32,7 +32,7 @@ if CUDA
 helpers += %D%/net_time
 endif
 if COMMAND
-unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/command/convert_test %D%/runtime/shrink_test %D%/runtime/attribute_test %D%/conformance/data_test
+unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/command/convert_test %D%/command/orders_test %D%/runtime/shrink_test %D%/runtime/attribute_test %D%/conformance/data_test
 helpers += %D%/parts %D%/command/alike
 endif
 
@@ -150,6 +150,8 @@ math_ways = %D%/gen/libmath_f32_plain.la %D%/gen/libmath_f32_fused.la
 %C%_fuzz_cache_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_LDADD = runtime/command/libcommand.la $(LDADD)
+%C%_command_orders_test_SOURCES = %D%/command/orders.h %D%/command/orders.c %D%/command/orders_test.c
+%C%_command_orders_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_command_convert_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_parts_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_command_alike_LDADD = runtime/command/libcommand.la $(LDADD)

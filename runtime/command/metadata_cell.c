@@ -151,37 +151,45 @@ static int is_another(const struct safetensors *file, const char *name, uint64_t
 	               (unsigned long long)then, (unsigned long long)now);
 }
 
-/* Where a file names it: one that is built in, else any path where a text of the digest is. */
+/* Is a name before the one that was found?  One that is built in is, and then the letters decide, not the order of files. */
+static int is_before(const char *name, const char *found)
+{
+	int path = file_is_cell(name), other = found && file_is_cell(found);
+
+	return !found || path < other || (path == other && strcmp(name, found) < 0);
+}
+
+/* Wherever a file says that it is, if there is a text of the digest. */
 static int open_cell(const struct call *c, uint64_t digest, struct metadata_cell *m)
 {
-	const struct safetensors *closed = NULL, *changed = NULL;
-	const char *of_closed = NULL, *of_changed = NULL;
-	uint64_t now = 0;
+	struct { const struct safetensors *file; const char *name; uint64_t digest; } closed = { NULL }, changed = { NULL };
 
-	for (size_t k = 0; k < 2 * c->n_files; k++) {
-		const struct safetensors *file = &c->files[k % c->n_files];
+	for (size_t f = 0; f < c->n_files; f++) {
+		const struct cg_cell *cell;
+		struct cg_cell *parsed;
 		struct named n;
 		int code;
 
-		CG_TRY(of_file(c, file, &n));
-		if (!n.name || file_is_cell(n.name) != (k >= c->n_files))
+		CG_TRY(of_file(c, &c->files[f], &n));
+		if (!n.name || !is_before(n.name, m->name))
 			continue;
-		m->name = n.name;
-		code = file_cell(n.name, 0, &m->cell, &m->parsed);
-		if (code == CG_NO_MEMORY || (!code && cg_cell_digest(m->cell) == digest))
+		code = file_cell(n.name, 0, &cell, &parsed);
+		if (code == CG_NO_MEMORY)
 			return code;
-		if (code) {
-			closed = file;
-			of_closed = n.name;
-		} else {
-			changed = file;
-			of_changed = n.name;
-			now = cg_cell_digest(m->cell);
+		if (!code && cg_cell_digest(cell) == digest) {
+			cg_cell_close(m->parsed);
+			*m = (struct metadata_cell){ n.name, cell, parsed, m->options, m->values };
+			continue;
 		}
-		cg_cell_close(m->parsed);
-		m->parsed = NULL;
+		if (code)
+			closed.file = &c->files[f], closed.name = n.name;
+		else
+			changed.file = &c->files[f], changed.name = n.name, changed.digest = cg_cell_digest(cell);
+		cg_cell_close(parsed);
 	}
-	return changed ? is_another(changed, of_changed, digest, now) : cannot_open(closed, of_closed);
+	if (m->name)
+		return CG_OK;
+	return changed.file ? is_another(changed.file, changed.name, digest, changed.digest) : cannot_open(closed.file, closed.name);
 }
 
 /* Of an op that has no attribute for any cell: one of a list, of which the next is at *list. */
@@ -246,7 +254,8 @@ static int read_options(const struct call *c, struct metadata_cell *m)
 			               strlen(next.what));
 		if (next.what && first.by && strlen(first.what) <= MOST && !(has_all(first.what, next.what) && has_all(next.what, first.what)))
 			return metadata_differ(c, "options", first, next);
-		if (next.what && !first.by)
+		/* Of texts that say the same it is the first by its letters, not by the order of files. */
+		if (next.what && (!first.by || (first.by != by_words && strcmp(next.what, first.what) < 0)))
 			first = next;
 	}
 	m->options = first.what;
@@ -281,7 +290,7 @@ static int numbers(const struct cg_cell *cell, int dtype, const char *text, doub
 /* What can be said of them without a cell; what the cell is to say waits for metadata_values. */
 static int read_values(const struct call *c, struct metadata_cell *m)
 {
-	char where[METADATA_WHERE];
+	int by_word = m->values != NULL;
 
 	for (size_t f = 0; f < c->n_files; f++) {
 		const char *text = all_of_cell(c, &c->files[f], "values");
@@ -291,10 +300,10 @@ static int read_values(const struct call *c, struct metadata_cell *m)
 
 		cg_memory(memory, 0);
 		if (code)
-			return cg_fail_in(code, "%s", metadata_where(&c->files[f], where));
+			return cg_fail_in(code, "%s: __metadata__", c->files[f].path);
 		if (n && !attribute_find(c, "values") && !metadata_meaning(c, "cell"))
 			return metadata_differ(c, "values", (struct said){ c->files[f].path, text }, (struct said){ by_op, "" });
-		if (text && !m->values)
+		if (text && !by_word && (!m->values || strcmp(text, m->values) < 0))
 			m->values = text;
 	}
 	return CG_OK;

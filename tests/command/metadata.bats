@@ -1,0 +1,323 @@
+# What files say in their metadata: who decides, what is refused, and that the README's own commands follow one another.
+# All orders of files over all ops are orders_test's.
+
+load files
+
+# block FILE METADATA [SPEC...]: weights of TensorFlow's block LSTM of I = 3, U = 4, whose gates are not alike
+block() {
+	tensors "$1" "$2" w:F32:7,16 b:F32:16 "${@:3}"
+	for k in 0 20 40 60 80 100; do
+		poke "$1" w $k '\x00\x00\x80\xbf'
+	done
+}
+
+# input.safetensors of T = 2, B = 2, with states
+input() {
+	tensors input.safetensors "" input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
+}
+
+# says FACT...: the message has them all
+says() {
+	local fact
+
+	for fact; do
+		[[ $stderr == *"$fact"* ]]
+	done
+}
+
+# either COMMAND WORD... -- FILE FILE: in both orders
+either() {
+	local words=()
+
+	while [ "$1" != -- ]; do
+		words+=("$1")
+		shift
+	done
+	"${words[@]}" "$2" "$3"
+	"${words[@]}" "$3" "$2"
+}
+
+@test "weights of another cell than the op's are not taken for its own, in any order" {
+	export CELLGRAD_BACKEND=cpu
+	block blk.safetensors ""
+	input
+	works convert --from block --to cellgrad blk.safetensors params.safetensors
+	works run rnn params.safetensors input.safetensors -o right.safetensors
+	works run rnn input.safetensors params.safetensors --expect right.safetensors --rtol 0
+	# The same sizes, other equations.
+	for op in CudnnRNN CudnnRNNV2; do
+		either refuses cell run $op -- input.safetensors params.safetensors
+		says "params.safetensors says lstm_block" "lstm or gru" --ignore-metadata
+	done
+	either refuses cell run rnn cell=lstm -- input.safetensors params.safetensors
+	says "the command line says lstm" "params.safetensors says lstm_block"
+	either refuses cell run rnn rnn_mode=lstm -- input.safetensors params.safetensors
+	# Who asks for it gets it.
+	either works run CudnnRNNV2 --ignore-metadata -- input.safetensors params.safetensors
+	run -1 "$CELLGRAD" run rnn --ignore-metadata input.safetensors params.safetensors --expect right.safetensors
+	works run rnn --ignore-metadata cell=lstm_block input.safetensors params.safetensors --expect right.safetensors --rtol 0
+	tensors gru.safetensors '{"cell":"gru_block"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
+	refuses "gru_block" run CudnnRNNV2 gru.safetensors
+	refuses "gru_block" run CudnnRNNV2 gru.safetensors rnn_mode=gru
+	# A cell that is one of the op's is its mode.
+	tensors gru.safetensors '{"cell":"gru"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
+	works run CudnnRNNV2 gru.safetensors -o out.safetensors
+	metadata out.safetensors | grep -qx rnn_mode:gru
+}
+
+@test "a backward after its forward: the files in any order, and GRUs, whose inputs are fewer" {
+	export CELLGRAD_BACKEND=cpu
+	tensors net.safetensors "" input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108 output_backprop:F32:2,2,4 output_h_backprop:F32:1,2,4
+	for V in "" V2; do
+		works run CudnnRNN$V rnn_mode=gru net.safetensors -o forward.safetensors
+		either works run CudnnRNNBackprop$V -- net.safetensors forward.safetensors
+	done
+	printf 'cell cifg\ngates a_f a_g a_o\nstate c\noutput h\nf = sigmoid(a_f)\nc = f * c_prev + (1 - f) * tanh(a_g)\nh = sigmoid(a_o) * tanh(c)\nsave f c h\n' > cifg.cell
+	tensors net.safetensors "" input:F32:2,2,3 params:F32:108 output_backprop:F32:2,2,4
+	works run rnn cell=./cifg.cell num_units=4 num_layers=1 net.safetensors -o forward.safetensors
+	metadata forward.safetensors > said
+	grep -qx cell:./cifg.cell said
+	grep -Eqx 'cell_digest:[0-9a-f]{16}' said
+	run -1 grep rnn_mode said
+	either works run rnn_backprop -- net.safetensors forward.safetensors
+	either refuses cell run CudnnRNNBackpropV3 -- net.safetensors forward.safetensors
+	says "forward.safetensors says ./cifg.cell"
+}
+
+@test "a cell is known by its text: a comment, another path, another text, a path that is gone" {
+	export CELLGRAD_BACKEND=cpu
+	mine() { printf 'cell mine\ngates a_x a_y # gates\noutput h\nparam k = 1\nh = tanh(a_x) * k %s sigmoid(a_y)\nsave h\n' "$1"; }
+	mine + > mine.cell
+	tensors net.safetensors "" input:F32:2,2,3 params:F32:72 output_backprop:F32:2,2,4
+	works run rnn cell=mine.cell num_units=4 net.safetensors -o forward.safetensors
+	works run rnn_backprop net.safetensors forward.safetensors -o right.safetensors
+	mine + | sed 's/ #.*//; s/  */ /g; 1i # new' > mine.cell
+	works run rnn_backprop net.safetensors forward.safetensors --expect right.safetensors --rtol 0
+	mkdir -p far
+	cd far
+	either refuses mine.cell run rnn_backprop -- ../net.safetensors ../forward.safetensors
+	says ../forward.safetensors "No such file" cell=PATH --ignore-metadata
+	mine + > yours.cell
+	works run rnn_backprop cell=yours.cell ../net.safetensors ../forward.safetensors --expect ../right.safetensors --rtol 0
+	mine - > yours.cell
+	refuses "yours.cell" run rnn_backprop cell=yours.cell ../net.safetensors ../forward.safetensors
+	says "../forward.safetensors says mine.cell" --ignore-metadata
+	mine - > mine.cell
+	refuses "mine.cell" run rnn_backprop ../net.safetensors ../forward.safetensors
+	says changed ../forward.safetensors "$(metadata ../forward.safetensors | sed -n 's/cell_digest://p')" cell=PATH --ignore-metadata
+	refuses "changed" run rnn_backprop cell=mine.cell ../net.safetensors ../forward.safetensors
+	cd ..
+	# Two files that name one text by two paths.
+	mine + > far/mine.cell
+	works run rnn cell=far/mine.cell num_units=4 net.safetensors -o other.safetensors
+	without other.safetensors output output_h reserve_space > say.safetensors
+	either works run rnn_backprop net.safetensors -- forward.safetensors say.safetensors
+	rm mine.cell
+	either works run rnn_backprop net.safetensors -- forward.safetensors say.safetensors
+	# A built-in cell of another text.
+	tensors gru.safetensors '{"rnn_mode":"gru","cell_digest":"0123456789abcdef"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
+	refuses "0123456789abcdef" run rnn gru.safetensors
+	tensors gru.safetensors '{"rnn_mode":"gru","cell_digest":"0123456789ABCDEF"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
+	refuses "gru.safetensors: __metadata__: cell_digest" run rnn gru.safetensors
+}
+
+@test "files that 0.1.0 wrote have no digest: the text is what is at their path" {
+	export CELLGRAD_BACKEND=cpu
+	printf 'cell mine\ngates a_x a_y\noutput h\nh = tanh(a_x) + sigmoid(a_y)\nsave h\n' > mine.cell
+	# rnn_mode stood there, too.
+	said='{"op":"rnn","rnn_mode":"lstm","cell":"./mine.cell","num_layers":"0","num_units":"4","input_size":"0","num_proj":"0"}'
+	tensors old.safetensors "$said" params:F32:72
+	tensors x.safetensors '{"rnn_mode":"lstm"}' input:F32:2,2,3
+	either refuses cell run rnn -- x.safetensors old.safetensors
+	says "old.safetensors says ./mine.cell" "x.safetensors says lstm"
+	tensors x.safetensors "" input:F32:2,2,3
+	either works run rnn -- x.safetensors old.safetensors
+	works run rnn cell=mine.cell x.safetensors old.safetensors
+	refuses "mine.cell" run rnn cell=lstm x.safetensors old.safetensors
+	mv mine.cell moved.cell
+	either refuses ./mine.cell run rnn -- x.safetensors old.safetensors
+	says old.safetensors cell=PATH --ignore-metadata
+	works run rnn cell=moved.cell x.safetensors old.safetensors
+	either refuses ./mine.cell run CudnnRNNV3 -- x.safetensors old.safetensors
+}
+
+@test "options are a set, values are numbers, and what is not there is off and the default" {
+	export CELLGRAD_BACKEND=cpu
+	cat > mine.cell <<-'EOF'
+		cell mine
+		gates  a_x a_y
+		output h
+		option left l
+		option right r
+		param  k = 1, m = 0.1
+		h = tanh(a_x + l * h_prev) * k + sigmoid(a_y + r * h_prev) * m
+		save h
+	EOF
+	tensors net.safetensors "" input:F32:2,2,3 params:F32:80
+	words="cell=mine.cell num_units=4"
+	works run rnn $words options=left,right values=k=2,m=0.1 net.safetensors -o said.safetensors
+	for same in "options=right,left" "values=k=2" "values=m=0.10000000149,k=2e0" "options=left,right values=m=.1,k=2.0"; do
+		works run rnn net.safetensors said.safetensors $same
+	done
+	for other in options=left values=k=1 values=m=0.1 values=k=2,m=0.2; do
+		refuses "${other%%=*}" run rnn net.safetensors said.safetensors "$other"
+		says "the command line" said.safetensors --ignore-metadata
+	done
+	# 0.1 in f32 is what convert writes of it, and not 0.1 in f64.
+	tensors wide.safetensors '{"values":"k=2,m=0.10000000149011612"}' input:F64:2,2,3 params:F64:80
+	refuses values run rnn $words options=left,right values=k=2,m=0.1 wide.safetensors
+	tensors net.safetensors "" input:F32:2,2,3 params:F32:72
+	works run rnn $words net.safetensors -o said.safetensors
+	refuses "options: " run rnn net.safetensors said.safetensors options=left
+	refuses "values: " run rnn net.safetensors said.safetensors values=k=2
+	works run rnn net.safetensors said.safetensors values=k=1 options=
+	# Without a digest nothing is said of them.
+	LC_ALL=C sed 's/"cell_digest"/"cell_digets"/' said.safetensors > some.safetensors
+	works run rnn net.safetensors some.safetensors values=k=2
+	tensors wrong.safetensors '{"cell":"mine.cell","values":"n=1"}' x:F32:1
+	either refuses "n" run rnn num_units=4 -- net.safetensors wrong.safetensors
+	says wrong.safetensors mine
+}
+
+@test "weights in block formats say their peepholes, forget_bias, cell_clip and order of gates" {
+	export CELLGRAD_BACKEND=cpu
+	block w.safetensors "" wci:F32:4 wcf:F32:4 wco:F32:4
+	tensors x.safetensors "" x:F32:2,3 cs_prev:F32:2,4 h_prev:F32:2,4
+	tensors xs.safetensors "" x:F32:2,2,3 cs_prev:F32:2,4 h_prev:F32:2,4
+	works run LSTMBlockCell w.safetensors x.safetensors use_peephole=true forget_bias=0.5 cell_clip=-1 -o right.safetensors
+	works convert --from block --to block w.safetensors said.safetensors forget_bias=0.5 cell_clip=-1
+	metadata said.safetensors | grep -qx use_peephole:true
+	either works run LSTMBlockCell --expect right.safetensors --rtol 0 -- said.safetensors x.safetensors
+	# As 0.1.0 wrote it.
+	LC_ALL=C sed 's/"use_peephole":"true"/"use_peepholes":"tru"/' said.safetensors > old.safetensors
+	either works run LSTMBlockCell --expect right.safetensors --rtol 0 -- old.safetensors x.safetensors
+	run -1 "$CELLGRAD" run LSTMBlockCell old.safetensors x.safetensors use_peephole=false --expect right.safetensors
+	either refuses weights_format run BlockLSTMV2 seq_len_max=2 -- said.safetensors xs.safetensors
+	says "said.safetensors says block" block_v2
+	works run BlockLSTM seq_len_max=2 said.safetensors xs.safetensors
+	works convert --from block_v2 --to block_v2 w.safetensors v2.safetensors
+	for op in LSTMBlockCell lstm_block_cell; do
+		either refuses weights_format run $op -- v2.safetensors x.safetensors
+		says "v2.safetensors says block_v2"
+	done
+	either works run BlockLSTMV2 seq_len_max=2 -- v2.safetensors xs.safetensors
+	either works run LSTMBlockCell --ignore-metadata -- v2.safetensors x.safetensors
+	# V2 adds no forget_bias.
+	tensors bias.safetensors '{"forget_bias":"1"}' x:F32:2,2,3 cs_prev:F32:2,4 h_prev:F32:2,4
+	either refuses forget_bias run BlockLSTMV2 seq_len_max=2 -- v2.safetensors bias.safetensors
+	tensors layers.safetensors '{"num_layers":"2"}' x:F32:2,3 cs_prev:F32:2,4 h_prev:F32:2,4
+	refuses num_layers run LSTMBlockCell said.safetensors layers.safetensors
+	tensors sizes.safetensors '{"num_units":"5"}' x:F32:2,3 cs_prev:F32:2,4 h_prev:F32:2,4
+	refuses num_units run LSTMBlockCell said.safetensors sizes.safetensors
+	says "sizes.safetensors says 5" 4
+	# Parameters one by one are no buffer.
+	works convert --from block --to cellgrad said.safetensors params.safetensors
+	tensors small.safetensors '{"weights_format":"cellgrad","rnn_mode":"rnn_tanh"}' weights_0:F32:2,1 weights_1:F32:2,2 biases_0:F32:2 biases_1:F32:2
+	refuses weights_format run CudnnRNNCanonicalToParams small.safetensors num_layers=1 num_units=2 input_size=1 num_params=2
+}
+
+@test "what a call may choose, NAME=VALUE decides; what it may not, it does not" {
+	export CELLGRAD_BACKEND=cpu
+	tensors one.safetensors '{"dropout":"0.5","seed":"1","direction":"unidirectional","is_training":"true","time_major":"True"}' params:F32:144
+	tensors two.safetensors '{"dropout":"0.5","seed":"1.0"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
+	refuses "two.safetensors: __metadata__: seed" run CudnnRNNV2 one.safetensors two.safetensors
+	tensors two.safetensors '{"dropout":"5e-1","seed":"01","is_training":"1","time_major":"1"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
+	either works run CudnnRNNV2 -- one.safetensors two.safetensors
+	tensors two.safetensors '{"dropout":"0.25"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
+	either refuses dropout run CudnnRNNV2 -- one.safetensors two.safetensors
+	says "one.safetensors says 0.5" "two.safetensors says 0.25" dropout=VALUE --ignore-metadata
+	either works run CudnnRNNV2 dropout=0 -- one.safetensors two.safetensors
+	either works run CudnnRNNV2 --ignore-metadata -- one.safetensors two.safetensors
+	either refuses direction run CudnnRNNV2 dropout=0 direction=bidirectional -- one.safetensors two.safetensors
+	says "the command line says bidirectional" "one.safetensors says unidirectional" --ignore-metadata
+	# The op has no attribute for them.
+	tensors two.safetensors '{"time_major":"false"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
+	either refuses time_major run CudnnRNNV2 -- one.safetensors two.safetensors
+	tensors two.safetensors '{"num_proj":"3"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
+	either refuses num_proj run CudnnRNNV2 -- one.safetensors two.safetensors
+	tensors two.safetensors '{"num_layers":"2","num_units":"4"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
+	either refuses num_layers run CudnnRNNV2 -- one.safetensors two.safetensors
+	either refuses num_layers run rnn -- one.safetensors two.safetensors
+	says "two.safetensors says 2" "tensors have 1"
+}
+
+@test "metadata of a stranger does no harm" {
+	export CELLGRAD_BACKEND=cpu
+	long=$(printf 'peephole,%.0s' {1..20000})
+	tensors in.safetensors '{"rnn_mode":"lstm","options":"'"$long"'"}' input:F32:2,2,3 params:F32:144
+	refuses "options" run rnn num_units=4 in.safetensors
+	[ "${#stderr}" -lt 1000 ]
+	tensors in.safetensors '{"rnn_mode":"lstm","values":"'"${long//peephole/k=1}"'"}' input:F32:2,2,3 params:F32:144
+	refuses "values" run rnn num_units=4 in.safetensors
+	for cell in /dev/zero /etc .cell ./ // ../../../../etc/passwd "$PWD"; do
+		tensors in.safetensors '{"cell":"'"$cell"'"}' input:F32:2,2,3 params:F32:144
+		run -2 --separate-stderr "$CELLGRAD" run rnn num_units=4 in.safetensors
+		says in.safetensors
+	done
+	tensors in.safetensors '{"cell":"\u001b[31m","cell_digest":"0000000000000000"}' input:F32:2,2,3 params:F32:144
+	refuses '\x1b[31m' run rnn num_units=4 in.safetensors
+	refuses '\x1b[31m' run rnn num_units=4 rnn_mode=lstm in.safetensors
+	tensors in.safetensors '{"direction":"\u001b[31m","cell":"","rnn_mode":"lstm"}' input:F32:2,2,3 params:F32:144
+	refuses '\x1b[31m' run rnn num_units=4 in.safetensors
+	works run rnn num_units=4 in.safetensors --ignore-metadata
+	tensors in.safetensors '{"dropout":"'"$(printf '%05000d' 0)"'"}' input:F32:2,2,3 params:F32:144
+	works run rnn num_units=4 in.safetensors
+	tensors in.safetensors '{"num_units":"99999999999999999999"}' input:F32:2,2,3 params:F32:144
+	refuses num_units run rnn in.safetensors
+	block w.safetensors '{"cell":"lstm_block","values":"forget_bias='"$(printf '%0100d' 0)"',cell_clip=1"}'
+	tensors x.safetensors "" x:F32:2,3 cs_prev:F32:2,4 h_prev:F32:2,4
+	refuses "w.safetensors: __metadata__: forget_bias" run LSTMBlockCell w.safetensors x.safetensors
+}
+
+@test "convert follows the same rules" {
+	block w.safetensors ""
+	works convert --from block --to cellgrad w.safetensors params.safetensors
+	for other in cell=lstm rnn_mode=lstm options=peephole values=forget_bias=0 num_layers=2 num_units=5 input_size=4 num_proj=2 \
+		direction=bidirectional input_mode=skip_input; do
+		name=${other%%=*}
+		refuses "${name/rnn_mode/cell}: " convert --from cellgrad --to canonical params.safetensors out.safetensors $other
+		says "the command line says" "params.safetensors says" --ignore-metadata
+	done
+	for same in cell=lstm_block options= values=forget_bias=1,cell_clip=3.0 num_layers=1 num_units=4 input_size=3 num_proj=0; do
+		works convert --from cellgrad --to canonical params.safetensors out.safetensors $same
+	done
+	works convert --from cellgrad --to canonical params.safetensors out.safetensors --ignore-metadata rnn_mode=lstm num_units=4 input_size=3
+	metadata out.safetensors | grep -qx rnn_mode:lstm
+	refuses "the network is not in its metadata" convert --from cellgrad --to canonical params.safetensors out.safetensors --ignore-metadata
+	# What may be chosen.
+	works convert --from block --to block w.safetensors said.safetensors
+	works convert --from block --to block said.safetensors out.safetensors forget_bias=0.5
+	metadata out.safetensors | grep -qx forget_bias:0.5
+	tensors gru.safetensors '{"cell":"gru","linear_before_reset":"1"}' W:F32:1,15,3 R:F32:1,15,5 B:F32:1,30
+	refuses linear_before_reset convert --from onnx --to cellgrad gru.safetensors out.safetensors linear_before_reset=0
+	tensors gru.safetensors '{"rnn_mode":"gru"}' W:F32:1,15,3 R:F32:1,15,5 B:F32:1,30
+	refuses linear_before_reset convert --from onnx --to cellgrad gru.safetensors out.safetensors linear_before_reset=0
+}
+
+@test "the README's commands follow one another" {
+	export CELLGRAD_BACKEND=cpu
+	step="cs_prev:F32:2,3 h_prev:F32:2,3 w:F32:5,12 b:F32:12 wci:F32:3 wcf:F32:3 wco:F32:3"
+	tensors case.safetensors '{"use_peephole":"true"}' x:F32:2,2 $step
+	tensors upstream.safetensors "" cs_grad:F32:2,3 h_grad:F32:2,3
+	tensors in.safetensors "" x:F32:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3 r:F32:2,3 u:F32:2,3 c:F32:2,3 d_h:F32:2,3
+	works run GRUBlockCellGrad in.safetensors -o tensorflow.safetensors
+	tensors sequence.safetensors "" x:F32:20,2,2 $step
+	tensors network.safetensors "" input:F32:3,2,2 input_h:F32:1,2,3 input_c:F32:1,2,3 params:F32:84 sequence_lengths:I32:2 \
+		output_backprop:F32:3,2,3 output_h_backprop:F32:1,2,3 output_c_backprop:F32:1,2,3
+	tensors model.safetensors "" rnn.weight_ih_l0:F32:12,2 rnn.weight_hh_l0:F32:12,3 rnn.bias_ih_l0:F32:12 rnn.bias_hh_l0:F32:12
+	cat > mine.cell <<-'EOF'
+		cell mine
+		gates  a_n a_f a_i a_o
+		state  c
+		output h
+		param  leak
+		c = sigmoid(a_f) * c_prev + leak * sigmoid(a_i) * tanh(a_n)
+		h = sigmoid(a_o) * tanh(c)
+	EOF
+	sed -n '/^## The command$/,/^## /p' "$BATS_TEST_DIRNAME/../../README.md" | sed -n '/^```/,/^```/p' | grep -E '(^|=1 )cellgrad (run|convert) ' > commands
+	[ "$(wc -l < commands)" -ge 9 ]
+	# A command as it stands there, with the built one's path.
+	sed "s|cellgrad |$CELLGRAD |" commands > commands.sh
+	bash -eux commands.sh
+	[ -s params.safetensors ]
+}
