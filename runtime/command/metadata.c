@@ -88,7 +88,7 @@ static int spell(const struct cg_attribute *a, const struct safetensors *file, c
 	return CG_OK;
 }
 
-/* The number of a NAME=NUMBER among others with commas between, or NULL; what is too long for one is left to be refused. */
+/* The number of a NAME=NUMBER among others with commas between, or NULL; one that is too long is refused by who reads it. */
 static const char *value_of(const char *values, const char *name, char room[CG_ATTRIBUTE_TEXT])
 {
 	size_t n = strlen(name);
@@ -102,7 +102,7 @@ static const char *value_of(const char *values, const char *name, char room[CG_A
 	return NULL;
 }
 
-/* TensorFlow's attributes of a block op, where a file says them in the words of a network. */
+/* TensorFlow's attributes of a block op, where a file has the options and values of a network in their place. */
 static const char *in_other_words(const struct call *c, const struct safetensors *file, const char *name, char room[CG_ATTRIBUTE_TEXT])
 {
 	const char *options = metadata_of(c, file, "options");
@@ -114,7 +114,7 @@ static const char *in_other_words(const struct call *c, const struct safetensors
 	return value_of(metadata_of(c, file, "values"), name, room);
 }
 
-/* What a file says of an attribute, in its metadata or, of a scalar input, as a tensor: what->what is NULL where it says nothing. */
+/* What a file says of an attribute, in its metadata or, of a scalar input, as a tensor; *what stays NULL where it says nothing. */
 static int from_metadata(const struct call *c, const struct cg_attribute *a, const struct safetensors *file, char room[CG_ATTRIBUTE_TEXT],
                          const char **what)
 {
@@ -143,7 +143,7 @@ static int from_tensor(const struct cg_attribute *a, const struct safetensors *f
 	return CG_OK;
 }
 
-/* From the files, whatever their order: `first` is who said it first, NAME=VALUE before all. */
+/* From the files, all of which must agree; first: NAME=VALUE, if it was given. */
 static int from_files(struct call *c, const struct cg_attribute *a, struct said first)
 {
 	char rooms[2][CG_ATTRIBUTE_TEXT];

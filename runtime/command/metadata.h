@@ -1,9 +1,10 @@
 /*
  * What files say in their metadata, and who decides.
  *
- * An attribute is what NAME=VALUE says, else what the files that have it say, else the op's default.  What a call may choose
- * NAME=VALUE decides against any file; what fixes the meaning of params or of a reserve it does not.  Files that differ are
- * refused, and so is a file that says what the op is not: no order of files decides anything.
+ * An attribute is what NAME=VALUE says, else what the files that have it say, else the op's default.  In what a call may choose
+ * NAME=VALUE is stronger than files, and two files that differ are refused without it.  In what fixes the meaning of params or of
+ * a reserve every contradiction is refused: of two files, of a file and NAME=VALUE, of a file and the op or the tensors.  So the
+ * order of files decides nothing.
  */
 #ifndef METADATA_H
 #define METADATA_H

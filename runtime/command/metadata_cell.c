@@ -107,7 +107,7 @@ static int differ(const struct call *c, const struct named *a, const struct name
 	return cg_fail_in(CG_BAD_ARGUMENT, "%s was changed", print_name(name, a->name));
 }
 
-/* *first: who named one first, NAME=VALUE before all, and somebody whose digest is known before others. */
+/* Refuses two that are known and differ.  *first becomes one that is named, and known if any is. */
 static int agree(const struct call *c, struct named *first)
 {
 	for (size_t f = 0; f < c->n_files; f++) {
@@ -151,7 +151,7 @@ static int is_another(const struct safetensors *file, const char *name, uint64_t
 	               (unsigned long long)then, (unsigned long long)now);
 }
 
-/* Is a name before the one that was found?  One that is built in is, and then the letters decide, not the order of files. */
+/* Which of two names of one cell is taken does not follow from the order of files: built-in ones first, then by their letters. */
 static int is_before(const char *name, const char *found)
 {
 	int path = file_is_cell(name), other = found && file_is_cell(found);
@@ -316,16 +316,16 @@ int metadata_values(const struct call *c, const struct cg_cell *cell, int dtype,
 
 	for (size_t f = 0; f < c->n_files; f++) {
 		const struct said next = { c->files[f].path, all_of_cell(c, &c->files[f], "values") };
-		int same = 1;
+		int same = 1, code;
 
 		if (!next.what)
 			continue;
 		if (!first.by)
 			first = next;
-		if (numbers(cell, dtype, first.what, ours))
-			return cg_fail_in(CG_BAD_ARGUMENT, "%s", first.by);
-		if (numbers(cell, dtype, next.what, theirs))
-			return cg_fail_in(CG_BAD_ARGUMENT, "%s", next.by);
+		if ((code = numbers(cell, dtype, first.what, ours)))
+			return cg_fail_in(code, "%s", first.by);
+		if ((code = numbers(cell, dtype, next.what, theirs)))
+			return cg_fail_in(code, "%s", next.by);
 		for (int p = 0; p < cell->n_params; p++)
 			same &= ours[p] == theirs[p] || (isnan(ours[p]) && isnan(theirs[p]));
 		if (!same)
@@ -336,7 +336,7 @@ int metadata_values(const struct call *c, const struct cg_cell *cell, int dtype,
 
 /* ---- all of it ---- */
 
-/* Of a cell whose text is not known nothing can be compared: only NAME=VALUE can say that it is the one. */
+/* A cell whose text cannot be read cannot be compared either: then only NAME=VALUE can say which it is. */
 static int find_cell(const struct call *c, const struct named *first, struct metadata_cell *m)
 {
 	int any = attribute_find(c, "cell") != NULL;
