@@ -50,9 +50,16 @@ const char *metadata_where(const struct safetensors *file, char where[METADATA_W
 
 int metadata_alike(const char *a, const char *b)
 {
+	uint64_t n, m;
+	int64_t i, j;
 	int on, other;
 	double x, y;
 
+	/* More digits than a double has are not rounded. */
+	if (!field_natural(a, &n) && !field_natural(b, &m))
+		return n == m;
+	if (!field_integer(a, &i) && !field_integer(b, &j))
+		return i == j;
 	if (!field_real(a, &x) && !field_real(b, &y))
 		return x == y;
 	if (!field_boolean(a, &on) && !field_boolean(b, &other))

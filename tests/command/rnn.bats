@@ -195,6 +195,10 @@ both() {
 	works run CudnnRNNBackpropV3 "$case" fwd.safetensors
 	works run rnn "$case" counter=1 -o fwd.safetensors
 	made counter=0 counter=1 rnn_backprop counter=0
+	works run rnn "$case" counter=18446744073709551615 -o fwd.safetensors
+	made counter=18446744073709551614 counter=18446744073709551615 rnn_backprop counter=18446744073709551614
+	works run rnn_backprop "$case" fwd.safetensors
+	works run rnn "$case" counter=1 -o fwd.safetensors
 	works run rnn_backprop "$case" fwd.safetensors
 	# TensorFlow's op has no counter.
 	keeps "counter: fwd.safetensors says 1, the op takes 0" run CudnnRNNBackpropV3 "$case" fwd.safetensors
