@@ -8,10 +8,13 @@
 #include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "backends/cpu/openblas.h"
+#include "backends/cpu/team.h"
 
 static struct cg_openblas blas;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -110,6 +113,24 @@ PROBE(dgemm_is_right, double, blas.dgemm)
 
 /* ---- loading ---- */
 
+/*
+ * Each thread that multiplies takes a buffer, and so does each that OpenBLAS starts when it is loaded, one for each processor: of 128 MiB
+ * on x86-64, of no more elsewhere.  A thread that gets none tries again for ever, so that OpenBLAS is not even loaded where a limit
+ * (ulimit -v, a system that promises no more memory than it has) has no room for them.
+ */
+enum { BUFFER = 160 << 20 };
+
+static int has_room(void)
+{
+	const size_t buffers = 2 * (size_t)cg_processors(), bytes = buffers < SIZE_MAX / 4 / BUFFER ? buffers * BUFFER : BUFFER;
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return 0;
+	munmap(at, bytes);
+	return 1;
+}
+
 static int refuse(char *why, size_t bytes, const char *path, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 static int refuse(char *why, size_t bytes, const char *path, const char *format, ...)
@@ -183,6 +204,10 @@ static void load(void)
 {
 	size_t used = 0;
 
+	if (!has_room()) {
+		snprintf(blas.why, sizeof blas.why, "not loaded: the process may not have the memory that it takes for itself (ulimit -v)");
+		return;
+	}
 	for (size_t k = 0; k < sizeof sonames / sizeof *sonames && used < sizeof blas.why - 3; k++) {
 		if (used)
 			used += (size_t)snprintf(blas.why + used, sizeof blas.why - used, "; ");

@@ -145,6 +145,17 @@ declined() {
 	done
 }
 
+@test "where memory is limited it is not loaded: it would wait for its buffers for ever" {
+	looks_for_one
+	[ -z "$SANITIZE" ] || skip "a build with a sanitizer takes more memory than that"
+	with right
+	run -0 bash -c 'ulimit -v 250000 && exec "$0" info --why cpu' "$CELLGRAD"
+	[[ $output == "cpu: opens: "*"products our own ("*"ulimit -v"* ]]
+	run -0 bash -c 'ulimit -v 250000 && exec timeout 60 "$0" run GRUBlockCellGrad "$1/GRUBlockCellGrad-plain.safetensors" \
+		--expect "$1/GRUBlockCellGrad-plain.expect.safetensors"' "$CELLGRAD" "$DATA"
+	used right/libopenblas.so.0
+}
+
 @test "whatever OpenBLAS finds in its environment" {
 	looks_for_one
 	computes
