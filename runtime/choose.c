@@ -67,27 +67,77 @@ static int open_one(const struct cg_backend *backend, const char *where, struct 
 	return keep(backend, device, context);
 }
 
-/* Opens what one word of the list names: "cpu", "cuda:1". */
+static const struct cg_backend *find(const char *name, size_t length)
+{
+	for (const struct cg_backend *const *b = cg_backends; *b; b++)
+		if (strlen((*b)->name) == length && !memcmp((*b)->name, name, length))
+			return *b;
+	return NULL;
+}
+
+static int refuse_name(const char *from, const char *name, size_t length)
+{
+	const char *list[NAMES_MAX], *near;
+	char word[WORD], all[WORD];
+
+	snprintf(word, sizeof word, "%.*s", (int)length, name);
+	list_names(all, sizeof all);
+	near = cg_nearest(word, list, names(list));
+	return cg_fail(CG_BAD_ARGUMENT, "%s: there is no backend '%.100s'%s%s%s The backends are: %s", from, word,
+	               near ? "; did you mean '" : ".", near ? near : "", near ? "'?" : "", all);
+}
+
+int cg_backend_check(const char *from, const char *where)
+{
+	const char *whole = where;
+	char all[WORD];
+
+	list_names(all, sizeof all);
+	if (!strcmp(where, "help"))
+		return cg_fail(CG_BAD_ARGUMENT, "%s: NAME, NAME:DEVICE, or a list of them with commas in order of preference. "
+		               "The backends are: %s", from, all);
+	for (;; where++) {
+		size_t length = strcspn(where, ","), name = strcspn(where, ":,");
+
+		if (!length || length >= WORD)
+			return cg_fail(CG_BAD_ARGUMENT, "%s: expected names separated by commas, got '%.100s'", from, whole);
+		if (!find(where, name))
+			return refuse_name(from, where, name);
+		where += length;
+		if (!*where)
+			return CG_OK;
+	}
+}
+
+/* Opens what one word of a checked list names: "cpu", "cuda:1". */
 static int open_word(const char *from, const char *word, struct cg_context **context)
 {
-	const char *list[NAMES_MAX], *near, *colon = strchr(word, ':');
-	char name[WORD], all[WORD];
-	size_t length = colon ? (size_t)(colon - word) : strlen(word);
+	size_t length = strcspn(word, ":");
+	int code = open_one(find(word, length), word[length] ? word + length + 1 : NULL, context);
 
-	memcpy(name, word, length);
-	name[length] = 0;
-	for (const struct cg_backend *const *b = cg_backends; *b; b++)
-		if (!strcmp((*b)->name, name)) {
-			int code = open_one(*b, colon ? colon + 1 : NULL, context);
+	return code ? cg_fail_in(code, "%s: %s", from, word) : CG_OK;
+}
 
-			return code ? cg_fail_in(code, "%s: %s", from, word) : CG_OK;
-		}
-	list_names(all, sizeof all);
-	near = cg_nearest(name, list, names(list));
-	if (near)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: there is no backend '%.100s'; did you mean '%s'? The backends are: %s", from, name,
-		               near, all);
-	return cg_fail(CG_BAD_ARGUMENT, "%s: there is no backend '%.100s'. The backends are: %s", from, name, all);
+/* The first of a checked list that opens.  A device that is not there leaves the next; a mistake does not. */
+static int open_list(const char *from, const char *where, struct cg_context **context)
+{
+	char reasons[REASONS] = "", word[WORD];
+	size_t used = 0;
+
+	for (;; where++) {
+		size_t length = strcspn(where, ",");
+		int code;
+
+		snprintf(word, sizeof word, "%.*s", (int)length, where);
+		code = open_word(from, word, context);
+		if (code != CG_NO_DEVICE || (!used && !where[length]))
+			return code;
+		if (used < sizeof reasons)
+			used += (size_t)snprintf(reasons + used, sizeof reasons - used, "%s%s", used ? "; " : "", cg_message());
+		where += length;
+		if (!*where)
+			return cg_fail(CG_NO_DEVICE, "%s", reasons);
+	}
 }
 
 /* Unset: the first that opens; what the others said is kept in case none does.  A mistake in the environment is told at once. */
@@ -111,9 +161,7 @@ static int open_any(struct cg_context **context)
 int cg_open(const char *where, struct cg_context **context)
 {
 	const char *from = "cg_open";
-	char reasons[REASONS] = "", word[WORD];
-	size_t used = 0;
-	int code = CG_OK, words = 0, verbose;
+	int verbose;
 
 	if (!context)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_open: context: expected where to put it, got NULL");
@@ -125,52 +173,25 @@ int cg_open(const char *where, struct cg_context **context)
 		if (!where || !*where)
 			return open_any(context);
 	}
-	if (!strcmp(where, "help")) {
-		list_names(word, sizeof word);
-		return cg_fail(CG_BAD_ARGUMENT, "%s: NAME, NAME:DEVICE, or a list of them with commas in order of preference. "
-		               "The backends are: %s", from, word);
-	}
-	for (;;) {
-		size_t length = strcspn(where, ",");
-
-		if (!length || length >= sizeof word)
-			return cg_fail(CG_BAD_ARGUMENT, "%s: expected names separated by commas, got '%.100s'", from, where);
-		memcpy(word, where, length);
-		word[length] = 0;
-		words++;
-		code = open_word(from, word, context);
-		/* A device that is not there leaves the next of the list; a name that is no backend's is a mistake. */
-		if (code != CG_NO_DEVICE)
-			return code;
-		if (used < sizeof reasons)
-			used += (size_t)snprintf(reasons + used, sizeof reasons - used, "%s%s", used ? "; " : "", cg_message());
-		if (!where[length])
-			return words > 1 ? cg_fail(CG_NO_DEVICE, "%s", reasons) : code;
-		where += length + 1;
-	}
+	CG_TRY(cg_backend_check(from, where));
+	return open_list(from, where, context);
 }
 
 int cg_adopt(const char *backend, void *native, void *device, struct cg_context **context)
 {
-	const char *list[NAMES_MAX], *near;
-	char all[WORD];
+	const struct cg_backend *found;
+	struct cg_device *own;
 
 	if (!backend || !native || !context)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: %s: missing", !backend ? "backend" : !native ? "native" : "context");
 	*context = NULL;
-	for (const struct cg_backend *const *b = cg_backends; *b; b++)
-		if (!strcmp((*b)->name, backend)) {
-			struct cg_device *own;
-
-			if (!(*b)->adopt)
-				return cg_fail(CG_UNSUPPORTED, "cg_adopt: %s has no contexts: cg_open it", backend);
-			CG_TRY((*b)->adopt(native, device, &own));
-			return keep(*b, own, context);
-		}
-	list_names(all, sizeof all);
-	near = cg_nearest(backend, list, names(list));
-	return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: there is no backend '%.100s'%s%s. The backends are: %s", backend,
-	               near ? "; nearest: " : "", near ? near : "", all);
+	found = find(backend, strlen(backend));
+	if (!found)
+		return refuse_name("cg_adopt", backend, strlen(backend));
+	if (!found->adopt)
+		return cg_fail(CG_UNSUPPORTED, "cg_adopt: %s has no contexts: cg_open it", backend);
+	CG_TRY(found->adopt(native, device, &own));
+	return keep(found, own, context);
 }
 
 const char *cg_device(int i, const char **about)

@@ -41,6 +41,8 @@ struct cg_op;
 
 /* The backends in the order of backends/list.h, ended by NULL. */
 extern const struct cg_backend *const cg_backends[];
+/* Are they names of backends, "cpu" or "NAME:DEVICE,cpu"?  CG_BAD_ARGUMENT, and `from` before the words, when one is not. */
+int cg_backend_check(const char *from, const char *where);
 
 struct cg_context {
 	const struct cg_backend *backend;

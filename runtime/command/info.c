@@ -1,16 +1,14 @@
 /*
- * `cellgrad info`: what there is to compute on and with, and why not more.  The words about a device are its
- * backend's.
+ * `cellgrad info`: what there is to compute on and with, and why not more.  This process loads no driver: inspect.c asks them in
+ * children.  The words about a device are its backend's.
  */
-#include <stdlib.h>
 #include <string.h>
 
-#include "runtime/backend.h"
 #include "runtime/cache.h"
 #include "runtime/command/command.h"
+#include "runtime/command/inspect.h"
 #include "runtime/command/print.h"
 #include "runtime/op.h"
-#include "runtime/rnn.h"
 
 enum { WHY = OPTION_FIRST };
 
@@ -28,210 +26,34 @@ static const char text[] =
 	"compiled kernels are kept, the ops with the dtypes that each device has them in,\n"
 	"and which way networks of each cell go there: composed of products and kernels,\n"
 	"or by a vendor's library; where not, why.\n"
+	"Each device is opened in a process of its own, whose end is shown.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad info\n"
 	"  cellgrad info --why cuda\n"
 	"  cellgrad info --json | jq .devices\n";
 
-enum { DEVICES = 64, DTYPES = 4 };
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *value = json_string_value(json_object_get(object, key));
+
+	return value ? value : "";
+}
+
+static int opens(const json_t *object)
+{
+	return json_is_true(json_object_get(object, "opens"));
+}
+
+/* ---- the environment ---- */
 
 extern char **environ;
-
-struct device {
-	char *name, *about;              /* about: cg_describe's line, or why it does not open */
-	struct cg_context *context;      /* NULL: it does not */
-};
-
-static char *copy(const char *words)
-{
-	char *p = cg_memory(NULL, strlen(words) + 1);
-
-	return p ? strcpy(p, words) : NULL;
-}
-
-static int open_devices(struct device *devices, int *n)
-{
-	const char *name, *about;
-	int code = CG_OK;
-
-	for (*n = 0; *n < DEVICES && code != CG_NO_MEMORY && (name = cg_device(*n, &about)); ++*n) {
-		struct device *d = &devices[*n];
-
-		*d = (struct device){ .name = copy(name), .about = copy(about ? about : "") };
-		if (!d->name || !d->about) {
-			++*n;
-			return CG_NO_MEMORY;
-		}
-		code = cg_open(d->name, &d->context);
-		if (code)
-			d->context = NULL;
-	}
-	return code == CG_NO_MEMORY ? code : CG_OK;
-}
-
-static void close_devices(struct device *devices, int n)
-{
-	for (int k = 0; k < n; k++) {
-		cg_close(devices[k].context);
-		cg_memory(devices[k].name, 0);
-		cg_memory(devices[k].about, 0);
-	}
-}
-
-static const int order[DTYPES] = { CG_F16, CG_BF16, CG_F32, CG_F64 };
-
-/* "f16 bf16 f32 f64" */
-static const char *supported(const struct device *d, const struct cg_op *op, char list[32])
-{
-	list[0] = '\0';
-	for (int k = 0; k < DTYPES; k++)
-		if (!cg_supports(d->context, op->name, order[k]))
-			snprintf(list + strlen(list), 32 - strlen(list), "%s%s", *list ? " " : "",
-			         cg_dtype_name(order[k]));
-	return list;
-}
-
-/* ---- which way networks go ---- */
-
-/* The k-th built-in cell, without its options and then with all of them; 0 past the last. */
-struct kind { const char *cell; char options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)]; };
-
-static int kind_of(int k, struct kind *kind)
-{
-	const char *name;
-
-	for (int c = 0; (name = cg_cell_name(c)); c++) {
-		const struct cg_cell *cell = cg_cell_find(name);
-
-		for (int with = 0; with < 1 + (cell->n_options > 0); with++, k--) {
-			*kind = (struct kind){ .cell = name };
-			for (int o = 0; with && o < cell->n_options; o++)
-				sprintf(kind->options + strlen(kind->options), "%s%s", o ? "," : "", cell->options[o].name);
-			if (!k)
-				return 1;
-		}
-	}
-	return 0;
-}
-
-/* The route of a network of two layers, or why there can be none; "" where the device lacks the dtype. */
-static const char *route(const struct device *d, const struct kind *kind, int dtype, char words[CG_MESSAGE_MAX])
-{
-	struct cg_rnn_config c;
-
-	cg_rnn_config_init(&c, sizeof c);
-	c.cell = cg_cell_find(kind->cell);
-	c.options = kind->options;
-	c.dtype = dtype;
-	c.layers = 2;
-	c.input = c.units = 8;
-	*words = '\0';
-	if (!cg_supports(d->context, "rnn", dtype) && cg_rnn_would(d->context, &c, words))
-		snprintf(words, CG_MESSAGE_MAX, "none: %s", cg_message());
-	return words;
-}
-
-/* "cudnn", or "f16 f32 f64: cudnn; bf16: composed" where they differ. */
-static void print_routes(struct print_table *t, const struct device *d, const struct kind *kind)
-{
-	static char words[DTYPES][CG_MESSAGE_MAX];
-	char line[2 * CG_MESSAGE_MAX] = "";
-	int done[DTYPES] = { 0 };
-
-	for (int k = 0; k < DTYPES; k++)
-		done[k] = !*route(d, kind, order[k], words[k]);
-	for (int k = 0; k < DTYPES; k++) {
-		size_t n = strlen(line);
-
-		if (done[k])
-			continue;
-		for (int j = k; j < DTYPES; j++)
-			if (!done[j] && !strcmp(words[j], words[k])) {
-				n += (size_t)snprintf(line + n, sizeof line - n, "%s%s", j > k ? " " : *line ? "; " : "", cg_dtype_name(order[j]));
-				done[j] = 1;
-			}
-		snprintf(line + n, sizeof line - n, ": %s", words[k]);
-	}
-	print_cell(t, "%s", line);
-}
-
-/* What cg_open(NULL) takes, or why nothing. */
-static char *chosen(int *opens)
-{
-	struct cg_context *context;
-	char *line;
-	int code = cg_open(NULL, &context);
-
-	*opens = !code;
-	if (code)
-		return code == CG_NO_MEMORY ? NULL : copy(cg_message());
-	line = copy(cg_describe(context));
-	cg_close(context);
-	return line;
-}
 
 static const char *variable(int *k)
 {
 	while (environ[*k] && strncmp(environ[*k], "CELLGRAD_", 9))
 		++*k;
 	return environ[*k];
-}
-
-/* ---- as text ---- */
-
-static void columns(char *letters, const struct device *devices, int n)
-{
-	strcpy(letters, "ll");
-	for (int k = 0; k < n; k++)
-		if (devices[k].context)
-			strcat(letters, "l");
-}
-
-static int show_ops(const struct device *devices, int n)
-{
-	char letters[DEVICES + 3], list[32];
-	struct print_table t = { .columns = letters };
-
-	columns(letters, devices, n);
-	print_row(&t, "op", "TensorFlow's name", NULL);
-	for (int k = 0; k < n; k++)
-		if (devices[k].context)
-			print_cell(&t, "on %s", devices[k].name);
-	for (const struct cg_op *op = cg_ops; op->name; op++) {
-		print_row(&t, op->name, op->tensorflow, NULL);
-		for (int k = 0; k < n; k++)
-			if (devices[k].context)
-				print_cell(&t, "%s", supported(&devices[k], op, list));
-	}
-	return print_table(&t, "  ");
-}
-
-static int show_networks(const struct device *devices, int n)
-{
-	char letters[DEVICES + 3];
-	struct print_table t = { .columns = letters };
-	struct kind kind;
-
-	columns(letters, devices, n);
-	print_row(&t, "cell", "options", NULL);
-	for (int k = 0; k < n; k++)
-		if (devices[k].context)
-			print_cell(&t, "on %s", devices[k].name);
-	for (int i = 0; kind_of(i, &kind); i++) {
-		print_row(&t, kind.cell, kind.options, NULL);
-		for (int k = 0; k < n; k++)
-			if (devices[k].context)
-				print_routes(&t, &devices[k], &kind);
-	}
-	CG_TRY(print_table(&t, "  "));
-	for (int k = 0; k < n; k++)
-		if (devices[k].context && devices[k].context->backend->net) {
-			printf("  %s: ", devices[k].name);
-			print_plain(stdout, devices[k].about);
-			putchar('\n');
-		}
-	return CG_OK;
 }
 
 static void show_variables(void)
@@ -249,6 +71,135 @@ static void show_variables(void)
 		printf("  no CELLGRAD_ variable is set\n");
 }
 
+static json_t *values_json(void)
+{
+	json_t *set = json_object();
+	const char *entry;
+	char key[64];
+
+	for (int k = 0; (entry = variable(&k)); k++) {
+		snprintf(key, sizeof key, "%.*s", (int)strcspn(entry, "="), entry);
+		json_object_set_new(set, key, print_string(strchr(entry, '=') ? strchr(entry, '=') + 1 : ""));
+	}
+	return set;
+}
+
+/* ---- as text ---- */
+
+/* A table with two columns and one for each device that opens. */
+static void begin_columns(struct print_table *t, const json_t *devices, char *letters, const char *first, const char *second)
+{
+	json_t *d;
+	size_t k;
+
+	strcpy(letters, "ll");
+	t->columns = letters;
+	print_row(t, first, second, NULL);
+	json_array_foreach(devices, k, d)
+		if (opens(d)) {
+			strcat(letters, "l");
+			print_cell(t, "on %s", text_of(d, "name"));
+		}
+}
+
+/* "f16 bf16 f32 f64" */
+static void print_dtypes(struct print_table *t, const json_t *list)
+{
+	char line[64] = "";
+	json_t *dtype;
+	size_t k;
+
+	json_array_foreach(list, k, dtype)
+		snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s", k ? " " : "", json_string_value(dtype));
+	print_cell(t, "%s", line);
+}
+
+static int show_ops(json_t *devices)
+{
+	char *letters = cg_memory(NULL, json_array_size(devices) + 3);
+	struct print_table t = { .columns = letters };
+	json_t *d;
+	size_t k;
+	int code;
+
+	if (!letters)
+		return CG_NO_MEMORY;
+	begin_columns(&t, devices, letters, "op", "TensorFlow's name");
+	for (const struct cg_op *op = cg_ops; op->name; op++) {
+		print_row(&t, op->name, op->tensorflow, NULL);
+		json_array_foreach(devices, k, d)
+			if (opens(d))
+				print_dtypes(&t, json_object_get(json_object_get(d, "ops"), op->name));
+	}
+	code = print_table(&t, "  ");
+	cg_memory(letters, 0);
+	return code;
+}
+
+/* Is it the first of these routes that says so? */
+static int is_first(json_t *routes, const char *dtype, const json_t *words)
+{
+	const char *other;
+	json_t *theirs;
+
+	json_object_foreach(routes, other, theirs)
+		if (json_equal(theirs, words))
+			return !strcmp(other, dtype);
+	return 0;
+}
+
+/* "f16 f32 f64: cudnn; bf16: composed" */
+static void print_routes(struct print_table *t, json_t *routes)
+{
+	char line[2 * CG_MESSAGE_MAX] = "";
+	const char *dtype, *other;
+	json_t *words, *theirs;
+
+	json_object_foreach(routes, dtype, words) {
+		size_t n = strlen(line);
+
+		if (!is_first(routes, dtype, words))
+			continue;
+		if (n)
+			n += (size_t)snprintf(line + n, sizeof line - n, ";");
+		json_object_foreach(routes, other, theirs)
+			if (n < sizeof line && json_equal(theirs, words))
+				n += (size_t)snprintf(line + n, sizeof line - n, "%s%s", n ? " " : "", other);
+		if (n < sizeof line)
+			snprintf(line + n, sizeof line - n, ": %s", json_string_value(words));
+	}
+	print_cell(t, "%s", line);
+}
+
+static int show_networks(json_t *devices)
+{
+	char *letters = cg_memory(NULL, json_array_size(devices) + 3), key[INSPECT_KEY];
+	struct print_table t = { .columns = letters };
+	struct inspect_cell kind;
+	json_t *d;
+	size_t k;
+	int code;
+
+	if (!letters)
+		return CG_NO_MEMORY;
+	begin_columns(&t, devices, letters, "cell", "options");
+	for (int i = 0; inspect_cell(i, &kind); i++) {
+		print_row(&t, kind.cell, kind.options, NULL);
+		json_array_foreach(devices, k, d)
+			if (opens(d))
+				print_routes(&t, json_object_get(json_object_get(d, "networks"), inspect_key(&kind, key)));
+	}
+	code = print_table(&t, "  ");
+	cg_memory(letters, 0);
+	json_array_foreach(devices, k, d)
+		if (opens(d) && inspect_backend(text_of(d, "name"))->net) {
+			printf("  %s: ", text_of(d, "name"));
+			print_plain(stdout, text_of(d, "parts"));
+			putchar('\n');
+		}
+	return code;
+}
+
 static void show_cache(void)
 {
 	struct cg_cache_place place;
@@ -260,68 +211,37 @@ static void show_cache(void)
 	putchar('\n');
 }
 
-static int show(const struct device *devices, int n, const char *line, int opens)
+static void show_default(const json_t *unnamed)
+{
+	printf("\n%s\n  ", opens(unnamed) ? "Used when none is named:" : "None can be used:");
+	print_plain(stdout, text_of(unnamed, "about"));
+	putchar('\n');
+}
+
+static int show(json_t *devices, json_t *unnamed)
 {
 	struct print_table t = { .columns = "ll" };
 	const char *name;
+	json_t *d;
+	size_t k;
 
 	printf("cellgrad %s\n\nDevices:\n", cg_version());
-	for (int k = 0; k < n; k++) {
-		print_cell(&t, "%s", devices[k].name);
-		print_cell(&t, "%s", devices[k].context ? cg_describe(devices[k].context) : devices[k].about);
-	}
+	json_array_foreach(devices, k, d)
+		print_row(&t, text_of(d, "name"), text_of(d, "about"), NULL);
 	CG_TRY(print_table(&t, "  "));
-	printf("\n%s\n  ", opens ? "Used when none is named:" : "None can be used:");
-	print_plain(stdout, line);
-	putchar('\n');
+	show_default(unnamed);
 	show_variables();
 	show_cache();
 	printf("\nOps:\n");
-	CG_TRY(show_ops(devices, n));
+	CG_TRY(show_ops(devices));
 	printf("\nCells:\n ");
-	for (int k = 0; (name = cg_cell_name(k)); k++)
+	for (int c = 0; (name = cg_cell_name(c)); c++)
 		printf(" %s", name);
 	printf("\n\nNetworks:\n");
-	return show_networks(devices, n);
+	return show_networks(devices);
 }
 
 /* ---- as JSON: one object, since nothing here is a list of results ---- */
-
-/* { "lstm": { "f32": "cudnn", ... }, "lstm peephole": ... } */
-static json_t *networks_json(const struct device *d)
-{
-	char words[CG_MESSAGE_MAX], name[sizeof(struct kind) + CG_NAME_MAX];
-	json_t *all = json_object();
-	struct kind kind;
-
-	for (int i = 0; d->context && kind_of(i, &kind); i++) {
-		json_t *routes = json_object();
-
-		for (int k = 0; k < DTYPES; k++)
-			if (*route(d, &kind, order[k], words))
-				json_object_set_new(routes, cg_dtype_name(order[k]), json_string(words));
-		snprintf(name, sizeof name, "%s%s%s", kind.cell, *kind.options ? " " : "", kind.options);
-		json_object_set_new(all, name, routes);
-	}
-	return all;
-}
-
-static json_t *device_json(const struct device *d)
-{
-	json_t *ops = json_object();
-	char list[32];
-
-	for (const struct cg_op *op = cg_ops; op->name && d->context; op++) {
-		json_t *dtypes = json_array();
-		char *rest = strcpy(list, supported(d, op, (char[32]){ 0 })), *word;
-
-		while ((word = strtok_r(rest, " ", &rest)))
-			json_array_append_new(dtypes, json_string(word));
-		json_object_set_new(ops, op->name, dtypes);
-	}
-	return json_pack("{s:s, s:b, s:s, s:o, s:o, s:s}", "name", d->name, "opens", !!d->context, "about",
-	                 d->context ? cg_describe(d->context) : d->about, "ops", ops, "networks", networks_json(d), "parts", d->about);
-}
 
 static json_t *cache_json(void)
 {
@@ -334,97 +254,81 @@ static json_t *cache_json(void)
 	return cache;
 }
 
-static int show_json(const struct device *devices, int n, const char *line, int opens)
+static int show_json(json_t *devices, json_t *unnamed)
 {
-	json_t *list = json_array(), *set = json_object(), *names = json_array(), *ops = json_object();
-	const char *entry, *name;
-	char key[64];
-	int k = 0;
+	json_t *names = json_array(), *ops = json_object();
+	const char *name;
 
-	for (; (entry = variable(&k)); k++) {
-		snprintf(key, sizeof key, "%.*s", (int)strcspn(entry, "="), entry);
-		json_object_set_new(set, key, json_string(strchr(entry, '=') ? strchr(entry, '=') + 1 : ""));
-	}
-	for (k = 0; k < n; k++)
-		json_array_append_new(list, device_json(&devices[k]));
-	for (k = 0; (name = cg_cell_name(k)); k++)
+	for (int k = 0; (name = cg_cell_name(k)); k++)
 		json_array_append_new(names, json_string(name));
 	for (const struct cg_op *op = cg_ops; op->name; op++)
 		json_object_set_new(ops, op->name, json_string(op->tensorflow));
-	return print_json(json_pack("{s:s, s:o, s:{s:b, s:s}, s:o, s:o, s:o, s:o}",
-	                            "version", cg_version(), "devices", list,
-	                            "default", "opens", opens, "about", line,
-	                            "environment", set, "cache", cache_json(), "ops", ops, "cells", names));
+	return print_json(json_pack("{s:s, s:O, s:O, s:o, s:o, s:o, s:o}",
+	                            "version", cg_version(), "devices", devices, "default", unnamed,
+	                            "environment", values_json(), "cache", cache_json(),
+	                            "ops", ops, "cells", names));
 }
 
 static int show_all(int json)
 {
-	struct device devices[DEVICES];
-	int n, opens, code = open_devices(devices, &n);
-	char *line = chosen(&opens);
+	json_t *devices = inspect_devices(), *unnamed = devices ? inspect_default() : NULL;
+	int code = !unnamed || print_json_lost() ? CG_NO_MEMORY : json ? show_json(devices, unnamed) : show(devices, unnamed);
 
-	if (!line)
-		code = CG_NO_MEMORY;
-	if (!code)
-		code = json ? show_json(devices, n, line, opens) : show(devices, n, line, opens);
-	cg_memory(line, 0);
-	close_devices(devices, n);
+	json_decref(unnamed);
+	json_decref(devices);
 	return code;
 }
 
-/* Is a device one of the backend that --why names, with or without a device? */
-static int is_of(const char *name, const char *backend)
-{
-	size_t n = strcspn(backend, ":");
+/* ---- one backend ---- */
 
-	return !strncmp(name, backend, n) && (!name[n] || name[n] == ':');
+static void show_why(const char *backend, const json_t *answer)
+{
+	const char *line = text_of(answer, "about");
+	json_t *d;
+	size_t k;
+
+	printf("%s: %s", backend, opens(answer) ? "opens: " : "");
+	print_plain(stdout, line);
+	putchar('\n');
+	/* What the line does not say: other devices, and the libraries that a device needs, there or not. */
+	json_array_foreach(json_object_get(answer, "devices"), k, d) {
+		const char *about = json_string_value(json_array_get(d, 1));
+
+		if (strstr(line, about))
+			continue;
+		printf("  %s  ", json_string_value(json_array_get(d, 0)));
+		print_plain(stdout, about);
+		putchar('\n');
+	}
 }
 
-/* What there is of the backend that the line does not say: other devices, and the libraries that a device needs, there or not. */
-static void show_devices(const char *backend, const char *line)
+static int show_why_json(const char *backend, json_t *answer)
 {
-	const char *name, *about;
+	json_t *devices = json_array(), *d;
+	size_t k;
 
-	for (int i = 0; (name = cg_device(i, &about)); i++)
-		if (is_of(name, backend) && about && !strstr(line, about)) {
-			printf("  %s  ", name);
-			print_plain(stdout, about);
-			putchar('\n');
-		}
-}
-
-static json_t *devices_json(const char *backend)
-{
-	const char *name, *about;
-	json_t *list = json_array();
-
-	for (int i = 0; (name = cg_device(i, &about)); i++)
-		if (is_of(name, backend))
-			json_array_append_new(list, json_pack("{s:s, s:s}", "name", name, "about", about ? about : ""));
-	return list;
+	json_array_foreach(json_object_get(answer, "devices"), k, d)
+		json_array_append_new(devices, json_pack("{s:O, s:O}", "name", json_array_get(d, 0), "about", json_array_get(d, 1)));
+	return print_json(json_pack("{s:o, s:O, s:O, s:o}", "backend", print_string(backend), "opens", json_object_get(answer, "opens"),
+	                            "about", json_object_get(answer, "about"), "devices", devices));
 }
 
 /* The answer is what was asked for, whichever it is; only a name that no backend has is an error. */
 static int why(const char *backend, int json)
 {
-	struct cg_context *context = NULL;
-	int code = cg_open(backend, &context), failed = CG_OK;
-	const char *line = code ? cg_message() : cg_describe(context);
+	json_t *answer;
+	int code = CG_OK;
 
-	if (code == CG_BAD_ARGUMENT || code == CG_NO_MEMORY)
-		return code;
-	if (json) {
-		failed = print_json(json_pack("{s:s, s:b, s:s, s:o}", "backend", backend, "opens", !code,
-		                              "about", line, "devices", code ? json_array() : devices_json(backend)));
-	} else {
-		printf("%s: %s", backend, code ? "" : "opens: ");
-		print_plain(stdout, line);
-		putchar('\n');
-		if (!code)
-			show_devices(backend, line);
-	}
-	cg_close(context);
-	return failed;
+	CG_TRY(cg_backend_check("--why", backend));
+	answer = inspect_why(backend);
+	if (!answer)
+		return CG_NO_MEMORY;
+	if (json)
+		code = show_why_json(backend, answer);
+	else
+		show_why(backend, answer);
+	json_decref(answer);
+	return code;
 }
 
 int command_info(int argc, const char **argv)

@@ -195,6 +195,20 @@ int print_json(json_t *object)
 	return CG_OK;
 }
 
+json_t *print_string(const char *text)
+{
+	json_t *string = json_string(text);
+	char *plain = string ? NULL : cg_memory(NULL, strlen(text) + 1);
+
+	if (!plain)
+		return string;
+	for (size_t k = 0; k <= strlen(text); k++)
+		plain[k] = (char)((unsigned char)text[k] < 0x80 ? text[k] : '?');
+	string = json_string(plain);
+	cg_memory(plain, 0);
+	return string;
+}
+
 json_t *print_number(double value)
 {
 	if (isnan(value))

@@ -45,6 +45,8 @@ unsigned print_json_lost(void);
 
 /* One object on a line of its own, then gone; CG_NO_MEMORY when it is NULL. */
 int     print_json(json_t *object);
+/* A string; where its bytes are no UTF-8, ? in place of those that are not ASCII. */
+json_t *print_string(const char *);
 /* A number, or "nan", "inf", "-inf", which JSON has no numbers for. */
 json_t *print_number(double);
 json_t *print_numbers(const int64_t *, int n);
