@@ -15,6 +15,7 @@
 
 #include "runtime/cache.h"
 #include "runtime/disk.h"
+#include "runtime/environment.h"
 
 /* ---- the system ---- */
 
@@ -25,15 +26,6 @@ static int elevated(void)
 	return getauxval(AT_SECURE) != 0;
 #else
 	return issetugid();
-#endif
-}
-
-static char *environment(const char *name)
-{
-#ifdef __linux__
-	return secure_getenv(name);
-#else
-	return getenv(name);
 #endif
 }
 
@@ -57,29 +49,27 @@ struct cg_disk cg_disk = {
 	.read = read, .write = write, .fsync = fsync, .futimens = futimens, .close = close,
 	.renameat = renameat, .unlinkat = unlinkat, .fdopendir = fdopendir, .readdir = readdir, .closedir = closedir,
 	.getentropy = getentropy, .getrlimit = limit,
-	.elevated = elevated, .getenv = environment, .geteuid = geteuid, .time = time,
+	.elevated = elevated, .variable = cg_variable, .geteuid = geteuid, .time = time,
 };
 
 /* ---- the environment ---- */
 
-/* A variable that is empty counts as unset. */
-static const char *set(const char *value)
+/* *result: the number, or the place of the word; as it was where the variable is unset. */
+static int take(struct cg_cache_place *place, int which, uint64_t *result)
 {
-	return value && *value ? value : NULL;
+	return cg_variable_judge(which, cg_disk.variable(which), result, place->why, sizeof place->why);
 }
 
 static void find_path(struct cg_cache_place *place)
 {
-	const char *own = set(cg_disk.getenv("CELLGRAD_CACHE_DIR"));
-	const char *xdg = set(cg_disk.getenv("XDG_CACHE_HOME"));
-	const char *home = set(cg_disk.getenv("HOME"));
+	const char *own = cg_disk.variable(CG_ENV_CACHE_DIR);
+	const char *xdg = cg_disk.variable(CG_ENV_XDG_CACHE_HOME);
+	const char *home = cg_disk.variable(CG_ENV_HOME);
 	const struct { const char *folder, *below; } choices[] = { { own, "" }, { xdg, "/cellgrad" }, { home, "/.cache/cellgrad" } };
 	size_t k = 0, n, most = sizeof place->path;
 
-	if (own && *own != '/') {
-		snprintf(place->why, sizeof place->why, "CELLGRAD_CACHE_DIR: expected an absolute path, got '%.300s'", own);
+	if (!take(place, CG_ENV_CACHE_DIR, NULL))
 		return;
-	}
 	while (k < 3 && (!choices[k].folder || *choices[k].folder != '/'))
 		k++;
 	if (k == 3) {
@@ -99,38 +89,23 @@ static void find_path(struct cg_cache_place *place)
 
 static void find_mode(struct cg_cache_place *place)
 {
-	static const struct { const char *word; int reads, writes; } words[] = {
-		{ "", 1, 1 }, { "rw", 1, 1 }, { "ro", 1, 0 }, { "off", 0, 0 }
-	};
-	const char *word = cg_disk.getenv("CELLGRAD_CACHE");
-	size_t k = 0;
+	enum { OFF, RO, RW };                    /* in the order of the variable's words */
+	uint64_t word = RW;
 
-	if (!word)
-		word = "";
-	while (k < 4 && strcmp(words[k].word, word))
-		k++;
-	if (k == 4) {
+	if (!take(place, CG_ENV_CACHE, &word)) {
 		place->path[0] = '\0';
-		snprintf(place->why, sizeof place->why, "CELLGRAD_CACHE: expected off, ro or rw, got '%.40s'", word);
 		return;
 	}
-	place->reads = words[k].reads;
-	place->writes = words[k].writes;
+	place->reads = word != OFF;
+	place->writes = word == RW;
 	if (!place->reads)
 		snprintf(place->why, sizeof place->why, "CELLGRAD_CACHE=off");
 }
 
 static void find_size(struct cg_cache_place *place)
 {
-	const char *word = set(cg_disk.getenv("CELLGRAD_CACHE_MAXSIZE"));
-
 	place->most = CG_CACHE_MOST;
-	if (!word)
-		return;
-	errno = 0;
-	place->most = strtoull(word, NULL, 10);
-	if (word[strspn(word, "0123456789")] || errno)
-		snprintf(place->why, sizeof place->why, "CELLGRAD_CACHE_MAXSIZE: expected a number of bytes, got '%.40s'", word);
+	take(place, CG_ENV_CACHE_MAXSIZE, &place->most);
 }
 
 #ifdef CG_LIBMD

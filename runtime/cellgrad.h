@@ -73,8 +73,9 @@ struct cg_stream;                        /* an order of work on a context, and t
 /*
  * Opens a device.  where: "cpu", "NAME:DEVICE", a comma list in order of preference, or NULL for the environment's
  * CELLGRAD_BACKEND (unset: the first backend that opens).  A named backend opens or the call fails with the reasons;
- * it is never replaced by another.  CG_BAD_ARGUMENT: no such name, with the nearest; CG_NO_DEVICE: none opened.
- * The caller closes the context.  Safe from any thread.
+ * it is never replaced by another.
+ * CG_BAD_ARGUMENT: no such name, with the nearest, or a variable of the environment, cellgrad(1) lists them, with a value that is not
+ * allowed; CG_NO_DEVICE: none opened.  The caller closes the context.  Safe from any thread.
  */
 CG_API int  cg_open(const char *where, struct cg_context **context);
 /* The same on the caller's own cl_context with one of its cl_device_ids (NULL: it has but one), which is retained until the context
@@ -84,7 +85,7 @@ CG_API void cg_close(struct cg_context *context);
 /* Device, instruction set, libraries and where they were found, in one line; lives as long as the context. */
 CG_API const char *cg_describe(const struct cg_context *context);
 /* The i-th device as a name for cg_open, with a line about it, or why it cannot be opened, in *about (may be NULL);
- * NULL past the last.  The words live until this thread's next call of cg_device. */
+ * NULL past the last.  Every driver of the system is loaded.  The words live until this thread's next call of cg_device. */
 CG_API const char *cg_device(int i, const char **about);
 /* CG_OK, or CG_UNSUPPORTED with words.  op: a name of the op table, ours or TensorFlow's; dtype: an enum cg_dtype. */
 CG_API int  cg_supports(const struct cg_context *context, const char *op, int dtype);

@@ -8,6 +8,7 @@
 
 #include "gen/cell.h"
 #include "runtime/backend.h"
+#include "runtime/environment.h"
 #include "runtime/op.h"
 
 /* Tests have a list of their own. */
@@ -140,7 +141,7 @@ static int open_list(const char *from, const char *where, struct cg_context **co
 	}
 }
 
-/* Unset: the first that opens; what the others said is kept in case none does.  A mistake in the environment is told at once. */
+/* Nothing is named: the first that opens; what the others said is kept.  A mistake in the environment is told at once and alone. */
 static int open_any(struct cg_context **context)
 {
 	char reasons[REASONS] = "";
@@ -166,11 +167,14 @@ int cg_open(const char *where, struct cg_context **context)
 	if (!context)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_open: context: expected where to put it, got NULL");
 	*context = NULL;
+	CG_TRY(cg_environment_check());
 	CG_TRY(cg_verbose_level(&verbose));
+	if (verbose)
+		cg_environment_warn();
 	if (!where) {
-		from = "CELLGRAD_BACKEND";
-		where = getenv(from);
-		if (!where || !*where)
+		from = cg_variables[CG_ENV_BACKEND].name;
+		where = cg_variable(CG_ENV_BACKEND);
+		if (!where)
 			return open_any(context);
 	}
 	CG_TRY(cg_backend_check(from, where));
@@ -185,6 +189,7 @@ int cg_adopt(const char *backend, void *native, void *device, struct cg_context 
 	if (!backend || !native || !context)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: %s: missing", !backend ? "backend" : !native ? "native" : "context");
 	*context = NULL;
+	CG_TRY(cg_environment_check());
 	found = find(backend, strlen(backend));
 	if (!found)
 		return refuse_name("cg_adopt", backend, strlen(backend));

@@ -2,9 +2,9 @@
  * Whose a reserve is: a header before what forward keeps says of which network and of which call it is, so that a backward which is
  * given another's says so instead of computing nonsense.
  */
-#include <stdlib.h>
 #include <string.h>
 
+#include "runtime/environment.h"
 #include "runtime/rnn.h"
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: reserve: " __VA_ARGS__)
@@ -34,18 +34,22 @@ static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_cal
 }
 
 /* A device's is written and read where CELLGRAD_CHECK asks for it: that waits. */
-static int is_checked(const struct cg_rnn_call *c)
+static int is_checked(const struct cg_rnn_call *c, int *checked)
 {
-	const char *check = getenv("CELLGRAD_CHECK");
+	uint64_t word = 0;
 
-	return c->reserve.place == CG_HOST || (check && !strcmp(check, "1"));
+	CG_TRY(cg_variable_ask(CG_ENV_CHECK, &word));
+	*checked = c->reserve.place == CG_HOST || word == 1;
+	return CG_OK;
 }
 
 int cg_reserve_write(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
 {
 	struct header h;
+	int checked;
 
-	if (!is_checked(c))
+	CG_TRY(is_checked(c, &checked));
+	if (!checked)
 		return CG_OK;
 	h = header_of(rnn, c);
 	return cg_put(stream, c->reserve, &h, sizeof h);
@@ -54,8 +58,10 @@ int cg_reserve_write(struct cg_stream *stream, const struct cg_rnn *rnn, const s
 int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
 {
 	struct header want, got;
+	int checked;
 
-	if (!is_checked(c))
+	CG_TRY(is_checked(c, &checked));
+	if (!checked)
 		return CG_OK;
 	want = header_of(rnn, c);
 	CG_TRY(cg_get(stream, &got, c->reserve, sizeof got));

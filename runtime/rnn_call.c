@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "runtime/environment.h"
 #include "runtime/rnn.h"
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: " __VA_ARGS__)
@@ -237,6 +238,8 @@ static int check_backward(struct cg_stream *stream, const struct cg_op *row, con
 static int check(struct cg_stream *stream, const struct cg_op *row, const struct cg_rnn *rnn, const struct cg_rnn_call *call, int pass,
                  struct cg_rnn_op *op)
 {
+	/* The reserve is written last: what asks for its check is judged before the work. */
+	CG_TRY(cg_variable_ask(CG_ENV_CHECK, NULL));
 	CG_TRY(make_op(stream, rnn, call, op));
 	CG_TRY(check_states(rnn, op, row));
 	return pass == CG_FORWARD ? check_forward(rnn, op) : check_backward(stream, row, rnn, op);

@@ -8,26 +8,19 @@
 #include <time.h>
 
 #include "runtime/backend.h"
+#include "runtime/environment.h"
 #include "runtime/op.h"
 
 enum { LINE = 6 * 1024 };                /* a message, and as much again */
 
 int cg_verbose_level(int *level)
 {
-	static const struct { const char *word; int level; } words[] = {
-		{ "", 0 }, { "0", 0 }, { "none", 0 }, { "1", 1 }, { "calls", 1 }
-	};
-	const char *word = getenv("CELLGRAD_VERBOSE");
+	uint64_t word = 0;               /* of 0 none 1 calls */
 
 	*level = 0;
-	if (!word)
-		return CG_OK;
-	for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-		if (!strcmp(word, words[k].word)) {
-			*level = words[k].level;
-			return CG_OK;
-		}
-	return cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_VERBOSE: expected 0 or none, 1 or calls, got '%.40s'", word);
+	CG_TRY(cg_variable_ask(CG_ENV_VERBOSE, &word));
+	*level = word > 1;
+	return CG_OK;
 }
 
 double cg_milliseconds(void)

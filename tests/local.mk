@@ -2,7 +2,7 @@
 unit_tests = \
 	%D%/gen/parse_test %D%/gen/change_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/print_test \
 	%D%/gen/math_test %D%/gen/halves_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
-	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/sized_test %D%/runtime/misuse_test %D%/runtime/memory_test \
+	%D%/runtime/environment_test %D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/sized_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/product_test \
 	%D%/runtime/allocator_test %D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test \
 	%D%/runtime/sequence_test %D%/runtime/rnn_misuse_test %D%/runtime/rnn_call_test %D%/runtime/rnn_size_test \
@@ -20,14 +20,14 @@ backend_tests = \
 	%D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on %D%/conformance/cuda-composed-fake.on \
 	%D%/sequence/cpu.on %D%/sequence/opencl.on %D%/sequence/cuda-fake.on %D%/sequence/cuda-permuted-fake.on %D%/sequence/cuda-composed-fake.on
 command_tests = \
-	%D%/command/main.bats %D%/command/info.bats %D%/command/open.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
+	%D%/command/main.bats %D%/command/info.bats %D%/command/environment.bats %D%/command/open.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/convert.bats %D%/command/owners.bats %D%/command/rnn.bats %D%/command/metadata.bats %D%/command/openblas.bats \
 	%D%/command/cuda.bats %D%/command/cudnn.bats %D%/command/formats.py %D%/readme.sh %D%/foreign.py
 # Minutes under emulation: not for other processors.
 long_tests = %D%/gen/floats_test
 # Programs that the scripts run.
 helpers = \
-	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum
+	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum %D%/runtime/variables
 if CUDA
 helpers += %D%/net_time
 endif

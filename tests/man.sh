@@ -97,27 +97,45 @@ report $? 'the program in cellgrad(3) is examples/cell.c'
 
 # ---- variables ----
 
-# variables FILE...: of ours, in whatever way they are read, and of others.
-variables()
-{
-	cat "$@" | awk '{
-		while (match($0, /"CELLGRAD_[A-Z_]+"|getenv\("[A-Z_]+"\)/)) {
-			name = substr($0, RSTART, RLENGTH)
-			$0 = substr($0, RSTART + RLENGTH)
-			gsub(/getenv|[^A-Z_]/, "", name)
-			print name
-		}
-	}'
-}
-library=$(find "$srcdir/gen" "$srcdir/backends" "$srcdir/runtime" -name '*.[ch]' ! -path '*/command/*')
-# shellcheck disable=SC2086 # a list of files
-variables $library >"$scratch/there"
+# The table, as reader, name, words and default; those of the tests are in their own READMEs.
+tests/runtime/variables | grep -v '^tests	' >"$scratch/variables"
+grep -v '^command	' "$scratch/variables" | cut -f 2 >"$scratch/there"
 sed -n 's/^\.It Ev //p' "$man/cellgrad.3" >"$scratch/written"
 same 'every variable that the library reads is in cellgrad(3)'
-# shellcheck disable=SC2086
-variables $library "$srcdir"/runtime/command/*.c >"$scratch/there"
+cut -f 2 "$scratch/variables" >"$scratch/there"
 sed -n 's/^\.It Ev //p' "$man/cellgrad.1" >"$scratch/written"
 same 'every variable that is read is in cellgrad(1)'
+
+# item NAME: what cellgrad(1) says of a variable, without its macros.
+item()
+{
+	awk -v name="$1" '
+		/^\.It / { now = now && !words || $3 == name; if (!now) words = 0 }
+		/^\.El/  { now = 0 }
+		!/^\.It / && now { words = 1; print }' "$man/cellgrad.1" |
+		sed 's/^\.[A-Z][a-z] //; s/ \(Cm\|Ev\|Pa\) / /g; s/ Ns / /g; s/ \([,.:;]\)/\1/g' | tr '\n' ' '
+}
+while IFS='	' read -r reader name words default; do
+	text=$(item "$name")
+	for word in ${words#-}; do
+		case " $text " in
+		*[\ ,]"$word"[\ ,.:\;]*) ;;
+		*) echo "$name: '$word' is allowed" ;;
+		esac
+	done
+	case $text in
+	*"$default"*) ;;
+	*) echo "$name: without it $default" ;;
+	esac
+done <"$scratch/variables" >"$why"
+[ -s "$scratch/variables" ] && [ ! -s "$why" ]
+report $? 'what is allowed and what holds without a variable is in cellgrad(1)'
+
+# The table is the only way to the environment.  gnuplot is handed all of it.
+find "$srcdir/gen" "$srcdir/backends" "$srcdir/runtime" -name '*.[ch]' ! -name environment.c -exec grep -n 'getenv\|environ\>' {} + |
+	grep -v 'plot\.c:.*environ\(;\|)\)' >"$why"
+[ ! -s "$why" ]
+report $? 'nothing but runtime/environment.c reads the environment'
 
 # ---- the command ----
 

@@ -7,40 +7,36 @@
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
+#include "runtime/environment.h"
 
 /* The instruction set that the environment asks for, else the best that runs here. */
 static int choose(const struct cg_isa **isa)
 {
-	const char *wanted = getenv("CELLGRAD_CPU_ISA");
+	const char *wanted = cg_variable(CG_ENV_CPU_ISA);
 	char names[128] = "";
 
+	CG_TRY(cg_variable_ask(CG_ENV_CPU_ISA, NULL));
 	for (*isa = cg_isas; (*isa)->name; (*isa)++) {
-		if (wanted && *wanted ? !strcmp(wanted, (*isa)->name) : (*isa)->runs_here())
-			break;
+		if (!(*isa)->runs_here())
+			continue;
+		if (!wanted || !strcmp(wanted, (*isa)->name))
+			return CG_OK;
 		snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", (*isa)->name);
 	}
-	if (!(*isa)->name)
-		return cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_CPU_ISA: expected one of %s, got '%.40s'", names, wanted);
-	if (!(*isa)->runs_here())
-		return cg_fail(CG_NO_DEVICE, "CELLGRAD_CPU_ISA: this processor does not have %s", (*isa)->name);
-	return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_CPU_ISA: expected one that this build has and this processor can run, of %s, got '%.40s'",
+	               names, wanted);
 }
 
 /* The threads that the environment asks for, else one for each processor that this process may run on. */
 static int count_threads(int *threads)
 {
-	const char *wanted = getenv("CELLGRAD_CPU_THREADS");
 	int most = cg_processors();
-	char *end;
-	long n;
+	uint64_t n = (uint64_t)most;
 
-	*threads = most;
-	if (!wanted || !*wanted)
-		return CG_OK;
-	n = strtol(wanted, &end, 10);
-	if (*end || *wanted < '0' || *wanted > '9' || n < 1 || n > most)
+	CG_TRY(cg_variable_ask(CG_ENV_CPU_THREADS, &n));
+	if (n > (uint64_t)most)
 		return cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_CPU_THREADS: expected 1 to %d, the processors that this process may run on, "
-		               "got '%.40s'", most, wanted);
+		               "got '%.40s'", most, cg_variable(CG_ENV_CPU_THREADS));
 	*threads = (int)n;
 	return CG_OK;
 }

@@ -169,15 +169,16 @@ static int make_device(int id, struct CUctx_st *adopted, const char *number, str
 	return code;
 }
 
-/* "ready", which is what is asked for when nobody named a backend: the first device, if there is a compiler for it.  That is only
- * found by loading it, unless the environment says where it is. */
+/* "ready", which is what is asked for when nobody named a backend: the first device, if there is a compiler for it, which is only found
+ * by loading it. */
 static int open_device(const char *where, struct cg_device **result)
 {
 	int ready = where && !strcmp(where, "ready"), id;
 	char number[16];
 
 	CG_TRY(choose(ready ? NULL : where, &id));
-	if (ready && !*cg_cuda_named(CG_CUDA_NVRTC))
+	CG_TRY(cg_cuda_check_named());
+	if (ready)
 		CG_TRY(cg_cuda_load(CG_CUDA_NVRTC) ? CG_NO_DEVICE : CG_OK);
 	snprintf(number, sizeof number, "%d", id);
 	return make_device(id, NULL, number, result);
@@ -193,6 +194,7 @@ static int adopt(void *native, void *device, struct cg_device **result)
 	if (device)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: device: expected NULL: a CUcontext has one device");
 	CG_TRY(begin());
+	CG_TRY(cg_cuda_check_named());
 	CG_TRY(cg_cu_error(cg_cu.CtxPushCurrent_v2(native), "cuCtxPushCurrent_v2"));
 	code = cg_cu.CtxGetDevice(&id);
 	cg_cu.CtxPopCurrent_v2(&ours);

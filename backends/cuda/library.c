@@ -1,6 +1,7 @@
 /*
  * CUDA's libraries by soname, kept open for the life of the process: they have threads and state of their own.  The driver comes
- * first; NVRTC, cuBLAS and cuDNN are found when something is compiled or multiplied, or a network is opened.
+ * first; NVRTC, cuBLAS and cuDNN are found when something is compiled or multiplied, or a network is opened, and one that the
+ * environment names when a device is opened.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "backends/cuda/library.h"
+#include "runtime/environment.h"
 #include "runtime/runtime.h"
 
 /* CUDA 11.0, as the driver counts; cuDNN 8.1.0, as cuDNN does. */
@@ -89,25 +91,26 @@ static const struct symbol cudnn_symbols[] = {
 };
 
 static struct library {
-	const char *what, *variable, *advice;
+	const char *what, *advice;
+	int variable;                            /* that names it, of CG_ENV_ */
 	const struct name *names;
 	const struct symbol *symbols;
-	int absent, refused;                     /* the code when there is none; when the environment names one that cannot be */
+	int absent;                              /* the code when there is none and the environment names none */
 	int tried, code;
 	char why[2048], path[512];
 } libraries[CG_CUDA_LIBRARIES] = {
-	[CG_CUDA_DRIVER] = { .what = "CUDA driver", .variable = "CELLGRAD_CUDA_LIB",
+	[CG_CUDA_DRIVER] = { .what = "CUDA driver", .variable = CG_ENV_CUDA_LIB,
 		.advice = "it comes with NVIDIA's driver of the GPU",
-		.names = driver_names, .symbols = driver_symbols, .absent = CG_NO_DEVICE, .refused = CG_NO_DEVICE },
-	[CG_CUDA_NVRTC] = { .what = "NVRTC to compile kernels", .variable = "CELLGRAD_NVRTC_LIB",
+		.names = driver_names, .symbols = driver_symbols, .absent = CG_NO_DEVICE },
+	[CG_CUDA_NVRTC] = { .what = "NVRTC to compile kernels", .variable = CG_ENV_NVRTC_LIB,
 		.advice = "it comes with the CUDA toolkit, 11.2 or later",
-		.names = nvrtc_names, .symbols = nvrtc_symbols, .absent = CG_BUILD, .refused = CG_BUILD },
-	[CG_CUDA_CUBLAS] = { .what = "cuBLAS", .variable = "CELLGRAD_CUBLAS_LIB",
+		.names = nvrtc_names, .symbols = nvrtc_symbols, .absent = CG_BUILD },
+	[CG_CUDA_CUBLAS] = { .what = "cuBLAS", .variable = CG_ENV_CUBLAS_LIB,
 		.advice = "it comes with the CUDA toolkit, and CELLGRAD_CUBLAS_LIB=none does without",
-		.names = cublas_names, .symbols = cublas_symbols, .absent = CG_UNSUPPORTED, .refused = CG_BAD_ARGUMENT },
-	[CG_CUDA_CUDNN] = { .what = "cuDNN", .variable = "CELLGRAD_CUDNN_LIB",
+		.names = cublas_names, .symbols = cublas_symbols, .absent = CG_UNSUPPORTED },
+	[CG_CUDA_CUDNN] = { .what = "cuDNN", .variable = CG_ENV_CUDNN_LIB,
 		.advice = "NVIDIA has it apart from the CUDA toolkit, and CELLGRAD_CUDNN_LIB=none does without",
-		.names = cudnn_names, .symbols = cudnn_symbols, .absent = CG_UNSUPPORTED, .refused = CG_BAD_ARGUMENT },
+		.names = cudnn_names, .symbols = cudnn_symbols, .absent = CG_UNSUPPORTED },
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int version;
@@ -207,16 +210,9 @@ static int load_names(struct library *l)
 	return 0;
 }
 
-/* A program with another user's rights is not told what to load. */
 const char *cg_cuda_named(int library)
 {
-#ifdef __linux__
-	const char *wanted = secure_getenv(libraries[library].variable);
-#else
-	const char *wanted = NULL;
-
-	(void)library;
-#endif
+	const char *wanted = cg_variable(libraries[library].variable);
 
 	return wanted ? wanted : "";
 }
@@ -255,14 +251,13 @@ static int check_version(struct library *l)
 static int load(int library)
 {
 	struct library *l = &libraries[library];
-	const char *wanted = cg_cuda_named(library);
+	const char *variable = cg_variables[l->variable].name, *wanted = cg_cuda_named(library);
 
-	if (l->absent == CG_UNSUPPORTED && !strcmp(wanted, "none"))
-		return cg_fail(l->absent, "%s=none", l->variable);
-	if (*wanted && *wanted != '/')
-		return cg_fail(l->refused, "%s: expected an absolute path, got '%.300s'", l->variable, wanted);
+	CG_TRY(cg_variable_ask(l->variable, NULL));
+	if (!strcmp(wanted, "none"))
+		return cg_fail(CG_UNSUPPORTED, "%s=none", variable);
 	if (*wanted ? !load_name(l, wanted) : !load_names(l))
-		return cg_fail(*wanted ? l->refused : l->absent, "no %s: %s%s%s; %s", l->what, *wanted ? l->variable : "",
+		return cg_fail(*wanted ? CG_BAD_ARGUMENT : l->absent, "no %s: %s%s%s; %s", l->what, *wanted ? variable : "",
 		               *wanted ? ": " : "", l->why, l->advice);
 	if (library == CG_CUDA_CUBLAS)
 		find_cublaslt(l->path);
@@ -287,6 +282,20 @@ int cg_cuda_load(int library)
 	}
 	pthread_mutex_unlock(&lock);
 	return l->code ? cg_fail(l->code, "%s", l->why) : CG_OK;
+}
+
+int cg_cuda_check_named(void)
+{
+	static const int others[] = { CG_CUDA_NVRTC, CG_CUDA_CUBLAS, CG_CUDA_CUDNN };
+
+	for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+		int code = *cg_cuda_named(others[k]) ? cg_cuda_load(others[k]) : CG_OK;
+
+		/* "none" is no failure. */
+		if (code && code != CG_UNSUPPORTED)
+			return code;
+	}
+	return CG_OK;
 }
 
 const char *cg_cuda_path(int library)

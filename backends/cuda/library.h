@@ -86,8 +86,10 @@ enum { CG_CUDA_DRIVER, CG_CUDA_NVRTC, CG_CUDA_CUBLAS, CG_CUDA_CUDNN, CG_CUDA_LIB
 
 /* Loads a library at the first call, for the life of the process; one for a later CUDA than the driver's is left.  CG_NO_DEVICE
  * without a driver that is new enough, CG_BUILD without NVRTC, CG_UNSUPPORTED without cuBLAS or cuDNN, CG_BAD_ARGUMENT where the
- * environment names one that cannot be; the words have every name that was tried. */
+ * environment names one that cannot be loaded; the words have every name that was tried. */
 int cg_cuda_load(int library);
+/* With the driver loaded: CG_BAD_ARGUMENT where the environment names another library that cannot be loaded. */
+int cg_cuda_check_named(void);
 /* Where it was found; "" before, and when it was not. */
 const char *cg_cuda_path(int library);
 /* What the environment says of it, "" for nothing. */

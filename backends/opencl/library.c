@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/opencl/library.h"
+#include "runtime/environment.h"
 #include "runtime/runtime.h"
 
 /* The loader of the Khronos group or of the system; never the name without a version, which is for linking. */
@@ -27,7 +28,7 @@ static const struct { const char *name; size_t at; } calls[] = {
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int loaded;
+static int loaded, named;                /* named: by the environment */
 static char why[1024], path[512];
 
 static int find_calls(void *handle, const char *name)
@@ -81,20 +82,14 @@ static void load_own(void)
 		found("this process");
 }
 
-/* A library that the environment names is the only one tried; a program with another user's rights is not told what to load. */
+/* A library that the environment names is the only one tried. */
 static void load(void)
 {
-#ifdef __linux__
-	const char *wanted = secure_getenv("CELLGRAD_OPENCL_LIB");
-#else
-	const char *wanted = NULL;
-#endif
+	const char *wanted = cg_variable(CG_ENV_OPENCL_LIB);
 
-	if (wanted && *wanted) {
-		if (*wanted != '/')
-			snprintf(why, sizeof why, "CELLGRAD_OPENCL_LIB: expected an absolute path, got '%.300s'", wanted);
-		else
-			load_name(wanted);
+	named = wanted != NULL;
+	if (named) {
+		load_name(wanted);
 		return;
 	}
 	load_own();
@@ -104,9 +99,12 @@ static void load(void)
 
 int cg_cl_load(void)
 {
+	CG_TRY(cg_variable_ask(CG_ENV_OPENCL_LIB, NULL));
 	pthread_once(&once, load);
 	if (loaded)
 		return CG_OK;
+	if (named)
+		return cg_fail(CG_BAD_ARGUMENT, "no OpenCL loader: CELLGRAD_OPENCL_LIB: %s", why);
 	return cg_fail(CG_NO_DEVICE, "no OpenCL loader: %s; a system's package of it is called ocl-icd or opencl-icd-loader", why);
 }
 

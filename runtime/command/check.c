@@ -12,6 +12,7 @@
 #include "runtime/command/command.h"
 #include "runtime/command/print.h"
 #include "runtime/command/shrink.h"
+#include "runtime/environment.h"
 
 enum { BACKEND = OPTION_FIRST, REF, SUITE, SEED, MAX_TIME, DTYPE };
 
@@ -271,10 +272,10 @@ static int open_other(struct check *c, const char *ref)
 
 static int open_sides(struct check *c, const struct options *o)
 {
-	const char *ref = o->value[REF], *named = getenv("CELLGRAD_BACKEND");
+	const char *ref = o->value[REF];
 	int code;
 
-	c->backend = o->value[BACKEND] ? o->value[BACKEND] : named && *named ? named : NULL;
+	c->backend = o->value[BACKEND] ? o->value[BACKEND] : cg_variable(CG_ENV_BACKEND);
 	c->ref = ref && strcmp(ref, "reference") ? ref : NULL;
 	code = open_side(&c->sides[0], o->value[BACKEND], c->backend);
 	if (code)

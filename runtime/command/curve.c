@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/command/curve.h"
+#include "runtime/environment.h"
 #include "runtime/runtime.h"
 
 /* ---- what both share ---- */
@@ -97,12 +98,12 @@ struct screen {
 
 static int locale_is_utf8(void)
 {
-	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+	static const int variables[] = { CG_ENV_LC_ALL, CG_ENV_LC_CTYPE, CG_ENV_LANG };
 
 	for (int k = 0; k < 3; k++) {
-		const char *value = getenv(names[k]), *dot;
+		const char *value = cg_variable(variables[k]), *dot;
 
-		if (!value || !*value)
+		if (!value)
 			continue;
 		dot = strchr(value, '.');
 		return dot && (!strncasecmp(dot + 1, "utf-8", 5) || !strncasecmp(dot + 1, "utf8", 4));

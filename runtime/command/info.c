@@ -8,6 +8,7 @@
 #include "runtime/command/command.h"
 #include "runtime/command/inspect.h"
 #include "runtime/command/print.h"
+#include "runtime/environment.h"
 #include "runtime/op.h"
 
 enum { WHY = OPTION_FIRST };
@@ -22,10 +23,10 @@ static const struct poptOption table[] = {
 static const char usage[] = "[OPTION]...";
 static const char text[] =
 	"Shows the version, each device with its name for CELLGRAD_BACKEND, which of\n"
-	"them is used when none is named, the environment's CELLGRAD_ variables, where\n"
-	"compiled kernels are kept, the ops with the dtypes that each device has them in,\n"
-	"and which way networks of each cell go there: composed of products and kernels,\n"
-	"or by a vendor's library; where not, why.\n"
+	"them is used when none is named, the environment's CELLGRAD_ variables and what\n"
+	"they do, where compiled kernels are kept, the ops with the dtypes that each\n"
+	"device has them in, and which way networks of each cell go there: composed of\n"
+	"products and kernels, or by a vendor's library; where not, why.\n"
 	"Each device is opened in a process of its own, whose end is shown.\n"
 	"\n"
 	"Examples:\n"
@@ -47,41 +48,114 @@ static int opens(const json_t *object)
 
 /* ---- the environment ---- */
 
-extern char **environ;
-
-static const char *variable(int *k)
+/* What is wrong with the value, after the variable's name; "" for nothing. */
+static const char *fault(int which, const char *value, char *why, size_t room)
 {
-	while (environ[*k] && strncmp(environ[*k], "CELLGRAD_", 9))
-		++*k;
-	return environ[*k];
+	if (!*value || cg_variable_judge(which, value, NULL, why, room))
+		return "";
+	return why + strlen(cg_variables[which].name) + 2;
+}
+
+/* A driver's own variable, by which a backend may have other devices. */
+static int is_of_backend(const struct cg_variable *v)
+{
+	return strncmp(v->name, "CELLGRAD_", 9) && inspect_backend(v->reader);
+}
+
+/* The k-th entry of the environment that is shown: ours, whether there is such a variable or not, and those of drivers. */
+static const char *shown_entry(int k)
+{
+	const char *entry;
+	int ours = 0;
+
+	for (; (entry = cg_environment_entry("CELLGRAD_", ours)); ours++)
+		if (ours == k)
+			return entry;
+	for (const struct cg_variable *v = cg_variables; v < cg_variables + CG_ENV_VARIABLES; v++) {
+		entry = is_of_backend(v) ? cg_environment_entry(v->name, 0) : NULL;
+		if (entry && entry[strlen(v->name)] == '=' && ours++ == k)
+			return entry;
+	}
+	return NULL;
+}
+
+enum { KEY = 256 };
+
+static const char *key_of(const char *entry, char key[KEY])
+{
+	snprintf(key, KEY, "%.*s", (int)strcspn(entry, "="), entry);
+	return key;
+}
+
+static const char *value_of(const char *entry)
+{
+	const char *equals = strchr(entry, '=');
+
+	return equals ? equals + 1 : "";
 }
 
 static void show_variables(void)
 {
 	const char *entry;
-	int k = 0, any = 0;
+	char key[KEY], why[640];
+	const char *wrong;
 
 	printf("\nEnvironment:\n");
-	for (; (entry = variable(&k)); k++, any = 1) {
+	for (int k = 0; (entry = shown_entry(k)); k++) {
+		int which = cg_variable_find(key_of(entry, key));
+
 		printf("  ");
 		print_plain(stdout, entry);
+		if (cg_environment_unknown(entry, why, sizeof why)) {
+			printf("\n    %s\n", why);
+			continue;
+		}
+		wrong = fault(which, value_of(entry), why, sizeof why);
+		printf("\n    %s%s", cg_variables[which].what, *wrong ? "; refused: " : "");
+		print_plain(stdout, wrong);
 		putchar('\n');
 	}
-	if (!any)
+	if (!shown_entry(0))
 		printf("  no CELLGRAD_ variable is set\n");
 }
 
+/* { NAME: VALUE } */
 static json_t *values_json(void)
 {
 	json_t *set = json_object();
 	const char *entry;
-	char key[64];
+	char key[KEY];
 
-	for (int k = 0; (entry = variable(&k)); k++) {
-		snprintf(key, sizeof key, "%.*s", (int)strcspn(entry, "="), entry);
-		json_object_set_new(set, key, print_string(strchr(entry, '=') ? strchr(entry, '=') + 1 : ""));
-	}
+	for (int k = 0; (entry = shown_entry(k)); k++)
+		json_object_set_new(set, key_of(entry, key), print_string(value_of(entry)));
 	return set;
+}
+
+static json_t *variable_json(const char *entry)
+{
+	char key[KEY], allowed[256], why[640];
+	int which = cg_variable_find(key_of(entry, key));
+	const struct cg_variable *v = &cg_variables[which];
+	const char *wrong;
+
+	if (cg_environment_unknown(entry, why, sizeof why))
+		return json_pack("{s:o, s:o, s:b, s:o}", "name", print_string(key), "value", print_string(value_of(entry)), "known", 0,
+		                 "what", print_string(why));
+	wrong = fault(which, value_of(entry), why, sizeof why);
+	return json_pack("{s:o, s:o, s:b, s:s, s:s, s:s, s:o, s:o}", "name", print_string(key), "value", print_string(value_of(entry)),
+	                 "known", 1, "what", v->what, "reader", v->reader, "allowed", cg_variable_allowed(which, allowed, sizeof allowed),
+	                 "default", v->fallback ? json_string(v->fallback) : json_null(),
+	                 "refused", *wrong ? print_string(wrong) : json_null());
+}
+
+static json_t *variables_json(void)
+{
+	json_t *list = json_array();
+	const char *entry;
+
+	for (int k = 0; (entry = shown_entry(k)); k++)
+		json_array_append_new(list, variable_json(entry));
+	return list;
 }
 
 /* ---- as text ---- */
@@ -263,9 +337,9 @@ static int show_json(json_t *devices, json_t *unnamed)
 		json_array_append_new(names, json_string(name));
 	for (const struct cg_op *op = cg_ops; op->name; op++)
 		json_object_set_new(ops, op->name, json_string(op->tensorflow));
-	return print_json(json_pack("{s:s, s:O, s:O, s:o, s:o, s:o, s:o}",
+	return print_json(json_pack("{s:s, s:O, s:O, s:o, s:o, s:o, s:o, s:o}",
 	                            "version", cg_version(), "devices", devices, "default", unnamed,
-	                            "environment", values_json(), "cache", cache_json(),
+	                            "environment", values_json(), "variables", variables_json(), "cache", cache_json(),
 	                            "ops", ops, "cells", names));
 }
 

@@ -13,6 +13,7 @@
 #include "gen/cell.h"
 #include "runtime/command/command.h"
 #include "runtime/command/print.h"
+#include "runtime/environment.h"
 
 struct command {
 	const char *name;
@@ -110,6 +111,7 @@ int main(int argc, char **argv)
 
 	guard_streams();
 	print_json_memory();
+	cg_environment_warn();
 	code = dispatch(argc, (const char **)argv);
 	errno = 0;
 	failed = ferror(stdout);

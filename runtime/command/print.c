@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/command/print.h"
+#include "runtime/environment.h"
 #include "runtime/runtime.h"
 
 /* How many bytes here are a control character.  Those from U+0080 on, C2 80 to C2 9F, terminals obey as well. */
@@ -65,9 +66,9 @@ struct print_colour print_colours(FILE *f)
 {
 	static const struct print_colour plain = { "", "", "", "", "" };
 	static const struct print_colour ansi = { "\033[32m", "\033[1;31m", "\033[1m", "\033[2m", "\033[0m" };
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *term = cg_variable(CG_ENV_TERM);
 
-	if ((no && *no) || !term || !strcmp(term, "dumb") || !isatty(fileno(f)))
+	if (cg_variable(CG_ENV_NO_COLOR) || !term || !strcmp(term, "dumb") || !isatty(fileno(f)))
 		return plain;
 	return ansi;
 }

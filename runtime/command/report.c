@@ -6,18 +6,15 @@
 #include "runtime/backend.h"
 #include "runtime/command/bench.h"
 #include "runtime/command/print.h"
-
-extern char **environ;
+#include "runtime/environment.h"
 
 static const char warning[] =
 	"OPENBLAS_ variables are set: OPENBLAS_CORETYPE=Haswell and its like choose slower products than this processor has; "
 	"unset them to measure what others will see";
 
-static const char *next_variable(int *k)
+static const char *openblas_variable(int k)
 {
-	while (environ[*k] && strncmp(environ[*k], "OPENBLAS_", 9))
-		++*k;
-	return environ[*k];
+	return cg_environment_entry("OPENBLAS_", k);
 }
 
 static const char *unit(double bytes, char text[32])
@@ -41,7 +38,7 @@ static int head_json(const struct cg_context *context, const struct roofs *roofs
 	char name[64];
 	int k = 0;
 
-	for (; (entry = next_variable(&k)); k++) {
+	for (; (entry = openblas_variable(k)); k++) {
 		snprintf(name, sizeof name, "%.*s", (int)strcspn(entry, "="), entry);
 		json_object_set_new(set, name, json_string(strchr(entry, '=') ? strchr(entry, '=') + 1 : ""));
 	}
@@ -71,7 +68,7 @@ int report_head(const struct cg_context *context, const struct roofs *roofs, con
 	printf("cellgrad %s\n", cg_version());
 	print_plain(stdout, cg_describe(context));
 	putchar('\n');
-	for (k = 0; (entry = next_variable(&k)); k++, any = 1) {
+	for (k = 0; (entry = openblas_variable(k)); k++, any = 1) {
 		print_plain(stdout, entry);
 		putchar('\n');
 	}

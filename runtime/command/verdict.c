@@ -8,9 +8,8 @@
 
 #include "runtime/command/check.h"
 #include "runtime/command/print.h"
+#include "runtime/environment.h"
 #include "runtime/op.h"
-
-extern char **environ;
 
 enum { COMMAND_LINE = FIELD_LINE + 2048 };        /* the environment, the case, the options */
 
@@ -40,17 +39,18 @@ static void quote(char line[COMMAND_LINE], const char *word)
 static void reproduce(const struct check *c, struct example *e, char line[COMMAND_LINE])
 {
 	char fields_line[FIELD_LINE], name[64];
+	const char *entry;
 	struct fields f;
 
 	line[0] = '\0';
-	for (char **entry = environ; *entry; entry++) {
-		size_t length = strcspn(*entry, "=") + 1;
+	for (int k = 0; (entry = cg_environment_entry("CELLGRAD_", k)); k++) {
+		size_t length = strcspn(entry, "=") + 1;
 
-		if (strncmp(*entry, "CELLGRAD_", 9) || !strncmp(*entry, "CELLGRAD_BACKEND=", 17) || length >= sizeof name)
+		if (!strncmp(entry, "CELLGRAD_BACKEND=", 17) || length >= sizeof name)
 			continue;
-		snprintf(name, length + 1, "%s", *entry);
+		snprintf(name, length + 1, "%s", entry);
 		put(line, name);
-		quote(line, *entry + length);
+		quote(line, entry + length);
 		put(line, " ");
 	}
 	example_fields(e, &f);

@@ -112,7 +112,7 @@ load files
 }
 
 @test "what ran is said when it is interrupted" {
-	CELLGRAD_OPENCL_LIB=/none run -124 --separate-stderr timeout -s INT 5 "$CELLGRAD" check --suite full
+	CELLGRAD_BACKEND=cpu run -124 --separate-stderr timeout -s INT 5 "$CELLGRAD" check --suite full
 	[[ $stderr == *"cellgrad check: interrupted; what ran was"*"cellgrad check "*" seed="* ]]
 }
 

@@ -38,17 +38,17 @@ load files
 
 @test "why OpenCL cannot be used: what was tried, what would help" {
 	CELLGRAD_OPENCL_LIB=/nowhere/libOpenCL.so works info --why opencl
-	[[ $output == "opencl: "*"no OpenCL loader: tried /nowhere/libOpenCL.so: "*"ocl-icd"* ]]
+	[[ $output == "opencl: "*"no OpenCL loader: CELLGRAD_OPENCL_LIB: tried /nowhere/libOpenCL.so: "* ]]
 	CELLGRAD_OPENCL_LIB=lib/libOpenCL.so works info --why opencl
-	[[ $output == *"CELLGRAD_OPENCL_LIB: expected an absolute path, got 'lib/libOpenCL.so'"* ]]
+	[[ $output == "opencl: CELLGRAD_OPENCL_LIB: "*absolute*"'lib/libOpenCL.so'"* ]]
 	if [ -e "$LIBRARY" ]; then
 		CELLGRAD_OPENCL_LIB=$LIBRARY works info --why opencl
 		[[ $output == *"has no clGetPlatformIDs: it is not an OpenCL 1.2 loader"* ]]
 	fi
-	# A named backend is never replaced; an unnamed one that is not there leaves the next.
+	# A named backend is never replaced, nor is a named library.
 	CELLGRAD_OPENCL_LIB=/none CELLGRAD_BACKEND=opencl refuses "no OpenCL loader" demo --only compare
 	CELLGRAD_OPENCL_LIB=/none works info
-	[[ $output == *"Used when none is named:"*"cpu: kernels"* ]]
+	[[ $output == *"None can be used:"*"CELLGRAD_OPENCL_LIB: "*/none* || $output == *$'\n'"  cuda:0 "* ]]
 }
 
 @test "OpenCL without a driver, or with one that fails" {

@@ -20,6 +20,7 @@
 #include "runtime/cache.h"
 #include "runtime/cache_entry.h"
 #include "runtime/disk.h"
+#include "runtime/environment.h"
 #include "runtime/runtime.h"
 
 #define MUST(truth) do { if (!(truth)) wrong(__LINE__, #truth); } while (0)
@@ -148,11 +149,9 @@ static int list_close(DIR *list)
 	return 0;
 }
 
-static char *variable(const char *name)
+static const char *variable(int which)
 {
-	static char path[] = "/nowhere";
-
-	return strcmp(name, "CELLGRAD_CACHE_DIR") ? NULL : path;
+	return which == CG_ENV_CACHE_DIR ? "/nowhere" : NULL;
 }
 
 static void mount(void)
@@ -175,7 +174,7 @@ static void mount(void)
 	cg_disk.fdopendir = list_open;
 	cg_disk.readdir = list_next;
 	cg_disk.closedir = list_close;
-	cg_disk.getenv = variable;
+	cg_disk.variable = variable;
 }
 
 /* ---- one input ---- */

@@ -535,6 +535,8 @@ static void test_foreign_on_a_device(void **state)
 	ACCEPTED(&b, 0);
 	REFUSED(&with, &a, 1, "rnn: reserve: expected one of this plan's, got one of a network that is another");
 	ACCEPTED(&a, 1);
+	assert_int_equal(setenv("CELLGRAD_CHECK", "maybe", 1), 0);
+	REFUSED(&a, &a, 0, "CELLGRAD_CHECK: expected 0 or 1, got 'maybe'");
 	assert_int_equal(unsetenv("CELLGRAD_CHECK"), 0);
 	net_close(&a);
 	net_close(&b);

@@ -289,7 +289,7 @@ static void test_variable(void **state)
 	for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
 		setenv("CELLGRAD_CPU_THREADS", wrong[k], 1);
 		assert_int_equal(cg_open("cpu", &context), CG_BAD_ARGUMENT);
-		assert_non_null(strstr(cg_message(), "CELLGRAD_CPU_THREADS: expected 1 to "));
+		assert_non_null(strstr(cg_message(), "CELLGRAD_CPU_THREADS: expected "));
 		assert_non_null(strstr(cg_message(), wrong[k]));
 	}
 	setenv("CELLGRAD_CPU_THREADS", "0", 1);

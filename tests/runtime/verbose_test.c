@@ -120,8 +120,8 @@ static void test_values(void **state)
 			context = (void *)&context;
 			assert_int_equal(cg_open(named ? "cpu" : NULL, &context), CG_BAD_ARGUMENT);
 			assert_null(context);
-			snprintf(said, sizeof said, "CELLGRAD_VERBOSE: expected 0 or none, 1 or calls, got '%s'", wrong[k]);
-			assert_string_equal(cg_message(), said);
+			snprintf(said, sizeof said, "CELLGRAD_VERBOSE: expected 0, none, 1 or calls, got '%s'", wrong[k]);
+			assert_ptr_equal(strstr(cg_message(), said), cg_message());
 		}
 	}
 }
