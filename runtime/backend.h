@@ -81,6 +81,9 @@ struct cg_net_route {
 struct cg_backend {
 	const char *name;                /* what CELLGRAD_BACKEND says, and the folder */
 	const char *unasked;             /* what open() is given when nobody named a backend; NULL: its default */
+	/* Asked when nobody named a backend: CG_OK where a device is likely, found without loading a driver; CG_NO_DEVICE and why the
+	 * backend is passed over; CG_BAD_ARGUMENT for a mistake in the environment.  NULL: open() is tried. */
+	int (*likely)(void);
 	int host;                        /* works on the host's memory; else the runtime copies it, there and back */
 
 	/* Required, but for those that may be NULL.  Each returns CG_OK or a code after cg_fail(). */

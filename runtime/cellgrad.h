@@ -4,7 +4,7 @@
  * Every call that can fail returns CG_OK or a negative enum cg_status; cg_message() then says why.  On a refused
  * argument no output is touched.  Shapes are row-major, slowest first: T steps, B batch, I input, U units.  B = 0 and T = 0 are
  * legal; I and U are at least 1.  Nothing here exits, or keeps a host pointer after it returns; and nothing prints, unless
- * CELLGRAD_VERBOSE=1 asked cg_open for a line on standard error for each call that computes.
+ * CELLGRAD_VERBOSE=1 asked cg_open for a line on standard error for each call that computes, and for one about each choice of a backend.
  *
  * Structs that begin with their size may grow at their end in a later version, and a program that was compiled against this header
  * goes on running there: fields that it does not have count as _init leaves them.  Structs without a size never change.
@@ -73,7 +73,8 @@ struct cg_stream;                        /* an order of work on a context, and t
 /*
  * Opens a device.  where: "cpu", "NAME:DEVICE", a comma list in order of preference, or NULL for the environment's
  * CELLGRAD_BACKEND (unset: the first backend that opens).  A named backend opens or the call fails with the reasons;
- * it is never replaced by another.
+ * it is never replaced by another.  Where nothing is named no driver is loaded without signs of a GPU for it: OpenCL's, on Linux, only
+ * where there is the device file of a GPU and a driver that is not for processors alone.
  * CG_BAD_ARGUMENT: no such name, with the nearest, or a variable of the environment, cellgrad(1) lists them, with a value that is not
  * allowed; CG_NO_DEVICE: none opened.  The caller closes the context.  Safe from any thread.
  */

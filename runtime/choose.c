@@ -141,15 +141,28 @@ static int open_list(const char *from, const char *where, struct cg_context **co
 	}
 }
 
+/* Of a backend that nobody named. */
+static int open_unasked(const struct cg_backend *backend, struct cg_context **context)
+{
+	int code = backend->likely ? backend->likely() : CG_OK;
+
+	if (code == CG_NO_DEVICE)
+		return cg_fail_in(code, "passed over");
+	CG_TRY(code);
+	return open_one(backend, backend->unasked, context);
+}
+
 /* Nothing is named: the first that opens; what the others said is kept.  A mistake in the environment is told at once and alone. */
-static int open_any(struct cg_context **context)
+static int open_any(int verbose, struct cg_context **context)
 {
 	char reasons[REASONS] = "";
 	size_t used = 0;
 
 	for (const struct cg_backend *const *b = cg_backends; *b; b++) {
-		int code = open_one(*b, (*b)->unasked, context);
+		int code = open_unasked(*b, context);
 
+		if (code == CG_OK && verbose)
+			cg_verbose_choice(*context, reasons);
 		if (code == CG_OK || code == CG_NO_MEMORY || code == CG_BAD_ARGUMENT)
 			return code;
 		if (used < sizeof reasons)
@@ -175,7 +188,7 @@ int cg_open(const char *where, struct cg_context **context)
 		from = cg_variables[CG_ENV_BACKEND].name;
 		where = cg_variable(CG_ENV_BACKEND);
 		if (!where)
-			return open_any(context);
+			return open_any(verbose, context);
 	}
 	CG_TRY(cg_backend_check(from, where));
 	return open_list(from, where, context);

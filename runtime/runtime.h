@@ -112,6 +112,8 @@ int cg_launch(struct cg_stream *, const struct cg_ready *, int piece, int64_t ro
 
 /* What CELLGRAD_VERBOSE says: 0 for silence, 1 for calls. */
 int cg_verbose_level(int *level);
+/* The line of a cg_open to which nobody named a backend; reasons: of those that were passed over. */
+void cg_verbose_choice(const struct cg_context *, const char *reasons);
 double cg_milliseconds(void);
 /* All that a silent call pays. */
 static inline int cg_is_verbose(const struct cg_stream *stream)

@@ -126,6 +126,20 @@ static void finish(char line[LINE], const struct cg_stream *stream, int code, do
 	fputs(line, stderr);
 }
 
+/* ---- the choice of a backend ---- */
+
+void cg_verbose_choice(const struct cg_context *context, const char *reasons)
+{
+	char line[LINE] = "";
+
+	add(line, sizeof line - 1, "# cg_open: %s;", context->backend->name);
+	add_route(line, sizeof line - 1, context);
+	add(line, sizeof line - 1, "%s", *reasons ? "; not " : "");
+	add_plain(line, sizeof line - 1, reasons);
+	strcat(line, "\n");
+	fputs(line, stderr);
+}
+
 /* ---- ops ---- */
 
 static int is_wanted(const struct cg_port *port, const void *op)

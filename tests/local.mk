@@ -2,7 +2,7 @@
 unit_tests = \
 	%D%/gen/parse_test %D%/gen/change_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/print_test \
 	%D%/gen/math_test %D%/gen/halves_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
-	%D%/runtime/environment_test %D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/sized_test %D%/runtime/misuse_test %D%/runtime/memory_test \
+	%D%/runtime/environment_test %D%/runtime/likely_test %D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/sized_test %D%/runtime/misuse_test %D%/runtime/memory_test \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/product_test \
 	%D%/runtime/allocator_test %D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test \
 	%D%/runtime/sequence_test %D%/runtime/rnn_misuse_test %D%/runtime/rnn_call_test %D%/runtime/rnn_size_test \
@@ -41,7 +41,7 @@ EXTRA_DIST += \
 	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/mutate.sh %D%/mutants %D%/gpu.sh %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data %D%/old \
 	%D%/gen/golden %D%/gen/every.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
-	%D%/command/stand_in.c %D%/command/driver.c \
+	%D%/command/stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
 	$(script_tests) $(command_tests)
 
 # Unit tests see the library's inner names.  Those of more than one file say so here.

@@ -111,6 +111,11 @@ static const char *list(int i, char *about, size_t bytes)
 	return name;
 }
 
+static int likely(void)
+{
+	return cg_cl_likely("");
+}
+
 static int make_device(const struct found *f, struct cg_device **result)
 {
 	struct cg_device *device = cg_memory(NULL, sizeof *device);
@@ -337,7 +342,7 @@ static int copy(struct cg_queue *queue, struct cg_mem to, struct cg_mem from, si
 
 extern const struct cg_backend cg_backend_opencl;
 const struct cg_backend cg_backend_opencl = {
-	.name = "opencl", .unasked = "gpu",
+	.name = "opencl", .unasked = "gpu", .likely = likely,
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,

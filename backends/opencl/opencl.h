@@ -33,6 +33,9 @@ struct cg_queue {
 	struct _cl_command_queue *queue;
 };
 
+/* Is a GPU with a driver likely here?  Files are looked at, below root, and nothing is loaded: CG_OK; CG_NO_DEVICE and why the backend
+ * is passed over; CG_BAD_ARGUMENT where CELLGRAD_OPENCL_LIB cannot be read. */
+int cg_cl_likely(const char *root);
 /* Fills what is asked of a device's driver; name: "0.1". */
 int cg_cl_examine(struct cg_device *, const char *name);
 /* Does the device compute as the promise of equal bits needs it?  Its description says so, or what is amiss. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/backend.h"
 #include "runtime/command/check.h"
 #include "runtime/command/command.h"
 #include "runtime/command/print.h"
@@ -255,15 +256,14 @@ static void close_side(struct side *s)
 	s->context = NULL;
 }
 
-/* What kernels are compared with: --ref's device, else the last there is, which opens everywhere; or none. */
+/* What kernels are compared with: --ref's device, else the last backend's, which opens everywhere; or none. */
 static int open_other(struct check *c, const char *ref)
 {
-	char last[256] = "";
-	const char *name;
+	const struct cg_backend *const *last = cg_backends;
 
-	for (int k = 0; (name = cg_device(k, NULL)); k++)
-		snprintf(last, sizeof last, "%s", name);
-	if (open_side(&c->other, ref ? ref : last, ref) || same(&c->other, &c->sides[0])) {
+	while (last[1])
+		last++;
+	if (open_side(&c->other, ref ? ref : (*last)->name, ref) || same(&c->other, &c->sides[0])) {
 		close_side(&c->other);
 		c->other.name = "the cell given as text";
 	}

@@ -285,11 +285,19 @@ static void show_cache(void)
 	putchar('\n');
 }
 
-static void show_default(const json_t *unnamed)
+static void show_default(json_t *unnamed)
 {
+	const char *backend;
+	json_t *why;
+
 	printf("\n%s\n  ", opens(unnamed) ? "Used when none is named:" : "None can be used:");
 	print_plain(stdout, text_of(unnamed, "about"));
 	putchar('\n');
+	json_object_foreach(opens(unnamed) ? json_object_get(unnamed, "passed_over") : NULL, backend, why) {
+		printf("  %s is passed over: ", backend);
+		print_plain(stdout, json_string_value(why));
+		putchar('\n');
+	}
 }
 
 static int show(json_t *devices, json_t *unnamed)
@@ -357,7 +365,7 @@ static int show_all(int json)
 
 static void show_why(const char *backend, const json_t *answer)
 {
-	const char *line = text_of(answer, "about");
+	const char *line = text_of(answer, "about"), *passed_over = text_of(answer, "passed_over");
 	json_t *d;
 	size_t k;
 
@@ -374,6 +382,11 @@ static void show_why(const char *backend, const json_t *answer)
 		print_plain(stdout, about);
 		putchar('\n');
 	}
+	if (*passed_over) {
+		printf("  passed over where it is not named: ");
+		print_plain(stdout, passed_over);
+		putchar('\n');
+	}
 }
 
 static int show_why_json(const char *backend, json_t *answer)
@@ -383,8 +396,9 @@ static int show_why_json(const char *backend, json_t *answer)
 
 	json_array_foreach(json_object_get(answer, "devices"), k, d)
 		json_array_append_new(devices, json_pack("{s:O, s:O}", "name", json_array_get(d, 0), "about", json_array_get(d, 1)));
-	return print_json(json_pack("{s:o, s:O, s:O, s:o}", "backend", print_string(backend), "opens", json_object_get(answer, "opens"),
-	                            "about", json_object_get(answer, "about"), "devices", devices));
+	return print_json(json_pack("{s:o, s:O, s:O, s:o, s:O}", "backend", print_string(backend), "opens", json_object_get(answer, "opens"),
+	                            "about", json_object_get(answer, "about"), "devices", devices,
+	                            "passed_over", json_object_get(answer, "passed_over")));
 }
 
 /* The answer is what was asked for, whichever it is; only a name that no backend has is an error. */

@@ -6,6 +6,7 @@
 #include "runtime/command/inspect.h"
 #include "runtime/command/print.h"
 #include "runtime/command/probe.h"
+#include "runtime/environment.h"
 #include "runtime/op.h"
 #include "runtime/rnn.h"
 
@@ -216,16 +217,37 @@ json_t *inspect_devices(void)
 	return NULL;
 }
 
+/* Why a backend is not tried when it is not named; NULL: it is. */
+static const char *passed_over(const struct cg_backend *backend)
+{
+	return backend->likely && backend->likely() == CG_NO_DEVICE ? cg_message() : NULL;
+}
+
 json_t *inspect_default(void)
 {
-	json_t *answer = probe_open(NULL);
+	json_t *answer = probe_open(NULL), *over = json_object();
 
-	if (answer)
+	for (const struct cg_backend *const *b = cg_backends; *b && !cg_variable(CG_ENV_BACKEND); b++) {
+		const char *why = passed_over(*b);
+
+		if (why)
+			json_object_set_new(over, (*b)->name, print_string(why));
+	}
+	if (answer) {
 		json_object_del(answer, "devices");
+		json_object_set(answer, "passed_over", over);
+	}
+	json_decref(over);
 	return answer;
 }
 
 json_t *inspect_why(const char *where)
 {
-	return probe_open(where);
+	const struct cg_backend *backend = inspect_backend(where);
+	const char *why = backend ? passed_over(backend) : NULL;
+	json_t *answer = probe_open(where);
+
+	if (answer)
+		json_object_set_new(answer, "passed_over", why ? print_string(why) : json_null());
+	return answer;
 }

@@ -12,10 +12,11 @@
 /* Every device: [{ "name": "cuda:0", "opens": true, "about": cg_describe's line, or why it does not open, "ops": { name: [dtype] },
  * "networks": { "lstm peephole": { dtype: route } }, "parts": what its backend's list says of it }].  NULL: there is no memory. */
 json_t *inspect_devices(void);
-/* What cg_open(NULL) takes: { "opens": true, "about": its line, or why nothing opens }. */
+/* What cg_open(NULL) takes: { "opens": true, "about": its line, or why nothing opens }, and in "passed_over" the words of each backend
+ * that is not tried since CELLGRAD_BACKEND is unset. */
 json_t *inspect_default(void);
-/* Whether a backend or device opens, or a list of them: { "opens", "about", "devices": [[name, line]] }: the devices are those of the
- * backend, where it opens. */
+/* Whether a backend or device opens, or a list of them: { "opens", "about", "devices": [[name, line]] }: the devices are those of
+ * the backend, where it opens; and "passed_over" with the words of a backend that is not tried when it is not named. */
 json_t *inspect_why(const char *where);
 
 /* The backend of a device's name; NULL: it is a list. */

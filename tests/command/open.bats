@@ -1,6 +1,20 @@
-# Drivers that end the process: `cellgrad info` outlives them.
+# What opens where nothing is named: no driver is loaded that is not worth it, so that nothing ends the process; and `cellgrad info`
+# outlives every driver.
 
 load files
+
+case=$BATS_TEST_DIRNAME/../data/GRUBlockCell-one.safetensors
+
+# passes_over: without a sign of a GPU OpenCL's drivers are left alone, else there is nothing to test
+passes_over() {
+	unset CELLGRAD_BACKEND
+	"$CELLGRAD" info --why opencl | grep -q 'passed over' || skip "a GPU with a driver for OpenCL is likely here"
+}
+
+# without_sanitizers: what they do to memory and to libraries that are loaded first leaves nothing to test
+without_sanitizers() {
+	[ -z "$SANITIZE" ] || skip "a build with a sanitizer"
+}
 
 # driver: a loader of OpenCL that does what DRIVER says
 driver() {
@@ -14,6 +28,81 @@ needs_opencl() {
 		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
 		skip "there is no OpenCL device"
 	fi
+}
+
+@test "OpenCL that is passed over: info and the verbose line say so" {
+	passes_over
+	works info --why opencl
+	[[ $output =~ ^opencl:.*"passed over".*(/dev/dri/renderD|/etc/OpenCL/vendors|processors) ]]
+	works info --why opencl --json
+	[[ $output == *'"passed_over":"'?* ]]
+	works info --why cpu --json
+	[[ $output == *'"passed_over":null'* ]]
+	works info
+	[[ $output == *"Used when none is named:"*"opencl is passed over: "* ]]
+	works info --json
+	[[ $output == *'"default":{"opens":true,'*'"passed_over":{"opencl":"'* ]]
+	CELLGRAD_BACKEND=cpu works info
+	[[ $output != *"passed over"* ]]
+	CELLGRAD_VERBOSE=1 run -0 --separate-stderr "$CELLGRAD" run GRUBlockCell "$case"
+	[[ ${stderr_lines[0]} == "# cg_open: "*opencl*"passed over: "* ]]
+	[[ ${stderr_lines[1]} == "cellgrad bench "* ]]
+	CELLGRAD_BACKEND=cpu CELLGRAD_VERBOSE=1 run -0 --separate-stderr "$CELLGRAD" run GRUBlockCell "$case"
+	[ "${#stderr_lines[@]}" -eq 1 ]
+}
+
+@test "OpenCL that is passed over is not even loaded, but where it is named" {
+	passes_over
+	driver
+	for call in clGetPlatformIDs clGetDeviceIDs; do
+		DRIVER=$call:abort works run GRUBlockCell "$case"
+		DRIVER=$call:abort works demo --only compare
+		DRIVER=$call:abort works check gru_block_cell --max-time 1
+	done
+	CELLGRAD_BACKEND=opencl DRIVER=clGetPlatformIDs:abort run "$CELLGRAD" run GRUBlockCell "$case"
+	[ "$status" -eq 134 ]
+}
+
+@test "in a process that shows LLVM's symbols" {
+	passes_over
+	without_sanitizers
+	${CC:-cc} -w -shared -fPIC -o llvm.so "$BATS_TEST_DIRNAME/llvm.c"
+	LD_PRELOAD=$PWD/llvm.so CELLGRAD_BACKEND=opencl run "$CELLGRAD" run GRUBlockCell "$case"
+	# Where there is no driver that is bound to them there is nothing to be seen, but the process goes on as well.
+	[ "$status" -eq 134 ] || echo "# exit status of opencl by its name: $status" >&3
+	LD_PRELOAD=$PWD/llvm.so works run GRUBlockCell "$case"
+	LD_PRELOAD=$PWD/llvm.so works check gru_block_cell --max-time 1
+	LD_PRELOAD=$PWD/llvm.so run -0 "$CELLGRAD" info
+	[[ $output == *"Used when none is named:"*"cpu: "* ]]
+}
+
+@test "with too little memory" {
+	passes_over
+	without_sanitizers
+	for limit in 40000 150000 250000 300000 400000 600000 1000000; do
+		for op in GRUBlockCell-one GRUBlockCellGrad-wide; do
+			# To hang is no better than to abort.
+			run bash -c 'ulimit -v "$1" || exit 0; exec timeout 100 "$0" run "${2%-*}" "$3"' "$CELLGRAD" "$limit" "$op" \
+				"$DATA/$op.safetensors"
+			echo "$limit: $status: $output"
+			[ "$status" -le 2 ]
+		done
+		run bash -c 'ulimit -v "$1" || exit 0; exec timeout 100 "$0" info' "$CELLGRAD" "$limit"
+		[ "$status" -eq 0 ]
+	done
+}
+
+@test "run starts as fast as on the cpu by its name" {
+	passes_over
+	"$CELLGRAD" info --why cuda | grep -q 'libcuda.so.1: cannot open' || skip "a driver of CUDA is loaded here"
+	${CC:-cc} -w -D_GNU_SOURCE -o starts "$BATS_TEST_DIRNAME/starts.c"
+	# At most 1.3 times as long; where others are at work, at most 1.3 times as long on a processor.
+	for rounds in 20 20 40; do
+		read -r unnamed named unnamed_at_work named_at_work < <(./starts $rounds "$CELLGRAD" run GRUBlockCell "$case")
+		echo "$unnamed us, cpu by its name $named us; on a processor $unnamed_at_work us and $named_at_work us"
+		((unnamed * 10 > named * 13 && unnamed_at_work * 10 > named_at_work * 13)) || return 0
+	done
+	return 1
 }
 
 @test "info outlives a driver that ends its process while it is loaded" {

@@ -1,0 +1,215 @@
+/*
+ * Is it worth to load OpenCL's drivers when nobody asked for them?  Loading one takes long, starts threads, and has ended processes
+ * that had an LLVM of their own or too little memory; the loader loads all of them at once.  So two things are looked for first: the
+ * device file of a GPU, and a driver that is not for processors alone among those that the loader would load.  What cannot be known
+ * counts as a driver.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/opencl/opencl.h"
+#include "runtime/environment.h"
+
+enum { PATH = 1024, LINE = 512, ENTRIES = 4096, SEEN = 512 };
+
+/* Devices of GPUs, by the beginnings of their names; in_full: no other name begins so. */
+static const struct { const char *folder, *name; int in_full; } devices[] = {
+	{ "/dev/dri", "renderD", 0 },
+	{ "/dev", "kfd", 1 },
+	{ "/dev", "nvidia", 0 },
+	{ "/dev", "mali", 0 },
+	{ "/dev", "dxg", 1 },
+};
+
+/* Drivers for processors alone, by the beginnings of their libraries' names.  variable: with it set it may show a GPU; -1: never. */
+static const struct { const char *library; int variable; } for_processors[] = {
+	{ "libpocl", -1 },
+	{ "libintelocl", -1 },                   /* Intel's runtime for processors; that for its GPUs is libigdrcl */
+	{ "libRusticlOpenCL", CG_ENV_RUSTICL_ENABLE },
+};
+
+/* ---- device files ---- */
+
+static int has_device(const char *root, const char *folder, const char *name, int in_full)
+{
+	char path[PATH];
+	struct dirent *entry;
+	int found = 0;
+	DIR *list;
+
+	snprintf(path, sizeof path, "%s%s", root, folder);
+	list = opendir(path);
+	while (list && !found && (entry = readdir(list)))
+		found = in_full ? !strcmp(entry->d_name, name) : !strncmp(entry->d_name, name, strlen(name));
+	if (list)
+		closedir(list);
+	return found;
+}
+
+static int check_devices(const char *root)
+{
+	char names[256] = "";
+
+	for (size_t k = 0; k < sizeof devices / sizeof *devices; k++) {
+		size_t n = strlen(names);
+
+		if (has_device(root, devices[k].folder, devices[k].name, devices[k].in_full))
+			return CG_OK;
+		snprintf(names + n, sizeof names - n, "%s%s/%s%s", n ? ", " : "", devices[k].folder, devices[k].name,
+		         devices[k].in_full ? "" : "*");
+	}
+	return cg_fail(CG_NO_DEVICE, "there is no device file of a GPU (%s)", names);
+}
+
+/* ---- drivers ---- */
+
+/* What was seen so far of the drivers that the loader would load. */
+struct look {
+	int possible;                            /* one of them may be a GPU's */
+	char seen[SEEN];                         /* the others, with commas */
+};
+
+/* A driver's library, by its name or its path. */
+static void judge(struct look *look, const char *library)
+{
+	const char *slash = strrchr(library, '/'), *name = slash ? slash + 1 : library;
+	size_t n = strlen(look->seen);
+
+	for (size_t k = 0; k < sizeof for_processors / sizeof *for_processors; k++) {
+		int variable = for_processors[k].variable;
+
+		if (strncmp(name, for_processors[k].library, strlen(for_processors[k].library)))
+			continue;
+		if (variable >= 0 && cg_variable(variable))
+			break;
+		snprintf(look->seen + n, SEEN - n, "%s%.60s%s%s%s", n ? ", " : "", name, variable < 0 ? "" : " (",
+		         variable < 0 ? "" : cg_variables[variable].name, variable < 0 ? "" : " is unset)");
+		return;
+	}
+	look->possible = 1;
+}
+
+/* The first line of an .icd file names a library.  A folder, a pipe, a device and what cannot be read name none. */
+static void judge_file(struct look *look, int folder, const char *path)
+{
+	char line[LINE];
+	struct stat s;
+	ssize_t n;
+	int fd;
+
+	if (fstatat(folder, path, &s, 0) || !S_ISREG(s.st_mode))
+		return;
+	fd = openat(folder, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	n = read(fd, line, sizeof line - 1);
+	close(fd);
+	if (n <= 0)
+		return;
+	line[n] = '\0';
+	line[strcspn(line, "\r\n")] = '\0';
+	judge(look, line);
+}
+
+static int ends_in_icd(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n >= 4 && !strcmp(name + n - 4, ".icd");
+}
+
+/* A folder of .icd files.  Where there is none the loader is one that looks elsewhere, or is a driver itself. */
+static void judge_folder(struct look *look, const char *path)
+{
+	DIR *list = opendir(path);
+	struct dirent *entry;
+	int n = 0;
+
+	if (!list) {
+		look->possible |= errno == ENOENT || errno == ENOMEM || errno == EMFILE || errno == ENFILE;
+		return;
+	}
+	while (!look->possible && (entry = readdir(list)))
+		if (++n > ENTRIES)
+			look->possible = 1;
+		else if (ends_in_icd(entry->d_name))
+			judge_file(look, dirfd(list), entry->d_name);
+	closedir(list);
+}
+
+static int is_folder(const char *path)
+{
+	struct stat s;
+
+	return !stat(path, &s) && S_ISDIR(s.st_mode);
+}
+
+/* OCL_ICD_VENDORS: a folder, an .icd file, which without a slash is looked for in the folder first, or a library. */
+static void judge_vendors(struct look *look, const char *root)
+{
+	const char *named = cg_variable(CG_ENV_OCL_ICD_VENDORS), *path = cg_variable(CG_ENV_OPENCL_VENDOR_PATH);
+	char folder[PATH], file[2 * PATH];
+
+	snprintf(folder, sizeof folder, "%s%s", path ? "" : root, path ? path : cg_variables[CG_ENV_OPENCL_VENDOR_PATH].fallback);
+	if (!named) {
+		judge_folder(look, folder);
+	} else if (is_folder(named)) {
+		judge_folder(look, named);
+	} else if (!ends_in_icd(named)) {
+		judge(look, named);
+	} else {
+		snprintf(file, sizeof file, "%s/%s", folder, named);
+		judge_file(look, AT_FDCWD, !strchr(named, '/') && !access(file, F_OK) ? file : named);
+	}
+}
+
+/* OCL_ICD_FILENAMES: libraries with colons, beside the others. */
+static void judge_filenames(struct look *look)
+{
+	const char *at = cg_variable(CG_ENV_OCL_ICD_FILENAMES);
+	char library[PATH];
+
+	for (; at && *at && !look->possible; at += strcspn(at, ":"), at += *at == ':') {
+		snprintf(library, sizeof library, "%.*s", (int)strcspn(at, ":"), at);
+		if (*library)
+			judge(look, library);
+	}
+}
+
+#ifdef __linux__
+enum { FILES_ARE_KNOWN = 1 };
+#else
+enum { FILES_ARE_KNOWN = 0 };            /* which are GPUs' elsewhere */
+#endif
+
+int cg_cl_likely(const char *root)
+{
+	const char *library = cg_variable(CG_ENV_OPENCL_LIB);
+	struct look look = { 0, "" };
+
+	CG_TRY(cg_variable_ask(CG_ENV_OPENCL_LIB, NULL));
+	if (library && access(library, R_OK))
+		return cg_fail(CG_BAD_ARGUMENT, "no OpenCL loader: CELLGRAD_OPENCL_LIB: %.300s: %s", library, strerror(errno));
+	if (!FILES_ARE_KNOWN)
+		return CG_OK;
+	CG_TRY(check_devices(root));
+	/* A library that is named may be a driver itself, or a loader that looks elsewhere. */
+	if (library) {
+		judge(&look, library);
+	} else {
+		judge_filenames(&look);
+		if (!look.possible)
+			judge_vendors(&look, root);
+	}
+	if (look.possible)
+		return CG_OK;
+	if (*look.seen)
+		return cg_fail(CG_NO_DEVICE, "its drivers are for processors alone: %s", look.seen);
+	return cg_fail(CG_NO_DEVICE, "there is no driver: the loader finds them in %s",
+	               cg_variables[CG_ENV_OPENCL_VENDOR_PATH].fallback);
+}
