@@ -95,6 +95,7 @@ struct cg_backend {
 	int  (*supports)(const struct cg_device *, int dtype);   /* CG_OK or CG_UNSUPPORTED */
 	int  (*start)(struct cg_device *, void *native, struct cg_queue **);
 	int  (*sync)(struct cg_queue *);
+	/* Waits for all that was enqueued before it frees the queue: then nothing of the host's memory is in use any more. */
 	void (*stop)(struct cg_queue *);
 	/* queue: the only one whose work will use the memory, NULL: any; free is given the same.  What is enqueued may still use it. */
 	int  (*alloc)(struct cg_device *, struct cg_queue *, size_t bytes, struct cg_mem *);
@@ -106,7 +107,8 @@ struct cg_backend {
 	int  (*zero)(struct cg_queue *, struct cg_mem, size_t bytes);
 	/* Within the device, by its driver: what the rates of kernels are compared with.  NULL: there is no such thing. */
 	int  (*copy)(struct cg_queue *, struct cg_mem to, struct cg_mem from, size_t bytes);
-	/* Makes the functions of a plan ready; the backend prints the text it wants from it.  The plan outlives the built. */
+	/* Makes the functions of a plan ready; the backend prints the text it wants from it.  The plan outlives the built.  Of a
+	 * device there is never more than one call at a time. */
 	int  (*build)(struct cg_device *, const struct cg_pass_plan *, struct cg_built **);
 	void (*drop)(struct cg_device *, struct cg_built *);
 	int  (*launch)(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units,

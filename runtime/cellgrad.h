@@ -40,7 +40,9 @@ enum cg_status {
 	CG_NO_DEVICE    = -3,        /* no such backend or device here; the words say what was tried */
 	CG_UNSUPPORTED  = -4,        /* the words name the backend or option that would do it */
 	CG_BUILD        = -5,        /* a kernel or a .cell did not compile: the words hold the log */
-	CG_DRIVER       = -6,        /* a vendor call failed: its name, code and words; the stream may be lost */
+	/* A vendor call failed: its name, code and words.  The stream may be lost; where a wait failed, memory of the host that the
+	 * call was given may be in use until the stream is closed. */
+	CG_DRIVER       = -6,
 	CG_FILE         = -7         /* a file could not be read or written */
 };
 enum cg_dtype { CG_F32, CG_F64, CG_F16, CG_BF16 };
@@ -98,6 +100,7 @@ CG_API int  cg_supports(const struct cg_context *context, const char *op, int dt
 CG_API int  cg_stream_open(struct cg_context *context, void *native, struct cg_stream **stream);
 /* Waits for all that was enqueued and reports what failed since the last wait. */
 CG_API int  cg_stream_sync(struct cg_stream *stream);
+/* Waits for all that was enqueued, too. */
 CG_API void cg_stream_close(struct cg_stream *stream);
 
 /* Dense memory.  All zeros means "absent" for an input and "not wanted" for an output.  The memory is the caller's.  An argument's

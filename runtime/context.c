@@ -132,8 +132,10 @@ void cg_stream_close(struct cg_stream *stream)
 	if (!stream || stream->context->fork != forks)
 		return;
 	free_scratch(stream);
-	cg_steps_free(stream);
+	cg_steps_free_device(stream);
+	/* It waits for what is enqueued, which may still be reading what the stream has on the host. */
 	stream->context->backend->stop(stream->queue);
+	cg_steps_free_host(stream);
 	let_go(stream->context);
 	cg_memory(stream, 0);
 }

@@ -11,6 +11,7 @@
 
 struct header { char magic[8]; uint64_t print, lengths, counter; int64_t T, B, N, first_step; };
 _Static_assert(sizeof(struct header) == CG_RESERVE_HEADER, "a header fills its place");
+_Static_assert(sizeof(struct header) == sizeof((struct cg_stream *)0)->header, "and the one that a stream has for it");
 
 /* FNV-1a. */
 uint64_t cg_reserve_print(uint64_t print, const void *p, size_t bytes)
@@ -52,7 +53,8 @@ int cg_reserve_write(struct cg_stream *stream, const struct cg_rnn *rnn, const s
 	if (!checked)
 		return CG_OK;
 	h = header_of(rnn, c);
-	return cg_put(stream, c->reserve, &h, sizeof h);
+	memcpy(stream->header, &h, sizeof h);
+	return cg_put(stream, c->reserve, stream->header, sizeof h);
 }
 
 int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
@@ -64,7 +66,8 @@ int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const s
 	if (!checked)
 		return CG_OK;
 	want = header_of(rnn, c);
-	CG_TRY(cg_get(stream, &got, c->reserve, sizeof got));
+	CG_TRY(cg_get(stream, stream->header, c->reserve, sizeof got));
+	memcpy(&got, stream->header, sizeof got);
 	if (!memcmp(&want, &got, sizeof want))
 		return CG_OK;
 	if (memcmp(want.magic, got.magic, sizeof want.magic))

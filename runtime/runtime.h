@@ -59,10 +59,13 @@ struct cg_stream {
 	struct cg_queue *queue;
 	struct cg_mem scratch;                   /* for calls that were given no work memory; grows */
 	struct cg_steps_held *steps;             /* the order of rows of the last call of a network; steps.c's */
+	uint64_t header[8];                      /* of a reserve, on its way: here, since a copy outlives a wait that failed */
 };
 /* One more who will close it. */
 void cg_context_hold(struct cg_context *);
-void cg_steps_free(struct cg_stream *);
+/* Both sides of the order of rows: the device's before the queue stops, the host's, which a copy may be reading, after it. */
+void cg_steps_free_device(struct cg_stream *);
+void cg_steps_free_host(struct cg_stream *);
 /* At least so many bytes of device memory that this stream's calls may use in turn; bytes 0 gives absent memory. */
 int cg_stream_scratch(struct cg_stream *, size_t bytes, struct cg_mem *);
 

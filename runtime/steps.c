@@ -220,14 +220,20 @@ int cg_steps_get(struct cg_stream *stream, const struct cg_rnn *rnn, int64_t T, 
 	return CG_OK;
 }
 
-void cg_steps_free(struct cg_stream *stream)
+void cg_steps_free_device(struct cg_stream *stream)
+{
+	struct cg_steps_held *held = stream->steps;
+
+	if (held && held->device.data && !stream->context->backend->host)
+		stream->context->backend->free(stream->context->device, stream->queue, &held->device);
+}
+
+void cg_steps_free_host(struct cg_stream *stream)
 {
 	struct cg_steps_held *held = stream->steps;
 
 	if (!held)
 		return;
-	if (held->device.data && !stream->context->backend->host)
-		stream->context->backend->free(stream->context->device, stream->queue, &held->device);
 	cg_memory(held->lengths, 0);
 	cg_memory(held->host, 0);
 	cg_memory(held, 0);

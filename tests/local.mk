@@ -7,7 +7,7 @@ unit_tests = \
 	%D%/runtime/allocator_test %D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test \
 	%D%/runtime/sequence_test %D%/runtime/rnn_misuse_test %D%/runtime/rnn_call_test %D%/runtime/rnn_size_test \
 	%D%/runtime/rnn_memory_test %D%/runtime/rnn_streams_test %D%/runtime/weights_test %D%/runtime/opencl_test %D%/runtime/opencl_rnn_test \
-	%D%/runtime/opencl_device_test %D%/runtime/fault_test %D%/runtime/cache_test %D%/runtime/cache_place_test \
+	%D%/runtime/opencl_device_test %D%/runtime/fault_test %D%/runtime/late_fault_test %D%/runtime/late_test %D%/runtime/cache_test %D%/runtime/cache_place_test \
 	%D%/runtime/cache_bound_test %D%/runtime/cache_fault_test %D%/conformance/reference_test \
 	%D%/conformance/reference_bound_test %D%/conformance/bits_test %D%/conformance/reference_rnn_test \
 	%D%/conformance/reference_rnn_equal_test %D%/conformance/reference_dropout_test \
@@ -54,6 +54,7 @@ sequence = \
 	%D%/conformance/sequence.h %D%/conformance/sequence_arrays.h %D%/conformance/reference_rnn.h \
 	%D%/conformance/reference_rnn.c %D%/conformance/reference_rnn_grad.c %D%/conformance/reference_rnn_params.c \
 	%D%/conformance/reference_dropout.c %D%/conformance/reference_block_lstm.c $(reference)
+counted = %D%/runtime/counted.h %D%/runtime/counted.c
 numbers = %D%/conformance/cases.h %D%/conformance/numbers.h %D%/conformance/numbers.c
 trials = \
 	%D%/conformance/area.h %D%/conformance/area.c %D%/conformance/cases.c \
@@ -71,12 +72,18 @@ trials = \
 %C%_conformance_data_test_SOURCES = %D%/conformance/data_test.c $(sequence)
 %C%_conformance_data_test_LDADD = runtime/command/libcommand.la $(LDADD)
 device = %D%/conformance/device.h %D%/conformance/device.c
-%C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(device) $(trials)
+%C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(device) $(trials) $(counted)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
 net = %D%/runtime/net.h %D%/runtime/net.c $(numbers)
 # The runtime's choice among the backends of tests/fake.
-%C%_runtime_fault_test_SOURCES = %D%/runtime/fault_test.c %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/list.h runtime/choose.c $(net)
-%C%_runtime_fault_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_BACKEND_LIST='"tests/fake/list.h"'
+fakes = %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/late.h %D%/fake/late.c %D%/fake/list.h runtime/choose.c
+fakes_list = -DCG_BACKEND_LIST='"tests/fake/list.h"'
+%C%_runtime_fault_test_SOURCES = %D%/runtime/fault_test.c $(fakes) $(counted) $(net)
+%C%_runtime_fault_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list)
+%C%_runtime_late_fault_test_SOURCES = $(%C%_runtime_fault_test_SOURCES)
+%C%_runtime_late_fault_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list) -DFAULTY_BEHIND=cg_backend_late
+%C%_runtime_late_test_SOURCES = %D%/runtime/late_test.c $(fakes) $(net_trials) $(net)
+%C%_runtime_late_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list)
 # The cache on a disk that is watched.
 kept = %D%/runtime/kept.h %D%/runtime/kept.c %D%/fake/disk.h %D%/fake/disk.c
 %C%_runtime_cache_test_SOURCES = %D%/runtime/cache_test.c $(kept)
@@ -89,25 +96,33 @@ kept = %D%/runtime/kept.h %D%/runtime/kept.c %D%/fake/disk.h %D%/fake/disk.c
 %C%_runtime_product_test_SOURCES = %D%/runtime/product_test.c $(numbers)
 tensors = %D%/runtime/tensors.h %D%/runtime/tensors.c
 opencl_watch = %D%/runtime/opencl_watch.h %D%/runtime/opencl_watch.c $(tensors)
-%C%_runtime_opencl_test_SOURCES = %D%/runtime/opencl_test.c $(opencl_watch)
-net_trials = %D%/runtime/net_trials.h %D%/runtime/net_trials.c
+%C%_runtime_opencl_test_SOURCES = %D%/runtime/opencl_test.c $(opencl_watch) $(counted)
+net_trials = %D%/runtime/net_trials.h %D%/runtime/net_trials.c $(counted)
 walks = %D%/runtime/walks.h %D%/runtime/walks.c $(net)
 %C%_runtime_rnn_streams_test_SOURCES = %D%/runtime/rnn_streams_test.c $(net_trials) $(net)
 %C%_runtime_opencl_rnn_test_SOURCES = %D%/runtime/opencl_rnn_test.c $(opencl_watch) $(walks) $(net_trials)
 cuda_watch = %D%/runtime/cuda_watch.h %D%/runtime/cuda_watch.c $(tensors)
-%C%_runtime_cuda_test_SOURCES = %D%/runtime/cuda_test.c $(cuda_watch)
-%C%_runtime_cuda_fault_test_SOURCES = %D%/runtime/cuda_fault_test.c $(cuda_watch)
+%C%_runtime_cuda_test_SOURCES = %D%/runtime/cuda_test.c $(cuda_watch) $(counted)
+%C%_runtime_cuda_fault_test_SOURCES = %D%/runtime/cuda_fault_test.c $(cuda_watch) $(counted)
 %C%_runtime_cuda_cache_test_SOURCES = %D%/runtime/cuda_cache_test.c $(cuda_watch)
-%C%_runtime_cuda_gemm_test_SOURCES = %D%/runtime/cuda_gemm_test.c $(cuda_watch) $(numbers)
+%C%_runtime_cuda_gemm_test_SOURCES = %D%/runtime/cuda_gemm_test.c $(cuda_watch) $(numbers) $(counted)
 rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequence)
-%C%_runtime_sequence_test_SOURCES = %D%/runtime/sequence_test.c $(numbers)
-%C%_runtime_cuda_sequence_test_SOURCES = %D%/runtime/sequence_test.c $(numbers)
-%C%_runtime_rows_test_SOURCES = %D%/runtime/rows_test.c $(rows_trial)
+%C%_runtime_rnn_misuse_test_SOURCES = %D%/runtime/rnn_misuse_test.c $(counted)
+%C%_runtime_misuse_test_SOURCES = %D%/runtime/misuse_test.c $(counted)
+%C%_runtime_memory_test_SOURCES = %D%/runtime/memory_test.c $(counted)
+%C%_runtime_kernel_run_test_SOURCES = %D%/runtime/kernel_run_test.c $(counted)
+%C%_runtime_weights_test_SOURCES = %D%/runtime/weights_test.c $(counted)
+%C%_runtime_rnn_size_test_SOURCES = %D%/runtime/rnn_size_test.c $(counted)
+%C%_runtime_opencl_device_test_SOURCES = %D%/runtime/opencl_device_test.c $(counted)
+%C%_runtime_threads_test_SOURCES = %D%/runtime/threads_test.c $(counted)
+%C%_runtime_sequence_test_SOURCES = %D%/runtime/sequence_test.c $(numbers) $(counted)
+%C%_runtime_cuda_sequence_test_SOURCES = %D%/runtime/sequence_test.c $(numbers) $(counted)
+%C%_runtime_rows_test_SOURCES = %D%/runtime/rows_test.c $(rows_trial) $(counted)
 %C%_runtime_cuda_rnn_test_SOURCES = %D%/runtime/cuda_rnn_test.c $(cuda_watch) $(walks) $(net_trials)
-%C%_runtime_cuda_net_test_SOURCES = %D%/runtime/cuda_net_test.c $(cuda_watch)
-%C%_runtime_cuda_net_call_test_SOURCES = %D%/runtime/cuda_net_call_test.c $(cuda_watch) $(net)
-%C%_runtime_cuda_moves_test_SOURCES = %D%/runtime/cuda_moves_test.c $(cuda_watch) $(numbers) $(sequence)
-%C%_runtime_cuda_rows_test_SOURCES = %D%/runtime/cuda_rows_test.c $(cuda_watch) $(rows_trial)
+%C%_runtime_cuda_net_test_SOURCES = %D%/runtime/cuda_net_test.c $(cuda_watch) $(counted)
+%C%_runtime_cuda_net_call_test_SOURCES = %D%/runtime/cuda_net_call_test.c $(cuda_watch) $(net) $(counted)
+%C%_runtime_cuda_moves_test_SOURCES = %D%/runtime/cuda_moves_test.c $(cuda_watch) $(numbers) $(sequence) $(counted)
+%C%_runtime_cuda_rows_test_SOURCES = %D%/runtime/cuda_rows_test.c $(cuda_watch) $(rows_trial) $(counted)
 %C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c %D%/conformance/numbers.h %D%/conformance/numbers.c $(reference)
 %C%_sequence_sequence_SOURCES = \
@@ -115,10 +130,10 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 	%D%/sequence/random.c %D%/sequence/pieces.c %D%/sequence/alike.c %D%/sequence/repeat.c \
 	%D%/sequence/known.c %D%/sequence/block.c %D%/sequence/slopes.h %D%/sequence/slopes.c %D%/sequence/modes.c \
 	%D%/sequence/cells.c %D%/sequence/drawn.c %D%/sequence/tape.h %D%/sequence/tape.c %D%/sequence/train.c \
-	%D%/conformance/area.h %D%/conformance/area.c $(device) $(sequence) $(numbers)
-%C%_runtime_rnn_call_test_SOURCES = %D%/runtime/rnn_call_test.c $(net)
-%C%_runtime_verbose_test_SOURCES = %D%/runtime/verbose_test.c $(net)
-%C%_runtime_rnn_memory_test_SOURCES = %D%/runtime/rnn_memory_test.c $(net)
+	%D%/conformance/area.h %D%/conformance/area.c $(device) $(sequence) $(numbers) $(counted)
+%C%_runtime_rnn_call_test_SOURCES = %D%/runtime/rnn_call_test.c $(net) $(counted)
+%C%_runtime_verbose_test_SOURCES = %D%/runtime/verbose_test.c $(net) $(counted)
+%C%_runtime_rnn_memory_test_SOURCES = %D%/runtime/rnn_memory_test.c $(net) $(counted)
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h

@@ -1,13 +1,17 @@
 /*
- * The backend `faulty`, made by the steps of backends/README.md: each slot counts, fails when its turn has come, and else asks the
- * cpu's.  It says that it does not work on the host's memory, so that the runtime copies, and refuses such memory when it gets it.
+ * The backend `faulty`, made by the steps of backends/README.md: each slot counts, fails when its turn has come, and else asks that
+ * of the backend behind it, the cpu's or late's.  It says that it does not work on the host's memory, so that the runtime copies,
+ * and refuses such memory when it gets it.
  */
-#include <stddef.h>
+#include <stdlib.h>
 
 #include "runtime/backend.h"
 #include "tests/fake/faulty.h"
 
-extern const struct cg_backend cg_backend_cpu, cg_backend_faulty;
+#ifndef FAULTY_BEHIND
+#define FAULTY_BEHIND cg_backend_cpu
+#endif
+extern const struct cg_backend FAULTY_BEHIND, cg_backend_faulty;
 
 static long made, fatal, held;
 static const char *failed;
@@ -37,7 +41,7 @@ static int turn(const char *slot)
 	if (++made != fatal)
 		return CG_OK;
 	failed = slot;
-	return cg_fail(CG_DRIVER, "faulty: %s: failed as it was told", slot);
+	return cg_fail(CG_DRIVER, "faulty: %s: failed as the test asked", slot);
 }
 
 /* Memory of the host has no business here. */
@@ -48,51 +52,57 @@ static int own(const char *slot, struct cg_mem mem)
 
 static const char *list(int i, char *about, size_t bytes)
 {
-	return cg_backend_cpu.list(i, about, bytes);
+	return FAULTY_BEHIND.list(i, about, bytes);
 }
 
 static int open_device(const char *where, struct cg_device **device)
 {
 	CG_TRY(turn("open"));
-	return cg_backend_cpu.open(where, device);
+	CG_TRY(FAULTY_BEHIND.open(where, device));
+	held++;
+	return CG_OK;
 }
 
 static void close_device(struct cg_device *device)
 {
-	cg_backend_cpu.close(device);
+	held--;
+	FAULTY_BEHIND.close(device);
 }
 
 static const char *describe(const struct cg_device *device)
 {
-	return cg_backend_cpu.describe(device);
+	return FAULTY_BEHIND.describe(device);
 }
 
 static int supports(const struct cg_device *device, int dtype)
 {
-	return cg_backend_cpu.supports(device, dtype);
+	return FAULTY_BEHIND.supports(device, dtype);
 }
 
 static int start(struct cg_device *device, void *native, struct cg_queue **queue)
 {
 	CG_TRY(turn("start"));
-	return cg_backend_cpu.start(device, native, queue);
+	CG_TRY(FAULTY_BEHIND.start(device, native, queue));
+	held++;
+	return CG_OK;
 }
 
 static int sync_queue(struct cg_queue *queue)
 {
 	CG_TRY(turn("sync"));
-	return cg_backend_cpu.sync(queue);
+	return FAULTY_BEHIND.sync(queue);
 }
 
 static void stop(struct cg_queue *queue)
 {
-	cg_backend_cpu.stop(queue);
+	held--;
+	FAULTY_BEHIND.stop(queue);
 }
 
 static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
 {
 	CG_TRY(turn("alloc"));
-	CG_TRY(cg_backend_cpu.alloc(device, queue, bytes, mem));
+	CG_TRY(FAULTY_BEHIND.alloc(device, queue, bytes, mem));
 	held++;
 	return CG_OK;
 }
@@ -100,54 +110,70 @@ static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes,
 static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg_mem *mem)
 {
 	held--;
-	cg_backend_cpu.free(device, queue, mem);
+	FAULTY_BEHIND.free(device, queue, mem);
 }
 
 static int check(struct cg_device *device, struct cg_mem mem)
 {
 	CG_TRY(turn("check"));
-	return cg_backend_cpu.check(device, mem);
+	return FAULTY_BEHIND.check(device, mem);
 }
 
 static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
 {
 	CG_TRY(turn("put"));
 	CG_TRY(own("put", to));
-	return cg_backend_cpu.put(queue, to, from, bytes);
+	return FAULTY_BEHIND.put(queue, to, from, bytes);
 }
 
 static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
 {
 	CG_TRY(turn("get"));
 	CG_TRY(own("get", from));
-	return cg_backend_cpu.get(queue, to, from, bytes);
+	return FAULTY_BEHIND.get(queue, to, from, bytes);
 }
 
 static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 {
 	CG_TRY(turn("zero"));
 	CG_TRY(own("zero", mem));
-	return cg_backend_cpu.zero(queue, mem, bytes);
+	return FAULTY_BEHIND.zero(queue, mem, bytes);
 }
 
-static int build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **built)
+struct cg_built { const struct cg_pass_plan *plan; void *behind; };
+
+static int build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
 {
+	struct cg_built *built, *behind;
+
 	CG_TRY(turn("build"));
-	return cg_backend_cpu.build(device, plan, built);
+	CG_TRY(FAULTY_BEHIND.build(device, plan, &behind));
+	built = malloc(sizeof *built);
+	if (!built)
+		abort();
+	*built = (struct cg_built){ plan, behind };
+	*result = built;
+	held++;
+	return CG_OK;
 }
 
 static void drop(struct cg_device *device, struct cg_built *built)
 {
-	cg_backend_cpu.drop(device, built);
+	held--;
+	FAULTY_BEHIND.drop(device, built->behind);
+	free(built);
 }
 
 static int launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
                   const struct cg_operand *operands)
 {
+	const struct cg_piece *p = &built->plan->pieces[piece];
+
 	CG_TRY(turn("launch"));
-	for (int k = 0; k < CG_SLOTS_MAX && operands[k].mem.data; k++)
-		CG_TRY(own("launch", operands[k].mem));
-	return cg_backend_cpu.launch(queue, built, piece, rows, units, operands);
+	for (int k = 0; k < p->n_arguments; k++)
+		if (cg_is_parameter(p, &p->arguments[k]))
+			CG_TRY(own("launch", operands[k].mem));
+	return FAULTY_BEHIND.launch(queue, built->behind, piece, rows, units, operands);
 }
 
 static int gemm(struct cg_queue *queue, const struct cg_gemm *g)
@@ -157,7 +183,7 @@ static int gemm(struct cg_queue *queue, const struct cg_gemm *g)
 	CG_TRY(own("gemm", g->b.mem));
 	CG_TRY(own("gemm", g->start.mem));
 	CG_TRY(own("gemm", g->c.mem));
-	return cg_backend_cpu.gemm(queue, g);
+	return FAULTY_BEHIND.gemm(queue, g);
 }
 
 static int rows(struct cg_queue *queue, const struct cg_rows *r)
@@ -169,7 +195,7 @@ static int rows(struct cg_queue *queue, const struct cg_rows *r)
 	CG_TRY(own("rows", r->to));
 	CG_TRY(own("rows", r->drop.t));
 	CG_TRY(own("rows", r->drop.b));
-	return cg_backend_cpu.rows(queue, r);
+	return FAULTY_BEHIND.rows(queue, r);
 }
 
 const struct cg_backend cg_backend_faulty = {

@@ -1,4 +1,4 @@
-/* A backend that fails at the n-th call of its table; behind it is the cpu, out of reach of the host's memory. */
+/* A backend that fails at the n-th call of its table; behind it is the cpu, out of reach of the host's memory, or late. */
 #ifndef CG_FAULTY_H
 #define CG_FAULTY_H
 
@@ -6,7 +6,7 @@
 long faulty_at(long n);
 /* The name of the slot that failed last, NULL when none did. */
 const char *faulty_call(void);
-/* Pieces of device memory that are out. */
+/* Devices, queues, pieces of device memory and built functions that are out. */
 long faulty_held(void);
 
 #endif

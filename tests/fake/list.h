@@ -1,3 +1,4 @@
-/* The backends of a test: the one that fails on request, and the one behind it. */
+/* The backends of a test: one that fails on request, one that runs late, and the one behind both. */
 CG_BACKEND(faulty)
+CG_BACKEND(late)
 CG_BACKEND(cpu)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/runtime/counted.h"
 #include "tests/runtime/cuda_watch.h"
 #include "tests/runtime/net_trials.h"
 #include "tests/runtime/walks.h"
@@ -204,6 +205,9 @@ static void test_trials(void **state)
 		try_streams(context, routes[k]);
 		try_places(context, routes[k]);
 		try_faults(context, routes[k], &faults);
+		try_turns(context, routes[k]);
+		try_closing(context, routes[k]);
+		try_problems("cuda", routes[k]);
 	}
 	cg_close(context);
 }
@@ -212,8 +216,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_steps), cmocka_unit_test(test_captured), cmocka_unit_test(test_trials),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("cuda_rnn", tests, set_up, NULL);
 }

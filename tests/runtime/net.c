@@ -115,8 +115,11 @@ static int fill(struct net *n, struct cg_mem *mem, size_t bytes, int is_input, i
 	if (!values)
 		return CG_NO_MEMORY;
 	memset(values, POISON, bytes);
-	for (size_t k = 0; is_input && k < bytes / size[n->config.dtype]; k++)
-		numbers_encode(n->config.dtype, (double)((int)(k * 37 + (size_t)salt * 11) % 64 - 31) / 64, values + k * size[n->config.dtype]);
+	for (size_t k = 0; is_input && k < bytes / size[n->config.dtype]; k++) {
+		int number = (int)(k * 37 + (size_t)(salt + 3 * n->salt) * 11) % 64 - 31;
+
+		numbers_encode(n->config.dtype, (double)number / 64, values + k * size[n->config.dtype]);
+	}
 	code = take(n, bytes, values, mem);
 	free_copied(n, code, values);
 	return code;

@@ -19,6 +19,7 @@ struct net {
 	struct cg_rnn *rnn;
 	struct cg_rnn_call call;
 	int place;                               /* of its memory */
+	int salt;                                /* other numbers than those of another salt */
 };
 
 /* An lstm of 2 layers, 3 inputs and 4 units, T 3, B 2, in f32, on the host; nothing opened yet. */

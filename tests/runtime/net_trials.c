@@ -12,6 +12,7 @@
 
 enum { THREADS = 2, TIMES = 6, ROUNDS = 5 };
 
+static const unsigned char poison[4096] = { 0xa5 };
 static const int32_t ragged[TIMES][2] = { { 2, 3 }, { 3, 0 }, { 3, 3 }, { 0, 0 }, { 2, 3 }, { 1, 2 } };
 
 static void begin(struct net *n, struct cg_context *context, struct cg_stream *stream, const char *cell, const char *route, int place)
@@ -108,6 +109,195 @@ void try_streams(struct cg_context *context, const char *route)
 		}
 		close_work(&alone);
 	}
+}
+
+/* ---- networks of all kinds ---- */
+
+enum { PROBLEMS = 8, AGAIN = 3 };
+
+struct problem { const char *cell; int dtype, bidirectional, time_major, place; int64_t T, input, units; };
+static const struct problem problems[PROBLEMS] = {
+	{ "lstm",     CG_F32, 1, 1, CG_DEVICE, 3, 3, 4  }, { "gru",      CG_F32, 0, 0, CG_HOST,   3, 5, 4  },
+	{ "lstm",     CG_F16, 0, 0, CG_DEVICE, 3, 3, 4  }, { "rnn_tanh", CG_F32, 1, 0, CG_DEVICE, 7, 2, 9  },
+	{ "lstm",     CG_F32, 1, 1, CG_HOST,   3, 3, 4  }, { "gru",      CG_F32, 1, 1, CG_DEVICE, 5, 5, 17 },
+	{ "rnn_relu", CG_F32, 0, 1, CG_HOST,   4, 3, 3  }, { "gru",      CG_F16, 0, 0, CG_DEVICE, 3, 5, 4  },
+};
+
+struct solver {
+	struct cg_context *context;
+	const char *route;
+	pthread_barrier_t *start;                /* NULL: alone */
+	int number, code;
+	uint64_t print;
+	char said[256];
+};
+
+static int solve(struct solver *s, struct net *n)
+{
+	int code = net_open(n);
+
+	if (!code && n->place == CG_HOST)
+		net_free(n, &n->call.work);
+	for (int k = 0; k < AGAIN && !code; k++) {
+		uint64_t print;
+
+		n->call.lengths = ragged[k % 2 ? 5 : 0];
+		code = net_forward(n);
+		if (!code)
+			code = net_backward(n);
+		if (!code)
+			code = net_print(n, &print);
+		s->print = s->print * 31 + print;
+	}
+	return code;
+}
+
+static void *solve_one(void *given)
+{
+	struct solver *s = given;
+	const struct problem *p = &problems[s->number];
+	struct net n;
+
+	if (s->start)
+		pthread_barrier_wait(s->start);
+	begin(&n, s->context, NULL, p->cell, s->route, p->place);
+	n.config.dtype = p->dtype;
+	n.config.bidirectional = p->bidirectional;
+	n.config.time_major = p->time_major;
+	n.config.input = p->input;
+	n.config.units = p->units;
+	n.call.T = p->T;
+	n.salt = s->number;
+	s->print = 0;
+	s->code = cg_stream_open(s->context, NULL, &n.stream);
+	if (!s->code) {
+		n.call.lengths = ragged[0];      /* those that need most */
+		s->code = solve(s, &n);
+	}
+	if (s->code)
+		snprintf(s->said, sizeof s->said, "%.255s", cg_message());
+	net_close(&n);
+	cg_stream_close(n.stream);
+	return NULL;
+}
+
+static struct cg_context *open_context(const char *where)
+{
+	struct cg_context *context;
+
+	if (cg_open(where, &context))
+		fail_msg("%s", cg_message());
+	return context;
+}
+
+void try_problems(const char *where, const char *route)
+{
+	struct solver alone[PROBLEMS], each[PROBLEMS];
+	pthread_t threads[PROBLEMS];
+	pthread_barrier_t start;
+	struct cg_context *context;
+
+	for (int k = 0; k < PROBLEMS; k++) {
+		alone[k] = (struct solver){ .context = open_context(where), .route = route, .number = k };
+		solve_one(&alone[k]);
+		cg_close(alone[k].context);
+		if (alone[k].code)
+			fail_msg("problem %d: %s", k, alone[k].said);
+	}
+	context = open_context(where);
+	pthread_barrier_init(&start, NULL, PROBLEMS);
+	for (int k = 0; k < PROBLEMS; k++) {
+		each[k] = (struct solver){ .context = context, .route = route, .start = &start, .number = k };
+		assert_int_equal(pthread_create(&threads[k], NULL, solve_one, &each[k]), 0);
+	}
+	for (int k = 0; k < PROBLEMS; k++)
+		assert_int_equal(pthread_join(threads[k], NULL), 0);
+	pthread_barrier_destroy(&start);
+	cg_close(context);
+	for (int k = 0; k < PROBLEMS; k++)
+		if (each[k].code || each[k].print != alone[k].print)
+			fail_msg("problem %d among others: %s", k, each[k].code ? each[k].said : "other bits than alone");
+}
+
+/* ---- plans in turn ---- */
+
+enum { PLANS = 4 };
+
+static void run_both(struct net *n, struct cg_stream *stream, uint64_t *print)
+{
+	n->stream = stream;
+	if (net_forward(n) || net_backward(n) || net_print(n, print))
+		fail_msg("%s", cg_message());
+}
+
+void try_turns(struct cg_context *context, const char *route)
+{
+	/* Every plan after every other, and after itself. */
+	static const int turns[] = { 0, 0, 1, 0, 2, 0, 3, 1, 1, 2, 1, 3, 2, 2, 3, 3, 0 };
+	struct cg_stream *one = open_stream(context);
+	struct net nets[PLANS];
+	uint64_t right[PLANS], got;
+
+	for (int k = 0; k < PLANS; k++) {
+		struct cg_stream *own = open_stream(context);
+
+		begin(&nets[k], context, own, "lstm", route, CG_DEVICE);
+		nets[k].config.bidirectional = k % 2;
+		nets[k].config.time_major = k / 2;
+		nets[k].call.lengths = ragged[0];
+		if (net_open(&nets[k]))
+			fail_msg("%s", cg_message());
+		run_both(&nets[k], own, &right[k]);
+		cg_stream_close(own);
+	}
+	for (size_t k = 0; k < sizeof turns / sizeof *turns; k++) {
+		run_both(&nets[turns[k]], one, &got);
+		if (got != right[turns[k]])
+			fail_msg("turn %zu: a network of %d directions, time_major %d: other bits than on a stream of its own", k,
+			         1 + turns[k] % 2, turns[k] / 2);
+	}
+	for (int k = 0; k < PLANS; k++) {
+		nets[k].stream = one;
+		net_close(&nets[k]);
+	}
+	cg_stream_close(one);
+}
+
+/* ---- a stream closed while it is busy ---- */
+
+void try_closing(struct cg_context *context, const char *route)
+{
+	struct cg_stream *reader = open_stream(context), *closed;
+	uint64_t right, got;
+	struct net busy, n;
+
+	begin(&busy, context, reader, "lstm", route, CG_DEVICE);
+	busy.config.units = busy.config.input = 64;
+	busy.config.bidirectional = 0;
+	busy.call.T = busy.call.B = 16;
+	begin(&n, context, reader, "lstm", route, CG_DEVICE);
+	n.call.lengths = ragged[0];
+	if (net_open(&busy) || net_forward(&busy) || net_open(&n))
+		fail_msg("%s", cg_message());
+	run_both(&n, reader, &right);
+	for (int k = 0; k < 3; k++) {
+		closed = open_stream(context);
+		for (int p = 0; p < NET_PORTS; p++)
+			if (net_ports[p].forward == NET_OUT && net_mem(&n, &net_ports[p]) != &n.call.reserve)
+				assert_int_equal(cg_put(reader, *net_mem(&n, &net_ports[p]), poison, net_mem(&n, &net_ports[p])->bytes), CG_OK);
+		busy.stream = n.stream = closed;
+		if (net_forward(&busy) || net_forward(&n) || net_backward(&n))
+			fail_msg("%s", cg_message());
+		cg_stream_close(closed);
+		busy.stream = n.stream = reader;
+		if (net_print(&n, &got))
+			fail_msg("%s", cg_message());
+		if (got != right)
+			fail_msg("a stream was closed with work enqueued: other bits");
+	}
+	net_close(&n);
+	net_close(&busy);
+	cg_stream_close(reader);
 }
 
 /* ---- places ---- */

@@ -10,6 +10,15 @@
 
 /* One plan in two threads, each with a stream of its own: the same bits as in one. */
 void try_streams(struct cg_context *context, const char *route);
+/* Networks of all kinds, one in each thread, which open them on one context at once: the bits that each has alone, on a context of
+ * its own.  where: what both are opened by. */
+void try_problems(const char *where, const char *route);
+/* One stream for plans that differ in layout and directions, every one after every other, with the same sizes and lengths: the bits
+ * that each has on a stream of its own. */
+void try_turns(struct cg_context *context, const char *route);
+/* A stream that is closed while it is busy, with a network's call enqueued: the same bits.  What the library gives back should be
+ * poisoned by then: see counted.h. */
+void try_closing(struct cg_context *context, const char *route);
 /* Each port in the host's memory or in the device's: the same bits. */
 void try_places(struct cg_context *context, const char *route);
 /* A driver whose n-th call fails, for every n of a forward and a backward: its call is named, and the same passes over the same

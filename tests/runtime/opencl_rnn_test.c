@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/runtime/counted.h"
 #include "tests/runtime/net_trials.h"
 #include "tests/runtime/opencl_watch.h"
 #include "tests/runtime/walks.h"
@@ -115,6 +116,9 @@ static void test_trials(void **state)
 	try_streams(context, NULL);
 	try_places(context, NULL);
 	try_faults(context, NULL, &faults);
+	try_turns(context, NULL);
+	try_closing(context, NULL);
+	try_problems("opencl", NULL);
 	cg_close(context);
 }
 
@@ -122,8 +126,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_steps), cmocka_unit_test(test_index), cmocka_unit_test(test_trials),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("opencl_rnn", tests, set_up, NULL);
 }
