@@ -15,6 +15,7 @@
 #include "tests/conformance/device.h"
 #include "tests/conformance/network_trial.h"
 #include "tests/conformance/trial.h"
+#include "tests/runtime/counted.h"
 
 struct plan { const struct cg_op *op; int dtype; };
 
@@ -160,11 +161,12 @@ int main(int argc, char **argv)
 	static struct plan plans[TESTS_MAX];
 	static const CMUnitTestFunction bodies[2][2] = { { test_sizes, test_absent }, { test_networks, test_networks_absent } };
 	static char names[TESTS_MAX][80];
-	struct CMUnitTest tests[known() * DTYPES * 2];
+	struct CMUnitTest tests[known() * DTYPES * 2 + 1];
 	int n = 0, status;
 
 	if (!device_arguments(argc, argv, &status))
 		return status;
+	counted_begin();
 	for (const struct cg_op *op = cg_ops; op->name; op++)
 		for (int dtype = 0; (trial_knows(op) || network_knows(op)) && dtype < DTYPES; dtype++)
 			for (int absent = 0; absent < 2; absent++) {
@@ -174,5 +176,6 @@ int main(int argc, char **argv)
 				tests[n] = (struct CMUnitTest){ names[n], bodies[network_knows(op)][absent], NULL, NULL, &plans[n] };
 				n++;
 			}
+	tests[n] = (struct CMUnitTest)cmocka_unit_test_setup(test_nothing_left, device_close);
 	return cmocka_run_group_tests_name("conformance", tests, device_open, device_close);
 }

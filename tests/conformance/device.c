@@ -53,5 +53,7 @@ int device_close(void **unused)
 	(void)unused;
 	cg_stream_close(side.stream);
 	cg_close(side.context);
+	side.stream = NULL;
+	side.context = NULL;
 	return 0;
 }

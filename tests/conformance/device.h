@@ -11,7 +11,7 @@ extern unsigned long long seed_of_run;
  * by --opens, whether the backend opens; that is said, and is the exit status. */
 int device_arguments(int argc, char **argv, int *status);
 
-/* Before and after a group of cmocka's. */
+/* Before and after a group of cmocka's, and before the test that looks at what is left. */
 int device_open(void **unused);
 int device_close(void **unused);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/runtime/counted.h"
 #include "tests/runtime/cuda_watch.h"
 #include "tests/runtime/shorten.h"
 
@@ -280,8 +281,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_failures), cmocka_unit_test(test_lost), cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_grids),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("cuda_fault", tests, set_up, NULL);
 }

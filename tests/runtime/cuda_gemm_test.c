@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/conformance/numbers.h"
+#include "tests/runtime/counted.h"
 #include "tests/runtime/cuda_watch.h"
 #include "runtime/op.h"
 
@@ -225,8 +226,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_products), cmocka_unit_test(test_rounded_once), cmocka_unit_test(test_without_bias),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("cuda_gemm", tests, set_up, NULL);
 }

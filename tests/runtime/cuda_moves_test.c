@@ -15,6 +15,7 @@
 #include "runtime/op.h"
 #include "tests/conformance/numbers.h"
 #include "tests/conformance/sequence.h"
+#include "tests/runtime/counted.h"
 #include "tests/runtime/cuda_watch.h"
 
 enum { TRIALS = 160, MOST = 70, ROWS_MOST = 100, BYTES = 1 << 20 };
@@ -389,8 +390,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_moves), cmocka_unit_test(test_turns), cmocka_unit_test(test_calls), cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("cuda_moves", tests, set_up, NULL);
 }

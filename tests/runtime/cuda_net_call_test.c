@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/runtime/counted.h"
 #include "tests/runtime/cuda_watch.h"
 #include "tests/runtime/net.h"
 
@@ -503,8 +504,10 @@ int main(void)
 		cmocka_unit_test(test_steps), cmocka_unit_test(test_captured), cmocka_unit_test(test_reserve),
 		cmocka_unit_test(test_reserve_moved), cmocka_unit_test(test_reserve_of_another_route), cmocka_unit_test(test_masks),
 		cmocka_unit_test(test_persistent), cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("cuda_net_call", tests, set_up, NULL);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/runtime/counted.h"
 #include "tests/runtime/cuda_watch.h"
 
 static int set_up(void **state)
@@ -281,8 +282,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_taken), cmocka_unit_test(test_cells_declined), cmocka_unit_test(test_versions_declined),
 		cmocka_unit_test(test_open_faults), cmocka_unit_test(test_first_faults),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("cuda_net", tests, set_up, NULL);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/runtime/counted.h"
 #include "tests/runtime/cuda_watch.h"
 #include "tests/runtime/rows_trial.h"
 
@@ -90,8 +91,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_moves), cmocka_unit_test(test_calls), cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("cuda_rows", tests, set_up, NULL);
 }

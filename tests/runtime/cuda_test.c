@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/runtime/counted.h"
 #include "tests/runtime/cuda_watch.h"
 #include "tests/runtime/shorten.h"
 
@@ -497,8 +498,10 @@ int main(void)
 		cmocka_unit_test(test_no_bias), cmocka_unit_test(test_built_once),
 		cmocka_unit_test(test_compiler), cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_captured), cmocka_unit_test(test_child),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("cuda", tests, set_up, NULL);
 }

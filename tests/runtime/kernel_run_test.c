@@ -12,6 +12,7 @@
 
 #include "runtime/op.h"
 #include "runtime/runtime.h"
+#include "tests/runtime/counted.h"
 
 enum { ROWS = 67, UNITS = 9, STRIDE = 11, ROOM = ROWS * STRIDE * 8, ARGS = 48 };
 
@@ -273,8 +274,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bits), cmocka_unit_test(test_refusals), cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_between), cmocka_unit_test(test_namesake),
+		cmocka_unit_test_setup(test_nothing_left, close_all),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("kernel_run", tests, open_all, close_all);
+	return cmocka_run_group_tests_name("kernel_run", tests, open_all, NULL);
 }

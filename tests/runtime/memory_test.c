@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "runtime/runtime.h"
+#include "tests/runtime/counted.h"
 
 enum { B = 3, I = 2, U = 4, ROOM = 4096 };
 
@@ -279,8 +280,10 @@ int main(void)
 		cmocka_unit_test(test_kernels),
 		cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_opens),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

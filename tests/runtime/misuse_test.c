@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "runtime/runtime.h"
+#include "tests/runtime/counted.h"
 
 static struct cg_context *context;
 static struct cg_stream *stream;
@@ -321,8 +322,10 @@ int main(void)
 		cmocka_unit_test(test_open), cmocka_unit_test(test_device), cmocka_unit_test(test_stream),
 		cmocka_unit_test(test_memory), cmocka_unit_test(test_ops), cmocka_unit_test(test_cells),
 		cmocka_unit_test(test_fork), cmocka_unit_test(test_order), cmocka_unit_test(test_version),
+		cmocka_unit_test_setup(test_nothing_left, close_all),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("misuse", tests, open_all, close_all);
+	return cmocka_run_group_tests_name("misuse", tests, open_all, NULL);
 }

@@ -12,6 +12,7 @@
 
 #include "backends/opencl/library.h"
 #include "runtime/backend.h"
+#include "tests/runtime/counted.h"
 #include "tests/runtime/shorten.h"
 
 static struct cg_cl driver;                      /* as it is; every test begins with it */
@@ -196,8 +197,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_tiles, put_back), cmocka_unit_test_teardown(test_otherwise, put_back),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("opencl devices", tests, set_up, NULL);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/runtime/counted.h"
 #include "tests/runtime/opencl_watch.h"
 #include "tests/runtime/shorten.h"
 
@@ -416,8 +417,10 @@ int main(void)
 		cmocka_unit_test(test_commands), cmocka_unit_test(test_commands_of_sequences),
 		cmocka_unit_test(test_built_once), cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers), cmocka_unit_test(test_lacking),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("opencl", tests, set_up, NULL);
 }

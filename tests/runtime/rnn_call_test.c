@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "runtime/rnn.h"
+#include "tests/runtime/counted.h"
 #include "tests/runtime/net.h"
 
 static struct cg_context *context;
@@ -669,8 +670,10 @@ int main(void)
 		cmocka_unit_test(test_training), cmocka_unit_test(test_alignment), cmocka_unit_test(test_foreign), cmocka_unit_test(test_digests),
 		cmocka_unit_test(test_foreign_on_a_device), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_lengths_are_copied),
 		cmocka_unit_test(test_order), cmocka_unit_test(test_fork),
+		cmocka_unit_test_setup(test_nothing_left, close_all),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("rnn_call", tests, open_all, close_all);
+	return cmocka_run_group_tests_name("rnn_call", tests, open_all, NULL);
 }

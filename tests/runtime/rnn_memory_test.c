@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "runtime/runtime.h"
+#include "tests/runtime/counted.h"
 #include "tests/runtime/net.h"
 
 static const char mine[] =
@@ -198,8 +199,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_request), cmocka_unit_test(test_the_next_call), cmocka_unit_test(test_steady),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("rnn_memory", tests, find_cells, NULL);
 }

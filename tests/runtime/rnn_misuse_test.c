@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "runtime/cellgrad.h"
+#include "tests/runtime/counted.h"
 
 static struct cg_context *context;
 
@@ -406,8 +407,10 @@ int main(void)
 		cmocka_unit_test(test_config), cmocka_unit_test(test_the_structs_size), cmocka_unit_test(test_values),
 		cmocka_unit_test(test_cells), cmocka_unit_test(test_sizes), cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_many_layers), cmocka_unit_test(test_region),
+		cmocka_unit_test_setup(test_nothing_left, close_context),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("rnn_misuse", tests, open_context, close_context);
+	return cmocka_run_group_tests_name("rnn_misuse", tests, open_context, NULL);
 }

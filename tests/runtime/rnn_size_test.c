@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "runtime/rnn.h"
+#include "tests/runtime/counted.h"
 
 static struct cg_context *context;
 
@@ -183,8 +184,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_cell), cmocka_unit_test(test_table), cmocka_unit_test(test_reserve),
+		cmocka_unit_test_setup(test_nothing_left, close_context),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("rnn_size", tests, read_table, close_context);
+	return cmocka_run_group_tests_name("rnn_size", tests, read_table, NULL);
 }

@@ -19,6 +19,7 @@
 
 #include "backends/cpu/isa.h"
 #include "backends/opencl/library.h"
+#include "tests/runtime/counted.h"
 #include "tests/runtime/rows_trial.h"
 
 enum { TRIALS = 400 };
@@ -162,8 +163,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random123), cmocka_unit_test(test_cpu), cmocka_unit_test(test_opencl), cmocka_unit_test(test_opencl_calls),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include "runtime/op.h"
 #include "runtime/runtime.h"
 #include "tests/conformance/numbers.h"
+#include "tests/runtime/counted.h"
 #include "tests/runtime/shorten.h"
 
 enum { T = 4, B = 5, I = 6, DTYPES = 4, ROOMS = 40, POISON = 0xa5 };
@@ -447,8 +448,10 @@ int main(void)
 		cmocka_unit_test(test_no_rows),
 		cmocka_unit_test(test_orders_agree),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("sequences", tests, NULL, NULL);
 }

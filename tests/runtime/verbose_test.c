@@ -13,6 +13,7 @@
 
 #include "runtime/op.h"
 #include "runtime/runtime.h"
+#include "tests/runtime/counted.h"
 #include "tests/runtime/net.h"
 #include "tests/runtime/shorten.h"
 
@@ -477,8 +478,10 @@ int main(void)
 		cmocka_unit_test(test_attributes), cmocka_unit_test(test_notes), cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_sequences), cmocka_unit_test(test_kernels), cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_networks),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("verbose", tests, NULL, NULL);
 }

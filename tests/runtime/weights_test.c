@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "runtime/cellgrad.h"
+#include "tests/runtime/counted.h"
 
 enum { MOST = 4096 };
 
@@ -331,7 +332,9 @@ int main(void)
 		cmocka_unit_test(test_names), cmocka_unit_test(test_tensors), cmocka_unit_test(test_there_and_back),
 		cmocka_unit_test(test_one_bias), cmocka_unit_test(test_halves), cmocka_unit_test(test_gradients),
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_own_cell),
+		cmocka_unit_test(test_nothing_left),
 	};
 
+	counted_begin();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

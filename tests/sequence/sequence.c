@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "tests/runtime/counted.h"
 #include "tests/sequence/suite.h"
 
 int main(int argc, char **argv)
@@ -22,12 +23,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_golden_cells), cmocka_unit_test(test_block_lstm),
 		cmocka_unit_test(test_modes), cmocka_unit_test(test_cells), cmocka_unit_test(test_refused), cmocka_unit_test(test_dtypes),
 		cmocka_unit_test(test_drawn),
-		cmocka_unit_test(test_training),
+		cmocka_unit_test(test_training), cmocka_unit_test_setup(test_nothing_left, device_close),
 	};
 
 	int status;
 
 	if (!device_arguments(argc, argv, &status))
 		return status;
+	counted_begin();
 	return cmocka_run_group_tests_name("sequence", tests, device_open, device_close);
 }
