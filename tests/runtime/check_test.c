@@ -326,6 +326,9 @@ static void test_every_argument_in_every_way(void **state)
 				m->offset = size / 2;
 				REFUSED(row, &a, "%s: %s: offset: expected a multiple of %zu, got %zu", row->name, name,
 				        size, size / 2);
+				m->place = CG_DEVICE;
+				REFUSED(row, &a, "%s: %s: offset: expected a multiple of %zu, got %zu", row->name, name,
+				        size, size / 2);
 				a = good;
 				m->data = (char *)m->data + size / 2;
 				REFUSED(row, &a, "%s: %s: data: expected a multiple of %zu, got %p", row->name, name,
@@ -334,6 +337,26 @@ static void test_every_argument_in_every_way(void **state)
 				m->place = CG_DEVICE;                    /* a handle is no address and has no alignment */
 				m->data = (char *)m->data + 1;
 				ACCEPTED(row, &a);
+			}
+}
+
+/* Work may hold the largest elements there are. */
+static void test_offset_of_work(void **state)
+{
+	const struct cg_op *row;
+	union args a;
+
+	(void)state;
+	for (row = plain_row(cg_ops); row->name; row = plain_row(row + 1))
+		for (size_t offset = 1; offset < 16; offset++)
+			for (int place = CG_HOST; place <= CG_DEVICE; place++) {
+				fill(row, &a);
+				mem_at(&a, row->work_at)->offset = offset;
+				mem_at(&a, row->work_at)->place = place;
+				if (offset == 8)
+					ACCEPTED(row, &a);
+				else
+					REFUSED(row, &a, "%s: work: offset: expected a multiple of 8, got %zu", row->name, offset);
 			}
 }
 
@@ -547,6 +570,7 @@ int main(void)
 		cmocka_unit_test(test_the_first_wrong_argument_is_named),
 		cmocka_unit_test(test_every_subset_of_outputs),
 		cmocka_unit_test(test_every_argument_in_every_way),
+		cmocka_unit_test(test_offset_of_work),
 		cmocka_unit_test(test_every_pair_of_arguments),
 		cmocka_unit_test(test_empty_arguments_overlap_nothing),
 		cmocka_unit_test(test_work),

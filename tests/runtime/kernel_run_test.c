@@ -201,6 +201,67 @@ static void test_refusals(void **state)
 	cg_cell_close(cell);
 }
 
+/* Bytes of an element, by the plan. */
+static size_t element_of(const struct cg_kernel *kernel, const char *name)
+{
+	struct cg_mistake mistake;
+	struct cg_pass_plan *plan = cg_plan(kernel->cell, cg_parse_options(kernel->cell, kernel->options, &mistake), kernel->pass,
+	                                    kernel->stage, kernel->dtype, cg_memory, &mistake);
+	size_t bytes = 0;
+
+	assert_non_null(plan);
+	for (int k = 0; k < plan->pieces[0].n_arguments; k++)
+		if (!strcmp(plan->pieces[0].arguments[k].name, name))
+			bytes = plan->pieces[0].arguments[k].type != CG_TYPE_ACC ? cg_dtype_bytes(kernel->dtype) : kernel->dtype == CG_F64 ? 8 : 4;
+	cg_plan_free(plan);
+	return bytes;
+}
+
+/* Device memory that begins within an element, of each argument, in acc and in the dtype. */
+static void test_device_offsets(void **state)
+{
+	static const char text[] = "cell x\ngates a\nstate c\noutput h\noption o w\nc = a + w * c_prev\nh = tanh(c)\nsave c\n";
+	enum { ROWS_HERE = 2, UNITS_HERE = 3, EACH = ROWS_HERE * UNITS_HERE * 8 };
+	struct cg_kernel kernel = { .pass = CG_SEQ_FORWARD, .options = "o" };
+	int tried = 0;
+
+	(void)state;
+	assert_int_equal(cg_cell_parse(text, "x", (struct cg_cell **)&kernel.cell), CG_OK);
+	for (kernel.dtype = CG_F32; kernel.dtype <= CG_BF16; kernel.dtype++) {
+		struct cg_mem memory;
+		struct cg_arg args[ARGS];
+		int n = gather(&kernel, 0, args);
+
+		assert_true(n >= 5);
+		assert_int_equal(cg_alloc(context, (size_t)n * EACH, &memory), CG_OK);
+		for (int k = 0; k < n; k++) {
+			args[k].mem = memory;
+			args[k].mem.offset += (size_t)k * EACH;
+			args[k].mem.bytes = EACH;
+			args[k].stride = UNITS_HERE;
+		}
+		assert_int_equal(cg_kernel_run(stream, &kernel, ROWS_HERE, UNITS_HERE, args, n), CG_OK);
+		for (int k = 0; k < n * 7; k++) {
+			struct cg_mem *m = &args[k / 7].mem, good = *m;
+			size_t offset = 1 + (size_t)k % 7, element = element_of(&kernel, args[k / 7].name);
+			char start[80];
+			int code;
+
+			m->offset += offset;
+			m->bytes -= offset;
+			code = cg_kernel_run(stream, &kernel, ROWS_HERE, UNITS_HERE, args, n);
+			snprintf(start, sizeof start, "cg_kernel_run: %s: ", args[k / 7].name);
+			if (code != (offset % element ? CG_BAD_ARGUMENT : CG_OK) || (code && strncmp(cg_message(), start, strlen(start))))
+				fail_msg("%s, dtype %d, offset %zu: code %d, %s", args[k / 7].name, kernel.dtype, offset, code, code ? cg_message() : "");
+			tried += code != CG_OK;
+			*m = good;
+		}
+		cg_free(context, &memory);
+	}
+	assert_true(tried > 100);
+	cg_cell_close((struct cg_cell *)kernel.cell);
+}
+
 /* Rows that no memory holds are refused by arithmetic, for sums too, whose outputs are one row. */
 static void test_sizes(void **state)
 {
@@ -272,7 +333,7 @@ static void test_namesake(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bits), cmocka_unit_test(test_refusals), cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_bits), cmocka_unit_test(test_refusals), cmocka_unit_test(test_device_offsets), cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_between), cmocka_unit_test(test_namesake),
 		cmocka_unit_test_setup(test_nothing_left, close_all),
 	};

@@ -383,6 +383,46 @@ static void test_alignment(void **state)
 	}
 }
 
+/* Device memory that begins within an element, of every port, of work and of the reserve, whose elements are those of acc. */
+static void test_device_offsets(void **state)
+{
+	static const size_t real[] = { [CG_F32] = 4, [CG_F64] = 8, [CG_F16] = 2, [CG_BF16] = 2 };
+	struct net whole;
+	int tried = 0;
+
+	(void)state;
+	for (int k = 0; k < 4 * PASSES * (NET_PORTS + 1); k++) {
+		int dtype = k % 4, pass = k / 4 % PASSES, port = k / 4 / PASSES;
+		const char *name = port < NET_PORTS ? net_ports[port].name : "work";
+		size_t element = port == NET_PORTS ? 8 : strcmp(name, "reserve_space") || dtype == CG_F64 ? real[dtype] : 4;
+		char numbers[64];
+
+		if (port < NET_PORTS && flow_of(&net_ports[port], pass) == NET_NOT)
+			continue;
+		net_begin(&whole, context, stream);
+		whole.config.dtype = dtype;
+		whole.place = CG_DEVICE;
+		begin(&whole);
+		for (size_t offset = 1; offset < 2 * element; offset += element / 2 > offset ? offset : element / 2) {
+			struct net n = whole;
+			struct cg_mem *m = port < NET_PORTS ? net_mem(&n, &net_ports[port]) : &n.call.work;
+
+			if (offset == element)
+				continue;
+			m->offset = offset;
+			assert_int_equal(passes[pass](&n), CG_BAD_ARGUMENT);
+			snprintf(numbers, sizeof numbers, "multiple of %zu, got %zu", element, offset);
+			/* The reserve's name is the struct's there. */
+			if (!strstr(cg_message(), numbers) || !strstr(cg_message(), strncmp(name, "reserve", 7) ? name : "reserve"))
+				fail_msg("%s: expected \"%s\" in \"%s\"", name, numbers, cg_message());
+			tried++;
+		}
+		ACCEPTED(&whole, pass);
+		net_close(&whole);
+	}
+	assert_true(tried > 200);
+}
+
 /* ---- reserves of others ---- */
 
 /* A backward of n with the reserve that `from` wrote, which fits. */
@@ -667,7 +707,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_longer_memory), cmocka_unit_test(test_every_port_in_every_way), cmocka_unit_test(test_the_words),
 		cmocka_unit_test(test_work), cmocka_unit_test(test_every_pair), cmocka_unit_test(test_states),
-		cmocka_unit_test(test_training), cmocka_unit_test(test_alignment), cmocka_unit_test(test_foreign), cmocka_unit_test(test_digests),
+		cmocka_unit_test(test_training), cmocka_unit_test(test_alignment), cmocka_unit_test(test_device_offsets),
+		cmocka_unit_test(test_foreign), cmocka_unit_test(test_digests),
 		cmocka_unit_test(test_foreign_on_a_device), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_lengths_are_copied),
 		cmocka_unit_test(test_order), cmocka_unit_test(test_fork),
 		cmocka_unit_test_setup(test_nothing_left, close_all),
