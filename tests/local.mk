@@ -6,7 +6,7 @@ unit_tests = \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/product_test \
 	%D%/runtime/allocator_test %D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test \
 	%D%/runtime/sequence_test %D%/runtime/rnn_misuse_test %D%/runtime/rnn_call_test %D%/runtime/rnn_size_test \
-	%D%/runtime/rnn_memory_test %D%/runtime/rnn_streams_test %D%/runtime/weights_test %D%/runtime/opencl_test %D%/runtime/opencl_rnn_test \
+	%D%/runtime/rnn_memory_test %D%/runtime/rnn_streams_test %D%/runtime/weights_test %D%/runtime/move_test %D%/runtime/opencl_test %D%/runtime/opencl_rnn_test \
 	%D%/runtime/opencl_device_test %D%/runtime/fault_test %D%/runtime/late_fault_test %D%/runtime/late_test %D%/runtime/cache_test %D%/runtime/cache_place_test \
 	%D%/runtime/cache_bound_test %D%/runtime/cache_fault_test %D%/conformance/reference_test \
 	%D%/conformance/reference_bound_test %D%/conformance/bits_test %D%/conformance/reference_rnn_test \
@@ -112,6 +112,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_runtime_memory_test_SOURCES = %D%/runtime/memory_test.c $(counted)
 %C%_runtime_kernel_run_test_SOURCES = %D%/runtime/kernel_run_test.c $(counted)
 %C%_runtime_weights_test_SOURCES = %D%/runtime/weights_test.c $(counted)
+%C%_runtime_move_test_SOURCES = %D%/runtime/move_test.c $(counted)
 %C%_runtime_rnn_size_test_SOURCES = %D%/runtime/rnn_size_test.c $(counted)
 %C%_runtime_opencl_device_test_SOURCES = %D%/runtime/opencl_device_test.c $(counted)
 %C%_runtime_threads_test_SOURCES = %D%/runtime/threads_test.c $(counted)

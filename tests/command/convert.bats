@@ -292,6 +292,38 @@ pytorch() { # WORDS: from PyTorch to ours
 	works convert --from block_v2 --to keras in out use_peephole=false --ignore-extra
 }
 
+@test "what one number of any layer and direction loses is said" {
+	header="" at=0
+	for group in layer_{0,1}/{fw,bw}/; do
+		input=3
+		[[ $group == layer_0/* ]] || input=10
+		for spec in w:$((input + 5)),20 b:20 wci:5 wcf:5 wco:5; do
+			end=${spec#*:}
+			end=$((at + 4 * ${end/,/*}))
+			header+="${header:+,}\"$group${spec%%:*}\":{\"dtype\":\"F32\",\"shape\":[${spec#*:}],\"data_offsets\":[$at,$end]}"
+			at=$end
+		done
+	done
+	raw zero "{$header}" $at
+	works convert --from block_v2 --to keras zero out
+	torch half ""
+	works convert --from pytorch --to keras half out
+	rm out
+	for place in layer_{0,1}/{fw,bw}/wc{i,f,o}; do
+		cp zero in
+		poke in $place 2 '\x00\x00\x80\x3e'
+		refuses peepholes convert --from block_v2 --to pytorch in out
+		[[ $stderr == *" 1 "* ]]
+	done
+	for place in bias_{ih,hh}_l{0,1}{,_reverse}; do
+		cp half in
+		poke in $place 7 '\x00\x00\x80\x3e'
+		refuses bias convert --from pytorch --to checkpoint in out
+		[[ $stderr == *" 1 of 80 "* ]]
+	done
+	[ ! -e out ]
+}
+
 @test "forget_bias and cell_clip" {
 	tensors in "" w:F32:8,20 b:F32:20
 	works convert --from block --to cellgrad in out
