@@ -8,7 +8,11 @@
 
 enum { GUARD = 64, POISON = 0xa5 };
 
-const char *const area_memories[3] = { "host", "device", "mixed" };
+const char *const area_memories[AREA_MEMORIES] = { "host", "device", "mixed", "arena" };
+
+/* One at a time: from the first area lent in it until all are back.  What finds no room has memory of its own. */
+enum { ARENA = 1 << 20, ALIGN = 8 };     /* so that offsets are multiples of any element's size, and of no vector's */
+static struct { struct cg_context *context; struct cg_mem mem; size_t used; int lent; } arena;
 
 static size_t whole(const struct area *a)
 {
@@ -48,13 +52,46 @@ const unsigned char *area_out(const struct area *a)
 	return a->host + a->before;
 }
 
+/* The device's memory of an area. */
+static int take(struct area *a, const struct side *side, int memory)
+{
+	size_t bytes = (whole(a) + ALIGN - 1) / ALIGN * ALIGN;
+
+	if (memory != AREA_ARENA || bytes > ARENA)
+		return cg_alloc(side->context, whole(a), &a->device);
+	if (!arena.lent) {
+		CG_TRY(cg_alloc(side->context, ARENA, &arena.mem));
+		arena.context = side->context;
+		arena.used = 0;
+	}
+	if (arena.context != side->context || bytes > ARENA - arena.used)
+		return cg_alloc(side->context, whole(a), &a->device);
+	a->device = cg_part(arena.mem, arena.used, whole(a));
+	a->in_arena = 1;
+	arena.used += bytes;
+	arena.lent++;
+	return CG_OK;
+}
+
+static void give_back(struct area *a, const struct side *side)
+{
+	if (!a->in_arena) {
+		cg_free(side->context, &a->device);
+		return;
+	}
+	a->in_arena = 0;
+	a->device = (struct cg_mem){ .bytes = 0 };
+	if (!--arena.lent)
+		cg_free(arena.context, &arena.mem);
+}
+
 int area_lend(struct area *a, const struct side *side, int memory, unsigned number, struct cg_mem *mem)
 {
 	memcpy(a->host, a->start, whole(a));
 	*mem = (struct cg_mem){ a->host, a->before, a->bytes, CG_HOST };
 	if (!a->bytes || memory == AREA_HOST || (memory == AREA_MIXED && number % 2))
 		return CG_OK;
-	CG_TRY(cg_alloc(side->context, whole(a), &a->device));
+	CG_TRY(take(a, side, memory));
 	*mem = a->device;
 	mem->offset += a->before;
 	mem->bytes = a->bytes;
@@ -67,7 +104,7 @@ int area_back(struct area *a, const struct side *side)
 
 	if (a->device.data)
 		code = cg_get(side->stream, a->host, a->device, whole(a));
-	cg_free(side->context, &a->device);
+	give_back(a, side);
 	return code;
 }
 

@@ -14,14 +14,16 @@ struct side {
 	struct cg_stream *stream;
 };
 
-enum area_memory { AREA_HOST, AREA_DEVICE, AREA_MIXED };         /* of a case; mixed: of each argument, by its number */
-extern const char *const area_memories[3];
+/* Of a case.  Mixed: of each argument, by its number; arena: one piece of the device's memory for all arguments of a call. */
+enum area_memory { AREA_HOST, AREA_DEVICE, AREA_MIXED, AREA_ARENA, AREA_MEMORIES };
+extern const char *const area_memories[AREA_MEMORIES];
 
 struct area {
 	size_t bytes;                    /* of the argument */
 	size_t before;                   /* bytes to it: the guard and a few elements, so that not all is aligned alike */
 	unsigned char *start, *host;     /* with the guards: as the call begins; as it left them */
 	struct cg_mem device;
+	int in_arena;
 };
 
 /* Poisoned, and so are its guards.  shift: a multiple of the element's size. */

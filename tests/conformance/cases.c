@@ -117,6 +117,7 @@ void trial_small(const struct cg_op *op, int dtype, struct trial *t)
 
 int trial_next(struct trial_cursor *at, const struct cg_op *op, int dtype, struct trial *t)
 {
+	static const int memories[] = { AREA_HOST, AREA_HOST, AREA_MIXED, AREA_ARENA, AREA_DEVICE };
 	const int ordinary = sizeof sizes / sizeof *sizes, more = sizeof large / sizeof *large;
 	const int all = has_steps(op) ? ordinary : ordinary + more;      /* steps make products large enough */
 
@@ -140,7 +141,7 @@ int trial_next(struct trial_cursor *at, const struct cg_op *op, int dtype, struc
 				*(int *)member(&t->is, op->gates_at) = variant / 2 % 2;
 			*(int *)member(&t->is, op->accumulate_at) = (variant + s) % 3 == 0;
 			t->scale = scales[(variant / 3 + s) % 3];
-			t->memory = variant % 5 == 4 ? AREA_DEVICE : variant % 5 == 2 ? AREA_MIXED : AREA_HOST;
+			t->memory = memories[variant % 5];
 			return 1;
 		}
 	return 0;
@@ -189,7 +190,7 @@ void trial_random(const struct cg_op *op, int dtype, unsigned long long seed, st
 		*(int *)member(&t->is, op->gates_at) = (int)numbers_below(at, 2);
 	*(int *)member(&t->is, op->accumulate_at) = (int)numbers_below(at, 2);
 	t->scale = scales[numbers_below(at, sizeof scales / sizeof *scales)];
-	t->memory = (int)numbers_below(at, 3);
+	t->memory = (int)numbers_below(at, AREA_MEMORIES);
 	t->absent = numbers_subset(at, trial_optionals(op));
 }
 
@@ -229,7 +230,7 @@ void trial_fields(struct trial *t, struct fields *f)
 		field_add(f, "accumulate", FIELD_BOOL, member(&t->is, t->op->accumulate_at));
 	row = field_add(f, "memory", FIELD_WORD, &t->memory);
 	row->words = area_memories;
-	row->n_words = 3;
+	row->n_words = AREA_MEMORIES;
 	row = field_add(f, "scale", FIELD_REAL, &t->scale);
 	row->least = 1e-6;
 	row->most = 1e6;

@@ -127,7 +127,7 @@ void kernel_case(const struct kernel_kind *kind, int n, unsigned long long seed,
 		t->units = 1 + numbers_below(at, numbers_below(at, 8) ? 40 : 400);
 	}
 	t->gap = numbers_below(at, 4);
-	t->memory = (int)numbers_below(at, 3);
+	t->memory = (int)numbers_below(at, AREA_MEMORIES);
 	t->accumulate = kind->shape == CG_SUM && numbers_below(at, 2);
 	t->absent = numbers_subset(at, kind->n_memory);
 }
@@ -169,7 +169,7 @@ void kernel_fields(struct kernel_trial *t, struct fields *f)
 		field_add(f, "accumulate", FIELD_BOOL, &t->accumulate);
 	row = field_add(f, "memory", FIELD_WORD, &t->memory);
 	row->words = area_memories;
-	row->n_words = 3;
+	row->n_words = AREA_MEMORIES;
 	row = field_add(f, "absent", FIELD_SET, &t->absent);
 	row->words = names;
 	row->n_words = t->kind->n_memory;

@@ -130,7 +130,7 @@ int network_case(const struct cg_op *op, int dtype, int n, struct network_trial 
 	t->first_step = s % 3 * 5;
 	t->accumulate = (v + s) % 3 == 0;
 	t->scale = scales[(v / 3 + s) % 3];
-	t->memory = (v + s) % 3;
+	t->memory = (v + s) % AREA_MEMORIES;
 	settle(t);
 	return 1;
 }
@@ -161,7 +161,7 @@ void network_random(const struct cg_op *op, int dtype, unsigned long long seed, 
 	t->dropout = rates[numbers_below(at, sizeof rates / sizeof *rates)];
 	t->first_step = numbers_below(at, 2) ? numbers_below(at, 100) : 0;
 	t->scale = scales[numbers_below(at, sizeof scales / sizeof *scales)];
-	t->memory = (int)numbers_below(at, 3);
+	t->memory = (int)numbers_below(at, AREA_MEMORIES);
 	t->absent = numbers_subset(at, network_optionals(t->grad));
 	settle(t);
 }
@@ -208,7 +208,7 @@ void network_fields(struct network_trial *t, struct fields *f)
 	row->most = 1;
 	if (t->grad)
 		field_add(f, "accumulate", FIELD_BOOL, &t->accumulate);
-	word_field(f, "memory", &t->memory, area_memories, 3);
+	word_field(f, "memory", &t->memory, area_memories, AREA_MEMORIES);
 	row = field_add(f, "scale", FIELD_REAL, &t->scale);
 	row->least = 1e-6;
 	row->most = 1e6;

@@ -227,6 +227,53 @@ void test_refused(void **nothing)
 	cg_cell_close(cell);
 }
 
+/* ---- params ---- */
+
+/* What is left of a param's 0.1 beside a constant, which is a number of acc, is what the dtype made of it. */
+static const char rounded[] =
+	"cell rounded\n" "gates a\n" "output h\n" "param given, kept = 0.1\n"
+	"h = ((given - 0.1) * 4096 + (kept - 0.1) * 8192) * a\n" "save h\n";
+
+static void expect_factor(const struct network *net, const char *what, double right, double got)
+{
+	if (!(fabs(got - right) <= fabs(right) / 128))
+		network_fail(net, "%s: a param of 0.1 was not rounded to the dtype: expected %g, got %g", what, right, got);
+}
+
+/* One unit whose bias is 1 and weights are 0, so that its output, and its bias' gradient, are the factor above. */
+void test_values(void **nothing)
+{
+	static const struct { int dtype; double tenth; } dtypes[] = { { CG_F16, 0x1.998p-4 }, { CG_BF16, 0x1.9ap-4 } };
+	struct cg_cell *cell;
+	struct network net;
+	unsigned long long state;
+
+	(void)nothing;
+	assert_int_equal(cg_cell_parse(rounded, "rounded", &cell), CG_OK);
+	for (int d = 0; d < 2; d++) {
+		double right = (dtypes[d].tenth - 0.1f) * (4096 + 8192);
+
+		if (!network_has(dtypes[d].dtype))
+			continue;
+		network_case("values", d, &state);
+		network_init(&net);
+		net.config.cell = cell;
+		net.config.dtype = dtypes[d].dtype;
+		net.config.input = net.config.units = net.T = net.B = net.config.n_values = 1;
+		net.values[0] = (struct cg_value){ "given", 0.1 };
+		network_open(&net);
+		/* W, R, bW, bR */
+		assert_int_equal(net.n[PARAMS], 4);
+		net.at[PARAMS][2] = net.at[OUTPUT_BACKPROP][0] = 1;
+		network_forward(&net);
+		network_backward(&net);
+		expect_factor(&net, "output", right, net.at[OUTPUT][0]);
+		expect_factor(&net, "params_backprop", right, net.at[PARAMS_BACKPROP][2]);
+		network_close(&net);
+	}
+	cg_cell_close(cell);
+}
+
 /* ---- other dtypes ---- */
 
 static double largest(const struct network *net, int a)

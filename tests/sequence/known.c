@@ -126,7 +126,7 @@ void test_vectors(void **nothing)
 	(void)nothing;
 	if (lacks_f64())
 		return;
-	for (int memory = AREA_HOST; memory <= AREA_MIXED; memory++)
+	for (int memory = AREA_HOST; memory < AREA_MEMORIES; memory++)
 		for (size_t k = 0; k < sizeof vectors / sizeof *vectors; k++)
 			try_vector(&vectors[k], (int)k, memory);
 }

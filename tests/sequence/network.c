@@ -205,6 +205,8 @@ static void check_route(const struct network *net)
 void network_open(struct network *net)
 {
 	net->config.values = net->config.n_values ? net->values : NULL;
+	if (net->first_step > UINT32_MAX - net->T)
+		net->first_step = UINT32_MAX - net->T;
 	assert_true(net->B <= ROWS_MAX);
 	check(net, cg_rnn_open(side.context, &net->config, &net->rnn));
 	check_route(net);
@@ -308,7 +310,7 @@ void network_lend(struct network *net, int pass)
 		return;
 	check(net, area_open(&net->work, net->sizes.work, 0));
 	memset(area_in(&net->work), 0xff, net->sizes.work);
-	check(net, area_lend(&net->work, &side, AREA_DEVICE, 0, &call->work));
+	check(net, area_lend(&net->work, &side, net->memory == AREA_ARENA ? AREA_ARENA : AREA_DEVICE, 0, &call->work));
 }
 
 void network_enqueue(struct network *net, int pass)

@@ -21,7 +21,7 @@ struct network {
 	/* to be set before it is opened */
 	struct cg_rnn_config config;
 	struct cg_value values[VALUES_MAX];      /* where config.n_values is not 0 */
-	int64_t T, B, first_step;
+	int64_t T, B, first_step;                /* first_step: no more than there can be */
 	int32_t lengths[ROWS_MAX];
 	int ragged;                              /* lengths are given */
 	uint64_t counter;

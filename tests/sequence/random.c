@@ -44,6 +44,28 @@ static void draw_shape(struct network *net, unsigned long long *state)
 	c->layers = 1 + below(state, 3);
 }
 
+/* All of them, now and then the highest or the lowest alone. */
+static uint64_t bits(unsigned long long *state)
+{
+	uint64_t all = (uint64_t)below(state, 1 << 16) << 48 | (uint64_t)below(state, 1 << 24) << 24 | (uint64_t)below(state, 1 << 24);
+
+	switch (below(state, 8)) {
+	case 0:  return all >> 40;
+	case 1:  return all & (uint64_t)0xffffff << 40;
+	case 2:  return 0;
+	case 3:  return (uint64_t)1 << below(state, 64);
+	default: return all;
+	}
+}
+
+/* Often the last that there can be, which network_open() knows. */
+static int64_t draw_first(unsigned long long *state)
+{
+	static const int64_t firsts[] = { 0, 0, 7, 14, INT32_MAX - 2, (int64_t)1 << 31, UINT32_MAX - 12, UINT32_MAX };
+
+	return PICK(firsts);
+}
+
 static void draw_options(struct network *net, unsigned long long *state)
 {
 	static const char *const cells[] = { "lstm", "lstm", "gru", "rnn_tanh", "rnn_relu" };
@@ -65,11 +87,11 @@ static void draw_options(struct network *net, unsigned long long *state)
 	c->time_major = below(state, 3) > 0;
 	c->training = below(state, 4) > 0;
 	c->dropout = PICK(rates);
-	c->seed = (uint64_t)below(state, 1 << 30) << 34 | (uint64_t)below(state, 1 << 30);
-	net->counter = (uint64_t)below(state, 1 << 30) << (below(state, 2) ? 20 : 0);
-	net->first_step = c->bidirectional ? 0 : below(state, 3) * 7;
+	c->seed = bits(state);
+	net->counter = bits(state) & INT64_MAX;
+	net->first_step = c->bidirectional ? 0 : draw_first(state);
 	net->accumulate = below(state, 2);
-	net->memory = below(state, 3);
+	net->memory = below(state, AREA_MEMORIES);
 	net->own_work = below(state, 2);
 }
 

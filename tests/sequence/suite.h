@@ -38,6 +38,7 @@ void test_block_lstm(void **);
 void test_modes(void **);
 void test_cells(void **);
 void test_refused(void **);
+void test_values(void **);
 void test_dtypes(void **);
 /* drawn.c: cells drawn at random, against their equations on a tape. */
 void test_drawn(void **);
