@@ -286,15 +286,43 @@ static double largest(const struct network *net, int a)
 }
 
 /*
- * A cell that the reference does not know has no bound; but what another dtype says differs from f64 by a few of its roundings of
- * the largest number of the array, where the same inputs are numbers of both.
+ * A cell that the reference does not know has no bound; but each rounding on the way to a number does what another input would, one
+ * that is off by a rounding.  What that does is measured in f64: how far each array's answers move, for each part of themselves by
+ * which all inputs are off.
  */
-static double beside(const struct network *net, const struct network *right, double unit)
+static void measure_moves(const struct network *right, unsigned long long *state, double moves[ARRAYS])
+{
+	const double part = 0x1p-20;
+
+	memset(moves, 0, ARRAYS * sizeof *moves);
+	for (int again = 0; again < 2; again++) {
+		struct network net = *right;
+
+		network_open(&net);
+		for (int a = 0; a < INPUTS; a++)
+			for (int64_t n = 0; n < net.n[a]; n++)
+				net.at[a][n] = right->at[a][n] * (1 + part * (2 * numbers_uniform(state) - 1));
+		network_forward(&net);
+		network_backward(&net);
+		for (int a = OUTPUT; a < ARRAYS; a++)
+			for (int64_t n = 0; n < net.n[a]; n++)
+				moves[a] = fmax(moves[a], fabs(net.at[a][n] - right->at[a][n]) / part);
+		network_close(&net);
+	}
+}
+
+/* Halves round what is stored: forward h alone, backward what was saved and the gates' gradients, too.  f32 rounds each operation. */
+static const struct { int dtype; double unit, roundings[2]; } dtypes[] = {
+	{ CG_F32, 0x1p-24, { 5, 8 } }, { CG_F16, 0x1p-11, { 2, 4 } }, { CG_BF16, 0x1p-8, { 2, 4 } },
+};
+
+/* The largest difference from what f64 says, over what is allowed. */
+static double beside(const struct network *net, const struct network *right, int d, const double moves[ARRAYS])
 {
 	double worst = 0;
 
 	for (int a = OUTPUT; a < ARRAYS; a++) {
-		double allowed = 24 * unit * largest(right, a);
+		double allowed = dtypes[d].roundings[a > OUTPUT_C] * dtypes[d].unit * (largest(right, a) + moves[a]);
 
 		for (int64_t n = 0; n < net->n[a]; n++) {
 			double off = fabs(net->at[a][n] - right->at[a][n]);
@@ -311,10 +339,9 @@ static double beside(const struct network *net, const struct network *right, dou
 
 void test_dtypes(void **nothing)
 {
-	static const struct { int dtype; double unit; } dtypes[] = { { CG_F32, 0x1p-24 }, { CG_F16, 0x1p-11 }, { CG_BF16, 0x1p-8 } };
 	struct network net, right;
 	unsigned long long state;
-	double worst[3] = { 0 };
+	double worst[3] = { 0 }, moves[ARRAYS];
 
 	(void)nothing;
 	if (lacks_f64())
@@ -335,6 +362,7 @@ void test_dtypes(void **nothing)
 				right.at[a][n] = fmod(rint(right.at[a][n] * 128), 128) / 128;
 		network_forward(&right);
 		network_backward(&right);
+		measure_moves(&right, &state, moves);
 		for (int d = 0; d < 3; d++) {
 			if (!network_has(dtypes[d].dtype) || (network_is_slow() && d != k / WAYS % 3))
 				continue;
@@ -345,7 +373,7 @@ void test_dtypes(void **nothing)
 				memcpy(net.at[a], right.at[a], (size_t)net.n[a] * sizeof(double));
 			network_forward(&net);
 			network_backward(&net);
-			worst[d] = fmax(worst[d], beside(&net, &right, dtypes[d].unit));
+			worst[d] = fmax(worst[d], beside(&net, &right, d, moves));
 			network_close(&net);
 		}
 		network_close(&right);
