@@ -66,7 +66,7 @@ int network_is_slow(void)
 
 int network_cases(int many)
 {
-	return !network_is_slow() ? many : many < 8 ? 1 : many / 8;
+	return !network_is_slow() ? many : many < 8 ? 1 : many < 400 ? many / 4 : many / 8;
 }
 
 int network_has(int dtype)
