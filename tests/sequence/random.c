@@ -88,7 +88,7 @@ static void draw_options(struct network *net, unsigned long long *state)
 	c->training = below(state, 4) > 0;
 	c->dropout = PICK(rates);
 	c->seed = bits(state);
-	net->counter = bits(state) & INT64_MAX;
+	net->counter = bits(state);
 	net->first_step = c->bidirectional ? 0 : draw_first(state);
 	net->accumulate = below(state, 2);
 	net->memory = below(state, AREA_MEMORIES);
