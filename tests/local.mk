@@ -250,7 +250,8 @@ VALGRIND = valgrind -q --error-exitcode=99 --leak-check=full --num-callers=20
 valgrind_tests = \
 	%D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/strip_test \
 	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
-	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/allocator_test
+	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/allocator_test %D%/runtime/move_test \
+	%D%/runtime/fault_test %D%/runtime/late_fault_test %D%/runtime/late_test
 valgrind: $(valgrind_tests) %D%/fuzz/cell %D%/fuzz/safetensors
 	set -e; srcdir=`cd $(srcdir) && pwd`; export srcdir; \
 	for test in $(valgrind_tests) "%D%/fuzz/cell -n 100" "%D%/fuzz/safetensors -n 1000"; do \
