@@ -124,7 +124,7 @@ static int option(struct parser *p)
 	for (int k = 0; k < cell->n_options; k++)
 		if (!strcmp(cell->options[k].name, option->name))
 			return cg_parse_wrong(p, p->at, "option '%s' is declared already", option->name);
-	if (ambiguous(p, name))
+	if (cg_parse_free_word(p, name, option->name) || ambiguous(p, name))
 		return -1;
 	do {
 		struct cg_weight *weight = &cell->weights[cell->n_weights];
@@ -215,6 +215,7 @@ static int stage(struct parser *p)
 			return cg_parse_wrong(p, place, "a product takes '%s' already", cell->values[feed].name);
 	if (cg_parse_argument(p, place, cell->values[feed].name))
 		return -1;
+	p->stages[p->stage] = place;
 	cell->feeds[p->stage++ - 1] = feed;
 	cell->n_stages = p->stage;
 	return 0;
@@ -271,6 +272,14 @@ static int equation(struct parser *p, const char *start, const char *name)
 	return 0;
 }
 
+static int name_cell(struct parser *p)
+{
+	if (cg_parse_word(p, p->cell->name, "the cell's name"))
+		return -1;
+	p->cell_place = p->at - strlen(p->cell->name);
+	return cg_parse_free_word(p, p->cell_place, p->cell->name);
+}
+
 static int line(struct parser *p)
 {
 	static const char *const words[] = { "gates", "split", "state", "output", "option", "param", "stage", "save", "cell" };
@@ -280,7 +289,7 @@ static int line(struct parser *p)
 	if (cg_parse_word(p, name, "a declaration or an equation"))
 		return -1;
 	if (!strcmp(name, "cell"))
-		return p->cell->name[0] ? cg_parse_wrong(p, start, "a file holds one cell") : cg_parse_word(p, p->cell->name, "the cell's name");
+		return p->cell->name[0] ? cg_parse_wrong(p, start, "a file holds one cell") : name_cell(p);
 	if (!p->cell->name[0])
 		return cg_parse_wrong(p, start, "expected 'cell NAME' first");
 	if (!strcmp(name, "gates"))  return gates(p, 0);
@@ -301,7 +310,57 @@ static int line(struct parser *p)
 	            : cg_parse_wrong(p, p->at, "expected '=' after '%s'", name);
 }
 
-/* What can only be said when all has been read. */
+/* ---- what can only be said when all has been read ---- */
+
+/* The mistake stands where the name was declared. */
+static int unused(struct parser *p, const char *what, const char *name)
+{
+	return cg_parse_wrong(p, cg_parse_find(p, name)->place, "%s '%s' is not used", what, name);
+}
+
+/* Does anything take the value of an equation: another, the next step, a product, the gradient? */
+static int is_taken(const struct parser *p, int value)
+{
+	const struct cg_cell *cell = p->cell;
+	int taken = p->used[CG_SYMBOL_VALUE][value];
+
+	for (int k = 0; k < cell->n_prevs; k++)
+		taken |= cell->prevs[k].value == value;
+	for (int k = 0; k < cell->n_stages - 1; k++)
+		taken |= cell->feeds[k] == value;
+	for (int k = 0; k < cell->n_saves; k++)
+		taken |= cell->saves[k] == value;
+	return taken;
+}
+
+static int all_used(struct parser *p)
+{
+	const struct cg_cell *cell = p->cell;
+
+	for (int k = 0; k < cell->n_gates; k++)
+		if (!p->used[CG_SYMBOL_GATE][k])
+			return unused(p, "gate", cell->gates[k].name);
+	for (int k = 0; k < cell->n_weights; k++)
+		if (!p->used[CG_SYMBOL_WEIGHT][k])
+			return unused(p, "per-unit weight", cell->weights[k].name);
+	for (int k = 0; k < cell->n_params; k++)
+		if (!p->used[CG_SYMBOL_PARAM][k])
+			return unused(p, "param", cell->params[k].name);
+	for (int k = 0; k < cell->n_values; k++)
+		if (!is_taken(p, k))
+			return unused(p, "equation", cell->values[k].name);
+	return 0;
+}
+
+static int stage_has_gates(const struct cg_cell *cell, int stage)
+{
+	int any = 0;
+
+	for (int k = 0; k < cell->n_gates; k++)
+		any |= cell->gates[k].stage == stage;
+	return any;
+}
+
 static int whole(struct parser *p)
 {
 	struct cg_cell *cell = p->cell;
@@ -310,33 +369,21 @@ static int whole(struct parser *p)
 	if (!cell->name[0])
 		return cg_parse_wrong(p, p->at, "expected 'cell NAME', got the end of the text");
 	if (!cell->n_gates)
-		return cg_parse_wrong(p, p->at, "cell '%s' has no gates: nothing would reach it", cell->name);
+		return cg_parse_wrong(p, p->cell_place, "cell '%s' has no gates: nothing would reach it", cell->name);
 	for (int k = 0; k < cell->n_prevs; k++) {
-		output |= cell->prevs[k].output;
-		if (cell->prevs[k].value < 0)
-			return cg_parse_wrong(p, p->at, "no equation gives %s '%.*s'", cell->prevs[k].output ? "the output" : "state",
-			             (int)strlen(cell->prevs[k].name) - 5, cell->prevs[k].name);
+		const struct cg_prev *prev = &cell->prevs[k];
+
+		output |= prev->output;
+		if (prev->value < 0)
+			return cg_parse_wrong(p, cg_parse_find(p, prev->name)->place, "no equation gives %s '%.*s'",
+			                      prev->output ? "the output" : "state", (int)strlen(prev->name) - 5, prev->name);
 	}
 	if (!output)
-		return cg_parse_wrong(p, p->at, "cell '%s' has no 'output'", cell->name);
-	for (int k = 0; k < cell->n_gates; k++)
-		if (!p->used[CG_SYMBOL_GATE][k])
-			return cg_parse_wrong(p, p->at, "gate '%s' is not used", cell->gates[k].name);
-	for (int k = 0; k < cell->n_weights; k++)
-		if (!p->used[CG_SYMBOL_WEIGHT][k])
-			return cg_parse_wrong(p, p->at, "per-unit weight '%s' is not used", cell->weights[k].name);
-	for (int k = 0; k < cell->n_params; k++)
-		if (!p->used[CG_SYMBOL_PARAM][k])
-			return cg_parse_wrong(p, p->at, "param '%s' is not used", cell->params[k].name);
-	for (int s = 1; s < cell->n_stages; s++) {
-		int any = 0;
-
-		for (int k = 0; k < cell->n_gates; k++)
-			any |= cell->gates[k].stage == s + 1;
-		if (!any)
-			return cg_parse_wrong(p, p->at, "stage %d has no gates: nothing would take its product", s + 1);
-	}
-	return 0;
+		return cg_parse_wrong(p, p->cell_place, "cell '%s' has no 'output'", cell->name);
+	for (int s = 1; s < cell->n_stages; s++)
+		if (!stage_has_gates(cell, s + 1))
+			return cg_parse_wrong(p, p->stages[s], "stage %d has no gates: nothing would take its product", s + 1);
+	return all_used(p);
 }
 
 static int lines(struct parser *p)

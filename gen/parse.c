@@ -144,17 +144,16 @@ int cg_parse_enter(struct parser *p, const char *place, const char *name, int ki
 	if (p->n_symbols == SYMBOLS_MAX)
 		return cg_parse_wrong(p, place, "a cell has at most %d names", SYMBOLS_MAX / 4);
 	p->symbols[p->n_symbols].name = copy(p, "", name);
+	p->symbols[p->n_symbols].place = place;
 	p->symbols[p->n_symbols].kind = kind;
 	p->symbols[p->n_symbols].index = index;
 	return p->symbols[p->n_symbols++].name ? 0 : -1;
 }
 
-/* Macros are written in capitals, and the dialects have many. */
+/* Macros are written in capitals, and the dialects have many; complex.h has I. */
 static int capitals(const char *name)
 {
-	size_t n = strlen(name);
-
-	return n > 1 && strcspn(name, "abcdefghijklmnopqrstuvwxyz") == n;
+	return !strpbrk(name, "abcdefghijklmnopqrstuvwxyz");
 }
 
 static const char *const prefixes[] = { "d", "g", "gd" };
@@ -172,20 +171,54 @@ int cg_parse_argument(struct parser *p, const char *place, const char *name)
 	return 0;
 }
 
+static int used_form(struct parser *p, const char *place, const char *name)
+{
+	return cg_parse_wrong(p, place, "'%s' is of a form that kernels use; choose another name", name);
+}
+
+int cg_parse_free_word(struct parser *p, const char *place, const char *name)
+{
+	if (cg_is_reserved(name))
+		return cg_parse_wrong(p, place, "'%s' is a word that kernels need; choose another name", name);
+	if (name[strlen(name) - 1] == '_' || strstr(name, "__"))
+		return used_form(p, place, name);
+	return 0;
+}
+
+static int begins(const char *name, const char *with)
+{
+	return !strncmp(name, with, strlen(with));
+}
+
+/* With something before it: "at" alone is a name like any other. */
+static int ends(const char *name, const char *with)
+{
+	size_t n = strlen(name), m = strlen(with);
+
+	return n > m && !strcmp(name + n - m, with);
+}
+
+/* A form of which kernels make names of their own. */
+static int is_used_form(const char *name)
+{
+	static const char *const beginnings[] = { "cg_", "cl_", "acc_", "sum_", "no_" };
+	static const char *const endings[] = { "_all", "_at", "_stride", "_offset", "_run", "_out" };
+	int used = capitals(name) || (name[0] == 't' && digit(name[1]));
+
+	for (size_t k = 0; k < sizeof beginnings / sizeof *beginnings; k++)
+		used |= begins(name, beginnings[k]);
+	for (size_t k = 0; k < sizeof endings / sizeof *endings; k++)
+		used |= ends(name, endings[k]);
+	return used;
+}
+
 /* Declares a name and the names of its adjoints. */
 int cg_parse_declare(struct parser *p, const char *place, const char *name, int kind, int index)
 {
-	size_t n = strlen(name);
-
-	if (cg_is_reserved(name))
-		return cg_parse_wrong(p, place, "'%s' is a word that kernels need; choose another name", name);
-	if (name[n - 1] == '_' || strstr(name, "__") || (n > 4 && !strcmp(name + n - 4, "_all")) ||
-	    (n > 3 && !strcmp(name + n - 3, "_at")) || (n > 7 && !strcmp(name + n - 7, "_stride")) ||
-	    (n > 7 && !strcmp(name + n - 7, "_offset")) || (n > 4 && !strcmp(name + n - 4, "_run")) ||
-	    (n > 4 && !strcmp(name + n - 4, "_out")) || capitals(name) ||
-	    (name[0] == 't' && digit(name[1])) || !strncmp(name, "cg_", 3) || !strncmp(name, "cl_", 3) ||
-	    !strncmp(name, "acc_", 4) || !strncmp(name, "sum_", 4) || !strncmp(name, "no_", 3))
-		return cg_parse_wrong(p, place, "'%s' is of a form that kernels use; choose another name", name);
+	if (cg_parse_free_word(p, place, name))
+		return -1;
+	if (is_used_form(name))
+		return used_form(p, place, name);
 	if ((kind == CG_SYMBOL_GATE || kind == CG_SYMBOL_WEIGHT) && cg_parse_argument(p, place, name))
 		return -1;
 	if (cg_parse_enter(p, place, name, kind, index))
@@ -270,24 +303,62 @@ static int deeper(struct parser *p)
 	return 0;
 }
 
+/* What other languages have, said in this one's words, or why it cannot be. */
+static const struct { const char *name, *is; } elsewhere[] = {
+	{ "max",      "max(a, b) is b + relu(a - b)" },
+	{ "min",      "min(a, b) is a - relu(a - b)" },
+	{ "abs",      "abs(x) is relu(x) + relu(-x)" },
+	{ "silu",     "silu(x) is x * sigmoid(x)" },
+	{ "swish",    "swish(x) is x * sigmoid(x)" },
+	{ "gelu",     "gelu(x) is nearly x / 2 * (1 + tanh(0.7978846 * (x + 0.044715 * x * x * x)))" },
+	{ "elu",      "elu(x) is relu(x) + exp(-relu(-x)) - 1" },
+	{ "sign",     "sign(x) is step(x) - step(-x)" },
+	{ "clamp",    "clamp(x, -limit, limit) is clip(x, limit)" },
+	{ "square",   "square(x) is x * x" },
+	{ "pow",      "there are no powers; pow(x, 2) is x * x" },
+	{ "sqrt",     "there are no roots" },
+	{ "log",      "there is no logarithm" },
+	{ "log1p",    "there is no logarithm" },
+	{ "softplus", "softplus(x) is log(1 + exp(x)), and there is no logarithm" },
+	{ "sin",      "there is none of the angle's functions" },
+	{ "cos",      "there is none of the angle's functions" },
+};
+
+static const char *said_elsewhere(const char *name)
+{
+	for (size_t k = 0; k < sizeof elsewhere / sizeof *elsewhere; k++)
+		if (!strcmp(elsewhere[k].name, name))
+			return elsewhere[k].is;
+	return NULL;
+}
+
+static int no_function(struct parser *p, const char *place, const char *name)
+{
+	const char *words[CG_OP_COUNT], *near, *is = said_elsewhere(name);
+	char all[120] = "";
+	int n = 0;
+
+	for (int code = CG_OP_LEAF + 1; code < CG_OP_COUNT; code++)
+		if (cg_operators[code].word)
+			words[n++] = cg_operators[code].word;
+	for (int k = 0; k < n; k++)
+		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k == 0 ? "" : k < n - 1 ? ", " : " and ", words[k]);
+	near = cg_nearest(name, words, n);
+	if (is)
+		return cg_parse_wrong(p, place, "there is no function '%s': %s; the functions are %s", name, is, all);
+	if (near)
+		return cg_parse_wrong(p, place, "there is no function '%s'; did you mean '%s'? The functions are %s", name, near, all);
+	return cg_parse_wrong(p, place, "there is no function '%s'; the functions are %s", name, all);
+}
+
 static int call(struct parser *p, const char *place, const char *name)
 {
-	const char *words[CG_OP_COUNT];
-	int code, n = 0, a, b = -1;
+	int code = CG_OP_LEAF + 1, a, b = -1;
 
-	for (code = CG_OP_LEAF + 1; code < CG_OP_COUNT; code++) {
-		if (!cg_operators[code].word)
-			continue;
-		if (!strcmp(cg_operators[code].word, name))
-			break;
-		words[n++] = cg_operators[code].word;
-	}
-	if (code == CG_OP_COUNT) {
-		const char *near = cg_nearest(name, words, n);
-
-		return cg_parse_wrong(p, place, near ? "there is no function '%s'; did you mean '%s'?" : "there is no function '%s'", name,
-		             near);
-	}
+	while (code < CG_OP_COUNT && (!cg_operators[code].word || strcmp(cg_operators[code].word, name)))
+		code++;
+	if (code == CG_OP_COUNT)
+		return no_function(p, place, name);
 	if (deeper(p) || (a = cg_parse_sum(p)) < 0)
 		return -1;
 	if (cg_operators[code].arity == 2 && (cg_parse_expect(p, ',', "the first argument") || (b = cg_parse_sum(p)) < 0))

@@ -11,11 +11,12 @@ enum { SYMBOLS_MAX = 2048 };
 /* Derived names are symbols too, of a kind that no expression may use, so that nothing else takes them. */
 enum { DERIVED = CG_SYMBOL_VALUE + 1 };
 
-struct symbol { const char *name; int kind, index; };
+struct symbol { const char *name, *place; int kind, index; };    /* place: where it was declared */
 
 struct parser {
 	struct cg_cell *cell;
 	const char *name, *text, *at, *line;      /* where we are, and the start of its line */
+	const char *cell_place, *stages[CG_STAGES_MAX];          /* the cell's name; what each stage but the first takes */
 	int number, depth, signs, stage;          /* depth: of parentheses; signs: of signs upon signs */
 	struct symbol symbols[SYMBOLS_MAX];
 	int n_symbols;
@@ -42,6 +43,8 @@ const struct symbol *cg_parse_find(const struct parser *, const char *name);
 int cg_parse_unknown(struct parser *, const char *place, const char *name);
 /* Refuses a name whose adjoint, an argument of kernels, would be a word of a dialect: "do" of "o". */
 int cg_parse_argument(struct parser *, const char *place, const char *name);
+/* Refuses what may be no name at all, of the cell and its options neither: a word of a dialect, underscores that C++ keeps. */
+int cg_parse_free_word(struct parser *, const char *place, const char *name);
 int cg_parse_declare(struct parser *, const char *place, const char *name, int kind, int index);
 int cg_parse_enter(struct parser *, const char *place, const char *name, int kind, int index);
 

@@ -245,7 +245,7 @@ static int are_one(const char *one, const char *other)
 	char text[512];
 	int equal;
 
-	snprintf(text, sizeof text, "cell x\ngates a b c\noutput h\noption off w\nx1 = %s\nx2 = %s\nh = a + b + c + w\n", one, other);
+	snprintf(text, sizeof text, "cell x\ngates a b c\noutput h\noption off w\nx1 = %s\nx2 = %s\nh = a + b + c + w\nsave x1 x2\n", one, other);
 	cell = must_parse(text, text);
 	cg_graph_open(&graph, &arena);
 	cg_graph_build(&graph, cell, 0);

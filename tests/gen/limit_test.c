@@ -167,7 +167,7 @@ static void most(void)
 			repeat(CG_STATES_MAX, " state_%d_with_a_tail");
 			put("\noutput output_with_a_tail\n");
 			for (int o = 0; o < CG_OPTIONS_MAX; o++) {
-				used += (size_t)sprintf(text + used, "option option_%d_of_a_long_name_", o);
+				used += (size_t)sprintf(text + used, "option option_%d_of_a_long_nameq", o);
 				for (int w = 0; w < CG_WEIGHTS_MAX / CG_OPTIONS_MAX; w++)
 					used += (size_t)sprintf(text + used, " weight_%d_%d_in_an_option", o, w);
 				put("\n");
@@ -348,8 +348,9 @@ static const char *const words[] = {
 };
 static const char *const forms[] = {
 	"NULL", "INFINITY", "NAN", "M_PI", "EOF", "CLK_LOCAL_MEM_FENCE", "INT_MAX", "a_at", "a_stride", "a_offset", "a_all", "a_out", "no_a",
-	"sum_a", "acc_a", "cg_a", "cl_khr_fp64", "t0", "t12", "a__b", "a_", "gd__x",
+	"sum_a", "acc_a", "cg_a", "cl_khr_fp64", "t0", "t12", "a__b", "a_", "gd__x", "A", "I", "B2",
 };
+static const char *const joined[] = { "a_", "a__b", "A__", "gd__x" };
 
 static void refused(const char *format, const char *name, const char *want)
 {
@@ -377,15 +378,29 @@ static void refused_everywhere(const char *name, const char *why)
 	}
 }
 
+/* The cell's and an option's stand within a kernel's name, so capitals and the kernels' own forms are free there. */
+static void refused_within(const char *name, const char *why)
+{
+	char want[200];
+
+	snprintf(want, sizeof want, "x:1:6: '%s' is %s; choose another name\n", name, why);
+	refused("cell %s\n", name, want);
+	snprintf(want, sizeof want, "x:2:8: '%s' is %s; choose another name\n", name, why);
+	refused("cell x\noption %s w\n", name, want);
+}
+
 static void test_words(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
 		refused_everywhere(words[k], "a word that kernels need");
+		refused_within(words[k], "a word that kernels need");
 		assert_true(cg_is_reserved(words[k]));
 	}
 	for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
 		refused_everywhere(forms[k], "of a form that kernels use");
+	for (size_t k = 0; k < sizeof joined / sizeof *joined; k++)
+		refused_within(joined[k], "of a form that kernels use");
 	refused("cell x\ngates __shared__\n", "", "x:2:7: expected a gate, got '_'\n");
 	refused("cell x\ngates a\noutput h\nkernel = a\n", "", "x:4:1: 'kernel' is a word that kernels need; choose another name\n");
 	refused("cell x\ngates a\nstate c\noutput h\nh_prev = a\n", "", "x:5:1: 'h_prev' is declared already\n");
@@ -566,7 +581,7 @@ static void test_run(void **state)
 	most();
 	assert_int_equal(cg_cell_parse(text, "x", &cell), CG_OK);
 	for (int k = 0; k < CG_OPTIONS_MAX; k++)
-		sprintf(options + strlen(options), "%soption_%d_of_a_long_name_", k ? "," : "", k);
+		sprintf(options + strlen(options), "%soption_%d_of_a_long_nameq", k ? "," : "", k);
 	assert_int_equal(cg_kernel_run(stream, &(struct cg_kernel){ .cell = cell, .stage = 1, .pass = CG_GRADGRAD,
 	                 .options = options }, 1, UNITS, NULL, 0), CG_UNSUPPORTED);
 	assert_non_null(strstr(cg_message(), "more than 64 arguments"));

@@ -1,4 +1,5 @@
 /* The language: what is accepted, and for each kind of mistake the words, verbatim, with place, quoted line and caret. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include "every.h"
 
 #define HEAD "cell x\ngates a b\noutput h\n"
+#define FUNCTIONS " functions are exp, tanh, sigmoid, relu, step and clip"
 
 static const struct { const char *text, *words; } mistakes[] = {
 	{ "", "1:1: expected 'cell NAME', got the end of the text" },
@@ -17,11 +19,11 @@ static const struct { const char *text, *words; } mistakes[] = {
 	{ "cell 9\n", "1:6: expected the cell's name, got '9'" },
 	{ "cell x y\n", "1:8: expected the end of the line, got 'y'" },
 	{ "cell x\ncell y\n", "2:1: a file holds one cell" },
-	{ "cell x\n", "2:1: cell 'x' has no gates: nothing would reach it" },
+	{ "cell x\n", "1:6: cell 'x' has no gates: nothing would reach it" },
 	{ "cell x\ngates\n", "2:6: expected a gate" },
-	{ "cell x\ngates a\n", "3:1: cell 'x' has no 'output'" },
-	{ "cell x\ngates a\noutput h\n", "4:1: no equation gives the output 'h'" },
-	{ "cell x\ngates a\nstate c\noutput h\nh = a\n", "6:1: no equation gives state 'c'" },
+	{ "cell x\ngates a\n", "1:6: cell 'x' has no 'output'" },
+	{ "cell x\ngates a\noutput h\n", "3:8: no equation gives the output 'h'" },
+	{ "cell x\ngates a\nstate c\noutput h\nh = a\n", "3:7: no equation gives state 'c'" },
 	{ "cell x\ngates a\noutput h\nh = a + c_prev\n", "4:9: 'c_prev' is not known here; did you mean 'h_prev'?" },
 	{ "cell x\ngates a, b\n", "2:8: expected a gate, got ','" },
 	{ "cell x\ngates a a\n", "2:9: 'a' is declared already" },
@@ -31,7 +33,7 @@ static const struct { const char *text, *words; } mistakes[] = {
 	{ "cell x\ngates a da\n", "2:9: 'da' is a name that derivatives take; choose another" },
 	{ "cell x\ngates da a\n", "2:10: 'da' is declared already" },
 	{ "cell x\ngates a gda\n", "2:9: 'gda' is a name that derivatives take; choose another" },
-	{ "cell x\ngates a\nstate c\noutput h\ndc = a\n", "6:1: no equation gives state 'c'" },
+	{ "cell x\ngates a\nstate c\noutput h\ndc = a\n", "3:7: no equation gives state 'c'" },
 	{ "cell x\ngates a\nstate c\noutput h\nc = a\ndc = a\n",
 	  "6:1: 'dc' is a name that derivatives take; choose another" },
 	{ "cell x\ngates a_i\nstate c\nb_i = a_i\n", "4:1: 'b_i' is a name that derivatives take; choose another" },
@@ -100,9 +102,11 @@ static const struct { const char *text, *words; } mistakes[] = {
 	{ HEAD "h = tanh(a, b)\n", "4:11: 'tanh' takes 1 argument" },
 	{ HEAD "h = clip(a)\n", "4:11: expected ',' after the first argument" },
 	{ HEAD "h = clip(a, b, a)\n", "4:14: 'clip' takes 2 arguments" },
-	{ HEAD "h = tan(a)\n", "4:5: there is no function 'tan'; did you mean 'tanh'?" },
-	{ HEAD "h = foo(a)\n", "4:5: there is no function 'foo'" },
-	{ HEAD "h = softplus(a)\n", "4:5: there is no function 'softplus'" },
+	{ HEAD "h = tan(a)\n", "4:5: there is no function 'tan'; did you mean 'tanh'? The" FUNCTIONS },
+	{ HEAD "h = foo(a)\n", "4:5: there is no function 'foo'; the" FUNCTIONS },
+	{ HEAD "h = softplus(a)\n",
+	  "4:5: there is no function 'softplus': softplus(x) is log(1 + exp(x)), and there is no logarithm; the" FUNCTIONS },
+	{ HEAD "h = max(a, b)\n", "4:5: there is no function 'max': max(a, b) is b + relu(a - b); the" FUNCTIONS },
 	{ HEAD "h = a * 3x\n", "4:10: expected an operator after the number" },
 	{ HEAD "h = a * 1.2.3\n", "4:12: expected an operator after the number" },
 	{ HEAD "h = a * .\n", "4:9: expected a number" },
@@ -123,14 +127,14 @@ static const struct { const char *text, *words; } mistakes[] = {
 	{ HEAD "h = a\nsave a\n", "5:6: 'a' is not given by an equation" },
 	{ HEAD "h = a\nsave h h\n", "5:9: 'h' is saved already" },
 	{ HEAD "h = a + b\nsave h,\n", "5:7: expected a value to save, got ','" },
-	{ HEAD "h = a\n", "5:1: gate 'b' is not used" },
-	{ HEAD "h = b\n", "5:1: gate 'a' is not used" },
-	{ "cell x\ngates a\noutput h\noption o w\nh = a\n", "6:1: per-unit weight 'w' is not used" },
-	{ "cell x\ngates a\noutput h\nparam p\nh = a\n", "6:1: param 'p' is not used" },
+	{ HEAD "h = a\n", "2:9: gate 'b' is not used" },
+	{ HEAD "h = b\n", "2:7: gate 'a' is not used" },
+	{ "cell x\ngates a\noutput h\noption o w\nh = a\n", "4:10: per-unit weight 'w' is not used" },
+	{ "cell x\ngates a\noutput h\nparam p\nh = a\n", "4:7: param 'p' is not used" },
 	{ HEAD "v = a + b\nstage\n", "5:6: expected the value that the next product takes" },
 	{ HEAD "v = a + b\nstage a\n", "5:7: 'a' is not given by an equation" },
 	{ HEAD "v = a + b\nstage q\n", "5:7: 'q' is not known here: a name is declared, or given by an equation above" },
-	{ HEAD "v = a + b\nstage v\nh = v\n", "7:1: stage 2 has no gates: nothing would take its product" },
+	{ HEAD "v = a + b\nstage v\nh = v\n", "5:7: stage 2 has no gates: nothing would take its product" },
 	{ HEAD "v = a + b\nstage v w\n", "5:9: expected the end of the line, got 'w'" },
 	{ HEAD "v = a + b\nstage v\ngates q\nu = q\nstage u\ngates r\nw = r\nstage w\ngates z\nh = z\nstage h\ngates e\n",
 	  "14:7: a cell has at most 4 stages" },
@@ -139,10 +143,10 @@ static const struct { const char *text, *words; } mistakes[] = {
 	{ HEAD "h = a ^ 2\n", "4:7: expected an operator or the end of the line, got '^'" },
 	{ "cell x\r\ngates a if\r\n", "2:9: 'if' is a word that kernels need; choose another name" },
 	{ "cell x\rgates a\r", "1:8: expected the end of the line, got 'g'" },
-	{ HEAD "h = (a +\n\n  foo(b))\n", "6:3: there is no function 'foo'" },
+	{ HEAD "h = (a +\n\n  foo(b))\n", "6:3: there is no function 'foo'; the" FUNCTIONS },
 	{ HEAD "h = (foo\n+ a)\n", "4:6: 'foo' is not known here: a name is declared, or given by an equation above" },
 	{ HEAD "h = tan\n", "4:5: 'tan' is not known here: a name is declared, or given by an equation above" },
-	{ HEAD "h = (tan\n(a))\n", "4:6: there is no function 'tan'; did you mean 'tanh'?" },
+	{ HEAD "h = (tan\n(a))\n", "4:6: there is no function 'tan'; did you mean 'tanh'? The" FUNCTIONS },
 	{ HEAD "v = (a +\n b)\nv = (a +\n b)\n", "6:1: 'v' is declared already" },
 	{ HEAD "h = a + b # x\nq = (a # )\n + zz)\n",
 	  "6:4: 'zz' is not known here: a name is declared, or given by an equation above" },
@@ -152,7 +156,7 @@ static const struct { const char *text, *words; } mistakes[] = {
 	{ HEAD "h = a + b,\n", "4:10: expected an operator or the end of the line, got ','" },
 	{ HEAD "cell = a\n", "4:1: a file holds one cell" },
 	{ HEAD "tanh = a\n", "4:1: 'tanh' is a word that kernels need; choose another name" },
-	{ HEAD "h = a + b\nstate c\n", "6:1: no equation gives state 'c'" },
+	{ HEAD "h = a + b\nstate c\n", "5:7: no equation gives state 'c'" },
 	{ HEAD "h = tanh(a)\nstage h\n", "5:7: 'h' is what the step gives; a product takes a value of another name" },
 	{ HEAD "v = a\nstage v\ngates c\nw = v * c\nstage v\n", "8:7: a product takes 'v' already" },
 	{ "cell x\ngates INFINITY\n", "2:7: 'INFINITY' is of a form that kernels use; choose another name" },
@@ -169,6 +173,18 @@ static const struct { const char *text, *words; } mistakes[] = {
 	{ HEAD "h = a - -\nsave h\n", "4:10: expected a name, a number or '('" },
 	{ HEAD "h = a\nh = b +\n", "5:8: expected a name, a number or '('" },
 	{ HEAD "gates\n", "4:6: expected a gate" },
+	/* What is wrong with the whole stands where it was declared. */
+	{ HEAD "u = a\n  vv = b\nh = u\nsave u\n", "5:3: equation 'vv' is not used" },
+	{ HEAD "u = a\nv = u\nh = b\n", "5:1: equation 'v' is not used" },
+	{ HEAD "v = (a +\n b)\nh = a\n", "4:1: equation 'v' is not used" },
+	/* A name is a name, the cell's and an option's too. */
+	{ "cell for\n", "1:6: 'for' is a word that kernels need; choose another name" },
+	{ "cell  gates\n", "1:7: 'gates' is a word that kernels need; choose another name" },
+	{ "cell x_\n", "1:6: 'x_' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates a\noption if w\n", "3:8: 'if' is a word that kernels need; choose another name" },
+	{ "cell x\ngates a\noption o__p w\n", "3:8: 'o__p' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates A\n", "2:7: 'A' is of a form that kernels use; choose another name" },
+	{ "cell x\ngates a A2\n", "2:9: 'A2' is of a form that kernels use; choose another name" },
 };
 
 /* "x.cell:" and the words, the line they speak of, and a caret under the column. */
@@ -235,6 +251,91 @@ static void test_bytes(void **state)
 	accepted(text);
 }
 
+/* ---- functions that are not there, in words of those that are ---- */
+
+static double first_abs(double a, double b) { (void)b; return fabs(a); }
+static double silu(double a, double b)      { (void)b; return a / (1 + exp(-a)); }
+static double gelu(double a, double b)      { (void)b; return a / 2 * (1 + erf(a / sqrt(2))); }
+static double elu(double a, double b)       { (void)b; return a > 0 ? a : exp(a) - 1; }
+static double sign(double a, double b)      { (void)b; return (a > 0) - (a < 0); }
+static double square(double a, double b)    { (void)b; return a * a; }
+static double clamp(double a, double b)     { return fmax(-b, fmin(a, b)); }
+
+static const struct { const char *name; double (*is)(double a, double b); double most; } others[] = {
+	{ "max", fmax, 1e-15 }, { "min", fmin, 1e-15 }, { "abs", first_abs, 0 }, { "silu", silu, 1e-15 }, { "swish", silu, 1e-15 },
+	{ "gelu", gelu, 1e-3 }, { "elu", elu, 1e-15 }, { "sign", sign, 0 }, { "clamp", clamp, 0 }, { "square", square, 1e-15 },
+	{ "pow", square, 1e-15 },
+};
+
+/* What stands for a function in the words of its refusal, of a and b: what is behind " is " and before the list of all functions. */
+static void advice(const char *name, char expression[200])
+{
+	struct cg_mistake mistake;
+	char text[100];
+	const char *at, *end;
+	size_t n = 0;
+
+	snprintf(text, sizeof text, HEAD "h = %s(a, b)\n", name);
+	assert_null(cg_parse(text, "x", resize, &mistake));
+	at = strstr(mistake.text, "': ");
+	at = at ? strstr(at, " is ") : NULL;
+	end = strstr(mistake.text, "; the functions");
+	assert_true(at && end && at < end);
+	at += strlen(strncmp(at, " is nearly ", 11) ? " is " : " is nearly ");
+	for (; at < end; at++) {
+		/* x and limit are names of the advice. */
+		int alone = *at == 'x' && at[-1] != 'e';
+
+		n += (size_t)sprintf(expression + n, "%c", alone ? 'a' : *at);
+		if (!strncmp(at, "limit", 5)) {
+			expression[n - 1] = 'b';
+			at += 4;
+		}
+	}
+}
+
+/* The expression at a and b. */
+static double value_of(const char *expression, double a, double b)
+{
+	struct cg_arena memory = { resize, NULL, 0 };
+	long double value[100] = { 0 };
+	struct cg_graph graph;
+	struct cg_cell *cell;
+	char text[300];
+	double h;
+
+	snprintf(text, sizeof text, HEAD "h = %s\nk = b + a\nsave k\n", expression);
+	cell = must_parse(text, "advice");
+	cg_graph_open(&graph, &memory);
+	cg_graph_build(&graph, cell, 0);
+	assert_true(graph.n <= 100);
+	for (int k = 0; k < graph.n; k++)
+		if (graph.nodes[k].code == CG_OP_LEAF)
+			value[k] = graph.leaves[graph.nodes[k].a].index ? b : a;
+	cg_eval(&graph, value, graph.n);
+	h = (double)value[graph.value[0]];
+	cg_arena_free(&memory);
+	cg_parse_free(cell);
+	return h;
+}
+
+static void test_advice(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+		char expression[200];
+
+		advice(others[k].name, expression);
+		for (double a = -3; a <= 3; a += 0.375)
+			for (double b = 0.5; b <= 2; b += 0.75) {
+				double got = value_of(expression, a, b), want = others[k].is(a, b);
+
+				if (!(fabs(got - want) <= others[k].most))
+					fail_msg("%s at %g, %g: %s is %.17g, not %.17g", others[k].name, a, b, expression, got, want);
+			}
+	}
+}
+
 /* Files that are no text of a cell at all: what the first line of the words says. */
 static void test_foreign(void **state)
 {
@@ -289,8 +390,8 @@ static void test_accepted(void **state)
 	accepted(HEAD "h = clip(a, -b)\n");
 	accepted(HEAD "h = a * 1e-30 + b * .5 + 7. + 0.1E+2 + 9999999999999999999999999999999999999\n");
 	accepted(HEAD "param p = -1.5e-3, q, r = 0\nh = a * p + b * q + r\n");
-	accepted(HEAD "u = tanh(a)\nU = b\nh = u * U\n");
-	accepted("cell gates_\ngates a\noutput h\nh = a\n");
+	accepted(HEAD "u = tanh(a)\nuU = b\nh = u * uU\n");
+	accepted("cell GATES\ngates a\noutput h\nh = a\n");
 	accepted("cell x\ngates abcdefghijklmnopqrstuvwx\noutput h\nh = abcdefghijklmnopqrstuvwx\n");
 	accepted("cell x\ngates a\nstate c1 c2 c3 c4\noutput h\nc1 = a\nc2 = a\nc3 = a\nc4 = a\nh = a\n");
 	accepted("cell x\ngates a\noutput h\nstate c1 c2 c3 c4\nc1 = a\nc2 = a\nc3 = a\nc4 = a\nh = a\n");
@@ -367,7 +468,7 @@ static void different_keys(const struct cg_cell *cell)
  * A name may come twice. */
 static void test_option_names(void **state)
 {
-	static const char *const parts[] = { "a", "b", "_a", "_b", "_a", "_b", "_" };
+	static const char *const parts[] = { "a", "b", "_a", "_b", "_a", "_b", "_ab" };
 	int taken = 0, refusals = 0;
 
 	(void)state;
@@ -547,6 +648,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mistakes),
 		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_advice),
 		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_long_line),
 		cmocka_unit_test(test_accepted),

@@ -203,7 +203,7 @@ static void test_cells(void **state)
 	assert_null(cg_cell_name(-1));
 	REFUSED(cg_cell_parse(NULL, "x", &cell), CG_BAD_ARGUMENT, "text");
 	REFUSED(cg_cell_parse("cell x", "x", NULL), CG_BAD_ARGUMENT, "cell");
-	REFUSED(cg_cell_parse("cell x\n", NULL, &cell), CG_BUILD, "cell:2:1: cell 'x' has no gates");
+	REFUSED(cg_cell_parse("cell x\n", NULL, &cell), CG_BUILD, "cell:1:6: cell 'x' has no gates");
 	cg_cell_close(NULL);
 	cg_cell_close((struct cg_cell *)cg_cell_find("gru"));
 	assert_non_null(cg_cell_find("gru"));
