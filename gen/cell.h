@@ -177,6 +177,9 @@ int  cg_mul(struct cg_graph *, int a, int b);
 int  cg_neg(struct cg_graph *, int a);
 /* The forward equations; options: bits.  Weights of options that are off are the constant 0. */
 void cg_graph_build(struct cg_graph *, const struct cg_cell *, int options);
+/* Bits of the values of the step before that no equation reads with these options, though one does with all of them on;
+ * *add: the fewest options that bring them all back.  -1: no memory. */
+int cg_lost_prevs(const struct cg_cell *, int options, cg_resize *, int *add);
 
 /* Adjoints of the first n nodes, given those of some (adjoint[k] = 0: none yet); both arrays hold n nodes.  Names adjoints
  * of named nodes with the prefix. */

@@ -303,6 +303,7 @@ static int bench(struct bench *b, int *working)
 
 	CG_TRY(read_options(b));
 	CG_TRY(problems_add(&b->problems, &b->request));
+	CG_TRY(plan_recurrence(&b->problems.named, "bench"));
 	if (plot)
 		CG_TRY(plot_check(&b->plot, plot));
 	CG_TRY(cg_open(NULL, &context));

@@ -250,7 +250,7 @@ static int bind(struct call *c, unsigned *bound)
 		code = cg_op_bind(c->row, &c->row->ports[k % c->n], c->op, bound, a->tensor->shape,
 		                  a->tensor->rank);
 		if (code)
-			return cg_fail_in(code, "%s", a->file->path);
+			return plan_misfit(c, cg_fail_in(code, "%s", a->file->path), k % c->n);
 	}
 	return CG_OK;
 }

@@ -101,6 +101,10 @@ int  plan_failed(const struct call *, int code);
 void plan_close(struct call *);
 /* The cell that NAME=VALUE names, by either attribute, or NULL. */
 int  plan_word(const struct call *, const char *cell, int mode, const char **word);
+/* Warns where options that are off take the cell's recurrence away; command: whose warning it is. */
+int  plan_recurrence(const struct call *, const char *command);
+/* What a message that the port's tensor does not fit lacks: the options with which it would. */
+int  plan_misfit(const struct call *, int code, int port);
 /* "leak=0.5,bias=1", whose names are then in *memory; *n begins as 0. */
 int  plan_values(const char *text, char **memory, struct cg_value values[], int *n);
 /* Adds what a reserve is known by. */

@@ -26,9 +26,23 @@ int command_bench(int argc, const char **argv);
 int command_cache(int argc, const char **argv);
 int command_convert(int argc, const char **argv);
 
-/* Prints "cellgrad run: " and this thread's message on standard error; the exit code.  working: the work had
- * begun. */
-int command_failed(const char *command, int code, int working);
+/* Whether failures are said as JSON: where --json is among the words. */
+void command_words(int argc, const char *const *argv);
+/* Prints "cellgrad run: " and this thread's message on standard error, or {"error": ..., "command": "run"}; the exit code.
+ * working: the work had begun. */
+int  command_failed(const char *command, int code, int working);
+/* The message of a call of the library's in the command's words: without the name of the call, behind that of the option that it
+ * was asked by; NULL: of none.  Returns code. */
+int  command_own(int code, const char *option);
+/* As command_failed of what is no failure: one line, "cellgrad run: warning: ...", or {"warning": ..., "command": "run"}. */
+void command_warned(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Warns where options that are off, with commas in `options`, take away what the cell reads of the step before.  how: what stands
+ * before the options' names where the user gives them, as "--options ".  CG_NO_MEMORY. */
+int  command_recurrence(const char *command, const struct cg_cell *, const char *options, const char *how);
+
+/* The names of a cell's options by their bits, with a few letters between them. */
+enum { CELL_OPTIONS = 256 };
+const char *cell_options(const struct cg_cell *, int options, const char *between, char text[CELL_OPTIONS]);
 
 /* ---- options: popt's rows, each with a number from 1 on in val and NULL in arg ---- */
 

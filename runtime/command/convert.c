@@ -151,7 +151,7 @@ static int read_words(struct convert *c, const struct options *o)
 	if (o->value[DTYPE]) {
 		c->dtype = cg_dtype_find(o->value[DTYPE]);
 		if (c->dtype < 0)
-			return cg_fail_in(CG_BAD_ARGUMENT, "--dtype");
+			return command_own(CG_BAD_ARGUMENT, "--dtype");
 	}
 	CG_TRY(read_paths(o, paths));
 	CG_TRY(differ(paths[0], paths[1]));

@@ -199,7 +199,7 @@ static int show_kernel(const struct demo *d)
 	int code = cg_kernel_emit(&kernel, "c", &source);
 
 	if (code)
-		return code;
+		return command_own(code, NULL);
 	if (d->json)
 		code = print_json(json_pack("{s:s, s:s}", "kernel", "lstm_block peephole grad f32 c",
 		                            "source", source));
@@ -358,7 +358,7 @@ static int demo(struct demo *d, const struct options *o, int *working)
 	code = parts & TRAIN && o->value[SWITCH] ? cg_open(o->value[SWITCH], &other) : CG_OK;
 	if (code) {
 		cg_close(context);
-		return code;
+		return command_own(code, "--switch");
 	}
 	*working = 1;
 	if (parts & COMPARE)

@@ -45,16 +45,6 @@ static const char text[] =
 
 /* ---- the list ---- */
 
-static const char *options_of(const struct cg_cell *cell, char names[256])
-{
-	size_t n = 0;
-
-	names[0] = '\0';
-	for (int k = 0; k < cell->n_options && n < 256; k++)
-		n += (size_t)snprintf(names + n, 256 - n, "%s%s", k ? "," : "", cell->options[k].name);
-	return names;
-}
-
 static int list_json(const struct cg_cell *cell)
 {
 	json_t *options = json_array();
@@ -69,7 +59,7 @@ static int list(int json)
 {
 	struct print_table t = { .columns = "lll" };
 	const char *name;
-	char names[256];
+	char names[CELL_OPTIONS];
 
 	if (!json)
 		print_row(&t, "cell", "stages", "options", NULL);
@@ -82,7 +72,7 @@ static int list(int json)
 		}
 		print_cell(&t, "%s", name);
 		print_cell(&t, "%d", cell->n_stages);
-		print_cell(&t, "%s", cell->n_options ? options_of(cell, names) : "-");
+		print_cell(&t, "%s", cell->n_options ? cell_options(cell, ~0, ",", names) : "-");
 	}
 	return print_table(&t, "");
 }
@@ -97,11 +87,32 @@ struct emit {
 	struct file source_file, manifest_file;
 };
 
+static int read_names(const struct emit *e)
+{
+	struct cg_mistake mistake;
+
+	if (cg_parse_options(e->kernel.cell, e->kernel.options, &mistake) < 0)
+		return cg_fail(CG_BAD_ARGUMENT, "--options: %s", mistake.text);
+	return CG_OK;
+}
+
+static int read_stage(struct emit *e, const char *word)
+{
+	int n = e->kernel.cell->n_stages;
+	char *end, shown[PRINT_NAME];
+	long stage = strtol(word, &end, 10);
+
+	e->kernel.stage = (int)stage;
+	if (end > word && !*end && stage >= 0 && stage <= n)
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "--stage: %s has %d stage%s: expected 0 to %d, got \"%s\"", e->kernel.cell->name, n,
+	               n == 1 ? "" : "s", n, print_name(shown, word));
+}
+
 static int read_kernel(struct emit *e, const struct options *o)
 {
 	const char *pass = o->value[PASS], *dtype = o->value[DTYPE], *lang = o->value[LANG];
-	const char *stage = o->value[STAGE];
-	char *end = "", shown[PRINT_NAME];
+	char shown[PRINT_NAME];
 	int k;
 
 	if (!o->words[0])
@@ -115,19 +126,9 @@ static int read_kernel(struct emit *e, const struct options *o)
 	CG_TRY(options_choose("--dtype", dtype ? dtype : "f32", cg_real_names, 4, &e->kernel.dtype));
 	CG_TRY(options_choose("--lang", lang ? lang : "c", cg_lang_names, CG_LANG_COUNT, &k));
 	e->lang = cg_lang_names[k];
-	if (stage) {
-		long n = strtol(stage, &end, 10);
-
-		if (*end || end == stage || n < 0 || n > CG_STAGES_MAX)
-			return cg_fail(CG_BAD_ARGUMENT, "--stage: expected 0 to %d, got \"%s\"", CG_STAGES_MAX,
-			               print_name(shown, stage));
-		e->kernel.stage = (int)n;
-	}
 	CG_TRY(file_cell(o->words[0], 1, &e->kernel.cell, &e->parsed));
-	if (e->kernel.stage > e->kernel.cell->n_stages)
-		return cg_fail(CG_BAD_ARGUMENT, "--stage: %s has %d", e->kernel.cell->name,
-		               e->kernel.cell->n_stages);
-	return CG_OK;
+	CG_TRY(read_names(e));
+	return o->value[STAGE] ? read_stage(e, o->value[STAGE]) : CG_OK;
 }
 
 static int write_file(struct file *f, const char *content)
@@ -167,7 +168,7 @@ static int print_both(const struct emit *e)
 static int emit(struct emit *e, const struct options *o, int *working)
 {
 	const char *output = o->value[OUTPUT], *manifest = o->value[MANIFEST];
-	int show_manifest = manifest && !strcmp(manifest, "-"), json = !!o->value[OPTION_JSON];
+	int show_manifest = manifest && !strcmp(manifest, "-"), json = !!o->value[OPTION_JSON], code;
 
 	CG_TRY(read_kernel(e, o));
 	if (json && (output || manifest))
@@ -180,17 +181,19 @@ static int emit(struct emit *e, const struct options *o, int *working)
 		CG_TRY(file_check(&e->manifest_file, manifest));
 	if (output && manifest && !strcmp(e->source_file.path, e->manifest_file.path))
 		return cg_fail(CG_BAD_ARGUMENT, "--output and --manifest name the same file, %s", output);
-	CG_TRY(cg_kernel_emit(&e->kernel, e->lang, &e->source));
+	if ((code = cg_kernel_emit(&e->kernel, e->lang, &e->source)))
+		return command_own(code, NULL);
 	if (manifest || json)
 		CG_TRY(cg_kernel_manifest(&e->kernel, e->lang, &e->manifest));
+	CG_TRY(command_recurrence("emit", e->kernel.cell, e->kernel.options, "--options "));
 	*working = 1;
 	if (json)
 		return print_both(e);
 	CG_TRY(write_files(e, !!output, manifest && !show_manifest));
 	if (show_manifest)
-		fputs(e->manifest, stdout);
+		print_text(e->manifest);
 	else if (!output)
-		fputs(e->source, stdout);
+		print_text(e->source);
 	return CG_OK;
 }
 

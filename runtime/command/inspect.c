@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "runtime/command/command.h"
 #include "runtime/command/inspect.h"
 #include "runtime/command/print.h"
 #include "runtime/command/probe.h"
@@ -120,12 +121,11 @@ static json_t *networks_of(struct cg_context *context)
 /* Why a device does not open, without the words that say which. */
 static json_t *reason(const char *name)
 {
-	static const char call[] = "cg_open: ";
-	const char *words = cg_message();
+	const char *words;
 	size_t n = strlen(name);
 
-	if (!strncmp(words, call, sizeof call - 1))
-		words += sizeof call - 1;
+	command_own(CG_NO_DEVICE, NULL);
+	words = cg_message();
 	return print_string(!strncmp(words, name, n) && !strncmp(words + n, ": ", 2) ? words + n + 2 : words);
 }
 

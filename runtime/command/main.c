@@ -33,14 +33,6 @@ static const struct command commands[] = {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-int command_failed(const char *command, int code, int working)
-{
-	fprintf(stderr, "cellgrad%s%s: ", *command ? " " : "", command);
-	print_plain(stderr, cg_message());
-	fputc('\n', stderr);
-	return working || code == CG_DRIVER || code == CG_NO_MEMORY ? EXIT_WORK : EXIT_REFUSED;
-}
-
 static void help(void)
 {
 	printf("Usage: cellgrad COMMAND [ARGUMENT]...\n"
@@ -48,7 +40,8 @@ static void help(void)
 	for (int k = 0; k < COMMANDS; k++)
 		printf("  %-7s %s\n", commands[k].name, commands[k].line);
 	printf("\n"
-	       "  cellgrad COMMAND --help    options and examples of a command\n"
+	       "  cellgrad COMMAND --help    options and examples of a command;\n"
+	       "  cellgrad help COMMAND      the same\n"
 	       "  cellgrad --version\n"
 	       "\n"
 	       "CELLGRAD_BACKEND names the backend to use: cpu, opencl:0.0, cuda:1, or a list in\n"
@@ -57,27 +50,62 @@ static void help(void)
 	       "any work.\n");
 }
 
+static int refuse(void)
+{
+	return command_failed("", CG_BAD_ARGUMENT, 0);
+}
+
 static int unknown(const char *word)
 {
-	const char *names[COMMANDS], *nearest;
+	static const char *const options[] = { "--help", "--version" };
+	const char *names[COMMANDS], *nearest, *what = *word == '-' ? "option" : "command";
 
 	for (int k = 0; k < COMMANDS; k++)
 		names[k] = commands[k].name;
-	nearest = cg_nearest(word, names, COMMANDS);
+	nearest = *word == '-' ? cg_nearest(word, options, 2) : cg_nearest(word, names, COMMANDS);
 	if (nearest)
-		cg_fail(CG_BAD_ARGUMENT, "no command \"%s\"; did you mean \"%s\"?", word, nearest);
+		cg_fail(CG_BAD_ARGUMENT, "no %s \"%s\"; did you mean \"%s\"?", what, word, nearest);
 	else
-		cg_fail(CG_BAD_ARGUMENT, "no command \"%s\"; cellgrad --help lists them", word);
-	return command_failed("", CG_BAD_ARGUMENT, 0);
+		cg_fail(CG_BAD_ARGUMENT, "no %s \"%s\"; cellgrad --help lists them", what, word);
+	return refuse();
+}
+
+static const struct command *find(const char *word)
+{
+	for (int k = 0; k < COMMANDS; k++)
+		if (!strcmp(word, commands[k].name))
+			return &commands[k];
+	return NULL;
+}
+
+/* "cellgrad help run OP" is "cellgrad run OP --help". */
+static int help_on(int argc, const char **argv)
+{
+	const struct command *command = find(argv[1]);
+
+	if (!command)
+		return unknown(argv[1]);
+	memmove(argv, argv + 1, (size_t)(argc - 1) * sizeof *argv);
+	argv[argc - 1] = "--help";
+	return command->call(argc, argv);
+}
+
+static int is_help(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
 }
 
 static int dispatch(int argc, const char **argv)
 {
+	const struct command *command;
+
 	if (argc < 2) {
 		cg_fail(CG_BAD_ARGUMENT, "which command?  cellgrad --help lists them");
-		return command_failed("", CG_BAD_ARGUMENT, 0);
+		return refuse();
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+	if (is_help(argv[1]) && argc > 2 && !is_help(argv[2]))
+		return help_on(argc - 1, argv + 1);
+	if (is_help(argv[1])) {
 		help();
 		return EXIT_OK;
 	}
@@ -85,10 +113,8 @@ static int dispatch(int argc, const char **argv)
 		printf("cellgrad %s\n", cg_version());
 		return EXIT_OK;
 	}
-	for (int k = 0; k < COMMANDS; k++)
-		if (!strcmp(argv[1], commands[k].name))
-			return commands[k].call(argc - 1, argv + 1);
-	return unknown(argv[1]);
+	command = find(argv[1]);
+	return command ? command->call(argc - 1, argv + 1) : unknown(argv[1]);
 }
 
 /* A closed standard stream lends its number to the next file opened, and what is printed would go there. */
@@ -107,17 +133,19 @@ static void guard_streams(void)
 
 int main(int argc, char **argv)
 {
-	int code, failed;
+	int code, failed, why;
 
 	guard_streams();
 	print_json_memory();
+	command_words(argc, (const char **)argv);
 	cg_environment_warn();
 	code = dispatch(argc, (const char **)argv);
-	errno = 0;
 	failed = ferror(stdout);
+	errno = 0;
 	if (fflush(stdout) || failed || (fclose(stdout) && errno != EBADF)) {
-		fprintf(stderr, "cellgrad: standard output: %s\n",
-		        errno ? strerror(errno) : "could not be written");
+		why = print_trouble() ? print_trouble() : errno;
+		cg_fail(CG_FILE, "standard output: %s", why ? strerror(why) : "could not be written");
+		command_failed("", CG_FILE, 1);
 		if (code == EXIT_OK)
 			code = EXIT_WORK;
 	}

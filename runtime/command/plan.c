@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gen/cell.h"
+#include "runtime/command/command.h"
 #include "runtime/command/field.h"
 #include "runtime/command/metadata.h"
 #include "runtime/command/print.h"
@@ -95,6 +97,40 @@ int plan_agrees(const struct call *c)
 	const struct cg_rnn_op *op = c->op;
 
 	return c->plan ? metadata_values(c, cg_rnn_op_cell(op), op->dtype, op->values_text, attribute_is_given(c, "values")) : CG_OK;
+}
+
+int plan_recurrence(const struct call *c, const char *command)
+{
+	const struct cg_rnn_op *op = c->op;
+
+	return c->plan ? command_recurrence(command, cg_rnn_op_cell(op), op->options, "options=") : CG_OK;
+}
+
+/* ---- params of another set of options ---- */
+
+/* How many parameters the network has with these options; 0: it cannot be had with them. */
+static int64_t params_with(const struct call *c, const char *options)
+{
+	struct cg_rnn_op other = *(const struct cg_rnn_op *)c->op;
+	unsigned all = ~0u;
+
+	other.options = options;
+	return c->row->settle(c->row, &other, &all) ? 0 : other.params;
+}
+
+int plan_misfit(const struct call *c, int code, int port)
+{
+	const struct cg_cell *cell = c->plan && c->row->settle ? cg_rnn_op_cell(c->op) : NULL;
+	const struct call_argument *a = &c->arguments[port];
+	char words[CG_MESSAGE_MAX], options[CELL_OPTIONS];
+
+	if (!cell || strcmp(c->row->ports[port].shape, "params") || a->tensor->rank != 1)
+		return code;
+	snprintf(words, sizeof words, "%s", cg_message());
+	for (int set = 0; set < 1 << cell->n_options; set++)
+		if (params_with(c, cell_options(cell, set, ",", options)) == a->tensor->shape[0])
+			return cg_fail(code, "%s, as many as %s%s", words, *options ? "with options=" : "without options", options);
+	return cg_fail(code, "%s", words);
 }
 
 /* ---- lists ---- */

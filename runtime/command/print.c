@@ -1,6 +1,7 @@
 /*
  * How the command shows things.  What is shown, and on which stream, is the caller's choice.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -51,6 +52,38 @@ void print_plain(FILE *f, const char *text)
 	}
 }
 
+/* Bytes of the UTF-8 character here; 0: it is none. */
+static int character(const unsigned char *at)
+{
+	int n = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
+
+	for (int k = 1; k < n; k++)
+		if ((at[k] & 0xc0) != 0x80)
+			return 0;
+	/* Longer than need be, a surrogate, beyond the last. */
+	if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf0 && at[1] < 0x90) ||
+	    (at[0] == 0xf4 && at[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+void print_quoted(FILE *f, const char *text)
+{
+	fputc('"', f);
+	while (*text) {
+		int n = character((const unsigned char *)text), bad = control(text);
+
+		if (!n)
+			fputs("\\ufffd", f);
+		else if (bad)
+			fprintf(f, "\\u%04x", (unsigned char)text[bad - 1]);
+		else
+			fprintf(f, "%s%.*s", *text == '"' || *text == '\\' ? "\\" : "", n, text);
+		text += n ? n : 1;
+	}
+	fputc('"', f);
+}
+
 const char *print_shape(char shown[PRINT_SHAPE], const int64_t *shape, int rank)
 {
 	size_t n = 0;
@@ -71,6 +104,29 @@ struct print_colour print_colours(FILE *f)
 	if (cg_variable(CG_ENV_NO_COLOR) || !term || !strcmp(term, "dumb") || !isatty(fileno(f)))
 		return plain;
 	return ansi;
+}
+
+/* ---- standard output, and why it failed ---- */
+
+static int trouble;
+
+/* Asked as soon as something was written: errno is another's later. */
+static void keep_trouble(void)
+{
+	if (!trouble && ferror(stdout))
+		trouble = errno;
+}
+
+int print_trouble(void)
+{
+	return trouble;
+}
+
+void print_text(const char *text)
+{
+	errno = 0;
+	fputs(text, stdout);
+	keep_trouble();
 }
 
 void print_cell(struct print_table *t, const char *format, ...)
@@ -129,6 +185,7 @@ int print_table(struct print_table *t, const char *indent)
 {
 	size_t columns = strlen(t->columns);
 
+	errno = 0;
 	for (size_t k = 0; k < t->n && !t->failed; k++) {
 		size_t column = k % columns;
 		int widest = 0, pad;
@@ -147,6 +204,7 @@ int print_table(struct print_table *t, const char *indent)
 			fputs(t->cells[k], stdout);
 		fputs(column + 1 < columns ? "  " : "\n", stdout);
 	}
+	keep_trouble();
 	for (size_t k = 0; k < t->n; k++)
 		cg_memory(t->cells[k], 0);
 	cg_memory(t->cells, 0);
@@ -186,10 +244,13 @@ unsigned print_json_lost(void)
 
 int print_json(json_t *object)
 {
-	int code = object && !lost ? json_dumpf(object, stdout, JSON_COMPACT) : -1;
+	int code;
 
+	errno = 0;
+	code = object && !lost ? json_dumpf(object, stdout, JSON_COMPACT) : -1;
 	if (object && !lost)
 		putchar('\n');
+	keep_trouble();
 	json_decref(object);
 	if (code && !ferror(stdout))
 		return cg_fail(CG_NO_MEMORY, "no memory to print JSON");

@@ -17,6 +17,9 @@ const char *print_name(char shown[PRINT_NAME], const char *name);
 /* Text of ours with what others gave in it: control characters but newline and tab escaped. */
 void print_plain(FILE *, const char *text);
 
+/* Text as a JSON string, whatever its bytes: of what is no UTF-8 each byte is U+FFFD.  Needs no memory. */
+void print_quoted(FILE *, const char *text);
+
 /* "[3, 7]" */
 enum { PRINT_SHAPE = 192 };
 const char *print_shape(char shown[PRINT_SHAPE], const int64_t *shape, int rank);
@@ -42,6 +45,11 @@ int  print_table(struct print_table *, const char *indent);
  * string or fall over, so what was refused is asked of malloc once more, and the caller gives up when jansson is done. */
 void     print_json_memory(void);
 unsigned print_json_lost(void);
+
+/* A long text on standard output. */
+void print_text(const char *);
+/* Why standard output was not written by print_text, print_table or print_json: an errno, 0 where nothing is known. */
+int  print_trouble(void);
 
 /* One object on a line of its own, then gone; CG_NO_MEMORY when it is NULL. */
 int     print_json(json_t *object);

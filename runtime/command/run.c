@@ -164,6 +164,7 @@ static int prepare(struct run *r, const struct options *o)
 	CG_TRY(words(&r->call, o->words));
 	r->call.ignore_metadata = !!o->value[IGNORE_METADATA];
 	CG_TRY(call_bind(&r->call, !!o->value[STRICT]));
+	CG_TRY(plan_recurrence(&r->call, "run"));
 	if (o->value[EXPECT]) {
 		CG_TRY(safetensors_open(&r->expected, o->value[EXPECT]));
 		r->has_expected = 1;

@@ -106,7 +106,7 @@ load files
 	refuses "--seed: expected an integer" check --seed x
 	refuses "--max-time: expected seconds" check --max-time 0
 	refuses "--max-time: expected seconds" check --max-time=-1
-	refuses "--dtype: dtype: expected f16, bf16, f32 or f64, got f8" check --dtype f8
+	refuses "--dtype: expected f16, bf16, f32 or f64, got f8" check --dtype f8
 	refuses "did you mean --max-time?" check --max-tim 3
 	CELLGRAD_BACKEND=nowhere refuses "CELLGRAD_BACKEND" check
 }

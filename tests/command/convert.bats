@@ -185,7 +185,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	refuses "use_peephole is false, but options are peephole" convert --from onnx --to cellgrad in out use_peephole=false options=peephole
 	refuses 'options' convert --from onnx --to cellgrad in out cell=lstm options=peepole
 	refuses "rnn_mode names a cell, and so does cell" convert --from pytorch --to cellgrad in out rnn_mode=lstm cell=lstm
-	refuses "--dtype: dtype: expected f16, bf16, f32 or f64, got f61" convert --from pytorch --to cellgrad in out --dtype f61
+	refuses "--dtype: expected f16, bf16, f32 or f64, got f61" convert --from pytorch --to cellgrad in out --dtype f61
 	refuses "T=double contradicts the tensors, which are f32" convert --from pytorch --to cellgrad in out T=double
 	refuses "No such file" convert --from pytorch --to cellgrad nowhere out
 	refuses "nowhere" convert --from pytorch --to cellgrad in nowhere/out

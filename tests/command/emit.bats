@@ -68,16 +68,50 @@ load files
 	refuses "lstm_block" emit lstm_blok
 	refuses "which cell" emit
 	refuses "one cell at a time" emit lstm_block gru_block
-	refuses "" emit lstm_block --options peepole
+	refuses "--options: cell lstm_block has no option 'peepole'; it has peephole" emit lstm_block --options peepole
+	[[ $stderr != *cg_* ]]
 }
 
 @test "--stage" {
 	works emit gru_block --stage 1
 	works emit gru_block --stage 2
-	refuses "--stage" emit gru_block --stage 3
-	refuses "--stage" emit gru_block --stage=-1
-	refuses "--stage" emit gru_block --stage x
-	refuses "--stage" emit gru_block --stage 99999999999999999999
+	# Whatever is wrong, the answer is how many the cell has.
+	for stage in 3 9 -1 x 1x 99999999999999999999; do
+		refuses "--stage: gru_block has 2 stages: expected 0 to 2, got \"$stage\"" emit gru_block --stage=$stage
+		refuses "--stage: lstm has 1 stage: expected 0 to 1" emit lstm --stage=$stage
+	done
+}
+
+# indrnn FILE: its recurrence is one weight for each unit, which an option brings
+indrnn() {
+	cat > "$1" <<-'END'
+		cell indrnn
+		gates  a
+		output h
+		option bias v
+		option ind u
+		h = relu(a + v + u * h_prev)
+		save h
+	END
+}
+
+@test "options that are off and take the recurrence away: said in one line" {
+	indrnn indrnn.cell
+	for pass in forward grad gradgrad seq_grad; do
+		run -0 --separate-stderr "$CELLGRAD" emit indrnn.cell --pass $pass --options bias
+		[[ $output != *" *h_prev,"* ]]
+		[ "${#stderr_lines[@]}" -eq 1 ]
+		[[ $stderr == "cellgrad emit: "*indrnn*h_prev*" ind"*"--options bias,ind" ]]
+	done
+	run -0 --separate-stderr "$CELLGRAD" emit indrnn.cell --json
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	[[ $stderr == '{"warning":"'*h_prev*'--options ind","command":"emit"}' ]]
+	works emit indrnn.cell --options ind
+	[[ $output == *" *h_prev,"* ]]
+	works emit indrnn.cell --options bias,ind --pass grad
+	for cell in $("$CELLGRAD" emit --list | sed 1d | cut -d ' ' -f 1); do
+		works emit "$cell"
+	done
 }
 
 @test "steps of sequences: what is carried is acc, and dh_out joins dh" {
@@ -165,6 +199,7 @@ hostile() {
 	done
 	echo "${head}h = a * (3 * 9.9e37) + a * (2.9 * 9.9e37) + b" > evil.cell
 	hostile "is not a number of f32" evil.cell --pass grad
+	[[ $stderr != *cg_* ]]
 	works emit ./evil.cell --pass grad --dtype f64
 }
 

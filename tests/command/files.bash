@@ -101,7 +101,7 @@ message_has() {
 	echo "standard error: $stderr"
 	[ -z "$output" ]
 	[ "${#stderr_lines[@]}" -eq 1 ]
-	[[ $stderr == cellgrad* ]]
+	[[ $stderr == cellgrad* || $stderr == '{"error":"'*'","command":"'*'"}' ]]
 	[[ $stderr == *"$1"* ]]
 }
 

@@ -29,7 +29,13 @@ load files
 	[[ $output == "cpu: opens: "* ]]
 	works info --why cpu --json
 	[[ $output == '{"backend":"cpu","opens":true,"about":"'* ]]
-	refuses "'cpu'" info --why cppu
+	refuses "--why: there is no backend 'cppu'; did you mean 'cpu'?" info --why cppu
+	# The library's names for its calls are not the command's.
+	for words in "info --why cppu" "info --why cpu:7" "info --why cpu:7,cpu:8" "check -b cppu" "check -b cpu:1,cpu:2" \
+	             "check -r cppu -b cpu" "demo --switch cppu --only train"; do
+		run --separate-stderr "$CELLGRAD" $words
+		[[ -n $output$stderr && $output$stderr != *cg_* ]]
+	done
 }
 
 @test "words it does not take" {

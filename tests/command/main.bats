@@ -23,6 +23,20 @@ load files
 	done
 }
 
+@test "help of a command, in three ways" {
+	for name in run convert emit info demo bench check cache; do
+		works $name --help
+		plain=$output
+		works help $name
+		[ "$output" = "$plain" ]
+		works --help $name
+		[ "$output" = "$plain" ]
+	done
+	refuses 'did you mean "emit"?' help emti
+	works help help
+	[[ $output == "Usage: cellgrad COMMAND"* ]]
+}
+
 @test "no subcommand" {
 	refuses "--help"
 }
@@ -30,6 +44,42 @@ load files
 @test "an unknown subcommand, with the nearest" {
 	refuses 'did you mean "emit"?' emti
 	refuses '"frobnicate"' frobnicate
+}
+
+@test "an unknown option without a command, with the nearest" {
+	refuses '"--version"' --verison
+	refuses '"--help"' --hlep
+	refuses '"--frobnicate"' --frobnicate
+}
+
+# object TEXT KEY: the value of a key of a JSON object, decoded
+object() {
+	python3 -c 'import json, sys; print(json.loads(sys.argv[1])[sys.argv[2]])' "$1" "$2"
+}
+
+@test "with --json a failure is an object on standard error" {
+	command -v python3 || skip "no python3"
+	printf 'cell x\ngates a\n' > x.cell
+	printf 'cell x\ngates "\xff\xc3\xa9\xc2\x9b\\\n' > bytes.cell
+	for words in "run LSTMBlockCel x" "convert --from pytorhc --to keras a b" "emit lstmm" "emit ./x.cell" "emit ./bytes.cell" \
+	             "check LSTN" "info --why cppu" "demo --only x" "bench --H x" "cache lst" "run --frobnicate"; do
+		for json in "$words --json" "${words%% *} --json ${words#* }"; do
+			run -2 --separate-stderr "$CELLGRAD" $json
+			echo "standard error: $stderr"
+			[ -z "$output" ]
+			[ "${#stderr_lines[@]}" -eq 1 ]
+			[ "$(object "$stderr" command)" = "${words%% *}" ]
+			error=$(object "$stderr" error)
+			# The words are those without --json; what is no UTF-8 is U+FFFD there, and a control character itself.
+			run -2 --separate-stderr "$CELLGRAD" $words
+			[[ $words == *bytes* || $stderr == "cellgrad ${words%% *}: $error" ]]
+		done
+	done
+	run -2 --separate-stderr "$CELLGRAD" rnu --json
+	[ "$(object "$stderr" command)" = "" ]
+	[[ $(object "$stderr" error) == *'"run"'* ]]
+	# A file may have the name.
+	refuses "No such file" run GRUBlockCell -- --json
 }
 
 @test "an unknown option, with the nearest" {
@@ -48,9 +98,11 @@ load files
 @test "standard output that is full" {
 	[ -e /dev/full ] || skip "no /dev/full"
 	cp "$DATA/GRUBlockCell-plain.safetensors" in.safetensors
-	for words in --help --version info "run GRUBlockCell in.safetensors" "emit lstm_block"; do
+	# Texts of less than a buffer and of many.
+	for words in --help --version info "info --json" "run GRUBlockCell in.safetensors" "emit lstm_block" "emit lstm --pass gradgrad" \
+	             "emit lstm --manifest -" "emit lstm --json" "emit --list" "bench --reps 1 --B 1 --I 1 --H 1 --op GRUBlockCell"; do
 		run -1 --separate-stderr bash -c '"$0" $1 > /dev/full' "$CELLGRAD" "$words"
-		[[ $stderr == *"standard output"* ]]
+		[[ $stderr == *"standard output: No space left on device"* ]]
 	done
 }
 

@@ -167,13 +167,14 @@ either() {
 	tensors wide.safetensors '{"values":"k=2,m=0.10000000149011612"}' input:F64:2,2,3 params:F64:80
 	refuses values run rnn $words options=left,right values=k=2,m=0.1 wide.safetensors
 	tensors net.safetensors "" input:F32:2,2,3 params:F32:72
-	works run rnn $words net.safetensors -o said.safetensors
+	run -0 --separate-stderr "$CELLGRAD" run rnn $words net.safetensors -o said.safetensors
+	[[ $stderr == *"warning: "*h_prev*options=left ]]
 	refuses "options: " run rnn net.safetensors said.safetensors options=left
 	refuses "values: " run rnn net.safetensors said.safetensors values=k=2
-	works run rnn net.safetensors said.safetensors values=k=1 options=
+	run -0 "$CELLGRAD" run rnn net.safetensors said.safetensors values=k=1 options=
 	# Without a digest nothing is said of them.
 	LC_ALL=C sed 's/"cell_digest"/"cell_digets"/' said.safetensors > some.safetensors
-	works run rnn net.safetensors some.safetensors values=k=2
+	run -0 "$CELLGRAD" run rnn net.safetensors some.safetensors values=k=2
 	tensors wrong.safetensors '{"cell":"mine.cell","values":"n=1"}' x:F32:1
 	either refuses "n" run rnn num_units=4 -- net.safetensors wrong.safetensors
 	says wrong.safetensors mine

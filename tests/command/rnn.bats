@@ -521,3 +521,30 @@ round_trip() {
 		works run CudnnRNNBackprop in.safetensors T=${dtype/F/f}
 	done
 }
+
+@test "a cell whose recurrence an option brings: without it that is said, and params of the other size name the option" {
+	export CELLGRAD_BACKEND=cpu
+	cat > indrnn.cell <<-'END'
+		cell indrnn
+		gates  a
+		output h
+		option ind u
+		h = relu(a + u * h_prev)
+		save h
+	END
+	for n in 55 60 61; do
+		tensors $n.safetensors "" input:F32:6,2,4 params:F32:$n
+	done
+	run -0 --separate-stderr "$CELLGRAD" run rnn cell=./indrnn.cell num_units=5 55.safetensors -o out.safetensors
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	[[ $stderr == "cellgrad run: "*indrnn*h_prev*"options=ind" ]]
+	works run rnn cell=./indrnn.cell num_units=5 options=ind 60.safetensors -o out.safetensors
+	refuses "[params=55], got [60], as many as with options=ind" run rnn cell=./indrnn.cell num_units=5 60.safetensors
+	refuses "[params=60], got [55], as many as without options" run rnn cell=./indrnn.cell num_units=5 options=ind 55.safetensors
+	refuses "[params=55], got [61]" run rnn cell=./indrnn.cell num_units=5 61.safetensors
+	[[ $stderr != *options=* ]]
+	run -0 --separate-stderr "$CELLGRAD" bench --op rnn cell=./indrnn.cell --T 2 --B 1,2 --I 4 --H 5 --reps 1
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	[[ $stderr == "cellgrad bench: "*indrnn*h_prev*"options=ind" ]]
+	works bench --op rnn cell=./indrnn.cell options=ind --T 2 --B 1 --I 4 --H 5 --reps 1
+}

@@ -1,7 +1,7 @@
 /*
  * What pieces a pass is cut into: the same for a stage alone as for all, sums that give what their parts have summed, nothing
- * computed again that is kept; and in a step of a sequence, what is carried in what arithmetic uses.  What pieces compute is
- * derive_test.c's.
+ * computed again that is kept; and in a step of a sequence, what is carried in what arithmetic uses; and what options that are off
+ * take away.  What pieces compute is derive_test.c's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -238,6 +238,59 @@ static void test_output_name(void **state)
 	}
 }
 
+/* What options that are off take away of the step before, by bits of prevs and of options. */
+static const struct { const char *text; int options, lost, add; } losses[] = {
+	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              0, 1, 1 },
+	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              1, 0, 0 },
+	/* Read elsewhere, or nowhere, or in the product alone. */
+	{ "cell x\ngates a\noutput h\noption o w\nh = a * h_prev + w * h_prev\n",               0, 0, 0 },
+	{ "cell x\ngates a\nstate c\noutput h\noption o w\nc = a\nh = c * w\n",                 0, 0, 0 },
+	{ "cell x\ngates a\noutput h\noption o w\nh = a * w + a\n",                             0, 0, 0 },
+	/* In one of two, and in both; by any of three options, and by two together. */
+	{ "cell x\ngates a\nstate c\noutput h\noption o w v\nc = a + w * c_prev\nh = c * v * h_prev\n",         0, 3, 1 },
+	{ "cell x\ngates a\nstate c\noutput h\noption o w\nc = a + w * c_prev\nh = c * h_prev\n",             0, 1, 1 },
+	{ "cell x\ngates a\noutput h\noption o w\noption p v\nh = a + (w + v) * h_prev\n",                    0, 1, 1 },
+	{ "cell x\ngates a\noutput h\noption o w\noption p v\nh = a + w * v * h_prev\n",                      0, 1, 3 },
+	{ "cell x\ngates a\noutput h\noption o w\noption p v\nh = a + w * v * h_prev\n",                      1, 1, 2 },
+	{ "cell x\ngates a\nstate c\noutput h\noption o w\noption p v\noption q u\n"
+	  "c = a + u * w * c_prev\nh = c + v * h_prev\n",                                                      4, 3, 3 },
+	/* A product, or the gradient alone, reads it. */
+	{ "cell x\ngates a\noutput h\noption o w\nf = a * h_prev\nstage f\ngates b\nh = w * h_prev + b\n",     0, 0, 0 },
+	{ "cell x\ngates a\noutput h\noption o w\nf = a * h_prev\nh = w * h_prev + a\nsave f\n",              0, 0, 0 },
+	{ "cell x\ngates a\noutput h\noption o w\nf = a + w * h_prev\nstage f\ngates b\nh = b\n",             0, 1, 1 },
+};
+
+static void test_lost(void **state)
+{
+	struct cg_cell *cell;
+	int add;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof losses / sizeof *losses; k++) {
+		cell = must_parse(losses[k].text, "x");
+		assert_int_equal(cg_lost_prevs(cell, losses[k].options, resize, &add), losses[k].lost);
+		assert_int_equal(add, losses[k].add);
+		/* Memory that ends anywhere is said, and none is left. */
+		for (long fail = 1, lost = -1; lost < 0; fail++) {
+			long live = memory.live;
+
+			memory.requests = 0;
+			memory.fail_at = fail;
+			lost = cg_lost_prevs(cell, losses[k].options, resize, &add);
+			memory.fail_at = 0;
+			assert_true(lost == -1 || lost == losses[k].lost);
+			assert_int_equal(memory.live, live);
+		}
+		cg_parse_free(cell);
+	}
+	/* Of the built-in ones no option takes any. */
+	for (int k = 0; (cell = every_cell(k)); k++) {
+		for (int options = 0; options < 1 << cell->n_options && k < built_ins(); options++)
+			assert_int_equal(cg_lost_prevs(cell, options, resize, &add), 0);
+		cg_parse_free(cell);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +299,7 @@ int main(void)
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_steps),
 		cmocka_unit_test(test_output_name),
+		cmocka_unit_test(test_lost),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,0 +1,76 @@
+/*
+ * What the options that are off take away: values of the step before, which the cell would read with all of them on.
+ */
+#include "cell.h"
+
+#include <string.h>
+
+static void want(const struct cg_graph *graph, unsigned char *wanted, int value)
+{
+	wanted[graph->value[value]] = 1;
+}
+
+/* Bits of what an output, a product or the gradient needs of the step before; -1: no memory. */
+static int reads(const struct cg_cell *cell, int options, cg_resize *resize)
+{
+	struct cg_arena memory = { resize, NULL, 0 };
+	struct cg_graph graph;
+	unsigned char *wanted;
+	int prevs = 0, failed;
+
+	cg_graph_open(&graph, &memory);
+	cg_graph_build(&graph, cell, options);
+	wanted = cg_arena_take(&memory, (size_t)graph.n + 1);
+	failed = graph.failed || !wanted;
+	for (int k = 0; k < cell->n_prevs && !failed; k++)
+		want(&graph, wanted, cell->prevs[k].value);
+	for (int k = 0; k < cell->n_stages - 1 && !failed; k++)
+		want(&graph, wanted, cell->feeds[k]);
+	for (int k = 0; k < cell->n_saves && !failed; k++)
+		want(&graph, wanted, cell->saves[k]);
+	for (int k = graph.n - 1; k > 0 && !failed; k--) {
+		const struct cg_node *node = &graph.nodes[k];
+
+		if (!wanted[k])
+			continue;
+		if (node->code == CG_OP_LEAF && graph.leaves[node->a].role == CG_ROLE_PREV)
+			prevs |= 1 << graph.leaves[node->a].index;
+		else if (node->code != CG_OP_LEAF && node->code != CG_OP_CONST)
+			wanted[node->a] = wanted[node->b] = 1;
+	}
+	cg_arena_free(&memory);
+	return failed ? -1 : prevs;
+}
+
+static int count(int bits)
+{
+	int n = 0;
+
+	for (; bits; bits &= bits - 1)
+		n++;
+	return n;
+}
+
+int cg_lost_prevs(const struct cg_cell *cell, int options, cg_resize *resize, int *add)
+{
+	int all = (1 << cell->n_options) - 1, most = reads(cell, all, resize), now = reads(cell, options, resize);
+
+	*add = 0;
+	if (most < 0 || now < 0)
+		return -1;
+	if (!(most & ~now))
+		return 0;
+	*add = all & ~options;
+	for (int more = 1; more <= all; more++) {
+		int then;
+
+		if (more & options || count(more) >= count(*add))
+			continue;
+		then = reads(cell, options | more, resize);
+		if (then < 0)
+			return -1;
+		if (!(most & ~then))
+			*add = more;
+	}
+	return most & ~now;
+}
