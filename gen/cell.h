@@ -248,6 +248,8 @@ extern const char *const cg_lang_names[CG_LANG_COUNT];
 
 /* The whole text of a plan, or, for several plans of one dtype in one file, its parts: prelude once, then functions. */
 int cg_print(const struct cg_pass_plan *, int lang, struct cg_text *);
+/* Prototypes of the functions of the text in C, for C and C++: the header that a caller includes. */
+int cg_print_header(const struct cg_pass_plan *, struct cg_text *);
 int cg_print_prelude(const struct cg_pass_plan *const *, int n, int lang, struct cg_text *);
 int cg_print_functions(const struct cg_pass_plan *, int lang, const char *linkage, struct cg_text *);
 /* The prelude with every operator, for one dtype in C: what the strips are computed with. */

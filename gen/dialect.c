@@ -17,14 +17,14 @@ const char *const cg_lang_names[CG_LANG_COUNT] = { "c", "opencl", "cuda" };
 const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 	[CG_LANG_C] = {
 		.name = "c", .file = "prelude.c.in", .shape = "c",
-		.linkage = "", .inlined = "static inline", .kernel = "", .i64 = "int64_t", .strips = 1,
+		.linkage = "", .inlined = "static INLINE", .kernel = "", .i64 = "int64_t", .strips = 1,
 		.tensor_in   = "const @type@ *@name@, int64_t @name@_stride",
 		.tensor_out  = "@type@ *@name@, int64_t @name@_stride",
 		.unit_in     = "const @type@ *@name@",
 		.unit_out    = "@type@ *@name@",
-		.scratch_in  = "const acc *@name@",
-		.scratch_out = "acc *@name@",
-		.scalar      = "acc @name@",
+		.scratch_in  = "const @type@ *@name@",
+		.scratch_out = "@type@ *@name@",
+		.scalar      = "@type@ @name@",
 		.count       = "int64_t @name@",
 		.load            = "const acc @name@ = to_acc(@name@_at[unit]);",
 		.load_unit       = "const acc @name@ = to_acc(@name@_at[unit]);",

@@ -15,6 +15,7 @@ struct printer {
 	const char **name;
 	int plain;                                /* memory holds what arithmetic uses */
 	int runs;                                 /* a thread takes runs of units: a point piece's, where the dialect has them */
+	int header;                               /* what is printed is prototypes */
 };
 
 /* ---- expressions ---- */
@@ -115,8 +116,13 @@ static void expression(struct printer *p, struct cg_text *text, int id, int abov
 
 /* ---- lists ---- */
 
-static const char *type_name(const struct cg_argument *a)
+/* In a header, which may stand beside others, there are no types of ours. */
+static const char *type_name(const struct printer *p, const struct cg_argument *a)
 {
+	static const char *const real[] = { "float", "double", "uint16_t", "uint16_t" }, *const acc[] = { "float", "double", "float", "float" };
+
+	if (p->header && a->type != CG_TYPE_I64)
+		return (a->type == CG_TYPE_REAL ? real : acc)[p->plan->dtype];
 	return a->type == CG_TYPE_REAL ? "real" : a->type == CG_TYPE_ACC ? "acc" : "int64_t";
 }
 
@@ -136,9 +142,9 @@ static const char *parameter_form(const struct cg_dialect *d, const struct cg_ar
 	return d->count;
 }
 
-static void put_form(struct cg_text *text, const char *form, const struct cg_argument *a, const char *value)
+static void put_form(const struct printer *p, struct cg_text *text, const char *form, const struct cg_argument *a, const char *value)
 {
-	const char *const words[] = { "name", a->name, "type", type_name(a), "value", value ? value : "", NULL };
+	const char *const words[] = { "name", a->name, "type", type_name(p, a), "value", value ? value : "", NULL };
 
 	cg_fill(text, form, strlen(form), words);
 }
@@ -153,7 +159,7 @@ static void put_parameters(struct printer *p, struct cg_text *text, const char *
 {
 	for (int k = 0; k < p->piece->n_arguments; k++) {
 		const struct cg_argument *a = &p->piece->arguments[k];
-		const char *const words[] = { "name", a->name, "type", type_name(a), "restrict", alone, NULL };
+		const char *const words[] = { "name", a->name, "type", type_name(p, a), "restrict", alone, NULL };
 		const char *form = parameter_form(p->dialect, a);
 
 		if (cg_is_parameter(p->piece, a)) {
@@ -177,7 +183,7 @@ static void names(struct printer *p, struct cg_text *text)
 		if (!cg_is_parameter(p->piece, a))
 			continue;
 		separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
-		put_form(text, a->kind == CG_KIND_TENSOR ? "@name@_at, @name@_offset, @name@_stride" :
+		put_form(p, text, a->kind == CG_KIND_TENSOR ? "@name@_at, @name@_offset, @name@_stride" :
 		               a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCRATCH ? "@name@_at, @name@_offset" : "@name@", a, NULL);
 	}
 }
@@ -192,7 +198,7 @@ static void run_parameters(struct printer *p, struct cg_text *text)
 		if (a->kind != CG_KIND_SCALAR && !in_memory(a))
 			continue;
 		separate(text, ",\n");
-		put_form(text, a->kind == CG_KIND_SCALAR ? p->dialect->scalar :
+		put_form(p, text, a->kind == CG_KIND_SCALAR ? p->dialect->scalar :
 		               cg_is_parameter(p->piece, a) ? form : "acc *restrict sum_@name@", a, NULL);
 	}
 }
@@ -216,7 +222,7 @@ static void run_arguments(struct printer *p, struct cg_text *text)
 			separate(text, ",\n");
 			snprintf(form, sizeof form, a->out ? "@name@ ? @name@ + %s : no_@name@" : "@name@ ? @name@ + %s : absent%s", at,
 			         a->type == CG_TYPE_ACC && !p->plain ? "_acc" : "");
-			put_form(text, form, a, NULL);
+			put_form(p, text, form, a, NULL);
 		}
 	}
 }
@@ -233,14 +239,14 @@ static void absent(struct printer *p, struct cg_text *text)
 			reads[a->type == CG_TYPE_ACC && !p->plain] = 1;
 	}
 	if (reads[0])
-		cg_text_put(text, "static const real absent[STRIP];\n");
+		cg_text_put(text, "static const real absent[STRIP] = {0};\n");
 	if (reads[1])
-		cg_text_put(text, "static const acc absent_acc[STRIP];\n");
+		cg_text_put(text, "static const acc absent_acc[STRIP] = {0};\n");
 	for (int k = 0; k < p->piece->n_arguments; k++) {
 		const struct cg_argument *a = &p->piece->arguments[k];
 
 		if (in_memory(a) && a->out && cg_is_parameter(p->piece, a))
-			put_form(text, "@type@ no_@name@[STRIP];\n", a, NULL);
+			put_form(p, text, "@type@ no_@name@[STRIP];\n", a, NULL);
 	}
 }
 
@@ -267,7 +273,7 @@ static void loads(struct printer *p, struct cg_text *text)
 
 		if (!a->out && in_memory(a)) {
 			separate(text, "\n");
-			put_form(text, load_form(p, a), a, NULL);
+			put_form(p, text, load_form(p, a), a, NULL);
 		}
 	}
 }
@@ -280,7 +286,7 @@ static void run_ins(struct printer *p, struct cg_text *text)
 
 		if (!a->out && in_memory(a)) {
 			separate(text, "\n");
-			put_form(text, a->kind == CG_KIND_PER_UNIT ? p->dialect->run_in_unit : p->dialect->run_in, a, NULL);
+			put_form(p, text, a->kind == CG_KIND_PER_UNIT ? p->dialect->run_in_unit : p->dialect->run_in, a, NULL);
 		}
 	}
 }
@@ -290,7 +296,7 @@ static void each_out(struct printer *p, struct cg_text *text, const char *form)
 	for (int k = 0; k < p->piece->n_arguments && p->runs; k++)
 		if (p->piece->arguments[k].out) {
 			separate(text, "\n");
-			put_form(text, form, &p->piece->arguments[k], NULL);
+			put_form(p, text, form, &p->piece->arguments[k], NULL);
 		}
 }
 
@@ -332,7 +338,7 @@ static void stores(struct printer *p, struct cg_text *text)
 		separate(text, "\n");
 		expression(p, &value, a->node, SUM, 0);
 		text->failed |= value.failed;
-		put_form(text, plain(p, a) ? form_plain : form, a, value.at);
+		put_form(p, text, plain(p, a) ? form_plain : form, a, value.at);
 		value.resize(value.at, 0);
 	}
 }
@@ -377,14 +383,19 @@ static const char *const roles[] = {
 	[CG_ROLE_SCRATCH] = "sums of blocks of rows", [CG_ROLE_ACCUMULATE] = "1: add to the sums that are there",
 };
 
-static void about_argument(const struct cg_cell *cell, struct cg_text *text, const struct cg_argument *a)
+static void about_argument(const struct printer *p, struct cg_text *text, const struct cg_argument *a)
 {
 	static const char *const shapes[] = {
 		[CG_KIND_TENSOR] = "[rows, units]", [CG_KIND_PER_UNIT] = "[units]", [CG_KIND_SCALAR] = "", [CG_KIND_COUNT] = "",
 		[CG_KIND_SCRATCH] = "[blocks, values, units]",
 	};
-	cg_text_printf(text, "\n *\t%-12s %-3s %-7s %-15s ", a->name, a->out ? "out" : "in", type_name(a), shapes[a->kind]);
-	if (a->order == CG_VALUE)
+	const struct cg_cell *cell = p->plan->cell;
+
+	cg_text_printf(text, "\n *\t%-12s %-3s %-*s %-15s ", a->name, a->out ? "out" : "in", p->header ? 8 : 7, type_name(p, a),
+	               shapes[a->kind]);
+	if (p->header && a->role == CG_ROLE_PARAM)
+		cg_text_printf(text, "rounded to %s first", cg_real_names[p->plan->dtype]);
+	else if (a->order == CG_VALUE)
 		cg_text_put(text, roles[a->role]);
 	else if (a->role == CG_ROLE_OUTPUT)
 		cg_text_printf(text, "adjoint of %s too, from what takes it", cell->values[cell->prevs[a->index].value].name);
@@ -413,7 +424,11 @@ static void about(struct printer *p, struct cg_text *text)
 	cg_text_put(text, ".\n * A null input reads as zeros; a null output is not written.  Strides are in elements.\n *");
 	for (int k = 2; k < piece->n_arguments; k++)
 		if (cg_is_parameter(p->piece, &piece->arguments[k]))
-			about_argument(plan->cell, text, &piece->arguments[k]);
+			about_argument(p, text, &piece->arguments[k]);
+	/* The text itself shows how many there are. */
+	if (p->header && piece->shape != CG_PIECE_POINT)
+		cg_text_printf(text, "\n *\n * partial has room for ceil(rows / %d) * %d * units elements.", CG_SUM_ROWS,
+		               cg_sum_values(piece));
 	cg_text_put(text, "\n */");
 }
 
@@ -503,7 +518,7 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 
 int cg_print_functions(const struct cg_pass_plan *plan, int lang, const char *linkage, struct cg_text *text)
 {
-	struct printer p = { plan, NULL, &cg_dialects[lang], NULL, plan->dtype < 2, 0 };
+	struct printer p = { .plan = plan, .dialect = &cg_dialects[lang], .plain = plan->dtype < 2 };
 
 	for (int k = 0; k < plan->n_pieces; k++) {
 		struct cg_arena memory = { text->resize, NULL, 0 };
@@ -549,12 +564,80 @@ void cg_print_command(const struct cg_pass_plan *plan, int lang, struct cg_text 
 	               cg_lang_names[lang]);
 }
 
+/* Around functions that have C's names in C++ too, where the dialect is both. */
+static int put_linkage(struct cg_text *text, int lang, const char *name)
+{
+	struct cg_section section;
+
+	if (lang != CG_LANG_C)
+		return 0;
+	if (cg_section_find(cg_dialects[lang].file, name, NULL, &section))
+		return -1;
+	cg_text_put_n(text, section.at, section.length);
+	return 0;
+}
+
 int cg_print(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
 {
 	cg_text_printf(text, "/* %s: ", plan->key);
 	cg_print_command(plan, lang, text);
 	cg_text_put(text, " */\n\n");
-	if (cg_print_prelude(&plan, 1, lang, text) || cg_print_functions(plan, lang, "", text))
+	if (cg_print_prelude(&plan, 1, lang, text) || put_linkage(text, lang, "open") || cg_print_functions(plan, lang, "", text) ||
+	    put_linkage(text, lang, "close"))
 		return -1;
+	return text->failed ? -1 : 0;
+}
+
+/* ---- prototypes ---- */
+
+/* "CG_LSTM_F32_GRAD_H" */
+static void put_guard(struct cg_text *text, const char *key)
+{
+	for (; *key; key++)
+		cg_text_put_n(text, (char[]){ (char)(*key >= 'a' && *key <= 'z' ? *key - 'a' + 'A' : *key) }, 1);
+	cg_text_put(text, "_H");
+}
+
+static void put_prototype(struct printer *p, struct cg_text *text)
+{
+	static const char form[] = "@about@\nvoid @key@(\n\t@parameters@);\n";
+	struct cg_text comment = { text->resize, NULL, 0, 0, 0 }, list = comment;
+
+	about(p, &comment);
+	parameters(p, &list);
+	const char *const words[] = { "about", comment.at ? comment.at : "", "key", p->piece->key, "parameters", list.at ? list.at : "",
+	                              NULL };
+
+	cg_fill(text, form, strlen(form), words);
+	text->failed |= comment.failed | list.failed;
+	text->resize(comment.at, 0);
+	text->resize(list.at, 0);
+}
+
+int cg_print_header(const struct cg_pass_plan *plan, struct cg_text *text)
+{
+	static const char *const halves[] = { [2] = "bits of a half", [3] = "upper half of a float's bits" };
+	struct printer p = { .plan = plan, .dialect = &cg_dialects[CG_LANG_C], .header = 1 };
+
+	cg_text_printf(text, "/* %s: ", plan->key);
+	cg_print_command(plan, CG_LANG_C, text);
+	cg_text_put(text, " --header */\n#ifndef ");
+	put_guard(text, plan->key);
+	cg_text_put(text, "\n#define ");
+	put_guard(text, plan->key);
+	cg_text_put(text, "\n\n#include <stdint.h>\n\n");
+	if (plan->dtype >= 2)
+		cg_text_printf(text, "/* An element of uint16_t is the %s. */\n\n", halves[plan->dtype]);
+	if (put_linkage(text, CG_LANG_C, "open"))
+		return -1;
+	for (int k = 0; k < plan->n_pieces; k++) {
+		p.piece = &plan->pieces[k];
+		if (k)
+			cg_text_put(text, "\n");
+		put_prototype(&p, text);
+	}
+	if (put_linkage(text, CG_LANG_C, "close"))
+		return -1;
+	cg_text_put(text, "\n#endif\n");
 	return text->failed ? -1 : 0;
 }

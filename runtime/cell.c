@@ -212,6 +212,17 @@ int cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **
 	return emit(kernel, lang, json, "cg_kernel_manifest", cg_print_manifest);
 }
 
+static int print_header(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
+{
+	(void)lang;
+	return cg_print_header(plan, text);
+}
+
+int cg_kernel_header(const struct cg_kernel *kernel, char **text)
+{
+	return emit(kernel, cg_lang_names[CG_LANG_C], text, "cg_kernel_header", print_header);
+}
+
 void cg_text_free(char *text)
 {
 	cg_memory(text, 0);

@@ -105,6 +105,8 @@ int cg_ready_cell(struct cg_context *, const struct cg_cell *, int options, int 
                   const struct cg_ready **);
 /* Checks what a caller says of a kernel, his call in the message, and reads its options. */
 int cg_kernel_check(const struct cg_kernel *, const char *call, int *options);
+/* As cg_kernel_emit: prototypes of the functions of its text in C, for who includes them in C or C++. */
+int cg_kernel_header(const struct cg_kernel *, char **text);
 
 struct cg_operand;
 /* Launches a piece; operands are in the order of the names. */

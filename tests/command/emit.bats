@@ -114,6 +114,74 @@ indrnn() {
 	done
 }
 
+@test "--header: prototypes, to a file too, beside the source in one program of C and of C++" {
+	works emit lstm --pass grad --dtype bf16 --header
+	[[ $output == *"#ifndef CG_LSTM_BF16_GRAD_H"*'extern "C" {'*"void cg_lstm_bf16_grad("*"const uint16_t *c_prev, int64_t c_prev_stride"* ]]
+	plain=$output
+	works emit lstm --pass grad --dtype bf16 --header -o grad.h -m grad.json
+	[ "$(cat grad.h)" = "$plain" ]
+	works emit lstm --pass grad --dtype bf16 --manifest -
+	[ "$output" = "$(cat grad.json)" ]
+	works emit gru_block --stage 2 --pass grad --header
+	[[ $output != *_s1_* && $output == *_s2_f32_grad_sum_part* ]]
+	for lang in opencl cuda; do
+		refuses "--header" emit lstm --header --lang $lang
+		[[ $stderr == *$lang* ]]
+	done
+	refuses "--json" emit lstm --header --json
+	works emit lstm --json
+	[[ $output == *'"header":"/* cg_lstm_f32_forward: '* ]]
+	works emit lstm --json --lang cuda
+	[[ $output != *'"header"'* ]]
+
+	works emit lstm_block --header -o step.h
+	works emit lstm_block -o step.c
+	cat > main.c <<-'END'
+		#include "step.h"
+		#include <stdio.h>
+		int main(void)
+		{
+			const float zero[2] = { 0, 0 };
+			float h[2] = { 7, 7 };
+
+			cg_lstm_block_f32_forward(1, 2, zero, 2, zero, 2, zero, 2, zero, 2, zero, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, h, 2, 1, 3);
+			printf("%g %g\n", (double)h[0], (double)h[1]);
+			return 0;
+		}
+	END
+	cp main.c main.cc
+	for pair in "${CC:-cc} -std=c11:${CXX:-c++} -std=c++11" "${CXX:-c++} -x c++ -std=c++11:${CC:-cc} -std=c11"; do
+		rm -f ./*.o
+		${pair%%:*} -Wall -Wextra -Werror -ffp-contract=off -c step.c
+		case $pair in *-x*) main=main.c ;; *) main=main.cc ;; esac
+		${pair#*:} -Wall -Wextra -Werror $main step.o -o step
+		run -0 ./step
+		[ "$output" = "0 0" ]
+	done
+}
+
+@test "--source: the cell's own text, which is a cell" {
+	for cell in $("$CELLGRAD" emit --list | sed 1d | cut -d ' ' -f 1); do
+		works emit "$cell" --source -o "$cell.cell"
+		cmp "$cell.cell" "$BATS_TEST_DIRNAME/../../templates/$cell.cell"
+		works emit "$cell" --pass grad
+		plain=$output
+		works emit "./$cell.cell" --pass grad
+		[ "$output" = "$plain" ]
+	done
+	printf '# a remark\r\ncell mine\ngates a\noutput h\nh = tanh(a)' > mine.cell
+	"$CELLGRAD" emit ./mine.cell --source | cmp - mine.cell
+	works emit lstm --source --json
+	[[ $output == '{"cell":"lstm","source":"'*'h = o * m\nsave'* ]]
+	for option in "--pass grad" "--dtype f32" "--lang c" "--options peephole" "--stage 1" "--manifest -" --header; do
+		refuses "--source" emit lstm --source $option
+		[[ $stderr == *"${option%% *}" ]]
+	done
+	refuses "--json" emit lstm --source --json -o x
+	refuses "No such file" emit ./nowhere.cell --source
+	refuses "which cell" emit --source
+}
+
 @test "steps of sequences: what is carried is acc, and dh_out joins dh" {
 	works emit lstm --pass seq_forward --dtype f16
 	[[ $output == "/* cg_lstm_f16_seq_forward: cellgrad emit lstm --pass seq_forward --dtype f16 --lang c */"* ]]
@@ -247,7 +315,7 @@ hostile() {
 	# From the first function on, the text stands in the bundle, but that its functions are static there.
 	works emit lstm_block --pass grad --dtype f32 --lang c --options peephole
 	"$CELLGEN" bundle lstm_block f32 | sed 's/^static void/void/' >bundle.c
-	sed -n '/^static APART void cg_/,$p' <<<"$output" | sed 's/^static void/void/' >functions.c
+	sed -n '/^static APART void cg_/,/^#ifdef __cplusplus/p' <<<"$output" | sed '$d; s/^static void/void/' >functions.c
 	[ "$(wc -l <functions.c)" -gt 100 ]
 	bundle=$(cat bundle.c)
 	[[ $bundle == *"$(cat functions.c)"* ]]

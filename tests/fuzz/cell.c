@@ -95,15 +95,17 @@ static void check_text(const struct cg_text *text)
 
 static void print(const struct cg_pass_plan *plan, int lang)
 {
-	struct cg_text text = { resize, NULL, 0, 0, 0 }, json = { resize, NULL, 0, 0, 0 };
+	struct cg_text text = { resize, NULL, 0, 0, 0 }, json = text, header = text;
 
 	if (!cg_print(plan, lang, &text))
 		check_text(&text);
 	else
 		MUST(refused());
 	MUST(!cg_print_manifest(plan, lang, &json) || refused());
+	MUST(lang != CG_LANG_C || !cg_print_header(plan, &header) || refused());
 	resize(text.at, 0);
 	resize(json.at, 0);
+	resize(header.at, 0);
 }
 
 static unsigned long planned;

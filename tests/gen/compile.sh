@@ -1,7 +1,7 @@
 #!/bin/sh
-# Every text compiles alone, without a warning: C by the build's compiler and by the other of gcc and clang, OpenCL C by the
-# device that is there, CUDA C by NVRTC.  A tool that is missing is a skip, unless CELLGRAD_TEST_REQUIRE (a list with commas)
-# names it: opencl, nvrtc.
+# Every text compiles alone, without a warning: C by the build's compiler and by the other of gcc and clang, and as C++; OpenCL C
+# by the device that is there, CUDA C by NVRTC.  Headers are right in C and C++, and names link across.  A tool that is missing
+# is a skip, unless CELLGRAD_TEST_REQUIRE (a list with commas) names it: opencl, nvrtc.
 #
 # What NVRTC's kernels take of a GPU goes into a table, $table in the build's top folder.  CELLGRAD_TEST_ARCHS, as 75,80,90, says
 # for which GPUs all texts are compiled, and then nothing but CUDA C is; else it is all for the oldest of CUDA 13, and those of
@@ -45,6 +45,55 @@ c() {
 		sed 's/^/# /' log | head -40
 		fail "C with $with"
 	fi
+	rm -f -- *.o
+}
+
+# calls NAME LANGUAGE COMPILER...: a program in a language, c or cc, that includes every header and takes every function's address
+# links with the objects that are here.
+calls() {
+	name=$1 program=../calls.$2
+	shift 2
+	{
+		ls -- *.h | sed 's/.*/#include "&"/'
+		echo 'typedef void any(void);'
+		echo 'any *const all[] = {'
+		sed -n 's/^void \(cg_[a-z0-9_]*\)($/	(any *)\1,/p' -- *.h
+		echo '};'
+		echo 'int main(void) { return sizeof all < 100 * sizeof *all; }'
+	} >"$program"
+	if "$@" -I. "$program" ./*.o -o ../calls -lm >log 2>&1 && ../calls; then
+		ok "$name"
+	else
+		sed 's/^/# /' log | head -40
+		fail "$name"
+	fi
+}
+
+# objects COMPILER FLAG...: the C texts, each beside its header; those of rows have none.
+objects() {
+	with="$* -O0 -ffp-contract=off -Wall -Wextra -Werror"
+	export with
+	# shellcheck disable=SC2016 # the inner shell's
+	ls -- *.c | each 8 sh -c 'for text; do
+		header=${text%.c}.h; [ -f "$header" ] || header=/dev/null
+		$with -include "$header" -c "$text" || exit 1
+	done' sh
+}
+
+# cpp: the C texts are C++ too, and what a compiler of either language made is called from the other.
+cpp() {
+	if [ -z "${CXX:-}" ] || ! $CXX --version >/dev/null 2>&1; then
+		for what in "C's functions called from C++" "C texts as C++" "C++'s functions called from C"; do
+			ok "$what # SKIP there is no C++ compiler"
+		done
+		return
+	fi
+	objects "$CC" -std=c11
+	calls "C's functions called from C++" cc $CXX -std=c++11
+	rm -f -- *.o
+	objects "$CXX" -x c++ -std=c++11 -pedantic
+	verdict "C texts as C++ by $CXX"
+	calls "C++'s functions called from C" c $CC -std=c11
 	rm -f -- *.o
 }
 
@@ -133,7 +182,7 @@ cuda() {
 # The cells of tests/gen.
 ours='^cg_(coupled|stages|names|more_names|y_output|y_gate|y_state)_'
 
-if [ -n "$CELLGRAD_TEST_ARCHS" ]; then echo 1..3; else echo 1..7; fi
+if [ -n "$CELLGRAD_TEST_ARCHS" ]; then echo 1..3; else echo 1..10; fi
 "$here/tests/gen/emit_all" "$work" || { echo "Bail out! the texts were not written"; exit 99; }
 cd "$work" || exit 99
 POCL_CACHE_DIR=$work
@@ -153,5 +202,7 @@ case $($CC --version 2>/dev/null) in
 esac
 c $CC -O1 -c
 c $other -fsyntax-only
+export CC CXX
+cpp
 opencl
 cuda

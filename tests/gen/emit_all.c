@@ -1,6 +1,6 @@
 /*
  * Writes every text there is into a folder, one file each: every built-in cell and those of tests/gen, every set of options,
- * pass, dialect and dtype; and each C text's manifest; every matrix product; every shape of rows.  compile.sh gives them to
+ * pass, dialect and dtype; and each C text's header and manifest; every matrix product; every shape of rows.  compile.sh gives them to
  * compilers, golden.sh picks a few.  More cells are made of names that are nearly words of a dialect, or are y.
  *
  *	emit_all FOLDER
@@ -86,7 +86,7 @@ static int put(struct cg_text *text, const char *folder, const char *key, const 
 
 static int put_all(const struct cg_pass_plan *plan, const char *folder)
 {
-	struct cg_text manifest = { resize, NULL, 0, 0, 0 };
+	struct cg_text manifest = { resize, NULL, 0, 0, 0 }, header = manifest;
 
 	for (int lang = 0; lang < CG_LANG_COUNT; lang++) {
 		struct cg_text text = { resize, NULL, 0, 0, 0 };
@@ -94,6 +94,8 @@ static int put_all(const struct cg_pass_plan *plan, const char *folder)
 		if (cg_print(plan, lang, &text) || put(&text, folder, plan->key, endings[lang]))
 			return 1;
 	}
+	if (cg_print_header(plan, &header) || put(&header, folder, plan->key, "h"))
+		return 1;
 	return cg_print_manifest(plan, CG_LANG_C, &manifest) || put(&manifest, folder, plan->key, "json");
 }
 

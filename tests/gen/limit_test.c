@@ -248,6 +248,8 @@ static const struct { const char *name; void (*make)(void); const char *words; i
 
 static void print_all(const struct cg_pass_plan *plan, const char *name)
 {
+	struct cg_text header = { counted, NULL, 0, 0, 0 };
+
 	for (int lang = 0; lang < CG_LANG_COUNT; lang++) {
 		struct cg_text out = { counted, NULL, 0, 0, 0 };
 
@@ -264,6 +266,8 @@ static void print_all(const struct cg_pass_plan *plan, const char *name)
 		stop(name);
 		counted(out.at, 0);
 	}
+	assert_int_equal(cg_print_header(plan, &header), 0);
+	counted(header.at, 0);
 }
 
 static void plan_all(const struct cg_cell *cell, const char *name, int refused)

@@ -195,13 +195,16 @@ static int texts(const char *text)
 
 	for (int pass = 0; pass < 3 && !code; pass++) {
 		struct cg_kernel kernel = { .cell = cell, .pass = pass, .dtype = pass == CG_GRAD ? CG_BF16 : CG_F32 };
-		char *source = NULL, *json = NULL;
+		char *source = NULL, *json = NULL, *header = NULL;
 
 		code = cg_kernel_emit(&kernel, langs[pass], &source);
 		if (!code)
 			code = cg_kernel_manifest(&kernel, langs[(pass + 1) % 3], &json);
+		if (!code)
+			code = cg_kernel_header(&kernel, &header);
 		cg_text_free(source);
 		cg_text_free(json);
+		cg_text_free(header);
 	}
 	cg_cell_close(cell);
 	return code;

@@ -11,19 +11,28 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* A call left in a loop would keep it from becoming vector code: inline is an order, not advice. And
+#ifdef __cplusplus
+#define restrict __restrict
+#endif
+
+/* A call left in a loop would keep it from becoming vector code: INLINE is an order, not advice. And
    what runs over a strip stays apart: in its caller its pointers would no longer be known not to
    overlap. */
 #ifdef __GNUC__
-#define inline inline __attribute__((always_inline))
+#define INLINE inline __attribute__((always_inline))
 #define APART __attribute__((noinline))
 #else
+#define INLINE inline
 #define APART
 #endif
 
 typedef float real;		/* what memory holds */
 typedef float acc;		/* what arithmetic uses */
 typedef uint32_t word;		/* an acc's bits */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 static APART void cg_lstm_block_peephole_f32_grad_run(int count,
 	const real *restrict cs_prev_at,
@@ -130,7 +139,7 @@ void cg_lstm_block_peephole_f32_grad(
 	real *dcs_prev, int64_t dcs_prev_stride)
 {
 	enum { STRIP = 256 };
-	static const real absent[STRIP];
+	static const real absent[STRIP] = {0};
 	real no_da_i[STRIP];
 	real no_da_ci[STRIP];
 	real no_da_f[STRIP];
@@ -227,7 +236,7 @@ void cg_lstm_block_peephole_f32_grad_sum_part(
 	acc *partial)
 {
 	enum { STRIP = 256, BLOCK = 64, VALUES = 7 };
-	static const real absent[STRIP];
+	static const real absent[STRIP] = {0};
 
 	for (int64_t block = 0; block * BLOCK < rows; block++) {
 		const int64_t last = rows - block * BLOCK < BLOCK ? rows : (block + 1) * BLOCK;
@@ -316,3 +325,7 @@ void cg_lstm_block_peephole_f32_grad_sum(
 	cg_lstm_block_peephole_f32_grad_sum_total(blocks, VALUES * units, units,
 		partial, 6 * units, dwco, accumulate);
 }
+
+#ifdef __cplusplus
+}
+#endif

@@ -11,13 +11,18 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* A call left in a loop would keep it from becoming vector code: inline is an order, not advice. And
+#ifdef __cplusplus
+#define restrict __restrict
+#endif
+
+/* A call left in a loop would keep it from becoming vector code: INLINE is an order, not advice. And
    what runs over a strip stays apart: in its caller its pointers would no longer be known not to
    overlap. */
 #ifdef __GNUC__
-#define inline inline __attribute__((always_inline))
+#define INLINE inline __attribute__((always_inline))
 #define APART __attribute__((noinline))
 #else
+#define INLINE inline
 #define APART
 #endif
 
@@ -25,28 +30,30 @@ typedef uint16_t real;		/* what memory holds: a float's upper half */
 typedef float acc;		/* what arithmetic uses */
 typedef uint32_t word;		/* an acc's bits */
 
-static inline acc from_bits(word bits)
+static INLINE acc from_bits(word bits)
 {
-	union { word bits; acc x; } u = {.bits = bits};
+	union { word bits; acc x; } u;
 
+	u.bits = bits;
 	return u.x;
 }
 
 /* The upper half of a float. */
-static inline acc to_acc(real h)
+static INLINE acc to_acc(real h)
 {
 	return from_bits((word)h << 16);
 }
 
-static inline word bits_of(acc x)
+static INLINE word bits_of(acc x)
 {
-	union { acc x; word bits; } u = {.x = x};
+	union { acc x; word bits; } u;
 
+	u.x = x;
 	return u.bits;
 }
 
 /* To nearest, ties to even. A NaN is made quiet, lest its rounding carry it to infinity. */
-static inline real to_real(acc x)
+static INLINE real to_real(acc x)
 {
 	word u = bits_of(x);
 	word near = ((u | (u >> 16 & 1u)) + 0x7fffu) >> 16;
@@ -81,26 +88,26 @@ static inline real to_real(acc x)
 #define ACC_PARABOLA_C 0.749039088f
 
 #if defined __FMA__ || defined __aarch64__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMAF
-static inline acc muladd(acc a, acc b, acc c)
+static INLINE acc muladd(acc a, acc b, acc c)
 {
 	return __builtin_fmaf(a, b, c);
 }
 #else
 /* Rounded once wherever it is used here. a*b is exact in double. Where c nearly takes it away the sum
    is too; where a*b would be exact in float, double is wide enough for a sum of floats. */
-static inline acc muladd(acc a, acc b, acc c)
+static INLINE acc muladd(acc a, acc b, acc c)
 {
 	return (acc)((double)a * b + c);
 }
 #endif
 
-static inline acc mulsum(acc a, acc b, acc c)
+static INLINE acc mulsum(acc a, acc b, acc c)
 {
 	return muladd(a, b, c);
 }
 
 /* tanh(s) to one part in 2^27, for |s| <= 3/8 ln(2). With it e^2s = (1 + tanh(s)) / (1 - tanh(s)). */
-static inline acc acc_tanh_near(acc s)
+static INLINE acc acc_tanh_near(acc s)
 {
 	acc w = s * s;
 	acc v = w - 1.30052653f;
@@ -110,7 +117,7 @@ static inline acc acc_tanh_near(acc s)
 
 /* 1/d to one part in 30800, for d in [1, 2^125]. A subtraction of its bits gives chords of 1/d, so
    placed that d times the chord is near 1. There a parabola whose leading term is t^2 mends it. */
-static inline acc acc_inverse_seed(acc d)
+static INLINE acc acc_inverse_seed(acc d)
 {
 	acc chord = from_bits(ACC_CHORDS - bits_of(d));
 	acc t = muladd(d, chord, -ACC_PARABOLA_T);
@@ -119,7 +126,7 @@ static inline acc acc_inverse_seed(acc d)
 }
 
 /* 1/d to within 2^-14. */
-static inline acc acc_rough_inverse(acc d)
+static INLINE acc acc_rough_inverse(acc d)
 {
 	return acc_inverse_seed(d);
 }
@@ -128,7 +135,7 @@ static inline acc acc_rough_inverse(acc d)
    64ths, rounded down: where it is 1, u must not take too much away. k's low bits are n, the exponent of 1
    and the 64ths. The product with ln(2)/2 is not exact, but b nearly takes it away. The last step adds what
    the quotient q left over. */
-static inline acc acc_tanh(acc x)
+static INLINE acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
 	acc a = from_bits(bits_of(x) ^ sign);
@@ -148,20 +155,20 @@ static inline acc acc_tanh(acc x)
 
 /* 2^n, for n within the exponents of normal numbers. n is kept as k = ACC_ROUND + n, whose low bits are
    n and the exponent of 1: nothing is converted to an integer, which NaN and infinity could not be. */
-static inline acc acc_power(acc k)
+static INLINE acc acc_power(acc k)
 {
 	return from_bits(bits_of(k) << ACC_FRACTION);
 }
 
 /* e^x = 2^n e^r, where n is the integer nearest to x/ln(2). */
-static inline acc acc_octaves(acc x)
+static INLINE acc acc_octaves(acc x)
 {
 	return mulsum(x, ACC_PER_LN2, ACC_ROUND);
 }
 
 /* r = x - n ln(2). The products with both parts of ln(2) are exact, and so is the first difference:
    the two are so near. */
-static inline acc acc_rest(acc x, acc k)
+static INLINE acc acc_rest(acc x, acc k)
 {
 	acc n = k - ACC_ROUND;
 
@@ -169,7 +176,7 @@ static inline acc acc_rest(acc x, acc k)
 }
 
 /* e^r - 1 = r + r^2 A B C to one part in 2^26, for |r| <= ln(2)/2: A and B are parabolas, without real zeros. */
-static inline acc acc_growth(acc r)
+static INLINE acc acc_growth(acc r)
 {
 	acc a = r - 0.557694197f;
 	acc b = r + 3.57103181f;
@@ -182,7 +189,7 @@ static inline acc acc_growth(acc r)
    and p: the rounding of 1 + p is not in it. 2^n itself comes after it, so that no step leaves the
    normal numbers, and the result is relatively accurate to the left too, down to the smallest. To the
    right d may have been rounded down below e^x. */
-static inline acc acc_sigmoid(acc x)
+static INLINE acc acc_sigmoid(acc x)
 {
 	acc b = x > ACC_SIGMOID_HIGHEST ? ACC_SIGMOID_HIGHEST : x;
 	acc k = acc_octaves(b);
@@ -197,6 +204,10 @@ static inline acc acc_sigmoid(acc x)
 	s = s > 1 ? 1 : s;
 	return x < ACC_EXP_LOWEST ? 0 : s;
 }
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 static APART void cg_lstm_peephole_bf16_forward_run(int count,
 	const acc *restrict a_i_at,
@@ -291,8 +302,8 @@ void cg_lstm_peephole_bf16_forward(
 	real *h, int64_t h_stride)
 {
 	enum { STRIP = 256 };
-	static const real absent[STRIP];
-	static const acc absent_acc[STRIP];
+	static const real absent[STRIP] = {0};
+	static const acc absent_acc[STRIP] = {0};
 	real no_i[STRIP];
 	real no_f[STRIP];
 	real no_g[STRIP];
@@ -322,3 +333,7 @@ void cg_lstm_peephole_bf16_forward(
 		}
 	}
 }
+
+#ifdef __cplusplus
+}
+#endif

@@ -11,13 +11,18 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* A call left in a loop would keep it from becoming vector code: inline is an order, not advice. And
+#ifdef __cplusplus
+#define restrict __restrict
+#endif
+
+/* A call left in a loop would keep it from becoming vector code: INLINE is an order, not advice. And
    what runs over a strip stays apart: in its caller its pointers would no longer be known not to
    overlap. */
 #ifdef __GNUC__
-#define inline inline __attribute__((always_inline))
+#define INLINE inline __attribute__((always_inline))
 #define APART __attribute__((noinline))
 #else
+#define INLINE inline
 #define APART
 #endif
 
@@ -51,17 +56,19 @@ typedef uint64_t word;		/* an acc's bits */
 #define ACC_PARABOLA_T 1.5009611940163858
 #define ACC_PARABOLA_C 0.7490391136853053
 
-static inline word bits_of(acc x)
+static INLINE word bits_of(acc x)
 {
-	union { acc x; word bits; } u = {.x = x};
+	union { acc x; word bits; } u;
 
+	u.x = x;
 	return u.bits;
 }
 
-static inline acc from_bits(word bits)
+static INLINE acc from_bits(word bits)
 {
-	union { word bits; acc x; } u = {.bits = bits};
+	union { word bits; acc x; } u;
 
+	u.bits = bits;
 	return u.x;
 }
 
@@ -69,13 +76,17 @@ static inline acc from_bits(word bits)
    the product with 1, and with it the flush of a subnormal factor. And bits are compared, not numbers:
    a subnormal is above 0 wherever it is flushed, and of a half that was widened no compiler makes a
    comparison of halves, which few processors have. */
-static inline acc acc_step(acc x)
+static INLINE acc acc_step(acc x)
 {
 	word above = (word)0 - (word)(bits_of(x) - 1 < ACC_SIGN - 1);
 	word nan = (word)0 - (word)((bits_of(x) & ~(word)ACC_SIGN) > ACC_INFINITY);
 
 	return from_bits((above & ACC_ONE) | (nan & bits_of(x)));
 }
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 static APART void cg_rnn_relu_f64_grad_run(int count,
 	const real *restrict dh_at,
@@ -108,7 +119,7 @@ void cg_rnn_relu_f64_grad(
 	real *da, int64_t da_stride)
 {
 	enum { STRIP = 256 };
-	static const real absent[STRIP];
+	static const real absent[STRIP] = {0};
 	real no_da[STRIP];
 
 	for (int64_t row = 0; row < rows; row++) {
@@ -147,7 +158,7 @@ void cg_rnn_relu_f64_grad_sum_part(
 	acc *partial)
 {
 	enum { STRIP = 256, BLOCK = 64, VALUES = 1 };
-	static const real absent[STRIP];
+	static const real absent[STRIP] = {0};
 
 	for (int64_t block = 0; block * BLOCK < rows; block++) {
 		const int64_t last = rows - block * BLOCK < BLOCK ? rows : (block + 1) * BLOCK;
@@ -201,3 +212,7 @@ void cg_rnn_relu_f64_grad_sum(
 	cg_rnn_relu_f64_grad_sum_total(blocks, VALUES * units, units,
 		partial, 0 * units, db_a, accumulate);
 }
+
+#ifdef __cplusplus
+}
+#endif

@@ -11,13 +11,18 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* A call left in a loop would keep it from becoming vector code: inline is an order, not advice. And
+#ifdef __cplusplus
+#define restrict __restrict
+#endif
+
+/* A call left in a loop would keep it from becoming vector code: INLINE is an order, not advice. And
    what runs over a strip stays apart: in its caller its pointers would no longer be known not to
    overlap. */
 #ifdef __GNUC__
-#define inline inline __attribute__((always_inline))
+#define INLINE inline __attribute__((always_inline))
 #define APART __attribute__((noinline))
 #else
+#define INLINE inline
 #define APART
 #endif
 
@@ -25,24 +30,26 @@ typedef uint16_t real;		/* what memory holds: a half's bits */
 typedef float acc;		/* what arithmetic uses */
 typedef uint32_t word;		/* an acc's bits */
 
-static inline word bits_of(acc x)
+static INLINE word bits_of(acc x)
 {
-	union { acc x; word bits; } u = {.x = x};
+	union { acc x; word bits; } u;
 
+	u.x = x;
 	return u.bits;
 }
 
-static inline acc from_bits(word bits)
+static INLINE acc from_bits(word bits)
 {
-	union { word bits; acc x; } u = {.bits = bits};
+	union { word bits; acc x; } u;
 
+	u.bits = bits;
 	return u.x;
 }
 
 /* A half is a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24,
    as floats in [1/2, 1) are: an exact subtraction, or an addition that rounds, converts them there
    and meets no subnormal float, which a device might flush. */
-static inline acc to_acc(real h)
+static INLINE acc to_acc(real h)
 {
 	word sign = ((word)h & 0x8000u) << 16;
 	word a = (word)h & 0x7fffu;
@@ -57,7 +64,7 @@ struct words {
 	unsigned of[4];
 };
 
-static inline struct words philox(unsigned key0, unsigned key1,
+static INLINE struct words philox(unsigned key0, unsigned key1,
 	unsigned x0, unsigned x1, unsigned x2)
 {
 	struct words x = {{ x0, x1, x2, 0 }};
