@@ -11,7 +11,8 @@
 enum {
 	DIMS  = 12,                      /* of a row at most, as are */
 	PORTS = 32,                      /* without lists */
-	NAMES = 96                       /* of ops, ours and theirs */
+	NAMES = 96,                      /* of ops, ours and theirs */
+	PASS_NAME = 64
 };
 
 /* ---- words ---- */
@@ -337,6 +338,31 @@ int cg_op_needs(const struct cg_op *row, const struct cg_port *port, const void 
 			return 1;
 	}
 	return 0;
+}
+
+/* ---- pairs ---- */
+
+/* The name of an op's pass: that of its gradient is the same with _grad, or _backprop, in it. */
+static int pass_name(const struct cg_op *row, char name[PASS_NAME])
+{
+	static const char *const endings[] = { "_grad", "_backprop" };
+	const char *at = NULL, *ending = "";
+
+	for (size_t k = 0; k < sizeof endings / sizeof *endings && !at; k++)
+		at = strstr(row->name, ending = endings[k]);
+	snprintf(name, PASS_NAME, "%.*s%s", at ? (int)(at - row->name) : PASS_NAME, row->name, at ? at + strlen(ending) : "");
+	return at != NULL;
+}
+
+const struct cg_op *cg_op_pair(const struct cg_op *row, int *is_grad)
+{
+	char name[PASS_NAME], other[PASS_NAME];
+
+	*is_grad = pass_name(row, name);
+	for (const struct cg_op *o = cg_ops; o->name; o++)
+		if (pass_name(o, other) != *is_grad && !strcmp(name, other))
+			return o;
+	return NULL;
 }
 
 /* ---- checks, in the order in which a caller fills the struct ---- */

@@ -15,6 +15,7 @@ struct cg_dim {
 	int64_t     least;               /* smallest legal value */
 	const char *only;                /* NULL, or why no value but `least` is computed: others are CG_UNSUPPORTED */
 	int         flags;               /* an or of enum cg_dim_flag */
+	const char *about;               /* in a few words, for people */
 };
 
 enum cg_dim_flag {
@@ -43,6 +44,7 @@ struct cg_attribute {
 	int         extra;               /* TensorFlow's op does not have it */
 	double      fallback;            /* the default elsewhere, legal in the struct even where it is out of the range */
 	size_t      at;                  /* that of a size, where the two are one */
+	const char *about;               /* what its name and values do not say, for people; NULL: nothing */
 };
 
 enum cg_flow {
@@ -62,6 +64,7 @@ struct cg_port {
 	size_t      at;
 	int         type;                /* of its elements, an enum cg_element */
 	int         flags;               /* an or of enum cg_port_flag */
+	const char *about;               /* what its name and shape do not say, for people; NULL: nothing */
 };
 
 enum cg_element {
@@ -90,6 +93,7 @@ struct cg_op {
 	const struct cg_port      *ports;        /* inputs in TensorFlow's order, then outputs, TensorFlow's first */
 	size_t size, dtype_at, accumulate_at, work_at;
 	size_t gates_at;                 /* 0: the op has no gate order */
+	const char *gates;               /* "i ci f o": what a size that is a multiple of U is made of, for people; NULL: there is none */
 	size_t time_major_at;            /* where an int is 0, shapes of rank 3 have their first two dimensions exchanged; 0: none */
 	const char *means;               /* What holds of every call though no attribute says it, as NAME=VALUE with blanks between.  A
 	                                  * name that is an attribute of the op is passed over.  cell: all that the op may be of, with
@@ -126,6 +130,10 @@ extern const struct cg_op cg_ops[];      /* ends with a row whose name is NULL *
 /* The row of a name, ours or TensorFlow's; *theirs (may be NULL) says which was given.  NULL: none, and the message has
  * the nearest. */
 const struct cg_op *cg_op_find(const char *name, int *theirs);
+
+/* The gradient of an op, or the op that it is the gradient of, by their names; *is_grad: which of the two the row is.  NULL: it has
+ * none. */
+const struct cg_op *cg_op_pair(const struct cg_op *, int *is_grad);
 
 /* Reads a shape such as "I+U 4*U" with the sizes in the op's struct: writes at most CG_RANK dimensions and returns how
  * many, or CG_BAD_ARGUMENT, which is negative, when one does not fit in 64 bits. */

@@ -8,19 +8,28 @@
 #define LSTM(field) offsetof(struct cg_lstm_block, field)
 #define GRU(field)  offsetof(struct cg_gru_block, field)
 
+#define ABOUT_T "steps"
+#define ABOUT_B "rows of the batch"
+#define ABOUT_I "width of the input"
+#define ABOUT_U "units, the width of the state"
+/* Weights on the input and on what the step before gave, one above the other. */
+#define ABOUT_CLIP "cs is kept between its negative and it; 0 or less is no limit"
+#define ABOUT_GATES "gradient by the gates, before their functions"
+#define ABOUT_W "I rows for the input, then U for h of the step before"
+
 /* ---- LSTMBlockCell, LSTMBlockCellGrad ---- */
 
 static const struct cg_dim lstm_dims[] = {
-	{ "T", LSTM(T), 1, .only = "it is one step; sequences are block_lstm's" },
-	{ "B", LSTM(B), .least = 0 },
-	{ "I", LSTM(I), .least = 1 },
-	{ "U", LSTM(U), .least = 1 },
+	{ "T", LSTM(T), 1, .only = "it is one step; sequences are block_lstm's", .about = ABOUT_T },
+	{ "B", LSTM(B), .least = 0, .about = ABOUT_B },
+	{ "I", LSTM(I), .least = 1, .about = ABOUT_I },
+	{ "U", LSTM(U), .least = 1, .about = ABOUT_U },
 	{ .symbol = NULL }
 };
 
 static const struct cg_attribute lstm_attributes[] = {
 	{ .name = "forget_bias",  .kind = CG_REAL, .fallback = 1, .at = LSTM(forget_bias)  },
-	{ .name = "cell_clip",    .kind = CG_REAL, .fallback = 3, .at = LSTM(cell_clip)    },
+	{ .name = "cell_clip",    .kind = CG_REAL, .fallback = 3, .at = LSTM(cell_clip), .about = ABOUT_CLIP },
 	{ .name = "use_peephole", .kind = CG_BOOL, .fallback = 0, .at = LSTM(use_peephole) },
 	{ .name = NULL }
 };
@@ -29,7 +38,7 @@ static const struct cg_port lstm_ports[] = {
 	{ "x",       "B I",     CG_IN,  NULL,           0, .at = LSTM(x)       },
 	{ "cs_prev", "B U",     CG_IN,  NULL,           0, .at = LSTM(cs_prev) },
 	{ "h_prev",  "B U",     CG_IN,  NULL,           0, .at = LSTM(h_prev)  },
-	{ "w",       "I+U 4*U", CG_IN,  NULL,           0, .at = LSTM(w)       },
+	{ "w",       "I+U 4*U", CG_IN,  NULL,           0, .at = LSTM(w), .about = ABOUT_W },
 	{ "wci",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wci)     },
 	{ "wcf",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wcf)     },
 	{ "wco",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wco)     },
@@ -55,7 +64,7 @@ static const struct cg_port lstm_grad_ports[] = {
 	{ "x",            "B I",     CG_IN,      "w_grad",             0, .at = LSTM(x)            },
 	{ "cs_prev",      "B U",     CG_IN,      NULL,                 0, .at = LSTM(cs_prev)      },
 	{ "h_prev",       "B U",     CG_IN,      "w_grad",             0, .at = LSTM(h_prev)       },
-	{ "w",            "I+U 4*U", CG_IN,      "x_grad h_prev_grad", 0, .at = LSTM(w)            },
+	{ "w",            "I+U 4*U", CG_IN,      "x_grad h_prev_grad", 0, .at = LSTM(w), .about = ABOUT_W },
 	{ "wci",          "U",       CG_IN,      "use_peephole",       0, .at = LSTM(wci)          },
 	{ "wcf",          "U",       CG_IN,      "use_peephole",       0, .at = LSTM(wcf)          },
 	{ "wco",          "U",       CG_IN,      "use_peephole",       0, .at = LSTM(wco)          },
@@ -69,7 +78,7 @@ static const struct cg_port lstm_grad_ports[] = {
 	{ "cs_grad",      "B U",     CG_IN,      "",                   0, .at = LSTM(cs_grad)      },
 	{ "h_grad",       "B U",     CG_IN,      "",                   0, .at = LSTM(h_grad)       },
 	{ "cs_prev_grad", "B U",     CG_OUT,     NULL,                 0, .at = LSTM(cs_prev_grad) },
-	{ "dicfo",        "B 4*U",   CG_OUT,     NULL,                 0, .at = LSTM(dgates)       },
+	{ "dicfo",        "B 4*U",   CG_OUT,     NULL,                 0, .at = LSTM(dgates), .about = ABOUT_GATES },
 	{ "wci_grad",     "U",       CG_OUT_SUM, NULL,                 0, .at = LSTM(wci_grad)     },
 	{ "wcf_grad",     "U",       CG_OUT_SUM, NULL,                 0, .at = LSTM(wcf_grad)     },
 	{ "wco_grad",     "U",       CG_OUT_SUM, NULL,                 0, .at = LSTM(wco_grad)     },
@@ -83,28 +92,28 @@ static const struct cg_port lstm_grad_ports[] = {
 /* ---- BlockLSTM, BlockLSTMGrad, and V2 of both ---- */
 
 static const struct cg_dim block_lstm_dims[] = {
-	{ "T", LSTM(T), .least = 0 },
-	{ "B", LSTM(B), .least = 0 },
-	{ "I", LSTM(I), .least = 1 },
-	{ "U", LSTM(U), .least = 1 },
+	{ "T", LSTM(T), .least = 0, .about = ABOUT_T },
+	{ "B", LSTM(B), .least = 0, .about = ABOUT_B },
+	{ "I", LSTM(I), .least = 1, .about = ABOUT_I },
+	{ "U", LSTM(U), .least = 1, .about = ABOUT_U },
 	{ .symbol = NULL }
 };
 
 /* In C -1 stands for T. */
 #define SEQ_LEN_MAX { .name = "seq_len_max", .kind = CG_INTEGER, .range = "0 T", .scalar = 1, .required = 1, .fallback = -1, \
-                      .at = LSTM(seq_len_max) }
+                      .at = LSTM(seq_len_max), .about = "steps that are computed, of T" }
 
 static const struct cg_attribute block_lstm_attributes[] = {
 	SEQ_LEN_MAX,
 	{ .name = "forget_bias",  .kind = CG_REAL, .fallback = 1, .at = LSTM(forget_bias)  },
-	{ .name = "cell_clip",    .kind = CG_REAL, .fallback = 3, .at = LSTM(cell_clip)    },
+	{ .name = "cell_clip",    .kind = CG_REAL, .fallback = 3, .at = LSTM(cell_clip), .about = ABOUT_CLIP },
 	{ .name = "use_peephole", .kind = CG_BOOL, .fallback = 0, .at = LSTM(use_peephole) },
 	{ .name = NULL }
 };
 
 static const struct cg_attribute block_lstm_v2_attributes[] = {
 	SEQ_LEN_MAX,
-	{ .name = "cell_clip",    .kind = CG_REAL, .fallback = 0, .at = LSTM(cell_clip)    },
+	{ .name = "cell_clip",    .kind = CG_REAL, .fallback = 0, .at = LSTM(cell_clip), .about = ABOUT_CLIP },
 	{ .name = "use_peephole", .kind = CG_BOOL, .fallback = 0, .at = LSTM(use_peephole) },
 	{ .name = NULL }
 };
@@ -119,7 +128,7 @@ static const struct cg_port block_lstm_ports[] = {
 	{ "x",       "T B I",   CG_IN,  NULL,           0, .at = LSTM(x)       },
 	{ "cs_prev", "B U",     CG_IN,  NULL,           0, .at = LSTM(cs_prev) },
 	{ "h_prev",  "B U",     CG_IN,  NULL,           0, .at = LSTM(h_prev)  },
-	{ "w",       "I+U 4*U", CG_IN,  NULL,           0, .at = LSTM(w)       },
+	{ "w",       "I+U 4*U", CG_IN,  NULL,           0, .at = LSTM(w), .about = ABOUT_W },
 	{ "wci",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wci)     },
 	{ "wcf",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wcf)     },
 	{ "wco",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wco)     },
@@ -139,7 +148,7 @@ static const struct cg_port block_lstm_grad_ports[] = {
 	{ "x",            "T B I",   CG_IN,      "w_grad",       0, .at = LSTM(x)            },
 	{ "cs_prev",      "B U",     CG_IN,      NULL,           0, .at = LSTM(cs_prev)      },
 	{ "h_prev",       "B U",     CG_IN,      "w_grad",       0, .at = LSTM(h_prev)       },
-	{ "w",            "I+U 4*U", CG_IN,      NULL,           0, .at = LSTM(w)            },
+	{ "w",            "I+U 4*U", CG_IN,      NULL,           0, .at = LSTM(w), .about = ABOUT_W },
 	{ "wci",          "U",       CG_IN,      "use_peephole", 0, .at = LSTM(wci)          },
 	{ "wcf",          "U",       CG_IN,      "use_peephole", 0, .at = LSTM(wcf)          },
 	{ "wco",          "U",       CG_IN,      "use_peephole", 0, .at = LSTM(wco)          },
@@ -161,7 +170,7 @@ static const struct cg_port block_lstm_grad_ports[] = {
 	{ "wcf_grad",     "U",       CG_OUT_SUM, NULL,           0, .at = LSTM(wcf_grad)     },
 	{ "wco_grad",     "U",       CG_OUT_SUM, NULL,           0, .at = LSTM(wco_grad)     },
 	{ "b_grad",       "4*U",     CG_OUT_SUM, NULL,           0, .at = LSTM(b_grad)       },
-	{ "dgates",       "T B 4*U", CG_OUT,     NULL,           1, .at = LSTM(dgates)       },
+	{ "dgates",       "T B 4*U", CG_OUT,     NULL,           1, .at = LSTM(dgates), .about = ABOUT_GATES },
 	{ .name = NULL }
 };
 
@@ -202,9 +211,9 @@ static int lstm_grad(struct cg_stream *stream, const void *op)
 /* ---- GRUBlockCell, GRUBlockCellGrad ---- */
 
 static const struct cg_dim gru_dims[] = {
-	{ "B", GRU(B), .least = 0 },
-	{ "I", GRU(I), .least = 1 },
-	{ "U", GRU(U), .least = 1 },
+	{ "B", GRU(B), .least = 0, .about = ABOUT_B },
+	{ "I", GRU(I), .least = 1, .about = ABOUT_I },
+	{ "U", GRU(U), .least = 1, .about = ABOUT_U },
 	{ .symbol = NULL }
 };
 
@@ -215,8 +224,8 @@ static const struct cg_attribute gru_attributes[] = {
 static const struct cg_port gru_ports[] = {
 	{ "x",      "B I",     CG_IN,  NULL, 0, .at = GRU(x)      },
 	{ "h_prev", "B U",     CG_IN,  NULL, 0, .at = GRU(h_prev) },
-	{ "w_ru",   "I+U 2*U", CG_IN,  NULL, 0, .at = GRU(w_ru)   },
-	{ "w_c",    "I+U U",   CG_IN,  NULL, 0, .at = GRU(w_c)    },
+	{ "w_ru",   "I+U 2*U", CG_IN,  NULL, 0, .at = GRU(w_ru), .about = ABOUT_W },
+	{ "w_c",    "I+U U",   CG_IN,  NULL, 0, .at = GRU(w_c), .about = ABOUT_W },
 	{ "b_ru",   "2*U",     CG_IN,  NULL, 0, .at = GRU(b_ru)   },
 	{ "b_c",    "U",       CG_IN,  NULL, 0, .at = GRU(b_c)    },
 	{ "r",      "B U",     CG_OUT, NULL, 0, .at = GRU(r)      },
@@ -232,8 +241,8 @@ static const struct cg_port gru_ports[] = {
 static const struct cg_port gru_grad_ports[] = {
 	{ "x",             "B I",     CG_IN,      "d_w_ru d_w_c",          0, .at = GRU(x)             },
 	{ "h_prev",        "B U",     CG_IN,      NULL,                    0, .at = GRU(h_prev)        },
-	{ "w_ru",          "I+U 2*U", CG_IN,      "d_x d_h_prev",          0, .at = GRU(w_ru)          },
-	{ "w_c",           "I+U U",   CG_IN,      READS_D_R_BAR,           0, .at = GRU(w_c)           },
+	{ "w_ru",          "I+U 2*U", CG_IN,      "d_x d_h_prev",          0, .at = GRU(w_ru), .about = ABOUT_W },
+	{ "w_c",           "I+U U",   CG_IN,      READS_D_R_BAR,           0, .at = GRU(w_c), .about = ABOUT_W },
 	{ "b_ru",          "2*U",     CG_IN,      "",                      0, .at = GRU(b_ru), .flags = CG_SHAPE_ALONE },
 	{ "b_c",           "U",       CG_IN,      "",                      0, .at = GRU(b_c),  .flags = CG_SHAPE_ALONE },
 	{ "r",             "B U",     CG_IN,      READS_D_R_BAR " d_w_c",  0, .at = GRU(r)             },
@@ -242,8 +251,8 @@ static const struct cg_port gru_grad_ports[] = {
 	{ "d_h",           "B U",     CG_IN,      "",                      0, .at = GRU(d_h)           },
 	{ "d_x",           "B I",     CG_OUT,     NULL,                    0, .at = GRU(d_x)           },
 	{ "d_h_prev",      "B U",     CG_OUT,     NULL,                    0, .at = GRU(d_h_prev)      },
-	{ "d_c_bar",       "B U",     CG_OUT,     NULL,                    0, .at = GRU(d_c_bar)       },
-	{ "d_r_bar_u_bar", "B 2*U",   CG_OUT,     NULL,                    0, .at = GRU(d_r_bar_u_bar) },
+	{ "d_c_bar",       "B U",     CG_OUT,     NULL,                    0, .at = GRU(d_c_bar), .about = ABOUT_GATES },
+	{ "d_r_bar_u_bar", "B 2*U",   CG_OUT,     NULL,                    0, .at = GRU(d_r_bar_u_bar), .about = ABOUT_GATES },
 	{ "d_w_ru",        "I+U 2*U", CG_OUT_SUM, NULL,                    1, .at = GRU(d_w_ru)        },
 	{ "d_w_c",         "I+U U",   CG_OUT_SUM, NULL,                    1, .at = GRU(d_w_c)         },
 	{ "d_b_ru",        "2*U",     CG_OUT_SUM, NULL,                    1, .at = GRU(d_b_ru)        },
@@ -286,13 +295,13 @@ static int gru_grad(struct cg_stream *stream, const void *op)
 /* Without a forget_bias, and with nothing clipped, the equations are those of lstm. */
 #define V2_MEANS    ONE_LAYER " cell=lstm_block,lstm weights_format=block_v2 time_major=true"
 #define GRU_MEANS   ONE_LAYER " cell=gru_block weights_format=block"
-#define LSTM_CELL  LSTM_STRUCT, .init = lstm_init, .dims = lstm_dims, .gates_at = LSTM(gates), .means = LSTM_MEANS
-#define BLOCK_LSTM LSTM_STRUCT, .init = lstm_init, .dims = block_lstm_dims, .gates_at = LSTM(gates), .means = LSTM_MEANS " time_major=true"
-#define BLOCK_LSTM_V2 LSTM_STRUCT, .init = lstm_v2_init, .dims = block_lstm_dims
+#define LSTM_CELL  LSTM_STRUCT, .init = lstm_init, .dims = lstm_dims, .gates_at = LSTM(gates), .gates = "i ci f o", .means = LSTM_MEANS
+#define BLOCK_LSTM LSTM_STRUCT, .init = lstm_init, .dims = block_lstm_dims, .gates_at = LSTM(gates), .gates = "i ci f o", .means = LSTM_MEANS " time_major=true"
+#define BLOCK_LSTM_V2 LSTM_STRUCT, .init = lstm_v2_init, .dims = block_lstm_dims, .gates = "i f ci o"
 #define LSTM_FORWARD .work = lstm_work, .call = lstm
 #define LSTM_GRAD    .work = lstm_grad_work, .call = lstm_grad
 #define GRU_STRUCT \
-	.type = "cg_gru_block", .size = sizeof(struct cg_gru_block), .init = gru_init, .dims = gru_dims, .means = GRU_MEANS, \
+	.type = "cg_gru_block", .size = sizeof(struct cg_gru_block), .init = gru_init, .dims = gru_dims, .gates = "r u", .means = GRU_MEANS, \
 	.dtype_at = GRU(dtype), .accumulate_at = GRU(accumulate), .work_at = GRU(work)
 
 /* The CudnnRNN family, whose lists are in rnn_table.c.  Our name is TensorFlow's newest version, and what it does beyond. */

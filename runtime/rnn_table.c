@@ -13,31 +13,36 @@
 /* ---- sizes ---- */
 
 #define SETTLED_DIMS \
-	{ "D*H",     RNN(wide),   .least = 1, .flags = CG_SETTLED | CG_UNSAID }, \
-	{ "params",  RNN(params), .least = 1, .flags = CG_SETTLED | CG_UNSAID }
+	{ "D*H",     RNN(wide),   .least = 1, .flags = CG_SETTLED | CG_UNSAID, .about = "H of each direction, beside each other" }, \
+	{ "params",  RNN(params), .least = 1, .flags = CG_SETTLED | CG_UNSAID, \
+	  .about = "as many numbers as rnn_params_size says" }
+#define ABOUT_I "width of the input"
+#define ABOUT_U "units"
+#define ABOUT_H "width of the output: num_proj, or else U"
 
 const struct cg_dim cg_rnn_dims[] = {
-	{ "T",       CALL(T),      .least = 0 },
-	{ "B",       CALL(B),      .least = 0 },
-	{ "I",       RNN(I),       .least = 1 },
-	{ "U",       RNN(U),       .least = 1 },
-	{ "L",       RNN(L),       .least = 1, .flags = CG_SETTLED },
-	{ "H",       RNN(H),       .least = 1, .flags = CG_UNSAID },
-	{ "L*D",     RNN(states),  .least = 1, .flags = CG_UNSAID },
-	{ "C",       RNN(C),       .least = 0, .flags = CG_SETTLED | CG_UNSAID },
-	{ "reserve", RNN(reserve), .least = 0, .flags = CG_SETTLED | CG_UNSAID },
+	{ "T",       CALL(T),      .least = 0, .about = "steps" },
+	{ "B",       CALL(B),      .least = 0, .about = "rows of the batch" },
+	{ "I",       RNN(I),       .least = 1, .about = ABOUT_I },
+	{ "U",       RNN(U),       .least = 1, .about = ABOUT_U },
+	{ "L",       RNN(L),       .least = 1, .flags = CG_SETTLED, .about = "layers" },
+	{ "H",       RNN(H),       .least = 1, .flags = CG_UNSAID, .about = ABOUT_H },
+	{ "L*D",     RNN(states),  .least = 1, .flags = CG_UNSAID,
+	  .about = "layers, and in each its directions: 1, of bidirectional 2" },
+	{ "C",       RNN(C),       .least = 0, .flags = CG_SETTLED | CG_UNSAID, .about = "U; of a cell without a state 0" },
+	{ "reserve", RNN(reserve), .least = 0, .flags = CG_SETTLED | CG_UNSAID, .about = "as many as the network and its call need" },
 	SETTLED_DIMS,
 	{ .symbol = NULL }
 };
 
 /* Of the ops on parameters alone TensorFlow gives the sizes as inputs. */
 const struct cg_dim cg_rnn_params_dims[] = {
-	{ "L",  RNN(num_layers), .least = 1 },
-	{ "I",  RNN(input_size), .least = 1 },
-	{ "U",  RNN(num_units),  .least = 1 },
-	{ "H",  RNN(H),          .least = 1, .flags = CG_SETTLED | CG_UNSAID },
-	{ "in", RNN(in),         .least = 0, .flags = CG_SETTLED | CG_UNSAID },
-	{ "one", RNN(one),        .least = 1, .flags = CG_SETTLED | CG_UNSAID },
+	{ "L",  RNN(num_layers), .least = 1, .about = "num_layers" },
+	{ "I",  RNN(input_size), .least = 1, .about = "input_size" },
+	{ "U",  RNN(num_units),  .least = 1, .about = "num_units" },
+	{ "H",  RNN(H),          .least = 1, .flags = CG_SETTLED | CG_UNSAID, .about = ABOUT_H },
+	{ "in", RNN(in),         .least = 0, .flags = CG_SETTLED | CG_UNSAID, .about = "input_size; under skip_input 0" },
+	{ "one", RNN(one),        .least = 1, .flags = CG_SETTLED | CG_UNSAID, .about = "1" },
 	SETTLED_DIMS,
 	{ .symbol = NULL }
 };
@@ -61,17 +66,19 @@ static const char *const integers[] = { "int32", "int64", NULL };
 #define TRAINING   { .name = "is_training", .kind = CG_BOOL, .fallback = 1, .at = RNN(is_training) }
 /* Any cell in place of rnn_mode's. */
 #define ANY_CELL \
-	{ .name = "cell",    .kind = CG_TEXT, .extra = 1, .at = RNN(cell_name)   }, \
-	{ .name = "options", .kind = CG_TEXT, .extra = 1, .at = RNN(options)     }, \
-	{ .name = "values",  .kind = CG_TEXT, .extra = 1, .at = RNN(values_text) }
+	{ .name = "cell",    .kind = CG_TEXT, .extra = 1, .at = RNN(cell_name), .about = "a built-in cell or a .cell file" }, \
+	{ .name = "options", .kind = CG_TEXT, .extra = 1, .at = RNN(options), .about = "the cell's options that are on, with commas" }, \
+	{ .name = "values",  .kind = CG_TEXT, .extra = 1, .at = RNN(values_text), .about = "the cell's params, NAME=NUMBER with commas" }
 /* The sizes of a call without input_h, and which call it is. */
+#define ABOUT_NO_STATES "0: as input_h has it"
 #define OURS \
 	ANY_CELL, \
-	{ .name = "num_layers", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_layers)  }, \
-	{ .name = "num_units",  .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_units)   }, \
-	{ .name = "counter",    .kind = CG_NATURAL, .extra = 1, .at = CALL(counter) }, \
-	{ .name = "first_step", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(first_step) }, \
-	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route) }
+	{ .name = "num_layers", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_layers), .about = ABOUT_NO_STATES }, \
+	{ .name = "num_units",  .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_units), .about = ABOUT_NO_STATES }, \
+	{ .name = "counter",    .kind = CG_NATURAL, .extra = 1, .at = CALL(counter), .about = "which call it is, for dropout" }, \
+	{ .name = "first_step", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(first_step), \
+	  .about = "where this piece of a longer sequence begins" }, \
+	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route), .about = "composed or cudnn: that or a refusal" }
 #define END { .name = NULL }
 
 const struct cg_attribute cg_rnn_attributes[] = { NETWORK, PROJECTION, TRAINING, TIME_MAJOR, OURS, END };
@@ -96,25 +103,30 @@ const struct cg_attribute cg_rnn_canonical_v1_attributes[] = { SIZES, COUNT(num_
 
 /* ---- inputs and outputs ---- */
 
-/* Of a cell without a state input_c is not read, and output_c is empty. */
-#define INPUTS \
+#define ABOUT_PARAMS  "all weights and biases in one buffer, which cellgrad convert makes of other formats"
+#define ABOUT_RESERVE "what forward keeps for its gradient, in this library's own form"
+
+/* Of a cell without a state input_c is not read, and output_c is empty.  lack: whether input_h may be absent, where an attribute
+ * says the sizes that it would. */
+#define INPUTS(lack) \
 	{ "input",   "T B I",   CG_IN, NULL, 0, .at = CALL(input) }, \
-	{ "input_h", "L*D B H", CG_IN, "",   0, .at = CALL(input_h), .flags = CG_OURS_LACKS }, \
+	{ "input_h", "L*D B H", CG_IN, "",   0, .at = CALL(input_h), .flags = lack }, \
 	{ "input_c", "L*D B U", CG_IN, "",   0, .at = CALL(input_c), .flags = CG_OURS_LACKS }, \
-	{ "params",  "params",  CG_IN, NULL, 0, .at = CALL(params) }
+	{ "params",  "params",  CG_IN, NULL, 0, .at = CALL(params), .about = ABOUT_PARAMS }
 #define LENGTHS { "sequence_lengths", "B", CG_IN, "", 0, .at = RNN(sequence_lengths), .type = CG_INT32, \
-	          .flags = CG_ON_HOST | CG_OURS_LACKS }
+	          .flags = CG_ON_HOST | CG_OURS_LACKS, .about = "valid steps of each row, from 0 to T, in any order" }
 #define OUTPUTS \
 	{ "output",   "T B D*H", CG_OUT, NULL, 0, .at = CALL(output)   }, \
 	{ "output_h", "L*D B H", CG_OUT, NULL, 0, .at = CALL(output_h) }, \
 	{ "output_c", "L*D B C", CG_OUT, NULL, 0, .at = CALL(output_c) }, \
-	{ "reserve_space", "reserve", CG_OUT, NULL, 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE }
+	{ "reserve_space", "reserve", CG_OUT, NULL, 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE, .about = ABOUT_RESERVE }
 #define PLACEHOLDER(flow, need, lack) \
-	{ "host_reserved", "", flow, need, 0, .at = RNN(host_reserved), .type = CG_INT8, .flags = CG_ON_HOST | CG_OPAQUE | lack }
+	{ "host_reserved", "", flow, need, 0, .at = RNN(host_reserved), .type = CG_INT8, .flags = CG_ON_HOST | CG_OPAQUE | lack, \
+	  .about = "says nothing; TensorFlow's op has it" }
 
-const struct cg_port cg_rnn_ports[] = { INPUTS, LENGTHS, OUTPUTS, PLACEHOLDER(CG_OUT, NULL, 0), END };
-const struct cg_port cg_rnn_v2_ports[] = { INPUTS, OUTPUTS, PLACEHOLDER(CG_OUT, NULL, 0), END };
-const struct cg_port cg_rnn_v1_ports[] = { INPUTS, OUTPUTS, END };
+const struct cg_port cg_rnn_ports[] = { INPUTS(CG_OURS_LACKS), LENGTHS, OUTPUTS, PLACEHOLDER(CG_OUT, NULL, 0), END };
+const struct cg_port cg_rnn_v2_ports[] = { INPUTS(0), OUTPUTS, PLACEHOLDER(CG_OUT, NULL, 0), END };
+const struct cg_port cg_rnn_v1_ports[] = { INPUTS(0), OUTPUTS, END };
 
 /* Of what forward wrote only the reserve is read, and a call without one makes it. */
 #define FROM_FORWARD \
@@ -124,22 +136,26 @@ const struct cg_port cg_rnn_v1_ports[] = { INPUTS, OUTPUTS, END };
 	{ "output_backprop",   "T B D*H", CG_IN, "", 0, .at = CALL(output_backprop),   .flags = CG_OURS_LACKS }, \
 	{ "output_h_backprop", "L*D B H", CG_IN, "", 0, .at = CALL(output_h_backprop), .flags = CG_OURS_LACKS }, \
 	{ "output_c_backprop", "L*D B U", CG_IN, "", 0, .at = CALL(output_c_backprop), .flags = CG_OURS_LACKS }, \
-	{ "reserve_space",     "reserve", CG_IN, "", 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE | CG_MAY_LACK }
+	{ "reserve_space",     "reserve", CG_IN, "", 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE | CG_MAY_LACK, \
+	  .about = ABOUT_RESERVE "; without it forward is run first" }
 #define GRADIENTS \
 	{ "input_backprop",   "T B I",   CG_OUT,     NULL, 0, .at = CALL(input_backprop)   }, \
 	{ "input_h_backprop", "L*D B H", CG_OUT,     NULL, 0, .at = CALL(input_h_backprop) }, \
 	{ "input_c_backprop", "L*D B C", CG_OUT,     NULL, 0, .at = CALL(input_c_backprop) }, \
 	{ "params_backprop",  "params",  CG_OUT_SUM, NULL, 0, .at = CALL(params_backprop)  }
 
-const struct cg_port cg_rnn_backprop_ports[] = { INPUTS, LENGTHS, FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
-const struct cg_port cg_rnn_backprop_v2_ports[] = { INPUTS, FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
-const struct cg_port cg_rnn_backprop_v1_ports[] = { INPUTS, FROM_FORWARD, GRADIENTS, END };
+const struct cg_port cg_rnn_backprop_ports[] = { INPUTS(CG_OURS_LACKS), LENGTHS, FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
+const struct cg_port cg_rnn_backprop_v2_ports[] = { INPUTS(0), FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
+const struct cg_port cg_rnn_backprop_v1_ports[] = { INPUTS(0), FROM_FORWARD, GRADIENTS, END };
 
 /* Parameters are copied where they are, and that is the host's memory. */
 #define CANONICAL(flow) \
-	{ "weights", "", flow, NULL, 0, .at = RNN(items), .flags = CG_ON_HOST | CG_LIST }, \
-	{ "biases",  "", flow, NULL, 0, .at = RNN(items), .flags = CG_ON_HOST | CG_LIST }
-#define PARAMS(flow) { "params", "params", flow, NULL, 0, .at = CALL(params), .flags = CG_ON_HOST }
+	{ "weights", "", flow, NULL, 0, .at = RNN(items), .flags = CG_ON_HOST | CG_LIST, \
+	  .about = "for each layer and direction: of each gate [U, in], above layer 0 [U, D*H]; of each gate [U, H]; " \
+	           "a projection [H, U]; peepholes [U]" }, \
+	{ "biases",  "", flow, NULL, 0, .at = RNN(items), .flags = CG_ON_HOST | CG_LIST, \
+	  .about = "for each layer and direction: of each gate [U], of the input's side; of each gate [U], of the recurrence's" }
+#define PARAMS(flow) { "params", "params", flow, NULL, 0, .at = CALL(params), .flags = CG_ON_HOST, .about = ABOUT_PARAMS }
 /* TensorFlow's shape is [1]. */
 const struct cg_port cg_rnn_params_size_ports[] = {
 	{ "params_size", "one", CG_OUT, NULL, 0, .at = RNN(params_size), .type = CG_INT_S, .flags = CG_ON_HOST }, END

@@ -22,7 +22,7 @@ backend_tests = \
 command_tests = \
 	%D%/command/main.bats %D%/command/info.bats %D%/command/environment.bats %D%/command/open.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/convert.bats %D%/command/owners.bats %D%/command/rnn.bats %D%/command/metadata.bats %D%/command/openblas.bats \
-	%D%/command/cuda.bats %D%/command/cudnn.bats %D%/command/formats.py %D%/readme.sh %D%/foreign.py
+	%D%/command/cuda.bats %D%/command/cudnn.bats %D%/command/formats.py %D%/command/describe.py %D%/readme.sh %D%/foreign.py
 # Minutes under emulation: not for other processors.
 long_tests = %D%/gen/floats_test
 # Programs that the scripts run.

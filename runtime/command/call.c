@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gen/cell.h"
+#include "runtime/command/describe.h"
 #include "runtime/command/metadata.h"
 #include "runtime/command/print.h"
 #include "runtime/runtime.h"
@@ -23,7 +24,7 @@ int call_wants(const struct call *c, const struct cg_port *port)
 int call_open(struct call *c, const char *op)
 {
 	*c = (struct call){ .dtype = -1 };
-	c->row = cg_op_find(op, &c->theirs);
+	c->row = describe_find(op, &c->theirs);
 	if (!c->row)
 		return CG_BAD_ARGUMENT;
 	c->name = c->theirs ? c->row->tensorflow : c->row->name;

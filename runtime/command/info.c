@@ -6,6 +6,7 @@
 
 #include "runtime/cache.h"
 #include "runtime/command/command.h"
+#include "runtime/command/describe.h"
 #include "runtime/command/inspect.h"
 #include "runtime/command/print.h"
 #include "runtime/environment.h"
@@ -20,7 +21,7 @@ static const struct poptOption table[] = {
 	POPT_TABLEEND
 };
 
-static const char usage[] = "[OPTION]...";
+static const char usage[] = "[OP] [OPTION]...";
 static const char text[] =
 	"Shows the version, each device with its name for CELLGRAD_BACKEND, which of\n"
 	"them is used when none is named, the environment's CELLGRAD_ variables and what\n"
@@ -29,9 +30,13 @@ static const char text[] =
 	"products and kernels, or by a vendor's library; where not, why.\n"
 	"Each device is opened in a process of its own, whose end is shown.\n"
 	"\n"
+	"Of OP, by TensorFlow's name or ours, its tensors with their shapes, which of them\n"
+	"are needed, what a gradient takes of its forward, and its attributes.\n"
+	"\n"
 	"Examples:\n"
 	"  cellgrad info\n"
 	"  cellgrad info --why cuda\n"
+	"  cellgrad info LSTMBlockCellGrad\n"
 	"  cellgrad info --json | jq .devices\n";
 
 static const char *text_of(const json_t *object, const char *key)
@@ -427,9 +432,11 @@ int command_info(int argc, const char **argv)
 
 	if (!code && o.value[OPTION_HELP])
 		options_help(&o, usage, text);
+	else if (!code && o.words[0] && (o.words[1] || o.value[WHY]))
+		code = cg_fail(CG_BAD_ARGUMENT, "%s: expected one op or --why, got both or several",
+		               print_name(shown, o.words[o.words[1] ? 1 : 0]));
 	else if (!code && o.words[0])
-		code = cg_fail(CG_BAD_ARGUMENT, "%s: info takes no words; --why BACKEND asks about one",
-		               print_name(shown, o.words[0]));
+		code = describe_op(o.words[0], json);
 	else if (!code)
 		code = o.value[WHY] ? why(o.value[WHY], json) : show_all(json);
 	options_close(&o);

@@ -8,6 +8,7 @@
 #include "gen/cell.h"
 #include "runtime/command/bench.h"
 #include "runtime/command/command.h"
+#include "runtime/command/describe.h"
 #include "runtime/command/print.h"
 
 enum { PROBLEMS_MAX = 4096, NAME_ROOM = 64 };
@@ -51,34 +52,17 @@ static int takes(const struct request *r, const struct cg_op *row)
 	return CG_OK;
 }
 
-/* The name of an op's pass: that of its gradient is the same with _grad, or _backprop, in it. */
-static int pass_name(const struct cg_op *row, char name[NAME_ROOM])
-{
-	static const char *const endings[] = { "_grad", "_backprop" };
-	const char *at = NULL, *ending = "";
-
-	for (size_t k = 0; k < sizeof endings / sizeof *endings && !at; k++)
-		at = strstr(row->name, ending = endings[k]);
-	snprintf(name, NAME_ROOM, "%.*s%s", at ? (int)(at - row->name) : NAME_ROOM, row->name, at ? at + strlen(ending) : "");
-	return at != NULL;
-}
-
 /* The op's pass and its gradient. */
 static int find_pair(const struct cg_op *row, struct problem *p)
 {
-	char name[NAME_ROOM], other[NAME_ROOM];
-	int is_grad = pass_name(row, name);
+	int is_grad;
+	const struct cg_op *other = cg_op_pair(row, &is_grad);
 
 	p->row = row;
 	p->what = is_grad ? BENCH_GRAD : BENCH_FORWARD;
-	p->forward = p->grad = row;
-	for (const struct cg_op *o = cg_ops; o->name; o++) {
-		int o_is_grad = pass_name(o, other);
-
-		if (!strcmp(name, other))
-			*(o_is_grad ? &p->grad : &p->forward) = o;
-	}
-	return p->forward != p->grad ? CG_OK : cg_fail(CG_UNSUPPORTED, "%s: has no gradient beside it", row->name);
+	p->forward = is_grad ? other : row;
+	p->grad = is_grad ? row : other;
+	return other ? CG_OK : cg_fail(CG_UNSUPPORTED, "%s: has no gradient beside it", row->name);
 }
 
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
@@ -268,7 +252,7 @@ static int add_op(struct problems *b, const struct request *r, struct call *c, c
 static int add_named(struct problems *b, const struct request *r)
 {
 	const char *name = r->op;
-	const struct cg_op *row = cg_op_find(name, NULL);
+	const struct cg_op *row = describe_find(name, NULL);
 	char shown[PRINT_NAME];
 
 	if (!row)

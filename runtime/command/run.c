@@ -10,6 +10,7 @@
 #include "runtime/command/call.h"
 #include "runtime/command/command.h"
 #include "runtime/command/compare.h"
+#include "runtime/command/describe.h"
 #include "runtime/command/print.h"
 
 enum { OUTPUT = OPTION_FIRST, EXPECT, STRICT, RTOL, ATOL, IGNORE_METADATA };
@@ -30,7 +31,7 @@ static const char usage[] = "OP [NAME=VALUE]... FILE... [OPTION]...";
 static const char text[] =
 	"OP is TensorFlow's name (LSTMBlockCellGrad: exactly TensorFlow's outputs) or\n"
 	"ours (lstm_block_cell_grad: the gradients of x, h_prev, w and b as well);\n"
-	"`cellgrad info` lists them.\n"
+	"`cellgrad info` lists them, and `cellgrad run OP --help` shows what OP takes.\n"
 	"\n"
 	"FILEs are safetensors, in any order.  Tensors have their TensorFlow names (x,\n"
 	"cs_prev, w, ...); others are ignored.  One that two files have must be the same\n"
@@ -340,6 +341,21 @@ static int compute(struct run *r, int *working, int *mismatch)
 	return code;
 }
 
+static int run(struct run *r, const struct options *o, int *working, int *mismatch)
+{
+	CG_TRY(prepare(r, o));
+	return compute(r, working, mismatch);
+}
+
+/* With an op's name that op's. */
+static int help(const struct options *o)
+{
+	if (o->words[0])
+		return describe_op(o->words[0], !!o->value[OPTION_JSON]);
+	options_help(o, usage, text);
+	return CG_OK;
+}
+
 int command_run(int argc, const char **argv)
 {
 	struct run r = { .output = { .fd = -1 } };
@@ -347,16 +363,11 @@ int command_run(int argc, const char **argv)
 	struct options o;
 
 	code = options_open(&o, "run", argc, argv, table);
-	if (!code && o.value[OPTION_HELP]) {
-		options_help(&o, usage, text);
-		options_close(&o);
-		return EXIT_OK;
-	}
 	r.json = !code && o.value[OPTION_JSON];
-	if (!code)
-		code = prepare(&r, &o);
-	if (!code)
-		code = compute(&r, &working, &mismatch);
+	if (!code && o.value[OPTION_HELP])
+		code = help(&o);
+	else if (!code)
+		code = run(&r, &o, &working, &mismatch);
 	if (r.has_expected)
 		safetensors_close(&r.expected);
 	call_close(&r.call);

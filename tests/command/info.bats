@@ -38,8 +38,42 @@ load files
 	done
 }
 
-@test "words it does not take" {
-	refuses "--why" info cuda
+@test "words that are no op: the nearest, the op for a cell, the option for a backend" {
+	refuses "--why cuda" info cuda
+	refuses "LSTMBlockCell" info LSTMBlockCel
+	refuses "cellgrad info" info Conv2D
+	for words in "info lstm" "info LSTM" "run lstm x" "run LSTM" "run CudnnLSTM x" "run CudnnLSTM --help" "bench --op BasicLSTMCell"; do
+		refuses "no such op" $words
+		[[ $stderr == *" rnn "*"cell=lstm"*"CudnnRNNV3"*"rnn_mode=lstm"* ]]
+	done
+	refuses "cell=gru_block" run gru_block
+	[[ $stderr != *rnn_mode* ]]
+	refuses "no such op" info $'\x1b[2Jgru'
+	refuses "block_lstm" info lstm_block_cell block_lstm
+	refuses "--why" info lstm_block_cell --why cpu
+}
+
+@test "an op: what it takes and gives, in 80 columns, as run --help shows it" {
+	# describe.py holds the words against what run does.
+	works info LSTMBlockCellGrad
+	text=$output
+	[[ $text == *LSTMBlockCell*"[I+U, 4*U]"*"if use_peephole=true"*cs_grad*dicfo*"[B, 4*U]"*use_peephole*required* ]]
+	[[ $text != *x_grad* ]]
+	for words in "run LSTMBlockCellGrad --help" "run --help LSTMBlockCellGrad nowhere.safetensors" "help run LSTMBlockCellGrad"; do
+		works $words
+		[ "$output" = "$text" ]
+	done
+	works info lstm_block_cell_grad
+	[[ $output == *x_grad*"ours alone"* ]]
+	works info rnn
+	[[ $output == *"time_major=false [T, B, I] is [B, T, I]"*first_step* ]]
+	works info CudnnRNNV3
+	[[ $output == *"input_c"*"if rnn_mode=lstm"*sequence_lengths*I32* ]]
+	[[ $output != *first_step* ]]
+	CELLGRAD_BACKEND=nothing works info GRUBlockCell
+	works run GRUBlockCell --help --json
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == '{"name":"GRUBlockCell","op":"gru_block_cell",'*'"inputs":[{"name":"x","shape":["B","I"],'* ]]
 }
 
 @test "why OpenCL cannot be used: what was tried, what would help" {

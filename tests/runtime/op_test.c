@@ -443,6 +443,48 @@ static void test_find(void **state)
 	assert_int_equal(theirs, -1);
 }
 
+/* ---- what is said to people ---- */
+
+/* Every size of a shape, every list and every attribute of any text is explained. */
+static void test_words(void **state)
+{
+	(void)state;
+	for (const struct cg_op *row = cg_ops; row->name; row++) {
+		for (const struct cg_dim *d = row->dims; d->symbol; d++)
+			if (!d->about || !*d->about)
+				fail_msg("%s: %s is not explained", row->name, d->symbol);
+		for (const struct cg_port *p = row->ports; p->name; p++)
+			if ((p->flags & CG_LIST || !strcmp(p->shape, "params")) && !p->about && !strstr(p->name, "backprop"))
+				fail_msg("%s: %s is not explained", row->name, p->name);
+		for (const struct cg_attribute *a = row->attributes; a->name; a++)
+			if (a->kind == CG_TEXT && !a->about)
+				fail_msg("%s: %s is not explained", row->name, a->name);
+	}
+}
+
+static void test_pairs(void **state)
+{
+	static const char *const pairs[][2] = {
+		{ "lstm_block_cell", "lstm_block_cell_grad" }, { "gru_block_cell", "gru_block_cell_grad" }, { "block_lstm", "block_lstm_grad" },
+		{ "block_lstm_v2", "block_lstm_grad_v2" }, { "rnn", "rnn_backprop" }, { "rnn_v2", "rnn_backprop_v2" },
+		{ "rnn_v1", "rnn_backprop_v1" },
+	};
+	int alone = 0, is_grad;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+		const struct cg_op *forward = cg_op_find(pairs[k][0], NULL), *grad = cg_op_find(pairs[k][1], NULL);
+
+		assert_ptr_equal(cg_op_pair(forward, &is_grad), grad);
+		assert_false(is_grad);
+		assert_ptr_equal(cg_op_pair(grad, &is_grad), forward);
+		assert_true(is_grad);
+	}
+	for (const struct cg_op *row = cg_ops; row->name; row++)
+		alone += !cg_op_pair(row, &is_grad);
+	assert_int_equal(alone, 5);              /* what is done to parameters has no gradient */
+}
+
 static void test_dtypes(void **state)
 {
 	static const struct { int dtype; size_t bytes; const char *names[4]; } rows[] = {
@@ -480,6 +522,8 @@ int main(void)
 		cmocka_unit_test(test_bind),
 		cmocka_unit_test(test_bind_solves_for_one_symbol),
 		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_dtypes)
 	};
 
