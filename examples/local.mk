@@ -12,5 +12,8 @@ check_PROGRAMS += %D%/block %D%/network %D%/train %D%/device %D%/emit %D%/step
 %C%_emit_LDADD = libcellgrad.la
 %C%_step_CPPFLAGS = -I$(top_srcdir)/runtime
 %C%_step_LDADD = libcellgrad.la
-# Compiled by tests/install.sh, as a user compiles them.
+# Compiled by tests/install.sh, as a user compiles them, where they are installed.
 EXTRA_DIST += %D%/README.md %D%/cell.c %D%/cell.cc
+examplesdir = $(docdir)/examples
+examples_DATA = \
+	%D%/README.md %D%/block.c %D%/network.c %D%/train.c %D%/device.c %D%/emit.c %D%/step.c %D%/cell.c %D%/cell.cc

@@ -73,5 +73,9 @@ install-data-local:
 	$(MKDIR_P) '$(DESTDIR)$(pkgdatadir)/data'
 	$(INSTALL_DATA) $(srcdir)/tests/data/*BlockCellGrad-*.safetensors '$(DESTDIR)$(pkgdatadir)/data'
 uninstall-local:
-	rm -rf '$(DESTDIR)$(pkgdatadir)/data' && { rmdir '$(DESTDIR)$(pkgdatadir)' 2>/dev/null || :; }
+	rm -rf '$(DESTDIR)$(pkgdatadir)/data'
 endif
+# Folders of ours that nothing is left in, once all files are gone.
+uninstall-hook:
+	for folder in '$(pkgdatadir)/cells' '$(pkgdatadir)' '$(examplesdir)' '$(docdir)'; do \
+		rmdir "$(DESTDIR)$$folder" 2>/dev/null || :; done

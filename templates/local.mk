@@ -1,11 +1,16 @@
 # Equations and kernel texts, embedded in the library and in cellgen: nothing is looked for on disk.
+cells = %D%/lstm_block.cell %D%/gru_block.cell %D%/lstm.cell %D%/gru.cell %D%/rnn_tanh.cell %D%/rnn_relu.cell
 templates = \
-	%D%/lstm_block.cell %D%/gru_block.cell %D%/lstm.cell %D%/gru.cell %D%/rnn_tanh.cell %D%/rnn_relu.cell \
+	$(cells) \
 	%D%/point.in %D%/sum.in %D%/gemm.in %D%/rows.in %D%/math.in \
 	%D%/prelude.c.in %D%/prelude.cl.in %D%/prelude.cu.in
 
 EXTRA_DIST += %D%/README.md %D%/embed.sh $(templates)
 CLEANFILES += %D%/embedded.c
+
+# To read and to start from; nothing of ours reads them there.
+cellsdir = $(pkgdatadir)/cells
+cells_DATA = $(cells)
 
 # The list is in this file, hence the dependency on it.
 %D%/embedded.c: %D%/embed.sh %D%/local.mk $(templates)

@@ -3,7 +3,7 @@
 # the static one; the command and its data where nothing else is.  And what make uninstall leaves: nothing.
 #   install.sh              installs into a temporary folder by DESTDIR, a part of make check
 #   install.sh installed    takes what is installed, under $DESTDIR if that is set: make installcheck
-# Runs in the build tree.  srcdir: the source; BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR: where things are installed; CC CXX
+# Runs in the build tree.  srcdir: the source; BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR DOCDIR: where things are installed; CC CXX
 # SANITIZE MAKE PKG_CONFIG: tools.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
@@ -42,14 +42,15 @@ find_by()
 		PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 "$pkg_config" "$@" cellgrad
 }
 
-# program ROOT COMPILER SOURCE OPTION...: compiled with pkg-config's flags, run, its output compared with what it says of itself.
+# program ROOT COMPILER SOURCE OPTION...: an installed example, compiled with pkg-config's flags, run, its output compared with
+# what it says of itself.
 program()
 {
 	under=$1 compiler=$2 source=$3
 	shift 3
 	flags=$(find_by "$under" --cflags --libs "$@" 2>"$why") || return
 	# shellcheck disable=SC2086 # lists of words
-	(cd "$scratch" && $compiler $warnings ${SANITIZE:-} "$srcdir/examples/$source" -o program $flags) >"$why" 2>&1 || return
+	(cd "$scratch" && $compiler $warnings ${SANITIZE:-} "$root$DOCDIR/examples/$source" -o program $flags) >"$why" 2>&1 || return
 	(cd "$scratch" && LD_LIBRARY_PATH=$under$LIBDIR DYLD_LIBRARY_PATH=$under$LIBDIR ./program) >"$scratch/printed" 2>"$why" || return
 	sed -n 's/^ \*	\([a-z]\)/\1/p' "$srcdir/examples/cell.c" | diff - "$scratch/printed" >"$why"
 }
@@ -78,7 +79,8 @@ expected()
 	printf '%s\n' "$INCLUDEDIR/cellgrad.h" "$LIBDIR/pkgconfig/cellgrad.pc" "$MANDIR/man3/cellgrad.3" "$MANDIR/man7/cellgrad-cell.7"
 	has_static && echo "$LIBDIR/libcellgrad.a"
 	has_command && printf '%s\n' "$BINDIR/cellgrad" "$MANDIR/man1/cellgrad.1"
-	:
+	(cd "$srcdir/templates" && printf "$DATADIR/cells/%s\n" *.cell)
+	(cd "$srcdir/examples" && printf "$DOCDIR/examples/%s\n" README.md *.c *.cc)
 }
 
 in_place()
@@ -86,6 +88,9 @@ in_place()
 	: >"$why"
 	for file in $(expected); do
 		[ -s "$root$file" ] || echo "$file is not there" >>"$why"
+	done
+	for file in "$srcdir"/templates/*.cell; do
+		cmp "$file" "$root$DATADIR/cells/${file##*/}" >>"$why" 2>&1
 	done
 	if has_shared && [ -z "$(find "$root$LIBDIR" -name 'libcellgrad.*.*' -o -name 'libcellgrad.so')" ]; then
 		echo "$LIBDIR has no shared libcellgrad" >>"$why"
@@ -109,8 +114,34 @@ make_jail()
 	enter "$1" "$BINDIR/cellgrad" --version
 }
 
+# examples: each of them that is one line, by the line of their README.
+examples()
+{
+	flags=$(find_by "$root" --cflags --libs 2>"$why") || return
+	for source in "$root$DOCDIR"/examples/*.c; do
+		# shellcheck disable=SC2086 # lists of words
+		(cd "$scratch" && ${CC:-cc} -O1 ${SANITIZE:-} "$source" -o example $flags -lm -ldl) >"$why" 2>&1 || return
+	done
+	(cd "$scratch" && ${CC:-cc} ${SANITIZE:-} "$root$DOCDIR/examples/block.c" -o block $flags &&
+		LD_LIBRARY_PATH=$root$LIBDIR DYLD_LIBRARY_PATH=$root$LIBDIR CELLGRAD_BACKEND=cpu ./block) >"$scratch/printed" 2>"$why" &&
+		grep -q '^x_grad' "$scratch/printed"
+}
+
+# cells: an installed one is the built-in one, and is what the command prints of it.
+cells()
+{
+	for file in "$root$DATADIR"/cells/*.cell; do
+		name=${file##*/} name=${name%.cell}
+		"$root$BINDIR/cellgrad" emit "$name" --source 2>"$why" | cmp - "$file" >>"$why" 2>&1 || return
+		"$root$BINDIR/cellgrad" emit "$file" --pass grad -o "$scratch/by_file" >"$why" 2>&1 &&
+			"$root$BINDIR/cellgrad" emit "$name" --pass grad 2>"$why" | cmp - "$scratch/by_file" >>"$why" 2>&1 || return
+	done
+}
+
 commands()
 {
+	cells
+	report $? 'the installed cells are those that are built in'
 	(cd "$scratch" && "$root$BINDIR/cellgrad" info) >"$scratch/printed" 2>"$why" && grep -q '^  cpu ' "$scratch/printed"
 	report $? 'the installed command finds its backends'
 	(cd "$scratch" && "$root$BINDIR/cellgrad" demo --only compare --data "$root$DATADIR/data") >"$scratch/printed" 2>"$why" &&
@@ -139,6 +170,8 @@ report $? 'pkg-config says the version'
 
 if has_shared; then
 	programs "$root" shared
+	examples
+	report $? 'the installed examples compile where they are'
 else
 	skip 'programs, shared' 'configured with --disable-shared'
 fi
@@ -154,8 +187,9 @@ fi
 if has_command; then commands; else skip 'the command' 'configured with --disable-command'; fi
 
 if [ "${1:-}" != installed ]; then
-	"$make" -s uninstall DESTDIR="$root" >"$why" 2>&1 </dev/null && find "$root" ! -type d >"$why" && [ ! -s "$why" ]
-	report $? 'make uninstall leaves no file'
+	"$make" -s uninstall DESTDIR="$root" >"$why" 2>&1 </dev/null &&
+		find "$root" '(' ! -type d -o -name cellgrad -o -name examples ')' >"$why" && [ ! -s "$why" ]
+	report $? 'make uninstall leaves no file, and no folder of ours'
 fi
 echo "1..$n"
 [ "${1:-}" != installed ] || exit $red

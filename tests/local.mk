@@ -222,12 +222,12 @@ pocl_icd = /etc/OpenCL/vendors/pocl.icd
 AM_TESTS_ENVIRONMENT = \
 	LSAN_OPTIONS=suppressions=$(abs_top_srcdir)/%D%/lsan.supp:print_suppressions=0 \
 	CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC) $(isa_all)' CXX='$(CXX)' SANITIZE='$(sanitize)' MAKE='$(MAKE)' PKG_CONFIG='$(PKG_CONFIG)' \
-	BINDIR='$(bindir)' LIBDIR='$(libdir)' INCLUDEDIR='$(includedir)' MANDIR='$(mandir)' DATADIR='$(pkgdatadir)' \
+	BINDIR='$(bindir)' LIBDIR='$(libdir)' INCLUDEDIR='$(includedir)' MANDIR='$(mandir)' DATADIR='$(pkgdatadir)' DOCDIR='$(docdir)' \
 	CELLGRAD='$(abs_top_builddir)/cellgrad' CELLGEN='$(abs_top_builddir)/cellgen' EXAMPLE='$(abs_top_builddir)/examples/block' \
 	LIBRARY='$(abs_top_builddir)/.libs/libcellgrad$(shared_suffix)' ARCHIVE='$(abs_top_builddir)/.libs/libcellgrad.a'; \
 	case '$(sanitize)' in *address*) \
 		test -n "$$OCL_ICD_VENDORS" || test ! -f $(pocl_icd) || OCL_ICD_VENDORS=$(pocl_icd); export OCL_ICD_VENDORS ;; esac; \
-	export LSAN_OPTIONS CMOCKA_MESSAGE_OUTPUT CC CXX SANITIZE MAKE PKG_CONFIG BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR \
+	export LSAN_OPTIONS CMOCKA_MESSAGE_OUTPUT CC CXX SANITIZE MAKE PKG_CONFIG BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR DOCDIR \
 	CELLGRAD CELLGEN EXAMPLE LIBRARY ARCHIVE; \
 	srcdir=`cd $(srcdir) && pwd`; export srcdir;
 
