@@ -462,6 +462,29 @@ static void test_words(void **state)
 	}
 }
 
+/* The order of gates that is said is the one that the struct has. */
+static void test_gates(void **state)
+{
+	int lstms = 0, grus = 0;
+
+	(void)state;
+	for (const struct cg_op *row = cg_ops; row->name; row++) {
+		struct cg_lstm_block op;
+
+		if (!strcmp(row->type, "cg_lstm_block")) {
+			row->init(&op, sizeof op);
+			assert_string_equal(row->gates, op.gates == CG_IFCO ? "i f ci o" : "i ci f o");
+			lstms++;
+		} else if (!strcmp(row->type, "cg_gru_block")) {
+			assert_string_equal(row->gates, "r u");
+			grus++;
+		} else {
+			assert_null(row->gates);
+		}
+	}
+	assert_true(lstms == 6 && grus == 2);
+}
+
 static void test_pairs(void **state)
 {
 	static const char *const pairs[][2] = {
@@ -523,6 +546,7 @@ int main(void)
 		cmocka_unit_test(test_bind_solves_for_one_symbol),
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_gates),
 		cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_dtypes)
 	};
