@@ -200,7 +200,8 @@ enum cg_shape { CG_POINT, CG_SUM, CG_SCAN };
 struct cg_kernel { const struct cg_cell *cell; const char *options; int stage, pass, dtype, shape; };
 
 /* The source of every function the pass needs, in call order, with its arguments above each; lang: "c" "opencl" "cuda".
- * The text compiles alone.  The manifest is JSON: what a stranger needs to call the functions.  Free with cg_text_free. */
+ * The text compiles alone; that in C is C++ too, where its functions have C's names.  The manifest is JSON: what a stranger needs
+ * to call the functions; its "command" names the cell, of a file ./NAME.cell, not where it lies.  Free with cg_text_free. */
 CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
 CG_API int  cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json);
 CG_API void cg_text_free(char *text);

@@ -477,20 +477,30 @@ static int show_outputs(const struct about *a)
 	return print_table(&t, "  ");
 }
 
-/* What names and shapes do not say. */
+/* What a port's name and shape do not say; "": nothing. */
+static const char *note(const struct about *a, const struct cg_port *p, char list[LIST])
+{
+	list[0] = '\0';
+	if (p->about && is_shown(a, p->extra))
+		add(list, "", "%s", p->about);
+	if (p->flags & CG_ON_HOST)
+		add(list, "; ", "in C in the host's memory");
+	return list;
+}
+
 static int show_notes(const struct about *a)
 {
 	struct print_table t = { .columns = "ll" };
-	char list[LIST];
+	char list[LIST], words[LIST];
 	int name = 0;
 
 	for (const struct cg_port *p = a->row->ports; p->name; p++)
-		if (p->about && is_shown(a, p->extra))
+		if (*note(a, p, words))
 			name = widest(name, port_name(p, list));
 	for (const struct cg_port *p = a->row->ports; p->name; p++)
-		if (p->about && is_shown(a, p->extra)) {
+		if (*note(a, p, words)) {
 			print_cell(&t, "%s", port_name(p, list));
-			put_words(&t, p->about, 2 + name + 2);
+			put_words(&t, words, 2 + name + 2);
 		}
 	if (t.n)
 		putchar('\n');
@@ -575,8 +585,9 @@ static json_t *shape_json(const struct about *a, const struct cg_port *p)
 static json_t *port_json(const struct about *a, const struct cg_port *p)
 {
 	const struct cg_attribute *order = order_of(a);
-	json_t *port = json_pack("{s:s, s:o, s:s, s:b, s:b}", "name", p->name, "shape", shape_json(a, p), "type", type_of(p),
-	                         "list", !!(p->flags & CG_LIST), "opaque", !!(p->flags & CG_OPAQUE));
+	json_t *port = json_pack("{s:s, s:o, s:s, s:b, s:b, s:b}", "name", p->name, "shape", shape_json(a, p), "type", type_of(p),
+	                         "list", !!(p->flags & CG_LIST), "opaque", !!(p->flags & CG_OPAQUE), "host_in_c",
+	                         !!(p->flags & CG_ON_HOST));
 	const struct cg_port *by = gradient_by(a, p);
 
 	if (order) {
