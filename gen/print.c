@@ -119,7 +119,8 @@ static void expression(struct printer *p, struct cg_text *text, int id, int abov
 /* In a header, which may stand beside others, there are no types of ours. */
 static const char *type_name(const struct printer *p, const struct cg_argument *a)
 {
-	static const char *const real[] = { "float", "double", "uint16_t", "uint16_t" }, *const acc[] = { "float", "double", "float", "float" };
+	static const char *const real[] = { "float", "double", "uint16_t", "uint16_t" };
+	static const char *const acc[]  = { "float", "double", "float", "float" };
 
 	if (p->header && a->type != CG_TYPE_I64)
 		return (a->type == CG_TYPE_REAL ? real : acc)[p->plan->dtype];
@@ -142,7 +143,8 @@ static const char *parameter_form(const struct cg_dialect *d, const struct cg_ar
 	return d->count;
 }
 
-static void put_form(const struct printer *p, struct cg_text *text, const char *form, const struct cg_argument *a, const char *value)
+static void put_form(const struct printer *p, struct cg_text *text, const char *form, const struct cg_argument *a,
+                     const char *value)
 {
 	const char *const words[] = { "name", a->name, "type", type_name(p, a), "value", value ? value : "", NULL };
 
