@@ -183,7 +183,7 @@ int cg_open(const char *where, struct cg_context **context)
 	CG_TRY(cg_environment_check());
 	CG_TRY(cg_verbose_level(&verbose));
 	if (verbose)
-		cg_environment_warn();
+		cg_environment_warn(NULL);
 	if (!where) {
 		from = cg_variables[CG_ENV_BACKEND].name;
 		where = cg_variable(CG_ENV_BACKEND);

@@ -246,17 +246,23 @@ int cg_environment_unknown(const char *entry, char *words, size_t room)
 	return 1;
 }
 
-void cg_environment_warn(void)
+static void print(const char *words)
+{
+	char line[340];
+
+	snprintf(line, sizeof line, "cellgrad: %s\n", words);
+	fputs(line, stderr);
+}
+
+void cg_environment_warn(void (*say)(const char *words))
 {
 	static int warned;
 	const char *entry;
-	char words[320], line[340];
+	char words[320];
 
 	if (__atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED))
 		return;
 	for (int k = 0; (entry = cg_environment_entry(prefix, k)); k++)
-		if (cg_environment_unknown(entry, words, sizeof words)) {
-			snprintf(line, sizeof line, "cellgrad: %s\n", words);
-			fputs(line, stderr);
-		}
+		if (cg_environment_unknown(entry, words, sizeof words))
+			(say ? say : print)(words);
 }

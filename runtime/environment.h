@@ -52,7 +52,7 @@ int cg_variable_find(const char *name);
 const char *cg_environment_entry(const char *beginning, int k);
 /* "CELLGRAD_BACKEDN is no variable of cellgrad; did you mean CELLGRAD_BACKEND?": of an entry that has no row.  0: it has one. */
 int cg_environment_unknown(const char *entry, char *words, size_t room);
-/* Says that on standard error of each such entry, the first time that it is called in a process. */
-void cg_environment_warn(void);
+/* Says that of each such entry, the first time that it is called in a process.  say: NULL is a line on standard error. */
+void cg_environment_warn(void (*say)(const char *words));
 
 #endif

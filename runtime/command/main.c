@@ -131,6 +131,11 @@ static void guard_streams(void)
 #endif
 }
 
+static void warn(const char *words)
+{
+	command_warned("", "%s", words);
+}
+
 int main(int argc, char **argv)
 {
 	int code, failed, why;
@@ -138,7 +143,7 @@ int main(int argc, char **argv)
 	guard_streams();
 	print_json_memory();
 	command_words(argc, (const char **)argv);
-	cg_environment_warn();
+	cg_environment_warn(warn);
 	code = dispatch(argc, (const char **)argv);
 	failed = ferror(stdout);
 	errno = 0;

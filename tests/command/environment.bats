@@ -25,6 +25,8 @@ warns() {
 	[ "${#stderr_lines[@]}" -eq 3 ]
 	[[ $stderr == *CELLGRAD_THREADS*CELLGRAD_CPU_THREADS* ]]
 	[[ $stderr == *CELLGRAD_QWERTYUIOP* ]]
+	CELLGRAD_BACKEDN=cuda run -0 --separate-stderr "$CELLGRAD" info --why cpu --json
+	[[ $stderr == '{"warning":"'*CELLGRAD_BACKEDN*'","command":""}' ]]
 	# A refusal stays one.
 	CELLGRAD_BACKEDN=cuda run -2 --separate-stderr "$CELLGRAD" emti
 	[[ ${stderr_lines[0]} == *CELLGRAD_BACKEDN* && ${stderr_lines[1]} == *emit* ]]
