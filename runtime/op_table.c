@@ -13,7 +13,7 @@
 #define ABOUT_I "width of the input"
 #define ABOUT_U "units, the width of the state"
 /* Weights on the input and on what the step before gave, one above the other. */
-#define ABOUT_CLIP "cs is kept between its negative and it; 0 or less is no limit"
+#define ABOUT_CLIP "cs is kept from -cell_clip to cell_clip; 0 or less: no limit"
 #define ABOUT_GATES "gradient by the gates, before their functions"
 #define ABOUT_W "I rows for the input, then U for h of the step before"
 

@@ -58,7 +58,7 @@ static const char *const integers[] = { "int32", "int64", NULL };
 	{ .name = "rnn_mode",    .kind = CG_WORD, .words = cg_rnn_modes, .fallback = 2, .at = RNN(rnn_mode) }, \
 	{ .name = "input_mode",  .kind = CG_WORD, .words = cg_rnn_inputs, .at = RNN(input_mode) }, \
 	{ .name = "direction",   .kind = CG_WORD, .words = cg_rnn_directions, .at = RNN(direction)  }, \
-	{ .name = "dropout",     .kind = CG_REAL,    .at = RNN(dropout) }, \
+	{ .name = "dropout",     .kind = CG_REAL,    .at = RNN(dropout), .about = "0 to 1: the share of a layer's outputs that the next one does not get" }, \
 	{ .name = "seed",        .kind = CG_INTEGER, .at = RNN(seed)    }, \
 	{ .name = "seed2",       .kind = CG_INTEGER, .range = "-2147483648 2147483647", .at = RNN(seed2) }
 #define PROJECTION { .name = "num_proj",    .kind = CG_INTEGER, .range = "0", .at = RNN(num_proj) }

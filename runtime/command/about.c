@@ -282,7 +282,7 @@ const char *about_values(const struct cg_attribute *t, char list[ABOUT_LIST])
 		about_add(list, "", *most ? "%s to %s" : *least ? "%s and more" : "any", least, most);
 		break;
 	case CG_REAL:
-		about_add(list, "", "any");
+		about_add(list, "", t->about ? "" : "any");
 	}
 	if (t->scalar)
 		about_add(list, "", ", or a tensor of that name: [], I64 or I32");

@@ -246,9 +246,9 @@ static int show(const struct about *a)
 	if (!a->theirs)
 		CG_TRY(show_attributes(a, 1));
 	printf("\n"
-	       "cellgrad run wants a tensor in its FILEs as TensorFlow does; in C what no output\n"
-	       "needs may be absent, and an absent gradient or state is zeros.  Attributes are\n"
-	       "NAME=VALUE, or metadata of a FILE.\n");
+	       "cellgrad run needs the tensors in its FILEs; in C what no output needs may be\n"
+	       "absent, and an absent gradient or state is zeros.  Attributes are NAME=VALUE, or\n"
+	       "metadata of a FILE.\n");
 	return CG_OK;
 }
 
