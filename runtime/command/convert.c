@@ -3,7 +3,6 @@
  * network.c finds; where pieces lie is the library's.  Tensors are made and written one at a time.
  */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "runtime/command/command.h"
 #include "runtime/command/field.h"
@@ -126,15 +125,6 @@ static int read_paths(const struct options *o, const char *paths[2])
 	return CG_OK;
 }
 
-static int differ(const char *in, const char *out)
-{
-	struct stat a, b;
-
-	if (!stat(in, &a) && !stat(out, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-		return cg_fail(CG_BAD_ARGUMENT, "%s and %s are the same file: expected two", in, out);
-	return CG_OK;
-}
-
 static int read_words(struct convert *c, const struct options *o)
 {
 	const struct cg_format *from, *to;
@@ -154,7 +144,6 @@ static int read_words(struct convert *c, const struct options *o)
 			return cg_fail_in(CG_BAD_ARGUMENT, "--dtype");
 	}
 	CG_TRY(read_paths(o, paths));
-	CG_TRY(differ(paths[0], paths[1]));
 	CG_TRY(network_open(&c->in, from, paths[0], o->value[FROM_PREFIX], !!o->value[GRADIENTS]));
 	for (const char **word = o->words; *word; word++)
 		if (is_word(*word))

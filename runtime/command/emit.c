@@ -178,8 +178,6 @@ static int emit(struct emit *e, const struct options *o, int *working)
 		CG_TRY(file_check(&e->source_file, output));
 	if (manifest && !show_manifest)
 		CG_TRY(file_check(&e->manifest_file, manifest));
-	if (output && manifest && !strcmp(e->source_file.path, e->manifest_file.path))
-		return cg_fail(CG_BAD_ARGUMENT, "--output and --manifest name the same file, %s", output);
 	CG_TRY(cg_kernel_emit(&e->kernel, e->lang, &e->source));
 	if (manifest || json)
 		CG_TRY(cg_kernel_manifest(&e->kernel, e->lang, &e->manifest));

