@@ -32,7 +32,7 @@ if CUDA
 helpers += %D%/net_time
 endif
 if COMMAND
-unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/command/convert_test %D%/command/orders_test %D%/command/probe_test %D%/runtime/shrink_test %D%/runtime/attribute_test %D%/conformance/data_test
+unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/command/convert_test %D%/command/file_test %D%/command/orders_test %D%/command/probe_test %D%/runtime/shrink_test %D%/runtime/attribute_test %D%/conformance/data_test
 helpers += %D%/parts %D%/command/alike
 endif
 
@@ -170,6 +170,7 @@ math_ways = %D%/gen/libmath_f32_plain.la %D%/gen/libmath_f32_fused.la
 %C%_command_orders_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_command_convert_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_command_probe_test_LDADD = runtime/command/libcommand.la $(LDADD)
+%C%_command_file_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_parts_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_command_alike_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_runtime_shrink_test_LDADD = runtime/command/libcommand.la $(LDADD)

@@ -1,12 +1,14 @@
 /*
  * Files that appear whole or not at all, and reading a text.  What is in them is the caller's.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -86,9 +88,61 @@ static int is_temporary(const char *name)
 	return n && !name[pid + 1 + n];
 }
 
-/* A new file; -1 with errno. */
+/*
+ * flock, since it lasts until the last descriptor of this opening of the file is closed, gnuplot's included.  POSIX's locks end with
+ * the first close of the file in the process; those of Linux that do not are unknown to the BSDs.  On NFS Linux makes of flock a
+ * lock of the server's, which other hosts see, if the file is open to be written.
+ * 1: locked; 0: another holds it; -1: there are no locks here, and nothing is taken for left over.
+ */
+static int lock(int fd)
+{
+	while (flock(fd, LOCK_EX | LOCK_NB))
+		if (errno != EINTR)
+			return errno == EWOULDBLOCK ? 0 : -1;
+	return 1;
+}
+
+/* Is that still the file's name? */
+static int has_name(int fd, int folder, const char *name, struct stat *s)
+{
+	struct stat there;
+
+	return !fstat(fd, s) && !fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) && there.st_dev == s->st_dev &&
+	       there.st_ino == s->st_ino;
+}
+
+/* Removes a temporary that nobody writes.  Whoever holds its lock may: a writer that has made one and finds it locked, or gone,
+ * makes another. */
+static void remove_leftover(int folder, const char *name)
+{
+	int fd = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat s;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &s) && S_ISREG(s.st_mode) && s.st_uid == geteuid() && lock(fd) == 1 && has_name(fd, folder, name, &s) &&
+	    !claim_is_input(&s))
+		unlinkat(folder, name, 0);
+	close(fd);
+}
+
+static void remove_leftovers(const char *place)
+{
+	DIR *folder = opendir(place);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)))
+		if (is_temporary(entry->d_name))
+			remove_leftover(dirfd(folder), entry->d_name);
+	if (folder)
+		closedir(folder);
+}
+
+/* A new file, locked; -1 with errno. */
 static int make_temporary(char path[PATH_MAX], const char *place)
 {
+	struct stat s;
+
 	for (int k = 0; k < 100; k++) {
 		int fd;
 
@@ -97,8 +151,12 @@ static int make_temporary(char path[PATH_MAX], const char *place)
 			return -1;
 		}
 		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0 || errno != EEXIST)
+		if (fd >= 0 && lock(fd) && has_name(fd, AT_FDCWD, path, &s))
 			return fd;
+		if (fd < 0 && errno != EEXIST)
+			return -1;
+		if (fd >= 0)
+			close(fd);               /* another process took it for a leftover */
 	}
 	errno = EEXIST;
 	return -1;
@@ -251,6 +309,7 @@ int file_begin(struct file *f)
 	hold_signals(SIG_UNBLOCK);
 	if (f->fd < 0)
 		return cg_fail(CG_FILE, "%s: cannot make a file in %s: %s", f->path, place, strerror(why));
+	remove_leftovers(place);
 	if (f->mode >= 0 && fchmod(f->fd, (mode_t)f->mode))
 		return cg_fail(CG_FILE, "%s: fchmod: %s", f->path, strerror(errno));
 	return CG_OK;
@@ -284,14 +343,19 @@ static void forget(struct file *f)
 	f->temporary[0] = '\0';
 }
 
+/* Network filesystems tell of a full disk when a descriptor is closed; this one stays open, since its lock goes with it. */
+static int flush(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return copy < 0 ? fsync(fd) : close(copy);
+}
+
 int file_end(struct file *f)
 {
 	int failed, why;
 
-	/* Network filesystems tell of a full disk here. */
-	failed = close(f->fd);
-	f->fd = -1;
-	if (failed)
+	if (flush(f->fd))
 		return cg_fail(CG_FILE, "%s: close: %s", f->path, strerror(errno));
 	hold_signals(SIG_BLOCK);
 	failed = rename(f->temporary, f->path);
@@ -301,6 +365,8 @@ int file_end(struct file *f)
 	hold_signals(SIG_UNBLOCK);
 	if (failed)
 		return cg_fail(CG_FILE, "%s: rename: %s", f->path, strerror(why));
+	close(f->fd);
+	f->fd = -1;
 	claim_end(f->claim);
 	f->claim = NULL;
 	return CG_OK;
@@ -313,8 +379,7 @@ void file_drop(struct file *f)
 		unlink(f->temporary);
 		forget(f);
 		hold_signals(SIG_UNBLOCK);
-		if (f->fd >= 0)
-			close(f->fd);
+		close(f->fd);
 		f->fd = -1;
 	}
 	claim_end(f->claim);

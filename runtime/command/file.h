@@ -1,6 +1,7 @@
 /*
  * Files that appear whole or not at all: written under a temporary name in the directory of the path, then
  * renamed.  The file of that name that was there before is untouched until then.  Also reading a text.
+ * A temporary is locked as long as it is one, so that what a killed process left can be told from what is being written.
  */
 #ifndef FILE_H
 #define FILE_H
@@ -23,7 +24,8 @@ int  file_check(struct file *, const char *path);
  * will: an SVG or PNG; a text that begins so. */
 int  file_check_picture(struct file *, const char *path);
 int  file_check_text(struct file *, const char *path, const char *beginning);
-/* After file_check: makes the temporary, fills it, gives it the name.  After a failure only file_drop is left. */
+/* After file_check: makes the temporary, fills it, gives it the name.  After a failure only file_drop is left.  file_begin also
+ * removes the temporaries that killed processes of the same user left in that directory. */
 int  file_begin(struct file *);
 int  file_put(struct file *, const void *bytes, size_t n);
 int  file_end(struct file *);

@@ -1,4 +1,5 @@
-# What a command writes: it takes the place of no input, of no other output and of no compiled kernel.
+# What a command writes: it takes the place of no input, of no other output and of no compiled kernel; and what it writes it to
+# until it is whole is locked, and removed if it was left over.
 
 load files
 
@@ -150,4 +151,145 @@ keeps() {
 	done
 	works emit ./my.cell -o ./-
 	[ -s ./- ]
+}
+
+# ---- temporaries ----
+
+# begins COMMAND...: starts it and waits until it has a temporary, whose name is $temporary, and its process $process
+begins() {
+	"$CELLGRAD" "$@" 3>&- &
+	process=$!
+	for ((k = 0; k < 600; k++)); do
+		temporary=$(ls -A | grep "^\.cellgrad-$process-") && return
+		sleep 0.05
+	done
+	false
+}
+
+# A gnuplot that draws until there is a file `enough`.
+slow_gnuplot() {
+	mkdir bin
+	printf '#!/bin/sh\n[ "$2" = --version ] && exit\necho "<svg>"\nwhile [ ! -e enough ]; do sleep 0.05; done\n' > bin/gnuplot
+	chmod +x bin/gnuplot
+	PATH=$PWD/bin:$PATH
+	export CELLGRAD_BACKEND=cpu
+	slow=(bench --time 0.001 --op GRUBlockCell --B 1 --I 1 --H 1 --plot x.svg)
+}
+
+@test "what a killed process left is removed by the next, once nobody writes it" {
+	inputs
+	slow_gnuplot
+	echo '<svg>old' > x.svg
+	begins "${slow[@]}" > said
+	# It is being written.
+	works emit ./my.cell -o one.c
+	[ -e "$temporary" ]
+	kill -KILL $process
+	wait $process || [ $? -eq 137 ]
+	# What it started still has the file.
+	works emit ./my.cell -o one.c
+	[ -e "$temporary" ]
+	touch enough
+	for ((k = 0; k < 600; k++)); do
+		flock -n "$temporary" true && break
+		sleep 0.05
+	done
+	[ "$(cat x.svg)" = "<svg>old" ]
+	works emit ./my.cell -o one.c
+	[ ! -e "$temporary" ]
+	[ "$(cat x.svg)" = "<svg>old" ]
+}
+
+@test "TERM, INT and HUP while a file is written: the old one stays, and nothing beside it" {
+	slow_gnuplot
+	echo '<svg>old' > x.svg
+	for signal in TERM INT HUP; do
+		CELLGRAD=env begins --default-signal=$signal "$CELLGRAD" "${slow[@]}" > said
+		kill -$signal $process
+		code=0
+		wait $process || code=$?
+		[ $code -eq $((128 + $(kill -l $signal))) ]
+		[ "$(cat x.svg)" = "<svg>old" ]
+		[ -z "$(ls -A | grep '^\.cellgrad-')" ]
+	done
+	touch enough
+}
+
+@test "KILL while OUT is written, of more than a moment's length: the old file stays, the next run clears up" {
+	header='{"weight_ih_l0":{"dtype":"F32","shape":[40000,500],"data_offsets":[0,80000000]},"weight_hh_l0":{"dtype":"F32","shape":[40000,10000],"data_offsets":[80000000,1680000000]}}'
+	raw in "$header" 0
+	truncate -s $((1680000000 + 8 + ${#header})) in || skip "no sparse files here"
+	mkdir place
+	echo old > place/out
+	"$CELLGRAD" convert --from pytorch --to pytorch in place/out rnn_mode=lstm 3>&- &
+	process=$!
+	for ((k = 0; k < 600; k++)); do
+		temporary=$(ls -A place | grep '^\.cellgrad-') && break
+		sleep 0.02
+	done
+	kill -KILL $process
+	code=0
+	wait $process || code=$?
+	[ $code -eq 137 ]
+	[ "$(cat place/out)" = old ]
+	[ "$(ls -A place | sort)" = "$(printf '%s\nout' "$temporary")" ]
+	works emit lstm_block -o place/out
+	[ "$(ls -A place)" = out ]
+}
+
+@test "leftovers: those alone that bear the form's every letter, are ours, are files and are nobody's" {
+	inputs
+	mine=(.cellgrad-1-0 .cellgrad-99999999-99)
+	mkdir .cellgrad-2-0
+	echo notes > notes
+	ln -s notes .cellgrad-3-0
+	mkfifo .cellgrad-4-0
+	others=(.cellgrad .cellgrad- .cellgrad-1 .cellgrad-1- .cellgrad--1 .cellgrad-1-x .cellgrad-1-0.c .cellgrad-01-0 .cellgrad-1-00 \
+	        x.cellgrad-1-0 .cellgrad-1-0-0 '.cellgrad- 1-0' .cellgrad-+1-0 .Cellgrad-1-0)
+	touch "${mine[@]}" "${others[@]}"
+	cp in .cellgrad-5-0
+	exec 8>> .cellgrad-6-0
+	flock 8
+	works run LSTMBlockCell .cellgrad-5-0 -o out        # an input is no leftover
+	for name in "${mine[@]}"; do
+		[ ! -e "$name" ]
+	done
+	for name in "${others[@]}" .cellgrad-2-0 .cellgrad-3-0 .cellgrad-4-0 .cellgrad-5-0 .cellgrad-6-0 notes; do
+		[ -e "$name" ] || [ -L "$name" ]
+	done
+	exec 8>&-
+	works emit ./my.cell -o sub.c
+	[ ! -e .cellgrad-5-0 ]
+	[ ! -e .cellgrad-6-0 ]
+	# Where nothing is written nothing is removed.
+	touch .cellgrad-7-0
+	works run LSTMBlockCell in
+	refuses "" emit nothing_like_it -o x
+	[ -e .cellgrad-7-0 ]
+}
+
+@test "leftovers of another user stay" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root, to make a file of another user's"
+	inputs
+	touch .cellgrad-1-0
+	chown 65534 .cellgrad-1-0
+	works emit ./my.cell -o out.c
+	[ -e .cellgrad-1-0 ]
+}
+
+@test "pairs of runs to one file, among leftovers: one of both whole, and nothing beside it" {
+	inputs
+	mkdir place
+	works emit lstm_block --pass gradgrad -o a
+	works emit gru_block --pass gradgrad -o b
+	for ((k = 0; k < 20; k++)); do
+		touch place/.cellgrad-$((k + 1))-0
+		"$CELLGRAD" emit lstm_block --pass gradgrad -o place/out 3>&- &
+		one=$!
+		"$CELLGRAD" emit gru_block --pass gradgrad -o place/out 3>&- &
+		wait $one
+		wait $!
+		cmp -s place/out a || cmp place/out b
+		[ "$(ls -A place)" = out ]
+	done
 }
