@@ -252,9 +252,9 @@ field() {
 	json --op BlockLSTM
 	[[ ${lines[0]} == *'"T":16,"B":32,"I":256,"H":512'* ]]
 	refuses "block_lstm: seq_len_max: expected -1 or 0 to T=3, got 4" bench --op BlockLSTM --T 4,3 seq_len_max=4
-	refuses "--T: LSTMBlockCellGrad has one: expected 1, got 2" bench --op LSTMBlockCellGrad --T 1,2
+	refuses "--T|LSTMBlockCellGrad|step|1|2" bench --op LSTMBlockCellGrad --T 1,2
 	refuses '--T: expected whole numbers of at least 0, with commas, got "-1"' bench --T=-1
-	refuses "--layers: BlockLSTM has one: expected 1, got 2" bench --op BlockLSTM --layers 2
+	refuses "--layers|BlockLSTM|layer|1|2" bench --op BlockLSTM --layers 2
 	refuses '--layers: expected whole numbers of at least 1, with commas, got "x"' bench --layers x
 }
 
@@ -277,7 +277,12 @@ field() {
 	done
 	# Another cell, and what the words of the problem say is a command again.
 	json --op rnn_backprop --T 2 --B 2 --I 3 --H 4 cell=gru_block
-	[[ ${lines[0]} == *'cell=gru_block"}' ]]
+	[[ ${lines[0]} == *'"mode":"gru_block"'*'cell=gru_block"}' ]]
+	printf 'cell ours\ngates a\noutput h\nh = tanh(a)\nsave h\n' > mine.cell
+	for case in cell=./mine.cell:ours cell=gru:gru cell=rnn_relu:rnn_relu rnn_mode=rnn_tanh:rnn_tanh use:lstm; do
+		bench_works --op rnn --T 2 --B 2 --I 3 --H 4 $([ "${case%:*}" = use ] || echo "${case%:*}")
+		[[ ${lines[-1]} =~ ^rnn\ +"${case##*:}"\ +fwd\  ]]
+	done
 	refuses "rnn_params_size: has no gradient beside it" bench --op CudnnRNNParamsSize
 	refuses '--valid: expected a number from 0 to 1, got "2"' bench --op rnn --valid 2
 	refuses "--valid: CudnnRNN has no sequence_lengths: expected 1, got 0.5" bench --op CudnnRNN --valid 0.5
@@ -385,6 +390,9 @@ field() {
 	[[ $output != *$'\r'* ]]
 	run -0 script -qec "'$CELLGRAD' bench --time 0.001 --op GRUBlockCell --B 1,2 --I 1 --H 1" /dev/null
 	[[ $output == *"1 of 2 problems, "*" a second, 0 s left"* ]]
+	[[ $output == *"2 problems"* ]]
+	run -0 script -qec "'$CELLGRAD' bench --time 0.001 --op GRUBlockCell --B 1 --I 1 --H 1" /dev/null
+	[[ $output == *"1 problem"* && $output != *"1 problems"* ]]
 }
 
 # ---- CELLGRAD_VERBOSE ----
