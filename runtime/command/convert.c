@@ -210,7 +210,7 @@ static void list_losses(struct convert *c, const struct cg_losses *l)
 	if (l->vectors)
 		LOSE(c, "peepholes are left out: %lld of their weights are not 0", (long long)l->vectors);
 	if (l->rounded)
-		LOSE(c, "%lld numbers are rounded to %s", (long long)l->rounded, cg_dtype_name(c->dtype));
+		LOSE(c, "%lld number%s rounded to %s", (long long)l->rounded, l->rounded == 1 ? " is" : "s are", cg_dtype_name(c->dtype));
 }
 
 /* The layout of OUT, and what does not fit into it. */
@@ -415,8 +415,8 @@ static int say(const struct convert *c, int json)
 		return print_json(json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:o}", "network", line, "dtype", cg_dtype_name(c->dtype),
 		                            "from", c->in.format->name, "to", c->out.format->name, "read", c->in.layout.n,
 		                            "written", (json_int_t)c->n, "lost", lost));
-	printf("%s, %s: %d of %s to %zu of %s\n", line, cg_dtype_name(c->dtype), c->in.layout.n, c->in.format->name, c->n,
-	       c->out.format->name);
+	printf("%s, %s: %d tensor%s of %s to %zu of %s\n", line, cg_dtype_name(c->dtype), c->in.layout.n, c->in.layout.n == 1 ? "" : "s",
+	       c->in.format->name, c->n, c->out.format->name);
 	return CG_OK;
 }
 

@@ -35,7 +35,7 @@ pytorch() { # WORDS: from PyTorch to ours
 @test "a network is known by its tensors: PyTorch" {
 	torch in ""
 	pytorch
-	[ "$output" = "lstm, num_layers=2, bidirectional, input_size=3, num_units=5, f32: 16 of pytorch to 1 of cellgrad" ]
+	[ "$output" = "lstm, num_layers=2, bidirectional, input_size=3, num_units=5, f32: 16 tensors of pytorch to 1 of cellgrad" ]
 	one in
 	pytorch
 	[[ $output == "lstm, num_layers=1, unidirectional, input_size=3, num_units=5, f32: 4 "* ]]
@@ -68,7 +68,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[[ $output == "lstm peephole, "*" to 4 of onnx" ]]
 	tensors in "" fw/w_ru:F32:8,10 fw/b_ru:F32:10 fw/w_c:F32:8,5 fw/b_c:F32:5 bw/w_ru:F32:8,10 bw/b_ru:F32:10 bw/w_c:F32:8,5 bw/b_c:F32:5
 	works convert --from block --to onnx in out
-	[[ $output == "gru_block, num_layers=1, bidirectional, input_size=3, num_units=5, f32: 8 of block to 3 of onnx" ]]
+	[[ $output == "gru_block, num_layers=1, bidirectional, input_size=3, num_units=5, f32: 8 tensors of block to 3 of onnx" ]]
 	tensors in "" layer_0/W:F32:2,20,3 layer_0/R:F32:2,20,5 layer_0/B:F32:2,40 layer_1/W:F32:2,20,10 layer_1/R:F32:2,20,5 layer_1/B:F32:2,40
 	works convert --from onnx --to cellgrad in out
 	[[ $output == "lstm, num_layers=2, bidirectional, input_size=3, num_units=5, "* ]]
@@ -156,6 +156,30 @@ pytorch() { # WORDS: from PyTorch to ours
 	[[ $output == "lstm, num_layers=2, unidirectional, input_size=3, num_units=5, "* ]]
 	refuses "names: expected 1, got 2" convert --from keras --to cellgrad in out names=enc/,dec/ num_layers=1 direction=unidirectional
 	refuses "in: no/kernel: missing; expected [3, 20]" convert --from keras --to cellgrad in out names=no/,dec/ rnn_mode=lstm input_size=3
+}
+
+@test "a model of Keras that was not the first in its session: its layers go by other names, which can be said" {
+	local kernels=kernel:F32:3,20 more=kernel:F32:5,20 rest="recurrent_kernel:F32:5,20 bias:F32:20"
+
+	# layer NAME KERNEL: its tensors
+	layer() {
+		printf "$1%s " "$2" $rest
+	}
+	tensors in "" $(layer lstm_1/lstm_cell/ $kernels)
+	refuses "in|lstm/lstm_cell/kernel|names=lstm_1/lstm_cell/" convert --from keras --to cellgrad in out
+	works convert --from keras --to cellgrad in out names=lstm_1/lstm_cell/
+	for first in 1 4; do
+		one=lstm_$first/lstm_cell/ two=lstm_$((first + 1))/lstm_cell/
+		tensors in "" $(layer $one $kernels) $(layer $two $more)
+		refuses "in|lstm/lstm_cell/kernel|names=|$one|$two" convert --from keras --to cellgrad in out
+		works convert --from keras --to cellgrad in out names=$one,$two
+	done
+	tensors in "" $(layer model.lstm_1/lstm_cell/ $kernels) other:F32:1
+	refuses "names=lstm_1/lstm_cell/" convert --from keras --to cellgrad in out --from-prefix model.
+	# Where the layer is there, its names are not what is wrong.
+	tensors in "" lstm/lstm_cell/kernel:F32:3,20 lstm/lstm_cell/bias:F32:20 other/kernel:F32:1
+	refuses "lstm/lstm_cell/recurrent_kernel" convert --from keras --to cellgrad in out
+	[[ $stderr != *names=* ]]
 }
 
 @test "words that are wrong" {
@@ -281,7 +305,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ ! -e out ]
 	run -0 --separate-stderr "$CELLGRAD" convert --from block_v2 --to keras in out --force
 	[ "$stderr" = "cellgrad convert: lost: peepholes are left out: 15 of their weights are not 0" ]
-	[[ $output == "lstm, "*" 5 of block_v2 to 3 of keras" ]]
+	[[ $output == "lstm, "*" 5 tensors of block_v2 to 3 of keras" ]]
 	raw zero '{"w":{"dtype":"F32","shape":[8,20],"data_offsets":[0,640]},"b":{"dtype":"F32","shape":[20],"data_offsets":[640,720]},"wci":{"dtype":"F32","shape":[5],"data_offsets":[720,740]},"wcf":{"dtype":"F32","shape":[5],"data_offsets":[740,760]},"wco":{"dtype":"F32","shape":[5],"data_offsets":[760,780]}}' 780
 	works convert --from block_v2 --to keras zero out
 	refuses "in: wci: not of lstm, num_layers=1" convert --from block_v2 --to keras in out use_peephole=false
@@ -374,16 +398,16 @@ pytorch() { # WORDS: from PyTorch to ours
 	one in
 	for dtype in f64 bf16 f16; do
 		works convert --from pytorch --to pytorch in out --dtype $dtype
-		[[ $output == *", $dtype: 4 of pytorch to 4 of pytorch" ]]
+		[[ $output == *", $dtype: 4 tensors of pytorch to 4 of pytorch" ]]
 		works convert --from pytorch --to pytorch out back --dtype f32
 		works convert --from pytorch --to pytorch in same
 		cmp same back
 	done
 	tensors t "" weight_ih_l0:F32:1,1 weight_hh_l0:F32:1,1 bias_ih_l0:F32:1 bias_hh_l0:F32:1
 	printf '\253\252\252\076' | dd of=t bs=1 seek=$(($(stat -c %s t) - 4)) conv=notrunc status=none
-	refuses "1 numbers are rounded to f16" convert --from pytorch --to pytorch t out --dtype f16 rnn_mode=rnn_tanh
+	refuses "1|f16" convert --from pytorch --to pytorch t out --dtype f16 rnn_mode=rnn_tanh
 	run -0 --separate-stderr "$CELLGRAD" convert --from pytorch --to pytorch t out --dtype f16 rnn_mode=rnn_tanh --force
-	[ "$stderr" = "cellgrad convert: lost: 1 numbers are rounded to f16" ]
+	[ "$stderr" = "cellgrad convert: lost: 1 number is rounded to f16" ]
 }
 
 @test "gradients" {
@@ -426,7 +450,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	printf 'cell mine\ngates a_x a_y\noutput h\nparam k\n\nh = tanh(a_x) * k + sigmoid(a_y)\nsave h\n' > mine.cell
 	tensors in '{"cell":"./mine.cell","values":"k=0.5","num_units":"2","input_size":"3"}' params:F32:28
 	works convert --from cellgrad --to canonical in out
-	[[ $output == "./mine.cell, num_layers=1, "*" 1 of cellgrad to 8 of canonical" ]]
+	[[ $output == "./mine.cell, num_layers=1, "*" 1 tensor of cellgrad to 8 of canonical" ]]
 	metadata out | grep -qx values:k=0.5
 	works convert --from canonical --to cellgrad out back
 	works convert --from cellgrad --to cellgrad in same
