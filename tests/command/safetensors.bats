@@ -22,6 +22,42 @@ tensor() {
 	refuses "No such file" run GRUBlockCell nowhere.safetensors
 }
 
+@test "files of other kinds: which it is, and what to do" {
+	zeros=$(printf '\\0%.0s' {1..100})
+	for case in 'PK\x03\x04:zip|PyTorch|NumPy' '\x80\x02:pickle|PyTorch' '\x80\x05:pickle' '\x93NUMPY\x01:NumPy' \
+		'\x89HDF\r\n\x1a\n:HDF5|Keras' '\x08\x07\x12\x07pytorch:ONNX|TensorFlow' 'GGUF:GGUF'; do
+		printf '%b' "${case%%:*}$zeros" > bad.safetensors
+		damaged "${case#*:}|safetensors.torch.save_file|safetensors.numpy.save_file"
+		for words in "run GRUBlockCell in -e bad.safetensors" "convert --from pytorch --to cellgrad bad.safetensors out"; do
+			gru in "" F32
+			refuses "bad.safetensors|safetensors.torch.save_file" $words
+		done
+	done
+	printf '%b' "\x1f\x8b\x08$zeros" > bad.safetensors
+	damaged "gzip"
+	printf 'version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 5\n' > bad.safetensors
+	damaged "Git LFS"
+	printf '<!DOCTYPE html>\n<html></html>' > bad.safetensors
+	damaged "web"
+	printf 'PK\3\4' > bad.safetensors
+	damaged "zip"
+	# Bytes that are of none are a header of this length.
+	printf '%b' "\x07\x06\x05\x04\x03\x02\x01\x09$zeros" > bad.safetensors
+	damaged "648802033293657607"
+}
+
+@test "a header whose length is spelt like another kind of file" {
+	command -v python3 > /dev/null || skip "no python3 to write it"
+	gru good.safetensors "" F32
+	python3 - <<-'END'
+		old = open("good.safetensors", "rb").read()
+		n = int.from_bytes(old[:8], "little")
+		length = int.from_bytes(b"PK\3\4", "little")
+		open("odd.safetensors", "wb").write(length.to_bytes(8, "little") + old[8:8 + n].ljust(length) + old[8 + n:])
+	END
+	works run GRUBlockCell odd.safetensors
+}
+
 @test "an empty file" {
 	: > bad.safetensors
 	damaged "empty"
@@ -59,7 +95,7 @@ tensor() {
 @test "bytes after the last tensor" {
 	gru bad.safetensors "" F32
 	printf 'x' >> bad.safetensors
-	damaged "1 bytes after the last tensor"
+	damaged "1 byte"
 }
 
 @test "a header length that lies" {
