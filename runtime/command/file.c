@@ -439,6 +439,17 @@ out:
 	return code;
 }
 
+/* Adds to the message that no built-in cell is called so how a file is told from one, by that which may have been meant. */
+static int no_cell(const char *word)
+{
+	char path[PATH_MAX];
+
+	for (int k = 0; k < 2; k++)
+		if (snprintf(path, sizeof path, "./%s%s", word, k ? "" : ".cell") < PATH_MAX && !access(path, F_OK))
+			return cg_fail(CG_BAD_ARGUMENT, "%s; did you mean the file %s?", cg_message(), path);
+	return cg_fail(CG_BAD_ARGUMENT, "%s; a file has a / in its name or ends in .cell", cg_message());
+}
+
 int file_is_cell(const char *word)
 {
 	size_t length = strlen(word);
@@ -459,6 +470,7 @@ int file_cell(const char *word, int said, const struct cg_cell **cell, struct cg
 		*cell = *parsed;
 		return code;
 	}
+	CG_TRY(file_check_name(word, "read"));
 	*cell = cg_cell_find(word);
-	return *cell ? CG_OK : CG_BAD_ARGUMENT;
+	return *cell ? CG_OK : no_cell(word);
 }

@@ -109,7 +109,12 @@ load files
 	works emit ./mine.cell --pass gradgrad --lang cuda
 	cp mine.cell mine
 	works emit ./mine
-	refuses "mine" emit mine
+	refuses "mine|./mine" emit mine
+	mv mine ours.cell
+	refuses "ours|./ours.cell" emit ours
+	refuses "theirs|/|.cell" emit theirs
+	refuses "ours|./ours.cell" bench --op rnn cell=ours
+	refuses "lstmm|lstm|/|.cell" emit lstmm
 }
 
 @test "a cell from a file that is no cell" {
