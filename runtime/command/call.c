@@ -238,21 +238,83 @@ static int copy_inputs(struct call *c)
 	return CG_OK;
 }
 
-/* The sizes of the op, from the shapes of what there is; twice, for shapes that wait for another's. */
-static int bind(struct call *c, unsigned *bound)
+/* The sizes of an op, from the shapes of all that there is but one argument; twice, for shapes that wait for another's.  Returns the
+ * argument whose shape does not fit those before it, -1: all fit. */
+static int bind_all(const struct call *c, void *op, unsigned *bound, int but)
 {
 	for (int k = 0; k < 2 * c->n; k++) {
-		const struct call_argument *a = &c->arguments[k % c->n];
-		int code;
+		const struct safetensors_tensor *t = c->arguments[k % c->n].tensor;
 
-		if (!a->tensor)
-			continue;
-		code = cg_op_bind(c->row, &c->row->ports[k % c->n], c->op, bound, a->tensor->shape,
-		                  a->tensor->rank);
-		if (code)
-			return cg_fail_in(code, "%s", a->file->path);
+		if (t && k % c->n != but && cg_op_bind(c->row, &c->row->ports[k % c->n], op, bound, t->shape, t->rank))
+			return k % c->n;
 	}
-	return CG_OK;
+	return -1;
+}
+
+/* Another argument whose shape alone already contradicts that of argument k; -1: there is none, since k's fits nothing, or more than
+ * one is needed. */
+static int contradicts(const struct call *c, void *op, unsigned before, int k)
+{
+	for (int other = -1; other < c->n; other++) {
+		const struct safetensors_tensor *t = other < 0 ? NULL : c->arguments[other].tensor;
+		unsigned bound = before;
+
+		if (other >= 0 && (!t || other == k || cg_op_bind(c->row, &c->row->ports[other], op, &bound, t->shape, t->rank)))
+			continue;
+		t = c->arguments[k].tensor;
+		if (cg_op_bind(c->row, &c->row->ports[k], op, &bound, t->shape, t->rank))
+			return other;
+	}
+	return -1;
+}
+
+enum { BLAMED = 64 };                            /* arguments, of which each is left out in turn; lists are longer */
+
+/* Of shapes that do not fit together the odd one: that without which all others do.  Where that is said of more than one, or of
+ * none, it is the first that did not fit, which is `found`. */
+static int odd_one(const struct call *c, void *op, unsigned before, int found)
+{
+	int odd = -1, n = 0;
+
+	for (int k = 0; k < c->n && c->n <= BLAMED; k++) {
+		unsigned bound = before;
+
+		if (c->arguments[k].tensor && bind_all(c, op, &bound, k) < 0) {
+			odd = k;
+			n++;
+		}
+	}
+	return n == 1 ? odd : found;
+}
+
+/* Says which argument does not fit, what the others would have it be, and one of those. */
+static int misfit(struct call *c, unsigned before, int found)
+{
+	int odd = odd_one(c, c->op, before, found), other = contradicts(c, c->op, before, odd);
+	const struct call_argument *a = &c->arguments[odd], *b = &c->arguments[other < 0 ? odd : other];
+	unsigned bound = before;
+	char shape[PRINT_SHAPE];
+
+	if (bind_all(c, c->op, &bound, odd) < 0) {
+		cg_op_bind(c->row, &c->row->ports[odd], c->op, &bound, a->tensor->shape, a->tensor->rank);
+	} else {
+		/* The others do not fit together either: the first is held against those before it. */
+		bound = before;
+		bind_all(c, c->op, &bound, -1);
+	}
+	cg_fail_in(CG_BAD_ARGUMENT, "%s", a->file->path);
+	if (other < 0)
+		return CG_BAD_ARGUMENT;
+	return cg_fail(CG_BAD_ARGUMENT, "%s; %s%s%s is %s", cg_message(), c->row->ports[other].name, a->file == b->file ? "" : " of ",
+	               a->file == b->file ? "" : b->file->path, print_shape(shape, b->tensor->shape, b->tensor->rank));
+}
+
+static int bind(struct call *c, unsigned *bound)
+{
+	unsigned before = *bound;
+	int found = bind_all(c, c->op, bound, -1);
+
+	return found < 0 ? CG_OK : misfit(c, before, found);
 }
 
 /* Does the port's shape name the symbol? */

@@ -210,6 +210,44 @@ load files
 	refuses "I" run GRUBlockCell in.safetensors
 }
 
+# step NAME=SHAPE...: the inputs of an LSTM's step, B = 4, I = 5, U = 7, in two files; shapes of these names instead
+step() {
+	local x=4,5 cs_prev=4,7 h_prev=4,7 w=12,28 b=28 word
+
+	for word; do
+		local "${word%%=*}=${word#*=}"
+	done
+	tensors some.safetensors "" x:F32:$x cs_prev:F32:$cs_prev w:F32:$w
+	tensors others.safetensors "" h_prev:F32:$h_prev b:F32:$b
+}
+
+@test "a misshapen tensor is told from those that it does not fit" {
+	step
+	works run LSTMBlockCell some.safetensors others.safetensors
+	for case in "x=5,4:B=4|I=5|cs_prev|[4, 7]" "x=3,5:B=4|I=5|cs_prev|[4, 7]" "x=4:B=4|I=5" "x=4,5,1:B=4|I=5" \
+		"cs_prev=4,3:B=4|U=7|h_prev|others.safetensors|[4, 7]" "cs_prev=7,4:B=4|U=7|x|[4, 5]" "cs_prev=3,7:B=4|U=7|x|[4, 5]" \
+		"h_prev=4,3:B=4|U=7|cs_prev|some.safetensors|[4, 7]" "w=11,28:I+U=12|4*U=28" "w=28,12:I+U=12|4*U=28" "w=12,24:I+U=12|4*U=28" \
+		"b=24:4*U=28|cs_prev|[4, 7]"; do
+		name=${case%%=*} shape=${case%%:*}
+		shape=${shape#*=}
+		step "$name=$shape"
+		file=some.safetensors
+		[[ $name != [hb]* ]] || file=others.safetensors
+		for files in "some.safetensors others.safetensors" "others.safetensors some.safetensors"; do
+			refuses "$file|[${shape//,/, }]|${case#*:}" run LSTMBlockCell $files
+			[[ $stderr == "cellgrad run: $file: lstm_block_cell: $name: "* ]]
+		done
+	done
+	# Of two that contradict one another, and nothing else, either may be the wrong one: both are there.
+	tensors in.safetensors "" x:F32:2,1 h_prev:F32:3,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
+	refuses "in.safetensors|h_prev|[3, 3]|x|[2, 1]" run GRUBlockCell in.safetensors
+	# More than one wrong.
+	step cs_prev=4,3 h_prev=4,3
+	refuses "w|[12, 28]|cs_prev|[4, 3]" run LSTMBlockCell some.safetensors others.safetensors
+	step x=5,4 w=28,12
+	refuses "cs_prev|[4, 7]|x|[5, 4]" run LSTMBlockCell some.safetensors others.safetensors
+}
+
 @test "an integer where a float is wanted, mixed dtypes" {
 	tensors in.safetensors "" x:I32:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
 	refuses "x: expected F16, BF16, F32 or F64, got I32" run GRUBlockCell in.safetensors
