@@ -638,12 +638,27 @@ const char *call_code(const struct call *c, int port)
 	return c->row->ports[port].type ? integer_code(c, &c->row->ports[port]) : safetensors_code(c->dtype);
 }
 
+size_t call_elements(const struct call *c, int port)
+{
+	return c->arguments[port].bytes / cg_op_type_bytes(c->row, &c->row->ports[port], c->op);
+}
+
+size_t call_comparable(const struct call *c, int port)
+{
+	const struct call_argument *a = &c->arguments[port];
+	size_t all = call_elements(c, port);
+
+	if (!(c->row->ports[port].flags & CG_UNSET) || !all)
+		return all;
+	return all / (size_t)a->shape[0] * (size_t)cg_op_steps(c->row, c->op, a->shape[0]);
+}
+
 /* Integers are right or wrong. */
 static void compare_integers(const struct call *c, int port, const struct safetensors_tensor *want, struct comparison *result)
 {
 	const struct call_argument *a = &c->arguments[port];
 
-	*result = (struct comparison){ .wrong = memcmp(a->answer, want->data, a->bytes) != 0 };
+	*result = (struct comparison){ .wrong = memcmp(a->answer, want->data, a->bytes) != 0, .n = call_elements(c, port) };
 	if (a->bytes)
 		result->got = call_element(c, port, 0);
 }
@@ -662,5 +677,5 @@ void call_compare(const struct call *c, int port, const struct safetensors_tenso
 	rule.expected = want->cg;
 	rule.depth = depth(c);
 	rule.rounded = rounded(c);
-	compare(rule, a->answer, want->data, a->bytes / cg_dtype_bytes(c->dtype), result);
+	compare(rule, a->answer, want->data, call_comparable(c, port), result);
 }

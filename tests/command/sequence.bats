@@ -118,6 +118,46 @@ gradient() {
 	[[ ${lines[6]} == '{"name":"h","dtype":"f32","shape":[3,0,2],"min":null'* ]]
 }
 
+@test "--expect: what TensorFlow leaves unset beyond seq_len_max is left out, and that is said" {
+	sequence in.safetensors
+	works run BlockLSTM in.safetensors -o want.safetensors
+	works run BlockLSTM in.safetensors --expect want.safetensors --rtol 0
+	[[ ${lines[-1]} =~ [^0-9]2\ of\ 3\  ]]
+	[ "$(grep -c '8 left out$' <<< "$output")" -eq 5 ]
+	cp want.safetensors unset.safetensors
+	for name in i f o ci co; do
+		poke unset.safetensors $name 4 '\x00\x00\xc0\x7f'        # NaN
+		poke unset.safetensors $name 11 '\x00\x00\x80\xff'
+		poke unset.safetensors $name 7 '\x76\x7d\xfa\xde'       # -8.8e18
+	done
+	for op in BlockLSTM block_lstm; do
+		works run $op in.safetensors --expect unset.safetensors
+		[[ $output != *MISMATCH* ]]
+	done
+	works run BlockLSTM in.safetensors --expect unset.safetensors --json
+	for line in "${lines[@]}"; do
+		case $line in
+		'{"name":"cs"'*|'{"name":"h"'*) [[ $line == *'"left_out":0,"ok":true}' ]] ;;
+		*)                              [[ $line == *'"left_out":8,"ok":true}' ]] ;;
+		esac
+	done
+	# Up to there all is compared; cs and h, which TensorFlow sets to zero, everywhere.
+	for case in i:3 f:0 o:1 ci:2 co:3 cs:0 cs:4 cs:11 h:3 h:5; do
+		cp want.safetensors wrong.safetensors
+		poke wrong.safetensors ${case%:*} ${case#*:} '\x00\x00\xc0\x7f'
+		run -1 --separate-stderr "$CELLGRAD" run BlockLSTM in.safetensors --expect wrong.safetensors
+		[ "$(grep -c "MISMATCH in 1 of" <<< "$output")" -eq 1 ]
+		[[ $output =~ (^|$'\n')${case%:*}\ [^$'\n']*MISMATCH\ in\ 1\ of\ (4\;\ 8\ left\ out|12) ]]
+	done
+	# With no step there is nothing of them, with all steps all.
+	works run BlockLSTM seq_len_max=0 in.safetensors --expect want.safetensors --atol 9
+	[ "$(grep -c '12 left out$' <<< "$output")" -eq 5 ]
+	run -1 "$CELLGRAD" run BlockLSTM seq_len_max=3 in.safetensors --expect unset.safetensors
+	[[ $output != *"left out"* ]]
+	# The magnitude that the rule looks at is that of what is compared.
+	[ "$(grep -c MISMATCH <<< "$output")" -eq 7 ]
+}
+
 @test "ranks and sizes that do not fit" {
 	for wrong in x:F32:2,1 cs_prev:F32:2 h_prev:F32:1,2,2 w:F32:24 wci:F32:2,1 wcf:F32: wco:F32:1,2 b:F32:2,4; do
 		sequence in.safetensors "$wrong"
@@ -150,7 +190,7 @@ gradient() {
 			tensors wrong.safetensors "" $name:F32:$shape
 			without in.safetensors $name > rest.safetensors
 			refuses "wrong.safetensors: block_lstm_grad: $name: expected [" run BlockLSTMGrad use_peephole=true wrong.safetensors rest.safetensors
-			[[ $stderr == *"got [${shape//,/, }]" ]]
+			has "[${shape//,/, }]"
 		done
 	done
 	refuses "BlockLSTMGrad: use_peephole has no default" run BlockLSTMGrad forward.tmp
