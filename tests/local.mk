@@ -20,7 +20,7 @@ backend_tests = \
 	%D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on %D%/conformance/cuda-composed-fake.on \
 	%D%/sequence/cpu.on %D%/sequence/opencl.on %D%/sequence/cuda-fake.on %D%/sequence/cuda-permuted-fake.on %D%/sequence/cuda-composed-fake.on
 command_tests = \
-	%D%/command/main.bats %D%/command/outputs.bats %D%/command/info.bats %D%/command/environment.bats %D%/command/open.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
+	%D%/command/main.bats %D%/command/outputs.bats %D%/command/misuse.bats %D%/command/info.bats %D%/command/environment.bats %D%/command/open.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/convert.bats %D%/command/owners.bats %D%/command/rnn.bats %D%/command/metadata.bats %D%/command/openblas.bats \
 	%D%/command/cuda.bats %D%/command/cudnn.bats %D%/command/formats.py %D%/readme.sh %D%/foreign.py
 # Minutes under emulation: not for other processors.

@@ -129,6 +129,12 @@ works() {
 	[ -z "$stderr" ]
 }
 
+# needs NAME WHY: for a skip; a failure where CELLGRAD_TEST_REQUIRE names it, as `make cleancheck` does
+needs() {
+	[[ ,$CELLGRAD_TEST_REQUIRE, != *,$1,* ]] || { echo "$1 is required: $2"; return 1; }
+	skip "$2"
+}
+
 # on BACKEND: cpu, opencl, or cuda by the stand-ins; else a skip
 on() {
 	export CELLGRAD_BACKEND=$1

@@ -269,7 +269,7 @@ slow_gnuplot() {
 }
 
 @test "leftovers of another user stay" {
-	[ "$(id -u)" -eq 0 ] || skip "needs root, to make a file of another user's"
+	[ "$(id -u)" -eq 0 ] || needs root "needs root, to make a file of another user's"
 	inputs
 	touch .cellgrad-1-0
 	chown 65534 .cellgrad-1-0
