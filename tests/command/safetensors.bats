@@ -6,7 +6,7 @@ load files
 # damaged WORDS: bad.safetensors is refused with its name and the words
 damaged() {
 	refuses "$1" run GRUBlockCell bad.safetensors
-	[[ $stderr == *bad.safetensors* ]]
+	has bad.safetensors
 }
 
 tensor() {
@@ -65,16 +65,16 @@ tensor() {
 
 @test "fewer than 8 bytes" {
 	printf 'abc' > bad.safetensors
-	damaged "3 bytes"
+	damaged "3|bytes"
 }
 
 @test "a directory, a pipe, a device" {
 	mkdir bad.safetensors
-	damaged "is a directory"
+	damaged "directory"
 	rmdir bad.safetensors
 	mkfifo bad.safetensors
-	damaged "not a regular file"
-	refuses "not a regular file" run GRUBlockCell /dev/null
+	damaged "regular"
+	refuses "/dev/null|regular" run GRUBlockCell /dev/null
 }
 
 @test "cut short, anywhere" {
@@ -89,23 +89,23 @@ tensor() {
 @test "cut short in the data names the tensor" {
 	gru good.safetensors "" F32
 	head -c -1 good.safetensors > bad.safetensors
-	damaged "b_c: ends at byte"
+	damaged "b_c|byte"
 }
 
 @test "bytes after the last tensor" {
 	gru bad.safetensors "" F32
 	printf 'x' >> bad.safetensors
-	damaged "1 byte"
+	damaged "1|byte"
 }
 
 @test "a header length that lies" {
 	{ printf '%b' "$(le64 1000)"; printf '{}'; } > bad.safetensors
-	damaged "a header of 1000 bytes in a file of 10"
+	damaged "header|1000|bytes|10"
 }
 
 @test "a huge header length" {
 	{ printf '\xff\xff\xff\xff\xff\xff\xff\xff'; printf '{}'; } > bad.safetensors
-	damaged "a header of 18446744073709551615 bytes"
+	damaged "header|18446744073709551615|bytes"
 	{ printf '%b' "$(le64 100000001)"; printf '{}'; } > bad.safetensors
 	truncate -s 100000100 bad.safetensors
 	damaged "100000000"
@@ -113,24 +113,24 @@ tensor() {
 
 @test "tensors that overlap" {
 	raw bad.safetensors "{$(tensor x F32 2 0,8),$(tensor h F32 2 4,12)}" 12
-	damaged "h: begins at byte 4 of the data, inside x"
+	damaged "h|byte|4|data|x"
 }
 
 @test "a hole between tensors" {
 	raw bad.safetensors "{$(tensor x F32 2 0,8),$(tensor h F32 1 12,16)}" 16
-	damaged "h: begins at byte 12 of the data, but from 8 on is no tensor"
+	damaged "h|byte|12|data|8|tensor"
 }
 
 @test "a hole before the first tensor" {
 	raw bad.safetensors "{$(tensor x F32 1 4,8)}" 8
-	damaged "x: begins at byte 4"
+	damaged "x|byte|4"
 }
 
 @test "offsets beyond the data" {
 	raw bad.safetensors "{$(tensor x F32 2 0,8)}" 4
-	damaged "x: ends at byte 8 of the data, which has 4"
+	damaged "x|byte|8|data|4"
 	raw bad.safetensors "{$(tensor x F32 2 9223372036854775800,9223372036854775807)}" 8
-	damaged "x: ends at byte 9223372036854775807"
+	damaged "x|byte|9223372036854775807"
 }
 
 @test "offsets the wrong way round, too few, too many, negative, no numbers" {
@@ -139,38 +139,38 @@ tensor() {
 		damaged ""
 	done
 	raw bad.safetensors '{"x":{"dtype":"F32","shape":[2]}}' 8
-	damaged 'x: "data_offsets" is missing'
+	damaged 'x|data_offsets|missing'
 }
 
 @test "sizes that do not match the shape" {
 	raw bad.safetensors "{$(tensor x F32 3 0,8)}" 8
-	damaged "x: F32 [3] takes 12 bytes, but \"data_offsets\" give it 8"
+	damaged "x|F32|[3]|12|bytes|data_offsets|8"
 	raw bad.safetensors "{$(tensor x F64 "" 0,4)}" 4
-	damaged "x: F64 [] takes 8 bytes"
+	damaged "x|F64|[]|8|bytes"
 }
 
 @test "shapes whose product overflows" {
 	raw bad.safetensors "{$(tensor x F32 4294967296,4294967296,2 0,8)}" 8
-	damaged "too large"
+	damaged "x|F32|[4294967296, 4294967296, 2]"
 	raw bad.safetensors "{$(tensor x F32 4611686018427387904,4 0,0)}" 0
-	damaged "too large"
+	damaged "x|F32|[4611686018427387904, 4]"
 	raw bad.safetensors "{$(tensor x F32 4294967296,4294967296,0 0,0)}" 0
-	damaged "too large"
+	damaged "x|F32|[4294967296, 4294967296, 0]"
 }
 
 @test "a rank beyond 8, a negative dimension, a fraction" {
 	raw bad.safetensors "{$(tensor x F32 1,1,1,1,1,1,1,1,1 0,4)}" 4
-	damaged "at most 8"
+	damaged "x|shape|9|8"
 	raw bad.safetensors "{$(tensor x F32 -1 0,4)}" 4
-	damaged '"shape" holds something else'
+	damaged 'x|shape|0'
 	raw bad.safetensors "{$(tensor x F32 1.5 0,4)}" 4
-	damaged '"shape" holds something else'
+	damaged 'x|shape|0'
 }
 
 @test "a name twice" {
 	raw bad.safetensors "{$(tensor x F32 1 0,4),$(tensor x F32 1 4,8)}" 8
 	damaged "duplicate"
-	[[ $stderr == *'"x"'* ]]
+	has '"x"'
 }
 
 @test "nonsense for JSON" {
@@ -202,20 +202,20 @@ tensor() {
 
 @test "a tensor that is no object, or lacks its parts" {
 	raw bad.safetensors '{"x":3}' 0
-	damaged "x: expected an object"
+	damaged "x|dtype|shape|data_offsets"
 	raw bad.safetensors '{"x":{"shape":[1],"data_offsets":[0,4]}}' 4
-	damaged 'x: "dtype" is missing'
+	damaged 'x|dtype|missing'
 	raw bad.safetensors '{"x":{"dtype":7,"shape":[1],"data_offsets":[0,4]}}' 4
-	damaged 'x: "dtype" is missing or no string'
+	damaged 'x|dtype|missing|string'
 	raw bad.safetensors '{"x":{"dtype":"F32","data_offsets":[0,4]}}' 4
-	damaged 'x: "shape" is missing'
+	damaged 'x|shape|missing'
 }
 
 @test "metadata that is no object of strings" {
 	raw bad.safetensors '{"__metadata__":3}' 0
 	damaged "__metadata__"
 	raw bad.safetensors '{"__metadata__":{"use_peephole":true}}' 0
-	damaged "__metadata__: use_peephole: expected a string"
+	damaged "__metadata__|use_peephole|string"
 }
 
 @test "names that would write on the terminal are escaped" {
@@ -228,7 +228,7 @@ tensor() {
 		w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
 	works run GRUBlockCell good.safetensors
 	tensors bad.safetensors "" x:F99:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
-	damaged "x: expected F16, BF16, F32 or F64, got F99"
+	damaged "x|F16|BF16|F32|F64|F99"
 }
 
 @test "tensors in any order in the header, at odd places in the file" {
@@ -240,12 +240,12 @@ tensor() {
 	works run GRUBlockCell odd.safetensors
 	[ "$output" = "$expected" ]
 	raw order.safetensors "{$(tensor h F32 1 4,8),$(tensor x F32 1,1 0,4),$(tensor none F32 0,7 4,4)}" 8
-	refuses "h_prev is missing" run GRUBlockCell order.safetensors
+	refuses "h_prev|missing" run GRUBlockCell order.safetensors
 }
 
 @test "a header padded with blanks" {
 	raw blank.safetensors "{$(tensor x F32 1,1 0,4)}      " 4
-	refuses "h_prev is missing" run GRUBlockCell blank.safetensors
+	refuses "h_prev|missing" run GRUBlockCell blank.safetensors
 }
 
 @test "a file of many gigabytes is not read for its small tensors" {
