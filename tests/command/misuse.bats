@@ -237,14 +237,19 @@ table() {
 		2 :: ' cpu'|cpu :: CELLGRAD_BACKEND=' cpu' cellgrad run LSTMBlockCell in.st
 		2 :: CELLGRAD_BACKEND|cpu|opencl|cuda :: CELLGRAD_BACKEND=help cellgrad run LSTMBlockCell in.st
 		2 :: cpu:1 :: CELLGRAD_BACKEND=cpu:1 cellgrad run LSTMBlockCell in.st
-		0 :: i :: CELLGRAD_CUDA_LIB=/nowhere CELLGRAD_BACKEND=cuda,cpu cellgrad run LSTMBlockCell in.st
-		2 :: CELLGRAD_CPU_THREADS|1|$n|0 :: CELLGRAD_CPU_THREADS=0 cellgrad run LSTMBlockCell in.st
+		2 :: CELLGRAD_CUDA_LIB|/nowhere :: CELLGRAD_CUDA_LIB=/nowhere CELLGRAD_BACKEND=cuda,cpu cellgrad run LSTMBlockCell in.st
+		0 :: i :: CELLGRAD_BACKEND=cuda,cpu cellgrad run LSTMBlockCell in.st
+		2 :: CELLGRAD_CACHE|off|ro|rw|yes :: CELLGRAD_CACHE=yes cellgrad run LSTMBlockCell in.st
+		2 :: CELLGRAD_CUDNN_LIB|libfoo.so :: CELLGRAD_CUDNN_LIB=libfoo.so cellgrad run LSTMBlockCell in.st
+		2 :: CELLGRAD_CPU_THREADS|1|0 :: CELLGRAD_CPU_THREADS=0 cellgrad run LSTMBlockCell in.st
 		2 :: CELLGRAD_CPU_THREADS|1|$n|1000000 :: CELLGRAD_CPU_THREADS=1000000 cellgrad run LSTMBlockCell in.st
 		2 :: CELLGRAD_CPU_THREADS|two :: CELLGRAD_CPU_THREADS=two cellgrad run LSTMBlockCell in.st
 		2 :: CELLGRAD_CPU_ISA|avx9|baseline :: CELLGRAD_CPU_ISA=avx9 cellgrad run LSTMBlockCell in.st
 		2 :: CELLGRAD_VERBOSE|calls|none|2 :: CELLGRAD_VERBOSE=2 cellgrad run LSTMBlockCell in.st
 		2 :: CELLGRAD_VERBOSE|calls|none|true :: CELLGRAD_VERBOSE=true cellgrad run LSTMBlockCell in.st
 	END
+	CELLGRAD_BACKEDN=cuda run -0 --separate-stderr "$CELLGRAD" run LSTMBlockCell in.st
+	has CELLGRAD_BACKEDN CELLGRAD_BACKEND
 	if ! "$CELLGRAD" info --why cuda | grep -q '^cuda: opens' && "$CELLGRAD" info --why cuda | grep -q libcuda.so.1; then
 		table <<-'END'
 			2 :: CUDA|libcuda.so.1 :: CELLGRAD_BACKEND=cuda cellgrad run LSTMBlockCell in.st

@@ -222,7 +222,7 @@ gradient() {
 @test "a verbose line repeats a sequence" {
 	sequence in.safetensors
 	for op in BlockLSTM BlockLSTMV2; do
-		CELLGRAD_VERBOSE=1 run -0 --separate-stderr "$CELLGRAD" run $op seq_len_max=2 in.safetensors
+		CELLGRAD_BACKEND=cpu CELLGRAD_VERBOSE=1 run -0 --separate-stderr "$CELLGRAD" run $op seq_len_max=2 in.safetensors
 		[[ $stderr == "cellgrad bench --op $op --T 3 --B 2 --I 1 --H 2 --dtype f32 seq_len_max=2 # cpu; "* ]]
 	done
 }
