@@ -269,3 +269,26 @@ int cg_cache_clear(size_t *files, uint64_t *bytes)
 	*bytes = c.bytes;
 	return c.code;
 }
+
+static int is_file(int folder, const struct file *f, void *user)
+{
+	const struct stat *wanted = user;
+	struct stat s;
+
+	return !cg_disk.fstatat(folder, f->name, &s, AT_SYMLINK_NOFOLLOW) && s.st_dev == wanted->st_dev && s.st_ino == wanted->st_ino;
+}
+
+int cg_cache_has(const struct stat *wanted)
+{
+	struct cg_cache_place place;
+	struct stat s = *wanted;
+	int folder, found;
+
+	cg_cache_settle(&place);
+	folder = place.path[0] ? cg_cache_enter(&place, 0) : -1;
+	if (folder < 0)
+		return 0;
+	found = scan(folder, is_file, &s) > 0;
+	cg_disk.close(folder);
+	return found;
+}

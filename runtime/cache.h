@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 /* The bytes that are kept under the key, in cg_memory() that is the caller's; *at is NULL when there are none.  CG_NO_MEMORY is
  * the only failure.  The key says all that the bytes depend on: the text, the options, the compiler and its version, the device's
@@ -46,5 +47,7 @@ int cg_cache_list(int (*each)(const struct cg_cache_entry *, void *user), void *
 /* Removes every file of ours, and counts them and their bytes.  CG_UNSUPPORTED: the folder is not to be used; CG_FILE: some
  * file stays. */
 int cg_cache_clear(size_t *files, uint64_t *bytes);
+/* Is the file one of ours, by whatever name it was found?  0 where there is no folder, or none that is used. */
+int cg_cache_has(const struct stat *);
 
 #endif

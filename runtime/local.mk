@@ -34,10 +34,10 @@ noinst_LTLIBRARIES += %D%/command/libcommand.la
 bin_PROGRAMS += cellgrad
 endif
 %C%_command_libcommand_la_SOURCES = \
-	%D%/command/about.h %D%/command/bench.h %D%/command/call.h %D%/command/command.h %D%/command/compare.h %D%/command/curve.h %D%/command/describe.h \
+	%D%/command/about.h %D%/command/bench.h %D%/command/call.h %D%/command/claim.h %D%/command/command.h %D%/command/compare.h %D%/command/curve.h %D%/command/describe.h \
 	%D%/command/file.h %D%/command/inspect.h %D%/command/model.h %D%/command/metadata.h %D%/command/probe.h %D%/command/network.h %D%/command/print.h %D%/command/safetensors.h %D%/command/text.h \
 	%D%/command/train.h \
-	%D%/command/about.c %D%/command/attribute.c %D%/command/bench.c %D%/command/cache.c %D%/command/call.c %D%/command/compare.c %D%/command/convert.c %D%/command/curve.c \
+	%D%/command/about.c %D%/command/attribute.c %D%/command/bench.c %D%/command/cache.c %D%/command/call.c %D%/command/claim.c %D%/command/compare.c %D%/command/convert.c %D%/command/curve.c \
 	%D%/command/demo.c %D%/command/describe.c %D%/command/describe_json.c %D%/command/emit.c %D%/command/error.c %D%/command/file.c %D%/command/fit.c %D%/command/info.c %D%/command/metadata.c %D%/command/metadata_cell.c %D%/command/inspect.c %D%/command/model.c %D%/command/network.c \
 	%D%/command/options.c %D%/command/plan.c %D%/command/plot.c %D%/command/probe.c %D%/command/problem.c %D%/command/print.c %D%/command/recurrence.c %D%/command/report.c %D%/command/roof.c \
 	%D%/command/run.c %D%/command/safetensors.c %D%/command/text.c %D%/command/timing.c %D%/command/train.c

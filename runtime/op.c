@@ -296,6 +296,13 @@ int cg_op_bind(const struct cg_op *row, const struct cg_port *port, void *op, un
 	return CG_OK;
 }
 
+int64_t cg_op_steps(const struct cg_op *row, const void *op, int64_t T)
+{
+	int64_t steps = row->steps_at ? *(const int64_t *)(const void *)((const char *)op + row->steps_at) : -1;
+
+	return steps < 0 ? T : steps;
+}
+
 /* ---- what is needed ---- */
 
 int cg_op_wants(const struct cg_op *row, const void *op)

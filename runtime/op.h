@@ -79,7 +79,8 @@ enum cg_port_flag {
 	CG_MAY_LACK    = 4,              /* TensorFlow's op wants it; this does without */
 	CG_OURS_LACKS  = 8,              /* the same under our name alone */
 	CG_LIST        = 16,             /* tensors NAME_0, NAME_1, ... of shapes of their own: `item` of the row says them */
-	CG_SHAPE_ALONE = 32              /* an input like TensorFlow's that no output is computed from */
+	CG_SHAPE_ALONE = 32,             /* an input like TensorFlow's that no output is computed from */
+	CG_UNSET       = 64              /* TensorFlow leaves steps that are not computed as the memory was; we have zeros there */
 };
 
 enum { CG_ITEM_NAME = 32, CG_ITEMS_MAX = 1 << 16 };
@@ -94,6 +95,7 @@ struct cg_op {
 	size_t size, dtype_at, accumulate_at, work_at;
 	size_t gates_at;                 /* 0: the op has no gate order */
 	const char *gates;               /* "i ci f o": what a size that is a multiple of U is made of, for people; NULL: there is none */
+	size_t steps_at;                 /* an int64_t, how many of T steps are computed, less than 0 for all; 0: the op computes all */
 	size_t time_major_at;            /* where an int is 0, shapes of rank 3 have their first two dimensions exchanged; 0: none */
 	const char *means;               /* What holds of every call though no attribute says it, as NAME=VALUE with blanks between.  A
 	                                  * name that is an attribute of the op is passed over.  cell: all that the op may be of, with
@@ -160,6 +162,9 @@ int cg_op_bind(const struct cg_op *, const struct cg_port *, void *op, unsigned 
 /* A row whose lists are tensors: in place of a list a port for each, whose memory stands behind the op's struct, which grows; op
  * stays as it was on failure.  The new row is one piece of cg_memory; what it was made of must outlive it. */
 int cg_op_widen(const struct cg_op *, void **op, struct cg_op **wide);
+
+/* How many of T steps are computed. */
+int64_t cg_op_steps(const struct cg_op *, const void *op, int64_t T);
 
 /* ---- attributes: op_attribute.c ---- */
 

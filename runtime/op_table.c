@@ -133,12 +133,12 @@ static const struct cg_port block_lstm_ports[] = {
 	{ "wcf",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wcf)     },
 	{ "wco",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wco)     },
 	{ "b",       "4*U",     CG_IN,  NULL,           0, .at = LSTM(b)       },
-	{ "i",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(i)       },
+	{ "i",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(i), .flags = CG_UNSET },
 	{ "cs",      "T B U",   CG_OUT, NULL,           0, .at = LSTM(cs)      },
-	{ "f",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(f)       },
-	{ "o",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(o)       },
-	{ "ci",      "T B U",   CG_OUT, NULL,           0, .at = LSTM(ci)      },
-	{ "co",      "T B U",   CG_OUT, NULL,           0, .at = LSTM(co)      },
+	{ "f",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(f), .flags = CG_UNSET },
+	{ "o",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(o), .flags = CG_UNSET },
+	{ "ci",      "T B U",   CG_OUT, NULL,           0, .at = LSTM(ci), .flags = CG_UNSET },
+	{ "co",      "T B U",   CG_OUT, NULL,           0, .at = LSTM(co), .flags = CG_UNSET },
 	{ "h",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(h)       },
 	{ .name = NULL }
 };
@@ -296,8 +296,9 @@ static int gru_grad(struct cg_stream *stream, const void *op)
 #define V2_MEANS    ONE_LAYER " cell=lstm_block,lstm weights_format=block_v2 time_major=true"
 #define GRU_MEANS   ONE_LAYER " cell=gru_block weights_format=block"
 #define LSTM_CELL  LSTM_STRUCT, .init = lstm_init, .dims = lstm_dims, .gates_at = LSTM(gates), .gates = "i ci f o", .means = LSTM_MEANS
-#define BLOCK_LSTM LSTM_STRUCT, .init = lstm_init, .dims = block_lstm_dims, .gates_at = LSTM(gates), .gates = "i ci f o", .means = LSTM_MEANS " time_major=true"
-#define BLOCK_LSTM_V2 LSTM_STRUCT, .init = lstm_v2_init, .dims = block_lstm_dims, .gates = "i f ci o"
+#define BLOCK_LSTM LSTM_STRUCT, .init = lstm_init, .dims = block_lstm_dims, .steps_at = LSTM(seq_len_max), .gates_at = LSTM(gates), \
+	.gates = "i ci f o", .means = LSTM_MEANS " time_major=true"
+#define BLOCK_LSTM_V2 LSTM_STRUCT, .init = lstm_v2_init, .dims = block_lstm_dims, .steps_at = LSTM(seq_len_max), .gates = "i f ci o"
 #define LSTM_FORWARD .work = lstm_work, .call = lstm
 #define LSTM_GRAD    .work = lstm_grad_work, .call = lstm_grad
 #define GRU_STRUCT \

@@ -4,7 +4,7 @@
 # lines and what was skipped are printed, and all lines when it fails.
 #
 # Needs root that may mount and unshare, debootstrap, git, network as far as that mirror, and some 3 GB where TMPDIR is.
-# CELLGRAD_TEST_REQUIRE is handed on; with nvrtc in it pip fetches from where this machine's pip does.
+# CELLGRAD_TEST_REQUIRE is handed on, with root and mount in it; with nvrtc in it pip fetches from where this machine's pip does.
 # Mounts are made in a namespace of their own, and go with it whatever ends the script.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
@@ -81,7 +81,7 @@ make_root()
 there()
 {
 	chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
-		${CELLGRAD_TEST_REQUIRE+CELLGRAD_TEST_REQUIRE="$CELLGRAD_TEST_REQUIRE"} ${certificates:+PIP_CERT="$certificates"} \
+		CELLGRAD_TEST_REQUIRE="${CELLGRAD_TEST_REQUIRE:+$CELLGRAD_TEST_REQUIRE,}root,mount" ${certificates:+PIP_CERT="$certificates"} \
 		${http_proxy+http_proxy="$http_proxy"} ${https_proxy+https_proxy="$https_proxy"} \
 		sh -c 'cd /root/cellgrad && exec "$@"' sh "$@" </dev/null
 }

@@ -20,7 +20,7 @@ backend_tests = \
 	%D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on %D%/conformance/cuda-composed-fake.on \
 	%D%/sequence/cpu.on %D%/sequence/opencl.on %D%/sequence/cuda-fake.on %D%/sequence/cuda-permuted-fake.on %D%/sequence/cuda-composed-fake.on
 command_tests = \
-	%D%/command/main.bats %D%/command/info.bats %D%/command/environment.bats %D%/command/open.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
+	%D%/command/main.bats %D%/command/outputs.bats %D%/command/misuse.bats %D%/command/info.bats %D%/command/environment.bats %D%/command/open.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
 	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/convert.bats %D%/command/owners.bats %D%/command/rnn.bats %D%/command/metadata.bats %D%/command/openblas.bats \
 	%D%/command/cuda.bats %D%/command/cudnn.bats %D%/command/formats.py %D%/command/describe.py %D%/readme.sh %D%/foreign.py
 # Minutes under emulation: not for other processors.
@@ -32,7 +32,7 @@ if CUDA
 helpers += %D%/net_time
 endif
 if COMMAND
-unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/command/convert_test %D%/command/orders_test %D%/command/probe_test %D%/runtime/shrink_test %D%/runtime/attribute_test %D%/conformance/data_test
+unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/command/convert_test %D%/command/file_test %D%/command/orders_test %D%/command/probe_test %D%/runtime/shrink_test %D%/runtime/attribute_test %D%/conformance/data_test
 helpers += %D%/parts %D%/command/alike
 endif
 
@@ -40,7 +40,7 @@ endif
 EXTRA_DIST += \
 	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/mutate.sh %D%/mutants %D%/gpu.sh %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data %D%/old \
-	%D%/gen/golden %D%/gen/every.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
+	%D%/gen/golden %D%/gen/every.h %D%/runtime/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
 	$(script_tests) $(command_tests)
 
@@ -170,6 +170,7 @@ math_ways = %D%/gen/libmath_f32_plain.la %D%/gen/libmath_f32_fused.la
 %C%_command_orders_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_command_convert_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_command_probe_test_LDADD = runtime/command/libcommand.la $(LDADD)
+%C%_command_file_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_parts_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_command_alike_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_runtime_shrink_test_LDADD = runtime/command/libcommand.la $(LDADD)

@@ -33,8 +33,7 @@ static int count_threads(int *threads)
 	int most = cg_processors();
 	uint64_t n = (uint64_t)most;
 
-	CG_TRY(cg_variable_ask(CG_ENV_CPU_THREADS, &n));
-	if (n > (uint64_t)most)
+	if (cg_variable_ask(CG_ENV_CPU_THREADS, &n) || n > (uint64_t)most)
 		return cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_CPU_THREADS: expected 1 to %d, the processors that this process may run on, "
 		               "got '%.40s'", most, cg_variable(CG_ENV_CPU_THREADS));
 	*threads = (int)n;

@@ -54,6 +54,7 @@ static const char text[] =
 	"--op: all ops, with --T those of sequences, and without sizes, too, at a few\n"
 	"typical ones.\n"
 	"\n"
+	"  mode         the cell: lstm, gru ..., or the name that a .cell file gives it\n"
 	"  min, median  milliseconds of one call, over the samples; a sample is as many\n"
 	"               calls as the clock needs\n"
 	"  spread       the median absolute deviation: half of the samples are nearer to\n"
@@ -242,7 +243,7 @@ static void show_progress(const struct bench *b, double start)
 		fprintf(stderr, "%zu of %zu problems, %.1f a second, %.0f s left", b->done, b->problems.n, (double)b->done / passed,
 		        passed / (double)b->done * (double)(b->problems.n - b->done));
 	else if (b->done < b->problems.n)
-		fprintf(stderr, "%zu problems", b->problems.n);
+		fprintf(stderr, "%zu problem%s", b->problems.n, b->problems.n == 1 ? "" : "s");
 }
 
 /* What the device says of its threads, "; 2 threads"; one that says nothing has one. */

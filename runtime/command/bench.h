@@ -26,14 +26,14 @@ const struct cg_op *problem_ready(const struct problem *);
 const char *problem_name(const struct problem *);
 int64_t     problem_size(const struct problem *, const char *symbol);
 double      problem_rows(const struct problem *);        /* of all steps, those that are computed */
-const char *problem_mode(const struct problem *);        /* "lstm" */
+const char *problem_mode(const struct problem *);        /* "lstm"; of a network the name of its cell */
 /* As `cellgrad bench` reads it; returns text. */
 const char *problem_words(const struct problem *, char *text, size_t room);
 int         problem_dtype(const struct problem *);
 
 /* Sizes by option and symbol, and what they are where they were not given. */
 enum { PROBLEM_SIZES = 5, PROBLEM_LIST = 64 };
-struct problem_size { const char *name, *symbol; int64_t usual; };
+struct problem_size { const char *name, *symbol; int64_t usual; const char *of; };      /* of: what one of it is, "step" */
 extern const struct problem_size problem_sizes[PROBLEM_SIZES];
 
 /* What was asked for. */

@@ -110,7 +110,7 @@ static int show_list(int json)
 	if (code || shown || json)
 		return code ? code : shown;
 	cg_cache_place(&place);
-	printf("%d kernels, %llu of %llu bytes, in ", list.files, (unsigned long long)list.bytes, (unsigned long long)place.most);
+	printf("%d kernel%s, %llu of %llu bytes, in ", list.files, list.files == 1 ? "" : "s", (unsigned long long)list.bytes, (unsigned long long)place.most);
 	print_plain(stdout, place.path);
 	putchar('\n');
 	return CG_OK;
@@ -129,7 +129,7 @@ static int clear(int json)
 	if (json)
 		return print_paths(json_string(place.path), json_pack("{s:I, s:I}", "removed", (json_int_t)files, "bytes",
 		                   (json_int_t)bytes));
-	printf("removed %zu files, %llu bytes, from ", files, (unsigned long long)bytes);
+	printf("removed %zu file%s, %llu bytes, from ", files, files == 1 ? "" : "s", (unsigned long long)bytes);
 	print_plain(stdout, place.path);
 	putchar('\n');
 	return CG_OK;

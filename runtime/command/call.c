@@ -239,21 +239,83 @@ static int copy_inputs(struct call *c)
 	return CG_OK;
 }
 
-/* The sizes of the op, from the shapes of what there is; twice, for shapes that wait for another's. */
-static int bind(struct call *c, unsigned *bound)
+/* The sizes of an op, from the shapes of all that there is but one argument; twice, for shapes that wait for another's.  Returns the
+ * argument whose shape does not fit those before it, -1: all fit. */
+static int bind_all(const struct call *c, void *op, unsigned *bound, int but)
 {
 	for (int k = 0; k < 2 * c->n; k++) {
-		const struct call_argument *a = &c->arguments[k % c->n];
-		int code;
+		const struct safetensors_tensor *t = c->arguments[k % c->n].tensor;
 
-		if (!a->tensor)
-			continue;
-		code = cg_op_bind(c->row, &c->row->ports[k % c->n], c->op, bound, a->tensor->shape,
-		                  a->tensor->rank);
-		if (code)
-			return plan_misfit(c, cg_fail_in(code, "%s", a->file->path), k % c->n);
+		if (t && k % c->n != but && cg_op_bind(c->row, &c->row->ports[k % c->n], op, bound, t->shape, t->rank))
+			return k % c->n;
 	}
-	return CG_OK;
+	return -1;
+}
+
+/* Another argument whose shape alone already contradicts that of argument k; -1: there is none, since k's fits nothing, or more than
+ * one is needed. */
+static int contradicts(const struct call *c, void *op, unsigned before, int k)
+{
+	for (int other = -1; other < c->n; other++) {
+		const struct safetensors_tensor *t = other < 0 ? NULL : c->arguments[other].tensor;
+		unsigned bound = before;
+
+		if (other >= 0 && (!t || other == k || cg_op_bind(c->row, &c->row->ports[other], op, &bound, t->shape, t->rank)))
+			continue;
+		t = c->arguments[k].tensor;
+		if (cg_op_bind(c->row, &c->row->ports[k], op, &bound, t->shape, t->rank))
+			return other;
+	}
+	return -1;
+}
+
+enum { BLAMED = 64 };                            /* arguments, of which each is left out in turn; lists are longer */
+
+/* Of shapes that do not fit together the odd one: that without which all others do.  Where that is said of more than one, or of
+ * none, it is the first that did not fit, which is `found`. */
+static int odd_one(const struct call *c, void *op, unsigned before, int found)
+{
+	int odd = -1, n = 0;
+
+	for (int k = 0; k < c->n && c->n <= BLAMED; k++) {
+		unsigned bound = before;
+
+		if (c->arguments[k].tensor && bind_all(c, op, &bound, k) < 0) {
+			odd = k;
+			n++;
+		}
+	}
+	return n == 1 ? odd : found;
+}
+
+/* Says which argument does not fit, what the others would have it be, and one of those. */
+static int misfit(struct call *c, unsigned before, int found)
+{
+	int odd = odd_one(c, c->op, before, found), other = contradicts(c, c->op, before, odd);
+	const struct call_argument *a = &c->arguments[odd], *b = &c->arguments[other < 0 ? odd : other];
+	unsigned bound = before;
+	char shape[PRINT_SHAPE];
+
+	if (bind_all(c, c->op, &bound, odd) < 0) {
+		cg_op_bind(c->row, &c->row->ports[odd], c->op, &bound, a->tensor->shape, a->tensor->rank);
+	} else {
+		/* The others do not fit together either: the first is held against those before it. */
+		bound = before;
+		bind_all(c, c->op, &bound, -1);
+	}
+	cg_fail_in(CG_BAD_ARGUMENT, "%s", a->file->path);
+	if (other >= 0)
+		cg_fail(CG_BAD_ARGUMENT, "%s; %s%s%s is %s", cg_message(), c->row->ports[other].name, a->file == b->file ? "" : " of ",
+		        a->file == b->file ? "" : b->file->path, print_shape(shape, b->tensor->shape, b->tensor->rank));
+	return plan_misfit(c, CG_BAD_ARGUMENT, odd);
+}
+
+static int bind(struct call *c, unsigned *bound)
+{
+	unsigned before = *bound;
+	int found = bind_all(c, c->op, bound, -1);
+
+	return found < 0 ? CG_OK : misfit(c, before, found);
 }
 
 /* Does the port's shape name the symbol? */
@@ -577,12 +639,27 @@ const char *call_code(const struct call *c, int port)
 	return c->row->ports[port].type ? integer_code(c, &c->row->ports[port]) : safetensors_code(c->dtype);
 }
 
+size_t call_elements(const struct call *c, int port)
+{
+	return c->arguments[port].bytes / cg_op_type_bytes(c->row, &c->row->ports[port], c->op);
+}
+
+size_t call_comparable(const struct call *c, int port)
+{
+	const struct call_argument *a = &c->arguments[port];
+	size_t all = call_elements(c, port);
+
+	if (!(c->row->ports[port].flags & CG_UNSET) || !all)
+		return all;
+	return all / (size_t)a->shape[0] * (size_t)cg_op_steps(c->row, c->op, a->shape[0]);
+}
+
 /* Integers are right or wrong. */
 static void compare_integers(const struct call *c, int port, const struct safetensors_tensor *want, struct comparison *result)
 {
 	const struct call_argument *a = &c->arguments[port];
 
-	*result = (struct comparison){ .wrong = memcmp(a->answer, want->data, a->bytes) != 0 };
+	*result = (struct comparison){ .wrong = memcmp(a->answer, want->data, a->bytes) != 0, .n = call_elements(c, port) };
 	if (a->bytes)
 		result->got = call_element(c, port, 0);
 }
@@ -601,5 +678,5 @@ void call_compare(const struct call *c, int port, const struct safetensors_tenso
 	rule.expected = want->cg;
 	rule.depth = depth(c);
 	rule.rounded = rounded(c);
-	compare(rule, a->answer, want->data, a->bytes / cg_dtype_bytes(c->dtype), result);
+	compare(rule, a->answer, want->data, call_comparable(c, port), result);
 }

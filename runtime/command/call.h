@@ -61,7 +61,11 @@ json_t *call_metadata(const struct call *);
 /* A file of expected answers must have all that are wanted, but those that TensorFlow's op has not, shaped
  * alike. */
 int  call_expect(const struct call *, const struct safetensors *);
-/* Compares the answer of a port with an expected one, by the user's rule where one is given, else by ours. */
+/* How many elements of an answer there are; and how many of them, the first, an expected one of TensorFlow's has: a port CG_UNSET has
+ * none from the last computed step on. */
+size_t call_elements(const struct call *, int port);
+size_t call_comparable(const struct call *, int port);
+/* Compares those of a port's answer with an expected one, by the user's rule where one is given, else by ours. */
 void call_compare(const struct call *, int port, const struct safetensors_tensor *want,
                   const struct allowance *user, struct comparison *);
 

@@ -52,7 +52,7 @@ void compare(struct allowance a, const void *got, const void *want, size_t n, st
 {
 	double worst = -1;
 
-	*c = (struct comparison){ 0 };
+	*c = (struct comparison){ .n = n };
 	for (size_t k = 0; k < n; k++) {
 		double size = fabs(compare_element(a.expected, want, k));
 

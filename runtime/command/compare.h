@@ -36,6 +36,7 @@ struct comparison {
 	double most;                     /* the largest error of all */
 	double largest;                  /* magnitude in the expected tensor */
 	size_t wrong;                    /* elements beyond their allowance */
+	size_t n;                        /* elements that were compared */
 };
 /* n elements.  NaN equals NaN, an infinity equals itself. */
 void compare(struct allowance, const void *got, const void *want, size_t n, struct comparison *);

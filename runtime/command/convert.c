@@ -3,7 +3,6 @@
  * network.c finds; where pieces lie is the library's.  Tensors are made and written one at a time.
  */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "runtime/command/command.h"
 #include "runtime/command/field.h"
@@ -126,15 +125,6 @@ static int read_paths(const struct options *o, const char *paths[2])
 	return CG_OK;
 }
 
-static int differ(const char *in, const char *out)
-{
-	struct stat a, b;
-
-	if (!stat(in, &a) && !stat(out, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-		return cg_fail(CG_BAD_ARGUMENT, "%s and %s are the same file: expected two", in, out);
-	return CG_OK;
-}
-
 static int read_words(struct convert *c, const struct options *o)
 {
 	const struct cg_format *from, *to;
@@ -154,7 +144,6 @@ static int read_words(struct convert *c, const struct options *o)
 			return command_own(CG_BAD_ARGUMENT, "--dtype");
 	}
 	CG_TRY(read_paths(o, paths));
-	CG_TRY(differ(paths[0], paths[1]));
 	CG_TRY(network_open(&c->in, from, paths[0], o->value[FROM_PREFIX], !!o->value[GRADIENTS]));
 	for (const char **word = o->words; *word; word++)
 		if (is_word(*word))
@@ -221,7 +210,7 @@ static void list_losses(struct convert *c, const struct cg_losses *l)
 	if (l->vectors)
 		LOSE(c, "peepholes are left out: %lld of their weights are not 0", (long long)l->vectors);
 	if (l->rounded)
-		LOSE(c, "%lld numbers are rounded to %s", (long long)l->rounded, cg_dtype_name(c->dtype));
+		LOSE(c, "%lld number%s rounded to %s", (long long)l->rounded, l->rounded == 1 ? " is" : "s are", cg_dtype_name(c->dtype));
 }
 
 /* The layout of OUT, and what does not fit into it. */
@@ -426,8 +415,8 @@ static int say(const struct convert *c, int json)
 		return print_json(json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:o}", "network", line, "dtype", cg_dtype_name(c->dtype),
 		                            "from", c->in.format->name, "to", c->out.format->name, "read", c->in.layout.n,
 		                            "written", (json_int_t)c->n, "lost", lost));
-	printf("%s, %s: %d of %s to %zu of %s\n", line, cg_dtype_name(c->dtype), c->in.layout.n, c->in.format->name, c->n,
-	       c->out.format->name);
+	printf("%s, %s: %d tensor%s of %s to %zu of %s\n", line, cg_dtype_name(c->dtype), c->in.layout.n, c->in.layout.n == 1 ? "" : "s",
+	       c->in.format->name, c->n, c->out.format->name);
 	return CG_OK;
 }
 

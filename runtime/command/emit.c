@@ -202,8 +202,6 @@ static int check_files(struct emit *e, const struct options *o, int show_manifes
 		CG_TRY(file_check(&e->source_file, output));
 	if (manifest && !show_manifest)
 		CG_TRY(file_check(&e->manifest_file, manifest));
-	if (output && manifest && !strcmp(e->source_file.path, e->manifest_file.path))
-		return cg_fail(CG_BAD_ARGUMENT, "--output and --manifest name the same file, %s", output);
 	return CG_OK;
 }
 

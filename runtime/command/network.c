@@ -154,15 +154,46 @@ static int suggest(const struct network *n, const char *name)
 	return 0;
 }
 
-static int nothing(const struct network *n, const char *name)
+/* Layers that go by other names than the format's, such as those of a second model in one session of Keras: "" or how to say so. */
+static const char *other_names(const struct network *n, const struct cg_layout *l, char words[NETWORK_LINE])
 {
-	char shown[PRINT_NAME], list[PRINT_NAME * 4] = "";
+	size_t before = strlen(n->prefix), length;
+	char list[PRINT_NAME * 3] = "", stem[PRINT_NAME], shown[PRINT_NAME], first[NETWORK_NAME];
+	const char *leaf;
+	struct cg_tensor tensor;
+	int found = 0;
+
+	words[0] = '\0';
+	network_name(n, l, 0, first, &tensor);
+	if (n->words.names || network_tensor(n, first))
+		return words;
+	cg_layout_tensor(l, 0, &tensor, NULL, &leaf);
+	length = strlen(leaf);
+	for (size_t k = 0; k < n->file.n && found < 3; k++) {
+		const char *name = n->index[k]->name;
+		size_t all = strlen(name);
+
+		if (all <= before + length || strncmp(name, n->prefix, before) || name[all - length - 1] != '/' || strcmp(name + all - length, leaf) ||
+		    snprintf(stem, sizeof stem, "%.*s", (int)(all - length - before), name + before) >= PRINT_NAME)
+			continue;
+		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", found++ ? ", " : "", print_name(shown, stem));
+	}
+	if (found == 1)
+		snprintf(words, NETWORK_LINE, "; names=%s says that the layer goes by that name", list);
+	else if (found)
+		snprintf(words, NETWORK_LINE, "; names=A/,B/ says by which names the layers go: there are %s", list);
+	return words;
+}
+
+static int nothing(const struct network *n, const struct cg_layout *l, const char *name)
+{
+	char shown[PRINT_NAME], list[PRINT_NAME * 4] = "", words[NETWORK_LINE];
 
 	for (size_t k = 0; k < n->file.n && k < 3; k++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", k ? ", " : "", print_name(shown, n->index[k]->name));
 	CG_TRY(suggest(n, name));
-	return cg_fail(CG_BAD_ARGUMENT, "%s: no tensor of format %s: expected %s, got %s%s", n->file.path, n->format->name, name,
-	               *list ? list : "none", n->file.n > 3 ? ", ..." : "");
+	return cg_fail(CG_BAD_ARGUMENT, "%s: no tensor of format %s: expected %s, got %s%s%s", n->file.path, n->format->name, name,
+	               *list ? list : "none", n->file.n > 3 ? ", ..." : "", other_names(n, l, words));
 }
 
 /* Whichever tensor in the file is not of the network. */
@@ -194,7 +225,7 @@ static int extra(const struct network *n, const struct network_trial *t)
 
 static int report(const struct network *n, const struct network_trial *t, int ignore)
 {
-	char name[NETWORK_NAME], shown[PRINT_NAME], want[PRINT_SHAPE], got[PRINT_SHAPE];
+	char name[NETWORK_NAME], shown[PRINT_NAME], want[PRINT_SHAPE], got[PRINT_SHAPE], words[NETWORK_LINE];
 	struct cg_tensor tensor;
 
 	for (int k = 0; k < t->layout.n; k++) {
@@ -205,10 +236,11 @@ static int report(const struct network *n, const struct network_trial *t, int ig
 		network_name(n, &t->layout, k, name, &tensor);
 		there = network_tensor(n, name);
 		if (!t->matched)
-			return nothing(n, name);
+			return nothing(n, &t->layout, name);
 		print_shape(want, tensor.shape, tensor.rank);
 		if (!there)
-			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: missing; expected %s", n->file.path, print_name(shown, name), want);
+			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: missing; expected %s%s", n->file.path, print_name(shown, name), want,
+			               other_names(n, &t->layout, words));
 		if (!network_same_shape(there, &tensor))
 			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", n->file.path, print_name(shown, name), want,
 			               print_shape(got, there->shape, there->rank));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gen/cell.h"
+#include "runtime/command/claim.h"
 #include "runtime/command/command.h"
 #include "runtime/command/print.h"
 
@@ -112,4 +113,5 @@ void options_close(struct options *o)
 			free(o->value[k]);               /* popt's, not ours */
 	if (o->popt)
 		poptFreeContext(o->popt);
+	claim_end_all();
 }

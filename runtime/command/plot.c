@@ -96,6 +96,7 @@ static int draw(struct file *picture, const struct cg_text *script)
 
 static const char *const sizes[] = { "T", "B", "I", "U" };
 static const char *const axes[] = { "T", "B", "I", "H" };
+static const char columns[] = "op\twhat";     /* how the data begins */
 enum { SIZES = 4, HIGHEST = 8000 };           /* HIGHEST: of a picture, in pixels */
 
 static int is_same(const struct result *a, const struct result *b, int but)
@@ -180,7 +181,7 @@ static void draw_bars(struct cg_text *t, const struct result *results, size_t n)
 
 static void write_data(struct cg_text *t, const struct result *results, size_t n)
 {
-	cg_text_put(t, "op\twhat\tdtype\tT\tB\tI\tH\treps\tmin_ms\tmedian_ms\tspread_ms\tgflops\tgbytes\tshare\n");
+	cg_text_printf(t, "%s\tdtype\tT\tB\tI\tH\treps\tmin_ms\tmedian_ms\tspread_ms\tgflops\tgbytes\tshare\n", columns);
 	for (const struct result *r = results; r < results + n; r++) {
 		const struct problem *p = r->problem;
 
@@ -210,8 +211,8 @@ int plot_check(struct plot *plot, const char *path)
 		               print_name(shown, path));
 	if (snprintf(data, sizeof data, "%s.tsv", path) >= (int)sizeof data)
 		return cg_fail(CG_FILE, "%.40s...: the path is too long", path);
-	CG_TRY(file_check(&plot->picture, path));
-	CG_TRY(file_check(&plot->data, data));
+	CG_TRY(file_check_picture(&plot->picture, path));
+	CG_TRY(file_check_text(&plot->data, data, columns));
 	return find_gnuplot();
 }
 

@@ -10,11 +10,13 @@
 #include "runtime/command/command.h"
 #include "runtime/command/describe.h"
 #include "runtime/command/print.h"
+#include "runtime/rnn.h"
 
 enum { PROBLEMS_MAX = 4096, NAME_ROOM = 64 };
 
 const struct problem_size problem_sizes[PROBLEM_SIZES] = {
-	{ "--T", "T", 16 }, { "--layers", "L", 1 }, { "--B", "B", 32 }, { "--I", "I", 256 }, { "--H", "U", 512 }
+	{ "--T", "T", 16, "step" }, { "--layers", "L", 1, "layer" }, { "--B", "B", 32, "row" }, { "--I", "I", 256, "input" },
+	{ "--H", "U", 512, "unit" }
 };
 
 /* What is measured when no size is named. */
@@ -45,8 +47,8 @@ static int takes(const struct request *r, const struct cg_op *row)
 	for (int k = 0; k < PROBLEM_SIZES; k++)
 		for (int n = 0; n < r->lengths[k] && !has_size(row, problem_sizes[k].symbol); n++)
 			if (r->list[k][n] != 1)
-				return cg_fail(CG_BAD_ARGUMENT, "%s: %s has one: expected 1, got %lld", problem_sizes[k].name,
-				               r->op, (long long)r->list[k][n]);
+				return cg_fail(CG_BAD_ARGUMENT, "%s: %s has one %s: expected 1, got %lld", problem_sizes[k].name,
+				               r->op, problem_sizes[k].of, (long long)r->list[k][n]);
 	if (r->valid < 1 && !lengths_of(row))
 		return cg_fail(CG_BAD_ARGUMENT, "--valid: %s has no sequence_lengths: expected 1, got %g", r->op, r->valid);
 	return CG_OK;
@@ -87,9 +89,7 @@ static const char *named_mode(const struct cg_op *row)
 
 const char *problem_mode(const struct problem *p)
 {
-	const struct cg_attribute *mode = mode_of(p->row);
-
-	return mode ? mode->words[(int)cg_attribute_number(mode, p->op)] : named_mode(p->row);
+	return p->row->plan ? cg_rnn_op_cell(p->op)->name : named_mode(p->row);
 }
 
 static int check_mode(const struct request *r, const struct cg_op *row)

@@ -82,8 +82,9 @@ static const char text[] =
 	"  s  the smallest normal number of the op's dtype (f64, f16: the smallest)\n"
 	"\n"
 	"NaN equals NaN, an infinity itself.  FILE may be of another float dtype, and\n"
-	"under our names for ops need not have every output.  --rtol and\n"
-	"--atol replace the rule by rtol |e| + atol.\n"
+	"under our names for ops need not have every output.  Outputs that TensorFlow\n"
+	"leaves unset from seq_len_max on are compared up to there; how many elements were\n"
+	"left out is said.  --rtol and --atol replace the rule by rtol |e| + atol.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad run LSTMBlockCell cell_clip=-1 in.safetensors -o out.safetensors\n"
@@ -208,7 +209,7 @@ struct summary { double least, most, mean; size_t n; };
 static struct summary summarise(const struct call *c, int port)
 {
 	const struct cg_port *p = &c->row->ports[port];
-	struct summary s = { INFINITY, -INFINITY, 0, c->arguments[port].bytes / cg_op_type_bytes(c->row, p, c->op) };
+	struct summary s = { INFINITY, -INFINITY, 0, call_elements(c, port) };
 
 	if (p->flags & CG_OPAQUE)
 		s.n = 0;                         /* its bits are no numbers */
@@ -272,45 +273,55 @@ static void place(const struct call_argument *a, size_t element, int64_t at[CG_R
 	}
 }
 
-static int show_comparison(const struct run *r, const char *name, const struct call_argument *a,
-                           const struct comparison *c, struct print_table *t)
+static int show_comparison(const struct run *r, int port, const struct comparison *c, struct print_table *t)
 {
+	const struct call_argument *a = &r->call.arguments[port];
+	const char *name = r->call.row->ports[port].name;
+	size_t left_out = call_elements(&r->call, port) - c->n;
 	struct print_colour colour = print_colours(stdout);
-	char shown[PRINT_SHAPE];
+	char shown[PRINT_SHAPE], rest[48] = "";
 	int64_t at[CG_RANK];
 
 	place(a, c->at, at);
 	if (r->json)
-		return print_json(json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b}",
+		return print_json(json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b}",
 		                            "name", name, "shape", print_numbers(a->shape, a->rank),
 		                            "error", print_number(c->error), "at", print_numbers(at, a->rank),
 		                            "allowance", print_number(c->allowance),
 		                            "got", print_number(c->got), "want", print_number(c->want),
-		                            "wrong", (json_int_t)c->wrong, "ok", !c->wrong));
+		                            "wrong", (json_int_t)c->wrong, "left_out", (json_int_t)left_out, "ok", !c->wrong));
+	if (left_out)
+		snprintf(rest, sizeof rest, "; %zu left out", left_out);
 	if (!t->n)
 		print_row(t, "output", "worst error", "at", "allowed", "got", "expected", "", NULL);
 	print_cell(t, "%s", name);
 	print_cell(t, "%.3g", c->error);
-	print_cell(t, "%s", a->bytes ? print_shape(shown, at, a->rank) : "-");
+	print_cell(t, "%s", c->n ? print_shape(shown, at, a->rank) : "-");
 	print_cell(t, "%.3g", c->allowance);
 	print_cell(t, "%.9g", c->got);
 	print_cell(t, "%.9g", c->want);
 	if (c->wrong)
-		print_cell(t, "%sMISMATCH%s in %zu of %zu", colour.bad, colour.off, c->wrong,
-		           a->bytes / cg_dtype_bytes(r->call.dtype));
+		print_cell(t, "%sMISMATCH%s in %zu of %zu%s", colour.bad, colour.off, c->wrong, c->n, rest);
 	else
-		print_cell(t, "%sok%s", colour.good, colour.off);
+		print_cell(t, "%sok%s%s", colour.good, colour.off, rest);
 	return CG_OK;
+}
+
+/* Why not all of it was compared. */
+static void say_left_out(const struct call *c, int port)
+{
+	long long T = (long long)c->arguments[port].shape[0], steps = (long long)cg_op_steps(c->row, c->op, T);
+
+	printf("left out: the last %lld of %lld steps, which TensorFlow does not compute and leaves as its memory was\n", T - steps, T);
 }
 
 static int compare_outputs(struct run *r, int *mismatch)
 {
 	struct print_table t = { .columns = "lrlrrrl" };
-	int code = CG_OK, shown;
+	int code = CG_OK, shown, left_out = -1;
 
 	for (int k = 0; k < r->call.n && !code; k++) {
 		const struct cg_port *port = &r->call.row->ports[k];
-		const struct call_argument *a = &r->call.arguments[k];
 		const struct safetensors_tensor *want = safetensors_find(&r->expected, port->name);
 		struct comparison c;
 
@@ -318,9 +329,13 @@ static int compare_outputs(struct run *r, int *mismatch)
 			continue;
 		call_compare(&r->call, k, want, &r->rule, &c);
 		*mismatch |= c.wrong > 0;
-		code = show_comparison(r, port->name, a, &c, &t);
+		if (c.n < call_elements(&r->call, k))
+			left_out = k;
+		code = show_comparison(r, k, &c, &t);
 	}
 	shown = print_table(&t, "");
+	if (left_out >= 0 && !r->json)
+		say_left_out(&r->call, left_out);
 	return code ? code : shown;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/command/claim.h"
 #include "runtime/command/print.h"
 #include "runtime/command/safetensors.h"
 #include "runtime/op.h"
@@ -173,8 +174,46 @@ static int tile(struct safetensors *s, const unsigned char *data, uint64_t total
 		end = begin + t->bytes;
 	}
 	if (end != total)
-		return WRONG("%s: %llu bytes after the last tensor", s->path, (unsigned long long)(total - end));
+		return WRONG("%s: %llu byte%s after the last tensor", s->path, (unsigned long long)(total - end), total - end == 1 ? "" : "s");
 	return CG_OK;
+}
+
+/* Files that are often taken for safetensors, by their first bytes; and what to do with each. */
+#define SAVE "save its tensors by safetensors.torch.save_file or safetensors.numpy.save_file; cellgrad(1) shows how"
+static const struct foreign { const char *beginning, *is, *instead; } foreign[] = {
+	{ "PK\3\4",           "a zip file, as PyTorch's .pt and .pth, NumPy's .npz and Keras's .keras are", SAVE },
+	{ "\x80\2",           "a pickle of Python, as old files of PyTorch are", SAVE },
+	{ "\x80\3",           "a pickle of Python", SAVE },
+	{ "\x80\4",           "a pickle of Python", SAVE },
+	{ "\x80\5",           "a pickle of Python", SAVE },
+	{ "\x93NUMPY",        "an array of NumPy, a .npy", SAVE },
+	{ "\x89HDF\r\n\x1a\n", "an HDF5 file, as Keras's .h5 is", SAVE },
+	{ "GGUF",             "a GGUF file", SAVE },
+	{ "\x1f\x8b",         "compressed by gzip", "decompress it" },
+	{ "version https://git-lfs", "what Git LFS leaves in the place of a file", "git lfs pull fetches it" },
+	{ "<!DOCTYPE",        "a page of the web", "get the file itself" },
+	{ "<html",            "a page of the web", "get the file itself" },
+};
+
+/* Protocol Buffers have no mark of their own.  What ONNX and TensorFlow write begins with field 1, a small number, and then a field of
+ * bytes. */
+static int is_protobuf(const unsigned char *bytes, size_t n)
+{
+	return n > 2 && bytes[0] == 0x08 && bytes[1] && bytes[1] < 0x40 && strchr("\x12\x1a\x3a\x42", bytes[2]) && bytes[2];
+}
+
+/* Of a file that is no safetensors: what it is, if its first bytes tell; else the message stays what it was. */
+static int say_kind(const struct safetensors *s, const unsigned char *bytes, size_t n)
+{
+	for (size_t k = 0; k < sizeof foreign / sizeof *foreign; k++) {
+		const struct foreign *f = &foreign[k];
+
+		if (n >= strlen(f->beginning) && !memcmp(bytes, f->beginning, strlen(f->beginning)))
+			return WRONG("%s: no safetensors file, but %s: %s", s->path, f->is, f->instead);
+	}
+	if (is_protobuf(bytes, n))
+		return WRONG("%s: no safetensors file, but Protocol Buffers, as an ONNX model or TensorFlow's saved_model.pb is: " SAVE, s->path);
+	return CG_FILE;
 }
 
 static int header(struct safetensors *s, const char *text, size_t length)
@@ -185,8 +224,6 @@ static int header(struct safetensors *s, const char *text, size_t length)
 	const char *key;
 	json_t *value;
 
-	if (!length || text[0] != '{')
-		return WRONG("%s: the header is no JSON object: this is no safetensors file", s->path);
 	s->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
 	if (print_json_lost() != lost)
 		return cg_fail(CG_NO_MEMORY, "%s: no memory for the header of %zu bytes", s->path, length);
@@ -203,6 +240,26 @@ static int header(struct safetensors *s, const char *text, size_t length)
 	return CG_OK;
 }
 
+/* Is it a header with its length before it, and perhaps data? */
+static int frame(const struct safetensors *s, const unsigned char *bytes, size_t n, uint64_t *length)
+{
+	int code = CG_OK;
+
+	*length = 0;
+	memcpy(length, bytes, n < 8 ? n : 8);
+	if (n < 8)
+		code = WRONG("%s: %zu byte%s, too short for a safetensors file", s->path, n, n == 1 ? "" : "s");
+	else if (*length > header_most)
+		code = WRONG("%s: a header of %llu bytes, more than %llu: cut short, or no safetensors file",
+		             s->path, (unsigned long long)*length, (unsigned long long)header_most);
+	else if (*length > n - 8)
+		code = WRONG("%s: a header of %llu bytes in a file of %zu: cut short, or no safetensors file",
+		             s->path, (unsigned long long)*length, n);
+	else if (!*length || bytes[8] != '{')
+		code = WRONG("%s: the header is no JSON object: this is no safetensors file", s->path);
+	return code ? say_kind(s, bytes, n) : CG_OK;
+}
+
 static int parse(struct safetensors *s, const unsigned char *bytes, size_t n)
 {
 	const unsigned char *data;
@@ -210,15 +267,7 @@ static int parse(struct safetensors *s, const unsigned char *bytes, size_t n)
 	uint64_t length, total;
 	json_t *entry;
 
-	if (n < 8)
-		return WRONG("%s: %zu bytes, too short for a safetensors file", s->path, n);
-	memcpy(&length, bytes, 8);
-	if (length > header_most)
-		return WRONG("%s: a header of %llu bytes, more than %llu: cut short, or no safetensors file",
-		             s->path, (unsigned long long)length, (unsigned long long)header_most);
-	if (length > n - 8)
-		return WRONG("%s: a header of %llu bytes in a file of %zu: cut short, or no safetensors file",
-		             s->path, (unsigned long long)length, n);
+	CG_TRY(frame(s, bytes, n, &length));
 	data = bytes + 8 + length;
 	total = n - 8 - length;
 	CG_TRY(header(s, (const char *)bytes + 8, (size_t)length));
@@ -245,9 +294,10 @@ int safetensors_parse(struct safetensors *s, const char *path, const void *bytes
 	return code;
 }
 
-static int map(int fd, const char *path, void **at, size_t *n)
+static int map_file(int fd, const char *path, void **at, size_t *n)
 {
 	struct stat there;
+	void *map;
 
 	if (fstat(fd, &there))
 		return WRONG("%s: %s", path, strerror(errno));
@@ -260,28 +310,37 @@ static int map(int fd, const char *path, void **at, size_t *n)
 	*n = (size_t)there.st_size;
 	if (!*n)
 		return WRONG("%s: is empty", path);
-	*at = mmap(NULL, *n, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (*at == MAP_FAILED)
+	map = mmap(NULL, *n, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
 		return WRONG("%s: mmap of %zu bytes: %s", path, *n, strerror(errno));
+	*at = map;
 	return CG_OK;
 }
 
 int safetensors_open(struct safetensors *s, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), code;    /* a pipe must not wait for its writer */
+	int fd, code;
+	struct claim *claim = NULL;
 	size_t n = 0;
 	void *at = NULL;
 
+	CG_TRY(file_check_name(path, "read"));
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);      /* a pipe must not wait for its writer */
 	if (fd < 0)
 		return WRONG("%s: %s", path, strerror(errno));
-	code = map(fd, path, &at, &n);
+	code = map_file(fd, path, &at, &n);
+	if (!code)
+		code = claim_input(fd, path, &claim);
 	close(fd);
-	CG_TRY(code);
-	code = safetensors_parse(s, path, at, n);
+	if (!code)
+		code = safetensors_parse(s, path, at, n);
 	if (code) {
-		munmap(at, n);
+		claim_end(claim);
+		if (at)
+			munmap(at, n);
 		return code;
 	}
+	s->claim = claim;
 	s->map = at;
 	s->mapped = n;
 	return CG_OK;
@@ -292,6 +351,7 @@ void safetensors_close(struct safetensors *s)
 	cg_memory(s->tensors, 0);
 	json_decref(s->header);
 	cg_memory(s->path, 0);
+	claim_end(s->claim);
 	if (s->map)
 		munmap(s->map, s->mapped);
 	*s = (struct safetensors){ 0 };

@@ -27,6 +27,7 @@ struct safetensors_tensor {
 
 struct safetensors {
 	char   *path;
+	struct claim *claim;             /* NULL: as below */
 	void   *map;                     /* NULL: the bytes are the caller's */
 	size_t  mapped;
 	json_t *header;                  /* holds the names */

@@ -38,14 +38,11 @@ int64_t problem_size(const struct problem *p, const char *symbol)
 
 double problem_rows(const struct problem *p)
 {
-	double T = (double)problem_size(p, "T"), B = (double)problem_size(p, "B"), rows = 0;
+	double B = (double)problem_size(p, "B"), rows = 0;
 
 	for (int64_t b = 0; p->lengths && b < (int64_t)B; b++)
 		rows += p->lengths[b];
-	for (const struct cg_attribute *a = p->row->attributes; a->name; a++)
-		if (!strcmp(a->name, "seq_len_max") && cg_attribute_number(a, p->op) >= 0)
-			T = cg_attribute_number(a, p->op);
-	return p->lengths ? rows : T * B;
+	return p->lengths ? rows : (double)cg_op_steps(p->row, p->op, problem_size(p, "T")) * B;
 }
 
 const char *problem_words(const struct problem *p, char *text, size_t room)

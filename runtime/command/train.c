@@ -83,7 +83,7 @@ int train_read(struct train_plan *p, const char *steps, const char *seconds, con
 		CG_TRY(whole("seed", seed, 0, INT64_MAX, &p->seed));
 	p->steps = (int)number;
 	p->svg_named = svg != NULL;
-	return svg ? file_check(&p->file, svg) : CG_OK;
+	return svg ? file_check_picture(&p->file, svg) : CG_OK;
 }
 
 /* ---- progress ---- */
@@ -317,7 +317,7 @@ static void show_beginning(const struct training *t, struct cg_context *context)
 static int write_svg(struct training *t, const struct curve *c, const char **why)
 {
 	struct train_plan *p = t->plan;
-	int code = p->svg_named ? CG_OK : file_check(&p->file, TRAIN_SVG);
+	int code = p->svg_named ? CG_OK : file_check_picture(&p->file, TRAIN_SVG);
 
 	*why = NULL;
 	if (!code)

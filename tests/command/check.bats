@@ -82,38 +82,39 @@ load files
 }
 
 @test "words that are wrong" {
-	refuses "did you mean lstm_block_cell_grad?" check lstm_block_cell_gard
-	refuses "did you mean gru_block?" check gru_blok
-	refuses "no op or cell frobnicate" check frobnicate
-	refuses "gru is given twice" check gru gru
-	refuses "did you mean use_peephole?" check use_peephol=true
-	refuses "gru_block_cell has no forget_bias" check gru_block_cell forget_bias=1
-	refuses "B: expected an integer from 0 to 65536, got \"-1\"" check B=-1
-	refuses "expected smaller ones" check lstm_block_cell B=65536 I=65536 U=65536
-	refuses "B is given twice" check B=1 B=2
-	refuses "dtype is given twice" check dtype=f32 --dtype f32
-	refuses "did you mean h_grad?" check lstm_block_cell_grad absent=h_gard
-	refuses "there is no such kernel" check lstm pass=forward shape=sum
-	refuses "stage: expected an integer from 1 to 1" check lstm stage=2
-	refuses "expected one op or cell, got 0" check seed=3
-	refuses "expected one op or cell, got 2" check lstm gru seed=3
+	refuses "lstm_block_cell_gard|lstm_block_cell_grad" check lstm_block_cell_gard
+	refuses "gru_blok|gru_block" check gru_blok
+	refuses "op|cell|frobnicate" check frobnicate
+	refuses "gru|twice" check gru gru
+	refuses "use_peephol|use_peephole" check use_peephol=true
+	refuses "gru_block_cell|forget_bias" check gru_block_cell forget_bias=1
+	refuses "B|integer|0|65536|-1" check B=-1
+	refuses "lstm_block_cell|sizes" check lstm_block_cell B=65536 I=65536 U=65536
+	refuses "B|twice" check B=1 B=2
+	refuses "dtype|twice" check dtype=f32 --dtype f32
+	refuses "h_gard|h_grad" check lstm_block_cell_grad absent=h_gard
+	refuses "kernel" check lstm pass=forward shape=sum
+	refuses "stage|integer|1" check lstm stage=2
+	refuses "op|cell|0" check seed=3
+	refuses "op|cell|2" check lstm gru seed=3
 }
 
 @test "options that are wrong" {
-	refuses "did you mean 'cpu'?" check --backend cpo
-	refuses "--ref: " check --ref nowhere
-	refuses "--suite: expected quick or full, got \"slow\"" check --suite slow
-	refuses "--seed: expected an integer" check --seed x
-	refuses "--max-time: expected seconds" check --max-time 0
-	refuses "--max-time: expected seconds" check --max-time=-1
-	refuses "--dtype: expected f16, bf16, f32 or f64, got f8" check --dtype f8
-	refuses "did you mean --max-time?" check --max-tim 3
+	refuses "--backend|cpo|cpu" check --backend cpo
+	refuses "--ref|nowhere" check --ref nowhere
+	refuses "--suite|quick|full|slow" check --suite slow
+	refuses "--seed|integer" check --seed x
+	refuses "--max-time|seconds" check --max-time 0
+	refuses "--max-time|seconds" check --max-time=-1
+	refuses "--dtype|f16|bf16|f32|f64|f8" check --dtype f8
+	refuses "--max-tim|--max-time" check --max-tim 3
 	CELLGRAD_BACKEND=nowhere refuses "CELLGRAD_BACKEND" check
 }
 
 @test "what ran is said when it is interrupted" {
 	CELLGRAD_BACKEND=cpu run -124 --separate-stderr timeout -s INT 5 "$CELLGRAD" check --suite full
-	[[ $stderr == *"cellgrad check: interrupted; what ran was"*"cellgrad check "*" seed="* ]]
+	has interrupted
+	[[ $stderr == *"cellgrad check "*" seed="* ]]
 }
 
 @test "kernels have the same bits on OpenCL, over tens of thousands of rows" {

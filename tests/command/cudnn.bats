@@ -34,7 +34,7 @@ says() {
 without() {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	says "composed (no cuDNN: not cudnn)" run CudnnRNNV3 "$case" --expect "$case"
-	refuses "rnn: route: cudnn: no cuDNN" run rnn "$case" route=cudnn
+	refuses "rnn|route|cudnn|cuDNN" run rnn "$case" route=cudnn
 	refuses "$1" run rnn "$case" route=cudnn
 	works info --why cuda
 	[[ $output == *"; networks: no cuDNN"*"$1"* ]]
@@ -78,41 +78,40 @@ without() {
 	with CELLGRAD_CUDNN_LIB=none
 	case=$DATA/CudnnRNNV3-gru-plain.safetensors
 	says "composed (no cuDNN: not cudnn)" run CudnnRNNV3 "$case"
-	refuses "rnn: route: cudnn: CELLGRAD_CUDNN_LIB=none" run rnn "$case" route=cudnn
+	refuses "rnn|route|cudnn|CELLGRAD_CUDNN_LIB=none" run rnn "$case" route=cudnn
 }
 
 @test "one that is named and cannot be loaded is refused, whichever the route" {
 	with CELLGRAD_CUDNN_LIB=/nowhere/libcudnn.so.9
 	case=$DATA/CudnnRNNV3-gru-plain.safetensors
 	for way in CudnnRNNV3 "rnn route=composed" "rnn route=cudnn"; do
-		refuses "no cuDNN: CELLGRAD_CUDNN_LIB: tried /nowhere/libcudnn.so.9: cannot open" run $way "$case"
+		refuses "cuDNN|CELLGRAD_CUDNN_LIB|/nowhere/libcudnn.so.9" run $way "$case"
 	done
 	refuses "/nowhere/libcudnn.so.9" run GRUBlockCell "$DATA/GRUBlockCell-one.safetensors"
 	export CELLGRAD_CUDNN_LIB=libcudnn.so.9
-	refuses "CELLGRAD_CUDNN_LIB: " run CudnnRNNV3 "$case"
-	message_has "'libcudnn.so.9'"
+	refuses "CELLGRAD_CUDNN_LIB|absolute|path|'libcudnn.so.9'" run CudnnRNNV3 "$case"
 }
 
 @test "one before 8.1" {
 	with CELLGRAD_FAKE_CUDNN=8.0.5
-	refuses "which is cuDNN 8.0.5: expected 8.1 or later" run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
+	refuses "cuDNN|8.0.5|8.1" run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
 }
 
 @test "one of another CUDA than its cuBLAS" {
 	with CELLGRAD_FAKE_CUDART=12 CELLGRAD_FAKE_CUDA=13.0
 	export CELLGRAD_CUDNN_LIB
 	CELLGRAD_CUDNN_LIB=$(dirname "$(sed -n 's/^exec \([^ ]*\) .*/\1/p' cellgrad)")/lib/cudnn-9/libcudnn.so.9
-	refuses "/libcudnn.so.9, which is for CUDA 12, but cuBLAS for 13: " run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
+	refuses "/libcudnn.so.9|CUDA|12|cuBLAS|13" run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
 	export CELLGRAD_CUBLAS_LIB=none CELLGRAD_FAKE_CUDART=13 CELLGRAD_FAKE_CUDA=12.4
-	refuses "/libcudnn.so.9, which is for CUDA 13, but the driver for 12.4" run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
+	refuses "/libcudnn.so.9|CUDA|13|driver|12.4" run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
 }
 
 @test "a call of its that fails is told in its words, and no other route is taken" {
 	with
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	export CELLGRAD_FAKE_FAIL=cudnnCreate:1:1001
-	fails "cuda: cudnnCreate: CUDNN_STATUS_NOT_INITIALIZED (1001)" run rnn "$case"
-	fails "; without cuDNN: CELLGRAD_CUDNN_LIB=none; it is /" run rnn "$case"
+	fails "cuda|cudnnCreate|CUDNN_STATUS_NOT_INITIALIZED|1001" run rnn "$case"
+	fails "cuDNN|CELLGRAD_CUDNN_LIB=none|/" run rnn "$case"
 	export CELLGRAD_FAKE_FAIL=cudnnRNNForward:1:5000
 	run -1 --separate-stderr "$CELLGRAD" run rnn "$case"
 	[[ ${stderr_lines[0]} == *"cuda: cudnnRNNForward: CUDNN_STATUS_EXECUTION_FAILED (5000): "* ]]
@@ -128,14 +127,14 @@ without() {
 	grep -aq '"route":"cudnn"' fwd.safetensors
 	says cudnn run CudnnRNNBackpropV3 "$case" fwd.safetensors -o a.safetensors
 	works run CudnnRNNBackpropV3 "$case" --expect a.safetensors
-	refuses "fwd.safetensors: reserve_space: expected one that was made with route=composed, got one that was made with route=cudnn" \
+	refuses "fwd.safetensors|reserve_space|route=composed|route=cudnn" \
 		run rnn_backprop "$case" fwd.safetensors route=composed
-	CELLGRAD_CUDNN_LIB=none refuses "made with route=composed, got one that was made with route=cudnn" \
+	CELLGRAD_CUDNN_LIB=none refuses "route=composed|route=cudnn" \
 		run CudnnRNNBackpropV3 "$case" fwd.safetensors
-	CELLGRAD_FAKE_CUDNN=9.1.0 refuses "expected one of this plan's, got one of a network that is another" \
+	CELLGRAD_FAKE_CUDNN=9.1.0 refuses "reserve_space|network" \
 		run CudnnRNNBackpropV3 "$case" fwd.safetensors
 	works run rnn "$case" route=composed -o fwd.safetensors
-	refuses "fwd.safetensors: reserve_space: expected one that was made with route=cudnn, got one that was made with route=composed" \
+	refuses "fwd.safetensors|reserve_space|route=cudnn|route=composed" \
 		run rnn_backprop "$case" fwd.safetensors route=cudnn
 	# What the file says is asked for, where nothing else is.
 	says composed run rnn_backprop fwd.safetensors "$case"
@@ -147,7 +146,7 @@ without() {
 		works bench --op rnn --T 3 --B 2 --I 4 --H 4 --time 0.001 route=$route
 		[[ $output == *"route=$route"* ]]
 	done
-	refuses "rnn: route: expected composed or cudnn, or NULL for the best, got 'cudn'" bench --op rnn --T 3 --B 2 --I 4 --H 4 route=cudn
+	refuses "rnn|route|composed|cudnn|NULL|cudn" bench --op rnn --T 3 --B 2 --I 4 --H 4 route=cudn
 }
 
 # Where a stand-in computes, how much says nothing.

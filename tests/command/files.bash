@@ -79,30 +79,47 @@ gru() {
 	tensors "$1" "$2" x:"$3":2,1 h_prev:"$3":2,3 w_ru:"$3":4,6 w_c:"$3":4,3 b_ru:"$3":6 b_c:"$3":3
 }
 
-# refuses WORDS COMMAND...: exit 2, nothing on standard output, one message with the words in it
+# refuses FACTS COMMAND...: exit 2, nothing on standard output, one message with the facts in it
 refuses() {
-	local words=$1
+	local facts=$1
 
 	shift
 	run -2 --separate-stderr "$CELLGRAD" "$@"
-	message_has "$words"
+	message_has "$facts"
 }
 
-# fails WORDS COMMAND...: the same with exit 1
+# fails FACTS COMMAND...: the same with exit 1
 fails() {
-	local words=$1
+	local facts=$1
 
 	shift
 	run -1 --separate-stderr "$CELLGRAD" "$@"
-	message_has "$words"
+	message_has "$facts"
 }
 
+# FACTS are names, numbers and shapes with | between, in any order; each stands in the message as a word, not within one.  How the
+# message puts them is no fact.
 message_has() {
+	local facts
+
 	echo "standard error: $stderr"
 	[ -z "$output" ]
 	[ "${#stderr_lines[@]}" -eq 1 ]
 	[[ $stderr == cellgrad* || $stderr == '{"error":"'*'","command":"'*'"}' ]]
-	[[ $stderr == *"$1"* ]]
+	IFS='|' read -r -a facts <<< "$1"
+	has "${facts[@]}"
+}
+
+# has FACT...: in the message
+has() {
+	local fact before after
+
+	for fact; do
+		before='' after=''
+		[[ $fact != [[:alnum:]_]* ]] || before='(^|[^[:alnum:]_])'
+		[[ $fact != *[[:alnum:]_] ]] || after='([^[:alnum:]_]|$)'
+		[[ $stderr =~ $before"$fact"$after ]] || { echo "not in the message: $fact"; return 1; }
+	done
 }
 
 # works COMMAND...: exit 0, nothing on standard error; $output is what it printed
@@ -110,6 +127,12 @@ works() {
 	run -0 --separate-stderr "$CELLGRAD" "$@"
 	echo "standard error: $stderr"
 	[ -z "$stderr" ]
+}
+
+# needs NAME WHY: for a skip; a failure where CELLGRAD_TEST_REQUIRE names it, as `make cleancheck` does
+needs() {
+	[[ ,$CELLGRAD_TEST_REQUIRE, != *,$1,* ]] || { echo "$1 is required: $2"; return 1; }
+	skip "$2"
 }
 
 # on BACKEND: cpu, opencl, or cuda by the stand-ins; else a skip

@@ -32,7 +32,7 @@ load files
 		works --help $name
 		[ "$output" = "$plain" ]
 	done
-	refuses 'did you mean "emit"?' help emti
+	refuses "emti|emit" help emti
 	works help help
 	[[ $output == "Usage: cellgrad COMMAND"* ]]
 }
@@ -42,14 +42,14 @@ load files
 }
 
 @test "an unknown subcommand, with the nearest" {
-	refuses 'did you mean "emit"?' emti
+	refuses 'emti|emit' emti
 	refuses '"frobnicate"' frobnicate
 }
 
 @test "an unknown option without a command, with the nearest" {
-	refuses '"--version"' --verison
-	refuses '"--help"' --hlep
-	refuses '"--frobnicate"' --frobnicate
+	refuses "--verison|--version" --verison
+	refuses "--hlep|--help" --hlep
+	refuses "--frobnicate" --frobnicate
 }
 
 # object TEXT KEY: the value of a key of a JSON object, decoded
@@ -83,15 +83,15 @@ object() {
 }
 
 @test "an unknown option, with the nearest" {
-	refuses "did you mean --expect?" run --expct x
-	refuses "did you mean --manifest?" emit lstm_block --manifst=x
-	refuses "no option -Z" info -Z
+	refuses "--expct|--expect" run --expct x
+	refuses "--manifst|--manifest" emit lstm_block --manifst=x
+	refuses "option|-Z" info -Z
 }
 
 @test "an option without its value, twice, or with one too many" {
 	refuses "-o" run GRUBlockCell -o
-	refuses "--output needs a value" run GRUBlockCell --output=
-	refuses "--output is given twice" run GRUBlockCell -o a --output b
+	refuses "--output|value" run GRUBlockCell --output=
+	refuses "--output|twice" run GRUBlockCell -o a --output b
 	refuses "--strict=1" run GRUBlockCell --strict=1
 }
 
@@ -102,13 +102,13 @@ object() {
 	for words in --help --version info "info --json" "run GRUBlockCell in.safetensors" "emit lstm_block" "emit lstm --pass gradgrad" \
 	             "emit lstm --manifest -" "emit lstm --json" "emit --list" "bench --reps 1 --B 1 --I 1 --H 1 --op GRUBlockCell"; do
 		run -1 --separate-stderr bash -c '"$0" $1 > /dev/full' "$CELLGRAD" "$words"
-		[[ $stderr == *"standard output: No space left on device"* ]]
+		has "standard output" "No space left on device"
 	done
 }
 
 @test "standard output that is closed" {
 	run -1 --separate-stderr bash -c '"$0" info >&-' "$CELLGRAD"
-	[[ $stderr == *"standard output"* ]]
+	has "standard output"
 }
 
 @test "standard output that is closed is not taken for a file of ours" {

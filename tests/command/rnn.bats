@@ -101,11 +101,11 @@ both() {
 	works run CudnnRNNBackpropV2 "$case" --expect b1.safetensors --rtol 0
 	run -1 grep -a is_training b1.safetensors
 	for refused in num_proj=1 time_major=true cell=lstm counter=1; do
-		refuses "CudnnRNN has no attribute ${refused%=*}" run CudnnRNN "$case" $refused
-		refuses "CudnnRNNBackpropV2 has no attribute ${refused%=*}" run CudnnRNNBackpropV2 "$case" $refused
+		refuses "CudnnRNN|attribute|${refused%=*}" run CudnnRNN "$case" $refused
+		refuses "CudnnRNNBackpropV2|attribute|${refused%=*}" run CudnnRNNBackpropV2 "$case" $refused
 	done
-	refuses "CudnnRNNBackpropV3 has no attribute is_training" run CudnnRNNBackpropV3 "$case" is_training=true
-	refuses "CudnnRNNV3 has no attribute cell; our rnn does" run CudnnRNNV3 "$case" cell=lstm
+	refuses "CudnnRNNBackpropV3|attribute|is_training" run CudnnRNNBackpropV3 "$case" is_training=true
+	refuses "CudnnRNNV3|attribute|cell|rnn" run CudnnRNNV3 "$case" cell=lstm
 	# V1 does not read lengths.
 	works run CudnnRNN "$DATA/CudnnRNNV3-gru-vector.safetensors" -o v1.safetensors
 	run -1 "$CELLGRAD" run rnn "$DATA/CudnnRNNV3-gru-vector.safetensors" --expect v1.safetensors
@@ -186,7 +186,7 @@ both() {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	works run CudnnRNNV3 "$case" dropout=0.5 -o fwd.safetensors
 	made() { # WANT GOT OP WORD...: by the words, another reserve than that of the file
-		keeps "fwd.safetensors: reserve_space: " run "$3" "$case" fwd.safetensors "${@:4}"
+		keeps "fwd.safetensors|reserve_space" run "$3" "$case" fwd.safetensors "${@:4}"
 		[[ $stderr == *"with $1, got"*"with $2" && $stderr != *rnn:* ]]
 	}
 	made dropout=0 dropout=0.5 CudnnRNNBackpropV3 dropout=0
@@ -201,23 +201,23 @@ both() {
 	works run rnn "$case" counter=1 -o fwd.safetensors
 	works run rnn_backprop "$case" fwd.safetensors
 	# TensorFlow's op has no counter.
-	keeps "counter: fwd.safetensors says 1, the op takes 0" run CudnnRNNBackpropV3 "$case" fwd.safetensors
-	keeps "got one with another counter" run CudnnRNNBackpropV3 "$case" fwd.safetensors --ignore-metadata direction=bidirectional
+	keeps "counter|fwd.safetensors|1|op|0" run CudnnRNNBackpropV3 "$case" fwd.safetensors
+	keeps "reserve_space|counter" run CudnnRNNBackpropV3 "$case" fwd.safetensors --ignore-metadata direction=bidirectional
 	works run rnn "$case" is_training=false -o fwd.safetensors
-	keeps "fwd.safetensors: reserve_space: of a forward with is_training=false" run rnn_backprop "$case" fwd.safetensors
+	keeps "fwd.safetensors|reserve_space|forward|is_training=false" run rnn_backprop "$case" fwd.safetensors
 	works run rnn "$case" -o fwd.safetensors
-	keeps "reserve_space: expected [reserve=" run rnn_backprop rnn_mode=gru "$DATA/CudnnRNNV3-gru-ragged.safetensors" fwd.safetensors \
+	keeps "reserve_space|reserve=" run rnn_backprop rnn_mode=gru "$DATA/CudnnRNNV3-gru-ragged.safetensors" fwd.safetensors \
 		--ignore-metadata direction=bidirectional
 	# As many valid steps, of other rows.
 	lengths other.safetensors 5 3 1 4
 	without "$case" sequence_lengths > rest.safetensors
-	keeps "got one with other lengths" run rnn_backprop other.safetensors rest.safetensors fwd.safetensors
+	keeps "reserve_space|lengths" run rnn_backprop other.safetensors rest.safetensors fwd.safetensors
 	sed 's/"route":"composed"/"route":"conposed"/' fwd.safetensors > other.safetensors
-	keeps "other.safetensors: reserve_space: expected one that was made with route=composed, got one that was made with route=conposed" \
+	keeps "other.safetensors|reserve_space|route=composed|route=conposed" \
 		run rnn_backprop "$case" other.safetensors route=composed
 	keeps "conposed" run rnn_backprop "$case" other.safetensors
 	sed 's/cellgrad/cellgrat/g' fwd.safetensors > other.safetensors
-	keeps "expected what a forward of this plan wrote, got something else" run rnn_backprop "$case" other.safetensors
+	keeps "forward|plan" run rnn_backprop "$case" other.safetensors
 }
 
 @test "a reserve of time-major rows is not one of batch-major rows" {
@@ -225,7 +225,7 @@ both() {
 		output_backprop:F32:2,2,4 output_h_backprop:F32:2,2,2 output_c_backprop:F32:2,2,2
 	works run rnn square.safetensors direction=bidirectional -o fwd.safetensors
 	works run rnn_backprop fwd.safetensors square.safetensors
-	keeps "with time_major=false, got one that was made with time_major=true" \
+	keeps "reserve_space|time_major=false|time_major=true" \
 		run rnn_backprop fwd.safetensors square.safetensors time_major=false
 }
 
@@ -246,16 +246,16 @@ both() {
 	size 16 sizes.safetensors
 	works run CudnnRNNParamsSize sizes.safetensors S=int64 -o size.safetensors
 	grep -aq '"params_size":{"dtype":"I64","shape":\[1\]' size.safetensors
-	refuses "S: 34359214080 parameters are more than an int32 counts" run CudnnRNNParamsSize num_layers=1 num_units=65536 input_size=65532
-	refuses "more than memory has room for" run CudnnRNNParamsSize num_layers=2000000000 num_units=2000000000 input_size=1
-	refuses "num_units: expected at least 1, got 0" run CudnnRNNParamsSize num_layers=1 num_units=0 input_size=1
-	refuses "input_size has no default" run CudnnRNNParamsSize num_layers=1 num_units=1
-	refuses "num_proj: expected at most num_units=4, got 5" run CudnnRNNParamsSize num_layers=1 num_units=4 input_size=3 num_proj=5
-	refuses "num_proj: cell gru has no state" run CudnnRNNParamsSize num_layers=1 num_units=4 input_size=3 num_proj=2 rnn_mode=gru
-	refuses "skip_input needs input_size and num_units to be equal, got 3 and 4" \
+	refuses "S|34359214080|parameters|int32" run CudnnRNNParamsSize num_layers=1 num_units=65536 input_size=65532
+	refuses "memory" run CudnnRNNParamsSize num_layers=2000000000 num_units=2000000000 input_size=1
+	refuses "num_units|1|0" run CudnnRNNParamsSize num_layers=1 num_units=0 input_size=1
+	refuses "input_size|default" run CudnnRNNParamsSize num_layers=1 num_units=1
+	refuses "num_proj|num_units=4|5" run CudnnRNNParamsSize num_layers=1 num_units=4 input_size=3 num_proj=5
+	refuses "num_proj|cell|gru|state" run CudnnRNNParamsSize num_layers=1 num_units=4 input_size=3 num_proj=2 rnn_mode=gru
+	refuses "skip_input|input_size|num_units|equal|3|4" \
 		run CudnnRNNParamsSize num_layers=1 num_units=4 input_size=3 input_mode=skip_input
 	tensors wrong.safetensors "" num_layers:I32:1 num_units:I32: input_size:I32:
-	refuses "num_layers: expected a scalar" run CudnnRNNParamsSize wrong.safetensors
+	refuses "num_layers|scalar" run CudnnRNNParamsSize wrong.safetensors
 }
 
 # round_trip CASE SIZES...: params, one by one, and back, to the bit
@@ -290,23 +290,23 @@ round_trip() {
 @test "a list that does not fit" {
 	sizes="num_layers=1 num_units=5 input_size=2"
 	case=$DATA/CudnnRNNV3-lstm-plain.safetensors
-	keeps "num_params: expected 8, of cell lstm with L=1, D=1, got 6" run CudnnRNNParamsToCanonical "$case" $sizes num_params=6
-	keeps "num_params has no default" run CudnnRNNParamsToCanonical "$case" $sizes
-	keeps "num_params: expected at least 1, got 0" run CudnnRNNParamsToCanonical "$case" $sizes num_params=0
-	keeps "num_params_weights: expected 8, of" run CudnnRNNParamsToCanonicalV2 "$case" $sizes num_params_weights=9 num_params_biases=8
-	keeps "num_params_biases: expected 8, of" run CudnnRNNParamsToCanonicalV2 "$case" $sizes num_params_weights=8 num_params_biases=9
-	keeps "params: expected [params=200], got [180]" run CudnnRNNParamsToCanonical "$case" num_layers=1 num_units=5 input_size=3 num_params=8
-	keeps "expected at most 65536 weights and biases" \
+	keeps "num_params|8|cell|lstm|L=1|D=1|6" run CudnnRNNParamsToCanonical "$case" $sizes num_params=6
+	keeps "num_params|default" run CudnnRNNParamsToCanonical "$case" $sizes
+	keeps "num_params|1|0" run CudnnRNNParamsToCanonical "$case" $sizes num_params=0
+	keeps "num_params_weights|8" run CudnnRNNParamsToCanonicalV2 "$case" $sizes num_params_weights=9 num_params_biases=8
+	keeps "num_params_biases|8" run CudnnRNNParamsToCanonicalV2 "$case" $sizes num_params_weights=8 num_params_biases=9
+	keeps "params|[params=200]|[180]" run CudnnRNNParamsToCanonical "$case" num_layers=1 num_units=5 input_size=3 num_params=8
+	keeps "65536|weights|biases" \
 		run CudnnRNNParamsToCanonical "$case" num_layers=5000 num_units=1 input_size=1 num_params=40000
 	small="num_layers=1 num_units=2 input_size=1 rnn_mode=rnn_tanh num_params=2"
 	tensors list.safetensors "" weights_0:F32:2,1 weights_1:F32:2,2 biases_0:F32:2 biases_1:F32:2
 	works run CudnnRNNCanonicalToParams list.safetensors $small
 	tensors list.safetensors "" weights_0:F32:2,1 biases_0:F32:2 biases_1:F32:2
-	keeps "weights_1 is missing: expected f32 [2, 2]" run CudnnRNNCanonicalToParams list.safetensors $small
+	keeps "weights_1|missing|f32|[2, 2]" run CudnnRNNCanonicalToParams list.safetensors $small
 	tensors list.safetensors "" weights_0:F32:2,1 weights_1:F32:4 biases_0:F32:2 biases_1:F32:2
-	keeps "weights_1: expected [U=2, H=2], got [4]" run CudnnRNNCanonicalToParams list.safetensors $small
+	keeps "weights_1|[U=2, H=2]|[4]" run CudnnRNNCanonicalToParams list.safetensors $small
 	tensors list.safetensors "" weights_0:F32:2,1 weights_1:F32:2,2 biases_0:F32:2 biases_1:F32:3
-	keeps "biases_1: expected [U=2], got [3]" run CudnnRNNCanonicalToParams list.safetensors $small
+	keeps "biases_1|[U=2]|[3]" run CudnnRNNCanonicalToParams list.safetensors $small
 }
 
 # ---- any cell ----
@@ -371,14 +371,14 @@ round_trip() {
 	sed -i 's/leak \* tanh/leak * sigmoid/' leaky.cell
 	keeps "leaky.cell" run rnn_backprop cpu.safetensors in.safetensors params.safetensors
 	[[ $stderr == *cpu.safetensors*changed*"cell=PATH"*--ignore-metadata* ]]
-	keeps "got one of a network that is another" run rnn_backprop cpu.safetensors in.safetensors params.safetensors $network --ignore-metadata
-	keeps "param leak has no default: expected a value" run rnn in.safetensors params.safetensors cell=leaky.cell direction=bidirectional
-	keeps "has no param 'leek'" run rnn in.safetensors params.safetensors cell=leaky.cell values=leek=1
-	keeps 'values: expected NAME=NUMBER with commas between, got "leak"' run rnn in.safetensors params.safetensors cell=leaky.cell values=leak
-	keeps "options:" run rnn in.safetensors params.safetensors cell=leaky.cell values=leak=1 options=peepholes
-	keeps "cell: no-such.cell: No such file" run rnn in.safetensors params.safetensors cell=no-such.cell
-	keeps "did you mean 'lstm'" run rnn in.safetensors params.safetensors cell=lstn
-	keeps "rnn_mode names a cell, and so does cell" run rnn in.safetensors params.safetensors cell=lstm rnn_mode=gru
+	keeps "reserve_space|network" run rnn_backprop cpu.safetensors in.safetensors params.safetensors $network --ignore-metadata
+	keeps "param|leak|default|value" run rnn in.safetensors params.safetensors cell=leaky.cell direction=bidirectional
+	keeps "param|leek" run rnn in.safetensors params.safetensors cell=leaky.cell values=leek=1
+	keeps 'values|NAME=NUMBER|leak' run rnn in.safetensors params.safetensors cell=leaky.cell values=leak
+	keeps "options|peepholes" run rnn in.safetensors params.safetensors cell=leaky.cell values=leak=1 options=peepholes
+	keeps "cell|no-such.cell" run rnn in.safetensors params.safetensors cell=no-such.cell
+	keeps "cell|lstn|lstm" run rnn in.safetensors params.safetensors cell=lstn
+	keeps "rnn_mode|cell" run rnn in.safetensors params.safetensors cell=lstm rnn_mode=gru
 }
 
 @test "our names do without states, lengths and gradients" {
@@ -386,14 +386,14 @@ round_trip() {
 	works run rnn in.safetensors num_units=2 -o fwd.safetensors
 	works run rnn_backprop fwd.safetensors in.safetensors --json
 	[[ $output == *'"name":"params_backprop","dtype":"f32","shape":[40],"min":0.0,"max":0.0'* ]]
-	refuses "num_units: without input_h expected at least 1, got 0" run rnn in.safetensors
-	refuses "CudnnRNNV3 has no attribute num_units" run CudnnRNNV3 in.safetensors num_units=2
-	refuses "input_h is missing" run CudnnRNNV3 in.safetensors
+	refuses "num_units|input_h|1|0" run rnn in.safetensors
+	refuses "CudnnRNNV3|attribute|num_units" run CudnnRNNV3 in.safetensors num_units=2
+	refuses "input_h|missing" run CudnnRNNV3 in.safetensors
 	small in.safetensors ""
-	refuses "sequence_lengths is missing: expected int32 [2]" run CudnnRNNV3 in.safetensors
+	refuses "sequence_lengths|missing|int32|[2]" run CudnnRNNV3 in.safetensors
 	works run CudnnRNN in.safetensors
-	refuses "num_units: expected U=2 as the states have it, got 3" run rnn in.safetensors num_units=3
-	refuses "num_layers: expected L=1 as input_h has it, got 2" run rnn in.safetensors num_layers=2
+	refuses "num_units|U=2|states|3" run rnn in.safetensors num_units=3
+	refuses "num_layers|L=1|input_h|2" run rnn in.safetensors num_layers=2
 }
 
 @test "a sequence in pieces, by first_step" {
@@ -401,10 +401,10 @@ round_trip() {
 	works run rnn "$case" dropout=0.5 seed=1 -o whole.safetensors
 	works run rnn "$case" dropout=0.5 seed=1 first_step=0 --expect whole.safetensors --rtol 0
 	run -1 "$CELLGRAD" run rnn "$case" dropout=0.5 seed=1 first_step=5 --expect whole.safetensors
-	refuses "first_step: a bidirectional network runs whole sequences" \
+	refuses "first_step|bidirectional|network|sequences" \
 		run rnn "$DATA/CudnnRNNV3-lstm-ragged.safetensors" first_step=5
-	refuses "first_step: expected at least 0, got -1" run rnn "$case" first_step=-1
-	refuses "first_step: expected 0 to 2^32-1-T" run rnn "$case" first_step=4294967295
+	refuses "first_step|0|-1" run rnn "$case" first_step=-1
+	refuses "first_step|0|2^32-1-T" run rnn "$case" first_step=4294967295
 }
 
 # ---- what TensorFlow's rules say ----
@@ -416,21 +416,21 @@ round_trip() {
 		without all.safetensors "${1%%:*}" > in.safetensors
 		keeps "$2" run CudnnRNN first.safetensors in.safetensors
 	}
-	wrong input:F32:3,2 "rnn_v1: input: expected [T, B, I], got [3, 2]"
-	wrong input_h:F32:2,2 "rnn_v1: input_h: expected [L*D, B=2, H], got [2, 2]"
-	wrong input_h:F32:1,3,2 "rnn_v1: input_h: expected [L*D, B=2, H], got [1, 3, 2]"
-	wrong input_c:F32:2,2,2 "rnn_v1: input_c: expected [L*D=1, B=2, U], got [2, 2, 2]"
-	wrong input_c:F32:1,2,3 "rnn_v1: input_c: expected the shape of input_h, H=2, where there is no projection, got U=3"
-	wrong params:F32:5,8 "rnn_v1: params: expected [params], got [5, 8]"
-	wrong params:F32:39 "rnn_v1: params: expected [params=40], got [39]"
-	wrong input:F32:3,2,0 "rnn_v1: I: expected at least 1, got 0"
-	wrong input_h:F32:0,2,2 "input_c: expected [L*D=0, B=2, U], got [1, 2, 2]"
-	wrong input_h:I32:1,2,2 "input_h: expected F16, BF16, F32 or F64, got I32"
-	wrong params:F64:40 "expected one dtype"
+	wrong input:F32:3,2 "rnn_v1|input|[T, B=2, I]|[3, 2]"
+	wrong input_h:F32:2,2 "rnn_v1|input_h|[L*D=1, B=2, H]|[2, 2]"
+	wrong input_h:F32:1,3,2 "rnn_v1|input_h|[L*D=1, B=2, H]|[1, 3, 2]"
+	wrong input_c:F32:2,2,2 "rnn_v1|input_c|[L*D=1, B=2, U]|[2, 2, 2]"
+	wrong input_c:F32:1,2,3 "rnn_v1|input_c|shape|input_h|H=2|projection|U=3"
+	wrong params:F32:5,8 "rnn_v1|params|[params]|[5, 8]"
+	wrong params:F32:39 "rnn_v1|params|[params=40]|[39]"
+	wrong input:F32:3,2,0 "rnn_v1|I|1|0"
+	wrong input_h:F32:0,2,2 "input_c|[L*D=0, B=2, U]|[1, 2, 2]"
+	wrong input_h:I32:1,2,2 "input_h|F16|BF16|F32|F64|I32"
+	wrong params:F64:40 "dtype|params|f64|f32"
 	tensors gru.safetensors "" input:F32:1,1,300 input_h:F32:1,1,76 params:F32:100
-	keeps "rnn: params: expected [params=86184], got [100]" run rnn gru.safetensors rnn_mode=gru
+	keeps "rnn|params|[params=86184]|[100]" run rnn gru.safetensors rnn_mode=gru
 	tensors none.safetensors "" input:F32:3,2,1 input_h:F32:0,2,2 params:F32:40
-	keeps "rnn: input_h: expected L*D of at least 1, got 0" run rnn none.safetensors
+	keeps "rnn|input_h|L*D|1|0" run rnn none.safetensors
 }
 
 @test "shapes of the backward's inputs" {
@@ -441,38 +441,38 @@ round_trip() {
 		keeps "$2" run CudnnRNNBackprop first.safetensors in.safetensors
 	}
 	for name in output output_backprop; do
-		wrong $name:F32:3,2,3 "rnn_backprop_v1: $name: expected [T=3, B=2, D*H=2], got [3, 2, 3]"
-		wrong $name:F32:2,2,2 "rnn_backprop_v1: $name: expected [T=3, B=2, D*H], got [2, 2, 2]"
+		wrong $name:F32:3,2,3 "rnn_backprop_v1|$name|[T=3, B=2, D*H=2]|[3, 2, 3]"
+		wrong $name:F32:2,2,2 "rnn_backprop_v1|$name|[T=3, B=2, D*H]|[2, 2, 2]"
 	done
 	for name in output_h output_h_backprop; do
-		wrong $name:F32:2,2,2 "rnn_backprop_v1: $name: expected [L*D=1, B=2, H=2], got [2, 2, 2]"
+		wrong $name:F32:2,2,2 "rnn_backprop_v1|$name|[L*D=1, B=2, H=2]|[2, 2, 2]"
 	done
 	for name in output_c output_c_backprop; do
-		wrong $name:F32:1,2,3 "rnn_backprop_v1: $name: expected [L*D=1, B=2, U=2], got [1, 2, 3]"
+		wrong $name:F32:1,2,3 "rnn_backprop_v1|$name|[L*D=1, B=2, U=2]|[1, 2, 3]"
 	done
-	wrong reserve_space:F32:7 "rnn_backprop_v1: reserve_space: expected [reserve="
+	wrong reserve_space:F32:7 "rnn_backprop_v1|reserve_space|reserve="
 	tensors some.safetensors "" input:F32:3,2,1 input_h:F32:1,2,2 input_c:F32:1,2,2 params:F32:40
-	refuses "output_backprop is missing" run CudnnRNNBackprop some.safetensors
+	refuses "output_backprop|missing" run CudnnRNNBackprop some.safetensors
 }
 
 @test "projections, modes and their attributes" {
 	small in.safetensors ""
-	keeps "rnn: num_proj: expected 2, the last dimension of input_h, got 1" run rnn in.safetensors num_proj=1
+	keeps "rnn|num_proj|2|dimension|input_h|1" run rnn in.safetensors num_proj=1
 	tensors wide.safetensors "" input:F32:3,2,1 input_h:F32:1,2,3 input_c:F32:1,2,2 params:F32:40
-	keeps "rnn: num_proj: expected at most U=2, the last dimension of input_c, got 3" run rnn wide.safetensors num_proj=3
-	keeps "rnn: num_proj: cell gru has no state: expected 0, got 2" run rnn in.safetensors num_proj=2 rnn_mode=gru
-	keeps "num_proj: expected at least 0, got -1" run rnn in.safetensors num_proj=-1
-	keeps "rnn: input_h: expected a multiple of 2 for L*D of a bidirectional network, got 1" run rnn in.safetensors direction=bidirectional
-	keeps "rnn: input_mode: skip_input needs I and U to be equal, got I=1 and U=2" run rnn in.safetensors input_mode=skip_input
+	keeps "rnn|num_proj|U=2|dimension|input_c|3" run rnn wide.safetensors num_proj=3
+	keeps "rnn|num_proj|cell|gru|state|0|2" run rnn in.safetensors num_proj=2 rnn_mode=gru
+	keeps "num_proj|0|-1" run rnn in.safetensors num_proj=-1
+	keeps "rnn|input_h|multiple|2|L*D|bidirectional|network|1" run rnn in.safetensors direction=bidirectional
+	keeps "rnn|input_mode|skip_input|I|U|equal|I=1|U=2" run rnn in.safetensors input_mode=skip_input
 	for dropout in -0.1 1.1 inf; do
-		keeps "rnn: dropout: expected 0 to 1, got $dropout" run rnn in.safetensors dropout=$dropout
+		keeps "rnn|dropout|0|1|$dropout" run rnn in.safetensors dropout=$dropout
 	done
-	keeps 'dropout: expected a number, got "nan"' run rnn in.safetensors dropout=nan
-	keeps "seed2: expected -2147483648 to 2147483647, got 2147483648" run rnn in.safetensors seed2=2147483648
-	keeps 'rnn_mode: no "lstn"; did you mean lstm?' run rnn in.safetensors rnn_mode=lstn
-	keeps 'input_mode: no "skip_inputs"; did you mean skip_input?' run rnn in.safetensors input_mode=skip_inputs
-	keeps 'direction: expected one of unidirectional, bidirectional, got "both"' run rnn in.safetensors direction=both
-	keeps "is_training: expected true or false" run rnn in.safetensors is_training=maybe
+	keeps 'dropout|number|nan' run rnn in.safetensors dropout=nan
+	keeps "seed2|-2147483648|2147483647|2147483648" run rnn in.safetensors seed2=2147483648
+	keeps 'rnn_mode|lstn|lstm' run rnn in.safetensors rnn_mode=lstn
+	keeps 'input_mode|skip_inputs|skip_input' run rnn in.safetensors input_mode=skip_inputs
+	keeps 'direction|unidirectional|bidirectional|both' run rnn in.safetensors direction=both
+	keeps "is_training|true|false" run rnn in.safetensors is_training=maybe
 }
 
 @test "sequence_lengths" {
@@ -480,34 +480,34 @@ round_trip() {
 	for bad in "4 1" "1 4" "-1 1" "1 -1"; do
 		lengths l.safetensors $bad
 		value=$(echo "$bad" | tr ' ' '\n' | grep -v '^1$')
-		keeps "expected 0 to T=3, got $value" run CudnnRNNV3 l.safetensors in.safetensors
-		keeps "expected 0 to T=3, got $value" run CudnnRNNBackpropV3 l.safetensors in.safetensors
+		keeps "0|T=3|$value" run CudnnRNNV3 l.safetensors in.safetensors
+		keeps "0|T=3|$value" run CudnnRNNBackpropV3 l.safetensors in.safetensors
 	done
 	lengths l.safetensors 1 2 3
-	keeps "l.safetensors: rnn: sequence_lengths: expected [B=2], got [3]" run CudnnRNNV3 l.safetensors in.safetensors
+	keeps "l.safetensors|rnn|sequence_lengths|[B=2]|[3]" run CudnnRNNV3 l.safetensors in.safetensors
 	tensors l.safetensors "" sequence_lengths:I64:2
-	keeps "sequence_lengths: expected I32, got I64" run CudnnRNNV3 l.safetensors in.safetensors
+	keeps "sequence_lengths|I32|I64" run CudnnRNNV3 l.safetensors in.safetensors
 	tensors l.safetensors "" sequence_lengths:F32:2
-	keeps "sequence_lengths: expected I32, got F32" run CudnnRNNV3 l.safetensors in.safetensors
+	keeps "sequence_lengths|I32|F32" run CudnnRNNV3 l.safetensors in.safetensors
 }
 
 @test "batch-major shapes have their first two dimensions exchanged" {
 	case=$DATA/CudnnRNNV3-lstm-batch-major.safetensors
 	works run CudnnRNNV3 "$case"
-	keeps "rnn: sequence_lengths: expected [B=4], got [3]" run CudnnRNNV3 "$case" time_major=true
+	keeps "rnn|sequence_lengths|[B=4]|[3]" run CudnnRNNV3 "$case" time_major=true
 	tensors h.safetensors "" input_h:F64:4,3,3
 	without "$case" input_h > rest.safetensors
-	keeps "rnn: input_h: expected [B=3, L*D, H], got [4, 3, 3]" run CudnnRNNV3 h.safetensors rest.safetensors
+	keeps "rnn|input_h|[B=3, L*D=4, H]|[4, 3, 3]|input|[3, 4, 2]" run CudnnRNNV3 h.safetensors rest.safetensors
 	tensors in.safetensors "" input:F32:2,3,1
-	refuses "input_h is missing: expected f32 [B, L*D, H]" run CudnnRNNV3 in.safetensors time_major=false
+	refuses "input_h|missing|f32|[B, L*D, H]" run CudnnRNNV3 in.safetensors time_major=false
 }
 
 @test "sizes that no memory holds are refused by arithmetic" {
 	tensors in.safetensors "" input:F32:0,0,4611686018427387904 input_h:F32:1,0,4611686018427387904 \
 		input_c:F32:1,0,4611686018427387904 params:F32:0
-	keeps "more than memory has room for" run CudnnRNN in.safetensors
+	keeps "memory" run CudnnRNN in.safetensors
 	tensors in.safetensors "" input:F32:0,0,1 input_h:F32:1099511627776,0,1 input_c:F32:1099511627776,0,1 params:F32:0
-	keeps "input_h: expected at most 1073741823 layers, got 1099511627776" run CudnnRNN in.safetensors
+	keeps "input_h|1073741823|layers|1099511627776" run CudnnRNN in.safetensors
 }
 
 @test "halves compute" {
@@ -539,9 +539,9 @@ round_trip() {
 	[ "${#stderr_lines[@]}" -eq 1 ]
 	[[ $stderr == "cellgrad run: "*indrnn*h_prev*"options=ind" ]]
 	works run rnn cell=./indrnn.cell num_units=5 options=ind 60.safetensors -o out.safetensors
-	refuses "[params=55], got [60], as many as with options=ind" run rnn cell=./indrnn.cell num_units=5 60.safetensors
-	refuses "[params=60], got [55], as many as without options" run rnn cell=./indrnn.cell num_units=5 options=ind 55.safetensors
-	refuses "[params=55], got [61]" run rnn cell=./indrnn.cell num_units=5 61.safetensors
+	refuses "params|55|60|options=ind" run rnn cell=./indrnn.cell num_units=5 60.safetensors
+	refuses "params|60|55|options" run rnn cell=./indrnn.cell num_units=5 options=ind 55.safetensors
+	refuses "params|55|61" run rnn cell=./indrnn.cell num_units=5 61.safetensors
 	[[ $stderr != *options=* ]]
 	run -0 --separate-stderr "$CELLGRAD" bench --op rnn cell=./indrnn.cell --T 2 --B 1,2 --I 4 --H 5 --reps 1
 	[ "${#stderr_lines[@]}" -eq 1 ]

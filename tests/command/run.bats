@@ -54,11 +54,11 @@ load files
 	refuses "LSTMBlockCellGrad" run LSTMBlokCellGrad x
 	refuses "gru_block_cell" run gru_blck_cell x
 	refuses "cellgrad info" run nothing_like_it x
-	refuses "which op" run
+	refuses "cellgrad info|--help" run
 }
 
 @test "no files" {
-	refuses "no files" run GRUBlockCell
+	refuses "GRUBlockCell|safetensors" run GRUBlockCell
 }
 
 @test "options may stand anywhere" {
@@ -91,9 +91,9 @@ load files
 
 @test "attributes: an unknown one on the line, with the nearest" {
 	in=$DATA/LSTMBlockCell-plain.safetensors
-	refuses "did you mean cell_clip?" run LSTMBlockCell cel_clip=3 "$in"
-	refuses "LSTMBlockCellGrad has no attribute forget_bias" run LSTMBlockCellGrad forget_bias=1 "$in"
-	refuses "GRUBlockCell has no attribute cell_clip" run GRUBlockCell cell_clip=1 "$in"
+	refuses "cel_clip|cell_clip" run LSTMBlockCell cel_clip=3 "$in"
+	refuses "LSTMBlockCellGrad|attribute|forget_bias" run LSTMBlockCellGrad forget_bias=1 "$in"
+	refuses "GRUBlockCell|attribute|cell_clip" run GRUBlockCell cell_clip=1 "$in"
 }
 
 @test "attributes: an unknown one in metadata is ignored" {
@@ -104,17 +104,17 @@ load files
 @test "attributes: malformed values" {
 	in=$DATA/LSTMBlockCell-plain.safetensors
 	for value in "" " 1" "1 " 1x nan NaN 1,5 1e999 0x; do
-		refuses "cell_clip: expected a number" run LSTMBlockCell "cell_clip=$value" "$in"
+		refuses "cell_clip|number" run LSTMBlockCell "cell_clip=$value" "$in"
 	done
 	for value in "" yes 2 TRUE -1 "true "; do
-		refuses "use_peephole: expected true or false" run LSTMBlockCell "use_peephole=$value" "$in"
+		refuses "use_peephole|true|false" run LSTMBlockCell "use_peephole=$value" "$in"
 	done
-	refuses "given twice" run LSTMBlockCell cell_clip=1 cell_clip=2 "$in"
+	refuses "cell_clip|twice" run LSTMBlockCell cell_clip=1 cell_clip=2 "$in"
 	tensors meta.safetensors '{"cell_clip":"three"}' unused:F32:1
-	refuses "meta.safetensors: __metadata__: cell_clip: expected a number, got \"three\"" \
+	refuses "meta.safetensors|__metadata__|cell_clip|number|three" \
 		run LSTMBlockCell meta.safetensors "$in"
 	tensors meta.safetensors '{"use_peephole":"maybe"}' unused:F32:1
-	refuses "use_peephole: expected true or false, got \"maybe\"" run LSTMBlockCell meta.safetensors "$in"
+	refuses "use_peephole|true|false|maybe" run LSTMBlockCell meta.safetensors "$in"
 }
 
 @test "attributes: every spelling of true and false" {
@@ -141,21 +141,21 @@ load files
 	for word in float DT_FLOAT f32 F32 float32; do
 		works run GRUBlockCell T=$word "$DATA/GRUBlockCell-plain.safetensors"
 	done
-	refuses "T=half contradicts the tensors, which are f32" \
+	refuses "T=half|tensors|f32" \
 		run GRUBlockCell T=half "$DATA/GRUBlockCell-plain.safetensors"
-	refuses "T: expected" run GRUBlockCell T=int32 "$DATA/GRUBlockCell-plain.safetensors"
+	refuses "T|int32|half|double" run GRUBlockCell T=int32 "$DATA/GRUBlockCell-plain.safetensors"
 	gru in.safetensors '{"T":"DT_DOUBLE"}' F32
-	refuses "in.safetensors says DT_DOUBLE" run GRUBlockCell in.safetensors
+	refuses "in.safetensors|DT_DOUBLE" run GRUBlockCell in.safetensors
 	[[ $stderr == *" f32"*--ignore-metadata* ]]
 	works run GRUBlockCell in.safetensors --ignore-metadata
-	refuses "the command line says float" run GRUBlockCell T=float in.safetensors
+	refuses "command line|float" run GRUBlockCell T=float in.safetensors
 	gru in.safetensors '{"T":"DT_DOUBLE"}' F64
 	works run GRUBlockCell in.safetensors
 }
 
 @test "a file with = in its name" {
 	gru "a=b" "" F32
-	refuses "GRUBlockCell has no attribute a" run GRUBlockCell a=b
+	refuses "GRUBlockCell|attribute|a" run GRUBlockCell a=b
 	works run GRUBlockCell ./a=b
 	gru "=b" "" F32
 	works run GRUBlockCell =b
@@ -166,11 +166,11 @@ load files
 @test "a missing tensor: what was expected, where it was looked for, what is near" {
 	tensors in.safetensors "" x:F32:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_cc:F32:4,3 b_ru:F32:6 b_c:F32:3
 	tensors other.safetensors "" y:F32:1
-	refuses "w_c is missing: expected f32 [4, 3], looked in in.safetensors, other.safetensors" \
+	refuses "w_c|missing|f32|[4, 3]|in.safetensors|other.safetensors" \
 		run GRUBlockCell in.safetensors other.safetensors
-	[[ $stderr == *"there is a w_cc"* ]]
+	has w_cc
 	tensors in.safetensors "" x:F32:2,1
-	refuses "h_prev is missing: expected f32 [B, U]" run GRUBlockCell in.safetensors
+	refuses "h_prev|missing|f32|[B, U]" run GRUBlockCell in.safetensors
 }
 
 @test "inputs that TensorFlow wants are wanted, even those that no number depends on" {
@@ -181,9 +181,9 @@ load files
 	tensors all.safetensors '{"use_peephole":"true"}' $common $peepholes b:F32:12
 	works run LSTMBlockCellGrad all.safetensors
 	tensors some.safetensors '{"use_peephole":"false"}' $common $peepholes
-	refuses "b is missing: expected f32 [12]" run LSTMBlockCellGrad some.safetensors
+	refuses "b|missing|f32|[12]" run LSTMBlockCellGrad some.safetensors
 	tensors some.safetensors '{"use_peephole":"false"}' ${common/h_grad:$s/} $peepholes b:F32:12
-	refuses "h_grad is missing" run LSTMBlockCellGrad some.safetensors
+	refuses "h_grad|missing" run LSTMBlockCellGrad some.safetensors
 }
 
 @test "peephole vectors may be missing when they are off" {
@@ -191,30 +191,68 @@ load files
 	common="x:F32:2,1 cs_prev:$s h_prev:$s w:F32:4,12 b:F32:12"
 	tensors in.safetensors "" $common
 	works run LSTMBlockCell in.safetensors
-	refuses "wci is missing: expected f32 [3]" run LSTMBlockCell in.safetensors use_peephole=true
+	refuses "wci|missing|f32|[3]" run LSTMBlockCell in.safetensors use_peephole=true
 	tensors in.safetensors "" $common wcf:F32:4
 	refuses "wcf" run LSTMBlockCell in.safetensors
 }
 
 @test "misshapen tensors" {
 	tensors in.safetensors "" x:F32:2,1 h_prev:F32:2,3 w_ru:F32:4,5 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
-	refuses "in.safetensors: gru_block_cell: w_ru: expected [I+U=4, 2*U=6], got [4, 5]" \
+	refuses "in.safetensors|gru_block_cell|w_ru|[I+U=4, 2*U=6]|[4, 5]" \
 		run GRUBlockCell in.safetensors
 	tensors in.safetensors "" x:F32:2,1 h_prev:F32:3,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
 	refuses "h_prev" run GRUBlockCell in.safetensors
 	tensors in.safetensors "" x:F32:2 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
-	refuses "x: expected" run GRUBlockCell in.safetensors
+	refuses "x" run GRUBlockCell in.safetensors
 	tensors in.safetensors "" x:F32:2,1,1 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
-	refuses "got [2, 1, 1]" run GRUBlockCell in.safetensors
+	refuses "x|[2, 1, 1]" run GRUBlockCell in.safetensors
 	tensors in.safetensors "" x:F32:2,0 h_prev:F32:2,3 w_ru:F32:3,6 w_c:F32:3,3 b_ru:F32:6 b_c:F32:3
 	refuses "I" run GRUBlockCell in.safetensors
 }
 
+# step NAME=SHAPE...: the inputs of an LSTM's step, B = 4, I = 5, U = 7, in two files; shapes of these names instead
+step() {
+	local x=4,5 cs_prev=4,7 h_prev=4,7 w=12,28 b=28 word
+
+	for word; do
+		local "${word%%=*}=${word#*=}"
+	done
+	tensors some.safetensors "" x:F32:$x cs_prev:F32:$cs_prev w:F32:$w
+	tensors others.safetensors "" h_prev:F32:$h_prev b:F32:$b
+}
+
+@test "a misshapen tensor is told from those that it does not fit" {
+	step
+	works run LSTMBlockCell some.safetensors others.safetensors
+	for case in "x=5,4:B=4|I=5|cs_prev|[4, 7]" "x=3,5:B=4|I=5|cs_prev|[4, 7]" "x=4:B=4|I=5" "x=4,5,1:B=4|I=5" \
+		"cs_prev=4,3:B=4|U=7|h_prev|others.safetensors|[4, 7]" "cs_prev=7,4:B=4|U=7|x|[4, 5]" "cs_prev=3,7:B=4|U=7|x|[4, 5]" \
+		"h_prev=4,3:B=4|U=7|cs_prev|some.safetensors|[4, 7]" "w=11,28:I+U=12|4*U=28" "w=28,12:I+U=12|4*U=28" "w=12,24:I+U=12|4*U=28" \
+		"b=24:4*U=28|cs_prev|[4, 7]"; do
+		name=${case%%=*} shape=${case%%:*}
+		shape=${shape#*=}
+		step "$name=$shape"
+		file=some.safetensors
+		[[ $name != [hb]* ]] || file=others.safetensors
+		for files in "some.safetensors others.safetensors" "others.safetensors some.safetensors"; do
+			refuses "$file|[${shape//,/, }]|${case#*:}" run LSTMBlockCell $files
+			[[ $stderr == "cellgrad run: $file: lstm_block_cell: $name: "* ]]
+		done
+	done
+	# Of two that contradict one another, and nothing else, either may be the wrong one: both are there.
+	tensors in.safetensors "" x:F32:2,1 h_prev:F32:3,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
+	refuses "in.safetensors|h_prev|[3, 3]|x|[2, 1]" run GRUBlockCell in.safetensors
+	# More than one wrong.
+	step cs_prev=4,3 h_prev=4,3
+	refuses "w|[12, 28]|cs_prev|[4, 3]" run LSTMBlockCell some.safetensors others.safetensors
+	step x=5,4 w=28,12
+	refuses "cs_prev|[4, 7]|x|[5, 4]" run LSTMBlockCell some.safetensors others.safetensors
+}
+
 @test "an integer where a float is wanted, mixed dtypes" {
 	tensors in.safetensors "" x:I32:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
-	refuses "x: expected F16, BF16, F32 or F64, got I32" run GRUBlockCell in.safetensors
+	refuses "x|F16|BF16|F32|F64|I32" run GRUBlockCell in.safetensors
 	tensors in.safetensors "" x:F32:2,1 h_prev:F32:2,3 w_ru:F16:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
-	refuses "got f32 x (in.safetensors) and f16 w_ru (in.safetensors)" run GRUBlockCell in.safetensors
+	refuses "f32|x|in.safetensors|f16|w_ru" run GRUBlockCell in.safetensors
 }
 
 # Where order decided, the same command would compute other numbers for who lists a folder in another way.
@@ -234,9 +272,9 @@ load files
 	poke two.safetensors b_c 0 '\x00\x00\x00\x80'
 	refuses "b_c" run GRUBlockCell one.safetensors two.safetensors
 	# Another shape, another dtype.
-	refuses "[2, 1] in one.safetensors, f32 [4, 6] in $DATA" run GRUBlockCell one.safetensors "$DATA/GRUBlockCell-plain.safetensors"
+	refuses "[2, 1]|one.safetensors|f32|[4, 6]|$DATA" run GRUBlockCell one.safetensors "$DATA/GRUBlockCell-plain.safetensors"
 	tensors two.safetensors "" x:F64:2,1
-	refuses "f32 [2, 1] in one.safetensors, f64 [2, 1] in two.safetensors" run GRUBlockCell one.safetensors two.safetensors
+	refuses "f32|[2, 1]|one.safetensors|f64|two.safetensors" run GRUBlockCell one.safetensors two.safetensors
 }
 
 @test "a tensor that no output is computed from may differ in two files, but not in shape" {
@@ -246,14 +284,14 @@ load files
 	works run LSTMBlockCellGrad "$in" b.safetensors
 	works run LSTMBlockCellGrad b.safetensors "$in"
 	tensors b.safetensors "" b:F32:29
-	refuses "b: " run LSTMBlockCellGrad "$in" b.safetensors
+	refuses "b" run LSTMBlockCellGrad "$in" b.safetensors
 	tensors x.safetensors "" x:F32:3,5
 	works run LSTMBlockCellGrad "$in" x.safetensors
-	refuses "x: " run lstm_block_cell_grad "$in" x.safetensors
+	refuses "x" run lstm_block_cell_grad "$in" x.safetensors
 	# Without peepholes their weights are not read.
 	tensors wci.safetensors "" wci:F32:7
 	works run LSTMBlockCellGrad "$in" wci.safetensors
-	refuses "wci: " run LSTMBlockCellGrad "$in" wci.safetensors use_peephole=true
+	refuses "wci" run LSTMBlockCellGrad "$in" wci.safetensors use_peephole=true
 }
 
 @test "an empty batch" {
@@ -272,7 +310,7 @@ load files
 	works run GRUBlockCell in.safetensors --strict
 	tensors more.safetensors "" more:F32:1
 	works run GRUBlockCell in.safetensors more.safetensors
-	refuses "more.safetensors: more: no argument of GRUBlockCell" \
+	refuses "more.safetensors|more|argument|GRUBlockCell" \
 		run GRUBlockCell in.safetensors more.safetensors --strict
 }
 
@@ -285,7 +323,7 @@ load files
 # ---- the backend ----
 
 @test "a backend that does not exist, with the nearest" {
-	CELLGRAD_BACKEND=cpuu refuses "did you mean 'cpu'" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
+	CELLGRAD_BACKEND=cpuu refuses "CELLGRAD_BACKEND|cpuu|cpu" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
 }
 
 # ---- OUT ----
@@ -323,19 +361,13 @@ load files
 	works run GRUBlockCellGrad out.safetensors in.safetensors
 }
 
-@test "OUT may be one of the files" {
-	cp "$DATA/GRUBlockCell-plain.safetensors" both.safetensors
-	works run GRUBlockCell both.safetensors -o both.safetensors
-	refuses "x is missing" run GRUBlockCell both.safetensors
-}
-
 @test "OUT that cannot be: refused before any work" {
 	in=$DATA/GRUBlockCell-plain.safetensors
 	refuses "No such file" run GRUBlockCell "$in" -o nowhere/out.safetensors
 	mkdir there
-	refuses "there: is a directory" run GRUBlockCell "$in" -o there
-	refuses "names a directory" run GRUBlockCell "$in" -o there/
-	refuses "not a regular file" run GRUBlockCell "$in" -o /dev/null
+	refuses "there|directory" run GRUBlockCell "$in" -o there
+	refuses "there/|directory" run GRUBlockCell "$in" -o there/
+	refuses "/dev/null|regular" run GRUBlockCell "$in" -o /dev/null
 	touch file
 	refuses "file" run GRUBlockCell "$in" -o file/out.safetensors
 	ln -s nowhere/else dangling
@@ -352,7 +384,7 @@ load files
 	fi
 	run -2 --separate-stderr "${modest[@]}" "$CELLGRAD" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" \
 		-o closed/out.safetensors
-	message_has "cannot write into closed"
+	message_has "closed/out.safetensors|Permission denied"
 }
 
 @test "OUT: a failure while writing leaves what was there, and nothing else" {
@@ -360,15 +392,15 @@ load files
 	echo old > place/out.safetensors
 	run -1 --separate-stderr bash -c 'ulimit -f 2; "$0" run LSTMBlockCell "$1" -o place/out.safetensors' \
 		"$CELLGRAD" "$DATA/LSTMBlockCell-wide.safetensors"
-	[[ $stderr == *"place/out.safetensors: write: File too large"* ]]
+	has place/out.safetensors "File too large"
 	[ "$(cat place/out.safetensors)" = old ]
 	[ "$(ls -A place)" = out.safetensors ]
 }
 
 @test "OUT: a refusal leaves what was there" {
 	echo old > out.safetensors
-	refuses "no attribute" run GRUBlockCell bogus=1 "$DATA/GRUBlockCell-plain.safetensors" -o out.safetensors
-	refuses "is missing" run GRUBlockCell "$DATA/LSTMBlockCell-plain.safetensors" -o out.safetensors
+	refuses "GRUBlockCell|attribute|bogus" run GRUBlockCell bogus=1 "$DATA/GRUBlockCell-plain.safetensors" -o out.safetensors
+	refuses "w_ru|missing" run GRUBlockCell "$DATA/LSTMBlockCell-plain.safetensors" -o out.safetensors
 	[ "$(cat out.safetensors)" = old ]
 }
 
@@ -395,21 +427,21 @@ load files
 	want=$DATA/GRUBlockCell-saturated.expect.safetensors
 	works run GRUBlockCell "$in" --expect "$want" --atol 10
 	run -1 "$CELLGRAD" run GRUBlockCell "$in" --expect "$want" --atol=0.001 --rtol=0.001
-	refuses "--rtol" run GRUBlockCell "$in" --expect "$want" --rtol -1
+	refuses "--rtol|0|-1" run GRUBlockCell "$in" --expect "$want" --rtol -1
 	refuses "--atol" run GRUBlockCell "$in" --expect "$want" --atol=x
 	refuses "--atol" run GRUBlockCell "$in" --expect "$want" --atol=nan
-	refuses "without --expect" run GRUBlockCell "$in" --atol=1
+	refuses "--atol|--expect" run GRUBlockCell "$in" --atol=1
 }
 
 @test "--expect: an output that is missing, misshapen or no float" {
 	gru in.safetensors "" F32
 	tensors want.safetensors "" r:F32:2,3 u:F32:2,3 c:F32:2,3
-	refuses "want.safetensors: h is missing: expected [2, 3]" run GRUBlockCell in.safetensors \
+	refuses "want.safetensors|h|missing|[2, 3]" run GRUBlockCell in.safetensors \
 		--expect want.safetensors
 	tensors want.safetensors "" r:F32:2,3 u:F32:2,3 c:F32:2,3 h:F32:6
-	refuses "h: expected [2, 3], got [6]" run GRUBlockCell in.safetensors --expect want.safetensors
+	refuses "h|[2, 3]|[6]" run GRUBlockCell in.safetensors --expect want.safetensors
 	tensors want.safetensors "" r:F32:2,3 u:I32:2,3 c:F32:2,3 h:F32:2,3
-	refuses "u: expected F16, BF16, F32 or F64, got I32" run GRUBlockCell in.safetensors \
+	refuses "u|F16|BF16|F32|F64|I32" run GRUBlockCell in.safetensors \
 		--expect want.safetensors
 	refuses "No such file" run GRUBlockCell in.safetensors --expect nowhere.safetensors
 }
@@ -423,7 +455,7 @@ load files
 
 @test "--expect: under our name some may be missing, not all" {
 	tensors want.safetensors "" other:F32:2,3
-	refuses "none of the outputs of gru_block_cell is in it" run gru_block_cell "$DATA/GRUBlockCell-plain.safetensors" \
+	refuses "want.safetensors|gru_block_cell" run gru_block_cell "$DATA/GRUBlockCell-plain.safetensors" \
 		--expect want.safetensors
 	works run lstm_block_cell_grad "$DATA/LSTMBlockCellGrad-plain.safetensors" \
 		--expect "$DATA/LSTMBlockCellGrad-plain.expect.safetensors"

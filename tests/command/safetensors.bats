@@ -6,7 +6,7 @@ load files
 # damaged WORDS: bad.safetensors is refused with its name and the words
 damaged() {
 	refuses "$1" run GRUBlockCell bad.safetensors
-	[[ $stderr == *bad.safetensors* ]]
+	has bad.safetensors
 }
 
 tensor() {
@@ -22,6 +22,42 @@ tensor() {
 	refuses "No such file" run GRUBlockCell nowhere.safetensors
 }
 
+@test "files of other kinds: which it is, and what to do" {
+	zeros=$(printf '\\0%.0s' {1..100})
+	for case in 'PK\x03\x04:zip|PyTorch|NumPy' '\x80\x02:pickle|PyTorch' '\x80\x05:pickle' '\x93NUMPY\x01:NumPy' \
+		'\x89HDF\r\n\x1a\n:HDF5|Keras' '\x08\x07\x12\x07pytorch:ONNX|TensorFlow' 'GGUF:GGUF'; do
+		printf '%b' "${case%%:*}$zeros" > bad.safetensors
+		damaged "${case#*:}|safetensors.torch.save_file|safetensors.numpy.save_file"
+		for words in "run GRUBlockCell in -e bad.safetensors" "convert --from pytorch --to cellgrad bad.safetensors out"; do
+			gru in "" F32
+			refuses "bad.safetensors|safetensors.torch.save_file" $words
+		done
+	done
+	printf '%b' "\x1f\x8b\x08$zeros" > bad.safetensors
+	damaged "gzip"
+	printf 'version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 5\n' > bad.safetensors
+	damaged "Git LFS"
+	printf '<!DOCTYPE html>\n<html></html>' > bad.safetensors
+	damaged "web"
+	printf 'PK\3\4' > bad.safetensors
+	damaged "zip"
+	# Bytes that are of none are a header of this length.
+	printf '%b' "\x07\x06\x05\x04\x03\x02\x01\x09$zeros" > bad.safetensors
+	damaged "648802033293657607"
+}
+
+@test "a header whose length is spelt like another kind of file" {
+	command -v python3 > /dev/null || skip "no python3 to write it"
+	gru good.safetensors "" F32
+	python3 - <<-'END'
+		old = open("good.safetensors", "rb").read()
+		n = int.from_bytes(old[:8], "little")
+		length = int.from_bytes(b"PK\3\4", "little")
+		open("odd.safetensors", "wb").write(length.to_bytes(8, "little") + old[8:8 + n].ljust(length) + old[8 + n:])
+	END
+	works run GRUBlockCell odd.safetensors
+}
+
 @test "an empty file" {
 	: > bad.safetensors
 	damaged "empty"
@@ -29,16 +65,16 @@ tensor() {
 
 @test "fewer than 8 bytes" {
 	printf 'abc' > bad.safetensors
-	damaged "3 bytes"
+	damaged "3|bytes"
 }
 
 @test "a directory, a pipe, a device" {
 	mkdir bad.safetensors
-	damaged "is a directory"
+	damaged "directory"
 	rmdir bad.safetensors
 	mkfifo bad.safetensors
-	damaged "not a regular file"
-	refuses "not a regular file" run GRUBlockCell /dev/null
+	damaged "regular"
+	refuses "/dev/null|regular" run GRUBlockCell /dev/null
 }
 
 @test "cut short, anywhere" {
@@ -53,23 +89,23 @@ tensor() {
 @test "cut short in the data names the tensor" {
 	gru good.safetensors "" F32
 	head -c -1 good.safetensors > bad.safetensors
-	damaged "b_c: ends at byte"
+	damaged "b_c|byte"
 }
 
 @test "bytes after the last tensor" {
 	gru bad.safetensors "" F32
 	printf 'x' >> bad.safetensors
-	damaged "1 bytes after the last tensor"
+	damaged "1|byte"
 }
 
 @test "a header length that lies" {
 	{ printf '%b' "$(le64 1000)"; printf '{}'; } > bad.safetensors
-	damaged "a header of 1000 bytes in a file of 10"
+	damaged "header|1000|bytes|10"
 }
 
 @test "a huge header length" {
 	{ printf '\xff\xff\xff\xff\xff\xff\xff\xff'; printf '{}'; } > bad.safetensors
-	damaged "a header of 18446744073709551615 bytes"
+	damaged "header|18446744073709551615|bytes"
 	{ printf '%b' "$(le64 100000001)"; printf '{}'; } > bad.safetensors
 	truncate -s 100000100 bad.safetensors
 	damaged "100000000"
@@ -77,24 +113,24 @@ tensor() {
 
 @test "tensors that overlap" {
 	raw bad.safetensors "{$(tensor x F32 2 0,8),$(tensor h F32 2 4,12)}" 12
-	damaged "h: begins at byte 4 of the data, inside x"
+	damaged "h|byte|4|data|x"
 }
 
 @test "a hole between tensors" {
 	raw bad.safetensors "{$(tensor x F32 2 0,8),$(tensor h F32 1 12,16)}" 16
-	damaged "h: begins at byte 12 of the data, but from 8 on is no tensor"
+	damaged "h|byte|12|data|8|tensor"
 }
 
 @test "a hole before the first tensor" {
 	raw bad.safetensors "{$(tensor x F32 1 4,8)}" 8
-	damaged "x: begins at byte 4"
+	damaged "x|byte|4"
 }
 
 @test "offsets beyond the data" {
 	raw bad.safetensors "{$(tensor x F32 2 0,8)}" 4
-	damaged "x: ends at byte 8 of the data, which has 4"
+	damaged "x|byte|8|data|4"
 	raw bad.safetensors "{$(tensor x F32 2 9223372036854775800,9223372036854775807)}" 8
-	damaged "x: ends at byte 9223372036854775807"
+	damaged "x|byte|9223372036854775807"
 }
 
 @test "offsets the wrong way round, too few, too many, negative, no numbers" {
@@ -103,38 +139,38 @@ tensor() {
 		damaged ""
 	done
 	raw bad.safetensors '{"x":{"dtype":"F32","shape":[2]}}' 8
-	damaged 'x: "data_offsets" is missing'
+	damaged 'x|data_offsets|missing'
 }
 
 @test "sizes that do not match the shape" {
 	raw bad.safetensors "{$(tensor x F32 3 0,8)}" 8
-	damaged "x: F32 [3] takes 12 bytes, but \"data_offsets\" give it 8"
+	damaged "x|F32|[3]|12|bytes|data_offsets|8"
 	raw bad.safetensors "{$(tensor x F64 "" 0,4)}" 4
-	damaged "x: F64 [] takes 8 bytes"
+	damaged "x|F64|[]|8|bytes"
 }
 
 @test "shapes whose product overflows" {
 	raw bad.safetensors "{$(tensor x F32 4294967296,4294967296,2 0,8)}" 8
-	damaged "too large"
+	damaged "x|F32|[4294967296, 4294967296, 2]"
 	raw bad.safetensors "{$(tensor x F32 4611686018427387904,4 0,0)}" 0
-	damaged "too large"
+	damaged "x|F32|[4611686018427387904, 4]"
 	raw bad.safetensors "{$(tensor x F32 4294967296,4294967296,0 0,0)}" 0
-	damaged "too large"
+	damaged "x|F32|[4294967296, 4294967296, 0]"
 }
 
 @test "a rank beyond 8, a negative dimension, a fraction" {
 	raw bad.safetensors "{$(tensor x F32 1,1,1,1,1,1,1,1,1 0,4)}" 4
-	damaged "at most 8"
+	damaged "x|shape|9|8"
 	raw bad.safetensors "{$(tensor x F32 -1 0,4)}" 4
-	damaged '"shape" holds something else'
+	damaged 'x|shape|0'
 	raw bad.safetensors "{$(tensor x F32 1.5 0,4)}" 4
-	damaged '"shape" holds something else'
+	damaged 'x|shape|0'
 }
 
 @test "a name twice" {
 	raw bad.safetensors "{$(tensor x F32 1 0,4),$(tensor x F32 1 4,8)}" 8
 	damaged "duplicate"
-	[[ $stderr == *'"x"'* ]]
+	has '"x"'
 }
 
 @test "nonsense for JSON" {
@@ -166,20 +202,20 @@ tensor() {
 
 @test "a tensor that is no object, or lacks its parts" {
 	raw bad.safetensors '{"x":3}' 0
-	damaged "x: expected an object"
+	damaged "x|dtype|shape|data_offsets"
 	raw bad.safetensors '{"x":{"shape":[1],"data_offsets":[0,4]}}' 4
-	damaged 'x: "dtype" is missing'
+	damaged 'x|dtype|missing'
 	raw bad.safetensors '{"x":{"dtype":7,"shape":[1],"data_offsets":[0,4]}}' 4
-	damaged 'x: "dtype" is missing or no string'
+	damaged 'x|dtype|missing|string'
 	raw bad.safetensors '{"x":{"dtype":"F32","data_offsets":[0,4]}}' 4
-	damaged 'x: "shape" is missing'
+	damaged 'x|shape|missing'
 }
 
 @test "metadata that is no object of strings" {
 	raw bad.safetensors '{"__metadata__":3}' 0
 	damaged "__metadata__"
 	raw bad.safetensors '{"__metadata__":{"use_peephole":true}}' 0
-	damaged "__metadata__: use_peephole: expected a string"
+	damaged "__metadata__|use_peephole|string"
 }
 
 @test "names that would write on the terminal are escaped" {
@@ -192,7 +228,7 @@ tensor() {
 		w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
 	works run GRUBlockCell good.safetensors
 	tensors bad.safetensors "" x:F99:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
-	damaged "x: expected F16, BF16, F32 or F64, got F99"
+	damaged "x|F16|BF16|F32|F64|F99"
 }
 
 @test "tensors in any order in the header, at odd places in the file" {
@@ -204,12 +240,12 @@ tensor() {
 	works run GRUBlockCell odd.safetensors
 	[ "$output" = "$expected" ]
 	raw order.safetensors "{$(tensor h F32 1 4,8),$(tensor x F32 1,1 0,4),$(tensor none F32 0,7 4,4)}" 8
-	refuses "h_prev is missing" run GRUBlockCell order.safetensors
+	refuses "h_prev|missing" run GRUBlockCell order.safetensors
 }
 
 @test "a header padded with blanks" {
 	raw blank.safetensors "{$(tensor x F32 1,1 0,4)}      " 4
-	refuses "h_prev is missing" run GRUBlockCell blank.safetensors
+	refuses "h_prev|missing" run GRUBlockCell blank.safetensors
 }
 
 @test "a file of many gigabytes is not read for its small tensors" {

@@ -101,9 +101,9 @@ gradient() {
 
 @test "V2 has another order of gates, no forget_bias and no clip" {
 	sequence in.safetensors
-	refuses "BlockLSTMV2 has no attribute forget_bias; it has seq_len_max, cell_clip, use_peephole, T" run BlockLSTMV2 forget_bias=0 in.safetensors
-	refuses "block_lstm_v2 has no attribute forget_bias" run block_lstm_v2 forget_bias=0 in.safetensors
-	refuses "BlockLSTMGrad has no attribute cell_clip" run BlockLSTMGrad cell_clip=1 in.safetensors
+	refuses "BlockLSTMV2|attribute|forget_bias|seq_len_max|cell_clip|use_peephole|T" run BlockLSTMV2 forget_bias=0 in.safetensors
+	refuses "block_lstm_v2|attribute|forget_bias" run block_lstm_v2 forget_bias=0 in.safetensors
+	refuses "BlockLSTMGrad|attribute|cell_clip" run BlockLSTMGrad cell_clip=1 in.safetensors
 	# Weights that are all alike have no order.
 	works run BlockLSTM forget_bias=0 cell_clip=0 in.safetensors -o one.safetensors
 	works run BlockLSTMV2 in.safetensors --expect one.safetensors --rtol 0
@@ -118,28 +118,68 @@ gradient() {
 	[[ ${lines[6]} == '{"name":"h","dtype":"f32","shape":[3,0,2],"min":null'* ]]
 }
 
+@test "--expect: what TensorFlow leaves unset beyond seq_len_max is left out, and that is said" {
+	sequence in.safetensors
+	works run BlockLSTM in.safetensors -o want.safetensors
+	works run BlockLSTM in.safetensors --expect want.safetensors --rtol 0
+	[[ ${lines[-1]} =~ [^0-9]2\ of\ 3\  ]]
+	[ "$(grep -c '8 left out$' <<< "$output")" -eq 5 ]
+	cp want.safetensors unset.safetensors
+	for name in i f o ci co; do
+		poke unset.safetensors $name 4 '\x00\x00\xc0\x7f'        # NaN
+		poke unset.safetensors $name 11 '\x00\x00\x80\xff'
+		poke unset.safetensors $name 7 '\x76\x7d\xfa\xde'       # -8.8e18
+	done
+	for op in BlockLSTM block_lstm; do
+		works run $op in.safetensors --expect unset.safetensors
+		[[ $output != *MISMATCH* ]]
+	done
+	works run BlockLSTM in.safetensors --expect unset.safetensors --json
+	for line in "${lines[@]}"; do
+		case $line in
+		'{"name":"cs"'*|'{"name":"h"'*) [[ $line == *'"left_out":0,"ok":true}' ]] ;;
+		*)                              [[ $line == *'"left_out":8,"ok":true}' ]] ;;
+		esac
+	done
+	# Up to there all is compared; cs and h, which TensorFlow sets to zero, everywhere.
+	for case in i:3 f:0 o:1 ci:2 co:3 cs:0 cs:4 cs:11 h:3 h:5; do
+		cp want.safetensors wrong.safetensors
+		poke wrong.safetensors ${case%:*} ${case#*:} '\x00\x00\xc0\x7f'
+		run -1 --separate-stderr "$CELLGRAD" run BlockLSTM in.safetensors --expect wrong.safetensors
+		[ "$(grep -c "MISMATCH in 1 of" <<< "$output")" -eq 1 ]
+		[[ $output =~ (^|$'\n')${case%:*}\ [^$'\n']*MISMATCH\ in\ 1\ of\ (4\;\ 8\ left\ out|12) ]]
+	done
+	# With no step there is nothing of them, with all steps all.
+	works run BlockLSTM seq_len_max=0 in.safetensors --expect want.safetensors --atol 9
+	[ "$(grep -c '12 left out$' <<< "$output")" -eq 5 ]
+	run -1 "$CELLGRAD" run BlockLSTM seq_len_max=3 in.safetensors --expect unset.safetensors
+	[[ $output != *"left out"* ]]
+	# The magnitude that the rule looks at is that of what is compared.
+	[ "$(grep -c MISMATCH <<< "$output")" -eq 7 ]
+}
+
 @test "ranks and sizes that do not fit" {
 	for wrong in x:F32:2,1 cs_prev:F32:2 h_prev:F32:1,2,2 w:F32:24 wci:F32:2,1 wcf:F32: wco:F32:1,2 b:F32:2,4; do
 		sequence in.safetensors "$wrong"
-		refuses "in.safetensors: block_lstm: ${wrong%%:*}: expected [" run BlockLSTM in.safetensors
-		[[ $stderr == *", got [${wrong##*:}]" || $wrong == *,* ]]
+		refuses "in.safetensors|block_lstm|${wrong%%:*}" run BlockLSTM in.safetensors
+		[[ $wrong == *,* ]] || has "[${wrong##*:}]"
 	done
 	sequence in.safetensors x:F32:3,1,1
-	refuses "in.safetensors: block_lstm: cs_prev: expected [B=1, U], got [2, 2]" run BlockLSTM in.safetensors
+	refuses "in.safetensors|x|B=2|I=1|[3, 1, 1]|cs_prev|[2, 2]" run BlockLSTM in.safetensors
 	sequence in.safetensors h_prev:F32:2,3
-	refuses "in.safetensors: block_lstm: h_prev: expected [B=2, U=2], got [2, 3]" run BlockLSTM in.safetensors
+	refuses "in.safetensors|block_lstm|h_prev|[B=2, U=2]|[2, 3]" run BlockLSTM in.safetensors
 	sequence in.safetensors w:F32:4,8
-	refuses "in.safetensors: block_lstm: w: expected [I+U=3, 4*U=8], got [4, 8]" run BlockLSTM in.safetensors
+	refuses "in.safetensors|block_lstm|w|[I+U=3, 4*U=8]|[4, 8]" run BlockLSTM in.safetensors
 	sequence in.safetensors w:F32:3,4
-	refuses "in.safetensors: block_lstm: w: expected [I+U=3, 4*U=8], got [3, 4]" run BlockLSTM in.safetensors
+	refuses "in.safetensors|block_lstm|w|[I+U=3, 4*U=8]|[3, 4]" run BlockLSTM in.safetensors
 	for name in wci wcf wco; do
 		sequence in.safetensors $name:F32:3             # unused, and still checked
-		refuses "in.safetensors: block_lstm: $name: expected [U=2], got [3]" run BlockLSTM in.safetensors
+		refuses "in.safetensors|block_lstm|$name|[U=2]|[3]" run BlockLSTM in.safetensors
 	done
 	sequence in.safetensors b:F32:4
-	refuses "in.safetensors: block_lstm: b: expected [4*U=8], got [4]" run BlockLSTM in.safetensors
+	refuses "in.safetensors|block_lstm|b|[4*U=8]|[4]" run BlockLSTM in.safetensors
 	sequence in.safetensors x:F64:3,2,1
-	refuses "BlockLSTM: expected one dtype, got f64 x (in.safetensors) and f32 cs_prev (in.safetensors)" run BlockLSTM in.safetensors
+	refuses "BlockLSTM|dtype|f64|x|in.safetensors|f32|cs_prev" run BlockLSTM in.safetensors
 }
 
 @test "a gradient's ranks and sizes that do not fit" {
@@ -149,40 +189,40 @@ gradient() {
 		for shape in 2,2 3,2,3 2,2,2 3,1,2; do
 			tensors wrong.safetensors "" $name:F32:$shape
 			without in.safetensors $name > rest.safetensors
-			refuses "wrong.safetensors: block_lstm_grad: $name: expected [" run BlockLSTMGrad use_peephole=true wrong.safetensors rest.safetensors
-			[[ $stderr == *"got [${shape//,/, }]" ]]
+			refuses "wrong.safetensors|block_lstm_grad|$name" run BlockLSTMGrad use_peephole=true wrong.safetensors rest.safetensors
+			has "[${shape//,/, }]"
 		done
 	done
-	refuses "BlockLSTMGrad: use_peephole has no default" run BlockLSTMGrad forward.tmp
-	refuses "BlockLSTMGrad: i is missing: expected f32 [3, 2, 2], looked in forward.tmp" run BlockLSTMGrad use_peephole=true forward.tmp
-	refuses "BlockLSTMGradV2: i is missing" run BlockLSTMGradV2 use_peephole=true forward.tmp
+	refuses "BlockLSTMGrad|use_peephole|default" run BlockLSTMGrad forward.tmp
+	refuses "BlockLSTMGrad|i|missing|f32|[3, 2, 2]|forward.tmp" run BlockLSTMGrad use_peephole=true forward.tmp
+	refuses "BlockLSTMGradV2|i|missing" run BlockLSTMGradV2 use_peephole=true forward.tmp
 }
 
 @test "a length that is none" {
 	for op in BlockLSTM BlockLSTMV2 BlockLSTMGrad BlockLSTMGradV2; do
 		gradient in.safetensors
 		for length in 4 -1 9223372036854775807 -9223372036854775808; do
-			refuses "seq_len_max: expected 0 to T=3, got $length" run $op seq_len_max=$length in.safetensors
+			refuses "seq_len_max|0|T=3|$length" run $op seq_len_max=$length in.safetensors
 		done
-		refuses 'seq_len_max: expected an integer, got "two"' run $op seq_len_max=two in.safetensors
-		refuses 'seq_len_max: expected an integer, got "9223372036854775808"' run $op seq_len_max=9223372036854775808 in.safetensors
-		refuses "seq_len_max is given twice" run $op seq_len_max=1 seq_len_max=1 in.safetensors
+		refuses 'seq_len_max|integer|two' run $op seq_len_max=two in.safetensors
+		refuses 'seq_len_max|integer|9223372036854775808' run $op seq_len_max=9223372036854775808 in.safetensors
+		refuses "seq_len_max|twice" run $op seq_len_max=1 seq_len_max=1 in.safetensors
 	done
 	sequence in.safetensors seq_len_max:I64:1
-	refuses "in.safetensors: seq_len_max: expected a scalar, [], got [1]" run BlockLSTM in.safetensors
+	refuses "in.safetensors|seq_len_max|scalar|[]|[1]" run BlockLSTM in.safetensors
 	sequence in.safetensors seq_len_max:F32:
-	refuses "in.safetensors: seq_len_max: expected I64 or I32, got F32" run BlockLSTM in.safetensors
+	refuses "in.safetensors|seq_len_max|I64|I32|F32" run BlockLSTM in.safetensors
 	sequence in.safetensors seq_len_max:I16:
-	refuses "in.safetensors: seq_len_max" run BlockLSTM in.safetensors
+	refuses "in.safetensors|seq_len_max" run BlockLSTM in.safetensors
 	tensors in.safetensors "" x:F32:3,2,1 cs_prev:F32:2,2 h_prev:F32:2,2 w:F32:3,8 wci:F32:2 wcf:F32:2 wco:F32:2 b:F32:8
-	refuses "BlockLSTM: seq_len_max has no default: add seq_len_max=VALUE, an integer, or a file with a tensor of that name" \
+	refuses "BlockLSTM|seq_len_max|default|seq_len_max=VALUE|integer|tensor" \
 		run BlockLSTM in.safetensors
 }
 
 @test "a verbose line repeats a sequence" {
 	sequence in.safetensors
 	for op in BlockLSTM BlockLSTMV2; do
-		CELLGRAD_VERBOSE=1 run -0 --separate-stderr "$CELLGRAD" run $op seq_len_max=2 in.safetensors
+		CELLGRAD_BACKEND=cpu CELLGRAD_VERBOSE=1 run -0 --separate-stderr "$CELLGRAD" run $op seq_len_max=2 in.safetensors
 		[[ $stderr == "cellgrad bench --op $op --T 3 --B 2 --I 1 --H 2 --dtype f32 seq_len_max=2 # cpu; "* ]]
 	done
 }

@@ -1,0 +1,198 @@
+/*
+ * Temporary files and their locks, between the calls of the system: flock and rename are this program's own here, and look at the
+ * file, or stand for what another process does at that moment, before they do what they are for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/command/claim.h"
+#include "runtime/command/command.h"
+#include "runtime/command/file.h"
+
+/* main.c's, which has a main of its own. */
+int command_failed(const char *command, int code, int working)
+{
+	(void)command;
+	(void)working;
+	return code;
+}
+
+/* ---- the calls ---- */
+
+enum { NOTHING, HELD_ONCE, REMOVED_ONCE, NO_LOCKS };
+
+static struct file file;
+static int happens, locked_at_rename, renames;
+
+static int lock_by_system(int fd, int how)
+{
+	return (int)syscall(SYS_flock, fd, how);
+}
+
+int flock(int fd, int how)
+{
+	int now = happens;
+
+	if (now == NO_LOCKS) {
+		errno = ENOLCK;
+		return -1;
+	}
+	happens = NOTHING;
+	if (now == HELD_ONCE) {
+		errno = EWOULDBLOCK;
+		return -1;
+	}
+	if (now == REMOVED_ONCE)
+		assert_int_equal(unlink(file.temporary), 0);
+	return lock_by_system(fd, how);
+}
+
+int rename(const char *from, const char *to)
+{
+	int fd = open(from, O_WRONLY);
+
+	assert_true(fd >= 0);
+	locked_at_rename = lock_by_system(fd, LOCK_EX | LOCK_NB) != 0;
+	close(fd);
+	renames++;
+	return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+/* ---- the tests ---- */
+
+static char folder[] = "/tmp/cellgrad-file-XXXXXX";
+
+static int setup(void **state)
+{
+	(void)state;
+	return !mkdtemp(folder) || chdir(folder);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	claim_end_all();
+	return chdir("/") || rmdir(folder);
+}
+
+static void write_out(int event)
+{
+	struct stat s;
+
+	happens = event;
+	locked_at_rename = renames = 0;
+	assert_int_equal(file_check(&file, "out"), CG_OK);
+	assert_int_equal(file_begin(&file), CG_OK);
+	assert_int_equal(file_put(&file, "text", 4), CG_OK);
+	assert_int_equal(file_end(&file), CG_OK);
+	assert_int_equal(renames, 1);
+	assert_int_equal(stat("out", &s), 0);
+	assert_int_equal(s.st_size, 4);
+	assert_int_equal(unlink("out"), 0);
+	happens = NOTHING;
+}
+
+static void make(const char *name)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
+
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void it_is_locked_until_it_has_its_name(void **state)
+{
+	(void)state;
+	write_out(NOTHING);
+	assert_true(locked_at_rename);
+	assert_int_equal(file.fd, -1);
+}
+
+/* Between its making and its lock. */
+static void one_that_another_took_for_a_leftover_is_made_again(void **state)
+{
+	(void)state;
+	write_out(HELD_ONCE);
+	assert_true(locked_at_rename);
+	/* Whoever held it would have removed it; the next run does. */
+	write_out(NOTHING);
+	write_out(REMOVED_ONCE);
+	assert_true(locked_at_rename);
+}
+
+static void without_locks_files_are_written_and_none_is_removed(void **state)
+{
+	(void)state;
+	make(".cellgrad-1-0");
+	write_out(NO_LOCKS);
+	assert_false(locked_at_rename);
+	assert_int_equal(unlink(".cellgrad-1-0"), 0);
+}
+
+static void a_dropped_file_leaves_nothing_and_its_name_is_free(void **state)
+{
+	struct file other;
+
+	(void)state;
+	assert_int_equal(file_check(&file, "out"), CG_OK);
+	assert_int_equal(file_check(&other, "./out"), CG_BAD_ARGUMENT);
+	assert_int_equal(file_begin(&file), CG_OK);
+	file_drop(&file);
+	file_drop(&file);
+	assert_int_equal(file_check(&other, "./out"), CG_OK);
+	file_drop(&other);
+	memset(&other, 0, sizeof other);
+	file_drop(&other);
+	assert_true(fcntl(0, F_GETFD) >= 0);
+}
+
+static void an_input_is_claimed_as_often_as_it_is_open(void **state)
+{
+	struct claim *one, *two;
+	int fd;
+
+	(void)state;
+	make("in");
+	fd = open("in", O_RDONLY);
+	assert_int_equal(claim_input(fd, "in", &one), CG_OK);
+	assert_int_equal(claim_input(fd, "in", &two), CG_OK);
+	claim_end(one);
+	assert_int_equal(file_check(&file, "in"), CG_BAD_ARGUMENT);
+	claim_end(two);
+	assert_int_equal(file_check(&file, "in"), CG_OK);
+	/* What is to be written is not read, either. */
+	assert_int_equal(claim_input(fd, "in", &one), CG_BAD_ARGUMENT);
+	file_drop(&file);
+	assert_int_equal(claim_input(fd, "in", &one), CG_OK);
+	claim_end_all();
+	assert_int_equal(file_check(&file, "in"), CG_OK);
+	file_drop(&file);
+	close(fd);
+	assert_int_equal(unlink("in"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_is_locked_until_it_has_its_name),
+		cmocka_unit_test(one_that_another_took_for_a_leftover_is_made_again),
+		cmocka_unit_test(without_locks_files_are_written_and_none_is_removed),
+		cmocka_unit_test(a_dropped_file_leaves_nothing_and_its_name_is_free),
+		cmocka_unit_test(an_input_is_claimed_as_often_as_it_is_open),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

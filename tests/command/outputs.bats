@@ -1,0 +1,295 @@
+# What a command writes: it takes the place of no input, of no other output and of no compiled kernel; and what it writes it to
+# until it is whole is locked, and removed if it was left over.
+
+load files
+
+# An LSTM's step, and a cell.
+inputs() {
+	cp "$DATA/LSTMBlockCell-plain.safetensors" in
+	printf 'cell mine\ngates a\noutput h\nh = tanh(a)\nsave h\n' > my.cell
+}
+
+# keeps FACTS COMMAND...: refused, and every file is what it was
+keeps() {
+	local before=$(find . -type f ! -name '*stderr*' -exec cksum {} + | sort) names=$(find . ! -name '*stderr*' | sort)
+
+	refuses "$@"
+	[ "$(find . -type f ! -name '*stderr*' -exec cksum {} + | sort)" = "$before" ]
+	[ "$(find . ! -name '*stderr*' | sort)" = "$names" ]
+}
+
+@test "an output that is an input, whatever it is called" {
+	inputs
+	mkdir sub
+	ln in hard
+	ln -s in soft
+	ln -s ../in sub/soft
+	ln -s . here
+	for out in in ./in sub/../in "$PWD/in" hard soft sub/soft here/in here/soft; do
+		keeps "$out" run LSTMBlockCell in -o "$out"
+		keeps "$out" run LSTMBlockCell soft -o "$out"
+		keeps "$out" convert --from block --to pytorch in "$out" --ignore-extra
+	done
+	ln my.cell hard.cell
+	ln -s my.cell soft.cell
+	for out in my.cell ./my.cell here/my.cell hard.cell soft.cell; do
+		keeps "$out" emit ./my.cell -o "$out"
+		keeps "$out" emit ./my.cell -m "$out"
+		keeps "$out" emit soft.cell -o other.c -m "$out"
+		keeps "$out" emit ./my.cell -o "$out" -m -
+	done
+	keeps "my.cell" emit /dev/stdin -o my.cell < my.cell
+}
+
+@test "an output that is another input than the first: a second file, what is expected, a cell that a word or a file names" {
+	inputs
+	cp "$DATA/LSTMBlockCell-plain.expect.safetensors" want
+	tensors more '{"forget_bias":"1"}' other:F32:1
+	keeps "more" run LSTMBlockCell in more -o more
+	keeps "want" run LSTMBlockCell in -e want -o want
+	tensors step "" input:F32:2,2,3 params:F32:14
+	keeps "my.cell" run rnn step cell=./my.cell num_units=2 num_layers=1 -o my.cell
+	tensors named '{"cell":"./my.cell"}' input:F32:2,2,3 params:F32:14
+	keeps "my.cell" run rnn named num_units=2 num_layers=1 -o my.cell
+	tensors params '{"cell":"./my.cell","num_units":"2","num_layers":"1","input_size":"3","weights_format":"cellgrad"}' params:F32:14
+	keeps "my.cell" convert --from cellgrad --to canonical params my.cell
+	works run rnn named num_units=2 num_layers=1 -o fine
+	works convert --from cellgrad --to canonical params fine
+}
+
+@test "two outputs that are one file, there already or not" {
+	inputs
+	mkdir sub
+	ln -s . here
+	keeps "x|./x" emit ./my.cell -o x -m ./x
+	keeps "x|sub/../x" emit ./my.cell -o x -m sub/../x
+	keeps "here/x|$PWD/x" emit ./my.cell -o here/x -m "$PWD/x"
+	echo old > x
+	ln x hard
+	ln -s x soft
+	keeps "x|hard" emit ./my.cell -o x -m hard
+	keeps "soft|x" emit ./my.cell -o soft -m x
+	works emit ./my.cell -o x -m sub/x
+}
+
+@test "an output that is a compiled kernel" {
+	command -v sha256sum > /dev/null || skip "no sha256sum"
+	if "$CELLGRAD" cache path 2>&1 | grep -q SHA-256; then
+		skip "this build keeps no kernels"
+	fi
+	inputs
+	mkdir -m 700 kernels
+	export CELLGRAD_CACHE_DIR=$PWD/kernels
+	entry=$(echo one | sha256sum | cut -c -64).kernel
+	echo kernel > "kernels/$entry"
+	echo kernel > "kernels/12-0123456789abcdef.kernel-unfinished"
+	ln "kernels/$entry" hard
+	ln -s "kernels/$entry" soft
+	for out in "kernels/$entry" "./kernels/../kernels/$entry" kernels/12-0123456789abcdef.kernel-unfinished hard soft; do
+		keeps "$out" run LSTMBlockCell in -o "$out"
+		keeps "$out" emit ./my.cell -o "$out"
+		keeps "$out" emit ./my.cell -m "$out"
+		keeps "$out" convert --from block --to pytorch in "$out" --ignore-extra
+		CELLGRAD_CACHE=off keeps "$out" emit ./my.cell -o "$out"
+	done
+	# Another name there, and such a name elsewhere.
+	echo old > "$entry"
+	works emit ./my.cell -o kernels/notes
+	works emit ./my.cell -o "$entry"
+}
+
+@test "a picture takes the place of a picture or of nothing" {
+	mkdir bin
+	printf '#!/bin/sh\n[ "$2" = --version ] || echo "<svg>new</svg>"\n' > bin/gnuplot
+	chmod +x bin/gnuplot
+	PATH=$PWD/bin:$PATH
+	bench=(bench --time 0.001 --op GRUBlockCell --B 1 --I 1 --H 1 --plot)
+	for other in notes '<html><svg></svg></html>' 'svg' ' ' '<?xml version="1.0"?><data/>'; do
+		printf '%s' "$other" > x.svg
+		keeps "x.svg" "${bench[@]}" x.svg
+		keeps "x.svg" demo --only train --time 0.001 --svg x.svg
+	done
+	for mine in '' '<svg xmlns="x"></svg>' $'\xef\xbb\xbf<?xml version="1.0"?>\n<!DOCTYPE svg>\n<svg/>' $'\x89PNG\r\n\x1a\nrest'; do
+		printf '%s' "$mine" > x.svg
+		rm -f x.svg.tsv
+		CELLGRAD_BACKEND=cpu works "${bench[@]}" x.svg
+		[ "$(cat x.svg)" = "<svg>new</svg>" ]
+		printf '%s' "$mine" > x.svg
+		CELLGRAD_BACKEND=cpu works demo --only train --time 0.001 --svg x.svg
+		[[ $(head -c 4 x.svg) == "<svg" ]]
+	done
+	# The data beside it, which nobody named.
+	for other in notes 'op' "cell	what"; do
+		echo "$other" > x.svg.tsv
+		keeps "x.svg.tsv" "${bench[@]}" x.svg
+	done
+	: > x.svg.tsv
+	CELLGRAD_BACKEND=cpu works "${bench[@]}" x.svg
+	CELLGRAD_BACKEND=cpu works "${bench[@]}" x.svg
+	ln -f x.svg x.svg.tsv
+	keeps "x.svg.tsv|x.svg" "${bench[@]}" x.svg
+	# The curve that nobody asked for by name is not drawn then, and that is said.
+	echo notes > cellgrad-demo.svg
+	CELLGRAD_BACKEND=cpu works demo --only train --time 0.001
+	[[ ${lines[-1]} == *cellgrad-demo.svg* ]]
+	[ "$(cat cellgrad-demo.svg)" = notes ]
+}
+
+@test "a name of the form of temporaries, and -" {
+	inputs
+	for out in .cellgrad-1-0 ./.cellgrad-123456-99; do
+		keeps "$out" run LSTMBlockCell in -o "$out"
+		keeps "$out" emit ./my.cell -m "$out"
+	done
+	works emit ./my.cell -o .cellgrad-1
+	works emit ./my.cell -o .cellgrad-1-0.c
+	for words in "run LSTMBlockCell in -o -" "emit ./my.cell -o -" "convert --from block --to pytorch in -"; do
+		keeps "-|./-" $words
+	done
+	for words in "run LSTMBlockCell -" "run LSTMBlockCell in -e -" "convert --from block --to pytorch - out"; do
+		keeps "-|input|./-" $words
+	done
+	works emit ./my.cell -o ./-
+	[ -s ./- ]
+}
+
+# ---- temporaries ----
+
+# begins COMMAND...: starts it and waits until it has a temporary, whose name is $temporary, and its process $process
+begins() {
+	"$CELLGRAD" "$@" 3>&- &
+	process=$!
+	for ((k = 0; k < 600; k++)); do
+		temporary=$(ls -A | grep "^\.cellgrad-$process-") && return
+		sleep 0.05
+	done
+	false
+}
+
+# A gnuplot that draws until there is a file `enough`.
+slow_gnuplot() {
+	mkdir bin
+	printf '#!/bin/sh\n[ "$2" = --version ] && exit\necho "<svg>"\nwhile [ ! -e enough ]; do sleep 0.05; done\n' > bin/gnuplot
+	chmod +x bin/gnuplot
+	PATH=$PWD/bin:$PATH
+	export CELLGRAD_BACKEND=cpu
+	slow=(bench --time 0.001 --op GRUBlockCell --B 1 --I 1 --H 1 --plot x.svg)
+}
+
+@test "what a killed process left is removed by the next, once nobody writes it" {
+	inputs
+	slow_gnuplot
+	echo '<svg>old' > x.svg
+	begins "${slow[@]}" > said
+	# It is being written.
+	works emit ./my.cell -o one.c
+	[ -e "$temporary" ]
+	kill -KILL $process
+	wait $process || [ $? -eq 137 ]
+	# What it started still has the file.
+	works emit ./my.cell -o one.c
+	[ -e "$temporary" ]
+	touch enough
+	for ((k = 0; k < 600; k++)); do
+		flock -n "$temporary" true && break
+		sleep 0.05
+	done
+	[ "$(cat x.svg)" = "<svg>old" ]
+	works emit ./my.cell -o one.c
+	[ ! -e "$temporary" ]
+	[ "$(cat x.svg)" = "<svg>old" ]
+}
+
+@test "TERM, INT and HUP while a file is written: the old one stays, and nothing beside it" {
+	slow_gnuplot
+	echo '<svg>old' > x.svg
+	for signal in TERM INT HUP; do
+		CELLGRAD=env begins --default-signal=$signal "$CELLGRAD" "${slow[@]}" > said
+		kill -$signal $process
+		code=0
+		wait $process || code=$?
+		[ $code -eq $((128 + $(kill -l $signal))) ]
+		[ "$(cat x.svg)" = "<svg>old" ]
+		[ -z "$(ls -A | grep '^\.cellgrad-')" ]
+	done
+	touch enough
+}
+
+@test "KILL while OUT is written, of more than a moment's length: the old file stays, the next run clears up" {
+	header='{"weight_ih_l0":{"dtype":"F32","shape":[40000,500],"data_offsets":[0,80000000]},"weight_hh_l0":{"dtype":"F32","shape":[40000,10000],"data_offsets":[80000000,1680000000]}}'
+	raw in "$header" 0
+	truncate -s $((1680000000 + 8 + ${#header})) in || skip "no sparse files here"
+	mkdir place
+	echo old > place/out
+	"$CELLGRAD" convert --from pytorch --to pytorch in place/out rnn_mode=lstm 3>&- &
+	process=$!
+	for ((k = 0; k < 600; k++)); do
+		temporary=$(ls -A place | grep '^\.cellgrad-') && break
+		sleep 0.02
+	done
+	kill -KILL $process
+	code=0
+	wait $process || code=$?
+	[ $code -eq 137 ]
+	[ "$(cat place/out)" = old ]
+	[ "$(ls -A place | sort)" = "$(printf '%s\nout' "$temporary")" ]
+	works emit lstm_block -o place/out
+	[ "$(ls -A place)" = out ]
+}
+
+@test "leftovers: those alone that bear the form's every letter, are ours, are files and are nobody's" {
+	inputs
+	mine=(.cellgrad-1-0 .cellgrad-99999999-99)
+	mkdir .cellgrad-2-0
+	echo notes > notes
+	ln -s notes .cellgrad-3-0
+	mkfifo .cellgrad-4-0
+	others=(.cellgrad .cellgrad- .cellgrad-1 .cellgrad-1- .cellgrad--1 .cellgrad-1-x .cellgrad-1-0.c .cellgrad-01-0 .cellgrad-1-00 \
+	        x.cellgrad-1-0 .cellgrad-1-0-0 '.cellgrad- 1-0' .cellgrad-+1-0 .Cellgrad-1-0)
+	touch "${mine[@]}" "${others[@]}"
+	cp in .cellgrad-5-0
+	exec 8>> .cellgrad-6-0
+	flock 8
+	works run LSTMBlockCell .cellgrad-5-0 -o out        # an input is no leftover
+	for name in "${mine[@]}"; do
+		[ ! -e "$name" ]
+	done
+	for name in "${others[@]}" .cellgrad-2-0 .cellgrad-3-0 .cellgrad-4-0 .cellgrad-5-0 .cellgrad-6-0 notes; do
+		[ -e "$name" ] || [ -L "$name" ]
+	done
+	exec 8>&-
+	works emit ./my.cell -o sub.c
+	[ ! -e .cellgrad-5-0 ]
+	[ ! -e .cellgrad-6-0 ]
+	# Where nothing is written nothing is removed.
+	touch .cellgrad-7-0
+	works run LSTMBlockCell in
+	refuses "" emit nothing_like_it -o x
+	[ -e .cellgrad-7-0 ]
+}
+
+@test "leftovers of another user stay" {
+	[ "$(id -u)" -eq 0 ] || needs root "needs root, to make a file of another user's"
+	inputs
+	touch .cellgrad-1-0
+	chown 65534 .cellgrad-1-0
+	works emit ./my.cell -o out.c
+	[ -e .cellgrad-1-0 ]
+}
+
+@test "pairs of runs to one file, among leftovers: one of both whole, and nothing beside it" {
+	inputs
+	mkdir place
+	works emit lstm_block --pass gradgrad -o a
+	works emit gru_block --pass gradgrad -o b
+	for ((k = 0; k < 20; k++)); do
+		touch place/.cellgrad-$((k + 1))-0
+		"$CELLGRAD" emit lstm_block --pass gradgrad -o place/out 3>&- &
+		one=$!
+		"$CELLGRAD" emit gru_block --pass gradgrad -o place/out 3>&- &
+		wait $one
+		wait $!
+		cmp -s place/out a || cmp place/out b
+		[ "$(ls -A place)" = out ]
+	done
+}
