@@ -247,6 +247,12 @@ static void say_form(struct holes *h, const char *hole, const char *form, const 
 	*to = 0;
 }
 
+/* Rows of a that are packed at once: no vector is wider than those of sums. */
+static int pack_rows(const struct cg_gemm_shape *s)
+{
+	return s->item_rows < s->vector ? s->item_rows : s->vector;
+}
+
 /* The words for an operand of the panels: a is walked by rows, b by columns. */
 static void say_panels(struct holes *h, const struct cg_gemm_shape *s)
 {
@@ -256,7 +262,7 @@ static void say_panels(struct holes *h, const struct cg_gemm_shape *s)
 	say_form(h, "a_panel", a->panel, "i");
 	say(h, "a_across", a->across);
 	say(h, "a_along", a->along);
-	snprintf(pack, sizeof pack, "%s%d", a->pack, s->item_rows);
+	snprintf(pack, sizeof pack, "%s%d", a->pack, pack_rows(s));
 	say_form(h, "pack_a", "@x@", pack);
 	say(h, "a_first", s->transpose_a ? "first * a_stride + row" : "row * a_stride + first");
 	say_form(h, "b_panel", b->panel, "j");
@@ -367,7 +373,7 @@ static int put_prelude(struct cg_text *text, const struct cg_gemm_shape *s, int 
 
 static int put_text(struct cg_text *text, const struct cg_gemm_shape *s, int lang, struct holes *h)
 {
-	int a = s->item_rows, b = s->vector, copy_a = s->transpose_a, copy_b = !s->transpose_b;
+	int a = pack_rows(s), b = s->vector, copy_a = s->transpose_a, copy_b = !s->transpose_b;
 	struct holes widths = *h;
 
 	if (put_prelude(text, s, lang, h) || put(text, "sizes", s->local ? "group" : "panels", h))

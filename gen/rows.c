@@ -153,7 +153,7 @@ static int put_piece(struct cg_text *text, const char *name, const char *qualifi
 /* Four elements of one type at a time, loaded and, of dst, stored. */
 static int put_four(struct cg_text *text, const struct cg_rows_shape *s, int acc, int lang)
 {
-	int halves = !acc && !is_plain(s->dtype);
+	int halves = !acc && !is_plain(s->dtype), doubles = !strcmp(cg_acc_names[s->dtype], "f64");
 	struct holes h = { .n = 0 };
 
 	if (acc != s->src_acc && acc != s->dst_acc)
@@ -161,6 +161,11 @@ static int put_four(struct cg_text *text, const struct cg_rows_shape *s, int acc
 	say(&h, "inline", cg_dialects[lang].inlined);
 	say(&h, "type", acc ? "acc" : "real");
 	say(&h, "align", halves ? "8" : "16");
+	/* No vector is wider than 16 bytes, which every processor has registers for. */
+	say(&h, "load_four", doubles ? "vstore2(vload2(0, row + first), 0, x.of), vstore2(vload2(1, row + first), 1, x.of)"
+	                             : "vstore4(vload4(0, row + first), 0, x.of)");
+	say(&h, "store_four", doubles ? "vstore2(vload2(0, x.of), 0, row + first), vstore2(vload2(1, x.of), 1, row + first)"
+	                              : "vstore4(vload4(0, x.of), 0, row + first)");
 	return put(text, "load", cg_lang_names[lang], &h) || (acc == s->dst_acc && put(text, "store", cg_lang_names[lang], &h));
 }
 

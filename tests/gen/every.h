@@ -85,6 +85,23 @@ static inline int built_ins(void)
 	return n;
 }
 
+/* Bytes of the widest vector of sums, or of what is packed, that the text of a product in OpenCL C has a type for. */
+static inline int vector_bytes_of(const char *text)
+{
+	int most = 0;
+
+	for (const char *at = text; (at = strstr(at, "typedef ")); at++) {
+		char type[7];
+		int elements, bytes;
+
+		if (sscanf(at, "typedef %6[a-z]%d acc", type, &elements) != 2)
+			continue;
+		bytes = elements * (strcmp(type, "double") ? 4 : 8);
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
 static inline struct cg_cell *must_parse(const char *text, const char *name)
 {
 	struct cg_mistake mistake;

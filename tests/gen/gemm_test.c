@@ -73,7 +73,9 @@ static void test_fits(void **state)
 
 static void check_text(const struct cg_gemm_shape *s, const struct cg_gemm_limits *limits, int64_t m, int64_t n)
 {
-	(void)limits;
+	/* A vector has two elements at least. */
+	int narrowest = s->dtype == 1 ? 16 : 8, widest = limits->vector_bytes > narrowest ? limits->vector_bytes : narrowest;
+
 	for (int lang = CG_LANG_OPENCL; lang < CG_LANG_COUNT && m == 512 && n < 513; lang++) {
 		struct cg_text text = { resize, NULL, 0, 0, 0 };
 		char key[CG_KEY_MAX], want[CG_KEY_MAX + 20];
@@ -94,6 +96,8 @@ static void check_text(const struct cg_gemm_shape *s, const struct cg_gemm_limit
 				fail_msg("%s: a hole, or a line too long, or blanks at: %.60s", key, c > text.at + 40 ? c - 40 : c);
 		}
 		assert_int_equal(braces, 0);
+		if (!s->local)
+			assert_in_range(vector_bytes_of(text.at), narrowest, widest);
 		assert_int_equal(text.at[text.length - 1], '\n');
 		assert_int_not_equal(text.at[text.length - 2], '\n');
 		resize(text.at, 0);

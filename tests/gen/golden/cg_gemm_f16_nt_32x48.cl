@@ -67,7 +67,8 @@ enum {
 	ROWS = 32, COLUMNS = 48,		/* of c, in a work-item's tile */
 	DEPTH = 128,				/* of k, in a panel */
 	ITEM_ROWS = 8, ITEM_COLUMNS = 48,	/* of sums, in registers */
-	VECTOR = 16
+	VECTOR = 16,
+	PACK_ROWS = ITEM_ROWS < VECTOR ? ITEM_ROWS : VECTOR	/* of a, packed at once */
 };
 
 typedef float8 acc8;
@@ -176,13 +177,14 @@ static inline void pack_edge(int depth, int width, int there, __global const rea
 /* [rows, depth] of a, in panels [DEPTH, ITEM_ROWS]. */
 static inline void pack_a(int rows, int depth, __global const real *a, long stride, __local acc *to)
 {
-	for (int i = 0; i < rows; i += ITEM_ROWS) {
+	for (int i = 0; i < (rows + ITEM_ROWS - 1) / ITEM_ROWS * ITEM_ROWS; i += PACK_ROWS) {
 		__global const real *from = a + i * stride;
+		__local acc *panel = to + i / ITEM_ROWS * ITEM_ROWS * DEPTH + i % ITEM_ROWS;
 
-		if (rows - i < ITEM_ROWS)
-			pack_edge(depth, ITEM_ROWS, rows - i, from, stride, 1, to + i * DEPTH, ITEM_ROWS);
+		if (rows - i < PACK_ROWS)
+			pack_edge(depth, PACK_ROWS, rows - i, from, stride, 1, panel, ITEM_ROWS);
 		else
-			turn8(depth, from, stride, to + i * DEPTH, ITEM_ROWS);
+			turn8(depth, from, stride, panel, ITEM_ROWS);
 	}
 }
 
