@@ -2,20 +2,29 @@
  * Builds OpenCL texts, one program each, on the first device of the first platform that has one; nothing is run.  The library
  * is found at run time, so that this compiles everywhere; what is declared of it here is what the standard says of it.
  *
+ * A warning is a failure, with two exceptions.  A text with vectors wider than the device's is never given to it, and a compiler may
+ * warn that it passes such vectors otherwise than that other device does.  And a processor is given elements and sums in strips and
+ * vectors, too, which its compiler may make so late that it warns that it has not made them yet.
+ *
  *	compile_opencl FILE...     exit 0: all were built; 1: some were not, their logs are printed; 77: there is no device
  */
 #include <dlfcn.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "every.h"
 
 enum {
-	CL_PLATFORM_NAME = 0x0902, CL_DEVICE_NAME = 0x102b, CL_DEVICE_DOUBLE_FP_CONFIG = 0x1032, CL_PROGRAM_BUILD_LOG = 0x1183
+	CL_PLATFORM_NAME = 0x0902, CL_DEVICE_LOCAL_MEM_TYPE = 0x1022, CL_DEVICE_NAME = 0x102b, CL_DEVICE_DOUBLE_FP_CONFIG = 0x1032,
+	CL_LOCAL = 1, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT = 0x103a, CL_PROGRAM_BUILD_LOG = 0x1183
 };
 #define CL_DEVICE_TYPE_ALL 0xffffffffu
 
 static const char flags[] = "-cl-std=CL1.2 -cl-denorms-are-zero -Werror";
+/* What stands before a text, so that a compiler is silent of one thing. */
+#define SILENT(of) "#ifdef __clang__\n#pragma clang diagnostic ignored \"" of "\"\n#endif\n#line 1\n"
+static const char passed_otherwise[] = SILENT("-Wpsabi"), made_late[] = SILENT("-Wpass-failed");
+
+static struct { void *id, *context; char platform[200], name[200]; int vector_bytes, is_processor, doubles; } device;
 
 static int (*get_platforms)(unsigned, void **, unsigned *);
 static int (*platform_info)(void *, unsigned, size_t, void *, size_t *);
@@ -38,12 +47,6 @@ static const struct { const char *name; void *at; } calls[] = {
 	{ "clReleaseProgram", &release_program },
 };
 
-static int skip(const char *why)
-{
-	printf("# %s\n", why);
-	return 77;
-}
-
 static char *text_of(const char *path)
 {
 	FILE *file = fopen(path, "rb");
@@ -57,69 +60,102 @@ static char *text_of(const char *path)
 	return text;
 }
 
-static int fails(void *context, void *device, const char *path)
+/* Is there an error or a warning?  Then it is said. */
+static int build_fails(const char *before, const char *text, const char *options, const char *path)
 {
-	char *text = text_of(path), *log = calloc(1, 1 << 16);
+	const char *texts[] = { before, text };
+	char *log = calloc(1, 1 << 16);
 	void *program, *kernels[64];
 	unsigned n = 0;
-	int code = 0;
+	int code = 0, failed;
 
-	program = create_program(context, 1, (const char **)&text, NULL, &code);
+	program = create_program(device.context, 2, texts, NULL, &code);
 	if (!code)
-		code = build_program(program, 1, &device, flags, NULL, NULL);
+		code = build_program(program, 1, &device.id, options, NULL, NULL);
 	if (program)
-		build_info(program, device, CL_PROGRAM_BUILD_LOG, (1 << 16) - 1, log, NULL);
+		build_info(program, device.id, CL_PROGRAM_BUILD_LOG, (1 << 16) - 1, log, NULL);
 	if (!code)
 		code = create_kernels(program, 64, kernels, &n);
-	if (code || !n || strstr(log, "warning"))
-		printf("# %s: error %d, %u kernels\n%s\n", path, code, n, log);
-	else
-		n += 1000;
-	for (unsigned k = 0; k < n % 1000; k++)
+	failed = code || !n || strstr(log, "warning");
+	if (failed)
+		printf("# %s, %s: error %d, %u kernels\n%s\n", path, options, code, n, log);
+	for (unsigned k = 0; k < n; k++)
 		release_kernel(kernels[k]);
 	if (program)
 		release_program(program);
-	free(text);
 	free(log);
-	return n < 1000;
+	return failed;
 }
 
-int main(int argc, char **argv)
+/* As any device is given it, and as a processor is by backends/opencl/kernel.c: whole, where nothing is absent, or not. */
+static int fails(const char *path, int whole)
 {
-	void *library = dlopen("libOpenCL.so.1", RTLD_NOW), *platforms[8], *device = NULL, *context;
-	char platform[200] = "", name[200] = "";
-	unsigned n = 0, count = 0;
+	int lanes = device.vector_bytes / (strstr(path, "_f64_") ? 8 : 4);
+	char *text = text_of(path), options[200];
+	int failed = build_fails(vector_bytes_of(text) > device.vector_bytes ? passed_otherwise : "", text, flags, path);
+
+	if (device.is_processor && strstr(text, "#ifdef STRIP")) {
+		snprintf(options, sizeof options, "%s -DSTRIP=1024%s", flags, whole ? " -DWHOLE" : "");
+		if (lanes > 1)
+			snprintf(options + strlen(options), sizeof options - strlen(options), " -DLANES=%d", lanes);
+		failed |= build_fails(made_late, text, options, path);
+	}
+	free(text);
+	return failed;
+}
+
+/* The first device of the first platform that has one: 0, or what is not there. */
+static const char *open_device(void)
+{
+	void *library = dlopen("libOpenCL.so.1", RTLD_NOW), *platforms[8];
+	unsigned n = 0, count = 0, floats = 0, local = 0;
 	uint64_t doubles = 0;
-	int failed = 0, left = 0, code = 0;
+	int code = 0;
 
 	if (!library)
-		return skip("there is no libOpenCL.so.1");
+		return "there is no libOpenCL.so.1";
 	for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
 		void *call = dlsym(library, calls[k].name);
 
 		if (!call)
-			return skip("libOpenCL.so.1 lacks a call of OpenCL 1.2");
+			return "libOpenCL.so.1 lacks a call of OpenCL 1.2";
 		memcpy(calls[k].at, &call, sizeof call);
 	}
 	if (get_platforms(8, platforms, &n))
 		n = 0;
-	for (unsigned k = 0; k < n && k < 8 && !device; k++)
-		if (!get_devices(platforms[k], CL_DEVICE_TYPE_ALL, 1, &device, &count) && count)
-			platform_info(platforms[k], CL_PLATFORM_NAME, sizeof platform - 1, platform, NULL);
+	for (unsigned k = 0; k < n && k < 8 && !device.id; k++)
+		if (!get_devices(platforms[k], CL_DEVICE_TYPE_ALL, 1, &device.id, &count) && count)
+			platform_info(platforms[k], CL_PLATFORM_NAME, sizeof device.platform - 1, device.platform, NULL);
 		else
-			device = NULL;
-	if (!device)
-		return skip("no OpenCL platform has a device");
-	device_info(device, CL_DEVICE_NAME, sizeof name - 1, name, NULL);
-	device_info(device, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof doubles, &doubles, NULL);
-	context = create_context(NULL, 1, &device, NULL, NULL, &code);
-	if (!context)
-		return skip("the OpenCL device gives no context");
+			device.id = NULL;
+	if (!device.id)
+		return "no OpenCL platform has a device";
+	device_info(device.id, CL_DEVICE_NAME, sizeof device.name - 1, device.name, NULL);
+	device_info(device.id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof doubles, &doubles, NULL);
+	device_info(device.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof floats, &floats, NULL);
+	device_info(device.id, CL_DEVICE_LOCAL_MEM_TYPE, sizeof local, &local, NULL);
+	device.doubles = doubles != 0;
+	device.vector_bytes = 4 * (int)floats;
+	device.is_processor = local != CL_LOCAL;
+	device.context = create_context(NULL, 1, &device.id, NULL, NULL, &code);
+	return device.context ? NULL : "the OpenCL device gives no context";
+}
+
+int main(int argc, char **argv)
+{
+	const char *missing = open_device();
+	int failed = 0, left = 0;
+
+	if (missing) {
+		printf("# %s\n", missing);
+		return 77;
+	}
 	for (int k = 1; k < argc; k++)
-		if (!doubles && strstr(argv[k], "_f64_"))
+		if (!device.doubles && strstr(argv[k], "_f64_"))
 			left++;
 		else
-			failed += fails(context, device, argv[k]);
-	printf("# %s, %s: %d built, %d not, %d left out for want of f64\n", platform, name, argc - 1 - left - failed, failed, left);
+			failed += fails(argv[k], k % 2);
+	printf("# %s, %s: %d built, %d not, %d left out for want of f64\n", device.platform, device.name, argc - 1 - left - failed, failed,
+	       left);
 	return failed != 0;
 }

@@ -115,6 +115,8 @@ static int emit(const struct cg_cell *cell, const char *folder, int step)
 	return 0;
 }
 
+static const int sides[] = { 2000, 300, 60, 20 };
+
 static int put_product(struct cg_gemm_shape s, const struct cg_gemm_limits *limits, int64_t m, int lang, const char *folder)
 {
 	struct cg_text text = { resize, NULL, 0, 0, 0 };
@@ -128,20 +130,32 @@ static int put_product(struct cg_gemm_shape s, const struct cg_gemm_limits *limi
 	return put(&text, folder, key, endings[lang]);
 }
 
-/* Every product: for a CPU and for a GPU, each with another device's registers and another size of c than the one before. */
+/* For CPUs with registers of every width, each of another size of c. */
+static int put_for_cpus(const struct cg_gemm_shape *s, int fma, int n, const char *folder)
+{
+	static const int vector_bytes[] = { 64, 32, 16 };
+
+	for (int k = 0; k < 3; k++) {
+		struct cg_gemm_limits cpu = { 1, 2, 4096, 1 << 20, vector_bytes[k], fma };
+
+		if (put_product(*s, &cpu, sides[(n + k) % 4], CG_LANG_OPENCL, folder))
+			return 1;
+	}
+	return 0;
+}
+
+/* Every product: for CPUs and for a GPU, each of another size of c than the one before. */
 static int put_products(const char *folder)
 {
-	static const int vector_bytes[] = { 64, 32, 16 }, sides[] = { 2000, 300, 60, 20 };
 	int n = 0;
 
 	for (int dtype = 0; dtype < 4; dtype++)
 		for (int way = 0; way < (dtype < 2 ? 4 : 16); way++, n++) {
 			struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = way >> 1 & 1, .transpose_b = way & 1,
 				.start_acc = way >> 2 & 1, .c_acc = way >> 3 };
-			struct cg_gemm_limits cpu = { 1, 2, 4096, 1 << 20, vector_bytes[n % 3], n % 5 != 4 };
 			struct cg_gemm_limits gpu = { 0, 16, 1024, 48 << 10, 4, n % 5 != 4 };
 
-			if (put_product(s, &cpu, sides[(n + n / 4) % 4], CG_LANG_OPENCL, folder) ||
+			if (put_for_cpus(&s, gpu.fma, n + n / 4, folder) ||
 			    put_product(s, &gpu, sides[(n + n / 4) % 4], CG_LANG_OPENCL, folder) ||
 			    put_product(s, &gpu, sides[(n + n / 4) % 4], CG_LANG_CUDA, folder))
 				return 1;

@@ -1,6 +1,6 @@
 /*
- * Runs matrix products on the first OpenCL device: every dtype and transposition, in both forms and tiles of several sizes, over
- * awkward sizes.  Each element is within the bound of a product in long double; nothing beside a matrix is read into a result,
+ * Runs matrix products on the first OpenCL device: every dtype and transposition, in both forms and tiles of several sizes, with
+ * vectors up to the device's, over awkward sizes.  Each element is within the bound of a product in long double; nothing beside a matrix is read into a result,
  * nothing beside c is written; and whatever the form and the tile, the bits are the same.
  *
  *	gemm_run [CASES [narrow]]  exit 0: all right; 1: not; 77: there is no device.  CASES: of each kernel, default 100;
@@ -26,6 +26,7 @@ static struct {
 	int doubles;
 	uint64_t local_bytes;
 	size_t group;
+	int vector_bytes;                         /* of its widest vectors, 16 at least, which all devices have */
 	uint64_t fma[2];                          /* in f32, in f64 */
 } device;
 
@@ -51,6 +52,7 @@ static int open_device(void)
 	char name[200] = "";
 	unsigned n = 0, count = 0;
 	uint64_t doubles = 0;
+	uint32_t floats = 0;
 	int code = 0;
 
 	if (cg_cl_load())
@@ -67,6 +69,8 @@ static int open_device(void)
 	cg_cl.GetDeviceInfo(device.id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof device.fma[0], &device.fma[0], NULL);
 	cg_cl.GetDeviceInfo(device.id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof device.local_bytes, &device.local_bytes, NULL);
 	cg_cl.GetDeviceInfo(device.id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof device.group, &device.group, NULL);
+	cg_cl.GetDeviceInfo(device.id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof floats, &floats, NULL);
+	device.vector_bytes = floats > 4 ? 4 * (int)floats : 16;
 	device.doubles = doubles != 0;
 	device.fma[0] &= CL_FP_FMA;
 	device.fma[1] = doubles & CL_FP_FMA;
@@ -388,11 +392,13 @@ static int cases_fail(const struct kernel *kernels, int n, int cases)
 
 struct form { int local, rows, columns, depth, item_rows, item_columns, vector, no_fma; };
 
-/* A vector of doubles has half as many. */
+/* A vector of doubles has half as many, and none is wider than the device's. */
 static struct cg_gemm_shape shape_of(struct cg_gemm_shape s, const struct form *f)
 {
 	int part = s.dtype == REF_F64 && !f->local && f->vector > 2 ? 2 : 1;
 
+	while (!f->local && f->vector / part * (s.dtype == REF_F64 ? 8 : 4) > device.vector_bytes)
+		part *= 2;
 	s.local = f->local;
 	s.rows = f->rows;
 	s.columns = f->columns / part;
@@ -452,7 +458,7 @@ static int chosen_fails(struct cg_gemm_shape s, int64_t m, int64_t n)
 
 	kernels[0] = build(&small);
 	for (int cpu = 0; cpu < 2; cpu++) {
-		struct cg_gemm_limits limits = { cpu, 1, 256, 1 << 20, 64, (int)device.fma[s.dtype == REF_F64] };
+		struct cg_gemm_limits limits = { cpu, 1, 256, 1 << 20, device.vector_bytes, (int)device.fma[s.dtype == REF_F64] };
 
 		if (cg_gemm_tile(&s, &limits, m, n))
 			return 1;
