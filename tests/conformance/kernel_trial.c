@@ -1,7 +1,7 @@
 /*
  * Trials of kernels.  A kernel's arguments come from its plan; what they hold is any bits, as far as bits are promised: in f64,
  * where devices may or may not flush what is subnormal, nothing is drawn that leads there, and answers that are next to nothing
- * are counted apart.
+ * are counted apart.  Of a NaN no more is promised than that it is one.
  */
 #include <math.h>
 #include <stdio.h>
@@ -130,6 +130,7 @@ void kernel_case(const struct kernel_kind *kind, int n, unsigned long long seed,
 	t->memory = (int)numbers_below(at, AREA_MEMORIES);
 	t->accumulate = kind->shape == CG_SUM && numbers_below(at, 2);
 	t->absent = numbers_subset(at, kind->n_memory);
+	t->nan = !numbers_below(at, 4);
 }
 
 /* Which kernel it is: nothing to make simpler. */
@@ -167,6 +168,7 @@ void kernel_fields(struct kernel_trial *t, struct fields *f)
 	field_add(f, "dtype", FIELD_DTYPE, &t->is.dtype);
 	if (t->kind->shape == CG_SUM)
 		field_add(f, "accumulate", FIELD_BOOL, &t->accumulate);
+	field_add(f, "nan", FIELD_BOOL, &t->nan);
 	row = field_add(f, "memory", FIELD_WORD, &t->memory);
 	row->words = area_memories;
 	row->n_words = AREA_MEMORIES;
@@ -213,10 +215,14 @@ static int64_t rows_of(const struct kernel_trial *t, const struct cg_argument *a
 	return a->kind == CG_KIND_TENSOR ? t->rows : 1;
 }
 
-static void draw(unsigned long long *state, int dtype, unsigned char *to)
+static void draw(unsigned long long *state, int dtype, int nan, unsigned char *to)
 {
 	double d;
 
+	if (nan && !numbers_below(state, 4)) {
+		numbers_nan(state, dtype, to);
+		return;
+	}
 	do {
 		numbers_bits(state, dtype, to);
 		d = fabs(numbers_decode(dtype, to));
@@ -244,7 +250,7 @@ static int fill(struct room *r, int k, unsigned long long *state)
 	if (!r->first[k])
 		return CG_NO_MEMORY;
 	for (size_t j = 0; j < n && (!a->out || t->accumulate); j++)
-		draw(state, dtype, area_in(&r->areas[k]) + j * each);
+		draw(state, dtype, t->nan, area_in(&r->areas[k]) + j * each);
 	return CG_OK;
 }
 

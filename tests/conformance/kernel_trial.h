@@ -31,7 +31,7 @@ struct kernel_trial {
 	const struct kernel_kind *kind;
 	struct kernel_kind is;           /* what the kind says, for who reads other words into it; it runs as the kind */
 	int64_t rows, units, gap;        /* gap: elements between the end of a row and the next one */
-	int memory, accumulate;
+	int memory, accumulate, nan;     /* nan: a quarter of the inputs are */
 	unsigned long long absent;       /* a bit for each argument of memory */
 	unsigned long long seed;
 };

@@ -71,6 +71,24 @@ void numbers_bits(unsigned long long *state, int dtype, void *to)
 	memcpy(to, &half, 2);
 }
 
+void numbers_nan(unsigned long long *state, int dtype, void *to)
+{
+	static const struct { int exponent, fraction; } forms[] = {
+		[CG_F32] = { 8, 23 }, [CG_F64] = { 11, 52 }, [CG_F16] = { 5, 10 }, [CG_BF16] = { 8, 7 }
+	};
+	int fraction = forms[dtype].fraction, exponent = forms[dtype].exponent;
+	uint64_t payload = (uint64_t)numbers_below(state, 1u << 31) << 31 ^ numbers_below(state, 1u << 31);
+	uint64_t bits = (uint64_t)numbers_below(state, 2) << exponent | ((1u << exponent) - 1);
+
+	payload &= ((uint64_t)1 << fraction) - 1;
+	bits = bits << fraction | (payload ? payload : 1);
+	switch (dtype) {
+	case CG_F64: memcpy(to, &bits, 8); return;
+	case CG_F32: memcpy(to, &(uint32_t){ (uint32_t)bits }, 4); return;
+	default:     memcpy(to, &(uint16_t){ (uint16_t)bits }, 2);
+	}
+}
+
 void numbers_encode(int dtype, double d, void *to)
 {
 	float f = (float)d;

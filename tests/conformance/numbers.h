@@ -17,6 +17,8 @@ unsigned numbers_below(unsigned long long *state, unsigned n);
 unsigned long long numbers_subset(unsigned long long *state, int n);
 /* The bits of a number: mostly of ordinary size, sometimes any at all, sometimes special. */
 void numbers_bits(unsigned long long *state, int dtype, void *to);
+/* The bits of a NaN: of either sign, quiet or not, with any payload. */
+void numbers_nan(unsigned long long *state, int dtype, void *to);
 
 /* d is a number of the dtype already. */
 void   numbers_encode(int dtype, double d, void *to);
