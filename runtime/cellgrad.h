@@ -217,7 +217,9 @@ struct cg_arg {
  * Runs the kernel over [rows units]: CG_POINT the functions over elements, CG_SUM the sums over rows after them; the manifest
  * names the arguments and says which are real and which acc.  Every input is named once, a param with a default may be left out;
  * outputs may be left out, and one alone is computed.  Built-in kernels of CG_FORWARD and CG_GRAD are compiled, and of CG_SEQ_*
- * where the cell saves its output; others are interpreted on the cpu, with the same bits.  rows = 0 is legal.
+ * where the cell saves its output; others are interpreted on the cpu, with the same bits.  The bits are the same on every backend,
+ * processor and instruction set and for any number of threads, but those of a NaN: where one has a NaN all have, of any sign and
+ * payload.  rows = 0 is legal.
  * CG_BAD_ARGUMENT: a name, a size, an overlap; CG_NO_MEMORY.
  */
 CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel, int64_t rows, int64_t units,

@@ -81,7 +81,7 @@ table() {
 		2 :: lstmblockcell|LSTMBlockCell :: cellgrad run lstmblockcell in.st
 		2 :: lstm|rnn|cell=lstm :: cellgrad run lstm in.st
 		2 :: LSTM|rnn|cell=lstm :: cellgrad run LSTM in.st
-		2 :: CudnnLSTM|cellgrad info :: cellgrad run CudnnLSTM in.st
+		2 :: CudnnLSTM|rnn|cell=lstm :: cellgrad run CudnnLSTM in.st
 	END
 }
 
