@@ -20,7 +20,7 @@ field() {
 }
 
 @test "the table: the machine, then a row for each problem" {
-	unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+	unset "${!OPENBLAS_@}"
 	bench_works --op LSTMBlockCell --B 2 --I 3 --H 4
 	[[ ${lines[0]} == "cellgrad "[0-9]* ]]
 	[[ ${lines[1]} == "cpu: kernels "* ]]
@@ -80,7 +80,7 @@ field() {
 		skip "no OpenCL device"
 	fi
 	export CELLGRAD_BACKEND=opencl
-	unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+	unset "${!OPENBLAS_@}"
 	bench_works --op LSTMBlockCellGrad --B 2,0 --I 3 --H 4
 	[[ ${lines[2]} =~ ^"roof of the device: its own copy "[0-9.]+" GB/s in 64 KiB, ".*" MiB"$ ]]
 	[[ ${lines[3]} =~ GFLOP/s\ +GB/s\ +copy\ +of\ roof ]]
@@ -99,7 +99,8 @@ field() {
 }
 
 @test "more work takes longer" {
-	json --op LSTMBlockCell --B 1,64 --I 64 --H 128
+	works bench --json --op LSTMBlockCell --B 1,64 --I 64 --H 128 --time 0.05
+	lines=("${lines[@]:1}")
 	awk "BEGIN { exit !(2 * $(field min_ms "${lines[0]}") < $(field min_ms "${lines[1]}")) }"
 }
 
@@ -177,15 +178,16 @@ field() {
 
 @test "variables of OpenBLAS are shown, with a warning" {
 	bench=(bench --time 0.001 --op GRUBlockCell --B 1 --I 1 --H 1)
-	unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+	unset "${!OPENBLAS_@}"
 	works "${bench[@]}"
 	[[ $output != *warning* ]]
 	works "${bench[@]}" --json
 	[[ $output == *'"warning":null,"environment":{}'* ]]
-	OPENBLAS_CORETYPE=Haswell works "${bench[@]}"
-	[[ $output == *$'\nOPENBLAS_CORETYPE=Haswell\nwarning: '*"OPENBLAS_CORETYPE=Haswell and its like choose slower products"* ]]
-	OPENBLAS_CORETYPE=Haswell works "${bench[@]}" --json
-	[[ $output == *'"warning":"'*'"environment":{"OPENBLAS_CORETYPE":"Haswell"}'* ]]
+	# Its products run on every processor.
+	OPENBLAS_CORETYPE=Prescott works "${bench[@]}"
+	[[ $output == *$'\nOPENBLAS_CORETYPE=Prescott\nwarning: '*OPENBLAS_CORETYPE* ]]
+	OPENBLAS_CORETYPE=Prescott works "${bench[@]}" --json
+	[[ $output == *'"warning":"'*'"environment":{"OPENBLAS_CORETYPE":"Prescott"}'* ]]
 }
 
 @test "the examples of --help work as printed" {
@@ -389,7 +391,7 @@ field() {
 	bench_works --op GRUBlockCell --B 1,2 --I 1 --H 1
 	[[ $output != *$'\r'* ]]
 	run -0 script -qec "'$CELLGRAD' bench --time 0.001 --op GRUBlockCell --B 1,2 --I 1 --H 1" /dev/null
-	[[ $output == *"1 of 2 problems, "*" a second, 0 s left"* ]]
+	[[ $output =~ "1 of 2 problems, "[0-9.]+" a second, "[0-9]+" s left" ]]
 	[[ $output == *"2 problems"* ]]
 	run -0 script -qec "'$CELLGRAD' bench --time 0.001 --op GRUBlockCell --B 1 --I 1 --H 1" /dev/null
 	[[ $output == *"1 problem"* && $output != *"1 problems"* ]]

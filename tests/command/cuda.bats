@@ -64,7 +64,7 @@ computes() {
 }
 
 @test "the demo's losses are the cpu's" {
-	CELLGRAD_BACKEND=cpu run -1 "$CELLGRAD" demo --only train --steps 50 --no-svg --json
+	CELLGRAD_BACKEND=cpu run -1 "$CELLGRAD" demo --only train --steps 50 --time 1000 --no-svg --json
 	losses <<<"$output" >cpu.losses
 	with
 	run -1 "$CELLGRAD" demo --only train --steps 50 --time 1000 --no-svg --json

@@ -42,7 +42,7 @@ load files
 
 # learns OPTION...: trains with --json; $steps are the rows, $end the last line
 learns() {
-	"$CELLGRAD" demo --only train --json "$@" > lines || [ $? -eq 1 ]
+	"$CELLGRAD" demo --only train --time 1000 --json "$@" > lines || [ $? -eq 1 ]
 	steps=$(grep '^{"kind":"step",' lines)
 	end=$(tail -n 1 lines)
 	[[ $end == '{"kind":"training",'* ]]

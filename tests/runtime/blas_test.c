@@ -231,43 +231,77 @@ static double seconds(clockid_t clock)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A product costs the process what it costs the calling thread: no other works on it.  From a new thread too. */
-static void *one_thread(void *unused)
+/* Processor time of the process without that of this thread. */
+static double others_seconds(void)
 {
-	enum { LARGE = 700 };
-	float *a = malloc(LARGE * LARGE * sizeof *a), *b = malloc(LARGE * LARGE * sizeof *b), *c = malloc(LARGE * LARGE * sizeof *c);
-	double process, thread;
-
-	(void)unused;
-	if (!a || !b || !c)
-		return "no memory";
-	for (int k = 0; k < LARGE * LARGE; k++)
-		a[k] = b[k] = c[k] = (float)number(k);
-	/* The workers that a library starts when it is loaded spin for a while before they sleep. */
-	sleep(1);
-	process = seconds(CLOCK_PROCESS_CPUTIME_ID);
-	thread = seconds(CLOCK_THREAD_CPUTIME_ID);
-	for (int k = 0; k < REPEATS; k++)
-		cg_openblas()->sgemm(101, 111, 111, LARGE, LARGE, LARGE, 1, a, LARGE, b, LARGE, 1, c, LARGE);
-	thread = seconds(CLOCK_THREAD_CPUTIME_ID) - thread;
-	process = seconds(CLOCK_PROCESS_CPUTIME_ID) - process;
-	free(a);
-	free(b);
-	free(c);
-	printf("# products took the thread %.4f s, the process %.4f s\n", thread, process);
-	return process > 1.2 * thread + 0.01 ? "others work too" : NULL;
+	return seconds(CLOCK_PROCESS_CPUTIME_ID) - seconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
+/* The workers that a library starts when it is loaded spin for a while before they sleep, on a busy machine late: waits until no other
+ * thread works, or for ten seconds. */
+static void wait_for_others(void)
+{
+	const struct timespec pause = { 0, 20000000 };
+	int quiet = 0;
+
+	for (int k = 0; k < 500 && quiet < 5; k++) {
+		double before = others_seconds();
+
+		nanosleep(&pause, NULL);
+		quiet = others_seconds() - before < 0.001 ? quiet + 1 : 0;
+	}
+}
+
+enum { LARGE = 600, ROUNDS = 5 };
+static double large[3][LARGE * LARGE];
+
+/* How much other threads work on a product, beside the calling one, which is 1.  The least of some rounds: what happens to run at the
+ * same time does not do so in all of them. */
+static double others_share(cg_dgemm *dgemm)
+{
+	double least = INFINITY;
+
+	for (int k = 0; k < LARGE * LARGE; k++)
+		large[0][k] = large[1][k] = large[2][k] = number(k);
+	for (int round = 0; round < ROUNDS; round++) {
+		double others, own;
+
+		wait_for_others();
+		others = others_seconds();
+		own = seconds(CLOCK_THREAD_CPUTIME_ID);
+		for (int k = 0; k < 3; k++)
+			dgemm(101, 111, 111, LARGE, LARGE, LARGE, 1, large[0], LARGE, large[1], LARGE, 1, large[2], LARGE);
+		own = seconds(CLOCK_THREAD_CPUTIME_ID) - own;
+		others = others_seconds() - others;
+		least = fmin(least, others / own);
+	}
+	return least;
+}
+
+static void *ours_in_a_thread(void *share)
+{
+	*(double *)share = others_share(cg_openblas()->dgemm);
+	return NULL;
+}
+
+/* Others have next to no part in a product of ours, from this thread or a new one, where the host's with two threads shows what a part
+ * of theirs looks like on this machine: about 1. */
 static int way_one_thread(void)
 {
+	double here, there, hosts;
 	pthread_t thread;
-	void *result;
 
-	MUST(cg_openblas()->sgemm);
-	MUST(!one_thread(NULL));
-	MUST(!pthread_create(&thread, NULL, one_thread, NULL));
-	MUST(!pthread_join(thread, &result));
-	MUST(!result);
+	MUST(cg_openblas()->dgemm);
+	here = others_share(cg_openblas()->dgemm);
+	MUST(!pthread_create(&thread, NULL, ours_in_a_thread, &there));
+	MUST(!pthread_join(thread, NULL));
+	MUST(host_opens());
+	host.set_threads(2);
+	hosts = others_share(host.dgemm);
+	printf("# other threads' part of a product: ours %.4f, in a new thread %.4f; of the host's two threads %.4f\n", here, there, hosts);
+	MUST(hosts > 0);
+	MUST(here < hosts / 4);
+	MUST(there < hosts / 4);
 	return 0;
 }
 
