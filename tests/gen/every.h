@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cell.h"
 
@@ -50,6 +51,29 @@ static inline int random_below(int n)
 static inline double random_unit(void)
 {
 	return ((double)(random_bits() >> 12) + 0.5) / 4503599627370496.0;
+}
+
+/* How many times longer than on a machine of our days the processor takes for a loop over numbers and memory, here and now; 1 at
+ * least.  A test that limits a time limits it in these. */
+static inline double slowness(void)
+{
+	enum { STEPS = 1 << 22, TABLE = 1 << 12, TRIES = 3 };
+	const double usual = 0.02;
+	uint64_t kept = random_state;
+	double least = 0;
+
+	for (int k = 0; k < TRIES; k++) {
+		static volatile uint64_t table[TABLE];
+		clock_t began = clock();
+		double took;
+
+		for (int step = 0; step < STEPS; step++)
+			table[step % TABLE] += random_bits();
+		took = (double)(clock() - began) / CLOCKS_PER_SEC;
+		least = !k || took < least ? took : least;
+	}
+	random_state = kept;
+	return least > usual ? least / usual : 1;
 }
 
 /* CELLGRAD_TEST_SEED, or 1; printed, so that a failure can be had again. */

@@ -357,14 +357,14 @@ static void check_nothing(const struct cg_pass_plan *plan, int lang, const char 
 
 static void test_time(void **state)
 {
+	double seconds, slow = slowness();
 	clock_t start = clock();
-	double seconds;
 
 	(void)state;
 	every(check_nothing);
 	seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-	printf("# every text in %.2f s\n", seconds);
-	assert_true(seconds < 2);
+	printf("# every text in %.2f s, of a processor that is %.1f times slow\n", seconds, slow);
+	assert_true(seconds < 2 * slow);
 }
 
 /* Numbers are said so that they are read back as they were, whatever they are. */
