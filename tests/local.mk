@@ -38,7 +38,7 @@ endif
 
 # What tests read.  Folders go into the tarball whole.
 EXTRA_DIST += \
-	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/mutate.sh %D%/mutants %D%/gpu.sh %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
+	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/gpu.sh %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data %D%/old \
 	%D%/gen/golden %D%/gen/every.h %D%/runtime/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
@@ -259,6 +259,13 @@ valgrind: $(valgrind_tests) %D%/fuzz/cell %D%/fuzz/safetensors
 		echo "# $$test"; \
 		$(LIBTOOL) --mode=execute $(VALGRIND) --suppressions=$$srcdir/%D%/valgrind.supp $$test; \
 	done
+
+# The tests as older x86-64 processors run them: under qemu-user, with CELLGRAD_CPU_ISA, and by PoCL as on such a processor.
+# make cpucheck, or make cpucheck ROWS='NAME...', names that cpu.sh has.  A quarter of an hour on two processors.
+cpucheck:
+	$(MAKE) check TESTS=
+	$(AM_TESTS_ENVIRONMENT) UNIT='$(unit_tests)' CFLAGS='$(CFLAGS)' $(SHELL) $(srcdir)/%D%/cpu.sh $(ROWS)
+
 # Other processors and another C library, as far as there are compilers for them: make crosscheck, or crosscheck ROWS='NAME...'.
 crosscheck: all %D%/conformance/checksum
 	MAKE='$(MAKE)' UNIT='$(unit_tests) %D%/conformance/conformance %D%/sequence/sequence' srcdir='$(srcdir)' $(SHELL) $(srcdir)/%D%/cross.sh $(ROWS)
@@ -291,4 +298,4 @@ ci: check distcheck
 		(cd ci && $(abs_srcdir)/configure -q $$with && $(MAKE) -s check); \
 	done; rm -rf ci
 	$(MAKE) mutate
-.PHONY: cleancheck crosscheck bigcheck mutate valgrind data ci
+.PHONY: cleancheck crosscheck cpucheck bigcheck mutate valgrind data ci

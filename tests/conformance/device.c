@@ -17,6 +17,7 @@ static int opens(void)
 
 	if (cg_open(NULL, &context))
 		return puts(cg_message()), 1;
+	puts(cg_describe(context));
 	cg_close(context);
 	return 0;
 }

@@ -8,7 +8,7 @@ extern struct side side;
 extern unsigned long long seed_of_run;
 
 /* A suite's arguments and environment: a pattern of the tests to run, and CELLGRAD_TEST_SEED.  0: it is not to run, since it was asked,
- * by --opens, whether the backend opens; that is said, and is the exit status. */
+ * by --opens, whether the backend opens; what it is, or why not, is said, and the exit status is 0 or 1. */
 int device_arguments(int argc, char **argv, int *status);
 
 /* Before and after a group of cmocka's, and before the test that looks at what is left. */

@@ -7,6 +7,8 @@
 # for which GPUs all texts are compiled, and then nothing but CUDA C is; else it is all for the oldest of CUDA 13, and those of
 # the built-in cells for the newest too.
 #
+#	compile.sh [opencl]     opencl: OpenCL C alone
+#
 # Runs in the build's top folder, and needs there tests/gen/emit_all, tests/gen/compile_opencl, tests/gen/compile_nvrtc; and
 # srcdir in the environment, for the cells of tests/gen.  CC: the build's compiler.
 
@@ -182,7 +184,7 @@ cuda() {
 # The cells of tests/gen.
 ours='^cg_(coupled|stages|names|more_names|y_output|y_gate|y_state)_'
 
-if [ -n "$CELLGRAD_TEST_ARCHS" ]; then echo 1..3; else echo 1..10; fi
+if [ "$1" = opencl ]; then echo 1..1; elif [ -n "$CELLGRAD_TEST_ARCHS" ]; then echo 1..3; else echo 1..10; fi
 "$here/tests/gen/emit_all" "$work" || { echo "Bail out! the texts were not written"; exit 99; }
 cd "$work" || exit 99
 POCL_CACHE_DIR=$work
@@ -190,6 +192,7 @@ POCL_CACHE_DIR=$work
 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 export POCL_CACHE_DIR ASAN_OPTIONS
 
+if [ "$1" = opencl ]; then opencl; exit; fi
 if [ -n "$CELLGRAD_TEST_ARCHS" ]; then cuda; exit; fi
 # Products are for GPUs' languages alone, and have a form for CPUs in OpenCL C; several moves at once are CUDA C's.
 ls -- *.c *.cl *.cu | grep -v -e '^cg_gemm_' -e '^cg_rows_moves_' |

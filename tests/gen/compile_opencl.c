@@ -155,7 +155,7 @@ int main(int argc, char **argv)
 			left++;
 		else
 			failed += fails(argv[k], k % 2);
-	printf("# %s, %s: %d built, %d not, %d left out for want of f64\n", device.platform, device.name, argc - 1 - left - failed, failed,
-	       left);
+	printf("# %s, %s, vectors of %d bytes: %d built, %d not, %d left out for want of f64\n", device.platform, device.name,
+	       device.vector_bytes, argc - 1 - left - failed, failed, left);
 	return failed != 0;
 }

@@ -2,6 +2,8 @@
 # Matrix products run right on the OpenCL device that is there.  Where there is none that is a skip, unless CELLGRAD_TEST_REQUIRE
 # (a list with commas) names opencl.
 #
+#	gemm.sh [CASES]     CASES: products of each kernel, 100 if not given
+#
 # Runs in the build's top folder, and needs there tests/gen/gemm_run.
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/gemm.XXXXXX") || exit 99
@@ -14,7 +16,7 @@ export POCL_CACHE_DIR ASAN_OPTIONS
 
 echo 1..1
 what="products on the OpenCL device"
-tests/gen/gemm_run >"$work/out" 2>"$work/err"
+tests/gen/gemm_run "$@" >"$work/out" 2>"$work/err"
 case $? in
 0)  cat "$work/out"; echo "ok 1 - $what" ;;
 77) why=$(sed -n 's/^# //p' "$work/out" | tail -n 1)

@@ -1,0 +1,235 @@
+#!/bin/sh
+# Older x86-64 processors than this one: the generator's tests, the conformance suite and that of sequences as they would run them.
+#	cpu.sh [NAME...]      of the rows below; without names all
+# A row is a processor that qemu-user plays, an instruction set of the cpu backend here, or PoCL as on a processor without some of
+# this one's instructions (older.c).  What cannot be had is a skip with its reason.  Each row says what ran, how much of it was right
+# and how many seconds it took; the last lines are totals.
+#
+# Under qemu the suites are a part of themselves, chosen to take minutes: every subset of what may be absent, networks of all kinds,
+# one op in all sizes; sequences without the largest.  change_test and limit_test are left out: text is text on any processor.  The
+# OpenCL backend there computes one op, since PoCL's compiler takes half a minute for each; its tests are those of the rows pocl-*.
+#
+# Runs in the build's top folder after "make check TESTS="; and in the environment, as make cpucheck gives it: srcdir, UNIT, the unit
+# tests; CC, CFLAGS, SANITIZE, what the build was configured with; CELLGRAD.
+# Exit status: 0 all that could be tried is well; 1 something is not; 77 nothing could be tried.
+
+# name, what makes it so, the processor or instruction set for that, and what must come of it: kernels, or bytes of a vector
+rows='
+qemu-nehalem  emulated Nehalem        baseline
+qemu-haswell  emulated Haswell        avx2
+qemu-skylake  emulated Skylake-Server avx512
+baseline      native   Prescott       baseline
+avx2          native   Haswell        avx2
+avx512        native   SkylakeX       avx512
+pocl-nehalem  pocl     nehalem        16
+pocl-haswell  pocl     haswell        32
+'
+here=$(pwd)
+srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
+export srcdir
+tests=$srcdir/tests
+jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+limit=$(command -v timeout >/dev/null && echo 'timeout 1200')
+number=0 ran=0 left=0 right=0 wrong=0 skipped=0 running=
+work=$(mktemp -d "${TMPDIR:-/tmp}/cpu.XXXXXX") || exit 99
+trap 'rm -rf "$work"' EXIT
+trap 'stop; exit 99' HUP INT TERM
+
+# Ends the tests that run.
+stop() {
+	[ -z "$running" ] || kill "$running" 2>/dev/null
+	for job in "$work"/jobs/*.pid; do
+		[ ! -f "$job" ] || kill "$(cat "$job")" 2>/dev/null
+	done
+}
+
+say()  { echo "# $*"; }
+ok()   { number=$((number + 1)); echo "ok $number - $name: $*"; }
+fail() { number=$((number + 1)); wrong=$((wrong + 1)); echo "not ok $number - $name: $*"; }
+
+# leave WHY: the row cannot be had.
+leave() { number=$((number + 1)); left=$((left + 1)); echo "ok $number - $name # SKIP $*"; }
+
+# ---- a row's tests, some at a time ----
+
+# queue WHAT COMMAND...: to be run by run_queue, by a shell of its own.
+queue() {
+	queued=$((queued + 1))
+	job=$work/jobs/$(printf %03d "$queued")
+	echo "$1" >"$job.what"
+	shift
+	echo "$*" >"$job.job"
+}
+
+# shellcheck disable=SC2016
+run_queue() {
+	find "$work/jobs" -name '*.job' | sort | LIMIT=$limit xargs -n 1 -P "$jobs" sh -c '
+		job=${0%.job} began=$(date +%s)
+		$LIMIT sh "$0" >"$job.log" 2>&1 </dev/null &
+		echo $! >"$job.pid"
+		wait $!
+		echo "$? $(($(date +%s) - began))" >"$job.end"
+		rm "$job.pid"' &
+	running=$!
+	wait $running
+	running=
+	for job in "$work"/jobs/*.job; do
+		report "${job%.job}"
+	done
+	rm -rf "$work/jobs"
+}
+
+# report JOB: what it printed is TAP: something must be right, and nothing wrong.
+report() {
+	read -r code seconds <"$1.end" || code=99 seconds=0
+	what=$(cat "$1.what")
+	bad=$(grep -c '^not ok' "$1.log") skips=$(grep -c '^ok.*# SKIP' "$1.log") good=$(grep '^ok' "$1.log" | grep -vc '# SKIP')
+	right=$((right + good)) skipped=$((skipped + skips))
+	if [ "$code" -ne 0 ] || [ "$bad" -gt 0 ] || [ $((good + skips)) -eq 0 ]; then
+		grep -v '^qemu.*warning' "$1.log" | tail -n 20 | sed 's/^/# /'
+		fail "$what: $good right, $bad wrong, exit status $code, $seconds s"
+	else
+		ok "$what: $good right, $skips skipped, $seconds s"
+		grep '^ok.*# SKIP' "$1.log" | sed 's/^ok [0-9]* *-* *\(# SKIP \)\{0,1\}/#   skipped: /'
+	fi
+}
+
+# suite PROGRAM PATTERN...: a job for each pattern of tests.
+suite() {
+	program=$1; shift
+	for pattern; do
+		queue "$program '$pattern'" "exec sh $tests/unit.sh $run tests/$program/$program '$pattern'"
+	done
+}
+
+unit() {
+	for test; do
+		[ ! -x "$test" ] || queue "$test" "exec sh $tests/unit.sh $run $test"
+	done
+}
+
+generator() {
+	for test in $UNIT; do
+		case $test in
+		*/gen/change_test|*/gen/limit_test) ;;
+		*/gen/*) unit "$test" ;;
+		esac
+	done
+}
+
+# ---- rows ----
+
+# opens: does the cpu backend open, with the kernels that the row is for?  Its line is $about.
+opens() {
+	about=$($run tests/conformance/conformance --opens 2>"$work/err") || {
+		fail "the cpu backend opens: $about $(grep -v warning "$work/err" | tail -n 1)"
+		return 1
+	}
+	case $about in
+	*"kernels $wanted;"*) say "$name: $about" ;;
+	*)                    return 2 ;;
+	esac
+}
+
+emulated() {
+	qemu=$(command -v qemu-x86_64 || command -v qemu-x86_64-static) || { leave 'there is no qemu-x86_64 (Debian: qemu-user)'; return; }
+	case " $CFLAGS $CC $SANITIZE " in
+	*' -march='*|*' -mcpu='*|*' -m'[asf]*) leave "this build is for some processors alone: $CC $CFLAGS"; return ;;
+	*' -fsanitize='*) leave 'sanitizers do not run under qemu'; return ;;
+	esac
+	run="./libtool --silent --mode=execute $qemu -cpu $1"
+	CELLGRAD_BACKEND=cpu opens
+	case $? in
+	1) return ;;
+	2) leave "$("$qemu" --version | sed 's/ (.*//; q') does not play a processor with $wanted: ${about%%;*}"; return ;;
+	esac
+	ran=$((ran + 1))
+	export CELLGRAD_BACKEND=cpu CELLGRAD_OPENCL_LIB=/none
+	generator
+	unit tests/conformance/bits_test tests/conformance/data_test tests/runtime/product_test tests/runtime/rows_test
+	suite conformance '*f32: every*' '*f64: every*' '*f16: every*' '*bf16: every*' 'rnn*' 'gru_block_cell f32: sizes*' \
+		'gru_block_cell f64: sizes*' 'gru_block_cell f16: sizes*' 'gru_block_cell bf16: sizes*'
+	suite sequence test_random test_step_by_step test_pieces 'test_batch*' test_padding test_absent test_in_a_row 'test_golden*' \
+		test_vectors test_sizes test_block_lstm test_modes test_cells test_dtypes
+	opencl_emulated
+	run_queue
+	unset CELLGRAD_BACKEND CELLGRAD_OPENCL_LIB
+}
+
+# One op, if there is a device; the command says whether.
+opencl_emulated() {
+	case $CELLGRAD in ?*) [ -x "$CELLGRAD" ] ;; *) false ;; esac || return
+	data=$srcdir/tests/data/GRUBlockCell-plain
+	queue 'GRUBlockCell by OpenCL' "
+		unset CELLGRAD_OPENCL_LIB
+		export CELLGRAD_BACKEND=opencl POCL_CACHE_DIR=$work
+		$run $CELLGRAD info --why opencl | grep -q '^opencl: opens' || { echo 'ok 1 - the backend opens # SKIP there is no device'; exit; }
+		$run $CELLGRAD run GRUBlockCell $data.safetensors --expect $data.expect.safetensors && echo ok"
+}
+
+# With the products that OpenBLAS has for such a processor, too.
+native() {
+	grep -qw "^$wanted" "$work/has" || { leave "this processor, or this build, has no $wanted"; return; }
+	run=
+	export CELLGRAD_BACKEND=cpu CELLGRAD_CPU_ISA="$wanted" OPENBLAS_CORETYPE="$1"
+	if opens; then
+		ran=$((ran + 1))
+		suite conformance '*'
+		suite sequence '*'
+		run_queue
+	fi
+	unset CELLGRAD_BACKEND CELLGRAD_CPU_ISA OPENBLAS_CORETYPE
+}
+
+pocl() {
+	case $SANITIZE in *address*|*thread*) leave 'a sanitizer must come first in a program'; return ;; esac
+	${CC:-cc} -std=c11 -O1 -shared -fPIC -o "$work/older.so" "$tests/older.c" -ldl >"$work/err" 2>&1 || {
+		leave "older.c is not compiled here: $(tail -n 1 "$work/err")"
+		return
+	}
+	run="env LD_PRELOAD=$work/older.so OLDER_PROCESSOR=$1"
+	export CELLGRAD_BACKEND=opencl POCL_CACHE_DIR="$work/pocl-$1"
+	[ ! -f /etc/OpenCL/vendors/pocl.icd ] || export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd
+	mkdir -p "$POCL_CACHE_DIR"
+	about=$($run tests/gen/compile_opencl | sed 's/^# //; s/: 0 built.*//; q')
+	case $about in
+	'Portable Computing Language,'*"vectors of $wanted bytes")
+		say "$name: $about"
+		ran=$((ran + 1))
+		queue 'gen/compile.sh opencl' "exec $run sh $tests/gen/compile.sh opencl"
+		queue 'gen/gemm.sh' "exec $run sh $tests/gen/gemm.sh 30"
+		unit tests/gen/halves_test tests/runtime/rows_test tests/runtime/opencl_device_test
+		suite conformance '*f32: every*' '*f64: every*' '*f16: every*' '*bf16: every*' 'rnn*'
+		suite sequence test_step_by_step test_pieces test_modes test_block_lstm test_golden_sums
+		run_queue ;;
+	'Portable Computing Language,'*)
+		leave "PoCL has an LLVM that older.c does not change, or this processor is older still: $about" ;;
+	*)  leave "no PoCL: $about" ;;
+	esac
+	unset CELLGRAD_BACKEND POCL_CACHE_DIR OCL_ICD_VENDORS
+}
+
+row() {
+	name=$1 kind=$2 with=$3 wanted=$4 queued=0
+	mkdir -p "$work/jobs"
+	$kind "$with"
+	cd "$here" || exit 99
+}
+
+case $(uname -m) in
+x86_64|amd64) ;;
+*) echo "1..0 # SKIP these are rows of x86-64, and this is $(uname -m)"; exit 77 ;;
+esac
+unset CELLGRAD_BACKEND CELLGRAD_CPU_ISA CELLGRAD_CPU_THREADS CELLGRAD_OPENCL_LIB
+for isa in baseline avx2 avx512; do
+	CELLGRAD_BACKEND=cpu CELLGRAD_CPU_ISA=$isa tests/conformance/conformance --opens >/dev/null && echo "$isa"
+done >"$work/has" 2>/dev/null
+echo "$rows" >"$work/rows"
+while read -r row rest; do
+	# shellcheck disable=SC2086
+	case " ${*:-$row} " in *" $row "*) [ -z "$row" ] || row "$row" $rest </dev/null ;; esac
+done <"$work/rows"
+echo "1..$number"
+say "$ran rows ran, $left were left out; $right tests right, $skipped skipped, $wrong lines not ok"
+[ $wrong = 0 ] || exit 1
+[ $ran -gt 0 ] || exit 77
