@@ -476,7 +476,6 @@ static int place(struct call *c, int k, struct cg_context *context, struct cg_st
 	if (!a->tensor && !a->answer && !(a->answer = cg_memory(NULL, room(c, a))))
 		return CG_NO_MEMORY;
 	if (port->flags & CG_ON_HOST) {
-		memset(a->answer, 0, room(c, a));        /* of a reserve not every byte is written */
 		*mem(c, port) = (struct cg_mem){ .data = a->answer, .bytes = a->bytes, .place = CG_HOST };
 		return CG_OK;
 	}
