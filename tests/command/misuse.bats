@@ -390,7 +390,7 @@ table() {
 	run -0 --separate-stderr bash -c 'exec 3>&- 4>&-; ulimit -n 4; exec "$0" run LSTMBlockCell in.st -o four.st' "$CELLGRAD"
 	cmp four.st out.st
 	rm four.st
-	run -0 --separate-stderr bash -c 'ulimit -s 64; exec cellgrad run LSTMBlockCell in.st'
+	run -0 --separate-stderr bash -c 'ulimit -s 128; exec cellgrad run LSTMBlockCell in.st'
 	[ -z "$stderr" ]
 	mkdir gone
 	run --separate-stderr bash -c 'cd gone && rmdir ../gone && exec "$0" emit lstm -o x.c' "$CELLGRAD"
