@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-static void want(const struct cg_graph *graph, unsigned char *wanted, int value)
+static void need(const struct cg_graph *graph, unsigned char *needed, int value)
 {
-	wanted[graph->value[value]] = 1;
+	needed[graph->value[value]] = 1;
 }
 
 /* Bits of what an output, a product or the gradient needs of the step before; -1: no memory. */
@@ -15,28 +15,28 @@ static int reads(const struct cg_cell *cell, int options, cg_resize *resize)
 {
 	struct cg_arena memory = { resize, NULL, 0 };
 	struct cg_graph graph;
-	unsigned char *wanted;
+	unsigned char *needed;
 	int prevs = 0, failed;
 
 	cg_graph_open(&graph, &memory);
 	cg_graph_build(&graph, cell, options);
-	wanted = cg_arena_take(&memory, (size_t)graph.n + 1);
-	failed = graph.failed || !wanted;
+	needed = cg_arena_take(&memory, (size_t)graph.n + 1);
+	failed = graph.failed || !needed;
 	for (int k = 0; k < cell->n_prevs && !failed; k++)
-		want(&graph, wanted, cell->prevs[k].value);
+		need(&graph, needed, cell->prevs[k].value);
 	for (int k = 0; k < cell->n_stages - 1 && !failed; k++)
-		want(&graph, wanted, cell->feeds[k]);
+		need(&graph, needed, cell->feeds[k]);
 	for (int k = 0; k < cell->n_saves && !failed; k++)
-		want(&graph, wanted, cell->saves[k]);
+		need(&graph, needed, cell->saves[k]);
 	for (int k = graph.n - 1; k > 0 && !failed; k--) {
 		const struct cg_node *node = &graph.nodes[k];
 
-		if (!wanted[k])
+		if (!needed[k])
 			continue;
 		if (node->code == CG_OP_LEAF && graph.leaves[node->a].role == CG_ROLE_PREV)
 			prevs |= 1 << graph.leaves[node->a].index;
 		else if (node->code != CG_OP_LEAF && node->code != CG_OP_CONST)
-			wanted[node->a] = wanted[node->b] = 1;
+			needed[node->a] = needed[node->b] = 1;
 	}
 	cg_arena_free(&memory);
 	return failed ? -1 : prevs;

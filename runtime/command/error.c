@@ -69,6 +69,8 @@ int command_own(int code, const char *own)
 	for (const char *at = message; *at && n < sizeof words - 1; at++) {
 		if (at == message || (at >= message + 2 && at[-2] == ';' && at[-1] == ' '))
 			at += prefix(at);
+		if (!*at)
+			break;
 		words[n++] = *at;
 	}
 	words[n] = '\0';
