@@ -89,7 +89,7 @@ static int32_t note_first(struct _cl_command_queue *queue, struct _cl_kernel *ke
 /* The kernel of the first product of a step with so many rows. */
 static struct _cl_kernel *product_of(struct cg_stream *stream, int64_t rows)
 {
-	enum { MOST = 512, WIDE = 48 };
+	enum { MOST = 512, WIDE = 24 };       /* for other tiles of few rows and many on any device */
 	static float in[MOST * WIDE], w[(1 + WIDE) * 4 * WIDE], out[MOST * WIDE];
 	struct cg_lstm_block op;
 
