@@ -11,7 +11,7 @@ unit_tests = \
 	%D%/runtime/cache_bound_test %D%/runtime/cache_fault_test %D%/conformance/reference_test \
 	%D%/conformance/reference_bound_test %D%/conformance/bits_test %D%/conformance/reference_rnn_test \
 	%D%/conformance/reference_rnn_equal_test %D%/conformance/reference_dropout_test \
-	%D%/conformance/reference_rnn_bound_test %D%/conformance/reference_block_lstm_test %D%/runtime/opencl_header_test \
+	%D%/conformance/reference_rnn_bound_test %D%/conformance/reference_rnn_vendor_test %D%/conformance/reference_block_lstm_test %D%/runtime/opencl_header_test \
 	%D%/runtime/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/old.sh %D%/man.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh
@@ -67,6 +67,7 @@ trials = \
 %C%_conformance_reference_rnn_test_SOURCES = %D%/conformance/reference_rnn_test.c $(sequence)
 %C%_conformance_reference_rnn_equal_test_SOURCES = %D%/conformance/reference_rnn_equal_test.c $(sequence)
 %C%_conformance_reference_rnn_bound_test_SOURCES = %D%/conformance/reference_rnn_bound_test.c %D%/conformance/naive.h $(sequence)
+%C%_conformance_reference_rnn_vendor_test_SOURCES = %D%/conformance/reference_rnn_vendor_test.c $(sequence)
 %C%_conformance_reference_dropout_test_SOURCES = %D%/conformance/reference_dropout_test.c $(sequence)
 %C%_conformance_reference_block_lstm_test_SOURCES = %D%/conformance/reference_block_lstm_test.c $(sequence)
 %C%_conformance_data_test_SOURCES = %D%/conformance/data_test.c $(sequence)

@@ -34,6 +34,7 @@ int answer_open(struct answer *a, const char *name, int dtype, size_t n, size_t 
 	CG_TRY(take(&a->e, n, sizeof *a->e));
 	CG_TRY(take(&a->first, n, each));
 	CG_TRY(take(&a->other, n, sizeof *a->other));
+	CG_TRY(take(&a->allowed, n, sizeof *a->allowed));
 	return area_open(&a->area, n * each, shift * each);
 }
 
@@ -45,6 +46,7 @@ void answer_close(struct answer *a)
 	cg_memory(a->e, 0);
 	cg_memory(a->first, 0);
 	cg_memory(a->other, 0);
+	cg_memory(a->allowed, 0);
 }
 
 void answer_draw(struct answer *a, unsigned long long *state, double scale)
@@ -75,9 +77,14 @@ static int judge(struct answer *a, const struct side *side, int which, struct fi
 			                   side->name, a->name, k, a->v[k], got, error, tolerance);
 		if (bounded && error / tolerance > f->worst)
 			f->worst = error / tolerance;
-		if (!which)
+		if (!which) {
 			a->other[k] = got;
-		else if (bounded && fabsl((long double)got - a->other[k]) / tolerance > f->apart)
+			a->allowed[k] = tolerance;
+			continue;
+		}
+		/* Sides that round by other rules are as far apart as the coarser of them allows. */
+		tolerance = fmaxl(tolerance, a->allowed[k]);
+		if (bounded && fabsl((long double)got - a->other[k]) / tolerance > f->apart)
 			f->apart = fabsl((long double)got - a->other[k]) / tolerance;
 	}
 	return CG_OK;

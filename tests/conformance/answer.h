@@ -17,6 +17,7 @@ struct answer {
 	long double *v, *e;              /* the reference's answer and its bound */
 	unsigned char *first;            /* the first answer of this side */
 	double *other;                   /* that of the first side */
+	long double *allowed;            /* and its tolerance */
 };
 
 /* n elements, their numbers all 0, their memory poisoned; shift: elements of memory before them. */

@@ -8,12 +8,31 @@
 
 #define OWN (LDBL_EPSILON / 2)
 
+/*          p   emin   u                lost        lost_fn     max      u_real    lost_real  max_real */
+#define F32  24, -126,  0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-24L, 0x1p-126L,  FLT_MAX
+#define F64  53, -1022, 0x1p-53L + OWN, 0x1p-1074L, 0x1p-1022L, DBL_MAX, 0x1p-53L, 0x1p-1074L, DBL_MAX
+#define F16  11, -14,   0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-11L, 0x1p-25L,   65504
+#define BF16 8,  -126,  0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-8L,  0x1p-126L,  0x1.fep127L
+
 const struct kind ref_kinds[] = {
-	/*             p   emin   u                lost        lost_fn     max      u_real    lost_real  max_real */
-	[REF_F32]  = { 24, -126,  0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-24L, 0x1p-126L,  FLT_MAX },
-	[REF_F64]  = { 53, -1022, 0x1p-53L + OWN, 0x1p-1074L, 0x1p-1022L, DBL_MAX, 0x1p-53L, 0x1p-1074L, DBL_MAX },
-	[REF_F16]  = { 11, -14,   0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-11L, 0x1p-25L,   65504 },
-	[REF_BF16] = {  8, -126,  0x1p-24L + OWN, 0x1p-126L,  0x1p-126L,  FLT_MAX, 0x1p-8L,  0x1p-126L,  0x1.fep127L },
+	/*             ..., u_argument, u_tanh, keeps */
+	[REF_F32]  = { F32,  0, 0, 0 },
+	[REF_F64]  = { F64,  0, 0, 0 },
+	[REF_F16]  = { F16,  0, 0, 0 },
+	[REF_BF16] = { BF16, 0, 0, 0 },
+};
+
+/*
+ * What was seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a.  Sigmoid is RCP(1 + EX2(-1.44269502 x)) in elemWiseRNNcell<float, float,
+ * float, ...>, whose arithmetic the kernels of halves have, too.  They, elemWiseRNNcell<__half, __half, float, ...>,
+ * LSTM_elementWise_bp1<__half, __half, float> and those of __nv_bfloat16, read and write nothing wider than their data.  tanh is
+ * MUFU.TANH, off by 2^-11 (PTX ISA, tanh.approx.f32), in the persistent kernels, which f16 may take: ampere_lstm_tile16.
+ */
+const struct kind ref_vendor_kinds[] = {
+	[REF_F32]  = { F32,  0x2p-24L, 0,        0 },
+	[REF_F64]  = { F64,  0,        0,        0 },
+	[REF_F16]  = { F16,  0x2p-24L, 0x1p-11L, 1 },
+	[REF_BF16] = { BF16, 0x2p-24L, 0,        1 },
 };
 
 void ref_read_back(int dtype, int64_t n, struct ref_out a)

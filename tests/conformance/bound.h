@@ -16,6 +16,9 @@
  *     peephole and what accumulate adds to as well: a product may start from any of them.
  *  5. sigmoid, tanh: the argument's error times |derivative|, the largest within that error, plus 4 * u *
  *     |result|: two for an exp good to one unit in the last place, one for 1 + e, one for the reciprocal.
+ *     A kind of the vendor's (ref_vendor_kinds) may pay more: sigmoid in f32 as 1 / (1 + 2^(-x log2 e)) an argument
+ *     that is off by 2 * u * |x| (below 0 that comes to (4 + 2 |x|) * u of the result), tanh by an instruction 2^-11
+ *     of the result.
  *  6. clip has derivative 1 and adds nothing (straight-through, 1.3; an element at the edge may go either
  *     way).
  *  7. Memory. Where an implementation may have stored a value in real before it computes on, reading it back
@@ -33,7 +36,9 @@
  * 10. Infinities and NaN that come in are exact and stay so: the bound of a value that is not finite is 0, and
  *     an implementation must answer the same; it is infinite where a factor of an infinity might be 0 or of
  *     either sign.
- * 11. Terms of second order are left out. The factor 2 in ref_tolerance is for them.
+ * 11. Terms of second order are left out. The factor 2 in ref_tolerance is for them. But a product has them where
+ *     values are kept in real (rule f of reference_rnn.c): of a saturated gate there is then little but error, and of
+ *     two such factors nothing of first order.
  */
 #ifndef BOUND_H
 #define BOUND_H
@@ -48,9 +53,12 @@ struct kind {
 	long double u, lost, lost_fn;   /* of acc: rule 1, rule 8 */
 	long double max;
 	long double u_real, lost_real, max_real;
+	long double u_argument, u_tanh; /* rule 5: of sigmoid's argument and of tanh, what they are off by beside the rest */
+	int keeps;                      /* sums and carried values go through memory, in real: rule f of reference_rnn.c */
 };
 
-extern const struct kind ref_kinds[];   /* by enum ref_dtype */
+extern const struct kind ref_kinds[];           /* by enum ref_dtype */
+extern const struct kind ref_vendor_kinds[];    /* the same of networks by cuDNN */
 
 struct val {
 	long double v, e;
@@ -132,12 +140,13 @@ static inline struct val one_minus(const struct kind *k, struct val a)
 
 static inline struct val product(const struct kind *k, int n, const struct val *a)
 {
-	long double v = 1, e = 0, large = 1, others;
+	long double v = 1, e = 0, large = 1, most = 1, others;
 	int certain = 1, zero = 0;
 
 	for (int j = 0; j < n; j++) {
 		v *= a[j].v;
 		large *= fmaxl(1, fabsl(a[j].v));
+		most *= fabsl(a[j].v) + a[j].e;
 		certain &= sure(a[j]);
 		zero |= a[j].v == 0 && a[j].e == 0;
 	}
@@ -149,6 +158,8 @@ static inline struct val product(const struct kind *k, int n, const struct val *
 			others *= l == j ? 1 : a[l].v;
 		e += part(a[j].e, others);
 	}
+	if (k->keeps && isfinite(most))
+		e = fmaxl(e, most - fabsl(v));
 	if (!zero)
 		e += (n - 1) * (k->u * fabsl(v) + k->lost * large);
 	if (!zero && large > k->max)
@@ -205,16 +216,22 @@ static inline struct val function(const struct kind *k, struct val a, long doubl
 
 static inline struct val sigmoid(const struct kind *k, struct val a)
 {
-	long double z = fmaxl(0, fabsl(a.v) - a.e);
+	long double z;
 
+	if (isfinite(a.v))
+		a.e += k->u_argument * fabsl(a.v);
+	z = fmaxl(0, fabsl(a.v) - a.e);
 	return function(k, a, logistic(a.v), logistic(z) * logistic(-z));
 }
 
 static inline struct val hyperbolic(const struct kind *k, struct val a)
 {
 	long double z = coshl(fmaxl(0, fabsl(a.v) - a.e));
+	struct val r = function(k, a, tanhl(a.v), 1 / z / z);
 
-	return function(k, a, tanhl(a.v), 1 / z / z);
+	if (isfinite(r.v))
+		r.e += k->u_tanh * fabsl(r.v);
+	return r;
 }
 
 static inline struct val clip(struct val a, long double limit)
@@ -239,6 +256,12 @@ static inline struct val read_back(const struct kind *k, struct val a)
 	if (isfinite(a.v) && !(fabsl(a.v) + a.e <= k->max_real))
 		a.e = INFINITY;
 	return a;
+}
+
+/* Where values go through memory they are read back, rule f of reference_rnn.c. */
+static inline struct val handed(const struct kind *k, struct val a)
+{
+	return k->keeps ? read_back(k, a) : a;
 }
 
 #endif

@@ -40,19 +40,25 @@ static inline double halves(int from, int n)
 	return A(halves(from, n / 2) + halves(from + n / 2, n - n / 2));
 }
 
-static inline double sum(void)
+/* Of the terms from one on, which are terms no longer. */
+static inline double sum_from(int from)
 {
 	double s = 0;
-	int n = terms, j;
+	int n = terms - from, j;
 
-	terms = 0;
+	terms = from;
 	if (how.order == 2 && n)
-		return halves(0, n);
+		return halves(from, n);
 	for (int l = 0; l < n; l++) {
-		j = how.order == 1 ? n - 1 - l : l;
+		j = from + (how.order == 1 ? n - 1 - l : l);
 		s = how.order == 3 ? A(fma(left[j], right[j], s)) : A(s + A(left[j] * right[j]));
 	}
 	return s;
+}
+
+static inline double sum(void)
+{
+	return sum_from(0);
 }
 
 static inline double sigmoid(double x)

@@ -15,6 +15,15 @@
  *     backward; so may the part that one of two directions has in a gradient by x.
  *  d. The weight gradients are one sum over all steps and rows, and what accumulate adds to is a term of it.
  *  e. Whether relu's argument is above 0 may be open by its error: then so is what the gradient lets through.
+ *
+ * And of networks by cuDNN (by_vendor), which are computed by kernels that hand each other all they have through memory:
+ *
+ *  f. In f16 and bf16 what goes from kernel to kernel and from step to step is read back (rule 7 of bound.h), beside what rules a
+ *     to c have: x W and R h, before their biases are added in acc, an input that skips W being in real as it is; c; in the gradient
+ *     dgates, as ever, the product that reaches h of the step before, what reaches the output before a projection, and dc.  What
+ *     goes from h to h_prev beside the product is read back, and the two are added by the product or by who reads them: the bound
+ *     allows either.  What a caller gets of a last step has not been read back.
+ *  g. sigmoid and tanh pay what rule 5 of bound.h says of such a kind.
  */
 #include <stdlib.h>
 
@@ -61,13 +70,24 @@ struct val ref_dropout_factor(const struct stack *s, int64_t layer, int64_t t, i
 	return scale;
 }
 
+/* Row u [n] of a matrix times x: as many terms of the sum, or one that is read back, rule f. */
+static void plus_product(const struct stack *s, struct sum *a, int64_t matrix, int64_t u, int64_t n, const struct val *x)
+{
+	struct sum apart = { 0 }, *to = s->k->keeps ? &apart : a;
+
+	for (int64_t j = 0; j < n; j++)
+		plus_mul(to, s->params[matrix + u * n + j], x[j]);
+	if (s->k->keeps)
+		plus(a, handed(s->k, total(s->k, &apart)));
+}
+
 /* W x + bW of gate g and unit u, unfinished. */
 static void plus_input(const struct stack *s, const struct pseudo *l, struct sum *a, const struct val *x, int g, int64_t u)
 {
 	if (l->skip)
 		plus(a, x[u]);
-	for (int64_t j = 0; j < l->in && !l->skip; j++)
-		plus_mul(a, s->params[l->w[g] + u * l->in + j], x[j]);
+	else
+		plus_product(s, a, l->w[g], u, l->in, x);
 	plus(a, s->params[l->bw[g] + u]);
 }
 
@@ -75,8 +95,7 @@ static void plus_input(const struct stack *s, const struct pseudo *l, struct sum
 static void plus_recurrent(const struct stack *s, const struct pseudo *l, struct sum *a, const struct val *h, int g,
 	int64_t u)
 {
-	for (int64_t j = 0; j < s->H; j++)
-		plus_mul(a, s->params[l->r[g] + u * s->H + j], h[j]);
+	plus_product(s, a, l->r[g], u, s->H, h);
 	plus(a, s->params[l->br[g] + u]);
 }
 
@@ -84,7 +103,7 @@ static void plus_recurrent(const struct stack *s, const struct pseudo *l, struct
 struct step {
 	const struct val *x, *h_prev, *c_prev;
 	struct val *gate, *q, *c, *m;
-	struct val *h;                          /* not rounded */
+	struct val *h, *last_c;                 /* not rounded */
 };
 
 static struct val lstm_gate(const struct stack *s, const struct pseudo *l, const struct step *a, int g, int64_t u, int vector,
@@ -103,7 +122,7 @@ static void lstm_step(const struct stack *s, const struct pseudo *l, const struc
 {
 	const struct kind *k = s->k;
 	int64_t U = s->p->U;
-	struct val i, f, g, o, c_prev, m;
+	struct val i, f, g, o, c_prev, c, m;
 	struct sum z;
 
 	for (int64_t u = 0; u < U; u++) {
@@ -111,13 +130,15 @@ static void lstm_step(const struct stack *s, const struct pseudo *l, const struc
 		i = sigmoid(k, lstm_gate(s, l, a, LSTM_I, u, 0, c_prev));
 		f = sigmoid(k, lstm_gate(s, l, a, LSTM_F, u, 1, c_prev));
 		g = hyperbolic(k, lstm_gate(s, l, a, LSTM_G, u, -1, c_prev));
-		a->c[u] = add(k, mul(k, f, c_prev), mul(k, i, g));
-		o = sigmoid(k, lstm_gate(s, l, a, LSTM_O, u, 2, a->c[u]));
+		c = add(k, mul(k, f, c_prev), mul(k, i, g));
+		o = sigmoid(k, lstm_gate(s, l, a, LSTM_O, u, 2, c));
+		a->last_c[u] = c;
+		a->c[u] = handed(k, c);
 		a->gate[LSTM_I * U + u] = read_back(k, i);
 		a->gate[LSTM_F * U + u] = read_back(k, f);
 		a->gate[LSTM_G * U + u] = read_back(k, g);
 		a->gate[LSTM_O * U + u] = read_back(k, o);
-		m = mul(k, o, hyperbolic(k, a->c[u]));
+		m = mul(k, o, hyperbolic(k, c));
 		a->m[u] = read_back(k, m);
 		if (!s->p->P)
 			a->h[u] = m;
@@ -190,7 +211,7 @@ static void (*const step_of[])(const struct stack *, const struct pseudo *, cons
 	[REF_LSTM] = lstm_step, [REF_GRU] = gru_step, [REF_RNN_TANH] = plain_step, [REF_RNN_RELU] = plain_step,
 };
 
-/* What row b has after its last step: h [H] is not rounded unless it is the first state. */
+/* What row b has after its last step: h [H] and c [U] are not rounded unless they are the first states. */
 static void put_states(const struct stack *s, const struct pseudo *l, int64_t b, const struct val *h, const struct val *c)
 {
 	for (int64_t j = 0; j < s->H; j++)
@@ -208,8 +229,8 @@ static struct val handed_up(const struct stack *s, int64_t layer, int64_t t, int
 	return drop.v == 1 ? h : read_back(s->k, mul(s->k, h, drop));
 }
 
-/* All steps of row b. h [H] is for the state not yet rounded; up [T, B, D*H] is the next layer's input, or NULL. */
-static void run_row(const struct stack *s, const struct pseudo *l, int64_t b, struct val *h, struct val *up)
+/* All steps of row b. h [H] and c [U] are for the states not yet rounded; up [T, B, D*H] is the next layer's input, or NULL. */
+static void run_row(const struct stack *s, const struct pseudo *l, int64_t b, struct val *h, struct val *c, struct val *up)
 {
 	const struct ref_rnn *p = s->p;
 	int64_t n = valid(p, b), B = p->B, U = p->U, H = s->H, unit;
@@ -218,7 +239,7 @@ static void run_row(const struct stack *s, const struct pseudo *l, int64_t b, st
 	for (int64_t step = 0; step < n; step++) {
 		int64_t t = time_of(l->d, step, n), row = t * B + b;
 		struct step a = { l->x + row * l->in, h_prev, c_prev, l->gate + row * s->G * U, l->q + row * U, l->c + row * U,
-			l->m + row * U, h };
+			l->m + row * U, h, c };
 
 		step_of[p->mode](s, l, &a);
 		for (int64_t j = 0; j < H; j++) {
@@ -232,7 +253,7 @@ static void run_row(const struct stack *s, const struct pseudo *l, int64_t b, st
 		h_prev = l->h + row * H;
 		c_prev = l->c + row * U;
 	}
-	put_states(s, l, b, n ? h : h_prev, c_prev);
+	put_states(s, l, b, n ? h : h_prev, n ? c : c_prev);
 	for (int64_t t = n; t < p->T && !up; t++)
 		for (int64_t j = 0; j < H; j++)
 			put(&p->output, in_sequence(p, t, b, s->D * H, l->d * H + j), (struct val){ 0, 0 });
@@ -283,7 +304,7 @@ static int open_stack(struct stack *s, const struct ref_rnn *p)
 {
 	int64_t size = ref_rnn_size(p), rows = p->T * p->B;
 
-	*s = (struct stack){ .p = p, .k = &ref_kinds[p->dtype], .D = 1 + !!p->bidirectional, .H = p->P ? p->P : p->U,
+	*s = (struct stack){ .p = p, .k = p->by_vendor ? &ref_vendor_kinds[p->dtype] : &ref_kinds[p->dtype], .D = 1 + !!p->bidirectional, .H = p->P ? p->P : p->U,
 		.G = gates[p->mode] };
 	s->x = calloc(p->L, sizeof(*s->x));
 	s->pseudo = calloc(p->L * s->D, sizeof(*s->pseudo));
@@ -309,13 +330,13 @@ static int open_stack(struct stack *s, const struct ref_rnn *p)
 
 int ref_stack_run(struct stack *s, const struct ref_rnn *p)
 {
-	struct val *h;
+	struct val *h, *c;
 
-	if (open_stack(s, p) || !(h = ref_stack_hold(s, s->H)))
+	if (open_stack(s, p) || !(h = ref_stack_hold(s, s->H)) || !(c = ref_stack_hold(s, p->U)))
 		return -1;
 	for (int64_t at = 0; at < p->L * s->D; at++)
 		for (int64_t b = 0; b < p->B; b++)
-			run_row(s, &s->pseudo[at], b, h, at / s->D + 1 < p->L ? s->x[at / s->D + 1] : NULL);
+			run_row(s, &s->pseudo[at], b, h, c, at / s->D + 1 < p->L ? s->x[at / s->D + 1] : NULL);
 	return 0;
 }
 

@@ -12,7 +12,7 @@ enum { MAX_GATES = 4 };
 
 /*
  * One direction of one layer. Sequences are [T, B, .] whatever time_major says, and hold nothing in the padding. gate,
- * q and m are as read back; c is in acc.
+ * q and m are as read back; c is in acc, or as read back where the kind has it so.
  */
 struct pseudo {
 	int64_t layer, d, at;           /* at: layer * D + d */

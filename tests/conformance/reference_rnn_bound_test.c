@@ -1,5 +1,5 @@
 /*
- * Proves the error bound of the CudnnRNN family's reference against plain arithmetic of the same precision.
+ * Proves the error bounds of the CudnnRNN family's reference, of both kinds of routes, against plain arithmetic of the same precision.
  * The plain arithmetic is a second, naive writing: step by step over the whole batch, with sums in several orders and
  * roundings to taste. The values themselves are left to the reference's other tests.
  */
@@ -14,6 +14,22 @@ static double real(double x)
 static double S(double x)
 {
 	return how.stores ? real(x) : x;
+}
+
+/* What one kernel of cuDNN's hands to another (rule f of reference_rnn.c), and its functions (rule g). */
+static double V(double x)
+{
+	return R.by_vendor && (R.dtype == REF_F16 || R.dtype == REF_BF16) ? real(x) : x;
+}
+
+static double squashed(double x)
+{
+	return A(R.by_vendor && R.dtype == REF_F16 ? tanh(x) * (1 - 0x1p-11) : tanh(x));
+}
+
+static double gated(double x)
+{
+	return R.by_vendor && how.single ? A(1 / A(1 + A(exp2(A(-1.44269502f * x))))) : sigmoid(x);
 }
 
 static double D(int a, int64_t n)
@@ -85,19 +101,37 @@ static void find_regions(struct naive *l, int64_t at_layer)
 		l->p[v] = ref_rnn_region(&R, at_layer, 2 * (int)G + 1 + v, REF_VECTOR);
 }
 
+/* The terms from one on are a product of their own, where a kernel hands it to the next. */
+static void end_product(int from)
+{
+	double s;
+
+	if (!R.by_vendor || terms == from)
+		return;
+	s = sum_from(from);
+	term(V(s), 1);
+}
+
 static void terms_x(const struct naive *l, int g, int64_t u, const double *x, int64_t in)
 {
+	int from = terms;
+
 	for (int64_t j = 0; j < in && l->w[g].rows; j++)
 		term(D(RNN_params, l->w[g].offset + u * in + j), x[j]);
 	if (!l->w[g].rows)
 		term(x[u], 1);
+	else
+		end_product(from);
 	term(D(RNN_params, l->bw[g].offset + u), 1);
 }
 
 static void terms_h(const struct naive *l, int g, int64_t u, const double *h)
 {
+	int from = terms;
+
 	for (int64_t j = 0; j < H; j++)
 		term(D(RNN_params, l->r[g].offset + u * H + j), h[j]);
+	end_product(from);
 	term(D(RNN_params, l->br[g].offset + u), 1);
 }
 
@@ -115,27 +149,27 @@ static double unit(struct naive *l, int64_t u, const double *x, int64_t in, cons
 	}
 	switch (R.mode) {
 	case REF_LSTM:
-		a[0] = sigmoid(a[0]);
-		a[1] = sigmoid(a[1]);
-		a[2] = A(tanh(a[2]));
+		a[0] = gated(a[0]);
+		a[1] = gated(a[1]);
+		a[2] = squashed(a[2]);
 		l->c[n] = how.order == 3 ? A(fma(a[1], c, A(a[0] * a[2]))) : A(A(a[1] * c) + A(a[0] * a[2]));
 		terms_x(l, 3, u, x, in);
 		terms_h(l, 3, u, h);
 		if (R.peephole)
 			term(l->c[n], D(RNN_params, l->p[2].offset + u));
-		a[3] = sigmoid(sum());
-		co = A(tanh(l->c[n]));
+		a[3] = gated(sum());
+		co = squashed(l->c[n]);
 		for (int g = 0; g < 4; g++)
 			l->gate[g][n] = S(a[g]);
 		return A(a[3] * co);
 	case REF_GRU:
-		a[0] = sigmoid(a[0]);
-		a[1] = sigmoid(a[1]);
+		a[0] = gated(a[0]);
+		a[1] = gated(a[1]);
 		terms_h(l, 2, u, h);
 		q = sum();
 		terms_x(l, 2, u, x, in);
 		term(a[0], q);
-		a[2] = A(tanh(sum()));
+		a[2] = squashed(sum());
 		for (int g = 0; g < 3; g++)
 			l->gate[g][n] = S(a[g]);
 		l->q[n] = S(q);
@@ -143,7 +177,7 @@ static double unit(struct naive *l, int64_t u, const double *x, int64_t in, cons
 			return A(A(A(1 - a[1]) * a[2]) + A(a[1] * h[u]));
 		return A(A(a[1] * A(h[u] - a[2])) + a[2]);
 	case REF_RNN_TANH:
-		return A(tanh(a[0]));
+		return squashed(a[0]);
 	default:
 		return a[0] > 0 ? a[0] : how.order == 1 && isnan(a[0]) ? a[0] : 0;
 	}
@@ -175,8 +209,8 @@ static void forward_step(int64_t at_layer, int64_t d, int64_t t, double *h_state
 			h_state[b * H + j] = l->h[n * H + j] = real(new_h[j]);
 		}
 		for (j = 0; j < U && R.mode == REF_LSTM; j++) {
-			c_state[b * U + j] = l->c[n * U + j];
 			answer(RNN_output_c, sta(at_layer, d, b, j, U), l->c[n * U + j]);
+			c_state[b * U + j] = l->c[n * U + j] = V(l->c[n * U + j]);
 		}
 	}
 }
@@ -260,7 +294,7 @@ static double unit_grad(struct naive *l, int64_t u, int64_t n, double dh, double
 		a[1] = through_s(f, dh, A(l->h_prev[n] - g));
 		a[0] = through_s(i, a[2], l->q[n]);
 		l->dq[n] = S(A(a[2] * i));
-		direct = A(dh * f);
+		direct = V(A(dh * f));
 		break;
 	case REF_RNN_TANH:
 		a[0] = through_t(l->h[n], dh, 1);
@@ -273,16 +307,30 @@ static double unit_grad(struct naive *l, int64_t u, int64_t n, double dh, double
 	return direct;
 }
 
-/* All that reaches h of unit j: from above, straight, and from the gates of row later (-1: the last step was the last). */
-static double reach(const struct naive *l, int64_t later, int64_t j, double above, double direct)
+/* The same by cuDNN: what is straight and the product, if there is one, are added by the product, or by who reads both. */
+static double reach_by_vendor(double above, double direct, int is_first, int has_product)
 {
 	double s;
 
-	if (how.order & 1)
+	if (how.order & 1 && R.mode == REF_GRU)
+		return A(above + A(V(sum()) + direct));
+	term(direct, 1);
+	s = sum();
+	return A(above + (is_first || !has_product ? s : V(s)));
+}
+
+/* All that reaches h of unit j: from above, straight, and from the gates of row later (-1: the last step was the last). */
+static double reach(const struct naive *l, int64_t later, int64_t j, double above, double direct, int is_first)
+{
+	double s;
+
+	if (!R.by_vendor && how.order & 1)
 		term(above, 1);
 	for (int g = 0; g < G && later >= 0; g++)
 		for (int64_t u = 0; u < R.U; u++)
 			term(D(RNN_params, l->r[g].offset + u * H + j), dq_of(l, g, later * R.U + u));
+	if (R.by_vendor)
+		return reach_by_vendor(above, direct, is_first, later >= 0);
 	if (how.order & 1) {
 		term(direct, 1);
 		return sum();
@@ -295,7 +343,7 @@ static void backward_layer(int64_t at_layer, int64_t d)
 {
 	struct naive *l = &layers[at_layer][d];
 	int64_t U = R.U, later[MAX_ROWS];
-	double direct[ROOM], dc[ROOM] = { 0 }, dm;
+	double direct[ROOM], dc[ROOM] = { 0 }, carried, dm;
 
 	for (int64_t b = 0; b < R.B; b++) {
 		later[b] = -1;
@@ -313,7 +361,7 @@ static void backward_layer(int64_t at_layer, int64_t d)
 			if (!live(t, b))
 				continue;
 			for (int64_t j = 0; j < H; j++) {
-				l->dh[n * H + j] = reach(l, later[b], j, dy[n * directions * H + d * H + j], direct[b * H + j]);
+				l->dh[n * H + j] = reach(l, later[b], j, dy[n * directions * H + d * H + j], direct[b * H + j], 0);
 				if (R.P)
 					l->dh[n * H + j] = S(l->dh[n * H + j]);
 			}
@@ -321,8 +369,10 @@ static void backward_layer(int64_t at_layer, int64_t d)
 			for (int64_t u = 0; u < U; u++) {
 				for (int64_t j = 0; j < H && R.P; j++)
 					term(D(RNN_params, l->proj.offset + j * U + u), l->dh[n * H + j]);
-				dm = R.P ? sum() : l->dh[n * H + u];
-				dm = unit_grad(l, u, n * U + u, dm, &dc[b * U + u]);
+				dm = R.P ? V(sum()) : l->dh[n * H + u];
+				carried = later[b] < 0 ? dc[b * U + u] : V(dc[b * U + u]);
+				dm = unit_grad(l, u, n * U + u, dm, &carried);
+				dc[b * U + u] = carried;
 				if (R.mode != REF_LSTM)
 					direct[b * H + u] = dm;
 			}
@@ -331,7 +381,7 @@ static void backward_layer(int64_t at_layer, int64_t d)
 	}
 	for (int64_t b = 0; b < R.B; b++) {
 		for (int64_t j = 0; j < H; j++)
-			answer(RNN_input_h_backprop, sta(at_layer, d, b, j, H), reach(l, later[b], j, 0, direct[b * H + j]));
+			answer(RNN_input_h_backprop, sta(at_layer, d, b, j, H), reach(l, later[b], j, 0, direct[b * H + j], 1));
 		for (int64_t j = 0; j < U && R.mode == REF_LSTM; j++)
 			answer(RNN_input_c_backprop, sta(at_layer, d, b, j, U), dc[b * U + j]);
 	}
@@ -441,8 +491,8 @@ static void compare(int c)
 			t = ref_tolerance(R.dtype, at[a].v[n], at[a].e[n]);
 			off = fabsl(at[a].naive[n] - at[a].v[n]);
 			if (!ref_within(R.dtype, at[a].v[n], at[a].e[n], at[a].naive[n]))
-				fail_msg("%s %s: %s[%d]: %.9g, not %.9Lg +- %.3Lg (case %d, order %d, flush %d, stores %d)", dtype_name[R.dtype],
-					mode_name[R.mode], at[a].name, (int)n, at[a].naive[n], at[a].v[n], t, c, how.order, how.flush, how.stores);
+				fail_msg("%s %s: %s[%d]: %.9g, not %.9Lg +- %.3Lg (case %d, by_vendor %d, order %d, flush %d, stores %d)", dtype_name[R.dtype],
+					mode_name[R.mode], at[a].name, (int)n, at[a].naive[n], at[a].v[n], t, c, R.by_vendor, how.order, how.flush, how.stores);
 			promised += isfinite(t);
 			unbounded += !isfinite(t);
 			if (isfinite(off) && isfinite(t) && t > 0)
@@ -466,22 +516,22 @@ static int poison(void)
 	return 1;
 }
 
-static void choose(int mode, int dtype)
+static void choose(int mode, int dtype, int by_vendor)
 {
 	static const double scales[] = { 1, 1, 1, 0.1, 3, 1e-15, 1e-30 };
 
 	how.single = dtype != REF_F64;
 	how.order = below(4);
 	how.flush = how.single && below(2);
-	how.stores = below(2);
+	how.stores = below(2) || by_vendor;
 	R = (struct ref_rnn){ .mode = mode, .dtype = dtype, .T = below(5), .B = 1 + below(3), .I = 1 + below(5), .U = 1 + below(5),
 		.L = 1 + below(LAYERS), .bidirectional = below(2), .time_major = below(2), .is_training = below(4) > 0,
-		.accumulate = below(2), .key = 7, .call = below(9), .dropout = below(2) ? 0.3 : 0 };
+		.accumulate = below(2), .key = 7, .call = below(9), .dropout = below(2) ? 0.3 : 0, .by_vendor = by_vendor };
 	if (below(3) == 0)
 		R.I = R.U, R.input_mode = REF_SKIP;
 	if (mode == REF_LSTM) {
 		R.P = below(2) ? 1 + below((int)R.U) : 0;
-		R.peephole = below(2);
+		R.peephole = below(2) && !by_vendor;
 	}
 	if (below(2))
 		draw_lengths();
@@ -507,20 +557,19 @@ static void say(int mode, int dtype)
 		h = h < 0 || at[a].inner > at[h].inner ? a : h;
 		l = l < 0 || at[a].inner < at[l].inner ? a : l;
 	}
-	print_message("# %-4s %-8s: largest error / tolerance %.3Lf (%s); before the last rounding / 2 bound: %.3Lf (%s), of the "
-		"loosest output %.3Lf (%s); %.2f%% unbounded\n", dtype_name[dtype], mode_name[mode], at[t].ratio, at[t].name, at[h].inner,
+	print_message("# %-4s %-8s%s: largest error / tolerance %.3Lf (%s); before the last rounding / 2 bound: %.3Lf (%s), of the "
+		"loosest output %.3Lf (%s); %.2f%% unbounded\n", dtype_name[dtype], mode_name[mode], R.by_vendor ? " by cuDNN" : "", at[t].ratio, at[t].name, at[h].inner,
 		at[h].name, at[l].inner, at[l].name, 100.0 * (double)unbounded / (double)(promised + unbounded));
 	assert_true(at[t].ratio <= 1 && at[h].inner <= 1 && at[l].inner > 0.05L && unbounded < promised / 4);
 }
 
-static void bound(void **state)
+static void each(int by_vendor)
 {
-	(void)state;
 	for (int dtype = 0; dtype < 4; dtype++) {
 		for (int mode = REF_LSTM; mode <= REF_RNN_RELU; mode++) {
 			reset();
 			for (int c = 0; c < 1000; c++) {
-				choose(mode, dtype);
+				choose(mode, dtype, by_vendor);
 				poison();
 				assert_int_equal(ref_rnn_forward(&R), 0);
 				assert_int_equal(ref_rnn_backward(&R), 0);
@@ -533,10 +582,22 @@ static void bound(void **state)
 	}
 }
 
+static void bound(void **state)
+{
+	(void)state;
+	each(0);
+}
+
+static void bound_by_vendor(void **state)
+{
+	(void)state;
+	each(1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bound),
+		cmocka_unit_test(bound), cmocka_unit_test(bound_by_vendor),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -16,7 +16,7 @@ struct grads {
 	struct val *dq;                 /* [T, B, U], gru: of R h + bR of the candidate; of other gates it is da */
 	struct val *dh;                 /* [T, B, H], with a projection */
 	struct val *direct;             /* [H], what goes from h to h_prev beside the products; gru only */
-	struct val *dc;                 /* [U] */
+	struct val *dc, *last_dc;       /* [U], what reaches c of the step before; the same before it is handed on */
 };
 
 /* The row of one step, in the arrays of struct pseudo and struct grads. */
@@ -35,7 +35,7 @@ static struct val before_projection(const struct stack *s, const struct pseudo *
 		return a->dh[u];
 	for (int64_t j = 0; j < s->H; j++)
 		plus_mul(&z, s->params[l->proj + j * s->p->U + u], a->dh[j]);
-	return total(s->k, &z);
+	return handed(s->k, total(s->k, &z));
 }
 
 /* dc [U] is all that reaches c from after the step, and then all that reaches it from the step and after. */
@@ -73,7 +73,8 @@ static void lstm_step(const struct stack *s, const struct pseudo *l, const struc
 			plus_mul(&z, d_i, *vector[0]);
 			plus_mul(&z, d_f, *vector[1]);
 		}
-		w->dc[u] = total(k, &z);
+		w->last_dc[u] = total(k, &z);
+		w->dc[u] = handed(k, w->last_dc[u]);
 		a->da[LSTM_I * U + u] = read_back(k, d_i);
 		a->da[LSTM_F * U + u] = read_back(k, d_f);
 		a->da[LSTM_G * U + u] = read_back(k, d_g);
@@ -96,7 +97,7 @@ static void gru_step(const struct stack *s, const struct pseudo *l, const struct
 		dn = mul(k, dh, one_minus(k, z), one_minus(k, mul(k, n, n)));
 		dz = mul(k, dh, sub(k, a->h_prev[u], n), z, one_minus(k, z));
 		dr = mul(k, dn, a->q[u], r, one_minus(k, r));
-		w->direct[u] = mul(k, dh, z);
+		w->direct[u] = handed(k, mul(k, dh, z));
 		a->da[GRU_R * U + u] = read_back(k, dr);
 		a->da[GRU_Z * U + u] = read_back(k, dz);
 		a->da[GRU_N * U + u] = read_back(k, dn);
@@ -144,15 +145,41 @@ static struct val recurrent(const struct stack *s, const struct grads *w, int64_
 	return s->p->mode == REF_GRU && g == GRU_N ? w->dq[n * U + u] : w->da[(n * s->G + g) * U + u];
 }
 
-/* What step n hands back to h_prev, of unit j: transpose(R) dq and what goes beside, unfinished. */
+/* transpose(R) dq of step n, of unit j, unfinished. */
+static void plus_product(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j,
+	struct sum *z)
+{
+	for (int64_t g = 0; g < s->G; g++)
+		for (int64_t u = 0; u < s->p->U; u++)
+			plus_mul(z, recurrent(s, w, n, g, u), s->params[l->r[g] + u * s->H + j]);
+}
+
+/* What step n hands back to h_prev, of unit j: the product and what goes beside, unfinished. */
 static void plus_back(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j,
 	struct sum *z)
 {
 	if (s->p->mode == REF_GRU)
 		plus(z, w->direct[j]);
-	for (int64_t g = 0; g < s->G; g++)
-		for (int64_t u = 0; u < s->p->U; u++)
-			plus_mul(z, recurrent(s, w, n, g, u), s->params[l->r[g] + u * s->H + j]);
+	plus_product(s, l, w, n, j, z);
+}
+
+/* The same, finished: as the step before reads it, or, of the first step, as a caller gets it. */
+static struct val handed_back(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j, int is_first)
+{
+	const struct kind *k = s->k;
+	struct sum all = { 0 }, product = { 0 };
+	struct val r, other;
+
+	plus_back(s, l, w, n, j, &all);
+	r = total(k, &all);
+	if (!is_first)
+		r = handed(k, r);
+	if (s->p->mode == REF_GRU && k->keeps) {
+		plus_product(s, l, w, n, j, &product);
+		other = add(k, w->direct[j], handed(k, total(k, &product)));
+		r.e = fmaxl(r.e, other.e);
+	}
+	return r;
 }
 
 /* What reaches the states of row b before its first step. */
@@ -160,21 +187,13 @@ static void put_first(const struct stack *s, const struct pseudo *l, const struc
 {
 	const struct ref_rnn *p = s->p;
 	int64_t n = valid(p, b), row = time_of(l->d, 0, n) * p->B + b, at;
-	struct val dh;
-	struct sum z;
 
 	for (int64_t j = 0; j < s->H; j++) {
 		at = in_state(p, l->at, b, s->H, j);
-		dh = get(s->k, &p->output_h_backprop, at);
-		if (n) {
-			z = (struct sum){ 0 };
-			plus_back(s, l, w, row, j, &z);
-			dh = total(s->k, &z);
-		}
-		put(&p->input_h_backprop, at, dh);
+		put(&p->input_h_backprop, at, n ? handed_back(s, l, w, row, j, 1) : get(s->k, &p->output_h_backprop, at));
 	}
 	for (int64_t u = 0; u < p->U && p->mode == REF_LSTM; u++)
-		put(&p->input_c_backprop, in_state(p, l->at, b, p->U, u), w->dc[u]);
+		put(&p->input_c_backprop, in_state(p, l->at, b, p->U, u), w->last_dc[u]);
 }
 
 /* All steps of row b, the last one first. dy [T, B, D*H] is what reaches the layer's output; dh [H] is scratch. */
@@ -186,7 +205,7 @@ static void back_row(const struct stack *s, const struct pseudo *l, const struct
 	struct sum z;
 
 	for (int64_t u = 0; u < U && p->mode == REF_LSTM; u++)
-		w->dc[u] = get(s->k, &p->output_c_backprop, in_state(p, l->at, b, U, u));
+		w->dc[u] = w->last_dc[u] = get(s->k, &p->output_c_backprop, in_state(p, l->at, b, U, u));
 	for (int64_t step = n - 1; step >= 0; step--) {
 		int64_t row = time_of(l->d, step, n) * B + b, before = step ? time_of(l->d, step - 1, n) * B + b : -1;
 		struct row a = { l->gate + row * s->G * U, l->q + row * U, l->c + row * U, l->h + row * H,
@@ -197,6 +216,8 @@ static void back_row(const struct stack *s, const struct pseudo *l, const struct
 			z = (struct sum){ 0 };
 			if (later < 0)
 				plus(&z, get(s->k, &p->output_h_backprop, in_state(p, l->at, b, H, j)));
+			else if (s->k->keeps)
+				plus(&z, handed_back(s, l, w, later, j, 0));
 			else
 				plus_back(s, l, w, later, j, &z);
 			plus(&z, dy[row * s->D * H + l->d * H + j]);
@@ -380,7 +401,8 @@ static int open_grads(struct stack *s, struct grads *w)
 	w->dh = ref_stack_hold(s, rows * s->H);
 	w->direct = ref_stack_hold(s, s->H);
 	w->dc = ref_stack_hold(s, s->p->U);
-	return w->da && w->dq && w->dh && w->direct && w->dc ? 0 : -1;
+	w->last_dc = ref_stack_hold(s, s->p->U);
+	return w->da && w->dq && w->dh && w->direct && w->dc && w->last_dc ? 0 : -1;
 }
 
 static int back(struct stack *s)

@@ -37,6 +37,7 @@ struct ref_rnn {
 	int time_major, is_training;
 	int peephole;                   /* of REF_LSTM: p_i p_f p_o */
 	int accumulate;                 /* params_backprop is added to its old below */
+	int by_vendor;                  /* of route cudnn: the bounds, not the values, are others, rules f and g of reference_rnn.c */
 	const int32_t *lengths;         /* [B], each 0..T, in any order; NULL: all T */
 
 	double dropout;                 /* between layers, 0..1; without is_training none */
