@@ -347,14 +347,17 @@ static int add_way(struct cg_net *net, struct cg_dnn_piece *piece, unsigned algo
 	return code;
 }
 
-/* Persistent algorithms where a network may have sizes that they are for; which, cudnn_shape.c says. */
+/*
+ * Persistent algorithms where a network may have sizes that they are for; which, cudnn_shape.c says.  Their tanh is an instruction that
+ * is good to 2^-11, which f32 takes only where it may be multiplied as TF32, too.
+ */
 static int add_ways(struct cg_net *net, struct cg_dnn_piece *piece)
 {
 	const struct cg_rnn *rnn = net->rnn;
-	int is_wide = rnn->dtype == CG_F64 || rnn->dtype == CG_BF16;
+	int may = rnn->dtype == CG_F16 || (rnn->dtype == CG_F32 && rnn->allow_tf32);
 
 	CG_TRY(add_way(net, piece, CUDNN_RNN_ALGO_STANDARD));
-	if (is_wide || rnn->P || !rnn->time_major || piece->skip)
+	if (!may || rnn->P || !rnn->time_major || piece->skip)
 		return CG_OK;
 	if (net->version >= SMALL_H_SINCE)
 		CG_TRY(add_way(net, piece, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H));

@@ -433,6 +433,7 @@ static void test_persistent(void **state)
 	if (!has_cudnn(&t))
 		return;
 	begin(&n, &t);
+	n.config.allow_tf32 = 1;
 	open_net(&n);
 	cg_cudnn.RNNForward = unsupported;
 	forget_calls();
@@ -450,6 +451,7 @@ static void test_persistent(void **state)
 
 	/* One that has worked is not given up: reserves of it may be about. */
 	begin(&n, &t);
+	n.config.allow_tf32 = 1;
 	open_net(&n);
 	cg_cudnn.RNNForward = unsupported;
 	refusals = 0;

@@ -158,6 +158,44 @@ static size_t old(void)
 	return 91200;
 }
 
+/* ---- how they round ---- */
+
+/* The algorithms that were asked for, a bit for each. */
+static unsigned asked;
+static unsigned asking(struct cudnnRNNStruct *rnn, unsigned algorithm, unsigned cell, unsigned bias, unsigned direction, unsigned input,
+                       unsigned type, unsigned precision, unsigned math, int32_t input_size, int32_t hidden_size,
+                       int32_t projection_size, int32_t layers, struct cudnnDropoutStruct *dropout, uint32_t flags)
+{
+	asked |= 1u << algorithm;
+	return dnn.SetRNNDescriptor_v8(rnn, algorithm, cell, bias, direction, input, type, precision, math, input_size, hidden_size,
+	                               projection_size, layers, dropout, flags);
+}
+
+/* Persistent kernels, whose tanh is coarse, are for f16, and for f32 where TF32 is allowed. */
+static void test_algorithms(void **state)
+{
+	enum { ALONE = 1 << CUDNN_RNN_ALGO_STANDARD, SMALL = 1 << CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H };
+	struct cg_context *context;
+
+	(void)state;
+	if (!has_cudnn(&context))
+		return;
+	cg_cudnn.SetRNNDescriptor_v8 = asking;
+	for (int dtype = CG_F32; dtype <= CG_F16; dtype++)
+		for (int tf32 = 0; tf32 < 2; tf32++) {
+			struct cg_rnn_config c = network("lstm", dtype);
+
+			c.allow_tf32 = tf32;
+			asked = 0;
+			takes(context, &c, "cudnn");
+			assert_int_equal(asked, dtype == CG_F16 || (dtype == CG_F32 && tf32) ? ALONE | SMALL : ALONE);
+		}
+	forget();
+	cg_close(context);
+}
+
+/* ---- versions ---- */
+
 /* All that SetRNNDescriptor_v8 is given: one algorithm at least is not supported. */
 static unsigned from;
 static unsigned narrow_minded(struct cudnnRNNStruct *rnn, unsigned algorithm, unsigned cell, unsigned bias, unsigned direction,
@@ -204,6 +242,7 @@ static void test_versions_declined(void **state)
 	assert_non_null(strstr(cg_message(), "rnn: route: cudnn: cuda: cudnnSetRNNDescriptor_v8: CUDNN_STATUS_NOT_SUPPORTED"));
 	/* A persistent algorithm is no more than a wish. */
 	from = CUDNN_RNN_ALGO_PERSIST_STATIC;
+	c.allow_tf32 = 1;
 	takes(context, &c, "cudnn");
 	forget();
 	cg_close(context);
@@ -280,7 +319,7 @@ static void test_first_faults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_taken), cmocka_unit_test(test_cells_declined), cmocka_unit_test(test_versions_declined),
+		cmocka_unit_test(test_taken), cmocka_unit_test(test_cells_declined), cmocka_unit_test(test_algorithms), cmocka_unit_test(test_versions_declined),
 		cmocka_unit_test(test_open_faults), cmocka_unit_test(test_first_faults),
 		cmocka_unit_test(test_nothing_left),
 	};
