@@ -250,15 +250,27 @@ struct cg_rnn_config {
 	double  dropout;                         /* between layers, 0 to 1, in training only */
 	uint64_t seed;                           /* (seed << 32) | (uint32_t)seed2 of TensorFlow's; see counter */
 	int     training;                        /* 0: no reserve, no dropout, no backward */
-	int     allow_tf32, allow_vendor_dropout;        /* 0: the stated error bounds and masks hold on every route */
+	int     allow_tf32, allow_vendor_dropout;        /* 0: what is said below of f32 and of masks holds on every route */
 	const char *route;                       /* NULL: the best; "composed", "cudnn": that or CG_UNSUPPORTED */
+	int     strict_rounding;                 /* 1: f16 and bf16 never by cuDNN, which rounds sums and c to them */
 };
 /*
  * Routes.  "composed": products and kernels of the backend; every network, everywhere.  "cudnn": NVIDIA's cuDNN, 8.1 to 9, where the
  * cuda backend finds it, for lstm, gru, rnn_tanh and rnn_relu without options, a projection narrower than the units, and bf16 from
- * 9.13 on.  Answers are within the same bounds, not the same bits.  With dropout between layers each layer is a walk of cuDNN's and
- * the masks are ours; with allow_vendor_dropout all layers are one walk and the masks cuDNN's: they go on from call to call, in a
- * forward, whatever counter and first_step say.  A library that fails fails the call: no other route is taken instead.
+ * 9.13 on; with strict_rounding not for f16 and bf16.  With dropout between layers each layer is a walk of cuDNN's and the masks are
+ * ours; with allow_vendor_dropout all layers are one walk and the masks cuDNN's: they go on from call to call, in a forward, whatever
+ * counter and first_step say.  A library that fails fails the call: no other route is taken instead.
+ *
+ * Routes give answers of other bits, and round as follows.  Gates are what activations give, dgates the gradients by what goes into
+ * them, dh and dc those that a step hands to the one before; what is good to a number is off by at most so much of its size.
+ *   composed  f32   everything in f32
+ *   composed  f64   everything in f64
+ *   composed  f16   sums, c, dh and dc in f32; h, gates and dgates in 16 bits
+ *   composed  bf16  sums, c, dh and dc in f32; h, gates and dgates in 16 bits
+ *   cudnn     f32   everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh good to 2^-11
+ *   cudnn     f64   everything in f64
+ *   cudnn     f16   x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh good to 2^-11; under strict_rounding composed
+ *   cudnn     bf16  x W, R h, c, h, gates, dgates, dh and dc in 16 bits; under strict_rounding composed
  */
 /* lstm, f32, 1 layer, CG_LINEAR, time_major, training; the rest 0.  size: sizeof the struct. */
 CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);

@@ -37,6 +37,7 @@ static int check_flags(const struct cg_rnn_config *c)
 	const struct { const char *name; int value, most; } flags[] = {
 		{ "bidirectional", c->bidirectional, 1 }, { "input_mode", c->input_mode, CG_AUTO }, { "time_major", c->time_major, 1 },
 		{ "training", c->training, 1 }, { "allow_tf32", c->allow_tf32, 1 }, { "allow_vendor_dropout", c->allow_vendor_dropout, 1 },
+		{ "strict_rounding", c->strict_rounding, 1 },
 	};
 
 	for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
@@ -340,6 +341,7 @@ int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 		.time_major = c->time_major, .training = c->training, .I = c->input, .U = c->units, .P = c->proj,
 		.H = c->proj ? c->proj : c->units, .dropout = c->dropout, .seed = c->seed,
 		.allow_tf32 = c->allow_tf32, .allow_vendor_dropout = c->allow_vendor_dropout,
+		.strict_rounding = c->strict_rounding,
 	};
 	snprintf(rnn->route, sizeof rnn->route, "composed");
 	CG_TRY(read_options(rnn, c));

@@ -27,7 +27,7 @@ struct cg_rnn {
 	int options, dtype, layers, directions, skip, time_major, training;
 	int64_t I, U, P, H;
 	double dropout;
-	int allow_tf32, allow_vendor_dropout;
+	int allow_tf32, allow_vendor_dropout, strict_rounding;
 	uint64_t seed, print;                    /* print: of all that makes a reserve this plan's */
 	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
 	char route[CG_ROUTE_MAX];
@@ -112,6 +112,10 @@ int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, const struct cg
 
 /* ---- rnn_route.c ---- */
 
+/* How a route rounds networks of a dtype, for people; the last has no route. */
+struct cg_rounding { const char *route, *dtype, *words; };
+extern const struct cg_rounding cg_roundings[];
+
 int  cg_rnn_check_route(const char *route);
 /* The route that a plan would have, without its kernels. */
 int  cg_rnn_would(struct cg_context *, const struct cg_rnn_config *, char route[CG_ROUTE_MAX]);
@@ -131,7 +135,7 @@ struct cg_rnn_op {
 	const struct cg_rnn *rnn;                /* of `open`, or NULL */
 
 	/* attributes */
-	int rnn_mode, input_mode, direction, is_training, S;     /* in the order of TensorFlow's words; input_mode is an enum cg_input */
+	int rnn_mode, input_mode, direction, is_training, strict_rounding, S;    /* in the order of TensorFlow's words; input_mode is an enum cg_input */
 	int64_t seed, seed2, num_proj;
 	double dropout;
 	int64_t num_layers, num_units, input_size;               /* 0: what the shapes say */

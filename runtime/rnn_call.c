@@ -138,6 +138,7 @@ static int set_op(struct cg_rnn_op *op)
 	op->input_mode = rnn->skip ? CG_SKIP : CG_LINEAR;
 	op->direction = rnn->directions - 1;
 	op->is_training = rnn->training;
+	op->strict_rounding = rnn->strict_rounding;
 	op->seed = (int64_t)(rnn->seed >> 32);
 	op->seed2 = (int32_t)(uint32_t)rnn->seed;
 	op->num_proj = rnn->P;

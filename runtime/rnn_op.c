@@ -45,6 +45,7 @@ void cg_rnn_op_config(const struct cg_rnn_op *op, int pass, struct cg_rnn_config
 	config->seed = (uint64_t)op->seed << 32 | (uint32_t)op->seed2;
 	config->training = pass == CG_GRAD || op->is_training;
 	config->route = op->route;
+	config->strict_rounding = op->strict_rounding;
 }
 
 /* ---- sizes that follow ---- */

@@ -10,6 +10,23 @@
 
 static const char composed[] = "composed";
 
+/*
+ * Of cuDNN it is what its kernels were seen to do, tests/fake/cudnn_rnn.c says where; what follows from it for the bounds of answers
+ * is in the conformance suite's reference.  `cellgrad info` shows these rows, and the documents have them, which tests/rounding.sh
+ * compares.
+ */
+const struct cg_rounding cg_roundings[] = {
+	{ "composed", "f32",  "everything in f32" },
+	{ "composed", "f64",  "everything in f64" },
+	{ "composed", "f16",  "sums, c, dh and dc in f32; h, gates and dgates in 16 bits" },
+	{ "composed", "bf16", "sums, c, dh and dc in f32; h, gates and dgates in 16 bits" },
+	{ "cudnn",    "f32",  "everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh good to 2^-11" },
+	{ "cudnn",    "f64",  "everything in f64" },
+	{ "cudnn",    "f16",  "x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh good to 2^-11; under strict_rounding composed" },
+	{ "cudnn",    "bf16", "x W, R h, c, h, gates, dgates, dh and dc in 16 bits; under strict_rounding composed" },
+	{ NULL, NULL, NULL }
+};
+
 /* What a caller may ask for; "scan" is for later. */
 int cg_rnn_check_route(const char *route)
 {

@@ -78,7 +78,9 @@ static const char *const integers[] = { "int32", "int64", NULL };
 	{ .name = "counter",    .kind = CG_NATURAL, .extra = 1, .at = CALL(counter), .about = "which call it is, for dropout" }, \
 	{ .name = "first_step", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(first_step), \
 	  .about = "where this piece of a longer sequence begins" }, \
-	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route), .about = "composed or cudnn: that or a refusal" }
+	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route), .about = "composed or cudnn: that or a refusal" }, \
+	{ .name = "strict_rounding", .kind = CG_BOOL, .extra = 1, .at = RNN(strict_rounding), \
+	  .about = "true: f16 and bf16 never by cuDNN, which rounds sums and c to them" }
 #define END { .name = NULL }
 
 const struct cg_attribute cg_rnn_attributes[] = { NETWORK, PROJECTION, TRAINING, TIME_MAJOR, OURS, END };

@@ -72,6 +72,14 @@ static int suits_version(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
 	return CG_OK;
 }
 
+/* cuDNN's kernels hand each other sums and states as numbers of 16 bits, where there are such; cg_roundings says which. */
+static int suits_rounding(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
+{
+	int is_narrow = rnn->dtype == CG_F16 || rnn->dtype == CG_BF16;
+
+	return rnn->strict_rounding && is_narrow ? decline(why, "strict_rounding in %s", cg_dtype_name(rnn->dtype)) : CG_OK;
+}
+
 /* CG_BAD_ARGUMENT, and no reason to go another way: the environment names a library that cannot be. */
 static int suits(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
 {
@@ -79,6 +87,7 @@ static int suits(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
 
 	CG_TRY(suits_cell(rnn, why));
 	CG_TRY(suits_sizes(rnn, why));
+	CG_TRY(suits_rounding(rnn, why));
 	code = cg_cuda_load(CG_CUDA_CUDNN);
 	if (code == CG_UNSUPPORTED)
 		snprintf(why, CG_WHY_NOT, "no cuDNN");

@@ -11,6 +11,7 @@
 #include "runtime/command/print.h"
 #include "runtime/environment.h"
 #include "runtime/op.h"
+#include "runtime/rnn.h"
 
 enum { WHY = OPTION_FIRST };
 
@@ -27,7 +28,8 @@ static const char text[] =
 	"them is used when none is named, the environment's CELLGRAD_ variables and what\n"
 	"they do, where compiled kernels are kept, the ops with the dtypes that each\n"
 	"device has them in, and which way networks of each cell go there: composed of\n"
-	"products and kernels, or by a vendor's library; where not, why.\n"
+	"products and kernels, or by a vendor's library; where not, why; and how each\n"
+	"way rounds numbers of each dtype.\n"
 	"Each device is opened in a process of its own, whose end is shown.\n"
 	"\n"
 	"Of OP, by TensorFlow's name or ours, its tensors with their shapes, which of them\n"
@@ -279,6 +281,25 @@ static int show_networks(json_t *devices)
 	return code;
 }
 
+static int show_rounding(void)
+{
+	struct print_table t = { .columns = "lll" };
+
+	printf("\nRounding of networks, by route and dtype:\n");
+	for (const struct cg_rounding *r = cg_roundings; r->route; r++)
+		print_row(&t, r->route, r->dtype, r->words, NULL);
+	return print_table(&t, "  ");
+}
+
+static json_t *rounding_json(void)
+{
+	json_t *list = json_array();
+
+	for (const struct cg_rounding *r = cg_roundings; r->route; r++)
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "route", r->route, "dtype", r->dtype, "rounding", r->words));
+	return list;
+}
+
 static void show_cache(void)
 {
 	struct cg_cache_place place;
@@ -325,7 +346,8 @@ static int show(json_t *devices, json_t *unnamed)
 	for (int c = 0; (name = cg_cell_name(c)); c++)
 		printf(" %s", name);
 	printf("\n\nNetworks:\n");
-	return show_networks(devices);
+	CG_TRY(show_networks(devices));
+	return show_rounding();
 }
 
 /* ---- as JSON: one object, since nothing here is a list of results ---- */
@@ -350,10 +372,10 @@ static int show_json(json_t *devices, json_t *unnamed)
 		json_array_append_new(names, json_string(name));
 	for (const struct cg_op *op = cg_ops; op->name; op++)
 		json_object_set_new(ops, op->name, json_string(op->tensorflow));
-	return print_json(json_pack("{s:s, s:O, s:O, s:o, s:o, s:o, s:o, s:o}",
+	return print_json(json_pack("{s:s, s:O, s:O, s:o, s:o, s:o, s:o, s:o, s:o}",
 	                            "version", cg_version(), "devices", devices, "default", unnamed,
 	                            "environment", values_json(), "variables", variables_json(), "cache", cache_json(),
-	                            "ops", ops, "cells", names));
+	                            "ops", ops, "cells", names, "rounding", rounding_json()));
 }
 
 static int show_all(int json)

@@ -140,6 +140,29 @@ without() {
 	says composed run rnn_backprop fwd.safetensors "$case"
 }
 
+@test "strict_rounding: f16 and bf16 are composed, f32 and f64 as ever" {
+	with
+	for dtype in F16 BF16 F32; do
+		tensors $dtype.safetensors "" input:$dtype:2,2,3 input_h:$dtype:1,2,4 input_c:$dtype:1,2,4 params:$dtype:144
+		says cudnn run rnn $dtype.safetensors
+	done
+	for dtype in F16 BF16; do
+		says "composed (strict_rounding in ${dtype,,}: not cudnn)" run rnn $dtype.safetensors strict_rounding=true -o out.safetensors
+		[[ $stderr == *"cellgrad bench --op rnn "*" strict_rounding=true "* ]]
+		grep -aq '"strict_rounding":"true"' out.safetensors
+		refuses "rnn|route|cudnn|strict_rounding|${dtype,,}" run rnn $dtype.safetensors strict_rounding=true route=cudnn
+		says composed run rnn $dtype.safetensors strict_rounding=true route=composed
+	done
+	says cudnn run rnn F32.safetensors strict_rounding=true
+	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
+	says cudnn run rnn "$case" strict_rounding=true --expect "$case"
+	works bench --op rnn --T 3 --B 2 --I 4 --H 4 --time 0.001 --dtype f16 strict_rounding=true
+	[[ $output == *"strict_rounding=true"* ]]
+	works check rnn dtype=f16 strict_rounding=true seed=3
+	# It is ours alone.
+	refuses "CudnnRNNV3|strict_rounding" run CudnnRNNV3 "$case" strict_rounding=true
+}
+
 @test "bench times either" {
 	with
 	for route in cudnn composed; do

@@ -163,6 +163,7 @@ void network_random(const struct cg_op *op, int dtype, unsigned long long seed, 
 	t->scale = scales[numbers_below(at, sizeof scales / sizeof *scales)];
 	t->memory = (int)numbers_below(at, AREA_MEMORIES);
 	t->absent = numbers_subset(at, network_optionals(t->grad));
+	t->strict_rounding = !numbers_below(at, 4);
 	settle(t);
 }
 
@@ -204,6 +205,7 @@ void network_fields(struct network_trial *t, struct fields *f)
 	field_add(f, "time_major", FIELD_BOOL, &t->time_major);
 	field_add(f, "is_training", FIELD_BOOL, &t->training);
 	field_add(f, "peephole", FIELD_BOOL, &t->peephole);
+	field_add(f, "strict_rounding", FIELD_BOOL, &t->strict_rounding);
 	row = field_add(f, "dropout", FIELD_REAL, &t->dropout);
 	row->most = 1;
 	if (t->grad)
@@ -347,6 +349,7 @@ static int open_plan(struct room *r, const struct side *side)
 	c.proj = t->proj;
 	c.dropout = t->dropout;
 	c.seed = r->ref.key;
+	c.strict_rounding = t->strict_rounding;
 	return cg_rnn_open(side->context, &c, &r->rnn);
 }
 

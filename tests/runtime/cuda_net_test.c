@@ -160,6 +160,33 @@ static size_t old(void)
 
 /* ---- how they round ---- */
 
+/* f16 and bf16 alone go another way; f32 and f64 are rounded the same on every route. */
+static void test_strict_rounding(void **state)
+{
+	static const char *const names[] = { [CG_F32] = "f32", [CG_F64] = "f64", [CG_F16] = "f16", [CG_BF16] = "bf16" };
+	struct cg_context *context;
+	struct cg_rnn_config c;
+	char why[64];
+
+	(void)state;
+	if (!has_cudnn(&context))
+		return;
+	for (int dtype = CG_F32; dtype <= CG_BF16; dtype++)
+		for (int training = 0; training < 2; training++) {
+			c = network("lstm", dtype);
+			c.training = training;
+			if (dtype != CG_BF16 || cg_cudnn_version() >= 91300)
+				takes(context, &c, "cudnn");
+			c.strict_rounding = 1;
+			snprintf(why, sizeof why, "strict_rounding in %s", names[dtype]);
+			if (dtype == CG_F16 || dtype == CG_BF16)
+				declines(context, c, why);
+			else
+				takes(context, &c, "cudnn");
+		}
+	cg_close(context);
+}
+
 /* The algorithms that were asked for, a bit for each. */
 static unsigned asked;
 static unsigned asking(struct cudnnRNNStruct *rnn, unsigned algorithm, unsigned cell, unsigned bias, unsigned direction, unsigned input,
@@ -319,7 +346,8 @@ static void test_first_faults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_taken), cmocka_unit_test(test_cells_declined), cmocka_unit_test(test_algorithms), cmocka_unit_test(test_versions_declined),
+		cmocka_unit_test(test_taken), cmocka_unit_test(test_cells_declined), cmocka_unit_test(test_strict_rounding),
+		cmocka_unit_test(test_algorithms), cmocka_unit_test(test_versions_declined),
 		cmocka_unit_test(test_open_faults), cmocka_unit_test(test_first_faults),
 		cmocka_unit_test(test_nothing_left),
 	};

@@ -82,6 +82,8 @@ static void test_config(void **state)
 	SPOILT(training, INT_MIN, "rnn: training: expected 0 to 1, got -2147483648");
 	SPOILT(allow_tf32, 2, "rnn: allow_tf32: expected 0 to 1, got 2");
 	SPOILT(allow_vendor_dropout, -3, "rnn: allow_vendor_dropout: expected 0 to 1, got -3");
+	SPOILT(strict_rounding, 2, "rnn: strict_rounding: expected 0 to 1, got 2");
+	SPOILT(strict_rounding, -1, "rnn: strict_rounding: expected 0 to 1, got -1");
 	SPOILT(layers, 0, "rnn: layers: expected at least 1, got 0");
 	SPOILT(layers, INT_MIN, "rnn: layers: expected at least 1, got -2147483648");
 	SPOILT(input, 0, "rnn: input: expected at least 1, got 0");
@@ -113,7 +115,8 @@ static void test_config(void **state)
 static void test_the_structs_size(void **state)
 {
 	struct { struct cg_rnn_config c; char later[16]; } longer = { .c = good() };
-	static const size_t wrong[] = { 0, 8, sizeof longer.c - 1, 4 * sizeof longer.c + 1, SIZE_MAX };
+	static const size_t first = offsetof(struct cg_rnn_config, strict_rounding);     /* as the first header had it */
+	static const size_t wrong[] = { 0, 8, offsetof(struct cg_rnn_config, strict_rounding) - 1, 4 * sizeof longer.c + 1, SIZE_MAX };
 	char words[256];
 
 	(void)state;
@@ -122,6 +125,10 @@ static void test_the_structs_size(void **state)
 		snprintf(words, sizeof words, "rnn: size: expected %zu, got %zu: call cg_rnn_config_init first", sizeof longer.c, wrong[k]);
 		refused(&longer.c, CG_BAD_ARGUMENT, words);
 	}
+	longer.c.size = first;
+	longer.c.strict_rounding = 7;            /* not there */
+	opens(&longer.c);
+	longer.c.strict_rounding = 0;
 	longer.c.size = sizeof longer;
 	opens(&longer.c);
 	longer.later[15] = 1;

@@ -1,0 +1,41 @@
+#!/bin/sh
+# README, header, manual pages and `cellgrad info` say how each route rounds each dtype, as the library's table has it: every row, in its
+# order and words, and no other.  srcdir: the source; CELLGRAD: the command.
+set -u
+srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+# says N NAME: is what comes in the table?
+says()
+{
+	cat >"$scratch/said"
+	if diff "$scratch/table" "$scratch/said" >"$scratch/why"; then
+		echo "ok $1 - $2"
+	else
+		sed -n 's/^</# not said:/p; s/^>/# not so:/p' "$scratch/why"
+		echo "not ok $1 - $2"
+	fi
+}
+
+echo 1..6
+tests/runtime/roundings | tr '\t' '|' >"$scratch/table"
+# Each of two routes says something of each of four dtypes, once.
+if [ "$(cut -d '|' -f 1,2 "$scratch/table" | sort -u | wc -l)" -eq 8 ] && [ "$(wc -l <"$scratch/table")" -eq 8 ] &&
+	! grep -v '^[a-z]*|b*f[0-9]*|..' "$scratch/table"; then
+	echo 'ok 1 - the table has two routes and four dtypes'
+else
+	echo 'not ok 1 - the table has two routes and four dtypes'
+fi
+row='\(composed\|cudnn\)'
+sed -n "s/^| \`$row\` | \`\(b*f[0-9]*\)\` | \(.*\) |\$/\1|\2|\3/p" "$srcdir/README.md" | says 2 'the README has it'
+sed -n "s/^ \*   $row  *\(b*f[0-9]*\)  *\(.*\)/\1|\2|\3/p" "$srcdir/runtime/cellgrad.h" | says 3 'the header has it'
+n=3
+for page in cellgrad.1 cellgrad.3; do
+	n=$((n + 1))
+	awk '/^\.It (composed|cudnn) b?f[0-9]+$/ { line = $2 "|" $3; getline; print line "|" $0 }' "$srcdir/man/$page" | says $n "$page has it"
+done
+if [ -x "$CELLGRAD" ]; then
+	CELLGRAD_BACKEND=cpu "$CELLGRAD" info | sed -n "s/^  $row  *\(b*f[0-9]*\)  *\(.*\)/\1|\2|\3/p" | says 6 'info has it'
+else
+	echo 'ok 6 - info has it # SKIP configured with --disable-command'
+fi
