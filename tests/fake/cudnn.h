@@ -31,6 +31,7 @@ struct dropout { struct handle handle; int set; double rate; uint64_t states; };
 struct model {
 	int cell, gates, bias, D, skip;
 	int type, narrow;                        /* as library_types.h has it; operands of products are rounded to TF32 */
+	int in_halves, coarse_tanh;              /* what one kernel hands to the next has 16 bits; tanh is good to 2^-11 */
 	int permuted, shows_input;               /* the layout of weights; with skip, layer 0 has matrices all the same */
 	int64_t L, I, U, H, P;                   /* P: 0 without a projection */
 };
@@ -135,6 +136,10 @@ uint64_t fake_weights_sum(const struct net *);
 uint64_t fake_place(const struct net *, const struct sequence *, int64_t t, int64_t b);
 
 /* ---- cudnn_cell.c: one step of one row ---- */
+
+/* A number as the next kernel reads it. */
+double fake_handed(const struct model *, double x);
+void fake_hand(const struct model *, double *x, int64_t n);
 
 struct step {
 	double *gate, *q, *c, *m;                /* [gates U], [U]; m: what comes out */

@@ -1,4 +1,7 @@
-/* The stand-in for libcudnn: the gradients of data and of weights, in double, rounded once. */
+/*
+ * The stand-in for libcudnn: the gradients of data and of weights, in double, rounded where a kernel of the real one stores: of f16 and
+ * bf16 by the standard algorithm dgates, dh, dc and what goes to the layer below.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,16 +50,25 @@ static void back_step(const struct walk *w, int64_t s, int64_t b, double *dh, do
 	double *dm = scratch, *direct = scratch + m->U, *da = w->p->da + row * GU, *dq = w->p->dq + row * GU;
 	struct step step = fake_step(w, s, b);
 
+	if (m->P)
+		fake_hand(m, dh, m->H);
 	memcpy(w->p->dh + row * m->H, dh, (size_t)m->H * sizeof *dh);
 	memset(dm, 0, (size_t)m->U * sizeof *dm);
 	if (m->P)
 		fake_add_product(m, m->U, m->P, dh, w->w.p, dm);
 	else
 		memcpy(dm, dh, (size_t)m->U * sizeof *dm);
+	if (m->P)
+		fake_hand(m, dm, m->U);
 	fake_cell_back(m, &step, dm, dc, da, dq, direct);
+	fake_hand(m, da, GU);
+	fake_hand(m, dq, GU);
+	fake_hand(m, dc, m->U);
+	fake_hand(m, direct, m->U);
 	for (int64_t j = 0; j < m->H; j++)
 		dh[j] = m->P ? 0 : direct[j];
 	fake_add_product(m, m->H, GU, dq, w->w.r, dh);
+	fake_hand(m, dh, m->H);
 	if (m->skip && !w->layer)
 		for (int64_t k = 0; k < GU; k++)
 			d_in[row * w->in + k % m->U] += da[k];
@@ -137,10 +149,12 @@ int fake_net_data(void *data)
 	for (int64_t l = net->m.L - 1; l >= 0; l--) {
 		double *d_in = fake_room(net->T * net->B * fake_width(&net->m, l));
 
-		for (int64_t d = 0; d < net->m.D; d++)
+		for (int64_t d = 0; d < net->m.D; d++) {
 			back_layer(net, &kept, l, d, dy, d_in);
+			fake_hand(&net->m, d_in, net->T * net->B * fake_width(&net->m, l));
+		}
 		for (int64_t k = 0; l && kept.stamp->dropped && k < net->T * net->B * net->dy.width; k++)
-			d_in[k] *= kept.factor[l][k];
+			d_in[k] = fake_handed(&net->m, d_in[k] * kept.factor[l][k]);
 		free(dy);
 		dy = d_in;
 	}

@@ -3,9 +3,36 @@
 
 #include "cudnn.h"
 
-static double sigmoid(double x)
+double fake_handed(const struct model *m, double x)
 {
-	return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
+	double stored = 0;
+
+	if (!m->in_halves)
+		return x;
+	fake_store(&stored, 0, x, m->type);
+	return fake_load(&stored, 0, m->type);
+}
+
+void fake_hand(const struct model *m, double *x, int64_t n)
+{
+	for (int64_t k = 0; k < n; k++)
+		x[k] = fake_handed(m, x[k]);
+}
+
+/*
+ * Where arithmetic is in f32, RCP(1 + EX2(-1.44269502 x)) and no other way for x below 0: seen in cuDNN 9.26, libcudnn_adv.so.9 for
+ * sm_90a, elemWiseRNNcell<float, float, float, ...>.  The argument is rounded where it is multiplied.
+ */
+static double sigmoid(const struct model *m, double x)
+{
+	if (m->type == R_64F)
+		return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
+	return 1 / (1 + exp2f(-1.44269502f * (float)x));
+}
+
+static double squashed(const struct model *m, double x)
+{
+	return m->coarse_tanh ? fake_rounded(tanh(x), 10, -126) : tanh(x);
 }
 
 void fake_add_product(const struct model *m, int64_t n, int64_t k, const double *restrict a, const double *restrict matrix,
@@ -19,30 +46,32 @@ void fake_add_product(const struct model *m, int64_t n, int64_t k, const double 
 	}
 }
 
-static void lstm(int64_t U, const struct step *s, const double *a, const double *r)
+static void lstm(const struct model *m, const struct step *s, const double *a, const double *r)
 {
+	int64_t U = m->U;
 	double *i = s->gate, *f = i + U, *g = f + U, *o = g + U;
 
 	for (int64_t u = 0; u < U; u++) {
-		i[u] = sigmoid(a[u] + r[u]);
-		f[u] = sigmoid(a[U + u] + r[U + u]);
-		g[u] = tanh(a[2 * U + u] + r[2 * U + u]);
-		o[u] = sigmoid(a[3 * U + u] + r[3 * U + u]);
+		i[u] = sigmoid(m, a[u] + r[u]);
+		f[u] = sigmoid(m, a[U + u] + r[U + u]);
+		g[u] = squashed(m, a[2 * U + u] + r[2 * U + u]);
+		o[u] = sigmoid(m, a[3 * U + u] + r[3 * U + u]);
 		s->c[u] = f[u] * s->c_prev[u] + i[u] * g[u];
-		s->m[u] = o[u] * tanh(s->c[u]);
+		s->m[u] = o[u] * squashed(m, s->c[u]);
 	}
 }
 
 /* The reset gate multiplies what R and its bias have made. */
-static void gru(int64_t U, const struct step *s, const double *a, const double *q)
+static void gru(const struct model *m, const struct step *s, const double *a, const double *q)
 {
+	int64_t U = m->U;
 	double *r = s->gate, *z = r + U, *n = z + U;
 
 	for (int64_t u = 0; u < U; u++) {
-		r[u] = sigmoid(a[u] + q[u]);
-		z[u] = sigmoid(a[U + u] + q[U + u]);
+		r[u] = sigmoid(m, a[u] + q[u]);
+		z[u] = sigmoid(m, a[U + u] + q[U + u]);
 		s->q[u] = q[2 * U + u];
-		n[u] = tanh(a[2 * U + u] + r[u] * s->q[u]);
+		n[u] = squashed(m, a[2 * U + u] + r[u] * s->q[u]);
 		s->m[u] = (1 - z[u]) * n[u] + z[u] * s->h_prev[u];
 	}
 }
@@ -51,25 +80,26 @@ void fake_cell(const struct model *m, const struct step *s, const double *a, con
 {
 	switch (m->cell) {
 	case LSTM:
-		lstm(m->U, s, a, r);
+		lstm(m, s, a, r);
 		return;
 	case GRU:
-		gru(m->U, s, a, r);
+		gru(m, s, a, r);
 		return;
 	}
 	for (int64_t u = 0; u < m->U; u++) {
 		double x = a[u] + r[u];
 
-		s->m[u] = m->cell == TANH ? tanh(x) : x < 0 ? 0 : x;
+		s->m[u] = m->cell == TANH ? squashed(m, x) : x < 0 ? 0 : x;
 	}
 }
 
-static void lstm_back(int64_t U, const struct step *s, const double *dm, double *dc, double *da)
+static void lstm_back(const struct model *m, const struct step *s, const double *dm, double *dc, double *da)
 {
+	int64_t U = m->U;
 	const double *i = s->gate, *f = i + U, *g = f + U, *o = g + U;
 
 	for (int64_t u = 0; u < U; u++) {
-		double t = tanh(s->c[u]), all = dc[u] + dm[u] * o[u] * (1 - t * t);
+		double t = squashed(m, s->c[u]), all = dc[u] + dm[u] * o[u] * (1 - t * t);
 
 		da[u] = all * g[u] * i[u] * (1 - i[u]);
 		da[U + u] = all * s->c_prev[u] * f[u] * (1 - f[u]);
@@ -103,7 +133,7 @@ void fake_cell_back(const struct model *m, const struct step *s, const double *d
 		return;
 	}
 	if (m->cell == LSTM)
-		lstm_back(m->U, s, dm, dc, da);
+		lstm_back(m, s, dm, dc, da);
 	for (int64_t u = 0; u < m->U && m->cell <= TANH; u++)
 		da[u] = m->cell == TANH ? dm[u] * (1 - s->m[u] * s->m[u]) : s->m[u] > 0 ? dm[u] : 0;
 	for (int64_t k = 0; k < m->gates * m->U; k++)

@@ -1,8 +1,23 @@
-/* The stand-in for libcudnn: forward in double, rounded once; h is rounded at every step, as it is kept. */
+/*
+ * The stand-in for libcudnn: forward in double, rounded where a kernel of the real one stores: h at every step, and of f16 and bf16 by
+ * the standard algorithm x W, R h and all that a step leaves.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cudnn_net.h"
+
+/* What the next step, a projection and the gradient read of a step. */
+static void leave_step(const struct model *m, const struct step *s)
+{
+	if (m->cell == LSTM)
+		fake_hand(m, s->c, m->U);
+	if (m->cell == GRU)
+		fake_hand(m, s->q, m->U);
+	if (m->cell == LSTM || m->cell == GRU)
+		fake_hand(m, s->gate, m->gates * m->U);
+	fake_hand(m, s->m, m->U);
+}
 
 static void forward_step(const struct walk *w, int64_t s, int64_t b)
 {
@@ -12,15 +27,22 @@ static void forward_step(const struct walk *w, int64_t s, int64_t b)
 	struct step step = fake_step(w, s, b);
 	double *h = w->p->h + row * m->H;
 
-	memcpy(w->a, w->w.b_input, (size_t)GU * sizeof *w->a);
-	memcpy(w->r, w->w.b_recurrent, (size_t)GU * sizeof *w->r);
+	memset(w->a, 0, (size_t)GU * sizeof *w->a);
+	memset(w->r, 0, (size_t)GU * sizeof *w->r);
 	if (m->skip && !w->layer)
 		for (int64_t k = 0; k < GU; k++)
-			w->a[k] += x[k % m->U];
+			w->a[k] = x[k % m->U];
 	else
 		fake_add_product(m, GU, w->in, x, w->w.w_turned, w->a);
 	fake_add_product(m, GU, m->H, step.h_prev, w->w.r_turned, w->r);
+	fake_hand(m, w->a, GU);
+	fake_hand(m, w->r, GU);
+	for (int64_t k = 0; k < GU; k++) {
+		w->a[k] += w->w.b_input[k];
+		w->r[k] += w->w.b_recurrent[k];
+	}
 	fake_cell(m, &step, w->a, w->r);
+	leave_step(m, &step);
 	memset(h, 0, (size_t)m->H * sizeof *h);
 	if (m->P)
 		fake_add_product(m, m->P, m->U, step.m, w->w.p_turned, h);

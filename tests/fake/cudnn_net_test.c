@@ -1,4 +1,4 @@
-/* The stand-in for libcudnn: algorithms, the math of products, padding, layouts, rounded steps, dropout. */
+/* The stand-in for libcudnn: algorithms, the math of products, what is rounded, padding, layouts, dropout. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,6 +153,237 @@ static void test_algorithms(void **state)
 		{ "limits", limits, NULL, 0 }, { "backward", small_backward, NULL, 0 }, { "built", built, NULL, 0 },
 		{ "not built", not_built, "cudnnRNNForward: cudnnBuildRNNDynamic was for a batch of 3, not of 2", 0 },
 		{ "TF32 unless it is refused", narrow_math, NULL, 0 },
+	};
+
+	(void)state;
+	RUN(trials);
+}
+
+/* ---- what kernels hand each other, and their functions ---- */
+
+/* Two numbers of 16 bits whose product lies in the middle between two, and is rounded down by this much. */
+static const struct middle { int type; double a, b, less; } middles[] = {
+	{ HALF, 1 + 0x1p-5, 1 + 0x1p-6, 0x1p-11 }, { BFLOAT16, 1 + 0x1p-4, 1 + 0x1p-4, 0x1p-8 },
+};
+
+/* One unit of one row, over T steps; all that it is given is 0. */
+static void open_unit(int cell, int type, int algorithm, int T)
+{
+	static const int gates[] = { [RELU] = 1, [TANH] = 1, [LSTM] = 4, [GRU] = 3 };
+	static const double zeros[32];
+
+	n = (struct net){ .cell = cell, .type = type, .algorithm = algorithm, .math = FMA_MATH, .bias = 2, .D = 1, .L = 1, .T = T, .B = 1,
+		.I = 1, .U = 1, .flags = 1 };
+	net_open(&n);
+	EXPECT(count_params(&n) == 4 * gates[cell] && T <= 32);
+	put_params(&n, zeros);
+	put_array(&n, n.x, zeros);
+	put_array(&n, n.dy, zeros);
+	put_array(&n, n.hx, zeros);
+	put_array(&n, n.cx, zeros);
+	put_array(&n, n.dhy, zeros);
+	put_array(&n, n.dcy, zeros);
+}
+
+static double first_of(struct array a)
+{
+	double *all = get_array(&n, a), x = all[0];
+
+	free(all);
+	return x;
+}
+
+static int has_bfloat16(void)
+{
+	return dnn.GetVersion() >= 91300;
+}
+
+/* Matrices W and R, then biases bW and bR, of a cell of one gate. */
+static void one_sum(const struct middle *k, int algorithm, int recurrent)
+{
+	const double less = algorithm == STANDARD ? k->less : 0;
+
+	open_unit(RELU, k->type, algorithm, 1);
+	put_params(&n, (double[]){ recurrent ? 0 : k->a, recurrent ? k->a : 0, -1, 0 });
+	put_array(&n, recurrent ? n.hx : n.x, &k->b);
+	CHECK(net_forward(&n, 1));
+	EXPECT(first_of(n.y) == k->a * k->b - less - 1);
+	net_close(&n);
+}
+
+static void halved_sums(void)
+{
+	dnn_begin();
+	for (int k = 0; k < 1 + has_bfloat16(); k++)
+		for (int recurrent = 0; recurrent < 2; recurrent++)
+			one_sum(&middles[k], STANDARD, recurrent);
+	one_sum(&middles[0], SMALL_H, 0);
+	dnn_end();
+}
+
+/* Gates i, f and o of 1. */
+#define GATES_OF_1(g) { 0, 0, 0, 0, 0, 0, 0, 0, 40, 40, g, 40, 0, 0, 0, 0 }
+
+/* Each of four steps adds to a state of 1 a quarter of what its last bit is worth. */
+static void one_state(int type, int algorithm, double bit, double expected)
+{
+	open_unit(LSTM, type, algorithm, 4);
+	put_params(&n, (double[])GATES_OF_1(bit / 4));
+	put_array(&n, n.cx, (double[]){ 1 });
+	CHECK(net_forward(&n, 1));
+	EXPECT(first_of(n.cy) == expected);
+	net_close(&n);
+}
+
+static void halved_state(void)
+{
+	dnn_begin();
+	one_state(HALF, STANDARD, 0x1p-10, 1);
+	if (has_bfloat16())
+		one_state(BFLOAT16, STANDARD, 0x1p-7, 1);
+	one_state(HALF, SMALL_H, 0x1p-10, 1 + 0x1p-10);
+	dnn_end();
+}
+
+/* The same of what reaches the state; tanh(c) and what it is multiplied with are 0, its slope 1. */
+static void one_state_grad(int type, int algorithm, double bit, double expected)
+{
+	const double dy[] = { bit / 4, bit / 4, bit / 4, bit / 4 };
+
+	open_unit(LSTM, type, algorithm, 4);
+	put_params(&n, (double[])GATES_OF_1(0));
+	put_array(&n, n.dcy, (double[]){ 1 });
+	put_array(&n, n.dy, dy);
+	net_train(&n);
+	EXPECT(first_of(n.dcx) == expected);
+	net_close(&n);
+}
+
+static void halved_state_grad(void)
+{
+	dnn_begin();
+	one_state_grad(HALF, STANDARD, 0x1p-10, 1);
+	if (has_bfloat16())
+		one_state_grad(BFLOAT16, STANDARD, 0x1p-7, 1);
+	one_state_grad(HALF, SMALL_H, 0x1p-10, 1 + 0x1p-10);
+	dnn_end();
+}
+
+/* Of two steps: the product by R of what reaches the second, of which dy of the first takes 1. */
+static void one_output_grad(const struct middle *k, int algorithm)
+{
+	const double less = algorithm == STANDARD ? k->less : 0;
+
+	open_unit(RELU, k->type, algorithm, 2);
+	put_params(&n, (double[]){ 1, k->a, 1, 0 });
+	put_array(&n, n.dhy, &k->b);
+	put_array(&n, n.dy, (double[]){ -1, 0 });
+	net_train(&n);
+	EXPECT(first_of(n.dx) == k->a * k->b - less - 1);
+	net_close(&n);
+}
+
+static void halved_output_grad(void)
+{
+	dnn_begin();
+	for (int k = 0; k < 1 + has_bfloat16(); k++)
+		one_output_grad(&middles[k], STANDARD);
+	one_output_grad(&middles[0], SMALL_H);
+	dnn_end();
+}
+
+/* Of two steps dgates are 1 and a quarter of its last bit, and -1: their sum is the bias's gradient. */
+static void one_gate_grad(int type, int algorithm, double bit, double expected)
+{
+	double *dparams;
+
+	open_unit(RELU, type, algorithm, 2);
+	put_params(&n, (double[]){ 0, 0, 1, 0 });
+	put_array(&n, n.dhy, (double[]){ bit / 4 });
+	put_array(&n, n.dy, (double[]){ -1, 1 });
+	net_train(&n);
+	dparams = get_dparams(&n);
+	EXPECT(dparams[2] == expected && dparams[3] == expected);
+	free(dparams);
+	net_close(&n);
+}
+
+static void halved_gate_grad(void)
+{
+	dnn_begin();
+	one_gate_grad(HALF, STANDARD, 0x1p-10, 0);
+	if (has_bfloat16())
+		one_gate_grad(BFLOAT16, STANDARD, 0x1p-7, 0);
+	one_gate_grad(HALF, SMALL_H, 0x1p-10, 0x1p-12);
+	dnn_end();
+}
+
+/* tanh(1/2) to eleven bits: 946 of 2048, and more. */
+static void coarse_tanh(void)
+{
+	static const struct { int algorithm; double y; } ways[] = { { STANDARD, 0x1.d9353d7568af3p-2 }, { SMALL_H, 946.5 / 2048 } };
+	double y;
+
+	dnn_begin();
+	for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+		open_unit(TANH, FLOAT, ways[k].algorithm, 1);
+		put_params(&n, (double[]){ 0, 0, 0.5, 0 });
+		net_train(&n);
+		y = first_of(n.y);
+		EXPECT(y == (double)(float)ways[k].y);
+		net_close(&n);
+	}
+	dnn_end();
+}
+
+/* Of f16: what is left of a state of -tanh(1/2) to eleven bits. */
+static void coarse_static_tanh(void)
+{
+	double *from;
+	int64_t params;
+
+	dnn_begin();
+	n = (struct net){ .cell = LSTM, .type = HALF, .algorithm = STATIC, .math = FMA_MATH, .bias = 2, .D = 1, .L = 1, .T = 1, .B = 1, .I = 1,
+		.U = 32, .flags = 1 };
+	net_open(&n);
+	params = count_params(&n);
+	from = calloc((size_t)params, sizeof *from);
+	EXPECT(from && params == 4 * 32 * (1 + 32 + 2));
+	for (int k = 0; k < 4 * 32; k++)
+		from[4 * 32 * 33 + k] = k / 32 == 2 ? 0.5 : 40;
+	put_params(&n, from);
+	for (int k = 0; k < 32; k++)
+		from[k] = -946.5 / 2048;
+	put_array(&n, n.cx, from);
+	free(from);
+	CHECK(net_forward(&n, 1));
+	EXPECT(first_of(n.cy) == 0);
+	leave();
+}
+
+/* The argument, multiplied, is rounded, which tells far below 0; the exact one would be the nearest of f32. */
+static void f32_sigmoid(void)
+{
+	const double x = (double)-17.3f, right = 1 / (1 + exp(-x)), unit = 0x1p-24 * right;
+	double off;
+
+	dnn_begin();
+	open_unit(LSTM, FLOAT, STANDARD, 1);
+	put_params(&n, (double[]){ 0, 0, 0, 0, 0, 0, 0, 0, 0, x, 0, 0, 0, 0, 0, 0 });
+	put_array(&n, n.cx, (double[]){ 1 });
+	CHECK(net_forward(&n, 1));
+	off = fabs(first_of(n.cy) - right) / unit;
+	EXPECT(off > 2 && off < 4 - 2 * x);
+	leave();
+}
+
+static void test_rounding(void **state)
+{
+	static const struct trial trials[] = {
+		{ "sums in halves", halved_sums, NULL, 0 }, { "a state in halves", halved_state, NULL, 0 },
+		{ "its gradient in halves", halved_state_grad, NULL, 0 }, { "an output's gradient in halves", halved_output_grad, NULL, 0 },
+		{ "gradients of gates in halves", halved_gate_grad, NULL, 0 }, { "a coarse tanh", coarse_tanh, NULL, 0 },
+		{ "a coarse tanh of static kernels", coarse_static_tanh, NULL, 0 }, { "sigmoid in f32", f32_sigmoid, NULL, 0 },
 	};
 
 	(void)state;
@@ -425,7 +656,7 @@ static void test_data(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_algorithms), cmocka_unit_test(test_data) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_algorithms), cmocka_unit_test(test_rounding), cmocka_unit_test(test_data) };
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("networks on the stand-in for cuDNN", tests, NULL, NULL);

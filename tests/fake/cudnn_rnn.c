@@ -40,6 +40,29 @@ static int narrows(int type, unsigned math)
 	return type == DNN_FLOAT && math != FMA_MATH && fake_setting("ARCH", 86) >= 80;
 }
 
+/*
+ * Of f16 and bf16 the standard algorithm keeps in the data's own type whatever one of its kernels hands to the next: x W, R h, c and
+ * gates, and in the gradient dgates, dh and dc.  Seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a: all 7 inputs and 5 outputs of
+ * elemWiseRNNcell<__half, __half, float, LSTM, bias 2> are __half *, those of bf16 __nv_bfloat16 *, its loads from memory of 16
+ * bits, and so are the nine of LSTM_elementWise_bp1<__half, __half, float>.  That these run where sums are to be f32: memcheck's
+ * words in pytorch/pytorch#65301, of GRU_elementWise_bp1<__half, __half, float>.
+ */
+static int keeps_halves(int type, int algorithm)
+{
+	return (type == DNN_HALF || type == DNN_BFLOAT16) && algorithm == STANDARD;
+}
+
+/*
+ * Of the small persistent kernels and of f16's static ones tanh is the instruction MUFU.TANH, whose relative error is up to 2^-11 (PTX
+ * ISA, tanh.approx.f32).  Seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a: RNN_blockPersist_fp_LSTM, _GRU and _RNN <float, float,
+ * float, 128>, RNN_blockPersist_bp_LSTM_FMA<float, float, float, 128>; ampere_lstm_tile16.  The small ones of f16 are taken to be the
+ * same.
+ */
+static int has_coarse_tanh(int type, int algorithm)
+{
+	return algorithm == PERSIST_SMALL_H || (algorithm == PERSIST_STATIC && type == DNN_HALF);
+}
+
 FAKE_API int cudnnSetRNNDescriptor_v8(struct rnn *rnn, unsigned algorithm, unsigned cell, unsigned bias, unsigned direction,
                                       unsigned input, unsigned type, unsigned precision, unsigned math, int32_t input_size,
                                       int32_t hidden_size, int32_t projection_size, int32_t layers, struct dropout *dropout,
@@ -69,6 +92,7 @@ FAKE_API int cudnnSetRNNDescriptor_v8(struct rnn *rnn, unsigned algorithm, unsig
 		.model = {
 			.cell = (int)cell, .gates = gates[cell], .bias = (int)bias, .D = 1 + (int)direction, .skip = (int)input,
 			.type = fake_dnn_type((int)type), .narrow = narrows((int)type, math),
+			.in_halves = keeps_halves((int)type, (int)algorithm), .coarse_tanh = has_coarse_tanh((int)type, (int)algorithm),
 			.permuted = fake_dnn_chance("LAYOUT", CHANCE_LAYOUT), .shows_input = (int)fake_setting("CUDNN_SKIP", 0),
 			.L = layers, .I = input_size, .U = hidden_size, .H = projection_size,
 			.P = projection_size < hidden_size ? projection_size : 0,
