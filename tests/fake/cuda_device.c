@@ -59,12 +59,12 @@ FAKE_API int cuDeviceTotalMem_v2(size_t *bytes, int device)
 }
 
 /* CELLGRAD_FAKE_ARCH=86 is compute capability 8.6. */
-enum { ARCH_MAJOR = 75, ARCH_MINOR = 76, POOLS = 115 };
+enum { MULTIPROCESSORS = 16, ARCH_MAJOR = 75, ARCH_MINOR = 76, POOLS = 115 };
 static const struct { unsigned attribute; int value; } attributes[] = {
 	{  1, 1024 }, {  2, 1024 }, {  3, 1024 }, {  4, 64 },            /* threads of a block, and in each direction */
 	{  5, 0x7fffffff }, {  6, 65535 }, {  7, 65535 },                /* blocks in each direction */
 	{  8, 49152 }, {  9, 65536 }, { 10, 32 }, { 12, 65536 },         /* shared and constant bytes, a warp, registers */
-	{ 13, 1500000 }, { 16, 4 }, { 36, 8000000 }, { 37, 256 },        /* kHz, multiprocessors, kHz and bits of memory */
+	{ 13, 1500000 }, { 36, 8000000 }, { 37, 256 },                   /* kHz, kHz and bits of memory */
 	{ 38, 4 << 20 }, { 39, 2048 }, { 41, 1 },                        /* second-level cache, threads of a multiprocessor, unified */
 	{ 81, 102400 }, { 97, 101376 },                                  /* shared bytes of a multiprocessor, and on request */
 };
@@ -77,6 +77,9 @@ FAKE_API int cuDeviceGetAttribute(int *value, unsigned attribute, int device)
 	if (!is_device(device))
 		return INVALID_DEVICE;
 	switch (attribute) {
+	case MULTIPROCESSORS:
+		*value = (int)fake_setting("MULTIPROCESSORS", 4);
+		return 0;
 	case ARCH_MAJOR:
 		*value = (int)arch / 10;
 		return 0;
