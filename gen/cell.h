@@ -231,6 +231,11 @@ int cg_feed_saved(const struct cg_pass_plan *, int feed);
 int cg_is_parameter(const struct cg_piece *, const struct cg_argument *);
 /* Units that a thread of a point piece takes at once in CUDA C. */
 int cg_run_units(const struct cg_pass_plan *, const struct cg_piece *);
+/* Where they are several the text has the piece a second time, under another name, one unit a thread. */
+void cg_one_key(const struct cg_piece *, char key[CG_KEY_MAX]);
+/* Which of the two a launch takes: 1 the first, where it has at least CG_RUN_THREADS threads for each of the multiprocessors. */
+enum { CG_RUN_THREADS = 256 };
+int cg_takes_runs(const struct cg_pass_plan *, const struct cg_piece *, int64_t rows, int64_t units, int multiprocessors);
 /* Sums that a piece adds up: for each, its scratch holds [units] in every block of CG_SUM_ROWS rows. */
 int cg_sum_values(const struct cg_piece *);
 
@@ -269,7 +274,7 @@ int cg_order(const struct cg_pass_plan *, const struct cg_piece *, struct cg_are
 struct cg_dialect {
 	const char *name, *file, *shape;          /* its prelude, and its sections in the shapes */
 	const char *linkage, *inlined, *kernel;
-	const char *i64, *group, *row, *row_step, *unit, *unit_step;
+	const char *i64, *restricted, *group, *row, *row_step, *unit, *unit_step;
 	int offsets, strips;                      /* a buffer is followed by its offset; the C text works on strips of a row */
 	int builds;                               /* a text may be built in several ways: its prelude has a section on them */
 	const char *tensor_in, *tensor_out, *unit_in, *unit_out, *scratch_in, *scratch_out, *scalar, *count;

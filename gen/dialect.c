@@ -4,6 +4,8 @@
  */
 #include "cell.h"
 
+#include <stdio.h>
+
 const char *const cg_lang_names[CG_LANG_COUNT] = { "c", "opencl", "cuda" };
 
 #define AT     "row * @name@_stride + unit"
@@ -36,7 +38,7 @@ const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 	},
 	[CG_LANG_OPENCL] = {
 		.name = "opencl", .file = "prelude.cl.in", .shape = "gpu",
-		.linkage = "", .inlined = "static inline", .kernel = "__kernel ", .i64 = "long", .offsets = 1, .builds = 1,
+		.linkage = "", .inlined = "static inline", .kernel = "__kernel ", .i64 = "long", .offsets = 1, .builds = 1, .restricted = "restrict ",
 		.unit = "get_global_id(0)", .row = "get_global_id(1)", .row_step = "get_global_size(1)",
 		.tensor_in   = "__global const @type@ *@restrict@@name@_at, ulong @name@_offset, long @name@_stride",
 		.tensor_out  = "__global @type@ *@restrict@@name@_at, ulong @name@_offset, long @name@_stride",
@@ -55,16 +57,16 @@ const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 	[CG_LANG_CUDA] = {
 		.name = "cuda", .file = "prelude.cu.in", .shape = "gpu",
 		.linkage = "", .inlined = "static __device__ __forceinline__", .kernel = "extern \"C\" __global__ ",
-		.i64 = "long long",
+		.i64 = "long long", .restricted = "__restrict__ ",
 		.unit = "blockIdx.x * (long long)blockDim.x + threadIdx.x",
 		.row = "blockIdx.y * (long long)blockDim.y + threadIdx.y",
 		.unit_step = "gridDim.x * (long long)blockDim.x", .row_step = "gridDim.y * (long long)blockDim.y",
-		.tensor_in   = "const @type@ *__restrict__ @name@_at, long long @name@_stride",
-		.tensor_out  = "@type@ *__restrict__ @name@_at, long long @name@_stride",
-		.unit_in     = "const @type@ *__restrict__ @name@_at",
-		.unit_out    = "@type@ *__restrict__ @name@_at",
-		.scratch_in  = "const acc *__restrict__ @name@_at",
-		.scratch_out = "acc *__restrict__ @name@_at",
+		.tensor_in   = "const @type@ *@restrict@@name@_at, long long @name@_stride",
+		.tensor_out  = "@type@ *@restrict@@name@_at, long long @name@_stride",
+		.unit_in     = "const @type@ *@restrict@@name@_at",
+		.unit_out    = "@type@ *@restrict@@name@_at",
+		.scratch_in  = "const acc *@restrict@@name@_at",
+		.scratch_out = "acc *@restrict@@name@_at",
 		.scalar      = "acc @name@",
 		.count       = "long long @name@",
 		LOAD("@name@_at", "", "to_acc(", ")"),
@@ -96,4 +98,17 @@ int cg_run_units(const struct cg_pass_plan *plan, const struct cg_piece *piece)
 	while (n > 1 && n * words[plan->dtype] * runs > REGISTERS)
 		n /= 2;
 	return n;
+}
+
+void cg_one_key(const struct cg_piece *piece, char key[CG_KEY_MAX])
+{
+	snprintf(key, CG_KEY_MAX, "%.*s_one", CG_KEY_MAX - (int)sizeof "_one", piece->key);
+}
+
+int cg_takes_runs(const struct cg_pass_plan *plan, const struct cg_piece *piece, int64_t rows, int64_t units, int multiprocessors)
+{
+	int run = cg_run_units(plan, piece);
+	int64_t runs = units / run + (units % run != 0), least = (int64_t)CG_RUN_THREADS * multiprocessors;
+
+	return run > 1 && runs && rows >= (least + runs - 1) / runs;
 }

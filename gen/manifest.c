@@ -75,6 +75,23 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_piece *pi
 	}
 }
 
+/* In CUDA C, where a thread takes runs of units: which, and the other form of the kernel with when to launch it. */
+static void launch_runs(const struct cg_pass_plan *plan, const struct cg_piece *piece, struct cg_text *text)
+{
+	static const char group[] = "any; runs and rows are walked in steps of the threads there are";
+	int run = cg_run_units(plan, piece);
+	char key[CG_KEY_MAX];
+
+	cg_text_printf(text, "\"launch\": {\"threads\": [\"runs\", \"rows\"], \"runs\": \"ceil(units / %d)\", \"run_units\": %d, "
+	               "\"group\": \"%s\"", run, run, group);
+	if (run > 1) {
+		cg_one_key(piece, key);
+		cg_text_printf(text, ",\n        \"one\": {\"function\": \"%s\", \"threads\": [\"units\", \"rows\"], "
+		               "\"when\": \"rows * runs < %d * multiprocessors\"}", key, CG_RUN_THREADS);
+	}
+	cg_text_put(text, "}");
+}
+
 /* The threads of a GPU's launch, slowest last; on the cpu a function is simply called. */
 static void launch(const struct cg_pass_plan *plan, const struct cg_piece *piece, int lang, struct cg_text *text)
 {
@@ -83,26 +100,21 @@ static void launch(const struct cg_pass_plan *plan, const struct cg_piece *piece
 		[CG_PIECE_SUM_PART] = "[\"units\", \"blocks\"]",
 		[CG_PIECE_SUM]      = "[\"units\"]",
 	};
-	int values = 0;
 
-	for (int k = 0; k < piece->n_arguments; k++)
-		values += piece->arguments[k].out && piece->arguments[k].kind != CG_KIND_SCRATCH;
 	if (cg_dialects[lang].strips)
 		cg_text_put(text, "\"launch\": {\"call\": \"once\"}");
-	else if (lang == CG_LANG_OPENCL && piece->shape == CG_PIECE_POINT)
+	else if (piece->shape == CG_PIECE_POINT && lang == CG_LANG_CUDA)
+		launch_runs(plan, piece, text);
+	else if (piece->shape == CG_PIECE_POINT)
 		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units or the rows return\"}",
 		               threads[piece->shape]);
-	else if (piece->shape == CG_PIECE_POINT)
-		cg_text_printf(text, "\"launch\": {\"threads\": [\"runs\", \"rows\"], \"runs\": \"ceil(units / %d)\", "
-		               "\"run_units\": %d, \"group\": \"any; runs and rows are walked in steps of the threads there are\"}",
-		               cg_run_units(plan, piece), cg_run_units(plan, piece));
 	else
 		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units return, "
 		               "blocks are walked in steps of the threads there are\"}", threads[piece->shape]);
 	if (piece->shape != CG_PIECE_POINT)
 		cg_text_printf(text, ",\n      \"scratch\": {\"argument\": \"partial\", \"shape\": [\"blocks\", %d, \"units\"], "
-		               "\"blocks\": \"ceil(rows / %d)\", \"block_rows\": %d, \"values\": %d}", values, CG_SUM_ROWS,
-		               CG_SUM_ROWS, values);
+		               "\"blocks\": \"ceil(rows / %d)\", \"block_rows\": %d, \"values\": %d}", cg_sum_values(piece), CG_SUM_ROWS,
+		               CG_SUM_ROWS, cg_sum_values(piece));
 }
 
 int cg_print_manifest(const struct cg_pass_plan *plan, int lang, struct cg_text *text)

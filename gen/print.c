@@ -157,6 +157,7 @@ static void separate(struct cg_text *text, const char *with)
 		cg_text_put(text, with);
 }
 
+/* alone: the dialect's word for memory that nothing else points to, or none. */
 static void put_parameters(struct printer *p, struct cg_text *text, const char *alone)
 {
 	for (int k = 0; k < p->piece->n_arguments; k++) {
@@ -171,7 +172,7 @@ static void put_parameters(struct printer *p, struct cg_text *text, const char *
 	}
 }
 
-static void parameters(struct printer *p, struct cg_text *text) { put_parameters(p, text, "restrict "); }
+static void parameters(struct printer *p, struct cg_text *text) { put_parameters(p, text, p->dialect->restricted); }
 
 /* Of a function within the kernel: once inlined, what the kernel says of them holds. */
 static void element_parameters(struct printer *p, struct cg_text *text) { put_parameters(p, text, ""); }
@@ -179,14 +180,18 @@ static void element_parameters(struct printer *p, struct cg_text *text) { put_pa
 /* The parameters' names, for a function that takes the same. */
 static void names(struct printer *p, struct cg_text *text)
 {
+	const char *memory = p->dialect->offsets ? "@name@_at, @name@_offset" : "@name@_at";
+	char tensor[64];
+
+	snprintf(tensor, sizeof tensor, "%s, @name@_stride", memory);
 	for (int k = 0; k < p->piece->n_arguments; k++) {
 		const struct cg_argument *a = &p->piece->arguments[k];
 
 		if (!cg_is_parameter(p->piece, a))
 			continue;
 		separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
-		put_form(p, text, a->kind == CG_KIND_TENSOR ? "@name@_at, @name@_offset, @name@_stride" :
-		               a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCRATCH ? "@name@_at, @name@_offset" : "@name@", a, NULL);
+		put_form(p, text, a->kind == CG_KIND_TENSOR ? tensor :
+		               a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCRATCH ? memory : "@name@", a, NULL);
 	}
 }
 
@@ -448,9 +453,36 @@ static void interleave(struct printer *p, struct cg_text *text)
 	cg_text_put(text, chains == 1 || chains == 2 ? "8" : "4");
 }
 
+/* Where a thread takes several units the kernel a second time, one unit a thread. */
+static void one(struct printer *p, struct cg_text *text)
+{
+	struct cg_text list = { text->resize, NULL, 0, 0, 0 }, given = list;
+	int run = p->runs ? cg_run_units(p->plan, p->piece) : 1;
+	char key[CG_KEY_MAX], units[16], threads[16];
+	struct cg_section section;
+
+	if (run == 1)
+		return;
+	cg_one_key(p->piece, key);
+	snprintf(units, sizeof units, "%d", run);
+	snprintf(threads, sizeof threads, "%d", CG_RUN_THREADS);
+	parameters(p, &list);
+	names(p, &given);
+	const char *const words[] = { "key", p->piece->key, "one_key", key, "kernel", p->dialect->kernel, "run", units,
+		"run_threads", threads, "parameters", list.at ? list.at : "", "names", given.at ? given.at : "", NULL };
+
+	if (cg_section_find("point.in", "one", p->dialect->name, &section))
+		text->failed = 1;
+	else
+		cg_fill(text, section.at, section.length, words);
+	text->failed |= list.failed | given.failed;
+	text->resize(list.at, 0);
+	text->resize(given.at, 0);
+}
+
 /* ---- whole texts ---- */
 
-enum { HOLES = 18 };
+enum { HOLES = 19 };
 
 static int put_piece(struct printer *p, struct cg_text *text, const char *linkage)
 {
@@ -460,7 +492,7 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 		{ "parameters", parameters }, { "element_parameters", element_parameters }, { "names", names },
 		{ "run_parameters", run_parameters }, { "run_arguments", run_arguments },
 		{ "absent", absent }, { "loads", loads }, { "statements", statements }, { "stores", stores }, { "about", about },
-		{ "run_ins", run_ins }, { "run_outs", run_outs }, { "run_puts", run_puts },
+		{ "run_ins", run_ins }, { "run_outs", run_outs }, { "run_puts", run_puts }, { "one", one },
 		{ "interleave", interleave }
 	};
 	static const char *const values[]      = { "zero", "add", "partial", "total" };
@@ -493,8 +525,8 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 	snprintf(block, sizeof block, "%d", CG_SUM_ROWS);
 	snprintf(count, sizeof count, "%d", n_values);
 	snprintf(run, sizeof run, "%d", cg_run_units(p->plan, p->piece));
-	const char *const rest[] = { "key", p->piece->key, "linkage", linkage, "kernel", d->kernel, "i64", d->i64, "block", block,
-		"values", count, "unit", d->unit ? d->unit : "", "row", d->row ? d->row : "",
+	const char *const rest[] = { "key", p->piece->key, "linkage", linkage, "kernel", d->kernel, "inline", d->inlined, "i64", d->i64,
+		"block", block, "values", count, "unit", d->unit ? d->unit : "", "row", d->row ? d->row : "",
 		"row_step", d->row_step ? d->row_step : "", "unit_step", d->unit_step ? d->unit_step : "", "run", run,
 		"real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(", ")", p->plain ? "" : ")", NULL };
 	for (int k = 0; rest[k]; k++)

@@ -94,6 +94,7 @@ kept = %D%/runtime/kept.h %D%/runtime/kept.c %D%/fake/disk.h %D%/fake/disk.c
 %C%_runtime_op_test_SOURCES = %D%/runtime/op_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_runtime_check_test_SOURCES = %D%/runtime/check_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_gen_kernels_run_SOURCES = %D%/gen/kernels_run.c %D%/conformance/kernel_trial.h %D%/conformance/kernel_trial.c $(trials)
+%C%_runtime_cuda_forms_test_SOURCES = %D%/runtime/cuda_forms_test.c %D%/conformance/kernel_trial.h %D%/conformance/kernel_trial.c $(trials)
 %C%_runtime_product_test_SOURCES = %D%/runtime/product_test.c $(numbers)
 tensors = %D%/runtime/tensors.h %D%/runtime/tensors.c
 opencl_watch = %D%/runtime/opencl_watch.h %D%/runtime/opencl_watch.c $(tensors)

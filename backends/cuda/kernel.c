@@ -6,11 +6,15 @@
 #include "backends/cuda/cuda.h"
 #include "runtime/op.h"
 
+struct form {
+	struct CUfunc_st *function;
+	int threads;                           /* that a block of it may have */
+};
+
 struct cg_built {
 	const struct cg_pass_plan *plan;
 	struct CUmod_st *module;
-	struct CUfunc_st *functions[CG_PIECES_MAX];
-	int threads[CG_PIECES_MAX];            /* that a block of it may have */
+	struct form forms[CG_PIECES_MAX][2];   /* of each piece; the second takes one unit a thread, where the first takes runs */
 };
 
 void cg_cu_drop(struct cg_device *device, struct cg_built *built)
@@ -22,17 +26,28 @@ void cg_cu_drop(struct cg_device *device, struct cg_built *built)
 	cg_memory(built, 0);
 }
 
+static int find_form(struct cg_device *device, const struct cg_built *built, const char *key, struct form *form)
+{
+	int code = cg_cu_check(device, cg_cu.ModuleGetFunction(&form->function, built->module, key), "cuModuleGetFunction");
+
+	if (code)
+		return cg_fail_in(code, "%s", key);
+	CU_TRY(device, FuncGetAttribute, &form->threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, form->function);
+	return CG_OK;
+}
+
 static int find_functions(struct cg_device *device, struct cg_built *built)
 {
 	const struct cg_pass_plan *plan = built->plan;
 
 	for (int p = 0; p < plan->n_pieces; p++) {
-		int code = cg_cu_check(device, cg_cu.ModuleGetFunction(&built->functions[p], built->module, plan->pieces[p].key),
-		                       "cuModuleGetFunction");
+		const struct cg_piece *piece = &plan->pieces[p];
+		char key[CG_KEY_MAX];
 
-		if (code)
-			return cg_fail_in(code, "%s", plan->pieces[p].key);
-		CU_TRY(device, FuncGetAttribute, &built->threads[p], CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, built->functions[p]);
+		CG_TRY(find_form(device, built, piece->key, &built->forms[p][0]));
+		cg_one_key(piece, key);
+		if (piece->shape == CG_PIECE_POINT && cg_run_units(plan, piece) > 1)
+			CG_TRY(find_form(device, built, key, &built->forms[p][1]));
 	}
 	return CG_OK;
 }
@@ -122,20 +137,31 @@ static unsigned least(uint64_t a, uint64_t b)
 	return (unsigned)(a < b ? a : b);
 }
 
-/* A block is as wide as the runs of units and takes more rows where those are few; what is beyond the grid the text takes in
- * turns. */
-static struct grid grid_of(const struct cg_device *device, int most, int64_t rows, int64_t runs)
+/* A block is as wide as a row has work and takes more rows where that is little; what is beyond the grid the text takes in turns. */
+static struct grid grid_for(const struct cg_device *device, unsigned threads, int64_t rows, int64_t across)
 {
-	enum { THREADS = 256 };
-	unsigned threads = least((unsigned)most, THREADS);
 	struct grid g = { .wide = 1, .tall = 1 };
 
-	while (2 * g.wide <= threads && g.wide < (uint64_t)runs)
+	while (2 * g.wide <= threads && g.wide < (uint64_t)across)
 		g.wide *= 2;
 	while (2 * g.tall * g.wide <= threads && g.tall < (uint64_t)rows)
 		g.tall *= 2;
-	g.x = least(((uint64_t)runs + g.wide - 1) / g.wide, (uint64_t)device->grid_x);
+	g.x = least(((uint64_t)across + g.wide - 1) / g.wide, (uint64_t)device->grid_x);
 	g.y = least(((uint64_t)rows + g.tall - 1) / g.tall, (uint64_t)device->grid_y);
+	return g;
+}
+
+/* Blocks are small where large ones would be fewer than the multiprocessors. */
+static struct grid grid_of(const struct cg_device *device, int most, int64_t rows, int64_t across)
+{
+	enum { LARGEST = 256, SMALLEST = 64 };
+	struct grid g;
+
+	for (unsigned threads = LARGEST; threads >= SMALLEST; threads /= 2) {
+		g = grid_for(device, least((unsigned)most, threads), rows, across);
+		if ((uint64_t)g.x * g.y >= (uint64_t)device->units)
+			break;
+	}
 	return g;
 }
 
@@ -155,15 +181,17 @@ int cg_cu_launch(struct cg_queue *queue, const struct cg_built *built, int piece
 {
 	const struct cg_piece *p = &built->plan->pieces[piece];
 	int run = p->shape == CG_PIECE_POINT ? cg_run_units(built->plan, p) : 1;
-	int64_t blocks = p->shape == CG_PIECE_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
-	                                               : p->shape == CG_PIECE_SUM ? 1 : rows;
+	int one = run > 1 && !cg_takes_runs(built->plan, p, rows, units, queue->device->units);
+	const struct form *form = &built->forms[piece][one];
+	int64_t down = p->shape == CG_PIECE_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
+	                                             : p->shape == CG_PIECE_SUM ? 1 : rows;
+	int64_t across = one ? units : units / run + (units % run != 0);
 	struct parameters parameters;
 	int code;
 
-	if (!blocks)
+	if (!down)
 		return CG_OK;
 	bind(&parameters, built->plan, p, rows, units, operands);
-	code = launch(queue, built->functions[piece],
-	              grid_of(queue->device, built->threads[piece], blocks, units / run + (units % run != 0)), &parameters);
+	code = launch(queue, form->function, grid_of(queue->device, form->threads, down, across), &parameters);
 	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
 }

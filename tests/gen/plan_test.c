@@ -1,7 +1,7 @@
 /*
  * What pieces a pass is cut into: the same for a stage alone as for all, sums that give what their parts have summed, nothing
  * computed again that is kept; and in a step of a sequence, what is carried in what arithmetic uses; and what options that are off
- * take away.  What pieces compute is derive_test.c's.
+ * take away; and which form of a kernel is for which sizes.  What pieces compute is derive_test.c's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -291,6 +291,29 @@ static void test_lost(void **state)
 	}
 }
 
+/* Which form of a kernel in CUDA C is for which sizes: the first from so many runs on, on so many multiprocessors. */
+static void test_forms(void **state)
+{
+	static const struct { int64_t rows, units; int multiprocessors, runs; } sizes[] = {
+		{ 16, 768, 132, 0 }, { 351, 768, 132, 0 }, { 352, 768, 132, 1 },      /* 96 runs of 8 units */
+		{ 33791, 1, 132, 0 }, { 33792, 1, 132, 1 }, { 1, 8 * 33791, 132, 0 }, { 1, 8 * 33791 + 1, 132, 1 },
+		{ 0, 768, 132, 0 }, { 255, 8, 1, 0 }, { 256, 8, 1, 1 }, { INT64_MAX, 9, 1, 1 }, { 1, INT64_MAX, INT32_MAX, 1 },
+	};
+	struct cg_cell *cell = must_find("lstm");
+	struct cg_pass_plan *plan = must_plan(cell, 0, CG_PASS_SEQ_FORWARD, 0, 2);
+	const struct cg_piece *piece = &plan->pieces[0];
+	char key[CG_KEY_MAX];
+
+	(void)state;
+	assert_int_equal(cg_run_units(plan, piece), 8);
+	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+		assert_int_equal(cg_takes_runs(plan, piece, sizes[k].rows, sizes[k].units, sizes[k].multiprocessors), sizes[k].runs);
+	cg_one_key(piece, key);
+	assert_string_equal(key, "cg_lstm_f16_seq_forward_one");
+	cg_plan_free(plan);
+	cg_parse_free(cell);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +321,7 @@ int main(void)
 		cmocka_unit_test(test_kept),
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_output_name),
 		cmocka_unit_test(test_lost),
 	};

@@ -198,7 +198,7 @@ static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *
 		char head[256];
 
 		snprintf(head, sizeof head, lang == CG_LANG_C ? "static APART void %s_run(" :
-		         lang == CG_LANG_OPENCL ? "void %s_element(" : "%s(", piece->key);
+		         lang == CG_LANG_OPENCL ? "void %s_element(" : piece->shape == CG_PIECE_POINT ? "void %s_walk(" : "%s(", piece->key);
 		start = strstr(text, head);
 		if (piece->shape == CG_PIECE_SUM)
 			continue;
@@ -275,11 +275,31 @@ static const char *string_at(const json_t *object, const char *key)
 	return s;
 }
 
+/* The second form of a kernel: its name in the manifest is in the text, with the same parameters, and walks runs of one unit. */
+static void check_one(const struct cg_piece *piece, int lang, const char *text, const json_t *one)
+{
+	static char name[2][PARAMETERS_MAX][NAME];
+	char want[CG_KEY_MAX + 16];
+	const char *at;
+	int n = prototype(text, lang, piece->key, name[0]);
+
+	snprintf(want, sizeof want, "%s_one", piece->key);
+	assert_string_equal(string_at(one, "function"), want);
+	assert_string_equal(string_at(one, "when"), "rows * runs < 256 * multiprocessors");
+	assert_int_equal(prototype(text, lang, want, name[1]), n);
+	for (int k = 0; k < n; k++)
+		assert_string_equal(name[1][k], name[0][k]);
+	at = strstr(text, want);
+	snprintf(want, sizeof want, "\t%s_walk<1>(", piece->key);
+	at = strstr(at, want);
+	assert_true(at && at < function_end(strstr(strstr(text, string_at(one, "function")), "__global__")));
+}
+
 /* A thread of a point piece in CUDA C takes runs of units: 16 bytes or fewer, and the text says as many as the manifest. */
 static void check_run(const struct cg_pass_plan *plan, const struct cg_piece *piece, int lang, const char *text, const json_t *launch)
 {
 	static const int most[] = { 4, 2, 8, 8 };
-	const json_t *units = json_object_get(launch, "run_units");
+	const json_t *units = json_object_get(launch, "run_units"), *one = json_object_get(launch, "one");
 	const char *at;
 	char function[CG_KEY_MAX + 8], run[40];
 
@@ -289,9 +309,13 @@ static void check_run(const struct cg_pass_plan *plan, const struct cg_piece *pi
 	assert_in_range(json_integer_value(units), 1, most[plan->dtype]);
 	snprintf(run, sizeof run, "ceil(units / %d)", (int)json_integer_value(units));
 	assert_string_equal(string_at(launch, "runs"), run);
-	snprintf(function, sizeof function, "void %s(", piece->key);
-	at = strstr(strstr(text, function), "enum { RUN = ");
-	assert_int_equal(atoi(at + strlen("enum { RUN = ")), json_integer_value(units));
+	snprintf(function, sizeof function, "\t%s_walk<", piece->key);
+	at = strstr(text, function);
+	assert_non_null(at);
+	assert_int_equal(atoi(at + strlen(function)), json_integer_value(units));
+	assert_int_equal(one != NULL, json_integer_value(units) > 1);
+	if (one)
+		check_one(piece, lang, text, one);
 }
 
 static void check_manifest(const struct cg_pass_plan *plan, int lang, const char *text)

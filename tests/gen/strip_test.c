@@ -1,7 +1,7 @@
 /*
  * The interpreter of strips gives the bits of the compiled kernels, for every built-in cell, set of options, pass and dtype:
  * against the kernels that the build compiled, or against the text of a pass that it did not, compiled here; and those of the text
- * in CUDA C, compiled as C++ and called for each thread of grids that are too small and too large.  Inputs have every magnitude
+ * in CUDA C, both forms of each, compiled as C++ and called for each thread of grids that are too small and too large.  Inputs have every magnitude
  * and the values at the edges; views have strides and begin anywhere; arguments are absent in turn; rows and units are those
  * where blocks, strips and runs begin and end.  NaN equals NaN.
  *
@@ -270,16 +270,16 @@ static void test_bundles(void **state)
 
 /* ---- texts, compiled now ---- */
 
-/* A function of the bundles' one signature around a kernel. */
-static void thunk(FILE *file, const struct cg_piece *piece, int lang)
+/* A function of the bundles' one signature around a kernel, of the piece or of its second form. */
+static void thunk(FILE *file, const struct cg_piece *piece, const char *key, int lang)
 {
 	fprintf(file, "%svoid call_%s(int64_t rows, int64_t units, const struct bound *a);\n"
 	              "void call_%s(int64_t rows, int64_t units, const struct bound *a)\n{\n",
-	        lang == CG_LANG_CUDA ? "extern \"C\" " : "", piece->key, piece->key);
+	        lang == CG_LANG_CUDA ? "extern \"C\" " : "", key, key);
 	if (lang == CG_LANG_CUDA)
 		fprintf(file, "for (host_first(units, %d, %d); blockIdx.y < gridDim.y; host_next())\n",
 		        piece->shape != CG_PIECE_POINT, piece->shape == CG_PIECE_SUM);
-	fprintf(file, "\t%s(rows, units", piece->key);
+	fprintf(file, "\t%s(rows, units", key);
 	for (int k = 2; k < piece->n_arguments; k++) {
 		const struct cg_argument *a = &piece->arguments[k];
 
@@ -295,10 +295,33 @@ static void thunk(FILE *file, const struct cg_piece *piece, int lang)
 	fprintf(file, ");\n}\n");
 }
 
+/* The piece's own kernel, or its second form where it has one. */
+static int key_of(const struct cg_pass_plan *plan, const struct cg_piece *piece, int lang, int one, char key[CG_KEY_MAX])
+{
+	if (!one)
+		snprintf(key, CG_KEY_MAX, "%s", piece->key);
+	else
+		cg_one_key(piece, key);
+	return !one || (lang == CG_LANG_CUDA && piece->shape == CG_PIECE_POINT && cg_run_units(plan, piece) > 1);
+}
+
+static void try_compiled(const struct cg_pass_plan *plan, const struct cg_piece *piece, void *library, const char *key)
+{
+	char name[512];
+	void *symbol;
+	call *compiled;
+
+	snprintf(name, sizeof name, "call_%s", key);
+	symbol = dlsym(library, name);
+	assert_non_null(symbol);
+	memcpy(&compiled, &symbol, sizeof compiled);
+	try_sizes(plan, piece, compiled);
+}
+
 static void try_text(const struct cg_pass_plan *plan, int lang, const char *folder, const char *compiler)
 {
 	struct cg_text text = { resize, NULL, 0, 0, 0 };
-	char path[1024], command[4096];
+	char path[1024], command[4096], key[CG_KEY_MAX];
 	FILE *file;
 	void *library;
 
@@ -310,8 +333,9 @@ static void try_text(const struct cg_pass_plan *plan, int lang, const char *fold
 		fputs("#include \"tests/gen/cuda_host.h\"\n", file);
 	fputs(text.at, file);
 	fputs("struct bound { void *data; int64_t stride; double value; };\n", file);
-	for (int k = 0; k < plan->n_pieces; k++)
-		thunk(file, &plan->pieces[k], lang);
+	for (int k = 0; k < 2 * plan->n_pieces; k++)
+		if (key_of(plan, &plan->pieces[k / 2], lang, k % 2, key))
+			thunk(file, &plan->pieces[k / 2], key, lang);
 	assert_int_equal(fclose(file), 0);
 	resize(text.at, 0);
 	snprintf(command, sizeof command, "%s -O2 -ffp-contract=off -shared -fPIC -I'%s' -o %s/%s.so %s", compiler,
@@ -322,17 +346,9 @@ static void try_text(const struct cg_pass_plan *plan, int lang, const char *fold
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		fail_msg("%s", dlerror());
-	for (int k = 0; k < plan->n_pieces; k++) {
-		char name[512];
-		void *symbol;
-		call *compiled;
-
-		snprintf(name, sizeof name, "call_%s", plan->pieces[k].key);
-		symbol = dlsym(library, name);
-		assert_non_null(symbol);
-		memcpy(&compiled, &symbol, sizeof compiled);
-		try_sizes(plan, &plan->pieces[k], compiled);
-	}
+	for (int k = 0; k < 2 * plan->n_pieces; k++)
+		if (key_of(plan, &plan->pieces[k / 2], lang, k % 2, key))
+			try_compiled(plan, &plan->pieces[k / 2], library, key);
 	dlclose(library);
 }
 

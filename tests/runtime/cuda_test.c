@@ -6,11 +6,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "backends/cuda/cuda.h"
+#include "runtime/op.h"
 #include "tests/runtime/counted.h"
 #include "tests/runtime/cuda_watch.h"
 #include "tests/runtime/shorten.h"
@@ -175,6 +178,96 @@ static void test_built_once(void **state)
 	shorten(cg_op_find("lstm_block_cell", NULL), &l);
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
 	assert_true(seen.nvrtcCompileProgram > 0);
+	drop_tensors(&t);
+}
+
+/* ---- the threads of a launch ---- */
+
+static struct { unsigned x, y, wide, tall; } last;               /* the grid of the last launch, and its blocks */
+
+static unsigned note_launch(struct CUfunc_st *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                            unsigned block_y, unsigned block_z, unsigned shared_bytes, struct CUstream_st *stream,
+                            void **parameters, void **extra)
+{
+	last.x = grid_x, last.y = grid_y, last.wide = block_x, last.tall = block_y;
+	return driver.LaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra);
+}
+
+/* One of the outputs alone, all inputs absent. */
+static void launch_kernel(struct tensors *t, const struct cg_kernel *kernel, const struct cg_pass_plan *plan, int64_t rows, int64_t units)
+{
+	struct cg_arg args[4 * CG_SLOTS_MAX];
+	struct cg_mem out = { .bytes = 0 };
+	int n = 0;
+
+	for (int p = 0; p < plan->n_pieces; p++)
+		for (int k = 2; k < plan->pieces[p].n_arguments; k++) {
+			const struct cg_argument *a = &plan->pieces[p].arguments[k];
+			int point = plan->pieces[p].shape == CG_PIECE_POINT, known = 0;
+
+			for (int j = 0; j < n; j++)
+				known |= !strcmp(args[j].name, a->name);
+			if (known || point != (kernel->shape == CG_POINT) || a->kind == CG_KIND_SCRATCH)
+				continue;
+			args[n] = (struct cg_arg){ .name = a->name, .stride = units };
+			if (a->out && !out.data) {
+				assert_int_equal(cg_alloc(t->context, (size_t)((point ? rows : 1) * units) * 8, &out), CG_OK);
+				args[n].mem = out;
+			}
+			n++;
+		}
+	if (cg_kernel_run(t->stream, kernel, rows, units, args, n) || cg_stream_sync(t->stream))
+		fail_msg("%s", cg_message());
+	cg_free(t->context, &out);
+}
+
+/* The launch's rule, from both sides of the size where it changes; and blocks for all multiprocessors where there is so little. */
+static void expect_forms(struct tensors *t, const struct cg_kernel *kernel, const struct cg_pass_plan *plan)
+{
+	enum { ROWS = 16, UNITS = 768, SMALLEST = 64 };
+	int64_t multiprocessors = t->context->device->units, run = cg_run_units(plan, &plan->pieces[0]), runs = (UNITS + run - 1) / run;
+	int64_t change = (256 * multiprocessors + runs - 1) / runs;
+
+	launch_kernel(t, kernel, plan, ROWS, UNITS);
+	if (last.x * last.wide < UNITS || last.wide * last.tall < SMALLEST ||
+	    (last.x * last.y < multiprocessors && last.wide * last.tall > SMALLEST))
+		fail_msg("%s [%d, %d]: %u x %u blocks of %u x %u on %d multiprocessors", plan->pieces[0].key, ROWS, UNITS, last.x, last.y,
+		         last.wide, last.tall, (int)multiprocessors);
+	launch_kernel(t, kernel, plan, change - 1, UNITS);
+	if (last.x * last.wide < UNITS)
+		fail_msg("%s [%d, %d]: not one unit a thread", plan->pieces[0].key, (int)change - 1, UNITS);
+	launch_kernel(t, kernel, plan, change, UNITS);
+	if (run > 1 && last.x * last.wide >= UNITS)
+		fail_msg("%s [%d, %d]: not runs of units", plan->pieces[0].key, (int)change, UNITS);
+}
+
+/* A device of 132 multiprocessors, where it is the stand-in. */
+static void test_forms(void **state)
+{
+	static const int passes[] = { CG_FORWARD, CG_GRAD };
+	struct tensors t;
+	int opened;
+
+	(void)state;
+	setenv("CELLGRAD_FAKE_MULTIPROCESSORS", "132", 1);
+	opened = open_tensors(&t);
+	unsetenv("CELLGRAD_FAKE_MULTIPROCESSORS");
+	if (!opened)
+		return;
+	if (strstr(cg_describe(t.context), "stand-in"))
+		assert_int_equal(t.context->device->units, 132);
+	cg_cu.LaunchKernel = note_launch;
+	for (int c = 0; cg_cell_name(c); c++)
+		for (int p = 0; p < 2; p++)
+			for (int dtype = 0; dtype < 4; dtype++) {
+				struct cg_kernel kernel = { cg_cell_find(cg_cell_name(c)), NULL, 1, passes[p], dtype, CG_POINT };
+				struct cg_mistake mistake;
+				struct cg_pass_plan *plan = cg_plan(kernel.cell, 0, kernel.pass, kernel.cell->n_stages > 1, dtype, cg_memory, &mistake);
+
+				assert_non_null(plan);
+				expect_forms(&t, &kernel, plan);
+				cg_plan_free(plan);
+			}
 	drop_tensors(&t);
 }
 
@@ -495,7 +588,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_commands), cmocka_unit_test(test_commands_of_sequences),
-		cmocka_unit_test(test_no_bias), cmocka_unit_test(test_built_once),
+		cmocka_unit_test(test_no_bias), cmocka_unit_test(test_built_once), cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_compiler), cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_captured), cmocka_unit_test(test_child),
 		cmocka_unit_test(test_nothing_left),

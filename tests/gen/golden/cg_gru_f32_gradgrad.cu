@@ -4,17 +4,19 @@ typedef float real;			/* what memory holds */
 typedef float acc;			/* what arithmetic uses */
 typedef unsigned int word;		/* an acc's bits */
 
-/* Consecutive units of a row, which one thread takes: 16 bytes of reals, or fewer. */
+/* Consecutive units of a row, which one thread takes: 16 bytes of reals, or fewer, or one. */
 template <class element, int n>
 struct __align__(n * sizeof(element) < 16 ? n * sizeof(element) : 16) run {
 	element of[n];
 };
 
-/* Is it whole, and where one access moves it? */
+/* Is it whole, and where one access moves it?  One unit always is. */
 template <class element, int n>
 static __device__ __forceinline__ bool whole_run(const element *at, int count)
 {
-	return count == n && (unsigned long long)at % (n * sizeof(element) < 16 ? n * sizeof(element) : 16) == 0;
+	const unsigned long long bytes = n * sizeof(element) < 16 ? n * sizeof(element) : 16;
+
+	return n == 1 || (count == n && (unsigned long long)at % bytes == 0);
 }
 
 /* The first count units are there, of an input that may be absent; the others are zeros. */
@@ -42,49 +44,29 @@ static __device__ __forceinline__ void store_run(element *at, long long first, i
 				at[first + unit] = from.of[unit];
 }
 
-/*
- * cg_gru_f32_gradgrad: the gradient's gradient of cell gru.
- * A null input reads as zeros; a null output is not written.  Strides are in elements.
- *
- *	gda_r        in  acc     [rows, units]   adjoint of da_r
- *	gda_z        in  acc     [rows, units]   adjoint of da_z
- *	gda_n        in  acc     [rows, units]   adjoint of da_n
- *	gdq_n        in  acc     [rows, units]   adjoint of dq_n
- *	h_prev       in  real    [rows, units]   before the step
- *	gdh_prev     in  real    [rows, units]   adjoint of dh_prev
- *	dh           in  real    [rows, units]   adjoint of h
- *	r            in  real    [rows, units]   kept by forward
- *	z            in  real    [rows, units]   kept by forward
- *	n            in  real    [rows, units]   kept by forward
- *	q            in  real    [rows, units]   kept by forward
- *	gdh          out real    [rows, units]   adjoint of dh
- *	ga_r         out real    [rows, units]   adjoint of a_r
- *	ga_z         out real    [rows, units]   adjoint of a_z
- *	ga_n         out real    [rows, units]   adjoint of a_n
- *	gq_n         out real    [rows, units]   adjoint of q_n
- *	gh_prev      out acc     [rows, units]   adjoint of h_prev, without what the products carry back
- */
-extern "C" __global__ void cg_gru_f32_gradgrad(
+/* Runs of RUN units, in turns where the grid has fewer threads than there are runs.  Always inline: what a
+ * kernel says of its arguments then holds here. */
+template <int RUN>
+static __device__ __forceinline__ void cg_gru_f32_gradgrad_walk(
 	long long rows, long long units,
-	const acc *__restrict__ gda_r_at, long long gda_r_stride,
-	const acc *__restrict__ gda_z_at, long long gda_z_stride,
-	const acc *__restrict__ gda_n_at, long long gda_n_stride,
-	const acc *__restrict__ gdq_n_at, long long gdq_n_stride,
-	const real *__restrict__ h_prev_at, long long h_prev_stride,
-	const real *__restrict__ gdh_prev_at, long long gdh_prev_stride,
-	const real *__restrict__ dh_at, long long dh_stride,
-	const real *__restrict__ r_at, long long r_stride,
-	const real *__restrict__ z_at, long long z_stride,
-	const real *__restrict__ n_at, long long n_stride,
-	const real *__restrict__ q_at, long long q_stride,
-	real *__restrict__ gdh_at, long long gdh_stride,
-	real *__restrict__ ga_r_at, long long ga_r_stride,
-	real *__restrict__ ga_z_at, long long ga_z_stride,
-	real *__restrict__ ga_n_at, long long ga_n_stride,
-	real *__restrict__ gq_n_at, long long gq_n_stride,
-	acc *__restrict__ gh_prev_at, long long gh_prev_stride)
+	const acc *gda_r_at, long long gda_r_stride,
+	const acc *gda_z_at, long long gda_z_stride,
+	const acc *gda_n_at, long long gda_n_stride,
+	const acc *gdq_n_at, long long gdq_n_stride,
+	const real *h_prev_at, long long h_prev_stride,
+	const real *gdh_prev_at, long long gdh_prev_stride,
+	const real *dh_at, long long dh_stride,
+	const real *r_at, long long r_stride,
+	const real *z_at, long long z_stride,
+	const real *n_at, long long n_stride,
+	const real *q_at, long long q_stride,
+	real *gdh_at, long long gdh_stride,
+	real *ga_r_at, long long ga_r_stride,
+	real *ga_z_at, long long ga_z_stride,
+	real *ga_n_at, long long ga_n_stride,
+	real *gq_n_at, long long gq_n_stride,
+	acc *gh_prev_at, long long gh_prev_stride)
 {
-	enum { RUN = 4 };
 	const long long unit_at = (blockIdx.x * (long long)blockDim.x + threadIdx.x) * RUN;
 	const long long unit_stride = gridDim.x * (long long)blockDim.x * RUN;
 	const long long row_stride = gridDim.y * (long long)blockDim.y;
@@ -184,6 +166,114 @@ extern "C" __global__ void cg_gru_f32_gradgrad(
 			store_run(gh_prev_at, row * gh_prev_stride + first, count, gh_prev_run);
 		}
 	}
+}
+
+/*
+ * cg_gru_f32_gradgrad: the gradient's gradient of cell gru.
+ * A null input reads as zeros; a null output is not written.  Strides are in elements.
+ *
+ *	gda_r        in  acc     [rows, units]   adjoint of da_r
+ *	gda_z        in  acc     [rows, units]   adjoint of da_z
+ *	gda_n        in  acc     [rows, units]   adjoint of da_n
+ *	gdq_n        in  acc     [rows, units]   adjoint of dq_n
+ *	h_prev       in  real    [rows, units]   before the step
+ *	gdh_prev     in  real    [rows, units]   adjoint of dh_prev
+ *	dh           in  real    [rows, units]   adjoint of h
+ *	r            in  real    [rows, units]   kept by forward
+ *	z            in  real    [rows, units]   kept by forward
+ *	n            in  real    [rows, units]   kept by forward
+ *	q            in  real    [rows, units]   kept by forward
+ *	gdh          out real    [rows, units]   adjoint of dh
+ *	ga_r         out real    [rows, units]   adjoint of a_r
+ *	ga_z         out real    [rows, units]   adjoint of a_z
+ *	ga_n         out real    [rows, units]   adjoint of a_n
+ *	gq_n         out real    [rows, units]   adjoint of q_n
+ *	gh_prev      out acc     [rows, units]   adjoint of h_prev, without what the products carry back
+ */
+extern "C" __global__ void cg_gru_f32_gradgrad(
+	long long rows, long long units,
+	const acc *__restrict__ gda_r_at, long long gda_r_stride,
+	const acc *__restrict__ gda_z_at, long long gda_z_stride,
+	const acc *__restrict__ gda_n_at, long long gda_n_stride,
+	const acc *__restrict__ gdq_n_at, long long gdq_n_stride,
+	const real *__restrict__ h_prev_at, long long h_prev_stride,
+	const real *__restrict__ gdh_prev_at, long long gdh_prev_stride,
+	const real *__restrict__ dh_at, long long dh_stride,
+	const real *__restrict__ r_at, long long r_stride,
+	const real *__restrict__ z_at, long long z_stride,
+	const real *__restrict__ n_at, long long n_stride,
+	const real *__restrict__ q_at, long long q_stride,
+	real *__restrict__ gdh_at, long long gdh_stride,
+	real *__restrict__ ga_r_at, long long ga_r_stride,
+	real *__restrict__ ga_z_at, long long ga_z_stride,
+	real *__restrict__ ga_n_at, long long ga_n_stride,
+	real *__restrict__ gq_n_at, long long gq_n_stride,
+	acc *__restrict__ gh_prev_at, long long gh_prev_stride)
+{
+	cg_gru_f32_gradgrad_walk<4>(
+		rows, units,
+		gda_r_at, gda_r_stride,
+		gda_z_at, gda_z_stride,
+		gda_n_at, gda_n_stride,
+		gdq_n_at, gdq_n_stride,
+		h_prev_at, h_prev_stride,
+		gdh_prev_at, gdh_prev_stride,
+		dh_at, dh_stride,
+		r_at, r_stride,
+		z_at, z_stride,
+		n_at, n_stride,
+		q_at, q_stride,
+		gdh_at, gdh_stride,
+		ga_r_at, ga_r_stride,
+		ga_z_at, ga_z_stride,
+		ga_n_at, ga_n_stride,
+		gq_n_at, gq_n_stride,
+		gh_prev_at, gh_prev_stride);
+}
+
+/*
+ * cg_gru_f32_gradgrad_one: the same, one unit a thread, with the same arguments and bits: for
+ * rows * ceil(units / 4) < 256 * multiprocessors.
+ */
+extern "C" __global__ void cg_gru_f32_gradgrad_one(
+	long long rows, long long units,
+	const acc *__restrict__ gda_r_at, long long gda_r_stride,
+	const acc *__restrict__ gda_z_at, long long gda_z_stride,
+	const acc *__restrict__ gda_n_at, long long gda_n_stride,
+	const acc *__restrict__ gdq_n_at, long long gdq_n_stride,
+	const real *__restrict__ h_prev_at, long long h_prev_stride,
+	const real *__restrict__ gdh_prev_at, long long gdh_prev_stride,
+	const real *__restrict__ dh_at, long long dh_stride,
+	const real *__restrict__ r_at, long long r_stride,
+	const real *__restrict__ z_at, long long z_stride,
+	const real *__restrict__ n_at, long long n_stride,
+	const real *__restrict__ q_at, long long q_stride,
+	real *__restrict__ gdh_at, long long gdh_stride,
+	real *__restrict__ ga_r_at, long long ga_r_stride,
+	real *__restrict__ ga_z_at, long long ga_z_stride,
+	real *__restrict__ ga_n_at, long long ga_n_stride,
+	real *__restrict__ gq_n_at, long long gq_n_stride,
+	acc *__restrict__ gh_prev_at, long long gh_prev_stride)
+{
+	cg_gru_f32_gradgrad_walk<1>(
+		rows, units,
+		gda_r_at, gda_r_stride,
+		gda_z_at, gda_z_stride,
+		gda_n_at, gda_n_stride,
+		gdq_n_at, gdq_n_stride,
+		h_prev_at, h_prev_stride,
+		gdh_prev_at, gdh_prev_stride,
+		dh_at, dh_stride,
+		r_at, r_stride,
+		z_at, z_stride,
+		n_at, n_stride,
+		q_at, q_stride,
+		gdh_at, gdh_stride,
+		ga_r_at, ga_r_stride,
+		ga_z_at, ga_z_stride,
+		ga_n_at, ga_n_stride,
+		gq_n_at, gq_n_stride,
+		gh_prev_at, gh_prev_stride);
 }
 
 /*
