@@ -229,6 +229,8 @@ void cg_plan_free(struct cg_pass_plan *);
 int cg_feed_saved(const struct cg_pass_plan *, int feed);
 /* Is an argument one of the function's parameters?  The values of a part go to its scratch. */
 int cg_is_parameter(const struct cg_piece *, const struct cg_argument *);
+/* Does a count NAME_second follow it in CUDA C: elements from it to a second place for the same sum, 0: none? */
+int cg_has_second(const struct cg_piece *, const struct cg_argument *);
 /* Units that a thread of a point piece takes at once in CUDA C. */
 int cg_run_units(const struct cg_pass_plan *, const struct cg_piece *);
 /* Where they are several the text has the piece a second time, under another name, one unit a thread. */
@@ -279,6 +281,7 @@ struct cg_dialect {
 	int builds;                               /* a text may be built in several ways: its prelude has a section on them */
 	const char *tensor_in, *tensor_out, *unit_in, *unit_out, *scratch_in, *scratch_out, *scalar, *count;
 	const char *load, *load_unit, *load_plain, *load_unit_plain, *store, *store_plain;
+	const char *sum_out;                      /* of a sum, where it can go to a second place too; NULL: as unit_out */
 	/* Where a thread takes runs of units: a run of an input, of a per-unit input, of an output, and that put away; their elements. */
 	const char *run_in, *run_in_unit, *run_out, *run_put, *from_run, *from_run_plain, *to_run, *to_run_plain;
 	const char *flags;                        /* how a compiler is to be called for the promised bits, as a JSON list */

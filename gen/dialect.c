@@ -65,6 +65,7 @@ const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 		.tensor_out  = "@type@ *@restrict@@name@_at, long long @name@_stride",
 		.unit_in     = "const @type@ *@restrict@@name@_at",
 		.unit_out    = "@type@ *@restrict@@name@_at",
+		.sum_out     = "@type@ *@restrict@@name@_at, long long @name@_second",
 		.scratch_in  = "const acc *@restrict@@name@_at",
 		.scratch_out = "acc *@restrict@@name@_at",
 		.scalar      = "acc @name@",

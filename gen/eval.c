@@ -27,6 +27,11 @@ int cg_is_parameter(const struct cg_piece *piece, const struct cg_argument *a)
 	return piece->shape != CG_PIECE_SUM_PART || !a->out || a->kind == CG_KIND_SCRATCH;
 }
 
+int cg_has_second(const struct cg_piece *piece, const struct cg_argument *a)
+{
+	return piece->shape == CG_PIECE_SUM && a->out;
+}
+
 int cg_sum_values(const struct cg_piece *piece)
 {
 	int n = 0;

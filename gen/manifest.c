@@ -72,6 +72,11 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_piece *pi
 			cg_text_printf(text, "{\"name\": \"%s_stride\", \"of\": \"%s\", \"kind\": \"stride\", \"type\": \"i64\", "
 			               "\"flow\": \"in\"}", a->name, a->name);
 		}
+		if (cg_dialects[lang].sum_out && cg_has_second(piece, a)) {
+			begin(text, &first);
+			cg_text_printf(text, "{\"name\": \"%s_second\", \"of\": \"%s\", \"kind\": \"second\", \"type\": \"i64\", "
+			               "\"flow\": \"in\"}", a->name, a->name);
+		}
 	}
 }
 
@@ -95,22 +100,24 @@ static void launch_runs(const struct cg_pass_plan *plan, const struct cg_piece *
 /* The threads of a GPU's launch, slowest last; on the cpu a function is simply called. */
 static void launch(const struct cg_pass_plan *plan, const struct cg_piece *piece, int lang, struct cg_text *text)
 {
-	static const char *const threads[] = {
-		[CG_PIECE_POINT]    = "[\"units\", \"rows\"]",
-		[CG_PIECE_SUM_PART] = "[\"units\", \"blocks\"]",
-		[CG_PIECE_SUM]      = "[\"units\"]",
+	static const char *const threads[][2] = {                        /* in CUDA C a sum's values have a row of threads each */
+		[CG_PIECE_POINT]    = { "[\"units\", \"rows\"]", "" },
+		[CG_PIECE_SUM_PART] = { "[\"units\", \"blocks\"]", "[\"units\", \"blocks\"]" },
+		[CG_PIECE_SUM]      = { "[\"units\"]", "[\"units\", \"values\"]" },
 	};
+	int cuda = lang == CG_LANG_CUDA;
 
 	if (cg_dialects[lang].strips)
 		cg_text_put(text, "\"launch\": {\"call\": \"once\"}");
-	else if (piece->shape == CG_PIECE_POINT && lang == CG_LANG_CUDA)
+	else if (piece->shape == CG_PIECE_POINT && cuda)
 		launch_runs(plan, piece, text);
 	else if (piece->shape == CG_PIECE_POINT)
 		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units or the rows return\"}",
-		               threads[piece->shape]);
+		               threads[piece->shape][0]);
 	else
 		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units return, "
-		               "blocks are walked in steps of the threads there are\"}", threads[piece->shape]);
+		               "%s are walked in steps of the threads there are\"}", threads[piece->shape][cuda],
+		               cuda && piece->shape == CG_PIECE_SUM ? "values" : "blocks");
 	if (piece->shape != CG_PIECE_POINT)
 		cg_text_printf(text, ",\n      \"scratch\": {\"argument\": \"partial\", \"shape\": [\"blocks\", %d, \"units\"], "
 		               "\"blocks\": \"ceil(rows / %d)\", \"block_rows\": %d, \"values\": %d}", cg_sum_values(piece), CG_SUM_ROWS,

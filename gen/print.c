@@ -132,8 +132,12 @@ static int in_memory(const struct cg_argument *a)
 	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT;
 }
 
-static const char *parameter_form(const struct cg_dialect *d, const struct cg_argument *a)
+static const char *parameter_form(const struct printer *p, const struct cg_argument *a)
 {
+	const struct cg_dialect *d = p->dialect;
+
+	if (d->sum_out && cg_has_second(p->piece, a))
+		return d->sum_out;
 	switch (a->kind) {
 	case CG_KIND_TENSOR:   return a->out ? d->tensor_out : d->tensor_in;
 	case CG_KIND_PER_UNIT: return a->out ? d->unit_out : d->unit_in;
@@ -163,7 +167,7 @@ static void put_parameters(struct printer *p, struct cg_text *text, const char *
 	for (int k = 0; k < p->piece->n_arguments; k++) {
 		const struct cg_argument *a = &p->piece->arguments[k];
 		const char *const words[] = { "name", a->name, "type", type_name(p, a), "restrict", alone, NULL };
-		const char *form = parameter_form(p->dialect, a);
+		const char *form = parameter_form(p, a);
 
 		if (cg_is_parameter(p->piece, a)) {
 			separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
@@ -432,6 +436,8 @@ static void about(struct printer *p, struct cg_text *text)
 	for (int k = 2; k < piece->n_arguments; k++)
 		if (cg_is_parameter(p->piece, &piece->arguments[k]))
 			about_argument(p, text, &piece->arguments[k]);
+	if (p->dialect->sum_out && piece->shape == CG_PIECE_SUM)
+		cg_text_put(text, "\n *\n * NAME_second: elements from NAME to a second place, which gets the same sum; 0: there is none.");
 	/* The text itself shows how many there are. */
 	if (p->header && piece->shape != CG_PIECE_POINT)
 		cg_text_printf(text, "\n *\n * partial has room for ceil(rows / %d) * %d * units elements.", CG_SUM_ROWS,

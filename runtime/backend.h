@@ -18,6 +18,7 @@ struct cg_net;                           /* a backend's own: a network, with a v
 struct cg_operand {
 	struct cg_mem mem;
 	int64_t stride;                  /* elements from row to row */
+	int64_t second;                  /* of what a sum gives: elements from it to a second place for the same; 0: none */
 	double  value;                   /* of a scalar or a count */
 };
 
@@ -84,6 +85,7 @@ struct cg_backend {
 	/* Asked when nobody named a backend: CG_OK where a device is likely, found without loading a driver; CG_NO_DEVICE and why the
 	 * backend is passed over; CG_BAD_ARGUMENT for a mistake in the environment.  NULL: open() is tried. */
 	int (*likely)(void);
+	int seconds;                     /* launch() knows of an operand's second place; else the runtime launches the sum again */
 	int host;                        /* works on the host's memory; else the runtime copies it, there and back */
 
 	/* Required, but for those that may be NULL.  Each returns CG_OK or a code after cg_fail(). */

@@ -105,7 +105,7 @@ static struct cg_matrix feed_of(const struct cg_scan *w, const struct cg_argumen
 	          packed && s != ALL_STEPS ? off(w, s) : 0, 0);
 }
 
-/* The gradient of a gate's bias goes to bW and to bR, where the gate has both; side 1 is the second of two launches. */
+/* The gradient of a gate's bias goes to bW and to bR, where the gate has both; side 1 is the second of the two. */
 static struct cg_matrix bias_of(const struct cg_scan *w, int gate, int side)
 {
 	const struct cg_rnn_gate *g = &w->rnn->gates[gate];
@@ -113,6 +113,18 @@ static struct cg_matrix bias_of(const struct cg_scan *w, int gate, int side)
 	if (side && !(g->takes_input && g->takes_h))
 		return none;
 	return part(w, w->params_backprop, side || !g->takes_input ? CG_RNN_BIAS_R : CG_RNN_BIAS_W, g->weight);
+}
+
+/* How many elements behind the first place for a sum the second is, where one launch fills both; 0: there is none. */
+static int64_t second_of(const struct cg_scan *w, const struct cg_argument *a)
+{
+	struct cg_matrix first, second;
+
+	if (a->role != CG_ROLE_BIAS || !w->stream->context->backend->seconds)
+		return 0;
+	first = bias_of(w, a->index, 0);
+	second = bias_of(w, a->index, 1);
+	return cg_present(second.mem) ? (int64_t)((second.mem.offset - first.mem.offset) / bytes_of(w, 0)) : 0;
 }
 
 static struct cg_matrix vector_of(const struct cg_scan *w, struct cg_mem params, int weight)
@@ -154,7 +166,7 @@ static int launch(const struct cg_scan *w, const struct cg_ready *kernel, int pi
 		const struct cg_argument *a = &p->arguments[k];
 		struct cg_matrix m = tensor_of(w, a, s, side);
 
-		operands[k] = (struct cg_operand){ .mem = m.mem, .stride = m.stride };
+		operands[k] = (struct cg_operand){ .mem = m.mem, .stride = m.stride, .second = second_of(w, a) };
 		if (a->role == CG_ROLE_PARAM)
 			operands[k].value = w->rnn->values[a->index];
 		else if (a->role == CG_ROLE_ACCUMULATE)
@@ -450,13 +462,14 @@ static int input_weights(const struct cg_scan *w)
 static int sums(const struct cg_scan *w)
 {
 	const struct cg_ready *kernel = w->rnn->grad;
+	int sides = w->stream->context->backend->seconds ? 1 : 2;
 
 	for (int p = 0; p < kernel->plan->n_pieces; p++) {
 		int shape = kernel->plan->pieces[p].shape;
 
 		if (shape == CG_PIECE_SUM_PART)
 			CG_TRY(launch(w, kernel, p, ALL_STEPS, 0));
-		for (int side = 0; shape == CG_PIECE_SUM && side < 2; side++)
+		for (int side = 0; shape == CG_PIECE_SUM && side < sides; side++)
 			CG_TRY(launch(w, kernel, p, ALL_STEPS, side));
 	}
 	return CG_OK;

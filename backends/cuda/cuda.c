@@ -422,7 +422,7 @@ static int copy(struct cg_queue *queue, struct cg_mem to, struct cg_mem from, si
 
 extern const struct cg_backend cg_backend_cuda;
 const struct cg_backend cg_backend_cuda = {
-	.name = "cuda", .unasked = "ready",
+	.name = "cuda", .unasked = "ready", .seconds = 1,
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,

@@ -126,6 +126,8 @@ static void bind(struct parameters *to, const struct cg_pass_plan *plan, const s
 			next(to)->at = cg_cu_address(o->mem);
 			if (a->kind == CG_KIND_TENSOR)
 				next(to)->count = o->stride;
+			if (cg_has_second(piece, a))
+				next(to)->count = o->second;
 		}
 	}
 }
@@ -138,13 +140,13 @@ static unsigned least(uint64_t a, uint64_t b)
 }
 
 /* A block is as wide as a row has work and takes more rows where that is little; what is beyond the grid the text takes in turns. */
-static struct grid grid_for(const struct cg_device *device, unsigned threads, int64_t rows, int64_t across)
+static struct grid grid_for(const struct cg_device *device, unsigned threads, int64_t rows, int64_t across, int tall)
 {
 	struct grid g = { .wide = 1, .tall = 1 };
 
 	while (2 * g.wide <= threads && g.wide < (uint64_t)across)
 		g.wide *= 2;
-	while (2 * g.tall * g.wide <= threads && g.tall < (uint64_t)rows)
+	while (tall && 2 * g.tall * g.wide <= threads && g.tall < (uint64_t)rows)
 		g.tall *= 2;
 	g.x = least(((uint64_t)across + g.wide - 1) / g.wide, (uint64_t)device->grid_x);
 	g.y = least(((uint64_t)rows + g.tall - 1) / g.tall, (uint64_t)device->grid_y);
@@ -152,13 +154,13 @@ static struct grid grid_for(const struct cg_device *device, unsigned threads, in
 }
 
 /* Blocks are small where large ones would be fewer than the multiprocessors. */
-static struct grid grid_of(const struct cg_device *device, int most, int64_t rows, int64_t across)
+static struct grid grid_of(const struct cg_device *device, int most, int64_t rows, int64_t across, int tall)
 {
 	enum { LARGEST = 256, SMALLEST = 64 };
 	struct grid g;
 
 	for (unsigned threads = LARGEST; threads >= SMALLEST; threads /= 2) {
-		g = grid_for(device, least((unsigned)most, threads), rows, across);
+		g = grid_for(device, least((unsigned)most, threads), rows, across, tall);
 		if ((uint64_t)g.x * g.y >= (uint64_t)device->units)
 			break;
 	}
@@ -176,6 +178,7 @@ static int launch(struct cg_queue *queue, struct CUfunc_st *function, struct gri
 	CU_INSIDE(queue->device, enqueue(queue, function, g, parameters));
 }
 
+/* A sum's values have a row of blocks each, a part's blocks of rows and a point's rows are shared out. */
 int cg_cu_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
                  const struct cg_operand *operands)
 {
@@ -184,7 +187,7 @@ int cg_cu_launch(struct cg_queue *queue, const struct cg_built *built, int piece
 	int one = run > 1 && !cg_takes_runs(built->plan, p, rows, units, queue->device->units);
 	const struct form *form = &built->forms[piece][one];
 	int64_t down = p->shape == CG_PIECE_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
-	                                             : p->shape == CG_PIECE_SUM ? 1 : rows;
+	                                             : p->shape == CG_PIECE_SUM ? cg_sum_values(p) : rows;
 	int64_t across = one ? units : units / run + (units % run != 0);
 	struct parameters parameters;
 	int code;
@@ -192,6 +195,6 @@ int cg_cu_launch(struct cg_queue *queue, const struct cg_built *built, int piece
 	if (!down)
 		return CG_OK;
 	bind(&parameters, built->plan, p, rows, units, operands);
-	code = launch(queue, form->function, grid_of(queue->device, form->threads, down, across), &parameters);
+	code = launch(queue, form->function, grid_of(queue->device, form->threads, down, across, p->shape != CG_PIECE_SUM), &parameters);
 	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
 }

@@ -26,13 +26,13 @@ static inline unsigned host_below(unsigned n)
 	return (unsigned)(state >> 33) % n;
 }
 
-/* The first thread of a grid, which covers the units or is of any size, and is one thread high or of any height. */
-static inline void host_first(int64_t units, int cover, int flat)
+/* The first thread of a grid of any height, which covers the units or is of any width. */
+static inline void host_first(int64_t units, int cover)
 {
 	threadIdx = {};
 	blockIdx = {};
-	blockDim = { 1u << host_below(6), flat ? 1 : 1 + host_below(3) };
-	gridDim = { cover ? (unsigned)(units / blockDim.x + 1) : 1 + host_below(3), flat ? 1 : 1 + host_below(3) };
+	blockDim = { 1u << host_below(6), 1 + host_below(3) };
+	gridDim = { cover ? (unsigned)(units / blockDim.x + 1) : 1 + host_below(3), 1 + host_below(3) };
 }
 
 static inline void host_next(void)

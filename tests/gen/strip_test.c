@@ -105,6 +105,9 @@ static size_t size_of(int dtype, int type)
 
 /* ---- one piece, both ways ---- */
 
+/* Elements from what a sum in CUDA C gives to its second place, or 0: none, as in the other dialects. */
+enum { SECOND = 2 * UNITS };
+static int second;
 static char *ours[ARGUMENTS], *theirs[ARGUMENTS], *scratch[2];
 static void *registers;
 static long elements;
@@ -182,6 +185,10 @@ static void try_piece(const struct cg_pass_plan *plan, const struct cg_piece *pi
 				memcpy(ours[k] + j * size, (char *)&pool[arg->type == CG_TYPE_ACC] + at * size,
 				       (count - j < POOL / 2 ? count - j : POOL / 2) * size);
 			memcpy(theirs[k], ours[k], count * size);
+			if (second && cg_has_second(piece, arg)) {
+				b[k].value = second;
+				memcpy(theirs[k] + (size_t)second * size, ours[k], count * size);
+			}
 			a[k].data = k == absent ? NULL : ours[k] + shift;
 			b[k].data = k == absent ? NULL : (arg->out ? theirs[k] : ours[k]) + shift;
 		}
@@ -201,6 +208,9 @@ static void try_piece(const struct cg_pass_plan *plan, const struct cg_piece *pi
 			continue;
 		else
 			count += SHIFT;
+		for (size_t j = 0; second && cg_has_second(piece, arg) && j < count; j++)
+			if (!same(dtype, arg->type, y + j * size, y + ((size_t)second + j) * size))
+				fail_msg("%s [%d, %d]: the second place of %s differs at %d", piece->key, (int)rows, (int)units, arg->name, (int)j);
 		elements += (long)count;
 		for (size_t j = 0; j < count && memcmp(x, y, count * size); j++)
 			if (!same(dtype, arg->type, x + j * size, y + j * size))
@@ -277,8 +287,7 @@ static void thunk(FILE *file, const struct cg_piece *piece, const char *key, int
 	              "void call_%s(int64_t rows, int64_t units, const struct bound *a)\n{\n",
 	        lang == CG_LANG_CUDA ? "extern \"C\" " : "", key, key);
 	if (lang == CG_LANG_CUDA)
-		fprintf(file, "for (host_first(units, %d, %d); blockIdx.y < gridDim.y; host_next())\n",
-		        piece->shape != CG_PIECE_POINT, piece->shape == CG_PIECE_SUM);
+		fprintf(file, "for (host_first(units, %d); blockIdx.y < gridDim.y; host_next())\n", piece->shape != CG_PIECE_POINT);
 	fprintf(file, "\t%s(rows, units", key);
 	for (int k = 2; k < piece->n_arguments; k++) {
 		const struct cg_argument *a = &piece->arguments[k];
@@ -291,6 +300,8 @@ static void thunk(FILE *file, const struct cg_piece *piece, const char *key, int
 			fprintf(file, ", (%s *)a[%d].data", a->type == CG_TYPE_ACC ? "acc" : "real", k);
 		if (a->kind == CG_KIND_TENSOR)
 			fprintf(file, ", a[%d].stride", k);
+		if (lang == CG_LANG_CUDA && cg_has_second(piece, a))
+			fprintf(file, ", a[%d].value", k);
 	}
 	fprintf(file, ");\n}\n");
 }
@@ -346,9 +357,11 @@ static void try_text(const struct cg_pass_plan *plan, int lang, const char *fold
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		fail_msg("%s", dlerror());
+	second = lang == CG_LANG_CUDA ? SECOND : 0;
 	for (int k = 0; k < 2 * plan->n_pieces; k++)
 		if (key_of(plan, &plan->pieces[k / 2], lang, k % 2, key))
 			try_compiled(plan, &plan->pieces[k / 2], library, key);
+	second = 0;
 	dlclose(library);
 }
 

@@ -1,7 +1,8 @@
 /*
  * Both forms of every kernel over elements: runs of units, and one unit a thread.  Whichever a launch's rule takes, the bits are the
  * same: of every built-in cell, set of options, pass, dtype and stage, on arguments that are drawn, absent, strided and begin
- * anywhere.
+ * anywhere.  Sums run with them, and over so many blocks of rows that a thread loads several at once, against the cpu's: of numbers
+ * of one size, too, whose sum shows in which order they were added.
  */
 #include <limits.h>
 #include <setjmp.h>
@@ -16,7 +17,7 @@
 #include "tests/conformance/kernel_trial.h"
 
 enum { RUNS, ONE, FORMS };
-static struct side sides[FORMS] = { { .name = "runs" }, { .name = "one unit a thread" } };
+static struct side sides[FORMS] = { { .name = "runs" }, { .name = "one unit a thread" } }, cpu = { .name = "cpu" };
 static unsigned long long seed = 20261122;
 
 /* No problem is too small for runs on a device without a multiprocessor, every one is where there are so many. */
@@ -35,7 +36,7 @@ static int set_up(void **state)
 		if (cg_stream_open(sides[form].context, NULL, &sides[form].stream))
 			return 1;
 	}
-	return 0;
+	return cg_open("cpu", &cpu.context) || cg_stream_open(cpu.context, NULL, &cpu.stream);
 }
 
 static int tear_down(void **state)
@@ -45,23 +46,39 @@ static int tear_down(void **state)
 		cg_stream_close(sides[form].stream);
 		cg_close(sides[form].context);
 	}
+	cg_stream_close(cpu.stream);
+	cg_close(cpu.context);
 	return 0;
 }
 
-static void try_kind(const struct kernel_kind *kind)
+static void try_case(const struct kernel_trial *trial, const struct side *pair)
 {
 	const struct cg_cell *const cells[2] = { NULL, NULL };
+	const char *key = trial->kind->plan->key;
+	struct finding finding;
+
+	if (kernel_trial_run(trial, pair, cells, &finding))
+		fail_msg("%s: %s", key, cg_message());
+	if (finding.kind)
+		fail_msg("%s [%lld, %lld], seed %llu: %s", key, (long long)trial->rows, (long long)trial->units, trial->seed, finding.words);
+}
+
+enum { BLOCKS = 19 };                    /* twice as many as a thread loads at once, and some */
+
+static void try_kind(const struct kernel_kind *kind)
+{
+	const struct side other[2] = { sides[ONE], cpu };
+	struct kernel_trial trial;
 
 	for (int n = 0; n <= kernel_areas(); n++) {
-		struct kernel_trial trial;
-		struct finding finding;
-
 		kernel_case(kind, n, seed++, &trial);
-		if (kernel_trial_run(&trial, sides, cells, &finding))
-			fail_msg("%s: %s", kind->plan->key, cg_message());
-		if (finding.kind)
-			fail_msg("%s [%lld, %lld], seed %llu: %s", kind->plan->key, (long long)trial.rows, (long long)trial.units, trial.seed,
-			         finding.words);
+		try_case(&trial, sides);
+	}
+	if (kind->shape == CG_SUM) {
+		trial.rows = BLOCKS * CG_SUM_ROWS - 1;
+		trial.units = 3;
+		trial.nan = 0;
+		try_case(&trial, other);
 	}
 }
 
@@ -93,12 +110,52 @@ static void test_bits(void **dtype)
 	assert_true(2 * both > points);
 }
 
+/* Biases' gradients of an lstm, of float or double. */
+static void sum_biases(const struct side *side, int dtype, int64_t rows, int64_t units, void *in, void *out)
+{
+	static const char *const names[] = { "da_i", "da_f", "da_g", "da_o", "db_i", "db_f", "db_g", "db_o" };
+	const struct cg_kernel kernel = { cg_cell_find("lstm"), NULL, 1, CG_GRAD, dtype, CG_SUM };
+	size_t row = (size_t)units * cg_dtype_bytes(dtype);
+	struct cg_arg args[9];
+
+	for (int k = 0; k < 8; k++) {
+		struct cg_mem mem = { k < 4 ? in : out, k < 4 ? 0 : (size_t)(k - 4) * row, (k < 4 ? (size_t)rows : 4) * row, CG_HOST };
+
+		mem.bytes -= mem.offset;
+		args[k] = (struct cg_arg){ .name = names[k], .mem = mem, .stride = units };
+	}
+	args[8] = (struct cg_arg){ .name = "accumulate" };
+	if (cg_kernel_run(side->stream, &kernel, rows, units, args, 9))
+		fail_msg("%s: %s", side->name, cg_message());
+}
+
+static void test_order(void **state)
+{
+	enum { ROWS = BLOCKS * CG_SUM_ROWS - 1, UNITS = 5 };
+	static double in[ROWS * UNITS], out[2][4 * UNITS];
+	static float in_f[ROWS * UNITS], out_f[2][4 * UNITS];
+
+	(void)state;
+	if (!sides[ONE].stream)
+		skip();
+	srand((unsigned)seed);
+	for (int k = 0; k < ROWS * UNITS; k++)
+		in_f[k] = (float)(in[k] = 1 + (double)rand() / RAND_MAX / 3);
+	for (int k = 0; k < 2; k++) {
+		sum_biases(k ? &cpu : &sides[ONE], CG_F64, ROWS, UNITS, in, out[k]);
+		sum_biases(k ? &cpu : &sides[ONE], CG_F32, ROWS, UNITS, in_f, out_f[k]);
+	}
+	assert_memory_equal(out[0], out[1], sizeof out[0]);
+	assert_memory_equal(out_f[0], out_f[1], sizeof out_f[0]);
+}
+
 int main(void)
 {
 	static int dtypes[] = { CG_F32, CG_F64, CG_F16, CG_BF16 };
 	const struct CMUnitTest tests[] = {
 		{ "f32", test_bits, NULL, NULL, &dtypes[0] }, { "f64", test_bits, NULL, NULL, &dtypes[1] },
 		{ "f16", test_bits, NULL, NULL, &dtypes[2] }, { "bf16", test_bits, NULL, NULL, &dtypes[3] },
+		cmocka_unit_test(test_order),
 	};
 
 	if (getenv("CELLGRAD_TEST_SEED"))

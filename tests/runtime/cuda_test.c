@@ -271,6 +271,30 @@ static void test_forms(void **state)
 	drop_tensors(&t);
 }
 
+/* A row of blocks for each of a sum's values. */
+static void test_sums(void **state)
+{
+	struct tensors t;
+	struct cg_kernel kernel = { cg_cell_find("lstm"), NULL, 1, CG_GRAD, CG_F32, CG_SUM };
+	struct cg_pass_plan *plan;
+	struct cg_mistake mistake;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	plan = cg_plan(kernel.cell, 0, kernel.pass, 0, kernel.dtype, cg_memory, &mistake);
+	assert_non_null(plan);
+	cg_cu.LaunchKernel = note_launch;
+	for (int64_t units = 1; units < 1000; units *= 7) {
+		launch_kernel(&t, &kernel, plan, 130, units);
+		assert_int_equal(last.tall, 1);
+		assert_int_equal(last.y, 4);
+		assert_true((int64_t)last.x * last.wide >= units);
+	}
+	cg_plan_free(plan);
+	drop_tensors(&t);
+}
+
 /* ---- the compiler ---- */
 
 static char options[256];
@@ -588,7 +612,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_commands), cmocka_unit_test(test_commands_of_sequences),
-		cmocka_unit_test(test_no_bias), cmocka_unit_test(test_built_once), cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_no_bias), cmocka_unit_test(test_built_once), cmocka_unit_test(test_forms), cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_compiler), cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_captured), cmocka_unit_test(test_child),
 		cmocka_unit_test(test_nothing_left),

@@ -335,48 +335,65 @@ extern "C" __global__ void cg_gru_f32_gradgrad_sum_part(
  *	gb_n         out real    [units]         adjoint of b_n
  *	gb_q_n       out real    [units]         adjoint of b_q_n
  *	accumulate   in  int64_t                 1: add to the sums that are there
+ *
+ * NAME_second: elements from NAME to a second place, which gets the same sum; 0: there is none.
  */
 extern "C" __global__ void cg_gru_f32_gradgrad_sum(
 	long long rows, long long units,
 	const acc *__restrict__ partial_at,
-	real *__restrict__ gb_r_at,
-	real *__restrict__ gb_z_at,
-	real *__restrict__ gb_n_at,
-	real *__restrict__ gb_q_n_at,
+	real *__restrict__ gb_r_at, long long gb_r_second,
+	real *__restrict__ gb_z_at, long long gb_z_second,
+	real *__restrict__ gb_n_at, long long gb_n_second,
+	real *__restrict__ gb_q_n_at, long long gb_q_n_second,
 	long long accumulate)
 {
-	enum { BLOCK = 64, VALUES = 4 };
+	enum { BLOCK = 64, VALUES = 4, LOADS = 8 };
 	const long long blocks = (rows + BLOCK - 1) / BLOCK;
 	const long long unit = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+	const long long step = gridDim.y * (long long)blockDim.y;
 
 	if (unit >= units)
 		return;
-	if (gb_r_at) {
+	for (long long value = blockIdx.y * (long long)blockDim.y + threadIdx.y; value < VALUES; value += step) {
+		const acc *const at = partial_at + value * units + unit;
+		real *total = 0;
+		long long second = 0, block = 0;
 		acc sum = 0;
 
-		for (long long block = 0; block < blocks; block++)
-			sum += partial_at[(block * VALUES + 0) * units + unit];
-		gb_r_at[unit] = accumulate ? gb_r_at[unit] + sum : sum;
-	}
-	if (gb_z_at) {
-		acc sum = 0;
+		if (value == 0) {
+			total = gb_r_at;
+			second = gb_r_second;
+		}
+		if (value == 1) {
+			total = gb_z_at;
+			second = gb_z_second;
+		}
+		if (value == 2) {
+			total = gb_n_at;
+			second = gb_n_second;
+		}
+		if (value == 3) {
+			total = gb_q_n_at;
+			second = gb_q_n_second;
+		}
+		if (!total)
+			continue;
+		/* Loads do not wait for each other; the additions are in order. */
+		for (; block + LOADS <= blocks; block += LOADS) {
+			acc loaded[LOADS];
 
-		for (long long block = 0; block < blocks; block++)
-			sum += partial_at[(block * VALUES + 1) * units + unit];
-		gb_z_at[unit] = accumulate ? gb_z_at[unit] + sum : sum;
-	}
-	if (gb_n_at) {
-		acc sum = 0;
-
-		for (long long block = 0; block < blocks; block++)
-			sum += partial_at[(block * VALUES + 2) * units + unit];
-		gb_n_at[unit] = accumulate ? gb_n_at[unit] + sum : sum;
-	}
-	if (gb_q_n_at) {
-		acc sum = 0;
-
-		for (long long block = 0; block < blocks; block++)
-			sum += partial_at[(block * VALUES + 3) * units + unit];
-		gb_q_n_at[unit] = accumulate ? gb_q_n_at[unit] + sum : sum;
+			#pragma unroll
+			for (int k = 0; k < LOADS; k++)
+				loaded[k] = at[(block + k) * VALUES * units];
+			#pragma unroll
+			for (int k = 0; k < LOADS; k++)
+				sum += loaded[k];
+		}
+		for (; block < blocks; block++)
+			sum += at[block * VALUES * units];
+		total += unit;
+		if (second)
+			total[second] = accumulate ? total[second] + sum : sum;
+		*total = accumulate ? *total + sum : sum;
 	}
 }
