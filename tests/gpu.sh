@@ -1,205 +1,765 @@
 #!/bin/sh
-# gpu.sh: all that a machine with an NVIDIA GPU can say and no other: builds in a fresh folder, runs the conformance suite, the
-# backend's own tests and the bits of kernels on the GPU, the same under compute-sanitizer's four tools where that is found, and
-# measures every op beside its products alone (cuBLAS's), networks beside cuDNN alone, and the copy rate.  A dated report goes to tests/reports.
+# gpu.sh: all that a machine with an NVIDIA GPU can say and no other, in an hour of it.
 #
-#	sh tests/gpu.sh          exit 0: all went well; 1: something failed, the report says what; 2: refused, there is no GPU
+#	sh tests/gpu.sh kit DIR                builds, here, all that runs there: programs, their libraries, their data
+#	KIT=DIR sh DIR/gpu.sh STAGE            one stage, there, by the kit; from a kit's own folder KIT may be left out
+#	KIT=DIR sh DIR/gpu.sh only NAME...     some steps of any stage, by name
 #
-# For trying this script where there is no GPU: BACKEND, another backend (opencl, cpu), on which all steps but the sanitizer's run;
-# REPORTS, another folder; CHECK_TIME, SANITIZE_TIME and BENCH_TIME, seconds for `cellgrad check`, the same under each tool, and
-# each number of a bench.  CC, CFLAGS, CELLGRAD_TEST_SEED and the like are handed on.
+# Stages, each of less than nine minutes:
+#	facts     the machine: versions and paths of libraries, clocks, ECC, MIG, compute mode, other processes
+#	right     are the answers right?  the backend's tests, the suites of conformance and of sequences on both routes, `cellgrad check`
+#	fast      ceilings of the machine, networks beside bare cuDNN and beside PyTorch, every op, NVRTC, what a scan could use
+#	clean     compute-sanitizer's four tools on our kernels, one of them with the vendors' as well, ncu on six kernels
+#
+# There it needs a driver, and for some steps Python with PyTorch, compute-sanitizer or ncu; no compiler and no network.
+# The report is REPORTS/DATE-BACKEND-DEVICE-STAGE.md, written anew after every step, with the verdict in its first line.
+# exit 0: all that was run is green, and nothing was left out for want of time; 1: something failed, or was stopped; 2: refused.
+#
+# REPORTS   folder of the report, of logs.tar.gz and of numbers.json: tests/reports, or reports in the kit
+# JOBS      steps of `right` that run at a time: 4, and 1 where the GPU takes one process
+# BACKEND   another backend (opencl, cpu), to try the script on
+# LEAVE_OUT names of steps not to run;  STAGE_TIME seconds for the stage, 520
+# CHECK_TIME SANITIZE_TIME BENCH_TIME   seconds for `cellgrad check`, for it under each tool, for each number of a bench
+# BUILD     for kit: a build folder at hand, instead of one of its own;  STAND_INS=yes: the kit is to rehearse, and has tests/fake
 set -u
-top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
-backend=${BACKEND:-cuda}
-reports=${REPORTS:-$top/tests/reports}
-check_time=${CHECK_TIME:-300} sanitize_time=${SANITIZE_TIME:-60} bench_time=${BENCH_TIME:-0.25}
-if commit=$(git -C "$top" rev-parse --short HEAD 2>/dev/null); then
-	git -C "$top" diff --quiet HEAD || commit="$commit, with changes"
-else
-	commit='none: a tarball'
-fi
-jobs=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-failed=0
+here=$(cd "$(dirname "$0")" && pwd) || exit 1
+stages='facts right fast clean'
+most_mb=50
 
-say()    { echo "gpu: $*" >&2; }
-refuse() { say "$*"; exit 2; }
+say() { echo "gpu: $*" >&2; }
 
-# ---- is there anything to do it on? ----
+# ---- kit: what runs there, built here ----
 
-case $backend in
-cuda)
-	gpus=$(nvidia-smi -L 2>&1) || {
-		for node in /dev/nvidia[0-9]* /dev/dxg; do [ -e "$node" ] && break; done
-		[ -e "$node" ] || refuse "there is no NVIDIA GPU here: no /dev/nvidia0, and nvidia-smi -L says: $(echo "$gpus" | head -n 1)"
-		gpus="nvidia-smi does not run: $(echo "$gpus" | head -n 1)"
-	} ;;
-opencl | cpu) gpus="none: this is a trial of the script on $backend" ;;
-*) refuse "BACKEND: expected cuda, or opencl or cpu for a trial, got $backend" ;;
+# Under bin/ of the kit, without their folders.
+programs='cellgrad tests/conformance/conformance tests/sequence/sequence tests/parts tests/net_time tests/gpu_probe
+	tests/runtime/cuda_test tests/runtime/cuda_moves_test tests/runtime/cuda_gemm_test tests/runtime/cuda_rows_test
+	tests/runtime/cuda_rnn_test tests/runtime/cuda_net_test tests/runtime/cuda_net_call_test'
+stand_in_programs='tests/runtime/opencl_test'
+data='tests/gen/coupled.cell tests/gen/stages.cell tests/gpu_micro.cu tests/gpu_torch.py'
+
+die() { say "$*"; exit 1; }
+
+# The C library and its loader are that machine's own.
+needed_by()
+{
+	ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
+		grep -Ev '/(ld-linux[^/]*|libc|libm|libdl|libpthread|librt|libresolv)\.so[^/]*$'
+}
+
+make_kit()
+{
+	top=$(cd "$here/.." && pwd) || exit 1
+	[ $# -eq 1 ] || { say 'expected kit DIR'; exit 2; }
+	case $1 in /*) kit=$1 ;; *) kit=$PWD/$1 ;; esac
+	if [ -e "$kit" ] && [ ! -f "$kit/kit.txt" ] && [ -n "$(ls -A "$kit" 2>/dev/null)" ]; then
+		say "$kit is there, and no kit: it is left as it is"
+		exit 2
+	fi
+	if [ -n "${BUILD:-}" ]; then
+		build=$(cd "$BUILD" && pwd) || exit 2
+	else
+		build=$top/build-gpu
+		[ -f "$top/configure" ] || (cd "$top" && ./bootstrap) || die 'bootstrap failed'
+		mkdir -p "$build" && cd "$build" || exit 1
+		# As make is to read it: programs look for libraries beside them.
+		[ -f Makefile ] || "$top/configure" -q CFLAGS=-O2 LDFLAGS="-Wl,-rpath,'\$\$ORIGIN/../lib'" || die 'configure failed'
+		jobs=-j$(nproc 2>/dev/null || echo 2)
+		make -s "$jobs" && make -s "$jobs" check TESTS= || die 'the build failed'
+	fi
+	cd "$build" || exit 1
+	[ -z "${STAND_INS:-}" ] || programs="$programs $stand_in_programs"
+	# shellcheck disable=SC2086 # a list
+	for file in $programs; do [ -f "$file" ] || die "there is no $file in $build: 'make' and 'make check TESTS=' build it"; done
+	rm -rf "$kit"
+	mkdir -p "$kit/bin" "$kit/lib" || exit 1
+	# shellcheck disable=SC2086
+	for file in $programs; do strip -o "$kit/bin/${file##*/}" "$file" || exit 1; done
+	libc=$(newest_libc "$kit")
+	# Each holds the whole library: packed they are a third.
+	tar -C "$kit" -czf "$kit/bin.tar.gz" bin || exit 1
+	rm -r "${kit:?}/bin"
+	strip -o "$kit/lib/libcellgrad.so.0" .libs/libcellgrad.so.0 || exit 1
+	# shellcheck disable=SC2086
+	for file in $(needed_by $programs); do cp -L "$file" "$kit/lib/" || exit 1; done
+	for file in $data; do
+		mkdir -p "$kit/${file%/*}" && cp "$top/$file" "$kit/$file" || exit 1
+	done
+	cp "$top/tests/gpu.sh" "$kit/gpu.sh" || exit 1
+	if [ -n "${STAND_INS:-}" ]; then
+		mkdir "$kit/fake" && cp -R tests/fake/lib "$kit/fake/lib" &&
+			cp tests/fake/run "$kit/fake/run" || exit 1
+	fi
+	{
+		echo "commit $(commit_of "$top")"
+		echo "version $(./cellgrad --version 2>/dev/null | sed 's/^cellgrad *//')"
+		echo "machine $(uname -m)"
+		echo "libc $libc"
+		echo "compiler $(${CC:-cc} --version 2>/dev/null | head -n 1)"
+		echo "flags $(sed -n 's/^CFLAGS = //p' Makefile)"
+		echo "stand-ins ${STAND_INS:-no}"
+	} >"$kit/kit.txt"
+	mb=$(du -sm "$kit" | cut -f1)
+	# With sanitizers or debugging aids of a build at hand it may be more.
+	[ "$mb" -le $most_mb ] || [ -n "${BUILD:-}" ] || die "the kit has $mb MB: expected at most $most_mb"
+	say "the kit: $kit, $mb MB; there: KIT=$kit sh $kit/gpu.sh STAGE"
+}
+
+commit_of()
+{
+	if commit=$(git -C "$1" rev-parse --short HEAD 2>/dev/null); then
+		git -C "$1" diff --quiet HEAD || commit="$commit, with changes"
+		echo "$commit"
+	else
+		echo 'none: a tarball'
+	fi
+}
+
+# The newest version of the C library that a symbol in the kit is of.
+newest_libc()
+{
+	for file in "$1"/bin/*; do
+		LC_ALL=C grep -ao 'GLIBC_2\.[0-9.]*' "$file"
+	done | sort -u | sed 's/GLIBC_//' | sort -t. -k1,1n -k2,2n | tail -n 1
+}
+
+# ---- the report ----
+
+what=${1:-}
+case $what in
+kit) shift; make_kit "$@"; exit ;;
+facts | right | fast | clean) [ $# -eq 1 ] || { say "$what: expected nothing behind it"; exit 2; } ;;
+only) [ $# -gt 1 ] || { say 'expected only NAME...'; exit 2; } ;;
+*) sed -n '2,/^set -u/{/^set -u/d;s/^# \{0,1\}//;p;}' "$0" >&2; exit 2 ;;
 esac
-[ -f "$top/configure" ] || (cd "$top" && ./bootstrap) || exit 1
+stage=$what
+shift
+wanted=" $* "
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/cellgrad-gpu.XXXXXX") || exit 1
-trap 'say "interrupted; what was done is in $work"; exit 1' HUP INT TERM
-mkdir "$work/build" || exit 1
-cd "$work/build" || exit 1
+kit=${KIT:-$here}
+[ -f "$kit/kit.txt" ] || { say "KIT: there is no kit in $kit: 'sh tests/gpu.sh kit DIR' makes one"; exit 2; }
+kit=$(cd "$kit" && pwd) || exit 2
+if [ "$kit" = "$here" ]; then own=$kit/reports; else own=$here/reports; fi
+reports=${REPORTS:-$own}
+backend=${BACKEND:-cuda}
+jobs=${JOBS:-4} stage_time=${STAGE_TIME:-520}
+check_time=${CHECK_TIME:-120} sanitize_time=${SANITIZE_TIME:-40} bench_time=${BENCH_TIME:-0.2}
+mkdir -p "$reports" && [ -w "$reports" ] || { say "REPORTS: cannot write to $reports"; exit 2; }
+reports=$(cd "$reports" && pwd) || exit 2
+work=$(mktemp -d "${TMPDIR:-/tmp}/cellgrad-gpu.XXXXXX") || exit 2
+logs=$work/logs/$stage
+mkdir -p "$logs" "$work/rows" "$work/text" "$work/failures" || exit 2
+began_all=$(date +%s) deadline=$((began_all + stage_time))
+number=0 pending='' green=0 red='' missed=0 late='' lost='' file='' device=''
+verdict=RUNNING words='this report was written while the stage ran, and nothing wrote it again: the stage was killed'
+
+fact() { sed -n "s/^$1 //p" "$kit/kit.txt"; }
+
+# Without this machine's folders.
+plain() { sed "s,$work/bin/,,g; s,$work/,,g; s,$kit,KIT,g"; }
+
+# A name that a file may have: of the device, as the driver or the backend says it.
+place_report()
+{
+	slug=$(printf '%s' "${device:-unknown}" | sed 's/[;,].*//; s/^[a-z]* [0-9.]*: //' | tr -cs 'A-Za-z0-9' - | cut -c1-40 | sed 's/^-*//; s/-*$//')
+	new=$reports/$(date -u +%Y-%m-%d)-$backend-$slug-$stage.md
+	[ -z "$file" ] || [ "$file" = "$new" ] || rm -f "$file"
+	file=$new
+}
+
+rehearsal() { [ "$backend" != cuda ] || [ -n "${CELLGRAD_FAKE_CUDA:-}" ]; }
+
+# shellcheck disable=SC2016 # backticks are Markdown's
+report()
+{
+	n_red=$(echo "$red" | wc -w)
+	{
+		echo "# $verdict: $stage on ${device:-an unknown device}: $green steps passed, $((n_red)) failed, $missed not run: $words"
+		rehearsal && printf '\n**A rehearsal: on %s, not on an NVIDIA GPU.  It counts for nothing.**\n' "${device:-$backend}"
+		printf '\nMade by `gpu.sh %s` on %s, of commit %s, in %d s.\n' "$stage$([ "$wanted" = '  ' ] || echo "$wanted")" \
+			"$(date -u '+%Y-%m-%d %H:%M UTC')" "$(fact commit)" $(($(date +%s) - began_all))
+		if [ -n "$red" ]; then
+			printf '\n## What failed\n'
+			cat "$work/failures/"* 2>/dev/null
+		fi
+		printf '\n## What was run\n\n| step | command | outcome | time |\n|---|---|---|---|\n'
+		cat "$work/rows/"* "$work/text/"* 2>/dev/null
+	} >"$file.new"
+	mv "$file.new" "$file"
+	# All logs in one archive, those of other stages of this folder as they were.
+	(cd "$work" && tar -czf "$reports/logs.tar.gz.new" logs 2>/dev/null) && mv "$reports/logs.tar.gz.new" "$reports/logs.tar.gz"
+}
+
+# The end, whatever it is: finish VERDICT EXIT WORDS...
+finish()
+{
+	verdict=$1 code=$2
+	shift 2
+	words=$*
+	report
+	say "$verdict: $words"
+	say "the report: $file"
+	cd / && rm -rf "$work"
+	exit "$code"
+}
+
+refuse() { finish REFUSED 2 "$*"; }
+
+interrupted()
+{
+	trap '' HUP INT TERM
+	for n in $pending; do
+		kill -TERM "$(cat "$work/$n.pid" 2>/dev/null)" 2>/dev/null
+		row "$n" "$(cat "$work/$n.id")" "$(cat "$work/$n.command")" '**stopped**' "$(($(date +%s) - $(cat "$work/$n.began"))) s"
+	done
+	finish STOPPED 1 "ended by a signal; what had ended by then is here, what ran then is marked"
+}
+
+# row NUMBER STEP COMMAND OUTCOME TIME
+# shellcheck disable=SC2016
+row() { printf '| %s | %s | %s | %s |\n' "$2" "${3:+\`$3\`}" "$4" "${5:-}" >"$work/rows/$1"; }
+
+# section NUMBER TITLE: what is read, as it is; words NUMBER TITLE LINES: the same in a fence, its end.
+section() { { printf '\n## %s\n\n' "$2"; plain; } >>"$work/text/$1"; }
+words()   { { echo '```'; tail -n "$3"; echo '```'; } | section "$1" "$2"; }
 
 # ---- steps ----
 
-rows=$work/rows text=$work/text
-: >"$rows"
-: >"$text"
-number=0
+# What a command that repeats a failure looks like.
+repeating='cellgrad (check|run|bench) |CELLGRAD_TEST_SEED='
+fatal='context was lost|CUDA_ERROR_(ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE|CONTAINED|ILLEGAL_ADDRESS|LAUNCH_TIMEOUT|CONTEXT_IS_DESTROYED|ASSERT|HARDWARE_STACK_ERROR|ILLEGAL_INSTRUCTION|MISALIGNED_ADDRESS|INVALID_ADDRESS_SPACE|INVALID_PC|LAUNCH_FAILED)'
 
-# step NAME COMMAND...: runs, and keeps what was said, how long it took and how it ended.  The command's own exit status.
-step() {
-	number=$((number + 1))
-	name=$1 log=$work/$number.log
-	shift
-	say "$name: $*"
-	began=$(date +%s)
-	"$@" >"$log" 2>&1
-	code=$?
-	took=$(($(date +%s) - began))
-	if [ $code -eq 0 ]; then
-		outcome=passed
-	else
-		outcome="**failed**, exit $code" failed=1
-		say "$name FAILED, exit $code; the end of what it said:"
-		tail -n 20 "$log" >&2
+# The number of the next row, in $n.
+next() { number=$((number + 1)); n=$(printf '%02d' $number); }
+
+# Is this step to be run?  Where it is not for another reason than that nobody named it, the report says so.
+is_wanted()
+{
+	[ $stage = only ] && case $wanted in *" $1 "*) ;; *) return 1 ;; esac
+	case " ${LEAVE_OUT:-} " in *" $1 "*) not_run "$1" 'LEAVE_OUT names it'; return 1 ;; esac
+	[ -z "$lost" ] || { not_run "$1" "the context was lost in $lost"; return 1; }
+}
+
+not_run()
+{
+	if [ $stage = only ]; then case $wanted in *" $1 "*) ;; *) return ;; esac; fi
+	missed=$((missed + 1))
+	next
+	row "$n" "$1" '' "not run: $2"
+	say "$1: not run: $2"
+}
+
+# start NAME SECONDS FORM COMMAND...: a step beside others, JOBS of them at most.  FORM: what the report keeps of what is said: none,
+# words (the end), all, table (Markdown).  The step has that many seconds, or what the stage has left.
+start()
+{
+	name=$1 limit=$2 keep=$3 ran=''
+	shift 3
+	is_wanted "$name" || return 0
+	while [ "$(echo "$pending" | wc -w)" -ge "$jobs" ]; do collect; done
+	[ -z "$lost" ] || { not_run "$name" "the context was lost in $lost"; return 0; }
+	remains=$((deadline - $(date +%s)))
+	[ "$limit" -le $remains ] || limit=$remains
+	if [ "$limit" -lt 3 ]; then
+		late="$late $name"
+		not_run "$name" "the $stage_time s of the stage were over"
+		return 0
 	fi
-	echo "| $name | \`$(shown "$*")\` | $outcome$(counted "$log") | $took s |" >>"$rows"
+	next
+	ran=$n out=$logs/$n-$name.log
+	printf '%s' "$name" >"$work/$n.id"
+	printf '%s' "$keep" >"$work/$n.form"
+	printf '%s' "$limit" >"$work/$n.limit"
+	printf '%s' "$out" >"$work/$n.log"
+	printf '%s' "$*" | sed 's,|,\\|,g' | plain >"$work/$n.command"
+	date +%s >"$work/$n.began"
+	say "$name: $(cat "$work/$n.command")"
+	(
+		trap - HUP INT TERM
+		# What a stand-in has to say of this step.
+		[ -z "${CELLGRAD_FAKE_REPORT:-}" ] || CELLGRAD_FAKE_REPORT=$work/$n.fake
+		timeout -k 5 "$limit" "$@" >"$out" 2>&1 </dev/null &
+		echo $! >"$work/$n.pid"
+		wait $!
+		echo $? >"$work/$n.rc.new"
+		mv "$work/$n.rc.new" "$work/$n.rc"
+	) &
+	pending="$pending $n"
+}
+
+# Those that have ended; waits a little where none has.
+collect()
+{
+	others_run='' any=
+	for one in $pending; do
+		if [ -f "$work/$one.rc" ]; then any=yes; ended "$one"; else others_run="$others_run $one"; fi
+	done
+	pending=$others_run
+	if [ -n "$any" ]; then report; else sleep 0.2; fi
+}
+
+# wait_all; step: the same as start, alone.  The exit status of the last that ended.
+wait_all() { while [ -n "$pending" ]; do collect; done; }
+step()
+{
+	wait_all
+	last=0
+	start "$@"
+	wait_all
+	return "$last"
+}
+
+# Of a test that speaks TAP, how many tests there were.
+counted() { awk '/^ok / { n++ } /# SKIP/ { s++ } /^not ok / && !/# SKIP/ { n++; f++ } END { if (n) printf ": %d tests, %d failed, %d skipped", n, f, s }' "$1"; }
+
+# shellcheck disable=SC2016
+ended()
+{
+	id=$(cat "$work/$1.id") log=$(cat "$work/$1.log") form=$(cat "$work/$1.form") last=$(cat "$work/$1.rc")
+	took=$(($(date +%s) - $(cat "$work/$1.began")))
+	if [ -s "$work/$1.fake" ]; then
+		sort "$work/$1.fake" | uniq -c | sed 's/^ */# stand-in: /' | head -n 40 >>"$log"
+		[ "$last" -ne 0 ] || last=90
+	fi
+	case $last in
+	0) outcome=passed green=$((green + 1)) ;;
+	77) outcome="not run: $(tail -n 1 "$log")" missed=$((missed + 1)) last=0 form=none ;;
+	124 | 137) outcome="**failed**: it did not end within $(cat "$work/$1.limit") s" ;;
+	126 | 127) outcome="**failed**, exit $last: the program does not run on this machine" ;;
+	*) outcome="**failed**, exit $last" ;;
+	esac
+	row "$1" "$id" "$(cat "$work/$1.command")" "$outcome$(counted "$log")" "$took s"
+	case $form in
+	words) words "$1" "$id" 40 <"$log" ;;
+	all)   words "$1" "$id" 200 <"$log" ;;
+	table) section "$1" "$id" <"$log" ;;
+	esac
+	[ "$last" -eq 0 ] || failed "$1"
+}
+
+failed()
+{
+	case $form in recorded) red_words=' (recorded: the verdict does not count it)' ;; *) red="$red $id" red_words='' ;; esac
+	say "$id FAILED$red_words: $outcome; the end of what it said:"
+	tail -n 20 "$log" >&2
+	{
+		printf '\n### %s: %s%s\n\n```\n%s\n' "$id" "$outcome" "$red_words" "$(cat "$work/$1.command")"
+		echo '--- what repeats it:'
+		grep -E "$repeating" "$log" | sort -u | head -n 40
+		echo '--- the end of what it said:'
+		tail -n 60 "$log"
+		echo '```'
+	} | plain >"$work/failures/$1"
+	if [ "$form" != recorded ] && grep -qE "$fatal" "$log"; then
+		lost=$id
+		watch_failure "$1"
+	fi
+}
+
+# After a context was lost: the line that did it, alone, watched by memcheck where that is.
+watch_failure()
+{
+	line=$(grep -oE 'cellgrad check [^#]*' "$log" | head -n 1)
+	set -- "$1" memcheck-of-"$id"
+	[ -n "$line" ] || line=$(sed "s,KIT,$kit,g" "$work/$1.command")
+	again=$logs/$1-memcheck.log
+	if [ -n "$sanitizer" ]; then
+		with="$sanitizer --tool memcheck --report-api-errors no"
+	else
+		with='env CUDA_LAUNCH_BLOCKING=1'
+	fi
+	say "the context was lost: $with $line"
+	# shellcheck disable=SC2086 # a command line
+	PATH=$work/bin:$PATH CELLGRAD_CACHE=off timeout -k 5 90 $with $line >"$again" 2>&1 </dev/null
+	{
+		printf '\n### %s: the context was lost; its line again, by `%s`: exit %d\n\n```\n' "$id" "$with $line" $?
+		tail -n 60 "$again"
+		echo '```'
+	} | plain >>"$work/failures/$1"
+}
+
+# ---- what there is ----
+
+smi()
+{
+	command -v nvidia-smi >/dev/null || { echo 'there is no nvidia-smi'; return 1; }
+	timeout -k 2 15 nvidia-smi "$@" 2>&1
+}
+
+# One line of clocks, before and after what is measured.
+clocks()
+{
+	for reasons in clocks_event_reasons.active clocks_throttle_reasons.active; do
+		line=$(smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw,utilization.gpu,$reasons --format=csv,noheader) && break
+	done
+	case $line in *[0-9]' MHz'*) echo "$line" ;; *) echo 'not known here' ;; esac
+}
+
+say_clocks() { printf '\nClocks (SM, memory, temperature, power, use, limits) before: %s; after: %s.\n' "$before" "$(clocks)" >>"$work/text/$ran"; }
+
+# timed NAME SECONDS FORM COMMAND...: as step, with the clocks before and after it.
+timed()
+{
+	before=$(clocks)
+	step "$@"
+	code=$?
+	[ -z "$ran" ] || [ ! -f "$work/text/$ran" ] || say_clocks
 	return $code
 }
 
-# A command without this machine's folders, and with what a table's row needs to be hidden.
-shown() { echo "$1" | sed "s,$top,.,g; s,$work/build/,,g; s,|,\\\\|,g"; }
-
-# Of a test that speaks TAP, how many tests there were.
-counted() { awk '/^ok / { n++; if (/# SKIP/) s++ } /^not ok / { n++; f++ } END { if (n) printf ": %d tests, %d failed, %d skipped", n, f, s }' "$1"; }
-
-# keep TITLE [LINES]: the last step's words, or their end, into the report.
-keep() {
-	{
-		printf '\n## %s\n\n```\n' "$1"
-		sed "s,$top,.,g; s,$work/build/,,g" "$log" | tail -n "${2:-200}"
-		echo '```'
-	} >>"$text"
-}
-
-# The same for what is Markdown already.
-keep_table() { printf '\n## %s\n\n' "$1" >>"$text"; cat "$log" >>"$text"; }
-
-not_run() { echo "| $1 | | not run: $2 | |" >>"$rows"; say "$1: not run: $2"; }
-
-# shellcheck disable=SC2016 # backticks are Markdown's
-report() {
-	mkdir -p "$reports" || exit 1
-	device=$(sed -n "s/^ *${backend}[^ ]*  *//p" "$work/info" 2>/dev/null | head -n 1)
-	file=$reports/$(date -u +%Y-%m-%d)-$backend-$(echo "${device:-unknown}" | sed 's/[;,].*//; s/^[a-z]* [0-9.]*: //' |
-		tr -cs 'A-Za-z0-9\n' - | cut -c1-40 | sed 's/^-*//; s/-*$//').md
-	{
-		echo "# ${device:-$backend on an unknown device}"
-		printf '\nMade by `sh tests/gpu.sh` on %s, of commit %s.\n' "$(date -u '+%Y-%m-%d %H:%M UTC')" "$commit"
-		[ $failed -eq 0 ] && printf '\nAll that ran passed.\n' || printf '\n**Something failed.**\n'
-		printf '\n## The machine\n\n```\n%s\n%s\n%s\n%s\n```\n' "$gpus" "$(uname -srm)" \
-			"$(nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm,power.limit --format=csv 2>/dev/null)" \
-			"$(${CC:-cc} --version 2>/dev/null | head -n 1)"
-		printf '\n## What was run\n\n| step | command | outcome | time |\n|---|---|---|---|\n'
-		cat "$rows" "$text"
-	} >"$file"
-	say "the report: $file"
-}
-
-finish() {
-	report
-	if [ $failed -eq 0 ]; then
-		rm -rf "$work"
-	else
-		say "what was built and said is kept in $work"
-	fi
-	exit $failed
-}
-
-# ---- build ----
-
-step 'configure' "$top/configure" -q || finish
-step 'build' make -s -j"$jobs" || finish
-step 'build of the tests' make -s -j"$jobs" check TESTS= || finish
-
-export CELLGRAD_BACKEND="$backend"
-why=$(tests/conformance/conformance --opens) || {
-	rm -rf "$work"
-	refuse "backend $backend does not open: $why"
-}
-step 'what there is' ./cellgrad info
-cp "$log" "$work/info"
-keep 'What there is'
-
-# ---- right? ----
-
-step 'conformance' tests/conformance/conformance
-keep 'Conformance'
-step 'sequences' env srcdir="$top" CELLGRAD_CUDNN_LIB=none CELLGRAD_TEST_ROUTE=composed tests/sequence/sequence
-keep 'Sequences'
-if ./cellgrad info --why "$backend" 2>/dev/null | grep -q 'networks: cuDNN'; then
-	cudnn=yes
-	step 'sequences by cuDNN' env srcdir="$top" CELLGRAD_TEST_ROUTE=cudnn tests/sequence/sequence
-	keep 'Sequences by cuDNN'
-	for test in cuda_moves_test cuda_rnn_test cuda_net_test cuda_net_call_test; do
-		step "networks: $test" env srcdir="$top" tests/runtime/$test
-		keep "Networks: $test"
+# A tool of the toolkit, which may not be on the path.
+find_tool()
+{
+	command -v "$1" 2>/dev/null && return
+	for place in /usr/local/cuda*/bin/"$1" /usr/local/cuda*/compute-sanitizer/"$1" /opt/nvidia/nsight-compute/*/"$1"; do
+		[ -x "$place" ] && { echo "$place"; return; }
 	done
-else
-	cudnn=
-	not_run 'sequences by cuDNN' "$(./cellgrad info --why "$backend" 2>/dev/null | sed -n 's/.*networks: //p' | head -n 1 | grep . || echo "there is none on $backend")"
-fi
-own=tests/runtime/${backend}_test
-if [ -x "$own" ]; then
-	step "the backend's own tests" env srcdir="$top" "$own"
-	keep "The backend's own tests"
-else
-	not_run "the backend's own tests" "there is no $own"
-fi
-other=cpu
-[ "$backend" = cpu ] && other=reference
-step 'ops and the bits of kernels' ./cellgrad check --ref $other --suite full --max-time "$check_time"
-keep 'Ops, and the bits of kernels against the cpu' 60
+}
 
-# ---- clean? ----
+# NVRTC, cuBLAS and cuDNN: as this environment or the loader has them; what is missing is looked for beside the torch of python3,
+# and where cuDNN is for another CUDA than the cuBLAS that was found, all three are taken from there.
+packaged()
+{
+	python=$(command -v python3) || return 1
+	[ -n "${site:-}" ] || site=$(timeout -k 2 30 "$python" -c '
+import importlib.util, os
+spec = importlib.util.find_spec("torch")
+print(os.path.dirname(list(spec.submodule_search_locations)[0]) if spec else "")' 2>/dev/null)
+	[ -n "$site" ] || return 1
+	case $1 in NVRTC) file=libnvrtc.so.[0-9]* ;; CUBLAS) file=libcublas.so.[0-9]* ;; CUDNN) file=libcudnn.so.[0-9]* ;; esac
+	# shellcheck disable=SC2086 # patterns
+	ls -d "$site"/nvidia/*/lib/$file "$site"/torch/lib/$file 2>/dev/null | grep -v '\.alt\.' | sort -r | head -n 1
+}
 
-sanitizer=$(command -v compute-sanitizer 2>/dev/null)
-for place in /usr/local/cuda*/bin/compute-sanitizer /usr/local/cuda*/compute-sanitizer/compute-sanitizer; do
-	[ -n "$sanitizer" ] || [ ! -x "$place" ] || sanitizer=$place
-done
-for tool in memcheck racecheck initcheck synccheck; do
-	if [ "$backend" != cuda ]; then
-		not_run "compute-sanitizer $tool" "it watches CUDA alone"
-	elif [ -z "$sanitizer" ]; then
-		not_run "compute-sanitizer $tool" "there is no compute-sanitizer"
-	else
-		# Kernels are made anew, so that what runs is what this tree prints.
-		step "compute-sanitizer $tool" env CELLGRAD_CACHE=off "$sanitizer" --tool $tool --target-processes all --error-exitcode 9 \
-			./cellgrad check --suite quick --max-time "$sanitize_time"
-		keep "compute-sanitizer $tool" 40
+loads() { timeout -k 5 60 "$bin/gpu_probe" library "$1" >"$work/library" 2>&1; }
+
+find_libraries()
+{
+	[ "$backend" = cuda ] || return 0
+	for library in NVRTC CUBLAS CUDNN; do
+		eval "named=\${CELLGRAD_${library}_LIB:-}"
+		if [ -n "$named" ]; then
+			taken="$taken$library: named by the environment, $named
+"
+		elif loads $library; then
+			taken="$taken$library: as the loader has it, $(cat "$work/library")
+"
+		else
+			take_packaged $library "$(head -n 1 "$work/library")"
+		fi
+	done
+	if [ -z "${CELLGRAD_CUDNN_LIB:-}" ] && ! loads CUDNN && [ -z "${CELLGRAD_CUBLAS_LIB:-}" ] && [ -n "$(packaged CUBLAS)" ]; then
+		for library in NVRTC CUBLAS CUDNN; do take_packaged $library 'cuDNN does not go with the cuBLAS of the loader'; done
 	fi
-done
+}
 
-# ---- fast? ----
+take_packaged()
+{
+	path=$(packaged "$1")
+	if [ -z "$path" ]; then
+		taken="$taken$1: none: $2; nor is one beside a torch of python3 ($(command -v python3 || echo 'there is no python3'))
+"
+		return
+	fi
+	eval "CELLGRAD_${1}_LIB=\$path"
+	export "CELLGRAD_${1}_LIB"
+	if loads "$1"; then
+		taken="$taken$1: beside torch, $(cat "$work/library")
+"
+	else
+		taken="$taken$1: beside torch, but it does not load: $(head -n 1 "$work/library")
+"
+		unset "CELLGRAD_${1}_LIB"
+	fi
+}
 
-for dtype in f32 f16 bf16 f64; do
-	step "bench $dtype" ./cellgrad bench --dtype $dtype --time "$bench_time"
-	keep "Every op in $dtype, and the copy rate"
-done
-export PARTS_TIME="$bench_time"
-step 'ops and products alone' tests/parts f32 f16 bf16 f64
-keep_table "Ops beside their products alone, which are the backend's BLAS where it has one: median ms"
-if [ -n "$cudnn" ]; then
-	export NET_TIME="$bench_time"
-	step 'networks beside cuDNN alone' tests/net_time --most 2 f32 f16 bf16 f64
-	keep_table "A training step of a network beside cuDNN's three calls alone, in turn: median ms, at most 2 % more"
+# ---- before a stage ----
+
+# A kit that cannot run here is refused in words before a program of it is started.
+check_kit()
+{
+	[ "$(uname -m)" = "$(fact machine)" ] || refuse "the kit is for $(fact machine), and this machine is a $(uname -m)"
+	libc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed 's/^glibc //')
+	[ -n "$libc" ] || refuse "the kit needs the GNU C library $(fact libc) or later, and this machine has another C library"
+	[ "$(printf '%s\n%s\n' "$libc" "$(fact libc)" | sort -t. -k1,1n -k2,2n | head -n 1)" = "$(fact libc)" ] ||
+		refuse "the kit needs the GNU C library $(fact libc) or later, and this machine has $libc"
+	tar -C "$work" -xzf "$kit/bin.tar.gz" 2>"$work/why" || refuse "the kit's programs do not unpack: $(head -n 1 "$work/why")"
+	ln -s "$kit/lib" "$work/lib"
+	timeout -k 2 20 "$bin/cellgrad" --version >"$work/why" 2>&1 || refuse "the kit's programs do not run here: $(head -n 1 "$work/why")"
+}
+
+check_device()
+{
+	[ "$backend" = cuda ] && modes=$(smi --query-gpu=compute_mode --format=csv,noheader) && case $modes in
+	*Prohibited*) refuse 'the GPU takes no process: its compute mode is Prohibited (nvidia-smi -c DEFAULT)' ;;
+	*Exclusive*)  [ "$jobs" = 1 ] || { jobs=1 notes="${notes}The GPU takes one process at a time (compute mode $modes): steps run one by one.
+"; } ;;
+	esac
+	why=$(CELLGRAD_BACKEND=$backend timeout -k 5 60 "$bin/conformance" --opens 2>&1)
+	code=$?
+	case $code in
+	0) ;;
+	124 | 137) refuse "backend $backend did not open within 60 s; nvidia-smi: $(smi -L | head -n 1)" ;;
+	*) refuse "backend $backend does not open: $(echo "$why" | head -n 1); nvidia-smi: $(smi -L | head -n 1)" ;;
+	esac
+	device=$(echo "$why" | head -n 1 | sed 's/^[a-z]* [0-9.]*: //; s/^[a-z]*: //; s/[;,].*//')
+	place_report
+	others=$(smi --query-compute-apps=pid,process_name,used_memory --format=csv,noheader) || others='not known here'
+	case $others in
+	*[0-9],*) notes="${notes}Other processes use the GPU, so times count for little: $(echo "$others" | tr '\n' ';')
+" ;;
+	esac
+}
+
+# One kernel, one product, one network by each route, in seconds: what fails here would fail everywhere.
+smoke()
+{
+	for try in "kernel:check lstm_block pass=forward rows=3 units=5 seed=1" \
+		"product:check lstm_block_cell B=32 I=16 U=16 dtype=f32 memory=device seed=1" \
+		"network:check rnn T=3 B=2 I=4 U=8 rnn_mode=lstm dtype=f32 memory=device seed=1"; do
+		# shellcheck disable=SC2086 # a command line
+		CELLGRAD_BACKEND=$backend timeout -k 5 60 "$bin/cellgrad" ${try#*:} >"$logs/00-smoke-${try%%:*}.log" 2>&1
+		code=$?
+		[ $code -eq 0 ] || {
+			log=$logs/00-smoke-${try%%:*}.log
+			row 00 "smoke: ${try%%:*}" "cellgrad ${try#*:}" "**failed**, exit $code"
+			id=smoke form=words outcome="a ${try%%:*} does not go, exit $code"
+			printf '%s' "cellgrad ${try#*:}" >"$work/00.command"
+			failed 00
+			refuse "a ${try%%:*} does not go: exit $code: $(grep -v '^ *$' "$log" | tail -n 1)"
+		}
+	done
+	if has_cudnn; then
+		CELLGRAD_BACKEND=$backend timeout -k 5 60 "$bin/cellgrad" bench --op rnn route=cudnn rnn_mode=lstm --T 3 --B 2 --I 8 --H 8 --reps 1 >"$logs/00-smoke-cudnn.log" 2>&1 ||
+			refuse "a network by cuDNN does not go: $(tail -n 1 "$logs/00-smoke-cudnn.log")"
+	fi
+	row 00 smoke 'cellgrad check, cellgrad bench' "passed: a kernel, a product, a network$(has_cudnn && echo ', one by cuDNN')" ''
+}
+
+has_cudnn() { [ "${cudnn:-}" = yes ]; }
+
+begin()
+{
+	place_report
+	if [ -f "$reports/logs.tar.gz" ]; then
+		tar -C "$work" -xzf "$reports/logs.tar.gz" 2>/dev/null
+		rm -rf "$logs"
+		mkdir -p "$logs"
+	fi
+	trap interrupted HUP INT TERM
+	report
+	check_kit
+	find_libraries
+	check_device
+	# What this run compiles is kept for its other steps and goes with it.
+	export CELLGRAD_BACKEND="$backend" srcdir="$kit" CELLGRAD_CACHE_DIR="${CELLGRAD_CACHE_DIR:-$work/kernels}"
+	sanitizer=$(find_tool compute-sanitizer) ncu=$(find_tool ncu)
+	cudnn=
+	if [ "$backend" = cuda ] && loads CUDNN; then cudnn=yes; fi
+	{
+		echo "$notes" | grep .
+		printf '```\nkit: commit %s, version %s, %s, C library %s or later, %s, flags %s\n' "$(fact commit)" "$(fact version)" \
+			"$(fact machine)" "$(fact libc)" "$(fact compiler)" "$(fact flags)"
+		printf 'machine: %s, %s processors, C library %s\n' "$(uname -srm)" "$(nproc)" "$libc"
+		printf 'device: %s\n%s' "$why" "$taken"
+		printf 'GPUs: %s\n' "$(smi -L)"
+		smi -L >/dev/null && smi --query-gpu=name,driver_version,memory.total,ecc.mode.current,mig.mode.current,compute_mode,persistence_mode,power.limit,clocks.max.sm,clocks.max.mem --format=csv
+		printf 'clocks: %s\nother processes: %s\n' "$(clocks)" "${others:-none}"
+		env | grep -E '^(CUDA|CUBLAS|NVIDIA|CELLGRAD)_' | sort
+		echo '```'
+	} | section 00 'The machine'
+	smoke
+	report
+}
+
+# ---- stages ----
+
+cublas_repeats='env CUBLAS_WORKSPACE_CONFIG=:4096:2'
+
+stage_facts()
+{
+	start info 60 all "$bin/cellgrad" info
+	if [ "$backend" = cuda ]; then
+		start probe 60 all "$bin/gpu_probe" facts
+		if command -v nvidia-smi >/dev/null; then
+			start nvidia-smi 30 all nvidia-smi -q -d CLOCK,PERFORMANCE,ECC,COMPUTE,MEMORY,POWER,PIDS
+		else
+			not_run nvidia-smi 'there is no nvidia-smi'
+		fi
+	fi
+	wait_all
+}
+
+# shellcheck disable=SC2086 # $cublas_repeats is a command line
+stage_right()
+{
+	composed='CELLGRAD_CUDNN_LIB=none CELLGRAD_TEST_ROUTE=composed'
+	[ "$backend" = cuda ] || composed=
+	start conformance-composed 420 words $cublas_repeats $composed "$bin/conformance"
+	start sequences-composed 420 words $cublas_repeats $composed "$bin/sequence"
+	if [ "$backend" = cuda ]; then
+		for test in cuda_test cuda_moves_test cuda_gemm_test cuda_rows_test; do
+			start "$(echo "${test%_test}" | tr _ -)" 240 words $cublas_repeats "$bin/$test"
+		done
+	elif [ -x "$bin/${backend}_test" ]; then
+		start "$backend" 240 words "$bin/${backend}_test"
+	fi
+	if has_cudnn; then
+		start conformance-cudnn 420 words $cublas_repeats CELLGRAD_TEST_ROUTE=cudnn "$bin/conformance" 'rnn*'
+		start sequences-cudnn 420 words $cublas_repeats CELLGRAD_TEST_ROUTE=cudnn "$bin/sequence"
+		for test in cuda_rnn_test cuda_net_test cuda_net_call_test; do
+			start "$(echo "${test%_test}" | tr _ -)" 240 words $cublas_repeats "$bin/$test"
+		done
+	elif [ "$backend" = cuda ]; then
+		for id in conformance-cudnn sequences-cudnn cuda-rnn cuda-net cuda-net-call; do not_run $id "there is no cuDNN: $(head -n 1 "$work/library")"; done
+	fi
+	other=cpu
+	[ "$backend" = cpu ] && other=reference
+	start check $((check_time + 60)) words $cublas_repeats "$bin/cellgrad" check --ref $other --suite full --max-time "$check_time"
+	wait_all
+}
+
+# What `cellgrad bench --json` prints, as a table.
+bench_table()
+{
+	awk '
+		function value(name, at) { at = "\"" name "\":"; if (!index($0, at)) return ""; at = substr($0, index($0, at) + length(at))
+			if (at ~ /^"/) { at = substr(at, 2); return substr(at, 1, index(at, "\"") - 1) } sub(/[,}].*/, "", at); return at == "null" ? "" : at }
+		function number(name, form) { return value(name) == "" ? "" : sprintf(form, value(name)) }
+		/"kind":"problem"/ {
+			if (!n++) print "| op | cell | what | dtype | T | layers | B | I | H | min ms | median ms | GFLOP/s | GB/s | copy GB/s | share of roof |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+			printf "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", value("op"), value("mode"), value("what"), value("dtype"), value("T"),
+				value("layers"), value("B"), value("I"), value("H"), number("min_ms", "%.5f"), number("median_ms", "%.5f"), number("gflops", "%.1f"),
+				number("gbytes", "%.1f"), number("copy_gbytes", "%.1f"), number("share", "%.3f") }' "$1"
+}
+
+bench()
+{
+	timed "$1" "$2" none "$bin/cellgrad" bench --json --time "$bench_time" ${3:+--dtype "$3"} ${4:+--op "$4" --B 1 --I 1 --H 1}
+	[ -n "$ran" ] || return 0
+	grep '^{' "$logs/$ran-$1.log" >>"$work/numbers.json"
+	bench_table "$logs/$ran-$1.log" | section "$ran" "$1"
+	say_clocks
+	cp "$work/numbers.json" "$reports/numbers.json.new" && mv "$reports/numbers.json.new" "$reports/numbers.json"
+	report
+}
+
+stage_fast()
+{
+	unset CUBLAS_WORKSPACE_CONFIG
+	: >"$work/numbers.json"
+	# A stand-in is not fast, and gets through little.
+	limits='--most 5 --least 15'
+	if rehearsal; then
+		limits=''
+		export NET_SMALL=1
+	fi
+	export NET_TIME="${NET_TIME:-0.5}" PARTS_TIME="$bench_time"
+	if [ "$backend" = cuda ]; then
+		timed ceilings 60 table "$bin/gpu_probe" ceilings
+		if has_cudnn; then
+			# shellcheck disable=SC2086
+			timed parity 150 table "$bin/net_time" $limits f32 f16 bf16 f64
+		else
+			not_run parity 'there is no cuDNN'
+		fi
+	fi
+	if ! python=$(command -v python3); then
+		not_run torch 'there is no python3'
+	elif ! timeout -k 5 60 "$python" -c 'import torch' 2>"$work/why"; then
+		not_run torch "this python3 has no torch: $(tail -n 1 "$work/why")"
+	else
+		small=
+		rehearsal && small='--small --repeats 3'
+		# shellcheck disable=SC2086
+		timed torch "${TORCH_TIME:-210}" table "$python" "$kit/tests/gpu_torch.py" --library "$kit/lib/libcellgrad.so.0" --backend "$backend" $small \
+			--seconds "$((${TORCH_TIME:-210} - 30))" --json "$work/torch.json"
+		[ ! -s "$work/torch.json" ] || cat "$work/torch.json" >>"$work/numbers.json"
+		timed torch-graph 60 table env CUBLAS_WORKSPACE_CONFIG=:4096:2 "$python" "$kit/tests/gpu_torch.py" --library "$kit/lib/libcellgrad.so.0" --backend "$backend" --graph
+	fi
+	for dtype in f16 f32 bf16 f64; do bench bench-$dtype 60 $dtype; done
+	if has_cudnn; then
+		timed census 40 table "$bin/net_time" --census 200 f32 f16 bf16 f64
+		timed census-workspace 40 table env CUBLAS_WORKSPACE_CONFIG=:4096:2 "$bin/net_time" --census 200 f32 f16 bf16 f64
+	fi
+	if [ "$backend" = cuda ]; then
+		timed steps 40 table "$bin/net_time" --composed f16 f32
+		timed nvrtc 60 table env CELLGRAD_CACHE_DIR="$work/fresh" "$bin/gpu_probe" compile
+		timed nvrtc-cached 30 table env CELLGRAD_CACHE_DIR="$work/fresh" "$bin/gpu_probe" compile
+		timed micro 60 table "$bin/gpu_probe" micro "$kit/tests/gpu_micro.cu"
+	fi
+	timed parts 90 table "$bin/parts" f32 f16 bf16 f64
+	for op in LSTMBlockCell LSTMBlockCellGrad GRUBlockCell GRUBlockCellGrad; do bench "overhead-$op" 20 '' $op; done
+	cp "$work/numbers.json" "$reports/numbers.json"
+}
+
+# Six kernels, one line each: the last of a short bench that has the name.
+profile()
+{
+	ncu_metrics=sm__throughput.avg.pct_of_peak_sustained_elapsed,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__warps_active.avg.pct_of_peak_sustained_active,launch__registers_per_thread,gpu__time_duration.sum,smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio,smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio,smsp__average_warps_issue_stalled_wait_per_issue_active.ratio,smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio,smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio,smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio,smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio
+	step "$1" 60 recorded env CELLGRAD_CUBLAS_LIB="$3" "$ncu" --csv --page raw --metrics "$ncu_metrics" --clock-control none \
+		--launch-skip 3 --launch-count 1 --kernel-name "regex:$2" "$bin/cellgrad" bench --reps 5 --op "$4" --dtype "$5" ${6:+--T "$6"} --B "$7" --I "$8" --H "$8"
+	[ -n "$ran" ] || return 0
+	# One metric a line: the header's names beside the last row's values.
+	awk -F'","' -v name="$1" '/^"ID"/ { for (k = 1; k <= NF; k++) head[k] = $k; next } /^"[0-9]+"/ { for (k = 1; k <= NF; k++) last[k] = $k; rows++ }
+		END { if (!rows) { print "ncu printed no kernel"; exit }
+			for (k = 1; k <= NF; k++) if (head[k] ~ /Kernel Name|__/) { gsub(/"/, "", last[k]); gsub(/"/, "", head[k]); printf "%-80s %s\n", head[k], last[k] } }' \
+		"$logs/$ran-$1.log" | words "$ran" "$1" 30
+	report
+}
+
+stage_clean()
+{
+	jobs=1
+	for tool in memcheck racecheck initcheck synccheck; do
+		if [ "$backend" != cuda ]; then
+			not_run $tool 'it watches CUDA alone'
+		elif [ -z "$sanitizer" ]; then
+			not_run $tool 'there is no compute-sanitizer'
+		else
+			quiet=
+			[ $tool != memcheck ] || quiet='--report-api-errors no'
+			# Kernels of ours alone, made anew.
+			# shellcheck disable=SC2086
+			step $tool 90 words env CELLGRAD_CACHE=off CELLGRAD_CUBLAS_LIB=none CELLGRAD_CUDNN_LIB=none "$sanitizer" --tool $tool $quiet \
+				--target-processes all --error-exitcode 9 "$bin/cellgrad" check --suite quick --max-time "$sanitize_time"
+		fi
+	done
+	if [ -n "$sanitizer" ] && [ "$backend" = cuda ]; then
+		step memcheck-vendors 90 recorded env CELLGRAD_CACHE=off "$sanitizer" --tool memcheck --report-api-errors no \
+			--target-processes all --error-exitcode 9 "$bin/cellgrad" check --suite quick --max-time "$sanitize_time"
+	else
+		not_run memcheck-vendors 'as memcheck'
+	fi
+	if [ "$backend" = cuda ] && [ -n "$ncu" ]; then
+		profile ncu-lstm-grad-f16 lstm_block '' LSTMBlockCellGrad f16 '' 256 512
+		profile ncu-lstm-grad-f32 lstm_block '' LSTMBlockCellGrad f32 '' 256 512
+		profile ncu-lstm-small lstm_block '' LSTMBlockCell f16 '' 16 768
+		profile ncu-scan-forward lstm '' rnn f16 8 16 768
+		profile ncu-sum _sum '' lstm_block_cell_grad f32 '' 4096 512
+		profile ncu-gemm gemm none LSTMBlockCell f32 '' 256 512
+	else
+		for id in ncu-lstm-grad-f16 ncu-lstm-grad-f32 ncu-lstm-small ncu-scan-forward ncu-sum ncu-gemm; do not_run $id 'there is no ncu'; done
+	fi
+}
+
+bin=$work/bin notes='' taken='' n='' ran='' id='' libc='' why='' others='' sanitizer='' ncu=''
+begin
+case $stage in
+only) for one in $stages; do "stage_$one"; wait_all; done ;;
+*)    "stage_$stage" ;;
+esac
+wait_all
+if [ $stage = only ]; then
+	for one in $wanted; do
+		grep -qs "^| $one |" "$work/rows/"* || { red="$red $one"; say "only: there is no step $one"; echo "- there is no step $one" >"$work/failures/zz-$one"; }
+	done
 fi
-for op in LSTMBlockCell LSTMBlockCellGrad GRUBlockCell GRUBlockCellGrad; do
-	step "overhead of $op" ./cellgrad bench --op $op --B 1 --I 1 --H 1 --time "$bench_time"
-	keep "Overhead: $op at its smallest" 2
-done
-finish
+if [ -n "$lost" ]; then
+	finish FAILED 1 "the context was lost in $lost, and nothing was run after it; failed:$red"
+elif [ -n "$red" ]; then
+	finish FAILED 1 "failed:$red"
+elif [ -n "$late" ]; then
+	finish FAILED 1 "all that ran passed, but the $stage_time s of the stage were over before$late"
+else
+	finish PASSED 0 'all that was run is green'
+fi

@@ -29,7 +29,7 @@ long_tests = %D%/gen/floats_test
 helpers = \
 	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum %D%/runtime/variables %D%/runtime/roundings
 if CUDA
-helpers += %D%/net_time
+helpers += %D%/net_time %D%/gpu_probe
 endif
 if COMMAND
 unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/command/convert_test %D%/command/file_test %D%/command/orders_test %D%/command/probe_test %D%/runtime/shrink_test %D%/runtime/attribute_test %D%/conformance/data_test
@@ -38,7 +38,7 @@ endif
 
 # What tests read.  Folders go into the tarball whole.
 EXTRA_DIST += \
-	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/gpu.sh %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
+	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data %D%/old \
 	%D%/gen/golden %D%/gen/every.h %D%/runtime/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
@@ -173,6 +173,9 @@ math_ways = %D%/gen/libmath_f32_plain.la %D%/gen/libmath_f32_fused.la
 %C%_command_convert_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_command_probe_test_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_command_file_test_LDADD = runtime/command/libcommand.la $(LDADD)
+gpu_time = %D%/gpu_time.h %D%/gpu_time.c
+%C%_net_time_SOURCES = %D%/net_time.c $(gpu_time)
+%C%_gpu_probe_SOURCES = %D%/gpu_probe.c %D%/gpu_micro.h %D%/gpu_micro.c $(gpu_time)
 %C%_parts_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_command_alike_LDADD = runtime/command/libcommand.la $(LDADD)
 %C%_runtime_shrink_test_LDADD = runtime/command/libcommand.la $(LDADD)

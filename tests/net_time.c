@@ -1,8 +1,12 @@
 /*
  * What a training step of a network costs beyond cuDNN: the three calls of cuDNN's alone, on memory and descriptors of their own,
- * and our forward and backward by route cudnn, taken in turn on one stream of the cuda backend.
+ * and our forward and backward by route cudnn, taken in turn on one stream of the cuda backend.  Adjacent turns are compared, so
+ * that clocks that drift do not count: the median of their ratios, and the band that holds eight in ten.
  *
- *	net_time [--most PERCENT] [DTYPE]...     a table in Markdown; exit 1 where ours is slower by more than PERCENT
+ *	net_time [--most PERCENT] [--least US] [DTYPE]...    a table in Markdown; exit 1 where ours is slower by more than both.  "favourable"
+ *	                                                     adds to gradients and spends the reserve, "default" does neither and is shown
+ *	net_time --census N [DTYPE]...                       how many of N repeats on route cudnn have other bits than the first
+ *	net_time --composed [DTYPE]...                       route composed: kernels, and microseconds of device and host, a step
  *
  * NET_TIME: seconds for each row, 1.  NET_SMALL: any value for sizes that a stand-in gets through.
  */
@@ -13,6 +17,7 @@
 #include "backends/cuda/cuda.h"
 #include "runtime/op.h"
 #include "runtime/runtime.h"
+#include "tests/gpu_time.h"
 
 enum { BUFFERS = 24, ROWS_MAX = 512, TURNS_MAX = 4096 };
 
@@ -22,6 +27,9 @@ static const struct { const char *cell; unsigned mode; int has_c; } cells[] = {
 static const struct size { int T, B, I, U, layers; } large[] = {
 	{ 100, 64, 512, 512, 1 }, { 50, 128, 1024, 1024, 2 }, { 200, 16, 256, 256, 1 }
 }, small[] = { { 4, 3, 5, 6, 1 }, { 3, 2, 4, 4, 2 } };
+static const struct size walks[] = { { 1024, 16, 768, 768, 1 }, { 100, 32, 512, 512, 1 } }, small_walks[] = { { 4, 3, 5, 6, 1 } };
+static const struct size repeated = { 20, 32, 256, 256, 1 }, small_repeated = { 3, 2, 4, 4, 1 };
+static const char *const algorithms[] = { "standard", "persistent, static", "persistent, dynamic", "persistent, small" };
 
 /* ---- cuDNN alone ---- */
 
@@ -46,6 +54,9 @@ struct net {
 	struct cg_mem buffers[BUFFERS];
 	int n_buffers;
 	struct bare bare;
+	struct gpu_timer timer;
+	int ragged;                              /* rows of different lengths */
+	int32_t lengths[ROWS_MAX];
 };
 
 static void *at(struct cg_mem mem)
@@ -67,6 +78,23 @@ static int take(struct net *n, size_t bytes, struct cg_mem *mem)
 	CG_TRY(cg_alloc(n->context, bytes, mem));
 	n->buffers[n->n_buffers++] = *mem;
 	return n->context->backend->zero(n->stream->queue, *mem, bytes);
+}
+
+/* The same with numbers in it. */
+static int take_noise(struct net *n, size_t bytes, struct cg_mem *mem)
+{
+	static unsigned long long state = 1;
+	void *noise = malloc(bytes);
+	int code;
+
+	if (!noise)
+		return cg_fail(CG_NO_MEMORY, "%zu bytes", bytes);
+	gpu_noise(noise, bytes / cg_dtype_bytes(n->config.dtype), n->config.dtype, &state);
+	code = take(n, bytes, mem);
+	if (!code)
+		code = cg_put(n->stream, *mem, noise, bytes);
+	free(noise);
+	return code;
 }
 
 static int describe_data(const struct net *n, int width, struct cudnnRNNDataStruct **data)
@@ -122,7 +150,7 @@ static int open_bare(struct net *n, unsigned algorithm)
 	CG_TRY(describe_state(n, &b->c));
 	CUDNN_TRY(GetRNNWeightSpaceSize, b->handle, b->rnn, &b->weight_bytes);
 	CUDNN_TRY(GetRNNTempSpaceSizes, b->handle, b->rnn, CUDNN_FWD_MODE_TRAINING, b->x, &b->work_bytes, &b->reserve_bytes);
-	CG_TRY(take(n, b->weight_bytes, &b->weights));
+	CG_TRY(take_noise(n, b->weight_bytes, &b->weights));
 	CG_TRY(take(n, b->weight_bytes, &b->dweights));
 	CG_TRY(take(n, b->work_bytes, &b->work));
 	CG_TRY(take(n, b->reserve_bytes, &b->reserve));
@@ -214,23 +242,27 @@ static int open_ours(struct net *n)
 	size_t states = (size_t)s->layers * (size_t)s->B * (size_t)s->U;
 	struct cg_rnn_call *c = &n->call;
 	struct cg_rnn_sizes sizes;
-	const struct { struct cg_mem *mem; size_t elements; } all[] = {
-		{ &c->input, rows * (size_t)s->I }, { &c->input_backprop, rows * (size_t)s->I }, { &c->output, rows * (size_t)s->U },
-		{ &c->output_backprop, rows * (size_t)s->U }, { &c->output_h, states }, { &c->input_h_backprop, states },
-		{ &c->output_c, cells[n->cell].has_c ? states : 0 }, { &c->input_c_backprop, cells[n->cell].has_c ? states : 0 },
+	size_t cs = cells[n->cell].has_c ? states : 0;
+	const struct { struct cg_mem *mem; size_t elements; int (*take)(struct net *, size_t, struct cg_mem *); } all[] = {
+		{ &c->input, rows * (size_t)s->I, take_noise }, { &c->input_backprop, rows * (size_t)s->I, take },
+		{ &c->output, rows * (size_t)s->U, take }, { &c->output_backprop, rows * (size_t)s->U, take_noise },
+		{ &c->output_h, states, take }, { &c->input_h_backprop, states, take }, { &c->output_c, cs, take }, { &c->input_c_backprop, cs, take },
 	};
 
+	for (int b = 0; b < s->B; b++)
+		n->lengths[b] = n->ragged ? 1 + (s->T - 1) * b / (s->B > 1 ? s->B - 1 : 1) : s->T;
 	CG_TRY(cg_rnn_open(n->context, &n->config, &n->rnn));
-	CG_TRY(cg_rnn_sizes(n->rnn, s->T, s->B, NULL, &sizes));
 	cg_rnn_call_init(c, sizeof *c);
 	c->T = s->T;
 	c->B = s->B;
+	c->lengths = n->ragged ? n->lengths : NULL;
 	c->spend_reserve = 1;
 	c->accumulate = 1;
+	CG_TRY(cg_rnn_sizes(n->rnn, s->T, s->B, c->lengths, &sizes));
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
 		if (all[k].elements)
-			CG_TRY(take(n, all[k].elements * each, all[k].mem));
-	CG_TRY(take(n, sizes.params, &c->params));
+			CG_TRY(all[k].take(n, all[k].elements * each, all[k].mem));
+	CG_TRY(take_noise(n, sizes.params, &c->params));
 	CG_TRY(take(n, sizes.params, &c->params_backprop));
 	CG_TRY(take(n, sizes.reserve, &c->reserve));
 	return take(n, sizes.work, &c->work);
@@ -244,31 +276,40 @@ static int step_ours(struct net *n)
 
 /* ---- in turn ---- */
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
+/* A turn by the host's clock, and by the driver's events; that is -1 where there are none. */
+struct turn { double ms, device_ms; };
 
-	return (x > y) - (x < y);
-}
-
-static int time_one(struct net *n, int (*step)(struct net *), double *ms)
+static int time_one(struct net *n, int (*step)(struct net *), struct turn *turn)
 {
 	double began = cg_milliseconds();
 
+	gpu_timer_start(&n->timer, n->stream->queue);
 	CG_TRY(step(n));
+	gpu_timer_stop(&n->timer, n->stream->queue);
 	CG_TRY(cg_stream_sync(n->stream));
-	*ms = cg_milliseconds() - began;
+	turn->ms = cg_milliseconds() - began;
+	turn->device_ms = gpu_timer_ms(&n->timer);
 	return CG_OK;
 }
 
-/* Medians over turns; the first ones make ready. */
-static int time_both(struct net *n, double seconds, double ms[2], int *turns)
+/* Of bare cuDNN and of ours; ratios of ours to bare of one turn; all sorted once they are taken. */
+struct times { double ms[2][TURNS_MAX], ratio[TURNS_MAX], device_ratio[TURNS_MAX]; int turns; };
+
+static void sort_times(struct times *t)
 {
-	static double all[2][TURNS_MAX];
+	double *const all[] = { t->ms[0], t->ms[1], t->ratio, t->device_ratio };
+
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+		qsort(all[k], (size_t)t->turns, sizeof **all, gpu_compare);
+}
+
+/* The first turns make ready; bare goes first in one turn and second in the next. */
+static int time_both(struct net *n, double seconds, struct times *t)
+{
 	double until = 0;
 
 	for (int k = -2; k < TURNS_MAX; k++) {
-		double one[2];
+		struct turn one[2];
 
 		CG_TRY(time_one(n, k & 1 ? step_ours : step_bare, &one[k & 1]));
 		CG_TRY(time_one(n, k & 1 ? step_bare : step_ours, &one[!(k & 1)]));
@@ -276,16 +317,15 @@ static int time_both(struct net *n, double seconds, double ms[2], int *turns)
 			until = cg_milliseconds() + seconds * 1000;
 			continue;
 		}
-		all[0][k] = one[0];
-		all[1][k] = one[1];
-		*turns = k + 1;
+		t->ms[0][k] = one[0].ms;
+		t->ms[1][k] = one[1].ms;
+		t->ratio[k] = one[1].ms / one[0].ms;
+		t->device_ratio[k] = one[0].device_ms > 0 ? one[1].device_ms / one[0].device_ms : -1;
+		t->turns = k + 1;
 		if (k > 3 && cg_milliseconds() > until)
 			break;
 	}
-	for (int side = 0; side < 2; side++) {
-		qsort(all[side], (size_t)*turns, sizeof **all, compare);
-		ms[side] = all[side][*turns / 2];
-	}
+	sort_times(t);
 	return CG_OK;
 }
 
@@ -302,59 +342,260 @@ static int try_ours(struct net *n)
 	return code;
 }
 
-static int measure(struct net *n, double seconds, double most, int *slow)
+/* What is allowed beyond bare cuDNN: the larger of a share in percent and of microseconds; percent < 0: anything. */
+struct allowed { double percent, us; };
+
+static int is_slow(const struct times *t, const struct allowed *a)
 {
-	static const char *const names[] = { "standard", "persistent, static", "persistent, dynamic", "persistent, small" };
-	double ms[2];
-	int turns = 0;
+	double bare = gpu_share(t->ms[0], t->turns, 0.5), more = bare * (gpu_share(t->ratio, t->turns, 0.5) - 1);
+
+	return a->percent >= 0 && more > bare * a->percent / 100 && more * 1000 > a->us;
+}
+
+static void say_row(const struct net *n, const char *setting, const struct times *t, int slow)
+{
+	double device = gpu_share(t->device_ratio, t->turns, 0.5);
+	char by_events[32] = "none";
+
+	if (device > 0)
+		snprintf(by_events, sizeof by_events, "%.4f", device);
+	printf("| %s | %s | %d | %d | %d | %d | %d | %s | %s | %d | %.4f | %.4f | %.4f | %.4f-%.4f | %s |%s\n", cells[n->cell].cell,
+	       cg_dtype_name(n->config.dtype), n->size.T, n->size.B, n->size.I, n->size.U, n->size.layers, algorithms[algorithm_seen & 3], setting,
+	       t->turns, gpu_share(t->ms[0], t->turns, 0.5), gpu_share(t->ms[1], t->turns, 0.5), gpu_share(t->ratio, t->turns, 0.5),
+	       gpu_share(t->ratio, t->turns, 0.1), gpu_share(t->ratio, t->turns, 0.9), by_events, slow ? " **slow** |" : " |");
+}
+
+static double seconds_each(void)
+{
+	const char *seconds = getenv("NET_TIME");
+
+	return seconds ? strtod(seconds, NULL) : 1;
+}
+
+static int measure_parity(struct net *n, const void *allowed, int *bad)
+{
+	static const char *const settings[] = { "favourable", "default" };
+	static struct times t;
 
 	CG_TRY(try_ours(n));
 	CG_TRY(open_bare(n, algorithm_seen));
-	CG_TRY(time_both(n, seconds, ms, &turns));
-	printf("| %s | %s | %d | %d | %d | %d | %d | %s | %d | %.4f | %.4f | %+.2f %% |\n", cells[n->cell].cell,
-	       cg_dtype_name(n->config.dtype), n->size.T, n->size.B, n->size.I, n->size.U, n->size.layers, names[algorithm_seen & 3], turns, ms[0], ms[1],
-	       (ms[1] / ms[0] - 1) * 100);
-	*slow |= most >= 0 && ms[1] > ms[0] * (1 + most / 100);
+	for (int plain = 0; plain < 2; plain++) {
+		int slow;
+
+		n->call.spend_reserve = n->call.accumulate = !plain;
+		CG_TRY(time_both(n, seconds_each(), &t));
+		slow = !plain && is_slow(&t, allowed);
+		say_row(n, settings[plain], &t, slow);
+		*bad |= slow;
+	}
 	return CG_OK;
 }
 
-static int row(struct cg_context *context, struct cg_stream *stream, int cell, int dtype, struct size size, double most, int *slow)
-{
-	const char *seconds = getenv("NET_TIME");
-	struct net n = { .context = context, .stream = stream, .cell = cell, .size = size };
-	int code;
+/* ---- the same again ---- */
 
-	cg_rnn_config_init(&n.config, sizeof n.config);
-	n.config.cell = cg_cell_find(cells[cell].cell);
-	n.config.dtype = dtype;
-	n.config.layers = size.layers;
-	n.config.input = size.I;
-	n.config.units = size.U;
-	n.config.route = "cudnn";
-	code = cg_cu_enter(context->device);
-	if (!code)
-		code = cg_cu_leave(context->device, measure(&n, seconds ? strtod(seconds, NULL) : 1, most, slow));
-	cg_stream_sync(stream);
-	if (!cg_cu_enter(context->device)) {
-		close_bare(&n.bare);
-		cg_cu_leave(context->device, CG_OK);
+/* What a step leaves, one piece behind the other. */
+static size_t answers_bytes(const struct net *n)
+{
+	return n->call.output.bytes + n->call.input_backprop.bytes + n->call.params_backprop.bytes;
+}
+
+static int get_answers(struct net *n, unsigned char *to)
+{
+	const struct cg_mem *const all[] = { &n->call.output, &n->call.input_backprop, &n->call.params_backprop };
+
+	n->call.accumulate = 0;
+	CG_TRY(step_ours(n));
+	for (size_t k = 0; k < sizeof all / sizeof *all; to += all[k++]->bytes)
+		CG_TRY(cg_get(n->stream, to, *all[k], all[k]->bytes));
+	return CG_OK;
+}
+
+static int measure_census(struct net *n, const void *repeats, int *bad)
+{
+	unsigned char *first, *other;
+	int differ = 0, code, count = *(const int *)repeats;
+
+	(void)bad;                               /* what cuDNN does not promise is no failure */
+	CG_TRY(try_ours(n));
+	first = malloc(2 * answers_bytes(n));
+	if (!first)
+		return cg_fail(CG_NO_MEMORY, "%zu bytes", answers_bytes(n));
+	other = first + answers_bytes(n);
+	code = get_answers(n, first);
+	for (int k = 0; k < count && !code; k++) {
+		code = get_answers(n, other);
+		differ += !code && memcmp(first, other, answers_bytes(n));
 	}
-	cg_rnn_close(n.rnn);
-	for (int k = 0; k < n.n_buffers; k++)
-		cg_free(context, &n.buffers[k]);
+	free(first);
+	if (!code)
+		printf("| %s | %s | %d | %d | %d | %s | %s | %d | %d |\n", cells[n->cell].cell, cg_dtype_name(n->config.dtype), n->size.T, n->size.B,
+		       n->size.U, n->ragged ? "different" : "equal", algorithms[algorithm_seen & 3], count, differ);
 	return code;
 }
 
-static int table(struct cg_context *context, struct cg_stream *stream, const int *dtypes, int n, double most, int *slow)
-{
-	int is_small = getenv("NET_SMALL") != NULL, rows = is_small ? sizeof small / sizeof *small : sizeof large / sizeof *large;
+/* ---- route composed, step by step ---- */
 
-	printf("| network | dtype | T | B | I | U | layers | algorithm | turns | cuDNN alone, ms | ours, ms | more |\n");
-	printf("|---|---|---|---|---|---|---|---|---|---|---|---|\n");
-	for (int d = 0; d < n; d++)
-		for (int k = 0; k < 4; k++)
+static struct cg_cu driver_calls;
+static struct cg_cublas cublas_calls;
+static struct cg_cublaslt cublaslt_calls;
+static int launches, products;
+
+static unsigned see_launch(struct CUfunc_st *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                           unsigned block_z, unsigned shared_bytes, struct CUstream_st *stream, void **parameters, void **extra)
+{
+	launches++;
+	return driver_calls.LaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra);
+}
+
+static unsigned see_gemm(struct cublasContext *handle, unsigned op_a, unsigned op_b, int m, int n, int k, const void *alpha, const void *a,
+                         unsigned type_a, int lda, const void *b, unsigned type_b, int ldb, const void *beta, void *c, unsigned type_c, int ldc,
+                         unsigned compute, int algorithm)
+{
+	products++;
+	return cublas_calls.GemmEx(handle, op_a, op_b, m, n, k, alpha, a, type_a, lda, b, type_b, ldb, beta, c, type_c, ldc, compute, algorithm);
+}
+
+static unsigned see_matmul(struct cublasLtContext *handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
+                           cublasLtMatrixLayout_t layout_a, const void *b, cublasLtMatrixLayout_t layout_b, const void *beta, const void *c,
+                           cublasLtMatrixLayout_t layout_c, void *d, cublasLtMatrixLayout_t layout_d, const cublasLtMatmulAlgo_t *algorithm,
+                           void *workspace, size_t workspace_bytes, struct CUstream_st *stream)
+{
+	products++;
+	return cublaslt_calls.Matmul(handle, desc, alpha, a, layout_a, b, layout_b, beta, c, layout_c, d, layout_d, algorithm, workspace,
+	                             workspace_bytes, stream);
+}
+
+/* One pass of each with all calls counted. */
+static int count_calls(struct net *n, int (*step)(struct net *))
+{
+	int code;
+
+	driver_calls = cg_cu;
+	cublas_calls = cg_cublas;
+	cublaslt_calls = cg_cublaslt;
+	cg_cu.LaunchKernel = see_launch;
+	cg_cublas.GemmEx = see_gemm;
+	cg_cublaslt.Matmul = see_matmul;
+	launches = products = 0;
+	code = step(n);
+	cg_cu = driver_calls;
+	cg_cublas = cublas_calls;
+	cg_cublaslt = cublaslt_calls;
+	return code ? code : cg_stream_sync(n->stream);
+}
+
+static int step_forward(struct net *n)
+{
+	return cg_rnn_forward(n->stream, n->rnn, &n->call);
+}
+
+/* Medians of what a pass takes until its call returns, and until it is done. */
+static int time_walk(struct net *n, int (*step)(struct net *), double *host_ms, double *ms)
+{
+	static double host[TURNS_MAX], whole[TURNS_MAX];
+	double until = cg_milliseconds() + seconds_each() * 1000;
+	int turns = 0;
+
+	do {
+		double began = cg_milliseconds();
+
+		CG_TRY(step(n));
+		host[turns] = cg_milliseconds() - began;
+		CG_TRY(cg_stream_sync(n->stream));
+		whole[turns++] = cg_milliseconds() - began;
+	} while (turns < TURNS_MAX && (turns < 5 || cg_milliseconds() < until));
+	qsort(host, (size_t)turns, sizeof *host, gpu_compare);
+	qsort(whole, (size_t)turns, sizeof *whole, gpu_compare);
+	*host_ms = gpu_share(host, turns, 0.5);
+	*ms = gpu_share(whole, turns, 0.5);
+	return CG_OK;
+}
+
+static int measure_walk(struct net *n, const void *unused, int *bad)
+{
+	static const struct { const char *name; int (*step)(struct net *); } passes[] = { { "forward", step_forward }, { "both", step_ours } };
+	double T = n->size.T;
+
+	(void)unused;
+	(void)bad;
+	CG_TRY(open_ours(n));
+	CG_TRY(step_ours(n));
+	for (size_t k = 0; k < sizeof passes / sizeof *passes; k++) {
+		double host_ms, ms;
+
+		CG_TRY(count_calls(n, passes[k].step));
+		CG_TRY(time_walk(n, passes[k].step, &host_ms, &ms));
+		printf("| %s | %s | %s | %d | %d | %d | %.4f | %.3f | %.3f | %.2f | %.2f |\n", cells[n->cell].cell, cg_dtype_name(n->config.dtype),
+		       passes[k].name, n->size.T, n->size.B, n->size.U, ms, ms * 1000 / T, host_ms * 1000 / T, launches / T, products / T);
+	}
+	return CG_OK;
+}
+
+/* ---- tables ---- */
+
+struct what {
+	const char *route, *head, *rule;
+	int (*measure)(struct net *, const void *how, int *bad);
+	const struct size *large, *small;
+	int n_large, n_small, ragged;            /* ragged: rows of different lengths, too */
+};
+static const struct what parity = { "cudnn",
+	"| network | dtype | T | B | I | U | layers | algorithm | setting | turns | cuDNN alone, ms | ours, ms | median of ratios | 10 %-90 % | by events | |",
+	"|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|", measure_parity, large, small, 3, 2, 0 };
+static const struct what census = { "cudnn", "| network | dtype | T | B | U | lengths | algorithm | repeats | with other bits |",
+	"|---|---|---|---|---|---|---|---|---|", measure_census, &repeated, &small_repeated, 1, 1, 1 };
+static const struct what composed = { "composed",
+	"| network | dtype | passes | T | B | U | ms | us a step | us of the host a step | kernels of ours a step | products a step |",
+	"|---|---|---|---|---|---|---|---|---|---|---|", measure_walk, walks, small_walks, 2, 1, 0 };
+
+static void close_net(struct net *n)
+{
+	cg_stream_sync(n->stream);
+	if (!cg_cu_enter(n->context->device)) {
+		gpu_timer_close(&n->timer);
+		close_bare(&n->bare);
+		cg_cu_leave(n->context->device, CG_OK);
+	}
+	cg_rnn_close(n->rnn);
+	for (int k = 0; k < n->n_buffers; k++)
+		cg_free(n->context, &n->buffers[k]);
+}
+
+static int row(const struct what *what, const struct net *like, const void *how, int *bad)
+{
+	struct net n = *like;
+	int code;
+
+	cg_rnn_config_init(&n.config, sizeof n.config);
+	n.config.cell = cg_cell_find(cells[n.cell].cell);
+	n.config.dtype = like->config.dtype;
+	n.config.layers = n.size.layers;
+	n.config.input = n.size.I;
+	n.config.units = n.size.U;
+	n.config.route = what->route;
+	code = cg_cu_enter(n.context->device);
+	if (!code) {
+		gpu_timer_open(&n.timer);
+		code = cg_cu_leave(n.context->device, what->measure(&n, how, bad));
+	}
+	close_net(&n);
+	fflush(stdout);
+	return code;
+}
+
+static int table(const struct what *what, struct net *n, const int *dtypes, int n_dtypes, const void *how, int *bad)
+{
+	int is_small = getenv("NET_SMALL") != NULL, rows = is_small ? what->n_small : what->n_large;
+
+	printf("%s\n%s\n", what->head, what->rule);
+	for (int d = 0; d < n_dtypes; d++)
+		for (n->cell = 0; n->cell < 4; n->cell++)
 			for (int s = 0; s < rows; s++)
-				CG_TRY(row(context, stream, k, dtypes[d], is_small ? small[s] : large[s], most, slow));
+				for (n->ragged = 0; n->ragged <= what->ragged; n->ragged++) {
+					n->config.dtype = dtypes[d];
+					n->size = is_small ? what->small[s] : what->large[s];
+					CG_TRY(row(what, n, how, bad));
+				}
 	return CG_OK;
 }
 
@@ -364,29 +605,45 @@ static int refuse(const char *words)
 	return 2;
 }
 
-int main(int argc, char **argv)
-{
-	int dtypes[4] = { CG_F32, CG_F16 }, n = 0, slow = 0, code;
-	struct cg_context *context = NULL;
-	struct cg_stream *stream = NULL;
-	double most = -1;
+struct wish { const struct what *what; struct allowed allowed; int repeats, dtypes[4], n; };
 
+static int read_wish(int argc, char **argv, struct wish *w)
+{
 	for (int k = 1; k < argc; k++) {
 		if (!strcmp(argv[k], "--most") && k + 1 < argc)
-			most = strtod(argv[++k], NULL);
-		else if (n < 4 && (dtypes[n] = cg_dtype_find(argv[k])) >= 0)
-			n++;
+			w->allowed.percent = strtod(argv[++k], NULL);
+		else if (!strcmp(argv[k], "--least") && k + 1 < argc)
+			w->allowed.us = strtod(argv[++k], NULL);
+		else if (!strcmp(argv[k], "--census") && k + 1 < argc && (w->repeats = atoi(argv[++k])) > 0)
+			w->what = &census;
+		else if (!strcmp(argv[k], "--composed"))
+			w->what = &composed;
+		else if (w->n < 4 && (w->dtypes[w->n] = cg_dtype_find(argv[k])) >= 0)
+			w->n++;
 		else
-			return refuse("expected --most PERCENT and dtypes");
+			return refuse("expected --most PERCENT, --least US, --census N, --composed and dtypes");
 	}
-	if (cg_cuda_load(CG_CUDA_DRIVER) || cg_cuda_load(CG_CUDA_CUDNN) || cg_open("cuda", &context))
+	if (!w->n)
+		w->dtypes[w->n++] = CG_F32, w->dtypes[w->n++] = CG_F16;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct wish w = { .what = &parity, .allowed = { -1, 0 } };
+	static struct net n;
+	int bad = 0, code = read_wish(argc, argv, &w);
+
+	if (code)
+		return code;
+	if (cg_cuda_load(CG_CUDA_DRIVER) || (w.what != &composed && cg_cuda_load(CG_CUDA_CUDNN)) || cg_open("cuda", &n.context))
 		return refuse(cg_message());
-	code = cg_stream_open(context, NULL, &stream);
+	code = cg_stream_open(n.context, NULL, &n.stream);
 	if (!code)
-		code = table(context, stream, dtypes, n ? n : 2, most, &slow);
+		code = table(w.what, &n, w.dtypes, w.n, w.what == &census ? (const void *)&w.repeats : &w.allowed, &bad);
 	if (code)
 		fprintf(stderr, "net_time: %s\n", cg_message());
-	cg_stream_close(stream);
-	cg_close(context);
-	return code || slow;
+	cg_stream_close(n.stream);
+	cg_close(n.context);
+	return code || bad;
 }

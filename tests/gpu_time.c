@@ -1,0 +1,98 @@
+#include <dlfcn.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "tests/gpu_time.h"
+
+void *gpu_call(const char *name)
+{
+	void *driver = dlopen(cg_cuda_path(CG_CUDA_DRIVER), RTLD_NOW | RTLD_LOCAL);
+
+	return driver ? dlsym(driver, name) : NULL;
+}
+
+static struct {
+	unsigned (*create)(void **, unsigned);
+	unsigned (*record)(void *, struct CUstream_st *);
+	unsigned (*elapsed)(float *, void *, void *);
+	unsigned (*destroy)(void *);
+} events;
+
+static void find(const char *name, void *to)
+{
+	void *call = gpu_call(name);
+
+	memcpy(to, &call, sizeof call);
+}
+
+void gpu_timer_open(struct gpu_timer *t)
+{
+	t->from = t->to = NULL;
+	find("cuEventCreate", &events.create);
+	find("cuEventRecord", &events.record);
+	find("cuEventElapsedTime", &events.elapsed);
+	find("cuEventDestroy_v2", &events.destroy);
+	if (!events.create || !events.record || !events.elapsed || !events.destroy)
+		return;
+	if (events.create(&t->from, 0) || events.create(&t->to, 0))
+		gpu_timer_close(t);
+}
+
+void gpu_timer_close(struct gpu_timer *t)
+{
+	if (t->from)
+		events.destroy(t->from);
+	if (t->to)
+		events.destroy(t->to);
+	t->from = t->to = NULL;
+}
+
+void gpu_timer_start(const struct gpu_timer *t, struct cg_queue *queue)
+{
+	if (t->to)
+		events.record(t->from, queue->stream);
+}
+
+void gpu_timer_stop(const struct gpu_timer *t, struct cg_queue *queue)
+{
+	if (t->to)
+		events.record(t->to, queue->stream);
+}
+
+double gpu_timer_ms(const struct gpu_timer *t)
+{
+	float ms;
+
+	return t->to && !events.elapsed(&ms, t->from, t->to) ? (double)ms : -1;
+}
+
+void gpu_noise(void *to, size_t elements, int dtype, unsigned long long *state)
+{
+	/* The bits of 1/16, and which are drawn beside the sign. */
+	static const struct { uint64_t base, drawn; int bytes; } forms[] = {
+		[CG_F32] = { 0x3d800000, 0x7fffff, 4 }, [CG_F64] = { 0x3fb0000000000000, 0xfffffffffffff, 8 },
+		[CG_F16] = { 0x2c00, 0x3ff, 2 }, [CG_BF16] = { 0x3d80, 0x7f, 2 },
+	};
+	unsigned char *at = to;
+
+	for (size_t k = 0; k < elements; k++, at += forms[dtype].bytes) {
+		uint64_t bits;
+
+		*state = *state * 6364136223846793005u + 1442695040888963407u;
+		bits = forms[dtype].base | (*state >> 11 & forms[dtype].drawn) | (*state >> 63) << (8 * forms[dtype].bytes - 1);
+		/* The least significant bytes come first wherever there is such a driver. */
+		memcpy(at, &bits, (size_t)forms[dtype].bytes);
+	}
+}
+
+int gpu_compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double gpu_share(const double *sorted, int n, double share)
+{
+	return sorted[(int)(share * (n - 1) + 0.5)];
+}
