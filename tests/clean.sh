@@ -3,6 +3,10 @@
 # yet: a minimal Debian that debootstrap makes in a temporary folder, from the mirror that this machine's apt uses.  The last
 # lines and what was skipped are printed, and all lines when it fails.
 #
+# Last, by default, and as WHAT, gpu: the stages of tests/gpu.sh, whole, by a kit of what check has built, on the stand-ins and on OpenCL in
+# another root of the same kind, without network, autotools and the libraries that the kit brings.  It has g++ for the stand-ins, which
+# compile with it, and PoCL.  KIT=DIR: by that kit, which must hold the stand-ins, and then check need not come before.
+#
 # Needs root that may mount and unshare, debootstrap, git, network as far as that mirror, and some 3 GB where TMPDIR is.
 # CELLGRAD_TEST_REQUIRE is handed on, with root and mount in it; with nvrtc in it pip fetches from where this machine's pip does.
 # Mounts are made in a namespace of their own, and go with it whatever ends the script.
@@ -18,8 +22,10 @@ if [ "${1:-}" != inside ]; then
 	done
 	git -C "$top" rev-parse -q --verify HEAD >/dev/null 2>&1 || die "needs a checkout of git with a commit, and $top is none"
 	unshare -m -p -f true 2>/dev/null || die 'needs rights to unshare mounts and processes'
-	root=$(mktemp -d) || exit 1
-	trap 'rm -rf --one-file-system "$root" || { sleep 1; rm -rf --one-file-system "$root"; }' EXIT
+	all=$(mktemp -d) || exit 1
+	root=$all/root
+	mkdir "$root" || exit 1
+	trap 'rm -rf --one-file-system "$all" || { sleep 1; rm -rf --one-file-system "$all"; }' EXIT
 	# Behind, so that a signal is heard at once; with unshare all that runs there goes.
 	unshare -m -p -f --kill-child sh "$0" inside "$root" "$@" &
 	trap 'kill -9 $!; exit 1' HUP INT TERM
@@ -28,7 +34,8 @@ if [ "${1:-}" != inside ]; then
 fi
 root=$2
 shift 2
-[ $# -gt 0 ] || set -- demo check
+[ $# -gt 0 ] || set -- demo check gpu
+bare=${root%/root}/bare
 
 # "URI KEYRING" of each of apt's sources that has the suite, the main one first; no keyring is "-".
 sources()
@@ -72,37 +79,85 @@ make_root()
 		certificates=/root/certificates.pem
 		cp "$PIP_CERT" "$root$certificates" || exit 1
 	fi
-	# PoCL reads /sys, loaders /proc.
-	mount -t proc proc "$root/proc" && mount -t sysfs -o ro sysfs "$root/sys" && mount --rbind /dev "$root/dev" ||
+	case " $* " in *' gpu '*) cp -a "$root" "$bare" || exit 1 ;; esac
+	mount_in "$root"
+}
+
+# PoCL reads /sys, loaders /proc.
+mount_in()
+{
+	mount -t proc proc "$1/proc" && mount -t sysfs -o ro sysfs "$1/sys" && mount --rbind /dev "$1/dev" ||
 		die 'could not mount proc, sys and dev'
 }
 
-# there COMMAND...: in the clone on the new machine, with nothing of this one's environment but what is named.
+# in_root ROOT COMMAND...: with nothing of this machine's environment but how it reaches the world.
+in_root()
+{
+	there=$1
+	shift
+	chroot "$there" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+		${http_proxy+http_proxy="$http_proxy"} ${https_proxy+https_proxy="$https_proxy"} "$@" </dev/null
+}
+
+# The stages of gpu.sh where there is nothing but the kit.
+rehearse()
+{
+	if [ -n "${KIT:-}" ]; then
+		cp -R "$KIT" "$bare/root/kit" || return
+	else
+		there env STAND_INS=yes sh tests/gpu.sh kit /root/kit || return
+		# What check had the stand-ins compile need not be compiled again.
+		cp -Rn "$root/root/cellgrad/build/tests/fake/lib/cache/." "$root/root/kit/fake/lib/cache/"
+		cp -R "$root/root/kit" "$bare/root/kit" || return
+	fi
+	mount_in "$bare"
+	{
+		in_root "$bare" apt-get -q update &&
+			in_root "$bare" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends g++ ocl-icd-libopencl1 pocl-opencl-icd
+	} >"$bare/root/apt.log" 2>&1 || { tail -n 5 "$bare/root/apt.log"; return 1; }
+	for absent in autoconf automake python3 nvidia-smi; do
+		! in_root "$bare" sh -c "command -v $absent" >/dev/null || { echo "$absent is there: this root is not bare"; return 1; }
+	done
+	cp "$top/tests/gpu_rehearsal.sh" "$bare/root/" || return
+	# Without a network.
+	unshare -n chroot "$bare" /usr/bin/env -i HOME=/root PATH=/usr/bin:/bin LC_ALL=C.UTF-8 REPORTS=/root/reports ${CHECK_TIME:+CHECK_TIME="$CHECK_TIME"} \
+		sh /root/gpu_rehearsal.sh whole /root/kit ${STAGES:+"$STAGES"} </dev/null
+	code=$?
+	[ -z "${REPORTS:-}" ] || cp -R "$bare/root/reports/." "$REPORTS/"
+	return $code
+}
+
+# there COMMAND...: in the clone on the new machine.
 there()
 {
-	chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
-		CELLGRAD_TEST_REQUIRE="${CELLGRAD_TEST_REQUIRE:+$CELLGRAD_TEST_REQUIRE,}root,mount" ${certificates:+PIP_CERT="$certificates"} \
-		${http_proxy+http_proxy="$http_proxy"} ${https_proxy+https_proxy="$https_proxy"} \
-		sh -c 'cd /root/cellgrad && exec "$@"' sh "$@" </dev/null
+	in_root "$root" CELLGRAD_TEST_REQUIRE="${CELLGRAD_TEST_REQUIRE:+$CELLGRAD_TEST_REQUIRE,}root,mount" ${certificates:+PIP_CERT="$certificates"} \
+		sh -c 'cd /root/cellgrad && exec "$@"' sh "$@"
 }
 
 umask 022
 chmod 755 "$root"
-make_root
+make_root "$@"
 git clone -q --no-hardlinks "$top" "$root/root/cellgrad" || die 'git clone failed'
 echo "clean: $(there git log -1 --format='%h %s') on $suite with $(there dpkg-query -W | wc -l) packages"
 red=0
 for what; do
-	echo "clean: ./bootstrap $what"
-	there ./bootstrap "$what" >"$root/root/$what.log" 2>&1
-	code=$?
+	if [ "$what" = gpu ]; then
+		echo 'clean: tests/gpu.sh by a kit, on the stand-ins and on OpenCL'
+		rehearse >"$root/root/gpu.log" 2>&1
+		code=$?
+		grep -E '^# (facts|right|fast|clean) on ' "$root/root/gpu.log"
+	else
+		echo "clean: ./bootstrap $what"
+		there ./bootstrap "$what" >"$root/root/$what.log" 2>&1
+		code=$?
+	fi
 	if [ $code -eq 0 ]; then
 		grep '^SKIP:' "$root/root/$what.log"
 		tail -n 3 "$root/root/$what.log"
 	else
 		red=1
 		cat "$root/root/$what.log"
-		echo "clean: ./bootstrap $what: exit status $code"
+		echo "clean: $what: exit status $code"
 	fi
 done
 exit $red

@@ -134,6 +134,8 @@ esac
 stage=$what
 shift
 wanted=" $* "
+# shellcheck disable=SC2086 # whatever stands between them
+leave_out=$(echo ${LEAVE_OUT:-})
 
 kit=${KIT:-$here}
 [ -f "$kit/kit.txt" ] || { say "KIT: there is no kit in $kit: 'sh tests/gpu.sh kit DIR' makes one"; exit 2; }
@@ -235,7 +237,7 @@ next() { number=$((number + 1)); n=$(printf '%02d' $number); }
 is_wanted()
 {
 	[ $stage = only ] && case $wanted in *" $1 "*) ;; *) return 1 ;; esac
-	case " ${LEAVE_OUT:-} " in *" $1 "*) not_run "$1" 'LEAVE_OUT names it'; return 1 ;; esac
+	case " $leave_out " in *" $1 "*) not_run "$1" 'LEAVE_OUT names it'; return 1 ;; esac
 	[ -z "$lost" ] || { not_run "$1" "the context was lost in $lost"; return 1; }
 }
 
@@ -525,7 +527,7 @@ smoke()
 			id=smoke form=words outcome="a ${try%%:*} does not go, exit $code"
 			printf '%s' "cellgrad ${try#*:}" >"$work/00.command"
 			failed 00
-			refuse "a ${try%%:*} does not go: exit $code: $(grep -v '^ *$' "$log" | tail -n 1)"
+			refuse "a ${try%%:*} does not go: exit $code: $({ grep -E '^FAILED|(CUDA|NVRTC|CUBLAS|CUDNN)_|crashed' "$log"; grep -v '^ *$' "$log" | tail -n 1; } | head -n 1)"
 		}
 	done
 	if has_cudnn; then
@@ -589,31 +591,48 @@ stage_facts()
 	wait_all
 }
 
+# suite NAME COMMAND...: a test program, which may take most of the stage.
 # shellcheck disable=SC2086 # $cublas_repeats is a command line
+suite()
+{
+	suite=$1
+	shift
+	start "$suite" 420 words $cublas_repeats "$@"
+}
+
+# Long ones first, but those of our own kernels before cuDNN's.  A stand-in computes as an interpreter does: on one the rehearsal has a
+# part of the suites.
 stage_right()
 {
-	composed='CELLGRAD_CUDNN_LIB=none CELLGRAD_TEST_ROUTE=composed'
-	[ "$backend" = cuda ] || composed=
-	start conformance-composed 420 words $cublas_repeats $composed "$bin/conformance"
-	start sequences-composed 420 words $cublas_repeats $composed "$bin/sequence"
+	composed='CELLGRAD_TEST_ROUTE=composed' of='*' rnn='rnn*'
+	[ "$backend" != cuda ] || composed="$composed CELLGRAD_CUDNN_LIB=none"
+	if [ -n "${CELLGRAD_FAKE_CUDA:-}" ]; then
+		of=': sizes*' rnn='rnn*f*: sizes*'
+		export CELLGRAD_TEST_CELLS="${CELLGRAD_TEST_CELLS:-20}"
+	fi
+	# shellcheck disable=SC2086 # $composed is a command line
+	{
+		suite sequences-composed $composed "$bin/sequence"
+		for dtype in f32 f16 bf16 f64; do suite conformance-$dtype $composed "$bin/conformance" "* $dtype$of"; done
+	}
 	if [ "$backend" = cuda ]; then
-		for test in cuda_test cuda_moves_test cuda_gemm_test cuda_rows_test; do
-			start "$(echo "${test%_test}" | tr _ -)" 240 words $cublas_repeats "$bin/$test"
+		for test in cuda_rnn cuda_test cuda_moves cuda_gemm cuda_rows; do
+			suite "$(echo "${test%_test}" | tr _ -)" "$bin/${test%_test}_test"
 		done
 	elif [ -x "$bin/${backend}_test" ]; then
-		start "$backend" 240 words "$bin/${backend}_test"
+		suite "$backend" "$bin/${backend}_test"
 	fi
 	if has_cudnn; then
-		start conformance-cudnn 420 words $cublas_repeats CELLGRAD_TEST_ROUTE=cudnn "$bin/conformance" 'rnn*'
-		start sequences-cudnn 420 words $cublas_repeats CELLGRAD_TEST_ROUTE=cudnn "$bin/sequence"
-		for test in cuda_rnn_test cuda_net_test cuda_net_call_test; do
-			start "$(echo "${test%_test}" | tr _ -)" 240 words $cublas_repeats "$bin/$test"
-		done
+		suite sequences-cudnn CELLGRAD_TEST_ROUTE=cudnn "$bin/sequence"
+		suite conformance-cudnn CELLGRAD_TEST_ROUTE=cudnn "$bin/conformance" "$rnn"
+		suite cuda-net "$bin/cuda_net_test"
+		suite cuda-net-call "$bin/cuda_net_call_test"
 	elif [ "$backend" = cuda ]; then
-		for id in conformance-cudnn sequences-cudnn cuda-rnn cuda-net cuda-net-call; do not_run $id "there is no cuDNN: $(head -n 1 "$work/library")"; done
+		for id in sequences-cudnn conformance-cudnn cuda-net cuda-net-call; do not_run $id "there is no cuDNN: $(head -n 1 "$work/library")"; done
 	fi
 	other=cpu
 	[ "$backend" = cpu ] && other=reference
+	# shellcheck disable=SC2086
 	start check $((check_time + 60)) words $cublas_repeats "$bin/cellgrad" check --ref $other --suite full --max-time "$check_time"
 	wait_all
 }
@@ -634,7 +653,8 @@ bench_table()
 
 bench()
 {
-	timed "$1" "$2" none "$bin/cellgrad" bench --json --time "$bench_time" ${3:+--dtype "$3"} ${4:+--op "$4" --B 1 --I 1 --H 1}
+	# shellcheck disable=SC2086 # $sizes is a command line
+	timed "$1" "$2" none "$bin/cellgrad" bench --json --time "$bench_time" ${3:+--dtype "$3" $sizes} ${4:+--op "$4" --B 1 --I 1 --H 1}
 	[ -n "$ran" ] || return 0
 	grep '^{' "$logs/$ran-$1.log" >>"$work/numbers.json"
 	bench_table "$logs/$ran-$1.log" | section "$ran" "$1"
@@ -648,9 +668,9 @@ stage_fast()
 	unset CUBLAS_WORKSPACE_CONFIG
 	: >"$work/numbers.json"
 	# A stand-in is not fast, and gets through little.
-	limits='--most 5 --least 15'
+	limits='--most 5 --least 15' sizes=''
 	if rehearsal; then
-		limits=''
+		limits='' sizes='--B 2 --I 4 --H 8'
 		export NET_SMALL=1
 	fi
 	export NET_TIME="${NET_TIME:-0.5}" PARTS_TIME="$bench_time"

@@ -1,0 +1,221 @@
+#!/bin/sh
+# What gpu.sh does, on the stand-ins of tests/fake: a kit of the build at hand, stages by it, and a report whatever happens.  What only
+# an NVIDIA machine has, nvidia-smi, compute-sanitizer and ncu, is played by scripts of a few lines.
+#   gpu_rehearsal.sh             short, a part of make check; runs in the build tree
+#   gpu_rehearsal.sh whole KIT   every stage whole, by a kit, where there may be nothing else: a part of make cleancheck
+# srcdir: the source.
+set -u
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+n=0 red=0
+
+# report STATUS NAME: a line of TAP; what gpu.sh said is shown when it is red.
+report()
+{
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $n - $2"
+	else
+		red=1
+		sed 's/^/# /' "$scratch/said" "$scratch/reports/"*.md 2>/dev/null | tail -n 150
+		echo "not ok $n - $2"
+	fi
+}
+
+# gpu EXIT STAGE...: gpu.sh on the stand-ins with an empty folder of reports; 0 where it ends with that status.
+gpu()
+{
+	expected=$1
+	shift
+	rm -rf "$scratch/reports"
+	REPORTS=$scratch/reports TMPDIR=$scratch/tmp timeout -k 5 300 $with sh "$kit/gpu.sh" "$@" >"$scratch/said" 2>&1
+	code=$?
+	[ $code -eq "$expected" ] || { echo "# exit status $code, expected $expected"; return 1; }
+	[ "$(find "$scratch/reports" -type f | wc -l)" -le 8 ] && [ -z "$(ls "$scratch/tmp")" ]
+}
+
+# The first line of the one report has this; says: any line; silent: no line.
+verdict() { head -qn 1 "$scratch/reports/"*.md | grep -qE "$1"; }
+says()    { cat "$scratch/reports/"*.md | grep -qE "$1"; }
+silent()  { ! says "$1"; }
+logged()  { tar -tzf "$scratch/reports/logs.tar.gz" | grep -q "$1"; }
+
+mkdir "$scratch/tmp" "$scratch/bin"
+
+# ---- whole ----
+
+if [ "${1:-}" = whole ]; then
+	kit=$2
+	stages=${3:-facts right fast clean}
+	mkdir -p "${REPORTS:-$scratch/reports}"
+	for with in "$kit/fake/run" ''; do
+		if [ -n "$with" ]; then backend=cuda; else backend=opencl; fi
+		for stage in $stages; do
+			began=$(date +%s)
+			BACKEND=$backend REPORTS=${REPORTS:-$scratch/reports} $with sh "$kit/gpu.sh" "$stage" >"$scratch/said" 2>&1
+			code=$?
+			took=$(($(date +%s) - began))
+			echo "# $stage on $backend: $took s; $(head -qn 1 "${REPORTS:-$scratch/reports}"/*-"$backend"-*-"$stage".md)"
+			[ $code -eq 0 ] && [ $took -lt 540 ]
+			report $? "$stage on $backend passes in less than nine minutes"
+		done
+	done
+	echo "1..$n"
+	exit $red
+fi
+
+# ---- short ----
+
+with=tests/fake/run kit=$scratch/kit
+why=$($with true) || {
+	case ,${CELLGRAD_TEST_REQUIRE:-}, in
+	*,cuda-fake,*) printf '1..1\nnot ok 1 - the stand-ins are there\n%s\n' "$why" ;;
+	*)             printf '1..0 # SKIP %s\n' "${why#\# }" ;;
+	esac
+	exit 0
+}
+export CHECK_TIME=2 BENCH_TIME=0.01 SANITIZE_TIME=2
+
+BUILD=$PWD STAND_INS=yes sh "$srcdir/tests/gpu.sh" kit "$kit" >"$scratch/said" 2>&1
+report $? 'a kit is made of the build at hand'
+[ -f "$kit/kit.txt" ] || { echo "1..$n"; exit 1; }
+
+gpu 0 facts && verdict '^# PASSED: facts on stand-in 0:.* 0 failed' && says 'CUDNN: .*9\.13\.0.*libcudnn\.so\.9' && says 'NVRTC: .*13\.0' &&
+	says 'clocks: ' && says 'It counts for nothing' && logged facts/.*info.log
+report $? 'facts: versions and paths, and that it is a rehearsal'
+
+LEAVE_OUT='sequences-composed conformance-f32 conformance-f16 conformance-bf16 conformance-f64 cuda-rnn cuda cuda-moves cuda-gemm sequences-cudnn
+	conformance-cudnn cuda-net cuda-net-call' \
+	gpu 0 right && verdict '^# PASSED: right on stand-in 0: 2 steps passed, 0 failed, 13 not run' &&
+	says '^\| cuda-rows \|.*passed: [0-9]+ tests, 0 failed' && says '^\| check \| .*passed' && says '^\| cuda-net \| .*LEAVE_OUT' && logged right/.*check.log
+report $? 'right, most of it left out, says so'
+
+# The archive keeps what other stages of the same folder have said.
+rm -rf "$scratch/reports"
+for stage in facts 'only cuda-rows'; do
+	# shellcheck disable=SC2086
+	REPORTS=$scratch/reports $with sh "$kit/gpu.sh" $stage >"$scratch/said" 2>&1 || break
+done
+logged facts/.*info.log && logged only/.*cuda-rows.log
+report $? 'one archive has the logs of every stage'
+
+gpu 1 only cuda-rows no-such-step && verdict '^# FAILED' && says 'no-such-step'
+report $? 'a step that is not there'
+
+# ---- what goes wrong ----
+
+kits() { rm -rf "$scratch/other"; cp -R "$kit" "$scratch/other"; sed "$1" "$kit/kit.txt" >"$scratch/other/kit.txt"; KIT=$scratch/other; export KIT; }
+kits 's/^machine .*/machine pdp11/'
+gpu 2 right && verdict '^# REFUSED: .*pdp11.*'"$(uname -m)"
+report $? 'a kit of another architecture is refused in the report'
+kits 's/^libc .*/libc 2.999/'
+gpu 2 right && verdict '^# REFUSED: .*2\.999.*'"$(getconf GNU_LIBC_VERSION | sed 's/.* //')"
+report $? 'a kit for a newer C library is refused in the report'
+kits ''
+printf 'no archive' >"$scratch/other/bin.tar.gz"
+gpu 2 right && verdict '^# REFUSED: '
+report $? 'a kit whose programs do not unpack is refused in the report'
+unset KIT
+
+CELLGRAD_FAKE_DEVICES=0 gpu 2 right && verdict '^# REFUSED: .*cuda.*does not open'
+report $? 'no device: refused in the report'
+CELLGRAD_FAKE_FAIL=cuDevicePrimaryCtxRetain:1:46 gpu 2 right && verdict '^# REFUSED: .*DEVICE_UNAVAILABLE'
+report $? 'a device that another process has: refused in the report'
+CELLGRAD_CUDNN_LIB=$kit/gpu.sh gpu 2 right && verdict '^# REFUSED: .*CELLGRAD_CUDNN_LIB'
+report $? 'a library that is none: refused in the report'
+CELLGRAD_CUBLAS_LIB=$kit/fake/lib/cuda-12/libcublas.so.12 CELLGRAD_FAKE_CUDART=13 gpu 0 facts && says 'CUDNN: none.*for CUDA 13' &&
+	says 'CUBLAS: named by the environment'
+report $? 'a cuDNN for another CUDA than cuBLAS is said to be none'
+CELLGRAD_FAKE_FAIL=nvrtcCompileProgram:1:6 gpu 2 right && verdict '^# REFUSED: .*a kernel does not go: .*NVRTC_ERROR_COMPILATION'
+report $? 'a device on which no kernel is built: refused in the report'
+
+# The machine's own tools.
+cat >"$scratch/bin/nvidia-smi" <<'END'
+#!/bin/sh
+case $* in
+*compute_mode*) echo "${PLAYED_MODE:-Default}" ;;
+*compute-apps*) echo "${PLAYED_APPS:-}" ;;
+*clocks.sm,*)   echo '1980 MHz, 2619 MHz, 40, 100.00 W, 0 %, 0x0000000000000000' ;;
+-L)             echo 'GPU 0: a GPU that is played (UUID: GPU-0)' ;;
+esac
+END
+cat >"$scratch/bin/compute-sanitizer" <<'END'
+#!/bin/sh
+echo "========= COMPUTE-SANITIZER $*, cuBLAS ${CELLGRAD_CUBLAS_LIB:-found}, cuDNN ${CELLGRAD_CUDNN_LIB:-found}"
+[ -z "${PLAYED_HANG:-}" ] || sleep 60
+case " $* $CELLGRAD_CUBLAS_LIB" in *"${PLAYED_ERROR:-no error}"*) exit 9 ;; esac
+while [ $# -gt 0 ]; do
+	case $1 in
+	--tool | --report-api-errors | --target-processes | --error-exitcode) shift 2 ;;
+	*) break ;;
+	esac
+done
+exec "$@"
+END
+cat >"$scratch/bin/ncu" <<'END'
+#!/bin/sh
+cat <<'CSV'
+==PROF== Connected to process 1
+"ID","Process ID","Kernel Name","sm__throughput.avg.pct_of_peak_sustained_elapsed","launch__registers_per_thread"
+"","","","%","register/thread"
+"0","1","cg_played","12.5","40"
+CSV
+END
+chmod +x "$scratch/bin/"*
+PATH=$scratch/bin:$PATH
+export PATH
+
+PLAYED_MODE=Prohibited gpu 2 right && verdict '^# REFUSED: .*Prohibited'
+report $? 'a GPU that takes no process: refused in the report'
+PLAYED_MODE=Exclusive_Process PLAYED_APPS='7, a game, 100 MiB' gpu 0 only cuda-rows && says 'one process at a time' && says 'a game' && says 'clocks: 1980 MHz'
+report $? 'an exclusive GPU, and one that others use, are said to be so'
+
+gpu 0 clean && verdict '^# PASSED: clean' && says '^\| memcheck \| .*--tool memcheck --report-api-errors no.*passed' &&
+	says '^\| racecheck \| .*CELLGRAD_CUBLAS_LIB=none CELLGRAD_CUDNN_LIB=none.*passed' && says '^\| memcheck-vendors \| .*passed' &&
+	says 'sm__throughput.* 12.5$' && [ "$(cat "$scratch/reports/"*.md | grep -c '^| ncu-.*passed')" -eq 6 ]
+report $? 'clean: four tools on our kernels, one with the vendors, six kernels'
+PLAYED_ERROR='--tool memcheck --report-api-errors no --target-processes all --error-exitcode 9' CELLGRAD_CUBLAS_LIB='' gpu 1 only memcheck memcheck-vendors &&
+	verdict '^# FAILED: .* 1 failed.*: memcheck$' && says '### memcheck-vendors: .*does not count'
+report $? 'what a tool finds with the vendors is recorded, and without them a failure'
+PLAYED_HANG=yes STAGE_TIME=12 gpu 1 only memcheck && says '^\| memcheck \| .*did not end within [0-9]+ s'
+report $? 'a step that does not end is ended'
+STAGE_TIME=0 gpu 1 only cuda-rows && verdict '^# FAILED: .*were over before cuda-rows' && says 'not run: the 0 s'
+report $? 'a stage without time left is not green'
+
+# A context that is lost ends the stage, and its line is watched.
+CELLGRAD_FAKE_FAIL=cuLaunchKernel:40:719 JOBS=1 gpu 1 only cuda-rows check && verdict '^# FAILED: .*context was lost in cuda-rows' &&
+	says '^\| check \| .*not run: the context was lost in cuda-rows' && says 'its line again, by .*--tool memcheck' && says 'LAUNCH_FAILED'
+report $? 'a lost context ends the stage, and memcheck watches what lost it'
+CELLGRAD_FAKE_FAIL=cuLaunchKernel:300:700 gpu 1 only check && says '^  *.*cellgrad check .*seed=' && says 'its line again, by .*memcheck.* cellgrad check .*seed='
+report $? 'of a check the very case is watched'
+
+# Killed in the middle.
+rm -rf "$scratch/reports"
+REPORTS=$scratch/reports JOBS=2 sh -c 'echo $$ >"$0"; exec "$@"' "$scratch/pid" \
+	$with sh -c 'echo $$ >"$0"; exec "$@"' "$scratch/pid" sh "$kit/gpu.sh" only sequences-composed cuda-rows >"$scratch/said" 2>&1 &
+waited=0
+until says '^\| cuda-rows \| .*passed' 2>/dev/null || [ $waited -ge 120 ]; do
+	sleep 1
+	waited=$((waited + 1))
+done
+verdict '^# RUNNING: ' && says '^\| cuda-rows \| .*passed'
+report $? 'the report is there while the stage runs'
+kill -TERM "$(cat "$scratch/pid")"
+wait $!
+code=$?
+[ $code -eq 1 ] && verdict '^# STOPPED: .* 1 steps passed' && says '^\| cuda-rows \| .*passed' && says '^\| sequences-composed \| .*stopped' &&
+	logged sequences-composed.log
+report $? 'killed in the middle, a report of what was done'
+
+# In fast what is measured becomes tables, and numbers.
+gpu 0 only bench-f32 parity census nvrtc overhead-LSTMBlockCell && says '^\| lstm \| f32 \| .*favourable' && says 'with other bits' && says 'texts compiled' &&
+	says '^\| LSTMBlockCell \| .* f32 ' && says 'Clocks .*before: 1980 MHz' && grep -q '"kind":"problem"' "$scratch/reports/numbers.json"
+report $? 'fast: tables, clocks and numbers'
+
+sh "$kit/gpu.sh" >"$scratch/said" 2>&1
+[ $? -eq 2 ] && sh "$kit/gpu.sh" kit "$scratch" >"$scratch/said" 2>&1
+[ $? -eq 2 ] && KIT=$scratch sh "$kit/gpu.sh" facts >"$scratch/said" 2>&1
+[ $? -eq 2 ]
+report $? 'a wrong call is refused before anything is done'
+echo "1..$n"
+exit 0
