@@ -134,7 +134,7 @@ esac
 stage=$what
 shift
 wanted=" $* "
-# shellcheck disable=SC2086 # whatever stands between them
+# shellcheck disable=SC2086,SC2116 # whatever stands between them
 leave_out=$(echo ${LEAVE_OUT:-})
 
 kit=${KIT:-$here}
@@ -231,19 +231,19 @@ repeating='cellgrad (check|run|bench) |CELLGRAD_TEST_SEED='
 fatal='context was lost|CUDA_ERROR_(ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE|CONTAINED|ILLEGAL_ADDRESS|LAUNCH_TIMEOUT|CONTEXT_IS_DESTROYED|ASSERT|HARDWARE_STACK_ERROR|ILLEGAL_INSTRUCTION|MISALIGNED_ADDRESS|INVALID_ADDRESS_SPACE|INVALID_PC|LAUNCH_FAILED)'
 
 # The number of the next row, in $n.
-next() { number=$((number + 1)); n=$(printf '%02d' $number); }
+next() { number=$((number + 1)); n=$(printf "%02d" "$number"); }
 
 # Is this step to be run?  Where it is not for another reason than that nobody named it, the report says so.
 is_wanted()
 {
-	[ $stage = only ] && case $wanted in *" $1 "*) ;; *) return 1 ;; esac
+	[ "$stage" = only ] && case $wanted in *" $1 "*) ;; *) return 1 ;; esac
 	case " $leave_out " in *" $1 "*) not_run "$1" 'LEAVE_OUT names it'; return 1 ;; esac
 	[ -z "$lost" ] || { not_run "$1" "the context was lost in $lost"; return 1; }
 }
 
 not_run()
 {
-	if [ $stage = only ]; then case $wanted in *" $1 "*) ;; *) return ;; esac; fi
+	if [ "$stage" = only ]; then case $wanted in *" $1 "*) ;; *) return ;; esac; fi
 	missed=$((missed + 1))
 	next
 	row "$n" "$1" '' "not run: $2"
@@ -260,7 +260,7 @@ start()
 	while [ "$(echo "$pending" | wc -w)" -ge "$jobs" ]; do collect; done
 	[ -z "$lost" ] || { not_run "$name" "the context was lost in $lost"; return 0; }
 	remains=$((deadline - $(date +%s)))
-	[ "$limit" -le $remains ] || limit=$remains
+	[ "$limit" -le "$remains" ] || limit=$remains
 	if [ "$limit" -lt 3 ]; then
 		late="$late $name"
 		not_run "$name" "the $stage_time s of the stage were over"
@@ -370,8 +370,11 @@ watch_failure()
 		with='env CUDA_LAUNCH_BLOCKING=1'
 	fi
 	say "the context was lost: $with $line"
+	remains=$((deadline + 15 - $(date +%s)))
+	[ $remains -lt 90 ] || remains=90
+	[ $remains -gt 5 ] || remains=5
 	# shellcheck disable=SC2086 # a command line
-	PATH=$work/bin:$PATH CELLGRAD_CACHE=off timeout -k 5 90 $with $line >"$again" 2>&1 </dev/null
+	PATH=$work/bin:$PATH CELLGRAD_CACHE=off timeout -k 5 $remains $with $line >"$again" 2>&1 </dev/null
 	{
 		printf '\n### %s: the context was lost; its line again, by `%s`: exit %d\n\n```\n' "$id" "$with $line" $?
 		tail -n 60 "$again"
@@ -393,7 +396,7 @@ clocks()
 	for reasons in clocks_event_reasons.active clocks_throttle_reasons.active; do
 		line=$(smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw,utilization.gpu,$reasons --format=csv,noheader) && break
 	done
-	case $line in *[0-9]' MHz'*) echo "$line" ;; *) echo 'not known here' ;; esac
+	case $line in *[0-9]' MHz'*) echo "$line" | paste -sd ';' - ;; *) echo 'not known here' ;; esac
 }
 
 say_clocks() { printf '\nClocks (SM, memory, temperature, power, use, limits) before: %s; after: %s.\n' "$before" "$(clocks)" >>"$work/text/$ran"; }
@@ -493,7 +496,8 @@ check_device()
 {
 	[ "$backend" = cuda ] && modes=$(smi --query-gpu=compute_mode --format=csv,noheader) && case $modes in
 	*Prohibited*) refuse 'the GPU takes no process: its compute mode is Prohibited (nvidia-smi -c DEFAULT)' ;;
-	*Exclusive*)  [ "$jobs" = 1 ] || { jobs=1 notes="${notes}The GPU takes one process at a time (compute mode $modes): steps run one by one.
+	*Exclusive*)  [ "$jobs" = 1 ] || { jobs=1 notes="${notes}
+The GPU takes one process at a time (compute mode $modes): steps run one by one.
 "; } ;;
 	esac
 	why=$(CELLGRAD_BACKEND=$backend timeout -k 5 60 "$bin/conformance" --opens 2>&1)
@@ -507,10 +511,19 @@ check_device()
 	place_report
 	others=$(smi --query-compute-apps=pid,process_name,used_memory --format=csv,noheader) || others='not known here'
 	case $others in
-	*[0-9],*) notes="${notes}Other processes use the GPU, so times count for little: $(echo "$others" | tr '\n' ';')
+	*[0-9],*) notes="${notes}
+Other processes use the GPU, so times count for little: $(echo "$others" | tr '\n' ';')
+" ;;
+	esac
+	case $(smi --query-gpu=mig.mode.current --format=csv,noheader) in
+	*Enabled*) notes="${notes}
+MIG is on: the device may be a part of a GPU, and its ceilings those of that part.
 " ;;
 	esac
 }
+
+# With less, what cuDNN sums may differ from run to run.
+cublas_repeats='env CUBLAS_WORKSPACE_CONFIG=:4096:2'
 
 # One kernel, one product, one network by each route, in seconds: what fails here would fail everywhere.
 smoke()
@@ -519,7 +532,7 @@ smoke()
 		"product:check lstm_block_cell B=32 I=16 U=16 dtype=f32 memory=device seed=1" \
 		"network:check rnn T=3 B=2 I=4 U=8 rnn_mode=lstm dtype=f32 memory=device seed=1"; do
 		# shellcheck disable=SC2086 # a command line
-		CELLGRAD_BACKEND=$backend timeout -k 5 60 "$bin/cellgrad" ${try#*:} >"$logs/00-smoke-${try%%:*}.log" 2>&1
+		$cublas_repeats CELLGRAD_BACKEND="$backend" timeout -k 5 60 "$bin/cellgrad" ${try#*:} >"$logs/00-smoke-${try%%:*}.log" 2>&1
 		code=$?
 		[ $code -eq 0 ] || {
 			log=$logs/00-smoke-${try%%:*}.log
@@ -574,8 +587,6 @@ begin()
 }
 
 # ---- stages ----
-
-cublas_repeats='env CUBLAS_WORKSPACE_CONFIG=:4096:2'
 
 stage_facts()
 {
@@ -637,18 +648,23 @@ stage_right()
 	wait_all
 }
 
-# What `cellgrad bench --json` prints, as a table.
+# What `cellgrad bench --json` prints, as a table; the last two columns are over what `ceilings` measured, if it has.
 bench_table()
 {
-	awk '
+	cat "$logs"/*-ceilings.log 2>/dev/null >"$work/ceilings"
+	awk -v ceilings="$work/ceilings" '
+		BEGIN { while ((getline line < ceilings) > 0) { split(line, c, / *\| */); rate = c[6] + 0
+			if (c[2] == "copy") copied = rate; if (c[2] == "product") multiplied[c[3]] = 1000 * rate } }
+		function over(name, most) { return value(name) == "" || !most ? "" : sprintf("%.4f", value(name) / most) }
 		function value(name, at) { at = "\"" name "\":"; if (!index($0, at)) return ""; at = substr($0, index($0, at) + length(at))
 			if (at ~ /^"/) { at = substr(at, 2); return substr(at, 1, index(at, "\"") - 1) } sub(/[,}].*/, "", at); return at == "null" ? "" : at }
 		function number(name, form) { return value(name) == "" ? "" : sprintf(form, value(name)) }
 		/"kind":"problem"/ {
-			if (!n++) print "| op | cell | what | dtype | T | layers | B | I | H | min ms | median ms | GFLOP/s | GB/s | copy GB/s | share of roof |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
-			printf "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", value("op"), value("mode"), value("what"), value("dtype"), value("T"),
+			if (!n++) print "| op | cell | what | dtype | T | layers | B | I | H | min ms | median ms | GFLOP/s | GB/s | copy GB/s | share of roof | of the copy | of products |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+			printf "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", value("op"), value("mode"), value("what"), value("dtype"), value("T"),
 				value("layers"), value("B"), value("I"), value("H"), number("min_ms", "%.5f"), number("median_ms", "%.5f"), number("gflops", "%.1f"),
-				number("gbytes", "%.1f"), number("copy_gbytes", "%.1f"), number("share", "%.3f") }' "$1"
+				number("gbytes", "%.1f"), number("copy_gbytes", "%.1f"), number("share", "%.3f"),
+				over("gbytes", copied), over("gflops", multiplied[value("dtype")]) }' "$1"
 }
 
 bench()
@@ -730,6 +746,7 @@ profile()
 stage_clean()
 {
 	jobs=1
+	export CUBLAS_WORKSPACE_CONFIG=:4096:2
 	for tool in memcheck racecheck initcheck synccheck; do
 		if [ "$backend" != cuda ]; then
 			not_run $tool 'it watches CUDA alone'
@@ -769,7 +786,7 @@ only) for one in $stages; do "stage_$one"; wait_all; done ;;
 *)    "stage_$stage" ;;
 esac
 wait_all
-if [ $stage = only ]; then
+if [ "$stage" = only ]; then
 	for one in $wanted; do
 		grep -qs "^| $one |" "$work/rows/"* || { red="$red $one"; say "only: there is no step $one"; echo "- there is no step $one" >"$work/failures/zz-$one"; }
 	done

@@ -158,7 +158,7 @@ wide() {
 
 cuda() {
 	if ! there nvrtc "CUDA C" compile_nvrtc; then
-		for what in "CUDA C: no kernel but a product spills" "CUDA C: runs are moved 16 bytes at once"; do
+		for what in "CUDA C: no kernel but a product spills" "CUDA C: runs are moved 16 bytes at once" "CUDA C: what gpu.sh measures"; do
 			skip nvrtc "$what" "there is no NVRTC"
 		done
 		return
@@ -180,11 +180,17 @@ cuda() {
 		wide $key || return
 	done
 	ok "CUDA C: runs are moved 16 bytes at once"
+	# Those of clusters are for 90 and later alone.
+	"$here/tests/gen/compile_nvrtc" 90,120 "$srcdir/tests/gpu_micro.cu" >all 2>&1
+	code=$?
+	grep "^#" all >log
+	(exit $code)
+	verdict "CUDA C: what gpu.sh measures"
 }
 # The cells of tests/gen.
 ours='^cg_(coupled|stages|names|more_names|y_output|y_gate|y_state)_'
 
-if [ "$1" = opencl ]; then echo 1..1; elif [ -n "$CELLGRAD_TEST_ARCHS" ]; then echo 1..3; else echo 1..10; fi
+if [ "$1" = opencl ]; then echo 1..1; elif [ -n "$CELLGRAD_TEST_ARCHS" ]; then echo 1..4; else echo 1..11; fi
 "$here/tests/gen/emit_all" "$work" || { echo "Bail out! the texts were not written"; exit 99; }
 cd "$work" || exit 99
 POCL_CACHE_DIR=$work
