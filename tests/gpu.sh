@@ -15,7 +15,7 @@
 # The report is REPORTS/DATE-BACKEND-DEVICE-STAGE.md, written anew after every step, with the verdict in its first line.
 # exit 0: all that was run is green, and nothing was left out for want of time; 1: something failed, or was stopped; 2: refused.
 #
-# REPORTS   folder of the report, of logs.tar.gz and of numbers.json: tests/reports, or reports in the kit
+# REPORTS   folder of the report, of logs.tar.gz and of numbers.json (of only: numbers-only.json), 8 files at most: tests/reports, or reports in the kit
 # JOBS      steps of `right` that run at a time: 4, and 1 where the GPU takes one process
 # BACKEND   another backend (opencl, cpu), to try the script on
 # LEAVE_OUT names of steps not to run;  STAGE_TIME seconds for the stage, 520
@@ -430,9 +430,15 @@ import importlib.util, os
 spec = importlib.util.find_spec("torch")
 print(os.path.dirname(list(spec.submodule_search_locations)[0]) if spec else "")' 2>/dev/null)
 	[ -n "$site" ] || return 1
-	case $1 in NVRTC) file=libnvrtc.so.[0-9]* ;; CUBLAS) file=libcublas.so.[0-9]* ;; CUDNN) file=libcudnn.so.[0-9]* ;; esac
-	# shellcheck disable=SC2086 # patterns
-	ls -d "$site"/nvidia/*/lib/$file "$site"/torch/lib/$file 2>/dev/null | grep -v '\.alt\.' | sort -r | head -n 1
+	case $1 in NVRTC) file=libnvrtc ;; CUBLAS) file=libcublas ;; CUDNN) file=libcudnn ;; esac
+	[ -n "${driver:-}" ] || driver=$(timeout -k 5 60 "$bin/gpu_probe" facts 2>/dev/null | sed -n 's/^driver: for CUDA \([0-9]*\)\..*/\1/p')
+	for found in "$site"/nvidia/*/lib/$file.so.[0-9]* "$site"/torch/lib/$file.so.[0-9]*; do
+		[ -f "$found" ] || continue
+		suffix=${found##*.so.}
+		# Of a later CUDA than the driver's is none; cuDNN counts otherwise, and says for which it is.
+		[ "$1" = CUDNN ] || [ "${suffix%%.*}" -le "${driver:-99}" ] || continue
+		echo "$suffix $found"
+	done | sort -rn | sed 's/^[^ ]* //'
 }
 
 loads() { timeout -k 5 60 "$bin/gpu_probe" library "$1" >"$work/library" 2>&1; }
@@ -457,24 +463,23 @@ find_libraries()
 	fi
 }
 
+# take_packaged LIBRARY WHY: the newest there that loads; why none of the loader's was taken.
 take_packaged()
 {
-	path=$(packaged "$1")
-	if [ -z "$path" ]; then
-		taken="$taken$1: none: $2; nor is one beside a torch of python3 ($(command -v python3 || echo 'there is no python3'))
+	tried=''
+	for path in $(packaged "$1"); do
+		eval "CELLGRAD_${1}_LIB=\$path"
+		export "CELLGRAD_${1}_LIB"
+		if loads "$1"; then
+			taken="$taken$1: beside torch, $(cat "$work/library")
 "
-		return
-	fi
-	eval "CELLGRAD_${1}_LIB=\$path"
-	export "CELLGRAD_${1}_LIB"
-	if loads "$1"; then
-		taken="$taken$1: beside torch, $(cat "$work/library")
-"
-	else
-		taken="$taken$1: beside torch, but it does not load: $(head -n 1 "$work/library")
-"
+			return
+		fi
+		tried="$tried; $path does not load: $(head -n 1 "$work/library")"
 		unset "CELLGRAD_${1}_LIB"
-	fi
+	done
+	taken="$taken$1: none: $2$tried; beside a torch of python3 ($(command -v python3 || echo 'there is no python3')) is none that this driver takes
+"
 }
 
 # ---- before a stage ----
@@ -611,19 +616,18 @@ suite()
 	start "$suite" 420 words $cublas_repeats "$@"
 }
 
-# Long ones first, but those of our own kernels before cuDNN's.  A stand-in computes as an interpreter does: on one the rehearsal has a
-# part of the suites.
+# Long ones first, but those of our own kernels before cuDNN's.  A rehearsal is of this script: it has a part of each suite, which `make
+# check` has whole.
 stage_right()
 {
-	composed='CELLGRAD_TEST_ROUTE=composed' of='*' rnn='rnn*'
+	composed='CELLGRAD_TEST_ROUTE=composed' of='*' rnn='rnn*' sequences='*'
 	[ "$backend" != cuda ] || composed="$composed CELLGRAD_CUDNN_LIB=none"
-	if [ -n "${CELLGRAD_FAKE_CUDA:-}" ]; then
-		of=': sizes*' rnn='rnn*f*: sizes*'
-		export CELLGRAD_TEST_CELLS="${CELLGRAD_TEST_CELLS:-20}"
+	if rehearsal; then
+		of=': sizes*' rnn='rnn* f32: sizes*' sequences='*random'
 	fi
 	# shellcheck disable=SC2086 # $composed is a command line
 	{
-		suite sequences-composed $composed "$bin/sequence"
+		suite sequences-composed $composed "$bin/sequence" "$sequences"
 		for dtype in f32 f16 bf16 f64; do suite conformance-$dtype $composed "$bin/conformance" "* $dtype$of"; done
 	}
 	if [ "$backend" = cuda ]; then
@@ -634,7 +638,7 @@ stage_right()
 		suite "$backend" "$bin/${backend}_test"
 	fi
 	if has_cudnn; then
-		suite sequences-cudnn CELLGRAD_TEST_ROUTE=cudnn "$bin/sequence"
+		suite sequences-cudnn CELLGRAD_TEST_ROUTE=cudnn "$bin/sequence" "$sequences"
 		suite conformance-cudnn CELLGRAD_TEST_ROUTE=cudnn "$bin/conformance" "$rnn"
 		suite cuda-net "$bin/cuda_net_test"
 		suite cuda-net-call "$bin/cuda_net_call_test"
@@ -675,8 +679,15 @@ bench()
 	grep '^{' "$logs/$ran-$1.log" >>"$work/numbers.json"
 	bench_table "$logs/$ran-$1.log" | section "$ran" "$1"
 	say_clocks
-	cp "$work/numbers.json" "$reports/numbers.json.new" && mv "$reports/numbers.json.new" "$reports/numbers.json"
+	keep_numbers
 	report
+}
+
+# Of some steps alone they do not take the place of a whole stage's.
+keep_numbers()
+{
+	if [ "$stage" = only ]; then to=$reports/numbers-only.json; else to=$reports/numbers.json; fi
+	[ ! -s "$work/numbers.json" ] || { cp "$work/numbers.json" "$to.new" && mv "$to.new" "$to"; }
 }
 
 stage_fast()
@@ -684,9 +695,9 @@ stage_fast()
 	unset CUBLAS_WORKSPACE_CONFIG
 	: >"$work/numbers.json"
 	# A stand-in is not fast, and gets through little.
-	limits='--most 5 --least 15' sizes=''
+	limits='--most 5 --least 15' sizes='' repeats=200
 	if rehearsal; then
-		limits='' sizes='--B 2 --I 4 --H 8'
+		limits='' repeats=5 sizes='--B 2 --I 4 --H 8'
 		export NET_SMALL=1
 	fi
 	export NET_TIME="${NET_TIME:-0.5}" PARTS_TIME="$bench_time"
@@ -714,8 +725,8 @@ stage_fast()
 	fi
 	for dtype in f16 f32 bf16 f64; do bench bench-$dtype 60 $dtype; done
 	if has_cudnn; then
-		timed census 40 table "$bin/net_time" --census 200 f32 f16 bf16 f64
-		timed census-workspace 40 table env CUBLAS_WORKSPACE_CONFIG=:4096:2 "$bin/net_time" --census 200 f32 f16 bf16 f64
+		timed census 40 table "$bin/net_time" --census $repeats f32 f16 bf16 f64
+		timed census-workspace 40 table env CUBLAS_WORKSPACE_CONFIG=:4096:2 "$bin/net_time" --census $repeats f32 f16 bf16 f64
 	fi
 	if [ "$backend" = cuda ]; then
 		timed steps 40 table "$bin/net_time" --composed f16 f32
@@ -723,16 +734,21 @@ stage_fast()
 		timed nvrtc-cached 30 table env CELLGRAD_CACHE_DIR="$work/fresh" "$bin/gpu_probe" compile
 		timed micro 60 table "$bin/gpu_probe" micro "$kit/tests/gpu_micro.cu"
 	fi
-	timed parts 90 table "$bin/parts" f32 f16 bf16 f64
+	# With its products left out an op reads what they would have written, which on a stand-in is a mistake.
+	if [ -n "${CELLGRAD_FAKE_CUDA:-}" ]; then
+		not_run parts 'a stand-in does not let an op run without its products'
+	else
+		timed parts 90 table "$bin/parts" f32 f16 bf16 f64
+	fi
 	for op in LSTMBlockCell LSTMBlockCellGrad GRUBlockCell GRUBlockCellGrad; do bench "overhead-$op" 20 '' $op; done
-	cp "$work/numbers.json" "$reports/numbers.json"
+	keep_numbers
 }
 
 # Six kernels, one line each: the last of a short bench that has the name.
 profile()
 {
 	ncu_metrics=sm__throughput.avg.pct_of_peak_sustained_elapsed,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__warps_active.avg.pct_of_peak_sustained_active,launch__registers_per_thread,gpu__time_duration.sum,smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio,smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio,smsp__average_warps_issue_stalled_wait_per_issue_active.ratio,smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio,smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio,smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio,smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio
-	step "$1" 60 recorded env CELLGRAD_CUBLAS_LIB="$3" "$ncu" --csv --page raw --metrics "$ncu_metrics" --clock-control none \
+	step "$1" 60 recorded ${3:+env CELLGRAD_CUBLAS_LIB="$3"} "$ncu" --csv --page raw --metrics "$ncu_metrics" --clock-control none \
 		--launch-skip 3 --launch-count 1 --kernel-name "regex:$2" "$bin/cellgrad" bench --reps 5 --op "$4" --dtype "$5" ${6:+--T "$6"} --B "$7" --I "$8" --H "$8"
 	[ -n "$ran" ] || return 0
 	# One metric a line: the header's names beside the last row's values.
