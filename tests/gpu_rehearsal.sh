@@ -96,14 +96,14 @@ report $? 'right, most of it left out, says so'
 
 # The archive keeps what other stages of the same folder have said.
 rm -rf "$scratch/reports"
-for stage in facts 'only cuda-rows'; do
+for stage in facts 'only info'; do
 	# shellcheck disable=SC2086
 	REPORTS=$scratch/reports $with sh "$kit/gpu.sh" $stage >"$scratch/said" 2>&1 || break
 done
-logged facts/.*info.log && logged only/.*cuda-rows.log
+logged facts/.*info.log && logged only/.*info.log
 report $? 'one archive has the logs of every stage'
 
-gpu 1 only cuda-rows no-such-step && verdict '^# FAILED' && says 'no-such-step'
+gpu 1 only info no-such-step && verdict '^# FAILED' && says 'no-such-step'
 report $? 'a step that is not there'
 
 # ---- what goes wrong ----
@@ -171,7 +171,7 @@ export PATH
 
 PLAYED_MODE=Prohibited gpu 2 right && verdict '^# REFUSED: .*Prohibited'
 report $? 'a GPU that takes no process: refused in the report'
-PLAYED_MODE=Exclusive_Process PLAYED_APPS='7, a game, 100 MiB' gpu 0 only cuda-rows && says 'one process at a time' && says 'a game' && says 'clocks: 1980 MHz'
+PLAYED_MODE=Exclusive_Process PLAYED_APPS='7, a game, 100 MiB' gpu 0 only info && says 'one process at a time' && says 'a game' && says 'clocks: 1980 MHz'
 report $? 'an exclusive GPU, and one that others use, are said to be so'
 
 gpu 0 clean && verdict '^# PASSED: clean' && says '^\| memcheck \| .*--tool memcheck --report-api-errors no.*passed' &&
