@@ -7,7 +7,7 @@
 
 #include "backends/cuda/cuda.h"
 
-enum { MEGABYTE = 1 << 20, PROBLEMS = 32, ALIGNED = 256 };
+enum { MEGABYTE = 1 << 20, PROBLEMS = 32, ALIGNED = 16 };
 
 /* What cublasLt's choice depends on: sizes and strides, types, and what the addresses are multiples of. */
 struct key {
@@ -181,19 +181,29 @@ static int64_t c_stride(const struct cg_gemm *g)
 	return leading(&g->c, g->n);
 }
 
-/* c' = b' a', with the strides as they are. */
-int cg_cu_blas_product(struct cg_queue *queue, const struct cg_gemm *g, int add)
+/* What it says of a product that it has not: bf16 on devices before sm_80, and of what version there is. */
+static int lacks(unsigned status)
 {
-	CUBLAS_TRY(GemmEx, queue->blas->handle, g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-	           (int)g->n, (int)g->m, (int)g->k, factor(g->dtype, 1), pointer(&g->b), real_type(g->dtype), (int)b_stride(g),
-	           pointer(&g->a), real_type(g->dtype), (int)a_stride(g), factor(g->dtype, add), (void *)(uintptr_t)pointer(&g->c),
-	           c_type(g), (int)c_stride(g), compute_type(g->dtype), CUBLAS_GEMM_DEFAULT);
-	return CG_OK;
+	return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
+}
+
+/* c' = b' a', with the strides as they are. */
+int cg_cu_blas_product(struct cg_queue *queue, const struct cg_gemm *g, int add, int *done)
+{
+	unsigned status = cg_cublas.GemmEx(queue->blas->handle, g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+	                                   g->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)g->n, (int)g->m, (int)g->k,
+	                                   factor(g->dtype, 1), pointer(&g->b), real_type(g->dtype), (int)b_stride(g), pointer(&g->a),
+	                                   real_type(g->dtype), (int)a_stride(g), factor(g->dtype, add), (void *)(uintptr_t)pointer(&g->c),
+	                                   c_type(g), (int)c_stride(g), compute_type(g->dtype), CUBLAS_GEMM_DEFAULT);
+
+	*done = !lacks(status);
+	return *done ? cg_cublas_error(status, "cublasGemmEx") : CG_OK;
 }
 
 /* ---- products with a start ---- */
 
-/* What an address is a multiple of, up to what cublasLt asks. */
+/* What an address is a multiple of.  No more than that many bytes are loaded at a time, and to say more would be to get another algorithm,
+ * with other bits, where a piece of work memory happens to lie better. */
 static unsigned alignment(const struct cg_matrix *x)
 {
 	CUdeviceptr at = cg_cu_address(x->mem) | ALIGNED;
@@ -289,7 +299,7 @@ static int ask(const struct cg_cu_blas *blas, struct problem *p)
 		                                            &result, &n);
 	cg_cublaslt.MatmulPreferenceDestroy(preference);
 	CG_TRY(code);
-	if (status && status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)
+	if (status && !lacks(status) && status != CUBLAS_STATUS_INVALID_VALUE)
 		return cg_cublas_error(status, "cublasLtMatmulAlgoGetHeuristic");
 	p->possible = !status && n > 0 && !result.state && result.workspaceSize <= blas->workspace_bytes;
 	if (p->possible)
@@ -325,24 +335,31 @@ static int find(struct cg_cu_blas *blas, const struct cg_gemm *g, struct problem
 	return CG_OK;
 }
 
+/* What is preferred says nothing of a bias's address, and the algorithm that is found may read it 16 bytes at a time. */
+static int suits_start(const struct cg_gemm *g)
+{
+	return !is_bias(g) || cg_cu_address(g->start.mem) % ALIGNED == 0;
+}
+
 int cg_cu_blas_start(struct cg_queue *queue, const struct cg_gemm *g, int *done)
 {
 	struct cg_cu_blas *blas = queue->blas;
 	const void *start = is_bias(g) ? pointer(&g->c) : pointer(&g->start);
 	struct problem *p = NULL;
+	unsigned status;
 
 	*done = 0;
 	/* What a product starts with is of its result's type. */
-	if (!blas->lt || c_type(g) != (g->start.acc ? acc_type(g->dtype) : real_type(g->dtype)))
+	if (!blas->lt || !suits_start(g) || c_type(g) != (g->start.acc ? acc_type(g->dtype) : real_type(g->dtype)))
 		return CG_OK;
 	CG_TRY(find(blas, g, &p));
 	if (!p->possible)
 		return CG_OK;
 	if (is_bias(g))
 		CG_TRY(set_bias(p, g));
-	CUBLASLT_TRY(Matmul, blas->lt, p->desc, factor(g->dtype, 1), pointer(&g->b), p->left, pointer(&g->a), p->right,
-	             factor(g->dtype, !is_bias(g)), start, p->start, (void *)(uintptr_t)pointer(&g->c), p->out, &p->algorithm,
-	             (void *)(uintptr_t)blas->workspace, blas->workspace_bytes, queue->stream);
-	*done = 1;
-	return CG_OK;
+	status = cg_cublaslt.Matmul(blas->lt, p->desc, factor(g->dtype, 1), pointer(&g->b), p->left, pointer(&g->a), p->right,
+	                            factor(g->dtype, !is_bias(g)), start, p->start, (void *)(uintptr_t)pointer(&g->c), p->out,
+	                            &p->algorithm, (void *)(uintptr_t)blas->workspace, blas->workspace_bytes, queue->stream);
+	*done = !lacks(status);
+	return *done ? cg_cublas_error(status, "cublasLtMatmul") : CG_OK;
 }

@@ -91,9 +91,10 @@ int cg_cu_flush(struct cg_queue *, struct cg_cu_moves *);
 /* cuBLAS for a queue.  *blas NULL: there is none, by the environment's wish or because none was found. */
 int cg_cu_blas(struct cg_queue *, struct cg_cu_blas **blas);
 void cg_cu_drop_blas(struct cg_queue *);
-/* c [m n] = op(a) op(b), added to c where add; k > 0, sizes within cuBLAS's. */
-int cg_cu_blas_product(struct cg_queue *, const struct cg_gemm *, int add);
-/* The same with another start than c; *done 0: it has no algorithm for that, and nothing was enqueued. */
+/* c [m n] = op(a) op(b), added to c where add; k > 0, sizes within cuBLAS's.  *done 0: it has no such product, and nothing was
+ * enqueued. */
+int cg_cu_blas_product(struct cg_queue *, const struct cg_gemm *, int add, int *done);
+/* The same with another start than c, if it has an algorithm for that. */
 int cg_cu_blas_start(struct cg_queue *, const struct cg_gemm *, int *done);
 
 /* Networks by cuDNN. */

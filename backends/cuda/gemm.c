@@ -1,6 +1,7 @@
 /*
  * Products: by cuBLAS, or by the generator's text for the device's tiles, built when it is first wanted.  cuBLAS adds to what c
- * holds; where a product starts with something else, and no algorithm of cuBLAS's adds that, the text with k = 0 puts it there.
+ * holds; where a product starts with something else, and no algorithm of cuBLAS's adds that, the text with k = 0 puts it there.  What
+ * cuBLAS says that it has not, as bf16 on some devices, the text computes.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -145,31 +146,33 @@ static int suits_blas(const struct cg_gemm *g)
 	return g->k > 0 && !(g->start.mem.data && is_wide(g, &g->start) && !is_wide(g, &g->c));
 }
 
-static int by_blas(struct cg_queue *queue, const struct cg_gemm *g)
+static int by_blas(struct cg_queue *queue, const struct cg_gemm *g, int *done)
 {
 	struct cg_gemm spread = *g;
-	int done = 0;
 
 	if (!g->start.mem.data || is_c(g))
-		return cg_cu_blas_product(queue, g, g->start.mem.data != NULL);
-	CG_TRY(cg_cu_blas_start(queue, g, &done));
-	if (done)
+		return cg_cu_blas_product(queue, g, g->start.mem.data != NULL, done);
+	CG_TRY(cg_cu_blas_start(queue, g, done));
+	if (*done)
 		return CG_OK;
 	/* Its a and b are not read: one text does for all products of a dtype. */
 	spread.k = spread.transpose_a = spread.transpose_b = 0;
 	CG_TRY(generated(queue, &spread));
-	return cg_cu_blas_product(queue, g, 1);
+	return cg_cu_blas_product(queue, g, 1, done);
 }
 
 static int multiply(struct cg_queue *queue, const struct cg_gemm *g)
 {
 	struct cg_cu_blas *blas = NULL;
+	int done = 0;
 
 	if (!g->k && is_c(g))
 		return CG_OK;
 	if (suits_blas(g))
 		CG_TRY(cg_cu_blas(queue, &blas));
-	return blas ? by_blas(queue, g) : generated(queue, g);
+	if (blas)
+		CG_TRY(by_blas(queue, g, &done));
+	return done ? CG_OK : generated(queue, g);
 }
 
 int cg_cu_gemm(struct cg_queue *queue, const struct cg_gemm *g)

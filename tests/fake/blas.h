@@ -22,6 +22,7 @@ struct product {
 	int64_t m, n, k, lda, ldb, ldc, ldd;
 	int transpose_a, transpose_b, type, type_c, narrow;      /* narrow: inputs are rounded to TF32 */
 	double alpha, beta;
+	int order;
 	uint64_t a, b, c, d, bias, workspace;
 	size_t workspace_bytes;
 };

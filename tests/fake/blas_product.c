@@ -20,6 +20,9 @@ int fake_types(unsigned a, unsigned b, unsigned c, unsigned compute)
 
 	if (a != b)
 		return BLAS_NOT_SUPPORTED;
+	/* What cuBLAS says of bf16 depends on its version and the device: on sm_75 it is one of two statuses. */
+	if (a == R_16BF && fake_setting("BF16", 0))
+		return (int)fake_setting("BF16", 0);
 	if (wide)
 		return a == R_64F && c == R_64F ? 0 : BLAS_NOT_SUPPORTED;
 	if (!sums || a == R_64F)
@@ -73,11 +76,23 @@ static size_t scribbled(const struct product *p)
 	return p->workspace_bytes < 4096 ? p->workspace_bytes : 4096;
 }
 
+/*
+ * A bias of cublasLt's epilogue is read 16 bytes at a time: its preferences say how A, B, C and D are aligned, and nothing of the bias,
+ * so that the algorithm chosen may be one that takes that for granted.  Seen on a GTX 1660 Ti with CUDA 13.3: pytorch/pytorch#194497.
+ */
+static int check_bias(const struct product *p)
+{
+	if (p->bias % 16 == 0)
+		return 0;
+	fake_report("%s: the bias of the epilogue is no multiple of 16: %#llx", p->call, (unsigned long long)p->bias);
+	return MISALIGNED_ADDRESS;
+}
+
 static int reach_all(const struct product *p)
 {
-	int code = 0;
+	int code = check_bias(p);
 
-	if (p->k) {
+	if (!code && p->k) {
 		code = reach(p, p->a, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->lda, p->type, READ_WRITTEN);
 		if (!code)
 			code = reach(p, p->b, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->ldb, p->type, READ_WRITTEN);
@@ -96,9 +111,12 @@ static int reach_all(const struct product *p)
 /* One column of the product, in sums. */
 static void add_products(const struct product *p, const double *restrict a, const double *restrict b, double *restrict sums)
 {
-	for (int64_t l = 0; l < p->k; l++)
+	for (int64_t turn = 0; turn < p->k; turn++) {
+		int64_t l = fake_turn(p->order, turn, p->k);
+
 		for (int64_t i = 0; i < p->m; i++)
-			sums[i] += a[l * p->m + i] * b[l];
+			sums[i] = fake_sum(p->order, sums[i] + a[l * p->m + i] * b[l], p->type);
+	}
 }
 
 static int run(void *data)

@@ -176,10 +176,41 @@ static void tf32_when_asked(void)
 	end_blas();
 }
 
+/* 1 + 2^-25 - 1, added as it always was, and in another order where a is aligned to less than 16 bytes. */
+static void orders(void)
+{
+	static const float terms[] = { 1, 0x1p-25f, -1, 0 };
+	static const uint64_t offsets[] = { 0, 16, 4 };
+	struct three t;
+
+	begin_blas();
+	t = make_three();
+	CHECK(cu.MemFree_v2(t.a));
+	CHECK(cu.MemAlloc_v2(&t.a, sizeof a_host + 16));
+	for (int l = 0; l < FLOATS; l++)
+		b_host[l] = 1;
+	CHECK(cu.MemcpyHtoDAsync_v2(t.b, b_host, sizeof b_host, stream));
+	for (int k = 0; k < 3; k++) {
+		struct three other = t;
+
+		other.a += offsets[k];
+		for (int l = 0; l < FLOATS; l++)
+			a_host[l] = terms[l / LD];
+		CHECK(cu.MemcpyHtoDAsync_v2(other.a, a_host, sizeof a_host, stream));
+		CHECK(multiply(other, 0, 0, 0));
+		CHECK(cu.MemcpyDtoHAsync_v2(c_host, t.c, 4, stream));
+		CHECK(cu.StreamSynchronize(stream));
+		EXPECT(c_host[0] == (k < 2 ? 0x1p-25f : 0));
+	}
+	free_three(t);
+	end_blas();
+}
+
 static void test_products(void **state)
 {
 	static const struct trial trials[] = {
 		{ "products", products, NULL, 0 }, { "narrow types", narrow_types, NULL, 0 }, { "TF32 when asked for", tf32_when_asked, NULL, 0 },
+		{ "orders of adding", orders, NULL, 0 },
 	};
 
 	(void)state;
@@ -405,6 +436,26 @@ static void biased(void)
 	end_lt();
 }
 
+/* What the real one does to it: the context is of no use any more. */
+static void misaligned_bias(void)
+{
+	static const float bias[] = { 1, 100, 200 };
+	struct choice choice;
+	struct three t;
+	uint64_t at;
+
+	begin_lt(R_32F, SUMS_32F);
+	t = make_three();
+	at = device_copy(bias, sizeof bias) + sizeof *bias;
+	while (!chosen(4, &choice))
+		;
+	CHECK(set_desc(desc, BIAS_POINTER, &at, sizeof at));
+	CHECK(multiply_lt(t, &choice));
+	EXPECT(cu.StreamSynchronize(stream) == 716);
+	EXPECT(cu.StreamSynchronize(stream) == 716);
+	exit(0);
+}
+
 static void doubles_sometimes(void)
 {
 	struct choice choice;
@@ -450,6 +501,7 @@ static void test_lt(void **state)
 {
 	static const struct trial trials[] = {
 		{ "a bias", biased, NULL, 0 }, { "a bias in double, sometimes", doubles_sometimes, NULL, 0 },
+		{ "a misaligned bias", misaligned_bias, "cublasLtMatmul: the bias of the epilogue is no multiple of 16", 0 },
 		{ "another problem's algorithm", other_problem, "cublasLtMatmul: the algorithm was not chosen for this problem", 0 },
 		{ "less aligned than was said", other_alignment, "cublasLtMatmul: b is no multiple of 16, as was said", 0 },
 	};

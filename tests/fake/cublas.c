@@ -95,6 +95,13 @@ FAKE_API int cublasSetMathMode(struct cublas *handle, unsigned mode)
 	return 0;
 }
 
+/* Up to 16 bytes. */
+static uint64_t alignment(uint64_t addresses)
+{
+	addresses |= 16;
+	return addresses & -addresses;
+}
+
 FAKE_API int cublasGemmEx(struct cublas *handle, unsigned op_a, unsigned op_b, int m, int n, int k, const void *alpha,
                           const void *a, unsigned type_a, int lda, const void *b, unsigned type_b, int ldb, const void *beta,
                           void *c, unsigned type_c, int ldc, unsigned compute, int algorithm)
@@ -113,14 +120,15 @@ FAKE_API int cublasGemmEx(struct cublas *handle, unsigned op_a, unsigned op_b, i
 		return BLAS_INVALID_VALUE;
 	}
 	code = fake_types(type_a, type_b, type_c, compute);
-	if (code) {
+	if (code && !(type_a == R_16BF && fake_setting("BF16", 0)))
 		fake_report("cublasGemmEx: types %u %u %u with sums of %u: there is no such product", type_a, type_b, type_c, compute);
+	if (code)
 		return code;
-	}
 	/* Its own workspace is shared by what runs at the same time, and results then depend on that. */
 	if (!handle->workspace_bytes)
 		fake_report("cublasGemmEx: no workspace since cublasSetStream: results need not repeat");
 	p = (struct product){
+		.order = fake_order(alignment((uintptr_t)a | (uintptr_t)b | (uintptr_t)c)),
 		.call = "cublasGemmEx", .m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldc = ldc, .ldd = ldc,
 		.transpose_a = op_a != 0, .transpose_b = op_b != 0, .type = (int)type_a, .type_c = (int)type_c,
 		.narrow = type_a == R_32F && (compute == COMPUTE_32F_FAST_TF32 ||

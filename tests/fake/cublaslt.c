@@ -273,6 +273,16 @@ static int misfits(const struct algorithm *algorithm, struct lt_problem p, const
 	return 0;
 }
 
+/* As the preference had it when the algorithm was chosen. */
+static uint64_t least(const struct algorithm *algorithm)
+{
+	uint64_t all = 0;
+
+	for (int k = 0; k < 4; k++)
+		all |= algorithm->alignment[k];
+	return all & -all;
+}
+
 FAKE_API int cublasLtMatmul(struct lt *lt, struct desc *desc, const void *alpha, const void *a, struct layout *layout_a,
                             const void *b, struct layout *layout_b, const void *beta, const void *c, struct layout *layout_c,
                             void *d, struct layout *layout_d, const struct algorithm *algorithm, void *workspace,
@@ -297,6 +307,7 @@ FAKE_API int cublasLtMatmul(struct lt *lt, struct desc *desc, const void *alpha,
 	if (code)
 		return code;
 	return fake_multiply((struct product){
+		.order = algorithm ? fake_order(least(algorithm)) : fake_order(16),
 		.call = "cublasLtMatmul", .m = (int64_t)layout_d->rows, .n = (int64_t)layout_d->columns,
 		.k = (int64_t)(desc->op[0] ? layout_a->rows : layout_a->columns),
 		.lda = layout_a->ld, .ldb = layout_b->ld, .ldc = layout_c->ld, .ldd = layout_d->ld,

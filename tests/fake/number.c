@@ -109,3 +109,31 @@ void fake_store(void *to, size_t i, double x, int type)
 	}
 	memcpy(at + 2 * i, &half, 2);
 }
+
+/* ---- orders ---- */
+
+enum { USUAL = 1 };
+
+int fake_order(uint64_t alignment)
+{
+	return alignment > 16 ? 0 : alignment == 16 ? USUAL : alignment == 8 ? 2 : alignment == 4 ? 3 : 4;
+}
+
+int64_t fake_turn(int order, int64_t i, int64_t k)
+{
+	int64_t half = (k + 1) / 2;
+
+	switch (order) {
+	case USUAL:
+		return i;
+	case 0:
+	case 3:
+		return k - 1 - i;
+	}
+	return i < half ? 2 * i : 2 * (i - half) + 1;
+}
+
+double fake_sum(int order, double sum, int type)
+{
+	return order == USUAL || type == R_64F ? sum : (double)(float)sum;
+}

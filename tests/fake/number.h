@@ -14,4 +14,13 @@ void fake_store(void *to, size_t i, double x, int type);
 /* To nearest, ties to even, with so many bits of fraction; the exponent of a subnormal stays at the least. */
 double fake_rounded(double x, int bits, int least);
 
+/*
+ * The order in which a product adds.  cuBLAS has many kernels for one product and takes one by the alignments of its operands, among
+ * other things: cublasLt is told them (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES and on; pytorch/pytorch#98975 tells it as many as 256),
+ * cublasGemmEx looks at the addresses, up to 16 bytes, for itself and inside cuDNN.  Other kernels add in another order, and in f32.
+ */
+int     fake_order(uint64_t alignment);                  /* of the least aligned operand */
+int64_t fake_turn(int order, int64_t i, int64_t k);      /* which of k products is the i-th */
+double  fake_sum(int order, double sum, int type);       /* a sum as it is kept until the next product */
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -222,10 +223,122 @@ static void test_without_bias(void **state)
 	forget();
 }
 
+/* ---- at other places ---- */
+
+static void put_at(struct tensors *t, struct operand *x, size_t offset)
+{
+	encode(x, host);
+	assert_int_equal(cg_alloc(t->context, bytes_of(x) + offset, &x->mem), CG_OK);
+	x->mem.offset = offset;
+	x->mem.bytes -= offset;
+	assert_int_equal(cg_put(t->stream, x->mem, host, bytes_of(x)), CG_OK);
+}
+
+/* Fractions, whose sums are other ones in another order. */
+static void draw(struct operand *x, int64_t rows, int64_t columns)
+{
+	*x = (struct operand){ .rows = rows, .columns = columns, .stride = columns, .dtype = CG_F32 };
+	for (int64_t k = 0; k < rows * columns; k++)
+		x->values[k] = (float)(rand() % 2001 - 1000) / 1000;
+}
+
+static void multiply_at(struct tensors *t, size_t offset, int kind, unsigned char result[])
+{
+	struct operand *all[] = { &a, &b, &start, &c };
+	struct cg_gemm g = { .dtype = CG_F32, .m = 8, .n = 12, .k = 40 };
+
+	for (int k = 0; k < 4; k++)
+		put_at(t, all[k], offset);
+	g.a = matrix(&a, 0);
+	g.b = matrix(&b, 0);
+	g.c = matrix(&c, 0);
+	if (kind != NONE)
+		g.start = (struct cg_matrix){ start.mem, kind == ROW ? 0 : start.stride, 0 };
+	assert_int_equal(cg_backend_cuda.gemm(t->stream->queue, &g), CG_OK);
+	assert_int_equal(cg_get(t->stream, result, c.mem, bytes_of(&c)), CG_OK);
+	for (int k = 0; k < 4; k++)
+		cg_free(t->context, &all[k]->mem);
+}
+
+/* Where operands begin at multiples of 16 it makes no difference of which others: a piece of work memory is now here and now there. */
+static void test_places(void **state)
+{
+	static unsigned char first[MOST * MOST * sizeof(float)], other[sizeof first];
+	static const int kinds[] = { NONE, ROW, MATRIX };
+	static const size_t offsets[] = { 16, 32, 64, 128 };
+	struct tensors t;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	srand(7);
+	draw(&a, 8, 40);
+	draw(&b, 40, 12);
+	draw(&start, 8, 12);
+	draw(&c, 8, 12);
+	for (int kind = 0; kind < 3; kind++) {
+		multiply_at(&t, 0, kinds[kind], first);
+		for (size_t k = 0; k < sizeof offsets / sizeof *offsets; k++) {
+			multiply_at(&t, offsets[k], kinds[kind], other);
+			if (memcmp(first, other, bytes_of(&c)))
+				fail_msg("start %s: other bits %zu bytes on", start_names[kinds[kind]], offsets[k]);
+		}
+	}
+	drop_tensors(&t);
+}
+
+/* A device for which cuBLAS has no product in bf16, and says so in either way: the same answers, of the other dtypes by cuBLAS still. */
+static unsigned refusal;
+static unsigned not_in_bf16(struct cublasContext *handle, unsigned op_a, unsigned op_b, int m, int n, int k, const void *alpha,
+                            const void *x, unsigned type_x, int ldx, const void *y, unsigned type_y, int ldy, const void *beta,
+                            void *z, unsigned type_z, int ldz, unsigned compute, int algorithm)
+{
+	return type_x == CUDA_R_16BF ? refusal
+	       : blas.GemmEx(handle, op_a, op_b, m, n, k, alpha, x, type_x, ldx, y, type_y, ldy, beta, z, type_z, ldz, compute, algorithm);
+}
+
+static unsigned lt_without(struct cublasLtContext *handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *x,
+                           cublasLtMatrixLayout_t layout_x, const void *y, cublasLtMatrixLayout_t layout_y, const void *beta,
+                           const void *z, cublasLtMatrixLayout_t layout_z, void *d, cublasLtMatrixLayout_t layout_d,
+                           const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t bytes, struct CUstream_st *stream)
+{
+	(void)handle, (void)desc, (void)alpha, (void)x, (void)layout_x, (void)y, (void)layout_y, (void)beta, (void)z, (void)layout_z;
+	(void)d, (void)layout_d, (void)algorithm, (void)workspace, (void)bytes, (void)stream;
+	return refusal;
+}
+
+static void test_without_bf16(void **state)
+{
+	static const unsigned refusals[] = { CUBLAS_STATUS_NOT_SUPPORTED, CUBLAS_STATUS_ARCH_MISMATCH };
+	struct tensors t;
+
+	(void)state;
+	for (int k = 0; k < 4; k++) {
+		char code[8];
+
+		if (!open_tensors(&t))
+			return;
+		refusal = refusals[k % 2];
+		snprintf(code, sizeof code, "%u", refusal);
+		/* As the stand-in says it at every call, and at the products alone. */
+		if (k < 2)
+			setenv("CELLGRAD_FAKE_BF16", code, 1);
+		if (blas.GemmEx)
+			cg_cublas.GemmEx = not_in_bf16;
+		if (k >= 2 && lt.Matmul)
+			cg_cublaslt.Matmul = lt_without;
+		solve_all(&t);
+		unsetenv("CELLGRAD_FAKE_BF16");
+		drop_tensors(&t);
+		forget();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_products), cmocka_unit_test(test_rounded_once), cmocka_unit_test(test_without_bias),
+		cmocka_unit_test(test_products), cmocka_unit_test(test_rounded_once), cmocka_unit_test(test_without_bias), cmocka_unit_test(test_without_bf16),
+		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_nothing_left),
 	};
 
