@@ -73,6 +73,8 @@ struct cg_net_route {
 	int  (*open)(struct cg_device *, const struct cg_rnn *, struct cg_net **, char why[CG_WHY_NOT]);
 	void (*close)(struct cg_device *, struct cg_net *);
 	uint64_t (*stamp)(const struct cg_net *);                /* of all that its reserves depend on beside the network */
+	/* Do calls of so many steps go composed all the same?  Then a few words in `why`. */
+	int  (*declines)(const struct cg_net *, int64_t T, char why[CG_WHY_NOT]);
 	int  (*sizes)(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
 	/* work: as large as sizes() said.  The header of the reserve is the runtime's. */
 	int  (*forward)(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);

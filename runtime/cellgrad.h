@@ -259,7 +259,9 @@ struct cg_rnn_config {
  * cuda backend finds it, for lstm, gru, rnn_tanh and rnn_relu without options, a projection narrower than the units, and bf16 from
  * 9.13 on; with strict_rounding not for f16 and bf16.  With dropout between layers each layer is a walk of cuDNN's and the masks are
  * ours; with allow_vendor_dropout all layers are one walk and the masks cuDNN's: they go on from call to call, in a forward, whatever
- * counter and first_step say.  A library that fails fails the call: no other route is taken instead.
+ * counter and first_step say.  cuDNN takes 65,535 steps: longer calls of one direction are walked in parts, with a reserve for each,
+ * and those of both go composed, or are refused where cudnn was asked for by name.  A library that fails fails the call: no other
+ * route is taken instead.
  *
  * Routes give answers of other bits, and round as follows.  Gates are what activations give, dgates the gradients by what goes into
  * them, dh and dc those that a step hands to the one before; what is good to a number is off by at most so much of its size.
@@ -281,6 +283,9 @@ CG_API int  cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *
 CG_API void cg_rnn_close(struct cg_rnn *rnn);
 /* The route taken and why, "cudnn" or "composed (peephole: not cudnn)"; lives as long as the plan. */
 CG_API const char *cg_rnn_route(const struct cg_rnn *rnn);
+/* The same of calls of T steps: "composed (more than 65535 steps in both directions: not cudnn)" where the plan's route is cudnn and was
+ * not asked for by name.  Ask it with the sizes. */
+CG_API const char *cg_rnn_route_at(const struct cg_rnn *rnn, int64_t T);
 
 struct cg_rnn_sizes { size_t params, reserve, work; };           /* bytes */
 /* What a call needs of these sizes and lengths ([B], NULL: all T).  params is the same on every backend: per pseudo-layer

@@ -269,7 +269,7 @@ static int check_projection(const struct cg_rnn *rnn, const struct cg_pass_plan 
 	return CG_OK;
 }
 
-static int ready(struct cg_rnn *rnn)
+int cg_rnn_ready(struct cg_rnn *rnn)
 {
 	CG_TRY(cg_ready_cell(rnn->context, rnn->cell, rnn->options, CG_SEQ_FORWARD, 0, rnn->dtype, &rnn->forward));
 	if (rnn->training) {
@@ -364,7 +364,7 @@ static int fill(struct cg_rnn *rnn, struct cg_context *context, const struct cg_
 		return cg_fail_in(CG_UNSUPPORTED, "rnn");
 	CG_TRY(cg_rnn_study(rnn));
 	CG_TRY(cg_rnn_take_route(rnn, config->route));
-	return rnn->net ? CG_OK : ready(rnn);
+	return rnn->net ? CG_OK : cg_rnn_ready(rnn);
 }
 
 int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **result)
@@ -404,4 +404,9 @@ void cg_rnn_close(struct cg_rnn *rnn)
 const char *cg_rnn_route(const struct cg_rnn *rnn)
 {
 	return rnn ? rnn->route : "";
+}
+
+const char *cg_rnn_route_at(const struct cg_rnn *rnn, int64_t T)
+{
+	return rnn && cg_rnn_is_beyond(rnn, T) ? rnn->beyond : cg_rnn_route(rnn);
 }

@@ -30,7 +30,8 @@ struct cg_rnn {
 	int allow_tf32, allow_vendor_dropout, strict_rounding;
 	uint64_t seed, print;                    /* print: of all that makes a reserve this plan's */
 	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
-	char route[CG_ROUTE_MAX];
+	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];  /* beyond: of calls that net declines for their steps */
+	int by_name;                             /* the route was asked for */
 	struct cg_net *net;                      /* where the route is the backend's own; NULL: composed */
 	/* As NAME=VALUE has them, for people: "./mine.cell" "peephole" "k=0.5"; values that are not the params' defaults. */
 	struct {
@@ -99,6 +100,8 @@ int  cg_steps_get(struct cg_stream *, const struct cg_rnn *, int64_t T, int64_t 
 
 /* ---- rnn.c, rnn_call.c ---- */
 
+/* Makes the kernels of a composed plan ready, once for a context. */
+int cg_rnn_ready(struct cg_rnn *);
 /* A plan but for what a device makes ready: where weights lie, and how many there are. */
 int cg_rnn_outline(const struct cg_rnn_config *, struct cg_rnn *);
 /* Of an outline, what its kernels read, without making them ready: with it the size of a reserve is known, too. */
@@ -122,6 +125,8 @@ int  cg_rnn_would(struct cg_context *, const struct cg_rnn_config *, char route[
 /* Sets route and net, which it opens; wanted NULL: the best. */
 int  cg_rnn_take_route(struct cg_rnn *, const char *wanted);
 void cg_rnn_leave_route(struct cg_rnn *);
+/* Does a call of so many steps go composed, though the plan's route is another? */
+int  cg_rnn_is_beyond(const struct cg_rnn *, int64_t T);
 /* Bytes of a call whose sizes and lengths are right; SIZE_MAX: more than a size can say. */
 int  cg_rnn_needs(const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
 int  cg_rnn_walk(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_work *);

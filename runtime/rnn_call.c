@@ -261,7 +261,9 @@ static int run(struct cg_stream *stream, const struct cg_rnn *rnn, const struct 
 
 const char *cg_rnn_op_route(const void *given)
 {
-	return cg_rnn_route(((const struct cg_rnn_op *)given)->rnn);
+	const struct cg_rnn_op *op = given;
+
+	return cg_rnn_route_at(op->rnn, op->call.T);
 }
 
 int cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call)

@@ -51,6 +51,14 @@ static void take_print(struct cg_rnn *rnn, const struct cg_net_route *route)
 	rnn->print = cg_reserve_print(rnn->print, &stamp, sizeof stamp);
 }
 
+static void say_beyond(struct cg_rnn *rnn, const struct cg_net_route *route)
+{
+	char why[CG_WHY_NOT] = "";
+
+	if (route->declines(rnn->net, INT64_MAX, why))
+		snprintf(rnn->beyond, sizeof rnn->beyond, "%s (%s: not %s)", composed, why, route->name);
+}
+
 int cg_rnn_take_route(struct cg_rnn *rnn, const char *wanted)
 {
 	const struct cg_net_route *route = rnn->context->backend->net;
@@ -75,6 +83,8 @@ int cg_rnn_take_route(struct cg_rnn *rnn, const char *wanted)
 		return CG_OK;
 	}
 	snprintf(rnn->route, sizeof rnn->route, "%s", route->name);
+	rnn->by_name = wanted != NULL;
+	say_beyond(rnn, route);
 	take_print(rnn, route);
 	return CG_OK;
 }
@@ -101,12 +111,32 @@ int cg_rnn_would(struct cg_context *context, const struct cg_rnn_config *config,
 	return code;
 }
 
+int cg_rnn_is_beyond(const struct cg_rnn *rnn, int64_t T)
+{
+	char why[CG_WHY_NOT];
+
+	return rnn->net && rnn->context->backend->net->declines(rnn->net, T, why);
+}
+
+/* Who has asked for a route by name gets no other. */
+static int check_steps(const struct cg_rnn *rnn, int64_t T)
+{
+	const struct cg_net_route *route = rnn->context->backend->net;
+	char why[CG_WHY_NOT] = "";
+
+	if (!rnn->by_name || !route->declines(rnn->net, T, why))
+		return CG_OK;
+	return cg_fail(CG_UNSUPPORTED, "rnn: route: %s: %s, got T=%lld", route->name, why, (long long)T);
+}
+
 int cg_rnn_needs(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *needs)
 {
 	int64_t longest, N = cg_steps_count(T, B, lengths, &longest);
 	int straight = rnn->time_major && N == T * B;
 
 	if (rnn->net)
+		CG_TRY(check_steps(rnn, T));
+	if (rnn->net && !cg_rnn_is_beyond(rnn, T))
 		return rnn->context->backend->net->sizes(rnn->net, T, B, B ? lengths : NULL, needs);
 	*needs = (struct cg_net_sizes){ .forward = cg_seq_work(rnn, CG_FORWARD, B, N, straight) };
 	if (rnn->training) {
@@ -116,10 +146,23 @@ int cg_rnn_needs(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *
 	return CG_OK;
 }
 
+/* The plan as it would be without its route; its kernels are ready from the first such call on. */
+static int walk_composed(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call,
+                         struct cg_work *work)
+{
+	struct cg_rnn other = *rnn;
+
+	other.net = NULL;
+	CG_TRY(cg_rnn_ready(&other));
+	return (pass == CG_FORWARD ? cg_seq_forward : cg_seq_backward)(stream, &other, call, work);
+}
+
 int cg_rnn_walk(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call, struct cg_work *work)
 {
 	const struct cg_net_route *route = rnn->context->backend->net;
 
+	if (rnn->net && cg_rnn_is_beyond(rnn, call->T))
+		return walk_composed(stream, rnn, pass, call, work);
 	if (rnn->net)
 		return (pass == CG_FORWARD ? route->forward : route->backward)(stream->queue, rnn->net, call, work->mem);
 	return (pass == CG_FORWARD ? cg_seq_forward : cg_seq_backward)(stream, rnn, call, work);

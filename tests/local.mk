@@ -60,7 +60,7 @@ trials = \
 	%D%/conformance/area.h %D%/conformance/area.c %D%/conformance/cases.c \
 	%D%/conformance/answer.h %D%/conformance/answer.c \
 	%D%/conformance/finding.h %D%/conformance/finding.c %D%/conformance/trial.h %D%/conformance/trial.c \
-	%D%/conformance/network_trial.h %D%/conformance/network_trial.c \
+	%D%/conformance/network_trial.h %D%/conformance/network_trial.c %D%/conformance/promise.h \
 	runtime/command/field.h runtime/command/field.c $(numbers) $(sequence)
 %C%_conformance_reference_test_SOURCES = %D%/conformance/reference_test.c $(reference)
 %C%_conformance_reference_bound_test_SOURCES = %D%/conformance/reference_bound_test.c %D%/conformance/naive.h $(sequence)
@@ -123,7 +123,8 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_runtime_rows_test_SOURCES = %D%/runtime/rows_test.c $(rows_trial) $(counted)
 %C%_runtime_cuda_rnn_test_SOURCES = %D%/runtime/cuda_rnn_test.c $(cuda_watch) $(walks) $(net_trials)
 %C%_runtime_cuda_net_test_SOURCES = %D%/runtime/cuda_net_test.c $(cuda_watch) $(counted)
-%C%_runtime_cuda_net_call_test_SOURCES = %D%/runtime/cuda_net_call_test.c $(cuda_watch) $(net) $(counted)
+%C%_runtime_cuda_net_call_test_SOURCES = %D%/runtime/cuda_net_call_test.c %D%/conformance/promise.h $(cuda_watch) $(net) $(counted)
+%C%_runtime_cuda_span_test_SOURCES = %D%/runtime/cuda_span_test.c $(cuda_watch) $(net) $(counted)
 %C%_runtime_cuda_moves_test_SOURCES = %D%/runtime/cuda_moves_test.c $(cuda_watch) $(numbers) $(sequence) $(counted)
 %C%_runtime_cuda_rows_test_SOURCES = %D%/runtime/cuda_rows_test.c $(cuda_watch) $(rows_trial) $(counted)
 %C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
@@ -133,7 +134,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 	%D%/sequence/random.c %D%/sequence/pieces.c %D%/sequence/alike.c %D%/sequence/repeat.c \
 	%D%/sequence/known.c %D%/sequence/block.c %D%/sequence/slopes.h %D%/sequence/slopes.c %D%/sequence/modes.c \
 	%D%/sequence/cells.c %D%/sequence/drawn.c %D%/sequence/tape.h %D%/sequence/tape.c %D%/sequence/train.c \
-	%D%/conformance/area.h %D%/conformance/area.c $(device) $(sequence) $(numbers) $(counted)
+	%D%/conformance/area.h %D%/conformance/area.c %D%/conformance/promise.h $(device) $(sequence) $(numbers) $(counted)
 %C%_runtime_rnn_call_test_SOURCES = %D%/runtime/rnn_call_test.c $(net) $(counted)
 %C%_runtime_verbose_test_SOURCES = %D%/runtime/verbose_test.c $(net) $(counted)
 %C%_runtime_rnn_memory_test_SOURCES = %D%/runtime/rnn_memory_test.c $(net) $(counted)

@@ -502,6 +502,6 @@ static uint64_t stamp(const struct cg_net *net)
 }
 
 const struct cg_net_route cg_cu_net = {
-	.name = "cudnn", .open = open_net, .close = close_net, .stamp = stamp, .sizes = cg_dnn_needs,
+	.name = "cudnn", .open = open_net, .close = close_net, .stamp = stamp, .declines = cg_dnn_declines, .sizes = cg_dnn_needs,
 	.forward = cg_dnn_forward, .backward = cg_dnn_backward,
 };

@@ -1,6 +1,7 @@
 /*
  * Networks by cuDNN, inside: cudnn.c says which and opens them, cudnn_weights.c where cuDNN wants their parameters, cudnn_shape.c
- * what the sizes of a call ask for, cudnn_room.c what memory, cudnn_call.c runs calls.
+ * what the sizes of a call ask for, cudnn_room.c what memory, cudnn_call.c runs calls, cudnn_span.c those of more steps than cuDNN takes
+ * at once.
  */
 #ifndef CG_CUDA_CUDNN_H
 #define CG_CUDA_CUDNN_H
@@ -40,13 +41,23 @@ struct cg_dnn_piece {
 	int n_ways;
 };
 
-/* The sizes of a call, and what they ask of cuDNN. */
-struct cg_dnn_shape {
+/*
+ * Steps that cuDNN gets at once, of a call or of a part of one.  Time-major memory of a part is cut to its steps; other memory is whole,
+ * and the part's first step is the `first` of `whole` there.
+ */
+struct cg_dnn_span {
 	int64_t T, B;
+	const int32_t *lengths;                  /* [B], of these steps; NULL: all T */
+	int64_t first, whole;
+};
+
+/* The sizes of a span, and what they ask of cuDNN. */
+struct cg_dnn_shape {
+	int64_t T, B, first, steps;              /* steps: of the memory, which is whole */
 	int32_t *lengths;                        /* [B]; NULL: all T */
 	int64_t N, live;                         /* valid steps; batch rows that have one */
 	int whole;                               /* all have T */
-	int compact;                             /* some have none: cuDNN gets the others alone, time-major */
+	int compact;                             /* some have none, or not all steps are the span's: cuDNN gets the others alone, time-major */
 	int moves;                               /* states stand otherwise than cuDNN has them */
 	int way;                                 /* of each piece: the persistent one that suits, or 0 */
 	size_t work, reserve[2];                 /* cuDNN's: the most of all pieces; of the first piece and of each other */
@@ -132,10 +143,9 @@ int  cg_dnn_copy_out(struct cg_queue *, struct cg_cu_moves *, const struct cg_ne
 /* ---- cudnn_shape.c ---- */
 
 /* The shape of a call's sizes among those of late, or made; under the device's lock. */
-int  cg_dnn_sizes(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, const struct cg_dnn_shape **);
+int  cg_dnn_sizes(struct cg_net *, const struct cg_dnn_span *, const struct cg_dnn_shape **);
 /* The same of a place, with its arrays on the device. */
-int  cg_dnn_shape(struct cg_net *, struct cg_dnn_place *, int64_t T, int64_t B, const int32_t *lengths,
-                  const struct cg_dnn_shape **);
+int  cg_dnn_shape(struct cg_net *, struct cg_dnn_place *, const struct cg_dnn_span *, const struct cg_dnn_shape **);
 void cg_dnn_drop_shape(struct cg_device *, struct cg_queue *, struct cg_dnn_shape *);
 /* Rows of cuDNN's sequences; bytes of one output of a piece. */
 int64_t cg_dnn_rows(const struct cg_dnn_shape *);
@@ -155,10 +165,21 @@ void cg_dnn_take_room(const struct cg_net *, const struct cg_dnn_shape *, int pa
 /* The reserve has for each piece its output and what cuDNN keeps: those of a piece. */
 void cg_dnn_take_reserve(const struct cg_net *, const struct cg_dnn_shape *, struct cg_work *, int piece, struct cg_mem *y,
                          struct cg_mem *reserve);
-int  cg_dnn_needs(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
+/* Of a span; under the device's lock. */
+int  cg_dnn_span_needs(struct cg_net *, const struct cg_dnn_span *, struct cg_net_sizes *);
 
 /* ---- cudnn_call.c ---- */
 
+/* A call, or a part of it with the memory of the part. */
+int cg_dnn_span_run(struct cg_queue *, struct cg_net *, int pass, const struct cg_dnn_span *, const struct cg_rnn_call *,
+                    struct cg_mem work);
+
+/* ---- cudnn_span.c ---- */
+
+enum { CG_DNN_STEPS = 65535 };                   /* that a data descriptor takes: of more cuDNN 9.26 says that they are not supported */
+
+int cg_dnn_declines(const struct cg_net *, int64_t T, char why[CG_WHY_NOT]);
+int cg_dnn_needs(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
 int cg_dnn_forward(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);
 int cg_dnn_backward(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);
 

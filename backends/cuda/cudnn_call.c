@@ -92,6 +92,25 @@ static int copy(struct run *r, struct cg_mem to, struct cg_mem from, size_t byte
 	return move(r, 1, elements(r, bytes), from, none, to, none);
 }
 
+/* Persistent algorithms load and store so many bytes at a time; the standard one takes elements where they are. */
+enum { PERSISTENT_ALIGN = 16 };
+
+static int suits_way(const struct run *r, struct cg_mem mem)
+{
+	return !r->way || cg_cu_address(mem) % PERSISTENT_ALIGN == 0;
+}
+
+/* What cuDNN is to read: the memory itself, or a copy where it may be.  A persistent algorithm's sequences and states are whole. */
+static int settle(struct run *r, struct cg_mem room, int64_t elements, struct cg_mem *mem)
+{
+	struct cg_mem given = *mem;
+
+	if (suits_way(r, given))
+		return CG_OK;
+	*mem = room;
+	return move(r, 1, elements, given, none, room, none);
+}
+
 static int flush(struct run *r)
 {
 	return cg_cu_flush(r->queue, &r->moves);
@@ -114,17 +133,30 @@ static int hand_out(struct run *r, struct cg_mem from, struct cg_mem to, int64_t
 		CG_TRY(move(r, s->T * s->B - s->N, width, none, none, to, s->padding));
 	if (cg_cu_address(from) == cg_cu_address(to))
 		return CG_OK;
-	if (s->whole)
+	if (s->whole && !s->compact)
 		return move(r, 1, s->N * width, from, none, to, none);
 	return move(r, s->N, width, from, s->rows, to, s->compact ? s->from : s->rows);
+}
+
+/* A sequence of which no step is valid. */
+static int hand_out_zeros(struct run *r, struct cg_mem to, int64_t width)
+{
+	return cg_present(to) ? move(r, r->shape->T * r->shape->B, width, none, none, to, r->shape->padding) : CG_OK;
+}
+
+static int64_t state_elements(const struct run *r, int64_t width)
+{
+	return cg_dnn_states(r->rnn) * r->shape->live * width;
 }
 
 /* A caller's states as cuDNN has them; absent ones are zeros to it, too. */
 static int states_in(struct run *r, struct cg_mem given, struct cg_mem room, int64_t width, struct cg_mem *result)
 {
 	*result = given;
-	if (!cg_present(given) || !r->shape->moves)
+	if (!cg_present(given))
 		return CG_OK;
+	if (!r->shape->moves)
+		return settle(r, room, state_elements(r, width), result);
 	*result = room;
 	return move(r, cg_dnn_states(r->rnn) * r->shape->live, width, given, r->shape->states, room, none);
 }
@@ -132,7 +164,7 @@ static int states_in(struct run *r, struct cg_mem given, struct cg_mem room, int
 /* Where cuDNN is to put states: the caller's memory where it has them as the caller has. */
 static struct cg_mem states_for(const struct run *r, struct cg_mem wanted, struct cg_mem room)
 {
-	return cg_present(wanted) && r->shape->moves ? room : wanted;
+	return cg_present(wanted) && (r->shape->moves || !suits_way(r, wanted)) ? room : wanted;
 }
 
 /* A row that has no step hands on what it was given. */
@@ -140,8 +172,10 @@ static int states_out(struct run *r, struct cg_mem from, struct cg_mem given, st
 {
 	const struct cg_dnn_shape *s = r->shape;
 
-	if (!cg_present(to) || !s->moves)
+	if (!cg_present(to))
 		return CG_OK;
+	if (!s->moves)
+		return cg_cu_address(from) == cg_cu_address(to) ? CG_OK : move(r, 1, state_elements(r, width), from, none, to, none);
 	CG_TRY(move(r, cg_dnn_states(r->rnn) * s->live, width, from, none, to, s->states));
 	return move(r, cg_dnn_states(r->rnn) * (s->B - s->live), width, given, s->dead, to, s->dead);
 }
@@ -179,7 +213,7 @@ static int input(struct run *r, int piece, struct cg_mem *x)
 	}
 	*x = r->call->input;
 	if (!r->shape->compact)
-		return CG_OK;
+		return settle(r, r->room.x, r->shape->N * r->rnn->I, x);
 	*x = r->room.x;
 	return gather(r, r->call->input, *x, r->rnn->I);
 }
@@ -201,7 +235,7 @@ static int weights(struct run *r, int piece, struct cg_mem *theirs)
 	const struct cg_dnn_layout *layout = &way_of(r, piece)->layout;
 
 	*theirs = r->call->params;
-	if (layout->straight)
+	if (layout->straight && suits_way(r, *theirs))
 		return CG_OK;
 	*theirs = r->room.weights;
 	return cg_dnn_copy_in(r->queue, &r->moves, r->net, piece, layout, r->call->params, *theirs);
@@ -214,8 +248,8 @@ static int is_refused(const struct cg_net *net)
 	return __atomic_load_n(&net->persistent, __ATOMIC_ACQUIRE) == REFUSED;
 }
 
-static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work,
-                 int pass)
+static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, const struct cg_dnn_span *span,
+                 const struct cg_rnn_call *call, struct cg_mem work, int pass)
 {
 	struct cg_work taken = { .mem = aligned(work) };
 
@@ -225,7 +259,7 @@ static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, cons
 	r->rnn = net->rnn;
 	r->call = call;
 	CG_TRY(cg_dnn_place(net, queue, &r->place));
-	CG_TRY(cg_dnn_shape(net, r->place, call->T, call->B, call->B ? call->lengths : NULL, &r->shape));
+	CG_TRY(cg_dnn_shape(net, r->place, span, &r->shape));
 	r->way = is_refused(net) ? 0 : r->shape->way;
 	cg_dnn_take_room(net, r->shape, pass, &taken, &r->room);
 	r->moves.dtype = r->rnn->dtype;
@@ -287,7 +321,7 @@ static int walk_forward(struct run *r, int piece, const struct walk *w)
 /* Where the last layer's output goes, unless it is to be kept. */
 static struct cg_mem output_for(const struct run *r)
 {
-	return cg_present(r->call->output) && !r->shape->compact ? r->call->output : r->room.y;
+	return cg_present(r->call->output) && !r->shape->compact && suits_way(r, r->call->output) ? r->call->output : r->room.y;
 }
 
 /* From so many bytes of a part of the reserve on, to where the next one begins. */
@@ -312,6 +346,20 @@ static int clear_gaps(struct run *r)
 	return clear_end(r, cg_part(r->call->reserve, 0, CG_DNN_ALIGN), 0);
 }
 
+/* What a walk has left in room instead of the reserve; the next one reads it there. */
+static int keep(struct run *r, int piece, const struct walk *w)
+{
+	struct cg_mem theirs, y = kept(r, piece, &theirs);
+
+	if (!r->rnn->training)
+		return CG_OK;
+	if (cg_cu_address(w->y) != cg_cu_address(y))
+		CG_TRY(copy(r, y, w->y, y.bytes));
+	if (cg_cu_address(w->reserve) != cg_cu_address(theirs))
+		CG_TRY(copy(r, theirs, w->reserve, theirs.bytes));
+	return piece < r->net->n_pieces - 1 ? flush(r) : CG_OK;
+}
+
 static int pieces_forward(struct run *r, struct walk *all)
 {
 	const struct cg_rnn *rnn = r->rnn;
@@ -324,11 +372,13 @@ static int pieces_forward(struct run *r, struct walk *all)
 		struct cg_mem ours = none;
 
 		CG_TRY(input(r, n, &w.x));
-		w.y = all->y = rnn->training ? kept(r, n, &ours) : output_for(r);
+		w.y = rnn->training ? kept(r, n, &ours) : output_for(r);
+		if (!suits_way(r, w.y))
+			w.y = r->room.y;
 		w.reserve = is_aligned(ours) ? ours : r->room.reserve;
+		all->y = w.y;
 		CG_TRY(walk_forward(r, n, &w));
-		if (!is_aligned(ours))
-			CG_TRY(copy(r, ours, w.reserve, r->shape->reserve[n > 0]));
+		CG_TRY(keep(r, n, &w));
 	}
 	return CG_OK;
 }
@@ -344,8 +394,8 @@ static int forward(struct run *r)
 		CG_TRY(states_in(r, c->input_c, r->room.cx, rnn->U, &all.cx));
 		CG_TRY(pieces_forward(r, &all));
 		CG_TRY(hand_out(r, all.y, c->output, cg_dnn_wide(rnn)));
-	} else if (cg_present(c->output)) {
-		CG_TRY(zero(r, c->output, r->shape->T * r->shape->B * cg_dnn_wide(rnn)));
+	} else {
+		CG_TRY(hand_out_zeros(r, c->output, cg_dnn_wide(rnn)));
 	}
 	CG_TRY(states_out(r, all.hy, c->input_h, c->output_h, rnn->H));
 	if (is_lstm(r))
@@ -353,19 +403,6 @@ static int forward(struct run *r)
 	if (rnn->training)
 		CG_TRY(clear_gaps(r));
 	return flush(r);
-}
-
-static int run_forward(struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work)
-{
-	struct run r;
-
-	CG_TRY(begin(&r, queue, net, call, work, CG_FORWARD));
-	return forward(&r);
-}
-
-int cg_dnn_forward(struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work)
-{
-	CU_INSIDE(queue->device, run_forward(queue, net, call, work));
 }
 
 /* ---- backward ---- */
@@ -378,6 +415,7 @@ static int open_reserve(struct run *r, int piece, struct back *b)
 	struct cg_mem theirs;
 
 	b->y = kept(r, piece, &theirs);
+	CG_TRY(settle(r, r->room.y, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn), &b->y));
 	b->reserve = theirs;
 	if (r->call->spend_reserve && is_aligned(theirs))
 		return CG_OK;
@@ -390,14 +428,15 @@ static int open_sums(struct run *r, int piece, struct back *b)
 {
 	const struct cg_dnn_layout *layout = &way_of(r, piece)->layout;
 	struct cg_mem ours = r->call->params_backprop;
+	int in_place = layout->straight && suits_way(r, ours);
 
 	if (!cg_present(ours))
 		return CG_OK;
 	/* Those of the piece before are still to be read. */
-	b->dweights = layout->straight ? ours : r->room.dweights[piece % 2];
+	b->dweights = in_place ? ours : r->room.dweights[piece % 2];
 	if (!r->call->accumulate)
 		return zero(r, b->dweights, elements(r, layout->bytes));
-	if (layout->straight)
+	if (in_place)
 		return CG_OK;
 	return cg_dnn_copy_in(r->queue, &r->moves, r->net, piece, layout, ours, b->dweights);
 }
@@ -424,7 +463,9 @@ static int sum_up(struct run *r, int piece, const struct back *b)
 	CUDNN_TRY(RNNBackwardWeights_v8, r->queue->dnn, descriptor(r, piece), CUDNN_WGRAD_MODE_ADD, pointer(s->device_lengths),
 	          s->x[piece > 0], pointer(b->x), s->h, pointer(b->hx), s->y, pointer(b->y), layout->bytes, pointer(b->dweights), s->work,
 	          pointer(r->room.vendor), s->reserve[piece > 0], pointer(b->reserve));
-	return layout->straight ? CG_OK : cg_dnn_copy_out(r->queue, &r->moves, r->net, piece, layout, b->dweights, ours);
+	if (cg_cu_address(b->dweights) == cg_cu_address(ours))
+		return CG_OK;
+	return cg_dnn_copy_out(r->queue, &r->moves, r->net, piece, layout, b->dweights, ours);
 }
 
 /* What reaches a layer's output; cuDNN has no absent one. */
@@ -440,7 +481,7 @@ static int output_backprop(struct run *r, int piece, struct cg_mem *dy)
 	if (r->shape->compact)
 		return gather(r, given, *dy, cg_dnn_wide(r->rnn));
 	*dy = given;
-	return CG_OK;
+	return settle(r, r->room.dy, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn), dy);
 }
 
 static int piece_backward(struct run *r, int piece, struct back *b)
@@ -478,8 +519,7 @@ static int no_steps(struct run *r)
 {
 	const struct cg_rnn_call *c = r->call;
 
-	if (cg_present(c->input_backprop))
-		CG_TRY(zero(r, c->input_backprop, r->shape->T * r->shape->B * r->rnn->I));
+	CG_TRY(hand_out_zeros(r, c->input_backprop, r->rnn->I));
 	return cg_present(c->params_backprop) && !c->accumulate ? zero(r, c->params_backprop, r->rnn->params) : CG_OK;
 }
 
@@ -488,7 +528,7 @@ static int backward(struct run *r)
 	const struct cg_rnn_call *c = r->call;
 	const struct cg_rnn *rnn = r->rnn;
 	struct back all = {
-		.dx = cg_present(c->input_backprop) && !r->shape->compact ? c->input_backprop : r->room.dx,
+		.dx = cg_present(c->input_backprop) && !r->shape->compact && suits_way(r, c->input_backprop) ? c->input_backprop : r->room.dx,
 		.dhx = states_for(r, c->input_h_backprop, r->room.dhx), .dcx = states_for(r, c->input_c_backprop, r->room.dcx),
 	};
 
@@ -508,15 +548,13 @@ static int backward(struct run *r)
 	return flush(r);
 }
 
-static int run_backward(struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work)
+/* ---- both ---- */
+
+int cg_dnn_span_run(struct cg_queue *queue, struct cg_net *net, int pass, const struct cg_dnn_span *span, const struct cg_rnn_call *call,
+                    struct cg_mem work)
 {
 	struct run r;
 
-	CG_TRY(begin(&r, queue, net, call, work, CG_GRAD));
-	return backward(&r);
-}
-
-int cg_dnn_backward(struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work)
-{
-	CU_INSIDE(queue->device, run_backward(queue, net, call, work));
+	CG_TRY(begin(&r, queue, net, span, call, work, pass));
+	return pass == CG_FORWARD ? forward(&r) : backward(&r);
 }

@@ -1,7 +1,6 @@
 /*
  * The memory of a call by cuDNN: what of its work and of the reserve is whose, and how much of them there has to be.
  */
-#include <pthread.h>
 #include <string.h>
 
 #include "backends/cuda/cudnn.h"
@@ -13,13 +12,14 @@ static size_t most(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-static size_t weight_bytes(const struct cg_net *net)
+/* Persistent algorithms get parameters that are where they may not be from here, too. */
+static size_t weight_bytes(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	size_t bytes = 0;
 
 	for (int n = 0; n < 2; n++)
 		for (int k = 0; k < net->pieces[n].n_ways; k++)
-			if (!net->pieces[n].ways[k].layout.straight)
+			if (s->way || !net->pieces[n].ways[k].layout.straight)
 				bytes = most(bytes, net->pieces[n].ways[k].layout.bytes);
 	return bytes;
 }
@@ -44,7 +44,7 @@ static void take_states(const struct cg_net *net, const struct cg_dnn_shape *s, 
 {
 	size_t bytes = cg_dtype_bytes(net->rnn->dtype);
 
-	if (!s->moves)
+	if (!s->moves && !s->way)
 		return;
 	*h = take(work, cg_dnn_states(net->rnn) * s->live, net->rnn->H, bytes);
 	if (net->cell == CUDNN_LSTM)
@@ -59,21 +59,21 @@ void cg_dnn_take_room(const struct cg_net *net, const struct cg_dnn_shape *s, in
 
 	memset(r, 0, sizeof *r);
 	r->vendor = take_bytes(work, s->work);
-	r->weights = take_bytes(work, weight_bytes(net));
-	if (s->compact)
+	r->weights = take_bytes(work, weight_bytes(net, s));
+	if (s->compact || s->way)
 		r->x = take(work, rows, rnn->I, bytes);
 	if (net->n_pieces > 1)
 		r->masked = take(work, rows, across, bytes);
 	take_states(net, s, work, &r->hx, &r->cx);
 	r->reserve = take_bytes(work, most(s->reserve[0], s->reserve[1]));
+	if (s->way || (pass == CG_FORWARD && !rnn->training))
+		r->y = take(work, rows, across, bytes);
 	if (pass == CG_FORWARD) {
-		if (!rnn->training)
-			r->y = take(work, rows, across, bytes);
 		take_states(net, s, work, &r->hy, &r->cy);
 		return;
 	}
 	for (int n = 0; n < 1 + (net->n_pieces > 1); n++)
-		r->dweights[n] = take_bytes(work, weight_bytes(net));
+		r->dweights[n] = take_bytes(work, weight_bytes(net, s));
 	r->dy = take(work, rows, across, bytes);
 	r->dx = take(work, rows, widest, bytes);
 	take_states(net, s, work, &r->dhy, &r->dcy);
@@ -100,13 +100,13 @@ void cg_dnn_take_reserve(const struct cg_net *net, const struct cg_dnn_shape *s,
 	}
 }
 
-static int needs(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
+int cg_dnn_span_needs(struct cg_net *net, const struct cg_dnn_span *span, struct cg_net_sizes *sizes)
 {
 	const struct cg_dnn_shape *s = NULL;
 	struct cg_work work = { .used = 0 };
 	struct cg_mem y, reserve;
 
-	CG_TRY(cg_dnn_sizes(net, T, B, lengths, &s));
+	CG_TRY(cg_dnn_sizes(net, span, &s));
 	*sizes = (struct cg_net_sizes){ .forward = work_bytes(net, s, CG_FORWARD) };
 	if (!net->rnn->training)
 		return CG_OK;
@@ -114,19 +114,4 @@ static int needs(struct cg_net *net, int64_t T, int64_t B, const int32_t *length
 	cg_dnn_take_reserve(net, s, &work, net->n_pieces - 1, &y, &reserve);
 	sizes->reserve = work.used;
 	return CG_OK;
-}
-
-static int needs_inside(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
-{
-	int code;
-
-	pthread_mutex_lock(net->device->lock);
-	code = needs(net, T, B, lengths, sizes);
-	pthread_mutex_unlock(net->device->lock);
-	return code;
-}
-
-int cg_dnn_needs(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
-{
-	CU_INSIDE(net->device, needs_inside(net, T, B, lengths, sizes));
 }

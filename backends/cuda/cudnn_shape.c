@@ -46,8 +46,16 @@ static int suits_static(const struct cg_net *net, const struct cg_dnn_shape *s)
 	return net->cell == CUDNN_LSTM || s->live < 96 || U < 896;
 }
 
+/* The states of each layer's walk lie one behind the other, and a persistent algorithm takes them at multiples of 16. */
+static int suits_states(const struct cg_net *net, const struct cg_dnn_shape *s)
+{
+	return net->n_pieces == 1 || net->rnn->directions * s->live * net->rnn->U * (int64_t)cg_dtype_bytes(net->rnn->dtype) % 16 == 0;
+}
+
 static int choose_way(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
+	if (!suits_states(net, s))
+		return 0;
 	for (int k = net->pieces[0].n_ways - 1; k > 0 && s->whole; k--) {
 		unsigned algorithm = net->pieces[0].ways[k].algorithm;
 
@@ -161,15 +169,20 @@ static void count(const struct cg_net *net, struct cg_dnn_shape *s)
 		s->live += length(s, b) > 0;
 	}
 	s->whole = s->N == s->T * s->B;
-	s->compact = s->live < s->B;
+	s->compact = s->live < s->B || s->steps != s->T;
 	s->moves = s->compact || (!net->rnn->time_major && states > 1 && s->live > 1);
 	s->way = choose_way(net, s);
 }
 
-static int fill(const struct cg_net *net, struct cg_dnn_shape *s, int64_t T, int64_t B, const int32_t *lengths)
+static int fill(const struct cg_net *net, struct cg_dnn_shape *s, const struct cg_dnn_span *span)
 {
-	s->T = T;
+	const int32_t *lengths = span->lengths;
+	int64_t B = span->B;
+
+	s->T = span->T;
 	s->B = B;
+	s->first = span->first;
+	s->steps = span->whole;
 	if (B > INT_MAX)
 		return cg_fail(CG_UNSUPPORTED, "rnn: B: cudnn takes at most %d, got %lld", INT_MAX, (long long)B);
 	if (lengths) {
@@ -205,7 +218,7 @@ void cg_dnn_drop_shape(struct cg_device *device, struct cg_queue *queue, struct 
 	cg_memory(s, 0);
 }
 
-static int make(const struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_dnn_shape **result)
+static int make(const struct cg_net *net, const struct cg_dnn_span *span, struct cg_dnn_shape **result)
 {
 	struct cg_dnn_shape *s = cg_memory(NULL, sizeof *s);
 	int code;
@@ -213,7 +226,7 @@ static int make(const struct cg_net *net, int64_t T, int64_t B, const int32_t *l
 	if (!s)
 		return CG_NO_MEMORY;
 	memset(s, 0, sizeof *s);
-	code = fill(net, s, T, B, lengths);
+	code = fill(net, s, span);
 	if (code)
 		cg_dnn_drop_shape(net->device, NULL, s);
 	else
@@ -221,25 +234,27 @@ static int make(const struct cg_net *net, int64_t T, int64_t B, const int32_t *l
 	return code;
 }
 
-static struct cg_dnn_shape *find(struct cg_dnn_shape *const *shapes, int n, int64_t T, int64_t B, const int32_t *lengths)
+static int is_of(const struct cg_dnn_shape *s, const struct cg_dnn_span *span)
 {
-	for (int k = 0; k < n; k++) {
-		struct cg_dnn_shape *s = shapes[k];
+	return s->T == span->T && s->B == span->B && s->first == span->first && s->steps == span->whole && !s->lengths == !span->lengths &&
+	       (!s->lengths || !memcmp(s->lengths, span->lengths, (size_t)s->B * sizeof *s->lengths));
+}
 
-		if (s && s->T == T && s->B == B && !s->lengths == !lengths &&
-		    (!lengths || !memcmp(s->lengths, lengths, (size_t)B * sizeof *lengths)))
-			return s;
-	}
+static struct cg_dnn_shape *find(struct cg_dnn_shape *const *shapes, int n, const struct cg_dnn_span *span)
+{
+	for (int k = 0; k < n; k++)
+		if (shapes[k] && is_of(shapes[k], span))
+			return shapes[k];
 	return NULL;
 }
 
-int cg_dnn_sizes(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, const struct cg_dnn_shape **result)
+int cg_dnn_sizes(struct cg_net *net, const struct cg_dnn_span *span, const struct cg_dnn_shape **result)
 {
 	enum { MOST = sizeof net->sizes / sizeof *net->sizes };
-	struct cg_dnn_shape *s = find(net->sizes, MOST, T, B, lengths);
+	struct cg_dnn_shape *s = find(net->sizes, MOST, span);
 
 	if (!s) {
-		CG_TRY(make(net, T, B, lengths, &s));
+		CG_TRY(make(net, span, &s));
 		cg_dnn_drop_shape(net->device, NULL, net->sizes[net->oldest]);
 		net->sizes[net->oldest] = s;
 		net->oldest = (net->oldest + 1) % MOST;
@@ -258,7 +273,7 @@ static size_t lay_out(const struct cg_net *net, struct cg_dnn_shape *s, int64_t 
 	const struct cg_rnn *rnn = net->rnn;
 	int64_t states = (int64_t)rnn->layers * rnn->directions;
 	int by_masks = net->n_pieces > 1, ordered = s->whole && rnn->time_major;
-	int64_t masked = by_masks && !ordered ? s->N : 0, handed = !s->whole && (s->compact || rnn->training) ? s->N : masked;
+	int64_t masked = by_masks && !ordered ? s->N : 0, handed = s->compact || (!s->whole && rnn->training) ? s->N : masked;
 	const struct { int64_t **array, elements; struct cg_mem *mem; } list[] = {
 		{ &a->from, s->compact ? s->N : 0, &s->from }, { &a->rows, handed, &s->rows },
 		{ &a->t, masked, &s->t }, { &a->b, masked, &s->b }, { &a->states, s->moves ? states * s->live : 0, &s->states },
@@ -283,7 +298,7 @@ static void list_steps(const struct cg_net *net, const struct cg_dnn_shape *s, c
 
 	for (int64_t b = 0; b < s->B; b++) {
 		for (int64_t t = 0; t < s->T; t++) {
-			int64_t row = net->rnn->time_major ? t * s->B + b : b * s->T + t;
+			int64_t row = net->rnn->time_major ? t * s->B + b : b * s->steps + s->first + t;
 
 			if (t >= length(s, b)) {
 				if (a->padding)
@@ -355,14 +370,13 @@ static int send(const struct cg_net *net, struct cg_queue *queue, struct cg_dnn_
 
 /* ---- of a place ---- */
 
-static int make_for(struct cg_net *net, struct cg_dnn_place *place, int64_t T, int64_t B, const int32_t *lengths,
-                    struct cg_dnn_shape **result)
+static int make_for(struct cg_net *net, struct cg_dnn_place *place, const struct cg_dnn_span *span, struct cg_dnn_shape **result)
 {
 	struct cg_dnn_shape *s = NULL;
 	int code;
 
 	pthread_mutex_lock(net->device->lock);
-	code = make(net, T, B, lengths, &s);
+	code = make(net, span, &s);
 	pthread_mutex_unlock(net->device->lock);
 	CG_TRY(code);
 	code = send(net, place->queue, s);
@@ -375,17 +389,16 @@ static int make_for(struct cg_net *net, struct cg_dnn_place *place, int64_t T, i
 	return CG_OK;
 }
 
-int cg_dnn_shape(struct cg_net *net, struct cg_dnn_place *place, int64_t T, int64_t B, const int32_t *lengths,
-                 const struct cg_dnn_shape **result)
+int cg_dnn_shape(struct cg_net *net, struct cg_dnn_place *place, const struct cg_dnn_span *span, const struct cg_dnn_shape **result)
 {
-	struct cg_dnn_shape *s = find(place->shapes, CG_DNN_SHAPES, T, B, lengths), **old = &place->shapes[place->oldest];
+	struct cg_dnn_shape *s = find(place->shapes, CG_DNN_SHAPES, span), **old = &place->shapes[place->oldest];
 
 	if (!s) {
 		int is_sent = *old && (*old)->host;
 
 		if (is_sent)
 			CG_TRY(cg_cu_uncaptured(place->queue, "a wait"));
-		CG_TRY(make_for(net, place, T, B, lengths, &s));
+		CG_TRY(make_for(net, place, span, &s));
 		/* What is enqueued may still use its arrays, and send them. */
 		if (is_sent)
 			cg_cu_finish(place->queue);

@@ -6,4 +6,4 @@ endif
 %C%_libcuda_la_SOURCES = \
 	%D%/library.h %D%/layout.h %D%/cuda.h %D%/cudnn.h %D%/cuda.fn %D%/values.h \
 	%D%/library.c %D%/cuda.c %D%/context.c %D%/kernel.c %D%/nvrtc.c %D%/gemm.c %D%/cublas.c %D%/rows.c \
-	%D%/cudnn.c %D%/cudnn_weights.c %D%/cudnn_shape.c %D%/cudnn_room.c %D%/cudnn_call.c
+	%D%/cudnn.c %D%/cudnn_weights.c %D%/cudnn_shape.c %D%/cudnn_room.c %D%/cudnn_call.c %D%/cudnn_span.c

@@ -217,7 +217,7 @@ static void say_sizes(struct cg_rnn_op *op)
 /* Its first word: why no other was taken makes no difference to a reserve. */
 static void take_route(const struct call *c)
 {
-	const char *route = cg_rnn_route(((const struct cg_rnn_op *)c->op)->rnn);
+	const char *route = cg_rnn_op_route(c->op);
 
 	snprintf(c->plan->route, sizeof c->plan->route, "%.*s", (int)strcspn(route, " "), route);
 }

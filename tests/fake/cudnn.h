@@ -32,6 +32,7 @@ struct model {
 	int cell, gates, bias, D, skip;
 	int type, narrow;                        /* as library_types.h has it; operands of products are rounded to TF32 */
 	int in_halves, coarse_tanh;              /* what one kernel hands to the next has 16 bits; tanh is good to 2^-11 */
+	int order;                               /* of adding: see number.h */
 	int permuted, shows_input;               /* the layout of weights; with skip, layer 0 has matrices all the same */
 	int64_t L, I, U, H, P;                   /* P: 0 without a projection */
 };

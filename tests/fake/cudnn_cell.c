@@ -38,11 +38,12 @@ static double squashed(const struct model *m, double x)
 void fake_add_product(const struct model *m, int64_t n, int64_t k, const double *restrict a, const double *restrict matrix,
                       double *restrict out)
 {
-	for (int64_t l = 0; l < k; l++) {
+	for (int64_t turn = 0; turn < k; turn++) {
+		int64_t l = fake_turn(m->order, turn, k);
 		double x = m->narrow ? fake_rounded(a[l], 10, -126) : a[l];
 
 		for (int64_t j = 0; j < n; j++)
-			out[j] += x * matrix[l * n + j];
+			out[j] = fake_sum(m->order, out[j] + x * matrix[l * n + j], m->type);
 	}
 }
 

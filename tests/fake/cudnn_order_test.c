@@ -206,6 +206,27 @@ static void lengths_of_others(void)
 	wait_for(719);
 }
 
+/* The standard algorithm takes each element where it is. */
+static void between_sixteens(void)
+{
+	static const int algorithms[] = { STANDARD, SMALL_H };
+
+	n = a_net();
+	n.type = FLOAT;
+	n.lengths[1] = 2;
+	dnn_begin();
+	net_open(&n);
+	n.hy = make_array(&n, n.hy.n + 1);
+	n.hy.at += 4;
+	for (int k = 0; k < 2; k++) {
+		n.algorithm = algorithms[k];
+		CHECK(net_set(&n));
+		CHECK(net_forward(&n, 0));
+		EXPECT(cu.StreamSynchronize(stream) == (k ? 716 : 0));
+	}
+	exit(0);
+}
+
 static void test_memory(void **state)
 {
 	static const struct trial trials[] = {
@@ -223,6 +244,7 @@ static void test_memory(void **state)
 		{ "a state that nobody wrote", unwritten_state, "cudnnRNNForward: reads what nobody wrote: byte 0 of 32 bytes", 0 },
 		{ "weights that nobody wrote", unwritten_weights, "cudnnRNNForward: reads what nobody wrote", 0 },
 		{ "gradients that are not cleared", uncleared, "cudnnRNNBackwardWeights_v8: reads what nobody wrote", 0 },
+		{ "between multiples of 16", between_sixteens, "cudnnRNNForward: a persistent kernel was given memory that is no multiple of 16", 0 },
 		{ "what need not be given", little_is_given, NULL, 0 }, { "lengths by version", lengths_of_versions, NULL, 0 },
 		{ "no lengths for an old version", lengths_forgotten, "cudnnRNNForward: the device's lengths: 8 bytes at (nil), expected 8", 0 },
 		{ "other lengths", lengths_of_others, "cudnnRNNForward: the device's lengths are not those of the descriptors", 0 },

@@ -181,6 +181,7 @@ FAKE_API int cudnnSetRNNDataDescriptor(struct data *data, unsigned type, unsigne
 	if (layout > BATCH_MAJOR_UNPACKED || longest < 1 || batch < 1 || width < 1 || !lengths)
 		return fake_dnn_wrong(call, "layout %u, %d steps, %d rows, width %d, lengths at %p: one is not valid", layout, longest, batch,
 		                      width, (const void *)lengths);
+	/* cuDNN 9.26 says so of 65536 steps, and takes 65535. */
 	if (!has_type((int)type) || longest > 65535)
 		return fake_dnn_lacks(call, "type %u, %d steps", type, longest);
 	code = check_lengths(call, layout, longest, batch, lengths);
