@@ -411,8 +411,9 @@ static int once(struct room *r, const struct side *side, int which, int again)
 	if (area_touched(&r->work, 0) || area_touched(&r->reserve, 0))
 		return finding_say(r->finding, FINDING_TOUCHED, "%s: memory beside work or reserve was written", side->name);
 	/* What need not repeat is judged by its bound the second time, too. */
+	again = again && promises_bits(cg_rnn_route(r->rnn)) && lies_alike(side->context, r->trial.memory);
 	for (int k = 0; k < ARGUMENTS && !r->finding->kind; k++)
-		CG_TRY(answer_judge(&r->args[k], side, which, again && promises_bits(cg_rnn_route(r->rnn)), r->finding));
+		CG_TRY(answer_judge(&r->args[k], side, which, again, r->finding));
 	return CG_OK;
 }
 

@@ -175,7 +175,7 @@ static void check_inference(const struct network *net)
 	for (int a = 0; a < INPUTS; a++)
 		memcpy(other.at[a], net->at[a], (size_t)net->n[a] * sizeof(double));
 	network_forward(&other);
-	network_same(net, &other, FORWARD_OUTPUTS, "without training");
+	network_alike(net, &other, FORWARD_OUTPUTS, "without training");
 	network_close(&other);
 }
 

@@ -90,5 +90,7 @@ void answers_print_worst(const char *test);
 
 /* The same bits in the arrays of `which`. */
 void network_same(const struct network *, const struct network *, unsigned which, const char *what);
+/* The same of two whose memory lies otherwise, for which a vendor's products may add in another order: on backend cuda then near. */
+void network_alike(const struct network *, const struct network *, unsigned which, const char *what);
 
 #endif
