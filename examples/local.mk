@@ -1,5 +1,5 @@
 # Programs a user would start from.  They see the library as a user does.
-check_PROGRAMS += %D%/block %D%/network %D%/train %D%/device %D%/emit %D%/step
+check_PROGRAMS += %D%/block %D%/network %D%/train %D%/device %D%/graph %D%/emit %D%/step
 %C%_block_CPPFLAGS = -I$(top_srcdir)/runtime
 %C%_block_LDADD = libcellgrad.la
 %C%_network_CPPFLAGS = -I$(top_srcdir)/runtime
@@ -8,6 +8,8 @@ check_PROGRAMS += %D%/block %D%/network %D%/train %D%/device %D%/emit %D%/step
 %C%_train_LDADD = libcellgrad.la
 %C%_device_CPPFLAGS = -I$(top_srcdir)/runtime
 %C%_device_LDADD = libcellgrad.la
+%C%_graph_CPPFLAGS = -I$(top_srcdir)/runtime
+%C%_graph_LDADD = libcellgrad.la
 %C%_emit_CPPFLAGS = -I$(top_srcdir)/runtime
 %C%_emit_LDADD = libcellgrad.la
 %C%_step_CPPFLAGS = -I$(top_srcdir)/runtime
@@ -16,4 +18,4 @@ check_PROGRAMS += %D%/block %D%/network %D%/train %D%/device %D%/emit %D%/step
 EXTRA_DIST += %D%/README.md %D%/cell.c %D%/cell.cc
 examplesdir = $(docdir)/examples
 examples_DATA = \
-	%D%/README.md %D%/block.c %D%/network.c %D%/train.c %D%/device.c %D%/emit.c %D%/step.c %D%/cell.c %D%/cell.cc
+	%D%/README.md %D%/block.c %D%/network.c %D%/train.c %D%/device.c %D%/graph.c %D%/emit.c %D%/step.c %D%/cell.c %D%/cell.cc

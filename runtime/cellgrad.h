@@ -94,7 +94,11 @@ CG_API const char *cg_device(int i, const char **about);
 CG_API int  cg_supports(const struct cg_context *context, const char *op, int dtype);
 
 /* native: an in-order queue of the backend's own API, or NULL to make one: a cl_command_queue, which is retained, a CUstream,
- * which must live as long; the cpu has none.  While a CUstream is captured, only calls without memory of the host can be.
+ * which must live as long; the cpu has none.  A CUstream of NULL, which is CUDA's default stream, and PyTorch's, is CU_STREAM_LEGACY,
+ * ((void *)1), here: NULL is a stream of the library's own, which does not wait for the default one.
+ * While a CUstream is captured, only calls without memory of the host can be; until the capture ends, what takes memory or loads code is
+ * refused on every stream of the context, since it would spoil the capture in any mode but the relaxed one: the first use of a kernel,
+ * cg_rnn_open on route cudnn, cg_alloc.  CG_UNSUPPORTED says so.
  * Calls on a cpu stream return when they are done; others enqueue and return, and with any memory of the host among the
  * arguments they return when it has been read and written.  The stream holds its context; the caller closes it. */
 CG_API int  cg_stream_open(struct cg_context *context, void *native, struct cg_stream **stream);

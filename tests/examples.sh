@@ -30,7 +30,7 @@ falls()
 		"$1" >"$why"
 }
 
-echo 1..5
+echo 1..6
 train "$scratch/whole" -n 40 "$text" && [ "$(wc -l <"$scratch/whole")" -eq 40 ] && falls "$scratch/whole" 2
 report $? 'train: the loss falls by two bits in 40 steps'
 
@@ -61,3 +61,18 @@ fi
 CELLGRAD_BACKEND=${CELLGRAD_BACKEND:-cpu} $limit examples/emit >"$scratch/emit" 2>"$why" &&
 	grep -q "with the library's bits" "$scratch/emit"
 report $? 'emit: kernels from text and manifest have the bits of the library'
+
+# On the GPU that there is, else on the stand-ins of tests/fake.
+$limit examples/graph >"$scratch/graph" 2>"$why"
+status=$?
+if [ $status -eq 77 ]; then
+	$limit tests/fake/run examples/graph >"$scratch/graph" 2>>"$why"
+	status=$?
+	cat "$scratch/graph" >>"$why"
+fi
+if [ $status -eq 77 ] && case ,${CELLGRAD_TEST_REQUIRE-}, in *,cuda,* | *,cuda-fake,*) false ;; esac; then
+	skip 'graph: a captured step has the bits of one that is not' "$(tr '\n' ' ' <"$why")"
+else
+	[ $status -eq 0 ] && grep -q ': 3 of 3 steps from the graph' "$scratch/graph"
+	report $? 'graph: a captured step has the bits of one that is not'
+fi

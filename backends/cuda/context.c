@@ -82,6 +82,29 @@ int cg_cu_uncaptured(struct cg_queue *queue, const char *what)
 	               "device memory alone and its own work memory", what);
 }
 
+int cg_cu_none_captured(struct cg_device *device, const char *what)
+{
+	unsigned status;
+
+	for (struct cg_queue *q = device->queues; q; q = q->next) {
+		CG_TRY(is_capturing(q, &status));
+		if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+			return cg_fail(CG_UNSUPPORTED, "cuda: a stream of the context is being captured: %s cannot be, on no stream of it, since "
+			               "that would spoil the capture", what);
+	}
+	return CG_OK;
+}
+
+int cg_cu_all_uncaptured(struct cg_device *device, const char *what)
+{
+	int code;
+
+	pthread_mutex_lock(device->lock);
+	code = cg_cu_none_captured(device, what);
+	pthread_mutex_unlock(device->lock);
+	return code;
+}
+
 /* ---- memory ---- */
 
 static int in_order(const struct cg_device *device, const struct cg_queue *queue)
@@ -94,6 +117,8 @@ static int take(struct cg_device *device, struct cg_queue *queue, size_t bytes, 
 	if (queue)
 		CG_TRY(cg_cu_uncaptured(queue, "an allocation"));
 	if (!in_order(device, queue)) {
+		if (queue)
+			CG_TRY(cg_cu_all_uncaptured(device, "an allocation"));
 		CU_TRY(device, MemAlloc_v2, at, bytes);
 		return CG_OK;
 	}

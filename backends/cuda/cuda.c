@@ -299,9 +299,16 @@ static void stop(struct cg_queue *queue)
 
 /* ---- memory ---- */
 
+static int take_inside(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
+{
+	if (!queue)
+		CG_TRY(cg_cu_all_uncaptured(device, "an allocation"));
+	return cg_cu_alloc(device, queue, bytes, at);
+}
+
 static int take(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
 {
-	CU_INSIDE(device, cg_cu_alloc(device, queue, bytes, at));
+	CU_INSIDE(device, take_inside(device, queue, bytes, at));
 }
 
 static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg_mem *mem)

@@ -236,6 +236,7 @@ int cg_dnn_place(struct cg_net *net, struct cg_queue *queue, struct cg_dnn_place
 	if (p)
 		return CG_OK;
 	CG_TRY(cg_cu_uncaptured(queue, "a network's first call on a stream"));
+	CG_TRY(cg_cu_all_uncaptured(queue->device, "a network's first call on a stream"));
 	drop_left(queue);
 	p = cg_memory(NULL, sizeof *p);
 	if (!p)
@@ -465,12 +466,19 @@ static int make(struct cg_net *net, char why[CG_WHY_NOT])
 	return code;
 }
 
+/* No reason to go another way, which would need code that is loaded. */
+static int is_possible_now(struct cg_device *device)
+{
+	CU_INSIDE(device, cg_cu_all_uncaptured(device, "the opening of a network"));
+}
+
 static int open_net(struct cg_device *device, const struct cg_rnn *rnn, struct cg_net **result, char why[CG_WHY_NOT])
 {
 	struct cg_net *net;
 	int code;
 
 	CG_TRY(suits(rnn, why));
+	CG_TRY(is_possible_now(device));
 	net = cg_memory(NULL, sizeof *net);
 	if (!net)
 		return CG_NO_MEMORY;

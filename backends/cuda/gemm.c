@@ -66,6 +66,7 @@ static int find(struct cg_queue *queue, const struct cg_gemm_shape *shape, struc
 		p = p->next;
 	if (!p) {
 		CG_TRY(cg_cu_uncaptured(queue, "a product's first call"));
+		CG_TRY(cg_cu_none_captured(device, "a product's first call"));
 		p = cg_memory(NULL, sizeof *p);
 		if (!p)
 			return CG_NO_MEMORY;

@@ -54,6 +54,7 @@ static int find_functions(struct cg_device *device, struct cg_built *built)
 
 static int load(struct cg_device *device, const char *text, struct cg_built *built)
 {
+	CG_TRY(cg_cu_all_uncaptured(device, "the first use of a kernel"));
 	CG_TRY(cg_cu_module(device, text, built->plan->key, built->plan->dtype, &built->module));
 	return find_functions(device, built);
 }

@@ -66,6 +66,8 @@ static int find(struct cg_queue *queue, const struct cg_rows_shape *shape, int d
 	if (!rows->function)
 		code = cg_cu_uncaptured(queue, "the first call that moves rows");
 	if (!rows->function && !code)
+		code = cg_cu_none_captured(device, "the first call that moves rows");
+	if (!rows->function && !code)
 		code = make(device, shape, dtype, rows);
 	*function = rows->function;
 	pthread_mutex_unlock(device->lock);

@@ -183,6 +183,43 @@ static void captured(void)
 	end();
 }
 
+/* Memory that is taken spoils a capture of the same thread's unless that is relaxed, and a wait for the stream spoils each. */
+static void spoilt_by(unsigned mode, int waits, int spoils)
+{
+	void *graph = NULL;
+	uint64_t at = 0;
+
+	begin();
+	CHECK(cu.StreamBeginCapture_v2(stream, mode));
+	EXPECT((waits ? cu.StreamSynchronize(stream) : cu.MemAlloc_v2(&at, 4)) == (spoils ? 900 : 0));
+	EXPECT(cu.StreamEndCapture(stream, &graph) == (spoils ? 901 : 0) && (graph == NULL) == spoils);
+	if (graph)
+		CHECK(cu.GraphDestroy(graph));
+	if (at)
+		CHECK(cu.MemFree_v2(at));
+	end();
+}
+
+static void spoilt_global(void)
+{
+	spoilt_by(0, 0, 1);
+}
+
+static void spoilt_thread_local(void)
+{
+	spoilt_by(1, 0, 1);
+}
+
+static void not_spoilt_relaxed(void)
+{
+	spoilt_by(2, 0, 0);
+}
+
+static void spoilt_relaxed(void)
+{
+	spoilt_by(2, 1, 1);
+}
+
 static void asked_of_pointers(void)
 {
 	struct pair p;
@@ -222,6 +259,10 @@ static void test_handles(void **state)
 		{ "a stream of another context", stranger, "cuStreamSynchronize: the stream is of another context", 0 },
 		{ "memory of another device", stranger, "cuMemFree: memory of another device", 0 },
 		{ "a module unloaded early", unloaded_early, "cuModuleUnload: a kernel of it is still to run", 0 },
+		{ "memory in a capture", spoilt_global, "cuMemAlloc: not permitted while a stream is captured", 0 },
+		{ "memory in a capture of the thread", spoilt_thread_local, "cuMemAlloc: not permitted while a stream is captured", 0 },
+		{ "memory in a relaxed capture", not_spoilt_relaxed, NULL, 0 },
+		{ "a wait in a capture", spoilt_relaxed, "cuStreamSynchronize: of a stream that is captured", 0 },
 		{ "a wait while captured", captured, "cuStreamSynchronize: not permitted while a stream is captured", 0 },
 	};
 

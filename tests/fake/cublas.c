@@ -30,6 +30,9 @@ FAKE_API int cublasCreate_v2(struct cublas **result)
 	struct cublas *handle;
 
 	BLAS_CALL(cublasCreate_v2);
+	/* It takes memory of the device. */
+	if (fake_capturing("cublasCreate"))
+		return BLAS_ALLOC_FAILED;
 	handle = fake_new(BLAS_HANDLE, sizeof *handle);
 	handle->context = fake_current();
 	*result = handle;

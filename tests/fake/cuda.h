@@ -16,14 +16,15 @@ enum {
 	INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200,
 	INVALID_CONTEXT = 201, NO_BINARY_FOR_GPU = 209, UNSUPPORTED_PTX_VERSION = 222, INVALID_HANDLE = 400, NOT_FOUND = 500,
 	ILLEGAL_ADDRESS = 700, LAUNCH_OUT_OF_RESOURCES = 701, ASSERT = 710, MISALIGNED_ADDRESS = 716, LAUNCH_FAILED = 719,
-	STREAM_CAPTURE_UNSUPPORTED = 900, UNKNOWN = 999
+	STREAM_CAPTURE_UNSUPPORTED = 900, STREAM_CAPTURE_INVALIDATED = 901, STREAM_CAPTURE_IMPLICIT = 906, STREAM_CAPTURE_WRONG_THREAD = 908,
+	UNKNOWN = 999
 };
 
 struct handle {
 	int kind, dead;
 	struct handle *next;                     /* of all that were ever made: an address has one meaning */
 };
-enum { CONTEXT = 1, STREAM, MODULE, FUNCTION };
+enum { CONTEXT = 1, STREAM, MODULE, FUNCTION, GRAPH = 15, GRAPH_EXEC };
 
 struct context {
 	struct handle handle;
@@ -35,6 +36,7 @@ struct stream {
 	struct handle handle;
 	struct context *context;
 	int blocking;                            /* its work and the default stream's wait for each other */
+	struct capture *capture;                 /* what is put into it is recorded; NULL: not captured */
 	struct work *first, **last;
 };
 
@@ -104,7 +106,18 @@ int fake_drain(struct stream *stream);
 void fake_drain_all(struct context *context);
 void fake_some(void);
 int fake_pending(const struct context *context, const struct module *module);
+/* The same work again and again: what a graph launches.  The data stays the graph's. */
+int fake_enqueue_again(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data);
+
+/* ---- capture: cuda_graph.c ---- */
+
+/* For calls that are not safe while a stream is captured: is one, so that this call is refused and the capture is spoilt? */
 FAKE_API int fake_capturing(const char *call);
+/* Work for a stream that is captured, which takes the data; a code. */
+int fake_record(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data);
+/* A code where work for the default stream would have to wait for a stream that is captured. */
+int fake_implicit(struct context *context);
+int fake_waits(const char *call, struct stream *stream);
 
 /* ---- device memory: cuda_memory.c ---- */
 

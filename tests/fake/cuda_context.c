@@ -101,7 +101,8 @@ void fake_leave(int *inside)
 /* The last ones are cuBLAS's and cuDNN's. */
 static const char *const names[] = {
 	"", "a context", "a stream", "a module", "a function", "a handle of cuBLAS", "a handle of cuBLASLt", "a description", "a layout",
-	"a preference", "a handle of cuDNN", "a tensor descriptor", "a dropout descriptor", "an RNN descriptor", "an RNN data descriptor"
+	"a preference", "a handle of cuDNN", "a tensor descriptor", "a dropout descriptor", "an RNN descriptor", "an RNN data descriptor",
+	"a graph", "an executable graph"
 };
 enum { BUCKETS = 1024, KINDS = sizeof names / sizeof *names };
 static struct handle *handles[BUCKETS];
@@ -341,6 +342,8 @@ FAKE_API int cuCtxGetDevice(int *device)
 FAKE_API int cuCtxSynchronize(void)
 {
 	CALL(cuCtxSynchronize, NEEDS_CONTEXT);
+	if (fake_capturing("cuCtxSynchronize"))
+		return STREAM_CAPTURE_UNSUPPORTED;
 	fake_drain_all(fake_current());
 	return fake_current()->lost;
 }

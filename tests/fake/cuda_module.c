@@ -102,6 +102,8 @@ FAKE_API int cuModuleLoadData(struct module **module, const void *data)
 	int code;
 
 	CALL(cuModuleLoadData, NEEDS_CONTEXT);
+	if (fake_capturing("cuModuleLoadData"))
+		return STREAM_CAPTURE_UNSUPPORTED;
 	if (!memcmp(data, "//", 2)) {
 		image = from_ptx(data);
 		code = image ? suits(image, 1) : INVALID_IMAGE;
@@ -119,6 +121,8 @@ FAKE_API int cuModuleUnload(struct module *module)
 	CALL(cuModuleUnload, NEEDS_CONTEXT);
 	if (!fake_known("cuModuleUnload", MODULE, module))
 		return INVALID_HANDLE;
+	if (fake_capturing("cuModuleUnload"))
+		return STREAM_CAPTURE_UNSUPPORTED;
 	if (module->context != fake_current()) {
 		fake_report("cuModuleUnload: the module is of another context");
 		return INVALID_CONTEXT;

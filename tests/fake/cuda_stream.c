@@ -49,27 +49,18 @@ static int is_default(const struct stream *stream)
 	return !stream->handle.kind;
 }
 
-/* Set by a test: CELLGRAD_FAKE_CAPTURE=1 is an active capture, 2 one that failed. */
-int fake_capturing(const char *call)
-{
-	if (!fake_setting("CAPTURE", 0))
-		return 0;
-	fake_report("%s: not permitted while a stream is captured", call);
-	return 1;
-}
-
 /* ---- queues ---- */
 
 static struct stream *with_work[256];            /* in no order; a stream stays until its work is done */
 static size_t n_with_work;
 
-int fake_enqueue(const char *call, struct stream *stream, int (*run)(void *), void *data)
+static int add(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data)
 {
 	struct work *work = calloc(1, sizeof *work);
 
 	if (!work)
 		abort();
-	*work = (struct work){ NULL, stream, NULL, ++counted, call, run, data };
+	*work = (struct work){ NULL, stream, module, ++counted, call, run, data };
 	if (!stream->first) {
 		if (n_with_work == sizeof with_work / sizeof *with_work)
 			fake_drain(with_work[0]);
@@ -80,11 +71,42 @@ int fake_enqueue(const char *call, struct stream *stream, int (*run)(void *), vo
 	return 0;
 }
 
+static int enqueue(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data)
+{
+	int code = is_default(stream) ? fake_implicit(stream->context) : 0;
+
+	if (code)
+		free(data);
+	return code ? code : stream->capture ? fake_record(call, stream, module, run, data) : add(call, stream, module, run, data);
+}
+
+int fake_enqueue(const char *call, struct stream *stream, int (*run)(void *), void *data)
+{
+	return enqueue(call, stream, NULL, run, data);
+}
+
 int fake_enqueue_launch(struct stream *stream, struct module *module, int (*run)(void *), void *data)
 {
-	fake_enqueue("cuLaunchKernel", stream, run, data);
-	((struct work *)((char *)stream->last - offsetof(struct work, next)))->module = module;
-	return 0;
+	return enqueue("cuLaunchKernel", stream, module, run, data);
+}
+
+struct again { int (*run)(void *); void *data; };
+
+static int run_again(void *data)
+{
+	const struct again *a = data;
+
+	return a->run(a->data);
+}
+
+int fake_enqueue_again(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data)
+{
+	struct again *again = malloc(sizeof *again);
+
+	if (!again)
+		abort();
+	*again = (struct again){ run, data };
+	return enqueue(call, stream, module, run_again, again);
 }
 
 static void run_first(struct stream *stream)
@@ -200,10 +222,10 @@ FAKE_API int cuStreamSynchronize(struct stream *handle)
 	struct stream *stream;
 
 	CALL(cuStreamSynchronize, NEEDS_CONTEXT);
-	if (fake_capturing("cuStreamSynchronize"))
-		return STREAM_CAPTURE_UNSUPPORTED;
 	stream = fake_stream("cuStreamSynchronize", handle);
-	return stream ? fake_drain(stream) : INVALID_HANDLE;
+	if (!stream)
+		return INVALID_HANDLE;
+	return fake_waits("cuStreamSynchronize", stream) ? STREAM_CAPTURE_UNSUPPORTED : fake_drain(stream);
 }
 
 FAKE_API int cuStreamGetCtx(struct stream *stream, struct context **context)
@@ -216,15 +238,6 @@ FAKE_API int cuStreamGetCtx(struct stream *stream, struct context **context)
 	if (!fake_known("cuStreamGetCtx", STREAM, stream))
 		return INVALID_HANDLE;
 	*context = stream->context;
-	return 0;
-}
-
-FAKE_API int cuStreamIsCapturing(struct stream *handle, unsigned *status)
-{
-	CALL(cuStreamIsCapturing, NEEDS_CONTEXT);
-	if (!fake_stream("cuStreamIsCapturing", handle))
-		return INVALID_HANDLE;
-	*status = (unsigned)fake_setting("CAPTURE", 0);
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 # apart from the rest, without sanitizers, which the program that loads them may have or not.  Files without bytes keep the loader
 # from a real cuDNN of a version that is not played.
 fake_cuda = \
-	%D%/report.c %D%/cuda_device.c %D%/cuda_context.c %D%/cuda_memory.c %D%/cuda_stream.c %D%/cuda_module.c %D%/cuda_run.c
+	%D%/report.c %D%/cuda_device.c %D%/cuda_context.c %D%/cuda_memory.c %D%/cuda_stream.c %D%/cuda_graph.c %D%/cuda_module.c %D%/cuda_run.c
 fake_nvrtc = %D%/report.c %D%/nvrtc.c %D%/nvrtc_compile.c
 fake_cublas = %D%/report.c %D%/number.c %D%/blas_product.c %D%/cublas.c
 fake_cublaslt = %D%/report.c %D%/number.c %D%/blas_product.c %D%/cublaslt.c

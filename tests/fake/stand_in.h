@@ -21,7 +21,8 @@ extern struct cu {
 	int (*DevicePrimaryCtxRetain)(void **, int), (*DevicePrimaryCtxRelease_v2)(int);
 	int (*CtxPushCurrent_v2)(void *), (*CtxPopCurrent_v2)(void **), (*CtxGetDevice)(int *);
 	int (*StreamCreate)(void **, unsigned), (*StreamDestroy_v2)(void *), (*StreamSynchronize)(void *);
-	int (*StreamIsCapturing)(void *, unsigned *);
+	int (*StreamIsCapturing)(void *, unsigned *), (*StreamBeginCapture_v2)(void *, unsigned), (*StreamEndCapture)(void *, void **);
+	int (*GraphDestroy)(void *);
 	int (*MemAlloc_v2)(uint64_t *, size_t), (*MemFree_v2)(uint64_t);
 	int (*MemAllocAsync)(uint64_t *, size_t, void *), (*MemFreeAsync)(uint64_t, void *);
 	int (*PointerGetAttribute)(void *, unsigned, uint64_t), (*MemGetAddressRange_v2)(uint64_t *, size_t *, uint64_t);

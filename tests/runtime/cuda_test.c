@@ -2,6 +2,7 @@
  * The cuda backend against its driver: what it enqueues, call by call; kernels compiled once, for the device or for what the
  * compiler knows; a caller's own context, stream and memory; a stream that is captured; and all that can be wrong with them.
  */
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,13 +50,20 @@ static void expect_calls(const char *what, long launches, long multiplied)
 	assert_int_equal(balance, 0);
 }
 
-#define COUNT(what, call, launches, multiplied) \
+/* starts: how many products begin with something else than their result's memory.  The first call builds what is not yet, the second
+ * shows how many of them cublasLt has an algorithm for: the others are a launch each. */
+#define COUNT(what, call, launches, multiplied, starts) \
 	do { \
-		assert_int_equal(call, CG_OK);          /* builds what is not yet */ \
+		long spread; \
+		assert_int_equal(call, CG_OK); \
+		forget_calls(); \
+		assert_int_equal(call, CG_OK); \
+		spread = has_blas ? (starts) - seen.cublasLtMatmul : 0; \
+		assert_in_range(spread, 0, starts); \
 		forget_calls(); \
 		cg_memory_fail(0); \
 		assert_int_equal(call, CG_OK); \
-		expect_calls(what, (launches) + (has_blas ? 0 : (multiplied)), has_blas ? (multiplied) : 0); \
+		expect_calls(what, (launches) + spread + (has_blas ? 0 : (multiplied)), has_blas ? (multiplied) : 0); \
 	} while (0)
 
 static void test_commands(void **state)
@@ -69,34 +77,34 @@ static void test_commands(void **state)
 	if (!open_tensors(&t))
 		return;
 	l = lstm(&t, 0);
-	COUNT("lstm forward: two products, one point", cg_lstm_block_forward(t.stream, &l), 1, 2);
+	COUNT("lstm forward: two products, one point", cg_lstm_block_forward(t.stream, &l), 1, 2, 1);
 	l.cs_prev_grad = some(&t, B * U);
 	l.dgates = some(&t, B * 4 * U);
-	COUNT("lstm grad with TensorFlow's outputs: one point", cg_lstm_block_grad(t.stream, &l), 1, 0);
+	COUNT("lstm grad with TensorFlow's outputs: one point", cg_lstm_block_grad(t.stream, &l), 1, 0, 0);
 	drop_tensors(&t);
 
 	assert_true(open_tensors(&t));
 	l = lstm(&t, 1);
-	COUNT("lstm forward with peepholes: two products, one point", cg_lstm_block_forward(t.stream, &l), 1, 2);
+	COUNT("lstm forward with peepholes: two products, one point", cg_lstm_block_forward(t.stream, &l), 1, 2, 1);
 	l.cs_prev_grad = some(&t, B * U);
 	l.dgates = some(&t, B * 4 * U);
 	l.wci_grad = some(&t, U);
 	l.wcf_grad = some(&t, U);
 	l.wco_grad = some(&t, U);
-	COUNT("lstm grad with TensorFlow's outputs and peepholes: a point, the two of the sums", cg_lstm_block_grad(t.stream, &l), 3, 0);
+	COUNT("lstm grad with TensorFlow's outputs and peepholes: a point, the two of the sums", cg_lstm_block_grad(t.stream, &l), 3, 0, 0);
 	l.x_grad = some(&t, B * I);
 	l.w_grad = some(&t, (I + U) * 4 * U);
-	COUNT("lstm grad with products", cg_lstm_block_grad(t.stream, &l), 3, 3);
+	COUNT("lstm grad with products", cg_lstm_block_grad(t.stream, &l), 3, 3, 0);
 	drop_tensors(&t);
 
 	assert_true(open_tensors(&t));
 	g = gru(&t);
-	COUNT("gru forward: four products, two points", cg_gru_block_forward(t.stream, &g), 2, 4);
+	COUNT("gru forward: four products, two points", cg_gru_block_forward(t.stream, &g), 2, 4, 2);
 	g.d_x = some(&t, B * I);
 	g.d_h_prev = some(&t, B * U);
 	g.d_c_bar = some(&t, B * U);
 	g.d_r_bar_u_bar = some(&t, B * 2 * U);
-	COUNT("gru grad with TensorFlow's outputs: four products, two points", cg_gru_block_grad(t.stream, &g), 2, 4);
+	COUNT("gru grad with TensorFlow's outputs: four products, two points", cg_gru_block_grad(t.stream, &g), 2, 4, 2);
 	drop_tensors(&t);
 }
 
@@ -112,20 +120,20 @@ static void test_commands_of_sequences(void **state)
 	if (!open_tensors(&t))
 		return;
 	l = sequence(&t, 1, T);
-	COUNT("forward", cg_lstm_block_forward(t.stream, &l), T, 1 + T);
+	COUNT("forward", cg_lstm_block_forward(t.stream, &l), T, 1 + T, 1);
 	l.cs_prev_grad = some(&t, B * U);
-	COUNT("grad: what passes from step to step alone", cg_lstm_block_grad(t.stream, &l), T, T - 1);
+	COUNT("grad: what passes from step to step alone", cg_lstm_block_grad(t.stream, &l), T, T - 1, T - 1);
 	l.cs_grad = some(&t, T * B * U);
-	COUNT("cs_grad: rows that are added, between two steps", cg_lstm_block_grad(t.stream, &l), 2 * T - 1, T - 1);
+	COUNT("cs_grad: rows that are added, between two steps", cg_lstm_block_grad(t.stream, &l), 2 * T - 1, T - 1, T - 1);
 	l.x_grad = some(&t, T * B * I);
 	l.h_prev_grad = some(&t, B * U);
-	COUNT("x_grad, h_prev_grad: a product each", cg_lstm_block_grad(t.stream, &l), 2 * T - 1, T + 1);
+	COUNT("x_grad, h_prev_grad: a product each", cg_lstm_block_grad(t.stream, &l), 2 * T - 1, T + 1, T - 1);
 	l.wco_grad = some(&t, U);
-	COUNT("wco_grad: the two of the sums", cg_lstm_block_grad(t.stream, &l), 2 * T + 1, T + 1);
+	COUNT("wco_grad: the two of the sums", cg_lstm_block_grad(t.stream, &l), 2 * T + 1, T + 1, T - 1);
 	l.wci_grad = some(&t, U);
-	COUNT("wci_grad: what each step began with, in one piece", cg_lstm_block_grad(t.stream, &l), 2 * T + 3, T + 1);
+	COUNT("wci_grad: what each step began with, in one piece", cg_lstm_block_grad(t.stream, &l), 2 * T + 3, T + 1, T - 1);
 	l.w_grad = some(&t, (I + U) * 4 * U);
-	COUNT("w_grad: two products, and the same of h", cg_lstm_block_grad(t.stream, &l), 2 * T + 5, T + 3);
+	COUNT("w_grad: two products, and the same of h", cg_lstm_block_grad(t.stream, &l), 2 * T + 5, T + 3, T - 1);
 	drop_tensors(&t);
 }
 
@@ -151,8 +159,8 @@ static void test_no_bias(void **state)
 	if (lt.MatmulAlgoGetHeuristic) {
 		cg_cublaslt.MatmulAlgoGetHeuristic = no_algorithm;
 		l = lstm(&t, 0);
-		assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-		COUNT("lstm forward: a bias, two products, one point", cg_lstm_block_forward(t.stream, &l), 2, 2);
+		COUNT("lstm forward: two products, one point, and the bias", cg_lstm_block_forward(t.stream, &l), 1, 2, 1);
+		assert_int_equal(seen.cuLaunchKernel, has_blas ? 2 : 3);
 	}
 	drop_tensors(&t);
 }
@@ -585,6 +593,197 @@ static void test_captured(void **state)
 	close_native(&native);
 }
 
+/* ---- graphs, as the driver makes them ---- */
+
+static struct {
+	int (*StreamBeginCapture_v2)(void *, unsigned), (*StreamEndCapture)(void *, void **);
+	int (*GraphInstantiateWithFlags)(void **, void *, unsigned long long), (*GraphLaunch)(void *, void *);
+	int (*GraphExecDestroy)(void *), (*GraphDestroy)(void *), (*MemcpyDtoH_v2)(void *, CUdeviceptr, size_t);
+} graphs;
+
+/* They are in the driver that the backend has found. */
+static void find_graphs(void)
+{
+	static const struct { const char *name; void *to; } all[] = {
+		{ "cuStreamBeginCapture_v2", &graphs.StreamBeginCapture_v2 }, { "cuStreamEndCapture", &graphs.StreamEndCapture },
+		{ "cuGraphInstantiateWithFlags", &graphs.GraphInstantiateWithFlags }, { "cuGraphLaunch", &graphs.GraphLaunch },
+		{ "cuGraphExecDestroy", &graphs.GraphExecDestroy }, { "cuGraphDestroy", &graphs.GraphDestroy },
+		{ "cuMemcpyDtoH_v2", &graphs.MemcpyDtoH_v2 },
+	};
+	void *library = dlopen(cg_cuda_path(CG_CUDA_DRIVER), RTLD_NOW);
+
+	assert_non_null(library);
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+		void *call = dlsym(library, all[k].name);
+
+		assert_non_null(call);
+		memcpy(all[k].to, &call, sizeof call);
+	}
+	dlclose(library);
+}
+
+/* The device's context is the current one between these two. */
+static void enter(const struct native *native)
+{
+	assert_int_equal(driver.CtxPushCurrent_v2(native->context), 0);
+}
+
+static void leave(void)
+{
+	struct CUctx_st *popped;
+
+	assert_int_equal(driver.CtxPopCurrent_v2(&popped), 0);
+}
+
+static void begin_capture(const struct native *native, unsigned mode)
+{
+	enter(native);
+	assert_int_equal(graphs.StreamBeginCapture_v2(native->stream, mode), 0);
+	leave();
+}
+
+/* The capture must be whole. */
+static void *end_capture(const struct native *native)
+{
+	void *graph = NULL;
+
+	enter(native);
+	assert_int_equal(graphs.StreamEndCapture(native->stream, &graph), 0);
+	leave();
+	assert_non_null(graph);
+	return graph;
+}
+
+static void drop_graph(const struct native *native, void *graph)
+{
+	enter(native);
+	assert_int_equal(graphs.GraphDestroy(graph), 0);
+	leave();
+}
+
+/* A context in which nothing is built yet, with the caller's stream and one of the library's own. */
+struct pair { struct native native; struct tensors t; struct cg_stream *adopted; };
+
+static int open_pair(struct pair *p)
+{
+	p->t = (struct tensors){ .n = 0 };
+	if (!open_native(&p->native))
+		return 0;
+	find_graphs();
+	assert_int_equal(cg_adopt("cuda", p->native.context, NULL, &p->t.context), CG_OK);
+	assert_int_equal(cg_stream_open(p->t.context, NULL, &p->t.stream), CG_OK);
+	assert_int_equal(cg_stream_open(p->t.context, p->native.stream, &p->adopted), CG_OK);
+	return 1;
+}
+
+static void close_pair(struct pair *p)
+{
+	cg_stream_close(p->adopted);
+	drop_tensors(&p->t);
+	close_native(&p->native);
+}
+
+/* In every mode, whatever would spoil the capture is refused, on every stream of the context, and is done after it. */
+static void test_first_use_captured(void **state)
+{
+	enum { GLOBAL, THREAD_LOCAL, RELAXED, MODES };
+	static const char spoils[] = "a stream of the context is being captured";
+
+	(void)state;
+	for (unsigned mode = GLOBAL; mode < MODES; mode++) {
+		struct cg_rnn_config config;
+		struct cg_rnn *rnn = NULL;
+		struct cg_lstm_block l;
+		struct cg_mem mem;
+		struct pair p;
+
+		if (!open_pair(&p))
+			return;
+		l = lstm(&p.t, 0);
+		cg_rnn_config_init(&config, sizeof config);
+		config.input = config.units = 3;
+		begin_capture(&p.native, mode);
+		expect_refused(cg_lstm_block_forward(p.t.stream, &l), CG_UNSUPPORTED, spoils);
+		expect_refused(cg_lstm_block_forward(p.adopted, &l), CG_UNSUPPORTED, "captured");
+		expect_refused(cg_alloc(p.t.context, 64, &mem), CG_UNSUPPORTED, spoils);
+		expect_refused(cg_rnn_open(p.t.context, &config, &rnn), CG_UNSUPPORTED, spoils);
+		drop_graph(&p.native, end_capture(&p.native));
+		assert_int_equal(cg_rnn_open(p.t.context, &config, &rnn), CG_OK);
+		cg_rnn_close(rnn);
+		assert_int_equal(cg_lstm_block_forward(p.t.stream, &l), CG_OK);
+		/* What was built for one stream is for all; its first product is each stream's own. */
+		begin_capture(&p.native, mode);
+		if (blas.GemmEx)
+			expect_refused(cg_lstm_block_forward(p.adopted, &l), CG_UNSUPPORTED, "first product");
+		assert_int_equal(cg_lstm_block_forward(p.t.stream, &l), CG_OK);
+		drop_graph(&p.native, end_capture(&p.native));
+		close_pair(&p);
+	}
+}
+
+/* A graph of a forward gives its bits, again and again. */
+static void test_replayed(void **state)
+{
+	float eager[B * U], zeros[B * U] = { 0 }, got[B * U];
+	struct cg_lstm_block l;
+	struct pair p;
+	void *graph, *exec;
+
+	(void)state;
+	if (!open_pair(&p))
+		return;
+	l = lstm(&p.t, 1);
+	assert_int_equal(cg_lstm_block_forward(p.adopted, &l), CG_OK);
+	assert_int_equal(cg_get(p.adopted, eager, l.h, sizeof eager), CG_OK);
+	begin_capture(&p.native, 0);
+	assert_int_equal(cg_lstm_block_forward(p.adopted, &l), CG_OK);
+	graph = end_capture(&p.native);
+	enter(&p.native);
+	assert_int_equal(graphs.GraphInstantiateWithFlags(&exec, graph, 0), 0);
+	leave();
+	drop_graph(&p.native, graph);
+	for (int k = 0; k < 3; k++) {
+		assert_int_equal(cg_put(p.adopted, l.h, zeros, sizeof zeros), CG_OK);
+		enter(&p.native);
+		assert_int_equal(graphs.GraphLaunch(exec, p.native.stream), 0);
+		leave();
+		assert_int_equal(cg_get(p.adopted, got, l.h, sizeof got), CG_OK);
+		assert_memory_equal(got, eager, sizeof got);
+	}
+	enter(&p.native);
+	assert_int_equal(graphs.GraphExecDestroy(exec), 0);
+	leave();
+	close_pair(&p);
+}
+
+/* CU_STREAM_LEGACY: what the caller does next on the default stream waits for the call, without a word. */
+static void test_default_stream(void **state)
+{
+	struct cg_stream *of_default;
+	struct cg_lstm_block l;
+	float h[B * U], right[B * U];
+	struct pair p;
+
+	(void)state;
+	if (!open_pair(&p))
+		return;
+	assert_int_equal(cg_stream_open(p.t.context, (void *)1, &of_default), CG_OK);
+	l = lstm(&p.t, 0);
+	assert_int_equal(cg_lstm_block_forward(p.t.stream, &l), CG_OK);
+	assert_int_equal(cg_get(p.t.stream, right, l.h, sizeof right), CG_OK);
+	for (int k = 0; k < 20; k++) {
+		forget_calls();
+		assert_int_equal(cg_lstm_block_forward(of_default, &l), CG_OK);
+		assert_int_equal(seen.cuStreamSynchronize, 0);
+		enter(&p.native);
+		assert_int_equal(graphs.MemcpyDtoH_v2(h, (CUdeviceptr)(uintptr_t)l.h.data + l.h.offset, sizeof h), 0);
+		leave();
+		assert_memory_equal(h, right, sizeof h);
+	}
+	cg_stream_close(of_default);
+	close_pair(&p);
+}
+
 /* ---- a forked child ---- */
 
 static void test_child(void **state)
@@ -614,7 +813,8 @@ int main(void)
 		cmocka_unit_test(test_commands), cmocka_unit_test(test_commands_of_sequences),
 		cmocka_unit_test(test_no_bias), cmocka_unit_test(test_built_once), cmocka_unit_test(test_forms), cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_compiler), cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers),
-		cmocka_unit_test(test_captured), cmocka_unit_test(test_child),
+		cmocka_unit_test(test_captured), cmocka_unit_test(test_first_use_captured), cmocka_unit_test(test_replayed),
+		cmocka_unit_test(test_default_stream), cmocka_unit_test(test_child),
 		cmocka_unit_test(test_nothing_left),
 	};
 
