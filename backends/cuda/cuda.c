@@ -71,12 +71,40 @@ static void list_cudnn(char *about, size_t bytes)
 		snprintf(about, bytes, "; networks: cuDNN %d.%d.%d, %s", CUDNN_PARTS(cg_cudnn_version()), cg_cuda_path(CG_CUDA_CUDNN));
 }
 
+/* "; MIG-0001..." or "; GPU-0001...", as CUDA_VISIBLE_DEVICES takes it: of a part of a device the driver gives the part's, and says in the
+ * name that it is one. */
+static size_t list_uuid(int id, const char *name, char *about, size_t bytes)
+{
+	struct CUuuid_st uuid;
+	char text[40];
+	int used = 0;
+
+	if (!cg_cu.DeviceGetUuid_v2 || cg_cu.DeviceGetUuid_v2(&uuid, id))
+		return 0;
+	for (int k = 0; k < 16; k++)
+		used += snprintf(text + used, sizeof text - (size_t)used, "%s%02x", k == 4 || k == 6 || k == 8 || k == 10 ? "-" : "",
+		                 (unsigned char)uuid.bytes[k]);
+	return (size_t)snprintf(about, bytes, "; %s-%s", strstr(name, " MIG ") ? "MIG" : "GPU", text);
+}
+
+/* Who may compute on it, where that is not everyone. */
+static size_t list_mode(int id, char *about, size_t bytes)
+{
+	int mode = 0;
+
+	if (cg_cu.DeviceGetAttribute(&mode, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, id))
+		return 0;
+	if (mode == CU_COMPUTEMODE_PROHIBITED)
+		return (size_t)snprintf(about, bytes, "; its mode lets no process compute");
+	return mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS ? (size_t)snprintf(about, bytes, "; its mode lets one process at a time compute") : 0;
+}
+
 static const char *list(int i, char *about, size_t bytes)
 {
 	static _Thread_local char number[16];
 	char name[256] = "";
 	size_t used;
-	int n, id;
+	int n, id = 0;
 
 	if (count(&n)) {
 		if (i)
@@ -88,7 +116,10 @@ static const char *list(int i, char *about, size_t bytes)
 		return NULL;
 	if (!cg_cu.DeviceGet(&id, i))
 		cg_cu.DeviceGetName(name, sizeof name, id);
-	used = (size_t)snprintf(about, bytes, "%s; kernels: %s", name, words_of(CG_CUDA_NVRTC));
+	used = (size_t)snprintf(about, bytes, "%s", name);
+	used += list_uuid(id, name, about + used, bytes - used);
+	used += list_mode(id, about + used, bytes - used);
+	used += (size_t)snprintf(about + used, bytes - used, "; kernels: %s", words_of(CG_CUDA_NVRTC));
 	if (used < bytes)
 		used += (size_t)snprintf(about + used, bytes - used, "; products: %s", words_of(CG_CUDA_CUBLAS));
 	if (used < bytes)

@@ -1,13 +1,18 @@
 /*
- * CUDA's libraries by soname, kept open for the life of the process: they have threads and state of their own.  The driver comes
- * first; NVRTC, cuBLAS and cuDNN are found when something is compiled or multiplied, or a network is opened, and one that the
+ * CUDA's libraries by soname, kept open for the life of the process: they have threads and state of their own.  What the process has
+ * loaded already is taken, else what is found.  The driver comes first; NVRTC, cuBLAS and cuDNN are found when something is compiled or multiplied, or a network is opened, and one that the
  * environment names when a device is opened.
  */
 #include <dlfcn.h>
+#if defined(__linux__) || defined(__FreeBSD__)
+#include <link.h>
+#define HAS_PHDR
+#endif
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backends/cuda/library.h"
 #include "runtime/environment.h"
@@ -15,6 +20,22 @@
 
 /* CUDA 11.0, as the driver counts; cuDNN 8.1.0, as cuDNN does. */
 enum { OLDEST = 11000, OLDEST_CUDNN = 8100 };
+/* Which cublasGetProperty is asked for. */
+enum { CUBLAS_MAJOR_VERSION = 0 };
+/* The processor that this is compiled for, by ELF's numbers. */
+#if defined(__x86_64__)
+enum { MACHINE = 62 };
+#elif defined(__aarch64__)
+enum { MACHINE = 183 };
+#elif defined(__i386__)
+enum { MACHINE = 3 };
+#elif defined(__powerpc64__)
+enum { MACHINE = 21 };
+#elif defined(__riscv)
+enum { MACHINE = 243 };
+#else
+enum { MACHINE = 0 };
+#endif
 
 struct cg_cu cg_cu;
 struct cg_nvrtc cg_nvrtc;
@@ -22,28 +43,19 @@ struct cg_cublas cg_cublas;
 struct cg_cublaslt cg_cublaslt;
 struct cg_cudnn cg_cudnn;
 
-/* Never a name without a version, which is for linking: the toolkit's libcuda.so is a stub.  The newest first; a toolkit that the
- * system's loader was not told of is where its installer puts it. */
+/* Never a name without a version, which is for linking: the toolkit's libcuda.so is a stub.  The newest first. */
 struct name { int major; const char *name; };
 static const struct name driver_names[] = { { 0, "libcuda.so.1" }, { 0, NULL } };
 static const struct name nvrtc_names[] = {
-	{ 13, "libnvrtc.so.13" },   { 13, "/usr/local/cuda/lib64/libnvrtc.so.13" },
-	{ 12, "libnvrtc.so.12" },   { 12, "/usr/local/cuda/lib64/libnvrtc.so.12" },
-	{ 11, "libnvrtc.so.11.2" }, { 11, "/usr/local/cuda/lib64/libnvrtc.so.11.2" },
-	{ 0, NULL }
+	{ 13, "libnvrtc.so.13" }, { 12, "libnvrtc.so.12" }, { 11, "libnvrtc.so.11.2" }, { 0, NULL }
 };
 static const struct name cublas_names[] = {
-	{ 13, "libcublas.so.13" }, { 13, "/usr/local/cuda/lib64/libcublas.so.13" },
-	{ 12, "libcublas.so.12" }, { 12, "/usr/local/cuda/lib64/libcublas.so.12" },
-	{ 11, "libcublas.so.11" }, { 11, "/usr/local/cuda/lib64/libcublas.so.11" },
-	{ 0, NULL }
+	{ 13, "libcublas.so.13" }, { 12, "libcublas.so.12" }, { 11, "libcublas.so.11" }, { 0, NULL }
 };
 /* One of the same name may be for either of two CUDAs. */
-static const struct name cudnn_names[] = {
-	{ 0, "libcudnn.so.9" }, { 0, "/usr/local/cuda/lib64/libcudnn.so.9" },
-	{ 0, "libcudnn.so.8" }, { 0, "/usr/local/cuda/lib64/libcudnn.so.8" },
-	{ 0, NULL }
-};
+static const struct name cudnn_names[] = { { 0, "libcudnn.so.9" }, { 0, "libcudnn.so.8" }, { 0, NULL } };
+/* Where the toolkit's installer puts it, if the system's loader was not told. */
+static const char toolkit[] = "/usr/local/cuda/lib64/";
 
 /* Where each call goes; optional ones are NULL where there is none. */
 struct symbol { const char *name; void *to; int optional; };
@@ -96,7 +108,7 @@ static struct library {
 	const struct name *names;
 	const struct symbol *symbols;
 	int absent;                              /* the code when there is none and the environment names none */
-	int tried, code;
+	int tried, code, major;                  /* major: of the CUDA that it is of, 0 where it does not say */
 	char why[2048], path[512];
 } libraries[CG_CUDA_LIBRARIES] = {
 	[CG_CUDA_DRIVER] = { .what = "CUDA driver", .variable = CG_ENV_CUDA_LIB,
@@ -144,43 +156,81 @@ static const char *find_symbols(const struct symbol *symbols, void *handle)
 	return NULL;
 }
 
-/* The major version of the CUDA that cuBLAS is of, which its name says; 0: there is none, or its name does not say. */
-static int cublas_major(void)
+/* The CUDA of a library: a file may hold another than its name says. */
+static int major_of(const struct library *l, void *handle)
 {
-	static const char prefix[] = "libcublas.so.";
-	const char *at = strstr(libraries[CG_CUDA_CUBLAS].path, prefix);
+	int (*property)(unsigned, int *) = NULL;
+	void *call = dlsym(handle, "cublasGetProperty");
+	int major = 0, minor;
 
-	return at ? atoi(at + sizeof prefix - 1) : 0;
+	memcpy(&property, &call, sizeof call);
+	if (l == &libraries[CG_CUDA_CUDNN])
+		return (int)(cg_cudnn.GetCudartVersion() / 1000);
+	if (l == &libraries[CG_CUDA_NVRTC])
+		return cg_nvrtc.Version(&major, &minor) ? 0 : major;
+	return l == &libraries[CG_CUDA_CUBLAS] && property && !property(CUBLAS_MAJOR_VERSION, &major) ? major : 0;
 }
 
 /* cuDNN calls the cuBLAS that it was built with, and two of them in a process share nothing. */
-static int suits(struct library *l, const char *name)
+static int suits_cudnn(struct library *l, const char *name)
 {
-	int ours, theirs, major = cublas_major();
+	int ours = cg_cudnn_version(), major = libraries[CG_CUDA_CUBLAS].major;
 
-	if (l != &libraries[CG_CUDA_CUDNN])
-		return 1;
-	ours = cg_cudnn_version();
-	theirs = (int)(cg_cudnn.GetCudartVersion() / 1000);
 	if (ours < OLDEST_CUDNN)
 		reason(l, "%.300s, which is cuDNN %d.%d.%d: expected 8.1 or later", name, CUDNN_PARTS(ours));
-	else if (major && theirs != major)
-		reason(l, "%.300s, which is for CUDA %d, but cuBLAS for %d: %.300s", name, theirs, major, cg_cuda_path(CG_CUDA_CUBLAS));
-	else if (theirs > version / 1000)
-		reason(l, "%.300s, which is for CUDA %d, but the driver for %d.%d", name, theirs, version / 1000, version % 1000 / 10);
+	else if (major && l->major != major)
+		reason(l, "%.300s, which is for CUDA %d, but cuBLAS for %d: %.300s", name, l->major, major, cg_cuda_path(CG_CUDA_CUBLAS));
 	else
 		return 1;
 	return 0;
+}
+
+static int suits(struct library *l, const char *name)
+{
+	if (l->major > version / 1000)
+		reason(l, "%.300s, which is for CUDA %d, but the driver for %d.%d: expected one for %d or earlier", name, l->major,
+		       version / 1000, version % 1000 / 10, version / 1000);
+	else if (l->major && l->major < OLDEST / 1000)
+		reason(l, "%.300s, which is for CUDA %d: expected one for %d or later", name, l->major, OLDEST / 1000);
+	else
+		return l != &libraries[CG_CUDA_CUDNN] || suits_cudnn(l, name);
+	return 0;
+}
+
+/* The loader says of a library for another processor that there is no such file: that it is for another. */
+static void explain(const char *name, char words[64])
+{
+	static const struct { int machine; const char *name; } machines[] = {
+		{ 3, "32-bit x86" }, { 21, "POWER" }, { 40, "32-bit ARM" }, { 62, "x86-64" }, { 183, "aarch64" }, { 243, "RISC-V" },
+	};
+	unsigned char header[20];
+	FILE *file = strchr(name, '/') ? fopen(name, "rb") : NULL;
+	int machine, is_elf = file && fread(header, sizeof header, 1, file) == 1 && !memcmp(header, "\177ELF", 4);
+
+	words[0] = 0;
+	if (file)
+		fclose(file);
+	if (!is_elf)
+		return;
+	machine = header[5] == 2 ? header[18] << 8 | header[19] : header[19] << 8 | header[18];
+	if (!MACHINE || machine == MACHINE)
+		return;
+	snprintf(words, 64, ": it is for another processor, of ELF's number %d", machine);
+	for (size_t k = 0; k < sizeof machines / sizeof *machines; k++)
+		if (machines[k].machine == machine)
+			snprintf(words, 64, ": it is for another processor, %s", machines[k].name);
 }
 
 static int load_name(struct library *l, const char *name)
 {
 	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL), *call;
 	const char *error = handle ? NULL : dlerror(), *missing;
+	char words[64];
 	Dl_info info;
 
 	if (!handle) {
-		reason(l, "%.300s", error ? error : name);
+		explain(name, words);
+		reason(l, "%.300s%s", error ? error : name, words);
 		return 0;
 	}
 	missing = find_symbols(l->symbols, handle);
@@ -189,7 +239,9 @@ static int load_name(struct library *l, const char *name)
 		dlclose(handle);
 		return 0;
 	}
+	l->major = major_of(l, handle);
 	if (!suits(l, name)) {
+		l->major = 0;
 		dlclose(handle);
 		return 0;
 	}
@@ -198,16 +250,110 @@ static int load_name(struct library *l, const char *name)
 	return 1;
 }
 
+/* ---- where there are some ---- */
+
+struct look { const char *name; char path[sizeof libraries->path]; };
+
+#ifdef HAS_PHDR
+/* Of a name and perhaps the rest of a version. */
+static int is_named(const char *path, const char *name)
+{
+	const char *last = strrchr(path, '/'), *base = last ? last + 1 : path;
+	size_t n = strlen(name);
+
+	return last && !strncmp(base, name, n) && (!base[n] || base[n] == '.');
+}
+
+static int look_at(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	struct look *look = data;
+
+	(void)bytes;
+	if (!info->dlpi_name || !is_named(info->dlpi_name, look->name) || strlen(info->dlpi_name) >= sizeof look->path)
+		return 0;
+	snprintf(look->path, sizeof look->path, "%s", info->dlpi_name);
+	return 1;
+}
+
+/* Has the process loaded a library of this name?  A program with PyTorch has, and then it is the right one. */
+static int is_loaded(struct look *look)
+{
+	return dl_iterate_phdr(look_at, look);
+}
+#else
+static int is_loaded(struct look *look)
+{
+	(void)look;
+	return 0;
+}
+#endif
+
 /* What is of a later CUDA than the driver would be found, and then refused by it. */
+static int load_version(struct library *l, const struct name *n, const char *path)
+{
+	if (n->major <= version / 1000)
+		return load_name(l, path);
+	reason(l, "%.300s, which is for CUDA %d, but the driver for %d.%d", path, n->major, version / 1000, version % 1000 / 10);
+	return 0;
+}
+
+static int load_loaded(struct library *l)
+{
+	for (const struct name *n = l->names; n->name; n++) {
+		struct look look = { .name = n->name };
+
+		if (is_loaded(&look) && load_version(l, n, look.path))
+			return 1;
+	}
+	return 0;
+}
+
+/* Beside another library, or where pip puts this one when it has put the other there. */
+static int load_near(struct library *l, const char *other)
+{
+	static const char *const folders[] = { "", "../../cu13/lib/", "../../cuda_nvrtc/lib/", "../../cublas/lib/", "../../cudnn/lib/" };
+	int folder = (int)(strrchr(other, '/') + 1 - other);
+	char path[sizeof l->path + 64];
+
+	for (const struct name *n = l->names; n->name; n++)
+		for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
+			snprintf(path, sizeof path, "%.*s%s%s", folder, other, folders[k], n->name);
+			if (!access(path, R_OK) && load_version(l, n, path))
+				return 1;
+		}
+	return 0;
+}
+
+static int load_beside(struct library *l)
+{
+	for (int k = CG_CUDA_NVRTC; k < CG_CUDA_LIBRARIES; k++)
+		for (const struct name *n = libraries[k].names; n->name; n++) {
+			struct look look = { .name = n->name };
+
+			if (is_loaded(&look) && load_near(l, look.path))
+				return 1;
+		}
+	return 0;
+}
+
+static int load_from(struct library *l, const char *folder)
+{
+	char path[64];
+
+	for (const struct name *n = l->names; n->name; n++) {
+		snprintf(path, sizeof path, "%s%s", folder, n->name);
+		if (load_version(l, n, path))
+			return 1;
+	}
+	return 0;
+}
+
+/* What the process has comes first, then what the system's loader finds, then the toolkit's. */
 static int load_names(struct library *l)
 {
-	for (const struct name *n = l->names; n->name; n++)
-		if (n->major > version / 1000)
-			reason(l, "%s, which is for CUDA %d, but the driver for %d.%d", n->name, n->major, version / 1000,
-			       version % 1000 / 10);
-		else if (load_name(l, n->name))
-			return 1;
-	return 0;
+	if (l == &libraries[CG_CUDA_DRIVER])
+		return load_loaded(l) || load_from(l, "");
+	return load_loaded(l) || load_beside(l) || load_from(l, "") || load_from(l, toolkit);
 }
 
 const char *cg_cuda_named(int library)
@@ -330,6 +476,27 @@ static const struct { unsigned first, last; int ours; } driver_codes[] = {
 	{ CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, CG_UNSUPPORTED },
 };
 
+/* What the driver's words leave to guess. */
+static const struct { unsigned code; const char *words; } advice[] = {
+	{ CUDA_ERROR_DEVICE_UNAVAILABLE, "another process has the device for itself, or its mode lets none compute (nvidia-smi -q -d COMPUTE)" },
+	{ CUDA_ERROR_LAUNCH_TIMEOUT, "a kernel ran for longer than the driver lets one, as it does where the device has a screen: it is too slow "
+	                             "for these sizes, or does not end" },
+};
+
+static const char *advice_of(unsigned code)
+{
+	for (size_t k = 0; k < sizeof advice / sizeof *advice; k++)
+		if (advice[k].code == code)
+			return advice[k].words;
+	return NULL;
+}
+
+/* What may have hidden the devices; set to nothing it hides all. */
+static const char *visible(unsigned code)
+{
+	return code == CUDA_ERROR_NO_DEVICE || code == CUDA_ERROR_INVALID_DEVICE ? getenv("CUDA_VISIBLE_DEVICES") : NULL;
+}
+
 int cg_cu_error(unsigned code, const char *call)
 {
 	const char *name = NULL, *words = NULL;
@@ -344,7 +511,10 @@ int cg_cu_error(unsigned code, const char *call)
 	for (size_t k = 0; k < sizeof driver_codes / sizeof *driver_codes; k++)
 		if (code >= driver_codes[k].first && code <= driver_codes[k].last)
 			ours = driver_codes[k].ours;
-	return cg_fail(ours, "cuda: %s: %s (%u): %s", call, name, code, words);
+	if (visible(code))
+		return cg_fail(ours, "cuda: %s: %s (%u): %s; CUDA_VISIBLE_DEVICES is '%.100s'", call, name, code, words, visible(code));
+	return cg_fail(ours, "cuda: %s: %s (%u): %s%s%s", call, name, code, words, advice_of(code) ? "; " : "",
+	               advice_of(code) ? advice_of(code) : "");
 }
 
 int cg_nvrtc_error(unsigned code, const char *call)

@@ -8,6 +8,7 @@
 
 #include "backends/cuda/layout.h"
 
+struct CUuuid_st { char bytes[16]; };
 struct CUctx_st; struct CUstream_st; struct CUmod_st; struct CUfunc_st;
 struct _nvrtcProgram; struct cublasContext; struct cublasLtContext;
 struct cudnnContext; struct cudnnTensorStruct; struct cudnnDropoutStruct; struct cudnnRNNStruct; struct cudnnRNNDataStruct;

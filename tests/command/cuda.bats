@@ -128,6 +128,72 @@ computes() {
 	why "CUDA|10.2|11.0"
 }
 
+@test "libraries that the process has come first, then those beside them" {
+	with
+	# Of another CUDA than the one that the loader finds.
+	sed -i "s,^exec \([^ ]*\) ,exec \1 env LD_PRELOAD=$fake_lib/cuda-12/libcublas.so.12 ," cellgrad
+	works info --why cuda
+	[[ $output == *"; kernels: $fake_lib/cuda-12/libnvrtc.so.12; products: $fake_lib/cuda-12/libcublas.so.12;"* ]]
+	computes
+	# A variable decides all the same.
+	export CELLGRAD_CUBLAS_LIB=$fake_lib/cuda-13/libcublas.so.13
+	works info --why cuda
+	[[ $output == *"; products: $fake_lib/cuda-13/libcublas.so.13;"* ]]
+}
+
+@test "what the process has of a later CUDA than the driver is left" {
+	with CELLGRAD_FAKE_CUDA=12.4
+	sed -i "s,^exec \([^ ]*\) ,exec \1 env LD_PRELOAD=$fake_lib/cuda-13/libcublas.so.13 ," cellgrad
+	works info --why cuda
+	[[ $output == *"; kernels: $fake_lib/cuda-12/libnvrtc.so.12; products: $fake_lib/cuda-12/libcublas.so.12;"* ]]
+}
+
+@test "a library that is named and is of another version than its name says, or for another processor" {
+	with CELLGRAD_FAKE_CUDA=13.0 CELLGRAD_FAKE_DRIVER=12040
+	ln -s "$fake_lib/cuda-13/libcublas.so.13" libcublas.so.12
+	CELLGRAD_CUBLAS_LIB=$PWD/libcublas.so.12 why "CELLGRAD_CUBLAS_LIB|$PWD/libcublas.so.12|CUDA 13|driver for 12.4|12 or earlier"
+	ln -s "$fake_lib/cuda-13/libnvrtc.so.13" libnvrtc.so.12
+	CELLGRAD_NVRTC_LIB=$PWD/libnvrtc.so.12 why "CELLGRAD_NVRTC_LIB|$PWD/libnvrtc.so.12|CUDA 13|driver for 12.4|12 or earlier"
+	unset CELLGRAD_FAKE_DRIVER
+	cp "$fake_lib/cuda-13/libcublas.so.13" other.so
+	printf '\267' | dd of=other.so bs=1 seek=18 conv=notrunc status=none
+	CELLGRAD_CUBLAS_LIB=$PWD/other.so why "CELLGRAD_CUBLAS_LIB|$PWD/other.so|another processor|aarch64"
+	echo nothing > other.so
+	CELLGRAD_CUBLAS_LIB=$PWD/other.so why "CELLGRAD_CUBLAS_LIB|$PWD/other.so"
+}
+
+@test "a driver newer than all that is known computes" {
+	with CELLGRAD_FAKE_DRIVER=15020
+	works info --why cuda
+	[[ $output == *"driver for CUDA 15.2 by "* ]]
+	computes
+}
+
+@test "devices by name, parts of devices, and who may compute on them" {
+	with
+	works info --why cuda
+	[[ $output == *"stand-in 0; GPU-00112233-4455-6677-8899-aabbccddeeff; kernels: "* ]]
+	CELLGRAD_FAKE_MIG=1 works info --why cuda
+	[[ $output == *"stand-in 0 MIG 1g.10gb; MIG-01122334-4556-6778-899a-abbccddeef00; kernels: "* ]]
+	CELLGRAD_FAKE_MODE=3 works info --why cuda
+	[[ $output == *"; its mode lets one process at a time compute; kernels: "* ]]
+	export CELLGRAD_FAKE_MODE=3 CELLGRAD_FAKE_BUSY=1
+	why "cuDevicePrimaryCtxRetain|CUDA_ERROR_DEVICE_UNAVAILABLE|46|another process"
+	export CELLGRAD_FAKE_MODE=2
+	why "cuDevicePrimaryCtxRetain|CUDA_ERROR_DEVICE_UNAVAILABLE|46|mode"
+	unset CELLGRAD_FAKE_MODE CELLGRAD_FAKE_BUSY
+	export CUDA_VISIBLE_DEVICES=
+	why "CUDA_ERROR_NO_DEVICE|100|CUDA_VISIBLE_DEVICES"
+	CUDA_VISIBLE_DEVICES=-1 works info
+	[[ $output == *"CUDA_VISIBLE_DEVICES=-1"* ]]
+}
+
+@test "a kernel that does not end" {
+	with CELLGRAD_FAKE_FAIL=cuStreamSynchronize:1:702
+	run -1 --separate-stderr "$CELLGRAD" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
+	[[ ${stderr_lines[0]} == *"cuda: cuStreamSynchronize: CUDA_ERROR_LAUNCH_TIMEOUT (702): "*"does not end"* ]]
+}
+
 @test "a device that is not there" {
 	with
 	works info --why cuda:7

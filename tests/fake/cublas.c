@@ -57,6 +57,19 @@ FAKE_API int cublasGetVersion_v2(struct cublas *handle, int *version)
 	return 0;
 }
 
+/* 0 is the major number, which needs no handle and no device. */
+FAKE_API int cublasGetProperty(unsigned type, int *value)
+{
+	int inside __attribute__((cleanup(fake_leave), unused)) = 1, refusal = fake_enter("cublasGetProperty", ANY_TIME);
+
+	if (refusal)
+		return fake_status(refusal);
+	if (type > 2 || !value)
+		return BLAS_INVALID_VALUE;
+	*value = type == 0 ? fake_version() / 1000 : type == 1 ? fake_version() % 1000 / 10 : 0;
+	return 0;
+}
+
 /* The workspace is the library's own again. */
 FAKE_API int cublasSetStream_v2(struct cublas *handle, struct stream *stream)
 {

@@ -232,6 +232,9 @@ FAKE_API int cuDevicePrimaryCtxRetain(struct context **context, int device)
 	CALL(cuDevicePrimaryCtxRetain, NEEDS_INIT);
 	if (device < 0 || device >= fake_devices())
 		return INVALID_DEVICE;
+	/* In the first mode nobody computes, in the second another process does. */
+	if (fake_setting("MODE", 0) == 2 || (fake_setting("MODE", 0) == 3 && fake_setting("BUSY", 0)))
+		return DEVICE_UNAVAILABLE;
 	if (!primary[device]) {
 		primary[device] = fake_new(CONTEXT, sizeof **context);
 		primary[device]->device = device;

@@ -7,7 +7,8 @@
 
 int fake_devices(void)
 {
-	long n = fake_setting("DEVICES", 1);
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	long n = visible && (!*visible || *visible == '-') ? 0 : fake_setting("DEVICES", 1);
 
 	return n < 0 ? 0 : n > 8 ? 8 : (int)n;
 }
@@ -45,7 +46,18 @@ FAKE_API int cuDeviceGetName(char *name, int bytes, int device)
 	CALL(cuDeviceGetName, NEEDS_INIT);
 	if (!is_device(device))
 		return INVALID_DEVICE;
-	snprintf(name, (size_t)bytes, "stand-in %d", device);
+	snprintf(name, (size_t)bytes, "stand-in %d%s", device, fake_setting("MIG", 0) ? " MIG 1g.10gb" : "");
+	return 0;
+}
+
+/* Of a part of a device, the part's. */
+FAKE_API int cuDeviceGetUuid_v2(unsigned char uuid[16], int device)
+{
+	CALL(cuDeviceGetUuid_v2, NEEDS_INIT);
+	if (!is_device(device))
+		return INVALID_DEVICE;
+	for (int k = 0; k < 16; k++)
+		uuid[k] = (unsigned char)(17 * k + device + (fake_setting("MIG", 0) ? 1 : 0));
 	return 0;
 }
 
@@ -59,7 +71,7 @@ FAKE_API int cuDeviceTotalMem_v2(size_t *bytes, int device)
 }
 
 /* CELLGRAD_FAKE_ARCH=86 is compute capability 8.6. */
-enum { MULTIPROCESSORS = 16, ARCH_MAJOR = 75, ARCH_MINOR = 76, POOLS = 115 };
+enum { MULTIPROCESSORS = 16, COMPUTE_MODE = 20, ARCH_MAJOR = 75, ARCH_MINOR = 76, POOLS = 115 };
 static const struct { unsigned attribute; int value; } attributes[] = {
 	{  1, 1024 }, {  2, 1024 }, {  3, 1024 }, {  4, 64 },            /* threads of a block, and in each direction */
 	{  5, 0x7fffffff }, {  6, 65535 }, {  7, 65535 },                /* blocks in each direction */
@@ -79,6 +91,9 @@ FAKE_API int cuDeviceGetAttribute(int *value, unsigned attribute, int device)
 	switch (attribute) {
 	case MULTIPROCESSORS:
 		*value = (int)fake_setting("MULTIPROCESSORS", 4);
+		return 0;
+	case COMPUTE_MODE:
+		*value = (int)fake_setting("MODE", 0);
 		return 0;
 	case ARCH_MAJOR:
 		*value = (int)arch / 10;
