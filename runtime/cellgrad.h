@@ -98,7 +98,7 @@ CG_API int  cg_supports(const struct cg_context *context, const char *op, int dt
  * ((void *)1), here: NULL is a stream of the library's own, which does not wait for the default one.
  * While a CUstream is captured, only calls without memory of the host can be; until the capture ends, what takes memory or loads code is
  * refused on every stream of the context, since it would spoil the capture in any mode but the relaxed one: the first use of a kernel,
- * cg_rnn_open on route cudnn, cg_alloc.  CG_UNSUPPORTED says so.
+ * cg_rnn_open on route cudnn, cg_alloc.  CG_UNSUPPORTED says so.  Nothing of the context is to be freed or closed meanwhile, either.
  * Calls on a cpu stream return when they are done; others enqueue and return, and with any memory of the host among the
  * arguments they return when it has been read and written.  The stream holds its context; the caller closes it. */
 CG_API int  cg_stream_open(struct cg_context *context, void *native, struct cg_stream **stream);
@@ -341,7 +341,7 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
  * multiple than one of 256 costs a copy.  The lengths are read before the call returns.
  * Where rows differ in length or the call is not time_major a device has an index of them, the stream's: sizes or lengths that
  * are not those of its last such call make it send another, and wait first for all that may use the host's side of the last; on
- * route cudnn a stream has one for each plan's last four sizes and lengths.
+ * route cudnn a stream has one for each plan's last four sizes and lengths, of which each part of a long sequence counts as one.
  * A call that sends none can be captured while a CUstream is, with device memory alone and its own work memory; a captured call
  * with an index holds until the stream is called with other sizes or lengths, or closed. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
