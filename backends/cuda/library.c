@@ -494,7 +494,10 @@ static const char *advice_of(unsigned code)
 /* What may have hidden the devices; set to nothing it hides all. */
 static const char *visible(unsigned code)
 {
-	return code == CUDA_ERROR_NO_DEVICE || code == CUDA_ERROR_INVALID_DEVICE ? getenv("CUDA_VISIBLE_DEVICES") : NULL;
+	static const char variable[] = "CUDA_VISIBLE_DEVICES=";
+	const char *entry = code == CUDA_ERROR_NO_DEVICE || code == CUDA_ERROR_INVALID_DEVICE ? cg_environment_entry(variable, 0) : NULL;
+
+	return entry ? entry + sizeof variable - 1 : NULL;
 }
 
 int cg_cu_error(unsigned code, const char *call)
