@@ -141,6 +141,8 @@ static void expect_again(const struct trial *trial, struct net *n)
 	assert_non_null(first);
 	assert_non_null(second);
 	assert_int_equal(bytes ? cg_get(n->stream, first, n->call.reserve, bytes) : 0, CG_OK);
+	memset(second, 0x55, bytes);
+	assert_int_equal(bytes ? cg_put(n->stream, n->call.reserve, second, bytes) : 0, CG_OK);
 	run(n, trial);
 	assert_int_equal(bytes ? cg_get(n->stream, second, n->call.reserve, bytes) : 0, CG_OK);
 	if (!trial->accumulate && print(n) != sum)
