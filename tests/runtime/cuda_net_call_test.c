@@ -471,7 +471,7 @@ static void test_placed(void **state)
 	struct tensors t;
 
 	(void)state;
-	setenv("CELLGRAD_FAKE_UNITS", "108", 1);
+	setenv("CELLGRAD_FAKE_MULTIPROCESSORS", "108", 1);
 	setenv("CELLGRAD_FAKE_ARCH", "80", 1);
 	lay_out("0");
 	if (!has_cudnn(&t))
@@ -483,7 +483,7 @@ static void test_placed(void **state)
 			fail_msg("%s: other bits from addresses that are multiples of %zu", placed[k].name, placed[k].offset);
 	}
 	drop_tensors(&t);
-	unsetenv("CELLGRAD_FAKE_UNITS");
+	unsetenv("CELLGRAD_FAKE_MULTIPROCESSORS");
 	unsetenv("CELLGRAD_FAKE_ARCH");
 	unsetenv("CELLGRAD_FAKE_CUDNN_LAYOUT");
 }
