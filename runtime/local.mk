@@ -21,12 +21,12 @@ nodist_pkgconfig_DATA = %D%/cellgrad.pc
 # current:revision:age.  Before a release: code changed, revision + 1.  Interfaces added, removed or changed: current + 1
 # and revision 0; then added only: age + 1, removed or changed: age 0.
 #   0.1.0  0:0:0
-#   0.2.0  0:1:0
+#   0.2.0  1:0:1
 lib_LTLIBRARIES += libcellgrad.la
 libcellgrad_la_SOURCES =
 libcellgrad_la_LIBADD = %D%/libwhole.la
 libcellgrad_la_LIBTOOLFLAGS =
-libcellgrad_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 0:1:0 -export-symbols-regex '^cg_'
+libcellgrad_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 1:0:1 -export-symbols-regex '^cg_'
 
 # The command; its parts are a library for the sake of tests.
 if COMMAND
