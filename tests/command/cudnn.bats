@@ -178,7 +178,9 @@ without() {
 	with
 	export NET_SMALL=1 NET_TIME=0.01
 	run -0 "$fake" "$program" f32 f16 f64
-	[ "$(grep -c '^| [a-z_]* | f[0-9]* |.*%' <<<"$output")" -eq 24 ]
+	for setting in favourable default; do
+		[ "$(grep -c "^| [a-z_]* | f[0-9]* |.*| $setting |.*[0-9]-[0-9]" <<<"$output")" -eq 24 ]
+	done
 	run -1 "$fake" "$program" --most 0 f32
 	[[ $output == "| network | dtype |"* ]]
 	CELLGRAD_CUDNN_LIB=none run -2 "$fake" "$program"
