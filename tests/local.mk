@@ -283,6 +283,7 @@ clean-local: clean-fake
 ARCHS = 75,80,90,100,120
 bigcheck: %D%/sequence/sequence
 	CELLGRAD_BACKEND=cpu CELLGRAD_TEST_CELLS=20000 %D%/sequence/sequence '*drawn'
+	CELLGRAD_TEST_FORMS=all $(MAKE) check TESTS=%D%/runtime/cuda_forms_test.fake
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/old.sh later
 	CELLGRAD_TEST_ARCHS='$(ARCHS)' $(MAKE) check TESTS=%D%/gen/compile.sh
 CLEANFILES += %D%/gen/cuda-resources.txt
