@@ -127,9 +127,9 @@ CELLGRAD_FAKE_FAIL=cuDevicePrimaryCtxRetain:1:46 gpu 2 right && verdict '^# REFU
 report $? 'a device that another process has: refused in the report'
 CELLGRAD_CUDNN_LIB=$kit/gpu.sh gpu 2 right && verdict '^# REFUSED: .*CELLGRAD_CUDNN_LIB'
 report $? 'a library that is none: refused in the report'
-CELLGRAD_CUBLAS_LIB=$kit/fake/lib/cuda-12/libcublas.so.12 CELLGRAD_FAKE_CUDART=13 gpu 0 facts && says 'CUDNN: none.*for CUDA 13' &&
-	says 'CUBLAS: named by the environment'
-report $? 'a cuDNN for another CUDA than cuBLAS is said to be none'
+CELLGRAD_CUDNN_LIB=$kit/fake/lib/cudnn-9/libcudnn.so.9 CELLGRAD_FAKE_CUDART=12 gpu 2 right &&
+	verdict '^# REFUSED: .*CELLGRAD_CUDNN_LIB.*for CUDA 12, but cuBLAS for 13'
+report $? 'a cuDNN for another CUDA than cuBLAS: refused in the report'
 CELLGRAD_FAKE_FAIL=nvrtcCompileProgram:1:6 gpu 2 right && verdict '^# REFUSED: .*a kernel does not go: .*NVRTC_ERROR_COMPILATION'
 report $? 'a device on which no kernel is built: refused in the report'
 
@@ -187,7 +187,7 @@ STAGE_TIME=0 gpu 1 only cuda-rows && verdict '^# FAILED: .*were over before cuda
 report $? 'a stage without time left is not green'
 
 # A context that is lost ends the stage, and its line is watched.
-CELLGRAD_FAKE_FAIL=cuLaunchKernel:40:719 JOBS=1 gpu 1 only cuda-rows check && verdict '^# FAILED: .*context was lost in cuda-rows' &&
+CELLGRAD_FAKE_FAIL=cuLaunchKernel:120:719 JOBS=1 gpu 1 only cuda-rows check && verdict '^# FAILED: .*context was lost in cuda-rows' &&
 	says '^\| check \| .*not run: the context was lost in cuda-rows' && says 'its line again, by .*--tool memcheck' && says 'LAUNCH_FAILED'
 report $? 'a lost context ends the stage, and memcheck watches what lost it'
 CELLGRAD_FAKE_FAIL=cuLaunchKernel:300:700 gpu 1 only check && says '^  *.*cellgrad check .*seed=' && says 'its line again, by .*memcheck.* cellgrad check .*seed='
