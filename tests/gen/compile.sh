@@ -4,8 +4,8 @@
 # is a skip, unless CELLGRAD_TEST_REQUIRE (a list with commas) names it: opencl, nvrtc.
 #
 # What NVRTC's kernels take of a GPU goes into a table, $table in the build's top folder.  CELLGRAD_TEST_ARCHS, as 75,80,90, says
-# for which GPUs all texts are compiled, and then nothing but CUDA C is; else it is all for the oldest of CUDA 13, and those of
-# the built-in cells for the newest too.
+# for which GPUs all texts are compiled, and then nothing but CUDA C is; else it is all for the oldest of CUDA 13, and those of bf16,
+# which older GPUs have not, for the newest too.
 #
 #	compile.sh [opencl]     opencl: OpenCL C alone
 #
@@ -167,7 +167,7 @@ cuda() {
 	if [ -n "$CELLGRAD_TEST_ARCHS" ]; then
 		ls -- *.cu | compile "$CELLGRAD_TEST_ARCHS"
 	else
-		ls -- *.cu | grep -Ev "$ours" | compile 75,120 && ls -- *.cu | grep -E "$ours" | compile 75
+		ls -- *.cu | grep _bf16 | compile 75,120 && ls -- *.cu | grep -v _bf16 | compile 75
 	fi
 	code=$?
 	grep '^cg_' all >table
@@ -187,8 +187,6 @@ cuda() {
 	(exit $code)
 	verdict "CUDA C: what gpu.sh measures"
 }
-# The cells of tests/gen.
-ours='^cg_(coupled|stages|names|more_names|y_output|y_gate|y_state)_'
 
 if [ "$1" = opencl ]; then echo 1..1; elif [ -n "$CELLGRAD_TEST_ARCHS" ]; then echo 1..4; else echo 1..11; fi
 "$here/tests/gen/emit_all" "$work" || { echo "Bail out! the texts were not written"; exit 99; }
