@@ -343,7 +343,8 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
  * are not those of its last such call make it send another, and wait first for all that may use the host's side of the last; on
  * route cudnn a stream has one for each plan's last four sizes and lengths, of which each part of a long sequence counts as one.
  * A call that sends none can be captured while a CUstream is, with device memory alone and its own work memory; a captured call
- * with an index holds until the stream is called with other sizes or lengths, or closed. */
+ * with an index holds until the stream is called with other sizes or lengths, or closed.  Each launch of a captured call has the counter
+ * that it was captured with, and so the same masks of dropout. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
 CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
 

@@ -33,7 +33,8 @@ say() { echo "gpu: $*" >&2; }
 # Under bin/ of the kit, without their folders.
 programs='cellgrad tests/conformance/conformance tests/sequence/sequence tests/parts tests/net_time tests/gpu_probe
 	tests/runtime/cuda_test tests/runtime/cuda_moves_test tests/runtime/cuda_gemm_test tests/runtime/cuda_rows_test
-	tests/runtime/cuda_rnn_test tests/runtime/cuda_net_test tests/runtime/cuda_net_call_test'
+	tests/runtime/cuda_forms_test tests/runtime/cuda_rnn_test tests/runtime/cuda_net_test tests/runtime/cuda_net_call_test
+	tests/runtime/cuda_span_test'
 stand_in_programs='tests/runtime/opencl_test'
 data='tests/gen/coupled.cell tests/gen/stages.cell tests/gpu_micro.cu tests/gpu_torch.py'
 
@@ -632,7 +633,7 @@ stage_right()
 		for dtype in f32 f16 bf16 f64; do suite conformance-$dtype $composed "$bin/conformance" "* $dtype$of"; done
 	}
 	if [ "$backend" = cuda ]; then
-		for test in cuda_rnn cuda_test cuda_moves cuda_gemm cuda_rows; do
+		for test in cuda_rnn cuda_test cuda_moves cuda_gemm cuda_rows cuda_forms; do
 			suite "$(echo "${test%_test}" | tr _ -)" "$bin/${test%_test}_test"
 		done
 	elif [ -x "$bin/${backend}_test" ]; then
@@ -643,8 +644,9 @@ stage_right()
 		suite conformance-cudnn CELLGRAD_TEST_ROUTE=cudnn "$bin/conformance" "$rnn"
 		suite cuda-net "$bin/cuda_net_test"
 		suite cuda-net-call "$bin/cuda_net_call_test"
+		suite cuda-span "$bin/cuda_span_test"
 	elif [ "$backend" = cuda ]; then
-		for id in sequences-cudnn conformance-cudnn cuda-net cuda-net-call; do not_run $id "there is no cuDNN: $(head -n 1 "$work/library")"; done
+		for id in sequences-cudnn conformance-cudnn cuda-net cuda-net-call cuda-span; do not_run $id "there is no cuDNN: $(head -n 1 "$work/library")"; done
 	fi
 	other=cpu
 	[ "$backend" = cpu ] && other=reference

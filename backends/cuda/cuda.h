@@ -57,8 +57,8 @@ int cg_cu_check(struct cg_device *, unsigned code, const char *call);
 
 /* CG_OK, or CG_UNSUPPORTED while the caller captures the stream; what: "a copy". */
 int cg_cu_uncaptured(struct cg_queue *, const char *what);
-/* The same for all queues of a device, of what spoils a capture from any stream or thread: memory that is taken or code that is loaded.  The
- * first under the device's lock, the second without. */
+/* The same for all queues of a device, of what spoils a capture from any stream or thread: memory that is taken or code that is
+ * loaded.  The first under the device's lock, the second without. */
 int cg_cu_none_captured(struct cg_device *, const char *what);
 int cg_cu_all_uncaptured(struct cg_device *, const char *what);
 /* Waits for a queue's work, before what it uses is given back; not while it is captured, since nothing of that runs yet. */

@@ -1,7 +1,7 @@
 /*
- * CUDA's libraries by soname, kept open for the life of the process: they have threads and state of their own.  What the process has
- * loaded already is taken, else what is found.  The driver comes first; NVRTC, cuBLAS and cuDNN are found when something is compiled or multiplied, or a network is opened, and one that the
- * environment names when a device is opened.
+ * CUDA's libraries by soname, kept open for the life of the process: they have threads and state of their own.  One that the process
+ * has loaded is taken, else one that is found.  The driver comes first; NVRTC, cuBLAS and cuDNN are found when something is compiled or
+ * multiplied, or a network is opened, and one that the environment names when a device is opened.
  */
 #include <dlfcn.h>
 #if defined(__linux__) || defined(__FreeBSD__)

@@ -304,8 +304,8 @@ static int open_stack(struct stack *s, const struct ref_rnn *p)
 {
 	int64_t size = ref_rnn_size(p), rows = p->T * p->B;
 
-	*s = (struct stack){ .p = p, .k = p->by_vendor ? &ref_vendor_kinds[p->dtype] : &ref_kinds[p->dtype], .D = 1 + !!p->bidirectional, .H = p->P ? p->P : p->U,
-		.G = gates[p->mode] };
+	*s = (struct stack){ .p = p, .k = p->by_vendor ? &ref_vendor_kinds[p->dtype] : &ref_kinds[p->dtype],
+		.D = 1 + !!p->bidirectional, .H = p->P ? p->P : p->U, .G = gates[p->mode] };
 	s->x = calloc(p->L, sizeof(*s->x));
 	s->pseudo = calloc(p->L * s->D, sizeof(*s->pseudo));
 	s->params = ref_stack_hold(s, size);

@@ -558,8 +558,9 @@ static void say(int mode, int dtype)
 		l = l < 0 || at[a].inner < at[l].inner ? a : l;
 	}
 	print_message("# %-4s %-8s%s: largest error / tolerance %.3Lf (%s); before the last rounding / 2 bound: %.3Lf (%s), of the "
-		"loosest output %.3Lf (%s); %.2f%% unbounded\n", dtype_name[dtype], mode_name[mode], R.by_vendor ? " by cuDNN" : "", at[t].ratio, at[t].name, at[h].inner,
-		at[h].name, at[l].inner, at[l].name, 100.0 * (double)unbounded / (double)(promised + unbounded));
+		"loosest output %.3Lf (%s); %.2f%% unbounded\n", dtype_name[dtype], mode_name[mode], R.by_vendor ? " by cuDNN" : "",
+		at[t].ratio, at[t].name, at[h].inner, at[h].name, at[l].inner, at[l].name,
+		100.0 * (double)unbounded / (double)(promised + unbounded));
 	assert_true(at[t].ratio <= 1 && at[h].inner <= 1 && at[l].inner > 0.05L && unbounded < promised / 4);
 }
 

@@ -196,8 +196,8 @@ static uint64_t addresses(const struct net *n)
 }
 
 /*
- * Its cuBLAS, too, chooses by alignment.  With the default workspaces of cuBLAS the sums of networks need not even repeat: NVIDIA's notes on
- * cuDNN say so, since CUDA 10.2, and which two values of the variable prevent it.
+ * Its cuBLAS, too, chooses by alignment.  With the default workspaces of cuBLAS the sums of networks need not even repeat: NVIDIA's
+ * notes on cuDNN say so, since CUDA 10.2, and which two values of the variable prevent it.
  */
 static int order_of(const struct net *n)
 {

@@ -57,7 +57,8 @@ void load_libraries(void)
 #define CU(name) find(driver, "cu", #name, &cu.name);
 	CU(Init) CU(DeviceGet) CU(DeviceGetAttribute) CU(DevicePrimaryCtxRetain) CU(DevicePrimaryCtxRelease_v2)
 	CU(CtxPushCurrent_v2) CU(CtxPopCurrent_v2) CU(CtxGetDevice) CU(StreamCreate) CU(StreamDestroy_v2) CU(StreamSynchronize)
-	CU(StreamIsCapturing) CU(StreamBeginCapture_v2) CU(StreamEndCapture) CU(GraphDestroy) CU(MemAlloc_v2) CU(MemFree_v2) CU(MemAllocAsync) CU(MemFreeAsync) CU(PointerGetAttribute)
+	CU(StreamIsCapturing) CU(StreamBeginCapture_v2) CU(StreamEndCapture) CU(GraphDestroy) CU(MemAlloc_v2) CU(MemFree_v2)
+	CU(MemAllocAsync) CU(MemFreeAsync) CU(PointerGetAttribute)
 	CU(MemGetAddressRange_v2) CU(MemcpyHtoDAsync_v2) CU(MemcpyDtoHAsync_v2) CU(MemsetD8Async) CU(ModuleLoadData)
 	CU(ModuleUnload) CU(ModuleGetFunction) CU(FuncGetAttribute) CU(LaunchKernel) CU(GetErrorName)
 #undef CU

@@ -1,9 +1,9 @@
 /*
  * The interpreter of strips gives the bits of the compiled kernels, for every built-in cell, set of options, pass and dtype:
  * against the kernels that the build compiled, or against the text of a pass that it did not, compiled here; and those of the text
- * in CUDA C, both forms of each, compiled as C++ and called for each thread of grids that are too small and too large.  Inputs have every magnitude
- * and the values at the edges; views have strides and begin anywhere; arguments are absent in turn; rows and units are those
- * where blocks, strips and runs begin and end.  NaN equals NaN.
+ * in CUDA C, both forms of each, compiled as C++ and called for each thread of grids that are too small and too large.  Inputs have
+ * every magnitude and the values at the edges; views have strides and begin anywhere; arguments are absent in turn; rows and units
+ * are those where blocks, strips and runs begin and end.  NaN equals NaN.
  *
  * Subnormal floats are flushed, as in the library's threads.  So it shows here when a compiler leaves out an operation that
  * changes nothing but them.

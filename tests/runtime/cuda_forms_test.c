@@ -1,8 +1,8 @@
 /*
  * Both forms of every kernel over elements: runs of units, and one unit a thread.  Whichever a launch's rule takes, the bits are the
  * same: of every built-in cell, set of options, pass and stage, in one dtype each in turn, or with CELLGRAD_TEST_FORMS in all, on
- * arguments that are drawn, absent, strided and begin anywhere.  Sums run with them, and over so many blocks of rows that a thread loads several at once, against the cpu's: of numbers
- * of one size, too, whose sum shows in which order they were added.
+ * arguments that are drawn, absent, strided and begin anywhere.  Sums run with them, and over so many blocks of rows that a thread
+ * loads several at once, against the cpu's: of numbers of one size, too, whose sum shows in which order they were added.
  */
 #include <limits.h>
 #include <setjmp.h>

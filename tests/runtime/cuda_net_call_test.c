@@ -1,7 +1,7 @@
 /*
  * Calls of networks by cuDNN: how many it and the driver get, and that nothing else is made, asked or waited for; streams that are
- * captured; reserves spent, kept, moved and of another route; memory at any address; its masks and ours; persistent algorithms that it refuses; plans and
- * streams closed in any order.
+ * captured; reserves spent, kept, moved and of another route; memory at any address; its masks and ours; persistent algorithms that
+ * it refuses; plans and streams closed in any order.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -709,8 +709,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_steps), cmocka_unit_test(test_captured), cmocka_unit_test(test_reserve),
-		cmocka_unit_test(test_reserve_moved), cmocka_unit_test(test_placed), cmocka_unit_test(test_repeats), cmocka_unit_test(test_reserve_of_another_route), cmocka_unit_test(test_masks),
-		cmocka_unit_test(test_persistent), cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_reserve_moved), cmocka_unit_test(test_placed), cmocka_unit_test(test_repeats),
+		cmocka_unit_test(test_reserve_of_another_route), cmocka_unit_test(test_masks), cmocka_unit_test(test_persistent),
+		cmocka_unit_test(test_closed),
 		cmocka_unit_test(test_nothing_left),
 	};
 
