@@ -496,6 +496,11 @@ check_kit()
 		refuse "the kit needs the GNU C library $(fact libc) or later, and this machine has $libc"
 	tar -C "$work" -xzf "$kit/bin.tar.gz" 2>"$work/why" || refuse "the kit's programs do not unpack: $(head -n 1 "$work/why")"
 	ln -s "$kit/lib" "$work/lib"
+	# Programs of a build at hand do not look for libraries beside them.
+	if ! timeout -k 2 20 "$bin/cellgrad" --version >/dev/null 2>&1; then
+		LD_LIBRARY_PATH=$kit/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+		export LD_LIBRARY_PATH
+	fi
 	timeout -k 2 20 "$bin/cellgrad" --version >"$work/why" 2>&1 || refuse "the kit's programs do not run here: $(head -n 1 "$work/why")"
 }
 
