@@ -1,7 +1,6 @@
 /*
- * What the block ops share: parts of memory, the work memory of a call, and the rounding of scalars.
+ * What the block ops share: parts of memory, the work memory of a call, and its running.
  */
-#include <math.h>
 #include <string.h>
 
 #include "runtime/backend.h"
@@ -124,28 +123,4 @@ int cg_block_run(struct cg_stream *stream, const char *name, const void *op,
                  int (*body)(struct cg_stream *, const void *op, struct cg_work *))
 {
 	return cg_op_run(stream, cg_op_find(name, NULL), op, body);
-}
-
-size_t cg_acc_bytes(int dtype)
-{
-	return dtype == CG_F64 ? 8 : 4;
-}
-
-double cg_round(int dtype, double x)
-{
-	/* Bits of the fraction with the hidden one, and the exponents of the smallest and just beyond the largest number. */
-	static const struct { int bits, lowest, beyond; } forms[] = {
-		[CG_F32] = { 24, -149, 128 }, [CG_F64] = { 53, -1074, 1024 }, [CG_F16] = { 11, -24, 16 }, [CG_BF16] = { 8, -133, 128 }
-	};
-	int exponent, unit;
-	double rounded;
-
-	if (dtype == CG_F64 || !isfinite(x) || x == 0)
-		return x;
-	frexp(x, &exponent);
-	unit = exponent - forms[dtype].bits;
-	if (unit < forms[dtype].lowest)
-		unit = forms[dtype].lowest;
-	rounded = ldexp(nearbyint(ldexp(x, -unit)), unit);
-	return fabs(rounded) >= ldexp(1, forms[dtype].beyond) ? copysign(INFINITY, x) : rounded;
 }

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/op.h"
 #include "runtime/runtime.h"
 
 enum { SPELLINGS = 4 };
@@ -33,6 +32,11 @@ size_t cg_dtype_bytes(int dtype)
 	return dtype >= 0 && dtype < DTYPES ? dtypes[dtype].bytes : 0;
 }
 
+size_t cg_acc_bytes(int dtype)
+{
+	return dtype == CG_F64 ? 8 : 4;
+}
+
 int cg_dtype_find(const char *name)
 {
 	int dtype, i;
@@ -46,6 +50,25 @@ int cg_dtype_find(const char *name)
 }
 
 /* ---- numbers in memory ---- */
+
+double cg_round(int dtype, double x)
+{
+	/* Bits of the fraction with the hidden one, and the exponents of the smallest and just beyond the largest number. */
+	static const struct { int bits, lowest, beyond; } forms[] = {
+		[CG_F32] = { 24, -149, 128 }, [CG_F64] = { 53, -1074, 1024 }, [CG_F16] = { 11, -24, 16 }, [CG_BF16] = { 8, -133, 128 }
+	};
+	int exponent, unit;
+	double rounded;
+
+	if (dtype == CG_F64 || !isfinite(x) || x == 0)
+		return x;
+	frexp(x, &exponent);
+	unit = exponent - forms[dtype].bits;
+	if (unit < forms[dtype].lowest)
+		unit = forms[dtype].lowest;
+	rounded = ldexp(nearbyint(ldexp(x, -unit)), unit);
+	return fabs(rounded) >= ldexp(1, forms[dtype].beyond) ? copysign(INFINITY, x) : rounded;
+}
 
 static double half(unsigned bits)
 {

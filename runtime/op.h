@@ -6,7 +6,7 @@
 #ifndef CG_OP_H
 #define CG_OP_H
 
-#include "runtime/cellgrad.h"
+#include "runtime/runtime.h"
 
 /* A size of the op, int64_t in its struct.  Ports name it in their shapes. */
 struct cg_dim {
@@ -188,14 +188,5 @@ int cg_op_needs(const struct cg_op *, const struct cg_port *, const void *op);
 
 /* Everything that can be said of an op's arguments before any work: ranges, sizes, presence, bytes, alignment, overlap. */
 int cg_op_check(const struct cg_op *, const void *op);
-
-/* "f16" "bf16" "f32" "f64", "?" for no dtype; back from these and from the spellings of TensorFlow, numpy and safetensors,
- * -1 and a message for any other; bytes of one element, 0 for no dtype. */
-const char *cg_dtype_name(int dtype);
-int         cg_dtype_find(const char *name);
-size_t      cg_dtype_bytes(int dtype);
-/* A number in memory at any address; put rounds to nearest even. */
-double      cg_element(int dtype, const void *at);
-void        cg_element_put(int dtype, void *at, double value);
 
 #endif

@@ -36,6 +36,21 @@ const void *cg_sized_complete(const struct cg_sized *, const void *given, void *
 
 #define CG_TRY(call) do { int cg_code_ = (call); if (cg_code_) return cg_code_; } while (0)
 
+/* ---- element types: dtype.c ---- */
+
+/* "f16" "bf16" "f32" "f64", "?" for no dtype; back from these and from the spellings of TensorFlow, numpy and safetensors,
+ * -1 and a message for any other; bytes of one element, 0 for no dtype. */
+const char *cg_dtype_name(int dtype);
+int         cg_dtype_find(const char *name);
+size_t      cg_dtype_bytes(int dtype);
+/* Bytes of one element of acc, in which sums and states are. */
+size_t      cg_acc_bytes(int dtype);
+/* Rounds to a dtype, to nearest even. */
+double      cg_round(int dtype, double);
+/* A number in memory at any address; put rounds to nearest even. */
+double      cg_element(int dtype, const void *at);
+void        cg_element_put(int dtype, void *at, double value);
+
 struct cg_backend;
 struct cg_op;
 
@@ -171,8 +186,5 @@ int cg_op_run(struct cg_stream *, const struct cg_op *, const void *op,
 int cg_block_run(struct cg_stream *, const char *row, const void *op,
                  int (*body)(struct cg_stream *, const void *op, struct cg_work *));
 int cg_present(struct cg_mem);
-/* Rounds to a dtype, to nearest even. */
-double cg_round(int dtype, double);
-size_t cg_acc_bytes(int dtype);
 
 #endif

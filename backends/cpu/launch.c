@@ -3,7 +3,6 @@
  * threads of the team share.  Elements are each computed alone and sums in blocks of rows, so the bits are those of one thread.
  */
 #include "backends/cpu/cpu.h"
-#include "runtime/op.h"
 
 /* Elements of a part, a microsecond or two of work, which pays for a thread that is awake, as it is between the products of a
  * sequence; and what the interpreter aligns to. */

@@ -3,7 +3,6 @@
  * alone, so the bits are those of one thread.
  */
 #include "backends/cpu/cpu.h"
-#include "runtime/op.h"
 
 /* Elements of a part, some ten microseconds of work, for which waking a thread pays. */
 enum { PART = 1 << 14 };

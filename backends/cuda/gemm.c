@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "backends/cuda/cuda.h"
-#include "runtime/op.h"
 
 struct cg_cu_product {
 	struct cg_cu_product *next;

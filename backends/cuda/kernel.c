@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "backends/cuda/cuda.h"
-#include "runtime/op.h"
 
 struct form {
 	struct CUfunc_st *function;

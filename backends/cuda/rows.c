@@ -5,7 +5,6 @@
 #include <pthread.h>
 
 #include "backends/cuda/cuda.h"
-#include "runtime/op.h"
 
 static void drop(struct cg_cu_rows *rows)
 {

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
-#include "runtime/op.h"
 
 struct cg_cl_product {
 	struct cg_cl_product *next;

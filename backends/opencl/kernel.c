@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
-#include "runtime/op.h"
 
 enum { STRIP = 1024, ROWS = 16 };        /* units of a row that a processor's work-item takes, and rows at most */
 

@@ -5,7 +5,6 @@
 #include <pthread.h>
 
 #include "backends/opencl/opencl.h"
-#include "runtime/op.h"
 
 static void drop(struct cg_cl_rows *rows)
 {
