@@ -1,5 +1,5 @@
 /*
- * Contexts, streams and memory: who holds whom, and the calls that only hand over to the backend.  Which backend is opened is
+ * Contexts and streams: who holds whom, and the calls that only hand over to the backend.  Which backend is opened is
  * choose.c's business.
  */
 #include <pthread.h>
@@ -9,30 +9,11 @@
 #include "gen/cell.h"
 #include "runtime/backend.h"
 
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-static int forks;
-
-static void forked(void)
-{
-	forks++;
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, forked);
-}
-
-int cg_fork_count(void)
-{
-	pthread_once(&fork_once, watch_forks);
-	return forks;
-}
-
 int cg_usable(const struct cg_context *context, const char *call)
 {
 	if (!context)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: context or stream: missing", call);
-	if (context->fork != forks)
+	if (context->fork != cg_fork_count())
 		return cg_fail(CG_UNSUPPORTED, "%s: the context was opened before a fork; open one in the child", call);
 	return CG_OK;
 }
@@ -76,7 +57,7 @@ int cg_context_of(const struct cg_backend *backend, struct cg_device *device, st
 
 void cg_close(struct cg_context *context)
 {
-	if (context && context->fork == forks)
+	if (context && context->fork == cg_fork_count())
 		let_go(context);
 }
 
@@ -129,7 +110,7 @@ static void free_scratch(struct cg_stream *stream)
 
 void cg_stream_close(struct cg_stream *stream)
 {
-	if (!stream || stream->context->fork != forks)
+	if (!stream || stream->context->fork != cg_fork_count())
 		return;
 	free_scratch(stream);
 	cg_steps_free_device(stream);
@@ -151,68 +132,4 @@ int cg_stream_scratch(struct cg_stream *stream, size_t bytes, struct cg_mem *mem
 	}
 	*mem = bytes ? stream->scratch : (struct cg_mem){ .bytes = 0 };
 	return CG_OK;
-}
-
-int cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem)
-{
-	if (!mem)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_alloc: mem: expected where to put it, got NULL");
-	memset(mem, 0, sizeof *mem);
-	CG_TRY(cg_usable(context, "cg_alloc"));
-	return bytes ? context->backend->alloc(context->device, NULL, bytes, mem) : CG_OK;
-}
-
-void cg_free(struct cg_context *context, struct cg_mem *mem)
-{
-	if (!context || !mem || context->fork != forks)
-		return;
-	if (mem->data)
-		context->backend->free(context->device, NULL, mem);
-	memset(mem, 0, sizeof *mem);
-}
-
-int cg_memory_check(struct cg_context *context, const char *call, const char *argument, struct cg_mem mem)
-{
-	int code = mem.data && mem.place == CG_DEVICE ? context->backend->check(context->device, mem) : CG_OK;
-
-	return code ? cg_fail_in(code, "%s: %s", call, argument) : CG_OK;
-}
-
-/* Copies between the host and a mem are checked alike; a host mem needs no backend. */
-static int check_copy(const struct cg_stream *stream, const char *call, const void *host, struct cg_mem mem, size_t bytes)
-{
-	CG_TRY(cg_usable(stream ? stream->context : NULL, call));
-	if (bytes && (!host || !mem.data))
-		return cg_fail(CG_BAD_ARGUMENT, "%s: expected memory on both sides, got NULL", call);
-	if (bytes > mem.bytes)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: mem: expected at least %zu bytes, got %zu", call, bytes, mem.bytes);
-	if (mem.place != CG_HOST && mem.place != CG_DEVICE)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: mem: place: expected CG_HOST or CG_DEVICE, got %d", call, mem.place);
-	return bytes ? cg_memory_check(stream->context, call, "mem", mem) : CG_OK;
-}
-
-int cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t bytes)
-{
-	CG_TRY(check_copy(stream, "cg_put", from, to, bytes));
-	if (!bytes)
-		return CG_OK;
-	if (to.place == CG_HOST) {
-		memmove((char *)to.data + to.offset, from, bytes);
-		return CG_OK;
-	}
-	CG_TRY(stream->context->backend->put(stream->queue, to, from, bytes));
-	return stream->context->backend->sync(stream->queue);
-}
-
-int cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_t bytes)
-{
-	CG_TRY(check_copy(stream, "cg_get", to, from, bytes));
-	if (!bytes)
-		return CG_OK;
-	if (from.place == CG_HOST) {
-		memmove(to, (const char *)from.data + from.offset, bytes);
-		return CG_OK;
-	}
-	CG_TRY(stream->context->backend->get(stream->queue, to, from, bytes));
-	return stream->context->backend->sync(stream->queue);
 }

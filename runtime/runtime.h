@@ -147,8 +147,9 @@ void cg_verbose_kernel(const struct cg_stream *, const struct cg_kernel *, int o
 /* An op's sizes, dtype and attributes as `cellgrad bench` reads them, "--op NAME --B 1 ... use_peephole=true"; returns text. */
 const char *cg_problem(const struct cg_op *, const char *name, const void *op, char *text, size_t room);
 
-/* ---- what ops share: block.c ---- */
+/* ---- memory and workspaces: mem.c, workspace.c ---- */
 
+int cg_present(struct cg_mem);
 /* Part of a cg_mem from `offset` bytes on; absent stays absent. */
 struct cg_mem cg_part(struct cg_mem, size_t offset, size_t bytes);
 /* The work memory of a call, handed out piece by piece, each aligned; with no memory it only measures: SIZE_MAX when it is more
@@ -185,6 +186,5 @@ int cg_op_run(struct cg_stream *, const struct cg_op *, const void *op,
 /* The same of a row by its name. */
 int cg_block_run(struct cg_stream *, const char *row, const void *op,
                  int (*body)(struct cg_stream *, const void *op, struct cg_work *));
-int cg_present(struct cg_mem);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What the block ops share: parts of memory, the work memory of a call, and its running.
+ * How an op runs: its checks, its workspace, and copies of host arguments where the device does not reach them.
  */
 #include <string.h>
 
@@ -7,36 +7,6 @@
 #include "runtime/op.h"
 
 enum { OP_BYTES = 4096 };                /* of an op's struct at most: a test reads the rows */
-
-int cg_present(struct cg_mem mem)
-{
-	return mem.data != NULL;
-}
-
-struct cg_mem cg_part(struct cg_mem mem, size_t offset, size_t bytes)
-{
-	if (!mem.data)
-		return mem;
-	mem.offset += offset;
-	mem.bytes = bytes;
-	return mem;
-}
-
-struct cg_mem cg_work_take(struct cg_work *work, int64_t rows, int64_t columns, size_t bytes)
-{
-	size_t end;
-	struct cg_mem part;
-
-	if (__builtin_mul_overflow(bytes, rows, &bytes) || __builtin_mul_overflow(bytes, columns, &bytes) ||
-	    __builtin_add_overflow(bytes, CG_WORK_ALIGN - 1, &end) ||
-	    __builtin_add_overflow(work->used, end / CG_WORK_ALIGN * CG_WORK_ALIGN, &end)) {
-		work->used = SIZE_MAX;
-		return (struct cg_mem){ .bytes = 0 };
-	}
-	part = cg_part(work->mem, work->used, bytes);
-	work->used = end;
-	return part;
-}
 
 static struct cg_mem *mem_at(void *op, size_t at)
 {
