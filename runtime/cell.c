@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "gen/cell.h"
-#include "runtime/op.h"
-#include "runtime/rnn.h"
 #include "runtime/runtime.h"
 
 enum { CELLS_MAX = 64 };
@@ -105,7 +103,7 @@ static int is_of_word(char c)
 /* Comments, empty lines and blanks that part no words are not of the text; nor are the ends of lines within parentheses. */
 uint64_t cg_cell_digest(const struct cg_cell *cell)
 {
-	uint64_t digest = CG_RESERVE_PRINT;
+	uint64_t digest = CG_FINGERPRINT;
 	char before = '\n', between = 0;
 	int depth = 0;
 
@@ -119,8 +117,8 @@ uint64_t cg_cell_digest(const struct cg_cell *cell)
 		else {
 			depth += (*at == '(') - (*at == ')');
 			if (before != '\n' && (between == '\n' || (between && is_of_word(before) && is_of_word(*at))))
-				digest = cg_reserve_print(digest, &between, 1);
-			digest = cg_reserve_print(digest, at, 1);
+				digest = cg_fingerprint(digest, &between, 1);
+			digest = cg_fingerprint(digest, at, 1);
 			before = *at;
 			between = 0;
 		}

@@ -13,14 +13,6 @@ struct header { char magic[8]; uint64_t print, lengths, counter; int64_t T, B, N
 _Static_assert(sizeof(struct header) == CG_RESERVE_HEADER, "a header fills its place");
 _Static_assert(sizeof(struct header) == sizeof((struct cg_stream *)0)->header, "and the one that a stream has for it");
 
-/* FNV-1a. */
-uint64_t cg_reserve_print(uint64_t print, const void *p, size_t bytes)
-{
-	for (size_t k = 0; k < bytes; k++)
-		print = (print ^ ((const unsigned char *)p)[k]) * 0x100000001b3u;
-	return print;
-}
-
 static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_call *c)
 {
 	struct header h = { .magic = "cellgrad", .print = rnn->print, .counter = c->counter, .T = c->T, .B = c->B,
@@ -30,7 +22,7 @@ static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_cal
 	h.N = cg_steps_count(c->T, c->B, c->lengths, &longest);
 	/* Rows that are all whole are the same whether their lengths are said or not. */
 	if (h.N < c->T * c->B)
-		h.lengths = cg_reserve_print(CG_RESERVE_PRINT, c->lengths, (size_t)c->B * sizeof *c->lengths);
+		h.lengths = cg_fingerprint(CG_FINGERPRINT, c->lengths, (size_t)c->B * sizeof *c->lengths);
 	return h;
 }
 

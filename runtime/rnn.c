@@ -312,10 +312,10 @@ static void take_print(struct cg_rnn *rnn)
 	const int64_t numbers[] = { rnn->options, rnn->dtype, rnn->layers, rnn->directions, rnn->skip, rnn->I, rnn->U, rnn->P,
 	                            rnn->time_major };
 
-	rnn->print = cg_reserve_print(cg_cell_digest(rnn->cell), numbers, sizeof numbers);
-	rnn->print = cg_reserve_print(rnn->print, rnn->values, sizeof rnn->values);
-	rnn->print = cg_reserve_print(rnn->print, &rnn->dropout, sizeof rnn->dropout);
-	rnn->print = cg_reserve_print(rnn->print, &rnn->seed, sizeof rnn->seed);
+	rnn->print = cg_fingerprint(cg_cell_digest(rnn->cell), numbers, sizeof numbers);
+	rnn->print = cg_fingerprint(rnn->print, rnn->values, sizeof rnn->values);
+	rnn->print = cg_fingerprint(rnn->print, &rnn->dropout, sizeof rnn->dropout);
+	rnn->print = cg_fingerprint(rnn->print, &rnn->seed, sizeof rnn->seed);
 }
 
 /* ---- opening ---- */

@@ -201,11 +201,6 @@ int  cg_rnn_no_work(const void *op, size_t *bytes);
 /* ---- reserve.c ---- */
 
 enum { CG_RESERVE_HEADER = 64 };
-/* Of bytes, after those that print is of; and what it begins with. */
-#define CG_RESERVE_PRINT 0xcbf29ce484222325u
-uint64_t cg_reserve_print(uint64_t print, const void *, size_t bytes);
-/* Of a cell's text, which comments and blanks do not change: two cells of one digest are one cell.  In cell.c. */
-uint64_t cg_cell_digest(const struct cg_cell *);
 /* Both do nothing for a device's reserve, but where CELLGRAD_CHECK asks for it. */
 int  cg_reserve_write(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
 int  cg_reserve_check(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);

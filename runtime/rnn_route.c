@@ -47,8 +47,8 @@ static void take_print(struct cg_rnn *rnn, const struct cg_net_route *route)
 {
 	uint64_t stamp = route->stamp(rnn->net);
 
-	rnn->print = cg_reserve_print(rnn->print, route->name, strlen(route->name));
-	rnn->print = cg_reserve_print(rnn->print, &stamp, sizeof stamp);
+	rnn->print = cg_fingerprint(rnn->print, route->name, strlen(route->name));
+	rnn->print = cg_fingerprint(rnn->print, &stamp, sizeof stamp);
 }
 
 static void say_beyond(struct cg_rnn *rnn, const struct cg_net_route *route)

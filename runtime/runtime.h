@@ -36,6 +36,13 @@ const void *cg_sized_complete(const struct cg_sized *, const void *given, void *
 
 #define CG_TRY(call) do { int cg_code_ = (call); if (cg_code_) return cg_code_; } while (0)
 
+/* Children of this process so far, counted in them: an object made under another count is not to be used. */
+int cg_fork_count(void);
+
+/* A number for some bytes, after those that `fingerprint` stands for, or CG_FINGERPRINT before the first: FNV-1a.  To compare by. */
+#define CG_FINGERPRINT 0xcbf29ce484222325u
+uint64_t cg_fingerprint(uint64_t fingerprint, const void *, size_t bytes);
+
 /* ---- element types: dtype.c ---- */
 
 /* "f16" "bf16" "f32" "f64", "?" for no dtype; back from these and from the spellings of TensorFlow, numpy and safetensors,
@@ -87,14 +94,14 @@ int cg_stream_scratch(struct cg_stream *, size_t bytes, struct cg_mem *);
 /* CG_OK, or why device memory is not what it says: "call: argument: words". */
 int cg_memory_check(struct cg_context *, const char *call, const char *argument, struct cg_mem);
 
-/* Children of this process so far, counted in them: an object made under another count is not to be used. */
-int cg_fork_count(void);
 /* CG_OK, or why a call on this stream or context cannot be. */
 int cg_usable(const struct cg_context *, const char *call);
 
 /* A cell lives until its owner has closed it and everyone who holds it has dropped it. */
 void cg_cell_hold(const struct cg_cell *);
 void cg_cell_drop(const struct cg_cell *);
+/* Of a cell's text, which comments and blanks do not change: two cells of one digest are one cell. */
+uint64_t cg_cell_digest(const struct cg_cell *);
 
 /* ---- kernels, as the ops ask for them ---- */
 

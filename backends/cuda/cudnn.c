@@ -504,9 +504,9 @@ static uint64_t stamp(const struct cg_net *net)
 {
 	const int parts[] = { net->version, net->device->major, net->device->minor, net->device->units, net->vendor_dropout,
 	                      net->rnn->allow_tf32 };
-	uint64_t print = CG_RESERVE_PRINT;
+	uint64_t print = CG_FINGERPRINT;
 
-	return cg_reserve_print(print, parts, sizeof parts);
+	return cg_fingerprint(print, parts, sizeof parts);
 }
 
 const struct cg_net_route cg_cu_net = {

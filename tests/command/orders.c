@@ -394,11 +394,11 @@ static void take_answers(const struct call *c, struct outcome *o)
 	char *text = json_dumps(all, JSON_SORT_KEYS);
 
 	assert_non_null(text);
-	o->metadata = cg_reserve_print(CG_RESERVE_PRINT, text, strlen(text));
-	o->answers = CG_RESERVE_PRINT;
+	o->metadata = cg_fingerprint(CG_FINGERPRINT, text, strlen(text));
+	o->answers = CG_FINGERPRINT;
 	for (int k = 0; k < c->n; k++)
 		if (c->arguments[k].answer)
-			o->answers = cg_reserve_print(o->answers, c->arguments[k].answer, c->arguments[k].bytes);
+			o->answers = cg_fingerprint(o->answers, c->arguments[k].answer, c->arguments[k].bytes);
 	cg_memory(text, 0);
 	json_decref(all);
 }
