@@ -152,6 +152,18 @@ static int open_unasked(const struct cg_backend *backend, struct cg_context **co
 	return open_one(backend, backend->unasked, context);
 }
 
+/* Which backend it is, and why it is none before it. */
+static void say_choice(const struct cg_context *context, const char *reasons)
+{
+	char line[CG_LINE] = "";
+
+	cg_line_add(line, sizeof line - 1, "# cg_open: %s;", context->backend->name);
+	cg_context_add_route(line, sizeof line - 1, context);
+	cg_line_add(line, sizeof line - 1, "%s", *reasons ? "; not " : "");
+	cg_line_add_plain(line, sizeof line - 1, reasons);
+	cg_line_write(line);
+}
+
 /* Nothing is named: the first that opens; what the others said is kept.  A mistake in the environment is told at once and alone. */
 static int open_any(int verbose, struct cg_context **context)
 {
@@ -162,7 +174,7 @@ static int open_any(int verbose, struct cg_context **context)
 		int code = open_unasked(*b, context);
 
 		if (code == CG_OK && verbose)
-			cg_verbose_choice(*context, reasons);
+			say_choice(*context, reasons);
 		if (code == CG_OK || code == CG_NO_MEMORY || code == CG_BAD_ARGUMENT)
 			return code;
 		if (used < sizeof reasons)

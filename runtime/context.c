@@ -8,6 +8,7 @@
 
 #include "gen/cell.h"
 #include "runtime/backend.h"
+#include "runtime/environment.h"
 
 int cg_usable(const struct cg_context *context, const char *call)
 {
@@ -71,6 +72,25 @@ const char *cg_describe(const struct cg_context *context)
 	return context ? context->backend->describe(context->device) : "";
 }
 
+/* "cpu: kernels avx512; products OpenBLAS (0.3.21 at /usr/lib)" -> "kernels avx512; products OpenBLAS" */
+void cg_context_add_route(char *line, size_t room, const struct cg_context *context)
+{
+	const char *about = context->backend->describe(context->device), *name = context->backend->name;
+	size_t n = strlen(line);
+	int depth = 0;
+
+	if (!strncmp(about, name, strlen(name)) && about[strlen(name)] == ':')
+		about += strlen(name) + 1;
+	for (; *about && n + 1 < room; about++) {
+		depth += *about == '(';
+		if (depth || (*about == ' ' && about[1] == '('))
+			depth -= *about == ')' && depth;
+		else
+			line[n++] = *about;
+	}
+	line[n] = '\0';
+}
+
 int cg_stream_open(struct cg_context *context, void *native, struct cg_stream **result)
 {
 	struct cg_stream *stream;
@@ -108,17 +128,46 @@ static void free_scratch(struct cg_stream *stream)
 		backend->free(stream->context->device, stream->queue, &stream->scratch);
 }
 
+static void free_attachments(struct cg_stream *stream)
+{
+	while (stream->attachments) {
+		struct cg_attachment *next = stream->attachments->next;
+
+		stream->attachments->kind->free_host(stream->attachments);
+		cg_memory(stream->attachments, 0);
+		stream->attachments = next;
+	}
+}
+
 void cg_stream_close(struct cg_stream *stream)
 {
 	if (!stream || stream->context->fork != cg_fork_count())
 		return;
 	free_scratch(stream);
-	cg_steps_free_device(stream);
+	for (struct cg_attachment *a = stream->attachments; a; a = a->next)
+		a->kind->free_device(stream, a);
 	/* It waits for what is enqueued, which may still be reading what the stream has on the host. */
 	stream->context->backend->stop(stream->queue);
-	cg_steps_free_host(stream);
+	free_attachments(stream);
 	let_go(stream->context);
 	cg_memory(stream, 0);
+}
+
+struct cg_attachment *cg_stream_attachment(struct cg_stream *stream, const struct cg_attachment_kind *kind, size_t bytes)
+{
+	struct cg_attachment *a = stream->attachments;
+
+	while (a && a->kind != kind)
+		a = a->next;
+	if (a)
+		return a;
+	a = cg_memory(NULL, bytes);
+	if (!a)
+		return NULL;
+	memset(a, 0, bytes);
+	a->kind = kind;
+	a->next = stream->attachments;
+	return stream->attachments = a;
 }
 
 int cg_stream_scratch(struct cg_stream *stream, size_t bytes, struct cg_mem *mem)

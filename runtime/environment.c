@@ -186,6 +186,16 @@ int cg_variable_ask(int which, uint64_t *result)
 	return cg_variable_judge(which, cg_variable(which), result, why, sizeof why) ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "%s", why);
 }
 
+int cg_verbose_level(int *level)
+{
+	uint64_t word = 0;               /* of 0 none 1 calls */
+
+	*level = 0;
+	CG_TRY(cg_variable_ask(CG_ENV_VERBOSE, &word));
+	*level = word > 1;
+	return CG_OK;
+}
+
 int cg_environment_check(void)
 {
 	for (int which = 0; which < CG_ENV_VARIABLES; which++)

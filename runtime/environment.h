@@ -44,6 +44,8 @@ const char *cg_variable_allowed(int which, char *text, size_t room);
 int cg_variable_judge(int which, const char *value, uint64_t *result, char *why, size_t room);
 /* The same of the value that is set: CG_BAD_ARGUMENT with those words. */
 int cg_variable_ask(int which, uint64_t *result);
+/* What CELLGRAD_VERBOSE says: 0 for silence, 1 for a line of each call. */
+int cg_verbose_level(int *level);
 /* Every variable whose value can be judged without a device: CG_BAD_ARGUMENT for the first that is wrong. */
 int cg_environment_check(void);
 

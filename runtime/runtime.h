@@ -43,6 +43,18 @@ int cg_fork_count(void);
 #define CG_FINGERPRINT 0xcbf29ce484222325u
 uint64_t cg_fingerprint(uint64_t fingerprint, const void *, size_t bytes);
 
+/* ---- lines on standard error: line.c ---- */
+
+enum { CG_LINE = 6 * 1024 };             /* a message, and as much again */
+/* Appends to a line; what does not fit is cut. */
+void cg_line_add(char *line, size_t room, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same of words that may be of several lines and quote what a caller gave: they neither end the line nor move the cursor. */
+void cg_line_add_plain(char *line, size_t room, const char *words);
+/* Ends the line, for which there must be room, and writes it. */
+void cg_line_write(char *line);
+/* Of a clock that only goes forward. */
+double cg_milliseconds(void);
+
 /* ---- element types: dtype.c ---- */
 
 /* "f16" "bf16" "f32" "f64", "?" for no dtype; back from these and from the spellings of TensorFlow, numpy and safetensors,
@@ -76,18 +88,30 @@ struct cg_context {
 	int verbose;                             /* CELLGRAD_VERBOSE at the opening */
 };
 
+struct cg_attachment;
 struct cg_stream {
 	struct cg_context *context;
 	struct cg_queue *queue;
 	struct cg_mem scratch;                   /* for calls that were given no work memory; grows */
-	struct cg_steps_held *steps;             /* the order of rows of the last call of a network; steps.c's */
+	struct cg_attachment *attachments;       /* what other files keep for the stream's calls */
 	uint64_t header[8];                      /* of a reserve, on its way: here, since a copy outlives a wait that failed */
 };
+/* Appends what computes there, in a few words: "kernels avx512; products OpenBLAS". */
+void cg_context_add_route(char *line, size_t room, const struct cg_context *);
 /* One more who will close it. */
 void cg_context_hold(struct cg_context *);
-/* Both sides of the order of rows: the device's before the queue stops, the host's, which a copy may be reading, after it. */
-void cg_steps_free_device(struct cg_stream *);
-void cg_steps_free_host(struct cg_stream *);
+
+/* What a file keeps with a stream from call to call: the first field of a struct of its own, which is one piece of cg_memory.  When
+ * the stream closes, free_device gives back what is the device's before the queue stops, and free_host what a copy may have been
+ * reading after it; then the struct itself is freed.  `kind` is found by its address. */
+struct cg_attachment_kind {
+	void (*free_device)(struct cg_stream *, struct cg_attachment *);
+	void (*free_host)(struct cg_attachment *);
+};
+struct cg_attachment { struct cg_attachment *next; const struct cg_attachment_kind *kind; };
+/* The stream's attachment of that kind; one of so many bytes is made, all zeros but for its head, where there is none.  NULL: there is
+ * no memory. */
+struct cg_attachment *cg_stream_attachment(struct cg_stream *, const struct cg_attachment_kind *, size_t bytes);
 /* At least so many bytes of device memory that this stream's calls may use in turn; bytes 0 gives absent memory. */
 int cg_stream_scratch(struct cg_stream *, size_t bytes, struct cg_mem *);
 
@@ -137,11 +161,6 @@ int cg_launch(struct cg_stream *, const struct cg_ready *, int piece, int64_t ro
 
 /* ---- a line for each call: verbose.c ---- */
 
-/* What CELLGRAD_VERBOSE says: 0 for silence, 1 for calls. */
-int cg_verbose_level(int *level);
-/* The line of a cg_open to which nobody named a backend; reasons: of those that were passed over. */
-void cg_verbose_choice(const struct cg_context *, const char *reasons);
-double cg_milliseconds(void);
 /* All that a silent call pays. */
 static inline int cg_is_verbose(const struct cg_stream *stream)
 {

@@ -6,7 +6,8 @@
 
 #include "runtime/rnn.h"
 
-struct cg_steps_held {
+struct held {
+	struct cg_attachment attachment;
 	struct cg_steps steps;
 	int directions, time_major;
 	int sent;                                /* to a device, which may still be reading the host's side */
@@ -31,13 +32,13 @@ int64_t cg_steps_count(int64_t T, int64_t B, const int32_t *lengths, int64_t *lo
 	return N;
 }
 
-static int64_t length(const struct cg_steps_held *held, int64_t b)
+static int64_t length(const struct held *held, int64_t b)
 {
 	return held->lengths ? held->lengths[b] : held->steps.T;
 }
 
 /* n and off of each step from how many rows have each length; order: batch rows by falling length, equal ones as they came. */
-static void sort_rows(struct cg_steps_held *held, int64_t *n, int64_t *off, int64_t *order)
+static void sort_rows(struct held *held, int64_t *n, int64_t *off, int64_t *order)
 {
 	const struct cg_steps *steps = &held->steps;
 
@@ -68,7 +69,7 @@ static void sort_rows(struct cg_steps_held *held, int64_t *n, int64_t *off, int6
 /* The arrays in the order in which they lie, each with its place on the device; together the elements of all. */
 struct arrays { int64_t *n, *off, *order, *last, *row[2], *t[2], *b, *cross, *prev; };
 
-static size_t lay_out(struct cg_steps_held *held, int64_t *base, struct cg_mem device, struct arrays *a)
+static size_t lay_out(struct held *held, int64_t *base, struct cg_mem device, struct arrays *a)
 {
 	struct cg_steps *s = &held->steps;
 	int two = held->directions == 2;
@@ -89,7 +90,7 @@ static size_t lay_out(struct cg_steps_held *held, int64_t *base, struct cg_mem d
 	return at;
 }
 
-static void fill(struct cg_steps_held *held, const struct arrays *a)
+static void fill(struct held *held, const struct arrays *a)
 {
 	const struct cg_steps *steps = &held->steps;
 
@@ -114,7 +115,7 @@ static void fill(struct cg_steps_held *held, const struct arrays *a)
 }
 
 /* Room for so many elements, on the host and, where a backend does not work there, on the device. */
-static int make_room(struct cg_stream *stream, struct cg_steps_held *held, size_t elements)
+static int make_room(struct cg_stream *stream, struct held *held, size_t elements)
 {
 	const struct cg_backend *backend = stream->context->backend;
 	int64_t *host;
@@ -139,7 +140,7 @@ static int make_room(struct cg_stream *stream, struct cg_steps_held *held, size_
 	return CG_OK;
 }
 
-static int same(const struct cg_steps_held *held, const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths)
+static int same(const struct held *held, const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths)
 {
 	const struct cg_steps *s = &held->steps;
 
@@ -147,7 +148,7 @@ static int same(const struct cg_steps_held *held, const struct cg_rnn *rnn, int6
 	       !lengths == !held->lengths && (!lengths || !memcmp(lengths, held->lengths, (size_t)B * sizeof *lengths));
 }
 
-static int copy_lengths(struct cg_steps_held *held, int64_t B, const int32_t *lengths)
+static int copy_lengths(struct held *held, int64_t B, const int32_t *lengths)
 {
 	int32_t *copy = lengths ? cg_memory(NULL, (size_t)B * sizeof *copy) : NULL;
 
@@ -160,7 +161,7 @@ static int copy_lengths(struct cg_steps_held *held, int64_t B, const int32_t *le
 	return CG_OK;
 }
 
-static int make(struct cg_stream *stream, struct cg_steps_held *held, const struct cg_rnn *rnn, int64_t T, int64_t B,
+static int make(struct cg_stream *stream, struct held *held, const struct cg_rnn *rnn, int64_t T, int64_t B,
                 const int32_t *lengths)
 {
 	const struct cg_backend *backend = stream->context->backend;
@@ -197,44 +198,41 @@ static int is_straight(const struct cg_rnn *rnn, int64_t T, int64_t B, const int
 	return rnn->time_major;
 }
 
+/* ---- what a stream keeps ---- */
+
+static void free_device(struct cg_stream *stream, struct cg_attachment *attachment)
+{
+	struct held *held = (struct held *)attachment;
+
+	if (held->device.data && !stream->context->backend->host)
+		stream->context->backend->free(stream->context->device, stream->queue, &held->device);
+}
+
+static void free_host(struct cg_attachment *attachment)
+{
+	struct held *held = (struct held *)attachment;
+
+	cg_memory(held->lengths, 0);
+	cg_memory(held->host, 0);
+}
+
+static const struct cg_attachment_kind steps_of_a_call = { free_device, free_host };
+
 int cg_steps_get(struct cg_stream *stream, const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths,
                  struct cg_steps *steps)
 {
-	struct cg_steps_held *held = stream->steps;
+	struct held *held;
 
 	lengths = B ? lengths : NULL;
 	if (is_straight(rnn, T, B, lengths)) {
 		*steps = (struct cg_steps){ .T = T, .B = B, .N = T * B, .S = B ? T : 0, .straight = 1 };
 		return CG_OK;
 	}
-	if (!held) {
-		held = cg_memory(NULL, sizeof *held);
-		if (!held)
-			return CG_NO_MEMORY;
-		memset(held, 0, sizeof *held);
-		stream->steps = held;
-	}
+	held = (struct held *)cg_stream_attachment(stream, &steps_of_a_call, sizeof *held);
+	if (!held)
+		return CG_NO_MEMORY;
 	if (!same(held, rnn, T, B, lengths))
 		CG_TRY(make(stream, held, rnn, T, B, lengths));
 	*steps = held->steps;
 	return CG_OK;
-}
-
-void cg_steps_free_device(struct cg_stream *stream)
-{
-	struct cg_steps_held *held = stream->steps;
-
-	if (held && held->device.data && !stream->context->backend->host)
-		stream->context->backend->free(stream->context->device, stream->queue, &held->device);
-}
-
-void cg_steps_free_host(struct cg_stream *stream)
-{
-	struct cg_steps_held *held = stream->steps;
-
-	if (!held)
-		return;
-	cg_memory(held->lengths, 0);
-	cg_memory(held->host, 0);
-	cg_memory(held, 0);
 }

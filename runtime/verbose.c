@@ -5,45 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/backend.h"
 #include "runtime/environment.h"
 #include "runtime/op.h"
 
-enum { LINE = 6 * 1024 };                /* a message, and as much again */
-
-int cg_verbose_level(int *level)
-{
-	uint64_t word = 0;               /* of 0 none 1 calls */
-
-	*level = 0;
-	CG_TRY(cg_variable_ask(CG_ENV_VERBOSE, &word));
-	*level = word > 1;
-	return CG_OK;
-}
-
-double cg_milliseconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
 /* ---- the words of a problem ---- */
-
-/* Appends; what does not fit is cut. */
-__attribute__((format(printf, 3, 4)))
-static void add(char *line, size_t room, const char *format, ...)
-{
-	size_t n = strlen(line);
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(line + n, room - n, format, list);
-	va_end(list);
-}
 
 /* Where everybody says hidden width and layers, the table says units and L. */
 static const char *option_of(const struct cg_dim *dim)
@@ -57,87 +24,43 @@ const char *cg_problem(const struct cg_op *row, const char *name, const void *op
 	char value[CG_ATTRIBUTE_TEXT];
 
 	text[0] = '\0';
-	add(text, room, "--op %s", name);
+	cg_line_add(text, room, "--op %s", name);
 	for (const struct cg_dim *d = row->dims; d->symbol; d++) {
 		int64_t size = *(const int64_t *)((const char *)op + d->at);
 
 		if ((!d->only || size != d->least) && !(d->flags & CG_UNSAID))
-			add(text, room, " --%s %lld", option_of(d), (long long)size);
+			cg_line_add(text, room, " --%s %lld", option_of(d), (long long)size);
 	}
 	if (cg_dtype_bytes(dtype))
-		add(text, room, " --dtype %s", cg_dtype_name(dtype));
+		cg_line_add(text, room, " --dtype %s", cg_dtype_name(dtype));
 	else
-		add(text, room, " --dtype %d", dtype);
+		cg_line_add(text, room, " --dtype %d", dtype);
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)
 		if ((a->required && !a->scalar) || cg_attribute_number(a, op) != a->fallback)
-			add(text, room, " %s=%s", a->name, cg_attribute_text(a, op, value));
+			cg_line_add(text, room, " %s=%s", a->name, cg_attribute_text(a, op, value));
 	return text;
 }
 
 /* ---- a line ---- */
 
-/* "cpu: kernels avx512; products OpenBLAS (0.3.21 at /usr/lib)" -> "kernels avx512; products OpenBLAS" */
-static void add_route(char *line, size_t room, const struct cg_context *context)
-{
-	const char *about = context->backend->describe(context->device), *name = context->backend->name;
-	size_t n = strlen(line);
-	int depth = 0;
-
-	if (!strncmp(about, name, strlen(name)) && about[strlen(name)] == ':')
-		about += strlen(name) + 1;
-	for (; *about && n + 1 < room; about++) {
-		depth += *about == '(';
-		if (depth || (*about == ' ' && about[1] == '('))
-			depth -= *about == ')' && depth;
-		else
-			line[n++] = *about;
-	}
-	line[n] = '\0';
-}
-
-/* What went wrong may be of several lines, and quote what a caller gave: it must neither end the line nor move the cursor. */
-static void add_plain(char *line, size_t room, const char *words)
-{
-	size_t n = strlen(line);
-
-	for (; *words && n + 1 < room; words++)
-		line[n++] = (unsigned char)*words < ' ' || *words == 0x7f ? ' ' : *words;
-	line[n] = '\0';
-}
-
 /* Ends the line with how the call went and writes it in one piece, so that threads do not mix theirs. */
-static void finish(char line[LINE], const struct cg_stream *stream, int code, double ms, const char *notes)
+static void finish(char line[CG_LINE], const struct cg_stream *stream, int code, double ms, const char *notes)
 {
 	static const char *const codes[] = {
 		"CG_OK", "CG_BAD_ARGUMENT", "CG_NO_MEMORY", "CG_NO_DEVICE", "CG_UNSUPPORTED", "CG_BUILD", "CG_DRIVER", "CG_FILE"
 	};
-	size_t room = LINE - 1;                  /* for the end of the line */
+	size_t room = CG_LINE - 1;                  /* for the end of the line */
 
-	add(line, room, "%s# %s; %.4f ms", *line ? " " : "", stream->context->backend->name, ms);
+	cg_line_add(line, room, "%s# %s; %.4f ms", *line ? " " : "", stream->context->backend->name, ms);
 	if (code) {
-		add(line, room, "; %s: ", codes[-code]);
-		add_plain(line, room, cg_message());
+		cg_line_add(line, room, "; %s: ", codes[-code]);
+		cg_line_add_plain(line, room, cg_message());
 	} else {
-		add(line, room, ";");
-		add_route(line, room, stream->context);
-		add(line, room, "%s", notes);
+		cg_line_add(line, room, ";");
+		cg_context_add_route(line, room, stream->context);
+		cg_line_add(line, room, "%s", notes);
 	}
-	strcat(line, "\n");
-	fputs(line, stderr);
-}
-
-/* ---- the choice of a backend ---- */
-
-void cg_verbose_choice(const struct cg_context *context, const char *reasons)
-{
-	char line[LINE] = "";
-
-	add(line, sizeof line - 1, "# cg_open: %s;", context->backend->name);
-	add_route(line, sizeof line - 1, context);
-	add(line, sizeof line - 1, "%s", *reasons ? "; not " : "");
-	add_plain(line, sizeof line - 1, reasons);
-	strcat(line, "\n");
-	fputs(line, stderr);
+	cg_line_write(line);
 }
 
 /* ---- ops ---- */
@@ -165,27 +88,27 @@ static void note(char *notes, size_t room, const struct cg_op *row, const char *
 	int without = 0;
 
 	if (row->route)
-		add(notes, room, "; %s", row->route(op));
+		cg_line_add(notes, room, "; %s", row->route(op));
 	if (*(const int *)((const char *)op + row->accumulate_at))
-		add(notes, room, "; accumulate");
+		cg_line_add(notes, room, "; accumulate");
 	if (row->gates_at && *(const int *)((const char *)op + row->gates_at) == CG_IFCO)
-		add(notes, room, "; gates CG_IFCO");
+		cg_line_add(notes, room, "; gates CG_IFCO");
 	for (const struct cg_port *p = row->ports; p->name; p++)
 		if (p->flow != CG_IN && !is_wanted(p, op) && (!p->extra || name == row->name) && (!row->reads || row->reads(row, p, op)))
-			add(notes, room, "%s %s", without++ ? "" : "; without", p->name);
+			cg_line_add(notes, room, "%s %s", without++ ? "" : "; without", p->name);
 }
 
 void cg_verbose_op(const struct cg_stream *stream, const struct cg_op *row, const void *op, int code, double ms)
 {
-	char line[LINE] = "", notes[512] = "", words[512];
+	char line[CG_LINE] = "", notes[512] = "", words[512];
 
 	/* A struct of another size is not read: the line is for people alone. */
 	if (!op || *(const size_t *)op < row->size) {
-		add(line, sizeof line, "# %s", row->name);
+		cg_line_add(line, sizeof line, "# %s", row->name);
 	} else {
 		const char *name = name_of(row, op);
 
-		add(line, sizeof line, "cellgrad bench %s", cg_problem(row, name, op, words, sizeof words));
+		cg_line_add(line, sizeof line, "cellgrad bench %s", cg_problem(row, name, op, words, sizeof words));
 		note(notes, sizeof notes, row, name, op);
 	}
 	finish(line, stream, code, ms, notes);
@@ -197,23 +120,23 @@ void cg_verbose_kernel(const struct cg_stream *stream, const struct cg_kernel *k
                        int code, double ms)
 {
 	static const char *const shapes[] = { [CG_POINT] = "point", [CG_SUM] = "sum", [CG_SCAN] = "scan" };
-	char line[LINE] = "", notes[128] = "";
+	char line[CG_LINE] = "", notes[128] = "";
 	const struct cg_cell *cell;
 
 	/* A kernel that was refused may hold anything. */
 	if (options < 0) {
-		add(line, sizeof line, "# cg_kernel_run");
+		cg_line_add(line, sizeof line, "# cg_kernel_run");
 		finish(line, stream, code, ms, notes);
 		return;
 	}
 	cell = kernel->cell;
-	add(line, sizeof line, cg_is_template(cell) ? "cellgrad emit %s" : "cellgrad emit ./%s.cell", cell->name);
+	cg_line_add(line, sizeof line, cg_is_template(cell) ? "cellgrad emit %s" : "cellgrad emit ./%s.cell", cell->name);
 	for (int k = 0, n = 0; k < cell->n_options; k++)
 		if (options >> k & 1)
-			add(line, sizeof line, "%s%s", n++ ? "," : " --options ", cell->options[k].name);
+			cg_line_add(line, sizeof line, "%s%s", n++ ? "," : " --options ", cell->options[k].name);
 	if (kernel->stage)
-		add(line, sizeof line, " --stage %d", kernel->stage);
-	add(line, sizeof line, " --pass %s --dtype %s", cg_pass_names[kernel->pass], cg_dtype_name(kernel->dtype));
-	add(notes, sizeof notes, "; %s [%lld, %lld]", shapes[kernel->shape], (long long)rows, (long long)units);
+		cg_line_add(line, sizeof line, " --stage %d", kernel->stage);
+	cg_line_add(line, sizeof line, " --pass %s --dtype %s", cg_pass_names[kernel->pass], cg_dtype_name(kernel->dtype));
+	cg_line_add(notes, sizeof notes, "; %s [%lld, %lld]", shapes[kernel->shape], (long long)rows, (long long)units);
 	finish(line, stream, code, ms, notes);
 }
