@@ -9,7 +9,6 @@
 #include "gen/cell.h"
 #include "runtime/backend.h"
 #include "runtime/environment.h"
-#include "runtime/op.h"
 
 /* Tests have a list of their own. */
 #ifndef CG_BACKEND_LIST
@@ -242,14 +241,4 @@ const char *cg_device(int i, const char **about)
 			return name;
 		}
 	return NULL;
-}
-
-int cg_supports(const struct cg_context *context, const char *op, int dtype)
-{
-	CG_TRY(cg_usable(context, "cg_supports"));
-	if (!op || !cg_op_find(op, NULL))
-		return op ? CG_BAD_ARGUMENT : cg_fail(CG_BAD_ARGUMENT, "cg_supports: op: missing");
-	if (!cg_dtype_bytes(dtype))
-		return cg_fail(CG_BAD_ARGUMENT, "cg_supports: dtype: expected an enum cg_dtype, got %d", dtype);
-	return context->backend->supports(context->device, dtype);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "runtime/backend.h"
-#include "runtime/op.h"
+#include "runtime/block.h"
 
 /* What the kernels' arguments are called; the operands of a launch stand in this order. */
 enum {
@@ -252,12 +252,104 @@ int cg_gru_block_forward(struct cg_stream *stream, const struct cg_gru_block *op
 {
 	struct cg_gru_block whole;
 
-	return cg_block_run(stream, "gru_block_cell", cg_sized_complete(&sized, op, &whole), forward);
+	return cg_op_run(stream, &cg_gru_block_cell_ops[0], cg_sized_complete(&sized, op, &whole), forward);
 }
 
 int cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_block *op)
 {
 	struct cg_gru_block whole;
 
-	return cg_block_run(stream, "gru_block_cell_grad", cg_sized_complete(&sized, op, &whole), grad);
+	return cg_op_run(stream, &cg_gru_block_cell_ops[1], cg_sized_complete(&sized, op, &whole), grad);
 }
+
+/* ---- GRUBlockCell, GRUBlockCellGrad ---- */
+
+#define GRU(field) offsetof(struct cg_gru_block, field)
+
+static const struct cg_dim gru_dims[] = {
+	{ "B", GRU(B), .least = 0, .about = ABOUT_B },
+	{ "I", GRU(I), .least = 1, .about = ABOUT_I },
+	{ "U", GRU(U), .least = 1, .about = ABOUT_U },
+	{ .symbol = NULL }
+};
+
+static const struct cg_attribute gru_attributes[] = {
+	{ .name = NULL }
+};
+
+static const struct cg_port gru_ports[] = {
+	{ "x",      "B I",     CG_IN,  NULL, 0, .at = GRU(x)      },
+	{ "h_prev", "B U",     CG_IN,  NULL, 0, .at = GRU(h_prev) },
+	{ "w_ru",   "I+U 2*U", CG_IN,  NULL, 0, .at = GRU(w_ru), .about = ABOUT_W },
+	{ "w_c",    "I+U U",   CG_IN,  NULL, 0, .at = GRU(w_c), .about = ABOUT_W },
+	{ "b_ru",   "2*U",     CG_IN,  NULL, 0, .at = GRU(b_ru)   },
+	{ "b_c",    "U",       CG_IN,  NULL, 0, .at = GRU(b_c)    },
+	{ "r",      "B U",     CG_OUT, NULL, 0, .at = GRU(r)      },
+	{ "u",      "B U",     CG_OUT, NULL, 0, .at = GRU(u)      },
+	{ "c",      "B U",     CG_OUT, NULL, 0, .at = GRU(c)      },
+	{ "h",      "B U",     CG_OUT, NULL, 0, .at = GRU(h)      },
+	{ .name = NULL }
+};
+
+/* d_r_bar goes back through w_c and ends in r (1 - r): what reads it needs both.  d_w_c needs r for h_prev r. */
+#define READS_D_R_BAR "d_x d_h_prev d_r_bar_u_bar d_w_ru d_b_ru"
+
+static const struct cg_port gru_grad_ports[] = {
+	{ "x",             "B I",     CG_IN,      "d_w_ru d_w_c",          0, .at = GRU(x)             },
+	{ "h_prev",        "B U",     CG_IN,      NULL,                    0, .at = GRU(h_prev)        },
+	{ "w_ru",          "I+U 2*U", CG_IN,      "d_x d_h_prev",          0, .at = GRU(w_ru), .about = ABOUT_W },
+	{ "w_c",           "I+U U",   CG_IN,      READS_D_R_BAR,           0, .at = GRU(w_c), .about = ABOUT_W },
+	{ "b_ru",          "2*U",     CG_IN,      "",                      0, .at = GRU(b_ru), .flags = CG_SHAPE_ALONE },
+	{ "b_c",           "U",       CG_IN,      "",                      0, .at = GRU(b_c),  .flags = CG_SHAPE_ALONE },
+	{ "r",             "B U",     CG_IN,      READS_D_R_BAR " d_w_c",  0, .at = GRU(r)             },
+	{ "u",             "B U",     CG_IN,      NULL,                    0, .at = GRU(u)             },
+	{ "c",             "B U",     CG_IN,      NULL,                    0, .at = GRU(c)             },
+	{ "d_h",           "B U",     CG_IN,      "",                      0, .at = GRU(d_h)           },
+	{ "d_x",           "B I",     CG_OUT,     NULL,                    0, .at = GRU(d_x)           },
+	{ "d_h_prev",      "B U",     CG_OUT,     NULL,                    0, .at = GRU(d_h_prev)      },
+	{ "d_c_bar",       "B U",     CG_OUT,     NULL,                    0, .at = GRU(d_c_bar), .about = ABOUT_GATES },
+	{ "d_r_bar_u_bar", "B 2*U",   CG_OUT,     NULL,                    0, .at = GRU(d_r_bar_u_bar), .about = ABOUT_GATES },
+	{ "d_w_ru",        "I+U 2*U", CG_OUT_SUM, NULL,                    1, .at = GRU(d_w_ru)        },
+	{ "d_w_c",         "I+U U",   CG_OUT_SUM, NULL,                    1, .at = GRU(d_w_c)         },
+	{ "d_b_ru",        "2*U",     CG_OUT_SUM, NULL,                    1, .at = GRU(d_b_ru)        },
+	{ "d_b_c",         "U",       CG_OUT_SUM, NULL,                    1, .at = GRU(d_b_c)         },
+	{ .name = NULL }
+};
+
+static void gru_init(void *op, size_t size)
+{
+	cg_gru_block_init(op, size);
+}
+
+static int gru_work(const void *op, size_t *bytes)
+{
+	return cg_gru_block_work(op, CG_FORWARD, bytes);
+}
+
+static int gru_grad_work(const void *op, size_t *bytes)
+{
+	return cg_gru_block_work(op, CG_GRAD, bytes);
+}
+
+static int gru(struct cg_stream *stream, const void *op)
+{
+	return cg_gru_block_forward(stream, op);
+}
+
+static int gru_grad(struct cg_stream *stream, const void *op)
+{
+	return cg_gru_block_grad(stream, op);
+}
+
+#define GRU_MEANS   ONE_LAYER " cell=gru_block weights_format=block"
+#define GRU_STRUCT \
+	.type = "cg_gru_block", .size = sizeof(struct cg_gru_block), .init = gru_init, .dims = gru_dims, .gates = "r u", .means = GRU_MEANS, \
+	.dtype_at = GRU(dtype), .accumulate_at = GRU(accumulate), .work_at = GRU(work)
+
+const struct cg_op cg_gru_block_cell_ops[] = {
+	{ .name = "gru_block_cell",       .tensorflow = "GRUBlockCell",      GRU_STRUCT,
+	  .attributes = gru_attributes, .ports = gru_ports, .work = gru_work, .call = gru },
+	{ .name = "gru_block_cell_grad",  .tensorflow = "GRUBlockCellGrad",  GRU_STRUCT,
+	  .attributes = gru_attributes, .ports = gru_grad_ports, .work = gru_grad_work, .call = gru_grad },
+	{ .name = NULL }
+};

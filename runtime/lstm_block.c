@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/backend.h"
-#include "runtime/op.h"
+#include "runtime/block.h"
 
 /* What the kernels' arguments are called; the operands of a launch stand in this order. */
 enum {
@@ -426,17 +426,14 @@ static int grad(struct cg_stream *stream, const void *given, struct cg_work *wor
 /* ---- calls ---- */
 
 /* The row of the op table that is called.  A step that is all of its sequence is the cell's. */
-static const char *row_of(const struct cg_lstm_block *op, int is_grad)
+static const struct cg_op *row_of(const struct cg_lstm_block *op, int is_grad)
 {
-	static const char *const rows[][2] = {
-		{ "lstm_block_cell", "lstm_block_cell_grad" }, { "block_lstm", "block_lstm_grad" }, { "block_lstm_v2", "block_lstm_grad_v2" }
-	};
 	int is_readable = op && op->size >= sizeof *op;
 
 	if (!is_readable || (op->T == 1 && (op->seq_len_max == -1 || op->seq_len_max == 1)))
-		return rows[0][is_grad];
+		return &cg_lstm_block_cell_ops[is_grad];
 	/* TensorFlow's V2 has no forget_bias. */
-	return rows[1 + (op->gates == CG_IFCO && (is_grad || op->forget_bias == 0))][is_grad];
+	return &cg_block_lstm_ops[2 * (op->gates == CG_IFCO && (is_grad || op->forget_bias == 0)) + is_grad];
 }
 
 int cg_lstm_block_forward(struct cg_stream *stream, const struct cg_lstm_block *op)
@@ -444,7 +441,7 @@ int cg_lstm_block_forward(struct cg_stream *stream, const struct cg_lstm_block *
 	struct cg_lstm_block whole;
 
 	op = cg_sized_complete(&sized, op, &whole);
-	return cg_block_run(stream, row_of(op, 0), op, forward);
+	return cg_op_run(stream, row_of(op, 0), op, forward);
 }
 
 int cg_lstm_block_grad(struct cg_stream *stream, const struct cg_lstm_block *op)
@@ -452,5 +449,232 @@ int cg_lstm_block_grad(struct cg_stream *stream, const struct cg_lstm_block *op)
 	struct cg_lstm_block whole;
 
 	op = cg_sized_complete(&sized, op, &whole);
-	return cg_block_run(stream, row_of(op, 1), op, grad);
+	return cg_op_run(stream, row_of(op, 1), op, grad);
 }
+
+/* ---- LSTMBlockCell, LSTMBlockCellGrad ---- */
+
+#define LSTM(field) offsetof(struct cg_lstm_block, field)
+#define ABOUT_CLIP "cs is kept from -cell_clip to cell_clip; 0 or less: no limit"
+
+static const struct cg_dim lstm_dims[] = {
+	{ "T", LSTM(T), 1, .only = "it is one step; sequences are block_lstm's", .about = ABOUT_T },
+	{ "B", LSTM(B), .least = 0, .about = ABOUT_B },
+	{ "I", LSTM(I), .least = 1, .about = ABOUT_I },
+	{ "U", LSTM(U), .least = 1, .about = ABOUT_U },
+	{ .symbol = NULL }
+};
+
+static const struct cg_attribute lstm_attributes[] = {
+	{ .name = "forget_bias",  .kind = CG_REAL, .fallback = 1, .at = LSTM(forget_bias)  },
+	{ .name = "cell_clip",    .kind = CG_REAL, .fallback = 3, .at = LSTM(cell_clip), .about = ABOUT_CLIP },
+	{ .name = "use_peephole", .kind = CG_BOOL, .fallback = 0, .at = LSTM(use_peephole) },
+	{ .name = NULL }
+};
+
+static const struct cg_port lstm_ports[] = {
+	{ "x",       "B I",     CG_IN,  NULL,           0, .at = LSTM(x)       },
+	{ "cs_prev", "B U",     CG_IN,  NULL,           0, .at = LSTM(cs_prev) },
+	{ "h_prev",  "B U",     CG_IN,  NULL,           0, .at = LSTM(h_prev)  },
+	{ "w",       "I+U 4*U", CG_IN,  NULL,           0, .at = LSTM(w), .about = ABOUT_W },
+	{ "wci",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wci)     },
+	{ "wcf",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wcf)     },
+	{ "wco",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wco)     },
+	{ "b",       "4*U",     CG_IN,  NULL,           0, .at = LSTM(b)       },
+	{ "i",       "B U",     CG_OUT, NULL,           0, .at = LSTM(i)       },
+	{ "cs",      "B U",     CG_OUT, NULL,           0, .at = LSTM(cs)      },
+	{ "f",       "B U",     CG_OUT, NULL,           0, .at = LSTM(f)       },
+	{ "o",       "B U",     CG_OUT, NULL,           0, .at = LSTM(o)       },
+	{ "ci",      "B U",     CG_OUT, NULL,           0, .at = LSTM(ci)      },
+	{ "co",      "B U",     CG_OUT, NULL,           0, .at = LSTM(co)      },
+	{ "h",       "B U",     CG_OUT, NULL,           0, .at = LSTM(h)       },
+	{ .name = NULL }
+};
+
+static const struct cg_attribute lstm_grad_attributes[] = {
+	{ .name = "use_peephole", .kind = CG_BOOL, .required = 1, .at = LSTM(use_peephole) },
+	{ .name = NULL }
+};
+
+/* All outputs come from the point gradient, which reads cs_prev, the gates and co; cs, in wco_grad alone, only when
+ * peepholes are on.  x, h_prev and w are in the products. */
+static const struct cg_port lstm_grad_ports[] = {
+	{ "x",            "B I",     CG_IN,      "w_grad",             0, .at = LSTM(x)            },
+	{ "cs_prev",      "B U",     CG_IN,      NULL,                 0, .at = LSTM(cs_prev)      },
+	{ "h_prev",       "B U",     CG_IN,      "w_grad",             0, .at = LSTM(h_prev)       },
+	{ "w",            "I+U 4*U", CG_IN,      "x_grad h_prev_grad", 0, .at = LSTM(w), .about = ABOUT_W },
+	{ "wci",          "U",       CG_IN,      "use_peephole",       0, .at = LSTM(wci)          },
+	{ "wcf",          "U",       CG_IN,      "use_peephole",       0, .at = LSTM(wcf)          },
+	{ "wco",          "U",       CG_IN,      "use_peephole",       0, .at = LSTM(wco)          },
+	{ "b",            "4*U",     CG_IN,      "",                   0, .at = LSTM(b), .flags = CG_SHAPE_ALONE },
+	{ "i",            "B U",     CG_IN,      NULL,                 0, .at = LSTM(i)            },
+	{ "cs",           "B U",     CG_IN,      "use_peephole",       0, .at = LSTM(cs)           },
+	{ "f",            "B U",     CG_IN,      NULL,                 0, .at = LSTM(f)            },
+	{ "o",            "B U",     CG_IN,      NULL,                 0, .at = LSTM(o)            },
+	{ "ci",           "B U",     CG_IN,      NULL,                 0, .at = LSTM(ci)           },
+	{ "co",           "B U",     CG_IN,      NULL,                 0, .at = LSTM(co)           },
+	{ "cs_grad",      "B U",     CG_IN,      "",                   0, .at = LSTM(cs_grad)      },
+	{ "h_grad",       "B U",     CG_IN,      "",                   0, .at = LSTM(h_grad)       },
+	{ "cs_prev_grad", "B U",     CG_OUT,     NULL,                 0, .at = LSTM(cs_prev_grad) },
+	{ "dicfo",        "B 4*U",   CG_OUT,     NULL,                 0, .at = LSTM(dgates), .about = ABOUT_GATES },
+	{ "wci_grad",     "U",       CG_OUT_SUM, NULL,                 0, .at = LSTM(wci_grad)     },
+	{ "wcf_grad",     "U",       CG_OUT_SUM, NULL,                 0, .at = LSTM(wcf_grad)     },
+	{ "wco_grad",     "U",       CG_OUT_SUM, NULL,                 0, .at = LSTM(wco_grad)     },
+	{ "x_grad",       "B I",     CG_OUT,     NULL,                 1, .at = LSTM(x_grad)       },
+	{ "h_prev_grad",  "B U",     CG_OUT,     NULL,                 1, .at = LSTM(h_prev_grad)  },
+	{ "w_grad",       "I+U 4*U", CG_OUT_SUM, NULL,                 1, .at = LSTM(w_grad)       },
+	{ "b_grad",       "4*U",     CG_OUT_SUM, NULL,                 1, .at = LSTM(b_grad)       },
+	{ .name = NULL }
+};
+
+/* ---- BlockLSTM, BlockLSTMGrad, and V2 of both ---- */
+
+static const struct cg_dim block_lstm_dims[] = {
+	{ "T", LSTM(T), .least = 0, .about = ABOUT_T },
+	{ "B", LSTM(B), .least = 0, .about = ABOUT_B },
+	{ "I", LSTM(I), .least = 1, .about = ABOUT_I },
+	{ "U", LSTM(U), .least = 1, .about = ABOUT_U },
+	{ .symbol = NULL }
+};
+
+/* In C -1 stands for T. */
+#define SEQ_LEN_MAX { .name = "seq_len_max", .kind = CG_INTEGER, .range = "0 T", .scalar = 1, .required = 1, .fallback = -1, \
+                      .at = LSTM(seq_len_max), .about = "steps that are computed, of T" }
+
+static const struct cg_attribute block_lstm_attributes[] = {
+	SEQ_LEN_MAX,
+	{ .name = "forget_bias",  .kind = CG_REAL, .fallback = 1, .at = LSTM(forget_bias)  },
+	{ .name = "cell_clip",    .kind = CG_REAL, .fallback = 3, .at = LSTM(cell_clip), .about = ABOUT_CLIP },
+	{ .name = "use_peephole", .kind = CG_BOOL, .fallback = 0, .at = LSTM(use_peephole) },
+	{ .name = NULL }
+};
+
+static const struct cg_attribute block_lstm_v2_attributes[] = {
+	SEQ_LEN_MAX,
+	{ .name = "cell_clip",    .kind = CG_REAL, .fallback = 0, .at = LSTM(cell_clip), .about = ABOUT_CLIP },
+	{ .name = "use_peephole", .kind = CG_BOOL, .fallback = 0, .at = LSTM(use_peephole) },
+	{ .name = NULL }
+};
+
+static const struct cg_attribute block_lstm_grad_attributes[] = {
+	SEQ_LEN_MAX,
+	{ .name = "use_peephole", .kind = CG_BOOL, .required = 1, .at = LSTM(use_peephole) },
+	{ .name = NULL }
+};
+
+static const struct cg_port block_lstm_ports[] = {
+	{ "x",       "T B I",   CG_IN,  NULL,           0, .at = LSTM(x)       },
+	{ "cs_prev", "B U",     CG_IN,  NULL,           0, .at = LSTM(cs_prev) },
+	{ "h_prev",  "B U",     CG_IN,  NULL,           0, .at = LSTM(h_prev)  },
+	{ "w",       "I+U 4*U", CG_IN,  NULL,           0, .at = LSTM(w), .about = ABOUT_W },
+	{ "wci",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wci)     },
+	{ "wcf",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wcf)     },
+	{ "wco",     "U",       CG_IN,  "use_peephole", 0, .at = LSTM(wco)     },
+	{ "b",       "4*U",     CG_IN,  NULL,           0, .at = LSTM(b)       },
+	{ "i",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(i), .flags = CG_UNSET },
+	{ "cs",      "T B U",   CG_OUT, NULL,           0, .at = LSTM(cs)      },
+	{ "f",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(f), .flags = CG_UNSET },
+	{ "o",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(o), .flags = CG_UNSET },
+	{ "ci",      "T B U",   CG_OUT, NULL,           0, .at = LSTM(ci), .flags = CG_UNSET },
+	{ "co",      "T B U",   CG_OUT, NULL,           0, .at = LSTM(co), .flags = CG_UNSET },
+	{ "h",       "T B U",   CG_OUT, NULL,           0, .at = LSTM(h)       },
+	{ .name = NULL }
+};
+
+/* A step's gradient goes through w to the step before, and reads its cs: all outputs need both.  h is in the products alone. */
+static const struct cg_port block_lstm_grad_ports[] = {
+	{ "x",            "T B I",   CG_IN,      "w_grad",       0, .at = LSTM(x)            },
+	{ "cs_prev",      "B U",     CG_IN,      NULL,           0, .at = LSTM(cs_prev)      },
+	{ "h_prev",       "B U",     CG_IN,      "w_grad",       0, .at = LSTM(h_prev)       },
+	{ "w",            "I+U 4*U", CG_IN,      NULL,           0, .at = LSTM(w), .about = ABOUT_W },
+	{ "wci",          "U",       CG_IN,      "use_peephole", 0, .at = LSTM(wci)          },
+	{ "wcf",          "U",       CG_IN,      "use_peephole", 0, .at = LSTM(wcf)          },
+	{ "wco",          "U",       CG_IN,      "use_peephole", 0, .at = LSTM(wco)          },
+	{ "b",            "4*U",     CG_IN,      "",             0, .at = LSTM(b), .flags = CG_SHAPE_ALONE },
+	{ "i",            "T B U",   CG_IN,      NULL,           0, .at = LSTM(i)            },
+	{ "cs",           "T B U",   CG_IN,      NULL,           0, .at = LSTM(cs)           },
+	{ "f",            "T B U",   CG_IN,      NULL,           0, .at = LSTM(f)            },
+	{ "o",            "T B U",   CG_IN,      NULL,           0, .at = LSTM(o)            },
+	{ "ci",           "T B U",   CG_IN,      NULL,           0, .at = LSTM(ci)           },
+	{ "co",           "T B U",   CG_IN,      NULL,           0, .at = LSTM(co)           },
+	{ "h",            "T B U",   CG_IN,      "w_grad",       0, .at = LSTM(h)            },
+	{ "cs_grad",      "T B U",   CG_IN,      "",             0, .at = LSTM(cs_grad)      },
+	{ "h_grad",       "T B U",   CG_IN,      "",             0, .at = LSTM(h_grad)       },
+	{ "x_grad",       "T B I",   CG_OUT,     NULL,           0, .at = LSTM(x_grad)       },
+	{ "cs_prev_grad", "B U",     CG_OUT,     NULL,           0, .at = LSTM(cs_prev_grad) },
+	{ "h_prev_grad",  "B U",     CG_OUT,     NULL,           0, .at = LSTM(h_prev_grad)  },
+	{ "w_grad",       "I+U 4*U", CG_OUT_SUM, NULL,           0, .at = LSTM(w_grad)       },
+	{ "wci_grad",     "U",       CG_OUT_SUM, NULL,           0, .at = LSTM(wci_grad)     },
+	{ "wcf_grad",     "U",       CG_OUT_SUM, NULL,           0, .at = LSTM(wcf_grad)     },
+	{ "wco_grad",     "U",       CG_OUT_SUM, NULL,           0, .at = LSTM(wco_grad)     },
+	{ "b_grad",       "4*U",     CG_OUT_SUM, NULL,           0, .at = LSTM(b_grad)       },
+	{ "dgates",       "T B 4*U", CG_OUT,     NULL,           1, .at = LSTM(dgates), .about = ABOUT_GATES },
+	{ .name = NULL }
+};
+
+static void lstm_init(void *op, size_t size)
+{
+	cg_lstm_block_init(op, size);
+}
+
+static void lstm_v2_init(void *op, size_t size)
+{
+	struct cg_lstm_block *v2 = op;
+
+	cg_lstm_block_init(op, size);
+	v2->gates = CG_IFCO;
+	v2->forget_bias = v2->cell_clip = 0;
+}
+
+static int lstm_work(const void *op, size_t *bytes)
+{
+	return cg_lstm_block_work(op, CG_FORWARD, bytes);
+}
+
+static int lstm_grad_work(const void *op, size_t *bytes)
+{
+	return cg_lstm_block_work(op, CG_GRAD, bytes);
+}
+
+static int lstm(struct cg_stream *stream, const void *op)
+{
+	return cg_lstm_block_forward(stream, op);
+}
+
+static int lstm_grad(struct cg_stream *stream, const void *op)
+{
+	return cg_lstm_block_grad(stream, op);
+}
+
+#define LSTM_STRUCT \
+	.type = "cg_lstm_block", .size = sizeof(struct cg_lstm_block), \
+	.dtype_at = LSTM(dtype), .accumulate_at = LSTM(accumulate), .work_at = LSTM(work)
+#define LSTM_MEANS  ONE_LAYER " cell=lstm_block weights_format=block"
+/* Without a forget_bias, and with nothing clipped, the equations are those of lstm. */
+#define V2_MEANS    ONE_LAYER " cell=lstm_block,lstm weights_format=block_v2 time_major=true"
+#define LSTM_CELL  LSTM_STRUCT, .init = lstm_init, .dims = lstm_dims, .gates_at = LSTM(gates), .gates = "i ci f o", .means = LSTM_MEANS
+#define BLOCK_LSTM LSTM_STRUCT, .init = lstm_init, .dims = block_lstm_dims, .steps_at = LSTM(seq_len_max), .gates_at = LSTM(gates), \
+	.gates = "i ci f o", .means = LSTM_MEANS " time_major=true"
+#define BLOCK_LSTM_V2 LSTM_STRUCT, .init = lstm_v2_init, .dims = block_lstm_dims, .steps_at = LSTM(seq_len_max), .gates = "i f ci o"
+#define LSTM_FORWARD .work = lstm_work, .call = lstm
+#define LSTM_GRAD    .work = lstm_grad_work, .call = lstm_grad
+
+const struct cg_op cg_lstm_block_cell_ops[] = {
+	{ .name = "lstm_block_cell",      .tensorflow = "LSTMBlockCell",     LSTM_CELL, LSTM_FORWARD,
+	  .attributes = lstm_attributes, .ports = lstm_ports },
+	{ .name = "lstm_block_cell_grad", .tensorflow = "LSTMBlockCellGrad", LSTM_CELL, LSTM_GRAD,
+	  .attributes = lstm_grad_attributes, .ports = lstm_grad_ports },
+	{ .name = NULL }
+};
+
+const struct cg_op cg_block_lstm_ops[] = {
+	{ .name = "block_lstm",           .tensorflow = "BlockLSTM",         BLOCK_LSTM, LSTM_FORWARD,
+	  .attributes = block_lstm_attributes, .ports = block_lstm_ports },
+	{ .name = "block_lstm_grad",      .tensorflow = "BlockLSTMGrad",     BLOCK_LSTM, LSTM_GRAD,
+	  .attributes = block_lstm_grad_attributes, .ports = block_lstm_grad_ports },
+	{ .name = "block_lstm_v2",        .tensorflow = "BlockLSTMV2",       BLOCK_LSTM_V2, LSTM_FORWARD, .means = V2_MEANS " forget_bias=0",
+	  .attributes = block_lstm_v2_attributes, .ports = block_lstm_ports },
+	{ .name = "block_lstm_grad_v2",   .tensorflow = "BlockLSTMGradV2",   BLOCK_LSTM_V2, LSTM_GRAD, .means = V2_MEANS,
+	  .attributes = block_lstm_grad_attributes, .ports = block_lstm_grad_ports },
+	{ .name = NULL }
+};

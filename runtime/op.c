@@ -1,6 +1,6 @@
 /*
  * What can be said of any op from its row: its shapes, what it needs, whether its arguments can be worked on.
- * The rows are in op_table.c, the work is in the ops' own files; no op is named here.
+ * The rows and the work are in the ops' own files; no op is named here.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +11,6 @@
 enum {
 	DIMS  = 12,                      /* of a row at most, as are */
 	PORTS = 32,                      /* without lists */
-	NAMES = 96,                      /* of ops, ours and theirs */
-	PASS_NAME = 64
 };
 
 /* ---- words ---- */
@@ -349,29 +347,6 @@ int cg_op_needs(const struct cg_op *row, const struct cg_port *port, const void 
 
 /* ---- pairs ---- */
 
-/* The name of an op's pass: that of its gradient is the same with _grad, or _backprop, in it. */
-static int pass_name(const struct cg_op *row, char name[PASS_NAME])
-{
-	static const char *const endings[] = { "_grad", "_backprop" };
-	const char *at = NULL, *ending = "";
-
-	for (size_t k = 0; k < sizeof endings / sizeof *endings && !at; k++)
-		at = strstr(row->name, ending = endings[k]);
-	snprintf(name, PASS_NAME, "%.*s%s", at ? (int)(at - row->name) : PASS_NAME, row->name, at ? at + strlen(ending) : "");
-	return at != NULL;
-}
-
-const struct cg_op *cg_op_pair(const struct cg_op *row, int *is_grad)
-{
-	char name[PASS_NAME], other[PASS_NAME];
-
-	*is_grad = pass_name(row, name);
-	for (const struct cg_op *o = cg_ops; o->name; o++)
-		if (pass_name(o, other) != *is_grad && !strcmp(name, other))
-			return o;
-	return NULL;
-}
-
 /* ---- checks, in the order in which a caller fills the struct ---- */
 
 static int check_dtype(const struct cg_op *row, const void *op)
@@ -558,33 +533,4 @@ int cg_op_check(const struct cg_op *row, const void *op)
 	code = check_arguments(row, op, many ? many : few);
 	cg_memory(many, 0);
 	return code;
-}
-
-/* ---- names ---- */
-
-const struct cg_op *cg_op_find(const char *name, int *theirs)
-{
-	const char *names[NAMES], *nearest;
-	const struct cg_op *row;
-	int n = 0;
-
-	if (!name) {
-		cg_fail(CG_BAD_ARGUMENT, "op: expected a name, got NULL");
-		return NULL;
-	}
-	for (row = cg_ops; row->name; row++) {
-		int by_theirs = !strcmp(name, row->tensorflow);
-
-		if (by_theirs || !strcmp(name, row->name)) {
-			if (theirs)
-				*theirs = by_theirs;
-			return row;
-		}
-		names[n++] = row->name;
-		names[n++] = row->tensorflow;
-	}
-	nearest = cg_nearest(name, names, n);
-	cg_fail(CG_BAD_ARGUMENT, "%.64s: no such op%s%s; cellgrad info lists them", name,
-	        nearest ? ": the nearest is " : "", nearest ? nearest : "");
-	return NULL;
 }

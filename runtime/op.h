@@ -127,7 +127,8 @@ struct cg_op {
 	int  (*item)(const struct cg_op *, const void *op, int k, struct cg_port *, char name[CG_ITEM_NAME]);
 };
 
-extern const struct cg_op cg_ops[];      /* ends with a row whose name is NULL */
+/* The first row, for NULL; the one after a row; NULL after the last. */
+const struct cg_op *cg_op_next(const struct cg_op *);
 
 /* The row of a name, ours or TensorFlow's; *theirs (may be NULL) says which was given.  NULL: none, and the message has
  * the nearest. */

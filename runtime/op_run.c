@@ -88,9 +88,3 @@ int cg_op_run(struct cg_stream *stream, const struct cg_op *row, const void *op,
 	cg_verbose_op(stream, row, op, code, cg_milliseconds() - start);
 	return code;
 }
-
-int cg_block_run(struct cg_stream *stream, const char *name, const void *op,
-                 int (*body)(struct cg_stream *, const void *op, struct cg_work *))
-{
-	return cg_op_run(stream, cg_op_find(name, NULL), op, body);
-}

@@ -184,15 +184,8 @@ int  cg_rnn_from_canonical(struct cg_stream *, const void *op);
 
 /* ---- rnn_table.c ---- */
 
-/* The lists of the rows in op_table.c, one for each version of TensorFlow's. */
+extern const struct cg_op cg_cudnn_rnn_ops[];    /* ends with a row whose name is NULL */
 extern const char *const cg_rnn_modes[], *const cg_rnn_inputs[], *const cg_rnn_directions[];
-extern const struct cg_dim cg_rnn_dims[], cg_rnn_params_dims[];
-extern const struct cg_attribute cg_rnn_attributes[], cg_rnn_v1_attributes[];
-extern const struct cg_attribute cg_rnn_backprop_attributes[], cg_rnn_backprop_v1_attributes[];
-extern const struct cg_attribute cg_rnn_params_size_attributes[], cg_rnn_canonical_attributes[], cg_rnn_canonical_v1_attributes[];
-extern const struct cg_port cg_rnn_ports[], cg_rnn_v1_ports[], cg_rnn_v2_ports[];
-extern const struct cg_port cg_rnn_backprop_ports[], cg_rnn_backprop_v1_ports[], cg_rnn_backprop_v2_ports[];
-extern const struct cg_port cg_rnn_params_size_ports[], cg_rnn_to_canonical_ports[], cg_rnn_from_canonical_ports[];
 void cg_rnn_op_init(void *op, size_t size);
 int  cg_rnn_forward_work(const void *op, size_t *bytes);
 int  cg_rnn_backward_work(const void *op, size_t *bytes);

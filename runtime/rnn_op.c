@@ -9,6 +9,39 @@
 
 #define REFUSE(row, ...) (cg_fail(CG_BAD_ARGUMENT, __VA_ARGS__), cg_fail_in(CG_BAD_ARGUMENT, "%s", (row)->name))
 
+/* TensorFlow's words, in its order. */
+const char *const cg_rnn_modes[] = { "rnn_relu", "rnn_tanh", "lstm", "gru", NULL };
+const char *const cg_rnn_inputs[] = { "linear_input", "skip_input", "auto_select", NULL };
+const char *const cg_rnn_directions[] = { "unidirectional", "bidirectional", NULL };
+
+void cg_rnn_op_init(void *op, size_t size)
+{
+	struct cg_rnn_op *rnn = op;
+
+	memset(op, 0, size);
+	rnn->call.size = size;
+	rnn->rnn_mode = 2;
+	rnn->is_training = rnn->time_major = 1;
+	rnn->one = 1;
+}
+
+int cg_rnn_forward_work(const void *op, size_t *bytes)
+{
+	return cg_rnn_op_work(op, CG_FORWARD, bytes);
+}
+
+int cg_rnn_backward_work(const void *op, size_t *bytes)
+{
+	return cg_rnn_op_work(op, CG_GRAD, bytes);
+}
+
+int cg_rnn_no_work(const void *op, size_t *bytes)
+{
+	(void)op;
+	*bytes = 0;
+	return CG_OK;
+}
+
 /* ---- the plan that attributes ask for ---- */
 
 const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *op)

@@ -1,6 +1,6 @@
 /*
  * The lists of the CudnnRNN family's rows: attributes, inputs and outputs of TensorFlow's ops in their versions, each said once,
- * and what our names add.  The rows are in op_table.c, what is computed in rnn_op.c and rnn_canonical.c.
+ * and what our names add.  What is computed is in rnn_op.c and rnn_canonical.c.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@
 #define ABOUT_U "units"
 #define ABOUT_H "width of the output: num_proj, or else U"
 
-const struct cg_dim cg_rnn_dims[] = {
+static const struct cg_dim rnn_dims[] = {
 	{ "T",       CALL(T),      .least = 0, .about = "steps" },
 	{ "B",       CALL(B),      .least = 0, .about = "rows of the batch" },
 	{ "I",       RNN(I),       .least = 1, .about = ABOUT_I },
@@ -36,7 +36,7 @@ const struct cg_dim cg_rnn_dims[] = {
 };
 
 /* Of the ops on parameters alone TensorFlow gives the sizes as inputs. */
-const struct cg_dim cg_rnn_params_dims[] = {
+static const struct cg_dim params_dims[] = {
 	{ "L",  RNN(num_layers), .least = 1, .about = "num_layers" },
 	{ "I",  RNN(input_size), .least = 1, .about = "input_size" },
 	{ "U",  RNN(num_units),  .least = 1, .about = "num_units" },
@@ -49,9 +49,6 @@ const struct cg_dim cg_rnn_params_dims[] = {
 
 /* ---- attributes ---- */
 
-const char *const cg_rnn_modes[] = { "rnn_relu", "rnn_tanh", "lstm", "gru", NULL };
-const char *const cg_rnn_inputs[] = { "linear_input", "skip_input", "auto_select", NULL };
-const char *const cg_rnn_directions[] = { "unidirectional", "bidirectional", NULL };
 static const char *const integers[] = { "int32", "int64", NULL };
 
 #define NETWORK \
@@ -83,10 +80,10 @@ static const char *const integers[] = { "int32", "int64", NULL };
 	  .about = "true: f16 and bf16 never by cuDNN, which rounds sums and c to them" }
 #define END { .name = NULL }
 
-const struct cg_attribute cg_rnn_attributes[] = { NETWORK, PROJECTION, TRAINING, TIME_MAJOR, OURS, END };
-const struct cg_attribute cg_rnn_v1_attributes[] = { NETWORK, TRAINING, END };
-const struct cg_attribute cg_rnn_backprop_attributes[] = { NETWORK, PROJECTION, TIME_MAJOR, OURS, END };
-const struct cg_attribute cg_rnn_backprop_v1_attributes[] = { NETWORK, END };
+static const struct cg_attribute rnn_attributes[] = { NETWORK, PROJECTION, TRAINING, TIME_MAJOR, OURS, END };
+static const struct cg_attribute v1_attributes[] = { NETWORK, TRAINING, END };
+static const struct cg_attribute backprop_attributes[] = { NETWORK, PROJECTION, TIME_MAJOR, OURS, END };
+static const struct cg_attribute backprop_v1_attributes[] = { NETWORK, END };
 
 /* In TensorFlow's ops a scalar each. */
 #define SIZES \
@@ -95,13 +92,13 @@ const struct cg_attribute cg_rnn_backprop_v1_attributes[] = { NETWORK, END };
 	{ .name = "input_size", .kind = CG_INTEGER, .range = "1", .scalar = 1, .required = 1, .at = RNN(input_size) }
 #define COUNT(field) { .name = #field, .kind = CG_INTEGER, .range = "1", .required = 1, .at = RNN(field) }
 
-const struct cg_attribute cg_rnn_params_size_attributes[] = {
+static const struct cg_attribute params_size_attributes[] = {
 	SIZES, { .name = "S", .kind = CG_WORD, .words = integers, .at = RNN(S) }, NETWORK, PROJECTION, ANY_CELL, END
 };
-const struct cg_attribute cg_rnn_canonical_attributes[] = {
+static const struct cg_attribute canonical_attributes[] = {
 	SIZES, COUNT(num_params_weights), COUNT(num_params_biases), NETWORK, PROJECTION, ANY_CELL, END
 };
-const struct cg_attribute cg_rnn_canonical_v1_attributes[] = { SIZES, COUNT(num_params), NETWORK, END };
+static const struct cg_attribute canonical_v1_attributes[] = { SIZES, COUNT(num_params), NETWORK, END };
 
 /* ---- inputs and outputs ---- */
 
@@ -126,9 +123,9 @@ const struct cg_attribute cg_rnn_canonical_v1_attributes[] = { SIZES, COUNT(num_
 	{ "host_reserved", "", flow, need, 0, .at = RNN(host_reserved), .type = CG_INT8, .flags = CG_ON_HOST | CG_OPAQUE | lack, \
 	  .about = "says nothing; TensorFlow's op has it" }
 
-const struct cg_port cg_rnn_ports[] = { INPUTS(CG_OURS_LACKS), LENGTHS, OUTPUTS, PLACEHOLDER(CG_OUT, NULL, 0), END };
-const struct cg_port cg_rnn_v2_ports[] = { INPUTS(0), OUTPUTS, PLACEHOLDER(CG_OUT, NULL, 0), END };
-const struct cg_port cg_rnn_v1_ports[] = { INPUTS(0), OUTPUTS, END };
+static const struct cg_port rnn_ports[] = { INPUTS(CG_OURS_LACKS), LENGTHS, OUTPUTS, PLACEHOLDER(CG_OUT, NULL, 0), END };
+static const struct cg_port v2_ports[] = { INPUTS(0), OUTPUTS, PLACEHOLDER(CG_OUT, NULL, 0), END };
+static const struct cg_port v1_ports[] = { INPUTS(0), OUTPUTS, END };
 
 /* Of what forward wrote only the reserve is read, and a call without one makes it. */
 #define FROM_FORWARD \
@@ -146,9 +143,9 @@ const struct cg_port cg_rnn_v1_ports[] = { INPUTS(0), OUTPUTS, END };
 	{ "input_c_backprop", "L*D B C", CG_OUT,     NULL, 0, .at = CALL(input_c_backprop) }, \
 	{ "params_backprop",  "params",  CG_OUT_SUM, NULL, 0, .at = CALL(params_backprop)  }
 
-const struct cg_port cg_rnn_backprop_ports[] = { INPUTS(CG_OURS_LACKS), LENGTHS, FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
-const struct cg_port cg_rnn_backprop_v2_ports[] = { INPUTS(0), FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
-const struct cg_port cg_rnn_backprop_v1_ports[] = { INPUTS(0), FROM_FORWARD, GRADIENTS, END };
+static const struct cg_port backprop_ports[] = { INPUTS(CG_OURS_LACKS), LENGTHS, FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
+static const struct cg_port backprop_v2_ports[] = { INPUTS(0), FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
+static const struct cg_port backprop_v1_ports[] = { INPUTS(0), FROM_FORWARD, GRADIENTS, END };
 
 /* Parameters are copied where they are, and that is the host's memory. */
 #define CANONICAL(flow) \
@@ -159,38 +156,51 @@ const struct cg_port cg_rnn_backprop_v1_ports[] = { INPUTS(0), FROM_FORWARD, GRA
 	  .about = "for each layer and direction: of each gate [U], of the input's side; of each gate [U], of the recurrence's" }
 #define PARAMS(flow) { "params", "params", flow, NULL, 0, .at = CALL(params), .flags = CG_ON_HOST, .about = ABOUT_PARAMS }
 /* TensorFlow's shape is [1]. */
-const struct cg_port cg_rnn_params_size_ports[] = {
+static const struct cg_port params_size_ports[] = {
 	{ "params_size", "one", CG_OUT, NULL, 0, .at = RNN(params_size), .type = CG_INT_S, .flags = CG_ON_HOST }, END
 };
-const struct cg_port cg_rnn_to_canonical_ports[] = { PARAMS(CG_IN), CANONICAL(CG_OUT), END };
-const struct cg_port cg_rnn_from_canonical_ports[] = { CANONICAL(CG_IN), PARAMS(CG_OUT), END };
+static const struct cg_port to_canonical_ports[] = { PARAMS(CG_IN), CANONICAL(CG_OUT), END };
+static const struct cg_port from_canonical_ports[] = { CANONICAL(CG_IN), PARAMS(CG_OUT), END };
 
-/* ---- structs and work ---- */
+/* ---- the rows ---- */
 
-void cg_rnn_op_init(void *op, size_t size)
-{
-	struct cg_rnn_op *rnn = op;
+/* Our name is TensorFlow's newest version, and what it does beyond. */
+#define RNN_STRUCT \
+	.type = "cg_rnn_call", .size = sizeof(struct cg_rnn_op), .init = cg_rnn_op_init, .plan = 1, \
+	.dtype_at = offsetof(struct cg_rnn_op, dtype), .accumulate_at = offsetof(struct cg_rnn_op, call.accumulate), \
+	.work_at = offsetof(struct cg_rnn_op, call.work)
+#define RNN_MEANS "weights_format=cellgrad num_proj=0 time_major=true counter=0 first_step=0"
+#define NETWORKS RNN_STRUCT, .means = RNN_MEANS, .dims = rnn_dims, .settle = cg_rnn_op_settle, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, \
+	.weights = cg_rnn_op_weights, .open = cg_rnn_op_open, .close = cg_rnn_op_close, .time_major_at = offsetof(struct cg_rnn_op, time_major)
+#define FORWARD  NETWORKS, .work = cg_rnn_forward_work, .call = cg_rnn_op_forward
+#define BACKWARD NETWORKS, .work = cg_rnn_backward_work, .call = cg_rnn_op_backward
+#define RNN_PARAMS RNN_STRUCT, .dims = params_dims, .settle = cg_rnn_params_settle, .work = cg_rnn_no_work
+#define RNN_LISTS  RNN_PARAMS, .items = cg_rnn_items, .item = cg_rnn_item
+#define TO_LISTS   RNN_LISTS, .means = "weights_format=cellgrad num_proj=0"
+#define FROM_LISTS RNN_LISTS, .means = "weights_format=canonical num_proj=0"
 
-	memset(op, 0, size);
-	rnn->call.size = size;
-	rnn->rnn_mode = 2;
-	rnn->is_training = rnn->time_major = 1;
-	rnn->one = 1;
-}
-
-int cg_rnn_forward_work(const void *op, size_t *bytes)
-{
-	return cg_rnn_op_work(op, CG_FORWARD, bytes);
-}
-
-int cg_rnn_backward_work(const void *op, size_t *bytes)
-{
-	return cg_rnn_op_work(op, CG_GRAD, bytes);
-}
-
-int cg_rnn_no_work(const void *op, size_t *bytes)
-{
-	(void)op;
-	*bytes = 0;
-	return CG_OK;
-}
+const struct cg_op cg_cudnn_rnn_ops[] = {
+	{ .name = "rnn",                 .tensorflow = "CudnnRNNV3",         FORWARD,
+	  .attributes = rnn_attributes,             .ports = rnn_ports },
+	{ .name = "rnn_v2",              .tensorflow = "CudnnRNNV2",         FORWARD,
+	  .attributes = v1_attributes,          .ports = v2_ports },
+	{ .name = "rnn_v1",              .tensorflow = "CudnnRNN",           FORWARD,
+	  .attributes = v1_attributes,          .ports = v1_ports },
+	{ .name = "rnn_backprop",        .tensorflow = "CudnnRNNBackpropV3", BACKWARD,
+	  .attributes = backprop_attributes,    .ports = backprop_ports },
+	{ .name = "rnn_backprop_v2",     .tensorflow = "CudnnRNNBackpropV2", BACKWARD,
+	  .attributes = backprop_v1_attributes, .ports = backprop_v2_ports },
+	{ .name = "rnn_backprop_v1",     .tensorflow = "CudnnRNNBackprop",   BACKWARD,
+	  .attributes = backprop_v1_attributes, .ports = backprop_v1_ports },
+	{ .name = "rnn_params_size",     .tensorflow = "CudnnRNNParamsSize", RNN_PARAMS, .call = cg_rnn_params_size, .means = "num_proj=0",
+	  .attributes = params_size_attributes, .ports = params_size_ports },
+	{ .name = "rnn_params_to_canonical",    .tensorflow = "CudnnRNNParamsToCanonicalV2", TO_LISTS, .call = cg_rnn_to_canonical,
+	  .attributes = canonical_attributes,    .ports = to_canonical_ports },
+	{ .name = "rnn_params_to_canonical_v1", .tensorflow = "CudnnRNNParamsToCanonical",   TO_LISTS, .call = cg_rnn_to_canonical,
+	  .attributes = canonical_v1_attributes, .ports = to_canonical_ports },
+	{ .name = "rnn_canonical_to_params",    .tensorflow = "CudnnRNNCanonicalToParamsV2", FROM_LISTS, .call = cg_rnn_from_canonical,
+	  .attributes = canonical_attributes,    .ports = from_canonical_ports },
+	{ .name = "rnn_canonical_to_params_v1", .tensorflow = "CudnnRNNCanonicalToParams",   FROM_LISTS, .call = cg_rnn_from_canonical,
+	  .attributes = canonical_v1_attributes, .ports = from_canonical_ports },
+	{ .name = NULL }
+};

@@ -209,8 +209,5 @@ int cg_stage_close(struct cg_stage *, int code);
  * wanted there is nothing to compute. */
 int cg_op_run(struct cg_stream *, const struct cg_op *, const void *op,
               int (*body)(struct cg_stream *, const void *op, struct cg_work *));
-/* The same of a row by its name. */
-int cg_block_run(struct cg_stream *, const char *row, const void *op,
-                 int (*body)(struct cg_stream *, const void *op, struct cg_work *));
 
 #endif

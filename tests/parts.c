@@ -89,7 +89,7 @@ int main(int argc, char **argv)
 		else if (cg_supports(context, "lstm_block_cell", dtype))
 			printf("| %s: %s |\n", argv[k], cg_message());
 		else
-			for (const struct cg_op *row = cg_ops; row->name && !code; row++)
+			for (const struct cg_op *row = NULL; (row = cg_op_next(row)) && !code;)
 				if (row->plan)
 					printf("| %s: by a plan, not measured here |\n", row->name);
 				else for (size_t s = 0; s < (getenv("NET_SMALL") ? 1 : sizeof sizes / sizeof *sizes) && !code; s++)

@@ -134,7 +134,7 @@ static int read_list(struct bench *b, int k)
 	int64_t least = 0;
 	char shown[PRINT_NAME];
 
-	for (const struct cg_op *row = cg_ops; row->name; row++)
+	for (const struct cg_op *row = NULL; (row = cg_op_next(row));)
 		for (const struct cg_dim *d = row->dims; d->symbol; d++)
 			if (!strcmp(d->symbol, problem_sizes[k].symbol) && !d->only && d->least > least)
 				least = d->least;

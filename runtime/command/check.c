@@ -93,7 +93,7 @@ static int no_op(const char *word)
 	char shown[PRINT_NAME];
 	int n = 0;
 
-	for (const struct cg_op *op = cg_ops; op->name && n < OPS_MAX - 1; op++) {
+	for (const struct cg_op *op = NULL; (op = cg_op_next(op)) && n < OPS_MAX - 1;) {
 		names[n++] = op->name;
 		names[n++] = op->tensorflow;
 	}
@@ -204,7 +204,7 @@ static int choose(struct check *c, struct request *r)
 {
 	int named = r->n_ops + r->n_cells;
 
-	for (const struct cg_op *op = cg_ops; op->name && !named && r->n_ops < OPS_MAX; op++)
+	for (const struct cg_op *op = NULL; (op = cg_op_next(op)) && !named && r->n_ops < OPS_MAX;)
 		r->ops[r->n_ops++] = op;
 	for (int k = 0; cg_cell_name(k) && !named && r->n_cells < OPS_MAX; k++) {
 		r->cells[r->n_cells] = cg_cell_find(cg_cell_name(k));
@@ -292,7 +292,7 @@ static int open_sides(struct check *c, const struct options *o)
 
 static int supported(const struct check *c, const struct subject *s)
 {
-	const char *op = s->op ? s->op->name : cg_ops->name;
+	const char *op = s->op ? s->op->name : cg_op_next(NULL)->name;
 	const struct side *second = s->op ? &c->sides[1] : &c->other;
 
 	CG_TRY(cg_supports(c->sides[0].context, op, s->dtype));

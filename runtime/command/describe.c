@@ -291,18 +291,18 @@ static const struct cg_attribute *mode_for(const struct cg_op *row, const char *
 
 static int is_a_cell(const char *name, const char *cell)
 {
-	const struct cg_op *row = cg_ops;
+	const struct cg_op *row = cg_op_next(NULL);
 	const struct cg_attribute *mode;
 
 	/* The first op that any cell can be given to. */
-	while (row->name && !(row->route && attribute_of(row, "cell")))
-		row++;
-	mode = row->name ? mode_for(row, cell) : NULL;
+	while (row && !(row->route && attribute_of(row, "cell")))
+		row = cg_op_next(row);
+	mode = row ? mode_for(row, cell) : NULL;
 	if (mode)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: no such op; %s is a cell, and %s with cell=%s, or %s with %s=%s, computes networks of it",
 		               name, cell, row->name, cell, row->tensorflow, mode->name, cell);
 	return cg_fail(CG_BAD_ARGUMENT, "%s: no such op; %s is a cell, and %s with cell=%s computes networks of it", name, cell,
-	               row->name ? row->name : "none", cell);
+	               row ? row->name : "none", cell);
 }
 
 static int is_a_backend(const char *name)
@@ -316,7 +316,7 @@ static int is_a_backend(const char *name)
 /* Is there an op that the word may be misspelt of?  Then cg_op_find has said so. */
 static int is_misspelt(const char *name)
 {
-	for (const struct cg_op *row = cg_ops; row->name; row++)
+	for (const struct cg_op *row = NULL; (row = cg_op_next(row));)
 		if (cg_nearest(name, (const char *const[]){ row->name, row->tensorflow }, 2))
 			return 1;
 	return 0;

@@ -206,7 +206,7 @@ static int show_ops(json_t *devices)
 	if (!letters)
 		return CG_NO_MEMORY;
 	begin_columns(&t, devices, letters, "op", "TensorFlow's name");
-	for (const struct cg_op *op = cg_ops; op->name; op++) {
+	for (const struct cg_op *op = NULL; (op = cg_op_next(op));) {
 		print_row(&t, op->name, op->tensorflow, NULL);
 		json_array_foreach(devices, k, d)
 			if (opens(d))
@@ -370,7 +370,7 @@ static int show_json(json_t *devices, json_t *unnamed)
 
 	for (int k = 0; (name = cg_cell_name(k)); k++)
 		json_array_append_new(names, json_string(name));
-	for (const struct cg_op *op = cg_ops; op->name; op++)
+	for (const struct cg_op *op = NULL; (op = cg_op_next(op));)
 		json_object_set_new(ops, op->name, json_string(op->tensorflow));
 	return print_json(json_pack("{s:s, s:O, s:O, s:o, s:o, s:o, s:o, s:o, s:o}",
 	                            "version", cg_version(), "devices", devices, "default", unnamed,

@@ -72,7 +72,7 @@ static json_t *ops_of(const struct cg_context *context)
 {
 	json_t *ops = json_object();
 
-	for (const struct cg_op *op = cg_ops; op->name; op++) {
+	for (const struct cg_op *op = NULL; (op = cg_op_next(op));) {
 		json_t *list = json_array();
 
 		for (int k = 0; k < DTYPES; k++)

@@ -269,7 +269,7 @@ static int add_named(struct problems *b, const struct request *r)
 /* Does it compute what a row before it does, for another version's inputs and outputs? */
 static int is_again(const struct cg_op *row)
 {
-	for (const struct cg_op *before = cg_ops; before != row; before++)
+	for (const struct cg_op *before = NULL; (before = cg_op_next(before)) != row;)
 		if (row->plan && before->call == row->call)
 			return 1;
 	return 0;
@@ -304,7 +304,7 @@ static int add_all(struct problems *b, const struct request *r)
 	CG_TRY(check_mode(r, NULL));
 	for (int k = 0; k < PROBLEM_SIZES; k++)
 		typically &= !r->lengths[k];
-	for (const struct cg_op *row = cg_ops; row->name; row++) {
+	for (const struct cg_op *row = NULL; (row = cg_op_next(row));) {
 		struct problem pair;
 
 		if (is_again(row) || find_pair(row, &pair) || takes(r, row))

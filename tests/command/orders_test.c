@@ -95,7 +95,7 @@ static void with_name(const char *op, void (*test)(struct example *))
 static void each(void (*test)(struct example *))
 {
 	examples = refusals = 0;
-	for (const struct cg_op *row = cg_ops; row->name; row++) {
+	for (const struct cg_op *row = NULL; (row = cg_op_next(row));) {
 		int before = examples;
 
 		with_name(row->name, test);

@@ -150,7 +150,7 @@ static int known(void)
 {
 	int n = 0;
 
-	for (const struct cg_op *op = cg_ops; op->name; op++)
+	for (const struct cg_op *op = NULL; (op = cg_op_next(op));)
 		n += trial_knows(op) || network_knows(op);
 	return n;
 }
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
 	if (!device_arguments(argc, argv, &status))
 		return status;
 	counted_begin();
-	for (const struct cg_op *op = cg_ops; op->name; op++)
+	for (const struct cg_op *op = NULL; (op = cg_op_next(op));)
 		for (int dtype = 0; (trial_knows(op) || network_knows(op)) && dtype < DTYPES; dtype++)
 			for (int absent = 0; absent < 2; absent++) {
 				plans[n] = (struct plan){ op, dtype };

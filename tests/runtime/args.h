@@ -20,8 +20,8 @@ extern unsigned char arena[SLOTS * SLOT];
 /* All that a row can take, each in memory of its own: T 3 of a sequence, B 2, I 3, U 4, f32, booleans on. */
 void fill(const struct cg_op *row, union args *a);
 
-/* The first row from there on whose arguments shapes alone make up: those with a plan are left out, and said once. */
-const struct cg_op *plain_row(const struct cg_op *from);
+/* The first row after `row`, or of all for NULL, whose arguments shapes alone make up: those with a plan are left out, and said once. */
+const struct cg_op *plain_row(const struct cg_op *row);
 /* These fail the test when there is none of the name. */
 const struct cg_op   *row_of(const char *name);
 const struct cg_port *port_of(const struct cg_op *row, const char *name);

@@ -153,7 +153,7 @@ static void test_ops(void **state)
 
 	(void)state;
 	open_as("calls", &context, &stream);
-	for (const struct cg_op *row = cg_ops; row->name; row++)
+	for (const struct cg_op *row = NULL; (row = cg_op_next(row));)
 		for (int theirs = 0; theirs < 2; theirs++) {
 			char words[256];
 			int extras = 0;
