@@ -163,7 +163,6 @@ struct cg_rnn_op {
 void cg_rnn_op_config(const struct cg_rnn_op *, int pass, struct cg_rnn_config *);
 const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *);
 const int32_t *cg_rnn_op_lengths(const struct cg_rnn_op *);
-int  cg_rnn_op_work(const void *op, int pass, size_t *bytes);
 int  cg_rnn_op_open(struct cg_stream *, const struct cg_op *, void *op);
 void cg_rnn_op_close(void *op);
 int  cg_rnn_op_settle(const struct cg_op *, void *op, unsigned *bound);
@@ -182,7 +181,7 @@ int  cg_rnn_item(const struct cg_op *, const void *op, int k, struct cg_port *, 
 int  cg_rnn_to_canonical(struct cg_stream *, const void *op);
 int  cg_rnn_from_canonical(struct cg_stream *, const void *op);
 
-/* ---- rnn_table.c ---- */
+/* ---- rnn_rows.c, rnn_table.c ---- */
 
 extern const struct cg_op cg_cudnn_rnn_ops[];    /* ends with a row whose name is NULL */
 extern const char *const cg_rnn_modes[], *const cg_rnn_inputs[], *const cg_rnn_directions[];

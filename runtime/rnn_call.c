@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/environment.h"
-#include "runtime/rnn.h"
+#include "runtime/rnn_rows.h"
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: " __VA_ARGS__)
 
@@ -88,24 +88,50 @@ int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *
 
 /* ---- calls ---- */
 
-int cg_rnn_op_work(const void *given, int pass, size_t *bytes)
+static int work_of(const void *given, int pass, size_t *bytes)
 {
 	const struct cg_rnn_op *op = given;
-	const struct cg_rnn *rnn = op->rnn;
 	struct cg_net_sizes needs;
-	struct cg_rnn_config config;
-	struct cg_rnn outline;
 
-	if (!rnn) {
-		cg_rnn_op_config(op, pass, &config);
-		CG_TRY(cg_rnn_outline(&config, &outline));
-		CG_TRY(cg_rnn_study(&outline));
-		rnn = &outline;
-	}
-	CG_TRY(cg_rnn_needs(rnn, op->call.T, op->call.B, cg_rnn_op_lengths(op), &needs));
+	CG_TRY(cg_rnn_needs(op->rnn, op->call.T, op->call.B, op->call.lengths, &needs));
 	*bytes = pass == CG_FORWARD ? needs.forward : needs.backward;
 	return CG_OK;
 }
+
+static int forward_work(const void *op, size_t *bytes)
+{
+	return work_of(op, CG_FORWARD, bytes);
+}
+
+static int backward_work(const void *op, size_t *bytes)
+{
+	return work_of(op, CG_GRAD, bytes);
+}
+
+/* Only a cell with a state has a c. */
+static int has(const struct cg_op *row, const struct cg_port *port, const void *given)
+{
+	const struct cg_rnn_op *op = given;
+
+	(void)row;
+	return port->type != CG_INT8 && (op->rnn->state >= 0 || !strstr(port->name, "put_c"));
+}
+
+static const char *route_of(const void *given)
+{
+	const struct cg_rnn_op *op = given;
+
+	return cg_rnn_route_at(op->rnn, op->call.T);
+}
+
+/* By pass: for the checks, the work and the line of a call with a plan. */
+#define NETWORK_CALL RNN_STRUCT, .dims = cg_rnn_dims, .reads = has, .route = route_of, .time_major_at = offsetof(struct cg_rnn_op, time_major)
+static const struct cg_op rows[] = {
+	[CG_FORWARD] = { .name = "rnn", .tensorflow = "CudnnRNNV3", NETWORK_CALL, .work = forward_work,
+	                 .attributes = cg_rnn_attributes, .ports = cg_rnn_ports },
+	[CG_GRAD] = { .name = "rnn_backprop", .tensorflow = "CudnnRNNBackpropV3", NETWORK_CALL, .work = backward_work,
+	              .attributes = cg_rnn_backprop_attributes, .ports = cg_rnn_backprop_ports },
+};
 
 static int forward(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
@@ -248,7 +274,7 @@ static int check(struct cg_stream *stream, const struct cg_op *row, const struct
 
 static int run(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, int pass)
 {
-	const struct cg_op *row = cg_op_find(pass == CG_FORWARD ? "rnn" : "rnn_backprop", NULL);
+	const struct cg_op *row = &rows[pass];
 	struct cg_rnn_op op = { .rnn = NULL };
 	int code = check(stream, row, rnn, call, pass, &op);
 
@@ -257,13 +283,6 @@ static int run(struct cg_stream *stream, const struct cg_rnn *rnn, const struct 
 	if (cg_is_verbose(stream))
 		cg_verbose_op(stream, row, &op, code, 0);
 	return code;
-}
-
-const char *cg_rnn_op_route(const void *given)
-{
-	const struct cg_rnn_op *op = given;
-
-	return cg_rnn_route_at(op->rnn, op->call.T);
 }
 
 int cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call)

@@ -9,39 +9,6 @@
 
 #define REFUSE(row, ...) (cg_fail(CG_BAD_ARGUMENT, __VA_ARGS__), cg_fail_in(CG_BAD_ARGUMENT, "%s", (row)->name))
 
-/* TensorFlow's words, in its order. */
-const char *const cg_rnn_modes[] = { "rnn_relu", "rnn_tanh", "lstm", "gru", NULL };
-const char *const cg_rnn_inputs[] = { "linear_input", "skip_input", "auto_select", NULL };
-const char *const cg_rnn_directions[] = { "unidirectional", "bidirectional", NULL };
-
-void cg_rnn_op_init(void *op, size_t size)
-{
-	struct cg_rnn_op *rnn = op;
-
-	memset(op, 0, size);
-	rnn->call.size = size;
-	rnn->rnn_mode = 2;
-	rnn->is_training = rnn->time_major = 1;
-	rnn->one = 1;
-}
-
-int cg_rnn_forward_work(const void *op, size_t *bytes)
-{
-	return cg_rnn_op_work(op, CG_FORWARD, bytes);
-}
-
-int cg_rnn_backward_work(const void *op, size_t *bytes)
-{
-	return cg_rnn_op_work(op, CG_GRAD, bytes);
-}
-
-int cg_rnn_no_work(const void *op, size_t *bytes)
-{
-	(void)op;
-	*bytes = 0;
-	return CG_OK;
-}
-
 /* ---- the plan that attributes ask for ---- */
 
 const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *op)
@@ -326,4 +293,49 @@ int cg_rnn_op_backward(struct cg_stream *stream, const void *given)
 {
 	CG_TRY(cg_usable(stream ? stream->context : NULL, "rnn_backprop"));
 	return with_plan(stream, given, CG_GRAD, run_both);
+}
+
+/* ---- what rows say of a call ---- */
+
+static int work_of(const void *given, int pass, size_t *bytes)
+{
+	const struct cg_rnn_op *op = given;
+	const struct cg_rnn *rnn = op->rnn;
+	struct cg_net_sizes needs;
+	struct cg_rnn_config config;
+	struct cg_rnn outline;
+
+	if (!rnn) {
+		cg_rnn_op_config(op, pass, &config);
+		CG_TRY(cg_rnn_outline(&config, &outline));
+		CG_TRY(cg_rnn_study(&outline));
+		rnn = &outline;
+	}
+	CG_TRY(cg_rnn_needs(rnn, op->call.T, op->call.B, cg_rnn_op_lengths(op), &needs));
+	*bytes = pass == CG_FORWARD ? needs.forward : needs.backward;
+	return CG_OK;
+}
+
+int cg_rnn_forward_work(const void *op, size_t *bytes)
+{
+	return work_of(op, CG_FORWARD, bytes);
+}
+
+int cg_rnn_backward_work(const void *op, size_t *bytes)
+{
+	return work_of(op, CG_GRAD, bytes);
+}
+
+int cg_rnn_no_work(const void *op, size_t *bytes)
+{
+	(void)op;
+	*bytes = 0;
+	return CG_OK;
+}
+
+const char *cg_rnn_op_route(const void *given)
+{
+	const struct cg_rnn_op *op = given;
+
+	return cg_rnn_route_at(op->rnn, op->call.T);
 }
