@@ -98,14 +98,21 @@ int64_t cg_steps_count(int64_t T, int64_t B, const int32_t *lengths, int64_t *lo
 /* The steps of a call, from the stream's last ones where they are the same. */
 int  cg_steps_get(struct cg_stream *, const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths, struct cg_steps *);
 
-/* ---- rnn.c, rnn_call.c ---- */
+/* ---- cell_layout.c ---- */
 
-/* Makes the kernels of a composed plan ready, once for a context. */
-int cg_rnn_ready(struct cg_rnn *);
-/* A plan but for what a device makes ready: where weights lie, and how many there are. */
-int cg_rnn_outline(const struct cg_rnn_config *, struct cg_rnn *);
+/* Gates, weights and what each step keeps, from the cell and its options. */
+int cg_rnn_lay_out_cell(struct cg_rnn *);
 /* Of an outline, what its kernels read, without making them ready: with it the size of a reserve is known, too. */
 int cg_rnn_study(struct cg_rnn *);
+/* Makes the kernels of a composed plan ready, once for a context. */
+int cg_rnn_ready(struct cg_rnn *);
+
+/* ---- rnn.c, rnn_call.c ---- */
+
+/* A plan but for what a device makes ready: where weights lie, and how many there are. */
+int cg_rnn_outline(const struct cg_rnn_config *, struct cg_rnn *);
+/* The route that a plan would have, without its kernels. */
+int  cg_rnn_would(struct cg_context *, const struct cg_rnn_config *, char route[CG_ROUTE_MAX]);
 /* A caller's config: in room, where it is of an earlier header. */
 const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *, struct cg_rnn_config *room);
 /* Sizes and lengths of a call: that there are none below 0, no length above T, and room for all of it. */
@@ -120,8 +127,6 @@ struct cg_rounding { const char *route, *dtype, *words; };
 extern const struct cg_rounding cg_roundings[];
 
 int  cg_rnn_check_route(const char *route);
-/* The route that a plan would have, without its kernels. */
-int  cg_rnn_would(struct cg_context *, const struct cg_rnn_config *, char route[CG_ROUTE_MAX]);
 /* Sets route and net, which it opens; wanted NULL: the best. */
 int  cg_rnn_take_route(struct cg_rnn *, const char *wanted);
 void cg_rnn_leave_route(struct cg_rnn *);

@@ -96,21 +96,6 @@ void cg_rnn_leave_route(struct cg_rnn *rnn)
 	rnn->net = NULL;
 }
 
-int cg_rnn_would(struct cg_context *context, const struct cg_rnn_config *config, char route[CG_ROUTE_MAX])
-{
-	struct cg_rnn rnn;
-	int code;
-
-	CG_TRY(cg_rnn_outline(config, &rnn));
-	rnn.context = context;
-	CG_TRY(context->backend->supports(context->device, rnn.dtype));
-	CG_TRY(cg_rnn_study(&rnn));
-	code = cg_rnn_take_route(&rnn, config->route);
-	cg_rnn_leave_route(&rnn);
-	snprintf(route, CG_ROUTE_MAX, "%s", rnn.route);
-	return code;
-}
-
 int cg_rnn_is_beyond(const struct cg_rnn *rnn, int64_t T)
 {
 	char why[CG_WHY_NOT];

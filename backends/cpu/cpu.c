@@ -132,20 +132,6 @@ static void stop(struct cg_queue *queue)
 	cg_memory(queue, 0);
 }
 
-void *cg_cpu_scratch(struct cg_queue *queue, size_t bytes)
-{
-	if (queue->scratch_bytes < bytes) {
-		void *scratch = cg_memory(NULL, bytes);
-
-		if (!scratch)
-			return NULL;
-		cg_memory(queue->scratch, 0);
-		queue->scratch = scratch;
-		queue->scratch_bytes = bytes;
-	}
-	return queue->scratch;
-}
-
 static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
 {
 	void *data = cg_memory(NULL, bytes);

@@ -1,0 +1,18 @@
+/*
+ * Memory that a queue's calls use in turn.
+ */
+#include "backends/cpu/cpu.h"
+
+void *cg_cpu_scratch(struct cg_queue *queue, size_t bytes)
+{
+	if (queue->scratch_bytes < bytes) {
+		void *scratch = cg_memory(NULL, bytes);
+
+		if (!scratch)
+			return NULL;
+		cg_memory(queue->scratch, 0);
+		queue->scratch = scratch;
+		queue->scratch_bytes = bytes;
+	}
+	return queue->scratch;
+}
