@@ -7,6 +7,7 @@
 #define CG_BACKEND_H
 
 #include "gen/rows.h"
+#include "runtime/net.h"
 #include "runtime/runtime.h"
 
 struct cg_device;                        /* a backend's own: one device, opened */
@@ -62,15 +63,14 @@ struct cg_rows {
  * Whole networks by a vendor's library, in place of the runtime's walks over products and kernels.  It may refuse a network when it
  * is opened, and then says why; from there on what fails, fails.  Calls were checked, and lend memory of the device alone.
  */
-struct cg_rnn;
 struct cg_rnn_call;
 struct cg_net_sizes { size_t reserve, forward, backward; };      /* bytes: of the reserve with its header, of work */
 enum { CG_WHY_NOT = 128 };
 struct cg_net_route {
 	const char *name;                /* the route's: what cg_rnn_config and cg_rnn_route say */
 	/* CG_UNSUPPORTED with a few words in `why`, and all there is to say in the message, when it does not take the network;
-	 * other failures leave `why` empty.  The plan outlives the net. */
-	int  (*open)(struct cg_device *, const struct cg_rnn *, struct cg_net **, char why[CG_WHY_NOT]);
+	 * other failures leave `why` empty.  The network outlives the net. */
+	int  (*open)(struct cg_device *, const struct cg_network *, struct cg_net **, char why[CG_WHY_NOT]);
 	void (*close)(struct cg_device *, struct cg_net *);
 	uint64_t (*stamp)(const struct cg_net *);                /* of all that its reserves depend on beside the network */
 	/* Do calls of so many steps go composed all the same?  Then a few words in `why`. */

@@ -347,7 +347,7 @@ static struct cg_rnn_region region_of(const struct cg_layout *l, int pseudo_laye
 {
 	const char *letters = part == CG_RNN_VECTOR ? l->vectors : l->gates, *at = strchr(letters, gate);
 
-	return cg_rnn_part(&l->rnn, pseudo_layer, part, part == CG_RNN_PROJECTION ? 0 : (int)(at - letters));
+	return cg_network_part(&l->rnn.network, pseudo_layer, part, part == CG_RNN_PROJECTION ? 0 : (int)(at - letters));
 }
 
 static void place(const struct cg_layout *l, const struct cg_template *t, const char *part, int which, int pseudo_layer,

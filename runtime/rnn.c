@@ -152,6 +152,20 @@ static int check_config(const struct cg_rnn_config *c)
 	return cg_rnn_check_route(c->route);
 }
 
+static int describe(struct cg_rnn *rnn)
+{
+	rnn->network = (struct cg_network){
+		.cell = rnn->cell, .dtype = rnn->dtype, .layers = rnn->layers, .directions = rnn->directions, .skip = rnn->skip,
+		.time_major = rnn->time_major, .training = rnn->training, .I = rnn->I, .U = rnn->U, .P = rnn->P, .H = rnn->H,
+		.dropout = rnn->dropout, .seed = rnn->seed, .allow_tf32 = rnn->allow_tf32,
+		.allow_vendor_dropout = rnn->allow_vendor_dropout, .strict_rounding = rnn->strict_rounding,
+		.n_weights = rnn->n_weights, .n_vectors = rnn->n_vectors,
+	};
+	CG_TRY(cg_network_count(&rnn->network));
+	rnn->params = rnn->network.params;
+	return CG_OK;
+}
+
 int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 {
 	CG_TRY(check_config(c));
@@ -169,7 +183,7 @@ int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 	say(rnn);
 	CG_TRY(cg_rnn_lay_out_cell(rnn));
 	take_print(rnn);
-	return cg_rnn_count(rnn);
+	return describe(rnn);
 }
 
 static int fill(struct cg_rnn *rnn, struct cg_context *context, const struct cg_rnn_config *config)

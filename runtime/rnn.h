@@ -1,6 +1,6 @@
 /*
  * A network over whole sequences, inside: what a plan has worked out, the order in which a call takes its rows, and the parts of
- * its memory.  rnn.c opens, rnn_route.c says which way calls go, rnn_call.c checks them, rnn_op.c makes both of an op's attributes, params.c says where weights lie,
+ * its memory.  rnn.c opens, rnn_route.c says which way calls go, rnn_call.c checks them, rnn_op.c makes both of an op's attributes, net.c says where weights lie,
  * reserve.c whose a reserve is, steps.c orders rows, seq.c walks layers and directions, scan.c the steps of one of them.
  */
 #ifndef CG_RNN_H
@@ -56,16 +56,8 @@ struct cg_rnn {
 	int uses_h_prev;                         /* in the equations, beside the product */
 	int keeps_gates;                         /* the gradient computes again what was not saved */
 	int64_t params;                          /* elements */
+	struct cg_network network;               /* the same for vendors' libraries, and for where parameters lie */
 };
-
-/* ---- params.c ---- */
-
-/* Elements from the start of params, and of what; an input matrix or a projection that is not there is empty. */
-enum cg_rnn_part { CG_RNN_INPUT, CG_RNN_RECURRENT, CG_RNN_PROJECTION, CG_RNN_BIAS_W, CG_RNN_BIAS_R, CG_RNN_VECTOR };
-struct cg_rnn_region cg_rnn_part(const struct cg_rnn *, int pseudo_layer, enum cg_rnn_part, int k);
-/* Counts params; CG_BAD_ARGUMENT when there are more than memory has room for. */
-int  cg_rnn_count(struct cg_rnn *);
-int64_t cg_rnn_width(const struct cg_rnn *, int layer);  /* of the layer's input */
 
 /* ---- steps.c ---- */
 
@@ -197,7 +189,6 @@ int  cg_rnn_no_work(const void *op, size_t *bytes);
 
 /* ---- reserve.c ---- */
 
-enum { CG_RESERVE_HEADER = 64 };
 /* Both do nothing for a device's reserve, but where CELLGRAD_CHECK asks for it. */
 int  cg_reserve_write(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
 int  cg_reserve_check(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);

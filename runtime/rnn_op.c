@@ -178,7 +178,7 @@ int64_t cg_rnn_op_weights(const void *given)
 {
 	const struct cg_rnn_op *op = given;
 
-	return cg_rnn_part(op->rnn, 0, CG_RNN_BIAS_W, 0).offset;
+	return cg_network_part(&op->rnn->network, 0, CG_RNN_BIAS_W, 0).offset;
 }
 
 /* A cell without a state has no c, and the placeholder says nothing. */

@@ -73,7 +73,9 @@ int cg_rnn_take_route(struct cg_rnn *rnn, const char *wanted)
 		               rnn->context->backend->name);
 	if (!route)
 		return CG_OK;
-	code = route->open(rnn->context->device, rnn, &rnn->net, why);
+	rnn->network.name = rnn->words.cell;
+	rnn->network.options = rnn->words.options;
+	code = route->open(rnn->context->device, &rnn->network, &rnn->net, why);
 	if (code && !*why)
 		return cg_fail_in(code, "rnn");
 	if (code && wanted)

@@ -49,7 +49,7 @@ static int64_t off(const struct cg_scan *w, int64_t s)
 /* A part of params, or of their gradient, as a matrix. */
 static struct cg_matrix part(const struct cg_scan *w, struct cg_mem params, enum cg_rnn_part which, int k)
 {
-	struct cg_rnn_region r = cg_rnn_part(w->rnn, w->pseudo_layer, which, k);
+	struct cg_rnn_region r = cg_network_part(&w->rnn->network, w->pseudo_layer, which, k);
 
 	return (struct cg_matrix){ from(params, (size_t)r.offset * bytes_of(w, 0)), r.columns, 0 };
 }

@@ -281,7 +281,7 @@ static struct cg_drop drop_of(const struct seq *q, int layer, int d, int64_t fir
 static int input(struct seq *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_matrix x = { q->room.x, cg_rnn_width(rnn, layer), 0 };
+	struct cg_matrix x = { q->room.x, cg_network_width(&rnn->network, layer), 0 };
 
 	q->scan.width = x.stride;
 	if (!layer) {

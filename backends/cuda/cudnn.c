@@ -19,7 +19,7 @@ static const struct mode { const char *cell; unsigned mode; } modes[] = {
 };
 
 /* A user's cell of the same name is another. */
-static const struct mode *mode_of(const struct cg_rnn *rnn)
+static const struct mode *mode_of(const struct cg_network *rnn)
 {
 	const struct mode *m = modes;
 
@@ -40,12 +40,12 @@ static int decline(char why[CG_WHY_NOT], const char *format, ...)
 }
 
 /* What the equations say. */
-static int suits_cell(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
+static int suits_cell(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
 	if (!mode_of(rnn))
-		return decline(why, "cell %.*s", CG_NAME_MAX, rnn->words.cell);
-	if (*rnn->words.options)
-		return decline(why, "%.100s", rnn->words.options);
+		return decline(why, "cell %.*s", CG_NAME_MAX, rnn->name);
+	if (*rnn->options)
+		return decline(why, "%.100s", rnn->options);
 	if (rnn->P && mode_of(rnn)->mode != CUDNN_LSTM)
 		return decline(why, "projection of %s", mode_of(rnn)->cell);
 	if (rnn->P == rnn->U)
@@ -53,7 +53,7 @@ static int suits_cell(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
 	return CG_OK;
 }
 
-static int suits_sizes(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
+static int suits_sizes(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
 	const int64_t sizes[] = { rnn->I, rnn->U, rnn->directions * rnn->H };
 
@@ -63,7 +63,7 @@ static int suits_sizes(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
 	return CG_OK;
 }
 
-static int suits_version(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
+static int suits_version(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
 	int version = cg_cudnn_version();
 
@@ -73,7 +73,7 @@ static int suits_version(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
 }
 
 /* cuDNN's kernels hand each other sums and states as numbers of 16 bits, where there are such; cg_roundings says which. */
-static int suits_rounding(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
+static int suits_rounding(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
 	int is_narrow = rnn->dtype == CG_F16 || rnn->dtype == CG_BF16;
 
@@ -81,7 +81,7 @@ static int suits_rounding(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
 }
 
 /* CG_BAD_ARGUMENT, and no reason to go another way: the environment names a library that cannot be. */
-static int suits(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
+static int suits(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
 	int code;
 
@@ -97,13 +97,13 @@ static int suits(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
 
 /* ---- descriptors ---- */
 
-static unsigned precision(const struct cg_rnn *rnn)
+static unsigned precision(const struct cg_network *rnn)
 {
 	return rnn->dtype == CG_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
 
 /* Sums of narrow elements are in f32 on tensor cores, too; those of f32 are only where TF32 is allowed. */
-static unsigned math(const struct cg_rnn *rnn)
+static unsigned math(const struct cg_network *rnn)
 {
 	if (rnn->dtype == CG_F32)
 		return rnn->allow_tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
@@ -113,7 +113,7 @@ static unsigned math(const struct cg_rnn *rnn)
 static int set(const struct cg_net *net, const struct cg_dnn_piece *piece, unsigned algorithm, struct cudnnDropoutStruct *dropout,
                struct cudnnRNNStruct *descriptor)
 {
-	const struct cg_rnn *rnn = net->rnn;
+	const struct cg_network *rnn = net->rnn;
 
 	CUDNN_TRY(SetRNNDescriptor_v8, descriptor, algorithm, net->cell, CUDNN_RNN_DOUBLE_BIAS,
 	          rnn->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
@@ -363,7 +363,7 @@ static int add_way(struct cg_net *net, struct cg_dnn_piece *piece, unsigned algo
  */
 static int add_ways(struct cg_net *net, struct cg_dnn_piece *piece)
 {
-	const struct cg_rnn *rnn = net->rnn;
+	const struct cg_network *rnn = net->rnn;
 	int may = rnn->dtype == CG_F16 || (rnn->dtype == CG_F32 && rnn->allow_tf32);
 
 	CG_TRY(add_way(net, piece, CUDNN_RNN_ALGO_STANDARD));
@@ -376,7 +376,7 @@ static int add_ways(struct cg_net *net, struct cg_dnn_piece *piece)
 	return CG_OK;
 }
 
-static int drops(const struct cg_rnn *rnn)
+static int drops(const struct cg_network *rnn)
 {
 	return rnn->training && rnn->dropout > 0 && rnn->layers > 1;
 }
@@ -419,7 +419,7 @@ static int begin_questions(struct cg_device *device)
 /* Under the lock. */
 static int fill(struct cg_net *net)
 {
-	const struct cg_rnn *rnn = net->rnn;
+	const struct cg_network *rnn = net->rnn;
 
 	CG_TRY(begin_questions(net->device));
 	CG_TRY(make_dropout(net, net->device->dnn, NULL, &net->generator, &net->dropout));
@@ -472,7 +472,7 @@ static int is_possible_now(struct cg_device *device)
 	CU_INSIDE(device, cg_cu_all_uncaptured(device, "the opening of a network"));
 }
 
-static int open_net(struct cg_device *device, const struct cg_rnn *rnn, struct cg_net **result, char why[CG_WHY_NOT])
+static int open_net(struct cg_device *device, const struct cg_network *rnn, struct cg_net **result, char why[CG_WHY_NOT])
 {
 	struct cg_net *net;
 	int code;

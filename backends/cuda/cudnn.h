@@ -7,7 +7,6 @@
 #define CG_CUDA_CUDNN_H
 
 #include "backends/cuda/cuda.h"
-#include "runtime/rnn.h"
 
 /* A matrix or a bias: which of ours it is, and where cuDNN has it. */
 struct cg_dnn_part {
@@ -90,7 +89,7 @@ struct cg_dnn_place {
 struct cg_net {
 	struct cg_net *next;                     /* of the device's; under its lock, like all that changes here */
 	struct cg_device *device;
-	const struct cg_rnn *rnn;
+	const struct cg_network *rnn;
 	int version;
 	unsigned cell, type;
 	struct cg_dnn_piece pieces[2];           /* the first, and each of the others */
@@ -110,11 +109,11 @@ static inline const struct cg_dnn_piece *cg_dnn_piece(const struct cg_net *net, 
 }
 
 /* The width of an output; how many states there are of a batch row. */
-static inline int64_t cg_dnn_wide(const struct cg_rnn *rnn)
+static inline int64_t cg_dnn_wide(const struct cg_network *rnn)
 {
 	return rnn->directions * rnn->H;
 }
-static inline int64_t cg_dnn_states(const struct cg_rnn *rnn)
+static inline int64_t cg_dnn_states(const struct cg_network *rnn)
 {
 	return (int64_t)rnn->layers * rnn->directions;
 }

@@ -13,7 +13,7 @@ enum { UNTRIED, WORKS, REFUSED };                /* of persistent algorithms */
 struct run {
 	struct cg_queue *queue;
 	struct cg_net *net;
-	const struct cg_rnn *rnn;
+	const struct cg_network *rnn;
 	const struct cg_rnn_call *call;
 	struct cg_dnn_place *place;
 	const struct cg_dnn_shape *shape;
@@ -362,7 +362,7 @@ static int keep(struct run *r, int piece, const struct walk *w)
 
 static int pieces_forward(struct run *r, struct walk *all)
 {
-	const struct cg_rnn *rnn = r->rnn;
+	const struct cg_network *rnn = r->rnn;
 
 	for (int n = 0; n < r->net->n_pieces; n++) {
 		struct walk w = {
@@ -386,7 +386,7 @@ static int pieces_forward(struct run *r, struct walk *all)
 static int forward(struct run *r)
 {
 	const struct cg_rnn_call *c = r->call;
-	const struct cg_rnn *rnn = r->rnn;
+	const struct cg_network *rnn = r->rnn;
 	struct walk all = { .hy = states_for(r, c->output_h, r->room.hy), .cy = states_for(r, c->output_c, r->room.cy) };
 
 	if (r->shape->live) {
@@ -499,7 +499,7 @@ static int piece_backward(struct run *r, int piece, struct back *b)
 
 static int pieces_backward(struct run *r, const struct back *all)
 {
-	const struct cg_rnn *rnn = r->rnn;
+	const struct cg_network *rnn = r->rnn;
 
 	for (int n = r->net->n_pieces - 1; n >= 0; n--) {
 		struct back b = {
@@ -526,7 +526,7 @@ static int no_steps(struct run *r)
 static int backward(struct run *r)
 {
 	const struct cg_rnn_call *c = r->call;
-	const struct cg_rnn *rnn = r->rnn;
+	const struct cg_network *rnn = r->rnn;
 	struct back all = {
 		.dx = cg_present(c->input_backprop) && !r->shape->compact && suits_way(r, c->input_backprop) ? c->input_backprop : r->room.dx,
 		.dhx = states_for(r, c->input_h_backprop, r->room.dhx), .dcx = states_for(r, c->input_c_backprop, r->room.dcx),

@@ -53,7 +53,7 @@ static void take_states(const struct cg_net *net, const struct cg_dnn_shape *s, 
 
 void cg_dnn_take_room(const struct cg_net *net, const struct cg_dnn_shape *s, int pass, struct cg_work *work, struct cg_dnn_room *r)
 {
-	const struct cg_rnn *rnn = net->rnn;
+	const struct cg_network *rnn = net->rnn;
 	int64_t rows = cg_dnn_rows(s), across = cg_dnn_wide(rnn), widest = net->n_pieces > 1 && across > rnn->I ? across : rnn->I;
 	size_t bytes = cg_dtype_bytes(rnn->dtype);
 

@@ -270,7 +270,7 @@ struct arrays { int64_t *from, *rows, *t, *b, *states, *dead, *padding, *lengths
 
 static size_t lay_out(const struct cg_net *net, struct cg_dnn_shape *s, int64_t *base, struct arrays *a)
 {
-	const struct cg_rnn *rnn = net->rnn;
+	const struct cg_network *rnn = net->rnn;
 	int64_t states = (int64_t)rnn->layers * rnn->directions;
 	int by_masks = net->n_pieces > 1, ordered = s->whole && rnn->time_major;
 	int64_t masked = by_masks && !ordered ? s->N : 0, handed = s->compact || (!s->whole && rnn->training) ? s->N : masked;

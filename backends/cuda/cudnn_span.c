@@ -191,7 +191,7 @@ static struct states begins(const struct walk *w, int64_t k)
 
 static struct cg_rnn_call call_of(struct walk *w, const struct cg_dnn_span *span, int64_t k, size_t reserve_bytes)
 {
-	const struct cg_rnn *rnn = w->net->rnn;
+	const struct cg_network *rnn = w->net->rnn;
 	struct cg_rnn_call c = *w->call;
 	int64_t wide = cg_dnn_wide(rnn);
 

@@ -64,7 +64,7 @@ static int add(const struct cg_net *net, const struct cg_dnn_part *part, struct 
 
 static int ask(const struct cg_net *net, struct question *q, int first, int pseudo_layer, int id, int of_biases)
 {
-	const struct cg_rnn *rnn = net->rnn;
+	const struct cg_network *rnn = net->rnn;
 	int G = rnn->n_weights, recurrent = id >= G, k = id % G;
 	struct cg_dnn_part part = { .pseudo_layer = pseudo_layer, .k = k };
 	struct cg_rnn_region theirs;
@@ -79,7 +79,7 @@ static int ask(const struct cg_net *net, struct question *q, int first, int pseu
 	else
 		part.part = recurrent ? CG_RNN_RECURRENT : CG_RNN_INPUT;
 	CG_TRY(place_of(q, of_biases ? q->bias : q->matrix, of_biases ? bias : matrix, cg_dtype_bytes(rnn->dtype), &theirs, &part.at));
-	return add(net, &part, cg_rnn_part(rnn, first * rnn->directions + pseudo_layer, part.part, part.k), theirs, q->layout);
+	return add(net, &part, cg_network_part(rnn, first * rnn->directions + pseudo_layer, part.part, part.k), theirs, q->layout);
 }
 
 /* All in our order: the matrices first. */
@@ -98,7 +98,7 @@ static int ask_all(const struct cg_net *net, const struct cg_dnn_piece *piece, s
 
 static struct cg_rnn_region ours_of(const struct cg_net *net, int first, const struct cg_dnn_part *part)
 {
-	return cg_rnn_part(net->rnn, first * net->rnn->directions + part->pseudo_layer, part->part, part->k);
+	return cg_network_part(net->rnn, first * net->rnn->directions + part->pseudo_layer, part->part, part->k);
 }
 
 static int is_straight(const struct cg_net *net, const struct cg_dnn_layout *layout)
