@@ -7,13 +7,15 @@
 #define CG_BACKEND_H
 
 #include "gen/rows.h"
+#include "runtime/mem.h"
 #include "runtime/net.h"
-#include "runtime/runtime.h"
 
 struct cg_device;                        /* a backend's own: one device, opened */
 struct cg_queue;                         /* a backend's own: an order of work on it */
 struct cg_built;                         /* a backend's own: the functions of one plan, ready to launch */
 struct cg_net;                           /* a backend's own: a network, with a vendor's library */
+
+enum { CG_SLOTS_MAX = 64 };              /* arguments of a launch at most */
 
 /* An argument of a launch, in the place of the piece's argument.  Absent memory is all zeros. */
 struct cg_operand {

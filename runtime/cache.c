@@ -10,7 +10,7 @@
 #include "runtime/cache.h"
 #include "runtime/cache_entry.h"
 #include "runtime/disk.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 #ifdef __APPLE__
 #define st_mtim st_mtimespec

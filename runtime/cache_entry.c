@@ -18,7 +18,7 @@
 #include "runtime/cache.h"
 #include "runtime/cache_entry.h"
 #include "runtime/disk.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 enum { HEADER = 32, FORMAT = 1, DIGEST = 32, CHUNK = 4096 };
 static const char magic[8] = { 'c', 'e', 'l', 'l', 'g', 'r', 'a', 'd' };

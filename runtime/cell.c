@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gen/cell.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 enum { CELLS_MAX = 64 };
 

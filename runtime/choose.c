@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "gen/cell.h"
-#include "runtime/backend.h"
+#include "runtime/device.h"
 #include "runtime/environment.h"
 
 /* Tests have a list of their own. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "gen/cell.h"
-#include "runtime/backend.h"
+#include "runtime/device.h"
 #include "runtime/environment.h"
 
 int cg_usable(const struct cg_context *context, const char *call)

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 enum { SPELLINGS = 4 };
 

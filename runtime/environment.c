@@ -10,7 +10,7 @@
 
 #include "gen/cell.h"
 #include "runtime/environment.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 #ifdef __APPLE__
 #include <crt_externs.h>

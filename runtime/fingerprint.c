@@ -1,7 +1,7 @@
 /*
  * A number that stands for bytes, to compare by.
  */
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 /* FNV-1a. */
 uint64_t cg_fingerprint(uint64_t fingerprint, const void *p, size_t bytes)

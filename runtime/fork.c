@@ -3,7 +3,7 @@
  */
 #include <pthread.h>
 
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static int forks;

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "runtime/backend.h"
+#include "runtime/device.h"
 #include "runtime/block.h"
 
 /* What the kernels' arguments are called; the operands of a launch stand in this order. */

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "runtime/backend.h"
+#include "runtime/device.h"
 
 static int find_slots(struct cg_ready *ready)
 {

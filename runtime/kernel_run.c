@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "runtime/backend.h"
+#include "runtime/device.h"
 #include "runtime/op.h"
 
 /* One stage has four functions at most: a feed's, the elements', a part of sums, the sums. */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 double cg_milliseconds(void)
 {

@@ -5,7 +5,7 @@
 AM_CPPFLAGS += $(LIBMD_CFLAGS)
 noinst_LTLIBRARIES += %D%/libwhole.la
 %C%_libwhole_la_SOURCES = \
-	%D%/backend.h %D%/block.h %D%/net.h %D%/format.h %D%/op.h %D%/rnn.h %D%/rnn_rows.h %D%/runtime.h %D%/cache.h %D%/cache_entry.h %D%/disk.h %D%/disk.fn %D%/environment.h \
+	%D%/backend.h %D%/block.h %D%/net.h %D%/format.h %D%/op.h %D%/rnn.h %D%/rnn_rows.h %D%/core.h %D%/mem.h %D%/device.h %D%/cache.h %D%/cache_entry.h %D%/disk.h %D%/disk.fn %D%/environment.h \
 	%D%/message.c %D%/memory.c %D%/sized.c %D%/dtype.c %D%/op.c %D%/op_attribute.c %D%/op_list.c %D%/op_table.c %D%/context.c %D%/choose.c %D%/environment.c \
 	%D%/kernel.c %D%/kernel_run.c %D%/cell.c %D%/op_run.c %D%/mem.c %D%/workspace.c %D%/fork.c %D%/fingerprint.c %D%/line.c %D%/stage.c %D%/lstm_block.c %D%/gru_block.c %D%/verbose.c \
 	%D%/rnn.c %D%/cell_layout.c %D%/rnn_route.c %D%/rnn_call.c %D%/rnn_op.c %D%/rnn_canonical.c %D%/rnn_rows.c %D%/rnn_table.c %D%/params.c %D%/net.c %D%/reserve.c %D%/steps.c %D%/seq.c %D%/scan.c \

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "runtime/backend.h"
+#include "runtime/device.h"
 
 int cg_present(struct cg_mem mem)
 {

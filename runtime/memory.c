@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 static void *standard(void *user, void *p, size_t bytes)
 {

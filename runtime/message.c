@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 enum { ROOM = CG_MESSAGE_MAX };          /* a compiler's log is cut here: its first errors matter */
 

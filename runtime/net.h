@@ -4,7 +4,7 @@
 #ifndef CG_NET_H
 #define CG_NET_H
 
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 struct cg_network {
 	const struct cg_cell *cell;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runtime/op.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 enum {
 	DIMS  = 12,                      /* of a row at most, as are */

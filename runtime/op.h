@@ -6,7 +6,7 @@
 #ifndef CG_OP_H
 #define CG_OP_H
 
-#include "runtime/runtime.h"
+#include "runtime/device.h"
 
 /* A size of the op, int64_t in its struct.  Ports name it in their shapes. */
 struct cg_dim {
@@ -189,5 +189,21 @@ int cg_op_needs(const struct cg_op *, const struct cg_port *, const void *op);
 
 /* Everything that can be said of an op's arguments before any work: ranges, sizes, presence, bytes, alignment, overlap. */
 int cg_op_check(const struct cg_op *, const void *op);
+
+/* ---- an op's call: op_run.c ---- */
+
+/* Checks an op by its row of the table, gives it its work memory, the caller's or its own, and computes it.  With no output
+ * wanted there is nothing to compute. */
+int cg_op_run(struct cg_stream *, const struct cg_op *, const void *op,
+              int (*body)(struct cg_stream *, const void *op, struct cg_work *));
+
+/* ---- a line for each call: verbose.c ---- */
+
+/* The line of a call that took ms and returned code.  options: the kernel's, -1 when it was refused. */
+void cg_verbose_op(const struct cg_stream *, const struct cg_op *, const void *op, int code, double ms);
+void cg_verbose_kernel(const struct cg_stream *, const struct cg_kernel *, int options, int64_t rows, int64_t units, int code,
+                       double ms);
+/* An op's sizes, dtype and attributes as `cellgrad bench` reads them, "--op NAME --B 1 ... use_peephole=true"; returns text. */
+const char *cg_problem(const struct cg_op *, const char *name, const void *op, char *text, size_t room);
 
 #endif

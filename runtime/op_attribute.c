@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/op.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 static const void *field(const struct cg_attribute *a, const void *op)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "runtime/op.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 static int n_ports(const struct cg_op *row)
 {

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "runtime/backend.h"
+#include "runtime/device.h"
 #include "runtime/op.h"
 
 enum { OP_BYTES = 4096 };                /* of an op's struct at most: a test reads the rows */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gen/cell.h"
-#include "runtime/backend.h"
+#include "runtime/device.h"
 #include "runtime/block.h"
 #include "runtime/rnn.h"
 

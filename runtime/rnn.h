@@ -6,7 +6,7 @@
 #ifndef CG_RNN_H
 #define CG_RNN_H
 
-#include "runtime/backend.h"
+#include "runtime/device.h"
 #include "runtime/op.h"
 
 /* Where a gate of the cell stands.  Gates with weights are counted as params has them; blocks of U columns stand beside each

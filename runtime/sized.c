@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 enum { LATER = 4 };                      /* no later header's struct is this many times as long as ours */
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "runtime/backend.h"
+#include "runtime/device.h"
 
 /* As drivers like buffers to begin. */
 enum { ALIGN = 256 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/backend.h"
+#include "runtime/device.h"
 #include "runtime/environment.h"
 #include "runtime/op.h"
 

@@ -1,7 +1,7 @@
 /*
  * The workspace of a call, handed out piece by piece.
  */
-#include "runtime/runtime.h"
+#include "runtime/mem.h"
 
 struct cg_mem cg_work_take(struct cg_work *work, int64_t rows, int64_t columns, size_t bytes)
 {

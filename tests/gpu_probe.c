@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "runtime/op.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 #include "tests/gpu_micro.h"
 #include "tests/gpu_time.h"
 

@@ -16,7 +16,7 @@
 
 #include "backends/cuda/cuda.h"
 #include "runtime/op.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 #include "tests/gpu_time.h"
 
 enum { BUFFERS = 24, ROWS_MAX = 512, TURNS_MAX = 4096 };

@@ -16,7 +16,7 @@
 
 #include "backends/cuda/library.h"
 #include "runtime/environment.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 /* CUDA 11.0, as the driver counts; cuDNN 8.1.0, as cuDNN does. */
 enum { OLDEST = 11000, OLDEST_CUDNN = 8100 };

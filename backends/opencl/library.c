@@ -9,7 +9,7 @@
 
 #include "backends/opencl/library.h"
 #include "runtime/environment.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 /* The loader of the Khronos group or of the system; never the name without a version, which is for linking. */
 static const char *const names[] = {

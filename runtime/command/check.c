@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/backend.h"
+#include "runtime/device.h"
 #include "runtime/command/check.h"
 #include "runtime/command/command.h"
 #include "runtime/command/print.h"

@@ -7,7 +7,7 @@
 #include "runtime/cache.h"
 #include "runtime/command/claim.h"
 #include "runtime/command/file.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 struct claim {
 	struct claim *next;

@@ -9,7 +9,7 @@
 
 #include <popt.h>
 
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 enum {
 	EXIT_OK      = 0,

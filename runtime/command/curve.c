@@ -13,7 +13,7 @@
 
 #include "runtime/command/curve.h"
 #include "runtime/environment.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 /* ---- what both share ---- */
 

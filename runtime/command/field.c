@@ -11,7 +11,7 @@
 
 #include "runtime/command/field.h"
 #include "runtime/op.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 enum { SHOWN = 60 };
 

@@ -10,7 +10,7 @@
 
 #include "runtime/command/print.h"
 #include "runtime/environment.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 /* How many bytes here are a control character.  Those from U+0080 on, C2 80 to C2 9F, terminals obey as well. */
 static int control(const char *at)

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "runtime/backend.h"
+#include "runtime/device.h"
 #include "runtime/command/bench.h"
 #include "runtime/command/print.h"
 #include "runtime/environment.h"

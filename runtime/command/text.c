@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "runtime/command/text.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 static int allowed(unsigned char c)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "runtime/op.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 #include "tests/conformance/answer.h"
 #include "tests/conformance/numbers.h"
 #include "tests/conformance/reference.h"

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "runtime/runtime.h"
+#include "runtime/mem.h"
 #include "tests/conformance/area.h"
 
 enum { GUARD = 64, POISON = 0xa5 };

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/backend.h"
+#include "runtime/device.h"
 #include "tests/fake/late.h"
 
 extern const struct cg_backend cg_backend_cpu, cg_backend_late;

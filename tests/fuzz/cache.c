@@ -21,7 +21,7 @@
 #include "runtime/cache_entry.h"
 #include "runtime/disk.h"
 #include "runtime/environment.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 #define MUST(truth) do { if (!(truth)) wrong(__LINE__, #truth); } while (0)
 

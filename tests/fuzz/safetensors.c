@@ -13,7 +13,7 @@
 #include "runtime/command/print.h"
 #include "runtime/command/safetensors.h"
 #include "runtime/op.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 #define MUST(truth) do { if (!(truth)) wrong(__LINE__, #truth); } while (0)
 

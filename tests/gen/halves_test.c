@@ -17,8 +17,7 @@
 
 #include "gen/cell.h"
 #include "math_text.h"
-#include "runtime/backend.h"
-#include "runtime/runtime.h"
+#include "runtime/device.h"
 
 enum { ROWS = 257, UNITS = 4099, COUNT = ROWS * UNITS, OPERANDS = 16 };    /* no multiples of what a vector has */
 

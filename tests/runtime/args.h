@@ -5,7 +5,7 @@
 #define TEST_ARGS_H
 
 #include "runtime/op.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 union args {
 	struct cg_lstm_block lstm;

@@ -14,7 +14,7 @@
 
 #include "backends/cpu/isa.h"
 #include "runtime/environment.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 #define OURS "CELLGRAD_"
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "runtime/op.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 #include "tests/runtime/counted.h"
 
 enum { ROWS = 67, UNITS = 9, STRIDE = 11, ROOM = ROWS * STRIDE * 8, ARGS = 48 };

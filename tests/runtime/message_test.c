@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 static void test_no_message_yet(void **state)
 {

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "runtime/op.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 #include "tests/conformance/numbers.h"
 #include "tests/runtime/counted.h"
 #include "tests/runtime/shorten.h"

@@ -12,7 +12,7 @@
 
 #include "runtime/command/shrink.h"
 #include "runtime/op.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 
 static struct sample {
 	int64_t B, U;

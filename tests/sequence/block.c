@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "runtime/op.h"
-#include "runtime/runtime.h"
+#include "runtime/core.h"
 #include "tests/conformance/numbers.h"
 #include "tests/conformance/sequence.h"
 #include "tests/sequence/suite.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/backend.h"
+#include "runtime/device.h"
 #include "runtime/op.h"
 #include "tests/conformance/numbers.h"
 #include "tests/conformance/promise.h"
