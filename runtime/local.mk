@@ -5,11 +5,18 @@
 AM_CPPFLAGS += $(LIBMD_CFLAGS)
 noinst_LTLIBRARIES += %D%/libwhole.la
 %C%_libwhole_la_SOURCES = \
-	%D%/backend.h %D%/block.h %D%/net.h %D%/format.h %D%/op.h %D%/rnn.h %D%/rnn_rows.h %D%/core.h %D%/mem.h %D%/device.h %D%/cache.h %D%/cache_entry.h %D%/disk.h %D%/disk.fn %D%/environment.h \
-	%D%/message.c %D%/memory.c %D%/sized.c %D%/dtype.c %D%/op.c %D%/op_attribute.c %D%/op_list.c %D%/op_table.c %D%/context.c %D%/choose.c %D%/environment.c \
-	%D%/kernel.c %D%/kernel_run.c %D%/cell.c %D%/op_run.c %D%/mem.c %D%/workspace.c %D%/fork.c %D%/fingerprint.c %D%/line.c %D%/stage.c %D%/lstm_block.c %D%/gru_block.c %D%/verbose.c \
-	%D%/rnn.c %D%/cell_layout.c %D%/rnn_route.c %D%/rnn_call.c %D%/rnn_op.c %D%/rnn_canonical.c %D%/rnn_rows.c %D%/rnn_table.c %D%/params.c %D%/net.c %D%/reserve.c %D%/steps.c %D%/seq.c %D%/scan.c \
-	%D%/cache.c %D%/cache_entry.c %D%/cache_place.c %D%/format.c %D%/format_table.c %D%/move.c %D%/weights.c
+	%D%/core/core.h %D%/core/environment.h %D%/core/dtype.c %D%/core/memory.c %D%/core/message.c %D%/core/cell.c \
+	%D%/core/environment.c %D%/core/sized.c %D%/core/fork.c %D%/core/fingerprint.c %D%/core/line.c \
+	%D%/cache/cache.h %D%/cache/entry.h %D%/cache/disk.h %D%/cache/cache.c %D%/cache/entry.c %D%/cache/directory.c \
+	%D%/cache/disk.fn \
+	%D%/device/backend.h %D%/device/net.h %D%/device/mem.h %D%/device/device.h %D%/device/net.c %D%/device/mem.c \
+	%D%/device/context.c %D%/device/open.c %D%/device/workspace.c %D%/device/staging.c %D%/device/kernel.c \
+	%D%/op/op.h %D%/op/check.c %D%/op/attribute.c %D%/op/list.c %D%/op/run.c %D%/op/verbose.c %D%/op/kernel_run.c \
+	%D%/rnn/rnn.h %D%/rnn/rows.h %D%/rnn/rows.c %D%/rnn/plan.c %D%/rnn/cell_layout.c %D%/rnn/route.c %D%/rnn/call.c \
+	%D%/rnn/params.c %D%/rnn/reserve.c %D%/rnn/packed.c %D%/rnn/layers.c %D%/rnn/recurrence.c \
+	%D%/block/block.h %D%/block/lstm_block.c %D%/block/gru_block.c \
+	%D%/tensorflow/table.c %D%/tensorflow/cudnn_rnn.c %D%/tensorflow/cudnn_rnn_rows.c %D%/tensorflow/canonical.c \
+	%D%/weights/format.h %D%/weights/format_table.c %D%/weights/layout.c %D%/weights/transfer.c %D%/weights/weights.c
 %C%_libwhole_la_LIBADD = gen/libgen.la $(backend_libraries) $(LIBMD_LIBS)
 EXTRA_%C%_libwhole_la_DEPENDENCIES = $(backend_libraries)
 

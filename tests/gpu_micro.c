@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "tests/gpu_micro.h"
 #include "tests/gpu_time.h"
 

@@ -77,7 +77,7 @@ device = %D%/conformance/device.h %D%/conformance/device.c
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
 net = %D%/runtime/net.h %D%/runtime/net.c $(numbers)
 # The runtime's choice among the backends of tests/fake.
-fakes = %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/late.h %D%/fake/late.c %D%/fake/list.h runtime/choose.c
+fakes = %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/late.h %D%/fake/late.c %D%/fake/list.h runtime/device/open.c
 fakes_list = -DCG_BACKEND_LIST='"tests/fake/list.h"'
 %C%_runtime_fault_test_SOURCES = %D%/runtime/fault_test.c $(fakes) $(counted) $(net)
 %C%_runtime_fault_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list)

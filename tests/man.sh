@@ -135,7 +135,7 @@ report $? 'what is allowed and what holds without a variable is in cellgrad(1)'
 find "$srcdir/gen" "$srcdir/backends" "$srcdir/runtime" -name '*.[ch]' ! -name environment.c -exec grep -n 'getenv\|environ\>' {} + |
 	grep -v 'plot\.c:.*environ\(;\|)\)' >"$why"
 [ ! -s "$why" ]
-report $? 'nothing but runtime/environment.c reads the environment'
+report $? 'nothing but runtime/core/environment.c reads the environment'
 
 # ---- the command ----
 

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "backends/cuda/cuda.h"
-#include "runtime/op.h"
-#include "runtime/core.h"
+#include "runtime/op/op.h"
+#include "runtime/core/core.h"
 #include "tests/gpu_time.h"
 
 enum { BUFFERS = 24, ROWS_MAX = 512, TURNS_MAX = 4096 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
-#include "runtime/environment.h"
+#include "runtime/core/environment.h"
 
 /* The instruction set that the environment asks for, else the best that runs here. */
 static int choose(const struct cg_isa **isa)

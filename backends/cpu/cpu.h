@@ -5,7 +5,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/openblas.h"
 #include "backends/cpu/team.h"
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 
 struct cg_device {
 	const struct cg_isa *isa;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "backends/cpu/team.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 enum { SPIN_NS = 2000, LINE = 64 };          /* LINE: bytes of a cache's, so that parts are taken in one of their own */
 

@@ -3,7 +3,7 @@
 #define CG_CUDA_H
 
 #include "backends/cuda/library.h"
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 
 /* The text of a shape of rows, built when it is first wanted. */
 struct cg_cu_rows {

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "backends/cuda/library.h"
-#include "runtime/environment.h"
-#include "runtime/core.h"
+#include "runtime/core/environment.h"
+#include "runtime/core/core.h"
 
 /* CUDA 11.0, as the driver counts; cuDNN 8.1.0, as cuDNN does. */
 enum { OLDEST = 11000, OLDEST_CUDNN = 8100 };

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "backends/cuda/cuda.h"
-#include "runtime/cache.h"
+#include "runtime/cache/cache.h"
 
 enum { ARCHS = 128, ABOUT = 640 };
 

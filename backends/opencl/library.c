@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "backends/opencl/library.h"
-#include "runtime/environment.h"
-#include "runtime/core.h"
+#include "runtime/core/environment.h"
+#include "runtime/core/core.h"
 
 /* The loader of the Khronos group or of the system; never the name without a version, which is for linking. */
 static const char *const names[] = {

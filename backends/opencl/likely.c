@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "backends/opencl/opencl.h"
-#include "runtime/environment.h"
+#include "runtime/core/environment.h"
 
 enum { PATH = 1024, LINE = 512, ENTRIES = 4096, SEEN = 512 };
 

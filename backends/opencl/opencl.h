@@ -3,7 +3,7 @@
 #define CG_OPENCL_H
 
 #include "backends/opencl/library.h"
-#include "runtime/backend.h"
+#include "runtime/device/backend.h"
 
 /* The text of a shape of rows, built when it is first wanted. */
 struct cg_cl_rows {

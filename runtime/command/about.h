@@ -5,7 +5,7 @@
 #ifndef ABOUT_H
 #define ABOUT_H
 
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 
 enum { ABOUT_LIST = 512 };
 

@@ -8,7 +8,7 @@
 #include "runtime/command/field.h"
 #include "runtime/command/metadata.h"
 #include "runtime/command/print.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 /* TensorFlow's attribute for the dtype; no row has it, since every op does. */
 static const char type[] = "T";

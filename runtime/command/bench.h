@@ -7,8 +7,8 @@
 
 #include "runtime/command/call.h"
 #include "runtime/command/file.h"
-#include "runtime/op.h"
-#include "runtime/core.h"
+#include "runtime/op/op.h"
+#include "runtime/core/core.h"
 
 enum { BENCH_FORWARD = 1, BENCH_GRAD = 2 };      /* bits of problem.what; plus one, places in bench_whats */
 extern const char *const bench_whats[3];         /* fwd bwd fwd+bwd */

@@ -1,10 +1,10 @@
 /*
  * `cellgrad cache`: where compiled kernels are kept, which they are, and away with them.  What the folder must be, and what its
- * files hold, is runtime/cache.c's.
+ * files hold, is runtime/cache/cache.c's.
  */
 #include <string.h>
 
-#include "runtime/cache.h"
+#include "runtime/cache/cache.h"
 #include "runtime/command/command.h"
 #include "runtime/command/print.h"
 

@@ -9,7 +9,7 @@
 #include "runtime/command/describe.h"
 #include "runtime/command/metadata.h"
 #include "runtime/command/print.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 static struct cg_mem *mem(const struct call *c, const struct cg_port *port)
 {

@@ -8,7 +8,7 @@
 
 #include "runtime/command/compare.h"
 #include "runtime/command/safetensors.h"
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 
 struct call_argument {
 	const struct safetensors_tensor *tensor;     /* inputs; NULL: not needed and in no file */

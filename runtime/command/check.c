@@ -8,12 +8,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "runtime/command/check.h"
 #include "runtime/command/command.h"
 #include "runtime/command/print.h"
 #include "runtime/command/shrink.h"
-#include "runtime/environment.h"
+#include "runtime/core/environment.h"
 
 enum { BACKEND = OPTION_FIRST, REF, SUITE, SEED, MAX_TIME, DTYPE };
 

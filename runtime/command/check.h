@@ -5,7 +5,7 @@
 #ifndef CHECK_H
 #define CHECK_H
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 #include "tests/conformance/kernel_trial.h"
 #include "tests/conformance/network_trial.h"
 

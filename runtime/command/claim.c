@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "runtime/cache.h"
+#include "runtime/cache/cache.h"
 #include "runtime/command/claim.h"
 #include "runtime/command/file.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 struct claim {
 	struct claim *next;

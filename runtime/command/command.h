@@ -9,7 +9,7 @@
 
 #include <popt.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 enum {
 	EXIT_OK      = 0,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runtime/command/compare.h"
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 
 double compare_element(int dtype, const void *data, size_t k)
 {

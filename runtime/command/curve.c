@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "runtime/command/curve.h"
-#include "runtime/environment.h"
-#include "runtime/core.h"
+#include "runtime/core/environment.h"
+#include "runtime/core/core.h"
 
 /* ---- what both share ---- */
 

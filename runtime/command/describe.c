@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "gen/cell.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "runtime/command/command.h"
 #include "runtime/command/describe.h"
 #include "runtime/command/print.h"

@@ -9,7 +9,7 @@
 #include "runtime/command/command.h"
 #include "runtime/command/file.h"
 #include "runtime/command/print.h"
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 
 enum { LIST = OPTION_FIRST, SOURCE, HEADER, OPTIONS, STAGE, PASS, DTYPE, LANG, MANIFEST, OUTPUT };
 

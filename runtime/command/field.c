@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "runtime/command/field.h"
-#include "runtime/op.h"
-#include "runtime/core.h"
+#include "runtime/op/op.h"
+#include "runtime/core/core.h"
 
 enum { SHOWN = 60 };
 

@@ -14,7 +14,7 @@
 
 #include "runtime/command/claim.h"
 #include "runtime/command/file.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 /* The temporaries there are, for the signal handler. */
 static struct file *volatile begun;

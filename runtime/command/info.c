@@ -4,14 +4,14 @@
  */
 #include <string.h>
 
-#include "runtime/cache.h"
+#include "runtime/cache/cache.h"
 #include "runtime/command/command.h"
 #include "runtime/command/describe.h"
 #include "runtime/command/inspect.h"
 #include "runtime/command/print.h"
-#include "runtime/environment.h"
-#include "runtime/op.h"
-#include "runtime/rnn.h"
+#include "runtime/core/environment.h"
+#include "runtime/op/op.h"
+#include "runtime/rnn/rnn.h"
 
 enum { WHY = OPTION_FIRST };
 

@@ -7,9 +7,9 @@
 #include "runtime/command/inspect.h"
 #include "runtime/command/print.h"
 #include "runtime/command/probe.h"
-#include "runtime/environment.h"
-#include "runtime/op.h"
-#include "runtime/rnn.h"
+#include "runtime/core/environment.h"
+#include "runtime/op/op.h"
+#include "runtime/rnn/rnn.h"
 
 enum { DEVICES = 64, LINE = 2048 };
 

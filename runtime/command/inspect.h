@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "gen/cell.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 
 /* Every device: [{ "name": "cuda:0", "opens": true, "about": cg_describe's line, or why it does not open, "ops": { name: [dtype] },
  * "networks": { "lstm peephole": { dtype: route } }, "parts": what its backend's list says of it }].  NULL: there is no memory. */

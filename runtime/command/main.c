@@ -13,7 +13,7 @@
 #include "gen/cell.h"
 #include "runtime/command/command.h"
 #include "runtime/command/print.h"
-#include "runtime/environment.h"
+#include "runtime/core/environment.h"
 
 struct command {
 	const char *name;

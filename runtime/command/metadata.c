@@ -7,7 +7,7 @@
 #include "runtime/command/field.h"
 #include "runtime/command/metadata.h"
 #include "runtime/command/print.h"
-#include "runtime/rnn.h"
+#include "runtime/rnn/rnn.h"
 
 const char by_words[] = "the command line", by_op[] = "the op", by_tensors[] = "the tensors";
 

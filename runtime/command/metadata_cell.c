@@ -9,7 +9,7 @@
 #include "gen/cell.h"
 #include "runtime/command/metadata.h"
 #include "runtime/command/print.h"
-#include "runtime/rnn.h"
+#include "runtime/rnn/rnn.h"
 
 /* A cell as someone names it; known: the digest is. */
 struct named { const char *by, *name; uint64_t digest; int known; };

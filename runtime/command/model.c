@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/command/model.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 enum { LANES = 16, LINE = 64 };
 enum { GATES = 4, FORGET = 1, PEEPHOLES = 3 };           /* of the cell */

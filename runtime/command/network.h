@@ -6,7 +6,7 @@
 #define NETWORK_H
 
 #include "runtime/command/call.h"
-#include "runtime/format.h"
+#include "runtime/weights/format.h"
 
 /* NAME=VALUE; what nobody said is -1 or NaN, of sizes 0, of texts NULL. */
 struct network_words {

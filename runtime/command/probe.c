@@ -14,7 +14,7 @@
 
 #include "runtime/command/print.h"
 #include "runtime/command/probe.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 enum { ROOM = 1 << 16, MOST = 1 << 24 };
 /* Milliseconds: a child that answered, or was killed, is gone after so long; how long to sleep between two looks at it. */

@@ -3,10 +3,10 @@
  */
 #include <string.h>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "runtime/command/bench.h"
 #include "runtime/command/print.h"
-#include "runtime/environment.h"
+#include "runtime/core/environment.h"
 
 static const char warning[] =
 	"OPENBLAS_ variables are set: OPENBLAS_CORETYPE=Haswell and its like choose slower products than this processor has; "

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "runtime/command/bench.h"
 
 /* Here alone a multiplication and an addition may become one instruction: it is the rate that counts, not the result. */

@@ -14,8 +14,8 @@
 #include "runtime/command/claim.h"
 #include "runtime/command/print.h"
 #include "runtime/command/safetensors.h"
-#include "runtime/op.h"
-#include "runtime/core.h"
+#include "runtime/op/op.h"
+#include "runtime/core/core.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "safetensors are little-endian, and this reader takes their numbers as they lie: not for big-endian hosts"

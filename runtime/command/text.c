@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "runtime/command/text.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 static int allowed(unsigned char c)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "runtime/command/bench.h"
 #include "runtime/command/print.h"
 

@@ -7,7 +7,7 @@
 
 #include "runtime/command/file.h"
 #include "runtime/command/print.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 enum { TRAIN_STEPS = 800, TRAIN_SECONDS = 60, TRAIN_SEED = 1 };
 #define TRAIN_SVG "cellgrad-demo.svg"

@@ -8,8 +8,8 @@
 
 #include "runtime/command/check.h"
 #include "runtime/command/print.h"
-#include "runtime/environment.h"
-#include "runtime/op.h"
+#include "runtime/core/environment.h"
+#include "runtime/op/op.h"
 
 enum { COMMAND_LINE = FIELD_LINE + 2048 };        /* the environment, the case, the options */
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "runtime/cellgrad.h"
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 #include "runtime/command/compare.h"
 #include "runtime/command/safetensors.h"
 

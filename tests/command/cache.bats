@@ -1,4 +1,4 @@
-# `cellgrad cache`: where, which, and away with them.  The entries are made by hand, by what runtime/cache_entry.c says of a file.
+# `cellgrad cache`: where, which, and away with them.  The entries are made by hand, by what runtime/cache/entry.c says of a file.
 
 load files
 

@@ -14,7 +14,7 @@
 
 #include "runtime/command/model.h"
 #include "runtime/command/text.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 enum { SYMBOLS = 5, UNITS = 3, ROWS = 3, STEPS = 4, N = ROWS * STEPS };
 static const struct model_shape shape = { SYMBOLS, UNITS, ROWS, STEPS };

@@ -16,7 +16,7 @@
 
 #include "runtime/command/print.h"
 #include "runtime/command/probe.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 static json_t *echo(const void *about)
 {

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/op.h"
-#include "runtime/core.h"
+#include "runtime/op/op.h"
+#include "runtime/core/core.h"
 #include "tests/conformance/answer.h"
 #include "tests/conformance/numbers.h"
 #include "tests/conformance/reference.h"

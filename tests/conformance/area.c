@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "runtime/mem.h"
+#include "runtime/device/mem.h"
 #include "tests/conformance/area.h"
 
 enum { GUARD = 64, POISON = 0xa5 };

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "backends/cpu/cpu.h"
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 #include "tests/conformance/cases.h"
 #include "tests/conformance/numbers.h"
 

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 #include "tests/conformance/cases.h"
 #include "tests/conformance/numbers.h"
 #include "tests/conformance/trial.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 
 enum { ROWS = 67, UNITS = 259, ELEMENTS = ROWS * UNITS };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 #include "tests/conformance/device.h"
 #include "tests/conformance/network_trial.h"
 #include "tests/conformance/trial.h"

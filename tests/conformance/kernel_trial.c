@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 #include "tests/conformance/cases.h"
 #include "tests/conformance/kernel_trial.h"
 #include "tests/conformance/numbers.h"

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 #include "tests/conformance/answer.h"
 #include "tests/conformance/network_trial.h"
 #include "tests/conformance/numbers.h"

@@ -6,7 +6,7 @@
 #define NETWORK_TRIAL_H
 
 #include "runtime/command/field.h"
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 #include "tests/conformance/finding.h"
 #include "tests/conformance/area.h"
 

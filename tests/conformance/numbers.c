@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 #include "tests/conformance/numbers.h"
 
 static void step(unsigned long long *state)

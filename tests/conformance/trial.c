@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 #include "tests/conformance/answer.h"
 #include "tests/conformance/numbers.h"
 #include "tests/conformance/promise.h"

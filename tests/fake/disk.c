@@ -106,7 +106,7 @@ enum disk_safety disk_safety(const struct stat *s)
 	static type watch_##name parameters { return turn(#name) ? NULL : disk_real.name names; }
 #define DISK_ASK(type, name, parameters, names) \
 	static type watch_##name parameters { return disk_real.name names; }
-#include "runtime/disk.fn"
+#include "runtime/cache/disk.fn"
 #undef DISK_CALL
 #undef DISK_MAKE
 #undef DISK_ASK
@@ -183,7 +183,7 @@ void disk_open(void)
 #define DISK_CALL(type, name, parameters, names) cg_disk.name = watch_##name;
 #define DISK_MAKE DISK_CALL
 #define DISK_ASK DISK_CALL
-#include "runtime/disk.fn"
+#include "runtime/cache/disk.fn"
 #undef DISK_CALL
 #undef DISK_MAKE
 #undef DISK_ASK

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "runtime/disk.h"
+#include "runtime/cache/disk.h"
 
 enum disk_end {
 	DISK_FAILS,                              /* the call fails, with disk_error */

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "tests/fake/faulty.h"
 
 #ifndef FAULTY_BEHIND

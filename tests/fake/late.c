@@ -1,6 +1,6 @@
 /*
  * The backend `late`: commands in a list for each queue, with the operands as they were when it was given them.  Every rule of
- * runtime/backend.h that a driver may leave unseen is looked at: memory that is another device's or queue's or was given back, two
+ * runtime/device/backend.h that a driver may leave unseen is looked at: memory that is another device's or queue's or was given back, two
  * builds at a time, functions dropped while they are enqueued, things closed before what they hold.
  */
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "tests/fake/late.h"
 
 extern const struct cg_backend cg_backend_cpu, cg_backend_late;

@@ -3,7 +3,7 @@
  * list says the same of it.  The disk is in memory.  The first byte of an input is no part of the file: if it is odd, the file's
  * digest is put right, so that what is behind it is seen.  By itself it is libFuzzer's entry:
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DCG_LIBMD -I. -Igen -Iruntime tests/fuzz/cache.c \
- *           runtime/cache*.c runtime/memory.c runtime/message.c -lmd
+ *           runtime/cache*.c runtime/core/memory.c runtime/core/message.c -lmd
  * With FUZZ_REPLAY it is a program that needs no libFuzzer: it replays the files it is given, then mutates them and some that the
  * cache wrote, with memory running out now and then:
  *     cache [-n MUTATIONS] [-s SEED] [FILE]...
@@ -17,11 +17,11 @@
 #include <sha2.h>
 #endif
 
-#include "runtime/cache.h"
-#include "runtime/cache_entry.h"
-#include "runtime/disk.h"
-#include "runtime/environment.h"
-#include "runtime/core.h"
+#include "runtime/cache/cache.h"
+#include "runtime/cache/entry.h"
+#include "runtime/cache/disk.h"
+#include "runtime/core/environment.h"
+#include "runtime/core/core.h"
 
 #define MUST(truth) do { if (!(truth)) wrong(__LINE__, #truth); } while (0)
 

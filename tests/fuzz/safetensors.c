@@ -12,8 +12,8 @@
 #include "runtime/command/network.h"
 #include "runtime/command/print.h"
 #include "runtime/command/safetensors.h"
-#include "runtime/op.h"
-#include "runtime/core.h"
+#include "runtime/op/op.h"
+#include "runtime/core/core.h"
 
 #define MUST(truth) do { if (!(truth)) wrong(__LINE__, #truth); } while (0)
 

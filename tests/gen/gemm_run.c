@@ -13,7 +13,7 @@
 #include "../conformance/numbers.h"
 #include "../conformance/reference.h"
 #include "backends/opencl/library.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 enum { CL_MEM_COPY_HOST_PTR = 32 };
 

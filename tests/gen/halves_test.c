@@ -17,7 +17,7 @@
 
 #include "gen/cell.h"
 #include "math_text.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 
 enum { ROWS = 257, UNITS = 4099, COUNT = ROWS * UNITS, OPERANDS = 16 };    /* no multiples of what a vector has */
 

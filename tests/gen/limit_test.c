@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "every.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 enum { ROOM = 12 << 20, PEAK = 32 << 20 };   /* bytes of a hostile text, and of what the compiler may hold for it */
 enum { TANHS = 3200 };

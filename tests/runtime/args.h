@@ -4,8 +4,8 @@
 #ifndef TEST_ARGS_H
 #define TEST_ARGS_H
 
-#include "runtime/op.h"
-#include "runtime/core.h"
+#include "runtime/op/op.h"
+#include "runtime/core/core.h"
 
 union args {
 	struct cg_lstm_block lstm;

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "runtime/command/call.h"
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 struct made_up {
 	size_t  size;

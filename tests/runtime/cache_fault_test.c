@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 #include "tests/runtime/kept.h"
 
 enum { BYTES = 3000, OTHERS = 3, MOST = 10000 };         /* bytes of one, and of all: three */

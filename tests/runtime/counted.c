@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 #include "tests/runtime/counted.h"
 
 enum { POISON = 0xdb, CHAINS = 1 << 12 };

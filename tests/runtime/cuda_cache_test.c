@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/cache.h"
-#include "runtime/op.h"
+#include "runtime/cache/cache.h"
+#include "runtime/op/op.h"
 #include "tests/runtime/cuda_watch.h"
 #include "tests/runtime/shorten.h"
 

@@ -14,7 +14,7 @@
 #include "tests/conformance/numbers.h"
 #include "tests/runtime/counted.h"
 #include "tests/runtime/cuda_watch.h"
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 
 extern const struct cg_backend cg_backend_cuda;
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "backends/cuda/cuda.h"
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 #include "tests/conformance/numbers.h"
 #include "tests/conformance/sequence.h"
 #include "tests/runtime/counted.h"

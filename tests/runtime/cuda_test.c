@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "backends/cuda/cuda.h"
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 #include "tests/runtime/counted.h"
 #include "tests/runtime/cuda_watch.h"
 #include "tests/runtime/shorten.h"

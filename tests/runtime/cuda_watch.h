@@ -6,7 +6,7 @@
 #define CUDA_WATCH_H
 
 #include "backends/cuda/library.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "tests/runtime/tensors.h"
 
 /* The libraries themselves. */

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "backends/cpu/isa.h"
-#include "runtime/environment.h"
-#include "runtime/core.h"
+#include "runtime/core/environment.h"
+#include "runtime/core/core.h"
 
 #define OURS "CELLGRAD_"
 

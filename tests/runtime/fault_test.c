@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 #include "tests/fake/faulty.h"
 #include "tests/fake/late.h"
 #include "tests/runtime/counted.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 #include "tests/runtime/kept.h"
 
 int kept_set_up(void **state)

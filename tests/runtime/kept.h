@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-#include "runtime/cache.h"
-#include "runtime/cache_entry.h"
+#include "runtime/cache/cache.h"
+#include "runtime/cache/entry.h"
 #include "tests/fake/disk.h"
 
 enum { STRANGER = 65534, PATH = sizeof disk_folder + 2 * CG_CACHE_NAME };

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/op.h"
-#include "runtime/core.h"
+#include "runtime/op/op.h"
+#include "runtime/core/core.h"
 #include "tests/runtime/counted.h"
 
 enum { ROWS = 67, UNITS = 9, STRIDE = 11, ROOM = ROWS * STRIDE * 8, ARGS = 48 };

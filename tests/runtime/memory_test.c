@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 #include "tests/runtime/counted.h"
 
 enum { B = 3, I = 2, U = 4, ROOM = 4096 };

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 static void test_no_message_yet(void **state)
 {

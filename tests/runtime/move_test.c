@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/format.h"
+#include "runtime/weights/format.h"
 #include "tests/runtime/counted.h"
 
 enum { I = 3, U = 4, LAYERS = 2, TENSORS_MAX = 128 };

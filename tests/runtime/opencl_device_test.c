@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "backends/opencl/library.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "tests/runtime/counted.h"
 #include "tests/runtime/shorten.h"
 

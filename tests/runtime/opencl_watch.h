@@ -5,7 +5,7 @@
 #define OPENCL_WATCH_H
 
 #include "backends/opencl/library.h"
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "tests/runtime/tensors.h"
 
 extern struct cg_cl driver;              /* the driver itself */

@@ -12,7 +12,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "tests/conformance/numbers.h"
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 
 extern const struct cg_backend cg_backend_cpu;
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/rnn.h"
+#include "runtime/rnn/rnn.h"
 #include "tests/runtime/counted.h"
 #include "tests/runtime/net.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/rnn.h"
+#include "runtime/rnn/rnn.h"
 #include "tests/runtime/counted.h"
 
 static struct cg_context *context;

@@ -1,7 +1,7 @@
 /* Prints the table of how routes round, for the test of the documents: route, dtype and words, with tabs. */
 #include <stdio.h>
 
-#include "runtime/rnn.h"
+#include "runtime/rnn/rnn.h"
 
 int main(void)
 {

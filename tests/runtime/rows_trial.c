@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 #include "tests/conformance/numbers.h"
 #include "tests/conformance/sequence.h"
 #include "tests/runtime/rows_trial.h"

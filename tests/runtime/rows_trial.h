@@ -2,7 +2,7 @@
 #ifndef ROWS_TRIAL_H
 #define ROWS_TRIAL_H
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 
 /* Moves so many sets of rows, of every dtype and shape in turn; fails the test that calls it. */
 void rows_try(struct cg_stream *, int trials);

@@ -4,7 +4,7 @@
 #ifndef SHORTEN_H
 #define SHORTEN_H
 
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 
 static inline void shorten(const struct cg_op *row, void *op)
 {

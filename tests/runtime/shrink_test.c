@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "runtime/command/shrink.h"
-#include "runtime/op.h"
-#include "runtime/core.h"
+#include "runtime/op/op.h"
+#include "runtime/core/core.h"
 
 static struct sample {
 	int64_t B, U;

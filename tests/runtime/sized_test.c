@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 
 /* As the first header had it, as it is now, and as a later one may have it. */
 struct first { size_t size; int count; double rate; };

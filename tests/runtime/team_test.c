@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "backends/cpu/cpu.h"
-#include "runtime/op.h"
+#include "runtime/op/op.h"
 
 enum { PARTS = 300, ROUNDS = 400 };
 static const int counts[] = { 1, 2, 3, 8 };

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/core.h"
+#include "runtime/core/core.h"
 #include "tests/runtime/counted.h"
 
 enum { THREADS = 8, TIMES = 20, ROOM = 1 << 13 };

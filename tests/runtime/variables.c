@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "runtime/environment.h"
+#include "runtime/core/environment.h"
 
 int main(void)
 {

@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/op.h"
-#include "runtime/core.h"
+#include "runtime/op/op.h"
+#include "runtime/core/core.h"
 #include "tests/runtime/counted.h"
 #include "tests/runtime/net.h"
 #include "tests/runtime/shorten.h"

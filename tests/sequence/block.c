@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/op.h"
-#include "runtime/core.h"
+#include "runtime/op/op.h"
+#include "runtime/core/core.h"
 #include "tests/conformance/numbers.h"
 #include "tests/conformance/sequence.h"
 #include "tests/sequence/suite.h"

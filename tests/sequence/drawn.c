@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "tests/conformance/numbers.h"
 #include "tests/sequence/suite.h"
 #include "tests/sequence/tape.h"

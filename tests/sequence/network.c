@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/device.h"
-#include "runtime/op.h"
+#include "runtime/device/device.h"
+#include "runtime/op/op.h"
 #include "tests/conformance/numbers.h"
 #include "tests/conformance/promise.h"
 #include "tests/sequence/network.h"

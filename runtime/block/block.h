@@ -1,0 +1,21 @@
+/*
+ * The rows of TensorFlow's block ops, and the words that they share.
+ */
+#ifndef CG_BLOCK_H
+#define CG_BLOCK_H
+
+#include "runtime/op/op.h"
+
+/* Each list ends with a row whose name is NULL. */
+extern const struct cg_op cg_lstm_block_cell_ops[], cg_block_lstm_ops[], cg_gru_block_cell_ops[];
+
+#define ABOUT_T "steps"
+#define ABOUT_B "rows of the batch"
+#define ABOUT_I "width of the input"
+#define ABOUT_U "units, the width of the state"
+#define ABOUT_GATES "gradient by the gates, before their functions"
+/* Weights on the input and on what the step before gave, one above the other. */
+#define ABOUT_W "I rows for the input, then U for h of the step before"
+#define ONE_LAYER "num_layers=1 direction=unidirectional input_mode=linear_input num_proj=0"
+
+#endif

@@ -1,0 +1,355 @@
+/*
+ * GRUBlockCell and GRUBlockCellGrad: the products of the gates, stage 1, the product of h_prev r, stage 2; backward the other way
+ * round.  The equations are templates/gru_block.cell, the checks the op table's.
+ */
+#include <string.h>
+
+#include "runtime/device/device.h"
+#include "runtime/block/block.h"
+
+/* What the kernels' arguments are called; the operands of a launch stand in this order. */
+enum {
+	A_R, A_U, A_C, H_PREV, R, U, HR, C, H, DH, DHR, DA_R, DA_U, DA_C, DH_PREV, PARTIAL, DB_R, DB_U, DB_C, ACCUMULATE, OPERANDS
+};
+static const char *const names[] = {
+	"a_r", "a_u", "a_c", "h_prev", "r", "u", "hr", "c", "h", "dh", "dhr", "da_r", "da_u", "da_c", "dh_prev", "partial", "db_r",
+	"db_u", "db_c", "accumulate", NULL
+};
+
+/* The pieces of the whole passes: forward stage 1 and 2; grad stage 2 and its sums, then stage 1 and its sums. */
+enum { FORWARD_1 = 0, FORWARD_2 };
+enum { GRAD_2 = 0, SUM_PART_2, SUM_2, GRAD_1, SUM_PART_1, SUM_1 };
+
+static void init(void *op, size_t size)
+{
+	static const struct cg_gru_block defaults = { .size = 0 };
+
+	cg_sized_init(op, size, &defaults, sizeof defaults);
+}
+
+void cg_gru_block_init(struct cg_gru_block *op, size_t size)
+{
+	init(op, size);
+}
+
+static const struct cg_sized sized = CG_SIZED(struct cg_gru_block, d_b_c, init);
+
+/* The work memory, in the order in which it is taken. */
+struct forward_work { struct cg_mem gates, u, hr, candidate; };
+struct grad_work { struct cg_mem dc, dhr, hr, dru, dh, dx, partial; };
+
+static void take_forward(const struct cg_gru_block *op, struct cg_work *work, struct forward_work *w)
+{
+	size_t real = cg_dtype_bytes(op->dtype), acc = cg_acc_bytes(op->dtype);
+
+	w->gates     = cg_work_take(work, op->B, 2 * op->U, acc);
+	w->u         = cg_work_take(work, op->B, op->U, real);
+	w->hr        = cg_work_take(work, op->B, op->U, real);
+	w->candidate = cg_work_take(work, op->B, op->U, acc);
+}
+
+static void take_grad(const struct cg_gru_block *op, struct cg_work *work, struct grad_work *w)
+{
+	size_t real = cg_dtype_bytes(op->dtype), acc = cg_acc_bytes(op->dtype);
+
+	w->dc      = cg_work_take(work, op->B, op->U, real);
+	w->dhr     = cg_work_take(work, op->B, op->U, acc);
+	w->hr      = cg_work_take(work, op->B, op->U, real);
+	w->dru     = cg_work_take(work, op->B, 2 * op->U, real);
+	w->dh      = cg_work_take(work, op->B, op->U, acc);
+	w->dx      = cg_work_take(work, op->B, op->I, acc);
+	w->partial = cg_work_take(work, (op->B + CG_SUM_ROWS - 1) / CG_SUM_ROWS, 2 * op->U, acc);
+}
+
+static size_t work_bytes(const struct cg_gru_block *op, int pass)
+{
+	struct cg_work work = { .used = 0 };
+	struct forward_work forward;
+	struct grad_work grad;
+
+	if (pass == CG_FORWARD)
+		take_forward(op, &work, &forward);
+	else
+		take_grad(op, &work, &grad);
+	return work.used;
+}
+
+int cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *bytes)
+{
+	struct cg_gru_block whole;
+
+	if (!op || !bytes)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_gru_block_work: %s: missing", op ? "bytes" : "op");
+	op = cg_sized_complete(&sized, op, &whole);
+	CG_TRY(cg_sized_check("cg_gru_block_work", "cg_gru_block", op, sizeof *op));
+	if (pass != CG_FORWARD && pass != CG_GRAD)
+		return cg_fail(CG_UNSUPPORTED, "cg_gru_block_work: pass: expected CG_FORWARD or CG_GRAD");
+	if (op->B < 0 || op->U < 1 || op->I < 1 || !cg_dtype_bytes(op->dtype) || op->B > PTRDIFF_MAX / 256 / op->U ||
+	    op->B > PTRDIFF_MAX / 256 / op->I)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_gru_block_work: B, I, U or dtype: out of range");
+	*bytes = work_bytes(op, pass);
+	return CG_OK;
+}
+
+static struct cg_operand rows(const struct cg_gru_block *op, struct cg_mem mem)
+{
+	return (struct cg_operand){ .mem = mem, .stride = op->U };
+}
+
+/* Half k of [B 2U] or [2U]: r, then u. */
+static struct cg_operand half(const struct cg_gru_block *op, struct cg_mem mem, int k, size_t bytes)
+{
+	size_t at = (size_t)k * (size_t)op->U * bytes;
+
+	return (struct cg_operand){ .mem = cg_part(mem, at, mem.bytes - at), .stride = 2 * op->U };
+}
+
+/* The rows of a weight matrix that multiply x (side 0) or the recurrent value (side 1). */
+static struct cg_matrix side(const struct cg_gru_block *op, struct cg_mem w, int64_t wide, int which)
+{
+	size_t real = cg_dtype_bytes(op->dtype), at = which ? (size_t)(op->I * wide) * real : 0;
+
+	return (struct cg_matrix){ cg_part(w, at, (size_t)((which ? op->U : op->I) * wide) * real), wide, 0 };
+}
+
+/* c = x W_x + v W_v + b, the gates of one stage. */
+static int gates(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem v, struct cg_mem w, struct cg_mem b,
+                 int64_t wide, struct cg_mem c)
+{
+	const struct cg_backend *backend = stream->context->backend;
+	struct cg_gemm product = { .dtype = op->dtype, .m = op->B, .n = wide, .c = { c, wide, 1 } };
+
+	product.start = (struct cg_matrix){ b, 0, 0 };
+	product.a = (struct cg_matrix){ op->x, op->I, 0 };
+	product.b = side(op, w, wide, 0);
+	product.k = op->I;
+	CG_TRY(backend->gemm(stream->queue, &product));
+	product.start = product.c;
+	product.a = (struct cg_matrix){ v, op->U, 0 };
+	product.b = side(op, w, wide, 1);
+	product.k = op->U;
+	return backend->gemm(stream->queue, &product);
+}
+
+static int forward(struct cg_stream *stream, const void *given, struct cg_work *work)
+{
+	const struct cg_gru_block *op = given;
+	struct cg_operand v[OPERANDS] = { { .value = 0 } };
+	const struct cg_ready *kernel;
+	struct forward_work w;
+
+	CG_TRY(cg_ready(stream->context, "gru_block", "", CG_FORWARD, 0, op->dtype, names, &kernel));
+	take_forward(op, work, &w);
+	CG_TRY(gates(stream, op, op->h_prev, op->w_ru, op->b_ru, 2 * op->U, w.gates));
+	v[A_R] = half(op, w.gates, 0, cg_acc_bytes(op->dtype));
+	v[A_U] = half(op, w.gates, 1, cg_acc_bytes(op->dtype));
+	v[H_PREV] = rows(op, op->h_prev);
+	v[R]  = rows(op, op->r);
+	v[U]  = rows(op, cg_present(op->u) ? op->u : w.u);
+	v[HR] = rows(op, w.hr);
+	CG_TRY(cg_launch(stream, kernel, FORWARD_1, op->B, op->U, v));
+	CG_TRY(gates(stream, op, w.hr, op->w_c, op->b_c, op->U, w.candidate));
+	v[A_C] = rows(op, w.candidate);
+	v[C]  = rows(op, op->c);
+	v[H]  = rows(op, op->h);
+	return cg_launch(stream, kernel, FORWARD_2, op->B, op->U, v);
+}
+
+/* c = start + d W^T: what reaches x or the recurrent value from the gates' adjoints d [B wide]. */
+static int back(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem d, struct cg_mem w, int64_t wide,
+                int which, struct cg_matrix start, struct cg_matrix c)
+{
+	struct cg_gemm product = { .dtype = op->dtype, .m = op->B, .n = which ? op->U : op->I, .k = wide, .transpose_b = 1,
+	                           .a = { d, wide, 0 }, .b = side(op, w, wide, which), .start = start, .c = c };
+
+	return stream->context->backend->gemm(stream->queue, &product);
+}
+
+/* [x v]^T d, the gradient of a weight matrix. */
+static int weights(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem v, struct cg_mem d, int64_t wide,
+                   struct cg_mem grad)
+{
+	for (int which = 0; which < 2 && cg_present(grad); which++) {
+		int64_t width = which ? op->U : op->I;
+		struct cg_gemm product = { .dtype = op->dtype, .m = width, .n = wide, .k = op->B, .transpose_a = 1,
+		                           .a = { which ? v : op->x, width, 0 }, .b = { d, wide, 0 },
+		                           .c = side(op, grad, wide, which) };
+
+		if (op->accumulate)
+			product.start = product.c;
+		CG_TRY(stream->context->backend->gemm(stream->queue, &product));
+	}
+	return CG_OK;
+}
+
+static int grad(struct cg_stream *stream, const void *given, struct cg_work *work)
+{
+	const struct cg_gru_block *op = given;
+	static const struct cg_matrix none = { .stride = 0 };
+	size_t real = cg_dtype_bytes(op->dtype);
+	struct cg_operand v[OPERANDS] = { [ACCUMULATE] = { .value = op->accumulate } };
+	const struct cg_ready *kernel;
+	struct grad_work w;
+	struct cg_mem dc, dru;
+	int gates_further = cg_present(op->d_x) || cg_present(op->d_h_prev) || cg_present(op->d_r_bar_u_bar) ||
+	                    cg_present(op->d_w_ru) || cg_present(op->d_b_ru);
+
+	CG_TRY(cg_ready(stream->context, "gru_block", "", CG_GRAD, 0, op->dtype, names, &kernel));
+	take_grad(op, work, &w);
+	dc  = cg_present(op->d_c_bar) ? op->d_c_bar : w.dc;
+	dru = cg_present(op->d_r_bar_u_bar) ? op->d_r_bar_u_bar : w.dru;
+	v[H_PREV] = rows(op, op->h_prev);
+	v[R] = rows(op, op->r);
+	v[U] = rows(op, op->u);
+	v[C] = rows(op, op->c);
+	v[DH] = rows(op, op->d_h);
+	v[PARTIAL].mem = w.partial;
+
+	v[DA_C] = rows(op, dc);
+	CG_TRY(cg_launch(stream, kernel, GRAD_2, op->B, op->U, v));
+	if (cg_present(op->d_b_c)) {
+		v[DB_C].mem = op->d_b_c;
+		CG_TRY(cg_launch(stream, kernel, SUM_PART_2, op->B, op->U, v));
+		CG_TRY(cg_launch(stream, kernel, SUM_2, op->B, op->U, v));
+	}
+	if (!gates_further && !cg_present(op->d_w_c))
+		return CG_OK;
+
+	if (gates_further) {
+		const struct cg_matrix dhr = { w.dhr, op->U, 1 };
+
+		CG_TRY(back(stream, op, dc, op->w_c, op->U, 1, none, dhr));
+		v[DHR] = rows(op, w.dhr);
+		v[DA_R] = half(op, dru, 0, real);
+		v[DA_U] = half(op, dru, 1, real);
+		v[DH_PREV] = rows(op, w.dh);
+	}
+	v[HR] = rows(op, w.hr);
+	CG_TRY(cg_launch(stream, kernel, GRAD_1, op->B, op->U, v));
+	CG_TRY(weights(stream, op, w.hr, dc, op->U, op->d_w_c));
+	CG_TRY(weights(stream, op, op->h_prev, dru, 2 * op->U, op->d_w_ru));
+	if (cg_present(op->d_b_ru)) {
+		v[DB_R] = half(op, op->d_b_ru, 0, real);
+		v[DB_U] = half(op, op->d_b_ru, 1, real);
+		CG_TRY(cg_launch(stream, kernel, SUM_PART_1, op->B, op->U, v));
+		CG_TRY(cg_launch(stream, kernel, SUM_1, op->B, op->U, v));
+	}
+	if (cg_present(op->d_h_prev)) {
+		const struct cg_matrix direct = { w.dh, op->U, 1 }, d_h_prev = { op->d_h_prev, op->U, 0 };
+
+		CG_TRY(back(stream, op, dru, op->w_ru, 2 * op->U, 1, direct, d_h_prev));
+	}
+	if (cg_present(op->d_x)) {
+		const struct cg_matrix part = { w.dx, op->I, 1 }, d_x = { op->d_x, op->I, 0 };
+
+		CG_TRY(back(stream, op, dc, op->w_c, op->U, 0, none, part));
+		CG_TRY(back(stream, op, dru, op->w_ru, 2 * op->U, 0, part, d_x));
+	}
+	return CG_OK;
+}
+
+int cg_gru_block_forward(struct cg_stream *stream, const struct cg_gru_block *op)
+{
+	struct cg_gru_block whole;
+
+	return cg_op_run(stream, &cg_gru_block_cell_ops[0], cg_sized_complete(&sized, op, &whole), forward);
+}
+
+int cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_block *op)
+{
+	struct cg_gru_block whole;
+
+	return cg_op_run(stream, &cg_gru_block_cell_ops[1], cg_sized_complete(&sized, op, &whole), grad);
+}
+
+/* ---- GRUBlockCell, GRUBlockCellGrad ---- */
+
+#define GRU(field) offsetof(struct cg_gru_block, field)
+
+static const struct cg_dim gru_dims[] = {
+	{ "B", GRU(B), .least = 0, .about = ABOUT_B },
+	{ "I", GRU(I), .least = 1, .about = ABOUT_I },
+	{ "U", GRU(U), .least = 1, .about = ABOUT_U },
+	{ .symbol = NULL }
+};
+
+static const struct cg_attribute gru_attributes[] = {
+	{ .name = NULL }
+};
+
+static const struct cg_port gru_ports[] = {
+	{ "x",      "B I",     CG_IN,  NULL, 0, .at = GRU(x)      },
+	{ "h_prev", "B U",     CG_IN,  NULL, 0, .at = GRU(h_prev) },
+	{ "w_ru",   "I+U 2*U", CG_IN,  NULL, 0, .at = GRU(w_ru), .about = ABOUT_W },
+	{ "w_c",    "I+U U",   CG_IN,  NULL, 0, .at = GRU(w_c), .about = ABOUT_W },
+	{ "b_ru",   "2*U",     CG_IN,  NULL, 0, .at = GRU(b_ru)   },
+	{ "b_c",    "U",       CG_IN,  NULL, 0, .at = GRU(b_c)    },
+	{ "r",      "B U",     CG_OUT, NULL, 0, .at = GRU(r)      },
+	{ "u",      "B U",     CG_OUT, NULL, 0, .at = GRU(u)      },
+	{ "c",      "B U",     CG_OUT, NULL, 0, .at = GRU(c)      },
+	{ "h",      "B U",     CG_OUT, NULL, 0, .at = GRU(h)      },
+	{ .name = NULL }
+};
+
+/* d_r_bar goes back through w_c and ends in r (1 - r): what reads it needs both.  d_w_c needs r for h_prev r. */
+#define READS_D_R_BAR "d_x d_h_prev d_r_bar_u_bar d_w_ru d_b_ru"
+
+static const struct cg_port gru_grad_ports[] = {
+	{ "x",             "B I",     CG_IN,      "d_w_ru d_w_c",          0, .at = GRU(x)             },
+	{ "h_prev",        "B U",     CG_IN,      NULL,                    0, .at = GRU(h_prev)        },
+	{ "w_ru",          "I+U 2*U", CG_IN,      "d_x d_h_prev",          0, .at = GRU(w_ru), .about = ABOUT_W },
+	{ "w_c",           "I+U U",   CG_IN,      READS_D_R_BAR,           0, .at = GRU(w_c), .about = ABOUT_W },
+	{ "b_ru",          "2*U",     CG_IN,      "",                      0, .at = GRU(b_ru), .flags = CG_SHAPE_ALONE },
+	{ "b_c",           "U",       CG_IN,      "",                      0, .at = GRU(b_c),  .flags = CG_SHAPE_ALONE },
+	{ "r",             "B U",     CG_IN,      READS_D_R_BAR " d_w_c",  0, .at = GRU(r)             },
+	{ "u",             "B U",     CG_IN,      NULL,                    0, .at = GRU(u)             },
+	{ "c",             "B U",     CG_IN,      NULL,                    0, .at = GRU(c)             },
+	{ "d_h",           "B U",     CG_IN,      "",                      0, .at = GRU(d_h)           },
+	{ "d_x",           "B I",     CG_OUT,     NULL,                    0, .at = GRU(d_x)           },
+	{ "d_h_prev",      "B U",     CG_OUT,     NULL,                    0, .at = GRU(d_h_prev)      },
+	{ "d_c_bar",       "B U",     CG_OUT,     NULL,                    0, .at = GRU(d_c_bar), .about = ABOUT_GATES },
+	{ "d_r_bar_u_bar", "B 2*U",   CG_OUT,     NULL,                    0, .at = GRU(d_r_bar_u_bar), .about = ABOUT_GATES },
+	{ "d_w_ru",        "I+U 2*U", CG_OUT_SUM, NULL,                    1, .at = GRU(d_w_ru)        },
+	{ "d_w_c",         "I+U U",   CG_OUT_SUM, NULL,                    1, .at = GRU(d_w_c)         },
+	{ "d_b_ru",        "2*U",     CG_OUT_SUM, NULL,                    1, .at = GRU(d_b_ru)        },
+	{ "d_b_c",         "U",       CG_OUT_SUM, NULL,                    1, .at = GRU(d_b_c)         },
+	{ .name = NULL }
+};
+
+static void gru_init(void *op, size_t size)
+{
+	cg_gru_block_init(op, size);
+}
+
+static int gru_work(const void *op, size_t *bytes)
+{
+	return cg_gru_block_work(op, CG_FORWARD, bytes);
+}
+
+static int gru_grad_work(const void *op, size_t *bytes)
+{
+	return cg_gru_block_work(op, CG_GRAD, bytes);
+}
+
+static int gru(struct cg_stream *stream, const void *op)
+{
+	return cg_gru_block_forward(stream, op);
+}
+
+static int gru_grad(struct cg_stream *stream, const void *op)
+{
+	return cg_gru_block_grad(stream, op);
+}
+
+#define GRU_MEANS   ONE_LAYER " cell=gru_block weights_format=block"
+#define GRU_STRUCT \
+	.type = "cg_gru_block", .size = sizeof(struct cg_gru_block), .init = gru_init, .dims = gru_dims, .gates = "r u", .means = GRU_MEANS, \
+	.dtype_at = GRU(dtype), .accumulate_at = GRU(accumulate), .work_at = GRU(work)
+
+const struct cg_op cg_gru_block_cell_ops[] = {
+	{ .name = "gru_block_cell",       .tensorflow = "GRUBlockCell",      GRU_STRUCT,
+	  .attributes = gru_attributes, .ports = gru_ports, .work = gru_work, .call = gru },
+	{ .name = "gru_block_cell_grad",  .tensorflow = "GRUBlockCellGrad",  GRU_STRUCT,
+	  .attributes = gru_attributes, .ports = gru_grad_ports, .work = gru_grad_work, .call = gru_grad },
+	{ .name = NULL }
+};

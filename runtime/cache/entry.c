@@ -1,0 +1,363 @@
+/*
+ * A file of the cache: how it is laid out, read with distrust, and written so that it appears whole.  Which files there are and
+ * which of them go is cache.c's business.
+ *
+ * A file is named by the digest of its record, and is, numbers in 8 bytes from the lowest:
+ *     "cellgrad"  1  bytes of the record  bytes of the payload  record  payload  SHA-256 of all that
+ * and a record is, each with its length before it, the version that wrote it and the key.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef CG_LIBMD
+#include <sha2.h>
+#endif
+
+#include "runtime/cache/cache.h"
+#include "runtime/cache/entry.h"
+#include "runtime/cache/disk.h"
+#include "runtime/core/core.h"
+
+enum { HEADER = 32, FORMAT = 1, DIGEST = 32, CHUNK = 4096 };
+static const char magic[8] = { 'c', 'e', 'l', 'l', 'g', 'r', 'a', 'd' };
+static const char ending[] = ".kernel", unfinished[] = ".kernel-unfinished", hex[] = "0123456789abcdef";
+
+/* ---- SHA-256; without libmd there is no place, and nobody comes here ---- */
+
+struct digest {
+#ifdef CG_LIBMD
+	SHA2_CTX sha;
+#else
+	int none;
+#endif
+};
+
+static void digest_open(struct digest *d)
+{
+#ifdef CG_LIBMD
+	SHA256Init(&d->sha);
+#else
+	d->none = 0;
+#endif
+}
+
+static void digest_add(struct digest *d, const void *bytes, size_t n)
+{
+#ifdef CG_LIBMD
+	if (n)
+		SHA256Update(&d->sha, bytes, n);
+#else
+	(void)d, (void)bytes, (void)n;
+#endif
+}
+
+static void digest_end(struct digest *d, unsigned char to[DIGEST])
+{
+#ifdef CG_LIBMD
+	SHA256Final(to, &d->sha);
+#else
+	memset(to, d->none, DIGEST);
+#endif
+}
+
+/* ---- records and names ---- */
+
+static void put_number(unsigned char to[8], uint64_t n)
+{
+	for (int k = 0; k < 8; k++)
+		to[k] = (unsigned char)(n >> 8 * k);
+}
+
+static uint64_t get_number(const unsigned char from[8])
+{
+	uint64_t n = 0;
+
+	for (int k = 0; k < 8; k++)
+		n |= (uint64_t)from[k] << 8 * k;
+	return n;
+}
+
+void cg_cache_record(struct cg_cache_record *r, const void *key, size_t key_bytes)
+{
+	char words[sizeof r->head - 16];
+	size_t n;
+
+	snprintf(words, sizeof words, "cellgrad %s", cg_version());
+	n = strlen(words);
+	put_number(r->head, n);
+	memcpy(r->head + 8, words, n);
+	put_number(r->head + 8 + n, key_bytes);
+	r->head_bytes = 16 + n;
+	r->key = key;
+	r->key_bytes = key_bytes;
+}
+
+void cg_cache_name(const struct cg_cache_record *r, char name[CG_CACHE_NAME])
+{
+	unsigned char digest[DIGEST];
+	struct digest d;
+
+	digest_open(&d);
+	digest_add(&d, r->head, r->head_bytes);
+	digest_add(&d, r->key, r->key_bytes);
+	digest_end(&d, digest);
+	for (int k = 0; k < DIGEST; k++)
+		snprintf(name + 2 * k, 3, "%02x", digest[k]);
+	strcpy(name + 2 * DIGEST, ending);
+}
+
+int cg_cache_is_entry(const char *name)
+{
+	return strspn(name, hex) == 2 * DIGEST && !strcmp(name + 2 * DIGEST, ending);
+}
+
+int cg_cache_is_temporary(const char *name)
+{
+	size_t n = strspn(name, "0123456789");
+
+	return n && name[n] == '-' && strspn(name + n + 1, hex) == 16 && !strcmp(name + n + 17, unfinished);
+}
+
+/* ---- reading: a file that may be anything ---- */
+
+struct entry {
+	int fd;
+	uint64_t record, payload;                /* bytes */
+	struct digest digest;
+};
+
+static int take(struct entry *e, void *to, size_t bytes)
+{
+	for (size_t n = 0; n < bytes;) {
+		ssize_t more = cg_disk.read(e->fd, (char *)to + n, bytes - n);
+
+		if (more < 0 && errno == EINTR)
+			continue;
+		if (more <= 0)
+			return 0;
+		n += (size_t)more;
+	}
+	digest_add(&e->digest, to, bytes);
+	return 1;
+}
+
+static int take_past(struct entry *e, uint64_t bytes)
+{
+	unsigned char chunk[CHUNK];
+
+	for (size_t n; bytes; bytes -= n) {
+		n = bytes < CHUNK ? (size_t)bytes : CHUNK;
+		if (!take(e, chunk, n))
+			return 0;
+	}
+	return 1;
+}
+
+static int take_same(struct entry *e, const void *bytes, size_t n)
+{
+	const unsigned char *want = bytes;
+	unsigned char chunk[CHUNK];
+
+	for (size_t more; n; want += more, n -= more) {
+		more = n < CHUNK ? n : CHUNK;
+		if (!take(e, chunk, more) || memcmp(chunk, want, more))
+			return 0;
+	}
+	return 1;
+}
+
+static int take_digest(struct entry *e)
+{
+	unsigned char want[DIGEST], have[DIGEST];
+
+	digest_end(&e->digest, want);
+	digest_open(&e->digest);
+	return take(e, have, DIGEST) && !memcmp(have, want, DIGEST);
+}
+
+/* Opens a file and reads as far as its lengths.  Neither a pipe nor a link keeps or leads anyone. */
+static enum cg_cache_verdict enter(struct entry *e, int folder, const char *name)
+{
+	unsigned char header[HEADER];
+	struct stat s;
+	uint64_t rest;
+
+	e->fd = cg_disk.openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+	if (e->fd < 0)
+		return errno == ELOOP || errno == ENXIO ? CG_CACHE_BAD : CG_CACHE_MISS;
+	if (cg_disk.fstat(e->fd, &s))
+		return CG_CACHE_MISS;
+	if (!S_ISREG(s.st_mode) || s.st_uid != cg_disk.geteuid() || s.st_mode & (S_IWGRP | S_IWOTH))
+		return CG_CACHE_BAD;
+	if (s.st_size < HEADER + DIGEST || s.st_size > CG_CACHE_ENTRY)
+		return CG_CACHE_BAD;
+	digest_open(&e->digest);
+	if (!take(e, header, sizeof header) || memcmp(header, magic, sizeof magic) || get_number(header + 8) != FORMAT)
+		return CG_CACHE_BAD;
+	rest = (uint64_t)s.st_size - HEADER - DIGEST;
+	e->record = get_number(header + 16);
+	e->payload = get_number(header + 24);
+	return e->payload && e->record <= rest && e->payload == rest - e->record ? CG_CACHE_GOOD : CG_CACHE_BAD;
+}
+
+static void leave(struct entry *e)
+{
+	if (e->fd >= 0)
+		cg_disk.close(e->fd);
+}
+
+static int read_entry(struct entry *e, const struct cg_cache_record *r, void **at, size_t *bytes,
+                      enum cg_cache_verdict *verdict)
+{
+	void *payload;
+
+	if (*verdict != CG_CACHE_GOOD)
+		return CG_OK;
+	*verdict = CG_CACHE_BAD;
+	if (e->record != (uint64_t)r->head_bytes + r->key_bytes || !take_same(e, r->head, r->head_bytes) ||
+	    !take_same(e, r->key, r->key_bytes))
+		return CG_OK;
+	payload = cg_memory(NULL, (size_t)e->payload);
+	if (!payload) {
+		*verdict = CG_CACHE_MISS;
+		return CG_NO_MEMORY;
+	}
+	if (!take(e, payload, (size_t)e->payload) || !take_digest(e)) {
+		cg_memory(payload, 0);
+		return CG_OK;
+	}
+	*verdict = CG_CACHE_GOOD;
+	*at = payload;
+	*bytes = (size_t)e->payload;
+	return CG_OK;
+}
+
+/* When it was last of use is a file's date, since dates of reading are kept on few disks. */
+static void touch(int fd)
+{
+	const struct timespec times[2] = { { 0, UTIME_OMIT }, { 0, UTIME_NOW } };
+
+	cg_disk.futimens(fd, times);
+}
+
+int cg_cache_read(int folder, const char *name, const struct cg_cache_record *r, int touched, void **at, size_t *bytes,
+                  enum cg_cache_verdict *verdict)
+{
+	struct entry e;
+	int code;
+
+	*verdict = enter(&e, folder, name);
+	code = read_entry(&e, r, at, bytes, verdict);
+	if (*verdict == CG_CACHE_GOOD && touched)
+		touch(e.fd);
+	leave(&e);
+	return code;
+}
+
+/* Reads a whole record; the first line of its key. */
+static int take_about(struct entry *e, char about[CG_CACHE_ABOUT])
+{
+	unsigned char number[8];
+	uint64_t head, key;
+	size_t n;
+
+	if (e->record < 16 || !take(e, number, 8))
+		return 0;
+	head = get_number(number);
+	if (head > e->record - 16 || !take_past(e, head) || !take(e, number, 8))
+		return 0;
+	key = get_number(number);
+	if (key != e->record - 16 - head)
+		return 0;
+	n = key < CG_CACHE_ABOUT ? (size_t)key : CG_CACHE_ABOUT - 1;
+	if (!take(e, about, n) || !take_past(e, key - n))
+		return 0;
+	about[n] = '\0';
+	about[strcspn(about, "\n")] = '\0';
+	for (char *c = about; *c; c++)
+		if (*c < 0x20 || *c > 0x7e)
+			*c = '?';
+	return 1;
+}
+
+int cg_cache_about(int folder, const char *name, char about[CG_CACHE_ABOUT])
+{
+	struct entry e;
+	int whole = enter(&e, folder, name) == CG_CACHE_GOOD && take_about(&e, about) && take_past(&e, e.payload) && take_digest(&e);
+
+	leave(&e);
+	return whole;
+}
+
+/* ---- writing ---- */
+
+struct writer {
+	int fd, failed;
+	struct digest digest;
+};
+
+static void give(struct writer *w, const void *from, size_t bytes)
+{
+	digest_add(&w->digest, from, bytes);
+	for (size_t n = 0; n < bytes && !w->failed;) {
+		ssize_t more = cg_disk.write(w->fd, (const char *)from + n, bytes - n);
+
+		if (more > 0)
+			n += (size_t)more;
+		else if (!more || errno != EINTR)
+			w->failed = 1;
+	}
+}
+
+static void give_all(struct writer *w, const struct cg_cache_record *r, const void *payload, size_t bytes)
+{
+	unsigned char header[HEADER], digest[DIGEST];
+
+	memcpy(header, magic, sizeof magic);
+	put_number(header + 8, FORMAT);
+	put_number(header + 16, (uint64_t)r->head_bytes + r->key_bytes);
+	put_number(header + 24, bytes);
+	digest_open(&w->digest);
+	give(w, header, sizeof header);
+	give(w, r->head, r->head_bytes);
+	give(w, r->key, r->key_bytes);
+	give(w, payload, bytes);
+	digest_end(&w->digest, digest);
+	give(w, digest, sizeof digest);
+}
+
+/* A name that no other process has, of this machine or another on the same disk. */
+static int open_temporary(int folder, char name[CG_CACHE_NAME])
+{
+	uint64_t random;
+
+	if (cg_disk.getentropy(&random, sizeof random))
+		return -1;
+	snprintf(name, CG_CACHE_NAME, "%ld-%016llx%s", (long)getpid(), (unsigned long long)random, unfinished);
+	return cg_disk.openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+uint64_t cg_cache_bytes(const struct cg_cache_record *r, size_t payload)
+{
+	return HEADER + (uint64_t)r->head_bytes + r->key_bytes + payload + DIGEST;
+}
+
+/* Filled and on the disk before it has its name: who finds the name finds all of it, whatever happens in between. */
+void cg_cache_write(int folder, const struct cg_cache_record *r, const void *payload, size_t bytes)
+{
+	char name[CG_CACHE_NAME], unnamed[CG_CACHE_NAME];
+	struct writer w = { .fd = open_temporary(folder, unnamed) };
+
+	if (w.fd < 0)
+		return;
+	cg_cache_name(r, name);
+	give_all(&w, r, payload, bytes);
+	if (!w.failed && cg_disk.fsync(w.fd))
+		w.failed = 1;
+	if (cg_disk.close(w.fd))
+		w.failed = 1;
+	if (w.failed || cg_disk.renameat(folder, unnamed, folder, name))
+		cg_disk.unlinkat(folder, unnamed, 0);
+}

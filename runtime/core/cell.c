@@ -1,0 +1,227 @@
+/*
+ * Cells and the texts of their kernels, as callers see them: over the compiler in gen/, with its mistakes as messages.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gen/cell.h"
+#include "runtime/core/core.h"
+
+enum { CELLS_MAX = 64 };
+
+/* The built-in cells, parsed when first asked for and kept to the end. */
+static struct { char name[CG_NAME_MAX + 1]; struct cg_cell *cell; } built_in[CELLS_MAX];
+static int n_built_in;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void list_cells(void)
+{
+	for (const struct cg_embedded *e = cg_embedded; e->name && n_built_in < CELLS_MAX; e++) {
+		size_t n = strlen(e->name);
+
+		if (n > 5 && n - 5 <= CG_NAME_MAX && !strcmp(e->name + n - 5, ".cell"))
+			memcpy(built_in[n_built_in++].name, e->name, n - 5);
+	}
+}
+
+const char *cg_cell_name(int i)
+{
+	pthread_once(&once, list_cells);
+	return i >= 0 && i < n_built_in ? built_in[i].name : NULL;
+}
+
+static const char *text_of(const char *name)
+{
+	char file[CG_NAME_MAX + 6];
+
+	snprintf(file, sizeof file, "%s.cell", name);
+	for (const struct cg_embedded *e = cg_embedded; e->name; e++)
+		if (!strcmp(e->name, file))
+			return e->text;
+	return NULL;
+}
+
+const struct cg_cell *cg_cell_find(const char *name)
+{
+	const char *names[CELLS_MAX];
+	struct cg_cell *cell;
+	const char *near;
+	int k = 0;
+
+	pthread_once(&once, list_cells);
+	for (; name && k < n_built_in; k++) {
+		names[k] = built_in[k].name;
+		if (!strcmp(built_in[k].name, name))
+			break;
+	}
+	if (!name || k == n_built_in) {
+		near = name ? cg_nearest(name, names, k) : NULL;
+		if (near)
+			cg_fail(CG_BAD_ARGUMENT, "there is no cell '%.64s'; did you mean '%s'?", name, near);
+		else
+			cg_fail(CG_BAD_ARGUMENT, "there is no cell '%.64s'", name ? name : "NULL");
+		return NULL;
+	}
+	cell = __atomic_load_n(&built_in[k].cell, __ATOMIC_ACQUIRE);
+	if (cell)
+		return cell;
+	pthread_mutex_lock(&lock);
+	if (!built_in[k].cell && !cg_cell_parse(text_of(name), name, &cell))
+		__atomic_store_n(&built_in[k].cell, cell, __ATOMIC_RELEASE);
+	cell = built_in[k].cell;
+	pthread_mutex_unlock(&lock);
+	return cell;
+}
+
+int cg_cell_parse(const char *text, const char *name_in_errors, struct cg_cell **cell)
+{
+	struct cg_mistake mistake;
+
+	if (!text || !cell)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_cell_parse: %s: missing", text ? "cell" : "text");
+	*cell = cg_parse(text, name_in_errors ? name_in_errors : "cell", cg_memory, &mistake);
+	if (*cell)
+		return CG_OK;
+	return mistake.text[0] ? cg_fail(CG_BUILD, "%s", mistake.text) : CG_NO_MEMORY;
+}
+
+void cg_cell_close(struct cg_cell *cell)
+{
+	for (int k = 0; k < n_built_in; k++)
+		if (built_in[k].cell == cell)
+			return;
+	cg_cell_drop(cell);
+}
+
+static int is_of_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
+
+/* Comments, empty lines and blanks that part no words are not of the text; nor are the ends of lines within parentheses. */
+uint64_t cg_cell_digest(const struct cg_cell *cell)
+{
+	uint64_t digest = CG_FINGERPRINT;
+	char before = '\n', between = 0;
+	int depth = 0;
+
+	for (const char *at = cell->text; *at; at++) {
+		if (*at == '#')
+			at += strcspn(at, "\n") - 1;
+		else if (*at == '\n' && !depth)
+			between = '\n';
+		else if (strchr(" \t\r\n", *at))
+			between = between ? between : ' ';
+		else {
+			depth += (*at == '(') - (*at == ')');
+			if (before != '\n' && (between == '\n' || (between && is_of_word(before) && is_of_word(*at))))
+				digest = cg_fingerprint(digest, &between, 1);
+			digest = cg_fingerprint(digest, at, 1);
+			before = *at;
+			between = 0;
+		}
+	}
+	return digest;
+}
+
+void cg_cell_hold(const struct cg_cell *cell)
+{
+	__atomic_add_fetch(&((struct cg_cell *)cell)->holders, 1, __ATOMIC_RELAXED);
+}
+
+void cg_cell_drop(const struct cg_cell *cell)
+{
+	if (cell && __atomic_fetch_sub(&((struct cg_cell *)cell)->holders, 1, __ATOMIC_ACQ_REL) == 0)
+		cg_parse_free((struct cg_cell *)cell);
+}
+
+int cg_kernel_check(const struct cg_kernel *kernel, const char *call, int *options)
+{
+	struct cg_mistake mistake;
+
+	if (!kernel || !kernel->cell)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: kernel: cell: missing", call);
+	*options = cg_parse_options(kernel->cell, kernel->options, &mistake);
+	if (*options < 0)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: options: %s", call, mistake.text);
+	if (kernel->pass < CG_FORWARD || kernel->pass > CG_SEQ_GRAD)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: pass: expected an enum cg_pass, got %d", call, kernel->pass);
+	if (!cg_dtype_bytes(kernel->dtype))
+		return cg_fail(CG_BAD_ARGUMENT, "%s: dtype: expected an enum cg_dtype, got %d", call, kernel->dtype);
+	if (kernel->stage < 0 || kernel->stage > kernel->cell->n_stages)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: stage: cell %s has %d, got %d", call, kernel->cell->name, kernel->cell->n_stages,
+		               kernel->stage);
+	return CG_OK;
+}
+
+/* The plan of a kernel that a caller describes; call: his, for the message. */
+static int plan_of(const struct cg_kernel *kernel, const char *call, struct cg_pass_plan **plan)
+{
+	struct cg_mistake mistake;
+	int options;
+
+	CG_TRY(cg_kernel_check(kernel, call, &options));
+	if (kernel->shape != CG_POINT)
+		return cg_fail(CG_UNSUPPORTED, "%s: shape: this version prints CG_POINT, with the sums that follow it", call);
+	*plan = cg_plan(kernel->cell, options, kernel->pass, kernel->stage, kernel->dtype, cg_memory, &mistake);
+	if (*plan)
+		return CG_OK;
+	return mistake.text[0] ? cg_fail(CG_BUILD, "%s: %s", call, mistake.text) : CG_NO_MEMORY;
+}
+
+static int emit(const struct cg_kernel *kernel, const char *lang, char **result, const char *call,
+                int (*print)(const struct cg_pass_plan *, int, struct cg_text *))
+{
+	struct cg_text text = { cg_memory, NULL, 0, 0, 0 };
+	struct cg_pass_plan *plan;
+	int k = 0, code;
+
+	if (!result)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: expected where to put the text, got NULL", call);
+	*result = NULL;
+	while (k < CG_LANG_COUNT && (!lang || strcmp(lang, cg_lang_names[k])))
+		k++;
+	if (k == CG_LANG_COUNT) {
+		const char *near = lang ? cg_nearest(lang, cg_lang_names, CG_LANG_COUNT) : NULL;
+
+		return cg_fail(CG_BAD_ARGUMENT, "%s: lang: expected c, opencl or cuda, got '%.40s'%s%s%s", call, lang ? lang : "NULL",
+		               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	}
+	CG_TRY(plan_of(kernel, call, &plan));
+	code = print(plan, k, &text);
+	cg_plan_free(plan);
+	if (code || text.failed) {
+		cg_memory(text.at, 0);
+		return text.failed ? CG_NO_MEMORY : cg_fail(CG_BUILD, "%s: a template lacks a section", call);
+	}
+	*result = text.at;
+	return CG_OK;
+}
+
+int cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text)
+{
+	return emit(kernel, lang, text, "cg_kernel_emit", cg_print);
+}
+
+int cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json)
+{
+	return emit(kernel, lang, json, "cg_kernel_manifest", cg_print_manifest);
+}
+
+static int print_header(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
+{
+	(void)lang;
+	return cg_print_header(plan, text);
+}
+
+int cg_kernel_header(const struct cg_kernel *kernel, char **text)
+{
+	return emit(kernel, cg_lang_names[CG_LANG_C], text, "cg_kernel_header", print_header);
+}
+
+void cg_text_free(char *text)
+{
+	cg_memory(text, 0);
+}

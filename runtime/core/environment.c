@@ -1,0 +1,282 @@
+/*
+ * The table of the variables, and what is asked of it.  What only a device can judge (are there so many processors, can this library
+ * be loaded) is left to the reader of the variable.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gen/cell.h"
+#include "runtime/core/environment.h"
+#include "runtime/core/core.h"
+
+#ifdef __APPLE__
+#include <crt_externs.h>
+#define environ (*_NSGetEnviron())
+#else
+extern char **environ;
+#endif
+
+#define LIBRARY "the absolute path of a library"
+
+const struct cg_variable cg_variables[CG_ENV_VARIABLES] = {
+	[CG_ENV_BACKEND] = { "CELLGRAD_BACKEND", "cg_open", CG_ENV_TEXT, NULL, 0, "NAME or NAME:DEVICE, or several with commas",
+		"the first that opens", "the backend to use where none is named", 0 },
+	[CG_ENV_CACHE] = { "CELLGRAD_CACHE", "cache", CG_ENV_WORD, "off ro rw", 0, NULL,
+		"rw", "whether compiled kernels on disk are read and written", 1 },
+	[CG_ENV_CACHE_DIR] = { "CELLGRAD_CACHE_DIR", "cache", CG_ENV_PATH, NULL, 0, "an absolute path",
+		"one in XDG_CACHE_HOME or HOME", "the folder of compiled kernels", 1 },
+	[CG_ENV_CACHE_MAXSIZE] = { "CELLGRAD_CACHE_MAXSIZE", "cache", CG_ENV_NUMBER, NULL, 0, "a number of bytes",
+		"268435456", "how many bytes all files of compiled kernels may have", 1 },
+	[CG_ENV_CHECK] = { "CELLGRAD_CHECK", "networks", CG_ENV_WORD, "0 1", 0, NULL,
+		"0", "whether a reserve in a device's memory is checked, which waits for the device", 0 },
+	[CG_ENV_CPU_ISA] = { "CELLGRAD_CPU_ISA", "cpu", CG_ENV_WORD, "baseline avx2 avx512 neon", 0, NULL,
+		"the best that the processor has", "the instruction set of the cpu backend", 0 },
+	[CG_ENV_CPU_THREADS] = { "CELLGRAD_CPU_THREADS", "cpu", CG_ENV_NUMBER, NULL, 1, "a whole number from 1 to the number of processors",
+		"one for each processor", "how many threads share a call on the cpu backend", 0 },
+	[CG_ENV_CUBLAS_LIB] = { "CELLGRAD_CUBLAS_LIB", "cuda", CG_ENV_PATH, "none", 0, LIBRARY,
+		"the system's libcublas.so", "the cuBLAS of the cuda backend", 1 },
+	[CG_ENV_CUDA_LIB] = { "CELLGRAD_CUDA_LIB", "cuda", CG_ENV_PATH, NULL, 0, LIBRARY,
+		"the system's libcuda.so.1", "the driver of the cuda backend", 1 },
+	[CG_ENV_CUDNN_LIB] = { "CELLGRAD_CUDNN_LIB", "cuda", CG_ENV_PATH, "none", 0, LIBRARY,
+		"the system's libcudnn.so", "the cuDNN of the cuda backend", 1 },
+	[CG_ENV_NVRTC_LIB] = { "CELLGRAD_NVRTC_LIB", "cuda", CG_ENV_PATH, NULL, 0, LIBRARY,
+		"the system's libnvrtc.so", "the compiler of the cuda backend", 1 },
+	[CG_ENV_OPENCL_LIB] = { "CELLGRAD_OPENCL_LIB", "opencl", CG_ENV_PATH, NULL, 0, LIBRARY,
+		"the system's libOpenCL.so.1", "the loader of the opencl backend", 1 },
+	[CG_ENV_VERBOSE] = { "CELLGRAD_VERBOSE", "cg_open", CG_ENV_WORD, "0 none 1 calls", 0, NULL,
+		"0", "whether each call writes a line to standard error", 0 },
+	[CG_ENV_TEST] = { "CELLGRAD_TEST_", "tests", CG_ENV_TEXT, NULL, 0, "what tests/README.md says",
+		NULL, "for the tests of cellgrad", 0 },
+	[CG_ENV_FAKE] = { "CELLGRAD_FAKE_", "tests", CG_ENV_TEXT, NULL, 0, "what tests/fake/README.md says",
+		NULL, "for the stand-ins of the tests of cellgrad", 0 },
+	[CG_ENV_HOME] = { "HOME", "cache", CG_ENV_TEXT, NULL, 0, "an absolute path",
+		NULL, "where .cache/cellgrad is", 1 },
+	[CG_ENV_XDG_CACHE_HOME] = { "XDG_CACHE_HOME", "cache", CG_ENV_TEXT, NULL, 0, "an absolute path",
+		NULL, "where the folder cellgrad of compiled kernels is", 1 },
+	[CG_ENV_OCL_ICD_FILENAMES] = { "OCL_ICD_FILENAMES", "opencl", CG_ENV_TEXT, NULL, 0, "libraries, with colons",
+		NULL, "more drivers that the OpenCL loader loads", 1 },
+	[CG_ENV_OCL_ICD_VENDORS] = { "OCL_ICD_VENDORS", "opencl", CG_ENV_TEXT, NULL, 0, "a folder, a file or a library",
+		"/etc/OpenCL/vendors", "the drivers that the OpenCL loader loads", 1 },
+	[CG_ENV_OPENCL_VENDOR_PATH] = { "OPENCL_VENDOR_PATH", "opencl", CG_ENV_TEXT, NULL, 0, "a folder",
+		"/etc/OpenCL/vendors", "the same, where OCL_ICD_VENDORS is unset", 1 },
+	[CG_ENV_RUSTICL_ENABLE] = { "RUSTICL_ENABLE", "opencl", CG_ENV_TEXT, NULL, 0, "what Mesa says",
+		NULL, "the devices that Mesa's rusticl shows", 1 },
+	[CG_ENV_CUDA_VISIBLE_DEVICES] = { "CUDA_VISIBLE_DEVICES", "cuda", CG_ENV_TEXT, NULL, 0, "what NVIDIA's driver says",
+		NULL, "the devices that CUDA's driver shows, and in which order", 0 },
+	[CG_ENV_CUBLAS_WORKSPACE_CONFIG] = { "CUBLAS_WORKSPACE_CONFIG", "cuda", CG_ENV_TEXT, NULL, 0, "what NVIDIA's cuBLAS says",
+		NULL, "with :16:8 or :4096:2 networks by cuDNN repeat to the bit", 0 },
+	[CG_ENV_LC_ALL] = { "LC_ALL", "command", CG_ENV_TEXT, NULL, 0, "a locale",
+		NULL, "whether the terminal shows UTF-8", 0 },
+	[CG_ENV_LC_CTYPE] = { "LC_CTYPE", "command", CG_ENV_TEXT, NULL, 0, "a locale",
+		NULL, "the same, where LC_ALL is unset", 0 },
+	[CG_ENV_LANG] = { "LANG", "command", CG_ENV_TEXT, NULL, 0, "a locale",
+		NULL, "the same, where LC_CTYPE is unset, too", 0 },
+	[CG_ENV_NO_COLOR] = { "NO_COLOR", "command", CG_ENV_TEXT, NULL, 0, "anything",
+		NULL, "no colours", 0 },
+	[CG_ENV_TERM] = { "TERM", "command", CG_ENV_TEXT, NULL, 0, "a terminal's name",
+		NULL, "the terminal: whether it has colours", 0 },
+};
+
+static const char prefix[] = "CELLGRAD_";
+
+/* ---- a value ---- */
+
+const char *cg_variable(int which)
+{
+	const struct cg_variable *v = &cg_variables[which];
+	const char *value;
+
+#ifdef __linux__
+	value = v->withheld ? secure_getenv(v->name) : getenv(v->name);
+#else
+	value = v->withheld && issetugid() ? NULL : getenv(v->name);
+#endif
+	return value && *value ? value : NULL;
+}
+
+/* The k-th word of a list with blanks, and its length; NULL past the last. */
+static const char *word_of(const char *words, int k, size_t *length)
+{
+	for (; words; words += *length + 1) {
+		*length = strcspn(words, " ");
+		if (!k--)
+			return words;
+		if (!words[*length])
+			break;
+	}
+	return NULL;
+}
+
+/* "off, ro or rw" */
+static void join(const char *words, char *text, size_t room)
+{
+	const char *word;
+	size_t length, used = 0;
+
+	text[0] = '\0';
+	for (int k = 0; (word = word_of(words, k, &length)) && used < room; k++)
+		used += (size_t)snprintf(text + used, room - used, "%s%.*s", !k ? "" : word[length] ? ", " : " or ", (int)length, word);
+}
+
+const char *cg_variable_allowed(int which, char *text, size_t room)
+{
+	const struct cg_variable *v = &cg_variables[which];
+	char words[128];
+
+	join(v->words, words, sizeof words);
+	snprintf(text, room, "%s%s%s", v->allowed ? v->allowed : "", v->allowed && *words ? ", or " : "", words);
+	return text;
+}
+
+enum { WORDS = 8, WORD = 32 };
+
+/* Is it one of these words?  Its place; or the nearest there is, "" for none. */
+static int is_word(const char *words, const char *value, uint64_t *place, char near[WORD])
+{
+	char names[WORDS][WORD];
+	const char *list[WORDS], *word, *nearest;
+	size_t length;
+	int n;
+
+	for (n = 0; n < WORDS && (word = word_of(words, n, &length)); n++) {
+		if (strlen(value) == length && !memcmp(value, word, length)) {
+			*place = (uint64_t)n;
+			return 1;
+		}
+		snprintf(names[n], WORD, "%.*s", (int)length, word);
+		list[n] = names[n];
+	}
+	nearest = cg_nearest(value, list, n);
+	snprintf(near, WORD, "%s", nearest ? nearest : "");
+	return 0;
+}
+
+static int is_number(const struct cg_variable *v, const char *value, uint64_t *n)
+{
+	errno = 0;
+	*n = strtoull(value, NULL, 10);
+	return !value[strspn(value, "0123456789")] && !errno && *n >= v->least;
+}
+
+int cg_variable_judge(int which, const char *value, uint64_t *result, char *why, size_t room)
+{
+	const struct cg_variable *v = &cg_variables[which];
+	char near[WORD] = "", allowed[256];
+	uint64_t n = 0;
+
+	if (!value || v->kind == CG_ENV_TEXT || (v->kind == CG_ENV_PATH && *value == '/'))
+		return 1;
+	if (v->kind == CG_ENV_NUMBER ? is_number(v, value, &n) : is_word(v->words, value, &n, near)) {
+		if (result && v->kind != CG_ENV_PATH)
+			*result = n;
+		return 1;
+	}
+	snprintf(why, room, "%s: expected %s, got '%.300s'%s%s%s", v->name, cg_variable_allowed(which, allowed, sizeof allowed), value,
+	         *near ? "; did you mean " : "", near, *near ? "?" : "");
+	return 0;
+}
+
+int cg_variable_ask(int which, uint64_t *result)
+{
+	char why[640];
+
+	return cg_variable_judge(which, cg_variable(which), result, why, sizeof why) ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "%s", why);
+}
+
+int cg_verbose_level(int *level)
+{
+	uint64_t word = 0;               /* of 0 none 1 calls */
+
+	*level = 0;
+	CG_TRY(cg_variable_ask(CG_ENV_VERBOSE, &word));
+	*level = word > 1;
+	return CG_OK;
+}
+
+int cg_environment_check(void)
+{
+	for (int which = 0; which < CG_ENV_VARIABLES; which++)
+		CG_TRY(cg_variable_ask(which, NULL));
+	return CG_OK;
+}
+
+/* ---- names ---- */
+
+/* Does a row stand for every name that begins so? */
+static int is_prefix(const char *row)
+{
+	return row[strlen(row) - 1] == '_';
+}
+
+int cg_variable_find(const char *name)
+{
+	for (int which = 0; which < CG_ENV_VARIABLES; which++) {
+		const char *row = cg_variables[which].name;
+
+		if (is_prefix(row) ? !strncmp(name, row, strlen(row)) : !strcmp(name, row))
+			return which;
+	}
+	return -1;
+}
+
+const char *cg_environment_entry(const char *beginning, int k)
+{
+	for (char **entry = environ; entry && *entry; entry++)
+		if (!strncmp(*entry, beginning, strlen(beginning)) && !k--)
+			return *entry;
+	return NULL;
+}
+
+enum { NAME = 100 };
+
+/* The name of an entry, or its beginning, in letters that no terminal obeys. */
+static void name_of(const char *entry, char name[NAME])
+{
+	size_t n = 0;
+
+	for (; entry[n] && entry[n] != '=' && n + 1 < NAME; n++)
+		name[n] = entry[n] > ' ' && entry[n] < 0x7f ? entry[n] : '?';
+	name[n] = '\0';
+}
+
+int cg_environment_unknown(const char *entry, char *words, size_t room)
+{
+	const char *names[CG_ENV_VARIABLES], *nearest;
+	char name[NAME];
+	int n = 0;
+
+	name_of(entry, name);
+	if (cg_variable_find(name) >= 0)
+		return 0;
+	for (int which = 0; which < CG_ENV_VARIABLES; which++)
+		if (!strncmp(cg_variables[which].name, prefix, sizeof prefix - 1) && !is_prefix(cg_variables[which].name))
+			names[n++] = cg_variables[which].name;
+	nearest = cg_nearest(name, names, n);
+	snprintf(words, room, "%s is no variable of cellgrad; %s%s%s", name, nearest ? "did you mean " : "cellgrad(1) lists them",
+	         nearest ? nearest : "", nearest ? "?" : "");
+	return 1;
+}
+
+static void print(const char *words)
+{
+	char line[340];
+
+	snprintf(line, sizeof line, "cellgrad: %s\n", words);
+	fputs(line, stderr);
+}
+
+void cg_environment_warn(void (*say)(const char *words))
+{
+	static int warned;
+	const char *entry;
+	char words[320];
+
+	if (__atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED))
+		return;
+	for (int k = 0; (entry = cg_environment_entry(prefix, k)); k++)
+		if (cg_environment_unknown(entry, words, sizeof words))
+			(say ? say : print)(words);
+}

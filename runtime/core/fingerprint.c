@@ -1,0 +1,12 @@
+/*
+ * A number that stands for bytes, to compare by.
+ */
+#include "runtime/core/core.h"
+
+/* FNV-1a. */
+uint64_t cg_fingerprint(uint64_t fingerprint, const void *p, size_t bytes)
+{
+	for (size_t k = 0; k < bytes; k++)
+		fingerprint = (fingerprint ^ ((const unsigned char *)p)[k]) * 0x100000001b3u;
+	return fingerprint;
+}

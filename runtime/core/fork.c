@@ -1,0 +1,25 @@
+/*
+ * Forks of the process, counted in the child: what was opened before one is not to be used after it.
+ */
+#include <pthread.h>
+
+#include "runtime/core/core.h"
+
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static int forks;
+
+static void forked(void)
+{
+	forks++;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
+
+int cg_fork_count(void)
+{
+	pthread_once(&fork_once, watch_forks);
+	return forks;
+}

@@ -1,0 +1,41 @@
+/*
+ * A line on standard error, put together in memory and written in one piece, so that threads do not mix theirs.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/core/core.h"
+
+double cg_milliseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+void cg_line_add(char *line, size_t room, const char *format, ...)
+{
+	size_t n = strlen(line);
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(line + n, room - n, format, list);
+	va_end(list);
+}
+
+void cg_line_add_plain(char *line, size_t room, const char *words)
+{
+	size_t n = strlen(line);
+
+	for (; *words && n + 1 < room; words++)
+		line[n++] = (unsigned char)*words < ' ' || *words == 0x7f ? ' ' : *words;
+	line[n] = '\0';
+}
+
+void cg_line_write(char *line)
+{
+	strcat(line, "\n");
+	fputs(line, stderr);
+}

@@ -1,0 +1,65 @@
+/*
+ * The host's memory, through one function that tests can make fail.  Alignment beyond malloc's, and the devices'
+ * memory, are left to the backends.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "runtime/core/core.h"
+
+static void *standard(void *user, void *p, size_t bytes)
+{
+	(void)user;
+	if (bytes)
+		return realloc(p, bytes);
+	free(p);
+	return NULL;
+}
+
+static struct cg_allocator from = { standard, NULL };
+/* Pieces that are out; requests made, and which of them fails for the sake of a test. */
+static atomic_size_t held, made, fatal;
+
+int cg_set_allocator(const struct cg_allocator *allocator)
+{
+	size_t pieces = atomic_load(&held);
+
+	if (allocator && !allocator->resize)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_set_allocator: resize: missing");
+	if (pieces)
+		return cg_fail(CG_UNSUPPORTED, "cg_set_allocator: expected before the library has taken memory, it holds %zu pieces",
+		               pieces);
+	from = allocator ? *allocator : (struct cg_allocator){ standard, NULL };
+	return CG_OK;
+}
+
+void *cg_memory(void *p, size_t bytes)
+{
+	void *q = NULL;
+
+	if (!bytes) {
+		if (p) {
+			from.resize(from.user, p, 0);
+			atomic_fetch_sub(&held, 1);
+		}
+		return NULL;
+	}
+	/* Beyond PTRDIFF_MAX differences of pointers are undefined; it is always a size that went wrong. */
+	if (atomic_fetch_add(&made, 1) + 1 != atomic_load(&fatal) && bytes <= PTRDIFF_MAX)
+		q = from.resize(from.user, p, bytes);
+	if (!q)
+		cg_fail(CG_NO_MEMORY, "no memory for %zu bytes", bytes);
+	else if (!p)
+		atomic_fetch_add(&held, 1);
+	return q;
+}
+
+size_t cg_memory_fail(size_t n)
+{
+	size_t requests;
+
+	atomic_store(&fatal, 0);
+	requests = atomic_exchange(&made, 0);
+	atomic_store(&fatal, n);
+	return requests;
+}

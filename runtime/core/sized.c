@@ -1,0 +1,55 @@
+/*
+ * Public structs that begin with their size: a program that was compiled against an earlier header has shorter ones, and is served as
+ * if it had left what they lack at the defaults.  One that was compiled against a later header has longer ones, which is fine while
+ * what they have beyond ours is not used.
+ */
+#include <string.h>
+
+#include "runtime/core/core.h"
+
+enum { LATER = 4 };                      /* no later header's struct is this many times as long as ours */
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+int cg_sized_check(const char *call, const char *type, const void *given, size_t ours)
+{
+	size_t size;
+
+	if (!given)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: expected a struct %s, got NULL", call, type);
+	memcpy(&size, given, sizeof size);
+	if (size < ours || size > LATER * ours)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: size: expected %zu, got %zu: call %s_init first", call, ours, size, type);
+	for (size_t k = ours; k < size; k++)
+		if (((const char *)given)[k])
+			return cg_fail(CG_BAD_ARGUMENT, "%s: size: expected %zu, got %zu with fields set that this library does not know: call "
+			               "%s_init first, or use a later library", call, ours, size, type);
+	return CG_OK;
+}
+
+void cg_sized_init(void *to, size_t size, const void *defaults, size_t ours)
+{
+	if (!to)
+		return;
+	memset(to, 0, size);
+	memcpy(to, defaults, least(size, ours));
+	memcpy(to, &size, least(size, sizeof size));
+}
+
+const void *cg_sized_complete(const struct cg_sized *type, const void *given, void *room)
+{
+	size_t size;
+
+	if (!given)
+		return given;
+	memcpy(&size, given, sizeof size);
+	if (size >= type->size || size < type->first)
+		return given;
+	type->init(room, type->size);
+	memcpy(room, given, size);
+	memcpy(room, &type->size, sizeof size);
+	return room;
+}

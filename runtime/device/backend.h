@@ -1,0 +1,132 @@
+/*
+ * The table that a backend fills: how one API opens a device, holds memory, runs a kernel and multiplies matrices.  What is
+ * computed, in which order and with which checks is the runtime's; a backend is told, and does.  One row of backends/list.h
+ * and one `const struct cg_backend`, at the end of the backend's file, are all that connects the two.
+ */
+#ifndef CG_BACKEND_H
+#define CG_BACKEND_H
+
+#include "gen/rows.h"
+#include "runtime/device/mem.h"
+#include "runtime/device/net.h"
+
+struct cg_device;                        /* a backend's own: one device, opened */
+struct cg_queue;                         /* a backend's own: an order of work on it */
+struct cg_built;                         /* a backend's own: the functions of one plan, ready to launch */
+struct cg_net;                           /* a backend's own: a network, with a vendor's library */
+
+enum { CG_SLOTS_MAX = 64 };              /* arguments of a launch at most */
+
+/* An argument of a launch, in the place of the piece's argument.  Absent memory is all zeros. */
+struct cg_operand {
+	struct cg_mem mem;
+	int64_t stride;                  /* elements from row to row */
+	int64_t second;                  /* of what a sum gives: elements from it to a second place for the same; 0: none */
+	double  value;                   /* of a scalar or a count */
+};
+
+struct cg_matrix {                       /* row-major; all zeros: absent */
+	struct cg_mem mem;
+	int64_t stride;                  /* elements from row to row; 0 repeats one row */
+	int     acc;                     /* elements are acc, else real */
+};
+
+/* c [m n] = start [m n] + op(a) [m k] op(b) [k n], summed in acc, rounded once.  start may be absent, one repeated row (a
+ * bias), a matrix of its own, or c itself; a and b are real.  k = 0 gives start, or zeros. */
+struct cg_gemm {
+	int     dtype;
+	int64_t m, n, k;
+	int     transpose_a, transpose_b;        /* the memory holds a [k m], b [n k] */
+	struct cg_matrix a, b, start, c;
+	struct cg_mem packed;                    /* b as pack() made it, for products of no more rows; absent: b is read */
+};
+
+/* Dropout of rows.  An element's mask depends on its step, its batch row and its unit alone: Philox4x32-10 with the key of
+ * cg_drop_key(), of { unit / 4, b, t, 0 } the word unit % 4; an element is dropped when that is less than floor(rate 2^32). */
+struct cg_drop {
+	double   rate;                           /* 0: none; 1: all */
+	uint64_t key;
+	struct cg_mem t, b;                      /* int64 [rows]: of row p; absent: p / batch and p % batch */
+	int64_t  first_t, batch, first_unit;     /* added to t; rows of a step, where t or b is absent; the unit of column 0 */
+};
+
+/* dst[to[p], j] = drop(src[from[p], j]) for p < rows and j < columns, or, with add, that is added to what dst holds.  Each element
+ * is computed in acc, and rounded once: what is dropped is 0 whatever it was, what is kept is times 1 / (1 - rate). */
+struct cg_rows {
+	int     dtype;
+	int64_t rows, columns;
+	struct cg_matrix src, dst;               /* dst shares no memory with the others; a stride of 0 repeats one row of src */
+	struct cg_mem from, to;                  /* int64 [rows], of the device's; absent: p.  to has no row twice. */
+	int     add;
+	struct cg_drop drop;
+};
+
+/*
+ * Whole networks by a vendor's library, in place of the runtime's walks over products and kernels.  It may refuse a network when it
+ * is opened, and then says why; from there on what fails, fails.  Calls were checked, and lend memory of the device alone.
+ */
+struct cg_rnn_call;
+struct cg_net_sizes { size_t reserve, forward, backward; };      /* bytes: of the reserve with its header, of work */
+enum { CG_WHY_NOT = 128 };
+struct cg_net_route {
+	const char *name;                /* the route's: what cg_rnn_config and cg_rnn_route say */
+	/* CG_UNSUPPORTED with a few words in `why`, and all there is to say in the message, when it does not take the network;
+	 * other failures leave `why` empty.  The network outlives the net. */
+	int  (*open)(struct cg_device *, const struct cg_network *, struct cg_net **, char why[CG_WHY_NOT]);
+	void (*close)(struct cg_device *, struct cg_net *);
+	uint64_t (*stamp)(const struct cg_net *);                /* of all that its reserves depend on beside the network */
+	/* Do calls of so many steps go composed all the same?  Then a few words in `why`. */
+	int  (*declines)(const struct cg_net *, int64_t T, char why[CG_WHY_NOT]);
+	int  (*sizes)(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
+	/* work: as large as sizes() said.  The header of the reserve is the runtime's. */
+	int  (*forward)(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);
+	int  (*backward)(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);
+};
+
+struct cg_backend {
+	const char *name;                /* what CELLGRAD_BACKEND says, and the folder */
+	const char *unasked;             /* what open() is given when nobody named a backend; NULL: its default */
+	/* Asked when nobody named a backend: CG_OK where a device is likely, found without loading a driver; CG_NO_DEVICE and why the
+	 * backend is passed over; CG_BAD_ARGUMENT for a mistake in the environment.  NULL: open() is tried. */
+	int (*likely)(void);
+	int seconds;                     /* launch() knows of an operand's second place; else the runtime launches the sum again */
+	int host;                        /* works on the host's memory; else the runtime copies it, there and back */
+
+	/* Required, but for those that may be NULL.  Each returns CG_OK or a code after cg_fail(). */
+	const char *(*list)(int i, char *about, size_t bytes);   /* the i-th device's name after "NAME:", or why not; NULL past */
+	int  (*open)(const char *where, struct cg_device **);    /* where: what stood after "NAME:", NULL for the default */
+	int  (*adopt)(void *native, void *device, struct cg_device **);  /* a context of the caller's; NULL: there is no such thing */
+	void (*close)(struct cg_device *);
+	const char *(*describe)(const struct cg_device *);
+	int  (*supports)(const struct cg_device *, int dtype);   /* CG_OK or CG_UNSUPPORTED */
+	int  (*start)(struct cg_device *, void *native, struct cg_queue **);
+	int  (*sync)(struct cg_queue *);
+	/* Waits for all that was enqueued before it frees the queue: then nothing of the host's memory is in use any more. */
+	void (*stop)(struct cg_queue *);
+	/* queue: the only one whose work will use the memory, NULL: any; free is given the same.  What is enqueued may still use it. */
+	int  (*alloc)(struct cg_device *, struct cg_queue *, size_t bytes, struct cg_mem *);
+	void (*free)(struct cg_device *, struct cg_queue *, struct cg_mem *);
+	int  (*check)(struct cg_device *, struct cg_mem);        /* of device memory: its own, and as large as it says */
+	/* The host's side is in use until the next sync. */
+	int  (*put)(struct cg_queue *, struct cg_mem to, const void *from, size_t bytes);
+	int  (*get)(struct cg_queue *, void *to, struct cg_mem from, size_t bytes);
+	int  (*zero)(struct cg_queue *, struct cg_mem, size_t bytes);
+	/* Within the device, by its driver: what the rates of kernels are compared with.  NULL: there is no such thing. */
+	int  (*copy)(struct cg_queue *, struct cg_mem to, struct cg_mem from, size_t bytes);
+	/* Makes the functions of a plan ready; the backend prints the text it wants from it.  The plan outlives the built.  Of a
+	 * device there is never more than one call at a time. */
+	int  (*build)(struct cg_device *, const struct cg_pass_plan *, struct cg_built **);
+	void (*drop)(struct cg_device *, struct cg_built *);
+	int  (*launch)(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units,
+	               const struct cg_operand *);
+	int  (*gemm)(struct cg_queue *, const struct cg_gemm *);
+	/* For products that come many times with the same b: bytes of b as they read it best, 0: as it lies; and b so, to packed.
+	 * NULL, both: there is no such thing. */
+	size_t (*packed)(const struct cg_device *, const struct cg_gemm *);
+	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
+	/* The same bits on every backend.  Enqueued, like a launch, without waiting. */
+	int  (*rows)(struct cg_queue *, const struct cg_rows *);
+	const struct cg_net_route *net;          /* NULL: there is none */
+};
+
+#endif

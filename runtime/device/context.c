@@ -1,0 +1,184 @@
+/*
+ * Contexts and streams: who holds whom, and the calls that only hand over to the backend.  Which backend is opened is
+ * choose.c's business.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gen/cell.h"
+#include "runtime/device/device.h"
+#include "runtime/core/environment.h"
+
+int cg_usable(const struct cg_context *context, const char *call)
+{
+	if (!context)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: context or stream: missing", call);
+	if (context->fork != cg_fork_count())
+		return cg_fail(CG_UNSUPPORTED, "%s: the context was opened before a fork; open one in the child", call);
+	return CG_OK;
+}
+
+static void let_go(struct cg_context *context)
+{
+	if (__atomic_sub_fetch(&context->holders, 1, __ATOMIC_ACQ_REL))
+		return;
+	while (context->ready) {
+		struct cg_ready *next = context->ready->next;
+
+		context->backend->drop(context->device, context->ready->built);
+		cg_plan_free(context->ready->plan);
+		cg_cell_drop(context->ready->cell);
+		cg_memory(context->ready, 0);
+		context->ready = next;
+	}
+	context->backend->close(context->device);
+	pthread_mutex_destroy(context->lock);
+	cg_memory(context->lock, 0);
+	cg_memory(context, 0);
+}
+
+/* Makes a context of an opened device; what it cannot make it leaves to the caller to close. */
+int cg_context_of(const struct cg_backend *backend, struct cg_device *device, struct cg_context **result)
+{
+	struct cg_context *context = cg_memory(NULL, sizeof *context);
+	pthread_mutex_t *lock = cg_memory(NULL, sizeof *lock);
+	int verbose, code = context && lock ? cg_verbose_level(&verbose) : CG_NO_MEMORY;
+
+	if (code) {
+		cg_memory(context, 0);
+		cg_memory(lock, 0);
+		return code;
+	}
+	*context = (struct cg_context){ backend, device, NULL, lock, 1, cg_fork_count(), verbose };
+	pthread_mutex_init(lock, NULL);
+	*result = context;
+	return CG_OK;
+}
+
+void cg_close(struct cg_context *context)
+{
+	if (context && context->fork == cg_fork_count())
+		let_go(context);
+}
+
+void cg_context_hold(struct cg_context *context)
+{
+	__atomic_add_fetch(&context->holders, 1, __ATOMIC_RELAXED);
+}
+
+const char *cg_describe(const struct cg_context *context)
+{
+	return context ? context->backend->describe(context->device) : "";
+}
+
+/* "cpu: kernels avx512; products OpenBLAS (0.3.21 at /usr/lib)" -> "kernels avx512; products OpenBLAS" */
+void cg_context_add_route(char *line, size_t room, const struct cg_context *context)
+{
+	const char *about = context->backend->describe(context->device), *name = context->backend->name;
+	size_t n = strlen(line);
+	int depth = 0;
+
+	if (!strncmp(about, name, strlen(name)) && about[strlen(name)] == ':')
+		about += strlen(name) + 1;
+	for (; *about && n + 1 < room; about++) {
+		depth += *about == '(';
+		if (depth || (*about == ' ' && about[1] == '('))
+			depth -= *about == ')' && depth;
+		else
+			line[n++] = *about;
+	}
+	line[n] = '\0';
+}
+
+int cg_stream_open(struct cg_context *context, void *native, struct cg_stream **result)
+{
+	struct cg_stream *stream;
+	int code;
+
+	if (!result)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: stream: expected where to put it, got NULL");
+	*result = NULL;
+	CG_TRY(cg_usable(context, "cg_stream_open"));
+	stream = cg_memory(NULL, sizeof *stream);
+	if (!stream)
+		return CG_NO_MEMORY;
+	*stream = (struct cg_stream){ .context = context };
+	code = context->backend->start(context->device, native, &stream->queue);
+	if (code) {
+		cg_memory(stream, 0);
+		return code;
+	}
+	cg_context_hold(context);
+	*result = stream;
+	return CG_OK;
+}
+
+int cg_stream_sync(struct cg_stream *stream)
+{
+	CG_TRY(cg_usable(stream ? stream->context : NULL, "cg_stream_sync"));
+	return stream->context->backend->sync(stream->queue);
+}
+
+static void free_scratch(struct cg_stream *stream)
+{
+	const struct cg_backend *backend = stream->context->backend;
+
+	if (stream->scratch.data)
+		backend->free(stream->context->device, stream->queue, &stream->scratch);
+}
+
+static void free_attachments(struct cg_stream *stream)
+{
+	while (stream->attachments) {
+		struct cg_attachment *next = stream->attachments->next;
+
+		stream->attachments->kind->free_host(stream->attachments);
+		cg_memory(stream->attachments, 0);
+		stream->attachments = next;
+	}
+}
+
+void cg_stream_close(struct cg_stream *stream)
+{
+	if (!stream || stream->context->fork != cg_fork_count())
+		return;
+	free_scratch(stream);
+	for (struct cg_attachment *a = stream->attachments; a; a = a->next)
+		a->kind->free_device(stream, a);
+	/* It waits for what is enqueued, which may still be reading what the stream has on the host. */
+	stream->context->backend->stop(stream->queue);
+	free_attachments(stream);
+	let_go(stream->context);
+	cg_memory(stream, 0);
+}
+
+struct cg_attachment *cg_stream_attachment(struct cg_stream *stream, const struct cg_attachment_kind *kind, size_t bytes)
+{
+	struct cg_attachment *a = stream->attachments;
+
+	while (a && a->kind != kind)
+		a = a->next;
+	if (a)
+		return a;
+	a = cg_memory(NULL, bytes);
+	if (!a)
+		return NULL;
+	memset(a, 0, bytes);
+	a->kind = kind;
+	a->next = stream->attachments;
+	return stream->attachments = a;
+}
+
+int cg_stream_scratch(struct cg_stream *stream, size_t bytes, struct cg_mem *mem)
+{
+	if (stream->scratch.bytes < bytes) {
+		struct cg_mem more;
+
+		CG_TRY(stream->context->backend->alloc(stream->context->device, stream->queue, bytes, &more));
+		free_scratch(stream);
+		stream->scratch = more;
+	}
+	*mem = bytes ? stream->scratch : (struct cg_mem){ .bytes = 0 };
+	return CG_OK;
+}

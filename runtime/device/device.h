@@ -1,0 +1,110 @@
+/*
+ * Contexts, streams, the kernels that a context has ready, and copies of the host's memory to a device that does not reach it.
+ */
+#ifndef CG_DEVICE_H
+#define CG_DEVICE_H
+
+#include "runtime/device/backend.h"
+
+/* The backends in the order of backends/list.h, ended by NULL. */
+extern const struct cg_backend *const cg_backends[];
+/* Are they names of backends, "cpu" or "NAME:DEVICE,cpu"?  CG_BAD_ARGUMENT, and `from` before the words, when one is not. */
+int cg_backend_check(const char *from, const char *where);
+
+struct cg_context {
+	const struct cg_backend *backend;
+	struct cg_device *device;
+	struct cg_ready *ready;                  /* kernels built so far, newest first; under the lock */
+	void *lock;
+	int holders;                             /* the caller, open streams and plans; atomic */
+	int fork;                                /* cg_fork_count() at the opening */
+	int verbose;                             /* CELLGRAD_VERBOSE at the opening */
+};
+
+struct cg_attachment;
+struct cg_stream {
+	struct cg_context *context;
+	struct cg_queue *queue;
+	struct cg_mem scratch;                   /* for calls that were given no work memory; grows */
+	struct cg_attachment *attachments;       /* what other files keep for the stream's calls */
+	uint64_t header[8];                      /* of a reserve, on its way: here, since a copy outlives a wait that failed */
+};
+/* Appends what computes there, in a few words: "kernels avx512; products OpenBLAS". */
+void cg_context_add_route(char *line, size_t room, const struct cg_context *);
+/* One more who will close it. */
+void cg_context_hold(struct cg_context *);
+
+/* What a file keeps with a stream from call to call: the first field of a struct of its own, which is one piece of cg_memory.  When
+ * the stream closes, free_device gives back what is the device's before the queue stops, and free_host what a copy may have been
+ * reading after it; then the struct itself is freed.  `kind` is found by its address. */
+struct cg_attachment_kind {
+	void (*free_device)(struct cg_stream *, struct cg_attachment *);
+	void (*free_host)(struct cg_attachment *);
+};
+struct cg_attachment { struct cg_attachment *next; const struct cg_attachment_kind *kind; };
+/* The stream's attachment of that kind; one of so many bytes is made, all zeros but for its head, where there is none.  NULL: there is
+ * no memory. */
+struct cg_attachment *cg_stream_attachment(struct cg_stream *, const struct cg_attachment_kind *, size_t bytes);
+/* All that a silent call pays. */
+static inline int cg_is_verbose(const struct cg_stream *stream)
+{
+	return stream && stream->context->verbose;
+}
+/* At least so many bytes of device memory that this stream's calls may use in turn; bytes 0 gives absent memory. */
+int cg_stream_scratch(struct cg_stream *, size_t bytes, struct cg_mem *);
+
+/* CG_OK, or why device memory is not what it says: "call: argument: words". */
+int cg_memory_check(struct cg_context *, const char *call, const char *argument, struct cg_mem);
+
+/* CG_OK, or why a call on this stream or context cannot be. */
+int cg_usable(const struct cg_context *, const char *call);
+
+/* ---- kernels, as the ops ask for them ---- */
+
+/* A kernel of a built-in cell that a context has ready.  slot[p][a]: which of the names that were asked for argument a of
+ * piece p takes, so that a call counts no positions and compares no names. */
+struct cg_ready {
+	struct cg_ready *next;
+	const struct cg_cell *cell;
+	const char *const *names;
+	int options, pass, stage, dtype;
+	struct cg_pass_plan *plan;
+	struct cg_built *built;
+	short slot[CG_PIECES_MAX][CG_SLOTS_MAX];
+};
+/* names: what the op calls the kernel's arguments, ended by NULL; a table of static life, part of the key. */
+int cg_ready(struct cg_context *, const char *cell, const char *options, int pass, int stage, int dtype,
+             const char *const *names, const struct cg_ready **);
+
+/* The same for any cell, whose arguments the caller matches himself; the context keeps the cell alive. */
+int cg_ready_cell(struct cg_context *, const struct cg_cell *, int options, int pass, int stage, int dtype,
+                  const struct cg_ready **);
+/* Launches a piece; operands are in the order of the names. */
+int cg_launch(struct cg_stream *, const struct cg_ready *, int piece, int64_t rows, int64_t units,
+              const struct cg_operand *);
+
+/* ---- the host's memory on a device: stage.c ---- */
+
+/* Arguments in the host's memory, for a backend that does not work there. */
+struct cg_staged {
+	struct cg_mem *mem, host;                /* what is put in its place, and what it was */
+	int64_t rows;
+	size_t row_bytes, pitch, at;             /* the host's bytes from row to row; its place in the scratch */
+	int in, out;
+};
+enum { CG_STAGED_MAX = 256 };
+struct cg_stage {
+	struct cg_stream *stream;
+	struct cg_staged pieces[CG_STAGED_MAX];
+	int n;
+	size_t bytes;
+};
+void cg_stage_begin(struct cg_stage *, struct cg_stream *);
+/* Counts *mem in; it must stay where it is until the end. */
+void cg_stage_add(struct cg_stage *, struct cg_mem *mem, int64_t rows, size_t row_bytes, size_t pitch, int in, int out);
+/* Gives all their places, and `more` bytes of work beside them, and copies what goes in. */
+int cg_stage_open(struct cg_stage *, size_t more, struct cg_mem *work);
+/* Unless code says that the work failed, copies what comes out; waits when the host's memory was used.  Returns the first failure. */
+int cg_stage_close(struct cg_stage *, int code);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * Memory of callers and devices: parts of it, its allocation, and copies to and from the host.
+ */
+#include <string.h>
+
+#include "runtime/device/device.h"
+
+int cg_present(struct cg_mem mem)
+{
+	return mem.data != NULL;
+}
+
+struct cg_mem cg_part(struct cg_mem mem, size_t offset, size_t bytes)
+{
+	if (!mem.data)
+		return mem;
+	mem.offset += offset;
+	mem.bytes = bytes;
+	return mem;
+}
+
+int cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem)
+{
+	if (!mem)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_alloc: mem: expected where to put it, got NULL");
+	memset(mem, 0, sizeof *mem);
+	CG_TRY(cg_usable(context, "cg_alloc"));
+	return bytes ? context->backend->alloc(context->device, NULL, bytes, mem) : CG_OK;
+}
+
+void cg_free(struct cg_context *context, struct cg_mem *mem)
+{
+	if (!context || !mem || context->fork != cg_fork_count())
+		return;
+	if (mem->data)
+		context->backend->free(context->device, NULL, mem);
+	memset(mem, 0, sizeof *mem);
+}
+
+int cg_memory_check(struct cg_context *context, const char *call, const char *argument, struct cg_mem mem)
+{
+	int code = mem.data && mem.place == CG_DEVICE ? context->backend->check(context->device, mem) : CG_OK;
+
+	return code ? cg_fail_in(code, "%s: %s", call, argument) : CG_OK;
+}
+
+/* Copies between the host and a mem are checked alike; a host mem needs no backend. */
+static int check_copy(const struct cg_stream *stream, const char *call, const void *host, struct cg_mem mem, size_t bytes)
+{
+	CG_TRY(cg_usable(stream ? stream->context : NULL, call));
+	if (bytes && (!host || !mem.data))
+		return cg_fail(CG_BAD_ARGUMENT, "%s: expected memory on both sides, got NULL", call);
+	if (bytes > mem.bytes)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: mem: expected at least %zu bytes, got %zu", call, bytes, mem.bytes);
+	if (mem.place != CG_HOST && mem.place != CG_DEVICE)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: mem: place: expected CG_HOST or CG_DEVICE, got %d", call, mem.place);
+	return bytes ? cg_memory_check(stream->context, call, "mem", mem) : CG_OK;
+}
+
+int cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t bytes)
+{
+	CG_TRY(check_copy(stream, "cg_put", from, to, bytes));
+	if (!bytes)
+		return CG_OK;
+	if (to.place == CG_HOST) {
+		memmove((char *)to.data + to.offset, from, bytes);
+		return CG_OK;
+	}
+	CG_TRY(stream->context->backend->put(stream->queue, to, from, bytes));
+	return stream->context->backend->sync(stream->queue);
+}
+
+int cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_t bytes)
+{
+	CG_TRY(check_copy(stream, "cg_get", to, from, bytes));
+	if (!bytes)
+		return CG_OK;
+	if (from.place == CG_HOST) {
+		memmove(to, (const char *)from.data + from.offset, bytes);
+		return CG_OK;
+	}
+	CG_TRY(stream->context->backend->get(stream->queue, to, from, bytes));
+	return stream->context->backend->sync(stream->queue);
+}

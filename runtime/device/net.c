@@ -1,0 +1,77 @@
+/*
+ * Where the weights of a network lie in its one buffer: all matrices, then all biases, then all per-unit vectors, each by
+ * pseudo-layer; the order of cuDNN's buffer as Keras and JAX fill it.
+ */
+#include "runtime/device/net.h"
+
+/* Of counts: INT64_MAX when it is more, so that no sum or product of them is taken for less than it is. */
+static int64_t times(int64_t a, int64_t b)
+{
+	int64_t c;
+
+	return __builtin_mul_overflow(a, b, &c) ? INT64_MAX : c;
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+	int64_t c;
+
+	return __builtin_add_overflow(a, b, &c) ? INT64_MAX : c;
+}
+
+int64_t cg_network_width(const struct cg_network *net, int layer)
+{
+	return layer ? times(net->directions, net->H) : net->I;
+}
+
+/* Elements of a pseudo-layer's input matrix of one gate, of its matrices; of all that one has of each part. */
+static int64_t input_of(const struct cg_network *net, int pseudo_layer)
+{
+	int layer = pseudo_layer / net->directions;
+
+	return net->skip && !layer ? 0 : times(net->U, cg_network_width(net, layer));
+}
+
+static int64_t matrices_of(const struct cg_network *net, int pseudo_layer)
+{
+	int64_t of_gate = plus(input_of(net, pseudo_layer), times(net->U, net->H));
+
+	return plus(times(net->n_weights, of_gate), times(net->P, net->U));
+}
+
+/* Elements of all matrices before a pseudo-layer's: those of layer 0 differ from the rest. */
+static int64_t matrices_before(const struct cg_network *net, int pseudo_layer)
+{
+	int first = pseudo_layer < net->directions ? pseudo_layer : net->directions;
+
+	return first * matrices_of(net, 0) + (pseudo_layer - first) * matrices_of(net, net->directions);
+}
+
+struct cg_rnn_region cg_network_part(const struct cg_network *net, int pseudo_layer, enum cg_rnn_part part, int k)
+{
+	int64_t U = net->U, G = net->n_weights, n = (int64_t)net->layers * net->directions;
+	int64_t offset = matrices_before(net, pseudo_layer), biases = matrices_before(net, (int)n);
+	int64_t in = input_of(net, pseudo_layer), vectors = biases + n * 2 * G * U;
+
+	switch (part) {
+	case CG_RNN_INPUT:      return (struct cg_rnn_region){ offset + k * in, in ? U : 0, in ? in / U : 0 };
+	case CG_RNN_RECURRENT:  return (struct cg_rnn_region){ offset + G * in + k * U * net->H, U, net->H };
+	case CG_RNN_PROJECTION: return (struct cg_rnn_region){ offset + G * (in + U * net->H), net->P, net->P ? U : 0 };
+	case CG_RNN_BIAS_W:     return (struct cg_rnn_region){ biases + ((int64_t)pseudo_layer * 2 * G + k) * U, 1, U };
+	case CG_RNN_BIAS_R:     return (struct cg_rnn_region){ biases + ((int64_t)pseudo_layer * 2 * G + G + k) * U, 1, U };
+	case CG_RNN_VECTOR:     break;
+	}
+	return (struct cg_rnn_region){ vectors + ((int64_t)pseudo_layer * net->n_vectors + k) * U, 1, U };
+}
+
+int cg_network_count(struct cg_network *net)
+{
+	int64_t D = net->directions, n = net->layers * D, last = net->layers > 1 ? matrices_of(net, net->directions) : 0;
+	int64_t vectors = times(2 * net->n_weights + net->n_vectors, net->U);
+
+	net->params = plus(plus(times(D, matrices_of(net, 0)), times(n - D, last)), times(n, vectors));
+	if (net->params > (int64_t)(PTRDIFF_MAX / cg_dtype_bytes(net->dtype)))
+		return cg_fail(CG_BAD_ARGUMENT, "rnn: params: layers=%d, I=%lld, U=%lld, P=%lld: more than memory has room for",
+		               net->layers, (long long)net->I, (long long)net->U, (long long)net->P);
+	return CG_OK;
+}

@@ -1,0 +1,31 @@
+/*
+ * A network as a vendor's library is told of it, by value; and where its parameters lie in their one buffer.
+ */
+#ifndef CG_NET_H
+#define CG_NET_H
+
+#include "runtime/core/core.h"
+
+struct cg_network {
+	const struct cg_cell *cell;
+	const char *name, *options;              /* for people, "lstm" "./mine.cell", "peephole"; set while a route is chosen, else NULL */
+	int dtype, layers, directions, skip, time_major, training;
+	int64_t I, U, P, H;                      /* widths of the input, of the state, of a projection or 0, of the output */
+	double dropout;
+	uint64_t seed;
+	int allow_tf32, allow_vendor_dropout, strict_rounding;
+	int n_weights, n_vectors;                /* gates with weights; vectors of the options that are on */
+	int64_t params;                          /* elements */
+};
+
+/* Bytes at the start of a reserve that are the runtime's. */
+enum { CG_RESERVE_HEADER = 64 };
+
+/* Elements from the start of params, and of what; an input matrix or a projection that is not there is empty. */
+enum cg_rnn_part { CG_RNN_INPUT, CG_RNN_RECURRENT, CG_RNN_PROJECTION, CG_RNN_BIAS_W, CG_RNN_BIAS_R, CG_RNN_VECTOR };
+struct cg_rnn_region cg_network_part(const struct cg_network *, int pseudo_layer, enum cg_rnn_part, int k);
+/* Sets params; CG_BAD_ARGUMENT when there are more than memory has room for. */
+int cg_network_count(struct cg_network *);
+int64_t cg_network_width(const struct cg_network *, int layer);  /* of the layer's input */
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * The workspace of a call, handed out piece by piece.
+ */
+#include "runtime/device/mem.h"
+
+struct cg_mem cg_work_take(struct cg_work *work, int64_t rows, int64_t columns, size_t bytes)
+{
+	size_t end;
+	struct cg_mem part;
+
+	if (__builtin_mul_overflow(bytes, rows, &bytes) || __builtin_mul_overflow(bytes, columns, &bytes) ||
+	    __builtin_add_overflow(bytes, CG_WORK_ALIGN - 1, &end) ||
+	    __builtin_add_overflow(work->used, end / CG_WORK_ALIGN * CG_WORK_ALIGN, &end)) {
+		work->used = SIZE_MAX;
+		return (struct cg_mem){ .bytes = 0 };
+	}
+	part = cg_part(work->mem, work->used, bytes);
+	work->used = end;
+	return part;
+}

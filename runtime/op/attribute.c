@@ -1,0 +1,196 @@
+/*
+ * The attributes of any op, from its row: what they may be, and how they are said.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/op/op.h"
+#include "runtime/core/core.h"
+
+static const void *field(const struct cg_attribute *a, const void *op)
+{
+	return (const char *)op + a->at;
+}
+
+static long long whole(const struct cg_attribute *a, const void *op)
+{
+	return *(const int64_t *)field(a, op);
+}
+
+static unsigned long long natural(const struct cg_attribute *a, const void *op)
+{
+	return *(const uint64_t *)field(a, op);
+}
+
+static int integer(const struct cg_attribute *a, const void *op)
+{
+	return *(const int *)field(a, op);
+}
+
+static double real(const struct cg_attribute *a, const void *op)
+{
+	return *(const double *)field(a, op);
+}
+
+static int n_words(const struct cg_attribute *a)
+{
+	int n = 0;
+
+	while (a->words[n])
+		n++;
+	return n;
+}
+
+/* ---- how they are said ---- */
+
+static const char *words(const struct cg_attribute *a, const void *op)
+{
+	const char *const *text = field(a, op);
+
+	return *text;
+}
+
+double cg_attribute_number(const struct cg_attribute *a, const void *op)
+{
+	if (a->kind == CG_TEXT)
+		return words(a, op) != NULL;
+	if (a->kind == CG_NATURAL)
+		return (double)natural(a, op);
+	return a->kind == CG_REAL ? real(a, op) : a->kind == CG_INTEGER ? (double)whole(a, op) : integer(a, op);
+}
+
+void cg_attribute_set(const struct cg_attribute *a, void *op, double value)
+{
+	void *at = (char *)op + a->at;
+
+	if (a->kind == CG_REAL)
+		*(double *)at = value;
+	else if (a->kind == CG_INTEGER)
+		*(int64_t *)at = (int64_t)value;
+	else if (a->kind == CG_NATURAL)
+		*(uint64_t *)at = (uint64_t)value;
+	else if (a->kind == CG_TEXT)
+		*(const char **)at = NULL;       /* a number is no text */
+	else
+		*(int *)at = (int)value;
+}
+
+/* The fewest digits that read back as the same number.  The host program's locale may have another point, of several bytes. */
+static const char *digits(char text[CG_ATTRIBUTE_TEXT], double value)
+{
+	char *to = text;
+
+	for (int n = 1; n <= 17; n++) {
+		snprintf(text, CG_ATTRIBUTE_TEXT, "%.*g", n, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	for (const char *from = text; *from; from++)
+		if (strchr("0123456789+-aefinx", *from))
+			*to++ = *from;
+		else if (to == text || to[-1] != '.')
+			*to++ = '.';
+	*to = '\0';
+	return text;
+}
+
+const char *cg_attribute_text(const struct cg_attribute *a, const void *op, char text[CG_ATTRIBUTE_TEXT])
+{
+	int value;
+
+	if (a->kind == CG_REAL)
+		return digits(text, real(a, op));
+	if (a->kind == CG_TEXT)
+		return words(a, op) ? words(a, op) : "";
+	if (a->kind == CG_INTEGER) {
+		snprintf(text, CG_ATTRIBUTE_TEXT, "%lld", whole(a, op));
+		return text;
+	}
+	if (a->kind == CG_NATURAL) {
+		snprintf(text, CG_ATTRIBUTE_TEXT, "%llu", natural(a, op));
+		return text;
+	}
+	value = integer(a, op);
+	if (a->kind == CG_BOOL && (value == 0 || value == 1))
+		snprintf(text, CG_ATTRIBUTE_TEXT, "%s", value ? "true" : "false");
+	else if (a->kind == CG_WORD && value >= 0 && value < n_words(a))
+		snprintf(text, CG_ATTRIBUTE_TEXT, "%s", a->words[value]);
+	else
+		snprintf(text, CG_ATTRIBUTE_TEXT, "%d", value);
+	return text;
+}
+
+/* ---- what they may be ---- */
+
+#define REFUSE(row, a, ...) (cg_fail(CG_BAD_ARGUMENT, __VA_ARGS__), cg_fail_in(CG_BAD_ARGUMENT, "%s: %s", (row)->name, (a)->name))
+
+/* An end of a range: a number, or a size by its symbol, said as "T=5". */
+struct end { long long value; char said[CG_ATTRIBUTE_TEXT]; };
+
+static struct end end_of(const struct cg_op *row, const void *op, const char *word)
+{
+	struct end end = { .value = strtoll(word, NULL, 10) };
+	int length = (int)strcspn(word, " ");
+
+	snprintf(end.said, sizeof end.said, "%lld", end.value);
+	for (const struct cg_dim *d = row->dims; d->symbol; d++)
+		if ((int)strlen(d->symbol) == length && !strncmp(d->symbol, word, (size_t)length)) {
+			end.value = *(const int64_t *)(const void *)((const char *)op + d->at);
+			snprintf(end.said, sizeof end.said, "%s=%lld", d->symbol, end.value);
+		}
+	return end;
+}
+
+static int check_whole(const struct cg_op *row, const struct cg_attribute *a, const void *op, int given)
+{
+	const char *most = a->range ? strchr(a->range, ' ') : NULL;
+	struct end least, last;
+	char also[CG_ATTRIBUTE_TEXT] = "";
+	long long value = whole(a, op);
+
+	if (!a->range || (!given && (double)value == a->fallback))
+		return CG_OK;
+	least = end_of(row, op, a->range);
+	last = end_of(row, op, most ? most + 1 : a->range);
+	if (value >= least.value && (!most || value <= last.value))
+		return CG_OK;
+	if (!given && (a->fallback < (double)least.value || (most && a->fallback > (double)last.value)))
+		snprintf(also, sizeof also, "%.0f or ", a->fallback);
+	if (most)
+		return REFUSE(row, a, "expected %s%s to %s, got %lld", also, least.said, last.said, value);
+	return REFUSE(row, a, "expected %sat least %s, got %lld", also, least.said, value);
+}
+
+static int check_word(const struct cg_op *row, const struct cg_attribute *a, const void *op)
+{
+	int value = integer(a, op), n = n_words(a);
+	char all[256] = "";
+
+	if (value >= 0 && value < n)
+		return CG_OK;
+	for (int k = 0; k < n; k++)
+		snprintf(all + strlen(all), sizeof all - strlen(all), " %s=%d", a->words[k], k);
+	return REFUSE(row, a, "expected one of%s, got %d", all, value);
+}
+
+int cg_attribute_check(const struct cg_op *row, const struct cg_attribute *a, const void *op, int given)
+{
+	switch (a->kind) {
+	case CG_INTEGER:
+		return check_whole(row, a, op, given);
+	case CG_WORD:
+		return check_word(row, a, op);
+	case CG_TEXT:
+	case CG_NATURAL:
+		return CG_OK;
+	case CG_BOOL:
+		if (integer(a, op) == 0 || integer(a, op) == 1)
+			return CG_OK;
+		return REFUSE(row, a, "expected 0 or 1, got %d", integer(a, op));
+	}
+	if (isnan(real(a, op)))
+		return REFUSE(row, a, "expected a number, got NaN");
+	return CG_OK;
+}

@@ -1,0 +1,307 @@
+/*
+ * cg_kernel_run: any kernel of any cell over a caller's memory, its arguments matched by name.  The ops do not come this way:
+ * theirs are matched once.
+ */
+#include <string.h>
+
+#include "runtime/device/device.h"
+#include "runtime/op/op.h"
+
+/* One stage has four functions at most: a feed's, the elements', a part of sums, the sums. */
+enum { ARGS_MAX = 4 * CG_SLOTS_MAX, PIECES = 4 };
+
+struct call {
+	struct cg_stream *stream;
+	const struct cg_kernel *kernel;
+	const struct cg_ready *ready;
+	int64_t rows, units;
+	const struct cg_arg *args;
+	int n;
+};
+
+#define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "cg_kernel_run: " __VA_ARGS__)
+
+static int find(const struct call *c, const char *name)
+{
+	for (int k = 0; k < c->n; k++)
+		if (!strcmp(c->args[k].name, name))
+			return k;
+	return -1;
+}
+
+static size_t element(const struct call *c, const struct cg_argument *a)
+{
+	return a->type == CG_TYPE_ACC ? cg_acc_bytes(c->kernel->dtype) : cg_dtype_bytes(c->kernel->dtype);
+}
+
+/* Bytes from an argument's first element to the end of its last. */
+static int extent(const struct call *c, const struct cg_argument *a, const struct cg_arg *given, size_t *bytes)
+{
+	int64_t rows = a->kind == CG_KIND_TENSOR ? c->rows : 1, elements;
+
+	*bytes = 0;
+	if (!rows)
+		return CG_OK;
+	if (rows > 1 && given->stride < c->units)
+		return REFUSE("%s: stride: expected at least units=%lld, got %lld", a->name, (long long)c->units,
+		              (long long)given->stride);
+	if (__builtin_mul_overflow(rows - 1, rows > 1 ? given->stride : 0, &elements) ||
+	    __builtin_add_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
+		return REFUSE("%s: %lld rows of %lld elements do not fit in memory", a->name, (long long)rows,
+		              (long long)given->stride);
+	*bytes = (size_t)elements * element(c, a);
+	return CG_OK;
+}
+
+static int check_memory(const struct call *c, const struct cg_argument *a, const struct cg_arg *given)
+{
+	size_t bytes;
+
+	if (given->mem.place != CG_HOST && given->mem.place != CG_DEVICE)
+		return REFUSE("%s: place: expected CG_HOST or CG_DEVICE, got %d", a->name, given->mem.place);
+	CG_TRY(cg_memory_check(c->stream->context, "cg_kernel_run", a->name, given->mem));
+	CG_TRY(extent(c, a, given, &bytes));
+	if (given->mem.bytes < bytes)
+		return REFUSE("%s: expected [%lld, %lld] %s, %zu bytes, got %zu", a->name,
+		              (long long)(a->kind == CG_KIND_TENSOR ? c->rows : 1), (long long)c->units,
+		              a->type == CG_TYPE_ACC ? "acc" : "real", bytes, given->mem.bytes);
+	if (given->mem.offset % element(c, a) ||
+	    (given->mem.place == CG_HOST && ((uintptr_t)given->mem.data + given->mem.offset) % element(c, a)))
+		return REFUSE("%s: not aligned to its elements of %zu bytes", a->name, element(c, a));
+	return CG_OK;
+}
+
+/* Do two views share an element?  Views of one buffer may lie between each other's rows, as gates do. */
+static int overlap(const struct call *c, const struct cg_argument *a, const struct cg_arg *x, const struct cg_argument *b,
+                   const struct cg_arg *y)
+{
+	uintptr_t p = (uintptr_t)x->mem.data + x->mem.offset, q = (uintptr_t)y->mem.data + y->mem.offset;
+	size_t m = 0, n = 0, pitch, between;
+
+	/* A device's handle need not be an address: only views of one can be compared. */
+	if (x->mem.place == CG_DEVICE || y->mem.place == CG_DEVICE) {
+		if (x->mem.data != y->mem.data)
+			return 0;
+		p = x->mem.offset;
+		q = y->mem.offset;
+	}
+	if (extent(c, a, x, &m) || extent(c, b, y, &n) || !m || !n || p + m <= q || q + n <= p)
+		return 0;
+	pitch = (size_t)x->stride * element(c, a);
+	if (a->kind != CG_KIND_TENSOR || b->kind != CG_KIND_TENSOR || element(c, a) != element(c, b) || x->stride != y->stride ||
+	    c->rows < 2)
+		return 1;
+	between = p < q ? (size_t)(q - p) % pitch : (pitch - (size_t)(p - q) % pitch) % pitch;
+	return between < (size_t)c->units * element(c, a) || pitch - between < (size_t)c->units * element(c, a);
+}
+
+/* An output is written by itself: it shares memory with no other argument of the piece. */
+static int check_overlap(const struct call *c, const struct cg_piece *piece)
+{
+	for (int k = 0; k < piece->n_arguments; k++)
+		for (int j = 0; j < piece->n_arguments; j++) {
+			const struct cg_argument *a = &piece->arguments[k], *b = &piece->arguments[j];
+			int x = find(c, a->name), y = find(c, b->name);
+
+			if (k != j && a->out && x >= 0 && y >= 0 && x != y && c->args[x].mem.data && c->args[y].mem.data &&
+			    overlap(c, a, &c->args[x], b, &c->args[y]))
+				return REFUSE("%s: overlaps %s", a->name, b->name);
+		}
+	return CG_OK;
+}
+
+/* The operands of a piece, in its order, but for scratch. */
+static int bind(const struct call *c, const struct cg_piece *piece, struct cg_operand *operands)
+{
+	for (int k = 0; k < piece->n_arguments; k++) {
+		const struct cg_argument *a = &piece->arguments[k];
+		int given = find(c, a->name);
+
+		operands[k] = (struct cg_operand){ .value = 0 };
+		if (a->role == CG_ROLE_ROWS || a->role == CG_ROLE_UNITS || a->kind == CG_KIND_SCRATCH)
+			continue;
+		if (given < 0) {
+			const struct cg_param *param = &c->kernel->cell->params[a->kind == CG_KIND_SCALAR ? a->index : 0];
+
+			if (a->kind == CG_KIND_SCALAR && param->given)
+				operands[k].value = cg_round(c->kernel->dtype, param->value);
+			else if (a->kind == CG_KIND_SCALAR)
+				return REFUSE("%s: missing: the param has no default", a->name);
+			else if (!a->out && a->kind != CG_KIND_COUNT)
+				return REFUSE("%s: missing: expected %s", a->name,
+				              a->kind == CG_KIND_TENSOR ? "[rows, units]" : "[units]");
+			continue;
+		}
+		if (a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_COUNT) {
+			operands[k].value = a->kind == CG_KIND_SCALAR ? cg_round(c->kernel->dtype, c->args[given].value)
+			                                              : c->args[given].value != 0;
+			continue;
+		}
+		if (!c->args[given].mem.data)
+			continue;
+		CG_TRY(check_memory(c, a, &c->args[given]));
+		operands[k].mem = c->args[given].mem;
+		operands[k].stride = c->args[given].stride;
+	}
+	return check_overlap(c, piece);
+}
+
+static int is_wanted(const struct call *c, const struct cg_piece *piece)
+{
+	for (int k = 0; k < piece->n_arguments; k++) {
+		int given = piece->arguments[k].out ? find(c, piece->arguments[k].name) : -1;
+
+		if (given >= 0 && c->args[given].mem.data)
+			return 1;
+	}
+	return 0;
+}
+
+/* What was given and no function of the kernel takes. */
+static int check_names(const struct call *c)
+{
+	const char *names[CG_SLOTS_MAX * PIECES], *near;
+	int n = 0;
+
+	for (int p = 0; p < c->ready->plan->n_pieces; p++)
+		for (int k = 2; k < c->ready->plan->pieces[p].n_arguments; k++)
+			names[n++] = c->ready->plan->pieces[p].arguments[k].name;
+	for (int k = 0; k < c->n; k++) {
+		int known = 0;
+
+		for (int j = 0; j < n && !known; j++)
+			known = !strcmp(names[j], c->args[k].name);
+		if (known)
+			continue;
+		near = cg_nearest(c->args[k].name, names, n);
+		return near ? REFUSE("%s has no argument '%.60s'; did you mean '%s'?", c->ready->plan->key, c->args[k].name, near)
+		            : REFUSE("%s has no argument '%.60s'", c->ready->plan->key, c->args[k].name);
+	}
+	return CG_OK;
+}
+
+/* Which functions are launched: those that make what is wanted. */
+static void choose(const struct call *c, int wanted[PIECES])
+{
+	const struct cg_pass_plan *plan = c->ready->plan;
+	int point = c->kernel->shape == CG_POINT;
+
+	for (int p = 0; p < plan->n_pieces; p++) {
+		const struct cg_piece *piece = &plan->pieces[p];
+
+		if ((piece->shape == CG_PIECE_POINT) != point || !is_wanted(c, piece))
+			continue;
+		wanted[p] = 1;
+		/* A sum is wanted for its outputs; the part before it makes what it adds up. */
+		if (piece->shape == CG_PIECE_SUM)
+			wanted[p - 1] = 1;
+	}
+}
+
+/* Bytes of the sums of blocks that one function hands to the next. */
+static int scratch_bytes(const struct call *c, const struct cg_piece *piece, size_t *bytes)
+{
+	int64_t blocks = c->rows / CG_SUM_ROWS + (c->rows % CG_SUM_ROWS != 0), elements;
+
+	if (__builtin_mul_overflow(blocks, cg_sum_values(piece), &elements) ||
+	    __builtin_mul_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
+		return REFUSE("rows: sums over %lld rows do not fit in memory", (long long)c->rows);
+	*bytes = (size_t)elements * cg_acc_bytes(c->kernel->dtype);
+	return CG_OK;
+}
+
+/* Counts the host's memory among the operands for copying: each becomes dense. */
+static void stage_operands(const struct call *c, const struct cg_piece *piece, struct cg_operand *operands, struct cg_stage *stage)
+{
+	for (int k = 0; k < piece->n_arguments; k++) {
+		const struct cg_argument *a = &piece->arguments[k];
+		size_t bytes = (size_t)c->units * element(c, a);
+
+		if (!operands[k].mem.data || operands[k].mem.place == CG_DEVICE || !cg_is_parameter(piece, a))
+			continue;
+		cg_stage_add(stage, &operands[k].mem, a->kind == CG_KIND_TENSOR ? c->rows : 1, bytes,
+		             (size_t)operands[k].stride * element(c, a), !a->out || piece->shape == CG_PIECE_SUM, a->out);
+		operands[k].stride = c->units;
+	}
+}
+
+/* Checks and binds everything before anything is allocated or launched: a refused call has touched nothing. */
+static int run(const struct call *c)
+{
+	const struct cg_pass_plan *plan = c->ready->plan;
+	const struct cg_backend *backend = c->stream->context->backend;
+	struct cg_operand operands[PIECES][CG_SLOTS_MAX];
+	int wanted[PIECES] = { 0 }, code = CG_OK;
+	struct cg_stage stage;
+	struct cg_mem scratch;
+	size_t bytes = 0;
+
+	cg_stage_begin(&stage, c->stream);
+	choose(c, wanted);
+	for (int p = 0; p < plan->n_pieces; p++)
+		if (wanted[p])
+			CG_TRY(bind(c, &plan->pieces[p], operands[p]));
+	for (int p = 0; p < plan->n_pieces; p++)
+		if (wanted[p] && plan->pieces[p].shape == CG_PIECE_SUM_PART)
+			CG_TRY(scratch_bytes(c, &plan->pieces[p], &bytes));
+	for (int p = 0; p < plan->n_pieces && !backend->host; p++)
+		if (wanted[p])
+			stage_operands(c, &plan->pieces[p], operands[p], &stage);
+	CG_TRY(cg_stage_open(&stage, bytes, &scratch));
+	for (int p = 0; p < plan->n_pieces && !code; p++) {
+		for (int k = 0; wanted[p] && k < plan->pieces[p].n_arguments; k++)
+			if (plan->pieces[p].arguments[k].kind == CG_KIND_SCRATCH)
+				operands[p][k].mem = scratch;
+		if (wanted[p])
+			code = backend->launch(c->stream->queue, c->ready->built, p, c->rows, c->units, operands[p]);
+	}
+	return cg_stage_close(&stage, code);
+}
+
+/* *known: the kernel's options once it is known to be one that this version runs. */
+static int check_and_run(struct cg_stream *stream, const struct cg_kernel *kernel, int64_t rows, int64_t units,
+                         const struct cg_arg *args, int n, int *known)
+{
+	struct call c = { stream, kernel, NULL, rows, units, args, n };
+	int options;
+
+	CG_TRY(cg_usable(stream ? stream->context : NULL, "cg_kernel_run"));
+	CG_TRY(cg_kernel_check(kernel, "cg_kernel_run", &options));
+	if (kernel->shape != CG_POINT && kernel->shape != CG_SUM)
+		return cg_fail(CG_UNSUPPORTED, "cg_kernel_run: shape: this version runs CG_POINT and CG_SUM");
+	*known = options;
+	if (!kernel->stage && kernel->cell->n_stages > 1)
+		return REFUSE("stage: cell %s has %d, with products between them: expected one of them", kernel->cell->name,
+		              kernel->cell->n_stages);
+	if (rows < 0 || units < 1)
+		return REFUSE("expected rows of at least 0 and units of at least 1, got [%lld, %lld]", (long long)rows,
+		              (long long)units);
+	if (n < 0 || n > ARGS_MAX || (n && !args))
+		return REFUSE("args: expected up to %d, got %d", ARGS_MAX, n);
+	for (int k = 0; k < n; k++) {
+		if (!args[k].name)
+			return REFUSE("args[%d]: name: missing", k);
+		if (find(&c, args[k].name) != k)
+			return REFUSE("%.60s: given twice", args[k].name);
+	}
+	if (stream->context->backend->supports(stream->context->device, kernel->dtype))
+		return cg_fail_in(CG_UNSUPPORTED, "cg_kernel_run");
+	CG_TRY(cg_ready_cell(stream->context, kernel->cell, options, kernel->pass, kernel->cell->n_stages > 1 ? kernel->stage : 0,
+	                     kernel->dtype, &c.ready));
+	CG_TRY(check_names(&c));
+	return run(&c);
+}
+
+int cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel, int64_t rows, int64_t units,
+                  const struct cg_arg *args, int n)
+{
+	int options = -1, code;
+	double start;
+
+	if (!cg_is_verbose(stream))
+		return check_and_run(stream, kernel, rows, units, args, n, &options);
+	start = cg_milliseconds();
+	code = check_and_run(stream, kernel, rows, units, args, n, &options);
+	cg_verbose_kernel(stream, kernel, options, rows, units, code, cg_milliseconds() - start);
+	return code;
+}

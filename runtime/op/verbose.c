@@ -1,0 +1,142 @@
+/*
+ * CELLGRAD_VERBOSE: a line on standard error for each call that computes, a command that repeats it and, behind a #, how it went.
+ * A problem's words come from its op's row and are what `cellgrad bench` reads; nothing is said while the variable is not set.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/device/device.h"
+#include "runtime/core/environment.h"
+#include "runtime/op/op.h"
+
+/* ---- the words of a problem ---- */
+
+/* Where everybody says hidden width and layers, the table says units and L. */
+static const char *option_of(const struct cg_dim *dim)
+{
+	return !strcmp(dim->symbol, "U") ? "H" : !strcmp(dim->symbol, "L") ? "layers" : dim->symbol;
+}
+
+const char *cg_problem(const struct cg_op *row, const char *name, const void *op, char *text, size_t room)
+{
+	int dtype = *(const int *)((const char *)op + row->dtype_at);
+	char value[CG_ATTRIBUTE_TEXT];
+
+	text[0] = '\0';
+	cg_line_add(text, room, "--op %s", name);
+	for (const struct cg_dim *d = row->dims; d->symbol; d++) {
+		int64_t size = *(const int64_t *)((const char *)op + d->at);
+
+		if ((!d->only || size != d->least) && !(d->flags & CG_UNSAID))
+			cg_line_add(text, room, " --%s %lld", option_of(d), (long long)size);
+	}
+	if (cg_dtype_bytes(dtype))
+		cg_line_add(text, room, " --dtype %s", cg_dtype_name(dtype));
+	else
+		cg_line_add(text, room, " --dtype %d", dtype);
+	for (const struct cg_attribute *a = row->attributes; a->name; a++)
+		if ((a->required && !a->scalar) || cg_attribute_number(a, op) != a->fallback)
+			cg_line_add(text, room, " %s=%s", a->name, cg_attribute_text(a, op, value));
+	return text;
+}
+
+/* ---- a line ---- */
+
+/* Ends the line with how the call went and writes it in one piece, so that threads do not mix theirs. */
+static void finish(char line[CG_LINE], const struct cg_stream *stream, int code, double ms, const char *notes)
+{
+	static const char *const codes[] = {
+		"CG_OK", "CG_BAD_ARGUMENT", "CG_NO_MEMORY", "CG_NO_DEVICE", "CG_UNSUPPORTED", "CG_BUILD", "CG_DRIVER", "CG_FILE"
+	};
+	size_t room = CG_LINE - 1;                  /* for the end of the line */
+
+	cg_line_add(line, room, "%s# %s; %.4f ms", *line ? " " : "", stream->context->backend->name, ms);
+	if (code) {
+		cg_line_add(line, room, "; %s: ", codes[-code]);
+		cg_line_add_plain(line, room, cg_message());
+	} else {
+		cg_line_add(line, room, ";");
+		cg_context_add_route(line, room, stream->context);
+		cg_line_add(line, room, "%s", notes);
+	}
+	cg_line_write(line);
+}
+
+/* ---- ops ---- */
+
+static int is_wanted(const struct cg_port *port, const void *op)
+{
+	return port->flow != CG_IN && cg_present(*(const struct cg_mem *)((const char *)op + port->at));
+}
+
+/* Our name stands for all outputs and attributes, TensorFlow's for its own. */
+static const char *name_of(const struct cg_op *row, const void *op)
+{
+	for (const struct cg_port *p = row->ports; p->name; p++)
+		if (p->extra && is_wanted(p, op))
+			return row->name;
+	for (const struct cg_attribute *a = row->attributes; a->name; a++)
+		if (a->extra && cg_attribute_number(a, op) != a->fallback)
+			return row->name;
+	return row->tensorflow;
+}
+
+/* What the words of the problem do not say. */
+static void note(char *notes, size_t room, const struct cg_op *row, const char *name, const void *op)
+{
+	int without = 0;
+
+	if (row->route)
+		cg_line_add(notes, room, "; %s", row->route(op));
+	if (*(const int *)((const char *)op + row->accumulate_at))
+		cg_line_add(notes, room, "; accumulate");
+	if (row->gates_at && *(const int *)((const char *)op + row->gates_at) == CG_IFCO)
+		cg_line_add(notes, room, "; gates CG_IFCO");
+	for (const struct cg_port *p = row->ports; p->name; p++)
+		if (p->flow != CG_IN && !is_wanted(p, op) && (!p->extra || name == row->name) && (!row->reads || row->reads(row, p, op)))
+			cg_line_add(notes, room, "%s %s", without++ ? "" : "; without", p->name);
+}
+
+void cg_verbose_op(const struct cg_stream *stream, const struct cg_op *row, const void *op, int code, double ms)
+{
+	char line[CG_LINE] = "", notes[512] = "", words[512];
+
+	/* A struct of another size is not read: the line is for people alone. */
+	if (!op || *(const size_t *)op < row->size) {
+		cg_line_add(line, sizeof line, "# %s", row->name);
+	} else {
+		const char *name = name_of(row, op);
+
+		cg_line_add(line, sizeof line, "cellgrad bench %s", cg_problem(row, name, op, words, sizeof words));
+		note(notes, sizeof notes, row, name, op);
+	}
+	finish(line, stream, code, ms, notes);
+}
+
+/* ---- kernels ---- */
+
+void cg_verbose_kernel(const struct cg_stream *stream, const struct cg_kernel *kernel, int options, int64_t rows, int64_t units,
+                       int code, double ms)
+{
+	static const char *const shapes[] = { [CG_POINT] = "point", [CG_SUM] = "sum", [CG_SCAN] = "scan" };
+	char line[CG_LINE] = "", notes[128] = "";
+	const struct cg_cell *cell;
+
+	/* A kernel that was refused may hold anything. */
+	if (options < 0) {
+		cg_line_add(line, sizeof line, "# cg_kernel_run");
+		finish(line, stream, code, ms, notes);
+		return;
+	}
+	cell = kernel->cell;
+	cg_line_add(line, sizeof line, cg_is_template(cell) ? "cellgrad emit %s" : "cellgrad emit ./%s.cell", cell->name);
+	for (int k = 0, n = 0; k < cell->n_options; k++)
+		if (options >> k & 1)
+			cg_line_add(line, sizeof line, "%s%s", n++ ? "," : " --options ", cell->options[k].name);
+	if (kernel->stage)
+		cg_line_add(line, sizeof line, " --stage %d", kernel->stage);
+	cg_line_add(line, sizeof line, " --pass %s --dtype %s", cg_pass_names[kernel->pass], cg_dtype_name(kernel->dtype));
+	cg_line_add(notes, sizeof notes, "; %s [%lld, %lld]", shapes[kernel->shape], (long long)rows, (long long)units);
+	finish(line, stream, code, ms, notes);
+}

@@ -1,0 +1,201 @@
+/*
+ * What follows from a network's cell: where its gates stand among pre-activations and weights, what each step keeps, and what its
+ * kernels read.
+ */
+#include <string.h>
+
+#include "runtime/rnn/rnn.h"
+
+#define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: " __VA_ARGS__)
+
+/* The gate whose recurrent part a split gate is: q_n and a_n, alike after the first letters. */
+static int whole_of(const struct cg_cell *cell, int split)
+{
+	const char *name = strchr(cell->gates[split].name, '_'), *other;
+
+	for (int k = 0; k < cell->n_gates; k++) {
+		other = strchr(cell->gates[k].name, '_');
+		if (!cell->gates[k].split && name && other && !strcmp(name, other))
+			return k;
+	}
+	return -1;
+}
+
+/* Which weights a gate has, and in which column of pre-activations it stands. */
+static int place_gates(struct cg_rnn *rnn)
+{
+	const struct cg_cell *cell = rnn->cell;
+	struct cg_rnn_gate *gates = rnn->gates;
+	int parts = 0;
+
+	for (int k = 0; k < cell->n_gates; k++)
+		if (!cell->gates[k].split) {
+			gates[k] = (struct cg_rnn_gate){ rnn->n_weights, rnn->n_weights, 1, 1 };
+			rnn->first[cell->gates[k].stage] = ++rnn->n_weights;
+		}
+	for (int k = 0; k < cell->n_gates; k++) {
+		int whole = cell->gates[k].split ? whole_of(cell, k) : -1;
+
+		if (!cell->gates[k].split)
+			continue;
+		if (whole < 0 || !gates[whole].takes_h || cell->gates[whole].stage != cell->gates[k].stage)
+			return cg_fail(CG_UNSUPPORTED, "rnn: cell %s: split gate %s: expected one gate of its stage with the same name after "
+			               "the first _", cell->name, cell->gates[k].name);
+		gates[k] = (struct cg_rnn_gate){ gates[whole].weight, gates[whole].block, 0, 1 };
+		gates[whole].block = rnn->n_weights + parts++;
+		gates[whole].takes_h = 0;
+		rnn->bare[gates[k].block] = 1;
+	}
+	rnn->n_blocks = rnn->n_weights + parts;
+	return CG_OK;
+}
+
+static void place_runs(struct cg_rnn *rnn)
+{
+	for (int weight = 0; weight < rnn->n_weights; weight++) {
+		struct cg_rnn_run *last = rnn->n_runs ? &rnn->runs[rnn->n_runs - 1] : NULL;
+		int k = 0;
+
+		while (!rnn->gates[k].takes_input || rnn->gates[k].weight != weight)
+			k++;
+		if (last && last->block + last->n == rnn->gates[k].block)
+			last->n++;
+		else
+			rnn->runs[rnn->n_runs++] = (struct cg_rnn_run){ weight, rnn->gates[k].block, 1 };
+	}
+}
+
+static int kept_as(const struct cg_rnn *rnn, int value)
+{
+	for (int k = 0; k < rnn->cell->n_saves; k++)
+		if (rnn->cell->saves[k] == value)
+			return k;
+	return -1;
+}
+
+/* Is it an argument of a function of the plan? */
+static int takes(const struct cg_pass_plan *plan, int shape, int role, int index, int order)
+{
+	for (int p = 0; p < plan->n_pieces; p++)
+		for (int k = 0; plan->pieces[p].shape == shape && k < plan->pieces[p].n_arguments; k++) {
+			const struct cg_argument *a = &plan->pieces[p].arguments[k];
+
+			if (a->role == role && (index < 0 || a->index == index) && a->order == order)
+				return 1;
+		}
+	return 0;
+}
+
+static int find_states(struct cg_rnn *rnn)
+{
+	const struct cg_cell *cell = rnn->cell;
+
+	rnn->state = -1;
+	while (!cell->prevs[rnn->output].output)
+		rnn->output++;
+	for (int k = 0; k < cell->n_prevs; k++) {
+		if (k == rnn->output)
+			continue;
+		if (rnn->state >= 0)
+			return cg_fail(CG_UNSUPPORTED, "rnn: cell %s: expected one state at most beside %s, got %d", cell->name,
+			               cell->values[cell->prevs[rnn->output].value].name, cell->n_prevs - 1);
+		rnn->state = k;
+	}
+	return CG_OK;
+}
+
+/* What each step keeps: the cell's saves, and the output and the state in any case. */
+static void find_kept(struct cg_rnn *rnn)
+{
+	const struct cg_cell *cell = rnn->cell;
+
+	rnn->n_kept = cell->n_saves;
+	rnn->kept_h = kept_as(rnn, cell->prevs[rnn->output].value);
+	if (rnn->kept_h < 0)
+		rnn->kept_h = rnn->n_kept++;
+	rnn->kept_c = rnn->state < 0 ? -1 : kept_as(rnn, cell->prevs[rnn->state].value);
+	if (rnn->state >= 0 && rnn->kept_c < 0)
+		rnn->kept_c = rnn->n_kept++;
+	if (rnn->state >= 0)
+		rnn->kept[rnn->kept_c].acc = 1;
+}
+
+static void find_vectors(struct cg_rnn *rnn)
+{
+	for (int k = 0; k < rnn->cell->n_weights; k++)
+		if (rnn->options >> rnn->cell->weights[k].option & 1)
+			rnn->vectors[rnn->n_vectors++] = k;
+}
+
+int cg_rnn_lay_out_cell(struct cg_rnn *rnn)
+{
+	CG_TRY(find_states(rnn));
+	CG_TRY(place_gates(rnn));
+	place_runs(rnn);
+	find_kept(rnn);
+	find_vectors(rnn);
+	return CG_OK;
+}
+
+/* ---- its kernels ---- */
+
+/* What the gradient's functions read decides what a walk must have at hand. */
+static void read_grad(struct cg_rnn *rnn, const struct cg_pass_plan *plan)
+{
+	rnn->sums_prev_h = takes(plan, CG_PIECE_SUM_PART, CG_ROLE_PREV, rnn->output, CG_VALUE);
+	rnn->sums_prev_c = rnn->state >= 0 && takes(plan, CG_PIECE_SUM_PART, CG_ROLE_PREV, rnn->state, CG_VALUE);
+	rnn->sums_carry  = takes(plan, CG_PIECE_SUM_PART, CG_ROLE_STATE, -1, CG_D) || takes(plan, CG_PIECE_SUM_PART, CG_ROLE_FEED, -1, CG_D);
+	rnn->keeps_gates = takes(plan, CG_PIECE_POINT, CG_ROLE_GATE, -1, CG_VALUE) ||
+	                   takes(plan, CG_PIECE_SUM_PART, CG_ROLE_GATE, -1, CG_VALUE);
+	rnn->uses_h_prev = takes(plan, CG_PIECE_POINT, CG_ROLE_PREV, rnn->output, CG_D);
+	for (int p = 0; p < plan->n_pieces; p++)
+		if (plan->pieces[p].shape == CG_PIECE_SUM_PART && rnn->sum_values < cg_sum_values(&plan->pieces[p]))
+			rnn->sum_values = cg_sum_values(&plan->pieces[p]);
+}
+
+static int check_projection(const struct cg_rnn *rnn, const struct cg_pass_plan *forward)
+{
+	int reads = takes(forward, CG_PIECE_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE);
+
+	if (rnn->P && (rnn->state < 0 || reads || rnn->cell->n_stages > 1))
+		return REFUSE("proj: cell %s: expected a state, one stage and equations without %s", rnn->cell->name,
+		              rnn->cell->prevs[rnn->output].name);
+	return CG_OK;
+}
+
+int cg_rnn_ready(struct cg_rnn *rnn)
+{
+	CG_TRY(cg_ready_cell(rnn->context, rnn->cell, rnn->options, CG_SEQ_FORWARD, 0, rnn->dtype, &rnn->forward));
+	if (rnn->training) {
+		CG_TRY(cg_ready_cell(rnn->context, rnn->cell, rnn->options, CG_SEQ_GRAD, 0, rnn->dtype, &rnn->grad));
+		read_grad(rnn, rnn->grad->plan);
+	}
+	return check_projection(rnn, rnn->forward->plan);
+}
+
+static void read_feeds(struct cg_rnn *rnn, int grad, const struct cg_pass_plan *plan)
+{
+	for (int k = 0; k < rnn->cell->n_stages - 1; k++)
+		rnn->feed_kept[grad][k] = (signed char)cg_feed_saved(plan, k);
+}
+
+int cg_rnn_study(struct cg_rnn *rnn)
+{
+	static const int passes[] = { CG_SEQ_FORWARD, CG_SEQ_GRAD };
+	struct cg_mistake mistake;
+	int code = CG_OK;
+
+	for (int k = 0; k < 1 + rnn->training && !code; k++) {
+		struct cg_pass_plan *plan = cg_plan(rnn->cell, rnn->options, passes[k], 0, rnn->dtype, cg_memory, &mistake);
+
+		if (!plan)
+			return mistake.text[0] ? cg_fail(CG_BUILD, "%s", mistake.text) : CG_NO_MEMORY;
+		if (k)
+			read_grad(rnn, plan);
+		else
+			code = check_projection(rnn, plan);
+		read_feeds(rnn, k, plan);
+		cg_plan_free(plan);
+	}
+	return code;
+}

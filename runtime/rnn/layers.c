@@ -1,0 +1,615 @@
+/*
+ * Layers and directions over scans: what each layer's input is, where its states begin and end, and how what reaches a layer's
+ * input becomes what reaches the outputs of the layer below.
+ */
+#include <string.h>
+
+#include "gen/rows.h"
+#include "runtime/rnn/rnn.h"
+
+static const struct cg_matrix none = { .stride = 0 };
+
+/* The work memory of a pass, in the order in which it is taken. */
+struct room {
+	struct cg_mem gates, bias, feed[CG_STAGES_MAX], packed[CG_STAGES_MAX], h_first, c_first, x;
+	struct cg_mem h[2][2];                   /* of a layer and the one below, by direction, where h is not in the reserve */
+	struct cg_mem kept[CG_KEPT_MAX];         /* without a reserve */
+	struct cg_mem d_gates, d_feed[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c, partial, sum;
+	struct cg_mem dx[2], dx_real, dy[2];     /* dx: sums in acc; of the other direction in its own order */
+};
+
+struct seq {
+	struct cg_stream *stream;
+	const struct cg_rnn *rnn;
+	const struct cg_rnn_call *call;
+	struct cg_steps steps;
+	struct room room;
+	struct cg_scan scan;                     /* of the pseudo-layer at hand */
+	int pass;
+};
+
+static int64_t most(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t widest(const struct cg_rnn *rnn)
+{
+	return rnn->layers > 1 ? most(rnn->I, rnn->directions * rnn->H) : rnn->I;
+}
+
+static int drops(const struct cg_rnn *rnn)
+{
+	return rnn->training && rnn->dropout > 0 && rnn->layers > 1;
+}
+
+/* Is a value read by other steps, so that each step's is wanted even without a reserve? */
+static int is_walked(const struct cg_rnn *rnn, int k)
+{
+	return k == rnn->kept_c || k == rnn->kept_h;
+}
+
+static void take_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, struct room *r)
+{
+	size_t real = cg_dtype_bytes(rnn->dtype), acc = cg_acc_bytes(rnn->dtype);
+
+	if (!(rnn->training && rnn->keeps_gates))
+		r->gates = cg_work_take(work, N, rnn->n_blocks * rnn->U, acc);
+	r->bias = cg_work_take(work, 1, rnn->n_blocks * rnn->U, acc);
+	for (int k = 0; k < rnn->cell->n_stages - 1; k++)
+		if (rnn->feed_kept[0][k] < 0)
+			r->feed[k] = cg_work_take(work, B, rnn->U, real);
+	for (int k = 0; k < rnn->n_kept && !rnn->training; k++)
+		if (k != rnn->kept_h || rnn->P)
+			r->kept[k] = cg_work_take(work, is_walked(rnn, k) ? N : B, rnn->U, rnn->kept[k].acc ? acc : real);
+}
+
+static void take_backward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, int straight, struct room *r)
+{
+	size_t real = cg_dtype_bytes(rnn->dtype), acc = cg_acc_bytes(rnn->dtype);
+	int64_t rows = rnn->sums_carry ? N : B, carries = rnn->sums_carry ? N + B : 2 * B;
+
+	r->d_gates = cg_work_take(work, N, rnn->n_blocks * rnn->U, real);
+	for (int k = 0; k < rnn->cell->n_stages - 1; k++) {
+		if (rnn->feed_kept[1][k] < 0)
+			r->feed[k] = cg_work_take(work, N, rnn->U, real);
+		r->d_feed[k] = cg_work_take(work, rows, rnn->U, acc);
+	}
+	r->carry_h = cg_work_take(work, rnn->P ? B : carries, rnn->H, acc);
+	if (rnn->state >= 0)
+		r->carry_c = cg_work_take(work, carries, rnn->U, acc);
+	if (rnn->P) {
+		r->dh = cg_work_take(work, N, rnn->P, real);
+		r->dm = cg_work_take(work, rows, rnn->U, acc);
+	}
+	if (!straight || rnn->sums_prev_h)
+		r->prev_h = cg_work_take(work, N, rnn->H, real);
+	if (rnn->sums_prev_c)
+		r->prev_c = cg_work_take(work, N, rnn->U, acc);
+	r->partial = cg_work_take(work, (N + CG_SUM_ROWS - 1) / CG_SUM_ROWS, rnn->sum_values * rnn->U, acc);
+	if (straight && real != acc)
+		r->sum = cg_work_take(work, rnn->n_weights * rnn->U, rnn->H, acc);
+	for (int k = 0; k < (!straight && rnn->directions == 2 ? 2 : 1); k++)
+		r->dx[k] = cg_work_take(work, N, widest(rnn), acc);
+	if (rnn->layers > 1)
+		r->dx_real = cg_work_take(work, N, rnn->directions * rnn->H, real);
+	for (int d = 0; d < rnn->directions && (!straight || drops(rnn)); d++)
+		r->dy[d] = cg_work_take(work, N, rnn->H, real);
+}
+
+static void take(const struct cg_rnn *rnn, struct cg_work *work, int pass, int64_t B, int64_t N, int straight, struct room *r)
+{
+	size_t real = cg_dtype_bytes(rnn->dtype), acc = cg_acc_bytes(rnn->dtype);
+
+	memset(r, 0, sizeof *r);
+	r->h_first = cg_work_take(work, B, rnn->H, real);
+	r->c_first = cg_work_take(work, B, rnn->U, acc);
+	r->x = cg_work_take(work, N, widest(rnn), real);
+	for (int k = 0; k < 4 && (rnn->P || !rnn->training); k++)
+		if (k / 2 < rnn->layers && k % 2 < rnn->directions)
+			r->h[k / 2][k % 2] = cg_work_take(work, N, rnn->H, real);
+	for (int k = 0; k < rnn->cell->n_stages; k++) {
+		size_t bytes = cg_scan_packed(rnn, pass, k, B, N);
+
+		if (bytes)
+			r->packed[k] = cg_work_take(work, 1, 1, bytes);
+	}
+	if (pass == CG_FORWARD)
+		take_forward(rnn, work, B, N, r);
+	else
+		take_backward(rnn, work, B, N, straight, r);
+}
+
+size_t cg_seq_work(const struct cg_rnn *rnn, int pass, int64_t B, int64_t N, int straight)
+{
+	struct cg_work work = { .used = 0 };
+	struct room room;
+
+	take(rnn, &work, pass, B, N, straight, &room);
+	return work.used;
+}
+
+/* ---- the reserve ---- */
+
+/* One pseudo-layer's values: their places, and bytes of all. */
+static size_t lay_out(const struct cg_rnn *rnn, int64_t N, struct cg_mem from, struct cg_mem *kept, struct cg_mem *gates)
+{
+	struct cg_work work = { .mem = from };
+
+	for (int k = 0; k < rnn->n_kept; k++)
+		kept[k] = cg_work_take(&work, N, rnn->U, rnn->kept[k].acc ? cg_acc_bytes(rnn->dtype) : cg_dtype_bytes(rnn->dtype));
+	if (rnn->keeps_gates)
+		*gates = cg_work_take(&work, N, rnn->n_blocks * rnn->U, cg_acc_bytes(rnn->dtype));
+	return work.used;
+}
+
+size_t cg_seq_reserve(const struct cg_rnn *rnn, int64_t N)
+{
+	struct cg_mem kept[CG_KEPT_MAX], gates;
+	size_t bytes = lay_out(rnn, N, none.mem, kept, &gates);
+
+	if (__builtin_mul_overflow(bytes, (int64_t)rnn->layers * rnn->directions, &bytes) ||
+	    __builtin_add_overflow(bytes, CG_RESERVE_HEADER, &bytes))
+		return SIZE_MAX;
+	return bytes;
+}
+
+/* Points the scan at what a pseudo-layer keeps; returns its h. */
+static struct cg_matrix keep(struct seq *q, int layer, int d, struct cg_mem *kept, struct cg_mem *gates)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	int at = layer * rnn->directions + d;
+
+	*gates = q->room.gates;
+	if (rnn->training) {
+		size_t bytes = lay_out(rnn, q->steps.N, none.mem, kept, gates);
+
+		lay_out(rnn, q->steps.N, cg_part(q->call->reserve, CG_RESERVE_HEADER + (size_t)at * bytes, bytes), kept, gates);
+		if (!rnn->keeps_gates)
+			*gates = q->room.gates;
+	} else {
+		memcpy(kept, q->room.kept, sizeof q->room.kept);
+		if (!rnn->P)
+			kept[rnn->kept_h] = q->room.h[layer & 1][d];
+	}
+	if (rnn->P || !rnn->training)
+		return (struct cg_matrix){ q->room.h[layer & 1][d], rnn->H, 0 };
+	return (struct cg_matrix){ kept[rnn->kept_h], rnn->U, 0 };
+}
+
+static struct cg_matrix h_of(struct seq *q, int layer, int d)
+{
+	struct cg_mem kept[CG_KEPT_MAX], gates;
+
+	return keep(q, layer, d, kept, &gates);
+}
+
+/* ---- rows ---- */
+
+static int move(const struct seq *q, struct cg_rows r)
+{
+	r.dtype = q->rnn->dtype;
+	return q->stream->context->backend->rows(q->stream->queue, &r);
+}
+
+static int zero(const struct seq *q, struct cg_mem mem, size_t bytes)
+{
+	return bytes ? q->stream->context->backend->zero(q->stream->queue, cg_part(mem, 0, bytes), bytes) : CG_OK;
+}
+
+/* A reserve of no more bytes than this is cleared whole, which takes less time than its gaps one by one. */
+enum { SMALL_ON_HOST = 2048, SMALL_ON_DEVICE = 1 << 18 };
+
+/* The bytes between the blocks of a reserve: with them equal calls leave equal bytes.  On a
+ * device the gaps of all pseudo-layers are copies of the header, which is zeros until a forward is done. */
+static int clear_gaps(const struct seq *q)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	const int host = q->stream->context->backend->host;
+	const struct cg_mem all = q->call->reserve, header = cg_part(all, 0, CG_RESERVE_HEADER);
+	int64_t states = (int64_t)rnn->layers * rnn->directions;
+	struct cg_mem blocks[CG_KEPT_MAX + 1];
+	size_t bytes = lay_out(rnn, q->steps.N, cg_part(all, CG_RESERVE_HEADER, 0), blocks, &blocks[rnn->n_kept]), small = SMALL_ON_DEVICE;
+
+	if (host)
+		small = SMALL_ON_HOST;
+	if (CG_RESERVE_HEADER + (size_t)states * bytes <= small)
+		return zero(q, all, CG_RESERVE_HEADER + (size_t)states * bytes);
+	CG_TRY(zero(q, header, CG_RESERVE_HEADER));
+	for (int k = 0; k < rnn->n_kept + rnn->keeps_gates; k++) {
+		int acc = k == rnn->n_kept || rnn->kept[k].acc;
+		size_t gap = (size_t)-blocks[k].bytes % CG_WORK_ALIGN, each = acc ? cg_acc_bytes(rnn->dtype) : cg_dtype_bytes(rnn->dtype);
+		struct cg_mem first = cg_part(blocks[k], blocks[k].bytes, gap);
+
+		for (int64_t at = 0; at < states && host; at++)
+			CG_TRY(zero(q, cg_part(first, (size_t)at * bytes, gap), gap));
+		if (gap && !host)
+			CG_TRY(move(q, (struct cg_rows){ .rows = states, .columns = (int64_t)(gap / each), .src = { header, 0, acc },
+			                                 .dst = { first, (int64_t)(bytes / each), acc } }));
+	}
+	return CG_OK;
+}
+
+static struct cg_matrix column(const struct seq *q, struct cg_matrix m, int64_t column)
+{
+	size_t bytes = (size_t)column * (m.acc ? cg_acc_bytes(q->rnn->dtype) : cg_dtype_bytes(q->rnn->dtype));
+
+	m.mem = cg_part(m.mem, bytes, m.mem.bytes - bytes);
+	return m;
+}
+
+/* A pseudo-layer's rows of a caller's states. */
+static struct cg_matrix state(const struct seq *q, struct cg_mem mem, int layer, int d, int64_t width)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	int64_t states = (int64_t)rnn->layers * rnn->directions, at = layer * rnn->directions + d;
+	struct cg_matrix m = { mem, rnn->time_major ? width : states * width, 0 };
+
+	return column(q, m, rnn->time_major ? at * q->steps.B * width : at * width);
+}
+
+static int64_t rows_of_first(const struct seq *q)
+{
+	return q->steps.S ? cg_steps_n(&q->steps, 0) : 0;
+}
+
+static struct cg_mem index_from(struct cg_mem index, int64_t row)
+{
+	return cg_part(index, (size_t)row * sizeof row, index.bytes - (size_t)row * sizeof row);
+}
+
+/* Which mask is on layer's output, for rows in the order of direction d. */
+static struct cg_drop drop_of(const struct seq *q, int layer, int d, int64_t first_unit)
+{
+	struct cg_drop drop = { .rate = 0 };
+
+	if (!drops(q->rnn))
+		return drop;
+	drop.rate = q->rnn->dropout;
+	drop.key = cg_drop_key((int64_t)(q->rnn->seed >> 32), (int64_t)(q->rnn->seed & UINT32_MAX), q->call->counter, layer);
+	drop.t = q->steps.t[d];
+	drop.b = q->steps.b;
+	drop.first_t = q->call->first_step;
+	drop.batch = q->steps.B;
+	drop.first_unit = first_unit;
+	return drop;
+}
+
+/* ---- what a layer's direction takes ---- */
+
+/* The layer's input in the order of direction d; a whole time-major call's is the same for both. */
+static int input(struct seq *q, int layer, int d)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	struct cg_matrix x = { q->room.x, cg_network_width(&rnn->network, layer), 0 };
+
+	q->scan.width = x.stride;
+	if (!layer) {
+		struct cg_matrix given = { q->call->input, rnn->I, 0 };
+
+		q->scan.x = q->steps.straight ? given : x;
+		return q->steps.straight ? CG_OK : move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->I, .src = given, .dst = x,
+		                                                             .from = q->steps.row[d] });
+	}
+	if (rnn->directions == 1 && !drops(rnn)) {
+		q->scan.x = h_of(q, layer - 1, 0);
+		return CG_OK;
+	}
+	q->scan.x = x;
+	for (int e = 0; e < rnn->directions && !(d && q->steps.straight); e++) {
+		struct cg_rows r = { .rows = q->steps.N, .columns = rnn->H, .src = h_of(q, layer - 1, e) };
+
+		r.dst = column(q, x, e * rnn->H);
+		r.from = e == d ? none.mem : q->steps.cross;
+		r.drop = drop_of(q, layer - 1, d, e * rnn->H);
+		CG_TRY(move(q, r));
+	}
+	return CG_OK;
+}
+
+/* A caller's state, sorted, and in acc where the cell carries it so. */
+static int first(struct seq *q, struct cg_matrix given, int64_t width, struct cg_matrix room, struct cg_matrix *result)
+{
+	int same = room.acc == given.acc || cg_acc_bytes(q->rnn->dtype) == cg_dtype_bytes(q->rnn->dtype);
+
+	*result = none;
+	if (!cg_present(given.mem))
+		return CG_OK;
+	*result = given;
+	result->acc = room.acc;
+	if (q->steps.straight && same)
+		return CG_OK;
+	*result = room;
+	return move(q, (struct cg_rows){ .rows = q->steps.B, .columns = width, .src = given, .dst = room, .from = q->steps.order });
+}
+
+/* Readies the scan of a pseudo-layer: what both passes have. */
+static int begin(struct seq *q, int layer, int d)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	struct cg_scan *w = &q->scan;
+
+	*w = (struct cg_scan){ .stream = q->stream, .rnn = rnn, .steps = &q->steps, .pseudo_layer = layer * rnn->directions + d,
+	                       .direction = d, .params = q->call->params, .forgets = !rnn->training, .bias = q->room.bias };
+	memcpy(w->feed, q->room.feed, sizeof w->feed);
+	memcpy(w->packed, q->room.packed, sizeof w->packed);
+	w->h = keep(q, layer, d, w->kept, &w->gates);
+	CG_TRY(input(q, layer, d));
+	CG_TRY(first(q, state(q, q->call->input_h, layer, d, rnn->H), rnn->H, (struct cg_matrix){ q->room.h_first, rnn->H, 0 }, &w->h_first));
+	if (rnn->state < 0)
+		return CG_OK;
+	return first(q, state(q, q->call->input_c, layer, d, rnn->U), rnn->U, (struct cg_matrix){ q->room.c_first, rnn->U, 1 }, &w->c_first);
+}
+
+/* ---- forward ---- */
+
+/* A state after each row's last step, or what it began with, where the row has none. */
+static int last(const struct seq *q, struct cg_matrix src, struct cg_matrix given, struct cg_matrix to, int64_t width)
+{
+	const struct cg_steps *steps = &q->steps;
+	int64_t n = rows_of_first(q);
+	struct cg_rows r = { .rows = n, .columns = width, .src = src, .dst = to, .from = steps->last, .to = steps->order };
+
+	if (!cg_present(to.mem))
+		return CG_OK;
+	if (steps->straight && n)
+		r.src = column(q, src, cg_steps_off(steps, q->scan.direction, steps->S - 1) * src.stride);
+	CG_TRY(move(q, r));
+	if (n == steps->B || !cg_present(given.mem))
+		return CG_OK;            /* without a given state it is zero already */
+	return move(q, (struct cg_rows){ .rows = steps->B - n, .columns = width, .src = given, .dst = to,
+	                                 .from = index_from(steps->order, n), .to = index_from(steps->order, n) });
+}
+
+static int layer_forward(struct seq *q, int layer, int d)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	const struct cg_rnn_call *c = q->call;
+
+	CG_TRY(begin(q, layer, d));
+	CG_TRY(cg_scan_forward(&q->scan));
+	CG_TRY(last(q, q->scan.h, state(q, c->input_h, layer, d, rnn->H), state(q, c->output_h, layer, d, rnn->H), rnn->H));
+	if (rnn->state < 0)
+		return CG_OK;
+	return last(q, (struct cg_matrix){ q->scan.kept[rnn->kept_c], rnn->U, 1 }, state(q, c->input_c, layer, d, rnn->U),
+	            state(q, c->output_c, layer, d, rnn->U), rnn->U);
+}
+
+/* What no step writes is zero. */
+static int clear(const struct seq *q, struct cg_mem mem, int64_t elements, int by_steps)
+{
+	int whole = by_steps ? q->steps.N == q->steps.T * q->steps.B : rows_of_first(q) == q->steps.B;
+
+	return whole || !cg_present(mem) ? CG_OK : zero(q, mem, (size_t)elements * cg_dtype_bytes(q->rnn->dtype));
+}
+
+static int output(const struct seq *q, int layer)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	struct cg_matrix to = { q->call->output, rnn->directions * rnn->H, 0 };
+
+	if (!cg_present(to.mem))
+		return CG_OK;
+	CG_TRY(clear(q, to.mem, q->steps.T * q->steps.B * to.stride, 1));
+	for (int d = 0; d < rnn->directions; d++)
+		CG_TRY(move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->H, .src = h_of((struct seq *)q, layer, d),
+		                                 .dst = column(q, to, d * rnn->H), .to = q->steps.row[d] }));
+	return CG_OK;
+}
+
+static int open(struct seq *q, struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call,
+                struct cg_work *work, int pass)
+{
+	memset(q, 0, sizeof *q);
+	q->stream = stream;
+	q->rnn = rnn;
+	q->call = call;
+	q->pass = pass;
+	CG_TRY(cg_steps_get(stream, rnn, call->T, call->B, call->lengths, &q->steps));
+	take(rnn, work, pass, call->B, q->steps.N, q->steps.straight, &q->room);
+	return CG_OK;
+}
+
+int cg_seq_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_work *work)
+{
+	int64_t states = (int64_t)rnn->layers * rnn->directions * call->B;
+	struct seq q;
+
+	CG_TRY(open(&q, stream, rnn, call, work, CG_FORWARD));
+	if (rnn->training)
+		CG_TRY(clear_gaps(&q));
+	CG_TRY(clear(&q, call->output_h, states * rnn->H, 0));
+	CG_TRY(clear(&q, call->output_c, states * rnn->U, 0));
+	for (int layer = 0; layer < rnn->layers; layer++)
+		for (int d = 0; d < rnn->directions; d++)
+			CG_TRY(layer_forward(&q, layer, d));
+	return output(&q, rnn->layers - 1);
+}
+
+/* ---- backward ---- */
+
+/* Where there is a projection h is computed again, for products that take it. */
+static int project(struct seq *q, int layer)
+{
+	for (int d = 0; d < q->rnn->directions && q->rnn->P; d++) {
+		struct cg_scan w = { .stream = q->stream, .rnn = q->rnn, .steps = &q->steps, .pseudo_layer = layer * q->rnn->directions + d,
+		                     .params = q->call->params };
+
+		w.h = keep(q, layer, d, w.kept, &w.gates);
+		CG_TRY(cg_scan_project(&w, 0, q->steps.N));
+	}
+	return CG_OK;
+}
+
+/* dy of the last layer: the caller's, in the order of the direction. */
+static int last_dy(struct seq *q, int d, struct cg_matrix *dy)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	struct cg_matrix given = { q->call->output_backprop, rnn->directions * rnn->H, 0 };
+
+	*dy = none;
+	if (!cg_present(given.mem))
+		return CG_OK;
+	*dy = column(q, given, d * rnn->H);
+	if (q->steps.straight)
+		return CG_OK;
+	given = *dy;
+	*dy = (struct cg_matrix){ q->room.dy[d], rnn->H, 0 };
+	return move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->H, .src = given, .dst = *dy, .from = q->steps.row[d] });
+}
+
+/* dy of a lower layer from what reached the layer above, which is in the order of the last direction. */
+static int inner_dy(struct seq *q, int layer, int d, struct cg_matrix *dy)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	int ordered = q->steps.straight || d == rnn->directions - 1;
+	struct cg_matrix dx = { q->room.dx_real, rnn->directions * rnn->H, 0 };
+	struct cg_rows r = { .rows = q->steps.N, .columns = rnn->H };
+
+	*dy = column(q, dx, d * rnn->H);
+	if (ordered && !drops(rnn))
+		return CG_OK;
+	r.src = *dy;
+	r.dst = *dy = (struct cg_matrix){ q->room.dy[d], rnn->H, 0 };
+	r.from = ordered ? none.mem : q->steps.cross;
+	r.drop = drop_of(q, layer, d, d * rnn->H);
+	return move(q, r);
+}
+
+/* Puts a caller's gradient of a last state where each row's last step reads it. */
+static int prefill(struct seq *q, struct cg_mem given, int layer, int d, int64_t width, struct cg_mem carry)
+{
+	const struct cg_steps *steps = &q->steps;
+	int64_t n = rows_of_first(q);
+	size_t all = (size_t)((q->scan.every_carry ? steps->N + steps->B : 2 * steps->B) * width) * cg_acc_bytes(q->rnn->dtype);
+	struct cg_matrix src = state(q, given, layer, d, width), last = cg_scan_carry(&q->scan, carry, width, -1);
+
+	if (!cg_present(given))
+		return zero(q, carry, all);
+	if (steps->straight)
+		return move(q, (struct cg_rows){ .rows = steps->B, .columns = width, .src = src,
+		                                 .dst = cg_scan_carry(&q->scan, carry, width, steps->S - 1) });
+	if (!q->scan.every_carry)
+		CG_TRY(move(q, (struct cg_rows){ .rows = steps->B, .columns = width, .src = src, .dst = { carry, width, 1 },
+		                                 .from = steps->order }));
+	else
+		CG_TRY(move(q, (struct cg_rows){ .rows = n, .columns = width, .src = src, .dst = { carry, width, 1 },
+		                                 .from = steps->order, .to = steps->last }));
+	return move(q, (struct cg_rows){ .rows = steps->B, .columns = width, .src = src, .dst = last, .from = steps->order });
+}
+
+/* With a projection: dh of all rows begins as dy, and the last ones' with the gradient of output_h. */
+static int prefill_projected(struct seq *q, int layer, int d)
+{
+	const struct cg_steps *steps = &q->steps;
+	const struct cg_rnn *rnn = q->rnn;
+	struct cg_matrix given = state(q, q->call->output_h_backprop, layer, d, rnn->H);
+	struct cg_rows r = { .rows = rows_of_first(q), .columns = rnn->P, .src = given, .dst = q->scan.dh, .add = 1 };
+
+	if (cg_present(q->scan.dy.mem))
+		CG_TRY(move(q, (struct cg_rows){ .rows = steps->N, .columns = rnn->P, .src = q->scan.dy, .dst = q->scan.dh }));
+	else
+		CG_TRY(zero(q, q->scan.dh.mem, (size_t)(steps->N * rnn->P) * cg_dtype_bytes(rnn->dtype)));
+	if (!cg_present(given.mem))
+		return zero(q, q->scan.carry_h, (size_t)(steps->B * rnn->P) * cg_acc_bytes(rnn->dtype));
+	CG_TRY(move(q, (struct cg_rows){ .rows = steps->B, .columns = rnn->P, .src = given, .dst = { q->scan.carry_h, rnn->P, 1 },
+	                                 .from = steps->order }));
+	if (!steps->S)
+		return CG_OK;
+	r.from = steps->order;
+	r.to = steps->last;
+	if (steps->straight)
+		r.dst = column(q, r.dst, cg_steps_off(steps, d, steps->S - 1) * rnn->P);
+	return move(q, r);
+}
+
+static int begin_backward(struct seq *q, int layer, int d)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	const struct cg_rnn_call *c = q->call;
+	const struct room *r = &q->room;
+	struct cg_scan *w = &q->scan;
+
+	CG_TRY(begin(q, layer, d));
+	w->d_gates = r->d_gates;
+	memcpy(w->d_feed, r->d_feed, sizeof w->d_feed);
+	w->every_carry = rnn->sums_carry;
+	w->carry_h = r->carry_h;
+	w->carry_c = r->carry_c;
+	w->dh = (struct cg_matrix){ r->dh, rnn->P, 0 };
+	w->dm = r->dm;
+	w->prev_h = r->prev_h;
+	w->prev_c = r->prev_c;
+	w->partial = r->partial;
+	w->sum = r->sum;
+	w->accumulate = c->accumulate;
+	w->params_backprop = c->params_backprop;
+	w->wants_h = cg_present(c->input_h_backprop);
+	CG_TRY(layer == rnn->layers - 1 ? last_dy(q, d, &w->dy) : inner_dy(q, layer, d, &w->dy));
+	CG_TRY(rnn->P ? prefill_projected(q, layer, d) : prefill(q, c->output_h_backprop, layer, d, rnn->H, w->carry_h));
+	return rnn->state < 0 ? CG_OK : prefill(q, c->output_c_backprop, layer, d, rnn->U, w->carry_c);
+}
+
+/* What reaches the state that a pseudo-layer began with. */
+static int first_backprop(const struct seq *q, struct cg_mem to, struct cg_matrix carry, int layer, int d)
+{
+	if (!cg_present(to))
+		return CG_OK;
+	return move(q, (struct cg_rows){ .rows = q->steps.B, .columns = carry.stride, .src = carry,
+	                                 .dst = state(q, to, layer, d, carry.stride), .to = q->steps.order });
+}
+
+static int layer_backward(struct seq *q, int layer, int d)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	struct cg_scan *w = &q->scan;
+
+	CG_TRY(begin_backward(q, layer, d));
+	CG_TRY(cg_scan_backward(w));
+	CG_TRY(first_backprop(q, q->call->input_h_backprop,
+	                      rnn->P ? (struct cg_matrix){ w->carry_h, rnn->P, 1 } : cg_scan_carry(w, w->carry_h, rnn->H, -1), layer, d));
+	if (rnn->state < 0)
+		return CG_OK;
+	return first_backprop(q, q->call->input_c_backprop, cg_scan_carry(w, w->carry_c, rnn->U, -1), layer, d);
+}
+
+/* What reaches the layer's input from this direction, with the other's: the last direction's is the sum. */
+static int layer_dx(struct seq *q, int layer, int d)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	int done = d == rnn->directions - 1, reorder = d && !q->steps.straight;
+	int64_t width = q->scan.width, N = q->steps.N;
+	struct cg_matrix sums = { q->room.dx[reorder], width, 1 }, other = { q->room.dx[0], width, 1 }, c = sums;
+	struct cg_matrix to = { q->call->input_backprop, rnn->I, 0 };
+
+	if (!layer && !cg_present(to.mem))
+		return CG_OK;
+	if (reorder)
+		CG_TRY(move(q, (struct cg_rows){ .rows = N, .columns = width, .src = other, .dst = sums, .from = q->steps.cross }));
+	if (done && layer)
+		c = (struct cg_matrix){ q->room.dx_real, width, 0 };
+	else if (done && q->steps.straight)
+		c = to;
+	CG_TRY(cg_scan_dx(&q->scan, d > 0, sums, c));
+	if (!done || layer || q->steps.straight)
+		return CG_OK;
+	CG_TRY(clear(q, to.mem, q->steps.T * q->steps.B * rnn->I, 1));
+	return move(q, (struct cg_rows){ .rows = N, .columns = width, .src = sums, .dst = to, .to = q->steps.row[d] });
+}
+
+int cg_seq_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_work *work)
+{
+	struct seq q;
+
+	CG_TRY(open(&q, stream, rnn, call, work, CG_GRAD));
+	CG_TRY(project(&q, rnn->layers - 1));
+	for (int layer = rnn->layers - 1; layer >= 0; layer--) {
+		if (layer)
+			CG_TRY(project(&q, layer - 1));
+		for (int d = 0; d < rnn->directions; d++) {
+			CG_TRY(layer_backward(&q, layer, d));
+			CG_TRY(layer_dx(&q, layer, d));
+		}
+	}
+	return CG_OK;
+}

@@ -1,0 +1,238 @@
+/*
+ * The order in which a call takes its valid rows, and the index arrays that say it to a device.  A stream keeps those of its
+ * last call: a backward has the forward's lengths, and a training run may have but one.
+ */
+#include <string.h>
+
+#include "runtime/rnn/rnn.h"
+
+struct held {
+	struct cg_attachment attachment;
+	struct cg_steps steps;
+	int directions, time_major;
+	int sent;                                /* to a device, which may still be reading the host's side */
+	int32_t *lengths;                        /* [B]; NULL: all T */
+	int64_t *host;                           /* all arrays, one after the other; the first are n and off */
+	size_t room;                             /* elements of it */
+	struct cg_mem device;
+};
+
+int64_t cg_steps_count(int64_t T, int64_t B, const int32_t *lengths, int64_t *longest)
+{
+	int64_t N = 0;
+
+	*longest = lengths || !B ? 0 : T;
+	if (!lengths)
+		return T * B;
+	for (int64_t b = 0; b < B; b++) {
+		N += lengths[b];
+		if (*longest < lengths[b])
+			*longest = lengths[b];
+	}
+	return N;
+}
+
+static int64_t length(const struct held *held, int64_t b)
+{
+	return held->lengths ? held->lengths[b] : held->steps.T;
+}
+
+/* n and off of each step from how many rows have each length; order: batch rows by falling length, equal ones as they came. */
+static void sort_rows(struct held *held, int64_t *n, int64_t *off, int64_t *order)
+{
+	const struct cg_steps *steps = &held->steps;
+
+	for (int64_t s = 0; s <= steps->S; s++)
+		n[s] = 0;
+	for (int64_t b = 0; b < steps->B; b++)
+		n[steps->S - length(held, b)]++;
+	/* n[S - l] rows have length l: where the first of them comes, longest first. */
+	for (int64_t k = 0, at = 0; k <= steps->S; k++) {
+		int64_t count = n[k];
+
+		n[k] = at;
+		at += count;
+	}
+	for (int64_t b = 0; b < steps->B; b++)
+		order[n[steps->S - length(held, b)]++] = b;
+	/* Now n[S - l] is how many rows are of length l or more, so step s has n[S - s - 1]. */
+	for (int64_t s = 0; 2 * s < steps->S - 1; s++) {
+		int64_t swapped = n[s];
+
+		n[s] = n[steps->S - 1 - s];
+		n[steps->S - 1 - s] = swapped;
+	}
+	for (int64_t s = 0, at = 0; s < steps->S; at += n[s++])
+		off[s] = at;
+}
+
+/* The arrays in the order in which they lie, each with its place on the device; together the elements of all. */
+struct arrays { int64_t *n, *off, *order, *last, *row[2], *t[2], *b, *cross, *prev; };
+
+static size_t lay_out(struct held *held, int64_t *base, struct cg_mem device, struct arrays *a)
+{
+	struct cg_steps *s = &held->steps;
+	int two = held->directions == 2;
+	const struct { int64_t **array, elements; struct cg_mem *mem; } list[] = {
+		{ &a->n, s->S + 1, NULL }, { &a->off, s->S, NULL }, { &a->order, s->B, &s->order }, { &a->last, s->B, &s->last },
+		{ &a->row[0], s->N, &s->row[0] }, { &a->row[1], two ? s->N : 0, &s->row[1] }, { &a->t[0], s->N, &s->t[0] },
+		{ &a->t[1], two ? s->N : 0, &s->t[1] }, { &a->b, s->N, &s->b }, { &a->cross, two ? s->N : 0, &s->cross },
+		{ &a->prev, s->N, &s->prev },
+	};
+	size_t at = 0;
+
+	for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
+		*list[k].array = base ? base + at : NULL;
+		if (list[k].mem)
+			*list[k].mem = cg_part(device, at * sizeof *base, (size_t)list[k].elements * sizeof *base);
+		at += (size_t)list[k].elements;
+	}
+	return at;
+}
+
+static void fill(struct held *held, const struct arrays *a)
+{
+	const struct cg_steps *steps = &held->steps;
+
+	sort_rows(held, a->n, a->off, a->order);
+	for (int64_t s = 0; s < steps->S; s++)
+		for (int64_t k = 0; k < a->n[s]; k++) {
+			int64_t p = a->off[s] + k, b = a->order[k], ends = length(held, b) - 1;
+
+			a->b[p] = b;
+			a->prev[p] = s ? a->off[s - 1] + k : k;
+			for (int d = 0; d < held->directions; d++) {
+				int64_t t = d ? ends - s : s;
+
+				a->t[d][p] = t;
+				a->row[d][p] = held->time_major ? t * steps->B + b : b * steps->T + t;
+			}
+			if (held->directions == 2)
+				a->cross[p] = a->off[ends - s] + k;
+			if (s == ends)
+				a->last[k] = p;
+		}
+}
+
+/* Room for so many elements, on the host and, where a backend does not work there, on the device. */
+static int make_room(struct cg_stream *stream, struct held *held, size_t elements)
+{
+	const struct cg_backend *backend = stream->context->backend;
+	int64_t *host;
+
+	if (held->room < elements) {
+		host = cg_memory(held->host, elements * sizeof *host);
+		if (!host)
+			return CG_NO_MEMORY;
+		held->host = host;
+		held->room = elements;
+	}
+	if (backend->host) {
+		held->device = (struct cg_mem){ .data = held->host, .bytes = held->room * sizeof *host };
+	} else if (held->device.bytes < elements * sizeof *host) {
+		struct cg_mem more;
+
+		CG_TRY(backend->alloc(stream->context->device, stream->queue, elements * sizeof *host, &more));
+		if (held->device.data)
+			backend->free(stream->context->device, stream->queue, &held->device);
+		held->device = more;
+	}
+	return CG_OK;
+}
+
+static int same(const struct held *held, const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths)
+{
+	const struct cg_steps *s = &held->steps;
+
+	return s->n && s->T == T && s->B == B && held->directions == rnn->directions && held->time_major == rnn->time_major &&
+	       !lengths == !held->lengths && (!lengths || !memcmp(lengths, held->lengths, (size_t)B * sizeof *lengths));
+}
+
+static int copy_lengths(struct held *held, int64_t B, const int32_t *lengths)
+{
+	int32_t *copy = lengths ? cg_memory(NULL, (size_t)B * sizeof *copy) : NULL;
+
+	if (lengths && !copy)
+		return CG_NO_MEMORY;
+	if (lengths)
+		memcpy(copy, lengths, (size_t)B * sizeof *copy);
+	cg_memory(held->lengths, 0);
+	held->lengths = copy;
+	return CG_OK;
+}
+
+static int make(struct cg_stream *stream, struct held *held, const struct cg_rnn *rnn, int64_t T, int64_t B,
+                const int32_t *lengths)
+{
+	const struct cg_backend *backend = stream->context->backend;
+	struct arrays a;
+	size_t elements;
+
+	if (held->sent)
+		CG_TRY(backend->sync(stream->queue));
+	held->sent = 0;
+	held->steps = (struct cg_steps){ .T = T, .B = B };
+	held->directions = rnn->directions;
+	held->time_major = rnn->time_major;
+	CG_TRY(copy_lengths(held, B, lengths));
+	held->steps.N = cg_steps_count(T, B, lengths, &held->steps.S);
+	elements = lay_out(held, NULL, held->device, &a);
+	CG_TRY(make_room(stream, held, elements));
+	lay_out(held, held->host, held->device, &a);
+	fill(held, &a);
+	if (!backend->host) {
+		held->sent = 1;
+		CG_TRY(backend->put(stream->queue, held->device, held->host, elements * sizeof *held->host));
+	}
+	held->steps.n = a.n;
+	held->steps.off = a.off;
+	return CG_OK;
+}
+
+/* Are all rows whole? */
+static int is_straight(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths)
+{
+	for (int64_t b = 0; lengths && b < B; b++)
+		if (lengths[b] != T)
+			return 0;
+	return rnn->time_major;
+}
+
+/* ---- what a stream keeps ---- */
+
+static void free_device(struct cg_stream *stream, struct cg_attachment *attachment)
+{
+	struct held *held = (struct held *)attachment;
+
+	if (held->device.data && !stream->context->backend->host)
+		stream->context->backend->free(stream->context->device, stream->queue, &held->device);
+}
+
+static void free_host(struct cg_attachment *attachment)
+{
+	struct held *held = (struct held *)attachment;
+
+	cg_memory(held->lengths, 0);
+	cg_memory(held->host, 0);
+}
+
+static const struct cg_attachment_kind steps_of_a_call = { free_device, free_host };
+
+int cg_steps_get(struct cg_stream *stream, const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths,
+                 struct cg_steps *steps)
+{
+	struct held *held;
+
+	lengths = B ? lengths : NULL;
+	if (is_straight(rnn, T, B, lengths)) {
+		*steps = (struct cg_steps){ .T = T, .B = B, .N = T * B, .S = B ? T : 0, .straight = 1 };
+		return CG_OK;
+	}
+	held = (struct held *)cg_stream_attachment(stream, &steps_of_a_call, sizeof *held);
+	if (!held)
+		return CG_NO_MEMORY;
+	if (!same(held, rnn, T, B, lengths))
+		CG_TRY(make(stream, held, rnn, T, B, lengths));
+	*steps = held->steps;
+	return CG_OK;
+}

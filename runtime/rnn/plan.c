@@ -1,0 +1,257 @@
+/*
+ * Plans of networks: what a caller asked for, checked.  What follows from the cell is in cell_layout.c, calls are rnn_call.c's.
+ */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/rnn/rnn.h"
+
+#define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: " __VA_ARGS__)
+
+static void init(void *config, size_t size)
+{
+	const struct cg_rnn_config defaults = { .cell = cg_cell_find("lstm"), .layers = 1, .time_major = 1, .training = 1 };
+
+	cg_sized_init(config, size, &defaults, sizeof defaults);
+}
+
+void cg_rnn_config_init(struct cg_rnn_config *config, size_t size)
+{
+	init(config, size);
+}
+
+const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *config, struct cg_rnn_config *room)
+{
+	static const struct cg_sized sized = CG_SIZED(struct cg_rnn_config, route, init);
+
+	return cg_sized_complete(&sized, config, room);
+}
+
+/* ---- what was asked for ---- */
+
+static int check_flags(const struct cg_rnn_config *c)
+{
+	const struct { const char *name; int value, most; } flags[] = {
+		{ "bidirectional", c->bidirectional, 1 }, { "input_mode", c->input_mode, CG_AUTO }, { "time_major", c->time_major, 1 },
+		{ "training", c->training, 1 }, { "allow_tf32", c->allow_tf32, 1 }, { "allow_vendor_dropout", c->allow_vendor_dropout, 1 },
+		{ "strict_rounding", c->strict_rounding, 1 },
+	};
+
+	for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
+		if (flags[k].value < 0 || flags[k].value > flags[k].most)
+			return REFUSE("%s: expected 0 to %d, got %d", flags[k].name, flags[k].most, flags[k].value);
+	return CG_OK;
+}
+
+static int check_sizes(const struct cg_rnn_config *c)
+{
+	const struct { const char *name; int64_t value, least; } sizes[] = {
+		{ "layers", c->layers, 1 }, { "input", c->input, 1 }, { "units", c->units, 1 }, { "proj", c->proj, 0 },
+	};
+
+	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+		if (sizes[k].value < sizes[k].least)
+			return REFUSE("%s: expected at least %lld, got %lld", sizes[k].name, (long long)sizes[k].least,
+			              (long long)sizes[k].value);
+	if (c->layers > INT_MAX / (1 + c->bidirectional))
+		return REFUSE("layers: expected at most %d of 2 directions, got %d", INT_MAX / 2, c->layers);
+	if (c->proj > c->units)
+		return REFUSE("proj: expected at most units=%lld, got %lld", (long long)c->units, (long long)c->proj);
+	if (c->input_mode == CG_SKIP && c->input != c->units)
+		return REFUSE("input_mode: skip needs input and units to be equal, got %lld and %lld", (long long)c->input,
+		              (long long)c->units);
+	if (!(c->dropout >= 0 && c->dropout <= 1))
+		return REFUSE("dropout: expected 0 to 1, got %g", c->dropout);
+	return CG_OK;
+}
+
+static int read_options(struct cg_rnn *rnn, const struct cg_rnn_config *c)
+{
+	struct cg_mistake mistake;
+
+	rnn->options = cg_parse_options(c->cell, c->options, &mistake);
+	return rnn->options < 0 ? REFUSE("options: %s", mistake.text) : CG_OK;
+}
+
+/* The cell's params: those given, else their defaults. */
+static int read_values(struct cg_rnn *rnn, const struct cg_rnn_config *c)
+{
+	const struct cg_cell *cell = c->cell;
+	int given[CG_PARAMS_MAX] = { 0 };
+
+	if (c->n_values < 0)
+		return REFUSE("n_values: expected at least 0, got %d", c->n_values);
+	if (c->n_values && !c->values)
+		return REFUSE("values: expected %d of them, got NULL", c->n_values);
+	for (int k = 0; k < c->n_values; k++) {
+		const struct cg_value *v = &c->values[k];
+		int p = 0;
+
+		while (p < cell->n_params && (!v->name || strcmp(v->name, cell->params[p].name)))
+			p++;
+		if (p == cell->n_params)
+			return REFUSE("values: cell %s has no param '%.60s'", cell->name, v->name ? v->name : "NULL");
+		if (given[p]++)
+			return REFUSE("values: %s: given twice", v->name);
+		if (isnan(v->value))
+			return REFUSE("values: %s: expected a number, got NaN", v->name);
+		rnn->values[p] = cg_round(c->dtype, v->value);
+	}
+	for (int p = 0; p < cell->n_params; p++) {
+		if (given[p])
+			continue;
+		if (!cell->params[p].given)
+			return REFUSE("values: cell %s: param %s has no default: expected a value", cell->name, cell->params[p].name);
+		rnn->values[p] = cg_round(c->dtype, cell->params[p].value);
+	}
+	return CG_OK;
+}
+
+static void say(struct cg_rnn *rnn)
+{
+	const struct cg_cell *cell = rnn->cell;
+	char *options = rnn->words.options, *values = rnn->words.values;
+
+	snprintf(rnn->words.cell, sizeof rnn->words.cell, cg_is_template(cell) ? "%s" : "./%s.cell", cell->name);
+	for (int k = 0; k < cell->n_options; k++)
+		if (rnn->options >> k & 1)
+			options += sprintf(options, "%s%s", *rnn->words.options ? "," : "", cell->options[k].name);
+	for (int k = 0; k < cell->n_params; k++)
+		if (!cell->params[k].given || rnn->values[k] != cg_round(rnn->dtype, cell->params[k].value))
+			values += sprintf(values, "%s%s=%.17g", *rnn->words.values ? "," : "", cell->params[k].name, rnn->values[k]);
+}
+
+/* ---- the fingerprint ---- */
+
+/* Of all that makes a reserve one plan's, and its rows stand as they do. */
+static void take_print(struct cg_rnn *rnn)
+{
+	const int64_t numbers[] = { rnn->options, rnn->dtype, rnn->layers, rnn->directions, rnn->skip, rnn->I, rnn->U, rnn->P,
+	                            rnn->time_major };
+
+	rnn->print = cg_fingerprint(cg_cell_digest(rnn->cell), numbers, sizeof numbers);
+	rnn->print = cg_fingerprint(rnn->print, rnn->values, sizeof rnn->values);
+	rnn->print = cg_fingerprint(rnn->print, &rnn->dropout, sizeof rnn->dropout);
+	rnn->print = cg_fingerprint(rnn->print, &rnn->seed, sizeof rnn->seed);
+}
+
+/* ---- opening ---- */
+
+static int check_config(const struct cg_rnn_config *c)
+{
+	CG_TRY(cg_sized_check("rnn", "cg_rnn_config", c, sizeof *c));
+	if (!c->cell)
+		return REFUSE("cell: missing");
+	if (!cg_dtype_bytes(c->dtype))
+		return REFUSE("dtype: expected an enum cg_dtype, got %d", c->dtype);
+	CG_TRY(check_flags(c));
+	CG_TRY(check_sizes(c));
+	return cg_rnn_check_route(c->route);
+}
+
+static int describe(struct cg_rnn *rnn)
+{
+	rnn->network = (struct cg_network){
+		.cell = rnn->cell, .dtype = rnn->dtype, .layers = rnn->layers, .directions = rnn->directions, .skip = rnn->skip,
+		.time_major = rnn->time_major, .training = rnn->training, .I = rnn->I, .U = rnn->U, .P = rnn->P, .H = rnn->H,
+		.dropout = rnn->dropout, .seed = rnn->seed, .allow_tf32 = rnn->allow_tf32,
+		.allow_vendor_dropout = rnn->allow_vendor_dropout, .strict_rounding = rnn->strict_rounding,
+		.n_weights = rnn->n_weights, .n_vectors = rnn->n_vectors,
+	};
+	CG_TRY(cg_network_count(&rnn->network));
+	rnn->params = rnn->network.params;
+	return CG_OK;
+}
+
+int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
+{
+	CG_TRY(check_config(c));
+	*rnn = (struct cg_rnn){
+		.cell = c->cell, .dtype = c->dtype, .layers = c->layers, .directions = 1 + c->bidirectional,
+		.skip = c->input_mode == CG_SKIP || (c->input_mode == CG_AUTO && c->input == c->units),
+		.time_major = c->time_major, .training = c->training, .I = c->input, .U = c->units, .P = c->proj,
+		.H = c->proj ? c->proj : c->units, .dropout = c->dropout, .seed = c->seed,
+		.allow_tf32 = c->allow_tf32, .allow_vendor_dropout = c->allow_vendor_dropout,
+		.strict_rounding = c->strict_rounding,
+	};
+	snprintf(rnn->route, sizeof rnn->route, "composed");
+	CG_TRY(read_options(rnn, c));
+	CG_TRY(read_values(rnn, c));
+	say(rnn);
+	CG_TRY(cg_rnn_lay_out_cell(rnn));
+	take_print(rnn);
+	return describe(rnn);
+}
+
+static int fill(struct cg_rnn *rnn, struct cg_context *context, const struct cg_rnn_config *config)
+{
+	CG_TRY(cg_rnn_outline(config, rnn));
+	rnn->context = context;
+	if (context->backend->supports(context->device, rnn->dtype))
+		return cg_fail_in(CG_UNSUPPORTED, "rnn");
+	CG_TRY(cg_rnn_study(rnn));
+	CG_TRY(cg_rnn_take_route(rnn, config->route));
+	return rnn->net ? CG_OK : cg_rnn_ready(rnn);
+}
+
+int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **result)
+{
+	struct cg_rnn_config whole;
+	struct cg_rnn *rnn;
+	int code;
+
+	if (!result)
+		return REFUSE("expected where to put the plan, got NULL");
+	*result = NULL;
+	CG_TRY(cg_usable(context, "cg_rnn_open"));
+	rnn = cg_memory(NULL, sizeof *rnn);
+	if (!rnn)
+		return CG_NO_MEMORY;
+	code = fill(rnn, context, cg_rnn_config_complete(config, &whole));
+	if (code) {
+		cg_memory(rnn, 0);
+		return code;
+	}
+	cg_cell_hold(rnn->cell);
+	cg_context_hold(context);
+	*result = rnn;
+	return CG_OK;
+}
+
+void cg_rnn_close(struct cg_rnn *rnn)
+{
+	if (!rnn)
+		return;
+	cg_rnn_leave_route(rnn);
+	cg_cell_drop(rnn->cell);
+	cg_close(rnn->context);
+	cg_memory(rnn, 0);
+}
+
+int cg_rnn_would(struct cg_context *context, const struct cg_rnn_config *config, char route[CG_ROUTE_MAX])
+{
+	struct cg_rnn rnn;
+	int code;
+
+	CG_TRY(cg_rnn_outline(config, &rnn));
+	rnn.context = context;
+	CG_TRY(context->backend->supports(context->device, rnn.dtype));
+	CG_TRY(cg_rnn_study(&rnn));
+	code = cg_rnn_take_route(&rnn, config->route);
+	cg_rnn_leave_route(&rnn);
+	snprintf(route, CG_ROUTE_MAX, "%s", rnn.route);
+	return code;
+}
+
+const char *cg_rnn_route(const struct cg_rnn *rnn)
+{
+	return rnn ? rnn->route : "";
+}
+
+const char *cg_rnn_route_at(const struct cg_rnn *rnn, int64_t T)
+{
+	return rnn && cg_rnn_is_beyond(rnn, T) ? rnn->beyond : cg_rnn_route(rnn);
+}

@@ -1,0 +1,74 @@
+/*
+ * Whose a reserve is: a header before what forward keeps says of which network and of which call it is, so that a backward which is
+ * given another's says so instead of computing nonsense.
+ */
+#include <string.h>
+
+#include "runtime/core/environment.h"
+#include "runtime/rnn/rnn.h"
+
+#define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: reserve: " __VA_ARGS__)
+
+struct header { char magic[8]; uint64_t print, lengths, counter; int64_t T, B, N, first_step; };
+_Static_assert(sizeof(struct header) == CG_RESERVE_HEADER, "a header fills its place");
+_Static_assert(sizeof(struct header) == sizeof((struct cg_stream *)0)->header, "and the one that a stream has for it");
+
+static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_call *c)
+{
+	struct header h = { .magic = "cellgrad", .print = rnn->print, .counter = c->counter, .T = c->T, .B = c->B,
+	                    .first_step = c->first_step };
+	int64_t longest;
+
+	h.N = cg_steps_count(c->T, c->B, c->lengths, &longest);
+	/* Rows that are all whole are the same whether their lengths are said or not. */
+	if (h.N < c->T * c->B)
+		h.lengths = cg_fingerprint(CG_FINGERPRINT, c->lengths, (size_t)c->B * sizeof *c->lengths);
+	return h;
+}
+
+/* A device's is written and read where CELLGRAD_CHECK asks for it: that waits. */
+static int is_checked(const struct cg_rnn_call *c, int *checked)
+{
+	uint64_t word = 0;
+
+	CG_TRY(cg_variable_ask(CG_ENV_CHECK, &word));
+	*checked = c->reserve.place == CG_HOST || word == 1;
+	return CG_OK;
+}
+
+int cg_reserve_write(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
+{
+	struct header h;
+	int checked;
+
+	CG_TRY(is_checked(c, &checked));
+	if (!checked)
+		return CG_OK;
+	h = header_of(rnn, c);
+	memcpy(stream->header, &h, sizeof h);
+	return cg_put(stream, c->reserve, stream->header, sizeof h);
+}
+
+int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
+{
+	struct header want, got;
+	int checked;
+
+	CG_TRY(is_checked(c, &checked));
+	if (!checked)
+		return CG_OK;
+	want = header_of(rnn, c);
+	CG_TRY(cg_get(stream, stream->header, c->reserve, sizeof got));
+	memcpy(&got, stream->header, sizeof got);
+	if (!memcmp(&want, &got, sizeof want))
+		return CG_OK;
+	if (memcmp(want.magic, got.magic, sizeof want.magic))
+		return REFUSE("expected what a forward of this plan wrote, got something else");
+	if (want.print != got.print)
+		return REFUSE("expected one of this plan's, got one of a network that is another");
+	if (want.T != got.T || want.B != got.B)
+		return REFUSE("expected that of a call of T=%lld, B=%lld, got one of T=%lld, B=%lld", (long long)want.T, (long long)want.B,
+		              (long long)got.T, (long long)got.B);
+	return REFUSE("expected that of this call, got one with %s", want.N != got.N || want.lengths != got.lengths ? "other lengths" :
+	              want.counter != got.counter ? "another counter" : "another first_step");
+}

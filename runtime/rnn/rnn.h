@@ -1,0 +1,252 @@
+/*
+ * A network over whole sequences, inside: what a plan has worked out, the order in which a call takes its rows, and the parts of
+ * its memory.  rnn.c opens, rnn_route.c says which way calls go, rnn_call.c checks them, rnn_op.c makes both of an op's attributes, net.c says where weights lie,
+ * reserve.c whose a reserve is, steps.c orders rows, seq.c walks layers and directions, scan.c the steps of one of them.
+ */
+#ifndef CG_RNN_H
+#define CG_RNN_H
+
+#include "runtime/device/device.h"
+#include "runtime/op/op.h"
+
+/* Where a gate of the cell stands.  Gates with weights are counted as params has them; blocks of U columns stand beside each
+ * other in the matrix of pre-activations, first those that a recurrent product adds to, then the input parts of split gates. */
+struct cg_rnn_gate { int weight, block, takes_input, takes_h; };
+
+/* Blocks beside each other whose input matrices are beside each other too: one product. */
+struct cg_rnn_run { int weight, block, n; };
+
+/* A value that a step keeps for the gradient and for the steps beside it: [N, U]. */
+struct cg_rnn_kept { int acc; };
+
+enum { CG_KEPT_MAX = CG_SAVES_MAX + 2, CG_ROUTE_MAX = 32 + CG_WHY_NOT };
+
+struct cg_rnn {
+	struct cg_context *context;              /* held, like the cell */
+	const struct cg_cell *cell;
+	int options, dtype, layers, directions, skip, time_major, training;
+	int64_t I, U, P, H;
+	double dropout;
+	int allow_tf32, allow_vendor_dropout, strict_rounding;
+	uint64_t seed, print;                    /* print: of all that makes a reserve this plan's */
+	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
+	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];  /* beyond: of calls that net declines for their steps */
+	int by_name;                             /* the route was asked for */
+	struct cg_net *net;                      /* where the route is the backend's own; NULL: composed */
+	/* As NAME=VALUE has them, for people: "./mine.cell" "peephole" "k=0.5"; values that are not the params' defaults. */
+	struct {
+		char cell[CG_NAME_MAX + 8], options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)], values[CG_PARAMS_MAX * (CG_NAME_MAX + 26)];
+	} words;
+	const struct cg_ready *forward, *grad;   /* the context's; grad NULL without training */
+
+	struct cg_rnn_gate gates[CG_GATES_MAX];
+	int n_weights, n_blocks;                 /* G; and columns of pre-activations in blocks of U */
+	unsigned char bare[CG_GATES_MAX];        /* blocks that no input product writes */
+	struct cg_rnn_run runs[CG_GATES_MAX];
+	int n_runs;
+	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; ends with G */
+	int n_vectors, vectors[CG_WEIGHTS_MAX];  /* per-unit weights of the options that are on, by the cell's index */
+	int state, output;                       /* among the cell's prevs; state -1: none */
+	struct cg_rnn_kept kept[CG_KEPT_MAX];    /* the cell's saves, then the output and the state where it does not save them */
+	int n_kept, kept_h, kept_c;
+	/* By pass (0 forward, 1 gradient) and stage: among the kept, what the product after the stage multiplies; -1: memory of its own. */
+	signed char feed_kept[2][CG_STAGES_MAX];
+	int sum_values;                          /* of the largest of the gradient's sums; what they read beside the gates' adjoints: */
+	int sums_prev_h, sums_prev_c, sums_carry;
+	int uses_h_prev;                         /* in the equations, beside the product */
+	int keeps_gates;                         /* the gradient computes again what was not saved */
+	int64_t params;                          /* elements */
+	struct cg_network network;               /* the same for vendors' libraries, and for where parameters lie */
+};
+
+/* ---- steps.c ---- */
+
+/*
+ * The order of a call's valid rows.  No kernel sees a length: batch rows are sorted by falling length, so that step s has the
+ * first n[s] of them, in packed rows from off[s] on, and the rows of the step before begin with the same.  A reversed direction
+ * is the same walk over other rows: its step s of a row of length n is time n - 1 - s.  Where all rows are whole and the call is
+ * time-major nothing is sorted: packed rows are the caller's, and a reversed direction walks them from the end.
+ */
+struct cg_steps {
+	int64_t T, B, N, S;                      /* N: valid rows, of all steps; S: the longest length */
+	int straight;                            /* packed rows are the caller's; the index arrays are absent */
+	int64_t *n, *off;                        /* [S], straight: NULL */
+	/* int64, of the device's: */
+	struct cg_mem order, last;               /* [B]: the batch row of a sorted one; the packed row of its last step */
+	struct cg_mem row[2], t[2], b;           /* [N], by direction: the caller's row, its time, its batch row */
+	struct cg_mem cross;                     /* [N]: the packed row that the other direction has for the same time and batch row */
+	struct cg_mem prev;                      /* [N]: the row of the step before; of the first step its place among the sorted */
+};
+static inline int64_t cg_steps_n(const struct cg_steps *steps, int64_t s)
+{
+	return steps->straight ? steps->B : steps->n[s];
+}
+static inline int64_t cg_steps_off(const struct cg_steps *steps, int direction, int64_t s)
+{
+	return !steps->straight ? steps->off[s] : steps->B * (direction ? steps->T - 1 - s : s);
+}
+/* Valid rows and the longest length; lengths are known to be in range. */
+int64_t cg_steps_count(int64_t T, int64_t B, const int32_t *lengths, int64_t *longest);
+/* The steps of a call, from the stream's last ones where they are the same. */
+int  cg_steps_get(struct cg_stream *, const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths, struct cg_steps *);
+
+/* ---- cell_layout.c ---- */
+
+/* Gates, weights and what each step keeps, from the cell and its options. */
+int cg_rnn_lay_out_cell(struct cg_rnn *);
+/* Of an outline, what its kernels read, without making them ready: with it the size of a reserve is known, too. */
+int cg_rnn_study(struct cg_rnn *);
+/* Makes the kernels of a composed plan ready, once for a context. */
+int cg_rnn_ready(struct cg_rnn *);
+
+/* ---- rnn.c, rnn_call.c ---- */
+
+/* A plan but for what a device makes ready: where weights lie, and how many there are. */
+int cg_rnn_outline(const struct cg_rnn_config *, struct cg_rnn *);
+/* The route that a plan would have, without its kernels. */
+int  cg_rnn_would(struct cg_context *, const struct cg_rnn_config *, char route[CG_ROUTE_MAX]);
+/* A caller's config: in room, where it is of an earlier header. */
+const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *, struct cg_rnn_config *room);
+/* Sizes and lengths of a call: that there are none below 0, no length above T, and room for all of it. */
+int cg_rnn_check_sizes(const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths);
+/* All of a call that the op table does not check. */
+int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
+
+/* ---- rnn_route.c ---- */
+
+/* How a route rounds networks of a dtype, for people; the last has no route. */
+struct cg_rounding { const char *route, *dtype, *words; };
+extern const struct cg_rounding cg_roundings[];
+
+int  cg_rnn_check_route(const char *route);
+/* Sets route and net, which it opens; wanted NULL: the best. */
+int  cg_rnn_take_route(struct cg_rnn *, const char *wanted);
+void cg_rnn_leave_route(struct cg_rnn *);
+/* Does a call of so many steps go composed, though the plan's route is another? */
+int  cg_rnn_is_beyond(const struct cg_rnn *, int64_t T);
+/* Bytes of a call whose sizes and lengths are right; SIZE_MAX: more than a size can say. */
+int  cg_rnn_needs(const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
+int  cg_rnn_walk(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_work *);
+
+/*
+ * A call, as the op table knows it: the attributes and inputs of TensorFlow's ops, and what is ours.  rnn_op.c makes a plan and a
+ * call of it.  Of a call with a plan the op is made by rnn_call.c, for the checks.
+ */
+struct cg_rnn_op {
+	struct cg_rnn_call call;                 /* first: its size is the op's */
+	const struct cg_rnn *rnn;                /* of `open`, or NULL */
+
+	/* attributes */
+	int rnn_mode, input_mode, direction, is_training, strict_rounding, S;    /* in the order of TensorFlow's words; input_mode is an enum cg_input */
+	int64_t seed, seed2, num_proj;
+	double dropout;
+	int64_t num_layers, num_units, input_size;               /* 0: what the shapes say */
+	int64_t num_params, num_params_weights, num_params_biases;
+	const char *cell_name, *options, *values_text, *route;
+	const struct cg_cell *cell;              /* of cell_name, and the values of values_text; NULL: rnn_mode's */
+	const struct cg_value *values;
+	int n_values;
+
+	/* symbols of the ports' shapes, beside the call's: C the width of the state, in that of layer 0's matrices */
+	int64_t L, I, U, H, C, in, one, states, wide, params, reserve;
+	int dtype, time_major;
+	struct cg_mem sequence_lengths, host_reserved, params_size;
+	struct cg_mem items[];                   /* of lists */
+};
+
+/* ---- rnn_op.c, rnn_canonical.c: the hooks of the rows, which are in rnn_table.c ---- */
+
+/* The plan that an op's attributes and sizes ask for; training: what is_training says, but 1 for a backward. */
+void cg_rnn_op_config(const struct cg_rnn_op *, int pass, struct cg_rnn_config *);
+const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *);
+const int32_t *cg_rnn_op_lengths(const struct cg_rnn_op *);
+int  cg_rnn_op_open(struct cg_stream *, const struct cg_op *, void *op);
+void cg_rnn_op_close(void *op);
+int  cg_rnn_op_settle(const struct cg_op *, void *op, unsigned *bound);
+const char *cg_rnn_op_route(const void *op);
+int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
+int64_t cg_rnn_op_weights(const void *op);
+int  cg_rnn_op_forward(struct cg_stream *, const void *op);
+int  cg_rnn_op_backward(struct cg_stream *, const void *op);
+/* Every symbol is known from here on. */
+void cg_rnn_op_settled(const struct cg_op *, unsigned *bound);
+
+int  cg_rnn_params_settle(const struct cg_op *, void *op, unsigned *bound);
+int  cg_rnn_params_size(struct cg_stream *, const void *op);
+int  cg_rnn_items(const struct cg_op *, const void *op, int *n);
+int  cg_rnn_item(const struct cg_op *, const void *op, int k, struct cg_port *, char name[CG_ITEM_NAME]);
+int  cg_rnn_to_canonical(struct cg_stream *, const void *op);
+int  cg_rnn_from_canonical(struct cg_stream *, const void *op);
+
+/* ---- rnn_rows.c, rnn_table.c ---- */
+
+extern const struct cg_op cg_cudnn_rnn_ops[];    /* ends with a row whose name is NULL */
+extern const char *const cg_rnn_modes[], *const cg_rnn_inputs[], *const cg_rnn_directions[];
+void cg_rnn_op_init(void *op, size_t size);
+int  cg_rnn_forward_work(const void *op, size_t *bytes);
+int  cg_rnn_backward_work(const void *op, size_t *bytes);
+int  cg_rnn_no_work(const void *op, size_t *bytes);
+
+/* ---- reserve.c ---- */
+
+/* Both do nothing for a device's reserve, but where CELLGRAD_CHECK asks for it. */
+int  cg_reserve_write(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
+int  cg_reserve_check(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
+
+/* ---- seq.c ---- */
+
+/* Bytes of work of a pass over so many rows, and of the reserve; SIZE_MAX: more than a size can say. */
+size_t cg_seq_work(const struct cg_rnn *, int pass, int64_t B, int64_t N, int straight);
+size_t cg_seq_reserve(const struct cg_rnn *, int64_t N);
+int cg_seq_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_work *);
+int cg_seq_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_work *);
+
+/* ---- scan.c: one direction of one layer ---- */
+
+/* Everything that a walk reads and writes.  Matrices have packed rows; absent ones are zeros. */
+struct cg_scan {
+	struct cg_stream *stream;
+	const struct cg_rnn *rnn;
+	const struct cg_steps *steps;
+	int pseudo_layer, direction;
+	int64_t width;                           /* of x */
+	struct cg_matrix x;                      /* [N, width] */
+	struct cg_mem params;
+	struct cg_mem kept[CG_KEPT_MAX];         /* [N, U] each; absent where nobody reads it */
+	int forgets;                             /* those that only the step itself reads are [B, U] */
+	struct cg_matrix h;                      /* [N, H]: what is kept of the output, or its projection */
+	struct cg_matrix h_first, c_first;       /* [B, H] real, [B, U] acc: before the first step, sorted */
+	struct cg_mem gates, bias;               /* [N, blocks U], [blocks U] acc */
+	struct cg_mem feed[CG_STAGES_MAX];       /* real, forward [B, U], backward [N, U] */
+	struct cg_mem packed[CG_STAGES_MAX];     /* the recurrent matrices as the steps' products read them best; absent: as they lie */
+
+	/* backward alone */
+	struct cg_mem d_gates;                   /* [N, blocks U] real */
+	struct cg_matrix dy;                     /* [N, H] real */
+	/*
+	 * What reaches h and c from the step after: two of [B, U] in acc, taken in turn, which both begin as the gradients of
+	 * output_h and output_c.  A row that is not yet in a step is written by none, and so still holds them when its last step
+	 * reads it.  With every_carry, for cells whose sums read the carries, [N + B, U], one for each row and the last ones.
+	 */
+	struct cg_mem carry_h, carry_c;
+	struct cg_mem d_feed[CG_STAGES_MAX];     /* [B, U] acc; [N, U] with every_carry, like dm */
+	int every_carry;
+	struct cg_matrix dh;                     /* with a projection: [N, P] real, begins as dy; carry_h then is [B, P], the last */
+	struct cg_mem dm;
+	struct cg_mem prev_h, prev_c;            /* [N, H] real, [N, U] acc: of the step before; absent where h and kept_c serve */
+	struct cg_mem partial, sum;              /* of sums; [G U, H] acc, for halves: a part of dR */
+	int accumulate, wants_h;                 /* wants_h: what reaches h_first is wanted */
+	struct cg_mem params_backprop;
+};
+int cg_scan_forward(const struct cg_scan *);
+/* Bytes of `packed` of a stage in a pass of so many rows, 0: none. */
+size_t cg_scan_packed(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
+/* h of so many packed rows from what is kept of the output. */
+int cg_scan_project(const struct cg_scan *, int64_t row, int64_t n);
+int cg_scan_backward(const struct cg_scan *);
+/* What reaches h or c at step s from the step after; s -1: what reaches h_first or c_first. */
+struct cg_matrix cg_scan_carry(const struct cg_scan *, struct cg_mem carry, int64_t width, int64_t s);
+/* c = what reaches x, added to sums, an [N, width] in acc, where `add` says so; sums is written, too.  c may be sums. */
+int cg_scan_dx(const struct cg_scan *, int add, struct cg_matrix sums, struct cg_matrix c);
+
+#endif

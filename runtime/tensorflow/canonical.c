@@ -1,0 +1,199 @@
+/*
+ * The ops on the parameters alone: how many there are, and the buffer as matrices and biases one by one, which are copied, in the
+ * host's memory or a device's.  params.c says where each lies.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/rnn/rnn.h"
+
+#define REFUSE(row, ...) (cg_fail(CG_BAD_ARGUMENT, __VA_ARGS__), cg_fail_in(CG_BAD_ARGUMENT, "%s", (row)->name))
+
+/* The network of the sizes that TensorFlow gives as inputs. */
+static int outline(const struct cg_rnn_op *given, struct cg_rnn *rnn)
+{
+	struct cg_rnn_op op = *given;
+	struct cg_rnn_config config;
+
+	op.L = op.num_layers;
+	op.U = op.num_units;
+	op.I = op.input_size;
+	cg_rnn_op_config(&op, CG_FORWARD, &config);
+	return cg_rnn_outline(&config, rnn);
+}
+
+static int check(const struct cg_op *row, const struct cg_rnn_op *op)
+{
+	const struct cg_cell *cell = cg_rnn_op_cell(op);
+
+	for (const struct cg_attribute *a = row->attributes; a->name; a++)
+		CG_TRY(cg_attribute_check(row, a, op, 1));
+	if (op->num_proj && cell->n_prevs < 2)
+		return REFUSE(row, "num_proj: cell %s has no state: expected 0, got %lld", cell->name, (long long)op->num_proj);
+	if (op->num_proj > op->num_units)
+		return REFUSE(row, "num_proj: expected at most num_units=%lld, got %lld", (long long)op->num_units, (long long)op->num_proj);
+	if (op->input_mode == CG_SKIP && op->input_size != op->num_units)
+		return REFUSE(row, "input_mode: skip_input needs input_size and num_units to be equal, got %lld and %lld",
+		              (long long)op->input_size, (long long)op->num_units);
+	return CG_OK;
+}
+
+int cg_rnn_params_settle(const struct cg_op *row, void *given, unsigned *bound)
+{
+	struct cg_rnn_op *op = given;
+	struct cg_rnn rnn;
+
+	CG_TRY(check(row, op));
+	CG_TRY(outline(op, &rnn));
+	op->H = rnn.H;
+	op->in = rnn.skip ? 0 : rnn.I;
+	op->wide = rnn.directions * rnn.H;
+	op->params = rnn.params;
+	if (cg_op_type(row, row->ports, op) == CG_INT32 && op->params > INT32_MAX)
+		return REFUSE(row, "S: %lld parameters are more than an int32 counts: expected int64", (long long)op->params);
+	cg_rnn_op_settled(row, bound);
+	return CG_OK;
+}
+
+int cg_rnn_params_size(struct cg_stream *stream, const void *given)
+{
+	const struct cg_rnn_op *op = given;
+	int32_t half = (int32_t)op->params;
+
+	return op->S ? cg_put(stream, op->params_size, &op->params, sizeof op->params) : cg_put(stream, op->params_size, &half, sizeof half);
+}
+
+/* ---- lists ---- */
+
+/* Of a pseudo-layer. */
+static int n_weights(const struct cg_rnn *rnn)
+{
+	return 2 * rnn->n_weights + (rnn->P > 0) + rnn->n_vectors;
+}
+
+static int n_biases(const struct cg_rnn *rnn)
+{
+	return 2 * rnn->n_weights;
+}
+
+/* One number for both lists, or one for each: whichever the row has. */
+static int check_count(const struct cg_op *row, const void *op, const struct cg_rnn *rnn, const char *name, int64_t want)
+{
+	for (const struct cg_attribute *a = row->attributes; a->name; a++)
+		if (!strcmp(a->name, name) && (int64_t)cg_attribute_number(a, op) != want)
+			return REFUSE(row, "%s: expected %lld, of cell %s with L=%d, D=%d%s, got %lld", name, (long long)want, rnn->cell->name,
+			              rnn->layers, rnn->directions, rnn->P ? " and a projection" : "", (long long)cg_attribute_number(a, op));
+	return CG_OK;
+}
+
+int cg_rnn_items(const struct cg_op *row, const void *op, int *n)
+{
+	int64_t states, weights, biases;
+	struct cg_rnn rnn;
+
+	CG_TRY(check(row, op));
+	CG_TRY(outline(op, &rnn));
+	states = (int64_t)rnn.layers * rnn.directions;
+	weights = states * n_weights(&rnn);
+	biases = states * n_biases(&rnn);
+	CG_TRY(check_count(row, op, &rnn, "num_params", biases));
+	CG_TRY(check_count(row, op, &rnn, "num_params_weights", weights));
+	CG_TRY(check_count(row, op, &rnn, "num_params_biases", biases));
+	if (weights + biases > CG_ITEMS_MAX)
+		return REFUSE(row, "num_layers: expected at most %d weights and biases, got %lld", CG_ITEMS_MAX, (long long)(weights + biases));
+	*n = (int)(weights + biases);
+	return CG_OK;
+}
+
+struct place { int pseudo_layer, id, bias; };
+
+/* Weights by pseudo-layer and id, then biases: id 2 G is the projection's whether there is one or not. */
+static struct place place_of(const struct cg_rnn *rnn, int k)
+{
+	int weights = rnn->layers * rnn->directions * n_weights(rnn), each = n_weights(rnn), id = k % each;
+
+	if (k >= weights)
+		return (struct place){ (k - weights) / n_biases(rnn), (k - weights) % n_biases(rnn), 1 };
+	return (struct place){ k / each, id + (id >= 2 * rnn->n_weights && !rnn->P), 0 };
+}
+
+static const char *shape_of(const struct cg_rnn *rnn, struct place p)
+{
+	if (p.bias || p.id > 2 * rnn->n_weights)
+		return "U";
+	if (p.id == 2 * rnn->n_weights)
+		return "H U";
+	if (p.id >= rnn->n_weights)
+		return "U H";
+	return p.pseudo_layer / rnn->directions ? "U D*H" : "U in";
+}
+
+int cg_rnn_item(const struct cg_op *row, const void *op, int k, struct cg_port *port, char name[CG_ITEM_NAME])
+{
+	struct cg_rnn rnn;
+	int weights;
+
+	(void)row;
+	CG_TRY(outline(op, &rnn));
+	weights = rnn.layers * rnn.directions * n_weights(&rnn);
+	snprintf(name, CG_ITEM_NAME, "%s_%d", k < weights ? "weights" : "biases", k < weights ? k : k - weights);
+	port->shape = shape_of(&rnn, place_of(&rnn, k));
+	port->name = name;
+	return CG_OK;
+}
+
+/* ---- copies ---- */
+
+/* All items of an op whose row was widened, to or from a copy of the parameters. */
+static int copy_items(struct cg_stream *stream, const struct cg_rnn_op *op, const struct cg_rnn *rnn, char *params, int from_items)
+{
+	size_t each = cg_dtype_bytes(op->dtype);
+	int n = rnn->layers * rnn->directions * (n_weights(rnn) + n_biases(rnn));
+
+	for (int k = 0; k < n; k++) {
+		struct place p = place_of(rnn, k);
+		struct cg_rnn_region region;
+		size_t bytes;
+
+		CG_TRY(cg_rnn_region(rnn, p.pseudo_layer, p.id, p.bias, &region));
+		bytes = (size_t)(region.rows * region.columns) * each;
+		if (!bytes || !cg_present(op->items[k]))
+			continue;
+		if (from_items)
+			CG_TRY(cg_get(stream, params + (size_t)region.offset * each, op->items[k], bytes));
+		else
+			CG_TRY(cg_put(stream, op->items[k], params + (size_t)region.offset * each, bytes));
+	}
+	return CG_OK;
+}
+
+static int copy(struct cg_stream *stream, const struct cg_rnn_op *op, int from_items)
+{
+	size_t bytes = (size_t)op->params * cg_dtype_bytes(op->dtype);
+	struct cg_rnn rnn;
+	char *params;
+	int code;
+
+	CG_TRY(outline(op, &rnn));
+	params = cg_memory(NULL, bytes);
+	if (!params)
+		return CG_NO_MEMORY;
+	code = from_items ? CG_OK : cg_get(stream, params, op->call.params, bytes);
+	if (!code)
+		code = copy_items(stream, op, &rnn, params, from_items);
+	if (!code && from_items)
+		code = cg_put(stream, op->call.params, params, bytes);
+	cg_memory(params, 0);
+	return code;
+}
+
+int cg_rnn_to_canonical(struct cg_stream *stream, const void *op)
+{
+	return copy(stream, op, 0);
+}
+
+int cg_rnn_from_canonical(struct cg_stream *stream, const void *op)
+{
+	return copy(stream, op, 1);
+}

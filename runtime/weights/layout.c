@@ -1,0 +1,395 @@
+/*
+ * Layouts: a format for one network.  Everything follows from the format's rows and the network's outline.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/weights/format.h"
+
+/* ---- rows, for one network ---- */
+
+static const char *gates_of(const struct cg_layout *l, const struct cg_template *t)
+{
+	if (t->gates)
+		return t->gates;
+	if (strchr(t->parts, 'v'))
+		return l->vectors;
+	return l->form->gates ? l->form->gates : l->gates;
+}
+
+/* Tensors that a pseudo-layer, or a group, has of a row. */
+static int count(const struct cg_layout *l, const struct cg_template *t)
+{
+	if ((strchr(t->parts, 'P') && !l->rnn.P) || (strchr(t->parts, 'v') && !l->rnn.n_vectors))
+		return 0;
+	return t->flags & CG_EACH ? (int)strlen(gates_of(l, t)) : 1;
+}
+
+/* Gates beside each other in one tensor of the row. */
+static int64_t abreast(const struct cg_layout *l, const struct cg_template *t)
+{
+	return t->flags & CG_EACH ? 1 : (int64_t)strlen(gates_of(l, t));
+}
+
+static int64_t stack_of(const struct cg_layout *l)
+{
+	return l->format->stacked ? l->rnn.directions : 1;
+}
+
+/* The row that tensor k is of, the group, and which of the row's gates it is where each has one. */
+static const struct cg_template *row_of(const struct cg_layout *l, int k, int *group, int *gate)
+{
+	const struct cg_template *t = l->form->templates;
+	int rest = k % l->each;
+
+	for (; rest >= count(l, t); t++)
+		rest -= count(l, t);
+	*group = k / l->each;
+	*gate = rest;
+	return t;
+}
+
+/* ---- what can be held ---- */
+
+const struct cg_form *cg_form_of(const struct cg_format *format, const struct cg_cell *cell)
+{
+	/* lstm is lstm_block without a forget bias and a clip. */
+	static const char *const same[] = { "lstm", "lstm_block" };
+	const struct cg_letters *letters = cg_letters(cell);
+	const struct cg_form *k = format->forms;
+	const char *other = NULL;
+
+	if (!k->cell)
+		return k;
+	if (!letters)
+		return NULL;
+	for (; k->templates; k++)
+		if (!strcmp(k->cell, letters->cell))
+			return k;
+	for (int s = 0; s < 2; s++)
+		if (!strcmp(letters->cell, same[s]))
+			other = same[!s];
+	for (k = format->forms; other && k->templates; k++)
+		if (!strcmp(k->cell, other))
+			return k;
+	return NULL;
+}
+
+static int no_form(const struct cg_layout *l)
+{
+	char list[128] = "";
+
+	for (const struct cg_form *k = l->format->forms; k->templates; k++)
+		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", k->cell);
+	return cg_fail(CG_UNSUPPORTED, "%s: cell: expected %s, got %s; cellgrad and canonical hold any", l->format->name, list,
+	               l->rnn.words.cell);
+}
+
+/* Params of the cell that the format has no word for must do nothing. */
+static int check_params(const struct cg_layout *l)
+{
+	static const struct { const char *name; unsigned has; const char *expected; } params[] = {
+		{ "forget_bias", CG_HAS_FORGET_BIAS, "0" }, { "cell_clip", CG_HAS_CELL_CLIP, "0 or less" },
+	};
+	const struct cg_cell *cell = l->rnn.cell;
+
+	for (int p = 0; l->form->cell && p < cell->n_params; p++)
+		for (size_t k = 0; k < sizeof params / sizeof *params; k++) {
+			double value = l->rnn.values[p];
+			int idle = params[k].has == CG_HAS_CELL_CLIP ? value <= 0 : value == 0;
+
+			if (!strcmp(params[k].name, cell->params[p].name) && !(l->form->params & params[k].has) && !idle)
+				return cg_fail(CG_UNSUPPORTED, "%s: %s: expected %s, which is all it has a place for, got %g", l->format->name,
+				               params[k].name, params[k].expected, value);
+		}
+	return CG_OK;
+}
+
+static int has_part(const struct cg_form *form, char part)
+{
+	for (const struct cg_template *t = form->templates; t->name; t++)
+		if (t->flags & CG_BUFFER || strchr(t->parts, part))
+			return 1;
+	return 0;
+}
+
+static int check(const struct cg_layout *l)
+{
+	const char *name = l->format->name;
+
+	CG_TRY(check_params(l));
+	if (l->rnn.P && !has_part(l->form, 'P'))
+		return cg_fail(CG_UNSUPPORTED, "%s: proj: holds no projection: expected 0, got %lld; cellgrad, canonical and pytorch do", name,
+		               (long long)l->rnn.P);
+	if (l->rnn.n_vectors && !has_part(l->form, 'v'))
+		return cg_fail(CG_UNSUPPORTED, "%s: options: holds no per-unit weights of cell %s: expected none, got %s", name,
+		               l->rnn.cell->name, l->rnn.words.options);
+	if (l->rnn.skip && !l->format->skips)
+		return cg_fail(CG_UNSUPPORTED, "%s: input_mode: expected linear_input, got skip_input; cellgrad and canonical hold it", name);
+	return CG_OK;
+}
+
+/* ---- opening ---- */
+
+/* Of another cell the letters are numbers. */
+static void write_letters(struct cg_layout *l)
+{
+	const struct cg_letters *known = cg_letters(l->rnn.cell);
+
+	for (int k = 0; k < l->rnn.n_weights; k++)
+		l->gates[k] = known ? known->gates[k] : (char)('0' + k);
+	for (int k = 0; k < l->rnn.n_vectors; k++)
+		l->vectors[k] = known ? known->vectors[k] : (char)('0' + k);
+}
+
+int cg_layout_open(struct cg_layout *l, const struct cg_format *format, const struct cg_rnn_config *config, int gradients)
+{
+	int64_t n;
+
+	*l = (struct cg_layout){ .format = format, .gradients = gradients };
+	CG_TRY(cg_rnn_outline(config, &l->rnn));
+	write_letters(l);
+	l->form = cg_form_of(format, l->rnn.cell);
+	if (!l->form)
+		return no_form(l);
+	CG_TRY(check(l));
+	for (const struct cg_template *t = l->form->templates; t->name; t++)
+		l->each += count(l, t);
+	l->groups = l->form->templates->flags & CG_BUFFER ? 1 : (int)(l->rnn.layers * l->rnn.directions / stack_of(l));
+	n = (int64_t)l->each * l->groups;
+	if (n > CG_ITEMS_MAX)
+		return cg_fail(CG_UNSUPPORTED, "%s: layers: expected at most %d tensors, got %lld", format->name, CG_ITEMS_MAX, (long long)n);
+	l->n = (int)n;
+	return CG_OK;
+}
+
+/* ---- names ---- */
+
+/* Of tensor k among those of its name: by pseudo-layer, in the order of the rows. */
+static int64_t number(const struct cg_layout *l, const struct cg_template *row, int group, int gate)
+{
+	int64_t alike = 0, before = 0;
+
+	for (const struct cg_template *t = l->form->templates; t->name; t++) {
+		if (strcmp(t->name, row->name))
+			continue;
+		before += t < row ? count(l, t) : 0;
+		alike += count(l, t);
+	}
+	return group * alike + before + gate;
+}
+
+/* Writes what a letter after % stands for. */
+static void expand(const struct cg_layout *l, char letter, int layer, int direction, int64_t place, char *text, size_t room)
+{
+	static const char *const suffixes[] = { "", "_reverse" }, *const ways[] = { "fw", "bw" }, *const words[] = { "forward", "backward" };
+
+	switch (letter) {
+	case 'l': snprintf(text, room, "%d", layer); break;
+	case 'u': if (layer) snprintf(text, room, "_%d", layer); break;
+	case 'L': if (l->rnn.layers > 1) snprintf(text, room, "layer_%d/", layer); break;
+	case 'r': snprintf(text, room, "%s", suffixes[direction]); break;
+	case 'd': snprintf(text, room, "%s", ways[direction]); break;
+	case 'w': snprintf(text, room, "%s", words[direction]); break;
+	case 's': snprintf(text, room, "%s", l->form->stem); break;
+	case 'c': snprintf(text, room, "%s", l->form->word); break;
+	case 'g': snprintf(text, room, "%s", l->gradients ? "_backprop" : ""); break;
+	case 'n': snprintf(text, room, "%lld", (long long)place); break;
+	}
+}
+
+static void append(const struct cg_layout *l, const char *pattern, int group, int64_t place, char name[CG_TENSOR_NAME])
+{
+	int D = l->format->stacked ? 1 : l->rnn.directions;
+	size_t at = strlen(name);
+
+	for (; *pattern && at < CG_TENSOR_NAME - 1; pattern++)
+		if (*pattern == '%') {
+			expand(l, *++pattern, group / D, group % D, place, name + at, CG_TENSOR_NAME - at);
+			at += strlen(name + at);
+		} else {
+			name[at++] = *pattern;
+			name[at] = '\0';
+		}
+}
+
+/* ---- shapes ---- */
+
+static struct cg_extent width_of(const struct cg_layout *l, int layer, char part)
+{
+	int64_t wide = part == 'R' ? 1 : l->rnn.directions;
+
+	if (part == 'P')
+		return (struct cg_extent){ .U = 1 };
+	if (part == 'W' && !layer)
+		return (struct cg_extent){ .I = !l->rnn.skip };
+	return l->rnn.P ? (struct cg_extent){ .P = wide } : (struct cg_extent){ .U = wide };
+}
+
+static struct cg_extent add(struct cg_extent a, struct cg_extent b)
+{
+	return (struct cg_extent){ a.one + b.one, a.I + b.I, a.U + b.U, a.P + b.P };
+}
+
+/* Of the parts of a row of matrices that come before the one at `end`. */
+static struct cg_extent widths(const struct cg_layout *l, const struct cg_template *t, int layer, const char *end)
+{
+	struct cg_extent sum = { 0 };
+
+	for (const char *part = t->parts; part < end; part++)
+		sum = add(sum, width_of(l, layer, *part));
+	return sum;
+}
+
+static int is_matrix(const struct cg_template *t)
+{
+	return strchr("WRP", *t->parts) != NULL;
+}
+
+int cg_layout_extents(const struct cg_layout *l, int k, struct cg_extent e[CG_TENSOR_RANK])
+{
+	int group, gate, rank = 0;
+	const struct cg_template *t = row_of(l, k, &group, &gate);
+	int64_t parts = (int64_t)strlen(t->parts), n = abreast(l, t);
+	int layer = l->format->stacked ? group : group / l->rnn.directions;
+
+	if (t->flags & CG_BUFFER) {
+		e[rank++] = (struct cg_extent){ .one = l->rnn.params };
+		return rank;
+	}
+	if (l->format->stacked)
+		e[rank++] = (struct cg_extent){ .one = l->rnn.directions };
+	if (is_matrix(t)) {
+		struct cg_extent in = widths(l, t, layer, t->parts + parts);
+		struct cg_extent out = *t->parts == 'P' ? (struct cg_extent){ .P = 1 } : (struct cg_extent){ .U = n };
+
+		e[rank++] = t->flags & CG_ACROSS ? in : out;
+		e[rank++] = t->flags & CG_ACROSS ? out : in;
+		return rank;
+	}
+	if (t->flags & CG_PAIR)
+		e[rank++] = (struct cg_extent){ .one = parts };
+	e[rank++] = (struct cg_extent){ .U = t->flags & CG_PAIR ? n : parts * n };
+	return rank;
+}
+
+static int64_t value_of(const struct cg_layout *l, struct cg_extent e)
+{
+	return e.one + e.I * l->rnn.I + e.U * l->rnn.U + e.P * l->rnn.P;
+}
+
+int64_t cg_layout_elements(const struct cg_layout *l, int k)
+{
+	struct cg_extent e[CG_TENSOR_RANK];
+	int rank = cg_layout_extents(l, k, e);
+	int64_t n = 1;
+
+	for (int d = 0; d < rank; d++)
+		n *= value_of(l, e[d]);
+	return n;
+}
+
+void cg_layout_tensor(const struct cg_layout *l, int k, struct cg_tensor *tensor, int *of, const char **leaf)
+{
+	struct cg_extent e[CG_TENSOR_RANK];
+	int group, gate;
+	const struct cg_template *t = row_of(l, k, &group, &gate);
+
+	*tensor = (struct cg_tensor){ .rank = cg_layout_extents(l, k, e) };
+	for (int d = 0; d < tensor->rank; d++)
+		tensor->shape[d] = value_of(l, e[d]);
+	append(l, l->format->group[l->rnn.directions - 1], group, 0, tensor->name);
+	if (leaf)
+		*leaf = tensor->name + strlen(tensor->name);
+	if (of)
+		*of = group;
+	append(l, t->name, group, number(l, t, group, gate), tensor->name);
+}
+
+int cg_layout_is_bias(const struct cg_layout *l, int k)
+{
+	int group, gate;
+
+	return strchr("wrb", *row_of(l, k, &group, &gate)->parts) && !(l->form->templates->flags & CG_BUFFER);
+}
+
+/* ---- places ---- */
+
+struct cg_span cg_layout_span(const struct cg_layout *l, int k)
+{
+	int D = l->rnn.directions, group = k / l->each;
+
+	if (l->form->templates->flags & CG_BUFFER)
+		return (struct cg_span){ 0, l->rnn.layers * D };
+	if (l->format->stacked)
+		return (struct cg_span){ group * D, group * D + D };
+	return (struct cg_span){ group, group + 1 };
+}
+
+static char part_letter(enum cg_rnn_part part)
+{
+	static const char letters[] = { [CG_RNN_INPUT] = 'W', [CG_RNN_RECURRENT] = 'R', [CG_RNN_PROJECTION] = 'P',
+	                                [CG_RNN_BIAS_W] = 'w', [CG_RNN_BIAS_R] = 'r', [CG_RNN_VECTOR] = 'v' };
+
+	return letters[part];
+}
+
+/* The part's place among those of a row, b standing for either bias, or NULL. */
+static const char *find_part(const struct cg_template *t, char part)
+{
+	const char *at = strchr(t->parts, part);
+
+	return at || !strchr("wr", part) ? at : strchr(t->parts, 'b');
+}
+
+/* Of the region in our buffer. */
+static struct cg_rnn_region region_of(const struct cg_layout *l, int pseudo_layer, enum cg_rnn_part part, char gate)
+{
+	const char *letters = part == CG_RNN_VECTOR ? l->vectors : l->gates, *at = strchr(letters, gate);
+
+	return cg_network_part(&l->rnn.network, pseudo_layer, part, part == CG_RNN_PROJECTION ? 0 : (int)(at - letters));
+}
+
+static void place(const struct cg_layout *l, const struct cg_template *t, const char *part, int which, int pseudo_layer,
+                  struct cg_spot *spot)
+{
+	int64_t U = l->rnn.U, n = abreast(l, t), gate = t->flags & CG_EACH ? 0 : which;
+	int layer = pseudo_layer / l->rnn.directions, direction = pseudo_layer % l->rnn.directions;
+
+	if (!is_matrix(t)) {
+		spot->offset = ((part - t->parts) * n + gate) * U;
+		spot->column = 1;
+	} else if (t->flags & CG_ACROSS) {
+		spot->offset = value_of(l, widths(l, t, layer, part)) * n * U + gate * U;
+		spot->row = 1;
+		spot->column = n * U;
+	} else {
+		spot->offset = gate * U * spot->columns;
+		spot->row = spot->columns;
+		spot->column = 1;
+	}
+	if (l->format->stacked)
+		spot->offset += direction * (cg_layout_elements(l, spot->tensor) / l->rnn.directions);
+}
+
+struct cg_spot cg_layout_spot(const struct cg_layout *l, int pseudo_layer, enum cg_rnn_part part, char gate)
+{
+	struct cg_rnn_region region = region_of(l, pseudo_layer, part, gate);
+	struct cg_spot spot = { .tensor = -1, .rows = region.rows, .columns = region.columns };
+	int group = l->format->stacked ? pseudo_layer / l->rnn.directions : pseudo_layer, before = 0;
+
+	if (l->form->templates->flags & CG_BUFFER)
+		return (struct cg_spot){ 0, 0, region.offset, region.columns, 1, region.rows, region.columns };
+	for (const struct cg_template *t = l->form->templates; t->name; before += count(l, t++)) {
+		const char *at = find_part(t, part_letter(part));
+		const char *gates = gates_of(l, t), *which = part == CG_RNN_PROJECTION ? gates : strchr(gates, gate);
+
+		if (!at || !which || !count(l, t))
+			continue;
+		spot.tensor = group * l->each + before + (t->flags & CG_EACH ? (int)(which - gates) : 0);
+		spot.shared = *at == 'b';
+		place(l, t, at, (int)(which - gates), pseudo_layer, &spot);
+		break;
+	}
+	return spot;
+}

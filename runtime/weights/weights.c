@@ -1,0 +1,139 @@
+/*
+ * What cellgrad.h says of weights in other formats: a network's tensors, one by one, into its parameters and out of them.
+ */
+#include <string.h>
+
+#include "runtime/weights/format.h"
+
+#define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "weights: " __VA_ARGS__)
+
+const char *cg_format_name(int i)
+{
+	int k = 0;
+
+	while (k < i && cg_formats[k].name)
+		k++;
+	return k == i ? cg_formats[k].name : NULL;
+}
+
+static void init(void *weights, size_t size)
+{
+	static const struct cg_weights defaults = { .size = 0 };
+
+	cg_sized_init(weights, size, &defaults, sizeof defaults);
+}
+
+void cg_weights_init(struct cg_weights *weights, size_t size)
+{
+	init(weights, size);
+}
+
+static const struct cg_weights *complete(const struct cg_weights *weights, struct cg_weights *room)
+{
+	static const struct cg_sized sized = CG_SIZED(struct cg_weights, bytes, init);
+
+	return cg_sized_complete(&sized, weights, room);
+}
+
+/* The layouts of the format and of params. */
+static int open_layouts(const struct cg_weights *w, struct cg_layout *theirs, struct cg_layout *ours)
+{
+	const struct cg_format *format;
+	const struct cg_rnn_config *network;
+	struct cg_rnn_config whole;
+
+	CG_TRY(cg_sized_check("weights", "cg_weights", w, sizeof *w));
+	network = cg_rnn_config_complete(w->network, &whole);
+	if (!network)
+		return REFUSE("network: missing");
+	if (w->gradients != 0 && w->gradients != 1)
+		return REFUSE("gradients: expected 0 or 1, got %d", w->gradients);
+	format = cg_format_find(w->format);
+	if (!format)
+		return cg_fail_in(CG_BAD_ARGUMENT, "weights: format");
+	CG_TRY(cg_layout_open(theirs, format, network, w->gradients));
+	return ours ? cg_layout_open(ours, cg_formats, network, w->gradients) : CG_OK;
+}
+
+static int describe(const struct cg_layout *l, int k, struct cg_tensor *tensor)
+{
+	cg_layout_tensor(l, k, tensor, NULL, NULL);
+	tensor->bytes = (size_t)cg_layout_elements(l, k) * cg_dtype_bytes(l->rnn.dtype);
+	return CG_OK;
+}
+
+int cg_weights_tensor(const struct cg_weights *w, int k, struct cg_tensor *tensor)
+{
+	struct cg_layout layout;
+	struct cg_weights whole;
+
+	if (!tensor)
+		return REFUSE("tensor: missing");
+	w = complete(w, &whole);
+	CG_TRY(open_layouts(w, &layout, NULL));
+	if (k < 0)
+		return REFUSE("k: expected at least 0, got %d", k);
+	*tensor = (struct cg_tensor){ .rank = 0 };
+	return k < layout.n ? describe(&layout, k, tensor) : CG_OK;
+}
+
+static int check(const struct cg_weights *w, const struct cg_layout *l, int k, const void *memory, size_t bytes)
+{
+	size_t params = (size_t)l->rnn.params * cg_dtype_bytes(l->rnn.dtype);
+	struct cg_tensor t;
+
+	if (k < 0 || k >= l->n)
+		return REFUSE("k: expected 0 to %d of %s, got %d", l->n - 1, l->format->name, k);
+	if (!w->params)
+		return REFUSE("params: missing");
+	if (w->bytes != params)
+		return REFUSE("bytes: expected %zu of params, got %zu%s", params, w->bytes,
+		              w->bytes > params ? "; of a larger piece of memory, shorten bytes" : "");
+	describe(l, k, &t);
+	if (!memory && t.bytes)
+		return REFUSE("%s: missing", t.name);
+	if (bytes != t.bytes)
+		return REFUSE("%s: expected %zu bytes, got %zu", t.name, t.bytes, bytes);
+	return CG_OK;
+}
+
+int cg_weights_load(const struct cg_weights *w, int k, const void *tensor, size_t bytes)
+{
+	struct cg_layout theirs, ours;
+	unsigned char *from = (unsigned char *)(uintptr_t)tensor, *to;
+	struct cg_weights whole;
+
+	w = complete(w, &whole);
+	CG_TRY(open_layouts(w, &theirs, &ours));
+	CG_TRY(check(w, &theirs, k, tensor, bytes));
+	to = w->params;
+	cg_move_out_of(&(struct cg_move){ .from = { &theirs, theirs.rnn.dtype, k, &from }, .to = { &ours, ours.rnn.dtype, 0, &to },
+	                                  .bias = theirs.format->bias }, k);
+	return CG_OK;
+}
+
+int cg_weights_save(const struct cg_weights *w, int k, void *tensor, size_t bytes)
+{
+	struct cg_layout theirs, ours;
+	unsigned char *from, *to = tensor;
+	struct cg_move move;
+	struct cg_weights whole;
+	struct cg_tensor t;
+	int64_t lost;
+
+	w = complete(w, &whole);
+	CG_TRY(open_layouts(w, &theirs, &ours));
+	CG_TRY(check(w, &theirs, k, tensor, bytes));
+	from = w->params;
+	move = (struct cg_move){ .from = { &ours, ours.rnn.dtype, 0, &from }, .to = { &theirs, theirs.rnn.dtype, k, &to } };
+	lost = w->lossy ? 0 : cg_move_lost_biases(&move, theirs.format->bias, k);
+	describe(&theirs, k, &t);
+	if (lost && w->gradients)
+		return cg_fail(CG_UNSUPPORTED, "weights: %s: gradients by bW and bR expected to be equal, %lld are not; with lossy that by bW is taken",
+		               t.name, (long long)lost);
+	if (lost)
+		return cg_fail(CG_UNSUPPORTED, "weights: %s: bW + bR is one bias in %s, and %lld of them would be loaded as other bits; lossy allows it",
+		               t.name, theirs.format->name, (long long)lost);
+	cg_move_into(&move, k);
+	return CG_OK;
+}
