@@ -15,12 +15,13 @@ noinst_LTLIBRARIES += %D%/libwhole.la
 	%D%/rnn/rnn.h %D%/rnn/rows.h %D%/rnn/rows.c %D%/rnn/plan.c %D%/rnn/cell_layout.c %D%/rnn/route.c %D%/rnn/call.c \
 	%D%/rnn/params.c %D%/rnn/reserve.c %D%/rnn/packed.c %D%/rnn/layers.c %D%/rnn/recurrence.c \
 	%D%/block/block.h %D%/block/lstm_block.c %D%/block/gru_block.c \
-	%D%/tensorflow/table.c %D%/tensorflow/cudnn_rnn.c %D%/tensorflow/cudnn_rnn_rows.c %D%/tensorflow/canonical.c \
+	%D%/tensorflow/cudnn_rnn.h %D%/tensorflow/table.c %D%/tensorflow/cudnn_rnn.c %D%/tensorflow/cudnn_rnn_rows.c %D%/tensorflow/canonical.c \
 	%D%/weights/format.h %D%/weights/format_table.c %D%/weights/layout.c %D%/weights/transfer.c %D%/weights/weights.c
 %C%_libwhole_la_LIBADD = gen/libgen.la $(backend_libraries) $(LIBMD_LIBS)
 EXTRA_%C%_libwhole_la_DEPENDENCIES = $(backend_libraries)
 
-EXTRA_DIST += %D%/README.md
+EXTRA_DIST += %D%/README.md \
+	%D%/core/README.md %D%/cache/README.md %D%/device/README.md %D%/op/README.md %D%/rnn/README.md %D%/block/README.md %D%/tensorflow/README.md %D%/weights/README.md
 include_HEADERS = %D%/cellgrad.h
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/cellgrad.pc

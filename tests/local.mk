@@ -14,7 +14,7 @@ unit_tests = \
 	%D%/conformance/reference_rnn_bound_test %D%/conformance/reference_rnn_vendor_test %D%/conformance/reference_block_lstm_test %D%/runtime/opencl_header_test \
 	%D%/runtime/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
 script_tests = \
-	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/old.sh %D%/man.sh %D%/rounding.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/gpu_rehearsal.sh
+	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/arrows.sh %D%/old.sh %D%/man.sh %D%/rounding.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/gpu_rehearsal.sh
 # The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
 backend_tests = \
 	%D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on %D%/conformance/cuda-composed-fake.on \

@@ -1,7 +1,7 @@
 /*
  * The cache: what is got from its folder and put into it, what goes when there is too much, and what the command asks for.
- * Whatever goes wrong is a miss, and the kernel is compiled again.  A file's own business is cache_entry.c's, the folder's
- * cache_place.c's.
+ * Whatever goes wrong is a miss, and the kernel is compiled again.  A file's own business is entry.c's, the folder's
+ * directory.c's.
  */
 #include <errno.h>
 #include <fcntl.h>

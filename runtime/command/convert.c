@@ -9,6 +9,7 @@
 #include "runtime/command/metadata.h"
 #include "runtime/command/network.h"
 #include "runtime/command/print.h"
+#include "runtime/rnn/rnn.h"
 
 enum { FROM = OPTION_FIRST, TO, FROM_PREFIX, TO_PREFIX, GRADIENTS, FORCE, DTYPE, IGNORE_EXTRA, IGNORE_METADATA };
 

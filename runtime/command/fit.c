@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/command/network.h"
+#include "runtime/rnn/rnn.h"
 
 /* ---- the file's tensors and the format's ---- */
 

@@ -11,6 +11,7 @@
 #include "runtime/command/metadata.h"
 #include "runtime/command/network.h"
 #include "runtime/command/print.h"
+#include "runtime/rnn/rnn.h"
 
 /* ---- words ---- */
 

@@ -10,7 +10,7 @@
 #include "runtime/command/field.h"
 #include "runtime/command/metadata.h"
 #include "runtime/command/print.h"
-#include "runtime/rnn/rnn.h"
+#include "runtime/tensorflow/cudnn_rnn.h"
 
 struct call_plan {
 	struct cg_cell *parsed;                  /* of a file; NULL: built in */

@@ -10,7 +10,7 @@
 #include "runtime/command/command.h"
 #include "runtime/command/describe.h"
 #include "runtime/command/print.h"
-#include "runtime/rnn/rnn.h"
+#include "runtime/tensorflow/cudnn_rnn.h"
 
 enum { PROBLEMS_MAX = 4096, NAME_ROOM = 64 };
 

@@ -1,6 +1,6 @@
 /*
  * Contexts and streams: who holds whom, and the calls that only hand over to the backend.  Which backend is opened is
- * choose.c's business.
+ * open.c's business.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -83,7 +83,7 @@ int cg_ready_cell(struct cg_context *, const struct cg_cell *, int options, int 
 int cg_launch(struct cg_stream *, const struct cg_ready *, int piece, int64_t rows, int64_t units,
               const struct cg_operand *);
 
-/* ---- the host's memory on a device: stage.c ---- */
+/* ---- the host's memory on a device: staging.c ---- */
 
 /* Arguments in the host's memory, for a backend that does not work there. */
 struct cg_staged {

@@ -167,7 +167,7 @@ int cg_op_widen(const struct cg_op *, void **op, struct cg_op **wide);
 /* How many of T steps are computed. */
 int64_t cg_op_steps(const struct cg_op *, const void *op, int64_t T);
 
-/* ---- attributes: op_attribute.c ---- */
+/* ---- attributes: attribute.c ---- */
 
 /* CG_OK, or "op: seq_len_max: expected 0 to T=5, got 7".  given: by a user, who must keep to the range; else the fallback is
  * legal, too. */
@@ -190,7 +190,7 @@ int cg_op_needs(const struct cg_op *, const struct cg_port *, const void *op);
 /* Everything that can be said of an op's arguments before any work: ranges, sizes, presence, bytes, alignment, overlap. */
 int cg_op_check(const struct cg_op *, const void *op);
 
-/* ---- an op's call: op_run.c ---- */
+/* ---- an op's call: run.c ---- */
 
 /* Checks an op by its row of the table, gives it its work memory, the caller's or its own, and computes it.  With no output
  * wanted there is nothing to compute. */

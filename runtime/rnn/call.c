@@ -1,5 +1,5 @@
 /*
- * Calls of networks: their sizes, and the checks of the op table's rows before rnn_route.c sends them on their way.
+ * Calls of networks: their sizes, and the checks of the op table's rows before route.c sends them on their way.
  */
 #include <string.h>
 
@@ -37,7 +37,7 @@ static int too_many(int64_t T, int64_t B)
 	return REFUSE("T=%lld, B=%lld: more than memory has room for", (long long)T, (long long)B);
 }
 
-/* Room for an order of rows: steps.c's n and off, two numbers of each batch row, seven of each valid one. */
+/* Room for an order of rows: packed.c's n and off, two numbers of each batch row, seven of each valid one. */
 static int has_index(int64_t T, int64_t B, int64_t N)
 {
 	int64_t numbers;

@@ -1,5 +1,5 @@
 /*
- * Plans of networks: what a caller asked for, checked.  What follows from the cell is in cell_layout.c, calls are rnn_call.c's.
+ * Plans of networks: what a caller asked for, checked.  What follows from the cell is in cell_layout.c, calls are call.c's.
  */
 #include <limits.h>
 #include <math.h>

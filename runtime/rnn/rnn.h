@@ -1,7 +1,6 @@
 /*
  * A network over whole sequences, inside: what a plan has worked out, the order in which a call takes its rows, and the parts of
- * its memory.  rnn.c opens, rnn_route.c says which way calls go, rnn_call.c checks them, rnn_op.c makes both of an op's attributes, net.c says where weights lie,
- * reserve.c whose a reserve is, steps.c orders rows, seq.c walks layers and directions, scan.c the steps of one of them.
+ * its memory.
  */
 #ifndef CG_RNN_H
 #define CG_RNN_H
@@ -59,7 +58,7 @@ struct cg_rnn {
 	struct cg_network network;               /* the same for vendors' libraries, and for where parameters lie */
 };
 
-/* ---- steps.c ---- */
+/* ---- packed.c ---- */
 
 /*
  * The order of a call's valid rows.  No kernel sees a length: batch rows are sorted by falling length, so that step s has the
@@ -99,7 +98,7 @@ int cg_rnn_study(struct cg_rnn *);
 /* Makes the kernels of a composed plan ready, once for a context. */
 int cg_rnn_ready(struct cg_rnn *);
 
-/* ---- rnn.c, rnn_call.c ---- */
+/* ---- plan.c, call.c ---- */
 
 /* A plan but for what a device makes ready: where weights lie, and how many there are. */
 int cg_rnn_outline(const struct cg_rnn_config *, struct cg_rnn *);
@@ -112,7 +111,7 @@ int cg_rnn_check_sizes(const struct cg_rnn *, int64_t T, int64_t B, const int32_
 /* All of a call that the op table does not check. */
 int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
 
-/* ---- rnn_route.c ---- */
+/* ---- route.c ---- */
 
 /* How a route rounds networks of a dtype, for people; the last has no route. */
 struct cg_rounding { const char *route, *dtype, *words; };
@@ -129,8 +128,8 @@ int  cg_rnn_needs(const struct cg_rnn *, int64_t T, int64_t B, const int32_t *le
 int  cg_rnn_walk(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_work *);
 
 /*
- * A call, as the op table knows it: the attributes and inputs of TensorFlow's ops, and what is ours.  rnn_op.c makes a plan and a
- * call of it.  Of a call with a plan the op is made by rnn_call.c, for the checks.
+ * A call, as the op table knows it: the attributes and inputs of TensorFlow's ops, and what is ours.  cudnn_rnn.c makes a plan and a
+ * call of it.  Of a call with a plan call.c makes the op, for the checks.
  */
 struct cg_rnn_op {
 	struct cg_rnn_call call;                 /* first: its size is the op's */
@@ -154,38 +153,11 @@ struct cg_rnn_op {
 	struct cg_mem items[];                   /* of lists */
 };
 
-/* ---- rnn_op.c, rnn_canonical.c: the hooks of the rows, which are in rnn_table.c ---- */
+/* ---- rows.c ---- */
 
-/* The plan that an op's attributes and sizes ask for; training: what is_training says, but 1 for a backward. */
-void cg_rnn_op_config(const struct cg_rnn_op *, int pass, struct cg_rnn_config *);
-const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *);
-const int32_t *cg_rnn_op_lengths(const struct cg_rnn_op *);
-int  cg_rnn_op_open(struct cg_stream *, const struct cg_op *, void *op);
-void cg_rnn_op_close(void *op);
-int  cg_rnn_op_settle(const struct cg_op *, void *op, unsigned *bound);
-const char *cg_rnn_op_route(const void *op);
-int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
-int64_t cg_rnn_op_weights(const void *op);
-int  cg_rnn_op_forward(struct cg_stream *, const void *op);
-int  cg_rnn_op_backward(struct cg_stream *, const void *op);
-/* Every symbol is known from here on. */
-void cg_rnn_op_settled(const struct cg_op *, unsigned *bound);
-
-int  cg_rnn_params_settle(const struct cg_op *, void *op, unsigned *bound);
-int  cg_rnn_params_size(struct cg_stream *, const void *op);
-int  cg_rnn_items(const struct cg_op *, const void *op, int *n);
-int  cg_rnn_item(const struct cg_op *, const void *op, int k, struct cg_port *, char name[CG_ITEM_NAME]);
-int  cg_rnn_to_canonical(struct cg_stream *, const void *op);
-int  cg_rnn_from_canonical(struct cg_stream *, const void *op);
-
-/* ---- rnn_rows.c, rnn_table.c ---- */
-
-extern const struct cg_op cg_cudnn_rnn_ops[];    /* ends with a row whose name is NULL */
+/* TensorFlow's words, in its order. */
 extern const char *const cg_rnn_modes[], *const cg_rnn_inputs[], *const cg_rnn_directions[];
 void cg_rnn_op_init(void *op, size_t size);
-int  cg_rnn_forward_work(const void *op, size_t *bytes);
-int  cg_rnn_backward_work(const void *op, size_t *bytes);
-int  cg_rnn_no_work(const void *op, size_t *bytes);
 
 /* ---- reserve.c ---- */
 
@@ -193,7 +165,7 @@ int  cg_rnn_no_work(const void *op, size_t *bytes);
 int  cg_reserve_write(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
 int  cg_reserve_check(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
 
-/* ---- seq.c ---- */
+/* ---- layers.c ---- */
 
 /* Bytes of work of a pass over so many rows, and of the reserve; SIZE_MAX: more than a size can say. */
 size_t cg_seq_work(const struct cg_rnn *, int pass, int64_t B, int64_t N, int straight);
@@ -201,7 +173,7 @@ size_t cg_seq_reserve(const struct cg_rnn *, int64_t N);
 int cg_seq_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_work *);
 int cg_seq_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_work *);
 
-/* ---- scan.c: one direction of one layer ---- */
+/* ---- recurrence.c: one direction of one layer ---- */
 
 /* Everything that a walk reads and writes.  Matrices have packed rows; absent ones are zeros. */
 struct cg_scan {

@@ -1,6 +1,6 @@
 /*
  * Which way the calls of a plan go: a vendor's library for whole networks, where the backend has one that takes this network, else
- * seq.c over the backend's products and kernels.  That is decided once, when the plan is opened, so that a forward and its backward
+ * layers.c over the backend's products and kernels.  That is decided once, when the plan is opened, so that a forward and its backward
  * go the same way; a library that fails later fails the call, and nothing else is tried in its place.
  */
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "runtime/rnn/rnn.h"
+#include "runtime/tensorflow/cudnn_rnn.h"
 
 #define REFUSE(row, ...) (cg_fail(CG_BAD_ARGUMENT, __VA_ARGS__), cg_fail_in(CG_BAD_ARGUMENT, "%s", (row)->name))
 
@@ -164,7 +164,7 @@ int cg_rnn_op_settle(const struct cg_op *row, void *given, unsigned *bound)
 	op->C = has_state(op) ? op->U : 0;
 	op->wide = n_directions(op) * op->H;
 	op->params = rnn.params;
-	/* That of seq.c, until there is a plan. */
+	/* That of layers.c, until there is a plan. */
 	CG_TRY(set_reserve(op, &rnn));
 	cg_rnn_op_settled(row, bound);
 	for (int k = 0; row->dims[k].symbol; k++)

@@ -1,8 +1,9 @@
 /*
  * The lists of the CudnnRNN family's rows: attributes, inputs and outputs of TensorFlow's ops in their versions, each said once,
- * and what our names add.  What is computed is in rnn_op.c and rnn_canonical.c.
+ * and what our names add.  What is computed is in cudnn_rnn.c and canonical.c.
  */
 #include "runtime/rnn/rows.h"
+#include "runtime/tensorflow/cudnn_rnn.h"
 
 /* ---- sizes ---- */
 

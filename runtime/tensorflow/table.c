@@ -8,7 +8,7 @@
 #include "gen/cell.h"
 #include "runtime/device/device.h"
 #include "runtime/block/block.h"
-#include "runtime/rnn/rnn.h"
+#include "runtime/tensorflow/cudnn_rnn.h"
 
 enum { NAMES = 96, PASS_NAME = 64 };             /* of ops, ours and theirs; a name's bytes */
 

@@ -1,7 +1,7 @@
 /*
  * Weights in the formats of other programs, inside: a format is rows of a table, a layout is a format for one network: which
- * tensors there are, what their shapes are, and where in them each piece of a network lies.  format_table.c has the rows, format.c
- * the layouts, move.c carries pieces from one layout to another, weights.c is what cellgrad.h says of them.
+ * tensors there are, what their shapes are, and where in them each piece of a network lies.  format_table.c has the rows, layout.c
+ * the layouts, transfer.c carries pieces from one layout to another, weights.c is what cellgrad.h says of them.
  */
 #ifndef CG_FORMAT_H
 #define CG_FORMAT_H

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/rnn/rnn.h"
+#include "runtime/tensorflow/cudnn_rnn.h"
 #include "tests/command/orders.h"
 
 /* ---- cells, and where all of it is ---- */

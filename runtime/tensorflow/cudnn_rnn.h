@@ -1,0 +1,36 @@
+/*
+ * The CudnnRNN family of TensorFlow's ops: what its rows call.
+ */
+#ifndef CG_CUDNN_RNN_H
+#define CG_CUDNN_RNN_H
+
+#include "runtime/rnn/rnn.h"
+
+extern const struct cg_op cg_cudnn_rnn_ops[];    /* ends with a row whose name is NULL */
+
+/* The plan that an op's attributes and sizes ask for; training: what is_training says, but 1 for a backward. */
+void cg_rnn_op_config(const struct cg_rnn_op *, int pass, struct cg_rnn_config *);
+const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *);
+const int32_t *cg_rnn_op_lengths(const struct cg_rnn_op *);
+int  cg_rnn_op_open(struct cg_stream *, const struct cg_op *, void *op);
+void cg_rnn_op_close(void *op);
+int  cg_rnn_op_settle(const struct cg_op *, void *op, unsigned *bound);
+const char *cg_rnn_op_route(const void *op);
+int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
+int64_t cg_rnn_op_weights(const void *op);
+int  cg_rnn_op_forward(struct cg_stream *, const void *op);
+int  cg_rnn_op_backward(struct cg_stream *, const void *op);
+/* Every symbol is known from here on. */
+void cg_rnn_op_settled(const struct cg_op *, unsigned *bound);
+
+int  cg_rnn_params_settle(const struct cg_op *, void *op, unsigned *bound);
+int  cg_rnn_params_size(struct cg_stream *, const void *op);
+int  cg_rnn_items(const struct cg_op *, const void *op, int *n);
+int  cg_rnn_item(const struct cg_op *, const void *op, int k, struct cg_port *, char name[CG_ITEM_NAME]);
+int  cg_rnn_to_canonical(struct cg_stream *, const void *op);
+int  cg_rnn_from_canonical(struct cg_stream *, const void *op);
+int  cg_rnn_forward_work(const void *op, size_t *bytes);
+int  cg_rnn_backward_work(const void *op, size_t *bytes);
+int  cg_rnn_no_work(const void *op, size_t *bytes);
+
+#endif
