@@ -247,7 +247,7 @@ static void save(const struct training *t, const char *path)
 int main(int argc, char **argv)
 {
 	static struct training t;
-	const char *text = "runtime/command/alice.txt", *checkpoint = NULL;
+	const char *text = "command/demo/alice.txt", *checkpoint = NULL;
 	long steps = 100;
 
 	for (int k = 1; k < argc; k++)

@@ -19,6 +19,7 @@ weights     gen core device op rnn
 block       gen core device op rnn
 tensorflow  gen core device op rnn block
 backends    gen core cache device
+verify      gen core device op tensorflow
 END
 # Headers that anybody may include; device/open.c alone lists the backends; of device, backends see two headers and what these include.
 cat >"$scratch/headers" <<'END'
@@ -28,7 +29,7 @@ END
 # "FILE INCLUDED" of every include of ours.
 includes()
 {
-	(cd "$srcdir" && find gen runtime backends -name command -prune -o -name '*.[ch]' -print | sort |
+	(cd "$srcdir" && find gen runtime backends verify -name '*.[ch]' | sort |
 		xargs awk '/^#include "/ { split($0, part, "\""); print FILENAME, part[2] }')
 }
 
@@ -36,25 +37,26 @@ includes()
 calls()
 {
 	case $(find runtime -path '*/.libs/*.o' | head -n 1) in '') where='*/[!.]*.o' ;; *) where='*/.libs/*.o' ;; esac
-	find gen runtime backends -path "$where" ! -path '*/command/*' ! -path '*/tests_*' | sort | while read -r object; do
+	find gen runtime backends verify -path "$where" ! -path '*tests_*' | sort | while read -r object; do
 		nm "$object" | awk -v o="$(echo "$object" | sed 's,/\.libs/,/,; s/\.o$//; s/^\(.*\/\)[a-z]*_la-/\1/')" 'NF > 1 { print $(NF - 1), $NF, o }'
 	done | awk '$1 ~ /^[TDBRVWC]$/ { home[$2] = $3 } $1 == "U" { used[++k] = $3 " " $2 }
 		END { for (i = 1; i <= k; i++) { split(used[i], u, " "); if (u[2] in home && home[u[2]] != u[1]) print u[1], home[u[2]], u[2] } }' | sort -u
 }
 
-# Lines of "FROM TO ..." that go against the arrows, or beside the headers.
+# Lines of "FROM TO ..." that go against the arrows, or beside the headers.  Whoever is above the library may call what cellgrad.h has.
 against()
 {
-	awk -v table="$scratch/arrows" -v list="$scratch/headers" '
+	awk -v table="$scratch/arrows" -v list="$scratch/headers" -v header="$srcdir/runtime/cellgrad.h" '
 		function folder(path) {
 			sub(/^\.\//, "", path)
 			if (path ~ /^gen\// || path !~ /\//) return "gen"
-			if (path ~ /^backends\//) return "backends"
+			if (path ~ /^(backends|verify)\//) { split(path, part, "/"); return part[1] }
 			if (path == "runtime/cellgrad.h") return ""
 			if (path ~ /^runtime\/[a-z]+\//) { split(path, part, "/"); return part[2] }
 			return ""
 		}
 		BEGIN {
+			while ((getline line < header) > 0) if (match(line, /cg_[a-z0-9_]+\(/)) public[substr(line, RSTART, RLENGTH - 1)] = 1
 			while ((getline line < table) > 0) { m = split(line, w, " "); known[w[1]] = 1; for (i = 1; i <= m; i++) may[w[1], w[i]] = 1 }
 			while ((getline line < list) > 0) { m = split(line, w, " "); for (i = 2; i <= m; i++) only[w[1], w[i]] = 1 }
 		}
@@ -62,6 +64,7 @@ against()
 			from = folder($1); to = folder($2)
 			if (from == "" || to == "" || from == to) next
 			if ($1 ~ /^runtime\/device\/open/ && to == "backends") next
+			if (from == "verify" && $3 in public) next
 			if (!(from in known) || !((from, to) in may) || (from == "backends" && to == "device" && $2 ~ /\.h$/ && !((from, $2) in only)))
 				print "# " $0
 		}'

@@ -5,7 +5,7 @@ set -u
 srcdir=${srcdir:-.}
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
-text=$srcdir/runtime/command/alice.txt why=$scratch/why n=0
+text=$srcdir/command/demo/alice.txt why=$scratch/why n=0
 limit=$(command -v timeout >/dev/null && echo 'timeout 300')
 
 report()

@@ -48,20 +48,20 @@ EXTRA_DIST += \
 AM_CPPFLAGS += $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 LDADD = runtime/libwhole.la $(CMOCKA_LIBS) $(JANSSON_LIBS)
 reference = \
-	%D%/conformance/reference.h %D%/conformance/reference_arrays.h %D%/conformance/reference.c \
-	%D%/conformance/bound.h %D%/conformance/bound.c
+	verify/reference.h verify/reference_arrays.h verify/reference.c \
+	verify/bound.h verify/bound.c
 sequence = \
-	%D%/conformance/sequence.h %D%/conformance/sequence_arrays.h %D%/conformance/reference_rnn.h \
-	%D%/conformance/reference_rnn.c %D%/conformance/reference_rnn_grad.c %D%/conformance/reference_rnn_params.c \
-	%D%/conformance/reference_dropout.c %D%/conformance/reference_block_lstm.c $(reference)
+	verify/sequence.h verify/sequence_arrays.h verify/reference_rnn.h \
+	verify/reference_rnn.c verify/reference_rnn_grad.c verify/reference_rnn_params.c \
+	verify/reference_dropout.c verify/reference_block_lstm.c $(reference)
 counted = %D%/runtime/counted.h %D%/runtime/counted.c
-numbers = %D%/conformance/cases.h %D%/conformance/numbers.h %D%/conformance/numbers.c
+numbers = verify/cases.h verify/numbers.h verify/numbers.c
 trials = \
-	%D%/conformance/area.h %D%/conformance/area.c %D%/conformance/cases.c \
-	%D%/conformance/answer.h %D%/conformance/answer.c \
-	%D%/conformance/finding.h %D%/conformance/finding.c %D%/conformance/trial.h %D%/conformance/trial.c \
-	%D%/conformance/network_trial.h %D%/conformance/network_trial.c %D%/conformance/promise.h \
-	runtime/command/field.h runtime/command/field.c $(numbers) $(sequence)
+	verify/area.h verify/area.c verify/cases.c \
+	verify/answer.h verify/answer.c \
+	verify/finding.h verify/finding.c verify/trial.h verify/trial.c \
+	verify/network_trial.h verify/network_trial.c verify/promise.h \
+	verify/field.h verify/field.c $(numbers) $(sequence)
 %C%_conformance_reference_test_SOURCES = %D%/conformance/reference_test.c $(reference)
 %C%_conformance_reference_bound_test_SOURCES = %D%/conformance/reference_bound_test.c %D%/conformance/naive.h $(sequence)
 %C%_conformance_reference_rnn_test_SOURCES = %D%/conformance/reference_rnn_test.c $(sequence)
@@ -71,7 +71,7 @@ trials = \
 %C%_conformance_reference_dropout_test_SOURCES = %D%/conformance/reference_dropout_test.c $(sequence)
 %C%_conformance_reference_block_lstm_test_SOURCES = %D%/conformance/reference_block_lstm_test.c $(sequence)
 %C%_conformance_data_test_SOURCES = %D%/conformance/data_test.c $(sequence)
-%C%_conformance_data_test_LDADD = runtime/command/libcommand.la $(LDADD)
+%C%_conformance_data_test_LDADD = command/libcommand.la $(LDADD)
 device = %D%/conformance/device.h %D%/conformance/device.c
 %C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(device) $(trials) $(counted)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
@@ -93,8 +93,8 @@ kept = %D%/runtime/kept.h %D%/runtime/kept.c %D%/fake/disk.h %D%/fake/disk.c
 %C%_runtime_cache_bound_test_SOURCES = %D%/runtime/cache_bound_test.c $(kept)
 %C%_runtime_op_test_SOURCES = %D%/runtime/op_test.c %D%/runtime/args.h %D%/runtime/args.c
 %C%_runtime_check_test_SOURCES = %D%/runtime/check_test.c %D%/runtime/args.h %D%/runtime/args.c
-%C%_gen_kernels_run_SOURCES = %D%/gen/kernels_run.c %D%/conformance/kernel_trial.h %D%/conformance/kernel_trial.c $(trials)
-%C%_runtime_cuda_forms_test_SOURCES = %D%/runtime/cuda_forms_test.c %D%/conformance/kernel_trial.h %D%/conformance/kernel_trial.c $(trials)
+%C%_gen_kernels_run_SOURCES = %D%/gen/kernels_run.c verify/kernel_trial.h verify/kernel_trial.c $(trials)
+%C%_runtime_cuda_forms_test_SOURCES = %D%/runtime/cuda_forms_test.c verify/kernel_trial.h verify/kernel_trial.c $(trials)
 %C%_runtime_product_test_SOURCES = %D%/runtime/product_test.c $(numbers)
 tensors = %D%/runtime/tensors.h %D%/runtime/tensors.c
 opencl_watch = %D%/runtime/opencl_watch.h %D%/runtime/opencl_watch.c $(tensors)
@@ -123,18 +123,18 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_runtime_rows_test_SOURCES = %D%/runtime/rows_test.c $(rows_trial) $(counted)
 %C%_runtime_cuda_rnn_test_SOURCES = %D%/runtime/cuda_rnn_test.c $(cuda_watch) $(walks) $(net_trials)
 %C%_runtime_cuda_net_test_SOURCES = %D%/runtime/cuda_net_test.c $(cuda_watch) $(counted)
-%C%_runtime_cuda_net_call_test_SOURCES = %D%/runtime/cuda_net_call_test.c %D%/conformance/promise.h $(cuda_watch) $(net) $(counted)
+%C%_runtime_cuda_net_call_test_SOURCES = %D%/runtime/cuda_net_call_test.c verify/promise.h $(cuda_watch) $(net) $(counted)
 %C%_runtime_cuda_span_test_SOURCES = %D%/runtime/cuda_span_test.c $(cuda_watch) $(net) $(counted)
 %C%_runtime_cuda_moves_test_SOURCES = %D%/runtime/cuda_moves_test.c $(cuda_watch) $(numbers) $(sequence) $(counted)
 %C%_runtime_cuda_rows_test_SOURCES = %D%/runtime/cuda_rows_test.c $(cuda_watch) $(rows_trial) $(counted)
 %C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
-%C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c %D%/conformance/numbers.h %D%/conformance/numbers.c $(reference)
+%C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c verify/numbers.h verify/numbers.c $(reference)
 %C%_sequence_sequence_SOURCES = \
 	%D%/sequence/sequence.c %D%/sequence/suite.h %D%/sequence/network.h %D%/sequence/network.c %D%/sequence/answers.c \
 	%D%/sequence/random.c %D%/sequence/pieces.c %D%/sequence/alike.c %D%/sequence/repeat.c \
 	%D%/sequence/known.c %D%/sequence/block.c %D%/sequence/slopes.h %D%/sequence/slopes.c %D%/sequence/modes.c \
 	%D%/sequence/cells.c %D%/sequence/drawn.c %D%/sequence/tape.h %D%/sequence/tape.c %D%/sequence/train.c \
-	%D%/conformance/area.h %D%/conformance/area.c %D%/conformance/promise.h $(device) $(sequence) $(numbers) $(counted)
+	verify/area.h verify/area.c verify/promise.h $(device) $(sequence) $(numbers) $(counted)
 %C%_runtime_rnn_call_test_SOURCES = %D%/runtime/rnn_call_test.c $(net) $(counted)
 %C%_runtime_verbose_test_SOURCES = %D%/runtime/verbose_test.c $(net) $(counted)
 %C%_runtime_rnn_memory_test_SOURCES = %D%/runtime/rnn_memory_test.c $(net) $(counted)
@@ -163,24 +163,24 @@ math_ways = %D%/gen/libmath_f32_plain.la %D%/gen/libmath_f32_fused.la
 %C%_gen_libmath_f32_fused_la_SOURCES = %D%/gen/math_text.c
 %C%_gen_libmath_f32_fused_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=f32_fused -DCG_MATH='"math_f32.h"'
 %C%_gen_libmath_f32_fused_la_CFLAGS = $(isa_cflags) $(isa_fused)
-%C%_command_model_test_SOURCES = %D%/command/model_test.c runtime/command/model.c runtime/command/text.c
+%C%_command_model_test_SOURCES = %D%/command/model_test.c command/demo/model.c command/demo/text.c
 %C%_command_model_test_CPPFLAGS = $(AM_CPPFLAGS) -DMODEL_F64
 %C%_fuzz_cell_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_cache_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
-%C%_fuzz_safetensors_LDADD = runtime/command/libcommand.la $(LDADD)
+%C%_fuzz_safetensors_LDADD = command/libcommand.la $(LDADD)
 %C%_command_orders_test_SOURCES = %D%/command/orders.h %D%/command/orders.c %D%/command/orders_test.c
-%C%_command_orders_test_LDADD = runtime/command/libcommand.la $(LDADD)
-%C%_command_convert_test_LDADD = runtime/command/libcommand.la $(LDADD)
-%C%_command_probe_test_LDADD = runtime/command/libcommand.la $(LDADD)
-%C%_command_file_test_LDADD = runtime/command/libcommand.la $(LDADD)
+%C%_command_orders_test_LDADD = command/libcommand.la $(LDADD)
+%C%_command_convert_test_LDADD = command/libcommand.la $(LDADD)
+%C%_command_probe_test_LDADD = command/libcommand.la $(LDADD)
+%C%_command_file_test_LDADD = command/libcommand.la $(LDADD)
 gpu_time = %D%/gpu_time.h %D%/gpu_time.c
 %C%_net_time_SOURCES = %D%/net_time.c $(gpu_time)
 %C%_gpu_probe_SOURCES = %D%/gpu_probe.c %D%/gpu_micro.h %D%/gpu_micro.c $(gpu_time)
-%C%_parts_LDADD = runtime/command/libcommand.la $(LDADD)
-%C%_command_alike_LDADD = runtime/command/libcommand.la $(LDADD)
-%C%_runtime_shrink_test_LDADD = runtime/command/libcommand.la $(LDADD)
-%C%_runtime_attribute_test_LDADD = runtime/command/libcommand.la $(LDADD)
+%C%_parts_LDADD = command/libcommand.la $(LDADD)
+%C%_command_alike_LDADD = command/libcommand.la $(LDADD)
+%C%_runtime_shrink_test_LDADD = command/libcommand.la $(LDADD)
+%C%_runtime_attribute_test_LDADD = command/libcommand.la $(LDADD)
 
 include %D%/fake/local.mk
 

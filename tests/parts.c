@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "runtime/device/device.h"
-#include "runtime/command/bench.h"
+#include "command/bench/bench.h"
 
 enum { SIZES = 4 };
 static const int64_t sizes[][SIZES] = { { 32, 1, 16, 16 }, { 16, 32, 256, 512 }, { 4, 256, 512, 512 } };        /* T B I U */

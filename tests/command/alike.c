@@ -13,8 +13,8 @@
 
 #include "runtime/cellgrad.h"
 #include "runtime/op/op.h"
-#include "runtime/command/compare.h"
-#include "runtime/command/safetensors.h"
+#include "command/run/compare.h"
+#include "command/safetensors.h"
 
 static int same_kind(const struct safetensors_tensor *a, const struct safetensors_tensor *b)
 {

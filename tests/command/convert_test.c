@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "runtime/command/command.h"
-#include "runtime/command/print.h"
-#include "runtime/command/safetensors.h"
+#include "command/command.h"
+#include "command/print.h"
+#include "command/safetensors.h"
 
 /* ---- memory as it is used ---- */
 

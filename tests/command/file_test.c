@@ -18,9 +18,9 @@
 
 #include <cmocka.h>
 
-#include "runtime/command/claim.h"
-#include "runtime/command/command.h"
-#include "runtime/command/file.h"
+#include "command/claim.h"
+#include "command/command.h"
+#include "command/file.h"
 
 /* main.c's, which has a main of its own. */
 int command_failed(const char *command, int code, int working)

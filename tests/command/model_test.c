@@ -12,8 +12,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/command/model.h"
-#include "runtime/command/text.h"
+#include "command/demo/model.h"
+#include "command/demo/text.h"
 #include "runtime/core/core.h"
 
 enum { SYMBOLS = 5, UNITS = 3, ROWS = 3, STEPS = 4, N = ROWS * STEPS };

@@ -4,7 +4,7 @@
 #ifndef ORDERS_H
 #define ORDERS_H
 
-#include "runtime/command/metadata.h"
+#include "command/run/metadata.h"
 
 enum { FILES = 4, TENSORS = 100, WORDS = 40, WORD = 192, FACTS = 4096 };
 

@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/command/print.h"
-#include "runtime/command/probe.h"
+#include "command/print.h"
+#include "command/probe.h"
 #include "runtime/core/core.h"
 
 static json_t *echo(const void *about)

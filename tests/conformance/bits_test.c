@@ -14,8 +14,8 @@
 
 #include "backends/cpu/cpu.h"
 #include "runtime/op/op.h"
-#include "tests/conformance/cases.h"
-#include "tests/conformance/numbers.h"
+#include "verify/cases.h"
+#include "verify/numbers.h"
 
 enum { ARGUMENTS = CG_SLOTS_MAX, PAD = 3 };
 

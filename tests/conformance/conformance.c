@@ -13,8 +13,8 @@
 
 #include "runtime/core/core.h"
 #include "tests/conformance/device.h"
-#include "tests/conformance/network_trial.h"
-#include "tests/conformance/trial.h"
+#include "verify/network_trial.h"
+#include "verify/trial.h"
 #include "tests/runtime/counted.h"
 
 struct plan { const struct cg_op *op; int dtype; };

@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "runtime/cellgrad.h"
-#include "runtime/command/compare.h"
-#include "runtime/command/safetensors.h"
-#include "sequence.h"
+#include "command/run/compare.h"
+#include "command/safetensors.h"
+#include "verify/sequence.h"
 
 /* An argument of an op: its name in the files, and where it is in the op's struct. */
 struct field {

@@ -2,7 +2,7 @@
 #ifndef DEVICE_H
 #define DEVICE_H
 
-#include "tests/conformance/area.h"
+#include "verify/area.h"
 
 extern struct side side;
 extern unsigned long long seed_of_run;

@@ -3,8 +3,8 @@
  * orders of the gates, pieces and the whole, and what lies beyond seq_len_max.
  * Its error bound is left to reference_bound_test.c, TensorFlow's own answers to data_test.c.
  */
-#include "reference_arrays.h"
-#include "sequence.h"
+#include "verify/reference_arrays.h"
+#include "verify/sequence.h"
 
 enum { ARRAYS = LSTM_ARRAYS };
 

@@ -4,8 +4,8 @@
  * The values themselves are left to reference_test.c, and implementations to the conformance programs.
  */
 #include "naive.h"
-#include "reference_arrays.h"
-#include "sequence.h"
+#include "verify/reference_arrays.h"
+#include "verify/sequence.h"
 
 static double R(double x)
 {

@@ -4,7 +4,7 @@
  * roundings to taste. The values themselves are left to the reference's other tests.
  */
 #include "naive.h"
-#include "sequence_arrays.h"
+#include "verify/sequence_arrays.h"
 
 static double real(double x)
 {

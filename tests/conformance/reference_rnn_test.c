@@ -4,7 +4,7 @@
  * What must be equal by what the op means is left to reference_rnn_equal_test.c, the error bound to
  * reference_rnn_bound_test.c, the masks to reference_dropout_test.c.
  */
-#include "sequence_arrays.h"
+#include "verify/sequence_arrays.h"
 
 static const char *const mode_name[] = { [REF_LSTM] = "lstm", [REF_GRU] = "gru", [REF_RNN_TANH] = "rnn_tanh",
 	[REF_RNN_RELU] = "rnn_relu" };

@@ -3,7 +3,7 @@
  * of every gradient, and the rounding of every dtype.
  * Its error bound is left to reference_bound_test.c, and implementations to the conformance programs.
  */
-#include "reference_arrays.h"
+#include "verify/reference_arrays.h"
 
 static void save(int from, int to)
 {

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "runtime/cellgrad.h"
-#include "runtime/command/safetensors.h"
+#include "command/safetensors.h"
 #include "tests/fake/dnn_stand_in.h"
 
 /* ---- vectors ---- */

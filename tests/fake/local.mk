@@ -78,7 +78,7 @@ dnn_stand_in = $(stand_in) %D%/dnn_stand_in.h %D%/dnn_stand_in.c
 %C%_cudnn_order_test_SOURCES = %D%/cudnn_order_test.c $(dnn_stand_in)
 %C%_cudnn_net_test_SOURCES = %D%/cudnn_net_test.c $(dnn_stand_in)
 %C%_cudnn_data_test_SOURCES = %D%/cudnn_data_test.c $(dnn_stand_in)
-%C%_cudnn_data_test_LDADD = runtime/command/libcommand.la $(LDADD)
+%C%_cudnn_data_test_LDADD = command/libcommand.la $(LDADD)
 %C%_launch_test_SOURCES = %D%/launch_test.c $(stand_in)
 $(fake_tests):
 	$(AM_V_at)$(MKDIR_P) $(@D) && echo > $@

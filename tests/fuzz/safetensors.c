@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/command/network.h"
-#include "runtime/command/print.h"
-#include "runtime/command/safetensors.h"
+#include "command/convert/network.h"
+#include "command/print.h"
+#include "command/safetensors.h"
 #include "runtime/op/op.h"
 #include "runtime/core/core.h"
 

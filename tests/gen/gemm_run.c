@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "every.h"
-#include "../conformance/numbers.h"
-#include "../conformance/reference.h"
+#include "verify/numbers.h"
+#include "verify/reference.h"
 #include "backends/opencl/library.h"
 #include "runtime/core/core.h"
 

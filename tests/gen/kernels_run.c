@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/conformance/kernel_trial.h"
-#include "tests/conformance/numbers.h"
+#include "verify/kernel_trial.h"
+#include "verify/numbers.h"
 
 /* Beyond the width of any vector, and beyond a block of rows. */
 static const struct { int64_t rows, units; } sizes[] = { [CG_POINT] = { 3, 19 }, [CG_SUM] = { CG_SUM_ROWS + 1, 5 } };

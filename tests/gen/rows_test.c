@@ -9,7 +9,7 @@
 
 #include "every.h"
 #include "rows.h"
-#include "../conformance/sequence.h"
+#include "verify/sequence.h"
 
 enum { COLUMNS = 120, TAB = 4 };
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "backends/cuda/cuda.h"
-#include "tests/conformance/kernel_trial.h"
+#include "verify/kernel_trial.h"
 
 enum { RUNS, ONE, FORMS, DTYPES = 4 };
 static struct side sides[FORMS] = { { .name = "runs" }, { .name = "one unit a thread" } }, cpu = { .name = "cpu" };

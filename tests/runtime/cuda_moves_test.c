@@ -13,8 +13,8 @@
 
 #include "backends/cuda/cuda.h"
 #include "runtime/op/op.h"
-#include "tests/conformance/numbers.h"
-#include "tests/conformance/sequence.h"
+#include "verify/numbers.h"
+#include "verify/sequence.h"
 #include "tests/runtime/counted.h"
 #include "tests/runtime/cuda_watch.h"
 

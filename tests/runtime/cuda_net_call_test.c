@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/conformance/promise.h"
+#include "verify/promise.h"
 #include "tests/runtime/counted.h"
 #include "tests/runtime/cuda_watch.h"
 #include "tests/runtime/net.h"

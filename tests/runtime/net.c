@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/conformance/numbers.h"
+#include "verify/numbers.h"
 #include "tests/runtime/net.h"
 
 enum { POISON = 0xa5, ALIGN = 64 };

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "backends/cpu/cpu.h"
-#include "tests/conformance/numbers.h"
+#include "verify/numbers.h"
 #include "runtime/op/op.h"
 
 extern const struct cg_backend cg_backend_cpu;

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "runtime/op/op.h"
-#include "tests/conformance/numbers.h"
-#include "tests/conformance/sequence.h"
+#include "verify/numbers.h"
+#include "verify/sequence.h"
 #include "tests/runtime/rows_trial.h"
 
 enum { ROWS_MOST = 1200, BYTES = 1 << 20 };

@@ -13,7 +13,7 @@
 
 #include "runtime/op/op.h"
 #include "runtime/core/core.h"
-#include "tests/conformance/numbers.h"
+#include "verify/numbers.h"
 #include "tests/runtime/counted.h"
 #include "tests/runtime/shorten.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/command/shrink.h"
+#include "command/check/shrink.h"
 #include "runtime/op/op.h"
 #include "runtime/core/core.h"
 

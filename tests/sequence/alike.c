@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "gen/cell.h"
-#include "tests/conformance/numbers.h"
-#include "tests/conformance/reference.h"
+#include "verify/numbers.h"
+#include "verify/reference.h"
 #include "tests/sequence/suite.h"
 
 static void run(struct network *net)

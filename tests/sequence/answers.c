@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "gen/cell.h"
-#include "tests/conformance/sequence.h"
+#include "verify/sequence.h"
 #include "tests/sequence/network.h"
 
 static struct { long double ratio; int array; long judged, unbounded; } seen;

@@ -11,8 +11,8 @@
 
 #include "runtime/op/op.h"
 #include "runtime/core/core.h"
-#include "tests/conformance/numbers.h"
-#include "tests/conformance/sequence.h"
+#include "verify/numbers.h"
+#include "verify/sequence.h"
 #include "tests/sequence/suite.h"
 
 enum { G = 4, SAVED = 7, VECTORS = 3 };

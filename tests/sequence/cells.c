@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/conformance/numbers.h"
+#include "verify/numbers.h"
 #include "tests/sequence/slopes.h"
 #include "tests/sequence/suite.h"
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "runtime/device/device.h"
-#include "tests/conformance/numbers.h"
+#include "verify/numbers.h"
 #include "tests/sequence/suite.h"
 #include "tests/sequence/tape.h"
 

@@ -12,8 +12,8 @@
 
 #include "runtime/device/device.h"
 #include "runtime/op/op.h"
-#include "tests/conformance/numbers.h"
-#include "tests/conformance/promise.h"
+#include "verify/numbers.h"
+#include "verify/promise.h"
 #include "tests/sequence/network.h"
 
 static struct { const char *test; int number; } now;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/conformance/numbers.h"
+#include "verify/numbers.h"
 #include "tests/sequence/suite.h"
 
 /* What is handed from piece to piece is rounded to the dtype: only there is that what the whole has between its steps. */

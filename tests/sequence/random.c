@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/conformance/numbers.h"
+#include "verify/numbers.h"
 #include "tests/sequence/suite.h"
 
 #define PICK(list) (list)[numbers_below(state, (unsigned)(sizeof (list) / sizeof *(list)))]

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/conformance/numbers.h"
+#include "verify/numbers.h"
 #include "tests/sequence/suite.h"
 
 static void run(struct network *net)

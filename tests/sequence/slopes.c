@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "gen/cell.h"
-#include "tests/conformance/numbers.h"
+#include "verify/numbers.h"
 #include "tests/sequence/slopes.h"
 
 /*

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/conformance/numbers.h"
+#include "verify/numbers.h"
 #include "tests/sequence/suite.h"
 
 enum { STEPS = 50, SIZE = 4096 };

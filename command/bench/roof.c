@@ -1,0 +1,279 @@
+/*
+ * What the machine can do at most, whatever the library does: multiply and add in registers, and copying.  A big product is no
+ * roof, for it is what the roof is compared with.  A device that copies by itself is asked for that alone.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "runtime/device/device.h"
+#include "command/bench/bench.h"
+
+/* Here alone a multiplication and an addition may become one instruction: it is the rate that counts, not the result. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT ON
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=fast")
+#endif
+
+/* ---- multiply and add ---- */
+
+/* Chains enough to hide the latency of two units. */
+enum { CHAINS = 12, STEPS = 1000, TURNS = 12 };
+#define EACH(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
+#define START(k) vector v##k = start + (k);
+#define STEP(k)  v##k = v##k * factor + start;
+#define ADD(k)   start += v##k;
+
+#define LOOP(name, type, bytes, target) \
+	target static void name(void) \
+	{ \
+		typedef type vector __attribute__((vector_size(bytes))); \
+		static volatile type half = (type)0.5; \
+		vector factor = (vector){ 0 } + half, start = factor; \
+		EACH(START) \
+		for (int k = 0; k < STEPS; k++) { \
+			EACH(STEP) \
+		} \
+		EACH(ADD) \
+		half = start[0] > 0 ? (type)0.5 : 0; \
+	}
+
+static int always(void)
+{
+	return 1;
+}
+
+#if defined(__x86_64__) || defined(__i386__)
+LOOP(f32_avx512, float, 64, __attribute__((target("avx512f"))))
+LOOP(f64_avx512, double, 64, __attribute__((target("avx512f"))))
+LOOP(f32_avx2, float, 32, __attribute__((target("avx2,fma"))))
+LOOP(f64_avx2, double, 32, __attribute__((target("avx2,fma"))))
+
+static int has_avx512(void)
+{
+	return __builtin_cpu_supports("avx512f");
+}
+
+static int has_avx2(void)
+{
+	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#endif
+LOOP(f32_baseline, float, 16, )
+LOOP(f64_baseline, double, 16, )
+
+/* Best first. */
+static const struct isa {
+	const char *name;
+	int (*runs_here)(void);
+	void (*f32)(void), (*f64)(void);
+	int bytes;                               /* of a vector */
+} isas[] = {
+#if defined(__x86_64__) || defined(__i386__)
+	{ "avx512",   has_avx512, f32_avx512,   f64_avx512,   64 },
+	{ "avx2",     has_avx2,   f32_avx2,     f64_avx2,     32 },
+#endif
+	{ "baseline", always,     f32_baseline, f64_baseline, 16 }
+};
+
+/* ---- threads, each at the same work for the same time ---- */
+
+struct worker {
+	pthread_t thread;
+	void (*loop)(void);                      /* NULL: copies */
+	char  *from, *to;
+	size_t bytes;                            /* of each of them */
+	double time, rate;                       /* milliseconds; loops or copies in a millisecond */
+};
+
+static void *work(void *given)
+{
+	struct worker *w = given;
+	double start = cg_milliseconds(), passed;
+	size_t n = 0;
+
+	do {
+		if (w->loop)
+			w->loop();
+		else
+			memcpy(w->to, w->from, w->bytes);
+		/* Or the compiler sees that nobody reads what was copied. */
+		__asm__ volatile("" : : "r"(w->to) : "memory");
+		n++;
+		/* The clock takes as long as a small copy: not every time. */
+		if (n % 8 && w->bytes < 1 << 20)
+			continue;
+	} while ((passed = cg_milliseconds() - start) < w->time);
+	w->rate = (double)n / passed;
+	return NULL;
+}
+
+/* The best of short turns, after one to warm up: some will pass without another program in between.  The rates of the threads
+ * are added. */
+static int best(struct worker *workers, int n, double *rate)
+{
+	*rate = 0;
+	for (int turn = 0; turn < TURNS; turn++) {
+		int started = 0, why = 0;
+		double sum = 0;
+
+		while (started < n && !(why = pthread_create(&workers[started].thread, NULL, work, &workers[started])))
+			started++;
+		for (int k = 0; k < started; k++) {
+			pthread_join(workers[k].thread, NULL);
+			sum += workers[k].rate;
+		}
+		if (why)
+			return cg_fail(CG_DRIVER, "pthread_create: thread %d of %d: %s", started + 1, n, strerror(why));
+		if (turn && sum > *rate)
+			*rate = sum;
+	}
+	return CG_OK;
+}
+
+static int measure_loop(struct worker *workers, int n, void (*loop)(void), int lanes, double *gflops)
+{
+	for (int k = 0; k < n; k++)
+		workers[k].loop = loop;
+	CG_TRY(best(workers, n, gflops));
+	*gflops *= 2.0 * CHAINS * STEPS * lanes / 1e6;
+	return CG_OK;
+}
+
+/* From one half of the room to the other, each thread in a part of its own. */
+static int measure_copy(struct worker *workers, int n, char *room, size_t bytes, double *gbytes)
+{
+	size_t part = bytes / 2 / (size_t)n / 64 * 64;
+
+	for (int k = 0; k < n; k++) {
+		workers[k].loop = NULL;
+		workers[k].bytes = part;
+		workers[k].from = room + 2 * part * (size_t)k;
+		workers[k].to = workers[k].from + part;
+	}
+	CG_TRY(best(workers, n, gbytes));
+	*gbytes *= 2.0 * (double)part / 1e6;
+	return CG_OK;
+}
+
+/* Far beyond the last cache that a processor has, but no more than a quarter of what is free. */
+static size_t beyond_caches(size_t least)
+{
+	double cache = timing_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "", 1024), most = timing_memory() / 4;
+	double bytes = 4 * cache > (double)least ? 4 * cache : (double)least;
+
+	return (size_t)(bytes < most ? bytes : most);
+}
+
+/* ---- a device's own copies ---- */
+
+int roof_copy(struct cg_stream *stream, struct cg_mem room, long n, double *ms)
+{
+	struct cg_mem to = room;
+	double start = cg_milliseconds();
+
+	to.offset += room.bytes / 2;
+	for (long k = 0; k < n; k++)
+		CG_TRY(stream->context->backend->copy(stream->queue, to, room, room.bytes / 2));
+	CG_TRY(cg_stream_sync(stream));
+	*ms = (cg_milliseconds() - start) / (double)n;
+	return CG_OK;
+}
+
+/* As best() has it: so many copies in a turn as fill it. */
+static int best_copy(struct cg_stream *stream, struct cg_mem room, double time, double *gbytes)
+{
+	double ms, least;
+	long n = 1;
+
+	CG_TRY(roof_copy(stream, room, 1, &ms));
+	for (; n < 1 << 20; n *= 2) {
+		CG_TRY(roof_copy(stream, room, n, &ms));
+		if (ms * (double)n >= time)
+			break;
+	}
+	least = ms;
+	for (int turn = 1; turn < TURNS; turn++) {
+		CG_TRY(roof_copy(stream, room, n, &ms));
+		least = ms < least ? ms : least;
+	}
+	*gbytes = (double)room.bytes / least / 1e6;
+	return CG_OK;
+}
+
+static int measure_device(struct cg_context *context, const size_t sizes[ROOF_COPIES], double time, struct roofs *roofs)
+{
+	struct cg_stream *stream;
+	struct cg_mem room;
+	int code = cg_stream_open(context, NULL, &stream);
+
+	if (code)
+		return code;
+	code = cg_alloc(context, sizes[ROOF_COPIES - 1], &room);
+	for (int k = 0; k < ROOF_COPIES && !code; k++) {
+		room.bytes = sizes[k];
+		roofs->copy[k].bytes = (double)sizes[k];
+		code = best_copy(stream, room, time, &roofs->copy[k].gbytes);
+	}
+	cg_free(context, &room);
+	cg_stream_close(stream);
+	return code;
+}
+
+static int measure_host(int threads, const size_t sizes[ROOF_COPIES], double time, struct roofs *roofs)
+{
+	struct worker *workers = cg_memory(NULL, (size_t)threads * sizeof *workers);
+	const struct isa *isa = isas;
+	char *room;
+	int code;
+
+	while (!isa->runs_here())
+		isa++;
+	room = workers ? cg_memory(NULL, sizes[ROOF_COPIES - 1]) : NULL;
+	if (!room) {
+		cg_memory(workers, 0);
+		return CG_NO_MEMORY;
+	}
+	roofs->isa = isa->name;
+	memset(room, 1, sizes[ROOF_COPIES - 1]);
+	for (int k = 0; k < threads; k++)
+		workers[k] = (struct worker){ .time = time };
+	code = measure_loop(workers, threads, isa->f32, isa->bytes / 4, &roofs->f32);
+	if (!code)
+		code = measure_loop(workers, threads, isa->f64, isa->bytes / 8, &roofs->f64);
+	for (int k = 0; k < ROOF_COPIES && !code; k++) {
+		roofs->copy[k].bytes = (double)sizes[k];
+		code = measure_copy(workers, threads, room, sizes[k], &roofs->copy[k].gbytes);
+	}
+	cg_memory(room, 0);
+	cg_memory(workers, 0);
+	return code;
+}
+
+int roof_measure(struct cg_context *context, int threads, double time, struct roofs *roofs)
+{
+	size_t sizes[ROOF_COPIES] = { 1 << 16, 1 << 20, 1 << 24, 1 << 27 };
+
+	sizes[ROOF_COPIES - 1] = beyond_caches(sizes[ROOF_COPIES - 1]) / 128 * 128;
+	time *= 1e3 / TURNS;
+	*roofs = (struct roofs){ .threads = threads };
+	return context->backend->copy ? measure_device(context, sizes, time, roofs) : measure_host(threads, sizes, time, roofs);
+}
+
+/* What fits in a cache is compared with copies that do.  Of a device the copies are known, and nothing about products. */
+void roof_share(const struct roofs *roofs, struct result *r)
+{
+	double rate = problem_dtype(r->problem) == CG_F64 ? roofs->f64 : roofs->f32, products, copy;
+	int k = 0;
+
+	if (!roofs->isa) {
+		r->share = r->flops > 0 ? 0 : r->gbytes / r->copy;
+		return;
+	}
+	while (k < ROOF_COPIES - 1 && roofs->copy[k].bytes < r->bytes)
+		k++;
+	products = r->flops / rate / 1e6;
+	copy = r->bytes / roofs->copy[k].gbytes / 1e6;
+	r->by_products = products > copy;
+	r->share = (r->by_products ? products : copy) / r->median;
+}

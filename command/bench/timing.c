@@ -1,0 +1,442 @@
+/*
+ * A problem in a context's memory, filled, warmed up and timed.  What is allocated, read and multiplied is known from the ops'
+ * rows; what the times are compared with is roof.c's.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/device/device.h"
+#include "command/bench/bench.h"
+#include "command/print.h"
+
+const char *const bench_whats[3] = { "fwd", "bwd", "fwd+bwd" };
+
+enum { GRADIENT = 1 };                   /* place in the rows of a problem: the pass, then its gradient */
+
+/* The rows whose arguments must be there: a gradient reads what the pass wrote. */
+static int rows_of(const struct problem *p, const struct cg_op *rows[2])
+{
+	rows[0] = p->forward;
+	rows[GRADIENT] = p->grad;
+	return p->what & BENCH_GRAD ? 2 : 1;
+}
+
+static struct cg_mem *mem(void *op, const struct cg_port *port)
+{
+	return (struct cg_mem *)((char *)op + port->at);
+}
+
+int64_t problem_size(const struct problem *p, const char *symbol)
+{
+	for (const struct cg_dim *d = p->row->dims; d->symbol; d++)
+		if (!strcmp(d->symbol, symbol))
+			return *(const int64_t *)((const char *)p->op + d->at);
+	return 1;                                /* an op that has no T is one step */
+}
+
+double problem_rows(const struct problem *p)
+{
+	double B = (double)problem_size(p, "B"), rows = 0;
+
+	for (int64_t b = 0; p->lengths && b < (int64_t)B; b++)
+		rows += p->lengths[b];
+	return p->lengths ? rows : (double)cg_op_steps(p->row, p->op, problem_size(p, "T")) * B;
+}
+
+const char *problem_words(const struct problem *p, char *text, size_t room)
+{
+	size_t n;
+
+	cg_problem(p->row, problem_name(p), p->op, text, room);
+	n = strlen(text);
+	if (p->valid < 1)
+		n += (size_t)snprintf(text + n, room - n, " --valid %g", p->valid);
+	if (p->what != (p->row == p->grad ? BENCH_GRAD : BENCH_FORWARD))
+		snprintf(text + n, room - n, " --what %s", bench_whats[p->what - 1]);
+	return text;
+}
+
+int problem_dtype(const struct problem *p)
+{
+	return *(const int *)((const char *)p->op + p->row->dtype_at);
+}
+
+const struct cg_op *problem_ready(const struct problem *p)
+{
+	return p->what & BENCH_GRAD ? p->grad : p->forward;
+}
+
+const char *problem_name(const struct problem *p)
+{
+	return p->theirs ? p->row->tensorflow : p->row->name;
+}
+
+/* Numbers of the op's dtype that it has a use for. */
+static int is_used(const struct problem *p, const struct cg_op *row, const struct cg_port *port)
+{
+	return port->type == CG_REAL_TYPE && (!row->reads || row->reads(row, port, p->op));
+}
+
+static int is_wanted(const struct problem *p, const struct cg_op *row, const struct cg_port *port)
+{
+	return port->flow != CG_IN && !(port->extra && p->theirs) && is_used(p, row, port);
+}
+
+/* What the gradient is given and the pass is not: it may be absent, but a gradient of nothing is no problem. */
+static int is_upstream(const struct problem *p, const struct cg_op *row, const struct cg_port *port)
+{
+	if (row != p->grad || port->flow != CG_IN || !is_used(p, row, port))
+		return 0;
+	for (const struct cg_port *f = p->forward->ports; f->name; f++)
+		if (f->at == port->at)
+			return 0;
+	return 1;
+}
+
+/* A matrix that x or a state is multiplied by: its shape does not name the batch.  A network has all in one. */
+static int is_weights(const struct cg_op *row, const struct cg_port *port)
+{
+	return row->weights ? !strcmp(port->shape, "params") : strchr(port->shape, ' ') && !strchr(port->shape, 'B');
+}
+
+/* ---- does it fit ---- */
+
+double timing_number(const char *path, const char *key, double unit)
+{
+	char *text, *at;
+	double n = -1;
+
+	if (access(path, R_OK) || file_text(path, 0, 1 << 16, &text))
+		return -1;
+	at = strstr(text, key);
+	if (at && (at[strlen(key)] == ' ' || !*key))
+		n = strtod(at + strlen(key), &at) * unit;
+	cg_memory(text, 0);
+	return n > 0 ? n : -1;
+}
+
+double timing_memory(void)
+{
+	double most = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+	double free = timing_number("/proc/meminfo", "MemAvailable:", 1024);
+	double limit = timing_number("/sys/fs/cgroup/memory.max", "", 1);
+
+	if (free > 0 && free < most)
+		most = free;
+	return limit > 0 && limit < most ? limit : most;
+}
+
+int timing_check(const struct problem *p)
+{
+	const struct cg_op *rows[2];
+	int n = rows_of(p, rows);
+	double all = 0, most = timing_memory();
+	char words[512];
+
+	for (int r = 0; r < n; r++) {
+		size_t bytes;
+
+		for (const struct cg_port *port = rows[r]->ports; port->name; port++) {
+			CG_TRY(cg_op_bytes(rows[r], port, p->op, &bytes));
+			if (!r || is_wanted(p, rows[r], port) || is_upstream(p, rows[r], port))
+				all += (double)bytes;
+		}
+		CG_TRY(rows[r]->work(p->op, &bytes));
+		all += (double)bytes;
+	}
+	if (all > most)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: needs %.3g GB of memory, %.3g GB are free",
+		               problem_words(p, words, sizeof words), all / 1e9, most / 1e9);
+	return CG_OK;
+}
+
+/* ---- the memory and what is in it ---- */
+
+struct timing {
+	const struct problem *problem;
+	struct cg_context *context;
+	struct cg_stream *stream;
+	void *op;                                /* the problem's, with memory */
+	const struct cg_op *rows[2];
+	int n_rows, first;                       /* rows from first on are measured */
+	struct cg_mem room;                      /* to copy in, where the device copies by itself */
+	long copies;                             /* in a sample */
+};
+
+static uint64_t random_bits(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+/* Numbers of either sign between 2^exponent and twice that, all digits in use: neither zeros nor subnormal. */
+static void draw(int dtype, int exponent, char *to, size_t bytes, uint64_t *state)
+{
+	static const struct { unsigned digits, bias; } forms[] = {
+		[CG_F32] = { 23, 127 }, [CG_F64] = { 52, 1023 }, [CG_F16] = { 10, 15 }, [CG_BF16] = { 7, 127 }
+	};
+	const unsigned digits = forms[dtype].digits, bias = forms[dtype].bias;
+	const size_t size = cg_dtype_bytes(dtype);
+
+	if (exponent < 1 - (int)bias)
+		exponent = 1 - (int)bias;
+	for (char *end = to + bytes; to < end; to += size) {
+		uint64_t random = random_bits(state), bits = random & (((uint64_t)1 << digits) - 1);
+		uint32_t half;
+		uint16_t quarter;
+
+		bits |= (uint64_t)((int)bias + exponent) << digits | random >> 63 << (8 * size - 1);
+		half = (uint32_t)bits;
+		quarter = (uint16_t)bits;
+		memcpy(to, size == 8 ? (void *)&bits : size == 4 ? (void *)&half : (void *)&quarter, size);
+	}
+}
+
+static int fill(struct timing *t, const struct cg_op *row, const struct cg_port *port, uint64_t *state)
+{
+	static char piece[1 << 16];
+	const double width = (double)problem_size(t->problem, "I") + (double)problem_size(t->problem, "U");
+	/* Weights so small that a sum of products is about 1, and no gate saturates. */
+	int exponent = is_weights(row, port) ? -1 - (int)ceil(log2(sqrt(width))) : -1;
+	struct cg_mem to = *mem(t->op, port);
+	size_t bytes, n;
+
+	CG_TRY(cg_op_bytes(row, port, t->op, &bytes));
+	for (size_t done = 0; done < bytes; done += n) {
+		n = bytes - done < sizeof piece ? bytes - done : sizeof piece;
+		draw(problem_dtype(t->problem), exponent, piece, n, state);
+		CG_TRY(cg_put(t->stream, to, piece, n));
+		to.offset += n;
+		to.bytes -= n;
+	}
+	return CG_OK;
+}
+
+/* Empty arguments get memory, too: none would mean that they are absent. */
+static int take(struct timing *t, const struct cg_op *row, const struct cg_port *port)
+{
+	size_t bytes;
+
+	if (mem(t->op, port)->data)
+		return CG_OK;
+	CG_TRY(cg_op_bytes(row, port, t->op, &bytes));
+	return cg_alloc(t->context, bytes ? bytes : cg_dtype_bytes(problem_dtype(t->problem)), mem(t->op, port));
+}
+
+static int take_work(struct timing *t)
+{
+	size_t bytes, most = sizeof(double);
+
+	for (int r = 0; r < t->n_rows; r++) {
+		CG_TRY(t->rows[r]->work(t->op, &bytes));
+		most = bytes > most ? bytes : most;
+	}
+	return cg_alloc(t->context, most, (struct cg_mem *)((char *)t->op + t->problem->row->work_at));
+}
+
+static int prepare(struct timing *t)
+{
+	const struct cg_op *ready = problem_ready(t->problem);
+	uint64_t state = 1;
+
+	if (ready->open)
+		CG_TRY(ready->open(t->stream, ready, t->op));
+	for (int r = 0; r < t->n_rows; r++) {
+		const struct cg_op *row = t->rows[r];
+
+		for (const struct cg_port *port = row->ports; port->name; port++)
+			if (is_wanted(t->problem, row, port))
+				CG_TRY(take(t, row, port));
+		for (const struct cg_port *port = row->ports; port->name; port++)
+			if (!mem(t->op, port)->data && (cg_op_needs(row, port, t->op) || is_upstream(t->problem, row, port))) {
+				CG_TRY(take(t, row, port));
+				CG_TRY(fill(t, row, port, &state));
+			}
+	}
+	CG_TRY(take_work(t));
+	/* The gradient reads the gates of a pass. */
+	return t->first ? t->rows[0]->call(t->stream, t->op) : CG_OK;
+}
+
+static void drop(struct timing *t)
+{
+	const struct cg_op *ready = problem_ready(t->problem);
+
+	if (ready->close)
+		ready->close(t->op);
+	for (int r = 0; r < t->n_rows; r++)
+		for (const struct cg_port *port = t->rows[r]->ports; port->name; port++)
+			if (port->type == CG_REAL_TYPE)
+				cg_free(t->context, mem(t->op, port));
+	cg_free(t->context, (struct cg_mem *)((char *)t->op + t->problem->row->work_at));
+	cg_free(t->context, &t->room);
+}
+
+/* ---- how much there is to do ---- */
+
+static int count(const struct timing *t, struct result *result)
+{
+	double rows = problem_rows(t->problem), element = (double)cg_dtype_bytes(problem_dtype(t->problem));
+
+	for (int r = t->first; r < t->n_rows; r++)
+		for (const struct cg_port *port = t->rows[r]->ports; port->name; port++) {
+			size_t bytes;
+
+			if (!is_wanted(t->problem, t->rows[r], port) && !cg_op_needs(t->rows[r], port, t->op) &&
+			    !is_upstream(t->problem, t->rows[r], port))
+				continue;
+			/* With no rows nothing is read. */
+			if (rows == 0 && port->flow == CG_IN)
+				continue;
+			CG_TRY(cg_op_bytes(t->rows[r], port, t->op, &bytes));
+			result->bytes += (double)bytes;
+			/* Each weight is in a product with every row of every step; so is each of their gradients. */
+			if (is_weights(t->rows[r], port))
+				result->flops += 2 * rows * (t->rows[r]->weights ? (double)t->rows[r]->weights(t->op) : (double)bytes / element);
+		}
+	return CG_OK;
+}
+
+/* ---- the times ---- */
+
+static int sample(const struct timing *t, long calls, double *ms)
+{
+	double start = cg_milliseconds();
+
+	for (long k = 0; k < calls; k++)
+		for (int r = t->first; r < t->n_rows; r++)
+			CG_TRY(t->rows[r]->call(t->stream, t->op));
+	CG_TRY(cg_stream_sync(t->stream));
+	*ms = cg_milliseconds() - start;
+	return CG_OK;
+}
+
+/* Room for a copy that moves as many bytes, in two halves that caches' lines do not share; and how many fill a sample. */
+static int take_room(struct timing *t, double bytes, double least)
+{
+	enum { LINES = 2 * 64 };
+	size_t n = (size_t)(bytes / LINES) + 1;
+	double ms;
+
+	if (!t->context->backend->copy)
+		return CG_OK;
+	CG_TRY(cg_alloc(t->context, n * LINES, &t->room));
+	CG_TRY(roof_copy(t->stream, t->room, 1, &ms));
+	for (t->copies = 1; t->copies < 1 << 20; t->copies *= 2) {
+		CG_TRY(roof_copy(t->stream, t->room, t->copies, &ms));
+		if (ms * (double)t->copies >= least)
+			break;
+	}
+	return CG_OK;
+}
+
+/* Calls until a sample is long enough for the clock, and a tenth of the time has gone by. */
+static int warm_up(struct timing *t, double time, double bytes, long *calls)
+{
+	double least = time * 1e-4 > 0.05 ? time * 1e-4 : 0.05, start = cg_milliseconds(), ms;
+
+	CG_TRY(take_room(t, bytes, least));
+	CG_TRY(sample(t, 1, &ms));
+	for (*calls = 1; *calls < 1 << 20; *calls *= 2) {
+		CG_TRY(sample(t, *calls, &ms));
+		if (ms >= least)
+			break;
+	}
+	while (cg_milliseconds() - start < 0.1 * time)
+		CG_TRY(sample(t, *calls, &ms));
+	return CG_OK;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double middle(double *values, long n)
+{
+	qsort(values, (size_t)n, sizeof *values, by_size);
+	return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+static void summarise(const struct timing *t, double *samples, double *copies, struct result *r)
+{
+	r->median = middle(samples, r->reps);
+	r->least = samples[0];
+	for (long k = 0; k < r->reps; k++)
+		samples[k] = fabs(samples[k] - r->median);
+	r->spread = middle(samples, r->reps);
+	r->gflops = r->flops / r->median / 1e6;
+	r->gbytes = r->bytes / r->median / 1e6;
+	r->copy = t->room.data ? (double)t->room.bytes / middle(copies, r->reps) / 1e6 : 0;
+}
+
+static int grow(double *samples[2], long room)
+{
+	for (int k = 0; k < 2; k++) {
+		double *more = cg_memory(samples[k], (size_t)room * sizeof *more);
+
+		if (!more)
+			return CG_NO_MEMORY;
+		samples[k] = more;
+	}
+	return CG_OK;
+}
+
+/* Samples until the time is over, three at least, or as many as are wanted. */
+static int collect(struct timing *t, double time, long reps, struct result *r)
+{
+	enum { LEAST = 3 };
+	double *samples[2] = { NULL, NULL }, start, ms;  /* of the calls, of the copies */
+	long room = 0;
+	int code = warm_up(t, time, r->bytes, &r->calls);
+
+	start = cg_milliseconds();
+	while (!code && (reps ? r->reps < reps : r->reps < LEAST || cg_milliseconds() - start < time)) {
+		if (r->reps == room)
+			code = grow(samples, room = 2 * room + 64);
+		if (!code)
+			code = sample(t, r->calls, &ms);
+		if (!code)
+			samples[0][r->reps] = ms / (double)r->calls;
+		if (!code && t->room.data)
+			code = roof_copy(t->stream, t->room, t->copies, &samples[1][r->reps]);
+		r->reps += !code;
+	}
+	if (!code)
+		summarise(t, samples[0], samples[1], r);
+	cg_memory(samples[0], 0);
+	cg_memory(samples[1], 0);
+	return code;
+}
+
+int timing_measure(struct cg_context *context, const struct problem *p, double time, long reps, struct result *result)
+{
+	struct timing t = { .problem = p, .context = context, .first = p->what == BENCH_GRAD ? GRADIENT : 0 };
+	int code;
+
+	*result = (struct result){ .problem = p };
+	t.n_rows = rows_of(p, t.rows);
+	CG_TRY(cg_stream_open(context, NULL, &t.stream));
+	t.op = cg_memory(NULL, p->row->size);
+	code = t.op ? CG_OK : CG_NO_MEMORY;
+	if (t.op)
+		memcpy(t.op, p->op, p->row->size);
+	if (!code)
+		code = prepare(&t);
+	if (!code)
+		code = count(&t, result);
+	if (!code)
+		code = collect(&t, time * 1e3, reps, result);
+	if (t.op)
+		drop(&t);
+	cg_memory(t.op, 0);
+	cg_stream_close(t.stream);
+	return code;
+}

@@ -1,0 +1,437 @@
+/*
+ * A model of characters.  The network and its gradient are the library's, a call for each piece of a text, between memory of
+ * the host, so that any backend serves and one can go on where another stopped; the softmax, its loss and the optimiser are
+ * loops here, in one order, so that the same seed gives the same bits.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "command/demo/model.h"
+#include "runtime/core/core.h"
+
+enum { LANES = 16, LINE = 64 };
+enum { GATES = 4, FORGET = 1, PEEPHOLES = 3 };           /* of the cell */
+static const double dropout = 0.1;
+
+static size_t area(int rows, int columns)
+{
+	return (size_t)rows * (size_t)columns;
+}
+
+static struct cg_mem host(const real *data, size_t n)
+{
+	return (struct cg_mem){ (void *)data, 0, n * sizeof(real), CG_HOST };
+}
+
+/* ---- the network ---- */
+
+static int connect(struct model *m, struct cg_context *context)
+{
+	struct cg_rnn_config c;
+	struct cg_rnn_sizes sizes;
+
+	m->context = context;
+	cg_rnn_config_init(&c, sizeof c);
+	c.cell = cg_cell_find("lstm");
+	c.options = "peephole";
+	c.dtype = MODEL_DTYPE;
+	c.layers = MODEL_LAYERS;
+	c.input = m->shape.symbols;
+	c.units = m->shape.units;
+	c.dropout = dropout;
+	c.seed = m->seed;
+	CG_TRY(cg_stream_open(context, NULL, &m->stream));
+	CG_TRY(cg_rnn_open(context, &c, &m->learning));
+	c.training = 0;
+	CG_TRY(cg_rnn_open(context, &c, &m->reading));
+	CG_TRY(cg_rnn_sizes(m->learning, m->shape.steps, m->shape.rows, NULL, &sizes));
+	return cg_alloc(context, sizes.reserve, &m->reserve);
+}
+
+static void disconnect(struct model *m)
+{
+	if (m->context)
+		cg_free(m->context, &m->reserve);
+	cg_rnn_close(m->reading);
+	cg_rnn_close(m->learning);
+	cg_stream_close(m->stream);
+	m->reading = m->learning = NULL;
+	m->stream = NULL;
+	m->context = NULL;
+}
+
+int model_move(struct model *m, struct cg_context *context)
+{
+	disconnect(m);
+	return connect(m, context);
+}
+
+/* ---- memory ---- */
+
+static int measure(struct model *m)
+{
+	struct cg_rnn_sizes sizes;
+
+	CG_TRY(cg_rnn_sizes(m->learning, 0, 0, NULL, &sizes));
+	m->at[MODEL_OUT_W] = sizes.params / sizeof(real);
+	m->at[MODEL_OUT_B] = m->at[MODEL_OUT_W] + area(m->shape.units, m->shape.symbols);
+	m->n = m->at[MODEL_PARTS] = m->at[MODEL_OUT_B] + (size_t)m->shape.symbols;
+	return CG_OK;
+}
+
+static size_t states(const struct model *m, int rows)
+{
+	return MODEL_LAYERS * area(rows, m->shape.units);
+}
+
+static int take_memory(struct model *m)
+{
+	size_t state = states(m, m->shape.rows), places = area(m->shape.steps, m->shape.rows);
+	size_t scores = places * (size_t)m->shape.symbols, hidden = places * (size_t)m->shape.units;
+	const struct { real **at; size_t n; } pieces[] = {
+		{ &m->p, m->n }, { &m->g, m->n }, { &m->mean, m->n }, { &m->square, m->n },
+		{ &m->carry[MODEL_LEARNT].h, state }, { &m->carry[MODEL_LEARNT].c, state },
+		{ &m->carry[MODEL_OTHER].h, state }, { &m->carry[MODEL_OTHER].c, state },
+		{ &m->carry[MODEL_SAMPLED].h, state }, { &m->carry[MODEL_SAMPLED].c, state },
+		{ &m->last.h, state }, { &m->last.c, state }, { &m->x, scores }, { &m->h, hidden }, { &m->dh, hidden },
+		{ &m->score, scores }, { &m->out_w_across, area(m->shape.symbols, m->shape.units) },
+	};
+	enum { PIECES = sizeof pieces / sizeof *pieces };
+	size_t total = 0, line = LINE / sizeof(real);
+	real *free_from;
+
+	for (int k = 0; k < PIECES; k++)
+		total += (pieces[k].n + line - 1) / line * line;
+	m->memory = cg_memory(NULL, total * sizeof(real) + LINE);
+	if (!m->memory)
+		return CG_NO_MEMORY;
+	memset(m->memory, 0, total * sizeof(real) + LINE);
+	free_from = (real *)(((uintptr_t)m->memory + LINE - 1) / LINE * LINE);
+	for (int k = 0; k < PIECES; k++) {
+		*pieces[k].at = free_from;
+		free_from += (pieces[k].n + line - 1) / line * line;
+	}
+	return CG_OK;
+}
+
+/* ---- chance: splitmix64 (Steele, Lea and Flood 2014) ---- */
+
+/* In [0, 1), from the upper 53 bits. */
+static double uniform(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	z ^= z >> 31;
+	return (double)(z >> 11) * 0x1p-53;
+}
+
+static void scatter(real *p, size_t n, double bound, uint64_t *seed)
+{
+	for (size_t k = 0; k < n; k++)
+		p[k] = (real)(bound * (2 * uniform(seed) - 1));
+}
+
+/* How widely the weights of a matrix or peephole are scattered.  Those of x are large, for one of its rows is all that a step
+ * reads; others are summed over the units, and the input of the layer above is small. */
+static double bound_of(int layer, int id, int units)
+{
+	return id >= GATES ? 1 / sqrt(units) : layer ? 3 / sqrt(units) : 3;
+}
+
+/* Biases are zero, but one of the forget gate's is 1: so the cell remembers from the start. */
+static int begin(struct model *m, uint64_t seed)
+{
+	struct cg_rnn_region r;
+
+	for (int layer = 0; layer < MODEL_LAYERS; layer++) {
+		for (int id = 0; id <= 2 * GATES + PEEPHOLES; id++) {
+			CG_TRY(cg_rnn_region(m->learning, layer, id, 0, &r));
+			scatter(m->p + r.offset, (size_t)(r.rows * r.columns), bound_of(layer, id, m->shape.units), &seed);
+		}
+		CG_TRY(cg_rnn_region(m->learning, layer, FORGET, 1, &r));
+		for (int unit = 0; unit < m->shape.units; unit++)
+			m->p[r.offset + unit] = 1;
+	}
+	scatter(m->p + m->at[MODEL_OUT_W], m->at[MODEL_OUT_B] - m->at[MODEL_OUT_W], 1 / sqrt(m->shape.units), &seed);
+	return CG_OK;
+}
+
+int model_open(struct model *m, struct cg_context *context, struct model_shape shape, uint64_t seed)
+{
+	memset(m, 0, sizeof *m);
+	m->shape = shape;
+	m->seed = seed;
+	CG_TRY(connect(m, context));
+	CG_TRY(measure(m));
+	CG_TRY(take_memory(m));
+	return begin(m, seed);
+}
+
+void model_close(struct model *m)
+{
+	disconnect(m);
+	cg_memory(m->memory, 0);
+	memset(m, 0, sizeof *m);
+}
+
+void model_rest(struct model *m, int carry)
+{
+	size_t bytes = states(m, m->shape.rows) * sizeof(real);
+
+	memset(m->carry[carry].h, 0, bytes);
+	memset(m->carry[carry].c, 0, bytes);
+}
+
+/* ---- rows of different lengths ---- */
+
+/* Is there a symbol in place k of [T B]? */
+static int is_valid(const struct model_piece *p, int k)
+{
+	return k / p->rows < p->lengths[k % p->rows];
+}
+
+static void one_hot(const struct model *m, const struct model_piece *p)
+{
+	int symbols = m->shape.symbols;
+
+	memset(m->x, 0, area(p->steps * p->rows, symbols) * sizeof(real));
+	for (int k = 0; k < p->steps * p->rows; k++)
+		if (is_valid(p, k))
+			m->x[area(k, symbols) + (size_t)p->symbols[k]] = 1;
+}
+
+/* Moves the rows of h [T B U] that are valid before all others; how many they are. */
+static int gather(const struct model *m, const struct model_piece *p)
+{
+	size_t units = (size_t)m->shape.units, n = 0;
+
+	for (int k = 0; k < p->steps * p->rows; k++)
+		if (is_valid(p, k))
+			memmove(m->h + n++ * units, m->h + (size_t)k * units, units * sizeof(real));
+	return (int)n;
+}
+
+/* Moves the n rows of dh, which stand before all others, to where they belong in [T B U]. */
+static void put_back(const struct model *m, const struct model_piece *p, int n)
+{
+	size_t units = (size_t)m->shape.units, from = (size_t)n;
+
+	for (int k = p->steps * p->rows - 1; k >= 0; k--)
+		if (is_valid(p, k))
+			memmove(m->dh + (size_t)k * units, m->dh + --from * units, units * sizeof(real));
+}
+
+/* ---- the softmax ---- */
+
+/* [m k], element (i, j) at i * row + j * column. */
+struct matrix { const real *at; size_t row, column; };
+
+/* c [m n] = a b, with b [k n]; each sum in the order of k. */
+static void product(size_t m, size_t n, size_t k, struct matrix a, const real *b, real *c)
+{
+	for (size_t j = 0; j < n; j += LANES) {
+		size_t width = n - j < LANES ? n - j : LANES;
+
+		for (size_t i = 0; i < m; i++) {
+			const real *from = a.at + i * a.row, *with = b + j;
+			real sum[LANES] = { 0 };
+
+			for (size_t s = 0; s < k; s++, from += a.column, with += n)
+				if (width == LANES)
+					for (int lane = 0; lane < LANES; lane++)
+						sum[lane] += *from * with[lane];
+				else
+					for (size_t lane = 0; lane < width; lane++)
+						sum[lane] += *from * with[lane];
+			memcpy(c + i * n + j, sum, width * sizeof(real));
+		}
+	}
+}
+
+/* The scores of the first rows of h. */
+static void scores(const struct model *m, int rows)
+{
+	size_t symbols = (size_t)m->shape.symbols, units = (size_t)m->shape.units;
+	const real *bias = m->p + m->at[MODEL_OUT_B];
+
+	product((size_t)rows, symbols, units, (struct matrix){ m->h, units, 1 }, m->p + m->at[MODEL_OUT_W], m->score);
+	for (int k = 0; k < rows; k++)
+		for (size_t s = 0; s < symbols; s++)
+			m->score[(size_t)k * symbols + s] += bias[s];
+}
+
+/* The loss of one row of scores in nats; the scores become its gradient times `share`. */
+static double softmax_loss(real *score, int n, int right, real share)
+{
+	real most = score[0], sum = 0, to_right = score[right];
+
+	for (int k = 1; k < n; k++)
+		most = score[k] > most ? score[k] : most;
+	for (int k = 0; k < n; k++)
+		sum += score[k] = (real)exp(score[k] - most);
+	for (int k = 0; k < n; k++)
+		score[k] *= share / sum;
+	score[right] -= share;
+	return log(sum) - (to_right - most);
+}
+
+/* From the gradients of n rows of scores those of the softmax's weights, and dh of these rows. */
+static void softmax_grad(struct model *m, int n)
+{
+	size_t symbols = (size_t)m->shape.symbols, units = (size_t)m->shape.units, rows = (size_t)n;
+	const real *out_w = m->p + m->at[MODEL_OUT_W];
+	real *bias = m->g + m->at[MODEL_OUT_B];
+
+	product(units, symbols, rows, (struct matrix){ m->h, 1, units }, m->score, m->g + m->at[MODEL_OUT_W]);
+	memset(bias, 0, symbols * sizeof(real));
+	for (size_t k = 0; k < rows; k++)
+		for (size_t s = 0; s < symbols; s++)
+			bias[s] += m->score[k * symbols + s];
+	for (size_t s = 0; s < symbols; s++)
+		for (size_t u = 0; u < units; u++)
+			m->out_w_across[s * units + u] = out_w[u * symbols + s];
+	product(rows, units, symbols, (struct matrix){ m->score, symbols, 1 }, m->out_w_across, m->dh);
+}
+
+/* ---- a piece ---- */
+
+/* What forward reads and writes, and backward reads. */
+static void bind(const struct model *m, int carry, const struct model_piece *p, struct cg_rnn_call *call)
+{
+	size_t state = states(m, p->rows), places = area(p->steps, p->rows);
+
+	cg_rnn_call_init(call, sizeof *call);
+	call->T = p->steps;
+	call->B = p->rows;
+	call->lengths = p->lengths;
+	call->counter = (uint64_t)m->updates;
+	call->params = host(m->p, m->at[MODEL_OUT_W]);
+	call->reserve = m->reserve;
+	call->input = host(m->x, places * (size_t)m->shape.symbols);
+	call->input_h = host(m->carry[carry].h, state);
+	call->input_c = host(m->carry[carry].c, state);
+	call->output = host(m->h, places * (size_t)m->shape.units);
+	call->output_h = host(m->last.h, state);
+	call->output_c = host(m->last.c, state);
+}
+
+static int forward(struct model *m, int carry, const struct model_piece *p)
+{
+	struct cg_rnn_call call;
+
+	one_hot(m, p);
+	bind(m, carry, p, &call);
+	CG_TRY(cg_rnn_forward(m->stream, carry == MODEL_LEARNT ? m->learning : m->reading, &call));
+	return cg_stream_sync(m->stream);
+}
+
+static int backward(struct model *m, const struct model_piece *p)
+{
+	struct cg_rnn_call call;
+
+	bind(m, MODEL_LEARNT, p, &call);
+	call.output_backprop = host(m->dh, area(p->steps * p->rows, m->shape.units));
+	call.params_backprop = host(m->g, m->at[MODEL_OUT_W]);
+	CG_TRY(cg_rnn_backward(m->stream, m->learning, &call));
+	return cg_stream_sync(m->stream);
+}
+
+static void move_on(struct model *m, int carry, const struct model_piece *p)
+{
+	size_t bytes = states(m, p->rows) * sizeof(real);
+
+	memcpy(m->carry[carry].h, m->last.h, bytes);
+	memcpy(m->carry[carry].c, m->last.c, bytes);
+}
+
+/* Leaves the h and the gradients of the scores of n rows. */
+static int loss_of(struct model *m, int carry, const struct model_piece *p, int *n, double *loss)
+{
+	int row = 0;
+
+	CG_TRY(forward(m, carry, p));
+	*n = gather(m, p);
+	scores(m, *n);
+	*loss = 0;
+	for (int k = 0; k < p->steps * p->rows; k++)
+		if (is_valid(p, k))
+			*loss += softmax_loss(m->score + area(row++, m->shape.symbols), m->shape.symbols, p->next[k], (real)1 / *n) / *n;
+	return CG_OK;
+}
+
+int model_loss(struct model *m, int carry, const struct model_piece *p, double *loss)
+{
+	int n;
+
+	CG_TRY(loss_of(m, carry, p, &n, loss));
+	move_on(m, carry, p);
+	return CG_OK;
+}
+
+int model_grad(struct model *m, const struct model_piece *p, double *loss)
+{
+	int n;
+
+	CG_TRY(loss_of(m, MODEL_LEARNT, p, &n, loss));
+	softmax_grad(m, n);
+	put_back(m, p, n);
+	CG_TRY(backward(m, p));
+	move_on(m, MODEL_LEARNT, p);
+	return CG_OK;
+}
+
+/* Adam (Kingma and Ba 2015), after the gradient is cut to a norm (Pascanu, Mikolov and Bengio 2013). */
+void model_learn(struct model *m, double rate)
+{
+	const real keep_mean = (real)0.9, keep_square = (real)0.99, tiny = (real)1e-8, longest = 1;
+	double sum = 0, updates = (double)++m->updates;
+	real scale, step, square_scale;
+
+	for (size_t k = 0; k < m->n; k++)
+		sum += (double)m->g[k] * m->g[k];
+	scale = sum > longest ? longest / (real)sqrt(sum) : 1;
+	step = (real)(rate / (1 - pow(keep_mean, updates)));
+	square_scale = (real)(1 / (1 - pow(keep_square, updates)));
+	for (size_t k = 0; k < m->n; k++) {
+		real g = m->g[k] * scale;
+
+		m->mean[k] += (1 - keep_mean) * (g - m->mean[k]);
+		m->square[k] += (1 - keep_square) * (g * g - m->square[k]);
+		m->p[k] -= step * m->mean[k] / ((real)sqrt(m->square[k] * square_scale) + tiny);
+	}
+}
+
+/* ---- a sample ---- */
+
+static int draw(const real *score, int n, double temperature, uint64_t *chance)
+{
+	double most = score[0], sum = 0, left;
+
+	for (int k = 1; k < n; k++)
+		most = score[k] > most ? score[k] : most;
+	for (int k = 0; k < n; k++)
+		sum += exp((score[k] - most) / temperature);
+	left = sum * uniform(chance);
+	for (int k = 0; k < n - 1; k++)
+		if ((left -= exp((score[k] - most) / temperature)) < 0)
+			return k;
+	return n - 1;
+}
+
+int model_sample(struct model *m, uint64_t seed, double temperature, int first, int *symbols, int n)
+{
+	static const int32_t one = 1;
+	int symbol = first;
+	const struct model_piece letter = { 1, 1, &one, &symbol, NULL };
+
+	model_rest(m, MODEL_SAMPLED);
+	for (int k = 0; k < n; k++) {
+		CG_TRY(forward(m, MODEL_SAMPLED, &letter));
+		move_on(m, MODEL_SAMPLED, &letter);
+		scores(m, 1);
+		symbol = symbols[k] = draw(m->score, m->shape.symbols, temperature, &seed);
+	}
+	return CG_OK;
+}

@@ -1,0 +1,420 @@
+/*
+ * Training of the demo's model.  The number of steps gives the learning rate its shape, and nothing measured goes into a
+ * loss: the same seed prints the same losses, and a run that the time limit cuts has the beginning of the same curve.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "command/demo/curve.h"
+#include "command/demo/model.h"
+#include "command/demo/text.h"
+#include "command/demo/train.h"
+
+/* command/demo/alice.txt, embedded. */
+extern const struct cg_embedded command_texts[];
+static const char title[] = "Alice's Adventures in Wonderland";
+
+enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B and the most that a piece has of a line: T */
+enum { STEPS_MOST = 1000000, SECONDS_MOST = 86400 };
+enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };      /* a report is printed as JSON; each fifth measures */
+enum { WARM = 50 };                                      /* steps until the rate is whole: with fewer, roundings grow into losses */
+enum { SAMPLE = 300, GLANCE = 40, GLANCE_SEED = 1 };     /* letters */
+static const double rate_most = 0.02, temperature = 0.7;
+
+struct training {
+	struct train_plan *plan;
+	struct text text;
+	struct model model;
+	struct cg_context *other;                /* to go on on after half of the steps, or NULL */
+	struct text_row row[ROWS];               /* where each is in the text */
+	int32_t lengths[ROWS];
+	int *symbols, *next;                     /* [T B] */
+	double *loss;                            /* [steps], bits a character */
+	int done, each;                          /* steps; steps to a report */
+	int reported, measured;                  /* steps that were done then */
+	struct curve_point points[POINTS];       /* of the part held out */
+	int n_points;
+	double entropy;                          /* what a table of pairs makes of the text */
+	double began, seconds, shown;            /* when; in all; when the progress was shown */
+};
+
+/* ---- the command line ---- */
+
+static int whole(const char *option, const char *word, int64_t low, int64_t high, int64_t *value)
+{
+	char shown[PRINT_NAME], *end;
+	long long number;
+
+	errno = 0;
+	number = strtoll(word, &end, 10);
+	if (*end || word[0] < '0' || word[0] > '9' || errno || number < low || number > high)
+		return cg_fail(CG_BAD_ARGUMENT, "--%s: expected a whole number from %lld to %lld, got \"%s\"", option,
+		               (long long)low, (long long)high, print_name(shown, word));
+	*value = number;
+	return CG_OK;
+}
+
+static int seconds_of(const char *word, double *value)
+{
+	char shown[PRINT_NAME], *end;
+
+	*value = strtod(word, &end);
+	if (*end || !strchr("0123456789.", word[0]) || !(*value > 0) || *value > SECONDS_MOST)
+		return cg_fail(CG_BAD_ARGUMENT, "--time: expected seconds, more than 0 and at most %d, got \"%s\"",
+		               SECONDS_MOST, print_name(shown, word));
+	return CG_OK;
+}
+
+int train_read(struct train_plan *p, const char *steps, const char *seconds, const char *seed, const char *svg)
+{
+	int64_t number = TRAIN_STEPS;
+
+	p->seconds = TRAIN_SECONDS;
+	p->seed = TRAIN_SEED;
+	if (steps)
+		CG_TRY(whole("steps", steps, 1, STEPS_MOST, &number));
+	if (seconds)
+		CG_TRY(seconds_of(seconds, &p->seconds));
+	if (seed)
+		CG_TRY(whole("seed", seed, 0, INT64_MAX, &p->seed));
+	p->steps = (int)number;
+	p->svg_named = svg != NULL;
+	return svg ? file_check_picture(&p->file, svg) : CG_OK;
+}
+
+/* ---- progress ---- */
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void hide_progress(struct training *t)
+{
+	if (t->shown > 0)
+		fprintf(stderr, "\r%60s\r", "");
+	t->shown = 0;
+}
+
+static void show_progress(struct training *t)
+{
+	double at = now(), left;
+
+	if (!isatty(STDERR_FILENO) || at - t->shown < 0.1)
+		return;
+	left = fmin((at - t->began) / t->done * (t->plan->steps - t->done), t->began + t->plan->seconds - at);
+	fprintf(stderr, "\r  step %d of %d   loss %.2f   %.0f steps/s   %.0f s left  ", t->done, t->plan->steps,
+	        t->loss[t->done - 1], t->done / (at - t->began), ceil(fmax(left, 0)));
+	t->shown = at;
+}
+
+/* ---- learning ---- */
+
+/* Up over the first steps, then down along half a cosine. */
+static double rate(int step, int steps)
+{
+	double warm = fmin(1, (step + 1) / (double)WARM);
+
+	return rate_most * warm * (0.5 + 0.5 * cos(acos(-1) * step / steps));
+}
+
+/* The next line of each row; 0: all of them are at their ends. */
+static int next_piece(struct training *t, struct text_row *row, struct model_piece *piece)
+{
+	int steps = text_piece(&t->text, row, ROWS, LENGTH, t->lengths, t->symbols, t->next);
+
+	*piece = (struct model_piece){ ROWS, steps, t->lengths, t->symbols, t->next };
+	return steps;
+}
+
+static int learn(struct training *t)
+{
+	struct model_piece piece;
+	double nats;
+
+	next_piece(t, t->row, &piece);
+	CG_TRY(model_grad(&t->model, &piece, &nats));
+	model_learn(&t->model, rate(t->done, t->plan->steps));
+	t->loss[t->done++] = nats / log(2);
+	return CG_OK;
+}
+
+/* The mean loss over the part held out, each row of it begun with nothing carried. */
+static int measure(struct training *t)
+{
+	struct text_row row[ROWS];
+	struct model_piece piece;
+	double nats, sum = 0;
+	int characters = 0;
+
+	text_rows(text_held_out(&t->text), ROWS, 0, row);
+	model_rest(&t->model, MODEL_OTHER);
+	while (next_piece(t, row, &piece)) {
+		int n = 0;
+
+		for (int k = 0; k < ROWS; k++)
+			n += t->lengths[k];
+		CG_TRY(model_loss(&t->model, MODEL_OTHER, &piece, &nats));
+		sum += n * nats;
+		characters += n;
+	}
+	t->points[t->n_points++] = (struct curve_point){ t->done, sum / characters / log(2) };
+	return CG_OK;
+}
+
+/* Of the steps after the first `from`. */
+static double mean_loss(const struct training *t, int from)
+{
+	double sum = 0;
+
+	for (int k = from; k < t->done; k++)
+		sum += t->loss[k];
+	return sum / (t->done - from);
+}
+
+/* n letters, ended. */
+static int sample(struct training *t, int64_t seed, char *letters, int n)
+{
+	int symbols[SAMPLE];
+
+	CG_TRY(model_sample(&t->model, (uint64_t)seed, temperature, text_symbol(&t->text, '\n'), symbols, n));
+	for (int k = 0; k < n; k++)
+		letters[k] = t->text.letter[symbols[k]];
+	letters[n] = '\0';
+	return CG_OK;
+}
+
+/* ---- reports ---- */
+
+/* A row of the table, with a glance at what the model writes by now. */
+static int show_row(struct training *t)
+{
+	char letters[GLANCE + 1], loss[32] = "";
+
+	CG_TRY(sample(t, GLANCE_SEED, letters, GLANCE));
+	for (char *at = letters; *at; at++)
+		*at = *at == '\n' ? ' ' : *at;
+	if (t->done)
+		snprintf(loss, sizeof loss, "%.3f", mean_loss(t, t->measured));
+	hide_progress(t);
+	printf("%7d  %8s  %8.3f  %s%s%s\n", t->done, loss, t->points[t->n_points - 1].loss, t->plan->colour.faint, letters,
+	       t->plan->colour.off);
+	fflush(stdout);
+	return CG_OK;
+}
+
+static int show_report(struct training *t, int with_point)
+{
+	json_t *row = json_pack("{s:s, s:i}", "kind", "step", "step", t->done);
+
+	if (t->done && row)
+		json_object_set_new(row, "loss", print_number(mean_loss(t, t->reported)));
+	if (with_point && row)
+		json_object_set_new(row, "held_out", print_number(t->points[t->n_points - 1].loss));
+	return print_json(row);
+}
+
+static int report(struct training *t, int last)
+{
+	int with_point = last || t->done % (t->each * MEASURE) == 0;
+
+	if (!last && t->done % t->each)
+		return CG_OK;
+	if (with_point)
+		CG_TRY(measure(t));
+	if (t->plan->json)
+		CG_TRY(show_report(t, with_point));
+	else if (with_point)
+		CG_TRY(show_row(t));
+	t->reported = t->done;
+	if (with_point)
+		t->measured = t->done;
+	return CG_OK;
+}
+
+static int go_on_elsewhere(struct training *t)
+{
+	CG_TRY(model_move(&t->model, t->other));
+	if (t->plan->json)
+		return print_json(json_pack("{s:s, s:i, s:s}", "kind", "switch", "step", t->done, "backend", cg_describe(t->other)));
+	hide_progress(t);
+	printf("%7d  goes on on ", t->done);
+	print_plain(stdout, cg_describe(t->other));
+	printf("\n");
+	return CG_OK;
+}
+
+static int run(struct training *t)
+{
+	int steps = t->plan->steps, stop = 0;
+
+	t->began = now();
+	CG_TRY(report(t, 0));
+	while (t->done < steps && !stop) {
+		if (t->other && t->done == steps / 2)
+			CG_TRY(go_on_elsewhere(t));
+		CG_TRY(learn(t));
+		stop = now() - t->began >= t->plan->seconds;
+		CG_TRY(report(t, stop || t->done == steps));
+		if (t->done < steps && !stop)
+			show_progress(t);
+	}
+	hide_progress(t);
+	t->seconds = now() - t->began;
+	return CG_OK;
+}
+
+/* ---- the beginning and the end ---- */
+
+static int open_training(struct training *t, struct cg_context *context)
+{
+	struct model_shape shape = { 0, UNITS, ROWS, LENGTH };
+
+	CG_TRY(text_open(&t->text, command_texts[0].text));
+	text_rows(text_to_learn(&t->text), ROWS, 1, t->row);
+	shape.symbols = t->text.symbols;
+	CG_TRY(model_open(&t->model, context, shape, (uint64_t)t->plan->seed));
+	t->symbols = cg_memory(NULL, ROWS * LENGTH * sizeof *t->symbols);
+	t->next = cg_memory(NULL, ROWS * LENGTH * sizeof *t->next);
+	t->loss = cg_memory(NULL, (size_t)t->plan->steps * sizeof *t->loss);
+	if (!t->symbols || !t->next || !t->loss)
+		return CG_NO_MEMORY;
+	t->each = (t->plan->steps + REPORTS - 1) / REPORTS;
+	t->entropy = fmin(text_pair_entropy(&t->text), text_pair_loss(&t->text));
+	return CG_OK;
+}
+
+static void close_training(struct training *t)
+{
+	cg_memory(t->loss, 0);
+	cg_memory(t->next, 0);
+	cg_memory(t->symbols, 0);
+	model_close(&t->model);
+	text_close(&t->text);
+}
+
+static void show_beginning(const struct training *t, struct cg_context *context)
+{
+	printf("%sA model that learns to write, by the library's own forward and gradient%s\n\n", t->plan->colour.strong,
+	       t->plan->colour.off);
+	printf("%d layers of %d LSTM units with peepholes read \"%s\" character by character\n"
+	       "and guess the next: %zu weights, %d lines of their own lengths a step, seed %lld.\nOn ", MODEL_LAYERS, UNITS, title,
+	       t->model.n, ROWS, (long long)t->plan->seed);
+	print_plain(stdout, cg_describe(context));
+	printf(".\nLosses are in bits a character; the last tenth of the text is held out.\n\n"
+	       "%7s  %8s  %8s  %s\n", "step", "loss", "held out", "what it writes");
+	fflush(stdout);
+}
+
+/* CG_OK too where a file that nobody named cannot be written; *why then says so. */
+static int write_svg(struct training *t, const struct curve *c, const char **why)
+{
+	struct train_plan *p = t->plan;
+	int code = p->svg_named ? CG_OK : file_check_picture(&p->file, TRAIN_SVG);
+
+	*why = NULL;
+	if (!code)
+		code = file_begin(&p->file);
+	if (!code)
+		code = curve_svg(c, &p->file);
+	if (!code)
+		code = file_end(&p->file);
+	file_drop(&p->file);
+	if (!code || p->svg_named)
+		return code;
+	*why = cg_message();
+	return CG_OK;
+}
+
+static void show_sample(const struct training *t, const char *letters)
+{
+	printf("\n%sWhat it has learnt to write%s, at temperature %g\n\n  ", t->plan->colour.strong, t->plan->colour.off,
+	       temperature);
+	for (; *letters; letters++) {
+		putchar(*letters);
+		if (*letters == '\n')
+			fputs("  ", stdout);
+	}
+	printf("\n\n");
+}
+
+static void show_verdict(const struct training *t, double held_out, int below)
+{
+	const struct print_colour *colour = &t->plan->colour;
+
+	if (t->done < t->plan->steps)
+		printf("Stopped by the time limit of %g s, at step %d of %d.\n", t->plan->seconds, t->done, t->plan->steps);
+	printf("%d steps in %.1f s, %.1f steps/s, seed %lld.\n", t->done, t->seconds, t->done / t->seconds,
+	       (long long)t->plan->seed);
+	printf("%sHeld out: %.3f bits a character, %s the text's bigram entropy of %.3f%s; cellgrad demo --help says what that "
+	       "is.\n", below ? colour->good : colour->bad, held_out, below ? "below" : "not below", t->entropy, colour->off);
+}
+
+static int show_end_json(const struct training *t, double held_out, int below, const char *letters, int drawn)
+{
+	CG_TRY(print_json(json_pack("{s:s, s:s}", "kind", "sample", "text", letters)));
+	return print_json(json_pack("{s:s, s:i, s:i, s:I, s:I, s:s, s:o, s:o, s:b, s:o, s:o, s:b}", "kind", "training",
+	                            "steps", t->done, "of", t->plan->steps, "seed", (json_int_t)t->plan->seed,
+	                            "weights", (json_int_t)t->model.n, "unit", "bits per character",
+	                            "held_out", print_number(held_out), "bigram", print_number(t->entropy), "below", below,
+	                            "seconds", print_number(t->seconds),
+	                            "steps_per_second", print_number(t->done / t->seconds),
+	                            "svg", drawn));
+}
+
+static int show_end(struct training *t, int *failed)
+{
+	const struct curve c = {
+		.title = "A character model learns Alice's Adventures in Wonderland", .unit = "bits a character",
+		.loss_name = "training", .points_name = "held out", .level_name = "bigram entropy",
+		.loss = t->loss, .n = t->done, .steps = t->plan->steps, .points = t->points, .n_points = t->n_points,
+		.level = t->entropy
+	};
+	double held_out = t->points[t->n_points - 1].loss;
+	int below = held_out < t->entropy;
+	char letters[SAMPLE + 1];
+	const char *why = NULL;
+
+	*failed = !below && t->done == t->plan->steps;
+	CG_TRY(sample(t, t->plan->seed, letters, SAMPLE));
+	if (!t->plan->json) {
+		putchar('\n');
+		curve_print(&c, t->plan->colour);
+		show_sample(t, letters);
+	}
+	if (t->plan->svg)
+		CG_TRY(write_svg(t, &c, &why));
+	if (t->plan->json)
+		return show_end_json(t, held_out, below, letters, t->plan->svg && !why);
+	show_verdict(t, held_out, below);
+	if (why)
+		printf("The curve was not written: %s\n", why);
+	else if (t->plan->svg) {
+		printf("The curve is in ");
+		print_plain(stdout, t->plan->file.path);
+		printf(".\n");
+	}
+	return CG_OK;
+}
+
+int train(struct train_plan *plan, struct cg_context *context, struct cg_context *other, int *failed)
+{
+	struct training t = { .plan = plan, .other = other };
+	int code = open_training(&t, context);
+
+	if (!code && !plan->json)
+		show_beginning(&t, context);
+	if (!code)
+		code = run(&t);
+	if (!code)
+		code = show_end(&t, failed);
+	close_training(&t);
+	return code;
+}

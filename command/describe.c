@@ -1,0 +1,355 @@
+/*
+ * What an op takes and gives, for `cellgrad info OP` and `cellgrad run OP --help`, in 80 columns; and which op a word means.  No op is
+ * named here.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gen/cell.h"
+#include "runtime/device/device.h"
+#include "command/command.h"
+#include "command/describe.h"
+#include "command/print.h"
+
+enum { WIDTH = 80 };
+
+/* ---- as text ---- */
+
+/* Adds a last cell of many words; those that the line has no room for go into rows of their own, under it.  before: the letters
+ * that stand before it. */
+static void put_words(struct print_table *t, const char *words, int before)
+{
+	size_t room = before < WIDTH - 16 ? (size_t)(WIDTH - before) : 16, columns = strlen(t->columns);
+
+	for (int first = 1; first || *words; first = 0) {
+		size_t n = strlen(words);
+
+		if (n > room)
+			for (n = room; n && words[n] != ' '; n--)
+				;
+		n = n ? n : strcspn(words, " ");
+		for (size_t k = 1; !first && k < columns; k++)
+			print_cell(t, " ");
+		print_cell(t, "%.*s", (int)n, words);
+		words += n;
+		words += *words == ' ';
+	}
+}
+
+/* Letters of the longest of what a table's column will hold. */
+static int widest(int now, const char *words)
+{
+	return (int)strlen(words) > now ? (int)strlen(words) : now;
+}
+
+static int show_symbols(const struct about *a)
+{
+	struct print_table t = { .columns = "ll" };
+
+	for (const struct cg_dim *d = a->row->dims; d->symbol; d++)
+		if (about_uses(a, d->symbol)) {
+			print_cell(&t, "%s", d->symbol);
+			put_words(&t, d->about, 12);
+		}
+	if (t.n)
+		printf("\nSizes:\n");
+	CG_TRY(print_table(&t, "  "));
+	if (a->row->gates && about_multiples(a))
+		printf("A multiple of a size is the gates %s, one after the other.\n", a->row->gates);
+	for (const struct cg_port *p = a->row->ports; p->name && about_order(a); p++) {
+		char list[ABOUT_LIST], rows[ABOUT_LIST];
+
+		if (!strcmp(about_shape(a, p, list), about_turned(a, p, rows)))
+			continue;
+		printf("With %s=false %s is %s, and so with all that have T and B.\n", about_order(a)->name, list, rows);
+		break;
+	}
+	return CG_OK;
+}
+
+static int has_types(const struct about *a)
+{
+	int any = 0;
+
+	for (const struct cg_port *p = a->row->ports; p->name; p++)
+		any |= p->type != CG_REAL_TYPE;
+	return any;
+}
+
+static const char *port_name(const struct cg_port *p, char list[ABOUT_LIST])
+{
+	snprintf(list, ABOUT_LIST, p->flags & CG_LIST ? "%s_0 ..." : "%s", p->name);
+	return list;
+}
+
+/* The columns of ports that are as wide in every table: name, shape, type. */
+static void port_columns(const struct about *a, struct print_table *t, const struct cg_port *p)
+{
+	char list[ABOUT_LIST];
+
+	print_cell(t, "%s", port_name(p, list));
+	print_cell(t, "%s", about_shape(a, p, list));
+	if (has_types(a))
+		print_cell(t, "%s", about_type(p));
+}
+
+/* Letters before the last column of a table of ports with these origins. */
+static int before_last(const struct about *a, const char *head, int origin)
+{
+	int name = (int)strlen(head), shape = 5, need = 12;
+	char list[ABOUT_LIST];
+
+	for (const struct cg_port *p = a->row->ports; p->name; p++)
+		if (p->flow == CG_IN && about_origin(a, p) == origin) {
+			name = widest(name, port_name(p, list));
+			shape = widest(shape, about_shape(a, p, list));
+			need = widest(need, about_needed(a, p, list));
+		}
+	return 2 + name + 2 + shape + 2 + need + 2 + (has_types(a) ? 7 : 0);
+}
+
+static int show_inputs(const struct about *a)
+{
+	static const char *const heads[ORIGINS] = { "input", "input of ", "output of ", "gradient from above" };
+	char head[ABOUT_LIST], list[ABOUT_LIST];
+
+	for (int origin = 0; origin < ORIGINS; origin++) {
+		struct print_table t = { .columns = has_types(a) ? "lllll" : "llll" };
+
+		snprintf(head, sizeof head, "%s%s", heads[origin],
+		         a->pair && (origin == ITS_INPUT || origin == ITS_OUTPUT) ? about_name(a, a->pair) : "");
+		for (const struct cg_port *p = a->row->ports; p->name; p++) {
+			if (p->flow != CG_IN || about_origin(a, p) != origin)
+				continue;
+			if (!t.n) {
+				print_row(&t, head, "shape", NULL);
+				if (has_types(a))
+					print_cell(&t, "type");
+				print_row(&t, "run needs it", "C needs it for", NULL);
+			}
+			port_columns(a, &t, p);
+			print_cell(&t, "%s", about_needed(a, p, list));
+			put_words(&t, about_needed_for(a, p, list), before_last(a, head, origin));
+		}
+		if (t.n)
+			putchar('\n');
+		CG_TRY(print_table(&t, "  "));
+	}
+	return CG_OK;
+}
+
+/* What else is to be said of an output. */
+static const char *remark(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
+{
+	const struct cg_port *by = about_gradient_by(a, p);
+
+	list[0] = '\0';
+	if (by)
+		about_add(list, "", "gradient by %s", by->name);
+	if (about_taken(a, p))
+		about_add(list, ", ", "%s takes it", about_name(a, a->pair));
+	if (p->extra)
+		about_add(list, ", ", "ours alone");
+	return *list ? list : "-";
+}
+
+static int show_outputs(const struct about *a)
+{
+	struct print_table t = { .columns = has_types(a) ? "llll" : "lll" };
+	char list[ABOUT_LIST];
+
+	putchar('\n');
+	print_row(&t, "output", "shape", NULL);
+	if (has_types(a))
+		print_cell(&t, "type");
+	print_cell(&t, "remark");
+	for (const struct cg_port *p = a->row->ports; p->name; p++)
+		if (p->flow != CG_IN && about_shows(a, p->extra)) {
+			port_columns(a, &t, p);
+			print_cell(&t, "%s", remark(a, p, list));
+		}
+	return print_table(&t, "  ");
+}
+
+/* What a port's name and shape do not say; "": nothing. */
+static const char *note(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
+{
+	list[0] = '\0';
+	if (p->about && about_shows(a, p->extra))
+		about_add(list, "", "%s", p->about);
+	if (p->flags & CG_ON_HOST)
+		about_add(list, "; ", "in C in the host's memory");
+	return list;
+}
+
+static int show_notes(const struct about *a)
+{
+	struct print_table t = { .columns = "ll" };
+	char list[ABOUT_LIST], words[ABOUT_LIST];
+	int name = 0;
+
+	for (const struct cg_port *p = a->row->ports; p->name; p++)
+		if (*note(a, p, words))
+			name = widest(name, port_name(p, list));
+	for (const struct cg_port *p = a->row->ports; p->name; p++)
+		if (*note(a, p, words)) {
+			print_cell(&t, "%s", port_name(p, list));
+			put_words(&t, words, 2 + name + 2);
+		}
+	if (t.n)
+		putchar('\n');
+	return print_table(&t, "  ");
+}
+
+/* extra: those that only our name has. */
+static int show_attributes(const struct about *a, int extra)
+{
+	struct print_table t = { .columns = "llll" };
+	char list[ABOUT_LIST], text[CG_ATTRIBUTE_TEXT];
+	int name = 9, standard = 8;
+
+	for (const struct cg_attribute *d = a->row->attributes; d->name; d++)
+		if (d->extra == extra) {
+			name = widest(name, d->name);
+			standard = widest(standard, about_default(a, d, text));
+		}
+	for (const struct cg_attribute *d = a->row->attributes; d->name; d++) {
+		if (d->extra != extra)
+			continue;
+		if (!t.n)
+			print_row(&t, "attribute", "type", "default", "values", NULL);
+		print_row(&t, d->name, about_kinds[d->kind], about_default(a, d, text), NULL);
+		put_words(&t, about_values(d, list), 2 + name + 2 + 7 + 2 + standard + 2);
+	}
+	if (!extra) {
+		if (!t.n)
+			print_row(&t, "attribute", "type", "default", "values", NULL);
+		print_row(&t, "T", "word", "tensors'", "half, bfloat16, float, double", NULL);
+	}
+	if (t.n)
+		printf(extra ? "\nOurs alone, not of %s:\n" : "\n%.0s", a->row->tensorflow);
+	return print_table(&t, "  ");
+}
+
+static int show(const struct about *a)
+{
+	printf(a->theirs ? "%s, our %s\n" : "%s, TensorFlow's %s\n", a->name, a->theirs ? a->row->name : a->row->tensorflow);
+	if (a->pair)
+		printf(a->is_grad ? "The gradient of %s.\n" : "Its gradient is %s.\n", about_name(a, a->pair));
+	CG_TRY(show_symbols(a));
+	printf("\nTensors%s F16, BF16, F32 or F64, one of them for all:\n", has_types(a) ? "; float is" : ",");
+	CG_TRY(show_inputs(a));
+	CG_TRY(show_outputs(a));
+	CG_TRY(show_notes(a));
+	CG_TRY(show_attributes(a, 0));
+	if (!a->theirs)
+		CG_TRY(show_attributes(a, 1));
+	printf("\n"
+	       "cellgrad run needs the tensors in its FILEs; in C what no output needs may be\n"
+	       "absent, and an absent gradient or state is zeros.  Attributes are NAME=VALUE, or\n"
+	       "metadata of a FILE.\n");
+	return CG_OK;
+}
+
+/* ---- which op ---- */
+
+/* The built-in cell whose name is in the word, whatever its case; the longest. */
+static const char *cell_in(const char *word)
+{
+	const char *cell, *found = NULL;
+	char lower[PRINT_NAME];
+	size_t n = 0;
+
+	for (; word[n] && n < sizeof lower - 1; n++)
+		lower[n] = (char)tolower((unsigned char)word[n]);
+	lower[n] = '\0';
+	for (int k = 0; (cell = cg_cell_name(k)); k++)
+		if (strstr(lower, cell) && (!found || strlen(cell) > strlen(found)))
+			found = cell;
+	return found;
+}
+
+static const struct cg_attribute *attribute_of(const struct cg_op *row, const char *name)
+{
+	const struct cg_attribute *t = row->attributes;
+
+	while (t->name && strcmp(t->name, name))
+		t++;
+	return t->name ? t : NULL;
+}
+
+/* The word of an attribute that names the cell, or NULL. */
+static const struct cg_attribute *mode_for(const struct cg_op *row, const char *cell)
+{
+	for (const struct cg_attribute *t = row->attributes; t->name; t++)
+		for (int k = 0; t->kind == CG_WORD && t->words[k]; k++)
+			if (!strcmp(t->words[k], cell))
+				return t;
+	return NULL;
+}
+
+static int is_a_cell(const char *name, const char *cell)
+{
+	const struct cg_op *row = cg_op_next(NULL);
+	const struct cg_attribute *mode;
+
+	/* The first op that any cell can be given to. */
+	while (row && !(row->route && attribute_of(row, "cell")))
+		row = cg_op_next(row);
+	mode = row ? mode_for(row, cell) : NULL;
+	if (mode)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: no such op; %s is a cell, and %s with cell=%s, or %s with %s=%s, computes networks of it",
+		               name, cell, row->name, cell, row->tensorflow, mode->name, cell);
+	return cg_fail(CG_BAD_ARGUMENT, "%s: no such op; %s is a cell, and %s with cell=%s computes networks of it", name, cell,
+	               row ? row->name : "none", cell);
+}
+
+static int is_a_backend(const char *name)
+{
+	for (const struct cg_backend *const *b = cg_backends; *b; b++)
+		if (!strcmp((*b)->name, name))
+			return cg_fail(CG_BAD_ARGUMENT, "%s: no such op, but a backend: cellgrad info --why %s asks about it", name, name);
+	return 0;
+}
+
+/* Is there an op that the word may be misspelt of?  Then cg_op_find has said so. */
+static int is_misspelt(const char *name)
+{
+	for (const struct cg_op *row = NULL; (row = cg_op_next(row));)
+		if (cg_nearest(name, (const char *const[]){ row->name, row->tensorflow }, 2))
+			return 1;
+	return 0;
+}
+
+const struct cg_op *describe_find(const char *name, int *theirs)
+{
+	const struct cg_op *row = cg_op_find(name, theirs);
+	char shown[PRINT_NAME];
+	const char *cell;
+
+	if (row || is_misspelt(name) || is_a_backend(name))
+		return row;
+	cell = cell_in(name);
+	if (cell)
+		is_a_cell(print_name(shown, name), cell);
+	return NULL;
+}
+
+int describe_op(const char *name, int json)
+{
+	struct about a = { .name = name };
+	int code;
+
+	a.row = describe_find(name, &a.theirs);
+	if (!a.row)
+		return CG_BAD_ARGUMENT;
+	a.pair = cg_op_pair(a.row, &a.is_grad);
+	a.op = cg_memory(NULL, a.row->size);
+	if (!a.op)
+		return CG_NO_MEMORY;
+	a.row->init(a.op, a.row->size);
+	code = json ? describe_json(&a) : show(&a);
+	cg_memory(a.op, 0);
+	return code;
+}

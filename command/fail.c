@@ -1,0 +1,78 @@
+/*
+ * What a subcommand says on standard error: why it failed, or what its user should know though it did not.  Where the command
+ * line has --json, either is an object on a line of its own.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command/command.h"
+#include "command/print.h"
+
+static int as_json;
+
+void command_words(int argc, const char *const *argv)
+{
+	as_json = 0;
+	for (int k = 1; k < argc && strcmp(argv[k], "--"); k++)
+		as_json |= !strcmp(argv[k], "--json");
+}
+
+/* kind: "error" or "warning". */
+static void say(const char *kind, const char *command, const char *words)
+{
+	if (as_json) {
+		fprintf(stderr, "{\"%s\":", kind);
+		print_quoted(stderr, words);
+		fputs(",\"command\":", stderr);
+		print_quoted(stderr, command);
+		fputs("}\n", stderr);
+		return;
+	}
+	fprintf(stderr, "cellgrad%s%s: %s", *command ? " " : "", command, strcmp(kind, "error") ? "warning: " : "");
+	print_plain(stderr, words);
+	fputc('\n', stderr);
+}
+
+int command_failed(const char *command, int code, int working)
+{
+	say("error", command, cg_message());
+	return working || code == CG_DRIVER || code == CG_NO_MEMORY ? EXIT_WORK : EXIT_REFUSED;
+}
+
+void command_warned(const char *command, const char *format, ...)
+{
+	char words[CG_MESSAGE_MAX];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(words, sizeof words, format, list);
+	va_end(list);
+	say("warning", command, words);
+}
+
+/* Letters of what a message of the library's begins with, its call's name or its argument's, before its words. */
+static size_t prefix(const char *message)
+{
+	size_t n = strncmp(message, "cg_", 3) ? strncmp(message, "dtype:", 6) ? 0 : 5 : strspn(message, "abcdefghijklmnopqrstuvwxyz_");
+
+	return n && !strncmp(message + n, ": ", 2) ? n + 2 : 0;
+}
+
+int command_own(int code, const char *own)
+{
+	const char *message = cg_message();
+	char words[CG_MESSAGE_MAX];
+	size_t n = 0;
+
+	/* Of several backends each has its words, with "; " between. */
+	for (const char *at = message; *at && n < sizeof words - 1; at++) {
+		if (at == message || (at >= message + 2 && at[-2] == ';' && at[-1] == ' '))
+			at += prefix(at);
+		if (!*at)
+			break;
+		words[n++] = *at;
+	}
+	words[n] = '\0';
+	return own ? cg_fail(code, "%s: %s", own, words) : cg_fail(code, "%s", words);
+}

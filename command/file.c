@@ -1,0 +1,476 @@
+/*
+ * Files that appear whole or not at all, and reading a text.  What is in them is the caller's.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "command/claim.h"
+#include "command/file.h"
+#include "runtime/core/core.h"
+
+/* The temporaries there are, for the signal handler. */
+static struct file *volatile begun;
+
+static const int signals[] = { SIGHUP, SIGINT, SIGTERM };
+
+static void interrupted(int number)
+{
+	for (struct file *f = begun; f; f = f->next)
+		unlink(f->temporary);
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+static void hold_signals(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t k = 0; k < sizeof signals / sizeof *signals; k++)
+		sigaddset(&set, signals[k]);
+	sigprocmask(how, &set, NULL);
+}
+
+static void catch_signals(void)
+{
+	static int done;
+	struct sigaction was;
+
+	if (done++)
+		return;
+	for (size_t k = 0; k < sizeof signals / sizeof *signals; k++)
+		/* Under nohup HUP stays ignored. */
+		if (!sigaction(signals[k], NULL, &was) && was.sa_handler == SIG_DFL)
+			signal(signals[k], interrupted);
+}
+
+void file_folder(char folder[PATH_MAX], const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		strcpy(folder, ".");
+	else
+		snprintf(folder, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
+/* ---- temporaries: .cellgrad-PID-N ---- */
+
+static const char form[] = ".cellgrad-";
+
+/* The length of a number as it is printed; 0: there is none. */
+static size_t digits(const char *s)
+{
+	size_t n = strspn(s, "0123456789");
+
+	return *s == '0' && n > 1 ? 0 : n;
+}
+
+static int is_temporary(const char *name)
+{
+	size_t pid, n;
+
+	if (strncmp(name, form, sizeof form - 1))
+		return 0;
+	name += sizeof form - 1;
+	pid = digits(name);
+	if (!pid || name[pid] != '-')
+		return 0;
+	n = digits(name + pid + 1);
+	return n && !name[pid + 1 + n];
+}
+
+/*
+ * flock, since it lasts until the last descriptor of this opening of the file is closed, gnuplot's included.  POSIX's locks end with
+ * the first close of the file in the process; those of Linux that do not are unknown to the BSDs.  On NFS Linux makes of flock a
+ * lock of the server's, which other hosts see, if the file is open to be written.
+ * 1: locked; 0: another holds it; -1: there are no locks here, and nothing is taken for left over.
+ */
+static int lock(int fd)
+{
+	while (flock(fd, LOCK_EX | LOCK_NB))
+		if (errno != EINTR)
+			return errno == EWOULDBLOCK ? 0 : -1;
+	return 1;
+}
+
+/* Is that still the file's name? */
+static int has_name(int fd, int folder, const char *name, struct stat *s)
+{
+	struct stat there;
+
+	return !fstat(fd, s) && !fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) && there.st_dev == s->st_dev &&
+	       there.st_ino == s->st_ino;
+}
+
+/* Removes a temporary that nobody writes.  Whoever holds its lock may: a writer that has made one and finds it locked, or gone,
+ * makes another. */
+static void remove_leftover(int folder, const char *name)
+{
+	int fd = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat s;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &s) && S_ISREG(s.st_mode) && s.st_uid == geteuid() && lock(fd) == 1 && has_name(fd, folder, name, &s) &&
+	    !claim_is_input(&s))
+		unlinkat(folder, name, 0);
+	close(fd);
+}
+
+static void remove_leftovers(const char *place)
+{
+	DIR *folder = opendir(place);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)))
+		if (is_temporary(entry->d_name))
+			remove_leftover(dirfd(folder), entry->d_name);
+	if (folder)
+		closedir(folder);
+}
+
+/* A new file, locked; -1 with errno. */
+static int make_temporary(char path[PATH_MAX], const char *place)
+{
+	struct stat s;
+
+	for (int k = 0; k < 100; k++) {
+		int fd;
+
+		if (snprintf(path, PATH_MAX, "%s/%s%ld-%d", place, form, (long)getpid(), k) >= PATH_MAX) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd >= 0 && lock(fd) && has_name(fd, AT_FDCWD, path, &s))
+			return fd;
+		if (fd < 0 && errno != EEXIST)
+			return -1;
+		if (fd >= 0)
+			close(fd);               /* another process took it for a leftover */
+	}
+	errno = EEXIST;
+	return -1;
+}
+
+/* ---- may it be written? ---- */
+
+int file_check_name(const char *path, const char *done)
+{
+	if (strcmp(path, "-"))
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "-: standard %s is not %s: expected a file's name; one of that name is ./-",
+	               *done == 'r' ? "input" : "output", done);
+}
+
+/* What is there: a regular file that may be written, or nothing. */
+static int look(struct file *f, const char *path, struct stat *there)
+{
+	f->mode = -1;
+	if (lstat(path, there))
+		return CG_OK;
+	/* A link stays a link: what it points to is replaced. */
+	if (S_ISLNK(there->st_mode) && (!realpath(path, f->path) || stat(f->path, there)))
+		return cg_fail(CG_FILE, "%s: %s", path, strerror(errno));
+	if (S_ISDIR(there->st_mode))
+		return cg_fail(CG_FILE, "%s: is a directory", path);
+	if (!S_ISREG(there->st_mode))
+		return cg_fail(CG_FILE, "%s: exists and is not a regular file", path);
+	if (faccessat(AT_FDCWD, f->path, W_OK, AT_EACCESS))
+		return cg_fail(CG_FILE, "%s: %s", path, strerror(errno));
+	f->mode = there->st_mode & 0777;
+	return CG_OK;
+}
+
+static int look_around(const struct file *f, const char *path)
+{
+	const char *slash = strrchr(f->path, '/');
+	char place[PATH_MAX];
+	struct stat there;
+
+	file_folder(place, f->path);
+	if (stat(place, &there))
+		return cg_fail(CG_FILE, "%s: %s: %s", path, place, strerror(errno));
+	if (!S_ISDIR(there.st_mode))
+		return cg_fail(CG_FILE, "%s: %s is not a directory", path, place);
+	if (faccessat(AT_FDCWD, place, W_OK | X_OK, AT_EACCESS))
+		return cg_fail(CG_FILE, "%s: cannot write into %s: %s", path, place, strerror(errno));
+	if (is_temporary(slash ? slash + 1 : f->path))
+		return cg_fail(CG_BAD_ARGUMENT, "%s: names of the form %sNUMBER-NUMBER are for temporary files: expected another", path, form);
+	return CG_OK;
+}
+
+int file_check(struct file *f, const char *path)
+{
+	struct stat there;
+
+	*f = (struct file){ .fd = -1, .mode = -1 };
+	if (strlen(path) >= PATH_MAX - 32)
+		return cg_fail(CG_FILE, "%.40s...: the path is too long", path);
+	CG_TRY(file_check_name(path, "written"));
+	if (path[strlen(path) - 1] == '/')
+		return cg_fail(CG_FILE, "%s: names a directory, not a file", path);
+	strcpy(f->path, path);
+	CG_TRY(look(f, path, &there));
+	CG_TRY(look_around(f, path));
+	return claim_output(path, f->path, f->mode < 0 ? NULL : &there, &f->claim);
+}
+
+/* ---- may what is there be replaced? ---- */
+
+/* The beginning of what the name had when it was checked, ended by a zero byte; *n of it, 0 of no file. */
+static int read_beginning(const struct file *f, const char *path, char *bytes, size_t most, size_t *n)
+{
+	int fd = f->mode < 0 ? -1 : open(f->path, O_RDONLY | O_CLOEXEC);
+	ssize_t got;
+
+	*n = 0;
+	if (f->mode < 0)
+		return CG_OK;
+	if (fd < 0)
+		return cg_fail(CG_FILE, "%s: %s", path, strerror(errno));
+	got = read(fd, bytes, most - 1);
+	close(fd);
+	if (got < 0)
+		return cg_fail(CG_FILE, "%s: %s", path, strerror(errno));
+	*n = (size_t)got;
+	bytes[got] = '\0';
+	return CG_OK;
+}
+
+static int is_picture(const char *bytes, size_t n)
+{
+	static const char png[] = "\x89PNG\r\n\x1a\n", mark[] = "\xef\xbb\xbf";
+	static const char *const words[] = { "<svg", "<?xml", "<!--", "<!DOCTYPE svg" };
+
+	if (n >= sizeof png - 1 && !memcmp(bytes, png, sizeof png - 1))
+		return 1;
+	if (!strncmp(bytes, mark, sizeof mark - 1))
+		bytes += sizeof mark - 1;
+	bytes += strspn(bytes, " \t\r\n");
+	for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+		if (!strncmp(bytes, words[k], strlen(words[k])))
+			return strstr(bytes, "<svg") != NULL;
+	return 0;
+}
+
+int file_check_picture(struct file *f, const char *path)
+{
+	char bytes[4096];
+	size_t n;
+
+	CG_TRY(file_check(f, path));
+	CG_TRY(read_beginning(f, path, bytes, sizeof bytes, &n));
+	if (!n || is_picture(bytes, n))
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "%s: exists and is neither an SVG nor a PNG, so it is not replaced: expected another file", path);
+}
+
+int file_check_text(struct file *f, const char *path, const char *beginning)
+{
+	size_t length = strlen(beginning), n;
+	char bytes[256];
+
+	CG_TRY(file_check(f, path));
+	CG_TRY(read_beginning(f, path, bytes, sizeof bytes, &n));
+	if (!n || !strncmp(bytes, beginning, length))
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "%s: exists and does not begin with \"%.*s\", so it is not replaced: expected another file", path,
+	               (int)strcspn(beginning, "\t"), beginning);
+}
+
+/* ---- writing ---- */
+
+int file_begin(struct file *f)
+{
+	char place[PATH_MAX];
+	int why;
+
+	file_folder(place, f->path);
+	catch_signals();
+	hold_signals(SIG_BLOCK);
+	f->fd = make_temporary(f->temporary, place);
+	why = errno;
+	if (f->fd >= 0) {
+		f->next = begun;
+		begun = f;
+	} else {
+		f->temporary[0] = '\0';
+	}
+	hold_signals(SIG_UNBLOCK);
+	if (f->fd < 0)
+		return cg_fail(CG_FILE, "%s: cannot make a file in %s: %s", f->path, place, strerror(why));
+	remove_leftovers(place);
+	if (f->mode >= 0 && fchmod(f->fd, (mode_t)f->mode))
+		return cg_fail(CG_FILE, "%s: fchmod: %s", f->path, strerror(errno));
+	return CG_OK;
+}
+
+int file_put(struct file *f, const void *bytes, size_t n)
+{
+	const char *at = bytes;
+
+	while (n) {
+		ssize_t put = write(f->fd, at, n < (size_t)1 << 30 ? n : (size_t)1 << 30);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return cg_fail(CG_FILE, "%s: write: %s", f->path, strerror(errno));
+		at += put;
+		n -= (size_t)put;
+	}
+	return CG_OK;
+}
+
+/* Off the list; the signal handler no longer sees it. */
+static void forget(struct file *f)
+{
+	if (begun == f)
+		begun = f->next;
+	for (struct file *k = begun; k; k = k->next)
+		if (k->next == f)
+			k->next = f->next;
+	f->temporary[0] = '\0';
+}
+
+/* Network filesystems tell of a full disk when a descriptor is closed; this one stays open, since its lock goes with it. */
+static int flush(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return copy < 0 ? fsync(fd) : close(copy);
+}
+
+int file_end(struct file *f)
+{
+	int failed, why;
+
+	if (flush(f->fd))
+		return cg_fail(CG_FILE, "%s: close: %s", f->path, strerror(errno));
+	hold_signals(SIG_BLOCK);
+	failed = rename(f->temporary, f->path);
+	why = errno;
+	if (!failed)
+		forget(f);
+	hold_signals(SIG_UNBLOCK);
+	if (failed)
+		return cg_fail(CG_FILE, "%s: rename: %s", f->path, strerror(why));
+	close(f->fd);
+	f->fd = -1;
+	claim_end(f->claim);
+	f->claim = NULL;
+	return CG_OK;
+}
+
+void file_drop(struct file *f)
+{
+	if (f->temporary[0]) {
+		hold_signals(SIG_BLOCK);
+		unlink(f->temporary);
+		forget(f);
+		hold_signals(SIG_UNBLOCK);
+		close(f->fd);
+		f->fd = -1;
+	}
+	claim_end(f->claim);
+	f->claim = NULL;
+}
+
+/* ---- reading ---- */
+
+/* Reads on until the end or one byte more than most. */
+static int read_all(int fd, char *text, size_t most, size_t *length)
+{
+	*length = 0;
+	while (*length <= most) {
+		ssize_t got = read(fd, text + *length, most + 1 - *length);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -1;
+		if (!got)
+			break;
+		*length += (size_t)got;
+	}
+	return 0;
+}
+
+int file_text(const char *path, int any, size_t most, char **text)
+{
+	/* A pipe that nobody writes is not waited for. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | (any ? 0 : O_NONBLOCK)), code;
+	struct claim *claim;
+	struct stat is;
+	size_t length;
+
+	*text = NULL;
+	if (fd < 0)
+		return cg_fail(CG_FILE, "%s: %s", path, strerror(errno));
+	code = claim_input(fd, path, &claim);
+	if (!code && !any && (fstat(fd, &is) || !S_ISREG(is.st_mode)))
+		code = cg_fail(CG_FILE, "%s: not a regular file", path);
+	if (code)
+		goto out;
+	if (!(*text = cg_memory(NULL, most + 2)))
+		code = CG_NO_MEMORY;
+	else if (read_all(fd, *text, most, &length))
+		code = cg_fail(CG_FILE, "%s: %s", path, strerror(errno));
+	else if (length > most)
+		code = cg_fail(CG_FILE, "%s: longer than %zu bytes", path, most);
+	else if (memchr(*text, '\0', length))
+		code = cg_fail(CG_FILE, "%s: has a zero byte, so it is no text", path);
+	else
+		(*text)[length] = '\0';
+out:
+	close(fd);
+	if (code)
+		*text = cg_memory(*text, 0);
+	return code;
+}
+
+/* Adds to the message that no built-in cell is called so how a file is told from one, by that which may have been meant. */
+static int no_cell(const char *word)
+{
+	char path[PATH_MAX];
+
+	for (int k = 0; k < 2; k++)
+		if (snprintf(path, sizeof path, "./%s%s", word, k ? "" : ".cell") < PATH_MAX && !access(path, F_OK))
+			return cg_fail(CG_BAD_ARGUMENT, "%s; did you mean the file %s?", cg_message(), path);
+	return cg_fail(CG_BAD_ARGUMENT, "%s; a file has a / in its name or ends in .cell", cg_message());
+}
+
+int file_is_cell(const char *word)
+{
+	size_t length = strlen(word);
+
+	return strchr(word, '/') || (length > 5 && !strcmp(word + length - 5, ".cell"));
+}
+
+int file_cell(const char *word, int said, const struct cg_cell **cell, struct cg_cell **parsed)
+{
+	char *source;
+	int code;
+
+	*parsed = NULL;
+	if (file_is_cell(word)) {
+		CG_TRY(file_text(word, said, CG_TEXT_MAX, &source));
+		code = cg_cell_parse(source, word, parsed);
+		cg_memory(source, 0);
+		*cell = *parsed;
+		return code;
+	}
+	CG_TRY(file_check_name(word, "read"));
+	*cell = cg_cell_find(word);
+	return *cell ? CG_OK : no_cell(word);
+}

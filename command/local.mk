@@ -1,0 +1,44 @@
+# The command; its parts are a library for the sake of tests.
+if COMMAND
+noinst_LTLIBRARIES += %D%/libcommand.la
+bin_PROGRAMS += cellgrad
+endif
+%C%_libcommand_la_SOURCES = \
+	%D%/about.h %D%/bench/bench.h %D%/run/call.h %D%/check/check.h %D%/claim.h %D%/command.h %D%/run/compare.h %D%/demo/curve.h \
+	%D%/describe.h %D%/file.h %D%/inspect.h %D%/run/metadata.h %D%/demo/model.h %D%/convert/network.h %D%/print.h %D%/probe.h \
+	%D%/safetensors.h %D%/check/shrink.h %D%/demo/text.h %D%/demo/train.h %D%/about.c %D%/run/attribute.c %D%/bench/bench.c \
+	%D%/cache.c %D%/run/call.c %D%/check/check.c %D%/claim.c %D%/run/compare.c %D%/convert/convert.c %D%/demo/curve.c \
+	%D%/demo/demo.c %D%/describe.c %D%/describe_json.c %D%/emit.c %D%/fail.c %D%/file.c %D%/convert/fit.c %D%/info.c %D%/inspect.c \
+	%D%/run/metadata.c %D%/run/metadata_cell.c %D%/demo/model.c %D%/convert/network.c %D%/options.c %D%/run/plan.c %D%/demo/plot.c \
+	%D%/print.c %D%/probe.c %D%/bench/problem.c %D%/run/recurrence.c %D%/bench/report.c %D%/bench/roof.c %D%/run/run.c \
+	%D%/safetensors.c %D%/check/shrink.c %D%/check/subject.c %D%/demo/text.c %D%/bench/timing.c %D%/demo/train.c \
+	%D%/check/verdict.c
+# What `check` judges by: the reference and the trials of the conformance suite.
+%C%_libcommand_la_SOURCES += \
+	verify/field.h verify/answer.h verify/network_trial.h verify/area.h verify/bound.h verify/cases.h verify/finding.h \
+	verify/kernel_trial.h verify/numbers.h verify/reference.h verify/reference_arrays.h verify/sequence.h verify/sequence_arrays.h \
+	verify/reference_rnn.h verify/trial.h verify/field.c verify/answer.c verify/network_trial.c verify/area.c verify/bound.c \
+	verify/cases.c verify/finding.c verify/kernel_trial.c verify/numbers.c verify/reference.c verify/reference_block_lstm.c \
+	verify/reference_dropout.c verify/reference_rnn.c verify/reference_rnn_grad.c verify/reference_rnn_params.c verify/trial.c
+EXTRA_DIST += %D%/README.md verify/README.md
+# The text that the demo's model learns.
+nodist_%C%_libcommand_la_SOURCES = %D%/demo/texts.c
+EXTRA_DIST += %D%/demo/alice.txt
+CLEANFILES += %D%/demo/texts.c
+%D%/demo/texts.c: templates/embed.sh %D%/demo/alice.txt
+	$(AM_V_GEN)$(MKDIR_P) %D%/demo && \
+	$(SHELL) $(srcdir)/templates/embed.sh command_texts $(srcdir)/%D%/demo/alice.txt > $@.tmp && mv $@.tmp $@
+# Where the demo finds TensorFlow's answers: installed, or in the source.
+%C%_libcommand_la_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DCELLGRAD_DATA='"$(pkgdatadir)/data"' -DCELLGRAD_SOURCE_DATA='"$(abs_top_srcdir)/tests/data"'
+%C%_libcommand_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(POPT_CFLAGS)
+%C%_libcommand_la_LIBADD = runtime/libwhole.la $(JANSSON_LIBS) $(POPT_LIBS)
+cellgrad_SOURCES = %D%/main.c
+cellgrad_LDADD = %D%/libcommand.la
+if COMMAND
+install-data-local:
+	$(MKDIR_P) '$(DESTDIR)$(pkgdatadir)/data'
+	$(INSTALL_DATA) $(srcdir)/tests/data/*BlockCellGrad-*.safetensors '$(DESTDIR)$(pkgdatadir)/data'
+uninstall-local:
+	rm -rf '$(DESTDIR)$(pkgdatadir)/data'
+endif

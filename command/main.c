@@ -1,0 +1,158 @@
+/*
+ * The `cellgrad` command: finds the subcommand, hands it its words, and sees to what every subcommand needs:
+ * our memory under jansson, standard streams that are there, and an answer that reached its reader.  What a
+ * subcommand does is in the file of its name.  No locale is set: numbers are read and written as in C.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gen/cell.h"
+#include "command/command.h"
+#include "command/print.h"
+#include "runtime/core/environment.h"
+
+struct command {
+	const char *name;
+	int (*call)(int argc, const char **argv);
+	const char *line;
+};
+
+static const struct command commands[] = {
+	{ "run",  command_run,  "compute an op on tensors from files, compare with expected ones" },
+	{ "convert", command_convert, "weights from the format of one program into another's" },
+	{ "emit", command_emit, "write the source of a cell's kernel, and its manifest" },
+	{ "check", command_check, "compare this machine's answers with the reference, and its kernels' bits" },
+	{ "info", command_info, "show devices, ops and cells, and why a backend cannot be used" },
+	{ "demo", command_demo, "show a derived kernel, compare with TensorFlow, train a model" },
+	{ "bench", command_bench, "how long ops take, next to what the machine could do" },
+	{ "cache", command_cache, "where compiled kernels are kept on disk, and which" },
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static void help(void)
+{
+	printf("Usage: cellgrad COMMAND [ARGUMENT]...\n"
+	       "Recurrent cells and their gradients, the same answers on every processor.\n\n");
+	for (int k = 0; k < COMMANDS; k++)
+		printf("  %-7s %s\n", commands[k].name, commands[k].line);
+	printf("\n"
+	       "  cellgrad COMMAND --help    options and examples of a command;\n"
+	       "  cellgrad help COMMAND      the same\n"
+	       "  cellgrad --version\n"
+	       "\n"
+	       "CELLGRAD_BACKEND names the backend to use: cpu, opencl:0.0, cuda:1, or a list in\n"
+	       "order of preference; unset: the first that opens.\n"
+	       "Exit status: 0 done; 1 a mismatch, or failed while working; 2 refused before\n"
+	       "any work.\n");
+}
+
+static int refuse(void)
+{
+	return command_failed("", CG_BAD_ARGUMENT, 0);
+}
+
+static int unknown(const char *word)
+{
+	static const char *const options[] = { "--help", "--version" };
+	const char *names[COMMANDS], *nearest, *what = *word == '-' ? "option" : "command";
+
+	for (int k = 0; k < COMMANDS; k++)
+		names[k] = commands[k].name;
+	nearest = *word == '-' ? cg_nearest(word, options, 2) : cg_nearest(word, names, COMMANDS);
+	if (nearest)
+		cg_fail(CG_BAD_ARGUMENT, "no %s \"%s\"; did you mean \"%s\"?", what, word, nearest);
+	else
+		cg_fail(CG_BAD_ARGUMENT, "no %s \"%s\"; cellgrad --help lists them", what, word);
+	return refuse();
+}
+
+static const struct command *find(const char *word)
+{
+	for (int k = 0; k < COMMANDS; k++)
+		if (!strcmp(word, commands[k].name))
+			return &commands[k];
+	return NULL;
+}
+
+/* "cellgrad help run OP" is "cellgrad run OP --help". */
+static int help_on(int argc, const char **argv)
+{
+	const struct command *command = find(argv[1]);
+
+	if (!command)
+		return unknown(argv[1]);
+	memmove(argv, argv + 1, (size_t)(argc - 1) * sizeof *argv);
+	argv[argc - 1] = "--help";
+	return command->call(argc, argv);
+}
+
+static int is_help(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
+}
+
+static int dispatch(int argc, const char **argv)
+{
+	const struct command *command;
+
+	if (argc < 2) {
+		cg_fail(CG_BAD_ARGUMENT, "which command?  cellgrad --help lists them");
+		return refuse();
+	}
+	if (is_help(argv[1]) && argc > 2 && !is_help(argv[2]))
+		return help_on(argc - 1, argv + 1);
+	if (is_help(argv[1])) {
+		help();
+		return EXIT_OK;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		printf("cellgrad %s\n", cg_version());
+		return EXIT_OK;
+	}
+	command = find(argv[1]);
+	return command ? command->call(argc - 1, argv + 1) : unknown(argv[1]);
+}
+
+/* A closed standard stream lends its number to the next file opened, and what is printed would go there. */
+static void guard_streams(void)
+{
+	static const int flags[] = { O_RDONLY, O_RDONLY, O_WRONLY };     /* to write to 1 is to fail, noticed */
+
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", flags[fd]) < 0)
+			_exit(EXIT_REFUSED);
+	signal(SIGPIPE, SIG_IGN);
+#ifdef SIGXFSZ
+	signal(SIGXFSZ, SIG_IGN);
+#endif
+}
+
+static void warn(const char *words)
+{
+	command_warned("", "%s", words);
+}
+
+int main(int argc, char **argv)
+{
+	int code, failed, why;
+
+	guard_streams();
+	print_json_memory();
+	command_words(argc, (const char **)argv);
+	cg_environment_warn(warn);
+	code = dispatch(argc, (const char **)argv);
+	failed = ferror(stdout);
+	errno = 0;
+	if (fflush(stdout) || failed || (fclose(stdout) && errno != EBADF)) {
+		why = print_trouble() ? print_trouble() : errno;
+		cg_fail(CG_FILE, "standard output: %s", why ? strerror(why) : "could not be written");
+		command_failed("", CG_FILE, 1);
+		if (code == EXIT_OK)
+			code = EXIT_WORK;
+	}
+	return code;
+}

@@ -1,0 +1,80 @@
+/*
+ * Comparing answers with expected ones.  The rule is above cg_allowance in compare.h; what is compared with
+ * what, and how it is shown, is the subcommands'.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "command/run/compare.h"
+#include "runtime/op/op.h"
+
+double compare_element(int dtype, const void *data, size_t k)
+{
+	return cg_element(dtype, (const char *)data + k * cg_dtype_bytes(dtype));
+}
+
+static double unit(int dtype)
+{
+	static const int digits[] = { [CG_F32] = 24, [CG_F64] = 53, [CG_F16] = 11, [CG_BF16] = 8 };
+
+	return ldexp(1, -digits[dtype]);
+}
+
+static double smallest(int dtype)
+{
+	static const int exponent[] = { [CG_F32] = -126, [CG_F64] = -1074, [CG_F16] = -24, [CG_BF16] = -126 };
+
+	return ldexp(1, exponent[dtype]);
+}
+
+double cg_allowance(const struct allowance *a, double want)
+{
+	double real = fmax(unit(a->dtype), unit(a->expected));
+	double acc = a->dtype == CG_F64 ? unit(CG_F64) : unit(CG_F32);
+
+	if (a->given)
+		return a->rtol * fabs(want) + a->atol;
+	if (a->rounded)
+		acc = fmax(acc, unit(a->dtype));
+	return 2 * real * fabs(want) + (16 + 4 * sqrt((double)a->depth)) * acc * a->largest + smallest(a->dtype);
+}
+
+static double error_of(double got, double want)
+{
+	if ((isnan(got) && isnan(want)) || got == want)
+		return 0;
+	if (!isfinite(got) || !isfinite(want))
+		return INFINITY;
+	return fabs(got - want);
+}
+
+void compare(struct allowance a, const void *got, const void *want, size_t n, struct comparison *c)
+{
+	double worst = -1;
+
+	*c = (struct comparison){ .n = n };
+	for (size_t k = 0; k < n; k++) {
+		double size = fabs(compare_element(a.expected, want, k));
+
+		if (isfinite(size) && size > c->largest)
+			c->largest = size;
+	}
+	a.largest = c->largest;
+	for (size_t k = 0; k < n; k++) {
+		double g = compare_element(a.dtype, got, k), w = compare_element(a.expected, want, k);
+		double error = error_of(g, w), allowed = isfinite(w) ? cg_allowance(&a, w) : 0;
+		double share = error > 0 ? error / allowed : 0;
+
+		c->wrong += error > allowed;
+		if (error > c->most)
+			c->most = error;
+		if (share > worst) {
+			worst = share;
+			c->at = k;
+			c->got = g;
+			c->want = w;
+			c->error = error;
+			c->allowance = allowed;
+		}
+	}
+}

@@ -1,0 +1,294 @@
+/*
+ * What files say in their metadata: attributes, the dtype, sizes, and what an op is without an attribute for it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verify/field.h"
+#include "command/run/metadata.h"
+#include "command/print.h"
+#include "runtime/rnn/rnn.h"
+
+const char by_words[] = "the command line", by_op[] = "the op", by_tensors[] = "the tensors";
+
+/* What fixes the meaning of params or of a reserve; all else a call may choose. */
+static const char *const fixed[] = {
+	"rnn_mode", "cell", "options", "values", "linear_before_reset", "num_layers", "num_units", "input_size", "num_proj", "direction",
+	"input_mode", "T", "weights_format", NULL
+};
+/* Sizes of which 0 says nothing: they are what the tensors have. */
+static const char *const sizes[] = { "num_layers", "num_units", "input_size", NULL };
+/* metadata_cell.c's. */
+static const char *const cells[] = { "rnn_mode", "cell", "options", "values", NULL };
+
+static int is_in(const char *name, const char *const list[])
+{
+	while (*list && strcmp(*list, name))
+		list++;
+	return *list != NULL;
+}
+
+int metadata_fixes(const char *name)
+{
+	return is_in(name, fixed);
+}
+
+const char *metadata_of(const struct call *c, const struct safetensors *file, const char *name)
+{
+	return c->ignore_metadata ? NULL : safetensors_metadata(file, name);
+}
+
+const char *metadata_where(const struct safetensors *file, char where[METADATA_WHERE])
+{
+	char shown[PRINT_NAME];
+
+	snprintf(where, METADATA_WHERE, "%s: __metadata__: ", print_name(shown, file->path));
+	return where;
+}
+
+/* ---- two that differ ---- */
+
+int metadata_alike(const char *a, const char *b)
+{
+	uint64_t n, m;
+	int64_t i, j;
+	int on, other;
+	double x, y;
+
+	/* More digits than a double has are not rounded. */
+	if (!field_natural(a, &n) && !field_natural(b, &m))
+		return n == m;
+	if (!field_integer(a, &i) && !field_integer(b, &j))
+		return i == j;
+	if (!field_real(a, &x) && !field_real(b, &y))
+		return x == y;
+	if (!field_boolean(a, &on) && !field_boolean(b, &other))
+		return on == other;
+	return !strcmp(a, b);
+}
+
+int metadata_differ(const struct call *c, const char *name, struct said a, struct said b)
+{
+	char one[PRINT_NAME], two[PRINT_NAME], decides[CG_ATTRIBUTE_TEXT + 32] = "";
+	const char *none = strcmp(name, "values") ? "none" : "the defaults";
+
+	if (b.by != by_op && b.by != by_tensors && !metadata_fixes(name))
+		snprintf(decides, sizeof decides, "%.40s=VALUE decides, and ", name);
+	return cg_fail(CG_BAD_ARGUMENT, "%s: %s: %s says %s, %s %s %s; %s--ignore-metadata leaves out what files say",
+	               c->theirs ? c->name : c->row->name, name, a.by, print_name(one, *a.what ? a.what : none), b.by,
+	               b.by == by_op ? "takes" : b.by == by_tensors ? "have" : "says", print_name(two, *b.what ? b.what : none), decides);
+}
+
+/* ---- attributes ---- */
+
+/* The text of an attribute in the one spelling that call_metadata writes. */
+static int spell(const struct cg_attribute *a, const struct safetensors *file, const char *text, char room[CG_ATTRIBUTE_TEXT],
+                 const char **what)
+{
+	union { double real; int integer; int64_t whole; const char *text; } value;
+	struct cg_attribute alone = *a;
+	char where[METADATA_WHERE];
+
+	alone.at = 0;
+	CG_TRY(attribute_read(&alone, text, metadata_where(file, where), &value));
+	*what = cg_attribute_text(&alone, &value, room);
+	return CG_OK;
+}
+
+/* The number of a NAME=NUMBER among others with commas between, or NULL; one that is too long is refused by who reads it. */
+static const char *value_of(const char *values, const char *name, char room[CG_ATTRIBUTE_TEXT])
+{
+	size_t n = strlen(name);
+
+	for (const char *at = values; at && *at; at += strcspn(at, ","), at += *at == ',') {
+		if (strncmp(at, name, n) || at[n] != '=')
+			continue;
+		at += n + 1;
+		return snprintf(room, CG_ATTRIBUTE_TEXT, "%.*s", (int)strcspn(at, ","), at) < CG_ATTRIBUTE_TEXT ? room : at;
+	}
+	return NULL;
+}
+
+/* TensorFlow's attributes of a block op, where a file has the options and values of a network in their place. */
+static const char *in_other_words(const struct call *c, const struct safetensors *file, const char *name, char room[CG_ATTRIBUTE_TEXT])
+{
+	const char *options = metadata_of(c, file, "options");
+
+	if (!metadata_meaning(c, "cell"))
+		return NULL;
+	if (!strcmp(name, "use_peephole"))
+		return options && !*options ? "false" : options && !strcmp(options, "peephole") ? "true" : options;
+	return value_of(metadata_of(c, file, "values"), name, room);
+}
+
+/* What a file says of an attribute, in its metadata or, of a scalar input, as a tensor; *what stays NULL where it says nothing. */
+static int from_metadata(const struct call *c, const struct cg_attribute *a, const struct safetensors *file, char room[CG_ATTRIBUTE_TEXT],
+                         const char **what)
+{
+	const char *text = metadata_of(c, file, a->name);
+	char other[CG_ATTRIBUTE_TEXT];
+
+	if (!text)
+		text = in_other_words(c, file, a->name, other);
+	if (text)
+		CG_TRY(spell(a, file, text, room, what));
+	if (*what && is_in(a->name, sizes) && !strcmp(*what, "0"))
+		*what = NULL;
+	return CG_OK;
+}
+
+static int from_tensor(const struct cg_attribute *a, const struct safetensors *file, char room[CG_ATTRIBUTE_TEXT], const char **what)
+{
+	const struct safetensors_tensor *t = a->scalar ? safetensors_find(file, a->name) : NULL;
+	int64_t value;
+
+	if (!t)
+		return CG_OK;
+	CG_TRY(attribute_scalar(a, file, t, &value));
+	snprintf(room, CG_ATTRIBUTE_TEXT, "%lld", (long long)value);
+	*what = room;
+	return CG_OK;
+}
+
+/* From the files, all of which must agree; first: NAME=VALUE, if it was given. */
+static int from_files(struct call *c, const struct cg_attribute *a, struct said first)
+{
+	char rooms[2][CG_ATTRIBUTE_TEXT];
+	int needed = a->required && !first.by;
+
+	if (first.by)
+		first.what = cg_attribute_text(a, c->op, rooms[0]);
+	if (first.by && is_in(a->name, sizes) && !strcmp(first.what, "0"))
+		first.by = NULL;
+	for (size_t k = 0; k < 2 * c->n_files; k++) {
+		const struct safetensors *file = &c->files[k / 2];
+		char *room = rooms[first.by != NULL];
+		struct said next = { file->path, NULL };
+
+		CG_TRY(k % 2 ? from_metadata(c, a, file, room, &next.what) : from_tensor(a, file, room, &next.what));
+		if (!next.what)
+			continue;
+		if (first.by && strcmp(first.what, next.what))
+			return metadata_differ(c, a->name, first, next);
+		if (first.by)
+			continue;
+		first = next;
+		CG_TRY(attribute_read(a, next.what, "", (char *)c->op + a->at));
+	}
+	return needed && !first.by ? attribute_missing(c, a) : CG_OK;
+}
+
+static int type_from_files(struct call *c)
+{
+	for (size_t f = 0; f < c->n_files; f++) {
+		const char *text = metadata_of(c, &c->files[f], "T");
+		const struct said here = { c->files[f].path, text };
+		char where[METADATA_WHERE];
+
+		if (!text)
+			continue;
+		CG_TRY(attribute_check_type(text, metadata_where(&c->files[f], where)));
+		if (!c->type) {
+			c->type = text;
+			c->type_by = here.by;
+		} else if (attribute_type_of(text) != attribute_type_of(c->type)) {
+			return metadata_differ(c, "T", (struct said){ c->type_by ? c->type_by : by_words, c->type }, here);
+		}
+	}
+	return CG_OK;
+}
+
+int metadata_attributes(struct call *c)
+{
+	CG_TRY(type_from_files(c));
+	for (int k = 0; c->row->attributes[k].name; k++) {
+		const struct cg_attribute *a = &c->row->attributes[k];
+		int given = c->attributes >> k & 1;
+
+		if (!attribute_is_of(c, a) || is_in(a->name, cells) || (given && !metadata_fixes(a->name)))
+			continue;
+		CG_TRY(from_files(c, a, (struct said){ given ? by_words : NULL, NULL }));
+	}
+	return CG_OK;
+}
+
+/* ---- what the op is ---- */
+
+const char *metadata_meaning(const struct call *c, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *at = c->row->means; at && *at; at += strcspn(at, " "), at += *at == ' ')
+		if (!strncmp(at, name, n) && at[n] == '=')
+			return at + n + 1;
+	return NULL;
+}
+
+static int is_meant(const struct call *c, const char *name, const char *meaning)
+{
+	char room[CG_ATTRIBUTE_TEXT];
+
+	for (size_t f = 0; f < c->n_files && !attribute_find(c, name); f++) {
+		const char *text = metadata_of(c, &c->files[f], name);
+
+		if (!text)
+			text = in_other_words(c, &c->files[f], name, room);
+		if (!text || metadata_alike(text, meaning) || (is_in(name, sizes) && metadata_alike(text, "0")))
+			continue;
+		return metadata_differ(c, name, (struct said){ c->files[f].path, text }, (struct said){ by_op, meaning });
+	}
+	return CG_OK;
+}
+
+int metadata_means(const struct call *c)
+{
+	char name[CG_ATTRIBUTE_TEXT], meaning[CG_ATTRIBUTE_TEXT];
+
+	for (const char *at = c->row->means; at && *at; at += strcspn(at, " "), at += *at == ' ') {
+		int n = (int)strcspn(at, "=");
+
+		snprintf(name, sizeof name, "%.*s", n, at);
+		snprintf(meaning, sizeof meaning, "%.*s", (int)strcspn(at + n + 1, " "), at + n + 1);
+		if (strcmp(name, "cell"))
+			CG_TRY(is_meant(c, name, meaning));
+	}
+	return CG_OK;
+}
+
+/* ---- sizes ---- */
+
+/* 0: no shape has said it. */
+static int64_t size_of(const struct call *c, const char *symbol, unsigned bound)
+{
+	for (int k = 0; c->row->dims[k].symbol; k++)
+		if (!strcmp(c->row->dims[k].symbol, symbol) && bound >> k & 1)
+			return *(const int64_t *)(const void *)((const char *)c->op + c->row->dims[k].at);
+	return 0;
+}
+
+static int is_size(const struct call *c, const char *name, int64_t size)
+{
+	char digits[32];
+
+	snprintf(digits, sizeof digits, "%lld", (long long)size);
+	for (size_t f = 0; f < c->n_files && size; f++) {
+		const char *text = metadata_of(c, &c->files[f], name);
+
+		if (text && !metadata_alike(text, digits) && !metadata_alike(text, "0"))
+			return metadata_differ(c, name, (struct said){ c->files[f].path, text }, (struct said){ by_tensors, digits });
+	}
+	return CG_OK;
+}
+
+int metadata_sizes(const struct call *c, unsigned bound)
+{
+	int64_t units = size_of(c, "U", bound), states = size_of(c, "L*D", bound);
+	const struct cg_rnn_op *op = c->row->plan ? c->op : NULL;
+
+	/* Without a projection the output is as wide as the state. */
+	if (!units && op && !op->num_proj)
+		units = size_of(c, "H", bound);
+	CG_TRY(is_size(c, "input_size", size_of(c, "I", bound)));
+	CG_TRY(is_size(c, "num_units", units));
+	return states && states % (1 + op->direction) == 0 ? is_size(c, "num_layers", states / (1 + op->direction)) : CG_OK;
+}

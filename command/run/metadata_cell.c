@@ -1,0 +1,370 @@
+/*
+ * Which cell words and files name, and whether they name one.  Cells are compared by their text: a file carries its digest, so that
+ * a path may be another from elsewhere, and a text that was changed since is seen.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gen/cell.h"
+#include "command/run/metadata.h"
+#include "command/print.h"
+#include "runtime/rnn/rnn.h"
+
+/* A cell as someone names it; known: the digest is. */
+struct named { const char *by, *name; uint64_t digest; int known; };
+
+static const char digest_key[] = "cell_digest";
+
+const char *metadata_digest(const struct cg_cell *cell, char digits[METADATA_DIGEST])
+{
+	snprintf(digits, METADATA_DIGEST, "%016llx", (unsigned long long)cg_cell_digest(cell));
+	return digits;
+}
+
+/* ---- what a file says ---- */
+
+static int read_digest(const struct safetensors *file, const char *text, uint64_t *digest)
+{
+	char where[METADATA_WHERE], shown[PRINT_NAME];
+
+	*digest = strtoull(text, NULL, 16);
+	if (strlen(text) == METADATA_DIGEST - 1 && strspn(text, "0123456789abcdef") == METADATA_DIGEST - 1)
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "%s%s: expected 16 hexadecimal digits, got \"%s\"", metadata_where(file, where), digest_key,
+	               print_name(shown, text));
+}
+
+/* The digest of a cell that is built in, or of a file that can be read; else it is not known. */
+static int find_digest(const struct safetensors *file, struct named *n)
+{
+	const struct cg_cell *cell;
+	struct cg_cell *parsed;
+	char where[METADATA_WHERE];
+	int code = file_cell(n->name, 0, &cell, &parsed);
+
+	if (code == CG_NO_MEMORY)
+		return code;
+	/* There is no other place to look for one that is built in. */
+	if (code && !file_is_cell(n->name))
+		return cg_fail_in(CG_BAD_ARGUMENT, "%scell", metadata_where(file, where));
+	n->known = !code;
+	n->digest = code ? 0 : cg_cell_digest(cell);
+	cg_cell_close(parsed);
+	return CG_OK;
+}
+
+/* cell, else rnn_mode: a forward of 0.1.0 wrote rnn_mode even where it was not the cell's. */
+static int of_file(const struct call *c, const struct safetensors *file, struct named *n)
+{
+	static const struct cg_attribute mode = { .name = "rnn_mode", .kind = CG_WORD, .words = cg_rnn_modes };
+	const char *cell = metadata_of(c, file, "cell"), *word = metadata_of(c, file, "rnn_mode"), *digest = metadata_of(c, file, digest_key);
+	const char *linear = metadata_of(c, file, "linear_before_reset");
+	char where[METADATA_WHERE];
+	int which;
+
+	*n = (struct named){ .by = file->path, .name = cell && *cell ? cell : word };
+	if (n->name == word && word) {
+		CG_TRY(attribute_read(&mode, word, metadata_where(file, where), &which));
+		/* ONNX has one word for both. */
+		if (!strcmp(word, "gru") && linear && metadata_alike(linear, "0"))
+			n->name = "gru_block";
+	}
+	if (!n->name)
+		return CG_OK;
+	if (!digest)
+		return find_digest(file, n);
+	n->known = 1;
+	return read_digest(file, digest, &n->digest);
+}
+
+/* A file with a digest says all of its cell: what it does not name is off, or has its default. */
+static const char *all_of_cell(const struct call *c, const struct safetensors *file, const char *name)
+{
+	const char *text = metadata_of(c, file, name);
+
+	if (text || !metadata_of(c, file, digest_key))
+		return text;
+	/* Formats of block ops have words of their own for these. */
+	if (!strcmp(name, "values") && (metadata_of(c, file, "forget_bias") || metadata_of(c, file, "cell_clip")))
+		return NULL;
+	return "";
+}
+
+/* ---- whether they agree ---- */
+
+enum { SHOWN = 96 };
+
+static int differ(const struct call *c, const struct named *a, const struct named *b)
+{
+	char name[PRINT_NAME], one[SHOWN], two[SHOWN];
+
+	if (strcmp(a->name, b->name))
+		return metadata_differ(c, "cell", (struct said){ a->by, a->name }, (struct said){ b->by, b->name });
+	snprintf(one, sizeof one, "that its text has digest %016llx", (unsigned long long)a->digest);
+	snprintf(two, sizeof two, "%016llx", (unsigned long long)b->digest);
+	metadata_differ(c, "cell", (struct said){ a->by, one }, (struct said){ b->by, two });
+	return cg_fail_in(CG_BAD_ARGUMENT, "%s was changed", print_name(name, a->name));
+}
+
+/* Refuses two that are known and differ.  *first becomes one that is named, and known if any is. */
+static int agree(const struct call *c, struct named *first)
+{
+	for (size_t f = 0; f < c->n_files; f++) {
+		struct named n;
+
+		CG_TRY(of_file(c, &c->files[f], &n));
+		if (first->known && n.known && first->digest != n.digest)
+			return differ(c, first, &n);
+		if (n.name && (!first->name || (n.known && !first->known)))
+			*first = n;
+	}
+	return CG_OK;
+}
+
+/* ---- the cell itself ---- */
+
+/* The file says which cell, and it is not there to be read. */
+static int cannot_open(const struct safetensors *file, const char *name)
+{
+	char where[METADATA_WHERE], shown[PRINT_NAME];
+	const struct cg_cell *cell;
+	struct cg_cell *parsed;
+
+	/* Once more, for the reason. */
+	if (!file_cell(name, 0, &cell, &parsed)) {
+		cg_cell_close(parsed);
+		cg_fail(CG_BAD_ARGUMENT, "%s", print_name(shown, name));
+	}
+	cg_fail_in(CG_BAD_ARGUMENT, "%scell", metadata_where(file, where));
+	/* What is wrong in a text ends with a line that points to it. */
+	return strchr(cg_message(), '\n') ? CG_BAD_ARGUMENT :
+	       cg_fail(CG_BAD_ARGUMENT, "%s; cell=PATH says where it is, --ignore-metadata leaves out what files say", cg_message());
+}
+
+static int is_another(const struct safetensors *file, const char *name, uint64_t then, uint64_t now)
+{
+	char where[METADATA_WHERE], shown[PRINT_NAME];
+
+	return cg_fail(CG_BAD_ARGUMENT, "%scell: the text of %s was changed since: expected digest %016llx, got %016llx; cell=PATH says where "
+	               "the former text is, --ignore-metadata leaves out what files say", metadata_where(file, where), print_name(shown, name),
+	               (unsigned long long)then, (unsigned long long)now);
+}
+
+/* Which of two names of one cell is taken does not follow from the order of files: built-in ones first, then by their letters. */
+static int is_before(const char *name, const char *found)
+{
+	int path = file_is_cell(name), other = found && file_is_cell(found);
+
+	return !found || path < other || (path == other && strcmp(name, found) < 0);
+}
+
+/* Wherever a file says that it is, if there is a text of the digest. */
+static int open_cell(const struct call *c, uint64_t digest, struct metadata_cell *m)
+{
+	struct { const struct safetensors *file; const char *name; uint64_t digest; } closed = { NULL }, changed = { NULL };
+
+	for (size_t f = 0; f < c->n_files; f++) {
+		const struct cg_cell *cell;
+		struct cg_cell *parsed;
+		struct named n;
+		int code;
+
+		CG_TRY(of_file(c, &c->files[f], &n));
+		if (!n.name || !is_before(n.name, m->name))
+			continue;
+		code = file_cell(n.name, 0, &cell, &parsed);
+		if (code == CG_NO_MEMORY)
+			return code;
+		if (!code && cg_cell_digest(cell) == digest) {
+			cg_cell_close(m->parsed);
+			*m = (struct metadata_cell){ n.name, cell, parsed, m->options, m->values };
+			continue;
+		}
+		if (code)
+			closed.file = &c->files[f], closed.name = n.name;
+		else
+			changed.file = &c->files[f], changed.name = n.name, changed.digest = cg_cell_digest(cell);
+		cg_cell_close(parsed);
+	}
+	if (m->name)
+		return CG_OK;
+	return changed.file ? is_another(changed.file, changed.name, digest, changed.digest) : cannot_open(closed.file, closed.name);
+}
+
+/* Of an op that has no attribute for any cell: one of a list, of which the next is at *list. */
+static int next_cell(const struct call *c, const char **list, int k, char name[CG_NAME_MAX + 1])
+{
+	size_t n;
+
+	if (!*list) {
+		snprintf(name, CG_NAME_MAX + 1, "%s", attribute_find(c, "rnn_mode") && cg_rnn_modes[k] ? cg_rnn_modes[k] : "");
+		return *name != '\0';
+	}
+	n = strcspn(*list, ", ");
+	snprintf(name, CG_NAME_MAX + 1, "%.*s", (int)n, *list);
+	*list += n + ((*list)[n] == ',');
+	return *name != '\0';
+}
+
+static int choose_cell(const struct call *c, const struct named *want, struct metadata_cell *m)
+{
+	const char *list = metadata_meaning(c, "cell");
+	char name[CG_NAME_MAX + 1], all[SHOWN] = "";
+
+	for (int k = 0; next_cell(c, &list, k, name); k++) {
+		m->cell = cg_cell_find(name);
+		m->name = m->cell ? m->cell->name : NULL;
+		if (m->cell && want->known && cg_cell_digest(m->cell) == want->digest)
+			return CG_OK;
+		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? " or " : "", name);
+	}
+	return metadata_differ(c, "cell", (struct said){ want->by, want->name }, (struct said){ by_op, all });
+}
+
+/* ---- its options and values ---- */
+
+static int is_option(const char *name, size_t n, const char *list)
+{
+	for (; *list; list += strcspn(list, ","), list += *list == ',')
+		if (strcspn(list, ",") == n && !strncmp(list, name, n))
+			return 1;
+	return 0;
+}
+
+static int has_all(const char *list, const char *of)
+{
+	for (; *of; of += strcspn(of, ","), of += *of == ',')
+		if (!is_option(of, strcspn(of, ","), list))
+			return 0;
+	return 1;
+}
+
+static int read_options(const struct call *c, struct metadata_cell *m)
+{
+	enum { MOST = CG_OPTIONS_MAX * (CG_NAME_MAX + 1) };
+	struct said first = { m->options ? by_words : NULL, m->options };
+	char where[METADATA_WHERE];
+
+	for (size_t f = 0; f < c->n_files; f++) {
+		const struct said next = { c->files[f].path, all_of_cell(c, &c->files[f], "options") };
+
+		if (next.what && strlen(next.what) > MOST)
+			return cg_fail(CG_BAD_ARGUMENT, "%soptions: expected at most %d letters, got %zu", metadata_where(&c->files[f], where), MOST,
+			               strlen(next.what));
+		if (next.what && first.by && strlen(first.what) <= MOST && !(has_all(first.what, next.what) && has_all(next.what, first.what)))
+			return metadata_differ(c, "options", first, next);
+		/* Of texts that say the same it is the first by its letters, not by the order of files. */
+		if (next.what && (!first.by || (first.by != by_words && strcmp(next.what, first.what) < 0)))
+			first = next;
+	}
+	m->options = first.what;
+	if (first.what && *first.what && !attribute_find(c, "options") && !attribute_find(c, "use_peephole"))
+		return metadata_differ(c, "options", first, (struct said){ by_op, "" });
+	return CG_OK;
+}
+
+/* NAME=NUMBER with commas between, as the cell's params in their order; what has no default and no value is a NaN. */
+static int numbers(const struct cg_cell *cell, int dtype, const char *text, double all[CG_PARAMS_MAX])
+{
+	struct cg_value values[CG_PARAMS_MAX];
+	char *memory = NULL;
+	int n = 0, code = plan_values(text, &memory, values, &n);
+
+	for (int p = 0; p < cell->n_params; p++)
+		all[p] = cell->params[p].given ? cg_round(dtype, cell->params[p].value) : (double)NAN;
+	for (int k = 0; k < n && !code; k++) {
+		int p = 0;
+
+		while (p < cell->n_params && strcmp(cell->params[p].name, values[k].name))
+			p++;
+		if (p == cell->n_params)
+			code = cg_fail(CG_BAD_ARGUMENT, "values: cell %s has no param '%.60s'", cell->name, values[k].name);
+		else
+			all[p] = cg_round(dtype, values[k].value);
+	}
+	cg_memory(memory, 0);
+	return code;
+}
+
+/* What can be said of them without a cell; what the cell is to say waits for metadata_values. */
+static int read_values(const struct call *c, struct metadata_cell *m)
+{
+	int by_word = m->values != NULL;
+
+	for (size_t f = 0; f < c->n_files; f++) {
+		const char *text = all_of_cell(c, &c->files[f], "values");
+		struct cg_value values[CG_PARAMS_MAX];
+		char *memory = NULL;
+		int n = 0, code = text ? plan_values(text, &memory, values, &n) : CG_OK;
+
+		cg_memory(memory, 0);
+		if (code)
+			return cg_fail_in(code, "%s: __metadata__", c->files[f].path);
+		if (n && !attribute_find(c, "values") && !metadata_meaning(c, "cell"))
+			return metadata_differ(c, "values", (struct said){ c->files[f].path, text }, (struct said){ by_op, "" });
+		if (text && !by_word && (!m->values || strcmp(text, m->values) < 0))
+			m->values = text;
+	}
+	return CG_OK;
+}
+
+int metadata_values(const struct call *c, const struct cg_cell *cell, int dtype, const char *values, int by_word)
+{
+	struct said first = { by_word ? by_words : NULL, values };
+	double ours[CG_PARAMS_MAX], theirs[CG_PARAMS_MAX];
+
+	for (size_t f = 0; f < c->n_files; f++) {
+		const struct said next = { c->files[f].path, all_of_cell(c, &c->files[f], "values") };
+		int same = 1, code;
+
+		if (!next.what)
+			continue;
+		if (!first.by)
+			first = next;
+		if ((code = numbers(cell, dtype, first.what, ours)))
+			return cg_fail_in(code, "%s", first.by);
+		if ((code = numbers(cell, dtype, next.what, theirs)))
+			return cg_fail_in(code, "%s", next.by);
+		for (int p = 0; p < cell->n_params; p++)
+			same &= ours[p] == theirs[p] || (isnan(ours[p]) && isnan(theirs[p]));
+		if (!same)
+			return metadata_differ(c, "values", first, next);
+	}
+	return CG_OK;
+}
+
+/* ---- all of it ---- */
+
+/* A cell whose text cannot be read cannot be compared either: then only NAME=VALUE can say which it is. */
+static int find_cell(const struct call *c, const struct named *first, struct metadata_cell *m)
+{
+	int any = attribute_find(c, "cell") != NULL;
+
+	for (size_t f = 0; f < c->n_files; f++) {
+		struct named n;
+
+		CG_TRY(of_file(c, &c->files[f], &n));
+		if (n.name && !n.known)
+			return any ? cannot_open(&c->files[f], n.name) : choose_cell(c, &n, m);
+	}
+	return any ? open_cell(c, first->digest, m) : choose_cell(c, first, m);
+}
+
+int metadata_cell(const struct call *c, const char *word, struct metadata_cell *m)
+{
+	struct named first = { .by = by_words, .name = word };
+
+	if (word && file_cell(word, 1, &m->cell, &m->parsed))
+		return cg_fail_in(CG_BAD_ARGUMENT, "cell");
+	if (word) {
+		m->name = word;
+		first.known = 1;
+		first.digest = cg_cell_digest(m->cell);
+	}
+	CG_TRY(agree(c, &first));
+	if (first.name && !word)
+		CG_TRY(find_cell(c, &first, m));
+	CG_TRY(read_options(c, m));
+	return read_values(c, m);
+}

@@ -1,0 +1,19 @@
+/*
+ * What a trial found, in words.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "runtime/cellgrad.h"
+#include "verify/finding.h"
+
+int finding_say(struct finding *f, int kind, const char *format, ...)
+{
+	va_list list;
+
+	f->kind = kind;
+	va_start(list, format);
+	vsnprintf(f->words, sizeof f->words, format, list);
+	va_end(list);
+	return CG_OK;
+}
