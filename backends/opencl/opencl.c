@@ -147,7 +147,7 @@ static void close_device(struct cg_device *device)
 /* What is left once the device has its context: the rest of what is known of it. */
 static int examine(struct cg_device *device, const char *name, struct cg_device **result)
 {
-	int code = cg_cl_examine(device, name);
+	int code = cg_cl_probe_device(device, name);
 
 	if (!code)
 		code = cg_cl_probe(device);

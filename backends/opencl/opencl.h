@@ -37,7 +37,7 @@ struct cg_queue {
  * is passed over; CG_BAD_ARGUMENT where CELLGRAD_OPENCL_LIB cannot be read. */
 int cg_cl_likely(const char *root);
 /* Fills what is asked of a device's driver; name: "0.1". */
-int cg_cl_examine(struct cg_device *, const char *name);
+int cg_cl_probe_device(struct cg_device *, const char *name);
 /* Does the device compute as the promise of equal bits needs it?  Its description says so, or what is amiss. */
 int cg_cl_probe(struct cg_device *);
 

@@ -1,6 +1,6 @@
 /*
- * Networks by cuDNN, inside: cudnn.c says which and opens them, cudnn_weights.c where cuDNN wants their parameters, cudnn_shape.c
- * what the sizes of a call ask for, cudnn_room.c what memory, cudnn_call.c runs calls, cudnn_span.c those of more steps than cuDNN takes
+ * Networks by cuDNN, inside: net.c says which and opens them, weights.c where cuDNN wants their parameters, shape.c
+ * what the sizes of a call ask for, workspace.c what memory, call.c runs calls, span.c those of more steps than cuDNN takes
  * at once.
  */
 #ifndef CG_CUDA_CUDNN_H
@@ -95,7 +95,7 @@ struct cg_net {
 	struct cg_dnn_piece pieces[2];           /* the first, and each of the others */
 	int n_pieces;                            /* 1, or the layers */
 	int vendor_dropout;
-	int persistent;                          /* atomic; an enum of cudnn_call.c: do its persistent algorithms work here? */
+	int persistent;                          /* atomic; an enum of call.c: do its persistent algorithms work here? */
 	CUdeviceptr generator;                   /* as in a place, for questions */
 	struct cudnnDropoutStruct *dropout;
 	struct cg_dnn_shape *sizes[2 * CG_DNN_SHAPES];   /* asked for lately */
@@ -118,7 +118,7 @@ static inline int64_t cg_dnn_states(const struct cg_network *rnn)
 	return (int64_t)rnn->layers * rnn->directions;
 }
 
-/* ---- cudnn.c ---- */
+/* ---- net.c ---- */
 
 /* Sets up a descriptor of a piece; the dropout is that of the net or of a place. */
 int  cg_dnn_describe(const struct cg_net *, const struct cg_dnn_piece *, unsigned algorithm, struct cudnnDropoutStruct *,
@@ -126,7 +126,7 @@ int  cg_dnn_describe(const struct cg_net *, const struct cg_dnn_piece *, unsigne
 /* What the net has on the queue, made at its first call; with the queue's handle. */
 int  cg_dnn_place(struct cg_net *, struct cg_queue *, struct cg_dnn_place **);
 
-/* ---- cudnn_weights.c ---- */
+/* ---- weights.c ---- */
 
 /* Asks where a piece's parameters lie. */
 int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_piece *, struct cg_dnn_way *);
@@ -139,7 +139,7 @@ int  cg_dnn_copy_in(struct cg_queue *, struct cg_cu_moves *, const struct cg_net
 int  cg_dnn_copy_out(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,
                      struct cg_mem theirs, struct cg_mem ours);
 
-/* ---- cudnn_shape.c ---- */
+/* ---- shape.c ---- */
 
 /* The shape of a call's sizes among those of late, or made; under the device's lock. */
 int  cg_dnn_sizes(struct cg_net *, const struct cg_dnn_span *, const struct cg_dnn_shape **);
@@ -149,7 +149,7 @@ void cg_dnn_drop_shape(struct cg_device *, struct cg_queue *, struct cg_dnn_shap
 /* Rows of cuDNN's sequences; bytes of one output of a piece. */
 int64_t cg_dnn_rows(const struct cg_dnn_shape *);
 
-/* ---- cudnn_room.c ---- */
+/* ---- workspace.c ---- */
 
 enum { CG_DNN_ALIGN = 256 };                     /* as cudaMalloc's: what cuDNN's own memory begins at a multiple of */
 
@@ -167,13 +167,13 @@ void cg_dnn_take_reserve(const struct cg_net *, const struct cg_dnn_shape *, str
 /* Of a span; under the device's lock. */
 int  cg_dnn_span_needs(struct cg_net *, const struct cg_dnn_span *, struct cg_net_sizes *);
 
-/* ---- cudnn_call.c ---- */
+/* ---- call.c ---- */
 
 /* A call, or a part of it with the memory of the part. */
 int cg_dnn_span_run(struct cg_queue *, struct cg_net *, int pass, const struct cg_dnn_span *, const struct cg_rnn_call *,
                     struct cg_mem work);
 
-/* ---- cudnn_span.c ---- */
+/* ---- span.c ---- */
 
 enum { CG_DNN_STEPS = 65535 };                   /* that a data descriptor takes: of more cuDNN 9.26 says that they are not supported */
 

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "backends/cuda/cudnn.h"
+#include "backends/cuda/cudnn/cudnn.h"
 
 enum { NO_DEVICE_LENGTHS_SINCE = 8901 };
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "backends/cuda/cudnn.h"
+#include "backends/cuda/cudnn/cudnn.h"
 
 /* ---- asking ---- */
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/cuda/cudnn.h"
+#include "backends/cuda/cudnn/cudnn.h"
 
 enum { BF16_SINCE = 91300, SMALL_H_SINCE = 8201 };
 
@@ -358,7 +358,7 @@ static int add_way(struct cg_net *net, struct cg_dnn_piece *piece, unsigned algo
 }
 
 /*
- * Persistent algorithms where a network may have sizes that they are for; which, cudnn_shape.c says.  Their tanh is an instruction that
+ * Persistent algorithms where a network may have sizes that they are for; which, shape.c says.  Their tanh is an instruction that
  * is good to 2^-11, which f32 takes only where it may be multiplied as TF32, too.
  */
 static int add_ways(struct cg_net *net, struct cg_dnn_piece *piece)

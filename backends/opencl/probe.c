@@ -14,7 +14,7 @@ static int ask(struct cg_device *device, uint32_t what, void *to, size_t bytes)
 	return CG_OK;
 }
 
-int cg_cl_examine(struct cg_device *device, const char *name)
+int cg_cl_probe_device(struct cg_device *device, const char *name)
 {
 	char model[256] = "", driver[128] = "", version[256] = "";
 	uint32_t available = 0, compiler = 0, local = 0;

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "backends/cuda/cudnn.h"
+#include "backends/cuda/cudnn/cudnn.h"
 
 static const struct cg_mem none = { .bytes = 0 };
 
