@@ -345,8 +345,6 @@ int cg_op_needs(const struct cg_op *row, const struct cg_port *port, const void 
 	return 0;
 }
 
-/* ---- pairs ---- */
-
 /* ---- checks, in the order in which a caller fills the struct ---- */
 
 static int check_dtype(const struct cg_op *row, const void *op)
