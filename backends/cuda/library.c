@@ -348,7 +348,7 @@ static int load_from(struct library *l, const char *folder)
 	return 0;
 }
 
-/* What the process has comes first, then what the system's loader finds, then the toolkit's. */
+/* A library that the process has loaded comes first, then one beside it, then the system loader's, then the toolkit folder's. */
 static int load_names(struct library *l)
 {
 	if (l == &libraries[CG_CUDA_DRIVER])

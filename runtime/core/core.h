@@ -72,7 +72,7 @@ void        cg_element_put(int dtype, void *at, double value);
 
 /* ---- cells: cell.c ---- */
 
-/* A cell lives until its owner has closed it and everyone who holds it has dropped it. */
+/* References to a cell: it is freed when its owner has closed it and every reference has been dropped. */
 void cg_cell_hold(const struct cg_cell *);
 void cg_cell_drop(const struct cg_cell *);
 /* Of a cell's text, which comments and blanks do not change: two cells of one digest are one cell. */

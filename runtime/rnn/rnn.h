@@ -128,8 +128,8 @@ int  cg_rnn_needs(const struct cg_rnn *, int64_t T, int64_t B, const int32_t *le
 int  cg_rnn_walk(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_work *);
 
 /*
- * A call, as the op table knows it: the attributes and inputs of TensorFlow's ops, and what is ours.  cudnn_rnn.c makes a plan and a
- * call of it.  Of a call with a plan call.c makes the op, for the checks.
+ * The struct that the rows of networks describe: the attributes and inputs of TensorFlow's ops, and our own.  For TensorFlow's ops
+ * tensorflow/cudnn_rnn.c makes a plan and a call from it; call.c fills one from a plan and its call, and checks that.
  */
 struct cg_rnn_op {
 	struct cg_rnn_call call;                 /* first: its size is the op's */
