@@ -1,6 +1,6 @@
 /*
- * The formats of weights.  All that is known of a format stands here: names, the order of gates, which way matrices lie, what is
- * put together in one tensor, what becomes of two biases.  What no row can say the format cannot hold.
+ * The table of weight formats: tensor names, gate order, orientation of matrices, parts combined in one tensor, treatment of the two
+ * biases.  A format cannot hold a network that its rows cannot describe.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 static const struct cg_template buffer[] = { { "params%g", "", NULL, CG_BUFFER }, END };
 static const struct cg_form cellgrad[] = { { .templates = buffer }, END_FORMS };
 
-/* cuDNN's linear layers by their ids, and our vectors after them. */
+/* cuDNN's matrices and biases in the order of its linLayerID; per-unit vectors follow the matrices. */
 static const struct cg_template lists[] = {
 	{ "weights_%n", "W", NULL, CG_EACH },
 	{ "weights_%n", "R", NULL, CG_EACH },
@@ -51,11 +51,11 @@ static const struct cg_form pytorch[] = {
 static const struct cg_template one_bias[] = { KERNELS, { "bias", "b", NULL, 0 }, END };
 static const struct cg_template two_biases[] = { KERNELS, { "bias", "wr", NULL, CG_PAIR }, END };
 static const struct cg_form keras[] = {
-	{ "lstm",      "ifco", .templates = one_bias,   .stem = "lstm",       .word = "lstm_cell"       },
-	{ "gru",       "zrn",  .templates = two_biases, .stem = "gru",        .word = "gru_cell"        },   /* reset_after */
-	{ "gru_block", "zrn",  .templates = one_bias,   .stem = "gru",        .word = "gru_cell"        },   /* not reset_after */
-	{ "rnn_tanh",  "h",    .templates = one_bias,   .stem = "simple_rnn", .word = "simple_rnn_cell" },
-	{ "rnn_relu",  "h",    .templates = one_bias,   .stem = "simple_rnn", .word = "simple_rnn_cell" },
+	{ "lstm",      "ifco", .templates = one_bias,   .prefix = "lstm",       .word = "lstm_cell"       },
+	{ "gru",       "zrn",  .templates = two_biases, .prefix = "gru",        .word = "gru_cell"        },   /* reset_after */
+	{ "gru_block", "zrn",  .templates = one_bias,   .prefix = "gru",        .word = "gru_cell"        },   /* not reset_after */
+	{ "rnn_tanh",  "h",    .templates = one_bias,   .prefix = "simple_rnn", .word = "simple_rnn_cell" },
+	{ "rnn_relu",  "h",    .templates = one_bias,   .prefix = "simple_rnn", .word = "simple_rnn_cell" },
 	END_FORMS
 };
 
@@ -153,7 +153,7 @@ const struct cg_format *cg_format_find(const char *name)
 	return NULL;
 }
 
-/* ---- our cells ---- */
+/* ---- gate letters of the built-in cells ---- */
 
 static const struct cg_letters cells[] = {
 	{ "lstm",       "ifco", "ifo" },

@@ -1,12 +1,12 @@
 /*
- * Layouts: a format for one network.  Everything follows from the format's rows and the network's outline.
+ * Layouts: a format applied to one network.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/weights/format.h"
 
-/* ---- rows, for one network ---- */
+/* ---- rows of the format, for one network ---- */
 
 static const char *gates_of(const struct cg_layout *l, const struct cg_template *t)
 {
@@ -17,16 +17,16 @@ static const char *gates_of(const struct cg_layout *l, const struct cg_template 
 	return l->form->gates ? l->form->gates : l->gates;
 }
 
-/* Tensors that a pseudo-layer, or a group, has of a row. */
-static int count(const struct cg_layout *l, const struct cg_template *t)
+/* Tensors that one format row yields per group. */
+static int count_tensors(const struct cg_layout *l, const struct cg_template *t)
 {
 	if ((strchr(t->parts, 'P') && !l->rnn.P) || (strchr(t->parts, 'v') && !l->rnn.n_vectors))
 		return 0;
 	return t->flags & CG_EACH ? (int)strlen(gates_of(l, t)) : 1;
 }
 
-/* Gates beside each other in one tensor of the row. */
-static int64_t abreast(const struct cg_layout *l, const struct cg_template *t)
+/* Gates that one tensor of the row holds. */
+static int64_t gates_per_tensor(const struct cg_layout *l, const struct cg_template *t)
 {
 	return t->flags & CG_EACH ? 1 : (int64_t)strlen(gates_of(l, t));
 }
@@ -36,24 +36,24 @@ static int64_t stack_of(const struct cg_layout *l)
 	return l->format->stacked ? l->rnn.directions : 1;
 }
 
-/* The row that tensor k is of, the group, and which of the row's gates it is where each has one. */
+/* The format row of tensor k, its group, and, in rows of one tensor per gate, the number of its gate. */
 static const struct cg_template *row_of(const struct cg_layout *l, int k, int *group, int *gate)
 {
 	const struct cg_template *t = l->form->templates;
 	int rest = k % l->each;
 
-	for (; rest >= count(l, t); t++)
-		rest -= count(l, t);
+	for (; rest >= count_tensors(l, t); t++)
+		rest -= count_tensors(l, t);
 	*group = k / l->each;
 	*gate = rest;
 	return t;
 }
 
-/* ---- what can be held ---- */
+/* ---- checks ---- */
 
 const struct cg_form *cg_form_of(const struct cg_format *format, const struct cg_cell *cell)
 {
-	/* lstm is lstm_block without a forget bias and a clip. */
+	/* lstm equals lstm_block with forget bias 0 and no clip. */
 	static const char *const same[] = { "lstm", "lstm_block" };
 	const struct cg_letters *letters = cg_letters(cell);
 	const struct cg_form *k = format->forms;
@@ -75,7 +75,7 @@ const struct cg_form *cg_form_of(const struct cg_format *format, const struct cg
 	return NULL;
 }
 
-static int no_form(const struct cg_layout *l)
+static int fail_no_form(const struct cg_layout *l)
 {
 	char list[128] = "";
 
@@ -85,7 +85,7 @@ static int no_form(const struct cg_layout *l)
 	               l->rnn.words.cell);
 }
 
-/* Params of the cell that the format has no word for must do nothing. */
+/* A param that the format does not store must have no effect. */
 static int check_params(const struct cg_layout *l)
 {
 	static const struct { const char *name; unsigned has; const char *expected; } params[] = {
@@ -131,7 +131,7 @@ static int check(const struct cg_layout *l)
 
 /* ---- opening ---- */
 
-/* Of another cell the letters are numbers. */
+/* Gates of a user's cell are numbered. */
 static void write_letters(struct cg_layout *l)
 {
 	const struct cg_letters *known = cg_letters(l->rnn.cell);
@@ -151,10 +151,10 @@ int cg_layout_open(struct cg_layout *l, const struct cg_format *format, const st
 	write_letters(l);
 	l->form = cg_form_of(format, l->rnn.cell);
 	if (!l->form)
-		return no_form(l);
+		return fail_no_form(l);
 	CG_TRY(check(l));
 	for (const struct cg_template *t = l->form->templates; t->name; t++)
-		l->each += count(l, t);
+		l->each += count_tensors(l, t);
 	l->groups = l->form->templates->flags & CG_BUFFER ? 1 : (int)(l->rnn.layers * l->rnn.directions / stack_of(l));
 	n = (int64_t)l->each * l->groups;
 	if (n > CG_ITEMS_MAX)
@@ -165,21 +165,21 @@ int cg_layout_open(struct cg_layout *l, const struct cg_format *format, const st
 
 /* ---- names ---- */
 
-/* Of tensor k among those of its name: by pseudo-layer, in the order of the rows. */
-static int64_t number(const struct cg_layout *l, const struct cg_template *row, int group, int gate)
+/* The number of a tensor among all with the same name: ordered by pseudo-layer, then by row. */
+static int64_t number_tensor(const struct cg_layout *l, const struct cg_template *row, int group, int gate)
 {
 	int64_t alike = 0, before = 0;
 
 	for (const struct cg_template *t = l->form->templates; t->name; t++) {
 		if (strcmp(t->name, row->name))
 			continue;
-		before += t < row ? count(l, t) : 0;
-		alike += count(l, t);
+		before += t < row ? count_tensors(l, t) : 0;
+		alike += count_tensors(l, t);
 	}
 	return group * alike + before + gate;
 }
 
-/* Writes what a letter after % stands for. */
+/* Writes the text for a letter after %. */
 static void expand(const struct cg_layout *l, char letter, int layer, int direction, int64_t place, char *text, size_t room)
 {
 	static const char *const suffixes[] = { "", "_reverse" }, *const ways[] = { "fw", "bw" }, *const words[] = { "forward", "backward" };
@@ -191,7 +191,7 @@ static void expand(const struct cg_layout *l, char letter, int layer, int direct
 	case 'r': snprintf(text, room, "%s", suffixes[direction]); break;
 	case 'd': snprintf(text, room, "%s", ways[direction]); break;
 	case 'w': snprintf(text, room, "%s", words[direction]); break;
-	case 's': snprintf(text, room, "%s", l->form->stem); break;
+	case 's': snprintf(text, room, "%s", l->form->prefix); break;
 	case 'c': snprintf(text, room, "%s", l->form->word); break;
 	case 'g': snprintf(text, room, "%s", l->gradients ? "_backprop" : ""); break;
 	case 'n': snprintf(text, room, "%lld", (long long)place); break;
@@ -226,18 +226,18 @@ static struct cg_extent width_of(const struct cg_layout *l, int layer, char part
 	return l->rnn.P ? (struct cg_extent){ .P = wide } : (struct cg_extent){ .U = wide };
 }
 
-static struct cg_extent add(struct cg_extent a, struct cg_extent b)
+static struct cg_extent add_extents(struct cg_extent a, struct cg_extent b)
 {
 	return (struct cg_extent){ a.one + b.one, a.I + b.I, a.U + b.U, a.P + b.P };
 }
 
-/* Of the parts of a row of matrices that come before the one at `end`. */
-static struct cg_extent widths(const struct cg_layout *l, const struct cg_template *t, int layer, const char *end)
+/* The summed widths of a matrix row's parts before `end`. */
+static struct cg_extent add_widths(const struct cg_layout *l, const struct cg_template *t, int layer, const char *end)
 {
 	struct cg_extent sum = { 0 };
 
 	for (const char *part = t->parts; part < end; part++)
-		sum = add(sum, width_of(l, layer, *part));
+		sum = add_extents(sum, width_of(l, layer, *part));
 	return sum;
 }
 
@@ -250,7 +250,7 @@ int cg_layout_extents(const struct cg_layout *l, int k, struct cg_extent e[CG_TE
 {
 	int group, gate, rank = 0;
 	const struct cg_template *t = row_of(l, k, &group, &gate);
-	int64_t parts = (int64_t)strlen(t->parts), n = abreast(l, t);
+	int64_t parts = (int64_t)strlen(t->parts), n = gates_per_tensor(l, t);
 	int layer = l->format->stacked ? group : group / l->rnn.directions;
 
 	if (t->flags & CG_BUFFER) {
@@ -260,7 +260,7 @@ int cg_layout_extents(const struct cg_layout *l, int k, struct cg_extent e[CG_TE
 	if (l->format->stacked)
 		e[rank++] = (struct cg_extent){ .one = l->rnn.directions };
 	if (is_matrix(t)) {
-		struct cg_extent in = widths(l, t, layer, t->parts + parts);
+		struct cg_extent in = add_widths(l, t, layer, t->parts + parts);
 		struct cg_extent out = *t->parts == 'P' ? (struct cg_extent){ .P = 1 } : (struct cg_extent){ .U = n };
 
 		e[rank++] = t->flags & CG_ACROSS ? in : out;
@@ -303,7 +303,7 @@ void cg_layout_tensor(const struct cg_layout *l, int k, struct cg_tensor *tensor
 		*leaf = tensor->name + strlen(tensor->name);
 	if (of)
 		*of = group;
-	append(l, t->name, group, number(l, t, group, gate), tensor->name);
+	append(l, t->name, group, number_tensor(l, t, group, gate), tensor->name);
 }
 
 int cg_layout_is_bias(const struct cg_layout *l, int k)
@@ -313,7 +313,7 @@ int cg_layout_is_bias(const struct cg_layout *l, int k)
 	return strchr("wrb", *row_of(l, k, &group, &gate)->parts) && !(l->form->templates->flags & CG_BUFFER);
 }
 
-/* ---- places ---- */
+/* ---- locations ---- */
 
 struct cg_span cg_layout_span(const struct cg_layout *l, int k)
 {
@@ -334,7 +334,7 @@ static char part_letter(enum cg_rnn_part part)
 	return letters[part];
 }
 
-/* The part's place among those of a row, b standing for either bias, or NULL. */
+/* The part in a row's list of parts, where b matches either bias; NULL: not in the list. */
 static const char *find_part(const struct cg_template *t, char part)
 {
 	const char *at = strchr(t->parts, part);
@@ -342,7 +342,7 @@ static const char *find_part(const struct cg_template *t, char part)
 	return at || !strchr("wr", part) ? at : strchr(t->parts, 'b');
 }
 
-/* Of the region in our buffer. */
+/* The region of cellgrad's parameter buffer. */
 static struct cg_rnn_region region_of(const struct cg_layout *l, int pseudo_layer, enum cg_rnn_part part, char gate)
 {
 	const char *letters = part == CG_RNN_VECTOR ? l->vectors : l->gates, *at = strchr(letters, gate);
@@ -350,17 +350,17 @@ static struct cg_rnn_region region_of(const struct cg_layout *l, int pseudo_laye
 	return cg_network_part(&l->rnn.network, pseudo_layer, part, part == CG_RNN_PROJECTION ? 0 : (int)(at - letters));
 }
 
-static void place(const struct cg_layout *l, const struct cg_template *t, const char *part, int which, int pseudo_layer,
+static void locate_in_tensor(const struct cg_layout *l, const struct cg_template *t, const char *part, int which, int pseudo_layer,
                   struct cg_spot *spot)
 {
-	int64_t U = l->rnn.U, n = abreast(l, t), gate = t->flags & CG_EACH ? 0 : which;
+	int64_t U = l->rnn.U, n = gates_per_tensor(l, t), gate = t->flags & CG_EACH ? 0 : which;
 	int layer = pseudo_layer / l->rnn.directions, direction = pseudo_layer % l->rnn.directions;
 
 	if (!is_matrix(t)) {
 		spot->offset = ((part - t->parts) * n + gate) * U;
 		spot->column = 1;
 	} else if (t->flags & CG_ACROSS) {
-		spot->offset = value_of(l, widths(l, t, layer, part)) * n * U + gate * U;
+		spot->offset = value_of(l, add_widths(l, t, layer, part)) * n * U + gate * U;
 		spot->row = 1;
 		spot->column = n * U;
 	} else {
@@ -380,15 +380,15 @@ struct cg_spot cg_layout_spot(const struct cg_layout *l, int pseudo_layer, enum 
 
 	if (l->form->templates->flags & CG_BUFFER)
 		return (struct cg_spot){ 0, 0, region.offset, region.columns, 1, region.rows, region.columns };
-	for (const struct cg_template *t = l->form->templates; t->name; before += count(l, t++)) {
+	for (const struct cg_template *t = l->form->templates; t->name; before += count_tensors(l, t++)) {
 		const char *at = find_part(t, part_letter(part));
 		const char *gates = gates_of(l, t), *which = part == CG_RNN_PROJECTION ? gates : strchr(gates, gate);
 
-		if (!at || !which || !count(l, t))
+		if (!at || !which || !count_tensors(l, t))
 			continue;
 		spot.tensor = group * l->each + before + (t->flags & CG_EACH ? (int)(which - gates) : 0);
 		spot.shared = *at == 'b';
-		place(l, t, at, (int)(which - gates), pseudo_layer, &spot);
+		locate_in_tensor(l, t, at, (int)(which - gates), pseudo_layer, &spot);
 		break;
 	}
 	return spot;

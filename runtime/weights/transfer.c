@@ -1,16 +1,16 @@
 /*
- * Weights carried from one layout to another, piece by piece: turned, taken into another dtype, biases put together or taken apart.
- * What is neither is moved as bits.  Also what such a move loses.
+ * Converts weights from one layout to another, region by region: transposes matrices, changes the dtype, sums or splits biases.  All
+ * other elements keep their bits.  Counts the elements that a conversion loses.
  */
 #include <string.h>
 
 #include "runtime/weights/format.h"
 
-enum { TILE = 32 };                              /* rows and columns that are turned at a time, so that lines of a cache serve more than once */
+enum { TILE = 32 };                              /* rows and columns transposed at a time, for reuse of cache lines */
 
 static const enum cg_rnn_part matrices[] = { CG_RNN_INPUT, CG_RNN_RECURRENT }, biases[] = { CG_RNN_BIAS_W, CG_RNN_BIAS_R };
 
-/* ---- elements: their bits, and what they say ---- */
+/* ---- elements: bits and values ---- */
 
 static uint64_t load(const unsigned char *at, int64_t k, size_t bytes)
 {
@@ -26,7 +26,7 @@ static void store(unsigned char *at, int64_t k, size_t bytes, uint64_t bits)
 	memcpy(at + (size_t)k * bytes, &bits, bytes);
 }
 
-static double number(int dtype, uint64_t bits)
+static double value_of(int dtype, uint64_t bits)
 {
 	return cg_element(dtype, &bits);
 }
@@ -39,44 +39,44 @@ static uint64_t bits_of(int dtype, double value)
 	return bits;
 }
 
-static uint64_t change(int from, int to, uint64_t bits)
+static uint64_t convert_bits(int from, int to, uint64_t bits)
 {
-	return from == to ? bits : bits_of(to, number(from, bits));
+	return from == to ? bits : bits_of(to, value_of(from, bits));
 }
 
-/* Both are in one dtype; a half that is zero leaves the other as it is. */
-static uint64_t join(int dtype, uint64_t w, uint64_t r)
+/* bW + bR in their dtype; where one of them is zero, the other keeps its bits. */
+static uint64_t sum_biases(int dtype, uint64_t w, uint64_t r)
 {
 	if (!w || !r)
 		return w ? w : r;
-	return bits_of(dtype, number(dtype, w) + number(dtype, r));
+	return bits_of(dtype, value_of(dtype, w) + value_of(dtype, r));
 }
 
-/* Parts that make up b exactly: where b is too small to be halved they differ. */
-static void halve(int dtype, uint64_t b, uint64_t *w, uint64_t *r)
+/* Two numbers with the exact sum b, unequal only where b / 2 is not representable. */
+static void halve_bias(int dtype, uint64_t b, uint64_t *w, uint64_t *r)
 {
-	double value = number(dtype, b);
+	double value = value_of(dtype, b);
 
 	*w = bits_of(dtype, value / 2);
-	*r = 2 * number(dtype, *w) == value || value != value ? *w : bits_of(dtype, value - number(dtype, *w));
+	*r = 2 * value_of(dtype, *w) == value || value != value ? *w : bits_of(dtype, value - value_of(dtype, *w));
 }
 
-static void part(int dtype, int rule, uint64_t b, uint64_t *w, uint64_t *r)
+static void split_bias(int dtype, int rule, uint64_t b, uint64_t *w, uint64_t *r)
 {
 	*w = rule == CG_BIAS_INPUT ? b : 0;
 	*r = rule == CG_BIAS_INPUT ? 0 : b;
 	if (rule == CG_BIAS_HALVES)
-		halve(dtype, b, w, r);
+		halve_bias(dtype, b, w, r);
 }
 
-/* ---- pieces ---- */
+/* ---- regions ---- */
 
 static unsigned char *memory_of(const struct cg_tensors *t, int k)
 {
 	return t->at[k - t->first];
 }
 
-static void turn(const struct cg_move *m, struct cg_spot a, struct cg_spot b)
+static void convert_elements(const struct cg_move *m, struct cg_spot a, struct cg_spot b)
 {
 	size_t from_bytes = cg_dtype_bytes(m->from.dtype), to_bytes = cg_dtype_bytes(m->to.dtype);
 	unsigned char *from = memory_of(&m->from, a.tensor), *to = memory_of(&m->to, b.tensor);
@@ -87,11 +87,11 @@ static void turn(const struct cg_move *m, struct cg_spot a, struct cg_spot b)
 				for (int64_t c = j; c < a.columns && c < j + TILE; c++) {
 					uint64_t bits = load(from, a.offset + r * a.row + c * a.column, from_bytes);
 
-					store(to, b.offset + r * b.row + c * b.column, to_bytes, change(m->from.dtype, m->to.dtype, bits));
+					store(to, b.offset + r * b.row + c * b.column, to_bytes, convert_bits(m->from.dtype, m->to.dtype, bits));
 				}
 }
 
-static void piece(const struct cg_move *m, int pseudo_layer, enum cg_rnn_part which, char gate)
+static void convert_region(const struct cg_move *m, int pseudo_layer, enum cg_rnn_part which, char gate)
 {
 	struct cg_spot a = cg_layout_spot(m->from.layout, pseudo_layer, which, gate);
 	struct cg_spot b = cg_layout_spot(m->to.layout, pseudo_layer, which, gate);
@@ -99,7 +99,7 @@ static void piece(const struct cg_move *m, int pseudo_layer, enum cg_rnn_part wh
 	size_t bytes = cg_dtype_bytes(m->from.dtype);
 
 	if (!from || m->from.dtype != m->to.dtype || a.column != 1 || b.column != 1) {
-		turn(m, a, b);
+		convert_elements(m, a, b);
 		return;
 	}
 	for (int64_t r = 0; r < a.rows; r++)
@@ -107,20 +107,20 @@ static void piece(const struct cg_move *m, int pseudo_layer, enum cg_rnn_part wh
 		       (size_t)a.columns * bytes);
 }
 
-/* What `from` says of both biases of a gate of a unit; of gradients a sum's is that of either. */
-static void both(const struct cg_move *m, const struct cg_spot at[2], int64_t u, uint64_t *w, uint64_t *r)
+/* bW and bR of one gate and unit in `from`; the gradient of a sum is the gradient of both. */
+static void read_biases(const struct cg_move *m, const struct cg_spot at[2], int64_t u, uint64_t *w, uint64_t *r)
 {
 	const struct cg_tensors *from = &m->from;
 	size_t bytes = cg_dtype_bytes(from->dtype);
 
 	*w = load(memory_of(from, at[0].tensor), at[0].offset + u, bytes);
 	if (at[0].shared && !from->layout->gradients)
-		part(from->dtype, m->bias, *w, w, r);
+		split_bias(from->dtype, m->bias, *w, w, r);
 	else
 		*r = at[0].shared ? *w : load(memory_of(from, at[1].tensor), at[1].offset + u, bytes);
 }
 
-/* The element of one bias, or of the sum, that `to` has. */
+/* The bits, in `from`'s dtype, of an element of a bias of `to`, or of the sum if `to` holds sums. */
 static uint64_t bias_of(const struct cg_move *m, const struct cg_spot at[2], int which, int shared, int64_t u)
 {
 	uint64_t w, r;
@@ -129,31 +129,31 @@ static uint64_t bias_of(const struct cg_move *m, const struct cg_spot at[2], int
 		return load(memory_of(&m->from, at[0].tensor), at[0].offset + u, cg_dtype_bytes(m->from.dtype));
 	if (!at[0].shared && !shared)
 		return load(memory_of(&m->from, at[which].tensor), at[which].offset + u, cg_dtype_bytes(m->from.dtype));
-	both(m, at, u, &w, &r);
+	read_biases(m, at, u, &w, &r);
 	if (!shared)
 		return which ? r : w;
-	return m->from.layout->gradients ? w : join(m->from.dtype, w, r);
+	return m->from.layout->gradients ? w : sum_biases(m->from.dtype, w, r);
 }
 
-static void spots(const struct cg_layout *l, int pseudo_layer, char gate, struct cg_spot at[2])
+static void locate_biases(const struct cg_layout *l, int pseudo_layer, char gate, struct cg_spot at[2])
 {
 	for (int k = 0; k < 2; k++)
 		at[k] = cg_layout_spot(l, pseudo_layer, biases[k], gate);
 }
 
-static void bias(const struct cg_move *m, int pseudo_layer, int which, char gate)
+static void convert_bias(const struct cg_move *m, int pseudo_layer, int which, char gate)
 {
 	struct cg_spot to = cg_layout_spot(m->to.layout, pseudo_layer, biases[which], gate), at[2];
 	double more = gate == 'f' && (to.shared || which) ? m->forget_bias : 0;
 
-	spots(m->from.layout, pseudo_layer, gate, at);
+	locate_biases(m->from.layout, pseudo_layer, gate, at);
 	for (int64_t u = 0; u < m->to.layout->rnn.U; u++) {
 		uint64_t bits = bias_of(m, at, which, to.shared, u);
 
 		if (more != 0)
-			bits = bits_of(m->to.dtype, number(m->from.dtype, bits) + more);
+			bits = bits_of(m->to.dtype, value_of(m->from.dtype, bits) + more);
 		else
-			bits = change(m->from.dtype, m->to.dtype, bits);
+			bits = convert_bits(m->from.dtype, m->to.dtype, bits);
 		store(memory_of(&m->to, to.tensor), to.offset + u, cg_dtype_bytes(m->to.dtype), bits);
 	}
 }
@@ -165,8 +165,8 @@ static int is_in(const struct cg_layout *l, int k, int pseudo_layer, enum cg_rnn
 	return cg_layout_spot(l, pseudo_layer, which, gate).tensor == k;
 }
 
-/* Everything that tensor k of one of the two sides has a piece of. */
-static void move_pieces(const struct cg_move *m, const struct cg_layout *side, int k)
+/* Converts all regions that tensor k of one of the two layouts holds. */
+static void convert_tensor(const struct cg_move *m, const struct cg_layout *side, int k)
 {
 	struct cg_span span = cg_layout_span(side, k);
 
@@ -174,47 +174,47 @@ static void move_pieces(const struct cg_move *m, const struct cg_layout *side, i
 		for (const char *gate = side->gates; *gate; gate++)
 			for (int w = 0; w < 2; w++) {
 				if (is_in(side, k, p, matrices[w], *gate))
-					piece(m, p, matrices[w], *gate);
+					convert_region(m, p, matrices[w], *gate);
 				if (is_in(side, k, p, biases[w], *gate))
-					bias(m, p, w, *gate);
+					convert_bias(m, p, w, *gate);
 			}
 		for (const char *gate = side->vectors; *gate; gate++)
 			if (is_in(side, k, p, CG_RNN_VECTOR, *gate))
-				piece(m, p, CG_RNN_VECTOR, *gate);
+				convert_region(m, p, CG_RNN_VECTOR, *gate);
 		if (side->rnn.P && is_in(side, k, p, CG_RNN_PROJECTION, ' '))
-			piece(m, p, CG_RNN_PROJECTION, ' ');
+			convert_region(m, p, CG_RNN_PROJECTION, ' ');
 	}
 }
 
 void cg_move_into(const struct cg_move *m, int k)
 {
-	move_pieces(m, m->to.layout, k);
+	convert_tensor(m, m->to.layout, k);
 }
 
 void cg_move_out_of(const struct cg_move *m, int k)
 {
-	move_pieces(m, m->from.layout, k);
+	convert_tensor(m, m->from.layout, k);
 }
 
 /* ---- losses ---- */
 
-/* Biases of a gate that the rule does not give back, or gradients that are two. */
-static int64_t differ(const struct cg_move *m, int rule, const struct cg_spot at[2])
+/* Pairs of biases of a gate that the rule does not restore from their sum; for gradients, pairs that are not equal. */
+static int64_t count_lost(const struct cg_move *m, int rule, const struct cg_spot at[2])
 {
 	int64_t n = 0;
 
 	for (int64_t u = 0; u < m->from.layout->rnn.U; u++) {
 		uint64_t w, r, w_again, r_again;
 
-		both(m, at, u, &w, &r);
-		part(m->from.dtype, rule, join(m->from.dtype, w, r), &w_again, &r_again);
+		read_biases(m, at, u, &w, &r);
+		split_bias(m->from.dtype, rule, sum_biases(m->from.dtype, w, r), &w_again, &r_again);
 		n += m->from.layout->gradients ? w != r : w != w_again || r != r_again;
 	}
 	return n;
 }
 
-/* Of the biases that end in tensor k of `to`, -1: in any; of: how many are summed. */
-static int64_t lost_biases(const struct cg_move *m, int rule, int k, int64_t *of)
+/* The lost pairs in tensor k of `to`, or, for -1, in all tensors; adds the pairs that are summed to *of. */
+static int64_t count_lost_biases(const struct cg_move *m, int rule, int k, int64_t *of)
 {
 	const struct cg_layout *from = m->from.layout, *to = m->to.layout;
 	struct cg_span span = k < 0 ? (struct cg_span){ 0, to->rnn.layers * to->rnn.directions } : cg_layout_span(to, k);
@@ -224,10 +224,10 @@ static int64_t lost_biases(const struct cg_move *m, int rule, int k, int64_t *of
 		for (const char *gate = to->gates; *gate; gate++) {
 			struct cg_spot end = cg_layout_spot(to, p, CG_RNN_BIAS_W, *gate), at[2];
 
-			spots(from, p, *gate, at);
+			locate_biases(from, p, *gate, at);
 			if (!end.shared || at[0].shared || (k >= 0 && end.tensor != k))
 				continue;
-			n += differ(m, rule, at);
+			n += count_lost(m, rule, at);
 			*of += to->rnn.U;
 		}
 	return n;
@@ -237,11 +237,11 @@ int64_t cg_move_lost_biases(const struct cg_move *m, int rule, int k)
 {
 	int64_t of = 0;
 
-	return lost_biases(m, rule, k, &of);
+	return count_lost_biases(m, rule, k, &of);
 }
 
-/* Of the vectors that only `from` has, those not zero. */
-static int64_t lost_vectors(const struct cg_move *m)
+/* Nonzero elements of vectors that only `from` holds. */
+static int64_t count_lost_vectors(const struct cg_move *m)
 {
 	const struct cg_layout *from = m->from.layout;
 	int64_t n = 0;
@@ -258,7 +258,7 @@ static int64_t lost_vectors(const struct cg_move *m)
 	return n;
 }
 
-static int64_t rounded(const struct cg_move *m)
+static int64_t count_rounded(const struct cg_move *m)
 {
 	int from = m->from.dtype, to = m->to.dtype;
 	size_t bytes = cg_dtype_bytes(from);
@@ -270,7 +270,7 @@ static int64_t rounded(const struct cg_move *m)
 		for (int64_t e = 0; e < elements && memory_of(&m->from, k); e++) {
 			uint64_t bits = load(memory_of(&m->from, k), e, bytes);
 
-			n += change(to, from, change(from, to, bits)) != bits;
+			n += convert_bits(to, from, convert_bits(from, to, bits)) != bits;
 		}
 	}
 	return n;
@@ -285,11 +285,11 @@ int64_t cg_move_biases(const struct cg_move *m)
 		for (const char *gate = from->gates; *gate; gate++) {
 			struct cg_spot at[2];
 
-			spots(from, p, *gate, at);
+			locate_biases(from, p, *gate, at);
 			for (int64_t u = 0; u < from->rnn.U; u++) {
 				uint64_t w, r;
 
-				both(m, at, u, &w, &r);
+				read_biases(m, at, u, &w, &r);
 				n += w || r;
 			}
 		}
@@ -299,15 +299,15 @@ int64_t cg_move_biases(const struct cg_move *m)
 void cg_move_losses(const struct cg_move *m, int bias, struct cg_losses *losses)
 {
 	*losses = (struct cg_losses){ .bias = bias };
-	losses->biases = lost_biases(m, bias, -1, &losses->of_biases);
+	losses->biases = count_lost_biases(m, bias, -1, &losses->of_biases);
 	for (int rule = 0; losses->biases && rule < CG_BIASES; rule++) {
-		int64_t of = 0, n = lost_biases(m, rule, -1, &of);
+		int64_t of = 0, n = count_lost_biases(m, rule, -1, &of);
 
 		if (n < losses->biases) {
 			losses->biases = n;
 			losses->bias = rule;
 		}
 	}
-	losses->vectors = lost_vectors(m);
-	losses->rounded = rounded(m);
+	losses->vectors = count_lost_vectors(m);
+	losses->rounded = count_rounded(m);
 }

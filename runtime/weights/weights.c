@@ -1,5 +1,5 @@
 /*
- * What cellgrad.h says of weights in other formats: a network's tensors, one by one, into its parameters and out of them.
+ * The weight calls of cellgrad.h: tensors in other formats, one at a time, to and from a network's parameters.
  */
 #include <string.h>
 
@@ -35,7 +35,7 @@ static const struct cg_weights *complete(const struct cg_weights *weights, struc
 	return cg_sized_complete(&sized, weights, room);
 }
 
-/* The layouts of the format and of params. */
+/* The layouts of the named format and, unless ours is NULL, of cellgrad's own. */
 static int open_layouts(const struct cg_weights *w, struct cg_layout *theirs, struct cg_layout *ours)
 {
 	const struct cg_format *format;
