@@ -1,7 +1,7 @@
 /*
- * The cache: what is got from its folder and put into it, what goes when there is too much, and what the command asks for.
- * Whatever goes wrong is a miss, and the kernel is compiled again.  A file's own business is entry.c's, the folder's
- * directory.c's.
+ * The cache: reads and writes entries, removes the oldest when there are too many bytes, lists and clears them for the command.  Any
+ * failure counts as a miss, and the kernel is compiled again.  entry.c has the format of a file, directory.c finds and checks the
+ * folder.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,13 +17,13 @@
 #endif
 
 enum {
-	STALE = 60 * 60,                         /* seconds: nobody writes that long */
+	STALE = 60 * 60,                         /* seconds; no write takes that long */
 	OLDEST = 64
 };
 
 int cg_cache_get(const void *key, size_t key_bytes, void **at, size_t *bytes)
 {
-	struct cg_cache_place place;
+	struct cg_cache_place directory;
 	struct cg_cache_record record;
 	enum cg_cache_verdict verdict;
 	char name[CG_CACHE_NAME];
@@ -31,20 +31,20 @@ int cg_cache_get(const void *key, size_t key_bytes, void **at, size_t *bytes)
 
 	*at = NULL;
 	*bytes = 0;
-	cg_cache_settle(&place);
-	folder = place.reads ? cg_cache_enter(&place, 0) : -1;
+	cg_cache_settle(&directory);
+	folder = directory.reads ? cg_cache_enter(&directory, 0) : -1;
 	if (folder < 0)
 		return CG_OK;
 	cg_cache_record(&record, key, key_bytes);
 	cg_cache_name(&record, name);
-	code = cg_cache_read(folder, name, &record, place.writes, at, bytes, &verdict);
-	if (verdict == CG_CACHE_BAD && place.writes)
+	code = cg_cache_read(folder, name, &record, directory.writes, at, bytes, &verdict);
+	if (verdict == CG_CACHE_BAD && directory.writes)
 		cg_disk.unlinkat(folder, name, 0);
 	cg_disk.close(folder);
 	return code;
 }
 
-/* ---- the files there are ---- */
+/* ---- files ---- */
 
 struct file {
 	const char *name;
@@ -53,14 +53,14 @@ struct file {
 	int64_t age;
 };
 
-/* A date may be anything. */
-static int64_t age(int64_t now, int64_t then)
+/* A file's date may be any number. */
+static int64_t seconds_between(int64_t now, int64_t then)
 {
 	return then > now - INT32_MAX && then < now + INT32_MAX ? now - then : INT32_MAX;
 }
 
-/* Calls `see` for each file of ours until it returns other than 0, and returns that; -1: the folder cannot be read. */
-static int scan(int folder, int (*see)(int folder, const struct file *, void *user), void *user)
+/* Calls `visit` for each file of the cache until it returns a value other than 0, and returns that; -1: the folder cannot be read. */
+static int visit_files(int folder, int (*visit)(int folder, const struct file *, void *user), void *user)
 {
 	int fd = cg_disk.openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), code = 0, failed;
 	DIR *list = fd < 0 ? NULL : cg_disk.fdopendir(fd);
@@ -82,8 +82,8 @@ static int scan(int folder, int (*see)(int folder, const struct file *, void *us
 			continue;
 		f.bytes = S_ISREG(s.st_mode) && s.st_size > 0 ? (uint64_t)s.st_size : 0;
 		f.used = s.st_mtim;
-		f.age = age(now, s.st_mtime);
-		code = see(folder, &f, user);
+		f.age = seconds_between(now, s.st_mtime);
+		code = visit(folder, &f, user);
 	}
 	failed = errno;
 	cg_disk.closedir(list);
@@ -93,66 +93,66 @@ static int scan(int folder, int (*see)(int folder, const struct file *, void *us
 	return -1;
 }
 
-/* ---- room: those that were of use longest ago go first ---- */
+/* ---- space: least recently used entries go first ---- */
 
-struct room {
+struct usage {
 	uint64_t total;
 	int n;
 	struct old { char name[CG_CACHE_NAME]; uint64_t bytes; struct timespec used; } oldest[OLDEST];
 };
 
-static int older(struct timespec a, struct timespec b)
+static int is_older(struct timespec a, struct timespec b)
 {
 	return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
 }
 
-static int count(int folder, const struct file *f, void *user)
+static int add_usage(int folder, const struct file *f, void *user)
 {
-	struct room *room = user;
+	struct usage *usage = user;
 	int at;
 
-	/* What a writer left that did not live to name it. */
+	/* The temporary file of a writer that died before it renamed the file. */
 	if (cg_cache_is_temporary(f->name) && (f->age > STALE || f->age < -STALE) && !cg_disk.unlinkat(folder, f->name, 0))
 		return 0;
-	room->total += f->bytes;
+	usage->total += f->bytes;
 	if (cg_cache_is_temporary(f->name))
 		return 0;
-	for (at = room->n; at && older(f->used, room->oldest[at - 1].used); at--)
+	for (at = usage->n; at && is_older(f->used, usage->oldest[at - 1].used); at--)
 		if (at < OLDEST)
-			room->oldest[at] = room->oldest[at - 1];
+			usage->oldest[at] = usage->oldest[at - 1];
 	if (at == OLDEST)
 		return 0;
-	strcpy(room->oldest[at].name, f->name);
-	room->oldest[at].bytes = f->bytes;
-	room->oldest[at].used = f->used;
-	room->n += room->n < OLDEST;
+	strcpy(usage->oldest[at].name, f->name);
+	usage->oldest[at].bytes = f->bytes;
+	usage->oldest[at].used = f->used;
+	usage->n += usage->n < OLDEST;
 	return 0;
 }
 
-/* Whether there is room for `bytes` within `most`, or now is.  Others write too: together they may pass the mark by what each
- * writes at a time, until the next who writes. */
-static int make_room(int folder, uint64_t bytes, uint64_t most)
+/* Removes entries until `bytes` more fit within `most`; 0 if they cannot.  Other processes write at the same time: together they may
+ * exceed the limit by one entry each, until the next write. */
+static int free_space(int folder, uint64_t bytes, uint64_t most)
 {
-	struct room room;
+	struct usage usage;
 	int gone;
 
 	do {
-		room.total = 0;
-		room.n = gone = 0;
-		if (scan(folder, count, &room))
+		usage.total = 0;
+		usage.n = gone = 0;
+		if (visit_files(folder, add_usage, &usage))
 			return 0;
-		for (int k = 0; k < room.n && room.total > most - bytes; k++)
-			if (!cg_disk.unlinkat(folder, room.oldest[k].name, 0)) {
-				room.total -= room.oldest[k].bytes;
+		for (int k = 0; k < usage.n && usage.total > most - bytes; k++)
+			if (!cg_disk.unlinkat(folder, usage.oldest[k].name, 0)) {
+				usage.total -= usage.oldest[k].bytes;
 				gone = 1;
 			}
-	} while (gone && room.total > most - bytes);
-	return room.total <= most - bytes;
+	} while (gone && usage.total > most - bytes);
+	return usage.total <= most - bytes;
 }
 
-/* ---- putting ---- */
+/* ---- writing ---- */
 
-/* To write past this process's limit would be to end it by a signal. */
+/* A write beyond the process's file size limit would end the process by a signal. */
 static int may_write(uint64_t bytes)
 {
 	struct rlimit limit;
@@ -162,37 +162,37 @@ static int may_write(uint64_t bytes)
 
 void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t bytes)
 {
-	struct cg_cache_place place;
+	struct cg_cache_place directory;
 	struct cg_cache_record record;
 	uint64_t total;
 	int folder;
 
-	cg_cache_settle(&place);
-	if (!place.writes || !bytes || bytes > CG_CACHE_ENTRY || key_bytes > CG_CACHE_ENTRY)
+	cg_cache_settle(&directory);
+	if (!directory.writes || !bytes || bytes > CG_CACHE_ENTRY || key_bytes > CG_CACHE_ENTRY)
 		return;
 	cg_cache_record(&record, key, key_bytes);
 	total = cg_cache_bytes(&record, bytes);
-	if (total > CG_CACHE_ENTRY || total > place.most || !may_write(total))
+	if (total > CG_CACHE_ENTRY || total > directory.most || !may_write(total))
 		return;
-	folder = cg_cache_enter(&place, 1);
+	folder = cg_cache_enter(&directory, 1);
 	if (folder < 0)
 		return;
-	if (make_room(folder, total, place.most))
+	if (free_space(folder, total, directory.most))
 		cg_cache_write(folder, &record, at, bytes);
 	cg_disk.close(folder);
 }
 
 /* ---- for the command ---- */
 
-/* Enters for somebody who asked; *folder -1: it is not there yet. */
-static int enter_asked(struct cg_cache_place *place, int *folder)
+/* For the command: a folder that must not be used is an error.  *folder -1: the folder does not exist yet. */
+static int enter_named(struct cg_cache_place *directory, int *folder)
 {
-	cg_cache_settle(place);
-	if (!place->path[0])
-		return cg_fail(CG_UNSUPPORTED, "%s", place->why);
-	place->why[0] = '\0';
-	*folder = cg_cache_enter(place, 0);
-	return place->why[0] ? cg_fail(CG_UNSUPPORTED, "%s", place->why) : CG_OK;
+	cg_cache_settle(directory);
+	if (!directory->path[0])
+		return cg_fail(CG_UNSUPPORTED, "%s", directory->why);
+	directory->why[0] = '\0';
+	*folder = cg_cache_enter(directory, 0);
+	return directory->why[0] ? cg_fail(CG_UNSUPPORTED, "%s", directory->why) : CG_OK;
 }
 
 struct listing {
@@ -218,14 +218,14 @@ static int list_one(int folder, const struct file *f, void *user)
 int cg_cache_list(int (*each)(const struct cg_cache_entry *, void *user), void *user)
 {
 	struct listing listing = { each, user, CG_OK };
-	struct cg_cache_place place;
+	struct cg_cache_place directory;
 	int folder;
 
-	CG_TRY(enter_asked(&place, &folder));
+	CG_TRY(enter_named(&directory, &folder));
 	if (folder < 0)
 		return CG_OK;
-	if (scan(folder, list_one, &listing) < 0)
-		listing.code = cg_fail(CG_FILE, "%.300s: %s", place.path, strerror(errno));
+	if (visit_files(folder, list_one, &listing) < 0)
+		listing.code = cg_fail(CG_FILE, "%.300s: %s", directory.path, strerror(errno));
 	cg_disk.close(folder);
 	return listing.code;
 }
@@ -253,24 +253,24 @@ static int clear_one(int folder, const struct file *f, void *user)
 int cg_cache_clear(size_t *files, uint64_t *bytes)
 {
 	struct clearing c = { .code = CG_OK };
-	struct cg_cache_place place;
+	struct cg_cache_place directory;
 	int folder;
 
 	*files = 0;
 	*bytes = 0;
-	CG_TRY(enter_asked(&place, &folder));
+	CG_TRY(enter_named(&directory, &folder));
 	if (folder < 0)
 		return CG_OK;
-	c.path = place.path;
-	if (scan(folder, clear_one, &c) < 0)
-		c.code = cg_fail(CG_FILE, "%.300s: %s", place.path, strerror(errno));
+	c.path = directory.path;
+	if (visit_files(folder, clear_one, &c) < 0)
+		c.code = cg_fail(CG_FILE, "%.300s: %s", directory.path, strerror(errno));
 	cg_disk.close(folder);
 	*files = c.files;
 	*bytes = c.bytes;
 	return c.code;
 }
 
-static int is_file(int folder, const struct file *f, void *user)
+static int is_same_file(int folder, const struct file *f, void *user)
 {
 	const struct stat *wanted = user;
 	struct stat s;
@@ -280,15 +280,15 @@ static int is_file(int folder, const struct file *f, void *user)
 
 int cg_cache_has(const struct stat *wanted)
 {
-	struct cg_cache_place place;
+	struct cg_cache_place directory;
 	struct stat s = *wanted;
 	int folder, found;
 
-	cg_cache_settle(&place);
-	folder = place.path[0] ? cg_cache_enter(&place, 0) : -1;
+	cg_cache_settle(&directory);
+	folder = directory.path[0] ? cg_cache_enter(&directory, 0) : -1;
 	if (folder < 0)
 		return 0;
-	found = scan(folder, is_file, &s) > 0;
+	found = visit_files(folder, is_same_file, &s) > 0;
 	cg_disk.close(folder);
 	return found;
 }

@@ -1,7 +1,7 @@
 /*
- * Compiled kernels on disk: bytes by a key, for a backend whose compiler is slow.  A file is one entry; it holds the whole key, and
- * a digest against damage.  Who can write the folder can plant kernels, so that a folder that others may write is not used.
- * Nothing is kept in this process: any thread may call, and a forked child as well.
+ * Cache of compiled kernels on disk, for backends with slow compilers: maps a key to bytes.  One file is one entry; it holds the whole
+ * key, and a digest that detects damage.  Whoever can write to the folder can plant kernels, so the cache refuses a folder that other
+ * users may write to.  The process keeps no state: any thread may call, and so may a forked child.
  */
 #ifndef CG_CACHE_H
 #define CG_CACHE_H
@@ -10,44 +10,44 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* The bytes that are kept under the key, in cg_memory() that is the caller's; *at is NULL when there are none.  CG_NO_MEMORY is
- * the only failure.  The key says all that the bytes depend on: the text, the options, the compiler and its version, the device's
- * kind; the version of this library is added to it.  Its first line is what `cellgrad cache list` shows. */
+/* Reads the bytes stored under the key into cg_memory() that the caller frees; *at is NULL if there is no entry.  CG_NO_MEMORY is the
+ * only failure.  The key holds everything that the bytes depend on: kernel text, options, compiler and its version, kind of device; the
+ * version of this library is added to it.  `cellgrad cache list` shows the first line of the key. */
 int cg_cache_get(const void *key, size_t key_bytes, void **at, size_t *bytes);
-/* Keeps them if that can be; the caller, who has what was compiled, is not told.  What is there already is replaced. */
+/* Stores the bytes, replacing an older entry.  A failure is not reported: the caller has the compiled kernel anyway. */
 void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t bytes);
 
-/* ---- where, and whether ---- */
+/* ---- the cache folder ---- */
 
 enum { CG_CACHE_PATH = 4096, CG_CACHE_ENTRY = 64 << 20, CG_CACHE_MOST = 256 << 20 };
 
 struct cg_cache_place {
 	char path[CG_CACHE_PATH];                /* "": the environment names none */
-	char why[512];                           /* why nothing is read; "" when it is */
-	int reads, writes;                       /* what CELLGRAD_CACHE allows */
-	uint64_t most;                           /* bytes of all files together */
+	char why[512];                           /* reason why the cache is not read; "": it is */
+	int reads, writes;                       /* allowed by CELLGRAD_CACHE */
+	uint64_t most;                           /* limit on the bytes of all files together */
 };
-/* Reads the environment and looks at the folder, which need not be there yet. */
+/* Finds the folder by the environment, and checks it if it exists. */
 void cg_cache_place(struct cg_cache_place *);
-/* The two halves of that.  enter returns the folder's descriptor; -1 with `why` when it is not to be used, without when it is
- * not there.  make: makes it first, and the folder around it. */
+/* The two halves of that: settle reads the environment; enter opens and checks the folder and returns its descriptor, or -1: with `why`
+ * set if the folder must not be used, without if it does not exist.  make: creates the folder, and its parent. */
 void cg_cache_settle(struct cg_cache_place *);
 int cg_cache_enter(struct cg_cache_place *, int make);
 
-/* ---- for `cellgrad cache`: by the folder alone, whatever CELLGRAD_CACHE says ---- */
+/* ---- for `cellgrad cache`, which ignores CELLGRAD_CACHE ---- */
 
 struct cg_cache_entry {
-	const char *file, *about;                /* about: the first line of the key, in printable ASCII; NULL: damaged */
+	const char *file, *about;                /* about: first line of the key, in printable ASCII; NULL: the file is damaged */
 	uint64_t bytes;
-	int64_t age;                             /* seconds since it was last got or put */
+	int64_t age;                             /* seconds since the entry was last read or written */
 };
-/* Calls `each` for every entry, until it returns another code than CG_OK, and returns that.  CG_UNSUPPORTED: the folder is not
- * to be used; CG_FILE: it could not be read. */
+/* Calls `each` for every entry until it returns a code other than CG_OK, and returns that code.  CG_UNSUPPORTED: the folder must not be
+ * used; CG_FILE: it cannot be read. */
 int cg_cache_list(int (*each)(const struct cg_cache_entry *, void *user), void *user);
-/* Removes every file of ours, and counts them and their bytes.  CG_UNSUPPORTED: the folder is not to be used; CG_FILE: some
- * file stays. */
+/* Removes every file of the cache; *files and *bytes count them.  CG_UNSUPPORTED: the folder must not be used; CG_FILE: a file could not
+ * be removed. */
 int cg_cache_clear(size_t *files, uint64_t *bytes);
-/* Is the file one of ours, by whatever name it was found?  0 where there is no folder, or none that is used. */
+/* Is the file a file of the cache, under any name?  0 if there is no usable folder. */
 int cg_cache_has(const struct stat *);
 
 #endif

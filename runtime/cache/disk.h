@@ -1,5 +1,5 @@
 /*
- * The calls of the system that the cache makes, in one table.
+ * The system calls of the cache, in one table.
  */
 #ifndef CG_DISK_H
 #define CG_DISK_H
@@ -10,7 +10,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* All that is done to files goes through here: a test that makes a call fail, or the world end there, puts its own function in. */
+/* Tests replace a function to make the call fail, or to simulate a loss of power there. */
 struct cg_disk {
 #define DISK_CALL(type, name, parameters, names) type (*name) parameters;
 #define DISK_MAKE DISK_CALL

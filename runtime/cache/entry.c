@@ -1,10 +1,9 @@
 /*
- * A file of the cache: how it is laid out, read with distrust, and written so that it appears whole.  Which files there are and
- * which of them go is cache.c's business.
+ * A file of the cache: its format, reading without trust in its contents, and atomic writing.
  *
- * A file is named by the digest of its record, and is, numbers in 8 bytes from the lowest:
- *     "cellgrad"  1  bytes of the record  bytes of the payload  record  payload  SHA-256 of all that
- * and a record is, each with its length before it, the version that wrote it and the key.
+ * The name of a file is the SHA-256 of its record.  Its contents are (numbers have 8 bytes, the lowest first)
+ *     "cellgrad"  1  bytes of the record  bytes of the payload  record  payload  SHA-256 of everything before
+ * A record is the version of the library and the key, each after its length.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +23,7 @@ enum { HEADER = 32, FORMAT = 1, DIGEST = 32, CHUNK = 4096 };
 static const char magic[8] = { 'c', 'e', 'l', 'l', 'g', 'r', 'a', 'd' };
 static const char ending[] = ".kernel", unfinished[] = ".kernel-unfinished", hex[] = "0123456789abcdef";
 
-/* ---- SHA-256; without libmd there is no place, and nobody comes here ---- */
+/* ---- SHA-256; without libmd the cache is off and nothing below is called ---- */
 
 struct digest {
 #ifdef CG_LIBMD
@@ -81,13 +80,13 @@ static uint64_t get_number(const unsigned char from[8])
 
 void cg_cache_record(struct cg_cache_record *r, const void *key, size_t key_bytes)
 {
-	char words[sizeof r->head - 16];
+	char version[sizeof r->head - 16];
 	size_t n;
 
-	snprintf(words, sizeof words, "cellgrad %s", cg_version());
-	n = strlen(words);
+	snprintf(version, sizeof version, "cellgrad %s", cg_version());
+	n = strlen(version);
 	put_number(r->head, n);
-	memcpy(r->head + 8, words, n);
+	memcpy(r->head + 8, version, n);
 	put_number(r->head + 8 + n, key_bytes);
 	r->head_bytes = 16 + n;
 	r->key = key;
@@ -120,7 +119,7 @@ int cg_cache_is_temporary(const char *name)
 	return n && name[n] == '-' && strspn(name + n + 1, hex) == 16 && !strcmp(name + n + 17, unfinished);
 }
 
-/* ---- reading: a file that may be anything ---- */
+/* ---- reading: a file may hold any bytes ---- */
 
 struct entry {
 	int fd;
@@ -128,7 +127,7 @@ struct entry {
 	struct digest digest;
 };
 
-static int take(struct entry *e, void *to, size_t bytes)
+static int read_bytes(struct entry *e, void *to, size_t bytes)
 {
 	for (size_t n = 0; n < bytes;) {
 		ssize_t more = cg_disk.read(e->fd, (char *)to + n, bytes - n);
@@ -143,42 +142,42 @@ static int take(struct entry *e, void *to, size_t bytes)
 	return 1;
 }
 
-static int take_past(struct entry *e, uint64_t bytes)
+static int skip_bytes(struct entry *e, uint64_t bytes)
 {
 	unsigned char chunk[CHUNK];
 
 	for (size_t n; bytes; bytes -= n) {
 		n = bytes < CHUNK ? (size_t)bytes : CHUNK;
-		if (!take(e, chunk, n))
+		if (!read_bytes(e, chunk, n))
 			return 0;
 	}
 	return 1;
 }
 
-static int take_same(struct entry *e, const void *bytes, size_t n)
+static int read_same(struct entry *e, const void *bytes, size_t n)
 {
 	const unsigned char *want = bytes;
 	unsigned char chunk[CHUNK];
 
 	for (size_t more; n; want += more, n -= more) {
 		more = n < CHUNK ? n : CHUNK;
-		if (!take(e, chunk, more) || memcmp(chunk, want, more))
+		if (!read_bytes(e, chunk, more) || memcmp(chunk, want, more))
 			return 0;
 	}
 	return 1;
 }
 
-static int take_digest(struct entry *e)
+static int check_digest(struct entry *e)
 {
 	unsigned char want[DIGEST], have[DIGEST];
 
 	digest_end(&e->digest, want);
 	digest_open(&e->digest);
-	return take(e, have, DIGEST) && !memcmp(have, want, DIGEST);
+	return read_bytes(e, have, DIGEST) && !memcmp(have, want, DIGEST);
 }
 
-/* Opens a file and reads as far as its lengths.  Neither a pipe nor a link keeps or leads anyone. */
-static enum cg_cache_verdict enter(struct entry *e, int folder, const char *name)
+/* Opens a file and reads its header.  The flags keep pipes from blocking and links from being followed. */
+static enum cg_cache_verdict open_entry(struct entry *e, int folder, const char *name)
 {
 	unsigned char header[HEADER];
 	struct stat s;
@@ -194,7 +193,7 @@ static enum cg_cache_verdict enter(struct entry *e, int folder, const char *name
 	if (s.st_size < HEADER + DIGEST || s.st_size > CG_CACHE_ENTRY)
 		return CG_CACHE_BAD;
 	digest_open(&e->digest);
-	if (!take(e, header, sizeof header) || memcmp(header, magic, sizeof magic) || get_number(header + 8) != FORMAT)
+	if (!read_bytes(e, header, sizeof header) || memcmp(header, magic, sizeof magic) || get_number(header + 8) != FORMAT)
 		return CG_CACHE_BAD;
 	rest = (uint64_t)s.st_size - HEADER - DIGEST;
 	e->record = get_number(header + 16);
@@ -202,7 +201,7 @@ static enum cg_cache_verdict enter(struct entry *e, int folder, const char *name
 	return e->payload && e->record <= rest && e->payload == rest - e->record ? CG_CACHE_GOOD : CG_CACHE_BAD;
 }
 
-static void leave(struct entry *e)
+static void close_entry(struct entry *e)
 {
 	if (e->fd >= 0)
 		cg_disk.close(e->fd);
@@ -216,15 +215,15 @@ static int read_entry(struct entry *e, const struct cg_cache_record *r, void **a
 	if (*verdict != CG_CACHE_GOOD)
 		return CG_OK;
 	*verdict = CG_CACHE_BAD;
-	if (e->record != (uint64_t)r->head_bytes + r->key_bytes || !take_same(e, r->head, r->head_bytes) ||
-	    !take_same(e, r->key, r->key_bytes))
+	if (e->record != (uint64_t)r->head_bytes + r->key_bytes || !read_same(e, r->head, r->head_bytes) ||
+	    !read_same(e, r->key, r->key_bytes))
 		return CG_OK;
 	payload = cg_memory(NULL, (size_t)e->payload);
 	if (!payload) {
 		*verdict = CG_CACHE_MISS;
 		return CG_NO_MEMORY;
 	}
-	if (!take(e, payload, (size_t)e->payload) || !take_digest(e)) {
+	if (!read_bytes(e, payload, (size_t)e->payload) || !check_digest(e)) {
 		cg_memory(payload, 0);
 		return CG_OK;
 	}
@@ -234,7 +233,7 @@ static int read_entry(struct entry *e, const struct cg_cache_record *r, void **a
 	return CG_OK;
 }
 
-/* When it was last of use is a file's date, since dates of reading are kept on few disks. */
+/* The date of modification stands for the last use, since few disks record the date of reading. */
 static void touch(int fd)
 {
 	const struct timespec times[2] = { { 0, UTIME_OMIT }, { 0, UTIME_NOW } };
@@ -248,31 +247,31 @@ int cg_cache_read(int folder, const char *name, const struct cg_cache_record *r,
 	struct entry e;
 	int code;
 
-	*verdict = enter(&e, folder, name);
+	*verdict = open_entry(&e, folder, name);
 	code = read_entry(&e, r, at, bytes, verdict);
 	if (*verdict == CG_CACHE_GOOD && touched)
 		touch(e.fd);
-	leave(&e);
+	close_entry(&e);
 	return code;
 }
 
-/* Reads a whole record; the first line of its key. */
-static int take_about(struct entry *e, char about[CG_CACHE_ABOUT])
+/* Reads the record, and keeps the first line of its key. */
+static int read_about(struct entry *e, char about[CG_CACHE_ABOUT])
 {
 	unsigned char number[8];
 	uint64_t head, key;
 	size_t n;
 
-	if (e->record < 16 || !take(e, number, 8))
+	if (e->record < 16 || !read_bytes(e, number, 8))
 		return 0;
 	head = get_number(number);
-	if (head > e->record - 16 || !take_past(e, head) || !take(e, number, 8))
+	if (head > e->record - 16 || !skip_bytes(e, head) || !read_bytes(e, number, 8))
 		return 0;
 	key = get_number(number);
 	if (key != e->record - 16 - head)
 		return 0;
 	n = key < CG_CACHE_ABOUT ? (size_t)key : CG_CACHE_ABOUT - 1;
-	if (!take(e, about, n) || !take_past(e, key - n))
+	if (!read_bytes(e, about, n) || !skip_bytes(e, key - n))
 		return 0;
 	about[n] = '\0';
 	about[strcspn(about, "\n")] = '\0';
@@ -285,9 +284,9 @@ static int take_about(struct entry *e, char about[CG_CACHE_ABOUT])
 int cg_cache_about(int folder, const char *name, char about[CG_CACHE_ABOUT])
 {
 	struct entry e;
-	int whole = enter(&e, folder, name) == CG_CACHE_GOOD && take_about(&e, about) && take_past(&e, e.payload) && take_digest(&e);
+	int whole = open_entry(&e, folder, name) == CG_CACHE_GOOD && read_about(&e, about) && skip_bytes(&e, e.payload) && check_digest(&e);
 
-	leave(&e);
+	close_entry(&e);
 	return whole;
 }
 
@@ -298,7 +297,7 @@ struct writer {
 	struct digest digest;
 };
 
-static void give(struct writer *w, const void *from, size_t bytes)
+static void write_bytes(struct writer *w, const void *from, size_t bytes)
 {
 	digest_add(&w->digest, from, bytes);
 	for (size_t n = 0; n < bytes && !w->failed;) {
@@ -311,7 +310,7 @@ static void give(struct writer *w, const void *from, size_t bytes)
 	}
 }
 
-static void give_all(struct writer *w, const struct cg_cache_record *r, const void *payload, size_t bytes)
+static void write_entry(struct writer *w, const struct cg_cache_record *r, const void *payload, size_t bytes)
 {
 	unsigned char header[HEADER], digest[DIGEST];
 
@@ -320,15 +319,15 @@ static void give_all(struct writer *w, const struct cg_cache_record *r, const vo
 	put_number(header + 16, (uint64_t)r->head_bytes + r->key_bytes);
 	put_number(header + 24, bytes);
 	digest_open(&w->digest);
-	give(w, header, sizeof header);
-	give(w, r->head, r->head_bytes);
-	give(w, r->key, r->key_bytes);
-	give(w, payload, bytes);
+	write_bytes(w, header, sizeof header);
+	write_bytes(w, r->head, r->head_bytes);
+	write_bytes(w, r->key, r->key_bytes);
+	write_bytes(w, payload, bytes);
 	digest_end(&w->digest, digest);
-	give(w, digest, sizeof digest);
+	write_bytes(w, digest, sizeof digest);
 }
 
-/* A name that no other process has, of this machine or another on the same disk. */
+/* A name that no other process uses, on this machine or another that shares the disk. */
 static int open_temporary(int folder, char name[CG_CACHE_NAME])
 {
 	uint64_t random;
@@ -344,7 +343,7 @@ uint64_t cg_cache_bytes(const struct cg_cache_record *r, size_t payload)
 	return HEADER + (uint64_t)r->head_bytes + r->key_bytes + payload + DIGEST;
 }
 
-/* Filled and on the disk before it has its name: who finds the name finds all of it, whatever happens in between. */
+/* The file gets its name after its bytes are on disk: a reader who finds the name finds all bytes, even after a crash. */
 void cg_cache_write(int folder, const struct cg_cache_record *r, const void *payload, size_t bytes)
 {
 	char name[CG_CACHE_NAME], unnamed[CG_CACHE_NAME];
@@ -353,7 +352,7 @@ void cg_cache_write(int folder, const struct cg_cache_record *r, const void *pay
 	if (w.fd < 0)
 		return;
 	cg_cache_name(r, name);
-	give_all(&w, r, payload, bytes);
+	write_entry(&w, r, payload, bytes);
 	if (!w.failed && cg_disk.fsync(w.fd))
 		w.failed = 1;
 	if (cg_disk.close(w.fd))

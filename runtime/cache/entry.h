@@ -1,5 +1,5 @@
 /*
- * One entry of the cache, a file in a folder that has been looked at: its name, and what is in it.
+ * One entry of the cache: a file in a folder that was checked.
  */
 #ifndef CG_CACHE_ENTRY_H
 #define CG_CACHE_ENTRY_H
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a file says that it is for: all that stands before the key, and the key. */
+/* What identifies an entry: the bytes before the key, and the key. */
 struct cg_cache_record {
 	unsigned char head[64];
 	size_t head_bytes, key_bytes;
@@ -18,20 +18,21 @@ void cg_cache_record(struct cg_cache_record *, const void *key, size_t key_bytes
 enum { CG_CACHE_NAME = 72, CG_CACHE_ABOUT = 120 };
 void cg_cache_name(const struct cg_cache_record *, char name[CG_CACHE_NAME]);
 int cg_cache_is_entry(const char *name);
-/* One that is being written, or was when its writer died. */
+/* The name of a file that is being written, or whose writer died. */
 int cg_cache_is_temporary(const char *name);
 
-enum cg_cache_verdict { CG_CACHE_MISS, CG_CACHE_BAD, CG_CACHE_GOOD };   /* bad: to be removed */
+enum cg_cache_verdict { CG_CACHE_MISS, CG_CACHE_BAD, CG_CACHE_GOOD };   /* bad: remove the file */
 
-/* The payload, in cg_memory(), of a file that is whole and has this record.  touch: puts down that it was of use now.
- * CG_NO_MEMORY says nothing about the file. */
+/* Reads the payload, into cg_memory(), of a file that is whole and has this record.  touch: sets the file's date, which orders entries
+ * by last use.  CG_NO_MEMORY: there is no verdict on the file. */
 int cg_cache_read(int folder, const char *name, const struct cg_cache_record *, int touch, void **at, size_t *bytes,
                   enum cg_cache_verdict *);
-/* Whether a file of any record is whole; the first line of its key, with ? for what is not printable ASCII. */
+/* Is the file whole?  about: the first line of its key, with ? in place of characters that are not printable ASCII. */
 int cg_cache_about(int folder, const char *name, char about[CG_CACHE_ABOUT]);
 
+/* The size of the file of an entry. */
 uint64_t cg_cache_bytes(const struct cg_cache_record *, size_t payload);
-/* Writes a file that appears whole or not at all. */
+/* Writes a file; other processes see it whole or not at all. */
 void cg_cache_write(int folder, const struct cg_cache_record *, const void *payload, size_t bytes);
 
 #endif

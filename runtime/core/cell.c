@@ -1,5 +1,5 @@
 /*
- * Cells and the texts of their kernels, as callers see them: over the compiler in gen/, with its mistakes as messages.
+ * The public calls for cells and kernel texts.  They call the compiler in gen/ and turn its mistakes into messages.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { CELLS_MAX = 64 };
 
-/* The built-in cells, parsed when first asked for and kept to the end. */
+/* The built-in cells; each is parsed at first use and kept until the process ends. */
 static struct { char name[CG_NAME_MAX + 1]; struct cg_cell *cell; } built_in[CELLS_MAX];
 static int n_built_in;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -100,7 +100,7 @@ static int is_of_word(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-/* Comments, empty lines and blanks that part no words are not of the text; nor are the ends of lines within parentheses. */
+/* Skips comments, empty lines, blanks that separate no words, and line ends within parentheses. */
 uint64_t cg_cell_digest(const struct cg_cell *cell)
 {
 	uint64_t digest = CG_FINGERPRINT;
@@ -156,7 +156,7 @@ int cg_kernel_check(const struct cg_kernel *kernel, const char *call, int *optio
 	return CG_OK;
 }
 
-/* The plan of a kernel that a caller describes; call: his, for the message. */
+/* The plan of the kernel that a caller describes; call: the public call, for the message. */
 static int plan_of(const struct cg_kernel *kernel, const char *call, struct cg_pass_plan **plan)
 {
 	struct cg_mistake mistake;

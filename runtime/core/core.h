@@ -1,5 +1,5 @@
 /*
- * What every file of the library shares: messages, memory of the host, element types, cells.
+ * Services for every file of the library: error messages, host memory, sized structs, element types, cells.
  */
 #ifndef CG_CORE_H
 #define CG_CORE_H
@@ -9,50 +9,50 @@
 #include "gen/cell.h"
 #include "runtime/cellgrad.h"
 
-enum { CG_MESSAGE_MAX = 4096 };          /* of a message, with its end */
+enum { CG_MESSAGE_MAX = 4096 };          /* bytes of a message, with the final NUL */
 
-/* Writes this thread's message and returns the code, so that failing is one expression. */
+/* Sets the calling thread's message and returns the code: failing is one expression. */
 int cg_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Puts "words: " before the message there is, and returns the code. */
+/* Prefixes the calling thread's message with the text and ": ", and returns the code. */
 int cg_fail_in(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* All memory of the host comes and goes through here: grows p (NULL: new) to bytes, 0 frees it and returns NULL.  NULL for
- * bytes > 0 means there is none, and p is left as it was; the message is set. */
+/* Allocates all host memory of the library: resizes p (NULL: new memory) to `bytes`; 0 frees p and returns NULL.  For bytes > 0 NULL
+ * means that there is no memory: p stays as it was, and the message is set. */
 void *cg_memory(void *p, size_t bytes);
-/* Tests make the n-th request from now fail (1 the next); 0 never.  Returns the requests made since the last call. */
+/* For tests: the n-th request from now fails (1: the next; 0: none).  Returns the number of requests since the last call. */
 size_t cg_memory_fail(size_t n);
 
-/* A public struct that begins with its size and grows at its end: its size in the first header that had it, and now. */
+/* A public struct that starts with its size and grows at its end: its size in the first version of the header, and now. */
 struct cg_sized { size_t first, size; void (*init)(void *to, size_t size); };
-/* In the first header the struct ended with this field. */
+/* last: the last field of the struct in the first version of the header. */
 #define CG_SIZED(type, last, init) { offsetof(type, last) + sizeof(((type *)0)->last), sizeof(type), init }
-/* Fills a caller's struct of `size` bytes, and no byte more: with the defaults as far as it goes, zeros beyond them, and its size. */
+/* Initialises a caller's struct of `size` bytes: its size, then the defaults, then zeros. */
 void cg_sized_init(void *to, size_t size, const void *defaults, size_t ours);
-/* CG_OK, or why a struct that is as long as ours, or longer, cannot be: "call: size: words". */
+/* Checks the size of a struct that is at least as long as ours; the message is "call: size: ...". */
 int cg_sized_check(const char *call, const char *type, const void *given, size_t ours);
-/* The given struct; one of an earlier header copied over the defaults, in room, which has today's size.  What is no such struct, by
- * its size or as NULL, is given back as it is. */
+/* Returns the given struct, or, if an earlier version of the header made it, `room`, which has today's size: the given fields, and
+ * defaults for the fields that it lacks.  NULL, or a struct of an impossible size, is returned as it is. */
 const void *cg_sized_complete(const struct cg_sized *, const void *given, void *room);
 
 #define CG_TRY(call) do { int cg_code_ = (call); if (cg_code_) return cg_code_; } while (0)
 
-/* Children of this process so far, counted in them: an object made under another count is not to be used. */
+/* Number of forks between the first process and this one.  An object that was made under another count must not be used. */
 int cg_fork_count(void);
 
-/* A number for some bytes, after those that `fingerprint` stands for, or CG_FINGERPRINT before the first: FNV-1a.  To compare by. */
+/* FNV-1a hash: continues `fingerprint`, which starts as CG_FINGERPRINT, with more bytes. */
 #define CG_FINGERPRINT 0xcbf29ce484222325u
 uint64_t cg_fingerprint(uint64_t fingerprint, const void *, size_t bytes);
 
 /* ---- lines on standard error: line.c ---- */
 
-enum { CG_LINE = 6 * 1024 };             /* a message, and as much again */
-/* Appends to a line; what does not fit is cut. */
+enum { CG_LINE = 6 * 1024 };             /* bytes: one message and half as much again */
+/* Appends to a line; text that does not fit is cut. */
 void cg_line_add(char *line, size_t room, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* The same of words that may be of several lines and quote what a caller gave: they neither end the line nor move the cursor. */
+/* Appends text that may quote a caller's bytes: line ends and control characters are replaced. */
 void cg_line_add_plain(char *line, size_t room, const char *words);
-/* Ends the line, for which there must be room, and writes it. */
+/* Ends the line, which must have space for one more character, and writes it to standard error. */
 void cg_line_write(char *line);
-/* Of a clock that only goes forward. */
+/* The time of a monotonic clock. */
 double cg_milliseconds(void);
 
 /* ---- element types: dtype.c ---- */
@@ -72,15 +72,15 @@ void        cg_element_put(int dtype, void *at, double value);
 
 /* ---- cells: cell.c ---- */
 
-/* References to a cell: it is freed when its owner has closed it and every reference has been dropped. */
+/* References to a cell: the cell is freed after its owner closed it and all references were dropped. */
 void cg_cell_hold(const struct cg_cell *);
 void cg_cell_drop(const struct cg_cell *);
-/* Of a cell's text, which comments and blanks do not change: two cells of one digest are one cell. */
+/* A hash of a cell's text without comments and blanks: cells of equal digests are the same cell. */
 uint64_t cg_cell_digest(const struct cg_cell *);
 
-/* Checks what a caller says of a kernel, his call in the message, and reads its options. */
+/* Checks a caller's description of a kernel and parses its options; call: the public call, for the message. */
 int cg_kernel_check(const struct cg_kernel *, const char *call, int *options);
-/* As cg_kernel_emit: prototypes of the functions of its text in C, for who includes them in C or C++. */
+/* Like cg_kernel_emit, but a header for C and C++ with prototypes of the text's functions. */
 int cg_kernel_header(const struct cg_kernel *, char **text);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The table of the variables, and what is asked of it.  What only a device can judge (are there so many processors, can this library
- * be loaded) is left to the reader of the variable.
+ * The table of environment variables, and the checks of their values.  The reader of a variable checks what needs a device: the number of
+ * processors, whether a library can be loaded.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -133,7 +133,7 @@ const char *cg_variable_allowed(int which, char *text, size_t room)
 
 enum { WORDS = 8, WORD = 32 };
 
-/* Is it one of these words?  Its place; or the nearest there is, "" for none. */
+/* Is the value one of these words?  *place: its index; if not, near: the nearest word, "" for none. */
 static int is_word(const char *words, const char *value, uint64_t *place, char near[WORD])
 {
 	char names[WORDS][WORD];
@@ -205,7 +205,7 @@ int cg_environment_check(void)
 
 /* ---- names ---- */
 
-/* Does a row stand for every name that begins so? */
+/* Does the row's name stand for all names with that prefix? */
 static int is_prefix(const char *row)
 {
 	return row[strlen(row) - 1] == '_';
@@ -232,7 +232,7 @@ const char *cg_environment_entry(const char *beginning, int k)
 
 enum { NAME = 100 };
 
-/* The name of an entry, or its beginning, in letters that no terminal obeys. */
+/* The name of an entry, possibly cut, without control characters. */
 static void name_of(const char *entry, char name[NAME])
 {
 	size_t n = 0;

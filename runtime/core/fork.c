@@ -1,5 +1,5 @@
 /*
- * Forks of the process, counted in the child: what was opened before one is not to be used after it.
+ * Counts forks in the child process: objects opened before a fork must not be used after it.
  */
 #include <pthread.h>
 

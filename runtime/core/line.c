@@ -1,5 +1,5 @@
 /*
- * A line on standard error, put together in memory and written in one piece, so that threads do not mix theirs.
+ * Lines on standard error: built in memory and written by one call, so that the lines of threads do not mix.
  */
 #include <stdio.h>
 #include <string.h>

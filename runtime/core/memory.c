@@ -1,6 +1,5 @@
 /*
- * The host's memory, through one function that tests can make fail.  Alignment beyond malloc's, and the devices'
- * memory, are left to the backends.
+ * Host memory, by one function that tests can make fail.  The backends allocate device memory, and memory of larger alignment.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@ static void *standard(void *user, void *p, size_t bytes)
 }
 
 static struct cg_allocator from = { standard, NULL };
-/* Pieces that are out; requests made, and which of them fails for the sake of a test. */
+/* Blocks in use; requests made; the request that fails in a test. */
 static atomic_size_t held, made, fatal;
 
 int cg_set_allocator(const struct cg_allocator *allocator)
@@ -44,7 +43,7 @@ void *cg_memory(void *p, size_t bytes)
 		}
 		return NULL;
 	}
-	/* Beyond PTRDIFF_MAX differences of pointers are undefined; it is always a size that went wrong. */
+	/* A block beyond PTRDIFF_MAX would make pointer differences undefined; such a size is always a mistake. */
 	if (atomic_fetch_add(&made, 1) + 1 != atomic_load(&fatal) && bytes <= PTRDIFF_MAX)
 		q = from.resize(from.user, p, bytes);
 	if (!q)

@@ -1,17 +1,16 @@
 /*
- * The words of a failure: one buffer per thread, bounded and never allocated, so that they are there when memory is
- * not.  What they say is left to those who fail.
+ * Error messages: one static buffer per thread, so that a message needs no memory.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/core/core.h"
 
-enum { ROOM = CG_MESSAGE_MAX };          /* a compiler's log is cut here: its first errors matter */
+enum { ROOM = CG_MESSAGE_MAX };          /* longer compiler logs are cut: their first errors matter */
 
 static _Thread_local char message[ROOM];
 
-/* Ends a text that did not fit with dots, and not inside a character of UTF-8. */
+/* Ends a text that was cut with dots, at the boundary of a UTF-8 character. */
 static void cut(char *words)
 {
 	size_t n = ROOM - sizeof "...";
@@ -22,13 +21,13 @@ static void cut(char *words)
 	memcpy(words + n, "...", sizeof "...");
 }
 
-/* Prints into words and returns the length, at most ROOM - 1. */
+/* Prints into `words` and returns the length, at most ROOM - 1. */
 __attribute__((format(printf, 2, 0)))
 static size_t print(char *words, const char *format, va_list list)
 {
 	int n = vsnprintf(words, ROOM, format, list);
 
-	if (n < 0)                       /* a wide character that the locale lacks: the bare format, then */
+	if (n < 0)                       /* the locale lacks a wide character: use the format alone */
 		n = snprintf(words, ROOM, "%s", format);
 	if (n < ROOM)
 		return (size_t)n;
@@ -36,7 +35,7 @@ static size_t print(char *words, const char *format, va_list list)
 	return strlen(words);
 }
 
-/* The words are made aside, since the arguments may be the message itself. */
+/* Prints to a second buffer, since the arguments may include the message itself. */
 int cg_fail(int code, const char *format, ...)
 {
 	char words[ROOM];

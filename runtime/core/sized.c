@@ -1,7 +1,7 @@
 /*
- * Public structs that begin with their size: a program that was compiled against an earlier header has shorter ones, and is served as
- * if it had left what they lack at the defaults.  One that was compiled against a later header has longer ones, which is fine while
- * what they have beyond ours is not used.
+ * Public structs that start with their size.  A program compiled against an earlier header passes shorter structs; the missing fields get
+ * their defaults.  A program compiled against a later header passes longer ones, which are accepted while the fields beyond ours are
+ * unset.
  */
 #include <string.h>
 
