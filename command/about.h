@@ -5,7 +5,7 @@
 #ifndef ABOUT_H
 #define ABOUT_H
 
-#include "runtime/op/op.h"
+#include "runtime/device/inspect.h"
 
 enum { ABOUT_LIST = 512 };
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "runtime/cache/cache.h"
+#include "runtime/device/inspect.h"
 #include "command/command.h"
 #include "command/print.h"
 

@@ -4,10 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "runtime/cache/cache.h"
+#include "runtime/device/inspect.h"
 #include "command/claim.h"
 #include "command/file.h"
-#include "runtime/core/core.h"
 
 struct claim {
 	struct claim *next;
@@ -81,7 +80,7 @@ int claim_output(const char *path, const char *resolved, const struct stat *ther
 		return cg_fail(CG_BAD_ARGUMENT, "%s: is a compiled kernel of the cache, which no output replaces: expected another file", path);
 	if (there)
 		return add(path, NULL, there, 1, claim);
-	file_folder(folder, resolved);
+	path_folder(folder, resolved);
 	if (stat(folder, &s))
 		return cg_fail(CG_FILE, "%s: %s: %s", path, folder, strerror(errno));
 	return add(path, slash ? slash + 1 : resolved, &s, 1, claim);

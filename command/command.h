@@ -9,7 +9,7 @@
 
 #include <popt.h>
 
-#include "runtime/core/core.h"
+#include "runtime/device/inspect.h"
 
 enum {
 	EXIT_OK      = 0,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "gen/cell.h"
-#include "runtime/device/device.h"
+#include "runtime/device/inspect.h"
 #include "command/command.h"
 #include "command/describe.h"
 #include "command/print.h"
@@ -307,8 +307,8 @@ static int is_a_cell(const char *name, const char *cell)
 
 static int is_a_backend(const char *name)
 {
-	for (const struct cg_backend *const *b = cg_backends; *b; b++)
-		if (!strcmp((*b)->name, name))
+	for (int k = 0; cg_inspect_backend(k); k++)
+		if (!strcmp(cg_inspect_backend(k), name))
 			return cg_fail(CG_BAD_ARGUMENT, "%s: no such op, but a backend: cellgrad info --why %s asks about it", name, name);
 	return 0;
 }

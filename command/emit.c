@@ -9,7 +9,7 @@
 #include "command/command.h"
 #include "command/file.h"
 #include "command/print.h"
-#include "runtime/op/op.h"
+#include "runtime/device/inspect.h"
 
 enum { LIST = OPTION_FIRST, SOURCE, HEADER, OPTIONS, STAGE, PASS, DTYPE, LANG, MANIFEST, OUTPUT };
 

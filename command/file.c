@@ -14,7 +14,7 @@
 
 #include "command/claim.h"
 #include "command/file.h"
-#include "runtime/core/core.h"
+#include "runtime/device/inspect.h"
 
 /* The temporaries there are, for the signal handler. */
 static struct file *volatile begun;
@@ -50,16 +50,6 @@ static void catch_signals(void)
 		/* Under nohup HUP stays ignored. */
 		if (!sigaction(signals[k], NULL, &was) && was.sa_handler == SIG_DFL)
 			signal(signals[k], interrupted);
-}
-
-void file_folder(char folder[PATH_MAX], const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	if (!slash)
-		strcpy(folder, ".");
-	else
-		snprintf(folder, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
 /* ---- temporaries: .cellgrad-PID-N ---- */
@@ -197,7 +187,7 @@ static int look_around(const struct file *f, const char *path)
 	char place[PATH_MAX];
 	struct stat there;
 
-	file_folder(place, f->path);
+	path_folder(place, f->path);
 	if (stat(place, &there))
 		return cg_fail(CG_FILE, "%s: %s: %s", path, place, strerror(errno));
 	if (!S_ISDIR(there.st_mode))
@@ -295,7 +285,7 @@ int file_begin(struct file *f)
 	char place[PATH_MAX];
 	int why;
 
-	file_folder(place, f->path);
+	path_folder(place, f->path);
 	catch_signals();
 	hold_signals(SIG_BLOCK);
 	f->fd = make_temporary(f->temporary, place);

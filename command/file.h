@@ -32,7 +32,7 @@ int  file_end(struct file *);
 /* Removes what was begun and not ended.  Does nothing to a file that is ended or all zeros. */
 void file_drop(struct file *);
 /* The directory of a path: "." for a bare name. */
-void file_folder(char folder[PATH_MAX], const char *path);
+void path_folder(char folder[PATH_MAX], const char *path);
 /* CG_BAD_ARGUMENT for "-", which other programs take for a standard stream; done: what it is not, "read" or "written". */
 int  file_check_name(const char *path, const char *done);
 

@@ -4,14 +4,11 @@
  */
 #include <string.h>
 
-#include "runtime/cache/cache.h"
+#include "runtime/device/inspect.h"
 #include "command/command.h"
 #include "command/describe.h"
 #include "command/inspect.h"
 #include "command/print.h"
-#include "runtime/core/environment.h"
-#include "runtime/op/op.h"
-#include "runtime/rnn/rnn.h"
 
 enum { WHY = OPTION_FIRST };
 
@@ -66,7 +63,7 @@ static const char *fault(int which, const char *value, char *why, size_t room)
 /* A driver's own variable, by which a backend may have other devices. */
 static int is_of_backend(const struct cg_variable *v)
 {
-	return strncmp(v->name, "CELLGRAD_", 9) && inspect_backend(v->reader);
+	return strncmp(v->name, "CELLGRAD_", 9) && cg_inspect_find(v->reader) >= 0;
 }
 
 /* The k-th entry of the environment that is shown: ours, whether there is such a variable or not, and those of drivers. */
@@ -273,7 +270,7 @@ static int show_networks(json_t *devices)
 	code = print_table(&t, "  ");
 	cg_memory(letters, 0);
 	json_array_foreach(devices, k, d)
-		if (opens(d) && inspect_backend(text_of(d, "name"))->net) {
+		if (opens(d) && cg_inspect_has_networks(cg_inspect_find(text_of(d, "name")))) {
 			printf("  %s: ", text_of(d, "name"));
 			print_plain(stdout, text_of(d, "parts"));
 			putchar('\n');

@@ -7,24 +7,12 @@
 #include "command/inspect.h"
 #include "command/print.h"
 #include "command/probe.h"
-#include "runtime/core/environment.h"
-#include "runtime/op/op.h"
-#include "runtime/rnn/rnn.h"
+#include "runtime/device/inspect.h"
 
 enum { DEVICES = 64, LINE = 2048 };
 
 static const int dtypes[] = { CG_F16, CG_BF16, CG_F32, CG_F64 };
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
-
-const struct cg_backend *inspect_backend(const char *name)
-{
-	size_t n = strcspn(name, ":");
-
-	for (const struct cg_backend *const *b = cg_backends; *b; b++)
-		if (strlen((*b)->name) == n && !strncmp((*b)->name, name, n) && !strchr(name, ','))
-			return *b;
-	return NULL;
-}
 
 int inspect_cell(int k, struct inspect_cell *kind)
 {
@@ -55,15 +43,12 @@ const char *inspect_key(const struct inspect_cell *kind, char key[INSPECT_KEY])
 /* [[name, line]] of a backend's devices. */
 static json_t *ask_list(const void *about)
 {
-	const struct cg_backend *backend = about;
+	const int *backend = about;
 	json_t *list = json_array();
-	const char *device;
-	char line[LINE], name[64];
+	char line[LINE], name[CG_DEVICE_NAME];
 
-	for (int k = 0; k < DEVICES && (device = backend->list(k, line, sizeof line)); k++) {
-		snprintf(name, sizeof name, "%s%s%s", backend->name, *device ? ":" : "", device);
+	for (int k = 0; k < DEVICES && cg_inspect_device(*backend, k, name, line, sizeof line); k++)
 		json_array_append_new(list, json_pack("[s, o]", name, print_string(line)));
-	}
 	return list;
 }
 
@@ -147,12 +132,13 @@ static json_t *ask_device(const void *about)
 static json_t *ask_open(const void *about)
 {
 	const char *where = about;
+	int backend = where ? cg_inspect_find(where) : -1;
 	struct cg_context *context;
 	json_t *answer, *list;
 
 	if (cg_open(where, &context))
 		return json_pack("{s:b, s:o, s:[]}", "opens", 0, "about", where ? reason(where) : print_string(cg_message()), "devices");
-	list = where && inspect_backend(where) ? ask_list(inspect_backend(where)) : json_array();
+	list = backend >= 0 ? ask_list(&backend) : json_array();
 	answer = json_pack("{s:b, s:o, s:o}", "opens", 1, "about", print_string(cg_describe(context)), "devices", list);
 	cg_close(context);
 	return answer;
@@ -182,17 +168,17 @@ static json_t *probe_device(const char *name, const char *parts)
 }
 
 /* The devices of a backend; where its list ends the process, one that has the backend's name. */
-static int add_devices(const struct cg_backend *backend, json_t *devices)
+static int add_devices(int backend, json_t *devices)
 {
 	char why[PROBE_WHY];
-	json_t *list = probe(ask_list, backend, PROBE_SECONDS, why);
+	json_t *list = probe(ask_list, &backend, PROBE_SECONDS, why);
 	int code = CG_OK;
 
 	if (!list && !*why)
 		return CG_NO_MEMORY;
 	if (!list)
-		json_array_append_new(devices, json_pack("{s:s, s:b, s:s, s:{}, s:{}, s:s}", "name", backend->name, "opens", 0, "about", why,
-		                                         "ops", "networks", "parts", ""));
+		json_array_append_new(devices, json_pack("{s:s, s:b, s:s, s:{}, s:{}, s:s}", "name", cg_inspect_backend(backend), "opens", 0, "about",
+		                                         why, "ops", "networks", "parts", ""));
 	for (size_t k = 0; k < json_array_size(list) && !code; k++) {
 		json_t *entry = json_array_get(list, k);
 		json_t *device = probe_device(json_string_value(json_array_get(entry, 0)), json_string_value(json_array_get(entry, 1)));
@@ -209,29 +195,23 @@ json_t *inspect_devices(void)
 	json_t *devices = json_array();
 	int code = CG_OK;
 
-	for (const struct cg_backend *const *b = cg_backends; *b && !code; b++)
-		code = add_devices(*b, devices);
+	for (int k = 0; cg_inspect_backend(k) && !code; k++)
+		code = add_devices(k, devices);
 	if (!code)
 		return devices;
 	json_decref(devices);
 	return NULL;
 }
 
-/* Why a backend is not tried when it is not named; NULL: it is. */
-static const char *passed_over(const struct cg_backend *backend)
-{
-	return backend->likely && backend->likely() == CG_NO_DEVICE ? cg_message() : NULL;
-}
-
 json_t *inspect_default(void)
 {
 	json_t *answer = probe_open(NULL), *over = json_object();
 
-	for (const struct cg_backend *const *b = cg_backends; *b && !cg_variable(CG_ENV_BACKEND); b++) {
-		const char *why = passed_over(*b);
+	for (int k = 0; cg_inspect_backend(k) && !cg_variable(CG_ENV_BACKEND); k++) {
+		const char *why = cg_inspect_passed_over(k);
 
 		if (why)
-			json_object_set_new(over, (*b)->name, print_string(why));
+			json_object_set_new(over, cg_inspect_backend(k), print_string(why));
 	}
 	if (answer) {
 		json_object_del(answer, "devices");
@@ -243,8 +223,8 @@ json_t *inspect_default(void)
 
 json_t *inspect_why(const char *where)
 {
-	const struct cg_backend *backend = inspect_backend(where);
-	const char *why = backend ? passed_over(backend) : NULL;
+	int backend = cg_inspect_find(where);
+	const char *why = backend < 0 ? NULL : cg_inspect_passed_over(backend);
 	json_t *answer = probe_open(where);
 
 	if (answer)

@@ -6,8 +6,7 @@
 
 #include <jansson.h>
 
-#include "gen/cell.h"
-#include "runtime/device/device.h"
+#include "runtime/device/inspect.h"
 
 /* Every device: [{ "name": "cuda:0", "opens": true, "about": cg_describe's line, or why it does not open, "ops": { name: [dtype] },
  * "networks": { "lstm peephole": { dtype: route } }, "parts": what its backend's list says of it }].  NULL: there is no memory. */
@@ -19,8 +18,6 @@ json_t *inspect_default(void);
  * the backend, where it opens; and "passed_over" with the words of a backend that is not tried when it is not named. */
 json_t *inspect_why(const char *where);
 
-/* The backend of a device's name; NULL: it is a list. */
-const struct cg_backend *inspect_backend(const char *name);
 /* The k-th built-in cell, without its options and then with all of them; 0 past the last. */
 struct inspect_cell { const char *cell; char options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)]; };
 int inspect_cell(int k, struct inspect_cell *);

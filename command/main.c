@@ -13,7 +13,7 @@
 #include "gen/cell.h"
 #include "command/command.h"
 #include "command/print.h"
-#include "runtime/core/environment.h"
+#include "runtime/device/inspect.h"
 
 struct command {
 	const char *name;

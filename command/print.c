@@ -9,8 +9,7 @@
 #include <unistd.h>
 
 #include "command/print.h"
-#include "runtime/core/environment.h"
-#include "runtime/core/core.h"
+#include "runtime/device/inspect.h"
 
 /* How many bytes here are a control character.  Those from U+0080 on, C2 80 to C2 9F, terminals obey as well. */
 static int control(const char *at)

@@ -14,7 +14,7 @@
 
 #include "command/print.h"
 #include "command/probe.h"
-#include "runtime/core/core.h"
+#include "runtime/device/inspect.h"
 
 enum { ROOM = 1 << 16, MOST = 1 << 24 };
 /* Milliseconds: a child that answered, or was killed, is gone after so long; how long to sleep between two looks at it. */

@@ -14,8 +14,7 @@
 #include "command/claim.h"
 #include "command/print.h"
 #include "command/safetensors.h"
-#include "runtime/op/op.h"
-#include "runtime/core/core.h"
+#include "runtime/device/inspect.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "safetensors are little-endian, and this reader takes their numbers as they lie: not for big-endian hosts"

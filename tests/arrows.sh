@@ -20,26 +20,39 @@ block       gen core device op rnn
 tensorflow  gen core device op rnn block
 backends    gen core cache device
 verify      gen core device op tensorflow
+command     gen core cache device op rnn weights tensorflow verify
 END
-# Headers that anybody may include; device/open.c alone lists the backends; of device, backends see two headers and what these include.
+# FOLDER: the only headers of the library that its files may include.  device/open.c alone lists the backends.
 cat >"$scratch/headers" <<'END'
-backends    runtime/device/backend.h runtime/device/net.h
+backends    runtime/device/backend.h runtime/device/net.h runtime/core/ runtime/cache/
+verify      runtime/cellgrad.h runtime/op/op.h runtime/core/core.h runtime/device/mem.h
+command     runtime/cellgrad.h runtime/device/inspect.h
 END
 
 # "FILE INCLUDED" of every include of ours.
 includes()
 {
-	(cd "$srcdir" && find gen runtime backends verify -name '*.[ch]' | sort |
+	(cd "$srcdir" && find gen runtime backends verify command -name '*.[ch]' | sort |
 		xargs awk '/^#include "/ { split($0, part, "\""); print FILENAME, part[2] }')
 }
 
-# "OBJECT OTHER SYMBOL" of every symbol that one object of the library takes from another.
+# "OBJECT OTHER SYMBOL" of every symbol that one object takes from another.
 calls()
 {
-	case $(find runtime -path '*/.libs/*.o' | head -n 1) in '') where='*/[!.]*.o' ;; *) where='*/.libs/*.o' ;; esac
-	find gen runtime backends verify -path "$where" ! -path '*tests_*' | sort | while read -r object; do
-		nm "$object" | awk -v o="$(echo "$object" | sed 's,/\.libs/,/,; s/\.o$//; s/^\(.*\/\)[a-z]*_la-/\1/')" 'NF > 1 { print $(NF - 1), $NF, o }'
-	done | awk '$1 ~ /^[TDBRVWC]$/ { home[$2] = $3 } $1 == "U" { used[++k] = $3 " " $2 }
+	find gen runtime backends verify command -name '*.o' ! -name '*tests_*' | xargs nm -A | awk '
+		BEGIN { FS = ":" }
+		{
+			object = $1
+			n = split($2, w, " ")
+			shared = sub(/\/\.libs\//, "/", object)
+			sub(/\.o$/, "", object)
+			sub(/\/[a-z_]*_la-/, "/", object)
+			# Of an object that is built twice, for archives and shared libraries, the first.
+			if (object in from && from[object] != $1) next
+			from[object] = $1
+			if (w[n - 1] ~ /^[TDBRVWC]$/) home[w[n]] = object
+			if (w[n - 1] == "U") used[++k] = object " " w[n]
+		}
 		END { for (i = 1; i <= k; i++) { split(used[i], u, " "); if (u[2] in home && home[u[2]] != u[1]) print u[1], home[u[2]], u[2] } }' | sort -u
 }
 
@@ -50,23 +63,31 @@ against()
 		function folder(path) {
 			sub(/^\.\//, "", path)
 			if (path ~ /^gen\// || path !~ /\//) return "gen"
-			if (path ~ /^(backends|verify)\//) { split(path, part, "/"); return part[1] }
-			if (path == "runtime/cellgrad.h") return ""
+			if (path ~ /^(backends|verify|command)\//) { split(path, part, "/"); return part[1] }
+			# The window of the command is no part of device.
+			if (path == "runtime/device/inspect.h") return "inspect"
+			if (path == "runtime/cellgrad.h") return "header"
 			if (path ~ /^runtime\/[a-z]+\//) { split(path, part, "/"); return part[2] }
 			return ""
+		}
+		function is_listed(from, path, k) {
+			for (k = 1; k <= n[from]; k++)
+				if (index(path, only[from, k]) == 1) return 1
+			return 0
 		}
 		BEGIN {
 			while ((getline line < header) > 0) if (match(line, /cg_[a-z0-9_]+\(/)) public[substr(line, RSTART, RLENGTH - 1)] = 1
 			while ((getline line < table) > 0) { m = split(line, w, " "); known[w[1]] = 1; for (i = 1; i <= m; i++) may[w[1], w[i]] = 1 }
-			while ((getline line < list) > 0) { m = split(line, w, " "); for (i = 2; i <= m; i++) only[w[1], w[i]] = 1 }
+			while ((getline line < list) > 0) { m = split(line, w, " "); n[w[1]] = m - 1; for (i = 2; i <= m; i++) only[w[1], i - 1] = w[i] }
 		}
 		{
 			from = folder($1); to = folder($2)
-			if (from == "" || to == "" || from == to) next
+			if (from == "" || to == "" || from == to || from == "inspect") next
 			if ($1 ~ /^runtime\/device\/open/ && to == "backends") next
-			if (from == "verify" && $3 in public) next
-			if (!(from in known) || !((from, to) in may) || (from == "backends" && to == "device" && $2 ~ /\.h$/ && !((from, $2) in only)))
-				print "# " $0
+			if ($2 ~ /^runtime\/.*\.h$/ && n[from]) { if (!is_listed(from, $2)) print "# " $0; next }
+			if (to == "header" || (to == "inspect" && $1 == "runtime/device/inspect.c")) next
+			if ((from == "verify" || from == "command") && $3 in public) next
+			if (!(from in known) || !((from, to) in may)) print "# " $0
 		}'
 }
 
@@ -83,7 +104,7 @@ report()
 
 includes >"$scratch/includes"
 calls >"$scratch/calls"
-echo 1..7
+echo 1..9
 [ "$(wc -l <"$scratch/includes")" -gt 100 ] && [ "$(wc -l <"$scratch/calls")" -gt 300 ]
 code=$?
 n=1
@@ -103,3 +124,7 @@ echo 'backends/cpu/cpu runtime/rnn/layers cg_seq_forward' | against >"$scratch/w
 report "$scratch/wrong" 'a seeded call against the arrows is found'
 printf '%s\n' 'runtime/op/check runtime/op/run cg_op_run' 'runtime/op/run runtime/op/check cg_op_check' | circles >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded circle of two files is found'
+echo 'command/info.c runtime/device/backend.h' | against >"$scratch/wrong"
+report "$scratch/wrong" 'a seeded include of the command beside its window is found'
+echo 'command/info backends/cpu/cpu cg_cpu_gemm' | against >"$scratch/wrong"
+report "$scratch/wrong" 'a seeded call of the command into a backend is found'

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/device/device.h"
 #include "runtime/op/op.h"
 #include "runtime/core/core.h"
 #include "tests/gpu_micro.h"

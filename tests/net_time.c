@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "backends/cuda/cuda.h"
+#include "runtime/device/device.h"
 #include "runtime/op/op.h"
 #include "runtime/core/core.h"
 #include "tests/gpu_time.h"

@@ -265,7 +265,7 @@ static int measure(struct bench *b, struct cg_context *context, int *working)
 	struct roofs roofs;
 	double start;
 
-	context->verbose = 0;            /* many thousand calls, and lines would be what is measured */
+	cg_inspect_silence(context);     /* else the lines of many thousand calls would be measured */
 	for (size_t k = 0; k < b->problems.n; k++)
 		CG_TRY(cg_supports(context, b->problems.list[k].row->name, problem_dtype(&b->problems.list[k])));
 	b->results = cg_memory(NULL, b->problems.n * sizeof *b->results);

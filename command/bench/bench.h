@@ -7,8 +7,7 @@
 
 #include "command/run/call.h"
 #include "command/file.h"
-#include "runtime/op/op.h"
-#include "runtime/core/core.h"
+#include "runtime/device/inspect.h"
 
 enum { BENCH_FORWARD = 1, BENCH_GRAD = 2 };      /* bits of problem.what; plus one, places in bench_whats */
 extern const char *const bench_whats[3];         /* fwd bwd fwd+bwd */
@@ -71,10 +70,11 @@ int timing_check(const struct problem *);
 /* For `time` seconds, or reps samples when that is not 0.  The memory is there before the first call, work included.  Where the
  * device copies by itself, each sample is followed by one of a copy. */
 int timing_measure(struct cg_context *, const struct problem *, double time, long reps, struct result *);
-/* Bytes that can be had without swapping, as far as the system tells; else all there are. */
-double timing_memory(void);
-/* The number behind a key in a file of the system's, times its unit; -1: there is none. */
-double timing_number(const char *path, const char *key, double unit);
+
+/* Bytes of memory that are free without swapping, or, where the system does not tell, of all memory. */
+double machine_memory(void);
+/* The number after a key in a system file, times its unit; -1: there is none. */
+double machine_number(const char *path, const char *key, double unit);
 
 /* The machine's roofs with so many threads. */
 enum { ROOF_COPIES = 4 };

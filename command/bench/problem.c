@@ -7,10 +7,11 @@
 
 #include "gen/cell.h"
 #include "command/bench/bench.h"
+#include "command/run/metadata.h"
 #include "command/command.h"
 #include "command/describe.h"
 #include "command/print.h"
-#include "runtime/tensorflow/cudnn_rnn.h"
+#include "runtime/device/inspect.h"
 
 enum { PROBLEMS_MAX = 4096, NAME_ROOM = 64 };
 
@@ -122,11 +123,11 @@ static int set_mode(struct call *c, const char *mode)
 static int dtype_of(const struct request *r, const struct call *c, int *dtype)
 {
 	*dtype = r->dtype < 0 ? CG_F32 : r->dtype;
-	if (!c->type || !attribute_type(c, *dtype))
+	if (!c->type || !metadata_type(c, *dtype))
 		return CG_OK;
 	if (r->dtype >= 0)
 		return cg_fail(CG_BAD_ARGUMENT, "T=%s contradicts --dtype %s", c->type, cg_dtype_name(r->dtype));
-	for (*dtype = 0; attribute_type(c, *dtype); ++*dtype)
+	for (*dtype = 0; metadata_type(c, *dtype); ++*dtype)
 		;
 	return CG_OK;
 }

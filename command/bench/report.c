@@ -3,10 +3,9 @@
  */
 #include <string.h>
 
-#include "runtime/device/device.h"
+#include "runtime/device/inspect.h"
 #include "command/bench/bench.h"
 #include "command/print.h"
-#include "runtime/core/environment.h"
 
 static const char warning[] =
 	"OPENBLAS_ variables are set: OPENBLAS_CORETYPE=Haswell and its like choose slower products than this processor has; "
@@ -48,7 +47,7 @@ static int head_json(const struct cg_context *context, const struct roofs *roofs
 		json_array_append_new(copy, json_pack("{s:I, s:f}", "bytes", (json_int_t)roofs->copy[k].bytes,
 		                                      "gbytes", roofs->copy[k].gbytes));
 	return print_json(json_pack("{s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-	                            "kind", "roofs", "version", cg_version(), "backend", context->backend->name,
+	                            "kind", "roofs", "version", cg_version(), "backend", cg_inspect_context(context),
 	                            "device", cg_describe(context), "threads", roofs->threads,
 	                            "isa", roofs->isa ? json_string(roofs->isa) : json_null(),
 	                            "f32_gflops", known(roofs->f32), "f64_gflops", known(roofs->f64), "copy", copy,
@@ -105,7 +104,7 @@ int report_json(const struct cg_context *context, const struct roofs *roofs, con
 	                            "kind", "problem", "op", name, "mode", problem_mode(p), "dtype", cg_dtype_name(problem_dtype(p)),
 	                            "T", (json_int_t)problem_size(p, "T"), "B", (json_int_t)problem_size(p, "B"),
 	                            "I", (json_int_t)problem_size(p, "I"), "H", (json_int_t)problem_size(p, "U"),
-	                            "layers", (json_int_t)problem_size(p, "L"), "valid", p->valid, "threads", roofs->threads, "backend", context->backend->name,
+	                            "layers", (json_int_t)problem_size(p, "L"), "valid", p->valid, "threads", roofs->threads, "backend", cg_inspect_context(context),
 	                            "what", bench_whats[p->what - 1], "reps", (int)r->reps, "calls", (int)r->calls,
 	                            "min_ms", r->least, "median_ms", r->median, "spread_ms", r->spread,
 	                            "flops", (json_int_t)r->flops, "bytes", (json_int_t)r->bytes,

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "runtime/device/device.h"
+#include "runtime/device/inspect.h"
 #include "command/bench/bench.h"
 
 /* Here alone a multiplication and an addition may become one instruction: it is the rate that counts, not the result. */
@@ -159,7 +159,7 @@ static int measure_copy(struct worker *workers, int n, char *room, size_t bytes,
 /* Far beyond the last cache that a processor has, but no more than a quarter of what is free. */
 static size_t beyond_caches(size_t least)
 {
-	double cache = timing_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "", 1024), most = timing_memory() / 4;
+	double cache = machine_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "", 1024), most = machine_memory() / 4;
 	double bytes = 4 * cache > (double)least ? 4 * cache : (double)least;
 
 	return (size_t)(bytes < most ? bytes : most);
@@ -174,7 +174,7 @@ int roof_copy(struct cg_stream *stream, struct cg_mem room, long n, double *ms)
 
 	to.offset += room.bytes / 2;
 	for (long k = 0; k < n; k++)
-		CG_TRY(stream->context->backend->copy(stream->queue, to, room, room.bytes / 2));
+		CG_TRY(cg_inspect_copy(stream, to, room, room.bytes / 2));
 	CG_TRY(cg_stream_sync(stream));
 	*ms = (cg_milliseconds() - start) / (double)n;
 	return CG_OK;
@@ -257,7 +257,7 @@ int roof_measure(struct cg_context *context, int threads, double time, struct ro
 	sizes[ROOF_COPIES - 1] = beyond_caches(sizes[ROOF_COPIES - 1]) / 128 * 128;
 	time *= 1e3 / TURNS;
 	*roofs = (struct roofs){ .threads = threads };
-	return context->backend->copy ? measure_device(context, sizes, time, roofs) : measure_host(threads, sizes, time, roofs);
+	return cg_inspect_copies(context) ? measure_device(context, sizes, time, roofs) : measure_host(threads, sizes, time, roofs);
 }
 
 /* What fits in a cache is compared with copies that do.  Of a device the copies are known, and nothing about products. */

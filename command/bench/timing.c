@@ -7,11 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/device/device.h"
+#include "runtime/device/inspect.h"
 #include "command/bench/bench.h"
 #include "command/print.h"
-
-const char *const bench_whats[3] = { "fwd", "bwd", "fwd+bwd" };
 
 enum { GRADIENT = 1 };                   /* place in the rows of a problem: the pass, then its gradient */
 
@@ -26,51 +24,6 @@ static int rows_of(const struct problem *p, const struct cg_op *rows[2])
 static struct cg_mem *mem(void *op, const struct cg_port *port)
 {
 	return (struct cg_mem *)((char *)op + port->at);
-}
-
-int64_t problem_size(const struct problem *p, const char *symbol)
-{
-	for (const struct cg_dim *d = p->row->dims; d->symbol; d++)
-		if (!strcmp(d->symbol, symbol))
-			return *(const int64_t *)((const char *)p->op + d->at);
-	return 1;                                /* an op that has no T is one step */
-}
-
-double problem_rows(const struct problem *p)
-{
-	double B = (double)problem_size(p, "B"), rows = 0;
-
-	for (int64_t b = 0; p->lengths && b < (int64_t)B; b++)
-		rows += p->lengths[b];
-	return p->lengths ? rows : (double)cg_op_steps(p->row, p->op, problem_size(p, "T")) * B;
-}
-
-const char *problem_words(const struct problem *p, char *text, size_t room)
-{
-	size_t n;
-
-	cg_problem(p->row, problem_name(p), p->op, text, room);
-	n = strlen(text);
-	if (p->valid < 1)
-		n += (size_t)snprintf(text + n, room - n, " --valid %g", p->valid);
-	if (p->what != (p->row == p->grad ? BENCH_GRAD : BENCH_FORWARD))
-		snprintf(text + n, room - n, " --what %s", bench_whats[p->what - 1]);
-	return text;
-}
-
-int problem_dtype(const struct problem *p)
-{
-	return *(const int *)((const char *)p->op + p->row->dtype_at);
-}
-
-const struct cg_op *problem_ready(const struct problem *p)
-{
-	return p->what & BENCH_GRAD ? p->grad : p->forward;
-}
-
-const char *problem_name(const struct problem *p)
-{
-	return p->theirs ? p->row->tensorflow : p->row->name;
 }
 
 /* Numbers of the op's dtype that it has a use for. */
@@ -103,36 +56,11 @@ static int is_weights(const struct cg_op *row, const struct cg_port *port)
 
 /* ---- does it fit ---- */
 
-double timing_number(const char *path, const char *key, double unit)
-{
-	char *text, *at;
-	double n = -1;
-
-	if (access(path, R_OK) || file_text(path, 0, 1 << 16, &text))
-		return -1;
-	at = strstr(text, key);
-	if (at && (at[strlen(key)] == ' ' || !*key))
-		n = strtod(at + strlen(key), &at) * unit;
-	cg_memory(text, 0);
-	return n > 0 ? n : -1;
-}
-
-double timing_memory(void)
-{
-	double most = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-	double free = timing_number("/proc/meminfo", "MemAvailable:", 1024);
-	double limit = timing_number("/sys/fs/cgroup/memory.max", "", 1);
-
-	if (free > 0 && free < most)
-		most = free;
-	return limit > 0 && limit < most ? limit : most;
-}
-
 int timing_check(const struct problem *p)
 {
 	const struct cg_op *rows[2];
 	int n = rows_of(p, rows);
-	double all = 0, most = timing_memory();
+	double all = 0, most = machine_memory();
 	char words[512];
 
 	for (int r = 0; r < n; r++) {
@@ -323,7 +251,7 @@ static int take_room(struct timing *t, double bytes, double least)
 	size_t n = (size_t)(bytes / LINES) + 1;
 	double ms;
 
-	if (!t->context->backend->copy)
+	if (!cg_inspect_copies(t->context))
 		return CG_OK;
 	CG_TRY(cg_alloc(t->context, n * LINES, &t->room));
 	CG_TRY(roof_copy(t->stream, t->room, 1, &ms));

@@ -8,12 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/device/device.h"
+#include "runtime/device/inspect.h"
 #include "command/check/check.h"
 #include "command/command.h"
 #include "command/print.h"
 #include "command/check/shrink.h"
-#include "runtime/core/environment.h"
 
 enum { BACKEND = OPTION_FIRST, REF, SUITE, SEED, MAX_TIME, DTYPE };
 
@@ -260,11 +259,11 @@ static void close_side(struct side *s)
 /* What kernels are compared with: --ref's device, else the last backend's, which opens everywhere; or none. */
 static int open_other(struct check *c, const char *ref)
 {
-	const struct cg_backend *const *last = cg_backends;
+	int last = 0;
 
-	while (last[1])
+	while (cg_inspect_backend(last + 1))
 		last++;
-	if (open_side(&c->other, ref ? ref : (*last)->name, ref) || same(&c->other, &c->sides[0])) {
+	if (open_side(&c->other, ref ? ref : cg_inspect_backend(last), ref) || same(&c->other, &c->sides[0])) {
 		close_side(&c->other);
 		c->other.name = "the cell given as text";
 	}

@@ -5,7 +5,7 @@
 #ifndef CHECK_H
 #define CHECK_H
 
-#include "runtime/core/core.h"
+#include "runtime/device/inspect.h"
 #include "verify/kernel_trial.h"
 #include "verify/network_trial.h"
 

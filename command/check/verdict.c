@@ -8,8 +8,7 @@
 
 #include "command/check/check.h"
 #include "command/print.h"
-#include "runtime/core/environment.h"
-#include "runtime/op/op.h"
+#include "runtime/device/inspect.h"
 
 enum { COMMAND_LINE = FIELD_LINE + 2048 };        /* the environment, the case, the options */
 

@@ -9,7 +9,7 @@
 #include "command/run/metadata.h"
 #include "command/convert/network.h"
 #include "command/print.h"
-#include "runtime/rnn/rnn.h"
+#include "runtime/device/inspect.h"
 
 enum { FROM = OPTION_FIRST, TO, FROM_PREFIX, TO_PREFIX, GRADIENTS, FORCE, DTYPE, IGNORE_EXTRA, IGNORE_METADATA };
 
@@ -158,23 +158,23 @@ static int read_words(struct convert *c, const struct options *o)
 
 #define LOSE(c, ...) snprintf((c)->lost[(c)->n_lost++], LOSS, __VA_ARGS__)
 
-static double param(const struct cg_rnn *rnn, const char *name)
+static double param(const struct cg_layout *l, const char *name)
 {
-	for (int p = 0; p < rnn->cell->n_params; p++)
-		if (!strcmp(rnn->cell->params[p].name, name))
-			return rnn->values[p];
+	for (int p = 0; p < l->network.cell->n_params; p++)
+		if (!strcmp(l->network.cell->params[p].name, name))
+			return l->values[p];
 	return 0;
 }
 
 /* lstm_block where the format has words for its params, else lstm, if there is no more than that to the params. */
 static void choose_cell(struct convert *c, struct cg_value values[2])
 {
-	const struct cg_rnn *rnn = &c->in.layout.rnn;
-	const struct cg_form *form = cg_form_of(c->out.format, rnn->cell);
-	double bias = param(rnn, "forget_bias"), clip = param(rnn, "cell_clip");
+	const struct cg_layout *l = &c->in.layout;
+	const struct cg_form *form = cg_form_of(c->out.format, l->network.cell);
+	double bias = param(l, "forget_bias"), clip = param(l, "cell_clip");
 	unsigned has = form ? form->params : 0;
 
-	if (!form || !form->cell || !cg_letters(rnn->cell) || strcmp(rnn->cell->name, "lstm_block"))
+	if (!form || !form->cell || !cg_letters(l->network.cell) || strcmp(l->network.cell->name, "lstm_block"))
 		return;
 	if (bias != 0 && !(has & CG_HAS_FORGET_BIAS) && !c->in.gradients) {
 		LOSE(c, "forget_bias=%g is added to the bias of gate f: %s has no place for it", bias, c->out.format->name);
@@ -225,7 +225,7 @@ static int fit(struct convert *c, struct cg_value values[2])
 	c->config.dtype = c->dtype;
 	choose_cell(c, values);
 	form = cg_form_of(c->out.format, c->config.cell);
-	if (form && c->in.layout.rnn.n_vectors && !has_vectors(form))
+	if (form && c->in.layout.network.n_vectors && !has_vectors(form))
 		c->config.options = NULL;
 	CG_TRY(cg_layout_open(&c->out, c->out.format, &c->config, c->in.gradients));
 	c->move.from = (struct cg_tensors){ &c->in.layout, c->in.dtype, 0, c->in.at };
@@ -275,21 +275,21 @@ static int is_mode(const char *cell)
 /* Which cell it is: TensorFlow's word for it, or ours, or the file that it is in. */
 static int say_cell(const struct convert *c, json_t *all)
 {
-	const struct cg_rnn *rnn = &c->out.rnn;
+	const struct cg_layout *l = &c->out;
 	char digits[32], digest[METADATA_DIGEST];
 	int failed;
 
 	if (c->in.parsed)
 		failed = word(all, "cell", c->in.words.cell);
 	else
-		failed = word(all, is_mode(rnn->cell->name) ? "rnn_mode" : "cell", rnn->cell->name);
-	failed |= word(all, "cell_digest", metadata_digest(rnn->cell, digest)) | word(all, "options", rnn->words.options);
+		failed = word(all, is_mode(l->network.cell->name) ? "rnn_mode" : "cell", l->network.cell->name);
+	failed |= word(all, "cell_digest", metadata_digest(l->network.cell, digest)) | word(all, "options", l->text.options);
 	if (!c->out.form->params)
-		return failed | word(all, "values", rnn->words.values);
-	failed |= word(all, "use_peephole", *rnn->words.options ? "true" : "false");
+		return failed | word(all, "values", l->text.values);
+	failed |= word(all, "use_peephole", *l->text.options ? "true" : "false");
 	if (c->out.form->params & CG_HAS_FORGET_BIAS)
-		failed |= word(all, "forget_bias", field_digits(digits, param(rnn, "forget_bias")));
-	return failed | word(all, "cell_clip", field_digits(digits, param(rnn, "cell_clip")));
+		failed |= word(all, "forget_bias", field_digits(digits, param(l, "forget_bias")));
+	return failed | word(all, "cell_clip", field_digits(digits, param(l, "cell_clip")));
 }
 
 static int say_bias(const struct convert *c, json_t *all)
@@ -303,16 +303,16 @@ static int say_bias(const struct convert *c, json_t *all)
 
 static json_t *metadata(const struct convert *c)
 {
-	const struct cg_rnn *rnn = &c->out.rnn;
+	const struct cg_layout *l = &c->out;
 	json_t *all = json_object();
 	int failed;
 
 	if (!all)
 		return NULL;
 	failed = word(all, "weights_format", c->out.format->name) | say_cell(c, all) | say_bias(c, all);
-	failed |= number(all, "num_layers", rnn->layers) | number(all, "num_units", rnn->U) | number(all, "input_size", rnn->I);
-	failed |= number(all, "num_proj", rnn->P) | word(all, "direction", cg_rnn_directions[rnn->directions - 1]);
-	failed |= word(all, "input_mode", cg_rnn_inputs[rnn->skip]);
+	failed |= number(all, "num_layers", l->network.layers) | number(all, "num_units", l->network.U) | number(all, "input_size", l->network.I);
+	failed |= number(all, "num_proj", l->network.P) | word(all, "direction", cg_rnn_directions[l->network.directions - 1]);
+	failed |= word(all, "input_mode", cg_rnn_inputs[l->network.skip]);
 	if (failed) {
 		json_decref(all);
 		return NULL;
@@ -411,7 +411,7 @@ static int say(const struct convert *c, int json)
 		else
 			fprintf(stderr, "cellgrad convert: lost: %s\n", c->lost[k]);
 	}
-	network_line(&c->out.rnn, line);
+	network_line(&c->out, line);
 	if (json)
 		return print_json(json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:o}", "network", line, "dtype", cg_dtype_name(c->dtype),
 		                            "from", c->in.format->name, "to", c->out.format->name, "read", c->in.layout.n,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "command/convert/network.h"
-#include "runtime/rnn/rnn.h"
+#include "runtime/device/inspect.h"
 
 /* ---- the file's tensors and the format's ---- */
 

@@ -11,7 +11,7 @@
 #include "command/run/metadata.h"
 #include "command/convert/network.h"
 #include "command/print.h"
-#include "runtime/rnn/rnn.h"
+#include "runtime/device/inspect.h"
 
 /* ---- words ---- */
 
@@ -133,7 +133,7 @@ static int read_words(struct network *n)
 	CG_TRY(read_cell(n));
 	if (w->options && *w->options && !w->use_peephole)
 		return cg_fail(CG_BAD_ARGUMENT, "use_peephole is false, but options are %.40s", w->options);
-	return w->values ? plan_values(w->values, &n->text, n->values, &n->config.n_values) : CG_OK;
+	return w->values ? values_read(w->values, &n->text, n->values, &n->config.n_values) : CG_OK;
 }
 
 /* ---- what is wrong ---- */
@@ -219,7 +219,7 @@ static int extra(const struct network *n, const struct network_trial *t)
 	for (size_t f = 0; f < n->file.n && !code; f++)
 		if (!known[f])
 			code = cg_fail(CG_BAD_ARGUMENT, "%s: %s: not of %s in format %s; --ignore-extra leaves it out", n->file.path,
-			               print_name(shown, n->file.tensors[f].name), network_line(&t->layout.rnn, line), n->format->name);
+			               print_name(shown, n->file.tensors[f].name), network_line(&t->layout, line), n->format->name);
 	cg_memory(known, 0);
 	return code;
 }
@@ -254,7 +254,7 @@ static int two(const struct network *n, const struct network_search *s)
 	char line[NETWORK_LINE], other[NETWORK_LINE];
 
 	return cg_fail(CG_BAD_ARGUMENT, "%s: its tensors do not say which network: %s; or %s; NAME=VALUE does",
-	               n->file.path, network_line(&s->best.layout.rnn, line), network_line(&s->other.layout.rnn, other));
+	               n->file.path, network_line(&s->best.layout, line), network_line(&s->other.layout, other));
 }
 
 /* ---- what there is ---- */
@@ -285,7 +285,7 @@ static int take_tensors(struct network *n, const struct network_trial *t)
 			               print_name(other, first->name), safetensors_dtype(there), print_name(shown, name));
 	}
 	n->dtype = first ? first->cg : CG_F32;
-	return attribute_type(&n->call, n->dtype);
+	return metadata_type(&n->call, n->dtype);
 }
 
 static int settle(struct network *n, const struct network_trial *t)
@@ -328,14 +328,14 @@ int network_find(struct network *n, int ignore)
 	return settle(n, &s.best);
 }
 
-const char *network_line(const struct cg_rnn *rnn, char line[NETWORK_LINE])
+const char *network_line(const struct cg_layout *l, char line[NETWORK_LINE])
 {
 	char proj[32] = "";
 
-	if (rnn->P)
-		snprintf(proj, sizeof proj, ", num_proj=%lld", (long long)rnn->P);
-	snprintf(line, NETWORK_LINE, "%s%s%s, num_layers=%d, %s, input_size=%lld, num_units=%lld%s%s", rnn->words.cell, *rnn->words.options ? " " : "",
-	         rnn->words.options, rnn->layers, cg_rnn_directions[rnn->directions - 1], (long long)rnn->I, (long long)rnn->U, proj,
-	         rnn->skip ? ", skip_input" : "");
+	if (l->network.P)
+		snprintf(proj, sizeof proj, ", num_proj=%lld", (long long)l->network.P);
+	snprintf(line, NETWORK_LINE, "%s%s%s, num_layers=%d, %s, input_size=%lld, num_units=%lld%s%s", l->text.cell, *l->text.options ? " " : "",
+	         l->text.options, l->network.layers, cg_rnn_directions[l->network.directions - 1], (long long)l->network.I, (long long)l->network.U, proj,
+	         l->network.skip ? ", skip_input" : "");
 	return line;
 }

@@ -6,7 +6,7 @@
 #define NETWORK_H
 
 #include "command/run/call.h"
-#include "runtime/weights/format.h"
+#include "runtime/device/inspect.h"
 
 /* NAME=VALUE; what nobody said is -1 or NaN, of sizes 0, of texts NULL. */
 struct network_words {
@@ -47,7 +47,7 @@ int  network_find(struct network *, int others);
 void network_close(struct network *);
 
 /* "lstm, 2 layers, bidirectional, input_size=3, num_units=5" */
-const char *network_line(const struct cg_rnn *, char line[NETWORK_LINE]);
+const char *network_line(const struct cg_layout *, char line[NETWORK_LINE]);
 
 /* ---- fit.c: which networks the words allow, and how the file fits them ---- */
 

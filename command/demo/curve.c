@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #include "command/demo/curve.h"
-#include "runtime/core/environment.h"
-#include "runtime/core/core.h"
+#include "runtime/device/inspect.h"
 
 /* ---- what both share ---- */
 

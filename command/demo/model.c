@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "command/demo/model.h"
-#include "runtime/core/core.h"
+#include "runtime/device/inspect.h"
 
 enum { LANES = 16, LINE = 64 };
 enum { GATES = 4, FORGET = 1, PEEPHOLES = 3 };           /* of the cell */

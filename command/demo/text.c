@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "command/demo/text.h"
-#include "runtime/core/core.h"
+#include "runtime/device/inspect.h"
 
 static int allowed(unsigned char c)
 {

@@ -7,7 +7,7 @@
 
 #include "command/file.h"
 #include "command/print.h"
-#include "runtime/core/core.h"
+#include "runtime/device/inspect.h"
 
 enum { TRAIN_STEPS = 800, TRAIN_SECONDS = 60, TRAIN_SEED = 1 };
 #define TRAIN_SVG "cellgrad-demo.svg"

@@ -8,7 +8,7 @@
 #include "verify/field.h"
 #include "command/run/metadata.h"
 #include "command/print.h"
-#include "runtime/core/core.h"
+#include "runtime/device/inspect.h"
 
 /* TensorFlow's attribute for the dtype; no row has it, since every op does. */
 static const char type[] = "T";
@@ -207,45 +207,7 @@ unsigned attribute_sizes(const struct call *c)
 	return bound;
 }
 
-int attribute_type(const struct call *c, int dtype)
-{
-	if (!c->type || attribute_type_of(c->type) == dtype)
-		return CG_OK;
-	if (c->type_by)
-		return metadata_differ(c, type, (struct said){ c->type_by, c->type }, (struct said){ by_tensors, cg_dtype_name(dtype) });
-	return cg_fail(CG_BAD_ARGUMENT, "%s: T=%s contradicts the tensors, which are %s", c->name, c->type,
-	               cg_dtype_name(dtype));
-}
-
 int attribute_dtype(const struct call *c)
 {
 	return c->type ? attribute_type_of(c->type) : CG_F32;
-}
-
-/* Is it said by another? */
-static int goes_unsaid(const struct call *c, const struct cg_attribute *a)
-{
-	const struct cg_attribute *cell = attribute_find(c, "cell");
-
-	if (a->kind == CG_TEXT && !cg_attribute_number(a, c->op))
-		return 1;
-	return cell && cg_attribute_number(cell, c->op) && !strcmp(a->name, "rnn_mode");
-}
-
-json_t *call_metadata(const struct call *c)
-{
-	json_t *all = json_pack("{s:s}", "op", c->name);
-	char text[CG_ATTRIBUTE_TEXT];
-	int failed = 0;
-
-	for (const struct cg_attribute *a = c->row->attributes; a->name && all; a++)
-		if (attribute_is_of(c, a) && !goes_unsaid(c, a))
-			failed |= json_object_set_new(all, a->name, json_string(cg_attribute_text(a, c->op, text)));
-	if (all && (failed || plan_metadata(c, all))) {
-		json_decref(all);
-		all = NULL;
-	}
-	if (!all)
-		cg_fail(CG_NO_MEMORY, "no memory for metadata");
-	return all;
 }

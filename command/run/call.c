@@ -9,7 +9,7 @@
 #include "command/describe.h"
 #include "command/run/metadata.h"
 #include "command/print.h"
-#include "runtime/core/core.h"
+#include "runtime/device/inspect.h"
 
 static struct cg_mem *mem(const struct call *c, const struct cg_port *port)
 {
@@ -209,7 +209,7 @@ static int dtype(struct call *c)
 		return CG_OK;
 	c->dtype = first->tensor->cg;
 	memcpy((char *)c->op + c->row->dtype_at, &c->dtype, sizeof c->dtype);
-	return attribute_type(c, c->dtype);
+	return metadata_type(c, c->dtype);
 }
 
 /* A word's dtype for what has no tensors to read it from. */

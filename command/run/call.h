@@ -8,7 +8,7 @@
 
 #include "command/run/compare.h"
 #include "command/safetensors.h"
-#include "runtime/op/op.h"
+#include "runtime/device/inspect.h"
 
 struct call_argument {
 	const struct safetensors_tensor *tensor;     /* inputs; NULL: not needed and in no file */
@@ -85,11 +85,15 @@ int  attribute_missing(const struct call *, const struct cg_attribute *);
 /* The sizes that attributes are, a bit for each as cg_op_bind has them; once all sizes are known, the ranges. */
 unsigned attribute_sizes(const struct call *);
 int  attribute_ranges(const struct call *);
-/* The dtype of a T, or -1; the same as a failure; is T the tensors'?  And T's, or f32. */
+/* The dtype of a T, or -1; the same as a failure; and the dtype of the call's T, or f32. */
 int  attribute_type_of(const char *text);
 int  attribute_check_type(const char *text, const char *where);
-int  attribute_type(const struct call *, int dtype);
 int  attribute_dtype(const struct call *);
+
+/* ---- values.c ---- */
+
+/* Reads "leak=0.5,bias=1".  The names of the values are then in *memory, which the caller frees; *n starts as 0. */
+int  values_read(const char *text, char **memory, struct cg_value values[], int *n);
 
 /* ---- plan.c: of networks, in this order ---- */
 
@@ -109,8 +113,6 @@ int  plan_word(const struct call *, const char *cell, int mode, const char **wor
 int  plan_recurrence(const struct call *, const char *command);
 /* What a message that the port's tensor does not fit lacks: the options with which it would. */
 int  plan_misfit(const struct call *, int code, int port);
-/* "leak=0.5,bias=1", whose names are then in *memory; *n begins as 0. */
-int  plan_values(const char *text, char **memory, struct cg_value values[], int *n);
 /* Adds what a reserve is known by. */
 int  plan_metadata(const struct call *, json_t *);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "command/run/compare.h"
-#include "runtime/op/op.h"
+#include "runtime/device/inspect.h"
 
 double compare_element(int dtype, const void *data, size_t k)
 {

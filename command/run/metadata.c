@@ -7,7 +7,7 @@
 #include "verify/field.h"
 #include "command/run/metadata.h"
 #include "command/print.h"
-#include "runtime/rnn/rnn.h"
+#include "runtime/device/inspect.h"
 
 const char by_words[] = "the command line", by_op[] = "the op", by_tensors[] = "the tensors";
 
@@ -291,4 +291,14 @@ int metadata_sizes(const struct call *c, unsigned bound)
 	CG_TRY(is_size(c, "input_size", size_of(c, "I", bound)));
 	CG_TRY(is_size(c, "num_units", units));
 	return states && states % (1 + op->direction) == 0 ? is_size(c, "num_layers", states / (1 + op->direction)) : CG_OK;
+}
+
+int metadata_type(const struct call *c, int dtype)
+{
+	if (!c->type || attribute_type_of(c->type) == dtype)
+		return CG_OK;
+	if (c->type_by)
+		return metadata_differ(c, "T", (struct said){ c->type_by, c->type }, (struct said){ by_tensors, cg_dtype_name(dtype) });
+	return cg_fail(CG_BAD_ARGUMENT, "%s: T=%s contradicts the tensors, which are %s", c->name, c->type,
+	               cg_dtype_name(dtype));
 }

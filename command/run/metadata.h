@@ -31,6 +31,8 @@ const char *metadata_where(const struct safetensors *, char where[METADATA_WHERE
 int  metadata_attributes(struct call *);
 /* What holds of the op without an attribute. */
 int  metadata_means(const struct call *);
+/* Is the T that NAME=VALUE or a file gave the dtype of the tensors? */
+int  metadata_type(const struct call *, int dtype);
 /* Once shapes have given sizes, a bit for each as cg_op_bind has them. */
 int  metadata_sizes(const struct call *, unsigned bound);
 /* A word of row->means, or NULL; it ends with a blank or the text. */

@@ -9,7 +9,7 @@
 #include "gen/cell.h"
 #include "command/run/metadata.h"
 #include "command/print.h"
-#include "runtime/rnn/rnn.h"
+#include "runtime/device/inspect.h"
 
 /* A cell as someone names it; known: the digest is. */
 struct named { const char *by, *name; uint64_t digest; int known; };
@@ -269,7 +269,7 @@ static int numbers(const struct cg_cell *cell, int dtype, const char *text, doub
 {
 	struct cg_value values[CG_PARAMS_MAX];
 	char *memory = NULL;
-	int n = 0, code = plan_values(text, &memory, values, &n);
+	int n = 0, code = values_read(text, &memory, values, &n);
 
 	for (int p = 0; p < cell->n_params; p++)
 		all[p] = cell->params[p].given ? cg_round(dtype, cell->params[p].value) : (double)NAN;
@@ -296,7 +296,7 @@ static int read_values(const struct call *c, struct metadata_cell *m)
 		const char *text = all_of_cell(c, &c->files[f], "values");
 		struct cg_value values[CG_PARAMS_MAX];
 		char *memory = NULL;
-		int n = 0, code = text ? plan_values(text, &memory, values, &n) : CG_OK;
+		int n = 0, code = text ? values_read(text, &memory, values, &n) : CG_OK;
 
 		cg_memory(memory, 0);
 		if (code)

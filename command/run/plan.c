@@ -10,7 +10,7 @@
 #include "verify/field.h"
 #include "command/run/metadata.h"
 #include "command/print.h"
-#include "runtime/tensorflow/cudnn_rnn.h"
+#include "runtime/device/inspect.h"
 
 struct call_plan {
 	struct cg_cell *parsed;                  /* of a file; NULL: built in */
@@ -67,29 +67,10 @@ static int read_cell(struct call *c, struct cg_rnn_op *op)
 	return CG_OK;
 }
 
-int plan_values(const char *text, char **memory, struct cg_value values[], int *n)
-{
-	char *word, *rest, *equals, shown[PRINT_NAME];
-
-	*memory = cg_memory(NULL, strlen(text) + 1);
-	if (!*memory)
-		return CG_NO_MEMORY;
-	for (rest = strcpy(*memory, text); (word = strtok_r(rest, ",", &rest)); ++*n) {
-		equals = strchr(word, '=');
-		if (*n == CG_PARAMS_MAX)
-			return cg_fail(CG_BAD_ARGUMENT, "values: expected at most %d", CG_PARAMS_MAX);
-		if (!equals || field_real(equals + 1, &values[*n].value))
-			return cg_fail(CG_BAD_ARGUMENT, "values: expected NAME=NUMBER with commas between, got \"%s\"", print_name(shown, word));
-		*equals = '\0';
-		values[*n].name = word;
-	}
-	return CG_OK;
-}
-
 static int read_values(struct call *c, struct cg_rnn_op *op)
 {
 	op->values = c->plan->values;
-	return op->values_text ? plan_values(op->values_text, &c->plan->text, c->plan->values, &op->n_values) : CG_OK;
+	return op->values_text ? values_read(op->values_text, &c->plan->text, c->plan->values, &op->n_values) : CG_OK;
 }
 
 int plan_agrees(const struct call *c)
@@ -217,7 +198,7 @@ static void say_sizes(struct cg_rnn_op *op)
 /* Its first word: why no other was taken makes no difference to a reserve. */
 static void take_route(const struct call *c)
 {
-	const char *route = cg_rnn_op_route(c->op);
+	const char *route = c->row->route(c->op);
 
 	snprintf(c->plan->route, sizeof c->plan->route, "%.*s", (int)strcspn(route, " "), route);
 }

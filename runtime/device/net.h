@@ -18,6 +18,11 @@ struct cg_network {
 	int64_t params;                          /* elements */
 };
 
+/* A network as NAME=VALUE has it, for people: "./mine.cell", "peephole", "k=0.5"; values: those that are not the params' defaults. */
+struct cg_network_text {
+	char cell[CG_NAME_MAX + 8], options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)], values[CG_PARAMS_MAX * (CG_NAME_MAX + 26)];
+};
+
 /* Bytes at the start of a reserve that are the runtime's. */
 enum { CG_RESERVE_HEADER = 64 };
 

@@ -6,7 +6,9 @@
 #ifndef CG_OP_H
 #define CG_OP_H
 
-#include "runtime/device/device.h"
+#include "runtime/core/core.h"
+
+struct cg_work;                          /* runtime/device/mem.h */
 
 /* A size of the op, int64_t in its struct.  Ports name it in their shapes. */
 struct cg_dim {

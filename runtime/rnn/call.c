@@ -117,15 +117,8 @@ static int has(const struct cg_op *row, const struct cg_port *port, const void *
 	return port->type != CG_INT8 && (op->rnn->state >= 0 || !strstr(port->name, "put_c"));
 }
 
-static const char *route_of(const void *given)
-{
-	const struct cg_rnn_op *op = given;
-
-	return cg_rnn_route_at(op->rnn, op->call.T);
-}
-
 /* By pass: for the checks, the work and the line of a call with a plan. */
-#define NETWORK_CALL RNN_STRUCT, .dims = cg_rnn_dims, .reads = has, .route = route_of, .time_major_at = offsetof(struct cg_rnn_op, time_major)
+#define NETWORK_CALL RNN_STRUCT, .dims = cg_rnn_dims, .reads = has, .route = cg_rnn_op_route, .time_major_at = offsetof(struct cg_rnn_op, time_major)
 static const struct cg_op rows[] = {
 	[CG_FORWARD] = { .name = "rnn", .tensorflow = "CudnnRNNV3", NETWORK_CALL, .work = forward_work,
 	                 .attributes = cg_rnn_attributes, .ports = cg_rnn_ports },
@@ -158,9 +151,9 @@ static int set_op(struct cg_rnn_op *op)
 		if (cg_cell_find(cg_rnn_modes[k]) == rnn->cell)
 			op->rnn_mode = k;
 	op->cell = rnn->cell;
-	op->cell_name = cg_cell_find(cg_rnn_modes[op->rnn_mode]) == rnn->cell ? NULL : rnn->words.cell;
-	op->options = *rnn->words.options ? rnn->words.options : NULL;
-	op->values_text = *rnn->words.values ? rnn->words.values : NULL;
+	op->cell_name = cg_cell_find(cg_rnn_modes[op->rnn_mode]) == rnn->cell ? NULL : rnn->text.cell;
+	op->options = *rnn->text.options ? rnn->text.options : NULL;
+	op->values_text = *rnn->text.values ? rnn->text.values : NULL;
 	op->input_mode = rnn->skip ? CG_SKIP : CG_LINEAR;
 	op->direction = rnn->directions - 1;
 	op->is_training = rnn->training;

@@ -113,15 +113,15 @@ static int read_values(struct cg_rnn *rnn, const struct cg_rnn_config *c)
 static void say(struct cg_rnn *rnn)
 {
 	const struct cg_cell *cell = rnn->cell;
-	char *options = rnn->words.options, *values = rnn->words.values;
+	char *options = rnn->text.options, *values = rnn->text.values;
 
-	snprintf(rnn->words.cell, sizeof rnn->words.cell, cg_is_template(cell) ? "%s" : "./%s.cell", cell->name);
+	snprintf(rnn->text.cell, sizeof rnn->text.cell, cg_is_template(cell) ? "%s" : "./%s.cell", cell->name);
 	for (int k = 0; k < cell->n_options; k++)
 		if (rnn->options >> k & 1)
-			options += sprintf(options, "%s%s", *rnn->words.options ? "," : "", cell->options[k].name);
+			options += sprintf(options, "%s%s", *rnn->text.options ? "," : "", cell->options[k].name);
 	for (int k = 0; k < cell->n_params; k++)
 		if (!cell->params[k].given || rnn->values[k] != cg_round(rnn->dtype, cell->params[k].value))
-			values += sprintf(values, "%s%s=%.17g", *rnn->words.values ? "," : "", cell->params[k].name, rnn->values[k]);
+			values += sprintf(values, "%s%s=%.17g", *rnn->text.values ? "," : "", cell->params[k].name, rnn->values[k]);
 }
 
 /* ---- the fingerprint ---- */

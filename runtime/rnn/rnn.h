@@ -7,6 +7,7 @@
 
 #include "runtime/device/device.h"
 #include "runtime/op/op.h"
+#include "runtime/rnn/network_op.h"
 
 /* Where a gate of the cell stands.  Gates with weights are counted as params has them; blocks of U columns stand beside each
  * other in the matrix of pre-activations, first those that a recurrent product adds to, then the input parts of split gates. */
@@ -18,7 +19,8 @@ struct cg_rnn_run { int weight, block, n; };
 /* A value that a step keeps for the gradient and for the steps beside it: [N, U]. */
 struct cg_rnn_kept { int acc; };
 
-enum { CG_KEPT_MAX = CG_SAVES_MAX + 2, CG_ROUTE_MAX = 32 + CG_WHY_NOT };
+enum { CG_KEPT_MAX = CG_SAVES_MAX + 2 };
+_Static_assert(CG_ROUTE_MAX >= 32 + CG_WHY_NOT, "a route's description has space for the reason of a refusal");
 
 struct cg_rnn {
 	struct cg_context *context;              /* held, like the cell */
@@ -32,10 +34,7 @@ struct cg_rnn {
 	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];  /* beyond: of calls that net declines for their steps */
 	int by_name;                             /* the route was asked for */
 	struct cg_net *net;                      /* where the route is the backend's own; NULL: composed */
-	/* As NAME=VALUE has them, for people: "./mine.cell" "peephole" "k=0.5"; values that are not the params' defaults. */
-	struct {
-		char cell[CG_NAME_MAX + 8], options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)], values[CG_PARAMS_MAX * (CG_NAME_MAX + 26)];
-	} words;
+	struct cg_network_text text;
 	const struct cg_ready *forward, *grad;   /* the context's; grad NULL without training */
 
 	struct cg_rnn_gate gates[CG_GATES_MAX];
@@ -102,8 +101,6 @@ int cg_rnn_ready(struct cg_rnn *);
 
 /* A plan but for what a device makes ready: where weights lie, and how many there are. */
 int cg_rnn_outline(const struct cg_rnn_config *, struct cg_rnn *);
-/* The route that a plan would have, without its kernels. */
-int  cg_rnn_would(struct cg_context *, const struct cg_rnn_config *, char route[CG_ROUTE_MAX]);
 /* A caller's config: in room, where it is of an earlier header. */
 const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *, struct cg_rnn_config *room);
 /* Sizes and lengths of a call: that there are none below 0, no length above T, and room for all of it. */
@@ -112,10 +109,6 @@ int cg_rnn_check_sizes(const struct cg_rnn *, int64_t T, int64_t B, const int32_
 int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
 
 /* ---- route.c ---- */
-
-/* How a route rounds networks of a dtype, for people; the last has no route. */
-struct cg_rounding { const char *route, *dtype, *words; };
-extern const struct cg_rounding cg_roundings[];
 
 int  cg_rnn_check_route(const char *route);
 /* Sets route and net, which it opens; wanted NULL: the best. */
@@ -127,36 +120,8 @@ int  cg_rnn_is_beyond(const struct cg_rnn *, int64_t T);
 int  cg_rnn_needs(const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
 int  cg_rnn_walk(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_work *);
 
-/*
- * The struct that the rows of networks describe: the attributes and inputs of TensorFlow's ops, and our own.  For TensorFlow's ops
- * tensorflow/cudnn_rnn.c makes a plan and a call from it; call.c fills one from a plan and its call, and checks that.
- */
-struct cg_rnn_op {
-	struct cg_rnn_call call;                 /* first: its size is the op's */
-	const struct cg_rnn *rnn;                /* of `open`, or NULL */
-
-	/* attributes */
-	int rnn_mode, input_mode, direction, is_training, strict_rounding, S;    /* in the order of TensorFlow's words; input_mode is an enum cg_input */
-	int64_t seed, seed2, num_proj;
-	double dropout;
-	int64_t num_layers, num_units, input_size;               /* 0: what the shapes say */
-	int64_t num_params, num_params_weights, num_params_biases;
-	const char *cell_name, *options, *values_text, *route;
-	const struct cg_cell *cell;              /* of cell_name, and the values of values_text; NULL: rnn_mode's */
-	const struct cg_value *values;
-	int n_values;
-
-	/* symbols of the ports' shapes, beside the call's: C the width of the state, in that of layer 0's matrices */
-	int64_t L, I, U, H, C, in, one, states, wide, params, reserve;
-	int dtype, time_major;
-	struct cg_mem sequence_lengths, host_reserved, params_size;
-	struct cg_mem items[];                   /* of lists */
-};
-
 /* ---- rows.c ---- */
 
-/* TensorFlow's words, in its order. */
-extern const char *const cg_rnn_modes[], *const cg_rnn_inputs[], *const cg_rnn_directions[];
 void cg_rnn_op_init(void *op, size_t size);
 
 /* ---- reserve.c ---- */

@@ -73,8 +73,8 @@ int cg_rnn_take_route(struct cg_rnn *rnn, const char *wanted)
 		               rnn->context->backend->name);
 	if (!route)
 		return CG_OK;
-	rnn->network.name = rnn->words.cell;
-	rnn->network.options = rnn->words.options;
+	rnn->network.name = rnn->text.cell;
+	rnn->network.options = rnn->text.options;
 	code = route->open(rnn->context->device, &rnn->network, &rnn->net, why);
 	if (code && !*why)
 		return cg_fail_in(code, "rnn");

@@ -21,6 +21,18 @@ void cg_rnn_op_init(void *op, size_t size)
 	rnn->one = 1;
 }
 
+const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *op)
+{
+	return op->cell ? op->cell : cg_cell_find(cg_rnn_modes[op->rnn_mode]);
+}
+
+const char *cg_rnn_op_route(const void *given)
+{
+	const struct cg_rnn_op *op = given;
+
+	return cg_rnn_route_at(op->rnn, op->call.T);
+}
+
 const struct cg_dim cg_rnn_dims[] = {
 	{ "T",       CALL(T),      .least = 0, .about = "steps" },
 	{ "B",       CALL(B),      .least = 0, .about = "rows of the batch" },

@@ -11,11 +11,6 @@
 
 /* ---- the plan that attributes ask for ---- */
 
-const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *op)
-{
-	return op->cell ? op->cell : cg_cell_find(cg_rnn_modes[op->rnn_mode]);
-}
-
 static int has_state(const struct cg_rnn_op *op)
 {
 	return cg_rnn_op_cell(op)->n_prevs > 1;
@@ -331,11 +326,4 @@ int cg_rnn_no_work(const void *op, size_t *bytes)
 	(void)op;
 	*bytes = 0;
 	return CG_OK;
-}
-
-const char *cg_rnn_op_route(const void *given)
-{
-	const struct cg_rnn_op *op = given;
-
-	return cg_rnn_route_at(op->rnn, op->call.T);
 }

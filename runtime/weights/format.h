@@ -6,7 +6,7 @@
 #ifndef CG_FORMAT_H
 #define CG_FORMAT_H
 
-#include "runtime/rnn/rnn.h"
+#include "runtime/device/net.h"
 
 /* ---- the table ---- */
 
@@ -68,7 +68,9 @@ const struct cg_letters *cg_letters(const struct cg_cell *);
 struct cg_layout {
 	const struct cg_format *format;
 	const struct cg_form *form;
-	struct cg_rnn rnn;                       /* without kernels: sizes and parameter layout */
+	struct cg_network network;
+	struct cg_network_text text;
+	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
 	char gates[CG_GATES_MAX + 1], vectors[CG_WEIGHTS_MAX + 1];       /* letters, in the order of the cell */
 	int gradients;
 	int each, groups, n;                     /* tensors per group; groups; tensors in all */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/rnn/rnn.h"
 #include "runtime/weights/format.h"
 
 /* ---- rows of the format, for one network ---- */
@@ -20,7 +21,7 @@ static const char *gates_of(const struct cg_layout *l, const struct cg_template 
 /* Tensors that one format row yields per group. */
 static int count_tensors(const struct cg_layout *l, const struct cg_template *t)
 {
-	if ((strchr(t->parts, 'P') && !l->rnn.P) || (strchr(t->parts, 'v') && !l->rnn.n_vectors))
+	if ((strchr(t->parts, 'P') && !l->network.P) || (strchr(t->parts, 'v') && !l->network.n_vectors))
 		return 0;
 	return t->flags & CG_EACH ? (int)strlen(gates_of(l, t)) : 1;
 }
@@ -33,7 +34,7 @@ static int64_t gates_per_tensor(const struct cg_layout *l, const struct cg_templ
 
 static int64_t stack_of(const struct cg_layout *l)
 {
-	return l->format->stacked ? l->rnn.directions : 1;
+	return l->format->stacked ? l->network.directions : 1;
 }
 
 /* The format row of tensor k, its group, and, in rows of one tensor per gate, the number of its gate. */
@@ -82,7 +83,7 @@ static int fail_no_form(const struct cg_layout *l)
 	for (const struct cg_form *k = l->format->forms; k->templates; k++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", k->cell);
 	return cg_fail(CG_UNSUPPORTED, "%s: cell: expected %s, got %s; cellgrad and canonical hold any", l->format->name, list,
-	               l->rnn.words.cell);
+	               l->text.cell);
 }
 
 /* A param that the format does not store must have no effect. */
@@ -91,11 +92,11 @@ static int check_params(const struct cg_layout *l)
 	static const struct { const char *name; unsigned has; const char *expected; } params[] = {
 		{ "forget_bias", CG_HAS_FORGET_BIAS, "0" }, { "cell_clip", CG_HAS_CELL_CLIP, "0 or less" },
 	};
-	const struct cg_cell *cell = l->rnn.cell;
+	const struct cg_cell *cell = l->network.cell;
 
 	for (int p = 0; l->form->cell && p < cell->n_params; p++)
 		for (size_t k = 0; k < sizeof params / sizeof *params; k++) {
-			double value = l->rnn.values[p];
+			double value = l->values[p];
 			int idle = params[k].has == CG_HAS_CELL_CLIP ? value <= 0 : value == 0;
 
 			if (!strcmp(params[k].name, cell->params[p].name) && !(l->form->params & params[k].has) && !idle)
@@ -118,13 +119,13 @@ static int check(const struct cg_layout *l)
 	const char *name = l->format->name;
 
 	CG_TRY(check_params(l));
-	if (l->rnn.P && !has_part(l->form, 'P'))
+	if (l->network.P && !has_part(l->form, 'P'))
 		return cg_fail(CG_UNSUPPORTED, "%s: proj: holds no projection: expected 0, got %lld; cellgrad, canonical and pytorch do", name,
-		               (long long)l->rnn.P);
-	if (l->rnn.n_vectors && !has_part(l->form, 'v'))
+		               (long long)l->network.P);
+	if (l->network.n_vectors && !has_part(l->form, 'v'))
 		return cg_fail(CG_UNSUPPORTED, "%s: options: holds no per-unit weights of cell %s: expected none, got %s", name,
-		               l->rnn.cell->name, l->rnn.words.options);
-	if (l->rnn.skip && !l->format->skips)
+		               l->network.cell->name, l->text.options);
+	if (l->network.skip && !l->format->skips)
 		return cg_fail(CG_UNSUPPORTED, "%s: input_mode: expected linear_input, got skip_input; cellgrad and canonical hold it", name);
 	return CG_OK;
 }
@@ -134,12 +135,23 @@ static int check(const struct cg_layout *l)
 /* Gates of a user's cell are numbered. */
 static void write_letters(struct cg_layout *l)
 {
-	const struct cg_letters *known = cg_letters(l->rnn.cell);
+	const struct cg_letters *known = cg_letters(l->network.cell);
 
-	for (int k = 0; k < l->rnn.n_weights; k++)
+	for (int k = 0; k < l->network.n_weights; k++)
 		l->gates[k] = known ? known->gates[k] : (char)('0' + k);
-	for (int k = 0; k < l->rnn.n_vectors; k++)
+	for (int k = 0; k < l->network.n_vectors; k++)
 		l->vectors[k] = known ? known->vectors[k] : (char)('0' + k);
+}
+
+static int set_network(struct cg_layout *l, const struct cg_rnn_config *config)
+{
+	struct cg_rnn rnn;
+
+	CG_TRY(cg_rnn_outline(config, &rnn));
+	l->network = rnn.network;
+	l->text = rnn.text;
+	memcpy(l->values, rnn.values, sizeof l->values);
+	return CG_OK;
 }
 
 int cg_layout_open(struct cg_layout *l, const struct cg_format *format, const struct cg_rnn_config *config, int gradients)
@@ -147,15 +159,15 @@ int cg_layout_open(struct cg_layout *l, const struct cg_format *format, const st
 	int64_t n;
 
 	*l = (struct cg_layout){ .format = format, .gradients = gradients };
-	CG_TRY(cg_rnn_outline(config, &l->rnn));
+	CG_TRY(set_network(l, config));
 	write_letters(l);
-	l->form = cg_form_of(format, l->rnn.cell);
+	l->form = cg_form_of(format, l->network.cell);
 	if (!l->form)
 		return fail_no_form(l);
 	CG_TRY(check(l));
 	for (const struct cg_template *t = l->form->templates; t->name; t++)
 		l->each += count_tensors(l, t);
-	l->groups = l->form->templates->flags & CG_BUFFER ? 1 : (int)(l->rnn.layers * l->rnn.directions / stack_of(l));
+	l->groups = l->form->templates->flags & CG_BUFFER ? 1 : (int)(l->network.layers * l->network.directions / stack_of(l));
 	n = (int64_t)l->each * l->groups;
 	if (n > CG_ITEMS_MAX)
 		return cg_fail(CG_UNSUPPORTED, "%s: layers: expected at most %d tensors, got %lld", format->name, CG_ITEMS_MAX, (long long)n);
@@ -187,7 +199,7 @@ static void expand(const struct cg_layout *l, char letter, int layer, int direct
 	switch (letter) {
 	case 'l': snprintf(text, room, "%d", layer); break;
 	case 'u': if (layer) snprintf(text, room, "_%d", layer); break;
-	case 'L': if (l->rnn.layers > 1) snprintf(text, room, "layer_%d/", layer); break;
+	case 'L': if (l->network.layers > 1) snprintf(text, room, "layer_%d/", layer); break;
 	case 'r': snprintf(text, room, "%s", suffixes[direction]); break;
 	case 'd': snprintf(text, room, "%s", ways[direction]); break;
 	case 'w': snprintf(text, room, "%s", words[direction]); break;
@@ -200,7 +212,7 @@ static void expand(const struct cg_layout *l, char letter, int layer, int direct
 
 static void append(const struct cg_layout *l, const char *pattern, int group, int64_t place, char name[CG_TENSOR_NAME])
 {
-	int D = l->format->stacked ? 1 : l->rnn.directions;
+	int D = l->format->stacked ? 1 : l->network.directions;
 	size_t at = strlen(name);
 
 	for (; *pattern && at < CG_TENSOR_NAME - 1; pattern++)
@@ -217,13 +229,13 @@ static void append(const struct cg_layout *l, const char *pattern, int group, in
 
 static struct cg_extent width_of(const struct cg_layout *l, int layer, char part)
 {
-	int64_t wide = part == 'R' ? 1 : l->rnn.directions;
+	int64_t wide = part == 'R' ? 1 : l->network.directions;
 
 	if (part == 'P')
 		return (struct cg_extent){ .U = 1 };
 	if (part == 'W' && !layer)
-		return (struct cg_extent){ .I = !l->rnn.skip };
-	return l->rnn.P ? (struct cg_extent){ .P = wide } : (struct cg_extent){ .U = wide };
+		return (struct cg_extent){ .I = !l->network.skip };
+	return l->network.P ? (struct cg_extent){ .P = wide } : (struct cg_extent){ .U = wide };
 }
 
 static struct cg_extent add_extents(struct cg_extent a, struct cg_extent b)
@@ -251,14 +263,14 @@ int cg_layout_extents(const struct cg_layout *l, int k, struct cg_extent e[CG_TE
 	int group, gate, rank = 0;
 	const struct cg_template *t = row_of(l, k, &group, &gate);
 	int64_t parts = (int64_t)strlen(t->parts), n = gates_per_tensor(l, t);
-	int layer = l->format->stacked ? group : group / l->rnn.directions;
+	int layer = l->format->stacked ? group : group / l->network.directions;
 
 	if (t->flags & CG_BUFFER) {
-		e[rank++] = (struct cg_extent){ .one = l->rnn.params };
+		e[rank++] = (struct cg_extent){ .one = l->network.params };
 		return rank;
 	}
 	if (l->format->stacked)
-		e[rank++] = (struct cg_extent){ .one = l->rnn.directions };
+		e[rank++] = (struct cg_extent){ .one = l->network.directions };
 	if (is_matrix(t)) {
 		struct cg_extent in = add_widths(l, t, layer, t->parts + parts);
 		struct cg_extent out = *t->parts == 'P' ? (struct cg_extent){ .P = 1 } : (struct cg_extent){ .U = n };
@@ -275,7 +287,7 @@ int cg_layout_extents(const struct cg_layout *l, int k, struct cg_extent e[CG_TE
 
 static int64_t value_of(const struct cg_layout *l, struct cg_extent e)
 {
-	return e.one + e.I * l->rnn.I + e.U * l->rnn.U + e.P * l->rnn.P;
+	return e.one + e.I * l->network.I + e.U * l->network.U + e.P * l->network.P;
 }
 
 int64_t cg_layout_elements(const struct cg_layout *l, int k)
@@ -298,7 +310,7 @@ void cg_layout_tensor(const struct cg_layout *l, int k, struct cg_tensor *tensor
 	*tensor = (struct cg_tensor){ .rank = cg_layout_extents(l, k, e) };
 	for (int d = 0; d < tensor->rank; d++)
 		tensor->shape[d] = value_of(l, e[d]);
-	append(l, l->format->group[l->rnn.directions - 1], group, 0, tensor->name);
+	append(l, l->format->group[l->network.directions - 1], group, 0, tensor->name);
 	if (leaf)
 		*leaf = tensor->name + strlen(tensor->name);
 	if (of)
@@ -317,10 +329,10 @@ int cg_layout_is_bias(const struct cg_layout *l, int k)
 
 struct cg_span cg_layout_span(const struct cg_layout *l, int k)
 {
-	int D = l->rnn.directions, group = k / l->each;
+	int D = l->network.directions, group = k / l->each;
 
 	if (l->form->templates->flags & CG_BUFFER)
-		return (struct cg_span){ 0, l->rnn.layers * D };
+		return (struct cg_span){ 0, l->network.layers * D };
 	if (l->format->stacked)
 		return (struct cg_span){ group * D, group * D + D };
 	return (struct cg_span){ group, group + 1 };
@@ -347,14 +359,14 @@ static struct cg_rnn_region region_of(const struct cg_layout *l, int pseudo_laye
 {
 	const char *letters = part == CG_RNN_VECTOR ? l->vectors : l->gates, *at = strchr(letters, gate);
 
-	return cg_network_part(&l->rnn.network, pseudo_layer, part, part == CG_RNN_PROJECTION ? 0 : (int)(at - letters));
+	return cg_network_part(&l->network, pseudo_layer, part, part == CG_RNN_PROJECTION ? 0 : (int)(at - letters));
 }
 
 static void locate_in_tensor(const struct cg_layout *l, const struct cg_template *t, const char *part, int which, int pseudo_layer,
                   struct cg_spot *spot)
 {
-	int64_t U = l->rnn.U, n = gates_per_tensor(l, t), gate = t->flags & CG_EACH ? 0 : which;
-	int layer = pseudo_layer / l->rnn.directions, direction = pseudo_layer % l->rnn.directions;
+	int64_t U = l->network.U, n = gates_per_tensor(l, t), gate = t->flags & CG_EACH ? 0 : which;
+	int layer = pseudo_layer / l->network.directions, direction = pseudo_layer % l->network.directions;
 
 	if (!is_matrix(t)) {
 		spot->offset = ((part - t->parts) * n + gate) * U;
@@ -369,14 +381,14 @@ static void locate_in_tensor(const struct cg_layout *l, const struct cg_template
 		spot->column = 1;
 	}
 	if (l->format->stacked)
-		spot->offset += direction * (cg_layout_elements(l, spot->tensor) / l->rnn.directions);
+		spot->offset += direction * (cg_layout_elements(l, spot->tensor) / l->network.directions);
 }
 
 struct cg_spot cg_layout_spot(const struct cg_layout *l, int pseudo_layer, enum cg_rnn_part part, char gate)
 {
 	struct cg_rnn_region region = region_of(l, pseudo_layer, part, gate);
 	struct cg_spot spot = { .tensor = -1, .rows = region.rows, .columns = region.columns };
-	int group = l->format->stacked ? pseudo_layer / l->rnn.directions : pseudo_layer, before = 0;
+	int group = l->format->stacked ? pseudo_layer / l->network.directions : pseudo_layer, before = 0;
 
 	if (l->form->templates->flags & CG_BUFFER)
 		return (struct cg_spot){ 0, 0, region.offset, region.columns, 1, region.rows, region.columns };

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "backends/cuda/cuda.h"
+#include "runtime/device/device.h"
 #include "verify/kernel_trial.h"
 
 enum { RUNS, ONE, FORMS, DTYPES = 4 };

@@ -12,6 +12,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "verify/numbers.h"
+#include "runtime/device/device.h"
 #include "runtime/op/op.h"
 
 extern const struct cg_backend cg_backend_cpu;

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "backends/cpu/cpu.h"
+#include "runtime/device/device.h"
 #include "runtime/op/op.h"
 
 enum { PARTS = 300, ROUNDS = 400 };
