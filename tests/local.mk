@@ -14,7 +14,7 @@ unit_tests = \
 	%D%/conformance/reference_rnn_bound_test %D%/conformance/reference_rnn_vendor_test %D%/conformance/reference_block_lstm_test %D%/runtime/opencl_header_test \
 	%D%/runtime/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
 script_tests = \
-	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/arrows.sh %D%/old.sh %D%/man.sh %D%/rounding.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/gpu_rehearsal.sh
+	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/arrows.sh %D%/mutants.sh %D%/old.sh %D%/man.sh %D%/rounding.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/gpu_rehearsal.sh
 # The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
 backend_tests = \
 	%D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on %D%/conformance/cuda-composed-fake.on \
@@ -246,9 +246,10 @@ installcheck-local:
 cleancheck:
 	$(SHELL) $(srcdir)/%D%/clean.sh $(CLEANCHECK)
 
-# Each seeded defect must turn its tests red: make mutate, or make mutate MUTANTS='ID...'.
+# Each seeded defect must turn its tests red: make mutate, or make mutate MUTANTS='ID...', or make mutate SINCE=COMMIT for the
+# defects of files that differ from a commit.
 mutate:
-	MAKE='$(MAKE)' $(SHELL) $(srcdir)/%D%/mutate.sh $(MUTANTS)
+	MAKE='$(MAKE)' $(SHELL) $(srcdir)/%D%/mutate.sh $${SINCE:+--since "$$SINCE"} $(MUTANTS)
 
 # What leaks or reads what nobody wrote, by valgrind, which has avx2 and no more.  Left out are: change_test, limit_test and team_test
 # for want of time; blas_test, whose workers spin while valgrind runs one thread at a time; parse_test, print_test, math_test, reference_*test,

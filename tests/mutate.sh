@@ -2,8 +2,11 @@
 # mutate.sh [ID...]: plants each defect of tests/mutants, or the named ones, in a copy of the source and demands that its
 # tests turn red.  Run it in a configured build tree; it works in the folder mutate/ there, with one build in which only
 # what a defect touches is made again.  A defect that hangs is red.
+# mutate.sh --since COMMIT: the defects of the files that differ from that commit.
+# mutate.sh --applies [FILE]: only tries whether each defect of tests/mutants, or of FILE, changes its file and names tests that are there.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+list=$top/tests/mutants
 make=${MAKE:-make}
 jobs=-j$(nproc 2>/dev/null || echo 2)
 limit=$(command -v timeout >/dev/null && echo "timeout ${MUTANT_SECONDS:-600}")
@@ -33,17 +36,74 @@ run()
 	red=${red:-check}
 }
 
+# split FOLDER: FOLDER/ID.KEY has what each defect says, FOLDER/ids their names.
+split()
+{
+	awk -v rows="$1" '
+		/^#/ { next }
+		/^$/ { id = ""; next }
+		$1 == "id" { id = $2; print id > (rows "/ids"); next }
+		{ key = $1; sub(/^[a-z]+[ \t]+/, ""); print > (rows "/" id "." key) }
+	' "$list"
+}
+
+# The tests that the lists of tests name, one on a line, without folders and endings.
+listed()
+{
+	cat "$top/tests/local.mk" "$top/tests/fake/local.mk" | tr ' \t' '\n\n' | sed -n 's,^%D%/,,; s,^.*/,,; s,\.[a-z]*$,,p; p' | sort -u
+}
+
+applies()
+{
+	rows=$(mktemp -d) || exit 1
+	trap 'rm -rf "$rows"' EXIT
+	split "$rows"
+	echo 1..1
+	n=0 wrong=0
+	known=" check build $(listed | tr '\n' ' ')"
+	while read -r id; do
+		n=$((n + 1))
+		[ -f "$rows/$id.sed" ] && [ -f "$rows/$id.file" ] && [ -f "$rows/$id.tests" ] && [ -f "$rows/$id.why" ] ||
+			{ echo "# $id: a line is missing"; wrong=$((wrong + 1)); continue; }
+		file=$top/$(cat "$rows/$id.file")
+		if ! [ -f "$file" ]; then
+			echo "# $id: no file $(cat "$rows/$id.file")"; wrong=$((wrong + 1))
+		elif sed -f "$rows/$id.sed" "$file" 2>/dev/null | cmp -s - "$file"; then
+			echo "# $id: the sed expression changes nothing in $(cat "$rows/$id.file")"; wrong=$((wrong + 1))
+		fi
+		for test in $(cat "$rows/$id.tests"); do
+			name=${test##*/}
+			case $known in *" ${name%.*} "*) ;; *) echo "# $id: no test $test"; wrong=$((wrong + 1)) ;; esac
+		done
+	done <"$rows/ids"
+	if [ "$n" -gt 0 ] && [ "$wrong" -eq 0 ]; then echo "ok 1 - $n defects apply"; return; fi
+	echo "not ok 1 - of $n defects $wrong do not apply"
+	return 1
+}
+
+case ${1:-} in
+--applies)
+	list=${2:-$list}
+	applies
+	exit ;;
+--since)
+	[ $# -eq 2 ] || die "--since COMMIT"
+	files=$(git -C "$top" diff --name-only "$2") || die "git diff: $2"
+	set --
+	rows=$(mktemp -d) && split "$rows" || exit 1
+	while read -r id; do
+		echo "$files" | grep -qxF "$(cat "$rows/$id.file")" && set -- "$@" "$id"
+	done <"$rows/ids"
+	rm -rf "$rows"
+	[ $# -gt 0 ] || { echo 1..0; exit 0; } ;;
+esac
+
 [ -f config.status ] || die "not a configured build tree"
 rm -rf mutate && mkdir mutate || exit 1
 $make -s distdir distdir=mutate/source >mutate/distdir.out 2>&1 || die "make distdir: $(tail -n 3 mutate/distdir.out)"
 chmod -R u+w mutate/source
 mkdir mutate/build mutate/rows
-awk -v rows=mutate/rows '
-	/^#/ { next }
-	/^$/ { id = ""; next }
-	$1 == "id" { id = $2; print id > (rows "/ids"); next }
-	{ key = $1; sub(/^[a-z]+[ \t]+/, ""); print > (rows "/" id "." key) }
-' "$top/tests/mutants"
+split mutate/rows
 rows=$(cd mutate/rows && pwd)
 [ $# -gt 0 ] || set -- $(cat "$rows/ids")
 cd mutate/build || exit 1
