@@ -137,9 +137,8 @@ static void free_device(struct cg_device *device)
 
 static void close_device(struct cg_device *device)
 {
-	if ((device->products || device->has_rows || device->dnn) && !cg_cu_enter_anyway(device)) {
-		cg_cu_drop_products(device);
-		cg_cu_drop_rows(device);
+	cg_cu_drop_moves(device);
+	if (device->dnn && !cg_cu_enter_anyway(device)) {
 		cg_cu_drop_questions(device);
 		cg_cu_leave(device, CG_OK);
 	}
@@ -243,6 +242,14 @@ static int supports(const struct cg_device *device, int dtype)
 	(void)device;
 	(void)dtype;
 	return CG_OK;
+}
+
+static struct cg_gemm_limits limits(const struct cg_device *device, int dtype)
+{
+	(void)dtype;
+	return (struct cg_gemm_limits){
+		.units = device->units, .group = device->group_most, .local_bytes = (size_t)device->shared_bytes, .fma = 1
+	};
 }
 
 /* ---- queues ---- */
@@ -464,6 +471,6 @@ const struct cg_backend cg_backend_cuda = {
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,
-	.build = cg_cu_build, .drop = cg_cu_drop, .launch = cg_cu_launch, .gemm = cg_cu_gemm, .rows = cg_cu_rows,
+	.build = cg_cu_build, .drop = cg_cu_drop, .launch = cg_cu_launch, .gemm = cg_cu_gemm, .limits = limits,
 	.net = &cg_cu_net,
 };

@@ -2,6 +2,7 @@
  * Texts become programs, programs kernels, and kernels are launched: built once for a key, whatever the sizes.  For a processor
  * there may be two programs, with tests for what a launch leaves out and without them.
  */
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,10 +22,11 @@ struct cg_built {
 	struct functions *functions;             /* two of them: any launch's, and those where nothing is absent */
 };
 
-/* A work-item that shares no faster memory with others has a thread to itself, and registers for vectors. */
-static int is_processor(const struct cg_device *device)
+/* Does the text of a cell's kernels work in strips?  A work-item that shares no faster memory with others has a thread to itself, and
+ * registers for vectors. */
+static int has_strips(const struct cg_device *device, const struct cg_pass_plan *plan)
 {
-	return !device->local;
+	return plan->cell && !device->local;
 }
 
 /* The driver's log, which may be long: its beginning is what matters. */
@@ -107,9 +109,9 @@ static int make_functions(struct cg_device *device, const struct cg_pass_plan *p
 	int code;
 
 	snprintf(options, sizeof options, "%s", options_of(plan->dtype));
-	if (is_processor(device))
+	if (has_strips(device, plan))
 		snprintf(options + strlen(options), sizeof options - strlen(options), " -w -DSTRIP=%d%s", STRIP, whole ? " -DWHOLE" : "");
-	if (is_processor(device) && lanes > 1)
+	if (has_strips(device, plan) && lanes > 1)
 		snprintf(options + strlen(options), sizeof options - strlen(options), " -DLANES=%d", lanes);
 	code = cg_print(plan, CG_LANG_OPENCL, &text) ? CG_NO_MEMORY : CG_OK;
 	if (!code)
@@ -136,7 +138,7 @@ void cg_cl_drop(struct cg_device *device, struct cg_built *built)
 int cg_cl_build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
 {
 	struct cg_built *built = cg_memory(NULL, sizeof *built);
-	int whole = is_processor(device), code;
+	int whole = has_strips(device, plan), code;
 
 	if (!built)
 		return CG_NO_MEMORY;
@@ -151,53 +153,68 @@ int cg_cl_build(struct cg_device *device, const struct cg_pass_plan *plan, struc
 	return code;
 }
 
-int cg_cl_set(struct _cl_kernel *kernel, uint32_t *at, size_t bytes, const void *value)
+/* Sets argument *at and goes on to the next. */
+static int set(struct _cl_kernel *kernel, uint32_t *at, size_t bytes, const void *value)
 {
 	CL_TRY(SetKernelArg, kernel, (*at)++, bytes, value);
 	return CG_OK;
 }
 
-int cg_cl_set_memory(struct _cl_kernel *kernel, uint32_t *at, struct cg_mem mem, size_t element)
+/* A buffer with its offset in elements. */
+static int set_memory(struct _cl_kernel *kernel, uint32_t *at, struct cg_mem mem, size_t element)
 {
 	struct _cl_mem *buffer = mem.data;
 	uint64_t offset = mem.offset / element;
 
-	CG_TRY(cg_cl_set(kernel, at, sizeof buffer, &buffer));
-	return cg_cl_set(kernel, at, sizeof offset, &offset);
+	CG_TRY(set(kernel, at, sizeof buffer, &buffer));
+	return set(kernel, at, sizeof offset, &offset);
+}
+
+static int set_count(struct _cl_kernel *kernel, uint32_t *at, int type, int64_t count)
+{
+	uint32_t narrow = (uint32_t)count;
+
+	return type == CG_TYPE_I32 ? set(kernel, at, sizeof narrow, &narrow) : set(kernel, at, sizeof count, &count);
+}
+
+static int set_scalar(struct _cl_kernel *kernel, uint32_t *at, int dtype, double value)
+{
+	float narrow = (float)value;
+
+	return dtype == CG_F64 ? set(kernel, at, sizeof value, &value) : set(kernel, at, sizeof narrow, &narrow);
 }
 
 static int bind(struct _cl_kernel *kernel, const struct cg_pass_plan *plan, const struct cg_piece *piece, int64_t rows,
                 int64_t units, const struct cg_operand *operands)
 {
+	const size_t bytes[] = {
+		[CG_TYPE_REAL] = cg_dtype_bytes(plan->dtype), [CG_TYPE_ACC] = cg_acc_bytes(plan->dtype), [CG_TYPE_I64] = sizeof(int64_t),
+	};
 	uint32_t at = 0;
 
 	for (int k = 0; k < piece->n_arguments; k++) {
 		const struct cg_argument *a = &piece->arguments[k];
 		const struct cg_operand *o = &operands[k];
-		int64_t count = a->role == CG_ROLE_ROWS ? rows : a->role == CG_ROLE_UNITS ? units : (int64_t)o->value;
-		float narrow = (float)o->value;
 
 		if (!cg_is_parameter(piece, a))
 			continue;
 		switch (a->kind) {
 		case CG_KIND_COUNT:
-			CG_TRY(cg_cl_set(kernel, &at, sizeof count, &count));
+			CG_TRY(set_count(kernel, &at, a->type, a->role == CG_ROLE_ROWS ? rows : a->role == CG_ROLE_UNITS ? units : (int64_t)o->value));
 			break;
 		case CG_KIND_SCALAR:
-			CG_TRY(plan->dtype == CG_F64 ? cg_cl_set(kernel, &at, sizeof o->value, &o->value)
-			                             : cg_cl_set(kernel, &at, sizeof narrow, &narrow));
+			CG_TRY(set_scalar(kernel, &at, plan->dtype, o->value));
 			break;
 		default:
-			CG_TRY(cg_cl_set_memory(kernel, &at, o->mem, a->type == CG_TYPE_ACC ? cg_acc_bytes(plan->dtype)
-			                                                                     : cg_dtype_bytes(plan->dtype)));
+			CG_TRY(set_memory(kernel, &at, o->mem, bytes[a->type]));
 			if (a->kind == CG_KIND_TENSOR)
-				CG_TRY(cg_cl_set(kernel, &at, sizeof o->stride, &o->stride));
+				CG_TRY(set(kernel, &at, sizeof o->stride, &o->stride));
 		}
 	}
 	return CG_OK;
 }
 
-int cg_cl_enqueue(struct cg_queue *queue, struct _cl_kernel *kernel, const size_t global[2], const size_t local[2])
+static int enqueue(struct cg_queue *queue, struct _cl_kernel *kernel, const size_t global[2], const size_t local[2])
 {
 	CL_TRY(EnqueueNDRangeKernel, queue->queue, kernel, 2, NULL, global, local, 0, NULL, NULL);
 	return CG_OK;
@@ -217,6 +234,11 @@ static int is_whole(const struct cg_piece *piece, const struct cg_operand *opera
 	return 1;
 }
 
+static int64_t blocks_of(const struct cg_piece *piece, int64_t rows)
+{
+	return piece->shape == CG_PIECE_SUM_PART ? (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS : piece->shape == CG_PIECE_SUM ? 1 : rows;
+}
+
 static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -233,13 +255,12 @@ static size_t rows_each(const struct cg_device *device, size_t wide, size_t rows
 
 /* A processor's work-item takes a strip of some rows, or of a block's sums.  Elsewhere a group is as wide as the units, up to what the
  * device takes.  Blocks of sums beyond the grid are taken in turns. */
-static void grid(const struct cg_device *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
-                 size_t local[2])
+static void grid(const struct cg_device *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2], size_t local[2])
 {
 	enum { GROUP = 256, BLOCKS_MOST = 4096 };
 	size_t wide = 1, group = least(least(most, GROUP), device->group_most), each;
 
-	if (is_processor(device)) {
+	if (!device->local) {
 		local[0] = local[1] = 1;
 		global[0] = ((size_t)units + STRIP - 1) / STRIP;
 		each = shape == CG_PIECE_POINT ? rows_each(device, global[0], (size_t)rows) : 1;
@@ -254,26 +275,46 @@ static void grid(const struct cg_device *device, size_t most, int shape, int64_t
 	global[1] = shape == CG_PIECE_POINT ? (size_t)rows : least((size_t)rows, BLOCKS_MOST);
 }
 
+/* most: work-items that a group of the kernel may have. */
+static void find_sizes(const struct cg_device *device, const struct cg_pass_plan *plan, const struct cg_piece *piece, size_t most,
+                       int64_t rows, int64_t units, const struct cg_operand *operands, size_t global[2], size_t local[2])
+{
+	size_t group = least(INT_MAX, least(most, least(device->group_most, device->item_most)));
+
+	if (piece->shape == CG_PIECE_PRODUCT)
+		cg_gemm_launch(&plan->gemm, rows, units, global, local);
+	else if (piece->shape == CG_PIECE_ROWS)
+		cg_rows_launch(rows, units, (int64_t)operands[CG_ROWS_FIRST_UNIT].value, (int)group, 1, global, local);
+	else
+		grid(device, most, piece->shape, blocks_of(piece, rows), units, global, local);
+}
+
+/* Under the lock. */
+static int launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+                  const struct cg_operand *operands)
+{
+	const struct cg_piece *p = &built->plan->pieces[piece];
+	int whole = has_strips(queue->device, built->plan) && is_whole(p, operands);
+	struct functions *f = &built->functions[whole];
+	size_t global[2], local[2];
+
+	if (!f->program)
+		CG_TRY(make_functions(queue->device, built->plan, whole, f));
+	CG_TRY(bind(f->kernels[piece], built->plan, p, rows, units, operands));
+	find_sizes(queue->device, built->plan, p, f->group[piece], rows, units, operands, global, local);
+	return enqueue(queue, f->kernels[piece], global, local);
+}
+
 int cg_cl_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
                  const struct cg_operand *operands)
 {
 	const struct cg_piece *p = &built->plan->pieces[piece];
-	int64_t blocks = p->shape == CG_PIECE_SUM_PART ? (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS : p->shape == CG_PIECE_SUM ? 1 : rows;
-	int whole = is_processor(queue->device) && is_whole(p, operands), code = CG_OK;
-	struct functions *f = &built->functions[whole];
-	size_t global[2], local[2];
+	int code;
 
-	if (!blocks)
+	if (!blocks_of(p, rows))
 		return CG_OK;
 	pthread_mutex_lock(queue->device->lock);
-	if (!f->program)
-		code = make_functions(queue->device, built->plan, whole, f);
-	if (!code)
-		code = bind(f->kernels[piece], built->plan, p, rows, units, operands);
-	if (!code) {
-		grid(queue->device, f->group[piece], p->shape, blocks, units, global, local);
-		code = cg_cl_enqueue(queue, f->kernels[piece], global, local);
-	}
+	code = launch(queue, built, piece, rows, units, operands);
 	pthread_mutex_unlock(queue->device->lock);
 	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
 }

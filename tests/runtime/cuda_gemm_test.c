@@ -120,7 +120,7 @@ static void solve(struct tensors *t, const struct problem *p)
 		g.start = g.c;
 	else if (begin)
 		g.start = (struct cg_matrix){ start.mem, row ? 0 : start.stride, wide };
-	if (cg_backend_cuda.gemm(t->stream->queue, &g))
+	if (cg_multiply(t->stream, &g))
 		fail_msg("%s [%lld %lld %lld]: %s", cg_dtype_name(p->dtype), (long long)p->m, (long long)p->n, (long long)p->k, cg_message());
 	if (p->m) {
 		assert_int_equal(cg_get(t->stream, host, c.mem, bytes_of(&c)), CG_OK);
@@ -181,7 +181,7 @@ static void test_rounded_once(void **state)
 		g.b = matrix(&b, 0);
 		g.c = matrix(&c, 0);
 		g.start = matrix(&start, 1);
-		assert_int_equal(cg_backend_cuda.gemm(t.stream->queue, &g), CG_OK);
+		assert_int_equal(cg_multiply(t.stream, &g), CG_OK);
 		assert_int_equal(cg_get(t.stream, host, c.mem, bytes_of(&c)), CG_OK);
 		assert_true((float)numbers_decode(c.dtype, host) == rows[k].start + 1);
 		cg_free(t.context, &a.mem);
@@ -254,7 +254,7 @@ static void multiply_at(struct tensors *t, size_t offset, int kind, unsigned cha
 	g.c = matrix(&c, 0);
 	if (kind != NONE)
 		g.start = (struct cg_matrix){ start.mem, kind == ROW ? 0 : start.stride, 0 };
-	assert_int_equal(cg_backend_cuda.gemm(t->stream->queue, &g), CG_OK);
+	assert_int_equal(cg_multiply(t->stream, &g), CG_OK);
 	assert_int_equal(cg_get(t->stream, result, c.mem, bytes_of(&c)), CG_OK);
 	for (int k = 0; k < 4; k++)
 		cg_free(t->context, &all[k]->mem);
