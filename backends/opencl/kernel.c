@@ -11,15 +11,22 @@
 
 enum { STRIP = 1024, ROWS = 16 };        /* units of a row that a processor's work-item takes, and rows at most */
 
-struct functions {
+struct program {
+	uint64_t id;                             /* atomic: of the device's, never the same; 0: not made yet */
 	struct _cl_program *program;
-	struct _cl_kernel *kernels[CG_PIECES_MAX];
-	size_t group[CG_PIECES_MAX];           /* work-items that a group of it may have */
 };
 
 struct cg_built {
 	const struct cg_pass_plan *plan;
-	struct functions *functions;             /* two of them: any launch's, and those where nothing is absent */
+	struct program *programs;                /* two of them: for any launch, and for those where nothing is absent */
+};
+
+/* The kernels of a program on one queue, made as they are launched. */
+struct cg_cl_kernels {
+	struct cg_cl_kernels *next;
+	uint64_t id;                             /* of the program */
+	struct _cl_kernel *kernels[CG_PIECES_MAX];
+	size_t group[CG_PIECES_MAX];             /* work-items that a group of it may have */
 };
 
 /* Does the text of a cell's kernels work in strips?  A work-item that shares no faster memory with others has a thread to itself, and
@@ -76,32 +83,8 @@ int cg_cl_compile(struct cg_device *device, const char *text, const char *key, i
 	return compile(device, text, key, options_of(dtype), result);
 }
 
-static void drop_functions(struct functions *f)
-{
-	for (int p = 0; p < CG_PIECES_MAX; p++)
-		if (f->kernels[p])
-			cg_cl.ReleaseKernel(f->kernels[p]);
-	if (f->program)
-		cg_cl.ReleaseProgram(f->program);
-	*f = (struct functions){ .program = NULL };
-}
-
-static int make_kernels(struct cg_device *device, const struct cg_pass_plan *plan, struct functions *f)
-{
-	for (int p = 0; p < plan->n_pieces; p++) {
-		int32_t code = 0;
-
-		f->kernels[p] = cg_cl.CreateKernel(f->program, plan->pieces[p].key, &code);
-		if (!f->kernels[p])
-			return cg_fail_in(cg_cl_check(code ? code : CL_OUT_OF_RESOURCES, "clCreateKernel"), "%s", plan->pieces[p].key);
-		CL_TRY(GetKernelWorkGroupInfo, f->kernels[p], device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof *f->group, &f->group[p],
-		       NULL);
-	}
-	return CG_OK;
-}
-
-/* Words for the text's macros.  -w: a compiler may make its vectors late, and warn that it has not made them yet. */
-static int make_functions(struct cg_device *device, const struct cg_pass_plan *plan, int whole, struct functions *f)
+/* Under the lock.  Words for the text's macros; -w: a compiler may make its vectors late, and warn that it has not made them yet. */
+static int make_program(struct cg_device *device, const struct cg_pass_plan *plan, int whole, struct program *p)
 {
 	int lanes = (int)(device->vector_f32 * sizeof(float) / cg_acc_bytes(plan->dtype));
 	struct cg_text text = { .resize = cg_memory };
@@ -115,12 +98,24 @@ static int make_functions(struct cg_device *device, const struct cg_pass_plan *p
 		snprintf(options + strlen(options), sizeof options - strlen(options), " -DLANES=%d", lanes);
 	code = cg_print(plan, CG_LANG_OPENCL, &text) ? CG_NO_MEMORY : CG_OK;
 	if (!code)
-		code = compile(device, text.at, plan->key, options, &f->program);
+		code = compile(device, text.at, plan->key, options, &p->program);
 	cg_memory(text.at, 0);
 	if (!code)
-		code = make_kernels(device, plan, f);
-	if (code)
-		drop_functions(f);
+		__atomic_store_n(&p->id, ++device->programs, __ATOMIC_RELEASE);
+	return code;
+}
+
+/* The program for launches that leave nothing out, or for any, made once. */
+static int get_program(struct cg_device *device, const struct cg_built *built, int whole, struct program **result)
+{
+	struct program *p = *result = &built->programs[whole];
+	int code;
+
+	if (__atomic_load_n(&p->id, __ATOMIC_ACQUIRE))
+		return CG_OK;
+	pthread_mutex_lock(device->lock);
+	code = p->id ? CG_OK : make_program(device, built->plan, whole, p);
+	pthread_mutex_unlock(device->lock);
 	return code;
 }
 
@@ -129,28 +124,79 @@ void cg_cl_drop(struct cg_device *device, struct cg_built *built)
 	(void)device;
 	if (!built)
 		return;
-	for (int whole = 0; built->functions && whole < 2; whole++)
-		drop_functions(&built->functions[whole]);
-	cg_memory(built->functions, 0);
+	for (int whole = 0; built->programs && whole < 2; whole++)
+		if (built->programs[whole].program)
+			cg_cl.ReleaseProgram(built->programs[whole].program);
+	cg_memory(built->programs, 0);
 	cg_memory(built, 0);
 }
 
 int cg_cl_build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
 {
 	struct cg_built *built = cg_memory(NULL, sizeof *built);
-	int whole = has_strips(device, plan), code;
+	struct program *program;
+	int code;
 
 	if (!built)
 		return CG_NO_MEMORY;
-	*built = (struct cg_built){ plan, cg_memory(NULL, 2 * sizeof *built->functions) };
-	if (built->functions)
-		memset(built->functions, 0, 2 * sizeof *built->functions);
-	code = built->functions ? make_functions(device, plan, whole, &built->functions[whole]) : CG_NO_MEMORY;
+	*built = (struct cg_built){ plan, cg_memory(NULL, 2 * sizeof *built->programs) };
+	if (built->programs)
+		memset(built->programs, 0, 2 * sizeof *built->programs);
+	code = built->programs ? get_program(device, built, has_strips(device, plan), &program) : CG_NO_MEMORY;
 	if (code)
 		cg_cl_drop(device, built);
 	else
 		*result = built;
 	return code;
+}
+
+/* ---- kernels ---- */
+
+void cg_cl_drop_kernels(struct cg_queue *queue)
+{
+	while (queue->kernels) {
+		struct cg_cl_kernels *k = queue->kernels;
+
+		queue->kernels = k->next;
+		for (int p = 0; p < CG_PIECES_MAX; p++)
+			if (k->kernels[p])
+				cg_cl.ReleaseKernel(k->kernels[p]);
+		cg_memory(k, 0);
+	}
+}
+
+static int get_kernels(struct cg_queue *queue, const struct program *program, struct cg_cl_kernels **result)
+{
+	struct cg_cl_kernels *k = queue->kernels;
+
+	while (k && k->id != program->id)
+		k = k->next;
+	if (!k) {
+		k = cg_memory(NULL, sizeof *k);
+		if (!k)
+			return CG_NO_MEMORY;
+		*k = (struct cg_cl_kernels){ .next = queue->kernels, .id = program->id };
+		queue->kernels = k;
+	}
+	*result = k;
+	return CG_OK;
+}
+
+static int make_kernel(const struct cg_device *device, const struct program *program, const char *key, int piece, struct cg_cl_kernels *k)
+{
+	struct _cl_kernel *kernel;
+	int32_t code = 0;
+
+	kernel = cg_cl.CreateKernel(program->program, key, &code);
+	if (!kernel)
+		return cg_cl_check(code ? code : CL_OUT_OF_RESOURCES, "clCreateKernel");
+	code = cg_cl.GetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof *k->group, &k->group[piece], NULL);
+	if (code) {
+		cg_cl.ReleaseKernel(kernel);
+		return cg_cl_check(code, "clGetKernelWorkGroupInfo");
+	}
+	k->kernels[piece] = kernel;
+	return CG_OK;
 }
 
 /* Sets argument *at and goes on to the next. */
@@ -289,32 +335,29 @@ static void find_sizes(const struct cg_device *device, const struct cg_pass_plan
 		grid(device, most, piece->shape, blocks_of(piece, rows), units, global, local);
 }
 
-/* Under the lock. */
 static int launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
                   const struct cg_operand *operands)
 {
 	const struct cg_piece *p = &built->plan->pieces[piece];
 	int whole = has_strips(queue->device, built->plan) && is_whole(p, operands);
-	struct functions *f = &built->functions[whole];
+	struct cg_cl_kernels *k;
+	struct program *program;
 	size_t global[2], local[2];
 
-	if (!f->program)
-		CG_TRY(make_functions(queue->device, built->plan, whole, f));
-	CG_TRY(bind(f->kernels[piece], built->plan, p, rows, units, operands));
-	find_sizes(queue->device, built->plan, p, f->group[piece], rows, units, operands, global, local);
-	return enqueue(queue, f->kernels[piece], global, local);
+	CG_TRY(get_program(queue->device, built, whole, &program));
+	CG_TRY(get_kernels(queue, program, &k));
+	if (!k->kernels[piece])
+		CG_TRY(make_kernel(queue->device, program, p->key, piece, k));
+	CG_TRY(bind(k->kernels[piece], built->plan, p, rows, units, operands));
+	find_sizes(queue->device, built->plan, p, k->group[piece], rows, units, operands, global, local);
+	return enqueue(queue, k->kernels[piece], global, local);
 }
 
 int cg_cl_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
                  const struct cg_operand *operands)
 {
 	const struct cg_piece *p = &built->plan->pieces[piece];
-	int code;
+	int code = blocks_of(p, rows) ? launch(queue, built, piece, rows, units, operands) : CG_OK;
 
-	if (!blocks_of(p, rows))
-		return CG_OK;
-	pthread_mutex_lock(queue->device->lock);
-	code = launch(queue, built, piece, rows, units, operands);
-	pthread_mutex_unlock(queue->device->lock);
 	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
 }

@@ -286,6 +286,7 @@ static int sync_queue(struct cg_queue *queue)
 static void stop(struct cg_queue *queue)
 {
 	cg_cl.Finish(queue->queue);
+	cg_cl_drop_kernels(queue);
 	cg_cl.ReleaseCommandQueue(queue->queue);
 	cg_memory(queue, 0);
 }

@@ -9,7 +9,8 @@ struct cg_device {
 	struct _cl_platform_id *platform;
 	struct _cl_device_id *id;
 	struct _cl_context *context;
-	void *lock;                              /* of kernels: arguments are set one by one */
+	void *lock;                              /* of programs */
+	uint64_t programs;                       /* that were made so far */
 	uint64_t type;
 	size_t group_most, item_most;            /* work-items of a group, and of its first dimension */
 	size_t local_bytes;
@@ -22,6 +23,7 @@ struct cg_device {
 struct cg_queue {
 	struct cg_device *device;
 	struct _cl_command_queue *queue;
+	struct cg_cl_kernels *kernels;           /* launched so far: its own, since a kernel holds its arguments */
 };
 
 /* Is a GPU with a driver likely here?  Files are looked at, below root, and nothing is loaded: CG_OK; CG_NO_DEVICE and why the backend
@@ -36,6 +38,7 @@ int cg_cl_probe(struct cg_device *);
 int cg_cl_compile(struct cg_device *, const char *text, const char *key, int dtype, struct _cl_program **);
 int cg_cl_build(struct cg_device *, const struct cg_pass_plan *, struct cg_built **);
 void cg_cl_drop(struct cg_device *, struct cg_built *);
+void cg_cl_drop_kernels(struct cg_queue *);
 int cg_cl_launch(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units, const struct cg_operand *);
 
 #endif
