@@ -159,6 +159,28 @@ static void test_products(void **state)
 	drop_tensors(&t);
 }
 
+/* A backend that has neither products nor rows of its own: generated text gives the same answers. */
+static void test_without_slots(void **state)
+{
+	const struct cg_backend *whole;
+	struct cg_backend least;
+	struct tensors t;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	whole = t.context->backend;
+	least = *whole;
+	least.gemm = NULL;
+	assert_null(least.rows);
+	t.context->backend = &least;
+	srand(9);
+	solve_all(&t);
+	assert_int_equal(seen.cublasGemmEx + seen.cublasLtMatmul, 0);
+	t.context->backend = whole;
+	drop_tensors(&t);
+}
+
 /* A start in acc that real would round: rounded on its way, the sum would be another. */
 static void test_rounded_once(void **state)
 {
@@ -337,7 +359,8 @@ static void test_without_bf16(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_products), cmocka_unit_test(test_rounded_once), cmocka_unit_test(test_without_bias), cmocka_unit_test(test_without_bf16),
+		cmocka_unit_test(test_products), cmocka_unit_test(test_without_slots), cmocka_unit_test(test_rounded_once),
+		cmocka_unit_test(test_without_bias), cmocka_unit_test(test_without_bf16),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_nothing_left),
 	};
