@@ -1,12 +1,14 @@
 /*
- * The plan of a text with one function that no cell has: a product's or rows'.  A backend builds and launches it as it does a cell's.
+ * The plan of a text with one function that no cell has: a product's or rows'.  A backend builds and launches it as it does those of
+ * a cell.
  */
 #include "cell.h"
 
 #include <stdio.h>
 #include <string.h>
 
-struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, const struct cg_argument *arguments, int n, cg_resize *resize)
+struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, const struct cg_argument *arguments, int n,
+                                      cg_resize *resize)
 {
 	struct cg_pass_plan *plan = resize(NULL, sizeof *plan);
 	struct cg_argument *list;

@@ -1,6 +1,6 @@
 /*
- * Products by cuBLAS, which adds to what c holds.  Where a product starts with something else, and no algorithm of cuBLAS's adds that,
- * generated text puts it there first.  What cuBLAS says that it has not, as bf16 on some devices, the text computes.
+ * Products by cuBLAS, which adds to what c holds.  Where a product starts with something else, and no algorithm of cuBLAS's adds
+ * that, generated text puts it there first.  Generated text also makes the products that cuBLAS refuses, as bf16 on some devices.
  */
 #include <limits.h>
 

@@ -1,5 +1,6 @@
 /*
- * Texts become modules, modules functions, and functions are launched: built once for a key, whatever the sizes.
+ * Plans become modules, modules functions, and functions are launched: a cell's, products and rows.  A plan's module is built once,
+ * whatever the sizes.
  */
 #include <string.h>
 
@@ -78,9 +79,10 @@ int cg_cu_build_inside(struct cg_device *device, const struct cg_pass_plan *plan
 
 static int check_and_build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
 {
-	const char *use = plan->cell ? "the first use of a kernel"
-	                             : plan->pieces->shape == CG_PIECE_PRODUCT ? "a product's first call" : "the first call that moves rows";
+	const char *use = "the first use of a kernel";
 
+	if (!plan->cell)
+		use = plan->pieces->shape == CG_PIECE_PRODUCT ? "a product's first call" : "the first call that moves rows";
 	CG_TRY(cg_cu_all_uncaptured(device, use));
 	return cg_cu_build_inside(device, plan, result);
 }

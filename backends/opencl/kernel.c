@@ -1,6 +1,6 @@
 /*
- * Texts become programs, programs kernels, and kernels are launched: built once for a key, whatever the sizes.  For a processor
- * there may be two programs, with tests for what a launch leaves out and without them.
+ * Plans become programs, programs kernels, and kernels are launched: a cell's, products and rows.  A plan's program is built once,
+ * whatever the sizes; for a processor a cell has two, with tests for what a launch leaves out and without them.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ struct cg_cl_kernels {
 	size_t group[CG_PIECES_MAX];             /* work-items that a group of it may have */
 };
 
-/* Does the text of a cell's kernels work in strips?  A work-item that shares no faster memory with others has a thread to itself, and
+/* Does the text work in strips?  A cell's does where a work-item shares no faster memory with others: it has a thread to itself, and
  * registers for vectors. */
 static int has_strips(const struct cg_device *device, const struct cg_pass_plan *plan)
 {
@@ -83,7 +83,7 @@ int cg_cl_compile(struct cg_device *device, const char *text, const char *key, i
 	return compile(device, text, key, options_of(dtype), result);
 }
 
-/* Under the lock.  Words for the text's macros; -w: a compiler may make its vectors late, and warn that it has not made them yet. */
+/* Under the lock.  Sets the text's macros; -w: a compiler may make its vectors late, and warn that it has not made them yet. */
 static int make_program(struct cg_device *device, const struct cg_pass_plan *plan, int whole, struct program *p)
 {
 	int lanes = (int)(device->vector_f32 * sizeof(float) / cg_acc_bytes(plan->dtype));
@@ -182,7 +182,8 @@ static int get_kernels(struct cg_queue *queue, const struct program *program, st
 	return CG_OK;
 }
 
-static int make_kernel(const struct cg_device *device, const struct program *program, const char *key, int piece, struct cg_cl_kernels *k)
+static int make_kernel(const struct cg_device *device, const struct program *program, const char *key, int piece,
+                       struct cg_cl_kernels *k)
 {
 	struct _cl_kernel *kernel;
 	int32_t code = 0;
@@ -301,7 +302,8 @@ static size_t rows_each(const struct cg_device *device, size_t wide, size_t rows
 
 /* A processor's work-item takes a strip of some rows, or of a block's sums.  Elsewhere a group is as wide as the units, up to what the
  * device takes.  Blocks of sums beyond the grid are taken in turns. */
-static void grid(const struct cg_device *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2], size_t local[2])
+static void grid(const struct cg_device *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
+                 size_t local[2])
 {
 	enum { GROUP = 256, BLOCKS_MOST = 4096 };
 	size_t wide = 1, group = least(least(most, GROUP), device->group_most), each;

@@ -143,8 +143,8 @@ static void close_device(struct cg_device *device)
 	cg_memory(device, 0);
 }
 
-/* What is left once the device has its context: the rest of what is known of it. */
-static int examine(struct cg_device *device, const char *name, struct cg_device **result)
+/* Probes a device that has its context; one that fails is closed. */
+static int probe(struct cg_device *device, const char *name, struct cg_device **result)
 {
 	int code = cg_cl_probe_device(device, name);
 
@@ -173,7 +173,7 @@ static int open_device(const char *where, struct cg_device **result)
 		return cg_cl_check(code ? code : CL_OUT_OF_RESOURCES, "clCreateContext");
 	}
 	snprintf(name, sizeof name, "%d.%d", f.p, f.d);
-	return examine(device, name, result);
+	return probe(device, name, result);
 }
 
 /* The caller's cl_context with one of its devices; NULL when it has but one. */
@@ -200,7 +200,7 @@ static int adopt(void *native, void *id, struct cg_device **result)
 		return CG_DRIVER;
 	}
 	device->context = native;
-	return examine(device, "the caller's", result);
+	return probe(device, "the caller's", result);
 }
 
 static const char *describe(const struct cg_device *device)

@@ -79,7 +79,8 @@ static int get(struct cg_context *context, const struct text *t, const struct cg
 	return code;
 }
 
-static int launch(struct cg_stream *stream, const struct cg_generated *g, int64_t rows, int64_t units, const struct cg_operand *operands)
+static int launch(struct cg_stream *stream, const struct cg_generated *g, int64_t rows, int64_t units,
+                  const struct cg_operand *operands)
 {
 	return stream->context->backend->launch(stream->queue, g->built, 0, rows, units, operands);
 }
