@@ -145,7 +145,8 @@ enum cg_role {
 	CG_ROLE_WEIGHT,                  /* a per-unit weight */
 	CG_ROLE_BIAS,                    /* of a gate */
 	CG_ROLE_PARAM,
-	CG_ROLE_ROWS, CG_ROLE_UNITS, CG_ROLE_SCRATCH, CG_ROLE_ACCUMULATE
+	CG_ROLE_ROWS, CG_ROLE_UNITS, CG_ROLE_SCRATCH, CG_ROLE_ACCUMULATE,
+	CG_ROLE_OPERAND                  /* of a product or of rows: index says which */
 };
 enum cg_order { CG_VALUE, CG_D, CG_G, CG_GD };  /* v, its adjoint dv, the second pass's gv, and gdv the adjoint of dv */
 
@@ -187,9 +188,10 @@ void cg_derive(struct cg_graph *, int *adjoint, int n, const char *prefix);
 
 /* ---- passes and their pieces ---- */
 
-enum cg_kind { CG_KIND_TENSOR, CG_KIND_PER_UNIT, CG_KIND_SCALAR, CG_KIND_COUNT, CG_KIND_SCRATCH };
-enum cg_type { CG_TYPE_REAL, CG_TYPE_ACC, CG_TYPE_I64 };
-enum cg_piece_shape { CG_PIECE_POINT, CG_PIECE_SUM_PART, CG_PIECE_SUM };
+enum cg_kind { CG_KIND_TENSOR, CG_KIND_PER_UNIT, CG_KIND_SCALAR, CG_KIND_COUNT, CG_KIND_SCRATCH, CG_KIND_PER_ROW };
+enum cg_type { CG_TYPE_REAL, CG_TYPE_ACC, CG_TYPE_I64, CG_TYPE_I32 };
+/* The last two are of no cell: a product's tiles, and rows gathered or scattered. */
+enum cg_piece_shape { CG_PIECE_POINT, CG_PIECE_SUM_PART, CG_PIECE_SUM, CG_PIECE_PRODUCT, CG_PIECE_ROWS };
 
 struct cg_argument {
 	const char *name;
@@ -205,13 +207,36 @@ struct cg_piece {                        /* one function */
 	int *schedule; int n_schedule;   /* nodes to compute, operands first; leaves are not among them */
 };
 
+/* A product's text.  The caller says what it multiplies, cg_gemm_tiles() the rest; shapes that are equal have equal texts, and
+ * those that differ in the rest alone give the same bits, but for fma. */
+struct cg_gemm_shape {
+	int dtype, transpose_a, transpose_b;
+	int start_acc, c_acc;            /* elements of start, of c, are acc, else real */
+	int fma;                         /* the device's own; else each product is rounded before it is added */
+	int local;                       /* a group shares tiles in local memory, else each group is one work-item */
+	int rows, columns, depth;        /* a group's tile of c, and how much of k it takes at a time */
+	int item_rows, item_columns;     /* sums that a work-item has in registers */
+	int vector;                      /* of the columns: those of a vector, or with local those beside each other */
+};
+
+/* The text of rows gathered, scattered, added or dropped: rows.h. */
+struct cg_rows_shape {
+	int dtype;
+	int src_acc, dst_acc;            /* elements of src, of dst, are acc, else real */
+	int drop;                        /* with dropout */
+};
+
 struct cg_pass_plan {
-	const struct cg_cell *cell;
+	const struct cg_cell *cell;      /* NULL: of one function that no cell has, a product's or rows' */
 	int options, pass, stage, dtype;
 	char key[CG_KEY_MAX];            /* of the text */
 	struct cg_arena memory;
 	struct cg_graph graph;
 	struct cg_piece *pieces; int n_pieces;
+	/* Of a plan without a cell: what its function is for, and what prints it. */
+	struct cg_gemm_shape gemm;
+	struct cg_rows_shape rows;
+	int (*print)(const struct cg_pass_plan *, int lang, struct cg_text *);
 };
 
 /* The last two are the first two as a step of a sequence, which hands on what it carries unrounded. */
@@ -223,6 +248,8 @@ extern const char *const cg_acc_names[4];                /* what each computes i
 /* stage 0: all.  NULL: no memory or too many nodes, and the mistake says which. */
 struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int stage, int dtype, cg_resize *,
                              struct cg_mistake *);
+/* A plan of one function that no cell has; its first two arguments are the rows and units of a launch.  NULL: no memory. */
+struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, const struct cg_argument *, int n, cg_resize *);
 void cg_plan_free(struct cg_pass_plan *);
 /* Which saved value (its place among the cell's saves) holds the value that the product after stage feed + 1 multiplies, where the
  * plan's functions have no argument of their own for it; -1: they have one. */
@@ -294,18 +321,6 @@ void cg_fill(struct cg_text *, const char *form, size_t length, const char *cons
 
 /* ---- matrix products: c [m n] = start + op(a) [m k] op(b) [k n], for devices without a BLAS ---- */
 
-/* A product's text.  The caller says what it multiplies, cg_gemm_tiles() the rest; shapes that are equal have equal texts, and
- * those that differ in the rest alone give the same bits, but for fma. */
-struct cg_gemm_shape {
-	int dtype, transpose_a, transpose_b;
-	int start_acc, c_acc;            /* elements of start, of c, are acc, else real */
-	int fma;                         /* the device's own; else each product is rounded before it is added */
-	int local;                       /* a group shares tiles in local memory, else each group is one work-item */
-	int rows, columns, depth;        /* a group's tile of c, and how much of k it takes at a time */
-	int item_rows, item_columns;     /* sums that a work-item has in registers */
-	int vector;                      /* of the columns: those of a vector, or with local those beside each other */
-};
-
 struct cg_gemm_limits {                  /* what a device says of itself */
 	int    cpu;                      /* local memory is memory like any other, and a work-item may have a thread's registers */
 	int    units;                    /* compute units */
@@ -329,6 +344,10 @@ int  cg_print_gemm(const struct cg_gemm_shape *, int lang, struct cg_text *);
 /* Work-items of a launch, in OpenCL's way of counting; CUDA's blocks are their quotients.  0: nothing is to be launched. */
 int  cg_gemm_launch(const struct cg_gemm_shape *, int64_t m, int64_t n, size_t global[2], size_t local[2]);
 size_t cg_gemm_local_bytes(const struct cg_gemm_shape *);
+/* The arguments of the text's function, in order; m and n are the rows and units of its launch. */
+enum { CG_GEMM_M, CG_GEMM_N, CG_GEMM_K, CG_GEMM_A, CG_GEMM_B, CG_GEMM_START, CG_GEMM_C, CG_GEMM_ARGUMENTS };
+/* The text as a plan of one function.  NULL: no memory. */
+struct cg_pass_plan *cg_gemm_plan(const struct cg_gemm_shape *, cg_resize *);
 
 /* ---- the meaning ---- */
 

@@ -409,3 +409,34 @@ int cg_print_gemm(const struct cg_gemm_shape *s, int lang, struct cg_text *text)
 	text->resize(parameters.at, 0);
 	return failed || text->failed ? -1 : 0;
 }
+
+/* ---- as a plan ---- */
+
+static int print_plan(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
+{
+	return cg_print_gemm(&plan->gemm, lang, text);
+}
+
+struct cg_pass_plan *cg_gemm_plan(const struct cg_gemm_shape *s, cg_resize *resize)
+{
+	int start = s->start_acc ? CG_TYPE_ACC : CG_TYPE_REAL, c = s->c_acc ? CG_TYPE_ACC : CG_TYPE_REAL;
+	const struct cg_argument arguments[CG_GEMM_ARGUMENTS] = {
+		[CG_GEMM_M]     = { .name = "m", .kind = CG_KIND_COUNT, .type = CG_TYPE_I64 },
+		[CG_GEMM_N]     = { .name = "n", .kind = CG_KIND_COUNT, .type = CG_TYPE_I64 },
+		[CG_GEMM_K]     = { .name = "k", .kind = CG_KIND_COUNT, .type = CG_TYPE_I64 },
+		[CG_GEMM_A]     = { .name = "a", .kind = CG_KIND_TENSOR, .type = CG_TYPE_REAL },
+		[CG_GEMM_B]     = { .name = "b", .kind = CG_KIND_TENSOR, .type = CG_TYPE_REAL },
+		[CG_GEMM_START] = { .name = "start", .kind = CG_KIND_TENSOR, .type = start },
+		[CG_GEMM_C]     = { .name = "c", .kind = CG_KIND_TENSOR, .type = c, .out = 1 },
+	};
+	struct cg_pass_plan *plan;
+	char key[CG_KEY_MAX];
+
+	cg_gemm_key(s, key);
+	plan = cg_function_plan(key, CG_PIECE_PRODUCT, s->dtype, arguments, CG_GEMM_ARGUMENTS, resize);
+	if (plan) {
+		plan->gemm = *s;
+		plan->print = print_plan;
+	}
+	return plan;
+}

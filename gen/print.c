@@ -619,6 +619,8 @@ static int put_linkage(struct cg_text *text, int lang, const char *name)
 
 int cg_print(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
 {
+	if (plan->print)
+		return plan->print(plan, lang, text);
 	cg_text_printf(text, "/* %s: ", plan->key);
 	cg_print_command(plan, lang, text);
 	cg_text_put(text, " */\n\n");

@@ -263,6 +263,46 @@ int cg_print_rows(const struct cg_rows_shape *shape, int lang, struct cg_text *t
 	return cg_print_rows_functions(&s, 1, lang, cg_dialects[lang].linkage, text);
 }
 
+/* ---- as a plan ---- */
+
+static int print_plan(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
+{
+	return cg_print_rows(&plan->rows, lang, text);
+}
+
+struct cg_pass_plan *cg_rows_plan(const struct cg_rows_shape *s, cg_resize *resize)
+{
+	int src = s->src_acc ? CG_TYPE_ACC : CG_TYPE_REAL, dst = s->dst_acc ? CG_TYPE_ACC : CG_TYPE_REAL;
+	const struct cg_argument arguments[CG_ROWS_ARGUMENTS] = {
+		[CG_ROWS_ROWS]       = { .name = "rows", .kind = CG_KIND_COUNT, .type = CG_TYPE_I64 },
+		[CG_ROWS_COLUMNS]    = { .name = "columns", .kind = CG_KIND_COUNT, .type = CG_TYPE_I64 },
+		[CG_ROWS_ADD]        = { .name = "add", .kind = CG_KIND_COUNT, .type = CG_TYPE_I32 },
+		[CG_ROWS_SRC]        = { .name = "src", .kind = CG_KIND_TENSOR, .type = src },
+		[CG_ROWS_FROM]       = { .name = "from", .kind = CG_KIND_PER_ROW, .type = CG_TYPE_I64 },
+		[CG_ROWS_DST]        = { .name = "dst", .kind = CG_KIND_TENSOR, .type = dst, .out = 1 },
+		[CG_ROWS_TO]         = { .name = "to", .kind = CG_KIND_PER_ROW, .type = CG_TYPE_I64 },
+		[CG_ROWS_T]          = { .name = "t", .kind = CG_KIND_PER_ROW, .type = CG_TYPE_I64 },
+		[CG_ROWS_B]          = { .name = "b", .kind = CG_KIND_PER_ROW, .type = CG_TYPE_I64 },
+		[CG_ROWS_FIRST_T]    = { .name = "first_t", .kind = CG_KIND_COUNT, .type = CG_TYPE_I64 },
+		[CG_ROWS_BATCH]      = { .name = "batch", .kind = CG_KIND_COUNT, .type = CG_TYPE_I64 },
+		[CG_ROWS_FIRST_UNIT] = { .name = "first_unit", .kind = CG_KIND_COUNT, .type = CG_TYPE_I64 },
+		[CG_ROWS_KEY0]       = { .name = "key0", .kind = CG_KIND_COUNT, .type = CG_TYPE_I32 },
+		[CG_ROWS_KEY1]       = { .name = "key1", .kind = CG_KIND_COUNT, .type = CG_TYPE_I32 },
+		[CG_ROWS_BELOW]      = { .name = "below", .kind = CG_KIND_COUNT, .type = CG_TYPE_I64 },
+		[CG_ROWS_SCALE]      = { .name = "scale", .kind = CG_KIND_SCALAR, .type = CG_TYPE_ACC },
+	};
+	struct cg_pass_plan *plan;
+	char key[CG_KEY_MAX];
+
+	cg_rows_key(s, key);
+	plan = cg_function_plan(key, CG_PIECE_ROWS, s->dtype, arguments, s->drop ? CG_ROWS_ARGUMENTS : CG_ROWS_T, resize);
+	if (plan) {
+		plan->rows = *s;
+		plan->print = print_plan;
+	}
+	return plan;
+}
+
 /* ---- several at once ---- */
 
 void cg_rows_moves_key(int dtype, char key[CG_KEY_MAX])
@@ -285,6 +325,23 @@ int cg_print_rows_moves(int dtype, struct cg_text *text)
 	say_conversions(&h, &s);
 	return put_prelude(text, &s, 1, CG_LANG_CUDA) || put_four(text, &s, 0, CG_LANG_CUDA) || put(text, "moves", "cuda", &h) ||
 	       text->failed ? -1 : 0;
+}
+
+static int print_moves(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
+{
+	return lang == CG_LANG_CUDA ? cg_print_rows_moves(plan->dtype, text) : -1;
+}
+
+struct cg_pass_plan *cg_rows_moves_plan(int dtype, cg_resize *resize)
+{
+	struct cg_pass_plan *plan;
+	char key[CG_KEY_MAX];
+
+	cg_rows_moves_key(dtype, key);
+	plan = cg_function_plan(key, CG_PIECE_ROWS, dtype, NULL, 0, resize);
+	if (plan)
+		plan->print = print_moves;
+	return plan;
 }
 
 /* ---- launch ---- */

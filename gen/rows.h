@@ -7,12 +7,6 @@
 
 #include "cell.h"
 
-struct cg_rows_shape {
-	int dtype;
-	int src_acc, dst_acc;            /* elements of src, of dst, are acc, else real */
-	int drop;                        /* with dropout */
-};
-
 /* The shapes of a dtype that have texts, and where one is among them: where acc is real, src_acc and dst_acc say nothing. */
 enum { CG_ROWS_SHAPES = 8 };
 int  cg_rows_shapes(int dtype, struct cg_rows_shape shapes[CG_ROWS_SHAPES]);
@@ -23,6 +17,16 @@ void cg_rows_key(const struct cg_rows_shape *, char key[CG_KEY_MAX]);
 /* The text of a shape; or of several of one dtype, functions with a linkage of their own.  -1: no memory. */
 int cg_print_rows(const struct cg_rows_shape *, int lang, struct cg_text *);
 int cg_print_rows_functions(const struct cg_rows_shape *, int n, int lang, const char *linkage, struct cg_text *);
+
+/* The arguments of the text's function, in order, those from T on with dropout alone; rows and columns are the rows and units of
+ * its launch. */
+enum {
+	CG_ROWS_ROWS, CG_ROWS_COLUMNS, CG_ROWS_ADD, CG_ROWS_SRC, CG_ROWS_FROM, CG_ROWS_DST, CG_ROWS_TO,
+	CG_ROWS_T, CG_ROWS_B, CG_ROWS_FIRST_T, CG_ROWS_BATCH, CG_ROWS_FIRST_UNIT, CG_ROWS_KEY0, CG_ROWS_KEY1, CG_ROWS_BELOW, CG_ROWS_SCALE,
+	CG_ROWS_ARGUMENTS
+};
+/* The text as a plan of one function.  NULL: no memory. */
+struct cg_pass_plan *cg_rows_plan(const struct cg_rows_shape *, cg_resize *);
 
 /* Work-items of a launch, in OpenCL's way of counting, with so many in a group at most, and in its second direction; CUDA's blocks
  * are their quotients.  What is beyond them the text takes in turns.  first_unit: dropout's, else 0.  0: nothing is to be launched. */
@@ -46,6 +50,8 @@ struct cg_rows_move {                         /* as the text has it */
 };
 void cg_rows_moves_key(int dtype, char key[CG_KEY_MAX]);
 int  cg_print_rows_moves(int dtype, struct cg_text *);
+/* The text as a plan of one function, whose arguments are its own affair.  NULL: no memory. */
+struct cg_pass_plan *cg_rows_moves_plan(int dtype, cg_resize *);
 /* Says whose which blocks are, for blocks of so many threads, a power of two, and so many multiprocessors.  How many there are. */
 uint32_t cg_rows_moves_launch(struct cg_rows_move *, int n, int threads, int units);
 

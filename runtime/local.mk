@@ -10,7 +10,7 @@ noinst_LTLIBRARIES += %D%/libwhole.la
 	%D%/cache/cache.h %D%/cache/entry.h %D%/cache/disk.h %D%/cache/cache.c %D%/cache/entry.c %D%/cache/directory.c \
 	%D%/cache/disk.fn \
 	%D%/device/backend.h %D%/device/net.h %D%/device/mem.h %D%/device/device.h %D%/device/inspect.h %D%/device/inspect.c %D%/device/net.c %D%/device/mem.c \
-	%D%/device/context.c %D%/device/open.c %D%/device/workspace.c %D%/device/staging.c %D%/device/kernel.c \
+	%D%/device/context.c %D%/device/open.c %D%/device/workspace.c %D%/device/staging.c %D%/device/kernel.c %D%/device/generated.c \
 	%D%/op/op.h %D%/op/check.c %D%/op/attribute.c %D%/op/list.c %D%/op/run.c %D%/op/verbose.c %D%/op/kernel_run.c \
 	%D%/rnn/rnn.h %D%/rnn/network_op.h %D%/rnn/rows.h %D%/rnn/rows.c %D%/rnn/plan.c %D%/rnn/cell_layout.c %D%/rnn/route.c %D%/rnn/call.c \
 	%D%/rnn/params.c %D%/rnn/reserve.c %D%/rnn/packed.c %D%/rnn/layers.c %D%/rnn/recurrence.c \

@@ -17,16 +17,30 @@
 enum { SIZES = 4 };
 static const int64_t sizes[][SIZES] = { { 32, 1, 16, 16 }, { 16, 32, 256, 512 }, { 4, 256, 512, 512 } };        /* T B I U */
 
-static int no_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
-                     const struct cg_operand *operands)
+static const struct cg_backend *whole;
+static int left_over;                            /* by the last product: an enum cg_left, and what it left is launched next */
+
+static int gemm(struct cg_queue *queue, const struct cg_gemm *product, int *left)
 {
-	(void)queue, (void)built, (void)piece, (void)rows, (void)units, (void)operands;
-	return CG_OK;
+	int code = whole->gemm ? whole->gemm(queue, product, left) : CG_OK;
+
+	left_over = *left;
+	return code;
 }
 
-static int no_gemm(struct cg_queue *queue, const struct cg_gemm *product)
+static int launch_product(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+                          const struct cg_operand *operands)
+{
+	int left = left_over;
+
+	left_over = CG_LEFT_NOTHING;
+	return left == CG_LEFT_NOTHING ? CG_OK : whole->launch(queue, built, piece, rows, units, operands);
+}
+
+static int no_gemm(struct cg_queue *queue, const struct cg_gemm *product, int *left)
 {
 	(void)queue, (void)product;
+	*left = CG_LEFT_NOTHING;
 	return CG_OK;
 }
 
@@ -42,16 +56,17 @@ static void set_sizes(const struct cg_op *row, char *op, const int64_t size[SIZE
 
 static int measure(struct cg_context *context, const struct cg_op *row, int dtype, const int64_t size[SIZES], double time)
 {
-	const struct cg_backend *const whole = context->backend;
-	struct cg_backend products = *whole, kernels = *whole;
-	const struct cg_backend *const ways[] = { whole, &products, &kernels };
+	struct cg_backend products = *context->backend, kernels = products;
+	const struct cg_backend *const ways[] = { context->backend, &products, &kernels };
 	int is_grad = strstr(row->name, "_grad") != NULL, code = CG_OK;
 	/* A gradient stands below its forward op in the table. */
 	struct problem p = { .row = row, .forward = is_grad ? row - 1 : row, .grad = is_grad ? row : row + 1,
 		.what = is_grad ? BENCH_GRAD : BENCH_FORWARD, .op = calloc(1, row->size) };
 	struct result result[3];
 
-	products.launch = no_launch;
+	whole = context->backend;
+	products.gemm = gemm;
+	products.launch = launch_product;
 	kernels.gemm = no_gemm;
 	if (!p.op)
 		return cg_fail(CG_NO_MEMORY, "parts: %s", row->name);

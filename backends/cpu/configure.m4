@@ -39,6 +39,7 @@ CG_CFLAGS([-ffp-contract=fast], [fused=-ffp-contract=fast])
 AC_SUBST([fused])
 
 AC_ARG_WITH([openblas], [AS_HELP_STRING([--without-openblas], [do not look for OpenBLAS at run time; use cellgrad's own products])])
+backend_switches="$backend_switches --with-openblas=$with_openblas"
 AS_IF([test "x$with_openblas" = xno], [blas='our own'], [
 	blas='OpenBLAS where found at run time, else our own'
 	AC_DEFINE([CG_OPENBLAS], [1], [Look for OpenBLAS at run time.])])

@@ -32,7 +32,7 @@ int cg_cpu_launch(struct cg_queue *, const struct cg_built *, int piece, int64_t
 
 /* Scratch of at least so many bytes; NULL when there is no memory, and the message is set. */
 void *cg_cpu_scratch(struct cg_queue *, size_t bytes);
-int   cg_cpu_gemm(struct cg_queue *, const struct cg_gemm *);
+int   cg_cpu_gemm(struct cg_queue *, const struct cg_gemm *, int *left);
 size_t cg_cpu_packed(const struct cg_device *, const struct cg_gemm *);
 int   cg_cpu_pack(struct cg_queue *, const struct cg_gemm *);
 int   cg_cpu_rows(struct cg_queue *, const struct cg_rows *);

@@ -198,13 +198,13 @@ static void tile(void *context, int64_t t, int thread)
 	cg_float_leave(state);
 }
 
-int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g)
+int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 {
 	int64_t columns = tile_columns(g);
 	struct product p = { queue->device, g, columns, (g->n + columns - 1) / columns, NULL };
 	int64_t tiles = (g->m + TILE_M - 1) / TILE_M * p.across;
 
-	if (tiles && (g->dtype == CG_F16 || g->dtype == CG_BF16)) {
+	if (g->dtype == CG_F16 || g->dtype == CG_BF16) {
 		int threads = cg_team_threads(queue->team);
 
 		if (tiles < threads)
@@ -214,6 +214,7 @@ int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g)
 			return CG_NO_MEMORY;
 	}
 	cg_team_run(queue->team, tiles, tile, &p);
+	*left = CG_LEFT_NOTHING;
 	return CG_OK;
 }
 

@@ -43,8 +43,6 @@ int cg_cpu_rows(struct cg_queue *queue, const struct cg_rows *r)
 		},
 	};
 
-	if (!r->rows || !r->columns)
-		return CG_OK;
 	s.rows_each = r->rows <= 2 * PART / r->columns ? r->rows : r->columns < PART ? PART / r->columns : 1;
 	cg_team_run(queue->team, r->rows / s.rows_each + (r->rows % s.rows_each != 0), part, &s);
 	return CG_OK;

@@ -1,5 +1,6 @@
 # The cuda backend needs nothing to build: the driver, NVRTC and cuBLAS are found at run time.
 AC_ARG_ENABLE([cuda], [AS_HELP_STRING([--disable-cuda], [leave the cuda backend out])])
+backend_switches="$backend_switches --enable-cuda=$enable_cuda"
 AM_CONDITIONAL([CUDA], [test "x$enable_cuda" != xno])
 AM_COND_IF([CUDA], [
 	backends="$backends, cuda"

@@ -19,7 +19,7 @@ static const unsigned fatal[] = {
 enum { WHOLE, BEING_LOST, LOST };
 
 /* The first failure is the one to tell. */
-static void lose(struct cg_device *device)
+static void mark_lost(struct cg_device *device)
 {
 	int whole = WHOLE;
 
@@ -35,7 +35,7 @@ int cg_cu_check(struct cg_device *device, unsigned code, const char *call)
 
 	for (size_t k = 0; k < sizeof fatal / sizeof *fatal && ours; k++)
 		if (code == fatal[k])
-			lose(device);
+			mark_lost(device);
 	return ours;
 }
 
@@ -112,7 +112,7 @@ static int in_order(const struct cg_device *device, const struct cg_queue *queue
 	return queue && device->pools && cg_cu.MemAllocAsync && cg_cu.MemFreeAsync;
 }
 
-static int take(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
+static int alloc_inside(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
 {
 	if (queue)
 		CG_TRY(cg_cu_uncaptured(queue, "an allocation"));
@@ -128,7 +128,7 @@ static int take(struct cg_device *device, struct cg_queue *queue, size_t bytes, 
 
 int cg_cu_alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
 {
-	int code = take(device, queue, bytes, at);
+	int code = alloc_inside(device, queue, bytes, at);
 
 	return code ? cg_fail_in(code, "%zu bytes", bytes) : CG_OK;
 }

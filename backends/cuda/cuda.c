@@ -57,8 +57,8 @@ static int choose(const char *where, int *id)
 	return cg_cu_error(cg_cu.DeviceGet(id, i), "cuDeviceGet");
 }
 
-/* A library's words for a list: where it is, or why it is not. */
-static const char *words_of(int library)
+/* Where a library is, or why there is none, for a list. */
+static const char *where_is(int library)
 {
 	return cg_cuda_load(library) ? cg_message() : cg_cuda_path(library);
 }
@@ -119,9 +119,9 @@ static const char *list(int i, char *about, size_t bytes)
 	used = (size_t)snprintf(about, bytes, "%s", name);
 	used += list_uuid(id, name, about + used, bytes - used);
 	used += list_mode(id, about + used, bytes - used);
-	used += (size_t)snprintf(about + used, bytes - used, "; kernels: %s", words_of(CG_CUDA_NVRTC));
+	used += (size_t)snprintf(about + used, bytes - used, "; kernels: %s", where_is(CG_CUDA_NVRTC));
 	if (used < bytes)
-		used += (size_t)snprintf(about + used, bytes - used, "; products: %s", words_of(CG_CUDA_CUBLAS));
+		used += (size_t)snprintf(about + used, bytes - used, "; products: %s", where_is(CG_CUDA_CUBLAS));
 	if (used < bytes)
 		list_cudnn(about + used, bytes - used);
 	snprintf(number, sizeof number, "%d", i);
@@ -137,9 +137,8 @@ static void free_device(struct cg_device *device)
 
 static void close_device(struct cg_device *device)
 {
-	if ((device->products || device->has_rows || device->dnn) && !cg_cu_enter_anyway(device)) {
-		cg_cu_drop_products(device);
-		cg_cu_drop_rows(device);
+	cg_cu_drop_moves(device);
+	if (device->dnn && !cg_cu_enter_anyway(device)) {
 		cg_cu_drop_questions(device);
 		cg_cu_leave(device, CG_OK);
 	}
@@ -148,7 +147,7 @@ static void close_device(struct cg_device *device)
 	free_device(device);
 }
 
-static int examine(struct cg_device *device, const char *number)
+static int probe(struct cg_device *device, const char *number)
 {
 	const struct { unsigned attribute; int *to; } asked[] = {
 		{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &device->units },
@@ -192,7 +191,7 @@ static int make_device(int id, struct CUctx_st *adopted, const char *number, str
 	if (!adopted)
 		code = cg_cu_check(device, cg_cu.DevicePrimaryCtxRetain(&device->context, id), "cuDevicePrimaryCtxRetain");
 	if (!code)
-		code = examine(device, number);
+		code = probe(device, number);
 	if (code)
 		close_device(device);
 	else
@@ -243,6 +242,14 @@ static int supports(const struct cg_device *device, int dtype)
 	(void)device;
 	(void)dtype;
 	return CG_OK;
+}
+
+static struct cg_gemm_limits limits(const struct cg_device *device, int dtype)
+{
+	(void)dtype;
+	return (struct cg_gemm_limits){
+		.units = device->units, .group = device->group_most, .local_bytes = (size_t)device->shared_bytes, .fma = 1
+	};
 }
 
 /* ---- queues ---- */
@@ -330,16 +337,16 @@ static void stop(struct cg_queue *queue)
 
 /* ---- memory ---- */
 
-static int take_inside(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
+static int alloc_inside(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
 {
 	if (!queue)
 		CG_TRY(cg_cu_all_uncaptured(device, "an allocation"));
 	return cg_cu_alloc(device, queue, bytes, at);
 }
 
-static int take(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
+static int alloc_at(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
 {
-	CU_INSIDE(device, take_inside(device, queue, bytes, at));
+	CU_INSIDE(device, alloc_inside(device, queue, bytes, at));
 }
 
 static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg_mem *mem)
@@ -353,7 +360,7 @@ static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg
 static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
 {
 	CUdeviceptr at = 0;
-	int code = take(device, queue, bytes, &at);
+	int code = alloc_at(device, queue, bytes, &at);
 	struct cg_mem made = { (void *)(uintptr_t)at, 0, bytes, CG_DEVICE };
 
 	if (code)
@@ -464,6 +471,6 @@ const struct cg_backend cg_backend_cuda = {
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,
-	.build = cg_cu_build, .drop = cg_cu_drop, .launch = cg_cu_launch, .gemm = cg_cu_gemm, .rows = cg_cu_rows,
+	.build = cg_cu_build, .drop = cg_cu_drop, .launch = cg_cu_launch, .gemm = cg_cu_gemm, .limits = limits,
 	.net = &cg_cu_net,
 };

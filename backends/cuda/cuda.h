@@ -5,23 +5,16 @@
 #include "backends/cuda/library.h"
 #include "runtime/device/backend.h"
 
-/* The text of a shape of rows, built when it is first wanted. */
-struct cg_cu_rows {
-	struct CUmod_st *module;
-	struct CUfunc_st *function;
-};
-
 struct cg_device {
 	int id, adopted;                         /* adopted: the context is the caller's */
 	struct CUctx_st *context;
 	void *lock;                              /* of these, down to the nets */
 	struct cg_queue *queues;                 /* open */
-	struct cg_cu_product *products;          /* built so far */
-	struct cg_cu_rows rows[4][CG_ROWS_SHAPES], moves[4];
+	/* The text of several moves in one launch, of each dtype, built at the first call that needs it. */
+	struct { struct cg_pass_plan *plan; struct cg_built *built; } moves[4];
 	struct cudnnContext *dnn;                /* for what is asked when a network is opened or its sizes are */
 	struct CUstream_st *dnn_stream;          /* its own: none of the caller's is to wait */
 	struct cg_net *nets;                     /* open */
-	int has_rows;                            /* some of them are built */
 	int lost;                                /* atomic: an enum of context.c */
 	char lost_words[512];
 	int major, minor;                        /* of its compute capability, 9 and 0 of sm_90 */
@@ -70,15 +63,16 @@ void cg_cu_free(struct cg_device *, struct cg_queue *, CUdeviceptr at);
 /* A text as a module of the device's: from the cache, or compiled; the compiler's log is in the message when it refuses. */
 int cg_cu_module(struct cg_device *, const char *text, const char *key, int dtype, struct CUmod_st **);
 int cg_cu_build(struct cg_device *, const struct cg_pass_plan *, struct cg_built **);
+/* The same inside, where no stream is being captured. */
+int cg_cu_build_inside(struct cg_device *, const struct cg_pass_plan *, struct cg_built **);
 void cg_cu_drop(struct cg_device *, struct cg_built *);
 int cg_cu_launch(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units, const struct cg_operand *);
+/* The first function of a plan. */
+struct CUfunc_st *cg_cu_function(const struct cg_built *);
 /* The address of an operand; 0: absent. */
 CUdeviceptr cg_cu_address(struct cg_mem);
 
-int cg_cu_gemm(struct cg_queue *, const struct cg_gemm *);
-void cg_cu_drop_products(struct cg_device *);
-int cg_cu_rows(struct cg_queue *, const struct cg_rows *);
-void cg_cu_drop_rows(struct cg_device *);
+int cg_cu_gemm(struct cg_queue *, const struct cg_gemm *, int *left);
 
 /* Moves that may go together: none touches what another one writes.  Inside. */
 struct cg_cu_moves {
@@ -91,6 +85,7 @@ struct cg_cu_moves {
 int cg_cu_move(struct cg_queue *, struct cg_cu_moves *, struct cg_rows_move);
 /* What is on the list is enqueued, and the list is empty. */
 int cg_cu_flush(struct cg_queue *, struct cg_cu_moves *);
+void cg_cu_drop_moves(struct cg_device *);
 
 /* cuBLAS for a queue.  *blas NULL: there is none, by the environment's wish or because none was found. */
 int cg_cu_blas(struct cg_queue *, struct cg_cu_blas **blas);

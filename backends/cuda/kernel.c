@@ -1,5 +1,6 @@
 /*
- * Texts become modules, modules functions, and functions are launched: built once for a key, whatever the sizes.
+ * Plans become modules, modules functions, and functions are launched: a cell's, products and rows.  A plan's module is built once,
+ * whatever the sizes.
  */
 #include <string.h>
 
@@ -53,17 +54,11 @@ static int find_functions(struct cg_device *device, struct cg_built *built)
 
 static int load(struct cg_device *device, const char *text, struct cg_built *built)
 {
-	CG_TRY(cg_cu_all_uncaptured(device, "the first use of a kernel"));
 	CG_TRY(cg_cu_module(device, text, built->plan->key, built->plan->dtype, &built->module));
 	return find_functions(device, built);
 }
 
-static int build(struct cg_device *device, const char *text, struct cg_built *built)
-{
-	CU_INSIDE(device, load(device, text, built));
-}
-
-int cg_cu_build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+int cg_cu_build_inside(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
 {
 	struct cg_built *built = cg_memory(NULL, sizeof *built);
 	struct cg_text text = { .resize = cg_memory };
@@ -73,13 +68,46 @@ int cg_cu_build(struct cg_device *device, const struct cg_pass_plan *plan, struc
 		return CG_NO_MEMORY;
 	memset(built, 0, sizeof *built);
 	built->plan = plan;
-	code = cg_print(plan, CG_LANG_CUDA, &text) ? CG_NO_MEMORY : build(device, text.at, built);
+	code = cg_print(plan, CG_LANG_CUDA, &text) ? CG_NO_MEMORY : load(device, text.at, built);
 	cg_memory(text.at, 0);
 	if (code)
 		cg_cu_drop(device, built);
 	else
 		*result = built;
 	return code;
+}
+
+static int check_and_build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+{
+	const char *use = "the first use of a kernel";
+
+	if (!plan->cell)
+		use = plan->pieces->shape == CG_PIECE_PRODUCT ? "a product's first call" : "the first call that moves rows";
+	CG_TRY(cg_cu_all_uncaptured(device, use));
+	return cg_cu_build_inside(device, plan, result);
+}
+
+static int build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+{
+	CU_INSIDE(device, check_and_build(device, plan, result));
+}
+
+int cg_cu_build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+{
+	struct cg_built *built = NULL;
+	int code = build(device, plan, &built);
+
+	/* Leaving the context can be what failed. */
+	if (code)
+		cg_cu_drop(device, built);
+	else
+		*result = built;
+	return code;
+}
+
+struct CUfunc_st *cg_cu_function(const struct cg_built *built)
+{
+	return built->forms[0][0].function;
 }
 
 /* ---- launches ---- */
@@ -91,7 +119,7 @@ CUdeviceptr cg_cu_address(struct cg_mem mem)
 
 /* The values of a launch and where each is, as the driver wants them. */
 struct parameters {
-	union value { CUdeviceptr at; int64_t count; float f32; double f64; } values[2 * CG_SLOTS_MAX];
+	union value { CUdeviceptr at; int64_t count; uint32_t narrow; float f32; double f64; } values[2 * CG_SLOTS_MAX];
 	void *at[2 * CG_SLOTS_MAX];
 	int n;
 };
@@ -114,7 +142,10 @@ static void bind(struct parameters *to, const struct cg_pass_plan *plan, const s
 			continue;
 		switch (a->kind) {
 		case CG_KIND_COUNT:
-			next(to)->count = a->role == CG_ROLE_ROWS ? rows : a->role == CG_ROLE_UNITS ? units : (int64_t)o->value;
+			if (a->type == CG_TYPE_I32)
+				next(to)->narrow = (uint32_t)(int64_t)o->value;
+			else
+				next(to)->count = a->role == CG_ROLE_ROWS ? rows : a->role == CG_ROLE_UNITS ? units : (int64_t)o->value;
 			break;
 		case CG_KIND_SCALAR:
 			if (plan->dtype == CG_F64)
@@ -179,22 +210,63 @@ static int launch(struct cg_queue *queue, struct CUfunc_st *function, struct gri
 }
 
 /* A sum's values have a row of blocks each, a part's blocks of rows and a point's rows are shared out. */
-int cg_cu_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
-                 const struct cg_operand *operands)
+static struct grid piece_grid(const struct cg_device *device, const struct cg_piece *p, int most, int64_t rows, int64_t across)
+{
+	int64_t down = p->shape == CG_PIECE_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
+	                                             : p->shape == CG_PIECE_SUM ? cg_sum_values(p) : rows;
+
+	return grid_of(device, most, down, across, p->shape != CG_PIECE_SUM);
+}
+
+/* The sizes of a product's or rows' text, in OpenCL's way of counting, as a grid. */
+static int text_grid(const struct cg_device *device, const struct cg_pass_plan *plan, int64_t rows, int64_t units,
+                     const struct cg_operand *operands, struct grid *g)
+{
+	size_t global[2], local[2];
+
+	if (plan->pieces->shape == CG_PIECE_PRODUCT)
+		cg_gemm_launch(&plan->gemm, rows, units, global, local);
+	else
+		cg_rows_launch(rows, units, (int64_t)operands[CG_ROWS_FIRST_UNIT].value, device->group_most, device->group_most, global, local);
+	if (global[0] / local[0] > (size_t)device->grid_x)
+		return cg_fail(CG_UNSUPPORTED, "cuda: products: %lld columns are more than a grid of %d blocks has room for", (long long)units,
+		               device->grid_x);
+	*g = (struct grid){ (unsigned)(global[0] / local[0]), (unsigned)(global[1] / local[1]), (unsigned)local[0], (unsigned)local[1] };
+	return CG_OK;
+}
+
+static int launch_text(struct cg_queue *queue, const struct cg_built *built, int64_t rows, int64_t units,
+                       const struct cg_operand *operands, struct parameters *parameters)
+{
+	struct grid g;
+
+	CG_TRY(text_grid(queue->device, built->plan, rows, units, operands, &g));
+	return launch(queue, built->forms[0][0].function, g, parameters);
+}
+
+static int launch_piece(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+                        struct parameters *parameters)
 {
 	const struct cg_piece *p = &built->plan->pieces[piece];
 	int run = p->shape == CG_PIECE_POINT ? cg_run_units(built->plan, p) : 1;
 	int one = run > 1 && !cg_takes_runs(built->plan, p, rows, units, queue->device->units);
 	const struct form *form = &built->forms[piece][one];
-	int64_t down = p->shape == CG_PIECE_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
-	                                             : p->shape == CG_PIECE_SUM ? cg_sum_values(p) : rows;
 	int64_t across = one ? units : units / run + (units % run != 0);
+
+	return launch(queue, form->function, piece_grid(queue->device, p, form->threads, rows, across), parameters);
+}
+
+int cg_cu_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+                 const struct cg_operand *operands)
+{
+	const struct cg_piece *p = &built->plan->pieces[piece];
 	struct parameters parameters;
 	int code;
 
-	if (!down)
+	if (!rows && p->shape != CG_PIECE_SUM)
 		return CG_OK;
 	bind(&parameters, built->plan, p, rows, units, operands);
-	code = launch(queue, form->function, grid_of(queue->device, form->threads, down, across, p->shape != CG_PIECE_SUM), &parameters);
+	code = built->plan->cell ? launch_piece(queue, built, piece, rows, units, &parameters)
+	                         : launch_text(queue, built, rows, units, operands, &parameters);
 	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
 }

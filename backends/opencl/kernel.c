@@ -1,7 +1,8 @@
 /*
- * Texts become programs, programs kernels, and kernels are launched: built once for a key, whatever the sizes.  For a processor
- * there may be two programs, with tests for what a launch leaves out and without them.
+ * Plans become programs, programs kernels, and kernels are launched: a cell's, products and rows.  A plan's program is built once,
+ * whatever the sizes; for a processor a cell has two, with tests for what a launch leaves out and without them.
  */
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,21 +11,29 @@
 
 enum { STRIP = 1024, ROWS = 16 };        /* units of a row that a processor's work-item takes, and rows at most */
 
-struct functions {
+struct program {
+	uint64_t id;                             /* atomic: of the device's, never the same; 0: not made yet */
 	struct _cl_program *program;
-	struct _cl_kernel *kernels[CG_PIECES_MAX];
-	size_t group[CG_PIECES_MAX];           /* work-items that a group of it may have */
 };
 
 struct cg_built {
 	const struct cg_pass_plan *plan;
-	struct functions *functions;             /* two of them: any launch's, and those where nothing is absent */
+	struct program *programs;                /* two of them: for any launch, and for those where nothing is absent */
 };
 
-/* A work-item that shares no faster memory with others has a thread to itself, and registers for vectors. */
-static int is_processor(const struct cg_device *device)
+/* The kernels of a program on one queue, made as they are launched. */
+struct cg_cl_kernels {
+	struct cg_cl_kernels *next;
+	uint64_t id;                             /* of the program */
+	struct _cl_kernel *kernels[CG_PIECES_MAX];
+	size_t group[CG_PIECES_MAX];             /* work-items that a group of it may have */
+};
+
+/* Does the text work in strips?  A cell's does where a work-item shares no faster memory with others: it has a thread to itself, and
+ * registers for vectors. */
+static int has_strips(const struct cg_device *device, const struct cg_pass_plan *plan)
 {
-	return !device->local;
+	return plan->cell && !device->local;
 }
 
 /* The driver's log, which may be long: its beginning is what matters. */
@@ -74,32 +83,8 @@ int cg_cl_compile(struct cg_device *device, const char *text, const char *key, i
 	return compile(device, text, key, options_of(dtype), result);
 }
 
-static void drop_functions(struct functions *f)
-{
-	for (int p = 0; p < CG_PIECES_MAX; p++)
-		if (f->kernels[p])
-			cg_cl.ReleaseKernel(f->kernels[p]);
-	if (f->program)
-		cg_cl.ReleaseProgram(f->program);
-	*f = (struct functions){ .program = NULL };
-}
-
-static int make_kernels(struct cg_device *device, const struct cg_pass_plan *plan, struct functions *f)
-{
-	for (int p = 0; p < plan->n_pieces; p++) {
-		int32_t code = 0;
-
-		f->kernels[p] = cg_cl.CreateKernel(f->program, plan->pieces[p].key, &code);
-		if (!f->kernels[p])
-			return cg_fail_in(cg_cl_check(code ? code : CL_OUT_OF_RESOURCES, "clCreateKernel"), "%s", plan->pieces[p].key);
-		CL_TRY(GetKernelWorkGroupInfo, f->kernels[p], device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof *f->group, &f->group[p],
-		       NULL);
-	}
-	return CG_OK;
-}
-
-/* Words for the text's macros.  -w: a compiler may make its vectors late, and warn that it has not made them yet. */
-static int make_functions(struct cg_device *device, const struct cg_pass_plan *plan, int whole, struct functions *f)
+/* Under the lock.  Sets the text's macros; -w: a compiler may make its vectors late, and warn that it has not made them yet. */
+static int make_program(struct cg_device *device, const struct cg_pass_plan *plan, int whole, struct program *p)
 {
 	int lanes = (int)(device->vector_f32 * sizeof(float) / cg_acc_bytes(plan->dtype));
 	struct cg_text text = { .resize = cg_memory };
@@ -107,18 +92,30 @@ static int make_functions(struct cg_device *device, const struct cg_pass_plan *p
 	int code;
 
 	snprintf(options, sizeof options, "%s", options_of(plan->dtype));
-	if (is_processor(device))
+	if (has_strips(device, plan))
 		snprintf(options + strlen(options), sizeof options - strlen(options), " -w -DSTRIP=%d%s", STRIP, whole ? " -DWHOLE" : "");
-	if (is_processor(device) && lanes > 1)
+	if (has_strips(device, plan) && lanes > 1)
 		snprintf(options + strlen(options), sizeof options - strlen(options), " -DLANES=%d", lanes);
 	code = cg_print(plan, CG_LANG_OPENCL, &text) ? CG_NO_MEMORY : CG_OK;
 	if (!code)
-		code = compile(device, text.at, plan->key, options, &f->program);
+		code = compile(device, text.at, plan->key, options, &p->program);
 	cg_memory(text.at, 0);
 	if (!code)
-		code = make_kernels(device, plan, f);
-	if (code)
-		drop_functions(f);
+		__atomic_store_n(&p->id, ++device->programs, __ATOMIC_RELEASE);
+	return code;
+}
+
+/* The program for launches that leave nothing out, or for any, made once. */
+static int get_program(struct cg_device *device, const struct cg_built *built, int whole, struct program **result)
+{
+	struct program *p = *result = &built->programs[whole];
+	int code;
+
+	if (__atomic_load_n(&p->id, __ATOMIC_ACQUIRE))
+		return CG_OK;
+	pthread_mutex_lock(device->lock);
+	code = p->id ? CG_OK : make_program(device, built->plan, whole, p);
+	pthread_mutex_unlock(device->lock);
 	return code;
 }
 
@@ -127,23 +124,25 @@ void cg_cl_drop(struct cg_device *device, struct cg_built *built)
 	(void)device;
 	if (!built)
 		return;
-	for (int whole = 0; built->functions && whole < 2; whole++)
-		drop_functions(&built->functions[whole]);
-	cg_memory(built->functions, 0);
+	for (int whole = 0; built->programs && whole < 2; whole++)
+		if (built->programs[whole].program)
+			cg_cl.ReleaseProgram(built->programs[whole].program);
+	cg_memory(built->programs, 0);
 	cg_memory(built, 0);
 }
 
 int cg_cl_build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
 {
 	struct cg_built *built = cg_memory(NULL, sizeof *built);
-	int whole = is_processor(device), code;
+	struct program *program;
+	int code;
 
 	if (!built)
 		return CG_NO_MEMORY;
-	*built = (struct cg_built){ plan, cg_memory(NULL, 2 * sizeof *built->functions) };
-	if (built->functions)
-		memset(built->functions, 0, 2 * sizeof *built->functions);
-	code = built->functions ? make_functions(device, plan, whole, &built->functions[whole]) : CG_NO_MEMORY;
+	*built = (struct cg_built){ plan, cg_memory(NULL, 2 * sizeof *built->programs) };
+	if (built->programs)
+		memset(built->programs, 0, 2 * sizeof *built->programs);
+	code = built->programs ? get_program(device, built, has_strips(device, plan), &program) : CG_NO_MEMORY;
 	if (code)
 		cg_cl_drop(device, built);
 	else
@@ -151,53 +150,118 @@ int cg_cl_build(struct cg_device *device, const struct cg_pass_plan *plan, struc
 	return code;
 }
 
-int cg_cl_set(struct _cl_kernel *kernel, uint32_t *at, size_t bytes, const void *value)
+/* ---- kernels ---- */
+
+void cg_cl_drop_kernels(struct cg_queue *queue)
+{
+	while (queue->kernels) {
+		struct cg_cl_kernels *k = queue->kernels;
+
+		queue->kernels = k->next;
+		for (int p = 0; p < CG_PIECES_MAX; p++)
+			if (k->kernels[p])
+				cg_cl.ReleaseKernel(k->kernels[p]);
+		cg_memory(k, 0);
+	}
+}
+
+static int get_kernels(struct cg_queue *queue, const struct program *program, struct cg_cl_kernels **result)
+{
+	struct cg_cl_kernels *k = queue->kernels;
+
+	while (k && k->id != program->id)
+		k = k->next;
+	if (!k) {
+		k = cg_memory(NULL, sizeof *k);
+		if (!k)
+			return CG_NO_MEMORY;
+		*k = (struct cg_cl_kernels){ .next = queue->kernels, .id = program->id };
+		queue->kernels = k;
+	}
+	*result = k;
+	return CG_OK;
+}
+
+static int make_kernel(const struct cg_device *device, const struct program *program, const char *key, int piece,
+                       struct cg_cl_kernels *k)
+{
+	struct _cl_kernel *kernel;
+	int32_t code = 0;
+
+	kernel = cg_cl.CreateKernel(program->program, key, &code);
+	if (!kernel)
+		return cg_cl_check(code ? code : CL_OUT_OF_RESOURCES, "clCreateKernel");
+	code = cg_cl.GetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof *k->group, &k->group[piece], NULL);
+	if (code) {
+		cg_cl.ReleaseKernel(kernel);
+		return cg_cl_check(code, "clGetKernelWorkGroupInfo");
+	}
+	k->kernels[piece] = kernel;
+	return CG_OK;
+}
+
+/* Sets argument *at and goes on to the next. */
+static int set(struct _cl_kernel *kernel, uint32_t *at, size_t bytes, const void *value)
 {
 	CL_TRY(SetKernelArg, kernel, (*at)++, bytes, value);
 	return CG_OK;
 }
 
-int cg_cl_set_memory(struct _cl_kernel *kernel, uint32_t *at, struct cg_mem mem, size_t element)
+/* A buffer with its offset in elements. */
+static int set_memory(struct _cl_kernel *kernel, uint32_t *at, struct cg_mem mem, size_t element)
 {
 	struct _cl_mem *buffer = mem.data;
 	uint64_t offset = mem.offset / element;
 
-	CG_TRY(cg_cl_set(kernel, at, sizeof buffer, &buffer));
-	return cg_cl_set(kernel, at, sizeof offset, &offset);
+	CG_TRY(set(kernel, at, sizeof buffer, &buffer));
+	return set(kernel, at, sizeof offset, &offset);
+}
+
+static int set_count(struct _cl_kernel *kernel, uint32_t *at, int type, int64_t count)
+{
+	uint32_t narrow = (uint32_t)count;
+
+	return type == CG_TYPE_I32 ? set(kernel, at, sizeof narrow, &narrow) : set(kernel, at, sizeof count, &count);
+}
+
+static int set_scalar(struct _cl_kernel *kernel, uint32_t *at, int dtype, double value)
+{
+	float narrow = (float)value;
+
+	return dtype == CG_F64 ? set(kernel, at, sizeof value, &value) : set(kernel, at, sizeof narrow, &narrow);
 }
 
 static int bind(struct _cl_kernel *kernel, const struct cg_pass_plan *plan, const struct cg_piece *piece, int64_t rows,
                 int64_t units, const struct cg_operand *operands)
 {
+	const size_t bytes[] = {
+		[CG_TYPE_REAL] = cg_dtype_bytes(plan->dtype), [CG_TYPE_ACC] = cg_acc_bytes(plan->dtype), [CG_TYPE_I64] = sizeof(int64_t),
+	};
 	uint32_t at = 0;
 
 	for (int k = 0; k < piece->n_arguments; k++) {
 		const struct cg_argument *a = &piece->arguments[k];
 		const struct cg_operand *o = &operands[k];
-		int64_t count = a->role == CG_ROLE_ROWS ? rows : a->role == CG_ROLE_UNITS ? units : (int64_t)o->value;
-		float narrow = (float)o->value;
 
 		if (!cg_is_parameter(piece, a))
 			continue;
 		switch (a->kind) {
 		case CG_KIND_COUNT:
-			CG_TRY(cg_cl_set(kernel, &at, sizeof count, &count));
+			CG_TRY(set_count(kernel, &at, a->type, a->role == CG_ROLE_ROWS ? rows : a->role == CG_ROLE_UNITS ? units : (int64_t)o->value));
 			break;
 		case CG_KIND_SCALAR:
-			CG_TRY(plan->dtype == CG_F64 ? cg_cl_set(kernel, &at, sizeof o->value, &o->value)
-			                             : cg_cl_set(kernel, &at, sizeof narrow, &narrow));
+			CG_TRY(set_scalar(kernel, &at, plan->dtype, o->value));
 			break;
 		default:
-			CG_TRY(cg_cl_set_memory(kernel, &at, o->mem, a->type == CG_TYPE_ACC ? cg_acc_bytes(plan->dtype)
-			                                                                     : cg_dtype_bytes(plan->dtype)));
+			CG_TRY(set_memory(kernel, &at, o->mem, bytes[a->type]));
 			if (a->kind == CG_KIND_TENSOR)
-				CG_TRY(cg_cl_set(kernel, &at, sizeof o->stride, &o->stride));
+				CG_TRY(set(kernel, &at, sizeof o->stride, &o->stride));
 		}
 	}
 	return CG_OK;
 }
 
-int cg_cl_enqueue(struct cg_queue *queue, struct _cl_kernel *kernel, const size_t global[2], const size_t local[2])
+static int enqueue(struct cg_queue *queue, struct _cl_kernel *kernel, const size_t global[2], const size_t local[2])
 {
 	CL_TRY(EnqueueNDRangeKernel, queue->queue, kernel, 2, NULL, global, local, 0, NULL, NULL);
 	return CG_OK;
@@ -215,6 +279,11 @@ static int is_whole(const struct cg_piece *piece, const struct cg_operand *opera
 			return 0;
 	}
 	return 1;
+}
+
+static int64_t blocks_of(const struct cg_piece *piece, int64_t rows)
+{
+	return piece->shape == CG_PIECE_SUM_PART ? (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS : piece->shape == CG_PIECE_SUM ? 1 : rows;
 }
 
 static size_t least(size_t a, size_t b)
@@ -239,7 +308,7 @@ static void grid(const struct cg_device *device, size_t most, int shape, int64_t
 	enum { GROUP = 256, BLOCKS_MOST = 4096 };
 	size_t wide = 1, group = least(least(most, GROUP), device->group_most), each;
 
-	if (is_processor(device)) {
+	if (!device->local) {
 		local[0] = local[1] = 1;
 		global[0] = ((size_t)units + STRIP - 1) / STRIP;
 		each = shape == CG_PIECE_POINT ? rows_each(device, global[0], (size_t)rows) : 1;
@@ -254,26 +323,43 @@ static void grid(const struct cg_device *device, size_t most, int shape, int64_t
 	global[1] = shape == CG_PIECE_POINT ? (size_t)rows : least((size_t)rows, BLOCKS_MOST);
 }
 
+/* most: work-items that a group of the kernel may have. */
+static void find_sizes(const struct cg_device *device, const struct cg_pass_plan *plan, const struct cg_piece *piece, size_t most,
+                       int64_t rows, int64_t units, const struct cg_operand *operands, size_t global[2], size_t local[2])
+{
+	size_t group = least(INT_MAX, least(most, least(device->group_most, device->item_most)));
+
+	if (piece->shape == CG_PIECE_PRODUCT)
+		cg_gemm_launch(&plan->gemm, rows, units, global, local);
+	else if (piece->shape == CG_PIECE_ROWS)
+		cg_rows_launch(rows, units, (int64_t)operands[CG_ROWS_FIRST_UNIT].value, (int)group, 1, global, local);
+	else
+		grid(device, most, piece->shape, blocks_of(piece, rows), units, global, local);
+}
+
+static int launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+                  const struct cg_operand *operands)
+{
+	const struct cg_piece *p = &built->plan->pieces[piece];
+	int whole = has_strips(queue->device, built->plan) && is_whole(p, operands);
+	struct cg_cl_kernels *k;
+	struct program *program;
+	size_t global[2], local[2];
+
+	CG_TRY(get_program(queue->device, built, whole, &program));
+	CG_TRY(get_kernels(queue, program, &k));
+	if (!k->kernels[piece])
+		CG_TRY(make_kernel(queue->device, program, p->key, piece, k));
+	CG_TRY(bind(k->kernels[piece], built->plan, p, rows, units, operands));
+	find_sizes(queue->device, built->plan, p, k->group[piece], rows, units, operands, global, local);
+	return enqueue(queue, k->kernels[piece], global, local);
+}
+
 int cg_cl_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
                  const struct cg_operand *operands)
 {
 	const struct cg_piece *p = &built->plan->pieces[piece];
-	int64_t blocks = p->shape == CG_PIECE_SUM_PART ? (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS : p->shape == CG_PIECE_SUM ? 1 : rows;
-	int whole = is_processor(queue->device) && is_whole(p, operands), code = CG_OK;
-	struct functions *f = &built->functions[whole];
-	size_t global[2], local[2];
+	int code = blocks_of(p, rows) ? launch(queue, built, piece, rows, units, operands) : CG_OK;
 
-	if (!blocks)
-		return CG_OK;
-	pthread_mutex_lock(queue->device->lock);
-	if (!f->program)
-		code = make_functions(queue->device, built->plan, whole, f);
-	if (!code)
-		code = bind(f->kernels[piece], built->plan, p, rows, units, operands);
-	if (!code) {
-		grid(queue->device, f->group[piece], p->shape, blocks, units, global, local);
-		code = cg_cl_enqueue(queue, f->kernels[piece], global, local);
-	}
-	pthread_mutex_unlock(queue->device->lock);
 	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
 }

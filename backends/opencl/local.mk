@@ -2,5 +2,5 @@
 noinst_LTLIBRARIES += %D%/libopencl.la
 %C%_libopencl_la_SOURCES = \
 	%D%/library.h %D%/opencl.h %D%/opencl.fn %D%/values.h \
-	%D%/library.c %D%/likely.c %D%/opencl.c %D%/probe.c %D%/kernel.c %D%/gemm.c %D%/rows.c
+	%D%/library.c %D%/likely.c %D%/opencl.c %D%/probe.c %D%/kernel.c
 backend_libraries += %D%/libopencl.la

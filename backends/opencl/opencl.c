@@ -2,6 +2,7 @@
  * The opencl backend: any device that has a driver for OpenCL 1.2.  Kernels are the generator's, products its tiled shape; queues
  * are in order, and no call waits for the device unless it is asked to.
  */
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,8 +136,6 @@ static int make_device(const struct found *f, struct cg_device **result)
 
 static void close_device(struct cg_device *device)
 {
-	cg_cl_drop_products(device);
-	cg_cl_drop_rows(device);
 	if (device->context)
 		cg_cl.ReleaseContext(device->context);
 	pthread_mutex_destroy(device->lock);
@@ -144,8 +143,8 @@ static void close_device(struct cg_device *device)
 	cg_memory(device, 0);
 }
 
-/* What is left once the device has its context: the rest of what is known of it. */
-static int examine(struct cg_device *device, const char *name, struct cg_device **result)
+/* Probes a device that has its context; one that fails is closed. */
+static int probe(struct cg_device *device, const char *name, struct cg_device **result)
 {
 	int code = cg_cl_probe_device(device, name);
 
@@ -174,7 +173,7 @@ static int open_device(const char *where, struct cg_device **result)
 		return cg_cl_check(code ? code : CL_OUT_OF_RESOURCES, "clCreateContext");
 	}
 	snprintf(name, sizeof name, "%d.%d", f.p, f.d);
-	return examine(device, name, result);
+	return probe(device, name, result);
 }
 
 /* The caller's cl_context with one of its devices; NULL when it has but one. */
@@ -201,7 +200,7 @@ static int adopt(void *native, void *id, struct cg_device **result)
 		return CG_DRIVER;
 	}
 	device->context = native;
-	return examine(device, "the caller's", result);
+	return probe(device, "the caller's", result);
 }
 
 static const char *describe(const struct cg_device *device)
@@ -214,6 +213,17 @@ static int supports(const struct cg_device *device, int dtype)
 	if (dtype == CG_F64 && !device->config_f64)
 		return cg_fail(CG_UNSUPPORTED, "this device has no double precision (cl_khr_fp64): CELLGRAD_BACKEND=cpu has");
 	return CG_OK;
+}
+
+static struct cg_gemm_limits limits(const struct cg_device *device, int dtype)
+{
+	uint64_t config = dtype == CG_F64 ? device->config_f64 : device->config_f32;
+
+	return (struct cg_gemm_limits){
+		.cpu = !device->local && !(device->type & CL_DEVICE_TYPE_GPU), .units = (int)device->units,
+		.group = device->group_most > INT_MAX ? INT_MAX : (int)device->group_most, .local_bytes = device->local_bytes,
+		.vector_bytes = 4 * (int)device->vector_f32, .fma = (config & CL_FP_FMA) != 0,
+	};
 }
 
 /* ---- queues and memory ---- */
@@ -276,6 +286,7 @@ static int sync_queue(struct cg_queue *queue)
 static void stop(struct cg_queue *queue)
 {
 	cg_cl.Finish(queue->queue);
+	cg_cl_drop_kernels(queue);
 	cg_cl.ReleaseCommandQueue(queue->queue);
 	cg_memory(queue, 0);
 }
@@ -342,9 +353,9 @@ static int copy(struct cg_queue *queue, struct cg_mem to, struct cg_mem from, si
 
 extern const struct cg_backend cg_backend_opencl;
 const struct cg_backend cg_backend_opencl = {
-	.name = "opencl", .unasked = "gpu", .likely = likely,
+	.name = "opencl", .unasked = "gpu", .likely = likely, .all_tiles = 1,
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,
-	.build = cg_cl_build, .drop = cg_cl_drop, .launch = cg_cl_launch, .gemm = cg_cl_gemm, .rows = cg_cl_rows,
+	.build = cg_cl_build, .drop = cg_cl_drop, .launch = cg_cl_launch, .limits = limits,
 };

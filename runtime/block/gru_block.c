@@ -116,19 +116,18 @@ static struct cg_matrix side(const struct cg_gru_block *op, struct cg_mem w, int
 static int gates(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem v, struct cg_mem w, struct cg_mem b,
                  int64_t wide, struct cg_mem c)
 {
-	const struct cg_backend *backend = stream->context->backend;
 	struct cg_gemm product = { .dtype = op->dtype, .m = op->B, .n = wide, .c = { c, wide, 1 } };
 
 	product.start = (struct cg_matrix){ b, 0, 0 };
 	product.a = (struct cg_matrix){ op->x, op->I, 0 };
 	product.b = side(op, w, wide, 0);
 	product.k = op->I;
-	CG_TRY(backend->gemm(stream->queue, &product));
+	CG_TRY(cg_multiply(stream, &product));
 	product.start = product.c;
 	product.a = (struct cg_matrix){ v, op->U, 0 };
 	product.b = side(op, w, wide, 1);
 	product.k = op->U;
-	return backend->gemm(stream->queue, &product);
+	return cg_multiply(stream, &product);
 }
 
 static int forward(struct cg_stream *stream, const void *given, struct cg_work *work)
@@ -162,7 +161,7 @@ static int back(struct cg_stream *stream, const struct cg_gru_block *op, struct 
 	struct cg_gemm product = { .dtype = op->dtype, .m = op->B, .n = which ? op->U : op->I, .k = wide, .transpose_b = 1,
 	                           .a = { d, wide, 0 }, .b = side(op, w, wide, which), .start = start, .c = c };
 
-	return stream->context->backend->gemm(stream->queue, &product);
+	return cg_multiply(stream, &product);
 }
 
 /* [x v]^T d, the gradient of a weight matrix. */
@@ -177,7 +176,7 @@ static int weights(struct cg_stream *stream, const struct cg_gru_block *op, stru
 
 		if (op->accumulate)
 			product.start = product.c;
-		CG_TRY(stream->context->backend->gemm(stream->queue, &product));
+		CG_TRY(cg_multiply(stream, &product));
 	}
 	return CG_OK;
 }

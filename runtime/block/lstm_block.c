@@ -186,7 +186,7 @@ static int multiply_input(struct cg_stream *stream, const struct cg_lstm_block *
 	product.start = (struct cg_matrix){ op->b, 0, 0 };
 	product.a = (struct cg_matrix){ op->x, op->I, 0 };
 	product.b = (struct cg_matrix){ op->w, wide, 0 };
-	return stream->context->backend->gemm(stream->queue, &product);
+	return cg_multiply(stream, &product);
 }
 
 /* The rows of w, or of its gradient, that multiply h_prev. */
@@ -225,7 +225,7 @@ static int forward_step(struct cg_stream *stream, const struct cg_lstm_block *op
 	product.c = product.start = (struct cg_matrix){ gates, wide, 1 };
 	product.a = (struct cg_matrix){ h_after(op, w, t - 1), op->U, 0 };
 	product.b = (struct cg_matrix){ recurrent(op, op->w), wide, 0 };
-	CG_TRY(stream->context->backend->gemm(stream->queue, &product));
+	CG_TRY(cg_multiply(stream, &product));
 
 	bind_state(op, v, t);
 	for (int k = 0; k < GATES; k++)
@@ -261,7 +261,7 @@ static int move(struct cg_stream *stream, const struct cg_lstm_block *op, struct
 	const struct cg_rows all = { .dtype = op->dtype, .rows = n, .columns = op->U, .src = { from, op->U, 0 },
 	                             .dst = { to, op->U, 0 }, .add = add };
 
-	return stream->context->backend->rows(stream->queue, &all);
+	return cg_copy_rows(stream, &all);
 }
 
 /* What each step began with: the state given, then what the steps wrote; of one step, what was given. */
@@ -289,7 +289,7 @@ static int carry_back(struct cg_stream *stream, const struct cg_lstm_block *op, 
 	product.c = (struct cg_matrix){ to, width, 0 };
 	if (cg_present(start))
 		product.start = (struct cg_matrix){ start, width, 0 };
-	return stream->context->backend->gemm(stream->queue, &product);
+	return cg_multiply(stream, &product);
 }
 
 /* v holds what is the same in all steps. */
@@ -366,7 +366,7 @@ static int weights(struct cg_stream *stream, const struct cg_lstm_block *op, str
 	product.c = (struct cg_matrix){ w_grad, wide, 0 };
 	if (op->accumulate)
 		product.start = product.c;
-	return stream->context->backend->gemm(stream->queue, &product);
+	return cg_multiply(stream, &product);
 }
 
 /* x_grad, h_prev_grad and w_grad: products with dgates. */

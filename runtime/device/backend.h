@@ -1,7 +1,7 @@
 /*
- * The table that a backend fills: how one API opens a device, holds memory, runs a kernel and multiplies matrices.  What is
- * computed, in which order and with which checks is the runtime's; a backend is told, and does.  One row of backends/list.h
- * and one `const struct cg_backend`, at the end of the backend's file, are all that connects the two.
+ * The table that a backend fills: how one API opens a device, holds memory, and builds and launches kernels.  The runtime decides
+ * what is computed, in which order and with which checks.  One row of backends/list.h and one `const struct cg_backend`, at the end of
+ * the backend's main file, are all that connects the two.
  */
 #ifndef CG_BACKEND_H
 #define CG_BACKEND_H
@@ -10,10 +10,11 @@
 #include "runtime/device/mem.h"
 #include "runtime/device/net.h"
 
-struct cg_device;                        /* a backend's own: one device, opened */
-struct cg_queue;                         /* a backend's own: an order of work on it */
-struct cg_built;                         /* a backend's own: the functions of one plan, ready to launch */
-struct cg_net;                           /* a backend's own: a network, with a vendor's library */
+/* Each backend defines these four. */
+struct cg_device;                        /* an open device */
+struct cg_queue;                         /* work on it, in order */
+struct cg_built;                         /* the functions of one plan, ready to launch */
+struct cg_net;                           /* a network, with a vendor's library */
 
 enum { CG_SLOTS_MAX = 64 };              /* arguments of a launch at most */
 
@@ -40,6 +41,9 @@ struct cg_gemm {
 	struct cg_matrix a, b, start, c;
 	struct cg_mem packed;                    /* b as pack() made it, for products of no more rows; absent: b is read */
 };
+/* What a backend's gemm leaves to generated text: nothing; the whole product; or its start, which the text puts into c before gemm
+ * is called again with c itself as the start. */
+enum cg_left { CG_LEFT_NOTHING, CG_LEFT_PRODUCT, CG_LEFT_START };
 
 /* Dropout of rows.  An element's mask depends on its step, its batch row and its unit alone: Philox4x32-10 with the key of
  * cg_drop_key(), of { unit / 4, b, t, 0 } the word unit % 4; an element is dropped when that is less than floor(rate 2^32). */
@@ -84,12 +88,13 @@ struct cg_net_route {
 };
 
 struct cg_backend {
-	const char *name;                /* what CELLGRAD_BACKEND says, and the folder */
-	const char *unasked;             /* what open() is given when nobody named a backend; NULL: its default */
-	/* Asked when nobody named a backend: CG_OK where a device is likely, found without loading a driver; CG_NO_DEVICE and why the
+	const char *name;                /* in CELLGRAD_BACKEND; the backend's folder */
+	const char *unasked;             /* open()'s argument when CELLGRAD_BACKEND is unset; NULL: the default device */
+	/* Asked when CELLGRAD_BACKEND is unset: CG_OK where a device is likely, found without loading a driver; CG_NO_DEVICE and why the
 	 * backend is passed over; CG_BAD_ARGUMENT for a mistake in the environment.  NULL: open() is tried. */
 	int (*likely)(void);
-	int seconds;                     /* launch() knows of an operand's second place; else the runtime launches the sum again */
+	int seconds;                     /* launch() fills an operand's second place; else the runtime launches the sum again */
+	int all_tiles;                   /* a product's texts are built for all tiles at once, so that no other size waits for it */
 	int host;                        /* works on the host's memory; else the runtime copies it, there and back */
 
 	/* Required, but for those that may be NULL.  Each returns CG_OK or a code after cg_fail(). */
@@ -113,18 +118,26 @@ struct cg_backend {
 	int  (*zero)(struct cg_queue *, struct cg_mem, size_t bytes);
 	/* Within the device, by its driver: what the rates of kernels are compared with.  NULL: there is no such thing. */
 	int  (*copy)(struct cg_queue *, struct cg_mem to, struct cg_mem from, size_t bytes);
-	/* Makes the functions of a plan ready; the backend prints the text it wants from it.  The plan outlives the built.  Of a
-	 * device there is never more than one call at a time. */
+	/* Makes the functions of a plan ready, from the text that cg_print() makes of it in the backend's dialect: of a cell's plan or of
+	 * one without a cell, which is a product's or rows'.  The plan outlives the built.  Of a device there is never more than one call
+	 * at a time. */
 	int  (*build)(struct cg_device *, const struct cg_pass_plan *, struct cg_built **);
 	void (*drop)(struct cg_device *, struct cg_built *);
+	/* Binds the piece's arguments in order, each by its kind.  How many threads there are follows from the piece's shape: of a product
+	 * from cg_gemm_launch(), of rows from cg_rows_launch(), whose first unit is operand CG_ROWS_FIRST_UNIT. */
 	int  (*launch)(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units,
 	               const struct cg_operand *);
-	int  (*gemm)(struct cg_queue *, const struct cg_gemm *);
+	/* Products by a library of the device's, or by code of the backend's own; m and n are not 0.  *left: an enum cg_left.
+	 * NULL: generated text makes them all. */
+	int  (*gemm)(struct cg_queue *, const struct cg_gemm *, int *left);
+	/* What the device has room for, by which the tiles of a generated product are chosen.  NULL: gemm leaves nothing. */
+	struct cg_gemm_limits (*limits)(const struct cg_device *, int dtype);
 	/* For products that come many times with the same b: bytes of b as they read it best, 0: as it lies; and b so, to packed.
 	 * NULL, both: there is no such thing. */
 	size_t (*packed)(const struct cg_device *, const struct cg_gemm *);
 	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
-	/* The same bits on every backend.  Enqueued, like a launch, without waiting. */
+	/* Rows by code of the backend's own, the same bits on every backend; rows and columns are not 0.  Enqueued, like a launch, without
+	 * waiting.  NULL: generated text. */
 	int  (*rows)(struct cg_queue *, const struct cg_rows *);
 	const struct cg_net_route *net;          /* NULL: there is none */
 };

@@ -32,6 +32,7 @@ static void let_go(struct cg_context *context)
 		cg_memory(context->ready, 0);
 		context->ready = next;
 	}
+	cg_generated_free(context);
 	context->backend->close(context->device);
 	pthread_mutex_destroy(context->lock);
 	cg_memory(context->lock, 0);
@@ -50,7 +51,9 @@ int cg_context_of(const struct cg_backend *backend, struct cg_device *device, st
 		cg_memory(lock, 0);
 		return code;
 	}
-	*context = (struct cg_context){ backend, device, NULL, lock, 1, cg_fork_count(), verbose };
+	*context = (struct cg_context){
+		.backend = backend, .device = device, .lock = lock, .holders = 1, .fork = cg_fork_count(), .verbose = verbose,
+	};
 	pthread_mutex_init(lock, NULL);
 	*result = context;
 	return CG_OK;

@@ -15,6 +15,7 @@ struct cg_context {
 	const struct cg_backend *backend;
 	struct cg_device *device;
 	struct cg_ready *ready;                  /* kernels built so far, newest first; under the lock */
+	struct cg_generated *generated;          /* texts of products and rows built so far; added under the lock */
 	void *lock;
 	int holders;                             /* the caller, open streams and plans; atomic */
 	int fork;                                /* cg_fork_count() at the opening */
@@ -82,6 +83,13 @@ int cg_ready_cell(struct cg_context *, const struct cg_cell *, int options, int 
 /* Launches a piece; operands are in the order of the names. */
 int cg_launch(struct cg_stream *, const struct cg_ready *, int piece, int64_t rows, int64_t units,
               const struct cg_operand *);
+
+/* ---- products and rows: generated.c ---- */
+
+/* By the backend where it has its own, else by generated text. */
+int  cg_multiply(struct cg_stream *, const struct cg_gemm *);
+int  cg_copy_rows(struct cg_stream *, const struct cg_rows *);
+void cg_generated_free(struct cg_context *);
 
 /* ---- the host's memory on a device: staging.c ---- */
 

@@ -189,7 +189,7 @@ static struct cg_matrix h_of(struct seq *q, int layer, int d)
 static int move(const struct seq *q, struct cg_rows r)
 {
 	r.dtype = q->rnn->dtype;
-	return q->stream->context->backend->rows(q->stream->queue, &r);
+	return cg_copy_rows(q->stream, &r);
 }
 
 static int zero(const struct seq *q, struct cg_mem mem, size_t bytes)

@@ -181,14 +181,14 @@ static int launch(const struct cg_scan *w, const struct cg_ready *kernel, int pi
 static int multiply(const struct cg_scan *w, struct cg_gemm *g)
 {
 	g->dtype = w->rnn->dtype;
-	return w->stream->context->backend->gemm(w->stream->queue, g);
+	return cg_multiply(w->stream, g);
 }
 
 static int move(const struct cg_scan *w, int64_t rows, int64_t columns, struct cg_matrix src, struct cg_matrix dst, int add)
 {
 	const struct cg_rows r = { .dtype = w->rnn->dtype, .rows = rows, .columns = columns, .src = src, .dst = dst, .add = add };
 
-	return w->stream->context->backend->rows(w->stream->queue, &r);
+	return cg_copy_rows(w->stream, &r);
 }
 
 /* The columns of the gates of a stage that a recurrent product adds to, and that product's weights. */
@@ -395,7 +395,7 @@ static int gather_prev(const struct cg_scan *w, struct cg_matrix src, struct cg_
 		r.dst = at(w, dst, n, 0);
 		r.from = from(w->steps->prev, (size_t)n * sizeof(int64_t));
 	}
-	CG_TRY(w->stream->context->backend->rows(w->stream->queue, &r));
+	CG_TRY(cg_copy_rows(w->stream, &r));
 	dst = at(w, dst, off(w, 0), 0);
 	if (cg_present(first.mem))
 		return move(w, n, width, first, dst, 0);

@@ -30,12 +30,10 @@ const struct cg_rounding cg_roundings[] = {
 /* What a caller may ask for; "scan" is for later. */
 int cg_rnn_check_route(const char *route)
 {
-	static const char *const words[] = { composed, "cudnn" };
-
 	if (!route)
 		return CG_OK;
-	for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-		if (!strcmp(route, words[k]))
+	for (const struct cg_rounding *row = cg_roundings; row->route; row++)
+		if (!strcmp(route, row->route))
 			return CG_OK;
 	if (!strcmp(route, "scan"))
 		return cg_fail(CG_UNSUPPORTED, "rnn: route: scan is not in this version; composed is");

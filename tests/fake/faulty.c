@@ -176,14 +176,14 @@ static int launch(struct cg_queue *queue, const struct cg_built *built, int piec
 	return FAULTY_BEHIND.launch(queue, built->behind, piece, rows, units, operands);
 }
 
-static int gemm(struct cg_queue *queue, const struct cg_gemm *g)
+static int gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 {
 	CG_TRY(turn("gemm"));
 	CG_TRY(own("gemm", g->a.mem));
 	CG_TRY(own("gemm", g->b.mem));
 	CG_TRY(own("gemm", g->start.mem));
 	CG_TRY(own("gemm", g->c.mem));
-	return FAULTY_BEHIND.gemm(queue, g);
+	return FAULTY_BEHIND.gemm(queue, g, left);
 }
 
 static int rows(struct cg_queue *queue, const struct cg_rows *r)

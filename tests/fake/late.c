@@ -380,8 +380,9 @@ static int product(struct cg_queue *queue, const struct cg_gemm *g, enum kind ki
 	return enqueue(queue, c);
 }
 
-static int gemm(struct cg_queue *queue, const struct cg_gemm *g)
+static int gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 {
+	*left = CG_LEFT_NOTHING;
 	return product(queue, g, GEMM);
 }
 
@@ -410,6 +411,7 @@ static int rows(struct cg_queue *queue, const struct cg_rows *r)
 static int run(struct cg_queue *queue, struct command *c)
 {
 	const struct cg_backend *cpu = &cg_backend_cpu;
+	int left;
 
 	for (int k = 0; k < c->n; k++)
 		c->mems[k]->data = c->blocks[k]->at;
@@ -419,7 +421,7 @@ static int run(struct cg_queue *queue, struct command *c)
 	case ZERO:   return cpu->zero(queue->cpu, c->to, c->bytes);
 	case COPY:   return cpu->put(queue->cpu, c->to, (char *)c->from.data + c->from.offset, c->bytes);
 	case LAUNCH: return cpu->launch(queue->cpu, c->built->cpu, c->piece, c->rows, c->units, c->operands);
-	case GEMM:   return cpu->gemm(queue->cpu, &c->gemm);
+	case GEMM:   return cpu->gemm(queue->cpu, &c->gemm, &left);
 	case PACK:   return cpu->pack(queue->cpu, &c->gemm);
 	case ROWS:   return cpu->rows(queue->cpu, &c->move);
 	}

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "every.h"
+#include "gen/rows.h"
 
 enum { COLUMNS = 120, TAB = 4 };
 
@@ -236,6 +237,74 @@ static void test_memory(void **state)
 	}
 }
 
+/* ---- plans ---- */
+
+/* Finds a word as a whole one from *at on, and goes behind it. */
+static void expect_word(const char **at, const char *key, const char *form, const char *name)
+{
+	char word[64];
+	size_t n = (size_t)snprintf(word, sizeof word, form, name);
+	const char *found = *at;
+
+	while ((found = strstr(found, word)) && (strchr("abcdefghijklmnopqrstuvwxyz_", found[-1]) || !strchr(",)", found[n])))
+		found++;
+	if (!found)
+		fail_msg("%s: expected the parameter %s in %.60s", key, word, *at);
+	*at = found + n;
+}
+
+/* The text's parameters are those that the arguments say, in their order, and no more. */
+static void expect_parameters(const struct cg_pass_plan *plan, int lang)
+{
+	const struct cg_piece *piece = &plan->pieces[0];
+	struct cg_text text = { resize, NULL, 0, 0, 0 };
+	char call[CG_KEY_MAX + 2];
+	const char *at, *end;
+
+	assert_int_equal(cg_print(plan, lang, &text), 0);
+	snprintf(call, sizeof call, "%s(", plan->key);
+	at = strstr(text.at, call);
+	assert_non_null(at);
+	end = strstr(at, "\n{");
+	assert_non_null(end);
+	for (int k = 0; k < piece->n_arguments; k++) {
+		const struct cg_argument *a = &piece->arguments[k];
+		int memory = a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_ROW;
+
+		expect_word(&at, plan->key, memory ? "%s_at" : "%s", a->name);
+		if (memory && cg_dialects[lang].offsets)
+			expect_word(&at, plan->key, "%s_offset", a->name);
+		if (a->kind == CG_KIND_TENSOR)
+			expect_word(&at, plan->key, "%s_stride", a->name);
+	}
+	assert_ptr_equal(at, end - 1);
+	resize(text.at, 0);
+}
+
+static void test_plans(void **state)
+{
+	const struct cg_gemm_limits gpu = { .units = 8, .group = 256, .local_bytes = 1 << 15, .fma = 1 };
+
+	(void)state;
+	for (int dtype = 0; dtype < 4; dtype++)
+		for (int lang = CG_LANG_OPENCL; lang < CG_LANG_COUNT; lang++) {
+			struct cg_gemm_shape s = { .dtype = dtype, .c_acc = 1 };
+			struct cg_rows_shape rows[CG_ROWS_SHAPES];
+			struct cg_pass_plan *plan;
+
+			assert_int_equal(cg_gemm_tile(&s, &gpu, 64, 64), 0);
+			plan = cg_gemm_plan(&s, resize);
+			expect_parameters(plan, lang);
+			cg_plan_free(plan);
+			for (int k = cg_rows_shapes(dtype, rows) - 1; k >= 0; k--) {
+				plan = cg_rows_plan(&rows[k], resize);
+				expect_parameters(plan, lang);
+				cg_plan_free(plan);
+			}
+		}
+	assert_int_equal(memory.live, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +315,7 @@ int main(void)
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_plans),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

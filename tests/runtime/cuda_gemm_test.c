@@ -120,7 +120,7 @@ static void solve(struct tensors *t, const struct problem *p)
 		g.start = g.c;
 	else if (begin)
 		g.start = (struct cg_matrix){ start.mem, row ? 0 : start.stride, wide };
-	if (cg_backend_cuda.gemm(t->stream->queue, &g))
+	if (cg_multiply(t->stream, &g))
 		fail_msg("%s [%lld %lld %lld]: %s", cg_dtype_name(p->dtype), (long long)p->m, (long long)p->n, (long long)p->k, cg_message());
 	if (p->m) {
 		assert_int_equal(cg_get(t->stream, host, c.mem, bytes_of(&c)), CG_OK);
@@ -159,6 +159,28 @@ static void test_products(void **state)
 	drop_tensors(&t);
 }
 
+/* A backend that has neither products nor rows of its own: generated text gives the same answers. */
+static void test_without_slots(void **state)
+{
+	const struct cg_backend *whole;
+	struct cg_backend least;
+	struct tensors t;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	whole = t.context->backend;
+	least = *whole;
+	least.gemm = NULL;
+	assert_null(least.rows);
+	t.context->backend = &least;
+	srand(9);
+	solve_all(&t);
+	assert_int_equal(seen.cublasGemmEx + seen.cublasLtMatmul, 0);
+	t.context->backend = whole;
+	drop_tensors(&t);
+}
+
 /* A start in acc that real would round: rounded on its way, the sum would be another. */
 static void test_rounded_once(void **state)
 {
@@ -181,7 +203,7 @@ static void test_rounded_once(void **state)
 		g.b = matrix(&b, 0);
 		g.c = matrix(&c, 0);
 		g.start = matrix(&start, 1);
-		assert_int_equal(cg_backend_cuda.gemm(t.stream->queue, &g), CG_OK);
+		assert_int_equal(cg_multiply(t.stream, &g), CG_OK);
 		assert_int_equal(cg_get(t.stream, host, c.mem, bytes_of(&c)), CG_OK);
 		assert_true((float)numbers_decode(c.dtype, host) == rows[k].start + 1);
 		cg_free(t.context, &a.mem);
@@ -254,7 +276,7 @@ static void multiply_at(struct tensors *t, size_t offset, int kind, unsigned cha
 	g.c = matrix(&c, 0);
 	if (kind != NONE)
 		g.start = (struct cg_matrix){ start.mem, kind == ROW ? 0 : start.stride, 0 };
-	assert_int_equal(cg_backend_cuda.gemm(t->stream->queue, &g), CG_OK);
+	assert_int_equal(cg_multiply(t->stream, &g), CG_OK);
 	assert_int_equal(cg_get(t->stream, result, c.mem, bytes_of(&c)), CG_OK);
 	for (int k = 0; k < 4; k++)
 		cg_free(t->context, &all[k]->mem);
@@ -337,7 +359,8 @@ static void test_without_bf16(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_products), cmocka_unit_test(test_rounded_once), cmocka_unit_test(test_without_bias), cmocka_unit_test(test_without_bf16),
+		cmocka_unit_test(test_products), cmocka_unit_test(test_without_slots), cmocka_unit_test(test_rounded_once),
+		cmocka_unit_test(test_without_bias), cmocka_unit_test(test_without_bf16),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_nothing_left),
 	};

@@ -4,10 +4,12 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "backends/opencl/library.h"
@@ -52,7 +54,7 @@ static int opens(void)
 
 /* ---- one compute unit ---- */
 
-static long built;                               /* programs and kernels */
+static long built;                               /* programs */
 static struct _cl_kernel *first;                 /* kernel that was enqueued */
 
 static int32_t one_unit(struct _cl_device_id *id, uint32_t what, size_t most, void *to, size_t *bytes)
@@ -71,12 +73,6 @@ static int32_t count_program(struct _cl_program *program, uint32_t n, struct _cl
 	return driver.BuildProgram(program, n, ids, options, notify, user);
 }
 
-static struct _cl_kernel *count_kernel(struct _cl_program *program, const char *name, int32_t *error)
-{
-	built++;
-	return driver.CreateKernel(program, name, error);
-}
-
 static int32_t note_first(struct _cl_command_queue *queue, struct _cl_kernel *kernel, uint32_t dimensions, const size_t *offset,
                           const size_t *global, const size_t *local, uint32_t n, struct _cl_event *const *waits,
                           struct _cl_event **event)
@@ -86,22 +82,29 @@ static int32_t note_first(struct _cl_command_queue *queue, struct _cl_kernel *ke
 	return driver.EnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n, waits, event);
 }
 
-/* The kernel of the first product of a step with so many rows. */
-static struct _cl_kernel *product_of(struct cg_stream *stream, int64_t rows)
+enum { MOST = 512, WIDE = 24 };                  /* for other tiles of few rows and many on any device */
+
+static int step(struct cg_stream *stream, int64_t rows, float out[MOST * WIDE])
 {
-	enum { MOST = 512, WIDE = 24 };       /* for other tiles of few rows and many on any device */
-	static float in[MOST * WIDE], w[(1 + WIDE) * 4 * WIDE], out[MOST * WIDE];
+	static float in[MOST * WIDE], w[(1 + WIDE) * 4 * WIDE];
 	struct cg_lstm_block op;
 
-	assert_true(rows <= MOST);
 	cg_lstm_block_init(&op, sizeof op);
 	op.B = rows, op.I = 1, op.U = WIDE;
 	op.x = op.cs_prev = op.h_prev = op.b = (struct cg_mem){ in, 0, sizeof in, CG_HOST };
 	op.w = (struct cg_mem){ w, 0, sizeof w, CG_HOST };
-	op.h = (struct cg_mem){ out, 0, sizeof out, CG_HOST };
+	op.h = (struct cg_mem){ out, 0, MOST * WIDE * sizeof *out, CG_HOST };
 	shorten(cg_op_find("lstm_block_cell", NULL), &op);
+	return cg_lstm_block_forward(stream, &op);
+}
+
+/* The kernel of the first product of a step with so many rows. */
+static struct _cl_kernel *product_of(struct cg_stream *stream, int64_t rows)
+{
+	static float out[MOST * WIDE];
+
 	first = NULL;
-	assert_int_equal(cg_lstm_block_forward(stream, &op), CG_OK);
+	assert_int_equal(step(stream, rows, out), CG_OK);
 	assert_non_null(first);
 	return first;
 }
@@ -118,7 +121,6 @@ static void test_tiles(void **state)
 		return;
 	cg_cl.GetDeviceInfo = one_unit;
 	cg_cl.BuildProgram = count_program;
-	cg_cl.CreateKernel = count_kernel;
 	cg_cl.EnqueueNDRangeKernel = note_first;
 	assert_int_equal(cg_open("opencl", &context), CG_OK);
 	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
@@ -130,6 +132,69 @@ static void test_tiles(void **state)
 	assert_ptr_equal(product_of(stream, 1), few);
 	assert_int_equal(built, 0);
 	cg_stream_close(stream);
+	cg_close(context);
+}
+
+/* ---- two queues ---- */
+
+static struct { pthread_mutex_t lock; pthread_cond_t change; int there, alone; } meeting = {
+	.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER
+};
+
+/* A launch waits in the driver until another thread is there, too: for ten seconds. */
+static int32_t meet(struct _cl_command_queue *queue, struct _cl_kernel *kernel, uint32_t dimensions, const size_t *offset,
+                    const size_t *global, const size_t *local, uint32_t n, struct _cl_event *const *waits, struct _cl_event **event)
+{
+	struct timespec end;
+	int late = 0;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 10;
+	pthread_mutex_lock(&meeting.lock);
+	meeting.there++;
+	pthread_cond_broadcast(&meeting.change);
+	while (meeting.there < 2 && !late)
+		late = pthread_cond_timedwait(&meeting.change, &meeting.lock, &end);
+	meeting.alone |= late;
+	pthread_mutex_unlock(&meeting.lock);
+	return driver.EnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n, waits, event);
+}
+
+struct caller { struct cg_stream *stream; int code; float out[MOST * WIDE]; };
+
+static void *call(void *given)
+{
+	struct caller *c = given;
+
+	c->code = step(c->stream, 2, c->out);
+	return NULL;
+}
+
+/* Streams of two threads launch at one time. */
+static void test_queues(void **state)
+{
+	static struct caller callers[2];
+	struct cg_context *context;
+	pthread_t threads[2];
+
+	(void)state;
+	if (!opens())
+		return;
+	assert_int_equal(cg_open("opencl", &context), CG_OK);
+	for (int k = 0; k < 2; k++) {
+		assert_int_equal(cg_stream_open(context, NULL, &callers[k].stream), CG_OK);
+		call(&callers[k]);
+		assert_int_equal(callers[k].code, CG_OK);
+	}
+	cg_cl.EnqueueNDRangeKernel = meet;
+	for (int k = 0; k < 2; k++)
+		assert_int_equal(pthread_create(&threads[k], NULL, call, &callers[k]), 0);
+	for (int k = 0; k < 2; k++) {
+		assert_int_equal(pthread_join(threads[k], NULL), 0);
+		assert_int_equal(callers[k].code, CG_OK);
+		cg_stream_close(callers[k].stream);
+	}
+	assert_false(meeting.alone);
 	cg_close(context);
 }
 
@@ -196,7 +261,8 @@ static void test_otherwise(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_tiles, put_back), cmocka_unit_test_teardown(test_otherwise, put_back),
+		cmocka_unit_test_teardown(test_tiles, put_back), cmocka_unit_test_teardown(test_queues, put_back),
+		cmocka_unit_test_teardown(test_otherwise, put_back),
 		cmocka_unit_test(test_nothing_left),
 	};
 

@@ -154,7 +154,7 @@ static int pack_one(struct cg_stream *stream, int dtype, const struct problem *p
 		assert_int_equal(cg_backend_cpu.pack(stream->queue, &g), CG_OK);
 		g.b.mem = mem_of(NULL, 0);
 	}
-	assert_int_equal(cg_backend_cpu.gemm(stream->queue, &g), CG_OK);
+	assert_int_equal(cg_multiply(stream, &g), CG_OK);
 	judge(p, bytes ? "the backend, packed" : "the backend", acc, c);
 	assert_int_equal(((char *)room)[bytes], OUTSIDE);
 	free(a);

@@ -184,7 +184,7 @@ static int run(struct cg_stream *stream, struct trial *c, int k)
 	r->to = lend_indexes(stream, c->has_to, to, r->rows);
 	r->drop.t = lend_indexes(stream, c->has_t, t, r->rows);
 	r->drop.b = lend_indexes(stream, c->has_b, b, r->rows);
-	code = stream->context->backend->rows(stream->queue, r);
+	code = cg_copy_rows(stream, r);
 	whole = r->dst.mem;
 	whole.offset = 0;
 	whole.bytes = (size_t)dst_n * dst_each;

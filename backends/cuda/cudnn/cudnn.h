@@ -1,7 +1,7 @@
 /*
- * Networks by cuDNN, inside: net.c says which and opens them, weights.c where cuDNN wants their parameters, shape.c
- * what the sizes of a call ask for, workspace.c what memory, call.c runs calls, span.c those of more steps than cuDNN takes
- * at once.
+ * Networks by cuDNN, inside: net.c says which and opens them, descriptor.c describes them to cuDNN, queue.c keeps their state on a
+ * queue, weights.c where cuDNN wants their parameters, shape.c what the sizes of a call ask for, workspace.c what memory, call.c runs
+ * calls, span.c those of more steps than cuDNN takes at once.
  */
 #ifndef CG_CUDA_CUDNN_H
 #define CG_CUDA_CUDNN_H
@@ -74,7 +74,7 @@ struct cg_dnn_shape {
 };
 enum { CG_DNN_SHAPES = 4 };
 
-/* What a network has on one queue. */
+/* The state of a network on one queue. */
 struct cg_dnn_place {
 	struct cg_dnn_place *next;
 	struct cg_queue *queue;
@@ -118,13 +118,21 @@ static inline int64_t cg_dnn_states(const struct cg_network *rnn)
 	return (int64_t)rnn->layers * rnn->directions;
 }
 
-/* ---- net.c ---- */
+/* ---- descriptor.c ---- */
 
 /* Sets up a descriptor of a piece; the dropout is that of the net or of a place. */
 int  cg_dnn_describe(const struct cg_net *, const struct cg_dnn_piece *, unsigned algorithm, struct cudnnDropoutStruct *,
                      struct cudnnRNNStruct **);
-/* What the net has on the queue, made at its first call; with the queue's handle. */
+/* Dropout of cuDNN's with a generator, or of rate 0, which has none.  The seeding is enqueued on the handle's stream. */
+int  cg_dnn_make_dropout(const struct cg_net *, struct cudnnContext *, struct cg_queue *, CUdeviceptr *generator,
+                         struct cudnnDropoutStruct **);
+
+/* ---- queue.c ---- */
+
+/* The net's state on the queue, made at its first call, with the queue's handle. */
 int  cg_dnn_place(struct cg_net *, struct cg_queue *, struct cg_dnn_place **);
+/* A net that is closed leaves its state to the queue; under the lock. */
+void cg_dnn_leave_place(struct cg_dnn_place **);
 
 /* ---- weights.c ---- */
 

@@ -1,5 +1,5 @@
 /*
- * Networks by cuDNN: which of them it can compute as they are meant, and what it needs to begin with.  Everything here goes by
+ * Networks by cuDNN: which of them it can compute as they are meant, and how one is opened and closed.  Everything here goes by
  * cuDNN's API of version 8, which 9 still has.
  */
 #include <limits.h>
@@ -95,194 +95,6 @@ static int suits(const struct cg_network *rnn, char why[CG_WHY_NOT])
 	return suits_version(rnn, why);
 }
 
-/* ---- descriptors ---- */
-
-static unsigned precision(const struct cg_network *rnn)
-{
-	return rnn->dtype == CG_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
-}
-
-/* Sums of narrow elements are in f32 on tensor cores, too; those of f32 are only where TF32 is allowed. */
-static unsigned math(const struct cg_network *rnn)
-{
-	if (rnn->dtype == CG_F32)
-		return rnn->allow_tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
-	return rnn->dtype == CG_F64 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
-}
-
-static int set(const struct cg_net *net, const struct cg_dnn_piece *piece, unsigned algorithm, struct cudnnDropoutStruct *dropout,
-               struct cudnnRNNStruct *descriptor)
-{
-	const struct cg_network *rnn = net->rnn;
-
-	CUDNN_TRY(SetRNNDescriptor_v8, descriptor, algorithm, net->cell, CUDNN_RNN_DOUBLE_BIAS,
-	          rnn->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
-	          piece->skip ? CUDNN_SKIP_INPUT : CUDNN_LINEAR_INPUT, net->type, precision(rnn), math(rnn), (int32_t)piece->width,
-	          (int32_t)rnn->U, (int32_t)rnn->H, piece->layers, dropout, CUDNN_RNN_PADDED_IO_ENABLED);
-	return CG_OK;
-}
-
-int cg_dnn_describe(const struct cg_net *net, const struct cg_dnn_piece *piece, unsigned algorithm,
-                    struct cudnnDropoutStruct *dropout, struct cudnnRNNStruct **result)
-{
-	struct cudnnRNNStruct *descriptor;
-	int code;
-
-	CUDNN_TRY(CreateRNNDescriptor, &descriptor);
-	code = set(net, piece, algorithm, dropout, descriptor);
-	if (code)
-		cg_cudnn.DestroyRNNDescriptor(descriptor);
-	else
-		*result = descriptor;
-	return code;
-}
-
-/* Dropout of cuDNN's with a generator, or of rate 0, which has none.  The seeding is enqueued on the handle's stream. */
-static int make_dropout(const struct cg_net *net, struct cudnnContext *handle, struct cg_queue *queue, CUdeviceptr *generator,
-                        struct cudnnDropoutStruct **dropout)
-{
-	size_t bytes = 0;
-
-	CUDNN_TRY(CreateDropoutDescriptor, dropout);
-	if (net->vendor_dropout) {
-		CUDNN_TRY(DropoutGetStatesSize, handle, &bytes);
-		CG_TRY(cg_cu_alloc(net->device, queue, bytes, generator));
-	}
-	CUDNN_TRY(SetDropoutDescriptor, *dropout, handle, net->vendor_dropout ? (float)net->rnn->dropout : 0,
-	          (void *)(uintptr_t)*generator, bytes, net->rnn->seed);
-	if (net->vendor_dropout && !queue)
-		CU_TRY(net->device, StreamSynchronize, net->device->dnn_stream);
-	return CG_OK;
-}
-
-/* ---- a queue's ---- */
-
-static struct cg_dnn_place *find_place(const struct cg_net *net, const struct cg_queue *queue)
-{
-	struct cg_dnn_place *p = net->places;
-
-	while (p && p->queue != queue)
-		p = p->next;
-	return p;
-}
-
-/* What is enqueued may still use it. */
-static void drop_place(struct cg_device *device, struct cg_dnn_place *p)
-{
-	cg_cu_finish(p->queue);
-	for (int k = 0; k < CG_DNN_SHAPES; k++)
-		cg_dnn_drop_shape(device, p->queue, p->shapes[k]);
-	for (int k = 0; k < CG_DNN_WAYS; k++)
-		if (p->ways[k])
-			cg_cudnn.DestroyRNNDescriptor(p->ways[k]);
-	if (p->dropout)
-		cg_cudnn.DestroyDropoutDescriptor(p->dropout);
-	if (p->generator)
-		cg_cu_free(device, p->queue, p->generator);
-	cg_memory(p, 0);
-}
-
-static int make_handle(struct cg_queue *queue)
-{
-	int code;
-
-	if (queue->dnn)
-		return CG_OK;
-	CUDNN_TRY(Create, &queue->dnn);
-	code = cg_cudnn_error(cg_cudnn.SetStream(queue->dnn, queue->stream), "cudnnSetStream");
-	if (code) {
-		cg_cudnn.Destroy(queue->dnn);
-		queue->dnn = NULL;
-	}
-	return code;
-}
-
-/* Where the masks are cuDNN's, each queue has a generator: two at a time would draw from it at once. */
-static int fill_place(const struct cg_net *net, struct cg_dnn_place *p)
-{
-	CG_TRY(make_handle(p->queue));
-	if (!net->vendor_dropout)
-		return CG_OK;
-	CG_TRY(make_dropout(net, p->queue->dnn, p->queue, &p->generator, &p->dropout));
-	for (int k = 0; k < net->pieces[0].n_ways; k++)
-		CG_TRY(cg_dnn_describe(net, &net->pieces[0], net->pieces[0].ways[k].algorithm, p->dropout, &p->ways[k]));
-	return CG_OK;
-}
-
-/* The places of a queue whose nets are closed: only what is on the queue knows when they are not in use. */
-static void drop_left(struct cg_queue *queue)
-{
-	struct cg_dnn_place *p, *next;
-
-	pthread_mutex_lock(queue->device->lock);
-	p = queue->left;
-	queue->left = NULL;
-	pthread_mutex_unlock(queue->device->lock);
-	for (; p; p = next) {
-		next = p->next;
-		drop_place(queue->device, p);
-	}
-}
-
-int cg_dnn_place(struct cg_net *net, struct cg_queue *queue, struct cg_dnn_place **result)
-{
-	struct cg_dnn_place *p;
-	int code;
-
-	pthread_mutex_lock(net->device->lock);
-	p = find_place(net, queue);
-	pthread_mutex_unlock(net->device->lock);
-	*result = p;
-	if (p)
-		return CG_OK;
-	CG_TRY(cg_cu_uncaptured(queue, "a network's first call on a stream"));
-	CG_TRY(cg_cu_all_uncaptured(queue->device, "a network's first call on a stream"));
-	drop_left(queue);
-	p = cg_memory(NULL, sizeof *p);
-	if (!p)
-		return CG_NO_MEMORY;
-	memset(p, 0, sizeof *p);
-	p->queue = queue;
-	code = fill_place(net, p);
-	if (code) {
-		drop_place(net->device, p);
-		return code;
-	}
-	pthread_mutex_lock(net->device->lock);
-	p->next = net->places;
-	net->places = p;
-	pthread_mutex_unlock(net->device->lock);
-	*result = p;
-	return CG_OK;
-}
-
-/* A net leaves its place to the queue; under the lock. */
-static void leave(struct cg_dnn_place **at)
-{
-	struct cg_dnn_place *p = *at;
-
-	*at = p->next;
-	p->next = p->queue->left;
-	p->queue->left = p;
-}
-
-void cg_cu_drop_dnn(struct cg_queue *queue)
-{
-	if (!queue->dnn)
-		return;
-	pthread_mutex_lock(queue->device->lock);
-	for (struct cg_net *net = queue->device->nets; net; net = net->next)
-		for (struct cg_dnn_place **at = &net->places; *at; at = &(*at)->next)
-			if ((*at)->queue == queue) {
-				leave(at);
-				break;
-			}
-	pthread_mutex_unlock(queue->device->lock);
-	drop_left(queue);
-	cg_cudnn.Destroy(queue->dnn);
-	queue->dnn = NULL;
-}
-
 /* ---- opening ---- */
 
 static void drop_piece(struct cg_dnn_piece *piece)
@@ -304,7 +116,7 @@ static void take_out(struct cg_net *net)
 	if (*at)
 		*at = net->next;
 	while (net->places)
-		leave(&net->places);
+		cg_dnn_leave_place(&net->places);
 	pthread_mutex_unlock(net->device->lock);
 }
 
@@ -422,7 +234,7 @@ static int fill(struct cg_net *net)
 	const struct cg_network *rnn = net->rnn;
 
 	CG_TRY(begin_questions(net->device));
-	CG_TRY(make_dropout(net, net->device->dnn, NULL, &net->generator, &net->dropout));
+	CG_TRY(cg_dnn_make_dropout(net, net->device->dnn, NULL, &net->generator, &net->dropout));
 	net->pieces[0] = (struct cg_dnn_piece){ .layers = net->n_pieces > 1 ? 1 : rnn->layers, .skip = rnn->skip, .width = rnn->I };
 	CG_TRY(add_ways(net, &net->pieces[0]));
 	if (net->n_pieces == 1)

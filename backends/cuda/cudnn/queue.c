@@ -1,0 +1,133 @@
+/*
+ * The state of a network on one queue: cuDNN's handle, the shapes of late calls, and the generator of its dropout.  It is made at the
+ * network's first call there, and outlives the network until the queue's next such call: only the queue shows when it is unused.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "backends/cuda/cudnn/cudnn.h"
+
+static struct cg_dnn_place *find_place(const struct cg_net *net, const struct cg_queue *queue)
+{
+	struct cg_dnn_place *p = net->places;
+
+	while (p && p->queue != queue)
+		p = p->next;
+	return p;
+}
+
+/* What is enqueued may still use it. */
+static void drop_place(struct cg_device *device, struct cg_dnn_place *p)
+{
+	cg_cu_finish(p->queue);
+	for (int k = 0; k < CG_DNN_SHAPES; k++)
+		cg_dnn_drop_shape(device, p->queue, p->shapes[k]);
+	for (int k = 0; k < CG_DNN_WAYS; k++)
+		if (p->ways[k])
+			cg_cudnn.DestroyRNNDescriptor(p->ways[k]);
+	if (p->dropout)
+		cg_cudnn.DestroyDropoutDescriptor(p->dropout);
+	if (p->generator)
+		cg_cu_free(device, p->queue, p->generator);
+	cg_memory(p, 0);
+}
+
+static int make_handle(struct cg_queue *queue)
+{
+	int code;
+
+	if (queue->dnn)
+		return CG_OK;
+	CUDNN_TRY(Create, &queue->dnn);
+	code = cg_cudnn_error(cg_cudnn.SetStream(queue->dnn, queue->stream), "cudnnSetStream");
+	if (code) {
+		cg_cudnn.Destroy(queue->dnn);
+		queue->dnn = NULL;
+	}
+	return code;
+}
+
+/* Where the masks are cuDNN's, each queue has a generator: two at a time would draw from it at once. */
+static int fill_place(const struct cg_net *net, struct cg_dnn_place *p)
+{
+	CG_TRY(make_handle(p->queue));
+	if (!net->vendor_dropout)
+		return CG_OK;
+	CG_TRY(cg_dnn_make_dropout(net, p->queue->dnn, p->queue, &p->generator, &p->dropout));
+	for (int k = 0; k < net->pieces[0].n_ways; k++)
+		CG_TRY(cg_dnn_describe(net, &net->pieces[0], net->pieces[0].ways[k].algorithm, p->dropout, &p->ways[k]));
+	return CG_OK;
+}
+
+/* The places of a queue whose nets are closed: only what is on the queue knows when they are not in use. */
+static void drop_left(struct cg_queue *queue)
+{
+	struct cg_dnn_place *p, *next;
+
+	pthread_mutex_lock(queue->device->lock);
+	p = queue->left;
+	queue->left = NULL;
+	pthread_mutex_unlock(queue->device->lock);
+	for (; p; p = next) {
+		next = p->next;
+		drop_place(queue->device, p);
+	}
+}
+
+int cg_dnn_place(struct cg_net *net, struct cg_queue *queue, struct cg_dnn_place **result)
+{
+	struct cg_dnn_place *p;
+	int code;
+
+	pthread_mutex_lock(net->device->lock);
+	p = find_place(net, queue);
+	pthread_mutex_unlock(net->device->lock);
+	*result = p;
+	if (p)
+		return CG_OK;
+	CG_TRY(cg_cu_uncaptured(queue, "a network's first call on a stream"));
+	CG_TRY(cg_cu_all_uncaptured(queue->device, "a network's first call on a stream"));
+	drop_left(queue);
+	p = cg_memory(NULL, sizeof *p);
+	if (!p)
+		return CG_NO_MEMORY;
+	memset(p, 0, sizeof *p);
+	p->queue = queue;
+	code = fill_place(net, p);
+	if (code) {
+		drop_place(net->device, p);
+		return code;
+	}
+	pthread_mutex_lock(net->device->lock);
+	p->next = net->places;
+	net->places = p;
+	pthread_mutex_unlock(net->device->lock);
+	*result = p;
+	return CG_OK;
+}
+
+void cg_dnn_leave_place(struct cg_dnn_place **at)
+{
+	struct cg_dnn_place *p = *at;
+
+	*at = p->next;
+	p->next = p->queue->left;
+	p->queue->left = p;
+}
+
+void cg_cu_drop_dnn(struct cg_queue *queue)
+{
+	if (!queue->dnn)
+		return;
+	pthread_mutex_lock(queue->device->lock);
+	for (struct cg_net *net = queue->device->nets; net; net = net->next)
+		for (struct cg_dnn_place **at = &net->places; *at; at = &(*at)->next)
+			if ((*at)->queue == queue) {
+				cg_dnn_leave_place(at);
+				break;
+			}
+	pthread_mutex_unlock(queue->device->lock);
+	drop_left(queue);
+	cg_cudnn.Destroy(queue->dnn);
+	queue->dnn = NULL;
+}

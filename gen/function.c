@@ -1,0 +1,39 @@
+/*
+ * The plan of a text with one function that no cell has: a product's or rows'.  A backend builds and launches it as it does those of
+ * a cell.
+ */
+#include "cell.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, const struct cg_argument *arguments, int n,
+                                      cg_resize *resize)
+{
+	struct cg_pass_plan *plan = resize(NULL, sizeof *plan);
+	struct cg_argument *list;
+
+	if (!plan)
+		return NULL;
+	memset(plan, 0, sizeof *plan);
+	plan->dtype = dtype;
+	plan->memory.resize = resize;
+	plan->pieces = cg_arena_take(&plan->memory, sizeof *plan->pieces);
+	list = cg_arena_take(&plan->memory, (size_t)(n + 1) * sizeof *list);
+	if (plan->memory.failed) {
+		cg_plan_free(plan);
+		return NULL;
+	}
+	for (int k = 0; k < n; k++) {
+		list[k] = arguments[k];
+		list[k].role = k == 0 ? CG_ROLE_ROWS : k == 1 ? CG_ROLE_UNITS : CG_ROLE_OPERAND;
+		list[k].index = k;
+	}
+	snprintf(plan->key, CG_KEY_MAX, "%s", key);
+	snprintf(plan->pieces->key, CG_KEY_MAX, "%s", key);
+	plan->pieces->shape = shape;
+	plan->pieces->arguments = list;
+	plan->pieces->n_arguments = n;
+	plan->n_pieces = 1;
+	return plan;
+}
