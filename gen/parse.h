@@ -1,5 +1,5 @@
 /*
- * What the two halves of the parser share: parse.c reads words, names and expressions, declare.c lines and the whole.
+ * What the two halves of the parser share: scan.c reads words, names and expressions, parse.c lines and the whole.
  */
 #ifndef CG_PARSE_H
 #define CG_PARSE_H
