@@ -40,7 +40,7 @@ static int index_of(const char *name, const char *const *names, int n)
 
 static int dtype_of(const char *name)
 {
-	return index_of(name, cg_real_names, 4);
+	return index_of(name, cg_real_names, CG_DTYPE_COUNT);
 }
 
 static const char *cell_text(const char *name)
@@ -113,7 +113,7 @@ static void share(struct cg_pass_plan *plan, const struct cg_pass_plan *other, s
 	for (int k = 0; k < plan->n_pieces; k++) {
 		int j = 0;
 
-		while (j < other->n_pieces && !same_function(&plan->pieces[k], &other->pieces[j], plan->dtype < 2))
+		while (j < other->n_pieces && !same_function(&plan->pieces[k], &other->pieces[j], cg_is_plain(plan->dtype)))
 			j++;
 		if (j < other->n_pieces)
 			cg_text_printf(rows, "\t{ \"%s\", call_%s },\n", plan->pieces[k].key, other->pieces[j].key);

@@ -17,7 +17,7 @@ struct cg_device {
 	void *lock;                              /* of these, down to the nets */
 	struct cg_queue *queues;                 /* open */
 	struct cg_cu_product *products;          /* built so far */
-	struct cg_cu_rows rows[4][CG_ROWS_SHAPES], moves[4];
+	struct cg_cu_rows rows[CG_DTYPE_COUNT][CG_ROWS_SHAPES], moves[CG_DTYPE_COUNT];
 	struct cudnnContext *dnn;                /* for what is asked when a network is opened or its sizes are */
 	struct CUstream_st *dnn_stream;          /* its own: none of the caller's is to wait */
 	struct cg_net *nets;                     /* open */

@@ -15,7 +15,7 @@ static void drop(struct cg_cu_rows *rows)
 
 void cg_cu_drop_rows(struct cg_device *device)
 {
-	for (int dtype = 0; dtype < 4; dtype++) {
+	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 		for (int k = 0; k < CG_ROWS_SHAPES; k++)
 			drop(&device->rows[dtype][k]);
 		drop(&device->moves[dtype]);

@@ -24,7 +24,7 @@ struct cg_device {
 	uint64_t config_f32, config_f64;         /* what the driver says of the arithmetic; f64 0: there is none */
 	int local;                               /* local memory is faster than global */
 	struct cg_cl_product *products;          /* built so far */
-	struct cg_cl_rows rows[4][CG_ROWS_SHAPES];
+	struct cg_cl_rows rows[CG_DTYPE_COUNT][CG_ROWS_SHAPES];
 	char about[1024];
 };
 

@@ -17,7 +17,7 @@ static void drop(struct cg_cl_rows *rows)
 
 void cg_cl_drop_rows(struct cg_device *device)
 {
-	for (int dtype = 0; dtype < 4; dtype++)
+	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 		for (int k = 0; k < CG_ROWS_SHAPES; k++)
 			drop(&device->rows[dtype][k]);
 }

@@ -146,7 +146,7 @@ int cg_kernel_check(const struct cg_kernel *kernel, const char *call, int *optio
 	*options = cg_parse_options(kernel->cell, kernel->options, &mistake);
 	if (*options < 0)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: options: %s", call, mistake.text);
-	if (kernel->pass < CG_FORWARD || kernel->pass > CG_SEQ_GRAD)
+	if (kernel->pass < CG_FORWARD || kernel->pass >= (int)CG_PASS_COUNT)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: pass: expected an enum cg_pass, got %d", call, kernel->pass);
 	if (!cg_dtype_bytes(kernel->dtype))
 		return cg_fail(CG_BAD_ARGUMENT, "%s: dtype: expected an enum cg_dtype, got %d", call, kernel->dtype);

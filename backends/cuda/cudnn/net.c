@@ -75,7 +75,7 @@ static int suits_version(const struct cg_network *rnn, char why[CG_WHY_NOT])
 /* cuDNN's kernels hand each other sums and states as numbers of 16 bits, where there are such; cg_roundings says which. */
 static int suits_rounding(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
-	int is_narrow = rnn->dtype == CG_F16 || rnn->dtype == CG_BF16;
+	int is_narrow = !cg_is_plain(rnn->dtype);
 
 	return rnn->strict_rounding && is_narrow ? decline(why, "strict_rounding in %s", cg_dtype_name(rnn->dtype)) : CG_OK;
 }
@@ -452,6 +452,7 @@ static unsigned type_of(int dtype)
 		[CG_F32] = CUDNN_DATA_FLOAT, [CG_F64] = CUDNN_DATA_DOUBLE, [CG_F16] = CUDNN_DATA_HALF, [CG_BF16] = CUDNN_DATA_BFLOAT16
 	};
 
+	_Static_assert(sizeof types / sizeof *types == CG_DTYPE_COUNT, "a dtype has no type of cuDNN's");
 	return types[dtype];
 }
 
