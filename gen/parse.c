@@ -1,6 +1,5 @@
 /*
- * The lines of a .cell, declarations and equations, and what can only be said when all has been read.  Words and expressions are
- * scan.c's.
+ * The lines of a .cell, declarations and equations, and what can only be said when all has been read.
  */
 #include "parse.h"
 

@@ -1,5 +1,5 @@
 /*
- * What the two halves of the parser share: scan.c reads words, names and expressions, parse.c lines and the whole.
+ * What the files of the parser share: scan.c reads words, names.c keeps names, term.c reads expressions, parse.c lines and the whole.
  */
 #ifndef CG_PARSE_H
 #define CG_PARSE_H
@@ -36,6 +36,11 @@ int cg_parse_expect(struct parser *, char, const char *after);
 int cg_parse_word(struct parser *, char name[CG_NAME_MAX + 1], const char *what);
 /* A decimal number, whatever the locale says of commas. */
 int cg_parse_number(struct parser *, long double *value);
+static inline int cg_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 /* Reads an expression; returns its term, or -1. */
 int cg_parse_sum(struct parser *);
 
