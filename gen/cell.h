@@ -128,7 +128,8 @@ struct cg_term {                         /* an operation or an operand as writte
 };
 enum { CG_TERM_SYMBOL = CG_OP_COUNT, CG_TERM_SUB, CG_TERM_DIV };
 
-struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split; };
+/* whole: of a split gate the gate whose recurrent part it is, or -1; place: in the text. */
+struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; const char *place; };
 struct cg_option { char name[CG_NAME_MAX + 1]; };
 struct cg_weight { char name[CG_NAME_MAX + 1]; int option; };
 struct cg_param  { char name[CG_NAME_MAX + 1]; int given; double value; };
@@ -147,7 +148,7 @@ struct cg_cell {
 	int saves[CG_SAVES_MAX];                  int n_saves;    /* values */
 	int feeds[CG_STAGES_MAX];                 int n_stages;   /* feeds[s]: the value whose product stage s + 2 takes */
 	struct cg_term *terms; int n_terms;
-	const char *text;                                         /* as given; the cell's own copy */
+	const char *text, *file;                                  /* as given, and the name in errors; the cell's own copies */
 	int holders;                                              /* the runtime's: who keeps it beside its owner */
 	struct cg_arena memory;
 };
@@ -155,6 +156,8 @@ struct cg_cell {
 /* Reads a cell.  NULL: it is wrong (the mistake says where and why), or there is no memory (mistake "" then). */
 struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *, struct cg_mistake *);
 void cg_parse_free(struct cg_cell *);
+/* Networks place weights by pairs: is each split gate the recurrent part of a gate, which no other is?  -1: no, and the mistake. */
+int cg_check_split(const struct cg_cell *, struct cg_mistake *);
 /* Is the output among what the cell saves, as it is of cells that are made for sequences? */
 int cg_saves_output(const struct cg_cell *);
 /* Bits of options named with commas; negative and a mistake for a name the cell does not have. */

@@ -24,6 +24,7 @@ static int gates(struct parser *p, int split)
 			return -1;
 		gate->stage = p->stage;
 		gate->split = split;
+		gate->place = place;
 		strcat(bias, gate->name + (strncmp(gate->name, "a_", 2) ? 0 : 2));
 		if (cg_parse_declare(p, place, gate->name, CG_SYMBOL_GATE, cell->n_gates) || cg_parse_declare(p, place, bias, DERIVED, 0))
 			return -1;
@@ -351,6 +352,25 @@ static int all_used(struct parser *p)
 	return 0;
 }
 
+/* The gate of its stage whose recurrent part a split gate is: q_n and a_n, alike from the first _ on; -1: there is none. */
+static int whole_of(const struct cg_cell *cell, const struct cg_gate *split)
+{
+	const char *end = strchr(split->name, '_'), *other;
+
+	for (int k = 0; k < cell->n_gates && end; k++) {
+		other = strchr(cell->gates[k].name, '_');
+		if (!cell->gates[k].split && cell->gates[k].stage == split->stage && other && !strcmp(end, other))
+			return k;
+	}
+	return -1;
+}
+
+static void pair_gates(struct cg_cell *cell)
+{
+	for (int k = 0; k < cell->n_gates; k++)
+		cell->gates[k].whole = cell->gates[k].split ? whole_of(cell, &cell->gates[k]) : -1;
+}
+
 static int stage_has_gates(const struct cg_cell *cell, int stage)
 {
 	int any = 0;
@@ -382,6 +402,7 @@ static int whole(struct parser *p)
 	for (int s = 1; s < cell->n_stages; s++)
 		if (!stage_has_gates(cell, s + 1))
 			return cg_parse_wrong(p, p->stages[s], "stage %d has no gates: nothing would take its product", s + 1);
+	pair_gates(cell);
 	return all_used(p);
 }
 
@@ -390,8 +411,7 @@ static int lines(struct parser *p)
 	for (;;) {
 		cg_parse_skip(p);
 		if (*p->at == '\n') {
-			p->line = ++p->at;
-			p->number++;
+			p->at++;
 		} else if (!*p->at) {
 			return whole(p);
 		} else if (line(p)) {
@@ -402,46 +422,50 @@ static int lines(struct parser *p)
 	}
 }
 
-struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *resize, struct cg_mistake *mistake)
+/* The cell's own copy. */
+static const char *keep(struct cg_cell *cell, const char *text)
 {
 	size_t bytes = strlen(text) + 1;
-	struct cg_arena memory = { resize, NULL, 0 };
+	char *own = cg_arena_take(&cell->memory, bytes);
+
+	return own ? memcpy(own, text, bytes) : NULL;
+}
+
+static int parse(struct cg_cell *cell, struct parser *p, const char *text, const char *name_in_errors)
+{
+	cell->n_stages = p->stage = 1;
+	cell->text = p->at = keep(cell, text);
+	cell->file = keep(cell, name_in_errors);
+	p->cell = cell;
+	return cell->text && cell->file && !lines(p) && !cell->memory.failed ? 0 : -1;
+}
+
+struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *resize, struct cg_mistake *mistake)
+{
+	size_t bytes = strlen(text);
 	struct cg_cell *cell;
 	struct parser *p;
+	int failed = -1;
 
 	mistake->text[0] = 0;
-	if (bytes - 1 > CG_TEXT_MAX) {
+	if (bytes > CG_TEXT_MAX) {
 		snprintf(mistake->text, sizeof mistake->text, "%s: a cell has at most %d bytes, this one %zu", name_in_errors,
-		         CG_TEXT_MAX, bytes - 1);
+		         CG_TEXT_MAX, bytes);
 		return NULL;
 	}
 	cell = resize(NULL, sizeof *cell);
 	p = resize(NULL, sizeof *p);
-	if (cell) {
-		memset(cell, 0, sizeof *cell);
-		cell->memory = memory;
-	}
+	if (cell)
+		*cell = (struct cg_cell){ .memory.resize = resize };
 	if (cell && p) {
-		char *own;
-
 		memset(p, 0, sizeof *p);
-		cell->n_stages = 1;
-		own = cg_arena_take(&cell->memory, bytes);
-		p->cell = cell;
-		p->name = name_in_errors;
-		p->number = p->stage = 1;
 		p->mistake = mistake;
-		if (own) {
-			memcpy(own, text, bytes);
-			cell->text = p->text = p->at = p->line = own;
-			if (!lines(p) && !cell->memory.failed) {
-				resize(p, 0);
-				return cell;
-			}
-		}
+		failed = parse(cell, p, text, name_in_errors);
 	}
 	if (p)
 		resize(p, 0);
+	if (!failed)
+		return cell;
 	cg_parse_free(cell);
 	return NULL;
 }
@@ -454,6 +478,30 @@ void cg_parse_free(struct cg_cell *cell)
 		cg_arena_free(&cell->memory);
 		resize(cell, 0);
 	}
+}
+
+int cg_check_split(const struct cg_cell *cell, struct cg_mistake *mistake)
+{
+	char words[CG_LINE_MAX];
+
+	for (int k = 0; k < cell->n_gates; k++) {
+		const struct cg_gate *gate = &cell->gates[k];
+		int before = 0;
+
+		while (before < k && cell->gates[before].whole != gate->whole)
+			before++;
+		if (!gate->split || (gate->whole >= 0 && before == k))
+			continue;
+		if (gate->whole < 0)
+			snprintf(words, sizeof words, "split gate '%s': expected a gate of its stage with the same name from the first _ on",
+			         gate->name);
+		else
+			snprintf(words, sizeof words, "split gate '%s': gate '%s' has the split gate '%s' already", gate->name,
+			         cell->gates[gate->whole].name, cell->gates[before].name);
+		cg_mistake_at(mistake, cell, gate->place, words);
+		return -1;
+	}
+	return 0;
 }
 
 int cg_saves_output(const struct cg_cell *cell)

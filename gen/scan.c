@@ -19,23 +19,16 @@ static int control(unsigned char c)
 	return c < ' ' || c == 0x7f;
 }
 
-int cg_parse_wrong(struct parser *p, const char *place, const char *format, ...)
+void cg_mistake_at(struct cg_mistake *mistake, const struct cg_cell *cell, const char *place, const char *words)
 {
-	char words[320], quoted[121], pad[121];
+	char quoted[121], pad[121];
 	const char *line = place;
-	int number = p->number, length, n = 0;
-	va_list list;
+	int number = 1, length, n = 0;
 
-	va_start(list, format);
-	vsnprintf(words, sizeof words, format, list);
-	va_end(list);
-	if (p->mistake->text[0])
-		return -1;
-	/* Inside parentheses lines go on: the place may be above the line that was reached. */
-	while (line > p->text && line[-1] != '\n')
+	while (line > cell->text && line[-1] != '\n')
 		line--;
-	for (const char *s = line; s < p->line; s++)
-		number -= *s == '\n';
+	for (const char *s = cell->text; s < line; s++)
+		number += *s == '\n';
 	for (int k = 0; k < place - line && k < 110; k++)
 		if (!inside(line[k]))
 			pad[n++] = line[k] == '\t' ? '\t' : ' ';
@@ -46,8 +39,20 @@ int cg_parse_wrong(struct parser *p, const char *place, const char *format, ...)
 	while (n < length && n && inside(line[n]))
 		n--;
 	quoted[n] = 0;
-	snprintf(p->mistake->text, sizeof p->mistake->text, "%s:%d:%d: %s\n%s\n%s^", p->name, number, (int)(place - line) + 1,
-	         words, quoted, pad);
+	snprintf(mistake->text, sizeof mistake->text, "%s:%d:%d: %s\n%s\n%s^", cell->file, number, (int)(place - line) + 1, words,
+	         quoted, pad);
+}
+
+int cg_parse_wrong(struct parser *p, const char *place, const char *format, ...)
+{
+	char words[320];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(words, sizeof words, format, list);
+	va_end(list);
+	if (!p->mistake->text[0])
+		cg_mistake_at(p->mistake, p->cell, place, words);
 	return -1;
 }
 
@@ -76,8 +81,6 @@ void cg_parse_skip(struct parser *p)
 		if (*p->at != '\n' || !p->depth)
 			return;
 		p->at++;                          /* inside parentheses a line may go on */
-		p->line = p->at;
-		p->number++;
 	}
 }
 
