@@ -71,6 +71,8 @@ struct cg_mistake { char text[640]; };   /* "name:line:column: words", the line 
 int cg_is_reserved(const char *name);
 /* The nearest of a list of names to a misspelt one, or NULL when none is near. */
 const char *cg_nearest(const char *name, const char *const *names, int n);
+/* "a, b or c", with the word before the last; as much as there is room for.  Returns text. */
+const char *cg_list_names(char *text, size_t room, const char *const *names, int n, const char *word);
 
 /* ---- element types: dtypes.h holds a row for each ---- */
 

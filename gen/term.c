@@ -68,14 +68,13 @@ static const char *said_elsewhere(const char *name)
 static int no_function(struct parser *p, const char *place, const char *name)
 {
 	const char *words[CG_OP_COUNT], *near, *is = said_elsewhere(name);
-	char all[120] = "";
+	char all[120];
 	int n = 0;
 
 	for (int code = CG_OP_LEAF + 1; code < CG_OP_COUNT; code++)
 		if (cg_operators[code].word)
 			words[n++] = cg_operators[code].word;
-	for (int k = 0; k < n; k++)
-		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k == 0 ? "" : k < n - 1 ? ", " : " and ", words[k]);
+	cg_list_names(all, sizeof all, words, n, "and");
 	near = cg_nearest(name, words, n);
 	if (is)
 		return cg_parse_wrong(p, place, "there is no function '%s': %s; the functions are %s", name, is, all);

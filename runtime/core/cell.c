@@ -185,8 +185,10 @@ static int emit(const struct cg_kernel *kernel, const char *lang, char **result,
 		k++;
 	if (k == CG_LANG_COUNT) {
 		const char *near = lang ? cg_nearest(lang, cg_lang_names, CG_LANG_COUNT) : NULL;
+		char all[80];
 
-		return cg_fail(CG_BAD_ARGUMENT, "%s: lang: expected c, opencl or cuda, got '%.40s'%s%s%s", call, lang ? lang : "NULL",
+		cg_list_names(all, sizeof all, cg_lang_names, CG_LANG_COUNT, "or");
+		return cg_fail(CG_BAD_ARGUMENT, "%s: lang: expected %s, got '%.40s'%s%s%s", call, all, lang ? lang : "NULL",
 		               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	}
 	CG_TRY(plan_of(kernel, call, &plan));

@@ -113,10 +113,9 @@ int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, const struct cg
 
 /* ---- route.c ---- */
 
-/* How a route rounds networks of a dtype, for people; the last has no route. */
-struct cg_rounding { const char *route, *dtype, *words; };
-extern const struct cg_rounding cg_roundings[];
-
+/* The name of the k-th route, composed first, then those of all backends of this build; NULL past the last.  roundings, or NULL: how it
+ * rounds networks of each dtype, for people. */
+const char *cg_rnn_route_name(int k, const char *const **roundings);
 int  cg_rnn_check_route(const char *route);
 /* Sets route and net, which it opens; wanted NULL: the best. */
 int  cg_rnn_take_route(struct cg_rnn *, const char *wanted);

@@ -72,7 +72,18 @@ static int suits_version(const struct cg_network *rnn, char why[CG_WHY_NOT])
 	return CG_OK;
 }
 
-/* cuDNN's kernels hand each other sums and states as numbers of 16 bits, where there are such; cg_roundings says which. */
+/*
+ * What its kernels were seen to do, tests/fake/cudnn_rnn.c says where; what follows from it for the bounds of answers is in the
+ * reference.  `cellgrad info` shows these lines, and the documents have them, which tests/rounding.sh compares.
+ */
+static const char *const roundings[CG_DTYPE_COUNT] = {
+	[CG_F32] = "everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh good to 2^-11",
+	[CG_F64] = "everything in f64",
+	[CG_F16] = "x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh good to 2^-11; under strict_rounding composed",
+	[CG_BF16] = "x W, R h, c, h, gates, dgates, dh and dc in 16 bits; under strict_rounding composed",
+};
+
+/* Its kernels hand each other sums and states as numbers of 16 bits, where there are such. */
 static int suits_rounding(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
 	int is_narrow = !cg_is_plain(rnn->dtype);
@@ -511,6 +522,6 @@ static uint64_t stamp(const struct cg_net *net)
 }
 
 const struct cg_net_route cg_cu_net = {
-	.name = "cudnn", .open = open_net, .close = close_net, .stamp = stamp, .declines = cg_dnn_declines, .sizes = cg_dnn_needs,
+	.name = "cudnn", .roundings = roundings, .open = open_net, .close = close_net, .stamp = stamp, .declines = cg_dnn_declines, .sizes = cg_dnn_needs,
 	.forward = cg_dnn_forward, .backward = cg_dnn_backward,
 };
