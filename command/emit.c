@@ -145,7 +145,7 @@ static int read_kernel(struct emit *e, const struct options *o)
 	e->kernel.shape = CG_POINT;
 	e->kernel.options = o->value[OPTIONS];
 	CG_TRY(options_choose("--pass", pass ? pass : "forward", cg_pass_names, CG_PASS_COUNT, &e->kernel.pass));
-	CG_TRY(options_choose("--dtype", dtype ? dtype : "f32", cg_real_names, 4, &e->kernel.dtype));
+	CG_TRY(options_choose("--dtype", dtype ? dtype : "f32", cg_real_names, CG_DTYPE_COUNT, &e->kernel.dtype));
 	CG_TRY(options_choose("--lang", lang ? lang : "c", cg_lang_names, CG_LANG_COUNT, &k));
 	e->lang = cg_lang_names[k];
 	if (o->value[HEADER] && k != CG_LANG_C)

@@ -281,19 +281,28 @@ static int show_networks(json_t *devices)
 static int show_rounding(void)
 {
 	struct print_table t = { .columns = "lll" };
+	const char *const *roundings;
+	const char *route;
 
 	printf("\nRounding of networks, by route and dtype:\n");
-	for (const struct cg_rounding *r = cg_roundings; r->route; r++)
-		print_row(&t, r->route, r->dtype, r->words, NULL);
+	for (int k = 0; (route = cg_rnn_route_name(k, &roundings)); k++)
+		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
+			if (roundings[dtype])
+				print_row(&t, route, cg_dtype_name(dtype), roundings[dtype], NULL);
 	return print_table(&t, "  ");
 }
 
 static json_t *rounding_json(void)
 {
 	json_t *list = json_array();
+	const char *const *roundings;
+	const char *route;
 
-	for (const struct cg_rounding *r = cg_roundings; r->route; r++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "route", r->route, "dtype", r->dtype, "rounding", r->words));
+	for (int k = 0; (route = cg_rnn_route_name(k, &roundings)); k++)
+		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
+			if (roundings[dtype])
+				json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "route", route, "dtype", cg_dtype_name(dtype),
+				                                      "rounding", roundings[dtype]));
 	return list;
 }
 

@@ -11,8 +11,9 @@
 
 enum { DEVICES = 64, LINE = 2048 };
 
-static const int dtypes[] = { CG_F16, CG_BF16, CG_F32, CG_F64 };
+static const int dtypes[] = { CG_DTYPES_SHOWN };
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
+_Static_assert((int)DTYPES == (int)CG_DTYPE_COUNT, "CG_DTYPES_SHOWN lacks a dtype");
 
 int inspect_cell(int k, struct inspect_cell *kind)
 {

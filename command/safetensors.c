@@ -26,10 +26,8 @@ static const struct dtype {
 	const char *code;
 	int bits, cg;
 } dtypes[] = {
-	{ "F64",  64, CG_F64  },
-	{ "F32",  32, CG_F32  },
-	{ "F16",  16, CG_F16  },
-	{ "BF16", 16, CG_BF16 },
+#define ROW(with, code, name, numpy, tf, bytes, ...) { #code, 8 * bytes, CG_##code },
+	CG_DTYPES(ROW,)
 	{ "I64", 64, -1 }, { "I32", 32, -1 }, { "I16", 16, -1 }, { "I8", 8, -1 }, { "BOOL", 8, -1 },
 	{ "U64", 64, -1 }, { "U32", 32, -1 }, { "U16", 16, -1 }, { "U8", 8, -1 }, { "C64", 64, -1 },
 	{ "F8_E4M3", 8, -1 }, { "F8_E4M3FNUZ", 8, -1 }, { "F8_E5M2", 8, -1 }, { "F8_E5M2FNUZ", 8, -1 },

@@ -17,6 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "dtypes.h"
+#include "passes.h"
+
 /* Limits; the parser names the one that was passed. */
 enum {
 	CG_NAME_MAX     = 24,            /* letters in a name */
@@ -68,6 +71,33 @@ struct cg_mistake { char text[640]; };   /* "name:line:column: words", the line 
 int cg_is_reserved(const char *name);
 /* The nearest of a list of names to a misspelt one, or NULL when none is near. */
 const char *cg_nearest(const char *name, const char *const *names, int n);
+/* "a, b or c", with the word before the last; as much as there is room for.  Returns text. */
+const char *cg_list_names(char *text, size_t room, const char *const *names, int n, const char *word);
+
+/* ---- element types: dtypes.h holds a row for each ---- */
+
+enum {
+#define CG_CODE(with, code, ...) CG_DTYPE_##code,
+	CG_DTYPES(CG_CODE,)
+#undef CG_CODE
+	CG_DTYPE_COUNT
+};
+
+enum { CG_SPELLINGS = 4, CG_BYTES_MAX = 8 };             /* bytes of an element */
+struct cg_dtype_row {
+	const char *names[CG_SPELLINGS]; /* ours, safetensors', numpy's, TensorFlow's */
+	size_t bytes;
+	int acc, digits, top;
+	const char *type, *holds, *bits;
+};
+extern const struct cg_dtype_row cg_dtypes[CG_DTYPE_COUNT];
+extern const char *const cg_real_names[CG_DTYPE_COUNT];
+
+/* Bytes of an element, and of one of acc, in which sums and states are; 0 for no dtype. */
+size_t cg_dtype_bytes(int dtype);
+size_t cg_acc_bytes(int dtype);
+/* Does memory hold what arithmetic uses? */
+int cg_is_plain(int dtype);
 
 /* ---- operators: ops.h holds a row for each ---- */
 
@@ -100,7 +130,8 @@ struct cg_term {                         /* an operation or an operand as writte
 };
 enum { CG_TERM_SYMBOL = CG_OP_COUNT, CG_TERM_SUB, CG_TERM_DIV };
 
-struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split; };
+/* whole: of a split gate the gate whose recurrent part it is, or -1; place: in the text. */
+struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; const char *place; };
 struct cg_option { char name[CG_NAME_MAX + 1]; };
 struct cg_weight { char name[CG_NAME_MAX + 1]; int option; };
 struct cg_param  { char name[CG_NAME_MAX + 1]; int given; double value; };
@@ -119,7 +150,7 @@ struct cg_cell {
 	int saves[CG_SAVES_MAX];                  int n_saves;    /* values */
 	int feeds[CG_STAGES_MAX];                 int n_stages;   /* feeds[s]: the value whose product stage s + 2 takes */
 	struct cg_term *terms; int n_terms;
-	const char *text;                                         /* as given; the cell's own copy */
+	const char *text, *file;                                  /* as given, and the name in errors; the cell's own copies */
 	int holders;                                              /* the runtime's: who keeps it beside its owner */
 	struct cg_arena memory;
 };
@@ -127,6 +158,8 @@ struct cg_cell {
 /* Reads a cell.  NULL: it is wrong (the mistake says where and why), or there is no memory (mistake "" then). */
 struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *, struct cg_mistake *);
 void cg_parse_free(struct cg_cell *);
+/* Networks place weights by pairs: is each split gate the recurrent part of a gate, which no other is?  -1: no, and the mistake. */
+int cg_check_split(const struct cg_cell *, struct cg_mistake *);
 /* Is the output among what the cell saves, as it is of cells that are made for sequences? */
 int cg_saves_output(const struct cg_cell *);
 /* Bits of options named with commas; negative and a mistake for a name the cell does not have. */
@@ -239,11 +272,14 @@ struct cg_pass_plan {
 	int (*print)(const struct cg_pass_plan *, int lang, struct cg_text *);
 };
 
-/* The last two are the first two as a step of a sequence, which hands on what it carries unrounded. */
-enum { CG_PASS_FORWARD, CG_PASS_GRAD, CG_PASS_GRADGRAD, CG_PASS_SEQ_FORWARD, CG_PASS_SEQ_GRAD, CG_PASS_COUNT };
+/* passes.h holds a row for each. */
+enum {
+#define CG_CODE(with, code, ...) CG_PASS_##code,
+	CG_PASSES(CG_CODE,)
+#undef CG_CODE
+	CG_PASS_COUNT
+};
 extern const char *const cg_pass_names[CG_PASS_COUNT];
-extern const char *const cg_real_names[4];               /* f32 f64 f16 bf16: the order of enum cg_dtype */
-extern const char *const cg_acc_names[4];                /* what each computes in */
 
 /* stage 0: all.  NULL: no memory or too many nodes, and the mistake says which. */
 struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int stage, int dtype, cg_resize *,
@@ -277,7 +313,14 @@ extern const struct cg_embedded cg_embedded[];
 struct cg_section { const char *at; size_t length; const char *needs; size_t needs_length; };
 int cg_section_find(const char *file, const char *name, const char *qualifier, struct cg_section *);
 
-enum cg_lang { CG_LANG_C, CG_LANG_OPENCL, CG_LANG_CUDA, CG_LANG_COUNT };
+/* The dialects: row(code, name) of each.  What they say is in dialect.c. */
+#define CG_LANGS(row) row(C, c) row(OPENCL, opencl) row(CUDA, cuda)
+enum cg_lang {
+#define CG_CODE(code, name) CG_LANG_##code,
+	CG_LANGS(CG_CODE)
+#undef CG_CODE
+	CG_LANG_COUNT
+};
 extern const char *const cg_lang_names[CG_LANG_COUNT];
 
 /* The whole text of a plan, or, for several plans of one dtype in one file, its parts: prelude once, then functions. */
@@ -298,12 +341,16 @@ int cg_print_manifest(const struct cg_pass_plan *, int lang, struct cg_text *);
 /* Variables for the nodes of a piece: name[node], or NULL where the node is written out in the expression that uses it. */
 int cg_order(const struct cg_pass_plan *, const struct cg_piece *, struct cg_arena *, const char ***name);
 
-/* A dialect's words and the forms of what is said once per argument.  In a form @name@ is the argument's name, @type@ what its
- * memory holds, @value@ the variable that holds what is stored. */
+/* All words of a dialect, and the forms of what is said once per argument.  In a form @name@ is the argument's name, @type@ what its
+ * memory holds, @value@ the variable that holds what is stored.  A word that a dialect lacks is NULL. */
 struct cg_dialect {
-	const char *name, *file, *shape;          /* its prelude, and its sections in the shapes */
-	const char *linkage, *inlined, *kernel;
-	const char *i64, *restricted, *group, *row, *row_step, *unit, *unit_step;
+	const char *file, *shape;                 /* its prelude, and its sections in the shapes beside those of its name */
+	const char *inlined, *kernel, *restricted, *global;
+	const char *i64, *bits[CG_BYTES_MAX + 1]; /* bits: unsigned integers, by their bytes */
+	int comments;                             /* the column of comments behind the types */
+	const char *row, *row_step, *unit, *unit_step;
+	const char *local, *aligned, *item, *group_x, *group_y, *groups_y, *barrier, *bounds;       /* of groups, in a matrix product */
+	int panels;                               /* it has matrix products by panels as well */
 	int offsets, strips;                      /* a buffer is followed by its offset; the C text works on strips of a row */
 	int builds;                               /* a text may be built in several ways: its prelude has a section on them */
 	const char *tensor_in, *tensor_out, *unit_in, *unit_out, *scratch_in, *scratch_out, *scalar, *count;
@@ -314,6 +361,8 @@ struct cg_dialect {
 	const char *flags;                        /* how a compiler is to be called for the promised bits, as a JSON list */
 };
 extern const struct cg_dialect cg_dialects[CG_LANG_COUNT];
+/* The type that holds an element. */
+const char *cg_type_word(const struct cg_dialect *, int dtype);
 
 /* Appends a template with its @holes@ replaced; words: pairs of hole and text, ended by NULL.  A hole that stands alone on a
  * line takes the line's indent for each of its own lines; when its text is empty the line goes. */

@@ -6,7 +6,7 @@
  *	                            cell saves its output, with a table of them
  *	cellgen rows DTYPE          every shape of rows, with a table of them
  *	cellgen math DTYPE          the mathematics alone, for the interpreter of strips
- *	cellgen cells               the built-in cells, as a macro over their names
+ *	cellgen cells               the built-in cells, as a macro over their names: CG_CELLS(X, ...)
  */
 #include "rows.h"
 
@@ -40,7 +40,7 @@ static int index_of(const char *name, const char *const *names, int n)
 
 static int dtype_of(const char *name)
 {
-	return index_of(name, cg_real_names, 4);
+	return index_of(name, cg_real_names, CG_DTYPE_COUNT);
 }
 
 static const char *cell_text(const char *name)
@@ -113,7 +113,7 @@ static void share(struct cg_pass_plan *plan, const struct cg_pass_plan *other, s
 	for (int k = 0; k < plan->n_pieces; k++) {
 		int j = 0;
 
-		while (j < other->n_pieces && !same_function(&plan->pieces[k], &other->pieces[j], plan->dtype < 2))
+		while (j < other->n_pieces && !same_function(&plan->pieces[k], &other->pieces[j], cg_is_plain(plan->dtype)))
 			j++;
 		if (j < other->n_pieces)
 			cg_text_printf(rows, "\t{ \"%s\", call_%s },\n", plan->pieces[k].key, other->pieces[j].key);
@@ -200,12 +200,12 @@ static int rows(int dtype, struct cg_text *text)
 
 static int cells(struct cg_text *text)
 {
-	cg_text_put(text, "/* The built-in cells: made by cellgen cells; not to be edited. */\n#define CG_CELLS(X)");
+	cg_text_put(text, "/* The built-in cells: made by cellgen cells; not to be edited. */\n#define CG_CELLS(X, ...)");
 	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {
 		size_t n = strlen(e->name);
 
 		if (n > 5 && !strcmp(e->name + n - 5, ".cell"))
-			cg_text_printf(text, " \\\n\tX(%.*s)", (int)n - 5, e->name);
+			cg_text_printf(text, " \\\n\tX(%.*s, __VA_ARGS__)", (int)n - 5, e->name);
 	}
 	cg_text_put(text, "\n");
 	return 0;

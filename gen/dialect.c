@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-const char *const cg_lang_names[CG_LANG_COUNT] = { "c", "opencl", "cuda" };
+#define NAME(code, name) #name,
+const char *const cg_lang_names[CG_LANG_COUNT] = { CG_LANGS(NAME) };
 
 #define AT     "row * @name@_stride + unit"
 #define LOAD(given, offset, open, close) \
@@ -18,8 +19,9 @@ const char *const cg_lang_names[CG_LANG_COUNT] = { "c", "opencl", "cuda" };
 
 const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 	[CG_LANG_C] = {
-		.name = "c", .file = "prelude.c.in", .shape = "c",
-		.linkage = "", .inlined = "static INLINE", .kernel = "", .i64 = "int64_t", .strips = 1,
+		.file = "prelude.c.in", .shape = "c", .strips = 1,
+		.inlined = "static INLINE", .kernel = "", .restricted = "", .global = "",
+		.i64 = "int64_t", .bits = { [2] = "uint16_t", [4] = "uint32_t", [8] = "uint64_t" }, .comments = 32,
 		.tensor_in   = "const @type@ *@name@, int64_t @name@_stride",
 		.tensor_out  = "@type@ *@name@, int64_t @name@_stride",
 		.unit_in     = "const @type@ *@name@",
@@ -37,9 +39,14 @@ const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 		.flags = "[\"-O3\", \"-ffp-contract=off\", \"-fno-math-errno\", \"-fno-trapping-math\"]",
 	},
 	[CG_LANG_OPENCL] = {
-		.name = "opencl", .file = "prelude.cl.in", .shape = "gpu",
-		.linkage = "", .inlined = "static inline", .kernel = "__kernel ", .i64 = "long", .offsets = 1, .builds = 1, .restricted = "restrict ",
-		.unit = "get_global_id(0)", .row = "get_global_id(1)", .row_step = "get_global_size(1)",
+		.file = "prelude.cl.in", .shape = "gpu", .offsets = 1, .builds = 1, .panels = 1,
+		.inlined = "static inline", .kernel = "__kernel ", .restricted = "restrict ", .global = "__global ",
+		.i64 = "long", .bits = { [2] = "ushort", [4] = "uint", [8] = "ulong" }, .comments = 32,
+		.unit = "get_global_id(0)", .row = "get_global_id(1)",
+		.unit_step = "get_global_size(0)", .row_step = "get_global_size(1)",
+		.local = "__local", .aligned = "__attribute__((aligned(16))) ", .item = "(unsigned)get_local_id(0)",
+		.group_x = "get_group_id(0)", .group_y = "get_group_id(1)", .groups_y = "get_num_groups(1)",
+		.barrier = "barrier(CLK_LOCAL_MEM_FENCE)", .bounds = "__attribute__((reqd_work_group_size(%d, 1, 1)))",
 		.tensor_in   = "__global const @type@ *@restrict@@name@_at, ulong @name@_offset, long @name@_stride",
 		.tensor_out  = "__global @type@ *@restrict@@name@_at, ulong @name@_offset, long @name@_stride",
 		.unit_in     = "__global const @type@ *@restrict@@name@_at, ulong @name@_offset",
@@ -55,12 +62,16 @@ const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 		.flags = "[\"-cl-std=CL1.2\", \"-cl-denorms-are-zero\"]",
 	},
 	[CG_LANG_CUDA] = {
-		.name = "cuda", .file = "prelude.cu.in", .shape = "gpu",
-		.linkage = "", .inlined = "static __device__ __forceinline__", .kernel = "extern \"C\" __global__ ",
-		.i64 = "long long", .restricted = "__restrict__ ",
+		.file = "prelude.cu.in", .shape = "gpu",
+		.inlined = "static __device__ __forceinline__", .kernel = "extern \"C\" __global__ ", .restricted = "__restrict__ ",
+		.global = "",
+		.i64 = "long long", .bits = { [2] = "unsigned short", [4] = "unsigned int", [8] = "unsigned long long" }, .comments = 40,
 		.unit = "blockIdx.x * (long long)blockDim.x + threadIdx.x",
 		.row = "blockIdx.y * (long long)blockDim.y + threadIdx.y",
 		.unit_step = "gridDim.x * (long long)blockDim.x", .row_step = "gridDim.y * (long long)blockDim.y",
+		.local = "__shared__", .aligned = "__align__(16) ", .item = "threadIdx.x",
+		.group_x = "blockIdx.x", .group_y = "blockIdx.y", .groups_y = "gridDim.y",
+		.barrier = "__syncthreads()", .bounds = "__launch_bounds__(%d)",
 		.tensor_in   = "const @type@ *@restrict@@name@_at, long long @name@_stride",
 		.tensor_out  = "@type@ *@restrict@@name@_at, long long @name@_stride",
 		.unit_in     = "const @type@ *@restrict@@name@_at",
@@ -86,17 +97,23 @@ const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 	},
 };
 
+const char *cg_type_word(const struct cg_dialect *d, int dtype)
+{
+	const struct cg_dtype_row *row = &cg_dtypes[dtype];
+
+	return row->type ? row->type : d->bits[row->bytes];
+}
+
 /* Sixteen bytes of reals, or fewer, so that a thread can hold the runs of all it reads and writes.  Lanes of halves are counted
  * whole: they are widened, and a compiler works at several at a time. */
 int cg_run_units(const struct cg_pass_plan *plan, const struct cg_piece *piece)
 {
 	enum { REGISTERS = 112 };
-	static const int most[] = { 4, 2, 8, 8 }, words[] = { 1, 2, 1, 1 };      /* f32 f64 f16 bf16 */
-	int n = most[plan->dtype], runs = 0;
+	int n = 16 / (int)cg_dtype_bytes(plan->dtype), words = (int)cg_acc_bytes(plan->dtype) / 4, runs = 0;
 
 	for (int k = 0; k < piece->n_arguments; k++)
 		runs += piece->arguments[k].kind == CG_KIND_TENSOR || piece->arguments[k].kind == CG_KIND_PER_UNIT;
-	while (n > 1 && n * words[plan->dtype] * runs > REGISTERS)
+	while (n > 1 && n * words * runs > REGISTERS)
 		n /= 2;
 	return n;
 }

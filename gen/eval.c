@@ -19,7 +19,7 @@ void cg_eval(const struct cg_graph *graph, long double *value, int n)
 size_t cg_strip_bytes(const struct cg_pass_plan *plan, const struct cg_piece *piece)
 {
 	(void)piece;
-	return (size_t)plan->graph.n * 256 * (plan->dtype == 1 ? sizeof(double) : sizeof(float));
+	return (size_t)plan->graph.n * 256 * cg_acc_bytes(plan->dtype);
 }
 
 int cg_is_parameter(const struct cg_piece *piece, const struct cg_argument *a)

@@ -36,17 +36,6 @@ enum {
 	GROUPS_PER_UNIT = 4                      /* on a CPU, that none waits long for the last */
 };
 
-static int acc_bytes(int dtype)
-{
-	return strcmp(cg_acc_names[dtype], "f64") ? 4 : 8;
-}
-
-/* Does memory hold what arithmetic uses? */
-static int is_plain(int dtype)
-{
-	return !strcmp(cg_acc_names[dtype], cg_real_names[dtype]);
-}
-
 static int64_t tiles_of(int64_t length, int tile)
 {
 	return length / tile + (length % tile != 0);
@@ -56,13 +45,13 @@ size_t cg_gemm_local_bytes(const struct cg_gemm_shape *s)
 {
 	size_t rows = (size_t)s->rows, columns = (size_t)s->columns, depth = (size_t)s->depth;
 
-	return (size_t)acc_bytes(s->dtype) *
+	return cg_acc_bytes(s->dtype) *
 	       (s->local ? (rows + columns + 2 * LOCAL_PAD) * depth : (rows + columns) * depth + rows * columns);
 }
 
 static void take(struct cg_gemm_shape *s, const struct tile *t, const struct cg_gemm_limits *limits)
 {
-	int bytes = acc_bytes(s->dtype);
+	int bytes = (int)cg_acc_bytes(s->dtype);
 
 	s->rows = t->rows;
 	s->columns = t->columns;
@@ -107,8 +96,8 @@ int cg_gemm_tiles(const struct cg_gemm_shape *shape, const struct cg_gemm_limits
 
 	s.transpose_a = !!s.transpose_a;
 	s.transpose_b = !!s.transpose_b;
-	s.start_acc = s.start_acc && !is_plain(s.dtype);
-	s.c_acc = s.c_acc && !is_plain(s.dtype);
+	s.start_acc = s.start_acc && !cg_is_plain(s.dtype);
+	s.c_acc = s.c_acc && !cg_is_plain(s.dtype);
 	s.local = !limits->cpu;
 	s.fma = limits->fma;
 	for (int k = 0; k < rows && !(n && t[k].spare); k++) {
@@ -160,18 +149,6 @@ void cg_gemm_key(const struct cg_gemm_shape *s, char key[CG_KEY_MAX])
 	         s->rows, s->columns);
 }
 
-/* What the dialects call the same thing. */
-static const struct words {
-	const char *local, *aligned, *item, *group_x, *group_y, *groups_y, *barrier, *bounds;
-} dialects[CG_LANG_COUNT] = {
-	[CG_LANG_OPENCL] = { "__local", "__attribute__((aligned(16))) ", "(unsigned)get_local_id(0)", "get_group_id(0)",
-		"get_group_id(1)", "get_num_groups(1)", "barrier(CLK_LOCAL_MEM_FENCE)",
-		"__attribute__((reqd_work_group_size(%d, 1, 1)))" },
-	[CG_LANG_CUDA] = { "__shared__", "__align__(16) ", "threadIdx.x", "blockIdx.x",
-		"blockIdx.y", "gridDim.y", "__syncthreads()",
-		"__launch_bounds__(%d)" },
-};
-
 /* How an operand is walked: as it is, or transposed.  a is packed by rows and b by columns: what is as it is for the one is
  * transposed for the other. */
 static const struct walk {
@@ -185,7 +162,7 @@ static int power_of_two(int x)
 
 static int printable(const struct cg_gemm_shape *s, int lang)
 {
-	if (lang == CG_LANG_C || (lang == CG_LANG_CUDA && !s->local))
+	if (s->local ? !cg_dialects[lang].local : !cg_dialects[lang].panels)
 		return 0;
 	if (s->rows < 1 || s->columns < 1 || s->depth < 1 || s->item_rows < 1 || s->item_columns < 1 || s->vector < 1)
 		return 0;
@@ -277,8 +254,8 @@ static void say_panels(struct holes *h, const struct cg_gemm_shape *s)
 /* The words of the groups: neighbours read what is beside each other in memory. */
 static void say_group(struct holes *h, const struct cg_gemm_shape *s, int lang)
 {
-	const struct words *w = &dialects[lang];
-	int offsets = cg_dialects[lang].offsets;
+	const struct cg_dialect *w = &cg_dialects[lang];
+	int offsets = w->offsets;
 
 	say(h, "a_p", s->transpose_a ? "e / ROWS" : "e % DEPTH");
 	say(h, "a_i", s->transpose_a ? "e % ROWS" : "e / DEPTH");
@@ -303,7 +280,7 @@ static void say_group(struct holes *h, const struct cg_gemm_shape *s, int lang)
 
 static void say_all(struct holes *h, const struct cg_gemm_shape *s, int lang)
 {
-	int plain = is_plain(s->dtype);
+	int plain = cg_is_plain(s->dtype);
 
 	say(h, "kernel", cg_dialects[lang].kernel);
 	say(h, "inline", cg_dialects[lang].inlined);
@@ -346,7 +323,7 @@ static int put_width(struct cg_text *text, const struct cg_gemm_shape *s, int wi
 	const char *real = cg_real_names[s->dtype];
 	char accs[16];
 
-	snprintf(accs, sizeof accs, "%s%d", acc_bytes(s->dtype) == 8 ? "double" : "float", width);
+	snprintf(accs, sizeof accs, "%s%d", cg_dtypes[cg_dtypes[s->dtype].acc].type, width);
 	say_form(h, "accs", "@x@", accs);
 	say_number(h, "w", width);
 	say(h, "deal", width == 2 ? "s01" : width == 4 ? "s0213" : width == 8 ? "s04152637" : "s08192a3b4c5d6e7f");
@@ -356,7 +333,7 @@ static int put_width(struct cg_text *text, const struct cg_gemm_shape *s, int wi
 
 static int put_prelude(struct cg_text *text, const struct cg_gemm_shape *s, int lang, struct holes *h)
 {
-	int plain = is_plain(s->dtype);
+	int plain = cg_is_plain(s->dtype);
 	const char *sections[5] = { "types" };
 	int n = 1;
 

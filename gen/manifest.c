@@ -21,7 +21,7 @@ static const char *const orders[] = { [CG_VALUE] = "value", [CG_D] = "d", [CG_G]
 
 static const char *type(const struct cg_pass_plan *plan, const struct cg_argument *a)
 {
-	return a->type == CG_TYPE_I64 ? "i64" : a->type == CG_TYPE_ACC ? cg_acc_names[plan->dtype] : cg_real_names[plan->dtype];
+	return a->type == CG_TYPE_I64 ? "i64" : cg_real_names[a->type == CG_TYPE_ACC ? cg_dtypes[plan->dtype].acc : plan->dtype];
 }
 
 static void begin(struct cg_text *text, int *first)
@@ -100,24 +100,25 @@ static void launch_runs(const struct cg_pass_plan *plan, const struct cg_piece *
 /* The threads of a GPU's launch, slowest last; on the cpu a function is simply called. */
 static void launch(const struct cg_pass_plan *plan, const struct cg_piece *piece, int lang, struct cg_text *text)
 {
-	static const char *const threads[][2] = {                        /* in CUDA C a sum's values have a row of threads each */
+	static const char *const threads[][2] = {                /* the second where a sum's values have a row of threads each */
 		[CG_PIECE_POINT]    = { "[\"units\", \"rows\"]", "" },
 		[CG_PIECE_SUM_PART] = { "[\"units\", \"blocks\"]", "[\"units\", \"blocks\"]" },
 		[CG_PIECE_SUM]      = { "[\"units\"]", "[\"units\", \"values\"]" },
 	};
-	int cuda = lang == CG_LANG_CUDA;
+	const struct cg_dialect *d = &cg_dialects[lang];
+	int each = d->sum_out != NULL;
 
-	if (cg_dialects[lang].strips)
+	if (d->strips)
 		cg_text_put(text, "\"launch\": {\"call\": \"once\"}");
-	else if (piece->shape == CG_PIECE_POINT && cuda)
+	else if (piece->shape == CG_PIECE_POINT && d->run_in)
 		launch_runs(plan, piece, text);
 	else if (piece->shape == CG_PIECE_POINT)
 		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units or the rows return\"}",
 		               threads[piece->shape][0]);
 	else
 		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units return, "
-		               "%s are walked in steps of the threads there are\"}", threads[piece->shape][cuda],
-		               cuda && piece->shape == CG_PIECE_SUM ? "values" : "blocks");
+		               "%s are walked in steps of the threads there are\"}", threads[piece->shape][each],
+		               each && piece->shape == CG_PIECE_SUM ? "values" : "blocks");
 	if (piece->shape != CG_PIECE_POINT)
 		cg_text_printf(text, ",\n      \"scratch\": {\"argument\": \"partial\", \"shape\": [\"blocks\", %d, \"units\"], "
 		               "\"blocks\": \"ceil(rows / %d)\", \"block_rows\": %d, \"values\": %d}", cg_sum_values(piece), CG_SUM_ROWS,
@@ -142,7 +143,7 @@ int cg_print_manifest(const struct cg_pass_plan *plan, int lang, struct cg_text 
 		}
 	cg_text_printf(text, "],\n  \"pass\": \"%s\",\n  \"dtype\": \"%s\",\n  \"real\": \"%s\",\n  \"acc\": \"%s\",\n"
 	               "  \"flags\": %s,\n  \"functions\": [", cg_pass_names[plan->pass], cg_real_names[plan->dtype],
-	               cg_real_names[plan->dtype], cg_acc_names[plan->dtype], cg_dialects[lang].flags);
+	               cg_real_names[plan->dtype], cg_real_names[cg_dtypes[plan->dtype].acc], cg_dialects[lang].flags);
 	for (int k = 0; k < plan->n_pieces; k++) {
 		const struct cg_piece *piece = &plan->pieces[k];
 

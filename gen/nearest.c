@@ -3,6 +3,7 @@
  */
 #include "cell.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { LONGEST = 63 };                   /* of the names that are compared; nobody misspells a longer one */
@@ -66,4 +67,17 @@ const char *cg_nearest(const char *name, const char *const *names, int n)
 		}
 	}
 	return nearest;
+}
+
+const char *cg_list_names(char *text, size_t room, const char *const *names, int n, const char *word)
+{
+	size_t used = 0;
+
+	text[0] = 0;
+	for (int k = 0; k < n && used < room; k++) {
+		used += (size_t)snprintf(text + used, room - used, "%s%s", names[k], k < n - 2 ? ", " : "");
+		if (k == n - 2 && used < room)
+			used += (size_t)snprintf(text + used, room - used, " %s ", word);
+	}
+	return text;
 }

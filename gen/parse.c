@@ -1,456 +1,541 @@
 /*
- * Words, names and expressions of a .cell, or the first mistake with its place, what was expected, and the nearest name.  The
- * language is described in README.md beside this file; lines are declare.c's.  Nothing is simplified here: terms are kept as
- * they were written.
+ * The lines of a .cell, declarations and equations, and what can only be said when all has been read.
  */
 #include "parse.h"
 
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Inside a letter that is more than one byte; and what a terminal might obey. */
-static int inside(char c)
+static int full(struct parser *p, int n, int most, const char *what)
 {
-	return (c & 0xc0) == 0x80;
+	return n < most ? 0 : cg_parse_wrong(p, p->at, "a cell has at most %d %s", most, what);
 }
 
-static int control(unsigned char c)
-{
-	return c < ' ' || c == 0x7f;
-}
-
-int cg_parse_wrong(struct parser *p, const char *place, const char *format, ...)
-{
-	char words[320], quoted[121], pad[121];
-	const char *line = place;
-	int number = p->number, length, n = 0;
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(words, sizeof words, format, list);
-	va_end(list);
-	if (p->mistake->text[0])
-		return -1;
-	/* Inside parentheses lines go on: the place may be above the line that was reached. */
-	while (line > p->text && line[-1] != '\n')
-		line--;
-	for (const char *s = line; s < p->line; s++)
-		number -= *s == '\n';
-	for (int k = 0; k < place - line && k < 110; k++)
-		if (!inside(line[k]))
-			pad[n++] = line[k] == '\t' ? '\t' : ' ';
-	pad[n] = 0;
-	length = (int)strcspn(line, "\r\n");
-	for (n = 0; n < length && n < 120; n++)
-		quoted[n] = control(line[n]) && line[n] != '\t' ? '?' : line[n];
-	while (n < length && n && inside(line[n]))
-		n--;
-	quoted[n] = 0;
-	snprintf(p->mistake->text, sizeof p->mistake->text, "%s:%d:%d: %s\n%s\n%s^", p->name, number, (int)(place - line) + 1,
-	         words, quoted, pad);
-	return -1;
-}
-
-int cg_parse_expected(struct parser *p, const char *what)
-{
-	int n = 1;
-
-	if (!*p->at || *p->at == '\n')
-		return cg_parse_wrong(p, p->at, "expected %s", what);
-	if (!strncmp(p->at, "\xef\xbb\xbf", 3))
-		return cg_parse_wrong(p, p->at, "expected %s, got a byte order mark: save the file as UTF-8 without one", what);
-	if (control(*p->at))
-		return cg_parse_wrong(p, p->at, "expected %s, got a byte 0x%02x", what, (unsigned)*p->at);
-	while (n < 4 && inside(p->at[n]))
-		n++;
-	return cg_parse_wrong(p, p->at, "expected %s, got '%.*s'", what, n, p->at);
-}
-
-void cg_parse_skip(struct parser *p)
-{
-	for (;;) {
-		while (*p->at == ' ' || *p->at == '\t' || *p->at == '\r')
-			p->at++;
-		if (*p->at == '#')
-			p->at += strcspn(p->at, "\n");
-		if (*p->at != '\n' || !p->depth)
-			return;
-		p->at++;                          /* inside parentheses a line may go on */
-		p->line = p->at;
-		p->number++;
-	}
-}
-
-static int letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static int digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-int cg_parse_word(struct parser *p, char name[CG_NAME_MAX + 1], const char *what)
-{
-	size_t n = 0;
-
-	cg_parse_skip(p);
-	if (!letter(*p->at))
-		return cg_parse_expected(p, what);
-	while (letter(p->at[n]) || digit(p->at[n]) || p->at[n] == '_')
-		n++;
-	if (n > CG_NAME_MAX)
-		return cg_parse_wrong(p, p->at, "a name has at most %d letters, this one %d", CG_NAME_MAX, n < 9999 ? (int)n : 9999);
-	memcpy(name, p->at, n);
-	name[n] = 0;
-	p->at += n;
-	return 0;
-}
-
-int cg_parse_line_end(struct parser *p)
-{
-	cg_parse_skip(p);
-	return !*p->at || *p->at == '\n';
-}
-
-const struct symbol *cg_parse_find(const struct parser *p, const char *name)
-{
-	for (int k = 0; k < p->n_symbols; k++)
-		if (!strcmp(p->symbols[k].name, name))
-			return &p->symbols[k];
-	return NULL;
-}
-
-static char *copy(struct parser *p, const char *prefix, const char *name)
-{
-	size_t bytes = strlen(prefix) + strlen(name) + 1;
-	char *text = cg_arena_take(&p->cell->memory, bytes);
-
-	if (text)
-		snprintf(text, bytes, "%s%s", prefix, name);
-	return text;
-}
-
-int cg_parse_enter(struct parser *p, const char *place, const char *name, int kind, int index)
-{
-	const struct symbol *there = cg_parse_find(p, name);
-
-	if (there)
-		return cg_parse_wrong(p, place, there->kind == DERIVED ? "'%s' is a name that derivatives take; choose another"
-		                                              : "'%s' is declared already", name);
-	if (p->n_symbols == SYMBOLS_MAX)
-		return cg_parse_wrong(p, place, "a cell has at most %d names", SYMBOLS_MAX / 4);
-	p->symbols[p->n_symbols].name = copy(p, "", name);
-	p->symbols[p->n_symbols].place = place;
-	p->symbols[p->n_symbols].kind = kind;
-	p->symbols[p->n_symbols].index = index;
-	return p->symbols[p->n_symbols++].name ? 0 : -1;
-}
-
-/* Macros are written in capitals, and the dialects have many; complex.h has I. */
-static int capitals(const char *name)
-{
-	return !strpbrk(name, "abcdefghijklmnopqrstuvwxyz");
-}
-
-static const char *const prefixes[] = { "d", "g", "gd" };
-
-int cg_parse_argument(struct parser *p, const char *place, const char *name)
-{
-	for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++) {
-		char derived[CG_NAME_MAX + 3];
-
-		snprintf(derived, sizeof derived, "%s%s", prefixes[k], name);
-		if (cg_is_reserved(derived))
-			return cg_parse_wrong(p, place, "'%s' has the adjoint '%s', a word that kernels need; choose another name", name,
-			                      derived);
-	}
-	return 0;
-}
-
-static int used_form(struct parser *p, const char *place, const char *name)
-{
-	return cg_parse_wrong(p, place, "'%s' is of a form that kernels use; choose another name", name);
-}
-
-int cg_parse_free_word(struct parser *p, const char *place, const char *name)
-{
-	if (cg_is_reserved(name))
-		return cg_parse_wrong(p, place, "'%s' is a word that kernels need; choose another name", name);
-	if (name[strlen(name) - 1] == '_' || strstr(name, "__"))
-		return used_form(p, place, name);
-	return 0;
-}
-
-static int begins(const char *name, const char *with)
-{
-	return !strncmp(name, with, strlen(with));
-}
-
-/* With something before it: "at" alone is a name like any other. */
-static int ends(const char *name, const char *with)
-{
-	size_t n = strlen(name), m = strlen(with);
-
-	return n > m && !strcmp(name + n - m, with);
-}
-
-/* A form of which kernels make names of their own. */
-static int is_used_form(const char *name)
-{
-	static const char *const beginnings[] = { "cg_", "cl_", "acc_", "sum_", "no_" };
-	static const char *const endings[] = { "_all", "_at", "_stride", "_offset", "_run", "_out" };
-	int used = capitals(name) || (name[0] == 't' && digit(name[1]));
-
-	for (size_t k = 0; k < sizeof beginnings / sizeof *beginnings; k++)
-		used |= begins(name, beginnings[k]);
-	for (size_t k = 0; k < sizeof endings / sizeof *endings; k++)
-		used |= ends(name, endings[k]);
-	return used;
-}
-
-/* Declares a name and the names of its adjoints. */
-int cg_parse_declare(struct parser *p, const char *place, const char *name, int kind, int index)
-{
-	if (cg_parse_free_word(p, place, name))
-		return -1;
-	if (is_used_form(name))
-		return used_form(p, place, name);
-	if ((kind == CG_SYMBOL_GATE || kind == CG_SYMBOL_WEIGHT) && cg_parse_argument(p, place, name))
-		return -1;
-	if (cg_parse_enter(p, place, name, kind, index))
-		return -1;
-	for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++) {
-		char *derived = copy(p, prefixes[k], name);
-
-		if (!derived || cg_parse_enter(p, place, derived, DERIVED, 0))
-			return -1;
-	}
-	return 0;
-}
-
-/* ---- expressions: sum = product {+- product}, product = factor {*  / factor}, factor = number, name, call, (sum), -factor */
-
-static int term(struct parser *p, int code, int a, int b, long double value)
+static int gates(struct parser *p, int split)
 {
 	struct cg_cell *cell = p->cell;
 
-	if (cell->n_terms == CG_TERMS_MAX)
-		return cg_parse_wrong(p, p->at, "the equations have more than %d operations", CG_TERMS_MAX);
-	if (!(cell->n_terms & (cell->n_terms - 1))) {
-		int room = cell->n_terms ? cell->n_terms * 2 : 1;
-		struct cg_term *terms = cg_arena_take(&cell->memory, (size_t)room * sizeof *terms);
+	do {
+		struct cg_gate *gate = &cell->gates[cell->n_gates];
+		char bias[CG_NAME_MAX + 3] = "b_";
+		const char *place;
 
-		if (!terms)
+		if (full(p, cell->n_gates, CG_GATES_MAX, "gates") || (cg_parse_skip(p), place = p->at, cg_parse_word(p, gate->name, "a gate")))
 			return -1;
-		if (cell->n_terms)
-			memcpy(terms, cell->terms, (size_t)cell->n_terms * sizeof *terms);
-		cell->terms = terms;
-	}
-	cell->terms[cell->n_terms] = (struct cg_term){ code, a, b, value };
-	return cell->n_terms++;
-}
-
-int cg_parse_number(struct parser *p, long double *value)
-{
-	const char *start = p->at;
-	long double v = 0;
-	int scale = 0, digits = 0, exponent = 0, minus = 0;
-
-	for (; digit(*p->at); p->at++, digits++)
-		v = v * 10 + (*p->at - '0');
-	if (*p->at == '.')
-		for (p->at++; digit(*p->at); p->at++, digits++, scale--)
-			v = v * 10 + (*p->at - '0');
-	if (!digits)
-		return cg_parse_wrong(p, start, "expected a number");
-	if (*p->at == 'e' || *p->at == 'E') {
-		p->at++;
-		if (*p->at == '-' || *p->at == '+')
-			minus = *p->at++ == '-';
-		if (!digit(*p->at))
-			return cg_parse_wrong(p, p->at, "expected the digits of an exponent");
-		for (; digit(*p->at); p->at++)
-			exponent = exponent < 10000 ? exponent * 10 + (*p->at - '0') : exponent;
-	}
-	if (letter(*p->at) || *p->at == '_' || *p->at == '.')
-		return cg_parse_wrong(p, p->at, "expected an operator after the number");
-	scale += minus ? -exponent : exponent;
-	v = scale < 0 ? v / powl(10, -scale) : v * powl(10, scale);
-	if (digits > 40 || !(v < 1e38L))
-		return cg_parse_wrong(p, start, "a number has at most 40 digits and is below 1e38");
-	*value = v;
+		gate->stage = p->stage;
+		gate->split = split;
+		gate->place = place;
+		strcat(bias, gate->name + (strncmp(gate->name, "a_", 2) ? 0 : 2));
+		if (cg_parse_declare(p, place, gate->name, CG_SYMBOL_GATE, cell->n_gates) || cg_parse_declare(p, place, bias, DERIVED, 0))
+			return -1;
+		cell->n_gates++;
+	} while (!cg_parse_line_end(p));
 	return 0;
 }
 
-int cg_parse_expect(struct parser *p, char c, const char *after)
+static int prevs(struct parser *p, int output)
 {
-	cg_parse_skip(p);
-	if (*p->at != c)
-		return cg_parse_wrong(p, p->at, "expected '%c' after %s", c, after);
-	p->at++;
+	struct cg_cell *cell = p->cell;
+
+	do {
+		struct cg_prev *prev = &cell->prevs[cell->n_prevs];
+		char name[CG_NAME_MAX + 1], of[CG_NAME_MAX + 6];
+		const char *place;
+
+		int outputs = 0;
+
+		for (int k = 0; k < cell->n_prevs; k++)
+			outputs += cell->prevs[k].output;
+		if ((!output && full(p, cell->n_prevs - outputs, CG_STATES_MAX, "states")) ||
+		    (cg_parse_skip(p), place = p->at, cg_parse_word(p, name, output ? "the output" : "a state")))
+			return -1;
+		if (output && outputs)
+			return cg_parse_wrong(p, place, "a cell has one output");
+		snprintf(of, sizeof of, "%s_prev", name);
+		if (cg_parse_find(p, name) || strlen(of) > CG_NAME_MAX)
+			return cg_parse_wrong(p, place, "'%s' is %s", name, cg_parse_find(p, name) ? "declared already" : "too long for a state");
+		if (cg_parse_argument(p, place, name))
+			return -1;
+		memcpy(prev->name, of, sizeof of);
+		prev->value = -1;
+		prev->output = output;
+		if (cg_parse_declare(p, place, of, CG_SYMBOL_PREV, cell->n_prevs))
+			return -1;
+		cell->n_prevs++;
+	} while (!cg_parse_line_end(p));
 	return 0;
 }
 
-/* Sets up for what is in parentheses; the caller lowers depth again. */
-static int deeper(struct parser *p)
+static void join(const struct cg_cell *cell, int options, const char *between, char text[CG_KEY_MAX])
 {
-	if (++p->depth > CG_DEPTH_MAX)
-		return cg_parse_wrong(p, p->at, "parentheses are nested more than %d deep", CG_DEPTH_MAX);
-	return 0;
-}
-
-/* What other languages have, said in this one's words, or why it cannot be. */
-static const struct { const char *name, *is; } elsewhere[] = {
-	{ "max",      "max(a, b) is b + relu(a - b)" },
-	{ "min",      "min(a, b) is a - relu(a - b)" },
-	{ "abs",      "abs(x) is relu(x) + relu(-x)" },
-	{ "silu",     "silu(x) is x * sigmoid(x)" },
-	{ "swish",    "swish(x) is x * sigmoid(x)" },
-	{ "gelu",     "gelu(x) is nearly x / 2 * (1 + tanh(0.7978846 * (x + 0.044715 * x * x * x)))" },
-	{ "elu",      "elu(x) is relu(x) + exp(-relu(-x)) - 1" },
-	{ "sign",     "sign(x) is step(x) - step(-x)" },
-	{ "clamp",    "clamp(x, -limit, limit) is clip(x, limit)" },
-	{ "square",   "square(x) is x * x" },
-	{ "pow",      "there are no powers; pow(x, 2) is x * x" },
-	{ "sqrt",     "there are no roots" },
-	{ "log",      "there is no logarithm" },
-	{ "log1p",    "there is no logarithm" },
-	{ "softplus", "softplus(x) is log(1 + exp(x)), and there is no logarithm" },
-	{ "sin",      "there is none of the angle's functions" },
-	{ "cos",      "there is none of the angle's functions" },
-};
-
-static const char *said_elsewhere(const char *name)
-{
-	for (size_t k = 0; k < sizeof elsewhere / sizeof *elsewhere; k++)
-		if (!strcmp(elsewhere[k].name, name))
-			return elsewhere[k].is;
-	return NULL;
-}
-
-static int no_function(struct parser *p, const char *place, const char *name)
-{
-	const char *words[CG_OP_COUNT], *near, *is = said_elsewhere(name);
-	char all[120] = "";
 	int n = 0;
 
-	for (int code = CG_OP_LEAF + 1; code < CG_OP_COUNT; code++)
-		if (cg_operators[code].word)
-			words[n++] = cg_operators[code].word;
-	for (int k = 0; k < n; k++)
-		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k == 0 ? "" : k < n - 1 ? ", " : " and ", words[k]);
-	near = cg_nearest(name, words, n);
-	if (is)
-		return cg_parse_wrong(p, place, "there is no function '%s': %s; the functions are %s", name, is, all);
-	if (near)
-		return cg_parse_wrong(p, place, "there is no function '%s'; did you mean '%s'? The functions are %s", name, near, all);
-	return cg_parse_wrong(p, place, "there is no function '%s'; the functions are %s", name, all);
+	for (int k = 0; k < CG_OPTIONS_MAX; k++)
+		if (options >> k & 1)
+			n += snprintf(text + n, CG_KEY_MAX - (size_t)n, "%s%s", n ? between : "", cell->options[k].name);
 }
 
-static int call(struct parser *p, const char *place, const char *name)
+/* Which of the counted options, from one on, have names that "_" joins to the text: bits, or 0. */
+static int joined(const struct cg_cell *cell, int from, const char *text)
 {
-	int code = CG_OP_LEAF + 1, a, b = -1;
+	for (int k = from; k < cell->n_options; k++) {
+		size_t n = strlen(cell->options[k].name);
+		int rest = 0;
 
-	while (code < CG_OP_COUNT && (!cg_operators[code].word || strcmp(cg_operators[code].word, name)))
-		code++;
-	if (code == CG_OP_COUNT)
-		return no_function(p, place, name);
-	if (deeper(p) || (a = cg_parse_sum(p)) < 0)
-		return -1;
-	if (cg_operators[code].arity == 2 && (cg_parse_expect(p, ',', "the first argument") || (b = cg_parse_sum(p)) < 0))
-		return -1;
-	p->depth--;
-	if (*p->at == ',')
-		return cg_parse_wrong(p, p->at, "'%s' takes %d argument%s", name, cg_operators[code].arity,
-		             cg_operators[code].arity == 1 ? "" : "s");
-	p->depth++;
-	if (cg_parse_expect(p, ')', "the arguments"))
-		return -1;
-	p->depth--;
-	return term(p, code, a, b, 0);
+		if (strncmp(text, cell->options[k].name, n) || (text[n] && text[n] != '_'))
+			continue;
+		if (!text[n] || (rest = joined(cell, k + 1, text + n + 1)))
+			return rest | 1 << k;
+	}
+	return 0;
 }
 
-int cg_parse_unknown(struct parser *p, const char *place, const char *name)
+/* A kernel's name has its options' names in it, where "a_b" might be one or two.  The option at hand is not counted yet. */
+static int ambiguous(struct parser *p, const char *place)
 {
-	const char *names[SYMBOLS_MAX], *near;
-	int n = 0;
+	const struct cg_cell *cell = p->cell;
+	int last = 1 << cell->n_options;
+	char text[CG_KEY_MAX], other[CG_KEY_MAX];
 
-	for (int code = CG_OP_LEAF + 1; code < CG_OP_COUNT; code++)
-		if (cg_operators[code].word && !strcmp(cg_operators[code].word, name))
-			return cg_parse_wrong(p, place, "'%s' is a function: expected '(' after it", name);
-	for (int k = 0; k < p->n_symbols; k++)
-		if (p->symbols[k].kind != DERIVED)
-			names[n++] = p->symbols[k].name;
-	near = cg_nearest(name, names, n);
-	return cg_parse_wrong(p, place, near ? "'%s' is not known here; did you mean '%s'?"
-	                            : "'%s' is not known here: a name is declared, or given by an equation above", name, near);
+	for (int options = last; options < 2 * last; options++) {
+		int same;
+
+		join(cell, options, "_", text);
+		same = joined(cell, 0, text);
+		if (same) {
+			join(cell, same, ",", other);
+			join(cell, options, ",", text);
+			return cg_parse_wrong(p, place, "kernels with the options '%s' and '%s' would have one name; choose another", other,
+			                      text);
+		}
+	}
+	return 0;
 }
 
-static int factor(struct parser *p)
+static int option(struct parser *p)
 {
-	const char *place;
+	struct cg_cell *cell = p->cell;
+	struct cg_option *option = &cell->options[cell->n_options];
+	const char *name;
+
+	if (full(p, cell->n_options, CG_OPTIONS_MAX, "options") ||
+	    (cg_parse_skip(p), name = p->at, cg_parse_word(p, option->name, "the option's name")))
+		return -1;
+	for (int k = 0; k < cell->n_options; k++)
+		if (!strcmp(cell->options[k].name, option->name))
+			return cg_parse_wrong(p, p->at, "option '%s' is declared already", option->name);
+	if (cg_parse_free_word(p, name, option->name) || ambiguous(p, name))
+		return -1;
+	do {
+		struct cg_weight *weight = &cell->weights[cell->n_weights];
+		const char *place;
+
+		if (full(p, cell->n_weights, CG_WEIGHTS_MAX, "per-unit weights") ||
+		    (cg_parse_skip(p), place = p->at, cg_parse_word(p, weight->name, "a per-unit weight")))
+			return -1;
+		weight->option = cell->n_options;
+		if (cg_parse_declare(p, place, weight->name, CG_SYMBOL_WEIGHT, cell->n_weights))
+			return -1;
+		cell->n_weights++;
+	} while (!cg_parse_line_end(p));
+	cell->n_options++;
+	return 0;
+}
+
+static int params(struct parser *p)
+{
+	struct cg_cell *cell = p->cell;
+
+	for (;;) {
+		struct cg_param *param = &cell->params[cell->n_params];
+		const char *place;
+		long double value = 0;
+
+		if (full(p, cell->n_params, CG_PARAMS_MAX, "params") || (cg_parse_skip(p), place = p->at, cg_parse_word(p, param->name, "a param")))
+			return -1;
+		if (cg_parse_declare(p, place, param->name, CG_SYMBOL_PARAM, cell->n_params))
+			return -1;
+		cell->n_params++;
+		cg_parse_skip(p);
+		if (*p->at == '=') {
+			int minus;
+
+			p->at++;
+			cg_parse_skip(p);
+			minus = *p->at == '-';
+			p->at += minus;
+			if (cg_parse_number(p, &value))
+				return -1;
+			param->given = 1;
+			param->value = (double)(minus ? -value : value);
+		}
+		if (cg_parse_line_end(p))
+			return 0;
+		if (cg_parse_expect(p, ',', "the param"))
+			return -1;
+	}
+}
+
+/* A value that is there already. */
+static int value(struct parser *p, const char *what)
+{
 	char name[CG_NAME_MAX + 1];
 	const struct symbol *symbol;
-	long double value;
-	int a;
+	const char *place;
 
 	cg_parse_skip(p);
 	place = p->at;
-	if (*p->at == '-') {
-		p->at++;
-		if (++p->signs > CG_DEPTH_MAX)
-			return cg_parse_wrong(p, place, "signs are nested more than %d deep", CG_DEPTH_MAX);
-		a = factor(p);
-		p->signs--;
-		return a < 0 ? -1 : term(p, CG_OP_NEG, a, -1, 0);
-	}
-	if (*p->at == '(') {
-		p->at++;
-		if (deeper(p) || (a = cg_parse_sum(p)) < 0 || cg_parse_expect(p, ')', "the expression"))
-			return -1;
-		p->depth--;
-		return a;
-	}
-	if (digit(*p->at) || *p->at == '.')
-		return cg_parse_number(p, &value) ? -1 : term(p, CG_OP_CONST, -1, -1, value);
-	if (cg_parse_word(p, name, "a name, a number or '('"))
+	if (cg_parse_word(p, name, what))
 		return -1;
-	cg_parse_skip(p);
-	if (*p->at == '(') {
-		p->at++;
-		return call(p, place, name);
-	}
 	symbol = cg_parse_find(p, name);
 	if (!symbol || symbol->kind == DERIVED)
 		return cg_parse_unknown(p, place, name);
-	p->used[symbol->kind][symbol->index] = 1;
-	return term(p, CG_TERM_SYMBOL, symbol->kind, symbol->index, 0);
+	if (symbol->kind != CG_SYMBOL_VALUE)
+		return cg_parse_wrong(p, place, "'%s' is not given by an equation", name);
+	return symbol->index;
 }
 
-static int product(struct parser *p)
+static int stage(struct parser *p)
 {
-	int a = factor(p);
+	struct cg_cell *cell = p->cell;
+	const char *place;
+	int feed;
 
-	for (cg_parse_skip(p); a >= 0 && (*p->at == '*' || *p->at == '/'); cg_parse_skip(p)) {
-		int code = *p->at++ == '*' ? CG_OP_MUL : CG_TERM_DIV, b = factor(p);
-
-		a = b < 0 ? -1 : term(p, code, a, b, 0);
-	}
-	return a;
+	cg_parse_skip(p);
+	place = p->at;
+	if (full(p, p->stage, CG_STAGES_MAX, "stages") || (feed = value(p, "the value that the next product takes")) < 0)
+		return -1;
+	/* It would be an argument twice. */
+	for (int k = 0; k < cell->n_prevs; k++)
+		if (cell->prevs[k].value == feed)
+			return cg_parse_wrong(p, place, "'%s' is what the step gives; a product takes a value of another name",
+			                      cell->values[feed].name);
+	for (int s = 1; s < p->stage; s++)
+		if (cell->feeds[s - 1] == feed)
+			return cg_parse_wrong(p, place, "a product takes '%s' already", cell->values[feed].name);
+	if (cg_parse_argument(p, place, cell->values[feed].name))
+		return -1;
+	p->stages[p->stage] = place;
+	cell->feeds[p->stage++ - 1] = feed;
+	cell->n_stages = p->stage;
+	return 0;
 }
 
-int cg_parse_sum(struct parser *p)
+static int save(struct parser *p)
 {
-	int a = product(p);
+	struct cg_cell *cell = p->cell;
 
-	for (cg_parse_skip(p); a >= 0 && (*p->at == '+' || *p->at == '-'); cg_parse_skip(p)) {
-		int code = *p->at++ == '+' ? CG_OP_ADD : CG_TERM_SUB, b = product(p);
+	do {
+		int k;
 
-		a = b < 0 ? -1 : term(p, code, a, b, 0);
+		if (full(p, cell->n_saves, CG_SAVES_MAX, "saved values") || (k = value(p, "a value to save")) < 0)
+			return -1;
+		for (int j = 0; j < cell->n_saves; j++)
+			if (cell->saves[j] == k)
+				return cg_parse_wrong(p, p->at, "'%s' is saved already", cell->values[k].name);
+		cell->saves[cell->n_saves++] = k;
+	} while (!cg_parse_line_end(p));
+	return 0;
+}
+
+static int equation(struct parser *p, const char *start, const char *name)
+{
+	struct cg_cell *cell = p->cell;
+	struct cg_equation *v = &cell->values[cell->n_values];
+	size_t n = 0;
+
+	if (full(p, cell->n_values, CG_VALUES_MAX, "equations") || (v->term = cg_parse_sum(p)) < 0)
+		return -1;
+	cg_parse_skip(p);
+	if (!cg_parse_line_end(p))
+		return cg_parse_expected(p, "an operator or the end of the line");
+	strcpy(v->name, name);
+	v->stage = p->stage;
+	/* The equation as written, blanks folded and comments dropped: kernels quote it. */
+	for (const char *s = start; s < p->at && n < CG_LINE_MAX; s++) {
+		if (*s == '#')
+			s += strcspn(s, "\n") - 1;
+		else if (*s == ' ' || *s == '\t' || *s == '\n' || *s == '\r')
+			n += n && v->line[n - 1] != ' ' ? (v->line[n] = ' ', 1) : 0;
+		else
+			v->line[n++] = *s;
 	}
-	return a;
+	while (n && v->line[n - 1] == ' ')
+		n--;
+	v->line[n] = 0;
+	if (cg_parse_declare(p, start, name, CG_SYMBOL_VALUE, cell->n_values))
+		return -1;
+	for (int k = 0; k < cell->n_prevs; k++)
+		if (!strncmp(cell->prevs[k].name, name, strlen(name)) && !strcmp(cell->prevs[k].name + strlen(name), "_prev"))
+			cell->prevs[k].value = cell->n_values;
+	cell->n_values++;
+	return 0;
+}
+
+static int name_cell(struct parser *p)
+{
+	if (cg_parse_word(p, p->cell->name, "the cell's name"))
+		return -1;
+	p->cell_place = p->at - strlen(p->cell->name);
+	return cg_parse_free_word(p, p->cell_place, p->cell->name);
+}
+
+static int line(struct parser *p)
+{
+	static const char *const words[] = { "gates", "split", "state", "output", "option", "param", "stage", "save", "cell" };
+	char name[CG_NAME_MAX + 1];
+	const char *start = p->at, *near;
+
+	if (cg_parse_word(p, name, "a declaration or an equation"))
+		return -1;
+	if (!strcmp(name, "cell"))
+		return p->cell->name[0] ? cg_parse_wrong(p, start, "a file holds one cell") : name_cell(p);
+	if (!p->cell->name[0])
+		return cg_parse_wrong(p, start, "expected 'cell NAME' first");
+	if (!strcmp(name, "gates"))  return gates(p, 0);
+	if (!strcmp(name, "split"))  return gates(p, 1);
+	if (!strcmp(name, "state"))  return prevs(p, 0);
+	if (!strcmp(name, "output")) return prevs(p, 1);
+	if (!strcmp(name, "option")) return option(p);
+	if (!strcmp(name, "param"))  return params(p);
+	if (!strcmp(name, "stage"))  return stage(p);
+	if (!strcmp(name, "save"))   return save(p);
+	cg_parse_skip(p);
+	if (*p->at == '=') {
+		p->at++;
+		return equation(p, start, name);
+	}
+	near = *p->at && *p->at != '\n' ? cg_nearest(name, words, sizeof words / sizeof *words) : NULL;
+	return near ? cg_parse_wrong(p, start, "there is no declaration '%s'; did you mean '%s'?", name, near)
+	            : cg_parse_wrong(p, p->at, "expected '=' after '%s'", name);
+}
+
+/* ---- what can only be said when all has been read ---- */
+
+/* The mistake stands where the name was declared. */
+static int unused(struct parser *p, const char *what, const char *name)
+{
+	return cg_parse_wrong(p, cg_parse_find(p, name)->place, "%s '%s' is not used", what, name);
+}
+
+/* Does anything take the value of an equation: another, the next step, a product, the gradient? */
+static int is_taken(const struct parser *p, int value)
+{
+	const struct cg_cell *cell = p->cell;
+	int taken = p->used[CG_SYMBOL_VALUE][value];
+
+	for (int k = 0; k < cell->n_prevs; k++)
+		taken |= cell->prevs[k].value == value;
+	for (int k = 0; k < cell->n_stages - 1; k++)
+		taken |= cell->feeds[k] == value;
+	for (int k = 0; k < cell->n_saves; k++)
+		taken |= cell->saves[k] == value;
+	return taken;
+}
+
+static int all_used(struct parser *p)
+{
+	const struct cg_cell *cell = p->cell;
+
+	for (int k = 0; k < cell->n_gates; k++)
+		if (!p->used[CG_SYMBOL_GATE][k])
+			return unused(p, "gate", cell->gates[k].name);
+	for (int k = 0; k < cell->n_weights; k++)
+		if (!p->used[CG_SYMBOL_WEIGHT][k])
+			return unused(p, "per-unit weight", cell->weights[k].name);
+	for (int k = 0; k < cell->n_params; k++)
+		if (!p->used[CG_SYMBOL_PARAM][k])
+			return unused(p, "param", cell->params[k].name);
+	for (int k = 0; k < cell->n_values; k++)
+		if (!is_taken(p, k))
+			return unused(p, "equation", cell->values[k].name);
+	return 0;
+}
+
+/* The gate of its stage whose recurrent part a split gate is: q_n and a_n, alike from the first _ on; -1: there is none. */
+static int whole_of(const struct cg_cell *cell, const struct cg_gate *split)
+{
+	const char *end = strchr(split->name, '_'), *other;
+
+	for (int k = 0; k < cell->n_gates && end; k++) {
+		other = strchr(cell->gates[k].name, '_');
+		if (!cell->gates[k].split && cell->gates[k].stage == split->stage && other && !strcmp(end, other))
+			return k;
+	}
+	return -1;
+}
+
+static void pair_gates(struct cg_cell *cell)
+{
+	for (int k = 0; k < cell->n_gates; k++)
+		cell->gates[k].whole = cell->gates[k].split ? whole_of(cell, &cell->gates[k]) : -1;
+}
+
+static int stage_has_gates(const struct cg_cell *cell, int stage)
+{
+	int any = 0;
+
+	for (int k = 0; k < cell->n_gates; k++)
+		any |= cell->gates[k].stage == stage;
+	return any;
+}
+
+static int whole(struct parser *p)
+{
+	struct cg_cell *cell = p->cell;
+	int output = 0;
+
+	if (!cell->name[0])
+		return cg_parse_wrong(p, p->at, "expected 'cell NAME', got the end of the text");
+	if (!cell->n_gates)
+		return cg_parse_wrong(p, p->cell_place, "cell '%s' has no gates: nothing would reach it", cell->name);
+	for (int k = 0; k < cell->n_prevs; k++) {
+		const struct cg_prev *prev = &cell->prevs[k];
+
+		output |= prev->output;
+		if (prev->value < 0)
+			return cg_parse_wrong(p, cg_parse_find(p, prev->name)->place, "no equation gives %s '%.*s'",
+			                      prev->output ? "the output" : "state", (int)strlen(prev->name) - 5, prev->name);
+	}
+	if (!output)
+		return cg_parse_wrong(p, p->cell_place, "cell '%s' has no 'output'", cell->name);
+	for (int s = 1; s < cell->n_stages; s++)
+		if (!stage_has_gates(cell, s + 1))
+			return cg_parse_wrong(p, p->stages[s], "stage %d has no gates: nothing would take its product", s + 1);
+	pair_gates(cell);
+	return all_used(p);
+}
+
+static int lines(struct parser *p)
+{
+	for (;;) {
+		cg_parse_skip(p);
+		if (*p->at == '\n') {
+			p->at++;
+		} else if (!*p->at) {
+			return whole(p);
+		} else if (line(p)) {
+			return -1;
+		} else if (!cg_parse_line_end(p)) {
+			return cg_parse_expected(p, "the end of the line");
+		}
+	}
+}
+
+/* The cell's own copy. */
+static const char *keep(struct cg_cell *cell, const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+	char *own = cg_arena_take(&cell->memory, bytes);
+
+	return own ? memcpy(own, text, bytes) : NULL;
+}
+
+static int parse(struct cg_cell *cell, struct parser *p, const char *text, const char *name_in_errors)
+{
+	cell->n_stages = p->stage = 1;
+	cell->text = p->at = keep(cell, text);
+	cell->file = keep(cell, name_in_errors);
+	p->cell = cell;
+	return cell->text && cell->file && !lines(p) && !cell->memory.failed ? 0 : -1;
+}
+
+struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *resize, struct cg_mistake *mistake)
+{
+	size_t bytes = strlen(text);
+	struct cg_cell *cell;
+	struct parser *p;
+	int failed = -1;
+
+	mistake->text[0] = 0;
+	if (bytes > CG_TEXT_MAX) {
+		snprintf(mistake->text, sizeof mistake->text, "%s: a cell has at most %d bytes, this one %zu", name_in_errors,
+		         CG_TEXT_MAX, bytes);
+		return NULL;
+	}
+	cell = resize(NULL, sizeof *cell);
+	p = resize(NULL, sizeof *p);
+	if (cell)
+		*cell = (struct cg_cell){ .memory.resize = resize };
+	if (cell && p) {
+		memset(p, 0, sizeof *p);
+		p->mistake = mistake;
+		failed = parse(cell, p, text, name_in_errors);
+	}
+	if (p)
+		resize(p, 0);
+	if (!failed)
+		return cell;
+	cg_parse_free(cell);
+	return NULL;
+}
+
+void cg_parse_free(struct cg_cell *cell)
+{
+	if (cell) {
+		cg_resize *resize = cell->memory.resize;
+
+		cg_arena_free(&cell->memory);
+		resize(cell, 0);
+	}
+}
+
+int cg_check_split(const struct cg_cell *cell, struct cg_mistake *mistake)
+{
+	char words[CG_LINE_MAX];
+
+	for (int k = 0; k < cell->n_gates; k++) {
+		const struct cg_gate *gate = &cell->gates[k];
+		int before = 0;
+
+		while (before < k && cell->gates[before].whole != gate->whole)
+			before++;
+		if (!gate->split || (gate->whole >= 0 && before == k))
+			continue;
+		if (gate->whole < 0)
+			snprintf(words, sizeof words, "split gate '%s': expected a gate of its stage with the same name from the first _ on",
+			         gate->name);
+		else
+			snprintf(words, sizeof words, "split gate '%s': gate '%s' has the split gate '%s' already", gate->name,
+			         cell->gates[gate->whole].name, cell->gates[before].name);
+		cg_mistake_at(mistake, cell, gate->place, words);
+		return -1;
+	}
+	return 0;
+}
+
+int cg_saves_output(const struct cg_cell *cell)
+{
+	for (int k = 0; k < cell->n_prevs; k++)
+		for (int j = 0; j < cell->n_saves && cell->prevs[k].output; j++)
+			if (cell->saves[j] == cell->prevs[k].value)
+				return 1;
+	return 0;
+}
+
+int cg_parse_options(const struct cg_cell *cell, const char *names, struct cg_mistake *mistake)
+{
+	int bits = 0;
+
+	while (names && *names) {
+		size_t n = strcspn(names, ",");
+		int k = 0;
+
+		while (k < cell->n_options && (strlen(cell->options[k].name) != n || memcmp(cell->options[k].name, names, n)))
+			k++;
+		if (k == cell->n_options) {
+			snprintf(mistake->text, sizeof mistake->text, "cell %s has no option '%.*s'%s%s", cell->name,
+			         n < 60 ? (int)n : 60, names, cell->n_options ? "; it has " : "",
+			         cell->n_options ? cell->options[0].name : "");
+			for (k = 1; k < cell->n_options; k++) {
+				size_t used = strlen(mistake->text);
+
+				snprintf(mistake->text + used, sizeof mistake->text - used, ", %s", cell->options[k].name);
+			}
+			return -1;
+		}
+		bits |= 1 << k;
+		names += n + (names[n] == ',');
+	}
+	return bits;
 }

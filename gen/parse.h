@@ -1,5 +1,5 @@
 /*
- * What the two halves of the parser share: parse.c reads words, names and expressions, declare.c lines and the whole.
+ * What the files of the parser share: scan.c reads words, names.c keeps names, term.c reads expressions, parse.c lines and the whole.
  */
 #ifndef CG_PARSE_H
 #define CG_PARSE_H
@@ -15,15 +15,17 @@ struct symbol { const char *name, *place; int kind, index; };    /* place: where
 
 struct parser {
 	struct cg_cell *cell;
-	const char *name, *text, *at, *line;      /* where we are, and the start of its line */
+	const char *at;                           /* where we are in the cell's text */
 	const char *cell_place, *stages[CG_STAGES_MAX];          /* the cell's name; what each stage but the first takes */
-	int number, depth, signs, stage;          /* depth: of parentheses; signs: of signs upon signs */
+	int depth, signs, stage;                  /* depth: of parentheses; signs: of signs upon signs */
 	struct symbol symbols[SYMBOLS_MAX];
 	int n_symbols;
 	int used[DERIVED][CG_VALUES_MAX];
 	struct cg_mistake *mistake;
 };
 
+/* Says what is wrong at a place of a cell's text, quoting its line with a caret. */
+void cg_mistake_at(struct cg_mistake *, const struct cg_cell *, const char *place, const char *words);
 /* Says what is wrong at a place, quoting its line with a caret; the first mistake stays.  Returns -1. */
 int cg_parse_wrong(struct parser *, const char *place, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* What was expected at p->at, and which letter is there instead. */
@@ -36,6 +38,11 @@ int cg_parse_expect(struct parser *, char, const char *after);
 int cg_parse_word(struct parser *, char name[CG_NAME_MAX + 1], const char *what);
 /* A decimal number, whatever the locale says of commas. */
 int cg_parse_number(struct parser *, long double *value);
+static inline int cg_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 /* Reads an expression; returns its term, or -1. */
 int cg_parse_sum(struct parser *);
 

@@ -10,9 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const cg_pass_names[CG_PASS_COUNT] = { "forward", "grad", "gradgrad", "seq_forward", "seq_grad" };
-const char *const cg_real_names[4] = { "f32", "f64", "f16", "bf16" };
-const char *const cg_acc_names[4]  = { "f32", "f64", "f32", "f32" };
+#define NAME(with, code, name, text) #name,
+const char *const cg_pass_names[CG_PASS_COUNT] = { CG_PASSES(NAME,) };
 
 /* What memory holds, by role and order: what a product reads is real; what it writes or is added to is acc. */
 static const struct { signed char kind, type[4]; } memory[] = {
@@ -494,7 +493,7 @@ static void pieces(struct maker *m)
 static int endless(const struct cg_pass_plan *plan)
 {
 	const struct cg_graph *graph = &plan->graph;
-	int narrow = strcmp(cg_acc_names[plan->dtype], "f64") != 0;
+	int narrow = cg_dtypes[plan->dtype].acc != CG_DTYPE_F64;
 
 	for (int k = 1; k < graph->n; k++) {
 		const struct cg_node *n = &graph->nodes[k];
@@ -541,7 +540,7 @@ struct cg_pass_plan *cg_plan(const struct cg_cell *cell, int options, int pass, 
 		}
 		if (wrong >= 0)
 			snprintf(mistake->text, sizeof mistake->text, "cell %s: a constant of '%s' is not a number of %s", cell->name,
-			         cell->values[wrong].line, cg_acc_names[dtype]);
+			         cell->values[wrong].line, cg_real_names[cg_dtypes[dtype].acc]);
 		else if (!plan->memory.failed)
 			snprintf(mistake->text, sizeof mistake->text, "cell %s: its %s has more than %d nodes", cell->name,
 			         cg_pass_names[pass], CG_NODES_MAX);

@@ -6,7 +6,9 @@
 
 #include <string.h>
 
-enum { SECTIONS_MAX = 64 };
+enum { SECTIONS_MAX = 64, TAB = 8 };
+
+static const char shared_hole[] = "@shared@\n";
 
 struct sections { const char *name[SECTIONS_MAX]; size_t length[SECTIONS_MAX]; int n; };
 
@@ -32,18 +34,56 @@ static int put_needs(struct cg_text *text, const struct cg_dialect *d, int dtype
 /* The section of one of the two files, for the dtype's real or for its acc. */
 static int find(const char *file, const char *name, int dtype, struct cg_section *section)
 {
-	return cg_section_find(file, name, cg_real_names[dtype], section) && cg_section_find(file, name, cg_acc_names[dtype], section);
+	return cg_section_find(file, name, cg_real_names[dtype], section) &&
+	       cg_section_find(file, name, cg_real_names[cg_dtypes[dtype].acc], section);
 }
 
-/* Appends a section of the dialect's prelude or of the math text, after those it needs, unless it was appended before.  Where a
- * prelude's section says @shared@ there comes the math text's of the same name. */
+/* "typedef uint16_t real;" and what it is, in the dialect's column. */
+static void put_typedef(struct cg_text *text, const struct cg_dialect *d, const char *type, const char *name, const char *is,
+                        const char *holds)
+{
+	size_t column = strlen("typedef  ;") + strlen(type) + strlen(name);
+
+	cg_text_printf(text, "typedef %s %s;", type, name);
+	for (; column < (size_t)d->comments; column = column / TAB * TAB + TAB)
+		cg_text_put(text, "\t");
+	cg_text_printf(text, "/* %s%s%s */\n", is, holds ? ": " : "", holds ? holds : "");
+}
+
+static void put_types(struct cg_text *text, const struct cg_dialect *d, int dtype)
+{
+	put_typedef(text, d, cg_type_word(d, dtype), "real", "what memory holds", cg_dtypes[dtype].holds);
+	put_typedef(text, d, cg_type_word(d, cg_dtypes[dtype].acc), "acc", "what arithmetic uses", NULL);
+	put_typedef(text, d, d->bits[cg_acc_bytes(dtype)], "word", "an acc's bits", NULL);
+}
+
+/* Fills the holes of a section.  Where it says @shared@ there comes the other. */
+static void put_filled(struct cg_text *text, const struct cg_dialect *d, int dtype, const struct cg_section *section,
+                       const struct cg_section *shared, const char *at)
+{
+	struct cg_text types = { .resize = text->resize };
+	const char *end = section->at + section->length;
+
+	put_types(&types, d, dtype);
+	const char *const words[] = { "inline", d->inlined, "types", types.at ? types.at : "", NULL };
+
+	cg_fill(text, section->at, (size_t)((at ? at : end) - section->at), words);
+	if (at) {
+		cg_fill(text, shared->at, shared->length - (shared->length > 1 && shared->at[shared->length - 2] == '\n'), words);
+		at += strlen(shared_hole);
+		cg_fill(text, at, (size_t)(end - at), words);
+	}
+	text->failed |= types.failed;
+	text->resize(types.at, 0);
+}
+
+/* Appends a section of the dialect's prelude or of the math text, after those it needs, unless it was appended before.  What a
+ * prelude's section shares is the math text's of the same name. */
 static int put_section(struct cg_text *text, const struct cg_dialect *d, int dtype, const char *name, size_t length,
                        struct sections *done)
 {
-	const char *const words[] = { "inline", d->inlined, NULL };
-	static const char hole[] = "@shared@\n";
 	struct cg_section section, shared;
-	const char *at, *end;
+	const char *at;
 	char word[40];
 
 	for (int k = 0; k < done->n; k++)
@@ -55,20 +95,14 @@ static int put_section(struct cg_text *text, const struct cg_dialect *d, int dty
 	word[length] = 0;
 	if (find(d->file, word, dtype, &section) && find("math.in", word, dtype, &section))
 		return -1;
-	at = strstr(section.at, hole);
-	end = section.at + section.length;
-	at = at && at < end ? at : NULL;
+	at = strstr(section.at, shared_hole);
+	at = at && at < section.at + section.length ? at : NULL;
 	if ((at && (find("math.in", word, dtype, &shared) || put_needs(text, d, dtype, &shared, done))) ||
 	    put_needs(text, d, dtype, &section, done))
 		return -1;
 	done->name[done->n] = name;
 	done->length[done->n++] = length;
-	cg_fill(text, section.at, (size_t)((at ? at : end) - section.at), words);
-	if (at) {
-		cg_fill(text, shared.at, shared.length - (shared.length > 1 && shared.at[shared.length - 2] == '\n'), words);
-		at += sizeof hole - 1;
-		cg_fill(text, at, (size_t)(end - at), words);
-	}
+	put_filled(text, d, dtype, &section, &shared, at);
 	return 0;
 }
 
@@ -110,7 +144,7 @@ int cg_print_prelude(const struct cg_pass_plan *const *plans, int n, int lang, s
 	if (put_section(text, d, dtype, "types", 5, &done) || (d->builds && put_section(text, d, dtype, "builds", 6, &done)))
 		return -1;
 	/* A function that nothing calls would be warned of. */
-	for (int out = 0; out < 2 && dtype >= 2; out++)
+	for (int out = 0; out < 2 && !cg_is_plain(dtype); out++)
 		if (converts(plans, n, out) && put_section(text, d, dtype, out ? "to_real" : "to_acc", out ? 7 : 6, &done))
 			return -1;
 	for (int code = 0; code < CG_OP_COUNT; code++) {

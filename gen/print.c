@@ -11,6 +11,7 @@
 struct printer {
 	const struct cg_pass_plan *plan;
 	const struct cg_piece *piece;
+	int lang;
 	const struct cg_dialect *dialect;
 	const char **name;
 	int plain;                                /* memory holds what arithmetic uses */
@@ -24,7 +25,7 @@ enum { SUM, PRODUCT, SIGN, PRIMARY };
 
 static void number(struct printer *p, struct cg_text *text, long double value)
 {
-	int narrow = strcmp(cg_acc_names[p->plan->dtype], "f64") != 0;
+	int narrow = cg_dtypes[p->plan->dtype].acc != CG_DTYPE_F64;
 	double v = narrow ? (double)(float)value : (double)value;
 	char digits[40];
 
@@ -119,11 +120,10 @@ static void expression(struct printer *p, struct cg_text *text, int id, int abov
 /* In a header, which may stand beside others, there are no types of ours. */
 static const char *type_name(const struct printer *p, const struct cg_argument *a)
 {
-	static const char *const real[] = { "float", "double", "uint16_t", "uint16_t" };
-	static const char *const acc[]  = { "float", "double", "float", "float" };
+	int dtype = p->plan->dtype;
 
 	if (p->header && a->type != CG_TYPE_I64)
-		return (a->type == CG_TYPE_REAL ? real : acc)[p->plan->dtype];
+		return cg_type_word(p->dialect, a->type == CG_TYPE_REAL ? dtype : cg_dtypes[dtype].acc);
 	return a->type == CG_TYPE_REAL ? "real" : a->type == CG_TYPE_ACC ? "acc" : "int64_t";
 }
 
@@ -361,7 +361,7 @@ static int each_value(struct printer *p, struct cg_text *text, const char *secti
 	int value = 0;
 
 	if (cg_section_find("sum.in", section, p->dialect->shape, &form) &&
-	    cg_section_find("sum.in", section, p->dialect->name, &form))
+	    cg_section_find("sum.in", section, cg_lang_names[p->lang], &form))
 		return 0;
 	for (int k = 0; k < p->piece->n_arguments; k++) {
 		const struct cg_argument *a = &p->piece->arguments[k];
@@ -418,7 +418,8 @@ static void about_argument(const struct printer *p, struct cg_text *text, const 
 
 static void about(struct printer *p, struct cg_text *text)
 {
-	static const char *const words[] = { "forward step", "gradient", "gradient's gradient", "forward step", "gradient" };
+#define TEXT(with, code, name, text) text,
+	static const char *const words[] = { CG_PASSES(TEXT,) };
 	const struct cg_pass_plan *plan = p->plan;
 	const struct cg_piece *piece = p->piece;
 
@@ -477,7 +478,7 @@ static void one(struct printer *p, struct cg_text *text)
 	const char *const words[] = { "key", p->piece->key, "one_key", key, "kernel", p->dialect->kernel, "run", units,
 		"run_threads", threads, "parameters", list.at ? list.at : "", "names", given.at ? given.at : "", NULL };
 
-	if (cg_section_find("point.in", "one", p->dialect->name, &section))
+	if (cg_section_find("point.in", "one", cg_lang_names[p->lang], &section))
 		text->failed = 1;
 	else
 		cg_fill(text, section.at, section.length, words);
@@ -538,7 +539,7 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 	for (int k = 0; rest[k]; k++)
 		words[n++] = rest[k];
 	words[n] = NULL;
-	if ((cg_section_find(files[p->piece->shape], sections[p->piece->shape], d->name, &shape) &&
+	if ((cg_section_find(files[p->piece->shape], sections[p->piece->shape], cg_lang_names[p->lang], &shape) &&
 	     cg_section_find(files[p->piece->shape], sections[p->piece->shape], d->shape, &shape)) ||
 	    cg_section_find("point.in", "element", NULL, &element))
 		return -1;
@@ -558,7 +559,7 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 
 int cg_print_functions(const struct cg_pass_plan *plan, int lang, const char *linkage, struct cg_text *text)
 {
-	struct printer p = { .plan = plan, .dialect = &cg_dialects[lang], .plain = plan->dtype < 2 };
+	struct printer p = { .plan = plan, .lang = lang, .dialect = &cg_dialects[lang], .plain = cg_is_plain(plan->dtype) };
 
 	for (int k = 0; k < plan->n_pieces; k++) {
 		struct cg_arena memory = { text->resize, NULL, 0 };
@@ -605,16 +606,12 @@ void cg_print_command(const struct cg_pass_plan *plan, int lang, struct cg_text 
 }
 
 /* Around functions that have C's names in C++ too, where the dialect is both. */
-static int put_linkage(struct cg_text *text, int lang, const char *name)
+static void put_linkage(struct cg_text *text, int lang, const char *name)
 {
 	struct cg_section section;
 
-	if (lang != CG_LANG_C)
-		return 0;
-	if (cg_section_find(cg_dialects[lang].file, name, NULL, &section))
-		return -1;
-	cg_text_put_n(text, section.at, section.length);
-	return 0;
+	if (!cg_section_find(cg_dialects[lang].file, name, NULL, &section))
+		cg_text_put_n(text, section.at, section.length);
 }
 
 int cg_print(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
@@ -624,9 +621,12 @@ int cg_print(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
 	cg_text_printf(text, "/* %s: ", plan->key);
 	cg_print_command(plan, lang, text);
 	cg_text_put(text, " */\n\n");
-	if (cg_print_prelude(&plan, 1, lang, text) || put_linkage(text, lang, "open") || cg_print_functions(plan, lang, "", text) ||
-	    put_linkage(text, lang, "close"))
+	if (cg_print_prelude(&plan, 1, lang, text))
 		return -1;
+	put_linkage(text, lang, "open");
+	if (cg_print_functions(plan, lang, "", text))
+		return -1;
+	put_linkage(text, lang, "close");
 	return text->failed ? -1 : 0;
 }
 
@@ -658,7 +658,7 @@ static void put_prototype(struct printer *p, struct cg_text *text)
 
 int cg_print_header(const struct cg_pass_plan *plan, struct cg_text *text)
 {
-	static const char *const halves[] = { [2] = "bits of a half", [3] = "upper half of a float's bits" };
+	const struct cg_dtype_row *real = &cg_dtypes[plan->dtype];
 	struct printer p = { .plan = plan, .dialect = &cg_dialects[CG_LANG_C], .header = 1 };
 
 	cg_text_printf(text, "/* %s: ", plan->key);
@@ -668,18 +668,16 @@ int cg_print_header(const struct cg_pass_plan *plan, struct cg_text *text)
 	cg_text_put(text, "\n#define ");
 	put_guard(text, plan->key);
 	cg_text_put(text, "\n\n#include <stdint.h>\n\n");
-	if (plan->dtype >= 2)
-		cg_text_printf(text, "/* An element of uint16_t is the %s. */\n\n", halves[plan->dtype]);
-	if (put_linkage(text, CG_LANG_C, "open"))
-		return -1;
+	if (!real->type)
+		cg_text_printf(text, "/* An element of %s is the %s. */\n\n", cg_type_word(p.dialect, plan->dtype), real->bits);
+	put_linkage(text, CG_LANG_C, "open");
 	for (int k = 0; k < plan->n_pieces; k++) {
 		p.piece = &plan->pieces[k];
 		if (k)
 			cg_text_put(text, "\n");
 		put_prototype(&p, text);
 	}
-	if (put_linkage(text, CG_LANG_C, "close"))
-		return -1;
+	put_linkage(text, CG_LANG_C, "close");
 	cg_text_put(text, "\n#endif\n");
 	return text->failed ? -1 : 0;
 }

@@ -10,15 +10,9 @@
 
 /* ---- shapes ---- */
 
-/* Does memory hold what arithmetic uses? */
-static int is_plain(int dtype)
-{
-	return !strcmp(cg_acc_names[dtype], cg_real_names[dtype]);
-}
-
 int cg_rows_shapes(int dtype, struct cg_rows_shape shapes[CG_ROWS_SHAPES])
 {
-	int n = is_plain(dtype) ? 2 : CG_ROWS_SHAPES;
+	int n = cg_is_plain(dtype) ? 2 : CG_ROWS_SHAPES;
 
 	for (int k = 0; k < n; k++)
 		shapes[k] = (struct cg_rows_shape){ .dtype = dtype, .src_acc = k >> 2, .dst_acc = k >> 1 & 1, .drop = k & 1 };
@@ -27,7 +21,7 @@ int cg_rows_shapes(int dtype, struct cg_rows_shape shapes[CG_ROWS_SHAPES])
 
 int cg_rows_index(const struct cg_rows_shape *s)
 {
-	return is_plain(s->dtype) ? !!s->drop : !!s->src_acc << 2 | !!s->dst_acc << 1 | !!s->drop;
+	return cg_is_plain(s->dtype) ? !!s->drop : !!s->src_acc << 2 | !!s->dst_acc << 1 | !!s->drop;
 }
 
 void cg_rows_key(const struct cg_rows_shape *s, char key[CG_KEY_MAX])
@@ -40,22 +34,13 @@ void cg_rows_key(const struct cg_rows_shape *s, char key[CG_KEY_MAX])
 
 /* ---- text ---- */
 
-/* What the dialects call the same thing. */
-static const struct words {
-	const char *u64, *global, *unit_step;
-} dialects[CG_LANG_COUNT] = {
-	[CG_LANG_C]      = { "uint64_t", "", "" },
-	[CG_LANG_OPENCL] = { "ulong", "__global ", "get_global_size(0)" },
-	[CG_LANG_CUDA]   = { "unsigned long long", "", "gridDim.x * (long long)blockDim.x" },
-};
-
 static void about(const struct cg_rows_shape *s, const char *key, int lang, struct cg_text *text)
 {
 	const char *src = s->src_acc ? "acc " : "real", *dst = s->dst_acc ? "acc " : "real";
 
 	cg_text_printf(text, "/*\n * %s:\n * dst[to[p], j] = %s, or += with add, for %s <= p < rows and j < columns.\n"
 	               " * Strides are in elements, from row to row.  Index arrays may be null.\n *", key,
-	               s->drop ? "drop(src[from[p], j])" : "src[from[p], j]", lang == CG_LANG_C ? "row" : "0");
+	               s->drop ? "drop(src[from[p], j])" : "src[from[p], j]", cg_dialects[lang].strips ? "row" : "0");
 	cg_text_printf(text, "\n *\tsrc          in  %s    [., columns]    a stride of 0: one row for all", src);
 	cg_text_put(text, "\n *\tfrom         in  int64   [rows]          null: p");
 	cg_text_printf(text, "\n *\tdst          out %s    [., columns]    shares no memory with the others", dst);
@@ -81,7 +66,7 @@ static void say(struct holes *h, const char *hole, const char *text)
 
 static void say_conversions(struct holes *h, const struct cg_rows_shape *s)
 {
-	int from = !s->src_acc && !is_plain(s->dtype), to = !s->dst_acc && !is_plain(s->dtype);
+	int from = !s->src_acc && !cg_is_plain(s->dtype), to = !s->dst_acc && !cg_is_plain(s->dtype);
 
 	say(h, "src(", from ? "to_acc(" : "");
 	say(h, "src)", from ? ")" : "");
@@ -94,7 +79,7 @@ static void say_conversions(struct holes *h, const struct cg_rows_shape *s)
 /* Where an element and its word are, and what there is of dropout around them. */
 static void say_drop(struct holes *h, const struct cg_rows_shape *s, int lang)
 {
-	int c = lang == CG_LANG_C;
+	int c = cg_dialects[lang].strips;
 
 	say(h, "src", c ? "src[unit]" : "src.of[unit]");
 	say(h, "dst", c ? "dst[unit]" : "dst.of[unit]");
@@ -113,12 +98,12 @@ static void say_dialect(struct holes *h, const struct cg_rows_shape *s, int lang
 	say(h, "kernel", d->kernel);
 	say(h, "inline", d->inlined);
 	say(h, "i64", d->i64);
-	say(h, "u64", dialects[lang].u64);
-	say(h, "global", dialects[lang].global);
+	say(h, "u64", d->bits[8]);
+	say(h, "global", d->global);
 	say(h, "row", d->row ? d->row : "");
 	say(h, "row_step", d->row_step ? d->row_step : "");
 	say(h, "unit", d->unit ? d->unit : "");
-	say(h, "unit_step", dialects[lang].unit_step);
+	say(h, "unit_step", d->unit_step ? d->unit_step : "");
 	say(h, "src_offset", d->offsets ? "src_offset + " : "");
 	say(h, "dst_offset", d->offsets ? "dst_offset + " : "");
 	say(h, "from_offset", d->offsets ? "from_offset + " : "");
@@ -153,18 +138,18 @@ static int put_piece(struct cg_text *text, const char *name, const char *qualifi
 /* Four elements of one type at a time, loaded and, of dst, stored. */
 static int put_four(struct cg_text *text, const struct cg_rows_shape *s, int acc, int lang)
 {
-	int halves = !acc && !is_plain(s->dtype), doubles = !strcmp(cg_acc_names[s->dtype], "f64");
+	size_t bytes = 4 * (acc ? cg_acc_bytes(s->dtype) : cg_dtype_bytes(s->dtype));
 	struct holes h = { .n = 0 };
 
 	if (acc != s->src_acc && acc != s->dst_acc)
 		return 0;
 	say(&h, "inline", cg_dialects[lang].inlined);
 	say(&h, "type", acc ? "acc" : "real");
-	say(&h, "align", halves ? "8" : "16");
 	/* No vector is wider than 16 bytes, which every processor has registers for. */
-	say(&h, "load_four", doubles ? "vstore2(vload2(0, row + first), 0, x.of), vstore2(vload2(1, row + first), 1, x.of)"
+	say(&h, "align", bytes < 16 ? "8" : "16");
+	say(&h, "load_four", bytes > 16 ? "vstore2(vload2(0, row + first), 0, x.of), vstore2(vload2(1, row + first), 1, x.of)"
 	                             : "vstore4(vload4(0, row + first), 0, x.of)");
-	say(&h, "store_four", doubles ? "vstore2(vload2(0, x.of), 0, row + first), vstore2(vload2(1, x.of), 1, row + first)"
+	say(&h, "store_four", bytes > 16 ? "vstore2(vload2(0, x.of), 0, row + first), vstore2(vload2(1, x.of), 1, row + first)"
 	                              : "vstore4(vload4(0, x.of), 0, row + first)");
 	return put(text, "load", cg_lang_names[lang], &h) || (acc == s->dst_acc && put(text, "store", cg_lang_names[lang], &h));
 }
@@ -177,8 +162,8 @@ static int put_prelude(struct cg_text *text, const struct cg_rows_shape *shapes,
 	int from = 0, to = 0, drop = 0, k = 1;
 
 	for (int i = 0; i < n; i++) {
-		from |= !(shapes[i].src_acc && shapes[i].dst_acc) && !is_plain(shapes[i].dtype);
-		to |= !shapes[i].dst_acc && !is_plain(shapes[i].dtype);
+		from |= !(shapes[i].src_acc && shapes[i].dst_acc) && !cg_is_plain(shapes[i].dtype);
+		to |= !shapes[i].dst_acc && !cg_is_plain(shapes[i].dtype);
 		drop |= shapes[i].drop;
 	}
 	if (from)
@@ -187,7 +172,7 @@ static int put_prelude(struct cg_text *text, const struct cg_rows_shape *shapes,
 		sections[k++] = "to_real";
 	say_dialect(&h, shapes, lang);
 	return cg_print_sections(shapes->dtype, lang, sections, text) || (drop && put(text, "philox", NULL, &h)) ||
-	       (drop && lang == CG_LANG_C && put(text, "draw", "c", &h));
+	       (drop && cg_dialects[lang].strips && put(text, "draw", "c", &h));
 }
 
 /* The holes whose words are sections themselves, the last two with holes of their own; each has its text in parts. */
@@ -242,7 +227,7 @@ int cg_print_rows_functions(const struct cg_rows_shape *shapes, int n, int lang,
 	int failed = put_prelude(text, shapes, n, lang);
 
 	for (int k = 0; k < n && !failed; k++) {
-		if (lang != CG_LANG_C)
+		if (!cg_dialects[lang].strips)
 			failed = put_four(text, &shapes[k], 0, lang) || put_four(text, &shapes[k], 1, lang);
 		else if (k)
 			cg_text_put(text, "\n");
@@ -260,7 +245,7 @@ int cg_print_rows(const struct cg_rows_shape *shape, int lang, struct cg_text *t
 	s = all[cg_rows_index(shape)];
 	cg_rows_key(&s, key);
 	cg_text_printf(text, "/* %s: rows in %s, made by cg_print_rows */\n\n", key, cg_lang_names[lang]);
-	return cg_print_rows_functions(&s, 1, lang, cg_dialects[lang].linkage, text);
+	return cg_print_rows_functions(&s, 1, lang, "", text);
 }
 
 /* ---- as a plan ---- */

@@ -1,5 +1,11 @@
 # Equations and kernel texts, embedded in the library and in cellgen: nothing is looked for on disk.
-cells = %D%/lstm_block.cell %D%/gru_block.cell %D%/lstm.cell %D%/gru.cell %D%/rnn_tanh.cell %D%/rnn_relu.cell
+cells = \
+	%D%/lstm_block.cell \
+	%D%/gru_block.cell \
+	%D%/lstm.cell \
+	%D%/gru.cell \
+	%D%/rnn_tanh.cell \
+	%D%/rnn_relu.cell
 templates = \
 	$(cells) \
 	%D%/point.in %D%/sum.in %D%/gemm.in %D%/rows.in %D%/math.in \

@@ -70,7 +70,7 @@ libraries() {
 
 # Adding up and multiplying in x87's registers would round twice; passing values through them does not.
 no_x87() {
-	for object in backends/cpu/.libs/*-kernels_*.o; do
+	for object in templates/.libs/*_la-*.o; do
 		objdump -d --no-show-raw-insn "$object" | awk '
 			$2 ~ /^f(i?add|i?sub|i?mul|i?div|sqrt|scale|rndint|chs|abs)/ { print FILENAME ": " $0; bad = 1 }
 			END { exit bad }' || return
@@ -80,7 +80,7 @@ no_x87() {
 # Kernels of f32 and f64 multiply and add in vectors.
 fused_vectors() {
 	for dtype in 4s 2d; do
-		"$host-objdump" -d backends/cpu/.libs/*-kernels_lstm_block_f*.o |
+		"$host-objdump" -d templates/.libs/*_la-lstm_block_f*.o |
 			grep -q "fml[as][[:space:]]*v[0-9]*\.$dtype" || return
 	done
 }

@@ -38,7 +38,7 @@ endif
 
 # What tests read.  Folders go into the tarball whole.
 EXTRA_DIST += \
-	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
+	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/toy.sh %D%/toy.patch %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data %D%/old \
 	%D%/gen/golden %D%/gen/every.h %D%/runtime/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
@@ -277,15 +277,16 @@ cpucheck:
 crosscheck: all %D%/conformance/checksum
 	MAKE='$(MAKE)' UNIT='$(unit_tests) %D%/conformance/conformance %D%/sequence/sequence' srcdir='$(srcdir)' $(SHELL) $(srcdir)/%D%/cross.sh $(ROWS)
 clean-local: clean-fake
-	rm -rf cross
+	rm -rf cross toy
 
-# What takes too long for check: networks of 20,000 cells drawn at random; programs of earlier versions on the library after this one; CUDA texts compiled for every architecture in use, and what
+# What takes too long for check: networks of 20,000 cells drawn at random; a built-in cell added in a copy of the source; programs of earlier versions on the library after this one; CUDA texts compiled for every architecture in use, and what
 # their kernels take of each, in tests/gen/cuda-resources.txt.  make bigcheck, or make bigcheck ARCHS=90,120.
 ARCHS = 75,80,90,100,120
 bigcheck: %D%/sequence/sequence
 	CELLGRAD_BACKEND=cpu CELLGRAD_TEST_CELLS=20000 %D%/sequence/sequence '*drawn'
 	CELLGRAD_TEST_FORMS=all $(MAKE) check TESTS=%D%/runtime/cuda_forms_test.fake
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/old.sh later
+	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/toy.sh
 	CELLGRAD_TEST_ARCHS='$(ARCHS)' $(MAKE) check TESTS=%D%/gen/compile.sh
 CLEANFILES += %D%/gen/cuda-resources.txt
 

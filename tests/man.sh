@@ -161,7 +161,7 @@ fi
 
 # ---- the language ----
 
-sed -n 's/.*words\[\] = { \(.*\) };/\1/p' "$srcdir/gen/declare.c" | tr -d '",' | tr ' ' '\n' >"$scratch/there"
+sed -n 's/.*words\[\] = { \(.*\) };/\1/p' "$srcdir/gen/parse.c" | tr -d '",' | tr ' ' '\n' >"$scratch/there"
 sed -n 's/^\.It Ic \([a-z]*\) .*/\1/p' "$man/cellgrad-cell.7" >"$scratch/written"
 same 'every keyword is in cellgrad-cell(7)'
 
@@ -172,7 +172,7 @@ same 'every function of the language is in cellgrad-cell(7)'
 
 # The parser's words for most limits stand beside them.
 {
-	grep -o 'CG_[A-Z]*_MAX, "[a-z -]*"' "$srcdir/gen/declare.c" | tr -d '",'
+	grep -o 'CG_[A-Z]*_MAX, "[a-z -]*"' "$srcdir/gen/parse.c" | tr -d '",'
 	echo 'CG_NAME_MAX letters in a name'
 	echo 'CG_TERMS_MAX operations'
 	echo 'CG_TEXT_MAX bytes'

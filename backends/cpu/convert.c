@@ -1,5 +1,5 @@
 /*
- * Panels of f16 and bf16 to f32 and back, with the kernels' own conversions; compiled once for each instruction set (CG_ISA) and
+ * Elements of real to acc and back, with the kernels' own conversions; compiled once for each instruction set (CG_ISA) and
  * dtype (CG_DTYPE).
  */
 #include "backends/cpu/isa.h"
@@ -12,18 +12,18 @@
 cg_widen PASTE(cg_widen, CG_DTYPE, CG_ISA);
 cg_narrow PASTE(cg_narrow, CG_DTYPE, CG_ISA);
 
-void PASTE(cg_widen, CG_DTYPE, CG_ISA)(int64_t n, const void *from, float *to)
+void PASTE(cg_widen, CG_DTYPE, CG_ISA)(int64_t n, const void *from, void *to)
 {
 	const real *restrict in = from;
-	float *restrict out = to;
+	acc *restrict out = to;
 
 	for (int64_t k = 0; k < n; k++)
 		out[k] = to_acc(in[k]);
 }
 
-void PASTE(cg_narrow, CG_DTYPE, CG_ISA)(int64_t n, const float *from, void *to)
+void PASTE(cg_narrow, CG_DTYPE, CG_ISA)(int64_t n, const void *from, void *to)
 {
-	const float *restrict in = from;
+	const acc *restrict in = from;
 	real *restrict out = to;
 
 	for (int64_t k = 0; k < n; k++)

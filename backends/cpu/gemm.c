@@ -55,7 +55,7 @@ static void copy(char *to, const char *from, size_t bytes)
 static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, int64_t j, int64_t m, int64_t n, char *c,
                   int64_t ldc, size_t acc)
 {
-	size_t real = g->dtype == CG_F64 ? 8 : g->dtype == CG_F32 ? 4 : 2;
+	size_t real = cg_dtype_bytes(g->dtype);
 
 	for (int64_t r = 0; r < m; r++) {
 		char *to = c + (size_t)(r * ldc) * acc;
@@ -65,7 +65,7 @@ static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, 
 		else if (g->start.acc || real == acc)
 			copy(to, at(g->start, i + r, j, acc), (size_t)n * acc);
 		else
-			isa->widen[g->dtype](n, at(g->start, i + r, j, real), (float *)to);
+			isa->widen[g->dtype](n, at(g->start, i + r, j, real), to);
 	}
 }
 
@@ -77,13 +77,13 @@ static int64_t panel_columns(const struct cg_device *d, int dtype)
 
 static void *panel(const struct cg_gemm *g, int64_t j)
 {
-	return (char *)g->packed.data + g->packed.offset + (size_t)(j * g->k) * (g->dtype == CG_F64 ? 8 : 4);
+	return (char *)g->packed.data + g->packed.offset + (size_t)(j * g->k) * cg_acc_bytes(g->dtype);
 }
 
 /* A tile whose operands and result are what arithmetic uses already. */
 static void plain_tile(const struct cg_device *d, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n)
 {
-	size_t acc = g->dtype == CG_F64 ? 8 : 4;
+	size_t acc = cg_acc_bytes(g->dtype);
 	char *c = at(g->c, i, j, acc), *a, *b;
 
 	begin(g, d->isa, i, j, m, n, c, g->c.stride, acc);
@@ -115,7 +115,7 @@ static void widen(const struct cg_isa *isa, int dtype, struct cg_matrix x, int64
                   int64_t columns, float *to)
 {
 	for (int64_t r = 0; r < rows; r++)
-		isa->widen[dtype](columns, at(x, row + r, column, 2), to + r * columns);
+		isa->widen[dtype](columns, at(x, row + r, column, cg_dtype_bytes(dtype)), to + r * columns);
 }
 
 /* The columns of a tile: by the shape alone, so that bits do not depend on the number of threads. */
@@ -173,7 +173,7 @@ static void narrow_tile(const struct cg_device *d, const struct cg_gemm *g, int6
 	}
 	if (!g->c.acc)
 		for (int64_t row = 0; row < m; row++)
-			isa->narrow[g->dtype](n, sums + row * n, at(g->c, i + row, j, 2));
+			isa->narrow[g->dtype](n, sums + row * n, at(g->c, i + row, j, cg_dtype_bytes(g->dtype)));
 }
 
 struct product {
@@ -204,7 +204,7 @@ int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 	struct product p = { queue->device, g, columns, (g->n + columns - 1) / columns, NULL };
 	int64_t tiles = (g->m + TILE_M - 1) / TILE_M * p.across;
 
-	if (g->dtype == CG_F16 || g->dtype == CG_BF16) {
+	if (!cg_is_plain(g->dtype)) {
 		int threads = cg_team_threads(queue->team);
 
 		if (tiles < threads)
@@ -225,12 +225,12 @@ enum { LEAST = 5 };                      /* of fewer rows a BLAS reads b as it l
 size_t cg_cpu_packed(const struct cg_device *d, const struct cg_gemm *g)
 {
 	int64_t across = panel_columns(d, g->dtype), columns = (g->n + across - 1) / across * across;
-	int is_half = g->dtype == CG_F16 || g->dtype == CG_BF16;
+	int is_plain = cg_is_plain(g->dtype);
 	int has_blas = g->dtype == CG_F64 ? d->blas->dgemm != NULL : d->blas->sgemm != NULL;
 	size_t bytes;
 
-	if (g->transpose_a || g->m > TILE_M || (!is_half && has_blas && g->m < LEAST) ||
-	    __builtin_mul_overflow(columns, g->k * (g->dtype == CG_F64 ? 8 : 4), &bytes))
+	if (g->transpose_a || g->m > TILE_M || (is_plain && has_blas && g->m < LEAST) ||
+	    __builtin_mul_overflow(columns, g->k * (int64_t)cg_acc_bytes(g->dtype), &bytes))
 		return 0;
 	return bytes;
 }
@@ -264,7 +264,7 @@ static void pack_panel(void *context, int64_t t, int thread)
 	const struct cg_gemm *g = w->g;
 	const struct cg_isa *isa = w->device->isa;
 	int64_t across = panel_columns(w->device, g->dtype), j = t * across, width = g->n - j < across ? g->n - j : across;
-	char *b = at(g->b, g->transpose_b ? j : 0, g->transpose_b ? 0 : j, g->dtype == CG_F64 ? 8 : 4);
+	char *b = at(g->b, g->transpose_b ? j : 0, g->transpose_b ? 0 : j, cg_acc_bytes(g->dtype));
 
 	(void)thread;
 	if (g->dtype == CG_F64)

@@ -25,56 +25,39 @@ static int always(void)
 	return 1;
 }
 
-#define KERNELS(isa, cell) \
-	extern const struct cg_compiled cg_compiled_##cell##_f32_##isa[], cg_compiled_##cell##_f64_##isa[], \
-		cg_compiled_##cell##_f16_##isa[], cg_compiled_##cell##_bf16_##isa[];
-#define TABLES(isa, cell) \
-	cg_compiled_##cell##_f32_##isa, cg_compiled_##cell##_f64_##isa, cg_compiled_##cell##_f16_##isa, \
-	cg_compiled_##cell##_bf16_##isa,
-#define DECLARE(isa) \
-	extern cg_strip cg_strip_f32_##isa, cg_strip_f64_##isa, cg_strip_f16_##isa, cg_strip_bf16_##isa; \
-	extern cg_widen cg_widen_f16_##isa, cg_widen_bf16_##isa; \
-	extern cg_narrow cg_narrow_f16_##isa, cg_narrow_bf16_##isa; \
-	extern cg_rows_compiled *const cg_rows_f32_##isa[], *const cg_rows_f64_##isa[], *const cg_rows_f16_##isa[], \
-		*const cg_rows_bf16_##isa[]; \
+/* What cellgen and the compiler make for an instruction set, of each dtype. */
+#define DECLARE_CELL(cell, dtype, isa) extern const struct cg_compiled cg_compiled_##cell##_##dtype##_##isa[];
+#define DECLARE_DTYPE(isa, code, dtype, ...) \
+	extern cg_strip cg_strip_##dtype##_##isa; \
+	extern cg_widen cg_widen_##dtype##_##isa; \
+	extern cg_narrow cg_narrow_##dtype##_##isa; \
+	extern cg_rows_compiled *const cg_rows_##dtype##_##isa[]; \
+	CG_CELLS(DECLARE_CELL, dtype, isa)
+#define CELL(cell, dtype, isa) cg_compiled_##cell##_##dtype##_##isa,
+#define CELLS(isa, code, dtype, ...) CG_CELLS(CELL, dtype, isa)
+#define KERNELS(isa) \
+	CG_DTYPES(DECLARE_DTYPE, isa) \
 	extern const struct cg_product_f32 cg_product_f32_##isa; \
-	extern const struct cg_product_f64 cg_product_f64_##isa;
-#define ROW(isa, test, rows) NAMED_ROW(#isa, isa, test, rows)
-#define NAMED_ROW(its_name, isa, test, few_rows) \
-	{ .name = its_name, .runs_here = test, .kernels = kernels_##isa, \
-	  .strip = { cg_strip_f32_##isa, cg_strip_f64_##isa, cg_strip_f16_##isa, cg_strip_bf16_##isa }, \
-	  .widen = { NULL, NULL, cg_widen_f16_##isa, cg_widen_bf16_##isa }, \
-	  .narrow = { NULL, NULL, cg_narrow_f16_##isa, cg_narrow_bf16_##isa }, \
-	  .rows = { cg_rows_f32_##isa, cg_rows_f64_##isa, cg_rows_f16_##isa, cg_rows_bf16_##isa }, \
-	  .product_f32 = &cg_product_f32_##isa, .product_f64 = &cg_product_f64_##isa, .few = few_rows },
+	extern const struct cg_product_f64 cg_product_f64_##isa; \
+	static const struct cg_compiled *const kernels_##isa[] = { CG_DTYPES(CELLS, isa) NULL };
 
-#define DECLARE_CELL(cell) KERNELS(baseline, cell)
-#define CELL(cell) TABLES(baseline, cell)
-DECLARE(baseline)
-CG_CELLS(DECLARE_CELL)
-static const struct cg_compiled *const kernels_baseline[] = { CG_CELLS(CELL) NULL };
-#undef DECLARE_CELL
-#undef CELL
-
+KERNELS(baseline)
 #ifdef CG_ISA_AVX2
-#define DECLARE_CELL(cell) KERNELS(avx2, cell)
-#define CELL(cell) TABLES(avx2, cell)
-DECLARE(avx2)
-CG_CELLS(DECLARE_CELL)
-static const struct cg_compiled *const kernels_avx2[] = { CG_CELLS(CELL) NULL };
-#undef DECLARE_CELL
-#undef CELL
+KERNELS(avx2)
+#endif
+#ifdef CG_ISA_AVX512
+KERNELS(avx512)
 #endif
 
-#ifdef CG_ISA_AVX512
-#define DECLARE_CELL(cell) KERNELS(avx512, cell)
-#define CELL(cell) TABLES(avx512, cell)
-DECLARE(avx512)
-CG_CELLS(DECLARE_CELL)
-static const struct cg_compiled *const kernels_avx512[] = { CG_CELLS(CELL) NULL };
-#undef DECLARE_CELL
-#undef CELL
-#endif
+#define STRIP(isa, code, dtype, ...) cg_strip_##dtype##_##isa,
+#define WIDEN(isa, code, dtype, ...) cg_widen_##dtype##_##isa,
+#define NARROW(isa, code, dtype, ...) cg_narrow_##dtype##_##isa,
+#define ROWS(isa, code, dtype, ...) cg_rows_##dtype##_##isa,
+#define ROW(isa, test, few_rows) NAMED_ROW(#isa, isa, test, few_rows)
+#define NAMED_ROW(its_name, isa, test, few_rows) \
+	{ .name = its_name, .runs_here = test, .kernels = kernels_##isa, .strip = { CG_DTYPES(STRIP, isa) }, \
+	  .widen = { CG_DTYPES(WIDEN, isa) }, .narrow = { CG_DTYPES(NARROW, isa) }, .rows = { CG_DTYPES(ROWS, isa) }, \
+	  .product_f32 = &cg_product_f32_##isa, .product_f64 = &cg_product_f64_##isa, .few = few_rows },
 
 const struct cg_isa cg_isas[] = {
 #ifdef CG_ISA_AVX512

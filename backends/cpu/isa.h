@@ -24,18 +24,18 @@ struct cg_product_##t { \
 CG_PRODUCT(f32, float)
 CG_PRODUCT(f64, double)
 
-/* Elements of a real dtype to f32, and c = start + sum back to it. */
-typedef void cg_widen(int64_t n, const void *from, float *to);
-typedef void cg_narrow(int64_t n, const float *from, void *to);
+/* Elements of real to acc, and back. */
+typedef void cg_widen(int64_t n, const void *from, void *to);
+typedef void cg_narrow(int64_t n, const void *from, void *to);
 
 struct cg_isa {
 	const char *name;
 	int (*runs_here)(void);
 	const struct cg_compiled *const *kernels;        /* tables, ended by NULL */
-	cg_strip *strip[4];                              /* by dtype */
-	cg_widen *widen[4];                              /* of f16 and bf16 */
-	cg_narrow *narrow[4];
-	cg_rows_compiled *const *rows[4];                /* by dtype, tables by cg_rows_index() */
+	cg_strip *strip[CG_DTYPE_COUNT];
+	cg_widen *widen[CG_DTYPE_COUNT];
+	cg_narrow *narrow[CG_DTYPE_COUNT];
+	cg_rows_compiled *const *rows[CG_DTYPE_COUNT];   /* tables by cg_rows_index() */
 	const struct cg_product_f32 *product_f32;
 	const struct cg_product_f64 *product_f64;
 	int few;                                         /* rows up to which multiply beats a BLAS, neither matrix transposed */

@@ -5,22 +5,14 @@ noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 	%D%/cpu.c %D%/scratch.c %D%/launch.c %D%/gemm.c %D%/rows.c %D%/team.c %D%/float_state.c %D%/openblas.c %D%/isa.c
 backend_libraries += %D%/libcpu.la $(isa_libraries)
 
-# What cellgen writes: kernels of every cell and dtype, rows, the mathematics of the interpreter, the list of cells.
-kernels = \
-	%D%/kernels_lstm_block_f16.c %D%/kernels_lstm_block_bf16.c %D%/kernels_lstm_block_f32.c %D%/kernels_lstm_block_f64.c \
-	%D%/kernels_gru_block_f16.c %D%/kernels_gru_block_bf16.c %D%/kernels_gru_block_f32.c %D%/kernels_gru_block_f64.c \
-	%D%/kernels_lstm_f16.c %D%/kernels_lstm_bf16.c %D%/kernels_lstm_f32.c %D%/kernels_lstm_f64.c \
-	%D%/kernels_gru_f16.c %D%/kernels_gru_bf16.c %D%/kernels_gru_f32.c %D%/kernels_gru_f64.c \
-	%D%/kernels_rnn_tanh_f16.c %D%/kernels_rnn_tanh_bf16.c %D%/kernels_rnn_tanh_f32.c %D%/kernels_rnn_tanh_f64.c \
-	%D%/kernels_rnn_relu_f16.c %D%/kernels_rnn_relu_bf16.c %D%/kernels_rnn_relu_f32.c %D%/kernels_rnn_relu_f64.c \
-	%D%/rows_f16.c %D%/rows_bf16.c %D%/rows_f32.c %D%/rows_f64.c
-# Sources that are compiled once for each dtype: the interpreter, conversions.
-typed = \
-	%D%/strip_f16.c %D%/strip_bf16.c %D%/strip_f32.c %D%/strip_f64.c \
-	%D%/convert_f16.c %D%/convert_bf16.c
-typed_sources = gen/strip.c %D%/convert.c
+# What cellgen writes: of every cell of templates/local.mk its kernels, beside its equations in the build tree; rows; the mathematics
+# of the interpreter; the list of cells.  The interpreter and conversions are compiled once for each dtype, too.  The dtypes are those of
+# gen/dtypes.h; one that is missing here is missed by the linker.
+texts = $(cells:.cell=) %D%/rows %D%/strip %D%/convert
+kernels = $(texts:=_f16.c) $(texts:=_bf16.c) $(texts:=_f32.c) $(texts:=_f64.c)
 made_headers = %D%/math_f16.h %D%/math_bf16.h %D%/math_f32.h %D%/math_f64.h %D%/cells.h
-made = $(kernels) $(typed) $(made_headers)
+made = $(kernels) $(made_headers)
+typed_sources = gen/strip.c %D%/convert.c
 CLEANFILES += $(made) %D%/made.stamp
 EXTRA_DIST += $(typed_sources)
 AM_CPPFLAGS += -I%D%
@@ -29,17 +21,18 @@ type_file = sed "s/CG_DTYPE/$$2/g; s,CG_MATH,\"math_$$2.h\","
 # The file's name says what to ask cellgen for.  A file whose text is what it was keeps its date: most changes to the
 # generator compile no kernel again.  (cellgen leaves its memory to the system, as a tool may.)
 make_file = \
-	set -- `basename $$file | sed 's/\.[ch]$$//; s/^kernels_/bundle /; s/_\([^_]*\)$$/ \1/'` && \
-	case $$1 in \
-	strip)   $(type_file) $(srcdir)/gen/strip.c ;; \
-	convert) $(type_file) $(srcdir)/%D%/convert.c ;; \
-	*)       ASAN_OPTIONS=detect_leaks=0 $(cellgen) $$* ;; \
+	set -- `basename $$file | sed 's/\.[ch]$$//; s/_\([^_]*\)$$/ \1/'` && \
+	case $$file in \
+	templates/*)      ASAN_OPTIONS=detect_leaks=0 $(cellgen) bundle $$* ;; \
+	%D%/strip_*)   $(type_file) $(srcdir)/gen/strip.c ;; \
+	%D%/convert_*) $(type_file) $(srcdir)/%D%/convert.c ;; \
+	*)                ASAN_OPTIONS=detect_leaks=0 $(cellgen) $$* ;; \
 	esac > $$file.tmp && \
 	if cmp -s $$file.tmp $$file; then rm $$file.tmp; else mv $$file.tmp $$file; fi
 $(made): %D%/made.stamp
 	@test -f $@ || { file=$@; $(make_file); }
 %D%/made.stamp: $(cellgen_file) $(typed_sources) %D%/local.mk
-	$(AM_V_GEN)$(MKDIR_P) %D% && for file in $(made); do $(make_file) || exit 1; done && echo > $@
+	$(AM_V_GEN)$(MKDIR_P) %D% templates && for file in $(made); do $(make_file) || exit 1; done && echo > $@
 %D%/isa.lo: %D%/cells.h
 
 # What is compiled for each instruction set, and how.  Which ones are is configure.m4's business.
@@ -48,19 +41,19 @@ isa_cflags = $(AM_CFLAGS) -O3 $(vectorize) -fno-math-errno -fno-trapping-math
 product_cflags = $(isa_cflags) $(fused)
 
 EXTRA_LTLIBRARIES += %D%/libbaseline.la %D%/libbaseline_product.la
-nodist_%C%_libbaseline_la_SOURCES = $(kernels) $(typed)
+nodist_%C%_libbaseline_la_SOURCES = $(kernels)
 %C%_libbaseline_la_CFLAGS = $(isa_cflags) -DCG_ISA=baseline
 %C%_libbaseline_product_la_SOURCES = %D%/product.c
 %C%_libbaseline_product_la_CFLAGS = $(product_cflags) -DCG_ISA=baseline
 
 EXTRA_LTLIBRARIES += %D%/libavx2.la %D%/libavx2_product.la
-nodist_%C%_libavx2_la_SOURCES = $(kernels) $(typed)
+nodist_%C%_libavx2_la_SOURCES = $(kernels)
 %C%_libavx2_la_CFLAGS = $(isa_cflags) -DCG_ISA=avx2 $(isa_avx2)
 %C%_libavx2_product_la_SOURCES = %D%/product.c
 %C%_libavx2_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx2 $(isa_avx2)
 
 EXTRA_LTLIBRARIES += %D%/libavx512.la %D%/libavx512_product.la
-nodist_%C%_libavx512_la_SOURCES = $(kernels) $(typed)
+nodist_%C%_libavx512_la_SOURCES = $(kernels)
 %C%_libavx512_la_CFLAGS = $(isa_cflags) -DCG_ISA=avx512 $(isa_avx512)
 %C%_libavx512_product_la_SOURCES = %D%/product.c
 %C%_libavx512_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx512 $(isa_avx512)

@@ -129,12 +129,13 @@ static unsigned real_type(int dtype)
 		[CG_F32] = CUDA_R_32F, [CG_F64] = CUDA_R_64F, [CG_F16] = CUDA_R_16F, [CG_BF16] = CUDA_R_16BF
 	};
 
+	_Static_assert(sizeof types / sizeof *types == CG_DTYPE_COUNT, "a dtype has no type of CUDA's");
 	return types[dtype];
 }
 
 static unsigned acc_type(int dtype)
 {
-	return dtype == CG_F64 ? CUDA_R_64F : CUDA_R_32F;
+	return real_type(cg_dtypes[dtype].acc);
 }
 
 static unsigned c_type(const struct cg_gemm *g)

@@ -11,7 +11,7 @@ struct cg_device {
 	void *lock;                              /* of these, down to the nets */
 	struct cg_queue *queues;                 /* open */
 	/* The text of several moves in one launch, of each dtype, built at the first call that needs it. */
-	struct { struct cg_pass_plan *plan; struct cg_built *built; } moves[4];
+	struct { struct cg_pass_plan *plan; struct cg_built *built; } moves[CG_DTYPE_COUNT];
 	struct cudnnContext *dnn;                /* for what is asked when a network is opened or its sizes are */
 	struct CUstream_st *dnn_stream;          /* its own: none of the caller's is to wait */
 	struct cg_net *nets;                     /* open */

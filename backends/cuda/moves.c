@@ -7,7 +7,7 @@
 
 void cg_cu_drop_moves(struct cg_device *device)
 {
-	for (int dtype = 0; dtype < 4; dtype++) {
+	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 		cg_cu_drop(device, device->moves[dtype].built);
 		cg_plan_free(device->moves[dtype].plan);
 	}

@@ -82,8 +82,6 @@ static const char text[] =
 	"\n"
 	"Exit status: 0 done; 1 failed while working; 2 refused before any work.\n";
 
-enum { DTYPES = 4 };
-
 /* The options of the sizes, which may be lists, in the order in which they are combined. */
 static const int size_options[PROBLEM_SIZES] = { STEPS, LAYERS, BATCH, INPUT, UNITS };
 
@@ -221,7 +219,7 @@ static int read_options(struct bench *b)
 	CG_TRY(read_valid(b));
 	b->request.dtype = -1;
 	if (o->value[DTYPE])
-		CG_TRY(options_choose("--dtype", o->value[DTYPE], cg_real_names, DTYPES, &b->request.dtype));
+		CG_TRY(options_choose("--dtype", o->value[DTYPE], cg_real_names, CG_DTYPE_COUNT, &b->request.dtype));
 	if (o->value[WHAT]) {
 		CG_TRY(options_choose("--what", o->value[WHAT], bench_whats, 3, &what));
 		b->request.what = what + 1;

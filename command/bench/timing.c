@@ -105,10 +105,7 @@ static uint64_t random_bits(uint64_t *state)
 /* Numbers of either sign between 2^exponent and twice that, all digits in use: neither zeros nor subnormal. */
 static void draw(int dtype, int exponent, char *to, size_t bytes, uint64_t *state)
 {
-	static const struct { unsigned digits, bias; } forms[] = {
-		[CG_F32] = { 23, 127 }, [CG_F64] = { 52, 1023 }, [CG_F16] = { 10, 15 }, [CG_BF16] = { 7, 127 }
-	};
-	const unsigned digits = forms[dtype].digits, bias = forms[dtype].bias;
+	const unsigned digits = (unsigned)cg_dtypes[dtype].digits - 1, bias = (unsigned)cg_dtypes[dtype].top - 1;
 	const size_t size = cg_dtype_bytes(dtype);
 
 	if (exponent < 1 - (int)bias)

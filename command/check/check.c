@@ -22,7 +22,7 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("suite", 's', SUITE, "quick: the table and some random cases (the default); full: many", "SUITE"),
 	OPTION_VALUE("seed", '\0', SEED, "draw other numbers and cases; else always the same", "N"),
 	OPTION_VALUE("max-time", 't', MAX_TIME, "stop after so long, with what was checked by then", "SECONDS"),
-	OPTION_VALUE("dtype", 'd', DTYPE, "f16, bf16, f32 or f64; else all", "DTYPE"),
+	OPTION_VALUE("dtype", 'd', DTYPE, CG_DTYPES_TEXT "; else all", "DTYPE"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
 	POPT_TABLEEND
@@ -64,7 +64,7 @@ static const char text[] =
 	"Exit status: 0 all right; 1 a mismatch, or failed while working; 2 refused\n"
 	"before any work; 77 nothing could be checked.\n";
 
-enum { EXIT_SKIPPED = 77, DTYPES = 4, OPS_MAX = 128, WORDS_MAX = 64, FULL = 50000, RANDOM = 40 };
+enum { EXIT_SKIPPED = 77, OPS_MAX = 128, WORDS_MAX = 64, FULL = 50000, RANDOM = 40 };
 static const unsigned long long default_seed = 20260101;
 
 struct request {
@@ -182,7 +182,7 @@ static int add_subjects(struct check *c, const struct request *r)
 	int most = -1, why;
 
 	for (int k = 0; k < r->n_ops + r->n_cells; k++)
-		for (int dtype = 0; dtype < DTYPES; dtype++) {
+		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 			const struct cg_op *op = k < r->n_ops ? r->ops[k] : NULL;
 			int code = subject_add(c, op, op ? NULL : r->cells[k - r->n_ops], dtype, &why);
 

@@ -18,7 +18,7 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("to", '\0', TO, "the format of OUT", "FORMAT"),
 	OPTION_VALUE("from-prefix", '\0', FROM_PREFIX, "what stands before every name in IN; tensors without it are left out", "TEXT"),
 	OPTION_VALUE("to-prefix", '\0', TO_PREFIX, "what to put before every name in OUT", "TEXT"),
-	OPTION_VALUE("dtype", '\0', DTYPE, "write f16, bf16, f32 or f64 instead of IN's dtype", "DTYPE"),
+	OPTION_VALUE("dtype", '\0', DTYPE, "write " CG_DTYPES_TEXT " instead of IN's dtype", "DTYPE"),
 	OPTION_FLAG("gradients", '\0', GRADIENTS, "the tensors are gradients: two biases have one, none is halved"),
 	OPTION_FLAG("force", '\0', FORCE, "convert even what OUT cannot hold all of; what is lost is said"),
 	OPTION_FLAG("ignore-extra", '\0', IGNORE_EXTRA, "leave out tensors in IN that are not the network's"),

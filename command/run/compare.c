@@ -15,22 +15,22 @@ double compare_element(int dtype, const void *data, size_t k)
 
 static double unit(int dtype)
 {
-	static const int digits[] = { [CG_F32] = 24, [CG_F64] = 53, [CG_F16] = 11, [CG_BF16] = 8 };
-
-	return ldexp(1, -digits[dtype]);
+	return ldexp(1, -cg_dtypes[dtype].digits);
 }
 
+/* The smallest number that arithmetic keeps: in f32 subnormals are flushed. */
 static double smallest(int dtype)
 {
-	static const int exponent[] = { [CG_F32] = -126, [CG_F64] = -1074, [CG_F16] = -24, [CG_BF16] = -126 };
+	const struct cg_dtype_row *row = &cg_dtypes[dtype], *f32 = &cg_dtypes[CG_F32];
+	int lowest = 3 - row->top - row->digits;
 
-	return ldexp(1, exponent[dtype]);
+	return ldexp(1, row->acc == CG_F32 && lowest < 2 - f32->top ? 2 - f32->top : lowest);
 }
 
 double cg_allowance(const struct allowance *a, double want)
 {
 	double real = fmax(unit(a->dtype), unit(a->expected));
-	double acc = a->dtype == CG_F64 ? unit(CG_F64) : unit(CG_F32);
+	double acc = unit(cg_dtypes[a->dtype].acc);
 
 	if (a->given)
 		return a->rtol * fabs(want) + a->atol;

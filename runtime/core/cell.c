@@ -146,7 +146,7 @@ int cg_kernel_check(const struct cg_kernel *kernel, const char *call, int *optio
 	*options = cg_parse_options(kernel->cell, kernel->options, &mistake);
 	if (*options < 0)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: options: %s", call, mistake.text);
-	if (kernel->pass < CG_FORWARD || kernel->pass > CG_SEQ_GRAD)
+	if (kernel->pass < CG_FORWARD || kernel->pass >= (int)CG_PASS_COUNT)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: pass: expected an enum cg_pass, got %d", call, kernel->pass);
 	if (!cg_dtype_bytes(kernel->dtype))
 		return cg_fail(CG_BAD_ARGUMENT, "%s: dtype: expected an enum cg_dtype, got %d", call, kernel->dtype);
@@ -185,8 +185,10 @@ static int emit(const struct cg_kernel *kernel, const char *lang, char **result,
 		k++;
 	if (k == CG_LANG_COUNT) {
 		const char *near = lang ? cg_nearest(lang, cg_lang_names, CG_LANG_COUNT) : NULL;
+		char all[80];
 
-		return cg_fail(CG_BAD_ARGUMENT, "%s: lang: expected c, opencl or cuda, got '%.40s'%s%s%s", call, lang ? lang : "NULL",
+		cg_list_names(all, sizeof all, cg_lang_names, CG_LANG_COUNT, "or");
+		return cg_fail(CG_BAD_ARGUMENT, "%s: lang: expected %s, got '%.40s'%s%s%s", call, all, lang ? lang : "NULL",
 		               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	}
 	CG_TRY(plan_of(kernel, call, &plan));

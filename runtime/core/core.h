@@ -58,12 +58,9 @@ double cg_milliseconds(void);
 /* ---- element types: dtype.c ---- */
 
 /* "f16" "bf16" "f32" "f64", "?" for no dtype; back from these and from the spellings of TensorFlow, numpy and safetensors,
- * -1 and a message for any other; bytes of one element, 0 for no dtype. */
+ * -1 and a message for any other.  Sizes are in gen/cell.h. */
 const char *cg_dtype_name(int dtype);
 int         cg_dtype_find(const char *name);
-size_t      cg_dtype_bytes(int dtype);
-/* Bytes of one element of acc, in which sums and states are. */
-size_t      cg_acc_bytes(int dtype);
 /* Rounds to a dtype, to nearest even. */
 double      cg_round(int dtype, double);
 /* A number in memory at any address; put rounds to nearest even. */

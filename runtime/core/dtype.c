@@ -1,51 +1,31 @@
 /*
- * The element types: their names, sizes and other people's spellings, and single numbers in memory.  What is computed in each is
- * the kernels'.
+ * The element types of gen/dtypes.h by name, and single numbers of them in memory.
  */
 #include <math.h>
 #include <string.h>
 
 #include "runtime/core/core.h"
 
-enum { SPELLINGS = 4 };
-
-/* Ours, safetensors', numpy's, TensorFlow's where it is another. */
-static const struct {
-	size_t      bytes;
-	const char *names[SPELLINGS];
-} dtypes[] = {
-	[CG_F32]  = { 4, { "f32",  "F32",  "float32",  "float"  } },
-	[CG_F64]  = { 8, { "f64",  "F64",  "float64",  "double" } },
-	[CG_F16]  = { 2, { "f16",  "F16",  "float16",  "half"   } },
-	[CG_BF16] = { 2, { "bf16", "BF16", "bfloat16", NULL     } }
-};
-
-enum { DTYPES = sizeof dtypes / sizeof *dtypes };
+/* The public enums are those of the compiler's tables. */
+#define SAME_DTYPE(with, code, ...) _Static_assert((int)CG_##code == (int)CG_DTYPE_##code, "enum cg_dtype is not dtypes.h");
+#define SAME_PASS(with, code, ...) _Static_assert((int)CG_##code == (int)CG_PASS_##code, "enum cg_pass is not passes.h");
+CG_DTYPES(SAME_DTYPE,)
+CG_PASSES(SAME_PASS,)
 
 const char *cg_dtype_name(int dtype)
 {
-	return dtype >= 0 && dtype < DTYPES ? dtypes[dtype].names[0] : "?";
-}
-
-size_t cg_dtype_bytes(int dtype)
-{
-	return dtype >= 0 && dtype < DTYPES ? dtypes[dtype].bytes : 0;
-}
-
-size_t cg_acc_bytes(int dtype)
-{
-	return dtype == CG_F64 ? 8 : 4;
+	return cg_dtype_bytes(dtype) ? cg_dtypes[dtype].names[0] : "?";
 }
 
 int cg_dtype_find(const char *name)
 {
 	int dtype, i;
 
-	for (dtype = 0; name && dtype < DTYPES; dtype++)
-		for (i = 0; i < SPELLINGS && dtypes[dtype].names[i]; i++)
-			if (!strcmp(name, dtypes[dtype].names[i]))
+	for (dtype = 0; name && dtype < CG_DTYPE_COUNT; dtype++)
+		for (i = 0; i < CG_SPELLINGS; i++)
+			if (!strcmp(name, cg_dtypes[dtype].names[i]))
 				return dtype;
-	cg_fail(CG_BAD_ARGUMENT, "dtype: expected f16, bf16, f32 or f64, got %.64s", name ? name : "NULL");
+	cg_fail(CG_BAD_ARGUMENT, "dtype: expected " CG_DTYPES_TEXT ", got %.64s", name ? name : "NULL");
 	return -1;
 }
 
@@ -53,21 +33,18 @@ int cg_dtype_find(const char *name)
 
 double cg_round(int dtype, double x)
 {
-	/* Bits of the fraction with the hidden one, and the exponents of the smallest and just beyond the largest number. */
-	static const struct { int bits, lowest, beyond; } forms[] = {
-		[CG_F32] = { 24, -149, 128 }, [CG_F64] = { 53, -1074, 1024 }, [CG_F16] = { 11, -24, 16 }, [CG_BF16] = { 8, -133, 128 }
-	};
-	int exponent, unit;
+	const struct cg_dtype_row *row = &cg_dtypes[dtype];
+	int exponent, unit, lowest = 3 - row->top - row->digits;         /* of the smallest number */
 	double rounded;
 
 	if (dtype == CG_F64 || !isfinite(x) || x == 0)
 		return x;
 	frexp(x, &exponent);
-	unit = exponent - forms[dtype].bits;
-	if (unit < forms[dtype].lowest)
-		unit = forms[dtype].lowest;
+	unit = exponent - row->digits;
+	if (unit < lowest)
+		unit = lowest;
 	rounded = ldexp(nearbyint(ldexp(x, -unit)), unit);
-	return fabs(rounded) >= ldexp(1, forms[dtype].beyond) ? copysign(INFINITY, x) : rounded;
+	return fabs(rounded) >= ldexp(1, row->top) ? copysign(INFINITY, x) : rounded;
 }
 
 static double half(unsigned bits)

@@ -74,6 +74,7 @@ struct cg_net_sizes { size_t reserve, forward, backward; };      /* bytes: of th
 enum { CG_WHY_NOT = 128 };
 struct cg_net_route {
 	const char *name;                /* the route's: what cg_rnn_config and cg_rnn_route say */
+	const char *const *roundings;    /* how it rounds networks of each dtype, for people; NULL: it takes none */
 	/* CG_UNSUPPORTED with a few words in `why`, and all there is to say in the message, when it does not take the network;
 	 * other failures leave `why` empty.  The network outlives the net. */
 	int  (*open)(struct cg_device *, const struct cg_network *, struct cg_net **, char why[CG_WHY_NOT]);

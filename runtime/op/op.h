@@ -82,7 +82,8 @@ enum cg_port_flag {
 	CG_OURS_LACKS  = 8,              /* the same under our name alone */
 	CG_LIST        = 16,             /* tensors NAME_0, NAME_1, ... of shapes of their own: `item` of the row says them */
 	CG_SHAPE_ALONE = 32,             /* an input like TensorFlow's that no output is computed from */
-	CG_UNSET       = 64              /* TensorFlow leaves steps that are not computed as the memory was; we have zeros there */
+	CG_UNSET       = 64,             /* TensorFlow leaves steps that are not computed as the memory was; we have zeros there */
+	CG_OF_STATE    = 128             /* of the cell state: a cell without a state has none */
 };
 
 enum { CG_ITEM_NAME = 32, CG_ITEMS_MAX = 1 << 16 };

@@ -8,39 +8,26 @@
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: " __VA_ARGS__)
 
-/* The gate whose recurrent part a split gate is: q_n and a_n, alike after the first letters. */
-static int whole_of(const struct cg_cell *cell, int split)
-{
-	const char *name = strchr(cell->gates[split].name, '_'), *other;
-
-	for (int k = 0; k < cell->n_gates; k++) {
-		other = strchr(cell->gates[k].name, '_');
-		if (!cell->gates[k].split && name && other && !strcmp(name, other))
-			return k;
-	}
-	return -1;
-}
-
 /* Which weights a gate has, and in which column of pre-activations it stands. */
 static int place_gates(struct cg_rnn *rnn)
 {
 	const struct cg_cell *cell = rnn->cell;
 	struct cg_rnn_gate *gates = rnn->gates;
+	struct cg_mistake mistake;
 	int parts = 0;
 
+	if (cg_check_split(cell, &mistake))
+		return cg_fail(CG_UNSUPPORTED, "rnn: %s", mistake.text);
 	for (int k = 0; k < cell->n_gates; k++)
 		if (!cell->gates[k].split) {
 			gates[k] = (struct cg_rnn_gate){ rnn->n_weights, rnn->n_weights, 1, 1 };
 			rnn->first[cell->gates[k].stage] = ++rnn->n_weights;
 		}
 	for (int k = 0; k < cell->n_gates; k++) {
-		int whole = cell->gates[k].split ? whole_of(cell, k) : -1;
+		int whole = cell->gates[k].whole;
 
 		if (!cell->gates[k].split)
 			continue;
-		if (whole < 0 || !gates[whole].takes_h || cell->gates[whole].stage != cell->gates[k].stage)
-			return cg_fail(CG_UNSUPPORTED, "rnn: cell %s: split gate %s: expected one gate of its stage with the same name after "
-			               "the first _", cell->name, cell->gates[k].name);
 		gates[k] = (struct cg_rnn_gate){ gates[whole].weight, gates[whole].block, 0, 1 };
 		gates[whole].block = rnn->n_weights + parts++;
 		gates[whole].takes_h = 0;

@@ -9,35 +9,45 @@
 #include "runtime/rnn/rnn.h"
 
 static const char composed[] = "composed";
+enum { ROUTES_MAX = 8 };
 
-/*
- * Of cuDNN it is what its kernels were seen to do, tests/fake/cudnn_rnn.c says where; what follows from it for the bounds of answers
- * is in the conformance suite's reference.  `cellgrad info` shows these rows, and the documents have them, which tests/rounding.sh
- * compares.
- */
-const struct cg_rounding cg_roundings[] = {
-	{ "composed", "f32",  "everything in f32" },
-	{ "composed", "f64",  "everything in f64" },
-	{ "composed", "f16",  "sums, c, dh and dc in f32; h, gates and dgates in 16 bits" },
-	{ "composed", "bf16", "sums, c, dh and dc in f32; h, gates and dgates in 16 bits" },
-	{ "cudnn",    "f32",  "everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh good to 2^-11" },
-	{ "cudnn",    "f64",  "everything in f64" },
-	{ "cudnn",    "f16",  "x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh good to 2^-11; under strict_rounding composed" },
-	{ "cudnn",    "bf16", "x W, R h, c, h, gates, dgates, dh and dc in 16 bits; under strict_rounding composed" },
-	{ NULL, NULL, NULL }
+static const char *const roundings[CG_DTYPE_COUNT] = {
+	[CG_F32] = "everything in f32",
+	[CG_F64] = "everything in f64",
+	[CG_F16] = "sums, c, dh and dc in f32; h, gates and dgates in 16 bits",
+	[CG_BF16] = "sums, c, dh and dc in f32; h, gates and dgates in 16 bits",
 };
 
-/* What a caller may ask for; "scan" is for later. */
+const char *cg_rnn_route_name(int k, const char *const **rounds)
+{
+	const char *const *none;
+
+	rounds = rounds ? rounds : &none;
+	*rounds = roundings;
+	for (const struct cg_backend *const *b = cg_backends; *b && k; b++)
+		if ((*b)->net && !--k) {
+			*rounds = (*b)->net->roundings;
+			return (*b)->net->name;
+		}
+	return k ? NULL : composed;
+}
+
+/* What a caller may ask for, of a backend that is not open, too; "scan" is for later. */
 int cg_rnn_check_route(const char *route)
 {
+	const char *names[ROUTES_MAX];
+	char all[CG_WHY_NOT];
+	int n = 0;
+
 	if (!route)
 		return CG_OK;
-	for (const struct cg_rounding *row = cg_roundings; row->route; row++)
-		if (!strcmp(route, row->route))
+	for (; n < ROUTES_MAX && (names[n] = cg_rnn_route_name(n, NULL)); n++)
+		if (!strcmp(route, names[n]))
 			return CG_OK;
 	if (!strcmp(route, "scan"))
 		return cg_fail(CG_UNSUPPORTED, "rnn: route: scan is not in this version; composed is");
-	return cg_fail(CG_BAD_ARGUMENT, "rnn: route: expected composed or cudnn, or NULL for the best, got '%.40s'", route);
+	return cg_fail(CG_BAD_ARGUMENT, "rnn: route: expected %s, or NULL for the best, got '%.40s'",
+	               cg_list_names(all, sizeof all, names, n, "or"), route);
 }
 
 /* A reserve is of one route, and of one version of its library. */

@@ -182,7 +182,7 @@ int cg_rnn_op_reads(const struct cg_op *row, const struct cg_port *port, const v
 	(void)row;
 	if (port->type == CG_INT8)
 		return 0;
-	return has_state(op) || !strstr(port->name, "put_c");
+	return has_state(op) || !(port->flags & CG_OF_STATE);
 }
 
 /* ---- plan and call ---- */

@@ -201,7 +201,7 @@ static void test_float_state(void **unused)
 	volatile double small = 1e-308, quarter = 0.25;
 
 	(void)unused;
-	for (int dtype = 0; dtype < 4; dtype++) {
+	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 		struct cg_float_state state = cg_float_enter(dtype);
 		volatile float inside = tiny * half;
 		volatile double inside64 = small * quarter;

@@ -173,7 +173,7 @@ static void check_all(const struct cg_cell *cell)
 {
 	for (int options = 0; options < 1 << cell->n_options; options++)
 		for (int pass = CG_PASS_FORWARD; pass < CG_PASS_COUNT; pass++)
-			for (int dtype = 0; dtype < 4; dtype++)
+			for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 				check(cell, options, pass, dtype);
 }
 

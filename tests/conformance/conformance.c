@@ -157,7 +157,7 @@ static int known(void)
 
 int main(int argc, char **argv)
 {
-	enum { DTYPES = 4, TESTS_MAX = 256 };
+	enum { DTYPES = CG_DTYPE_COUNT, TESTS_MAX = 256 };
 	static struct plan plans[TESTS_MAX];
 	static const CMUnitTestFunction bodies[2][2] = { { test_sizes, test_absent }, { test_networks, test_networks_absent } };
 	static char names[TESTS_MAX][80];

@@ -104,7 +104,7 @@ static int emit(const struct cg_cell *cell, const char *folder, int step)
 {
 	for (int options = 0; options < 1 << cell->n_options; options++)
 		for (int pass = 0; pass < CG_PASS_COUNT; pass++)
-			for (int sequence = pass > CG_PASS_GRADGRAD, dtype = sequence && step > 1 ? 2 : 0; dtype < 4;
+			for (int sequence = pass > CG_PASS_GRADGRAD, dtype = sequence && step > 1 ? 2 : 0; dtype < CG_DTYPE_COUNT;
 			     dtype += sequence ? 2 : step) {
 				struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, dtype);
 
@@ -149,7 +149,7 @@ static int put_products(const char *folder)
 {
 	int n = 0;
 
-	for (int dtype = 0; dtype < 4; dtype++)
+	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 		for (int way = 0; way < (dtype < 2 ? 4 : 16); way++, n++) {
 			struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = way >> 1 & 1, .transpose_b = way & 1,
 				.start_acc = way >> 2 & 1, .c_acc = way >> 3 };
@@ -168,7 +168,7 @@ static int put_rows(const char *folder)
 	struct cg_rows_shape shapes[CG_ROWS_SHAPES];
 	char key[CG_KEY_MAX];
 
-	for (int dtype = 0; dtype < 4; dtype++) {
+	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 		struct cg_text moves = { resize, NULL, 0, 0, 0 };
 
 		for (int k = cg_rows_shapes(dtype, shapes) - 1; k >= 0; k--)

@@ -504,7 +504,7 @@ int main(int argc, char **argv)
 	status = open_device();
 	if (status)
 		return status;
-	for (int dtype = 0; dtype < 4; dtype++)
+	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 		for (int t = 0; t < 4; t++, which++) {
 			/* Each of the four ways to hold start and c, with another transposition in f16 than in bf16. */
 			int way = dtype == REF_F16 ? t : dtype == REF_BF16 ? 3 - t : 0;

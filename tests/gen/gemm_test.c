@@ -35,7 +35,7 @@ static const int64_t lengths[] = { 1, 2, 7, 16, 32, 100, 512, 3200, 100000, (int
 static void every_tile(void (*check)(const struct cg_gemm_shape *, const struct cg_gemm_limits *, int64_t m, int64_t n))
 {
 	for (EACH(d, devices))
-		for (int dtype = 0; dtype < 4; dtype++)
+		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 			for (EACH(i, lengths))
 				for (EACH(j, lengths)) {
 					struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = (int)(i & 1), .transpose_b = (int)(j & 1) };

@@ -98,7 +98,7 @@ int main(void)
 		printf("# %s\n", cg_message());
 		return 77;
 	}
-	for (int dtype = 0; dtype < 4; dtype++)
+	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 		for (int c = 0; cg_cell_name(c) && !cg_supports(context, "lstm_block_cell", dtype); c++)
 			run_all(cg_cell_find(cg_cell_name(c)), dtype);
 	printf("# %s\n# %ld kernels, %ld runs\n", cg_describe(context), kernels, runs);

@@ -276,7 +276,7 @@ static void plan_all(const struct cg_cell *cell, const char *name, int refused)
 	char words[128];
 
 	for (int pass = 0; pass < CG_PASS_COUNT; pass++)
-		for (int dtype = 0; dtype < 4; dtype++) {
+		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 			struct cg_pass_plan *plan;
 
 			start();

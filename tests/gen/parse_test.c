@@ -410,6 +410,7 @@ static void test_read(void **state)
 	assert_string_equal(cell->gates[2].name, "q_n");
 	assert_int_equal(cell->gates[1].split, 0);
 	assert_int_equal(cell->gates[2].split, 1);
+	assert_int_equal(cell->gates[2].whole, -1);
 	assert_int_equal(cell->gates[2].stage, 1);
 	assert_int_equal(cell->gates[3].stage, 2);
 	assert_int_equal(cell->n_stages, 2);
@@ -427,6 +428,41 @@ static void test_read(void **state)
 	assert_int_equal(cell->n_saves, 2);
 	assert_string_equal(cell->values[cell->saves[1]].name, "u");
 	cg_parse_free(cell);
+}
+
+/* The gate of each gate's name, by its digit, or -: none; and what a network says of them. */
+static void test_split(void **state)
+{
+#define NONE "expected a gate of its stage with the same name from the first _ on"
+	static const struct { const char *text, *wholes, *words; } cells[] = {
+		{ "cell x\ngates a_r a_n\nsplit q_n\noutput h\nh = a_r + a_n + q_n\n", "--1", NULL },
+		{ "cell x\nsplit q_n q_m\ngates a_n b_m\noutput h\nh = q_n + q_m + a_n + b_m\n", "23--", NULL },
+		{ "cell x\ngates a_n k_n\nsplit q_n\noutput h\nh = a_n + k_n + q_n\n", "--0", NULL },
+		{ "cell x\ngates a_x_n\nsplit q_x_n\noutput h\nh = a_x_n + q_x_n\n", "-0", NULL },
+		{ "cell x\ngates a_n\noutput h\nu = a_n\nstage u\ngates k_n\nsplit q_n\nh = k_n + q_n\n", "--1", NULL },
+		{ "cell x\ngates a_i\nsplit q_n\noutput h\nh = a_i + q_n\n", "--", "3:7: split gate 'q_n': " NONE },
+		{ "cell x\ngates a_x_n\nsplit q_n\noutput h\nh = a_x_n + q_n\n", "--", "3:7: split gate 'q_n': " NONE },
+		{ "cell x\ngates an\nsplit qn\noutput h\nh = an + qn\n", "--", "3:7: split gate 'qn': " NONE },
+		{ "cell x\ngates a_n\noutput h\nu = a_n\nstage u\ngates b_m\nsplit q_n\nh = b_m + q_n\n", "---",
+		  "7:7: split gate 'q_n': " NONE },
+		{ "cell x\ngates a_n\nsplit q_n p_n\noutput h\nh = a_n + q_n + p_n\n", "-00",
+		  "3:11: split gate 'p_n': gate 'a_n' has the split gate 'q_n' already" },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof cells / sizeof *cells; k++) {
+		struct cg_cell *cell = must_parse(cells[k].text, "x.cell");
+		struct cg_mistake mistake = { "" };
+		char want[400] = "";
+
+		for (int g = 0; g < cell->n_gates; g++)
+			assert_int_equal(cell->gates[g].whole, cells[k].wholes[g] == '-' ? -1 : cells[k].wholes[g] - '0');
+		if (cells[k].words)
+			expected(want, sizeof want, cells[k].text, cells[k].words);
+		assert_int_equal(cg_check_split(cell, &mistake), cells[k].words ? -1 : 0);
+		assert_string_equal(mistake.text, want);
+		cg_parse_free(cell);
+	}
 }
 
 /* ---- options' names ---- */
@@ -652,7 +688,7 @@ int main(void)
 		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_long_line),
 		cmocka_unit_test(test_accepted),
-		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_read), cmocka_unit_test(test_split),
 		cmocka_unit_test(test_option_names),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_options),

@@ -27,7 +27,7 @@ static void every(void (*check)(const struct cg_pass_plan *, int lang, const cha
 	for (int c = 0; (cell = every_cell(c)); c++) {
 		for (int options = 0; options < 1 << cell->n_options; options++)
 			for (int pass = 0; pass < CG_PASS_COUNT; pass++)
-				for (int dtype = 0; dtype < 4; dtype++) {
+				for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 					struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, dtype);
 
 					for (int lang = 0; lang < CG_LANG_COUNT; lang++) {

@@ -41,7 +41,7 @@ static void test_texts(void **state)
 	char key[CG_KEY_MAX];
 
 	(void)state;
-	for (int dtype = 0; dtype < 4; dtype++) {
+	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 		struct cg_text moves = { resize, NULL, 0, 0, 0 };
 
 		for (int k = cg_rows_shapes(dtype, shapes) - 1; k >= 0; k--)
@@ -52,7 +52,7 @@ static void test_texts(void **state)
 				assert_int_equal(cg_print_rows(&shapes[k], lang, &text), 0);
 				cg_rows_key(&shapes[k], key);
 				/* Four doubles are more than a processor's smallest vector. */
-				assert_true(!strstr(text.at, "vload4") || strcmp(cg_acc_names[dtype], "f64"));
+				assert_true(!strstr(text.at, "vload4") || cg_dtypes[dtype].acc != CG_DTYPE_F64);
 				check_text(text, key);
 			}
 		assert_int_equal(cg_print_rows_moves(dtype, &moves), 0);

@@ -30,18 +30,20 @@
 
 enum { UNITS = 257, ROWS = 130, PAD = 3, SHIFT = 8, POOL = 1 << 16, ARGUMENTS = 128, SLOT = ROWS * (UNITS + PAD) + SHIFT };
 
-#define TABLES(cell) \
-	extern const struct cg_compiled CG_COMPILED(cell, f32)[], CG_COMPILED(cell, f64)[], CG_COMPILED(cell, f16)[], \
-		CG_COMPILED(cell, bf16)[];
-CG_CELLS(TABLES)
+#define DECLARE(cell, dtype) extern const struct cg_compiled CG_COMPILED(cell, dtype)[];
+#define DECLARE_ALL(with, code, dtype, ...) CG_CELLS(DECLARE, dtype) cg_strip cg_strip_##dtype##_baseline;
+CG_DTYPES(DECLARE_ALL,)
 
-#define ROW(cell) { CG_COMPILED(cell, f32), CG_COMPILED(cell, f64), CG_COMPILED(cell, f16), CG_COMPILED(cell, bf16) },
-static const struct cg_compiled *const tables[][4] = { CG_CELLS(ROW) };
+#define NAME(cell, with) #cell,
+static const char *const cells[] = { CG_CELLS(NAME,) };
+enum { CELLS = sizeof cells / sizeof *cells };
 
-cg_strip cg_strip_f32_baseline, cg_strip_f64_baseline, cg_strip_f16_baseline, cg_strip_bf16_baseline;
-static cg_strip *const strips[] = {
-	cg_strip_f32_baseline, cg_strip_f64_baseline, cg_strip_f16_baseline, cg_strip_bf16_baseline
-};
+#define TABLE(cell, dtype) CG_COMPILED(cell, dtype),
+#define TABLES(with, code, dtype, ...) { CG_CELLS(TABLE, dtype) },
+static const struct cg_compiled *const tables[][CELLS] = { CG_DTYPES(TABLES,) };
+
+#define STRIP(with, code, dtype, ...) cg_strip_##dtype##_baseline,
+static cg_strip *const strips[] = { CG_DTYPES(STRIP,) };
 
 typedef void call(int64_t rows, int64_t units, const struct cg_bound *);
 
@@ -242,17 +244,13 @@ static int is_bundled(const struct cg_cell *cell, int pass)
 
 static void test_bundles(void **state)
 {
-	static const char *const names[] = {
-#define NAME(cell) #cell,
-		CG_CELLS(NAME)
-	};
 	int seen = 0;
 
 	(void)state;
-	for (size_t c = 0; c < sizeof names / sizeof *names; c++) {
-		struct cg_cell *cell = must_find(names[c]);
+	for (int c = 0; c < CELLS; c++) {
+		struct cg_cell *cell = must_find(cells[c]);
 
-		for (int dtype = 0; dtype < 4; dtype++) {
+		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 			fill_pool(dtype);
 			for (int n = 0; n < CG_PASS_COUNT << cell->n_options; n++) {
 				struct cg_pass_plan *plan;
@@ -261,7 +259,7 @@ static void test_bundles(void **state)
 					continue;
 				plan = must_plan(cell, n / CG_PASS_COUNT, n % CG_PASS_COUNT, 0, dtype);
 				for (int k = 0; k < plan->n_pieces; k++) {
-					const struct cg_compiled *row = tables[c][dtype];
+					const struct cg_compiled *row = tables[dtype][c];
 
 					while (row->key && strcmp(row->key, plan->pieces[k].key))
 						row++;
@@ -394,7 +392,7 @@ static void try_pass(int pass, int lang, int all, const char *words)
 	for (int c = 0; built_in(c, name); c++) {
 		struct cg_cell *cell = must_find(name);
 
-		for (int dtype = 0; dtype < 4; dtype++) {
+		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 			int last = (1 << cell->n_options) - 1, one = pass > CG_PASS_GRADGRAD ? 2 + (c + pass) % 2 : (c + pass) % 4;
 
 			if (all ? is_bundled(cell, pass) : dtype != one && strcmp(name, "lstm_block"))
@@ -460,9 +458,9 @@ static const struct carried {
 
 static call *bundled(const char *key)
 {
-	for (size_t c = 0; c < sizeof tables / sizeof *tables; c++)
-		for (int dtype = 0; dtype < 4; dtype++)
-			for (const struct cg_compiled *row = tables[c][dtype]; row->key; row++)
+	for (int c = 0; c < CELLS; c++)
+		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
+			for (const struct cg_compiled *row = tables[dtype][c]; row->key; row++)
 				if (!strcmp(row->key, key))
 					return row->call;
 	fail_msg("no kernel %s was compiled", key);
@@ -514,7 +512,7 @@ static void test_carried(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < sizeof carried / sizeof *carried; k++)
-		for (int dtype = 2; dtype < 4; dtype++)
+		for (int dtype = 2; dtype < CG_DTYPE_COUNT; dtype++)
 			for (int compiled = 0; compiled < 2; compiled++) {
 				struct carried t = carried[k];
 				struct cg_cell *cell = must_find(t.cell);

@@ -17,7 +17,7 @@
 #include "runtime/device/device.h"
 #include "verify/kernel_trial.h"
 
-enum { RUNS, ONE, FORMS, DTYPES = 4 };
+enum { RUNS, ONE, FORMS, DTYPES = CG_DTYPE_COUNT };
 static struct side sides[FORMS] = { { .name = "runs" }, { .name = "one unit a thread" } }, cpu = { .name = "cpu" };
 static unsigned long long seed = 20261122;
 

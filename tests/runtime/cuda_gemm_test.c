@@ -138,7 +138,7 @@ static void solve_all(struct tensors *t)
 		{ 1, 1, 1 }, { 5, 7, 3 }, { 33, 20, 17 }, { 70, 66, 20 }, { 3, 4, 0 }, { 0, 3, 2 }, { 1, 65, 9 }
 	};
 
-	for (int dtype = 0; dtype < 4; dtype++)
+	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 		for (int form = 0; form < 4; form++)
 			for (int from = 0; from < STARTS; from++)
 				for (int c_acc = 0; c_acc < 2; c_acc++)

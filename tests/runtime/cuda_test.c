@@ -267,7 +267,7 @@ static void test_forms(void **state)
 	cg_cu.LaunchKernel = note_launch;
 	for (int c = 0; cg_cell_name(c); c++)
 		for (int p = 0; p < 2; p++)
-			for (int dtype = 0; dtype < 4; dtype++) {
+			for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 				struct cg_kernel kernel = { cg_cell_find(cg_cell_name(c)), NULL, 1, passes[p], dtype, CG_POINT };
 				struct cg_mistake mistake;
 				struct cg_pass_plan *plan = cg_plan(kernel.cell, 0, kernel.pass, kernel.cell->n_stages > 1, dtype, cg_memory, &mistake);

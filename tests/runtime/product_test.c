@@ -181,11 +181,11 @@ static void test_packed(void **state)
 	for (int s = 0; s < SIZES; s++)
 		for (int form = 0; form < 4; form++) {
 			pose(&p, sizes[s][0], sizes[s][1], sizes[s][2], form & 1, form >> 1);
-			for (int dtype = 0; dtype < 4; dtype++)
+			for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 				packed[dtype] += pack_one(stream, dtype, &p);
 			forget(&p);
 		}
-	for (int dtype = 0; dtype < 4; dtype++)
+	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 		assert_true(packed[dtype] >= 8);
 	cg_stream_close(stream);
 	cg_close(context);

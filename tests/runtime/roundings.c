@@ -5,7 +5,12 @@
 
 int main(void)
 {
-	for (const struct cg_rounding *r = cg_roundings; r->route; r++)
-		printf("%s\t%s\t%s\n", r->route, r->dtype, r->words);
+	const char *const *roundings;
+	const char *route;
+
+	for (int k = 0; (route = cg_rnn_route_name(k, &roundings)); k++)
+		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
+			if (roundings[dtype])
+				printf("%s\t%s\t%s\n", route, cg_dtype_name(dtype), roundings[dtype]);
 	return 0;
 }

@@ -17,7 +17,7 @@
 #include "tests/runtime/counted.h"
 #include "tests/runtime/shorten.h"
 
-enum { T = 4, B = 5, I = 6, DTYPES = 4, ROOMS = 40, POISON = 0xa5 };
+enum { T = 4, B = 5, I = 6, DTYPES = CG_DTYPE_COUNT, ROOMS = 40, POISON = 0xa5 };
 
 /* Every argument of the op and its gradient, in the host's memory. */
 struct sequence { struct cg_lstm_block op; void *rooms[ROOMS]; int n; };

@@ -260,7 +260,7 @@ static void test_bits(void **state)
 
 	(void)state;
 	for (int o = 0; o < 3; o++)
-		for (int dtype = 0; dtype < 4; dtype++)
+		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 			for (int s = 0; s < 3; s++) {
 				struct tensors one = { .n = 0 };
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "gen/cell.h"
 #include "verify/numbers.h"
 #include "tests/sequence/slopes.h"
 #include "tests/sequence/suite.h"
@@ -92,9 +93,28 @@ static const struct kind {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, WAYS = 5 };
 
-static int is_spared(int k)
+/* CELLGRAD_TEST_CELL: a built-in cell, which comes in their place, without options and with all it has. */
+static const struct kind *kind_of(int k)
 {
-	return network_is_slow() && !kinds[k / WAYS].is_first;
+	static char options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)];
+	static struct kind kind;
+	const char *name = getenv("CELLGRAD_TEST_CELL");
+	const struct cg_cell *cell = name ? cg_cell_find(name) : NULL;
+
+	if (!name)
+		return k < KINDS ? &kinds[k] : NULL;
+	if (!cell)
+		fail_msg("%s", cg_message());
+	*options = 0;
+	for (int o = 0; o < cell->n_options; o++)
+		sprintf(options + strlen(options), "%s%s", o ? "," : "", cell->options[o].name);
+	kind = (struct kind){ .name = name, .options = k ? options : NULL, .is_first = 1 };
+	return k < 1 + (cell->n_options > 0) ? &kind : NULL;
+}
+
+static int is_spared(const struct kind *kind)
+{
+	return network_is_slow() && !kind->is_first;
 }
 
 static char *source(const char *path)
@@ -183,19 +203,20 @@ void test_cells(void **nothing)
 {
 	struct slopes s = { .checked = 0 };
 	unsigned long long state;
+	const struct kind *kind;
 	struct network net;
 
 	(void)nothing;
 	if (lacks_f64())
 		return;
-	for (int k = 0; k < KINDS * WAYS; k++) {
+	for (int k = 0; (kind = kind_of(k / WAYS)); k++) {
 		struct cg_cell *cell;
 
-		if (is_spared(k))
+		if (is_spared(kind))
 			continue;
-		cell = cell_of(&kinds[k / WAYS]);
+		cell = cell_of(kind);
 		network_case("cells", k, &state);
-		choose(&net, &kinds[k / WAYS], cell, k % WAYS);
+		choose(&net, kind, cell, k % WAYS);
 		network_open(&net);
 		network_draw(&net, &state, 0.5);
 		slopes_check(&net, &state, network_is_slow() ? 2 : 0, &s);
@@ -341,19 +362,20 @@ void test_dtypes(void **nothing)
 {
 	struct network net, right;
 	unsigned long long state;
+	const struct kind *kind;
 	double worst[3] = { 0 }, moves[ARRAYS];
 
 	(void)nothing;
 	if (lacks_f64())
 		return;
-	for (int k = 0; k < KINDS * WAYS; k++) {
+	for (int k = 0; (kind = kind_of(k / WAYS)); k++) {
 		struct cg_cell *cell;
 
-		if (is_spared(k))
+		if (is_spared(kind))
 			continue;
-		cell = cell_of(&kinds[k / WAYS]);
+		cell = cell_of(kind);
 		network_case("dtypes", k, &state);
-		choose(&right, &kinds[k / WAYS], cell, k % WAYS);
+		choose(&right, kind, cell, k % WAYS);
 		network_open(&right);
 		network_draw(&right, &state, 0.5);
 		/* Multiples of 2^-7 below 1 are numbers of all dtypes. */

@@ -72,10 +72,21 @@ static int suits_version(const struct cg_network *rnn, char why[CG_WHY_NOT])
 	return CG_OK;
 }
 
-/* cuDNN's kernels hand each other sums and states as numbers of 16 bits, where there are such; cg_roundings says which. */
+/*
+ * What its kernels were seen to do, tests/fake/cudnn_rnn.c says where; what follows from it for the bounds of answers is in the
+ * reference.  `cellgrad info` shows these lines, and the documents have them, which tests/rounding.sh compares.
+ */
+static const char *const roundings[CG_DTYPE_COUNT] = {
+	[CG_F32] = "everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh good to 2^-11",
+	[CG_F64] = "everything in f64",
+	[CG_F16] = "x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh good to 2^-11; under strict_rounding composed",
+	[CG_BF16] = "x W, R h, c, h, gates, dgates, dh and dc in 16 bits; under strict_rounding composed",
+};
+
+/* Its kernels hand each other sums and states as numbers of 16 bits, where there are such. */
 static int suits_rounding(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
-	int is_narrow = rnn->dtype == CG_F16 || rnn->dtype == CG_BF16;
+	int is_narrow = !cg_is_plain(rnn->dtype);
 
 	return rnn->strict_rounding && is_narrow ? decline(why, "strict_rounding in %s", cg_dtype_name(rnn->dtype)) : CG_OK;
 }
@@ -264,6 +275,7 @@ static unsigned type_of(int dtype)
 		[CG_F32] = CUDNN_DATA_FLOAT, [CG_F64] = CUDNN_DATA_DOUBLE, [CG_F16] = CUDNN_DATA_HALF, [CG_BF16] = CUDNN_DATA_BFLOAT16
 	};
 
+	_Static_assert(sizeof types / sizeof *types == CG_DTYPE_COUNT, "a dtype has no type of cuDNN's");
 	return types[dtype];
 }
 
@@ -322,6 +334,6 @@ static uint64_t stamp(const struct cg_net *net)
 }
 
 const struct cg_net_route cg_cu_net = {
-	.name = "cudnn", .open = open_net, .close = close_net, .stamp = stamp, .declines = cg_dnn_declines, .sizes = cg_dnn_needs,
+	.name = "cudnn", .roundings = roundings, .open = open_net, .close = close_net, .stamp = stamp, .declines = cg_dnn_declines, .sizes = cg_dnn_needs,
 	.forward = cg_dnn_forward, .backward = cg_dnn_backward,
 };

@@ -1,0 +1,78 @@
+#!/bin/sh
+# A built-in cell is added by its equations and one name: toy.patch does it in a copy of the source, which is built there; then the
+# generator's tests take the cell up, and its kernels and networks are right on each backend that opens, forward and backward.
+# Runs in a configured build tree, in the folder toy/ there, which it leaves.  srcdir: the source; MAKE: make.
+set -u
+srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
+make=${MAKE:-make}
+jobs=-j$(nproc 2>/dev/null || echo 2)
+unset MAKEFLAGS MFLAGS MAKELEVEL
+n=0 failed=0
+
+# report STATUS NAME: with the end of what was printed where it failed; status 77: a skip.
+report()
+{
+	n=$((n + 1))
+	case $1 in
+	0)  echo "ok $n - $2" ;;
+	77) echo "ok $n - $2 # SKIP $(tail -n 1 out | sed 's/^# *//')" ;;
+	*)  failed=1; tail -n 30 out | sed 's/^/# /'; echo "not ok $n - $2" ;;
+	esac
+}
+
+# on BACKEND COMMAND...: with the stand-ins for CUDA.
+on()
+{
+	backend=$1
+	shift
+	case $backend in
+	cuda) CELLGRAD_BACKEND=cuda tests/fake/run "$@" ;;
+	*)    CELLGRAD_BACKEND=$backend "$@" ;;
+	esac
+}
+
+if ! command -v patch >/dev/null || ! command -v automake >/dev/null; then
+	echo '1..0 # SKIP it takes patch and automake'
+	exit 0
+fi
+[ -f config.status ] || { echo 'Bail out! not a configured build tree'; exit 99; }
+chmod -R u+w toy 2>/dev/null
+rm -rf toy && mkdir toy || exit 99
+$make -s distdir distdir=toy/source >toy/out 2>&1 || { sed 's/^/# /' toy/out; echo 'Bail out! make distdir'; exit 99; }
+chmod -R u+w toy/source
+mkdir toy/build
+cd toy/build || exit 99
+
+echo 1..9
+(cd ../source && patch -p1) <"$srcdir/tests/toy.patch" >out 2>&1
+report $? 'the patch applies'
+[ "$(sed -n '/^+++ .*toy.cell/q; /^[+-][^+-]/p' "$srcdir/tests/toy.patch")" = "$(printf '+\t%%D%%/toy.cell \\')" ]
+report $? 'it is a cell and one name'
+{ eval "../source/configure -q $(../../config.status --config)" && $make $jobs && $make $jobs check TESTS=; } >out 2>&1
+report $? 'the source builds with it'
+tests=$(cd ../source && ls tests/gen/*_test.c | sed 's/\.c$//; /floats_test/d' | tr '\n' ' ')
+$make $jobs check TESTS="$tests tests/gen/golden.sh tests/gen/compile.sh tests/runtime/kernel_run_test tests/runtime/rnn_size_test \
+	tests/conformance/bits_test" >out 2>&1
+report $? 'the tests of the generator and of all kernels pass'
+
+# Networks against differences, and other dtypes beside f64; kernels of OpenCL and CUDA have the bits of the cpu's.
+for backend in cpu opencl cuda; do
+	if on $backend tests/sequence/sequence --opens >out 2>&1; then
+		CELLGRAD_TEST_CELL=toy on $backend tests/sequence/sequence test_cells >out 2>&1 &&
+			grep -q '^ok 1 - test_cells$' out &&
+			CELLGRAD_TEST_CELL=toy on $backend tests/sequence/sequence test_dtypes >out 2>&1
+		report $? "networks of the cell on $backend"
+	else
+		report 77 "networks of the cell on $backend"
+	fi
+done
+for backend in opencl cuda; do
+	if [ -x cellgrad ] && on $backend tests/sequence/sequence --opens >out 2>&1; then
+		on $backend ./cellgrad check toy --backend $backend --ref cpu >out 2>&1
+		report $? "kernels of the cell on $backend"
+	else
+		echo 'there is no device, or no command' >>out
+		report 77 "kernels of the cell on $backend"
+	fi
+done
+[ $failed -eq 0 ]
