@@ -157,23 +157,28 @@ static struct cg_matrix tensor_of(const struct cg_scan *w, const struct cg_argum
 	return none;
 }
 
+/* A launch: of a step, or of all. */
+struct at_step { const struct cg_scan *scan; int64_t s; int side; };
+
+static int bind(const void *of, const struct cg_argument *a, struct cg_operand *operand)
+{
+	const struct at_step *at = of;
+	const struct cg_scan *w = at->scan;
+	struct cg_matrix m = tensor_of(w, a, at->s, at->side);
+
+	*operand = (struct cg_operand){ .mem = m.mem, .stride = m.stride, .second = second_of(w, a) };
+	if (a->role == CG_ROLE_PARAM)
+		operand->value = w->rnn->values[a->index];
+	else if (a->role == CG_ROLE_ACCUMULATE)
+		operand->value = w->accumulate;
+	return CG_OK;
+}
+
 static int launch(const struct cg_scan *w, const struct cg_ready *kernel, int piece, int64_t s, int side)
 {
-	const struct cg_piece *p = &kernel->plan->pieces[piece];
-	struct cg_operand operands[CG_SLOTS_MAX];
+	const struct at_step at = { w, s, side };
 
-	for (int k = 0; k < p->n_arguments; k++) {
-		const struct cg_argument *a = &p->arguments[k];
-		struct cg_matrix m = tensor_of(w, a, s, side);
-
-		operands[k] = (struct cg_operand){ .mem = m.mem, .stride = m.stride, .second = second_of(w, a) };
-		if (a->role == CG_ROLE_PARAM)
-			operands[k].value = w->rnn->values[a->index];
-		else if (a->role == CG_ROLE_ACCUMULATE)
-			operands[k].value = w->accumulate;
-	}
-	return w->stream->context->backend->launch(w->stream->queue, kernel->built, piece,
-	                                           s == ALL_STEPS ? w->steps->N : cg_steps_n(w->steps, s), w->rnn->U, operands);
+	return cg_launch(w->stream, kernel, piece, s == ALL_STEPS ? w->steps->N : cg_steps_n(w->steps, s), w->rnn->U, bind, &at);
 }
 
 /* ---- products and rows ---- */
