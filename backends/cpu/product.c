@@ -5,6 +5,7 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "backends/cpu/isa.h"
 
@@ -92,12 +93,14 @@ static void column_##t(int64_t m, int64_t width, int64_t k, const type *a, int64
 /* A panel [k PANEL] of width columns and zeros: of b [k width], or of its transpose, a line of each row at a time. */ \
 static void pack_##t(int transpose_b, int64_t k, int64_t width, const type *b, int64_t ldb, type *panel) \
 { \
-	int64_t row = transpose_b ? 1 : ldb, column = transpose_b ? ldb : 1; \
-\
-	for (int64_t from = 0; from < k; from += LINE) \
+	for (int64_t p = 0; p < k && !transpose_b; p++) { \
+		memcpy(panel + p * PANEL_##t, b + p * ldb, (size_t)width * sizeof(type)); \
+		memset(panel + p * PANEL_##t + width, 0, (size_t)(PANEL_##t - width) * sizeof(type)); \
+	} \
+	for (int64_t from = 0; from < k && transpose_b; from += LINE) \
 		for (int64_t j = 0; j < PANEL_##t; j++) \
 			for (int64_t p = from; p < k && p < from + LINE; p++) \
-				panel[p * PANEL_##t + j] = j < width ? b[p * row + j * column] : 0; \
+				panel[p * PANEL_##t + j] = j < width ? b[j * ldb + p] : 0; \
 } \
 \
 static void multiply_packed_##t(int64_t m, int64_t n, int64_t k, const type *a, int64_t lda, const type *panels, int64_t stride, \

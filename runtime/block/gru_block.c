@@ -7,15 +7,6 @@
 #include "runtime/device/device.h"
 #include "runtime/block/block.h"
 
-/* What the kernels' arguments are called; the operands of a launch stand in this order. */
-enum {
-	A_R, A_U, A_C, H_PREV, R, U, HR, C, H, DH, DHR, DA_R, DA_U, DA_C, DH_PREV, PARTIAL, DB_R, DB_U, DB_C, ACCUMULATE, OPERANDS
-};
-static const char *const names[] = {
-	"a_r", "a_u", "a_c", "h_prev", "r", "u", "hr", "c", "h", "dh", "dhr", "da_r", "da_u", "da_c", "dh_prev", "partial", "db_r",
-	"db_u", "db_c", "accumulate", NULL
-};
-
 /* The pieces of the whole passes: forward stage 1 and 2; grad stage 2 and its sums, then stage 1 and its sums. */
 enum { FORWARD_1 = 0, FORWARD_2 };
 enum { GRAD_2 = 0, SUM_PART_2, SUM_2, GRAD_1, SUM_PART_1, SUM_1 };
@@ -32,6 +23,7 @@ void cg_gru_block_init(struct cg_gru_block *op, size_t size)
 	init(op, size);
 }
 
+static const struct cg_matrix none = { .stride = 0 };
 static const struct cg_sized sized = CG_SIZED(struct cg_gru_block, d_b_c, init);
 
 /* The work memory, in the order in which it is taken. */
@@ -91,18 +83,54 @@ int cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *
 	return CG_OK;
 }
 
-static struct cg_operand rows(const struct cg_gru_block *op, struct cg_mem mem)
+/* ---- the arguments of a kernel ---- */
+
+/* The gates r and u stand in one matrix of 2U columns, the candidate's in its own. */
+enum { GATES = 3, CANDIDATE = 2 };
+
+/* What the kernels take, by the indices of the cell and by order: a value, then its gradient.  Absent where nobody asks for it. */
+struct kernel_memory {
+	const struct cg_gru_block *op;
+	struct cg_mem gates[2][GATES], bias[GATES];      /* before their functions; the gradients of the biases */
+	struct cg_mem saved[4];                          /* r u c h */
+	struct cg_mem prev[2], feed[2];                  /* h_prev, and what reaches it beside the products; h_prev r */
+	struct cg_mem partial;                           /* of sums */
+};
+
+static void set_gates(const struct cg_gru_block *op, struct cg_mem ru, struct cg_mem candidate, size_t bytes, struct cg_mem gates[GATES])
 {
-	return (struct cg_operand){ .mem = mem, .stride = op->U };
+	size_t half = (size_t)op->U * bytes;
+
+	gates[0] = ru;
+	gates[1] = cg_part(ru, half, ru.bytes - half);
+	gates[CANDIDATE] = candidate;
 }
 
-/* Half k of [B 2U] or [2U]: r, then u. */
-static struct cg_operand half(const struct cg_gru_block *op, struct cg_mem mem, int k, size_t bytes)
+static int bind(const void *of, const struct cg_argument *a, struct cg_operand *operand)
 {
-	size_t at = (size_t)k * (size_t)op->U * bytes;
+	const struct kernel_memory *m = of;
+	int d = a->order != CG_VALUE;
 
-	return (struct cg_operand){ .mem = cg_part(mem, at, mem.bytes - at), .stride = 2 * op->U };
+	operand->stride = a->role == CG_ROLE_GATE && a->index != CANDIDATE ? 2 * m->op->U : m->op->U;
+	switch (a->role) {
+	case CG_ROLE_GATE:       operand->mem = m->gates[d][a->index]; break;
+	case CG_ROLE_BIAS:       operand->mem = m->bias[a->index]; break;
+	case CG_ROLE_PREV:       operand->mem = m->prev[d]; break;
+	case CG_ROLE_STATE:      operand->mem = m->op->d_h; break;
+	case CG_ROLE_SAVED:      operand->mem = m->saved[a->index]; break;
+	case CG_ROLE_FEED:       operand->mem = m->feed[d]; break;
+	case CG_ROLE_SCRATCH:    operand->mem = m->partial; break;
+	case CG_ROLE_ACCUMULATE: operand->value = m->op->accumulate; break;
+	}
+	return CG_OK;
 }
+
+static int launch(struct cg_stream *stream, const struct cg_ready *kernel, int piece, const struct kernel_memory *m)
+{
+	return cg_launch(stream, kernel, piece, m->op->B, m->op->U, bind, m);
+}
+
+/* ---- products ---- */
 
 /* The rows of a weight matrix that multiply x (side 0) or the recurrent value (side 1). */
 static struct cg_matrix side(const struct cg_gru_block *op, struct cg_mem w, int64_t wide, int which)
@@ -133,25 +161,20 @@ static int gates(struct cg_stream *stream, const struct cg_gru_block *op, struct
 static int forward(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_gru_block *op = given;
-	struct cg_operand v[OPERANDS] = { { .value = 0 } };
+	struct kernel_memory m = { .op = op, .saved = { op->r, op->u, op->c, op->h }, .prev = { op->h_prev } };
 	const struct cg_ready *kernel;
 	struct forward_work w;
 
-	CG_TRY(cg_ready(stream->context, "gru_block", "", CG_FORWARD, 0, op->dtype, names, &kernel));
+	CG_TRY(cg_ready(stream->context, "gru_block", "", CG_FORWARD, 0, op->dtype, &kernel));
 	take_forward(op, work, &w);
+	set_gates(op, w.gates, w.candidate, cg_acc_bytes(op->dtype), m.gates[0]);
+	m.feed[0] = w.hr;
+	if (!cg_present(op->u))
+		m.saved[1] = w.u;
 	CG_TRY(gates(stream, op, op->h_prev, op->w_ru, op->b_ru, 2 * op->U, w.gates));
-	v[A_R] = half(op, w.gates, 0, cg_acc_bytes(op->dtype));
-	v[A_U] = half(op, w.gates, 1, cg_acc_bytes(op->dtype));
-	v[H_PREV] = rows(op, op->h_prev);
-	v[R]  = rows(op, op->r);
-	v[U]  = rows(op, cg_present(op->u) ? op->u : w.u);
-	v[HR] = rows(op, w.hr);
-	CG_TRY(cg_launch(stream, kernel, FORWARD_1, op->B, op->U, v));
+	CG_TRY(launch(stream, kernel, FORWARD_1, &m));
 	CG_TRY(gates(stream, op, w.hr, op->w_c, op->b_c, op->U, w.candidate));
-	v[A_C] = rows(op, w.candidate);
-	v[C]  = rows(op, op->c);
-	v[H]  = rows(op, op->h);
-	return cg_launch(stream, kernel, FORWARD_2, op->B, op->U, v);
+	return launch(stream, kernel, FORWARD_2, &m);
 }
 
 /* c = start + d W^T: what reaches x or the recurrent value from the gates' adjoints d [B wide]. */
@@ -181,70 +204,62 @@ static int weights(struct cg_stream *stream, const struct cg_gru_block *op, stru
 	return CG_OK;
 }
 
+/* What reaches h_prev, directly and through the gates, and what reaches x. */
+static int inputs(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem dru, struct cg_mem dc, const struct grad_work *w)
+{
+	const struct cg_matrix direct = { w->dh, op->U, 1 }, d_h_prev = { op->d_h_prev, op->U, 0 };
+	const struct cg_matrix part = { w->dx, op->I, 1 }, d_x = { op->d_x, op->I, 0 };
+
+	if (cg_present(op->d_h_prev))
+		CG_TRY(back(stream, op, dru, op->w_ru, 2 * op->U, 1, direct, d_h_prev));
+	if (!cg_present(op->d_x))
+		return CG_OK;
+	CG_TRY(back(stream, op, dc, op->w_c, op->U, 0, none, part));
+	return back(stream, op, dru, op->w_ru, 2 * op->U, 0, part, d_x);
+}
+
+/* The gradient of a stage's biases, where it is asked for. */
+static int sums(struct cg_stream *stream, const struct cg_ready *kernel, int part, struct cg_mem bias, const struct kernel_memory *m)
+{
+	if (!cg_present(bias))
+		return CG_OK;
+	CG_TRY(launch(stream, kernel, part, m));
+	return launch(stream, kernel, part + 1, m);
+}
+
 static int grad(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_gru_block *op = given;
-	static const struct cg_matrix none = { .stride = 0 };
 	size_t real = cg_dtype_bytes(op->dtype);
-	struct cg_operand v[OPERANDS] = { [ACCUMULATE] = { .value = op->accumulate } };
+	struct kernel_memory m = { .op = op, .saved = { op->r, op->u, op->c }, .prev = { op->h_prev } };
+	struct cg_mem dc, dru;
 	const struct cg_ready *kernel;
 	struct grad_work w;
-	struct cg_mem dc, dru;
 	int gates_further = cg_present(op->d_x) || cg_present(op->d_h_prev) || cg_present(op->d_r_bar_u_bar) ||
 	                    cg_present(op->d_w_ru) || cg_present(op->d_b_ru);
 
-	CG_TRY(cg_ready(stream->context, "gru_block", "", CG_GRAD, 0, op->dtype, names, &kernel));
+	CG_TRY(cg_ready(stream->context, "gru_block", "", CG_GRAD, 0, op->dtype, &kernel));
 	take_grad(op, work, &w);
 	dc  = cg_present(op->d_c_bar) ? op->d_c_bar : w.dc;
 	dru = cg_present(op->d_r_bar_u_bar) ? op->d_r_bar_u_bar : w.dru;
-	v[H_PREV] = rows(op, op->h_prev);
-	v[R] = rows(op, op->r);
-	v[U] = rows(op, op->u);
-	v[C] = rows(op, op->c);
-	v[DH] = rows(op, op->d_h);
-	v[PARTIAL].mem = w.partial;
-
-	v[DA_C] = rows(op, dc);
-	CG_TRY(cg_launch(stream, kernel, GRAD_2, op->B, op->U, v));
-	if (cg_present(op->d_b_c)) {
-		v[DB_C].mem = op->d_b_c;
-		CG_TRY(cg_launch(stream, kernel, SUM_PART_2, op->B, op->U, v));
-		CG_TRY(cg_launch(stream, kernel, SUM_2, op->B, op->U, v));
-	}
+	set_gates(op, gates_further ? dru : none.mem, dc, real, m.gates[1]);
+	set_gates(op, op->d_b_ru, op->d_b_c, real, m.bias);
+	m.partial = w.partial;
+	CG_TRY(launch(stream, kernel, GRAD_2, &m));
+	CG_TRY(sums(stream, kernel, SUM_PART_2, op->d_b_c, &m));
 	if (!gates_further && !cg_present(op->d_w_c))
 		return CG_OK;
-
+	m.feed[0] = w.hr;
 	if (gates_further) {
-		const struct cg_matrix dhr = { w.dhr, op->U, 1 };
-
-		CG_TRY(back(stream, op, dc, op->w_c, op->U, 1, none, dhr));
-		v[DHR] = rows(op, w.dhr);
-		v[DA_R] = half(op, dru, 0, real);
-		v[DA_U] = half(op, dru, 1, real);
-		v[DH_PREV] = rows(op, w.dh);
+		CG_TRY(back(stream, op, dc, op->w_c, op->U, 1, none, (struct cg_matrix){ w.dhr, op->U, 1 }));
+		m.feed[1] = w.dhr;
+		m.prev[1] = w.dh;
 	}
-	v[HR] = rows(op, w.hr);
-	CG_TRY(cg_launch(stream, kernel, GRAD_1, op->B, op->U, v));
+	CG_TRY(launch(stream, kernel, GRAD_1, &m));
 	CG_TRY(weights(stream, op, w.hr, dc, op->U, op->d_w_c));
 	CG_TRY(weights(stream, op, op->h_prev, dru, 2 * op->U, op->d_w_ru));
-	if (cg_present(op->d_b_ru)) {
-		v[DB_R] = half(op, op->d_b_ru, 0, real);
-		v[DB_U] = half(op, op->d_b_ru, 1, real);
-		CG_TRY(cg_launch(stream, kernel, SUM_PART_1, op->B, op->U, v));
-		CG_TRY(cg_launch(stream, kernel, SUM_1, op->B, op->U, v));
-	}
-	if (cg_present(op->d_h_prev)) {
-		const struct cg_matrix direct = { w.dh, op->U, 1 }, d_h_prev = { op->d_h_prev, op->U, 0 };
-
-		CG_TRY(back(stream, op, dru, op->w_ru, 2 * op->U, 1, direct, d_h_prev));
-	}
-	if (cg_present(op->d_x)) {
-		const struct cg_matrix part = { w.dx, op->I, 1 }, d_x = { op->d_x, op->I, 0 };
-
-		CG_TRY(back(stream, op, dc, op->w_c, op->U, 0, none, part));
-		CG_TRY(back(stream, op, dru, op->w_ru, 2 * op->U, 0, part, d_x));
-	}
-	return CG_OK;
+	CG_TRY(sums(stream, kernel, SUM_PART_1, op->d_b_ru, &m));
+	return inputs(stream, op, dru, dc, &w);
 }
 
 int cg_gru_block_forward(struct cg_stream *stream, const struct cg_gru_block *op)

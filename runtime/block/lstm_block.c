@@ -9,17 +9,6 @@
 #include "runtime/device/device.h"
 #include "runtime/block/block.h"
 
-/* What the kernels' arguments are called; the operands of a launch stand in this order. */
-enum {
-	A_I, A_CI, A_F, A_O, CS_PREV, FORGET_BIAS, CELL_CLIP, WCI, WCF, WCO, I, CI, F, O, CS, CO, H,
-	DCS, DH, DA_I, DA_CI, DA_F, DA_O, DCS_PREV, PARTIAL, DB_I, DB_CI, DB_F, DB_O, DWCI, DWCF, DWCO, ACCUMULATE, OPERANDS
-};
-static const char *const names[] = {
-	"a_i", "a_ci", "a_f", "a_o", "cs_prev", "forget_bias", "cell_clip", "wci", "wcf", "wco", "i", "ci", "f", "o", "cs", "co",
-	"h", "dcs", "dh", "da_i", "da_ci", "da_f", "da_o", "dcs_prev", "partial", "db_i", "db_ci", "db_f", "db_o", "dwci", "dwcf",
-	"dwco", "accumulate", NULL
-};
-
 enum { GATES = 4, POINT = 0, SUM_PART, SUM, SUMS = GATES + 3 };
 
 /* Where gate k of the cell (i ci f o) stands among the blocks of w, b and dgates. */
@@ -135,43 +124,73 @@ static int zero_rest(struct cg_stream *stream, const struct cg_lstm_block *op, s
 	return stream->context->backend->zero(stream->queue, cg_part(mem, (size_t)steps(op) * step, bytes), bytes);
 }
 
-/* One row per batch row, each U wide. */
-static struct cg_operand rows(const struct cg_lstm_block *op, struct cg_mem mem)
-{
-	return (struct cg_operand){ .mem = mem, .stride = op->U };
-}
-
-static struct cg_operand scalar(double value)
-{
-	return (struct cg_operand){ .value = value };
-}
-
-/* Gate k of [B 4U], or of [4U]. */
-static struct cg_operand gate(const struct cg_lstm_block *op, struct cg_mem mem, int k, size_t bytes)
-{
-	size_t u = (size_t)op->U, at = (size_t)place[op->gates][k] * u * bytes;
-
-	return (struct cg_operand){ .mem = cg_part(mem, at, mem.bytes - at), .stride = GATES * op->U };
-}
-
 static const char *options(const struct cg_lstm_block *op)
 {
 	return op->use_peephole ? "peephole" : "";
 }
 
-/* What forward writes and grad reads, from step t on, and what both read. */
-static void bind_state(const struct cg_lstm_block *op, struct cg_operand *v, int64_t t)
+/* ---- the arguments of a kernel ---- */
+
+#define LSTM(field) offsetof(struct cg_lstm_block, field)
+
+/* The op's arguments in the order of the cell, and the gradients of its vectors. */
+static const size_t saved_at[] = { LSTM(i), LSTM(ci), LSTM(f), LSTM(o), LSTM(cs), LSTM(co), LSTM(h) };
+static const size_t vector_at[][2] = { { LSTM(wci), LSTM(wci_grad) }, { LSTM(wcf), LSTM(wcf_grad) }, { LSTM(wco), LSTM(wco_grad) } };
+enum { SAVED = sizeof saved_at / sizeof *saved_at, SAVED_CS = 4, SAVED_H = 6, STATE_CS = 0, VECTORS = 3 };
+
+static struct cg_mem mem_at(const struct cg_lstm_block *op, size_t at)
 {
-	v[CS_PREV] = rows(op, t ? state(op, op->cs, t - 1) : op->cs_prev);
-	v[WCI].mem = op->wci;
-	v[WCF].mem = op->wcf;
-	v[WCO].mem = op->wco;
-	v[I]  = rows(op, state(op, op->i, t));
-	v[CI] = rows(op, state(op, op->ci, t));
-	v[F]  = rows(op, state(op, op->f, t));
-	v[O]  = rows(op, state(op, op->o, t));
-	v[CS] = rows(op, state(op, op->cs, t));
-	v[CO] = rows(op, state(op, op->co, t));
+	return *(const struct cg_mem *)(const void *)((const char *)op + at);
+}
+
+/* What the kernels take at a step, or in the sums of all. */
+struct kernel_memory {
+	const struct cg_lstm_block *op;
+	struct cg_mem gates, dgates;             /* [B 4U] */
+	struct cg_mem cs_prev, dcs_prev, dcs, dh;
+	struct cg_mem saved[SAVED], partial;
+};
+
+/* Gate k of [B 4U], or of [4U]. */
+static void bind_gate(const struct cg_lstm_block *op, struct cg_mem mem, int k, size_t bytes, struct cg_operand *operand)
+{
+	size_t at = (size_t)(place[op->gates][k] * op->U) * bytes;
+
+	operand->mem = cg_part(mem, at, mem.bytes - at);
+	operand->stride = GATES * op->U;
+}
+
+static int bind(const void *of, const struct cg_argument *a, struct cg_operand *operand)
+{
+	const struct kernel_memory *m = of;
+	const struct cg_lstm_block *op = m->op;
+	int is_value = a->order == CG_VALUE;
+
+	operand->stride = op->U;
+	switch (a->role) {
+	case CG_ROLE_GATE:
+		if (is_value)
+			bind_gate(op, m->gates, a->index, cg_acc_bytes(op->dtype), operand);
+		else
+			bind_gate(op, m->dgates, a->index, cg_dtype_bytes(op->dtype), operand);
+		break;
+	case CG_ROLE_BIAS:       bind_gate(op, op->b_grad, a->index, cg_dtype_bytes(op->dtype), operand); break;
+	case CG_ROLE_PREV:       operand->mem = is_value ? m->cs_prev : m->dcs_prev; break;
+	case CG_ROLE_STATE:      operand->mem = a->index == STATE_CS ? m->dcs : m->dh; break;
+	case CG_ROLE_SAVED:      operand->mem = m->saved[a->index]; break;
+	case CG_ROLE_WEIGHT:     operand->mem = mem_at(op, vector_at[a->index][!is_value]); break;
+	case CG_ROLE_PARAM:      operand->value = cg_round(op->dtype, a->index ? op->cell_clip : op->forget_bias); break;
+	case CG_ROLE_SCRATCH:    operand->mem = m->partial; break;
+	case CG_ROLE_ACCUMULATE: operand->value = op->accumulate; break;
+	}
+	return CG_OK;
+}
+
+/* What forward writes and grad reads at step t. */
+static void take_saved(struct kernel_memory *m, int64_t t)
+{
+	for (int k = 0; k < SAVED; k++)
+		m->saved[k] = state(m->op, mem_at(m->op, saved_at[k]), t);
 }
 
 /* ---- forward ---- */
@@ -216,24 +235,17 @@ static int forward_step(struct cg_stream *stream, const struct cg_lstm_block *op
                         const struct forward_work *w, int64_t t)
 {
 	int64_t wide = GATES * op->U;
-	size_t acc = cg_acc_bytes(op->dtype);
-	struct cg_mem gates = at(op, w->gates, t, wide, acc);
-	struct cg_operand v[OPERANDS] = { [FORGET_BIAS] = scalar(cg_round(op->dtype, op->forget_bias)),
-	                                  [CELL_CLIP] = scalar(cg_round(op->dtype, op->cell_clip)) };
+	struct kernel_memory m = { .op = op, .gates = at(op, w->gates, t, wide, cg_acc_bytes(op->dtype)), .cs_prev = cs_after(op, w, t - 1) };
 	struct cg_gemm product = { .dtype = op->dtype, .m = op->B, .n = wide, .k = op->U };
 
-	product.c = product.start = (struct cg_matrix){ gates, wide, 1 };
+	product.c = product.start = (struct cg_matrix){ m.gates, wide, 1 };
 	product.a = (struct cg_matrix){ h_after(op, w, t - 1), op->U, 0 };
 	product.b = (struct cg_matrix){ recurrent(op, op->w), wide, 0 };
 	CG_TRY(cg_multiply(stream, &product));
-
-	bind_state(op, v, t);
-	for (int k = 0; k < GATES; k++)
-		v[A_I + k] = gate(op, gates, k, acc);
-	v[CS_PREV] = rows(op, cs_after(op, w, t - 1));
-	v[CS] = rows(op, cs_after(op, w, t));
-	v[H] = rows(op, h_after(op, w, t));
-	return cg_launch(stream, kernel, POINT, op->B, op->U, v);
+	take_saved(&m, t);
+	m.saved[SAVED_CS] = cs_after(op, w, t);
+	m.saved[SAVED_H] = h_after(op, w, t);
+	return cg_launch(stream, kernel, POINT, op->B, op->U, bind, &m);
 }
 
 static int forward(struct cg_stream *stream, const void *given, struct cg_work *work)
@@ -243,7 +255,7 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 	const struct cg_ready *kernel;
 	struct forward_work w;
 
-	CG_TRY(cg_ready(stream->context, "lstm_block", options(op), CG_FORWARD, 0, op->dtype, names, &kernel));
+	CG_TRY(cg_ready(stream->context, "lstm_block", options(op), CG_FORWARD, 0, op->dtype, &kernel));
 	take_forward(op, work, &w);
 	CG_TRY(multiply_input(stream, op, w.gates));
 	for (int64_t t = 0; t < steps(op); t++)
@@ -292,63 +304,52 @@ static int carry_back(struct cg_stream *stream, const struct cg_lstm_block *op, 
 	return cg_multiply(stream, &product);
 }
 
-/* v holds what is the same in all steps. */
 static int grad_step(struct cg_stream *stream, const struct cg_lstm_block *op, const struct cg_ready *kernel,
-                     const struct grad_work *w, int wants_gates, int64_t t, struct cg_operand *v)
+                     const struct grad_work *w, int wants_gates, int64_t t)
 {
 	size_t real = cg_dtype_bytes(op->dtype);
 	int64_t wide = GATES * op->U;
-	struct cg_mem dgates = at(op, w->dgates, t, wide, real), dcs = state(op, op->cs_grad, t), dh = state(op, op->h_grad, t);
+	struct kernel_memory m = { .op = op, .dcs = state(op, op->cs_grad, t), .dh = state(op, op->h_grad, t) };
 
 	if (t + 1 < steps(op)) {
 		struct cg_mem carried = state(op, w->dcs, (t + 1) % 2);
 
-		CG_TRY(carry_back(stream, op, at(op, w->dgates, t + 1, wide, real), op->B, recurrent(op, op->w), op->U, dh, w->dh));
-		dh = w->dh;
-		if (cg_present(dcs))
-			CG_TRY(move(stream, op, dcs, carried, op->B, 1));
-		dcs = carried;
+		CG_TRY(carry_back(stream, op, at(op, w->dgates, t + 1, wide, real), op->B, recurrent(op, op->w), op->U, m.dh, w->dh));
+		m.dh = w->dh;
+		if (cg_present(m.dcs))
+			CG_TRY(move(stream, op, m.dcs, carried, op->B, 1));
+		m.dcs = carried;
 	}
-	bind_state(op, v, t);
-	v[DCS] = rows(op, dcs);
-	v[DH]  = rows(op, dh);
-	for (int k = 0; k < GATES && wants_gates; k++)
-		v[DA_I + k] = gate(op, dgates, k, real);
-	v[DCS_PREV] = rows(op, t ? state(op, w->dcs, t % 2) : op->cs_prev_grad);
-	return cg_launch(stream, kernel, POINT, op->B, op->U, v);
+	take_saved(&m, t);
+	m.cs_prev = t ? state(op, op->cs, t - 1) : op->cs_prev;
+	m.dcs_prev = t ? state(op, w->dcs, t % 2) : op->cs_prev_grad;
+	if (wants_gates)
+		m.dgates = at(op, w->dgates, t, wide, real);
+	return cg_launch(stream, kernel, POINT, op->B, op->U, bind, &m);
 }
 
 /* The gradients of the peephole vectors and of b, summed over the rows of all steps from dgates. */
-static int sums(struct cg_stream *stream, const struct cg_lstm_block *op, const struct cg_ready *kernel,
-                const struct grad_work *w, struct cg_operand *v)
+static int sums(struct cg_stream *stream, const struct cg_lstm_block *op, const struct cg_ready *kernel, const struct grad_work *w)
 {
-	const struct cg_mem peepholes[] = { op->wci_grad, op->wcf_grad, op->wco_grad };
+	struct kernel_memory m = { .op = op, .dgates = w->dgates, .saved[SAVED_CS] = op->cs, .partial = w->partial };
 	int64_t n = steps(op) * op->B;
-	struct cg_mem cs_prev = { .data = NULL };
-	int wanted = cg_present(op->b_grad);
+	int wanted = cg_present(op->b_grad), wants_cs_prev = 0;
 
-	for (int k = 0; k < 3; k++) {
-		wanted |= op->use_peephole && cg_present(peepholes[k]);
-		if (!op->use_peephole && cg_present(peepholes[k]) && !op->accumulate)
-			CG_TRY(stream->context->backend->zero(stream->queue, peepholes[k],
-			                                      (size_t)op->U * cg_dtype_bytes(op->dtype)));
-		v[DWCI + k].mem = peepholes[k];
+	for (int k = 0; k < VECTORS; k++) {
+		struct cg_mem grad = mem_at(op, vector_at[k][1]);
+
+		wanted |= op->use_peephole && cg_present(grad);
+		wants_cs_prev |= op->use_peephole && cg_present(grad) && k < VECTORS - 1;
+		if (!op->use_peephole && cg_present(grad) && !op->accumulate)
+			CG_TRY(stream->context->backend->zero(stream->queue, grad, (size_t)op->U * cg_dtype_bytes(op->dtype)));
 	}
 	if (!wanted)
 		return CG_OK;
-	/* Absent, it reads as zeros, in sums that nobody wants. */
-	if (op->use_peephole && (cg_present(op->wci_grad) || cg_present(op->wcf_grad)))
-		CG_TRY(shift(stream, op, op->cs_prev, op->cs, w->before, &cs_prev));
-	v[CS_PREV] = rows(op, cs_prev);
-	v[CS] = rows(op, op->cs);
-	for (int k = 0; k < GATES; k++) {
-		v[DA_I + k] = gate(op, w->dgates, k, cg_dtype_bytes(op->dtype));
-		v[DB_I + k] = gate(op, op->b_grad, k, cg_dtype_bytes(op->dtype));
-	}
-	v[PARTIAL].mem = w->partial;
-	v[ACCUMULATE] = scalar(op->accumulate);
-	CG_TRY(cg_launch(stream, kernel, SUM_PART, n, op->U, v));
-	return cg_launch(stream, kernel, SUM, n, op->U, v);
+	/* Absent, it reads as zeros, in sums that nobody asks for. */
+	if (wants_cs_prev)
+		CG_TRY(shift(stream, op, op->cs_prev, op->cs, w->before, &m.cs_prev));
+	CG_TRY(cg_launch(stream, kernel, SUM_PART, n, op->U, bind, &m));
+	return cg_launch(stream, kernel, SUM, n, op->U, bind, &m);
 }
 
 /* The rows of w_grad that belong to `in` [n width]. */
@@ -405,21 +406,20 @@ static int zero_grads(struct cg_stream *stream, const struct cg_lstm_block *op)
 static int grad(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_lstm_block *op = given;
-	struct cg_operand v[OPERANDS] = { { .value = 0 } };
 	const struct cg_ready *kernel;
 	struct grad_work w;
 	int wants_gates = cg_present(op->x_grad) || cg_present(op->h_prev_grad) || cg_present(op->w_grad) ||
 	                  cg_present(op->b_grad) || cg_present(op->dgates) || steps(op) > 1 ||
 	                  (op->use_peephole && (cg_present(op->wci_grad) || cg_present(op->wcf_grad) || cg_present(op->wco_grad)));
 
-	CG_TRY(cg_ready(stream->context, "lstm_block", options(op), CG_GRAD, 0, op->dtype, names, &kernel));
+	CG_TRY(cg_ready(stream->context, "lstm_block", options(op), CG_GRAD, 0, op->dtype, &kernel));
 	take_grad(op, work, &w);
 	if (cg_present(op->dgates))
 		w.dgates = op->dgates;
 	for (int64_t t = steps(op) - 1; t >= 0; t--)
-		CG_TRY(grad_step(stream, op, kernel, &w, wants_gates, t, v));
+		CG_TRY(grad_step(stream, op, kernel, &w, wants_gates, t));
 	CG_TRY(zero_grads(stream, op));
-	CG_TRY(sums(stream, op, kernel, &w, v));
+	CG_TRY(sums(stream, op, kernel, &w));
 	return products(stream, op, &w);
 }
 
@@ -454,7 +454,6 @@ int cg_lstm_block_grad(struct cg_stream *stream, const struct cg_lstm_block *op)
 
 /* ---- LSTMBlockCell, LSTMBlockCellGrad ---- */
 
-#define LSTM(field) offsetof(struct cg_lstm_block, field)
 #define ABOUT_CLIP "cs is kept from -cell_clip to cell_clip; 0 or less: no limit"
 
 static const struct cg_dim lstm_dims[] = {

@@ -62,27 +62,26 @@ int cg_usable(const struct cg_context *, const char *call);
 
 /* ---- kernels, as the ops ask for them ---- */
 
-/* A kernel of a built-in cell that a context has ready.  slot[p][a]: which of the names that were asked for argument a of
- * piece p takes, so that a call counts no positions and compares no names. */
+/* A kernel that a context has ready. */
 struct cg_ready {
 	struct cg_ready *next;
 	const struct cg_cell *cell;
-	const char *const *names;
 	int options, pass, stage, dtype;
 	struct cg_pass_plan *plan;
 	struct cg_built *built;
-	short slot[CG_PIECES_MAX][CG_SLOTS_MAX];
 };
-/* names: what the op calls the kernel's arguments, ended by NULL; a table of static life, part of the key. */
-int cg_ready(struct cg_context *, const char *cell, const char *options, int pass, int stage, int dtype,
-             const char *const *names, const struct cg_ready **);
-
-/* The same for any cell, whose arguments the caller matches himself; the context keeps the cell alive. */
+/* Of a built-in cell; options as cg_parse_options takes them. */
+int cg_ready(struct cg_context *, const char *cell, const char *options, int pass, int stage, int dtype, const struct cg_ready **);
+/* Of any cell, which the context holds from then on. */
 int cg_ready_cell(struct cg_context *, const struct cg_cell *, int options, int pass, int stage, int dtype,
                   const struct cg_ready **);
-/* Launches a piece; operands are in the order of the names. */
-int cg_launch(struct cg_stream *, const struct cg_ready *, int piece, int64_t rows, int64_t units,
-              const struct cg_operand *);
+
+/* Sets the operand, which is all zeros, of an argument by its role, index and order.  of: the caller's. */
+typedef int cg_binding(const void *of, const struct cg_argument *, struct cg_operand *);
+/* The operands of a piece, in its order. */
+int cg_bind(const struct cg_piece *, cg_binding *, const void *of, struct cg_operand operands[]);
+/* Binds a piece and launches it. */
+int cg_launch(struct cg_stream *, const struct cg_ready *, int piece, int64_t rows, int64_t units, cg_binding *, const void *of);
 
 /* ---- products and rows: generated.c ---- */
 

@@ -1,30 +1,16 @@
 /*
  * Kernels that a context has ready: asked for by cell, options, pass, stage and dtype, planned and built at the first call and
- * kept.  What a kernel is called with is matched to its arguments by name, once, here.
+ * kept.  A launch asks its caller for each argument of the piece.
  */
 #include <pthread.h>
-#include <string.h>
 
 #include "runtime/device/device.h"
 
-static int find_slots(struct cg_ready *ready)
+static int check_slots(const struct cg_pass_plan *plan)
 {
-	for (int p = 0; p < ready->plan->n_pieces; p++) {
-		const struct cg_piece *piece = &ready->plan->pieces[p];
-
-		if (piece->n_arguments > CG_SLOTS_MAX)
-			return cg_fail(CG_UNSUPPORTED, "%s: more than %d arguments", piece->key, CG_SLOTS_MAX);
-		for (int a = 0; a < piece->n_arguments && ready->names; a++) {
-			const char *name = piece->arguments[a].name;
-			int k = 0;
-
-			while (ready->names[k] && strcmp(ready->names[k], name))
-				k++;
-			ready->slot[p][a] = (short)(ready->names[k] ? k : -1);
-			if (!ready->names[k] && piece->arguments[a].role != CG_ROLE_ROWS && piece->arguments[a].role != CG_ROLE_UNITS)
-				return cg_fail(CG_BAD_ARGUMENT, "%s: nothing is given for '%s'", piece->key, name);
-		}
-	}
+	for (int p = 0; p < plan->n_pieces; p++)
+		if (plan->pieces[p].n_arguments > CG_SLOTS_MAX)
+			return cg_fail(CG_UNSUPPORTED, "%s: more than %d arguments", plan->pieces[p].key, CG_SLOTS_MAX);
 	return CG_OK;
 }
 
@@ -41,7 +27,7 @@ static int make(struct cg_context *context, const struct cg_ready *key, struct c
 	if (!ready->plan)
 		code = mistake.text[0] ? cg_fail(CG_BUILD, "%s", mistake.text) : CG_NO_MEMORY;
 	else
-		code = find_slots(ready);
+		code = check_slots(ready->plan);
 	if (!code)
 		code = context->backend->build(context->device, ready->plan, &ready->built);
 	if (code) {
@@ -61,8 +47,8 @@ static int get(struct cg_context *context, const struct cg_ready *key, const str
 
 	pthread_mutex_lock(context->lock);
 	for (ready = context->ready; ready; ready = ready->next)
-		if (ready->cell == key->cell && ready->names == key->names && ready->options == key->options &&
-		    ready->pass == key->pass && ready->stage == key->stage && ready->dtype == key->dtype)
+		if (ready->cell == key->cell && ready->options == key->options && ready->pass == key->pass &&
+		    ready->stage == key->stage && ready->dtype == key->dtype)
 			break;
 	if (!ready) {
 		code = make(context, key, &ready);
@@ -77,41 +63,46 @@ static int get(struct cg_context *context, const struct cg_ready *key, const str
 	return code;
 }
 
-int cg_ready(struct cg_context *context, const char *cell, const char *options, int pass, int stage, int dtype,
-             const char *const *names, const struct cg_ready **result)
-{
-	struct cg_ready key = { .cell = cg_cell_find(cell), .names = names, .pass = pass, .stage = stage, .dtype = dtype };
-	struct cg_mistake mistake;
-
-	if (!key.cell)
-		return CG_NO_MEMORY;
-	key.options = cg_parse_options(key.cell, options, &mistake);
-	if (key.options < 0)
-		return cg_fail(CG_BAD_ARGUMENT, "%s", mistake.text);
-	return get(context, &key, result);
-}
-
 int cg_ready_cell(struct cg_context *context, const struct cg_cell *cell, int options, int pass, int stage, int dtype,
                   const struct cg_ready **result)
 {
-	struct cg_ready key = { .cell = cell, .options = options, .pass = pass, .stage = stage, .dtype = dtype };
+	const struct cg_ready key = { .cell = cell, .options = options, .pass = pass, .stage = stage, .dtype = dtype };
 
 	return get(context, &key, result);
 }
 
-int cg_launch(struct cg_stream *stream, const struct cg_ready *ready, int piece, int64_t rows, int64_t units,
-              const struct cg_operand *operands)
+int cg_ready(struct cg_context *context, const char *name, const char *options, int pass, int stage, int dtype,
+             const struct cg_ready **result)
 {
-	struct cg_operand ordered[CG_SLOTS_MAX];
-	const struct cg_piece *p = &ready->plan->pieces[piece];
+	const struct cg_cell *cell = cg_cell_find(name);
+	struct cg_mistake mistake;
+	int bits;
 
-	for (int a = 0; a < p->n_arguments; a++) {
-		int slot = ready->slot[piece][a];
+	if (!cell)
+		return CG_NO_MEMORY;
+	bits = cg_parse_options(cell, options, &mistake);
+	if (bits < 0)
+		return cg_fail(CG_BAD_ARGUMENT, "%s", mistake.text);
+	return cg_ready_cell(context, cell, bits, pass, stage, dtype, result);
+}
 
-		if (slot >= 0)
-			ordered[a] = operands[slot];
-		else
-			ordered[a] = (struct cg_operand){ .value = 0 };
+int cg_bind(const struct cg_piece *piece, cg_binding *binding, const void *of, struct cg_operand operands[])
+{
+	const struct cg_argument *a = piece->arguments, *end = a + piece->n_arguments;
+
+	for (; a < end; a++, operands++) {
+		*operands = (struct cg_operand){ .value = 0 };
+		if (a->role != CG_ROLE_ROWS && a->role != CG_ROLE_UNITS)
+			CG_TRY(binding(of, a, operands));
 	}
-	return stream->context->backend->launch(stream->queue, ready->built, piece, rows, units, ordered);
+	return CG_OK;
+}
+
+int cg_launch(struct cg_stream *stream, const struct cg_ready *ready, int piece, int64_t rows, int64_t units, cg_binding *binding,
+              const void *of)
+{
+	struct cg_operand operands[CG_SLOTS_MAX];
+
+	CG_TRY(cg_bind(&ready->plan->pieces[piece], binding, of, operands));
+	return stream->context->backend->launch(stream->queue, ready->built, piece, rows, units, operands);
 }

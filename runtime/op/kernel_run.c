@@ -1,6 +1,5 @@
 /*
- * cg_kernel_run: any kernel of any cell over a caller's memory, its arguments matched by name.  The ops do not come this way:
- * theirs are matched once.
+ * cg_kernel_run: any kernel of any cell over a caller's memory, its arguments bound by name.
  */
 #include <string.h>
 
@@ -110,40 +109,41 @@ static int check_overlap(const struct call *c, const struct cg_piece *piece)
 	return CG_OK;
 }
 
-/* The operands of a piece, in its order, but for scratch. */
-static int bind(const struct call *c, const struct cg_piece *piece, struct cg_operand *operands)
+/* What no argument was given for: a param's default, or the failure that an input is missing. */
+static int bind_missing(const struct call *c, const struct cg_argument *a, struct cg_operand *operand)
 {
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
-		int given = find(c, a->name);
+	const struct cg_param *param = &c->kernel->cell->params[a->kind == CG_KIND_SCALAR ? a->index : 0];
 
-		operands[k] = (struct cg_operand){ .value = 0 };
-		if (a->role == CG_ROLE_ROWS || a->role == CG_ROLE_UNITS || a->kind == CG_KIND_SCRATCH)
-			continue;
-		if (given < 0) {
-			const struct cg_param *param = &c->kernel->cell->params[a->kind == CG_KIND_SCALAR ? a->index : 0];
+	if (a->out || a->kind == CG_KIND_COUNT)
+		return CG_OK;
+	if (a->kind != CG_KIND_SCALAR)
+		return REFUSE("%s: missing: expected %s", a->name, a->kind == CG_KIND_TENSOR ? "[rows, units]" : "[units]");
+	if (!param->given)
+		return REFUSE("%s: missing: the param has no default", a->name);
+	operand->value = cg_round(c->kernel->dtype, param->value);
+	return CG_OK;
+}
 
-			if (a->kind == CG_KIND_SCALAR && param->given)
-				operands[k].value = cg_round(c->kernel->dtype, param->value);
-			else if (a->kind == CG_KIND_SCALAR)
-				return REFUSE("%s: missing: the param has no default", a->name);
-			else if (!a->out && a->kind != CG_KIND_COUNT)
-				return REFUSE("%s: missing: expected %s", a->name,
-				              a->kind == CG_KIND_TENSOR ? "[rows, units]" : "[units]");
-			continue;
-		}
-		if (a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_COUNT) {
-			operands[k].value = a->kind == CG_KIND_SCALAR ? cg_round(c->kernel->dtype, c->args[given].value)
-			                                              : c->args[given].value != 0;
-			continue;
-		}
-		if (!c->args[given].mem.data)
-			continue;
-		CG_TRY(check_memory(c, a, &c->args[given]));
-		operands[k].mem = c->args[given].mem;
-		operands[k].stride = c->args[given].stride;
+/* By name, which the caller knows; scratch comes later. */
+static int bind_given(const void *of, const struct cg_argument *a, struct cg_operand *operand)
+{
+	const struct call *c = of;
+	int k = a->kind == CG_KIND_SCRATCH ? -1 : find(c, a->name);
+	const struct cg_arg *given;
+
+	if (k < 0)
+		return a->kind == CG_KIND_SCRATCH ? CG_OK : bind_missing(c, a, operand);
+	given = &c->args[k];
+	if (a->kind == CG_KIND_SCALAR)
+		operand->value = cg_round(c->kernel->dtype, given->value);
+	else if (a->kind == CG_KIND_COUNT)
+		operand->value = given->value != 0;
+	else if (given->mem.data) {
+		CG_TRY(check_memory(c, a, given));
+		operand->mem = given->mem;
+		operand->stride = given->stride;
 	}
-	return check_overlap(c, piece);
+	return CG_OK;
 }
 
 static int is_wanted(const struct call *c, const struct cg_piece *piece)
@@ -239,8 +239,10 @@ static int run(const struct call *c)
 	cg_stage_begin(&stage, c->stream);
 	choose(c, wanted);
 	for (int p = 0; p < plan->n_pieces; p++)
-		if (wanted[p])
-			CG_TRY(bind(c, &plan->pieces[p], operands[p]));
+		if (wanted[p]) {
+			CG_TRY(cg_bind(&plan->pieces[p], bind_given, c, operands[p]));
+			CG_TRY(check_overlap(c, &plan->pieces[p]));
+		}
 	for (int p = 0; p < plan->n_pieces; p++)
 		if (wanted[p] && plan->pieces[p].shape == CG_PIECE_SUM_PART)
 			CG_TRY(scratch_bytes(c, &plan->pieces[p], &bytes));

@@ -31,7 +31,6 @@ static int place_gates(struct cg_rnn *rnn)
 		gates[k] = (struct cg_rnn_gate){ gates[whole].weight, gates[whole].block, 0, 1 };
 		gates[whole].block = rnn->n_weights + parts++;
 		gates[whole].takes_h = 0;
-		rnn->bare[gates[k].block] = 1;
 	}
 	rnn->n_blocks = rnn->n_weights + parts;
 	return CG_OK;

@@ -109,7 +109,7 @@ static void take(const struct cg_rnn *rnn, struct cg_work *work, int pass, int64
 		if (k / 2 < rnn->layers && k % 2 < rnn->directions)
 			r->h[k / 2][k % 2] = cg_work_take(work, N, rnn->H, real);
 	for (int k = 0; k < rnn->cell->n_stages; k++) {
-		size_t bytes = cg_scan_packed(rnn, pass, k, B, N);
+		size_t bytes = cg_rnn_packed(rnn, pass, k, B, N);
 
 		if (bytes)
 			r->packed[k] = cg_work_take(work, 1, 1, bytes);
@@ -329,8 +329,10 @@ static int begin(struct seq *q, int layer, int d)
 	const struct cg_rnn *rnn = q->rnn;
 	struct cg_scan *w = &q->scan;
 
-	*w = (struct cg_scan){ .stream = q->stream, .rnn = rnn, .steps = &q->steps, .pseudo_layer = layer * rnn->directions + d,
-	                       .direction = d, .params = q->call->params, .forgets = !rnn->training, .bias = q->room.bias };
+	*w = (struct cg_scan){ .stream = q->stream, .steps = &q->steps, .direction = d, .bias = { q->room.bias, 0, 1 } };
+	cg_rnn_describe_scan(rnn, q->pass, layer * rnn->directions + d, q->call->params, q->call->params_backprop, w);
+	for (int k = 0; k < rnn->n_kept; k++)
+		w->in_turn[k] = !rnn->training && !is_walked(rnn, k);
 	memcpy(w->feed, q->room.feed, sizeof w->feed);
 	memcpy(w->packed, q->room.packed, sizeof w->packed);
 	w->h = keep(q, layer, d, w->kept, &w->gates);
@@ -367,6 +369,7 @@ static int layer_forward(struct seq *q, int layer, int d)
 	const struct cg_rnn_call *c = q->call;
 
 	CG_TRY(begin(q, layer, d));
+	CG_TRY(cg_rnn_add_biases(rnn, layer * rnn->directions + d, c->params, &q->scan));
 	CG_TRY(cg_scan_forward(&q->scan));
 	CG_TRY(last(q, q->scan.h, state(q, c->input_h, layer, d, rnn->H), state(q, c->output_h, layer, d, rnn->H), rnn->H));
 	if (rnn->state < 0)
@@ -400,7 +403,6 @@ static int output(const struct seq *q, int layer)
 static int open(struct seq *q, struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call,
                 struct cg_work *work, int pass)
 {
-	memset(q, 0, sizeof *q);
 	q->stream = stream;
 	q->rnn = rnn;
 	q->call = call;
@@ -432,9 +434,9 @@ int cg_seq_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const str
 static int project(struct seq *q, int layer)
 {
 	for (int d = 0; d < q->rnn->directions && q->rnn->P; d++) {
-		struct cg_scan w = { .stream = q->stream, .rnn = q->rnn, .steps = &q->steps, .pseudo_layer = layer * q->rnn->directions + d,
-		                     .params = q->call->params };
+		struct cg_scan w = { .stream = q->stream, .steps = &q->steps };
 
+		cg_rnn_describe_scan(q->rnn, q->pass, layer * q->rnn->directions + d, q->call->params, none.mem, &w);
 		w.h = keep(q, layer, d, w.kept, &w.gates);
 		CG_TRY(cg_scan_project(&w, 0, q->steps.N));
 	}
@@ -543,8 +545,10 @@ static int begin_backward(struct seq *q, int layer, int d)
 	w->partial = r->partial;
 	w->sum = r->sum;
 	w->accumulate = c->accumulate;
-	w->params_backprop = c->params_backprop;
-	w->wants_h = cg_present(c->input_h_backprop);
+	if (cg_present(c->input_h_backprop))
+		w->d_h_first = rnn->P ? (struct cg_matrix){ r->carry_h, rnn->P, 1 } : cg_scan_carry(w, r->carry_h, rnn->H, -1);
+	if (cg_present(c->input_c_backprop) && rnn->state >= 0)
+		w->d_c_first = cg_scan_carry(w, r->carry_c, rnn->U, -1);
 	CG_TRY(layer == rnn->layers - 1 ? last_dy(q, d, &w->dy) : inner_dy(q, layer, d, &w->dy));
 	CG_TRY(rnn->P ? prefill_projected(q, layer, d) : prefill(q, c->output_h_backprop, layer, d, rnn->H, w->carry_h));
 	return rnn->state < 0 ? CG_OK : prefill(q, c->output_c_backprop, layer, d, rnn->U, w->carry_c);
@@ -566,11 +570,8 @@ static int layer_backward(struct seq *q, int layer, int d)
 
 	CG_TRY(begin_backward(q, layer, d));
 	CG_TRY(cg_scan_backward(w));
-	CG_TRY(first_backprop(q, q->call->input_h_backprop,
-	                      rnn->P ? (struct cg_matrix){ w->carry_h, rnn->P, 1 } : cg_scan_carry(w, w->carry_h, rnn->H, -1), layer, d));
-	if (rnn->state < 0)
-		return CG_OK;
-	return first_backprop(q, q->call->input_c_backprop, cg_scan_carry(w, w->carry_c, rnn->U, -1), layer, d);
+	CG_TRY(first_backprop(q, q->call->input_h_backprop, w->d_h_first, layer, d));
+	return rnn->state < 0 ? CG_OK : first_backprop(q, q->call->input_c_backprop, w->d_c_first, layer, d);
 }
 
 /* What reaches the layer's input from this direction, with the other's: the last direction's is the sum. */

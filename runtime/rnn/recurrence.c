@@ -9,9 +9,26 @@
 enum { ALL_STEPS = -1 };
 static const struct cg_matrix none = { .stride = 0 };
 
+static int is_grad(const struct cg_scan *w)
+{
+	return w->kernel->pass == CG_GRAD || w->kernel->pass == CG_SEQ_GRAD;
+}
+
+/* Kernels of a sequence carry states from step to step in acc, and take what reaches the output from elsewhere apart; those of a
+ * step alone have states rounded, and take all that reaches a state as one. */
+static int is_of_sequence(const struct cg_scan *w)
+{
+	return w->kernel->pass == CG_SEQ_FORWARD || w->kernel->pass == CG_SEQ_GRAD;
+}
+
+static int n_stages(const struct cg_scan *w)
+{
+	return w->kernel->cell->n_stages;
+}
+
 static size_t bytes_of(const struct cg_scan *w, int acc)
 {
-	return acc ? cg_acc_bytes(w->rnn->dtype) : cg_dtype_bytes(w->rnn->dtype);
+	return acc ? cg_acc_bytes(w->kernel->dtype) : cg_dtype_bytes(w->kernel->dtype);
 }
 
 static struct cg_mem from(struct cg_mem mem, size_t offset)
@@ -28,17 +45,12 @@ static struct cg_matrix at(const struct cg_scan *w, struct cg_matrix m, int64_t 
 
 static struct cg_matrix gates(const struct cg_scan *w)
 {
-	return (struct cg_matrix){ w->gates, w->rnn->n_blocks * w->rnn->U, 1 };
+	return (struct cg_matrix){ w->gates, w->n_blocks * w->U, 1 };
 }
 
 static struct cg_matrix d_gates(const struct cg_scan *w)
 {
-	return (struct cg_matrix){ w->d_gates, w->rnn->n_blocks * w->rnn->U, 0 };
-}
-
-static struct cg_matrix kept(const struct cg_scan *w, int k)
-{
-	return (struct cg_matrix){ w->kept[k], w->rnn->U, w->rnn->kept[k].acc };
+	return (struct cg_matrix){ w->d_gates, w->n_blocks * w->U, 0 };
 }
 
 static int64_t off(const struct cg_scan *w, int64_t s)
@@ -46,73 +58,91 @@ static int64_t off(const struct cg_scan *w, int64_t s)
 	return cg_steps_off(w->steps, w->direction, s);
 }
 
-/* A part of params, or of their gradient, as a matrix. */
-static struct cg_matrix part(const struct cg_scan *w, struct cg_mem params, enum cg_rnn_part which, int k)
+/* The first row of a step in a value that forward keeps: of every step, or of so many in turn. */
+static int64_t kept_row(const struct cg_scan *w, int k, int64_t s)
 {
-	struct cg_rnn_region r = cg_network_part(&w->rnn->network, w->pseudo_layer, which, k);
+	if (s == ALL_STEPS)
+		return 0;
+	return w->in_turn[k] ? s % w->in_turn[k] * w->steps->B : off(w, s);
+}
 
-	return (struct cg_matrix){ from(params, (size_t)r.offset * bytes_of(w, 0)), r.columns, 0 };
+static struct cg_matrix kept(const struct cg_scan *w, int k)
+{
+	return (struct cg_matrix){ w->kept[k], w->U, k == w->kept_c && is_of_sequence(w) };
+}
+
+/* The output after a step. */
+static struct cg_matrix h_of(const struct cg_scan *w, int64_t s)
+{
+	return at(w, w->h, kept_row(w, w->kept_h, s), 0);
+}
+
+/* Of a matrix of weights the part of gates from the k-th on. */
+static struct cg_matrix of_gates(const struct cg_scan *w, struct cg_matrix m, int64_t k)
+{
+	return w->by_input ? at(w, m, 0, k * w->U) : at(w, m, k * w->U, 0);
 }
 
 struct cg_matrix cg_scan_carry(const struct cg_scan *w, struct cg_mem carry, int64_t width, int64_t s)
 {
 	int64_t B = w->steps->B, row = w->every_carry ? s < 0 ? w->steps->N : off(w, s) : (s + 2) % 2 * B;
 
-	return at(w, (struct cg_matrix){ carry, width, 1 }, row, 0);
+	return at(w, (struct cg_matrix){ carry, width, is_of_sequence(w) }, row, 0);
 }
 
 /* ---- the arguments of a kernel ---- */
 
 static struct cg_matrix prev_of(const struct cg_scan *w, const struct cg_argument *a, int64_t s)
 {
-	int is_h = a->index == w->rnn->output;
+	int is_h = a->index == w->output;
 
+	if (a->order != CG_VALUE && s)
+		return cg_scan_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s - 1);
 	if (a->order != CG_VALUE)
-		return cg_scan_carry(w, is_h ? w->carry_h : w->carry_c, w->rnn->U, s - 1);
+		return is_h ? w->d_h_first : w->d_c_first;
 	if (s == ALL_STEPS)
-		return (struct cg_matrix){ is_h ? w->prev_h : w->prev_c, w->rnn->U, !is_h };
+		return (struct cg_matrix){ is_h ? w->prev_h : w->prev_c, w->U, !is_h && is_of_sequence(w) };
 	if (!s)
 		return is_h ? w->h_first : w->c_first;
-	return at(w, is_h ? w->h : kept(w, w->rnn->kept_c), off(w, s - 1), 0);
+	return is_h ? h_of(w, s - 1) : at(w, kept(w, w->kept_c), kept_row(w, w->kept_c, s - 1), 0);
 }
 
 static struct cg_matrix state_of(const struct cg_scan *w, const struct cg_argument *a, int64_t s)
 {
-	int is_h = a->index == w->rnn->output;
+	int is_h = a->index == w->output, k = is_h ? w->kept_h : w->kept_c;
 
 	if (a->order == CG_VALUE)
-		return at(w, kept(w, is_h ? w->rnn->kept_h : w->rnn->kept_c), s == ALL_STEPS ? 0 : off(w, s), 0);
-	if (is_h && w->rnn->P)
-		return at(w, (struct cg_matrix){ w->dm, w->rnn->U, 1 }, w->every_carry && s != ALL_STEPS ? off(w, s) : 0, 0);
+		return at(w, kept(w, k), kept_row(w, k, s), 0);
+	if (is_h && w->P)
+		return at(w, (struct cg_matrix){ w->dm, w->U, 1 }, w->every_carry && s != ALL_STEPS ? off(w, s) : 0, 0);
 	if (s == ALL_STEPS)
-		return (struct cg_matrix){ is_h ? w->carry_h : w->carry_c, w->rnn->U, 1 };
-	return cg_scan_carry(w, is_h ? w->carry_h : w->carry_c, w->rnn->U, s);
+		return (struct cg_matrix){ is_h ? w->carry_h : w->carry_c, w->U, is_of_sequence(w) };
+	if (!is_of_sequence(w) && s == w->steps->S - 1)
+		return at(w, is_h ? w->dy : w->dc, off(w, s), 0);
+	return cg_scan_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s);
 }
 
-/* A value that forward keeps: of every step, or of the last one alone. */
 static struct cg_matrix saved_of(const struct cg_scan *w, int k, int64_t s)
 {
-	int packed = !w->forgets || k == w->rnn->kept_h || k == w->rnn->kept_c;
-
-	return at(w, kept(w, k), packed && s != ALL_STEPS ? off(w, s) : 0, 0);
+	return at(w, kept(w, k), kept_row(w, k, s), 0);
 }
 
 static struct cg_matrix feed_of(const struct cg_scan *w, const struct cg_argument *a, int64_t s)
 {
-	int d = a->order != CG_VALUE, packed = d ? w->every_carry : w->d_gates.data != NULL;
+	int d = a->order != CG_VALUE, packed = d ? w->every_carry : is_grad(w);
 
-	return at(w, (struct cg_matrix){ d ? w->d_feed[a->index] : w->feed[a->index], w->rnn->U, d },
+	return at(w, (struct cg_matrix){ d ? w->d_feed[a->index] : w->feed[a->index], w->U, d },
 	          packed && s != ALL_STEPS ? off(w, s) : 0, 0);
 }
 
 /* The gradient of a gate's bias goes to bW and to bR, where the gate has both; side 1 is the second of the two. */
 static struct cg_matrix bias_of(const struct cg_scan *w, int gate, int side)
 {
-	const struct cg_rnn_gate *g = &w->rnn->gates[gate];
+	const struct cg_rnn_gate *g = &w->gate[gate];
 
 	if (side && !(g->takes_input && g->takes_h))
 		return none;
-	return part(w, w->params_backprop, side || !g->takes_input ? CG_RNN_BIAS_R : CG_RNN_BIAS_W, g->weight);
+	return at(w, (struct cg_matrix){ w->d_bias[side || !g->takes_input], 0, 0 }, 0, g->weight * w->U);
 }
 
 /* How many elements behind the first place for a sum the second is, where one launch fills both; 0: there is none. */
@@ -127,108 +157,103 @@ static int64_t second_of(const struct cg_scan *w, const struct cg_argument *a)
 	return cg_present(second.mem) ? (int64_t)((second.mem.offset - first.mem.offset) / bytes_of(w, 0)) : 0;
 }
 
-static struct cg_matrix vector_of(const struct cg_scan *w, struct cg_mem params, int weight)
-{
-	int k = 0;
-
-	while (w->rnn->vectors[k] != weight)
-		k++;
-	return part(w, params, CG_RNN_VECTOR, k);
-}
-
 static struct cg_matrix tensor_of(const struct cg_scan *w, const struct cg_argument *a, int64_t s, int side)
 {
 	int64_t row = s == ALL_STEPS ? 0 : off(w, s);
+	int is_value = a->order == CG_VALUE;
 
 	switch (a->role) {
-	case CG_ROLE_GATE:
-		return at(w, a->order == CG_VALUE ? gates(w) : d_gates(w), row, w->rnn->gates[a->index].block * w->rnn->U);
+	case CG_ROLE_GATE:    return at(w, is_value ? gates(w) : d_gates(w), row, w->gate[a->index].block * w->U);
 	case CG_ROLE_PREV:    return prev_of(w, a, s);
 	case CG_ROLE_STATE:   return state_of(w, a, s);
-	case CG_ROLE_OUTPUT:  return w->rnn->P ? none : at(w, w->dy, row, 0);
+	case CG_ROLE_OUTPUT:  return w->P ? none : at(w, w->dy, row, 0);
 	case CG_ROLE_SAVED:   return saved_of(w, a->index, s);
 	case CG_ROLE_FEED:    return feed_of(w, a, s);
 	case CG_ROLE_BIAS:    return bias_of(w, a->index, side);
-	case CG_ROLE_WEIGHT:
-		return a->order == CG_VALUE ? vector_of(w, w->params, a->index)
-		                            : side ? none : vector_of(w, w->params_backprop, a->index);
+	case CG_ROLE_WEIGHT:  return (struct cg_matrix){ is_value ? w->vector[a->index] : side ? none.mem : w->d_vector[a->index], 0, 0 };
 	case CG_ROLE_SCRATCH: return (struct cg_matrix){ w->partial, 0, 1 };
 	}
 	return none;
 }
 
-static int launch(const struct cg_scan *w, const struct cg_ready *kernel, int piece, int64_t s, int side)
+/* A launch: of a step, or of all. */
+struct at_step { const struct cg_scan *scan; int64_t s; int side; };
+
+static int bind(const void *of, const struct cg_argument *a, struct cg_operand *operand)
 {
-	const struct cg_piece *p = &kernel->plan->pieces[piece];
-	struct cg_operand operands[CG_SLOTS_MAX];
+	const struct at_step *at = of;
+	const struct cg_scan *w = at->scan;
+	struct cg_matrix m = tensor_of(w, a, at->s, at->side);
 
-	for (int k = 0; k < p->n_arguments; k++) {
-		const struct cg_argument *a = &p->arguments[k];
-		struct cg_matrix m = tensor_of(w, a, s, side);
+	*operand = (struct cg_operand){ .mem = m.mem, .stride = m.stride, .second = second_of(w, a) };
+	if (a->role == CG_ROLE_PARAM)
+		operand->value = w->values[a->index];
+	else if (a->role == CG_ROLE_ACCUMULATE)
+		operand->value = w->accumulate;
+	return CG_OK;
+}
 
-		operands[k] = (struct cg_operand){ .mem = m.mem, .stride = m.stride, .second = second_of(w, a) };
-		if (a->role == CG_ROLE_PARAM)
-			operands[k].value = w->rnn->values[a->index];
-		else if (a->role == CG_ROLE_ACCUMULATE)
-			operands[k].value = w->accumulate;
-	}
-	return w->stream->context->backend->launch(w->stream->queue, kernel->built, piece,
-	                                           s == ALL_STEPS ? w->steps->N : cg_steps_n(w->steps, s), w->rnn->U, operands);
+static int launch(const struct cg_scan *w, int piece, int64_t s, int side)
+{
+	const struct at_step at = { w, s, side };
+
+	return cg_launch(w->stream, w->kernel, piece, s == ALL_STEPS ? w->steps->N : cg_steps_n(w->steps, s), w->U, bind, &at);
 }
 
 /* ---- products and rows ---- */
 
 static int multiply(const struct cg_scan *w, struct cg_gemm *g)
 {
-	g->dtype = w->rnn->dtype;
+	g->dtype = w->kernel->dtype;
 	return cg_multiply(w->stream, g);
 }
 
 static int move(const struct cg_scan *w, int64_t rows, int64_t columns, struct cg_matrix src, struct cg_matrix dst, int add)
 {
-	const struct cg_rows r = { .dtype = w->rnn->dtype, .rows = rows, .columns = columns, .src = src, .dst = dst, .add = add };
+	const struct cg_rows r = { .dtype = w->kernel->dtype, .rows = rows, .columns = columns, .src = src, .dst = dst, .add = add };
 
 	return cg_copy_rows(w->stream, &r);
 }
 
-/* The columns of the gates of a stage that a recurrent product adds to, and that product's weights. */
+/* The columns of the gates of a stage that a recurrent product adds to; what that product takes is as wide as the output or a feed. */
 static int64_t stage_columns(const struct cg_scan *w, int stage)
 {
-	return (w->rnn->first[stage + 1] - w->rnn->first[stage]) * w->rnn->U;
+	return (w->first[stage + 1] - w->first[stage]) * w->U;
 }
 
-static struct cg_matrix recurrent(const struct cg_scan *w, struct cg_mem params, int stage)
+static int64_t stage_width(const struct cg_scan *w, int stage)
 {
-	return part(w, params, CG_RNN_RECURRENT, w->rnn->first[stage]);
+	return stage ? w->U : w->H;
 }
 
-/* The recurrent product of a stage over so many rows: forward what its gates add, backward what it hands back. */
-static struct cg_gemm stage_product(const struct cg_rnn *rnn, int pass, int stage, int64_t rows)
+struct cg_gemm cg_scan_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows)
 {
-	int64_t gates = (rnn->first[stage + 1] - rnn->first[stage]) * rnn->U, h = stage ? rnn->U : rnn->H;
+	return (struct cg_gemm){ .dtype = dtype, .m = rows, .n = back ? h : gates, .k = back ? gates : h, .transpose_b = back == by_input };
+}
 
-	return (struct cg_gemm){ .dtype = rnn->dtype, .m = rows, .n = pass == CG_FORWARD ? gates : h, .k = pass == CG_FORWARD ? h : gates,
-	                         .transpose_b = pass == CG_FORWARD };
+/* The recurrent product of a stage: forward what its gates add, backward what it hands back. */
+static struct cg_gemm stage_product(const struct cg_scan *w, int stage, int64_t rows)
+{
+	struct cg_gemm g = cg_scan_product(w->kernel->dtype, is_grad(w), w->by_input, stage_columns(w, stage), stage_width(w, stage), rows);
+
+	g.b = of_gates(w, w->recurrent.value, w->first[stage]);
+	g.packed = w->packed[stage];
+	return g;
 }
 
 /* Packing reads and writes the matrix once, which so many steps' products win back. */
 enum { STEPS_TO_PACK = 8 };
 
-size_t cg_scan_packed(const struct cg_rnn *rnn, int pass, int stage, int64_t B, int64_t N)
+size_t cg_scan_packed(const struct cg_context *context, const struct cg_gemm *g, int64_t N)
 {
-	const struct cg_context *context = rnn->context;
-	struct cg_gemm g = stage_product(rnn, pass, stage, B);
-
-	return context && context->backend->packed && N / STEPS_TO_PACK >= B ? context->backend->packed(context->device, &g) : 0;
+	return context && context->backend->packed && N / STEPS_TO_PACK >= g->m ? context->backend->packed(context->device, g) : 0;
 }
 
-static int pack(const struct cg_scan *w, int pass)
+static int pack(const struct cg_scan *w)
 {
-	for (int stage = 0; stage < w->rnn->cell->n_stages; stage++) {
-		struct cg_gemm g = stage_product(w->rnn, pass, stage, w->steps->B);
+	for (int stage = 0; stage < n_stages(w); stage++) {
+		struct cg_gemm g = stage_product(w, stage, w->steps->B);
 
-		g.b = recurrent(w, w->params, stage);
-		g.packed = w->packed[stage];
 		if (cg_present(g.packed))
 			CG_TRY(w->stream->context->backend->pack(w->stream->queue, &g));
 	}
@@ -238,55 +263,39 @@ static int pack(const struct cg_scan *w, int pass)
 /* What the recurrent product of a stage takes at a step: in the gradient, of all steps. */
 static struct cg_matrix operand_of(const struct cg_scan *w, int stage, int64_t s)
 {
-	int grad = cg_present(w->d_gates), saved = stage ? w->rnn->feed_kept[grad][stage - 1] : -1;
+	int saved = stage ? w->feed_kept[stage - 1] : -1;
 
 	if (saved >= 0)
 		return saved_of(w, saved, s);
 	if (stage)
-		return (struct cg_matrix){ w->feed[stage - 1], w->rnn->U, 0 };
-	return s ? at(w, w->h, off(w, s - 1), 0) : w->h_first;
+		return (struct cg_matrix){ w->feed[stage - 1], w->U, 0 };
+	return s ? h_of(w, s - 1) : w->h_first;
 }
 
 /* ---- forward ---- */
 
-/* bW + bR of each gate, where both act on one sum. */
-static int add_biases(const struct cg_scan *w)
-{
-	const struct cg_rnn *rnn = w->rnn;
-	struct cg_matrix bias = { w->bias, 0, 1 };
-
-	CG_TRY(move(w, 1, rnn->n_weights * rnn->U, part(w, w->params, CG_RNN_BIAS_R, 0), bias, 0));
-	for (int k = 0; k < rnn->n_runs; k++) {
-		const struct cg_rnn_run *run = &rnn->runs[k];
-
-		CG_TRY(move(w, 1, run->n * rnn->U, part(w, w->params, CG_RNN_BIAS_W, run->weight),
-		            at(w, bias, 0, run->block * rnn->U), run->block < rnn->n_weights));
-	}
-	return CG_OK;
-}
-
 /* The input parts of all steps: x W + b, or under skip_input x itself for each gate. */
 static int input_products(const struct cg_scan *w)
 {
-	const struct cg_rnn *rnn = w->rnn;
 	int64_t N = w->steps->N;
-	struct cg_matrix bias = { w->bias, 0, 1 };
-	int skip = rnn->skip && w->pseudo_layer < rnn->directions;
 
-	for (int k = 0; k < CG_GATES_MAX && k < rnn->n_blocks; k++)
-		if (skip || rnn->bare[k])
-			CG_TRY(move(w, N, rnn->U, at(w, bias, 0, k * rnn->U), at(w, gates(w), 0, k * rnn->U), 0));
-	for (int k = 0; k < rnn->n_runs; k++) {
-		const struct cg_rnn_run *run = &rnn->runs[k];
-		struct cg_gemm g = { .m = N, .n = run->n * rnn->U, .k = w->width, .transpose_b = 1, .a = w->x };
+	for (int k = 0; k < w->kernel->cell->n_gates; k++) {
+		int64_t column = w->gate[k].block * w->U;
 
-		for (int j = 0; skip && j < run->n; j++)
-			CG_TRY(move(w, N, rnn->U, w->x, at(w, gates(w), 0, (run->block + j) * rnn->U), 1));
-		if (skip)
+		if (w->skip || !w->gate[k].takes_input)
+			CG_TRY(move(w, N, w->U, at(w, w->bias, 0, column), at(w, gates(w), 0, column), 0));
+	}
+	for (int k = 0; k < w->n_runs; k++) {
+		const struct cg_rnn_run *run = &w->runs[k];
+		struct cg_gemm g = { .m = N, .n = run->n * w->U, .k = w->width, .transpose_b = !w->by_input, .a = w->x };
+
+		for (int j = 0; w->skip && j < run->n; j++)
+			CG_TRY(move(w, N, w->U, w->x, at(w, gates(w), 0, (run->block + j) * w->U), 1));
+		if (w->skip)
 			continue;
-		g.b = part(w, w->params, CG_RNN_INPUT, run->weight);
-		g.start = at(w, bias, 0, run->block * rnn->U);
-		g.c = at(w, gates(w), 0, run->block * rnn->U);
+		g.b = of_gates(w, w->input.value, run->weight);
+		g.start = at(w, w->bias, 0, run->block * w->U);
+		g.c = at(w, gates(w), 0, run->block * w->U);
 		CG_TRY(multiply(w, &g));
 	}
 	return CG_OK;
@@ -294,37 +303,33 @@ static int input_products(const struct cg_scan *w)
 
 static int step_forward(const struct cg_scan *w, int64_t s)
 {
-	const struct cg_rnn *rnn = w->rnn;
 	int64_t n = cg_steps_n(w->steps, s);
 
-	for (int stage = 0; stage < rnn->cell->n_stages; stage++) {
-		struct cg_gemm g = stage_product(rnn, CG_FORWARD, stage, n);
+	for (int stage = 0; stage < n_stages(w); stage++) {
+		struct cg_gemm g = stage_product(w, stage, n);
 
 		g.a = operand_of(w, stage, s);
-		g.b = recurrent(w, w->params, stage);
-		g.packed = w->packed[stage];
-		g.c = g.start = at(w, gates(w), off(w, s), rnn->first[stage] * rnn->U);
+		g.c = g.start = at(w, gates(w), off(w, s), w->first[stage] * w->U);
 		if (cg_present(g.a.mem))
 			CG_TRY(multiply(w, &g));
-		CG_TRY(launch(w, rnn->forward, stage, s, 0));
+		CG_TRY(launch(w, stage, s, 0));
 	}
-	return rnn->P ? cg_scan_project(w, off(w, s), n) : CG_OK;
+	return w->P ? cg_scan_project(w, off(w, s), n) : CG_OK;
 }
 
 int cg_scan_project(const struct cg_scan *w, int64_t row, int64_t n)
 {
-	struct cg_gemm g = { .m = n, .n = w->rnn->P, .k = w->rnn->U, .transpose_b = 1 };
+	struct cg_gemm g = { .m = n, .n = w->P, .k = w->U, .transpose_b = 1 };
 
-	g.a = at(w, kept(w, w->rnn->kept_h), row, 0);
-	g.b = part(w, w->params, CG_RNN_PROJECTION, 0);
+	g.a = at(w, kept(w, w->kept_h), row, 0);
+	g.b = w->projection.value;
 	g.c = at(w, w->h, row, 0);
 	return multiply(w, &g);
 }
 
 int cg_scan_forward(const struct cg_scan *w)
 {
-	CG_TRY(pack(w, CG_FORWARD));
-	CG_TRY(add_biases(w));
+	CG_TRY(pack(w));
 	CG_TRY(input_products(w));
 	for (int64_t s = 0; s < w->steps->S; s++)
 		CG_TRY(step_forward(w, s));
@@ -336,46 +341,53 @@ int cg_scan_forward(const struct cg_scan *w)
 /* The adjoint of the cell's output from that of its projection. */
 static int unproject(const struct cg_scan *w, int64_t s)
 {
-	struct cg_gemm g = { .m = cg_steps_n(w->steps, s), .n = w->rnn->U, .k = w->rnn->P };
+	struct cg_gemm g = { .m = cg_steps_n(w->steps, s), .n = w->U, .k = w->P };
 
 	g.a = at(w, w->dh, off(w, s), 0);
-	g.b = part(w, w->params, CG_RNN_PROJECTION, 0);
-	g.c = at(w, (struct cg_matrix){ w->dm, w->rnn->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
+	g.b = w->projection.value;
+	g.c = at(w, (struct cg_matrix){ w->dm, w->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
 	return multiply(w, &g);
+}
+
+/* Where what the first stage hands back goes, and what it is added to. */
+static struct cg_gemm to_step_before(const struct cg_scan *w, int64_t s, struct cg_gemm g)
+{
+	if (!s)
+		g.c = w->d_h_first;
+	else
+		g.c = w->P ? at(w, w->dh, off(w, s - 1), 0) : cg_scan_carry(w, w->carry_h, w->H, s - 1);
+	if (w->P ? s > 0 : w->uses_h_prev)
+		g.start = g.c;
+	else if (s && !is_of_sequence(w) && cg_present(w->dy.mem))
+		g.start = at(w, w->dy, off(w, s - 1), 0);
+	return g;
 }
 
 /* What the recurrent product of a stage hands back: to the stage before it, or to the step before. */
 static int back(const struct cg_scan *w, int stage, int64_t s)
 {
-	const struct cg_rnn *rnn = w->rnn;
-	struct cg_gemm g = stage_product(rnn, CG_GRAD, stage, cg_steps_n(w->steps, s));
+	struct cg_gemm g = stage_product(w, stage, cg_steps_n(w->steps, s));
 
-	if (!stage && !s && !w->wants_h)
-		return CG_OK;
-	g.a = at(w, d_gates(w), off(w, s), rnn->first[stage] * rnn->U);
-	g.b = recurrent(w, w->params, stage);
-	g.packed = w->packed[stage];
+	g.a = at(w, d_gates(w), off(w, s), w->first[stage] * w->U);
 	if (stage)
-		g.c = at(w, (struct cg_matrix){ w->d_feed[stage - 1], rnn->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
-	else if (rnn->P && s)
-		g.c = g.start = at(w, w->dh, off(w, s - 1), 0);
+		g.c = at(w, (struct cg_matrix){ w->d_feed[stage - 1], w->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
 	else
-		g.c = rnn->P ? (struct cg_matrix){ w->carry_h, rnn->P, 1 } : cg_scan_carry(w, w->carry_h, rnn->H, s - 1);
-	if (!stage && !rnn->P && rnn->uses_h_prev)
-		g.start = g.c;
-	return multiply(w, &g);
+		g = to_step_before(w, s, g);
+	return cg_present(g.c.mem) ? multiply(w, &g) : CG_OK;
 }
 
 static int step_backward(const struct cg_scan *w, int64_t s)
 {
-	const struct cg_ready *kernel = w->rnn->grad;
+	const struct cg_pass_plan *plan = w->kernel->plan;
 
-	if (w->rnn->P)
+	if (w->P)
 		CG_TRY(unproject(w, s));
-	for (int p = 0; p < kernel->plan->n_pieces; p++)
-		if (kernel->plan->pieces[p].shape == CG_PIECE_POINT) {
-			CG_TRY(launch(w, kernel, p, s, 0));
-			CG_TRY(back(w, kernel->plan->pieces[p].stage - 1, s));
+	if (!is_of_sequence(w) && s < w->steps->S - 1 && cg_present(w->dc.mem))
+		CG_TRY(move(w, cg_steps_n(w->steps, s), w->U, at(w, w->dc, off(w, s), 0), cg_scan_carry(w, w->carry_c, w->U, s), 1));
+	for (int p = 0; p < plan->n_pieces; p++)
+		if (plan->pieces[p].shape == CG_PIECE_POINT) {
+			CG_TRY(launch(w, p, s, 0));
+			CG_TRY(back(w, plan->pieces[p].stage - 1, s));
 		}
 	return CG_OK;
 }
@@ -384,7 +396,7 @@ static int step_backward(const struct cg_scan *w, int64_t s)
 static int gather_prev(const struct cg_scan *w, struct cg_matrix src, struct cg_matrix first, struct cg_matrix dst)
 {
 	int64_t n = w->steps->S ? cg_steps_n(w->steps, 0) : 0, more = w->steps->N - n, width = dst.stride;
-	struct cg_rows r = { .dtype = w->rnn->dtype, .rows = more, .columns = width, .src = src, .dst = dst };
+	struct cg_rows r = { .dtype = w->kernel->dtype, .rows = more, .columns = width, .src = src, .dst = dst };
 
 	if (!n)
 		return CG_OK;
@@ -402,43 +414,46 @@ static int gather_prev(const struct cg_scan *w, struct cg_matrix src, struct cg_
 	return w->stream->context->backend->zero(w->stream->queue, dst.mem, (size_t)(n * width) * bytes_of(w, dst.acc));
 }
 
-/* c (+)= a' b over so many rows; first: the sum so far, in acc, or absent. */
-static int weights(const struct cg_scan *w, int64_t rows, struct cg_matrix a, int64_t m, struct cg_matrix b, int64_t n,
+/* c, the gradient of the weights between `in` and d, a gradient of what they give, is start and the sum over so many rows; start
+ * may be absent. */
+static int weights(const struct cg_scan *w, int by_input, int64_t rows, struct cg_matrix d, int64_t m, struct cg_matrix in, int64_t n,
                    struct cg_matrix start, struct cg_matrix c)
 {
-	struct cg_gemm g = { .m = m, .n = n, .k = rows, .transpose_a = 1, .a = a, .b = b, .start = start, .c = c };
+	struct cg_gemm g = { .m = by_input ? n : m, .n = by_input ? m : n, .k = rows, .transpose_a = 1, .start = start, .c = c };
 
+	g.a = by_input ? in : d;
+	g.b = by_input ? d : in;
 	return multiply(w, &g);
 }
 
 /* dR of the first stage where h of the step before stands in h itself, a step away, and h_first apart. */
 static int shifted_weights(const struct cg_scan *w, struct cg_matrix start, struct cg_matrix c)
 {
-	int64_t m = stage_columns(w, 0), B = w->steps->S ? w->steps->B : 0, more = w->steps->N - B, H = w->rnn->H;
-	struct cg_matrix sum = { w->sum, H, 1 };
+	int64_t m = stage_columns(w, 0), B = w->steps->S ? w->steps->B : 0, more = w->steps->N - B;
+	struct cg_matrix sum = { w->sum, c.stride, 1 };
 
 	if (B && cg_present(w->h_first.mem)) {
-		/* Where acc is real the sum may wait in its place. */
-		if (bytes_of(w, 0) == bytes_of(w, 1))
+		/* Where acc is real, or nothing follows, the sum may wait in its place. */
+		if (!more || bytes_of(w, 0) == bytes_of(w, 1))
 			sum = c;
-		CG_TRY(weights(w, B, at(w, d_gates(w), off(w, 0), 0), m, w->h_first, H, start, sum));
+		CG_TRY(weights(w, w->by_input, B, at(w, d_gates(w), off(w, 0), 0), m, w->h_first, w->H, start, sum));
 		start = sum;
 	}
-	return weights(w, more, at(w, d_gates(w), w->direction ? 0 : B, 0), m, at(w, w->h, w->direction ? B : 0, 0), H, start, c);
+	if (!more && start.mem.data)
+		return CG_OK;
+	return weights(w, w->by_input, more, at(w, d_gates(w), w->direction ? 0 : B, 0), m, at(w, w->h, w->direction ? B : 0, 0), w->H,
+	               start, c);
 }
 
 static int recurrent_weights(const struct cg_scan *w)
 {
-	const struct cg_rnn *rnn = w->rnn;
+	for (int stage = 0; stage < n_stages(w); stage++) {
+		struct cg_matrix c = of_gates(w, w->recurrent.grad, w->first[stage]), start = w->accumulate ? c : none;
+		struct cg_matrix in = stage ? operand_of(w, stage, ALL_STEPS) : (struct cg_matrix){ w->prev_h, w->H, 0 };
 
-	for (int stage = 0; stage < rnn->cell->n_stages; stage++) {
-		struct cg_matrix c = recurrent(w, w->params_backprop, stage), start = w->accumulate ? c : none;
-		struct cg_matrix d = at(w, d_gates(w), 0, rnn->first[stage] * rnn->U);
-
-		if (stage)
-			CG_TRY(weights(w, w->steps->N, d, stage_columns(w, stage), operand_of(w, stage, ALL_STEPS), rnn->U, start, c));
-		else if (cg_present(w->prev_h))
-			CG_TRY(weights(w, w->steps->N, d, stage_columns(w, 0), (struct cg_matrix){ w->prev_h, rnn->H, 0 }, rnn->H, start, c));
+		if (stage || cg_present(w->prev_h))
+			CG_TRY(weights(w, w->by_input, w->steps->N, at(w, d_gates(w), 0, w->first[stage] * w->U), stage_columns(w, stage), in,
+			               stage_width(w, stage), start, c));
 		else
 			CG_TRY(shifted_weights(w, start, c));
 	}
@@ -447,13 +462,11 @@ static int recurrent_weights(const struct cg_scan *w)
 
 static int input_weights(const struct cg_scan *w)
 {
-	const struct cg_rnn *rnn = w->rnn;
+	for (int k = 0; k < w->n_runs && !w->skip; k++) {
+		const struct cg_rnn_run *run = &w->runs[k];
+		struct cg_matrix c = of_gates(w, w->input.grad, run->weight);
 
-	for (int k = 0; k < rnn->n_runs && !(rnn->skip && w->pseudo_layer < rnn->directions); k++) {
-		const struct cg_rnn_run *run = &rnn->runs[k];
-		struct cg_matrix c = part(w, w->params_backprop, CG_RNN_INPUT, run->weight);
-
-		CG_TRY(weights(w, w->steps->N, at(w, d_gates(w), 0, run->block * rnn->U), run->n * rnn->U, w->x, w->width,
+		CG_TRY(weights(w, w->by_input, w->steps->N, at(w, d_gates(w), 0, run->block * w->U), run->n * w->U, w->x, w->width,
 		               w->accumulate ? c : none, c));
 	}
 	return CG_OK;
@@ -461,71 +474,64 @@ static int input_weights(const struct cg_scan *w)
 
 static int sums(const struct cg_scan *w)
 {
-	const struct cg_ready *kernel = w->rnn->grad;
-	int sides = w->stream->context->backend->seconds ? 1 : 2;
+	const struct cg_pass_plan *plan = w->kernel->plan;
+	int sides = w->stream->context->backend->seconds || !cg_present(w->d_bias[1]) ? 1 : 2;
 
-	for (int p = 0; p < kernel->plan->n_pieces; p++) {
-		int shape = kernel->plan->pieces[p].shape;
+	for (int p = 0; p < plan->n_pieces; p++) {
+		int shape = plan->pieces[p].shape;
 
 		if (shape == CG_PIECE_SUM_PART)
-			CG_TRY(launch(w, kernel, p, ALL_STEPS, 0));
+			CG_TRY(launch(w, p, ALL_STEPS, 0));
 		for (int side = 0; shape == CG_PIECE_SUM && side < sides; side++)
-			CG_TRY(launch(w, kernel, p, ALL_STEPS, side));
+			CG_TRY(launch(w, p, ALL_STEPS, side));
 	}
 	return CG_OK;
 }
 
+/* The gradients of weights that are asked for. */
 static int params_backprop(const struct cg_scan *w)
 {
-	const struct cg_rnn *rnn = w->rnn;
+	struct cg_matrix c = w->projection.grad;
 
-	CG_TRY(input_weights(w));
-	CG_TRY(recurrent_weights(w));
-	if (rnn->P) {
-		struct cg_matrix c = part(w, w->params_backprop, CG_RNN_PROJECTION, 0);
-
-		CG_TRY(weights(w, w->steps->N, w->dh, rnn->P, kept(w, rnn->kept_h), rnn->U, w->accumulate ? c : none, c));
-	}
-	return sums(w);
+	if (cg_present(w->input.grad.mem))
+		CG_TRY(input_weights(w));
+	if (cg_present(w->recurrent.grad.mem))
+		CG_TRY(recurrent_weights(w));
+	if (cg_present(c.mem))
+		CG_TRY(weights(w, 0, w->steps->N, w->dh, w->P, kept(w, w->kept_h), w->U, w->accumulate ? c : none, c));
+	return w->wants_sums ? sums(w) : CG_OK;
 }
 
 int cg_scan_backward(const struct cg_scan *w)
 {
-	const struct cg_rnn *rnn = w->rnn;
-
-	CG_TRY(pack(w, CG_GRAD));
+	CG_TRY(pack(w));
 	for (int64_t s = w->steps->S - 1; s >= 0; s--)
 		CG_TRY(step_backward(w, s));
-	if (!cg_present(w->params_backprop))
-		return CG_OK;
-	if (cg_present(w->prev_h))
-		CG_TRY(gather_prev(w, w->h, w->h_first, (struct cg_matrix){ w->prev_h, rnn->H, 0 }));
-	if (cg_present(w->prev_c))
-		CG_TRY(gather_prev(w, kept(w, rnn->kept_c), w->c_first, (struct cg_matrix){ w->prev_c, rnn->U, 1 }));
+	if (cg_present(w->prev_h) && cg_present(w->recurrent.grad.mem))
+		CG_TRY(gather_prev(w, w->h, w->h_first, (struct cg_matrix){ w->prev_h, w->H, 0 }));
+	if (cg_present(w->prev_c) && w->wants_sums)
+		CG_TRY(gather_prev(w, kept(w, w->kept_c), w->c_first, (struct cg_matrix){ w->prev_c, w->U, is_of_sequence(w) }));
 	return params_backprop(w);
 }
 
 int cg_scan_dx(const struct cg_scan *w, int add, struct cg_matrix sums, struct cg_matrix c)
 {
-	const struct cg_rnn *rnn = w->rnn;
-	int skip = rnn->skip && w->pseudo_layer < rnn->directions;
+	for (int k = 0; k < w->n_runs; k++) {
+		const struct cg_rnn_run *run = &w->runs[k];
+		struct cg_gemm g = { .m = w->steps->N, .n = w->width, .k = run->n * w->U, .transpose_b = w->by_input };
 
-	for (int k = 0; k < rnn->n_runs; k++) {
-		const struct cg_rnn_run *run = &rnn->runs[k];
-		struct cg_gemm g = { .m = w->steps->N, .n = w->width, .k = run->n * rnn->U };
-
-		g.a = at(w, d_gates(w), 0, run->block * rnn->U);
-		for (int j = 0; skip && j < run->n; j++, add = 1)
-			CG_TRY(move(w, g.m, rnn->U, at(w, g.a, 0, j * rnn->U), sums, add));
-		if (skip)
+		g.a = at(w, d_gates(w), 0, run->block * w->U);
+		for (int j = 0; w->skip && j < run->n; j++, add = 1)
+			CG_TRY(move(w, g.m, w->U, at(w, g.a, 0, j * w->U), sums, add));
+		if (w->skip)
 			continue;
-		g.b = part(w, w->params, CG_RNN_INPUT, run->weight);
+		g.b = of_gates(w, w->input.value, run->weight);
 		g.start = add ? sums : none;
-		g.c = k < rnn->n_runs - 1 ? sums : c;
+		g.c = k < w->n_runs - 1 ? sums : c;
 		CG_TRY(multiply(w, &g));
 		add = 1;
 	}
-	if (skip && (sums.mem.data != c.mem.data || sums.mem.offset != c.mem.offset))
+	if (w->skip && (sums.mem.data != c.mem.data || sums.mem.offset != c.mem.offset))
 		return move(w, w->steps->N, w->width, sums, c, 0);
 	return CG_OK;
 }

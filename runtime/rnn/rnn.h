@@ -39,7 +39,6 @@ struct cg_rnn {
 
 	struct cg_rnn_gate gates[CG_GATES_MAX];
 	int n_weights, n_blocks;                 /* G; and columns of pre-activations in blocks of U */
-	unsigned char bare[CG_GATES_MAX];        /* blocks that no input product writes */
 	struct cg_rnn_run runs[CG_GATES_MAX];
 	int n_runs;
 	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; ends with G */
@@ -138,52 +137,84 @@ size_t cg_seq_reserve(const struct cg_rnn *, int64_t N);
 int cg_seq_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_work *);
 int cg_seq_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_work *);
 
-/* ---- recurrence.c: one direction of one layer ---- */
+/* ---- recurrence.c: one direction of one layer, or a block op ---- */
 
-/* Everything that a walk reads and writes.  Matrices have packed rows; absent ones are zeros. */
+/* Absent gradients are not computed. */
+struct cg_matrix_pair { struct cg_matrix value, grad; };
+
+/* What a walk is of, and everything that it reads and writes.  Matrices have packed rows; absent ones are zeros. */
 struct cg_scan {
 	struct cg_stream *stream;
-	const struct cg_rnn *rnn;
 	const struct cg_steps *steps;
-	int pseudo_layer, direction;
-	int64_t width;                           /* of x */
+	int direction;
+
+	/* The cell; arrays are those of whoever describes it. */
+	const struct cg_ready *kernel;           /* of the pass; it decides whether states are carried rounded or in acc */
+	const double *values;                    /* of its params, rounded */
+	const struct cg_rnn_gate *gate;
+	const struct cg_rnn_run *runs;
+	const int *first;
+	const signed char *feed_kept;            /* of the pass */
+	int n_runs, n_blocks, output, kept_h, kept_c, uses_h_prev;
+
+	/* Where its weights lie.  A matrix is of all gates: [gates U, in], the way of cuDNN and PyTorch, or by_input [in, gates U],
+	 * TensorFlow's. */
+	int64_t U, H, P, width;                  /* of the state, of the output, of a projection or 0, of x */
+	int skip, by_input;                      /* skip: x goes to every gate as it is */
+	struct cg_matrix_pair input, recurrent, projection;
+	struct cg_mem vector[CG_WEIGHTS_MAX], d_vector[CG_WEIGHTS_MAX];  /* by the cell's index */
+	struct cg_mem d_bias[2];                 /* [gates U]; of bW and bR, where there are two */
+
 	struct cg_matrix x;                      /* [N, width] */
-	struct cg_mem params;
 	struct cg_mem kept[CG_KEPT_MAX];         /* [N, U] each; absent where nobody reads it */
-	int forgets;                             /* those that only the step itself reads are [B, U] */
+	unsigned char in_turn[CG_KEPT_MAX];      /* 0, or the steps that have room: [in_turn B, U] */
 	struct cg_matrix h;                      /* [N, H]: what is kept of the output, or its projection */
-	struct cg_matrix h_first, c_first;       /* [B, H] real, [B, U] acc: before the first step, sorted */
-	struct cg_mem gates, bias;               /* [N, blocks U], [blocks U] acc */
+	struct cg_matrix h_first, c_first;       /* [B, H] real, [B, U]: before the first step, sorted */
+	struct cg_matrix bias;                   /* one row of blocks U */
+	struct cg_mem gates;                     /* [N, blocks U] acc */
 	struct cg_mem feed[CG_STAGES_MAX];       /* real, forward [B, U], backward [N, U] */
 	struct cg_mem packed[CG_STAGES_MAX];     /* the recurrent matrices as the steps' products read them best; absent: as they lie */
 
 	/* backward alone */
 	struct cg_mem d_gates;                   /* [N, blocks U] real */
-	struct cg_matrix dy;                     /* [N, H] real */
+	struct cg_matrix dy, dc;                 /* [N, H] [N, U] real: what reaches each step's h and c from elsewhere; dc: of a block op */
 	/*
-	 * What reaches h and c from the step after: two of [B, U] in acc, taken in turn, which both begin as the gradients of
-	 * output_h and output_c.  A row that is not yet in a step is written by none, and so still holds them when its last step
-	 * reads it.  With every_carry, for cells whose sums read the carries, [N + B, U], one for each row and the last ones.
+	 * What reaches h and c from the step after: two of [B, U], taken in turn.  A network's are in acc, and both begin as the
+	 * gradients of output_h and output_c: a row that is not yet in a step is written by none, and so still holds them when its
+	 * last step reads it.  With every_carry, for cells whose sums read the carries, [N + B, U], one for each row and the last
+	 * ones.
 	 */
 	struct cg_mem carry_h, carry_c;
+	struct cg_matrix d_h_first, d_c_first;   /* what reaches h_first and c_first goes there; absent: it is not computed */
 	struct cg_mem d_feed[CG_STAGES_MAX];     /* [B, U] acc; [N, U] with every_carry, like dm */
 	int every_carry;
 	struct cg_matrix dh;                     /* with a projection: [N, P] real, begins as dy; carry_h then is [B, P], the last */
 	struct cg_mem dm;
-	struct cg_mem prev_h, prev_c;            /* [N, H] real, [N, U] acc: of the step before; absent where h and kept_c serve */
-	struct cg_mem partial, sum;              /* of sums; [G U, H] acc, for halves: a part of dR */
-	int accumulate, wants_h;                 /* wants_h: what reaches h_first is wanted */
-	struct cg_mem params_backprop;
+	struct cg_mem prev_h, prev_c;            /* [N, H] real, [N, U]: of the step before; absent where h and kept_c serve */
+	struct cg_mem partial, sum;              /* of sums; as recurrent, in acc, for halves: a part of dR */
+	int accumulate, wants_sums;              /* wants_sums: the gradients of biases and vectors, of which some may be absent */
 };
 int cg_scan_forward(const struct cg_scan *);
-/* Bytes of `packed` of a stage in a pass of so many rows, 0: none. */
-size_t cg_scan_packed(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
+/* The recurrent product of so many rows, back or forward, but for its operands. */
+struct cg_gemm cg_scan_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows);
+/* Bytes of `packed` for such products of a call of N valid rows, 0: none. */
+size_t cg_scan_packed(const struct cg_context *, const struct cg_gemm *, int64_t N);
 /* h of so many packed rows from what is kept of the output. */
 int cg_scan_project(const struct cg_scan *, int64_t row, int64_t n);
 int cg_scan_backward(const struct cg_scan *);
-/* What reaches h or c at step s from the step after; s -1: what reaches h_first or c_first. */
+/* What reaches h or c at step s from the step after; s -1: a network's place for what reaches h_first or c_first. */
 struct cg_matrix cg_scan_carry(const struct cg_scan *, struct cg_mem carry, int64_t width, int64_t s);
 /* c = what reaches x, added to sums, an [N, width] in acc, where `add` says so; sums is written, too.  c may be sums. */
 int cg_scan_dx(const struct cg_scan *, int add, struct cg_matrix sums, struct cg_matrix c);
+
+/* ---- pseudo_layer.c ---- */
+
+/* Describes a pseudo-layer of a network for a pass: all that does not depend on steps.  params_backprop may be absent. */
+void cg_rnn_describe_scan(const struct cg_rnn *, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
+                          struct cg_scan *);
+/* Writes the scan's bias, which is in acc: bW + bR of each gate, where both act on one sum. */
+int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_scan *);
+/* Bytes of `packed` of a stage in a pass of so many rows, 0: none. */
+size_t cg_rnn_packed(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
 
 #endif
