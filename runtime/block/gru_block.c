@@ -342,7 +342,7 @@ static int gru_grad(struct cg_stream *stream, const void *op)
 }
 
 #define GRU_MEANS   ONE_LAYER " cell=gru_block weights_format=block"
-#define GRU_STRUCT \
+#define GRU_STRUCT CG_READ_ONCE, \
 	.type = "cg_gru_block", .size = sizeof(struct cg_gru_block), .init = gru_init, .dims = gru_dims, .gates = "r u", .means = GRU_MEANS, \
 	.dtype_at = GRU(dtype), .accumulate_at = GRU(accumulate), .work_at = GRU(work)
 

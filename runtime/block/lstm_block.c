@@ -646,7 +646,7 @@ static int lstm_grad(struct cg_stream *stream, const void *op)
 	return cg_lstm_block_grad(stream, op);
 }
 
-#define LSTM_STRUCT \
+#define LSTM_STRUCT CG_READ_ONCE, \
 	.type = "cg_lstm_block", .size = sizeof(struct cg_lstm_block), \
 	.dtype_at = LSTM(dtype), .accumulate_at = LSTM(accumulate), .work_at = LSTM(work)
 #define LSTM_MEANS  ONE_LAYER " cell=lstm_block weights_format=block"
