@@ -80,7 +80,8 @@ enum cg_port_flag {
 	CG_OURS_LACKS  = 8,              /* the same under our name alone */
 	CG_LIST        = 16,             /* tensors NAME_0, NAME_1, ... of shapes of their own: `item` of the row says them */
 	CG_SHAPE_ALONE = 32,             /* an input like TensorFlow's that no output is computed from */
-	CG_UNSET       = 64              /* TensorFlow leaves steps that are not computed as the memory was; we have zeros there */
+	CG_UNSET       = 64,             /* TensorFlow leaves steps that are not computed as the memory was; we have zeros there */
+	CG_OF_STATE    = 128             /* of the cell's state beside the output: of a cell without one it is absent */
 };
 
 enum { CG_ITEM_NAME = 32, CG_ITEMS_MAX = 1 << 16, CG_RANK = 3, CG_MULTIPLES_MAX = 2 };
@@ -212,8 +213,27 @@ int cg_op_check(const struct cg_op *, const void *op);
 
 /* ---- an op's call: run.c ---- */
 
-/* Checks an op by its row of the table, gives it its work memory, the caller's or its own, and computes it.  With no output
- * wanted there is nothing to compute. */
+/* A call from its checks to its end, and its op with the arguments that a device reaches. */
+enum { CG_OP_BYTES = 4096 };             /* of an op's struct at most: a test reads the rows */
+struct cg_op_call {
+	struct cg_stream *stream;
+	const struct cg_op *row;
+	const void *given, *op;          /* the caller's; what there is to compute, NULL: nothing */
+	struct cg_mem work;
+	double start;                    /* of a call that ends with a line */
+	int is_staged;
+	struct cg_stage stage;
+	union { size_t size; char bytes[CG_OP_BYTES]; } staged;
+};
+/* given: not yet read. */
+void cg_op_begin(struct cg_op_call *, struct cg_stream *, const struct cg_op *, const void *given);
+/* Of an op that was checked: its work memory, the caller's or its own, and its arguments where the device reaches them.  With no
+ * output wanted there is nothing to compute. */
+int  cg_op_open(struct cg_op_call *);
+/* Copies back what comes out, unless code says that a step failed; writes the line of the call.  Returns the first failure. */
+int  cg_op_close(struct cg_op_call *, int code);
+
+/* All of it: checks an op by its row, opens it, computes it and closes it. */
 int cg_op_run(struct cg_stream *, const struct cg_op *, const void *op,
               int (*body)(struct cg_stream *, const void *op, struct cg_work *));
 

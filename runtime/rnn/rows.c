@@ -21,6 +21,17 @@ void cg_rnn_op_init(void *op, size_t size)
 	rnn->one = 1;
 }
 
+const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *op)
+{
+	return op->cell ? op->cell : cg_cell_find(cg_rnn_modes[op->rnn_mode]);
+}
+
+int cg_rnn_op_reads(const struct cg_op *row, const struct cg_port *port, const void *op)
+{
+	(void)row;
+	return port->type != CG_INT8 && (!(port->flags & CG_OF_STATE) || cg_rnn_op_cell(op)->n_prevs > 1);
+}
+
 const struct cg_dim cg_rnn_dims[] = {
 	{ "T",       CALL(T),      .least = 0, .about = "steps" },
 	{ "B",       CALL(B),      .least = 0, .about = "rows of the batch" },

@@ -72,14 +72,14 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 #define INPUTS(lack) \
 	{ "input",   "T B I",   CG_IN, NULL, 0, .at = CALL(input) }, \
 	{ "input_h", "L*D B H", CG_IN, "",   0, .at = CALL(input_h), .flags = lack }, \
-	{ "input_c", "L*D B U", CG_IN, "",   0, .at = CALL(input_c), .flags = CG_OURS_LACKS }, \
+	{ "input_c", "L*D B U", CG_IN, "",   0, .at = CALL(input_c), .flags = CG_OURS_LACKS | CG_OF_STATE }, \
 	{ "params",  "params",  CG_IN, NULL, 0, .at = CALL(params), .about = ABOUT_PARAMS }
 #define LENGTHS { "sequence_lengths", "B", CG_IN, "", 0, .at = RNN(sequence_lengths), .type = CG_INT32, \
 	          .flags = CG_ON_HOST | CG_OURS_LACKS, .about = "valid steps of each row, from 0 to T, in any order" }
 #define OUTPUTS \
 	{ "output",   "T B D*H", CG_OUT, NULL, 0, .at = CALL(output)   }, \
 	{ "output_h", "L*D B H", CG_OUT, NULL, 0, .at = CALL(output_h) }, \
-	{ "output_c", "L*D B C", CG_OUT, NULL, 0, .at = CALL(output_c) }, \
+	{ "output_c", "L*D B C", CG_OUT, NULL, 0, .at = CALL(output_c), .flags = CG_OF_STATE }, \
 	{ "reserve_space", "reserve", CG_OUT, NULL, 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE, .about = ABOUT_RESERVE }
 #define PLACEHOLDER(flow, need, lack) \
 	{ "host_reserved", "", flow, need, 0, .at = RNN(host_reserved), .type = CG_INT8, .flags = CG_ON_HOST | CG_OPAQUE | lack, \
@@ -88,16 +88,16 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 #define FROM_FORWARD \
 	{ "output",            "T B D*H", CG_IN, "", 0, .at = CALL(output),            .flags = CG_MAY_LACK | CG_SHAPE_ALONE }, \
 	{ "output_h",          "L*D B H", CG_IN, "", 0, .at = CALL(output_h),          .flags = CG_MAY_LACK | CG_SHAPE_ALONE }, \
-	{ "output_c",          "L*D B U", CG_IN, "", 0, .at = CALL(output_c),          .flags = CG_MAY_LACK | CG_SHAPE_ALONE }, \
+	{ "output_c",          "L*D B U", CG_IN, "", 0, .at = CALL(output_c),          .flags = CG_MAY_LACK | CG_SHAPE_ALONE | CG_OF_STATE }, \
 	{ "output_backprop",   "T B D*H", CG_IN, "", 0, .at = CALL(output_backprop),   .flags = CG_OURS_LACKS }, \
 	{ "output_h_backprop", "L*D B H", CG_IN, "", 0, .at = CALL(output_h_backprop), .flags = CG_OURS_LACKS }, \
-	{ "output_c_backprop", "L*D B U", CG_IN, "", 0, .at = CALL(output_c_backprop), .flags = CG_OURS_LACKS }, \
+	{ "output_c_backprop", "L*D B U", CG_IN, "", 0, .at = CALL(output_c_backprop), .flags = CG_OURS_LACKS | CG_OF_STATE }, \
 	{ "reserve_space",     "reserve", CG_IN, "", 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE | CG_MAY_LACK, \
 	  .about = ABOUT_RESERVE "; without it forward is run first" }
 #define GRADIENTS \
 	{ "input_backprop",   "T B I",   CG_OUT,     NULL, 0, .at = CALL(input_backprop)   }, \
 	{ "input_h_backprop", "L*D B H", CG_OUT,     NULL, 0, .at = CALL(input_h_backprop) }, \
-	{ "input_c_backprop", "L*D B C", CG_OUT,     NULL, 0, .at = CALL(input_c_backprop) }, \
+	{ "input_c_backprop", "L*D B C", CG_OUT,     NULL, 0, .at = CALL(input_c_backprop), .flags = CG_OF_STATE }, \
 	{ "params_backprop",  "params",  CG_OUT_SUM, NULL, 0, .at = CALL(params_backprop)  }
 
 #endif

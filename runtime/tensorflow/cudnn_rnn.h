@@ -10,13 +10,11 @@ extern const struct cg_op cg_cudnn_rnn_ops[];    /* ends with a row whose name i
 
 /* The plan that an op's attributes and sizes ask for; training: what is_training says, but 1 for a backward. */
 void cg_rnn_op_config(const struct cg_rnn_op *, int pass, struct cg_rnn_config *);
-const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *);
 const int32_t *cg_rnn_op_lengths(const struct cg_rnn_op *);
 int  cg_rnn_op_open(struct cg_stream *, const struct cg_op *, void *op);
 void cg_rnn_op_close(void *op);
 int  cg_rnn_op_settle(const struct cg_op *, void *op, unsigned *bound);
 const char *cg_rnn_op_route(const void *op);
-int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
 int64_t cg_rnn_op_weights(const void *op);
 int  cg_rnn_op_forward(struct cg_stream *, const void *op);
 int  cg_rnn_op_backward(struct cg_stream *, const void *op);
