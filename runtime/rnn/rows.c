@@ -12,13 +12,13 @@ const char *const cg_rnn_directions[] = { "unidirectional", "bidirectional", NUL
 
 void cg_rnn_op_init(void *op, size_t size)
 {
-	struct cg_rnn_op *rnn = op;
+	struct cg_rnn_op *to = op;
 
 	memset(op, 0, size);
-	rnn->call.size = size;
-	rnn->rnn_mode = 2;
-	rnn->is_training = rnn->time_major = 1;
-	rnn->one = 1;
+	to->call.size = size;
+	to->rnn_mode = 2;
+	to->is_training = to->time_major = 1;
+	to->one = 1;
 }
 
 const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *op)
