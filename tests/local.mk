@@ -6,7 +6,7 @@ unit_tests = \
 	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/product_test \
 	%D%/runtime/allocator_test %D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test \
 	%D%/runtime/sequence_test %D%/runtime/rnn_misuse_test %D%/runtime/rnn_call_test %D%/runtime/rnn_size_test \
-	%D%/runtime/rnn_memory_test %D%/runtime/rnn_streams_test %D%/runtime/weights_test %D%/runtime/move_test %D%/runtime/opencl_test %D%/runtime/opencl_rnn_test \
+	%D%/runtime/rnn_memory_test %D%/runtime/rnn_once_test %D%/runtime/rnn_streams_test %D%/runtime/weights_test %D%/runtime/move_test %D%/runtime/opencl_test %D%/runtime/opencl_rnn_test \
 	%D%/runtime/opencl_device_test %D%/runtime/fault_test %D%/runtime/late_fault_test %D%/runtime/late_test %D%/runtime/cache_test %D%/runtime/cache_place_test \
 	%D%/runtime/cache_bound_test %D%/runtime/cache_fault_test %D%/conformance/reference_test \
 	%D%/conformance/reference_bound_test %D%/conformance/bits_test %D%/conformance/reference_rnn_test \
@@ -138,6 +138,8 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_runtime_rnn_call_test_SOURCES = %D%/runtime/rnn_call_test.c $(net) $(counted)
 %C%_runtime_verbose_test_SOURCES = %D%/runtime/verbose_test.c $(net) $(counted)
 %C%_runtime_rnn_memory_test_SOURCES = %D%/runtime/rnn_memory_test.c $(net) $(counted)
+%C%_runtime_rnn_once_test_SOURCES = %D%/runtime/rnn_once_test.c $(net) $(counted)
+%C%_runtime_rnn_once_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cg_op_check -Wl,--wrap=cg_steps_count -Wl,--wrap=cg_seq_work
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "runtime/device/device.h"
+#include "runtime/op/run.h"
 #include "runtime/block/block.h"
 
 /* The pieces of the whole passes: forward stage 1 and 2; grad stage 2 and its sums, then stage 1 and its sums. */
@@ -356,7 +356,7 @@ static int gru_grad(struct cg_stream *stream, const void *op)
 }
 
 #define GRU_MEANS   ONE_LAYER " cell=gru_block weights_format=block"
-#define GRU_STRUCT \
+#define GRU_STRUCT CG_READ_ONCE, \
 	.type = "cg_gru_block", .size = sizeof(struct cg_gru_block), .init = gru_init, .dims = gru_dims, .gates = "r u", .means = GRU_MEANS, \
 	.dtype_at = GRU(dtype), .accumulate_at = GRU(accumulate), .work_at = GRU(work)
 

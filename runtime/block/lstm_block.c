@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "runtime/device/device.h"
+#include "runtime/op/run.h"
 #include "runtime/block/block.h"
 
 enum { GATES = 4, POINT = 0, SUM_PART, SUM, SUMS = GATES + 3 };
@@ -645,7 +645,7 @@ static int lstm_grad(struct cg_stream *stream, const void *op)
 	return cg_lstm_block_grad(stream, op);
 }
 
-#define LSTM_STRUCT \
+#define LSTM_STRUCT CG_READ_ONCE, \
 	.type = "cg_lstm_block", .size = sizeof(struct cg_lstm_block), \
 	.dtype_at = LSTM(dtype), .accumulate_at = LSTM(accumulate), .work_at = LSTM(work)
 #define LSTM_MEANS  ONE_LAYER " cell=lstm_block weights_format=block"

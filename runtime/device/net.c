@@ -2,6 +2,7 @@
  * Where the weights of a network lie in its one buffer: all matrices, then all biases, then all per-unit vectors, each by
  * pseudo-layer; the order of cuDNN's buffer as Keras and JAX fill it.
  */
+#include "gen/rows.h"
 #include "runtime/device/net.h"
 
 /* Of counts: INT64_MAX when it is more, so that no sum or product of them is taken for less than it is. */
@@ -74,4 +75,9 @@ int cg_network_count(struct cg_network *net)
 		return cg_fail(CG_BAD_ARGUMENT, "rnn: params: layers=%d, I=%lld, U=%lld, P=%lld: more than memory has room for",
 		               net->layers, (long long)net->I, (long long)net->U, (long long)net->P);
 	return CG_OK;
+}
+
+uint64_t cg_network_drop_key(const struct cg_network *net, uint64_t counter, int layer)
+{
+	return cg_drop_key((int64_t)(net->seed >> 32), (int64_t)(net->seed & UINT32_MAX), counter, layer);
 }

@@ -32,5 +32,7 @@ struct cg_rnn_region cg_network_part(const struct cg_network *, int pseudo_layer
 /* Sets params; CG_BAD_ARGUMENT when there are more than memory has room for. */
 int cg_network_count(struct cg_network *);
 int64_t cg_network_width(const struct cg_network *, int layer);  /* of the layer's input */
+/* The key of the mask of dropout on a layer's output. */
+uint64_t cg_network_drop_key(const struct cg_network *, uint64_t counter, int layer);
 
 #endif

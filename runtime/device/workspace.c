@@ -14,7 +14,15 @@ struct cg_mem cg_work_take(struct cg_work *work, int64_t rows, int64_t columns, 
 		work->used = SIZE_MAX;
 		return (struct cg_mem){ .bytes = 0 };
 	}
-	part = cg_part(work->mem, work->used, bytes);
+	part = cg_present(work->mem) ? cg_part(work->mem, work->used, bytes) :
+	       (struct cg_mem){ .offset = work->used, .bytes = bytes, .place = CG_UNPLACED };
 	work->used = end;
 	return part;
+}
+
+void cg_work_place(struct cg_mem *pieces, size_t n, struct cg_mem work)
+{
+	for (struct cg_mem *piece = pieces; piece < pieces + n; piece++)
+		if (piece->place == CG_UNPLACED)
+			*piece = cg_part(work, piece->offset, piece->bytes);
 }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/op/op.h"
 #include "runtime/core/core.h"
+#include "runtime/op/shape.h"
 
 static const void *field(const struct cg_attribute *a, const void *op)
 {
@@ -126,41 +126,71 @@ const char *cg_attribute_text(const struct cg_attribute *a, const void *op, char
 
 #define REFUSE(row, a, ...) (cg_fail(CG_BAD_ARGUMENT, __VA_ARGS__), cg_fail_in(CG_BAD_ARGUMENT, "%s: %s", (row)->name, (a)->name))
 
-/* An end of a range: a number, or a size by its symbol, said as "T=5". */
-struct end { long long value; char said[CG_ATTRIBUTE_TEXT]; };
-
-static struct end end_of(const struct cg_op *row, const void *op, const char *word)
+/* "0", or "T": the size of that symbol. */
+static struct cg_range_end read_end(const struct cg_op *row, const char *word)
 {
-	struct end end = { .value = strtoll(word, NULL, 10) };
-	int length = (int)strcspn(word, " ");
+	return (struct cg_range_end){ strtoll(word, NULL, 10), cg_size_find(row, word, cg_word_length(word, ' ')) };
+}
 
-	snprintf(end.said, sizeof end.said, "%lld", end.value);
-	for (const struct cg_dim *d = row->dims; d->symbol; d++)
-		if ((int)strlen(d->symbol) == length && !strncmp(d->symbol, word, (size_t)length)) {
-			end.value = *(const int64_t *)(const void *)((const char *)op + d->at);
-			snprintf(end.said, sizeof end.said, "%s=%lld", d->symbol, end.value);
-		}
-	return end;
+static const struct cg_range *range_of(const struct cg_op *row, const struct cg_attribute *a, struct cg_range *room)
+{
+	struct cg_range *kept = row->ranges ? &row->ranges[a - row->attributes] : NULL, *to = room;
+	const char *most = strchr(a->range, ' ');
+
+	if (kept && cg_read_before(&kept->state))
+		return kept;
+	if (kept && cg_read_first(&kept->state))
+		to = kept;
+	to->least = read_end(row, a->range);
+	to->has_most = most != NULL;
+	to->most = read_end(row, most ? most + 1 : "0");
+	if (to == kept)
+		cg_read_done(&kept->state);
+	return to;
+}
+
+static long long value_of(const struct cg_op *row, const struct cg_range_end *end, const void *op)
+{
+	return end->dim < 0 ? end->number : *(const int64_t *)(const void *)((const char *)op + row->dims[end->dim].at);
+}
+
+/* "0", or "T=5" */
+static const char *say_end(const struct cg_op *row, const struct cg_range_end *end, const void *op, char text[CG_ATTRIBUTE_TEXT])
+{
+	const char *symbol = end->dim < 0 ? "" : row->dims[end->dim].symbol;
+
+	snprintf(text, CG_ATTRIBUTE_TEXT, "%s%s%lld", symbol, *symbol ? "=" : "", value_of(row, end, op));
+	return text;
+}
+
+static int refuse_whole(const struct cg_op *row, const struct cg_attribute *a, const struct cg_range *range, const void *op,
+                        int given)
+{
+	char also[CG_ATTRIBUTE_TEXT] = "", least[CG_ATTRIBUTE_TEXT], most[CG_ATTRIBUTE_TEXT];
+	int is_beyond = a->fallback < (double)value_of(row, &range->least, op) ||
+	                (range->has_most && a->fallback > (double)value_of(row, &range->most, op));
+
+	if (!given && is_beyond)
+		snprintf(also, sizeof also, "%.0f or ", a->fallback);
+	say_end(row, &range->least, op, least);
+	if (range->has_most)
+		return REFUSE(row, a, "expected %s%s to %s, got %lld", also, least, say_end(row, &range->most, op, most),
+		              whole(a, op));
+	return REFUSE(row, a, "expected %sat least %s, got %lld", also, least, whole(a, op));
 }
 
 static int check_whole(const struct cg_op *row, const struct cg_attribute *a, const void *op, int given)
 {
-	const char *most = a->range ? strchr(a->range, ' ') : NULL;
-	struct end least, last;
-	char also[CG_ATTRIBUTE_TEXT] = "";
+	const struct cg_range *range;
+	struct cg_range room;
 	long long value = whole(a, op);
 
 	if (!a->range || (!given && (double)value == a->fallback))
 		return CG_OK;
-	least = end_of(row, op, a->range);
-	last = end_of(row, op, most ? most + 1 : a->range);
-	if (value >= least.value && (!most || value <= last.value))
+	range = range_of(row, a, &room);
+	if (value >= value_of(row, &range->least, op) && (!range->has_most || value <= value_of(row, &range->most, op)))
 		return CG_OK;
-	if (!given && (a->fallback < (double)least.value || (most && a->fallback > (double)last.value)))
-		snprintf(also, sizeof also, "%.0f or ", a->fallback);
-	if (most)
-		return REFUSE(row, a, "expected %s%s to %s, got %lld", also, least.said, last.said, value);
-	return REFUSE(row, a, "expected %sat least %s, got %lld", also, least.said, value);
+	return refuse_whole(row, a, range, op, given);
 }
 
 static int check_word(const struct cg_op *row, const struct cg_attribute *a, const void *op)

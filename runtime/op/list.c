@@ -28,6 +28,7 @@ int cg_op_widen(const struct cg_op *row, void **op, struct cg_op **result)
 {
 	struct cg_op *wide;
 	struct cg_port *ports;
+	struct cg_reading *readings;
 	char (*names)[CG_ITEM_NAME];
 	size_t all, size;
 	void *grown;
@@ -35,12 +36,13 @@ int cg_op_widen(const struct cg_op *row, void **op, struct cg_op **result)
 
 	CG_TRY(row->items(row, *op, &n));
 	all = (size_t)n_ports(row) + (size_t)n + 1;
-	wide = cg_memory(NULL, sizeof *wide + all * sizeof *ports + (size_t)n * sizeof *names);
+	wide = cg_memory(NULL, sizeof *wide + all * (sizeof *readings + sizeof *ports) + (size_t)n * sizeof *names);
 	if (!wide)
 		return CG_NO_MEMORY;
 	*wide = *row;
 	wide->size = row->size + (size_t)n * sizeof(struct cg_mem);
-	ports = (struct cg_port *)(wide + 1);
+	wide->readings = readings = memset(wide + 1, 0, all * sizeof *readings);
+	ports = (struct cg_port *)(readings + all);
 	names = (char (*)[CG_ITEM_NAME])(ports + all);
 	wide->ports = ports;
 	for (const struct cg_port *p = row->ports; p->name; p++) {

@@ -8,8 +8,6 @@
 
 #include "runtime/core/core.h"
 
-struct cg_work;                          /* runtime/device/mem.h */
-
 /* A size of the op, int64_t in its struct.  Ports name it in their shapes. */
 struct cg_dim {
 	const char *symbol;              /* "B" */
@@ -86,7 +84,23 @@ enum cg_port_flag {
 	CG_OF_STATE    = 128             /* of the cell state: a cell without a state has none */
 };
 
-enum { CG_ITEM_NAME = 32, CG_ITEMS_MAX = 1 << 16 };
+enum { CG_ITEM_NAME = 32, CG_ITEMS_MAX = 1 << 16, CG_RANK = 3, CG_MULTIPLES_MAX = 2 };
+/* Of a row at most; ports without lists. */
+enum { CG_DIMS_MAX = 12, CG_PORTS_MAX = 32, CG_ATTRIBUTES_MAX = 32 };
+
+/*
+ * What the texts of a row say, each read at its first use: "4*U", the dim by its place in the row; "I+U", with the place and length
+ * of the text; a port's shape and need, a bit for each output and attribute that is named; an attribute's range, an end of which is
+ * a number where dim is -1.
+ */
+struct cg_multiple  { short factor, dim; };
+struct cg_dimension { struct cg_multiple of[CG_MULTIPLES_MAX]; unsigned char n, at, length; };
+struct cg_reading   { int state, rank, always; struct cg_dimension dimensions[CG_RANK]; uint64_t outputs, switches; };
+struct cg_range     { int state, has_most; struct cg_range_end { int64_t number; int dim; } least, most; };
+/* Where a row of static life keeps them. */
+#define CG_READ_ONCE \
+	.readings = (struct cg_reading[CG_PORTS_MAX]){ { .state = 0 } }, \
+	.ranges = (struct cg_range[CG_ATTRIBUTES_MAX]){ { .state = 0 } }
 
 struct cg_op {
 	const char *name;                /* ours, "lstm_block_cell_grad" */
@@ -95,6 +109,8 @@ struct cg_op {
 	const struct cg_dim       *dims;         /* each list ends with a row whose name is NULL */
 	const struct cg_attribute *attributes;
 	const struct cg_port      *ports;        /* inputs in TensorFlow's order, then outputs, TensorFlow's first */
+	struct cg_reading *readings;             /* what the texts of each port say; NULL: they are read each time */
+	struct cg_range   *ranges;               /* the same of each attribute */
 	size_t size, dtype_at, accumulate_at, work_at;
 	size_t gates_at;                 /* 0: the op has no gate order */
 	const char *gates;               /* "i ci f o": what a size that is a multiple of U is made of, for people; NULL: there is none */
@@ -141,12 +157,14 @@ const struct cg_op *cg_op_find(const char *name, int *theirs);
  * none. */
 const struct cg_op *cg_op_pair(const struct cg_op *, int *is_grad);
 
+/* ---- shapes: shape.c ---- */
+
+enum { CG_SHAPE_TEXT = 64 };
+/* The shape as it is in the row, "T B I", with the first two of three dimensions exchanged where the op is not time-major; returns
+ * text. */
+const char *cg_op_shape_text(const struct cg_op *, const struct cg_port *, const void *op, char text[CG_SHAPE_TEXT]);
 /* Reads a shape such as "I+U 4*U" with the sizes in the op's struct: writes at most CG_RANK dimensions and returns how
  * many, or CG_BAD_ARGUMENT, which is negative, when one does not fit in 64 bits. */
-enum { CG_RANK = 3, CG_SHAPE_TEXT = 64 };
-/* The shape as it is in the row, "T B I", with the first two of three dimensions exchanged where the op is not time-major: in room,
- * or the row's own. */
-const char *cg_op_shape_text(const struct cg_op *, const struct cg_port *, const void *op, char room[CG_SHAPE_TEXT]);
 int cg_op_shape(const struct cg_op *, const struct cg_port *, const void *op, int64_t shape[CG_RANK]);
 
 /* The type of a port's elements, with CG_INT_S as the attribute has it; its name, "f32" "int32"; bytes of one. */
@@ -170,6 +188,12 @@ int cg_op_widen(const struct cg_op *, void **op, struct cg_op **wide);
 /* How many of T steps are computed. */
 int64_t cg_op_steps(const struct cg_op *, const void *op, int64_t T);
 
+/* Is any output wanted? */
+int cg_op_wants(const struct cg_op *, const void *op);
+
+/* Is the port an input that must be there, given the outputs and attributes set in op?  Nothing is when no output is. */
+int cg_op_needs(const struct cg_op *, const struct cg_port *, const void *op);
+
 /* ---- attributes: attribute.c ---- */
 
 /* CG_OK, or "op: seq_len_max: expected 0 to T=5, got 7".  given: by a user, who must keep to the range; else the fallback is
@@ -182,23 +206,10 @@ void   cg_attribute_set(const struct cg_attribute *, void *op, double value);
 enum { CG_ATTRIBUTE_TEXT = 64 };
 const char *cg_attribute_text(const struct cg_attribute *, const void *op, char text[CG_ATTRIBUTE_TEXT]);
 
-/* ---- what is needed, what is wrong ---- */
-
-/* Is any output wanted? */
-int cg_op_wants(const struct cg_op *, const void *op);
-
-/* Is the port an input that must be there, given the outputs and attributes set in op?  Nothing is when no output is. */
-int cg_op_needs(const struct cg_op *, const struct cg_port *, const void *op);
+/* ---- what is wrong: check.c ---- */
 
 /* Everything that can be said of an op's arguments before any work: ranges, sizes, presence, bytes, alignment, overlap. */
 int cg_op_check(const struct cg_op *, const void *op);
-
-/* ---- an op's call: run.c ---- */
-
-/* Checks an op by its row of the table, gives it its work memory, the caller's or its own, and computes it.  With no output
- * wanted there is nothing to compute. */
-int cg_op_run(struct cg_stream *, const struct cg_op *, const void *op,
-              int (*body)(struct cg_stream *, const void *op, struct cg_work *));
 
 /* ---- a line for each call: verbose.c ---- */
 

@@ -3,88 +3,115 @@
  */
 #include <string.h>
 
-#include "runtime/device/device.h"
-#include "runtime/op/op.h"
+#include "runtime/op/run.h"
 
-enum { OP_BYTES = 4096 };                /* of an op's struct at most: a test reads the rows */
-
-static struct cg_mem *mem_at(void *op, size_t at)
+static const struct cg_mem *mem(const void *op, size_t at)
 {
-	return (struct cg_mem *)(void *)((char *)op + at);
+	return (const struct cg_mem *)((const char *)op + at);
 }
 
 /* What only the device can say of its memory. */
 static int check_memory(struct cg_context *context, const struct cg_op *row, const void *op)
 {
 	for (const struct cg_port *port = row->ports; port->name; port++)
-		CG_TRY(cg_memory_check(context, row->name, port->name, *(const struct cg_mem *)((const char *)op + port->at)));
-	return cg_memory_check(context, row->name, "work", *(const struct cg_mem *)((const char *)op + row->work_at));
+		CG_TRY(cg_memory_check(context, row->name, port->name, *mem(op, port->at)));
+	return cg_memory_check(context, row->name, "work", *mem(op, row->work_at));
 }
 
 /* On a device that does not reach the host's memory: what is there is copied, there and back. */
-static int run_staged(struct cg_stream *stream, const struct cg_op *row, const void *given, size_t bytes,
-                      int (*body)(struct cg_stream *, const void *op, struct cg_work *))
+static int open_staged(struct cg_op_call *c)
 {
-	int accumulate = *(const int *)((const char *)given + row->accumulate_at), given_work;
-	union { size_t size; char room[OP_BYTES]; } op;
-	struct cg_work work = { .used = 0 };
-	struct cg_stage stage;
+	const struct cg_op *row = c->row;
+	int accumulate = *(const int *)((const char *)c->given + row->accumulate_at), has_work;
 	struct cg_mem own;
-
-	memcpy(op.room, given, row->size);
-	cg_stage_begin(&stage, stream);
-	for (const struct cg_port *port = row->ports; port->name; port++) {
-		struct cg_mem *mem = mem_at(op.room, port->at);
-		size_t n;
-
-		if (!cg_present(*mem) || mem->place == CG_DEVICE)
-			continue;
-		CG_TRY(cg_op_bytes(row, port, op.room, &n));
-		cg_stage_add(&stage, mem, 1, n, n, port->flow == CG_IN || (port->flow == CG_OUT_SUM && accumulate),
-		             port->flow != CG_IN);
-	}
-	work.mem = *mem_at(op.room, row->work_at);
-	given_work = cg_present(work.mem) && work.mem.place == CG_DEVICE;
-	CG_TRY(cg_stage_open(&stage, given_work ? 0 : bytes, &own));
-	if (!given_work)
-		work.mem = own;
-	return cg_stage_close(&stage, body(stream, op.room, &work));
-}
-
-static int run(struct cg_stream *stream, const struct cg_op *row, const void *op,
-               int (*body)(struct cg_stream *, const void *op, struct cg_work *))
-{
-	struct cg_work work = { .used = 0 };
-	const struct cg_backend *backend;
 	size_t bytes;
 
-	CG_TRY(cg_usable(stream ? stream->context : NULL, row->name));
-	CG_TRY(cg_op_check(row, op));
-	if (!cg_op_wants(row, op))
+	CG_TRY(row->work(c->given, &bytes));
+	memcpy(c->staged.bytes, c->given, row->size);
+	cg_stage_begin(&c->stage, c->stream);
+	for (const struct cg_port *port = row->ports; port->name; port++) {
+		struct cg_mem *m = (struct cg_mem *)(void *)(c->staged.bytes + port->at);
+		size_t n;
+
+		if (!cg_present(*m) || m->place == CG_DEVICE)
+			continue;
+		CG_TRY(cg_op_bytes(row, port, c->given, &n));
+		cg_stage_add(&c->stage, m, 1, n, n, port->flow == CG_IN || (port->flow == CG_OUT_SUM && accumulate),
+		             port->flow != CG_IN);
+	}
+	has_work = cg_present(c->work) && c->work.place == CG_DEVICE;
+	CG_TRY(cg_stage_open(&c->stage, has_work ? 0 : bytes, &own));
+	if (!has_work)
+		c->work = own;
+	c->is_staged = 1;
+	c->op = c->staged.bytes;
+	return CG_OK;
+}
+
+static int open_on_host(struct cg_op_call *c)
+{
+	size_t bytes;
+
+	if (!cg_present(c->work)) {
+		CG_TRY(c->row->work(c->given, &bytes));
+		CG_TRY(cg_stream_scratch(c->stream, bytes, &c->work));
+	}
+	c->op = c->given;
+	return CG_OK;
+}
+
+void cg_op_begin(struct cg_op_call *c, struct cg_stream *stream, const struct cg_op *row, const void *given)
+{
+	c->stream = stream;
+	c->row = row;
+	c->given = given;
+	c->op = NULL;
+	c->is_staged = 0;
+	c->start = cg_is_verbose(stream) ? cg_milliseconds() : 0;
+}
+
+int cg_op_open(struct cg_op_call *c)
+{
+	const struct cg_backend *backend = c->stream->context->backend;
+	const struct cg_op *row = c->row;
+
+	if (!cg_op_wants(row, c->given))
 		return CG_OK;
-	backend = stream->context->backend;
-	if (backend->supports(stream->context->device, *(const int *)((const char *)op + row->dtype_at)))
+	if (backend->supports(c->stream->context->device, *(const int *)((const char *)c->given + row->dtype_at)))
 		return cg_fail_in(CG_UNSUPPORTED, "%s", row->name);
-	CG_TRY(check_memory(stream->context, row, op));
-	CG_TRY(row->work(op, &bytes));
-	if (!backend->host)
-		return run_staged(stream, row, op, bytes, body);
-	memcpy(&work.mem, (const char *)op + row->work_at, sizeof work.mem);
-	if (!cg_present(work.mem))
-		CG_TRY(cg_stream_scratch(stream, bytes, &work.mem));
-	return body(stream, op, &work);
+	CG_TRY(check_memory(c->stream->context, row, c->given));
+	c->work = *mem(c->given, row->work_at);
+	return backend->host ? open_on_host(c) : open_staged(c);
+}
+
+int cg_op_close(struct cg_op_call *c, int code)
+{
+	if (c->is_staged)
+		code = cg_stage_close(&c->stage, code);
+	if (cg_is_verbose(c->stream))
+		cg_verbose_op(c->stream, c->row, c->given, code, cg_milliseconds() - c->start);
+	return code;
+}
+
+static int open(struct cg_op_call *c)
+{
+	CG_TRY(cg_usable(c->stream ? c->stream->context : NULL, c->row->name));
+	CG_TRY(cg_op_check(c->row, c->given));
+	return cg_op_open(c);
 }
 
 int cg_op_run(struct cg_stream *stream, const struct cg_op *row, const void *op,
               int (*body)(struct cg_stream *, const void *op, struct cg_work *))
 {
-	double start;
+	struct cg_op_call c;
 	int code;
 
-	if (!cg_is_verbose(stream))
-		return run(stream, row, op, body);
-	start = cg_milliseconds();
-	code = run(stream, row, op, body);
-	cg_verbose_op(stream, row, op, code, cg_milliseconds() - start);
-	return code;
+	cg_op_begin(&c, stream, row, op);
+	code = open(&c);
+	if (!code && c.op) {
+		struct cg_work work = { .mem = c.work };
+
+		code = body(stream, c.op, &work);
+	}
+	return cg_op_close(&c, code);
 }

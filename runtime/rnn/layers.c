@@ -9,21 +9,17 @@
 
 static const struct cg_matrix none = { .stride = 0 };
 
-/* The work memory of a pass, in the order in which it is taken. */
-struct room {
-	struct cg_mem gates, bias, feed[CG_STAGES_MAX], packed[CG_STAGES_MAX], h_first, c_first, x;
-	struct cg_mem h[2][2];                   /* of a layer and the one below, by direction, where h is not in the reserve */
-	struct cg_mem kept[CG_KEPT_MAX];         /* without a reserve */
-	struct cg_mem d_gates, d_feed[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c, partial, sum;
-	struct cg_mem dx[2], dx_real, dy[2];     /* dx: sums in acc; of the other direction in its own order */
-};
+/* What the first pseudo-layer keeps in the reserve, and the bytes to the next one's. */
+struct kept { struct cg_mem values[CG_KEPT_MAX], gates; size_t bytes; };
 
 struct seq {
 	struct cg_stream *stream;
 	const struct cg_rnn *rnn;
 	const struct cg_rnn_call *call;
+	const struct cg_rnn_shape *shape;
+	const struct cg_rnn_workspace *room;
 	struct cg_steps steps;
-	struct room room;
+	struct kept kept;
 	struct cg_scan scan;                     /* of the pseudo-layer at hand */
 	int pass;
 };
@@ -49,7 +45,7 @@ static int is_walked(const struct cg_rnn *rnn, int k)
 	return k == rnn->kept_c || k == rnn->kept_h;
 }
 
-static void take_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, struct room *r)
+static void take_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, struct cg_rnn_workspace *r)
 {
 	size_t real = cg_dtype_bytes(rnn->dtype), acc = cg_acc_bytes(rnn->dtype);
 
@@ -64,7 +60,8 @@ static void take_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t
 			r->kept[k] = cg_work_take(work, is_walked(rnn, k) ? N : B, rnn->U, rnn->kept[k].acc ? acc : real);
 }
 
-static void take_backward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, int straight, struct room *r)
+static void take_backward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, int is_dense,
+                          struct cg_rnn_workspace *r)
 {
 	size_t real = cg_dtype_bytes(rnn->dtype), acc = cg_acc_bytes(rnn->dtype);
 	int64_t rows = rnn->sums_carry ? N : B, carries = rnn->sums_carry ? N + B : 2 * B;
@@ -82,98 +79,93 @@ static void take_backward(const struct cg_rnn *rnn, struct cg_work *work, int64_
 		r->dh = cg_work_take(work, N, rnn->P, real);
 		r->dm = cg_work_take(work, rows, rnn->U, acc);
 	}
-	if (!straight || rnn->sums_prev_h)
+	if (!is_dense || rnn->sums_prev_h)
 		r->prev_h = cg_work_take(work, N, rnn->H, real);
 	if (rnn->sums_prev_c)
 		r->prev_c = cg_work_take(work, N, rnn->U, acc);
 	r->partial = cg_work_take(work, (N + CG_SUM_ROWS - 1) / CG_SUM_ROWS, rnn->sum_values * rnn->U, acc);
-	if (straight && real != acc)
+	if (is_dense && real != acc)
 		r->sum = cg_work_take(work, rnn->n_weights * rnn->U, rnn->H, acc);
-	for (int k = 0; k < (!straight && rnn->directions == 2 ? 2 : 1); k++)
+	for (int k = 0; k < (!is_dense && rnn->directions == 2 ? 2 : 1); k++)
 		r->dx[k] = cg_work_take(work, N, widest(rnn), acc);
 	if (rnn->layers > 1)
 		r->dx_real = cg_work_take(work, N, rnn->directions * rnn->H, real);
-	for (int d = 0; d < rnn->directions && (!straight || drops(rnn)); d++)
+	for (int d = 0; d < rnn->directions && (!is_dense || drops(rnn)); d++)
 		r->dy[d] = cg_work_take(work, N, rnn->H, real);
 }
 
-static void take(const struct cg_rnn *rnn, struct cg_work *work, int pass, int64_t B, int64_t N, int straight, struct room *r)
+size_t cg_seq_work(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape *shape, struct cg_rnn_workspace *r)
 {
 	size_t real = cg_dtype_bytes(rnn->dtype), acc = cg_acc_bytes(rnn->dtype);
+	int64_t B = shape->B, N = shape->N;
+	struct cg_work work = { .used = 0 };
 
 	memset(r, 0, sizeof *r);
-	r->h_first = cg_work_take(work, B, rnn->H, real);
-	r->c_first = cg_work_take(work, B, rnn->U, acc);
-	r->x = cg_work_take(work, N, widest(rnn), real);
+	r->h_first = cg_work_take(&work, B, rnn->H, real);
+	r->c_first = cg_work_take(&work, B, rnn->U, acc);
+	r->x = cg_work_take(&work, N, widest(rnn), real);
 	for (int k = 0; k < 4 && (rnn->P || !rnn->training); k++)
 		if (k / 2 < rnn->layers && k % 2 < rnn->directions)
-			r->h[k / 2][k % 2] = cg_work_take(work, N, rnn->H, real);
+			r->h[k / 2][k % 2] = cg_work_take(&work, N, rnn->H, real);
 	for (int k = 0; k < rnn->cell->n_stages; k++) {
 		size_t bytes = cg_rnn_packed(rnn, pass, k, B, N);
 
 		if (bytes)
-			r->packed[k] = cg_work_take(work, 1, 1, bytes);
+			r->packed[k] = cg_work_take(&work, 1, 1, bytes);
 	}
 	if (pass == CG_FORWARD)
-		take_forward(rnn, work, B, N, r);
+		take_forward(rnn, &work, B, N, r);
 	else
-		take_backward(rnn, work, B, N, straight, r);
-}
-
-size_t cg_seq_work(const struct cg_rnn *rnn, int pass, int64_t B, int64_t N, int straight)
-{
-	struct cg_work work = { .used = 0 };
-	struct room room;
-
-	take(rnn, &work, pass, B, N, straight, &room);
+		take_backward(rnn, &work, B, N, shape->is_dense, r);
 	return work.used;
 }
 
 /* ---- the reserve ---- */
 
-/* One pseudo-layer's values: their places, and bytes of all. */
-static size_t lay_out(const struct cg_rnn *rnn, int64_t N, struct cg_mem from, struct cg_mem *kept, struct cg_mem *gates)
+/* The header, then the pseudo-layers one after the other. */
+static void lay_out_reserve(const struct cg_rnn *rnn, int64_t N, struct cg_mem reserve, struct kept *kept)
 {
-	struct cg_work work = { .mem = from };
+	size_t real = cg_dtype_bytes(rnn->dtype), acc = cg_acc_bytes(rnn->dtype);
+	struct cg_work work = { .mem = reserve, .used = CG_RESERVE_HEADER };
 
 	for (int k = 0; k < rnn->n_kept; k++)
-		kept[k] = cg_work_take(&work, N, rnn->U, rnn->kept[k].acc ? cg_acc_bytes(rnn->dtype) : cg_dtype_bytes(rnn->dtype));
+		kept->values[k] = cg_work_take(&work, N, rnn->U, rnn->kept[k].acc ? acc : real);
 	if (rnn->keeps_gates)
-		*gates = cg_work_take(&work, N, rnn->n_blocks * rnn->U, cg_acc_bytes(rnn->dtype));
-	return work.used;
+		kept->gates = cg_work_take(&work, N, rnn->n_blocks * rnn->U, acc);
+	kept->bytes = work.used - CG_RESERVE_HEADER;
 }
 
 size_t cg_seq_reserve(const struct cg_rnn *rnn, int64_t N)
 {
-	struct cg_mem kept[CG_KEPT_MAX], gates;
-	size_t bytes = lay_out(rnn, N, none.mem, kept, &gates);
+	static const struct cg_mem absent = { .bytes = 0 };
+	struct kept kept;
+	size_t bytes;
 
-	if (__builtin_mul_overflow(bytes, (int64_t)rnn->layers * rnn->directions, &bytes) ||
+	lay_out_reserve(rnn, N, absent, &kept);
+	if (__builtin_mul_overflow(kept.bytes, (int64_t)rnn->layers * rnn->directions, &bytes) ||
 	    __builtin_add_overflow(bytes, CG_RESERVE_HEADER, &bytes))
 		return SIZE_MAX;
 	return bytes;
+}
+
+static struct cg_mem moved(struct cg_mem mem, size_t bytes)
+{
+	return cg_part(mem, bytes, mem.bytes);
 }
 
 /* Points the scan at what a pseudo-layer keeps; returns its h. */
 static struct cg_matrix keep(struct seq *q, int layer, int d, struct cg_mem *kept, struct cg_mem *gates)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	int at = layer * rnn->directions + d;
+	size_t at = (size_t)(layer * rnn->directions + d) * q->kept.bytes;
 
-	*gates = q->room.gates;
-	if (rnn->training) {
-		size_t bytes = lay_out(rnn, q->steps.N, none.mem, kept, gates);
-
-		lay_out(rnn, q->steps.N, cg_part(q->call->reserve, CG_RESERVE_HEADER + (size_t)at * bytes, bytes), kept, gates);
-		if (!rnn->keeps_gates)
-			*gates = q->room.gates;
-	} else {
-		memcpy(kept, q->room.kept, sizeof q->room.kept);
-		if (!rnn->P)
-			kept[rnn->kept_h] = q->room.h[layer & 1][d];
-	}
+	*gates = rnn->training && rnn->keeps_gates ? moved(q->kept.gates, at) : q->room->gates;
+	for (int k = 0; k < rnn->n_kept; k++)
+		kept[k] = rnn->training ? moved(q->kept.values[k], at) : q->room->kept[k];
+	if (!rnn->training && !rnn->P)
+		kept[rnn->kept_h] = q->room->h[layer & 1][d];
 	if (rnn->P || !rnn->training)
-		return (struct cg_matrix){ q->room.h[layer & 1][d], rnn->H, 0 };
+		return (struct cg_matrix){ q->room->h[layer & 1][d], rnn->H, 0 };
 	return (struct cg_matrix){ kept[rnn->kept_h], rnn->U, 0 };
 }
 
@@ -206,26 +198,25 @@ static int clear_gaps(const struct seq *q)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	const int host = q->stream->context->backend->host;
-	const struct cg_mem all = q->call->reserve, header = cg_part(all, 0, CG_RESERVE_HEADER);
-	int64_t states = (int64_t)rnn->layers * rnn->directions;
-	struct cg_mem blocks[CG_KEPT_MAX + 1];
-	size_t bytes = lay_out(rnn, q->steps.N, cg_part(all, CG_RESERVE_HEADER, 0), blocks, &blocks[rnn->n_kept]), small = SMALL_ON_DEVICE;
+	const size_t real = cg_dtype_bytes(rnn->dtype), acc = cg_acc_bytes(rnn->dtype), all = q->shape->bytes.reserve;
+	const struct cg_mem reserve = q->call->reserve, header = cg_part(reserve, 0, CG_RESERVE_HEADER);
+	const int64_t states = (int64_t)rnn->layers * rnn->directions;
 
-	if (host)
-		small = SMALL_ON_HOST;
-	if (CG_RESERVE_HEADER + (size_t)states * bytes <= small)
-		return zero(q, all, CG_RESERVE_HEADER + (size_t)states * bytes);
+	if (all <= (host ? SMALL_ON_HOST : SMALL_ON_DEVICE))
+		return zero(q, reserve, all);
 	CG_TRY(zero(q, header, CG_RESERVE_HEADER));
 	for (int k = 0; k < rnn->n_kept + rnn->keeps_gates; k++) {
-		int acc = k == rnn->n_kept || rnn->kept[k].acc;
-		size_t gap = (size_t)-blocks[k].bytes % CG_WORK_ALIGN, each = acc ? cg_acc_bytes(rnn->dtype) : cg_dtype_bytes(rnn->dtype);
-		struct cg_mem first = cg_part(blocks[k], blocks[k].bytes, gap);
+		const struct cg_mem block = k < rnn->n_kept ? q->kept.values[k] : q->kept.gates;
+		const int is_acc = k == rnn->n_kept || rnn->kept[k].acc;
+		const size_t gap = (size_t)-block.bytes % CG_WORK_ALIGN, each = is_acc ? acc : real;
+		const struct cg_mem first = cg_part(block, block.bytes, gap);
 
 		for (int64_t at = 0; at < states && host; at++)
-			CG_TRY(zero(q, cg_part(first, (size_t)at * bytes, gap), gap));
+			CG_TRY(zero(q, cg_part(first, (size_t)at * q->kept.bytes, gap), gap));
 		if (gap && !host)
-			CG_TRY(move(q, (struct cg_rows){ .rows = states, .columns = (int64_t)(gap / each), .src = { header, 0, acc },
-			                                 .dst = { first, (int64_t)(bytes / each), acc } }));
+			CG_TRY(move(q, (struct cg_rows){ .rows = states, .columns = (int64_t)(gap / each),
+			                                 .src = { header, 0, is_acc },
+			                                 .dst = { first, (int64_t)(q->kept.bytes / each), is_acc } }));
 	}
 	return CG_OK;
 }
@@ -266,7 +257,7 @@ static struct cg_drop drop_of(const struct seq *q, int layer, int d, int64_t fir
 	if (!drops(q->rnn))
 		return drop;
 	drop.rate = q->rnn->dropout;
-	drop.key = cg_drop_key((int64_t)(q->rnn->seed >> 32), (int64_t)(q->rnn->seed & UINT32_MAX), q->call->counter, layer);
+	drop.key = cg_network_drop_key(&q->rnn->network, q->call->counter, layer);
 	drop.t = q->steps.t[d];
 	drop.b = q->steps.b;
 	drop.first_t = q->call->first_step;
@@ -281,7 +272,7 @@ static struct cg_drop drop_of(const struct seq *q, int layer, int d, int64_t fir
 static int input(struct seq *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_matrix x = { q->room.x, cg_network_width(&rnn->network, layer), 0 };
+	struct cg_matrix x = { q->room->x, cg_network_width(&rnn->network, layer), 0 };
 
 	q->scan.width = x.stride;
 	if (!layer) {
@@ -329,18 +320,20 @@ static int begin(struct seq *q, int layer, int d)
 	const struct cg_rnn *rnn = q->rnn;
 	struct cg_scan *w = &q->scan;
 
-	*w = (struct cg_scan){ .stream = q->stream, .steps = &q->steps, .direction = d, .bias = { q->room.bias, 0, 1 } };
+	*w = (struct cg_scan){ .stream = q->stream, .steps = &q->steps, .direction = d, .bias = { q->room->bias, 0, 1 } };
 	cg_rnn_describe_scan(rnn, q->pass, layer * rnn->directions + d, q->call->params, q->call->params_backprop, w);
 	for (int k = 0; k < rnn->n_kept; k++)
 		w->in_turn[k] = !rnn->training && !is_walked(rnn, k);
-	memcpy(w->feed, q->room.feed, sizeof w->feed);
-	memcpy(w->packed, q->room.packed, sizeof w->packed);
+	memcpy(w->feed, q->room->feed, sizeof w->feed);
+	memcpy(w->packed, q->room->packed, sizeof w->packed);
 	w->h = keep(q, layer, d, w->kept, &w->gates);
 	CG_TRY(input(q, layer, d));
-	CG_TRY(first(q, state(q, q->call->input_h, layer, d, rnn->H), rnn->H, (struct cg_matrix){ q->room.h_first, rnn->H, 0 }, &w->h_first));
+	CG_TRY(first(q, state(q, q->call->input_h, layer, d, rnn->H), rnn->H, (struct cg_matrix){ q->room->h_first, rnn->H, 0 },
+	             &w->h_first));
 	if (rnn->state < 0)
 		return CG_OK;
-	return first(q, state(q, q->call->input_c, layer, d, rnn->U), rnn->U, (struct cg_matrix){ q->room.c_first, rnn->U, 1 }, &w->c_first);
+	return first(q, state(q, q->call->input_c, layer, d, rnn->U), rnn->U, (struct cg_matrix){ q->room->c_first, rnn->U, 1 },
+	             &w->c_first);
 }
 
 /* ---- forward ---- */
@@ -363,14 +356,12 @@ static int last(const struct seq *q, struct cg_matrix src, struct cg_matrix give
 	                                 .from = index_from(steps->order, n), .to = index_from(steps->order, n) });
 }
 
-static int layer_forward(struct seq *q, int layer, int d)
+/* The last states of a pseudo-layer. */
+static int end_forward(struct seq *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	const struct cg_rnn_call *c = q->call;
 
-	CG_TRY(begin(q, layer, d));
-	CG_TRY(cg_rnn_add_biases(rnn, layer * rnn->directions + d, c->params, &q->scan));
-	CG_TRY(cg_scan_forward(&q->scan));
 	CG_TRY(last(q, q->scan.h, state(q, c->input_h, layer, d, rnn->H), state(q, c->output_h, layer, d, rnn->H), rnn->H));
 	if (rnn->state < 0)
 		return CG_OK;
@@ -381,7 +372,7 @@ static int layer_forward(struct seq *q, int layer, int d)
 /* What no step writes is zero. */
 static int clear(const struct seq *q, struct cg_mem mem, int64_t elements, int by_steps)
 {
-	int whole = by_steps ? q->steps.N == q->steps.T * q->steps.B : rows_of_first(q) == q->steps.B;
+	int whole = by_steps ? q->shape->is_whole : rows_of_first(q) == q->steps.B;
 
 	return whole || !cg_present(mem) ? CG_OK : zero(q, mem, (size_t)elements * cg_dtype_bytes(q->rnn->dtype));
 }
@@ -401,30 +392,38 @@ static int output(const struct seq *q, int layer)
 }
 
 static int open(struct seq *q, struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call,
-                struct cg_work *work, int pass)
+                struct cg_rnn_shape *shape, struct cg_mem work, int pass)
 {
 	q->stream = stream;
+	q->pass = pass;
 	q->rnn = rnn;
 	q->call = call;
-	q->pass = pass;
-	CG_TRY(cg_steps_get(stream, rnn, call->T, call->B, call->lengths, &q->steps));
-	take(rnn, work, pass, call->B, q->steps.N, q->steps.straight, &q->room);
-	return CG_OK;
+	q->shape = shape;
+	q->room = &shape->workspace;
+	cg_work_place((struct cg_mem *)(void *)&shape->workspace, sizeof shape->workspace / sizeof work, work);
+	if (rnn->training)
+		lay_out_reserve(rnn, shape->N, call->reserve, &q->kept);
+	return cg_steps_get(stream, rnn, shape, &q->steps);
 }
 
-int cg_seq_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_work *work)
+int cg_seq_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
+                   struct cg_mem work)
 {
 	int64_t states = (int64_t)rnn->layers * rnn->directions * call->B;
 	struct seq q;
 
-	CG_TRY(open(&q, stream, rnn, call, work, CG_FORWARD));
+	CG_TRY(open(&q, stream, rnn, call, shape, work, CG_FORWARD));
 	if (rnn->training)
 		CG_TRY(clear_gaps(&q));
 	CG_TRY(clear(&q, call->output_h, states * rnn->H, 0));
 	CG_TRY(clear(&q, call->output_c, states * rnn->U, 0));
 	for (int layer = 0; layer < rnn->layers; layer++)
-		for (int d = 0; d < rnn->directions; d++)
-			CG_TRY(layer_forward(&q, layer, d));
+		for (int d = 0; d < rnn->directions; d++) {
+			CG_TRY(begin(&q, layer, d));
+			CG_TRY(cg_rnn_add_biases(rnn, layer * rnn->directions + d, call->params, &q.scan));
+			CG_TRY(cg_scan_forward(&q.scan));
+			CG_TRY(end_forward(&q, layer, d));
+		}
 	return output(&q, rnn->layers - 1);
 }
 
@@ -456,7 +455,7 @@ static int last_dy(struct seq *q, int d, struct cg_matrix *dy)
 	if (q->steps.straight)
 		return CG_OK;
 	given = *dy;
-	*dy = (struct cg_matrix){ q->room.dy[d], rnn->H, 0 };
+	*dy = (struct cg_matrix){ q->room->dy[d], rnn->H, 0 };
 	return move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->H, .src = given, .dst = *dy, .from = q->steps.row[d] });
 }
 
@@ -465,14 +464,14 @@ static int inner_dy(struct seq *q, int layer, int d, struct cg_matrix *dy)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	int ordered = q->steps.straight || d == rnn->directions - 1;
-	struct cg_matrix dx = { q->room.dx_real, rnn->directions * rnn->H, 0 };
+	struct cg_matrix dx = { q->room->dx_real, rnn->directions * rnn->H, 0 };
 	struct cg_rows r = { .rows = q->steps.N, .columns = rnn->H };
 
 	*dy = column(q, dx, d * rnn->H);
 	if (ordered && !drops(rnn))
 		return CG_OK;
 	r.src = *dy;
-	r.dst = *dy = (struct cg_matrix){ q->room.dy[d], rnn->H, 0 };
+	r.dst = *dy = (struct cg_matrix){ q->room->dy[d], rnn->H, 0 };
 	r.from = ordered ? none.mem : q->steps.cross;
 	r.drop = drop_of(q, layer, d, d * rnn->H);
 	return move(q, r);
@@ -529,7 +528,7 @@ static int begin_backward(struct seq *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	const struct cg_rnn_call *c = q->call;
-	const struct room *r = &q->room;
+	const struct cg_rnn_workspace *r = q->room;
 	struct cg_scan *w = &q->scan;
 
 	CG_TRY(begin(q, layer, d));
@@ -563,13 +562,12 @@ static int first_backprop(const struct seq *q, struct cg_mem to, struct cg_matri
 	                                 .dst = state(q, to, layer, d, carry.stride), .to = q->steps.order });
 }
 
-static int layer_backward(struct seq *q, int layer, int d)
+/* The gradients of the first states of a pseudo-layer. */
+static int end_backward(struct seq *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_scan *w = &q->scan;
+	const struct cg_scan *w = &q->scan;
 
-	CG_TRY(begin_backward(q, layer, d));
-	CG_TRY(cg_scan_backward(w));
 	CG_TRY(first_backprop(q, q->call->input_h_backprop, w->d_h_first, layer, d));
 	return rnn->state < 0 ? CG_OK : first_backprop(q, q->call->input_c_backprop, w->d_c_first, layer, d);
 }
@@ -580,7 +578,7 @@ static int layer_dx(struct seq *q, int layer, int d)
 	const struct cg_rnn *rnn = q->rnn;
 	int done = d == rnn->directions - 1, reorder = d && !q->steps.straight;
 	int64_t width = q->scan.width, N = q->steps.N;
-	struct cg_matrix sums = { q->room.dx[reorder], width, 1 }, other = { q->room.dx[0], width, 1 }, c = sums;
+	struct cg_matrix sums = { q->room->dx[reorder], width, 1 }, other = { q->room->dx[0], width, 1 }, c = sums;
 	struct cg_matrix to = { q->call->input_backprop, rnn->I, 0 };
 
 	if (!layer && !cg_present(to.mem))
@@ -588,7 +586,7 @@ static int layer_dx(struct seq *q, int layer, int d)
 	if (reorder)
 		CG_TRY(move(q, (struct cg_rows){ .rows = N, .columns = width, .src = other, .dst = sums, .from = q->steps.cross }));
 	if (done && layer)
-		c = (struct cg_matrix){ q->room.dx_real, width, 0 };
+		c = (struct cg_matrix){ q->room->dx_real, width, 0 };
 	else if (done && q->steps.straight)
 		c = to;
 	CG_TRY(cg_scan_dx(&q->scan, d > 0, sums, c));
@@ -598,17 +596,20 @@ static int layer_dx(struct seq *q, int layer, int d)
 	return move(q, (struct cg_rows){ .rows = N, .columns = width, .src = sums, .dst = to, .to = q->steps.row[d] });
 }
 
-int cg_seq_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_work *work)
+int cg_seq_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
+                    struct cg_mem work)
 {
 	struct seq q;
 
-	CG_TRY(open(&q, stream, rnn, call, work, CG_GRAD));
+	CG_TRY(open(&q, stream, rnn, call, shape, work, CG_GRAD));
 	CG_TRY(project(&q, rnn->layers - 1));
 	for (int layer = rnn->layers - 1; layer >= 0; layer--) {
 		if (layer)
 			CG_TRY(project(&q, layer - 1));
 		for (int d = 0; d < rnn->directions; d++) {
-			CG_TRY(layer_backward(&q, layer, d));
+			CG_TRY(begin_backward(&q, layer, d));
+			CG_TRY(cg_scan_backward(&q.scan));
+			CG_TRY(end_backward(&q, layer, d));
 			CG_TRY(layer_dx(&q, layer, d));
 		}
 	}

@@ -10,14 +10,17 @@
 extern const char *const cg_rnn_modes[], *const cg_rnn_inputs[], *const cg_rnn_directions[];
 
 struct cg_rnn;
+struct cg_rnn_shape;
 
 /*
  * Attributes, sizes and arguments of TensorFlow's ops and of our own.  For TensorFlow's ops tensorflow/cudnn_rnn.c makes a plan and a
- * call from it; for a plan's call rnn/call.c fills one, and checks it by its row.
+ * call from it.  A plan has one with everything that its calls share; rnn/call.c adds a call and checks it by its row.  Tensors of
+ * lists stand behind the struct.
  */
 struct cg_rnn_op {
 	struct cg_rnn_call call;                 /* first: its size is the op's */
 	const struct cg_rnn *rnn;                /* of `open`, or NULL */
+	const struct cg_rnn_shape *shape;        /* of a call that call.c checks, else NULL */
 
 	/* attributes */
 	int rnn_mode, input_mode, direction, is_training, strict_rounding, S;    /* in the order of TensorFlow's words; input_mode is an enum cg_input */
@@ -34,7 +37,6 @@ struct cg_rnn_op {
 	int64_t L, I, U, H, C, in, one, states, wide, params, reserve;
 	int dtype, time_major;
 	struct cg_mem sequence_lengths, host_reserved, params_size;
-	struct cg_mem items[];                   /* of lists */
 };
 
 /* The cell of its plan. */

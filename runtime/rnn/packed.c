@@ -17,19 +17,23 @@ struct held {
 	struct cg_mem device;
 };
 
-int64_t cg_steps_count(int64_t T, int64_t B, const int32_t *lengths, int64_t *longest)
+int cg_steps_count(struct cg_rnn_shape *shape)
 {
-	int64_t N = 0;
+	const int64_t T = shape->T, B = shape->B;
+	const int32_t *lengths = shape->lengths;
 
-	*longest = lengths || !B ? 0 : T;
-	if (!lengths)
-		return T * B;
-	for (int64_t b = 0; b < B; b++) {
-		N += lengths[b];
-		if (*longest < lengths[b])
-			*longest = lengths[b];
+	shape->longest = lengths || !B ? 0 : T;
+	shape->N = lengths ? 0 : T * B;
+	for (int64_t b = 0; lengths && b < B; b++) {
+		if (lengths[b] < 0 || lengths[b] > T)
+			return cg_fail(CG_BAD_ARGUMENT, "rnn: sequence_lengths: [%lld]: expected 0 to T=%lld, got %d", (long long)b,
+			               (long long)T, lengths[b]);
+		shape->N += lengths[b];
+		if (shape->longest < lengths[b])
+			shape->longest = lengths[b];
 	}
-	return N;
+	shape->is_whole = shape->N == T * B;
+	return CG_OK;
 }
 
 static int64_t length(const struct held *held, int64_t b)
@@ -140,12 +144,14 @@ static int make_room(struct cg_stream *stream, struct held *held, size_t element
 	return CG_OK;
 }
 
-static int same(const struct held *held, const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths)
+static int same(const struct held *held, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
 	const struct cg_steps *s = &held->steps;
+	const int32_t *lengths = shape->lengths;
 
-	return s->n && s->T == T && s->B == B && held->directions == rnn->directions && held->time_major == rnn->time_major &&
-	       !lengths == !held->lengths && (!lengths || !memcmp(lengths, held->lengths, (size_t)B * sizeof *lengths));
+	return s->n && s->T == shape->T && s->B == shape->B &&
+	       held->directions == rnn->directions && held->time_major == rnn->time_major &&
+	       !lengths == !held->lengths && (!lengths || !memcmp(lengths, held->lengths, (size_t)s->B * sizeof *lengths));
 }
 
 static int copy_lengths(struct held *held, int64_t B, const int32_t *lengths)
@@ -161,8 +167,7 @@ static int copy_lengths(struct held *held, int64_t B, const int32_t *lengths)
 	return CG_OK;
 }
 
-static int make(struct cg_stream *stream, struct held *held, const struct cg_rnn *rnn, int64_t T, int64_t B,
-                const int32_t *lengths)
+static int make(struct cg_stream *stream, struct held *held, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
 	const struct cg_backend *backend = stream->context->backend;
 	struct arrays a;
@@ -171,11 +176,10 @@ static int make(struct cg_stream *stream, struct held *held, const struct cg_rnn
 	if (held->sent)
 		CG_TRY(backend->sync(stream->queue));
 	held->sent = 0;
-	held->steps = (struct cg_steps){ .T = T, .B = B };
+	held->steps = (struct cg_steps){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest };
 	held->directions = rnn->directions;
 	held->time_major = rnn->time_major;
-	CG_TRY(copy_lengths(held, B, lengths));
-	held->steps.N = cg_steps_count(T, B, lengths, &held->steps.S);
+	CG_TRY(copy_lengths(held, shape->B, shape->lengths));
 	elements = lay_out(held, NULL, held->device, &a);
 	CG_TRY(make_room(stream, held, elements));
 	lay_out(held, held->host, held->device, &a);
@@ -187,15 +191,6 @@ static int make(struct cg_stream *stream, struct held *held, const struct cg_rnn
 	held->steps.n = a.n;
 	held->steps.off = a.off;
 	return CG_OK;
-}
-
-/* Are all rows whole? */
-static int is_straight(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths)
-{
-	for (int64_t b = 0; lengths && b < B; b++)
-		if (lengths[b] != T)
-			return 0;
-	return rnn->time_major;
 }
 
 /* ---- what a stream keeps ---- */
@@ -218,21 +213,19 @@ static void free_host(struct cg_attachment *attachment)
 
 static const struct cg_attachment_kind steps_of_a_call = { free_device, free_host };
 
-int cg_steps_get(struct cg_stream *stream, const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths,
-                 struct cg_steps *steps)
+int cg_steps_get(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, struct cg_steps *steps)
 {
 	struct held *held;
 
-	lengths = B ? lengths : NULL;
-	if (is_straight(rnn, T, B, lengths)) {
-		*steps = (struct cg_steps){ .T = T, .B = B, .N = T * B, .S = B ? T : 0, .straight = 1 };
+	if (shape->is_dense) {
+		*steps = (struct cg_steps){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .straight = 1 };
 		return CG_OK;
 	}
 	held = (struct held *)cg_stream_attachment(stream, &steps_of_a_call, sizeof *held);
 	if (!held)
 		return CG_NO_MEMORY;
-	if (!same(held, rnn, T, B, lengths))
-		CG_TRY(make(stream, held, rnn, T, B, lengths));
+	if (!same(held, rnn, shape))
+		CG_TRY(make(stream, held, rnn, shape));
 	*steps = held->steps;
 	return CG_OK;
 }

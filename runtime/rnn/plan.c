@@ -186,6 +186,40 @@ int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 	return describe(rnn);
 }
 
+/* What the plan was opened with, as the attributes and symbols of the rows. */
+static void fill_op(struct cg_rnn *rnn)
+{
+	struct cg_rnn_op *op = &rnn->op;
+
+	cg_rnn_op_init(op, sizeof *op);
+	op->rnn = rnn;
+	for (int k = 0; cg_rnn_modes[k]; k++)
+		if (cg_cell_find(cg_rnn_modes[k]) == rnn->cell)
+			op->rnn_mode = k;
+	op->cell = rnn->cell;
+	op->cell_name = cg_cell_find(cg_rnn_modes[op->rnn_mode]) == rnn->cell ? NULL : rnn->text.cell;
+	op->options = *rnn->text.options ? rnn->text.options : NULL;
+	op->values_text = *rnn->text.values ? rnn->text.values : NULL;
+	op->input_mode = rnn->skip ? CG_SKIP : CG_LINEAR;
+	op->direction = rnn->directions - 1;
+	op->is_training = rnn->training;
+	op->strict_rounding = rnn->strict_rounding;
+	op->seed = (int64_t)(rnn->seed >> 32);
+	op->seed2 = (int32_t)(uint32_t)rnn->seed;
+	op->num_proj = rnn->P;
+	op->dropout = rnn->dropout;
+	op->L = rnn->layers;
+	op->I = rnn->I;
+	op->U = rnn->U;
+	op->H = rnn->H;
+	op->C = rnn->state < 0 ? 0 : rnn->U;
+	op->states = (int64_t)rnn->layers * rnn->directions;
+	op->wide = rnn->directions * rnn->H;
+	op->params = rnn->params;
+	op->dtype = rnn->dtype;
+	op->time_major = rnn->time_major;
+}
+
 static int fill(struct cg_rnn *rnn, struct cg_context *context, const struct cg_rnn_config *config)
 {
 	CG_TRY(cg_rnn_outline(config, rnn));
@@ -215,6 +249,7 @@ int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, 
 		cg_memory(rnn, 0);
 		return code;
 	}
+	fill_op(rnn);
 	cg_cell_hold(rnn->cell);
 	cg_context_hold(context);
 	*result = rnn;

@@ -13,16 +13,14 @@ struct header { char magic[8]; uint64_t print, lengths, counter; int64_t T, B, N
 _Static_assert(sizeof(struct header) == CG_RESERVE_HEADER, "a header fills its place");
 _Static_assert(sizeof(struct header) == sizeof((struct cg_stream *)0)->header, "and the one that a stream has for it");
 
-static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_call *c)
+static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_call *c, const struct cg_rnn_shape *shape)
 {
-	struct header h = { .magic = "cellgrad", .print = rnn->print, .counter = c->counter, .T = c->T, .B = c->B,
-	                    .first_step = c->first_step };
-	int64_t longest;
+	struct header h = { .magic = "cellgrad", .print = rnn->print, .counter = c->counter, .T = shape->T, .B = shape->B,
+	                    .N = shape->N, .first_step = c->first_step };
 
-	h.N = cg_steps_count(c->T, c->B, c->lengths, &longest);
 	/* Rows that are all whole are the same whether their lengths are said or not. */
-	if (h.N < c->T * c->B)
-		h.lengths = cg_fingerprint(CG_FINGERPRINT, c->lengths, (size_t)c->B * sizeof *c->lengths);
+	if (!shape->is_whole)
+		h.lengths = cg_fingerprint(CG_FINGERPRINT, shape->lengths, (size_t)shape->B * sizeof *shape->lengths);
 	return h;
 }
 
@@ -36,7 +34,8 @@ static int is_checked(const struct cg_rnn_call *c, int *checked)
 	return CG_OK;
 }
 
-int cg_reserve_write(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
+int cg_reserve_write(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c,
+                     const struct cg_rnn_shape *shape)
 {
 	struct header h;
 	int checked;
@@ -44,12 +43,13 @@ int cg_reserve_write(struct cg_stream *stream, const struct cg_rnn *rnn, const s
 	CG_TRY(is_checked(c, &checked));
 	if (!checked)
 		return CG_OK;
-	h = header_of(rnn, c);
+	h = header_of(rnn, c, shape);
 	memcpy(stream->header, &h, sizeof h);
 	return cg_put(stream, c->reserve, stream->header, sizeof h);
 }
 
-int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c)
+int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c,
+                     const struct cg_rnn_shape *shape)
 {
 	struct header want, got;
 	int checked;
@@ -57,7 +57,7 @@ int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const s
 	CG_TRY(is_checked(c, &checked));
 	if (!checked)
 		return CG_OK;
-	want = header_of(rnn, c);
+	want = header_of(rnn, c, shape);
 	CG_TRY(cg_get(stream, stream->header, c->reserve, sizeof got));
 	memcpy(&got, stream->header, sizeof got);
 	if (!memcmp(&want, &got, sizeof want))

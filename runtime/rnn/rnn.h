@@ -22,6 +22,25 @@ struct cg_rnn_kept { int acc; };
 enum { CG_KEPT_MAX = CG_SAVES_MAX + 2 };
 _Static_assert(CG_ROUTE_MAX >= 32 + CG_WHY_NOT, "a route's description has space for the reason of a refusal");
 
+/* The workspace of a pass, piece by piece: pieces and nothing else.  Until there is memory, they have offsets alone. */
+struct cg_rnn_workspace {
+	struct cg_mem gates, bias, feed[CG_STAGES_MAX], packed[CG_STAGES_MAX], h_first, c_first, x;
+	struct cg_mem h[2][2];                   /* of a layer and the one below, by direction, where h is not in the reserve */
+	struct cg_mem d_gates, d_feed[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c, partial, sum;
+	struct cg_mem dx[2], dx_real, dy[2];     /* dx: sums in acc; of the other direction in its own order */
+	struct cg_mem kept[CG_KEPT_MAX];         /* without a reserve */
+};
+
+/* What follows from the sizes and lengths of a call: worked out once for each, and handed down. */
+struct cg_rnn_shape {
+	int64_t T, B, N, longest;                /* N: valid rows, of all steps; the longest length */
+	const int32_t *lengths;                  /* NULL: all T */
+	int is_whole, is_dense;                  /* all rows have T steps; and, time-major, are in the caller's order when packed */
+	int is_vendors;                          /* the plan's vendor library runs it, else layers.c */
+	struct cg_net_sizes bytes;               /* of the reserve, and of the workspace of the pass that was asked for */
+	struct cg_rnn_workspace workspace;       /* of layers.c in that pass */
+};
+
 struct cg_rnn {
 	struct cg_context *context;              /* held, like the cell */
 	const struct cg_cell *cell;
@@ -54,6 +73,7 @@ struct cg_rnn {
 	int keeps_gates;                         /* the gradient computes again what was not saved */
 	int64_t params;                          /* elements */
 	struct cg_network network;               /* the same for vendors' libraries, and for where parameters lie */
+	struct cg_rnn_op op;                     /* of an open plan: its attributes and sizes, as the rows of calls have them */
 };
 
 /* ---- packed.c ---- */
@@ -82,10 +102,10 @@ static inline int64_t cg_steps_off(const struct cg_steps *steps, int direction, 
 {
 	return !steps->straight ? steps->off[s] : steps->B * (direction ? steps->T - 1 - s : s);
 }
-/* Valid rows and the longest length; lengths are known to be in range. */
-int64_t cg_steps_count(int64_t T, int64_t B, const int32_t *lengths, int64_t *longest);
+/* Sets N, the longest and is_whole by one pass over the lengths, which are refused where one is less than 0 or more than T. */
+int  cg_steps_count(struct cg_rnn_shape *);
 /* The steps of a call, from the stream's last ones where they are the same. */
-int  cg_steps_get(struct cg_stream *, const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths, struct cg_steps *);
+int  cg_steps_get(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_shape *, struct cg_steps *);
 
 /* ---- cell_layout.c ---- */
 
@@ -96,16 +116,21 @@ int cg_rnn_study(struct cg_rnn *);
 /* Makes the kernels of a composed plan ready, once for a context. */
 int cg_rnn_ready(struct cg_rnn *);
 
-/* ---- plan.c, call.c ---- */
+/* ---- plan.c ---- */
 
 /* A plan but for what a device makes ready: where weights lie, and how many there are. */
 int cg_rnn_outline(const struct cg_rnn_config *, struct cg_rnn *);
 /* A caller's config: in room, where it is of an earlier header. */
 const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *, struct cg_rnn_config *room);
-/* Sizes and lengths of a call: that there are none below 0, no length above T, and room for all of it. */
-int cg_rnn_check_sizes(const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths);
-/* All of a call that the op table does not check. */
-int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
+
+/* ---- sizes.c, call.c ---- */
+
+/* The shape of a call for one pass: that no size is below 0, no length above T, and that there is room for all of it. */
+int cg_rnn_measure(const struct cg_rnn *, int pass, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_shape *);
+/* All of a call that the op table does not check; sets its shape. */
+int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *);
+/* Elements of a reserve, of the plan's dtype. */
+int64_t cg_rnn_reserve_elements(const struct cg_rnn *, const struct cg_rnn_shape *);
 
 /* ---- route.c ---- */
 
@@ -113,29 +138,37 @@ int  cg_rnn_check_route(const char *route);
 /* Sets route and net, which it opens; wanted NULL: the best. */
 int  cg_rnn_take_route(struct cg_rnn *, const char *wanted);
 void cg_rnn_leave_route(struct cg_rnn *);
+/* Is a call of so many steps the vendor library's?  Refused, where it is not and the route was asked for by name. */
+int  cg_rnn_choose_route(const struct cg_rnn *, int64_t T, int *is_vendors);
 /* Does a call of so many steps go composed, though the plan's route is another? */
 int  cg_rnn_is_beyond(const struct cg_rnn *, int64_t T);
-/* Bytes of a call whose sizes and lengths are right; SIZE_MAX: more than a size can say. */
-int  cg_rnn_needs(const struct cg_rnn *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
-int  cg_rnn_walk(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_work *);
+/* Runs a call that was checked. */
+int  cg_rnn_walk(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *,
+                 struct cg_mem work);
 
 /* ---- rows.c ---- */
 
 void cg_rnn_op_init(void *op, size_t size);
+/* A cell without a state has no c, and the placeholder says nothing. */
+int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
 
 /* ---- reserve.c ---- */
 
 /* Both do nothing for a device's reserve, but where CELLGRAD_CHECK asks for it. */
-int  cg_reserve_write(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
-int  cg_reserve_check(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
+int  cg_reserve_write(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, const struct cg_rnn_shape *);
+int  cg_reserve_check(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, const struct cg_rnn_shape *);
 
 /* ---- layers.c ---- */
 
-/* Bytes of work of a pass over so many rows, and of the reserve; SIZE_MAX: more than a size can say. */
-size_t cg_seq_work(const struct cg_rnn *, int pass, int64_t B, int64_t N, int straight);
+/* Lays out the workspace of a pass and returns its bytes; SIZE_MAX: more than a size can say. */
+size_t cg_seq_work(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
+/* Bytes of the reserve. */
 size_t cg_seq_reserve(const struct cg_rnn *, int64_t N);
-int cg_seq_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_work *);
-int cg_seq_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_work *);
+/* Both place the workspace of the shape. */
+int cg_seq_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
+                   struct cg_mem work);
+int cg_seq_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
+                    struct cg_mem work);
 
 /* ---- recurrence.c: one direction of one layer, or a block op ---- */
 

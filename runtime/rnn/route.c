@@ -113,52 +113,36 @@ int cg_rnn_is_beyond(const struct cg_rnn *rnn, int64_t T)
 	return rnn->net && rnn->context->backend->net->declines(rnn->net, T, why);
 }
 
-/* Who has asked for a route by name gets no other. */
-static int check_steps(const struct cg_rnn *rnn, int64_t T)
+int cg_rnn_choose_route(const struct cg_rnn *rnn, int64_t T, int *is_vendors)
 {
-	const struct cg_net_route *route = rnn->context->backend->net;
+	const struct cg_net_route *route = rnn->context ? rnn->context->backend->net : NULL;
 	char why[CG_WHY_NOT] = "";
 
-	if (!rnn->by_name || !route->declines(rnn->net, T, why))
+	*is_vendors = rnn->net && !route->declines(rnn->net, T, why);
+	if (!rnn->net || *is_vendors || !rnn->by_name)
 		return CG_OK;
 	return cg_fail(CG_UNSUPPORTED, "rnn: route: %s: %s, got T=%lld", route->name, why, (long long)T);
 }
 
-int cg_rnn_needs(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *needs)
-{
-	int64_t longest, N = cg_steps_count(T, B, lengths, &longest);
-	int straight = rnn->time_major && N == T * B;
-
-	if (rnn->net)
-		CG_TRY(check_steps(rnn, T));
-	if (rnn->net && !cg_rnn_is_beyond(rnn, T))
-		return rnn->context->backend->net->sizes(rnn->net, T, B, B ? lengths : NULL, needs);
-	*needs = (struct cg_net_sizes){ .forward = cg_seq_work(rnn, CG_FORWARD, B, N, straight) };
-	if (rnn->training) {
-		needs->reserve = cg_seq_reserve(rnn, N);
-		needs->backward = cg_seq_work(rnn, CG_GRAD, B, N, straight);
-	}
-	return CG_OK;
-}
-
 /* The plan as it would be without its route; its kernels are ready from the first such call on. */
 static int walk_composed(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call,
-                         struct cg_work *work)
+                         struct cg_rnn_shape *shape, struct cg_mem work)
 {
 	struct cg_rnn other = *rnn;
 
 	other.net = NULL;
 	CG_TRY(cg_rnn_ready(&other));
-	return (pass == CG_FORWARD ? cg_seq_forward : cg_seq_backward)(stream, &other, call, work);
+	return (pass == CG_FORWARD ? cg_seq_forward : cg_seq_backward)(stream, &other, call, shape, work);
 }
 
-int cg_rnn_walk(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call, struct cg_work *work)
+int cg_rnn_walk(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call,
+                struct cg_rnn_shape *shape, struct cg_mem work)
 {
 	const struct cg_net_route *route = rnn->context->backend->net;
 
-	if (rnn->net && cg_rnn_is_beyond(rnn, call->T))
-		return walk_composed(stream, rnn, pass, call, work);
+	if (shape->is_vendors)
+		return (pass == CG_FORWARD ? route->forward : route->backward)(stream->queue, rnn->net, call, work);
 	if (rnn->net)
-		return (pass == CG_FORWARD ? route->forward : route->backward)(stream->queue, rnn->net, call, work->mem);
-	return (pass == CG_FORWARD ? cg_seq_forward : cg_seq_backward)(stream, rnn, call, work);
+		return walk_composed(stream, rnn, pass, call, shape, work);
+	return (pass == CG_FORWARD ? cg_seq_forward : cg_seq_backward)(stream, rnn, call, shape, work);
 }

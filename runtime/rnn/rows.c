@@ -12,13 +12,13 @@ const char *const cg_rnn_directions[] = { "unidirectional", "bidirectional", NUL
 
 void cg_rnn_op_init(void *op, size_t size)
 {
-	struct cg_rnn_op *rnn = op;
+	struct cg_rnn_op *to = op;
 
 	memset(op, 0, size);
-	rnn->call.size = size;
-	rnn->rnn_mode = 2;
-	rnn->is_training = rnn->time_major = 1;
-	rnn->one = 1;
+	to->call.size = size;
+	to->rnn_mode = 2;
+	to->is_training = to->time_major = 1;
+	to->one = 1;
 }
 
 const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *op)
@@ -26,11 +26,10 @@ const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *op)
 	return op->cell ? op->cell : cg_cell_find(cg_rnn_modes[op->rnn_mode]);
 }
 
-const char *cg_rnn_op_route(const void *given)
+int cg_rnn_op_reads(const struct cg_op *row, const struct cg_port *port, const void *op)
 {
-	const struct cg_rnn_op *op = given;
-
-	return cg_rnn_route_at(op->rnn, op->call.T);
+	(void)row;
+	return port->type != CG_INT8 && (!(port->flags & CG_OF_STATE) || cg_rnn_op_cell(op)->n_prevs > 1);
 }
 
 const struct cg_dim cg_rnn_dims[] = {

@@ -13,7 +13,7 @@ extern const struct cg_dim cg_rnn_dims[];
 extern const struct cg_attribute cg_rnn_attributes[], cg_rnn_backprop_attributes[];
 extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 
-#define RNN_STRUCT \
+#define RNN_STRUCT CG_READ_ONCE, \
 	.type = "cg_rnn_call", .size = sizeof(struct cg_rnn_op), .init = cg_rnn_op_init, .plan = 1, \
 	.dtype_at = offsetof(struct cg_rnn_op, dtype), .accumulate_at = offsetof(struct cg_rnn_op, call.accumulate), \
 	.work_at = offsetof(struct cg_rnn_op, call.work)

@@ -148,6 +148,7 @@ int cg_rnn_item(const struct cg_op *row, const void *op, int k, struct cg_port *
 /* All items of an op whose row was widened, to or from a copy of the parameters. */
 static int copy_items(struct cg_stream *stream, const struct cg_rnn_op *op, const struct cg_rnn *rnn, char *params, int from_items)
 {
+	const struct cg_mem *items = (const struct cg_mem *)(const void *)(op + 1);
 	size_t each = cg_dtype_bytes(op->dtype);
 	int n = rnn->layers * rnn->directions * (n_weights(rnn) + n_biases(rnn));
 
@@ -158,12 +159,12 @@ static int copy_items(struct cg_stream *stream, const struct cg_rnn_op *op, cons
 
 		CG_TRY(cg_rnn_region(rnn, p.pseudo_layer, p.id, p.bias, &region));
 		bytes = (size_t)(region.rows * region.columns) * each;
-		if (!bytes || !cg_present(op->items[k]))
+		if (!bytes || !cg_present(items[k]))
 			continue;
 		if (from_items)
-			CG_TRY(cg_get(stream, params + (size_t)region.offset * each, op->items[k], bytes));
+			CG_TRY(cg_get(stream, params + (size_t)region.offset * each, items[k], bytes));
 		else
-			CG_TRY(cg_put(stream, op->items[k], params + (size_t)region.offset * each, bytes));
+			CG_TRY(cg_put(stream, items[k], params + (size_t)region.offset * each, bytes));
 	}
 	return CG_OK;
 }

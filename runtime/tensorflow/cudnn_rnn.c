@@ -127,17 +127,6 @@ const int32_t *cg_rnn_op_lengths(const struct cg_rnn_op *op)
 	return m->data ? (const int32_t *)(const void *)((const char *)m->data + m->offset) : op->call.lengths;
 }
 
-/* Elements of a reserve, which are the plan's to say. */
-static int set_reserve(struct cg_rnn_op *op, const struct cg_rnn *rnn)
-{
-	size_t bytes = cg_dtype_bytes(op->dtype);
-	struct cg_net_sizes needs;
-
-	CG_TRY(cg_rnn_needs(rnn, op->call.T, op->call.B, cg_rnn_op_lengths(op), &needs));
-	op->reserve = (int64_t)((needs.reserve + bytes - 1) / bytes);
-	return CG_OK;
-}
-
 static int pass_of(const struct cg_op *row)
 {
 	return row->call == cg_rnn_op_backward ? CG_GRAD : CG_FORWARD;
@@ -147,6 +136,7 @@ int cg_rnn_op_settle(const struct cg_op *row, void *given, unsigned *bound)
 {
 	struct cg_rnn_op *op = given;
 	struct cg_rnn_config config;
+	struct cg_rnn_shape shape;
 	struct cg_rnn rnn;
 
 	CG_TRY(settle_layers(row, op, is_bound(row, "L*D", *bound), is_bound(row, "L", *bound)));
@@ -155,12 +145,12 @@ int cg_rnn_op_settle(const struct cg_op *row, void *given, unsigned *bound)
 	cg_rnn_op_config(op, pass_of(row), &config);
 	CG_TRY(cg_rnn_outline(&config, &rnn));
 	CG_TRY(cg_rnn_study(&rnn));
-	CG_TRY(cg_rnn_check_sizes(&rnn, op->call.T, op->call.B, cg_rnn_op_lengths(op)));
+	CG_TRY(cg_rnn_measure(&rnn, pass_of(row), op->call.T, op->call.B, cg_rnn_op_lengths(op), &shape));
 	op->C = has_state(op) ? op->U : 0;
 	op->wide = n_directions(op) * op->H;
 	op->params = rnn.params;
 	/* That of layers.c, until there is a plan. */
-	CG_TRY(set_reserve(op, &rnn));
+	op->reserve = cg_rnn_reserve_elements(&rnn, &shape);
 	cg_rnn_op_settled(row, bound);
 	for (int k = 0; row->dims[k].symbol; k++)
 		if (row->dims[k].at == offsetof(struct cg_rnn_op, reserve))
@@ -174,15 +164,6 @@ int64_t cg_rnn_op_weights(const void *given)
 	const struct cg_rnn_op *op = given;
 
 	return cg_network_part(&op->rnn->network, 0, CG_RNN_BIAS_W, 0).offset;
-}
-
-/* A cell without a state has no c, and the placeholder says nothing. */
-int cg_rnn_op_reads(const struct cg_op *row, const struct cg_port *port, const void *op)
-{
-	(void)row;
-	if (port->type == CG_INT8)
-		return 0;
-	return has_state(op) || !(port->flags & CG_OF_STATE);
 }
 
 /* ---- plan and call ---- */
@@ -212,16 +193,17 @@ int cg_rnn_op_open(struct cg_stream *stream, const struct cg_op *row, void *give
 {
 	struct cg_rnn_op *op = given;
 	struct cg_rnn_call call = call_of(op);
+	struct cg_rnn_shape shape;
 	struct cg_rnn *rnn;
 
 	CG_TRY(make_plan(stream, op, pass_of(row), &rnn));
 	op->rnn = rnn;
-	CG_TRY(cg_rnn_check_call(stream, rnn, &call));
-	CG_TRY(set_reserve(op, rnn));
+	CG_TRY(cg_rnn_check_call(stream, rnn, pass_of(row), &call, &shape));
+	op->reserve = cg_rnn_reserve_elements(rnn, &shape);
 	/* One of another size is refused by its size. */
 	if (pass_of(row) != CG_GRAD || call.reserve.bytes != (size_t)op->reserve * cg_dtype_bytes(op->dtype))
 		return CG_OK;
-	return cg_reserve_check(stream, rnn, &call);
+	return cg_reserve_check(stream, rnn, &call, &shape);
 }
 
 void cg_rnn_op_close(void *given)
@@ -296,7 +278,7 @@ static int work_of(const void *given, int pass, size_t *bytes)
 {
 	const struct cg_rnn_op *op = given;
 	const struct cg_rnn *rnn = op->rnn;
-	struct cg_net_sizes needs;
+	struct cg_rnn_shape shape;
 	struct cg_rnn_config config;
 	struct cg_rnn outline;
 
@@ -306,8 +288,8 @@ static int work_of(const void *given, int pass, size_t *bytes)
 		CG_TRY(cg_rnn_study(&outline));
 		rnn = &outline;
 	}
-	CG_TRY(cg_rnn_needs(rnn, op->call.T, op->call.B, cg_rnn_op_lengths(op), &needs));
-	*bytes = pass == CG_FORWARD ? needs.forward : needs.backward;
+	CG_TRY(cg_rnn_measure(rnn, pass, op->call.T, op->call.B, cg_rnn_op_lengths(op), &shape));
+	*bytes = pass == CG_FORWARD ? shape.bytes.forward : shape.bytes.backward;
 	return CG_OK;
 }
 

@@ -14,7 +14,6 @@ const int32_t *cg_rnn_op_lengths(const struct cg_rnn_op *);
 int  cg_rnn_op_open(struct cg_stream *, const struct cg_op *, void *op);
 void cg_rnn_op_close(void *op);
 int  cg_rnn_op_settle(const struct cg_op *, void *op, unsigned *bound);
-int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
 int64_t cg_rnn_op_weights(const void *op);
 int  cg_rnn_op_forward(struct cg_stream *, const void *op);
 int  cg_rnn_op_backward(struct cg_stream *, const void *op);

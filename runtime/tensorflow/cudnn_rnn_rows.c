@@ -51,10 +51,10 @@ static const struct cg_port backprop_v1_ports[] = { INPUTS(0), FROM_FORWARD, GRA
 
 /* Parameters are copied where they are, and that is the host's memory. */
 #define CANONICAL(flow) \
-	{ "weights", "", flow, NULL, 0, .at = RNN(items), .flags = CG_ON_HOST | CG_LIST, \
+	{ "weights", "", flow, NULL, 0, .at = sizeof(struct cg_rnn_op), .flags = CG_ON_HOST | CG_LIST, \
 	  .about = "for each layer and direction: of each gate [U, in], above layer 0 [U, D*H]; of each gate [U, H]; " \
 	           "a projection [H, U]; peepholes [U]" }, \
-	{ "biases",  "", flow, NULL, 0, .at = RNN(items), .flags = CG_ON_HOST | CG_LIST, \
+	{ "biases",  "", flow, NULL, 0, .at = sizeof(struct cg_rnn_op), .flags = CG_ON_HOST | CG_LIST, \
 	  .about = "for each layer and direction: of each gate [U], of the input's side; of each gate [U], of the recurrence's" }
 #define PARAMS(flow) { "params", "params", flow, NULL, 0, .at = CALL(params), .flags = CG_ON_HOST, .about = ABOUT_PARAMS }
 /* TensorFlow's shape is [1]. */

@@ -3,6 +3,7 @@
  * when it is there; what the rows must say is written a second time here, from TensorFlow's signatures and the
  * formulas.  What is refused is left to check_test.c.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,9 +38,26 @@ static void row_is_sound(const struct cg_op *row)
 		assert_in_range(cg_op_shape(row, p, &a, shape), 1, 3);
 		assert_true(strspn(p->shape, "0123456789*+ TBIU") == strlen(p->shape));
 	}
-	assert_true(n < 32);
 	for (n = 0; row->dims[n].symbol; n++)
 		assert_true(n < 8 && row->dims[n].at < row->work_at);
+}
+
+/* Each of its lists has a place for what is read. */
+static void row_has_room(const struct cg_op *row)
+{
+	int n = 0;
+
+	assert_non_null(row->readings);
+	assert_non_null(row->ranges);
+	while (row->ports[n].name)
+		n++;
+	assert_true(n <= CG_PORTS_MAX);
+	for (n = 0; row->attributes[n].name;)
+		n++;
+	assert_true(n <= CG_ATTRIBUTES_MAX);
+	for (n = 0; row->dims[n].symbol;)
+		n++;
+	assert_true(n <= CG_DIMS_MAX);
 }
 
 /* The words of `need` are names of outputs or of boolean attributes. */
@@ -73,6 +91,61 @@ static void test_rows_are_sound(void **state)
 		row_is_sound(row);
 		needs_are_names(row);
 	}
+	for (row = NULL; (row = cg_op_next(row));)
+		row_has_room(row);
+}
+
+/* ---- texts are read once ---- */
+
+enum { THREADS = 4 };
+static struct cg_op fresh;
+static pthread_barrier_t start;
+static union args valid;
+
+static void *check_fresh(void *code)
+{
+	pthread_barrier_wait(&start);
+	*(int *)code = cg_op_check(&fresh, &valid);
+	return NULL;
+}
+
+/* Threads that are the first to use a row together all read it right; from then on nobody reads it. */
+static void test_texts_are_read_once(void **state)
+{
+	static struct cg_reading readings[CG_PORTS_MAX];
+	static struct cg_range ranges[CG_ATTRIBUTES_MAX];
+	pthread_t threads[THREADS];
+	int codes[THREADS], n = 0;
+
+	(void)state;
+	fresh = *row_of("block_lstm_grad");
+	fresh.readings = readings;
+	fresh.ranges = ranges;
+	fill(&fresh, &valid);
+	valid.lstm.seq_len_max = valid.lstm.T;
+	pthread_barrier_init(&start, NULL, THREADS);
+	for (int k = 0; k < THREADS; k++)
+		assert_int_equal(pthread_create(&threads[k], NULL, check_fresh, &codes[k]), 0);
+	for (int k = 0; k < THREADS; k++)
+		assert_int_equal(pthread_join(threads[k], NULL), 0);
+	pthread_barrier_destroy(&start);
+	for (int k = 0; k < THREADS; k++)
+		assert_int_equal(codes[k], CG_OK);
+	for (; fresh.ports[n].name; n++)
+		assert_int_equal(readings[n].state, 2);
+	assert_int_equal(ranges[0].state, 2);
+
+	/* What stands in the text is of no interest any more. */
+	readings[0].rank = 0;
+	assert_int_equal(cg_op_check(&fresh, &valid), CG_BAD_ARGUMENT);
+	ranges[0].most.number = 0;
+	ranges[0].most.dim = -1;
+	assert_int_equal(cg_op_check(&fresh, &valid), CG_BAD_ARGUMENT);
+	assert_string_equal(cg_message(), "block_lstm_grad: seq_len_max: expected -1 or 0 to 0, got 3");
+	/* Without a place for them they are read each time. */
+	fresh.readings = NULL;
+	fresh.ranges = NULL;
+	assert_int_equal(cg_op_check(&fresh, &valid), CG_OK);
 }
 
 /* Networks.  Of words the default is which. */
@@ -539,6 +612,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows_are_sound),
+		cmocka_unit_test(test_texts_are_read_once),
 		cmocka_unit_test(test_signatures_are_tensorflows),
 		cmocka_unit_test(test_ports_are_their_fields),
 		cmocka_unit_test(test_rows_call_their_functions),

@@ -76,10 +76,17 @@ static struct cg_rnn *open_plan(const struct row *r, int dtype, int layers, int 
 	return rnn;
 }
 
-/* Bytes that so many more steps of B rows need. */
-static size_t more(const struct cg_rnn *rnn, int pass, int straight)
+static size_t work_of(const struct cg_rnn *rnn, int pass, int64_t steps, int is_dense)
 {
-	return cg_seq_work(rnn, pass, B, (int64_t)B * 2 * STEPS, straight) - cg_seq_work(rnn, pass, B, (int64_t)B * STEPS, straight);
+	struct cg_rnn_shape shape = { .B = B, .N = B * steps, .is_dense = is_dense };
+
+	return cg_seq_work(rnn, pass, &shape, &shape.workspace);
+}
+
+/* Bytes that so many more steps of B rows need. */
+static size_t more(const struct cg_rnn *rnn, int pass, int is_dense)
+{
+	return work_of(rnn, pass, 2 * STEPS, is_dense) - work_of(rnn, pass, STEPS, is_dense);
 }
 
 static void expect(const struct row *r, const char *what, int dtype, size_t got, size_t expected)

@@ -194,7 +194,7 @@ static struct cg_mem of_piece(const struct run *r, struct cg_mem mem, int piece,
 static int mask(struct run *r, int layer, struct cg_mem from, struct cg_mem to)
 {
 	const struct cg_dnn_shape *s = r->shape;
-	uint64_t key = cg_drop_key((int64_t)(r->rnn->seed >> 32), (int64_t)(r->rnn->seed & UINT32_MAX), r->call->counter, layer);
+	uint64_t key = cg_network_drop_key(r->rnn, r->call->counter, layer);
 
 	return cg_cu_move(r->queue, &r->moves, (struct cg_rows_move){
 		.src = cg_cu_address(from), .dst = cg_cu_address(to), .from = cg_cu_address(s->rows), .to = cg_cu_address(s->rows),

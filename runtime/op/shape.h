@@ -1,0 +1,52 @@
+/*
+ * The shapes of a row for the files of this folder: with the sizes of an op read once for all its arguments.
+ */
+#ifndef CG_SHAPE_H
+#define CG_SHAPE_H
+
+#include "runtime/op/op.h"
+
+enum { CG_SHAPE_SAID = 256 };            /* bytes of a shape with its sizes */
+
+/* Memory that is all zeros is absent; what has any field set is checked. */
+static inline int cg_is_given(const struct cg_mem *m)
+{
+	return m->data || m->offset || m->bytes || m->place;
+}
+
+void cg_sizes_read(const struct cg_op *, const void *op, int64_t size[CG_DIMS_MAX]);
+/* Which dim a symbol is; -1: none. */
+int  cg_size_find(const struct cg_op *, const char *symbol, size_t length);
+/* Letters of a word, which ends at a blank or at `end`. */
+size_t cg_word_length(const char *, char end);
+int  cg_word_is(const char *name, const char *word, size_t length);
+
+/* What a text says is written beside its row by the thread that comes first; until that is done the others read for themselves.
+ * *state: 0 unread, 1 being written, 2 read. */
+static inline int cg_read_before(const int *state)
+{
+	return __atomic_load_n(state, __ATOMIC_ACQUIRE) == 2;
+}
+static inline int cg_read_first(int *state)
+{
+	int unread = 0;
+
+	return __atomic_compare_exchange_n(state, &unread, 1, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+static inline void cg_read_done(int *state)
+{
+	__atomic_store_n(state, 2, __ATOMIC_RELEASE);
+}
+
+/* A port's shape and need, from beside the row or in room. */
+const struct cg_reading *cg_reading_of(const struct cg_op *, const struct cg_port *, struct cg_reading *room);
+/* Is the port an input that must be there for an output that is wanted? */
+int cg_reading_needs(const struct cg_op *, const struct cg_reading *, const void *op);
+/* Bytes of the argument, or that there are too many. */
+int cg_reading_bytes(const struct cg_op *, const struct cg_port *, const struct cg_reading *, const void *op, const int64_t *size,
+                     size_t *bytes);
+/* "[I+U=7, 4*U=16]"; returns text. */
+const char *cg_shape_say(const struct cg_op *, const struct cg_port *, const void *op, const int64_t *size,
+                         char text[CG_SHAPE_SAID]);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * The shape of a call: what follows from T, B and the lengths, and the bytes that it needs.
+ */
+#include "runtime/rnn/rnn.h"
+
+#define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: " __VA_ARGS__)
+
+static int too_many(const struct cg_rnn_shape *shape)
+{
+	return REFUSE("T=%lld, B=%lld: more than memory has room for", (long long)shape->T, (long long)shape->B);
+}
+
+/* Room for an order of rows: packed.c's n and off, two numbers of each batch row, seven of each valid one. */
+static int has_index(const struct cg_rnn_shape *shape)
+{
+	int64_t numbers;
+
+	return !__builtin_mul_overflow(shape->N, 7, &numbers) &&
+	       !__builtin_add_overflow(numbers, 2 * shape->T + 1 + 2 * shape->B, &numbers) &&
+	       numbers <= (int64_t)(PTRDIFF_MAX / sizeof numbers);
+}
+
+/* Rows first, so that nothing overflows while the rest is counted. */
+static int count_rows(const struct cg_rnn *rnn, struct cg_rnn_shape *shape)
+{
+	int64_t T = shape->T, B = shape->B, rows;
+
+	if (T < 0 || B < 0)
+		return REFUSE("%s: expected at least 0, got %lld", T < 0 ? "T" : "B", (long long)(T < 0 ? T : B));
+	if (T > INT32_MAX || __builtin_mul_overflow(T + 2, B, &rows) || rows > INT64_MAX / 4)
+		return too_many(shape);
+	CG_TRY(cg_steps_count(shape));
+	shape->is_dense = shape->is_whole && rnn->time_major;
+	return CG_OK;
+}
+
+static int count_bytes(const struct cg_rnn *rnn, int pass, struct cg_rnn_shape *shape)
+{
+	struct cg_net_sizes *bytes = &shape->bytes;
+
+	if (shape->is_vendors)
+		return rnn->context->backend->net->sizes(rnn->net, shape->T, shape->B, shape->lengths, bytes);
+	*bytes = (struct cg_net_sizes){ .reserve = rnn->training ? cg_seq_reserve(rnn, shape->N) : 0 };
+	if (pass == CG_FORWARD)
+		bytes->forward = cg_seq_work(rnn, pass, shape, &shape->workspace);
+	else if (rnn->training)
+		bytes->backward = cg_seq_work(rnn, pass, shape, &shape->workspace);
+	return CG_OK;
+}
+
+static size_t most(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+int cg_rnn_measure(const struct cg_rnn *rnn, int pass, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_shape *shape)
+{
+	const struct cg_net_sizes *bytes = &shape->bytes;
+
+	shape->T = T;
+	shape->B = B;
+	shape->lengths = B ? lengths : NULL;
+	CG_TRY(count_rows(rnn, shape));
+	CG_TRY(cg_rnn_choose_route(rnn, T, &shape->is_vendors));
+	CG_TRY(count_bytes(rnn, pass, shape));
+	if (most(bytes->reserve, most(bytes->forward, bytes->backward)) > PTRDIFF_MAX || !(shape->is_dense || has_index(shape)))
+		return too_many(shape);
+	return CG_OK;
+}
+
+int64_t cg_rnn_reserve_elements(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
+{
+	size_t each = cg_dtype_bytes(rnn->dtype);
+
+	return (int64_t)((shape->bytes.reserve + each - 1) / each);
+}
+
+int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *result)
+{
+	struct cg_rnn_shape shape;
+	size_t forward;
+
+	if (!rnn || !result)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_sizes: %s: missing", rnn ? "sizes" : "rnn");
+	CG_TRY(cg_rnn_measure(rnn, CG_FORWARD, T, B, lengths, &shape));
+	forward = shape.bytes.forward;
+	if (!shape.is_vendors && rnn->training)
+		CG_TRY(count_bytes(rnn, CG_GRAD, &shape));
+	if (shape.bytes.backward > PTRDIFF_MAX)
+		return too_many(&shape);
+	*result = (struct cg_rnn_sizes){ (size_t)rnn->params * cg_dtype_bytes(rnn->dtype), shape.bytes.reserve,
+	                                 most(forward, shape.bytes.backward) };
+	return CG_OK;
+}
