@@ -16,6 +16,7 @@ struct cg_built;                         /* a backend's own: the functions of on
 struct cg_net;                           /* a backend's own: a network, with a vendor's library */
 
 enum { CG_SLOTS_MAX = 64 };              /* arguments of a launch at most */
+enum { CG_PACKED_COLUMNS = 64 };
 
 /* An argument of a launch, in the place of the piece's argument.  Absent memory is all zeros. */
 struct cg_operand {
@@ -121,7 +122,8 @@ struct cg_backend {
 	               const struct cg_operand *);
 	int  (*gemm)(struct cg_queue *, const struct cg_gemm *);
 	/* For products that come many times with the same b: bytes of b as they read it best, 0: as it lies; and b so, to packed.
-	 * NULL, both: there is no such thing. */
+	 * The bytes are at most those of op(b) in acc, its columns rounded up to a multiple of CG_PACKED_COLUMNS.  NULL, both: there
+	 * is no such thing. */
 	size_t (*packed)(const struct cg_device *, const struct cg_gemm *);
 	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
 	/* The same bits on every backend.  Enqueued, like a launch, without waiting. */
