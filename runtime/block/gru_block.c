@@ -97,7 +97,8 @@ struct kernel_memory {
 	struct cg_mem partial;                           /* of sums */
 };
 
-static void set_gates(const struct cg_gru_block *op, struct cg_mem ru, struct cg_mem candidate, size_t bytes, struct cg_mem gates[GATES])
+static void set_gates(const struct cg_gru_block *op, struct cg_mem ru, struct cg_mem candidate, size_t bytes,
+                      struct cg_mem gates[GATES])
 {
 	size_t half = (size_t)op->U * bytes;
 
@@ -111,7 +112,7 @@ static int bind(const void *of, const struct cg_argument *a, struct cg_operand *
 	const struct kernel_memory *m = of;
 	int d = a->order != CG_VALUE;
 
-	operand->stride = a->role == CG_ROLE_GATE && a->index != CANDIDATE ? 2 * m->op->U : m->op->U;
+	*operand = (struct cg_operand){ .stride = a->role == CG_ROLE_GATE && a->index != CANDIDATE ? 2 * m->op->U : m->op->U };
 	switch (a->role) {
 	case CG_ROLE_GATE:       operand->mem = m->gates[d][a->index]; break;
 	case CG_ROLE_BIAS:       operand->mem = m->bias[a->index]; break;
@@ -205,7 +206,8 @@ static int weights(struct cg_stream *stream, const struct cg_gru_block *op, stru
 }
 
 /* What reaches h_prev, directly and through the gates, and what reaches x. */
-static int inputs(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem dru, struct cg_mem dc, const struct grad_work *w)
+static int inputs(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem dru, struct cg_mem dc,
+                  const struct grad_work *w)
 {
 	const struct cg_matrix direct = { w->dh, op->U, 1 }, d_h_prev = { op->d_h_prev, op->U, 0 };
 	const struct cg_matrix part = { w->dx, op->I, 1 }, d_x = { op->d_x, op->I, 0 };
@@ -219,7 +221,8 @@ static int inputs(struct cg_stream *stream, const struct cg_gru_block *op, struc
 }
 
 /* The gradient of a stage's biases, where it is asked for. */
-static int sums(struct cg_stream *stream, const struct cg_ready *kernel, int part, struct cg_mem bias, const struct kernel_memory *m)
+static int sums(struct cg_stream *stream, const struct cg_ready *kernel, int part, struct cg_mem bias,
+                const struct kernel_memory *m)
 {
 	if (!cg_present(bias))
 		return CG_OK;

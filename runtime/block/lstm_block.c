@@ -1,18 +1,41 @@
 /*
- * LSTMBlockCell and BlockLSTM, which is T of its steps, and their gradients.  Forward: one product for the inputs of all steps, then
- * for each step a product and a point kernel.  Backward: for each step a point kernel and the product that carries its gradient
- * to the step before; then sums over the rows of all steps and the products of the weight gradients.  cs and h are rounded at
+ * LSTMBlockCell and BlockLSTM, which is T of its steps, and their gradients: the op as a recurrence, whose cs and h are rounded at
  * every step.  The equations are templates/lstm_block.cell, the checks the op table's.
  */
-#include <string.h>
+#include <stddef.h>
 
 #include "runtime/op/run.h"
 #include "runtime/block/block.h"
+#include "runtime/rnn/rnn.h"
 
-enum { GATES = 4, POINT = 0, SUM_PART, SUM, SUMS = GATES + 3 };
+#define LSTM(field) offsetof(struct cg_lstm_block, field)
 
-/* Where gate k of the cell (i ci f o) stands among the blocks of w, b and dgates. */
-static const int place[][GATES] = { [CG_ICFO] = { 0, 1, 2, 3 }, [CG_IFCO] = { 0, 2, 1, 3 } };
+/* ---- the cell: its gates are i ci f o ---- */
+
+enum { GATES = 4, PARAMS = 2, SUMS = GATES + 3 };
+
+/* Their blocks of columns in w, b and dgates. */
+#define GATE(block) { block, block, 1, 1 }
+static const struct cg_rnn_gate gates[][GATES] = {
+	[CG_ICFO] = { GATE(0), GATE(1), GATE(2), GATE(3) },
+	[CG_IFCO] = { GATE(0), GATE(2), GATE(1), GATE(3) },
+};
+static const struct cg_rnn_run all_gates = { 0, 0, GATES };
+static const int first[] = { 0, GATES };
+
+/* What it saves and its vectors, in its order. */
+static const size_t saved[] = { LSTM(i), LSTM(ci), LSTM(f), LSTM(o), LSTM(cs), LSTM(co), LSTM(h) };
+static const struct { size_t value, grad; int reads_cs_prev; } vectors[] = {
+	{ LSTM(wci), LSTM(wci_grad), 1 }, { LSTM(wcf), LSTM(wcf_grad), 1 }, { LSTM(wco), LSTM(wco_grad), 0 },
+};
+enum { SAVED = sizeof saved / sizeof *saved, VECTORS = sizeof vectors / sizeof *vectors, CS = 4, H = 6, OUTPUT = 1 };
+
+static struct cg_mem mem_at(const struct cg_lstm_block *op, size_t at)
+{
+	return *(const struct cg_mem *)(const void *)((const char *)op + at);
+}
+
+/* ---- sizes ---- */
 
 static void init(void *op, size_t size)
 {
@@ -29,8 +52,16 @@ void cg_lstm_block_init(struct cg_lstm_block *op, size_t size)
 static const struct cg_sized sized = CG_SIZED(struct cg_lstm_block, b_grad, init);
 
 /* The work memory, in the order in which it is taken.  What passes from step to step is there when there is more than one. */
-struct forward_work { struct cg_mem gates, cs, h; };                     /* [T B 4U] acc; [2 B U] and [B U], for absent outputs */
-struct grad_work { struct cg_mem dgates, partial, dcs, dh, before; };    /* [T B 4U]; acc; [2 B U], [B U], upstream; [T B U] */
+struct forward_work { struct cg_mem gates, cs, h, packed; };             /* [T B 4U] acc; [2 B U] and [B U], for absent outputs */
+struct grad_work { struct cg_mem dgates, partial, carry_cs, carry_h, cs_prev, sum, packed; };
+
+/* Room for the rows of w that multiply h as some device's products read them best: of op(b) [k n]. */
+static struct cg_mem take_packed(const struct cg_lstm_block *op, struct cg_work *work, int64_t k, int64_t n)
+{
+	if (op->T < CG_STEPS_TO_PACK)
+		return (struct cg_mem){ .data = NULL };
+	return cg_work_take(work, k, (n + CG_PACKED_COLUMNS - 1) / CG_PACKED_COLUMNS * CG_PACKED_COLUMNS, cg_acc_bytes(op->dtype));
+}
 
 static void take_forward(const struct cg_lstm_block *op, struct cg_work *work, struct forward_work *w)
 {
@@ -41,20 +72,24 @@ static void take_forward(const struct cg_lstm_block *op, struct cg_work *work, s
 		return;
 	w->cs = cg_work_take(work, 2 * op->B, op->U, real);
 	w->h = cg_work_take(work, op->B, op->U, real);
+	w->packed = take_packed(op, work, op->U, GATES * op->U);
 }
 
 static void take_grad(const struct cg_lstm_block *op, struct cg_work *work, struct grad_work *w)
 {
-	size_t real = cg_dtype_bytes(op->dtype);
+	size_t real = cg_dtype_bytes(op->dtype), acc = cg_acc_bytes(op->dtype);
 	int64_t rows = op->T * op->B;
 
 	*w = (struct grad_work){ .dgates = cg_work_take(work, rows, GATES * op->U, real) };
-	w->partial = cg_work_take(work, (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS, SUMS * op->U, cg_acc_bytes(op->dtype));
+	w->partial = cg_work_take(work, (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS, SUMS * op->U, acc);
 	if (op->T <= 1)
 		return;
-	w->dcs = cg_work_take(work, 2 * op->B, op->U, real);
-	w->dh = cg_work_take(work, op->B, op->U, real);
-	w->before = cg_work_take(work, rows, op->U, real);
+	w->carry_cs = cg_work_take(work, 2 * op->B, op->U, real);
+	w->carry_h = cg_work_take(work, 2 * op->B, op->U, real);
+	w->cs_prev = cg_work_take(work, rows, op->U, real);
+	if (real != acc)
+		w->sum = cg_work_take(work, op->U, GATES * op->U, acc);
+	w->packed = take_packed(op, work, GATES * op->U, op->U);
 }
 
 static size_t work_bytes(const struct cg_lstm_block *op, int pass)
@@ -70,7 +105,7 @@ static size_t work_bytes(const struct cg_lstm_block *op, int pass)
 	return work.used;
 }
 
-/* Of T B U elements the work is less than 64 bytes each, and as much for one row. */
+/* Of T B U elements the work is less than 64 bytes each, and as much for one row; beside that it is of the size of w. */
 static int is_too_large(const struct cg_lstm_block *op)
 {
 	const int64_t most = PTRDIFF_MAX / 256;
@@ -92,6 +127,8 @@ int cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t
 	if (op->T < 0 || op->B < 0 || op->U < 1 || !cg_dtype_bytes(op->dtype) || is_too_large(op))
 		return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: T, B, U or dtype: out of range");
 	*bytes = work_bytes(op, pass);
+	if (*bytes > PTRDIFF_MAX)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: U: out of range");
 	return CG_OK;
 }
 
@@ -101,326 +138,166 @@ static int64_t steps(const struct cg_lstm_block *op)
 	return !op->B ? 0 : op->seq_len_max < 0 ? op->T : op->seq_len_max;
 }
 
-/* Step t of [T B width]. */
-static struct cg_mem at(const struct cg_lstm_block *op, struct cg_mem mem, int64_t t, int64_t width, size_t bytes)
+/* ---- the op as a recurrence ---- */
+
+struct walk {
+	struct cg_scan scan;
+	struct cg_steps steps;
+	double params[PARAMS];                   /* forget_bias, cell_clip; the gradient reads neither */
+};
+
+/* The rows of w, or of its gradient, that multiply h. */
+static struct cg_matrix recurrent(const struct cg_lstm_block *op, struct cg_mem w)
 {
-	bytes *= (size_t)(op->B * width);
-	return cg_part(mem, (size_t)t * bytes, bytes);
+	size_t row = (size_t)(GATES * op->U) * cg_dtype_bytes(op->dtype);
+
+	return (struct cg_matrix){ cg_part(w, (size_t)op->I * row, (size_t)op->U * row), GATES * op->U, 0 };
 }
 
-/* The same of what has a row of U for each of the batch. */
-static struct cg_mem state(const struct cg_lstm_block *op, struct cg_mem mem, int64_t t)
+/* What both passes have. */
+static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int pass, struct walk *walk)
 {
-	return at(op, mem, t, op->U, cg_dtype_bytes(op->dtype));
+	struct cg_scan *scan = &walk->scan;
+	int64_t U = op->U, wide = GATES * U, n = steps(op);
+
+	walk->steps = (struct cg_steps){ .T = n, .B = op->B, .N = n * op->B, .S = n, .straight = 1 };
+	*scan = (struct cg_scan){
+		.stream = stream, .steps = &walk->steps, .bytes = { cg_dtype_bytes(op->dtype), cg_acc_bytes(op->dtype) },
+		.values = walk->params, .gate = gates[op->gates], .runs = &all_gates, .first = first, .n_runs = 1, .n_blocks = GATES,
+		.output = OUTPUT, .kept_h = H, .kept_c = CS, .U = U, .H = U, .width = op->I, .by_input = 1, .x = { op->x, op->I, 0 },
+		.h = { op->h, U, 0 }, .h_first = { op->h_prev, U, 0 }, .c_first = { op->cs_prev, U, 0 }, .bias = { op->b, 0, 0 },
+	};
+	scan->input.value = (struct cg_matrix){ op->w, wide, 0 };
+	scan->recurrent.value = recurrent(op, op->w);
+	for (int k = 0; k < SAVED; k++)
+		scan->kept[k] = mem_at(op, saved[k]);
+	for (int k = 0; k < VECTORS; k++)
+		scan->vector[k] = mem_at(op, vectors[k].value);
+	return cg_ready(stream->context, "lstm_block", op->use_peephole ? "peephole" : "", pass, 0, op->dtype, &scan->kernel);
+}
+
+/* Steps' products with a copy of w, where the backend makes one and there is room. */
+static void use_packed(struct cg_scan *scan, int back, struct cg_mem room)
+{
+	struct cg_gemm g = cg_scan_product(scan->kernel->dtype, back, 1, GATES * scan->U, scan->U, scan->steps->B);
+	size_t bytes = cg_scan_packed(scan->stream->context, &g, scan->steps->N);
+
+	if (bytes && bytes <= room.bytes)
+		scan->packed[0] = cg_part(room, 0, bytes);
+}
+
+static int zero(struct cg_stream *stream, struct cg_mem mem, size_t at, size_t bytes)
+{
+	return cg_present(mem) && bytes ? stream->context->backend->zero(stream->queue, cg_part(mem, at, bytes), bytes) : CG_OK;
 }
 
 /* The steps of an output that are not computed. */
 static int zero_rest(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem mem, int64_t width)
 {
-	size_t step = (size_t)(op->B * width) * cg_dtype_bytes(op->dtype), bytes = (size_t)(op->T - steps(op)) * step;
+	size_t step = (size_t)(op->B * width) * cg_dtype_bytes(op->dtype);
 
-	if (!cg_present(mem) || !bytes)
-		return CG_OK;
-	return stream->context->backend->zero(stream->queue, cg_part(mem, (size_t)steps(op) * step, bytes), bytes);
-}
-
-static const char *options(const struct cg_lstm_block *op)
-{
-	return op->use_peephole ? "peephole" : "";
-}
-
-/* ---- the arguments of a kernel ---- */
-
-#define LSTM(field) offsetof(struct cg_lstm_block, field)
-
-/* The op's arguments in the order of the cell, and the gradients of its vectors. */
-static const size_t saved_at[] = { LSTM(i), LSTM(ci), LSTM(f), LSTM(o), LSTM(cs), LSTM(co), LSTM(h) };
-static const size_t vector_at[][2] = { { LSTM(wci), LSTM(wci_grad) }, { LSTM(wcf), LSTM(wcf_grad) }, { LSTM(wco), LSTM(wco_grad) } };
-enum { SAVED = sizeof saved_at / sizeof *saved_at, SAVED_CS = 4, SAVED_H = 6, STATE_CS = 0, VECTORS = 3 };
-
-static struct cg_mem mem_at(const struct cg_lstm_block *op, size_t at)
-{
-	return *(const struct cg_mem *)(const void *)((const char *)op + at);
-}
-
-/* What the kernels take at a step, or in the sums of all. */
-struct kernel_memory {
-	const struct cg_lstm_block *op;
-	struct cg_mem gates, dgates;             /* [B 4U] */
-	struct cg_mem cs_prev, dcs_prev, dcs, dh;
-	struct cg_mem saved[SAVED], partial;
-};
-
-/* Gate k of [B 4U], or of [4U]. */
-static void bind_gate(const struct cg_lstm_block *op, struct cg_mem mem, int k, size_t bytes, struct cg_operand *operand)
-{
-	size_t at = (size_t)(place[op->gates][k] * op->U) * bytes;
-
-	operand->mem = cg_part(mem, at, mem.bytes - at);
-	operand->stride = GATES * op->U;
-}
-
-static int bind(const void *of, const struct cg_argument *a, struct cg_operand *operand)
-{
-	const struct kernel_memory *m = of;
-	const struct cg_lstm_block *op = m->op;
-	int is_value = a->order == CG_VALUE;
-
-	operand->stride = op->U;
-	switch (a->role) {
-	case CG_ROLE_GATE:
-		if (is_value)
-			bind_gate(op, m->gates, a->index, cg_acc_bytes(op->dtype), operand);
-		else
-			bind_gate(op, m->dgates, a->index, cg_dtype_bytes(op->dtype), operand);
-		break;
-	case CG_ROLE_BIAS:       bind_gate(op, op->b_grad, a->index, cg_dtype_bytes(op->dtype), operand); break;
-	case CG_ROLE_PREV:       operand->mem = is_value ? m->cs_prev : m->dcs_prev; break;
-	case CG_ROLE_STATE:      operand->mem = a->index == STATE_CS ? m->dcs : m->dh; break;
-	case CG_ROLE_SAVED:      operand->mem = m->saved[a->index]; break;
-	case CG_ROLE_WEIGHT:     operand->mem = mem_at(op, vector_at[a->index][!is_value]); break;
-	case CG_ROLE_PARAM:      operand->value = cg_round(op->dtype, a->index ? op->cell_clip : op->forget_bias); break;
-	case CG_ROLE_SCRATCH:    operand->mem = m->partial; break;
-	case CG_ROLE_ACCUMULATE: operand->value = op->accumulate; break;
-	}
-	return CG_OK;
-}
-
-/* What forward writes and grad reads at step t. */
-static void take_saved(struct kernel_memory *m, int64_t t)
-{
-	for (int k = 0; k < SAVED; k++)
-		m->saved[k] = state(m->op, mem_at(m->op, saved_at[k]), t);
+	return zero(stream, mem, (size_t)steps(op) * step, (size_t)(op->T - steps(op)) * step);
 }
 
 /* ---- forward ---- */
 
-/* x W_x + b of all steps. */
-static int multiply_input(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem gates)
-{
-	int64_t wide = GATES * op->U;
-	struct cg_gemm product = { .dtype = op->dtype, .m = steps(op) * op->B, .n = wide, .k = op->I };
-
-	product.c = (struct cg_matrix){ gates, wide, 1 };
-	product.start = (struct cg_matrix){ op->b, 0, 0 };
-	product.a = (struct cg_matrix){ op->x, op->I, 0 };
-	product.b = (struct cg_matrix){ op->w, wide, 0 };
-	return cg_multiply(stream, &product);
-}
-
-/* The rows of w, or of its gradient, that multiply h_prev. */
-static struct cg_mem recurrent(const struct cg_lstm_block *op, struct cg_mem w)
-{
-	size_t row = (size_t)(GATES * op->U) * cg_dtype_bytes(op->dtype);
-
-	return cg_part(w, (size_t)op->I * row, (size_t)op->U * row);
-}
-
-/* Where the states after step t are; in the work memory, where nobody wants them but the step after. */
-static struct cg_mem cs_after(const struct cg_lstm_block *op, const struct forward_work *w, int64_t t)
-{
-	if (t < 0)
-		return op->cs_prev;
-	return cg_present(op->cs) ? state(op, op->cs, t) : state(op, w->cs, t % 2);
-}
-
-static struct cg_mem h_after(const struct cg_lstm_block *op, const struct forward_work *w, int64_t t)
-{
-	if (t < 0)
-		return op->h_prev;
-	return cg_present(op->h) ? state(op, op->h, t) : w->h;
-}
-
-static int forward_step(struct cg_stream *stream, const struct cg_lstm_block *op, const struct cg_ready *kernel,
-                        const struct forward_work *w, int64_t t)
-{
-	int64_t wide = GATES * op->U;
-	struct kernel_memory m = { .op = op, .gates = at(op, w->gates, t, wide, cg_acc_bytes(op->dtype)), .cs_prev = cs_after(op, w, t - 1) };
-	struct cg_gemm product = { .dtype = op->dtype, .m = op->B, .n = wide, .k = op->U };
-
-	product.c = product.start = (struct cg_matrix){ m.gates, wide, 1 };
-	product.a = (struct cg_matrix){ h_after(op, w, t - 1), op->U, 0 };
-	product.b = (struct cg_matrix){ recurrent(op, op->w), wide, 0 };
-	CG_TRY(cg_multiply(stream, &product));
-	take_saved(&m, t);
-	m.saved[SAVED_CS] = cs_after(op, w, t);
-	m.saved[SAVED_H] = h_after(op, w, t);
-	return cg_launch(stream, kernel, POINT, op->B, op->U, bind, &m);
-}
-
 static int forward(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_lstm_block *op = given;
-	const struct cg_mem outputs[] = { op->i, op->cs, op->f, op->o, op->ci, op->co, op->h };
-	const struct cg_ready *kernel;
 	struct forward_work w;
+	struct walk walk;
+	struct cg_scan *scan = &walk.scan;
 
-	CG_TRY(cg_ready(stream->context, "lstm_block", options(op), CG_FORWARD, 0, op->dtype, &kernel));
+	CG_TRY(begin(stream, op, CG_FORWARD, &walk));
+	walk.params[0] = cg_round(op->dtype, op->forget_bias);
+	walk.params[1] = cg_round(op->dtype, op->cell_clip);
 	take_forward(op, work, &w);
-	CG_TRY(multiply_input(stream, op, w.gates));
-	for (int64_t t = 0; t < steps(op); t++)
-		CG_TRY(forward_step(stream, op, kernel, &w, t));
-	for (size_t k = 0; k < sizeof outputs / sizeof *outputs; k++)
-		CG_TRY(zero_rest(stream, op, outputs[k], op->U));
+	scan->gates = w.gates;
+	if (!cg_present(op->cs)) {
+		scan->kept[CS] = w.cs;
+		scan->in_turn[CS] = 2;
+	}
+	if (!cg_present(op->h)) {
+		scan->h.mem = scan->kept[H] = w.h;
+		scan->in_turn[H] = 1;
+	}
+	use_packed(scan, 0, w.packed);
+	CG_TRY(cg_scan_forward(scan));
+	for (int k = 0; k < SAVED; k++)
+		CG_TRY(zero_rest(stream, op, mem_at(op, saved[k]), op->U));
 	return CG_OK;
 }
 
 /* ---- gradient ---- */
 
-/* Rows of U elements, copied, or added to what is there. */
-static int move(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem from, struct cg_mem to, int64_t n, int add)
+/* Which of the gradients by weights are asked for, and what their sums read. */
+static void ask_for_weights(const struct cg_lstm_block *op, const struct grad_work *w, struct cg_scan *scan)
 {
-	const struct cg_rows all = { .dtype = op->dtype, .rows = n, .columns = op->U, .src = { from, op->U, 0 },
-	                             .dst = { to, op->U, 0 }, .add = add };
-
-	return cg_copy_rows(stream, &all);
-}
-
-/* What each step began with: the state given, then what the steps wrote; of one step, what was given. */
-static int shift(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem first, struct cg_mem wrote,
-                 struct cg_mem room, struct cg_mem *before)
-{
-	int64_t n = steps(op);
-
-	*before = n > 1 ? room : first;
-	if (n <= 1)
-		return CG_OK;
-	CG_TRY(move(stream, op, first, room, op->B, 0));
-	return move(stream, op, wrote, cg_part(room, state(op, room, 0).bytes, room.bytes), (n - 1) * op->B, 0);
-}
-
-/* dgates W^T: what the loss gains by the state that a step began with, or by its input. */
-static int carry_back(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem dgates, int64_t n, struct cg_mem w,
-                      int64_t width, struct cg_mem start, struct cg_mem to)
-{
-	int64_t wide = GATES * op->U;
-	struct cg_gemm product = { .dtype = op->dtype, .m = n, .n = width, .k = wide, .transpose_b = 1 };
-
-	product.a = (struct cg_matrix){ dgates, wide, 0 };
-	product.b = (struct cg_matrix){ w, wide, 0 };
-	product.c = (struct cg_matrix){ to, width, 0 };
-	if (cg_present(start))
-		product.start = (struct cg_matrix){ start, width, 0 };
-	return cg_multiply(stream, &product);
-}
-
-static int grad_step(struct cg_stream *stream, const struct cg_lstm_block *op, const struct cg_ready *kernel,
-                     const struct grad_work *w, int wants_gates, int64_t t)
-{
-	size_t real = cg_dtype_bytes(op->dtype);
-	int64_t wide = GATES * op->U;
-	struct kernel_memory m = { .op = op, .dcs = state(op, op->cs_grad, t), .dh = state(op, op->h_grad, t) };
-
-	if (t + 1 < steps(op)) {
-		struct cg_mem carried = state(op, w->dcs, (t + 1) % 2);
-
-		CG_TRY(carry_back(stream, op, at(op, w->dgates, t + 1, wide, real), op->B, recurrent(op, op->w), op->U, m.dh, w->dh));
-		m.dh = w->dh;
-		if (cg_present(m.dcs))
-			CG_TRY(move(stream, op, m.dcs, carried, op->B, 1));
-		m.dcs = carried;
+	if (cg_present(op->w_grad)) {
+		scan->input.grad = (struct cg_matrix){ op->w_grad, GATES * op->U, 0 };
+		scan->recurrent.grad = recurrent(op, op->w_grad);
 	}
-	take_saved(&m, t);
-	m.cs_prev = t ? state(op, op->cs, t - 1) : op->cs_prev;
-	m.dcs_prev = t ? state(op, w->dcs, t % 2) : op->cs_prev_grad;
-	if (wants_gates)
-		m.dgates = at(op, w->dgates, t, wide, real);
-	return cg_launch(stream, kernel, POINT, op->B, op->U, bind, &m);
-}
-
-/* The gradients of the peephole vectors and of b, summed over the rows of all steps from dgates. */
-static int sums(struct cg_stream *stream, const struct cg_lstm_block *op, const struct cg_ready *kernel, const struct grad_work *w)
-{
-	struct kernel_memory m = { .op = op, .dgates = w->dgates, .saved[SAVED_CS] = op->cs, .partial = w->partial };
-	int64_t n = steps(op) * op->B;
-	int wanted = cg_present(op->b_grad), wants_cs_prev = 0;
-
-	for (int k = 0; k < VECTORS; k++) {
-		struct cg_mem grad = mem_at(op, vector_at[k][1]);
-
-		wanted |= op->use_peephole && cg_present(grad);
-		wants_cs_prev |= op->use_peephole && cg_present(grad) && k < VECTORS - 1;
-		if (!op->use_peephole && cg_present(grad) && !op->accumulate)
-			CG_TRY(stream->context->backend->zero(stream->queue, grad, (size_t)op->U * cg_dtype_bytes(op->dtype)));
+	scan->d_bias[0] = op->b_grad;
+	scan->wants_sums = cg_present(op->b_grad);
+	for (int k = 0; k < VECTORS && op->use_peephole; k++) {
+		scan->d_vector[k] = mem_at(op, vectors[k].grad);
+		scan->wants_sums |= cg_present(scan->d_vector[k]);
+		/* Absent, it reads as zeros, in sums that nobody asks for. */
+		if (vectors[k].reads_cs_prev && cg_present(scan->d_vector[k]))
+			scan->prev_c = w->cs_prev;
 	}
-	if (!wanted)
-		return CG_OK;
-	/* Absent, it reads as zeros, in sums that nobody asks for. */
-	if (wants_cs_prev)
-		CG_TRY(shift(stream, op, op->cs_prev, op->cs, w->before, &m.cs_prev));
-	CG_TRY(cg_launch(stream, kernel, SUM_PART, n, op->U, bind, &m));
-	return cg_launch(stream, kernel, SUM, n, op->U, bind, &m);
+	scan->partial = w->partial;
+	scan->sum = w->sum;
+	scan->accumulate = op->accumulate;
 }
 
-/* The rows of w_grad that belong to `in` [n width]. */
-static int weights(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem in, int64_t width, struct cg_mem dgates,
-                   struct cg_mem w_grad)
+static int begin_grad(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_work *work, struct walk *walk)
 {
-	int64_t wide = GATES * op->U;
-	struct cg_gemm product = { .dtype = op->dtype, .m = width, .n = wide, .k = steps(op) * op->B, .transpose_a = 1 };
+	struct cg_scan *scan = &walk->scan;
+	struct grad_work w;
 
-	/* Of no rows there is no memory to name. */
-	if (product.k) {
-		product.a = (struct cg_matrix){ in, width, 0 };
-		product.b = (struct cg_matrix){ dgates, wide, 0 };
-	}
-	product.c = (struct cg_matrix){ w_grad, wide, 0 };
-	if (op->accumulate)
-		product.start = product.c;
-	return cg_multiply(stream, &product);
+	CG_TRY(begin(stream, op, CG_GRAD, walk));
+	take_grad(op, work, &w);
+	ask_for_weights(op, &w, scan);
+	scan->dy = (struct cg_matrix){ op->h_grad, op->U, 0 };
+	scan->dc = (struct cg_matrix){ op->cs_grad, op->U, 0 };
+	scan->carry_h = w.carry_h;
+	scan->carry_c = w.carry_cs;
+	scan->d_h_first = (struct cg_matrix){ op->h_prev_grad, op->U, 0 };
+	scan->d_c_first = (struct cg_matrix){ op->cs_prev_grad, op->U, 0 };
+	if (cg_present(op->dgates))
+		scan->d_gates = op->dgates;
+	else if (steps(op) > 1 || cg_present(op->x_grad) || cg_present(op->h_prev_grad) || cg_present(op->w_grad) ||
+	         scan->wants_sums)
+		scan->d_gates = w.dgates;
+	use_packed(scan, 1, w.packed);
+	return CG_OK;
 }
 
-/* x_grad, h_prev_grad and w_grad: products with dgates. */
-static int products(struct cg_stream *stream, const struct cg_lstm_block *op, const struct grad_work *w)
-{
-	const struct cg_mem none = { .data = NULL };
-	int64_t n = steps(op);
-	struct cg_mem h_prev;
-
-	if (cg_present(op->x_grad))
-		CG_TRY(carry_back(stream, op, w->dgates, n * op->B, op->w, op->I, none, op->x_grad));
-	if (cg_present(op->w_grad))
-		CG_TRY(weights(stream, op, op->x, op->I, w->dgates, op->w_grad));
-	if (cg_present(op->h_prev_grad) && n)
-		CG_TRY(carry_back(stream, op, w->dgates, op->B, recurrent(op, op->w), op->U, none, op->h_prev_grad));
-	if (!cg_present(op->w_grad))
-		return CG_OK;
-	CG_TRY(shift(stream, op, op->h_prev, op->h, w->before, &h_prev));
-	return weights(stream, op, h_prev, op->U, w->dgates, recurrent(op, op->w_grad));
-}
-
-/* What no step computes. */
+/* What no step computes, and vectors that nothing was multiplied by. */
 static int zero_grads(struct cg_stream *stream, const struct cg_lstm_block *op)
 {
-	const struct cg_mem states[] = { op->cs_prev_grad, op->h_prev_grad };
-	size_t bytes = (size_t)(op->B * op->U) * cg_dtype_bytes(op->dtype);
+	size_t unit = (size_t)op->U * cg_dtype_bytes(op->dtype), state = steps(op) ? 0 : (size_t)op->B * unit;
 
 	CG_TRY(zero_rest(stream, op, op->dgates, GATES * op->U));
 	CG_TRY(zero_rest(stream, op, op->x_grad, op->I));
-	for (int k = 0; k < 2 && !steps(op) && bytes; k++)
-		if (cg_present(states[k]))
-			CG_TRY(stream->context->backend->zero(stream->queue, states[k], bytes));
+	CG_TRY(zero(stream, op->cs_prev_grad, 0, state));
+	CG_TRY(zero(stream, op->h_prev_grad, 0, state));
+	for (int k = 0; k < VECTORS && !op->use_peephole && !op->accumulate; k++)
+		CG_TRY(zero(stream, mem_at(op, vectors[k].grad), 0, unit));
 	return CG_OK;
 }
 
 static int grad(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_lstm_block *op = given;
-	const struct cg_ready *kernel;
-	struct grad_work w;
-	int wants_gates = cg_present(op->x_grad) || cg_present(op->h_prev_grad) || cg_present(op->w_grad) ||
-	                  cg_present(op->b_grad) || cg_present(op->dgates) || steps(op) > 1 ||
-	                  (op->use_peephole && (cg_present(op->wci_grad) || cg_present(op->wcf_grad) || cg_present(op->wco_grad)));
+	static const struct cg_matrix none = { .stride = 0 };
+	struct walk walk;
 
-	CG_TRY(cg_ready(stream->context, "lstm_block", options(op), CG_GRAD, 0, op->dtype, &kernel));
-	take_grad(op, work, &w);
-	if (cg_present(op->dgates))
-		w.dgates = op->dgates;
-	for (int64_t t = steps(op) - 1; t >= 0; t--)
-		CG_TRY(grad_step(stream, op, kernel, &w, wants_gates, t));
+	CG_TRY(begin_grad(stream, op, work, &walk));
+	CG_TRY(cg_scan_backward(&walk.scan));
 	CG_TRY(zero_grads(stream, op));
-	CG_TRY(sums(stream, op, kernel, &w));
-	return products(stream, op, &w);
+	return cg_present(op->x_grad) ? cg_scan_dx(&walk.scan, 0, none, (struct cg_matrix){ op->x_grad, op->I, 0 }) : CG_OK;
 }
 
 /* ---- calls ---- */
@@ -645,7 +522,7 @@ static int lstm_grad(struct cg_stream *stream, const void *op)
 	return cg_lstm_block_grad(stream, op);
 }
 
-#define LSTM_STRUCT CG_READ_ONCE, \
+#define LSTM_STRUCT \
 	.type = "cg_lstm_block", .size = sizeof(struct cg_lstm_block), \
 	.dtype_at = LSTM(dtype), .accumulate_at = LSTM(accumulate), .work_at = LSTM(work)
 #define LSTM_MEANS  ONE_LAYER " cell=lstm_block weights_format=block"

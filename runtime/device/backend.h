@@ -17,6 +17,7 @@ struct cg_built;                         /* the functions of one plan, ready to 
 struct cg_net;                           /* a network, with a vendor's library */
 
 enum { CG_SLOTS_MAX = 64 };              /* arguments of a launch at most */
+enum { CG_PACKED_COLUMNS = 64 };
 
 /* An argument of a launch, in the place of the piece's argument.  Absent memory is all zeros. */
 struct cg_operand {
@@ -134,7 +135,8 @@ struct cg_backend {
 	/* What the device has room for, by which the tiles of a generated product are chosen.  NULL: gemm leaves nothing. */
 	struct cg_gemm_limits (*limits)(const struct cg_device *, int dtype);
 	/* For products that come many times with the same b: bytes of b as they read it best, 0: as it lies; and b so, to packed.
-	 * NULL, both: there is no such thing. */
+	 * The bytes are at most those of op(b) in acc, its columns rounded up to a multiple of CG_PACKED_COLUMNS.  NULL, both: there
+	 * is no such thing. */
 	size_t (*packed)(const struct cg_device *, const struct cg_gemm *);
 	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
 	/* Rows by code of the backend's own, the same bits on every backend; rows and columns are not 0.  Enqueued, like a launch, without

@@ -76,7 +76,7 @@ int cg_ready(struct cg_context *, const char *cell, const char *options, int pas
 int cg_ready_cell(struct cg_context *, const struct cg_cell *, int options, int pass, int stage, int dtype,
                   const struct cg_ready **);
 
-/* Sets the operand, which is all zeros, of an argument by its role, index and order.  of: the caller's. */
+/* Sets the operand of an argument by its role, index and order.  of: the caller's. */
 typedef int cg_binding(const void *of, const struct cg_argument *, struct cg_operand *);
 /* The operands of a piece, in its order. */
 int cg_bind(const struct cg_piece *, cg_binding *, const void *of, struct cg_operand operands[]);

@@ -90,11 +90,11 @@ int cg_bind(const struct cg_piece *piece, cg_binding *binding, const void *of, s
 {
 	const struct cg_argument *a = piece->arguments, *end = a + piece->n_arguments;
 
-	for (; a < end; a++, operands++) {
-		*operands = (struct cg_operand){ .value = 0 };
-		if (a->role != CG_ROLE_ROWS && a->role != CG_ROLE_UNITS)
+	for (; a < end; a++, operands++)
+		if (a->role == CG_ROLE_ROWS || a->role == CG_ROLE_UNITS)
+			*operands = (struct cg_operand){ .value = 0 };
+		else
 			CG_TRY(binding(of, a, operands));
-	}
 	return CG_OK;
 }
 

@@ -131,6 +131,7 @@ static int bind_given(const void *of, const struct cg_argument *a, struct cg_ope
 	int k = a->kind == CG_KIND_SCRATCH ? -1 : find(c, a->name);
 	const struct cg_arg *given;
 
+	*operand = (struct cg_operand){ .value = 0 };
 	if (k < 0)
 		return a->kind == CG_KIND_SCRATCH ? CG_OK : bind_missing(c, a, operand);
 	given = &c->args[k];

@@ -30,6 +30,8 @@ void cg_rnn_describe_scan(const struct cg_rnn *rnn, int pass, int pseudo_layer, 
                           struct cg_scan *w)
 {
 	w->kernel = pass == CG_FORWARD ? rnn->forward : rnn->grad;
+	w->bytes[0] = cg_dtype_bytes(rnn->dtype);
+	w->bytes[1] = cg_acc_bytes(rnn->dtype);
 	w->values = rnn->values;
 	w->gate = rnn->gates;
 	w->runs = rnn->runs;

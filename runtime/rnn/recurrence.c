@@ -26,20 +26,15 @@ static int n_stages(const struct cg_scan *w)
 	return w->kernel->cell->n_stages;
 }
 
-static size_t bytes_of(const struct cg_scan *w, int acc)
-{
-	return acc ? cg_acc_bytes(w->kernel->dtype) : cg_dtype_bytes(w->kernel->dtype);
-}
-
-static struct cg_mem from(struct cg_mem mem, size_t offset)
-{
-	return cg_part(mem, offset, mem.bytes - offset);
-}
-
 /* Of a matrix from a row and a column on. */
 static struct cg_matrix at(const struct cg_scan *w, struct cg_matrix m, int64_t row, int64_t column)
 {
-	m.mem = from(m.mem, (size_t)(row * m.stride + column) * bytes_of(w, m.acc));
+	size_t bytes = (size_t)(row * m.stride + column) * w->bytes[m.acc];
+
+	if (m.mem.data) {
+		m.mem.offset += bytes;
+		m.mem.bytes -= bytes;
+	}
 	return m;
 }
 
@@ -100,9 +95,10 @@ static struct cg_matrix prev_of(const struct cg_scan *w, const struct cg_argumen
 		return cg_scan_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s - 1);
 	if (a->order != CG_VALUE)
 		return is_h ? w->d_h_first : w->d_c_first;
-	if (s == ALL_STEPS)
+	/* Where one step is all, its state before is nowhere but in c_first. */
+	if (s == ALL_STEPS && (is_h || w->steps->S != 1))
 		return (struct cg_matrix){ is_h ? w->prev_h : w->prev_c, w->U, !is_h && is_of_sequence(w) };
-	if (!s)
+	if (s == ALL_STEPS || !s)
 		return is_h ? w->h_first : w->c_first;
 	return is_h ? h_of(w, s - 1) : at(w, kept(w, w->kept_c), kept_row(w, w->kept_c, s - 1), 0);
 }
@@ -150,11 +146,16 @@ static int64_t second_of(const struct cg_scan *w, const struct cg_argument *a)
 {
 	struct cg_matrix first, second;
 
-	if (a->role != CG_ROLE_BIAS || !w->stream->context->backend->seconds)
-		return 0;
 	first = bias_of(w, a->index, 0);
 	second = bias_of(w, a->index, 1);
-	return cg_present(second.mem) ? (int64_t)((second.mem.offset - first.mem.offset) / bytes_of(w, 0)) : 0;
+	return cg_present(second.mem) ? (int64_t)((second.mem.offset - first.mem.offset) / w->bytes[0]) : 0;
+}
+
+static struct cg_matrix vector_of(const struct cg_scan *w, const struct cg_argument *a, int side)
+{
+	if (a->order == CG_VALUE)
+		return (struct cg_matrix){ w->vector[a->index], 0, 0 };
+	return side ? none : (struct cg_matrix){ w->d_vector[a->index], 0, 0 };
 }
 
 static struct cg_matrix tensor_of(const struct cg_scan *w, const struct cg_argument *a, int64_t s, int side)
@@ -170,7 +171,7 @@ static struct cg_matrix tensor_of(const struct cg_scan *w, const struct cg_argum
 	case CG_ROLE_SAVED:   return saved_of(w, a->index, s);
 	case CG_ROLE_FEED:    return feed_of(w, a, s);
 	case CG_ROLE_BIAS:    return bias_of(w, a->index, side);
-	case CG_ROLE_WEIGHT:  return (struct cg_matrix){ is_value ? w->vector[a->index] : side ? none.mem : w->d_vector[a->index], 0, 0 };
+	case CG_ROLE_WEIGHT:  return vector_of(w, a, side);
 	case CG_ROLE_SCRATCH: return (struct cg_matrix){ w->partial, 0, 1 };
 	}
 	return none;
@@ -185,11 +186,13 @@ static int bind(const void *of, const struct cg_argument *a, struct cg_operand *
 	const struct cg_scan *w = at->scan;
 	struct cg_matrix m = tensor_of(w, a, at->s, at->side);
 
-	*operand = (struct cg_operand){ .mem = m.mem, .stride = m.stride, .second = second_of(w, a) };
+	*operand = (struct cg_operand){ .mem = m.mem, .stride = m.stride };
 	if (a->role == CG_ROLE_PARAM)
 		operand->value = w->values[a->index];
 	else if (a->role == CG_ROLE_ACCUMULATE)
 		operand->value = w->accumulate;
+	else if (a->role == CG_ROLE_BIAS && w->stream->context->backend->seconds)
+		operand->second = second_of(w, a);
 	return CG_OK;
 }
 
@@ -210,17 +213,19 @@ static int multiply(const struct cg_scan *w, struct cg_gemm *g)
 
 static int move(const struct cg_scan *w, int64_t rows, int64_t columns, struct cg_matrix src, struct cg_matrix dst, int add)
 {
-	const struct cg_rows r = { .dtype = w->kernel->dtype, .rows = rows, .columns = columns, .src = src, .dst = dst, .add = add };
+	const struct cg_rows r = { .dtype = w->kernel->dtype, .rows = rows, .columns = columns, .src = src, .dst = dst,
+	                           .add = add };
 
 	return cg_copy_rows(w->stream, &r);
 }
 
-/* The columns of the gates of a stage that a recurrent product adds to; what that product takes is as wide as the output or a feed. */
+/* The columns of the gates of a stage that a recurrent product adds to. */
 static int64_t stage_columns(const struct cg_scan *w, int stage)
 {
 	return (w->first[stage + 1] - w->first[stage]) * w->U;
 }
 
+/* Those of what it takes: the output, or a feed. */
 static int64_t stage_width(const struct cg_scan *w, int stage)
 {
 	return stage ? w->U : w->H;
@@ -228,25 +233,26 @@ static int64_t stage_width(const struct cg_scan *w, int stage)
 
 struct cg_gemm cg_scan_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows)
 {
-	return (struct cg_gemm){ .dtype = dtype, .m = rows, .n = back ? h : gates, .k = back ? gates : h, .transpose_b = back == by_input };
+	return (struct cg_gemm){ .dtype = dtype, .m = rows, .n = back ? h : gates, .k = back ? gates : h,
+	                         .transpose_b = back == by_input };
 }
 
 /* The recurrent product of a stage: forward what its gates add, backward what it hands back. */
 static struct cg_gemm stage_product(const struct cg_scan *w, int stage, int64_t rows)
 {
-	struct cg_gemm g = cg_scan_product(w->kernel->dtype, is_grad(w), w->by_input, stage_columns(w, stage), stage_width(w, stage), rows);
+	struct cg_gemm g = cg_scan_product(w->kernel->dtype, is_grad(w), w->by_input, stage_columns(w, stage), stage_width(w, stage),
+	                                   rows);
 
 	g.b = of_gates(w, w->recurrent.value, w->first[stage]);
 	g.packed = w->packed[stage];
 	return g;
 }
 
-/* Packing reads and writes the matrix once, which so many steps' products win back. */
-enum { STEPS_TO_PACK = 8 };
-
 size_t cg_scan_packed(const struct cg_context *context, const struct cg_gemm *g, int64_t N)
 {
-	return context && context->backend->packed && N / STEPS_TO_PACK >= g->m ? context->backend->packed(context->device, g) : 0;
+	if (!context || !context->backend->packed || N / CG_STEPS_TO_PACK < g->m)
+		return 0;
+	return context->backend->packed(context->device, g);
 }
 
 static int pack(const struct cg_scan *w)
@@ -350,17 +356,16 @@ static int unproject(const struct cg_scan *w, int64_t s)
 }
 
 /* Where what the first stage hands back goes, and what it is added to. */
-static struct cg_gemm to_step_before(const struct cg_scan *w, int64_t s, struct cg_gemm g)
+static void to_step_before(const struct cg_scan *w, int64_t s, struct cg_gemm *g)
 {
 	if (!s)
-		g.c = w->d_h_first;
+		g->c = w->d_h_first;
 	else
-		g.c = w->P ? at(w, w->dh, off(w, s - 1), 0) : cg_scan_carry(w, w->carry_h, w->H, s - 1);
+		g->c = w->P ? at(w, w->dh, off(w, s - 1), 0) : cg_scan_carry(w, w->carry_h, w->H, s - 1);
 	if (w->P ? s > 0 : w->uses_h_prev)
-		g.start = g.c;
+		g->start = g->c;
 	else if (s && !is_of_sequence(w) && cg_present(w->dy.mem))
-		g.start = at(w, w->dy, off(w, s - 1), 0);
-	return g;
+		g->start = at(w, w->dy, off(w, s - 1), 0);
 }
 
 /* What the recurrent product of a stage hands back: to the stage before it, or to the step before. */
@@ -372,7 +377,7 @@ static int back(const struct cg_scan *w, int stage, int64_t s)
 	if (stage)
 		g.c = at(w, (struct cg_matrix){ w->d_feed[stage - 1], w->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
 	else
-		g = to_step_before(w, s, g);
+		to_step_before(w, s, &g);
 	return cg_present(g.c.mem) ? multiply(w, &g) : CG_OK;
 }
 
@@ -383,7 +388,8 @@ static int step_backward(const struct cg_scan *w, int64_t s)
 	if (w->P)
 		CG_TRY(unproject(w, s));
 	if (!is_of_sequence(w) && s < w->steps->S - 1 && cg_present(w->dc.mem))
-		CG_TRY(move(w, cg_steps_n(w->steps, s), w->U, at(w, w->dc, off(w, s), 0), cg_scan_carry(w, w->carry_c, w->U, s), 1));
+		CG_TRY(move(w, cg_steps_n(w->steps, s), w->U, at(w, w->dc, off(w, s), 0),
+		            cg_scan_carry(w, w->carry_c, w->U, s), 1));
 	for (int p = 0; p < plan->n_pieces; p++)
 		if (plan->pieces[p].shape == CG_PIECE_POINT) {
 			CG_TRY(launch(w, p, s, 0));
@@ -405,24 +411,27 @@ static int gather_prev(const struct cg_scan *w, struct cg_matrix src, struct cg_
 		r.dst = at(w, dst, w->direction ? 0 : n, 0);
 	} else {
 		r.dst = at(w, dst, n, 0);
-		r.from = from(w->steps->prev, (size_t)n * sizeof(int64_t));
+		r.from = cg_part(w->steps->prev, (size_t)n * sizeof(int64_t), (size_t)more * sizeof(int64_t));
 	}
 	CG_TRY(cg_copy_rows(w->stream, &r));
 	dst = at(w, dst, off(w, 0), 0);
 	if (cg_present(first.mem))
 		return move(w, n, width, first, dst, 0);
-	return w->stream->context->backend->zero(w->stream->queue, dst.mem, (size_t)(n * width) * bytes_of(w, dst.acc));
+	return w->stream->context->backend->zero(w->stream->queue, dst.mem, (size_t)(n * width) * w->bytes[dst.acc]);
 }
 
 /* c, the gradient of the weights between `in` and d, a gradient of what they give, is start and the sum over so many rows; start
  * may be absent. */
-static int weights(const struct cg_scan *w, int by_input, int64_t rows, struct cg_matrix d, int64_t m, struct cg_matrix in, int64_t n,
-                   struct cg_matrix start, struct cg_matrix c)
+static int weights(const struct cg_scan *w, int by_input, int64_t rows, struct cg_matrix d, int64_t m, struct cg_matrix in,
+                   int64_t n, struct cg_matrix start, struct cg_matrix c)
 {
 	struct cg_gemm g = { .m = by_input ? n : m, .n = by_input ? m : n, .k = rows, .transpose_a = 1, .start = start, .c = c };
 
-	g.a = by_input ? in : d;
-	g.b = by_input ? d : in;
+	/* Of no rows there may be no memory. */
+	if (rows) {
+		g.a = by_input ? in : d;
+		g.b = by_input ? d : in;
+	}
 	return multiply(w, &g);
 }
 
@@ -434,15 +443,15 @@ static int shifted_weights(const struct cg_scan *w, struct cg_matrix start, stru
 
 	if (B && cg_present(w->h_first.mem)) {
 		/* Where acc is real, or nothing follows, the sum may wait in its place. */
-		if (!more || bytes_of(w, 0) == bytes_of(w, 1))
+		if (!more || w->bytes[0] == w->bytes[1])
 			sum = c;
 		CG_TRY(weights(w, w->by_input, B, at(w, d_gates(w), off(w, 0), 0), m, w->h_first, w->H, start, sum));
 		start = sum;
 	}
 	if (!more && start.mem.data)
 		return CG_OK;
-	return weights(w, w->by_input, more, at(w, d_gates(w), w->direction ? 0 : B, 0), m, at(w, w->h, w->direction ? B : 0, 0), w->H,
-	               start, c);
+	return weights(w, w->by_input, more, at(w, d_gates(w), w->direction ? 0 : B, 0), m, at(w, w->h, w->direction ? B : 0, 0),
+	               w->H, start, c);
 }
 
 static int recurrent_weights(const struct cg_scan *w)
@@ -450,10 +459,10 @@ static int recurrent_weights(const struct cg_scan *w)
 	for (int stage = 0; stage < n_stages(w); stage++) {
 		struct cg_matrix c = of_gates(w, w->recurrent.grad, w->first[stage]), start = w->accumulate ? c : none;
 		struct cg_matrix in = stage ? operand_of(w, stage, ALL_STEPS) : (struct cg_matrix){ w->prev_h, w->H, 0 };
+		struct cg_matrix d = at(w, d_gates(w), 0, w->first[stage] * w->U);
 
 		if (stage || cg_present(w->prev_h))
-			CG_TRY(weights(w, w->by_input, w->steps->N, at(w, d_gates(w), 0, w->first[stage] * w->U), stage_columns(w, stage), in,
-			               stage_width(w, stage), start, c));
+			CG_TRY(weights(w, w->by_input, w->steps->N, d, stage_columns(w, stage), in, stage_width(w, stage), start, c));
 		else
 			CG_TRY(shifted_weights(w, start, c));
 	}
@@ -509,7 +518,7 @@ int cg_scan_backward(const struct cg_scan *w)
 		CG_TRY(step_backward(w, s));
 	if (cg_present(w->prev_h) && cg_present(w->recurrent.grad.mem))
 		CG_TRY(gather_prev(w, w->h, w->h_first, (struct cg_matrix){ w->prev_h, w->H, 0 }));
-	if (cg_present(w->prev_c) && w->wants_sums)
+	if (cg_present(w->prev_c) && w->wants_sums && w->steps->S > 1)
 		CG_TRY(gather_prev(w, kept(w, w->kept_c), w->c_first, (struct cg_matrix){ w->prev_c, w->U, is_of_sequence(w) }));
 	return params_backprop(w);
 }

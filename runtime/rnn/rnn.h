@@ -183,6 +183,7 @@ struct cg_scan {
 
 	/* The cell; arrays are those of whoever describes it. */
 	const struct cg_ready *kernel;           /* of the pass; it decides whether states are carried rounded or in acc */
+	size_t bytes[2];                         /* of an element of the dtype, of acc */
 	const double *values;                    /* of its params, rounded */
 	const struct cg_rnn_gate *gate;
 	const struct cg_rnn_run *runs;
@@ -210,7 +211,7 @@ struct cg_scan {
 
 	/* backward alone */
 	struct cg_mem d_gates;                   /* [N, blocks U] real */
-	struct cg_matrix dy, dc;                 /* [N, H] [N, U] real: what reaches each step's h and c from elsewhere; dc: of a block op */
+	struct cg_matrix dy, dc;                 /* [N, H] [N, U] real: what reaches h and c from elsewhere; dc: of a block op alone */
 	/*
 	 * What reaches h and c from the step after: two of [B, U], taken in turn.  A network's are in acc, and both begin as the
 	 * gradients of output_h and output_c: a row that is not yet in a step is written by none, and so still holds them when its
@@ -223,14 +224,16 @@ struct cg_scan {
 	int every_carry;
 	struct cg_matrix dh;                     /* with a projection: [N, P] real, begins as dy; carry_h then is [B, P], the last */
 	struct cg_mem dm;
-	struct cg_mem prev_h, prev_c;            /* [N, H] real, [N, U]: of the step before; absent where h and kept_c serve */
+	struct cg_mem prev_h, prev_c;            /* [N, H] real, [N, U]: of the step before; absent where h and c_first serve */
 	struct cg_mem partial, sum;              /* of sums; as recurrent, in acc, for halves: a part of dR */
 	int accumulate, wants_sums;              /* wants_sums: the gradients of biases and vectors, of which some may be absent */
 };
 int cg_scan_forward(const struct cg_scan *);
 /* The recurrent product of so many rows, back or forward, but for its operands. */
 struct cg_gemm cg_scan_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows);
-/* Bytes of `packed` for such products of a call of N valid rows, 0: none. */
+/* Bytes of `packed` for such products of a call of N valid rows, 0: none.  Packing reads and writes the matrix once, which so many
+ * steps' products win back. */
+enum { CG_STEPS_TO_PACK = 8 };
 size_t cg_scan_packed(const struct cg_context *, const struct cg_gemm *, int64_t N);
 /* h of so many packed rows from what is kept of the output. */
 int cg_scan_project(const struct cg_scan *, int64_t row, int64_t n);

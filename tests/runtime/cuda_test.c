@@ -133,7 +133,7 @@ static void test_commands_of_sequences(void **state)
 	l.wci_grad = some(&t, U);
 	COUNT("wci_grad: what each step began with, in one piece", cg_lstm_block_grad(t.stream, &l), 2 * T + 3, T + 1, T - 1);
 	l.w_grad = some(&t, (I + U) * 4 * U);
-	COUNT("w_grad: two products, and the same of h", cg_lstm_block_grad(t.stream, &l), 2 * T + 5, T + 3, T - 1);
+	COUNT("w_grad: a product each for x, h_prev and h", cg_lstm_block_grad(t.stream, &l), 2 * T + 3, T + 4, T - 1);
 	drop_tensors(&t);
 }
 

@@ -1,7 +1,7 @@
 /*
- * Sequences of BlockLSTM, to the bit: they are steps of the cell; what is beyond seq_len_max is not read and ends as zeros; the order
- * of the gates is a matter of where columns stand; threads and repeats change nothing.  On every backend that opens; under the
- * stand-ins for CUDA's libraries on cuda.  Within the bound all of it is the conformance suite's.
+ * Sequences of BlockLSTM, to the bit: those too short for packed weights are steps of the cell; what is beyond seq_len_max is not
+ * read and ends as zeros; the order of the gates is a matter of where columns stand; threads and repeats change nothing.  On every
+ * backend that opens; under the stand-ins for CUDA's libraries on cuda.  Within the bound all of it is the conformance suite's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -417,18 +417,19 @@ static void test_orders_agree(void **state)
 
 /* ---- threads and repeats ---- */
 
-/* Large enough for several tiles and blocks; the answers of one thread are those of all, and those of the second call. */
+/* Large enough for several tiles and blocks, long enough for packed weights; the answers of one thread are those of all, and those of
+ * the second call. */
 static void test_threads(void **state)
 {
 	static const char *const threads[] = { "1", "", "" };
-	enum { RUNS = 3, ROWS = 90, UNITS = 140 };
+	enum { RUNS = 3, STEPS = 8, ROWS = 90, UNITS = 140 };
 
 	(void)state;
 	for (int dtype = 0; dtype < DTYPES; dtype++) {
 		struct sequence s[RUNS];
 
 		for (int k = 0; k < RUNS; k++) {
-			make(&s[k], dtype, T, ROWS, UNITS, 1);
+			make(&s[k], dtype, STEPS, ROWS, UNITS, 1);
 			setenv("CELLGRAD_CPU_THREADS", threads[k], 1);
 			assert_true(opens(getenv("CELLGRAD_FAKE_CUDA") ? "cuda" : "cpu"));
 			run(&s[k], 0);
