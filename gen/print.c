@@ -1,119 +1,11 @@
 /*
- * Pieces to text: expressions and statements from the graph, lists from the arguments, both put into the holes of the shapes
- * in templates/.  The words of a dialect are its row in dialect.c.
+ * Pieces to text: statements from the graph, lists from the arguments, both put into the holes of the shapes in templates/.
+ * Expressions are infix.c's.  The words of a dialect are its row in dialect.c.
  */
-#include "cell.h"
+#include "print.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-struct printer {
-	const struct cg_pass_plan *plan;
-	const struct cg_piece *piece;
-	int lang;
-	const struct cg_dialect *dialect;
-	const char **name;
-	int plain;                                /* memory holds what arithmetic uses */
-	int runs;                                 /* a thread takes runs of units: a point piece's, where the dialect has them */
-	int header;                               /* what is printed is prototypes */
-};
-
-/* ---- expressions ---- */
-
-enum { SUM, PRODUCT, SIGN, PRIMARY };
-
-static void number(struct printer *p, struct cg_text *text, long double value)
-{
-	int narrow = cg_dtypes[p->plan->dtype].acc != CG_DTYPE_F64;
-	double v = narrow ? (double)(float)value : (double)value;
-	char digits[40];
-
-	if (v == floor(v) && fabs(v) < 1e6 && !(v == 0 && signbit(v))) {
-		snprintf(digits, sizeof digits, "%.0f", v);
-	} else {
-		for (int n = 1; n <= 17; n++) {
-			snprintf(digits, sizeof digits, "%.*g", n, v);
-			/* The fewest digits that say it; scanned back in the same locale as printed. */
-			double back = 0;
-			if (sscanf(digits, "%lf", &back) == 1 && (narrow ? (float)back == (float)v : back == v))
-				break;
-		}
-		for (char *c = digits; *c; c++)
-			if (!strchr("0123456789+-e", *c))
-				*c = '.';
-		if (!strpbrk(digits, ".e"))
-			strcat(digits, ".0");
-		if (narrow)
-			strcat(digits, "f");
-	}
-	cg_text_put(text, digits);
-}
-
-static void expression(struct printer *p, struct cg_text *text, int id, int above, int own)
-{
-	const struct cg_node *node = &p->plan->graph.nodes[id];
-	const struct cg_operator *op = &cg_operators[node->code];
-	int level;
-
-	if (!own && p->name[id]) {
-		cg_text_put(text, p->name[id]);
-		return;
-	}
-	switch (node->code) {
-	case CG_OP_CONST:
-		if (node->value < 0 && above > SUM)
-			cg_text_put(text, "(");
-		number(p, text, node->value);
-		if (node->value < 0 && above > SUM)
-			cg_text_put(text, ")");
-		return;
-	case CG_OP_ADD: level = SUM;     break;
-	case CG_OP_MUL: level = PRODUCT; break;
-	case CG_OP_NEG: level = SIGN;    break;
-	default:
-		cg_text_printf(text, "acc_%s(", op->section);
-		expression(p, text, node->a, SUM, 0);
-		if (op->arity == 2) {
-			cg_text_put(text, ", ");
-			expression(p, text, node->b, SUM, 0);
-		}
-		cg_text_put(text, ")");
-		return;
-	}
-	if (level < above)
-		cg_text_put(text, "(");
-	if (node->code == CG_OP_NEG) {
-		cg_text_put(text, "-");
-		expression(p, text, node->a, PRIMARY, 0);
-	} else {
-		int a = node->a, b = node->b;
-		const struct cg_node *nodes = p->plan->graph.nodes;
-
-		/* Sums and products group to the left as C's do; what stands right of a sign binds tighter. */
-		if (level == SUM && !p->name[a] && nodes[a].code == CG_OP_NEG) {
-			int swap = a;
-
-			a = b;
-			b = swap;
-		}
-		if (level == SUM && !p->name[b] && nodes[b].code == CG_OP_NEG) {
-			expression(p, text, a, SUM, 0);
-			cg_text_put(text, " - ");
-			expression(p, text, nodes[b].a, PRODUCT, 0);
-		} else if (level == SUM && nodes[b].code == CG_OP_CONST && nodes[b].value < 0) {
-			expression(p, text, a, SUM, 0);
-			cg_text_put(text, " - ");
-			number(p, text, -nodes[b].value);
-		} else {
-			expression(p, text, a, level, 0);
-			cg_text_put(text, level == SUM ? " + " : " * ");
-			expression(p, text, b, level + 1, 0);
-		}
-	}
-	if (level < above)
-		cg_text_put(text, ")");
-}
 
 /* ---- lists ---- */
 
@@ -330,7 +222,7 @@ static void statements(struct printer *p, struct cg_text *text)
 			cg_text_printf(text, "%s/* %s */\n", text->length ? "\n" : "", p->plan->cell->values[origin].line);
 		}
 		cg_text_printf(text, "const acc %s = ", p->name[id]);
-		expression(p, text, id, SUM, 1);
+		cg_print_expression(p, text, id, 1);
 		cg_text_put(text, ";");
 	}
 }
@@ -347,7 +239,7 @@ static void stores(struct printer *p, struct cg_text *text)
 		if (!a->out)
 			continue;
 		separate(text, "\n");
-		expression(p, &value, a->node, SUM, 0);
+		cg_print_expression(p, &value, a->node, 0);
 		text->failed |= value.failed;
 		put_form(p, text, plain(p, a) ? form_plain : form, a, value.at);
 		value.resize(value.at, 0);
@@ -372,7 +264,7 @@ static int each_value(struct printer *p, struct cg_text *text, const char *secti
 			continue;
 		snprintf(which, sizeof which, "%d", value++);
 		if (p->piece->shape == CG_PIECE_SUM_PART)
-			expression(p, &term, a->node, SUM, 0);
+			cg_print_expression(p, &term, a->node, 0);
 		const char *const words[] = { "name", a->name, "which", which, "value", term.at ? term.at : "",
 			"key", p->piece->key, "real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(",
 			")", p->plain ? "" : ")", NULL };

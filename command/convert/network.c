@@ -278,7 +278,7 @@ static int take_tensors(struct network *n, const struct network_trial *t)
 			continue;
 		first = first ? first : there;
 		if (there->cg < 0)
-			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected F16, BF16, F32 or F64, got %s", n->file.path, print_name(shown, name),
+			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected " CG_DTYPES_CODES ", got %s", n->file.path, print_name(shown, name),
 			               print_name(other, there->dtype));
 		if (there->cg != first->cg)
 			return cg_fail(CG_BAD_ARGUMENT, "%s: expected one dtype, got %s %s and %s %s", n->file.path, safetensors_dtype(first),

@@ -195,7 +195,7 @@ static int dtype(struct call *c)
 			continue;
 		}
 		if (a->tensor->cg < 0)
-			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected F16, BF16, F32 or F64, got %s",
+			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected " CG_DTYPES_CODES ", got %s",
 			               a->file->path, a->tensor->name, print_name(shown, a->tensor->dtype));
 		if (first && a->tensor->cg != first->tensor->cg)
 			return cg_fail(CG_BAD_ARGUMENT, "%s: expected one dtype, got %s %s (%s) and %s %s (%s)",
@@ -557,7 +557,7 @@ int call_expect(const struct call *c, const struct safetensors *file)
 			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", file->path, port->name, integer_code(c, port),
 			               print_name(shown, t->dtype));
 		if (!port->type && t->cg < 0)
-			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected F16, BF16, F32 or F64, got %s",
+			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected " CG_DTYPES_CODES ", got %s",
 			               file->path, port->name, print_name(shown, t->dtype));
 		if (t->rank != a->rank || memcmp(t->shape, a->shape, (size_t)a->rank * sizeof *a->shape))
 			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", file->path, port->name,

@@ -3,6 +3,7 @@
  * when it is there; what the rows must say is written a second time here, from TensorFlow's signatures and the
  * formulas.  What is refused is left to check_test.c.
  */
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -608,6 +609,25 @@ static void test_dtypes(void **state)
 	assert_string_equal(cg_message(), "dtype: expected f16, bf16, f32 or f64, got NULL");
 }
 
+/* To nearest even; what is nearest to the number beyond the largest is infinite. */
+static void test_round(void **state)
+{
+	static const struct { int dtype; double x, rounded; } rows[] = {
+		{ CG_F16, 1 + 0x1p-11, 1 }, { CG_F16, 1 + 0x1.8p-11, 1 + 0x1p-10 }, { CG_F16, 65519, 65504 }, { CG_F16, -65520, -INFINITY },
+		{ CG_F16, 0x1p-24, 0x1p-24 }, { CG_F16, 0x1p-25, 0 }, { CG_F16, 0x1.8p-24, 0x1p-23 },
+		{ CG_BF16, 1 + 0x1p-8, 1 }, { CG_BF16, 1 + 0x1.8p-8, 1 + 0x1p-7 }, { CG_BF16, 0x1.fep127, 0x1.fep127 },
+		{ CG_BF16, 0x1.ffp127, INFINITY }, { CG_BF16, 0x1p-133, 0x1p-133 }, { CG_BF16, 0x1p-134, 0 },
+		{ CG_F32, 1 + 0x1p-24, 1 }, { CG_F32, 1 + 0x1.8p-24, 1 + 0x1p-23 }, { CG_F32, 0x1p128, INFINITY }, { CG_F32, 0x1p-149, 0x1p-149 },
+		{ CG_F32, 0x1p-150, 0 }, { CG_F64, 1 + 0x1p-52, 1 + 0x1p-52 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (cg_round(rows[i].dtype, rows[i].x) != rows[i].rounded)
+			fail_msg("%s: %a: expected %a, got %a", cg_dtype_name(rows[i].dtype), rows[i].x, rows[i].rounded,
+			         cg_round(rows[i].dtype, rows[i].x));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -624,7 +644,7 @@ int main(void)
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_gates),
 		cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_dtypes)
+		cmocka_unit_test(test_dtypes), cmocka_unit_test(test_round)
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

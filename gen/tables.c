@@ -1,5 +1,5 @@
 /*
- * The element types as a table: the rows of dtypes.h.
+ * The element types of dtypes.h and the passes of passes.h as tables.
  */
 #include "cell.h"
 
@@ -7,6 +7,9 @@
 #define ROW(with, code, name, numpy, tf, bytes, acc, digits, top, type, holds, bits) \
 	{ { #name, #code, #numpy, #tf }, bytes, CG_DTYPE_##acc, digits, top, type, holds, bits },
 
+#define PASS(with, code, name, text) #name,
+
+const char *const cg_pass_names[CG_PASS_COUNT] = { CG_PASSES(PASS,) };
 const char *const cg_real_names[CG_DTYPE_COUNT] = { CG_DTYPES(NAME,) };
 const struct cg_dtype_row cg_dtypes[CG_DTYPE_COUNT] = { CG_DTYPES(ROW,) };
 

@@ -1,0 +1,23 @@
+/*
+ * What the files that print pieces share: print.c prints functions, infix.c the expressions in them.
+ */
+#ifndef CG_PRINT_H
+#define CG_PRINT_H
+
+#include "cell.h"
+
+struct printer {
+	const struct cg_pass_plan *plan;
+	const struct cg_piece *piece;
+	int lang;
+	const struct cg_dialect *dialect;
+	const char **name;
+	int plain;                                /* memory holds what arithmetic uses */
+	int runs;                                 /* a thread takes runs of units: a point piece's, where the dialect has them */
+	int header;                               /* what is printed is prototypes */
+};
+
+/* Appends a node as an expression; own: written out, though it has a variable. */
+void cg_print_expression(const struct printer *, struct cg_text *, int node, int own);
+
+#endif
