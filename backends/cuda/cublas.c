@@ -98,6 +98,7 @@ int cg_cu_blas(struct cg_queue *queue, struct cg_cu_blas **result)
 {
 	int code;
 
+	*result = NULL;
 	if (!queue->blas) {
 		code = cg_cuda_load(CG_CUDA_CUBLAS);
 		if (code == CG_UNSUPPORTED)

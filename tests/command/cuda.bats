@@ -51,6 +51,12 @@ computes() {
 	done
 }
 
+@test "without cuBLAS generated text makes the products" {
+	with CELLGRAD_CUBLAS_LIB=none CELLGRAD_CUDNN_LIB=none
+	computes
+	works bench --op lstm_block_cell --B 2 --I 8 --H 8 --reps 3
+}
+
 @test "TensorFlow's answers, every case of every op" {
 	with CELLGRAD_CACHE_DIR="$PWD/kernels"
 	for expect in "$DATA"/{LSTM,GRU,Block}*.expect.safetensors; do
