@@ -158,12 +158,22 @@ int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *o
 int  cg_reserve_write(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, const struct cg_rnn_shape *);
 int  cg_reserve_check(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, const struct cg_rnn_shape *);
 
-/* ---- layers.c ---- */
+/* ---- storage.c ---- */
 
+/* Does a call drop outputs of its layers? */
+int cg_rnn_drops(const struct cg_rnn *);
+/* Does another step read saved value k? */
+int cg_rnn_is_read_later(const struct cg_rnn *, int k);
 /* Lays out the workspace of a pass and returns its bytes; SIZE_MAX: more than a size can say. */
 size_t cg_seq_work(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
 /* Bytes of the reserve. */
 size_t cg_seq_reserve(const struct cg_rnn *, int64_t N);
+/* What the first pseudo-layer keeps there, and the bytes from it to the next one's. */
+struct cg_rnn_kept_values { struct cg_mem values[CG_KEPT_MAX], gates; size_t bytes; };
+void cg_seq_place_kept(const struct cg_rnn *, int64_t N, struct cg_mem reserve, struct cg_rnn_kept_values *);
+
+/* ---- layers.c ---- */
+
 /* Both place the workspace of the shape. */
 int cg_seq_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
                    struct cg_mem work);
