@@ -160,8 +160,8 @@ static int read_words(struct convert *c, const struct options *o)
 
 static double param(const struct cg_rnn *rnn, const char *name)
 {
-	for (int p = 0; p < rnn->cell->n_params; p++)
-		if (!strcmp(rnn->cell->params[p].name, name))
+	for (int p = 0; p < rnn->net.cell->n_params; p++)
+		if (!strcmp(rnn->net.cell->params[p].name, name))
 			return rnn->values[p];
 	return 0;
 }
@@ -170,11 +170,11 @@ static double param(const struct cg_rnn *rnn, const char *name)
 static void choose_cell(struct convert *c, struct cg_value values[2])
 {
 	const struct cg_rnn *rnn = &c->in.layout.rnn;
-	const struct cg_form *form = cg_form_of(c->out.format, rnn->cell);
+	const struct cg_form *form = cg_form_of(c->out.format, rnn->net.cell);
 	double bias = param(rnn, "forget_bias"), clip = param(rnn, "cell_clip");
 	unsigned has = form ? form->params : 0;
 
-	if (!form || !form->cell || !cg_letters(rnn->cell) || strcmp(rnn->cell->name, "lstm_block"))
+	if (!form || !form->cell || !cg_letters(rnn->net.cell) || strcmp(rnn->net.cell->name, "lstm_block"))
 		return;
 	if (bias != 0 && !(has & CG_HAS_FORGET_BIAS) && !c->in.gradients) {
 		LOSE(c, "forget_bias=%g is added to the bias of gate f: %s has no place for it", bias, c->out.format->name);
@@ -225,7 +225,7 @@ static int fit(struct convert *c, struct cg_value values[2])
 	c->config.dtype = c->dtype;
 	choose_cell(c, values);
 	form = cg_form_of(c->out.format, c->config.cell);
-	if (form && c->in.layout.rnn.n_vectors && !has_vectors(form))
+	if (form && c->in.layout.rnn.net.n_vectors && !has_vectors(form))
 		c->config.options = NULL;
 	CG_TRY(cg_layout_open(&c->out, c->out.format, &c->config, c->in.gradients));
 	c->move.from = (struct cg_tensors){ &c->in.layout, c->in.dtype, 0, c->in.at };
@@ -282,8 +282,8 @@ static int say_cell(const struct convert *c, json_t *all)
 	if (c->in.parsed)
 		failed = word(all, "cell", c->in.words.cell);
 	else
-		failed = word(all, is_mode(rnn->cell->name) ? "rnn_mode" : "cell", rnn->cell->name);
-	failed |= word(all, "cell_digest", metadata_digest(rnn->cell, digest)) | word(all, "options", rnn->words.options);
+		failed = word(all, is_mode(rnn->net.cell->name) ? "rnn_mode" : "cell", rnn->net.cell->name);
+	failed |= word(all, "cell_digest", metadata_digest(rnn->net.cell, digest)) | word(all, "options", rnn->words.options);
 	if (!c->out.form->params)
 		return failed | word(all, "values", rnn->words.values);
 	failed |= word(all, "use_peephole", *rnn->words.options ? "true" : "false");
@@ -310,9 +310,10 @@ static json_t *metadata(const struct convert *c)
 	if (!all)
 		return NULL;
 	failed = word(all, "weights_format", c->out.format->name) | say_cell(c, all) | say_bias(c, all);
-	failed |= number(all, "num_layers", rnn->layers) | number(all, "num_units", rnn->U) | number(all, "input_size", rnn->I);
-	failed |= number(all, "num_proj", rnn->P) | word(all, "direction", cg_rnn_directions[rnn->directions - 1]);
-	failed |= word(all, "input_mode", cg_rnn_inputs[rnn->skip]);
+	failed |= number(all, "num_layers", rnn->net.layers) | number(all, "num_units", rnn->net.U);
+	failed |= number(all, "input_size", rnn->net.I);
+	failed |= number(all, "num_proj", rnn->net.P) | word(all, "direction", cg_rnn_directions[rnn->net.directions - 1]);
+	failed |= word(all, "input_mode", cg_rnn_inputs[rnn->net.skip]);
 	if (failed) {
 		json_decref(all);
 		return NULL;

@@ -332,10 +332,10 @@ const char *network_line(const struct cg_rnn *rnn, char line[NETWORK_LINE])
 {
 	char proj[32] = "";
 
-	if (rnn->P)
-		snprintf(proj, sizeof proj, ", num_proj=%lld", (long long)rnn->P);
+	if (rnn->net.P)
+		snprintf(proj, sizeof proj, ", num_proj=%lld", (long long)rnn->net.P);
 	snprintf(line, NETWORK_LINE, "%s%s%s, num_layers=%d, %s, input_size=%lld, num_units=%lld%s%s", rnn->words.cell, *rnn->words.options ? " " : "",
-	         rnn->words.options, rnn->layers, cg_rnn_directions[rnn->directions - 1], (long long)rnn->I, (long long)rnn->U, proj,
-	         rnn->skip ? ", skip_input" : "");
+	         rnn->words.options, rnn->net.layers, cg_rnn_directions[rnn->net.directions - 1], (long long)rnn->net.I,
+	         (long long)rnn->net.U, proj, rnn->net.skip ? ", skip_input" : "");
 	return line;
 }

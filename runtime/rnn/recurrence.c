@@ -11,7 +11,7 @@ static const struct cg_matrix none = { .stride = 0 };
 
 static size_t bytes_of(const struct cg_scan *w, int acc)
 {
-	return acc ? cg_acc_bytes(w->rnn->dtype) : cg_dtype_bytes(w->rnn->dtype);
+	return acc ? cg_acc_bytes(w->rnn->net.dtype) : cg_dtype_bytes(w->rnn->net.dtype);
 }
 
 static struct cg_mem from(struct cg_mem mem, size_t offset)
@@ -28,17 +28,17 @@ static struct cg_matrix at(const struct cg_scan *w, struct cg_matrix m, int64_t 
 
 static struct cg_matrix gates(const struct cg_scan *w)
 {
-	return (struct cg_matrix){ w->gates, w->rnn->n_blocks * w->rnn->U, 1 };
+	return (struct cg_matrix){ w->gates, w->rnn->n_blocks * w->rnn->net.U, 1 };
 }
 
 static struct cg_matrix d_gates(const struct cg_scan *w)
 {
-	return (struct cg_matrix){ w->d_gates, w->rnn->n_blocks * w->rnn->U, 0 };
+	return (struct cg_matrix){ w->d_gates, w->rnn->n_blocks * w->rnn->net.U, 0 };
 }
 
 static struct cg_matrix kept(const struct cg_scan *w, int k)
 {
-	return (struct cg_matrix){ w->kept[k], w->rnn->U, w->rnn->kept[k].acc };
+	return (struct cg_matrix){ w->kept[k], w->rnn->net.U, w->rnn->kept[k].acc };
 }
 
 static int64_t off(const struct cg_scan *w, int64_t s)
@@ -49,7 +49,7 @@ static int64_t off(const struct cg_scan *w, int64_t s)
 /* A part of params, or of their gradient, as a matrix. */
 static struct cg_matrix part(const struct cg_scan *w, struct cg_mem params, enum cg_rnn_part which, int k)
 {
-	struct cg_rnn_region r = cg_network_part(&w->rnn->network, w->pseudo_layer, which, k);
+	struct cg_rnn_region r = cg_network_part(&w->rnn->net, w->pseudo_layer, which, k);
 
 	return (struct cg_matrix){ from(params, (size_t)r.offset * bytes_of(w, 0)), r.columns, 0 };
 }
@@ -68,9 +68,9 @@ static struct cg_matrix prev_of(const struct cg_scan *w, const struct cg_argumen
 	int is_h = a->index == w->rnn->output;
 
 	if (a->order != CG_VALUE)
-		return cg_scan_carry(w, is_h ? w->carry_h : w->carry_c, w->rnn->U, s - 1);
+		return cg_scan_carry(w, is_h ? w->carry_h : w->carry_c, w->rnn->net.U, s - 1);
 	if (s == ALL_STEPS)
-		return (struct cg_matrix){ is_h ? w->prev_h : w->prev_c, w->rnn->U, !is_h };
+		return (struct cg_matrix){ is_h ? w->prev_h : w->prev_c, w->rnn->net.U, !is_h };
 	if (!s)
 		return is_h ? w->h_first : w->c_first;
 	return at(w, is_h ? w->h : kept(w, w->rnn->kept_c), off(w, s - 1), 0);
@@ -82,11 +82,11 @@ static struct cg_matrix state_of(const struct cg_scan *w, const struct cg_argume
 
 	if (a->order == CG_VALUE)
 		return at(w, kept(w, is_h ? w->rnn->kept_h : w->rnn->kept_c), s == ALL_STEPS ? 0 : off(w, s), 0);
-	if (is_h && w->rnn->P)
-		return at(w, (struct cg_matrix){ w->dm, w->rnn->U, 1 }, w->every_carry && s != ALL_STEPS ? off(w, s) : 0, 0);
+	if (is_h && w->rnn->net.P)
+		return at(w, (struct cg_matrix){ w->dm, w->rnn->net.U, 1 }, w->every_carry && s != ALL_STEPS ? off(w, s) : 0, 0);
 	if (s == ALL_STEPS)
-		return (struct cg_matrix){ is_h ? w->carry_h : w->carry_c, w->rnn->U, 1 };
-	return cg_scan_carry(w, is_h ? w->carry_h : w->carry_c, w->rnn->U, s);
+		return (struct cg_matrix){ is_h ? w->carry_h : w->carry_c, w->rnn->net.U, 1 };
+	return cg_scan_carry(w, is_h ? w->carry_h : w->carry_c, w->rnn->net.U, s);
 }
 
 /* A value that forward keeps: of every step, or of the last one alone. */
@@ -101,7 +101,7 @@ static struct cg_matrix feed_of(const struct cg_scan *w, const struct cg_argumen
 {
 	int d = a->order != CG_VALUE, packed = d ? w->every_carry : w->d_gates.data != NULL;
 
-	return at(w, (struct cg_matrix){ d ? w->d_feed[a->index] : w->feed[a->index], w->rnn->U, d },
+	return at(w, (struct cg_matrix){ d ? w->d_feed[a->index] : w->feed[a->index], w->rnn->net.U, d },
 	          packed && s != ALL_STEPS ? off(w, s) : 0, 0);
 }
 
@@ -142,10 +142,10 @@ static struct cg_matrix tensor_of(const struct cg_scan *w, const struct cg_argum
 
 	switch (a->role) {
 	case CG_ROLE_GATE:
-		return at(w, a->order == CG_VALUE ? gates(w) : d_gates(w), row, w->rnn->gates[a->index].block * w->rnn->U);
+		return at(w, a->order == CG_VALUE ? gates(w) : d_gates(w), row, w->rnn->gates[a->index].block * w->rnn->net.U);
 	case CG_ROLE_PREV:    return prev_of(w, a, s);
 	case CG_ROLE_STATE:   return state_of(w, a, s);
-	case CG_ROLE_OUTPUT:  return w->rnn->P ? none : at(w, w->dy, row, 0);
+	case CG_ROLE_OUTPUT:  return w->rnn->net.P ? none : at(w, w->dy, row, 0);
 	case CG_ROLE_SAVED:   return saved_of(w, a->index, s);
 	case CG_ROLE_FEED:    return feed_of(w, a, s);
 	case CG_ROLE_BIAS:    return bias_of(w, a->index, side);
@@ -173,20 +173,20 @@ static int launch(const struct cg_scan *w, const struct cg_ready *kernel, int pi
 			operands[k].value = w->accumulate;
 	}
 	return w->stream->context->backend->launch(w->stream->queue, kernel->built, piece,
-	                                           s == ALL_STEPS ? w->steps->N : cg_steps_n(w->steps, s), w->rnn->U, operands);
+	                                           s == ALL_STEPS ? w->steps->N : cg_steps_n(w->steps, s), w->rnn->net.U, operands);
 }
 
 /* ---- products and rows ---- */
 
 static int multiply(const struct cg_scan *w, struct cg_gemm *g)
 {
-	g->dtype = w->rnn->dtype;
+	g->dtype = w->rnn->net.dtype;
 	return w->stream->context->backend->gemm(w->stream->queue, g);
 }
 
 static int move(const struct cg_scan *w, int64_t rows, int64_t columns, struct cg_matrix src, struct cg_matrix dst, int add)
 {
-	const struct cg_rows r = { .dtype = w->rnn->dtype, .rows = rows, .columns = columns, .src = src, .dst = dst, .add = add };
+	const struct cg_rows r = { .dtype = w->rnn->net.dtype, .rows = rows, .columns = columns, .src = src, .dst = dst, .add = add };
 
 	return w->stream->context->backend->rows(w->stream->queue, &r);
 }
@@ -194,7 +194,7 @@ static int move(const struct cg_scan *w, int64_t rows, int64_t columns, struct c
 /* The columns of the gates of a stage that a recurrent product adds to, and that product's weights. */
 static int64_t stage_columns(const struct cg_scan *w, int stage)
 {
-	return (w->rnn->first[stage + 1] - w->rnn->first[stage]) * w->rnn->U;
+	return (w->rnn->first[stage + 1] - w->rnn->first[stage]) * w->rnn->net.U;
 }
 
 static struct cg_matrix recurrent(const struct cg_scan *w, struct cg_mem params, int stage)
@@ -205,9 +205,9 @@ static struct cg_matrix recurrent(const struct cg_scan *w, struct cg_mem params,
 /* The recurrent product of a stage over so many rows: forward what its gates add, backward what it hands back. */
 static struct cg_gemm stage_product(const struct cg_rnn *rnn, int pass, int stage, int64_t rows)
 {
-	int64_t gates = (rnn->first[stage + 1] - rnn->first[stage]) * rnn->U, h = stage ? rnn->U : rnn->H;
+	int64_t gates = (rnn->first[stage + 1] - rnn->first[stage]) * rnn->net.U, h = stage ? rnn->net.U : rnn->net.H;
 
-	return (struct cg_gemm){ .dtype = rnn->dtype, .m = rows, .n = pass == CG_FORWARD ? gates : h, .k = pass == CG_FORWARD ? h : gates,
+	return (struct cg_gemm){ .dtype = rnn->net.dtype, .m = rows, .n = pass == CG_FORWARD ? gates : h, .k = pass == CG_FORWARD ? h : gates,
 	                         .transpose_b = pass == CG_FORWARD };
 }
 
@@ -224,7 +224,7 @@ size_t cg_scan_packed(const struct cg_rnn *rnn, int pass, int stage, int64_t B, 
 
 static int pack(const struct cg_scan *w, int pass)
 {
-	for (int stage = 0; stage < w->rnn->cell->n_stages; stage++) {
+	for (int stage = 0; stage < w->rnn->net.cell->n_stages; stage++) {
 		struct cg_gemm g = stage_product(w->rnn, pass, stage, w->steps->B);
 
 		g.b = recurrent(w, w->params, stage);
@@ -243,7 +243,7 @@ static struct cg_matrix operand_of(const struct cg_scan *w, int stage, int64_t s
 	if (saved >= 0)
 		return saved_of(w, saved, s);
 	if (stage)
-		return (struct cg_matrix){ w->feed[stage - 1], w->rnn->U, 0 };
+		return (struct cg_matrix){ w->feed[stage - 1], w->rnn->net.U, 0 };
 	return s ? at(w, w->h, off(w, s - 1), 0) : w->h_first;
 }
 
@@ -255,12 +255,12 @@ static int add_biases(const struct cg_scan *w)
 	const struct cg_rnn *rnn = w->rnn;
 	struct cg_matrix bias = { w->bias, 0, 1 };
 
-	CG_TRY(move(w, 1, rnn->n_weights * rnn->U, part(w, w->params, CG_RNN_BIAS_R, 0), bias, 0));
+	CG_TRY(move(w, 1, rnn->net.n_weights * rnn->net.U, part(w, w->params, CG_RNN_BIAS_R, 0), bias, 0));
 	for (int k = 0; k < rnn->n_runs; k++) {
 		const struct cg_rnn_run *run = &rnn->runs[k];
 
-		CG_TRY(move(w, 1, run->n * rnn->U, part(w, w->params, CG_RNN_BIAS_W, run->weight),
-		            at(w, bias, 0, run->block * rnn->U), run->block < rnn->n_weights));
+		CG_TRY(move(w, 1, run->n * rnn->net.U, part(w, w->params, CG_RNN_BIAS_W, run->weight),
+		            at(w, bias, 0, run->block * rnn->net.U), run->block < rnn->net.n_weights));
 	}
 	return CG_OK;
 }
@@ -271,22 +271,22 @@ static int input_products(const struct cg_scan *w)
 	const struct cg_rnn *rnn = w->rnn;
 	int64_t N = w->steps->N;
 	struct cg_matrix bias = { w->bias, 0, 1 };
-	int skip = rnn->skip && w->pseudo_layer < rnn->directions;
+	int skip = rnn->net.skip && w->pseudo_layer < rnn->net.directions;
 
 	for (int k = 0; k < CG_GATES_MAX && k < rnn->n_blocks; k++)
 		if (skip || rnn->bare[k])
-			CG_TRY(move(w, N, rnn->U, at(w, bias, 0, k * rnn->U), at(w, gates(w), 0, k * rnn->U), 0));
+			CG_TRY(move(w, N, rnn->net.U, at(w, bias, 0, k * rnn->net.U), at(w, gates(w), 0, k * rnn->net.U), 0));
 	for (int k = 0; k < rnn->n_runs; k++) {
 		const struct cg_rnn_run *run = &rnn->runs[k];
-		struct cg_gemm g = { .m = N, .n = run->n * rnn->U, .k = w->width, .transpose_b = 1, .a = w->x };
+		struct cg_gemm g = { .m = N, .n = run->n * rnn->net.U, .k = w->width, .transpose_b = 1, .a = w->x };
 
 		for (int j = 0; skip && j < run->n; j++)
-			CG_TRY(move(w, N, rnn->U, w->x, at(w, gates(w), 0, (run->block + j) * rnn->U), 1));
+			CG_TRY(move(w, N, rnn->net.U, w->x, at(w, gates(w), 0, (run->block + j) * rnn->net.U), 1));
 		if (skip)
 			continue;
 		g.b = part(w, w->params, CG_RNN_INPUT, run->weight);
-		g.start = at(w, bias, 0, run->block * rnn->U);
-		g.c = at(w, gates(w), 0, run->block * rnn->U);
+		g.start = at(w, bias, 0, run->block * rnn->net.U);
+		g.c = at(w, gates(w), 0, run->block * rnn->net.U);
 		CG_TRY(multiply(w, &g));
 	}
 	return CG_OK;
@@ -297,23 +297,23 @@ static int step_forward(const struct cg_scan *w, int64_t s)
 	const struct cg_rnn *rnn = w->rnn;
 	int64_t n = cg_steps_n(w->steps, s);
 
-	for (int stage = 0; stage < rnn->cell->n_stages; stage++) {
+	for (int stage = 0; stage < rnn->net.cell->n_stages; stage++) {
 		struct cg_gemm g = stage_product(rnn, CG_FORWARD, stage, n);
 
 		g.a = operand_of(w, stage, s);
 		g.b = recurrent(w, w->params, stage);
 		g.packed = w->packed[stage];
-		g.c = g.start = at(w, gates(w), off(w, s), rnn->first[stage] * rnn->U);
+		g.c = g.start = at(w, gates(w), off(w, s), rnn->first[stage] * rnn->net.U);
 		if (cg_present(g.a.mem))
 			CG_TRY(multiply(w, &g));
 		CG_TRY(launch(w, rnn->forward, stage, s, 0));
 	}
-	return rnn->P ? cg_scan_project(w, off(w, s), n) : CG_OK;
+	return rnn->net.P ? cg_scan_project(w, off(w, s), n) : CG_OK;
 }
 
 int cg_scan_project(const struct cg_scan *w, int64_t row, int64_t n)
 {
-	struct cg_gemm g = { .m = n, .n = w->rnn->P, .k = w->rnn->U, .transpose_b = 1 };
+	struct cg_gemm g = { .m = n, .n = w->rnn->net.P, .k = w->rnn->net.U, .transpose_b = 1 };
 
 	g.a = at(w, kept(w, w->rnn->kept_h), row, 0);
 	g.b = part(w, w->params, CG_RNN_PROJECTION, 0);
@@ -336,11 +336,11 @@ int cg_scan_forward(const struct cg_scan *w)
 /* The adjoint of the cell's output from that of its projection. */
 static int unproject(const struct cg_scan *w, int64_t s)
 {
-	struct cg_gemm g = { .m = cg_steps_n(w->steps, s), .n = w->rnn->U, .k = w->rnn->P };
+	struct cg_gemm g = { .m = cg_steps_n(w->steps, s), .n = w->rnn->net.U, .k = w->rnn->net.P };
 
 	g.a = at(w, w->dh, off(w, s), 0);
 	g.b = part(w, w->params, CG_RNN_PROJECTION, 0);
-	g.c = at(w, (struct cg_matrix){ w->dm, w->rnn->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
+	g.c = at(w, (struct cg_matrix){ w->dm, w->rnn->net.U, 1 }, w->every_carry ? off(w, s) : 0, 0);
 	return multiply(w, &g);
 }
 
@@ -352,16 +352,16 @@ static int back(const struct cg_scan *w, int stage, int64_t s)
 
 	if (!stage && !s && !w->wants_h)
 		return CG_OK;
-	g.a = at(w, d_gates(w), off(w, s), rnn->first[stage] * rnn->U);
+	g.a = at(w, d_gates(w), off(w, s), rnn->first[stage] * rnn->net.U);
 	g.b = recurrent(w, w->params, stage);
 	g.packed = w->packed[stage];
 	if (stage)
-		g.c = at(w, (struct cg_matrix){ w->d_feed[stage - 1], rnn->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
-	else if (rnn->P && s)
+		g.c = at(w, (struct cg_matrix){ w->d_feed[stage - 1], rnn->net.U, 1 }, w->every_carry ? off(w, s) : 0, 0);
+	else if (rnn->net.P && s)
 		g.c = g.start = at(w, w->dh, off(w, s - 1), 0);
 	else
-		g.c = rnn->P ? (struct cg_matrix){ w->carry_h, rnn->P, 1 } : cg_scan_carry(w, w->carry_h, rnn->H, s - 1);
-	if (!stage && !rnn->P && rnn->uses_h_prev)
+		g.c = rnn->net.P ? (struct cg_matrix){ w->carry_h, rnn->net.P, 1 } : cg_scan_carry(w, w->carry_h, rnn->net.H, s - 1);
+	if (!stage && !rnn->net.P && rnn->uses_h_prev)
 		g.start = g.c;
 	return multiply(w, &g);
 }
@@ -370,7 +370,7 @@ static int step_backward(const struct cg_scan *w, int64_t s)
 {
 	const struct cg_ready *kernel = w->rnn->grad;
 
-	if (w->rnn->P)
+	if (w->rnn->net.P)
 		CG_TRY(unproject(w, s));
 	for (int p = 0; p < kernel->plan->n_pieces; p++)
 		if (kernel->plan->pieces[p].shape == CG_PIECE_POINT) {
@@ -384,7 +384,7 @@ static int step_backward(const struct cg_scan *w, int64_t s)
 static int gather_prev(const struct cg_scan *w, struct cg_matrix src, struct cg_matrix first, struct cg_matrix dst)
 {
 	int64_t n = w->steps->S ? cg_steps_n(w->steps, 0) : 0, more = w->steps->N - n, width = dst.stride;
-	struct cg_rows r = { .dtype = w->rnn->dtype, .rows = more, .columns = width, .src = src, .dst = dst };
+	struct cg_rows r = { .dtype = w->rnn->net.dtype, .rows = more, .columns = width, .src = src, .dst = dst };
 
 	if (!n)
 		return CG_OK;
@@ -414,7 +414,7 @@ static int weights(const struct cg_scan *w, int64_t rows, struct cg_matrix a, in
 /* dR of the first stage where h of the step before stands in h itself, a step away, and h_first apart. */
 static int shifted_weights(const struct cg_scan *w, struct cg_matrix start, struct cg_matrix c)
 {
-	int64_t m = stage_columns(w, 0), B = w->steps->S ? w->steps->B : 0, more = w->steps->N - B, H = w->rnn->H;
+	int64_t m = stage_columns(w, 0), B = w->steps->S ? w->steps->B : 0, more = w->steps->N - B, H = w->rnn->net.H;
 	struct cg_matrix sum = { w->sum, H, 1 };
 
 	if (B && cg_present(w->h_first.mem)) {
@@ -431,14 +431,14 @@ static int recurrent_weights(const struct cg_scan *w)
 {
 	const struct cg_rnn *rnn = w->rnn;
 
-	for (int stage = 0; stage < rnn->cell->n_stages; stage++) {
+	for (int stage = 0; stage < rnn->net.cell->n_stages; stage++) {
 		struct cg_matrix c = recurrent(w, w->params_backprop, stage), start = w->accumulate ? c : none;
-		struct cg_matrix d = at(w, d_gates(w), 0, rnn->first[stage] * rnn->U);
+		struct cg_matrix d = at(w, d_gates(w), 0, rnn->first[stage] * rnn->net.U);
 
 		if (stage)
-			CG_TRY(weights(w, w->steps->N, d, stage_columns(w, stage), operand_of(w, stage, ALL_STEPS), rnn->U, start, c));
+			CG_TRY(weights(w, w->steps->N, d, stage_columns(w, stage), operand_of(w, stage, ALL_STEPS), rnn->net.U, start, c));
 		else if (cg_present(w->prev_h))
-			CG_TRY(weights(w, w->steps->N, d, stage_columns(w, 0), (struct cg_matrix){ w->prev_h, rnn->H, 0 }, rnn->H, start, c));
+			CG_TRY(weights(w, w->steps->N, d, stage_columns(w, 0), (struct cg_matrix){ w->prev_h, rnn->net.H, 0 }, rnn->net.H, start, c));
 		else
 			CG_TRY(shifted_weights(w, start, c));
 	}
@@ -449,11 +449,11 @@ static int input_weights(const struct cg_scan *w)
 {
 	const struct cg_rnn *rnn = w->rnn;
 
-	for (int k = 0; k < rnn->n_runs && !(rnn->skip && w->pseudo_layer < rnn->directions); k++) {
+	for (int k = 0; k < rnn->n_runs && !(rnn->net.skip && w->pseudo_layer < rnn->net.directions); k++) {
 		const struct cg_rnn_run *run = &rnn->runs[k];
 		struct cg_matrix c = part(w, w->params_backprop, CG_RNN_INPUT, run->weight);
 
-		CG_TRY(weights(w, w->steps->N, at(w, d_gates(w), 0, run->block * rnn->U), run->n * rnn->U, w->x, w->width,
+		CG_TRY(weights(w, w->steps->N, at(w, d_gates(w), 0, run->block * rnn->net.U), run->n * rnn->net.U, w->x, w->width,
 		               w->accumulate ? c : none, c));
 	}
 	return CG_OK;
@@ -481,10 +481,10 @@ static int params_backprop(const struct cg_scan *w)
 
 	CG_TRY(input_weights(w));
 	CG_TRY(recurrent_weights(w));
-	if (rnn->P) {
+	if (rnn->net.P) {
 		struct cg_matrix c = part(w, w->params_backprop, CG_RNN_PROJECTION, 0);
 
-		CG_TRY(weights(w, w->steps->N, w->dh, rnn->P, kept(w, rnn->kept_h), rnn->U, w->accumulate ? c : none, c));
+		CG_TRY(weights(w, w->steps->N, w->dh, rnn->net.P, kept(w, rnn->kept_h), rnn->net.U, w->accumulate ? c : none, c));
 	}
 	return sums(w);
 }
@@ -499,24 +499,24 @@ int cg_scan_backward(const struct cg_scan *w)
 	if (!cg_present(w->params_backprop))
 		return CG_OK;
 	if (cg_present(w->prev_h))
-		CG_TRY(gather_prev(w, w->h, w->h_first, (struct cg_matrix){ w->prev_h, rnn->H, 0 }));
+		CG_TRY(gather_prev(w, w->h, w->h_first, (struct cg_matrix){ w->prev_h, rnn->net.H, 0 }));
 	if (cg_present(w->prev_c))
-		CG_TRY(gather_prev(w, kept(w, rnn->kept_c), w->c_first, (struct cg_matrix){ w->prev_c, rnn->U, 1 }));
+		CG_TRY(gather_prev(w, kept(w, rnn->kept_c), w->c_first, (struct cg_matrix){ w->prev_c, rnn->net.U, 1 }));
 	return params_backprop(w);
 }
 
 int cg_scan_dx(const struct cg_scan *w, int add, struct cg_matrix sums, struct cg_matrix c)
 {
 	const struct cg_rnn *rnn = w->rnn;
-	int skip = rnn->skip && w->pseudo_layer < rnn->directions;
+	int skip = rnn->net.skip && w->pseudo_layer < rnn->net.directions;
 
 	for (int k = 0; k < rnn->n_runs; k++) {
 		const struct cg_rnn_run *run = &rnn->runs[k];
-		struct cg_gemm g = { .m = w->steps->N, .n = w->width, .k = run->n * rnn->U };
+		struct cg_gemm g = { .m = w->steps->N, .n = w->width, .k = run->n * rnn->net.U };
 
-		g.a = at(w, d_gates(w), 0, run->block * rnn->U);
+		g.a = at(w, d_gates(w), 0, run->block * rnn->net.U);
 		for (int j = 0; skip && j < run->n; j++, add = 1)
-			CG_TRY(move(w, g.m, rnn->U, at(w, g.a, 0, j * rnn->U), sums, add));
+			CG_TRY(move(w, g.m, rnn->net.U, at(w, g.a, 0, j * rnn->net.U), sums, add));
 		if (skip)
 			continue;
 		g.b = part(w, w->params, CG_RNN_INPUT, run->weight);

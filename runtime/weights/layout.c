@@ -20,7 +20,7 @@ static const char *gates_of(const struct cg_layout *l, const struct cg_template 
 /* Tensors that a pseudo-layer, or a group, has of a row. */
 static int count(const struct cg_layout *l, const struct cg_template *t)
 {
-	if ((strchr(t->parts, 'P') && !l->rnn.P) || (strchr(t->parts, 'v') && !l->rnn.n_vectors))
+	if ((strchr(t->parts, 'P') && !l->rnn.net.P) || (strchr(t->parts, 'v') && !l->rnn.net.n_vectors))
 		return 0;
 	return t->flags & CG_EACH ? (int)strlen(gates_of(l, t)) : 1;
 }
@@ -33,7 +33,7 @@ static int64_t abreast(const struct cg_layout *l, const struct cg_template *t)
 
 static int64_t stack_of(const struct cg_layout *l)
 {
-	return l->format->stacked ? l->rnn.directions : 1;
+	return l->format->stacked ? l->rnn.net.directions : 1;
 }
 
 /* The row that tensor k is of, the group, and which of the row's gates it is where each has one. */
@@ -91,7 +91,7 @@ static int check_params(const struct cg_layout *l)
 	static const struct { const char *name; unsigned has; const char *expected; } params[] = {
 		{ "forget_bias", CG_HAS_FORGET_BIAS, "0" }, { "cell_clip", CG_HAS_CELL_CLIP, "0 or less" },
 	};
-	const struct cg_cell *cell = l->rnn.cell;
+	const struct cg_cell *cell = l->rnn.net.cell;
 
 	for (int p = 0; l->form->cell && p < cell->n_params; p++)
 		for (size_t k = 0; k < sizeof params / sizeof *params; k++) {
@@ -118,13 +118,13 @@ static int check(const struct cg_layout *l)
 	const char *name = l->format->name;
 
 	CG_TRY(check_params(l));
-	if (l->rnn.P && !has_part(l->form, 'P'))
+	if (l->rnn.net.P && !has_part(l->form, 'P'))
 		return cg_fail(CG_UNSUPPORTED, "%s: proj: holds no projection: expected 0, got %lld; cellgrad, canonical and pytorch do", name,
-		               (long long)l->rnn.P);
-	if (l->rnn.n_vectors && !has_part(l->form, 'v'))
+		               (long long)l->rnn.net.P);
+	if (l->rnn.net.n_vectors && !has_part(l->form, 'v'))
 		return cg_fail(CG_UNSUPPORTED, "%s: options: holds no per-unit weights of cell %s: expected none, got %s", name,
-		               l->rnn.cell->name, l->rnn.words.options);
-	if (l->rnn.skip && !l->format->skips)
+		               l->rnn.net.cell->name, l->rnn.words.options);
+	if (l->rnn.net.skip && !l->format->skips)
 		return cg_fail(CG_UNSUPPORTED, "%s: input_mode: expected linear_input, got skip_input; cellgrad and canonical hold it", name);
 	return CG_OK;
 }
@@ -134,11 +134,11 @@ static int check(const struct cg_layout *l)
 /* Of another cell the letters are numbers. */
 static void write_letters(struct cg_layout *l)
 {
-	const struct cg_letters *known = cg_letters(l->rnn.cell);
+	const struct cg_letters *known = cg_letters(l->rnn.net.cell);
 
-	for (int k = 0; k < l->rnn.n_weights; k++)
+	for (int k = 0; k < l->rnn.net.n_weights; k++)
 		l->gates[k] = known ? known->gates[k] : (char)('0' + k);
-	for (int k = 0; k < l->rnn.n_vectors; k++)
+	for (int k = 0; k < l->rnn.net.n_vectors; k++)
 		l->vectors[k] = known ? known->vectors[k] : (char)('0' + k);
 }
 
@@ -149,13 +149,13 @@ int cg_layout_open(struct cg_layout *l, const struct cg_format *format, const st
 	*l = (struct cg_layout){ .format = format, .gradients = gradients };
 	CG_TRY(cg_rnn_outline(config, &l->rnn));
 	write_letters(l);
-	l->form = cg_form_of(format, l->rnn.cell);
+	l->form = cg_form_of(format, l->rnn.net.cell);
 	if (!l->form)
 		return no_form(l);
 	CG_TRY(check(l));
 	for (const struct cg_template *t = l->form->templates; t->name; t++)
 		l->each += count(l, t);
-	l->groups = l->form->templates->flags & CG_BUFFER ? 1 : (int)(l->rnn.layers * l->rnn.directions / stack_of(l));
+	l->groups = l->form->templates->flags & CG_BUFFER ? 1 : (int)(l->rnn.net.layers * l->rnn.net.directions / stack_of(l));
 	n = (int64_t)l->each * l->groups;
 	if (n > CG_ITEMS_MAX)
 		return cg_fail(CG_UNSUPPORTED, "%s: layers: expected at most %d tensors, got %lld", format->name, CG_ITEMS_MAX, (long long)n);
@@ -187,7 +187,7 @@ static void expand(const struct cg_layout *l, char letter, int layer, int direct
 	switch (letter) {
 	case 'l': snprintf(text, room, "%d", layer); break;
 	case 'u': if (layer) snprintf(text, room, "_%d", layer); break;
-	case 'L': if (l->rnn.layers > 1) snprintf(text, room, "layer_%d/", layer); break;
+	case 'L': if (l->rnn.net.layers > 1) snprintf(text, room, "layer_%d/", layer); break;
 	case 'r': snprintf(text, room, "%s", suffixes[direction]); break;
 	case 'd': snprintf(text, room, "%s", ways[direction]); break;
 	case 'w': snprintf(text, room, "%s", words[direction]); break;
@@ -200,7 +200,7 @@ static void expand(const struct cg_layout *l, char letter, int layer, int direct
 
 static void append(const struct cg_layout *l, const char *pattern, int group, int64_t place, char name[CG_TENSOR_NAME])
 {
-	int D = l->format->stacked ? 1 : l->rnn.directions;
+	int D = l->format->stacked ? 1 : l->rnn.net.directions;
 	size_t at = strlen(name);
 
 	for (; *pattern && at < CG_TENSOR_NAME - 1; pattern++)
@@ -217,13 +217,13 @@ static void append(const struct cg_layout *l, const char *pattern, int group, in
 
 static struct cg_extent width_of(const struct cg_layout *l, int layer, char part)
 {
-	int64_t wide = part == 'R' ? 1 : l->rnn.directions;
+	int64_t wide = part == 'R' ? 1 : l->rnn.net.directions;
 
 	if (part == 'P')
 		return (struct cg_extent){ .U = 1 };
 	if (part == 'W' && !layer)
-		return (struct cg_extent){ .I = !l->rnn.skip };
-	return l->rnn.P ? (struct cg_extent){ .P = wide } : (struct cg_extent){ .U = wide };
+		return (struct cg_extent){ .I = !l->rnn.net.skip };
+	return l->rnn.net.P ? (struct cg_extent){ .P = wide } : (struct cg_extent){ .U = wide };
 }
 
 static struct cg_extent add(struct cg_extent a, struct cg_extent b)
@@ -251,14 +251,14 @@ int cg_layout_extents(const struct cg_layout *l, int k, struct cg_extent e[CG_TE
 	int group, gate, rank = 0;
 	const struct cg_template *t = row_of(l, k, &group, &gate);
 	int64_t parts = (int64_t)strlen(t->parts), n = abreast(l, t);
-	int layer = l->format->stacked ? group : group / l->rnn.directions;
+	int layer = l->format->stacked ? group : group / l->rnn.net.directions;
 
 	if (t->flags & CG_BUFFER) {
-		e[rank++] = (struct cg_extent){ .one = l->rnn.params };
+		e[rank++] = (struct cg_extent){ .one = l->rnn.net.params };
 		return rank;
 	}
 	if (l->format->stacked)
-		e[rank++] = (struct cg_extent){ .one = l->rnn.directions };
+		e[rank++] = (struct cg_extent){ .one = l->rnn.net.directions };
 	if (is_matrix(t)) {
 		struct cg_extent in = widths(l, t, layer, t->parts + parts);
 		struct cg_extent out = *t->parts == 'P' ? (struct cg_extent){ .P = 1 } : (struct cg_extent){ .U = n };
@@ -275,7 +275,7 @@ int cg_layout_extents(const struct cg_layout *l, int k, struct cg_extent e[CG_TE
 
 static int64_t value_of(const struct cg_layout *l, struct cg_extent e)
 {
-	return e.one + e.I * l->rnn.I + e.U * l->rnn.U + e.P * l->rnn.P;
+	return e.one + e.I * l->rnn.net.I + e.U * l->rnn.net.U + e.P * l->rnn.net.P;
 }
 
 int64_t cg_layout_elements(const struct cg_layout *l, int k)
@@ -298,7 +298,7 @@ void cg_layout_tensor(const struct cg_layout *l, int k, struct cg_tensor *tensor
 	*tensor = (struct cg_tensor){ .rank = cg_layout_extents(l, k, e) };
 	for (int d = 0; d < tensor->rank; d++)
 		tensor->shape[d] = value_of(l, e[d]);
-	append(l, l->format->group[l->rnn.directions - 1], group, 0, tensor->name);
+	append(l, l->format->group[l->rnn.net.directions - 1], group, 0, tensor->name);
 	if (leaf)
 		*leaf = tensor->name + strlen(tensor->name);
 	if (of)
@@ -317,10 +317,10 @@ int cg_layout_is_bias(const struct cg_layout *l, int k)
 
 struct cg_span cg_layout_span(const struct cg_layout *l, int k)
 {
-	int D = l->rnn.directions, group = k / l->each;
+	int D = l->rnn.net.directions, group = k / l->each;
 
 	if (l->form->templates->flags & CG_BUFFER)
-		return (struct cg_span){ 0, l->rnn.layers * D };
+		return (struct cg_span){ 0, l->rnn.net.layers * D };
 	if (l->format->stacked)
 		return (struct cg_span){ group * D, group * D + D };
 	return (struct cg_span){ group, group + 1 };
@@ -347,14 +347,14 @@ static struct cg_rnn_region region_of(const struct cg_layout *l, int pseudo_laye
 {
 	const char *letters = part == CG_RNN_VECTOR ? l->vectors : l->gates, *at = strchr(letters, gate);
 
-	return cg_network_part(&l->rnn.network, pseudo_layer, part, part == CG_RNN_PROJECTION ? 0 : (int)(at - letters));
+	return cg_network_part(&l->rnn.net, pseudo_layer, part, part == CG_RNN_PROJECTION ? 0 : (int)(at - letters));
 }
 
 static void place(const struct cg_layout *l, const struct cg_template *t, const char *part, int which, int pseudo_layer,
                   struct cg_spot *spot)
 {
-	int64_t U = l->rnn.U, n = abreast(l, t), gate = t->flags & CG_EACH ? 0 : which;
-	int layer = pseudo_layer / l->rnn.directions, direction = pseudo_layer % l->rnn.directions;
+	int64_t U = l->rnn.net.U, n = abreast(l, t), gate = t->flags & CG_EACH ? 0 : which;
+	int layer = pseudo_layer / l->rnn.net.directions, direction = pseudo_layer % l->rnn.net.directions;
 
 	if (!is_matrix(t)) {
 		spot->offset = ((part - t->parts) * n + gate) * U;
@@ -369,14 +369,14 @@ static void place(const struct cg_layout *l, const struct cg_template *t, const 
 		spot->column = 1;
 	}
 	if (l->format->stacked)
-		spot->offset += direction * (cg_layout_elements(l, spot->tensor) / l->rnn.directions);
+		spot->offset += direction * (cg_layout_elements(l, spot->tensor) / l->rnn.net.directions);
 }
 
 struct cg_spot cg_layout_spot(const struct cg_layout *l, int pseudo_layer, enum cg_rnn_part part, char gate)
 {
 	struct cg_rnn_region region = region_of(l, pseudo_layer, part, gate);
 	struct cg_spot spot = { .tensor = -1, .rows = region.rows, .columns = region.columns };
-	int group = l->format->stacked ? pseudo_layer / l->rnn.directions : pseudo_layer, before = 0;
+	int group = l->format->stacked ? pseudo_layer / l->rnn.net.directions : pseudo_layer, before = 0;
 
 	if (l->form->templates->flags & CG_BUFFER)
 		return (struct cg_spot){ 0, 0, region.offset, region.columns, 1, region.rows, region.columns };

@@ -147,7 +147,7 @@ static void bias(const struct cg_move *m, int pseudo_layer, int which, char gate
 	double more = gate == 'f' && (to.shared || which) ? m->forget_bias : 0;
 
 	spots(m->from.layout, pseudo_layer, gate, at);
-	for (int64_t u = 0; u < m->to.layout->rnn.U; u++) {
+	for (int64_t u = 0; u < m->to.layout->rnn.net.U; u++) {
 		uint64_t bits = bias_of(m, at, which, to.shared, u);
 
 		if (more != 0)
@@ -181,7 +181,7 @@ static void move_pieces(const struct cg_move *m, const struct cg_layout *side, i
 		for (const char *gate = side->vectors; *gate; gate++)
 			if (is_in(side, k, p, CG_RNN_VECTOR, *gate))
 				piece(m, p, CG_RNN_VECTOR, *gate);
-		if (side->rnn.P && is_in(side, k, p, CG_RNN_PROJECTION, ' '))
+		if (side->rnn.net.P && is_in(side, k, p, CG_RNN_PROJECTION, ' '))
 			piece(m, p, CG_RNN_PROJECTION, ' ');
 	}
 }
@@ -203,7 +203,7 @@ static int64_t differ(const struct cg_move *m, int rule, const struct cg_spot at
 {
 	int64_t n = 0;
 
-	for (int64_t u = 0; u < m->from.layout->rnn.U; u++) {
+	for (int64_t u = 0; u < m->from.layout->rnn.net.U; u++) {
 		uint64_t w, r, w_again, r_again;
 
 		both(m, at, u, &w, &r);
@@ -217,7 +217,7 @@ static int64_t differ(const struct cg_move *m, int rule, const struct cg_spot at
 static int64_t lost_biases(const struct cg_move *m, int rule, int k, int64_t *of)
 {
 	const struct cg_layout *from = m->from.layout, *to = m->to.layout;
-	struct cg_span span = k < 0 ? (struct cg_span){ 0, to->rnn.layers * to->rnn.directions } : cg_layout_span(to, k);
+	struct cg_span span = k < 0 ? (struct cg_span){ 0, to->rnn.net.layers * to->rnn.net.directions } : cg_layout_span(to, k);
 	int64_t n = 0;
 
 	for (int p = span.first; p < span.end; p++)
@@ -228,7 +228,7 @@ static int64_t lost_biases(const struct cg_move *m, int rule, int k, int64_t *of
 			if (!end.shared || at[0].shared || (k >= 0 && end.tensor != k))
 				continue;
 			n += differ(m, rule, at);
-			*of += to->rnn.U;
+			*of += to->rnn.net.U;
 		}
 	return n;
 }
@@ -246,9 +246,9 @@ static int64_t lost_vectors(const struct cg_move *m)
 	const struct cg_layout *from = m->from.layout;
 	int64_t n = 0;
 
-	if (m->to.layout->rnn.n_vectors)
+	if (m->to.layout->rnn.net.n_vectors)
 		return 0;
-	for (int p = 0; p < from->rnn.layers * from->rnn.directions; p++)
+	for (int p = 0; p < from->rnn.net.layers * from->rnn.net.directions; p++)
 		for (const char *gate = from->vectors; *gate; gate++) {
 			struct cg_spot at = cg_layout_spot(from, p, CG_RNN_VECTOR, *gate);
 
@@ -281,12 +281,12 @@ int64_t cg_move_biases(const struct cg_move *m)
 	const struct cg_layout *from = m->from.layout;
 	int64_t n = 0;
 
-	for (int p = 0; p < from->rnn.layers * from->rnn.directions; p++)
+	for (int p = 0; p < from->rnn.net.layers * from->rnn.net.directions; p++)
 		for (const char *gate = from->gates; *gate; gate++) {
 			struct cg_spot at[2];
 
 			spots(from, p, *gate, at);
-			for (int64_t u = 0; u < from->rnn.U; u++) {
+			for (int64_t u = 0; u < from->rnn.net.U; u++) {
 				uint64_t w, r;
 
 				both(m, at, u, &w, &r);

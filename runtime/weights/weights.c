@@ -58,7 +58,7 @@ static int open_layouts(const struct cg_weights *w, struct cg_layout *theirs, st
 static int describe(const struct cg_layout *l, int k, struct cg_tensor *tensor)
 {
 	cg_layout_tensor(l, k, tensor, NULL, NULL);
-	tensor->bytes = (size_t)cg_layout_elements(l, k) * cg_dtype_bytes(l->rnn.dtype);
+	tensor->bytes = (size_t)cg_layout_elements(l, k) * cg_dtype_bytes(l->rnn.net.dtype);
 	return CG_OK;
 }
 
@@ -79,7 +79,7 @@ int cg_weights_tensor(const struct cg_weights *w, int k, struct cg_tensor *tenso
 
 static int check(const struct cg_weights *w, const struct cg_layout *l, int k, const void *memory, size_t bytes)
 {
-	size_t params = (size_t)l->rnn.params * cg_dtype_bytes(l->rnn.dtype);
+	size_t params = (size_t)l->rnn.net.params * cg_dtype_bytes(l->rnn.net.dtype);
 	struct cg_tensor t;
 
 	if (k < 0 || k >= l->n)
@@ -107,7 +107,7 @@ int cg_weights_load(const struct cg_weights *w, int k, const void *tensor, size_
 	CG_TRY(open_layouts(w, &theirs, &ours));
 	CG_TRY(check(w, &theirs, k, tensor, bytes));
 	to = w->params;
-	cg_move_out_of(&(struct cg_move){ .from = { &theirs, theirs.rnn.dtype, k, &from }, .to = { &ours, ours.rnn.dtype, 0, &to },
+	cg_move_out_of(&(struct cg_move){ .from = { &theirs, theirs.rnn.net.dtype, k, &from }, .to = { &ours, ours.rnn.net.dtype, 0, &to },
 	                                  .bias = theirs.format->bias }, k);
 	return CG_OK;
 }
@@ -125,7 +125,7 @@ int cg_weights_save(const struct cg_weights *w, int k, void *tensor, size_t byte
 	CG_TRY(open_layouts(w, &theirs, &ours));
 	CG_TRY(check(w, &theirs, k, tensor, bytes));
 	from = w->params;
-	move = (struct cg_move){ .from = { &ours, ours.rnn.dtype, 0, &from }, .to = { &theirs, theirs.rnn.dtype, k, &to } };
+	move = (struct cg_move){ .from = { &ours, ours.rnn.net.dtype, 0, &from }, .to = { &theirs, theirs.rnn.net.dtype, k, &to } };
 	lost = w->lossy ? 0 : cg_move_lost_biases(&move, theirs.format->bias, k);
 	describe(&theirs, k, &t);
 	if (lost && w->gradients)

@@ -63,8 +63,8 @@ static void carry(const struct network *n)
 	unsigned char *params;
 
 	MUST(!cg_layout_open(&ours, cg_formats, &n->config, 0));
-	MUST(ours.rnn.params > 0 && ours.rnn.params < 1 << 20);
-	params = malloc((size_t)ours.rnn.params * cg_dtype_bytes(n->dtype));
+	MUST(ours.rnn.net.params > 0 && ours.rnn.net.params < 1 << 20);
+	params = malloc((size_t)ours.rnn.net.params * cg_dtype_bytes(n->dtype));
 	MUST(params);
 	move.to.at = &params;
 	cg_move_losses(&move, 0, &losses);

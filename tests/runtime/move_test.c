@@ -53,7 +53,7 @@ static void close_side(struct side *s)
 static struct cg_move move_of(const struct side *from, const struct side *to)
 {
 	return (struct cg_move){
-		.from = { &from->layout, from->layout.rnn.dtype, 0, from->at }, .to = { &to->layout, to->layout.rnn.dtype, 0, to->at },
+		.from = { &from->layout, from->layout.rnn.net.dtype, 0, from->at }, .to = { &to->layout, to->layout.rnn.net.dtype, 0, to->at },
 	};
 }
 
@@ -63,12 +63,12 @@ static unsigned char *element(const struct side *s, int pseudo_layer, enum cg_rn
 	struct cg_spot spot = cg_layout_spot(&s->layout, pseudo_layer, which, gate);
 
 	assert_true(spot.tensor >= 0);
-	return s->at[spot.tensor] + (size_t)(spot.offset + u) * cg_dtype_bytes(s->layout.rnn.dtype);
+	return s->at[spot.tensor] + (size_t)(spot.offset + u) * cg_dtype_bytes(s->layout.rnn.net.dtype);
 }
 
 static void put(const struct side *s, unsigned char *at, double value)
 {
-	cg_element_put(s->layout.rnn.dtype, at, value);
+	cg_element_put(s->layout.rnn.net.dtype, at, value);
 }
 
 static void expect(const struct side *from, const struct side *to, const char *what, int pseudo_layer, char gate, int64_t biases,
