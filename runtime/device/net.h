@@ -1,5 +1,5 @@
 /*
- * A network as a vendor's library is told of it, by value; and where its parameters lie in their one buffer.
+ * A network by value, as a plan holds it and a vendor's library reads it; and where its parameters lie in their one buffer.
  */
 #ifndef CG_NET_H
 #define CG_NET_H

@@ -68,7 +68,7 @@ int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, int pa
 	CG_TRY(cg_rnn_measure(rnn, pass, c->T, c->B, c->lengths, shape));
 	if (c->first_step < 0 || c->first_step > UINT32_MAX - c->T)
 		return REFUSE("first_step: expected 0 to 2^32-1-T, got %lld", (long long)c->first_step);
-	if (c->first_step && rnn->directions == 2)
+	if (c->first_step && rnn->net.directions == 2)
 		return REFUSE("first_step: a bidirectional network runs whole sequences: expected 0, got %lld", (long long)c->first_step);
 	if (c->spend_reserve != 0 && c->spend_reserve != 1)
 		return REFUSE("spend_reserve: expected 0 or 1, got %d", c->spend_reserve);
@@ -79,7 +79,7 @@ static int check_states(const struct cg_rnn *rnn, const struct cg_rnn_op *op, co
 {
 	for (const struct cg_port *p = row->ports; p->name && rnn->state < 0; p++)
 		if (p->flags & CG_OF_STATE && cg_present(*(const struct cg_mem *)((const char *)op + p->at)))
-			return REFUSE("%s: cell %s has no state: expected none", p->name, rnn->cell->name);
+			return REFUSE("%s: cell %s has no state: expected none", p->name, rnn->net.cell->name);
 	return CG_OK;
 }
 
@@ -98,11 +98,11 @@ static int check_alignment(const struct cg_rnn_op *op)
 
 static int check_reserve(const struct cg_rnn *rnn, const struct cg_rnn_op *op, int pass)
 {
-	const char *dtype = cg_dtype_name(rnn->dtype);
+	const char *dtype = cg_dtype_name(rnn->net.dtype);
 
-	if (!rnn->training && pass == CG_GRAD)
+	if (!rnn->net.training && pass == CG_GRAD)
 		return cg_fail(CG_UNSUPPORTED, "rnn_backprop: the plan was opened without training");
-	if (!rnn->training || cg_present(op->call.reserve))
+	if (!rnn->net.training || cg_present(op->call.reserve))
 		return check_alignment(op);
 	if (pass == CG_FORWARD)
 		return REFUSE("reserve: missing: expected %lld %s for training", (long long)op->reserve, dtype);
@@ -137,7 +137,7 @@ static void leave_out(struct cg_rnn_call *call, const struct cg_rnn *rnn, int pa
 
 	if (pass == CG_GRAD)
 		call->output = call->output_h = call->output_c = absent;
-	else if (!rnn->training)
+	else if (!rnn->net.training)
 		call->reserve = absent;
 }
 
@@ -174,7 +174,7 @@ int cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const str
 	if (!code && c.run.op)
 		code = cg_rnn_walk(stream, rnn, CG_FORWARD, c.run.op, &c.shape, c.run.work);
 	CG_TRY(cg_op_close(&c.run, code));
-	return rnn->training ? cg_reserve_write(stream, rnn, c.given, &c.shape) : CG_OK;
+	return rnn->net.training ? cg_reserve_write(stream, rnn, c.given, &c.shape) : CG_OK;
 }
 
 int cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *given)

@@ -11,7 +11,7 @@
 /* Which weights a gate has, and in which column of pre-activations it stands. */
 static int place_gates(struct cg_rnn *rnn)
 {
-	const struct cg_cell *cell = rnn->cell;
+	const struct cg_cell *cell = rnn->net.cell;
 	struct cg_rnn_gate *gates = rnn->gates;
 	struct cg_mistake mistake;
 	int parts = 0;
@@ -20,8 +20,8 @@ static int place_gates(struct cg_rnn *rnn)
 		return cg_fail(CG_UNSUPPORTED, "rnn: %s", mistake.text);
 	for (int k = 0; k < cell->n_gates; k++)
 		if (!cell->gates[k].split) {
-			gates[k] = (struct cg_rnn_gate){ rnn->n_weights, rnn->n_weights, 1, 1 };
-			rnn->first[cell->gates[k].stage] = ++rnn->n_weights;
+			gates[k] = (struct cg_rnn_gate){ rnn->net.n_weights, rnn->net.n_weights, 1, 1 };
+			rnn->first[cell->gates[k].stage] = ++rnn->net.n_weights;
 		}
 	for (int k = 0; k < cell->n_gates; k++) {
 		int whole = cell->gates[k].whole;
@@ -29,16 +29,16 @@ static int place_gates(struct cg_rnn *rnn)
 		if (!cell->gates[k].split)
 			continue;
 		gates[k] = (struct cg_rnn_gate){ gates[whole].weight, gates[whole].block, 0, 1 };
-		gates[whole].block = rnn->n_weights + parts++;
+		gates[whole].block = rnn->net.n_weights + parts++;
 		gates[whole].takes_h = 0;
 	}
-	rnn->n_blocks = rnn->n_weights + parts;
+	rnn->n_blocks = rnn->net.n_weights + parts;
 	return CG_OK;
 }
 
 static void place_runs(struct cg_rnn *rnn)
 {
-	for (int weight = 0; weight < rnn->n_weights; weight++) {
+	for (int weight = 0; weight < rnn->net.n_weights; weight++) {
 		struct cg_rnn_run *last = rnn->n_runs ? &rnn->runs[rnn->n_runs - 1] : NULL;
 		int k = 0;
 
@@ -53,8 +53,8 @@ static void place_runs(struct cg_rnn *rnn)
 
 static int kept_as(const struct cg_rnn *rnn, int value)
 {
-	for (int k = 0; k < rnn->cell->n_saves; k++)
-		if (rnn->cell->saves[k] == value)
+	for (int k = 0; k < rnn->net.cell->n_saves; k++)
+		if (rnn->net.cell->saves[k] == value)
 			return k;
 	return -1;
 }
@@ -74,7 +74,7 @@ static int takes(const struct cg_pass_plan *plan, int shape, int role, int index
 
 static int find_states(struct cg_rnn *rnn)
 {
-	const struct cg_cell *cell = rnn->cell;
+	const struct cg_cell *cell = rnn->net.cell;
 
 	rnn->state = -1;
 	while (!cell->prevs[rnn->output].output)
@@ -93,7 +93,7 @@ static int find_states(struct cg_rnn *rnn)
 /* What each step keeps: the cell's saves, and the output and the state in any case. */
 static void find_kept(struct cg_rnn *rnn)
 {
-	const struct cg_cell *cell = rnn->cell;
+	const struct cg_cell *cell = rnn->net.cell;
 
 	rnn->n_kept = cell->n_saves;
 	rnn->kept_h = kept_as(rnn, cell->prevs[rnn->output].value);
@@ -108,9 +108,9 @@ static void find_kept(struct cg_rnn *rnn)
 
 static void find_vectors(struct cg_rnn *rnn)
 {
-	for (int k = 0; k < rnn->cell->n_weights; k++)
-		if (rnn->options >> rnn->cell->weights[k].option & 1)
-			rnn->vectors[rnn->n_vectors++] = k;
+	for (int k = 0; k < rnn->net.cell->n_weights; k++)
+		if (rnn->options >> rnn->net.cell->weights[k].option & 1)
+			rnn->vectors[rnn->net.n_vectors++] = k;
 }
 
 int cg_rnn_lay_out_cell(struct cg_rnn *rnn)
@@ -143,17 +143,17 @@ static int check_projection(const struct cg_rnn *rnn, const struct cg_pass_plan 
 {
 	int reads = takes(forward, CG_PIECE_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE);
 
-	if (rnn->P && (rnn->state < 0 || reads || rnn->cell->n_stages > 1))
-		return REFUSE("proj: cell %s: expected a state, one stage and equations without %s", rnn->cell->name,
-		              rnn->cell->prevs[rnn->output].name);
+	if (rnn->net.P && (rnn->state < 0 || reads || rnn->net.cell->n_stages > 1))
+		return REFUSE("proj: cell %s: expected a state, one stage and equations without %s", rnn->net.cell->name,
+		              rnn->net.cell->prevs[rnn->output].name);
 	return CG_OK;
 }
 
 int cg_rnn_ready(struct cg_rnn *rnn)
 {
-	CG_TRY(cg_ready_cell(rnn->context, rnn->cell, rnn->options, CG_SEQ_FORWARD, 0, rnn->dtype, &rnn->forward));
-	if (rnn->training) {
-		CG_TRY(cg_ready_cell(rnn->context, rnn->cell, rnn->options, CG_SEQ_GRAD, 0, rnn->dtype, &rnn->grad));
+	CG_TRY(cg_ready_cell(rnn->context, rnn->net.cell, rnn->options, CG_SEQ_FORWARD, 0, rnn->net.dtype, &rnn->forward));
+	if (rnn->net.training) {
+		CG_TRY(cg_ready_cell(rnn->context, rnn->net.cell, rnn->options, CG_SEQ_GRAD, 0, rnn->net.dtype, &rnn->grad));
 		read_grad(rnn, rnn->grad->plan);
 	}
 	return check_projection(rnn, rnn->forward->plan);
@@ -161,7 +161,7 @@ int cg_rnn_ready(struct cg_rnn *rnn)
 
 static void read_feeds(struct cg_rnn *rnn, int grad, const struct cg_pass_plan *plan)
 {
-	for (int k = 0; k < rnn->cell->n_stages - 1; k++)
+	for (int k = 0; k < rnn->net.cell->n_stages - 1; k++)
 		rnn->feed_kept[grad][k] = (signed char)cg_feed_saved(plan, k);
 }
 
@@ -171,8 +171,8 @@ int cg_rnn_study(struct cg_rnn *rnn)
 	struct cg_mistake mistake;
 	int code = CG_OK;
 
-	for (int k = 0; k < 1 + rnn->training && !code; k++) {
-		struct cg_pass_plan *plan = cg_plan(rnn->cell, rnn->options, passes[k], 0, rnn->dtype, cg_memory, &mistake);
+	for (int k = 0; k < 1 + rnn->net.training && !code; k++) {
+		struct cg_pass_plan *plan = cg_plan(rnn->net.cell, rnn->options, passes[k], 0, rnn->net.dtype, cg_memory, &mistake);
 
 		if (!plan)
 			return mistake.text[0] ? cg_fail(CG_BUILD, "%s", mistake.text) : CG_NO_MEMORY;

@@ -31,16 +31,16 @@ static struct cg_mem moved(struct cg_mem mem, size_t bytes)
 static struct cg_matrix keep(struct seq *q, int layer, int d, struct cg_mem *kept, struct cg_mem *gates)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	size_t at = (size_t)(layer * rnn->directions + d) * q->kept.bytes;
+	size_t at = (size_t)(layer * rnn->net.directions + d) * q->kept.bytes;
 
-	*gates = rnn->training && rnn->keeps_gates ? moved(q->kept.gates, at) : q->room->gates;
+	*gates = rnn->net.training && rnn->keeps_gates ? moved(q->kept.gates, at) : q->room->gates;
 	for (int k = 0; k < rnn->n_kept; k++)
-		kept[k] = rnn->training ? moved(q->kept.values[k], at) : q->room->kept[k];
-	if (!rnn->training && !rnn->P)
+		kept[k] = rnn->net.training ? moved(q->kept.values[k], at) : q->room->kept[k];
+	if (!rnn->net.training && !rnn->net.P)
 		kept[rnn->kept_h] = q->room->h[layer & 1][d];
-	if (rnn->P || !rnn->training)
-		return (struct cg_matrix){ q->room->h[layer & 1][d], rnn->H, 0 };
-	return (struct cg_matrix){ kept[rnn->kept_h], rnn->U, 0 };
+	if (rnn->net.P || !rnn->net.training)
+		return (struct cg_matrix){ q->room->h[layer & 1][d], rnn->net.H, 0 };
+	return (struct cg_matrix){ kept[rnn->kept_h], rnn->net.U, 0 };
 }
 
 static struct cg_matrix h_of(struct seq *q, int layer, int d)
@@ -54,7 +54,7 @@ static struct cg_matrix h_of(struct seq *q, int layer, int d)
 
 static int move(const struct seq *q, struct cg_rows r)
 {
-	r.dtype = q->rnn->dtype;
+	r.dtype = q->rnn->net.dtype;
 	return cg_copy_rows(q->stream, &r);
 }
 
@@ -72,9 +72,9 @@ static int clear_gaps(const struct seq *q)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	const int host = q->stream->context->backend->host;
-	const size_t real = cg_dtype_bytes(rnn->dtype), acc = cg_acc_bytes(rnn->dtype), all = q->shape->bytes.reserve;
+	const size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype), all = q->shape->bytes.reserve;
 	const struct cg_mem reserve = q->call->reserve, header = cg_part(reserve, 0, CG_RESERVE_HEADER);
-	const int64_t states = (int64_t)rnn->layers * rnn->directions;
+	const int64_t states = (int64_t)rnn->net.layers * rnn->net.directions;
 
 	if (all <= (host ? SMALL_ON_HOST : SMALL_ON_DEVICE))
 		return zero(q, reserve, all);
@@ -97,7 +97,7 @@ static int clear_gaps(const struct seq *q)
 
 static struct cg_matrix column(const struct seq *q, struct cg_matrix m, int64_t column)
 {
-	size_t bytes = (size_t)column * (m.acc ? cg_acc_bytes(q->rnn->dtype) : cg_dtype_bytes(q->rnn->dtype));
+	size_t bytes = (size_t)column * (m.acc ? cg_acc_bytes(q->rnn->net.dtype) : cg_dtype_bytes(q->rnn->net.dtype));
 
 	m.mem = cg_part(m.mem, bytes, m.mem.bytes - bytes);
 	return m;
@@ -107,10 +107,10 @@ static struct cg_matrix column(const struct seq *q, struct cg_matrix m, int64_t 
 static struct cg_matrix state(const struct seq *q, struct cg_mem mem, int layer, int d, int64_t width)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	int64_t states = (int64_t)rnn->layers * rnn->directions, at = layer * rnn->directions + d;
-	struct cg_matrix m = { mem, rnn->time_major ? width : states * width, 0 };
+	int64_t states = (int64_t)rnn->net.layers * rnn->net.directions, at = layer * rnn->net.directions + d;
+	struct cg_matrix m = { mem, rnn->net.time_major ? width : states * width, 0 };
 
-	return column(q, m, rnn->time_major ? at * q->steps.B * width : at * width);
+	return column(q, m, rnn->net.time_major ? at * q->steps.B * width : at * width);
 }
 
 static int64_t rows_of_first(const struct seq *q)
@@ -130,8 +130,8 @@ static struct cg_drop drop_of(const struct seq *q, int layer, int d, int64_t fir
 
 	if (!cg_rnn_drops(q->rnn))
 		return drop;
-	drop.rate = q->rnn->dropout;
-	drop.key = cg_network_drop_key(&q->rnn->network, q->call->counter, layer);
+	drop.rate = q->rnn->net.dropout;
+	drop.key = cg_network_drop_key(&q->rnn->net, q->call->counter, layer);
 	drop.t = q->steps.t[d];
 	drop.b = q->steps.b;
 	drop.first_t = q->call->first_step;
@@ -146,27 +146,27 @@ static struct cg_drop drop_of(const struct seq *q, int layer, int d, int64_t fir
 static int input(struct seq *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_matrix x = { q->room->x, cg_network_width(&rnn->network, layer), 0 };
+	struct cg_matrix x = { q->room->x, cg_network_width(&rnn->net, layer), 0 };
 
 	q->scan.width = x.stride;
 	if (!layer) {
-		struct cg_matrix given = { q->call->input, rnn->I, 0 };
+		struct cg_matrix given = { q->call->input, rnn->net.I, 0 };
 
 		q->scan.x = q->steps.straight ? given : x;
-		return q->steps.straight ? CG_OK : move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->I, .src = given, .dst = x,
+		return q->steps.straight ? CG_OK : move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->net.I, .src = given, .dst = x,
 		                                                             .from = q->steps.row[d] });
 	}
-	if (rnn->directions == 1 && !cg_rnn_drops(rnn)) {
+	if (rnn->net.directions == 1 && !cg_rnn_drops(rnn)) {
 		q->scan.x = h_of(q, layer - 1, 0);
 		return CG_OK;
 	}
 	q->scan.x = x;
-	for (int e = 0; e < rnn->directions && !(d && q->steps.straight); e++) {
-		struct cg_rows r = { .rows = q->steps.N, .columns = rnn->H, .src = h_of(q, layer - 1, e) };
+	for (int e = 0; e < rnn->net.directions && !(d && q->steps.straight); e++) {
+		struct cg_rows r = { .rows = q->steps.N, .columns = rnn->net.H, .src = h_of(q, layer - 1, e) };
 
-		r.dst = column(q, x, e * rnn->H);
+		r.dst = column(q, x, e * rnn->net.H);
 		r.from = e == d ? none.mem : q->steps.cross;
-		r.drop = drop_of(q, layer - 1, d, e * rnn->H);
+		r.drop = drop_of(q, layer - 1, d, e * rnn->net.H);
 		CG_TRY(move(q, r));
 	}
 	return CG_OK;
@@ -175,7 +175,7 @@ static int input(struct seq *q, int layer, int d)
 /* A caller's state, sorted, and in acc where the cell carries it so. */
 static int first(struct seq *q, struct cg_matrix given, int64_t width, struct cg_matrix room, struct cg_matrix *result)
 {
-	int same = room.acc == given.acc || cg_acc_bytes(q->rnn->dtype) == cg_dtype_bytes(q->rnn->dtype);
+	int same = room.acc == given.acc || cg_acc_bytes(q->rnn->net.dtype) == cg_dtype_bytes(q->rnn->net.dtype);
 
 	*result = none;
 	if (!cg_present(given.mem))
@@ -195,18 +195,18 @@ static int begin(struct seq *q, int layer, int d)
 	struct cg_scan *w = &q->scan;
 
 	*w = (struct cg_scan){ .stream = q->stream, .steps = &q->steps, .direction = d, .bias = { q->room->bias, 0, 1 } };
-	cg_rnn_describe_scan(rnn, q->pass, layer * rnn->directions + d, q->call->params, q->call->params_backprop, w);
+	cg_rnn_describe_scan(rnn, q->pass, layer * rnn->net.directions + d, q->call->params, q->call->params_backprop, w);
 	for (int k = 0; k < rnn->n_kept; k++)
-		w->in_turn[k] = !rnn->training && !cg_rnn_is_read_later(rnn, k);
+		w->in_turn[k] = !rnn->net.training && !cg_rnn_is_read_later(rnn, k);
 	memcpy(w->feed, q->room->feed, sizeof w->feed);
 	memcpy(w->packed, q->room->packed, sizeof w->packed);
 	w->h = keep(q, layer, d, w->kept, &w->gates);
 	CG_TRY(input(q, layer, d));
-	CG_TRY(first(q, state(q, q->call->input_h, layer, d, rnn->H), rnn->H, (struct cg_matrix){ q->room->h_first, rnn->H, 0 },
+	CG_TRY(first(q, state(q, q->call->input_h, layer, d, rnn->net.H), rnn->net.H, (struct cg_matrix){ q->room->h_first, rnn->net.H, 0 },
 	             &w->h_first));
 	if (rnn->state < 0)
 		return CG_OK;
-	return first(q, state(q, q->call->input_c, layer, d, rnn->U), rnn->U, (struct cg_matrix){ q->room->c_first, rnn->U, 1 },
+	return first(q, state(q, q->call->input_c, layer, d, rnn->net.U), rnn->net.U, (struct cg_matrix){ q->room->c_first, rnn->net.U, 1 },
 	             &w->c_first);
 }
 
@@ -236,11 +236,11 @@ static int end_forward(struct seq *q, int layer, int d)
 	const struct cg_rnn *rnn = q->rnn;
 	const struct cg_rnn_call *c = q->call;
 
-	CG_TRY(last(q, q->scan.h, state(q, c->input_h, layer, d, rnn->H), state(q, c->output_h, layer, d, rnn->H), rnn->H));
+	CG_TRY(last(q, q->scan.h, state(q, c->input_h, layer, d, rnn->net.H), state(q, c->output_h, layer, d, rnn->net.H), rnn->net.H));
 	if (rnn->state < 0)
 		return CG_OK;
-	return last(q, (struct cg_matrix){ q->scan.kept[rnn->kept_c], rnn->U, 1 }, state(q, c->input_c, layer, d, rnn->U),
-	            state(q, c->output_c, layer, d, rnn->U), rnn->U);
+	return last(q, (struct cg_matrix){ q->scan.kept[rnn->kept_c], rnn->net.U, 1 }, state(q, c->input_c, layer, d, rnn->net.U),
+	            state(q, c->output_c, layer, d, rnn->net.U), rnn->net.U);
 }
 
 /* What no step writes is zero. */
@@ -248,20 +248,20 @@ static int clear(const struct seq *q, struct cg_mem mem, int64_t elements, int b
 {
 	int whole = by_steps ? q->shape->is_whole : rows_of_first(q) == q->steps.B;
 
-	return whole || !cg_present(mem) ? CG_OK : zero(q, mem, (size_t)elements * cg_dtype_bytes(q->rnn->dtype));
+	return whole || !cg_present(mem) ? CG_OK : zero(q, mem, (size_t)elements * cg_dtype_bytes(q->rnn->net.dtype));
 }
 
 static int output(const struct seq *q, int layer)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_matrix to = { q->call->output, rnn->directions * rnn->H, 0 };
+	struct cg_matrix to = { q->call->output, rnn->net.directions * rnn->net.H, 0 };
 
 	if (!cg_present(to.mem))
 		return CG_OK;
 	CG_TRY(clear(q, to.mem, q->steps.T * q->steps.B * to.stride, 1));
-	for (int d = 0; d < rnn->directions; d++)
-		CG_TRY(move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->H, .src = h_of((struct seq *)q, layer, d),
-		                                 .dst = column(q, to, d * rnn->H), .to = q->steps.row[d] }));
+	for (int d = 0; d < rnn->net.directions; d++)
+		CG_TRY(move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->net.H, .src = h_of((struct seq *)q, layer, d),
+		                                 .dst = column(q, to, d * rnn->net.H), .to = q->steps.row[d] }));
 	return CG_OK;
 }
 
@@ -275,7 +275,7 @@ static int open(struct seq *q, struct cg_stream *stream, const struct cg_rnn *rn
 	q->shape = shape;
 	q->room = &shape->workspace;
 	cg_work_place((struct cg_mem *)(void *)&shape->workspace, sizeof shape->workspace / sizeof work, work);
-	if (rnn->training)
+	if (rnn->net.training)
 		cg_seq_place_kept(rnn, shape->N, call->reserve, &q->kept);
 	return cg_steps_get(stream, rnn, shape, &q->steps);
 }
@@ -283,22 +283,22 @@ static int open(struct seq *q, struct cg_stream *stream, const struct cg_rnn *rn
 int cg_seq_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
                    struct cg_mem work)
 {
-	int64_t states = (int64_t)rnn->layers * rnn->directions * call->B;
+	int64_t states = (int64_t)rnn->net.layers * rnn->net.directions * call->B;
 	struct seq q;
 
 	CG_TRY(open(&q, stream, rnn, call, shape, work, CG_FORWARD));
-	if (rnn->training)
+	if (rnn->net.training)
 		CG_TRY(clear_gaps(&q));
-	CG_TRY(clear(&q, call->output_h, states * rnn->H, 0));
-	CG_TRY(clear(&q, call->output_c, states * rnn->U, 0));
-	for (int layer = 0; layer < rnn->layers; layer++)
-		for (int d = 0; d < rnn->directions; d++) {
+	CG_TRY(clear(&q, call->output_h, states * rnn->net.H, 0));
+	CG_TRY(clear(&q, call->output_c, states * rnn->net.U, 0));
+	for (int layer = 0; layer < rnn->net.layers; layer++)
+		for (int d = 0; d < rnn->net.directions; d++) {
 			CG_TRY(begin(&q, layer, d));
-			CG_TRY(cg_rnn_add_biases(rnn, layer * rnn->directions + d, call->params, &q.scan));
+			CG_TRY(cg_rnn_add_biases(rnn, layer * rnn->net.directions + d, call->params, &q.scan));
 			CG_TRY(cg_scan_forward(&q.scan));
 			CG_TRY(end_forward(&q, layer, d));
 		}
-	return output(&q, rnn->layers - 1);
+	return output(&q, rnn->net.layers - 1);
 }
 
 /* ---- backward ---- */
@@ -306,10 +306,10 @@ int cg_seq_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const str
 /* Where there is a projection h is computed again, for products that take it. */
 static int project(struct seq *q, int layer)
 {
-	for (int d = 0; d < q->rnn->directions && q->rnn->P; d++) {
+	for (int d = 0; d < q->rnn->net.directions && q->rnn->net.P; d++) {
 		struct cg_scan w = { .stream = q->stream, .steps = &q->steps };
 
-		cg_rnn_describe_scan(q->rnn, q->pass, layer * q->rnn->directions + d, q->call->params, none.mem, &w);
+		cg_rnn_describe_scan(q->rnn, q->pass, layer * q->rnn->net.directions + d, q->call->params, none.mem, &w);
 		w.h = keep(q, layer, d, w.kept, &w.gates);
 		CG_TRY(cg_scan_project(&w, 0, q->steps.N));
 	}
@@ -320,34 +320,34 @@ static int project(struct seq *q, int layer)
 static int last_dy(struct seq *q, int d, struct cg_matrix *dy)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_matrix given = { q->call->output_backprop, rnn->directions * rnn->H, 0 };
+	struct cg_matrix given = { q->call->output_backprop, rnn->net.directions * rnn->net.H, 0 };
 
 	*dy = none;
 	if (!cg_present(given.mem))
 		return CG_OK;
-	*dy = column(q, given, d * rnn->H);
+	*dy = column(q, given, d * rnn->net.H);
 	if (q->steps.straight)
 		return CG_OK;
 	given = *dy;
-	*dy = (struct cg_matrix){ q->room->dy[d], rnn->H, 0 };
-	return move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->H, .src = given, .dst = *dy, .from = q->steps.row[d] });
+	*dy = (struct cg_matrix){ q->room->dy[d], rnn->net.H, 0 };
+	return move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->net.H, .src = given, .dst = *dy, .from = q->steps.row[d] });
 }
 
 /* dy of a lower layer from what reached the layer above, which is in the order of the last direction. */
 static int inner_dy(struct seq *q, int layer, int d, struct cg_matrix *dy)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	int ordered = q->steps.straight || d == rnn->directions - 1;
-	struct cg_matrix dx = { q->room->dx_real, rnn->directions * rnn->H, 0 };
-	struct cg_rows r = { .rows = q->steps.N, .columns = rnn->H };
+	int ordered = q->steps.straight || d == rnn->net.directions - 1;
+	struct cg_matrix dx = { q->room->dx_real, rnn->net.directions * rnn->net.H, 0 };
+	struct cg_rows r = { .rows = q->steps.N, .columns = rnn->net.H };
 
-	*dy = column(q, dx, d * rnn->H);
+	*dy = column(q, dx, d * rnn->net.H);
 	if (ordered && !cg_rnn_drops(rnn))
 		return CG_OK;
 	r.src = *dy;
-	r.dst = *dy = (struct cg_matrix){ q->room->dy[d], rnn->H, 0 };
+	r.dst = *dy = (struct cg_matrix){ q->room->dy[d], rnn->net.H, 0 };
 	r.from = ordered ? none.mem : q->steps.cross;
-	r.drop = drop_of(q, layer, d, d * rnn->H);
+	r.drop = drop_of(q, layer, d, d * rnn->net.H);
 	return move(q, r);
 }
 
@@ -356,7 +356,7 @@ static int prefill(struct seq *q, struct cg_mem given, int layer, int d, int64_t
 {
 	const struct cg_steps *steps = &q->steps;
 	int64_t n = rows_of_first(q);
-	size_t all = (size_t)((q->scan.every_carry ? steps->N + steps->B : 2 * steps->B) * width) * cg_acc_bytes(q->rnn->dtype);
+	size_t all = (size_t)((q->scan.every_carry ? steps->N + steps->B : 2 * steps->B) * width) * cg_acc_bytes(q->rnn->net.dtype);
 	struct cg_matrix src = state(q, given, layer, d, width), last = cg_scan_carry(&q->scan, carry, width, -1);
 
 	if (!cg_present(given))
@@ -378,23 +378,23 @@ static int prefill_projected(struct seq *q, int layer, int d)
 {
 	const struct cg_steps *steps = &q->steps;
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_matrix given = state(q, q->call->output_h_backprop, layer, d, rnn->H);
-	struct cg_rows r = { .rows = rows_of_first(q), .columns = rnn->P, .src = given, .dst = q->scan.dh, .add = 1 };
+	struct cg_matrix given = state(q, q->call->output_h_backprop, layer, d, rnn->net.H);
+	struct cg_rows r = { .rows = rows_of_first(q), .columns = rnn->net.P, .src = given, .dst = q->scan.dh, .add = 1 };
 
 	if (cg_present(q->scan.dy.mem))
-		CG_TRY(move(q, (struct cg_rows){ .rows = steps->N, .columns = rnn->P, .src = q->scan.dy, .dst = q->scan.dh }));
+		CG_TRY(move(q, (struct cg_rows){ .rows = steps->N, .columns = rnn->net.P, .src = q->scan.dy, .dst = q->scan.dh }));
 	else
-		CG_TRY(zero(q, q->scan.dh.mem, (size_t)(steps->N * rnn->P) * cg_dtype_bytes(rnn->dtype)));
+		CG_TRY(zero(q, q->scan.dh.mem, (size_t)(steps->N * rnn->net.P) * cg_dtype_bytes(rnn->net.dtype)));
 	if (!cg_present(given.mem))
-		return zero(q, q->scan.carry_h, (size_t)(steps->B * rnn->P) * cg_acc_bytes(rnn->dtype));
-	CG_TRY(move(q, (struct cg_rows){ .rows = steps->B, .columns = rnn->P, .src = given, .dst = { q->scan.carry_h, rnn->P, 1 },
+		return zero(q, q->scan.carry_h, (size_t)(steps->B * rnn->net.P) * cg_acc_bytes(rnn->net.dtype));
+	CG_TRY(move(q, (struct cg_rows){ .rows = steps->B, .columns = rnn->net.P, .src = given, .dst = { q->scan.carry_h, rnn->net.P, 1 },
 	                                 .from = steps->order }));
 	if (!steps->S)
 		return CG_OK;
 	r.from = steps->order;
 	r.to = steps->last;
 	if (steps->straight)
-		r.dst = column(q, r.dst, cg_steps_off(steps, d, steps->S - 1) * rnn->P);
+		r.dst = column(q, r.dst, cg_steps_off(steps, d, steps->S - 1) * rnn->net.P);
 	return move(q, r);
 }
 
@@ -411,7 +411,7 @@ static int begin_backward(struct seq *q, int layer, int d)
 	w->every_carry = rnn->sums_carry;
 	w->carry_h = r->carry_h;
 	w->carry_c = r->carry_c;
-	w->dh = (struct cg_matrix){ r->dh, rnn->P, 0 };
+	w->dh = (struct cg_matrix){ r->dh, rnn->net.P, 0 };
 	w->dm = r->dm;
 	w->prev_h = r->prev_h;
 	w->prev_c = r->prev_c;
@@ -419,12 +419,12 @@ static int begin_backward(struct seq *q, int layer, int d)
 	w->sum = r->sum;
 	w->accumulate = c->accumulate;
 	if (cg_present(c->input_h_backprop))
-		w->d_h_first = rnn->P ? (struct cg_matrix){ r->carry_h, rnn->P, 1 } : cg_scan_carry(w, r->carry_h, rnn->H, -1);
+		w->d_h_first = rnn->net.P ? (struct cg_matrix){ r->carry_h, rnn->net.P, 1 } : cg_scan_carry(w, r->carry_h, rnn->net.H, -1);
 	if (cg_present(c->input_c_backprop) && rnn->state >= 0)
-		w->d_c_first = cg_scan_carry(w, r->carry_c, rnn->U, -1);
-	CG_TRY(layer == rnn->layers - 1 ? last_dy(q, d, &w->dy) : inner_dy(q, layer, d, &w->dy));
-	CG_TRY(rnn->P ? prefill_projected(q, layer, d) : prefill(q, c->output_h_backprop, layer, d, rnn->H, w->carry_h));
-	return rnn->state < 0 ? CG_OK : prefill(q, c->output_c_backprop, layer, d, rnn->U, w->carry_c);
+		w->d_c_first = cg_scan_carry(w, r->carry_c, rnn->net.U, -1);
+	CG_TRY(layer == rnn->net.layers - 1 ? last_dy(q, d, &w->dy) : inner_dy(q, layer, d, &w->dy));
+	CG_TRY(rnn->net.P ? prefill_projected(q, layer, d) : prefill(q, c->output_h_backprop, layer, d, rnn->net.H, w->carry_h));
+	return rnn->state < 0 ? CG_OK : prefill(q, c->output_c_backprop, layer, d, rnn->net.U, w->carry_c);
 }
 
 /* What reaches the state that a pseudo-layer began with. */
@@ -450,10 +450,10 @@ static int end_backward(struct seq *q, int layer, int d)
 static int layer_dx(struct seq *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	int done = d == rnn->directions - 1, reorder = d && !q->steps.straight;
+	int done = d == rnn->net.directions - 1, reorder = d && !q->steps.straight;
 	int64_t width = q->scan.width, N = q->steps.N;
 	struct cg_matrix sums = { q->room->dx[reorder], width, 1 }, other = { q->room->dx[0], width, 1 }, c = sums;
-	struct cg_matrix to = { q->call->input_backprop, rnn->I, 0 };
+	struct cg_matrix to = { q->call->input_backprop, rnn->net.I, 0 };
 
 	if (!layer && !cg_present(to.mem))
 		return CG_OK;
@@ -466,7 +466,7 @@ static int layer_dx(struct seq *q, int layer, int d)
 	CG_TRY(cg_scan_dx(&q->scan, d > 0, sums, c));
 	if (!done || layer || q->steps.straight)
 		return CG_OK;
-	CG_TRY(clear(q, to.mem, q->steps.T * q->steps.B * rnn->I, 1));
+	CG_TRY(clear(q, to.mem, q->steps.T * q->steps.B * rnn->net.I, 1));
 	return move(q, (struct cg_rows){ .rows = N, .columns = width, .src = sums, .dst = to, .to = q->steps.row[d] });
 }
 
@@ -476,11 +476,11 @@ int cg_seq_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const st
 	struct seq q;
 
 	CG_TRY(open(&q, stream, rnn, call, shape, work, CG_GRAD));
-	CG_TRY(project(&q, rnn->layers - 1));
-	for (int layer = rnn->layers - 1; layer >= 0; layer--) {
+	CG_TRY(project(&q, rnn->net.layers - 1));
+	for (int layer = rnn->net.layers - 1; layer >= 0; layer--) {
 		if (layer)
 			CG_TRY(project(&q, layer - 1));
-		for (int d = 0; d < rnn->directions; d++) {
+		for (int d = 0; d < rnn->net.directions; d++) {
 			CG_TRY(begin_backward(&q, layer, d));
 			CG_TRY(cg_scan_backward(&q.scan));
 			CG_TRY(end_backward(&q, layer, d));

@@ -150,7 +150,7 @@ static int same(const struct held *held, const struct cg_rnn *rnn, const struct 
 	const int32_t *lengths = shape->lengths;
 
 	return s->n && s->T == shape->T && s->B == shape->B &&
-	       held->directions == rnn->directions && held->time_major == rnn->time_major &&
+	       held->directions == rnn->net.directions && held->time_major == rnn->net.time_major &&
 	       !lengths == !held->lengths && (!lengths || !memcmp(lengths, held->lengths, (size_t)s->B * sizeof *lengths));
 }
 
@@ -177,8 +177,8 @@ static int make(struct cg_stream *stream, struct held *held, const struct cg_rnn
 		CG_TRY(backend->sync(stream->queue));
 	held->sent = 0;
 	held->steps = (struct cg_steps){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest };
-	held->directions = rnn->directions;
-	held->time_major = rnn->time_major;
+	held->directions = rnn->net.directions;
+	held->time_major = rnn->net.time_major;
 	CG_TRY(copy_lengths(held, shape->B, shape->lengths));
 	elements = lay_out(held, NULL, held->device, &a);
 	CG_TRY(make_room(stream, held, elements));

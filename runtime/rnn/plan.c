@@ -112,7 +112,7 @@ static int read_values(struct cg_rnn *rnn, const struct cg_rnn_config *c)
 
 static void say(struct cg_rnn *rnn)
 {
-	const struct cg_cell *cell = rnn->cell;
+	const struct cg_cell *cell = rnn->net.cell;
 	char *options = rnn->text.options, *values = rnn->text.values;
 
 	snprintf(rnn->text.cell, sizeof rnn->text.cell, cg_is_template(cell) ? "%s" : "./%s.cell", cell->name);
@@ -120,7 +120,7 @@ static void say(struct cg_rnn *rnn)
 		if (rnn->options >> k & 1)
 			options += sprintf(options, "%s%s", *rnn->text.options ? "," : "", cell->options[k].name);
 	for (int k = 0; k < cell->n_params; k++)
-		if (!cell->params[k].given || rnn->values[k] != cg_round(rnn->dtype, cell->params[k].value))
+		if (!cell->params[k].given || rnn->values[k] != cg_round(rnn->net.dtype, cell->params[k].value))
 			values += sprintf(values, "%s%s=%.17g", *rnn->text.values ? "," : "", cell->params[k].name, rnn->values[k]);
 }
 
@@ -129,13 +129,14 @@ static void say(struct cg_rnn *rnn)
 /* Of all that makes a reserve one plan's, and its rows stand as they do. */
 static void take_print(struct cg_rnn *rnn)
 {
-	const int64_t numbers[] = { rnn->options, rnn->dtype, rnn->layers, rnn->directions, rnn->skip, rnn->I, rnn->U, rnn->P,
-	                            rnn->time_major };
+	const struct cg_network *net = &rnn->net;
+	const int64_t numbers[] = { rnn->options, net->dtype, net->layers, net->directions, net->skip, net->I, net->U, net->P,
+	                            net->time_major };
 
-	rnn->print = cg_fingerprint(cg_cell_digest(rnn->cell), numbers, sizeof numbers);
+	rnn->print = cg_fingerprint(cg_cell_digest(rnn->net.cell), numbers, sizeof numbers);
 	rnn->print = cg_fingerprint(rnn->print, rnn->values, sizeof rnn->values);
-	rnn->print = cg_fingerprint(rnn->print, &rnn->dropout, sizeof rnn->dropout);
-	rnn->print = cg_fingerprint(rnn->print, &rnn->seed, sizeof rnn->seed);
+	rnn->print = cg_fingerprint(rnn->print, &rnn->net.dropout, sizeof rnn->net.dropout);
+	rnn->print = cg_fingerprint(rnn->print, &rnn->net.seed, sizeof rnn->net.seed);
 }
 
 /* ---- opening ---- */
@@ -152,30 +153,18 @@ static int check_config(const struct cg_rnn_config *c)
 	return cg_rnn_check_route(c->route);
 }
 
-static int describe(struct cg_rnn *rnn)
-{
-	rnn->network = (struct cg_network){
-		.cell = rnn->cell, .dtype = rnn->dtype, .layers = rnn->layers, .directions = rnn->directions, .skip = rnn->skip,
-		.time_major = rnn->time_major, .training = rnn->training, .I = rnn->I, .U = rnn->U, .P = rnn->P, .H = rnn->H,
-		.dropout = rnn->dropout, .seed = rnn->seed, .allow_tf32 = rnn->allow_tf32,
-		.allow_vendor_dropout = rnn->allow_vendor_dropout, .strict_rounding = rnn->strict_rounding,
-		.n_weights = rnn->n_weights, .n_vectors = rnn->n_vectors,
-	};
-	CG_TRY(cg_network_count(&rnn->network));
-	rnn->params = rnn->network.params;
-	return CG_OK;
-}
-
 int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 {
 	CG_TRY(check_config(c));
 	*rnn = (struct cg_rnn){
-		.cell = c->cell, .dtype = c->dtype, .layers = c->layers, .directions = 1 + c->bidirectional,
-		.skip = c->input_mode == CG_SKIP || (c->input_mode == CG_AUTO && c->input == c->units),
-		.time_major = c->time_major, .training = c->training, .I = c->input, .U = c->units, .P = c->proj,
-		.H = c->proj ? c->proj : c->units, .dropout = c->dropout, .seed = c->seed,
-		.allow_tf32 = c->allow_tf32, .allow_vendor_dropout = c->allow_vendor_dropout,
-		.strict_rounding = c->strict_rounding,
+		.net = {
+			.cell = c->cell, .dtype = c->dtype, .layers = c->layers, .directions = 1 + c->bidirectional,
+			.skip = c->input_mode == CG_SKIP || (c->input_mode == CG_AUTO && c->input == c->units),
+			.time_major = c->time_major, .training = c->training, .I = c->input, .U = c->units, .P = c->proj,
+			.H = c->proj ? c->proj : c->units, .dropout = c->dropout, .seed = c->seed,
+			.allow_tf32 = c->allow_tf32, .allow_vendor_dropout = c->allow_vendor_dropout,
+			.strict_rounding = c->strict_rounding,
+		},
 	};
 	snprintf(rnn->route, sizeof rnn->route, "composed");
 	CG_TRY(read_options(rnn, c));
@@ -183,7 +172,7 @@ int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 	say(rnn);
 	CG_TRY(cg_rnn_lay_out_cell(rnn));
 	take_print(rnn);
-	return describe(rnn);
+	return cg_network_count(&rnn->net);
 }
 
 /* What the plan was opened with, as the attributes and symbols of the rows. */
@@ -194,41 +183,41 @@ static void fill_op(struct cg_rnn *rnn)
 	cg_rnn_op_init(op, sizeof *op);
 	op->rnn = rnn;
 	for (int k = 0; cg_rnn_modes[k]; k++)
-		if (cg_cell_find(cg_rnn_modes[k]) == rnn->cell)
+		if (cg_cell_find(cg_rnn_modes[k]) == rnn->net.cell)
 			op->rnn_mode = k;
-	op->cell = rnn->cell;
-	op->cell_name = cg_cell_find(cg_rnn_modes[op->rnn_mode]) == rnn->cell ? NULL : rnn->text.cell;
+	op->cell = rnn->net.cell;
+	op->cell_name = cg_cell_find(cg_rnn_modes[op->rnn_mode]) == rnn->net.cell ? NULL : rnn->text.cell;
 	op->options = *rnn->text.options ? rnn->text.options : NULL;
 	op->values_text = *rnn->text.values ? rnn->text.values : NULL;
-	op->input_mode = rnn->skip ? CG_SKIP : CG_LINEAR;
-	op->direction = rnn->directions - 1;
-	op->is_training = rnn->training;
-	op->strict_rounding = rnn->strict_rounding;
-	op->seed = (int64_t)(rnn->seed >> 32);
-	op->seed2 = (int32_t)(uint32_t)rnn->seed;
-	op->num_proj = rnn->P;
-	op->dropout = rnn->dropout;
-	op->L = rnn->layers;
-	op->I = rnn->I;
-	op->U = rnn->U;
-	op->H = rnn->H;
-	op->C = rnn->state < 0 ? 0 : rnn->U;
-	op->states = (int64_t)rnn->layers * rnn->directions;
-	op->wide = rnn->directions * rnn->H;
-	op->params = rnn->params;
-	op->dtype = rnn->dtype;
-	op->time_major = rnn->time_major;
+	op->input_mode = rnn->net.skip ? CG_SKIP : CG_LINEAR;
+	op->direction = rnn->net.directions - 1;
+	op->is_training = rnn->net.training;
+	op->strict_rounding = rnn->net.strict_rounding;
+	op->seed = (int64_t)(rnn->net.seed >> 32);
+	op->seed2 = (int32_t)(uint32_t)rnn->net.seed;
+	op->num_proj = rnn->net.P;
+	op->dropout = rnn->net.dropout;
+	op->L = rnn->net.layers;
+	op->I = rnn->net.I;
+	op->U = rnn->net.U;
+	op->H = rnn->net.H;
+	op->C = rnn->state < 0 ? 0 : rnn->net.U;
+	op->states = (int64_t)rnn->net.layers * rnn->net.directions;
+	op->wide = rnn->net.directions * rnn->net.H;
+	op->params = rnn->net.params;
+	op->dtype = rnn->net.dtype;
+	op->time_major = rnn->net.time_major;
 }
 
 static int fill(struct cg_rnn *rnn, struct cg_context *context, const struct cg_rnn_config *config)
 {
 	CG_TRY(cg_rnn_outline(config, rnn));
 	rnn->context = context;
-	if (context->backend->supports(context->device, rnn->dtype))
+	if (context->backend->supports(context->device, rnn->net.dtype))
 		return cg_fail_in(CG_UNSUPPORTED, "rnn");
 	CG_TRY(cg_rnn_study(rnn));
 	CG_TRY(cg_rnn_take_route(rnn, config->route));
-	return rnn->net ? CG_OK : cg_rnn_ready(rnn);
+	return rnn->vendor ? CG_OK : cg_rnn_ready(rnn);
 }
 
 int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **result)
@@ -250,7 +239,7 @@ int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, 
 		return code;
 	}
 	fill_op(rnn);
-	cg_cell_hold(rnn->cell);
+	cg_cell_hold(rnn->net.cell);
 	cg_context_hold(context);
 	*result = rnn;
 	return CG_OK;
@@ -261,7 +250,7 @@ void cg_rnn_close(struct cg_rnn *rnn)
 	if (!rnn)
 		return;
 	cg_rnn_leave_route(rnn);
-	cg_cell_drop(rnn->cell);
+	cg_cell_drop(rnn->net.cell);
 	cg_close(rnn->context);
 	cg_memory(rnn, 0);
 }
@@ -273,7 +262,7 @@ int cg_rnn_would(struct cg_context *context, const struct cg_rnn_config *config,
 
 	CG_TRY(cg_rnn_outline(config, &rnn));
 	rnn.context = context;
-	CG_TRY(context->backend->supports(context->device, rnn.dtype));
+	CG_TRY(context->backend->supports(context->device, rnn.net.dtype));
 	CG_TRY(cg_rnn_study(&rnn));
 	code = cg_rnn_take_route(&rnn, config->route);
 	cg_rnn_leave_route(&rnn);

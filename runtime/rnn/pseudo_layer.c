@@ -6,8 +6,8 @@
 /* A part of params, or of their gradient, from its first gate or vector on. */
 static struct cg_matrix part_of(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem params, enum cg_rnn_part part, int k)
 {
-	struct cg_rnn_region r = cg_network_part(&rnn->network, pseudo_layer, part, k);
-	size_t at = (size_t)r.offset * cg_dtype_bytes(rnn->dtype);
+	struct cg_rnn_region r = cg_network_part(&rnn->net, pseudo_layer, part, k);
+	size_t at = (size_t)r.offset * cg_dtype_bytes(rnn->net.dtype);
 
 	return (struct cg_matrix){ cg_part(params, at, params.bytes - at), r.columns, 0 };
 }
@@ -17,11 +17,11 @@ static void place_grads(const struct cg_rnn *rnn, int pseudo_layer, struct cg_me
 {
 	w->input.grad = part_of(rnn, pseudo_layer, grads, CG_RNN_INPUT, 0);
 	w->recurrent.grad = part_of(rnn, pseudo_layer, grads, CG_RNN_RECURRENT, 0);
-	if (rnn->P)
+	if (rnn->net.P)
 		w->projection.grad = part_of(rnn, pseudo_layer, grads, CG_RNN_PROJECTION, 0);
 	w->d_bias[0] = part_of(rnn, pseudo_layer, grads, CG_RNN_BIAS_W, 0).mem;
 	w->d_bias[1] = part_of(rnn, pseudo_layer, grads, CG_RNN_BIAS_R, 0).mem;
-	for (int k = 0; k < rnn->n_vectors; k++)
+	for (int k = 0; k < rnn->net.n_vectors; k++)
 		w->d_vector[rnn->vectors[k]] = part_of(rnn, pseudo_layer, grads, CG_RNN_VECTOR, k).mem;
 	w->wants_sums = 1;
 }
@@ -30,8 +30,8 @@ void cg_rnn_describe_scan(const struct cg_rnn *rnn, int pass, int pseudo_layer, 
                           struct cg_scan *w)
 {
 	w->kernel = pass == CG_FORWARD ? rnn->forward : rnn->grad;
-	w->bytes[0] = cg_dtype_bytes(rnn->dtype);
-	w->bytes[1] = cg_acc_bytes(rnn->dtype);
+	w->bytes[0] = cg_dtype_bytes(rnn->net.dtype);
+	w->bytes[1] = cg_acc_bytes(rnn->net.dtype);
 	w->values = rnn->values;
 	w->gate = rnn->gates;
 	w->runs = rnn->runs;
@@ -43,15 +43,15 @@ void cg_rnn_describe_scan(const struct cg_rnn *rnn, int pass, int pseudo_layer, 
 	w->kept_h = rnn->kept_h;
 	w->kept_c = rnn->kept_c;
 	w->uses_h_prev = rnn->uses_h_prev;
-	w->U = rnn->U;
-	w->H = rnn->H;
-	w->P = rnn->P;
-	w->skip = rnn->skip && pseudo_layer < rnn->directions;
+	w->U = rnn->net.U;
+	w->H = rnn->net.H;
+	w->P = rnn->net.P;
+	w->skip = rnn->net.skip && pseudo_layer < rnn->net.directions;
 	w->input.value = part_of(rnn, pseudo_layer, params, CG_RNN_INPUT, 0);
 	w->recurrent.value = part_of(rnn, pseudo_layer, params, CG_RNN_RECURRENT, 0);
-	if (rnn->P)
+	if (rnn->net.P)
 		w->projection.value = part_of(rnn, pseudo_layer, params, CG_RNN_PROJECTION, 0);
-	for (int k = 0; k < rnn->n_vectors; k++)
+	for (int k = 0; k < rnn->net.n_vectors; k++)
 		w->vector[rnn->vectors[k]] = part_of(rnn, pseudo_layer, params, CG_RNN_VECTOR, k).mem;
 	if (cg_present(params_backprop))
 		place_grads(rnn, pseudo_layer, params_backprop, w);
@@ -59,18 +59,18 @@ void cg_rnn_describe_scan(const struct cg_rnn *rnn, int pass, int pseudo_layer, 
 
 int cg_rnn_add_biases(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem params, const struct cg_scan *w)
 {
-	struct cg_rows r = { .dtype = rnn->dtype, .rows = 1, .columns = rnn->n_weights * rnn->U, .dst = w->bias };
+	struct cg_rows r = { .dtype = rnn->net.dtype, .rows = 1, .columns = rnn->net.n_weights * rnn->net.U, .dst = w->bias };
 
 	r.src = part_of(rnn, pseudo_layer, params, CG_RNN_BIAS_R, 0);
 	CG_TRY(cg_copy_rows(w->stream, &r));
 	for (int k = 0; k < rnn->n_runs; k++) {
 		const struct cg_rnn_run *run = &rnn->runs[k];
-		size_t at = (size_t)(run->block * rnn->U) * cg_acc_bytes(rnn->dtype);
+		size_t at = (size_t)(run->block * rnn->net.U) * cg_acc_bytes(rnn->net.dtype);
 
-		r.columns = run->n * rnn->U;
+		r.columns = run->n * rnn->net.U;
 		r.src = part_of(rnn, pseudo_layer, params, CG_RNN_BIAS_W, run->weight);
 		r.dst.mem = cg_part(w->bias.mem, at, w->bias.mem.bytes - at);
-		r.add = run->block < rnn->n_weights;
+		r.add = run->block < rnn->net.n_weights;
 		CG_TRY(cg_copy_rows(w->stream, &r));
 	}
 	return CG_OK;
@@ -78,8 +78,8 @@ int cg_rnn_add_biases(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem 
 
 size_t cg_rnn_packed(const struct cg_rnn *rnn, int pass, int stage, int64_t B, int64_t N)
 {
-	int64_t gates = (rnn->first[stage + 1] - rnn->first[stage]) * rnn->U;
-	struct cg_gemm g = cg_scan_product(rnn->dtype, pass != CG_FORWARD, 0, gates, stage ? rnn->U : rnn->H, B);
+	int64_t gates = (rnn->first[stage + 1] - rnn->first[stage]) * rnn->net.U;
+	struct cg_gemm g = cg_scan_product(rnn->net.dtype, pass != CG_FORWARD, 0, gates, stage ? rnn->net.U : rnn->net.H, B);
 
 	return cg_scan_packed(rnn->context, &g, N);
 }

@@ -43,25 +43,22 @@ struct cg_rnn_shape {
 
 struct cg_rnn {
 	struct cg_context *context;              /* held, like the cell */
-	const struct cg_cell *cell;
-	int options, dtype, layers, directions, skip, time_major, training;
-	int64_t I, U, P, H;
-	double dropout;
-	int allow_tf32, allow_vendor_dropout, strict_rounding;
-	uint64_t seed, print;                    /* print: of all that makes a reserve this plan's */
+	struct cg_network net;                   /* what was asked for, as vendors' libraries read it, too */
+	int options;
+	uint64_t print;                          /* of all that makes a reserve this plan's */
 	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
-	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];  /* beyond: of calls that net declines for their steps */
+	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];  /* beyond: of calls of more steps than the vendor takes */
 	int by_name;                             /* the route was asked for */
-	struct cg_net *net;                      /* where the route is the backend's own; NULL: composed */
+	struct cg_net *vendor;                   /* where the route is the backend's own; NULL: composed */
 	struct cg_network_text text;
 	const struct cg_ready *forward, *grad;   /* the context's; grad NULL without training */
 
 	struct cg_rnn_gate gates[CG_GATES_MAX];
-	int n_weights, n_blocks;                 /* G; and columns of pre-activations in blocks of U */
+	int n_blocks;                            /* of U columns of pre-activations */
 	struct cg_rnn_run runs[CG_GATES_MAX];
 	int n_runs;
 	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; ends with G */
-	int n_vectors, vectors[CG_WEIGHTS_MAX];  /* per-unit weights of the options that are on, by the cell's index */
+	int vectors[CG_WEIGHTS_MAX];             /* per-unit weights of the options that are on, by the cell's index */
 	int state, output;                       /* among the cell's prevs; state -1: none */
 	struct cg_rnn_kept kept[CG_KEPT_MAX];    /* the cell's saves, then the output and the state where it does not save them */
 	int n_kept, kept_h, kept_c;
@@ -71,8 +68,6 @@ struct cg_rnn {
 	int sums_prev_h, sums_prev_c, sums_carry;
 	int uses_h_prev;                         /* in the equations, beside the product */
 	int keeps_gates;                         /* the gradient computes again what was not saved */
-	int64_t params;                          /* elements */
-	struct cg_network network;               /* the same for vendors' libraries, and for where parameters lie */
 	struct cg_rnn_op op;                     /* of an open plan: its attributes and sizes, as the rows of calls have them */
 };
 

@@ -53,7 +53,7 @@ int cg_rnn_check_route(const char *route)
 /* A reserve is of one route, and of one version of its library. */
 static void take_print(struct cg_rnn *rnn, const struct cg_net_route *route)
 {
-	uint64_t stamp = route->stamp(rnn->net);
+	uint64_t stamp = route->stamp(rnn->vendor);
 
 	rnn->print = cg_fingerprint(rnn->print, route->name, strlen(route->name));
 	rnn->print = cg_fingerprint(rnn->print, &stamp, sizeof stamp);
@@ -63,7 +63,7 @@ static void say_beyond(struct cg_rnn *rnn, const struct cg_net_route *route)
 {
 	char why[CG_WHY_NOT] = "";
 
-	if (route->declines(rnn->net, INT64_MAX, why))
+	if (route->declines(rnn->vendor, INT64_MAX, why))
 		snprintf(rnn->beyond, sizeof rnn->beyond, "%s (%s: not %s)", composed, why, route->name);
 }
 
@@ -81,9 +81,9 @@ int cg_rnn_take_route(struct cg_rnn *rnn, const char *wanted)
 		               rnn->context->backend->name);
 	if (!route)
 		return CG_OK;
-	rnn->network.name = rnn->text.cell;
-	rnn->network.options = rnn->text.options;
-	code = route->open(rnn->context->device, &rnn->network, &rnn->net, why);
+	rnn->net.name = rnn->text.cell;
+	rnn->net.options = rnn->text.options;
+	code = route->open(rnn->context->device, &rnn->net, &rnn->vendor, why);
 	if (code && !*why)
 		return cg_fail_in(code, "rnn");
 	if (code && wanted)
@@ -101,16 +101,16 @@ int cg_rnn_take_route(struct cg_rnn *rnn, const char *wanted)
 
 void cg_rnn_leave_route(struct cg_rnn *rnn)
 {
-	if (rnn->net)
-		rnn->context->backend->net->close(rnn->context->device, rnn->net);
-	rnn->net = NULL;
+	if (rnn->vendor)
+		rnn->context->backend->net->close(rnn->context->device, rnn->vendor);
+	rnn->vendor = NULL;
 }
 
 int cg_rnn_is_beyond(const struct cg_rnn *rnn, int64_t T)
 {
 	char why[CG_WHY_NOT];
 
-	return rnn->net && rnn->context->backend->net->declines(rnn->net, T, why);
+	return rnn->vendor && rnn->context->backend->net->declines(rnn->vendor, T, why);
 }
 
 int cg_rnn_choose_route(const struct cg_rnn *rnn, int64_t T, int *is_vendors)
@@ -118,8 +118,8 @@ int cg_rnn_choose_route(const struct cg_rnn *rnn, int64_t T, int *is_vendors)
 	const struct cg_net_route *route = rnn->context ? rnn->context->backend->net : NULL;
 	char why[CG_WHY_NOT] = "";
 
-	*is_vendors = rnn->net && !route->declines(rnn->net, T, why);
-	if (!rnn->net || *is_vendors || !rnn->by_name)
+	*is_vendors = rnn->vendor && !route->declines(rnn->vendor, T, why);
+	if (!rnn->vendor || *is_vendors || !rnn->by_name)
 		return CG_OK;
 	return cg_fail(CG_UNSUPPORTED, "rnn: route: %s: %s, got T=%lld", route->name, why, (long long)T);
 }
@@ -130,7 +130,7 @@ static int walk_composed(struct cg_stream *stream, const struct cg_rnn *rnn, int
 {
 	struct cg_rnn other = *rnn;
 
-	other.net = NULL;
+	other.vendor = NULL;
 	CG_TRY(cg_rnn_ready(&other));
 	return (pass == CG_FORWARD ? cg_seq_forward : cg_seq_backward)(stream, &other, call, shape, work);
 }
@@ -141,8 +141,8 @@ int cg_rnn_walk(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, co
 	const struct cg_net_route *route = rnn->context->backend->net;
 
 	if (shape->is_vendors)
-		return (pass == CG_FORWARD ? route->forward : route->backward)(stream->queue, rnn->net, call, work);
-	if (rnn->net)
+		return (pass == CG_FORWARD ? route->forward : route->backward)(stream->queue, rnn->vendor, call, work);
+	if (rnn->vendor)
 		return walk_composed(stream, rnn, pass, call, shape, work);
 	return (pass == CG_FORWARD ? cg_seq_forward : cg_seq_backward)(stream, rnn, call, shape, work);
 }

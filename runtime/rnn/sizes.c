@@ -30,7 +30,7 @@ static int count_rows(const struct cg_rnn *rnn, struct cg_rnn_shape *shape)
 	if (T > INT32_MAX || __builtin_mul_overflow(T + 2, B, &rows) || rows > INT64_MAX / 4)
 		return too_many(shape);
 	CG_TRY(cg_steps_count(shape));
-	shape->is_dense = shape->is_whole && rnn->time_major;
+	shape->is_dense = shape->is_whole && rnn->net.time_major;
 	return CG_OK;
 }
 
@@ -39,11 +39,11 @@ static int count_bytes(const struct cg_rnn *rnn, int pass, struct cg_rnn_shape *
 	struct cg_net_sizes *bytes = &shape->bytes;
 
 	if (shape->is_vendors)
-		return rnn->context->backend->net->sizes(rnn->net, shape->T, shape->B, shape->lengths, bytes);
-	*bytes = (struct cg_net_sizes){ .reserve = rnn->training ? cg_seq_reserve(rnn, shape->N) : 0 };
+		return rnn->context->backend->net->sizes(rnn->vendor, shape->T, shape->B, shape->lengths, bytes);
+	*bytes = (struct cg_net_sizes){ .reserve = rnn->net.training ? cg_seq_reserve(rnn, shape->N) : 0 };
 	if (pass == CG_FORWARD)
 		bytes->forward = cg_seq_work(rnn, pass, shape, &shape->workspace);
-	else if (rnn->training)
+	else if (rnn->net.training)
 		bytes->backward = cg_seq_work(rnn, pass, shape, &shape->workspace);
 	return CG_OK;
 }
@@ -70,7 +70,7 @@ int cg_rnn_measure(const struct cg_rnn *rnn, int pass, int64_t T, int64_t B, con
 
 int64_t cg_rnn_reserve_elements(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
-	size_t each = cg_dtype_bytes(rnn->dtype);
+	size_t each = cg_dtype_bytes(rnn->net.dtype);
 
 	return (int64_t)((shape->bytes.reserve + each - 1) / each);
 }
@@ -84,11 +84,11 @@ int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *
 		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_sizes: %s: missing", rnn ? "sizes" : "rnn");
 	CG_TRY(cg_rnn_measure(rnn, CG_FORWARD, T, B, lengths, &shape));
 	forward = shape.bytes.forward;
-	if (!shape.is_vendors && rnn->training)
+	if (!shape.is_vendors && rnn->net.training)
 		CG_TRY(count_bytes(rnn, CG_GRAD, &shape));
 	if (shape.bytes.backward > PTRDIFF_MAX)
 		return too_many(&shape);
-	*result = (struct cg_rnn_sizes){ (size_t)rnn->params * cg_dtype_bytes(rnn->dtype), shape.bytes.reserve,
+	*result = (struct cg_rnn_sizes){ (size_t)rnn->net.params * cg_dtype_bytes(rnn->net.dtype), shape.bytes.reserve,
 	                                 most(forward, shape.bytes.backward) };
 	return CG_OK;
 }

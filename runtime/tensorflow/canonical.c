@@ -46,10 +46,10 @@ int cg_rnn_params_settle(const struct cg_op *row, void *given, unsigned *bound)
 
 	CG_TRY(check(row, op));
 	CG_TRY(outline(op, &rnn));
-	op->H = rnn.H;
-	op->in = rnn.skip ? 0 : rnn.I;
-	op->wide = rnn.directions * rnn.H;
-	op->params = rnn.params;
+	op->H = rnn.net.H;
+	op->in = rnn.net.skip ? 0 : rnn.net.I;
+	op->wide = rnn.net.directions * rnn.net.H;
+	op->params = rnn.net.params;
 	if (cg_op_type(row, row->ports, op) == CG_INT32 && op->params > INT32_MAX)
 		return REFUSE(row, "S: %lld parameters are more than an int32 counts: expected int64", (long long)op->params);
 	cg_rnn_op_settled(row, bound);
@@ -69,12 +69,12 @@ int cg_rnn_params_size(struct cg_stream *stream, const void *given)
 /* Of a pseudo-layer. */
 static int n_weights(const struct cg_rnn *rnn)
 {
-	return 2 * rnn->n_weights + (rnn->P > 0) + rnn->n_vectors;
+	return 2 * rnn->net.n_weights + (rnn->net.P > 0) + rnn->net.n_vectors;
 }
 
 static int n_biases(const struct cg_rnn *rnn)
 {
-	return 2 * rnn->n_weights;
+	return 2 * rnn->net.n_weights;
 }
 
 /* One number for both lists, or one for each: whichever the row has. */
@@ -82,8 +82,9 @@ static int check_count(const struct cg_op *row, const void *op, const struct cg_
 {
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)
 		if (!strcmp(a->name, name) && (int64_t)cg_attribute_number(a, op) != want)
-			return REFUSE(row, "%s: expected %lld, of cell %s with L=%d, D=%d%s, got %lld", name, (long long)want, rnn->cell->name,
-			              rnn->layers, rnn->directions, rnn->P ? " and a projection" : "", (long long)cg_attribute_number(a, op));
+			return REFUSE(row, "%s: expected %lld, of cell %s with L=%d, D=%d%s, got %lld", name, (long long)want,
+			              rnn->net.cell->name, rnn->net.layers, rnn->net.directions, rnn->net.P ? " and a projection" : "",
+			              (long long)cg_attribute_number(a, op));
 	return CG_OK;
 }
 
@@ -94,7 +95,7 @@ int cg_rnn_items(const struct cg_op *row, const void *op, int *n)
 
 	CG_TRY(check(row, op));
 	CG_TRY(outline(op, &rnn));
-	states = (int64_t)rnn.layers * rnn.directions;
+	states = (int64_t)rnn.net.layers * rnn.net.directions;
 	weights = states * n_weights(&rnn);
 	biases = states * n_biases(&rnn);
 	CG_TRY(check_count(row, op, &rnn, "num_params", biases));
@@ -111,22 +112,22 @@ struct place { int pseudo_layer, id, bias; };
 /* Weights by pseudo-layer and id, then biases: id 2 G is the projection's whether there is one or not. */
 static struct place place_of(const struct cg_rnn *rnn, int k)
 {
-	int weights = rnn->layers * rnn->directions * n_weights(rnn), each = n_weights(rnn), id = k % each;
+	int weights = rnn->net.layers * rnn->net.directions * n_weights(rnn), each = n_weights(rnn), id = k % each;
 
 	if (k >= weights)
 		return (struct place){ (k - weights) / n_biases(rnn), (k - weights) % n_biases(rnn), 1 };
-	return (struct place){ k / each, id + (id >= 2 * rnn->n_weights && !rnn->P), 0 };
+	return (struct place){ k / each, id + (id >= 2 * rnn->net.n_weights && !rnn->net.P), 0 };
 }
 
 static const char *shape_of(const struct cg_rnn *rnn, struct place p)
 {
-	if (p.bias || p.id > 2 * rnn->n_weights)
+	if (p.bias || p.id > 2 * rnn->net.n_weights)
 		return "U";
-	if (p.id == 2 * rnn->n_weights)
+	if (p.id == 2 * rnn->net.n_weights)
 		return "H U";
-	if (p.id >= rnn->n_weights)
+	if (p.id >= rnn->net.n_weights)
 		return "U H";
-	return p.pseudo_layer / rnn->directions ? "U D*H" : "U in";
+	return p.pseudo_layer / rnn->net.directions ? "U D*H" : "U in";
 }
 
 int cg_rnn_item(const struct cg_op *row, const void *op, int k, struct cg_port *port, char name[CG_ITEM_NAME])
@@ -136,7 +137,7 @@ int cg_rnn_item(const struct cg_op *row, const void *op, int k, struct cg_port *
 
 	(void)row;
 	CG_TRY(outline(op, &rnn));
-	weights = rnn.layers * rnn.directions * n_weights(&rnn);
+	weights = rnn.net.layers * rnn.net.directions * n_weights(&rnn);
 	snprintf(name, CG_ITEM_NAME, "%s_%d", k < weights ? "weights" : "biases", k < weights ? k : k - weights);
 	port->shape = shape_of(&rnn, place_of(&rnn, k));
 	port->name = name;
@@ -150,7 +151,7 @@ static int copy_items(struct cg_stream *stream, const struct cg_rnn_op *op, cons
 {
 	const struct cg_mem *items = (const struct cg_mem *)(const void *)(op + 1);
 	size_t each = cg_dtype_bytes(op->dtype);
-	int n = rnn->layers * rnn->directions * (n_weights(rnn) + n_biases(rnn));
+	int n = rnn->net.layers * rnn->net.directions * (n_weights(rnn) + n_biases(rnn));
 
 	for (int k = 0; k < n; k++) {
 		struct place p = place_of(rnn, k);

@@ -148,7 +148,7 @@ int cg_rnn_op_settle(const struct cg_op *row, void *given, unsigned *bound)
 	CG_TRY(cg_rnn_measure(&rnn, pass_of(row), op->call.T, op->call.B, cg_rnn_op_lengths(op), &shape));
 	op->C = has_state(op) ? op->U : 0;
 	op->wide = n_directions(op) * op->H;
-	op->params = rnn.params;
+	op->params = rnn.net.params;
 	/* That of layers.c, until there is a plan. */
 	op->reserve = cg_rnn_reserve_elements(&rnn, &shape);
 	cg_rnn_op_settled(row, bound);
@@ -163,7 +163,7 @@ int64_t cg_rnn_op_weights(const void *given)
 {
 	const struct cg_rnn_op *op = given;
 
-	return cg_network_part(&op->rnn->network, 0, CG_RNN_BIAS_W, 0).offset;
+	return cg_network_part(&op->rnn->net, 0, CG_RNN_BIAS_W, 0).offset;
 }
 
 /* ---- plan and call ---- */

@@ -148,7 +148,7 @@ static int set_network(struct cg_layout *l, const struct cg_rnn_config *config)
 	struct cg_rnn rnn;
 
 	CG_TRY(cg_rnn_outline(config, &rnn));
-	l->network = rnn.network;
+	l->network = rnn.net;
 	l->text = rnn.text;
 	memcpy(l->values, rnn.values, sizeof l->values);
 	return CG_OK;
