@@ -49,9 +49,9 @@ static int print_paths(json_t *path, json_t *object)
 
 static int show_path(int json)
 {
-	struct cg_cache_place place;
+	struct cg_cache_directory place;
 
-	cg_cache_place(&place);
+	cg_cache_find_directory(&place);
 	if (json)
 		return print_paths(json_string(place.path), json_pack("{s:b, s:b, s:s, s:I}", "reads", place.reads, "writes", place.writes,
 		                   "why", place.why, "most", (json_int_t)place.most));
@@ -104,12 +104,12 @@ static int list_one(const struct cg_cache_entry *e, void *user)
 static int show_list(int json)
 {
 	struct list list = { .table = { .columns = "lrr" }, .json = json };
-	struct cg_cache_place place;
+	struct cg_cache_directory place;
 	int code = cg_cache_list(list_one, &list), shown = print_table(&list.table, "");
 
 	if (code || shown || json)
 		return code ? code : shown;
-	cg_cache_place(&place);
+	cg_cache_find_directory(&place);
 	printf("%d kernel%s, %llu of %llu bytes, in ", list.files, list.files == 1 ? "" : "s", (unsigned long long)list.bytes, (unsigned long long)place.most);
 	print_plain(stdout, place.path);
 	putchar('\n');
@@ -120,12 +120,12 @@ static int show_list(int json)
 
 static int clear(int json)
 {
-	struct cg_cache_place place;
+	struct cg_cache_directory place;
 	uint64_t bytes;
 	size_t files;
 
 	CG_TRY(cg_cache_clear(&files, &bytes));
-	cg_cache_place(&place);
+	cg_cache_find_directory(&place);
 	if (json)
 		return print_paths(json_string(place.path), json_pack("{s:I, s:I}", "removed", (json_int_t)files, "bytes",
 		                   (json_int_t)bytes));

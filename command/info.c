@@ -308,9 +308,9 @@ static json_t *rounding_json(void)
 
 static void show_cache(void)
 {
-	struct cg_cache_place place;
+	struct cg_cache_directory place;
 
-	cg_cache_place(&place);
+	cg_cache_find_directory(&place);
 	printf("\nCompiled kernels on disk:\n  ");
 	print_plain(stdout, place.why[0] ? "none: " : place.path);
 	print_plain(stdout, place.why);
@@ -360,10 +360,10 @@ static int show(json_t *devices, json_t *unnamed)
 
 static json_t *cache_json(void)
 {
-	struct cg_cache_place place;
+	struct cg_cache_directory place;
 	json_t *cache = json_object();
 
-	cg_cache_place(&place);
+	cg_cache_find_directory(&place);
 	json_object_set_new(cache, "path", json_string(place.path));
 	json_object_set_new(cache, "why", json_string(place.why));
 	return cache;

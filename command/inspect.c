@@ -81,7 +81,7 @@ static const char *route(struct cg_context *context, const struct inspect_cell *
 	c.layers = 2;
 	c.input = c.units = 8;
 	*words = '\0';
-	if (!cg_supports(context, "rnn", dtype) && cg_rnn_would(context, &c, words))
+	if (!cg_supports(context, "rnn", dtype) && cg_rnn_find_route(context, &c, words))
 		snprintf(words, CG_MESSAGE_MAX, "none: %s", cg_message());
 	return words;
 }
@@ -208,7 +208,7 @@ json_t *inspect_default(void)
 {
 	json_t *answer = probe_open(NULL), *over = json_object();
 
-	for (int k = 0; cg_inspect_backend(k) && !cg_variable(CG_ENV_BACKEND); k++) {
+	for (int k = 0; cg_inspect_backend(k) && !cg_variable_get(CG_ENV_BACKEND); k++) {
 		const char *why = cg_inspect_passed_over(k);
 
 		if (why)

@@ -98,9 +98,9 @@ struct print_colour print_colours(FILE *f)
 {
 	static const struct print_colour plain = { "", "", "", "", "" };
 	static const struct print_colour ansi = { "\033[32m", "\033[1;31m", "\033[1m", "\033[2m", "\033[0m" };
-	const char *term = cg_variable(CG_ENV_TERM);
+	const char *term = cg_variable_get(CG_ENV_TERM);
 
-	if (cg_variable(CG_ENV_NO_COLOR) || !term || !strcmp(term, "dumb") || !isatty(fileno(f)))
+	if (cg_variable_get(CG_ENV_NO_COLOR) || !term || !strcmp(term, "dumb") || !isatty(fileno(f)))
 		return plain;
 	return ansi;
 }

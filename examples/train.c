@@ -21,7 +21,7 @@ struct training {
 	struct place { char kind[8]; int64_t symbols, characters, step, pass, at; } place;
 	float *kept, *weights, *mean, *square, *h, *c;
 	float *gradient, *x, *y, *next_h, *next_c;
-	size_t n, n_h, n_c, n_kept;              /* floats */
+	size_t n, n_h, n_c, n_saved;              /* floats */
 	struct cg_context *context;
 	struct cg_stream *stream;
 	struct cg_rnn *network;
@@ -112,8 +112,8 @@ static void take_memory(struct training *t)
 
 	t->n_h = (size_t)(LAYERS * ROWS * t->place.symbols);
 	t->n_c = LAYERS * ROWS * UNITS;
-	t->n_kept = 3 * t->n + t->n_h + t->n_c;
-	t->kept = calloc(t->n_kept + t->n + 2 * piece + t->n_h + t->n_c, sizeof(float));
+	t->n_saved = 3 * t->n + t->n_h + t->n_c;
+	t->kept = calloc(t->n_saved + t->n + 2 * piece + t->n_h + t->n_c, sizeof(float));
 	if (!t->kept)
 		die("memory", "there is not enough");
 	t->mean = (t->weights = t->kept) + t->n;
@@ -226,7 +226,7 @@ static void load(struct training *t, const char *path)
 	if (!file)
 		return;                                  /* the first time */
 	if (fread(&p, sizeof p, 1, file) != 1 || memcmp(p.kind, here->kind, sizeof p.kind) || p.symbols != here->symbols ||
-	    p.characters != here->characters || fread(t->kept, sizeof(float), t->n_kept, file) != t->n_kept || getc(file) != EOF)
+	    p.characters != here->characters || fread(t->kept, sizeof(float), t->n_saved, file) != t->n_saved || getc(file) != EOF)
 		die(path, "expected a checkpoint of this text");
 	*here = p;
 	fclose(file);
@@ -240,7 +240,7 @@ static void save(const struct training *t, const char *path)
 
 	if (snprintf(other, sizeof other, "%s.new", path) >= (int)sizeof other || !(file = fopen(other, "wb")) ||
 	    fwrite(&t->place, sizeof t->place, 1, file) != 1 ||
-	    fwrite(t->kept, sizeof(float), t->n_kept, file) != t->n_kept || fclose(file) || rename(other, path))
+	    fwrite(t->kept, sizeof(float), t->n_saved, file) != t->n_saved || fclose(file) || rename(other, path))
 		die(path, "cannot be written");
 }
 

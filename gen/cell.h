@@ -6,10 +6,10 @@
  *	parse    text -> struct cg_cell            what the author wrote, checked
  *	graph    cell, options -> struct cg_graph  interned nodes, simplified as they are built
  *	derive   nodes -> their adjoints           once for grad, again for gradgrad
- *	pass     cell, options, pass -> pieces     which functions a pass needs, what each takes and gives
- *	order    piece -> statements               what is computed in which order, under which name
- *	print    pieces -> text, manifest          through the dialect's templates
- *	eval     piece -> values                   the meaning: what every printed kernel is compared with
+ *	pass     cell, options, pass -> functions     which functions a pass needs, what each takes and gives
+ *	order    function -> statements               what is computed in which order, under which name
+ *	print    functions -> text, manifest          through the dialect's templates
+ *	eval     function -> values                   the meaning: what every printed kernel is compared with
  */
 #ifndef CG_CELL_H
 #define CG_CELL_H
@@ -29,7 +29,7 @@ enum {
 	CG_OPTIONS_MAX  = 8,
 	CG_PARAMS_MAX   = 16,
 	CG_STAGES_MAX   = 4,
-	CG_PIECES_MAX   = 5 * CG_STAGES_MAX,     /* functions of a pass */
+	CG_FUNCTIONS_MAX   = 5 * CG_STAGES_MAX,     /* functions of a pass */
 	CG_SAVES_MAX    = 64,
 	CG_VALUES_MAX   = 256,           /* equations */
 	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations */
@@ -41,7 +41,7 @@ enum {
 	CG_SUM_ROWS     = 64             /* rows that a `sum` adds up before it starts another partial */
 };
 
-/* ---- memory: one function of the caller's, pieces freed together ---- */
+/* ---- memory: one function of the caller's, functions freed together ---- */
 
 /* As realloc; bytes 0 frees.  NULL when there is none, and p is left as it was. */
 typedef void *cg_resize(void *p, size_t bytes);
@@ -181,7 +181,7 @@ enum cg_role {
 	CG_ROLE_ROWS, CG_ROLE_UNITS, CG_ROLE_SCRATCH, CG_ROLE_ACCUMULATE,
 	CG_ROLE_OPERAND                  /* of a product or of rows: index says which */
 };
-enum cg_order { CG_VALUE, CG_D, CG_G, CG_GD };  /* v, its adjoint dv, the second pass's gv, and gdv the adjoint of dv */
+enum cg_derivative { CG_VALUE, CG_D, CG_G, CG_GD };  /* v, its adjoint dv, the second pass's gv, and gdv the adjoint of dv */
 
 struct cg_leaf { char name[CG_NAME_MAX + 10]; int role, index, order; };
 
@@ -195,8 +195,8 @@ struct cg_node {
 struct cg_graph {
 	struct cg_arena *memory;
 	struct cg_node *nodes; int n, room;      /* operands come before what uses them; node 0 is the constant 0 */
-	struct cg_leaf *leaves; int n_leaves, leaf_room;
-	int *table, table_room;                  /* interning */
+	struct cg_leaf *leaves; int n_leaves, leaf_capacity;
+	int *table, table_capacity;                  /* interning */
 	int origin;                              /* given to new nodes */
 	int failed;                              /* no memory or too many nodes: results are meaningless */
 	int value[CG_VALUES_MAX];                /* the node of each equation */
@@ -204,7 +204,7 @@ struct cg_graph {
 
 void cg_graph_open(struct cg_graph *, struct cg_arena *);
 int  cg_const(struct cg_graph *, long double);
-int  cg_leaf(struct cg_graph *, const char *name, int role, int index, int order);
+int  cg_add_leaf(struct cg_graph *, const char *name, int role, int index, int order);
 int  cg_apply(struct cg_graph *, int code, int a, int b);
 int  cg_add(struct cg_graph *, int a, int b);
 int  cg_mul(struct cg_graph *, int a, int b);
@@ -219,12 +219,12 @@ int cg_lost_prevs(const struct cg_cell *, int options, cg_resize *, int *add);
  * of named nodes with the prefix. */
 void cg_derive(struct cg_graph *, int *adjoint, int n, const char *prefix);
 
-/* ---- passes and their pieces ---- */
+/* ---- passes and their functions ---- */
 
 enum cg_kind { CG_KIND_TENSOR, CG_KIND_PER_UNIT, CG_KIND_SCALAR, CG_KIND_COUNT, CG_KIND_SCRATCH, CG_KIND_PER_ROW };
 enum cg_type { CG_TYPE_REAL, CG_TYPE_ACC, CG_TYPE_I64, CG_TYPE_I32 };
 /* The last two are of no cell: a product's tiles, and rows gathered or scattered. */
-enum cg_piece_shape { CG_PIECE_POINT, CG_PIECE_SUM_PART, CG_PIECE_SUM, CG_PIECE_PRODUCT, CG_PIECE_ROWS };
+enum cg_function_shape { CG_FUNCTION_POINT, CG_FUNCTION_SUM_PART, CG_FUNCTION_SUM, CG_FUNCTION_PRODUCT, CG_FUNCTION_ROWS };
 
 struct cg_argument {
 	const char *name;
@@ -233,7 +233,7 @@ struct cg_argument {
 	int node;                        /* a leaf, or what an output stores */
 };
 
-struct cg_piece {                        /* one function */
+struct cg_function {                        /* one function */
 	char key[CG_KEY_MAX];            /* its name */
 	int  stage, shape;
 	struct cg_argument *arguments; int n_arguments;      /* in the order of the text's parameters */
@@ -265,7 +265,7 @@ struct cg_pass_plan {
 	char key[CG_KEY_MAX];            /* of the text */
 	struct cg_arena memory;
 	struct cg_graph graph;
-	struct cg_piece *pieces; int n_pieces;
+	struct cg_function *functions; int n_functions;
 	/* Of a plan without a cell: what its function is for, and what prints it. */
 	struct cg_gemm_shape gemm;
 	struct cg_rows_shape rows;
@@ -291,18 +291,18 @@ void cg_plan_free(struct cg_pass_plan *);
  * plan's functions have no argument of their own for it; -1: they have one. */
 int cg_feed_saved(const struct cg_pass_plan *, int feed);
 /* Is an argument one of the function's parameters?  The values of a part go to its scratch. */
-int cg_is_parameter(const struct cg_piece *, const struct cg_argument *);
+int cg_is_parameter(const struct cg_function *, const struct cg_argument *);
 /* Does a count NAME_second follow it in CUDA C: elements from it to a second place for the same sum, 0: none? */
-int cg_has_second(const struct cg_piece *, const struct cg_argument *);
-/* Units that a thread of a point piece takes at once in CUDA C. */
-int cg_run_units(const struct cg_pass_plan *, const struct cg_piece *);
-/* Where they are several the text has the piece a second time, under another name, one unit a thread. */
-void cg_one_key(const struct cg_piece *, char key[CG_KEY_MAX]);
+int cg_has_second(const struct cg_function *, const struct cg_argument *);
+/* Units that a thread of a point function takes at once in CUDA C. */
+int cg_run_units(const struct cg_pass_plan *, const struct cg_function *);
+/* Where they are several the text has the function a second time, under another name, one unit a thread. */
+void cg_one_key(const struct cg_function *, char key[CG_KEY_MAX]);
 /* Which of the two a launch takes: 1 the first, where it has at least CG_RUN_THREADS threads for each of the multiprocessors. */
 enum { CG_RUN_THREADS = 256 };
-int cg_takes_runs(const struct cg_pass_plan *, const struct cg_piece *, int64_t rows, int64_t units, int multiprocessors);
-/* Sums that a piece adds up: for each, its scratch holds [units] in every block of CG_SUM_ROWS rows. */
-int cg_sum_values(const struct cg_piece *);
+int cg_takes_runs(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units, int multiprocessors);
+/* Sums that a function adds up: for each, its scratch holds [units] in every block of CG_SUM_ROWS rows. */
+int cg_sum_values(const struct cg_function *);
 
 /* ---- text ---- */
 
@@ -338,8 +338,8 @@ int cg_print_sections(int dtype, int lang, const char *const *names, struct cg_t
 void cg_print_command(const struct cg_pass_plan *, int lang, struct cg_text *);
 int cg_print_manifest(const struct cg_pass_plan *, int lang, struct cg_text *);
 
-/* Variables for the nodes of a piece: name[node], or NULL where the node is written out in the expression that uses it. */
-int cg_order(const struct cg_pass_plan *, const struct cg_piece *, struct cg_arena *, const char ***name);
+/* Variables for the nodes of a function: name[node], or NULL where the node is written out in the expression that uses it. */
+int cg_name_nodes(const struct cg_pass_plan *, const struct cg_function *, struct cg_arena *, const char ***name);
 
 /* All words of a dialect, and the forms of what is said once per argument.  In a form @name@ is the argument's name, @type@ what its
  * memory holds, @value@ the variable that holds what is stored.  A word that a dialect lacks is NULL. */
@@ -409,11 +409,11 @@ struct cg_bound {
 	int64_t stride;                  /* elements from row to row */
 	double  value;                   /* of a scalar or a count */
 };
-/* Computes a piece over [rows, units] by interpreting it over strips of rows, in acc, with the kernels' own mathematics:
+/* Computes a function over [rows, units] by interpreting it over strips of rows, in acc, with the kernels' own mathematics:
  * the same bits.  There is one for each dtype and instruction set, cg_strip_f32_baseline and so on (strip.c).
  * registers: cg_strip_bytes() of scratch, aligned for a double. */
-typedef void cg_strip(const struct cg_pass_plan *, const struct cg_piece *, int64_t rows, int64_t units,
+typedef void cg_strip(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units,
                       const struct cg_bound *, void *registers);
-size_t cg_strip_bytes(const struct cg_pass_plan *, const struct cg_piece *);
+size_t cg_strip_bytes(const struct cg_pass_plan *, const struct cg_function *);
 
 #endif

@@ -73,7 +73,7 @@ static int emit(char **word, struct cg_text *text)
 }
 
 /* A function of the one signature that the backend calls, for each kernel: bound arguments to parameters. */
-static void thunk(const struct cg_piece *piece, struct cg_text *text)
+static void thunk(const struct cg_function *piece, struct cg_text *text)
 {
 	cg_text_printf(text, "\nstatic void call_%s(int64_t rows, int64_t units, const struct cg_bound *a)\n{\n\t%s(rows, units",
 	               piece->key, piece->key);
@@ -94,7 +94,7 @@ static void thunk(const struct cg_piece *piece, struct cg_text *text)
 
 /* Are two pieces of one cell and dtype one function under two names?  They are when they take and give the same: what is upstream
  * of a step, the only thing that a sequence adds, is an argument. */
-static int same_function(const struct cg_piece *a, const struct cg_piece *b, int plain)
+static int same_function(const struct cg_function *a, const struct cg_function *b, int plain)
 {
 	if (a->stage != b->stage || a->shape != b->shape || a->n_arguments != b->n_arguments)
 		return 0;
@@ -110,17 +110,17 @@ static void share(struct cg_pass_plan *plan, const struct cg_pass_plan *other, s
 {
 	int n = 0;
 
-	for (int k = 0; k < plan->n_pieces; k++) {
+	for (int k = 0; k < plan->n_functions; k++) {
 		int j = 0;
 
-		while (j < other->n_pieces && !same_function(&plan->pieces[k], &other->pieces[j], cg_is_plain(plan->dtype)))
+		while (j < other->n_functions && !same_function(&plan->functions[k], &other->functions[j], cg_is_plain(plan->dtype)))
 			j++;
-		if (j < other->n_pieces)
-			cg_text_printf(rows, "\t{ \"%s\", call_%s },\n", plan->pieces[k].key, other->pieces[j].key);
+		if (j < other->n_functions)
+			cg_text_printf(rows, "\t{ \"%s\", call_%s },\n", plan->functions[k].key, other->functions[j].key);
 		else
-			plan->pieces[n++] = plan->pieces[k];
+			plan->functions[n++] = plan->functions[k];
 	}
-	plan->n_pieces = n;
+	plan->n_functions = n;
 }
 
 static int bundle(const char *name, int dtype, struct cg_text *text)
@@ -154,12 +154,12 @@ static int bundle(const char *name, int dtype, struct cg_text *text)
 		cg_print_functions(plans[k], CG_LANG_C, "static ", text);
 	cg_text_put(text, "\n#include \"backends/cpu/compiled.h\"\n");
 	for (int k = 0; k < n; k++)
-		for (int j = 0; j < plans[k]->n_pieces; j++)
-			thunk(&plans[k]->pieces[j], text);
+		for (int j = 0; j < plans[k]->n_functions; j++)
+			thunk(&plans[k]->functions[j], text);
 	cg_text_printf(text, "\nconst struct cg_compiled CG_COMPILED(%s, %s)[] = {\n", name, cg_real_names[dtype]);
 	for (int k = 0; k < n; k++)
-		for (int j = 0; j < plans[k]->n_pieces; j++)
-			cg_text_printf(text, "\t{ \"%s\", call_%s },\n", plans[k]->pieces[j].key, plans[k]->pieces[j].key);
+		for (int j = 0; j < plans[k]->n_functions; j++)
+			cg_text_printf(text, "\t{ \"%s\", call_%s },\n", plans[k]->functions[j].key, plans[k]->functions[j].key);
 	cg_text_put(text, shared.at ? shared.at : "");
 	cg_text_put(text, "\t{ NULL, NULL }\n};\n");
 	text->failed |= shared.failed;

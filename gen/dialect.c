@@ -106,7 +106,7 @@ const char *cg_type_word(const struct cg_dialect *d, int dtype)
 
 /* Sixteen bytes of reals, or fewer, so that a thread can hold the runs of all it reads and writes.  Lanes of halves are counted
  * whole: they are widened, and a compiler works at several at a time. */
-int cg_run_units(const struct cg_pass_plan *plan, const struct cg_piece *piece)
+int cg_run_units(const struct cg_pass_plan *plan, const struct cg_function *piece)
 {
 	enum { REGISTERS = 112 };
 	int n = 16 / (int)cg_dtype_bytes(plan->dtype), words = (int)cg_acc_bytes(plan->dtype) / 4, runs = 0;
@@ -118,12 +118,12 @@ int cg_run_units(const struct cg_pass_plan *plan, const struct cg_piece *piece)
 	return n;
 }
 
-void cg_one_key(const struct cg_piece *piece, char key[CG_KEY_MAX])
+void cg_one_key(const struct cg_function *piece, char key[CG_KEY_MAX])
 {
 	snprintf(key, CG_KEY_MAX, "%.*s_one", CG_KEY_MAX - (int)sizeof "_one", piece->key);
 }
 
-int cg_takes_runs(const struct cg_pass_plan *plan, const struct cg_piece *piece, int64_t rows, int64_t units, int multiprocessors)
+int cg_takes_runs(const struct cg_pass_plan *plan, const struct cg_function *piece, int64_t rows, int64_t units, int multiprocessors)
 {
 	int run = cg_run_units(plan, piece);
 	int64_t runs = units / run + (units % run != 0), least = (int64_t)CG_RUN_THREADS * multiprocessors;

@@ -16,23 +16,23 @@ void cg_eval(const struct cg_graph *graph, long double *value, int n)
 	}
 }
 
-size_t cg_strip_bytes(const struct cg_pass_plan *plan, const struct cg_piece *piece)
+size_t cg_strip_bytes(const struct cg_pass_plan *plan, const struct cg_function *piece)
 {
 	(void)piece;
 	return (size_t)plan->graph.n * 256 * cg_acc_bytes(plan->dtype);
 }
 
-int cg_is_parameter(const struct cg_piece *piece, const struct cg_argument *a)
+int cg_is_parameter(const struct cg_function *piece, const struct cg_argument *a)
 {
-	return piece->shape != CG_PIECE_SUM_PART || !a->out || a->kind == CG_KIND_SCRATCH;
+	return piece->shape != CG_FUNCTION_SUM_PART || !a->out || a->kind == CG_KIND_SCRATCH;
 }
 
-int cg_has_second(const struct cg_piece *piece, const struct cg_argument *a)
+int cg_has_second(const struct cg_function *piece, const struct cg_argument *a)
 {
-	return piece->shape == CG_PIECE_SUM && a->out;
+	return piece->shape == CG_FUNCTION_SUM && a->out;
 }
 
-int cg_sum_values(const struct cg_piece *piece)
+int cg_sum_values(const struct cg_function *piece)
 {
 	int n = 0;
 

@@ -29,7 +29,7 @@ static int grow(struct cg_graph *graph)
 	graph->nodes = nodes;
 	graph->room = room;
 	graph->table = table;
-	graph->table_room = room * 2;
+	graph->table_capacity = room * 2;
 	return 0;
 }
 
@@ -47,9 +47,9 @@ static unsigned hash(int code, int a, int b, long double value)
 /* The slot of a node in the table: where it is, or where it would go. */
 static int *slot(const struct cg_graph *graph, int code, int a, int b, long double value)
 {
-	unsigned at = hash(code, a, b, value) & (unsigned)(graph->table_room - 1);
+	unsigned at = hash(code, a, b, value) & (unsigned)(graph->table_capacity - 1);
 
-	for (;; at = (at + 1) & (unsigned)(graph->table_room - 1)) {
+	for (;; at = (at + 1) & (unsigned)(graph->table_capacity - 1)) {
 		const struct cg_node *node = &graph->nodes[graph->table[at]];
 
 		if (!graph->table[at] || (node->code == code && node->a == a && node->b == b && node->value == value))
@@ -98,7 +98,7 @@ int cg_const(struct cg_graph *graph, long double value)
 	return value == 0 ? 0 : intern(graph, CG_OP_CONST, 0, 0, value);
 }
 
-int cg_leaf(struct cg_graph *graph, const char *name, int role, int index, int order)
+int cg_add_leaf(struct cg_graph *graph, const char *name, int role, int index, int order)
 {
 	struct cg_leaf *leaf;
 	int node;
@@ -106,8 +106,8 @@ int cg_leaf(struct cg_graph *graph, const char *name, int role, int index, int o
 	for (int k = 0; k < graph->n_leaves; k++)
 		if (graph->leaves[k].role == role && graph->leaves[k].index == index && graph->leaves[k].order == order)
 			return intern(graph, CG_OP_LEAF, k, 0, 0);
-	if (graph->n_leaves == graph->leaf_room) {
-		int room = graph->leaf_room ? graph->leaf_room * 2 : 64;
+	if (graph->n_leaves == graph->leaf_capacity) {
+		int room = graph->leaf_capacity ? graph->leaf_capacity * 2 : 64;
 		struct cg_leaf *leaves = cg_arena_take(graph->memory, (size_t)room * sizeof *leaves);
 
 		if (!leaves) {
@@ -117,7 +117,7 @@ int cg_leaf(struct cg_graph *graph, const char *name, int role, int index, int o
 		if (graph->n_leaves)
 			memcpy(leaves, graph->leaves, (size_t)graph->n_leaves * sizeof *leaves);
 		graph->leaves = leaves;
-		graph->leaf_room = room;
+		graph->leaf_capacity = room;
 	}
 	leaf = &graph->leaves[graph->n_leaves];
 	*leaf = (struct cg_leaf){ "", role, index, order };
@@ -211,14 +211,14 @@ static int build(struct cg_graph *graph, const struct cg_cell *cell, int options
 		return cg_const(graph, t->value);
 	case CG_TERM_SYMBOL:
 		switch (t->a) {
-		case CG_SYMBOL_GATE:   return cg_leaf(graph, cell->gates[t->b].name, CG_ROLE_GATE, t->b, CG_VALUE);
-		case CG_SYMBOL_PREV:   return cg_leaf(graph, cell->prevs[t->b].name, CG_ROLE_PREV, t->b, CG_VALUE);
-		case CG_SYMBOL_PARAM:  return cg_leaf(graph, cell->params[t->b].name, CG_ROLE_PARAM, t->b, CG_VALUE);
+		case CG_SYMBOL_GATE:   return cg_add_leaf(graph, cell->gates[t->b].name, CG_ROLE_GATE, t->b, CG_VALUE);
+		case CG_SYMBOL_PREV:   return cg_add_leaf(graph, cell->prevs[t->b].name, CG_ROLE_PREV, t->b, CG_VALUE);
+		case CG_SYMBOL_PARAM:  return cg_add_leaf(graph, cell->params[t->b].name, CG_ROLE_PARAM, t->b, CG_VALUE);
 		case CG_SYMBOL_VALUE:  return graph->value[t->b];
 		case CG_SYMBOL_WEIGHT:
 			if (!(options >> cell->weights[t->b].option & 1))
 				return 0;
-			return cg_leaf(graph, cell->weights[t->b].name, CG_ROLE_WEIGHT, t->b, CG_VALUE);
+			return cg_add_leaf(graph, cell->weights[t->b].name, CG_ROLE_WEIGHT, t->b, CG_VALUE);
 		}
 		return 0;
 	}

@@ -18,7 +18,7 @@ struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, con
 	memset(plan, 0, sizeof *plan);
 	plan->dtype = dtype;
 	plan->memory.resize = resize;
-	plan->pieces = cg_arena_take(&plan->memory, sizeof *plan->pieces);
+	plan->functions = cg_arena_take(&plan->memory, sizeof *plan->functions);
 	list = cg_arena_take(&plan->memory, (size_t)(n + 1) * sizeof *list);
 	if (plan->memory.failed) {
 		cg_plan_free(plan);
@@ -30,10 +30,10 @@ struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, con
 		list[k].index = k;
 	}
 	snprintf(plan->key, CG_KEY_MAX, "%s", key);
-	snprintf(plan->pieces->key, CG_KEY_MAX, "%s", key);
-	plan->pieces->shape = shape;
-	plan->pieces->arguments = list;
-	plan->pieces->n_arguments = n;
-	plan->n_pieces = 1;
+	snprintf(plan->functions->key, CG_KEY_MAX, "%s", key);
+	plan->functions->shape = shape;
+	plan->functions->arguments = list;
+	plan->functions->n_arguments = n;
+	plan->n_functions = 1;
 	return plan;
 }

@@ -208,7 +208,7 @@ static void say_number(struct holes *h, const char *hole, int x)
 	say(h, hole, h->room[h->used++]);
 }
 
-/* A piece of text in which @x@ is replaced. */
+/* A function of text in which @x@ is replaced. */
 static void say_form(struct holes *h, const char *hole, const char *form, const char *x)
 {
 	char *to = h->room[h->used++], *end = to + PIECE - 1;
@@ -410,7 +410,7 @@ struct cg_pass_plan *cg_gemm_plan(const struct cg_gemm_shape *s, cg_resize *resi
 	char key[CG_KEY_MAX];
 
 	cg_gemm_key(s, key);
-	plan = cg_function_plan(key, CG_PIECE_PRODUCT, s->dtype, arguments, CG_GEMM_ARGUMENTS, resize);
+	plan = cg_function_plan(key, CG_FUNCTION_PRODUCT, s->dtype, arguments, CG_GEMM_ARGUMENTS, resize);
 	if (plan) {
 		plan->gemm = *s;
 		plan->print = print_plan;

@@ -42,15 +42,15 @@ static void number(struct cg_text *text, double value)
 	cg_text_put(text, digits);
 }
 
-static void arguments(const struct cg_pass_plan *plan, const struct cg_piece *piece, int lang, struct cg_text *text)
+static void arguments(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, struct cg_text *text)
 {
 	int first = 1;
 
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 		int memory = a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCRATCH;
 
-		if (!cg_is_parameter(piece, a))
+		if (!cg_is_parameter(function, a))
 			continue;
 		begin(text, &first);
 		cg_text_printf(text, "{\"name\": \"%s\", \"role\": \"%s\", \"index\": %d, \"order\": \"%s\", \"kind\": \"%s\", "
@@ -72,7 +72,7 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_piece *pi
 			cg_text_printf(text, "{\"name\": \"%s_stride\", \"of\": \"%s\", \"kind\": \"stride\", \"type\": \"i64\", "
 			               "\"flow\": \"in\"}", a->name, a->name);
 		}
-		if (cg_dialects[lang].sum_out && cg_has_second(piece, a)) {
+		if (cg_dialects[lang].sum_out && cg_has_second(function, a)) {
 			begin(text, &first);
 			cg_text_printf(text, "{\"name\": \"%s_second\", \"of\": \"%s\", \"kind\": \"second\", \"type\": \"i64\", "
 			               "\"flow\": \"in\"}", a->name, a->name);
@@ -81,16 +81,16 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_piece *pi
 }
 
 /* In CUDA C, where a thread takes runs of units: which, and the other form of the kernel with when to launch it. */
-static void launch_runs(const struct cg_pass_plan *plan, const struct cg_piece *piece, struct cg_text *text)
+static void launch_runs(const struct cg_pass_plan *plan, const struct cg_function *function, struct cg_text *text)
 {
 	static const char group[] = "any; runs and rows are walked in steps of the threads there are";
-	int run = cg_run_units(plan, piece);
+	int run = cg_run_units(plan, function);
 	char key[CG_KEY_MAX];
 
 	cg_text_printf(text, "\"launch\": {\"threads\": [\"runs\", \"rows\"], \"runs\": \"ceil(units / %d)\", \"run_units\": %d, "
 	               "\"group\": \"%s\"", run, run, group);
 	if (run > 1) {
-		cg_one_key(piece, key);
+		cg_one_key(function, key);
 		cg_text_printf(text, ",\n        \"one\": {\"function\": \"%s\", \"threads\": [\"units\", \"rows\"], "
 		               "\"when\": \"rows * runs < %d * multiprocessors\"}", key, CG_RUN_THREADS);
 	}
@@ -98,37 +98,37 @@ static void launch_runs(const struct cg_pass_plan *plan, const struct cg_piece *
 }
 
 /* The threads of a GPU's launch, slowest last; on the cpu a function is simply called. */
-static void launch(const struct cg_pass_plan *plan, const struct cg_piece *piece, int lang, struct cg_text *text)
+static void launch(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, struct cg_text *text)
 {
 	static const char *const threads[][2] = {                /* the second where a sum's values have a row of threads each */
-		[CG_PIECE_POINT]    = { "[\"units\", \"rows\"]", "" },
-		[CG_PIECE_SUM_PART] = { "[\"units\", \"blocks\"]", "[\"units\", \"blocks\"]" },
-		[CG_PIECE_SUM]      = { "[\"units\"]", "[\"units\", \"values\"]" },
+		[CG_FUNCTION_POINT]    = { "[\"units\", \"rows\"]", "" },
+		[CG_FUNCTION_SUM_PART] = { "[\"units\", \"blocks\"]", "[\"units\", \"blocks\"]" },
+		[CG_FUNCTION_SUM]      = { "[\"units\"]", "[\"units\", \"values\"]" },
 	};
 	const struct cg_dialect *d = &cg_dialects[lang];
 	int each = d->sum_out != NULL;
 
 	if (d->strips)
 		cg_text_put(text, "\"launch\": {\"call\": \"once\"}");
-	else if (piece->shape == CG_PIECE_POINT && d->run_in)
-		launch_runs(plan, piece, text);
-	else if (piece->shape == CG_PIECE_POINT)
+	else if (function->shape == CG_FUNCTION_POINT && d->run_in)
+		launch_runs(plan, function, text);
+	else if (function->shape == CG_FUNCTION_POINT)
 		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units or the rows return\"}",
-		               threads[piece->shape][0]);
+		               threads[function->shape][0]);
 	else
 		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units return, "
-		               "%s are walked in steps of the threads there are\"}", threads[piece->shape][each],
-		               each && piece->shape == CG_PIECE_SUM ? "values" : "blocks");
-	if (piece->shape != CG_PIECE_POINT)
+		               "%s are walked in steps of the threads there are\"}", threads[function->shape][each],
+		               each && function->shape == CG_FUNCTION_SUM ? "values" : "blocks");
+	if (function->shape != CG_FUNCTION_POINT)
 		cg_text_printf(text, ",\n      \"scratch\": {\"argument\": \"partial\", \"shape\": [\"blocks\", %d, \"units\"], "
-		               "\"blocks\": \"ceil(rows / %d)\", \"block_rows\": %d, \"values\": %d}", cg_sum_values(piece), CG_SUM_ROWS,
-		               CG_SUM_ROWS, cg_sum_values(piece));
+		               "\"blocks\": \"ceil(rows / %d)\", \"block_rows\": %d, \"values\": %d}", cg_sum_values(function), CG_SUM_ROWS,
+		               CG_SUM_ROWS, cg_sum_values(function));
 }
 
 int cg_print_manifest(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
 {
 	static const char *const shapes[] = {
-		[CG_PIECE_POINT] = "point", [CG_PIECE_SUM_PART] = "sum_part", [CG_PIECE_SUM] = "sum"
+		[CG_FUNCTION_POINT] = "point", [CG_FUNCTION_SUM_PART] = "sum_part", [CG_FUNCTION_SUM] = "sum"
 	};
 	const struct cg_cell *cell = plan->cell;
 	int first = 1;
@@ -144,14 +144,14 @@ int cg_print_manifest(const struct cg_pass_plan *plan, int lang, struct cg_text 
 	cg_text_printf(text, "],\n  \"pass\": \"%s\",\n  \"dtype\": \"%s\",\n  \"real\": \"%s\",\n  \"acc\": \"%s\",\n"
 	               "  \"flags\": %s,\n  \"functions\": [", cg_pass_names[plan->pass], cg_real_names[plan->dtype],
 	               cg_real_names[plan->dtype], cg_real_names[cg_dtypes[plan->dtype].acc], cg_dialects[lang].flags);
-	for (int k = 0; k < plan->n_pieces; k++) {
-		const struct cg_piece *piece = &plan->pieces[k];
+	for (int k = 0; k < plan->n_functions; k++) {
+		const struct cg_function *function = &plan->functions[k];
 
 		cg_text_printf(text, "%s\n    {\"function\": \"%s\", \"stage\": %d, \"shape\": \"%s\",\n      ", k ? "," : "",
-		               piece->key, piece->stage, shapes[piece->shape]);
-		launch(plan, piece, lang, text);
+		               function->key, function->stage, shapes[function->shape]);
+		launch(plan, function, lang, text);
 		cg_text_put(text, ",\n      \"arguments\": [");
-		arguments(plan, piece, lang, text);
+		arguments(plan, function, lang, text);
 		cg_text_put(text, "\n      ]}");
 	}
 	cg_text_put(text, "\n  ]\n}\n");

@@ -1,5 +1,5 @@
 /*
- * Names for what a piece computes: the cell's own for what it named, t1, t2 ... for what is used twice, none for what is used
+ * Names for what a function computes: the cell's own for what it named, t1, t2 ... for what is used twice, none for what is used
  * once and short enough to be written where it is used.  The order itself is that of the nodes: operands come first.
  */
 #include "cell.h"
@@ -25,7 +25,7 @@ static const char **slot(const struct names *names, const char *name)
 	return &names->slots[at];
 }
 
-int cg_order(const struct cg_pass_plan *plan, const struct cg_piece *piece, struct cg_arena *memory, const char ***result)
+int cg_name_nodes(const struct cg_pass_plan *plan, const struct cg_function *function, struct cg_arena *memory, const char ***result)
 {
 	const struct cg_graph *graph = &plan->graph;
 	size_t n = (size_t)graph->n;
@@ -35,13 +35,13 @@ int cg_order(const struct cg_pass_plan *plan, const struct cg_piece *piece, stru
 	unsigned short *size = cg_arena_take(memory, n * sizeof *size);
 	int temporaries = 0;
 
-	while (names.room < 2 * (n + (size_t)piece->n_arguments))
+	while (names.room < 2 * (n + (size_t)function->n_arguments))
 		names.room *= 2;
 	names.slots = cg_arena_take(memory, names.room * sizeof *names.slots);
 	if (!name || !names.slots || !uses || !size)
 		return -1;
-	for (int k = 0; k < piece->n_schedule; k++) {
-		const struct cg_node *node = &graph->nodes[piece->schedule[k]];
+	for (int k = 0; k < function->n_schedule; k++) {
+		const struct cg_node *node = &graph->nodes[function->schedule[k]];
 
 		for (int which = 0; which < cg_operators[node->code].arity; which++) {
 			int operand = which ? node->b : node->a;
@@ -49,23 +49,23 @@ int cg_order(const struct cg_pass_plan *plan, const struct cg_piece *piece, stru
 			uses[operand] += uses[operand] < 1000;
 		}
 	}
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 
 		if (!a->out && a->node) {
 			name[a->node] = a->name;
 			*slot(&names, a->name) = a->name;
 		}
 	}
-	for (int k = 0; k < piece->n_schedule; k++) {
-		int id = piece->schedule[k];
+	for (int k = 0; k < function->n_schedule; k++) {
+		int id = function->schedule[k];
 		const struct cg_node *node = &graph->nodes[id];
 		const char *own = node->name;
 		char *text;
 
-		for (int j = 0; j < piece->n_arguments; j++)
-			if (piece->arguments[j].out && piece->arguments[j].node == id)
-				own = own ? own : piece->arguments[j].name;
+		for (int j = 0; j < function->n_arguments; j++)
+			if (function->arguments[j].out && function->arguments[j].node == id)
+				own = own ? own : function->arguments[j].name;
 		size[id] = 1;
 		for (int which = 0; which < cg_operators[node->code].arity; which++) {
 			int operand = which ? node->b : node->a;

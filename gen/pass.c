@@ -12,7 +12,7 @@
 
 static int leaf(struct maker *m, int role, int index, int order)
 {
-	return cg_leaf(m->graph, cg_piece_name(m->graph, m->plan->cell, role, index, order), role, index, order);
+	return cg_add_leaf(m->graph, cg_piece_name(m->graph, m->plan->cell, role, index, order), role, index, order);
 }
 
 /* The node of a leaf that the equations use; 0 when they do not. */
@@ -100,7 +100,7 @@ static void forward(struct maker *m, int stage)
 			else if (!kept && cell->values[v].stage < stage && role == CG_ROLE_FEED)
 				cut(m, value[v], role, k, CG_VALUE);
 		}
-	cg_piece_make(m, stage, CG_PIECE_POINT, "");
+	cg_piece_make(m, stage, CG_FUNCTION_POINT, "");
 }
 
 /* The sums of a stage of a gradient: biases of its gates, and, last of all, per-unit weights. */
@@ -123,8 +123,8 @@ static void sums(struct maker *m, int stage, int order, const int *adjoint, int 
 		if (weight)
 			out(m, CG_ROLE_WEIGHT, k, order, weight < n ? adjoint[weight] : 0);
 	}
-	cg_piece_make(m, stage, CG_PIECE_SUM_PART, "_sum_part");
-	cg_piece_make(m, stage, CG_PIECE_SUM, "_sum");
+	cg_piece_make(m, stage, CG_FUNCTION_SUM_PART, "_sum_part");
+	cg_piece_make(m, stage, CG_FUNCTION_SUM, "_sum");
 }
 
 /* What a stage of grad or gradgrad gives of adjoints of gates and, in the first stage, of what was before the step. */
@@ -216,7 +216,7 @@ static void upstream_out(struct maker *m, int role, int index, const int *g, int
 	out(m, role, index, CG_GD, node < n ? g[node] : 0);
 }
 
-static void pieces(struct maker *m)
+static void functions(struct maker *m)
 {
 	const struct cg_cell *cell = m->plan->cell;
 	struct cg_graph *graph = m->graph;
@@ -231,8 +231,8 @@ static void pieces(struct maker *m)
 	if (m->failed || graph->failed)
 		return;
 	m->cuts = cg_arena_take(&m->plan->memory, ((size_t)graph->room + 64) * sizeof *m->cuts);
-	m->plan->pieces = cg_arena_take(&m->plan->memory, CG_PIECES_MAX * sizeof *m->plan->pieces);
-	if (!m->cuts || !m->plan->pieces) {
+	m->plan->functions = cg_arena_take(&m->plan->memory, CG_FUNCTIONS_MAX * sizeof *m->plan->functions);
+	if (!m->cuts || !m->plan->functions) {
 		m->failed = 1;
 		return;
 	}
@@ -253,7 +253,7 @@ static void pieces(struct maker *m)
 			if (s < cell->n_stages && !is_saved_real(m, graph->value[cell->feeds[s - 1]]))
 				out(m, CG_ROLE_FEED, s - 1, CG_VALUE, graph->value[cell->feeds[s - 1]]);
 			adjoints_out(m, s, CG_D, d, n);
-			cg_piece_make(m, s, CG_PIECE_POINT, "");
+			cg_piece_make(m, s, CG_FUNCTION_POINT, "");
 			sums(m, s, CG_D, d, n);
 		}
 		return;
@@ -262,7 +262,7 @@ static void pieces(struct maker *m)
 			if (wants(m, s)) {
 				cut_saved(m);
 				upstream_out(m, CG_ROLE_FEED, s - 1, g, n2);
-				cg_piece_make(m, s, CG_PIECE_POINT, "_feed");
+				cg_piece_make(m, s, CG_FUNCTION_POINT, "_feed");
 			}
 		for (int s = cell->n_stages; s >= 1; s--) {
 			if (!wants(m, s))
@@ -271,7 +271,7 @@ static void pieces(struct maker *m)
 			for (int k = 0; s == cell->n_stages && k < cell->n_prevs; k++)
 				upstream_out(m, CG_ROLE_STATE, k, g, n2);
 			adjoints_out(m, s, CG_G, g, n2);
-			cg_piece_make(m, s, CG_PIECE_POINT, "");
+			cg_piece_make(m, s, CG_FUNCTION_POINT, "");
 			sums(m, s, CG_G, g, n2);
 		}
 	}
@@ -292,7 +292,7 @@ static int endless(const struct cg_pass_plan *plan)
 	return -1;
 }
 
-/* Makes the plan's pieces.  wrong: the equation with a constant that cannot be held, or -1. */
+/* Makes the plan's functions.  wrong: the equation with a constant that cannot be held, or -1. */
 static int make(struct maker *m, int *wrong)
 {
 	struct cg_pass_plan *plan = m->plan;
@@ -304,7 +304,7 @@ static int make(struct maker *m, int *wrong)
 	cg_graph_build(m->graph, plan->cell, plan->options);
 	if (m->graph->failed || (*wrong = endless(plan)) >= 0)
 		return -1;
-	pieces(m);
+	functions(m);
 	/* Derivatives add factors up. */
 	if (m->graph->failed || (*wrong = endless(plan)) >= 0)
 		return -1;
@@ -351,9 +351,9 @@ struct cg_pass_plan *cg_plan(const struct cg_cell *cell, int options, int pass, 
 
 static int has_feed(const struct cg_pass_plan *plan, int feed)
 {
-	for (int p = 0; p < plan->n_pieces; p++)
-		for (int k = 0; k < plan->pieces[p].n_arguments; k++) {
-			const struct cg_argument *a = &plan->pieces[p].arguments[k];
+	for (int p = 0; p < plan->n_functions; p++)
+		for (int k = 0; k < plan->functions[p].n_arguments; k++) {
+			const struct cg_argument *a = &plan->functions[p].arguments[k];
 
 			if (a->role == CG_ROLE_FEED && a->index == feed && a->order == CG_VALUE)
 				return 1;

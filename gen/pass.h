@@ -1,5 +1,5 @@
 /*
- * What the files that plan a pass share: pass.c says which functions there are and cuts the graph for each, piece.c makes them.
+ * What the files that plan a pass share: pass.c says which functions there are and cuts the graph for each, function.c makes them.
  */
 #ifndef CG_PASS_H
 #define CG_PASS_H
@@ -8,7 +8,7 @@
 
 enum { ARGUMENTS_MAX = 4 * CG_VALUES_MAX };
 
-/* A value that is in memory when a piece runs: where its node stands the piece loads it. */
+/* A value that is in memory when a function runs: where its node stands the function loads it. */
 struct cut { const char *name; int role, index, order; };
 
 struct maker {
@@ -27,7 +27,7 @@ int cg_piece_type(const struct cg_pass_plan *, int role, int index, int order);
 struct cg_argument cg_piece_argument(struct maker *, int role, int index, int order, int node);
 /* "cg_lstm_block_peephole_f32_grad"; the stage is named where a cell has several and this is one of them. */
 int cg_piece_key(const struct cg_pass_plan *, char key[CG_KEY_MAX], int stage, const char *suffix);
-/* Makes a piece that computes the outputs gathered so far from what is in memory, and forgets them; a part computes their terms, and
+/* Makes a function that computes the outputs gathered so far from what is in memory, and forgets them; a part computes their terms, and
  * its sum, made next, stores them. */
 void cg_piece_make(struct maker *, int stage, int shape, const char *suffix);
 

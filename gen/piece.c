@@ -87,7 +87,7 @@ struct cg_argument cg_piece_argument(struct maker *m, int role, int index, int o
 	return a;
 }
 
-/* By role, then order, then index: the order in which a piece takes its inputs. */
+/* By role, then order, then index: the order in which a function takes its inputs. */
 static int before(const struct cg_argument *a, const struct cg_argument *b)
 {
 	if (a->role != b->role)
@@ -113,7 +113,7 @@ int cg_piece_key(const struct cg_pass_plan *plan, char key[CG_KEY_MAX], int stag
 	return n < CG_KEY_MAX ? 0 : -1;
 }
 
-/* Is the node in memory when a piece runs, as a cut or a leaf?  Then its argument. */
+/* Is the node in memory when a function runs, as a cut or a leaf?  Then its argument. */
 static int is_loaded(struct maker *m, int node, struct cg_argument *a)
 {
 	const struct cg_node *n = &m->graph->nodes[node];
@@ -131,13 +131,13 @@ static int is_loaded(struct maker *m, int node, struct cg_argument *a)
 	return 1;
 }
 
-static void append(struct cg_piece *p, const struct cg_argument *list, int n)
+static void append(struct cg_function *p, const struct cg_argument *list, int n)
 {
 	memcpy(p->arguments + p->n_arguments, list, (size_t)n * sizeof *list);
 	p->n_arguments += n;
 }
 
-static void append_named(struct maker *m, struct cg_piece *p, int role, const char *name, int is_out)
+static void append_named(struct maker *m, struct cg_function *p, int role, const char *name, int is_out)
 {
 	struct cg_argument a = cg_piece_argument(m, role, 0, 0, 0);
 
@@ -147,7 +147,7 @@ static void append_named(struct maker *m, struct cg_piece *p, int role, const ch
 }
 
 /* Among those from first on, in their order. */
-static void insert(struct cg_piece *p, int first, struct cg_argument a)
+static void insert(struct cg_function *p, int first, struct cg_argument a)
 {
 	int at = p->n_arguments++;
 
@@ -159,7 +159,7 @@ static void insert(struct cg_piece *p, int first, struct cg_argument a)
 enum { COMPUTED = 1, LOADED };
 
 /* The inputs from which the outputs are computed, and the nodes on the way. */
-static void trace(struct maker *m, struct cg_piece *p, unsigned char *nodes)
+static void trace(struct maker *m, struct cg_function *p, unsigned char *nodes)
 {
 	const struct cg_graph *graph = m->graph;
 	int first = p->n_arguments;
@@ -183,7 +183,7 @@ static void trace(struct maker *m, struct cg_piece *p, unsigned char *nodes)
 }
 
 /* The params, last of all inputs by their role, come after the outputs. */
-static void append_outs(struct maker *m, struct cg_piece *p)
+static void append_outs(struct maker *m, struct cg_function *p)
 {
 	struct cg_argument scalars[CG_PARAMS_MAX];
 	int n = 0;
@@ -200,15 +200,15 @@ void cg_piece_make(struct maker *m, int stage, int shape, const char *suffix)
 {
 	struct cg_pass_plan *plan = m->plan;
 	struct cg_graph *graph = m->graph;
-	struct cg_piece *p = &plan->pieces[plan->n_pieces];
+	struct cg_function *p = &plan->functions[plan->n_functions];
 	size_t most = (size_t)(graph->n_leaves + m->n_cuts + m->n_outs + 4);
 	unsigned char *nodes = cg_arena_take(&plan->memory, (size_t)graph->n);
 
-	if (graph->failed || !nodes || plan->n_pieces == CG_PIECES_MAX) {
+	if (graph->failed || !nodes || plan->n_functions == CG_FUNCTIONS_MAX) {
 		m->failed = 1;
 		return;
 	}
-	*p = (struct cg_piece){ .stage = stage, .shape = shape };
+	*p = (struct cg_function){ .stage = stage, .shape = shape };
 	p->arguments = cg_arena_take(&plan->memory, most * sizeof *p->arguments);
 	p->schedule = cg_arena_take(&plan->memory, (size_t)graph->n * sizeof *p->schedule);
 	if (!p->arguments || !p->schedule || cg_piece_key(plan, p->key, stage, suffix)) {
@@ -217,15 +217,15 @@ void cg_piece_make(struct maker *m, int stage, int shape, const char *suffix)
 	}
 	append_named(m, p, CG_ROLE_ROWS, "rows", 0);
 	append_named(m, p, CG_ROLE_UNITS, "units", 0);
-	if (shape != CG_PIECE_SUM)
+	if (shape != CG_FUNCTION_SUM)
 		trace(m, p, nodes);
-	if (shape != CG_PIECE_POINT)
-		append_named(m, p, CG_ROLE_SCRATCH, "partial", shape == CG_PIECE_SUM_PART);
+	if (shape != CG_FUNCTION_POINT)
+		append_named(m, p, CG_ROLE_SCRATCH, "partial", shape == CG_FUNCTION_SUM_PART);
 	append_outs(m, p);
-	if (shape == CG_PIECE_SUM)
+	if (shape == CG_FUNCTION_SUM)
 		append_named(m, p, CG_ROLE_ACCUMULATE, "accumulate", 0);
-	plan->n_pieces++;
-	if (shape != CG_PIECE_SUM_PART)
+	plan->n_functions++;
+	if (shape != CG_FUNCTION_SUM_PART)
 		m->n_outs = 0;
 	m->failed |= graph->failed;
 }

@@ -115,14 +115,14 @@ static int converted(const struct cg_argument *a)
 static int converts(const struct cg_pass_plan *const *plans, int n, int out)
 {
 	for (int k = 0; k < n; k++)
-		for (int j = 0; j < plans[k]->n_pieces; j++) {
-			const struct cg_piece *piece = &plans[k]->pieces[j];
+		for (int j = 0; j < plans[k]->n_functions; j++) {
+			const struct cg_function *piece = &plans[k]->functions[j];
 
 			/* A sum adds to what its outputs hold. */
-			for (int i = 0; i < piece->n_arguments && piece->shape != CG_PIECE_SUM_PART; i++)
-				if (converted(&piece->arguments[i]) && (piece->arguments[i].out == out || piece->shape == CG_PIECE_SUM))
+			for (int i = 0; i < piece->n_arguments && piece->shape != CG_FUNCTION_SUM_PART; i++)
+				if (converted(&piece->arguments[i]) && (piece->arguments[i].out == out || piece->shape == CG_FUNCTION_SUM))
 					return 1;
-			for (int i = 0; i < piece->n_arguments && piece->shape == CG_PIECE_SUM_PART && !out; i++)
+			for (int i = 0; i < piece->n_arguments && piece->shape == CG_FUNCTION_SUM_PART && !out; i++)
 				if (converted(&piece->arguments[i]) && !piece->arguments[i].out)
 					return 1;
 		}
@@ -136,10 +136,10 @@ int cg_print_prelude(const struct cg_pass_plan *const *plans, int n, int lang, s
 	struct sections done = { .n = 0 };
 
 	for (int k = 0; k < n; k++)
-		for (int j = 0; j < plans[k]->n_pieces; j++) {
-			points |= plans[k]->pieces[j].shape == CG_PIECE_POINT;
-			for (int s = 0; s < plans[k]->pieces[j].n_schedule; s++)
-				used[plans[k]->graph.nodes[plans[k]->pieces[j].schedule[s]].code] = 1;
+		for (int j = 0; j < plans[k]->n_functions; j++) {
+			points |= plans[k]->functions[j].shape == CG_FUNCTION_POINT;
+			for (int s = 0; s < plans[k]->functions[j].n_schedule; s++)
+				used[plans[k]->graph.nodes[plans[k]->functions[j].schedule[s]].code] = 1;
 		}
 	if (put_section(text, d, dtype, "types", 5, &done) || (d->builds && put_section(text, d, dtype, "builds", 6, &done)))
 		return -1;

@@ -28,7 +28,7 @@ static const char *parameter_form(const struct printer *p, const struct cg_argum
 {
 	const struct cg_dialect *d = p->dialect;
 
-	if (d->sum_out && cg_has_second(p->piece, a))
+	if (d->sum_out && cg_has_second(p->function, a))
 		return d->sum_out;
 	switch (a->kind) {
 	case CG_KIND_TENSOR:   return a->out ? d->tensor_out : d->tensor_in;
@@ -56,12 +56,12 @@ static void separate(struct cg_text *text, const char *with)
 /* alone: the dialect's word for memory that nothing else points to, or none. */
 static void put_parameters(struct printer *p, struct cg_text *text, const char *alone)
 {
-	for (int k = 0; k < p->piece->n_arguments; k++) {
-		const struct cg_argument *a = &p->piece->arguments[k];
+	for (int k = 0; k < p->function->n_arguments; k++) {
+		const struct cg_argument *a = &p->function->arguments[k];
 		const char *const words[] = { "name", a->name, "type", type_name(p, a), "restrict", alone, NULL };
 		const char *form = parameter_form(p, a);
 
-		if (cg_is_parameter(p->piece, a)) {
+		if (cg_is_parameter(p->function, a)) {
 			separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
 			cg_fill(text, form, strlen(form), words);
 		}
@@ -80,10 +80,10 @@ static void names(struct printer *p, struct cg_text *text)
 	char tensor[64];
 
 	snprintf(tensor, sizeof tensor, "%s, @name@_stride", memory);
-	for (int k = 0; k < p->piece->n_arguments; k++) {
-		const struct cg_argument *a = &p->piece->arguments[k];
+	for (int k = 0; k < p->function->n_arguments; k++) {
+		const struct cg_argument *a = &p->function->arguments[k];
 
-		if (!cg_is_parameter(p->piece, a))
+		if (!cg_is_parameter(p->function, a))
 			continue;
 		separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
 		put_form(p, text, a->kind == CG_KIND_TENSOR ? tensor :
@@ -94,15 +94,15 @@ static void names(struct printer *p, struct cg_text *text)
 /* What the function over a strip takes: pointers to the strip itself. */
 static void run_parameters(struct printer *p, struct cg_text *text)
 {
-	for (int k = 0; k < p->piece->n_arguments; k++) {
-		const struct cg_argument *a = &p->piece->arguments[k];
+	for (int k = 0; k < p->function->n_arguments; k++) {
+		const struct cg_argument *a = &p->function->arguments[k];
 		const char *form = a->out ? "@type@ *restrict @name@_at" : "const @type@ *restrict @name@_at";
 
 		if (a->kind != CG_KIND_SCALAR && !in_memory(a))
 			continue;
 		separate(text, ",\n");
 		put_form(p, text, a->kind == CG_KIND_SCALAR ? p->dialect->scalar :
-		               cg_is_parameter(p->piece, a) ? form : "acc *restrict sum_@name@", a, NULL);
+		               cg_is_parameter(p->function, a) ? form : "acc *restrict sum_@name@", a, NULL);
 	}
 }
 
@@ -110,15 +110,15 @@ static void run_arguments(struct printer *p, struct cg_text *text)
 {
 	int value = 0;
 
-	for (int k = 0; k < p->piece->n_arguments; k++) {
-		const struct cg_argument *a = &p->piece->arguments[k];
+	for (int k = 0; k < p->function->n_arguments; k++) {
+		const struct cg_argument *a = &p->function->arguments[k];
 		const char *at = a->kind == CG_KIND_TENSOR ? "row * @name@_stride + first" : "first";
 		char form[160];
 
 		if (a->kind == CG_KIND_SCALAR) {
 			separate(text, ",\n");
 			cg_text_put(text, a->name);
-		} else if (in_memory(a) && !cg_is_parameter(p->piece, a)) {
+		} else if (in_memory(a) && !cg_is_parameter(p->function, a)) {
 			separate(text, ",\n");
 			cg_text_printf(text, "sums + %d * units + first", value++);
 		} else if (in_memory(a)) {
@@ -135,8 +135,8 @@ static void absent(struct printer *p, struct cg_text *text)
 {
 	int reads[2] = { 0, 0 };
 
-	for (int k = 0; k < p->piece->n_arguments; k++) {
-		const struct cg_argument *a = &p->piece->arguments[k];
+	for (int k = 0; k < p->function->n_arguments; k++) {
+		const struct cg_argument *a = &p->function->arguments[k];
 
 		if (in_memory(a) && !a->out)
 			reads[a->type == CG_TYPE_ACC && !p->plain] = 1;
@@ -145,10 +145,10 @@ static void absent(struct printer *p, struct cg_text *text)
 		cg_text_put(text, "static const real absent[STRIP] = {0};\n");
 	if (reads[1])
 		cg_text_put(text, "static const acc absent_acc[STRIP] = {0};\n");
-	for (int k = 0; k < p->piece->n_arguments; k++) {
-		const struct cg_argument *a = &p->piece->arguments[k];
+	for (int k = 0; k < p->function->n_arguments; k++) {
+		const struct cg_argument *a = &p->function->arguments[k];
 
-		if (in_memory(a) && a->out && cg_is_parameter(p->piece, a))
+		if (in_memory(a) && a->out && cg_is_parameter(p->function, a))
 			put_form(p, text, "@type@ no_@name@[STRIP];\n", a, NULL);
 	}
 }
@@ -171,8 +171,8 @@ static const char *load_form(const struct printer *p, const struct cg_argument *
 
 static void loads(struct printer *p, struct cg_text *text)
 {
-	for (int k = 0; k < p->piece->n_arguments; k++) {
-		const struct cg_argument *a = &p->piece->arguments[k];
+	for (int k = 0; k < p->function->n_arguments; k++) {
+		const struct cg_argument *a = &p->function->arguments[k];
 
 		if (!a->out && in_memory(a)) {
 			separate(text, "\n");
@@ -184,8 +184,8 @@ static void loads(struct printer *p, struct cg_text *text)
 /* The inputs' runs, or a form for each output. */
 static void run_ins(struct printer *p, struct cg_text *text)
 {
-	for (int k = 0; k < p->piece->n_arguments && p->runs; k++) {
-		const struct cg_argument *a = &p->piece->arguments[k];
+	for (int k = 0; k < p->function->n_arguments && p->runs; k++) {
+		const struct cg_argument *a = &p->function->arguments[k];
 
 		if (!a->out && in_memory(a)) {
 			separate(text, "\n");
@@ -196,10 +196,10 @@ static void run_ins(struct printer *p, struct cg_text *text)
 
 static void each_out(struct printer *p, struct cg_text *text, const char *form)
 {
-	for (int k = 0; k < p->piece->n_arguments && p->runs; k++)
-		if (p->piece->arguments[k].out) {
+	for (int k = 0; k < p->function->n_arguments && p->runs; k++)
+		if (p->function->arguments[k].out) {
 			separate(text, "\n");
-			put_form(p, text, form, &p->piece->arguments[k], NULL);
+			put_form(p, text, form, &p->function->arguments[k], NULL);
 		}
 }
 
@@ -210,8 +210,8 @@ static void statements(struct printer *p, struct cg_text *text)
 {
 	int origin = -1;
 
-	for (int k = 0; k < p->piece->n_schedule; k++) {
-		int id = p->piece->schedule[k];
+	for (int k = 0; k < p->function->n_schedule; k++) {
+		int id = p->function->schedule[k];
 		const struct cg_node *node = &p->plan->graph.nodes[id];
 
 		if (!p->name[id])
@@ -232,8 +232,8 @@ static void stores(struct printer *p, struct cg_text *text)
 	const struct cg_dialect *d = p->dialect;
 	const char *form = p->runs ? d->to_run : d->store, *form_plain = p->runs ? d->to_run_plain : d->store_plain;
 
-	for (int k = 0; k < p->piece->n_arguments; k++) {
-		const struct cg_argument *a = &p->piece->arguments[k];
+	for (int k = 0; k < p->function->n_arguments; k++) {
+		const struct cg_argument *a = &p->function->arguments[k];
 		struct cg_text value = { text->resize, NULL, 0, 0, 0 };
 
 		if (!a->out)
@@ -255,18 +255,18 @@ static int each_value(struct printer *p, struct cg_text *text, const char *secti
 	if (cg_section_find("sum.in", section, p->dialect->shape, &form) &&
 	    cg_section_find("sum.in", section, cg_lang_names[p->lang], &form))
 		return 0;
-	for (int k = 0; k < p->piece->n_arguments; k++) {
-		const struct cg_argument *a = &p->piece->arguments[k];
+	for (int k = 0; k < p->function->n_arguments; k++) {
+		const struct cg_argument *a = &p->function->arguments[k];
 		struct cg_text term = { text->resize, NULL, 0, 0, 0 };
 		char which[16];
 
 		if (!a->out || a->kind == CG_KIND_SCRATCH)
 			continue;
 		snprintf(which, sizeof which, "%d", value++);
-		if (p->piece->shape == CG_PIECE_SUM_PART)
+		if (p->function->shape == CG_FUNCTION_SUM_PART)
 			cg_print_expression(p, &term, a->node, 0);
 		const char *const words[] = { "name", a->name, "which", which, "value", term.at ? term.at : "",
-			"key", p->piece->key, "real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(",
+			"key", p->function->key, "real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(",
 			")", p->plain ? "" : ")", NULL };
 
 		separate(text, "\n");
@@ -313,28 +313,28 @@ static void about(struct printer *p, struct cg_text *text)
 #define TEXT(with, code, name, text) text,
 	static const char *const words[] = { CG_PASSES(TEXT,) };
 	const struct cg_pass_plan *plan = p->plan;
-	const struct cg_piece *piece = p->piece;
+	const struct cg_function *function = p->function;
 
-	cg_text_printf(text, "/*\n * %s: ", piece->key);
-	if (piece->shape == CG_PIECE_POINT)
+	cg_text_printf(text, "/*\n * %s: ", function->key);
+	if (function->shape == CG_FUNCTION_POINT)
 		cg_text_printf(text, "the %s of cell %s%s", words[plan->pass], plan->cell->name,
 		               plan->pass >= CG_PASS_SEQ_FORWARD ? " in a sequence" : "");
-	else if (piece->shape == CG_PIECE_SUM_PART)
+	else if (function->shape == CG_FUNCTION_SUM_PART)
 		cg_text_printf(text, "sums over blocks of %d rows, for the function after it", CG_SUM_ROWS);
 	else
 		cg_text_put(text, "the sums of the blocks that the function before it made");
 	if (plan->cell->n_stages > 1)
-		cg_text_printf(text, ", stage %d", piece->stage);
+		cg_text_printf(text, ", stage %d", function->stage);
 	cg_text_put(text, ".\n * A null input reads as zeros; a null output is not written.  Strides are in elements.\n *");
-	for (int k = 2; k < piece->n_arguments; k++)
-		if (cg_is_parameter(p->piece, &piece->arguments[k]))
-			about_argument(p, text, &piece->arguments[k]);
-	if (p->dialect->sum_out && piece->shape == CG_PIECE_SUM)
+	for (int k = 2; k < function->n_arguments; k++)
+		if (cg_is_parameter(p->function, &function->arguments[k]))
+			about_argument(p, text, &function->arguments[k]);
+	if (p->dialect->sum_out && function->shape == CG_FUNCTION_SUM)
 		cg_text_put(text, "\n *\n * NAME_second: elements from NAME to a second place, which gets the same sum; 0: there is none.");
 	/* The text itself shows how many there are. */
-	if (p->header && piece->shape != CG_PIECE_POINT)
+	if (p->header && function->shape != CG_FUNCTION_POINT)
 		cg_text_printf(text, "\n *\n * partial has room for ceil(rows / %d) * %d * units elements.", CG_SUM_ROWS,
-		               cg_sum_values(piece));
+		               cg_sum_values(function));
 	cg_text_put(text, "\n */");
 }
 
@@ -344,8 +344,8 @@ static void interleave(struct printer *p, struct cg_text *text)
 {
 	int chains = 0;
 
-	for (int k = 0; k < p->piece->n_schedule; k++) {
-		int code = p->plan->graph.nodes[p->piece->schedule[k]].code;
+	for (int k = 0; k < p->function->n_schedule; k++) {
+		int code = p->plan->graph.nodes[p->function->schedule[k]].code;
 
 		chains += code == CG_OP_RECIP || code == CG_OP_EXP || code == CG_OP_TANH || code == CG_OP_SIGMOID;
 	}
@@ -356,18 +356,18 @@ static void interleave(struct printer *p, struct cg_text *text)
 static void one(struct printer *p, struct cg_text *text)
 {
 	struct cg_text list = { text->resize, NULL, 0, 0, 0 }, given = list;
-	int run = p->runs ? cg_run_units(p->plan, p->piece) : 1;
+	int run = p->runs ? cg_run_units(p->plan, p->function) : 1;
 	char key[CG_KEY_MAX], units[16], threads[16];
 	struct cg_section section;
 
 	if (run == 1)
 		return;
-	cg_one_key(p->piece, key);
+	cg_one_key(p->function, key);
 	snprintf(units, sizeof units, "%d", run);
 	snprintf(threads, sizeof threads, "%d", CG_RUN_THREADS);
 	parameters(p, &list);
 	names(p, &given);
-	const char *const words[] = { "key", p->piece->key, "one_key", key, "kernel", p->dialect->kernel, "run", units,
+	const char *const words[] = { "key", p->function->key, "one_key", key, "kernel", p->dialect->kernel, "run", units,
 		"run_threads", threads, "parameters", list.at ? list.at : "", "names", given.at ? given.at : "", NULL };
 
 	if (cg_section_find("point.in", "one", cg_lang_names[p->lang], &section))
@@ -406,15 +406,15 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 	for (int k = 0; k <= HOLES; k++)
 		hole[k] = (struct cg_text){ text->resize, NULL, 0, 0, 0 };
 	for (size_t k = 0; k < sizeof lists / sizeof *lists; k++, used++) {
-		if (p->piece->shape == CG_PIECE_SUM && (lists[k].put == loads || lists[k].put == statements || lists[k].put == stores))
+		if (p->function->shape == CG_FUNCTION_SUM && (lists[k].put == loads || lists[k].put == statements || lists[k].put == stores))
 			continue;
-		if (p->piece->shape == CG_PIECE_SUM_PART && lists[k].put == stores)
+		if (p->function->shape == CG_FUNCTION_SUM_PART && lists[k].put == stores)
 			continue;
 		lists[k].put(p, &hole[used]);
 		words[n++] = lists[k].name;
 		words[n++] = hole[used].at ? hole[used].at : "";
 	}
-	for (int k = 0; k < 4 && p->piece->shape != CG_PIECE_POINT; k++, used++) {
+	for (int k = 0; k < 4 && p->function->shape != CG_FUNCTION_POINT; k++, used++) {
 		int any = each_value(p, &hole[used], values[k]);
 
 		n_values = any ? any : n_values;
@@ -423,19 +423,19 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 	}
 	snprintf(block, sizeof block, "%d", CG_SUM_ROWS);
 	snprintf(count, sizeof count, "%d", n_values);
-	snprintf(run, sizeof run, "%d", cg_run_units(p->plan, p->piece));
-	const char *const rest[] = { "key", p->piece->key, "linkage", linkage, "kernel", d->kernel, "inline", d->inlined, "i64", d->i64,
+	snprintf(run, sizeof run, "%d", cg_run_units(p->plan, p->function));
+	const char *const rest[] = { "key", p->function->key, "linkage", linkage, "kernel", d->kernel, "inline", d->inlined, "i64", d->i64,
 		"block", block, "values", count, "unit", d->unit ? d->unit : "", "row", d->row ? d->row : "",
 		"row_step", d->row_step ? d->row_step : "", "unit_step", d->unit_step ? d->unit_step : "", "run", run,
 		"real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(", ")", p->plain ? "" : ")", NULL };
 	for (int k = 0; rest[k]; k++)
 		words[n++] = rest[k];
 	words[n] = NULL;
-	if ((cg_section_find(files[p->piece->shape], sections[p->piece->shape], cg_lang_names[p->lang], &shape) &&
-	     cg_section_find(files[p->piece->shape], sections[p->piece->shape], d->shape, &shape)) ||
+	if ((cg_section_find(files[p->function->shape], sections[p->function->shape], cg_lang_names[p->lang], &shape) &&
+	     cg_section_find(files[p->function->shape], sections[p->function->shape], d->shape, &shape)) ||
 	    cg_section_find("point.in", "element", NULL, &element))
 		return -1;
-	if (p->piece->shape == CG_PIECE_POINT) {
+	if (p->function->shape == CG_FUNCTION_POINT) {
 		cg_fill(&hole[used], element.at, element.length, words);
 		words[n++] = "element";
 		words[n++] = hole[used].at ? hole[used].at : "";
@@ -453,15 +453,15 @@ int cg_print_functions(const struct cg_pass_plan *plan, int lang, const char *li
 {
 	struct printer p = { .plan = plan, .lang = lang, .dialect = &cg_dialects[lang], .plain = cg_is_plain(plan->dtype) };
 
-	for (int k = 0; k < plan->n_pieces; k++) {
+	for (int k = 0; k < plan->n_functions; k++) {
 		struct cg_arena memory = { text->resize, NULL, 0 };
 
-		p.piece = &plan->pieces[k];
-		p.runs = p.dialect->run_in && p.piece->shape == CG_PIECE_POINT;
+		p.function = &plan->functions[k];
+		p.runs = p.dialect->run_in && p.function->shape == CG_FUNCTION_POINT;
 		/* Some sections of the prelude end with a blank line. */
 		if (text->length < 2 || memcmp(text->at + text->length - 2, "\n\n", 2))
 			cg_text_put(text, "\n");
-		if (cg_order(plan, p.piece, &memory, &p.name) || put_piece(&p, text, linkage))
+		if (cg_name_nodes(plan, p.function, &memory, &p.name) || put_piece(&p, text, linkage))
 			text->failed = 1;
 		cg_arena_free(&memory);
 	}
@@ -539,7 +539,7 @@ static void put_prototype(struct printer *p, struct cg_text *text)
 
 	about(p, &comment);
 	parameters(p, &list);
-	const char *const words[] = { "about", comment.at ? comment.at : "", "key", p->piece->key, "parameters", list.at ? list.at : "",
+	const char *const words[] = { "about", comment.at ? comment.at : "", "key", p->function->key, "parameters", list.at ? list.at : "",
 	                              NULL };
 
 	cg_fill(text, form, strlen(form), words);
@@ -563,8 +563,8 @@ int cg_print_header(const struct cg_pass_plan *plan, struct cg_text *text)
 	if (!real->type)
 		cg_text_printf(text, "/* An element of %s is the %s. */\n\n", cg_type_word(p.dialect, plan->dtype), real->bits);
 	put_linkage(text, CG_LANG_C, "open");
-	for (int k = 0; k < plan->n_pieces; k++) {
-		p.piece = &plan->pieces[k];
+	for (int k = 0; k < plan->n_functions; k++) {
+		p.function = &plan->functions[k];
 		if (k)
 			cg_text_put(text, "\n");
 		put_prototype(&p, text);

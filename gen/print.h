@@ -1,5 +1,5 @@
 /*
- * What the files that print pieces share: print.c prints functions, infix.c the expressions in them.
+ * What the files that print functions share: print.c prints functions, infix.c the expressions in them.
  */
 #ifndef CG_PRINT_H
 #define CG_PRINT_H
@@ -8,12 +8,12 @@
 
 struct printer {
 	const struct cg_pass_plan *plan;
-	const struct cg_piece *piece;
+	const struct cg_function *function;
 	int lang;
 	const struct cg_dialect *dialect;
 	const char **name;
 	int plain;                                /* memory holds what arithmetic uses */
-	int runs;                                 /* a thread takes runs of units: a point piece's, where the dialect has them */
+	int runs;                                 /* a thread takes runs of units: a point function's, where the dialect has them */
 	int header;                               /* what is printed is prototypes */
 };
 

@@ -280,7 +280,7 @@ struct cg_pass_plan *cg_rows_plan(const struct cg_rows_shape *s, cg_resize *resi
 	char key[CG_KEY_MAX];
 
 	cg_rows_key(s, key);
-	plan = cg_function_plan(key, CG_PIECE_ROWS, s->dtype, arguments, s->drop ? CG_ROWS_ARGUMENTS : CG_ROWS_T, resize);
+	plan = cg_function_plan(key, CG_FUNCTION_ROWS, s->dtype, arguments, s->drop ? CG_ROWS_ARGUMENTS : CG_ROWS_T, resize);
 	if (plan) {
 		plan->rows = *s;
 		plan->print = print_plan;
@@ -323,7 +323,7 @@ struct cg_pass_plan *cg_rows_moves_plan(int dtype, cg_resize *resize)
 	char key[CG_KEY_MAX];
 
 	cg_rows_moves_key(dtype, key);
-	plan = cg_function_plan(key, CG_PIECE_ROWS, dtype, NULL, 0, resize);
+	plan = cg_function_plan(key, CG_FUNCTION_ROWS, dtype, NULL, 0, resize);
 	if (plan)
 		plan->print = print_moves;
 	return plan;

@@ -1,7 +1,7 @@
 /*
- * A piece interpreted over strips of a row, step by step with the very functions that the kernels are printed with, so that the
+ * A function interpreted over strips of a row, step by step with the very functions that the kernels are printed with, so that the
  * bits are those of the compiled kernel.  It is compiled once for each dtype and instruction set (CG_DTYPE, CG_ISA).
- * It checks nothing: the arguments are those of the piece, in its order.
+ * It checks nothing: the arguments are those of the function, in its order.
  */
 #include "cell.h"
 
@@ -14,7 +14,7 @@ enum { STRIP = 256 };
 
 struct strip {
 	const struct cg_pass_plan *plan;
-	const struct cg_piece *piece;
+	const struct cg_function *function;
 	const struct cg_bound *bound;
 	acc *registers;                  /* [node][STRIP]; nodes that are not computed here leave theirs unused */
 };
@@ -49,17 +49,17 @@ static void constants(const struct strip *s)
 		if (graph->nodes[k].code == CG_OP_CONST)
 			for (int u = 0; u < STRIP; u++)
 				reg(s, k)[u] = (acc)graph->nodes[k].value;
-	for (int k = 0; k < s->piece->n_arguments; k++)
-		if (s->piece->arguments[k].kind == CG_KIND_SCALAR)
+	for (int k = 0; k < s->function->n_arguments; k++)
+		if (s->function->arguments[k].kind == CG_KIND_SCALAR)
 			for (int u = 0; u < STRIP; u++)
-				reg(s, s->piece->arguments[k].node)[u] = (acc)s->bound[k].value;
+				reg(s, s->function->arguments[k].node)[u] = (acc)s->bound[k].value;
 }
 
-/* Loads the inputs of a strip and computes all that the piece computes. */
+/* Loads the inputs of a strip and computes all that the function computes. */
 static void compute(const struct strip *s, int64_t row, int64_t first, int n)
 {
-	for (int k = 0; k < s->piece->n_arguments; k++) {
-		const struct cg_argument *a = &s->piece->arguments[k];
+	for (int k = 0; k < s->function->n_arguments; k++) {
+		const struct cg_argument *a = &s->function->arguments[k];
 		int64_t at = first + (a->kind == CG_KIND_TENSOR ? row * s->bound[k].stride : 0);
 		acc *to = reg(s, a->node);
 
@@ -75,8 +75,8 @@ static void compute(const struct strip *s, int64_t row, int64_t first, int n)
 			for (int u = 0; u < n; u++)
 				to[u] = to_acc(((const real *)s->bound[k].data)[at + u]);
 	}
-	for (int k = 0; k < s->piece->n_schedule; k++) {
-		int id = s->piece->schedule[k];
+	for (int k = 0; k < s->function->n_schedule; k++) {
+		int id = s->function->schedule[k];
 		const struct cg_node *node = &s->plan->graph.nodes[id];
 
 		apply(node->code, n, reg(s, id), reg(s, node->a), reg(s, node->b));
@@ -90,8 +90,8 @@ static void point(const struct strip *s, int64_t rows, int64_t units)
 			int n = units - first < STRIP ? (int)(units - first) : STRIP;
 
 			compute(s, row, first, n);
-			for (int k = 0; k < s->piece->n_arguments; k++) {
-				const struct cg_argument *a = &s->piece->arguments[k];
+			for (int k = 0; k < s->function->n_arguments; k++) {
+				const struct cg_argument *a = &s->function->arguments[k];
 				int64_t at = row * s->bound[k].stride + first;
 				const acc *from = reg(s, a->node);
 
@@ -116,7 +116,7 @@ static acc *scratch(const struct strip *s)
 {
 	int k = 0;
 
-	while (s->piece->arguments[k].kind != CG_KIND_SCRATCH)
+	while (s->function->arguments[k].kind != CG_KIND_SCRATCH)
 		k++;
 	return s->bound[k].data;
 }
@@ -124,7 +124,7 @@ static acc *scratch(const struct strip *s)
 static void sum_part(const struct strip *s, int64_t rows, int64_t units)
 {
 	acc *sums = scratch(s);
-	int64_t count = cg_sum_values(s->piece) * units;
+	int64_t count = cg_sum_values(s->function) * units;
 
 	for (int64_t block = 0; block * CG_SUM_ROWS < rows; block++, sums += count) {
 		int64_t last = rows - block * CG_SUM_ROWS < CG_SUM_ROWS ? rows : (block + 1) * CG_SUM_ROWS;
@@ -137,11 +137,11 @@ static void sum_part(const struct strip *s, int64_t rows, int64_t units)
 				acc *to = sums + first;
 
 				compute(s, row, first, n);
-				for (int k = 0; k < s->piece->n_arguments; k++) {
-					if (!is_value(&s->piece->arguments[k]))
+				for (int k = 0; k < s->function->n_arguments; k++) {
+					if (!is_value(&s->function->arguments[k]))
 						continue;
 					for (int u = 0; u < n; u++)
-						to[u] += reg(s, s->piece->arguments[k].node)[u];
+						to[u] += reg(s, s->function->arguments[k].node)[u];
 					to += units;
 				}
 			}
@@ -151,12 +151,12 @@ static void sum_part(const struct strip *s, int64_t rows, int64_t units)
 static void sum(const struct strip *s, int64_t rows, int64_t units, int accumulate)
 {
 	const acc *partial = scratch(s);
-	int64_t count = cg_sum_values(s->piece) * units, at = 0;
+	int64_t count = cg_sum_values(s->function) * units, at = 0;
 
-	for (int k = 0; k < s->piece->n_arguments; k++) {
+	for (int k = 0; k < s->function->n_arguments; k++) {
 		real *to = s->bound[k].data;
 
-		if (!is_value(&s->piece->arguments[k]))
+		if (!is_value(&s->function->arguments[k]))
 			continue;
 		for (int64_t u = 0; to && u < units; u++) {
 			acc total = 0;
@@ -171,15 +171,15 @@ static void sum(const struct strip *s, int64_t rows, int64_t units, int accumula
 
 cg_strip PASTE(cg_strip, CG_DTYPE, CG_ISA);
 
-void PASTE(cg_strip, CG_DTYPE, CG_ISA)(const struct cg_pass_plan *plan, const struct cg_piece *piece, int64_t rows,
+void PASTE(cg_strip, CG_DTYPE, CG_ISA)(const struct cg_pass_plan *plan, const struct cg_function *function, int64_t rows,
                                        int64_t units, const struct cg_bound *bound, void *registers)
 {
-	struct strip s = { plan, piece, bound, registers };
+	struct strip s = { plan, function, bound, registers };
 
 	constants(&s);
-	switch (piece->shape) {
-	case CG_PIECE_POINT:    point(&s, rows, units); return;
-	case CG_PIECE_SUM_PART: sum_part(&s, rows, units); return;
-	case CG_PIECE_SUM:      sum(&s, rows, units, bound[piece->n_arguments - 1].value != 0); return;
+	switch (function->shape) {
+	case CG_FUNCTION_POINT:    point(&s, rows, units); return;
+	case CG_FUNCTION_SUM_PART: sum_part(&s, rows, units); return;
+	case CG_FUNCTION_SUM:      sum(&s, rows, units, bound[function->n_arguments - 1].value != 0); return;
 	}
 }

@@ -120,7 +120,7 @@ report "$scratch/wrong" 'no two files call each other'
 seeded=1
 echo 'runtime/core/dtype.c runtime/op/op.h' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded include against the arrows is found'
-echo 'backends/cpu/cpu runtime/rnn/layers cg_seq_forward' | against >"$scratch/wrong"
+echo 'backends/cpu/cpu runtime/rnn/layers cg_layers_forward' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded call against the arrows is found'
 printf '%s\n' 'runtime/op/check runtime/op/run cg_op_run' 'runtime/op/run runtime/op/check cg_op_check' | circles >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded circle of two files is found'

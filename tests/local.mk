@@ -139,7 +139,7 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 %C%_runtime_verbose_test_SOURCES = %D%/runtime/verbose_test.c $(net) $(counted)
 %C%_runtime_rnn_memory_test_SOURCES = %D%/runtime/rnn_memory_test.c $(net) $(counted)
 %C%_runtime_rnn_once_test_SOURCES = %D%/runtime/rnn_once_test.c $(net) $(counted)
-%C%_runtime_rnn_once_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cg_op_check -Wl,--wrap=cg_steps_count -Wl,--wrap=cg_seq_work
+%C%_runtime_rnn_once_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cg_op_check -Wl,--wrap=cg_packed_count -Wl,--wrap=cg_layers_work
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h

@@ -28,7 +28,7 @@ static int gemm(struct cg_queue *queue, const struct cg_gemm *product, int *left
 	return code;
 }
 
-static int launch_product(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+static int launch_product(struct cg_queue *queue, const struct cg_module *built, int piece, int64_t rows, int64_t units,
                           const struct cg_operand *operands)
 {
 	int left = left_over;

@@ -32,11 +32,11 @@ static int is_memory(const struct cg_argument *a)
 /* What a caller gives: all but the sizes and scratch, numbers after memory. */
 static void gather(struct kernel_kind *k, int memory)
 {
-	for (int p = 0; p < k->plan->n_pieces; p++) {
-		const struct cg_piece *piece = &k->plan->pieces[p];
+	for (int p = 0; p < k->plan->n_functions; p++) {
+		const struct cg_function *function = &k->plan->functions[p];
 
-		for (int j = 0; j < piece->n_arguments && (piece->shape == CG_PIECE_POINT) == (k->shape == CG_POINT); j++) {
-			const struct cg_argument *a = &piece->arguments[j];
+		for (int j = 0; j < function->n_arguments && (function->shape == CG_FUNCTION_POINT) == (k->shape == CG_POINT); j++) {
+			const struct cg_argument *a = &function->arguments[j];
 
 			if (a->role != CG_ROLE_ROWS && a->role != CG_ROLE_UNITS && a->kind != CG_KIND_SCRATCH && is_memory(a) == memory
 			    && !has(k, a->name) && k->n < KERNEL_ARGUMENTS)

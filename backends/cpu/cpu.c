@@ -12,7 +12,7 @@
 /* The instruction set that the environment asks for, else the best that runs here. */
 static int choose(const struct cg_isa **isa)
 {
-	const char *wanted = cg_variable(CG_ENV_CPU_ISA);
+	const char *wanted = cg_variable_get(CG_ENV_CPU_ISA);
 	char names[128] = "";
 
 	CG_TRY(cg_variable_ask(CG_ENV_CPU_ISA, NULL));
@@ -35,14 +35,14 @@ static int count_threads(int *threads)
 
 	if (cg_variable_ask(CG_ENV_CPU_THREADS, &n) || n > (uint64_t)most)
 		return cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_CPU_THREADS: expected 1 to %d, the processors that this process may run on, "
-		               "got '%.40s'", most, cg_variable(CG_ENV_CPU_THREADS));
+		               "got '%.40s'", most, cg_variable_get(CG_ENV_CPU_THREADS));
 	*threads = (int)n;
 	return CG_OK;
 }
 
 static void describe_into(const struct cg_isa *isa, int threads, char *about, size_t bytes)
 {
-	const struct cg_openblas *blas = cg_openblas();
+	const struct cg_openblas *blas = cg_load_openblas();
 
 	snprintf(about, bytes, "kernels %s; products %s (%s); %d thread%s", isa->name, blas->sgemm ? "OpenBLAS" : "our own",
 	         blas->why, threads, threads == 1 ? "" : "s");
@@ -62,9 +62,9 @@ static const char *list(int i, char *about, size_t bytes)
 	return "";
 }
 
-static int open_device(const char *where, struct cg_device **result)
+static int open_device(const char *where, struct cg_dev **result)
 {
-	struct cg_device *device;
+	struct cg_dev *device;
 	const struct cg_isa *isa;
 	int threads;
 
@@ -76,7 +76,7 @@ static int open_device(const char *where, struct cg_device **result)
 	if (!device)
 		return CG_NO_MEMORY;
 	device->isa = isa;
-	device->blas = cg_openblas();
+	device->blas = cg_load_openblas();
 	device->threads = threads;
 	memcpy(device->about, "cpu: ", 6);
 	describe_into(isa, threads, device->about + 5, sizeof device->about - 5);
@@ -84,24 +84,24 @@ static int open_device(const char *where, struct cg_device **result)
 	return CG_OK;
 }
 
-static void close_device(struct cg_device *device)
+static void close_device(struct cg_dev *device)
 {
 	cg_memory(device, 0);
 }
 
-static const char *describe(const struct cg_device *device)
+static const char *describe(const struct cg_dev *device)
 {
 	return device->about;
 }
 
-static int supports(const struct cg_device *device, int dtype)
+static int supports(const struct cg_dev *device, int dtype)
 {
 	(void)device;
 	(void)dtype;
 	return CG_OK;
 }
 
-static int start(struct cg_device *device, void *native, struct cg_queue **result)
+static int start(struct cg_dev *device, void *native, struct cg_queue **result)
 {
 	struct cg_queue *queue;
 
@@ -132,7 +132,7 @@ static void stop(struct cg_queue *queue)
 	cg_memory(queue, 0);
 }
 
-static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
+static int alloc(struct cg_dev *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
 {
 	void *data = cg_memory(NULL, bytes);
 
@@ -144,7 +144,7 @@ static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes,
 	return CG_OK;
 }
 
-static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg_mem *mem)
+static void free_mem(struct cg_dev *device, struct cg_queue *queue, struct cg_mem *mem)
 {
 	(void)device;
 	(void)queue;
@@ -156,7 +156,7 @@ static void *address(struct cg_mem mem)
 	return mem.data ? (char *)mem.data + mem.offset : NULL;
 }
 
-static int check(struct cg_device *device, struct cg_mem mem)
+static int check(struct cg_dev *device, struct cg_mem mem)
 {
 	(void)device;
 	(void)mem;
@@ -198,22 +198,22 @@ static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 	return CG_OK;
 }
 
-static int build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+static int build(struct cg_dev *device, const struct cg_pass_plan *plan, struct cg_module **result)
 {
-	struct cg_built *built = cg_memory(NULL, sizeof *built);
+	struct cg_module *built = cg_memory(NULL, sizeof *built);
 	int compiled = cg_is_template(plan->cell);       /* another cell of the same name has the same keys */
 
 	if (!built)
 		return CG_NO_MEMORY;
 	memset(built, 0, sizeof *built);
 	built->plan = plan;
-	for (int p = 0; p < plan->n_pieces; p++) {
+	for (int p = 0; p < plan->n_functions; p++) {
 		for (const struct cg_compiled *const *table = device->isa->kernels; compiled && *table && !built->call[p]; table++)
 			for (const struct cg_compiled *row = *table; row->key; row++)
-				if (!strcmp(row->key, plan->pieces[p].key))
+				if (!strcmp(row->key, plan->functions[p].key))
 					built->call[p] = row->call;
 		if (!built->call[p]) {
-			size_t bytes = cg_strip_bytes(plan, &plan->pieces[p]);
+			size_t bytes = cg_strip_bytes(plan, &plan->functions[p]);
 
 			built->strip_bytes = bytes > built->strip_bytes ? bytes : built->strip_bytes;
 		}
@@ -222,7 +222,7 @@ static int build(struct cg_device *device, const struct cg_pass_plan *plan, stru
 	return CG_OK;
 }
 
-static void drop(struct cg_device *device, struct cg_built *built)
+static void drop(struct cg_dev *device, struct cg_module *built)
 {
 	(void)device;
 	cg_memory(built, 0);

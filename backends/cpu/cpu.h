@@ -7,7 +7,7 @@
 #include "backends/cpu/team.h"
 #include "runtime/device/backend.h"
 
-struct cg_device {
+struct cg_dev {
 	const struct cg_isa *isa;
 	const struct cg_openblas *blas;
 	int threads;
@@ -15,25 +15,25 @@ struct cg_device {
 };
 
 struct cg_queue {
-	struct cg_device *device;
+	struct cg_dev *device;
 	struct cg_team *team;
 	void *scratch;                   /* panels of f16 and bf16 products, and the interpreter's registers; grows */
 	size_t scratch_bytes;
 };
 
-struct cg_built {
+struct cg_module {
 	const struct cg_pass_plan *plan;
 	size_t strip_bytes;
-	/* By piece; NULL: interpreted. */
-	void (*call[CG_PIECES_MAX])(int64_t rows, int64_t units, const struct cg_bound *);
+	/* By function; NULL: interpreted. */
+	void (*call[CG_FUNCTIONS_MAX])(int64_t rows, int64_t units, const struct cg_bound *);
 };
 
-int cg_cpu_launch(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units, const struct cg_operand *);
+int cg_cpu_launch(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units, const struct cg_operand *);
 
 /* Scratch of at least so many bytes; NULL when there is no memory, and the message is set. */
 void *cg_cpu_scratch(struct cg_queue *, size_t bytes);
 int   cg_cpu_gemm(struct cg_queue *, const struct cg_gemm *, int *left);
-size_t cg_cpu_packed(const struct cg_device *, const struct cg_gemm *);
+size_t cg_cpu_packed(const struct cg_dev *, const struct cg_gemm *);
 int   cg_cpu_pack(struct cg_queue *, const struct cg_gemm *);
 int   cg_cpu_rows(struct cg_queue *, const struct cg_rows *);
 

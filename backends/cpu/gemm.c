@@ -19,12 +19,12 @@ static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 }
 
 /* A BLAS packs b for each product; of a few rows that takes longer than the product. */
-static int is_few(const struct cg_device *d, int ta, int tb, int64_t m)
+static int is_few(const struct cg_dev *d, int ta, int tb, int64_t m)
 {
 	return !ta && !tb && m <= d->isa->few;
 }
 
-static void product_f32(const struct cg_device *d, int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
+static void product_f32(const struct cg_dev *d, int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
                         const float *b, int64_t ldb, float *c, int64_t ldc)
 {
 	if (d->blas->sgemm && !is_few(d, ta, tb, m) && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX)
@@ -34,7 +34,7 @@ static void product_f32(const struct cg_device *d, int ta, int tb, int64_t m, in
 		d->isa->product_f32->multiply(ta, tb, m, n, k, a, lda, b, ldb, c, ldc);
 }
 
-static void product_f64(const struct cg_device *d, int ta, int tb, int64_t m, int64_t n, int64_t k, const double *a, int64_t lda,
+static void product_f64(const struct cg_dev *d, int ta, int tb, int64_t m, int64_t n, int64_t k, const double *a, int64_t lda,
                         const double *b, int64_t ldb, double *c, int64_t ldc)
 {
 	if (d->blas->dgemm && !is_few(d, ta, tb, m) && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX)
@@ -70,7 +70,7 @@ static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, 
 }
 
 /* Columns of a panel of the packed form, and the panel that has column j. */
-static int64_t panel_columns(const struct cg_device *d, int dtype)
+static int64_t panel_columns(const struct cg_dev *d, int dtype)
 {
 	return dtype == CG_F64 ? d->isa->product_f64->columns : d->isa->product_f32->columns;
 }
@@ -81,7 +81,7 @@ static void *panel(const struct cg_gemm *g, int64_t j)
 }
 
 /* A tile whose operands and result are what arithmetic uses already. */
-static void plain_tile(const struct cg_device *d, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n)
+static void plain_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n)
 {
 	size_t acc = cg_acc_bytes(g->dtype);
 	char *c = at(g->c, i, j, acc), *a, *b;
@@ -144,7 +144,7 @@ static size_t floats(struct room r)
 }
 
 /* A tile of f16 or bf16: panels of operands in f32, sums in f32, one rounding. */
-static void narrow_tile(const struct cg_device *d, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n,
+static void narrow_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n,
                         float *scratch)
 {
 	const struct cg_isa *isa = d->isa;
@@ -177,7 +177,7 @@ static void narrow_tile(const struct cg_device *d, const struct cg_gemm *g, int6
 }
 
 struct product {
-	const struct cg_device *device;
+	const struct cg_dev *device;
 	const struct cg_gemm *g;
 	int64_t columns, across;                 /* of a tile; tiles beside each other */
 	float *scratch;                          /* of f16 and bf16: for each thread */
@@ -222,7 +222,7 @@ int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 
 enum { LEAST = 5 };                      /* of fewer rows a BLAS reads b as it lies */
 
-size_t cg_cpu_packed(const struct cg_device *d, const struct cg_gemm *g)
+size_t cg_cpu_packed(const struct cg_dev *d, const struct cg_gemm *g)
 {
 	int64_t across = panel_columns(d, g->dtype), columns = (g->n + across - 1) / across * across;
 	int is_plain = cg_is_plain(g->dtype);
@@ -236,7 +236,7 @@ size_t cg_cpu_packed(const struct cg_device *d, const struct cg_gemm *g)
 }
 
 struct packing {
-	const struct cg_device *device;
+	const struct cg_dev *device;
 	const struct cg_gemm *g;
 };
 

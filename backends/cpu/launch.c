@@ -9,9 +9,9 @@
 enum { PART = 1 << 11, ALIGN = 64 };
 
 struct share {
-	const struct cg_built *built;
-	const struct cg_device *device;
-	const struct cg_piece *piece;
+	const struct cg_module *built;
+	const struct cg_dev *device;
+	const struct cg_function *function;
 	void (*call)(int64_t rows, int64_t units, const struct cg_bound *);
 	int64_t rows, units;
 	int64_t rows_each, units_each, across;   /* of a part; parts beside each other */
@@ -24,14 +24,14 @@ struct share {
 /* How many parts. */
 static int64_t cut(struct share *s)
 {
-	int64_t step = s->piece->shape == CG_PIECE_SUM_PART ? CG_SUM_ROWS : 1;
+	int64_t step = s->function->shape == CG_FUNCTION_SUM_PART ? CG_SUM_ROWS : 1;
 
 	s->rows_each = s->rows;
 	s->units_each = s->units;
 	s->across = 1;
-	if (s->piece->shape == CG_PIECE_SUM || s->rows <= 2 * PART / s->units)
+	if (s->function->shape == CG_FUNCTION_SUM || s->rows <= 2 * PART / s->units)
 		return 1;
-	if (s->piece->shape == CG_PIECE_POINT && s->units > PART)
+	if (s->function->shape == CG_FUNCTION_POINT && s->units > PART)
 		s->units_each = PART;
 	s->rows_each = PART / s->units_each / step * step;
 	if (s->rows_each < step)
@@ -48,7 +48,7 @@ static void compute(const struct share *s, int64_t rows, int64_t units, const st
 	if (s->call)
 		s->call(rows, units, bound);
 	else
-		s->device->isa->strip[plan->dtype](plan, s->piece, rows, units, bound,
+		s->device->isa->strip[plan->dtype](plan, s->function, rows, units, bound,
 		                                   s->registers + (size_t)thread * s->register_bytes);
 	cg_float_leave(state);
 }
@@ -58,7 +58,7 @@ static int64_t distance(const struct share *s, const struct cg_argument *a, int6
 {
 	switch (a->kind) {
 	case CG_KIND_TENSOR:   return row * stride + unit;
-	case CG_KIND_PER_UNIT: return s->piece->shape == CG_PIECE_POINT ? unit : 0;
+	case CG_KIND_PER_UNIT: return s->function->shape == CG_FUNCTION_POINT ? unit : 0;
 	case CG_KIND_SCRATCH:  return row / CG_SUM_ROWS * s->values * s->units;
 	default:               return 0;
 	}
@@ -73,8 +73,8 @@ static void part(void *context, int64_t k, int thread)
 	size_t real = cg_dtype_bytes(s->built->plan->dtype), acc = cg_acc_bytes(s->built->plan->dtype);
 	struct cg_bound bound[CG_SLOTS_MAX];
 
-	for (int i = 0; i < s->piece->n_arguments; i++) {
-		const struct cg_argument *a = &s->piece->arguments[i];
+	for (int i = 0; i < s->function->n_arguments; i++) {
+		const struct cg_argument *a = &s->function->arguments[i];
 
 		bound[i] = s->bound[i];
 		if (bound[i].data)
@@ -84,16 +84,16 @@ static void part(void *context, int64_t k, int thread)
 	compute(s, rows, units, bound, thread);
 }
 
-int cg_cpu_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+int cg_cpu_launch(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
                   const struct cg_operand *operands)
 {
-	struct share s = { .built = built, .device = queue->device, .piece = &built->plan->pieces[piece],
-	                   .call = built->call[piece], .rows = rows, .units = units,
-	                   .values = cg_sum_values(&built->plan->pieces[piece]) };
+	struct share s = { .built = built, .device = queue->device, .function = &built->plan->functions[function],
+	                   .call = built->call[function], .rows = rows, .units = units,
+	                   .values = cg_sum_values(&built->plan->functions[function]) };
 	struct cg_bound bound[CG_SLOTS_MAX];
 	int64_t parts = cut(&s);
 
-	for (int k = 0; k < s.piece->n_arguments; k++) {
+	for (int k = 0; k < s.function->n_arguments; k++) {
 		const struct cg_operand *o = &operands[k];
 
 		bound[k] = (struct cg_bound){ o->mem.data ? (char *)o->mem.data + o->mem.offset : NULL, o->stride, o->value };

@@ -232,7 +232,7 @@ static void load(void)
 
 #endif
 
-const struct cg_openblas *cg_openblas(void)
+const struct cg_openblas *cg_load_openblas(void)
 {
 	pthread_once(&once, load);
 	return &blas;

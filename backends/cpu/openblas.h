@@ -18,6 +18,6 @@ struct cg_openblas {
 	char why[768];
 };
 /* Loads it at the first call; safe from any thread. */
-const struct cg_openblas *cg_openblas(void);
+const struct cg_openblas *cg_load_openblas(void);
 
 #endif

@@ -19,7 +19,7 @@ static const unsigned fatal[] = {
 enum { WHOLE, BEING_LOST, LOST };
 
 /* The first failure is the one to tell. */
-static void mark_lost(struct cg_device *device)
+static void mark_lost(struct cg_dev *device)
 {
 	int whole = WHOLE;
 
@@ -29,7 +29,7 @@ static void mark_lost(struct cg_device *device)
 	__atomic_store_n(&device->lost, LOST, __ATOMIC_RELEASE);
 }
 
-int cg_cu_check(struct cg_device *device, unsigned code, const char *call)
+int cg_cu_check(struct cg_dev *device, unsigned code, const char *call)
 {
 	int ours = cg_cu_error(code, call);
 
@@ -39,12 +39,12 @@ int cg_cu_check(struct cg_device *device, unsigned code, const char *call)
 	return ours;
 }
 
-int cg_cu_enter_anyway(struct cg_device *device)
+int cg_cu_enter_anyway(struct cg_dev *device)
 {
 	return cg_cu.CtxPushCurrent_v2(device->context) ? CG_DRIVER : CG_OK;
 }
 
-int cg_cu_enter(struct cg_device *device)
+int cg_cu_enter(struct cg_dev *device)
 {
 	if (__atomic_load_n(&device->lost, __ATOMIC_ACQUIRE) == LOST)
 		return cg_fail(CG_DRIVER, "the context was lost by: %s", device->lost_words);
@@ -52,7 +52,7 @@ int cg_cu_enter(struct cg_device *device)
 	return CG_OK;
 }
 
-int cg_cu_leave(struct cg_device *device, int code)
+int cg_cu_leave(struct cg_dev *device, int code)
 {
 	struct CUctx_st *ours;
 	unsigned error = cg_cu.CtxPopCurrent_v2(&ours);
@@ -82,7 +82,7 @@ int cg_cu_uncaptured(struct cg_queue *queue, const char *what)
 	               "device memory alone and its own work memory", what);
 }
 
-int cg_cu_none_captured(struct cg_device *device, const char *what)
+int cg_cu_none_captured(struct cg_dev *device, const char *what)
 {
 	unsigned status;
 
@@ -95,7 +95,7 @@ int cg_cu_none_captured(struct cg_device *device, const char *what)
 	return CG_OK;
 }
 
-int cg_cu_all_uncaptured(struct cg_device *device, const char *what)
+int cg_cu_all_uncaptured(struct cg_dev *device, const char *what)
 {
 	int code;
 
@@ -107,12 +107,12 @@ int cg_cu_all_uncaptured(struct cg_device *device, const char *what)
 
 /* ---- memory ---- */
 
-static int in_order(const struct cg_device *device, const struct cg_queue *queue)
+static int in_order(const struct cg_dev *device, const struct cg_queue *queue)
 {
 	return queue && device->pools && cg_cu.MemAllocAsync && cg_cu.MemFreeAsync;
 }
 
-static int alloc_inside(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
+static int alloc_inside(struct cg_dev *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
 {
 	if (queue)
 		CG_TRY(cg_cu_uncaptured(queue, "an allocation"));
@@ -126,7 +126,7 @@ static int alloc_inside(struct cg_device *device, struct cg_queue *queue, size_t
 	return CG_OK;
 }
 
-int cg_cu_alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
+int cg_cu_alloc(struct cg_dev *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
 {
 	int code = alloc_inside(device, queue, bytes, at);
 
@@ -142,7 +142,7 @@ void cg_cu_finish(struct cg_queue *queue)
 }
 
 /* What is enqueued may use memory that is given back; cuMemFree may wait for it, and may not. */
-static void finish_all(struct cg_device *device)
+static void finish_all(struct cg_dev *device)
 {
 	pthread_mutex_lock(device->lock);
 	for (struct cg_queue *q = device->queues; q; q = q->next)
@@ -150,7 +150,7 @@ static void finish_all(struct cg_device *device)
 	pthread_mutex_unlock(device->lock);
 }
 
-void cg_cu_free(struct cg_device *device, struct cg_queue *queue, CUdeviceptr at)
+void cg_cu_free(struct cg_dev *device, struct cg_queue *queue, CUdeviceptr at)
 {
 	if (in_order(device, queue)) {
 		cg_cu.MemFreeAsync(at, queue->stream);

@@ -94,7 +94,7 @@ static int set_up(struct cg_queue *queue, struct cg_cu_blas *blas)
 	return CG_OK;
 }
 
-int cg_cu_blas(struct cg_queue *queue, struct cg_cu_blas **result)
+int cg_cu_open_blas(struct cg_queue *queue, struct cg_cu_blas **result)
 {
 	int code;
 

@@ -128,14 +128,14 @@ static const char *list(int i, char *about, size_t bytes)
 	return number;
 }
 
-static void free_device(struct cg_device *device)
+static void free_device(struct cg_dev *device)
 {
 	pthread_mutex_destroy(device->lock);
 	cg_memory(device->lock, 0);
 	cg_memory(device, 0);
 }
 
-static void close_device(struct cg_device *device)
+static void close_device(struct cg_dev *device)
 {
 	cg_cu_drop_moves(device);
 	if (device->dnn && !cg_cu_enter_anyway(device)) {
@@ -147,7 +147,7 @@ static void close_device(struct cg_device *device)
 	free_device(device);
 }
 
-static int probe(struct cg_device *device, const char *number)
+static int probe(struct cg_dev *device, const char *number)
 {
 	const struct { unsigned attribute; int *to; } asked[] = {
 		{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &device->units },
@@ -174,9 +174,9 @@ static int probe(struct cg_device *device, const char *number)
 	return CG_OK;
 }
 
-static int make_device(int id, struct CUctx_st *adopted, const char *number, struct cg_device **result)
+static int make_device(int id, struct CUctx_st *adopted, const char *number, struct cg_dev **result)
 {
-	struct cg_device *device = cg_memory(NULL, sizeof *device);
+	struct cg_dev *device = cg_memory(NULL, sizeof *device);
 	pthread_mutex_t *lock = cg_memory(NULL, sizeof *lock);
 	int code = CG_OK;
 
@@ -187,7 +187,7 @@ static int make_device(int id, struct CUctx_st *adopted, const char *number, str
 	}
 	memset(device, 0, sizeof *device);
 	pthread_mutex_init(lock, NULL);
-	*device = (struct cg_device){ .id = id, .context = adopted, .adopted = adopted != NULL, .lock = lock };
+	*device = (struct cg_dev){ .id = id, .context = adopted, .adopted = adopted != NULL, .lock = lock };
 	if (!adopted)
 		code = cg_cu_check(device, cg_cu.DevicePrimaryCtxRetain(&device->context, id), "cuDevicePrimaryCtxRetain");
 	if (!code)
@@ -201,7 +201,7 @@ static int make_device(int id, struct CUctx_st *adopted, const char *number, str
 
 /* "ready", which is what is asked for when nobody named a backend: the first device, if there is a compiler for it, which is only found
  * by loading it. */
-static int open_device(const char *where, struct cg_device **result)
+static int open_device(const char *where, struct cg_dev **result)
 {
 	int ready = where && !strcmp(where, "ready"), id;
 	char number[16];
@@ -215,7 +215,7 @@ static int open_device(const char *where, struct cg_device **result)
 }
 
 /* The caller's CUcontext, which has one device. */
-static int adopt(void *native, void *device, struct cg_device **result)
+static int adopt(void *native, void *device, struct cg_dev **result)
 {
 	struct CUctx_st *ours;
 	unsigned code;
@@ -232,19 +232,19 @@ static int adopt(void *native, void *device, struct cg_device **result)
 	return make_device(id, native, "the caller's", result);
 }
 
-static const char *describe(const struct cg_device *device)
+static const char *describe(const struct cg_dev *device)
 {
 	return device->about;
 }
 
-static int supports(const struct cg_device *device, int dtype)
+static int supports(const struct cg_dev *device, int dtype)
 {
 	(void)device;
 	(void)dtype;
 	return CG_OK;
 }
 
-static struct cg_gemm_limits limits(const struct cg_device *device, int dtype)
+static struct cg_gemm_limits limits(const struct cg_dev *device, int dtype)
 {
 	(void)dtype;
 	return (struct cg_gemm_limits){
@@ -289,7 +289,7 @@ static void drop_queue(struct cg_queue *queue)
 	cg_memory(queue, 0);
 }
 
-static int start(struct cg_device *device, void *native, struct cg_queue **result)
+static int start(struct cg_dev *device, void *native, struct cg_queue **result)
 {
 	struct cg_queue *queue = cg_memory(NULL, sizeof *queue);
 	int code;
@@ -324,7 +324,7 @@ static int sync_queue(struct cg_queue *queue)
 
 static void stop(struct cg_queue *queue)
 {
-	struct cg_device *device = queue->device;
+	struct cg_dev *device = queue->device;
 	struct cg_queue **at = &device->queues;
 
 	pthread_mutex_lock(device->lock);
@@ -337,19 +337,19 @@ static void stop(struct cg_queue *queue)
 
 /* ---- memory ---- */
 
-static int alloc_inside(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
+static int alloc_inside(struct cg_dev *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
 {
 	if (!queue)
 		CG_TRY(cg_cu_all_uncaptured(device, "an allocation"));
 	return cg_cu_alloc(device, queue, bytes, at);
 }
 
-static int alloc_at(struct cg_device *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
+static int alloc_at(struct cg_dev *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
 {
 	CU_INSIDE(device, alloc_inside(device, queue, bytes, at));
 }
 
-static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg_mem *mem)
+static void free_mem(struct cg_dev *device, struct cg_queue *queue, struct cg_mem *mem)
 {
 	if (!mem->data || cg_cu_enter_anyway(device))
 		return;
@@ -357,7 +357,7 @@ static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg
 	cg_cu_leave(device, CG_OK);
 }
 
-static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
+static int alloc(struct cg_dev *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
 {
 	CUdeviceptr at = 0;
 	int code = alloc_at(device, queue, bytes, &at);
@@ -371,7 +371,7 @@ static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes,
 }
 
 /* Memory of a pool, or mapped by the caller, is of no context, and all of its device's can use it. */
-static int check_owner(struct cg_device *device, CUdeviceptr at, struct CUctx_st **context)
+static int check_owner(struct cg_dev *device, CUdeviceptr at, struct CUctx_st **context)
 {
 	unsigned code = cg_cu.PointerGetAttribute(context, CU_POINTER_ATTRIBUTE_CONTEXT, at);
 	int id;
@@ -392,7 +392,7 @@ static int check_owner(struct cg_device *device, CUdeviceptr at, struct CUctx_st
 }
 
 /* What is mapped may be so piece by piece, each beginning where the one before it ends. */
-static int check_memory(struct cg_device *device, struct cg_mem mem)
+static int check_memory(struct cg_dev *device, struct cg_mem mem)
 {
 	CUdeviceptr at = cg_cu_address(mem), from = at, base = 0;
 	struct CUctx_st *context;
@@ -414,7 +414,7 @@ static int check_memory(struct cg_device *device, struct cg_mem mem)
 	               (unsigned long long)(from - at));
 }
 
-static int check(struct cg_device *device, struct cg_mem mem)
+static int check(struct cg_dev *device, struct cg_mem mem)
 {
 	CU_INSIDE(device, check_memory(device, mem));
 }

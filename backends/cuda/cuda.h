@@ -5,13 +5,13 @@
 #include "backends/cuda/library.h"
 #include "runtime/device/backend.h"
 
-struct cg_device {
+struct cg_dev {
 	int id, adopted;                         /* adopted: the context is the caller's */
 	struct CUctx_st *context;
 	void *lock;                              /* of these, down to the nets */
 	struct cg_queue *queues;                 /* open */
 	/* The text of several moves in one launch, of each dtype, built at the first call that needs it. */
-	struct { struct cg_pass_plan *plan; struct cg_built *built; } moves[CG_DTYPE_COUNT];
+	struct { struct cg_pass_plan *plan; struct cg_module *built; } moves[CG_DTYPE_COUNT];
 	struct cudnnContext *dnn;                /* for what is asked when a network is opened or its sizes are */
 	struct CUstream_st *dnn_stream;          /* its own: none of the caller's is to wait */
 	struct cg_net *nets;                     /* open */
@@ -25,50 +25,50 @@ struct cg_device {
 };
 
 struct cg_queue {
-	struct cg_device *device;
+	struct cg_dev *device;
 	struct cg_queue *next;
 	struct CUstream_st *stream;
 	int adopted;                             /* the caller's: it may be capturing */
 	struct cg_cu_blas *blas;                 /* made at the first product */
 	struct cudnnContext *dnn;                /* made at the first network */
-	struct cg_dnn_place *left;               /* by networks that are closed; under the device's lock */
+	struct cg_dnn_state *left;               /* by networks that are closed; under the device's lock */
 };
 
 /*
  * Every slot that calls the driver does so between these two: the device's context is made current, and what was is again
  * afterwards.  A context that was lost is refused, with the words of how.
  */
-int cg_cu_enter(struct cg_device *);
-int cg_cu_leave(struct cg_device *, int code);
+int cg_cu_enter(struct cg_dev *);
+int cg_cu_leave(struct cg_dev *, int code);
 /* The same, without words and of a lost context, too: to give back what can be. */
-int cg_cu_enter_anyway(struct cg_device *);
+int cg_cu_enter_anyway(struct cg_dev *);
 #define CU_INSIDE(device, call) do { CG_TRY(cg_cu_enter(device)); return cg_cu_leave(device, call); } while (0)
 
 /* As cg_cu_error, and remembers what loses the context. */
-int cg_cu_check(struct cg_device *, unsigned code, const char *call);
+int cg_cu_check(struct cg_dev *, unsigned code, const char *call);
 #define CU_TRY(device, call, ...) CG_TRY(cg_cu_check(device, cg_cu.call(__VA_ARGS__), "cu" #call))
 
 /* CG_OK, or CG_UNSUPPORTED while the caller captures the stream; what: "a copy". */
 int cg_cu_uncaptured(struct cg_queue *, const char *what);
 /* The same for all queues of a device, of what spoils a capture from any stream or thread: memory that is taken or code that is
  * loaded.  The first under the device's lock, the second without. */
-int cg_cu_none_captured(struct cg_device *, const char *what);
-int cg_cu_all_uncaptured(struct cg_device *, const char *what);
+int cg_cu_none_captured(struct cg_dev *, const char *what);
+int cg_cu_all_uncaptured(struct cg_dev *, const char *what);
 /* Waits for a queue's work, before what it uses is given back; not while it is captured, since nothing of that runs yet. */
 void cg_cu_finish(struct cg_queue *);
 /* Memory that a queue's work alone uses, inside; queue NULL: any. */
-int cg_cu_alloc(struct cg_device *, struct cg_queue *, size_t bytes, CUdeviceptr *at);
-void cg_cu_free(struct cg_device *, struct cg_queue *, CUdeviceptr at);
+int cg_cu_alloc(struct cg_dev *, struct cg_queue *, size_t bytes, CUdeviceptr *at);
+void cg_cu_free(struct cg_dev *, struct cg_queue *, CUdeviceptr at);
 
 /* A text as a module of the device's: from the cache, or compiled; the compiler's log is in the message when it refuses. */
-int cg_cu_module(struct cg_device *, const char *text, const char *key, int dtype, struct CUmod_st **);
-int cg_cu_build(struct cg_device *, const struct cg_pass_plan *, struct cg_built **);
+int cg_cu_module(struct cg_dev *, const char *text, const char *key, int dtype, struct CUmod_st **);
+int cg_cu_build(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
 /* The same inside, where no stream is being captured. */
-int cg_cu_build_inside(struct cg_device *, const struct cg_pass_plan *, struct cg_built **);
-void cg_cu_drop(struct cg_device *, struct cg_built *);
-int cg_cu_launch(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units, const struct cg_operand *);
+int cg_cu_build_inside(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
+void cg_cu_drop(struct cg_dev *, struct cg_module *);
+int cg_cu_launch(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units, const struct cg_operand *);
 /* The first function of a plan. */
-struct CUfunc_st *cg_cu_function(const struct cg_built *);
+struct CUfunc_st *cg_cu_function(const struct cg_module *);
 /* The address of an operand; 0: absent. */
 CUdeviceptr cg_cu_address(struct cg_mem);
 
@@ -85,10 +85,10 @@ struct cg_cu_moves {
 int cg_cu_move(struct cg_queue *, struct cg_cu_moves *, struct cg_rows_move);
 /* What is on the list is enqueued, and the list is empty. */
 int cg_cu_flush(struct cg_queue *, struct cg_cu_moves *);
-void cg_cu_drop_moves(struct cg_device *);
+void cg_cu_drop_moves(struct cg_dev *);
 
 /* cuBLAS for a queue.  *blas NULL: there is none, by the environment's wish or because none was found. */
-int cg_cu_blas(struct cg_queue *, struct cg_cu_blas **blas);
+int cg_cu_open_blas(struct cg_queue *, struct cg_cu_blas **blas);
 void cg_cu_drop_blas(struct cg_queue *);
 /* c [m n] = op(a) op(b), added to c where add; k > 0, sizes within cuBLAS's.  *done 0: it has no such product, and nothing was
  * enqueued. */
@@ -99,6 +99,6 @@ int cg_cu_blas_start(struct cg_queue *, const struct cg_gemm *, int *done);
 /* Networks by cuDNN. */
 extern const struct cg_net_route cg_cu_net;
 void cg_cu_drop_dnn(struct cg_queue *);
-void cg_cu_drop_questions(struct cg_device *);
+void cg_cu_drop_questions(struct cg_dev *);
 
 #endif

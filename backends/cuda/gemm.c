@@ -42,7 +42,7 @@ static int multiply(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 {
 	struct cg_cu_blas *blas;
 
-	CG_TRY(cg_cu_blas(queue, &blas));
+	CG_TRY(cg_cu_open_blas(queue, &blas));
 	return blas ? by_blas(queue, g, left) : CG_OK;
 }
 

@@ -11,13 +11,13 @@ struct form {
 	int threads;                           /* that a block of it may have */
 };
 
-struct cg_built {
+struct cg_module {
 	const struct cg_pass_plan *plan;
 	struct CUmod_st *module;
-	struct form forms[CG_PIECES_MAX][2];   /* of each piece; the second takes one unit a thread, where the first takes runs */
+	struct form forms[CG_FUNCTIONS_MAX][2];   /* of each function; the second takes one unit a thread, where the first takes runs */
 };
 
-void cg_cu_drop(struct cg_device *device, struct cg_built *built)
+void cg_cu_drop(struct cg_dev *device, struct cg_module *built)
 {
 	if (built && built->module && !cg_cu_enter_anyway(device)) {
 		cg_cu.ModuleUnload(built->module);
@@ -26,7 +26,7 @@ void cg_cu_drop(struct cg_device *device, struct cg_built *built)
 	cg_memory(built, 0);
 }
 
-static int find_form(struct cg_device *device, const struct cg_built *built, const char *key, struct form *form)
+static int find_form(struct cg_dev *device, const struct cg_module *built, const char *key, struct form *form)
 {
 	int code = cg_cu_check(device, cg_cu.ModuleGetFunction(&form->function, built->module, key), "cuModuleGetFunction");
 
@@ -36,31 +36,31 @@ static int find_form(struct cg_device *device, const struct cg_built *built, con
 	return CG_OK;
 }
 
-static int find_functions(struct cg_device *device, struct cg_built *built)
+static int find_functions(struct cg_dev *device, struct cg_module *built)
 {
 	const struct cg_pass_plan *plan = built->plan;
 
-	for (int p = 0; p < plan->n_pieces; p++) {
-		const struct cg_piece *piece = &plan->pieces[p];
+	for (int p = 0; p < plan->n_functions; p++) {
+		const struct cg_function *function = &plan->functions[p];
 		char key[CG_KEY_MAX];
 
-		CG_TRY(find_form(device, built, piece->key, &built->forms[p][0]));
-		cg_one_key(piece, key);
-		if (piece->shape == CG_PIECE_POINT && cg_run_units(plan, piece) > 1)
+		CG_TRY(find_form(device, built, function->key, &built->forms[p][0]));
+		cg_one_key(function, key);
+		if (function->shape == CG_FUNCTION_POINT && cg_run_units(plan, function) > 1)
 			CG_TRY(find_form(device, built, key, &built->forms[p][1]));
 	}
 	return CG_OK;
 }
 
-static int load(struct cg_device *device, const char *text, struct cg_built *built)
+static int load(struct cg_dev *device, const char *text, struct cg_module *built)
 {
 	CG_TRY(cg_cu_module(device, text, built->plan->key, built->plan->dtype, &built->module));
 	return find_functions(device, built);
 }
 
-int cg_cu_build_inside(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+int cg_cu_build_inside(struct cg_dev *device, const struct cg_pass_plan *plan, struct cg_module **result)
 {
-	struct cg_built *built = cg_memory(NULL, sizeof *built);
+	struct cg_module *built = cg_memory(NULL, sizeof *built);
 	struct cg_text text = { .resize = cg_memory };
 	int code;
 
@@ -77,24 +77,24 @@ int cg_cu_build_inside(struct cg_device *device, const struct cg_pass_plan *plan
 	return code;
 }
 
-static int check_and_build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+static int check_and_build(struct cg_dev *device, const struct cg_pass_plan *plan, struct cg_module **result)
 {
 	const char *use = "the first use of a kernel";
 
 	if (!plan->cell)
-		use = plan->pieces->shape == CG_PIECE_PRODUCT ? "a product's first call" : "the first call that moves rows";
+		use = plan->functions->shape == CG_FUNCTION_PRODUCT ? "a product's first call" : "the first call that moves rows";
 	CG_TRY(cg_cu_all_uncaptured(device, use));
 	return cg_cu_build_inside(device, plan, result);
 }
 
-static int build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+static int build(struct cg_dev *device, const struct cg_pass_plan *plan, struct cg_module **result)
 {
 	CU_INSIDE(device, check_and_build(device, plan, result));
 }
 
-int cg_cu_build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+int cg_cu_build(struct cg_dev *device, const struct cg_pass_plan *plan, struct cg_module **result)
 {
-	struct cg_built *built = NULL;
+	struct cg_module *built = NULL;
 	int code = build(device, plan, &built);
 
 	/* Leaving the context can be what failed. */
@@ -105,7 +105,7 @@ int cg_cu_build(struct cg_device *device, const struct cg_pass_plan *plan, struc
 	return code;
 }
 
-struct CUfunc_st *cg_cu_function(const struct cg_built *built)
+struct CUfunc_st *cg_cu_function(const struct cg_module *built)
 {
 	return built->forms[0][0].function;
 }
@@ -130,15 +130,15 @@ static union value *next(struct parameters *p)
 	return &p->values[p->n++];
 }
 
-static void bind(struct parameters *to, const struct cg_pass_plan *plan, const struct cg_piece *piece, int64_t rows, int64_t units,
+static void bind(struct parameters *to, const struct cg_pass_plan *plan, const struct cg_function *function, int64_t rows, int64_t units,
                  const struct cg_operand *operands)
 {
 	to->n = 0;
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 		const struct cg_operand *o = &operands[k];
 
-		if (!cg_is_parameter(piece, a))
+		if (!cg_is_parameter(function, a))
 			continue;
 		switch (a->kind) {
 		case CG_KIND_COUNT:
@@ -157,7 +157,7 @@ static void bind(struct parameters *to, const struct cg_pass_plan *plan, const s
 			next(to)->at = cg_cu_address(o->mem);
 			if (a->kind == CG_KIND_TENSOR)
 				next(to)->count = o->stride;
-			if (cg_has_second(piece, a))
+			if (cg_has_second(function, a))
 				next(to)->count = o->second;
 		}
 	}
@@ -171,7 +171,7 @@ static unsigned least(uint64_t a, uint64_t b)
 }
 
 /* A block is as wide as a row has work and takes more rows where that is little; what is beyond the grid the text takes in turns. */
-static struct grid grid_for(const struct cg_device *device, unsigned threads, int64_t rows, int64_t across, int tall)
+static struct grid grid_for(const struct cg_dev *device, unsigned threads, int64_t rows, int64_t across, int tall)
 {
 	struct grid g = { .wide = 1, .tall = 1 };
 
@@ -185,7 +185,7 @@ static struct grid grid_for(const struct cg_device *device, unsigned threads, in
 }
 
 /* Blocks are small where large ones would be fewer than the multiprocessors. */
-static struct grid grid_of(const struct cg_device *device, int most, int64_t rows, int64_t across, int tall)
+static struct grid grid_of(const struct cg_dev *device, int most, int64_t rows, int64_t across, int tall)
 {
 	enum { LARGEST = 256, SMALLEST = 64 };
 	struct grid g;
@@ -210,21 +210,21 @@ static int launch(struct cg_queue *queue, struct CUfunc_st *function, struct gri
 }
 
 /* A sum's values have a row of blocks each, a part's blocks of rows and a point's rows are shared out. */
-static struct grid piece_grid(const struct cg_device *device, const struct cg_piece *p, int most, int64_t rows, int64_t across)
+static struct grid piece_grid(const struct cg_dev *device, const struct cg_function *p, int most, int64_t rows, int64_t across)
 {
-	int64_t down = p->shape == CG_PIECE_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
-	                                             : p->shape == CG_PIECE_SUM ? cg_sum_values(p) : rows;
+	int64_t down = p->shape == CG_FUNCTION_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
+	                                             : p->shape == CG_FUNCTION_SUM ? cg_sum_values(p) : rows;
 
-	return grid_of(device, most, down, across, p->shape != CG_PIECE_SUM);
+	return grid_of(device, most, down, across, p->shape != CG_FUNCTION_SUM);
 }
 
 /* The sizes of a product's or rows' text, in OpenCL's way of counting, as a grid. */
-static int text_grid(const struct cg_device *device, const struct cg_pass_plan *plan, int64_t rows, int64_t units,
+static int text_grid(const struct cg_dev *device, const struct cg_pass_plan *plan, int64_t rows, int64_t units,
                      const struct cg_operand *operands, struct grid *g)
 {
 	size_t global[2], local[2];
 
-	if (plan->pieces->shape == CG_PIECE_PRODUCT)
+	if (plan->functions->shape == CG_FUNCTION_PRODUCT)
 		cg_gemm_launch(&plan->gemm, rows, units, global, local);
 	else
 		cg_rows_launch(rows, units, (int64_t)operands[CG_ROWS_FIRST_UNIT].value, device->group_most, device->group_most, global, local);
@@ -235,7 +235,7 @@ static int text_grid(const struct cg_device *device, const struct cg_pass_plan *
 	return CG_OK;
 }
 
-static int launch_text(struct cg_queue *queue, const struct cg_built *built, int64_t rows, int64_t units,
+static int launch_text(struct cg_queue *queue, const struct cg_module *built, int64_t rows, int64_t units,
                        const struct cg_operand *operands, struct parameters *parameters)
 {
 	struct grid g;
@@ -244,29 +244,29 @@ static int launch_text(struct cg_queue *queue, const struct cg_built *built, int
 	return launch(queue, built->forms[0][0].function, g, parameters);
 }
 
-static int launch_piece(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+static int launch_piece(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
                         struct parameters *parameters)
 {
-	const struct cg_piece *p = &built->plan->pieces[piece];
-	int run = p->shape == CG_PIECE_POINT ? cg_run_units(built->plan, p) : 1;
+	const struct cg_function *p = &built->plan->functions[function];
+	int run = p->shape == CG_FUNCTION_POINT ? cg_run_units(built->plan, p) : 1;
 	int one = run > 1 && !cg_takes_runs(built->plan, p, rows, units, queue->device->units);
-	const struct form *form = &built->forms[piece][one];
+	const struct form *form = &built->forms[function][one];
 	int64_t across = one ? units : units / run + (units % run != 0);
 
 	return launch(queue, form->function, piece_grid(queue->device, p, form->threads, rows, across), parameters);
 }
 
-int cg_cu_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+int cg_cu_launch(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
                  const struct cg_operand *operands)
 {
-	const struct cg_piece *p = &built->plan->pieces[piece];
+	const struct cg_function *p = &built->plan->functions[function];
 	struct parameters parameters;
 	int code;
 
-	if (!rows && p->shape != CG_PIECE_SUM)
+	if (!rows && p->shape != CG_FUNCTION_SUM)
 		return CG_OK;
 	bind(&parameters, built->plan, p, rows, units, operands);
-	code = built->plan->cell ? launch_piece(queue, built, piece, rows, units, &parameters)
+	code = built->plan->cell ? launch_piece(queue, built, function, rows, units, &parameters)
 	                         : launch_text(queue, built, rows, units, operands, &parameters);
 	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
 }

@@ -358,7 +358,7 @@ static int load_names(struct library *l)
 
 const char *cg_cuda_named(int library)
 {
-	const char *wanted = cg_variable(libraries[library].variable);
+	const char *wanted = cg_variable_get(libraries[library].variable);
 
 	return wanted ? wanted : "";
 }

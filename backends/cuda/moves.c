@@ -5,7 +5,7 @@
 
 #include "backends/cuda/cuda.h"
 
-void cg_cu_drop_moves(struct cg_device *device)
+void cg_cu_drop_moves(struct cg_dev *device)
 {
 	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 		cg_cu_drop(device, device->moves[dtype].built);
@@ -32,9 +32,9 @@ static int make(struct cg_queue *queue, int dtype)
 	return code;
 }
 
-static int get(struct cg_queue *queue, int dtype, struct cg_built **built)
+static int get(struct cg_queue *queue, int dtype, struct cg_module **built)
 {
-	struct cg_device *device = queue->device;
+	struct cg_dev *device = queue->device;
 	int code;
 
 	pthread_mutex_lock(device->lock);
@@ -71,7 +71,7 @@ static int launch(struct cg_queue *queue, struct cg_cu_moves *m)
 	void *parameters[] = {
 		m->list, &t, &b, &first_t, &batch, &below, m->dtype == CG_F64 ? (void *)&scale : (void *)&narrow,
 	};
-	struct cg_built *built;
+	struct cg_module *built;
 
 	CG_TRY(get(queue, m->dtype, &built));
 	while (threads > (unsigned)queue->device->group_most)

@@ -37,13 +37,13 @@ static void choose_options(struct options *o, int dtype, const char *word, int a
 }
 
 /* 90 for 9.0. */
-static int capability(const struct cg_device *device)
+static int capability(const struct cg_dev *device)
 {
 	return 10 * device->major + device->minor;
 }
 
 /* *arch: the device's own, or the newest that is known below it, and then *ptx. */
-static int choose_arch(const struct cg_device *device, int *arch, int *ptx)
+static int choose_arch(const struct cg_dev *device, int *arch, int *ptx)
 {
 	int archs[ARCHS], n = 0, newest = 0, oldest = 0, major, minor;
 
@@ -164,7 +164,7 @@ static int is_current(const char *about)
 	                                     file.st_mtim.tv_nsec == nanoseconds);
 }
 
-static int compile(const struct cg_device *device, const char *text, const char *key, int dtype, struct image *image)
+static int compile(const struct cg_dev *device, const char *text, const char *key, int dtype, struct image *image)
 {
 	struct options o;
 	char about[ABOUT];
@@ -180,7 +180,7 @@ static int compile(const struct cg_device *device, const char *text, const char 
 /* ---- the cache ---- */
 
 /* All that the code depends on and that is known without its compiler; the text is last, and its end is the end. */
-static int make_record(const struct cg_device *device, const char *text, const char *key, int dtype, struct cg_text *record)
+static int make_record(const struct cg_dev *device, const char *text, const char *key, int dtype, struct cg_text *record)
 {
 	const char *named = cg_cuda_named(CG_CUDA_NVRTC);
 	struct options o;
@@ -196,7 +196,7 @@ static int make_record(const struct cg_device *device, const char *text, const c
 
 /* ---- modules ---- */
 
-static int load(struct cg_device *device, const struct image *image, const char *key, struct CUmod_st **module)
+static int load(struct cg_dev *device, const struct image *image, const char *key, struct CUmod_st **module)
 {
 	int code = cg_cu_check(device, cg_cu.ModuleLoadData(module, code_of(image)), "cuModuleLoadData");
 
@@ -204,7 +204,7 @@ static int load(struct cg_device *device, const struct image *image, const char 
 }
 
 /* What the cache has, if it was made by a compiler that is still there, and if the driver takes it: else *module is NULL. */
-static int recall(struct cg_device *device, const struct cg_text *record, const char *key, struct CUmod_st **module)
+static int recall(struct cg_dev *device, const struct cg_text *record, const char *key, struct CUmod_st **module)
 {
 	struct image image = { NULL, 0 };
 
@@ -218,7 +218,7 @@ static int recall(struct cg_device *device, const struct cg_text *record, const 
 	return CG_OK;
 }
 
-static int make(struct cg_device *device, const struct cg_text *record, const char *text, const char *key, int dtype,
+static int make(struct cg_dev *device, const struct cg_text *record, const char *text, const char *key, int dtype,
                 struct CUmod_st **module)
 {
 	struct image image = { NULL, 0 };
@@ -235,7 +235,7 @@ static int make(struct cg_device *device, const struct cg_text *record, const ch
 	return code;
 }
 
-int cg_cu_module(struct cg_device *device, const char *text, const char *key, int dtype, struct CUmod_st **module)
+int cg_cu_module(struct cg_dev *device, const char *text, const char *key, int dtype, struct CUmod_st **module)
 {
 	struct cg_text record = { .resize = cg_memory };
 	int code = make_record(device, text, key, dtype, &record);

@@ -16,7 +16,7 @@ struct program {
 	struct _cl_program *program;
 };
 
-struct cg_built {
+struct cg_module {
 	const struct cg_pass_plan *plan;
 	struct program *programs;                /* two of them: for any launch, and for those where nothing is absent */
 };
@@ -25,19 +25,19 @@ struct cg_built {
 struct cg_cl_kernels {
 	struct cg_cl_kernels *next;
 	uint64_t id;                             /* of the program */
-	struct _cl_kernel *kernels[CG_PIECES_MAX];
-	size_t group[CG_PIECES_MAX];             /* work-items that a group of it may have */
+	struct _cl_kernel *kernels[CG_FUNCTIONS_MAX];
+	size_t group[CG_FUNCTIONS_MAX];             /* work-items that a group of it may have */
 };
 
 /* Does the text work in strips?  A cell's does where a work-item shares no faster memory with others: it has a thread to itself, and
  * registers for vectors. */
-static int has_strips(const struct cg_device *device, const struct cg_pass_plan *plan)
+static int has_strips(const struct cg_dev *device, const struct cg_pass_plan *plan)
 {
 	return plan->cell && !device->local;
 }
 
 /* The driver's log, which may be long: its beginning is what matters. */
-static int refused(struct cg_device *device, struct _cl_program *program, const char *key, int32_t error)
+static int refused(struct cg_dev *device, struct _cl_program *program, const char *key, int32_t error)
 {
 	size_t bytes = 0;
 	char *log = NULL;
@@ -55,7 +55,7 @@ static int refused(struct cg_device *device, struct _cl_program *program, const 
 	return code;
 }
 
-static int compile(struct cg_device *device, const char *text, const char *key, const char *options, struct _cl_program **result)
+static int compile(struct cg_dev *device, const char *text, const char *key, const char *options, struct _cl_program **result)
 {
 	struct _cl_program *program;
 	int32_t code = 0;
@@ -78,13 +78,13 @@ static const char *options_of(int dtype)
 	return dtype == CG_F64 ? "-cl-std=CL1.2" : "-cl-std=CL1.2 -cl-denorms-are-zero";
 }
 
-int cg_cl_compile(struct cg_device *device, const char *text, const char *key, int dtype, struct _cl_program **result)
+int cg_cl_compile(struct cg_dev *device, const char *text, const char *key, int dtype, struct _cl_program **result)
 {
 	return compile(device, text, key, options_of(dtype), result);
 }
 
 /* Under the lock.  Sets the text's macros; -w: a compiler may make its vectors late, and warn that it has not made them yet. */
-static int make_program(struct cg_device *device, const struct cg_pass_plan *plan, int whole, struct program *p)
+static int make_program(struct cg_dev *device, const struct cg_pass_plan *plan, int whole, struct program *p)
 {
 	int lanes = (int)(device->vector_f32 * sizeof(float) / cg_acc_bytes(plan->dtype));
 	struct cg_text text = { .resize = cg_memory };
@@ -106,7 +106,7 @@ static int make_program(struct cg_device *device, const struct cg_pass_plan *pla
 }
 
 /* The program for launches that leave nothing out, or for any, made once. */
-static int get_program(struct cg_device *device, const struct cg_built *built, int whole, struct program **result)
+static int get_program(struct cg_dev *device, const struct cg_module *built, int whole, struct program **result)
 {
 	struct program *p = *result = &built->programs[whole];
 	int code;
@@ -119,7 +119,7 @@ static int get_program(struct cg_device *device, const struct cg_built *built, i
 	return code;
 }
 
-void cg_cl_drop(struct cg_device *device, struct cg_built *built)
+void cg_cl_drop(struct cg_dev *device, struct cg_module *built)
 {
 	(void)device;
 	if (!built)
@@ -131,15 +131,15 @@ void cg_cl_drop(struct cg_device *device, struct cg_built *built)
 	cg_memory(built, 0);
 }
 
-int cg_cl_build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+int cg_cl_build(struct cg_dev *device, const struct cg_pass_plan *plan, struct cg_module **result)
 {
-	struct cg_built *built = cg_memory(NULL, sizeof *built);
+	struct cg_module *built = cg_memory(NULL, sizeof *built);
 	struct program *program;
 	int code;
 
 	if (!built)
 		return CG_NO_MEMORY;
-	*built = (struct cg_built){ plan, cg_memory(NULL, 2 * sizeof *built->programs) };
+	*built = (struct cg_module){ plan, cg_memory(NULL, 2 * sizeof *built->programs) };
 	if (built->programs)
 		memset(built->programs, 0, 2 * sizeof *built->programs);
 	code = built->programs ? get_program(device, built, has_strips(device, plan), &program) : CG_NO_MEMORY;
@@ -158,7 +158,7 @@ void cg_cl_drop_kernels(struct cg_queue *queue)
 		struct cg_cl_kernels *k = queue->kernels;
 
 		queue->kernels = k->next;
-		for (int p = 0; p < CG_PIECES_MAX; p++)
+		for (int p = 0; p < CG_FUNCTIONS_MAX; p++)
 			if (k->kernels[p])
 				cg_cl.ReleaseKernel(k->kernels[p]);
 		cg_memory(k, 0);
@@ -182,7 +182,7 @@ static int get_kernels(struct cg_queue *queue, const struct program *program, st
 	return CG_OK;
 }
 
-static int make_kernel(const struct cg_device *device, const struct program *program, const char *key, int piece,
+static int make_kernel(const struct cg_dev *device, const struct program *program, const char *key, int function,
                        struct cg_cl_kernels *k)
 {
 	struct _cl_kernel *kernel;
@@ -191,12 +191,12 @@ static int make_kernel(const struct cg_device *device, const struct program *pro
 	kernel = cg_cl.CreateKernel(program->program, key, &code);
 	if (!kernel)
 		return cg_cl_check(code ? code : CL_OUT_OF_RESOURCES, "clCreateKernel");
-	code = cg_cl.GetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof *k->group, &k->group[piece], NULL);
+	code = cg_cl.GetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE, sizeof *k->group, &k->group[function], NULL);
 	if (code) {
 		cg_cl.ReleaseKernel(kernel);
 		return cg_cl_check(code, "clGetKernelWorkGroupInfo");
 	}
-	k->kernels[piece] = kernel;
+	k->kernels[function] = kernel;
 	return CG_OK;
 }
 
@@ -231,7 +231,7 @@ static int set_scalar(struct _cl_kernel *kernel, uint32_t *at, int dtype, double
 	return dtype == CG_F64 ? set(kernel, at, sizeof value, &value) : set(kernel, at, sizeof narrow, &narrow);
 }
 
-static int bind(struct _cl_kernel *kernel, const struct cg_pass_plan *plan, const struct cg_piece *piece, int64_t rows,
+static int bind(struct _cl_kernel *kernel, const struct cg_pass_plan *plan, const struct cg_function *function, int64_t rows,
                 int64_t units, const struct cg_operand *operands)
 {
 	const size_t bytes[] = {
@@ -239,11 +239,11 @@ static int bind(struct _cl_kernel *kernel, const struct cg_pass_plan *plan, cons
 	};
 	uint32_t at = 0;
 
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 		const struct cg_operand *o = &operands[k];
 
-		if (!cg_is_parameter(piece, a))
+		if (!cg_is_parameter(function, a))
 			continue;
 		switch (a->kind) {
 		case CG_KIND_COUNT:
@@ -268,22 +268,22 @@ static int enqueue(struct cg_queue *queue, struct _cl_kernel *kernel, const size
 }
 
 /* Does a launch leave nothing out?  Of what a sum leaves out there is a test in either text. */
-static int is_whole(const struct cg_piece *piece, const struct cg_operand *operands)
+static int is_whole(const struct cg_function *function, const struct cg_operand *operands)
 {
-	if (piece->shape == CG_PIECE_SUM)
+	if (function->shape == CG_FUNCTION_SUM)
 		return 1;
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 
-		if (cg_is_parameter(piece, a) && (a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT) && !operands[k].mem.data)
+		if (cg_is_parameter(function, a) && (a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT) && !operands[k].mem.data)
 			return 0;
 	}
 	return 1;
 }
 
-static int64_t blocks_of(const struct cg_piece *piece, int64_t rows)
+static int64_t blocks_of(const struct cg_function *function, int64_t rows)
 {
-	return piece->shape == CG_PIECE_SUM_PART ? (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS : piece->shape == CG_PIECE_SUM ? 1 : rows;
+	return function->shape == CG_FUNCTION_SUM_PART ? (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS : function->shape == CG_FUNCTION_SUM ? 1 : rows;
 }
 
 static size_t least(size_t a, size_t b)
@@ -292,7 +292,7 @@ static size_t least(size_t a, size_t b)
 }
 
 /* Rows that a processor's work-item takes, of a grid as wide: neighbours in memory, as long as there are enough for all units. */
-static size_t rows_each(const struct cg_device *device, size_t wide, size_t rows)
+static size_t rows_each(const struct cg_dev *device, size_t wide, size_t rows)
 {
 	enum { TURNS = 8 };
 	size_t each = wide * rows / ((size_t)device->units * TURNS);
@@ -302,7 +302,7 @@ static size_t rows_each(const struct cg_device *device, size_t wide, size_t rows
 
 /* A processor's work-item takes a strip of some rows, or of a block's sums.  Elsewhere a group is as wide as the units, up to what the
  * device takes.  Blocks of sums beyond the grid are taken in turns. */
-static void grid(const struct cg_device *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
+static void grid(const struct cg_dev *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
                  size_t local[2])
 {
 	enum { GROUP = 256, BLOCKS_MOST = 4096 };
@@ -311,7 +311,7 @@ static void grid(const struct cg_device *device, size_t most, int shape, int64_t
 	if (!device->local) {
 		local[0] = local[1] = 1;
 		global[0] = ((size_t)units + STRIP - 1) / STRIP;
-		each = shape == CG_PIECE_POINT ? rows_each(device, global[0], (size_t)rows) : 1;
+		each = shape == CG_FUNCTION_POINT ? rows_each(device, global[0], (size_t)rows) : 1;
 		global[1] = ((size_t)rows + each - 1) / each;
 		return;
 	}
@@ -320,27 +320,27 @@ static void grid(const struct cg_device *device, size_t most, int shape, int64_t
 	local[0] = wide;
 	local[1] = 1;
 	global[0] = ((size_t)units + wide - 1) / wide * wide;
-	global[1] = shape == CG_PIECE_POINT ? (size_t)rows : least((size_t)rows, BLOCKS_MOST);
+	global[1] = shape == CG_FUNCTION_POINT ? (size_t)rows : least((size_t)rows, BLOCKS_MOST);
 }
 
 /* most: work-items that a group of the kernel may have. */
-static void find_sizes(const struct cg_device *device, const struct cg_pass_plan *plan, const struct cg_piece *piece, size_t most,
+static void find_sizes(const struct cg_dev *device, const struct cg_pass_plan *plan, const struct cg_function *function, size_t most,
                        int64_t rows, int64_t units, const struct cg_operand *operands, size_t global[2], size_t local[2])
 {
 	size_t group = least(INT_MAX, least(most, least(device->group_most, device->item_most)));
 
-	if (piece->shape == CG_PIECE_PRODUCT)
+	if (function->shape == CG_FUNCTION_PRODUCT)
 		cg_gemm_launch(&plan->gemm, rows, units, global, local);
-	else if (piece->shape == CG_PIECE_ROWS)
+	else if (function->shape == CG_FUNCTION_ROWS)
 		cg_rows_launch(rows, units, (int64_t)operands[CG_ROWS_FIRST_UNIT].value, (int)group, 1, global, local);
 	else
-		grid(device, most, piece->shape, blocks_of(piece, rows), units, global, local);
+		grid(device, most, function->shape, blocks_of(function, rows), units, global, local);
 }
 
-static int launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+static int launch(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
                   const struct cg_operand *operands)
 {
-	const struct cg_piece *p = &built->plan->pieces[piece];
+	const struct cg_function *p = &built->plan->functions[function];
 	int whole = has_strips(queue->device, built->plan) && is_whole(p, operands);
 	struct cg_cl_kernels *k;
 	struct program *program;
@@ -348,18 +348,18 @@ static int launch(struct cg_queue *queue, const struct cg_built *built, int piec
 
 	CG_TRY(get_program(queue->device, built, whole, &program));
 	CG_TRY(get_kernels(queue, program, &k));
-	if (!k->kernels[piece])
-		CG_TRY(make_kernel(queue->device, program, p->key, piece, k));
-	CG_TRY(bind(k->kernels[piece], built->plan, p, rows, units, operands));
-	find_sizes(queue->device, built->plan, p, k->group[piece], rows, units, operands, global, local);
-	return enqueue(queue, k->kernels[piece], global, local);
+	if (!k->kernels[function])
+		CG_TRY(make_kernel(queue->device, program, p->key, function, k));
+	CG_TRY(bind(k->kernels[function], built->plan, p, rows, units, operands));
+	find_sizes(queue->device, built->plan, p, k->group[function], rows, units, operands, global, local);
+	return enqueue(queue, k->kernels[function], global, local);
 }
 
-int cg_cl_launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+int cg_cl_launch(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
                  const struct cg_operand *operands)
 {
-	const struct cg_piece *p = &built->plan->pieces[piece];
-	int code = blocks_of(p, rows) ? launch(queue, built, piece, rows, units, operands) : CG_OK;
+	const struct cg_function *p = &built->plan->functions[function];
+	int code = blocks_of(p, rows) ? launch(queue, built, function, rows, units, operands) : CG_OK;
 
 	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
 }

@@ -85,7 +85,7 @@ static void load_own(void)
 /* A library that the environment names is the only one tried. */
 static void load(void)
 {
-	const char *wanted = cg_variable(CG_ENV_OPENCL_LIB);
+	const char *wanted = cg_variable_get(CG_ENV_OPENCL_LIB);
 
 	named = wanted != NULL;
 	if (named) {

@@ -85,7 +85,7 @@ static void judge(struct look *look, const char *library)
 
 		if (strncmp(name, for_processors[k].library, strlen(for_processors[k].library)))
 			continue;
-		if (variable >= 0 && cg_variable(variable))
+		if (variable >= 0 && cg_variable_get(variable))
 			break;
 		snprintf(look->seen + n, SEEN - n, "%s%.60s%s%s%s", n ? ", " : "", name, variable < 0 ? "" : " (",
 		         variable < 0 ? "" : cg_variables[variable].name, variable < 0 ? "" : " is unset)");
@@ -152,7 +152,7 @@ static int is_folder(const char *path)
 /* OCL_ICD_VENDORS: a folder, an .icd file, which without a slash is looked for in the folder first, or a library. */
 static void judge_vendors(struct look *look, const char *root)
 {
-	const char *named = cg_variable(CG_ENV_OCL_ICD_VENDORS), *path = cg_variable(CG_ENV_OPENCL_VENDOR_PATH);
+	const char *named = cg_variable_get(CG_ENV_OCL_ICD_VENDORS), *path = cg_variable_get(CG_ENV_OPENCL_VENDOR_PATH);
 	char folder[PATH], file[2 * PATH];
 
 	snprintf(folder, sizeof folder, "%s%s", path ? "" : root, path ? path : cg_variables[CG_ENV_OPENCL_VENDOR_PATH].fallback);
@@ -171,7 +171,7 @@ static void judge_vendors(struct look *look, const char *root)
 /* OCL_ICD_FILENAMES: libraries with colons, beside the others. */
 static void judge_filenames(struct look *look)
 {
-	const char *at = cg_variable(CG_ENV_OCL_ICD_FILENAMES);
+	const char *at = cg_variable_get(CG_ENV_OCL_ICD_FILENAMES);
 	char library[PATH];
 
 	for (; at && *at && !look->possible; at += strcspn(at, ":"), at += *at == ':') {
@@ -189,7 +189,7 @@ enum { FILES_ARE_KNOWN = 0 };            /* which are GPUs' elsewhere */
 
 int cg_cl_likely(const char *root)
 {
-	const char *library = cg_variable(CG_ENV_OPENCL_LIB);
+	const char *library = cg_variable_get(CG_ENV_OPENCL_LIB);
 	struct look look = { 0, "" };
 
 	CG_TRY(cg_variable_ask(CG_ENV_OPENCL_LIB, NULL));

@@ -117,9 +117,9 @@ static int likely(void)
 	return cg_cl_likely("");
 }
 
-static int make_device(const struct found *f, struct cg_device **result)
+static int make_device(const struct found *f, struct cg_dev **result)
 {
-	struct cg_device *device = cg_memory(NULL, sizeof *device);
+	struct cg_dev *device = cg_memory(NULL, sizeof *device);
 	pthread_mutex_t *lock = cg_memory(NULL, sizeof *lock);
 
 	if (!device || !lock) {
@@ -129,12 +129,12 @@ static int make_device(const struct found *f, struct cg_device **result)
 	}
 	memset(device, 0, sizeof *device);
 	pthread_mutex_init(lock, NULL);
-	*device = (struct cg_device){ .platform = f->platform, .id = f->id, .lock = lock };
+	*device = (struct cg_dev){ .platform = f->platform, .id = f->id, .lock = lock };
 	*result = device;
 	return CG_OK;
 }
 
-static void close_device(struct cg_device *device)
+static void close_device(struct cg_dev *device)
 {
 	if (device->context)
 		cg_cl.ReleaseContext(device->context);
@@ -144,7 +144,7 @@ static void close_device(struct cg_device *device)
 }
 
 /* Probes a device that has its context; one that fails is closed. */
-static int probe(struct cg_device *device, const char *name, struct cg_device **result)
+static int probe(struct cg_dev *device, const char *name, struct cg_dev **result)
 {
 	int code = cg_cl_probe_device(device, name);
 
@@ -157,9 +157,9 @@ static int probe(struct cg_device *device, const char *name, struct cg_device **
 	return code;
 }
 
-static int open_device(const char *where, struct cg_device **result)
+static int open_device(const char *where, struct cg_dev **result)
 {
-	struct cg_device *device;
+	struct cg_dev *device;
 	struct found f;
 	char name[16];
 	int32_t code;
@@ -177,10 +177,10 @@ static int open_device(const char *where, struct cg_device **result)
 }
 
 /* The caller's cl_context with one of its devices; NULL when it has but one. */
-static int adopt(void *native, void *id, struct cg_device **result)
+static int adopt(void *native, void *id, struct cg_dev **result)
 {
 	struct found f = { .id = id };
-	struct cg_device *device;
+	struct cg_dev *device;
 	struct _cl_device_id *ids[DEVICES];
 	size_t bytes = 0, k = 0;
 
@@ -203,19 +203,19 @@ static int adopt(void *native, void *id, struct cg_device **result)
 	return probe(device, "the caller's", result);
 }
 
-static const char *describe(const struct cg_device *device)
+static const char *describe(const struct cg_dev *device)
 {
 	return device->about;
 }
 
-static int supports(const struct cg_device *device, int dtype)
+static int supports(const struct cg_dev *device, int dtype)
 {
 	if (dtype == CG_F64 && !device->config_f64)
 		return cg_fail(CG_UNSUPPORTED, "this device has no double precision (cl_khr_fp64): CELLGRAD_BACKEND=cpu has");
 	return CG_OK;
 }
 
-static struct cg_gemm_limits limits(const struct cg_device *device, int dtype)
+static struct cg_gemm_limits limits(const struct cg_dev *device, int dtype)
 {
 	uint64_t config = dtype == CG_F64 ? device->config_f64 : device->config_f32;
 
@@ -228,7 +228,7 @@ static struct cg_gemm_limits limits(const struct cg_device *device, int dtype)
 
 /* ---- queues and memory ---- */
 
-static int check_queue(const struct cg_device *device, struct _cl_command_queue *queue)
+static int check_queue(const struct cg_dev *device, struct _cl_command_queue *queue)
 {
 	struct _cl_context *context = NULL;
 	struct _cl_device_id *id = NULL;
@@ -247,7 +247,7 @@ static int check_queue(const struct cg_device *device, struct _cl_command_queue 
 	return CG_OK;
 }
 
-static int take_queue(struct cg_device *device, void *native, struct _cl_command_queue **queue)
+static int take_queue(struct cg_dev *device, void *native, struct _cl_command_queue **queue)
 {
 	int32_t code;
 
@@ -261,7 +261,7 @@ static int take_queue(struct cg_device *device, void *native, struct _cl_command
 	return *queue ? CG_OK : cg_cl_check(code ? code : CL_OUT_OF_RESOURCES, "clCreateCommandQueue");
 }
 
-static int start(struct cg_device *device, void *native, struct cg_queue **result)
+static int start(struct cg_dev *device, void *native, struct cg_queue **result)
 {
 	struct cg_queue *queue = cg_memory(NULL, sizeof *queue);
 	int code;
@@ -291,7 +291,7 @@ static void stop(struct cg_queue *queue)
 	cg_memory(queue, 0);
 }
 
-static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
+static int alloc(struct cg_dev *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
 {
 	int32_t code = 0;
 	struct _cl_mem *buffer = cg_cl.CreateBuffer(device->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
@@ -303,14 +303,14 @@ static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes,
 	return CG_OK;
 }
 
-static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg_mem *mem)
+static void free_mem(struct cg_dev *device, struct cg_queue *queue, struct cg_mem *mem)
 {
 	(void)device;
 	(void)queue;
 	cg_cl.ReleaseMemObject(mem->data);
 }
 
-static int check(struct cg_device *device, struct cg_mem mem)
+static int check(struct cg_dev *device, struct cg_mem mem)
 {
 	struct _cl_context *context = NULL;
 	size_t bytes = 0;

@@ -5,7 +5,7 @@
 #include "backends/opencl/library.h"
 #include "runtime/device/backend.h"
 
-struct cg_device {
+struct cg_dev {
 	struct _cl_platform_id *platform;
 	struct _cl_device_id *id;
 	struct _cl_context *context;
@@ -21,7 +21,7 @@ struct cg_device {
 };
 
 struct cg_queue {
-	struct cg_device *device;
+	struct cg_dev *device;
 	struct _cl_command_queue *queue;
 	struct cg_cl_kernels *kernels;           /* launched so far: its own, since a kernel holds its arguments */
 };
@@ -30,15 +30,15 @@ struct cg_queue {
  * is passed over; CG_BAD_ARGUMENT where CELLGRAD_OPENCL_LIB cannot be read. */
 int cg_cl_likely(const char *root);
 /* Fills what is asked of a device's driver; name: "0.1". */
-int cg_cl_probe_device(struct cg_device *, const char *name);
+int cg_cl_probe_device(struct cg_dev *, const char *name);
 /* Does the device compute as the promise of equal bits needs it?  Its description says so, or what is amiss. */
-int cg_cl_probe(struct cg_device *);
+int cg_cl_probe(struct cg_dev *);
 
 /* A program of one text for a dtype; the driver's log is in the message when it refuses. */
-int cg_cl_compile(struct cg_device *, const char *text, const char *key, int dtype, struct _cl_program **);
-int cg_cl_build(struct cg_device *, const struct cg_pass_plan *, struct cg_built **);
-void cg_cl_drop(struct cg_device *, struct cg_built *);
+int cg_cl_compile(struct cg_dev *, const char *text, const char *key, int dtype, struct _cl_program **);
+int cg_cl_build(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
+void cg_cl_drop(struct cg_dev *, struct cg_module *);
 void cg_cl_drop_kernels(struct cg_queue *);
-int cg_cl_launch(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units, const struct cg_operand *);
+int cg_cl_launch(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units, const struct cg_operand *);
 
 #endif

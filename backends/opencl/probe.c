@@ -8,13 +8,13 @@
 
 #include "backends/opencl/opencl.h"
 
-static int ask(struct cg_device *device, uint32_t what, void *to, size_t bytes)
+static int ask(struct cg_dev *device, uint32_t what, void *to, size_t bytes)
 {
 	CL_TRY(GetDeviceInfo, device->id, what, bytes, to, NULL);
 	return CG_OK;
 }
 
-int cg_cl_probe_device(struct cg_device *device, const char *name)
+int cg_cl_probe_device(struct cg_dev *device, const char *name)
 {
 	char model[256] = "", driver[128] = "", version[256] = "";
 	uint32_t available = 0, compiler = 0, local = 0;
@@ -99,7 +99,7 @@ static int run(struct cg_queue *queue, struct _cl_kernel *kernel, struct _cl_mem
 	return CG_OK;
 }
 
-static int compute(struct cg_device *device, struct _cl_program *program, void *rows, size_t bytes, size_t n)
+static int compute(struct cg_dev *device, struct _cl_program *program, void *rows, size_t bytes, size_t n)
 {
 	struct cg_queue queue = { .device = device };
 	struct _cl_kernel *kernel = NULL;
@@ -162,7 +162,7 @@ static void judge(const struct hard *h, int dtype, const double got[3], struct f
 	}
 }
 
-static int probe(struct cg_device *device, int dtype, const struct hard *cases, size_t n, struct found *wrong)
+static int probe(struct cg_dev *device, int dtype, const struct hard *cases, size_t n, struct found *wrong)
 {
 	char source[sizeof text + 64];
 	struct _cl_program *program;
@@ -188,7 +188,7 @@ static int probe(struct cg_device *device, int dtype, const struct hard *cases, 
 	return CG_OK;
 }
 
-int cg_cl_probe(struct cg_device *device)
+int cg_cl_probe(struct cg_dev *device)
 {
 	struct found wrong = { 0, 0, 0, 0 };
 	char *about = device->about;

@@ -161,12 +161,12 @@ static int settle(struct problem *p)
 	const struct cg_op *row = problem_ready(p);
 	unsigned bound = 0;
 
-	if (!row->settle)
+	if (!row->infer)
 		return CG_OK;
 	for (int k = 0; row->dims[k].symbol; k++)
 		for (int n = 0; n < PROBLEM_SIZES; n++)
 			bound |= (unsigned)!strcmp(row->dims[k].symbol, problem_sizes[n].symbol) << k;
-	return row->settle(row, p->op, &bound);
+	return row->infer(row, p->op, &bound);
 }
 
 static int add(struct problems *b, const struct request *r, const struct call *c, const struct problem *like, int dtype, const int64_t values[PROBLEM_SIZES])

@@ -275,7 +275,7 @@ static int open_sides(struct check *c, const struct options *o)
 	const char *ref = o->value[REF];
 	int code;
 
-	c->backend = o->value[BACKEND] ? o->value[BACKEND] : cg_variable(CG_ENV_BACKEND);
+	c->backend = o->value[BACKEND] ? o->value[BACKEND] : cg_variable_get(CG_ENV_BACKEND);
 	c->ref = ref && strcmp(ref, "reference") ? ref : NULL;
 	code = open_side(&c->sides[0], o->value[BACKEND], c->backend);
 	if (code)

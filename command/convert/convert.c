@@ -83,7 +83,7 @@ struct convert {
 	struct cg_layout out;
 	const char *prefix;
 	struct file file;
-	struct cg_move move;
+	struct cg_conversion move;
 	int dtype, force, bare, bias;
 	char lost[LOSSES][LOSS];
 	int n_lost;
@@ -174,7 +174,7 @@ static void choose_cell(struct convert *c, struct cg_value values[2])
 	double bias = param(l, "forget_bias"), clip = param(l, "cell_clip");
 	unsigned has = form ? form->params : 0;
 
-	if (!form || !form->cell || !cg_letters(l->network.cell) || strcmp(l->network.cell->name, "lstm_block"))
+	if (!form || !form->cell || !cg_find_gate_codes(l->network.cell) || strcmp(l->network.cell->name, "lstm_block"))
 		return;
 	if (bias != 0 && !(has & CG_HAS_FORGET_BIAS) && !c->in.gradients) {
 		LOSE(c, "forget_bias=%g is added to the bias of gate f: %s has no place for it", bias, c->out.format->name);
@@ -231,10 +231,10 @@ static int fit(struct convert *c, struct cg_value values[2])
 	c->move.from = (struct cg_tensors){ &c->in.layout, c->in.dtype, 0, c->in.at };
 	c->move.to = (struct cg_tensors){ &c->out, c->dtype, 0, NULL };
 	c->move.bias = c->in.bias;
-	cg_move_losses(&c->move, c->out.format->bias, &losses);
+	cg_count_losses(&c->move, c->out.format->bias, &losses);
 	list_losses(c, &losses);
 	c->bias = losses.bias;
-	c->bare = c->in.bare && !cg_move_biases(&c->move);
+	c->bare = c->in.bare && !cg_count_biases(&c->move);
 	return CG_OK;
 }
 
@@ -367,7 +367,7 @@ static int put_tensors(struct convert *c)
 
 		c->move.to.first = k;
 		c->move.to.at = &buffer;
-		cg_move_into(&c->move, k);
+		cg_convert_into(&c->move, k);
 		code = file_put(&c->file, buffer, c->tensors[t].bytes);
 	}
 	cg_memory(buffer, 0);

@@ -100,7 +100,7 @@ static int locale_is_utf8(void)
 	static const int variables[] = { CG_ENV_LC_ALL, CG_ENV_LC_CTYPE, CG_ENV_LANG };
 
 	for (int k = 0; k < 3; k++) {
-		const char *value = cg_variable(variables[k]), *dot;
+		const char *value = cg_variable_get(variables[k]), *dot;
 
 		if (!value)
 			continue;

@@ -449,9 +449,9 @@ int call_bind(struct call *c, int strict)
 	dtype_of_none(c);
 	CG_TRY(plan_agrees(c));
 	CG_TRY(copy_inputs(c));
-	if (c->row->settle) {
+	if (c->row->infer) {
 		CG_TRY(plan_reserve(c));
-		CG_TRY(c->row->settle(c->row, c->op, &bound));
+		CG_TRY(c->row->infer(c->row, c->op, &bound));
 		CG_TRY(bind(c, &bound));
 	}
 	return measure(c);

@@ -10,7 +10,7 @@
 
 double compare_element(int dtype, const void *data, size_t k)
 {
-	return cg_element(dtype, (const char *)data + k * cg_dtype_bytes(dtype));
+	return cg_element_get(dtype, (const char *)data + k * cg_dtype_bytes(dtype));
 }
 
 static double unit(int dtype)

@@ -96,12 +96,12 @@ static int64_t params_with(const struct call *c, const char *options)
 	unsigned all = ~0u;
 
 	other.options = options;
-	return c->row->settle(c->row, &other, &all) ? 0 : other.params;
+	return c->row->infer(c->row, &other, &all) ? 0 : other.params;
 }
 
 int plan_misfit(const struct call *c, int code, int port)
 {
-	const struct cg_cell *cell = c->plan && c->row->settle ? cg_rnn_op_cell(c->op) : NULL;
+	const struct cg_cell *cell = c->plan && c->row->infer ? cg_rnn_op_cell(c->op) : NULL;
 	const struct call_argument *a = &c->arguments[port];
 	char words[CG_MESSAGE_MAX], options[CELL_OPTIONS];
 
@@ -134,7 +134,7 @@ static int widen(struct call *c, unsigned *bound)
 	memset(arguments, 0, (size_t)n * sizeof *arguments);
 	c->arguments = arguments;
 	c->n = n;
-	return c->row->settle(c->row, c->op, bound);
+	return c->row->infer(c->row, c->op, bound);
 }
 
 int plan_bind(struct call *c, unsigned *bound)

@@ -34,23 +34,23 @@ static void take_forward(const struct cg_gru_block *op, struct cg_work *work, st
 {
 	size_t real = cg_dtype_bytes(op->dtype), acc = cg_acc_bytes(op->dtype);
 
-	w->gates     = cg_work_take(work, op->B, 2 * op->U, acc);
-	w->u         = cg_work_take(work, op->B, op->U, real);
-	w->hr        = cg_work_take(work, op->B, op->U, real);
-	w->candidate = cg_work_take(work, op->B, op->U, acc);
+	w->gates     = cg_work_alloc(work, op->B, 2 * op->U, acc);
+	w->u         = cg_work_alloc(work, op->B, op->U, real);
+	w->hr        = cg_work_alloc(work, op->B, op->U, real);
+	w->candidate = cg_work_alloc(work, op->B, op->U, acc);
 }
 
 static void take_grad(const struct cg_gru_block *op, struct cg_work *work, struct grad_work *w)
 {
 	size_t real = cg_dtype_bytes(op->dtype), acc = cg_acc_bytes(op->dtype);
 
-	w->dc      = cg_work_take(work, op->B, op->U, real);
-	w->dhr     = cg_work_take(work, op->B, op->U, acc);
-	w->hr      = cg_work_take(work, op->B, op->U, real);
-	w->dru     = cg_work_take(work, op->B, 2 * op->U, real);
-	w->dh      = cg_work_take(work, op->B, op->U, acc);
-	w->dx      = cg_work_take(work, op->B, op->I, acc);
-	w->partial = cg_work_take(work, (op->B + CG_SUM_ROWS - 1) / CG_SUM_ROWS, 2 * op->U, acc);
+	w->dc      = cg_work_alloc(work, op->B, op->U, real);
+	w->dhr     = cg_work_alloc(work, op->B, op->U, acc);
+	w->hr      = cg_work_alloc(work, op->B, op->U, real);
+	w->dru     = cg_work_alloc(work, op->B, 2 * op->U, real);
+	w->dh      = cg_work_alloc(work, op->B, op->U, acc);
+	w->dx      = cg_work_alloc(work, op->B, op->I, acc);
+	w->partial = cg_work_alloc(work, (op->B + CG_SUM_ROWS - 1) / CG_SUM_ROWS, 2 * op->U, acc);
 }
 
 static size_t work_bytes(const struct cg_gru_block *op, int pass)
@@ -126,7 +126,7 @@ static int bind(const void *of, const struct cg_argument *a, struct cg_operand *
 	return CG_OK;
 }
 
-static int launch(struct cg_stream *stream, const struct cg_ready *kernel, int piece, const struct kernel_memory *m)
+static int launch(struct cg_stream *stream, const struct cg_kernel_entry *kernel, int piece, const struct kernel_memory *m)
 {
 	return cg_launch(stream, kernel, piece, m->op->B, m->op->U, bind, m);
 }
@@ -163,10 +163,10 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 {
 	const struct cg_gru_block *op = given;
 	struct kernel_memory m = { .op = op, .saved = { op->r, op->u, op->c, op->h }, .prev = { op->h_prev } };
-	const struct cg_ready *kernel;
+	const struct cg_kernel_entry *kernel;
 	struct forward_work w;
 
-	CG_TRY(cg_ready(stream->context, "gru_block", "", CG_FORWARD, 0, op->dtype, &kernel));
+	CG_TRY(cg_open_kernel(stream->context, "gru_block", "", CG_FORWARD, 0, op->dtype, &kernel));
 	take_forward(op, work, &w);
 	set_gates(op, w.gates, w.candidate, cg_acc_bytes(op->dtype), m.gates[0]);
 	m.feed[0] = w.hr;
@@ -221,7 +221,7 @@ static int inputs(struct cg_stream *stream, const struct cg_gru_block *op, struc
 }
 
 /* The gradient of a stage's biases, where it is asked for. */
-static int sums(struct cg_stream *stream, const struct cg_ready *kernel, int part, struct cg_mem bias,
+static int sums(struct cg_stream *stream, const struct cg_kernel_entry *kernel, int part, struct cg_mem bias,
                 const struct kernel_memory *m)
 {
 	if (!cg_present(bias))
@@ -236,12 +236,12 @@ static int grad(struct cg_stream *stream, const void *given, struct cg_work *wor
 	size_t real = cg_dtype_bytes(op->dtype);
 	struct kernel_memory m = { .op = op, .saved = { op->r, op->u, op->c }, .prev = { op->h_prev } };
 	struct cg_mem dc, dru;
-	const struct cg_ready *kernel;
+	const struct cg_kernel_entry *kernel;
 	struct grad_work w;
 	int gates_further = cg_present(op->d_x) || cg_present(op->d_h_prev) || cg_present(op->d_r_bar_u_bar) ||
 	                    cg_present(op->d_w_ru) || cg_present(op->d_b_ru);
 
-	CG_TRY(cg_ready(stream->context, "gru_block", "", CG_GRAD, 0, op->dtype, &kernel));
+	CG_TRY(cg_open_kernel(stream->context, "gru_block", "", CG_GRAD, 0, op->dtype, &kernel));
 	take_grad(op, work, &w);
 	dc  = cg_present(op->d_c_bar) ? op->d_c_bar : w.dc;
 	dru = cg_present(op->d_r_bar_u_bar) ? op->d_r_bar_u_bar : w.dru;

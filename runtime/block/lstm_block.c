@@ -20,7 +20,7 @@ static const struct cg_rnn_gate gates[][GATES] = {
 	[CG_ICFO] = { GATE(0), GATE(1), GATE(2), GATE(3) },
 	[CG_IFCO] = { GATE(0), GATE(2), GATE(1), GATE(3) },
 };
-static const struct cg_rnn_run all_gates = { 0, 0, GATES };
+static const struct cg_gate_range all_gates = { 0, 0, GATES };
 static const int first[] = { 0, GATES };
 
 /* What it saves and its vectors, in its order. */
@@ -60,18 +60,18 @@ static struct cg_mem take_packed(const struct cg_lstm_block *op, struct cg_work 
 {
 	if (op->T < CG_STEPS_TO_PACK)
 		return (struct cg_mem){ .data = NULL };
-	return cg_work_take(work, k, (n + CG_PACKED_COLUMNS - 1) / CG_PACKED_COLUMNS * CG_PACKED_COLUMNS, cg_acc_bytes(op->dtype));
+	return cg_work_alloc(work, k, (n + CG_PACKED_COLUMNS - 1) / CG_PACKED_COLUMNS * CG_PACKED_COLUMNS, cg_acc_bytes(op->dtype));
 }
 
 static void take_forward(const struct cg_lstm_block *op, struct cg_work *work, struct forward_work *w)
 {
 	size_t real = cg_dtype_bytes(op->dtype);
 
-	*w = (struct forward_work){ .gates = cg_work_take(work, op->T * op->B, GATES * op->U, cg_acc_bytes(op->dtype)) };
+	*w = (struct forward_work){ .gates = cg_work_alloc(work, op->T * op->B, GATES * op->U, cg_acc_bytes(op->dtype)) };
 	if (op->T <= 1)
 		return;
-	w->cs = cg_work_take(work, 2 * op->B, op->U, real);
-	w->h = cg_work_take(work, op->B, op->U, real);
+	w->cs = cg_work_alloc(work, 2 * op->B, op->U, real);
+	w->h = cg_work_alloc(work, op->B, op->U, real);
 	w->packed = take_packed(op, work, op->U, GATES * op->U);
 }
 
@@ -80,15 +80,15 @@ static void take_grad(const struct cg_lstm_block *op, struct cg_work *work, stru
 	size_t real = cg_dtype_bytes(op->dtype), acc = cg_acc_bytes(op->dtype);
 	int64_t rows = op->T * op->B;
 
-	*w = (struct grad_work){ .dgates = cg_work_take(work, rows, GATES * op->U, real) };
-	w->partial = cg_work_take(work, (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS, SUMS * op->U, acc);
+	*w = (struct grad_work){ .dgates = cg_work_alloc(work, rows, GATES * op->U, real) };
+	w->partial = cg_work_alloc(work, (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS, SUMS * op->U, acc);
 	if (op->T <= 1)
 		return;
-	w->carry_cs = cg_work_take(work, 2 * op->B, op->U, real);
-	w->carry_h = cg_work_take(work, 2 * op->B, op->U, real);
-	w->cs_prev = cg_work_take(work, rows, op->U, real);
+	w->carry_cs = cg_work_alloc(work, 2 * op->B, op->U, real);
+	w->carry_h = cg_work_alloc(work, 2 * op->B, op->U, real);
+	w->cs_prev = cg_work_alloc(work, rows, op->U, real);
 	if (real != acc)
-		w->sum = cg_work_take(work, op->U, GATES * op->U, acc);
+		w->sum = cg_work_alloc(work, op->U, GATES * op->U, acc);
 	w->packed = take_packed(op, work, GATES * op->U, op->U);
 }
 
@@ -141,8 +141,8 @@ static int64_t steps(const struct cg_lstm_block *op)
 /* ---- the op as a recurrence ---- */
 
 struct walk {
-	struct cg_scan scan;
-	struct cg_steps steps;
+	struct cg_recurrence scan;
+	struct cg_packed steps;
 	double params[PARAMS];                   /* forget_bias, cell_clip; the gradient reads neither */
 };
 
@@ -157,14 +157,14 @@ static struct cg_matrix recurrent(const struct cg_lstm_block *op, struct cg_mem 
 /* What both passes have. */
 static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int pass, struct walk *walk)
 {
-	struct cg_scan *scan = &walk->scan;
+	struct cg_recurrence *scan = &walk->scan;
 	int64_t U = op->U, wide = GATES * U, n = steps(op);
 
-	walk->steps = (struct cg_steps){ .T = n, .B = op->B, .N = n * op->B, .S = n, .straight = 1 };
-	*scan = (struct cg_scan){
+	walk->steps = (struct cg_packed){ .T = n, .B = op->B, .N = n * op->B, .S = n, .straight = 1 };
+	*scan = (struct cg_recurrence){
 		.stream = stream, .steps = &walk->steps, .bytes = { cg_dtype_bytes(op->dtype), cg_acc_bytes(op->dtype) },
 		.values = walk->params, .gate = gates[op->gates], .runs = &all_gates, .first = first, .n_runs = 1, .n_blocks = GATES,
-		.output = OUTPUT, .kept_h = H, .kept_c = CS, .U = U, .H = U, .width = op->I, .by_input = 1, .x = { op->x, op->I, 0 },
+		.output = OUTPUT, .saved_h = H, .saved_c = CS, .U = U, .H = U, .width = op->I, .by_input = 1, .x = { op->x, op->I, 0 },
 		.h = { op->h, U, 0 }, .h_first = { op->h_prev, U, 0 }, .c_first = { op->cs_prev, U, 0 }, .bias = { op->b, 0, 0 },
 	};
 	scan->input.value = (struct cg_matrix){ op->w, wide, 0 };
@@ -173,13 +173,13 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 		scan->kept[k] = mem_at(op, saved[k]);
 	for (int k = 0; k < VECTORS; k++)
 		scan->vector[k] = mem_at(op, vectors[k].value);
-	return cg_ready(stream->context, "lstm_block", op->use_peephole ? "peephole" : "", pass, 0, op->dtype, &scan->kernel);
+	return cg_open_kernel(stream->context, "lstm_block", op->use_peephole ? "peephole" : "", pass, 0, op->dtype, &scan->kernel);
 }
 
 /* Steps' products with a copy of w, where the backend makes one and there is room. */
-static void use_packed(struct cg_scan *scan, int back, struct cg_mem room)
+static void use_packed(struct cg_recurrence *scan, int back, struct cg_mem room)
 {
-	struct cg_gemm g = cg_scan_product(scan->kernel->dtype, back, 1, GATES * scan->U, scan->U, scan->steps->B);
+	struct cg_gemm g = cg_recurrence_product(scan->kernel->dtype, back, 1, GATES * scan->U, scan->U, scan->steps->B);
 	size_t bytes = cg_scan_packed(scan->stream->context, &g, scan->steps->N);
 
 	if (bytes && bytes <= room.bytes)
@@ -206,7 +206,7 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 	const struct cg_lstm_block *op = given;
 	struct forward_work w;
 	struct walk walk;
-	struct cg_scan *scan = &walk.scan;
+	struct cg_recurrence *scan = &walk.scan;
 
 	CG_TRY(begin(stream, op, CG_FORWARD, &walk));
 	walk.params[0] = cg_round(op->dtype, op->forget_bias);
@@ -222,7 +222,7 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 		scan->in_turn[H] = 1;
 	}
 	use_packed(scan, 0, w.packed);
-	CG_TRY(cg_scan_forward(scan));
+	CG_TRY(cg_recurrence_forward(scan));
 	for (int k = 0; k < SAVED; k++)
 		CG_TRY(zero_rest(stream, op, mem_at(op, saved[k]), op->U));
 	return CG_OK;
@@ -231,7 +231,7 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 /* ---- gradient ---- */
 
 /* Which of the gradients by weights are asked for, and what their sums read. */
-static void ask_for_weights(const struct cg_lstm_block *op, const struct grad_work *w, struct cg_scan *scan)
+static void ask_for_weights(const struct cg_lstm_block *op, const struct grad_work *w, struct cg_recurrence *scan)
 {
 	if (cg_present(op->w_grad)) {
 		scan->input.grad = (struct cg_matrix){ op->w_grad, GATES * op->U, 0 };
@@ -253,7 +253,7 @@ static void ask_for_weights(const struct cg_lstm_block *op, const struct grad_wo
 
 static int begin_grad(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_work *work, struct walk *walk)
 {
-	struct cg_scan *scan = &walk->scan;
+	struct cg_recurrence *scan = &walk->scan;
 	struct grad_work w;
 
 	CG_TRY(begin(stream, op, CG_GRAD, walk));
@@ -295,9 +295,9 @@ static int grad(struct cg_stream *stream, const void *given, struct cg_work *wor
 	struct walk walk;
 
 	CG_TRY(begin_grad(stream, op, work, &walk));
-	CG_TRY(cg_scan_backward(&walk.scan));
+	CG_TRY(cg_recurrence_backward(&walk.scan));
 	CG_TRY(zero_grads(stream, op));
-	return cg_present(op->x_grad) ? cg_scan_dx(&walk.scan, 0, none, (struct cg_matrix){ op->x_grad, op->I, 0 }) : CG_OK;
+	return cg_present(op->x_grad) ? cg_recurrence_dx(&walk.scan, 0, none, (struct cg_matrix){ op->x_grad, op->I, 0 }) : CG_OK;
 }
 
 /* ---- calls ---- */
@@ -522,7 +522,7 @@ static int lstm_grad(struct cg_stream *stream, const void *op)
 	return cg_lstm_block_grad(stream, op);
 }
 
-#define LSTM_STRUCT \
+#define LSTM_STRUCT CG_READ_ONCE, \
 	.type = "cg_lstm_block", .size = sizeof(struct cg_lstm_block), \
 	.dtype_at = LSTM(dtype), .accumulate_at = LSTM(accumulate), .work_at = LSTM(work)
 #define LSTM_MEANS  ONE_LAYER " cell=lstm_block weights_format=block"

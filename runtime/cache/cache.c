@@ -23,7 +23,7 @@ enum {
 
 int cg_cache_get(const void *key, size_t key_bytes, void **at, size_t *bytes)
 {
-	struct cg_cache_place directory;
+	struct cg_cache_directory directory;
 	struct cg_cache_record record;
 	enum cg_cache_verdict verdict;
 	char name[CG_CACHE_NAME];
@@ -31,11 +31,11 @@ int cg_cache_get(const void *key, size_t key_bytes, void **at, size_t *bytes)
 
 	*at = NULL;
 	*bytes = 0;
-	cg_cache_settle(&directory);
-	folder = directory.reads ? cg_cache_enter(&directory, 0) : -1;
+	cg_cache_choose_directory(&directory);
+	folder = directory.reads ? cg_cache_enter_directory(&directory, 0) : -1;
 	if (folder < 0)
 		return CG_OK;
-	cg_cache_record(&record, key, key_bytes);
+	cg_cache_set_record(&record, key, key_bytes);
 	cg_cache_name(&record, name);
 	code = cg_cache_read(folder, name, &record, directory.writes, at, bytes, &verdict);
 	if (verdict == CG_CACHE_BAD && directory.writes)
@@ -162,19 +162,19 @@ static int may_write(uint64_t bytes)
 
 void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t bytes)
 {
-	struct cg_cache_place directory;
+	struct cg_cache_directory directory;
 	struct cg_cache_record record;
 	uint64_t total;
 	int folder;
 
-	cg_cache_settle(&directory);
+	cg_cache_choose_directory(&directory);
 	if (!directory.writes || !bytes || bytes > CG_CACHE_ENTRY || key_bytes > CG_CACHE_ENTRY)
 		return;
-	cg_cache_record(&record, key, key_bytes);
+	cg_cache_set_record(&record, key, key_bytes);
 	total = cg_cache_bytes(&record, bytes);
 	if (total > CG_CACHE_ENTRY || total > directory.most || !may_write(total))
 		return;
-	folder = cg_cache_enter(&directory, 1);
+	folder = cg_cache_enter_directory(&directory, 1);
 	if (folder < 0)
 		return;
 	if (free_space(folder, total, directory.most))
@@ -185,13 +185,13 @@ void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t byte
 /* ---- for the command ---- */
 
 /* For the command: a folder that must not be used is an error.  *folder -1: the folder does not exist yet. */
-static int enter_named(struct cg_cache_place *directory, int *folder)
+static int enter_named(struct cg_cache_directory *directory, int *folder)
 {
-	cg_cache_settle(directory);
+	cg_cache_choose_directory(directory);
 	if (!directory->path[0])
 		return cg_fail(CG_UNSUPPORTED, "%s", directory->why);
 	directory->why[0] = '\0';
-	*folder = cg_cache_enter(directory, 0);
+	*folder = cg_cache_enter_directory(directory, 0);
 	return directory->why[0] ? cg_fail(CG_UNSUPPORTED, "%s", directory->why) : CG_OK;
 }
 
@@ -218,7 +218,7 @@ static int list_one(int folder, const struct file *f, void *user)
 int cg_cache_list(int (*each)(const struct cg_cache_entry *, void *user), void *user)
 {
 	struct listing listing = { each, user, CG_OK };
-	struct cg_cache_place directory;
+	struct cg_cache_directory directory;
 	int folder;
 
 	CG_TRY(enter_named(&directory, &folder));
@@ -253,7 +253,7 @@ static int clear_one(int folder, const struct file *f, void *user)
 int cg_cache_clear(size_t *files, uint64_t *bytes)
 {
 	struct clearing c = { .code = CG_OK };
-	struct cg_cache_place directory;
+	struct cg_cache_directory directory;
 	int folder;
 
 	*files = 0;
@@ -280,12 +280,12 @@ static int is_same_file(int folder, const struct file *f, void *user)
 
 int cg_cache_has(const struct stat *wanted)
 {
-	struct cg_cache_place directory;
+	struct cg_cache_directory directory;
 	struct stat s = *wanted;
 	int folder, found;
 
-	cg_cache_settle(&directory);
-	folder = directory.path[0] ? cg_cache_enter(&directory, 0) : -1;
+	cg_cache_choose_directory(&directory);
+	folder = directory.path[0] ? cg_cache_enter_directory(&directory, 0) : -1;
 	if (folder < 0)
 		return 0;
 	found = visit_files(folder, is_same_file, &s) > 0;

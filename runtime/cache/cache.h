@@ -21,18 +21,18 @@ void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t byte
 
 enum { CG_CACHE_PATH = 4096, CG_CACHE_ENTRY = 64 << 20, CG_CACHE_MOST = 256 << 20 };
 
-struct cg_cache_place {
+struct cg_cache_directory {
 	char path[CG_CACHE_PATH];                /* "": the environment names none */
 	char why[512];                           /* reason why the cache is not read; "": it is */
 	int reads, writes;                       /* allowed by CELLGRAD_CACHE */
 	uint64_t most;                           /* limit on the bytes of all files together */
 };
 /* Finds the folder by the environment, and checks it if it exists. */
-void cg_cache_place(struct cg_cache_place *);
+void cg_cache_find_directory(struct cg_cache_directory *);
 /* The two halves of that: settle reads the environment; enter opens and checks the folder and returns its descriptor, or -1: with `why`
  * set if the folder must not be used, without if it does not exist.  make: creates the folder, and its parent. */
-void cg_cache_settle(struct cg_cache_place *);
-int cg_cache_enter(struct cg_cache_place *, int make);
+void cg_cache_choose_directory(struct cg_cache_directory *);
+int cg_cache_enter_directory(struct cg_cache_directory *, int make);
 
 /* ---- for `cellgrad cache`, which ignores CELLGRAD_CACHE ---- */
 

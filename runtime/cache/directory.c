@@ -48,18 +48,18 @@ struct cg_disk cg_disk = {
 	.read = read, .write = write, .fsync = fsync, .futimens = futimens, .close = close,
 	.renameat = renameat, .unlinkat = unlinkat, .fdopendir = fdopendir, .readdir = readdir, .closedir = closedir,
 	.getentropy = getentropy, .getrlimit = get_limit,
-	.elevated = is_elevated, .variable = cg_variable, .geteuid = geteuid, .time = time,
+	.elevated = is_elevated, .variable = cg_variable_get, .geteuid = geteuid, .time = time,
 };
 
 /* ---- the environment ---- */
 
 /* *result: the number, or the index of the word; unchanged where the variable is unset. */
-static int read_variable(struct cg_cache_place *directory, int which, uint64_t *result)
+static int read_variable(struct cg_cache_directory *directory, int which, uint64_t *result)
 {
 	return cg_variable_judge(which, cg_disk.variable(which), result, directory->why, sizeof directory->why);
 }
 
-static void find_path(struct cg_cache_place *directory)
+static void find_path(struct cg_cache_directory *directory)
 {
 	const char *own = cg_disk.variable(CG_ENV_CACHE_DIR);
 	const char *xdg = cg_disk.variable(CG_ENV_XDG_CACHE_HOME);
@@ -86,7 +86,7 @@ static void find_path(struct cg_cache_place *directory)
 	}
 }
 
-static void find_mode(struct cg_cache_place *directory)
+static void find_mode(struct cg_cache_directory *directory)
 {
 	enum { OFF, RO, RW };                    /* in the order of the variable's words */
 	uint64_t word = RW;
@@ -101,7 +101,7 @@ static void find_mode(struct cg_cache_place *directory)
 		snprintf(directory->why, sizeof directory->why, "CELLGRAD_CACHE=off");
 }
 
-static void find_size(struct cg_cache_place *directory)
+static void find_size(struct cg_cache_directory *directory)
 {
 	directory->most = CG_CACHE_MOST;
 	read_variable(directory, CG_ENV_CACHE_MAXSIZE, &directory->most);
@@ -113,7 +113,7 @@ enum { DIGESTS = 1 };
 enum { DIGESTS = 0 };
 #endif
 
-void cg_cache_settle(struct cg_cache_place *directory)
+void cg_cache_choose_directory(struct cg_cache_directory *directory)
 {
 	memset(directory, 0, sizeof *directory);
 	if (!DIGESTS)
@@ -148,14 +148,14 @@ static int make_directory(const char *path)
 	return !cg_disk.mkdir(path, 0700) || errno == EEXIST;
 }
 
-static int refuse(struct cg_cache_place *directory, int fd)
+static int refuse(struct cg_cache_directory *directory, int fd)
 {
 	cg_disk.close(fd);
 	directory->reads = directory->writes = 0;
 	return -1;
 }
 
-int cg_cache_enter(struct cg_cache_place *directory, int make)
+int cg_cache_enter_directory(struct cg_cache_directory *directory, int make)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	int fd = cg_disk.open(directory->path, flags);
@@ -188,12 +188,12 @@ int cg_cache_enter(struct cg_cache_place *directory, int make)
 	return fd;
 }
 
-void cg_cache_place(struct cg_cache_place *directory)
+void cg_cache_find_directory(struct cg_cache_directory *directory)
 {
 	int fd;
 
-	cg_cache_settle(directory);
-	fd = directory->reads ? cg_cache_enter(directory, 0) : -1;
+	cg_cache_choose_directory(directory);
+	fd = directory->reads ? cg_cache_enter_directory(directory, 0) : -1;
 	if (fd >= 0)
 		cg_disk.close(fd);
 }

@@ -78,7 +78,7 @@ static uint64_t get_number(const unsigned char from[8])
 	return n;
 }
 
-void cg_cache_record(struct cg_cache_record *r, const void *key, size_t key_bytes)
+void cg_cache_set_record(struct cg_cache_record *r, const void *key, size_t key_bytes)
 {
 	char version[sizeof r->head - 16];
 	size_t n;

@@ -13,7 +13,7 @@ struct cg_cache_record {
 	size_t head_bytes, key_bytes;
 	const void *key;
 };
-void cg_cache_record(struct cg_cache_record *, const void *key, size_t key_bytes);
+void cg_cache_set_record(struct cg_cache_record *, const void *key, size_t key_bytes);
 
 enum { CG_CACHE_NAME = 72, CG_CACHE_ABOUT = 120 };
 void cg_cache_name(const struct cg_cache_record *, char name[CG_CACHE_NAME]);

@@ -92,7 +92,7 @@ void cg_cell_close(struct cg_cell *cell)
 	for (int k = 0; k < n_built_in; k++)
 		if (built_in[k].cell == cell)
 			return;
-	cg_cell_drop(cell);
+	cg_cell_release(cell);
 }
 
 static int is_of_word(char c)
@@ -126,12 +126,12 @@ uint64_t cg_cell_digest(const struct cg_cell *cell)
 	return digest;
 }
 
-void cg_cell_hold(const struct cg_cell *cell)
+void cg_cell_retain(const struct cg_cell *cell)
 {
 	__atomic_add_fetch(&((struct cg_cell *)cell)->holders, 1, __ATOMIC_RELAXED);
 }
 
-void cg_cell_drop(const struct cg_cell *cell)
+void cg_cell_release(const struct cg_cell *cell)
 {
 	if (cell && __atomic_fetch_sub(&((struct cg_cell *)cell)->holders, 1, __ATOMIC_ACQ_REL) == 0)
 		cg_parse_free((struct cg_cell *)cell);

@@ -64,14 +64,14 @@ int         cg_dtype_find(const char *name);
 /* Rounds to a dtype, to nearest even. */
 double      cg_round(int dtype, double);
 /* A number in memory at any address; put rounds to nearest even. */
-double      cg_element(int dtype, const void *at);
+double      cg_element_get(int dtype, const void *at);
 void        cg_element_put(int dtype, void *at, double value);
 
 /* ---- cells: cell.c ---- */
 
 /* References to a cell: the cell is freed after its owner closed it and all references were dropped. */
-void cg_cell_hold(const struct cg_cell *);
-void cg_cell_drop(const struct cg_cell *);
+void cg_cell_retain(const struct cg_cell *);
+void cg_cell_release(const struct cg_cell *);
 /* A hash of a cell's text without comments and blanks: cells of equal digests are the same cell. */
 uint64_t cg_cell_digest(const struct cg_cell *);
 

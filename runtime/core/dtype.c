@@ -77,7 +77,7 @@ static unsigned half_bits(double value)
 	return sign | ((unsigned)(exponent + 14) << 10) | ((unsigned)ldexp(fabs(value), 11 - exponent) & 1023);
 }
 
-double cg_element(int dtype, const void *at)
+double cg_element_get(int dtype, const void *at)
 {
 	uint16_t bits;
 	uint32_t word;

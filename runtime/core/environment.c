@@ -84,7 +84,7 @@ static const char prefix[] = "CELLGRAD_";
 
 /* ---- a value ---- */
 
-const char *cg_variable(int which)
+const char *cg_variable_get(int which)
 {
 	const struct cg_variable *v = &cg_variables[which];
 	const char *value;
@@ -183,7 +183,7 @@ int cg_variable_ask(int which, uint64_t *result)
 {
 	char why[640];
 
-	return cg_variable_judge(which, cg_variable(which), result, why, sizeof why) ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "%s", why);
+	return cg_variable_judge(which, cg_variable_get(which), result, why, sizeof why) ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "%s", why);
 }
 
 int cg_verbose_level(int *level)

@@ -36,7 +36,7 @@ struct cg_variable {
 extern const struct cg_variable cg_variables[CG_ENV_VARIABLES];
 
 /* The value; NULL if the variable is unset, empty, or withheld from this program. */
-const char *cg_variable(int which);
+const char *cg_variable_get(int which);
 /* The allowed values as text, "off, ro or rw". */
 const char *cg_variable_allowed(int which, char *text, size_t room);
 /* Is the value allowed?  If so, *result (may be NULL) becomes the number or the index of the word; it stays unchanged for a path, a text

@@ -11,15 +11,15 @@
 #include "runtime/device/net.h"
 
 /* Each backend defines these four. */
-struct cg_device;                        /* an open device */
+struct cg_dev;                        /* an open device */
 struct cg_queue;                         /* work on it, in order */
-struct cg_built;                         /* the functions of one plan, ready to launch */
+struct cg_module;                         /* the functions of one plan, ready to launch */
 struct cg_net;                           /* a network, with a vendor's library */
 
 enum { CG_SLOTS_MAX = 64 };              /* arguments of a launch at most */
 enum { CG_PACKED_COLUMNS = 64 };
 
-/* An argument of a launch, in the place of the piece's argument.  Absent memory is all zeros. */
+/* An argument of a launch, in the place of the function's argument.  Absent memory is all zeros. */
 struct cg_operand {
 	struct cg_mem mem;
 	int64_t stride;                  /* elements from row to row */
@@ -78,8 +78,8 @@ struct cg_net_route {
 	const char *const *roundings;    /* how it rounds networks of each dtype, for people; NULL: it takes none */
 	/* CG_UNSUPPORTED with a few words in `why`, and all there is to say in the message, when it does not take the network;
 	 * other failures leave `why` empty.  The network outlives the net. */
-	int  (*open)(struct cg_device *, const struct cg_network *, struct cg_net **, char why[CG_WHY_NOT]);
-	void (*close)(struct cg_device *, struct cg_net *);
+	int  (*open)(struct cg_dev *, const struct cg_network *, struct cg_net **, char why[CG_WHY_NOT]);
+	void (*close)(struct cg_dev *, struct cg_net *);
 	uint64_t (*stamp)(const struct cg_net *);                /* of all that its reserves depend on beside the network */
 	/* Do calls of so many steps go composed all the same?  Then a few words in `why`. */
 	int  (*declines)(const struct cg_net *, int64_t T, char why[CG_WHY_NOT]);
@@ -101,19 +101,19 @@ struct cg_backend {
 
 	/* Required, but for those that may be NULL.  Each returns CG_OK or a code after cg_fail(). */
 	const char *(*list)(int i, char *about, size_t bytes);   /* the i-th device's name after "NAME:", or why not; NULL past */
-	int  (*open)(const char *where, struct cg_device **);    /* where: what stood after "NAME:", NULL for the default */
-	int  (*adopt)(void *native, void *device, struct cg_device **);  /* a context of the caller's; NULL: there is no such thing */
-	void (*close)(struct cg_device *);
-	const char *(*describe)(const struct cg_device *);
-	int  (*supports)(const struct cg_device *, int dtype);   /* CG_OK or CG_UNSUPPORTED */
-	int  (*start)(struct cg_device *, void *native, struct cg_queue **);
+	int  (*open)(const char *where, struct cg_dev **);    /* where: what stood after "NAME:", NULL for the default */
+	int  (*adopt)(void *native, void *device, struct cg_dev **);  /* a context of the caller's; NULL: there is no such thing */
+	void (*close)(struct cg_dev *);
+	const char *(*describe)(const struct cg_dev *);
+	int  (*supports)(const struct cg_dev *, int dtype);   /* CG_OK or CG_UNSUPPORTED */
+	int  (*start)(struct cg_dev *, void *native, struct cg_queue **);
 	int  (*sync)(struct cg_queue *);
 	/* Waits for all that was enqueued before it frees the queue: then nothing of the host's memory is in use any more. */
 	void (*stop)(struct cg_queue *);
 	/* queue: the only one whose work will use the memory, NULL: any; free is given the same.  What is enqueued may still use it. */
-	int  (*alloc)(struct cg_device *, struct cg_queue *, size_t bytes, struct cg_mem *);
-	void (*free)(struct cg_device *, struct cg_queue *, struct cg_mem *);
-	int  (*check)(struct cg_device *, struct cg_mem);        /* of device memory: its own, and as large as it says */
+	int  (*alloc)(struct cg_dev *, struct cg_queue *, size_t bytes, struct cg_mem *);
+	void (*free)(struct cg_dev *, struct cg_queue *, struct cg_mem *);
+	int  (*check)(struct cg_dev *, struct cg_mem);        /* of device memory: its own, and as large as it says */
 	/* The host's side is in use until the next sync. */
 	int  (*put)(struct cg_queue *, struct cg_mem to, const void *from, size_t bytes);
 	int  (*get)(struct cg_queue *, void *to, struct cg_mem from, size_t bytes);
@@ -123,21 +123,21 @@ struct cg_backend {
 	/* Makes the functions of a plan ready, from the text that cg_print() makes of it in the backend's dialect: of a cell's plan or of
 	 * one without a cell, which is a product's or rows'.  The plan outlives the built.  Of a device there is never more than one call
 	 * at a time. */
-	int  (*build)(struct cg_device *, const struct cg_pass_plan *, struct cg_built **);
-	void (*drop)(struct cg_device *, struct cg_built *);
-	/* Binds the piece's arguments in order, each by its kind.  How many threads there are follows from the piece's shape: of a product
+	int  (*build)(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
+	void (*drop)(struct cg_dev *, struct cg_module *);
+	/* Binds the function's arguments in order, each by its kind.  How many threads there are follows from the function's shape: of a product
 	 * from cg_gemm_launch(), of rows from cg_rows_launch(), whose first unit is operand CG_ROWS_FIRST_UNIT. */
-	int  (*launch)(struct cg_queue *, const struct cg_built *, int piece, int64_t rows, int64_t units,
+	int  (*launch)(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units,
 	               const struct cg_operand *);
 	/* Products by a library of the device's, or by code of the backend's own; m and n are not 0.  *left: an enum cg_left.
 	 * NULL: generated text makes them all. */
 	int  (*gemm)(struct cg_queue *, const struct cg_gemm *, int *left);
 	/* What the device has room for, by which the tiles of a generated product are chosen.  NULL: gemm leaves nothing. */
-	struct cg_gemm_limits (*limits)(const struct cg_device *, int dtype);
+	struct cg_gemm_limits (*limits)(const struct cg_dev *, int dtype);
 	/* For products that come many times with the same b: bytes of b as they read it best, 0: as it lies; and b so, to packed.
 	 * The bytes are at most those of op(b) in acc, its columns rounded up to a multiple of CG_PACKED_COLUMNS.  NULL, both: there
 	 * is no such thing. */
-	size_t (*packed)(const struct cg_device *, const struct cg_gemm *);
+	size_t (*packed)(const struct cg_dev *, const struct cg_gemm *);
 	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
 	/* Rows by code of the backend's own, the same bits on every backend; rows and columns are not 0.  Enqueued, like a launch, without
 	 * waiting.  NULL: generated text. */

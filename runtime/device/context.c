@@ -24,11 +24,11 @@ static void let_go(struct cg_context *context)
 	if (__atomic_sub_fetch(&context->holders, 1, __ATOMIC_ACQ_REL))
 		return;
 	while (context->ready) {
-		struct cg_ready *next = context->ready->next;
+		struct cg_kernel_entry *next = context->ready->next;
 
 		context->backend->drop(context->device, context->ready->built);
 		cg_plan_free(context->ready->plan);
-		cg_cell_drop(context->ready->cell);
+		cg_cell_release(context->ready->cell);
 		cg_memory(context->ready, 0);
 		context->ready = next;
 	}
@@ -40,7 +40,7 @@ static void let_go(struct cg_context *context)
 }
 
 /* Makes a context of an opened device; what it cannot make it leaves to the caller to close. */
-int cg_context_of(const struct cg_backend *backend, struct cg_device *device, struct cg_context **result)
+int cg_context_of(const struct cg_backend *backend, struct cg_dev *device, struct cg_context **result)
 {
 	struct cg_context *context = cg_memory(NULL, sizeof *context);
 	pthread_mutex_t *lock = cg_memory(NULL, sizeof *lock);
@@ -65,7 +65,7 @@ void cg_close(struct cg_context *context)
 		let_go(context);
 }
 
-void cg_context_hold(struct cg_context *context)
+void cg_context_retain(struct cg_context *context)
 {
 	__atomic_add_fetch(&context->holders, 1, __ATOMIC_RELAXED);
 }
@@ -112,7 +112,7 @@ int cg_stream_open(struct cg_context *context, void *native, struct cg_stream **
 		cg_memory(stream, 0);
 		return code;
 	}
-	cg_context_hold(context);
+	cg_context_retain(context);
 	*result = stream;
 	return CG_OK;
 }

@@ -13,8 +13,8 @@ int cg_backend_check(const char *from, const char *where);
 
 struct cg_context {
 	const struct cg_backend *backend;
-	struct cg_device *device;
-	struct cg_ready *ready;                  /* kernels built so far, newest first; under the lock */
+	struct cg_dev *device;
+	struct cg_kernel_entry *ready;                  /* kernels built so far, newest first; under the lock */
 	struct cg_generated *generated;          /* texts of products and rows built so far; added under the lock */
 	void *lock;
 	int holders;                             /* the caller, open streams and plans; atomic */
@@ -33,9 +33,9 @@ struct cg_stream {
 /* Appends what computes there, in a few words: "kernels avx512; products OpenBLAS". */
 void cg_context_add_route(char *line, size_t room, const struct cg_context *);
 /* One more who will close it. */
-void cg_context_hold(struct cg_context *);
+void cg_context_retain(struct cg_context *);
 
-/* What a file keeps with a stream from call to call: the first field of a struct of its own, which is one piece of cg_memory.  When
+/* What a file keeps with a stream from call to call: the first field of a struct of its own, which is one function of cg_memory.  When
  * the stream closes, free_device gives back what is the device's before the queue stops, and free_host what a copy may have been
  * reading after it; then the struct itself is freed.  `kind` is found by its address. */
 struct cg_attachment_kind {
@@ -63,25 +63,25 @@ int cg_usable(const struct cg_context *, const char *call);
 /* ---- kernels, as the ops ask for them ---- */
 
 /* A kernel that a context has ready. */
-struct cg_ready {
-	struct cg_ready *next;
+struct cg_kernel_entry {
+	struct cg_kernel_entry *next;
 	const struct cg_cell *cell;
 	int options, pass, stage, dtype;
 	struct cg_pass_plan *plan;
-	struct cg_built *built;
+	struct cg_module *built;
 };
 /* Of a built-in cell; options as cg_parse_options takes them. */
-int cg_ready(struct cg_context *, const char *cell, const char *options, int pass, int stage, int dtype, const struct cg_ready **);
+int cg_open_kernel(struct cg_context *, const char *cell, const char *options, int pass, int stage, int dtype, const struct cg_kernel_entry **);
 /* Of any cell, which the context holds from then on. */
-int cg_ready_cell(struct cg_context *, const struct cg_cell *, int options, int pass, int stage, int dtype,
-                  const struct cg_ready **);
+int cg_open_cell_kernel(struct cg_context *, const struct cg_cell *, int options, int pass, int stage, int dtype,
+                  const struct cg_kernel_entry **);
 
 /* Sets the operand of an argument by its role, index and order.  of: the caller's. */
 typedef int cg_binding(const void *of, const struct cg_argument *, struct cg_operand *);
-/* The operands of a piece, in its order. */
-int cg_bind(const struct cg_piece *, cg_binding *, const void *of, struct cg_operand operands[]);
-/* Binds a piece and launches it. */
-int cg_launch(struct cg_stream *, const struct cg_ready *, int piece, int64_t rows, int64_t units, cg_binding *, const void *of);
+/* The operands of a function, in its order. */
+int cg_bind(const struct cg_function *, cg_binding *, const void *of, struct cg_operand operands[]);
+/* Binds a function and launches it. */
+int cg_launch(struct cg_stream *, const struct cg_kernel_entry *, int function, int64_t rows, int64_t units, cg_binding *, const void *of);
 
 /* ---- products and rows: generated.c ---- */
 
@@ -100,18 +100,18 @@ struct cg_staged {
 	int in, out;
 };
 enum { CG_STAGED_MAX = 256 };
-struct cg_stage {
+struct cg_staging {
 	struct cg_stream *stream;
-	struct cg_staged pieces[CG_STAGED_MAX];
+	struct cg_staged staged[CG_STAGED_MAX];
 	int n;
 	size_t bytes;
 };
-void cg_stage_begin(struct cg_stage *, struct cg_stream *);
+void cg_staging_begin(struct cg_staging *, struct cg_stream *);
 /* Counts *mem in; it must stay where it is until the end. */
-void cg_stage_add(struct cg_stage *, struct cg_mem *mem, int64_t rows, size_t row_bytes, size_t pitch, int in, int out);
+void cg_staging_add(struct cg_staging *, struct cg_mem *mem, int64_t rows, size_t row_bytes, size_t pitch, int in, int out);
 /* Gives all their places, and `more` bytes of work beside them, and copies what goes in. */
-int cg_stage_open(struct cg_stage *, size_t more, struct cg_mem *work);
+int cg_staging_open(struct cg_staging *, size_t more, struct cg_mem *work);
 /* Unless code says that the work failed, copies what comes out; waits when the host's memory was used.  Returns the first failure. */
-int cg_stage_close(struct cg_stage *, int code);
+int cg_staging_close(struct cg_staging *, int code);
 
 #endif

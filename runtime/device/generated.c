@@ -10,7 +10,7 @@
 struct cg_generated {
 	struct cg_generated *next;
 	struct cg_pass_plan *plan;
-	struct cg_built *built;
+	struct cg_module *built;
 };
 
 /* A text that is asked for: one of the two. */
@@ -30,8 +30,8 @@ void cg_generated_free(struct cg_context *context)
 
 static int is_of(const struct cg_pass_plan *plan, const struct text *t)
 {
-	return t->gemm ? plan->pieces->shape == CG_PIECE_PRODUCT && !memcmp(&plan->gemm, t->gemm, sizeof *t->gemm)
-	               : plan->pieces->shape == CG_PIECE_ROWS && !memcmp(&plan->rows, t->rows, sizeof *t->rows);
+	return t->gemm ? plan->functions->shape == CG_FUNCTION_PRODUCT && !memcmp(&plan->gemm, t->gemm, sizeof *t->gemm)
+	               : plan->functions->shape == CG_FUNCTION_ROWS && !memcmp(&plan->rows, t->rows, sizeof *t->rows);
 }
 
 /* NULL: not built yet.  Needs no lock: texts are only ever added, in front. */

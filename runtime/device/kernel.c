@@ -1,6 +1,6 @@
 /*
  * Kernels that a context has ready: asked for by cell, options, pass, stage and dtype, planned and built at the first call and
- * kept.  A launch asks its caller for each argument of the piece.
+ * kept.  A launch asks its caller for each argument of the function.
  */
 #include <pthread.h>
 
@@ -8,16 +8,16 @@
 
 static int check_slots(const struct cg_pass_plan *plan)
 {
-	for (int p = 0; p < plan->n_pieces; p++)
-		if (plan->pieces[p].n_arguments > CG_SLOTS_MAX)
-			return cg_fail(CG_UNSUPPORTED, "%s: more than %d arguments", plan->pieces[p].key, CG_SLOTS_MAX);
+	for (int p = 0; p < plan->n_functions; p++)
+		if (plan->functions[p].n_arguments > CG_SLOTS_MAX)
+			return cg_fail(CG_UNSUPPORTED, "%s: more than %d arguments", plan->functions[p].key, CG_SLOTS_MAX);
 	return CG_OK;
 }
 
-static int make(struct cg_context *context, const struct cg_ready *key, struct cg_ready **result)
+static int make(struct cg_context *context, const struct cg_kernel_entry *key, struct cg_kernel_entry **result)
 {
 	struct cg_mistake mistake;
-	struct cg_ready *ready = cg_memory(NULL, sizeof *ready);
+	struct cg_kernel_entry *ready = cg_memory(NULL, sizeof *ready);
 	int code;
 
 	if (!ready)
@@ -40,9 +40,9 @@ static int make(struct cg_context *context, const struct cg_ready *key, struct c
 }
 
 /* The kernel of a key, from those that are ready, or made now. */
-static int get(struct cg_context *context, const struct cg_ready *key, const struct cg_ready **result)
+static int get(struct cg_context *context, const struct cg_kernel_entry *key, const struct cg_kernel_entry **result)
 {
-	struct cg_ready *ready;
+	struct cg_kernel_entry *ready;
 	int code = CG_OK;
 
 	pthread_mutex_lock(context->lock);
@@ -53,7 +53,7 @@ static int get(struct cg_context *context, const struct cg_ready *key, const str
 	if (!ready) {
 		code = make(context, key, &ready);
 		if (!code) {
-			cg_cell_hold(key->cell);
+			cg_cell_retain(key->cell);
 			ready->next = context->ready;
 			context->ready = ready;
 		}
@@ -63,16 +63,16 @@ static int get(struct cg_context *context, const struct cg_ready *key, const str
 	return code;
 }
 
-int cg_ready_cell(struct cg_context *context, const struct cg_cell *cell, int options, int pass, int stage, int dtype,
-                  const struct cg_ready **result)
+int cg_open_cell_kernel(struct cg_context *context, const struct cg_cell *cell, int options, int pass, int stage, int dtype,
+                  const struct cg_kernel_entry **result)
 {
-	const struct cg_ready key = { .cell = cell, .options = options, .pass = pass, .stage = stage, .dtype = dtype };
+	const struct cg_kernel_entry key = { .cell = cell, .options = options, .pass = pass, .stage = stage, .dtype = dtype };
 
 	return get(context, &key, result);
 }
 
-int cg_ready(struct cg_context *context, const char *name, const char *options, int pass, int stage, int dtype,
-             const struct cg_ready **result)
+int cg_open_kernel(struct cg_context *context, const char *name, const char *options, int pass, int stage, int dtype,
+             const struct cg_kernel_entry **result)
 {
 	const struct cg_cell *cell = cg_cell_find(name);
 	struct cg_mistake mistake;
@@ -83,12 +83,12 @@ int cg_ready(struct cg_context *context, const char *name, const char *options, 
 	bits = cg_parse_options(cell, options, &mistake);
 	if (bits < 0)
 		return cg_fail(CG_BAD_ARGUMENT, "%s", mistake.text);
-	return cg_ready_cell(context, cell, bits, pass, stage, dtype, result);
+	return cg_open_cell_kernel(context, cell, bits, pass, stage, dtype, result);
 }
 
-int cg_bind(const struct cg_piece *piece, cg_binding *binding, const void *of, struct cg_operand operands[])
+int cg_bind(const struct cg_function *function, cg_binding *binding, const void *of, struct cg_operand operands[])
 {
-	const struct cg_argument *a = piece->arguments, *end = a + piece->n_arguments;
+	const struct cg_argument *a = function->arguments, *end = a + function->n_arguments;
 
 	for (; a < end; a++, operands++)
 		if (a->role == CG_ROLE_ROWS || a->role == CG_ROLE_UNITS)
@@ -98,11 +98,11 @@ int cg_bind(const struct cg_piece *piece, cg_binding *binding, const void *of, s
 	return CG_OK;
 }
 
-int cg_launch(struct cg_stream *stream, const struct cg_ready *ready, int piece, int64_t rows, int64_t units, cg_binding *binding,
+int cg_launch(struct cg_stream *stream, const struct cg_kernel_entry *ready, int function, int64_t rows, int64_t units, cg_binding *binding,
               const void *of)
 {
 	struct cg_operand operands[CG_SLOTS_MAX];
 
-	CG_TRY(cg_bind(&ready->plan->pieces[piece], binding, of, operands));
-	return stream->context->backend->launch(stream->queue, ready->built, piece, rows, units, operands);
+	CG_TRY(cg_bind(&ready->plan->functions[function], binding, of, operands));
+	return stream->context->backend->launch(stream->queue, ready->built, function, rows, units, operands);
 }

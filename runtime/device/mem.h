@@ -13,7 +13,7 @@ struct cg_mem cg_part(struct cg_mem, size_t offset, size_t bytes);
  * than a size can say, and the pieces are offsets; cg_work_place() gives such pieces their memory. */
 enum { CG_WORK_ALIGN = 64 };             /* bytes that a piece begins at a multiple of */
 struct cg_work { struct cg_mem mem; size_t used; };
-struct cg_mem cg_work_take(struct cg_work *, int64_t rows, int64_t columns, size_t bytes);
+struct cg_mem cg_work_alloc(struct cg_work *, int64_t rows, int64_t columns, size_t bytes);
 enum { CG_UNPLACED = -1 };               /* the place of a piece without memory */
 void cg_work_place(struct cg_mem *pieces, size_t n, struct cg_mem work);
 

@@ -28,7 +28,7 @@ const struct cg_backend *const cg_backends[] = {
 
 enum { NAMES_MAX = 16, REASONS = 2048, WORD = 256 };
 
-int cg_context_of(const struct cg_backend *, struct cg_device *, struct cg_context **);
+int cg_context_of(const struct cg_backend *, struct cg_dev *, struct cg_context **);
 
 static int names(const char **list)
 {
@@ -50,7 +50,7 @@ static void list_names(char *text, size_t bytes)
 }
 
 /* Makes a context of a device, or closes it. */
-static int keep(const struct cg_backend *backend, struct cg_device *device, struct cg_context **context)
+static int keep(const struct cg_backend *backend, struct cg_dev *device, struct cg_context **context)
 {
 	int code = cg_context_of(backend, device, context);
 
@@ -61,7 +61,7 @@ static int keep(const struct cg_backend *backend, struct cg_device *device, stru
 
 static int open_one(const struct cg_backend *backend, const char *where, struct cg_context **context)
 {
-	struct cg_device *device;
+	struct cg_dev *device;
 
 	CG_TRY(backend->open(where, &device));
 	return keep(backend, device, context);
@@ -197,7 +197,7 @@ int cg_open(const char *where, struct cg_context **context)
 		cg_environment_warn(NULL);
 	if (!where) {
 		from = cg_variables[CG_ENV_BACKEND].name;
-		where = cg_variable(CG_ENV_BACKEND);
+		where = cg_variable_get(CG_ENV_BACKEND);
 		if (!where)
 			return open_any(verbose, context);
 	}
@@ -208,7 +208,7 @@ int cg_open(const char *where, struct cg_context **context)
 int cg_adopt(const char *backend, void *native, void *device, struct cg_context **context)
 {
 	const struct cg_backend *found;
-	struct cg_device *own;
+	struct cg_dev *own;
 
 	if (!backend || !native || !context)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: %s: missing", !backend ? "backend" : !native ? "native" : "context");

@@ -14,21 +14,21 @@ static size_t aligned(size_t bytes)
 	return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-void cg_stage_begin(struct cg_stage *stage, struct cg_stream *stream)
+void cg_staging_begin(struct cg_staging *stage, struct cg_stream *stream)
 {
 	stage->stream = stream;
 	stage->n = 0;
 	stage->bytes = 0;
 }
 
-void cg_stage_add(struct cg_stage *stage, struct cg_mem *mem, int64_t rows, size_t row_bytes, size_t pitch, int in, int out)
+void cg_staging_add(struct cg_staging *stage, struct cg_mem *mem, int64_t rows, size_t row_bytes, size_t pitch, int in, int out)
 {
-	stage->pieces[stage->n++] = (struct cg_staged){ mem, *mem, rows, row_bytes, pitch, stage->bytes, in, out };
+	stage->staged[stage->n++] = (struct cg_staged){ mem, *mem, rows, row_bytes, pitch, stage->bytes, in, out };
 	stage->bytes += aligned((size_t)rows * row_bytes);
 }
 
 /* Enqueues copies of a piece, there or back: in one when the host's rows have nothing between them. */
-static int copy(const struct cg_stage *stage, const struct cg_staged *p, int back)
+static int copy(const struct cg_staging *stage, const struct cg_staged *p, int back)
 {
 	const struct cg_backend *backend = stage->stream->context->backend;
 	int64_t rows = p->pitch == p->row_bytes ? 1 : p->rows;
@@ -44,35 +44,35 @@ static int copy(const struct cg_stage *stage, const struct cg_staged *p, int bac
 	return CG_OK;
 }
 
-int cg_stage_open(struct cg_stage *stage, size_t more, struct cg_mem *work)
+int cg_staging_open(struct cg_staging *stage, size_t more, struct cg_mem *work)
 {
 	struct cg_mem scratch;
 
 	CG_TRY(cg_stream_scratch(stage->stream, aligned(more) + stage->bytes, &scratch));
 	*work = more ? cg_part(scratch, 0, more) : (struct cg_mem){ .bytes = 0 };
 	for (int k = 0; k < stage->n; k++) {
-		const struct cg_staged *p = &stage->pieces[k];
+		const struct cg_staged *p = &stage->staged[k];
 
 		*p->mem = cg_part(scratch, aligned(more) + p->at, (size_t)p->rows * p->row_bytes);
 	}
 	for (int k = 0; k < stage->n; k++)
-		if (stage->pieces[k].in) {
-			int code = copy(stage, &stage->pieces[k], 0);
+		if (stage->staged[k].in) {
+			int code = copy(stage, &stage->staged[k], 0);
 
 			if (code)
-				return cg_stage_close(stage, code);
+				return cg_staging_close(stage, code);
 		}
 	return CG_OK;
 }
 
-int cg_stage_close(struct cg_stage *stage, int code)
+int cg_staging_close(struct cg_staging *stage, int code)
 {
 	const struct cg_backend *backend = stage->stream->context->backend;
 	char first[CG_MESSAGE_MAX];
 
 	for (int k = 0; k < stage->n && !code; k++)
-		if (stage->pieces[k].out)
-			code = copy(stage, &stage->pieces[k], 1);
+		if (stage->staged[k].out)
+			code = copy(stage, &stage->staged[k], 1);
 	if (!stage->n)
 		return code;
 	if (!code)

@@ -3,7 +3,7 @@
  */
 #include "runtime/device/mem.h"
 
-struct cg_mem cg_work_take(struct cg_work *work, int64_t rows, int64_t columns, size_t bytes)
+struct cg_mem cg_work_alloc(struct cg_work *work, int64_t rows, int64_t columns, size_t bytes)
 {
 	size_t end;
 	struct cg_mem part;

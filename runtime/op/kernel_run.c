@@ -12,7 +12,7 @@ enum { ARGS_MAX = 4 * CG_SLOTS_MAX, PIECES = 4 };
 struct call {
 	struct cg_stream *stream;
 	const struct cg_kernel *kernel;
-	const struct cg_ready *ready;
+	const struct cg_kernel_entry *ready;
 	int64_t rows, units;
 	const struct cg_arg *args;
 	int n;
@@ -94,12 +94,12 @@ static int overlap(const struct call *c, const struct cg_argument *a, const stru
 	return between < (size_t)c->units * element(c, a) || pitch - between < (size_t)c->units * element(c, a);
 }
 
-/* An output is written by itself: it shares memory with no other argument of the piece. */
-static int check_overlap(const struct call *c, const struct cg_piece *piece)
+/* An output is written by itself: it shares memory with no other argument of the function. */
+static int check_overlap(const struct call *c, const struct cg_function *function)
 {
-	for (int k = 0; k < piece->n_arguments; k++)
-		for (int j = 0; j < piece->n_arguments; j++) {
-			const struct cg_argument *a = &piece->arguments[k], *b = &piece->arguments[j];
+	for (int k = 0; k < function->n_arguments; k++)
+		for (int j = 0; j < function->n_arguments; j++) {
+			const struct cg_argument *a = &function->arguments[k], *b = &function->arguments[j];
 			int x = find(c, a->name), y = find(c, b->name);
 
 			if (k != j && a->out && x >= 0 && y >= 0 && x != y && c->args[x].mem.data && c->args[y].mem.data &&
@@ -147,10 +147,10 @@ static int bind_given(const void *of, const struct cg_argument *a, struct cg_ope
 	return CG_OK;
 }
 
-static int is_wanted(const struct call *c, const struct cg_piece *piece)
+static int is_wanted(const struct call *c, const struct cg_function *function)
 {
-	for (int k = 0; k < piece->n_arguments; k++) {
-		int given = piece->arguments[k].out ? find(c, piece->arguments[k].name) : -1;
+	for (int k = 0; k < function->n_arguments; k++) {
+		int given = function->arguments[k].out ? find(c, function->arguments[k].name) : -1;
 
 		if (given >= 0 && c->args[given].mem.data)
 			return 1;
@@ -164,9 +164,9 @@ static int check_names(const struct call *c)
 	const char *names[CG_SLOTS_MAX * PIECES], *near;
 	int n = 0;
 
-	for (int p = 0; p < c->ready->plan->n_pieces; p++)
-		for (int k = 2; k < c->ready->plan->pieces[p].n_arguments; k++)
-			names[n++] = c->ready->plan->pieces[p].arguments[k].name;
+	for (int p = 0; p < c->ready->plan->n_functions; p++)
+		for (int k = 2; k < c->ready->plan->functions[p].n_arguments; k++)
+			names[n++] = c->ready->plan->functions[p].arguments[k].name;
 	for (int k = 0; k < c->n; k++) {
 		int known = 0;
 
@@ -187,24 +187,24 @@ static void choose(const struct call *c, int wanted[PIECES])
 	const struct cg_pass_plan *plan = c->ready->plan;
 	int point = c->kernel->shape == CG_POINT;
 
-	for (int p = 0; p < plan->n_pieces; p++) {
-		const struct cg_piece *piece = &plan->pieces[p];
+	for (int p = 0; p < plan->n_functions; p++) {
+		const struct cg_function *function = &plan->functions[p];
 
-		if ((piece->shape == CG_PIECE_POINT) != point || !is_wanted(c, piece))
+		if ((function->shape == CG_FUNCTION_POINT) != point || !is_wanted(c, function))
 			continue;
 		wanted[p] = 1;
 		/* A sum is wanted for its outputs; the part before it makes what it adds up. */
-		if (piece->shape == CG_PIECE_SUM)
+		if (function->shape == CG_FUNCTION_SUM)
 			wanted[p - 1] = 1;
 	}
 }
 
 /* Bytes of the sums of blocks that one function hands to the next. */
-static int scratch_bytes(const struct call *c, const struct cg_piece *piece, size_t *bytes)
+static int scratch_bytes(const struct call *c, const struct cg_function *function, size_t *bytes)
 {
 	int64_t blocks = c->rows / CG_SUM_ROWS + (c->rows % CG_SUM_ROWS != 0), elements;
 
-	if (__builtin_mul_overflow(blocks, cg_sum_values(piece), &elements) ||
+	if (__builtin_mul_overflow(blocks, cg_sum_values(function), &elements) ||
 	    __builtin_mul_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
 		return REFUSE("rows: sums over %lld rows do not fit in memory", (long long)c->rows);
 	*bytes = (size_t)elements * cg_acc_bytes(c->kernel->dtype);
@@ -212,16 +212,16 @@ static int scratch_bytes(const struct call *c, const struct cg_piece *piece, siz
 }
 
 /* Counts the host's memory among the operands for copying: each becomes dense. */
-static void stage_operands(const struct call *c, const struct cg_piece *piece, struct cg_operand *operands, struct cg_stage *stage)
+static void stage_operands(const struct call *c, const struct cg_function *function, struct cg_operand *operands, struct cg_staging *stage)
 {
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 		size_t bytes = (size_t)c->units * element(c, a);
 
-		if (!operands[k].mem.data || operands[k].mem.place == CG_DEVICE || !cg_is_parameter(piece, a))
+		if (!operands[k].mem.data || operands[k].mem.place == CG_DEVICE || !cg_is_parameter(function, a))
 			continue;
-		cg_stage_add(stage, &operands[k].mem, a->kind == CG_KIND_TENSOR ? c->rows : 1, bytes,
-		             (size_t)operands[k].stride * element(c, a), !a->out || piece->shape == CG_PIECE_SUM, a->out);
+		cg_staging_add(stage, &operands[k].mem, a->kind == CG_KIND_TENSOR ? c->rows : 1, bytes,
+		             (size_t)operands[k].stride * element(c, a), !a->out || function->shape == CG_FUNCTION_SUM, a->out);
 		operands[k].stride = c->units;
 	}
 }
@@ -233,32 +233,32 @@ static int run(const struct call *c)
 	const struct cg_backend *backend = c->stream->context->backend;
 	struct cg_operand operands[PIECES][CG_SLOTS_MAX];
 	int wanted[PIECES] = { 0 }, code = CG_OK;
-	struct cg_stage stage;
+	struct cg_staging stage;
 	struct cg_mem scratch;
 	size_t bytes = 0;
 
-	cg_stage_begin(&stage, c->stream);
+	cg_staging_begin(&stage, c->stream);
 	choose(c, wanted);
-	for (int p = 0; p < plan->n_pieces; p++)
+	for (int p = 0; p < plan->n_functions; p++)
 		if (wanted[p]) {
-			CG_TRY(cg_bind(&plan->pieces[p], bind_given, c, operands[p]));
-			CG_TRY(check_overlap(c, &plan->pieces[p]));
+			CG_TRY(cg_bind(&plan->functions[p], bind_given, c, operands[p]));
+			CG_TRY(check_overlap(c, &plan->functions[p]));
 		}
-	for (int p = 0; p < plan->n_pieces; p++)
-		if (wanted[p] && plan->pieces[p].shape == CG_PIECE_SUM_PART)
-			CG_TRY(scratch_bytes(c, &plan->pieces[p], &bytes));
-	for (int p = 0; p < plan->n_pieces && !backend->host; p++)
+	for (int p = 0; p < plan->n_functions; p++)
+		if (wanted[p] && plan->functions[p].shape == CG_FUNCTION_SUM_PART)
+			CG_TRY(scratch_bytes(c, &plan->functions[p], &bytes));
+	for (int p = 0; p < plan->n_functions && !backend->host; p++)
 		if (wanted[p])
-			stage_operands(c, &plan->pieces[p], operands[p], &stage);
-	CG_TRY(cg_stage_open(&stage, bytes, &scratch));
-	for (int p = 0; p < plan->n_pieces && !code; p++) {
-		for (int k = 0; wanted[p] && k < plan->pieces[p].n_arguments; k++)
-			if (plan->pieces[p].arguments[k].kind == CG_KIND_SCRATCH)
+			stage_operands(c, &plan->functions[p], operands[p], &stage);
+	CG_TRY(cg_staging_open(&stage, bytes, &scratch));
+	for (int p = 0; p < plan->n_functions && !code; p++) {
+		for (int k = 0; wanted[p] && k < plan->functions[p].n_arguments; k++)
+			if (plan->functions[p].arguments[k].kind == CG_KIND_SCRATCH)
 				operands[p][k].mem = scratch;
 		if (wanted[p])
 			code = backend->launch(c->stream->queue, c->ready->built, p, c->rows, c->units, operands[p]);
 	}
-	return cg_stage_close(&stage, code);
+	return cg_staging_close(&stage, code);
 }
 
 /* *known: the kernel's options once it is known to be one that this version runs. */
@@ -289,7 +289,7 @@ static int check_and_run(struct cg_stream *stream, const struct cg_kernel *kerne
 	}
 	if (stream->context->backend->supports(stream->context->device, kernel->dtype))
 		return cg_fail_in(CG_UNSUPPORTED, "cg_kernel_run");
-	CG_TRY(cg_ready_cell(stream->context, kernel->cell, options, kernel->pass, kernel->cell->n_stages > 1 ? kernel->stage : 0,
+	CG_TRY(cg_open_cell_kernel(stream->context, kernel->cell, options, kernel->pass, kernel->cell->n_stages > 1 ? kernel->stage : 0,
 	                     kernel->dtype, &c.ready));
 	CG_TRY(check_names(&c));
 	return run(&c);

@@ -19,7 +19,7 @@ struct cg_dim {
 };
 
 enum cg_dim_flag {
-	CG_SETTLED = 1,                  /* follows from others: `settle` of the row says it, no shape gives it */
+	CG_INFERRED = 1,                  /* follows from others: `infer` of the row says it, no shape gives it */
 	CG_UNSAID  = 2                   /* follows from others: the words of a problem are without it */
 };
 
@@ -128,7 +128,7 @@ struct cg_op {
 	int  plan;
 	/* Once the shapes that are there have given their sizes: the sizes that follow, *bound with them, and what must hold of all.
 	 * NULL: none follow. */
-	int  (*settle)(const struct cg_op *, void *op, unsigned *bound);
+	int  (*infer)(const struct cg_op *, void *op, unsigned *bound);
 	/* Do the attributes leave the input a meaning?  Else it may lack, or be anything.  NULL: they do. */
 	int  (*reads)(const struct cg_op *, const struct cg_port *, const void *op);
 	/* Weights that are in a product with every valid row, of an op that is ready.  NULL: those are the ports of two dimensions
@@ -137,7 +137,7 @@ struct cg_op {
 	/* The way that a call takes, in a few words for people.  NULL: the backend's. */
 	const char *(*route)(const void *op);
 	/* Makes ready what the call needs and refuses what it would, so that the call is work alone; close undoes it.  Sizes that
-	 * settle left unbound are known from here on.  A call that finds nothing ready does so itself.  NULL: there is nothing to
+	 * infer left unbound are known from here on.  A call that finds nothing ready does so itself.  NULL: there is nothing to
 	 * make ready. */
 	int  (*open)(struct cg_stream *, const struct cg_op *, void *op);
 	void (*close)(void *op);

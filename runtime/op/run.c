@@ -28,7 +28,7 @@ static int open_staged(struct cg_op_call *c)
 
 	CG_TRY(row->work(c->given, &bytes));
 	memcpy(c->staged.bytes, c->given, row->size);
-	cg_stage_begin(&c->stage, c->stream);
+	cg_staging_begin(&c->stage, c->stream);
 	for (const struct cg_port *port = row->ports; port->name; port++) {
 		struct cg_mem *m = (struct cg_mem *)(void *)(c->staged.bytes + port->at);
 		size_t n;
@@ -36,11 +36,11 @@ static int open_staged(struct cg_op_call *c)
 		if (!cg_present(*m) || m->place == CG_DEVICE)
 			continue;
 		CG_TRY(cg_op_bytes(row, port, c->given, &n));
-		cg_stage_add(&c->stage, m, 1, n, n, port->flow == CG_IN || (port->flow == CG_OUT_SUM && accumulate),
+		cg_staging_add(&c->stage, m, 1, n, n, port->flow == CG_IN || (port->flow == CG_OUT_SUM && accumulate),
 		             port->flow != CG_IN);
 	}
 	has_work = cg_present(c->work) && c->work.place == CG_DEVICE;
-	CG_TRY(cg_stage_open(&c->stage, has_work ? 0 : bytes, &own));
+	CG_TRY(cg_staging_open(&c->stage, has_work ? 0 : bytes, &own));
 	if (!has_work)
 		c->work = own;
 	c->is_staged = 1;
@@ -87,7 +87,7 @@ int cg_op_open(struct cg_op_call *c)
 int cg_op_close(struct cg_op_call *c, int code)
 {
 	if (c->is_staged)
-		code = cg_stage_close(&c->stage, code);
+		code = cg_staging_close(&c->stage, code);
 	if (cg_is_verbose(c->stream))
 		cg_verbose_op(c->stream, c->row, c->given, code, cg_milliseconds() - c->start);
 	return code;

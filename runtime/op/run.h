@@ -16,7 +16,7 @@ struct cg_op_call {
 	struct cg_mem work;
 	double start;                    /* of a call that ends with a line */
 	int is_staged;
-	struct cg_stage stage;
+	struct cg_staging stage;
 	union { size_t size; char bytes[CG_OP_BYTES]; } staged;
 };
 /* given: not yet read. */

@@ -304,7 +304,7 @@ static int bind_dimension(const struct cg_op *row, const struct cg_dimension *d,
 	struct sum sum = add_up(d, size, *bound);
 	int64_t rest;
 
-	if (sum.open > 1 || (sum.open && row->dims[sum.symbol].flags & CG_SETTLED))
+	if (sum.open > 1 || (sum.open && row->dims[sum.symbol].flags & CG_INFERRED))
 		return 1;
 	if (sum.overflow || got < sum.known)
 		return 0;

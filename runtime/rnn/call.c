@@ -172,7 +172,7 @@ int cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const str
 	int code = begin(&c, stream, rnn, CG_FORWARD, given);
 
 	if (!code && c.run.op)
-		code = cg_rnn_walk(stream, rnn, CG_FORWARD, c.run.op, &c.shape, c.run.work);
+		code = cg_rnn_run(stream, rnn, CG_FORWARD, c.run.op, &c.shape, c.run.work);
 	CG_TRY(cg_op_close(&c.run, code));
 	return rnn->net.training ? cg_reserve_write(stream, rnn, c.given, &c.shape) : CG_OK;
 }
@@ -183,6 +183,6 @@ int cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const st
 	int code = begin(&c, stream, rnn, CG_GRAD, given);
 
 	if (!code && c.run.op)
-		code = cg_rnn_walk(stream, rnn, CG_GRAD, c.run.op, &c.shape, c.run.work);
+		code = cg_rnn_run(stream, rnn, CG_GRAD, c.run.op, &c.shape, c.run.work);
 	return cg_op_close(&c.run, code);
 }

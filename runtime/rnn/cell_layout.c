@@ -39,7 +39,7 @@ static int place_gates(struct cg_rnn *rnn)
 static void place_runs(struct cg_rnn *rnn)
 {
 	for (int weight = 0; weight < rnn->net.n_weights; weight++) {
-		struct cg_rnn_run *last = rnn->n_runs ? &rnn->runs[rnn->n_runs - 1] : NULL;
+		struct cg_gate_range *last = rnn->n_runs ? &rnn->runs[rnn->n_runs - 1] : NULL;
 		int k = 0;
 
 		while (!rnn->gates[k].takes_input || rnn->gates[k].weight != weight)
@@ -47,7 +47,7 @@ static void place_runs(struct cg_rnn *rnn)
 		if (last && last->block + last->n == rnn->gates[k].block)
 			last->n++;
 		else
-			rnn->runs[rnn->n_runs++] = (struct cg_rnn_run){ weight, rnn->gates[k].block, 1 };
+			rnn->runs[rnn->n_runs++] = (struct cg_gate_range){ weight, rnn->gates[k].block, 1 };
 	}
 }
 
@@ -62,9 +62,9 @@ static int kept_as(const struct cg_rnn *rnn, int value)
 /* Is it an argument of a function of the plan? */
 static int takes(const struct cg_pass_plan *plan, int shape, int role, int index, int order)
 {
-	for (int p = 0; p < plan->n_pieces; p++)
-		for (int k = 0; plan->pieces[p].shape == shape && k < plan->pieces[p].n_arguments; k++) {
-			const struct cg_argument *a = &plan->pieces[p].arguments[k];
+	for (int p = 0; p < plan->n_functions; p++)
+		for (int k = 0; plan->functions[p].shape == shape && k < plan->functions[p].n_arguments; k++) {
+			const struct cg_argument *a = &plan->functions[p].arguments[k];
 
 			if (a->role == role && (index < 0 || a->index == index) && a->order == order)
 				return 1;
@@ -95,15 +95,15 @@ static void find_kept(struct cg_rnn *rnn)
 {
 	const struct cg_cell *cell = rnn->net.cell;
 
-	rnn->n_kept = cell->n_saves;
-	rnn->kept_h = kept_as(rnn, cell->prevs[rnn->output].value);
-	if (rnn->kept_h < 0)
-		rnn->kept_h = rnn->n_kept++;
-	rnn->kept_c = rnn->state < 0 ? -1 : kept_as(rnn, cell->prevs[rnn->state].value);
-	if (rnn->state >= 0 && rnn->kept_c < 0)
-		rnn->kept_c = rnn->n_kept++;
+	rnn->n_saved = cell->n_saves;
+	rnn->saved_h = kept_as(rnn, cell->prevs[rnn->output].value);
+	if (rnn->saved_h < 0)
+		rnn->saved_h = rnn->n_saved++;
+	rnn->saved_c = rnn->state < 0 ? -1 : kept_as(rnn, cell->prevs[rnn->state].value);
+	if (rnn->state >= 0 && rnn->saved_c < 0)
+		rnn->saved_c = rnn->n_saved++;
 	if (rnn->state >= 0)
-		rnn->kept[rnn->kept_c].acc = 1;
+		rnn->kept[rnn->saved_c].acc = 1;
 }
 
 static void find_vectors(struct cg_rnn *rnn)
@@ -128,20 +128,20 @@ int cg_rnn_lay_out_cell(struct cg_rnn *rnn)
 /* What the gradient's functions read decides what a walk must have at hand. */
 static void read_grad(struct cg_rnn *rnn, const struct cg_pass_plan *plan)
 {
-	rnn->sums_prev_h = takes(plan, CG_PIECE_SUM_PART, CG_ROLE_PREV, rnn->output, CG_VALUE);
-	rnn->sums_prev_c = rnn->state >= 0 && takes(plan, CG_PIECE_SUM_PART, CG_ROLE_PREV, rnn->state, CG_VALUE);
-	rnn->sums_carry  = takes(plan, CG_PIECE_SUM_PART, CG_ROLE_STATE, -1, CG_D) || takes(plan, CG_PIECE_SUM_PART, CG_ROLE_FEED, -1, CG_D);
-	rnn->keeps_gates = takes(plan, CG_PIECE_POINT, CG_ROLE_GATE, -1, CG_VALUE) ||
-	                   takes(plan, CG_PIECE_SUM_PART, CG_ROLE_GATE, -1, CG_VALUE);
-	rnn->uses_h_prev = takes(plan, CG_PIECE_POINT, CG_ROLE_PREV, rnn->output, CG_D);
-	for (int p = 0; p < plan->n_pieces; p++)
-		if (plan->pieces[p].shape == CG_PIECE_SUM_PART && rnn->sum_values < cg_sum_values(&plan->pieces[p]))
-			rnn->sum_values = cg_sum_values(&plan->pieces[p]);
+	rnn->sums_prev_h = takes(plan, CG_FUNCTION_SUM_PART, CG_ROLE_PREV, rnn->output, CG_VALUE);
+	rnn->sums_prev_c = rnn->state >= 0 && takes(plan, CG_FUNCTION_SUM_PART, CG_ROLE_PREV, rnn->state, CG_VALUE);
+	rnn->sums_carry  = takes(plan, CG_FUNCTION_SUM_PART, CG_ROLE_STATE, -1, CG_D) || takes(plan, CG_FUNCTION_SUM_PART, CG_ROLE_FEED, -1, CG_D);
+	rnn->keeps_gates = takes(plan, CG_FUNCTION_POINT, CG_ROLE_GATE, -1, CG_VALUE) ||
+	                   takes(plan, CG_FUNCTION_SUM_PART, CG_ROLE_GATE, -1, CG_VALUE);
+	rnn->uses_h_prev = takes(plan, CG_FUNCTION_POINT, CG_ROLE_PREV, rnn->output, CG_D);
+	for (int p = 0; p < plan->n_functions; p++)
+		if (plan->functions[p].shape == CG_FUNCTION_SUM_PART && rnn->sum_values < cg_sum_values(&plan->functions[p]))
+			rnn->sum_values = cg_sum_values(&plan->functions[p]);
 }
 
 static int check_projection(const struct cg_rnn *rnn, const struct cg_pass_plan *forward)
 {
-	int reads = takes(forward, CG_PIECE_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE);
+	int reads = takes(forward, CG_FUNCTION_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE);
 
 	if (rnn->net.P && (rnn->state < 0 || reads || rnn->net.cell->n_stages > 1))
 		return REFUSE("proj: cell %s: expected a state, one stage and equations without %s", rnn->net.cell->name,
@@ -151,9 +151,9 @@ static int check_projection(const struct cg_rnn *rnn, const struct cg_pass_plan 
 
 int cg_rnn_ready(struct cg_rnn *rnn)
 {
-	CG_TRY(cg_ready_cell(rnn->context, rnn->net.cell, rnn->options, CG_SEQ_FORWARD, 0, rnn->net.dtype, &rnn->forward));
+	CG_TRY(cg_open_cell_kernel(rnn->context, rnn->net.cell, rnn->options, CG_SEQ_FORWARD, 0, rnn->net.dtype, &rnn->forward));
 	if (rnn->net.training) {
-		CG_TRY(cg_ready_cell(rnn->context, rnn->net.cell, rnn->options, CG_SEQ_GRAD, 0, rnn->net.dtype, &rnn->grad));
+		CG_TRY(cg_open_cell_kernel(rnn->context, rnn->net.cell, rnn->options, CG_SEQ_GRAD, 0, rnn->net.dtype, &rnn->grad));
 		read_grad(rnn, rnn->grad->plan);
 	}
 	return check_projection(rnn, rnn->forward->plan);
@@ -162,10 +162,10 @@ int cg_rnn_ready(struct cg_rnn *rnn)
 static void read_feeds(struct cg_rnn *rnn, int grad, const struct cg_pass_plan *plan)
 {
 	for (int k = 0; k < rnn->net.cell->n_stages - 1; k++)
-		rnn->feed_kept[grad][k] = (signed char)cg_feed_saved(plan, k);
+		rnn->feed_saved[grad][k] = (signed char)cg_feed_saved(plan, k);
 }
 
-int cg_rnn_study(struct cg_rnn *rnn)
+int cg_rnn_analyse_gradient(struct cg_rnn *rnn)
 {
 	static const int passes[] = { CG_SEQ_FORWARD, CG_SEQ_GRAD };
 	struct cg_mistake mistake;

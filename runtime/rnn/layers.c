@@ -14,9 +14,9 @@ struct seq {
 	const struct cg_rnn_call *call;
 	const struct cg_rnn_shape *shape;
 	const struct cg_rnn_workspace *room;
-	struct cg_steps steps;
-	struct cg_rnn_kept_values kept;
-	struct cg_scan scan;                     /* of the pseudo-layer at hand */
+	struct cg_packed steps;
+	struct cg_rnn_saved_values kept;
+	struct cg_recurrence scan;                     /* of the pseudo-layer at hand */
 	int pass;
 };
 
@@ -34,18 +34,18 @@ static struct cg_matrix keep(struct seq *q, int layer, int d, struct cg_mem *kep
 	size_t at = (size_t)(layer * rnn->net.directions + d) * q->kept.bytes;
 
 	*gates = rnn->net.training && rnn->keeps_gates ? moved(q->kept.gates, at) : q->room->gates;
-	for (int k = 0; k < rnn->n_kept; k++)
+	for (int k = 0; k < rnn->n_saved; k++)
 		kept[k] = rnn->net.training ? moved(q->kept.values[k], at) : q->room->kept[k];
 	if (!rnn->net.training && !rnn->net.P)
-		kept[rnn->kept_h] = q->room->h[layer & 1][d];
+		kept[rnn->saved_h] = q->room->h[layer & 1][d];
 	if (rnn->net.P || !rnn->net.training)
 		return (struct cg_matrix){ q->room->h[layer & 1][d], rnn->net.H, 0 };
-	return (struct cg_matrix){ kept[rnn->kept_h], rnn->net.U, 0 };
+	return (struct cg_matrix){ kept[rnn->saved_h], rnn->net.U, 0 };
 }
 
 static struct cg_matrix h_of(struct seq *q, int layer, int d)
 {
-	struct cg_mem kept[CG_KEPT_MAX], gates;
+	struct cg_mem kept[CG_RNN_SAVED_MAX], gates;
 
 	return keep(q, layer, d, kept, &gates);
 }
@@ -79,9 +79,9 @@ static int clear_gaps(const struct seq *q)
 	if (all <= (host ? SMALL_ON_HOST : SMALL_ON_DEVICE))
 		return zero(q, reserve, all);
 	CG_TRY(zero(q, header, CG_RESERVE_HEADER));
-	for (int k = 0; k < rnn->n_kept + rnn->keeps_gates; k++) {
-		const struct cg_mem block = k < rnn->n_kept ? q->kept.values[k] : q->kept.gates;
-		const int is_acc = k == rnn->n_kept || rnn->kept[k].acc;
+	for (int k = 0; k < rnn->n_saved + rnn->keeps_gates; k++) {
+		const struct cg_mem block = k < rnn->n_saved ? q->kept.values[k] : q->kept.gates;
+		const int is_acc = k == rnn->n_saved || rnn->kept[k].acc;
 		const size_t gap = (size_t)-block.bytes % CG_WORK_ALIGN, each = is_acc ? acc : real;
 		const struct cg_mem first = cg_part(block, block.bytes, gap);
 
@@ -115,7 +115,7 @@ static struct cg_matrix state(const struct seq *q, struct cg_mem mem, int layer,
 
 static int64_t rows_of_first(const struct seq *q)
 {
-	return q->steps.S ? cg_steps_n(&q->steps, 0) : 0;
+	return q->steps.S ? cg_packed_rows(&q->steps, 0) : 0;
 }
 
 static struct cg_mem index_from(struct cg_mem index, int64_t row)
@@ -192,11 +192,11 @@ static int first(struct seq *q, struct cg_matrix given, int64_t width, struct cg
 static int begin(struct seq *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_scan *w = &q->scan;
+	struct cg_recurrence *w = &q->scan;
 
-	*w = (struct cg_scan){ .stream = q->stream, .steps = &q->steps, .direction = d, .bias = { q->room->bias, 0, 1 } };
-	cg_rnn_describe_scan(rnn, q->pass, layer * rnn->net.directions + d, q->call->params, q->call->params_backprop, w);
-	for (int k = 0; k < rnn->n_kept; k++)
+	*w = (struct cg_recurrence){ .stream = q->stream, .steps = &q->steps, .direction = d, .bias = { q->room->bias, 0, 1 } };
+	cg_rnn_fill_recurrence(rnn, q->pass, layer * rnn->net.directions + d, q->call->params, q->call->params_backprop, w);
+	for (int k = 0; k < rnn->n_saved; k++)
 		w->in_turn[k] = !rnn->net.training && !cg_rnn_is_read_later(rnn, k);
 	memcpy(w->feed, q->room->feed, sizeof w->feed);
 	memcpy(w->packed, q->room->packed, sizeof w->packed);
@@ -215,14 +215,14 @@ static int begin(struct seq *q, int layer, int d)
 /* A state after each row's last step, or what it began with, where the row has none. */
 static int last(const struct seq *q, struct cg_matrix src, struct cg_matrix given, struct cg_matrix to, int64_t width)
 {
-	const struct cg_steps *steps = &q->steps;
+	const struct cg_packed *steps = &q->steps;
 	int64_t n = rows_of_first(q);
 	struct cg_rows r = { .rows = n, .columns = width, .src = src, .dst = to, .from = steps->last, .to = steps->order };
 
 	if (!cg_present(to.mem))
 		return CG_OK;
 	if (steps->straight && n)
-		r.src = column(q, src, cg_steps_off(steps, q->scan.direction, steps->S - 1) * src.stride);
+		r.src = column(q, src, cg_packed_offset(steps, q->scan.direction, steps->S - 1) * src.stride);
 	CG_TRY(move(q, r));
 	if (n == steps->B || !cg_present(given.mem))
 		return CG_OK;            /* without a given state it is zero already */
@@ -239,7 +239,7 @@ static int end_forward(struct seq *q, int layer, int d)
 	CG_TRY(last(q, q->scan.h, state(q, c->input_h, layer, d, rnn->net.H), state(q, c->output_h, layer, d, rnn->net.H), rnn->net.H));
 	if (rnn->state < 0)
 		return CG_OK;
-	return last(q, (struct cg_matrix){ q->scan.kept[rnn->kept_c], rnn->net.U, 1 }, state(q, c->input_c, layer, d, rnn->net.U),
+	return last(q, (struct cg_matrix){ q->scan.kept[rnn->saved_c], rnn->net.U, 1 }, state(q, c->input_c, layer, d, rnn->net.U),
 	            state(q, c->output_c, layer, d, rnn->net.U), rnn->net.U);
 }
 
@@ -277,10 +277,10 @@ static int open(struct seq *q, struct cg_stream *stream, const struct cg_rnn *rn
 	cg_work_place((struct cg_mem *)(void *)&shape->workspace, sizeof shape->workspace / sizeof work, work);
 	if (rnn->net.training)
 		cg_seq_place_kept(rnn, shape->N, call->reserve, &q->kept);
-	return cg_steps_get(stream, rnn, shape, &q->steps);
+	return cg_packed_get(stream, rnn, shape, &q->steps);
 }
 
-int cg_seq_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
+int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
                    struct cg_mem work)
 {
 	int64_t states = (int64_t)rnn->net.layers * rnn->net.directions * call->B;
@@ -295,7 +295,7 @@ int cg_seq_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const str
 		for (int d = 0; d < rnn->net.directions; d++) {
 			CG_TRY(begin(&q, layer, d));
 			CG_TRY(cg_rnn_add_biases(rnn, layer * rnn->net.directions + d, call->params, &q.scan));
-			CG_TRY(cg_scan_forward(&q.scan));
+			CG_TRY(cg_recurrence_forward(&q.scan));
 			CG_TRY(end_forward(&q, layer, d));
 		}
 	return output(&q, rnn->net.layers - 1);
@@ -307,11 +307,11 @@ int cg_seq_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const str
 static int project(struct seq *q, int layer)
 {
 	for (int d = 0; d < q->rnn->net.directions && q->rnn->net.P; d++) {
-		struct cg_scan w = { .stream = q->stream, .steps = &q->steps };
+		struct cg_recurrence w = { .stream = q->stream, .steps = &q->steps };
 
-		cg_rnn_describe_scan(q->rnn, q->pass, layer * q->rnn->net.directions + d, q->call->params, none.mem, &w);
+		cg_rnn_fill_recurrence(q->rnn, q->pass, layer * q->rnn->net.directions + d, q->call->params, none.mem, &w);
 		w.h = keep(q, layer, d, w.kept, &w.gates);
-		CG_TRY(cg_scan_project(&w, 0, q->steps.N));
+		CG_TRY(cg_recurrence_project(&w, 0, q->steps.N));
 	}
 	return CG_OK;
 }
@@ -354,16 +354,16 @@ static int inner_dy(struct seq *q, int layer, int d, struct cg_matrix *dy)
 /* Puts a caller's gradient of a last state where each row's last step reads it. */
 static int prefill(struct seq *q, struct cg_mem given, int layer, int d, int64_t width, struct cg_mem carry)
 {
-	const struct cg_steps *steps = &q->steps;
+	const struct cg_packed *steps = &q->steps;
 	int64_t n = rows_of_first(q);
 	size_t all = (size_t)((q->scan.every_carry ? steps->N + steps->B : 2 * steps->B) * width) * cg_acc_bytes(q->rnn->net.dtype);
-	struct cg_matrix src = state(q, given, layer, d, width), last = cg_scan_carry(&q->scan, carry, width, -1);
+	struct cg_matrix src = state(q, given, layer, d, width), last = cg_recurrence_carry(&q->scan, carry, width, -1);
 
 	if (!cg_present(given))
 		return zero(q, carry, all);
 	if (steps->straight)
 		return move(q, (struct cg_rows){ .rows = steps->B, .columns = width, .src = src,
-		                                 .dst = cg_scan_carry(&q->scan, carry, width, steps->S - 1) });
+		                                 .dst = cg_recurrence_carry(&q->scan, carry, width, steps->S - 1) });
 	if (!q->scan.every_carry)
 		CG_TRY(move(q, (struct cg_rows){ .rows = steps->B, .columns = width, .src = src, .dst = { carry, width, 1 },
 		                                 .from = steps->order }));
@@ -376,7 +376,7 @@ static int prefill(struct seq *q, struct cg_mem given, int layer, int d, int64_t
 /* With a projection: dh of all rows begins as dy, and the last ones' with the gradient of output_h. */
 static int prefill_projected(struct seq *q, int layer, int d)
 {
-	const struct cg_steps *steps = &q->steps;
+	const struct cg_packed *steps = &q->steps;
 	const struct cg_rnn *rnn = q->rnn;
 	struct cg_matrix given = state(q, q->call->output_h_backprop, layer, d, rnn->net.H);
 	struct cg_rows r = { .rows = rows_of_first(q), .columns = rnn->net.P, .src = given, .dst = q->scan.dh, .add = 1 };
@@ -394,7 +394,7 @@ static int prefill_projected(struct seq *q, int layer, int d)
 	r.from = steps->order;
 	r.to = steps->last;
 	if (steps->straight)
-		r.dst = column(q, r.dst, cg_steps_off(steps, d, steps->S - 1) * rnn->net.P);
+		r.dst = column(q, r.dst, cg_packed_offset(steps, d, steps->S - 1) * rnn->net.P);
 	return move(q, r);
 }
 
@@ -403,7 +403,7 @@ static int begin_backward(struct seq *q, int layer, int d)
 	const struct cg_rnn *rnn = q->rnn;
 	const struct cg_rnn_call *c = q->call;
 	const struct cg_rnn_workspace *r = q->room;
-	struct cg_scan *w = &q->scan;
+	struct cg_recurrence *w = &q->scan;
 
 	CG_TRY(begin(q, layer, d));
 	w->d_gates = r->d_gates;
@@ -419,9 +419,9 @@ static int begin_backward(struct seq *q, int layer, int d)
 	w->sum = r->sum;
 	w->accumulate = c->accumulate;
 	if (cg_present(c->input_h_backprop))
-		w->d_h_first = rnn->net.P ? (struct cg_matrix){ r->carry_h, rnn->net.P, 1 } : cg_scan_carry(w, r->carry_h, rnn->net.H, -1);
+		w->d_h_first = rnn->net.P ? (struct cg_matrix){ r->carry_h, rnn->net.P, 1 } : cg_recurrence_carry(w, r->carry_h, rnn->net.H, -1);
 	if (cg_present(c->input_c_backprop) && rnn->state >= 0)
-		w->d_c_first = cg_scan_carry(w, r->carry_c, rnn->net.U, -1);
+		w->d_c_first = cg_recurrence_carry(w, r->carry_c, rnn->net.U, -1);
 	CG_TRY(layer == rnn->net.layers - 1 ? last_dy(q, d, &w->dy) : inner_dy(q, layer, d, &w->dy));
 	CG_TRY(rnn->net.P ? prefill_projected(q, layer, d) : prefill(q, c->output_h_backprop, layer, d, rnn->net.H, w->carry_h));
 	return rnn->state < 0 ? CG_OK : prefill(q, c->output_c_backprop, layer, d, rnn->net.U, w->carry_c);
@@ -440,7 +440,7 @@ static int first_backprop(const struct seq *q, struct cg_mem to, struct cg_matri
 static int end_backward(struct seq *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	const struct cg_scan *w = &q->scan;
+	const struct cg_recurrence *w = &q->scan;
 
 	CG_TRY(first_backprop(q, q->call->input_h_backprop, w->d_h_first, layer, d));
 	return rnn->state < 0 ? CG_OK : first_backprop(q, q->call->input_c_backprop, w->d_c_first, layer, d);
@@ -463,14 +463,14 @@ static int layer_dx(struct seq *q, int layer, int d)
 		c = (struct cg_matrix){ q->room->dx_real, width, 0 };
 	else if (done && q->steps.straight)
 		c = to;
-	CG_TRY(cg_scan_dx(&q->scan, d > 0, sums, c));
+	CG_TRY(cg_recurrence_dx(&q->scan, d > 0, sums, c));
 	if (!done || layer || q->steps.straight)
 		return CG_OK;
 	CG_TRY(clear(q, to.mem, q->steps.T * q->steps.B * rnn->net.I, 1));
 	return move(q, (struct cg_rows){ .rows = N, .columns = width, .src = sums, .dst = to, .to = q->steps.row[d] });
 }
 
-int cg_seq_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
+int cg_layers_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
                     struct cg_mem work)
 {
 	struct seq q;
@@ -482,7 +482,7 @@ int cg_seq_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const st
 			CG_TRY(project(&q, layer - 1));
 		for (int d = 0; d < rnn->net.directions; d++) {
 			CG_TRY(begin_backward(&q, layer, d));
-			CG_TRY(cg_scan_backward(&q.scan));
+			CG_TRY(cg_recurrence_backward(&q.scan));
 			CG_TRY(end_backward(&q, layer, d));
 			CG_TRY(layer_dx(&q, layer, d));
 		}

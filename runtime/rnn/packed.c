@@ -8,7 +8,7 @@
 
 struct held {
 	struct cg_attachment attachment;
-	struct cg_steps steps;
+	struct cg_packed steps;
 	int directions, time_major;
 	int sent;                                /* to a device, which may still be reading the host's side */
 	int32_t *lengths;                        /* [B]; NULL: all T */
@@ -17,7 +17,7 @@ struct held {
 	struct cg_mem device;
 };
 
-int cg_steps_count(struct cg_rnn_shape *shape)
+int cg_packed_count(struct cg_rnn_shape *shape)
 {
 	const int64_t T = shape->T, B = shape->B;
 	const int32_t *lengths = shape->lengths;
@@ -44,7 +44,7 @@ static int64_t length(const struct held *held, int64_t b)
 /* n and off of each step from how many rows have each length; order: batch rows by falling length, equal ones as they came. */
 static void sort_rows(struct held *held, int64_t *n, int64_t *off, int64_t *order)
 {
-	const struct cg_steps *steps = &held->steps;
+	const struct cg_packed *steps = &held->steps;
 
 	for (int64_t s = 0; s <= steps->S; s++)
 		n[s] = 0;
@@ -75,7 +75,7 @@ struct arrays { int64_t *n, *off, *order, *last, *row[2], *t[2], *b, *cross, *pr
 
 static size_t lay_out(struct held *held, int64_t *base, struct cg_mem device, struct arrays *a)
 {
-	struct cg_steps *s = &held->steps;
+	struct cg_packed *s = &held->steps;
 	int two = held->directions == 2;
 	const struct { int64_t **array, elements; struct cg_mem *mem; } list[] = {
 		{ &a->n, s->S + 1, NULL }, { &a->off, s->S, NULL }, { &a->order, s->B, &s->order }, { &a->last, s->B, &s->last },
@@ -96,7 +96,7 @@ static size_t lay_out(struct held *held, int64_t *base, struct cg_mem device, st
 
 static void fill(struct held *held, const struct arrays *a)
 {
-	const struct cg_steps *steps = &held->steps;
+	const struct cg_packed *steps = &held->steps;
 
 	sort_rows(held, a->n, a->off, a->order);
 	for (int64_t s = 0; s < steps->S; s++)
@@ -146,7 +146,7 @@ static int make_room(struct cg_stream *stream, struct held *held, size_t element
 
 static int same(const struct held *held, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
-	const struct cg_steps *s = &held->steps;
+	const struct cg_packed *s = &held->steps;
 	const int32_t *lengths = shape->lengths;
 
 	return s->n && s->T == shape->T && s->B == shape->B &&
@@ -176,7 +176,7 @@ static int make(struct cg_stream *stream, struct held *held, const struct cg_rnn
 	if (held->sent)
 		CG_TRY(backend->sync(stream->queue));
 	held->sent = 0;
-	held->steps = (struct cg_steps){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest };
+	held->steps = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest };
 	held->directions = rnn->net.directions;
 	held->time_major = rnn->net.time_major;
 	CG_TRY(copy_lengths(held, shape->B, shape->lengths));
@@ -213,12 +213,12 @@ static void free_host(struct cg_attachment *attachment)
 
 static const struct cg_attachment_kind steps_of_a_call = { free_device, free_host };
 
-int cg_steps_get(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, struct cg_steps *steps)
+int cg_packed_get(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, struct cg_packed *steps)
 {
 	struct held *held;
 
 	if (shape->is_dense) {
-		*steps = (struct cg_steps){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .straight = 1 };
+		*steps = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .straight = 1 };
 		return CG_OK;
 	}
 	held = (struct held *)cg_stream_attachment(stream, &steps_of_a_call, sizeof *held);

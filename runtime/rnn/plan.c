@@ -153,7 +153,7 @@ static int check_config(const struct cg_rnn_config *c)
 	return cg_rnn_check_route(c->route);
 }
 
-int cg_rnn_outline(const struct cg_rnn_config *c, struct cg_rnn *rnn)
+int cg_rnn_describe(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 {
 	CG_TRY(check_config(c));
 	*rnn = (struct cg_rnn){
@@ -211,12 +211,12 @@ static void fill_op(struct cg_rnn *rnn)
 
 static int fill(struct cg_rnn *rnn, struct cg_context *context, const struct cg_rnn_config *config)
 {
-	CG_TRY(cg_rnn_outline(config, rnn));
+	CG_TRY(cg_rnn_describe(config, rnn));
 	rnn->context = context;
 	if (context->backend->supports(context->device, rnn->net.dtype))
 		return cg_fail_in(CG_UNSUPPORTED, "rnn");
-	CG_TRY(cg_rnn_study(rnn));
-	CG_TRY(cg_rnn_take_route(rnn, config->route));
+	CG_TRY(cg_rnn_analyse_gradient(rnn));
+	CG_TRY(cg_rnn_open_route(rnn, config->route));
 	return rnn->vendor ? CG_OK : cg_rnn_ready(rnn);
 }
 
@@ -239,8 +239,8 @@ int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, 
 		return code;
 	}
 	fill_op(rnn);
-	cg_cell_hold(rnn->net.cell);
-	cg_context_hold(context);
+	cg_cell_retain(rnn->net.cell);
+	cg_context_retain(context);
 	*result = rnn;
 	return CG_OK;
 }
@@ -249,23 +249,23 @@ void cg_rnn_close(struct cg_rnn *rnn)
 {
 	if (!rnn)
 		return;
-	cg_rnn_leave_route(rnn);
-	cg_cell_drop(rnn->net.cell);
+	cg_rnn_close_route(rnn);
+	cg_cell_release(rnn->net.cell);
 	cg_close(rnn->context);
 	cg_memory(rnn, 0);
 }
 
-int cg_rnn_would(struct cg_context *context, const struct cg_rnn_config *config, char route[CG_ROUTE_MAX])
+int cg_rnn_find_route(struct cg_context *context, const struct cg_rnn_config *config, char route[CG_ROUTE_MAX])
 {
 	struct cg_rnn rnn;
 	int code;
 
-	CG_TRY(cg_rnn_outline(config, &rnn));
+	CG_TRY(cg_rnn_describe(config, &rnn));
 	rnn.context = context;
 	CG_TRY(context->backend->supports(context->device, rnn.net.dtype));
-	CG_TRY(cg_rnn_study(&rnn));
-	code = cg_rnn_take_route(&rnn, config->route);
-	cg_rnn_leave_route(&rnn);
+	CG_TRY(cg_rnn_analyse_gradient(&rnn));
+	code = cg_rnn_open_route(&rnn, config->route);
+	cg_rnn_close_route(&rnn);
 	snprintf(route, CG_ROUTE_MAX, "%s", rnn.route);
 	return code;
 }

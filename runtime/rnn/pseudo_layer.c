@@ -13,7 +13,7 @@ static struct cg_matrix part_of(const struct cg_rnn *rnn, int pseudo_layer, stru
 }
 
 /* The matrices of params or of their gradient, biases apart. */
-static void place_grads(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem grads, struct cg_scan *w)
+static void place_grads(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem grads, struct cg_recurrence *w)
 {
 	w->input.grad = part_of(rnn, pseudo_layer, grads, CG_RNN_INPUT, 0);
 	w->recurrent.grad = part_of(rnn, pseudo_layer, grads, CG_RNN_RECURRENT, 0);
@@ -26,8 +26,8 @@ static void place_grads(const struct cg_rnn *rnn, int pseudo_layer, struct cg_me
 	w->wants_sums = 1;
 }
 
-void cg_rnn_describe_scan(const struct cg_rnn *rnn, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
-                          struct cg_scan *w)
+void cg_rnn_fill_recurrence(const struct cg_rnn *rnn, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
+                          struct cg_recurrence *w)
 {
 	w->kernel = pass == CG_FORWARD ? rnn->forward : rnn->grad;
 	w->bytes[0] = cg_dtype_bytes(rnn->net.dtype);
@@ -36,12 +36,12 @@ void cg_rnn_describe_scan(const struct cg_rnn *rnn, int pass, int pseudo_layer, 
 	w->gate = rnn->gates;
 	w->runs = rnn->runs;
 	w->first = rnn->first;
-	w->feed_kept = rnn->feed_kept[pass != CG_FORWARD];
+	w->feed_saved = rnn->feed_saved[pass != CG_FORWARD];
 	w->n_runs = rnn->n_runs;
 	w->n_blocks = rnn->n_blocks;
 	w->output = rnn->output;
-	w->kept_h = rnn->kept_h;
-	w->kept_c = rnn->kept_c;
+	w->saved_h = rnn->saved_h;
+	w->saved_c = rnn->saved_c;
 	w->uses_h_prev = rnn->uses_h_prev;
 	w->U = rnn->net.U;
 	w->H = rnn->net.H;
@@ -57,14 +57,14 @@ void cg_rnn_describe_scan(const struct cg_rnn *rnn, int pass, int pseudo_layer, 
 		place_grads(rnn, pseudo_layer, params_backprop, w);
 }
 
-int cg_rnn_add_biases(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem params, const struct cg_scan *w)
+int cg_rnn_add_biases(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *w)
 {
 	struct cg_rows r = { .dtype = rnn->net.dtype, .rows = 1, .columns = rnn->net.n_weights * rnn->net.U, .dst = w->bias };
 
 	r.src = part_of(rnn, pseudo_layer, params, CG_RNN_BIAS_R, 0);
 	CG_TRY(cg_copy_rows(w->stream, &r));
 	for (int k = 0; k < rnn->n_runs; k++) {
-		const struct cg_rnn_run *run = &rnn->runs[k];
+		const struct cg_gate_range *run = &rnn->runs[k];
 		size_t at = (size_t)(run->block * rnn->net.U) * cg_acc_bytes(rnn->net.dtype);
 
 		r.columns = run->n * rnn->net.U;
@@ -76,10 +76,10 @@ int cg_rnn_add_biases(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem 
 	return CG_OK;
 }
 
-size_t cg_rnn_packed(const struct cg_rnn *rnn, int pass, int stage, int64_t B, int64_t N)
+size_t cg_rnn_packed_bytes(const struct cg_rnn *rnn, int pass, int stage, int64_t B, int64_t N)
 {
 	int64_t gates = (rnn->first[stage + 1] - rnn->first[stage]) * rnn->net.U;
-	struct cg_gemm g = cg_scan_product(rnn->net.dtype, pass != CG_FORWARD, 0, gates, stage ? rnn->net.U : rnn->net.H, B);
+	struct cg_gemm g = cg_recurrence_product(rnn->net.dtype, pass != CG_FORWARD, 0, gates, stage ? rnn->net.U : rnn->net.H, B);
 
 	return cg_scan_packed(rnn->context, &g, N);
 }

@@ -9,25 +9,25 @@
 enum { ALL_STEPS = -1 };
 static const struct cg_matrix none = { .stride = 0 };
 
-static int is_grad(const struct cg_scan *w)
+static int is_grad(const struct cg_recurrence *w)
 {
 	return w->kernel->pass == CG_GRAD || w->kernel->pass == CG_SEQ_GRAD;
 }
 
 /* Kernels of a sequence carry states from step to step in acc, and take what reaches the output from elsewhere apart; those of a
  * step alone have states rounded, and take all that reaches a state as one. */
-static int is_of_sequence(const struct cg_scan *w)
+static int is_of_sequence(const struct cg_recurrence *w)
 {
 	return w->kernel->pass == CG_SEQ_FORWARD || w->kernel->pass == CG_SEQ_GRAD;
 }
 
-static int n_stages(const struct cg_scan *w)
+static int n_stages(const struct cg_recurrence *w)
 {
 	return w->kernel->cell->n_stages;
 }
 
 /* Of a matrix from a row and a column on. */
-static struct cg_matrix at(const struct cg_scan *w, struct cg_matrix m, int64_t row, int64_t column)
+static struct cg_matrix at(const struct cg_recurrence *w, struct cg_matrix m, int64_t row, int64_t column)
 {
 	size_t bytes = (size_t)(row * m.stride + column) * w->bytes[m.acc];
 
@@ -38,47 +38,47 @@ static struct cg_matrix at(const struct cg_scan *w, struct cg_matrix m, int64_t 
 	return m;
 }
 
-static struct cg_matrix gates(const struct cg_scan *w)
+static struct cg_matrix gates(const struct cg_recurrence *w)
 {
 	return (struct cg_matrix){ w->gates, w->n_blocks * w->U, 1 };
 }
 
-static struct cg_matrix d_gates(const struct cg_scan *w)
+static struct cg_matrix d_gates(const struct cg_recurrence *w)
 {
 	return (struct cg_matrix){ w->d_gates, w->n_blocks * w->U, 0 };
 }
 
-static int64_t off(const struct cg_scan *w, int64_t s)
+static int64_t off(const struct cg_recurrence *w, int64_t s)
 {
-	return cg_steps_off(w->steps, w->direction, s);
+	return cg_packed_offset(w->steps, w->direction, s);
 }
 
 /* The first row of a step in a value that forward keeps: of every step, or of so many in turn. */
-static int64_t kept_row(const struct cg_scan *w, int k, int64_t s)
+static int64_t kept_row(const struct cg_recurrence *w, int k, int64_t s)
 {
 	if (s == ALL_STEPS)
 		return 0;
 	return w->in_turn[k] ? s % w->in_turn[k] * w->steps->B : off(w, s);
 }
 
-static struct cg_matrix kept(const struct cg_scan *w, int k)
+static struct cg_matrix kept(const struct cg_recurrence *w, int k)
 {
-	return (struct cg_matrix){ w->kept[k], w->U, k == w->kept_c && is_of_sequence(w) };
+	return (struct cg_matrix){ w->kept[k], w->U, k == w->saved_c && is_of_sequence(w) };
 }
 
 /* The output after a step. */
-static struct cg_matrix h_of(const struct cg_scan *w, int64_t s)
+static struct cg_matrix h_of(const struct cg_recurrence *w, int64_t s)
 {
-	return at(w, w->h, kept_row(w, w->kept_h, s), 0);
+	return at(w, w->h, kept_row(w, w->saved_h, s), 0);
 }
 
 /* Of a matrix of weights the part of gates from the k-th on. */
-static struct cg_matrix of_gates(const struct cg_scan *w, struct cg_matrix m, int64_t k)
+static struct cg_matrix of_gates(const struct cg_recurrence *w, struct cg_matrix m, int64_t k)
 {
 	return w->by_input ? at(w, m, 0, k * w->U) : at(w, m, k * w->U, 0);
 }
 
-struct cg_matrix cg_scan_carry(const struct cg_scan *w, struct cg_mem carry, int64_t width, int64_t s)
+struct cg_matrix cg_recurrence_carry(const struct cg_recurrence *w, struct cg_mem carry, int64_t width, int64_t s)
 {
 	int64_t B = w->steps->B, row = w->every_carry ? s < 0 ? w->steps->N : off(w, s) : (s + 2) % 2 * B;
 
@@ -87,12 +87,12 @@ struct cg_matrix cg_scan_carry(const struct cg_scan *w, struct cg_mem carry, int
 
 /* ---- the arguments of a kernel ---- */
 
-static struct cg_matrix prev_of(const struct cg_scan *w, const struct cg_argument *a, int64_t s)
+static struct cg_matrix prev_of(const struct cg_recurrence *w, const struct cg_argument *a, int64_t s)
 {
 	int is_h = a->index == w->output;
 
 	if (a->order != CG_VALUE && s)
-		return cg_scan_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s - 1);
+		return cg_recurrence_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s - 1);
 	if (a->order != CG_VALUE)
 		return is_h ? w->d_h_first : w->d_c_first;
 	/* Where one step is all, its state before is nowhere but in c_first. */
@@ -100,12 +100,12 @@ static struct cg_matrix prev_of(const struct cg_scan *w, const struct cg_argumen
 		return (struct cg_matrix){ is_h ? w->prev_h : w->prev_c, w->U, !is_h && is_of_sequence(w) };
 	if (s == ALL_STEPS || !s)
 		return is_h ? w->h_first : w->c_first;
-	return is_h ? h_of(w, s - 1) : at(w, kept(w, w->kept_c), kept_row(w, w->kept_c, s - 1), 0);
+	return is_h ? h_of(w, s - 1) : at(w, kept(w, w->saved_c), kept_row(w, w->saved_c, s - 1), 0);
 }
 
-static struct cg_matrix state_of(const struct cg_scan *w, const struct cg_argument *a, int64_t s)
+static struct cg_matrix state_of(const struct cg_recurrence *w, const struct cg_argument *a, int64_t s)
 {
-	int is_h = a->index == w->output, k = is_h ? w->kept_h : w->kept_c;
+	int is_h = a->index == w->output, k = is_h ? w->saved_h : w->saved_c;
 
 	if (a->order == CG_VALUE)
 		return at(w, kept(w, k), kept_row(w, k, s), 0);
@@ -115,15 +115,15 @@ static struct cg_matrix state_of(const struct cg_scan *w, const struct cg_argume
 		return (struct cg_matrix){ is_h ? w->carry_h : w->carry_c, w->U, is_of_sequence(w) };
 	if (!is_of_sequence(w) && s == w->steps->S - 1)
 		return at(w, is_h ? w->dy : w->dc, off(w, s), 0);
-	return cg_scan_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s);
+	return cg_recurrence_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s);
 }
 
-static struct cg_matrix saved_of(const struct cg_scan *w, int k, int64_t s)
+static struct cg_matrix saved_of(const struct cg_recurrence *w, int k, int64_t s)
 {
 	return at(w, kept(w, k), kept_row(w, k, s), 0);
 }
 
-static struct cg_matrix feed_of(const struct cg_scan *w, const struct cg_argument *a, int64_t s)
+static struct cg_matrix feed_of(const struct cg_recurrence *w, const struct cg_argument *a, int64_t s)
 {
 	int d = a->order != CG_VALUE, packed = d ? w->every_carry : is_grad(w);
 
@@ -132,7 +132,7 @@ static struct cg_matrix feed_of(const struct cg_scan *w, const struct cg_argumen
 }
 
 /* The gradient of a gate's bias goes to bW and to bR, where the gate has both; side 1 is the second of the two. */
-static struct cg_matrix bias_of(const struct cg_scan *w, int gate, int side)
+static struct cg_matrix bias_of(const struct cg_recurrence *w, int gate, int side)
 {
 	const struct cg_rnn_gate *g = &w->gate[gate];
 
@@ -142,7 +142,7 @@ static struct cg_matrix bias_of(const struct cg_scan *w, int gate, int side)
 }
 
 /* How many elements behind the first place for a sum the second is, where one launch fills both; 0: there is none. */
-static int64_t second_of(const struct cg_scan *w, const struct cg_argument *a)
+static int64_t second_of(const struct cg_recurrence *w, const struct cg_argument *a)
 {
 	struct cg_matrix first, second;
 
@@ -151,14 +151,14 @@ static int64_t second_of(const struct cg_scan *w, const struct cg_argument *a)
 	return cg_present(second.mem) ? (int64_t)((second.mem.offset - first.mem.offset) / w->bytes[0]) : 0;
 }
 
-static struct cg_matrix vector_of(const struct cg_scan *w, const struct cg_argument *a, int side)
+static struct cg_matrix vector_of(const struct cg_recurrence *w, const struct cg_argument *a, int side)
 {
 	if (a->order == CG_VALUE)
 		return (struct cg_matrix){ w->vector[a->index], 0, 0 };
 	return side ? none : (struct cg_matrix){ w->d_vector[a->index], 0, 0 };
 }
 
-static struct cg_matrix tensor_of(const struct cg_scan *w, const struct cg_argument *a, int64_t s, int side)
+static struct cg_matrix tensor_of(const struct cg_recurrence *w, const struct cg_argument *a, int64_t s, int side)
 {
 	int64_t row = s == ALL_STEPS ? 0 : off(w, s);
 	int is_value = a->order == CG_VALUE;
@@ -178,12 +178,12 @@ static struct cg_matrix tensor_of(const struct cg_scan *w, const struct cg_argum
 }
 
 /* A launch: of a step, or of all. */
-struct at_step { const struct cg_scan *scan; int64_t s; int side; };
+struct at_step { const struct cg_recurrence *scan; int64_t s; int side; };
 
 static int bind(const void *of, const struct cg_argument *a, struct cg_operand *operand)
 {
 	const struct at_step *at = of;
-	const struct cg_scan *w = at->scan;
+	const struct cg_recurrence *w = at->scan;
 	struct cg_matrix m = tensor_of(w, a, at->s, at->side);
 
 	*operand = (struct cg_operand){ .mem = m.mem, .stride = m.stride };
@@ -196,22 +196,22 @@ static int bind(const void *of, const struct cg_argument *a, struct cg_operand *
 	return CG_OK;
 }
 
-static int launch(const struct cg_scan *w, int piece, int64_t s, int side)
+static int launch(const struct cg_recurrence *w, int function, int64_t s, int side)
 {
 	const struct at_step at = { w, s, side };
 
-	return cg_launch(w->stream, w->kernel, piece, s == ALL_STEPS ? w->steps->N : cg_steps_n(w->steps, s), w->U, bind, &at);
+	return cg_launch(w->stream, w->kernel, function, s == ALL_STEPS ? w->steps->N : cg_packed_rows(w->steps, s), w->U, bind, &at);
 }
 
 /* ---- products and rows ---- */
 
-static int multiply(const struct cg_scan *w, struct cg_gemm *g)
+static int multiply(const struct cg_recurrence *w, struct cg_gemm *g)
 {
 	g->dtype = w->kernel->dtype;
 	return cg_multiply(w->stream, g);
 }
 
-static int move(const struct cg_scan *w, int64_t rows, int64_t columns, struct cg_matrix src, struct cg_matrix dst, int add)
+static int move(const struct cg_recurrence *w, int64_t rows, int64_t columns, struct cg_matrix src, struct cg_matrix dst, int add)
 {
 	const struct cg_rows r = { .dtype = w->kernel->dtype, .rows = rows, .columns = columns, .src = src, .dst = dst,
 	                           .add = add };
@@ -220,27 +220,27 @@ static int move(const struct cg_scan *w, int64_t rows, int64_t columns, struct c
 }
 
 /* The columns of the gates of a stage that a recurrent product adds to. */
-static int64_t stage_columns(const struct cg_scan *w, int stage)
+static int64_t stage_columns(const struct cg_recurrence *w, int stage)
 {
 	return (w->first[stage + 1] - w->first[stage]) * w->U;
 }
 
 /* Those of what it takes: the output, or a feed. */
-static int64_t stage_width(const struct cg_scan *w, int stage)
+static int64_t stage_width(const struct cg_recurrence *w, int stage)
 {
 	return stage ? w->U : w->H;
 }
 
-struct cg_gemm cg_scan_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows)
+struct cg_gemm cg_recurrence_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows)
 {
 	return (struct cg_gemm){ .dtype = dtype, .m = rows, .n = back ? h : gates, .k = back ? gates : h,
 	                         .transpose_b = back == by_input };
 }
 
 /* The recurrent product of a stage: forward what its gates add, backward what it hands back. */
-static struct cg_gemm stage_product(const struct cg_scan *w, int stage, int64_t rows)
+static struct cg_gemm stage_product(const struct cg_recurrence *w, int stage, int64_t rows)
 {
-	struct cg_gemm g = cg_scan_product(w->kernel->dtype, is_grad(w), w->by_input, stage_columns(w, stage), stage_width(w, stage),
+	struct cg_gemm g = cg_recurrence_product(w->kernel->dtype, is_grad(w), w->by_input, stage_columns(w, stage), stage_width(w, stage),
 	                                   rows);
 
 	g.b = of_gates(w, w->recurrent.value, w->first[stage]);
@@ -255,7 +255,7 @@ size_t cg_scan_packed(const struct cg_context *context, const struct cg_gemm *g,
 	return context->backend->packed(context->device, g);
 }
 
-static int pack(const struct cg_scan *w)
+static int pack(const struct cg_recurrence *w)
 {
 	for (int stage = 0; stage < n_stages(w); stage++) {
 		struct cg_gemm g = stage_product(w, stage, w->steps->B);
@@ -267,9 +267,9 @@ static int pack(const struct cg_scan *w)
 }
 
 /* What the recurrent product of a stage takes at a step: in the gradient, of all steps. */
-static struct cg_matrix operand_of(const struct cg_scan *w, int stage, int64_t s)
+static struct cg_matrix operand_of(const struct cg_recurrence *w, int stage, int64_t s)
 {
-	int saved = stage ? w->feed_kept[stage - 1] : -1;
+	int saved = stage ? w->feed_saved[stage - 1] : -1;
 
 	if (saved >= 0)
 		return saved_of(w, saved, s);
@@ -281,7 +281,7 @@ static struct cg_matrix operand_of(const struct cg_scan *w, int stage, int64_t s
 /* ---- forward ---- */
 
 /* The input parts of all steps: x W + b, or under skip_input x itself for each gate. */
-static int input_products(const struct cg_scan *w)
+static int input_products(const struct cg_recurrence *w)
 {
 	int64_t N = w->steps->N;
 
@@ -292,7 +292,7 @@ static int input_products(const struct cg_scan *w)
 			CG_TRY(move(w, N, w->U, at(w, w->bias, 0, column), at(w, gates(w), 0, column), 0));
 	}
 	for (int k = 0; k < w->n_runs; k++) {
-		const struct cg_rnn_run *run = &w->runs[k];
+		const struct cg_gate_range *run = &w->runs[k];
 		struct cg_gemm g = { .m = N, .n = run->n * w->U, .k = w->width, .transpose_b = !w->by_input, .a = w->x };
 
 		for (int j = 0; w->skip && j < run->n; j++)
@@ -307,9 +307,9 @@ static int input_products(const struct cg_scan *w)
 	return CG_OK;
 }
 
-static int step_forward(const struct cg_scan *w, int64_t s)
+static int step_forward(const struct cg_recurrence *w, int64_t s)
 {
-	int64_t n = cg_steps_n(w->steps, s);
+	int64_t n = cg_packed_rows(w->steps, s);
 
 	for (int stage = 0; stage < n_stages(w); stage++) {
 		struct cg_gemm g = stage_product(w, stage, n);
@@ -320,20 +320,20 @@ static int step_forward(const struct cg_scan *w, int64_t s)
 			CG_TRY(multiply(w, &g));
 		CG_TRY(launch(w, stage, s, 0));
 	}
-	return w->P ? cg_scan_project(w, off(w, s), n) : CG_OK;
+	return w->P ? cg_recurrence_project(w, off(w, s), n) : CG_OK;
 }
 
-int cg_scan_project(const struct cg_scan *w, int64_t row, int64_t n)
+int cg_recurrence_project(const struct cg_recurrence *w, int64_t row, int64_t n)
 {
 	struct cg_gemm g = { .m = n, .n = w->P, .k = w->U, .transpose_b = 1 };
 
-	g.a = at(w, kept(w, w->kept_h), row, 0);
+	g.a = at(w, kept(w, w->saved_h), row, 0);
 	g.b = w->projection.value;
 	g.c = at(w, w->h, row, 0);
 	return multiply(w, &g);
 }
 
-int cg_scan_forward(const struct cg_scan *w)
+int cg_recurrence_forward(const struct cg_recurrence *w)
 {
 	CG_TRY(pack(w));
 	CG_TRY(input_products(w));
@@ -345,9 +345,9 @@ int cg_scan_forward(const struct cg_scan *w)
 /* ---- backward ---- */
 
 /* The adjoint of the cell's output from that of its projection. */
-static int unproject(const struct cg_scan *w, int64_t s)
+static int unproject(const struct cg_recurrence *w, int64_t s)
 {
-	struct cg_gemm g = { .m = cg_steps_n(w->steps, s), .n = w->U, .k = w->P };
+	struct cg_gemm g = { .m = cg_packed_rows(w->steps, s), .n = w->U, .k = w->P };
 
 	g.a = at(w, w->dh, off(w, s), 0);
 	g.b = w->projection.value;
@@ -356,12 +356,12 @@ static int unproject(const struct cg_scan *w, int64_t s)
 }
 
 /* Where what the first stage hands back goes, and what it is added to. */
-static void to_step_before(const struct cg_scan *w, int64_t s, struct cg_gemm *g)
+static void to_step_before(const struct cg_recurrence *w, int64_t s, struct cg_gemm *g)
 {
 	if (!s)
 		g->c = w->d_h_first;
 	else
-		g->c = w->P ? at(w, w->dh, off(w, s - 1), 0) : cg_scan_carry(w, w->carry_h, w->H, s - 1);
+		g->c = w->P ? at(w, w->dh, off(w, s - 1), 0) : cg_recurrence_carry(w, w->carry_h, w->H, s - 1);
 	if (w->P ? s > 0 : w->uses_h_prev)
 		g->start = g->c;
 	else if (s && !is_of_sequence(w) && cg_present(w->dy.mem))
@@ -369,9 +369,9 @@ static void to_step_before(const struct cg_scan *w, int64_t s, struct cg_gemm *g
 }
 
 /* What the recurrent product of a stage hands back: to the stage before it, or to the step before. */
-static int back(const struct cg_scan *w, int stage, int64_t s)
+static int back(const struct cg_recurrence *w, int stage, int64_t s)
 {
-	struct cg_gemm g = stage_product(w, stage, cg_steps_n(w->steps, s));
+	struct cg_gemm g = stage_product(w, stage, cg_packed_rows(w->steps, s));
 
 	g.a = at(w, d_gates(w), off(w, s), w->first[stage] * w->U);
 	if (stage)
@@ -381,27 +381,27 @@ static int back(const struct cg_scan *w, int stage, int64_t s)
 	return cg_present(g.c.mem) ? multiply(w, &g) : CG_OK;
 }
 
-static int step_backward(const struct cg_scan *w, int64_t s)
+static int step_backward(const struct cg_recurrence *w, int64_t s)
 {
 	const struct cg_pass_plan *plan = w->kernel->plan;
 
 	if (w->P)
 		CG_TRY(unproject(w, s));
 	if (!is_of_sequence(w) && s < w->steps->S - 1 && cg_present(w->dc.mem))
-		CG_TRY(move(w, cg_steps_n(w->steps, s), w->U, at(w, w->dc, off(w, s), 0),
-		            cg_scan_carry(w, w->carry_c, w->U, s), 1));
-	for (int p = 0; p < plan->n_pieces; p++)
-		if (plan->pieces[p].shape == CG_PIECE_POINT) {
+		CG_TRY(move(w, cg_packed_rows(w->steps, s), w->U, at(w, w->dc, off(w, s), 0),
+		            cg_recurrence_carry(w, w->carry_c, w->U, s), 1));
+	for (int p = 0; p < plan->n_functions; p++)
+		if (plan->functions[p].shape == CG_FUNCTION_POINT) {
 			CG_TRY(launch(w, p, s, 0));
-			CG_TRY(back(w, plan->pieces[p].stage - 1, s));
+			CG_TRY(back(w, plan->functions[p].stage - 1, s));
 		}
 	return CG_OK;
 }
 
 /* What the step before gave, for every row: of the first step what was given for it. */
-static int gather_prev(const struct cg_scan *w, struct cg_matrix src, struct cg_matrix first, struct cg_matrix dst)
+static int gather_prev(const struct cg_recurrence *w, struct cg_matrix src, struct cg_matrix first, struct cg_matrix dst)
 {
-	int64_t n = w->steps->S ? cg_steps_n(w->steps, 0) : 0, more = w->steps->N - n, width = dst.stride;
+	int64_t n = w->steps->S ? cg_packed_rows(w->steps, 0) : 0, more = w->steps->N - n, width = dst.stride;
 	struct cg_rows r = { .dtype = w->kernel->dtype, .rows = more, .columns = width, .src = src, .dst = dst };
 
 	if (!n)
@@ -422,7 +422,7 @@ static int gather_prev(const struct cg_scan *w, struct cg_matrix src, struct cg_
 
 /* c, the gradient of the weights between `in` and d, a gradient of what they give, is start and the sum over so many rows; start
  * may be absent. */
-static int weights(const struct cg_scan *w, int by_input, int64_t rows, struct cg_matrix d, int64_t m, struct cg_matrix in,
+static int weights(const struct cg_recurrence *w, int by_input, int64_t rows, struct cg_matrix d, int64_t m, struct cg_matrix in,
                    int64_t n, struct cg_matrix start, struct cg_matrix c)
 {
 	struct cg_gemm g = { .m = by_input ? n : m, .n = by_input ? m : n, .k = rows, .transpose_a = 1, .start = start, .c = c };
@@ -436,7 +436,7 @@ static int weights(const struct cg_scan *w, int by_input, int64_t rows, struct c
 }
 
 /* dR of the first stage where h of the step before stands in h itself, a step away, and h_first apart. */
-static int shifted_weights(const struct cg_scan *w, struct cg_matrix start, struct cg_matrix c)
+static int shifted_weights(const struct cg_recurrence *w, struct cg_matrix start, struct cg_matrix c)
 {
 	int64_t m = stage_columns(w, 0), B = w->steps->S ? w->steps->B : 0, more = w->steps->N - B;
 	struct cg_matrix sum = { w->sum, c.stride, 1 };
@@ -454,7 +454,7 @@ static int shifted_weights(const struct cg_scan *w, struct cg_matrix start, stru
 	               w->H, start, c);
 }
 
-static int recurrent_weights(const struct cg_scan *w)
+static int recurrent_weights(const struct cg_recurrence *w)
 {
 	for (int stage = 0; stage < n_stages(w); stage++) {
 		struct cg_matrix c = of_gates(w, w->recurrent.grad, w->first[stage]), start = w->accumulate ? c : none;
@@ -469,10 +469,10 @@ static int recurrent_weights(const struct cg_scan *w)
 	return CG_OK;
 }
 
-static int input_weights(const struct cg_scan *w)
+static int input_weights(const struct cg_recurrence *w)
 {
 	for (int k = 0; k < w->n_runs && !w->skip; k++) {
-		const struct cg_rnn_run *run = &w->runs[k];
+		const struct cg_gate_range *run = &w->runs[k];
 		struct cg_matrix c = of_gates(w, w->input.grad, run->weight);
 
 		CG_TRY(weights(w, w->by_input, w->steps->N, at(w, d_gates(w), 0, run->block * w->U), run->n * w->U, w->x, w->width,
@@ -481,24 +481,24 @@ static int input_weights(const struct cg_scan *w)
 	return CG_OK;
 }
 
-static int sums(const struct cg_scan *w)
+static int sums(const struct cg_recurrence *w)
 {
 	const struct cg_pass_plan *plan = w->kernel->plan;
 	int sides = w->stream->context->backend->seconds || !cg_present(w->d_bias[1]) ? 1 : 2;
 
-	for (int p = 0; p < plan->n_pieces; p++) {
-		int shape = plan->pieces[p].shape;
+	for (int p = 0; p < plan->n_functions; p++) {
+		int shape = plan->functions[p].shape;
 
-		if (shape == CG_PIECE_SUM_PART)
+		if (shape == CG_FUNCTION_SUM_PART)
 			CG_TRY(launch(w, p, ALL_STEPS, 0));
-		for (int side = 0; shape == CG_PIECE_SUM && side < sides; side++)
+		for (int side = 0; shape == CG_FUNCTION_SUM && side < sides; side++)
 			CG_TRY(launch(w, p, ALL_STEPS, side));
 	}
 	return CG_OK;
 }
 
 /* The gradients of weights that are asked for. */
-static int params_backprop(const struct cg_scan *w)
+static int params_backprop(const struct cg_recurrence *w)
 {
 	struct cg_matrix c = w->projection.grad;
 
@@ -507,11 +507,11 @@ static int params_backprop(const struct cg_scan *w)
 	if (cg_present(w->recurrent.grad.mem))
 		CG_TRY(recurrent_weights(w));
 	if (cg_present(c.mem))
-		CG_TRY(weights(w, 0, w->steps->N, w->dh, w->P, kept(w, w->kept_h), w->U, w->accumulate ? c : none, c));
+		CG_TRY(weights(w, 0, w->steps->N, w->dh, w->P, kept(w, w->saved_h), w->U, w->accumulate ? c : none, c));
 	return w->wants_sums ? sums(w) : CG_OK;
 }
 
-int cg_scan_backward(const struct cg_scan *w)
+int cg_recurrence_backward(const struct cg_recurrence *w)
 {
 	CG_TRY(pack(w));
 	for (int64_t s = w->steps->S - 1; s >= 0; s--)
@@ -519,14 +519,14 @@ int cg_scan_backward(const struct cg_scan *w)
 	if (cg_present(w->prev_h) && cg_present(w->recurrent.grad.mem))
 		CG_TRY(gather_prev(w, w->h, w->h_first, (struct cg_matrix){ w->prev_h, w->H, 0 }));
 	if (cg_present(w->prev_c) && w->wants_sums && w->steps->S > 1)
-		CG_TRY(gather_prev(w, kept(w, w->kept_c), w->c_first, (struct cg_matrix){ w->prev_c, w->U, is_of_sequence(w) }));
+		CG_TRY(gather_prev(w, kept(w, w->saved_c), w->c_first, (struct cg_matrix){ w->prev_c, w->U, is_of_sequence(w) }));
 	return params_backprop(w);
 }
 
-int cg_scan_dx(const struct cg_scan *w, int add, struct cg_matrix sums, struct cg_matrix c)
+int cg_recurrence_dx(const struct cg_recurrence *w, int add, struct cg_matrix sums, struct cg_matrix c)
 {
 	for (int k = 0; k < w->n_runs; k++) {
-		const struct cg_rnn_run *run = &w->runs[k];
+		const struct cg_gate_range *run = &w->runs[k];
 		struct cg_gemm g = { .m = w->steps->N, .n = w->width, .k = run->n * w->U, .transpose_b = w->by_input };
 
 		g.a = at(w, d_gates(w), 0, run->block * w->U);

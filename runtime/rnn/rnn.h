@@ -14,12 +14,12 @@
 struct cg_rnn_gate { int weight, block, takes_input, takes_h; };
 
 /* Blocks beside each other whose input matrices are beside each other too: one product. */
-struct cg_rnn_run { int weight, block, n; };
+struct cg_gate_range { int weight, block, n; };
 
 /* A value that a step keeps for the gradient and for the steps beside it: [N, U]. */
-struct cg_rnn_kept { int acc; };
+struct cg_rnn_saved { int acc; };
 
-enum { CG_KEPT_MAX = CG_SAVES_MAX + 2 };
+enum { CG_RNN_SAVED_MAX = CG_SAVES_MAX + 2 };
 _Static_assert(CG_ROUTE_MAX >= 32 + CG_WHY_NOT, "a route's description has space for the reason of a refusal");
 
 /* The workspace of a pass, piece by piece: pieces and nothing else.  Until there is memory, they have offsets alone. */
@@ -28,7 +28,7 @@ struct cg_rnn_workspace {
 	struct cg_mem h[2][2];                   /* of a layer and the one below, by direction, where h is not in the reserve */
 	struct cg_mem d_gates, d_feed[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c, partial, sum;
 	struct cg_mem dx[2], dx_real, dy[2];     /* dx: sums in acc; of the other direction in its own order */
-	struct cg_mem kept[CG_KEPT_MAX];         /* without a reserve */
+	struct cg_mem kept[CG_RNN_SAVED_MAX];         /* without a reserve */
 };
 
 /* What follows from the sizes and lengths of a call: worked out once for each, and handed down. */
@@ -51,19 +51,19 @@ struct cg_rnn {
 	int by_name;                             /* the route was asked for */
 	struct cg_net *vendor;                   /* where the route is the backend's own; NULL: composed */
 	struct cg_network_text text;
-	const struct cg_ready *forward, *grad;   /* the context's; grad NULL without training */
+	const struct cg_kernel_entry *forward, *grad;   /* the context's; grad NULL without training */
 
 	struct cg_rnn_gate gates[CG_GATES_MAX];
 	int n_blocks;                            /* of U columns of pre-activations */
-	struct cg_rnn_run runs[CG_GATES_MAX];
+	struct cg_gate_range runs[CG_GATES_MAX];
 	int n_runs;
 	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; ends with G */
 	int vectors[CG_WEIGHTS_MAX];             /* per-unit weights of the options that are on, by the cell's index */
 	int state, output;                       /* among the cell's prevs; state -1: none */
-	struct cg_rnn_kept kept[CG_KEPT_MAX];    /* the cell's saves, then the output and the state where it does not save them */
-	int n_kept, kept_h, kept_c;
+	struct cg_rnn_saved kept[CG_RNN_SAVED_MAX];    /* the cell's saves, then the output and the state where it does not save them */
+	int n_saved, saved_h, saved_c;
 	/* By pass (0 forward, 1 gradient) and stage: among the kept, what the product after the stage multiplies; -1: memory of its own. */
-	signed char feed_kept[2][CG_STAGES_MAX];
+	signed char feed_saved[2][CG_STAGES_MAX];
 	int sum_values;                          /* of the largest of the gradient's sums; what they read beside the gates' adjoints: */
 	int sums_prev_h, sums_prev_c, sums_carry;
 	int uses_h_prev;                         /* in the equations, beside the product */
@@ -79,7 +79,7 @@ struct cg_rnn {
  * is the same walk over other rows: its step s of a row of length n is time n - 1 - s.  Where all rows are whole and the call is
  * time-major nothing is sorted: packed rows are the caller's, and a reversed direction walks them from the end.
  */
-struct cg_steps {
+struct cg_packed {
 	int64_t T, B, N, S;                      /* N: valid rows, of all steps; S: the longest length */
 	int straight;                            /* packed rows are the caller's; the index arrays are absent */
 	int64_t *n, *off;                        /* [S], straight: NULL */
@@ -89,32 +89,32 @@ struct cg_steps {
 	struct cg_mem cross;                     /* [N]: the packed row that the other direction has for the same time and batch row */
 	struct cg_mem prev;                      /* [N]: the row of the step before; of the first step its place among the sorted */
 };
-static inline int64_t cg_steps_n(const struct cg_steps *steps, int64_t s)
+static inline int64_t cg_packed_rows(const struct cg_packed *steps, int64_t s)
 {
 	return steps->straight ? steps->B : steps->n[s];
 }
-static inline int64_t cg_steps_off(const struct cg_steps *steps, int direction, int64_t s)
+static inline int64_t cg_packed_offset(const struct cg_packed *steps, int direction, int64_t s)
 {
 	return !steps->straight ? steps->off[s] : steps->B * (direction ? steps->T - 1 - s : s);
 }
 /* Sets N, the longest and is_whole by one pass over the lengths, which are refused where one is less than 0 or more than T. */
-int  cg_steps_count(struct cg_rnn_shape *);
+int  cg_packed_count(struct cg_rnn_shape *);
 /* The steps of a call, from the stream's last ones where they are the same. */
-int  cg_steps_get(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_shape *, struct cg_steps *);
+int  cg_packed_get(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_shape *, struct cg_packed *);
 
 /* ---- cell_layout.c ---- */
 
 /* Gates, weights and what each step keeps, from the cell and its options. */
 int cg_rnn_lay_out_cell(struct cg_rnn *);
 /* Of an outline, what its kernels read, without making them ready: with it the size of a reserve is known, too. */
-int cg_rnn_study(struct cg_rnn *);
+int cg_rnn_analyse_gradient(struct cg_rnn *);
 /* Makes the kernels of a composed plan ready, once for a context. */
 int cg_rnn_ready(struct cg_rnn *);
 
 /* ---- plan.c ---- */
 
 /* A plan but for what a device makes ready: where weights lie, and how many there are. */
-int cg_rnn_outline(const struct cg_rnn_config *, struct cg_rnn *);
+int cg_rnn_describe(const struct cg_rnn_config *, struct cg_rnn *);
 /* A caller's config: in room, where it is of an earlier header. */
 const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *, struct cg_rnn_config *room);
 
@@ -131,14 +131,14 @@ int64_t cg_rnn_reserve_elements(const struct cg_rnn *, const struct cg_rnn_shape
 
 int  cg_rnn_check_route(const char *route);
 /* Sets route and net, which it opens; wanted NULL: the best. */
-int  cg_rnn_take_route(struct cg_rnn *, const char *wanted);
-void cg_rnn_leave_route(struct cg_rnn *);
+int  cg_rnn_open_route(struct cg_rnn *, const char *wanted);
+void cg_rnn_close_route(struct cg_rnn *);
 /* Is a call of so many steps the vendor library's?  Refused, where it is not and the route was asked for by name. */
 int  cg_rnn_choose_route(const struct cg_rnn *, int64_t T, int *is_vendors);
 /* Does a call of so many steps go composed, though the plan's route is another? */
 int  cg_rnn_is_beyond(const struct cg_rnn *, int64_t T);
 /* Runs a call that was checked. */
-int  cg_rnn_walk(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *,
+int  cg_rnn_run(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *,
                  struct cg_mem work);
 
 /* ---- rows.c ---- */
@@ -160,19 +160,19 @@ int cg_rnn_drops(const struct cg_rnn *);
 /* Does another step read saved value k? */
 int cg_rnn_is_read_later(const struct cg_rnn *, int k);
 /* Lays out the workspace of a pass and returns its bytes; SIZE_MAX: more than a size can say. */
-size_t cg_seq_work(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
+size_t cg_layers_work(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
 /* Bytes of the reserve. */
-size_t cg_seq_reserve(const struct cg_rnn *, int64_t N);
+size_t cg_layers_reserve(const struct cg_rnn *, int64_t N);
 /* What the first pseudo-layer keeps there, and the bytes from it to the next one's. */
-struct cg_rnn_kept_values { struct cg_mem values[CG_KEPT_MAX], gates; size_t bytes; };
-void cg_seq_place_kept(const struct cg_rnn *, int64_t N, struct cg_mem reserve, struct cg_rnn_kept_values *);
+struct cg_rnn_saved_values { struct cg_mem values[CG_RNN_SAVED_MAX], gates; size_t bytes; };
+void cg_seq_place_kept(const struct cg_rnn *, int64_t N, struct cg_mem reserve, struct cg_rnn_saved_values *);
 
 /* ---- layers.c ---- */
 
 /* Both place the workspace of the shape. */
-int cg_seq_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
+int cg_layers_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
                    struct cg_mem work);
-int cg_seq_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
+int cg_layers_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
                     struct cg_mem work);
 
 /* ---- recurrence.c: one direction of one layer, or a block op ---- */
@@ -181,20 +181,20 @@ int cg_seq_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_r
 struct cg_matrix_pair { struct cg_matrix value, grad; };
 
 /* What a walk is of, and everything that it reads and writes.  Matrices have packed rows; absent ones are zeros. */
-struct cg_scan {
+struct cg_recurrence {
 	struct cg_stream *stream;
-	const struct cg_steps *steps;
+	const struct cg_packed *steps;
 	int direction;
 
 	/* The cell; arrays are those of whoever describes it. */
-	const struct cg_ready *kernel;           /* of the pass; it decides whether states are carried rounded or in acc */
+	const struct cg_kernel_entry *kernel;           /* of the pass; it decides whether states are carried rounded or in acc */
 	size_t bytes[2];                         /* of an element of the dtype, of acc */
 	const double *values;                    /* of its params, rounded */
 	const struct cg_rnn_gate *gate;
-	const struct cg_rnn_run *runs;
+	const struct cg_gate_range *runs;
 	const int *first;
-	const signed char *feed_kept;            /* of the pass */
-	int n_runs, n_blocks, output, kept_h, kept_c, uses_h_prev;
+	const signed char *feed_saved;            /* of the pass */
+	int n_runs, n_blocks, output, saved_h, saved_c, uses_h_prev;
 
 	/* Where its weights lie.  A matrix is of all gates: [gates U, in], the way of cuDNN and PyTorch, or by_input [in, gates U],
 	 * TensorFlow's. */
@@ -205,8 +205,8 @@ struct cg_scan {
 	struct cg_mem d_bias[2];                 /* [gates U]; of bW and bR, where there are two */
 
 	struct cg_matrix x;                      /* [N, width] */
-	struct cg_mem kept[CG_KEPT_MAX];         /* [N, U] each; absent where nobody reads it */
-	unsigned char in_turn[CG_KEPT_MAX];      /* 0, or the steps that have room: [in_turn B, U] */
+	struct cg_mem kept[CG_RNN_SAVED_MAX];         /* [N, U] each; absent where nobody reads it */
+	unsigned char in_turn[CG_RNN_SAVED_MAX];      /* 0, or the steps that have room: [in_turn B, U] */
 	struct cg_matrix h;                      /* [N, H]: what is kept of the output, or its projection */
 	struct cg_matrix h_first, c_first;       /* [B, H] real, [B, U]: before the first step, sorted */
 	struct cg_matrix bias;                   /* one row of blocks U */
@@ -233,29 +233,29 @@ struct cg_scan {
 	struct cg_mem partial, sum;              /* of sums; as recurrent, in acc, for halves: a part of dR */
 	int accumulate, wants_sums;              /* wants_sums: the gradients of biases and vectors, of which some may be absent */
 };
-int cg_scan_forward(const struct cg_scan *);
+int cg_recurrence_forward(const struct cg_recurrence *);
 /* The recurrent product of so many rows, back or forward, but for its operands. */
-struct cg_gemm cg_scan_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows);
+struct cg_gemm cg_recurrence_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows);
 /* Bytes of `packed` for such products of a call of N valid rows, 0: none.  Packing reads and writes the matrix once, which so many
  * steps' products win back. */
 enum { CG_STEPS_TO_PACK = 8 };
 size_t cg_scan_packed(const struct cg_context *, const struct cg_gemm *, int64_t N);
 /* h of so many packed rows from what is kept of the output. */
-int cg_scan_project(const struct cg_scan *, int64_t row, int64_t n);
-int cg_scan_backward(const struct cg_scan *);
+int cg_recurrence_project(const struct cg_recurrence *, int64_t row, int64_t n);
+int cg_recurrence_backward(const struct cg_recurrence *);
 /* What reaches h or c at step s from the step after; s -1: a network's place for what reaches h_first or c_first. */
-struct cg_matrix cg_scan_carry(const struct cg_scan *, struct cg_mem carry, int64_t width, int64_t s);
+struct cg_matrix cg_recurrence_carry(const struct cg_recurrence *, struct cg_mem carry, int64_t width, int64_t s);
 /* c = what reaches x, added to sums, an [N, width] in acc, where `add` says so; sums is written, too.  c may be sums. */
-int cg_scan_dx(const struct cg_scan *, int add, struct cg_matrix sums, struct cg_matrix c);
+int cg_recurrence_dx(const struct cg_recurrence *, int add, struct cg_matrix sums, struct cg_matrix c);
 
 /* ---- pseudo_layer.c ---- */
 
 /* Describes a pseudo-layer of a network for a pass: all that does not depend on steps.  params_backprop may be absent. */
-void cg_rnn_describe_scan(const struct cg_rnn *, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
-                          struct cg_scan *);
+void cg_rnn_fill_recurrence(const struct cg_rnn *, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
+                          struct cg_recurrence *);
 /* Writes the scan's bias, which is in acc: bW + bR of each gate, where both act on one sum. */
-int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_scan *);
+int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *);
 /* Bytes of `packed` of a stage in a pass of so many rows, 0: none. */
-size_t cg_rnn_packed(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
+size_t cg_rnn_packed_bytes(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
 
 #endif

@@ -67,7 +67,7 @@ static void say_beyond(struct cg_rnn *rnn, const struct cg_net_route *route)
 		snprintf(rnn->beyond, sizeof rnn->beyond, "%s (%s: not %s)", composed, why, route->name);
 }
 
-int cg_rnn_take_route(struct cg_rnn *rnn, const char *wanted)
+int cg_rnn_open_route(struct cg_rnn *rnn, const char *wanted)
 {
 	const struct cg_net_route *route = rnn->context->backend->net;
 	char why[CG_WHY_NOT] = "";
@@ -99,7 +99,7 @@ int cg_rnn_take_route(struct cg_rnn *rnn, const char *wanted)
 	return CG_OK;
 }
 
-void cg_rnn_leave_route(struct cg_rnn *rnn)
+void cg_rnn_close_route(struct cg_rnn *rnn)
 {
 	if (rnn->vendor)
 		rnn->context->backend->net->close(rnn->context->device, rnn->vendor);
@@ -132,10 +132,10 @@ static int walk_composed(struct cg_stream *stream, const struct cg_rnn *rnn, int
 
 	other.vendor = NULL;
 	CG_TRY(cg_rnn_ready(&other));
-	return (pass == CG_FORWARD ? cg_seq_forward : cg_seq_backward)(stream, &other, call, shape, work);
+	return (pass == CG_FORWARD ? cg_layers_forward : cg_layers_backward)(stream, &other, call, shape, work);
 }
 
-int cg_rnn_walk(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call,
+int cg_rnn_run(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call,
                 struct cg_rnn_shape *shape, struct cg_mem work)
 {
 	const struct cg_net_route *route = rnn->context->backend->net;
@@ -144,5 +144,5 @@ int cg_rnn_walk(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, co
 		return (pass == CG_FORWARD ? route->forward : route->backward)(stream->queue, rnn->vendor, call, work);
 	if (rnn->vendor)
 		return walk_composed(stream, rnn, pass, call, shape, work);
-	return (pass == CG_FORWARD ? cg_seq_forward : cg_seq_backward)(stream, rnn, call, shape, work);
+	return (pass == CG_FORWARD ? cg_layers_forward : cg_layers_backward)(stream, rnn, call, shape, work);
 }

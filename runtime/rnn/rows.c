@@ -37,13 +37,13 @@ const struct cg_dim cg_rnn_dims[] = {
 	{ "B",       CALL(B),      .least = 0, .about = "rows of the batch" },
 	{ "I",       RNN(I),       .least = 1, .about = ABOUT_I },
 	{ "U",       RNN(U),       .least = 1, .about = ABOUT_U },
-	{ "L",       RNN(L),       .least = 1, .flags = CG_SETTLED, .about = "layers" },
+	{ "L",       RNN(L),       .least = 1, .flags = CG_INFERRED, .about = "layers" },
 	{ "H",       RNN(H),       .least = 1, .flags = CG_UNSAID, .about = ABOUT_H },
 	{ "L*D",     RNN(states),  .least = 1, .flags = CG_UNSAID,
 	  .about = "layers, and in each its directions: 1, of bidirectional 2" },
-	{ "C",       RNN(C),       .least = 0, .flags = CG_SETTLED | CG_UNSAID, .about = "U; of a cell without a state 0" },
-	{ "reserve", RNN(reserve), .least = 0, .flags = CG_SETTLED | CG_UNSAID, .about = "as many as the network and its call need" },
-	SETTLED_DIMS,
+	{ "C",       RNN(C),       .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "U; of a cell without a state 0" },
+	{ "reserve", RNN(reserve), .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "as many as the network and its call need" },
+	INFERRED_DIMS,
 	{ .symbol = NULL }
 };
 

@@ -23,9 +23,9 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 
 /* ---- sizes ---- */
 
-#define SETTLED_DIMS \
-	{ "D*H",     RNN(wide),   .least = 1, .flags = CG_SETTLED | CG_UNSAID, .about = "H of each direction, beside each other" }, \
-	{ "params",  RNN(params), .least = 1, .flags = CG_SETTLED | CG_UNSAID, \
+#define INFERRED_DIMS \
+	{ "D*H",     RNN(wide),   .least = 1, .flags = CG_INFERRED | CG_UNSAID, .about = "H of each direction, beside each other" }, \
+	{ "params",  RNN(params), .least = 1, .flags = CG_INFERRED | CG_UNSAID, \
 	  .about = "as many numbers as rnn_params_size says" }
 #define ABOUT_I "width of the input"
 #define ABOUT_U "units"

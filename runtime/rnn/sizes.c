@@ -29,7 +29,7 @@ static int count_rows(const struct cg_rnn *rnn, struct cg_rnn_shape *shape)
 		return REFUSE("%s: expected at least 0, got %lld", T < 0 ? "T" : "B", (long long)(T < 0 ? T : B));
 	if (T > INT32_MAX || __builtin_mul_overflow(T + 2, B, &rows) || rows > INT64_MAX / 4)
 		return too_many(shape);
-	CG_TRY(cg_steps_count(shape));
+	CG_TRY(cg_packed_count(shape));
 	shape->is_dense = shape->is_whole && rnn->net.time_major;
 	return CG_OK;
 }
@@ -40,11 +40,11 @@ static int count_bytes(const struct cg_rnn *rnn, int pass, struct cg_rnn_shape *
 
 	if (shape->is_vendors)
 		return rnn->context->backend->net->sizes(rnn->vendor, shape->T, shape->B, shape->lengths, bytes);
-	*bytes = (struct cg_net_sizes){ .reserve = rnn->net.training ? cg_seq_reserve(rnn, shape->N) : 0 };
+	*bytes = (struct cg_net_sizes){ .reserve = rnn->net.training ? cg_layers_reserve(rnn, shape->N) : 0 };
 	if (pass == CG_FORWARD)
-		bytes->forward = cg_seq_work(rnn, pass, shape, &shape->workspace);
+		bytes->forward = cg_layers_work(rnn, pass, shape, &shape->workspace);
 	else if (rnn->net.training)
-		bytes->backward = cg_seq_work(rnn, pass, shape, &shape->workspace);
+		bytes->backward = cg_layers_work(rnn, pass, shape, &shape->workspace);
 	return CG_OK;
 }
 

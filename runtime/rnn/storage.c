@@ -23,7 +23,7 @@ int cg_rnn_drops(const struct cg_rnn *rnn)
 /* Is a value read by other steps, so that each step's is needed even without a reserve? */
 int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
 {
-	return k == rnn->kept_c || k == rnn->kept_h;
+	return k == rnn->saved_c || k == rnn->saved_h;
 }
 
 static void take_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, struct cg_rnn_workspace *r)
@@ -31,14 +31,14 @@ static void take_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
 
 	if (!(rnn->net.training && rnn->keeps_gates))
-		r->gates = cg_work_take(work, N, rnn->n_blocks * rnn->net.U, acc);
-	r->bias = cg_work_take(work, 1, rnn->n_blocks * rnn->net.U, acc);
+		r->gates = cg_work_alloc(work, N, rnn->n_blocks * rnn->net.U, acc);
+	r->bias = cg_work_alloc(work, 1, rnn->n_blocks * rnn->net.U, acc);
 	for (int k = 0; k < rnn->net.cell->n_stages - 1; k++)
-		if (rnn->feed_kept[0][k] < 0)
-			r->feed[k] = cg_work_take(work, B, rnn->net.U, real);
-	for (int k = 0; k < rnn->n_kept && !rnn->net.training; k++)
-		if (k != rnn->kept_h || rnn->net.P)
-			r->kept[k] = cg_work_take(work, cg_rnn_is_read_later(rnn, k) ? N : B, rnn->net.U, rnn->kept[k].acc ? acc : real);
+		if (rnn->feed_saved[0][k] < 0)
+			r->feed[k] = cg_work_alloc(work, B, rnn->net.U, real);
+	for (int k = 0; k < rnn->n_saved && !rnn->net.training; k++)
+		if (k != rnn->saved_h || rnn->net.P)
+			r->kept[k] = cg_work_alloc(work, cg_rnn_is_read_later(rnn, k) ? N : B, rnn->net.U, rnn->kept[k].acc ? acc : real);
 }
 
 static void take_backward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, int is_dense,
@@ -47,52 +47,52 @@ static void take_backward(const struct cg_rnn *rnn, struct cg_work *work, int64_
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
 	int64_t rows = rnn->sums_carry ? N : B, carries = rnn->sums_carry ? N + B : 2 * B;
 
-	r->d_gates = cg_work_take(work, N, rnn->n_blocks * rnn->net.U, real);
+	r->d_gates = cg_work_alloc(work, N, rnn->n_blocks * rnn->net.U, real);
 	for (int k = 0; k < rnn->net.cell->n_stages - 1; k++) {
-		if (rnn->feed_kept[1][k] < 0)
-			r->feed[k] = cg_work_take(work, N, rnn->net.U, real);
-		r->d_feed[k] = cg_work_take(work, rows, rnn->net.U, acc);
+		if (rnn->feed_saved[1][k] < 0)
+			r->feed[k] = cg_work_alloc(work, N, rnn->net.U, real);
+		r->d_feed[k] = cg_work_alloc(work, rows, rnn->net.U, acc);
 	}
-	r->carry_h = cg_work_take(work, rnn->net.P ? B : carries, rnn->net.H, acc);
+	r->carry_h = cg_work_alloc(work, rnn->net.P ? B : carries, rnn->net.H, acc);
 	if (rnn->state >= 0)
-		r->carry_c = cg_work_take(work, carries, rnn->net.U, acc);
+		r->carry_c = cg_work_alloc(work, carries, rnn->net.U, acc);
 	if (rnn->net.P) {
-		r->dh = cg_work_take(work, N, rnn->net.P, real);
-		r->dm = cg_work_take(work, rows, rnn->net.U, acc);
+		r->dh = cg_work_alloc(work, N, rnn->net.P, real);
+		r->dm = cg_work_alloc(work, rows, rnn->net.U, acc);
 	}
 	if (!is_dense || rnn->sums_prev_h)
-		r->prev_h = cg_work_take(work, N, rnn->net.H, real);
+		r->prev_h = cg_work_alloc(work, N, rnn->net.H, real);
 	if (rnn->sums_prev_c)
-		r->prev_c = cg_work_take(work, N, rnn->net.U, acc);
-	r->partial = cg_work_take(work, (N + CG_SUM_ROWS - 1) / CG_SUM_ROWS, rnn->sum_values * rnn->net.U, acc);
+		r->prev_c = cg_work_alloc(work, N, rnn->net.U, acc);
+	r->partial = cg_work_alloc(work, (N + CG_SUM_ROWS - 1) / CG_SUM_ROWS, rnn->sum_values * rnn->net.U, acc);
 	if (is_dense && real != acc)
-		r->sum = cg_work_take(work, rnn->net.n_weights * rnn->net.U, rnn->net.H, acc);
+		r->sum = cg_work_alloc(work, rnn->net.n_weights * rnn->net.U, rnn->net.H, acc);
 	for (int k = 0; k < (!is_dense && rnn->net.directions == 2 ? 2 : 1); k++)
-		r->dx[k] = cg_work_take(work, N, widest(rnn), acc);
+		r->dx[k] = cg_work_alloc(work, N, widest(rnn), acc);
 	if (rnn->net.layers > 1)
-		r->dx_real = cg_work_take(work, N, rnn->net.directions * rnn->net.H, real);
+		r->dx_real = cg_work_alloc(work, N, rnn->net.directions * rnn->net.H, real);
 	for (int d = 0; d < rnn->net.directions && (!is_dense || cg_rnn_drops(rnn)); d++)
-		r->dy[d] = cg_work_take(work, N, rnn->net.H, real);
+		r->dy[d] = cg_work_alloc(work, N, rnn->net.H, real);
 }
 
-size_t cg_seq_work(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape *shape, struct cg_rnn_workspace *r)
+size_t cg_layers_work(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape *shape, struct cg_rnn_workspace *r)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
 	int64_t B = shape->B, N = shape->N;
 	struct cg_work work = { .used = 0 };
 
 	memset(r, 0, sizeof *r);
-	r->h_first = cg_work_take(&work, B, rnn->net.H, real);
-	r->c_first = cg_work_take(&work, B, rnn->net.U, acc);
-	r->x = cg_work_take(&work, N, widest(rnn), real);
+	r->h_first = cg_work_alloc(&work, B, rnn->net.H, real);
+	r->c_first = cg_work_alloc(&work, B, rnn->net.U, acc);
+	r->x = cg_work_alloc(&work, N, widest(rnn), real);
 	for (int k = 0; k < 4 && (rnn->net.P || !rnn->net.training); k++)
 		if (k / 2 < rnn->net.layers && k % 2 < rnn->net.directions)
-			r->h[k / 2][k % 2] = cg_work_take(&work, N, rnn->net.H, real);
+			r->h[k / 2][k % 2] = cg_work_alloc(&work, N, rnn->net.H, real);
 	for (int k = 0; k < rnn->net.cell->n_stages; k++) {
-		size_t bytes = cg_rnn_packed(rnn, pass, k, B, N);
+		size_t bytes = cg_rnn_packed_bytes(rnn, pass, k, B, N);
 
 		if (bytes)
-			r->packed[k] = cg_work_take(&work, 1, 1, bytes);
+			r->packed[k] = cg_work_alloc(&work, 1, 1, bytes);
 	}
 	if (pass == CG_FORWARD)
 		take_forward(rnn, &work, B, N, r);
@@ -104,22 +104,22 @@ size_t cg_seq_work(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape
 /* ---- the reserve ---- */
 
 /* The header, then the pseudo-layers one after the other. */
-void cg_seq_place_kept(const struct cg_rnn *rnn, int64_t N, struct cg_mem reserve, struct cg_rnn_kept_values *kept)
+void cg_seq_place_kept(const struct cg_rnn *rnn, int64_t N, struct cg_mem reserve, struct cg_rnn_saved_values *kept)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
 	struct cg_work work = { .mem = reserve, .used = CG_RESERVE_HEADER };
 
-	for (int k = 0; k < rnn->n_kept; k++)
-		kept->values[k] = cg_work_take(&work, N, rnn->net.U, rnn->kept[k].acc ? acc : real);
+	for (int k = 0; k < rnn->n_saved; k++)
+		kept->values[k] = cg_work_alloc(&work, N, rnn->net.U, rnn->kept[k].acc ? acc : real);
 	if (rnn->keeps_gates)
-		kept->gates = cg_work_take(&work, N, rnn->n_blocks * rnn->net.U, acc);
+		kept->gates = cg_work_alloc(&work, N, rnn->n_blocks * rnn->net.U, acc);
 	kept->bytes = work.used - CG_RESERVE_HEADER;
 }
 
-size_t cg_seq_reserve(const struct cg_rnn *rnn, int64_t N)
+size_t cg_layers_reserve(const struct cg_rnn *rnn, int64_t N)
 {
 	static const struct cg_mem absent = { .bytes = 0 };
-	struct cg_rnn_kept_values kept;
+	struct cg_rnn_saved_values kept;
 	size_t bytes;
 
 	cg_seq_place_kept(rnn, N, absent, &kept);

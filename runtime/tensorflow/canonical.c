@@ -20,7 +20,7 @@ static int outline(const struct cg_rnn_op *given, struct cg_rnn *rnn)
 	op.U = op.num_units;
 	op.I = op.input_size;
 	cg_rnn_op_config(&op, CG_FORWARD, &config);
-	return cg_rnn_outline(&config, rnn);
+	return cg_rnn_describe(&config, rnn);
 }
 
 static int check(const struct cg_op *row, const struct cg_rnn_op *op)
@@ -39,7 +39,7 @@ static int check(const struct cg_op *row, const struct cg_rnn_op *op)
 	return CG_OK;
 }
 
-int cg_rnn_params_settle(const struct cg_op *row, void *given, unsigned *bound)
+int cg_rnn_params_infer(const struct cg_op *row, void *given, unsigned *bound)
 {
 	struct cg_rnn_op *op = given;
 	struct cg_rnn rnn;
@@ -52,7 +52,7 @@ int cg_rnn_params_settle(const struct cg_op *row, void *given, unsigned *bound)
 	op->params = rnn.net.params;
 	if (cg_op_type(row, row->ports, op) == CG_INT32 && op->params > INT32_MAX)
 		return REFUSE(row, "S: %lld parameters are more than an int32 counts: expected int64", (long long)op->params);
-	cg_rnn_op_settled(row, bound);
+	cg_rnn_op_inferred(row, bound);
 	return CG_OK;
 }
 

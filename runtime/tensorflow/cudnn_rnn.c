@@ -53,7 +53,7 @@ static int is_bound(const struct cg_op *row, const char *symbol, unsigned bound)
 	return 0;
 }
 
-void cg_rnn_op_settled(const struct cg_op *row, unsigned *bound)
+void cg_rnn_op_inferred(const struct cg_op *row, unsigned *bound)
 {
 	for (int k = 0; row->dims[k].symbol; k++)
 		*bound |= 1u << k;
@@ -132,7 +132,7 @@ static int pass_of(const struct cg_op *row)
 	return row->call == cg_rnn_op_backward ? CG_GRAD : CG_FORWARD;
 }
 
-int cg_rnn_op_settle(const struct cg_op *row, void *given, unsigned *bound)
+int cg_rnn_op_infer(const struct cg_op *row, void *given, unsigned *bound)
 {
 	struct cg_rnn_op *op = given;
 	struct cg_rnn_config config;
@@ -143,15 +143,15 @@ int cg_rnn_op_settle(const struct cg_op *row, void *given, unsigned *bound)
 	CG_TRY(settle_units(row, op, is_bound(row, "H", *bound), is_bound(row, "U", *bound)));
 	CG_TRY(check_sizes(row, op));
 	cg_rnn_op_config(op, pass_of(row), &config);
-	CG_TRY(cg_rnn_outline(&config, &rnn));
-	CG_TRY(cg_rnn_study(&rnn));
+	CG_TRY(cg_rnn_describe(&config, &rnn));
+	CG_TRY(cg_rnn_analyse_gradient(&rnn));
 	CG_TRY(cg_rnn_measure(&rnn, pass_of(row), op->call.T, op->call.B, cg_rnn_op_lengths(op), &shape));
 	op->C = has_state(op) ? op->U : 0;
 	op->wide = n_directions(op) * op->H;
 	op->params = rnn.net.params;
 	/* That of layers.c, until there is a plan. */
 	op->reserve = cg_rnn_reserve_elements(&rnn, &shape);
-	cg_rnn_op_settled(row, bound);
+	cg_rnn_op_inferred(row, bound);
 	for (int k = 0; row->dims[k].symbol; k++)
 		if (row->dims[k].at == offsetof(struct cg_rnn_op, reserve))
 			*bound &= ~(1u << k);
@@ -284,8 +284,8 @@ static int work_of(const void *given, int pass, size_t *bytes)
 
 	if (!rnn) {
 		cg_rnn_op_config(op, pass, &config);
-		CG_TRY(cg_rnn_outline(&config, &outline));
-		CG_TRY(cg_rnn_study(&outline));
+		CG_TRY(cg_rnn_describe(&config, &outline));
+		CG_TRY(cg_rnn_analyse_gradient(&outline));
 		rnn = &outline;
 	}
 	CG_TRY(cg_rnn_measure(rnn, pass, op->call.T, op->call.B, cg_rnn_op_lengths(op), &shape));

@@ -13,14 +13,14 @@ void cg_rnn_op_config(const struct cg_rnn_op *, int pass, struct cg_rnn_config *
 const int32_t *cg_rnn_op_lengths(const struct cg_rnn_op *);
 int  cg_rnn_op_open(struct cg_stream *, const struct cg_op *, void *op);
 void cg_rnn_op_close(void *op);
-int  cg_rnn_op_settle(const struct cg_op *, void *op, unsigned *bound);
+int  cg_rnn_op_infer(const struct cg_op *, void *op, unsigned *bound);
 int64_t cg_rnn_op_weights(const void *op);
 int  cg_rnn_op_forward(struct cg_stream *, const void *op);
 int  cg_rnn_op_backward(struct cg_stream *, const void *op);
 /* Every symbol is known from here on. */
-void cg_rnn_op_settled(const struct cg_op *, unsigned *bound);
+void cg_rnn_op_inferred(const struct cg_op *, unsigned *bound);
 
-int  cg_rnn_params_settle(const struct cg_op *, void *op, unsigned *bound);
+int  cg_rnn_params_infer(const struct cg_op *, void *op, unsigned *bound);
 int  cg_rnn_params_size(struct cg_stream *, const void *op);
 int  cg_rnn_items(const struct cg_op *, const void *op, int *n);
 int  cg_rnn_item(const struct cg_op *, const void *op, int k, struct cg_port *, char name[CG_ITEM_NAME]);

@@ -12,10 +12,10 @@ static const struct cg_dim params_dims[] = {
 	{ "L",  RNN(num_layers), .least = 1, .about = "num_layers" },
 	{ "I",  RNN(input_size), .least = 1, .about = "input_size" },
 	{ "U",  RNN(num_units),  .least = 1, .about = "num_units" },
-	{ "H",  RNN(H),          .least = 1, .flags = CG_SETTLED | CG_UNSAID, .about = ABOUT_H },
-	{ "in", RNN(in),         .least = 0, .flags = CG_SETTLED | CG_UNSAID, .about = "input_size; under skip_input 0" },
-	{ "one", RNN(one),        .least = 1, .flags = CG_SETTLED | CG_UNSAID, .about = "1" },
-	SETTLED_DIMS,
+	{ "H",  RNN(H),          .least = 1, .flags = CG_INFERRED | CG_UNSAID, .about = ABOUT_H },
+	{ "in", RNN(in),         .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "input_size; under skip_input 0" },
+	{ "one", RNN(one),        .least = 1, .flags = CG_INFERRED | CG_UNSAID, .about = "1" },
+	INFERRED_DIMS,
 	{ .symbol = NULL }
 };
 
@@ -68,11 +68,11 @@ static const struct cg_port from_canonical_ports[] = { CANONICAL(CG_IN), PARAMS(
 
 /* Our name is TensorFlow's newest version, and what it does beyond. */
 #define RNN_MEANS "weights_format=cellgrad num_proj=0 time_major=true counter=0 first_step=0"
-#define NETWORKS RNN_STRUCT, .means = RNN_MEANS, .dims = cg_rnn_dims, .settle = cg_rnn_op_settle, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, \
+#define NETWORKS RNN_STRUCT, .means = RNN_MEANS, .dims = cg_rnn_dims, .infer = cg_rnn_op_infer, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, \
 	.weights = cg_rnn_op_weights, .open = cg_rnn_op_open, .close = cg_rnn_op_close, .time_major_at = offsetof(struct cg_rnn_op, time_major)
 #define FORWARD  NETWORKS, .work = cg_rnn_forward_work, .call = cg_rnn_op_forward
 #define BACKWARD NETWORKS, .work = cg_rnn_backward_work, .call = cg_rnn_op_backward
-#define RNN_PARAMS RNN_STRUCT, .dims = params_dims, .settle = cg_rnn_params_settle, .work = cg_rnn_no_work
+#define RNN_PARAMS RNN_STRUCT, .dims = params_dims, .infer = cg_rnn_params_infer, .work = cg_rnn_no_work
 #define RNN_LISTS  RNN_PARAMS, .items = cg_rnn_items, .item = cg_rnn_item
 #define TO_LISTS   RNN_LISTS, .means = "weights_format=cellgrad num_proj=0"
 #define FROM_LISTS RNN_LISTS, .means = "weights_format=canonical num_proj=0"

@@ -60,8 +60,8 @@ extern const struct cg_format cg_formats[];  /* end with a name of NULL */
 /* NULL: no such format; the message names the nearest one, else all. */
 const struct cg_format *cg_format_find(const char *name);
 /* The letters of a built-in cell's gates and per-unit vectors, in the order of the cell.  NULL: not a built-in cell. */
-struct cg_letters { const char *cell, *gates, *vectors; };
-const struct cg_letters *cg_letters(const struct cg_cell *);
+struct cg_gate_codes { const char *cell, *gates, *vectors; };
+const struct cg_gate_codes *cg_find_gate_codes(const struct cg_cell *);
 
 /* ---- layouts ---- */
 
@@ -90,27 +90,27 @@ struct cg_extent { int64_t one, I, U, P; };
 int  cg_layout_extents(const struct cg_layout *, int k, struct cg_extent extents[CG_TENSOR_RANK]);
 
 /* The pseudo-layers that tensor k holds weights of: first <= pseudo-layer < end. */
-struct cg_span { int first, end; };
-struct cg_span cg_layout_span(const struct cg_layout *, int k);
+struct cg_layer_range { int first, end; };
+struct cg_layer_range cg_layout_layers(const struct cg_layout *, int k);
 
 /* The location of a matrix, bias or vector of the network.  Element (r, c) is element offset + r * row + c * column of the tensor.
  * tensor -1: the format does not hold it.  shared: the tensor holds the sum bW + bR. */
-struct cg_spot { int tensor, shared; int64_t offset, row, column, rows, columns; };
-struct cg_spot cg_layout_spot(const struct cg_layout *, int pseudo_layer, enum cg_rnn_part, char gate);
+struct cg_location { int tensor, shared; int64_t offset, row, column, rows, columns; };
+struct cg_location cg_layout_locate(const struct cg_layout *, int pseudo_layer, enum cg_rnn_part, char gate);
 
 /* ---- conversion ---- */
 
 /* Tensors in memory, of any alignment: at[k - first] is tensor k; NULL: all zeros. */
 struct cg_tensors { const struct cg_layout *layout; int dtype, first; unsigned char *const *at; };
 
-struct cg_move {
+struct cg_conversion {
 	struct cg_tensors from, to;
 	int bias;                                /* enum cg_bias: how one bias of `from` becomes bW and bR of `to` */
 	double forget_bias;                      /* added to the bias of gate f */
 };
 /* into: fills tensor k of `to`.  out_of: copies tensor k of `from` to `to`, which holds all weights. */
-void cg_move_into(const struct cg_move *, int k);
-void cg_move_out_of(const struct cg_move *, int k);
+void cg_convert_into(const struct cg_conversion *, int k);
+void cg_convert_out_of(const struct cg_conversion *, int k);
 
 /* The information that a conversion of all tensors loses, in elements. */
 struct cg_losses {
@@ -120,10 +120,10 @@ struct cg_losses {
 	int bias;                                /* the enum cg_bias that restores the most pairs */
 };
 /* bias: the enum cg_bias that is tried first. */
-void cg_move_losses(const struct cg_move *, int bias, struct cg_losses *);
+void cg_count_losses(const struct cg_conversion *, int bias, struct cg_losses *);
 /* Nonzero biases of `from`. */
-int64_t cg_move_biases(const struct cg_move *);
+int64_t cg_count_biases(const struct cg_conversion *);
 /* Pairs bW, bR that are lost in tensor k of `to`. */
-int64_t cg_move_lost_biases(const struct cg_move *, int bias, int k);
+int64_t cg_count_lost_biases(const struct cg_conversion *, int bias, int k);
 
 #endif

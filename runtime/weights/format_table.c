@@ -155,7 +155,7 @@ const struct cg_format *cg_format_find(const char *name)
 
 /* ---- gate letters of the built-in cells ---- */
 
-static const struct cg_letters cells[] = {
+static const struct cg_gate_codes cells[] = {
 	{ "lstm",       "ifco", "ifo" },
 	{ "lstm_block", "icfo", "ifo" },
 	{ "gru",        "rzn",  ""    },
@@ -164,7 +164,7 @@ static const struct cg_letters cells[] = {
 	{ "rnn_relu",   "h",    ""    },
 };
 
-const struct cg_letters *cg_letters(const struct cg_cell *cell)
+const struct cg_gate_codes *cg_find_gate_codes(const struct cg_cell *cell)
 {
 	for (size_t k = 0; cg_is_template(cell) && k < sizeof cells / sizeof *cells; k++)
 		if (!strcmp(cell->name, cells[k].cell))

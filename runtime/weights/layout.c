@@ -56,7 +56,7 @@ const struct cg_form *cg_form_of(const struct cg_format *format, const struct cg
 {
 	/* lstm equals lstm_block with forget bias 0 and no clip. */
 	static const char *const same[] = { "lstm", "lstm_block" };
-	const struct cg_letters *letters = cg_letters(cell);
+	const struct cg_gate_codes *letters = cg_find_gate_codes(cell);
 	const struct cg_form *k = format->forms;
 	const char *other = NULL;
 
@@ -135,7 +135,7 @@ static int check(const struct cg_layout *l)
 /* Gates of a user's cell are numbered. */
 static void write_letters(struct cg_layout *l)
 {
-	const struct cg_letters *known = cg_letters(l->network.cell);
+	const struct cg_gate_codes *known = cg_find_gate_codes(l->network.cell);
 
 	for (int k = 0; k < l->network.n_weights; k++)
 		l->gates[k] = known ? known->gates[k] : (char)('0' + k);
@@ -147,7 +147,7 @@ static int set_network(struct cg_layout *l, const struct cg_rnn_config *config)
 {
 	struct cg_rnn rnn;
 
-	CG_TRY(cg_rnn_outline(config, &rnn));
+	CG_TRY(cg_rnn_describe(config, &rnn));
 	l->network = rnn.net;
 	l->text = rnn.text;
 	memcpy(l->values, rnn.values, sizeof l->values);
@@ -327,15 +327,15 @@ int cg_layout_is_bias(const struct cg_layout *l, int k)
 
 /* ---- locations ---- */
 
-struct cg_span cg_layout_span(const struct cg_layout *l, int k)
+struct cg_layer_range cg_layout_layers(const struct cg_layout *l, int k)
 {
 	int D = l->network.directions, group = k / l->each;
 
 	if (l->form->templates->flags & CG_BUFFER)
-		return (struct cg_span){ 0, l->network.layers * D };
+		return (struct cg_layer_range){ 0, l->network.layers * D };
 	if (l->format->stacked)
-		return (struct cg_span){ group * D, group * D + D };
-	return (struct cg_span){ group, group + 1 };
+		return (struct cg_layer_range){ group * D, group * D + D };
+	return (struct cg_layer_range){ group, group + 1 };
 }
 
 static char part_letter(enum cg_rnn_part part)
@@ -363,7 +363,7 @@ static struct cg_rnn_region region_of(const struct cg_layout *l, int pseudo_laye
 }
 
 static void locate_in_tensor(const struct cg_layout *l, const struct cg_template *t, const char *part, int which, int pseudo_layer,
-                  struct cg_spot *spot)
+                  struct cg_location *spot)
 {
 	int64_t U = l->network.U, n = gates_per_tensor(l, t), gate = t->flags & CG_EACH ? 0 : which;
 	int layer = pseudo_layer / l->network.directions, direction = pseudo_layer % l->network.directions;
@@ -384,14 +384,14 @@ static void locate_in_tensor(const struct cg_layout *l, const struct cg_template
 		spot->offset += direction * (cg_layout_elements(l, spot->tensor) / l->network.directions);
 }
 
-struct cg_spot cg_layout_spot(const struct cg_layout *l, int pseudo_layer, enum cg_rnn_part part, char gate)
+struct cg_location cg_layout_locate(const struct cg_layout *l, int pseudo_layer, enum cg_rnn_part part, char gate)
 {
 	struct cg_rnn_region region = region_of(l, pseudo_layer, part, gate);
-	struct cg_spot spot = { .tensor = -1, .rows = region.rows, .columns = region.columns };
+	struct cg_location spot = { .tensor = -1, .rows = region.rows, .columns = region.columns };
 	int group = l->format->stacked ? pseudo_layer / l->network.directions : pseudo_layer, before = 0;
 
 	if (l->form->templates->flags & CG_BUFFER)
-		return (struct cg_spot){ 0, 0, region.offset, region.columns, 1, region.rows, region.columns };
+		return (struct cg_location){ 0, 0, region.offset, region.columns, 1, region.rows, region.columns };
 	for (const struct cg_template *t = l->form->templates; t->name; before += count_tensors(l, t++)) {
 		const char *at = find_part(t, part_letter(part));
 		const char *gates = gates_of(l, t), *which = part == CG_RNN_PROJECTION ? gates : strchr(gates, gate);

@@ -28,7 +28,7 @@ static void store(unsigned char *at, int64_t k, size_t bytes, uint64_t bits)
 
 static double value_of(int dtype, uint64_t bits)
 {
-	return cg_element(dtype, &bits);
+	return cg_element_get(dtype, &bits);
 }
 
 static uint64_t bits_of(int dtype, double value)
@@ -76,7 +76,7 @@ static unsigned char *memory_of(const struct cg_tensors *t, int k)
 	return t->at[k - t->first];
 }
 
-static void convert_elements(const struct cg_move *m, struct cg_spot a, struct cg_spot b)
+static void convert_elements(const struct cg_conversion *m, struct cg_location a, struct cg_location b)
 {
 	size_t from_bytes = cg_dtype_bytes(m->from.dtype), to_bytes = cg_dtype_bytes(m->to.dtype);
 	unsigned char *from = memory_of(&m->from, a.tensor), *to = memory_of(&m->to, b.tensor);
@@ -91,10 +91,10 @@ static void convert_elements(const struct cg_move *m, struct cg_spot a, struct c
 				}
 }
 
-static void convert_region(const struct cg_move *m, int pseudo_layer, enum cg_rnn_part which, char gate)
+static void convert_region(const struct cg_conversion *m, int pseudo_layer, enum cg_rnn_part which, char gate)
 {
-	struct cg_spot a = cg_layout_spot(m->from.layout, pseudo_layer, which, gate);
-	struct cg_spot b = cg_layout_spot(m->to.layout, pseudo_layer, which, gate);
+	struct cg_location a = cg_layout_locate(m->from.layout, pseudo_layer, which, gate);
+	struct cg_location b = cg_layout_locate(m->to.layout, pseudo_layer, which, gate);
 	const unsigned char *from = a.tensor < 0 ? NULL : memory_of(&m->from, a.tensor);
 	size_t bytes = cg_dtype_bytes(m->from.dtype);
 
@@ -108,7 +108,7 @@ static void convert_region(const struct cg_move *m, int pseudo_layer, enum cg_rn
 }
 
 /* bW and bR of one gate and unit in `from`; the gradient of a sum is the gradient of both. */
-static void read_biases(const struct cg_move *m, const struct cg_spot at[2], int64_t u, uint64_t *w, uint64_t *r)
+static void read_biases(const struct cg_conversion *m, const struct cg_location at[2], int64_t u, uint64_t *w, uint64_t *r)
 {
 	const struct cg_tensors *from = &m->from;
 	size_t bytes = cg_dtype_bytes(from->dtype);
@@ -121,7 +121,7 @@ static void read_biases(const struct cg_move *m, const struct cg_spot at[2], int
 }
 
 /* The bits, in `from`'s dtype, of an element of a bias of `to`, or of the sum if `to` holds sums. */
-static uint64_t bias_of(const struct cg_move *m, const struct cg_spot at[2], int which, int shared, int64_t u)
+static uint64_t bias_of(const struct cg_conversion *m, const struct cg_location at[2], int which, int shared, int64_t u)
 {
 	uint64_t w, r;
 
@@ -135,15 +135,15 @@ static uint64_t bias_of(const struct cg_move *m, const struct cg_spot at[2], int
 	return m->from.layout->gradients ? w : sum_biases(m->from.dtype, w, r);
 }
 
-static void locate_biases(const struct cg_layout *l, int pseudo_layer, char gate, struct cg_spot at[2])
+static void locate_biases(const struct cg_layout *l, int pseudo_layer, char gate, struct cg_location at[2])
 {
 	for (int k = 0; k < 2; k++)
-		at[k] = cg_layout_spot(l, pseudo_layer, biases[k], gate);
+		at[k] = cg_layout_locate(l, pseudo_layer, biases[k], gate);
 }
 
-static void convert_bias(const struct cg_move *m, int pseudo_layer, int which, char gate)
+static void convert_bias(const struct cg_conversion *m, int pseudo_layer, int which, char gate)
 {
-	struct cg_spot to = cg_layout_spot(m->to.layout, pseudo_layer, biases[which], gate), at[2];
+	struct cg_location to = cg_layout_locate(m->to.layout, pseudo_layer, biases[which], gate), at[2];
 	double more = gate == 'f' && (to.shared || which) ? m->forget_bias : 0;
 
 	locate_biases(m->from.layout, pseudo_layer, gate, at);
@@ -162,13 +162,13 @@ static void convert_bias(const struct cg_move *m, int pseudo_layer, int which, c
 
 static int is_in(const struct cg_layout *l, int k, int pseudo_layer, enum cg_rnn_part which, char gate)
 {
-	return cg_layout_spot(l, pseudo_layer, which, gate).tensor == k;
+	return cg_layout_locate(l, pseudo_layer, which, gate).tensor == k;
 }
 
 /* Converts all regions that tensor k of one of the two layouts holds. */
-static void convert_tensor(const struct cg_move *m, const struct cg_layout *side, int k)
+static void convert_tensor(const struct cg_conversion *m, const struct cg_layout *side, int k)
 {
-	struct cg_span span = cg_layout_span(side, k);
+	struct cg_layer_range span = cg_layout_layers(side, k);
 
 	for (int p = span.first; p < span.end; p++) {
 		for (const char *gate = side->gates; *gate; gate++)
@@ -186,12 +186,12 @@ static void convert_tensor(const struct cg_move *m, const struct cg_layout *side
 	}
 }
 
-void cg_move_into(const struct cg_move *m, int k)
+void cg_convert_into(const struct cg_conversion *m, int k)
 {
 	convert_tensor(m, m->to.layout, k);
 }
 
-void cg_move_out_of(const struct cg_move *m, int k)
+void cg_convert_out_of(const struct cg_conversion *m, int k)
 {
 	convert_tensor(m, m->from.layout, k);
 }
@@ -199,7 +199,7 @@ void cg_move_out_of(const struct cg_move *m, int k)
 /* ---- losses ---- */
 
 /* Pairs of biases of a gate that the rule does not restore from their sum; for gradients, pairs that are not equal. */
-static int64_t count_lost(const struct cg_move *m, int rule, const struct cg_spot at[2])
+static int64_t count_lost(const struct cg_conversion *m, int rule, const struct cg_location at[2])
 {
 	int64_t n = 0;
 
@@ -214,15 +214,15 @@ static int64_t count_lost(const struct cg_move *m, int rule, const struct cg_spo
 }
 
 /* The lost pairs in tensor k of `to`, or, for -1, in all tensors; adds the pairs that are summed to *of. */
-static int64_t count_lost_biases(const struct cg_move *m, int rule, int k, int64_t *of)
+static int64_t count_lost_biases(const struct cg_conversion *m, int rule, int k, int64_t *of)
 {
 	const struct cg_layout *from = m->from.layout, *to = m->to.layout;
-	struct cg_span span = k < 0 ? (struct cg_span){ 0, to->network.layers * to->network.directions } : cg_layout_span(to, k);
+	struct cg_layer_range span = k < 0 ? (struct cg_layer_range){ 0, to->network.layers * to->network.directions } : cg_layout_layers(to, k);
 	int64_t n = 0;
 
 	for (int p = span.first; p < span.end; p++)
 		for (const char *gate = to->gates; *gate; gate++) {
-			struct cg_spot end = cg_layout_spot(to, p, CG_RNN_BIAS_W, *gate), at[2];
+			struct cg_location end = cg_layout_locate(to, p, CG_RNN_BIAS_W, *gate), at[2];
 
 			locate_biases(from, p, *gate, at);
 			if (!end.shared || at[0].shared || (k >= 0 && end.tensor != k))
@@ -233,7 +233,7 @@ static int64_t count_lost_biases(const struct cg_move *m, int rule, int k, int64
 	return n;
 }
 
-int64_t cg_move_lost_biases(const struct cg_move *m, int rule, int k)
+int64_t cg_count_lost_biases(const struct cg_conversion *m, int rule, int k)
 {
 	int64_t of = 0;
 
@@ -241,7 +241,7 @@ int64_t cg_move_lost_biases(const struct cg_move *m, int rule, int k)
 }
 
 /* Nonzero elements of vectors that only `from` holds. */
-static int64_t count_lost_vectors(const struct cg_move *m)
+static int64_t count_lost_vectors(const struct cg_conversion *m)
 {
 	const struct cg_layout *from = m->from.layout;
 	int64_t n = 0;
@@ -250,7 +250,7 @@ static int64_t count_lost_vectors(const struct cg_move *m)
 		return 0;
 	for (int p = 0; p < from->network.layers * from->network.directions; p++)
 		for (const char *gate = from->vectors; *gate; gate++) {
-			struct cg_spot at = cg_layout_spot(from, p, CG_RNN_VECTOR, *gate);
+			struct cg_location at = cg_layout_locate(from, p, CG_RNN_VECTOR, *gate);
 
 			for (int64_t u = 0; u < at.columns; u++)
 				n += load(memory_of(&m->from, at.tensor), at.offset + u, cg_dtype_bytes(m->from.dtype)) != 0;
@@ -258,7 +258,7 @@ static int64_t count_lost_vectors(const struct cg_move *m)
 	return n;
 }
 
-static int64_t count_rounded(const struct cg_move *m)
+static int64_t count_rounded(const struct cg_conversion *m)
 {
 	int from = m->from.dtype, to = m->to.dtype;
 	size_t bytes = cg_dtype_bytes(from);
@@ -276,14 +276,14 @@ static int64_t count_rounded(const struct cg_move *m)
 	return n;
 }
 
-int64_t cg_move_biases(const struct cg_move *m)
+int64_t cg_count_biases(const struct cg_conversion *m)
 {
 	const struct cg_layout *from = m->from.layout;
 	int64_t n = 0;
 
 	for (int p = 0; p < from->network.layers * from->network.directions; p++)
 		for (const char *gate = from->gates; *gate; gate++) {
-			struct cg_spot at[2];
+			struct cg_location at[2];
 
 			locate_biases(from, p, *gate, at);
 			for (int64_t u = 0; u < from->network.U; u++) {
@@ -296,7 +296,7 @@ int64_t cg_move_biases(const struct cg_move *m)
 	return n;
 }
 
-void cg_move_losses(const struct cg_move *m, int bias, struct cg_losses *losses)
+void cg_count_losses(const struct cg_conversion *m, int bias, struct cg_losses *losses)
 {
 	*losses = (struct cg_losses){ .bias = bias };
 	losses->biases = count_lost_biases(m, bias, -1, &losses->of_biases);

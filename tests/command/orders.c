@@ -209,7 +209,7 @@ static unsigned set_sizes(struct call *c, int projection, int directions)
 
 	for (int d = 0; c->row->dims[d].symbol; d++)
 		for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
-			if (!strcmp(c->row->dims[d].symbol, sizes[k].symbol) && !c->row->dims[d].only && !(c->row->dims[d].flags & CG_SETTLED)) {
+			if (!strcmp(c->row->dims[d].symbol, sizes[k].symbol) && !c->row->dims[d].only && !(c->row->dims[d].flags & CG_INFERRED)) {
 				*(int64_t *)(void *)((char *)c->op + c->row->dims[d].at) = sizes[k].size;
 				bound |= 1u << d;
 			}
@@ -231,7 +231,7 @@ static void open_call(struct example *e, struct call *c, const struct variant *v
 	if (plan_bind(c, &bound))
 		fail_msg("%s: %s", e->op, cg_message());
 	bound |= set_sizes(c, v->v3, strstr(v->name, "mode") || strstr(v->name, "built") ? 2 : 1);
-	if (c->row->settle && !c->row->items && c->row->settle(c->row, c->op, &bound))
+	if (c->row->infer && !c->row->items && c->row->infer(c->row, c->op, &bound))
 		fail_msg("%s: %s", e->op, cg_message());
 	if (c->row->plan) {
 		char text[WORD] = "cell_digest=";

@@ -31,7 +31,7 @@ static int dtype_of(const struct cg_pass_plan *plan, const struct cg_argument *a
 
 struct buffers { unsigned char *at[ARGUMENTS]; size_t bytes[ARGUMENTS]; };
 
-static void call(const struct cg_isa *isa, int interpreted, const struct cg_pass_plan *plan, const struct cg_piece *piece,
+static void call(const struct cg_isa *isa, int interpreted, const struct cg_pass_plan *plan, const struct cg_function *piece,
                  int64_t rows, int64_t units, const struct cg_bound *bound)
 {
 	struct cg_float_state saved;
@@ -74,7 +74,7 @@ static void count_nans(int dtype, int64_t rows, int64_t units, const unsigned ch
 }
 
 /* Runs a piece in every way there is and compares with the first. */
-static void compare(const struct cg_pass_plan *plan, const struct cg_piece *piece, int64_t rows, int64_t units, enum given given)
+static void compare(const struct cg_pass_plan *plan, const struct cg_function *piece, int64_t rows, int64_t units, enum given given)
 {
 	unsigned absent = given == ABSENT ? numbers_below(&state, 1u << 31) : 0;
 	struct buffers first = { .bytes = { 0 } };
@@ -180,10 +180,10 @@ static void test_bits(void **given)
 					continue;
 				plan = cg_plan(cell, options, pass, 0, dtype, cg_memory, &mistake);
 				assert_non_null(plan);
-				for (int p = 0; p < plan->n_pieces; p++)
+				for (int p = 0; p < plan->n_functions; p++)
 					for (size_t s = 0; s < sizeof areas / sizeof *areas; s++)
 						for (enum given how = WHOLE; how < GIVEN; how++)
-							compare(plan, &plan->pieces[p], areas[s].rows, areas[s].units, how);
+							compare(plan, &plan->functions[p], areas[s].rows, areas[s].units, how);
 				cg_plan_free(plan);
 			}
 	}

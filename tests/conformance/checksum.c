@@ -81,7 +81,7 @@ static uint64_t sum(uint64_t so_far, int dtype, int type, const char *data, size
 	return so_far;
 }
 
-static void run(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_piece *piece,
+static void run(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_function *piece,
                 const struct cg_bound *bound)
 {
 	struct cg_float_state saved;
@@ -104,7 +104,7 @@ static void run(const struct cg_isa *isa, const struct cg_pass_plan *plan, const
 }
 
 /* The bits that a piece gives on one instruction set, from the same inputs each time. */
-static uint64_t bits(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_piece *piece, char *const *rooms,
+static uint64_t bits(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_function *piece, char *const *rooms,
                      size_t room)
 {
 	struct cg_bound bound[CG_SLOTS_MAX];
@@ -144,7 +144,7 @@ static void check(const struct cg_cell *cell, int options, int pass, int dtype)
 		if (!rooms[k])
 			give_up(cell->name, "no memory");
 	}
-	for (int p = 0; p < plan->n_pieces; p++) {
+	for (int p = 0; p < plan->n_functions; p++) {
 		uint64_t first = 0;
 		const char *name = NULL;
 
@@ -153,13 +153,13 @@ static void check(const struct cg_cell *cell, int options, int pass, int dtype)
 
 			if (!isa->runs_here())
 				continue;
-			its = bits(isa, plan, &plan->pieces[p], rooms, room);
+			its = bits(isa, plan, &plan->functions[p], rooms, room);
 			if (!name) {
 				name = isa->name;
 				first = its;
-				printf("%s %016llx\n", plan->pieces[p].key, (unsigned long long)its);
+				printf("%s %016llx\n", plan->functions[p].key, (unsigned long long)its);
 			} else if (its != first) {
-				fprintf(stderr, "checksum: %s: %s and %s differ\n", plan->pieces[p].key, name, isa->name);
+				fprintf(stderr, "checksum: %s: %s and %s differ\n", plan->functions[p].key, name, isa->name);
 				failed = 1;
 			}
 		}

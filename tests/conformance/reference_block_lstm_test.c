@@ -48,13 +48,13 @@ static void run(void)
 	assert_int_equal(ref_block_lstm_grad(&P), 0);
 }
 
-static long double kept[ARRAYS][MAX], kept_h[MAX];
+static long double kept[ARRAYS][MAX], saved_h[MAX];
 
 static void keep(void)
 {
 	for (int a = 0; a < ARRAYS; a++)
 		memcpy(kept[a], at[a].v, sizeof(kept[a]));
-	memcpy(kept_h, h_saved, sizeof(kept_h));
+	memcpy(saved_h, h_saved, sizeof(saved_h));
 }
 
 static void agree(int a, int64_t n, long double want, const char *what)

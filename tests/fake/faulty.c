@@ -55,7 +55,7 @@ static const char *list(int i, char *about, size_t bytes)
 	return FAULTY_BEHIND.list(i, about, bytes);
 }
 
-static int open_device(const char *where, struct cg_device **device)
+static int open_device(const char *where, struct cg_dev **device)
 {
 	CG_TRY(turn("open"));
 	CG_TRY(FAULTY_BEHIND.open(where, device));
@@ -63,23 +63,23 @@ static int open_device(const char *where, struct cg_device **device)
 	return CG_OK;
 }
 
-static void close_device(struct cg_device *device)
+static void close_device(struct cg_dev *device)
 {
 	held--;
 	FAULTY_BEHIND.close(device);
 }
 
-static const char *describe(const struct cg_device *device)
+static const char *describe(const struct cg_dev *device)
 {
 	return FAULTY_BEHIND.describe(device);
 }
 
-static int supports(const struct cg_device *device, int dtype)
+static int supports(const struct cg_dev *device, int dtype)
 {
 	return FAULTY_BEHIND.supports(device, dtype);
 }
 
-static int start(struct cg_device *device, void *native, struct cg_queue **queue)
+static int start(struct cg_dev *device, void *native, struct cg_queue **queue)
 {
 	CG_TRY(turn("start"));
 	CG_TRY(FAULTY_BEHIND.start(device, native, queue));
@@ -99,7 +99,7 @@ static void stop(struct cg_queue *queue)
 	FAULTY_BEHIND.stop(queue);
 }
 
-static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
+static int alloc(struct cg_dev *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
 {
 	CG_TRY(turn("alloc"));
 	CG_TRY(FAULTY_BEHIND.alloc(device, queue, bytes, mem));
@@ -107,13 +107,13 @@ static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes,
 	return CG_OK;
 }
 
-static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg_mem *mem)
+static void free_mem(struct cg_dev *device, struct cg_queue *queue, struct cg_mem *mem)
 {
 	held--;
 	FAULTY_BEHIND.free(device, queue, mem);
 }
 
-static int check(struct cg_device *device, struct cg_mem mem)
+static int check(struct cg_dev *device, struct cg_mem mem)
 {
 	CG_TRY(turn("check"));
 	return FAULTY_BEHIND.check(device, mem);
@@ -140,34 +140,34 @@ static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 	return FAULTY_BEHIND.zero(queue, mem, bytes);
 }
 
-struct cg_built { const struct cg_pass_plan *plan; void *behind; };
+struct cg_module { const struct cg_pass_plan *plan; void *behind; };
 
-static int build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+static int build(struct cg_dev *device, const struct cg_pass_plan *plan, struct cg_module **result)
 {
-	struct cg_built *built, *behind;
+	struct cg_module *built, *behind;
 
 	CG_TRY(turn("build"));
 	CG_TRY(FAULTY_BEHIND.build(device, plan, &behind));
 	built = malloc(sizeof *built);
 	if (!built)
 		abort();
-	*built = (struct cg_built){ plan, behind };
+	*built = (struct cg_module){ plan, behind };
 	*result = built;
 	held++;
 	return CG_OK;
 }
 
-static void drop(struct cg_device *device, struct cg_built *built)
+static void drop(struct cg_dev *device, struct cg_module *built)
 {
 	held--;
 	FAULTY_BEHIND.drop(device, built->behind);
 	free(built);
 }
 
-static int launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+static int launch(struct cg_queue *queue, const struct cg_module *built, int piece, int64_t rows, int64_t units,
                   const struct cg_operand *operands)
 {
-	const struct cg_piece *p = &built->plan->pieces[piece];
+	const struct cg_function *p = &built->plan->functions[piece];
 
 	CG_TRY(turn("launch"));
 	for (int k = 0; k < p->n_arguments; k++)

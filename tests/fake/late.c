@@ -28,8 +28,8 @@ struct block {
 };
 
 /* Behind each is the cpu's. */
-struct cg_device { void *cpu; struct block *blocks; long queues, builds; int building; };
-struct cg_built { const struct cg_pass_plan *plan; void *cpu; struct cg_device *device; long uses; };
+struct cg_dev { void *cpu; struct block *blocks; long queues, builds; int building; };
+struct cg_module { const struct cg_pass_plan *plan; void *cpu; struct cg_dev *device; long uses; };
 
 enum kind { PUT, GET, ZERO, COPY, LAUNCH, GEMM, PACK, ROWS };
 
@@ -39,7 +39,7 @@ struct command {
 	struct cg_mem to, from;
 	void *host;                              /* of a copy there or back */
 	size_t bytes;
-	struct cg_built *built;
+	struct cg_module *built;
 	int piece;
 	int64_t rows, units;
 	struct cg_operand operands[CG_SLOTS_MAX];
@@ -52,7 +52,7 @@ struct command {
 
 struct cg_queue {
 	struct cg_queue *next;
-	struct cg_device *device;
+	struct cg_dev *device;
 	void *cpu;
 	struct command *first, **last;
 	int by_thread, ran, stops, code;         /* code: of the first command that failed since the last wait, with its words */
@@ -168,7 +168,7 @@ void late_look(const void *piece, size_t bytes)
 
 /* ---- device memory ---- */
 
-static struct block *find(const struct cg_device *device, const void *handle)
+static struct block *find(const struct cg_dev *device, const void *handle)
 {
 	struct block *b = device->blocks;
 
@@ -186,7 +186,7 @@ static void release(struct block *b)
 	b->at = NULL;
 }
 
-static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
+static int alloc(struct cg_dev *device, struct cg_queue *queue, size_t bytes, struct cg_mem *mem)
 {
 	struct block *b = malloc(sizeof *b);
 	char *at = bytes <= PTRDIFF_MAX ? malloc(bytes) : NULL;
@@ -206,7 +206,7 @@ static int alloc(struct cg_device *device, struct cg_queue *queue, size_t bytes,
 	return CG_OK;
 }
 
-static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg_mem *mem)
+static void free_mem(struct cg_dev *device, struct cg_queue *queue, struct cg_mem *mem)
 {
 	struct block *b;
 
@@ -225,7 +225,7 @@ static void free_mem(struct cg_device *device, struct cg_queue *queue, struct cg
 }
 
 /* Outside the lock. */
-static int check(struct cg_device *device, struct cg_mem mem)
+static int check(struct cg_dev *device, struct cg_mem mem)
 {
 	struct block *b;
 	int code = CG_OK;
@@ -349,13 +349,13 @@ static int copy(struct cg_queue *queue, struct cg_mem to, struct cg_mem from, si
 	return enqueue(queue, c);
 }
 
-static int launch(struct cg_queue *queue, const struct cg_built *built, int piece, int64_t rows, int64_t units,
+static int launch(struct cg_queue *queue, const struct cg_module *built, int piece, int64_t rows, int64_t units,
                   const struct cg_operand *operands)
 {
-	const struct cg_piece *p = &built->plan->pieces[piece];
+	const struct cg_function *p = &built->plan->functions[piece];
 	struct command *c = command(LAUNCH);
 
-	c->built = (struct cg_built *)built;
+	c->built = (struct cg_module *)built;
 	c->piece = piece;
 	c->rows = rows;
 	c->units = units;
@@ -499,7 +499,7 @@ static int sync_queue(struct cg_queue *queue)
 	return code;
 }
 
-static int start(struct cg_device *device, void *native, struct cg_queue **result)
+static int start(struct cg_dev *device, void *native, struct cg_queue **result)
 {
 	struct cg_queue *queue = calloc(1, sizeof *queue), *behind;
 	int code = queue ? cg_backend_cpu.start(device->cpu, native, &behind) : cg_fail(CG_NO_MEMORY, "late: no memory for a queue");
@@ -556,9 +556,9 @@ static void stop(struct cg_queue *queue)
 
 /* ---- functions ---- */
 
-static int build(struct cg_device *device, const struct cg_pass_plan *plan, struct cg_built **result)
+static int build(struct cg_dev *device, const struct cg_pass_plan *plan, struct cg_module **result)
 {
-	struct cg_built *built = malloc(sizeof *built), *behind = NULL;
+	struct cg_module *built = malloc(sizeof *built), *behind = NULL;
 	int code;
 
 	if (!built)
@@ -574,7 +574,7 @@ static int build(struct cg_device *device, const struct cg_pass_plan *plan, stru
 	pthread_mutex_lock(&lock);
 	device->building--;
 	if (!code) {
-		*built = (struct cg_built){ plan, behind, device, 0 };
+		*built = (struct cg_module){ plan, behind, device, 0 };
 		device->builds++;
 		held++;
 	}
@@ -586,7 +586,7 @@ static int build(struct cg_device *device, const struct cg_pass_plan *plan, stru
 	return code;
 }
 
-static void drop(struct cg_device *device, struct cg_built *built)
+static void drop(struct cg_dev *device, struct cg_module *built)
 {
 	pthread_mutex_lock(&lock);
 	if (built->device != device || built->uses)
@@ -605,9 +605,9 @@ static const char *list(int i, char *about, size_t bytes)
 	return cg_backend_cpu.list(i, about, bytes);
 }
 
-static int open_device(const char *where, struct cg_device **result)
+static int open_device(const char *where, struct cg_dev **result)
 {
-	struct cg_device *device = calloc(1, sizeof *device), *behind;
+	struct cg_dev *device = calloc(1, sizeof *device), *behind;
 	int code = device ? cg_backend_cpu.open(where, &behind) : cg_fail(CG_NO_MEMORY, "late: no memory for a device");
 
 	if (code) {
@@ -622,7 +622,7 @@ static int open_device(const char *where, struct cg_device **result)
 	return CG_OK;
 }
 
-static void close_device(struct cg_device *device)
+static void close_device(struct cg_dev *device)
 {
 	struct block *next;
 
@@ -644,17 +644,17 @@ static void close_device(struct cg_device *device)
 	free(device);
 }
 
-static const char *describe(const struct cg_device *device)
+static const char *describe(const struct cg_dev *device)
 {
 	return cg_backend_cpu.describe(device->cpu);
 }
 
-static int supports(const struct cg_device *device, int dtype)
+static int supports(const struct cg_dev *device, int dtype)
 {
 	return cg_backend_cpu.supports(device->cpu, dtype);
 }
 
-static size_t packed(const struct cg_device *device, const struct cg_gemm *g)
+static size_t packed(const struct cg_dev *device, const struct cg_gemm *g)
 {
 	return cg_backend_cpu.packed(device->cpu, g);
 }

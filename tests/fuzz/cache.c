@@ -158,7 +158,7 @@ static void mount(void)
 {
 	struct cg_cache_record record;
 
-	cg_cache_record(&record, key, sizeof key);
+	cg_cache_set_record(&record, key, sizeof key);
 	cg_cache_name(&record, disk.name);
 	cg_disk.mkdir = make;
 	cg_disk.open = open_folder;
@@ -219,7 +219,7 @@ static int is_of_key(size_t end)
 {
 	struct cg_cache_record r;
 
-	cg_cache_record(&r, key, sizeof key);
+	cg_cache_set_record(&r, key, sizeof key);
 	return end == 32 + r.head_bytes + sizeof key && !memcmp(disk.bytes + 32, r.head, r.head_bytes) &&
 	       !memcmp(disk.bytes + 32 + r.head_bytes, key, sizeof key);
 }

@@ -59,7 +59,7 @@ static void carry(const struct network *n)
 {
 	struct cg_layout ours;
 	struct cg_losses losses;
-	struct cg_move move = { .from = { &n->layout, n->dtype, 0, n->at }, .to = { &ours, n->dtype, 0, NULL }, .bias = n->bias };
+	struct cg_conversion move = { .from = { &n->layout, n->dtype, 0, n->at }, .to = { &ours, n->dtype, 0, NULL }, .bias = n->bias };
 	unsigned char *params;
 
 	MUST(!cg_layout_open(&ours, cg_formats, &n->config, 0));
@@ -67,9 +67,9 @@ static void carry(const struct network *n)
 	params = malloc((size_t)ours.network.params * cg_dtype_bytes(n->dtype));
 	MUST(params);
 	move.to.at = &params;
-	cg_move_losses(&move, 0, &losses);
+	cg_count_losses(&move, 0, &losses);
 	MUST(!losses.biases && !losses.vectors && !losses.rounded);
-	cg_move_into(&move, 0);
+	cg_convert_into(&move, 0);
 	seen = params[0];
 	free(params);
 }

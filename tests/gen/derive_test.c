@@ -91,7 +91,7 @@ static int is_data(const struct cg_argument *a)
 	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCALAR;
 }
 
-static void run(const struct cg_pass_plan *plan, const struct cg_piece *piece, struct world *w)
+static void run(const struct cg_pass_plan *plan, const struct cg_function *piece, struct world *w)
 {
 	const struct cg_graph *graph = &plan->graph;
 	long double *value = calloc((size_t)graph->n, sizeof *value);
@@ -130,7 +130,7 @@ static void run(const struct cg_pass_plan *plan, const struct cg_piece *piece, s
 					continue;
 				if (!known[a->node])
 					fail_msg("%s: gives '%s', which it does not compute", piece->key, a->name);
-				if (piece->shape == CG_PIECE_SUM_PART)
+				if (piece->shape == CG_FUNCTION_SUM_PART)
 					find(&outs, a->name)->at[0][unit] += value[a->node];
 				else
 					find(&outs, a->name)->at[row][unit] = value[a->node];
@@ -145,8 +145,8 @@ static void run(const struct cg_pass_plan *plan, const struct cg_piece *piece, s
 /* The piece of a stage; every plan has one of each that is asked for here. */
 static void run_stage(const struct cg_pass_plan *plan, int stage, const char *suffix, struct world *w)
 {
-	for (int k = 0; k < plan->n_pieces; k++) {
-		const struct cg_piece *piece = &plan->pieces[k];
+	for (int k = 0; k < plan->n_functions; k++) {
+		const struct cg_function *piece = &plan->functions[k];
 		const char *end = strstr(piece->key, cg_pass_names[plan->pass]);
 
 		if (piece->stage == stage && end && !strcmp(end + strlen(cg_pass_names[plan->pass]), suffix)) {

@@ -279,20 +279,20 @@ static void test_interning(void **state)
 	assert_int_equal(cg_const(&graph, 0), 0);
 	assert_int_equal(cg_const(&graph, -0.0L), 0);
 	for (int k = 0; k < 100; k++)
-		leaves[k] = cg_leaf(&graph, "x", CG_ROLE_GATE, k, CG_VALUE);
+		leaves[k] = cg_add_leaf(&graph, "x", CG_ROLE_GATE, k, CG_VALUE);
 	for (int k = 0; k < 100; k++)
 		sums[k] = cg_apply(&graph, CG_OP_TANH, cg_add(&graph, leaves[k], leaves[99 - k]), 0);
 	for (int k = 0; k < 2000; k++)
 		cg_const(&graph, 3 + k);
 	n = graph.n;
 	for (int k = 0; k < 100; k++) {
-		assert_int_equal(cg_leaf(&graph, "x", CG_ROLE_GATE, k, CG_VALUE), leaves[k]);
+		assert_int_equal(cg_add_leaf(&graph, "x", CG_ROLE_GATE, k, CG_VALUE), leaves[k]);
 		assert_int_equal(cg_apply(&graph, CG_OP_TANH, cg_add(&graph, leaves[99 - k], leaves[k]), 0), sums[k]);
 	}
 	for (int k = 0; k < 2000; k++)
 		cg_const(&graph, 3 + k);
 	assert_int_equal(graph.n, n);
-	assert_int_not_equal(cg_leaf(&graph, "dx", CG_ROLE_GATE, 0, CG_D), leaves[0]);
+	assert_int_not_equal(cg_add_leaf(&graph, "dx", CG_ROLE_GATE, 0, CG_D), leaves[0]);
 	for (int k = 1; k < graph.n; k++)
 		for (int which = 0; which < cg_operators[graph.nodes[k].code].arity; which++)
 			assert_true((which ? graph.nodes[k].b : graph.nodes[k].a) < k);
@@ -307,9 +307,9 @@ static int takes(const struct cg_cell *cell, int options, int pass, const char *
 	struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, 0);
 	int there = 0;
 
-	for (int k = 0; k < plan->n_pieces; k++)
-		for (int j = 0; j < plan->pieces[k].n_arguments; j++) {
-			const char *at = strstr(plan->pieces[k].arguments[j].name, name);
+	for (int k = 0; k < plan->n_functions; k++)
+		for (int j = 0; j < plan->functions[k].n_arguments; j++) {
+			const char *at = strstr(plan->functions[k].arguments[j].name, name);
 
 			there |= at && !at[strlen(name)];
 		}

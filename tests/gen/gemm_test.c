@@ -256,7 +256,7 @@ static void expect_word(const char **at, const char *key, const char *form, cons
 /* The text's parameters are those that the arguments say, in their order, and no more. */
 static void expect_parameters(const struct cg_pass_plan *plan, int lang)
 {
-	const struct cg_piece *piece = &plan->pieces[0];
+	const struct cg_function *piece = &plan->functions[0];
 	struct cg_text text = { resize, NULL, 0, 0, 0 };
 	char call[CG_KEY_MAX + 2];
 	const char *at, *end;

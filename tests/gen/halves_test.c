@@ -87,14 +87,14 @@ static void launch(struct cg_context *context, struct cg_stream *stream, int pas
 	struct cg_pass_plan *plan = cell ? cg_plan(cell, 0, pass, 0, dtype, cg_memory, &mistake) : NULL;
 	struct cg_operand operands[OPERANDS] = { { .value = 0 } };
 	struct cg_operand *of[OPERANDS] = { NULL };
-	struct cg_built *built = NULL;
+	struct cg_module *built = NULL;
 
 	if (!plan)
 		fail_msg("%s", mistake.text);
 	assert_int_equal(context->backend->build(context->device, plan, &built), CG_OK);
 	for (int r = 0; r < n; r++) {
-		for (int k = 0; k < plan->pieces[0].n_arguments; k++)
-			if (!strcmp(plan->pieces[0].arguments[k].name, roles[r].name))
+		for (int k = 0; k < plan->functions[0].n_arguments; k++)
+			if (!strcmp(plan->functions[0].arguments[k].name, roles[r].name))
 				of[r] = &operands[k];
 		assert_non_null(of[r]);
 		of[r]->stride = UNITS;

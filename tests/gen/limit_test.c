@@ -334,7 +334,7 @@ static void test_options(void **state)
 		struct cg_pass_plan *plan = cg_plan(cell, options, CG_PASS_GRADGRAD, 0, 0, counted, &mistake);
 
 		assert_non_null(plan);
-		assert_true(strlen(plan->pieces[plan->n_pieces - 1].key) < CG_KEY_MAX);
+		assert_true(strlen(plan->functions[plan->n_functions - 1].key) < CG_KEY_MAX);
 		cg_plan_free(plan);
 	}
 	cg_parse_free(cell);

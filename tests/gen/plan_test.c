@@ -11,7 +11,7 @@
 
 #include "every.h"
 
-static void same_piece(const struct cg_piece *a, const struct cg_piece *b)
+static void same_piece(const struct cg_function *a, const struct cg_function *b)
 {
 	assert_string_equal(a->key, b->key);
 	assert_int_equal(a->shape, b->shape);
@@ -35,21 +35,21 @@ static void test_stages(void **state)
 			for (int s = 1; s <= cell->n_stages; s++) {
 				struct cg_pass_plan *one = must_plan(cell, 0, pass, s, 0);
 
-				for (int k = 0, j = 0; k < all->n_pieces; k++)
-					if (all->pieces[k].stage == s) {
-						assert_true(j < one->n_pieces);
-						same_piece(&all->pieces[k], &one->pieces[j++]);
+				for (int k = 0, j = 0; k < all->n_functions; k++)
+					if (all->functions[k].stage == s) {
+						assert_true(j < one->n_functions);
+						same_piece(&all->functions[k], &one->functions[j++]);
 						seen++;
 					}
 				cg_plan_free(one);
 			}
-			assert_int_equal(seen, all->n_pieces);
-			for (int k = 0; k + 1 < all->n_pieces; k++) {
-				const struct cg_piece *part = &all->pieces[k], *sum = &all->pieces[k + 1];
+			assert_int_equal(seen, all->n_functions);
+			for (int k = 0; k + 1 < all->n_functions; k++) {
+				const struct cg_function *part = &all->functions[k], *sum = &all->functions[k + 1];
 
-				if (part->shape != CG_PIECE_SUM_PART)
+				if (part->shape != CG_FUNCTION_SUM_PART)
 					continue;
-				assert_int_equal(sum->shape, CG_PIECE_SUM);
+				assert_int_equal(sum->shape, CG_FUNCTION_SUM);
 				for (int j = part->n_arguments - 1, i = sum->n_arguments - 2; i > 2; i--, j--)
 					assert_string_equal(part->arguments[j].name, sum->arguments[i].name);
 			}
@@ -71,8 +71,8 @@ static void test_kept(void **state)
 			struct cg_pass_plan *plan = must_plan(cell, (1 << cell->n_options) - 1, pass, 0, 0);
 			int derived = pass != CG_PASS_FORWARD && pass != CG_PASS_SEQ_FORWARD;
 
-			for (int k = 0; k < plan->n_pieces; k++) {
-				const struct cg_piece *piece = &plan->pieces[k];
+			for (int k = 0; k < plan->n_functions; k++) {
+				const struct cg_function *piece = &plan->functions[k];
 
 				for (int j = 0; j < piece->n_arguments; j++) {
 					const struct cg_argument *a = &piece->arguments[j];
@@ -83,7 +83,7 @@ static void test_kept(void **state)
 						fail_msg("%s takes %s", piece->key, a->name);
 					for (int i = 0; i < piece->n_arguments; i++)
 						loaded |= !piece->arguments[i].out && piece->arguments[i].node == a->node;
-					if (piece->shape == CG_PIECE_SUM_PART && a->role == CG_ROLE_BIAS && !loaded)
+					if (piece->shape == CG_FUNCTION_SUM_PART && a->role == CG_ROLE_BIAS && !loaded)
 						fail_msg("%s computes %s again", piece->key, a->name);
 				}
 			}
@@ -97,24 +97,24 @@ static void test_kept(void **state)
 
 /* What of a piece's memory is acc; all else is real. */
 static const struct { const char *cell; int options, pass, stage, shape; const char *acc; } steps[] = {
-	{ "lstm", 1, CG_PASS_SEQ_FORWARD, 1, CG_PIECE_POINT, "a_i a_f a_g a_o c_prev c" },
-	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_PIECE_POINT, "c_prev dc dh c dc_prev" },
-	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_PIECE_SUM_PART, "c_prev c partial" },
-	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_PIECE_SUM, "partial" },
-	{ "gru", 0, CG_PASS_SEQ_FORWARD, 1, CG_PIECE_POINT, "a_r a_z a_n q_n" },
-	{ "gru", 0, CG_PASS_SEQ_GRAD, 1, CG_PIECE_POINT, "dh dh_prev" },
-	{ "rnn_tanh", 0, CG_PASS_SEQ_FORWARD, 1, CG_PIECE_POINT, "a" },
-	{ "rnn_relu", 0, CG_PASS_SEQ_GRAD, 1, CG_PIECE_POINT, "dh" },
-	{ "lstm_block", 0, CG_PASS_SEQ_FORWARD, 1, CG_PIECE_POINT, "a_i a_ci a_f a_o cs_prev cs forget_bias cell_clip" },
-	{ "gru_block", 0, CG_PASS_SEQ_FORWARD, 2, CG_PIECE_POINT, "a_c" },
-	{ "gru_block", 0, CG_PASS_SEQ_GRAD, 2, CG_PIECE_POINT, "dh" },
-	{ "gru_block", 0, CG_PASS_SEQ_GRAD, 1, CG_PIECE_POINT, "dh dhr dh_prev" },
+	{ "lstm", 1, CG_PASS_SEQ_FORWARD, 1, CG_FUNCTION_POINT, "a_i a_f a_g a_o c_prev c" },
+	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_POINT, "c_prev dc dh c dc_prev" },
+	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_SUM_PART, "c_prev c partial" },
+	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_SUM, "partial" },
+	{ "gru", 0, CG_PASS_SEQ_FORWARD, 1, CG_FUNCTION_POINT, "a_r a_z a_n q_n" },
+	{ "gru", 0, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_POINT, "dh dh_prev" },
+	{ "rnn_tanh", 0, CG_PASS_SEQ_FORWARD, 1, CG_FUNCTION_POINT, "a" },
+	{ "rnn_relu", 0, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_POINT, "dh" },
+	{ "lstm_block", 0, CG_PASS_SEQ_FORWARD, 1, CG_FUNCTION_POINT, "a_i a_ci a_f a_o cs_prev cs forget_bias cell_clip" },
+	{ "gru_block", 0, CG_PASS_SEQ_FORWARD, 2, CG_FUNCTION_POINT, "a_c" },
+	{ "gru_block", 0, CG_PASS_SEQ_GRAD, 2, CG_FUNCTION_POINT, "dh" },
+	{ "gru_block", 0, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_POINT, "dh dhr dh_prev" },
 	/* Of its states c is saved and e is not. */
-	{ "stages", 3, CG_PASS_SEQ_FORWARD, 3, CG_PIECE_POINT, "a_k a_n a_l c_prev e_prev c e" },
+	{ "stages", 3, CG_PASS_SEQ_FORWARD, 3, CG_FUNCTION_POINT, "a_k a_n a_l c_prev e_prev c e" },
 	/* But as what they always are. */
-	{ "lstm", 1, CG_PASS_FORWARD, 1, CG_PIECE_POINT, "a_i a_f a_g a_o" },
-	{ "lstm", 1, CG_PASS_GRAD, 1, CG_PIECE_POINT, "" },
-	{ "gru", 0, CG_PASS_GRAD, 1, CG_PIECE_POINT, "dh_prev" },
+	{ "lstm", 1, CG_PASS_FORWARD, 1, CG_FUNCTION_POINT, "a_i a_f a_g a_o" },
+	{ "lstm", 1, CG_PASS_GRAD, 1, CG_FUNCTION_POINT, "" },
+	{ "gru", 0, CG_PASS_GRAD, 1, CG_FUNCTION_POINT, "dh_prev" },
 };
 
 static int among(const char *names, const char *name)
@@ -133,12 +133,12 @@ static void test_types(void **state)
 	for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
 		struct cg_cell *cell = !strcmp(steps[s].cell, "stages") ? must_read("stages") : must_find(steps[s].cell);
 		struct cg_pass_plan *plan = must_plan(cell, steps[s].options, steps[s].pass, steps[s].stage, 2);
-		const struct cg_piece *piece = plan->pieces;
+		const struct cg_function *piece = plan->functions;
 		int named = 0;
 
 		while (piece->shape != steps[s].shape)
 			piece++;
-		assert_true(piece < plan->pieces + plan->n_pieces);
+		assert_true(piece < plan->functions + plan->n_functions);
 		for (int k = 0; k < piece->n_arguments; k++) {
 			const struct cg_argument *a = &piece->arguments[k];
 			int want = among(steps[s].acc, a->name);
@@ -174,9 +174,9 @@ static void test_steps(void **state)
 			struct cg_pass_plan *alone = must_plan(cell, n / 2, CG_PASS_FORWARD + n % 2, 0, 2);
 			struct cg_pass_plan *step = must_plan(cell, n / 2, CG_PASS_SEQ_FORWARD + n % 2, 0, 2);
 
-			assert_int_equal(alone->n_pieces, step->n_pieces);
-			for (int p = 0; p < alone->n_pieces; p++) {
-				const struct cg_piece *a = &alone->pieces[p], *b = &step->pieces[p];
+			assert_int_equal(alone->n_functions, step->n_functions);
+			for (int p = 0; p < alone->n_functions; p++) {
+				const struct cg_function *a = &alone->functions[p], *b = &step->functions[p];
 				int j = 0;
 
 				assert_int_equal(a->shape, b->shape);
@@ -203,9 +203,9 @@ static const char *arguments(const struct cg_cell *cell, int pass)
 	struct cg_pass_plan *plan = must_plan(cell, 0, pass, 0, 2);
 	size_t used = (size_t)sprintf(text, " ");
 
-	for (int p = 0; p < plan->n_pieces; p++)
-		for (int k = 0; k < plan->pieces[p].n_arguments; k++)
-			used += (size_t)snprintf(text + used, sizeof text - used, "%s ", plan->pieces[p].arguments[k].name);
+	for (int p = 0; p < plan->n_functions; p++)
+		for (int k = 0; k < plan->functions[p].n_arguments; k++)
+			used += (size_t)snprintf(text + used, sizeof text - used, "%s ", plan->functions[p].arguments[k].name);
 	assert_true(used < sizeof text);
 	cg_plan_free(plan);
 	return text;
@@ -301,7 +301,7 @@ static void test_forms(void **state)
 	};
 	struct cg_cell *cell = must_find("lstm");
 	struct cg_pass_plan *plan = must_plan(cell, 0, CG_PASS_SEQ_FORWARD, 0, 2);
-	const struct cg_piece *piece = &plan->pieces[0];
+	const struct cg_function *piece = &plan->functions[0];
 	char key[CG_KEY_MAX];
 
 	(void)state;

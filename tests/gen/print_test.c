@@ -171,7 +171,7 @@ static void check_statements(const struct cg_pass_plan *plan, int lang, const ch
 }
 
 /* What has no name is written where it is used: once, but for signs. */
-static void check_unnamed(const struct cg_pass_plan *plan, const struct cg_piece *piece, const char *const *name)
+static void check_unnamed(const struct cg_pass_plan *plan, const struct cg_function *piece, const char *const *name)
 {
 	const struct cg_node *nodes = plan->graph.nodes;
 
@@ -191,20 +191,20 @@ static void check_unnamed(const struct cg_pass_plan *plan, const struct cg_piece
 /* The plan says which statement came from which equation; in the text the last comment above is that equation. */
 static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *text)
 {
-	for (int k = 0; k < plan->n_pieces; k++) {
+	for (int k = 0; k < plan->n_functions; k++) {
 		struct cg_arena arena = { resize, NULL, 0 };
-		const struct cg_piece *piece = &plan->pieces[k];
+		const struct cg_function *piece = &plan->functions[k];
 		const char *start, *end, **name;
 		char head[256];
 
 		snprintf(head, sizeof head, lang == CG_LANG_C ? "static APART void %s_run(" :
-		         lang == CG_LANG_OPENCL ? "void %s_element(" : piece->shape == CG_PIECE_POINT ? "void %s_walk(" : "%s(", piece->key);
+		         lang == CG_LANG_OPENCL ? "void %s_element(" : piece->shape == CG_FUNCTION_POINT ? "void %s_walk(" : "%s(", piece->key);
 		start = strstr(text, head);
-		if (piece->shape == CG_PIECE_SUM)
+		if (piece->shape == CG_FUNCTION_SUM)
 			continue;
 		assert_non_null(start);
 		end = function_end(start);
-		assert_int_equal(cg_order(plan, piece, &arena, &name), 0);
+		assert_int_equal(cg_name_nodes(plan, piece, &arena, &name), 0);
 		check_unnamed(plan, piece, name);
 		for (int j = 0; j < piece->n_schedule; j++) {
 			const struct cg_node *node = &plan->graph.nodes[piece->schedule[j]];
@@ -276,7 +276,7 @@ static const char *string_at(const json_t *object, const char *key)
 }
 
 /* The second form of a kernel: its name in the manifest is in the text, with the same parameters, and walks runs of one unit. */
-static void check_one(const struct cg_piece *piece, int lang, const char *text, const json_t *one)
+static void check_one(const struct cg_function *piece, int lang, const char *text, const json_t *one)
 {
 	static char name[2][PARAMETERS_MAX][NAME];
 	char want[CG_KEY_MAX + 16];
@@ -296,14 +296,14 @@ static void check_one(const struct cg_piece *piece, int lang, const char *text, 
 }
 
 /* A thread of a point piece in CUDA C takes runs of units: 16 bytes or fewer, and the text says as many as the manifest. */
-static void check_run(const struct cg_pass_plan *plan, const struct cg_piece *piece, int lang, const char *text, const json_t *launch)
+static void check_run(const struct cg_pass_plan *plan, const struct cg_function *piece, int lang, const char *text, const json_t *launch)
 {
 	static const int most[] = { 4, 2, 8, 8 };
 	const json_t *units = json_object_get(launch, "run_units"), *one = json_object_get(launch, "one");
 	const char *at;
 	char function[CG_KEY_MAX + 8], run[40];
 
-	assert_int_equal(units != NULL, lang == CG_LANG_CUDA && piece->shape == CG_PIECE_POINT);
+	assert_int_equal(units != NULL, lang == CG_LANG_CUDA && piece->shape == CG_FUNCTION_POINT);
 	if (!units)
 		return;
 	assert_in_range(json_integer_value(units), 1, most[plan->dtype]);
@@ -336,17 +336,17 @@ static void check_manifest(const struct cg_pass_plan *plan, int lang, const char
 	assert_non_null(strstr(text, string_at(root, "command")));
 	assert_true(json_array_size(json_object_get(root, "flags")) > 0);
 	functions_ = json_object_get(root, "functions");
-	assert_int_equal(json_array_size(functions_), plan->n_pieces);
+	assert_int_equal(json_array_size(functions_), plan->n_functions);
 	json_array_foreach(functions_, k, function) {
 		const json_t *arguments = json_object_get(function, "arguments");
 		int n = prototype(text, lang, string_at(function, "function"), name), of = -1;
 
-		assert_string_equal(string_at(function, "function"), plan->pieces[k].key);
+		assert_string_equal(string_at(function, "function"), plan->functions[k].key);
 		assert_non_null(json_object_get(function, "launch"));
-		check_run(plan, &plan->pieces[k], lang, text, json_object_get(function, "launch"));
-		assert_int_equal(json_object_get(function, "scratch") != NULL, plan->pieces[k].shape != CG_PIECE_POINT);
+		check_run(plan, &plan->functions[k], lang, text, json_object_get(function, "launch"));
+		assert_int_equal(json_object_get(function, "scratch") != NULL, plan->functions[k].shape != CG_FUNCTION_POINT);
 		if ((int)json_array_size(arguments) != n)
-			fail_msg("%s in %s: %d parameters, %d in the manifest", plan->pieces[k].key, cg_lang_names[lang], n,
+			fail_msg("%s in %s: %d parameters, %d in the manifest", plan->functions[k].key, cg_lang_names[lang], n,
 			         (int)json_array_size(arguments));
 		json_array_foreach(arguments, j, argument) {
 			const json_t *fallback = json_object_get(argument, "default");

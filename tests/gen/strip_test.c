@@ -150,7 +150,7 @@ static unsigned long long bits(const char *at, size_t size)
 }
 
 /* absent: the argument that is not there, or -1. */
-static void try_piece(const struct cg_pass_plan *plan, const struct cg_piece *piece, call *compiled, int64_t rows, int64_t units,
+static void try_piece(const struct cg_pass_plan *plan, const struct cg_function *piece, call *compiled, int64_t rows, int64_t units,
                       int absent)
 {
 	struct cg_bound a[ARGUMENTS], b[ARGUMENTS];
@@ -221,7 +221,7 @@ static void try_piece(const struct cg_pass_plan *plan, const struct cg_piece *pi
 	}
 }
 
-static void try_sizes(const struct cg_pass_plan *plan, const struct cg_piece *piece, call *compiled)
+static void try_sizes(const struct cg_pass_plan *plan, const struct cg_function *piece, call *compiled)
 {
 	static const int all_rows[] = { 0, 1, 2, 63, 64, 65, 130 }, all_units[] = { 1, 2, 7, 255, 256, 257 };
 
@@ -258,14 +258,14 @@ static void test_bundles(void **state)
 				if (!is_bundled(cell, n % CG_PASS_COUNT))
 					continue;
 				plan = must_plan(cell, n / CG_PASS_COUNT, n % CG_PASS_COUNT, 0, dtype);
-				for (int k = 0; k < plan->n_pieces; k++) {
+				for (int k = 0; k < plan->n_functions; k++) {
 					const struct cg_compiled *row = tables[dtype][c];
 
-					while (row->key && strcmp(row->key, plan->pieces[k].key))
+					while (row->key && strcmp(row->key, plan->functions[k].key))
 						row++;
 					if (!row->key)
-						fail_msg("no kernel %s was compiled", plan->pieces[k].key);
-					try_sizes(plan, &plan->pieces[k], row->call);
+						fail_msg("no kernel %s was compiled", plan->functions[k].key);
+					try_sizes(plan, &plan->functions[k], row->call);
 					seen++;
 				}
 				cg_plan_free(plan);
@@ -279,18 +279,18 @@ static void test_bundles(void **state)
 /* ---- texts, compiled now ---- */
 
 /* A function of the bundles' one signature around a kernel, of the piece or of its second form. */
-static void thunk(FILE *file, const struct cg_piece *piece, const char *key, int lang)
+static void thunk(FILE *file, const struct cg_function *piece, const char *key, int lang)
 {
 	fprintf(file, "%svoid call_%s(int64_t rows, int64_t units, const struct bound *a);\n"
 	              "void call_%s(int64_t rows, int64_t units, const struct bound *a)\n{\n",
 	        lang == CG_LANG_CUDA ? "extern \"C\" " : "", key, key);
 	if (lang == CG_LANG_CUDA)
-		fprintf(file, "for (host_first(units, %d); blockIdx.y < gridDim.y; host_next())\n", piece->shape != CG_PIECE_POINT);
+		fprintf(file, "for (host_first(units, %d); blockIdx.y < gridDim.y; host_next())\n", piece->shape != CG_FUNCTION_POINT);
 	fprintf(file, "\t%s(rows, units", key);
 	for (int k = 2; k < piece->n_arguments; k++) {
 		const struct cg_argument *a = &piece->arguments[k];
 
-		if (piece->shape == CG_PIECE_SUM_PART && a->out && a->kind != CG_KIND_SCRATCH)
+		if (piece->shape == CG_FUNCTION_SUM_PART && a->out && a->kind != CG_KIND_SCRATCH)
 			continue;
 		if (a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_COUNT)
 			fprintf(file, ", a[%d].value", k);
@@ -305,16 +305,16 @@ static void thunk(FILE *file, const struct cg_piece *piece, const char *key, int
 }
 
 /* The piece's own kernel, or its second form where it has one. */
-static int key_of(const struct cg_pass_plan *plan, const struct cg_piece *piece, int lang, int one, char key[CG_KEY_MAX])
+static int key_of(const struct cg_pass_plan *plan, const struct cg_function *piece, int lang, int one, char key[CG_KEY_MAX])
 {
 	if (!one)
 		snprintf(key, CG_KEY_MAX, "%s", piece->key);
 	else
 		cg_one_key(piece, key);
-	return !one || (lang == CG_LANG_CUDA && piece->shape == CG_PIECE_POINT && cg_run_units(plan, piece) > 1);
+	return !one || (lang == CG_LANG_CUDA && piece->shape == CG_FUNCTION_POINT && cg_run_units(plan, piece) > 1);
 }
 
-static void try_compiled(const struct cg_pass_plan *plan, const struct cg_piece *piece, void *library, const char *key)
+static void try_compiled(const struct cg_pass_plan *plan, const struct cg_function *piece, void *library, const char *key)
 {
 	char name[512];
 	void *symbol;
@@ -342,9 +342,9 @@ static void try_text(const struct cg_pass_plan *plan, int lang, const char *fold
 		fputs("#include \"tests/gen/cuda_host.h\"\n", file);
 	fputs(text.at, file);
 	fputs("struct bound { void *data; int64_t stride; double value; };\n", file);
-	for (int k = 0; k < 2 * plan->n_pieces; k++)
-		if (key_of(plan, &plan->pieces[k / 2], lang, k % 2, key))
-			thunk(file, &plan->pieces[k / 2], key, lang);
+	for (int k = 0; k < 2 * plan->n_functions; k++)
+		if (key_of(plan, &plan->functions[k / 2], lang, k % 2, key))
+			thunk(file, &plan->functions[k / 2], key, lang);
 	assert_int_equal(fclose(file), 0);
 	resize(text.at, 0);
 	snprintf(command, sizeof command, "%s -O2 -ffp-contract=off -shared -fPIC -I'%s' -o %s/%s.so %s", compiler,
@@ -356,9 +356,9 @@ static void try_text(const struct cg_pass_plan *plan, int lang, const char *fold
 	if (!library)
 		fail_msg("%s", dlerror());
 	second = lang == CG_LANG_CUDA ? SECOND : 0;
-	for (int k = 0; k < 2 * plan->n_pieces; k++)
-		if (key_of(plan, &plan->pieces[k / 2], lang, k % 2, key))
-			try_compiled(plan, &plan->pieces[k / 2], library, key);
+	for (int k = 0; k < 2 * plan->n_functions; k++)
+		if (key_of(plan, &plan->functions[k / 2], lang, k % 2, key))
+			try_compiled(plan, &plan->functions[k / 2], library, key);
 	second = 0;
 	dlclose(library);
 }
@@ -470,7 +470,7 @@ static call *bundled(const char *key)
 /* Of one element; what a part sums up is in its scratch. */
 static float give(const struct carried *t, const struct cg_pass_plan *plan, int compiled)
 {
-	const struct cg_piece *piece = &plan->pieces[t->piece];
+	const struct cg_function *piece = &plan->functions[t->piece];
 	struct element memory[ARGUMENTS] = { { NULL, 0, 0 } };
 	struct cg_bound bound[ARGUMENTS] = { { NULL, 0, 0 } };
 	float sums[ARGUMENTS] = { 0 };
@@ -490,9 +490,9 @@ static float give(const struct carried *t, const struct cg_pass_plan *plan, int 
 		if (a->kind == CG_KIND_SCRATCH) {
 			bound[k].data = sums;
 		} else if (a->out && !strcmp(a->name, t->gives)) {
-			assert_true(piece->shape == CG_PIECE_SUM_PART || a->type == CG_TYPE_ACC);
-			result = piece->shape == CG_PIECE_SUM_PART ? &sums[value] : &memory[k].acc;
-			bound[k].data = piece->shape == CG_PIECE_SUM_PART ? NULL : &memory[k].acc;
+			assert_true(piece->shape == CG_FUNCTION_SUM_PART || a->type == CG_TYPE_ACC);
+			result = piece->shape == CG_FUNCTION_SUM_PART ? &sums[value] : &memory[k].acc;
+			bound[k].data = piece->shape == CG_FUNCTION_SUM_PART ? NULL : &memory[k].acc;
 		}
 		value += a->out && a->kind != CG_KIND_SCRATCH;
 	}
@@ -523,7 +523,7 @@ static void test_carried(void **state)
 					t.takes[j].half = t.takes[j].half == 0x3c00 ? 0x3f80 : t.takes[j].half ? 0x3900 : 0;
 				got = give(&t, plan, compiled);
 				if (got != t.want)
-					fail_msg("%s: %s is %.9g, not %.9g", plan->pieces[t.piece].key, t.gives, got, t.want);
+					fail_msg("%s: %s is %.9g, not %.9g", plan->functions[t.piece].key, t.gives, got, t.want);
 				cg_plan_free(plan);
 				cg_parse_free(cell);
 			}
@@ -538,8 +538,8 @@ static int set_up(void **state)
 	for (int c = 0; (cell = every_cell(c)); c++) {
 		struct cg_pass_plan *plan = must_plan(cell, (1 << cell->n_options) - 1, CG_PASS_GRADGRAD, 0, 1);
 
-		for (int k = 0; k < plan->n_pieces; k++)
-			most = most > cg_strip_bytes(plan, &plan->pieces[k]) ? most : cg_strip_bytes(plan, &plan->pieces[k]);
+		for (int k = 0; k < plan->n_functions; k++)
+			most = most > cg_strip_bytes(plan, &plan->functions[k]) ? most : cg_strip_bytes(plan, &plan->functions[k]);
 		cg_plan_free(plan);
 		cg_parse_free(cell);
 	}

@@ -156,7 +156,7 @@ static int way_host_first(void)
 	host_product(before);
 	MUST(keeps("before"));
 	MUST(!open_ours());
-	MUST(cg_openblas()->sgemm);
+	MUST(cg_load_openblas()->sgemm);
 	MUST(keeps("ours is open"));
 	MUST(!ours(stream, first));
 	MUST(keeps("ours has computed"));
@@ -170,7 +170,7 @@ static int way_host_first(void)
 static int way_ours_first(void)
 {
 	MUST(!open_ours());
-	MUST(cg_openblas()->sgemm);
+	MUST(cg_load_openblas()->sgemm);
 	MUST(!ours(stream, first));
 	MUST(host_opens());
 	for (int n = 1; n <= 4; n *= 2) {
@@ -280,7 +280,7 @@ static double others_share(cg_dgemm *dgemm)
 
 static void *ours_in_a_thread(void *share)
 {
-	*(double *)share = others_share(cg_openblas()->dgemm);
+	*(double *)share = others_share(cg_load_openblas()->dgemm);
 	return NULL;
 }
 
@@ -291,8 +291,8 @@ static int way_one_thread(void)
 	double here, there, hosts;
 	pthread_t thread;
 
-	MUST(cg_openblas()->dgemm);
-	here = others_share(cg_openblas()->dgemm);
+	MUST(cg_load_openblas()->dgemm);
+	here = others_share(cg_load_openblas()->dgemm);
 	MUST(!pthread_create(&thread, NULL, ours_in_a_thread, &there));
 	MUST(!pthread_join(thread, NULL));
 	MUST(host_opens());
@@ -314,7 +314,7 @@ static int way_no_namespace(void)
 		n++;
 	MUST(n > 3 && n < 64);
 	MUST(!open_ours());
-	MUST(!cg_openblas()->sgemm && !cg_openblas()->dgemm);
+	MUST(!cg_load_openblas()->sgemm && !cg_load_openblas()->dgemm);
 	MUST(strstr(cg_describe(context), "our own (libopenblas.so.0: "));
 	MUST(strstr(cg_describe(context), "namespace") || strstr(cg_describe(context), "static TLS"));
 	MUST(!ours(stream, first));
@@ -348,7 +348,7 @@ static int in_a_process(int (*way)(void))
 /* Is there one, and does this build take it?  Asked in a process of its own. */
 static int way_there(void)
 {
-	return !host_opens() || !cg_openblas()->sgemm;
+	return !host_opens() || !cg_load_openblas()->sgemm;
 }
 
 static void there_or_skip(void)

@@ -14,9 +14,9 @@
 
 static void expect_none(const char *why)
 {
-	struct cg_cache_place place;
+	struct cg_cache_directory place;
 
-	cg_cache_place(&place);
+	cg_cache_find_directory(&place);
 	if (!strstr(place.why, why) || place.reads || place.writes)
 		fail_msg("expected \"%s\", got \"%s\"", why, place.why);
 	assert_int_equal(has("a", "the bytes"), 0);
@@ -26,9 +26,9 @@ static void expect_none(const char *why)
 
 static void expect_at(const char *path)
 {
-	struct cg_cache_place place;
+	struct cg_cache_directory place;
 
-	cg_cache_place(&place);
+	cg_cache_find_directory(&place);
 	assert_string_equal(place.why, "");
 	assert_string_equal(place.path, path);
 	assert_true(place.reads && place.writes && place.most == CG_CACHE_MOST);
@@ -167,7 +167,7 @@ static void test_elevated(void **state)
 
 static int use_unwritable(void)
 {
-	struct cg_cache_place place;
+	struct cg_cache_directory place;
 
 	if (mkdir(disk_folder, 0700))
 		return 1;
@@ -182,7 +182,7 @@ static int use_unwritable(void)
 	put("b", "more");
 	if (has("a", "the bytes") || has("b", "more"))
 		return 5;
-	cg_cache_place(&place);
+	cg_cache_find_directory(&place);
 	if (!strstr(place.why, "kernels: Permission denied"))
 		return 6;
 	chmod(disk_folder, 0700);

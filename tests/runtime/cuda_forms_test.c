@@ -100,10 +100,10 @@ static void test_bits(void **dtype)
 
 			if (getenv("CELLGRAD_TEST_FORMS") || k % DTYPES == *(const int *)*dtype)
 				try_kind(&kinds[k]);
-			for (int p = 0; p < plan->n_pieces && kinds[k].shape == CG_POINT; p++)
-				if (plan->pieces[p].shape == CG_PIECE_POINT) {
+			for (int p = 0; p < plan->n_functions && kinds[k].shape == CG_POINT; p++)
+				if (plan->functions[p].shape == CG_FUNCTION_POINT) {
 					points++;
-					both += cg_run_units(plan, &plan->pieces[p]) > 1;
+					both += cg_run_units(plan, &plan->functions[p]) > 1;
 				}
 		}
 		kernel_kinds_close(kinds, n);

@@ -208,10 +208,10 @@ static void launch_kernel(struct tensors *t, const struct cg_kernel *kernel, con
 	struct cg_mem out = { .bytes = 0 };
 	int n = 0;
 
-	for (int p = 0; p < plan->n_pieces; p++)
-		for (int k = 2; k < plan->pieces[p].n_arguments; k++) {
-			const struct cg_argument *a = &plan->pieces[p].arguments[k];
-			int point = plan->pieces[p].shape == CG_PIECE_POINT, known = 0;
+	for (int p = 0; p < plan->n_functions; p++)
+		for (int k = 2; k < plan->functions[p].n_arguments; k++) {
+			const struct cg_argument *a = &plan->functions[p].arguments[k];
+			int point = plan->functions[p].shape == CG_FUNCTION_POINT, known = 0;
 
 			for (int j = 0; j < n; j++)
 				known |= !strcmp(args[j].name, a->name);
@@ -233,20 +233,20 @@ static void launch_kernel(struct tensors *t, const struct cg_kernel *kernel, con
 static void expect_forms(struct tensors *t, const struct cg_kernel *kernel, const struct cg_pass_plan *plan)
 {
 	enum { ROWS = 16, UNITS = 768, SMALLEST = 64 };
-	int64_t multiprocessors = t->context->device->units, run = cg_run_units(plan, &plan->pieces[0]), runs = (UNITS + run - 1) / run;
+	int64_t multiprocessors = t->context->device->units, run = cg_run_units(plan, &plan->functions[0]), runs = (UNITS + run - 1) / run;
 	int64_t change = (256 * multiprocessors + runs - 1) / runs;
 
 	launch_kernel(t, kernel, plan, ROWS, UNITS);
 	if (last.x * last.wide < UNITS || last.wide * last.tall < SMALLEST ||
 	    (last.x * last.y < multiprocessors && last.wide * last.tall > SMALLEST))
-		fail_msg("%s [%d, %d]: %u x %u blocks of %u x %u on %d multiprocessors", plan->pieces[0].key, ROWS, UNITS, last.x, last.y,
+		fail_msg("%s [%d, %d]: %u x %u blocks of %u x %u on %d multiprocessors", plan->functions[0].key, ROWS, UNITS, last.x, last.y,
 		         last.wide, last.tall, (int)multiprocessors);
 	launch_kernel(t, kernel, plan, change - 1, UNITS);
 	if (last.x * last.wide < UNITS)
-		fail_msg("%s [%d, %d]: not one unit a thread", plan->pieces[0].key, (int)change - 1, UNITS);
+		fail_msg("%s [%d, %d]: not one unit a thread", plan->functions[0].key, (int)change - 1, UNITS);
 	launch_kernel(t, kernel, plan, change, UNITS);
 	if (run > 1 && last.x * last.wide >= UNITS)
-		fail_msg("%s [%d, %d]: not runs of units", plan->pieces[0].key, (int)change, UNITS);
+		fail_msg("%s [%d, %d]: not runs of units", plan->functions[0].key, (int)change, UNITS);
 }
 
 /* A device of 132 multiprocessors, where it is the stand-in. */

@@ -60,7 +60,7 @@ const char *path_of(const char *key)
 	struct cg_cache_record record;
 	char name[CG_CACHE_NAME];
 
-	cg_cache_record(&record, key, strlen(key));
+	cg_cache_set_record(&record, key, strlen(key));
 	cg_cache_name(&record, name);
 	snprintf(path, sizeof path, "%s/%s", disk_folder, name);
 	return path;

@@ -51,14 +51,14 @@ static int gather(const struct cg_kernel *kernel, int which, struct cg_arg *args
 	int n = 0;
 
 	assert_non_null(plan);
-	for (int p = 0; p < plan->n_pieces; p++)
-		for (int k = 0; k < plan->pieces[p].n_arguments; k++) {
-			const struct cg_argument *a = &plan->pieces[p].arguments[k];
+	for (int p = 0; p < plan->n_functions; p++)
+		for (int k = 0; k < plan->functions[p].n_arguments; k++) {
+			const struct cg_argument *a = &plan->functions[p].arguments[k];
 			int known = 0;
 
 			if (a->kind != CG_KIND_TENSOR && a->kind != CG_KIND_PER_UNIT)
 				continue;
-			if ((plan->pieces[p].shape == CG_PIECE_POINT) != (kernel->shape == CG_POINT))
+			if ((plan->functions[p].shape == CG_FUNCTION_POINT) != (kernel->shape == CG_POINT))
 				continue;
 			for (int j = 0; j < n; j++)
 				known |= !strcmp(names[j], a->name);
@@ -210,9 +210,9 @@ static size_t element_of(const struct cg_kernel *kernel, const char *name)
 	size_t bytes = 0;
 
 	assert_non_null(plan);
-	for (int k = 0; k < plan->pieces[0].n_arguments; k++)
-		if (!strcmp(plan->pieces[0].arguments[k].name, name))
-			bytes = plan->pieces[0].arguments[k].type != CG_TYPE_ACC ? cg_dtype_bytes(kernel->dtype) : kernel->dtype == CG_F64 ? 8 : 4;
+	for (int k = 0; k < plan->functions[0].n_arguments; k++)
+		if (!strcmp(plan->functions[0].arguments[k].name, name))
+			bytes = plan->functions[0].arguments[k].type != CG_TYPE_ACC ? cg_dtype_bytes(kernel->dtype) : kernel->dtype == CG_F64 ? 8 : 4;
 	cg_plan_free(plan);
 	return bytes;
 }

@@ -50,9 +50,9 @@ static void close_side(struct side *s)
 		free(s->at[k]);
 }
 
-static struct cg_move move_of(const struct side *from, const struct side *to)
+static struct cg_conversion move_of(const struct side *from, const struct side *to)
 {
-	return (struct cg_move){
+	return (struct cg_conversion){
 		.from = { &from->layout, from->layout.network.dtype, 0, from->at }, .to = { &to->layout, to->layout.network.dtype, 0, to->at },
 	};
 }
@@ -60,7 +60,7 @@ static struct cg_move move_of(const struct side *from, const struct side *to)
 /* Where element u of a row of a piece lies. */
 static unsigned char *element(const struct side *s, int pseudo_layer, enum cg_rnn_part which, char gate, int64_t u)
 {
-	struct cg_spot spot = cg_layout_spot(&s->layout, pseudo_layer, which, gate);
+	struct cg_location spot = cg_layout_locate(&s->layout, pseudo_layer, which, gate);
 
 	assert_true(spot.tensor >= 0);
 	return s->at[spot.tensor] + (size_t)(spot.offset + u) * cg_dtype_bytes(s->layout.network.dtype);
@@ -74,10 +74,10 @@ static void put(const struct side *s, unsigned char *at, double value)
 static void expect(const struct side *from, const struct side *to, const char *what, int pseudo_layer, char gate, int64_t biases,
                    int64_t vectors, int64_t rounded)
 {
-	struct cg_move move = move_of(from, to);
+	struct cg_conversion move = move_of(from, to);
 	struct cg_losses l;
 
-	cg_move_losses(&move, to->layout.format->bias, &l);
+	cg_count_losses(&move, to->layout.format->bias, &l);
 	if (l.biases != biases || l.vectors != vectors || l.rounded != rounded)
 		fail_msg("%s to %s, %s of gate %c of pseudo-layer %d: lost %lld biases, %lld of vectors, %lld rounded", from->layout.format->name,
 		         to->layout.format->name, what, gate, pseudo_layer, (long long)l.biases, (long long)l.vectors, (long long)l.rounded);
@@ -146,14 +146,14 @@ static int are_alike(const struct held *a, const struct held *b)
 /* The tensor that a lost bias would go into is the only one that says so. */
 static void expect_tensor(const struct side *from, const struct side *to, int pseudo_layer, char gate, int64_t lost)
 {
-	struct cg_move move = move_of(from, to);
-	int end = cg_layout_spot(&to->layout, pseudo_layer, CG_RNN_BIAS_W, gate).tensor;
+	struct cg_conversion move = move_of(from, to);
+	int end = cg_layout_locate(&to->layout, pseudo_layer, CG_RNN_BIAS_W, gate).tensor;
 
 	for (int k = 0; k < to->layout.n; k++)
-		if (cg_move_lost_biases(&move, to->layout.format->bias, k) != (k == end ? lost : 0))
+		if (cg_count_lost_biases(&move, to->layout.format->bias, k) != (k == end ? lost : 0))
 			fail_msg("%s to %s, gate %c of pseudo-layer %d: tensor %d loses %lld biases", from->layout.format->name,
 			         to->layout.format->name, gate, pseudo_layer, k,
-			         (long long)cg_move_lost_biases(&move, to->layout.format->bias, k));
+			         (long long)cg_count_lost_biases(&move, to->layout.format->bias, k));
 }
 
 /* 1 and 2 are what no rule makes of 3, and as gradients are two. */
@@ -168,7 +168,7 @@ static void lose_biases(const struct held *a, const struct held *b, int directio
 		for (const char *gate = from.layout.gates; *gate; gate++)
 			for (int64_t u = 0; u < U; u++) {
 				unsigned char *w = element(&from, p, CG_RNN_BIAS_W, *gate, u), *r = element(&from, p, CG_RNN_BIAS_R, *gate, u);
-				int lost = cg_layout_spot(&to.layout, p, CG_RNN_BIAS_W, *gate).shared;
+				int lost = cg_layout_locate(&to.layout, p, CG_RNN_BIAS_W, *gate).shared;
 
 				put(&from, w, 1);
 				put(&from, r, 2);
@@ -214,7 +214,7 @@ static void keep_bits(const struct held *a, const struct held *b, int dtype, uin
 	size_t bytes = cg_dtype_bytes(dtype);
 	struct side from, to, back;
 	struct cg_losses losses;
-	struct cg_move move;
+	struct cg_conversion move;
 
 	open_side(&from, a->format, a->cell, NULL, 2, dtype, 0);
 	open_side(&to, b->format, b->cell, NULL, 2, dtype, 0);
@@ -223,9 +223,9 @@ static void keep_bits(const struct held *a, const struct held *b, int dtype, uin
 		for (const char *gate = from.layout.gates; *gate; gate++)
 			memcpy(element(&from, p, parts[which], *gate, p), &bits, bytes);
 	move = move_of(&from, &to);
-	cg_move_losses(&move, to.layout.format->bias, &losses);
+	cg_count_losses(&move, to.layout.format->bias, &losses);
 	for (int k = 0; k < to.layout.n; k++)
-		cg_move_into(&move, k);
+		cg_convert_into(&move, k);
 	for (int p = 0; p < LAYERS * 2; p++)
 		for (const char *gate = from.layout.gates; *gate; gate++)
 			if (memcmp(element(&to, p, parts[which], *gate, p), &bits, bytes))
@@ -237,7 +237,7 @@ static void keep_bits(const struct held *a, const struct held *b, int dtype, uin
 	move = move_of(&to, &back);
 	move.bias = losses.bias;
 	for (int k = 0; k < back.layout.n; k++)
-		cg_move_into(&move, k);
+		cg_convert_into(&move, k);
 	for (int k = 0; k < back.layout.n; k++)
 		assert_memory_equal(from.at[k], back.at[k], (size_t)cg_layout_elements(&from.layout, k) * bytes);
 	close_side(&from);

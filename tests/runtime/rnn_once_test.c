@@ -23,10 +23,10 @@ static struct counts { int checks, scans, layouts, asked; } seen;
 /* The linker puts these in the place of the library's: see tests/local.mk. */
 int __real_cg_op_check(const struct cg_op *, const void *op);
 int __wrap_cg_op_check(const struct cg_op *, const void *op);
-int __real_cg_steps_count(struct cg_rnn_shape *);
-int __wrap_cg_steps_count(struct cg_rnn_shape *);
-size_t __real_cg_seq_work(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
-size_t __wrap_cg_seq_work(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
+int __real_cg_packed_count(struct cg_rnn_shape *);
+int __wrap_cg_packed_count(struct cg_rnn_shape *);
+size_t __real_cg_layers_work(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
+size_t __wrap_cg_layers_work(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
 
 int __wrap_cg_op_check(const struct cg_op *row, const void *op)
 {
@@ -34,16 +34,16 @@ int __wrap_cg_op_check(const struct cg_op *row, const void *op)
 	return __real_cg_op_check(row, op);
 }
 
-int __wrap_cg_steps_count(struct cg_rnn_shape *shape)
+int __wrap_cg_packed_count(struct cg_rnn_shape *shape)
 {
 	seen.scans++;
-	return __real_cg_steps_count(shape);
+	return __real_cg_packed_count(shape);
 }
 
-size_t __wrap_cg_seq_work(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape *shape, struct cg_rnn_workspace *workspace)
+size_t __wrap_cg_layers_work(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape *shape, struct cg_rnn_workspace *workspace)
 {
 	seen.layouts++;
-	return __real_cg_seq_work(rnn, pass, shape, workspace);
+	return __real_cg_layers_work(rnn, pass, shape, workspace);
 }
 
 /* ---- a backend that is the cpu's but for what is watched ---- */
@@ -117,14 +117,14 @@ static void test_composed(void **state)
 
 static char a_net;
 
-static int open_vendor(struct cg_device *device, const struct cg_network *network, struct cg_net **net, char why[CG_WHY_NOT])
+static int open_vendor(struct cg_dev *device, const struct cg_network *network, struct cg_net **net, char why[CG_WHY_NOT])
 {
 	(void)device, (void)network, (void)why;
 	*net = (struct cg_net *)(void *)&a_net;
 	return CG_OK;
 }
 
-static void close_vendor(struct cg_device *device, struct cg_net *net)
+static void close_vendor(struct cg_dev *device, struct cg_net *net)
 {
 	(void)device, (void)net;
 }

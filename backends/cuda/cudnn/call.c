@@ -15,10 +15,10 @@ struct run {
 	struct cg_net *net;
 	const struct cg_network *rnn;
 	const struct cg_rnn_call *call;
-	struct cg_dnn_place *place;
+	struct cg_dnn_state *state;
 	const struct cg_dnn_shape *shape;
-	int way;
-	struct cg_dnn_room room;
+	int algorithm;
+	struct cg_dnn_workspace room;
 	struct cg_cu_moves moves;                /* before the next walk, or at the end */
 };
 
@@ -54,13 +54,13 @@ static int is_aligned(struct cg_mem mem)
 	return cg_cu_address(mem) % CG_DNN_ALIGN == 0;
 }
 
-/* Where a piece's output is, and what cuDNN keeps of it. */
-static struct cg_mem kept(const struct run *r, int piece, struct cg_mem *reserve)
+/* Where a segment's output is, and what cuDNN keeps of it. */
+static struct cg_mem kept(const struct run *r, int segment, struct cg_mem *reserve)
 {
 	struct cg_work work = { .mem = r->call->reserve };
 	struct cg_mem y = none;
 
-	cg_dnn_take_reserve(r->net, r->shape, &work, piece, &y, reserve);
+	cg_dnn_carve_reserve(r->net, r->shape, &work, segment, &y, reserve);
 	return y;
 }
 
@@ -97,7 +97,7 @@ enum { PERSISTENT_ALIGN = 16 };
 
 static int suits_way(const struct run *r, struct cg_mem mem)
 {
-	return !r->way || cg_cu_address(mem) % PERSISTENT_ALIGN == 0;
+	return !r->algorithm || cg_cu_address(mem) % PERSISTENT_ALIGN == 0;
 }
 
 /* What cuDNN is to read: the memory itself, or a copy where it may be.  A persistent algorithm's sequences and states are whole. */
@@ -180,12 +180,12 @@ static int states_out(struct run *r, struct cg_mem from, struct cg_mem given, st
 	return move(r, cg_dnn_states(r->rnn) * (s->B - s->live), width, given, s->dead, to, s->dead);
 }
 
-/* The states of one piece. */
-static struct cg_mem of_piece(const struct run *r, struct cg_mem mem, int piece, int64_t width)
+/* The states of one segment. */
+static struct cg_mem of_piece(const struct run *r, struct cg_mem mem, int segment, int64_t width)
 {
 	size_t bytes = (size_t)(r->rnn->directions * r->shape->live * width) * each(r);
 
-	return r->net->n_pieces > 1 ? cg_part(mem, (size_t)piece * bytes, bytes) : mem;
+	return r->net->n_segments > 1 ? cg_part(mem, (size_t)segment * bytes, bytes) : mem;
 }
 
 /* ---- masks of ours ---- */
@@ -202,14 +202,14 @@ static int mask(struct run *r, int layer, struct cg_mem from, struct cg_mem to)
 	});
 }
 
-/* What a piece takes: the caller's input, or the output of the piece below under its mask. */
-static int input(struct run *r, int piece, struct cg_mem *x)
+/* What a segment takes: the caller's input, or the output of the segment below under its mask. */
+static int input(struct run *r, int segment, struct cg_mem *x)
 {
 	struct cg_mem reserve;
 
-	if (piece) {
+	if (segment) {
 		*x = r->room.masked;
-		return mask(r, piece - 1, kept(r, piece - 1, &reserve), *x);
+		return mask(r, segment - 1, kept(r, segment - 1, &reserve), *x);
 	}
 	*x = r->call->input;
 	if (!r->shape->compact)
@@ -220,25 +220,25 @@ static int input(struct run *r, int piece, struct cg_mem *x)
 
 /* ---- parameters ---- */
 
-static const struct cg_dnn_way *way_of(const struct run *r, int piece)
+static const struct cg_dnn_algorithm *way_of(const struct run *r, int segment)
 {
-	return &cg_dnn_piece(r->net, piece)->ways[r->way];
+	return &cg_dnn_segment_of(r->net, segment)->algorithms[r->algorithm];
 }
 
-static struct cudnnRNNStruct *descriptor(const struct run *r, int piece)
+static struct cudnnRNNStruct *descriptor(const struct run *r, int segment)
 {
-	return r->place->ways[r->way] ? r->place->ways[r->way] : way_of(r, piece)->rnn;
+	return r->state->algorithms[r->algorithm] ? r->state->algorithms[r->algorithm] : way_of(r, segment)->rnn;
 }
 
-static int weights(struct run *r, int piece, struct cg_mem *theirs)
+static int weights(struct run *r, int segment, struct cg_mem *theirs)
 {
-	const struct cg_dnn_layout *layout = &way_of(r, piece)->layout;
+	const struct cg_dnn_layout *layout = &way_of(r, segment)->layout;
 
 	*theirs = r->call->params;
 	if (layout->straight && suits_way(r, *theirs))
 		return CG_OK;
 	*theirs = r->room.weights;
-	return cg_dnn_copy_in(r->queue, &r->moves, r->net, piece, layout, r->call->params, *theirs);
+	return cg_dnn_copy_in(r->queue, &r->moves, r->net, segment, layout, r->call->params, *theirs);
 }
 
 /* ---- beginning ---- */
@@ -248,7 +248,7 @@ static int is_refused(const struct cg_net *net)
 	return __atomic_load_n(&net->persistent, __ATOMIC_ACQUIRE) == REFUSED;
 }
 
-static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, const struct cg_dnn_span *span,
+static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, const struct cg_dnn_range *span,
                  const struct cg_rnn_call *call, struct cg_mem work, int pass)
 {
 	struct cg_work taken = { .mem = aligned(work) };
@@ -258,10 +258,10 @@ static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, cons
 	r->net = net;
 	r->rnn = net->rnn;
 	r->call = call;
-	CG_TRY(cg_dnn_place(net, queue, &r->place));
-	CG_TRY(cg_dnn_shape(net, r->place, span, &r->shape));
-	r->way = is_refused(net) ? 0 : r->shape->way;
-	cg_dnn_take_room(net, r->shape, pass, &taken, &r->room);
+	CG_TRY(cg_dnn_find_state(net, queue, &r->state));
+	CG_TRY(cg_dnn_find_shape(net, r->state, span, &r->shape));
+	r->algorithm = is_refused(net) ? 0 : r->shape->algorithm;
+	cg_dnn_carve_workspace(net, r->shape, pass, &taken, &r->room);
 	r->moves.dtype = r->rnn->dtype;
 	r->moves.drop = (struct cg_drop){
 		.rate = r->rnn->dropout, .t = r->shape->t, .b = r->shape->b, .first_t = call->first_step, .batch = r->shape->B,
@@ -274,48 +274,48 @@ static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, cons
 /* What one call of cuDNN's reads and writes. */
 struct walk { struct cg_mem x, y, hx, cx, hy, cy, reserve; };
 
-static int call_forward(const struct run *r, int piece, const struct walk *w, struct cg_mem theirs)
+static int call_forward(const struct run *r, int segment, const struct walk *w, struct cg_mem theirs)
 {
 	const struct cg_dnn_shape *s = r->shape;
 
-	CUDNN_TRY(RNNForward, r->queue->dnn, descriptor(r, piece), r->rnn->training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE,
-	          pointer(s->device_lengths), s->x[piece > 0], pointer(w->x), s->y, pointer(w->y), s->h, pointer(w->hx), pointer(w->hy),
-	          s->c, pointer(w->cx), pointer(w->cy), way_of(r, piece)->layout.bytes, pointer(theirs), s->work, pointer(r->room.vendor),
-	          r->rnn->training ? s->reserve[piece > 0] : 0, pointer(w->reserve));
+	CUDNN_TRY(RNNForward, r->queue->dnn, descriptor(r, segment), r->rnn->training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE,
+	          pointer(s->device_lengths), s->x[segment > 0], pointer(w->x), s->y, pointer(w->y), s->h, pointer(w->hx), pointer(w->hy),
+	          s->c, pointer(w->cx), pointer(w->cy), way_of(r, segment)->layout.bytes, pointer(theirs), s->work, pointer(r->room.vendor),
+	          r->rnn->training ? s->reserve[segment > 0] : 0, pointer(w->reserve));
 	return CG_OK;
 }
 
 /* The first walk that may take a persistent algorithm says for good whether that works here: cuDNN refuses it only now, and a
  * reserve is of one algorithm. */
-static int try_persistent(const struct run *r, int piece, const struct walk *w, struct cg_mem theirs)
+static int try_persistent(const struct run *r, int segment, const struct walk *w, struct cg_mem theirs)
 {
 	struct cg_net *net = r->net;
 	int code;
 
 	pthread_mutex_lock(net->device->lock);
-	code = net->persistent == REFUSED ? CG_UNSUPPORTED : call_forward(r, piece, w, theirs);
+	code = net->persistent == REFUSED ? CG_UNSUPPORTED : call_forward(r, segment, w, theirs);
 	if (net->persistent == UNTRIED && (!code || code == CG_UNSUPPORTED))
 		__atomic_store_n(&net->persistent, code ? REFUSED : WORKS, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(net->device->lock);
 	return code;
 }
 
-static int walk_forward(struct run *r, int piece, const struct walk *w)
+static int walk_forward(struct run *r, int segment, const struct walk *w)
 {
 	struct cg_mem theirs;
 	int code;
 
-	CG_TRY(weights(r, piece, &theirs));
+	CG_TRY(weights(r, segment, &theirs));
 	CG_TRY(flush(r));
-	if (!r->way || __atomic_load_n(&r->net->persistent, __ATOMIC_ACQUIRE) == WORKS)
-		return call_forward(r, piece, w, theirs);
-	code = try_persistent(r, piece, w, theirs);
+	if (!r->algorithm || __atomic_load_n(&r->net->persistent, __ATOMIC_ACQUIRE) == WORKS)
+		return call_forward(r, segment, w, theirs);
+	code = try_persistent(r, segment, w, theirs);
 	if (code != CG_UNSUPPORTED || !is_refused(r->net))
 		return code;
-	r->way = 0;
-	CG_TRY(weights(r, piece, &theirs));
+	r->algorithm = 0;
+	CG_TRY(weights(r, segment, &theirs));
 	CG_TRY(flush(r));
-	return call_forward(r, piece, w, theirs);
+	return call_forward(r, segment, w, theirs);
 }
 
 /* Where the last layer's output goes, unless it is to be kept. */
@@ -337,7 +337,7 @@ static int clear_end(struct run *r, struct cg_mem part, size_t from)
  * the parts; without steps all of it. */
 static int clear_gaps(struct run *r)
 {
-	for (int n = 0; n < r->net->n_pieces; n++) {
+	for (int n = 0; n < r->net->n_segments; n++) {
 		struct cg_mem theirs, y = kept(r, n, &theirs);
 
 		CG_TRY(clear_end(r, y, r->shape->live ? y.bytes : 0));
@@ -347,9 +347,9 @@ static int clear_gaps(struct run *r)
 }
 
 /* What a walk has left in room instead of the reserve; the next one reads it there. */
-static int keep(struct run *r, int piece, const struct walk *w)
+static int keep(struct run *r, int segment, const struct walk *w)
 {
-	struct cg_mem theirs, y = kept(r, piece, &theirs);
+	struct cg_mem theirs, y = kept(r, segment, &theirs);
 
 	if (!r->rnn->training)
 		return CG_OK;
@@ -357,14 +357,14 @@ static int keep(struct run *r, int piece, const struct walk *w)
 		CG_TRY(copy(r, y, w->y, y.bytes));
 	if (cg_cu_address(w->reserve) != cg_cu_address(theirs))
 		CG_TRY(copy(r, theirs, w->reserve, theirs.bytes));
-	return piece < r->net->n_pieces - 1 ? flush(r) : CG_OK;
+	return segment < r->net->n_segments - 1 ? flush(r) : CG_OK;
 }
 
 static int pieces_forward(struct run *r, struct walk *all)
 {
 	const struct cg_network *rnn = r->rnn;
 
-	for (int n = 0; n < r->net->n_pieces; n++) {
+	for (int n = 0; n < r->net->n_segments; n++) {
 		struct walk w = {
 			.hx = of_piece(r, all->hx, n, rnn->H), .cx = of_piece(r, all->cx, n, rnn->U),
 			.hy = of_piece(r, all->hy, n, rnn->H), .cy = of_piece(r, all->cy, n, rnn->U),
@@ -410,72 +410,72 @@ static int forward(struct run *r)
 struct back { struct cg_mem x, y, dy, dx, hx, cx, dhy, dcy, dhx, dcx, reserve, weights, dweights; };
 
 /* cuDNN's walk back writes to the reserve what its sums over the steps then read. */
-static int open_reserve(struct run *r, int piece, struct back *b)
+static int open_reserve(struct run *r, int segment, struct back *b)
 {
 	struct cg_mem theirs;
 
-	b->y = kept(r, piece, &theirs);
+	b->y = kept(r, segment, &theirs);
 	CG_TRY(settle(r, r->room.y, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn), &b->y));
 	b->reserve = theirs;
 	if (r->call->spend_reserve && is_aligned(theirs))
 		return CG_OK;
 	b->reserve = r->room.reserve;
-	return copy(r, b->reserve, theirs, r->shape->reserve[piece > 0]);
+	return copy(r, b->reserve, theirs, r->shape->reserve[segment > 0]);
 }
 
 /* cuDNN can only add to the gradients of parameters. */
-static int open_sums(struct run *r, int piece, struct back *b)
+static int open_sums(struct run *r, int segment, struct back *b)
 {
-	const struct cg_dnn_layout *layout = &way_of(r, piece)->layout;
+	const struct cg_dnn_layout *layout = &way_of(r, segment)->layout;
 	struct cg_mem ours = r->call->params_backprop;
 	int in_place = layout->straight && suits_way(r, ours);
 
 	if (!cg_present(ours))
 		return CG_OK;
-	/* Those of the piece before are still to be read. */
-	b->dweights = in_place ? ours : r->room.dweights[piece % 2];
+	/* Those of the segment before are still to be read. */
+	b->dweights = in_place ? ours : r->room.dweights[segment % 2];
 	if (!r->call->accumulate)
 		return zero(r, b->dweights, elements(r, layout->bytes));
 	if (in_place)
 		return CG_OK;
-	return cg_dnn_copy_in(r->queue, &r->moves, r->net, piece, layout, ours, b->dweights);
+	return cg_dnn_copy_in(r->queue, &r->moves, r->net, segment, layout, ours, b->dweights);
 }
 
-static int walk_back(const struct run *r, int piece, const struct back *b)
+static int walk_back(const struct run *r, int segment, const struct back *b)
 {
 	const struct cg_dnn_shape *s = r->shape;
 
-	CUDNN_TRY(RNNBackwardData_v8, r->queue->dnn, descriptor(r, piece), pointer(s->device_lengths), s->y, pointer(b->y), pointer(b->dy),
-	          s->x[piece > 0], pointer(b->dx), s->h, pointer(b->hx), pointer(b->dhy), pointer(b->dhx), s->c,
-	          pointer(b->cx), pointer(b->dcy), pointer(b->dcx), way_of(r, piece)->layout.bytes, pointer(b->weights), s->work,
-	          pointer(r->room.vendor), s->reserve[piece > 0], pointer(b->reserve));
+	CUDNN_TRY(RNNBackwardData_v8, r->queue->dnn, descriptor(r, segment), pointer(s->device_lengths), s->y, pointer(b->y), pointer(b->dy),
+	          s->x[segment > 0], pointer(b->dx), s->h, pointer(b->hx), pointer(b->dhy), pointer(b->dhx), s->c,
+	          pointer(b->cx), pointer(b->dcy), pointer(b->dcx), way_of(r, segment)->layout.bytes, pointer(b->weights), s->work,
+	          pointer(r->room.vendor), s->reserve[segment > 0], pointer(b->reserve));
 	return CG_OK;
 }
 
-static int sum_up(struct run *r, int piece, const struct back *b)
+static int sum_up(struct run *r, int segment, const struct back *b)
 {
-	const struct cg_dnn_layout *layout = &way_of(r, piece)->layout;
+	const struct cg_dnn_layout *layout = &way_of(r, segment)->layout;
 	const struct cg_dnn_shape *s = r->shape;
 	struct cg_mem ours = r->call->params_backprop;
 
 	if (!cg_present(ours))
 		return CG_OK;
-	CUDNN_TRY(RNNBackwardWeights_v8, r->queue->dnn, descriptor(r, piece), CUDNN_WGRAD_MODE_ADD, pointer(s->device_lengths),
-	          s->x[piece > 0], pointer(b->x), s->h, pointer(b->hx), s->y, pointer(b->y), layout->bytes, pointer(b->dweights), s->work,
-	          pointer(r->room.vendor), s->reserve[piece > 0], pointer(b->reserve));
+	CUDNN_TRY(RNNBackwardWeights_v8, r->queue->dnn, descriptor(r, segment), CUDNN_WGRAD_MODE_ADD, pointer(s->device_lengths),
+	          s->x[segment > 0], pointer(b->x), s->h, pointer(b->hx), s->y, pointer(b->y), layout->bytes, pointer(b->dweights), s->work,
+	          pointer(r->room.vendor), s->reserve[segment > 0], pointer(b->reserve));
 	if (cg_cu_address(b->dweights) == cg_cu_address(ours))
 		return CG_OK;
-	return cg_dnn_copy_out(r->queue, &r->moves, r->net, piece, layout, b->dweights, ours);
+	return cg_dnn_copy_out(r->queue, &r->moves, r->net, segment, layout, b->dweights, ours);
 }
 
 /* What reaches a layer's output; cuDNN has no absent one. */
-static int output_backprop(struct run *r, int piece, struct cg_mem *dy)
+static int output_backprop(struct run *r, int segment, struct cg_mem *dy)
 {
 	struct cg_mem given = r->call->output_backprop;
 
 	*dy = r->room.dy;
-	if (piece < r->net->n_pieces - 1)
-		return mask(r, piece, r->room.dx, *dy);
+	if (segment < r->net->n_segments - 1)
+		return mask(r, segment, r->room.dx, *dy);
 	if (!cg_present(given))
 		return zero(r, *dy, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn));
 	if (r->shape->compact)
@@ -484,24 +484,24 @@ static int output_backprop(struct run *r, int piece, struct cg_mem *dy)
 	return settle(r, r->room.dy, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn), dy);
 }
 
-static int piece_backward(struct run *r, int piece, struct back *b)
+static int piece_backward(struct run *r, int segment, struct back *b)
 {
-	CG_TRY(output_backprop(r, piece, &b->dy));
-	CG_TRY(open_reserve(r, piece, b));
-	CG_TRY(weights(r, piece, &b->weights));
+	CG_TRY(output_backprop(r, segment, &b->dy));
+	CG_TRY(open_reserve(r, segment, b));
+	CG_TRY(weights(r, segment, &b->weights));
 	if (cg_present(r->call->params_backprop))
-		CG_TRY(input(r, piece, &b->x));
-	CG_TRY(open_sums(r, piece, b));
+		CG_TRY(input(r, segment, &b->x));
+	CG_TRY(open_sums(r, segment, b));
 	CG_TRY(flush(r));
-	CG_TRY(walk_back(r, piece, b));
-	return sum_up(r, piece, b);
+	CG_TRY(walk_back(r, segment, b));
+	return sum_up(r, segment, b);
 }
 
 static int pieces_backward(struct run *r, const struct back *all)
 {
 	const struct cg_network *rnn = r->rnn;
 
-	for (int n = r->net->n_pieces - 1; n >= 0; n--) {
+	for (int n = r->net->n_segments - 1; n >= 0; n--) {
 		struct back b = {
 			.dx = n ? r->room.dx : all->dx,
 			.hx = of_piece(r, all->hx, n, rnn->H), .cx = of_piece(r, all->cx, n, rnn->U),
@@ -550,7 +550,7 @@ static int backward(struct run *r)
 
 /* ---- both ---- */
 
-int cg_dnn_span_run(struct cg_queue *queue, struct cg_net *net, int pass, const struct cg_dnn_span *span, const struct cg_rnn_call *call,
+int cg_dnn_range_run(struct cg_queue *queue, struct cg_net *net, int pass, const struct cg_dnn_range *span, const struct cg_rnn_call *call,
                     struct cg_mem work)
 {
 	struct run r;

@@ -10,13 +10,13 @@
 
 /* A matrix or a bias: which of ours it is, and where cuDNN has it. */
 struct cg_dnn_part {
-	int pseudo_layer;                        /* of the piece's */
+	int pseudo_layer;                        /* of the segment's */
 	enum cg_rnn_part part;
 	int k;
 	size_t at;                               /* bytes from the start of cuDNN's space */
 };
 
-/* The parameters of a piece as cuDNN has them. */
+/* The parameters of a segment as cuDNN has them. */
 struct cg_dnn_layout {
 	size_t bytes;
 	struct cg_dnn_part *parts;               /* in the order of ours */
@@ -25,26 +25,26 @@ struct cg_dnn_layout {
 };
 
 /* cuDNN's standard algorithm, which is the first, or a persistent one that may do for some sizes. */
-struct cg_dnn_way {
+struct cg_dnn_algorithm {
 	unsigned algorithm;
 	struct cudnnRNNStruct *rnn;
 	struct cg_dnn_layout layout;
 };
-enum { CG_DNN_WAYS = 3 };
+enum { CG_DNN_ALGORITHMS = 3 };
 
 /* What one call of cuDNN's walks: all layers, or one of them where the masks between layers are ours. */
-struct cg_dnn_piece {
+struct cg_dnn_segment {
 	int layers, skip;
 	int64_t width;                           /* of its input */
-	struct cg_dnn_way ways[CG_DNN_WAYS];
-	int n_ways;
+	struct cg_dnn_algorithm algorithms[CG_DNN_ALGORITHMS];
+	int n_algorithms;
 };
 
 /*
  * Steps that cuDNN gets at once, of a call or of a part of one.  Time-major memory of a part is cut to its steps; other memory is whole,
  * and the part's first step is the `first` of `whole` there.
  */
-struct cg_dnn_span {
+struct cg_dnn_range {
 	int64_t T, B;
 	const int32_t *lengths;                  /* [B], of these steps; NULL: all T */
 	int64_t first, whole;
@@ -58,9 +58,9 @@ struct cg_dnn_shape {
 	int whole;                               /* all have T */
 	int compact;                             /* some have none, or not all steps are the span's: cuDNN gets the others alone, time-major */
 	int moves;                               /* states stand otherwise than cuDNN has them */
-	int way;                                 /* of each piece: the persistent one that suits, or 0 */
-	size_t work, reserve[2];                 /* cuDNN's: the most of all pieces; of the first piece and of each other */
-	struct cudnnRNNDataStruct *x[2], *y;     /* x: of the first piece and of the others */
+	int algorithm;                                 /* of each segment: the persistent one that suits, or 0 */
+	size_t work, reserve[2];                 /* cuDNN's: the most of all segments; of the first segment and of each other */
+	struct cudnnRNNDataStruct *x[2], *y;     /* x: of the first segment and of the others */
 	struct cudnnTensorStruct *h, *c;
 
 	/* Those of a queue's alone: arrays, of the device's. */
@@ -75,37 +75,37 @@ struct cg_dnn_shape {
 enum { CG_DNN_SHAPES = 4 };
 
 /* The state of a network on one queue. */
-struct cg_dnn_place {
-	struct cg_dnn_place *next;
+struct cg_dnn_state {
+	struct cg_dnn_state *next;
 	struct cg_queue *queue;
 	struct cg_dnn_shape *shapes[CG_DNN_SHAPES];
 	int oldest;
 	/* cuDNN's dropout, whose generator goes on from call to call: NULL where the masks are ours. */
 	CUdeviceptr generator;
 	struct cudnnDropoutStruct *dropout;
-	struct cudnnRNNStruct *ways[CG_DNN_WAYS];
+	struct cudnnRNNStruct *algorithms[CG_DNN_ALGORITHMS];
 };
 
 struct cg_net {
 	struct cg_net *next;                     /* of the device's; under its lock, like all that changes here */
-	struct cg_device *device;
+	struct cg_dev *device;
 	const struct cg_network *rnn;
 	int version;
 	unsigned cell, type;
-	struct cg_dnn_piece pieces[2];           /* the first, and each of the others */
-	int n_pieces;                            /* 1, or the layers */
+	struct cg_dnn_segment segments[2];           /* the first, and each of the others */
+	int n_segments;                            /* 1, or the layers */
 	int vendor_dropout;
 	int persistent;                          /* atomic; an enum of call.c: do its persistent algorithms work here? */
 	CUdeviceptr generator;                   /* as in a place, for questions */
 	struct cudnnDropoutStruct *dropout;
 	struct cg_dnn_shape *sizes[2 * CG_DNN_SHAPES];   /* asked for lately */
 	int oldest;
-	struct cg_dnn_place *places;
+	struct cg_dnn_state *states_of_queues;
 };
 
-static inline const struct cg_dnn_piece *cg_dnn_piece(const struct cg_net *net, int n)
+static inline const struct cg_dnn_segment *cg_dnn_segment_of(const struct cg_net *net, int n)
 {
-	return &net->pieces[n > 0];
+	return &net->segments[n > 0];
 }
 
 /* The width of an output; how many states there are of a batch row. */
@@ -120,8 +120,8 @@ static inline int64_t cg_dnn_states(const struct cg_network *rnn)
 
 /* ---- descriptor.c ---- */
 
-/* Sets up a descriptor of a piece; the dropout is that of the net or of a place. */
-int  cg_dnn_describe(const struct cg_net *, const struct cg_dnn_piece *, unsigned algorithm, struct cudnnDropoutStruct *,
+/* Sets up a descriptor of a segment; the dropout is that of the net or of a place. */
+int  cg_dnn_describe(const struct cg_net *, const struct cg_dnn_segment *, unsigned algorithm, struct cudnnDropoutStruct *,
                      struct cudnnRNNStruct **);
 /* Dropout of cuDNN's with a generator, or of rate 0, which has none.  The seeding is enqueued on the handle's stream. */
 int  cg_dnn_make_dropout(const struct cg_net *, struct cudnnContext *, struct cg_queue *, CUdeviceptr *generator,
@@ -130,18 +130,18 @@ int  cg_dnn_make_dropout(const struct cg_net *, struct cudnnContext *, struct cg
 /* ---- queue.c ---- */
 
 /* The net's state on the queue, made at its first call, with the queue's handle. */
-int  cg_dnn_place(struct cg_net *, struct cg_queue *, struct cg_dnn_place **);
+int  cg_dnn_find_state(struct cg_net *, struct cg_queue *, struct cg_dnn_state **);
 /* A net that is closed leaves its state to the queue; under the lock. */
-void cg_dnn_leave_place(struct cg_dnn_place **);
+void cg_dnn_leave_state(struct cg_dnn_state **);
 
 /* ---- weights.c ---- */
 
-/* Asks where a piece's parameters lie. */
-int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_piece *, struct cg_dnn_way *);
+/* Asks where a segment's parameters lie. */
+int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_segment *, struct cg_dnn_algorithm *);
 void cg_dnn_drop_layout(struct cg_dnn_layout *);
 /* Does cuDNN want matrices for an input that skips them? */
 int  cg_dnn_has_input(const struct cg_dnn_layout *);
-/* Moves of the parameters of a piece from `first` on, a layer, between ours and cuDNN's. */
+/* Moves of the parameters of a segment from `first` on, a layer, between ours and cuDNN's. */
 int  cg_dnn_copy_in(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,
                     struct cg_mem ours, struct cg_mem theirs);
 int  cg_dnn_copy_out(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,
@@ -150,11 +150,11 @@ int  cg_dnn_copy_out(struct cg_queue *, struct cg_cu_moves *, const struct cg_ne
 /* ---- shape.c ---- */
 
 /* The shape of a call's sizes among those of late, or made; under the device's lock. */
-int  cg_dnn_sizes(struct cg_net *, const struct cg_dnn_span *, const struct cg_dnn_shape **);
+int  cg_dnn_find_sizes(struct cg_net *, const struct cg_dnn_range *, const struct cg_dnn_shape **);
 /* The same of a place, with its arrays on the device. */
-int  cg_dnn_shape(struct cg_net *, struct cg_dnn_place *, const struct cg_dnn_span *, const struct cg_dnn_shape **);
-void cg_dnn_drop_shape(struct cg_device *, struct cg_queue *, struct cg_dnn_shape *);
-/* Rows of cuDNN's sequences; bytes of one output of a piece. */
+int  cg_dnn_find_shape(struct cg_net *, struct cg_dnn_state *, const struct cg_dnn_range *, const struct cg_dnn_shape **);
+void cg_dnn_drop_shape(struct cg_dev *, struct cg_queue *, struct cg_dnn_shape *);
+/* Rows of cuDNN's sequences; bytes of one output of a segment. */
 int64_t cg_dnn_rows(const struct cg_dnn_shape *);
 
 /* ---- workspace.c ---- */
@@ -162,23 +162,23 @@ int64_t cg_dnn_rows(const struct cg_dnn_shape *);
 enum { CG_DNN_ALIGN = 256 };                     /* as cudaMalloc's: what cuDNN's own memory begins at a multiple of */
 
 /* The work memory of a pass. */
-struct cg_dnn_room {
+struct cg_dnn_workspace {
 	struct cg_mem vendor, weights, reserve;
-	struct cg_mem dweights[2];                               /* of pieces in turns */
+	struct cg_mem dweights[2];                               /* of segments in turns */
 	struct cg_mem x, masked, y, dy, dx;
 	struct cg_mem hx, cx, hy, cy, dhy, dcy, dhx, dcx;        /* states as cuDNN has them */
 };
-void cg_dnn_take_room(const struct cg_net *, const struct cg_dnn_shape *, int pass, struct cg_work *, struct cg_dnn_room *);
-/* The reserve has for each piece its output and what cuDNN keeps: those of a piece. */
-void cg_dnn_take_reserve(const struct cg_net *, const struct cg_dnn_shape *, struct cg_work *, int piece, struct cg_mem *y,
+void cg_dnn_carve_workspace(const struct cg_net *, const struct cg_dnn_shape *, int pass, struct cg_work *, struct cg_dnn_workspace *);
+/* The reserve has for each segment its output and what cuDNN keeps: those of a segment. */
+void cg_dnn_carve_reserve(const struct cg_net *, const struct cg_dnn_shape *, struct cg_work *, int segment, struct cg_mem *y,
                          struct cg_mem *reserve);
 /* Of a span; under the device's lock. */
-int  cg_dnn_span_needs(struct cg_net *, const struct cg_dnn_span *, struct cg_net_sizes *);
+int  cg_dnn_range_needs(struct cg_net *, const struct cg_dnn_range *, struct cg_net_sizes *);
 
 /* ---- call.c ---- */
 
 /* A call, or a part of it with the memory of the part. */
-int cg_dnn_span_run(struct cg_queue *, struct cg_net *, int pass, const struct cg_dnn_span *, const struct cg_rnn_call *,
+int cg_dnn_range_run(struct cg_queue *, struct cg_net *, int pass, const struct cg_dnn_range *, const struct cg_rnn_call *,
                     struct cg_mem work);
 
 /* ---- span.c ---- */

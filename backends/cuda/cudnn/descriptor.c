@@ -16,26 +16,26 @@ static unsigned math(const struct cg_network *rnn)
 	return rnn->dtype == CG_F64 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
 }
 
-static int set(const struct cg_net *net, const struct cg_dnn_piece *piece, unsigned algorithm, struct cudnnDropoutStruct *dropout,
+static int set(const struct cg_net *net, const struct cg_dnn_segment *segment, unsigned algorithm, struct cudnnDropoutStruct *dropout,
                struct cudnnRNNStruct *descriptor)
 {
 	const struct cg_network *rnn = net->rnn;
 
 	CUDNN_TRY(SetRNNDescriptor_v8, descriptor, algorithm, net->cell, CUDNN_RNN_DOUBLE_BIAS,
 	          rnn->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
-	          piece->skip ? CUDNN_SKIP_INPUT : CUDNN_LINEAR_INPUT, net->type, precision(rnn), math(rnn), (int32_t)piece->width,
-	          (int32_t)rnn->U, (int32_t)rnn->H, piece->layers, dropout, CUDNN_RNN_PADDED_IO_ENABLED);
+	          segment->skip ? CUDNN_SKIP_INPUT : CUDNN_LINEAR_INPUT, net->type, precision(rnn), math(rnn), (int32_t)segment->width,
+	          (int32_t)rnn->U, (int32_t)rnn->H, segment->layers, dropout, CUDNN_RNN_PADDED_IO_ENABLED);
 	return CG_OK;
 }
 
-int cg_dnn_describe(const struct cg_net *net, const struct cg_dnn_piece *piece, unsigned algorithm,
+int cg_dnn_describe(const struct cg_net *net, const struct cg_dnn_segment *segment, unsigned algorithm,
                     struct cudnnDropoutStruct *dropout, struct cudnnRNNStruct **result)
 {
 	struct cudnnRNNStruct *descriptor;
 	int code;
 
 	CUDNN_TRY(CreateRNNDescriptor, &descriptor);
-	code = set(net, piece, algorithm, dropout, descriptor);
+	code = set(net, segment, algorithm, dropout, descriptor);
 	if (code)
 		cg_cudnn.DestroyRNNDescriptor(descriptor);
 	else

@@ -108,12 +108,12 @@ static int suits(const struct cg_network *rnn, char why[CG_WHY_NOT])
 
 /* ---- opening ---- */
 
-static void drop_piece(struct cg_dnn_piece *piece)
+static void drop_piece(struct cg_dnn_segment *segment)
 {
-	for (int k = 0; k < CG_DNN_WAYS; k++) {
-		if (piece->ways[k].rnn)
-			cg_cudnn.DestroyRNNDescriptor(piece->ways[k].rnn);
-		cg_dnn_drop_layout(&piece->ways[k].layout);
+	for (int k = 0; k < CG_DNN_ALGORITHMS; k++) {
+		if (segment->algorithms[k].rnn)
+			cg_cudnn.DestroyRNNDescriptor(segment->algorithms[k].rnn);
+		cg_dnn_drop_layout(&segment->algorithms[k].layout);
 	}
 }
 
@@ -126,20 +126,20 @@ static void take_out(struct cg_net *net)
 		at = &(*at)->next;
 	if (*at)
 		*at = net->next;
-	while (net->places)
-		cg_dnn_leave_place(&net->places);
+	while (net->states_of_queues)
+		cg_dnn_leave_state(&net->states_of_queues);
 	pthread_mutex_unlock(net->device->lock);
 }
 
 static void drop_inside(struct cg_net *net)
 {
-	struct cg_device *device = net->device;
+	struct cg_dev *device = net->device;
 
 	take_out(net);
 	for (size_t k = 0; k < sizeof net->sizes / sizeof *net->sizes; k++)
 		cg_dnn_drop_shape(device, NULL, net->sizes[k]);
-	drop_piece(&net->pieces[0]);
-	drop_piece(&net->pieces[1]);
+	drop_piece(&net->segments[0]);
+	drop_piece(&net->segments[1]);
 	if (net->dropout)
 		cg_cudnn.DestroyDropoutDescriptor(net->dropout);
 	/* Its seeding may be under way where waiting for it was what failed. */
@@ -149,7 +149,7 @@ static void drop_inside(struct cg_net *net)
 	}
 }
 
-static void close_net(struct cg_device *device, struct cg_net *net)
+static void close_net(struct cg_dev *device, struct cg_net *net)
 {
 	if (!cg_cu_enter_anyway(device)) {
 		drop_inside(net);
@@ -159,22 +159,22 @@ static void close_net(struct cg_device *device, struct cg_net *net)
 }
 
 /* A way that cuDNN refuses is none, but the first has to be. */
-static int add_way(struct cg_net *net, struct cg_dnn_piece *piece, unsigned algorithm)
+static int add_way(struct cg_net *net, struct cg_dnn_segment *segment, unsigned algorithm)
 {
-	struct cg_dnn_way *way = &piece->ways[piece->n_ways];
+	struct cg_dnn_algorithm *way = &segment->algorithms[segment->n_algorithms];
 	int code;
 
 	way->algorithm = algorithm;
-	code = cg_dnn_describe(net, piece, algorithm, net->dropout, &way->rnn);
+	code = cg_dnn_describe(net, segment, algorithm, net->dropout, &way->rnn);
 	if (!code)
-		code = cg_dnn_lay_out(net, piece, way);
+		code = cg_dnn_lay_out(net, segment, way);
 	if (!code)
-		piece->n_ways++;
-	if (code == CG_UNSUPPORTED && piece->n_ways) {
+		segment->n_algorithms++;
+	if (code == CG_UNSUPPORTED && segment->n_algorithms) {
 		if (way->rnn)
 			cg_cudnn.DestroyRNNDescriptor(way->rnn);
 		cg_dnn_drop_layout(&way->layout);
-		*way = (struct cg_dnn_way){ .rnn = NULL };
+		*way = (struct cg_dnn_algorithm){ .rnn = NULL };
 		code = CG_OK;
 	}
 	return code;
@@ -184,18 +184,18 @@ static int add_way(struct cg_net *net, struct cg_dnn_piece *piece, unsigned algo
  * Persistent algorithms where a network may have sizes that they are for; which, shape.c says.  Their tanh is an instruction that
  * is good to 2^-11, which f32 takes only where it may be multiplied as TF32, too.
  */
-static int add_ways(struct cg_net *net, struct cg_dnn_piece *piece)
+static int add_ways(struct cg_net *net, struct cg_dnn_segment *segment)
 {
 	const struct cg_network *rnn = net->rnn;
 	int may = rnn->dtype == CG_F16 || (rnn->dtype == CG_F32 && rnn->allow_tf32);
 
-	CG_TRY(add_way(net, piece, CUDNN_RNN_ALGO_STANDARD));
-	if (!may || rnn->P || !rnn->time_major || piece->skip)
+	CG_TRY(add_way(net, segment, CUDNN_RNN_ALGO_STANDARD));
+	if (!may || rnn->P || !rnn->time_major || segment->skip)
 		return CG_OK;
 	if (net->version >= SMALL_H_SINCE)
-		CG_TRY(add_way(net, piece, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H));
-	if (rnn->dtype == CG_F16 && piece->layers == 1 && rnn->directions == 1)
-		CG_TRY(add_way(net, piece, CUDNN_RNN_ALGO_PERSIST_STATIC));
+		CG_TRY(add_way(net, segment, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H));
+	if (rnn->dtype == CG_F16 && segment->layers == 1 && rnn->directions == 1)
+		CG_TRY(add_way(net, segment, CUDNN_RNN_ALGO_PERSIST_STATIC));
 	return CG_OK;
 }
 
@@ -204,7 +204,7 @@ static int drops(const struct cg_network *rnn)
 	return rnn->training && rnn->dropout > 0 && rnn->layers > 1;
 }
 
-void cg_cu_drop_questions(struct cg_device *device)
+void cg_cu_drop_questions(struct cg_dev *device)
 {
 	if (device->dnn)
 		cg_cudnn.Destroy(device->dnn);
@@ -214,7 +214,7 @@ void cg_cu_drop_questions(struct cg_device *device)
 	device->dnn_stream = NULL;
 }
 
-static int make_questions(struct cg_device *device)
+static int make_questions(struct cg_dev *device)
 {
 	int code;
 
@@ -230,7 +230,7 @@ static int make_questions(struct cg_device *device)
 }
 
 /* The handle by which all questions of a device are asked. */
-static int begin_questions(struct cg_device *device)
+static int begin_questions(struct cg_dev *device)
 {
 	int code = device->dnn ? CG_OK : make_questions(device);
 
@@ -246,12 +246,12 @@ static int fill(struct cg_net *net)
 
 	CG_TRY(begin_questions(net->device));
 	CG_TRY(cg_dnn_make_dropout(net, net->device->dnn, NULL, &net->generator, &net->dropout));
-	net->pieces[0] = (struct cg_dnn_piece){ .layers = net->n_pieces > 1 ? 1 : rnn->layers, .skip = rnn->skip, .width = rnn->I };
-	CG_TRY(add_ways(net, &net->pieces[0]));
-	if (net->n_pieces == 1)
+	net->segments[0] = (struct cg_dnn_segment){ .layers = net->n_segments > 1 ? 1 : rnn->layers, .skip = rnn->skip, .width = rnn->I };
+	CG_TRY(add_ways(net, &net->segments[0]));
+	if (net->n_segments == 1)
 		return CG_OK;
-	net->pieces[1] = (struct cg_dnn_piece){ .layers = 1, .width = rnn->directions * rnn->H };
-	return add_ways(net, &net->pieces[1]);
+	net->segments[1] = (struct cg_dnn_segment){ .layers = 1, .width = rnn->directions * rnn->H };
+	return add_ways(net, &net->segments[1]);
 }
 
 static int fill_inside(struct cg_net *net)
@@ -285,18 +285,18 @@ static int make(struct cg_net *net, char why[CG_WHY_NOT])
 
 	if (code == CG_UNSUPPORTED)
 		snprintf(why, CG_WHY_NOT, "refused by cuDNN %d.%d.%d", CUDNN_PARTS(net->version));
-	if (!code && net->rnn->skip && cg_dnn_has_input(&net->pieces[0].ways[0].layout))
+	if (!code && net->rnn->skip && cg_dnn_has_input(&net->segments[0].algorithms[0].layout))
 		code = decline(why, "skip_input with matrices in cuDNN %d.%d.%d", CUDNN_PARTS(net->version));
 	return code;
 }
 
 /* No reason to go another way, which would need code that is loaded. */
-static int is_possible_now(struct cg_device *device)
+static int is_possible_now(struct cg_dev *device)
 {
 	CU_INSIDE(device, cg_cu_all_uncaptured(device, "the opening of a network"));
 }
 
-static int open_net(struct cg_device *device, const struct cg_network *rnn, struct cg_net **result, char why[CG_WHY_NOT])
+static int open_net(struct cg_dev *device, const struct cg_network *rnn, struct cg_net **result, char why[CG_WHY_NOT])
 {
 	struct cg_net *net;
 	int code;
@@ -314,7 +314,7 @@ static int open_net(struct cg_device *device, const struct cg_network *rnn, stru
 	net->type = type_of(rnn->dtype);
 	/* What cuDNN keeps it multiplies with 1 / (1 - rate); where nothing is kept the masks are ours. */
 	net->vendor_dropout = drops(rnn) && rnn->allow_vendor_dropout && rnn->dropout < 1;
-	net->n_pieces = drops(rnn) && !net->vendor_dropout ? rnn->layers : 1;
+	net->n_segments = drops(rnn) && !net->vendor_dropout ? rnn->layers : 1;
 	code = make(net, why);
 	if (code)
 		close_net(device, net);

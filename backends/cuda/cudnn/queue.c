@@ -7,9 +7,9 @@
 
 #include "backends/cuda/cudnn/cudnn.h"
 
-static struct cg_dnn_place *find_place(const struct cg_net *net, const struct cg_queue *queue)
+static struct cg_dnn_state *find_place(const struct cg_net *net, const struct cg_queue *queue)
 {
-	struct cg_dnn_place *p = net->places;
+	struct cg_dnn_state *p = net->states_of_queues;
 
 	while (p && p->queue != queue)
 		p = p->next;
@@ -17,14 +17,14 @@ static struct cg_dnn_place *find_place(const struct cg_net *net, const struct cg
 }
 
 /* What is enqueued may still use it. */
-static void drop_place(struct cg_device *device, struct cg_dnn_place *p)
+static void drop_place(struct cg_dev *device, struct cg_dnn_state *p)
 {
 	cg_cu_finish(p->queue);
 	for (int k = 0; k < CG_DNN_SHAPES; k++)
 		cg_dnn_drop_shape(device, p->queue, p->shapes[k]);
-	for (int k = 0; k < CG_DNN_WAYS; k++)
-		if (p->ways[k])
-			cg_cudnn.DestroyRNNDescriptor(p->ways[k]);
+	for (int k = 0; k < CG_DNN_ALGORITHMS; k++)
+		if (p->algorithms[k])
+			cg_cudnn.DestroyRNNDescriptor(p->algorithms[k]);
 	if (p->dropout)
 		cg_cudnn.DestroyDropoutDescriptor(p->dropout);
 	if (p->generator)
@@ -48,21 +48,21 @@ static int make_handle(struct cg_queue *queue)
 }
 
 /* Where the masks are cuDNN's, each queue has a generator: two at a time would draw from it at once. */
-static int fill_place(const struct cg_net *net, struct cg_dnn_place *p)
+static int fill_place(const struct cg_net *net, struct cg_dnn_state *p)
 {
 	CG_TRY(make_handle(p->queue));
 	if (!net->vendor_dropout)
 		return CG_OK;
 	CG_TRY(cg_dnn_make_dropout(net, p->queue->dnn, p->queue, &p->generator, &p->dropout));
-	for (int k = 0; k < net->pieces[0].n_ways; k++)
-		CG_TRY(cg_dnn_describe(net, &net->pieces[0], net->pieces[0].ways[k].algorithm, p->dropout, &p->ways[k]));
+	for (int k = 0; k < net->segments[0].n_algorithms; k++)
+		CG_TRY(cg_dnn_describe(net, &net->segments[0], net->segments[0].algorithms[k].algorithm, p->dropout, &p->algorithms[k]));
 	return CG_OK;
 }
 
-/* The places of a queue whose nets are closed: only what is on the queue knows when they are not in use. */
+/* The states_of_queues of a queue whose nets are closed: only what is on the queue knows when they are not in use. */
 static void drop_left(struct cg_queue *queue)
 {
-	struct cg_dnn_place *p, *next;
+	struct cg_dnn_state *p, *next;
 
 	pthread_mutex_lock(queue->device->lock);
 	p = queue->left;
@@ -74,9 +74,9 @@ static void drop_left(struct cg_queue *queue)
 	}
 }
 
-int cg_dnn_place(struct cg_net *net, struct cg_queue *queue, struct cg_dnn_place **result)
+int cg_dnn_find_state(struct cg_net *net, struct cg_queue *queue, struct cg_dnn_state **result)
 {
-	struct cg_dnn_place *p;
+	struct cg_dnn_state *p;
 	int code;
 
 	pthread_mutex_lock(net->device->lock);
@@ -99,16 +99,16 @@ int cg_dnn_place(struct cg_net *net, struct cg_queue *queue, struct cg_dnn_place
 		return code;
 	}
 	pthread_mutex_lock(net->device->lock);
-	p->next = net->places;
-	net->places = p;
+	p->next = net->states_of_queues;
+	net->states_of_queues = p;
 	pthread_mutex_unlock(net->device->lock);
 	*result = p;
 	return CG_OK;
 }
 
-void cg_dnn_leave_place(struct cg_dnn_place **at)
+void cg_dnn_leave_state(struct cg_dnn_state **at)
 {
-	struct cg_dnn_place *p = *at;
+	struct cg_dnn_state *p = *at;
 
 	*at = p->next;
 	p->next = p->queue->left;
@@ -121,9 +121,9 @@ void cg_cu_drop_dnn(struct cg_queue *queue)
 		return;
 	pthread_mutex_lock(queue->device->lock);
 	for (struct cg_net *net = queue->device->nets; net; net = net->next)
-		for (struct cg_dnn_place **at = &net->places; *at; at = &(*at)->next)
+		for (struct cg_dnn_state **at = &net->states_of_queues; *at; at = &(*at)->next)
 			if ((*at)->queue == queue) {
-				cg_dnn_leave_place(at);
+				cg_dnn_leave_state(at);
 				break;
 			}
 	pthread_mutex_unlock(queue->device->lock);

@@ -36,7 +36,7 @@ static int suits_small(const struct cg_net *net)
 
 static int suits_static(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
-	const struct cg_device *d = net->device;
+	const struct cg_dev *d = net->device;
 	int64_t U = net->rnn->U;
 
 	if (d->major < 8 || (d->major == 8 && d->minor == 6) || d->units < 98 || net->cell == CUDNN_GRU)
@@ -49,17 +49,17 @@ static int suits_static(const struct cg_net *net, const struct cg_dnn_shape *s)
 /* The states of each layer's walk lie one behind the other, and a persistent algorithm takes them at multiples of 16. */
 static int suits_states(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
-	return net->n_pieces == 1 || net->rnn->directions * s->live * net->rnn->U * (int64_t)cg_dtype_bytes(net->rnn->dtype) % 16 == 0;
+	return net->n_segments == 1 || net->rnn->directions * s->live * net->rnn->U * (int64_t)cg_dtype_bytes(net->rnn->dtype) % 16 == 0;
 }
 
 static int choose_way(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	if (!suits_states(net, s))
 		return 0;
-	for (int k = net->pieces[0].n_ways - 1; k > 0 && s->whole; k--) {
-		unsigned algorithm = net->pieces[0].ways[k].algorithm;
+	for (int k = net->segments[0].n_algorithms - 1; k > 0 && s->whole; k--) {
+		unsigned algorithm = net->segments[0].algorithms[k].algorithm;
 
-		if (net->n_pieces > 1 && (net->pieces[1].n_ways <= k || net->pieces[1].ways[k].algorithm != algorithm))
+		if (net->n_segments > 1 && (net->segments[1].n_algorithms <= k || net->segments[1].algorithms[k].algorithm != algorithm))
 			continue;
 		if (algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC ? suits_static(net, s) : suits_small(net))
 			return k;
@@ -84,7 +84,7 @@ static int make_data(const struct cg_net *net, const struct cg_dnn_shape *s, int
 
 static int make_state(const struct cg_net *net, const struct cg_dnn_shape *s, int64_t width, struct cudnnTensorStruct **tensor)
 {
-	int states = net->pieces[0].layers * net->rnn->directions;
+	int states = net->segments[0].layers * net->rnn->directions;
 	const int dims[] = { states, (int)s->live, (int)width }, strides[] = { (int)(s->live * width), (int)width, 1 };
 
 	if (s->live * width > INT_MAX)
@@ -100,7 +100,7 @@ static int make_all(const struct cg_net *net, struct cg_dnn_shape *s, const int3
 	int64_t wide = net->rnn->directions * net->rnn->H;
 
 	CG_TRY(make_data(net, s, net->rnn->I, lengths, 0, &s->x[0]));
-	if (net->n_pieces > 1)
+	if (net->n_segments > 1)
 		CG_TRY(make_data(net, s, wide, lengths, 0, &s->x[1]));
 	CG_TRY(make_data(net, s, wide, lengths, 1, &s->y));
 	CG_TRY(make_state(net, s, net->rnn->H, &s->h));
@@ -132,7 +132,7 @@ static int measure(const struct cg_net *net, struct cg_dnn_shape *s, int n, int 
 	unsigned mode = net->rnn->training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
 	size_t work = 0, reserve = 0;
 
-	CUDNN_TRY(GetRNNTempSpaceSizes, net->device->dnn, net->pieces[n].ways[way].rnn, mode, s->x[n], &work, &reserve);
+	CUDNN_TRY(GetRNNTempSpaceSizes, net->device->dnn, net->segments[n].algorithms[way].rnn, mode, s->x[n], &work, &reserve);
 	if (s->work < work)
 		s->work = work;
 	if (s->reserve[n] < reserve)
@@ -145,13 +145,13 @@ static int measure_all(const struct cg_net *net, struct cg_dnn_shape *s)
 {
 	int code = CG_OK;
 
-	for (int n = 0; n < 1 + (net->n_pieces > 1); n++) {
+	for (int n = 0; n < 1 + (net->n_segments > 1); n++) {
 		CG_TRY(measure(net, s, n, 0));
-		if (!s->way)
+		if (!s->algorithm)
 			continue;
-		code = measure(net, s, n, s->way);
+		code = measure(net, s, n, s->algorithm);
 		if (code == CG_UNSUPPORTED)
-			s->way = 0;
+			s->algorithm = 0;
 		else
 			CG_TRY(code);
 	}
@@ -171,10 +171,10 @@ static void count(const struct cg_net *net, struct cg_dnn_shape *s)
 	s->whole = s->N == s->T * s->B;
 	s->compact = s->live < s->B || s->steps != s->T;
 	s->moves = s->compact || (!net->rnn->time_major && states > 1 && s->live > 1);
-	s->way = choose_way(net, s);
+	s->algorithm = choose_way(net, s);
 }
 
-static int fill(const struct cg_net *net, struct cg_dnn_shape *s, const struct cg_dnn_span *span)
+static int fill(const struct cg_net *net, struct cg_dnn_shape *s, const struct cg_dnn_range *span)
 {
 	const int32_t *lengths = span->lengths;
 	int64_t B = span->B;
@@ -198,7 +198,7 @@ static int fill(const struct cg_net *net, struct cg_dnn_shape *s, const struct c
 	return measure_all(net, s);
 }
 
-void cg_dnn_drop_shape(struct cg_device *device, struct cg_queue *queue, struct cg_dnn_shape *s)
+void cg_dnn_drop_shape(struct cg_dev *device, struct cg_queue *queue, struct cg_dnn_shape *s)
 {
 	if (!s)
 		return;
@@ -218,7 +218,7 @@ void cg_dnn_drop_shape(struct cg_device *device, struct cg_queue *queue, struct 
 	cg_memory(s, 0);
 }
 
-static int make(const struct cg_net *net, const struct cg_dnn_span *span, struct cg_dnn_shape **result)
+static int make(const struct cg_net *net, const struct cg_dnn_range *span, struct cg_dnn_shape **result)
 {
 	struct cg_dnn_shape *s = cg_memory(NULL, sizeof *s);
 	int code;
@@ -234,13 +234,13 @@ static int make(const struct cg_net *net, const struct cg_dnn_span *span, struct
 	return code;
 }
 
-static int is_of(const struct cg_dnn_shape *s, const struct cg_dnn_span *span)
+static int is_of(const struct cg_dnn_shape *s, const struct cg_dnn_range *span)
 {
 	return s->T == span->T && s->B == span->B && s->first == span->first && s->steps == span->whole && !s->lengths == !span->lengths &&
 	       (!s->lengths || !memcmp(s->lengths, span->lengths, (size_t)s->B * sizeof *s->lengths));
 }
 
-static struct cg_dnn_shape *find(struct cg_dnn_shape *const *shapes, int n, const struct cg_dnn_span *span)
+static struct cg_dnn_shape *find(struct cg_dnn_shape *const *shapes, int n, const struct cg_dnn_range *span)
 {
 	for (int k = 0; k < n; k++)
 		if (shapes[k] && is_of(shapes[k], span))
@@ -248,7 +248,7 @@ static struct cg_dnn_shape *find(struct cg_dnn_shape *const *shapes, int n, cons
 	return NULL;
 }
 
-int cg_dnn_sizes(struct cg_net *net, const struct cg_dnn_span *span, const struct cg_dnn_shape **result)
+int cg_dnn_find_sizes(struct cg_net *net, const struct cg_dnn_range *span, const struct cg_dnn_shape **result)
 {
 	enum { MOST = sizeof net->sizes / sizeof *net->sizes };
 	struct cg_dnn_shape *s = find(net->sizes, MOST, span);
@@ -272,7 +272,7 @@ static size_t lay_out(const struct cg_net *net, struct cg_dnn_shape *s, int64_t 
 {
 	const struct cg_network *rnn = net->rnn;
 	int64_t states = (int64_t)rnn->layers * rnn->directions;
-	int by_masks = net->n_pieces > 1, ordered = s->whole && rnn->time_major;
+	int by_masks = net->n_segments > 1, ordered = s->whole && rnn->time_major;
 	int64_t masked = by_masks && !ordered ? s->N : 0, handed = s->compact || (!s->whole && rnn->training) ? s->N : masked;
 	const struct { int64_t **array, elements; struct cg_mem *mem; } list[] = {
 		{ &a->from, s->compact ? s->N : 0, &s->from }, { &a->rows, handed, &s->rows },
@@ -370,7 +370,7 @@ static int send(const struct cg_net *net, struct cg_queue *queue, struct cg_dnn_
 
 /* ---- of a place ---- */
 
-static int make_for(struct cg_net *net, struct cg_dnn_place *place, const struct cg_dnn_span *span, struct cg_dnn_shape **result)
+static int make_for(struct cg_net *net, struct cg_dnn_state *state, const struct cg_dnn_range *span, struct cg_dnn_shape **result)
 {
 	struct cg_dnn_shape *s = NULL;
 	int code;
@@ -379,32 +379,32 @@ static int make_for(struct cg_net *net, struct cg_dnn_place *place, const struct
 	code = make(net, span, &s);
 	pthread_mutex_unlock(net->device->lock);
 	CG_TRY(code);
-	code = send(net, place->queue, s);
+	code = send(net, state->queue, s);
 	if (code) {
-		cg_cu_finish(place->queue);
-		cg_dnn_drop_shape(net->device, place->queue, s);
+		cg_cu_finish(state->queue);
+		cg_dnn_drop_shape(net->device, state->queue, s);
 		return code;
 	}
 	*result = s;
 	return CG_OK;
 }
 
-int cg_dnn_shape(struct cg_net *net, struct cg_dnn_place *place, const struct cg_dnn_span *span, const struct cg_dnn_shape **result)
+int cg_dnn_find_shape(struct cg_net *net, struct cg_dnn_state *state, const struct cg_dnn_range *span, const struct cg_dnn_shape **result)
 {
-	struct cg_dnn_shape *s = find(place->shapes, CG_DNN_SHAPES, span), **old = &place->shapes[place->oldest];
+	struct cg_dnn_shape *s = find(state->shapes, CG_DNN_SHAPES, span), **old = &state->shapes[state->oldest];
 
 	if (!s) {
 		int is_sent = *old && (*old)->host;
 
 		if (is_sent)
-			CG_TRY(cg_cu_uncaptured(place->queue, "a wait"));
-		CG_TRY(make_for(net, place, span, &s));
+			CG_TRY(cg_cu_uncaptured(state->queue, "a wait"));
+		CG_TRY(make_for(net, state, span, &s));
 		/* What is enqueued may still use its arrays, and send them. */
 		if (is_sent)
-			cg_cu_finish(place->queue);
-		cg_dnn_drop_shape(net->device, place->queue, *old);
+			cg_cu_finish(state->queue);
+		cg_dnn_drop_shape(net->device, state->queue, *old);
 		*old = s;
-		place->oldest = (place->oldest + 1) % CG_DNN_SHAPES;
+		state->oldest = (state->oldest + 1) % CG_DNN_SHAPES;
 	}
 	*result = s;
 	return CG_OK;

@@ -36,10 +36,10 @@ static int64_t steps_of(int64_t T, int64_t k)
 }
 
 /* room: [B], for its lengths. */
-static struct cg_dnn_span span_of(const struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int64_t k, int32_t *room)
+static struct cg_dnn_range span_of(const struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int64_t k, int32_t *room)
 {
 	int64_t first = first_of(k), steps = steps_of(T, k);
-	struct cg_dnn_span span = { .T = steps, .B = B, .lengths = lengths, .whole = steps };
+	struct cg_dnn_range span = { .T = steps, .B = B, .lengths = lengths, .whole = steps };
 
 	if (count(T) > 1 && !net->rnn->time_major) {
 		span.first = first;
@@ -75,10 +75,10 @@ struct states { struct cg_mem h, c; };
 static struct states take_states(const struct cg_net *net, int64_t B, struct cg_work *work)
 {
 	size_t bytes = cg_dtype_bytes(net->rnn->dtype);
-	struct states s = { .h = cg_work_take(work, cg_dnn_states(net->rnn) * B, net->rnn->H, bytes) };
+	struct states s = { .h = cg_work_alloc(work, cg_dnn_states(net->rnn) * B, net->rnn->H, bytes) };
 
 	if (is_lstm(net))
-		s.c = cg_work_take(work, cg_dnn_states(net->rnn) * B, net->rnn->U, bytes);
+		s.c = cg_work_alloc(work, cg_dnn_states(net->rnn) * B, net->rnn->U, bytes);
 	return s;
 }
 
@@ -87,7 +87,7 @@ enum { TURNS = 2 };
 
 static struct cg_mem take_bytes(struct cg_work *work, size_t bytes)
 {
-	return cg_work_take(work, 1, (int64_t)bytes, 1);
+	return cg_work_alloc(work, 1, (int64_t)bytes, 1);
 }
 
 /* ---- how much of it ---- */
@@ -123,10 +123,10 @@ static int needs_of_all(struct cg_net *net, int64_t T, int64_t B, const int32_t 
 {
 	memset(sizes, 0, sizeof *sizes);
 	for (int64_t k = 0; k < count(T); k++) {
-		struct cg_dnn_span span = span_of(net, T, B, lengths, k, room);
+		struct cg_dnn_range span = span_of(net, T, B, lengths, k, room);
 		struct cg_net_sizes one = { .forward = 0 };
 
-		CG_TRY(cg_dnn_span_needs(net, &span, &one));
+		CG_TRY(cg_dnn_range_needs(net, &span, &one));
 		sizes->forward = most(sizes->forward, one.forward);
 		sizes->backward = most(sizes->backward, one.backward);
 		add(&sizes->reserve, one.reserve);
@@ -168,7 +168,7 @@ struct walk {
 };
 
 /* The memory of a span's steps. */
-static struct cg_mem cut(const struct walk *w, struct cg_mem mem, const struct cg_dnn_span *span, int64_t k, int64_t width)
+static struct cg_mem cut(const struct walk *w, struct cg_mem mem, const struct cg_dnn_range *span, int64_t k, int64_t width)
 {
 	size_t step = (size_t)(span->B * width) * cg_dtype_bytes(w->net->rnn->dtype);
 
@@ -189,7 +189,7 @@ static struct states begins(const struct walk *w, int64_t k)
 	return take_states(w->net, w->call->B, &kept);
 }
 
-static struct cg_rnn_call call_of(struct walk *w, const struct cg_dnn_span *span, int64_t k, size_t reserve_bytes)
+static struct cg_rnn_call call_of(struct walk *w, const struct cg_dnn_range *span, int64_t k, size_t reserve_bytes)
 {
 	const struct cg_network *rnn = w->net->rnn;
 	struct cg_rnn_call c = *w->call;
@@ -231,18 +231,18 @@ static void hand_on(struct walk *w, int64_t k, struct cg_rnn_call *c)
 	}
 }
 
-static struct cg_dnn_span span(const struct walk *w, int64_t k)
+static struct cg_dnn_range span(const struct walk *w, int64_t k)
 {
 	return span_of(w->net, w->call->T, w->call->B, w->call->B ? w->call->lengths : NULL, k, w->room);
 }
 
 static int sizes_of(const struct walk *w, int64_t k, struct cg_net_sizes *sizes)
 {
-	struct cg_dnn_span s = span(w, k);
+	struct cg_dnn_range s = span(w, k);
 	int code;
 
 	pthread_mutex_lock(w->net->device->lock);
-	code = cg_dnn_span_needs(w->net, &s, sizes);
+	code = cg_dnn_range_needs(w->net, &s, sizes);
 	pthread_mutex_unlock(w->net->device->lock);
 	return code;
 }
@@ -250,7 +250,7 @@ static int sizes_of(const struct walk *w, int64_t k, struct cg_net_sizes *sizes)
 static int run_span(struct walk *w, int64_t k)
 {
 	struct cg_net_sizes sizes;
-	struct cg_dnn_span s;
+	struct cg_dnn_range s;
 	struct cg_rnn_call c;
 
 	CG_TRY(sizes_of(w, k, &sizes));
@@ -259,7 +259,7 @@ static int run_span(struct walk *w, int64_t k)
 		w->reserve -= sizes.reserve;
 	c = call_of(w, &s, k, sizes.reserve);
 	hand_on(w, k, &c);
-	CG_TRY(cg_dnn_span_run(w->queue, w->net, w->pass, &s, &c, w->work));
+	CG_TRY(cg_dnn_range_run(w->queue, w->net, w->pass, &s, &c, w->work));
 	if (w->pass == CG_FORWARD)
 		w->reserve += sizes.reserve;
 	return CG_OK;
@@ -310,11 +310,11 @@ static int run_spans(struct walk *w, struct cg_mem work)
 static int run(struct cg_queue *queue, struct cg_net *net, int pass, const struct cg_rnn_call *call, struct cg_mem work)
 {
 	struct walk w = { .queue = queue, .net = net, .call = call, .pass = pass, .n = count(call->T) };
-	struct cg_dnn_span all = span(&w, 0);
+	struct cg_dnn_range all = span(&w, 0);
 	int code;
 
 	if (w.n == 1)
-		return cg_dnn_span_run(queue, net, pass, &all, call, work);
+		return cg_dnn_range_run(queue, net, pass, &all, call, work);
 	CG_TRY(open_lengths(call->T, call->B, call->lengths, &w.room));
 	code = run_spans(&w, work);
 	cg_memory(w.room, 0);

@@ -18,7 +18,7 @@ struct question {
 
 /* Where a tensor is, in bytes from the base, and how large: rows 0, there is none.  Its elements lie beside each other. */
 static int place_of(const struct question *q, struct cudnnTensorStruct *tensor, const void *at, size_t each,
-                    struct cg_rnn_region *region, size_t *place)
+                    struct cg_rnn_region *region, size_t *state)
 {
 	int dims[3] = { 0 }, strides[3] = { 0 }, n = 0;
 	unsigned type;
@@ -27,16 +27,16 @@ static int place_of(const struct question *q, struct cudnnTensorStruct *tensor, 
 	if (!at)
 		return CG_OK;
 	CUDNN_TRY(GetTensorNdDescriptor, tensor, 3, &type, &n, dims, strides);
-	*place = (size_t)((CUdeviceptr)(uintptr_t)at - q->base);
+	*state = (size_t)((CUdeviceptr)(uintptr_t)at - q->base);
 	region->rows = dims[1];
 	region->columns = dims[2];
-	if (n == 3 && *place <= q->layout->bytes && *place % each == 0 &&
-	    (size_t)(region->rows * region->columns) <= (q->layout->bytes - *place) / each &&
+	if (n == 3 && *state <= q->layout->bytes && *state % each == 0 &&
+	    (size_t)(region->rows * region->columns) <= (q->layout->bytes - *state) / each &&
 	    (strides[1] == dims[2] || dims[1] <= 1) && (strides[2] == 1 || dims[2] <= 1))
 		return CG_OK;
 	return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: expected a matrix whose elements lie beside each other, got %d "
 	               "dimensions, [%d, %d, %d] by [%d, %d, %d], at %zu of %zu bytes", n, dims[0], dims[1], dims[2], strides[0], strides[1],
-	               strides[2], *place, q->layout->bytes);
+	               strides[2], *state, q->layout->bytes);
 }
 
 /* Puts one of ours in the list, if cuDNN has it in the same shape, or neither has it. */
@@ -83,9 +83,9 @@ static int ask(const struct cg_net *net, struct question *q, int first, int pseu
 }
 
 /* All in our order: the matrices first. */
-static int ask_all(const struct cg_net *net, const struct cg_dnn_piece *piece, struct question *q)
+static int ask_all(const struct cg_net *net, const struct cg_dnn_segment *segment, struct question *q)
 {
-	int n = piece->layers * net->rnn->directions, G = net->rnn->n_weights, first = piece == &net->pieces[1];
+	int n = segment->layers * net->rnn->directions, G = net->rnn->n_weights, first = segment == &net->segments[1];
 
 	for (int p = 0; p < n; p++)
 		for (int id = 0; id < 2 * G + (net->rnn->P > 0); id++)
@@ -108,27 +108,27 @@ static int is_straight(const struct cg_net *net, const struct cg_dnn_layout *lay
 	for (int k = 0; k < layout->n; k++)
 		if (layout->parts[k].at != (size_t)ours_of(net, 0, &layout->parts[k]).offset * each)
 			return 0;
-	return net->n_pieces == 1 && layout->bytes == (size_t)net->rnn->params * each;
+	return net->n_segments == 1 && layout->bytes == (size_t)net->rnn->params * each;
 }
 
-static int ask_with(const struct cg_net *net, const struct cg_dnn_piece *piece, struct question *q)
+static int ask_with(const struct cg_net *net, const struct cg_dnn_segment *segment, struct question *q)
 {
 	CUDNN_TRY(CreateTensorDescriptor, &q->matrix);
 	CUDNN_TRY(CreateTensorDescriptor, &q->bias);
 	CG_TRY(cg_cu_alloc(net->device, NULL, q->layout->bytes, &q->base));
-	return ask_all(net, piece, q);
+	return ask_all(net, segment, q);
 }
 
-int cg_dnn_lay_out(const struct cg_net *net, const struct cg_dnn_piece *piece, struct cg_dnn_way *way)
+int cg_dnn_lay_out(const struct cg_net *net, const struct cg_dnn_segment *segment, struct cg_dnn_algorithm *way)
 {
-	int parts = piece->layers * net->rnn->directions * (4 * net->rnn->n_weights + 1), code;
+	int parts = segment->layers * net->rnn->directions * (4 * net->rnn->n_weights + 1), code;
 	struct question q = { .rnn = way->rnn, .layout = &way->layout };
 
 	way->layout = (struct cg_dnn_layout){ .parts = cg_memory(NULL, (size_t)parts * sizeof *way->layout.parts) };
 	if (!way->layout.parts)
 		return CG_NO_MEMORY;
 	CUDNN_TRY(GetRNNWeightSpaceSize, net->device->dnn, way->rnn, &way->layout.bytes);
-	code = ask_with(net, piece, &q);
+	code = ask_with(net, segment, &q);
 	if (q.base)
 		cg_cu.MemFree_v2(q.base);
 	if (q.bias)

@@ -18,15 +18,15 @@ static size_t weight_bytes(const struct cg_net *net, const struct cg_dnn_shape *
 	size_t bytes = 0;
 
 	for (int n = 0; n < 2; n++)
-		for (int k = 0; k < net->pieces[n].n_ways; k++)
-			if (s->way || !net->pieces[n].ways[k].layout.straight)
-				bytes = most(bytes, net->pieces[n].ways[k].layout.bytes);
+		for (int k = 0; k < net->segments[n].n_algorithms; k++)
+			if (s->algorithm || !net->segments[n].algorithms[k].layout.straight)
+				bytes = most(bytes, net->segments[n].algorithms[k].layout.bytes);
 	return bytes;
 }
 
 static struct cg_mem take(struct cg_work *work, int64_t rows, int64_t columns, size_t bytes)
 {
-	struct cg_mem mem = cg_work_take(work, rows, columns, bytes);
+	struct cg_mem mem = cg_work_alloc(work, rows, columns, bytes);
 
 	/* To the next multiple of CG_DNN_ALIGN. */
 	if (work->used != SIZE_MAX && __builtin_add_overflow(work->used, (size_t)-work->used % CG_DNN_ALIGN, &work->used))
@@ -44,35 +44,35 @@ static void take_states(const struct cg_net *net, const struct cg_dnn_shape *s, 
 {
 	size_t bytes = cg_dtype_bytes(net->rnn->dtype);
 
-	if (!s->moves && !s->way)
+	if (!s->moves && !s->algorithm)
 		return;
 	*h = take(work, cg_dnn_states(net->rnn) * s->live, net->rnn->H, bytes);
 	if (net->cell == CUDNN_LSTM)
 		*c = take(work, cg_dnn_states(net->rnn) * s->live, net->rnn->U, bytes);
 }
 
-void cg_dnn_take_room(const struct cg_net *net, const struct cg_dnn_shape *s, int pass, struct cg_work *work, struct cg_dnn_room *r)
+void cg_dnn_carve_workspace(const struct cg_net *net, const struct cg_dnn_shape *s, int pass, struct cg_work *work, struct cg_dnn_workspace *r)
 {
 	const struct cg_network *rnn = net->rnn;
-	int64_t rows = cg_dnn_rows(s), across = cg_dnn_wide(rnn), widest = net->n_pieces > 1 && across > rnn->I ? across : rnn->I;
+	int64_t rows = cg_dnn_rows(s), across = cg_dnn_wide(rnn), widest = net->n_segments > 1 && across > rnn->I ? across : rnn->I;
 	size_t bytes = cg_dtype_bytes(rnn->dtype);
 
 	memset(r, 0, sizeof *r);
 	r->vendor = take_bytes(work, s->work);
 	r->weights = take_bytes(work, weight_bytes(net, s));
-	if (s->compact || s->way)
+	if (s->compact || s->algorithm)
 		r->x = take(work, rows, rnn->I, bytes);
-	if (net->n_pieces > 1)
+	if (net->n_segments > 1)
 		r->masked = take(work, rows, across, bytes);
 	take_states(net, s, work, &r->hx, &r->cx);
 	r->reserve = take_bytes(work, most(s->reserve[0], s->reserve[1]));
-	if (s->way || (pass == CG_FORWARD && !rnn->training))
+	if (s->algorithm || (pass == CG_FORWARD && !rnn->training))
 		r->y = take(work, rows, across, bytes);
 	if (pass == CG_FORWARD) {
 		take_states(net, s, work, &r->hy, &r->cy);
 		return;
 	}
-	for (int n = 0; n < 1 + (net->n_pieces > 1); n++)
+	for (int n = 0; n < 1 + (net->n_segments > 1); n++)
 		r->dweights[n] = take_bytes(work, weight_bytes(net, s));
 	r->dy = take(work, rows, across, bytes);
 	r->dx = take(work, rows, widest, bytes);
@@ -84,34 +84,34 @@ void cg_dnn_take_room(const struct cg_net *net, const struct cg_dnn_shape *s, in
 static size_t work_bytes(const struct cg_net *net, const struct cg_dnn_shape *s, int pass)
 {
 	struct cg_work work = { .used = 0 };
-	struct cg_dnn_room room;
+	struct cg_dnn_workspace room;
 
-	cg_dnn_take_room(net, s, pass, &work, &room);
+	cg_dnn_carve_workspace(net, s, pass, &work, &room);
 	return work.used > SIZE_MAX - CG_DNN_ALIGN ? SIZE_MAX : work.used + CG_DNN_ALIGN;
 }
 
-void cg_dnn_take_reserve(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, int piece, struct cg_mem *y,
+void cg_dnn_carve_reserve(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, int segment, struct cg_mem *y,
                          struct cg_mem *reserve)
 {
 	take_bytes(work, CG_RESERVE_HEADER);
-	for (int n = 0; n <= piece; n++) {
+	for (int n = 0; n <= segment; n++) {
 		*y = take(work, cg_dnn_rows(s), cg_dnn_wide(net->rnn), cg_dtype_bytes(net->rnn->dtype));
 		*reserve = take_bytes(work, s->reserve[n > 0]);
 	}
 }
 
-int cg_dnn_span_needs(struct cg_net *net, const struct cg_dnn_span *span, struct cg_net_sizes *sizes)
+int cg_dnn_range_needs(struct cg_net *net, const struct cg_dnn_range *span, struct cg_net_sizes *sizes)
 {
 	const struct cg_dnn_shape *s = NULL;
 	struct cg_work work = { .used = 0 };
 	struct cg_mem y, reserve;
 
-	CG_TRY(cg_dnn_sizes(net, span, &s));
+	CG_TRY(cg_dnn_find_sizes(net, span, &s));
 	*sizes = (struct cg_net_sizes){ .forward = work_bytes(net, s, CG_FORWARD) };
 	if (!net->rnn->training)
 		return CG_OK;
 	sizes->backward = work_bytes(net, s, CG_GRAD);
-	cg_dnn_take_reserve(net, s, &work, net->n_pieces - 1, &y, &reserve);
+	cg_dnn_carve_reserve(net, s, &work, net->n_segments - 1, &y, &reserve);
 	sizes->reserve = work.used;
 	return CG_OK;
 }
