@@ -2,17 +2,17 @@
 unit_tests = \
 	%D%/gen/parse_test %D%/gen/change_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/print_test \
 	%D%/gen/math_test %D%/gen/halves_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
-	%D%/runtime/environment_test %D%/runtime/likely_test %D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/sized_test %D%/runtime/misuse_test %D%/runtime/memory_test \
-	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/team_test %D%/runtime/product_test \
-	%D%/runtime/allocator_test %D%/runtime/verbose_test %D%/runtime/blas_test %D%/runtime/rows_test \
-	%D%/runtime/sequence_test %D%/runtime/rnn_misuse_test %D%/runtime/rnn_call_test %D%/runtime/rnn_size_test \
-	%D%/runtime/rnn_memory_test %D%/runtime/rnn_once_test %D%/runtime/rnn_streams_test %D%/runtime/weights_test %D%/runtime/move_test %D%/runtime/opencl_test %D%/runtime/opencl_rnn_test \
-	%D%/runtime/opencl_device_test %D%/runtime/fault_test %D%/runtime/late_fault_test %D%/runtime/late_test %D%/runtime/cache_test %D%/runtime/cache_place_test \
-	%D%/runtime/cache_bound_test %D%/runtime/cache_fault_test %D%/conformance/reference_test \
-	%D%/conformance/reference_bound_test %D%/conformance/bits_test %D%/conformance/reference_rnn_test \
-	%D%/conformance/reference_rnn_equal_test %D%/conformance/reference_dropout_test \
-	%D%/conformance/reference_rnn_bound_test %D%/conformance/reference_rnn_vendor_test %D%/conformance/reference_block_lstm_test %D%/runtime/opencl_header_test \
-	%D%/runtime/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
+	%D%/core/environment_test %D%/backends/opencl/likely_test %D%/op/op_test %D%/op/check_test %D%/core/message_test %D%/core/sized_test %D%/library/misuse_test %D%/library/memory_test \
+	%D%/op/kernel_run_test %D%/library/threads_test %D%/backends/cpu/team_test %D%/backends/cpu/product_test \
+	%D%/core/allocator_test %D%/op/verbose_test %D%/backends/cpu/blas_test %D%/backends/rows_test \
+	%D%/block/block_sequence_test %D%/rnn/rnn_misuse_test %D%/rnn/rnn_call_test %D%/rnn/rnn_size_test \
+	%D%/rnn/rnn_memory_test %D%/rnn/rnn_once_test %D%/rnn/rnn_streams_test %D%/weights/weights_test %D%/weights/transfer_test %D%/backends/opencl/opencl_test %D%/backends/opencl/opencl_rnn_test \
+	%D%/backends/opencl/opencl_device_test %D%/library/fault_test %D%/library/late_fault_test %D%/library/late_test %D%/cache/cache_test %D%/cache/cache_directory_test \
+	%D%/cache/cache_bound_test %D%/cache/cache_fault_test %D%/verify/reference_test \
+	%D%/verify/reference_bound_test %D%/conformance/bits_test %D%/verify/reference_rnn_test \
+	%D%/verify/reference_rnn_equal_test %D%/verify/reference_dropout_test \
+	%D%/verify/reference_rnn_bound_test %D%/verify/reference_rnn_vendor_test %D%/verify/reference_block_lstm_test %D%/backends/opencl/opencl_header_test \
+	%D%/backends/cuda/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/arrows.sh %D%/mutants.sh %D%/old.sh %D%/man.sh %D%/rounding.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/gpu_rehearsal.sh
 # The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
@@ -27,12 +27,12 @@ command_tests = \
 long_tests = %D%/gen/floats_test
 # Programs that the scripts run.
 helpers = \
-	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum %D%/runtime/variables %D%/runtime/roundings
+	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/conformance/checksum %D%/core/variables %D%/rnn/roundings
 if CUDA
 helpers += %D%/net_time %D%/gpu_probe
 endif
 if COMMAND
-unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/command/convert_test %D%/command/file_test %D%/command/orders_test %D%/command/probe_test %D%/runtime/shrink_test %D%/runtime/attribute_test %D%/conformance/data_test
+unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/command/convert_test %D%/command/file_test %D%/command/orders_test %D%/command/probe_test %D%/command/shrink_test %D%/op/attribute_test %D%/verify/data_test
 helpers += %D%/parts %D%/command/alike
 endif
 
@@ -40,7 +40,7 @@ endif
 EXTRA_DIST += \
 	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/toy.sh %D%/toy.patch %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data %D%/old \
-	%D%/gen/golden %D%/gen/every.h %D%/runtime/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
+	%D%/gen/golden %D%/gen/every.h %D%/help/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
 	$(script_tests) $(command_tests)
 
@@ -54,7 +54,7 @@ sequence = \
 	verify/sequence.h verify/sequence_arrays.h verify/reference_rnn.h \
 	verify/reference_rnn.c verify/reference_rnn_grad.c verify/reference_rnn_params.c \
 	verify/reference_dropout.c verify/reference_block_lstm.c $(reference)
-counted = %D%/runtime/counted.h %D%/runtime/counted.c
+counted = %D%/help/counted.h %D%/help/counted.c
 numbers = verify/cases.h verify/numbers.h verify/numbers.c
 trials = \
 	verify/area.h verify/area.c verify/cases.c \
@@ -62,72 +62,72 @@ trials = \
 	verify/finding.h verify/finding.c verify/trial.h verify/trial.c \
 	verify/network_trial.h verify/network_trial.c verify/promise.h \
 	verify/field.h verify/field.c $(numbers) $(sequence)
-%C%_conformance_reference_test_SOURCES = %D%/conformance/reference_test.c $(reference)
-%C%_conformance_reference_bound_test_SOURCES = %D%/conformance/reference_bound_test.c %D%/conformance/naive.h $(sequence)
-%C%_conformance_reference_rnn_test_SOURCES = %D%/conformance/reference_rnn_test.c $(sequence)
-%C%_conformance_reference_rnn_equal_test_SOURCES = %D%/conformance/reference_rnn_equal_test.c $(sequence)
-%C%_conformance_reference_rnn_bound_test_SOURCES = %D%/conformance/reference_rnn_bound_test.c %D%/conformance/naive.h $(sequence)
-%C%_conformance_reference_rnn_vendor_test_SOURCES = %D%/conformance/reference_rnn_vendor_test.c $(sequence)
-%C%_conformance_reference_dropout_test_SOURCES = %D%/conformance/reference_dropout_test.c $(sequence)
-%C%_conformance_reference_block_lstm_test_SOURCES = %D%/conformance/reference_block_lstm_test.c $(sequence)
-%C%_conformance_data_test_SOURCES = %D%/conformance/data_test.c $(sequence)
-%C%_conformance_data_test_LDADD = command/libcommand.la $(LDADD)
+%C%_verify_reference_test_SOURCES = %D%/verify/reference_test.c $(reference)
+%C%_verify_reference_bound_test_SOURCES = %D%/verify/reference_bound_test.c %D%/conformance/naive.h $(sequence)
+%C%_verify_reference_rnn_test_SOURCES = %D%/verify/reference_rnn_test.c $(sequence)
+%C%_verify_reference_rnn_equal_test_SOURCES = %D%/verify/reference_rnn_equal_test.c $(sequence)
+%C%_verify_reference_rnn_bound_test_SOURCES = %D%/verify/reference_rnn_bound_test.c %D%/conformance/naive.h $(sequence)
+%C%_verify_reference_rnn_vendor_test_SOURCES = %D%/verify/reference_rnn_vendor_test.c $(sequence)
+%C%_verify_reference_dropout_test_SOURCES = %D%/verify/reference_dropout_test.c $(sequence)
+%C%_verify_reference_block_lstm_test_SOURCES = %D%/verify/reference_block_lstm_test.c $(sequence)
+%C%_verify_data_test_SOURCES = %D%/verify/data_test.c $(sequence)
+%C%_verify_data_test_LDADD = command/libcommand.la $(LDADD)
 device = %D%/conformance/device.h %D%/conformance/device.c
 %C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(device) $(trials) $(counted)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
-net = %D%/runtime/net.h %D%/runtime/net.c $(numbers)
+net = %D%/help/net.h %D%/help/net.c $(numbers)
 # The runtime's choice among the backends of tests/fake.
 fakes = %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/late.h %D%/fake/late.c %D%/fake/list.h runtime/device/open.c
 fakes_list = -DCG_BACKEND_LIST='"tests/fake/list.h"'
-%C%_runtime_fault_test_SOURCES = %D%/runtime/fault_test.c $(fakes) $(counted) $(net)
-%C%_runtime_fault_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list)
-%C%_runtime_late_fault_test_SOURCES = $(%C%_runtime_fault_test_SOURCES)
-%C%_runtime_late_fault_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list) -DFAULTY_BEHIND=cg_backend_late
-%C%_runtime_late_test_SOURCES = %D%/runtime/late_test.c $(fakes) $(net_trials) $(net)
-%C%_runtime_late_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list)
+%C%_library_fault_test_SOURCES = %D%/library/fault_test.c $(fakes) $(counted) $(net)
+%C%_library_fault_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list)
+%C%_library_late_fault_test_SOURCES = $(%C%_library_fault_test_SOURCES)
+%C%_library_late_fault_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list) -DFAULTY_BEHIND=cg_backend_late
+%C%_library_late_test_SOURCES = %D%/library/late_test.c $(fakes) $(net_trials) $(net)
+%C%_library_late_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list)
 # The cache on a disk that is watched.
-kept = %D%/runtime/kept.h %D%/runtime/kept.c %D%/fake/disk.h %D%/fake/disk.c
-%C%_runtime_cache_test_SOURCES = %D%/runtime/cache_test.c $(kept)
-%C%_runtime_cache_place_test_SOURCES = %D%/runtime/cache_place_test.c $(kept)
-%C%_runtime_cache_fault_test_SOURCES = %D%/runtime/cache_fault_test.c $(kept)
-%C%_runtime_cache_bound_test_SOURCES = %D%/runtime/cache_bound_test.c $(kept)
-%C%_runtime_op_test_SOURCES = %D%/runtime/op_test.c %D%/runtime/args.h %D%/runtime/args.c
-%C%_runtime_check_test_SOURCES = %D%/runtime/check_test.c %D%/runtime/args.h %D%/runtime/args.c
+kept = %D%/help/kept.h %D%/help/kept.c %D%/fake/disk.h %D%/fake/disk.c
+%C%_cache_cache_test_SOURCES = %D%/cache/cache_test.c $(kept)
+%C%_cache_cache_directory_test_SOURCES = %D%/cache/cache_directory_test.c $(kept)
+%C%_cache_cache_fault_test_SOURCES = %D%/cache/cache_fault_test.c $(kept)
+%C%_cache_cache_bound_test_SOURCES = %D%/cache/cache_bound_test.c $(kept)
+%C%_op_op_test_SOURCES = %D%/op/op_test.c %D%/help/args.h %D%/help/args.c
+%C%_op_check_test_SOURCES = %D%/op/check_test.c %D%/help/args.h %D%/help/args.c
 %C%_gen_kernels_run_SOURCES = %D%/gen/kernels_run.c verify/kernel_trial.h verify/kernel_trial.c $(trials)
-%C%_runtime_cuda_forms_test_SOURCES = %D%/runtime/cuda_forms_test.c verify/kernel_trial.h verify/kernel_trial.c $(trials)
-%C%_runtime_product_test_SOURCES = %D%/runtime/product_test.c $(numbers)
-tensors = %D%/runtime/tensors.h %D%/runtime/tensors.c
-opencl_watch = %D%/runtime/opencl_watch.h %D%/runtime/opencl_watch.c $(tensors)
-%C%_runtime_opencl_test_SOURCES = %D%/runtime/opencl_test.c $(opencl_watch) $(counted)
-net_trials = %D%/runtime/net_trials.h %D%/runtime/net_trials.c $(counted)
-walks = %D%/runtime/walks.h %D%/runtime/walks.c $(net)
-%C%_runtime_rnn_streams_test_SOURCES = %D%/runtime/rnn_streams_test.c $(net_trials) $(net)
-%C%_runtime_opencl_rnn_test_SOURCES = %D%/runtime/opencl_rnn_test.c $(opencl_watch) $(walks) $(net_trials)
-cuda_watch = %D%/runtime/cuda_watch.h %D%/runtime/cuda_watch.c $(tensors)
-%C%_runtime_cuda_test_SOURCES = %D%/runtime/cuda_test.c $(cuda_watch) $(counted)
-%C%_runtime_cuda_fault_test_SOURCES = %D%/runtime/cuda_fault_test.c $(cuda_watch) $(counted)
-%C%_runtime_cuda_cache_test_SOURCES = %D%/runtime/cuda_cache_test.c $(cuda_watch)
-%C%_runtime_cuda_gemm_test_SOURCES = %D%/runtime/cuda_gemm_test.c $(cuda_watch) $(numbers) $(counted)
-rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequence)
-%C%_runtime_rnn_misuse_test_SOURCES = %D%/runtime/rnn_misuse_test.c $(counted)
-%C%_runtime_misuse_test_SOURCES = %D%/runtime/misuse_test.c $(counted)
-%C%_runtime_memory_test_SOURCES = %D%/runtime/memory_test.c $(counted)
-%C%_runtime_kernel_run_test_SOURCES = %D%/runtime/kernel_run_test.c $(counted)
-%C%_runtime_weights_test_SOURCES = %D%/runtime/weights_test.c $(counted)
-%C%_runtime_move_test_SOURCES = %D%/runtime/move_test.c $(counted)
-%C%_runtime_rnn_size_test_SOURCES = %D%/runtime/rnn_size_test.c $(counted)
-%C%_runtime_opencl_device_test_SOURCES = %D%/runtime/opencl_device_test.c $(counted)
-%C%_runtime_threads_test_SOURCES = %D%/runtime/threads_test.c $(counted)
-%C%_runtime_sequence_test_SOURCES = %D%/runtime/sequence_test.c $(numbers) $(counted)
-%C%_runtime_cuda_sequence_test_SOURCES = %D%/runtime/sequence_test.c $(numbers) $(counted)
-%C%_runtime_rows_test_SOURCES = %D%/runtime/rows_test.c $(rows_trial) $(counted)
-%C%_runtime_cuda_rnn_test_SOURCES = %D%/runtime/cuda_rnn_test.c $(cuda_watch) $(walks) $(net_trials)
-%C%_runtime_cuda_net_test_SOURCES = %D%/runtime/cuda_net_test.c $(cuda_watch) $(counted)
-%C%_runtime_cuda_net_call_test_SOURCES = %D%/runtime/cuda_net_call_test.c verify/promise.h $(cuda_watch) $(net) $(counted)
-%C%_runtime_cuda_span_test_SOURCES = %D%/runtime/cuda_span_test.c $(cuda_watch) $(net) $(counted)
-%C%_runtime_cuda_moves_test_SOURCES = %D%/runtime/cuda_moves_test.c $(cuda_watch) $(numbers) $(sequence) $(counted)
-%C%_runtime_cuda_rows_test_SOURCES = %D%/runtime/cuda_rows_test.c $(cuda_watch) $(rows_trial) $(counted)
-%C%_runtime_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
+%C%_backends_cuda_cuda_forms_test_SOURCES = %D%/backends/cuda/cuda_forms_test.c verify/kernel_trial.h verify/kernel_trial.c $(trials)
+%C%_backends_cpu_product_test_SOURCES = %D%/backends/cpu/product_test.c $(numbers)
+tensors = %D%/help/tensors.h %D%/help/tensors.c
+opencl_watch = %D%/backends/opencl/opencl_watch.h %D%/backends/opencl/opencl_watch.c $(tensors)
+%C%_backends_opencl_opencl_test_SOURCES = %D%/backends/opencl/opencl_test.c $(opencl_watch) $(counted)
+net_trials = %D%/help/net_trials.h %D%/help/net_trials.c $(counted)
+walks = %D%/help/walks.h %D%/help/walks.c $(net)
+%C%_rnn_rnn_streams_test_SOURCES = %D%/rnn/rnn_streams_test.c $(net_trials) $(net)
+%C%_backends_opencl_opencl_rnn_test_SOURCES = %D%/backends/opencl/opencl_rnn_test.c $(opencl_watch) $(walks) $(net_trials)
+cuda_watch = %D%/backends/cuda/cuda_watch.h %D%/backends/cuda/cuda_watch.c $(tensors)
+%C%_backends_cuda_cuda_test_SOURCES = %D%/backends/cuda/cuda_test.c $(cuda_watch) $(counted)
+%C%_backends_cuda_cuda_fault_test_SOURCES = %D%/backends/cuda/cuda_fault_test.c $(cuda_watch) $(counted)
+%C%_backends_cuda_cuda_cache_test_SOURCES = %D%/backends/cuda/cuda_cache_test.c $(cuda_watch)
+%C%_backends_cuda_cuda_gemm_test_SOURCES = %D%/backends/cuda/cuda_gemm_test.c $(cuda_watch) $(numbers) $(counted)
+rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(sequence)
+%C%_rnn_rnn_misuse_test_SOURCES = %D%/rnn/rnn_misuse_test.c $(counted)
+%C%_library_misuse_test_SOURCES = %D%/library/misuse_test.c $(counted)
+%C%_library_memory_test_SOURCES = %D%/library/memory_test.c $(counted)
+%C%_op_kernel_run_test_SOURCES = %D%/op/kernel_run_test.c $(counted)
+%C%_weights_weights_test_SOURCES = %D%/weights/weights_test.c $(counted)
+%C%_weights_transfer_test_SOURCES = %D%/weights/transfer_test.c $(counted)
+%C%_rnn_rnn_size_test_SOURCES = %D%/rnn/rnn_size_test.c $(counted)
+%C%_backends_opencl_opencl_device_test_SOURCES = %D%/backends/opencl/opencl_device_test.c $(counted)
+%C%_library_threads_test_SOURCES = %D%/library/threads_test.c $(counted)
+%C%_block_block_sequence_test_SOURCES = %D%/block/block_sequence_test.c $(numbers) $(counted)
+%C%_backends_cuda_sequence_test_SOURCES = %D%/block/block_sequence_test.c $(numbers) $(counted)
+%C%_backends_rows_test_SOURCES = %D%/backends/rows_test.c $(rows_trial) $(counted)
+%C%_backends_cuda_cuda_rnn_test_SOURCES = %D%/backends/cuda/cuda_rnn_test.c $(cuda_watch) $(walks) $(net_trials)
+%C%_backends_cuda_cuda_net_test_SOURCES = %D%/backends/cuda/cuda_net_test.c $(cuda_watch) $(counted)
+%C%_backends_cuda_cuda_net_call_test_SOURCES = %D%/backends/cuda/cuda_net_call_test.c verify/promise.h $(cuda_watch) $(net) $(counted)
+%C%_backends_cuda_cuda_span_test_SOURCES = %D%/backends/cuda/cuda_span_test.c $(cuda_watch) $(net) $(counted)
+%C%_backends_cuda_cuda_moves_test_SOURCES = %D%/backends/cuda/cuda_moves_test.c $(cuda_watch) $(numbers) $(sequence) $(counted)
+%C%_backends_cuda_cuda_rows_test_SOURCES = %D%/backends/cuda/cuda_rows_test.c $(cuda_watch) $(rows_trial) $(counted)
+%C%_backends_cuda_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c verify/numbers.h verify/numbers.c $(reference)
 %C%_sequence_sequence_SOURCES = \
 	%D%/sequence/sequence.c %D%/sequence/suite.h %D%/sequence/network.h %D%/sequence/network.c %D%/sequence/answers.c \
@@ -135,11 +135,11 @@ rows_trial = %D%/runtime/rows_trial.h %D%/runtime/rows_trial.c $(numbers) $(sequ
 	%D%/sequence/known.c %D%/sequence/block.c %D%/sequence/slopes.h %D%/sequence/slopes.c %D%/sequence/modes.c \
 	%D%/sequence/cells.c %D%/sequence/drawn.c %D%/sequence/tape.h %D%/sequence/tape.c %D%/sequence/train.c \
 	verify/area.h verify/area.c verify/promise.h $(device) $(sequence) $(numbers) $(counted)
-%C%_runtime_rnn_call_test_SOURCES = %D%/runtime/rnn_call_test.c $(net) $(counted)
-%C%_runtime_verbose_test_SOURCES = %D%/runtime/verbose_test.c $(net) $(counted)
-%C%_runtime_rnn_memory_test_SOURCES = %D%/runtime/rnn_memory_test.c $(net) $(counted)
-%C%_runtime_rnn_once_test_SOURCES = %D%/runtime/rnn_once_test.c $(net) $(counted)
-%C%_runtime_rnn_once_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cg_op_check -Wl,--wrap=cg_packed_count -Wl,--wrap=cg_layers_work
+%C%_rnn_rnn_call_test_SOURCES = %D%/rnn/rnn_call_test.c $(net) $(counted)
+%C%_op_verbose_test_SOURCES = %D%/op/verbose_test.c $(net) $(counted)
+%C%_rnn_rnn_memory_test_SOURCES = %D%/rnn/rnn_memory_test.c $(net) $(counted)
+%C%_rnn_rnn_once_test_SOURCES = %D%/rnn/rnn_once_test.c $(net) $(counted)
+%C%_rnn_rnn_once_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cg_op_check -Wl,--wrap=cg_packed_count -Wl,--wrap=cg_layers_work
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h
@@ -181,8 +181,8 @@ gpu_time = %D%/gpu_time.h %D%/gpu_time.c
 %C%_gpu_probe_SOURCES = %D%/gpu_probe.c %D%/gpu_micro.h %D%/gpu_micro.c $(gpu_time)
 %C%_parts_LDADD = command/libcommand.la $(LDADD)
 %C%_command_alike_LDADD = command/libcommand.la $(LDADD)
-%C%_runtime_shrink_test_LDADD = command/libcommand.la $(LDADD)
-%C%_runtime_attribute_test_LDADD = command/libcommand.la $(LDADD)
+%C%_command_shrink_test_LDADD = command/libcommand.la $(LDADD)
+%C%_op_attribute_test_LDADD = command/libcommand.la $(LDADD)
 
 include %D%/fake/local.mk
 
@@ -259,9 +259,9 @@ mutate:
 VALGRIND = valgrind -q --error-exitcode=99 --leak-check=full --num-callers=20
 valgrind_tests = \
 	%D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/strip_test \
-	%D%/runtime/op_test %D%/runtime/check_test %D%/runtime/message_test %D%/runtime/misuse_test %D%/runtime/memory_test \
-	%D%/runtime/kernel_run_test %D%/runtime/threads_test %D%/runtime/allocator_test %D%/runtime/move_test \
-	%D%/runtime/fault_test %D%/runtime/late_fault_test %D%/runtime/late_test
+	%D%/op/op_test %D%/op/check_test %D%/core/message_test %D%/library/misuse_test %D%/library/memory_test \
+	%D%/op/kernel_run_test %D%/library/threads_test %D%/core/allocator_test %D%/weights/transfer_test \
+	%D%/library/fault_test %D%/library/late_fault_test %D%/library/late_test
 valgrind: $(valgrind_tests) %D%/fuzz/cell %D%/fuzz/safetensors
 	set -e; srcdir=`cd $(srcdir) && pwd`; export srcdir; \
 	for test in $(valgrind_tests) "%D%/fuzz/cell -n 100" "%D%/fuzz/safetensors -n 1000"; do \
@@ -286,7 +286,7 @@ clean-local: clean-fake
 ARCHS = 75,80,90,100,120
 bigcheck: %D%/sequence/sequence
 	CELLGRAD_BACKEND=cpu CELLGRAD_TEST_CELLS=20000 %D%/sequence/sequence '*drawn'
-	CELLGRAD_TEST_FORMS=all $(MAKE) check TESTS=%D%/runtime/cuda_forms_test.fake
+	CELLGRAD_TEST_FORMS=all $(MAKE) check TESTS=%D%/backends/cuda/cuda_forms_test.fake
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/old.sh later
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/toy.sh
 	CELLGRAD_TEST_ARCHS='$(ARCHS)' $(MAKE) check TESTS=%D%/gen/compile.sh

@@ -98,7 +98,7 @@ report $? 'the program in cellgrad(3) is examples/cell.c'
 # ---- variables ----
 
 # The table, as reader, name, words and default; those of the tests are in their own READMEs.
-tests/runtime/variables | grep -v '^tests	' >"$scratch/variables"
+tests/core/variables | grep -v '^tests	' >"$scratch/variables"
 grep -v '^command	' "$scratch/variables" | cut -f 2 >"$scratch/there"
 sed -n 's/^\.It Ev //p' "$man/cellgrad.3" >"$scratch/written"
 same 'every variable that the library reads is in cellgrad(3)'

@@ -18,7 +18,7 @@ says()
 }
 
 echo 1..6
-tests/runtime/roundings | tr '\t' '|' >"$scratch/table"
+tests/rnn/roundings | tr '\t' '|' >"$scratch/table"
 # Each route, composed and those of the backends of this build, says something of each of four dtypes, once.
 if grep -q '^DEFS = .*-DCG_CUDA=1' Makefile; then routes='composed cudnn'; else routes=composed; fi
 for route in $routes; do printf "$route|%s\n" bf16 f16 f32 f64; done | sort >"$scratch/want"

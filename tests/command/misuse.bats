@@ -2,7 +2,7 @@
 # any words; whatever is refused or fails changes no file.  Beyond the tables are streams, limits, other users and full disks.
 #
 # Elsewhere: signals, killed processes and pairs of runs in outputs.bats; every other damage of a file in safetensors.bats; calls of C
-# in tests/runtime/misuse_test.c.  No system here has a locale with a decimal comma; the command sets none (main.c).
+# in tests/library/misuse_test.c.  No system here has a locale with a decimal comma; the command sets none (main.c).
 
 load files
 

@@ -15,7 +15,7 @@
 #include "tests/conformance/device.h"
 #include "verify/network_trial.h"
 #include "verify/trial.h"
-#include "tests/runtime/counted.h"
+#include "tests/help/counted.h"
 
 struct plan { const struct cg_op *op; int dtype; };
 

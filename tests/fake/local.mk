@@ -60,14 +60,14 @@ endif
 # The cuda backend's, which a GPU would do for as well.
 if CUDA
 fake_programs += \
-	tests/runtime/cuda_test tests/runtime/cuda_fault_test tests/runtime/cuda_gemm_test tests/runtime/cuda_rows_test \
-	tests/runtime/cuda_moves_test tests/runtime/cuda_cache_test tests/runtime/cuda_rnn_test tests/runtime/cuda_sequence_test \
-	tests/runtime/cuda_net_test tests/runtime/cuda_net_call_test tests/runtime/cuda_forms_test tests/runtime/cuda_span_test
+	tests/backends/cuda/cuda_test tests/backends/cuda/cuda_fault_test tests/backends/cuda/cuda_gemm_test tests/backends/cuda/cuda_rows_test \
+	tests/backends/cuda/cuda_moves_test tests/backends/cuda/cuda_cache_test tests/backends/cuda/cuda_rnn_test tests/backends/cuda_sequence_test \
+	tests/backends/cuda/cuda_net_test tests/backends/cuda/cuda_net_call_test tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_span_test
 fake_tests += \
-	tests/runtime/cuda_test.fake tests/runtime/cuda_fault_test.fake tests/runtime/cuda_gemm_test.fake \
-	tests/runtime/cuda_rows_test.fake tests/runtime/cuda_moves_test.fake tests/runtime/cuda_cache_test.fake \
-	tests/runtime/cuda_rnn_test.fake tests/runtime/cuda_sequence_test.fake \
-	tests/runtime/cuda_net_test.fake tests/runtime/cuda_net_call_test.fake tests/runtime/cuda_forms_test.fake tests/runtime/cuda_span_test.fake
+	tests/backends/cuda/cuda_test.fake tests/backends/cuda/cuda_fault_test.fake tests/backends/cuda/cuda_gemm_test.fake \
+	tests/backends/cuda/cuda_rows_test.fake tests/backends/cuda/cuda_moves_test.fake tests/backends/cuda/cuda_cache_test.fake \
+	tests/backends/cuda/cuda_rnn_test.fake tests/backends/cuda_sequence_test.fake \
+	tests/backends/cuda/cuda_net_test.fake tests/backends/cuda/cuda_net_call_test.fake tests/backends/cuda/cuda_forms_test.fake tests/backends/cuda/cuda_span_test.fake
 endif
 stand_in = %D%/stand_in.h %D%/stand_in.c
 %C%_stand_in_test_SOURCES = %D%/stand_in_test.c $(stand_in)

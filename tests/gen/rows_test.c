@@ -1,6 +1,6 @@
 /*
  * The texts that move rows: what they look like, what they are called, how they are launched, what dropout is told.  Whether they
- * compile is compile.sh's business, what they move that of tests/runtime.
+ * compile is compile.sh's business, what they move is tested in tests/backends.
  */
 #include <setjmp.h>
 #include <stdarg.h>

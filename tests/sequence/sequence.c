@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "tests/runtime/counted.h"
+#include "tests/help/counted.h"
 #include "tests/sequence/suite.h"
 
 int main(int argc, char **argv)

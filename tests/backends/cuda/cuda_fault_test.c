@@ -1,0 +1,290 @@
+/*
+ * A driver that fails at the n-th call, for every n: the right code, the call and its words, and nothing left behind.  A context
+ * that is lost, memory that is not there, and more rows than a grid has.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/help/counted.h"
+#include "tests/backends/cuda/cuda_watch.h"
+#include "tests/help/shorten.h"
+
+static int set_up(void **state)
+{
+	(void)state;
+	watch();
+	return 0;
+}
+
+/* ---- each call ---- */
+
+/* All a program does, as far as it comes; the first failure.  What is given back is given back in any case. */
+static int everything(int dtype)
+{
+	float in[B * 4 * U] = { 0.5f, -0.25f }, out[B * 4 * U];
+	struct cg_context *context = NULL;
+	struct cg_stream *stream = NULL;
+	struct cg_lstm_block op;
+	struct cg_mem mem = { .bytes = 0 };
+	int code;
+
+	cg_lstm_block_init(&op, sizeof op);
+	op.B = B, op.I = 1, op.U = 1, op.dtype = dtype;
+	op.x = op.cs_prev = op.h_prev = op.w = op.b = (struct cg_mem){ in, 0, sizeof in, CG_HOST };
+	op.h = op.i = op.x_grad = (struct cg_mem){ out, 0, B * sizeof *out, CG_HOST };
+	op.i.offset = B * sizeof *out;
+	op.x_grad.offset = 2 * B * sizeof *out;
+	shorten(cg_op_find("lstm_block_cell_grad", NULL), &op);
+	shorten(cg_op_find("lstm_block_cell", NULL), &op);
+	code = cg_open("cuda", &context);
+	if (!code)
+		code = cg_stream_open(context, NULL, &stream);
+	if (!code)
+		code = cg_alloc(context, 64, &mem);
+	if (!code)
+		code = cg_put(stream, mem, in, 64);
+	if (!code)
+		code = cg_lstm_block_forward(stream, &op);
+	if (!code)
+		code = cg_get(stream, out, mem, 64);
+	if (!code)
+		code = cg_stream_sync(stream);
+	closing = 1;
+	cg_free(context, &mem);
+	cg_stream_close(stream);
+	cg_close(context);
+	return code;
+}
+
+/* Pieces of the host's memory that the library holds. */
+static size_t held(void)
+{
+	const char *said;
+	size_t pieces = 0;
+
+	if (cg_set_allocator(NULL)) {
+		said = strstr(cg_message(), "it holds ");
+		assert_non_null(said);
+		assert_int_equal(sscanf(said, "it holds %zu", &pieces), 1);
+	}
+	return pieces;
+}
+
+/* What only describes a device may be missing, and memory need not come in a stream's order. */
+static int may_fail(const char *call)
+{
+	return !strcmp(call, "cuDeviceGetName") || !strcmp(call, "cuDeviceTotalMem_v2") || !strcmp(call, "cuDeviceGetAttribute");
+}
+
+static void fail_each(int dtype)
+{
+	long calls, mended = 0;
+	size_t before;
+
+	forget();
+	assert_int_equal(everything(dtype), CG_OK);
+	assert_int_equal(balance, 0);
+	calls = made;
+	before = held();
+	assert_true(calls > 60);
+	for (long k = 1; k <= calls; k++) {
+		char said[256] = "";
+		int code;
+
+		forget();
+		fatal = k;
+		code = everything(dtype);
+		assert_non_null(failed_call);
+		if (code)
+			snprintf(said, sizeof said, "%.255s", cg_message());
+		if (balance || held() != before)
+			fail_msg("call %ld of %ld, %s: left %ld behind, and %zu pieces of the host's memory", k, calls, failed_call,
+			         balance, held() - before);
+		if (!code && may_fail(failed_call)) {
+			mended++;
+			continue;
+		}
+		if (code != CG_DRIVER && code != CG_BUILD)
+			fail_msg("call %ld of %ld, %s: got %d, '%s'", k, calls, failed_call, code, said);
+		if (!strstr(said, failed_call) || !strstr(said, "cuda: "))
+			fail_msg("call %ld of %ld, %s: is not in '%s'", k, calls, failed_call, said);
+	}
+	assert_int_equal(mended, 3);             /* the name, the memory, and whether it has pools */
+	forget();
+	assert_int_equal(everything(dtype), CG_OK);
+}
+
+static void test_failures(void **state)
+{
+	struct cg_context *context;
+
+	(void)state;
+	if (!opens(&context))
+		return;
+	cg_close(context);
+	fail_each(CG_F32);
+	fail_each(CG_F16);
+}
+
+/* ---- a lost context ---- */
+
+static unsigned illegal(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
+                        unsigned shared, struct CUstream_st *stream, void **parameters, void **extra)
+{
+	(void)function, (void)x, (void)y, (void)z, (void)bx, (void)by, (void)bz, (void)shared, (void)stream, (void)parameters;
+	(void)extra;
+	return CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+static void test_lost(void **state)
+{
+	static const char words[] = "the context was lost by: cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): ";
+	struct cg_lstm_block l;
+	struct cg_stream *stream;
+	struct cg_mem mem;
+	struct tensors t;
+	char byte = 0;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	l = lstm(&t, 0);
+	cg_cu.LaunchKernel = illegal;
+	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_OK, "");
+	l.dgates = some(&t, B * 4 * U);
+	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_DRIVER, "cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): ");
+	assert_null(strstr(cg_message(), "was lost"));
+	forget();
+	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_DRIVER, words);
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_DRIVER, words);
+	expect_refused(cg_put(t.stream, l.h, &byte, 1), CG_DRIVER, words);
+	expect_refused(cg_get(t.stream, &byte, l.h, 1), CG_DRIVER, words);
+	expect_refused(cg_stream_sync(t.stream), CG_DRIVER, words);
+	expect_refused(cg_alloc(t.context, 64, &mem), CG_DRIVER, words);
+	expect_refused(cg_stream_open(t.context, NULL, &stream), CG_DRIVER, words);
+	assert_int_equal(made, 0);
+	drop_tensors(&t);
+
+	assert_true(open_tensors(&t));           /* this driver has lost nothing */
+	l = lstm(&t, 0);
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	drop_tensors(&t);
+}
+
+/* ---- memory ---- */
+
+static unsigned no_memory(CUdeviceptr *at, size_t bytes)
+{
+	(void)at;
+	(void)bytes;
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static unsigned no_ordered_memory(CUdeviceptr *at, size_t bytes, struct CUstream_st *stream)
+{
+	(void)stream;
+	return no_memory(at, bytes);
+}
+
+static void test_no_memory(void **state)
+{
+	float host[B * I] = { 0 };
+	struct cg_lstm_block l;
+	struct cg_mem mem;
+	struct tensors t;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	cg_cu.MemAlloc_v2 = no_memory;
+	expect_refused(cg_alloc(t.context, 1000, &mem), CG_NO_MEMORY, "1000 bytes: cuda: cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2): ");
+	forget();
+	l = lstm(&t, 0);
+	cg_cu.MemAlloc_v2 = no_memory;
+	if (cg_cu.MemAllocAsync)
+		cg_cu.MemAllocAsync = no_ordered_memory;
+	l.x = (struct cg_mem){ host, 0, sizeof host, CG_HOST };
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY (2): ");
+	forget();
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	drop_tensors(&t);
+}
+
+/* ---- more rows than a grid has ---- */
+
+static unsigned grid[2], block[2];
+static long long rows, units;
+
+static unsigned note_grid(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
+                          unsigned shared, struct CUstream_st *stream, void **parameters, void **extra)
+{
+	(void)function;
+	(void)stream;
+	assert_true(z == 1 && bz == 1 && !shared && !extra);
+	grid[0] = x;
+	grid[1] = y;
+	block[0] = bx;
+	block[1] = by;
+	memcpy(&rows, parameters[0], sizeof rows);
+	memcpy(&units, parameters[1], sizeof units);
+	return 0;
+}
+
+static unsigned endless(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
+{
+	*base = at;
+	*bytes = SIZE_MAX / 4;
+	return 0;
+}
+
+/* [m, k] of a kernel whose memory nobody reads. */
+static void launch(struct tensors *t, int64_t m, int64_t k)
+{
+	struct cg_mem mem = t->mem[0];
+	const struct cg_kernel kernel = { cg_cell_find("rnn_relu"), "", 1, CG_FORWARD, CG_F32, CG_POINT };
+	struct cg_arg args[] = { { .name = "a", .mem = mem, .stride = k }, { .name = "h", .mem = t->mem[1], .stride = k } };
+
+	args[0].mem.bytes = args[1].mem.bytes = SIZE_MAX / 4;
+	if (cg_kernel_run(t->stream, &kernel, m, k, args, 2))
+		fail_msg("[%lld, %lld]: %s", (long long)m, (long long)k, cg_message());
+	if (rows != m || units != k || grid[1] > 65535 || !grid[0] || !grid[1] || block[0] * block[1] > 1024 || !block[0] || !block[1])
+		fail_msg("[%lld, %lld]: got a grid of %u, %u with blocks of %u, %u for [%lld, %lld]", (long long)m, (long long)k, grid[0],
+		         grid[1], block[0], block[1], rows, units);
+}
+
+static void test_grids(void **state)
+{
+	static const int64_t sizes[] = { 1, 2, 7, 32, 65535, 65536, 1000003, (int64_t)1 << 31, ((int64_t)1 << 32) + 5 };
+	struct tensors t;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	some(&t, 4);
+	some(&t, 4);
+	cg_cu.LaunchKernel = note_grid;
+	cg_cu.MemGetAddressRange_v2 = endless;
+	for (size_t a = 0; a < sizeof sizes / sizeof *sizes; a++)
+		for (size_t b = 0; b < sizeof sizes / sizeof *sizes; b++)
+			if (sizes[a] <= ((int64_t)1 << 47) / sizes[b])
+				launch(&t, sizes[a], sizes[b]);
+	forget();
+	drop_tensors(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_failures), cmocka_unit_test(test_lost), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_grids),
+		cmocka_unit_test(test_nothing_left),
+	};
+
+	counted_begin();
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("cuda_fault", tests, set_up, NULL);
+}

@@ -1,0 +1,358 @@
+/*
+ * Which networks cuDNN computes on the cuda backend, and why not the others: each reason in the plan's route, and in the message
+ * where cuDNN was asked for by name; what opening a plan makes and gives back, with every call of cuDNN's failing in turn.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/help/counted.h"
+#include "tests/backends/cuda/cuda_watch.h"
+
+static int set_up(void **state)
+{
+	(void)state;
+	watch();
+	return 0;
+}
+
+/* Is there cuDNN?  Its stand-in has a version that a test may set. */
+static int has_cudnn(struct cg_context **context)
+{
+	if (!opens(context))
+		return 0;
+	if (dnn.Create)
+		return 1;
+	cg_close(*context);
+	skip();
+	return 0;
+}
+
+static struct cg_rnn_config network(const char *cell, int dtype)
+{
+	struct cg_rnn_config c;
+
+	cg_rnn_config_init(&c, sizeof c);
+	c.cell = cg_cell_find(cell);
+	c.dtype = dtype;
+	c.layers = 2;
+	c.input = 3;
+	c.units = 4;
+	return c;
+}
+
+static void takes(struct cg_context *context, const struct cg_rnn_config *config, const char *route)
+{
+	struct cg_rnn *rnn;
+
+	if (cg_rnn_open(context, config, &rnn))
+		fail_msg("%s", cg_message());
+	assert_string_equal(cg_rnn_route(rnn), route);
+	cg_rnn_close(rnn);
+}
+
+static void refused(struct cg_context *context, const struct cg_rnn_config *config, int code, const char *words)
+{
+	struct cg_rnn *rnn = (void *)&rnn;
+
+	assert_int_equal(cg_rnn_open(context, config, &rnn), code);
+	assert_string_equal(cg_message(), words);
+	assert_null(rnn);
+}
+
+/* ---- taken ---- */
+
+static void test_taken(void **state)
+{
+	static const char *const cells[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
+	static const int dtypes[] = { CG_F16, CG_F32, CG_F64 };
+	struct cg_context *context;
+	struct cg_rnn_config c;
+
+	(void)state;
+	if (!has_cudnn(&context))
+		return;
+	for (int k = 0; k < 4; k++)
+		for (int d = 0; d < 3; d++)
+			for (int bits = 0; bits < 32; bits++) {
+				c = network(cells[k], dtypes[d]);
+				c.bidirectional = bits & 1;
+				c.time_major = bits >> 1 & 1;
+				c.training = bits >> 2 & 1;
+				c.dropout = bits >> 3 & 1 ? 0.25 : 0;
+				c.allow_vendor_dropout = c.dropout > 0 && bits & 1;
+				c.input = bits >> 4 & 1 ? 4 : 3;
+				c.input_mode = bits >> 4 & 1 ? CG_SKIP : CG_LINEAR;
+				c.allow_tf32 = bits & 1;
+				c.proj = !k && bits & 1 ? 2 : 0;
+				takes(context, &c, "cudnn");
+				c.route = "cudnn";
+				takes(context, &c, "cudnn");
+				c.route = "composed";
+				takes(context, &c, "composed");
+			}
+	cg_close(context);
+}
+
+/* ---- declined ---- */
+
+/* Why, in the route of who takes what there is, and in the message to who asked for cuDNN alone. */
+static void declines(struct cg_context *context, struct cg_rnn_config c, const char *why)
+{
+	char words[256];
+
+	snprintf(words, sizeof words, "composed (%s: not cudnn)", why);
+	takes(context, &c, words);
+	snprintf(words, sizeof words, "rnn: route: cudnn: %s", why);
+	c.route = "cudnn";
+	refused(context, &c, CG_UNSUPPORTED, words);
+	c.route = "composed";
+	takes(context, &c, "composed");
+}
+
+/* The words of a version, as "bf16 in cuDNN 9.12.0". */
+static const char *versioned(const char *what)
+{
+	static char words[128];
+
+	snprintf(words, sizeof words, "%s cuDNN %d.%d.%d", what, CUDNN_PARTS(cg_cudnn_version()));
+	return words;
+}
+
+static void test_cells_declined(void **state)
+{
+	struct cg_context *context;
+	struct cg_rnn_config c;
+	struct cg_cell *cell;
+
+	(void)state;
+	if (!has_cudnn(&context))
+		return;
+	c = network("lstm", CG_F32);
+	c.options = "peephole";
+	declines(context, c, "peephole");
+	declines(context, network("gru_block", CG_F32), "cell gru_block");
+	declines(context, network("lstm_block", CG_F32), "cell lstm_block");
+	c = network("lstm", CG_F32);
+	c.proj = 4;
+	declines(context, c, "projection as wide as the units");
+	c = network("rnn_tanh", CG_F32);
+	c.input = ((int64_t)1 << 31) + 1;
+	c.units = 1;
+	declines(context, c, "sizes beyond 2^31");
+	/* Of the same name, and of other equations. */
+	assert_int_equal(cg_cell_parse("cell rnn_tanh\ngates a\noutput h\nh = tanh(0.5 * a)\nsave h\n", "x", &cell), CG_OK);
+	c = network("lstm", CG_F32);
+	c.cell = cell;
+	declines(context, c, "cell ./rnn_tanh.cell");
+	cg_cell_close(cell);
+	cg_close(context);
+}
+
+static size_t old(void)
+{
+	return 91200;
+}
+
+/* ---- how they round ---- */
+
+/* f16 and bf16 alone go another way; f32 and f64 are rounded the same on every route. */
+static void test_strict_rounding(void **state)
+{
+	static const char *const names[] = { [CG_F32] = "f32", [CG_F64] = "f64", [CG_F16] = "f16", [CG_BF16] = "bf16" };
+	struct cg_context *context;
+	struct cg_rnn_config c;
+	char why[64];
+
+	(void)state;
+	if (!has_cudnn(&context))
+		return;
+	for (int dtype = CG_F32; dtype <= CG_BF16; dtype++)
+		for (int training = 0; training < 2; training++) {
+			c = network("lstm", dtype);
+			c.training = training;
+			if (dtype != CG_BF16 || cg_cudnn_version() >= 91300)
+				takes(context, &c, "cudnn");
+			c.strict_rounding = 1;
+			snprintf(why, sizeof why, "strict_rounding in %s", names[dtype]);
+			if (dtype == CG_F16 || dtype == CG_BF16)
+				declines(context, c, why);
+			else
+				takes(context, &c, "cudnn");
+		}
+	cg_close(context);
+}
+
+/* The algorithms that were asked for, a bit for each. */
+static unsigned asked;
+static unsigned asking(struct cudnnRNNStruct *rnn, unsigned algorithm, unsigned cell, unsigned bias, unsigned direction, unsigned input,
+                       unsigned type, unsigned precision, unsigned math, int32_t input_size, int32_t hidden_size,
+                       int32_t projection_size, int32_t layers, struct cudnnDropoutStruct *dropout, uint32_t flags)
+{
+	asked |= 1u << algorithm;
+	return dnn.SetRNNDescriptor_v8(rnn, algorithm, cell, bias, direction, input, type, precision, math, input_size, hidden_size,
+	                               projection_size, layers, dropout, flags);
+}
+
+/* Persistent kernels, whose tanh is coarse, are for f16, and for f32 where TF32 is allowed. */
+static void test_algorithms(void **state)
+{
+	enum { ALONE = 1 << CUDNN_RNN_ALGO_STANDARD, SMALL = 1 << CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H };
+	struct cg_context *context;
+
+	(void)state;
+	if (!has_cudnn(&context))
+		return;
+	cg_cudnn.SetRNNDescriptor_v8 = asking;
+	for (int dtype = CG_F32; dtype <= CG_F16; dtype++)
+		for (int tf32 = 0; tf32 < 2; tf32++) {
+			struct cg_rnn_config c = network("lstm", dtype);
+
+			c.allow_tf32 = tf32;
+			asked = 0;
+			takes(context, &c, "cudnn");
+			assert_int_equal(asked, dtype == CG_F16 || (dtype == CG_F32 && tf32) ? ALONE | SMALL : ALONE);
+		}
+	forget();
+	cg_close(context);
+}
+
+/* ---- versions ---- */
+
+/* All that SetRNNDescriptor_v8 is given: one algorithm at least is not supported. */
+static unsigned from;
+static unsigned narrow_minded(struct cudnnRNNStruct *rnn, unsigned algorithm, unsigned cell, unsigned bias, unsigned direction,
+                              unsigned input, unsigned type, unsigned precision, unsigned math, int32_t input_size,
+                              int32_t hidden_size, int32_t projection_size, int32_t layers, struct cudnnDropoutStruct *dropout,
+                              uint32_t flags)
+{
+	if (algorithm >= from)
+		return cg_cudnn_version() < CUDNN_9 ? 9 : 3000;
+	return dnn.SetRNNDescriptor_v8(rnn, algorithm, cell, bias, direction, input, type, precision, math, input_size, hidden_size,
+	                               projection_size, layers, dropout, flags);
+}
+
+static void test_versions_declined(void **state)
+{
+	struct cg_context *context;
+	struct cg_rnn_config c;
+	char words[256];
+
+	(void)state;
+	if (!has_cudnn(&context))
+		return;
+	cg_cudnn.GetVersion = old;
+	declines(context, network("lstm", CG_BF16), "bf16 in cuDNN 9.12.0");
+	cg_cudnn.GetVersion = dnn.GetVersion;
+	if (cg_cudnn_version() >= 91300)
+		takes(context, (c = network("lstm", CG_BF16), &c), "cudnn");
+
+	c = network("gru", CG_F64);
+	c.input = 4;
+	c.input_mode = CG_SKIP;
+	setenv("CELLGRAD_FAKE_CUDNN_SKIP", "1", 1);
+	if (getenv("CELLGRAD_FAKE_CUDA"))
+		declines(context, c, versioned("skip_input with matrices in"));
+	unsetenv("CELLGRAD_FAKE_CUDNN_SKIP");
+	takes(context, &c, "cudnn");
+
+	from = CUDNN_RNN_ALGO_STANDARD;
+	cg_cudnn.SetRNNDescriptor_v8 = narrow_minded;
+	snprintf(words, sizeof words, "composed (%s: not cudnn)", versioned("refused by"));
+	takes(context, (c = network("lstm", CG_F32), &c), words);
+	c.route = "cudnn";
+	assert_int_equal(cg_rnn_open(context, &c, &(struct cg_rnn *){ NULL }), CG_UNSUPPORTED);
+	assert_non_null(strstr(cg_message(), "rnn: route: cudnn: cuda: cudnnSetRNNDescriptor_v8: CUDNN_STATUS_NOT_SUPPORTED"));
+	/* A persistent algorithm is no more than a wish. */
+	from = CUDNN_RNN_ALGO_PERSIST_STATIC;
+	c.allow_tf32 = 1;
+	takes(context, &c, "cudnn");
+	forget();
+	cg_close(context);
+}
+
+/* ---- opened, with failures ---- */
+
+/* Opens, asks for sizes and closes, with the n-th call failing, 0 none; whether there was such a call.  The first plan of a context
+ * leaves a handle for the next. */
+static int attempt(struct cg_context *context, struct cg_rnn_config c, int is_first, long n)
+{
+	static const int32_t lengths[] = { 3, 0, 1 };
+	struct cg_rnn_sizes sizes;
+	struct cg_rnn *rnn = NULL;
+	int code, failed;
+
+	forget();
+	fatal = n;
+	code = cg_rnn_open(context, &c, &rnn);
+	if (!code)
+		code = cg_rnn_sizes(rnn, 3, 3, lengths, &sizes);
+	failed = failed_call != NULL;
+	if (failed ? !code || !strstr(cg_message(), failed_call) : code)
+		fail_msg("call %ld, %s: got %d, '%s'", n, failed ? failed_call : "none", code, code ? cg_message() : "");
+	closing = 1;
+	cg_rnn_close(rnn);
+	if (balance && !is_first)
+		fail_msg("call %ld, %s: %ld more made than given back", n, failed ? failed_call : "none", balance);
+	return failed;
+}
+
+static void test_open_faults(void **state)
+{
+	struct cg_context *context;
+
+	(void)state;
+	if (!has_cudnn(&context))
+		return;
+	for (int vendor = 0; vendor < 2; vendor++) {
+		struct cg_rnn_config c = network("lstm", CG_F32);
+		long n = 1;
+
+		/* Whether it is asked for by name or not. */
+		c.route = vendor ? "cudnn" : NULL;
+		c.dropout = 0.5;
+		c.allow_vendor_dropout = vendor;
+		takes(context, &c, "cudnn");
+		while (attempt(context, c, 0, n))
+			n++;
+		print_message("# %ld calls failed in turn\n", n - 1);
+		assert_true(n > 20);
+	}
+	forget();
+	cg_close(context);
+}
+
+/* The first of each context; what it leaves goes with that, or the stand-ins say what did not. */
+static void test_first_faults(void **state)
+{
+	struct cg_rnn_config c = network("gru", CG_F32);
+	struct cg_context *context;
+	int failed = 1;
+
+	(void)state;
+	for (long n = 1; failed; n++) {
+		if (!has_cudnn(&context))
+			return;
+		failed = attempt(context, c, 1, n);
+		cg_close(context);
+	}
+	forget();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_taken), cmocka_unit_test(test_cells_declined), cmocka_unit_test(test_strict_rounding),
+		cmocka_unit_test(test_algorithms), cmocka_unit_test(test_versions_declined),
+		cmocka_unit_test(test_open_faults), cmocka_unit_test(test_first_faults),
+		cmocka_unit_test(test_nothing_left),
+	};
+
+	counted_begin();
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("cuda_net", tests, set_up, NULL);
+}

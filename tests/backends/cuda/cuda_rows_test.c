@@ -1,0 +1,100 @@
+/*
+ * Rows gathered, scattered, added and dropped by the cuda backend: what is moved, one launch for each call, and any call of the
+ * driver's or the compiler's that fails.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/help/counted.h"
+#include "tests/backends/cuda/cuda_watch.h"
+#include "tests/backends/rows_trial.h"
+
+enum { TRIALS = 320 };
+
+static int set_up(void **state)
+{
+	(void)state;
+	watch();
+	return 0;
+}
+
+static void test_moves(void **state)
+{
+	struct tensors t;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	rows_try(t.stream, TRIALS);
+	drop_tensors(&t);
+}
+
+/* Built once, and then no more than a launch each time. */
+static void test_calls(void **state)
+{
+	struct tensors t;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	for (int k = 1; k < 4; k++) {
+		assert_int_equal(rows_once(t.stream, CG_F32), CG_OK);
+		assert_int_equal(seen.cuModuleLoadData, 1);
+		assert_int_equal(seen.nvrtcCompileProgram, 1);
+		assert_int_equal(seen.cuLaunchKernel, k);
+	}
+	drop_tensors(&t);
+}
+
+/* Rows that are moved at once, so that memory is not what fails. */
+static void fail_each(struct tensors *t, struct cg_rows *r)
+{
+	for (long at = 1;; at++) {
+		int code;
+
+		made = 0;
+		fatal = at;
+		code = cg_copy_rows(t->stream, r);
+		fatal = 0;
+		if (!code) {
+			assert_true(at > 5);
+			return;
+		}
+		if (!strstr(cg_message(), failed_call))
+			fail_msg("expected %s in '%s'", failed_call, cg_message());
+	}
+}
+
+static void test_failures(void **state)
+{
+	struct cg_rows r = { .dtype = CG_F32, .rows = 2, .columns = 3, .src = { .stride = 3 }, .dst = { .stride = 3 } };
+	struct tensors t;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	r.src.mem = some(&t, 6);
+	r.dst.mem = some(&t, 6);
+	fail_each(&t, &r);
+	assert_int_equal(cg_stream_sync(t.stream), CG_OK);
+	closing = 1;
+	drop_tensors(&t);
+	assert_int_equal(balance, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_moves), cmocka_unit_test(test_calls), cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_nothing_left),
+	};
+
+	counted_begin();
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("cuda_rows", tests, set_up, NULL);
+}

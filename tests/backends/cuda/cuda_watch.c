@@ -1,0 +1,201 @@
+/* How the calls are watched. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/backends/cuda/cuda_watch.h"
+
+struct cg_cu driver;
+struct cg_nvrtc compiler;
+struct cg_cublas blas;
+struct cg_cublaslt lt;
+struct cg_cudnn dnn;
+struct calls seen;
+long made, fatal, balance;
+const char *failed_call;
+int closing;
+
+enum { CU_REFUSAL = 999, NVRTC_REFUSAL = 11, CUBLAS_REFUSAL = 14, CUDNN_REFUSAL = 5000 };
+
+static int has_word(const char *call, const char *const *words)
+{
+	while (*words && !strstr(call, *words))
+		words++;
+	return *words != NULL;
+}
+
+/* Calls that give something back cannot fail in a way that anyone could mend. */
+static int gives_back(const char *call)
+{
+	static const char *const words[] = { "Destroy", "MemFree", "Unload", "Release", NULL };
+
+	return has_word(call, words);
+}
+
+static int makes(const char *call)
+{
+	static const char *const words[] = { "Create", "MemAlloc", "LoadData", "Retain", "PushCurrent", NULL };
+
+	return has_word(call, words);
+}
+
+static int refuses(const char *call)
+{
+	if (closing || gives_back(call) || ++made != fatal)
+		return 0;
+	failed_call = call;
+	return 1;
+}
+
+static void count(const char *call, unsigned code)
+{
+	if (!code)
+		balance += makes(call) - (gives_back(call) || strstr(call, "PopCurrent"));
+}
+
+/* What has to be undone is done, and fails all the same. */
+#define WATCH(call, library, name, parameters, names, refusal) \
+	static unsigned watch_##call parameters \
+	{ \
+		int refused = refuses(#call); \
+		unsigned code = refused && !strstr(#call, "PopCurrent") ? refusal : library.name names; \
+		seen.call++; \
+		count(#call, code); \
+		return refused ? refusal : code; \
+	}
+#define CU_CALL(name, parameters, names) WATCH(cu##name, driver, name, parameters, names, CU_REFUSAL)
+#define CU_LATER CU_CALL
+#define NVRTC_CALL(name, parameters, names) WATCH(nvrtc##name, compiler, name, parameters, names, NVRTC_REFUSAL)
+#define NVRTC_WORDS(name, parameters, names)
+#define CUBLAS_CALL(name, parameters, names) WATCH(cublas##name, blas, name, parameters, names, CUBLAS_REFUSAL)
+#define CUBLAS_WORDS(name, parameters, names)
+#define CUBLASLT_CALL(name, parameters, names) WATCH(cublasLt##name, lt, name, parameters, names, CUBLAS_REFUSAL)
+#define CUDNN_CALL(name, parameters, names) WATCH(cudnn##name, dnn, name, parameters, names, CUDNN_REFUSAL)
+#define CUDNN_COUNT(name, parameters, names)
+#define CUDNN_WORDS(name, parameters, names)
+#define CUDNN_TELLS(name, parameters, names)
+#include "backends/cuda/cuda.fn"
+#undef CU_CALL
+#undef CU_LATER
+#undef NVRTC_CALL
+#undef NVRTC_WORDS
+#undef CUBLAS_CALL
+#undef CUBLAS_WORDS
+#undef CUBLASLT_CALL
+#undef CUDNN_CALL
+#undef CUDNN_COUNT
+#undef CUDNN_WORDS
+#undef CUDNN_TELLS
+
+static void put_before(void)
+{
+	/* What a library lacks stays away. */
+#define CU_CALL(name, parameters, names) cg_cu.name = driver.name ? watch_cu##name : NULL;
+#define CU_LATER CU_CALL
+#define NVRTC_CALL(name, parameters, names) cg_nvrtc.name = compiler.name ? watch_nvrtc##name : NULL;
+#define NVRTC_WORDS(name, parameters, names)
+#define CUBLAS_CALL(name, parameters, names) cg_cublas.name = blas.name ? watch_cublas##name : NULL;
+#define CUBLAS_WORDS(name, parameters, names)
+#define CUBLASLT_CALL(name, parameters, names) cg_cublaslt.name = lt.name ? watch_cublasLt##name : NULL;
+#define CUDNN_CALL(name, parameters, names) cg_cudnn.name = dnn.name ? watch_cudnn##name : NULL;
+#define CUDNN_COUNT(name, parameters, names)
+#define CUDNN_WORDS(name, parameters, names)
+#define CUDNN_TELLS(name, parameters, names)
+#include "backends/cuda/cuda.fn"
+#undef CU_CALL
+#undef CU_LATER
+#undef NVRTC_CALL
+#undef NVRTC_WORDS
+#undef CUBLAS_CALL
+#undef CUBLAS_WORDS
+#undef CUBLASLT_CALL
+#undef CUDNN_CALL
+#undef CUDNN_COUNT
+#undef CUDNN_WORDS
+#undef CUDNN_TELLS
+	/* Words are asked for when something has failed already, and they may come from nowhere. */
+	cg_cu.GetErrorName = driver.GetErrorName;
+	cg_cu.GetErrorString = driver.GetErrorString;
+}
+
+/* The stand-in for cublasLt has an algorithm at one time and none at another: this makes every run the same. */
+static unsigned (*asked)(struct cublasLtContext *, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                         cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
+                         cublasLtMatmulHeuristicResult_t *, int *);
+
+static unsigned persist(struct cublasLtContext *handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                        cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                        cublasLtMatmulPreference_t preference, int most, cublasLtMatmulHeuristicResult_t *results, int *count)
+{
+	unsigned code = CUBLAS_STATUS_NOT_SUPPORTED;
+
+	*count = 0;
+	for (int k = 0; k < 100 && (code || !*count); k++)
+		code = asked(handle, desc, a, b, c, d, preference, most, results, count);
+	return code;
+}
+
+int watch(void)
+{
+	struct cg_context *context;
+
+	/* Each program begins cold and leaves nothing behind. */
+	setenv("CELLGRAD_CACHE", "off", 1);
+	if (cg_open("cuda", &context))
+		return 0;
+	cg_close(context);
+	cg_cuda_load(CG_CUDA_NVRTC);
+	cg_cuda_load(CG_CUDA_CUBLAS);
+	cg_cuda_load(CG_CUDA_CUDNN);
+	driver = cg_cu;
+	compiler = cg_nvrtc;
+	blas = cg_cublas;
+	lt = cg_cublaslt;
+	dnn = cg_cudnn;
+	asked = lt.MatmulAlgoGetHeuristic;
+	if (asked)
+		lt.MatmulAlgoGetHeuristic = persist;
+	put_before();
+	return 1;
+}
+
+void forget(void)
+{
+	if (driver.Init)
+		put_before();
+	forget_calls();
+}
+
+void forget_calls(void)
+{
+	memset(&seen, 0, sizeof seen);
+	made = fatal = balance = 0;
+	failed_call = NULL;
+	closing = 0;
+}
+
+int opens(struct cg_context **context)
+{
+	const char *required = getenv("CELLGRAD_TEST_REQUIRE");
+
+	forget();
+	if (!cg_open("cuda", context))
+		return 1;
+	if (required && strstr(required, "cuda"))
+		fail_msg("cuda is required: %s", cg_message());
+	print_message("# no CUDA device: %s\n", cg_message());
+	skip();
+	return 0;
+}
+
+int open_tensors(struct tensors *t)
+{
+	*t = (struct tensors){ .n = 0 };
+	if (!opens(&t->context))
+		return 0;
+	assert_int_equal(cg_stream_open(t->context, NULL, &t->stream), CG_OK);
+	return 1;
+}

@@ -1,0 +1,64 @@
+/*
+ * The cuda backend's driver, NVRTC, cuBLAS and cuDNN, watched: what was called how often, one call that fails, and whether all that was
+ * made was given back.
+ */
+#ifndef CUDA_WATCH_H
+#define CUDA_WATCH_H
+
+#include "backends/cuda/library.h"
+#include "runtime/device/device.h"
+#include "tests/help/tensors.h"
+
+/* The libraries themselves. */
+extern struct cg_cu driver;
+extern struct cg_nvrtc compiler;
+extern struct cg_cublas blas;
+extern struct cg_cublaslt lt;
+extern struct cg_cudnn dnn;              /* all NULL where there is none */
+
+/* Calls since forget(). */
+struct calls {
+#define CU_CALL(name, parameters, names) long cu##name;
+#define CU_LATER CU_CALL
+#define NVRTC_CALL(name, parameters, names) long nvrtc##name;
+#define NVRTC_WORDS(name, parameters, names)
+#define CUBLAS_CALL(name, parameters, names) long cublas##name;
+#define CUBLAS_WORDS(name, parameters, names)
+#define CUBLASLT_CALL(name, parameters, names) long cublasLt##name;
+#define CUDNN_CALL(name, parameters, names) long cudnn##name;
+#define CUDNN_COUNT(name, parameters, names)
+#define CUDNN_WORDS(name, parameters, names)
+#define CUDNN_TELLS(name, parameters, names)
+#include "backends/cuda/cuda.fn"
+#undef CU_CALL
+#undef CU_LATER
+#undef NVRTC_CALL
+#undef NVRTC_WORDS
+#undef CUBLAS_CALL
+#undef CUBLAS_WORDS
+#undef CUBLASLT_CALL
+#undef CUDNN_CALL
+#undef CUDNN_COUNT
+#undef CUDNN_WORDS
+#undef CUDNN_TELLS
+};
+extern struct calls seen;
+
+extern long made, fatal;                 /* calls that can fail, and which of them does; 0: none */
+extern const char *failed_call;
+extern int closing;                      /* nothing fails any more, and is counted */
+extern long balance;                     /* what was made and not given back */
+
+/* Puts itself before all calls; 0 where there is no driver, or no device. */
+int watch(void);
+/* None was made. */
+void forget_calls(void);
+/* The same, and all are watched as at first. */
+void forget(void);
+
+/* A device, or the words why not, and this test is left out, unless it is required. */
+int opens(struct cg_context **context);
+
+int open_tensors(struct tensors *);
+
+#endif

@@ -1,0 +1,272 @@
+/*
+ * The opencl backend on devices other than the one that is there, which is made to seem them: of one compute unit, where each size
+ * of product has a tile of its own; and such as compute otherwise than is promised, which their descriptions must say.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "backends/opencl/library.h"
+#include "runtime/device/device.h"
+#include "tests/help/counted.h"
+#include "tests/help/shorten.h"
+
+static struct cg_cl driver;                      /* as it is; every test begins with it */
+
+static int set_up(void **state)
+{
+	(void)state;
+	if (!cg_cl_load())
+		driver = cg_cl;
+	return 0;
+}
+
+static int put_back(void **state)
+{
+	(void)state;
+	if (driver.GetPlatformIDs)
+		cg_cl = driver;
+	return 0;
+}
+
+/* Is there a device to begin with?  If not, a skip, unless it is required. */
+static int opens(void)
+{
+	const char *required = getenv("CELLGRAD_TEST_REQUIRE");
+	struct cg_context *context;
+
+	if (!cg_open("opencl", &context)) {
+		cg_close(context);
+		return 1;
+	}
+	if (required && strstr(required, "opencl"))
+		fail_msg("opencl is required: %s", cg_message());
+	print_message("# no OpenCL device: %s\n", cg_message());
+	skip();
+	return 0;
+}
+
+/* ---- one compute unit ---- */
+
+static long built;                               /* programs */
+static struct _cl_kernel *first;                 /* kernel that was enqueued */
+
+static int32_t one_unit(struct _cl_device_id *id, uint32_t what, size_t most, void *to, size_t *bytes)
+{
+	int32_t code = driver.GetDeviceInfo(id, what, most, to, bytes);
+
+	if (what == CL_DEVICE_MAX_COMPUTE_UNITS && !code)
+		memcpy(to, &(uint32_t){ 1 }, sizeof(uint32_t));
+	return code;
+}
+
+static int32_t count_program(struct _cl_program *program, uint32_t n, struct _cl_device_id *const *ids, const char *options,
+                             void (*notify)(struct _cl_program *, void *), void *user)
+{
+	built++;
+	return driver.BuildProgram(program, n, ids, options, notify, user);
+}
+
+static int32_t note_first(struct _cl_command_queue *queue, struct _cl_kernel *kernel, uint32_t dimensions, const size_t *offset,
+                          const size_t *global, const size_t *local, uint32_t n, struct _cl_event *const *waits,
+                          struct _cl_event **event)
+{
+	if (!first)
+		first = kernel;
+	return driver.EnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n, waits, event);
+}
+
+enum { MOST = 512, WIDE = 24 };                  /* for other tiles of few rows and many on any device */
+
+static int step(struct cg_stream *stream, int64_t rows, float out[MOST * WIDE])
+{
+	static float in[MOST * WIDE], w[(1 + WIDE) * 4 * WIDE];
+	struct cg_lstm_block op;
+
+	cg_lstm_block_init(&op, sizeof op);
+	op.B = rows, op.I = 1, op.U = WIDE;
+	op.x = op.cs_prev = op.h_prev = op.b = (struct cg_mem){ in, 0, sizeof in, CG_HOST };
+	op.w = (struct cg_mem){ w, 0, sizeof w, CG_HOST };
+	op.h = (struct cg_mem){ out, 0, MOST * WIDE * sizeof *out, CG_HOST };
+	shorten(cg_op_find("lstm_block_cell", NULL), &op);
+	return cg_lstm_block_forward(stream, &op);
+}
+
+/* The kernel of the first product of a step with so many rows. */
+static struct _cl_kernel *product_of(struct cg_stream *stream, int64_t rows)
+{
+	static float out[MOST * WIDE];
+
+	first = NULL;
+	assert_int_equal(step(stream, rows, out), CG_OK);
+	assert_non_null(first);
+	return first;
+}
+
+/* A product that another tile suits builds nothing: all tiles were built with the first. */
+static void test_tiles(void **state)
+{
+	struct cg_context *context;
+	struct cg_stream *stream;
+	struct _cl_kernel *few;
+
+	(void)state;
+	if (!opens())
+		return;
+	cg_cl.GetDeviceInfo = one_unit;
+	cg_cl.BuildProgram = count_program;
+	cg_cl.EnqueueNDRangeKernel = note_first;
+	assert_int_equal(cg_open("opencl", &context), CG_OK);
+	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
+	built = 0;
+	few = product_of(stream, 1);
+	assert_true(built > 0);
+	built = 0;
+	assert_ptr_not_equal(product_of(stream, 512), few);
+	assert_ptr_equal(product_of(stream, 1), few);
+	assert_int_equal(built, 0);
+	cg_stream_close(stream);
+	cg_close(context);
+}
+
+/* ---- two queues ---- */
+
+static struct { pthread_mutex_t lock; pthread_cond_t change; int there, alone; } meeting = {
+	.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER
+};
+
+/* A launch waits in the driver until another thread is there, too: for ten seconds. */
+static int32_t meet(struct _cl_command_queue *queue, struct _cl_kernel *kernel, uint32_t dimensions, const size_t *offset,
+                    const size_t *global, const size_t *local, uint32_t n, struct _cl_event *const *waits, struct _cl_event **event)
+{
+	struct timespec end;
+	int late = 0;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 10;
+	pthread_mutex_lock(&meeting.lock);
+	meeting.there++;
+	pthread_cond_broadcast(&meeting.change);
+	while (meeting.there < 2 && !late)
+		late = pthread_cond_timedwait(&meeting.change, &meeting.lock, &end);
+	meeting.alone |= late;
+	pthread_mutex_unlock(&meeting.lock);
+	return driver.EnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n, waits, event);
+}
+
+struct caller { struct cg_stream *stream; int code; float out[MOST * WIDE]; };
+
+static void *call(void *given)
+{
+	struct caller *c = given;
+
+	c->code = step(c->stream, 2, c->out);
+	return NULL;
+}
+
+/* Streams of two threads launch at one time. */
+static void test_queues(void **state)
+{
+	static struct caller callers[2];
+	struct cg_context *context;
+	pthread_t threads[2];
+
+	(void)state;
+	if (!opens())
+		return;
+	assert_int_equal(cg_open("opencl", &context), CG_OK);
+	for (int k = 0; k < 2; k++) {
+		assert_int_equal(cg_stream_open(context, NULL, &callers[k].stream), CG_OK);
+		call(&callers[k]);
+		assert_int_equal(callers[k].code, CG_OK);
+	}
+	cg_cl.EnqueueNDRangeKernel = meet;
+	for (int k = 0; k < 2; k++)
+		assert_int_equal(pthread_create(&threads[k], NULL, call, &callers[k]), 0);
+	for (int k = 0; k < 2; k++) {
+		assert_int_equal(pthread_join(threads[k], NULL), 0);
+		assert_int_equal(callers[k].code, CG_OK);
+		cg_stream_close(callers[k].stream);
+	}
+	assert_false(meeting.alone);
+	cg_close(context);
+}
+
+/* ---- other arithmetic ---- */
+
+/* What the probe computes, computed in another way; and the words for it. */
+static const struct lie { const char *of, *is, *words; } lies[] = {
+	{ "fma(x[k], x[k + 1], x[k + 2])", "x[k] * x[k + 1] + x[k + 2]", "fma rounds twice" },
+	{ "fma(x[k], x[k + 1], x[k + 2])", "(x[k + 2] == 0 ? x[k] * x[k + 1] : fma(x[k], x[k + 1], x[k + 2]))", "zeros lose their signs" },
+	{ "x[k] * x[k + 1] + x[k + 2]", "fma(x[k], x[k + 1], x[k + 2])", "sums of products are fused unasked" },
+	{ "x[k] + 0", "x[k]", "zeros lose their signs" },
+};
+static const struct lie *told;
+static long tellings;
+
+static struct _cl_program *tell(struct _cl_context *context, uint32_t n, const char **texts, const size_t *lengths, int32_t *error)
+{
+	const char *at = strstr(texts[0], told->of), *text;
+	char changed[4096];
+
+	if (!at)
+		return driver.CreateProgramWithSource(context, n, texts, lengths, error);
+	tellings++;
+	snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - texts[0]), texts[0], told->is, at + strlen(told->of));
+	text = changed;
+	return driver.CreateProgramWithSource(context, 1, &text, NULL, error);
+}
+
+static int32_t keep_subnormals(struct _cl_program *program, uint32_t n, struct _cl_device_id *const *ids, const char *options,
+                               void (*notify)(struct _cl_program *, void *), void *user)
+{
+	(void)options;
+	return driver.BuildProgram(program, n, ids, "-cl-std=CL1.2", notify, user);
+}
+
+static void expect_described(const char *words)
+{
+	struct cg_context *context;
+	const char *about;
+
+	assert_int_equal(cg_open("opencl", &context), CG_OK);
+	about = cg_describe(context);
+	if (!strstr(about, words) || !strstr(about, "within the bound, not the same bits"))
+		fail_msg("expected '%s' in '%s'", words, about);
+	cg_close(context);
+}
+
+static void test_otherwise(void **state)
+{
+	(void)state;
+	if (!opens())
+		return;
+	cg_cl.CreateProgramWithSource = tell;
+	for (told = lies; told < lies + sizeof lies / sizeof *lies; told++) {
+		tellings = 0;
+		expect_described(told->words);
+		assert_true(tellings > 0);
+	}
+	cg_cl.CreateProgramWithSource = driver.CreateProgramWithSource;
+	cg_cl.BuildProgram = keep_subnormals;
+	expect_described("subnormal numbers are not flushed");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_tiles, put_back), cmocka_unit_test_teardown(test_queues, put_back),
+		cmocka_unit_test_teardown(test_otherwise, put_back),
+		cmocka_unit_test(test_nothing_left),
+	};
+
+	counted_begin();
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("opencl devices", tests, set_up, NULL);
+}

@@ -1,0 +1,135 @@
+/*
+ * Networks on the opencl backend against its driver: each step of a walk enqueues its products and its point kernels and nothing
+ * else; a call waits for nothing and takes no memory; a driver that fails at the n-th call; memory of the host, staged.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/help/counted.h"
+#include "tests/help/net_trials.h"
+#include "tests/backends/opencl/opencl_watch.h"
+#include "tests/help/walks.h"
+
+static int set_up(void **state)
+{
+	(void)state;
+	watch();
+	return 0;
+}
+
+typedef int pass_of(struct net *);
+static pass_of *const passes[] = { net_forward, net_backward };
+
+/* What a call of each pass makes the driver do, when the same call was made before. */
+static void count(const struct walk *walk, int64_t T, struct tensors *t, struct calls of[2])
+{
+	int32_t lengths[WALK_ROWS];
+	struct net n;
+
+	if (walk_open(&n, walk, T, lengths, t->context, t->stream) || net_forward(&n) || net_backward(&n))
+		fail_msg("%s: %s", walk->name, cg_message());
+	for (int pass = 0; pass < 2; pass++) {
+		forget();
+		cg_memory_fail(0);
+		assert_int_equal(passes[pass](&n), CG_OK);
+		of[pass] = seen;
+		assert_int_equal(cg_memory_fail(0), 0);
+		if (seen.Finish || seen.CreateBuffer || seen.ReleaseMemObject || seen.BuildProgram || seen.CreateKernel ||
+		    seen.EnqueueReadBuffer || seen.EnqueueWriteBuffer || seen.EnqueueCopyBuffer)
+			fail_msg("%s, pass %d: waited, copied, took memory or built", walk->name, pass);
+	}
+	net_close(&n);
+}
+
+static void test_steps(void **state)
+{
+	struct tensors t;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	for (int k = 0; k < WALKS; k++) {
+		const struct walk *walk = &walks[k];
+		struct calls few[2], many[2];
+		int pseudo_layers = 2 * (1 + walk->bidirectional);
+
+		count(walk, 10, &t, few);
+		count(walk, 20, &t, many);
+		for (int pass = 0; pass < 2; pass++) {
+			long kernels = many[pass].EnqueueNDRangeKernel - few[pass].EnqueueNDRangeKernel;
+			long others = many[pass].EnqueueFillBuffer - few[pass].EnqueueFillBuffer;
+
+			if (kernels != 10L * pseudo_layers * (walk->products[pass] + walk->points[pass]) || others)
+				fail_msg("%s, pass %d: 10 steps more of %d pseudo-layers are %ld kernels and %ld fills", walk->name, pass,
+				         pseudo_layers, kernels, others);
+		}
+	}
+	drop_tensors(&t);
+}
+
+/* A call of other lengths waits for the index of the last one to be there, and sends its own; the same lengths do neither. */
+static void expect_index(struct net *n, const int32_t *lengths, long waits, long sent, long made_buffers)
+{
+	n->call.lengths = lengths;
+	forget();
+	if (net_forward(n))
+		fail_msg("%s", cg_message());
+	if (seen.Finish != waits || seen.EnqueueWriteBuffer != sent || seen.CreateBuffer != made_buffers || seen.EnqueueReadBuffer)
+		fail_msg("expected %ld waits, %ld copies and %ld allocations, got %ld, %ld and %ld", waits, sent, made_buffers, seen.Finish,
+		         seen.EnqueueWriteBuffer, seen.CreateBuffer);
+}
+
+static void test_index(void **state)
+{
+	static const int32_t some[] = { 3, 2 }, others[] = { 2, 1 }, whole[] = { 3, 3 };
+	struct tensors t;
+	struct net n;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	net_begin(&n, t.context, t.stream);
+	n.place = CG_DEVICE;
+	assert_int_equal(net_open(&n), CG_OK);
+	expect_index(&n, whole, 0, 0, 0);        /* there is none of rows that are all whole */
+	expect_index(&n, some, 0, 1, 1);
+	expect_index(&n, some, 0, 0, 0);
+	expect_index(&n, NULL, 0, 0, 0);
+	expect_index(&n, some, 0, 0, 0);
+	expect_index(&n, others, 1, 1, 0);
+	expect_index(&n, others, 0, 0, 0);
+	net_close(&n);
+	drop_tensors(&t);
+}
+
+static void test_trials(void **state)
+{
+	const struct faults faults = { &fatal, &failed_call, forget_calls };
+	struct cg_context *context;
+
+	(void)state;
+	if (!opens(&context))
+		return;
+	try_streams(context, NULL);
+	try_places(context, NULL);
+	try_faults(context, NULL, &faults);
+	try_turns(context, NULL);
+	try_closing(context, NULL);
+	try_problems("opencl", NULL);
+	cg_close(context);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_steps), cmocka_unit_test(test_index), cmocka_unit_test(test_trials),
+		cmocka_unit_test(test_nothing_left),
+	};
+
+	counted_begin();
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("opencl_rnn", tests, set_up, NULL);
+}

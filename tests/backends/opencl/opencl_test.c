@@ -1,0 +1,426 @@
+/*
+ * The opencl backend against its driver: what it enqueues, call by call; a driver that fails at the n-th call, for every n; a
+ * caller's own context, queue and memory; and everything that can be wrong with them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/help/counted.h"
+#include "tests/backends/opencl/opencl_watch.h"
+#include "tests/help/shorten.h"
+
+static int set_up(void **state)
+{
+	(void)state;
+	watch();
+	return 0;
+}
+
+static long enqueued(void)
+{
+	return seen.EnqueueNDRangeKernel + seen.EnqueueReadBuffer + seen.EnqueueWriteBuffer + seen.EnqueueFillBuffer;
+}
+
+/* Nothing but so many kernels: no copy, no wait, no memory, nothing built. */
+static void expect_kernels(const char *what, long kernels)
+{
+	if (seen.EnqueueNDRangeKernel != kernels || enqueued() != kernels)
+		fail_msg("%s: expected %ld kernels and nothing else, got %ld of %ld commands", what, kernels, seen.EnqueueNDRangeKernel,
+		         enqueued());
+	if (seen.Finish || seen.CreateBuffer || seen.BuildProgram || seen.CreateKernel || seen.ReleaseMemObject ||
+	    seen.CreateCommandQueue || seen.RetainContext)
+		fail_msg("%s: waited, took memory or built", what);
+	assert_int_equal(cg_memory_fail(0), 0);
+}
+
+#define COUNT(what, call, kernels) \
+	do { \
+		assert_int_equal(call, CG_OK);          /* builds what is not yet */ \
+		forget(); \
+		cg_memory_fail(0); \
+		assert_int_equal(call, CG_OK); \
+		expect_kernels(what, kernels); \
+	} while (0)
+
+static void test_commands(void **state)
+{
+	struct tensors t;
+	struct cg_lstm_block l;
+	struct cg_gru_block g;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	l = lstm(&t, 0);
+	COUNT("lstm forward: two products, one point", cg_lstm_block_forward(t.stream, &l), 3);
+	l.cs_prev_grad = some(&t, B * U);
+	l.dgates = some(&t, B * 4 * U);
+	COUNT("lstm grad with TensorFlow's outputs: one point", cg_lstm_block_grad(t.stream, &l), 1);
+	drop_tensors(&t);
+
+	assert_true(open_tensors(&t));
+	l = lstm(&t, 1);
+	COUNT("lstm forward with peepholes: two products, one point", cg_lstm_block_forward(t.stream, &l), 3);
+	l.cs_prev_grad = some(&t, B * U);
+	l.dgates = some(&t, B * 4 * U);
+	l.wci_grad = some(&t, U);
+	l.wcf_grad = some(&t, U);
+	l.wco_grad = some(&t, U);
+	COUNT("lstm grad with TensorFlow's outputs and peepholes: a point, the two of the sums", cg_lstm_block_grad(t.stream, &l), 3);
+	l.x_grad = some(&t, B * I);
+	l.w_grad = some(&t, (I + U) * 4 * U);
+	COUNT("lstm grad with products", cg_lstm_block_grad(t.stream, &l), 6);
+	drop_tensors(&t);
+
+	assert_true(open_tensors(&t));
+	g = gru(&t);
+	COUNT("gru forward: four products, two points", cg_gru_block_forward(t.stream, &g), 6);
+	g.d_x = some(&t, B * I);
+	g.d_h_prev = some(&t, B * U);
+	g.d_c_bar = some(&t, B * U);
+	g.d_r_bar_u_bar = some(&t, B * 2 * U);
+	COUNT("gru grad with TensorFlow's outputs: four products, two points", cg_gru_block_grad(t.stream, &g), 6);
+	drop_tensors(&t);
+}
+
+/* Of T steps: a product for all inputs, then a product and a point for each; backward a point for each, and between two a product. */
+static void test_commands_of_sequences(void **state)
+{
+	enum { T = 4 };
+	struct tensors t;
+	struct cg_lstm_block l;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	l = sequence(&t, 1, T);
+	COUNT("forward", cg_lstm_block_forward(t.stream, &l), 1 + 2 * T);
+	l.cs_prev_grad = some(&t, B * U);
+	COUNT("grad: what passes from step to step alone", cg_lstm_block_grad(t.stream, &l), 2 * T - 1);
+	l.cs_grad = some(&t, T * B * U);
+	COUNT("cs_grad: rows that are added, between two steps", cg_lstm_block_grad(t.stream, &l), 3 * T - 2);
+	l.x_grad = some(&t, T * B * I);
+	l.h_prev_grad = some(&t, B * U);
+	COUNT("x_grad, h_prev_grad: a product each", cg_lstm_block_grad(t.stream, &l), 3 * T);
+	l.b_grad = some(&t, 4 * U);
+	COUNT("b_grad: the two of the sums", cg_lstm_block_grad(t.stream, &l), 3 * T + 2);
+	l.wco_grad = some(&t, U);
+	COUNT("wco_grad: no more", cg_lstm_block_grad(t.stream, &l), 3 * T + 2);
+	l.wci_grad = some(&t, U);
+	COUNT("wci_grad: what each step began with, in one piece", cg_lstm_block_grad(t.stream, &l), 3 * T + 4);
+	l.w_grad = some(&t, (I + U) * 4 * U);
+	COUNT("w_grad: a product each for x, h_prev and h", cg_lstm_block_grad(t.stream, &l), 3 * T + 7);
+	drop_tensors(&t);
+}
+
+/* Another batch size builds nothing; another dtype does. */
+static void test_built_once(void **state)
+{
+	struct tensors t;
+	struct cg_lstm_block l;
+
+	(void)state;
+	if (!open_tensors(&t))
+		return;
+	l = lstm(&t, 0);
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	forget();
+	for (l.B = 0; l.B <= B; l.B++) {
+		shorten(cg_op_find("lstm_block_cell", NULL), &l);
+		assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	}
+	assert_int_equal(seen.BuildProgram, 0);
+	l.B = 1, l.U = 2, l.dtype = CG_BF16;
+	shorten(cg_op_find("lstm_block_cell", NULL), &l);
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	assert_true(seen.BuildProgram > 0);
+	drop_tensors(&t);
+}
+
+/* ---- a driver that fails ---- */
+
+/* All a program does, as far as it comes; the first failure. */
+static int everything(void)
+{
+	float in[B * 4 * U] = { 0.5f, -0.25f }, out[B * 4 * U];
+	struct cg_context *context = NULL;
+	struct cg_stream *stream = NULL;
+	struct cg_lstm_block op;
+	struct cg_mem mem = { .bytes = 0 };
+	int code;
+
+	cg_lstm_block_init(&op, sizeof op);
+	op.B = B, op.I = 1, op.U = 1;
+	op.x = op.cs_prev = op.h_prev = op.w = op.b = (struct cg_mem){ in, 0, sizeof in, CG_HOST };
+	op.h = op.i = (struct cg_mem){ out, 0, B * sizeof *out, CG_HOST };
+	op.i.offset = B * sizeof *out;
+	shorten(cg_op_find("lstm_block_cell", NULL), &op);
+	code = cg_open("opencl", &context);
+	if (!code)
+		code = cg_stream_open(context, NULL, &stream);
+	if (!code)
+		code = cg_alloc(context, 64, &mem);
+	if (!code)
+		code = cg_put(stream, mem, in, 64);
+	if (!code)
+		code = cg_lstm_block_forward(stream, &op);
+	if (!code)
+		code = cg_get(stream, out, mem, 64);
+	if (!code)
+		code = cg_stream_sync(stream);
+	cg_free(context, &mem);
+	cg_stream_close(stream);
+	cg_close(context);
+	return code;
+}
+
+static void test_failures(void **state)
+{
+	struct cg_context *context;
+	long calls;
+
+	(void)state;
+	if (!opens(&context))
+		return;
+	cg_close(context);
+	forget();
+	assert_int_equal(everything(), CG_OK);
+	calls = made;
+	assert_true(calls > 100);
+	for (long n = 1; n <= calls; n++) {
+		int code;
+
+		forget();
+		fatal = n;
+		failed_call = NULL;
+		code = everything();
+		assert_non_null(failed_call);
+		/* What only describes a device may be missing, and a platform that fails leaves the others. */
+		if (!code && (strstr(failed_call, "clGetDeviceInfo") || strstr(failed_call, "clGetDeviceIDs")))
+			continue;
+		if (!code || !strstr(cg_message(), failed_call))
+			fail_msg("call %ld of %ld, %s: got %d, '%s'", n, calls, failed_call, code, code ? cg_message() : "");
+	}
+	forget();
+	assert_int_equal(everything(), CG_OK);
+}
+
+/* ---- what a caller brings ---- */
+
+struct native { struct cg_context *first; struct _cl_context *context; struct _cl_device_id *id; struct _cl_command_queue *queue; };
+
+/* A context and queue that are not ours, on the device that ours found. */
+static int open_native(struct native *n, uint64_t properties)
+{
+	struct _cl_platform_id *platforms[8];
+	int32_t error;
+
+	if (!opens(&n->first))
+		return 0;
+	assert_int_equal(driver.GetPlatformIDs(8, platforms, NULL), 0);
+	assert_int_equal(driver.GetDeviceIDs(platforms[0], CL_DEVICE_TYPE_ALL, 1, &n->id, NULL), 0);
+	n->context = driver.CreateContext(NULL, 1, &n->id, NULL, NULL, &error);
+	assert_non_null(n->context);
+	n->queue = driver.CreateCommandQueue(n->context, n->id, properties, &error);
+	return 1;
+}
+
+static void close_native(struct native *n)
+{
+	if (n->queue)
+		driver.ReleaseCommandQueue(n->queue);
+	driver.ReleaseContext(n->context);
+	cg_close(n->first);
+}
+
+/* Forward and gradient on the caller's memory, through his queue, without a wait; the numbers are the cpu's. */
+static void test_adopted(void **state)
+{
+	struct native n;
+	struct tensors t = { .n = 0 }, u = { .n = 0 };
+	struct cg_lstm_block l, m;
+	float h[2][B * U], d[2][B * 4 * U];
+
+	(void)state;
+	if (!open_native(&n, 0))
+		return;
+	assert_int_equal(cg_adopt("opencl", n.context, NULL, &t.context), CG_OK);
+	assert_int_equal(cg_stream_open(t.context, n.queue, &t.stream), CG_OK);
+	l = lstm(&t, 1);
+	l.dgates = some(&t, B * 4 * U);
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	assert_int_equal(cg_lstm_block_grad(t.stream, &l), CG_OK);
+	forget();
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	assert_int_equal(cg_lstm_block_grad(t.stream, &l), CG_OK);
+	assert_int_equal(seen.Finish, 0);
+	assert_int_equal(enqueued(), 4);
+	assert_int_equal(driver.EnqueueReadBuffer(n.queue, l.h.data, 1, 0, sizeof h[0], h[0], 0, NULL, NULL), 0);
+	assert_int_equal(driver.EnqueueReadBuffer(n.queue, l.dgates.data, 1, 0, sizeof d[0], d[0], 0, NULL, NULL), 0);
+
+	assert_int_equal(cg_open("cpu", &u.context), CG_OK);
+	assert_int_equal(cg_stream_open(u.context, NULL, &u.stream), CG_OK);
+	m = lstm(&u, 1);
+	m.dgates = some(&u, B * 4 * U);
+	assert_int_equal(cg_lstm_block_forward(u.stream, &m), CG_OK);
+	assert_int_equal(cg_lstm_block_grad(u.stream, &m), CG_OK);
+	assert_int_equal(cg_get(u.stream, h[1], m.h, sizeof h[1]), CG_OK);
+	assert_int_equal(cg_get(u.stream, d[1], m.dgates, sizeof d[1]), CG_OK);
+	for (int k = 0; k < B * U; k++)
+		assert_true(h[0][k] - h[1][k] < 1e-6f && h[1][k] - h[0][k] < 1e-6f);
+	for (int k = 0; k < B * 4 * U; k++)
+		assert_true(d[0][k] - d[1][k] < 1e-6f && d[1][k] - d[0][k] < 1e-6f);
+	drop_tensors(&u);
+	drop_tensors(&t);
+	close_native(&n);
+}
+
+static void test_strangers(void **state)
+{
+	struct native n;
+	struct tensors t = { .n = 0 }, u = { .n = 0 };
+	struct cg_lstm_block l;
+	struct cg_context *context;
+	struct cg_stream *stream;
+	struct cg_mem other;
+	char byte = 0;
+
+	(void)state;
+	if (!open_native(&n, 0))
+		return;
+	expect_refused(cg_adopt("opencl", n.context, n.context, &context), CG_BAD_ARGUMENT, "cg_adopt: device: expected one of");
+	expect_refused(cg_adopt("opnecl", n.context, NULL, &context), CG_BAD_ARGUMENT, "opencl");
+	expect_refused(cg_adopt("cpu", n.context, NULL, &context), CG_UNSUPPORTED, "cpu has no contexts");
+	expect_refused(cg_adopt("opencl", NULL, NULL, &context), CG_BAD_ARGUMENT, "native: missing");
+	expect_refused(cg_stream_open(n.first, n.queue, &stream), CG_BAD_ARGUMENT, "another cl_context");
+
+	t.context = n.first;
+	assert_int_equal(cg_stream_open(t.context, NULL, &t.stream), CG_OK);
+	l = lstm(&t, 0);
+	l.h.bytes *= 2;
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: h: expected [B=3, U=5] f32, 60 bytes, got 120");
+	l.h.bytes /= 2;
+	l.h.offset = 4;
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: h: expected a cl_mem of at least");
+	l.h.offset = 0;
+	assert_int_equal(cg_adopt("opencl", n.context, n.id, &u.context), CG_OK);
+	assert_int_equal(cg_stream_open(u.context, NULL, &u.stream), CG_OK);
+	other = some(&u, B * I);
+	l.x = other;
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: x: the cl_mem is of another cl_context");
+	expect_refused(cg_put(t.stream, other, &byte, 1), CG_BAD_ARGUMENT, "cg_put: mem: the cl_mem is of another cl_context");
+	drop_tensors(&u);
+	while (t.n)
+		cg_free(t.context, &t.mem[--t.n]);
+	cg_stream_close(t.stream);
+	close_native(&n);
+
+	assert_true(open_native(&n, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE));
+	if (n.queue) {
+		assert_int_equal(cg_adopt("opencl", n.context, NULL, &context), CG_OK);
+		expect_refused(cg_stream_open(context, n.queue, &stream), CG_BAD_ARGUMENT, "expected a queue that runs in order");
+		cg_close(context);
+	}
+	close_native(&n);
+}
+
+/* ---- devices that lack something ---- */
+
+static int32_t no_doubles(struct _cl_device_id *id, uint32_t what, size_t most, void *to, size_t *bytes)
+{
+	int32_t code = driver.GetDeviceInfo(id, what, most, to, bytes);
+
+	if (what == CL_DEVICE_DOUBLE_FP_CONFIG)
+		memset(to, 0, most);
+	return code;
+}
+
+static int32_t no_compiler(struct _cl_device_id *id, uint32_t what, size_t most, void *to, size_t *bytes)
+{
+	int32_t code = driver.GetDeviceInfo(id, what, most, to, bytes);
+
+	if (what == CL_DEVICE_COMPILER_AVAILABLE)
+		memset(to, 0, most);
+	return code;
+}
+
+static int32_t refuse_text(struct _cl_program *program, uint32_t n, struct _cl_device_id *const *ids, const char *options,
+                           void (*notify)(struct _cl_program *, void *), void *user)
+{
+	(void)options;
+	return driver.BuildProgram(program, n, ids, "-D__kernel=nonsense -cl-std=CL1.2", notify, user);
+}
+
+static struct _cl_mem *no_memory(struct _cl_context *context, uint64_t flags, size_t bytes, void *host, int32_t *error)
+{
+	(void)context;
+	(void)flags;
+	(void)bytes;
+	(void)host;
+	*error = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+	return NULL;
+}
+
+static void test_lacking(void **state)
+{
+	struct cg_lstm_block l;
+	struct cg_context *context;
+	struct cg_mem mem;
+	struct tensors t;
+
+	(void)state;
+	if (!opens(&context))
+		return;
+	cg_close(context);
+	expect_refused(cg_open("opencl:9.0", &context), CG_NO_DEVICE, "no device 9.0: there");
+	expect_refused(cg_open("opencl:0.99", &context), CG_NO_DEVICE, "no device 0.99");
+	expect_refused(cg_open("opencl:0", &context), CG_BAD_ARGUMENT, "expected PLATFORM.DEVICE");
+	expect_refused(cg_open("opencl:0.0x", &context), CG_BAD_ARGUMENT, "expected PLATFORM.DEVICE");
+	expect_refused(cg_open("opencl:-1.0", &context), CG_BAD_ARGUMENT, "expected PLATFORM.DEVICE");
+	expect_refused(cg_open("opncl", &context), CG_BAD_ARGUMENT, "did you mean 'opencl'");
+
+	cg_cl.GetDeviceInfo = no_compiler;
+	expect_refused(cg_open("opencl", &context), CG_NO_DEVICE, "no compiler");
+	cg_cl.GetDeviceInfo = no_doubles;
+	assert_true(open_tensors(&t));
+	assert_int_equal(cg_supports(t.context, "lstm_block_cell", CG_F32), CG_OK);
+	expect_refused(cg_supports(t.context, "lstm_block_cell", CG_F64), CG_UNSUPPORTED, "cl_khr_fp64");
+	l = lstm(&t, 0);
+	l.B = 1, l.U = 2, l.I = 1, l.dtype = CG_F64;
+	shorten(cg_op_find("lstm_block_cell", NULL), &l);
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_UNSUPPORTED, "lstm_block_cell: this device has no double");
+	forget();
+
+	l = lstm(&t, 0);
+	cg_cl.BuildProgram = refuse_text;
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BUILD, "clBuildProgram: CL_BUILD_PROGRAM_FAILURE (-11)");
+	assert_non_null(strstr(cg_message(), "cg_lstm_block_f32_forward"));
+	assert_non_null(strstr(cg_message(), "error"));
+	forget();
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+
+	cg_cl.CreateBuffer = no_memory;
+	expect_refused(cg_alloc(t.context, 1000, &mem), CG_NO_MEMORY, "1000 bytes: opencl: clCreateBuffer: "
+	               "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
+	forget();
+	drop_tensors(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_commands), cmocka_unit_test(test_commands_of_sequences),
+		cmocka_unit_test(test_built_once), cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers), cmocka_unit_test(test_lacking),
+		cmocka_unit_test(test_nothing_left),
+	};
+
+	counted_begin();
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("opencl", tests, set_up, NULL);
+}

@@ -1,0 +1,37 @@
+/*
+ * The opencl backend's driver, watched: what was called how often, and one call that fails.
+ */
+#ifndef OPENCL_WATCH_H
+#define OPENCL_WATCH_H
+
+#include "backends/opencl/library.h"
+#include "runtime/device/device.h"
+#include "tests/help/tensors.h"
+
+extern struct cg_cl driver;              /* the driver itself */
+
+/* Calls since forget(). */
+struct calls {
+#define CL_CALL(name, parameters, names) long name;
+#define CL_MAKE(type, name, parameters, names) long name;
+#include "backends/opencl/opencl.fn"
+#undef CL_CALL
+#undef CL_MAKE
+};
+extern struct calls seen;
+
+extern long made, fatal;                 /* calls so far, and which of them fails; 0: none */
+extern const char *failed_call;
+
+/* Puts itself before all calls, where there is a driver. */
+void watch(void);
+/* None was made. */
+void forget_calls(void);
+/* The same, and all are watched as at first. */
+void forget(void);
+
+/* A device, or the words why not, and this test is left out, unless it is required. */
+int opens(struct cg_context **context);
+int open_tensors(struct tensors *);
+
+#endif

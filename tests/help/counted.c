@@ -1,0 +1,145 @@
+/* Pieces are malloc's own, so that what watches memory sees the ends of each; how large one is stands in a table. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/core/core.h"
+#include "tests/help/counted.h"
+
+enum { POISON = 0xdb, CHAINS = 1 << 12 };
+
+struct piece { struct piece *next; void *at; size_t bytes; };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct piece *chains[CHAINS];
+static long pieces, held;
+static void (*watcher)(const void *piece, size_t bytes);
+
+/* Where the piece is in its chain, or the chain's end. */
+static struct piece **find(const void *at)
+{
+	struct piece **p = &chains[(uintptr_t)at / 16 % CHAINS];
+
+	while (*p && (*p)->at != at)
+		p = &(*p)->next;
+	return p;
+}
+
+static void note(void *at, size_t bytes)
+{
+	struct piece *piece = malloc(sizeof *piece), **end;
+
+	if (!piece)
+		abort();
+	pthread_mutex_lock(&lock);
+	end = find(at);
+	*piece = (struct piece){ NULL, at, bytes };
+	*end = piece;
+	pieces++;
+	held += (long)bytes;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Takes a piece out of its chain and says how large it is. */
+static size_t forget(const void *at)
+{
+	struct piece **p, *piece;
+	size_t bytes;
+
+	pthread_mutex_lock(&lock);
+	p = find(at);
+	piece = *p;
+	if (!piece) {
+		fprintf(stderr, "counted: %p is given back, and is no piece of the library's\n", at);
+		abort();
+	}
+	bytes = piece->bytes;
+	*p = piece->next;
+	pieces--;
+	held -= (long)bytes;
+	pthread_mutex_unlock(&lock);
+	free(piece);
+	return bytes;
+}
+
+static void *resize(void *user, void *old, size_t bytes)
+{
+	void *made = bytes ? malloc(bytes) : NULL;
+	size_t before;
+
+	(void)user;
+	if (bytes && !made)
+		return NULL;
+	if (old) {
+		before = forget(old);
+		if (watcher)
+			watcher(old, before);
+		if (made)
+			memcpy(made, old, before < bytes ? before : bytes);
+		memset(old, POISON, before);
+		free(old);
+	}
+	if (made)
+		note(made, bytes);
+	return made;
+}
+
+void counted_begin(void)
+{
+	static const struct cg_allocator counted = { resize, NULL };
+
+	if (!cg_set_allocator(&counted))
+		return;
+	fprintf(stderr, "counted: %s\n", cg_message());
+	exit(99);
+}
+
+void counted_watch(void (*look)(const void *piece, size_t bytes))
+{
+	watcher = look;
+}
+
+/* A copy of a built-in cell takes what the cell took. */
+static void count_cells(long *n, long *bytes)
+{
+	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {
+		size_t length = strlen(e->name);
+		char name[CG_NAME_MAX + 1] = "";
+		struct cg_cell *copy;
+		long n_before, before;
+
+		if (length < 6 || length > 5 + CG_NAME_MAX || strcmp(e->name + length - 5, ".cell"))
+			continue;
+		memcpy(name, e->name, length - 5);
+		if (!cg_cell_find(name))
+			fail_msg("%s", cg_message());
+		n_before = pieces;
+		before = held;
+		if (cg_cell_parse(e->text, name, &copy))
+			fail_msg("%s", cg_message());
+		*n += pieces - n_before;
+		*bytes += held - before;
+		cg_cell_close(copy);
+	}
+}
+
+void counted_nothing_left(void)
+{
+	long n = 0, bytes = 0;
+
+	cg_memory_fail(0);
+	count_cells(&n, &bytes);
+	if (pieces != n || held != bytes)
+		fail_msg("the library holds %ld pieces and %ld bytes beside its built-in cells", pieces - n, held - bytes);
+}
+
+void test_nothing_left(void **state)
+{
+	(void)state;
+	counted_nothing_left();
+}

@@ -1,0 +1,37 @@
+/* The walks: one product and one point kernel for each stage of a cell, and one more product for a projection. */
+#include "tests/help/walks.h"
+
+const struct walk walks[WALKS] = {
+	/* name                       cell        options     dtype   two ragged P  products  points */
+	{ "lstm",                    "lstm",      NULL,       CG_F32,  0, 0, 0, { 1, 1 }, { 1, 1 } },
+	{ "lstm, ragged",            "lstm",      NULL,       CG_F32,  1, 1, 0, { 1, 1 }, { 1, 1 } },
+	{ "lstm, f16",               "lstm",      NULL,       CG_F16,  1, 0, 0, { 1, 1 }, { 1, 1 } },
+	{ "peepholes",               "lstm",      "peephole", CG_F32,  0, 0, 0, { 1, 1 }, { 1, 1 } },
+	{ "peepholes, ragged, bf16", "lstm",      "peephole", CG_BF16, 1, 1, 0, { 1, 1 }, { 1, 1 } },
+	{ "projection",              "lstm",      NULL,       CG_F32,  0, 0, 2, { 2, 2 }, { 1, 1 } },
+	{ "projection, ragged",      "lstm",      "peephole", CG_F32,  1, 1, 3, { 2, 2 }, { 1, 1 } },
+	{ "gru",                     "gru",       NULL,       CG_F32,  1, 0, 0, { 1, 1 }, { 1, 1 } },
+	{ "gru, ragged",             "gru",       NULL,       CG_F32,  0, 1, 0, { 1, 1 }, { 1, 1 } },
+	{ "rnn_tanh",                "rnn_tanh",  NULL,       CG_F32,  0, 0, 0, { 1, 1 }, { 1, 1 } },
+	{ "gru_block",               "gru_block", NULL,       CG_F32,  0, 0, 0, { 2, 2 }, { 2, 2 } },
+	{ "gru_block, ragged",       "gru_block", NULL,       CG_F32,  1, 1, 0, { 2, 2 }, { 2, 2 } },
+};
+
+int walk_open(struct net *n, const struct walk *walk, int64_t T, int32_t *lengths, struct cg_context *context, struct cg_stream *stream)
+{
+	net_begin(n, context, stream);
+	n->place = CG_DEVICE;
+	n->config.route = "composed";
+	n->config.cell = cg_cell_find(walk->cell);
+	n->config.options = walk->options;
+	n->config.dtype = walk->dtype;
+	n->config.bidirectional = walk->bidirectional;
+	n->config.proj = walk->proj;
+	n->config.dropout = 0.25;
+	n->call.T = T;
+	n->call.B = WALK_ROWS;
+	for (int b = 0; b < WALK_ROWS; b++)
+		lengths[b] = (int32_t)(b == 3 ? T : T * b / WALK_ROWS);
+	n->call.lengths = walk->ragged ? lengths : NULL;
+	return net_open(n);
+}

@@ -1,0 +1,292 @@
+/*
+ * Every request for host memory refused in turn: each call says so with the right code, leaves nothing behind, and works when it is
+ * called again.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/core/core.h"
+#include "tests/help/counted.h"
+
+enum { B = 3, I = 2, U = 4, ROOM = 4096 };
+
+static uint16_t room[ROOM];
+static size_t used;
+
+static struct cg_mem take(int64_t n)
+{
+	struct cg_mem mem = { room + used, 0, (size_t)n * sizeof *room, CG_HOST };
+
+	used += (size_t)n;
+	assert_true(used < ROOM);
+	return mem;
+}
+
+/* Both block ops, in f16 lest products need no scratch; the first code that is not CG_OK. */
+static int ops(const char *unused)
+{
+	struct cg_context *context = NULL;
+	struct cg_stream *stream = NULL;
+	struct cg_mem mem = { NULL, 0, 0, 0 };
+	struct cg_lstm_block lstm;
+	struct cg_gru_block gru;
+	int code = cg_open("cpu", &context);
+
+	(void)unused;
+	used = 0;
+	if (!code)
+		code = cg_stream_open(context, NULL, &stream);
+	if (!code)
+		code = cg_alloc(context, 100, &mem);
+	cg_gru_block_init(&gru, sizeof gru);
+	gru.B = B;
+	gru.I = I;
+	gru.U = U;
+	gru.dtype = CG_F16;
+	gru.x = take(B * I);
+	gru.h_prev = take(B * U);
+	gru.w_ru = take((I + U) * 2 * U);
+	gru.w_c = take((I + U) * U);
+	gru.b_ru = take(2 * U);
+	gru.b_c = take(U);
+	gru.r = take(B * U);
+	gru.u = take(B * U);
+	gru.c = take(B * U);
+	gru.h = take(B * U);
+	gru.d_h = take(B * U);
+	gru.d_x = take(B * I);
+	gru.d_h_prev = take(B * U);
+	gru.d_w_ru = take((I + U) * 2 * U);
+	gru.d_w_c = take((I + U) * U);
+	gru.d_b_ru = take(2 * U);
+	gru.d_b_c = take(U);
+	if (!code)
+		code = cg_gru_block_forward(stream, &gru);
+	if (!code)
+		code = cg_gru_block_grad(stream, &gru);
+	cg_lstm_block_init(&lstm, sizeof lstm);
+	lstm.B = B;
+	lstm.I = I;
+	lstm.U = U;
+	lstm.dtype = CG_BF16;
+	lstm.use_peephole = 1;
+	lstm.x = take(B * I);
+	lstm.cs_prev = take(B * U);
+	lstm.h_prev = take(B * U);
+	lstm.w = take((I + U) * 4 * U);
+	lstm.b = take(4 * U);
+	lstm.wci = take(U);
+	lstm.wcf = take(U);
+	lstm.wco = take(U);
+	lstm.i = take(B * U);
+	lstm.cs = take(B * U);
+	lstm.f = take(B * U);
+	lstm.o = take(B * U);
+	lstm.ci = take(B * U);
+	lstm.co = take(B * U);
+	lstm.h = take(B * U);
+	lstm.h_grad = take(B * U);
+	lstm.cs_prev_grad = take(B * U);
+	lstm.wci_grad = take(U);
+	lstm.b_grad = take(4 * U);
+	if (!code)
+		code = cg_lstm_block_forward(stream, &lstm);
+	if (!code)
+		code = cg_lstm_block_grad(stream, &lstm);
+	cg_free(context, &mem);
+	cg_stream_close(stream);
+	cg_close(context);
+	return code;
+}
+
+/* A sequence whose states nobody wants, and its gradient, with the rows that it moves. */
+static int sequences(const char *unused)
+{
+	enum { T = 3 };
+	struct cg_context *context = NULL;
+	struct cg_stream *stream = NULL;
+	struct cg_lstm_block op;
+	int code = cg_open("cpu", &context);
+
+	(void)unused;
+	used = 0;
+	if (!code)
+		code = cg_stream_open(context, NULL, &stream);
+	cg_lstm_block_init(&op, sizeof op);
+	op.T = T;
+	op.B = B;
+	op.I = I;
+	op.U = U;
+	op.dtype = CG_F16;
+	op.use_peephole = 1;
+	op.x = take(T * B * I);
+	op.cs_prev = take(B * U);
+	op.h_prev = take(B * U);
+	op.w = take((I + U) * 4 * U);
+	op.b = take(4 * U);
+	op.wci = take(U);
+	op.wcf = take(U);
+	op.wco = take(U);
+	op.i = take(T * B * U);
+	if (!code)
+		code = cg_lstm_block_forward(stream, &op);
+	op.cs = take(T * B * U);
+	op.f = take(T * B * U);
+	op.o = take(T * B * U);
+	op.ci = take(T * B * U);
+	op.co = take(T * B * U);
+	op.h = take(T * B * U);
+	op.cs_grad = take(T * B * U);
+	op.h_grad = take(T * B * U);
+	op.x_grad = take(T * B * I);
+	op.wci_grad = take(U);
+	op.w_grad = take((I + U) * 4 * U);
+	if (!code)
+		code = cg_lstm_block_grad(stream, &op);
+	cg_stream_close(stream);
+	cg_close(context);
+	return code;
+}
+
+static struct cg_arg tensor(const char *name)
+{
+	return (struct cg_arg){ .name = name, .mem = take(2 * B * U), .stride = U };       /* f32 */
+}
+
+/* Kernels of a cell of one's own, interpreted: point, and sum, whose scratch is allocated in the call. */
+static int kernels(const char *text)
+{
+	struct cg_context *context = NULL;
+	struct cg_stream *stream = NULL;
+	struct cg_cell *cell = NULL;
+	int code = cg_open("cpu:7,cpu", &context);
+	struct cg_arg args[8];
+	int n = 0;
+
+	used = 0;
+	args[n++] = tensor("c");
+	args[n++] = tensor("dh");
+	args[n++] = tensor("dc");
+	args[n++] = tensor("da");
+	args[n++] = tensor("db_a");
+	if (!code)
+		code = cg_stream_open(context, NULL, &stream);
+	if (!code)
+		code = cg_cell_parse(text, "x", &cell);
+	if (!code)
+		code = cg_kernel_run(stream, &(struct cg_kernel){ .cell = cell, .pass = CG_GRAD }, B, U, args, n - 1);
+	if (!code)
+		code = cg_kernel_run(stream, &(struct cg_kernel){ .cell = cell, .pass = CG_GRAD, .shape = CG_SUM }, B, U, args + n - 2, 2);
+	cg_cell_close(cell);
+	cg_stream_close(stream);
+	cg_close(context);
+	return code;
+}
+
+/* A cell's text: read, and each pass printed, dialects and manifests in turn. */
+static int texts(const char *text)
+{
+	static const char *const langs[] = { "c", "opencl", "cuda" };
+	struct cg_cell *cell = NULL;
+	int code = cg_cell_parse(text, "x", &cell);
+
+	for (int pass = 0; pass < 3 && !code; pass++) {
+		struct cg_kernel kernel = { .cell = cell, .pass = pass, .dtype = pass == CG_GRAD ? CG_BF16 : CG_F32 };
+		char *source = NULL, *json = NULL, *header = NULL;
+
+		code = cg_kernel_emit(&kernel, langs[pass], &source);
+		if (!code)
+			code = cg_kernel_manifest(&kernel, langs[(pass + 1) % 3], &json);
+		if (!code)
+			code = cg_kernel_header(&kernel, &header);
+		cg_text_free(source);
+		cg_text_free(json);
+		cg_text_free(header);
+	}
+	cg_cell_close(cell);
+	return code;
+}
+
+static int opens(const char *where)
+{
+	struct cg_context *context = NULL;
+	int code = cg_open(where, &context);
+
+	cg_close(context);
+	return code;
+}
+
+/* Each request of a program refused, the first, the second and so on to the last; how many there were. */
+static size_t refused_in_turn(int (*whole)(const char *), const char *given)
+{
+	size_t n;
+
+	for (n = 1;; n++) {
+		int code;
+
+		cg_memory_fail(n);
+		code = whole(given);
+		if (cg_memory_fail(0) < n) {
+			if (code)
+				fail_msg("%.40s: code %d, \"%s\"", given, code, cg_message());
+			break;
+		}
+		if (code != CG_NO_MEMORY || !strstr(cg_message(), "no memory"))
+			fail_msg("%.40s: request %zu refused: code %d, \"%s\"", given, n, code, cg_message());
+	}
+	assert_int_equal(whole(given), CG_OK);
+	print_message("# %.*s: %zu requests refused in turn\n", (int)strcspn(given, "\n,"), given, n - 1);
+	return n - 1;
+}
+
+static void test_ops(void **state)
+{
+	(void)state;
+	/* Some are made once for the process: the built-in cells. */
+	assert_true(refused_in_turn(ops, "ops") > 30);
+	assert_true(refused_in_turn(sequences, "sequences") > 20);
+}
+
+static void test_kernels(void **state)
+{
+	(void)state;
+	assert_true(refused_in_turn(kernels, "cell x\ngates a\nstate c\noutput h\nc = a + c_prev\nh = tanh(c)\nsave c\n") > 12);
+}
+
+static void test_texts(void **state)
+{
+	int cells = 0;
+
+	(void)state;
+	for (const struct cg_embedded *e = cg_embedded; e->name; e++)
+		if (strstr(e->name, ".cell")) {
+			assert_true(refused_in_turn(texts, e->text) > 60);
+			cells++;
+		}
+	assert_true(cells > 5);
+}
+
+static void test_opens(void **state)
+{
+	(void)state;
+	assert_true(refused_in_turn(opens, "cpu") > 1);
+	assert_true(refused_in_turn(opens, "cpu:7,cpu:8,cpu:0") > 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ops),
+		cmocka_unit_test(test_kernels),
+		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_opens),
+		cmocka_unit_test(test_nothing_left),
+	};
+
+	counted_begin();
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}
