@@ -160,17 +160,17 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 	struct cg_recurrence *scan = &walk->scan;
 	int64_t U = op->U, wide = GATES * U, n = steps(op);
 
-	walk->steps = (struct cg_packed){ .T = n, .B = op->B, .N = n * op->B, .S = n, .straight = 1 };
+	walk->steps = (struct cg_packed){ .T = n, .B = op->B, .N = n * op->B, .S = n, .is_dense = 1 };
 	*scan = (struct cg_recurrence){
 		.stream = stream, .steps = &walk->steps, .bytes = { cg_dtype_bytes(op->dtype), cg_acc_bytes(op->dtype) },
-		.values = walk->params, .gate = gates[op->gates], .runs = &all_gates, .first = first, .n_runs = 1, .n_blocks = GATES,
+		.values = walk->params, .gate = gates[op->gates], .ranges = &all_gates, .first = first, .n_ranges = 1, .n_blocks = GATES,
 		.output = OUTPUT, .saved_h = H, .saved_c = CS, .U = U, .H = U, .width = op->I, .by_input = 1, .x = { op->x, op->I, 0 },
 		.h = { op->h, U, 0 }, .h_first = { op->h_prev, U, 0 }, .c_first = { op->cs_prev, U, 0 }, .bias = { op->b, 0, 0 },
 	};
 	scan->input.value = (struct cg_matrix){ op->w, wide, 0 };
 	scan->recurrent.value = recurrent(op, op->w);
 	for (int k = 0; k < SAVED; k++)
-		scan->kept[k] = mem_at(op, saved[k]);
+		scan->saved[k] = mem_at(op, saved[k]);
 	for (int k = 0; k < VECTORS; k++)
 		scan->vector[k] = mem_at(op, vectors[k].value);
 	return cg_open_kernel(stream->context, "lstm_block", op->use_peephole ? "peephole" : "", pass, 0, op->dtype, &scan->kernel);
@@ -214,11 +214,11 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 	take_forward(op, work, &w);
 	scan->gates = w.gates;
 	if (!cg_present(op->cs)) {
-		scan->kept[CS] = w.cs;
+		scan->saved[CS] = w.cs;
 		scan->in_turn[CS] = 2;
 	}
 	if (!cg_present(op->h)) {
-		scan->h.mem = scan->kept[H] = w.h;
+		scan->h.mem = scan->saved[H] = w.h;
 		scan->in_turn[H] = 1;
 	}
 	use_packed(scan, 0, w.packed);

@@ -39,7 +39,7 @@ static int place_gates(struct cg_rnn *rnn)
 static void place_runs(struct cg_rnn *rnn)
 {
 	for (int weight = 0; weight < rnn->net.n_weights; weight++) {
-		struct cg_gate_range *last = rnn->n_runs ? &rnn->runs[rnn->n_runs - 1] : NULL;
+		struct cg_gate_range *last = rnn->n_ranges ? &rnn->ranges[rnn->n_ranges - 1] : NULL;
 		int k = 0;
 
 		while (!rnn->gates[k].takes_input || rnn->gates[k].weight != weight)
@@ -47,7 +47,7 @@ static void place_runs(struct cg_rnn *rnn)
 		if (last && last->block + last->n == rnn->gates[k].block)
 			last->n++;
 		else
-			rnn->runs[rnn->n_runs++] = (struct cg_gate_range){ weight, rnn->gates[k].block, 1 };
+			rnn->ranges[rnn->n_ranges++] = (struct cg_gate_range){ weight, rnn->gates[k].block, 1 };
 	}
 }
 
@@ -103,7 +103,7 @@ static void find_kept(struct cg_rnn *rnn)
 	if (rnn->state >= 0 && rnn->saved_c < 0)
 		rnn->saved_c = rnn->n_saved++;
 	if (rnn->state >= 0)
-		rnn->kept[rnn->saved_c].acc = 1;
+		rnn->saved[rnn->saved_c].acc = 1;
 }
 
 static void find_vectors(struct cg_rnn *rnn)

@@ -8,14 +8,14 @@
 
 static const struct cg_matrix none = { .stride = 0 };
 
-struct seq {
+struct layers {
 	struct cg_stream *stream;
 	const struct cg_rnn *rnn;
 	const struct cg_rnn_call *call;
 	const struct cg_rnn_shape *shape;
-	const struct cg_rnn_workspace *room;
+	const struct cg_rnn_workspace *workspace;
 	struct cg_packed steps;
-	struct cg_rnn_saved_values kept;
+	struct cg_rnn_saved_values saved;
 	struct cg_recurrence scan;                     /* of the pseudo-layer at hand */
 	int pass;
 };
@@ -28,37 +28,37 @@ static struct cg_mem moved(struct cg_mem mem, size_t bytes)
 }
 
 /* Points the scan at what a pseudo-layer keeps; returns its h. */
-static struct cg_matrix keep(struct seq *q, int layer, int d, struct cg_mem *kept, struct cg_mem *gates)
+static struct cg_matrix keep(struct layers *q, int layer, int d, struct cg_mem *saved, struct cg_mem *gates)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	size_t at = (size_t)(layer * rnn->net.directions + d) * q->kept.bytes;
+	size_t at = (size_t)(layer * rnn->net.directions + d) * q->saved.bytes;
 
-	*gates = rnn->net.training && rnn->keeps_gates ? moved(q->kept.gates, at) : q->room->gates;
+	*gates = rnn->net.training && rnn->keeps_gates ? moved(q->saved.gates, at) : q->workspace->gates;
 	for (int k = 0; k < rnn->n_saved; k++)
-		kept[k] = rnn->net.training ? moved(q->kept.values[k], at) : q->room->kept[k];
+		saved[k] = rnn->net.training ? moved(q->saved.values[k], at) : q->workspace->saved[k];
 	if (!rnn->net.training && !rnn->net.P)
-		kept[rnn->saved_h] = q->room->h[layer & 1][d];
+		saved[rnn->saved_h] = q->workspace->h[layer & 1][d];
 	if (rnn->net.P || !rnn->net.training)
-		return (struct cg_matrix){ q->room->h[layer & 1][d], rnn->net.H, 0 };
-	return (struct cg_matrix){ kept[rnn->saved_h], rnn->net.U, 0 };
+		return (struct cg_matrix){ q->workspace->h[layer & 1][d], rnn->net.H, 0 };
+	return (struct cg_matrix){ saved[rnn->saved_h], rnn->net.U, 0 };
 }
 
-static struct cg_matrix h_of(struct seq *q, int layer, int d)
+static struct cg_matrix h_of(struct layers *q, int layer, int d)
 {
-	struct cg_mem kept[CG_RNN_SAVED_MAX], gates;
+	struct cg_mem saved[CG_RNN_SAVED_MAX], gates;
 
-	return keep(q, layer, d, kept, &gates);
+	return keep(q, layer, d, saved, &gates);
 }
 
 /* ---- rows ---- */
 
-static int move(const struct seq *q, struct cg_rows r)
+static int move(const struct layers *q, struct cg_rows r)
 {
 	r.dtype = q->rnn->net.dtype;
 	return cg_copy_rows(q->stream, &r);
 }
 
-static int zero(const struct seq *q, struct cg_mem mem, size_t bytes)
+static int zero(const struct layers *q, struct cg_mem mem, size_t bytes)
 {
 	return bytes ? q->stream->context->backend->zero(q->stream->queue, cg_part(mem, 0, bytes), bytes) : CG_OK;
 }
@@ -68,7 +68,7 @@ enum { SMALL_ON_HOST = 2048, SMALL_ON_DEVICE = 1 << 18 };
 
 /* The bytes between the blocks of a reserve: with them equal calls leave equal bytes.  On a
  * device the gaps of all pseudo-layers are copies of the header, which is zeros until a forward is done. */
-static int clear_gaps(const struct seq *q)
+static int clear_gaps(const struct layers *q)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	const int host = q->stream->context->backend->host;
@@ -80,22 +80,22 @@ static int clear_gaps(const struct seq *q)
 		return zero(q, reserve, all);
 	CG_TRY(zero(q, header, CG_RESERVE_HEADER));
 	for (int k = 0; k < rnn->n_saved + rnn->keeps_gates; k++) {
-		const struct cg_mem block = k < rnn->n_saved ? q->kept.values[k] : q->kept.gates;
-		const int is_acc = k == rnn->n_saved || rnn->kept[k].acc;
+		const struct cg_mem block = k < rnn->n_saved ? q->saved.values[k] : q->saved.gates;
+		const int is_acc = k == rnn->n_saved || rnn->saved[k].acc;
 		const size_t gap = (size_t)-block.bytes % CG_WORK_ALIGN, each = is_acc ? acc : real;
 		const struct cg_mem first = cg_part(block, block.bytes, gap);
 
 		for (int64_t at = 0; at < states && host; at++)
-			CG_TRY(zero(q, cg_part(first, (size_t)at * q->kept.bytes, gap), gap));
+			CG_TRY(zero(q, cg_part(first, (size_t)at * q->saved.bytes, gap), gap));
 		if (gap && !host)
 			CG_TRY(move(q, (struct cg_rows){ .rows = states, .columns = (int64_t)(gap / each),
 			                                 .src = { header, 0, is_acc },
-			                                 .dst = { first, (int64_t)(q->kept.bytes / each), is_acc } }));
+			                                 .dst = { first, (int64_t)(q->saved.bytes / each), is_acc } }));
 	}
 	return CG_OK;
 }
 
-static struct cg_matrix column(const struct seq *q, struct cg_matrix m, int64_t column)
+static struct cg_matrix column(const struct layers *q, struct cg_matrix m, int64_t column)
 {
 	size_t bytes = (size_t)column * (m.acc ? cg_acc_bytes(q->rnn->net.dtype) : cg_dtype_bytes(q->rnn->net.dtype));
 
@@ -104,7 +104,7 @@ static struct cg_matrix column(const struct seq *q, struct cg_matrix m, int64_t 
 }
 
 /* A pseudo-layer's rows of a caller's states. */
-static struct cg_matrix state(const struct seq *q, struct cg_mem mem, int layer, int d, int64_t width)
+static struct cg_matrix state(const struct layers *q, struct cg_mem mem, int layer, int d, int64_t width)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	int64_t states = (int64_t)rnn->net.layers * rnn->net.directions, at = layer * rnn->net.directions + d;
@@ -113,7 +113,7 @@ static struct cg_matrix state(const struct seq *q, struct cg_mem mem, int layer,
 	return column(q, m, rnn->net.time_major ? at * q->steps.B * width : at * width);
 }
 
-static int64_t rows_of_first(const struct seq *q)
+static int64_t rows_of_first(const struct layers *q)
 {
 	return q->steps.S ? cg_packed_rows(&q->steps, 0) : 0;
 }
@@ -124,7 +124,7 @@ static struct cg_mem index_from(struct cg_mem index, int64_t row)
 }
 
 /* Which mask is on layer's output, for rows in the order of direction d. */
-static struct cg_drop drop_of(const struct seq *q, int layer, int d, int64_t first_unit)
+static struct cg_drop drop_of(const struct layers *q, int layer, int d, int64_t first_unit)
 {
 	struct cg_drop drop = { .rate = 0 };
 
@@ -143,17 +143,17 @@ static struct cg_drop drop_of(const struct seq *q, int layer, int d, int64_t fir
 /* ---- what a layer's direction takes ---- */
 
 /* The layer's input in the order of direction d; a whole time-major call's is the same for both. */
-static int input(struct seq *q, int layer, int d)
+static int input(struct layers *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_matrix x = { q->room->x, cg_network_width(&rnn->net, layer), 0 };
+	struct cg_matrix x = { q->workspace->x, cg_network_width(&rnn->net, layer), 0 };
 
 	q->scan.width = x.stride;
 	if (!layer) {
 		struct cg_matrix given = { q->call->input, rnn->net.I, 0 };
 
-		q->scan.x = q->steps.straight ? given : x;
-		return q->steps.straight ? CG_OK : move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->net.I, .src = given, .dst = x,
+		q->scan.x = q->steps.is_dense ? given : x;
+		return q->steps.is_dense ? CG_OK : move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->net.I, .src = given, .dst = x,
 		                                                             .from = q->steps.row[d] });
 	}
 	if (rnn->net.directions == 1 && !cg_rnn_drops(rnn)) {
@@ -161,11 +161,11 @@ static int input(struct seq *q, int layer, int d)
 		return CG_OK;
 	}
 	q->scan.x = x;
-	for (int e = 0; e < rnn->net.directions && !(d && q->steps.straight); e++) {
+	for (int e = 0; e < rnn->net.directions && !(d && q->steps.is_dense); e++) {
 		struct cg_rows r = { .rows = q->steps.N, .columns = rnn->net.H, .src = h_of(q, layer - 1, e) };
 
 		r.dst = column(q, x, e * rnn->net.H);
-		r.from = e == d ? none.mem : q->steps.cross;
+		r.from = e == d ? none.mem : q->steps.reversed_index;
 		r.drop = drop_of(q, layer - 1, d, e * rnn->net.H);
 		CG_TRY(move(q, r));
 	}
@@ -173,7 +173,7 @@ static int input(struct seq *q, int layer, int d)
 }
 
 /* A caller's state, sorted, and in acc where the cell carries it so. */
-static int first(struct seq *q, struct cg_matrix given, int64_t width, struct cg_matrix room, struct cg_matrix *result)
+static int first(struct layers *q, struct cg_matrix given, int64_t width, struct cg_matrix room, struct cg_matrix *result)
 {
 	int same = room.acc == given.acc || cg_acc_bytes(q->rnn->net.dtype) == cg_dtype_bytes(q->rnn->net.dtype);
 
@@ -182,38 +182,38 @@ static int first(struct seq *q, struct cg_matrix given, int64_t width, struct cg
 		return CG_OK;
 	*result = given;
 	result->acc = room.acc;
-	if (q->steps.straight && same)
+	if (q->steps.is_dense && same)
 		return CG_OK;
 	*result = room;
 	return move(q, (struct cg_rows){ .rows = q->steps.B, .columns = width, .src = given, .dst = room, .from = q->steps.order });
 }
 
 /* Readies the scan of a pseudo-layer: what both passes have. */
-static int begin(struct seq *q, int layer, int d)
+static int begin(struct layers *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	struct cg_recurrence *w = &q->scan;
 
-	*w = (struct cg_recurrence){ .stream = q->stream, .steps = &q->steps, .direction = d, .bias = { q->room->bias, 0, 1 } };
+	*w = (struct cg_recurrence){ .stream = q->stream, .steps = &q->steps, .direction = d, .bias = { q->workspace->bias, 0, 1 } };
 	cg_rnn_fill_recurrence(rnn, q->pass, layer * rnn->net.directions + d, q->call->params, q->call->params_backprop, w);
 	for (int k = 0; k < rnn->n_saved; k++)
 		w->in_turn[k] = !rnn->net.training && !cg_rnn_is_read_later(rnn, k);
-	memcpy(w->feed, q->room->feed, sizeof w->feed);
-	memcpy(w->packed, q->room->packed, sizeof w->packed);
-	w->h = keep(q, layer, d, w->kept, &w->gates);
+	memcpy(w->feed, q->workspace->feed, sizeof w->feed);
+	memcpy(w->packed, q->workspace->packed, sizeof w->packed);
+	w->h = keep(q, layer, d, w->saved, &w->gates);
 	CG_TRY(input(q, layer, d));
-	CG_TRY(first(q, state(q, q->call->input_h, layer, d, rnn->net.H), rnn->net.H, (struct cg_matrix){ q->room->h_first, rnn->net.H, 0 },
+	CG_TRY(first(q, state(q, q->call->input_h, layer, d, rnn->net.H), rnn->net.H, (struct cg_matrix){ q->workspace->h_first, rnn->net.H, 0 },
 	             &w->h_first));
 	if (rnn->state < 0)
 		return CG_OK;
-	return first(q, state(q, q->call->input_c, layer, d, rnn->net.U), rnn->net.U, (struct cg_matrix){ q->room->c_first, rnn->net.U, 1 },
+	return first(q, state(q, q->call->input_c, layer, d, rnn->net.U), rnn->net.U, (struct cg_matrix){ q->workspace->c_first, rnn->net.U, 1 },
 	             &w->c_first);
 }
 
 /* ---- forward ---- */
 
 /* A state after each row's last step, or what it began with, where the row has none. */
-static int last(const struct seq *q, struct cg_matrix src, struct cg_matrix given, struct cg_matrix to, int64_t width)
+static int last(const struct layers *q, struct cg_matrix src, struct cg_matrix given, struct cg_matrix to, int64_t width)
 {
 	const struct cg_packed *steps = &q->steps;
 	int64_t n = rows_of_first(q);
@@ -221,7 +221,7 @@ static int last(const struct seq *q, struct cg_matrix src, struct cg_matrix give
 
 	if (!cg_present(to.mem))
 		return CG_OK;
-	if (steps->straight && n)
+	if (steps->is_dense && n)
 		r.src = column(q, src, cg_packed_offset(steps, q->scan.direction, steps->S - 1) * src.stride);
 	CG_TRY(move(q, r));
 	if (n == steps->B || !cg_present(given.mem))
@@ -231,7 +231,7 @@ static int last(const struct seq *q, struct cg_matrix src, struct cg_matrix give
 }
 
 /* The last states of a pseudo-layer. */
-static int end_forward(struct seq *q, int layer, int d)
+static int end_forward(struct layers *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	const struct cg_rnn_call *c = q->call;
@@ -239,19 +239,19 @@ static int end_forward(struct seq *q, int layer, int d)
 	CG_TRY(last(q, q->scan.h, state(q, c->input_h, layer, d, rnn->net.H), state(q, c->output_h, layer, d, rnn->net.H), rnn->net.H));
 	if (rnn->state < 0)
 		return CG_OK;
-	return last(q, (struct cg_matrix){ q->scan.kept[rnn->saved_c], rnn->net.U, 1 }, state(q, c->input_c, layer, d, rnn->net.U),
+	return last(q, (struct cg_matrix){ q->scan.saved[rnn->saved_c], rnn->net.U, 1 }, state(q, c->input_c, layer, d, rnn->net.U),
 	            state(q, c->output_c, layer, d, rnn->net.U), rnn->net.U);
 }
 
 /* What no step writes is zero. */
-static int clear(const struct seq *q, struct cg_mem mem, int64_t elements, int by_steps)
+static int clear(const struct layers *q, struct cg_mem mem, int64_t elements, int by_steps)
 {
 	int whole = by_steps ? q->shape->is_whole : rows_of_first(q) == q->steps.B;
 
 	return whole || !cg_present(mem) ? CG_OK : zero(q, mem, (size_t)elements * cg_dtype_bytes(q->rnn->net.dtype));
 }
 
-static int output(const struct seq *q, int layer)
+static int output(const struct layers *q, int layer)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	struct cg_matrix to = { q->call->output, rnn->net.directions * rnn->net.H, 0 };
@@ -260,12 +260,12 @@ static int output(const struct seq *q, int layer)
 		return CG_OK;
 	CG_TRY(clear(q, to.mem, q->steps.T * q->steps.B * to.stride, 1));
 	for (int d = 0; d < rnn->net.directions; d++)
-		CG_TRY(move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->net.H, .src = h_of((struct seq *)q, layer, d),
+		CG_TRY(move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->net.H, .src = h_of((struct layers *)q, layer, d),
 		                                 .dst = column(q, to, d * rnn->net.H), .to = q->steps.row[d] }));
 	return CG_OK;
 }
 
-static int open(struct seq *q, struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call,
+static int open(struct layers *q, struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call,
                 struct cg_rnn_shape *shape, struct cg_mem work, int pass)
 {
 	q->stream = stream;
@@ -273,10 +273,10 @@ static int open(struct seq *q, struct cg_stream *stream, const struct cg_rnn *rn
 	q->rnn = rnn;
 	q->call = call;
 	q->shape = shape;
-	q->room = &shape->workspace;
+	q->workspace = &shape->workspace;
 	cg_work_place((struct cg_mem *)(void *)&shape->workspace, sizeof shape->workspace / sizeof work, work);
 	if (rnn->net.training)
-		cg_seq_place_kept(rnn, shape->N, call->reserve, &q->kept);
+		cg_layers_place_saved(rnn, shape->N, call->reserve, &q->saved);
 	return cg_packed_get(stream, rnn, shape, &q->steps);
 }
 
@@ -284,7 +284,7 @@ int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const 
                    struct cg_mem work)
 {
 	int64_t states = (int64_t)rnn->net.layers * rnn->net.directions * call->B;
-	struct seq q;
+	struct layers q;
 
 	CG_TRY(open(&q, stream, rnn, call, shape, work, CG_FORWARD));
 	if (rnn->net.training)
@@ -304,20 +304,20 @@ int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const 
 /* ---- backward ---- */
 
 /* Where there is a projection h is computed again, for products that take it. */
-static int project(struct seq *q, int layer)
+static int project(struct layers *q, int layer)
 {
 	for (int d = 0; d < q->rnn->net.directions && q->rnn->net.P; d++) {
 		struct cg_recurrence w = { .stream = q->stream, .steps = &q->steps };
 
 		cg_rnn_fill_recurrence(q->rnn, q->pass, layer * q->rnn->net.directions + d, q->call->params, none.mem, &w);
-		w.h = keep(q, layer, d, w.kept, &w.gates);
+		w.h = keep(q, layer, d, w.saved, &w.gates);
 		CG_TRY(cg_recurrence_project(&w, 0, q->steps.N));
 	}
 	return CG_OK;
 }
 
 /* dy of the last layer: the caller's, in the order of the direction. */
-static int last_dy(struct seq *q, int d, struct cg_matrix *dy)
+static int last_dy(struct layers *q, int d, struct cg_matrix *dy)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	struct cg_matrix given = { q->call->output_backprop, rnn->net.directions * rnn->net.H, 0 };
@@ -326,33 +326,33 @@ static int last_dy(struct seq *q, int d, struct cg_matrix *dy)
 	if (!cg_present(given.mem))
 		return CG_OK;
 	*dy = column(q, given, d * rnn->net.H);
-	if (q->steps.straight)
+	if (q->steps.is_dense)
 		return CG_OK;
 	given = *dy;
-	*dy = (struct cg_matrix){ q->room->dy[d], rnn->net.H, 0 };
+	*dy = (struct cg_matrix){ q->workspace->dy[d], rnn->net.H, 0 };
 	return move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->net.H, .src = given, .dst = *dy, .from = q->steps.row[d] });
 }
 
 /* dy of a lower layer from what reached the layer above, which is in the order of the last direction. */
-static int inner_dy(struct seq *q, int layer, int d, struct cg_matrix *dy)
+static int inner_dy(struct layers *q, int layer, int d, struct cg_matrix *dy)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	int ordered = q->steps.straight || d == rnn->net.directions - 1;
-	struct cg_matrix dx = { q->room->dx_real, rnn->net.directions * rnn->net.H, 0 };
+	int ordered = q->steps.is_dense || d == rnn->net.directions - 1;
+	struct cg_matrix dx = { q->workspace->dx_real, rnn->net.directions * rnn->net.H, 0 };
 	struct cg_rows r = { .rows = q->steps.N, .columns = rnn->net.H };
 
 	*dy = column(q, dx, d * rnn->net.H);
 	if (ordered && !cg_rnn_drops(rnn))
 		return CG_OK;
 	r.src = *dy;
-	r.dst = *dy = (struct cg_matrix){ q->room->dy[d], rnn->net.H, 0 };
-	r.from = ordered ? none.mem : q->steps.cross;
+	r.dst = *dy = (struct cg_matrix){ q->workspace->dy[d], rnn->net.H, 0 };
+	r.from = ordered ? none.mem : q->steps.reversed_index;
 	r.drop = drop_of(q, layer, d, d * rnn->net.H);
 	return move(q, r);
 }
 
 /* Puts a caller's gradient of a last state where each row's last step reads it. */
-static int prefill(struct seq *q, struct cg_mem given, int layer, int d, int64_t width, struct cg_mem carry)
+static int prefill(struct layers *q, struct cg_mem given, int layer, int d, int64_t width, struct cg_mem carry)
 {
 	const struct cg_packed *steps = &q->steps;
 	int64_t n = rows_of_first(q);
@@ -361,7 +361,7 @@ static int prefill(struct seq *q, struct cg_mem given, int layer, int d, int64_t
 
 	if (!cg_present(given))
 		return zero(q, carry, all);
-	if (steps->straight)
+	if (steps->is_dense)
 		return move(q, (struct cg_rows){ .rows = steps->B, .columns = width, .src = src,
 		                                 .dst = cg_recurrence_carry(&q->scan, carry, width, steps->S - 1) });
 	if (!q->scan.every_carry)
@@ -374,7 +374,7 @@ static int prefill(struct seq *q, struct cg_mem given, int layer, int d, int64_t
 }
 
 /* With a projection: dh of all rows begins as dy, and the last ones' with the gradient of output_h. */
-static int prefill_projected(struct seq *q, int layer, int d)
+static int prefill_projected(struct layers *q, int layer, int d)
 {
 	const struct cg_packed *steps = &q->steps;
 	const struct cg_rnn *rnn = q->rnn;
@@ -393,16 +393,16 @@ static int prefill_projected(struct seq *q, int layer, int d)
 		return CG_OK;
 	r.from = steps->order;
 	r.to = steps->last;
-	if (steps->straight)
+	if (steps->is_dense)
 		r.dst = column(q, r.dst, cg_packed_offset(steps, d, steps->S - 1) * rnn->net.P);
 	return move(q, r);
 }
 
-static int begin_backward(struct seq *q, int layer, int d)
+static int begin_backward(struct layers *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	const struct cg_rnn_call *c = q->call;
-	const struct cg_rnn_workspace *r = q->room;
+	const struct cg_rnn_workspace *r = q->workspace;
 	struct cg_recurrence *w = &q->scan;
 
 	CG_TRY(begin(q, layer, d));
@@ -428,7 +428,7 @@ static int begin_backward(struct seq *q, int layer, int d)
 }
 
 /* What reaches the state that a pseudo-layer began with. */
-static int first_backprop(const struct seq *q, struct cg_mem to, struct cg_matrix carry, int layer, int d)
+static int first_backprop(const struct layers *q, struct cg_mem to, struct cg_matrix carry, int layer, int d)
 {
 	if (!cg_present(to))
 		return CG_OK;
@@ -437,7 +437,7 @@ static int first_backprop(const struct seq *q, struct cg_mem to, struct cg_matri
 }
 
 /* The gradients of the first states of a pseudo-layer. */
-static int end_backward(struct seq *q, int layer, int d)
+static int end_backward(struct layers *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	const struct cg_recurrence *w = &q->scan;
@@ -447,24 +447,24 @@ static int end_backward(struct seq *q, int layer, int d)
 }
 
 /* What reaches the layer's input from this direction, with the other's: the last direction's is the sum. */
-static int layer_dx(struct seq *q, int layer, int d)
+static int layer_dx(struct layers *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	int done = d == rnn->net.directions - 1, reorder = d && !q->steps.straight;
+	int done = d == rnn->net.directions - 1, reorder = d && !q->steps.is_dense;
 	int64_t width = q->scan.width, N = q->steps.N;
-	struct cg_matrix sums = { q->room->dx[reorder], width, 1 }, other = { q->room->dx[0], width, 1 }, c = sums;
+	struct cg_matrix sums = { q->workspace->dx[reorder], width, 1 }, other = { q->workspace->dx[0], width, 1 }, c = sums;
 	struct cg_matrix to = { q->call->input_backprop, rnn->net.I, 0 };
 
 	if (!layer && !cg_present(to.mem))
 		return CG_OK;
 	if (reorder)
-		CG_TRY(move(q, (struct cg_rows){ .rows = N, .columns = width, .src = other, .dst = sums, .from = q->steps.cross }));
+		CG_TRY(move(q, (struct cg_rows){ .rows = N, .columns = width, .src = other, .dst = sums, .from = q->steps.reversed_index }));
 	if (done && layer)
-		c = (struct cg_matrix){ q->room->dx_real, width, 0 };
-	else if (done && q->steps.straight)
+		c = (struct cg_matrix){ q->workspace->dx_real, width, 0 };
+	else if (done && q->steps.is_dense)
 		c = to;
 	CG_TRY(cg_recurrence_dx(&q->scan, d > 0, sums, c));
-	if (!done || layer || q->steps.straight)
+	if (!done || layer || q->steps.is_dense)
 		return CG_OK;
 	CG_TRY(clear(q, to.mem, q->steps.T * q->steps.B * rnn->net.I, 1));
 	return move(q, (struct cg_rows){ .rows = N, .columns = width, .src = sums, .dst = to, .to = q->steps.row[d] });
@@ -473,7 +473,7 @@ static int layer_dx(struct seq *q, int layer, int d)
 int cg_layers_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
                     struct cg_mem work)
 {
-	struct seq q;
+	struct layers q;
 
 	CG_TRY(open(&q, stream, rnn, call, shape, work, CG_GRAD));
 	CG_TRY(project(&q, rnn->net.layers - 1));

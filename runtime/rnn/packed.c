@@ -71,7 +71,7 @@ static void sort_rows(struct held *held, int64_t *n, int64_t *off, int64_t *orde
 }
 
 /* The arrays in the order in which they lie, each with its place on the device; together the elements of all. */
-struct arrays { int64_t *n, *off, *order, *last, *row[2], *t[2], *b, *cross, *prev; };
+struct arrays { int64_t *n, *off, *order, *last, *row[2], *t[2], *b, *reversed_index, *prev; };
 
 static size_t lay_out(struct held *held, int64_t *base, struct cg_mem device, struct arrays *a)
 {
@@ -80,7 +80,7 @@ static size_t lay_out(struct held *held, int64_t *base, struct cg_mem device, st
 	const struct { int64_t **array, elements; struct cg_mem *mem; } list[] = {
 		{ &a->n, s->S + 1, NULL }, { &a->off, s->S, NULL }, { &a->order, s->B, &s->order }, { &a->last, s->B, &s->last },
 		{ &a->row[0], s->N, &s->row[0] }, { &a->row[1], two ? s->N : 0, &s->row[1] }, { &a->t[0], s->N, &s->t[0] },
-		{ &a->t[1], two ? s->N : 0, &s->t[1] }, { &a->b, s->N, &s->b }, { &a->cross, two ? s->N : 0, &s->cross },
+		{ &a->t[1], two ? s->N : 0, &s->t[1] }, { &a->b, s->N, &s->b }, { &a->reversed_index, two ? s->N : 0, &s->reversed_index },
 		{ &a->prev, s->N, &s->prev },
 	};
 	size_t at = 0;
@@ -112,7 +112,7 @@ static void fill(struct held *held, const struct arrays *a)
 				a->row[d][p] = held->time_major ? t * steps->B + b : b * steps->T + t;
 			}
 			if (held->directions == 2)
-				a->cross[p] = a->off[ends - s] + k;
+				a->reversed_index[p] = a->off[ends - s] + k;
 			if (s == ends)
 				a->last[k] = p;
 		}
@@ -218,7 +218,7 @@ int cg_packed_get(struct cg_stream *stream, const struct cg_rnn *rnn, const stru
 	struct held *held;
 
 	if (shape->is_dense) {
-		*steps = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .straight = 1 };
+		*steps = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .is_dense = 1 };
 		return CG_OK;
 	}
 	held = (struct held *)cg_stream_attachment(stream, &steps_of_a_call, sizeof *held);

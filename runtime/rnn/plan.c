@@ -127,16 +127,16 @@ static void say(struct cg_rnn *rnn)
 /* ---- the fingerprint ---- */
 
 /* Of all that makes a reserve one plan's, and its rows stand as they do. */
-static void take_print(struct cg_rnn *rnn)
+static void set_fingerprint(struct cg_rnn *rnn)
 {
 	const struct cg_network *net = &rnn->net;
 	const int64_t numbers[] = { rnn->options, net->dtype, net->layers, net->directions, net->skip, net->I, net->U, net->P,
 	                            net->time_major };
 
-	rnn->print = cg_fingerprint(cg_cell_digest(rnn->net.cell), numbers, sizeof numbers);
-	rnn->print = cg_fingerprint(rnn->print, rnn->values, sizeof rnn->values);
-	rnn->print = cg_fingerprint(rnn->print, &rnn->net.dropout, sizeof rnn->net.dropout);
-	rnn->print = cg_fingerprint(rnn->print, &rnn->net.seed, sizeof rnn->net.seed);
+	rnn->fingerprint = cg_fingerprint(cg_cell_digest(rnn->net.cell), numbers, sizeof numbers);
+	rnn->fingerprint = cg_fingerprint(rnn->fingerprint, rnn->values, sizeof rnn->values);
+	rnn->fingerprint = cg_fingerprint(rnn->fingerprint, &rnn->net.dropout, sizeof rnn->net.dropout);
+	rnn->fingerprint = cg_fingerprint(rnn->fingerprint, &rnn->net.seed, sizeof rnn->net.seed);
 }
 
 /* ---- opening ---- */
@@ -171,7 +171,7 @@ int cg_rnn_describe(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 	CG_TRY(read_values(rnn, c));
 	say(rnn);
 	CG_TRY(cg_rnn_lay_out_cell(rnn));
-	take_print(rnn);
+	set_fingerprint(rnn);
 	return cg_network_count(&rnn->net);
 }
 

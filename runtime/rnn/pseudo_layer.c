@@ -34,10 +34,10 @@ void cg_rnn_fill_recurrence(const struct cg_rnn *rnn, int pass, int pseudo_layer
 	w->bytes[1] = cg_acc_bytes(rnn->net.dtype);
 	w->values = rnn->values;
 	w->gate = rnn->gates;
-	w->runs = rnn->runs;
+	w->ranges = rnn->ranges;
 	w->first = rnn->first;
 	w->feed_saved = rnn->feed_saved[pass != CG_FORWARD];
-	w->n_runs = rnn->n_runs;
+	w->n_ranges = rnn->n_ranges;
 	w->n_blocks = rnn->n_blocks;
 	w->output = rnn->output;
 	w->saved_h = rnn->saved_h;
@@ -63,14 +63,14 @@ int cg_rnn_add_biases(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem 
 
 	r.src = part_of(rnn, pseudo_layer, params, CG_RNN_BIAS_R, 0);
 	CG_TRY(cg_copy_rows(w->stream, &r));
-	for (int k = 0; k < rnn->n_runs; k++) {
-		const struct cg_gate_range *run = &rnn->runs[k];
-		size_t at = (size_t)(run->block * rnn->net.U) * cg_acc_bytes(rnn->net.dtype);
+	for (int k = 0; k < rnn->n_ranges; k++) {
+		const struct cg_gate_range *range = &rnn->ranges[k];
+		size_t at = (size_t)(range->block * rnn->net.U) * cg_acc_bytes(rnn->net.dtype);
 
-		r.columns = run->n * rnn->net.U;
-		r.src = part_of(rnn, pseudo_layer, params, CG_RNN_BIAS_W, run->weight);
+		r.columns = range->n * rnn->net.U;
+		r.src = part_of(rnn, pseudo_layer, params, CG_RNN_BIAS_W, range->weight);
 		r.dst.mem = cg_part(w->bias.mem, at, w->bias.mem.bytes - at);
-		r.add = run->block < rnn->net.n_weights;
+		r.add = range->block < rnn->net.n_weights;
 		CG_TRY(cg_copy_rows(w->stream, &r));
 	}
 	return CG_OK;

@@ -54,22 +54,22 @@ static int64_t off(const struct cg_recurrence *w, int64_t s)
 }
 
 /* The first row of a step in a value that forward keeps: of every step, or of so many in turn. */
-static int64_t kept_row(const struct cg_recurrence *w, int k, int64_t s)
+static int64_t saved_row(const struct cg_recurrence *w, int k, int64_t s)
 {
 	if (s == ALL_STEPS)
 		return 0;
 	return w->in_turn[k] ? s % w->in_turn[k] * w->steps->B : off(w, s);
 }
 
-static struct cg_matrix kept(const struct cg_recurrence *w, int k)
+static struct cg_matrix saved_matrix(const struct cg_recurrence *w, int k)
 {
-	return (struct cg_matrix){ w->kept[k], w->U, k == w->saved_c && is_of_sequence(w) };
+	return (struct cg_matrix){ w->saved[k], w->U, k == w->saved_c && is_of_sequence(w) };
 }
 
 /* The output after a step. */
 static struct cg_matrix h_of(const struct cg_recurrence *w, int64_t s)
 {
-	return at(w, w->h, kept_row(w, w->saved_h, s), 0);
+	return at(w, w->h, saved_row(w, w->saved_h, s), 0);
 }
 
 /* Of a matrix of weights the part of gates from the k-th on. */
@@ -100,7 +100,7 @@ static struct cg_matrix prev_of(const struct cg_recurrence *w, const struct cg_a
 		return (struct cg_matrix){ is_h ? w->prev_h : w->prev_c, w->U, !is_h && is_of_sequence(w) };
 	if (s == ALL_STEPS || !s)
 		return is_h ? w->h_first : w->c_first;
-	return is_h ? h_of(w, s - 1) : at(w, kept(w, w->saved_c), kept_row(w, w->saved_c, s - 1), 0);
+	return is_h ? h_of(w, s - 1) : at(w, saved_matrix(w, w->saved_c), saved_row(w, w->saved_c, s - 1), 0);
 }
 
 static struct cg_matrix state_of(const struct cg_recurrence *w, const struct cg_argument *a, int64_t s)
@@ -108,7 +108,7 @@ static struct cg_matrix state_of(const struct cg_recurrence *w, const struct cg_
 	int is_h = a->index == w->output, k = is_h ? w->saved_h : w->saved_c;
 
 	if (a->order == CG_VALUE)
-		return at(w, kept(w, k), kept_row(w, k, s), 0);
+		return at(w, saved_matrix(w, k), saved_row(w, k, s), 0);
 	if (is_h && w->P)
 		return at(w, (struct cg_matrix){ w->dm, w->U, 1 }, w->every_carry && s != ALL_STEPS ? off(w, s) : 0, 0);
 	if (s == ALL_STEPS)
@@ -120,7 +120,7 @@ static struct cg_matrix state_of(const struct cg_recurrence *w, const struct cg_
 
 static struct cg_matrix saved_of(const struct cg_recurrence *w, int k, int64_t s)
 {
-	return at(w, kept(w, k), kept_row(w, k, s), 0);
+	return at(w, saved_matrix(w, k), saved_row(w, k, s), 0);
 }
 
 static struct cg_matrix feed_of(const struct cg_recurrence *w, const struct cg_argument *a, int64_t s)
@@ -291,17 +291,17 @@ static int input_products(const struct cg_recurrence *w)
 		if (w->skip || !w->gate[k].takes_input)
 			CG_TRY(move(w, N, w->U, at(w, w->bias, 0, column), at(w, gates(w), 0, column), 0));
 	}
-	for (int k = 0; k < w->n_runs; k++) {
-		const struct cg_gate_range *run = &w->runs[k];
-		struct cg_gemm g = { .m = N, .n = run->n * w->U, .k = w->width, .transpose_b = !w->by_input, .a = w->x };
+	for (int k = 0; k < w->n_ranges; k++) {
+		const struct cg_gate_range *range = &w->ranges[k];
+		struct cg_gemm g = { .m = N, .n = range->n * w->U, .k = w->width, .transpose_b = !w->by_input, .a = w->x };
 
-		for (int j = 0; w->skip && j < run->n; j++)
-			CG_TRY(move(w, N, w->U, w->x, at(w, gates(w), 0, (run->block + j) * w->U), 1));
+		for (int j = 0; w->skip && j < range->n; j++)
+			CG_TRY(move(w, N, w->U, w->x, at(w, gates(w), 0, (range->block + j) * w->U), 1));
 		if (w->skip)
 			continue;
-		g.b = of_gates(w, w->input.value, run->weight);
-		g.start = at(w, w->bias, 0, run->block * w->U);
-		g.c = at(w, gates(w), 0, run->block * w->U);
+		g.b = of_gates(w, w->input.value, range->weight);
+		g.start = at(w, w->bias, 0, range->block * w->U);
+		g.c = at(w, gates(w), 0, range->block * w->U);
 		CG_TRY(multiply(w, &g));
 	}
 	return CG_OK;
@@ -327,7 +327,7 @@ int cg_recurrence_project(const struct cg_recurrence *w, int64_t row, int64_t n)
 {
 	struct cg_gemm g = { .m = n, .n = w->P, .k = w->U, .transpose_b = 1 };
 
-	g.a = at(w, kept(w, w->saved_h), row, 0);
+	g.a = at(w, saved_matrix(w, w->saved_h), row, 0);
 	g.b = w->projection.value;
 	g.c = at(w, w->h, row, 0);
 	return multiply(w, &g);
@@ -406,7 +406,7 @@ static int gather_prev(const struct cg_recurrence *w, struct cg_matrix src, stru
 
 	if (!n)
 		return CG_OK;
-	if (w->steps->straight) {
+	if (w->steps->is_dense) {
 		r.src = at(w, src, w->direction ? n : 0, 0);
 		r.dst = at(w, dst, w->direction ? 0 : n, 0);
 	} else {
@@ -471,11 +471,11 @@ static int recurrent_weights(const struct cg_recurrence *w)
 
 static int input_weights(const struct cg_recurrence *w)
 {
-	for (int k = 0; k < w->n_runs && !w->skip; k++) {
-		const struct cg_gate_range *run = &w->runs[k];
-		struct cg_matrix c = of_gates(w, w->input.grad, run->weight);
+	for (int k = 0; k < w->n_ranges && !w->skip; k++) {
+		const struct cg_gate_range *range = &w->ranges[k];
+		struct cg_matrix c = of_gates(w, w->input.grad, range->weight);
 
-		CG_TRY(weights(w, w->by_input, w->steps->N, at(w, d_gates(w), 0, run->block * w->U), run->n * w->U, w->x, w->width,
+		CG_TRY(weights(w, w->by_input, w->steps->N, at(w, d_gates(w), 0, range->block * w->U), range->n * w->U, w->x, w->width,
 		               w->accumulate ? c : none, c));
 	}
 	return CG_OK;
@@ -507,7 +507,7 @@ static int params_backprop(const struct cg_recurrence *w)
 	if (cg_present(w->recurrent.grad.mem))
 		CG_TRY(recurrent_weights(w));
 	if (cg_present(c.mem))
-		CG_TRY(weights(w, 0, w->steps->N, w->dh, w->P, kept(w, w->saved_h), w->U, w->accumulate ? c : none, c));
+		CG_TRY(weights(w, 0, w->steps->N, w->dh, w->P, saved_matrix(w, w->saved_h), w->U, w->accumulate ? c : none, c));
 	return w->wants_sums ? sums(w) : CG_OK;
 }
 
@@ -519,24 +519,24 @@ int cg_recurrence_backward(const struct cg_recurrence *w)
 	if (cg_present(w->prev_h) && cg_present(w->recurrent.grad.mem))
 		CG_TRY(gather_prev(w, w->h, w->h_first, (struct cg_matrix){ w->prev_h, w->H, 0 }));
 	if (cg_present(w->prev_c) && w->wants_sums && w->steps->S > 1)
-		CG_TRY(gather_prev(w, kept(w, w->saved_c), w->c_first, (struct cg_matrix){ w->prev_c, w->U, is_of_sequence(w) }));
+		CG_TRY(gather_prev(w, saved_matrix(w, w->saved_c), w->c_first, (struct cg_matrix){ w->prev_c, w->U, is_of_sequence(w) }));
 	return params_backprop(w);
 }
 
 int cg_recurrence_dx(const struct cg_recurrence *w, int add, struct cg_matrix sums, struct cg_matrix c)
 {
-	for (int k = 0; k < w->n_runs; k++) {
-		const struct cg_gate_range *run = &w->runs[k];
-		struct cg_gemm g = { .m = w->steps->N, .n = w->width, .k = run->n * w->U, .transpose_b = w->by_input };
+	for (int k = 0; k < w->n_ranges; k++) {
+		const struct cg_gate_range *range = &w->ranges[k];
+		struct cg_gemm g = { .m = w->steps->N, .n = w->width, .k = range->n * w->U, .transpose_b = w->by_input };
 
-		g.a = at(w, d_gates(w), 0, run->block * w->U);
-		for (int j = 0; w->skip && j < run->n; j++, add = 1)
+		g.a = at(w, d_gates(w), 0, range->block * w->U);
+		for (int j = 0; w->skip && j < range->n; j++, add = 1)
 			CG_TRY(move(w, g.m, w->U, at(w, g.a, 0, j * w->U), sums, add));
 		if (w->skip)
 			continue;
-		g.b = of_gates(w, w->input.value, run->weight);
+		g.b = of_gates(w, w->input.value, range->weight);
 		g.start = add ? sums : none;
-		g.c = k < w->n_runs - 1 ? sums : c;
+		g.c = k < w->n_ranges - 1 ? sums : c;
 		CG_TRY(multiply(w, &g));
 		add = 1;
 	}

@@ -9,13 +9,13 @@
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: reserve: " __VA_ARGS__)
 
-struct header { char magic[8]; uint64_t print, lengths, counter; int64_t T, B, N, first_step; };
+struct header { char magic[8]; uint64_t fingerprint, lengths, counter; int64_t T, B, N, first_step; };
 _Static_assert(sizeof(struct header) == CG_RESERVE_HEADER, "a header fills its place");
 _Static_assert(sizeof(struct header) == sizeof((struct cg_stream *)0)->header, "and the one that a stream has for it");
 
 static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_call *c, const struct cg_rnn_shape *shape)
 {
-	struct header h = { .magic = "cellgrad", .print = rnn->print, .counter = c->counter, .T = shape->T, .B = shape->B,
+	struct header h = { .magic = "cellgrad", .fingerprint = rnn->fingerprint, .counter = c->counter, .T = shape->T, .B = shape->B,
 	                    .N = shape->N, .first_step = c->first_step };
 
 	/* Rows that are all whole are the same whether their lengths are said or not. */
@@ -64,7 +64,7 @@ int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const s
 		return CG_OK;
 	if (memcmp(want.magic, got.magic, sizeof want.magic))
 		return REFUSE("expected what a forward of this plan wrote, got something else");
-	if (want.print != got.print)
+	if (want.fingerprint != got.fingerprint)
 		return REFUSE("expected one of this plan's, got one of a network that is another");
 	if (want.T != got.T || want.B != got.B)
 		return REFUSE("expected that of a call of T=%lld, B=%lld, got one of T=%lld, B=%lld", (long long)want.T, (long long)want.B,

@@ -28,7 +28,7 @@ struct cg_rnn_workspace {
 	struct cg_mem h[2][2];                   /* of a layer and the one below, by direction, where h is not in the reserve */
 	struct cg_mem d_gates, d_feed[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c, partial, sum;
 	struct cg_mem dx[2], dx_real, dy[2];     /* dx: sums in acc; of the other direction in its own order */
-	struct cg_mem kept[CG_RNN_SAVED_MAX];         /* without a reserve */
+	struct cg_mem saved[CG_RNN_SAVED_MAX];         /* without a reserve */
 };
 
 /* What follows from the sizes and lengths of a call: worked out once for each, and handed down. */
@@ -45,7 +45,7 @@ struct cg_rnn {
 	struct cg_context *context;              /* held, like the cell */
 	struct cg_network net;                   /* what was asked for, as vendors' libraries read it, too */
 	int options;
-	uint64_t print;                          /* of all that makes a reserve this plan's */
+	uint64_t fingerprint;                          /* of all that makes a reserve this plan's */
 	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
 	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];  /* beyond: of calls of more steps than the vendor takes */
 	int by_name;                             /* the route was asked for */
@@ -55,14 +55,14 @@ struct cg_rnn {
 
 	struct cg_rnn_gate gates[CG_GATES_MAX];
 	int n_blocks;                            /* of U columns of pre-activations */
-	struct cg_gate_range runs[CG_GATES_MAX];
-	int n_runs;
+	struct cg_gate_range ranges[CG_GATES_MAX];
+	int n_ranges;
 	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; ends with G */
 	int vectors[CG_WEIGHTS_MAX];             /* per-unit weights of the options that are on, by the cell's index */
 	int state, output;                       /* among the cell's prevs; state -1: none */
-	struct cg_rnn_saved kept[CG_RNN_SAVED_MAX];    /* the cell's saves, then the output and the state where it does not save them */
+	struct cg_rnn_saved saved[CG_RNN_SAVED_MAX];    /* the cell's saves, then the output and the state where it does not save them */
 	int n_saved, saved_h, saved_c;
-	/* By pass (0 forward, 1 gradient) and stage: among the kept, what the product after the stage multiplies; -1: memory of its own. */
+	/* By pass (0 forward, 1 gradient) and stage: among the saved values, what the product after the stage multiplies; -1: memory of its own. */
 	signed char feed_saved[2][CG_STAGES_MAX];
 	int sum_values;                          /* of the largest of the gradient's sums; what they read beside the gates' adjoints: */
 	int sums_prev_h, sums_prev_c, sums_carry;
@@ -81,21 +81,21 @@ struct cg_rnn {
  */
 struct cg_packed {
 	int64_t T, B, N, S;                      /* N: valid rows, of all steps; S: the longest length */
-	int straight;                            /* packed rows are the caller's; the index arrays are absent */
-	int64_t *n, *off;                        /* [S], straight: NULL */
+	int is_dense;                            /* packed rows are the caller's; the index arrays are absent */
+	int64_t *n, *off;                        /* [S], dense: NULL */
 	/* int64, of the device's: */
 	struct cg_mem order, last;               /* [B]: the batch row of a sorted one; the packed row of its last step */
 	struct cg_mem row[2], t[2], b;           /* [N], by direction: the caller's row, its time, its batch row */
-	struct cg_mem cross;                     /* [N]: the packed row that the other direction has for the same time and batch row */
+	struct cg_mem reversed_index;                     /* [N]: the packed row that the other direction has for the same time and batch row */
 	struct cg_mem prev;                      /* [N]: the row of the step before; of the first step its place among the sorted */
 };
 static inline int64_t cg_packed_rows(const struct cg_packed *steps, int64_t s)
 {
-	return steps->straight ? steps->B : steps->n[s];
+	return steps->is_dense ? steps->B : steps->n[s];
 }
 static inline int64_t cg_packed_offset(const struct cg_packed *steps, int direction, int64_t s)
 {
-	return !steps->straight ? steps->off[s] : steps->B * (direction ? steps->T - 1 - s : s);
+	return !steps->is_dense ? steps->off[s] : steps->B * (direction ? steps->T - 1 - s : s);
 }
 /* Sets N, the longest and is_whole by one pass over the lengths, which are refused where one is less than 0 or more than T. */
 int  cg_packed_count(struct cg_rnn_shape *);
@@ -165,7 +165,7 @@ size_t cg_layers_work(const struct cg_rnn *, int pass, const struct cg_rnn_shape
 size_t cg_layers_reserve(const struct cg_rnn *, int64_t N);
 /* What the first pseudo-layer keeps there, and the bytes from it to the next one's. */
 struct cg_rnn_saved_values { struct cg_mem values[CG_RNN_SAVED_MAX], gates; size_t bytes; };
-void cg_seq_place_kept(const struct cg_rnn *, int64_t N, struct cg_mem reserve, struct cg_rnn_saved_values *);
+void cg_layers_place_saved(const struct cg_rnn *, int64_t N, struct cg_mem reserve, struct cg_rnn_saved_values *);
 
 /* ---- layers.c ---- */
 
@@ -191,10 +191,10 @@ struct cg_recurrence {
 	size_t bytes[2];                         /* of an element of the dtype, of acc */
 	const double *values;                    /* of its params, rounded */
 	const struct cg_rnn_gate *gate;
-	const struct cg_gate_range *runs;
+	const struct cg_gate_range *ranges;
 	const int *first;
 	const signed char *feed_saved;            /* of the pass */
-	int n_runs, n_blocks, output, saved_h, saved_c, uses_h_prev;
+	int n_ranges, n_blocks, output, saved_h, saved_c, uses_h_prev;
 
 	/* Where its weights lie.  A matrix is of all gates: [gates U, in], the way of cuDNN and PyTorch, or by_input [in, gates U],
 	 * TensorFlow's. */
@@ -205,9 +205,9 @@ struct cg_recurrence {
 	struct cg_mem d_bias[2];                 /* [gates U]; of bW and bR, where there are two */
 
 	struct cg_matrix x;                      /* [N, width] */
-	struct cg_mem kept[CG_RNN_SAVED_MAX];         /* [N, U] each; absent where nobody reads it */
+	struct cg_mem saved[CG_RNN_SAVED_MAX];         /* [N, U] each; absent where nobody reads it */
 	unsigned char in_turn[CG_RNN_SAVED_MAX];      /* 0, or the steps that have room: [in_turn B, U] */
-	struct cg_matrix h;                      /* [N, H]: what is kept of the output, or its projection */
+	struct cg_matrix h;                      /* [N, H]: the saved output, or its projection */
 	struct cg_matrix h_first, c_first;       /* [B, H] real, [B, U]: before the first step, sorted */
 	struct cg_matrix bias;                   /* one row of blocks U */
 	struct cg_mem gates;                     /* [N, blocks U] acc */
@@ -240,7 +240,7 @@ struct cg_gemm cg_recurrence_product(int dtype, int back, int by_input, int64_t 
  * steps' products win back. */
 enum { CG_STEPS_TO_PACK = 8 };
 size_t cg_scan_packed(const struct cg_context *, const struct cg_gemm *, int64_t N);
-/* h of so many packed rows from what is kept of the output. */
+/* h of so many packed rows from the saved output. */
 int cg_recurrence_project(const struct cg_recurrence *, int64_t row, int64_t n);
 int cg_recurrence_backward(const struct cg_recurrence *);
 /* What reaches h or c at step s from the step after; s -1: a network's place for what reaches h_first or c_first. */

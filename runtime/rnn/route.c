@@ -51,12 +51,12 @@ int cg_rnn_check_route(const char *route)
 }
 
 /* A reserve is of one route, and of one version of its library. */
-static void take_print(struct cg_rnn *rnn, const struct cg_net_route *route)
+static void set_fingerprint(struct cg_rnn *rnn, const struct cg_net_route *route)
 {
 	uint64_t stamp = route->stamp(rnn->vendor);
 
-	rnn->print = cg_fingerprint(rnn->print, route->name, strlen(route->name));
-	rnn->print = cg_fingerprint(rnn->print, &stamp, sizeof stamp);
+	rnn->fingerprint = cg_fingerprint(rnn->fingerprint, route->name, strlen(route->name));
+	rnn->fingerprint = cg_fingerprint(rnn->fingerprint, &stamp, sizeof stamp);
 }
 
 static void say_beyond(struct cg_rnn *rnn, const struct cg_net_route *route)
@@ -95,7 +95,7 @@ int cg_rnn_open_route(struct cg_rnn *rnn, const char *wanted)
 	snprintf(rnn->route, sizeof rnn->route, "%s", route->name);
 	rnn->by_name = wanted != NULL;
 	say_beyond(rnn, route);
-	take_print(rnn, route);
+	set_fingerprint(rnn, route);
 	return CG_OK;
 }
 

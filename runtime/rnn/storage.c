@@ -38,7 +38,7 @@ static void take_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t
 			r->feed[k] = cg_work_alloc(work, B, rnn->net.U, real);
 	for (int k = 0; k < rnn->n_saved && !rnn->net.training; k++)
 		if (k != rnn->saved_h || rnn->net.P)
-			r->kept[k] = cg_work_alloc(work, cg_rnn_is_read_later(rnn, k) ? N : B, rnn->net.U, rnn->kept[k].acc ? acc : real);
+			r->saved[k] = cg_work_alloc(work, cg_rnn_is_read_later(rnn, k) ? N : B, rnn->net.U, rnn->saved[k].acc ? acc : real);
 }
 
 static void take_backward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, int is_dense,
@@ -104,26 +104,26 @@ size_t cg_layers_work(const struct cg_rnn *rnn, int pass, const struct cg_rnn_sh
 /* ---- the reserve ---- */
 
 /* The header, then the pseudo-layers one after the other. */
-void cg_seq_place_kept(const struct cg_rnn *rnn, int64_t N, struct cg_mem reserve, struct cg_rnn_saved_values *kept)
+void cg_layers_place_saved(const struct cg_rnn *rnn, int64_t N, struct cg_mem reserve, struct cg_rnn_saved_values *saved)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
 	struct cg_work work = { .mem = reserve, .used = CG_RESERVE_HEADER };
 
 	for (int k = 0; k < rnn->n_saved; k++)
-		kept->values[k] = cg_work_alloc(&work, N, rnn->net.U, rnn->kept[k].acc ? acc : real);
+		saved->values[k] = cg_work_alloc(&work, N, rnn->net.U, rnn->saved[k].acc ? acc : real);
 	if (rnn->keeps_gates)
-		kept->gates = cg_work_alloc(&work, N, rnn->n_blocks * rnn->net.U, acc);
-	kept->bytes = work.used - CG_RESERVE_HEADER;
+		saved->gates = cg_work_alloc(&work, N, rnn->n_blocks * rnn->net.U, acc);
+	saved->bytes = work.used - CG_RESERVE_HEADER;
 }
 
 size_t cg_layers_reserve(const struct cg_rnn *rnn, int64_t N)
 {
 	static const struct cg_mem absent = { .bytes = 0 };
-	struct cg_rnn_saved_values kept;
+	struct cg_rnn_saved_values saved;
 	size_t bytes;
 
-	cg_seq_place_kept(rnn, N, absent, &kept);
-	if (__builtin_mul_overflow(kept.bytes, (int64_t)rnn->net.layers * rnn->net.directions, &bytes) ||
+	cg_layers_place_saved(rnn, N, absent, &saved);
+	if (__builtin_mul_overflow(saved.bytes, (int64_t)rnn->net.layers * rnn->net.directions, &bytes) ||
 	    __builtin_add_overflow(bytes, CG_RESERVE_HEADER, &bytes))
 		return SIZE_MAX;
 	return bytes;
