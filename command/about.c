@@ -225,7 +225,7 @@ const struct cg_port *about_gradient_by(const struct about *a, const struct cg_p
 	return NULL;
 }
 
-int about_origin(const struct about *a, const struct cg_port *p)
+int about_find_origin(const struct about *a, const struct cg_port *p)
 {
 	const struct cg_port *other = a->is_grad && a->pair ? find(a->pair, p->name, strlen(p->name)) : NULL;
 

@@ -42,7 +42,7 @@ const char *about_needed_for(const struct about *, const struct cg_port *, char 
 
 /* Whose an input is: of an op that is no gradient; of a gradient, its forward op's input or output, or a gradient from above. */
 enum about_origin { AN_INPUT, ITS_INPUT, ITS_OUTPUT, FROM_ABOVE, ORIGINS };
-int  about_origin(const struct about *, const struct cg_port *);
+int  about_find_origin(const struct about *, const struct cg_port *);
 /* What of the forward op an argument of its gradient is the gradient by: "d_h" "h_grad" "h_backprop" -> "h"; or NULL. */
 const struct cg_port *about_gradient_by(const struct about *, const struct cg_port *);
 /* Does the gradient take this output of the op? */

@@ -105,7 +105,7 @@ static int show_list(int json)
 {
 	struct list list = { .table = { .columns = "lrr" }, .json = json };
 	struct cg_cache_directory place;
-	int code = cg_cache_list(list_one, &list), shown = print_table(&list.table, "");
+	int code = cg_cache_list(list_one, &list), shown = print_all_rows(&list.table, "");
 
 	if (code || shown || json)
 		return code ? code : shown;

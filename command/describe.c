@@ -54,7 +54,7 @@ static int show_symbols(const struct about *a)
 		}
 	if (t.n)
 		printf("\nSizes:\n");
-	CG_TRY(print_table(&t, "  "));
+	CG_TRY(print_all_rows(&t, "  "));
 	if (a->row->gates && about_multiples(a))
 		printf("A multiple of a size is the gates %s, one after the other.\n", a->row->gates);
 	for (const struct cg_port *p = a->row->ports; p->name && about_order(a); p++) {
@@ -101,7 +101,7 @@ static int before_last(const struct about *a, const char *head, int origin)
 	char list[ABOUT_LIST];
 
 	for (const struct cg_port *p = a->row->ports; p->name; p++)
-		if (p->flow == CG_IN && about_origin(a, p) == origin) {
+		if (p->flow == CG_IN && about_find_origin(a, p) == origin) {
 			name = widest(name, port_name(p, list));
 			shape = widest(shape, about_shape(a, p, list));
 			need = widest(need, about_needed(a, p, list));
@@ -120,7 +120,7 @@ static int show_inputs(const struct about *a)
 		snprintf(head, sizeof head, "%s%s", heads[origin],
 		         a->pair && (origin == ITS_INPUT || origin == ITS_OUTPUT) ? about_name(a, a->pair) : "");
 		for (const struct cg_port *p = a->row->ports; p->name; p++) {
-			if (p->flow != CG_IN || about_origin(a, p) != origin)
+			if (p->flow != CG_IN || about_find_origin(a, p) != origin)
 				continue;
 			if (!t.n) {
 				print_row(&t, head, "shape", NULL);
@@ -134,7 +134,7 @@ static int show_inputs(const struct about *a)
 		}
 		if (t.n)
 			putchar('\n');
-		CG_TRY(print_table(&t, "  "));
+		CG_TRY(print_all_rows(&t, "  "));
 	}
 	return CG_OK;
 }
@@ -169,7 +169,7 @@ static int show_outputs(const struct about *a)
 			port_columns(a, &t, p);
 			print_cell(&t, "%s", remark(a, p, list));
 		}
-	return print_table(&t, "  ");
+	return print_all_rows(&t, "  ");
 }
 
 /* What a port's name and shape do not say; "": nothing. */
@@ -199,7 +199,7 @@ static int show_notes(const struct about *a)
 		}
 	if (t.n)
 		putchar('\n');
-	return print_table(&t, "  ");
+	return print_all_rows(&t, "  ");
 }
 
 /* extra: those that only our name has. */
@@ -229,7 +229,7 @@ static int show_attributes(const struct about *a, int extra)
 	}
 	if (t.n)
 		printf(extra ? "\nOurs alone, not of %s:\n" : "\n%.0s", a->row->tensorflow);
-	return print_table(&t, "  ");
+	return print_all_rows(&t, "  ");
 }
 
 static int show(const struct about *a)

@@ -74,7 +74,7 @@ static json_t *inputs_json(const struct about *a)
 		if (p->flow != CG_IN)
 			continue;
 		port = port_json(a, p);
-		json_object_set_new(port, "of", json_string(origins[about_origin(a, p)]));
+		json_object_set_new(port, "of", json_string(origins[about_find_origin(a, p)]));
 		json_object_set_new(port, "needed", json_string(about_needed(a, p, list)));
 		json_object_set_new(port, "needed_in_c_for", needed_json(a, p));
 		json_array_append_new(all, port);

@@ -81,7 +81,7 @@ static int list(int json)
 		print_cell(&t, "%d", cell->n_stages);
 		print_cell(&t, "%s", cell->n_options ? cell_options(cell, ~0, ",", names) : "-");
 	}
-	return print_table(&t, "");
+	return print_all_rows(&t, "");
 }
 
 /* ---- one kernel ---- */
@@ -220,7 +220,7 @@ static int make_texts(struct emit *e, int header, int manifest, int json)
 	return code ? command_own(code, NULL) : CG_OK;
 }
 
-static int emit(struct emit *e, const struct options *o, int *working)
+static int run_emit(struct emit *e, const struct options *o, int *working)
 {
 	const char *output = o->value[OUTPUT], *manifest = o->value[MANIFEST];
 	int show_manifest = manifest && !strcmp(manifest, "-"), json = !!o->value[OPTION_JSON];
@@ -273,7 +273,7 @@ int command_emit(int argc, const char **argv)
 	else if (!code && o.value[LIST])
 		code = list(!!o.value[OPTION_JSON]);
 	else if (!code)
-		code = (o.value[SOURCE] ? source : emit)(&e, &o, &working);
+		code = (o.value[SOURCE] ? source : run_emit)(&e, &o, &working);
 	cg_text_free(e.source);
 	cg_text_free(e.header);
 	cg_text_free(e.manifest);

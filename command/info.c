@@ -209,7 +209,7 @@ static int show_ops(json_t *devices)
 			if (opens(d))
 				print_dtypes(&t, json_object_get(json_object_get(d, "ops"), op->name));
 	}
-	code = print_table(&t, "  ");
+	code = print_all_rows(&t, "  ");
 	cg_memory(letters, 0);
 	return code;
 }
@@ -261,13 +261,13 @@ static int show_networks(json_t *devices)
 	if (!letters)
 		return CG_NO_MEMORY;
 	begin_columns(&t, devices, letters, "cell", "options");
-	for (int i = 0; inspect_cell(i, &kind); i++) {
+	for (int i = 0; inspect_find_cell(i, &kind); i++) {
 		print_row(&t, kind.cell, kind.options, NULL);
 		json_array_foreach(devices, k, d)
 			if (opens(d))
 				print_routes(&t, json_object_get(json_object_get(d, "networks"), inspect_key(&kind, key)));
 	}
-	code = print_table(&t, "  ");
+	code = print_all_rows(&t, "  ");
 	cg_memory(letters, 0);
 	json_array_foreach(devices, k, d)
 		if (opens(d) && cg_inspect_has_networks(cg_inspect_find(text_of(d, "name")))) {
@@ -289,7 +289,7 @@ static int show_rounding(void)
 		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 			if (roundings[dtype])
 				print_row(&t, route, cg_dtype_name(dtype), roundings[dtype], NULL);
-	return print_table(&t, "  ");
+	return print_all_rows(&t, "  ");
 }
 
 static json_t *rounding_json(void)
@@ -342,7 +342,7 @@ static int show(json_t *devices, json_t *unnamed)
 	printf("cellgrad %s\n\nDevices:\n", cg_version());
 	json_array_foreach(devices, k, d)
 		print_row(&t, text_of(d, "name"), text_of(d, "about"), NULL);
-	CG_TRY(print_table(&t, "  "));
+	CG_TRY(print_all_rows(&t, "  "));
 	show_default(unnamed);
 	show_variables();
 	show_cache();

@@ -15,7 +15,7 @@ static const int dtypes[] = { CG_DTYPES_SHOWN };
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 _Static_assert((int)DTYPES == (int)CG_DTYPE_COUNT, "CG_DTYPES_SHOWN lacks a dtype");
 
-int inspect_cell(int k, struct inspect_cell *kind)
+int inspect_find_cell(int k, struct inspect_cell *kind)
 {
 	const char *name;
 
@@ -93,7 +93,7 @@ static json_t *networks_of(struct cg_context *context)
 	json_t *all = json_object();
 	struct inspect_cell kind;
 
-	for (int i = 0; inspect_cell(i, &kind); i++) {
+	for (int i = 0; inspect_find_cell(i, &kind); i++) {
 		json_t *routes = json_object();
 
 		for (int k = 0; k < DTYPES; k++)

@@ -20,7 +20,7 @@ json_t *inspect_why(const char *where);
 
 /* The k-th built-in cell, without its options and then with all of them; 0 past the last. */
 struct inspect_cell { const char *cell; char options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)]; };
-int inspect_cell(int k, struct inspect_cell *);
+int inspect_find_cell(int k, struct inspect_cell *);
 /* The cell's name in "networks". */
 enum { INSPECT_KEY = sizeof(struct inspect_cell) + CG_NAME_MAX };
 const char *inspect_key(const struct inspect_cell *, char key[INSPECT_KEY]);

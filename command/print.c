@@ -180,7 +180,7 @@ static int width(const char *cell)
 	return n;
 }
 
-int print_table(struct print_table *t, const char *indent)
+int print_all_rows(struct print_table *t, const char *indent)
 {
 	size_t columns = strlen(t->columns);
 

@@ -39,7 +39,7 @@ void print_cell(struct print_table *, const char *format, ...) __attribute__((fo
 /* Cells as they are; the list ends with NULL. */
 void print_row(struct print_table *, ...) __attribute__((sentinel));
 /* Prints the rows, each after the indent, and frees them; CG_NO_MEMORY. */
-int  print_table(struct print_table *, const char *indent);
+int  print_all_rows(struct print_table *, const char *indent);
 
 /* Gives jansson our memory, and counts the requests that were refused: jansson overlooks some, and would go on with half a
  * string or fall over, so what was refused is asked of malloc once more, and the caller gives up when jansson is done. */
@@ -48,7 +48,7 @@ unsigned print_json_lost(void);
 
 /* A long text on standard output. */
 void print_text(const char *);
-/* Why standard output was not written by print_text, print_table or print_json: an errno, 0 where nothing is known. */
+/* Why standard output was not written by print_text, print_all_rows or print_json: an errno, 0 where nothing is known. */
 int  print_trouble(void);
 
 /* One object on a line of its own, then gone; CG_NO_MEMORY when it is NULL. */

@@ -80,7 +80,7 @@ static int measure(struct cg_context *context, const struct cg_op *row, int dtyp
 	context->backend = whole;
 	if (!code)
 		printf("| %s | %s | %lld | %lld | %lld | %lld | %.4f | %.4f | %.4f | %.0f%% |\n", row->name, cg_dtype_name(dtype),
-		       (long long)problem_size(&p, "T"), (long long)size[1], (long long)size[2], (long long)size[3],
+		       (long long)problem_get_size(&p, "T"), (long long)size[1], (long long)size[2], (long long)size[3],
 		       result[0].median, result[1].median, result[2].median, 100 * result[1].median / result[0].median);
 	free(p.op);
 	return code;

@@ -294,7 +294,7 @@ static int measure(struct bench *b, struct cg_context *context, int *working)
 	return code;
 }
 
-static int bench(struct bench *b, int *working)
+static int run_bench(struct bench *b, int *working)
 {
 	const char *plot = b->options->value[PLOT];
 	struct cg_context *context;
@@ -322,7 +322,7 @@ int command_bench(int argc, const char **argv)
 	if (!code && o.value[OPTION_HELP])
 		options_help(&o, usage, text);
 	else if (!code)
-		code = bench(&b, &working);
+		code = run_bench(&b, &working);
 	plot_drop(&b.plot);
 	problems_drop(&b.problems);
 	cg_memory(b.results, 0);

@@ -23,7 +23,7 @@ struct problem {
 /* The row that is settled and made ready: the gradient's, where that is measured. */
 const struct cg_op *problem_ready(const struct problem *);
 const char *problem_name(const struct problem *);
-int64_t     problem_size(const struct problem *, const char *symbol);
+int64_t     problem_get_size(const struct problem *, const char *symbol);
 double      problem_rows(const struct problem *);        /* of all steps, those that are computed */
 const char *problem_mode(const struct problem *);        /* "lstm"; of a network the name of its cell */
 /* As `cellgrad bench` reads it; returns text. */

@@ -104,7 +104,7 @@ static int is_same(const struct result *a, const struct result *b, int but)
 	int same = a->problem->row == b->problem->row && a->problem->what == b->problem->what;
 
 	for (int k = 0; k < SIZES; k++)
-		same &= k == but || problem_size(a->problem, sizes[k]) == problem_size(b->problem, sizes[k]);
+		same &= k == but || problem_get_size(a->problem, sizes[k]) == problem_get_size(b->problem, sizes[k]);
 	return same;
 }
 
@@ -134,8 +134,8 @@ static void label(struct cg_text *t, const struct result *r, int but)
 
 	cg_text_printf(t, "%s %s %s", problem_name(p), bench_whats[p->what - 1], cg_dtype_name(problem_dtype(p)));
 	for (int k = 0; k < SIZES; k++)
-		if (k != but && (k || problem_size(p, sizes[k]) != 1))
-			cg_text_printf(t, " %s=%lld", axes[k], (long long)problem_size(p, sizes[k]));
+		if (k != but && (k || problem_get_size(p, sizes[k]) != 1))
+			cg_text_printf(t, " %s=%lld", axes[k], (long long)problem_get_size(p, sizes[k]));
 }
 
 static void draw_lines(struct cg_text *t, const struct result *results, size_t n, int along)
@@ -146,7 +146,7 @@ static void draw_lines(struct cg_text *t, const struct result *results, size_t n
 		cg_text_printf(t, "$line%zu << END\n", k);
 		for (size_t j = k; j < n; j++)
 			if (is_same(&results[k], &results[j], along))
-				cg_text_printf(t, "%lld %.9g\n", (long long)problem_size(results[j].problem, sizes[along]),
+				cg_text_printf(t, "%lld %.9g\n", (long long)problem_get_size(results[j].problem, sizes[along]),
 				               results[j].median);
 		cg_text_put(t, "END\n");
 	}
@@ -187,7 +187,7 @@ static void write_data(struct cg_text *t, const struct result *results, size_t n
 
 		cg_text_printf(t, "%s\t%s\t%s", problem_name(p), bench_whats[p->what - 1], cg_dtype_name(problem_dtype(p)));
 		for (int k = 0; k < SIZES; k++)
-			cg_text_printf(t, "\t%lld", (long long)problem_size(p, sizes[k]));
+			cg_text_printf(t, "\t%lld", (long long)problem_get_size(p, sizes[k]));
 		cg_text_printf(t, "\t%ld\t%.9g\t%.9g\t%.9g\t%.9g\t%.9g\t%.9g\n", r->reps, r->least, r->median, r->spread, r->gflops,
 		               r->gbytes, r->share);
 	}

@@ -135,7 +135,7 @@ static int dtype_of(const struct request *r, const struct call *c, int *dtype)
 /* Lengths of rows that together are the share of all steps: drawn, then, row by row, moved until they are. */
 static int draw_lengths(struct problem *p)
 {
-	int64_t T = problem_size(p, "T"), B = problem_size(p, "B"), sum = 0, wanted = (int64_t)(p->valid * (double)(T * B) + 0.5);
+	int64_t T = problem_get_size(p, "T"), B = problem_get_size(p, "B"), sum = 0, wanted = (int64_t)(p->valid * (double)(T * B) + 0.5);
 	const struct cg_port *port = lengths_of(p->row);
 	uint64_t state = 1;
 

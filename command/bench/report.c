@@ -102,9 +102,9 @@ int report_json(const struct cg_context *context, const struct roofs *roofs, con
 	return print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:i, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:I, "
 	                            "s:I, s:f, s:f, s:o, s:o, s:o, s:s}",
 	                            "kind", "problem", "op", name, "mode", problem_mode(p), "dtype", cg_dtype_name(problem_dtype(p)),
-	                            "T", (json_int_t)problem_size(p, "T"), "B", (json_int_t)problem_size(p, "B"),
-	                            "I", (json_int_t)problem_size(p, "I"), "H", (json_int_t)problem_size(p, "U"),
-	                            "layers", (json_int_t)problem_size(p, "L"), "valid", p->valid, "threads", roofs->threads, "backend", cg_inspect_context(context),
+	                            "T", (json_int_t)problem_get_size(p, "T"), "B", (json_int_t)problem_get_size(p, "B"),
+	                            "I", (json_int_t)problem_get_size(p, "I"), "H", (json_int_t)problem_get_size(p, "U"),
+	                            "layers", (json_int_t)problem_get_size(p, "L"), "valid", p->valid, "threads", roofs->threads, "backend", cg_inspect_context(context),
 	                            "what", bench_whats[p->what - 1], "reps", (int)r->reps, "calls", (int)r->calls,
 	                            "min_ms", r->least, "median_ms", r->median, "spread_ms", r->spread,
 	                            "flops", (json_int_t)r->flops, "bytes", (json_int_t)r->bytes,
@@ -128,11 +128,11 @@ int report_table(const struct result *results, size_t n)
 		const struct problem *p = r->problem;
 
 		print_row(&t, problem_name(p), problem_mode(p), bench_whats[p->what - 1], cg_dtype_name(problem_dtype(p)), NULL);
-		print_cell(&t, "%lld", (long long)problem_size(p, "T"));
-		print_cell(&t, "%lld", (long long)problem_size(p, "L"));
-		print_cell(&t, "%lld", (long long)problem_size(p, "B"));
-		print_cell(&t, "%lld", (long long)problem_size(p, "I"));
-		print_cell(&t, "%lld", (long long)problem_size(p, "U"));
+		print_cell(&t, "%lld", (long long)problem_get_size(p, "T"));
+		print_cell(&t, "%lld", (long long)problem_get_size(p, "L"));
+		print_cell(&t, "%lld", (long long)problem_get_size(p, "B"));
+		print_cell(&t, "%lld", (long long)problem_get_size(p, "I"));
+		print_cell(&t, "%lld", (long long)problem_get_size(p, "U"));
 		print_cell(&t, "%.5f", r->least);
 		print_cell(&t, "%.5f", r->median);
 		print_cell(&t, "%.5f", r->spread);
@@ -149,5 +149,5 @@ int report_table(const struct result *results, size_t n)
 			print_cell(&t, "-");
 		print_cell(&t, "%s", r->share > 0 ? bound(r) : "");
 	}
-	return print_table(&t, "");
+	return print_all_rows(&t, "");
 }

@@ -8,7 +8,7 @@
 
 const char *const bench_whats[3] = { "fwd", "bwd", "fwd+bwd" };
 
-int64_t problem_size(const struct problem *p, const char *symbol)
+int64_t problem_get_size(const struct problem *p, const char *symbol)
 {
 	for (const struct cg_dim *d = p->row->dims; d->symbol; d++)
 		if (!strcmp(d->symbol, symbol))
@@ -18,11 +18,11 @@ int64_t problem_size(const struct problem *p, const char *symbol)
 
 double problem_rows(const struct problem *p)
 {
-	double B = (double)problem_size(p, "B"), rows = 0;
+	double B = (double)problem_get_size(p, "B"), rows = 0;
 
 	for (int64_t b = 0; p->lengths && b < (int64_t)B; b++)
 		rows += p->lengths[b];
-	return p->lengths ? rows : (double)cg_op_steps(p->row, p->op, problem_size(p, "T")) * B;
+	return p->lengths ? rows : (double)cg_op_steps(p->row, p->op, problem_get_size(p, "T")) * B;
 }
 
 const char *problem_words(const struct problem *p, char *text, size_t room)

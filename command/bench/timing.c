@@ -125,7 +125,7 @@ static void draw(int dtype, int exponent, char *to, size_t bytes, uint64_t *stat
 static int fill(struct timing *t, const struct cg_op *row, const struct cg_port *port, uint64_t *state)
 {
 	static char piece[1 << 16];
-	const double width = (double)problem_size(t->problem, "I") + (double)problem_size(t->problem, "U");
+	const double width = (double)problem_get_size(t->problem, "I") + (double)problem_get_size(t->problem, "U");
 	/* Weights so small that a sum of products is about 1, and no gate saturates. */
 	int exponent = is_weights(row, port) ? -1 - (int)ceil(log2(sqrt(width))) : -1;
 	struct cg_mem to = *mem(t->op, port);

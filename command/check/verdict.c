@@ -238,7 +238,7 @@ static int summary(const struct check *c, int ops)
 		t.failed = 1;
 	if (any)
 		printf("\n");
-	return print_table(&t, "  ") && any ? CG_NO_MEMORY : CG_OK;
+	return print_all_rows(&t, "  ") && any ? CG_NO_MEMORY : CG_OK;
 }
 
 int verdict_end(const struct check *c)

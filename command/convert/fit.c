@@ -395,7 +395,7 @@ static int by_cells(struct network_search *s)
 	return CG_OK;
 }
 
-int network_search(struct network *n, struct network_search *s)
+int network_try_all(struct network *n, struct network_search *s)
 {
 	*s = (struct network_search){ .n = n };
 	CG_TRY(check_words(n));

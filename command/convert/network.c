@@ -105,7 +105,7 @@ static int read_cell(struct network *n)
 	int code;
 
 	CG_TRY(plan_word(&n->call, w->cell, w->rnn_mode < 0 ? 0 : w->rnn_mode, &word));
-	code = metadata_cell(&n->call, word, &m);
+	code = metadata_find_cell(&n->call, word, &m);
 	n->parsed = m.parsed;
 	CG_TRY(code);
 	w->options = m.options;
@@ -319,7 +319,7 @@ int network_find(struct network *n, int ignore)
 	cg_rnn_config_init(&n->config, sizeof n->config);
 	CG_TRY(read_words(n));
 	n->config.input_mode = n->words.input_mode < 0 ? CG_LINEAR : n->words.input_mode;
-	CG_TRY(network_search(n, &s));
+	CG_TRY(network_try_all(n, &s));
 	CG_TRY(check_whole(n));
 	if (s.fits > 1)
 		return two(n, &s);

@@ -67,7 +67,7 @@ struct network_search {
 /* Sorts the file's tensors by name. */
 int  network_index(struct network *);
 /* The best of them, and whether there is another as good.  CG_UNSUPPORTED, CG_BAD_ARGUMENT: there is none. */
-int  network_search(struct network *, struct network_search *);
+int  network_try_all(struct network *, struct network_search *);
 /* Tensor k in the format, and its name in the file. */
 void network_name(const struct network *, const struct cg_layout *, int k, char name[NETWORK_NAME], struct cg_tensor *);
 /* NULL: not in the file. */

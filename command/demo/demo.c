@@ -269,7 +269,7 @@ static int show_op(struct demo *d, const char *op, struct cg_context *context)
 	for (size_t k = 0; k < d->n && !code; k++)
 		if (d->samples[k].op == op)
 			code = show_case(d, &d->samples[k], context, &t);
-	shown = d->json ? CG_OK : print_table(&t, "  ");
+	shown = d->json ? CG_OK : print_all_rows(&t, "  ");
 	return code ? code : shown;
 }
 
@@ -343,7 +343,7 @@ static int read_options(struct demo *d, const struct options *o, int *parts)
 	return train_read(&d->plan, o->value[STEPS], o->value[TIME], o->value[SEED], o->value[SVG]);
 }
 
-static int demo(struct demo *d, const struct options *o, int *working)
+static int run_demo(struct demo *d, const struct options *o, int *working)
 {
 	struct cg_context *context, *other = NULL;
 	int code = CG_OK, parts = 0;
@@ -382,7 +382,7 @@ int command_demo(int argc, const char **argv)
 	if (!code && o.value[OPTION_HELP])
 		options_help(&o, usage, text);
 	else if (!code)
-		code = demo(&d, &o, &working);
+		code = run_demo(&d, &o, &working);
 	for (size_t k = 0; k < d.n; k++) {
 		safetensors_close(&d.samples[k].expected);
 		call_close(&d.samples[k].call);

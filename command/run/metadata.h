@@ -49,7 +49,7 @@ struct metadata_cell {
 };
 /* word: the cell that NAME=VALUE names, or NULL; options and values are those of NAME=VALUE on entry.  The caller closes `parsed`
  * in any case. */
-int  metadata_cell(const struct call *, const char *word, struct metadata_cell *);
+int  metadata_find_cell(const struct call *, const char *word, struct metadata_cell *);
 /* Once the cell and the dtype are known: are the files' values what the call computes with? */
 int  metadata_values(const struct call *, const struct cg_cell *, int dtype, const char *values, int by_word);
 /* Sixteen digits. */

@@ -351,7 +351,7 @@ static int find_cell(const struct call *c, const struct named *first, struct met
 	return any ? open_cell(c, first->digest, m) : choose_cell(c, first, m);
 }
 
-int metadata_cell(const struct call *c, const char *word, struct metadata_cell *m)
+int metadata_find_cell(const struct call *c, const char *word, struct metadata_cell *m)
 {
 	struct named first = { .by = by_words, .name = word };
 

@@ -51,7 +51,7 @@ static int read_cell(struct call *c, struct cg_rnn_op *op)
 	int code;
 
 	CG_TRY(plan_word(c, op->cell_name, op->rnn_mode, &word));
-	code = metadata_cell(c, word, &m);
+	code = metadata_find_cell(c, word, &m);
 	c->plan->parsed = m.parsed;
 	CG_TRY(code);
 	op->options = m.options && *m.options ? m.options : NULL;
@@ -142,7 +142,7 @@ int plan_bind(struct call *c, unsigned *bound)
 	struct metadata_cell none = { .name = NULL };
 
 	if (!c->row->plan)
-		return metadata_meaning(c, "cell") ? metadata_cell(c, NULL, &none) : CG_OK;
+		return metadata_meaning(c, "cell") ? metadata_find_cell(c, NULL, &none) : CG_OK;
 	c->plan = cg_memory(NULL, sizeof *c->plan);
 	if (!c->plan)
 		return CG_NO_MEMORY;

@@ -262,7 +262,7 @@ static int list_outputs(const struct run *r)
 				print_cell(&t, "-");
 		}
 	}
-	return print_table(&t, "");
+	return print_all_rows(&t, "");
 }
 
 /* An element's place in its tensor. */
@@ -334,7 +334,7 @@ static int compare_outputs(struct run *r, int *mismatch)
 			left_out = k;
 		code = show_comparison(r, k, &c, &t);
 	}
-	shown = print_table(&t, "");
+	shown = print_all_rows(&t, "");
 	if (left_out >= 0 && !r->json)
 		say_left_out(&r->call, left_out);
 	return code ? code : shown;
@@ -357,7 +357,7 @@ static int compute(struct run *r, int *working, int *mismatch)
 	return code;
 }
 
-static int run(struct run *r, const struct options *o, int *working, int *mismatch)
+static int run_op(struct run *r, const struct options *o, int *working, int *mismatch)
 {
 	CG_TRY(prepare(r, o));
 	return compute(r, working, mismatch);
@@ -383,7 +383,7 @@ int command_run(int argc, const char **argv)
 	if (!code && o.value[OPTION_HELP])
 		code = help(&o);
 	else if (!code)
-		code = run(&r, &o, &working, &mismatch);
+		code = run_op(&r, &o, &working, &mismatch);
 	if (r.has_expected)
 		safetensors_close(&r.expected);
 	call_close(&r.call);
