@@ -9,7 +9,7 @@ endif
 	%D%/safetensors.h %D%/check/shrink.h %D%/demo/text.h %D%/demo/train.h %D%/about.c %D%/run/attribute.c %D%/bench/bench.c \
 	%D%/cache.c %D%/run/call.c %D%/check/check.c %D%/claim.c %D%/run/compare.c %D%/convert/convert.c %D%/demo/curve.c \
 	%D%/demo/demo.c %D%/describe.c %D%/describe_json.c %D%/emit.c %D%/fail.c %D%/file.c %D%/path.c %D%/convert/fit.c %D%/info.c %D%/inspect.c \
-	%D%/run/metadata.c %D%/run/metadata_cell.c %D%/demo/model.c %D%/convert/network.c %D%/options.c %D%/run/plan.c %D%/run/values.c %D%/run/metadata_write.c %D%/bench/plot.c \
+	%D%/run/metadata.c %D%/run/metadata_cell.c %D%/demo/model.c %D%/convert/network.c %D%/options.c %D%/run/expected.c %D%/run/plan.c %D%/run/values.c %D%/run/metadata_write.c %D%/bench/plot.c \
 	%D%/print.c %D%/probe.c %D%/bench/problem.c %D%/bench/machine.c %D%/bench/sizes.c %D%/run/recurrence.c %D%/bench/report.c %D%/bench/roof.c %D%/run/run.c \
 	%D%/safetensors.c %D%/check/shrink.c %D%/check/subject.c %D%/demo/text.c %D%/bench/timing.c %D%/demo/train.c \
 	%D%/check/verdict.c

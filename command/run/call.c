@@ -161,7 +161,7 @@ static int nothing_else(const struct call *c)
 }
 
 /* As safetensors call the types of integers. */
-static const char *integer_code(const struct call *c, const struct cg_port *port)
+const char *call_integer_code(const struct call *c, const struct cg_port *port)
 {
 	static const char *const codes[] = { [CG_INT8] = "I8", [CG_INT32] = "I32", [CG_INT64] = "I64" };
 
@@ -172,9 +172,9 @@ static int check_integers(const struct call *c, const struct cg_port *port, cons
 {
 	char shown[PRINT_NAME];
 
-	if (!strcmp(a->tensor->dtype, integer_code(c, port)))
+	if (!strcmp(a->tensor->dtype, call_integer_code(c, port)))
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", a->file->path, port->name, integer_code(c, port),
+	return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", a->file->path, port->name, call_integer_code(c, port),
 	               print_name(shown, a->tensor->dtype));
 }
 
@@ -319,7 +319,7 @@ static int bind(struct call *c, unsigned *bound)
 }
 
 /* Does the port's shape name the symbol? */
-static int names(const struct cg_port *port, const char *symbol)
+int call_names(const struct cg_port *port, const char *symbol)
 {
 	size_t length = strlen(symbol);
 
@@ -339,7 +339,7 @@ static const char *expected(const struct call *c, const struct cg_port *port, un
 	size_t n = 0;
 
 	for (int k = 0; c->row->dims[k].symbol; k++)
-		known &= bound >> k & 1 || !names(port, c->row->dims[k].symbol);
+		known &= bound >> k & 1 || !call_names(port, c->row->dims[k].symbol);
 	if (known)
 		return print_shape(shown, shape, rank);
 	shown[n++] = '[';
@@ -531,151 +531,4 @@ int call_compute(struct call *c, struct cg_context *context, int *working)
 			cg_free(context, mem(c, p));
 	cg_stream_close(stream);
 	return code;
-}
-
-/* ---- the answers next to expected ones ---- */
-
-int call_expect(const struct call *c, const struct safetensors *file)
-{
-	char want[PRINT_SHAPE], got[PRINT_SHAPE], shown[PRINT_NAME];
-	int compared = 0;
-
-	for (int k = 0; k < c->n; k++) {
-		const struct cg_port *port = &c->row->ports[k];
-		const struct call_argument *a = &c->arguments[k];
-		const struct safetensors_tensor *t = safetensors_find(file, port->name);
-
-		/* Under our name the op gives more than others do: what the file has is compared.  What is empty need not be there. */
-		if (!call_wants(c, port) || port->flags & CG_OPAQUE || (!t && (!c->theirs || !a->bytes)))
-			continue;
-		compared++;
-		print_shape(want, a->shape, a->rank);
-		if (!t)
-			return cg_fail(CG_BAD_ARGUMENT, "%s: %s is missing: expected %s", file->path,
-			               port->name, want);
-		if (port->type && strcmp(t->dtype, integer_code(c, port)))
-			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", file->path, port->name, integer_code(c, port),
-			               print_name(shown, t->dtype));
-		if (!port->type && t->cg < 0)
-			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected " CG_DTYPES_CODES ", got %s",
-			               file->path, port->name, print_name(shown, t->dtype));
-		if (t->rank != a->rank || memcmp(t->shape, a->shape, (size_t)a->rank * sizeof *a->shape))
-			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", file->path, port->name,
-			               want, print_shape(got, t->shape, t->rank));
-	}
-	return compared ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "%s: none of the outputs of %s is in it", file->path, c->name);
-}
-
-/* The size of a symbol; 1 where the op is without. */
-static int64_t size(const struct call *c, const char *symbol)
-{
-	for (const struct cg_dim *d = c->row->dims; d->symbol; d++)
-		if (!strcmp(d->symbol, symbol))
-			return *(const int64_t *)(const void *)((const char *)c->op + d->at);
-	return 1;
-}
-
-/* The longest sum behind any output is over one of the sizes that the arguments have, or over the rows of all steps. */
-static int64_t depth(const struct call *c)
-{
-	int64_t longest = size(c, "T") * size(c, "B");
-
-	/* What has one dimension has another's, or is a buffer, whose length is no sum's. */
-	for (int k = 0; k < c->n; k++)
-		for (int d = 0; d < c->arguments[k].rank && c->arguments[k].rank > 1; d++)
-			if (c->arguments[k].shape[d] > longest)
-				longest = c->arguments[k].shape[d];
-	return longest;
-}
-
-/* Do products or sums read what the op itself rounded to its dtype?  A gradient's read dgates from memory; with
- * two weight matrices the second product reads what the op made, as in the GRU; a step of a sequence what the one before made. */
-static int rounded(const struct call *c)
-{
-	int matrices = 0;
-
-	if (size(c, "T") > 1 || c->row->plan)
-		return 1;
-	for (int k = 0; k < c->n; k++) {
-		const struct cg_port *port = &c->row->ports[k];
-
-		if (port->flow == CG_OUT_SUM)
-			return 1;
-		matrices += port->flow == CG_IN && c->arguments[k].rank == 2 && !names(port, "B");
-	}
-	return matrices > 1;
-}
-
-/* ---- answers, one by one ---- */
-
-double call_element(const struct call *c, int port, size_t k)
-{
-	const void *data = c->arguments[port].answer;
-	int32_t half;
-	int64_t wide;
-
-	switch (cg_op_type(c->row, &c->row->ports[port], c->op)) {
-	case CG_INT8:
-		return ((const signed char *)data)[k];
-	case CG_INT32:
-		memcpy(&half, (const char *)data + k * sizeof half, sizeof half);
-		return half;
-	case CG_INT64:
-		memcpy(&wide, (const char *)data + k * sizeof wide, sizeof wide);
-		return (double)wide;
-	default:
-		return compare_element(c->dtype, data, k);
-	}
-}
-
-const char *call_type(const struct call *c, int port)
-{
-	return cg_op_type_name(c->row, &c->row->ports[port], c->op);
-}
-
-const char *call_code(const struct call *c, int port)
-{
-	return c->row->ports[port].type ? integer_code(c, &c->row->ports[port]) : safetensors_code(c->dtype);
-}
-
-size_t call_elements(const struct call *c, int port)
-{
-	return c->arguments[port].bytes / cg_op_type_bytes(c->row, &c->row->ports[port], c->op);
-}
-
-size_t call_comparable(const struct call *c, int port)
-{
-	const struct call_argument *a = &c->arguments[port];
-	size_t all = call_elements(c, port);
-
-	if (!(c->row->ports[port].flags & CG_UNSET) || !all)
-		return all;
-	return all / (size_t)a->shape[0] * (size_t)cg_op_steps(c->row, c->op, a->shape[0]);
-}
-
-/* Integers are right or wrong. */
-static void compare_integers(const struct call *c, int port, const struct safetensors_tensor *want, struct comparison *result)
-{
-	const struct call_argument *a = &c->arguments[port];
-
-	*result = (struct comparison){ .wrong = memcmp(a->answer, want->data, a->bytes) != 0, .n = call_elements(c, port) };
-	if (a->bytes)
-		result->got = call_element(c, port, 0);
-}
-
-void call_compare(const struct call *c, int port, const struct safetensors_tensor *want,
-                  const struct allowance *user, struct comparison *result)
-{
-	const struct call_argument *a = &c->arguments[port];
-	struct allowance rule = user ? *user : (struct allowance){ 0 };
-
-	if (c->row->ports[port].type) {
-		compare_integers(c, port, want, result);
-		return;
-	}
-	rule.dtype = c->dtype;
-	rule.expected = want->cg;
-	rule.depth = depth(c);
-	rule.rounded = rounded(c);
-	compare(rule, a->answer, want->data, call_comparable(c, port), result);
 }

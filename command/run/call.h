@@ -58,6 +58,13 @@ const char *call_code(const struct call *, int port);
 /* The op and its attributes, as strings, for the metadata of a file; NULL: no memory. */
 json_t *call_metadata(const struct call *);
 
+/* Does a port's shape name the symbol? */
+int  call_names(const struct cg_port *, const char *symbol);
+/* The code in safetensors of a port of integers, "I32". */
+const char *call_integer_code(const struct call *, const struct cg_port *);
+
+/* ---- expected.c ---- */
+
 /* A file of expected answers must have all that are wanted, but those that TensorFlow's op has not, shaped
  * alike. */
 int  call_expect(const struct call *, const struct safetensors *);
