@@ -180,7 +180,7 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 static void use_packed(struct cg_recurrence *scan, int back, struct cg_mem room)
 {
 	struct cg_gemm g = cg_recurrence_product(scan->kernel->dtype, back, 1, GATES * scan->U, scan->U, scan->steps->B);
-	size_t bytes = cg_scan_packed(scan->stream->context, &g, scan->steps->N);
+	size_t bytes = cg_recurrence_packed(scan->stream->context, &g, scan->steps->N);
 
 	if (bytes && bytes <= room.bytes)
 		scan->packed[0] = cg_part(room, 0, bytes);

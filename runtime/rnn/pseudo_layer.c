@@ -81,5 +81,5 @@ size_t cg_rnn_packed_bytes(const struct cg_rnn *rnn, int pass, int stage, int64_
 	int64_t gates = (rnn->first[stage + 1] - rnn->first[stage]) * rnn->net.U;
 	struct cg_gemm g = cg_recurrence_product(rnn->net.dtype, pass != CG_FORWARD, 0, gates, stage ? rnn->net.U : rnn->net.H, B);
 
-	return cg_scan_packed(rnn->context, &g, N);
+	return cg_recurrence_packed(rnn->context, &g, N);
 }

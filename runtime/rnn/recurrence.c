@@ -248,7 +248,7 @@ static struct cg_gemm stage_product(const struct cg_recurrence *w, int stage, in
 	return g;
 }
 
-size_t cg_scan_packed(const struct cg_context *context, const struct cg_gemm *g, int64_t N)
+size_t cg_recurrence_packed(const struct cg_context *context, const struct cg_gemm *g, int64_t N)
 {
 	if (!context || !context->backend->packed || N / CG_STEPS_TO_PACK < g->m)
 		return 0;
