@@ -26,8 +26,14 @@ enum { N = 4096, ELSEWHERE = 509, THREADS = 64, LOWEST = 127 - 30, HIGHEST = 127
 
 extern const struct math_text math_f32_plain, math_f32_fused;
 
-static double recip(double x)   { return 1 / x; }
-static double sigmoid(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
+static double recip(double x) { return 1 / x; }
+
+static double sigmoid(double x)
+{
+	double e = exp(-fabs(x));
+
+	return (x < 0 ? e : 1) / (1 + e);
+}
 
 /* The bounds, in units in the last place. */
 static const struct { const char *name; double (*want)(double); size_t at; double most; } functions[] = {
@@ -65,30 +71,46 @@ static void flush(int on)
 #endif
 }
 
-/* In units in the last place of what is right, where that and the argument are normal numbers: of others math_test says more. */
+/* In units in the last place of the right result, where that and the argument are normal numbers: math_test covers the others. */
 static double error(double x, double want, float got)
 {
-	int exponent;
+	uint64_t bits;
+	double lowest;                   /* the power of two at or below the right result, from its bits: frexp takes longer */
 
 	if (!(fabs(x) >= FLT_MIN && fabs(want) > FLT_MIN && fabs(want) < FLT_MAX * (1 - FLT_EPSILON)))
 		return 0;
-	frexp(want, &exponent);
-	return fabs(got - want) / ldexp(1, exponent - FLT_MANT_DIG);
+	memcpy(&bits, &want, sizeof bits);
+	bits &= (uint64_t)0x7ff << 52;
+	memcpy(&lowest, &bits, sizeof lowest);
+	return fabs(got - want) / lowest * (1 << (FLT_MANT_DIG - 1));
+}
+
+/* The first of n results that differ in their bits, NaN for NaN apart; n: there is none. */
+static int first_difference(const float *a, const float *b, int n)
+{
+	int k = 0;
+
+	if (!memcmp(a, b, (size_t)n * sizeof *a))
+		return n;
+	while (k < n && (!memcmp(&a[k], &b[k], sizeof *a) || (isnan(a[k]) && isnan(b[k]))))
+		k++;
+	return k;
 }
 
 static void compare(struct part *p, const float *x, int n)
 {
 	float y[sizeof ways / sizeof *ways][N];
+	int at;
 
 	for (int w = 0; w < p->ways; w++) {
 		flush(ways[w].flush);
 		(*(math_over *const *)((const char *)ways[w].text + functions[p->function].at))(x, y[w], n);
 		flush(0);
-		for (int k = 0; k < n; k++)
-			if (memcmp(&y[w][k], &y[0][k], sizeof **y) && !(isnan(y[w][k]) && isnan(y[0][k]))) {
-				p->differs = ways[w].name;
-				p->at = x[k];
-			}
+		at = first_difference(y[w], y[0], n);
+		if (at < n) {
+			p->differs = ways[w].name;
+			p->at = x[at];
+		}
 	}
 	for (int k = 0; k < n; k++) {
 		double e = error(x[k], functions[p->function].want(x[k]), y[0][k]);
