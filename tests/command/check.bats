@@ -125,7 +125,7 @@ has_rows() {
 
 # Not by SIGINT, which programs in the background of a shell ignore.
 @test "what ran is said when it is ended" {
-	CELLGRAD_BACKEND=cpu run -124 --separate-stderr timeout -s TERM 5 "$CELLGRAD" check --suite full
+	CELLGRAD_BACKEND=cpu run -124 --separate-stderr timeout -s TERM 2 "$CELLGRAD" check --suite full
 	has ended
 	[[ $stderr == *"cellgrad check "*" seed="* ]]
 }
@@ -135,8 +135,8 @@ has_rows() {
 		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
 		skip "there is no OpenCL device"
 	fi
-	works check lstm_block gru_block lstm gru rnn_tanh rnn_relu rows=30000 units=3 memory=device --backend opencl --max-time 20
-	[[ $output == *" 0 failures, "* ]]
+	works check lstm_block gru_block lstm gru rnn_tanh rnn_relu rows=30000 units=3 memory=device --backend opencl --max-time 8
+	[[ $output =~ [1-9][0-9]*\ cases,\ 0\ failures ]]
 }
 
 # Mesa has a driver for any processor, which is asked for by name.  What a device computes otherwise, info says, and check leaves out.
@@ -148,12 +148,16 @@ has_rows() {
 		skip "there is none"
 	fi
 	for device in $devices; do
-		run --separate-stderr "$CELLGRAD" check --backend "$device" --max-time 40
-		[ "$status" -eq 0 ]
-		[[ $output =~ [1-9][0-9]*\ cases,\ 0\ failures ]]
-		for op in lstm_block_cell lstm_block_cell_grad gru_block_cell gru_block_cell_grad; do
-			[[ $output =~ $op\ +f32\ +[1-9][0-9]*\ +0\  ]]
+		# Longer where it was too short for a case of each.
+		for seconds in 12 120; do
+			works check --backend "$device" --max-time "$seconds"
+			[[ $output =~ [1-9][0-9]*\ cases,\ 0\ failures ]]
+			for op in lstm_block_cell lstm_block_cell_grad gru_block_cell gru_block_cell_grad; do
+				[[ $output =~ $op\ +f32\ +[1-9][0-9]*\ +0\  ]] || continue 2
+			done
+			break
 		done
+		[[ $output =~ gru_block_cell_grad\ +f32\ +[1-9][0-9]*\ +0\  ]]
 		case ${lines[0]} in
 		*"not the same bits"*)     [[ $output == *"the device says that its bits are not the same"* ]] ;;
 		*"arithmetic as promised") [[ $output =~ gru_block\ +f32\ +[1-9][0-9]*\ +0\  ]] ;;

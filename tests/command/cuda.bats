@@ -32,8 +32,6 @@ why() {
 	refuses "$1" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 }
 
-losses() { sed -n 's/^{"kind":"step".*"loss":\([0-9.]*\).*/\1/p'; }
-
 computes() {
 	works run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors" \
 		--expect "$DATA/GRUBlockCellGrad-plain.expect.safetensors"
@@ -69,22 +67,12 @@ computes() {
 	done
 }
 
-@test "the demo's losses are the cpu's" {
-	CELLGRAD_BACKEND=cpu run -1 "$CELLGRAD" demo --only train --steps 50 --time 1000 --no-svg --json
-	losses <<<"$output" >cpu.losses
-	with
-	run -1 "$CELLGRAD" demo --only train --steps 50 --time 1000 --no-svg --json
-	losses <<<"$output" >cuda.losses
-	[ "$(wc -l <cpu.losses)" -ge 50 ]
-	paste cpu.losses cuda.losses | awk '{ d = ($1 - $2) / $1; if (d < 0) d = -d; if (!$2 || d > 1e-4) { print "# " $0; exit 1 } }'
-}
-
 @test "kernels have the same bits, over tens of thousands of rows" {
 	with
 	for reference in cpu opencl; do
 		"$CELLGRAD" info --why $reference | grep -q ": opens" || continue
-		works check lstm_block gru_block rnn_relu rows=20000 units=3 memory=device --ref $reference --max-time 15
-		[[ $output == *" 0 failures, "* ]]
+		works check lstm_block gru_block rnn_relu rows=20000 units=3 memory=device --ref $reference --max-time 5
+		[[ $output =~ [1-9][0-9]*\ cases,\ 0\ failures ]]
 	done
 }
 

@@ -168,36 +168,40 @@ opencl_or_skip() {
 
 @test "the same losses on OpenCL, and when half of them are from another backend" {
 	opencl_or_skip
-	losses cpu cpu 50
-	losses opencl opencl 50
+	losses cpu cpu 20
+	losses opencl opencl 20
 	near cpu opencl
-	losses to-opencl cpu 50 --switch opencl
-	grep -q '^{"kind":"switch","step":25,"backend":"opencl ' lines
-	near cpu to-opencl 25
+	losses to-opencl cpu 20 --switch opencl
+	grep -q '^{"kind":"switch","step":10,"backend":"opencl ' lines
+	near cpu to-opencl 10
 	! cmp -s cpu to-opencl
-	losses to-cpu opencl 50 --switch cpu
-	grep -q '^{"kind":"switch","step":25,"backend":"cpu: ' lines
-	near opencl to-cpu 25
+	losses to-cpu opencl 20 --switch cpu
+	grep -q '^{"kind":"switch","step":10,"backend":"cpu: ' lines
+	near opencl to-cpu 10
 	near cpu to-cpu
-	losses cpu-again cpu 50 --switch cpu
+	losses cpu-again cpu 20 --switch cpu
 	cmp cpu cpu-again
 }
 
-@test "half of the losses from CUDA's stand-in" {
+# A step of the stand-in takes a second.
+@test "the same losses on CUDA's stand-in, and when half of them are from it" {
 	fake=$(dirname "$CELLGRAD")/tests/fake/run
 	if ! "$fake" true > why; then
 		[[ ,$CELLGRAD_TEST_REQUIRE, != *,cuda-fake,* ]]
 		skip "there are no stand-ins for CUDA"
 	fi
-	losses cpu cpu 10
+	losses cpu cpu 6
 	printf '#!/bin/sh\nexec %s %s "$@"\n' "$fake" "$CELLGRAD" > with-cuda
 	chmod +x with-cuda
 	CELLGRAD=$PWD/with-cuda
-	losses to-cuda cpu 10 --switch cuda
-	grep -q '^{"kind":"switch","step":5,"backend":"cuda ' lines
-	near cpu to-cuda 5
+	losses cuda cuda 6
+	near cpu cuda
+	losses to-cuda cpu 6 --switch cuda
+	grep -q '^{"kind":"switch","step":3,"backend":"cuda ' lines
+	near cpu to-cuda 3
 	! cmp -s cpu to-cuda
-	losses to-cpu cuda 10 --switch cpu
+	losses to-cpu cuda 6 --switch cpu
+	near cuda to-cpu 3
 	near cpu to-cpu
 }
 
