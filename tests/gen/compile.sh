@@ -4,8 +4,9 @@
 # is a skip, unless CELLGRAD_TEST_REQUIRE (a list with commas) names it: opencl, nvrtc.
 #
 # What NVRTC's kernels take of a GPU goes into a table, $table in the build's top folder.  CELLGRAD_TEST_ARCHS, as 75,80,90, says
-# for which GPUs all texts are compiled, and then nothing but CUDA C is; else it is all for the oldest of CUDA 13, and those of bf16,
-# which older GPUs have not, for the newest too.
+# for which GPUs all texts are compiled, and then nothing but CUDA C is; else it is those of the built-in cells, of products and of rows
+# for the oldest of CUDA 13, and those of bf16, which older GPUs have not, for the newest too.  Texts of the tests' cells, which are
+# there for their names and forms, are then read by NVRTC's front end, and built in OpenCL C only as the device is given them.
 #
 #	compile.sh [opencl]     opencl: OpenCL C alone
 #
@@ -36,18 +37,14 @@ skip() {
 # each N COMMAND...: runs COMMAND with N of the files that come in, several at a time.
 each() { n=$1; shift; xargs -n "$n" -P "$jobs" "$@" >log 2>&1; }
 
-# c COMPILER FLAG...: the C texts.
-c() {
-	with=$1
-	if ! "$@" --version >/dev/null 2>&1; then
-		ok "C with $with # SKIP there is no $with"
-	elif ls -- *.c | each 8 "$@" -std=c11 -ffp-contract=off -Wall -Wextra -Werror; then
-		ok "C with $with"
-	else
-		sed 's/^/# /' log | head -40
-		fail "C with $with"
+# read_by COMPILER: the C texts, by its front end.
+read_by() {
+	if ! $1 --version >/dev/null 2>&1; then
+		ok "C with $1 # SKIP there is no $1"
+		return
 	fi
-	rm -f -- *.o
+	ls -- *.c | each 8 "$1" -std=c11 -ffp-contract=off -Wall -Wextra -Werror -fsyntax-only
+	verdict "C with $1"
 }
 
 # calls NAME LANGUAGE COMPILER...: a program in a language, c or cc, that includes every header and takes every function's address
@@ -71,33 +68,39 @@ calls() {
 	fi
 }
 
-# objects COMPILER FLAG...: the C texts, each beside its header; those of rows have none.
+# objects LANGUAGE COMPILER FLAG...: the C texts, each with nothing before it and its header behind it; those of rows have none.
 objects() {
-	with="$* -O0 -ffp-contract=off -Wall -Wextra -Werror"
+	language=$1
+	shift
+	with="$* -ffp-contract=off -Wall -Wextra -Werror -x $language"
 	export with
 	# shellcheck disable=SC2016 # the inner shell's
 	ls -- *.c | each 8 sh -c 'for text; do
 		header=${text%.c}.h; [ -f "$header" ] || header=/dev/null
-		$with -include "$header" -c "$text" || exit 1
+		printf "#include \"%s\"\n" "$text" "$header" | $with -I. -c -o "${text%.c}.o" - || { echo "$text"; exit 1; }
 	done' sh
 }
 
-# cpp: the C texts are C++ too, and what a compiler of either language made is called from the other.
+# cpp: the C texts, whose objects are here, are C++ too, and what a compiler of either language made is called from the other.
 cpp() {
 	if [ -z "${CXX:-}" ] || ! $CXX --version >/dev/null 2>&1; then
 		for what in "C's functions called from C++" "C texts as C++" "C++'s functions called from C"; do
 			ok "$what # SKIP there is no C++ compiler"
 		done
+		rm -f -- *.o
 		return
 	fi
-	objects "$CC" -std=c11
 	calls "C's functions called from C++" cc $CXX -std=c++11
 	rm -f -- *.o
-	objects "$CXX" -x c++ -std=c++11 -pedantic
+	objects c++ "$CXX" -std=c++11 -pedantic -O0
 	verdict "C texts as C++ by $CXX"
 	calls "C++'s functions called from C" c $CC -std=c11
 	rm -f -- *.o
 }
+
+# Texts by ending: those of the tests' cells, and the others.
+of_tests() { sed "s/\$/.$1/" of-tests; }
+built_in() { ls -- *."$1" | sort | comm -23 - "of-tests-$1"; }
 
 # there WORD NAME PROGRAM: is what a helper needs here?  If not, that is said.
 there() {
@@ -119,7 +122,7 @@ verdict() {
 
 opencl() {
 	there opencl "OpenCL C" compile_opencl || return
-	ls -- *.cl | each 12 "$here/tests/gen/compile_opencl"
+	built_in cl | each 12 "$here/tests/gen/compile_opencl" && of_tests cl | each 12 "$here/tests/gen/compile_opencl" --given
 	verdict "OpenCL C"
 }
 
@@ -167,7 +170,7 @@ cuda() {
 	if [ -n "$CELLGRAD_TEST_ARCHS" ]; then
 		ls -- *.cu | compile "$CELLGRAD_TEST_ARCHS"
 	else
-		ls -- *.cu | grep _bf16 | compile 75,120 && ls -- *.cu | grep -v _bf16 | compile 75
+		built_in cu | grep _bf16 | compile 75,120 && built_in cu | grep -v _bf16 | compile 75 && of_tests cu | compile read
 	fi
 	code=$?
 	grep '^cg_' all >table
@@ -191,6 +194,7 @@ cuda() {
 if [ "$1" = opencl ]; then echo 1..1; elif [ -n "$CELLGRAD_TEST_ARCHS" ]; then echo 1..4; else echo 1..11; fi
 "$here/tests/gen/emit_all" "$work" || { echo "Bail out! the texts were not written"; exit 99; }
 cd "$work" || exit 99
+for ending in cl cu; do of_tests $ending | sort >"of-tests-$ending"; done
 POCL_CACHE_DIR=$work
 # What drivers keep to the end of the process is theirs.
 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
@@ -207,9 +211,9 @@ case $($CC --version 2>/dev/null) in
 *clang*) other=gcc ;;
 *)       other=clang ;;
 esac
-c $CC -O1 -c
-c $other -fsyntax-only
-export CC CXX
+objects c "$CC" -std=c11 -O1
+verdict "C with $CC"
 cpp
+read_by $other
 opencl
 cuda

@@ -4,6 +4,7 @@
  *
  *	compile_nvrtc ARCH,... FILE...    for each kernel a line "KEY ARCH REGISTERS SPILLED SHARED", the last three in bytes but
  *	                                  for the registers, as the assembler says them
+ *	compile_nvrtc read FILE...        by the front end alone, which has most of the warnings; nothing is printed of them
  *	compile_nvrtc ptx FILE            its PTX, for the oldest architecture there is
  *
  * exit 0: all compiled, without a warning; 1: some did not; 77: there is no NVRTC
@@ -101,30 +102,35 @@ static int kernels_of(const char *text)
 	return n;
 }
 
-/* arch: for its machine code; 0: to PTX, which is printed. */
+enum { TO_PTX = 0, READ = -1 };          /* in place of an architecture */
+
+/* arch: for its machine code; TO_PTX: to PTX, which is printed; READ: no further than the front end, where NVRTC can stop there. */
 static int fails(const char *path, int arch)
 {
 	char *text = text_of(path), *log, *ptx, option[40];
-	const char *options[] = { option, "-fmad=false", "-ftz=true", "--ptxas-options=-v" };
+	const char *options[] = { option, "-fmad=false", "-ftz=true", arch == READ ? "--fdevice-syntax-only" : "--ptxas-options=-v" };
+	enum { NVRTC_ERROR_INVALID_OPTION = 5 };
 	void *program = NULL;
 	size_t size = 0;
 	int code, bad;
 
-	snprintf(option, sizeof option, arch ? "--gpu-architecture=sm_%d" : "--gpu-architecture=compute_75", arch);
+	snprintf(option, sizeof option, arch > 0 ? "--gpu-architecture=sm_%d" : "--gpu-architecture=compute_75", arch);
 	code = create(&program, text, path, 0, NULL, NULL);
 	if (!code)
-		code = compile(program, arch ? 4 : 3, options);
+		code = compile(program, arch == TO_PTX ? 3 : 4, options);
+	if (code == NVRTC_ERROR_INVALID_OPTION && arch == READ)
+		code = compile(program, 3, options);
 	if (program)
 		log_size(program, &size);
 	log = calloc(1, size + 1);
 	if (log && size)
 		get_log(program, log);
 	bad = code || !log || strstr(log, "warning");
-	if (!bad && arch && put_resources(log, arch) != kernels_of(text))
+	if (!bad && arch > 0 && put_resources(log, arch) != kernels_of(text))
 		bad = 1;
 	if (bad)
 		printf("# %s, %s: error %d\n%s\n", path, option, code, log ? log : "");
-	if (!bad && !arch && !ptx_size(program, &size) && (ptx = calloc(1, size + 1))) {
+	if (!bad && arch == TO_PTX && !ptx_size(program, &size) && (ptx = calloc(1, size + 1))) {
 		get_ptx(program, ptx);
 		puts(ptx);
 		free(ptx);
@@ -168,7 +174,13 @@ int main(int argc, char **argv)
 	if (count_archs(&n) || n > 128 || list_archs(archs))
 		return skip("this NVRTC does not say what it compiles for");
 	if (argc > 2 && !strcmp(argv[1], "ptx"))
-		return fails(argv[2], 0);
+		return fails(argv[2], TO_PTX);
+	if (argc > 2 && !strcmp(argv[1], "read")) {
+		for (int k = 2; k < argc; k++)
+			failed += fails(argv[k], READ);
+		printf("# NVRTC %d.%d, front end: %d read, %d not\n", major, minor, argc - 2 - failed, failed);
+		return failed != 0;
+	}
 	for (const char *at = argc > 1 ? argv[1] : ""; *at; at += strcspn(at, ","), at += *at == ',') {
 		int arch = atoi(at), known = 0;
 

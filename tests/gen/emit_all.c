@@ -2,6 +2,7 @@
  * Writes every text there is into a folder, one file each: every built-in cell and those of tests/gen, every set of options,
  * pass, dialect and dtype; and each C text's header and manifest; every matrix product; every shape of rows.  compile.sh gives them to
  * compilers, golden.sh picks a few.  More cells are made of names that are nearly words of a dialect, or are y.
+ * A file FOLDER/of-tests has the keys of the texts whose cells are not built in.
  *
  *	emit_all FOLDER
  */
@@ -99,8 +100,9 @@ static int put_all(const struct cg_pass_plan *plan, const char *folder)
 	return cg_print_manifest(plan, CG_LANG_C, &manifest) || put(&manifest, folder, plan->key, "json");
 }
 
-/* Steps of sequences differ from the passes alone where halves do: two dtypes of them are enough, of cells of ours f16. */
-static int emit(const struct cg_cell *cell, const char *folder, int step)
+/* Steps of sequences differ from the passes alone where halves do: two dtypes of them are enough, of cells of the tests f16.
+ * keys: gets the keys of the texts; NULL: nothing does. */
+static int emit(const struct cg_cell *cell, const char *folder, int step, FILE *keys)
 {
 	for (int options = 0; options < 1 << cell->n_options; options++)
 		for (int pass = 0; pass < CG_PASS_COUNT; pass++)
@@ -108,7 +110,7 @@ static int emit(const struct cg_cell *cell, const char *folder, int step)
 			     dtype += sequence ? 2 : step) {
 				struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, dtype);
 
-				if (put_all(plan, folder))
+				if (put_all(plan, folder) || (keys && fprintf(keys, "%s\n", plan->key) < 0))
 					return 1;
 				cg_plan_free(plan);
 			}
@@ -186,32 +188,53 @@ static int put_rows(const char *folder)
 	return 0;
 }
 
-int main(int argc, char **argv)
+static int emit_built_in(const char *folder)
 {
-	/* Of the last ones f32 and f16 are enough. */
+	char name[32];
+
+	for (int k = 0; built_in(k, name); k++) {
+		struct cg_cell *cell = must_find(name);
+
+		if (emit(cell, folder, 1, NULL))
+			return 1;
+		cg_parse_free(cell);
+	}
+	return 0;
+}
+
+/* Of the cells of the tests f32 and f16 are enough, but of the first of names. */
+static int emit_of_tests(const char *folder)
+{
 	static const struct { const char *text, *name; int step; } cells[] = {
 		{ names, "names", 1 }, { more_names, "more_names", 2 }, { y_output, "y_output", 2 }, { y_gate, "y_gate", 2 },
 		{ y_state, "y_state", 2 },
 	};
+	char path[4096];
 	struct cg_cell *cell;
+	FILE *keys;
 	int failed = 0;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: emit_all FOLDER\n");
-		return 2;
-	}
-	for (int k = 0; (cell = every_cell(k)); k++) {
-		char name[32];
-
-		/* Of the cells that are ours alone f32 and f16 are enough. */
-		if (emit(cell, argv[1], built_in(k, name) ? 1 : 2))
-			return 1;
+	snprintf(path, sizeof path, "%s/of-tests", folder);
+	keys = fopen(path, "w");
+	if (!keys)
+		return 1;
+	for (int k = built_ins(); (cell = every_cell(k)); k++) {
+		failed |= emit(cell, folder, 2, keys);
 		cg_parse_free(cell);
 	}
 	for (size_t k = 0; k < sizeof cells / sizeof *cells; k++) {
 		cell = must_parse(cells[k].text, cells[k].name);
-		failed |= emit(cell, argv[1], cells[k].step);
+		failed |= emit(cell, folder, cells[k].step, keys);
 		cg_parse_free(cell);
 	}
-	return failed || put_products(argv[1]) || put_rows(argv[1]);
+	return fclose(keys) || failed;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: emit_all FOLDER\n");
+		return 2;
+	}
+	return emit_built_in(argv[1]) || emit_of_tests(argv[1]) || put_products(argv[1]) || put_rows(argv[1]);
 }
