@@ -13,10 +13,8 @@ static struct sum row_times(const struct kind *k, const struct ref_in *x, int64_
 {
 	struct sum s = { 0 };
 
-	for (int64_t j = 0; j < I; j++)
-		plus_mul(&s, get(k, x, b * I + j), get(k, w, j * N + n));
-	for (int64_t j = 0; j < U; j++)
-		plus_mul(&s, get(k, h, b * U + j), get(k, w, (I + j) * N + n));
+	plus_products(k, &s, I, x, b * I, 1, w, n, N);
+	plus_products(k, &s, U, h, b * U, 1, w, I * N + n, N);
 	return s;
 }
 
@@ -24,8 +22,7 @@ static struct sum row_times(const struct kind *k, const struct ref_in *x, int64_
 static void plus_row_row(const struct kind *k, struct sum *s, const struct val *d, int64_t b,
 	const struct ref_in *w, int64_t N, int64_t n)
 {
-	for (int64_t j = 0; j < N; j++)
-		plus_mul(s, d[b * N + j], get(k, w, n * N + j));
+	plus_val_products(k, s, N, d + b * N, 1, w, n * N, 1);
 }
 
 static struct val row_times_row(const struct kind *k, const struct val *d, int64_t b,
@@ -45,12 +42,10 @@ static struct val column_times(const struct kind *k, const struct ref_in *old, i
 
 	if (old)
 		plus(&s, get(k, old, at));
-	for (int64_t b = 0; b < B; b++) {
-		if (a)
-			plus_mul(&s, get(k, a, b * M + m), d[b * N + n]);
-		else
-			plus(&s, d[b * N + n]);
-	}
+	if (a)
+		plus_val_products(k, &s, B, d + n, N, a, m, M);
+	for (int64_t b = 0; !a && b < B; b++)
+		plus(&s, d[b * N + n]);
 	if (old && s.n == 1)
 		return get(k, old, at);
 	return total(k, &s);

@@ -138,8 +138,7 @@ static void reach(const struct ref_block_lstm *p, struct steps *w, int64_t t)
 			const struct val *d = w->d + ((t + 1) * B * U + n / U * U) * 4;
 
 			plus(&c, (struct val){ w->c_grad.v[n], w->c_grad.e[n] });
-			for (int64_t j = 0; j < 4 * U; j++)
-				plus_mul(&h, d[j], get(k, &p->cell.w, (I + n % U) * 4 * U + j));
+			plus_val_products(k, &h, 4 * U, d, 1, &p->cell.w, (I + n % U) * 4 * U, 1);
 		}
 		if (t >= 0) {
 			plus(&c, get(k, &p->cell.cs_grad, t * B * U + n));
