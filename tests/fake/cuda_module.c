@@ -191,29 +191,39 @@ FAKE_API int cuFuncGetAttribute(int *value, unsigned attribute, struct function 
 
 /* ---- launches ---- */
 
-/* Copies without a fault, whatever the addresses: 0 where some of it cannot be reached. */
-static int copies(void *to, const void *from, size_t bytes)
-{
-	struct iovec local = { to, bytes }, remote = { (void *)(uintptr_t)from, bytes };
+enum { MOST_ARGUMENTS = 256 };
 
-	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+/* Copies n ranges to or from here without a fault, whatever the addresses there, by one call of the system: a launch has many.  Gives
+ * how many ranges were copied whole; the next one cannot be reached. */
+static int copy_ranges(int to_there, const struct iovec *here, const struct iovec *there, int n)
+{
+	unsigned long ranges = (unsigned long)n;
+	ssize_t bytes = to_there ? process_vm_writev(getpid(), here, ranges, there, ranges, 0) :
+	                           process_vm_readv(getpid(), here, ranges, there, ranges, 0);
+	int whole = 0;
+
+	for (; whole < n && bytes >= (ssize_t)here[whole].iov_len; whole++)
+		bytes -= (ssize_t)here[whole].iov_len;
+	return whole;
 }
 
-/* CUDA has taken what it needs when a launch returns, so that the caller's values may be gone. */
+/* CUDA has taken what it needs when a launch returns, so that the caller's values may be gone.  What is read-only stays. */
 static void poison(const struct fake_kernel *kernel, void **values, void **parameters)
 {
 	unsigned char bytes[64];
-	struct iovec local = { bytes, 0 }, remote;
+	struct iovec here[2 * MOST_ARGUMENTS], there[2 * MOST_ARGUMENTS];
 
 	memset(bytes, POISON, sizeof bytes);
 	for (int k = 0; k < kernel->n; k++) {
-		local.iov_len = kernel->sizes[k] < sizeof bytes ? kernel->sizes[k] : sizeof bytes;
-		remote = (struct iovec){ values[k], local.iov_len };
-		process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
-		local.iov_len = sizeof *parameters;
-		remote = (struct iovec){ parameters + k, sizeof *parameters };
-		process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
+		size_t size = kernel->sizes[k] < sizeof bytes ? kernel->sizes[k] : sizeof bytes;
+
+		here[2 * k] = (struct iovec){ bytes, size };
+		there[2 * k] = (struct iovec){ values[k], size };
+		here[2 * k + 1] = (struct iovec){ bytes, sizeof *parameters };
+		there[2 * k + 1] = (struct iovec){ parameters + k, sizeof *parameters };
 	}
+	for (int k = 0; k < 2 * kernel->n; k++)
+		k += copy_ranges(1, here + k, there + k, 2 * kernel->n - k);
 }
 
 /* Values that lie inside each other were not made for these widths. */
@@ -283,25 +293,33 @@ static int translate(const struct function *function, int k, void *value)
 static int take_arguments(struct launch *l, char *room, void **parameters)
 {
 	const struct fake_kernel *kernel = l->function->kernel;
-	void *values[256];
-	int code = 0;
+	void *values[MOST_ARGUMENTS];
+	struct iovec here[MOST_ARGUMENTS], there[MOST_ARGUMENTS];
+	int code = 0, reached;
 
-	if (kernel->n && !copies(values, parameters, (size_t)kernel->n * sizeof *values)) {
+	here[0] = (struct iovec){ values, (size_t)kernel->n * sizeof *values };
+	there[0] = (struct iovec){ parameters, here[0].iov_len };
+	if (kernel->n && !copy_ranges(0, here, there, 1)) {
 		fake_report("cuLaunchKernel: %s: the addresses of %d arguments are not all there", kernel->name, kernel->n);
 		return INVALID_VALUE;
 	}
+	for (int k = 0; k < kernel->n; k++) {
+		l->arguments[k] = room;
+		here[k] = (struct iovec){ room, kernel->sizes[k] };
+		there[k] = (struct iovec){ values[k], kernel->sizes[k] };
+		room += (kernel->sizes[k] + 15) / 16 * 16;
+	}
+	reached = copy_ranges(0, here, there, kernel->n);
 	code = overlap(kernel, values);
 	for (int k = 0; k < kernel->n && !code; k++) {
-		l->arguments[k] = room;
-		if (!copies(room, values[k], kernel->sizes[k])) {
+		if (k == reached) {
 			fake_report("cuLaunchKernel: %s: argument %d of %d: no %d bytes at %p", kernel->name, k, kernel->n, kernel->sizes[k],
 			            values[k]);
 			return INVALID_VALUE;
 		}
-		code = implausible(kernel, k, room);
+		code = implausible(kernel, k, l->arguments[k]);
 		if (!code)
-			code = translate(l->function, k, room);
-		room += (kernel->sizes[k] + 15) / 16 * 16;
+			code = translate(l->function, k, l->arguments[k]);
 	}
 	if (!code)
 		poison(kernel, values, parameters);
