@@ -191,6 +191,7 @@ pocl() {
 	export CELLGRAD_BACKEND=opencl POCL_CACHE_DIR="$work/pocl-$1"
 	[ ! -f /etc/OpenCL/vendors/pocl.icd ] || export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd
 	mkdir -p "$POCL_CACHE_DIR"
+	unset POCL_EXTRA_BUILD_FLAGS           # optimised
 	about=$($run tests/gen/compile_opencl | sed 's/^# //; s/: 0 built.*//; q')
 	case $about in
 	'Portable Computing Language,'*"vectors of $wanted bytes")
