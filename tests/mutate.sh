@@ -14,18 +14,39 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 
 die() { echo "Bail out! $*"; exit 1; }
 
-# run TESTS: the build, then the tests.  Red tests end up in $red, "build" among them when it came to no test.
+# programs TESTS: what the tests need to be built, where they are programs or suites; scripts may need anything: exit status 1.
+programs()
+{
+	for test in $1; do
+		case $test in
+		*.fake) echo "${test%.fake}" ;;
+		*.on)   echo "${test%/*}/$(basename "${test%/*}")" ;;
+		check | build | *.*) return 1 ;;
+		*)      echo "$test" ;;
+		esac
+	done
+	[ ! -f tests/fake/lib/built ] || echo tests/fake/lib/built
+}
+
+# run TESTS: the build, of no more than they need, then the tests.  Red tests end up in $red, "build" among them when it came to no test.
 run()
 {
 	red=
 	find . -name '*.trs' -exec rm -f {} +
-	if ! $limit $make $jobs check TESTS= >build.out 2>&1 </dev/null; then
+	if needed=$(programs "$1"); then
+		goals="$needed" only='check_PROGRAMS= check_LTLIBRARIES= check_DATA='
+	else
+		goals='check TESTS=' only=
+	fi
+	# shellcheck disable=SC2086 # lists
+	if ! $limit $make $jobs $goals >build.out 2>&1 </dev/null; then
 		red=build
 		return
 	fi
+	# shellcheck disable=SC2086
 	case $1 in
 	check) $limit $make $jobs check >check.out 2>&1 </dev/null ;;
-	*)     $limit $make $jobs check TESTS="$1" >check.out 2>&1 </dev/null ;;
+	*)     $limit $make $jobs check-TESTS $only TESTS="$1" >check.out 2>&1 </dev/null ;;
 	esac && return
 	red=$(find . -name '*.trs' -exec grep -lE '^:global-test-result: (FAIL|ERROR|XPASS)' {} + |
 		sed 's,^\./,,; s,\.trs$,,' | tr '\n' ' ')
@@ -116,6 +137,7 @@ for id; do
 	[ -f "$rows/$id.sed" ] && [ -f "$rows/$id.file" ] && [ -f "$rows/$id.tests" ] || die "no such mutant, or not all of it: $id"
 	tests="$tests $(cat "$rows/$id.tests")"
 done
+$make $jobs check TESTS= >build.out 2>&1 </dev/null || die "make check TESTS=: $(tail -n 3 build.out)"
 case " $tests " in
 *' check '*) run check ;;
 *) run "$(echo "$tests" | tr ' ' '\n' | grep -v '^build$' | sort -u | tr '\n' ' ')" ;;
