@@ -157,7 +157,7 @@ static const char *read_if(const struct about *a, const struct cg_port *p, char 
 	return list;
 }
 
-/* The rules are those of call.c. */
+/* The rules are those of run/op_call.c. */
 const char *about_needed(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
 {
 	char words[ABOUT_LIST], condition[ABOUT_LIST] = "";

@@ -1,6 +1,6 @@
 /*
  * What the subcommands share: their functions, exit codes, options, and the one way to fail.  A subcommand is a
- * function of argc and argv in the file of its name; main.c holds the table.  Functions that can fail return an
+ * function command_NAME() in NAME_command.c; main.c holds the table.  Functions that can fail return an
  * enum cg_status and leave the words to cg_message(), as the library's do; only command_failed() turns them
  * into an exit code and prints.
  */

@@ -10,7 +10,7 @@
 #include "runtime/device/inspect.h"
 #include "command/command.h"
 #include "command/describe.h"
-#include "command/print.h"
+#include "command/output.h"
 
 enum { WIDTH = 80 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "command/command.h"
-#include "command/print.h"
+#include "command/output.h"
 
 static int as_json;
 

@@ -12,7 +12,7 @@
 
 #include "gen/cell.h"
 #include "command/command.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "runtime/device/inspect.h"
 
 struct command {

@@ -10,7 +10,7 @@
 #include "gen/cell.h"
 #include "command/claim.h"
 #include "command/command.h"
-#include "command/print.h"
+#include "command/output.h"
 
 static char flag[] = "";                 /* the value of an option that takes none */
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "command/claim.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "command/safetensors.h"
 #include "runtime/device/inspect.h"
 

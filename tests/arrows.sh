@@ -124,7 +124,7 @@ echo 'backends/cpu/cpu runtime/rnn/layers cg_layers_forward' | against >"$scratc
 report "$scratch/wrong" 'a seeded call against the arrows is found'
 printf '%s\n' 'runtime/op/check runtime/op/run cg_op_run' 'runtime/op/run runtime/op/check cg_op_check' | circles >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded circle of two files is found'
-echo 'command/info.c runtime/device/backend.h' | against >"$scratch/wrong"
+echo 'command/info_command.c runtime/device/backend.h' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded include of the command beside its window is found'
 echo 'command/info backends/cpu/cpu cg_cpu_gemm' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded call of the command into a backend is found'

@@ -1,6 +1,6 @@
 /*
  * The cpu backend: kernels compiled at build time for several instruction sets, the best one chosen at open.  Launches are in
- * launch.c, products in gemm.c; team.c has the threads that share them.
+ * launch.c, products in gemm_tiles.c; team.c has the threads that share them.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /*
  * What the parts of `cellgrad bench` share: a problem, what the machine can do at most, how long the problem took.  Words become
- * a request in bench.c, and that problems in problem.c; roof.c and timing.c measure, report.c and plot.c show.
+ * a request in bench_command.c, and that problems in problem.c; roof.c and timing.c measure, report.c and plot.c show.
  */
 #ifndef BENCH_H
 #define BENCH_H
 
-#include "command/run/call.h"
+#include "command/run/op_call.h"
 #include "command/file.h"
 #include "runtime/device/inspect.h"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "command/bench/bench.h"
-#include "command/print.h"
+#include "command/output.h"
 
 extern char **environ;
 

@@ -10,7 +10,7 @@
 #include "command/run/metadata.h"
 #include "command/command.h"
 #include "command/describe.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "runtime/device/inspect.h"
 
 enum { PROBLEMS_MAX = 4096, NAME_ROOM = 64 };

@@ -5,7 +5,7 @@
 
 #include "runtime/device/inspect.h"
 #include "command/bench/bench.h"
-#include "command/print.h"
+#include "command/output.h"
 
 static const char warning[] =
 	"OPENBLAS_ variables are set: OPENBLAS_CORETYPE=Haswell and its like choose slower products than this processor has; "

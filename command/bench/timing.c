@@ -9,7 +9,7 @@
 
 #include "runtime/device/inspect.h"
 #include "command/bench/bench.h"
-#include "command/print.h"
+#include "command/output.h"
 
 enum { GRADIENT = 1 };                   /* place in the rows of a problem: the pass, then its gradient */
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "command/check/check.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "runtime/device/inspect.h"
 
 enum { COMMAND_LINE = FIELD_LINE + 2048 };        /* the environment, the case, the options */

@@ -10,7 +10,7 @@
 #include "verify/field.h"
 #include "command/run/metadata.h"
 #include "command/convert/network.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "runtime/device/inspect.h"
 
 /* ---- words ---- */

@@ -5,7 +5,7 @@
 #ifndef NETWORK_H
 #define NETWORK_H
 
-#include "command/run/call.h"
+#include "command/run/op_call.h"
 #include "runtime/device/inspect.h"
 
 /* NAME=VALUE; what nobody said is -1 or NaN, of sizes 0, of texts NULL. */
@@ -23,7 +23,7 @@ struct network {
 	const char *prefix;
 	int gradients;
 	struct safetensors file;
-	struct call call;                        /* the words, as attribute.c reads them */
+	struct call call;                        /* the words, as attribute_text.c reads them */
 	struct network_words words;
 	struct cg_cell *parsed;                  /* of a .cell */
 	struct cg_value values[CG_PARAMS_MAX];

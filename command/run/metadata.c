@@ -6,7 +6,7 @@
 
 #include "verify/field.h"
 #include "command/run/metadata.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "runtime/device/inspect.h"
 
 const char by_words[] = "the command line", by_op[] = "the op", by_tensors[] = "the tensors";

@@ -9,7 +9,7 @@
 #ifndef METADATA_H
 #define METADATA_H
 
-#include "command/run/call.h"
+#include "command/run/op_call.h"
 
 /* Who says it: a path, or one of ours; what: NULL for nothing. */
 struct said { const char *by, *what; };
@@ -27,7 +27,7 @@ int  metadata_differ(const struct call *, const char *name, struct said, struct 
 enum { METADATA_WHERE = 120 };
 const char *metadata_where(const struct safetensors *, char where[METADATA_WHERE]);
 
-/* In this order; call_bind calls them, and network.c.  Attributes of the row but for the cell, its options and values. */
+/* In this order; call_bind calls them, and convert/network.c.  Attributes of the row but for the cell, its options and values. */
 int  metadata_attributes(struct call *);
 /* What holds of the op without an attribute. */
 int  metadata_means(const struct call *);

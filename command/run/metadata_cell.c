@@ -8,7 +8,7 @@
 
 #include "gen/cell.h"
 #include "command/run/metadata.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "runtime/device/inspect.h"
 
 /* A cell as someone names it; known: the digest is. */

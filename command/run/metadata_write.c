@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "command/run/call.h"
+#include "command/run/op_call.h"
 
 /* Does another entry, or none, stand for the attribute? */
 static int goes_unsaid(const struct call *c, const struct cg_attribute *a)

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "command/command.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "command/safetensors.h"
 
 /* ---- memory as it is used ---- */

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "runtime/core/core.h"
-#include "tests/conformance/device.h"
+#include "tests/conformance/suite_device.h"
 #include "verify/network_trial.h"
 #include "verify/trial.h"
 #include "tests/help/counted.h"

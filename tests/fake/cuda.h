@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "kernel_calls.h"
-#include "report.h"
+#include "misuse_report.h"
 
 /* As cuda.h of the vendor has them; what is not here, this driver never says. */
 enum {

@@ -75,7 +75,7 @@ int fake_dnn_destroy(const char *call, int kind, void *descriptor);
 /* -1: there is no such type in this version; else as library_types.h has it. */
 int fake_dnn_type(int type);
 
-/* ---- cudnn_rnn.c ---- */
+/* ---- cudnn_descriptor.c ---- */
 
 enum { MATRIX, BIAS };
 struct region { int64_t offset, rows, columns; };        /* elements; no rows: there is none */

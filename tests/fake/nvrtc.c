@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "nvrtc.h"
-#include "report.h"
+#include "misuse_report.h"
 
 struct program {
 	struct program *next;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "nvrtc.h"
-#include "report.h"
+#include "misuse_report.h"
 
 extern char **environ;
 

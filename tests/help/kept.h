@@ -8,7 +8,7 @@
 
 #include "runtime/cache/cache.h"
 #include "runtime/cache/entry.h"
-#include "tests/fake/disk.h"
+#include "tests/fake/faulty_disk.h"
 
 enum { STRANGER = 65534, PATH = sizeof disk_folder + 2 * CG_CACHE_NAME };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 #include "tests/help/net_trials.h"
 
 enum { THREADS = 2, TIMES = 6, ROUNDS = 5 };

@@ -4,7 +4,7 @@
 #ifndef WALKS_H
 #define WALKS_H
 
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 
 struct walk {
 	const char *name, *cell, *options;

@@ -15,7 +15,7 @@
 #include "tests/fake/faulty.h"
 #include "tests/fake/late.h"
 #include "tests/help/counted.h"
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 
 enum { B = 3, I = 2, U = 4, GATES = 4, ROOM = 4096 };
 

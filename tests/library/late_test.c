@@ -14,7 +14,7 @@
 #include "runtime/cellgrad.h"
 #include "tests/fake/late.h"
 #include "tests/help/counted.h"
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 #include "tests/help/net_trials.h"
 
 static const char mine[] =

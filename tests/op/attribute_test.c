@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "command/run/call.h"
+#include "command/run/op_call.h"
 #include "runtime/core/core.h"
 
 struct made_up {

@@ -14,7 +14,7 @@
 #include "runtime/op/op.h"
 #include "runtime/core/core.h"
 #include "tests/help/counted.h"
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 #include "tests/help/shorten.h"
 
 enum { T = 3, B = 2, I = 3, U = 4, ROOM = 1024, PORTS = 40, THREADS = 8, TIMES = 25, TEXT = 1 << 17 };

@@ -13,7 +13,7 @@
 
 #include "runtime/rnn/rnn.h"
 #include "tests/help/counted.h"
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 
 static struct cg_context *context;
 static struct cg_stream *stream;

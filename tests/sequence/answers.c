@@ -11,7 +11,7 @@
 
 #include "gen/cell.h"
 #include "verify/sequence.h"
-#include "tests/sequence/network.h"
+#include "tests/sequence/guarded_network.h"
 
 static struct { long double ratio; int array; long judged, unbounded; } seen;
 

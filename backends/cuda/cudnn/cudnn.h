@@ -1,7 +1,8 @@
 /*
- * Networks by cuDNN, inside: net.c says which and opens them, descriptor.c describes them to cuDNN, queue.c keeps their state on a
- * queue, weights.c where cuDNN wants their parameters, shape.c what the sizes of a call ask for, workspace.c what memory, call.c runs
- * calls, span.c those of more steps than cuDNN takes at once.
+ * What the files of the cuDNN route share.  net_route.c says which networks cuDNN computes and opens them, descriptor.c describes them
+ * to cuDNN, queue.c keeps the state of a network on a queue, weight_space.c finds where cuDNN has the parameters, rnn_data.c makes what
+ * depends on the sizes of a call, temp_space.c cuts up workspace and reserve, forward_backward.c runs calls, and span.c runs those of
+ * more steps than cuDNN takes at once.
  */
 #ifndef CG_CUDA_CUDNN_H
 #define CG_CUDA_CUDNN_H
@@ -95,7 +96,7 @@ struct cg_net {
 	struct cg_dnn_segment segments[2];           /* the first, and each of the others */
 	int n_segments;                            /* 1, or the layers */
 	int vendor_dropout;
-	int persistent;                          /* atomic; an enum of call.c: do its persistent algorithms work here? */
+	int persistent;                          /* atomic; an enum of forward_backward.c: do its persistent algorithms work here? */
 	CUdeviceptr generator;                   /* as in a place, for questions */
 	struct cudnnDropoutStruct *dropout;
 	struct cg_dnn_shape *sizes[2 * CG_DNN_SHAPES];   /* asked for lately */
@@ -134,7 +135,7 @@ int  cg_dnn_find_state(struct cg_net *, struct cg_queue *, struct cg_dnn_state *
 /* A net that is closed leaves its state to the queue; under the lock. */
 void cg_dnn_leave_state(struct cg_dnn_state **);
 
-/* ---- weights.c ---- */
+/* ---- weight_space.c ---- */
 
 /* Asks where a segment's parameters lie. */
 int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_segment *, struct cg_dnn_algorithm *);
@@ -147,7 +148,7 @@ int  cg_dnn_copy_in(struct cg_queue *, struct cg_cu_moves *, const struct cg_net
 int  cg_dnn_copy_out(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,
                      struct cg_mem theirs, struct cg_mem ours);
 
-/* ---- shape.c ---- */
+/* ---- rnn_data.c ---- */
 
 /* The shape of a call's sizes among those of late, or made; under the device's lock. */
 int  cg_dnn_find_sizes(struct cg_net *, const struct cg_dnn_range *, const struct cg_dnn_shape **);
@@ -157,7 +158,7 @@ void cg_dnn_drop_shape(struct cg_dev *, struct cg_queue *, struct cg_dnn_shape *
 /* Rows of cuDNN's sequences; bytes of one output of a segment. */
 int64_t cg_dnn_rows(const struct cg_dnn_shape *);
 
-/* ---- workspace.c ---- */
+/* ---- temp_space.c ---- */
 
 enum { CG_DNN_ALIGN = 256 };                     /* as cudaMalloc's: what cuDNN's own memory begins at a multiple of */
 
@@ -175,7 +176,7 @@ void cg_dnn_carve_reserve(const struct cg_net *, const struct cg_dnn_shape *, st
 /* Of a span; under the device's lock. */
 int  cg_dnn_range_needs(struct cg_net *, const struct cg_dnn_range *, struct cg_net_sizes *);
 
-/* ---- call.c ---- */
+/* ---- forward_backward.c ---- */
 
 /* A call, or a part of it with the memory of the part. */
 int cg_dnn_range_run(struct cg_queue *, struct cg_net *, int pass, const struct cg_dnn_range *, const struct cg_rnn_call *,

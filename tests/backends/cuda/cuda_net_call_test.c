@@ -15,7 +15,7 @@
 #include "verify/promise.h"
 #include "tests/help/counted.h"
 #include "tests/backends/cuda/cuda_watch.h"
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 
 enum { BEHIND = 256, ENOUGH = 1 << 16 };
 

@@ -14,7 +14,7 @@
 #include "verify/numbers.h"
 #include "tests/help/counted.h"
 #include "tests/backends/cuda/cuda_watch.h"
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 
 enum { MOST = 65535, HANDED = 128 };
 
