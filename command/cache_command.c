@@ -49,15 +49,15 @@ static int print_paths(json_t *path, json_t *object)
 
 static int show_path(int json)
 {
-	struct cg_cache_directory place;
+	struct cg_cache_directory directory;
 
-	cg_cache_find_directory(&place);
+	cg_cache_find_directory(&directory);
 	if (json)
-		return print_paths(json_string(place.path), json_pack("{s:b, s:b, s:s, s:I}", "reads", place.reads, "writes", place.writes,
-		                   "why", place.why, "most", (json_int_t)place.most));
-	if (place.why[0])
-		return cg_fail(CG_UNSUPPORTED, "nothing is kept: %s", place.why);
-	print_plain(stdout, place.path);
+		return print_paths(json_string(directory.path), json_pack("{s:b, s:b, s:s, s:I}", "reads", directory.reads, "writes", directory.writes,
+		                   "why", directory.why, "most", (json_int_t)directory.most));
+	if (directory.why[0])
+		return cg_fail(CG_UNSUPPORTED, "nothing is kept: %s", directory.why);
+	print_plain(stdout, directory.path);
 	putchar('\n');
 	return CG_OK;
 }
@@ -104,14 +104,14 @@ static int list_one(const struct cg_cache_entry *e, void *user)
 static int show_list(int json)
 {
 	struct list list = { .table = { .columns = "lrr" }, .json = json };
-	struct cg_cache_directory place;
+	struct cg_cache_directory directory;
 	int code = cg_cache_list(list_one, &list), shown = print_all_rows(&list.table, "");
 
 	if (code || shown || json)
 		return code ? code : shown;
-	cg_cache_find_directory(&place);
-	printf("%d kernel%s, %llu of %llu bytes, in ", list.files, list.files == 1 ? "" : "s", (unsigned long long)list.bytes, (unsigned long long)place.most);
-	print_plain(stdout, place.path);
+	cg_cache_find_directory(&directory);
+	printf("%d kernel%s, %llu of %llu bytes, in ", list.files, list.files == 1 ? "" : "s", (unsigned long long)list.bytes, (unsigned long long)directory.most);
+	print_plain(stdout, directory.path);
 	putchar('\n');
 	return CG_OK;
 }
@@ -120,17 +120,17 @@ static int show_list(int json)
 
 static int clear(int json)
 {
-	struct cg_cache_directory place;
+	struct cg_cache_directory directory;
 	uint64_t bytes;
 	size_t files;
 
 	CG_TRY(cg_cache_clear(&files, &bytes));
-	cg_cache_find_directory(&place);
+	cg_cache_find_directory(&directory);
 	if (json)
-		return print_paths(json_string(place.path), json_pack("{s:I, s:I}", "removed", (json_int_t)files, "bytes",
+		return print_paths(json_string(directory.path), json_pack("{s:I, s:I}", "removed", (json_int_t)files, "bytes",
 		                   (json_int_t)bytes));
 	printf("removed %zu file%s, %llu bytes, from ", files, files == 1 ? "" : "s", (unsigned long long)bytes);
-	print_plain(stdout, place.path);
+	print_plain(stdout, directory.path);
 	putchar('\n');
 	return CG_OK;
 }
@@ -145,12 +145,12 @@ int command_cache(int argc, const char **argv)
 
 	if (!code && o.value[OPTION_HELP]) {
 		options_help(&o, usage, text);
-	} else if (!code && !o.words[0]) {
+	} else if (!code && !o.operands[0]) {
 		code = cg_fail(CG_BAD_ARGUMENT, "path, list or clear?  --help has examples");
-	} else if (!code && o.words[1]) {
-		code = cg_fail(CG_BAD_ARGUMENT, "%s: one word at a time, path, list or clear", print_name(shown, o.words[1]));
+	} else if (!code && o.operands[1]) {
+		code = cg_fail(CG_BAD_ARGUMENT, "%s: one word at a time, path, list or clear", print_name(shown, o.operands[1]));
 	} else if (!code) {
-		code = options_choose("path, list or clear", o.words[0], names, 3, &act);
+		code = options_choose("path, list or clear", o.operands[0], names, 3, &act);
 		if (!code)
 			code = acts[act](!!o.value[OPTION_JSON]);
 	}

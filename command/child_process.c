@@ -16,7 +16,7 @@
 #include "command/child_process.h"
 #include "runtime/device/inspect.h"
 
-enum { ROOM = 1 << 16, MOST = 1 << 24 };
+enum { FIRST = 1 << 16, MOST = 1 << 24 };
 /* Milliseconds: a child that answered, or was killed, is gone after so long; how long to sleep between two looks at it. */
 enum { GRACE = 2000, LOOK = 1 };
 
@@ -54,17 +54,17 @@ static _Noreturn void answer(int fd, int seconds, json_t *(*ask)(const void *), 
 
 /* ---- the parent ---- */
 
-struct text { char *at; size_t bytes, room; };
+struct text { char *at; size_t bytes, capacity; };
 
 static int grow(struct text *t)
 {
-	size_t room = t->room ? 2 * t->room : ROOM;
-	char *at = room <= MOST ? cg_memory(t->at, room) : NULL;
+	size_t capacity = t->capacity ? 2 * t->capacity : FIRST;
+	char *at = capacity <= MOST ? cg_memory(t->at, capacity) : NULL;
 
 	if (!at)
 		return CG_NO_MEMORY;
 	t->at = at;
-	t->room = room;
+	t->capacity = capacity;
 	return CG_OK;
 }
 
@@ -77,13 +77,13 @@ static int read_answer(int fd, double until, struct text *t)
 		double left = until - cg_milliseconds();
 		ssize_t n;
 
-		if (t->bytes == t->room && grow(t))
+		if (t->bytes == t->capacity && grow(t))
 			return 0;
 		if (left <= 0)
 			return 0;
 		n = poll(&wait, 1, (int)left + 1);
 		if (n > 0)
-			n = read(fd, t->at + t->bytes, t->room - t->bytes);
+			n = read(fd, t->at + t->bytes, t->capacity - t->bytes);
 		else if (!n || errno == EINTR)
 			continue;
 		if (n < 0 && errno == EINTR)

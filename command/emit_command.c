@@ -137,11 +137,11 @@ static int read_kernel(struct emit *e, const struct options *o)
 	char shown[PRINT_NAME];
 	int k;
 
-	if (!o->words[0])
+	if (!o->operands[0])
 		return cg_fail(CG_BAD_ARGUMENT,
 		               "which cell?  --list shows the built-in ones, --help has examples");
-	if (o->words[1])
-		return cg_fail(CG_BAD_ARGUMENT, "%s: one cell at a time", print_name(shown, o->words[1]));
+	if (o->operands[1])
+		return cg_fail(CG_BAD_ARGUMENT, "%s: one cell at a time", print_name(shown, o->operands[1]));
 	e->kernel.shape = CG_POINT;
 	e->kernel.options = o->value[OPTIONS];
 	CG_TRY(options_choose("--pass", pass ? pass : "forward", cg_pass_names, CG_PASS_COUNT, &e->kernel.pass));
@@ -151,7 +151,7 @@ static int read_kernel(struct emit *e, const struct options *o)
 	if (o->value[HEADER] && k != CG_LANG_C)
 		return cg_fail(CG_BAD_ARGUMENT, "--header: expected --lang c, got %s: its kernels are launched as the manifest says",
 		               e->lang);
-	CG_TRY(file_cell(o->words[0], 1, &e->kernel.cell, &e->parsed));
+	CG_TRY(file_cell(o->operands[0], 1, &e->kernel.cell, &e->parsed));
 	CG_TRY(read_names(e));
 	return o->value[STAGE] ? read_stage(e, o->value[STAGE]) : CG_OK;
 }

@@ -53,9 +53,9 @@ static int opens(const json_t *object)
 /* ---- the environment ---- */
 
 /* What is wrong with the value, after the variable's name; "" for nothing. */
-static const char *fault(int which, const char *value, char *why, size_t room)
+static const char *fault(int which, const char *value, char *why, size_t capacity)
 {
-	if (!*value || cg_variable_judge(which, value, NULL, why, room))
+	if (!*value || cg_variable_judge(which, value, NULL, why, capacity))
 		return "";
 	return why + strlen(cg_variables[which].name) + 2;
 }
@@ -215,13 +215,13 @@ static int show_ops(json_t *devices)
 }
 
 /* Is it the first of these routes that says so? */
-static int is_first(json_t *routes, const char *dtype, const json_t *words)
+static int is_first(json_t *routes, const char *dtype, const json_t *route)
 {
 	const char *other;
 	json_t *theirs;
 
 	json_object_foreach(routes, other, theirs)
-		if (json_equal(theirs, words))
+		if (json_equal(theirs, route))
 			return !strcmp(other, dtype);
 	return 0;
 }
@@ -231,20 +231,20 @@ static void print_routes(struct print_table *t, json_t *routes)
 {
 	char line[2 * CG_MESSAGE_MAX] = "";
 	const char *dtype, *other;
-	json_t *words, *theirs;
+	json_t *route, *theirs;
 
-	json_object_foreach(routes, dtype, words) {
+	json_object_foreach(routes, dtype, route) {
 		size_t n = strlen(line);
 
-		if (!is_first(routes, dtype, words))
+		if (!is_first(routes, dtype, route))
 			continue;
 		if (n)
 			n += (size_t)snprintf(line + n, sizeof line - n, ";");
 		json_object_foreach(routes, other, theirs)
-			if (n < sizeof line && json_equal(theirs, words))
+			if (n < sizeof line && json_equal(theirs, route))
 				n += (size_t)snprintf(line + n, sizeof line - n, "%s%s", n ? " " : "", other);
 		if (n < sizeof line)
-			snprintf(line + n, sizeof line - n, ": %s", json_string_value(words));
+			snprintf(line + n, sizeof line - n, ": %s", json_string_value(route));
 	}
 	print_cell(t, "%s", line);
 }
@@ -308,12 +308,12 @@ static json_t *rounding_json(void)
 
 static void show_cache(void)
 {
-	struct cg_cache_directory place;
+	struct cg_cache_directory directory;
 
-	cg_cache_find_directory(&place);
+	cg_cache_find_directory(&directory);
 	printf("\nCompiled kernels on disk:\n  ");
-	print_plain(stdout, place.why[0] ? "none: " : place.path);
-	print_plain(stdout, place.why);
+	print_plain(stdout, directory.why[0] ? "none: " : directory.path);
+	print_plain(stdout, directory.why);
 	putchar('\n');
 }
 
@@ -360,12 +360,12 @@ static int show(json_t *devices, json_t *unnamed)
 
 static json_t *cache_json(void)
 {
-	struct cg_cache_directory place;
+	struct cg_cache_directory directory;
 	json_t *cache = json_object();
 
-	cg_cache_find_directory(&place);
-	json_object_set_new(cache, "path", json_string(place.path));
-	json_object_set_new(cache, "why", json_string(place.why));
+	cg_cache_find_directory(&directory);
+	json_object_set_new(cache, "path", json_string(directory.path));
+	json_object_set_new(cache, "why", json_string(directory.why));
 	return cache;
 }
 
@@ -460,11 +460,11 @@ int command_info(int argc, const char **argv)
 
 	if (!code && o.value[OPTION_HELP])
 		options_help(&o, usage, text);
-	else if (!code && o.words[0] && (o.words[1] || o.value[WHY]))
+	else if (!code && o.operands[0] && (o.operands[1] || o.value[WHY]))
 		code = cg_fail(CG_BAD_ARGUMENT, "%s: expected one op or --why, got both or several",
-		               print_name(shown, o.words[o.words[1] ? 1 : 0]));
-	else if (!code && o.words[0])
-		code = describe_op(o.words[0], json);
+		               print_name(shown, o.operands[o.operands[1] ? 1 : 0]));
+	else if (!code && o.operands[0])
+		code = describe_op(o.operands[0], json);
 	else if (!code)
 		code = o.value[WHY] ? why(o.value[WHY], json) : show_all(json);
 	options_close(&o);

@@ -70,7 +70,7 @@ static json_t *ops_of(const struct cg_context *context)
 }
 
 /* The route of a network of two layers, or why there can be none; "" where the device lacks the dtype. */
-static const char *route(struct cg_context *context, const struct inspect_cell *kind, int dtype, char words[CG_MESSAGE_MAX])
+static const char *route(struct cg_context *context, const struct inspect_cell *kind, int dtype, char text[CG_MESSAGE_MAX])
 {
 	struct cg_rnn_config c;
 
@@ -80,16 +80,16 @@ static const char *route(struct cg_context *context, const struct inspect_cell *
 	c.dtype = dtype;
 	c.layers = 2;
 	c.input = c.units = 8;
-	*words = '\0';
-	if (!cg_supports(context, "rnn", dtype) && cg_rnn_find_route(context, &c, words))
-		snprintf(words, CG_MESSAGE_MAX, "none: %s", cg_message());
-	return words;
+	*text = '\0';
+	if (!cg_supports(context, "rnn", dtype) && cg_rnn_find_route(context, &c, text))
+		snprintf(text, CG_MESSAGE_MAX, "none: %s", cg_message());
+	return text;
 }
 
 /* { "lstm": { "f32": "cudnn", ... }, "lstm peephole": ... } */
 static json_t *networks_of(struct cg_context *context)
 {
-	char words[CG_MESSAGE_MAX], key[INSPECT_KEY];
+	char text[CG_MESSAGE_MAX], key[INSPECT_KEY];
 	json_t *all = json_object();
 	struct inspect_cell kind;
 
@@ -97,8 +97,8 @@ static json_t *networks_of(struct cg_context *context)
 		json_t *routes = json_object();
 
 		for (int k = 0; k < DTYPES; k++)
-			if (*route(context, &kind, dtypes[k], words))
-				json_object_set_new(routes, cg_dtype_name(dtypes[k]), print_string(words));
+			if (*route(context, &kind, dtypes[k], text))
+				json_object_set_new(routes, cg_dtype_name(dtypes[k]), print_string(text));
 		json_object_set_new(all, inspect_key(&kind, key), routes);
 	}
 	return all;
@@ -107,12 +107,12 @@ static json_t *networks_of(struct cg_context *context)
 /* Why a device does not open, without the words that say which. */
 static json_t *reason(const char *name)
 {
-	const char *words;
+	const char *text;
 	size_t n = strlen(name);
 
 	command_own(CG_NO_DEVICE, NULL);
-	words = cg_message();
-	return print_string(!strncmp(words, name, n) && !strncmp(words + n, ": ", 2) ? words + n + 2 : words);
+	text = cg_message();
+	return print_string(!strncmp(text, name, n) && !strncmp(text + n, ": ", 2) ? text + n + 2 : text);
 }
 
 static json_t *ask_device(const void *about)

@@ -131,9 +131,9 @@ static void guard_streams(void)
 #endif
 }
 
-static void warn(const char *words)
+static void warn(const char *text)
 {
-	command_warned("", "%s", words);
+	command_warned("", "%s", text);
 }
 
 int main(int argc, char **argv)

@@ -137,16 +137,16 @@ void print_cell(struct print_table *t, const char *format, ...)
 	va_start(list, format);
 	length = vsnprintf(NULL, 0, format, list);
 	va_end(list);
-	if (t->n == t->room) {
-		size_t room = t->room ? 2 * t->room : 64;
-		char **cells = cg_memory(t->cells, room * sizeof *cells);
+	if (t->n == t->capacity) {
+		size_t capacity = t->capacity ? 2 * t->capacity : 64;
+		char **cells = cg_memory(t->cells, capacity * sizeof *cells);
 
 		if (!cells) {
 			t->failed = 1;
 			return;
 		}
 		t->cells = cells;
-		t->room = room;
+		t->capacity = capacity;
 	}
 	cell = cg_memory(NULL, (size_t)length + 1);
 	if (!cell) {
@@ -208,7 +208,7 @@ int print_all_rows(struct print_table *t, const char *indent)
 		cg_memory(t->cells[k], 0);
 	cg_memory(t->cells, 0);
 	t->cells = NULL;
-	t->n = t->room = 0;
+	t->n = t->capacity = 0;
 	return t->failed ? CG_NO_MEMORY : CG_OK;
 }
 

@@ -32,7 +32,7 @@ struct print_colour print_colours(FILE *);
 struct print_table {
 	const char *columns;
 	char **cells;
-	size_t n, room;
+	size_t n, capacity;
 	int failed;
 };
 void print_cell(struct print_table *, const char *format, ...) __attribute__((format(printf, 2, 3)));

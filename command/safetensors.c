@@ -138,7 +138,7 @@ static int tensor(const char *path, const char *key, const json_t *entry, const 
 	return CG_OK;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
 	const struct safetensors_tensor *x = a, *y = b;
 
@@ -155,7 +155,7 @@ static int tile(struct safetensors *s, const unsigned char *data, uint64_t total
 	uint64_t end = 0;
 
 	if (s->n)
-		qsort(s->tensors, s->n, sizeof *s->tensors, by_place);
+		qsort(s->tensors, s->n, sizeof *s->tensors, by_offset);
 	for (size_t k = 0; k < s->n; k++) {
 		const struct safetensors_tensor *t = &s->tensors[k];
 		uint64_t begin = (uint64_t)(t->data - data);

@@ -10,7 +10,7 @@
 
 struct cg_chunk {
 	struct cg_chunk *next;
-	size_t used, room;
+	size_t used, capacity;
 };
 
 enum { CHUNK = 1 << 14, ALIGN = 16 };
@@ -31,17 +31,17 @@ void *cg_arena_take(struct cg_arena *arena, size_t bytes)
 		return NULL;
 	}
 	bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
-	if (!chunk || chunk->room - chunk->used < bytes) {
-		size_t room = bytes > CHUNK ? bytes : CHUNK;
+	if (!chunk || chunk->capacity - chunk->used < bytes) {
+		size_t capacity = bytes > CHUNK ? bytes : CHUNK;
 
-		chunk = arena->resize(NULL, head() + room);
+		chunk = arena->resize(NULL, head() + capacity);
 		if (!chunk) {
 			arena->failed = 1;
 			return NULL;
 		}
 		chunk->next = arena->chunks;
 		chunk->used = 0;
-		chunk->room = room;
+		chunk->capacity = capacity;
 		arena->chunks = chunk;
 	}
 	at = (char *)chunk + head() + chunk->used;
@@ -63,16 +63,16 @@ void cg_text_put_n(struct cg_text *text, const char *s, size_t n)
 {
 	if (text->failed)
 		return;
-	if (text->room - text->length <= n) {
-		size_t room = (text->length + n + 1) * 2;
-		char *at = n < SIZE_MAX / 4 ? text->resize(text->at, room) : NULL;
+	if (text->capacity - text->length <= n) {
+		size_t capacity = (text->length + n + 1) * 2;
+		char *at = n < SIZE_MAX / 4 ? text->resize(text->at, capacity) : NULL;
 
 		if (!at) {
 			text->failed = 1;
 			return;
 		}
 		text->at = at;
-		text->room = room;
+		text->capacity = capacity;
 	}
 	memcpy(text->at + text->length, s, n);
 	text->length += n;

@@ -58,7 +58,7 @@ void  cg_arena_free(struct cg_arena *);
 struct cg_text {
 	cg_resize *resize;
 	char  *at;                       /* always ends with a zero, NULL while empty */
-	size_t length, room;
+	size_t length, capacity;
 	int    failed;
 };
 void cg_text_put(struct cg_text *, const char *);
@@ -72,7 +72,7 @@ int cg_is_reserved(const char *name);
 /* The nearest of a list of names to a misspelt one, or NULL when none is near. */
 const char *cg_nearest(const char *name, const char *const *names, int n);
 /* "a, b or c", with the word before the last; as much as there is room for.  Returns text. */
-const char *cg_list_names(char *text, size_t room, const char *const *names, int n, const char *word);
+const char *cg_list_names(char *text, size_t capacity, const char *const *names, int n, const char *word);
 
 /* ---- element types: dtypes.h holds a row for each ---- */
 
@@ -131,7 +131,7 @@ struct cg_term {                         /* an operation or an operand as writte
 enum { CG_TERM_SYMBOL = CG_OP_COUNT, CG_TERM_SUB, CG_TERM_DIV };
 
 /* whole: of a split gate the gate whose recurrent part it is, or -1; place: in the text. */
-struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; const char *place; };
+struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; const char *position; };
 struct cg_option { char name[CG_NAME_MAX + 1]; };
 struct cg_weight { char name[CG_NAME_MAX + 1]; int option; };
 struct cg_param  { char name[CG_NAME_MAX + 1]; int given; double value; };
@@ -194,7 +194,7 @@ struct cg_node {
 
 struct cg_graph {
 	struct cg_arena *memory;
-	struct cg_node *nodes; int n, room;      /* operands come before what uses them; node 0 is the constant 0 */
+	struct cg_node *nodes; int n, capacity;      /* operands come before what uses them; node 0 is the constant 0 */
 	struct cg_leaf *leaves; int n_leaves, leaf_capacity;
 	int *table, table_capacity;                  /* interning */
 	int origin;                              /* given to new nodes */
@@ -366,7 +366,7 @@ const char *cg_type_word(const struct cg_dialect *, int dtype);
 
 /* Appends a template with its @holes@ replaced; words: pairs of hole and text, ended by NULL.  A hole that stands alone on a
  * line takes the line's indent for each of its own lines; when its text is empty the line goes. */
-void cg_fill(struct cg_text *, const char *form, size_t length, const char *const *words);
+void cg_fill(struct cg_text *, const char *form, size_t length, const char *const *holes);
 
 /* ---- matrix products: c [m n] = start + op(a) [m k] op(b) [k n], for devices without a BLAS ---- */
 

@@ -24,9 +24,9 @@ static void *resize(void *p, size_t bytes)
 	return NULL;
 }
 
-static int fail(const char *words)
+static int fail(const char *message)
 {
-	fprintf(stderr, "cellgen: %s\n", words);
+	fprintf(stderr, "cellgen: %s\n", message);
 	return 1;
 }
 

@@ -190,28 +190,28 @@ static void about(const struct cg_gemm_shape *s, const char *key, struct cg_text
 enum { WORDS_MAX = 128, PIECE = 160 };
 
 struct holes {
-	const char *words[2 * WORDS_MAX + 1];
-	char room[WORDS_MAX][PIECE];             /* for those that are made here */
+	const char *pairs[2 * WORDS_MAX + 1];
+	char text[WORDS_MAX][PIECE];             /* for those that are made here */
 	int n, used;
 };
 
 static void say(struct holes *h, const char *hole, const char *text)
 {
-	h->words[h->n++] = hole;
-	h->words[h->n++] = text;
-	h->words[h->n] = NULL;
+	h->pairs[h->n++] = hole;
+	h->pairs[h->n++] = text;
+	h->pairs[h->n] = NULL;
 }
 
 static void say_number(struct holes *h, const char *hole, int x)
 {
-	snprintf(h->room[h->used], PIECE, "%d", x);
-	say(h, hole, h->room[h->used++]);
+	snprintf(h->text[h->used], PIECE, "%d", x);
+	say(h, hole, h->text[h->used++]);
 }
 
 /* A function of text in which @x@ is replaced. */
 static void say_form(struct holes *h, const char *hole, const char *form, const char *x)
 {
-	char *to = h->room[h->used++], *end = to + PIECE - 1;
+	char *to = h->text[h->used++], *end = to + PIECE - 1;
 
 	say(h, hole, to);
 	while (*form && to < end)
@@ -274,8 +274,8 @@ static void say_group(struct holes *h, const struct cg_gemm_shape *s, int lang)
 	say(h, "group_y", w->group_y);
 	say(h, "groups_y", w->groups_y);
 	say(h, "barrier", w->barrier);
-	snprintf(h->room[h->used], PIECE, w->bounds, s->rows / s->item_rows * (s->columns / s->item_columns));
-	say(h, "bounds", h->room[h->used++]);
+	snprintf(h->text[h->used], PIECE, w->bounds, s->rows / s->item_rows * (s->columns / s->item_columns));
+	say(h, "bounds", h->text[h->used++]);
 }
 
 static void say_all(struct holes *h, const struct cg_gemm_shape *s, int lang)
@@ -313,7 +313,7 @@ static int put(struct cg_text *text, const char *name, const char *qualifier, co
 		return -1;
 	if (text->length > 1 && memcmp(text->at + text->length - 2, "\n\n", 2))
 		cg_text_put(text, "\n");
-	cg_fill(text, section.at, section.length, h->words);
+	cg_fill(text, section.at, section.length, h->pairs);
 	return 0;
 }
 

@@ -230,7 +230,7 @@ static void functions(struct maker *m)
 	}
 	if (m->failed || graph->failed)
 		return;
-	m->cuts = cg_arena_take(&m->plan->memory, ((size_t)graph->room + 64) * sizeof *m->cuts);
+	m->cuts = cg_arena_take(&m->plan->memory, ((size_t)graph->capacity + 64) * sizeof *m->cuts);
 	m->plan->functions = cg_arena_take(&m->plan->memory, CG_FUNCTIONS_MAX * sizeof *m->plan->functions);
 	if (!m->cuts || !m->plan->functions) {
 		m->failed = 1;

@@ -65,13 +65,13 @@ static void put_filled(struct cg_text *text, const struct cg_dialect *d, int dty
 	const char *end = section->at + section->length;
 
 	put_types(&types, d, dtype);
-	const char *const words[] = { "inline", d->inlined, "types", types.at ? types.at : "", NULL };
+	const char *const holes[] = { "inline", d->inlined, "types", types.at ? types.at : "", NULL };
 
-	cg_fill(text, section->at, (size_t)((at ? at : end) - section->at), words);
+	cg_fill(text, section->at, (size_t)((at ? at : end) - section->at), holes);
 	if (at) {
-		cg_fill(text, shared->at, shared->length - (shared->length > 1 && shared->at[shared->length - 2] == '\n'), words);
+		cg_fill(text, shared->at, shared->length - (shared->length > 1 && shared->at[shared->length - 2] == '\n'), holes);
 		at += strlen(shared_hole);
-		cg_fill(text, at, (size_t)(end - at), words);
+		cg_fill(text, at, (size_t)(end - at), holes);
 	}
 	text->failed |= types.failed;
 	text->resize(types.at, 0);

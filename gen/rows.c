@@ -55,13 +55,13 @@ static void about(const struct cg_rows_shape *s, const char *key, int lang, stru
 /* The holes of every section, in one list. */
 enum { WORDS_MAX = 48 };
 
-struct holes { const char *words[2 * WORDS_MAX + 1]; int n; };
+struct holes { const char *pairs[2 * WORDS_MAX + 1]; int n; };
 
 static void say(struct holes *h, const char *hole, const char *text)
 {
-	h->words[h->n++] = hole;
-	h->words[h->n++] = text;
-	h->words[h->n] = NULL;
+	h->pairs[h->n++] = hole;
+	h->pairs[h->n++] = text;
+	h->pairs[h->n] = NULL;
 }
 
 static void say_conversions(struct holes *h, const struct cg_rows_shape *s)
@@ -122,7 +122,7 @@ static int put(struct cg_text *text, const char *name, const char *qualifier, co
 
 	if (cg_section_find("rows.in", name, qualifier, &section))
 		return -1;
-	cg_fill(text, section.at, section.length, h->words);
+	cg_fill(text, section.at, section.length, h->pairs);
 	return text->failed ? -1 : 0;
 }
 

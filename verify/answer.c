@@ -55,7 +55,7 @@ void answer_draw(struct answer *a, unsigned long long *state, double scale)
 		a->d[k] = ref_round(a->dtype, numbers_draw(state, scale));
 }
 
-void answer_place(struct answer *a)
+void answer_encode(struct answer *a)
 {
 	for (size_t k = 0; k < a->n; k++)
 		numbers_encode(a->dtype, a->d[k], area_in(&a->area) + k * cg_dtype_bytes(a->dtype));

@@ -13,7 +13,7 @@ int finding_say(struct finding *f, int kind, const char *format, ...)
 
 	f->kind = kind;
 	va_start(list, format);
-	vsnprintf(f->words, sizeof f->words, format, list);
+	vsnprintf(f->text, sizeof f->text, format, list);
 	va_end(list);
 	return CG_OK;
 }

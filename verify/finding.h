@@ -18,7 +18,7 @@ enum finding_kind {
 
 struct finding {
 	int    kind;
-	char   words[640];
+	char   text[640];
 	size_t elements;                 /* that were judged; among them: */
 	size_t unbounded;                /* those for which nothing can be promised */
 	size_t flushed;                  /* those of f64 that differ and are next to nothing */

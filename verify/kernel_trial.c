@@ -195,7 +195,7 @@ int kernel_too_large(const struct kernel_trial *t)
 
 /* ---- one run ---- */
 
-struct room {
+struct trial_state {
 	const struct kernel_trial *trial;
 	struct cg_kernel kernel;
 	char options[256];
@@ -229,7 +229,7 @@ static void draw(unsigned long long *state, int dtype, int nan, unsigned char *t
 	} while (dtype == CG_F64 && d > 0 && isfinite(d) && (d < 1e-30 || d > 1e30));
 }
 
-static int fill(struct room *r, int k, unsigned long long *state)
+static int fill(struct trial_state *r, int k, unsigned long long *state)
 {
 	static const double scalars[] = { 1, 3, 0.5, -1, 0, 0.3 };
 	const struct kernel_trial *t = r->trial;
@@ -261,7 +261,7 @@ static int flushed(int dtype, const void *a, const void *b)
 }
 
 /* An output next to what the first run left of it; between its rows nothing may have been written. */
-static int compare(struct room *r, const struct side *side, int k, int kind)
+static int compare(struct trial_state *r, const struct side *side, int k, int kind)
 {
 	const struct kernel_trial *t = r->trial;
 	const struct cg_argument *a = t->kind->arguments[k];
@@ -287,7 +287,7 @@ static int compare(struct room *r, const struct side *side, int k, int kind)
 }
 
 /* kind: what it is when the bits are not those of the first run; FINDING_NONE: this is the first run. */
-static int look(struct room *r, const struct side *side, int kind)
+static int look(struct trial_state *r, const struct side *side, int kind)
 {
 	for (int k = 0; k < r->trial->kind->n_memory && !r->finding->kind; k++) {
 		const struct cg_argument *a = r->trial->kind->arguments[k];
@@ -303,7 +303,7 @@ static int look(struct room *r, const struct side *side, int kind)
 	return CG_OK;
 }
 
-static int lend(struct room *r, const struct side *side)
+static int lend(struct trial_state *r, const struct side *side)
 {
 	for (int k = 0; k < r->trial->kind->n_memory; k++) {
 		int absent = (int)(r->trial->absent >> k & 1);
@@ -315,7 +315,7 @@ static int lend(struct room *r, const struct side *side)
 	return CG_OK;
 }
 
-static int once(struct room *r, const struct side *side, const struct cg_cell *cell, int kind)
+static int once(struct trial_state *r, const struct side *side, const struct cg_cell *cell, int kind)
 {
 	const struct kernel_trial *t = r->trial;
 	int code = lend(r, side);
@@ -338,7 +338,7 @@ static int once(struct room *r, const struct side *side, const struct cg_cell *c
 	return code || r->finding->kind ? code : look(r, side, kind);
 }
 
-static int compute(struct room *r, const struct side *sides, const struct cg_cell *const *cells)
+static int compute(struct trial_state *r, const struct side *sides, const struct cg_cell *const *cells)
 {
 	unsigned long long state = r->trial->seed;
 
@@ -355,7 +355,7 @@ static int compute(struct room *r, const struct side *sides, const struct cg_cel
 int kernel_trial_run(const struct kernel_trial *t, const struct side *sides, const struct cg_cell *const *cells, struct finding *finding)
 {
 	const struct kernel_kind *kind = t->kind;
-	struct room r = { .trial = t, .finding = finding };
+	struct trial_state r = { .trial = t, .finding = finding };
 	int code;
 
 	memset(finding, 0, sizeof *finding);

@@ -228,7 +228,7 @@ void network_fields(struct network_trial *t, struct fields *f)
 
 /* ---- one run ---- */
 
-struct room {
+struct trial_state {
 	struct network_trial trial;
 	struct ref_rnn ref;
 	int32_t lengths[LENGTHS_MAX];
@@ -245,7 +245,7 @@ static void *member(void *of, size_t at)
 	return (char *)of + at;
 }
 
-static void set_reference(struct room *r, unsigned long long *state)
+static void set_reference(struct trial_state *r, unsigned long long *state)
 {
 	const struct network_trial *t = &r->trial;
 
@@ -261,7 +261,7 @@ static void set_reference(struct room *r, unsigned long long *state)
 	r->ref.lengths = t->lengths == LENGTHS_NONE ? NULL : r->lengths;
 }
 
-static size_t elements(const struct room *r, char shape)
+static size_t elements(const struct trial_state *r, char shape)
 {
 	const struct network_trial *t = &r->trial;
 	int64_t D = 1 + t->direction, H = t->proj ? t->proj : t->U, states = t->layers * D * t->B;
@@ -276,7 +276,7 @@ static size_t elements(const struct room *r, char shape)
 }
 
 /* Sums over many terms of order 1 would saturate every gate. */
-static double scale_of(const struct room *r, char shape)
+static double scale_of(const struct trial_state *r, char shape)
 {
 	const struct network_trial *t = &r->trial;
 
@@ -284,7 +284,7 @@ static double scale_of(const struct room *r, char shape)
 }
 
 /* Draws the numbers, and says where the reference finds them. */
-static int draw(struct room *r)
+static int draw(struct trial_state *r)
 {
 	const struct network_trial *t = &r->trial;
 	unsigned long long state = t->seed;
@@ -312,13 +312,13 @@ static int draw(struct room *r)
 		if (g->old)
 			memcpy(member(&r->ref, g->old), &in, sizeof in);
 		if (!a->is_out || (g->old && t->accumulate))
-			answer_place(a);
+			answer_encode(a);
 	}
 	return CG_OK;
 }
 
 /* Asks the reference, whose bounds are others by cuDNN than by other routes. */
-static int ask(struct room *r)
+static int ask(struct trial_state *r)
 {
 	int by_vendor = !strcmp(cg_rnn_route(r->rnn), "cudnn");
 
@@ -331,7 +331,7 @@ static int ask(struct room *r)
 	return CG_OK;
 }
 
-static int open_plan(struct room *r, const struct side *side)
+static int open_plan(struct trial_state *r, const struct side *side)
 {
 	const struct network_trial *t = &r->trial;
 	struct cg_rnn_config c;
@@ -354,7 +354,7 @@ static int open_plan(struct room *r, const struct side *side)
 	return cg_rnn_open(side->context, &c, &r->rnn);
 }
 
-static int lend(struct room *r, const struct side *side, int again)
+static int lend(struct trial_state *r, const struct side *side, int again)
 {
 	const struct network_trial *t = &r->trial;
 
@@ -377,7 +377,7 @@ static int lend(struct room *r, const struct side *side, int again)
 	return again ? area_lend(&r->work, side, t->memory, 0, &r->call.work) : CG_OK;
 }
 
-static int take_back(struct room *r, const struct side *side)
+static int take_back(struct trial_state *r, const struct side *side)
 {
 	int code = area_back(&r->work, side), back = area_back(&r->reserve, side);
 
@@ -389,7 +389,7 @@ static int take_back(struct room *r, const struct side *side)
 	return code;
 }
 
-static int call(struct room *r, const struct side *side)
+static int call(struct trial_state *r, const struct side *side)
 {
 	CG_TRY(cg_rnn_forward(side->stream, r->rnn, &r->call));
 	if (r->trial.grad)
@@ -398,7 +398,7 @@ static int call(struct room *r, const struct side *side)
 	return r->trial.memory == AREA_HOST ? CG_OK : cg_stream_sync(side->stream);
 }
 
-static int once(struct room *r, const struct side *side, int which, int again)
+static int once(struct trial_state *r, const struct side *side, int which, int again)
 {
 	int code = lend(r, side, again), back;
 
@@ -417,7 +417,7 @@ static int once(struct room *r, const struct side *side, int which, int again)
 	return CG_OK;
 }
 
-static int compute(struct room *r, const struct side *side, int which)
+static int compute(struct trial_state *r, const struct side *side, int which)
 {
 	struct cg_rnn_sizes sizes;
 
@@ -433,7 +433,7 @@ static int compute(struct room *r, const struct side *side, int which)
 
 int network_trial_run(const struct network_trial *t, const struct side *sides, int n, struct finding *finding)
 {
-	struct room *r = cg_memory(NULL, sizeof *r);
+	struct trial_state *r = cg_memory(NULL, sizeof *r);
 	int code;
 
 	memset(finding, 0, sizeof *finding);

@@ -179,22 +179,22 @@ static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t byte
 
 /* Bytes that a thread clears at once. */
 enum { CLEARED = 1 << 17 };
-struct room { char *at; size_t bytes; };
+struct block { char *at; size_t bytes; };
 
 static void clear(void *context, int64_t k, int thread)
 {
-	const struct room *room = context;
+	const struct block *block = context;
 	size_t from = (size_t)k * CLEARED;
 
 	(void)thread;
-	memset(room->at + from, 0, room->bytes - from < CLEARED ? room->bytes - from : CLEARED);
+	memset(block->at + from, 0, block->bytes - from < CLEARED ? block->bytes - from : CLEARED);
 }
 
 static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 {
-	struct room room = { address(mem), bytes };
+	struct block block = { address(mem), bytes };
 
-	cg_team_run(queue->team, (int64_t)(bytes / CLEARED + (bytes % CLEARED != 0)), clear, &room);
+	cg_team_run(queue->team, (int64_t)(bytes / CLEARED + (bytes % CLEARED != 0)), clear, &block);
 	return CG_OK;
 }
 

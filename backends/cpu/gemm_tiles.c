@@ -129,16 +129,16 @@ static int64_t tile_columns(const struct cg_gemm *g)
 }
 
 /* The largest tile of a product, and what its panels in f32 need. */
-struct room { int64_t m, n, k; };
+struct tile_size { int64_t m, n, k; };
 
-static struct room room_of(const struct cg_gemm *g)
+static struct tile_size tile_size_of(const struct cg_gemm *g)
 {
 	int64_t columns = tile_columns(g);
 
-	return (struct room){ g->m < TILE_M ? g->m : TILE_M, g->n < columns ? g->n : columns, g->k < TILE_K ? g->k : TILE_K };
+	return (struct tile_size){ g->m < TILE_M ? g->m : TILE_M, g->n < columns ? g->n : columns, g->k < TILE_K ? g->k : TILE_K };
 }
 
-static size_t floats(struct room r)
+static size_t floats(struct tile_size r)
 {
 	return (size_t)(r.m * r.k + r.k * r.n + r.m * r.n + LINE - 1) / LINE * LINE;
 }
@@ -148,7 +148,7 @@ static void narrow_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t
                         float *scratch)
 {
 	const struct cg_isa *isa = d->isa;
-	struct room r = room_of(g);
+	struct tile_size r = tile_size_of(g);
 	float *a = scratch, *b = a + r.m * r.k, *sums = b + r.k * r.n;
 	float *c = g->c.acc ? (float *)(void *)at(g->c, i, j, 4) : sums;
 	int64_t ldc = g->c.acc ? g->c.stride : n, across = isa->product_f32->columns;
@@ -192,7 +192,7 @@ static void tile(void *context, int64_t t, int thread)
 	struct cg_float_state state = cg_float_enter(g->dtype);
 
 	if (p->scratch)
-		narrow_tile(p->device, g, i, j, m, n, p->scratch + (size_t)thread * floats(room_of(g)));
+		narrow_tile(p->device, g, i, j, m, n, p->scratch + (size_t)thread * floats(tile_size_of(g)));
 	else
 		plain_tile(p->device, g, i, j, m, n);
 	cg_float_leave(state);
@@ -209,7 +209,7 @@ int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 
 		if (tiles < threads)
 			threads = (int)tiles;
-		p.scratch = cg_cpu_scratch(queue, (size_t)threads * floats(room_of(g)) * sizeof(float));
+		p.scratch = cg_cpu_scratch(queue, (size_t)threads * floats(tile_size_of(g)) * sizeof(float));
 		if (!p.scratch)
 			return CG_NO_MEMORY;
 	}

@@ -120,7 +120,7 @@ PROBE(dgemm_is_right, double, blas.dgemm)
  */
 enum { BUFFER = 160 << 20 };
 
-static int has_room(void)
+static int has_memory(void)
 {
 	const size_t buffers = 2 * (size_t)cg_processors(), bytes = buffers < SIZE_MAX / 4 / BUFFER ? buffers * BUFFER : BUFFER;
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -204,7 +204,7 @@ static void load(void)
 {
 	size_t used = 0;
 
-	if (!has_room()) {
+	if (!has_memory()) {
 		snprintf(blas.why, sizeof blas.why, "not loaded: the process may not have the memory that it takes for itself (ulimit -v)");
 		return;
 	}

@@ -192,12 +192,12 @@ int cg_cl_probe(struct cg_dev *device)
 {
 	struct found wrong = { 0, 0, 0, 0 };
 	char *about = device->about;
-	size_t room = sizeof device->about;
+	size_t capacity = sizeof device->about;
 
 	CG_TRY(probe(device, CG_F32, in_f32, sizeof in_f32 / sizeof *in_f32, &wrong));
 	if (device->config_f64)
 		CG_TRY(probe(device, CG_F64, in_f64, sizeof in_f64 / sizeof *in_f64, &wrong));
-	snprintf(about + strlen(about), room - strlen(about), "; %s%s%s%s%s", wrong.fma ? "fma rounds twice, " : "",
+	snprintf(about + strlen(about), capacity - strlen(about), "; %s%s%s%s%s", wrong.fma ? "fma rounds twice, " : "",
 	         wrong.contracted ? "sums of products are fused unasked, " : "",
 	         wrong.kept ? "subnormal numbers are not flushed, " : "",
 	         wrong.signless ? "zeros lose their signs, " : "",

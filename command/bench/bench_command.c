@@ -212,7 +212,7 @@ static int read_options(struct bench *b)
 
 	b->request.op = o->value[OP];
 	b->request.mode = o->value[MODE];
-	b->request.words = o->words;
+	b->request.attributes = o->operands;
 	for (int k = 0; k < PROBLEM_SIZES; k++)
 		if (o->value[size_options[k]])
 			CG_TRY(read_list(b, k));
@@ -272,7 +272,7 @@ static int measure(struct bench *b, struct cg_context *context, int *working)
 	*working = 1;
 	show_progress(b, 0);
 	CG_TRY(roof_measure(context, threads_of(context), b->time < 0.08 ? b->time : 0.08, &roofs));
-	CG_TRY(report_head(context, &roofs, b->options->words, json));
+	CG_TRY(report_head(context, &roofs, b->options->operands, json));
 	start = cg_milliseconds();
 	for (code = CG_OK; !code && b->done < b->problems.n; b->done++) {
 		struct result *r = &b->results[b->done];

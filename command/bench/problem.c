@@ -13,7 +13,7 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-enum { PROBLEMS_MAX = 4096, NAME_ROOM = 64 };
+enum { PROBLEMS_MAX = 4096, NAME_CAPACITY = 64 };
 
 const struct problem_size problem_sizes[PROBLEM_SIZES] = {
 	{ "--T", "T", 16, "step" }, { "--layers", "L", 1, "layer" }, { "--B", "B", 32, "row" }, { "--I", "I", 256, "input" },
@@ -111,7 +111,7 @@ static int check_mode(const struct request *r, const struct cg_op *row)
 static int set_mode(struct call *c, const char *mode)
 {
 	const struct cg_attribute *a = mode_of(c->row);
-	char word[NAME_ROOM];
+	char word[NAME_CAPACITY];
 
 	if (!mode || !a || c->attributes >> (a - c->row->attributes) & 1)
 		return CG_OK;
@@ -234,7 +234,7 @@ static int add_op(struct problems *b, const struct request *r, struct call *c, c
 
 	CG_TRY(call_open(c, name));
 	c->no_files = 1;
-	for (const char **word = r->words; *word; word++)
+	for (const char **word = r->attributes; *word; word++)
 		CG_TRY(call_attribute(c, *word));
 	CG_TRY(set_mode(c, mode));
 	CG_TRY(find_pair(c->row, &like));
@@ -260,7 +260,7 @@ static int add_named(struct problems *b, const struct request *r)
 		return cg_fail_in(CG_BAD_ARGUMENT, "--op");
 	CG_TRY(check_mode(r, row));
 	CG_TRY(takes(r, row));
-	for (const char **word = r->words; *word; word++)
+	for (const char **word = r->attributes; *word; word++)
 		if (!strchr(*word, '='))
 			return cg_fail(CG_BAD_ARGUMENT, "%s: expected NAME=VALUE, an attribute of %s", print_name(shown, *word),
 			               name);
@@ -299,9 +299,9 @@ static int add_all(struct problems *b, const struct request *r)
 	char shown[PRINT_NAME];
 	int typically = 1;
 
-	if (r->words[0])
+	if (r->attributes[0])
 		return cg_fail(CG_BAD_ARGUMENT, "%s: an attribute belongs to an op: name it by --op",
-		               print_name(shown, r->words[0]));
+		               print_name(shown, r->attributes[0]));
 	CG_TRY(check_mode(r, NULL));
 	for (int k = 0; k < PROBLEM_SIZES; k++)
 		typically &= !r->lengths[k];

@@ -25,16 +25,16 @@ double problem_rows(const struct problem *p)
 	return p->lengths ? rows : (double)cg_op_steps(p->row, p->op, problem_get_size(p, "T")) * B;
 }
 
-const char *problem_words(const struct problem *p, char *text, size_t room)
+const char *problem_line(const struct problem *p, char *text, size_t capacity)
 {
 	size_t n;
 
-	cg_problem(p->row, problem_name(p), p->op, text, room);
+	cg_problem(p->row, problem_name(p), p->op, text, capacity);
 	n = strlen(text);
 	if (p->valid < 1)
-		n += (size_t)snprintf(text + n, room - n, " --valid %g", p->valid);
+		n += (size_t)snprintf(text + n, capacity - n, " --valid %g", p->valid);
 	if (p->what != (p->row == p->grad ? BENCH_GRAD : BENCH_FORWARD))
-		snprintf(text + n, room - n, " --what %s", bench_whats[p->what - 1]);
+		snprintf(text + n, capacity - n, " --what %s", bench_whats[p->what - 1]);
 	return text;
 }
 

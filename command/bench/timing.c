@@ -61,7 +61,7 @@ int timing_check(const struct problem *p)
 	const struct cg_op *rows[2];
 	int n = rows_of(p, rows);
 	double all = 0, most = machine_memory();
-	char words[512];
+	char line[512];
 
 	for (int r = 0; r < n; r++) {
 		size_t bytes;
@@ -76,7 +76,7 @@ int timing_check(const struct problem *p)
 	}
 	if (all > most)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: needs %.3g GB of memory, %.3g GB are free",
-		               problem_words(p, words, sizeof words), all / 1e9, most / 1e9);
+		               problem_line(p, line, sizeof line), all / 1e9, most / 1e9);
 	return CG_OK;
 }
 
@@ -89,7 +89,7 @@ struct timing {
 	void *op;                                /* the problem's, with memory */
 	const struct cg_op *rows[2];
 	int n_rows, first;                       /* rows from first on are measured */
-	struct cg_mem room;                      /* to copy in, where the device copies by itself */
+	struct cg_mem buffer;                      /* to copy in, where the device copies by itself */
 	long copies;                             /* in a sample */
 };
 
@@ -199,7 +199,7 @@ static void drop(struct timing *t)
 			if (port->type == CG_REAL_TYPE)
 				cg_free(t->context, mem(t->op, port));
 	cg_free(t->context, (struct cg_mem *)((char *)t->op + t->problem->row->work_at));
-	cg_free(t->context, &t->room);
+	cg_free(t->context, &t->buffer);
 }
 
 /* ---- how much there is to do ---- */
@@ -242,7 +242,7 @@ static int sample(const struct timing *t, long calls, double *ms)
 }
 
 /* Room for a copy that moves as many bytes, in two halves that caches' lines do not share; and how many fill a sample. */
-static int take_room(struct timing *t, double bytes, double least)
+static int alloc_buffer(struct timing *t, double bytes, double least)
 {
 	enum { LINES = 2 * 64 };
 	size_t n = (size_t)(bytes / LINES) + 1;
@@ -250,10 +250,10 @@ static int take_room(struct timing *t, double bytes, double least)
 
 	if (!cg_inspect_copies(t->context))
 		return CG_OK;
-	CG_TRY(cg_alloc(t->context, n * LINES, &t->room));
-	CG_TRY(roof_copy(t->stream, t->room, 1, &ms));
+	CG_TRY(cg_alloc(t->context, n * LINES, &t->buffer));
+	CG_TRY(roof_copy(t->stream, t->buffer, 1, &ms));
 	for (t->copies = 1; t->copies < 1 << 20; t->copies *= 2) {
-		CG_TRY(roof_copy(t->stream, t->room, t->copies, &ms));
+		CG_TRY(roof_copy(t->stream, t->buffer, t->copies, &ms));
 		if (ms * (double)t->copies >= least)
 			break;
 	}
@@ -265,7 +265,7 @@ static int warm_up(struct timing *t, double time, double bytes, long *calls)
 {
 	double least = time * 1e-4 > 0.05 ? time * 1e-4 : 0.05, start = cg_milliseconds(), ms;
 
-	CG_TRY(take_room(t, bytes, least));
+	CG_TRY(alloc_buffer(t, bytes, least));
 	CG_TRY(sample(t, 1, &ms));
 	for (*calls = 1; *calls < 1 << 20; *calls *= 2) {
 		CG_TRY(sample(t, *calls, &ms));
@@ -299,13 +299,13 @@ static void summarise(const struct timing *t, double *samples, double *copies, s
 	r->spread = middle(samples, r->reps);
 	r->gflops = r->flops / r->median / 1e6;
 	r->gbytes = r->bytes / r->median / 1e6;
-	r->copy = t->room.data ? (double)t->room.bytes / middle(copies, r->reps) / 1e6 : 0;
+	r->copy = t->buffer.data ? (double)t->buffer.bytes / middle(copies, r->reps) / 1e6 : 0;
 }
 
-static int grow(double *samples[2], long room)
+static int grow(double *samples[2], long buffer)
 {
 	for (int k = 0; k < 2; k++) {
-		double *more = cg_memory(samples[k], (size_t)room * sizeof *more);
+		double *more = cg_memory(samples[k], (size_t)buffer * sizeof *more);
 
 		if (!more)
 			return CG_NO_MEMORY;
@@ -319,19 +319,19 @@ static int collect(struct timing *t, double time, long reps, struct result *r)
 {
 	enum { LEAST = 3 };
 	double *samples[2] = { NULL, NULL }, start, ms;  /* of the calls, of the copies */
-	long room = 0;
+	long buffer = 0;
 	int code = warm_up(t, time, r->bytes, &r->calls);
 
 	start = cg_milliseconds();
 	while (!code && (reps ? r->reps < reps : r->reps < LEAST || cg_milliseconds() - start < time)) {
-		if (r->reps == room)
-			code = grow(samples, room = 2 * room + 64);
+		if (r->reps == buffer)
+			code = grow(samples, buffer = 2 * buffer + 64);
 		if (!code)
 			code = sample(t, r->calls, &ms);
 		if (!code)
 			samples[0][r->reps] = ms / (double)r->calls;
-		if (!code && t->room.data)
-			code = roof_copy(t->stream, t->room, t->copies, &samples[1][r->reps]);
+		if (!code && t->buffer.data)
+			code = roof_copy(t->stream, t->buffer, t->copies, &samples[1][r->reps]);
 		r->reps += !code;
 	}
 	if (!code)

@@ -45,7 +45,7 @@ struct check {
 	struct side other;               /* what kernels run on as well; no context: the same device, from the cell's text */
 	struct subject subjects[SUBJECTS_MAX];
 	int n_subjects;
-	const char **words;              /* NAME=VALUE, fixed in every case; ends with NULL */
+	const char **attributes;         /* NAME=VALUE, fixed in every case; ends with NULL */
 	const char *backend, *ref;       /* as they were given; NULL: not */
 	unsigned long long seed;
 	struct skip skips[SKIPS_MAX];

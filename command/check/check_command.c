@@ -64,15 +64,15 @@ static const char text[] =
 	"Exit status: 0 all right; 1 a mismatch, or failed while working; 2 refused\n"
 	"before any work; 77 nothing could be checked.\n";
 
-enum { EXIT_SKIPPED = 77, OPS_MAX = 128, WORDS_MAX = 64, FULL = 50000, RANDOM = 40 };
+enum { EXIT_SKIPPED = 77, OPS_MAX = 128, ATTRIBUTES_MAX = 64, FULL = 50000, RANDOM = 40 };
 static const unsigned long long default_seed = 20260101;
 
 struct request {
 	const struct cg_op *ops[OPS_MAX];
 	const struct cg_cell *cells[OPS_MAX];
 	int n_ops, n_cells, full;
-	const char *words[WORDS_MAX + 2];
-	int n_words;
+	const char *attributes[ATTRIBUTES_MAX + 2];
+	int n_attributes;
 	char dtype[PRINT_NAME];          /* --dtype as a word */
 };
 
@@ -125,29 +125,29 @@ static int add_op(struct request *r, const char *word)
 	return CG_OK;
 }
 
-static int add_word(struct request *r, const char *word)
+static int add_attribute(struct request *r, const char *word)
 {
 	size_t length = strcspn(word, "=");
 	char shown[PRINT_NAME];
 
-	if (r->n_words == WORDS_MAX)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: expected at most %d NAME=VALUE", print_name(shown, word), WORDS_MAX);
-	for (int k = 0; k < r->n_words; k++)
-		if (!strncmp(r->words[k], word, length + 1))
+	if (r->n_attributes == ATTRIBUTES_MAX)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: expected at most %d NAME=VALUE", print_name(shown, word), ATTRIBUTES_MAX);
+	for (int k = 0; k < r->n_attributes; k++)
+		if (!strncmp(r->attributes[k], word, length + 1))
 			return cg_fail(CG_BAD_ARGUMENT, "%.*s is given twice", (int)(length < 60 ? length : 60), word);
-	r->words[r->n_words++] = word;
+	r->attributes[r->n_attributes++] = word;
 	return CG_OK;
 }
 
-static int read_words(struct request *r, const struct options *o)
+static int read_operands(struct request *r, const struct options *o)
 {
-	for (const char **word = o->words; *word; word++)
-		CG_TRY((strchr(*word, '=') ? add_word : add_op)(r, *word));
+	for (const char **word = o->operands; *word; word++)
+		CG_TRY((strchr(*word, '=') ? add_attribute : add_op)(r, *word));
 	if (o->value[DTYPE]) {
 		if (cg_dtype_find(o->value[DTYPE]) < 0)
 			return command_own(CG_BAD_ARGUMENT, "--dtype");
 		snprintf(r->dtype, sizeof r->dtype, "dtype=%s", o->value[DTYPE]);
-		CG_TRY(add_word(r, r->dtype));
+		CG_TRY(add_attribute(r, r->dtype));
 	}
 	return CG_OK;
 }
@@ -172,7 +172,7 @@ static int read_options(struct check *c, struct request *r, const struct options
 		CG_TRY(field_set(&f, word));
 	}
 	c->json = !!o->value[OPTION_JSON];
-	return read_words(r, o);
+	return read_operands(r, o);
 }
 
 /* All of the words' subjects; where there are none, the message that says most. */
@@ -216,9 +216,9 @@ static int choose(struct check *c, struct request *r)
 			r->ops[k--] = r->ops[--n];
 			r->n_ops = n;
 		}
-	c->words = r->words;
-	for (int k = 0; k < r->n_words; k++)
-		c->single |= !strncmp(r->words[k], "seed=", 5);
+	c->attributes = r->attributes;
+	for (int k = 0; k < r->n_attributes; k++)
+		c->single |= !strncmp(r->attributes[k], "seed=", 5);
 	if (c->single && named != 1)
 		return cg_fail(CG_BAD_ARGUMENT, "seed= says one case: expected one op or cell, got %d", named);
 	return add_subjects(c, r);
@@ -229,15 +229,15 @@ static int choose(struct check *c, struct request *r)
 /* name: what messages call it; NULL: the first word of how it describes itself. */
 static int open_side(struct side *s, const char *where, const char *name)
 {
-	static char words[3][32];
+	static char names[3][32];
 	static int n;
 
 	CG_TRY(cg_open(where, &s->context));
 	if (!name) {
 		const char *about = cg_describe(s->context);
 
-		snprintf(words[n % 3], sizeof words[0], "%.*s", (int)strcspn(about, ": ,"), about);
-		name = words[n++ % 3];
+		snprintf(names[n % 3], sizeof names[0], "%.*s", (int)strcspn(about, ": ,"), about);
+		name = names[n++ % 3];
 	}
 	s->name = name;
 	return cg_stream_open(s->context, NULL, &s->stream);
@@ -405,8 +405,8 @@ static int show(struct check *c, struct example *e, struct finding *f)
 	}
 	if (again.kind == f->kind)
 		return verdict_failure(c, e, &again);
-	length = strlen(f->words);
-	snprintf(f->words + length, sizeof f->words - length, "; and not when it was run again");
+	length = strlen(f->text);
+	snprintf(f->text + length, sizeof f->text - length, "; and not when it was run again");
 	return verdict_failure(c, e, f);
 }
 
@@ -429,7 +429,7 @@ static int check_one(struct check *c, struct example *e)
 	verdict_watch(c, e);
 	CG_TRY(example_run(c, e, &f));
 	if (f.kind == FINDING_DECLINED) {
-		check_skip(c, s->name, f.words, 1);
+		check_skip(c, s->name, f.text, 1);
 		return CG_OK;
 	}
 	c->cases++;

@@ -205,7 +205,7 @@ static int say(const struct check *c, struct example *e, int *why)
 	struct fields f;
 
 	example_fields(e, &f);
-	for (const char **word = c->words; *word; word++) {
+	for (const char **word = c->attributes; *word; word++) {
 		int known = field_find(&f, *word) != NULL, code = field_set(&f, *word);
 
 		if (code) {

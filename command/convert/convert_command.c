@@ -114,7 +114,7 @@ static int read_paths(const struct options *o, const char *paths[2])
 {
 	int n = 0;
 
-	for (const char **word = o->words; *word; word++) {
+	for (const char **word = o->operands; *word; word++) {
 		if (is_word(*word))
 			continue;
 		if (n == 2)
@@ -146,7 +146,7 @@ static int read_words(struct convert *c, const struct options *o)
 	}
 	CG_TRY(read_paths(o, paths));
 	CG_TRY(network_open(&c->in, from, paths[0], o->value[FROM_PREFIX], !!o->value[GRADIENTS]));
-	for (const char **word = o->words; *word; word++)
+	for (const char **word = o->operands; *word; word++)
 		if (is_word(*word))
 			CG_TRY(network_word(&c->in, *word));
 	c->in.call.ignore_metadata = !!o->value[IGNORE_METADATA];
@@ -280,7 +280,7 @@ static int say_cell(const struct convert *c, json_t *all)
 	int failed;
 
 	if (c->in.parsed)
-		failed = word(all, "cell", c->in.words.cell);
+		failed = word(all, "cell", c->in.attributes.cell);
 	else
 		failed = word(all, is_mode(l->network.cell->name) ? "rnn_mode" : "cell", l->network.cell->name);
 	failed |= word(all, "cell_digest", metadata_digest(l->network.cell, digest)) | word(all, "options", l->text.options);

@@ -9,7 +9,7 @@
 #include "runtime/device/inspect.h"
 
 /* NAME=VALUE; what nobody said is -1 or NaN, of sizes 0, of texts NULL. */
-struct network_words {
+struct network_attributes {
 	int rnn_mode, direction, input_mode, bias, use_peephole;
 	const char *cell, *options, *values, *names, *weights_format;
 	int64_t num_layers, num_units, input_size, num_proj, linear_before_reset;
@@ -24,7 +24,7 @@ struct network {
 	int gradients;
 	struct safetensors file;
 	struct call call;                        /* the words, as attribute_text.c reads them */
-	struct network_words words;
+	struct network_attributes attributes;
 	struct cg_cell *parsed;                  /* of a .cell */
 	struct cg_value values[CG_PARAMS_MAX];
 	char *text;                              /* their names are in it */

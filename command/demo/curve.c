@@ -58,7 +58,7 @@ static double column(const struct curve *c, int k, int n)
 static struct axis axis_of(const struct curve *c, int n)
 {
 	struct axis y = { INFINITY, -INFINITY, 0 };
-	double room;
+	double margin;
 
 	for (int k = 0; k < n; k++)
 		take_in(&y, column(c, k, n));
@@ -67,9 +67,9 @@ static struct axis axis_of(const struct curve *c, int n)
 	take_in(&y, c->level);
 	if (y.low > y.high)
 		y.low = y.high = 0;
-	room = fmax(0.04 * (y.high - y.low), 1e-3);
-	y.low -= room;
-	y.high += room;
+	margin = fmax(0.04 * (y.high - y.low), 1e-3);
+	y.low -= margin;
+	y.high += margin;
 	y.mark = round_number((y.high - y.low) / MARKS);
 	return y;
 }

@@ -67,7 +67,7 @@ static const char *const ops[] = { "LSTMBlockCellGrad", "GRUBlockCellGrad" };
 enum { OPS = sizeof ops / sizeof *ops, PATH = 4096 };
 
 /* Where the cases are when nobody says: installed, in the source, in a checkout from its top. */
-static const char *const places[] = {
+static const char *const directories[] = {
 #ifdef CELLGRAD_DATA
 	CELLGRAD_DATA,
 #endif
@@ -86,7 +86,7 @@ struct sample {
 
 struct demo {
 	struct sample *samples;
-	size_t n, room;
+	size_t n, capacity;
 	struct print_colour colour;
 	int json;
 	size_t tensors, wrong;
@@ -119,14 +119,14 @@ static int add(struct demo *d, const char *op, const char *name, size_t length)
 {
 	struct sample *s;
 
-	if (d->n == d->room) {
-		size_t room = d->room ? 2 * d->room : 16;
-		struct sample *samples = cg_memory(d->samples, room * sizeof *samples);
+	if (d->n == d->capacity) {
+		size_t capacity = d->capacity ? 2 * d->capacity : 16;
+		struct sample *samples = cg_memory(d->samples, capacity * sizeof *samples);
 
 		if (!samples)
 			return CG_NO_MEMORY;
 		d->samples = samples;
-		d->room = room;
+		d->capacity = capacity;
 	}
 	s = &d->samples[d->n++];
 	memset(s, 0, sizeof *s);
@@ -135,58 +135,58 @@ static int add(struct demo *d, const char *op, const char *name, size_t length)
 	return CG_OK;
 }
 
-static int find_cases(struct demo *d, const char *place, const char *op)
+static int find_cases(struct demo *d, const char *directory, const char *op)
 {
 	size_t first = d->n, length;
 	struct dirent *entry;
-	DIR *dir = opendir(place);
+	DIR *dir = opendir(directory);
 	int code = CG_OK;
 
 	if (!dir)
-		return cg_fail(CG_FILE, "%s: %s", place, strerror(errno));
+		return cg_fail(CG_FILE, "%s: %s", directory, strerror(errno));
 	while (!code && (entry = readdir(dir)))
 		if ((length = case_of(entry->d_name, op)))
 			code = add(d, op, entry->d_name + strlen(op) + 1, length);
 	closedir(dir);
 	if (!code && d->n == first)
-		code = cg_fail(CG_FILE, "%s: no file there is %s-CASE.safetensors", place, op);
+		code = cg_fail(CG_FILE, "%s: no file there is %s-CASE.safetensors", directory, op);
 	if (d->n > first)
 		qsort(d->samples + first, d->n - first, sizeof *d->samples, by_name);
 	return code;
 }
 
-static int open_case(struct sample *s, const char *place)
+static int open_case(struct sample *s, const char *directory)
 {
 	char path[PATH];
 
 	CG_TRY(call_open(&s->call, s->op));
-	snprintf(path, sizeof path, "%s/%s-%s.safetensors", place, s->op, s->name);
+	snprintf(path, sizeof path, "%s/%s-%s.safetensors", directory, s->op, s->name);
 	CG_TRY(call_file(&s->call, path));
 	CG_TRY(call_bind(&s->call, 0));
-	snprintf(path, sizeof path, "%s/%s-%s.expect32.safetensors", place, s->op, s->name);
+	snprintf(path, sizeof path, "%s/%s-%s.expect32.safetensors", directory, s->op, s->name);
 	if (access(path, F_OK))
-		snprintf(path, sizeof path, "%s/%s-%s.expect.safetensors", place, s->op, s->name);
+		snprintf(path, sizeof path, "%s/%s-%s.expect.safetensors", directory, s->op, s->name);
 	CG_TRY(safetensors_open(&s->expected, path));
 	return call_expect(&s->call, &s->expected);
 }
 
-static int open_cases(struct demo *d, const char *place)
+static int open_cases(struct demo *d, const char *directory)
 {
 	for (int k = 0; k < OPS; k++)
-		CG_TRY(find_cases(d, place, ops[k]));
+		CG_TRY(find_cases(d, directory, ops[k]));
 	for (size_t k = 0; k < d->n; k++)
-		CG_TRY(open_case(&d->samples[k], place));
+		CG_TRY(open_case(&d->samples[k], directory));
 	return CG_OK;
 }
 
-static const char *default_place(void)
+static const char *default_directory(void)
 {
-	int last = sizeof places / sizeof *places - 1;
+	int last = sizeof directories / sizeof *directories - 1;
 
 	for (int k = 0; k < last; k++)
-		if (!access(places[k], R_OK | X_OK))
-			return places[k];
-	return places[last];
+		if (!access(directories[k], R_OK | X_OK))
+			return directories[k];
+	return directories[last];
 }
 
 /* ---- what is shown ---- */
@@ -331,9 +331,9 @@ static int read_options(struct demo *d, const struct options *o, int *parts)
 {
 	char shown[PRINT_NAME];
 
-	if (o->words[0])
+	if (o->operands[0])
 		return cg_fail(CG_BAD_ARGUMENT, "%s: demo takes no words; --data DIR says where the cases are",
-		               print_name(shown, o->words[0]));
+		               print_name(shown, o->operands[0]));
 	if (o->value[SVG] && o->value[NO_SVG])
 		return cg_fail(CG_BAD_ARGUMENT, "--svg and --no-svg: expected one of them");
 	CG_TRY(read_part(o->value[ONLY], parts));
@@ -350,7 +350,7 @@ static int run_demo(struct demo *d, const struct options *o, int *working)
 
 	CG_TRY(read_options(d, o, &parts));
 	if (parts & COMPARE)
-		code = open_cases(d, o->value[DATA] ? o->value[DATA] : default_place());
+		code = open_cases(d, o->value[DATA] ? o->value[DATA] : default_directory());
 	if (code == CG_FILE && !o->value[DATA])
 		return cg_fail(code, "%s; --data DIR says where the cases are", cg_message());
 	CG_TRY(code);

@@ -86,8 +86,8 @@ static size_t states(const struct model *m, int rows)
 
 static int take_memory(struct model *m)
 {
-	size_t state = states(m, m->shape.rows), places = area(m->shape.steps, m->shape.rows);
-	size_t scores = places * (size_t)m->shape.symbols, hidden = places * (size_t)m->shape.units;
+	size_t state = states(m, m->shape.rows), positions = area(m->shape.steps, m->shape.rows);
+	size_t scores = positions * (size_t)m->shape.symbols, hidden = positions * (size_t)m->shape.units;
 	const struct { real **at; size_t n; } pieces[] = {
 		{ &m->p, m->n }, { &m->g, m->n }, { &m->mean, m->n }, { &m->square, m->n },
 		{ &m->carry[MODEL_LEARNT].h, state }, { &m->carry[MODEL_LEARNT].c, state },
@@ -300,7 +300,7 @@ static void softmax_grad(struct model *m, int n)
 /* What forward reads and writes, and backward reads. */
 static void bind(const struct model *m, int carry, const struct model_piece *p, struct cg_rnn_call *call)
 {
-	size_t state = states(m, p->rows), places = area(p->steps, p->rows);
+	size_t state = states(m, p->rows), positions = area(p->steps, p->rows);
 
 	cg_rnn_call_init(call, sizeof *call);
 	call->T = p->steps;
@@ -309,10 +309,10 @@ static void bind(const struct model *m, int carry, const struct model_piece *p, 
 	call->counter = (uint64_t)m->updates;
 	call->params = host(m->p, m->at[MODEL_OUT_W]);
 	call->reserve = m->reserve;
-	call->input = host(m->x, places * (size_t)m->shape.symbols);
+	call->input = host(m->x, positions * (size_t)m->shape.symbols);
 	call->input_h = host(m->carry[carry].h, state);
 	call->input_c = host(m->carry[carry].c, state);
-	call->output = host(m->h, places * (size_t)m->shape.units);
+	call->output = host(m->h, positions * (size_t)m->shape.units);
 	call->output_h = host(m->last.h, state);
 	call->output_c = host(m->last.c, state);
 }

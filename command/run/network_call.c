@@ -103,15 +103,15 @@ int plan_misfit(const struct call *c, int code, int port)
 {
 	const struct cg_cell *cell = c->plan && c->row->infer ? cg_rnn_op_cell(c->op) : NULL;
 	const struct call_argument *a = &c->arguments[port];
-	char words[CG_MESSAGE_MAX], options[CELL_OPTIONS];
+	char text[CG_MESSAGE_MAX], options[CELL_OPTIONS];
 
 	if (!cell || strcmp(c->row->ports[port].shape, "params") || a->tensor->rank != 1)
 		return code;
-	snprintf(words, sizeof words, "%s", cg_message());
+	snprintf(text, sizeof text, "%s", cg_message());
 	for (int set = 0; set < 1 << cell->n_options; set++)
 		if (params_with(c, cell_options(cell, set, ",", options)) == a->tensor->shape[0])
-			return cg_fail(code, "%s, as many as %s%s", words, *options ? "with options=" : "without options", options);
-	return cg_fail(code, "%s", words);
+			return cg_fail(code, "%s, as many as %s%s", text, *options ? "with options=" : "without options", options);
+	return cg_fail(code, "%s", text);
 }
 
 /* ---- lists ---- */
@@ -173,9 +173,9 @@ static const struct safetensors *reserve_file(const struct call *c)
 	return NULL;
 }
 
-static int foreign(const struct safetensors *file, const char *words)
+static int foreign(const struct safetensors *file, const char *text)
 {
-	return cg_fail(CG_BAD_ARGUMENT, "%s: reserve_space: %s", file->path, words);
+	return cg_fail(CG_BAD_ARGUMENT, "%s: reserve_space: %s", file->path, text);
 }
 
 int plan_reserve(const struct call *c)
@@ -207,7 +207,7 @@ int plan_opened(struct call *c)
 {
 	const struct safetensors *file = c->plan ? reserve_file(c) : NULL;
 	const char *route = file ? metadata_of(c, file, route_key) : NULL;
-	char words[256];
+	char text[256];
 
 	if (!c->plan)
 		return CG_OK;
@@ -215,21 +215,21 @@ int plan_opened(struct call *c)
 	take_route(c);
 	if (!route || !strcmp(route, c->plan->route))
 		return CG_OK;
-	snprintf(words, sizeof words, "expected one that was made with route=%s, got one that was made with route=%.64s", c->plan->route, route);
-	return foreign(file, words);
+	snprintf(text, sizeof text, "expected one that was made with route=%s, got one that was made with route=%.64s", c->plan->route, route);
+	return foreign(file, text);
 }
 
 /* "dropout=0.5", and of a text that is not there "no options". */
-static void say(char *list, size_t room, const char *name, const char *value)
+static void say(char *list, size_t capacity, const char *name, const char *value)
 {
 	char shown[PRINT_NAME];
 	size_t at = strlen(list);
 	const char *and = at ? " and " : "";
 
 	if (*value)
-		snprintf(list + at, room - at, "%s%s=%s", and, name, print_name(shown, value));
+		snprintf(list + at, capacity - at, "%s%s=%s", and, name, print_name(shown, value));
 	else
-		snprintf(list + at, room - at, "%sno %s", and, name);
+		snprintf(list + at, capacity - at, "%sno %s", and, name);
 }
 
 /* A reserve of another call is refused in words of the attributes that differ, where its file says them. */

@@ -356,11 +356,11 @@ static const char *expected(const struct call *c, const struct cg_port *port, un
 static const char *nearest(const struct call *c, const char *name)
 {
 	const char **all, *found;
-	size_t n = 0, room = 0;
+	size_t n = 0, alloc_bytes = 0;
 
 	for (size_t f = 0; f < c->n_files; f++)
-		room += c->files[f].n;
-	all = cg_memory(NULL, (room + 1) * sizeof *all);
+		alloc_bytes += c->files[f].n;
+	all = cg_memory(NULL, (alloc_bytes + 1) * sizeof *all);
 	if (!all)
 		return NULL;
 	for (size_t f = 0; f < c->n_files; f++)
@@ -460,26 +460,26 @@ int call_bind(struct call *c, int strict)
 /* ---- the work ---- */
 
 /* Empty tensors get memory, too: none would mean that they are absent. */
-static size_t room(const struct call *c, const struct call_argument *a)
+static size_t alloc_bytes(const struct call *c, const struct call_argument *a)
 {
 	return a->bytes ? a->bytes : cg_dtype_bytes(c->dtype);
 }
 
 /* An argument's memory, and what goes in. */
-static int place(struct call *c, int k, struct cg_context *context, struct cg_stream *stream)
+static int alloc_argument(struct call *c, int k, struct cg_context *context, struct cg_stream *stream)
 {
 	const struct cg_port *port = &c->row->ports[k];
 	struct call_argument *a = &c->arguments[k];
 
 	if (a->copy || (!a->tensor && !call_wants(c, port)))
 		return CG_OK;
-	if (!a->tensor && !a->answer && !(a->answer = cg_memory(NULL, room(c, a))))
+	if (!a->tensor && !a->answer && !(a->answer = cg_memory(NULL, alloc_bytes(c, a))))
 		return CG_NO_MEMORY;
 	if (port->flags & CG_ON_HOST) {
 		*mem(c, port) = (struct cg_mem){ .data = a->answer, .bytes = a->bytes, .place = CG_HOST };
 		return CG_OK;
 	}
-	CG_TRY(cg_alloc(context, room(c, a), mem(c, port)));
+	CG_TRY(cg_alloc(context, alloc_bytes(c, a), mem(c, port)));
 	return a->tensor && a->bytes ? cg_put(stream, *mem(c, port), a->tensor->data, a->bytes) : CG_OK;
 }
 
@@ -504,7 +504,7 @@ static int work(struct call *c, struct cg_context *context, struct cg_stream *st
 	/* All that can be refused is, before the work. */
 	CG_TRY(make_ready(c, stream));
 	for (int k = 0; k < c->n; k++)
-		CG_TRY(place(c, k, context, stream));
+		CG_TRY(alloc_argument(c, k, context, stream));
 	CG_TRY(cg_op_check(c->row, c->op));
 	*working = 1;
 	CG_TRY(c->row->call(stream, c->op));

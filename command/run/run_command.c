@@ -127,7 +127,7 @@ static int takes_tensors(const struct cg_op *row)
 	return row->ports->flow == CG_IN;
 }
 
-static int words(struct call *c, const char **word)
+static int bind_operands(struct call *c, const char **word)
 {
 	if (!*word)
 		return cg_fail(CG_BAD_ARGUMENT, "which op?  cellgrad info lists them, --help has examples");
@@ -164,7 +164,7 @@ static int prepare(struct run *r, const struct options *o)
 {
 	CG_TRY(tolerance(o, RTOL, "rtol", &r->rule, &r->rule.rtol));
 	CG_TRY(tolerance(o, ATOL, "atol", &r->rule, &r->rule.atol));
-	CG_TRY(words(&r->call, o->words));
+	CG_TRY(bind_operands(&r->call, o->operands));
 	r->call.ignore_metadata = !!o->value[IGNORE_METADATA];
 	CG_TRY(call_bind(&r->call, !!o->value[STRICT]));
 	CG_TRY(plan_recurrence(&r->call, "run"));
@@ -266,7 +266,7 @@ static int list_outputs(const struct run *r)
 }
 
 /* An element's place in its tensor. */
-static void place(const struct call_argument *a, size_t element, int64_t at[CG_RANK])
+static void find_position(const struct call_argument *a, size_t element, int64_t at[CG_RANK])
 {
 	for (int d = a->rank - 1; d >= 0; d--) {
 		at[d] = a->shape[d] ? (int64_t)(element % (uint64_t)a->shape[d]) : 0;
@@ -283,7 +283,7 @@ static int show_comparison(const struct run *r, int port, const struct compariso
 	char shown[PRINT_SHAPE], rest[48] = "";
 	int64_t at[CG_RANK];
 
-	place(a, c->at, at);
+	find_position(a, c->at, at);
 	if (r->json)
 		return print_json(json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b}",
 		                            "name", name, "shape", print_numbers(a->shape, a->rank),
@@ -366,8 +366,8 @@ static int run_op(struct run *r, const struct options *o, int *working, int *mis
 /* With an op's name that op's. */
 static int help(const struct options *o)
 {
-	if (o->words[0])
-		return describe_op(o->words[0], !!o->value[OPTION_JSON]);
+	if (o->operands[0])
+		return describe_op(o->operands[0], !!o->value[OPTION_JSON]);
 	options_help(o, usage, text);
 	return CG_OK;
 }

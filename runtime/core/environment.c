@@ -111,30 +111,30 @@ static const char *word_of(const char *words, int k, size_t *length)
 }
 
 /* "off, ro or rw" */
-static void join(const char *words, char *text, size_t room)
+static void join(const char *words, char *text, size_t capacity)
 {
 	const char *word;
 	size_t length, used = 0;
 
 	text[0] = '\0';
-	for (int k = 0; (word = word_of(words, k, &length)) && used < room; k++)
-		used += (size_t)snprintf(text + used, room - used, "%s%.*s", !k ? "" : word[length] ? ", " : " or ", (int)length, word);
+	for (int k = 0; (word = word_of(words, k, &length)) && used < capacity; k++)
+		used += (size_t)snprintf(text + used, capacity - used, "%s%.*s", !k ? "" : word[length] ? ", " : " or ", (int)length, word);
 }
 
-const char *cg_variable_allowed(int which, char *text, size_t room)
+const char *cg_variable_allowed(int which, char *text, size_t capacity)
 {
 	const struct cg_variable *v = &cg_variables[which];
 	char words[128];
 
 	join(v->words, words, sizeof words);
-	snprintf(text, room, "%s%s%s", v->allowed ? v->allowed : "", v->allowed && *words ? ", or " : "", words);
+	snprintf(text, capacity, "%s%s%s", v->allowed ? v->allowed : "", v->allowed && *words ? ", or " : "", words);
 	return text;
 }
 
 enum { WORDS = 8, WORD = 32 };
 
 /* Is the value one of these words?  *place: its index; if not, near: the nearest word, "" for none. */
-static int is_word(const char *words, const char *value, uint64_t *place, char near[WORD])
+static int is_word(const char *words, const char *value, uint64_t *index, char near[WORD])
 {
 	char names[WORDS][WORD];
 	const char *list[WORDS], *word, *nearest;
@@ -143,7 +143,7 @@ static int is_word(const char *words, const char *value, uint64_t *place, char n
 
 	for (n = 0; n < WORDS && (word = word_of(words, n, &length)); n++) {
 		if (strlen(value) == length && !memcmp(value, word, length)) {
-			*place = (uint64_t)n;
+			*index = (uint64_t)n;
 			return 1;
 		}
 		snprintf(names[n], WORD, "%.*s", (int)length, word);
@@ -161,7 +161,7 @@ static int is_number(const struct cg_variable *v, const char *value, uint64_t *n
 	return !value[strspn(value, "0123456789")] && !errno && *n >= v->least;
 }
 
-int cg_variable_judge(int which, const char *value, uint64_t *result, char *why, size_t room)
+int cg_variable_judge(int which, const char *value, uint64_t *result, char *why, size_t capacity)
 {
 	const struct cg_variable *v = &cg_variables[which];
 	char near[WORD] = "", allowed[256];
@@ -174,7 +174,7 @@ int cg_variable_judge(int which, const char *value, uint64_t *result, char *why,
 			*result = n;
 		return 1;
 	}
-	snprintf(why, room, "%s: expected %s, got '%.300s'%s%s%s", v->name, cg_variable_allowed(which, allowed, sizeof allowed), value,
+	snprintf(why, capacity, "%s: expected %s, got '%.300s'%s%s%s", v->name, cg_variable_allowed(which, allowed, sizeof allowed), value,
 	         *near ? "; did you mean " : "", near, *near ? "?" : "");
 	return 0;
 }
@@ -242,7 +242,7 @@ static void name_of(const char *entry, char name[NAME])
 	name[n] = '\0';
 }
 
-int cg_environment_unknown(const char *entry, char *words, size_t room)
+int cg_environment_unknown(const char *entry, char *words, size_t capacity)
 {
 	const char *names[CG_ENV_VARIABLES], *nearest;
 	char name[NAME];
@@ -255,7 +255,7 @@ int cg_environment_unknown(const char *entry, char *words, size_t room)
 		if (!strncmp(cg_variables[which].name, prefix, sizeof prefix - 1) && !is_prefix(cg_variables[which].name))
 			names[n++] = cg_variables[which].name;
 	nearest = cg_nearest(name, names, n);
-	snprintf(words, room, "%s is no variable of cellgrad; %s%s%s", name, nearest ? "did you mean " : "cellgrad(1) lists them",
+	snprintf(words, capacity, "%s is no variable of cellgrad; %s%s%s", name, nearest ? "did you mean " : "cellgrad(1) lists them",
 	         nearest ? nearest : "", nearest ? "?" : "");
 	return 1;
 }

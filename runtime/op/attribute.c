@@ -132,9 +132,9 @@ static struct cg_range_end read_end(const struct cg_op *row, const char *word)
 	return (struct cg_range_end){ strtoll(word, NULL, 10), cg_size_find(row, word, cg_word_length(word, ' ')) };
 }
 
-static const struct cg_range *range_of(const struct cg_op *row, const struct cg_attribute *a, struct cg_range *room)
+static const struct cg_range *range_of(const struct cg_op *row, const struct cg_attribute *a, struct cg_range *storage)
 {
-	struct cg_range *kept = row->ranges ? &row->ranges[a - row->attributes] : NULL, *to = room;
+	struct cg_range *kept = row->ranges ? &row->ranges[a - row->attributes] : NULL, *to = storage;
 	const char *most = strchr(a->range, ' ');
 
 	if (kept && cg_read_before(&kept->state))
@@ -182,12 +182,12 @@ static int refuse_whole(const struct cg_op *row, const struct cg_attribute *a, c
 static int check_whole(const struct cg_op *row, const struct cg_attribute *a, const void *op, int given)
 {
 	const struct cg_range *range;
-	struct cg_range room;
+	struct cg_range storage;
 	long long value = whole(a, op);
 
 	if (!a->range || (!given && (double)value == a->fallback))
 		return CG_OK;
-	range = range_of(row, a, &room);
+	range = range_of(row, a, &storage);
 	if (value >= value_of(row, &range->least, op) && (!range->has_most || value <= value_of(row, &range->most, op)))
 		return CG_OK;
 	return refuse_whole(row, a, range, op, given);

@@ -6,8 +6,8 @@
 #include "runtime/op/shape.h"
 
 /* "op: argument: words", the form of nearly all that is said here. */
-#define REFUSE(row, argument, words, ...) \
-	cg_fail(CG_BAD_ARGUMENT, "%s: %s: " words, (row)->name, argument, __VA_ARGS__)
+#define REFUSE(row, argument, expected, ...) \
+	cg_fail(CG_BAD_ARGUMENT, "%s: %s: " expected, (row)->name, argument, __VA_ARGS__)
 
 /* The bytes that are touched: of memory that is larger than its argument, the rest may be another's. */
 struct range { const char *name; const struct cg_mem *mem; size_t bytes; int written; };
@@ -121,8 +121,8 @@ static void add_range(struct check *c, const char *name, const struct cg_mem *m,
 static int check_port(struct check *c, const struct cg_port *port)
 {
 	const struct cg_mem *m = mem(c->op, port->at);
-	struct cg_reading room;
-	const struct cg_reading *reading = cg_reading_of(c->row, port, &room);
+	struct cg_reading storage;
+	const struct cg_reading *reading = cg_reading_of(c->row, port, &storage);
 	char text[CG_SHAPE_SAID];
 	size_t bytes;
 

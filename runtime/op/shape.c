@@ -140,9 +140,9 @@ static void read_need(const struct cg_op *row, const struct cg_port *port, struc
 	}
 }
 
-const struct cg_reading *cg_reading_of(const struct cg_op *row, const struct cg_port *port, struct cg_reading *room)
+const struct cg_reading *cg_reading_of(const struct cg_op *row, const struct cg_port *port, struct cg_reading *storage)
 {
-	struct cg_reading *kept = row->readings ? &row->readings[port - row->ports] : NULL, *to = room;
+	struct cg_reading *kept = row->readings ? &row->readings[port - row->ports] : NULL, *to = storage;
 
 	if (kept && cg_read_before(&kept->state))
 		return kept;
@@ -165,8 +165,8 @@ static const struct cg_dimension *dimension_of(const struct cg_op *row, const st
 
 const char *cg_op_shape_text(const struct cg_op *row, const struct cg_port *port, const void *op, char text[CG_SHAPE_TEXT])
 {
-	struct cg_reading room;
-	const struct cg_reading *reading = cg_reading_of(row, port, &room);
+	struct cg_reading storage;
+	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
 
 	text[0] = '\0';
 	for (int k = 0; k < reading->rank; k++) {
@@ -210,8 +210,8 @@ static struct sum add_up(const struct cg_dimension *d, const int64_t *size, unsi
 static const char *say(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size, unsigned bound,
                        char text[CG_SHAPE_SAID])
 {
-	struct cg_reading room;
-	const struct cg_reading *reading = cg_reading_of(row, port, &room);
+	struct cg_reading storage;
+	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
 
 	strcpy(text, "[");
 	for (int k = 0; k < reading->rank; k++) {
@@ -244,8 +244,8 @@ static int too_large(const struct cg_op *row, const struct cg_port *port, const 
 
 int cg_op_shape(const struct cg_op *row, const struct cg_port *port, const void *op, int64_t dimensions[CG_RANK])
 {
-	struct cg_reading room;
-	const struct cg_reading *reading = cg_reading_of(row, port, &room);
+	struct cg_reading storage;
+	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
 	int64_t size[CG_DIMS_MAX];
 
 	cg_sizes_read(row, op, size);
@@ -275,11 +275,11 @@ int cg_reading_bytes(const struct cg_op *row, const struct cg_port *port, const 
 
 int cg_op_bytes(const struct cg_op *row, const struct cg_port *port, const void *op, size_t *bytes)
 {
-	struct cg_reading room;
+	struct cg_reading storage;
 	int64_t size[CG_DIMS_MAX];
 
 	cg_sizes_read(row, op, size);
-	return cg_reading_bytes(row, port, cg_reading_of(row, port, &room), op, size, bytes);
+	return cg_reading_bytes(row, port, cg_reading_of(row, port, &storage), op, size, bytes);
 }
 
 /* ---- sizes from a shape ---- */
@@ -320,8 +320,8 @@ static int bind_dimension(const struct cg_op *row, const struct cg_dimension *d,
 
 int cg_op_bind(const struct cg_op *row, const struct cg_port *port, void *op, unsigned *bound, const int64_t *got, int rank)
 {
-	struct cg_reading room;
-	const struct cg_reading *reading = cg_reading_of(row, port, &room);
+	struct cg_reading storage;
+	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
 	int64_t size[CG_DIMS_MAX];
 	unsigned now = *bound;
 	int d = 0;
@@ -369,7 +369,7 @@ int cg_reading_needs(const struct cg_op *row, const struct cg_reading *reading, 
 
 int cg_op_needs(const struct cg_op *row, const struct cg_port *port, const void *op)
 {
-	struct cg_reading room;
+	struct cg_reading storage;
 
-	return cg_op_wants(row, op) && cg_reading_needs(row, cg_reading_of(row, port, &room), op);
+	return cg_op_wants(row, op) && cg_reading_needs(row, cg_reading_of(row, port, &storage), op);
 }

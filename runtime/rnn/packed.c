@@ -13,7 +13,7 @@ struct held {
 	int sent;                                /* to a device, which may still be reading the host's side */
 	int32_t *lengths;                        /* [B]; NULL: all T */
 	int64_t *host;                           /* all arrays, one after the other; the first are n and off */
-	size_t room;                             /* elements of it */
+	size_t capacity;                             /* elements of it */
 	struct cg_mem device;
 };
 
@@ -119,20 +119,20 @@ static void fill(struct held *held, const struct arrays *a)
 }
 
 /* Room for so many elements, on the host and, where a backend does not work there, on the device. */
-static int make_room(struct cg_stream *stream, struct held *held, size_t elements)
+static int grow(struct cg_stream *stream, struct held *held, size_t elements)
 {
 	const struct cg_backend *backend = stream->context->backend;
 	int64_t *host;
 
-	if (held->room < elements) {
+	if (held->capacity < elements) {
 		host = cg_memory(held->host, elements * sizeof *host);
 		if (!host)
 			return CG_NO_MEMORY;
 		held->host = host;
-		held->room = elements;
+		held->capacity = elements;
 	}
 	if (backend->host) {
-		held->device = (struct cg_mem){ .data = held->host, .bytes = held->room * sizeof *host };
+		held->device = (struct cg_mem){ .data = held->host, .bytes = held->capacity * sizeof *host };
 	} else if (held->device.bytes < elements * sizeof *host) {
 		struct cg_mem more;
 
@@ -181,7 +181,7 @@ static int make(struct cg_stream *stream, struct held *held, const struct cg_rnn
 	held->time_major = rnn->net.time_major;
 	CG_TRY(copy_lengths(held, shape->B, shape->lengths));
 	elements = lay_out(held, NULL, held->device, &a);
-	CG_TRY(make_room(stream, held, elements));
+	CG_TRY(grow(stream, held, elements));
 	lay_out(held, held->host, held->device, &a);
 	fill(held, &a);
 	if (!backend->host) {

@@ -23,11 +23,11 @@ void cg_rnn_config_init(struct cg_rnn_config *config, size_t size)
 	init(config, size);
 }
 
-const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *config, struct cg_rnn_config *room)
+const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *config, struct cg_rnn_config *storage)
 {
 	static const struct cg_sized sized = CG_SIZED(struct cg_rnn_config, route, init);
 
-	return cg_sized_complete(&sized, config, room);
+	return cg_sized_complete(&sized, config, storage);
 }
 
 /* ---- what was asked for ---- */

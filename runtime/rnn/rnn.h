@@ -114,8 +114,8 @@ int cg_rnn_ready(struct cg_rnn *);
 
 /* Fills the device-independent part of a plan: parameter layout and count. */
 int cg_rnn_describe(const struct cg_rnn_config *, struct cg_rnn *);
-/* A caller's config; one of an earlier header is completed in `room`. */
-const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *, struct cg_rnn_config *room);
+/* A caller's config; one of an earlier header is completed in `storage`. */
+const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *, struct cg_rnn_config *storage);
 
 /* ---- sizes.c, call.c ---- */
 

@@ -192,32 +192,32 @@ static int64_t number_tensor(const struct cg_layout *l, const struct cg_template
 }
 
 /* Writes the text for a letter after %. */
-static void expand(const struct cg_layout *l, char letter, int layer, int direction, int64_t place, char *text, size_t room)
+static void expand(const struct cg_layout *l, char letter, int layer, int direction, int64_t number, char *text, size_t capacity)
 {
 	static const char *const suffixes[] = { "", "_reverse" }, *const ways[] = { "fw", "bw" }, *const words[] = { "forward", "backward" };
 
 	switch (letter) {
-	case 'l': snprintf(text, room, "%d", layer); break;
-	case 'u': if (layer) snprintf(text, room, "_%d", layer); break;
-	case 'L': if (l->network.layers > 1) snprintf(text, room, "layer_%d/", layer); break;
-	case 'r': snprintf(text, room, "%s", suffixes[direction]); break;
-	case 'd': snprintf(text, room, "%s", ways[direction]); break;
-	case 'w': snprintf(text, room, "%s", words[direction]); break;
-	case 's': snprintf(text, room, "%s", l->form->prefix); break;
-	case 'c': snprintf(text, room, "%s", l->form->word); break;
-	case 'g': snprintf(text, room, "%s", l->gradients ? "_backprop" : ""); break;
-	case 'n': snprintf(text, room, "%lld", (long long)place); break;
+	case 'l': snprintf(text, capacity, "%d", layer); break;
+	case 'u': if (layer) snprintf(text, capacity, "_%d", layer); break;
+	case 'L': if (l->network.layers > 1) snprintf(text, capacity, "layer_%d/", layer); break;
+	case 'r': snprintf(text, capacity, "%s", suffixes[direction]); break;
+	case 'd': snprintf(text, capacity, "%s", ways[direction]); break;
+	case 'w': snprintf(text, capacity, "%s", words[direction]); break;
+	case 's': snprintf(text, capacity, "%s", l->form->prefix); break;
+	case 'c': snprintf(text, capacity, "%s", l->form->word); break;
+	case 'g': snprintf(text, capacity, "%s", l->gradients ? "_backprop" : ""); break;
+	case 'n': snprintf(text, capacity, "%lld", (long long)number); break;
 	}
 }
 
-static void append(const struct cg_layout *l, const char *pattern, int group, int64_t place, char name[CG_TENSOR_NAME])
+static void append(const struct cg_layout *l, const char *pattern, int group, int64_t number, char name[CG_TENSOR_NAME])
 {
 	int D = l->format->stacked ? 1 : l->network.directions;
 	size_t at = strlen(name);
 
 	for (; *pattern && at < CG_TENSOR_NAME - 1; pattern++)
 		if (*pattern == '%') {
-			expand(l, *++pattern, group / D, group % D, place, name + at, CG_TENSOR_NAME - at);
+			expand(l, *++pattern, group / D, group % D, number, name + at, CG_TENSOR_NAME - at);
 			at += strlen(name + at);
 		} else {
 			name[at++] = *pattern;

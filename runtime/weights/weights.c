@@ -29,11 +29,11 @@ void cg_weights_init(struct cg_weights *weights, size_t size)
 	init(weights, size);
 }
 
-static const struct cg_weights *complete(const struct cg_weights *weights, struct cg_weights *room)
+static const struct cg_weights *complete(const struct cg_weights *weights, struct cg_weights *storage)
 {
 	static const struct cg_sized sized = CG_SIZED(struct cg_weights, bytes, init);
 
-	return cg_sized_complete(&sized, weights, room);
+	return cg_sized_complete(&sized, weights, storage);
 }
 
 /* The layouts of the named format and, unless ours is NULL, of cellgrad's own. */

@@ -18,7 +18,7 @@ struct run {
 	struct cg_dnn_state *state;
 	const struct cg_dnn_shape *shape;
 	int algorithm;
-	struct cg_dnn_workspace room;
+	struct cg_dnn_workspace space;
 	struct cg_cu_moves moves;                /* before the next walk, or at the end */
 };
 
@@ -101,14 +101,14 @@ static int suits_way(const struct run *r, struct cg_mem mem)
 }
 
 /* What cuDNN is to read: the memory itself, or a copy where it may be.  A persistent algorithm's sequences and states are whole. */
-static int settle(struct run *r, struct cg_mem room, int64_t elements, struct cg_mem *mem)
+static int copy_unsuited(struct run *r, struct cg_mem space, int64_t elements, struct cg_mem *mem)
 {
 	struct cg_mem given = *mem;
 
 	if (suits_way(r, given))
 		return CG_OK;
-	*mem = room;
-	return move(r, 1, elements, given, none, room, none);
+	*mem = space;
+	return move(r, 1, elements, given, none, space, none);
 }
 
 static int flush(struct run *r)
@@ -150,21 +150,21 @@ static int64_t state_elements(const struct run *r, int64_t width)
 }
 
 /* A caller's states as cuDNN has them; absent ones are zeros to it, too. */
-static int states_in(struct run *r, struct cg_mem given, struct cg_mem room, int64_t width, struct cg_mem *result)
+static int states_in(struct run *r, struct cg_mem given, struct cg_mem space, int64_t width, struct cg_mem *result)
 {
 	*result = given;
 	if (!cg_present(given))
 		return CG_OK;
 	if (!r->shape->moves)
-		return settle(r, room, state_elements(r, width), result);
-	*result = room;
-	return move(r, cg_dnn_states(r->rnn) * r->shape->live, width, given, r->shape->states, room, none);
+		return copy_unsuited(r, space, state_elements(r, width), result);
+	*result = space;
+	return move(r, cg_dnn_states(r->rnn) * r->shape->live, width, given, r->shape->states, space, none);
 }
 
 /* Where cuDNN is to put states: the caller's memory where it has them as the caller has. */
-static struct cg_mem states_for(const struct run *r, struct cg_mem wanted, struct cg_mem room)
+static struct cg_mem states_for(const struct run *r, struct cg_mem wanted, struct cg_mem space)
 {
-	return cg_present(wanted) && (r->shape->moves || !suits_way(r, wanted)) ? room : wanted;
+	return cg_present(wanted) && (r->shape->moves || !suits_way(r, wanted)) ? space : wanted;
 }
 
 /* A row that has no step hands on what it was given. */
@@ -208,13 +208,13 @@ static int input(struct run *r, int segment, struct cg_mem *x)
 	struct cg_mem reserve;
 
 	if (segment) {
-		*x = r->room.masked;
+		*x = r->space.masked;
 		return mask(r, segment - 1, kept(r, segment - 1, &reserve), *x);
 	}
 	*x = r->call->input;
 	if (!r->shape->compact)
-		return settle(r, r->room.x, r->shape->N * r->rnn->I, x);
-	*x = r->room.x;
+		return copy_unsuited(r, r->space.x, r->shape->N * r->rnn->I, x);
+	*x = r->space.x;
 	return gather(r, r->call->input, *x, r->rnn->I);
 }
 
@@ -237,7 +237,7 @@ static int weights(struct run *r, int segment, struct cg_mem *theirs)
 	*theirs = r->call->params;
 	if (layout->straight && suits_way(r, *theirs))
 		return CG_OK;
-	*theirs = r->room.weights;
+	*theirs = r->space.weights;
 	return cg_dnn_copy_in(r->queue, &r->moves, r->net, segment, layout, r->call->params, *theirs);
 }
 
@@ -261,7 +261,7 @@ static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, cons
 	CG_TRY(cg_dnn_find_state(net, queue, &r->state));
 	CG_TRY(cg_dnn_find_shape(net, r->state, span, &r->shape));
 	r->algorithm = is_refused(net) ? 0 : r->shape->algorithm;
-	cg_dnn_carve_workspace(net, r->shape, pass, &taken, &r->room);
+	cg_dnn_carve_workspace(net, r->shape, pass, &taken, &r->space);
 	r->moves.dtype = r->rnn->dtype;
 	r->moves.drop = (struct cg_drop){
 		.rate = r->rnn->dropout, .t = r->shape->t, .b = r->shape->b, .first_t = call->first_step, .batch = r->shape->B,
@@ -280,7 +280,7 @@ static int call_forward(const struct run *r, int segment, const struct walk *w, 
 
 	CUDNN_TRY(RNNForward, r->queue->dnn, descriptor(r, segment), r->rnn->training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE,
 	          pointer(s->device_lengths), s->x[segment > 0], pointer(w->x), s->y, pointer(w->y), s->h, pointer(w->hx), pointer(w->hy),
-	          s->c, pointer(w->cx), pointer(w->cy), way_of(r, segment)->layout.bytes, pointer(theirs), s->work, pointer(r->room.vendor),
+	          s->c, pointer(w->cx), pointer(w->cy), way_of(r, segment)->layout.bytes, pointer(theirs), s->work, pointer(r->space.vendor),
 	          r->rnn->training ? s->reserve[segment > 0] : 0, pointer(w->reserve));
 	return CG_OK;
 }
@@ -321,7 +321,7 @@ static int walk_forward(struct run *r, int segment, const struct walk *w)
 /* Where the last layer's output goes, unless it is to be kept. */
 static struct cg_mem output_for(const struct run *r)
 {
-	return cg_present(r->call->output) && !r->shape->compact && suits_way(r, r->call->output) ? r->call->output : r->room.y;
+	return cg_present(r->call->output) && !r->shape->compact && suits_way(r, r->call->output) ? r->call->output : r->space.y;
 }
 
 /* From so many bytes of a part of the reserve on, to where the next one begins. */
@@ -374,8 +374,8 @@ static int pieces_forward(struct run *r, struct walk *all)
 		CG_TRY(input(r, n, &w.x));
 		w.y = rnn->training ? kept(r, n, &ours) : output_for(r);
 		if (!suits_way(r, w.y))
-			w.y = r->room.y;
-		w.reserve = is_aligned(ours) ? ours : r->room.reserve;
+			w.y = r->space.y;
+		w.reserve = is_aligned(ours) ? ours : r->space.reserve;
 		all->y = w.y;
 		CG_TRY(walk_forward(r, n, &w));
 		CG_TRY(keep(r, n, &w));
@@ -387,11 +387,11 @@ static int forward(struct run *r)
 {
 	const struct cg_rnn_call *c = r->call;
 	const struct cg_network *rnn = r->rnn;
-	struct walk all = { .hy = states_for(r, c->output_h, r->room.hy), .cy = states_for(r, c->output_c, r->room.cy) };
+	struct walk all = { .hy = states_for(r, c->output_h, r->space.hy), .cy = states_for(r, c->output_c, r->space.cy) };
 
 	if (r->shape->live) {
-		CG_TRY(states_in(r, c->input_h, r->room.hx, rnn->H, &all.hx));
-		CG_TRY(states_in(r, c->input_c, r->room.cx, rnn->U, &all.cx));
+		CG_TRY(states_in(r, c->input_h, r->space.hx, rnn->H, &all.hx));
+		CG_TRY(states_in(r, c->input_c, r->space.cx, rnn->U, &all.cx));
 		CG_TRY(pieces_forward(r, &all));
 		CG_TRY(hand_out(r, all.y, c->output, cg_dnn_wide(rnn)));
 	} else {
@@ -415,11 +415,11 @@ static int open_reserve(struct run *r, int segment, struct back *b)
 	struct cg_mem theirs;
 
 	b->y = kept(r, segment, &theirs);
-	CG_TRY(settle(r, r->room.y, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn), &b->y));
+	CG_TRY(copy_unsuited(r, r->space.y, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn), &b->y));
 	b->reserve = theirs;
 	if (r->call->spend_reserve && is_aligned(theirs))
 		return CG_OK;
-	b->reserve = r->room.reserve;
+	b->reserve = r->space.reserve;
 	return copy(r, b->reserve, theirs, r->shape->reserve[segment > 0]);
 }
 
@@ -428,15 +428,15 @@ static int open_sums(struct run *r, int segment, struct back *b)
 {
 	const struct cg_dnn_layout *layout = &way_of(r, segment)->layout;
 	struct cg_mem ours = r->call->params_backprop;
-	int in_place = layout->straight && suits_way(r, ours);
+	int is_direct = layout->straight && suits_way(r, ours);
 
 	if (!cg_present(ours))
 		return CG_OK;
 	/* Those of the segment before are still to be read. */
-	b->dweights = in_place ? ours : r->room.dweights[segment % 2];
+	b->dweights = is_direct ? ours : r->space.dweights[segment % 2];
 	if (!r->call->accumulate)
 		return zero(r, b->dweights, elements(r, layout->bytes));
-	if (in_place)
+	if (is_direct)
 		return CG_OK;
 	return cg_dnn_copy_in(r->queue, &r->moves, r->net, segment, layout, ours, b->dweights);
 }
@@ -448,7 +448,7 @@ static int walk_back(const struct run *r, int segment, const struct back *b)
 	CUDNN_TRY(RNNBackwardData_v8, r->queue->dnn, descriptor(r, segment), pointer(s->device_lengths), s->y, pointer(b->y), pointer(b->dy),
 	          s->x[segment > 0], pointer(b->dx), s->h, pointer(b->hx), pointer(b->dhy), pointer(b->dhx), s->c,
 	          pointer(b->cx), pointer(b->dcy), pointer(b->dcx), way_of(r, segment)->layout.bytes, pointer(b->weights), s->work,
-	          pointer(r->room.vendor), s->reserve[segment > 0], pointer(b->reserve));
+	          pointer(r->space.vendor), s->reserve[segment > 0], pointer(b->reserve));
 	return CG_OK;
 }
 
@@ -462,7 +462,7 @@ static int sum_up(struct run *r, int segment, const struct back *b)
 		return CG_OK;
 	CUDNN_TRY(RNNBackwardWeights_v8, r->queue->dnn, descriptor(r, segment), CUDNN_WGRAD_MODE_ADD, pointer(s->device_lengths),
 	          s->x[segment > 0], pointer(b->x), s->h, pointer(b->hx), s->y, pointer(b->y), layout->bytes, pointer(b->dweights), s->work,
-	          pointer(r->room.vendor), s->reserve[segment > 0], pointer(b->reserve));
+	          pointer(r->space.vendor), s->reserve[segment > 0], pointer(b->reserve));
 	if (cg_cu_address(b->dweights) == cg_cu_address(ours))
 		return CG_OK;
 	return cg_dnn_copy_out(r->queue, &r->moves, r->net, segment, layout, b->dweights, ours);
@@ -473,15 +473,15 @@ static int output_backprop(struct run *r, int segment, struct cg_mem *dy)
 {
 	struct cg_mem given = r->call->output_backprop;
 
-	*dy = r->room.dy;
+	*dy = r->space.dy;
 	if (segment < r->net->n_segments - 1)
-		return mask(r, segment, r->room.dx, *dy);
+		return mask(r, segment, r->space.dx, *dy);
 	if (!cg_present(given))
 		return zero(r, *dy, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn));
 	if (r->shape->compact)
 		return gather(r, given, *dy, cg_dnn_wide(r->rnn));
 	*dy = given;
-	return settle(r, r->room.dy, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn), dy);
+	return copy_unsuited(r, r->space.dy, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn), dy);
 }
 
 static int piece_backward(struct run *r, int segment, struct back *b)
@@ -503,7 +503,7 @@ static int pieces_backward(struct run *r, const struct back *all)
 
 	for (int n = r->net->n_segments - 1; n >= 0; n--) {
 		struct back b = {
-			.dx = n ? r->room.dx : all->dx,
+			.dx = n ? r->space.dx : all->dx,
 			.hx = of_piece(r, all->hx, n, rnn->H), .cx = of_piece(r, all->cx, n, rnn->U),
 			.dhy = of_piece(r, all->dhy, n, rnn->H), .dcy = of_piece(r, all->dcy, n, rnn->U),
 			.dhx = of_piece(r, all->dhx, n, rnn->H), .dcx = of_piece(r, all->dcx, n, rnn->U),
@@ -528,15 +528,15 @@ static int backward(struct run *r)
 	const struct cg_rnn_call *c = r->call;
 	const struct cg_network *rnn = r->rnn;
 	struct back all = {
-		.dx = cg_present(c->input_backprop) && !r->shape->compact && suits_way(r, c->input_backprop) ? c->input_backprop : r->room.dx,
-		.dhx = states_for(r, c->input_h_backprop, r->room.dhx), .dcx = states_for(r, c->input_c_backprop, r->room.dcx),
+		.dx = cg_present(c->input_backprop) && !r->shape->compact && suits_way(r, c->input_backprop) ? c->input_backprop : r->space.dx,
+		.dhx = states_for(r, c->input_h_backprop, r->space.dhx), .dcx = states_for(r, c->input_c_backprop, r->space.dcx),
 	};
 
 	if (r->shape->live) {
-		CG_TRY(states_in(r, c->input_h, r->room.hx, rnn->H, &all.hx));
-		CG_TRY(states_in(r, c->input_c, r->room.cx, rnn->U, &all.cx));
-		CG_TRY(states_in(r, c->output_h_backprop, r->room.dhy, rnn->H, &all.dhy));
-		CG_TRY(states_in(r, c->output_c_backprop, r->room.dcy, rnn->U, &all.dcy));
+		CG_TRY(states_in(r, c->input_h, r->space.hx, rnn->H, &all.hx));
+		CG_TRY(states_in(r, c->input_c, r->space.cx, rnn->U, &all.cx));
+		CG_TRY(states_in(r, c->output_h_backprop, r->space.dhy, rnn->H, &all.dhy));
+		CG_TRY(states_in(r, c->output_c_backprop, r->space.dcy, rnn->U, &all.dcy));
 		CG_TRY(pieces_backward(r, &all));
 		CG_TRY(hand_out(r, all.dx, c->input_backprop, rnn->I));
 	} else {

@@ -7,7 +7,7 @@
 
 #include "backends/cuda/cudnn/cudnn.h"
 
-static struct cg_dnn_state *find_place(const struct cg_net *net, const struct cg_queue *queue)
+static struct cg_dnn_state *find_state(const struct cg_net *net, const struct cg_queue *queue)
 {
 	struct cg_dnn_state *p = net->states_of_queues;
 
@@ -17,7 +17,7 @@ static struct cg_dnn_state *find_place(const struct cg_net *net, const struct cg
 }
 
 /* What is enqueued may still use it. */
-static void drop_place(struct cg_dev *device, struct cg_dnn_state *p)
+static void free_state(struct cg_dev *device, struct cg_dnn_state *p)
 {
 	cg_cu_finish(p->queue);
 	for (int k = 0; k < CG_DNN_SHAPES; k++)
@@ -48,7 +48,7 @@ static int make_handle(struct cg_queue *queue)
 }
 
 /* Where the masks are cuDNN's, each queue has a generator: two at a time would draw from it at once. */
-static int fill_place(const struct cg_net *net, struct cg_dnn_state *p)
+static int make_state(const struct cg_net *net, struct cg_dnn_state *p)
 {
 	CG_TRY(make_handle(p->queue));
 	if (!net->vendor_dropout)
@@ -70,7 +70,7 @@ static void drop_left(struct cg_queue *queue)
 	pthread_mutex_unlock(queue->device->lock);
 	for (; p; p = next) {
 		next = p->next;
-		drop_place(queue->device, p);
+		free_state(queue->device, p);
 	}
 }
 
@@ -80,7 +80,7 @@ int cg_dnn_find_state(struct cg_net *net, struct cg_queue *queue, struct cg_dnn_
 	int code;
 
 	pthread_mutex_lock(net->device->lock);
-	p = find_place(net, queue);
+	p = find_state(net, queue);
 	pthread_mutex_unlock(net->device->lock);
 	*result = p;
 	if (p)
@@ -93,9 +93,9 @@ int cg_dnn_find_state(struct cg_net *net, struct cg_queue *queue, struct cg_dnn_
 		return CG_NO_MEMORY;
 	memset(p, 0, sizeof *p);
 	p->queue = queue;
-	code = fill_place(net, p);
+	code = make_state(net, p);
 	if (code) {
-		drop_place(net->device, p);
+		free_state(net->device, p);
 		return code;
 	}
 	pthread_mutex_lock(net->device->lock);

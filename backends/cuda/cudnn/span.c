@@ -36,7 +36,7 @@ static int64_t steps_of(int64_t T, int64_t k)
 }
 
 /* room: [B], for its lengths. */
-static struct cg_dnn_range span_of(const struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int64_t k, int32_t *room)
+static struct cg_dnn_range span_of(const struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int64_t k, int32_t *range_lengths)
 {
 	int64_t first = first_of(k), steps = steps_of(T, k);
 	struct cg_dnn_range span = { .T = steps, .B = B, .lengths = lengths, .whole = steps };
@@ -45,21 +45,21 @@ static struct cg_dnn_range span_of(const struct cg_net *net, int64_t T, int64_t 
 		span.first = first;
 		span.whole = T;
 	}
-	for (int64_t b = 0; b < B && room; b++)
-		room[b] = (int32_t)(lengths[b] <= first ? 0 : lengths[b] - first < steps ? lengths[b] - first : steps);
-	if (room)
-		span.lengths = room;
+	for (int64_t b = 0; b < B && range_lengths; b++)
+		range_lengths[b] = (int32_t)(lengths[b] <= first ? 0 : lengths[b] - first < steps ? lengths[b] - first : steps);
+	if (range_lengths)
+		span.lengths = range_lengths;
 	return span;
 }
 
 /* *room stays NULL where a call's lengths are its only span's. */
-static int open_lengths(int64_t T, int64_t B, const int32_t *lengths, int32_t **room)
+static int open_lengths(int64_t T, int64_t B, const int32_t *lengths, int32_t **range_lengths)
 {
-	*room = NULL;
+	*range_lengths = NULL;
 	if (!lengths || !B || count(T) == 1)
 		return CG_OK;
-	*room = cg_memory(NULL, (size_t)B * sizeof **room);
-	return *room ? CG_OK : CG_NO_MEMORY;
+	*range_lengths = cg_memory(NULL, (size_t)B * sizeof **range_lengths);
+	return *range_lengths ? CG_OK : CG_NO_MEMORY;
 }
 
 /* ---- memory ---- */
@@ -119,11 +119,11 @@ static void add_states(const struct cg_net *net, int64_t T, int64_t B, struct cg
 	}
 }
 
-static int needs_of_all(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int32_t *room, struct cg_net_sizes *sizes)
+static int needs_of_all(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int32_t *range_lengths, struct cg_net_sizes *sizes)
 {
 	memset(sizes, 0, sizeof *sizes);
 	for (int64_t k = 0; k < count(T); k++) {
-		struct cg_dnn_range span = span_of(net, T, B, lengths, k, room);
+		struct cg_dnn_range span = span_of(net, T, B, lengths, k, range_lengths);
 		struct cg_net_sizes one = { .forward = 0 };
 
 		CG_TRY(cg_dnn_range_needs(net, &span, &one));
@@ -137,14 +137,14 @@ static int needs_of_all(struct cg_net *net, int64_t T, int64_t B, const int32_t 
 
 static int needs(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
 {
-	int32_t *room;
+	int32_t *range_lengths;
 	int code;
 
-	CG_TRY(open_lengths(T, B, lengths, &room));
+	CG_TRY(open_lengths(T, B, lengths, &range_lengths));
 	pthread_mutex_lock(net->device->lock);
-	code = needs_of_all(net, T, B, lengths, room, sizes);
+	code = needs_of_all(net, T, B, lengths, range_lengths, sizes);
 	pthread_mutex_unlock(net->device->lock);
-	cg_memory(room, 0);
+	cg_memory(range_lengths, 0);
 	return code;
 }
 
@@ -161,7 +161,7 @@ struct walk {
 	const struct cg_rnn_call *call;          /* whole */
 	int pass;
 	int64_t n;                               /* spans */
-	int32_t *room;
+	int32_t *range_lengths;
 	struct cg_mem work;
 	struct states turns[TURNS];
 	size_t reserve, kept;                    /* where in the reserve the next span's begins; where what is handed on does */
@@ -233,7 +233,7 @@ static void hand_on(struct walk *w, int64_t k, struct cg_rnn_call *c)
 
 static struct cg_dnn_range span(const struct walk *w, int64_t k)
 {
-	return span_of(w->net, w->call->T, w->call->B, w->call->B ? w->call->lengths : NULL, k, w->room);
+	return span_of(w->net, w->call->T, w->call->B, w->call->B ? w->call->lengths : NULL, k, w->range_lengths);
 }
 
 static int sizes_of(const struct walk *w, int64_t k, struct cg_net_sizes *sizes)
@@ -266,7 +266,7 @@ static int run_span(struct walk *w, int64_t k)
 }
 
 /* The work of a span is followed by what is handed on in turns; the reserves of all by what is kept. */
-static int place(struct walk *w, struct cg_mem work)
+static int place_states(struct walk *w, struct cg_mem work)
 {
 	struct cg_work taken = { .mem = work };
 	size_t bytes = 0;
@@ -299,7 +299,7 @@ static int clear_kept(struct walk *w)
 
 static int run_spans(struct walk *w, struct cg_mem work)
 {
-	CG_TRY(place(w, work));
+	CG_TRY(place_states(w, work));
 	if (w->pass == CG_FORWARD && w->net->rnn->training)
 		CG_TRY(clear_kept(w));
 	for (int64_t k = 0; k < w->n; k++)
@@ -315,9 +315,9 @@ static int run(struct cg_queue *queue, struct cg_net *net, int pass, const struc
 
 	if (w.n == 1)
 		return cg_dnn_range_run(queue, net, pass, &all, call, work);
-	CG_TRY(open_lengths(call->T, call->B, call->lengths, &w.room));
+	CG_TRY(open_lengths(call->T, call->B, call->lengths, &w.range_lengths));
 	code = run_spans(&w, work);
-	cg_memory(w.room, 0);
+	cg_memory(w.range_lengths, 0);
 	return code;
 }
 

@@ -84,9 +84,9 @@ void cg_dnn_carve_workspace(const struct cg_net *net, const struct cg_dnn_shape 
 static size_t work_bytes(const struct cg_net *net, const struct cg_dnn_shape *s, int pass)
 {
 	struct cg_work work = { .used = 0 };
-	struct cg_dnn_workspace room;
+	struct cg_dnn_workspace space;
 
-	cg_dnn_carve_workspace(net, s, pass, &work, &room);
+	cg_dnn_carve_workspace(net, s, pass, &work, &space);
 	return work.used > SIZE_MAX - CG_DNN_ALIGN ? SIZE_MAX : work.used + CG_DNN_ALIGN;
 }
 

@@ -17,7 +17,7 @@ struct question {
 };
 
 /* Where a tensor is, in bytes from the base, and how large: rows 0, there is none.  Its elements lie beside each other. */
-static int place_of(const struct question *q, struct cudnnTensorStruct *tensor, const void *at, size_t each,
+static int find_offset(const struct question *q, struct cudnnTensorStruct *tensor, const void *at, size_t each,
                     struct cg_rnn_region *region, size_t *state)
 {
 	int dims[3] = { 0 }, strides[3] = { 0 }, n = 0;
@@ -78,7 +78,7 @@ static int ask(const struct cg_net *net, struct question *q, int first, int pseu
 		part.part = recurrent ? CG_RNN_BIAS_R : CG_RNN_BIAS_W;
 	else
 		part.part = recurrent ? CG_RNN_RECURRENT : CG_RNN_INPUT;
-	CG_TRY(place_of(q, of_biases ? q->bias : q->matrix, of_biases ? bias : matrix, cg_dtype_bytes(rnn->dtype), &theirs, &part.at));
+	CG_TRY(find_offset(q, of_biases ? q->bias : q->matrix, of_biases ? bias : matrix, cg_dtype_bytes(rnn->dtype), &theirs, &part.at));
 	return add(net, &part, cg_network_part(rnn, first * rnn->directions + pseudo_layer, part.part, part.k), theirs, q->layout);
 }
 

@@ -61,7 +61,7 @@ static void try_case(const struct kernel_trial *trial, const struct side *pair)
 	if (kernel_trial_run(trial, pair, cells, &finding))
 		fail_msg("%s: %s", key, cg_message());
 	if (finding.kind)
-		fail_msg("%s [%lld, %lld], seed %llu: %s", key, (long long)trial->rows, (long long)trial->units, trial->seed, finding.words);
+		fail_msg("%s [%lld, %lld], seed %llu: %s", key, (long long)trial->rows, (long long)trial->units, trial->seed, finding.text);
 }
 
 enum { BLOCKS = 19 };                    /* twice as many as a thread loads at once, and some */
