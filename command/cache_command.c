@@ -53,8 +53,8 @@ static int show_path(int json)
 
 	cg_cache_find_directory(&directory);
 	if (json)
-		return print_paths(json_string(directory.path), json_pack("{s:b, s:b, s:s, s:I}", "reads", directory.reads, "writes", directory.writes,
-		                   "why", directory.why, "most", (json_int_t)directory.most));
+		return print_paths(json_string(directory.path), json_pack("{s:b, s:b, s:s, s:I}", "reads", directory.reads,
+		                   "writes", directory.writes, "why", directory.why, "most", (json_int_t)directory.most));
 	if (directory.why[0])
 		return cg_fail(CG_UNSUPPORTED, "nothing is kept: %s", directory.why);
 	print_plain(stdout, directory.path);
@@ -110,7 +110,8 @@ static int show_list(int json)
 	if (code || shown || json)
 		return code ? code : shown;
 	cg_cache_find_directory(&directory);
-	printf("%d kernel%s, %llu of %llu bytes, in ", list.files, list.files == 1 ? "" : "s", (unsigned long long)list.bytes, (unsigned long long)directory.most);
+	printf("%d kernel%s, %llu of %llu bytes, in ", list.files, list.files == 1 ? "" : "s", (unsigned long long)list.bytes,
+	       (unsigned long long)directory.most);
 	print_plain(stdout, directory.path);
 	putchar('\n');
 	return CG_OK;

@@ -56,7 +56,7 @@ struct options {
 	char name[24];                   /* "cellgrad run" */
 	poptContext popt;
 	char *value[OPTION_MAX];         /* by number; NULL: not given; popt's own memory */
-	const char **operands;              /* what is not an option, ends with NULL */
+	const char **operands;           /* what is not an option, ends with NULL */
 };
 /* command: "run".  CG_BAD_ARGUMENT names an unknown option's nearest; then, too, the caller closes. */
 int  options_open(struct options *, const char *command, int argc, const char **argv, const struct poptOption *);

@@ -175,8 +175,8 @@ static int write_files(struct emit *e, int source, int manifest)
 		code = file_end(&e->source_file);
 	if (!code && manifest)
 		code = file_end(&e->manifest_file);
-	file_drop(&e->source_file);
-	file_drop(&e->manifest_file);
+	file_discard(&e->source_file);
+	file_discard(&e->manifest_file);
 	return code;
 }
 

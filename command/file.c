@@ -29,7 +29,7 @@ static void interrupted(int number)
 	raise(number);
 }
 
-static void hold_signals(int how)
+static void mask_signals(int how)
 {
 	sigset_t set;
 
@@ -287,7 +287,7 @@ int file_begin(struct file *f)
 
 	path_folder(directory, f->path);
 	catch_signals();
-	hold_signals(SIG_BLOCK);
+	mask_signals(SIG_BLOCK);
 	f->fd = make_temporary(f->temporary, directory);
 	why = errno;
 	if (f->fd >= 0) {
@@ -296,7 +296,7 @@ int file_begin(struct file *f)
 	} else {
 		f->temporary[0] = '\0';
 	}
-	hold_signals(SIG_UNBLOCK);
+	mask_signals(SIG_UNBLOCK);
 	if (f->fd < 0)
 		return cg_fail(CG_FILE, "%s: cannot make a file in %s: %s", f->path, directory, strerror(why));
 	remove_leftovers(directory);
@@ -347,12 +347,12 @@ int file_end(struct file *f)
 
 	if (flush(f->fd))
 		return cg_fail(CG_FILE, "%s: close: %s", f->path, strerror(errno));
-	hold_signals(SIG_BLOCK);
+	mask_signals(SIG_BLOCK);
 	failed = rename(f->temporary, f->path);
 	why = errno;
 	if (!failed)
 		forget(f);
-	hold_signals(SIG_UNBLOCK);
+	mask_signals(SIG_UNBLOCK);
 	if (failed)
 		return cg_fail(CG_FILE, "%s: rename: %s", f->path, strerror(why));
 	close(f->fd);
@@ -362,13 +362,13 @@ int file_end(struct file *f)
 	return CG_OK;
 }
 
-void file_drop(struct file *f)
+void file_discard(struct file *f)
 {
 	if (f->temporary[0]) {
-		hold_signals(SIG_BLOCK);
+		mask_signals(SIG_BLOCK);
 		unlink(f->temporary);
 		forget(f);
-		hold_signals(SIG_UNBLOCK);
+		mask_signals(SIG_UNBLOCK);
 		close(f->fd);
 		f->fd = -1;
 	}

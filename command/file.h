@@ -30,7 +30,7 @@ int  file_begin(struct file *);
 int  file_put(struct file *, const void *bytes, size_t n);
 int  file_end(struct file *);
 /* Removes what was begun and not ended.  Does nothing to a file that is ended or all zeros. */
-void file_drop(struct file *);
+void file_discard(struct file *);
 /* The directory of a path: "." for a bare name. */
 void path_folder(char folder[PATH_MAX], const char *path);
 /* CG_BAD_ARGUMENT for "-", which other programs take for a standard stream; done: what it is not, "read" or "written". */

@@ -444,6 +444,6 @@ int safetensors_write(struct file *f, struct safetensors_tensor *tensors, size_t
 	if (!code)
 		code = file_end(f);
 	if (code)
-		file_drop(f);
+		file_discard(f);
 	return code;
 }

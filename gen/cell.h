@@ -194,7 +194,7 @@ struct cg_node {
 
 struct cg_graph {
 	struct cg_arena *memory;
-	struct cg_node *nodes; int n, capacity;      /* operands come before what uses them; node 0 is the constant 0 */
+	struct cg_node *nodes; int n, capacity;  /* operands come before what uses them; node 0 is the constant 0 */
 	struct cg_leaf *leaves; int n_leaves, leaf_capacity;
 	int *table, table_capacity;                  /* interning */
 	int origin;                              /* given to new nodes */

@@ -49,7 +49,7 @@ size_t cg_gemm_local_bytes(const struct cg_gemm_shape *s)
 	       (s->local ? (rows + columns + 2 * LOCAL_PAD) * depth : (rows + columns) * depth + rows * columns);
 }
 
-static void take(struct cg_gemm_shape *s, const struct tile *t, const struct cg_gemm_limits *limits)
+static void set_tile(struct cg_gemm_shape *s, const struct tile *t, const struct cg_gemm_limits *limits)
 {
 	int bytes = (int)cg_acc_bytes(s->dtype);
 
@@ -101,7 +101,7 @@ int cg_gemm_tiles(const struct cg_gemm_shape *shape, const struct cg_gemm_limits
 	s.local = !limits->cpu;
 	s.fma = limits->fma;
 	for (int k = 0; k < rows && !(n && t[k].spare); k++) {
-		take(&s, &t[k], limits);
+		set_tile(&s, &t[k], limits);
 		if (fits(&s, limits))
 			tiles[n++] = s;
 	}

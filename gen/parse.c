@@ -322,15 +322,15 @@ static int unused(struct parser *p, const char *what, const char *name)
 static int is_taken(const struct parser *p, int value)
 {
 	const struct cg_cell *cell = p->cell;
-	int taken = p->used[CG_SYMBOL_VALUE][value];
+	int is_used = p->used[CG_SYMBOL_VALUE][value];
 
 	for (int k = 0; k < cell->n_prevs; k++)
-		taken |= cell->prevs[k].value == value;
+		is_used |= cell->prevs[k].value == value;
 	for (int k = 0; k < cell->n_stages - 1; k++)
-		taken |= cell->feeds[k] == value;
+		is_used |= cell->feeds[k] == value;
 	for (int k = 0; k < cell->n_saves; k++)
-		taken |= cell->saves[k] == value;
-	return taken;
+		is_used |= cell->saves[k] == value;
+	return is_used;
 }
 
 static int all_used(struct parser *p)

@@ -11,12 +11,12 @@ enum { SYMBOLS_MAX = 2048 };
 /* Derived names are symbols too, of a kind that no expression may use, so that nothing else takes them. */
 enum { DERIVED = CG_SYMBOL_VALUE + 1 };
 
-struct symbol { const char *name, *position; int kind, index; };    /* place: where it was declared */
+struct symbol { const char *name, *position; int kind, index; }; /* place: where it was declared */
 
 struct parser {
 	struct cg_cell *cell;
 	const char *at;                           /* where we are in the cell's text */
-	const char *cell_position, *stages[CG_STAGES_MAX];          /* the cell's name; what each stage but the first takes */
+	const char *cell_position, *stages[CG_STAGES_MAX];       /* the cell's name; what each stage but the first takes */
 	int depth, signs, stage;                  /* depth: of parentheses; signs: of signs upon signs */
 	struct symbol symbols[SYMBOLS_MAX];
 	int n_symbols;

@@ -74,7 +74,7 @@ static unsigned type_of(int dtype)
 	return types[dtype];
 }
 
-static int take(struct net *n, size_t bytes, struct cg_mem *mem)
+static int alloc(struct net *n, size_t bytes, struct cg_mem *mem)
 {
 	CG_TRY(cg_alloc(n->context, bytes, mem));
 	n->buffers[n->n_buffers++] = *mem;
@@ -82,7 +82,7 @@ static int take(struct net *n, size_t bytes, struct cg_mem *mem)
 }
 
 /* The same with numbers in it. */
-static int take_noise(struct net *n, size_t bytes, struct cg_mem *mem)
+static int alloc_noise(struct net *n, size_t bytes, struct cg_mem *mem)
 {
 	static unsigned long long state = 1;
 	void *noise = malloc(bytes);
@@ -91,7 +91,7 @@ static int take_noise(struct net *n, size_t bytes, struct cg_mem *mem)
 	if (!noise)
 		return cg_fail(CG_NO_MEMORY, "%zu bytes", bytes);
 	gpu_noise(noise, bytes / cg_dtype_bytes(n->config.dtype), n->config.dtype, &state);
-	code = take(n, bytes, mem);
+	code = alloc(n, bytes, mem);
 	if (!code)
 		code = cg_put(n->stream, *mem, noise, bytes);
 	free(noise);
@@ -126,7 +126,7 @@ static int send_lengths(struct net *n)
 
 	for (int b = 0; b < n->size.B; b++)
 		lengths[b] = n->size.T;
-	CG_TRY(take(n, (size_t)n->size.B * sizeof *lengths, &n->bare.lengths));
+	CG_TRY(alloc(n, (size_t)n->size.B * sizeof *lengths, &n->bare.lengths));
 	return cg_put(n->stream, n->bare.lengths, lengths, (size_t)n->size.B * sizeof *lengths);
 }
 
@@ -151,10 +151,10 @@ static int open_bare(struct net *n, unsigned algorithm)
 	CG_TRY(describe_state(n, &b->c));
 	CUDNN_TRY(GetRNNWeightSpaceSize, b->handle, b->rnn, &b->weight_bytes);
 	CUDNN_TRY(GetRNNTempSpaceSizes, b->handle, b->rnn, CUDNN_FWD_MODE_TRAINING, b->x, &b->work_bytes, &b->reserve_bytes);
-	CG_TRY(take_noise(n, b->weight_bytes, &b->weights));
-	CG_TRY(take(n, b->weight_bytes, &b->dweights));
-	CG_TRY(take(n, b->work_bytes, &b->work));
-	CG_TRY(take(n, b->reserve_bytes, &b->reserve));
+	CG_TRY(alloc_noise(n, b->weight_bytes, &b->weights));
+	CG_TRY(alloc(n, b->weight_bytes, &b->dweights));
+	CG_TRY(alloc(n, b->work_bytes, &b->work));
+	CG_TRY(alloc(n, b->reserve_bytes, &b->reserve));
 	return send_lengths(n);
 }
 
@@ -244,10 +244,10 @@ static int open_ours(struct net *n)
 	struct cg_rnn_call *c = &n->call;
 	struct cg_rnn_sizes sizes;
 	size_t cs = cells[n->cell].has_c ? states : 0;
-	const struct { struct cg_mem *mem; size_t elements; int (*take)(struct net *, size_t, struct cg_mem *); } all[] = {
-		{ &c->input, rows * (size_t)s->I, take_noise }, { &c->input_backprop, rows * (size_t)s->I, take },
-		{ &c->output, rows * (size_t)s->U, take }, { &c->output_backprop, rows * (size_t)s->U, take_noise },
-		{ &c->output_h, states, take }, { &c->input_h_backprop, states, take }, { &c->output_c, cs, take }, { &c->input_c_backprop, cs, take },
+	const struct { struct cg_mem *mem; size_t elements; int (*alloc)(struct net *, size_t, struct cg_mem *); } all[] = {
+		{ &c->input, rows * (size_t)s->I, alloc_noise }, { &c->input_backprop, rows * (size_t)s->I, alloc },
+		{ &c->output, rows * (size_t)s->U, alloc }, { &c->output_backprop, rows * (size_t)s->U, alloc_noise },
+		{ &c->output_h, states, alloc }, { &c->input_h_backprop, states, alloc }, { &c->output_c, cs, alloc }, { &c->input_c_backprop, cs, alloc },
 	};
 
 	for (int b = 0; b < s->B; b++)
@@ -262,11 +262,11 @@ static int open_ours(struct net *n)
 	CG_TRY(cg_rnn_sizes(n->rnn, s->T, s->B, c->lengths, &sizes));
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
 		if (all[k].elements)
-			CG_TRY(all[k].take(n, all[k].elements * each, all[k].mem));
-	CG_TRY(take_noise(n, sizes.params, &c->params));
-	CG_TRY(take(n, sizes.params, &c->params_backprop));
-	CG_TRY(take(n, sizes.reserve, &c->reserve));
-	return take(n, sizes.work, &c->work);
+			CG_TRY(all[k].alloc(n, all[k].elements * each, all[k].mem));
+	CG_TRY(alloc_noise(n, sizes.params, &c->params));
+	CG_TRY(alloc(n, sizes.params, &c->params_backprop));
+	CG_TRY(alloc(n, sizes.reserve, &c->reserve));
+	return alloc(n, sizes.work, &c->work);
 }
 
 static int step_ours(struct net *n)
@@ -600,9 +600,9 @@ static int table(const struct what *what, struct net *n, const int *dtypes, int 
 	return CG_OK;
 }
 
-static int refuse(const char *words)
+static int refuse(const char *message)
 {
-	fprintf(stderr, "net_time: %s\n", words);
+	fprintf(stderr, "net_time: %s\n", message);
 	return 2;
 }
 

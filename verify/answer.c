@@ -11,7 +11,7 @@
 #include "verify/reference.h"
 
 /* Zeroed; one element more than n, so that there is always some. */
-static int take(void *p, size_t n, size_t bytes)
+static int alloc_array(void *p, size_t n, size_t bytes)
 {
 	void *memory = n < SIZE_MAX / bytes / 2 ? cg_memory(NULL, (n + 1) * bytes) : NULL;
 
@@ -29,12 +29,12 @@ int answer_open(struct answer *a, const char *name, int dtype, size_t n, size_t 
 	a->name = name;
 	a->dtype = dtype;
 	a->n = n;
-	CG_TRY(take(&a->d, n, sizeof *a->d));
-	CG_TRY(take(&a->v, n, sizeof *a->v));
-	CG_TRY(take(&a->e, n, sizeof *a->e));
-	CG_TRY(take(&a->first, n, each));
-	CG_TRY(take(&a->other, n, sizeof *a->other));
-	CG_TRY(take(&a->allowed, n, sizeof *a->allowed));
+	CG_TRY(alloc_array(&a->d, n, sizeof *a->d));
+	CG_TRY(alloc_array(&a->v, n, sizeof *a->v));
+	CG_TRY(alloc_array(&a->e, n, sizeof *a->e));
+	CG_TRY(alloc_array(&a->first, n, each));
+	CG_TRY(alloc_array(&a->other, n, sizeof *a->other));
+	CG_TRY(alloc_array(&a->allowed, n, sizeof *a->allowed));
 	return area_open(&a->area, n * each, shift * each);
 }
 

@@ -53,7 +53,7 @@ const unsigned char *area_out(const struct area *a)
 }
 
 /* The device's memory of an area. */
-static int take(struct area *a, const struct side *side, int memory)
+static int alloc_block(struct area *a, const struct side *side, int memory)
 {
 	size_t bytes = (whole(a) + ALIGN - 1) / ALIGN * ALIGN;
 
@@ -91,7 +91,7 @@ int area_lend(struct area *a, const struct side *side, int memory, unsigned numb
 	*mem = (struct cg_mem){ a->host, a->before, a->bytes, CG_HOST };
 	if (!a->bytes || memory == AREA_HOST || (memory == AREA_MIXED && number % 2))
 		return CG_OK;
-	CG_TRY(take(a, side, memory));
+	CG_TRY(alloc_block(a, side, memory));
 	*mem = a->device;
 	mem->offset += a->before;
 	mem->bytes = a->bytes;

@@ -377,7 +377,7 @@ static int lend(struct trial_state *r, const struct side *side, int again)
 	return again ? area_lend(&r->work, side, t->memory, 0, &r->call.work) : CG_OK;
 }
 
-static int take_back(struct trial_state *r, const struct side *side)
+static int read_back(struct trial_state *r, const struct side *side)
 {
 	int code = area_back(&r->work, side), back = area_back(&r->reserve, side);
 
@@ -404,7 +404,7 @@ static int once(struct trial_state *r, const struct side *side, int which, int a
 
 	if (!code && call(r, side))
 		finding_say(r->finding, FINDING_CALL, "%s: %s", side->name, cg_message());
-	back = take_back(r, side);
+	back = read_back(r, side);
 	code = code ? code : back;
 	if (code || r->finding->kind)
 		return code;

@@ -287,7 +287,7 @@ static int lend(struct trial_state *r, const struct side *side, int again)
 	return CG_OK;
 }
 
-static int take_back(struct trial_state *r, const struct side *side)
+static int read_back(struct trial_state *r, const struct side *side)
 {
 	const struct cg_port *ports = r->trial->op->ports;
 	int code = area_back(&r->work, side);
@@ -314,7 +314,7 @@ static int once(struct trial_state *r, const struct side *side, int which, int a
 			finding_say(r->finding, FINDING_CALL, "%s: %s", side->name, cg_message());
 		code = CG_OK;
 	}
-	back = take_back(r, side);
+	back = read_back(r, side);
 	code = code ? code : back;
 	*(struct cg_mem *)member(&r->op, r->trial->op->work_at) = (struct cg_mem){ 0 };
 	return code || r->finding->kind ? code : look(r, side, which, again);

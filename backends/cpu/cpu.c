@@ -222,7 +222,7 @@ static int build(struct cg_dev *device, const struct cg_pass_plan *plan, struct 
 	return CG_OK;
 }
 
-static void drop(struct cg_dev *device, struct cg_module *built)
+static void release(struct cg_dev *device, struct cg_module *built)
 {
 	(void)device;
 	cg_memory(built, 0);
@@ -234,6 +234,6 @@ const struct cg_backend cg_backend_cpu = {
 	.list = list, .open = open_device, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
-	.build = build, .drop = drop, .launch = cg_cpu_launch, .gemm = cg_cpu_gemm, .packed = cg_cpu_packed, .pack = cg_cpu_pack,
+	.build = build, .drop = release, .launch = cg_cpu_launch, .gemm = cg_cpu_gemm, .packed = cg_cpu_packed, .pack = cg_cpu_pack,
 	.rows = cg_cpu_rows,
 };

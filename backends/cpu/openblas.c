@@ -147,7 +147,7 @@ static int refuse(char *why, size_t bytes, const char *path, const char *format,
 }
 
 /* Takes a library, or says why not. */
-static int take(const char *soname, char *why, size_t bytes)
+static int open_library(const char *soname, char *why, size_t bytes)
 {
 	void *handle = dlmopen(LM_ID_NEWLM, soname, RTLD_NOW | RTLD_LOCAL);
 	int major = -1, minor = -1, patch = -1, parallel;
@@ -211,7 +211,7 @@ static void load(void)
 	for (size_t k = 0; k < sizeof sonames / sizeof *sonames && used < sizeof blas.why - 3; k++) {
 		if (used)
 			used += (size_t)snprintf(blas.why + used, sizeof blas.why - used, "; ");
-		if (!take(sonames[k], blas.why + used, sizeof blas.why - used)) {
+		if (!open_library(sonames[k], blas.why + used, sizeof blas.why - used)) {
 			memmove(blas.why, blas.why + used, strlen(blas.why + used) + 1);
 			return;
 		}

@@ -17,7 +17,7 @@ struct cg_module {
 	struct form forms[CG_FUNCTIONS_MAX][2];   /* of each function; the second takes one unit a thread, where the first takes runs */
 };
 
-void cg_cu_drop(struct cg_dev *device, struct cg_module *built)
+void cg_cu_release(struct cg_dev *device, struct cg_module *built)
 {
 	if (built && built->module && !cg_cu_enter_anyway(device)) {
 		cg_cu.ModuleUnload(built->module);
@@ -71,7 +71,7 @@ int cg_cu_build_inside(struct cg_dev *device, const struct cg_pass_plan *plan, s
 	code = cg_print(plan, CG_LANG_CUDA, &text) ? CG_NO_MEMORY : load(device, text.at, built);
 	cg_memory(text.at, 0);
 	if (code)
-		cg_cu_drop(device, built);
+		cg_cu_release(device, built);
 	else
 		*result = built;
 	return code;
@@ -99,7 +99,7 @@ int cg_cu_build(struct cg_dev *device, const struct cg_pass_plan *plan, struct c
 
 	/* Leaving the context can be what failed. */
 	if (code)
-		cg_cu_drop(device, built);
+		cg_cu_release(device, built);
 	else
 		*result = built;
 	return code;

@@ -51,7 +51,7 @@ struct problems {
 	struct call named;                       /* the op of a request, whose attributes its problems point into; no row: none */
 };
 int  problems_add(struct problems *, const struct request *);
-void problems_drop(struct problems *);
+void problems_free(struct problems *);
 
 /* What was measured of a problem; times are of one call, in milliseconds. */
 struct result {
@@ -101,6 +101,6 @@ struct plot { struct file picture, data; const char *terminal; };
 /* CG_UNSUPPORTED: there is no gnuplot. */
 int  plot_check(struct plot *, const char *path);
 int  plot_write(struct plot *, const struct result *, size_t n);
-void plot_drop(struct plot *);
+void plot_close(struct plot *);
 
 #endif

@@ -323,8 +323,8 @@ int command_bench(int argc, const char **argv)
 		options_help(&o, usage, text);
 	else if (!code)
 		code = run_bench(&b, &working);
-	plot_drop(&b.plot);
-	problems_drop(&b.problems);
+	plot_close(&b.plot);
+	problems_free(&b.problems);
 	cg_memory(b.results, 0);
 	options_close(&o);
 	return code ? command_failed("bench", code, working) : EXIT_OK;

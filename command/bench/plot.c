@@ -246,8 +246,8 @@ int plot_write(struct plot *plot, const struct result *results, size_t n)
 	return code;
 }
 
-void plot_drop(struct plot *plot)
+void plot_close(struct plot *plot)
 {
-	file_drop(&plot->data);
-	file_drop(&plot->picture);
+	file_discard(&plot->data);
+	file_discard(&plot->picture);
 }

@@ -43,7 +43,7 @@ static const struct cg_port *lengths_of(const struct cg_op *row)
 }
 
 /* Are there sizes that only 1 goes for, and others were given, or lengths, and it knows none? */
-static int takes(const struct request *r, const struct cg_op *row)
+static int accepts(const struct request *r, const struct cg_op *row)
 {
 	for (int k = 0; k < PROBLEM_SIZES; k++)
 		for (int n = 0; n < r->lengths[k] && !has_size(row, problem_sizes[k].symbol); n++)
@@ -259,7 +259,7 @@ static int add_named(struct problems *b, const struct request *r)
 	if (!row)
 		return cg_fail_in(CG_BAD_ARGUMENT, "--op");
 	CG_TRY(check_mode(r, row));
-	CG_TRY(takes(r, row));
+	CG_TRY(accepts(r, row));
 	for (const char **word = r->attributes; *word; word++)
 		if (!strchr(*word, '='))
 			return cg_fail(CG_BAD_ARGUMENT, "%s: expected NAME=VALUE, an attribute of %s", print_name(shown, *word),
@@ -308,7 +308,7 @@ static int add_all(struct problems *b, const struct request *r)
 	for (const struct cg_op *row = NULL; (row = cg_op_next(row));) {
 		struct problem pair;
 
-		if (is_again(row) || find_pair(row, &pair) || takes(r, row))
+		if (is_again(row) || find_pair(row, &pair) || accepts(r, row))
 			continue;
 		if (r->what && (pair.what == BENCH_GRAD) != (r->what == BENCH_GRAD))
 			continue;
@@ -324,7 +324,7 @@ int problems_add(struct problems *b, const struct request *r)
 	return r->op ? add_named(b, r) : add_all(b, r);
 }
 
-void problems_drop(struct problems *b)
+void problems_free(struct problems *b)
 {
 	for (size_t k = 0; k < b->n; k++) {
 		cg_memory(b->list[k].op, 0);

@@ -89,7 +89,7 @@ struct timing {
 	void *op;                                /* the problem's, with memory */
 	const struct cg_op *rows[2];
 	int n_rows, first;                       /* rows from first on are measured */
-	struct cg_mem buffer;                      /* to copy in, where the device copies by itself */
+	struct cg_mem buffer;                    /* to copy in, where the device copies by itself */
 	long copies;                             /* in a sample */
 };
 
@@ -143,7 +143,7 @@ static int fill(struct timing *t, const struct cg_op *row, const struct cg_port 
 }
 
 /* Empty arguments get memory, too: none would mean that they are absent. */
-static int take(struct timing *t, const struct cg_op *row, const struct cg_port *port)
+static int alloc_argument(struct timing *t, const struct cg_op *row, const struct cg_port *port)
 {
 	size_t bytes;
 
@@ -153,7 +153,7 @@ static int take(struct timing *t, const struct cg_op *row, const struct cg_port 
 	return cg_alloc(t->context, bytes ? bytes : cg_dtype_bytes(problem_dtype(t->problem)), mem(t->op, port));
 }
 
-static int take_work(struct timing *t)
+static int alloc_work(struct timing *t)
 {
 	size_t bytes, most = sizeof(double);
 
@@ -176,19 +176,19 @@ static int prepare(struct timing *t)
 
 		for (const struct cg_port *port = row->ports; port->name; port++)
 			if (is_wanted(t->problem, row, port))
-				CG_TRY(take(t, row, port));
+				CG_TRY(alloc_argument(t, row, port));
 		for (const struct cg_port *port = row->ports; port->name; port++)
 			if (!mem(t->op, port)->data && (cg_op_needs(row, port, t->op) || is_upstream(t->problem, row, port))) {
-				CG_TRY(take(t, row, port));
+				CG_TRY(alloc_argument(t, row, port));
 				CG_TRY(fill(t, row, port, &state));
 			}
 	}
-	CG_TRY(take_work(t));
+	CG_TRY(alloc_work(t));
 	/* The gradient reads the gates of a pass. */
 	return t->first ? t->rows[0]->call(t->stream, t->op) : CG_OK;
 }
 
-static void drop(struct timing *t)
+static void free_memory(struct timing *t)
 {
 	const struct cg_op *ready = problem_ready(t->problem);
 
@@ -360,7 +360,7 @@ int timing_measure(struct cg_context *context, const struct problem *p, double t
 	if (!code)
 		code = collect(&t, time * 1e3, reps, result);
 	if (t.op)
-		drop(&t);
+		free_memory(&t);
 	cg_memory(t.op, 0);
 	cg_stream_close(t.stream);
 	return code;

@@ -264,7 +264,7 @@ static int add_cell(const struct check *c, struct subject *s, int *why)
 	return code;
 }
 
-static void drop(struct subject *s)
+static void free_subject(struct subject *s)
 {
 	kernel_kinds_close(s->kinds, s->n_kinds);
 	cg_memory(s->kinds, 0);
@@ -284,7 +284,7 @@ int subject_add(struct check *c, const struct cg_op *op, const struct cg_cell *c
 	                         .kind = !op ? &kernels : network_knows(op) ? &networks : &ops };
 	code = op ? add_op(c, s, why) : add_cell(c, s, why);
 	if (code)
-		drop(s);
+		free_subject(s);
 	else
 		c->n_subjects++;
 	return code;
@@ -293,7 +293,7 @@ int subject_add(struct check *c, const struct cg_op *op, const struct cg_cell *c
 void subjects_close(struct check *c)
 {
 	for (int k = 0; k < c->n_subjects; k++)
-		drop(&c->subjects[k]);
+		free_subject(&c->subjects[k]);
 	c->n_subjects = 0;
 }
 

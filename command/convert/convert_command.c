@@ -394,7 +394,7 @@ static int write(struct convert *c, int *working)
 	if (!code)
 		code = file_end(&c->file);
 	if (code)
-		file_drop(&c->file);
+		file_discard(&c->file);
 	return code;
 }
 

@@ -116,7 +116,7 @@ static void vote(const struct network *n, const struct cg_layout *l, int64_t *co
 }
 
 /* Sizes that nobody said, from shapes; 1 where those do not say either. */
-static void take_sizes(const struct network *n, struct network_trial *t)
+static void infer_sizes(const struct network *n, struct network_trial *t)
 {
 	const struct network_attributes *w = &n->attributes;
 	int64_t I = w->input_size, U = w->num_units, P = t->config.proj ? w->num_proj : 0, *sizes[3] = { &I, &U, &P };
@@ -146,7 +146,7 @@ static int others(const struct network *n, int matched)
 	return inside - matched;
 }
 
-static void hold_against(const struct network *n, struct network_trial *t)
+static void compare_with(const struct network *n, struct network_trial *t)
 {
 	char name[NETWORK_NAME];
 	struct cg_tensor tensor;
@@ -198,10 +198,10 @@ static void try(const struct network *n, struct network_trial *t)
 		t->refused = check_names(n, t);
 	if (t->refused)
 		return;
-	take_sizes(n, t);
+	infer_sizes(n, t);
 	t->refused = cg_layout_open(&t->layout, n->format, &t->config, n->gradients);
 	if (!t->refused)
-		hold_against(n, t);
+		compare_with(n, t);
 }
 
 /* ---- all that it may be ---- */
@@ -321,7 +321,7 @@ static int check_words(const struct network *n)
 }
 
 /* TensorFlow's attributes of a block op, as params of the cell. */
-static int take_params(const struct network *n, struct network_trial *t)
+static int infer_params(const struct network *n, struct network_trial *t)
 {
 	const struct cg_form *form = cg_form_of(n->format, t->config.cell);
 	const struct network_attributes *w = &n->attributes;
@@ -350,7 +350,7 @@ static int with_cell(struct network_search *s, const struct cg_cell *cell)
 
 	t.config.cell = cell;
 	t.config.values = n->values;
-	CG_TRY(take_params(n, &t));
+	CG_TRY(infer_params(n, &t));
 	if (t.values[0].name && !strcmp(t.config.cell->name, "lstm_block")) {
 		/* They outlive the trial. */
 		memcpy(n->values, t.values, sizeof t.values);

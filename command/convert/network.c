@@ -259,7 +259,7 @@ static int two(const struct network *n, const struct network_search *s)
 
 /* ---- what there is ---- */
 
-static int take_tensors(struct network *n, const struct network_trial *t)
+static int bind_tensors(struct network *n, const struct network_trial *t)
 {
 	const struct safetensors_tensor *first = NULL;
 	char name[NETWORK_NAME], shown[PRINT_NAME], other[PRINT_NAME];
@@ -292,7 +292,7 @@ static int settle(struct network *n, const struct network_trial *t)
 {
 	int bias = n->attributes.bias;
 
-	CG_TRY(take_tensors(n, t));
+	CG_TRY(bind_tensors(n, t));
 	n->bare = t->bare || bias == BIAS_NONE;
 	n->bias = bias < 0 || bias == BIAS_NONE ? n->format->bias : bias;
 	n->config = t->config;

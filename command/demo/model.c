@@ -84,7 +84,7 @@ static size_t states(const struct model *m, int rows)
 	return MODEL_LAYERS * area(rows, m->shape.units);
 }
 
-static int take_memory(struct model *m)
+static int alloc_memory(struct model *m)
 {
 	size_t state = states(m, m->shape.rows), positions = area(m->shape.steps, m->shape.rows);
 	size_t scores = positions * (size_t)m->shape.symbols, hidden = positions * (size_t)m->shape.units;
@@ -165,7 +165,7 @@ int model_open(struct model *m, struct cg_context *context, struct model_shape s
 	m->seed = seed;
 	CG_TRY(connect(m, context));
 	CG_TRY(measure(m));
-	CG_TRY(take_memory(m));
+	CG_TRY(alloc_memory(m));
 	return begin(m, seed);
 }
 

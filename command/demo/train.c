@@ -326,7 +326,7 @@ static int write_svg(struct training *t, const struct curve *c, const char **why
 		code = curve_svg(c, &p->file);
 	if (!code)
 		code = file_end(&p->file);
-	file_drop(&p->file);
+	file_discard(&p->file);
 	if (!code || p->svg_named)
 		return code;
 	*why = cg_message();

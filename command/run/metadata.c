@@ -82,7 +82,7 @@ int metadata_differ(const struct call *c, const char *name, struct said a, struc
 /* ---- attributes ---- */
 
 /* The text of an attribute in the one spelling that call_metadata writes. */
-static int spell(const struct cg_attribute *a, const struct safetensors *file, const char *text, char text_buffer[CG_ATTRIBUTE_TEXT],
+static int spell(const struct cg_attribute *a, const struct safetensors *file, const char *text, char buffer[CG_ATTRIBUTE_TEXT],
                  const char **what)
 {
 	union { double real; int integer; int64_t whole; const char *text; } value;
@@ -91,12 +91,12 @@ static int spell(const struct cg_attribute *a, const struct safetensors *file, c
 
 	alone.at = 0;
 	CG_TRY(attribute_read(&alone, text, metadata_where(file, where), &value));
-	*what = cg_attribute_text(&alone, &value, text_buffer);
+	*what = cg_attribute_text(&alone, &value, buffer);
 	return CG_OK;
 }
 
 /* The number of a NAME=NUMBER among others with commas between, or NULL; one that is too long is refused by who reads it. */
-static const char *value_of(const char *values, const char *name, char text_buffer[CG_ATTRIBUTE_TEXT])
+static const char *value_of(const char *values, const char *name, char buffer[CG_ATTRIBUTE_TEXT])
 {
 	size_t n = strlen(name);
 
@@ -104,13 +104,13 @@ static const char *value_of(const char *values, const char *name, char text_buff
 		if (strncmp(at, name, n) || at[n] != '=')
 			continue;
 		at += n + 1;
-		return snprintf(text_buffer, CG_ATTRIBUTE_TEXT, "%.*s", (int)strcspn(at, ","), at) < CG_ATTRIBUTE_TEXT ? text_buffer : at;
+		return snprintf(buffer, CG_ATTRIBUTE_TEXT, "%.*s", (int)strcspn(at, ","), at) < CG_ATTRIBUTE_TEXT ? buffer : at;
 	}
 	return NULL;
 }
 
 /* TensorFlow's attributes of a block op, where a file has the options and values of a network in their place. */
-static const char *in_other_words(const struct call *c, const struct safetensors *file, const char *name, char text_buffer[CG_ATTRIBUTE_TEXT])
+static const char *in_other_words(const struct call *c, const struct safetensors *file, const char *name, char buffer[CG_ATTRIBUTE_TEXT])
 {
 	const char *options = metadata_of(c, file, "options");
 
@@ -118,11 +118,11 @@ static const char *in_other_words(const struct call *c, const struct safetensors
 		return NULL;
 	if (!strcmp(name, "use_peephole"))
 		return options && !*options ? "false" : options && !strcmp(options, "peephole") ? "true" : options;
-	return value_of(metadata_of(c, file, "values"), name, text_buffer);
+	return value_of(metadata_of(c, file, "values"), name, buffer);
 }
 
 /* What a file says of an attribute, in its metadata or, of a scalar input, as a tensor; *what stays NULL where it says nothing. */
-static int from_metadata(const struct call *c, const struct cg_attribute *a, const struct safetensors *file, char text_buffer[CG_ATTRIBUTE_TEXT],
+static int from_metadata(const struct call *c, const struct cg_attribute *a, const struct safetensors *file, char buffer[CG_ATTRIBUTE_TEXT],
                          const char **what)
 {
 	const char *text = metadata_of(c, file, a->name);
@@ -131,13 +131,13 @@ static int from_metadata(const struct call *c, const struct cg_attribute *a, con
 	if (!text)
 		text = in_other_words(c, file, a->name, other);
 	if (text)
-		CG_TRY(spell(a, file, text, text_buffer, what));
+		CG_TRY(spell(a, file, text, buffer, what));
 	if (*what && is_in(a->name, sizes) && !strcmp(*what, "0"))
 		*what = NULL;
 	return CG_OK;
 }
 
-static int from_tensor(const struct cg_attribute *a, const struct safetensors *file, char text_buffer[CG_ATTRIBUTE_TEXT], const char **what)
+static int from_tensor(const struct cg_attribute *a, const struct safetensors *file, char buffer[CG_ATTRIBUTE_TEXT], const char **what)
 {
 	const struct safetensors_tensor *t = a->scalar ? safetensors_find(file, a->name) : NULL;
 	int64_t value;
@@ -145,27 +145,27 @@ static int from_tensor(const struct cg_attribute *a, const struct safetensors *f
 	if (!t)
 		return CG_OK;
 	CG_TRY(attribute_scalar(a, file, t, &value));
-	snprintf(text_buffer, CG_ATTRIBUTE_TEXT, "%lld", (long long)value);
-	*what = text_buffer;
+	snprintf(buffer, CG_ATTRIBUTE_TEXT, "%lld", (long long)value);
+	*what = buffer;
 	return CG_OK;
 }
 
 /* From the files, all of which must agree; first: NAME=VALUE, if it was given. */
 static int from_files(struct call *c, const struct cg_attribute *a, struct said first)
 {
-	char text_buffers[2][CG_ATTRIBUTE_TEXT];
+	char buffers[2][CG_ATTRIBUTE_TEXT];
 	int needed = a->required && !first.by;
 
 	if (first.by)
-		first.what = cg_attribute_text(a, c->op, text_buffers[0]);
+		first.what = cg_attribute_text(a, c->op, buffers[0]);
 	if (first.by && is_in(a->name, sizes) && !strcmp(first.what, "0"))
 		first.by = NULL;
 	for (size_t k = 0; k < 2 * c->n_files; k++) {
 		const struct safetensors *file = &c->files[k / 2];
-		char *text_buffer = text_buffers[first.by != NULL];
+		char *buffer = buffers[first.by != NULL];
 		struct said next = { file->path, NULL };
 
-		CG_TRY(k % 2 ? from_metadata(c, a, file, text_buffer, &next.what) : from_tensor(a, file, text_buffer, &next.what));
+		CG_TRY(k % 2 ? from_metadata(c, a, file, buffer, &next.what) : from_tensor(a, file, buffer, &next.what));
 		if (!next.what)
 			continue;
 		if (first.by && strcmp(first.what, next.what))
@@ -226,13 +226,13 @@ const char *metadata_meaning(const struct call *c, const char *name)
 
 static int is_meant(const struct call *c, const char *name, const char *meaning)
 {
-	char text_buffer[CG_ATTRIBUTE_TEXT];
+	char buffer[CG_ATTRIBUTE_TEXT];
 
 	for (size_t f = 0; f < c->n_files && !attribute_find(c, name); f++) {
 		const char *text = metadata_of(c, &c->files[f], name);
 
 		if (!text)
-			text = in_other_words(c, &c->files[f], name, text_buffer);
+			text = in_other_words(c, &c->files[f], name, buffer);
 		if (!text || metadata_alike(text, meaning) || (is_in(name, sizes) && metadata_alike(text, "0")))
 			continue;
 		return metadata_differ(c, name, (struct said){ c->files[f].path, text }, (struct said){ by_op, meaning });

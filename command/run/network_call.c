@@ -196,7 +196,7 @@ static void say_sizes(struct cg_rnn_op *op)
 }
 
 /* Its first word: why no other was taken makes no difference to a reserve. */
-static void take_route(const struct call *c)
+static void read_route(const struct call *c)
 {
 	const char *route = c->row->route(c->op);
 
@@ -212,7 +212,7 @@ int plan_opened(struct call *c)
 	if (!c->plan)
 		return CG_OK;
 	say_sizes(c->op);
-	take_route(c);
+	read_route(c);
 	if (!route || !strcmp(route, c->plan->route))
 		return CG_OK;
 	snprintf(text, sizeof text, "expected one that was made with route=%s, got one that was made with route=%.64s", c->plan->route, route);
@@ -252,7 +252,7 @@ int plan_failed(const struct call *c, int code)
 		say(want, sizeof want, a->name, ours);
 	}
 	route = metadata_of(c, file, route_key);
-	take_route(c);
+	read_route(c);
 	if (route && strcmp(route, c->plan->route)) {
 		say(got, sizeof got, route_key, route);
 		say(want, sizeof want, route_key, c->plan->route);

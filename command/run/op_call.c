@@ -135,7 +135,7 @@ static int find(struct call *c)
 	return code;
 }
 
-static int takes(const struct call *c, const char *name)
+static int reads_tensor(const struct call *c, const char *name)
 {
 	for (const struct cg_port *p = c->row->ports; p->name; p++)
 		if (p->flow == CG_IN && !strcmp(p->name, name))
@@ -152,7 +152,7 @@ static int nothing_else(const struct call *c)
 
 	for (size_t f = 0; f < c->n_files; f++)
 		for (size_t k = 0; k < c->files[f].n; k++)
-			if (!takes(c, c->files[f].tensors[k].name))
+			if (!reads_tensor(c, c->files[f].tensors[k].name))
 				return cg_fail(CG_BAD_ARGUMENT,
 				               "%s: %s: no argument of %s, and --strict allows no others",
 				               c->files[f].path, print_name(shown, c->files[f].tensors[k].name),
@@ -365,7 +365,7 @@ static const char *nearest(const struct call *c, const char *name)
 		return NULL;
 	for (size_t f = 0; f < c->n_files; f++)
 		for (size_t k = 0; k < c->files[f].n; k++)
-			if (!takes(c, c->files[f].tensors[k].name) && n < INT_MAX)
+			if (!reads_tensor(c, c->files[f].tensors[k].name) && n < INT_MAX)
 				all[n++] = c->files[f].tensors[k].name;
 	found = cg_nearest(name, all, (int)n);
 	cg_memory(all, 0);

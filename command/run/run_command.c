@@ -122,7 +122,7 @@ static int is_attribute(const char *word)
 	return *at == '=';
 }
 
-static int takes_tensors(const struct cg_op *row)
+static int reads_tensors(const struct cg_op *row)
 {
 	return row->ports->flow == CG_IN;
 }
@@ -137,7 +137,7 @@ static int bind_operands(struct call *c, const char **word)
 			CG_TRY(call_attribute(c, *word));
 		else
 			CG_TRY(call_file(c, *word));
-	if (!c->n_files && takes_tensors(c->row))
+	if (!c->n_files && reads_tensors(c->row))
 		return cg_fail(CG_BAD_ARGUMENT, "%s: no files: give the safetensors files that hold its inputs",
 		               c->name);
 	return CG_OK;

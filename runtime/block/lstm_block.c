@@ -56,14 +56,14 @@ struct forward_work { struct cg_mem gates, cs, h, packed; };             /* [T B
 struct grad_work { struct cg_mem dgates, partial, carry_cs, carry_h, cs_prev, sum, packed; };
 
 /* Room for the rows of w that multiply h as some device's products read them best: of op(b) [k n]. */
-static struct cg_mem take_packed(const struct cg_lstm_block *op, struct cg_work *work, int64_t k, int64_t n)
+static struct cg_mem carve_packed(const struct cg_lstm_block *op, struct cg_work *work, int64_t k, int64_t n)
 {
 	if (op->T < CG_STEPS_TO_PACK)
 		return (struct cg_mem){ .data = NULL };
 	return cg_work_alloc(work, k, (n + CG_PACKED_COLUMNS - 1) / CG_PACKED_COLUMNS * CG_PACKED_COLUMNS, cg_acc_bytes(op->dtype));
 }
 
-static void take_forward(const struct cg_lstm_block *op, struct cg_work *work, struct forward_work *w)
+static void carve_forward(const struct cg_lstm_block *op, struct cg_work *work, struct forward_work *w)
 {
 	size_t real = cg_dtype_bytes(op->dtype);
 
@@ -72,10 +72,10 @@ static void take_forward(const struct cg_lstm_block *op, struct cg_work *work, s
 		return;
 	w->cs = cg_work_alloc(work, 2 * op->B, op->U, real);
 	w->h = cg_work_alloc(work, op->B, op->U, real);
-	w->packed = take_packed(op, work, op->U, GATES * op->U);
+	w->packed = carve_packed(op, work, op->U, GATES * op->U);
 }
 
-static void take_grad(const struct cg_lstm_block *op, struct cg_work *work, struct grad_work *w)
+static void carve_grad(const struct cg_lstm_block *op, struct cg_work *work, struct grad_work *w)
 {
 	size_t real = cg_dtype_bytes(op->dtype), acc = cg_acc_bytes(op->dtype);
 	int64_t rows = op->T * op->B;
@@ -89,7 +89,7 @@ static void take_grad(const struct cg_lstm_block *op, struct cg_work *work, stru
 	w->cs_prev = cg_work_alloc(work, rows, op->U, real);
 	if (real != acc)
 		w->sum = cg_work_alloc(work, op->U, GATES * op->U, acc);
-	w->packed = take_packed(op, work, GATES * op->U, op->U);
+	w->packed = carve_packed(op, work, GATES * op->U, op->U);
 }
 
 static size_t work_bytes(const struct cg_lstm_block *op, int pass)
@@ -99,9 +99,9 @@ static size_t work_bytes(const struct cg_lstm_block *op, int pass)
 	struct grad_work grad;
 
 	if (pass == CG_FORWARD)
-		take_forward(op, &work, &forward);
+		carve_forward(op, &work, &forward);
 	else
-		take_grad(op, &work, &grad);
+		carve_grad(op, &work, &grad);
 	return work.used;
 }
 
@@ -211,7 +211,7 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 	CG_TRY(begin(stream, op, CG_FORWARD, &walk));
 	walk.params[0] = cg_round(op->dtype, op->forget_bias);
 	walk.params[1] = cg_round(op->dtype, op->cell_clip);
-	take_forward(op, work, &w);
+	carve_forward(op, work, &w);
 	scan->gates = w.gates;
 	if (!cg_present(op->cs)) {
 		scan->saved[CS] = w.cs;
@@ -257,7 +257,7 @@ static int begin_grad(struct cg_stream *stream, const struct cg_lstm_block *op, 
 	struct grad_work w;
 
 	CG_TRY(begin(stream, op, CG_GRAD, walk));
-	take_grad(op, work, &w);
+	carve_grad(op, work, &w);
 	ask_for_weights(op, &w, scan);
 	scan->dy = (struct cg_matrix){ op->h_grad, op->U, 0 };
 	scan->dc = (struct cg_matrix){ op->cs_grad, op->U, 0 };

@@ -30,8 +30,8 @@ struct cg_sized { size_t first, size; void (*init)(void *to, size_t size); };
 void cg_sized_init(void *to, size_t size, const void *defaults, size_t ours);
 /* Checks the size of a struct that is at least as long as ours; the message is "call: size: ...". */
 int cg_sized_check(const char *call, const char *type, const void *given, size_t ours);
-/* Returns the given struct, or, if an earlier version of the header made it, `storage`, which has today's size: the given fields, and
- * defaults for the fields that it lacks.  NULL, or a struct of an impossible size, is returned as it is. */
+/* Returns the given struct, or, if an earlier version of the header made it, `storage`, which has today's size: the given fields,
+ * and defaults for the fields that it lacks.  NULL, or a struct of an impossible size, is returned as it is. */
 const void *cg_sized_complete(const struct cg_sized *, const void *given, void *storage);
 
 #define CG_TRY(call) do { int cg_code_ = (call); if (cg_code_) return cg_code_; } while (0)

@@ -6,7 +6,7 @@
 
 #include "runtime/core/core.h"
 
-enum { CAPACITY = CG_MESSAGE_MAX };          /* longer compiler logs are cut: their first errors matter */
+enum { CAPACITY = CG_MESSAGE_MAX };      /* longer compiler logs are cut: their first errors matter */
 
 static _Thread_local char message[CAPACITY];
 

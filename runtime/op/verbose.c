@@ -49,7 +49,7 @@ static void finish(char line[CG_LINE], const struct cg_stream *stream, int code,
 	static const char *const codes[] = {
 		"CG_OK", "CG_BAD_ARGUMENT", "CG_NO_MEMORY", "CG_NO_DEVICE", "CG_UNSUPPORTED", "CG_BUILD", "CG_DRIVER", "CG_FILE"
 	};
-	size_t capacity = CG_LINE - 1;                  /* for the end of the line */
+	size_t capacity = CG_LINE - 1;              /* for the end of the line */
 
 	cg_line_add(line, capacity, "%s# %s; %.4f ms", *line ? " " : "", stream->context->backend->name, ms);
 	if (code) {

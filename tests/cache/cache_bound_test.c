@@ -49,10 +49,10 @@ static long size_of(int k)
 
 static void limit_to(long bytes)
 {
-	char words[24];
+	char text[24];
 
-	snprintf(words, sizeof words, "%ld", bytes);
-	setenv("CELLGRAD_CACHE_MAXSIZE", words, 1);
+	snprintf(text, sizeof text, "%ld", bytes);
+	setenv("CELLGRAD_CACHE_MAXSIZE", text, 1);
 }
 
 static void test_bound(void **state)

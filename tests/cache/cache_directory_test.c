@@ -14,11 +14,11 @@
 
 static void expect_none(const char *why)
 {
-	struct cg_cache_directory place;
+	struct cg_cache_directory directory;
 
-	cg_cache_find_directory(&place);
-	if (!strstr(place.why, why) || place.reads || place.writes)
-		fail_msg("expected \"%s\", got \"%s\"", why, place.why);
+	cg_cache_find_directory(&directory);
+	if (!strstr(directory.why, why) || directory.reads || directory.writes)
+		fail_msg("expected \"%s\", got \"%s\"", why, directory.why);
 	assert_int_equal(has("a", "the bytes"), 0);
 	put("a", "the bytes");
 	assert_int_equal(has("a", "the bytes"), 0);
@@ -26,12 +26,12 @@ static void expect_none(const char *why)
 
 static void expect_at(const char *path)
 {
-	struct cg_cache_directory place;
+	struct cg_cache_directory directory;
 
-	cg_cache_find_directory(&place);
-	assert_string_equal(place.why, "");
-	assert_string_equal(place.path, path);
-	assert_true(place.reads && place.writes && place.most == CG_CACHE_MOST);
+	cg_cache_find_directory(&directory);
+	assert_string_equal(directory.why, "");
+	assert_string_equal(directory.path, path);
+	assert_true(directory.reads && directory.writes && directory.most == CG_CACHE_MOST);
 	put("a", "the bytes");
 	assert_int_equal(has("a", "the bytes"), 1);
 	assert_true(there(path));
@@ -167,7 +167,7 @@ static void test_elevated(void **state)
 
 static int use_unwritable(void)
 {
-	struct cg_cache_directory place;
+	struct cg_cache_directory directory;
 
 	if (mkdir(disk_folder, 0700))
 		return 1;
@@ -182,8 +182,8 @@ static int use_unwritable(void)
 	put("b", "more");
 	if (has("a", "the bytes") || has("b", "more"))
 		return 5;
-	cg_cache_find_directory(&place);
-	if (!strstr(place.why, "kernels: Permission denied"))
+	cg_cache_find_directory(&directory);
+	if (!strstr(directory.why, "kernels: Permission denied"))
 		return 6;
 	chmod(disk_folder, 0700);
 	disk_remove(disk_folder);

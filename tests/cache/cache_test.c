@@ -202,7 +202,7 @@ static void test_strange_files(void **state)
 
 static void test_strange_owner(void **state)
 {
-	struct cg_cache_directory place;
+	struct cg_cache_directory directory;
 
 	(void)state;
 	put("a", "the bytes");
@@ -215,8 +215,8 @@ static void test_strange_owner(void **state)
 	assert_int_equal(has("a", "the bytes"), 0);
 	put("b", "more");
 	assert_int_equal(files(), 1);
-	cg_cache_find_directory(&place);
-	assert_non_null(strstr(place.why, "kernels: expected a folder of user 0, got one of user 65534"));
+	cg_cache_find_directory(&directory);
+	assert_non_null(strstr(directory.why, "kernels: expected a folder of user 0, got one of user 65534"));
 	assert_int_equal(chown(disk_folder, 0, (gid_t)-1), 0);
 	assert_int_equal(has("a", "the bytes"), 1);
 }

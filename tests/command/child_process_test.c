@@ -82,13 +82,13 @@ static json_t *core_limit(const void *about)
 	return getrlimit(RLIMIT_CORE, &limit) ? NULL : json_integer((json_int_t)limit.rlim_cur);
 }
 
-static void expect_why(json_t *(*ask)(const void *), int what, int seconds, const char *words, const char *number)
+static void expect_why(json_t *(*ask)(const void *), int what, int seconds, const char *text, const char *number)
 {
 	char why[PROBE_WHY];
 
 	assert_null(probe(ask, &what, seconds, why));
-	if (!strstr(why, words) || !strstr(why, number))
-		fail_msg("expected \"%s\" and \"%s\" in \"%s\"", words, number, why);
+	if (!strstr(why, text) || !strstr(why, number))
+		fail_msg("expected \"%s\" and \"%s\" in \"%s\"", text, number, why);
 }
 
 static void test_answers(void **state)

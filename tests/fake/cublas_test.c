@@ -335,7 +335,7 @@ struct choice { struct algorithm algorithm; size_t workspace; unsigned status; f
 static int (*lt_create)(void **), (*lt_destroy)(void *), (*make_desc)(void **, unsigned, unsigned);
 static int (*set_desc)(void *, unsigned, const void *, size_t), (*make_layout)(void **, unsigned, uint64_t, uint64_t, int64_t);
 static int (*make_preference)(void **), (*set_preference)(void *, unsigned, const void *, size_t);
-static int (*drop_desc)(void *), (*drop_layout)(void *), (*drop_preference)(void *);
+static int (*destroy_desc)(void *), (*destroy_layout)(void *), (*destroy_preference)(void *);
 static int (*choose)(void *, void *, void *, void *, void *, void *, void *, int, struct choice *, int *);
 static int (*lt_multiply)(void *, void *, const void *, const void *, void *, const void *, void *, const void *, const void *,
                           void *, void *, void *, const struct algorithm *, void *, size_t, void *);
@@ -356,12 +356,12 @@ static void begin_lt(unsigned type, unsigned sums)
 	find(library, "cublasLt", "Create", &lt_create);
 	find(library, "cublasLt", "Destroy", &lt_destroy);
 	find(library, "cublasLt", "MatmulDescCreate", &make_desc);
-	find(library, "cublasLt", "MatmulDescDestroy", &drop_desc);
+	find(library, "cublasLt", "MatmulDescDestroy", &destroy_desc);
 	find(library, "cublasLt", "MatmulDescSetAttribute", &set_desc);
 	find(library, "cublasLt", "MatrixLayoutCreate", &make_layout);
-	find(library, "cublasLt", "MatrixLayoutDestroy", &drop_layout);
+	find(library, "cublasLt", "MatrixLayoutDestroy", &destroy_layout);
 	find(library, "cublasLt", "MatmulPreferenceCreate", &make_preference);
-	find(library, "cublasLt", "MatmulPreferenceDestroy", &drop_preference);
+	find(library, "cublasLt", "MatmulPreferenceDestroy", &destroy_preference);
 	find(library, "cublasLt", "MatmulPreferenceSetAttribute", &set_preference);
 	find(library, "cublasLt", "MatmulAlgoGetHeuristic", &choose);
 	find(library, "cublasLt", "Matmul", &lt_multiply);
@@ -376,8 +376,8 @@ static void begin_lt(unsigned type, unsigned sums)
 static void end_lt(void)
 {
 	for (int k = 0; k < 3; k++)
-		CHECK(drop_layout(layouts[k]));
-	CHECK(drop_desc(desc));
+		CHECK(destroy_layout(layouts[k]));
+	CHECK(destroy_desc(desc));
 	CHECK(lt_destroy(lt));
 	end_blas();
 }
@@ -395,7 +395,7 @@ static int chosen(unsigned alignment, struct choice *choice)
 		CHECK(set_preference(preference, ALIGNMENT_A + k, &alignment, sizeof alignment));
 	code = choose(lt, desc, layouts[0], layouts[1], layouts[2], layouts[2], preference, 1, choice, &n);
 	EXPECT(code == 15 || (!code && n == 1 && choice->workspace <= most));
-	CHECK(drop_preference(preference));
+	CHECK(destroy_preference(preference));
 	return !code;
 }
 
@@ -477,7 +477,7 @@ static void other_problem(void)
 	t = make_three();
 	while (!chosen(4, &choice))
 		;
-	CHECK(drop_layout(layouts[1]));
+	CHECK(destroy_layout(layouts[1]));
 	CHECK(make_layout(&layouts[1], R_32F, K, NN, K));
 	EXPECT(multiply_lt(t, &choice) == 7);
 	exit(0);

@@ -280,7 +280,7 @@ static int translate(const struct function *function, int k, void *value)
 	return code;
 }
 
-static int take_arguments(struct launch *l, char *room, void **parameters)
+static int read_arguments(struct launch *l, char *copy, void **parameters)
 {
 	const struct fake_kernel *kernel = l->function->kernel;
 	void *values[256];
@@ -292,16 +292,16 @@ static int take_arguments(struct launch *l, char *room, void **parameters)
 	}
 	code = overlap(kernel, values);
 	for (int k = 0; k < kernel->n && !code; k++) {
-		l->arguments[k] = room;
-		if (!copies(room, values[k], kernel->sizes[k])) {
+		l->arguments[k] = copy;
+		if (!copies(copy, values[k], kernel->sizes[k])) {
 			fake_report("cuLaunchKernel: %s: argument %d of %d: no %d bytes at %p", kernel->name, k, kernel->n, kernel->sizes[k],
 			            values[k]);
 			return INVALID_VALUE;
 		}
-		code = implausible(kernel, k, room);
+		code = implausible(kernel, k, copy);
 		if (!code)
-			code = translate(l->function, k, room);
-		room += (kernel->sizes[k] + 15) / 16 * 16;
+			code = translate(l->function, k, copy);
+		copy += (kernel->sizes[k] + 15) / 16 * 16;
 	}
 	if (!code)
 		poison(kernel, values, parameters);
@@ -372,7 +372,7 @@ FAKE_API int cuLaunchKernel(struct function *function, unsigned grid_x, unsigned
 	l->function = function;
 	l->grid = grid;
 	l->block = block;
-	code = take_arguments(l, (char *)l + bytes, parameters);
+	code = read_arguments(l, (char *)l + bytes, parameters);
 	if (code)
 		free(l);
 	return code ? code : fake_enqueue_launch(stream, function->module, fake_run, l);

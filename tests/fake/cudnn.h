@@ -134,7 +134,7 @@ uint64_t fake_sequence_sum(const struct net *, const struct sequence *);
 uint64_t fake_bytes_sum(uint64_t at, size_t bytes);
 uint64_t fake_weights_sum(const struct net *);
 /* Where row b has its step t. */
-uint64_t fake_place(const struct net *, const struct sequence *, int64_t t, int64_t b);
+uint64_t fake_step_address(const struct net *, const struct sequence *, int64_t t, int64_t b);
 
 /* ---- cudnn_cell.c: one step of one row ---- */
 

@@ -32,14 +32,14 @@ static int open_reserve(const struct net *net, int stage, struct kept *kept)
 }
 
 /* What the vendor takes from y, it takes from there. */
-static void take_y(const struct net *net, const struct kept *kept)
+static void read_y(const struct net *net, const struct kept *kept)
 {
 	int64_t H = net->m.H, top = (net->m.L - 1) * net->m.D;
 
 	for (int64_t b = 0; b < net->B; b++)
 		for (int64_t t = 0; t < net->lengths[b]; t++)
 			for (int64_t k = 0; k < net->m.D * H; k++)
-				kept->pseudo[top + k / H].h[(t * net->B + b) * H + k % H] = fake_get(net, fake_place(net, &net->y, t, b), k);
+				kept->pseudo[top + k / H].h[(t * net->B + b) * H + k % H] = fake_get(net, fake_step_address(net, &net->y, t, b), k);
 }
 
 /* dh [H] is all that reaches h of the step, and then what reaches that of the step before. */
@@ -81,7 +81,7 @@ static void back_layer(const struct net *net, const struct kept *kept, int64_t l
 {
 	struct walk w = fake_start(net, kept, layer, d);
 	int64_t at = layer * net->m.D + d, H = net->m.H, U = net->m.U;
-	double *dh = fake_room(H), *dc = fake_room(U), *scratch = fake_room(2 * U);
+	double *dh = fake_alloc(H), *dc = fake_alloc(U), *scratch = fake_alloc(2 * U);
 
 	for (int64_t b = 0; b < net->B; b++) {
 		for (int64_t j = 0; j < H; j++)
@@ -143,11 +143,11 @@ int fake_net_data(void *data)
 	is_other(net, "weights", kept.stamp->weights, fake_weights_sum(net));
 	is_other(net, "hx", kept.stamp->hx, fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)));
 	is_other(net, "cx", kept.stamp->cx, fake_bytes_sum(net->cx, fake_state_bytes(net, net->m.U)));
-	take_y(net, &kept);
-	dy = fake_room(net->T * net->B * net->dy.width);
+	read_y(net, &kept);
+	dy = fake_alloc(net->T * net->B * net->dy.width);
 	fake_read_sequence(net, &net->dy, dy);
 	for (int64_t l = net->m.L - 1; l >= 0; l--) {
-		double *d_in = fake_room(net->T * net->B * fake_width(&net->m, l));
+		double *d_in = fake_alloc(net->T * net->B * fake_width(&net->m, l));
 
 		for (int64_t d = 0; d < net->m.D; d++) {
 			back_layer(net, &kept, l, d, dy, d_in);
@@ -161,7 +161,7 @@ int fake_net_data(void *data)
 	for (int64_t b = 0; b < net->B; b++)
 		for (int64_t t = 0; t < net->lengths[b]; t++)
 			for (int64_t j = 0; j < net->dx.width; j++)
-				fake_put(net, fake_place(net, &net->dx, t, b), j, dy[(t * net->B + b) * net->dx.width + j]);
+				fake_put(net, fake_step_address(net, &net->dx, t, b), j, dy[(t * net->B + b) * net->dx.width + j]);
 	fake_fill_padding(net, &net->dx, 0);
 	free(dy);
 	kept.stamp->stage = DATA_DONE;
@@ -222,8 +222,8 @@ static void weights_of_layer(const struct net *net, const struct kept *kept, int
 	struct walk w = fake_start(net, kept, layer, d);
 	int64_t GU = net->m.gates * net->m.U, U = net->m.U, H = net->m.H, in = w.in;
 	int at = (int)(layer * net->m.D + d), G = net->m.gates;
-	struct weights sums = { .w = fake_room(GU * in), .r = fake_room(GU * H), .p = fake_room(net->m.P * U), .b_input = fake_room(GU),
-		.b_recurrent = fake_room(GU) };
+	struct weights sums = { .w = fake_alloc(GU * in), .r = fake_alloc(GU * H), .p = fake_alloc(net->m.P * U), .b_input = fake_alloc(GU),
+		.b_recurrent = fake_alloc(GU) };
 
 	sum_layer(&w, &sums);
 	for (int g = 0; g < G; g++) {
@@ -273,7 +273,7 @@ int fake_net_weights(void *data)
 		return code;
 	is_other(net, "x", kept.stamp->x, fake_sequence_sum(net, &net->x));
 	is_other(net, "hx", kept.stamp->hx, fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)));
-	take_y(net, &kept);
+	read_y(net, &kept);
 	for (int64_t p = 0; p < net->m.L * net->m.D; p++)
 		weights_of_layer(net, &kept, p / net->m.D, p % net->m.D);
 	fake_kept_close(&kept);

@@ -63,7 +63,7 @@ static void hand_on(const struct walk *w, int64_t t, int64_t b)
 		int64_t k = w->d * H + j;
 
 		if (w->layer + 1 == net->m.L)
-			fake_put(net, fake_place(net, &net->y, t, b), k, h[j]);
+			fake_put(net, fake_step_address(net, &net->y, t, b), k, h[j]);
 		else
 			w->kept->in[w->layer + 1][row * width + k] =
 				net->rate > 0 ? fake_as_stored(net, h[j] * w->kept->factor[w->layer + 1][row * width + k]) : h[j];

@@ -6,7 +6,7 @@
 
 /* ---- the reserve ---- */
 
-static double *take(uintptr_t *at, int64_t n)
+static double *carve(uintptr_t *at, int64_t n)
 {
 	double *piece = (double *)*at;
 
@@ -19,16 +19,16 @@ static struct pseudo divide(const struct model *m, int64_t T, int64_t B, uintptr
 	int64_t rows = T * B, gates = m->gates * m->U;
 	struct pseudo p;
 
-	p.gate = take(at, rows * gates);
-	p.q = take(at, rows * m->U);
-	p.c = take(at, rows * m->U);
-	p.m = take(at, rows * m->U);
-	p.h = take(at, rows * m->H);
-	p.h_first = take(at, B * m->H);
-	p.c_first = take(at, B * m->U);
-	p.da = take(at, rows * gates);
-	p.dq = take(at, rows * gates);
-	p.dh = take(at, rows * m->H);
+	p.gate = carve(at, rows * gates);
+	p.q = carve(at, rows * m->U);
+	p.c = carve(at, rows * m->U);
+	p.m = carve(at, rows * m->U);
+	p.h = carve(at, rows * m->H);
+	p.h_first = carve(at, B * m->H);
+	p.c_first = carve(at, B * m->U);
+	p.da = carve(at, rows * gates);
+	p.dq = carve(at, rows * gates);
+	p.dh = carve(at, rows * m->H);
 	return p;
 }
 
@@ -45,8 +45,8 @@ size_t fake_kept_open(struct kept *kept, const struct model *m, int64_t T, int64
 	kept->stamp = (struct stamp *)at;
 	at += sizeof *kept->stamp;
 	for (int64_t l = 0; l < m->L; l++) {
-		kept->in[l] = take(&at, T * B * fake_width(m, l));
-		kept->factor[l] = l ? take(&at, T * B * fake_width(m, l)) : NULL;
+		kept->in[l] = carve(&at, T * B * fake_width(m, l));
+		kept->factor[l] = l ? carve(&at, T * B * fake_width(m, l)) : NULL;
 		for (int64_t d = 0; d < m->D; d++)
 			kept->pseudo[l * m->D + d] = divide(m, T, B, &at);
 	}
@@ -103,7 +103,7 @@ uint64_t fake_sequence_sum(const struct net *net, const struct sequence *x)
 
 	for (int64_t b = 0; b < net->B; b++)
 		for (int64_t t = 0; t < net->lengths[b]; t++)
-			sum = sum_bytes(sum, fake_data(fake_place(net, x, t, b)), (size_t)x->width * fake_type_bytes((unsigned)net->m.type));
+			sum = sum_bytes(sum, fake_data(fake_step_address(net, x, t, b)), (size_t)x->width * fake_type_bytes((unsigned)net->m.type));
 	return sum;
 }
 
@@ -121,7 +121,7 @@ uint64_t fake_weights_sum(const struct net *net)
 	return sum;
 }
 
-uint64_t fake_place(const struct net *net, const struct sequence *s, int64_t t, int64_t b)
+uint64_t fake_step_address(const struct net *net, const struct sequence *s, int64_t t, int64_t b)
 {
 	int64_t row = s->layout == SEQ_MAJOR_UNPACKED ? t * net->B + b : b * net->T + t;
 
@@ -164,14 +164,14 @@ struct weights fake_weights(const struct net *net, int pseudo_layer)
 
 	if (!at)
 		abort();
-	w.w = take(&at, GU * in);
-	w.w_turned = take(&at, GU * in);
-	w.r = take(&at, GU * m->H);
-	w.r_turned = take(&at, GU * m->H);
-	w.p = take(&at, m->P * m->U);
-	w.p_turned = take(&at, m->P * m->U);
-	w.b_input = take(&at, GU);
-	w.b_recurrent = take(&at, GU);
+	w.w = carve(&at, GU * in);
+	w.w_turned = carve(&at, GU * in);
+	w.r = carve(&at, GU * m->H);
+	w.r_turned = carve(&at, GU * m->H);
+	w.p = carve(&at, m->P * m->U);
+	w.p_turned = carve(&at, m->P * m->U);
+	w.b_input = carve(&at, GU);
+	w.b_recurrent = carve(&at, GU);
 	for (int g = 0; g < m->gates; g++) {
 		load_region(net, pseudo_layer, g, MATRIX, w.w + g * m->U * in);
 		load_region(net, pseudo_layer, m->gates + g, MATRIX, w.r + g * m->U * m->H);

@@ -21,7 +21,7 @@ void fake_put(const struct net *, uint64_t at, int64_t k, double x);
 double fake_as_stored(const struct net *, double x);
 void fake_read_sequence(const struct net *, const struct sequence *, double *to);
 void fake_fill_padding(const struct net *, const struct sequence *, int fills);
-double *fake_room(int64_t n);
+double *fake_alloc(int64_t n);
 
 /* ---- one direction of one layer ---- */
 

@@ -14,12 +14,12 @@ void fake_report(const char *format, ...)
 {
 	const char *path = getenv("CELLGRAD_FAKE_REPORT");
 	char line[1024];
-	va_list words;
+	va_list arguments;
 	int used, file = 2;
 
-	va_start(words, format);
-	used = vsnprintf(line, sizeof line - 1, format, words);
-	va_end(words);
+	va_start(arguments, format);
+	used = vsnprintf(line, sizeof line - 1, format, arguments);
+	va_end(arguments);
 	if (used > (int)sizeof line - 2)
 		used = sizeof line - 2;
 	line[used++] = '\n';

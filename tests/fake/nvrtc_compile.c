@@ -24,13 +24,13 @@ extern char **environ;
 static char *print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static char *print(const char *format, ...)
 {
-	va_list words;
+	va_list arguments;
 	char *text;
 
-	va_start(words, format);
-	if (vasprintf(&text, format, words) < 0)
+	va_start(arguments, format);
+	if (vasprintf(&text, format, arguments) < 0)
 		abort();
-	va_end(words);
+	va_end(arguments);
 	return text;
 }
 
@@ -198,27 +198,27 @@ static int has_fma(void)
 /* In a folder of its own: source to object.  The log, and whether it went well. */
 static char *run_compiler(const char *folder, const struct options *o, int *done)
 {
-	char *words[MOST_WORDS], compiler[] = FAKE_CXX, *rest = compiler, *word, *log;
+	char *arguments[MOST_WORDS], compiler[] = FAKE_CXX, *rest = compiler, *word, *log;
 	char *source = print("%s/kernel.cc", folder), *object = print("%s/kernel.so", folder), *said = print("%s/log", folder);
 	char *prelude = print("%s/kernel.h", home()), *calls = print("%s/kernel_calls.o", home());
 	size_t n = 0, bytes;
 
 	while ((word = strsep(&rest, " ")) && n < 8)
 		if (*word)
-			words[n++] = word;
+			arguments[n++] = word;
 	for (size_t k = 0; k < sizeof common / sizeof *common; k++)
-		words[n++] = (char *)(uintptr_t)common[k];
-	words[n++] = o->fuse ? "-ffp-contract=fast" : "-ffp-contract=off";
+		arguments[n++] = (char *)(uintptr_t)common[k];
+	arguments[n++] = o->fuse ? "-ffp-contract=fast" : "-ffp-contract=off";
 	if (o->fuse)
-		words[n++] = "-fexpensive-optimizations";
+		arguments[n++] = "-fexpensive-optimizations";
 	if (has_fma())
-		words[n++] = "-mfma";
+		arguments[n++] = "-mfma";
 	for (int k = 0; k < o->n_flags; k++)
-		words[n++] = (char *)(uintptr_t)o->flags[k];
+		arguments[n++] = (char *)(uintptr_t)o->flags[k];
 	for (char **last = (char *[]){ "-include", prelude, source, calls, "-lm", "-o", object, NULL }; *last; last++)
-		words[n++] = *last;
-	words[n] = NULL;
-	*done = compile(words, said, folder);
+		arguments[n++] = *last;
+	arguments[n] = NULL;
+	*done = compile(arguments, said, folder);
 	log = read_file(said, &bytes);
 	free(source);
 	free(object);

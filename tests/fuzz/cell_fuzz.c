@@ -226,7 +226,7 @@ static size_t put(char *b, size_t n, size_t at, const char *word, size_t length)
 	return n + length;
 }
 
-static size_t take(char *b, size_t n, size_t at, size_t length)
+static size_t cut_out(char *b, size_t n, size_t at, size_t length)
 {
 	memmove(b + at, b + at + length, n - at - length);
 	return n - length;
@@ -274,7 +274,7 @@ static size_t mutate(char *b, size_t n)
 	case 4:                                   /* a line is lost, or comes again elsewhere */
 		at = line_of(b, n, at, &length);
 		if (draw(2) || length > sizeof piece)
-			return take(b, n, at, length);
+			return cut_out(b, n, at, length);
 		memcpy(piece, b + at, length);
 		at = line_of(b, n, n ? draw(n) : 0, &(size_t){ 0 });
 		return put(b, n, at, piece, length);
@@ -291,7 +291,7 @@ static size_t mutate(char *b, size_t n)
 		break;
 	default:
 		length = n - at < 20 ? n - at : 20;
-		return take(b, n, at, length ? draw(length) : 0);
+		return cut_out(b, n, at, length ? draw(length) : 0);
 	}
 	return n;
 }

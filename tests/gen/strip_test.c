@@ -366,23 +366,23 @@ static void try_text(const struct cg_pass_plan *plan, int lang, const char *fold
 /* The compiler that a variable names, with flags, or NULL: there is none. */
 static const char *compiler(const char *variable, const char *otherwise, const char *flags)
 {
-	static char words[1024];
+	static char command_line[1024];
 	const char *given = getenv(variable);
 	char command[1100];
 
-	snprintf(words, sizeof words, "%s", given && *given ? given : otherwise);
-	snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", words);
+	snprintf(command_line, sizeof command_line, "%s", given && *given ? given : otherwise);
+	snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", command_line);
 	if (system(command)) {
-		printf("# no compiler: %s=%s\n", variable, words);
+		printf("# no compiler: %s=%s\n", variable, command_line);
 		return NULL;
 	}
-	snprintf(words + strlen(words), sizeof words - strlen(words), " %s", flags);
-	return words;
+	snprintf(command_line + strlen(command_line), sizeof command_line - strlen(command_line), " %s", flags);
+	return command_line;
 }
 
 /* Texts of one pass of every built-in cell; all: of every set of options in every dtype where the build has not compiled it, else
  * of all options in one dtype, a narrow one where it is what is carried unrounded that matters. */
-static void try_pass(int pass, int lang, int all, const char *words)
+static void try_pass(int pass, int lang, int all, const char *command_line)
 {
 	const char *top = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
 	char folder[256], command[300], name[32];
@@ -401,7 +401,7 @@ static void try_pass(int pass, int lang, int all, const char *words)
 			for (int options = all ? 0 : last; options <= last; options++) {
 				struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, dtype);
 
-				try_text(plan, lang, folder, words);
+				try_text(plan, lang, folder, command_line);
 				cg_plan_free(plan);
 			}
 		}
@@ -413,25 +413,25 @@ static void try_pass(int pass, int lang, int all, const char *words)
 
 static void test_not_bundled(void **state)
 {
-	const char *words = compiler("CC", "cc", "-std=c11");
+	const char *command_line = compiler("CC", "cc", "-std=c11");
 
 	(void)state;
-	if (!words)
+	if (!command_line)
 		skip();
 	for (int pass = 0; pass < CG_PASS_COUNT; pass++)
-		try_pass(pass, CG_LANG_C, 1, words);
+		try_pass(pass, CG_LANG_C, 1, command_line);
 }
 
 /* The lstm_block, whose runs have every length, in every dtype, others in one. */
 static void test_cuda(void **state)
 {
-	const char *words = compiler("CXX", "c++", "-std=c++17 -Wno-unknown-pragmas");
+	const char *command_line = compiler("CXX", "c++", "-std=c++17 -Wno-unknown-pragmas");
 
 	(void)state;
-	if (!words)
+	if (!command_line)
 		skip();
 	for (int pass = 0; pass < CG_PASS_COUNT; pass++)
-		try_pass(pass, CG_LANG_CUDA, 0, words);
+		try_pass(pass, CG_LANG_CUDA, 0, command_line);
 }
 
 /* ---- what a step of a sequence hands on, in halves: unrounded, though a half cannot hold it ---- */
@@ -441,7 +441,7 @@ struct element { const char *name; float acc; uint16_t half; };
 static const struct carried {
 	const char *cell;
 	int options, pass, piece;
-	struct element takes[4];                 /* as its type has it; what is not named is absent */
+	struct element inputs[4];                /* as its type has it; what is not named is absent */
 	const char *gives;
 	float want;
 } carried[] = {
@@ -480,10 +480,10 @@ static float give(const struct carried *t, const struct cg_pass_plan *plan, int 
 	for (int k = 0; k < piece->n_arguments; k++) {
 		const struct cg_argument *a = &piece->arguments[k];
 
-		for (int j = 0; j < 4 && t->takes[j].name; j++)
-			if (!strcmp(t->takes[j].name, a->name)) {
-				assert_true(!a->out && (a->type == CG_TYPE_ACC) == !t->takes[j].half);
-				memory[k] = t->takes[j];
+		for (int j = 0; j < 4 && t->inputs[j].name; j++)
+			if (!strcmp(t->inputs[j].name, a->name)) {
+				assert_true(!a->out && (a->type == CG_TYPE_ACC) == !t->inputs[j].half);
+				memory[k] = t->inputs[j];
 				bound[k].data = a->type == CG_TYPE_ACC ? (void *)&memory[k].acc : &memory[k].half;
 				named++;
 			}
@@ -496,7 +496,7 @@ static float give(const struct carried *t, const struct cg_pass_plan *plan, int 
 		}
 		value += a->out && a->kind != CG_KIND_SCRATCH;
 	}
-	for (int j = 0; j < 4 && t->takes[j].name; j++)
+	for (int j = 0; j < 4 && t->inputs[j].name; j++)
 		named--;
 	assert_true(result && !named);
 	flush(1);
@@ -520,7 +520,7 @@ static void test_carried(void **state)
 				float got;
 
 				for (int j = 0; j < 4 && dtype == 3; j++)        /* the same numbers as bfloats */
-					t.takes[j].half = t.takes[j].half == 0x3c00 ? 0x3f80 : t.takes[j].half ? 0x3900 : 0;
+					t.inputs[j].half = t.inputs[j].half == 0x3c00 ? 0x3f80 : t.inputs[j].half ? 0x3900 : 0;
 				got = give(&t, plan, compiled);
 				if (got != t.want)
 					fail_msg("%s: %s is %.9g, not %.9g", plan->functions[t.piece].key, t.gives, got, t.want);

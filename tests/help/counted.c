@@ -17,7 +17,7 @@ struct piece { struct piece *next; void *at; size_t bytes; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct piece *chains[CHAINS];
-static long pieces, held;
+static long live_blocks, live_bytes;
 static void (*watcher)(const void *piece, size_t bytes);
 
 /* Where the piece is in its chain, or the chain's end. */
@@ -40,8 +40,8 @@ static void note(void *at, size_t bytes)
 	end = find(at);
 	*piece = (struct piece){ NULL, at, bytes };
 	*end = piece;
-	pieces++;
-	held += (long)bytes;
+	live_blocks++;
+	live_bytes += (long)bytes;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -60,8 +60,8 @@ static size_t forget(const void *at)
 	}
 	bytes = piece->bytes;
 	*p = piece->next;
-	pieces--;
-	held -= (long)bytes;
+	live_blocks--;
+	live_bytes -= (long)bytes;
 	pthread_mutex_unlock(&lock);
 	free(piece);
 	return bytes;
@@ -118,12 +118,12 @@ static void count_cells(long *n, long *bytes)
 		memcpy(name, e->name, length - 5);
 		if (!cg_cell_find(name))
 			fail_msg("%s", cg_message());
-		n_before = pieces;
-		before = held;
+		n_before = live_blocks;
+		before = live_bytes;
 		if (cg_cell_parse(e->text, name, &copy))
 			fail_msg("%s", cg_message());
-		*n += pieces - n_before;
-		*bytes += held - before;
+		*n += live_blocks - n_before;
+		*bytes += live_bytes - before;
 		cg_cell_close(copy);
 	}
 }
@@ -134,8 +134,8 @@ void counted_nothing_left(void)
 
 	cg_memory_fail(0);
 	count_cells(&n, &bytes);
-	if (pieces != n || held != bytes)
-		fail_msg("the library holds %ld pieces and %ld bytes beside its built-in cells", pieces - n, held - bytes);
+	if (live_blocks != n || live_bytes != bytes)
+		fail_msg("the library holds %ld pieces and %ld bytes beside its built-in cells", live_blocks - n, live_bytes - bytes);
 }
 
 void test_nothing_left(void **state)

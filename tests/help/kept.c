@@ -105,7 +105,7 @@ void write_file(const char *path, const void *from, size_t n)
 	close(fd);
 }
 
-int in_child(int (*body)(void), int drop)
+int in_child(int (*body)(void), int unprivileged)
 {
 	int status;
 	pid_t child;
@@ -113,7 +113,7 @@ int in_child(int (*body)(void), int drop)
 	fflush(NULL);
 	child = fork();
 	if (!child) {
-		if (drop && !geteuid() && (chown(disk_top, STRANGER, (gid_t)-1) || setuid(STRANGER) || access(disk_top, X_OK)))
+		if (unprivileged && !geteuid() && (chown(disk_top, STRANGER, (gid_t)-1) || setuid(STRANGER) || access(disk_top, X_OK)))
 			_exit(77);
 		_exit(body());
 	}

@@ -30,7 +30,7 @@ int files(void);
 size_t read_file(const char *path, unsigned char *to, size_t most);
 void write_file(const char *path, const void *from, size_t n);
 
-/* What `body` returns in a child; as a user without rights, where `drop` and this one has them.  77: that could not be. */
-int in_child(int (*body)(void), int drop);
+/* What `body` returns in a child; as a user without rights, where `unprivileged` and this one has them.  77: that could not be. */
+int in_child(int (*body)(void), int unprivileged);
 
 #endif

@@ -80,7 +80,7 @@ size_t net_bytes(const struct net *n, const struct net_port *port)
 }
 
 /* The library's requests for memory are counted: the host's memory of a test is not among them. */
-static int take(struct net *n, size_t bytes, const unsigned char *values, struct cg_mem *mem)
+static int alloc(struct net *n, size_t bytes, const unsigned char *values, struct cg_mem *mem)
 {
 	int code;
 
@@ -120,7 +120,7 @@ static int fill(struct net *n, struct cg_mem *mem, size_t bytes, int is_input, i
 
 		numbers_encode(n->config.dtype, (double)number / 64, values + k * size[n->config.dtype]);
 	}
-	code = take(n, bytes, values, mem);
+	code = alloc(n, bytes, values, mem);
 	free_copied(n, code, values);
 	return code;
 }

@@ -19,10 +19,10 @@
 static struct cg_context *context;
 static struct cg_stream *stream;
 
-#define REFUSED(call, code, words) do { \
+#define REFUSED(call, code, text) do { \
 	assert_int_equal(call, code); \
-	if (!strstr(cg_message(), words)) \
-		fail_msg("expected \"%s\" in \"%s\"", words, cg_message()); \
+	if (!strstr(cg_message(), text)) \
+		fail_msg("expected \"%s\" in \"%s\"", text, cg_message()); \
 } while (0)
 
 static void test_open(void **state)

@@ -53,10 +53,10 @@ static struct made_up plain(void)
 
 /* ---- in the struct ---- */
 
-static void refused(const struct made_up *op, int attribute, int given, const char *words)
+static void refused(const struct made_up *op, int attribute, int given, const char *message)
 {
 	assert_int_equal(cg_attribute_check(&row, &attributes[attribute], op, given), CG_BAD_ARGUMENT);
-	assert_string_equal(cg_message(), words);
+	assert_string_equal(cg_message(), message);
 }
 
 static void test_ranges(void **state)
@@ -161,7 +161,7 @@ static struct safetensors file(int which, const char *metadata, const char *othe
 #define NO_STEPS  "\"z\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[20,28]}"
 
 /* Binds it to files as `run` does: words ended by NULL, of the second file only what it says of z or steps. */
-static int bound(struct made_up *op, const char *const *words, const char *metadata, const char *first, const char *second,
+static int bound(struct made_up *op, const char *const *attributes, const char *metadata, const char *first, const char *second,
                  int value, int strict)
 {
 	struct safetensors files[2] = { file(0, metadata, first, value), file(1, "", second ? second : NO_STEPS, value + 1) };
@@ -172,8 +172,8 @@ static int bound(struct made_up *op, const char *const *words, const char *metad
 
 	*op = plain();
 	op->T = 0;
-	while (!code && *words)
-		code = call_attribute(&c, *words++);
+	while (!code && *attributes)
+		code = call_attribute(&c, *attributes++);
 	if (!code)
 		code = call_bind(&c, strict);
 	safetensors_close(&files[0]);
@@ -212,7 +212,7 @@ static void test_scalars(void **state)
 		{ META("\"steps\":\"2\""), STEPS_I64, NULL, 2 }, { META("\"steps\":\"3\""), NO_STEPS, STEPS_I32, 3 },
 		{ META("\"steps\":\"03\""), NO_STEPS, STEPS_I64, 3 },
 	};
-	static const struct { const char *metadata, *first, *second, *words; } differ[] = {
+	static const struct { const char *metadata, *first, *second, *message; } differ[] = {
 		{ "", STEPS_I64, STEPS_I32, "first says 2, second says 3" }, { META("\"steps\":\"1\""), STEPS_I64, NULL, "first says 2, first says 1" },
 		{ META("\"steps\":\"1\""), NO_STEPS, STEPS_I64, "first says 1, second says 3" },
 	};
@@ -226,7 +226,7 @@ static void test_scalars(void **state)
 	}
 	for (size_t k = 0; k < sizeof differ / sizeof *differ; k++) {
 		assert_int_equal(bound(&op, WORDS("layers=1"), differ[k].metadata, differ[k].first, differ[k].second, 2, 0), CG_BAD_ARGUMENT);
-		assert_non_null(strstr(cg_message(), differ[k].words));
+		assert_non_null(strstr(cg_message(), differ[k].message));
 		assert_non_null(strstr(cg_message(), "steps=VALUE"));
 		assert_int_equal(bound(&op, WORDS("layers=1", "steps=4"), differ[k].metadata, differ[k].first, differ[k].second, 2, 0), CG_OK);
 		assert_int_equal(op.steps, 4);
@@ -239,7 +239,7 @@ static void test_scalars(void **state)
 
 static void test_what_the_command_refuses(void **state)
 {
-	static const struct { const char *word, *metadata, *file, *words; } cases[] = {
+	static const struct { const char *word, *metadata, *file, *message; } cases[] = {
 		{ "steps=6", "", NO_STEPS, "made_up: steps: expected 0 to T=5, got 6" },
 		{ "steps=-1", "", NO_STEPS, "made_up: steps: expected 0 to T=5, got -1" },
 		{ "steps=2.5", "", NO_STEPS, "steps: expected an integer, got \"2.5\"" },
@@ -266,7 +266,7 @@ static void test_what_the_command_refuses(void **state)
 
 		assert_int_equal(bound(&op, WORDS(cases[k].word, also), cases[k].metadata, cases[k].file, NULL, 4, 0),
 		                 CG_BAD_ARGUMENT);
-		assert_string_equal(cg_message(), cases[k].words);
+		assert_string_equal(cg_message(), cases[k].message);
 	}
 }
 

@@ -17,7 +17,7 @@
 #include "tests/help/small_net.h"
 #include "tests/help/shorten.h"
 
-enum { T = 3, B = 2, I = 3, U = 4, ROOM = 1024, PORTS = 40, THREADS = 8, TIMES = 25, TEXT = 1 << 17 };
+enum { T = 3, B = 2, I = 3, U = 4, BYTES = 1024, PORTS = 40, THREADS = 8, TIMES = 25, TEXT = 1 << 17 };
 
 static char said[TEXT];
 static int kept = -1;
@@ -61,7 +61,7 @@ static void close_both(struct cg_context *context, struct cg_stream *stream)
 }
 
 union args { struct cg_lstm_block lstm; struct cg_gru_block gru; char bytes[4096]; };
-static _Alignas(64) char arena[THREADS][PORTS][ROOM];
+static _Alignas(64) char arena[THREADS][PORTS][BYTES];
 
 /* Everything the op takes, TensorFlow's outputs alone or ours as well. */
 static void fill(const struct cg_op *row, union args *a, int theirs, int which)
@@ -75,14 +75,14 @@ static void fill(const struct cg_op *row, union args *a, int theirs, int which)
 			*(int64_t *)(a->bytes + d->at) = *d->symbol == 'T' ? T : *d->symbol == 'B' ? B : *d->symbol == 'I' ? I : U;
 	for (const struct cg_port *p = row->ports; p->name; p++)
 		if (!(p->extra && theirs))
-			*(struct cg_mem *)(a->bytes + p->at) = (struct cg_mem){ arena[which][n++], 0, ROOM, CG_HOST };
+			*(struct cg_mem *)(a->bytes + p->at) = (struct cg_mem){ arena[which][n++], 0, BYTES, CG_HOST };
 	assert_true(n <= PORTS);
 	shorten(row, a);
 }
 
-#define SAYS(words) do { \
-	if (!strstr(said, words)) \
-		fail_msg("expected \"%s\" in \"%s\"", words, said); \
+#define SAYS(text) do { \
+	if (!strstr(said, text)) \
+		fail_msg("expected \"%s\" in \"%s\"", text, said); \
 } while (0)
 
 static int lines(void)
@@ -155,7 +155,7 @@ static void test_ops(void **state)
 	open_as("calls", &context, &stream);
 	for (const struct cg_op *row = NULL; (row = cg_op_next(row));)
 		for (int theirs = 0; theirs < 2; theirs++) {
-			char words[256];
+			char text[256];
 			int extras = 0;
 			double ms;
 			union args a;
@@ -170,9 +170,9 @@ static void test_ops(void **state)
 			listen();
 			assert_int_equal(row->call(stream, &a), CG_OK);
 			stop();
-			snprintf(words, sizeof words, "cellgrad bench --op %s%s --B 2 --I 3 --H 4 --dtype f32",
+			snprintf(text, sizeof text, "cellgrad bench --op %s%s --B 2 --I 3 --H 4 --dtype f32",
 			         theirs || !extras ? row->tensorflow : row->name, strstr(row->name, "block_lstm") ? " --T 3" : "");
-			assert_memory_equal(said, words, strlen(words));
+			assert_memory_equal(said, text, strlen(text));
 			assert_int_equal(lines(), 1);
 			assert_int_equal(sscanf(strstr(said, "# cpu; "), "# cpu; %lf ms;", &ms), 1);
 			assert_true(ms > 0 && ms < 60e3);
@@ -277,7 +277,7 @@ static void test_failures(void **state)
 	struct cg_context *context;
 	struct cg_stream *stream;
 	union args a;
-	char words[256];
+	char text[256];
 
 	(void)state;
 	open_as("1", &context, &stream);
@@ -307,8 +307,8 @@ static void test_failures(void **state)
 	assert_int_equal(lines(), 2);
 	assert_memory_equal(said, "# lstm_block_cell # cpu; ", 25);
 	assert_memory_equal(strchr(said, '\n') + 1, "# lstm_block_cell # cpu; ", 25);
-	snprintf(words, sizeof words, "size: expected %zu, got 8", sizeof a.lstm);
-	SAYS(words);
+	snprintf(text, sizeof text, "size: expected %zu, got 8", sizeof a.lstm);
+	SAYS(text);
 	close_both(context, stream);
 	assert_int_equal(row->call(NULL, &a), CG_BAD_ARGUMENT);
 }
@@ -320,7 +320,7 @@ static void run_kernel(struct cg_stream *stream, const struct cg_cell *cell, con
 	static const char *const names[] = { "a", "h_prev", "p", "h" };
 
 	for (int k = 0; k < n; k++)
-		args[k] = (struct cg_arg){ names[k], { arena[0][k], 0, ROOM, CG_HOST }, U, 0 };
+		args[k] = (struct cg_arg){ names[k], { arena[0][k], 0, BYTES, CG_HOST }, U, 0 };
 	listen();
 	assert_int_equal(cg_kernel_run(stream, &kernel, B, U, args, n), code);
 	stop();
@@ -372,7 +372,7 @@ static void *work(void *given)
 /* Lines of threads stand one below the other, none within another. */
 static void test_threads(void **state)
 {
-	static const char words[] = "cellgrad bench --op gru_block_cell_grad --B 2 --I 3 --H 4 --dtype f32 # cpu; ";
+	static const char text[] = "cellgrad bench --op gru_block_cell_grad --B 2 --I 3 --H 4 --dtype f32 # cpu; ";
 	pthread_t threads[THREADS];
 	struct cg_stream *stream;
 	int n = 0;
@@ -386,7 +386,7 @@ static void test_threads(void **state)
 		pthread_join(threads[k], NULL);
 	stop();
 	for (const char *at = said; *at; at = strchr(at, '\n') + 1, n++) {
-		assert_memory_equal(at, words, sizeof words - 1);
+		assert_memory_equal(at, text, sizeof text - 1);
 		assert_null(memmem(at + 1, strcspn(at + 1, "\n"), "cellgrad", 8));
 	}
 	assert_int_equal(n, THREADS * TIMES);

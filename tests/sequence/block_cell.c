@@ -25,7 +25,7 @@ struct block {
 	struct ref_out w_grad, b_grad, vector_grads[VECTORS];
 };
 
-static void *room(int64_t n, size_t size)
+static void *alloc(int64_t n, size_t size)
 {
 	void *p = calloc((size_t)n + 1, size);
 
@@ -35,7 +35,7 @@ static void *room(int64_t n, size_t size)
 
 static struct ref_out out(int64_t n)
 {
-	long double *v = room(2 * n, sizeof *v);
+	long double *v = alloc(2 * n, sizeof *v);
 
 	return (struct ref_out){ v, v + n };
 }
@@ -71,8 +71,8 @@ static void open_block(struct block *s, struct network *net)
 	int64_t I = net->config.input, U = net->config.units, n = net->T * net->B * U;
 
 	*s = (struct block){ .T = net->T, .B = net->B, .I = I, .U = U };
-	s->w = room((I + U) * G * U, sizeof(double));
-	s->b = room(G * U, sizeof(double));
+	s->w = alloc((I + U) * G * U, sizeof(double));
+	s->b = alloc(G * U, sizeof(double));
 	for (int g = 0; g < G; g++)
 		for (int64_t u = 0; u < U; u++) {
 			for (int64_t j = 0; j < I + U; j++)
@@ -82,13 +82,13 @@ static void open_block(struct block *s, struct network *net)
 			s->b[g * U + u] = net->at[PARAMS][bias_at(net, 0, g, u)];
 		}
 	for (int k = 0; k < VECTORS; k++) {
-		s->vectors[k] = room(U, sizeof(double));
+		s->vectors[k] = alloc(U, sizeof(double));
 		s->vector_grads[k] = out(U);
 		for (int64_t u = 0; u < U && net->config.options; u++)
 			s->vectors[k][u] = net->at[PARAMS][vector_at(net, k, u)];
 	}
 	for (int k = 0; k < SAVED; k++) {
-		s->saved[k] = room(2 * n, sizeof(long double));
+		s->saved[k] = alloc(2 * n, sizeof(long double));
 		s->saved_e[k] = s->saved[k] + n;
 	}
 	s->w_grad = out((I + U) * G * U);
@@ -136,7 +136,7 @@ static struct ref_block_lstm problem(const struct network *net, struct block *s)
 /* The last states' gradients are the last step's. */
 static double *whole_cs_grad(const struct network *net, int64_t n, int64_t T)
 {
-	double *cs_grad = room(T * n, sizeof *cs_grad);
+	double *cs_grad = alloc(T * n, sizeof *cs_grad);
 
 	memcpy(cs_grad + (T - 1) * n, net->at[OUTPUT_C_BACKPROP], (size_t)n * sizeof *cs_grad);
 	return cs_grad;
@@ -194,29 +194,29 @@ static void answer(const struct network *net, struct block *s, struct answers *t
 
 /* ---- the cell's own ops ---- */
 
-enum { HELD_MAX = 256 };
-static void *held[HELD_MAX];
-static int n_held;
+enum { ALLOCATED_MAX = 256 };
+static void *allocated[ALLOCATED_MAX];
+static int n_allocated;
 
 /* Memory of the host with these numbers, or zeros, as long as drop_all is not called. */
 static struct cg_mem give(const struct network *net, const double *numbers, int64_t n)
 {
 	size_t each = cg_dtype_bytes(net->config.dtype);
-	struct cg_mem mem = { .data = room(n, each), .bytes = (size_t)n * each };
+	struct cg_mem mem = { .data = alloc(n, each), .bytes = (size_t)n * each };
 
 	for (int64_t k = 0; numbers && k < n; k++)
 		numbers_encode(net->config.dtype, numbers[k], (char *)mem.data + (size_t)k * each);
-	assert_true(n_held < HELD_MAX);
-	return held[n_held++] = mem.data, mem;
+	assert_true(n_allocated < ALLOCATED_MAX);
+	return allocated[n_allocated++] = mem.data, mem;
 }
 
-static void drop_all(void)
+static void free_all(void)
 {
-	while (n_held)
-		free(held[--n_held]);
+	while (n_allocated)
+		free(allocated[--n_allocated]);
 }
 
-static void take(const struct network *net, struct cg_mem mem, double *numbers)
+static void read_back(const struct network *net, struct cg_mem mem, double *numbers)
 {
 	size_t each = cg_dtype_bytes(net->config.dtype);
 
@@ -224,11 +224,11 @@ static void take(const struct network *net, struct cg_mem mem, double *numbers)
 		numbers[k] = numbers_decode(net->config.dtype, (char *)mem.data + k * each);
 }
 
-static void take_sums(const struct network *net, struct cg_mem mem, const struct ref_out *to)
+static void read_sums(const struct network *net, struct cg_mem mem, const struct ref_out *to)
 {
-	double *numbers = room((int64_t)mem.bytes, sizeof *numbers);
+	double *numbers = alloc((int64_t)mem.bytes, sizeof *numbers);
 
-	take(net, mem, numbers);
+	read_back(net, mem, numbers);
 	for (size_t k = 0; k < mem.bytes / cg_dtype_bytes(net->config.dtype); k++)
 		to->v[k] = numbers[k];
 	free(numbers);
@@ -272,16 +272,16 @@ static void ops_forward(struct network *net, const struct block *s, struct cg_ls
 		for (int k = 0; k < SAVED; k++)
 			*saved[k] = give(net, NULL, s->B * s->U);
 		check(net, cg_lstm_block_forward(side.stream, op));
-		take(net, op->h, network_step(net, OUTPUT, t, 0));
-		take(net, op->h, net->at[OUTPUT_H]);
-		take(net, op->cs, net->at[OUTPUT_C]);
+		read_back(net, op->h, network_step(net, OUTPUT, t, 0));
+		read_back(net, op->h, net->at[OUTPUT_H]);
+		read_back(net, op->cs, net->at[OUTPUT_C]);
 	}
 }
 
 static void ops_backward(struct network *net, const struct block *s, struct cg_lstm_block *steps)
 {
 	int64_t n = s->B * s->U;
-	double *h_grad = room(n, sizeof *h_grad);
+	double *h_grad = alloc(n, sizeof *h_grad);
 
 	for (int64_t t = s->T - 1; t >= 0; t--) {
 		struct cg_lstm_block *op = &steps[t];
@@ -297,9 +297,9 @@ static void ops_backward(struct network *net, const struct block *s, struct cg_l
 		op->h_prev_grad = give(net, NULL, n);
 		op->cs_prev_grad = give(net, NULL, n);
 		check(net, cg_lstm_block_grad(side.stream, op));
-		take(net, op->x_grad, network_step(net, INPUT_BACKPROP, t, 0));
-		take(net, op->h_prev_grad, net->at[INPUT_H_BACKPROP]);
-		take(net, op->cs_prev_grad, net->at[INPUT_C_BACKPROP]);
+		read_back(net, op->x_grad, network_step(net, INPUT_BACKPROP, t, 0));
+		read_back(net, op->h_prev_grad, net->at[INPUT_H_BACKPROP]);
+		read_back(net, op->cs_prev_grad, net->at[INPUT_C_BACKPROP]);
 	}
 	free(h_grad);
 }
@@ -316,17 +316,17 @@ static void run_ops(struct network *net, struct block *s)
 		steps[t] = steps[0];
 	ops_forward(net, s, steps);
 	ops_backward(net, s, steps);
-	take_sums(net, steps[0].w_grad, &s->w_grad);
-	take_sums(net, steps[0].b_grad, &s->b_grad);
-	take_sums(net, steps[0].wci_grad, &s->vector_grads[0]);
-	take_sums(net, steps[0].wcf_grad, &s->vector_grads[1]);
-	take_sums(net, steps[0].wco_grad, &s->vector_grads[2]);
-	answers_room(net, &got);
+	read_sums(net, steps[0].w_grad, &s->w_grad);
+	read_sums(net, steps[0].b_grad, &s->b_grad);
+	read_sums(net, steps[0].wci_grad, &s->vector_grads[0]);
+	read_sums(net, steps[0].wcf_grad, &s->vector_grads[1]);
+	read_sums(net, steps[0].wco_grad, &s->vector_grads[2]);
+	answers_alloc(net, &got);
 	put_params(net, s, &got);
 	for (int64_t j = 0; j < net->n[PARAMS]; j++)
 		net->at[PARAMS_BACKPROP][j] = (double)got.v[PARAMS_BACKPROP][j];
-	answers_drop(&got);
-	drop_all();
+	answers_free(&got);
+	free_all();
 }
 
 /* ---- both ---- */
@@ -362,14 +362,14 @@ void test_block_lstm(void **nothing)
 		network_open(&net);
 		network_draw(&net, &state, 0.7);
 		open_block(&s, &net);
-		answers_room(&net, &answers);
+		answers_alloc(&net, &answers);
 		answer(&net, &s, &answers);
 		network_forward(&net);
 		network_backward(&net);
 		answers_judge(&net, &answers, ALL_OUTPUTS);
 		run_ops(&net, &s);
 		answers_judge(&net, &answers, ALL_OUTPUTS);
-		answers_drop(&answers);
+		answers_free(&answers);
 		close_block(&s);
 		network_close(&net);
 	}

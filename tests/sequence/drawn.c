@@ -572,7 +572,7 @@ static void get_answers(const struct drawn *d, struct network *net, struct answe
 {
 	struct walk w = { .d = d, .net = net, .tape = tape_open(net->config.dtype) };
 
-	answers_room(net, answers);
+	answers_alloc(net, answers);
 	w.none = tape_leaf(w.tape, 0);
 	w.params = leaves(&w, PARAMS);
 	w.input = leaves(&w, INPUT);
@@ -662,7 +662,7 @@ static void try(struct drawn *d, int k, unsigned long long *state)
 		answers_judge(&net, &answers, ALL_OUTPUTS & ~FORWARD_OUTPUTS);
 		check_inference(&net);
 	}
-	answers_drop(&answers);
+	answers_free(&answers);
 	network_close(&net);
 	cg_cell_close(d->cell);
 }

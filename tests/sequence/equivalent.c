@@ -108,7 +108,7 @@ void test_mirror(void **nothing)
 			mirror_states(&net, &other, states[n]);
 		mirror_params(&net, &other, PARAMS_BACKPROP);
 		answers_judge(&net, &answers, judged(&net));
-		answers_drop(&answers);
+		answers_free(&answers);
 		network_close(&other);
 		network_close(&net);
 	}
@@ -151,7 +151,7 @@ void test_transposed(void **nothing)
 		transpose(&net, &other, 1);
 		memcpy(net.at[PARAMS_BACKPROP], other.at[PARAMS_BACKPROP], (size_t)net.n[OLD] * sizeof(double));
 		answers_judge(&net, &answers, judged(&net));
-		answers_drop(&answers);
+		answers_free(&answers);
 		network_close(&other);
 		network_close(&net);
 	}
@@ -264,7 +264,7 @@ static void check_sum(const struct network *nets)
 				             allowed, sum->at[a][n]);
 		}
 	for (int k = 0; k < 3; k++)
-		answers_drop(&of[k]);
+		answers_free(&of[k]);
 }
 
 static void test_sum(void)

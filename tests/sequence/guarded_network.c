@@ -75,23 +75,23 @@ int network_has(int dtype)
 	return !side.context->backend->supports(side.context->device, dtype);
 }
 
-static void print_lengths(const struct network *net, char *to, size_t room)
+static void print_lengths(const struct network *net, char *to, size_t capacity)
 {
 	size_t used = 0;
 
 	*to = 0;
-	for (int64_t b = 0; net->ragged && b < net->B && used < room; b++)
-		used += (size_t)snprintf(to + used, room - used, b ? ",%d" : " lengths %d", net->lengths[b]);
+	for (int64_t b = 0; net->ragged && b < net->B && used < capacity; b++)
+		used += (size_t)snprintf(to + used, capacity - used, b ? ",%d" : " lengths %d", net->lengths[b]);
 }
 
 void network_fail(const struct network *net, const char *format, ...)
 {
 	const struct cg_rnn_config *c = &net->config;
-	char words[512], lengths[256];
+	char text[512], lengths[256];
 	va_list list;
 
 	va_start(list, format);
-	vsnprintf(words, sizeof words, format, list);
+	vsnprintf(text, sizeof text, format, list);
 	va_end(list);
 	print_lengths(net, lengths, sizeof lengths);
 	if (!cg_is_template(c->cell))
@@ -100,7 +100,7 @@ void network_fail(const struct network *net, const char *format, ...)
 	         "dropout %g first_step %lld accumulate %d absent %x %s%s: %s", now.test, seed_of_run, now.number, c->cell->name,
 	         c->options ? c->options : "", cg_dtype_name(c->dtype), (long long)net->T, (long long)net->B, (long long)c->input,
 	         (long long)c->units, (long long)c->proj, c->layers, 1 + c->bidirectional, c->input_mode, c->time_major, c->training,
-	         c->dropout, (long long)net->first_step, net->accumulate, net->absent, area_memories[net->memory], lengths, words);
+	         c->dropout, (long long)net->first_step, net->accumulate, net->absent, area_memories[net->memory], lengths, text);
 }
 
 static void check(const struct network *net, int code)
@@ -179,7 +179,7 @@ void network_init(struct network *net)
 	net->B = 2;
 }
 
-static void *room(size_t n, size_t size)
+static void *alloc_zeros(size_t n, size_t size)
 {
 	void *p = calloc(n + 1, size);
 
@@ -216,7 +216,7 @@ void network_open(struct network *net)
 		int64_t rows = is_sequence(a) ? net->T * net->B : arrays[a].shape == AS_PARAMS ? 1 : network_states(net) * net->B;
 
 		net->n[a] = rows * network_width(net, a);
-		net->at[a] = room((size_t)net->n[a], sizeof(double));
+		net->at[a] = alloc_zeros((size_t)net->n[a], sizeof(double));
 	}
 	check(net, area_open(&net->reserve, net->sizes.reserve, 0));
 	memset(area_in(&net->reserve), 0xff, net->sizes.reserve);
@@ -267,7 +267,7 @@ void network_draw(struct network *net, unsigned long long *state, double scale)
 /* ---- running ---- */
 
 /* Is the array an argument of this call? */
-static int takes(const struct network *net, int pass, int a)
+static int reads(const struct network *net, int pass, int a)
 {
 	if (!net->n[a] || net->absent >> a & 1 || a == OLD)
 		return 0;
@@ -300,7 +300,7 @@ void network_lend(struct network *net, int pass)
 	call->first_step = net->first_step;
 	call->accumulate = net->accumulate;
 	for (int a = 0; a < ARRAYS; a++)
-		if (takes(net, pass, a)) {
+		if (reads(net, pass, a)) {
 			check(net, area_open(&net->areas[a], (size_t)net->n[a] * each, (size_t)a % 3 * each));
 			encode(net, a, &net->areas[a]);
 			check(net, area_lend(&net->areas[a], &side, net->memory, (unsigned)a, (struct cg_mem *)((char *)call + arrays[a].field)));
@@ -335,7 +335,7 @@ static void collect(struct network *net, int a)
 void network_collect(struct network *net, int pass)
 {
 	for (int a = 0; a < ARRAYS; a++)
-		if (takes(net, pass, a))
+		if (reads(net, pass, a))
 			collect(net, a);
 	if (net->config.training) {
 		check(net, area_back(&net->reserve, &side));
@@ -379,13 +379,13 @@ static double apart(const struct network *net, int k)
 static void compare(const struct network *a, const struct network *b, unsigned which, const char *what, int by_bits)
 {
 	for (int k = OUTPUT; k < ARRAYS; k++) {
-		double room = by_bits ? 0 : apart(a, k);
+		double allowed = by_bits ? 0 : apart(a, k);
 
 		if (!(which >> k & 1) || (a->absent | b->absent) >> k & 1)
 			continue;
 		assert_int_equal(a->n[k], b->n[k]);
 		for (int64_t n = 0; n < a->n[k]; n++)
-			if (memcmp(&a->at[k][n], &b->at[k][n], sizeof(double)) && !(room > 0 && fabs(a->at[k][n] - b->at[k][n]) <= room))
+			if (memcmp(&a->at[k][n], &b->at[k][n], sizeof(double)) && !(allowed > 0 && fabs(a->at[k][n] - b->at[k][n]) <= allowed))
 				network_fail(a, "%s: %s[%lld]: %.17g and %.17g", what, arrays[k].name, (long long)n, a->at[k][n], b->at[k][n]);
 	}
 }

@@ -80,9 +80,9 @@ void network_copy_states(struct network *, int64_t b, const struct network *, in
 /* ---- answers.c: what the independent reference says of a network of a cell that it knows ---- */
 
 struct answers { long double *v[ARRAYS], *e[ARRAYS]; };          /* of the outputs: values and bounds */
-void answers_room(const struct network *, struct answers *);     /* all 0 */
+void answers_alloc(const struct network *, struct answers *);    /* all 0 */
 void answers_get(const struct network *, struct answers *);
-void answers_drop(struct answers *);
+void answers_free(struct answers *);
 /* Are the outputs of the arrays in `which`, as bits, within their bounds?  Else the test fails. */
 void answers_judge(const struct network *, const struct answers *, unsigned which);
 /* The largest error over its tolerance since the last call; most answers must have had one. */

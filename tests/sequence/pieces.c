@@ -116,7 +116,7 @@ static void try_pieces(const char *name, int by_steps)
 		answers_get(&net, &answers);
 		run_pieces(&net, cut, n);
 		answers_judge(&net, &answers, judged(&net));
-		answers_drop(&answers);
+		answers_free(&answers);
 		network_close(&net);
 	}
 	answers_print_worst(name);
@@ -204,7 +204,7 @@ void test_batch_split(void **nothing)
 		memcpy(net.at[OLD], net.at[PARAMS_BACKPROP], (size_t)net.n[OLD] * sizeof(double));
 		run_rows(&net, rows + cut, net.B - cut, 1);
 		answers_judge(&net, &answers, judged(&net) & ~(rounds_nothing(&net) ? 0u : 1u << PARAMS_BACKPROP));
-		answers_drop(&answers);
+		answers_free(&answers);
 		network_close(&net);
 	}
 	answers_print_worst("batch split");
@@ -231,7 +231,7 @@ void test_batch_permuted(void **nothing)
 		}
 		run_rows(&net, rows, net.B, net.accumulate);
 		answers_judge(&net, &answers, judged(&net));
-		answers_drop(&answers);
+		answers_free(&answers);
 		network_close(&net);
 	}
 	answers_print_worst("batch permuted");

@@ -179,7 +179,7 @@ void test_in_a_row(void **nothing)
 		}
 		for (int n = 0; n < CALLS; n++) {
 			answers_judge(&nets[n], &answers[n], ALL_OUTPUTS);
-			answers_drop(&answers[n]);
+			answers_free(&answers[n]);
 			network_close(&nets[n]);
 		}
 	}

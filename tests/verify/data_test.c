@@ -104,21 +104,21 @@ static int64_t elements(const struct safetensors_tensor *t)
 	return n;
 }
 
-static void *held[128];
-static int n_held;
+static void *arrays[128];
+static int n_arrays;
 
 static void *space(int64_t n, size_t size)
 {
-	assert_true(n_held < 128);
-	held[n_held] = calloc(n + 1, size);
-	assert_non_null(held[n_held]);
-	return held[n_held++];
+	assert_true(n_arrays < 128);
+	arrays[n_arrays] = calloc(n + 1, size);
+	assert_non_null(arrays[n_arrays]);
+	return arrays[n_arrays++];
 }
 
 static void let_go(void)
 {
-	while (n_held > 0)
-		free(held[--n_held]);
+	while (n_arrays > 0)
+		free(arrays[--n_arrays]);
 }
 
 static double *numbers(const struct safetensors_tensor *t)

@@ -367,7 +367,7 @@ static void keep_whole(void)
 	}
 }
 
-static void take_step(int64_t t)
+static void run_step(int64_t t)
 {
 	for (int j = 0; j < STEPPED; j++) {
 		int a = stepped[j];
@@ -410,7 +410,7 @@ static void naive_block_forward(void)
 {
 	keep_whole();
 	for (int64_t t = 0; t < P.seq_len_max; t++) {
-		take_step(t);
+		run_step(t);
 		if (t) {
 			memcpy(at[IN_cs_prev].d, at[OUT_cs_out].naive, sizeof(at[0].d));
 			memcpy(at[IN_h_prev].d, at[OUT_h_out].naive, sizeof(at[0].d));
@@ -431,7 +431,7 @@ static void naive_block_grad(void)
 		answer(OUT_h_prev_grad, k, 0);
 	}
 	for (int64_t t = m - 1; t >= 0; t--) {
-		take_step(t);
+		run_step(t);
 		memcpy(at[IN_cs_prev].d, t ? whole[IN_cs] + (t - 1) * n : whole[IN_cs_prev], n * sizeof(double));
 		for (int64_t k = 0; k < n; k++) {
 			h_of[k] = A(t ? whole_h[(t - 1) * n + k] : whole[IN_h_prev][k]);

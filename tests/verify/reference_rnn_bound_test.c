@@ -43,15 +43,15 @@ static void answer(int a, int64_t n, double x)
 	at[a].naive[n] = ref_round(R.dtype, x);
 }
 
-enum { ROOM = 512, LAYERS = 3, MOST_UNITS = 8 };
+enum { CAPACITY = 512, LAYERS = 3, MOST_UNITS = 8 };
 
 /* One direction of one layer; [T, B, .], as saved. */
 static struct naive {
-	double gate[4][ROOM], q[ROOM], c[ROOM], m[ROOM], h[ROOM], h_prev[ROOM], c_prev[ROOM];
-	double da[4][ROOM], dq[ROOM], dh[ROOM];
+	double gate[4][CAPACITY], q[CAPACITY], c[CAPACITY], m[CAPACITY], h[CAPACITY], h_prev[CAPACITY], c_prev[CAPACITY];
+	double da[4][CAPACITY], dq[CAPACITY], dh[CAPACITY];
 	struct ref_region w[4], r[4], bw[4], br[4], proj, p[3];
 } layers[LAYERS][2];
-static double x_of[LAYERS][2 * ROOM], dy[2 * ROOM];     /* what each layer reads; what reaches the output of the one at hand */
+static double x_of[LAYERS][2 * CAPACITY], dy[2 * CAPACITY]; /* what each layer reads; what reaches the output of the one at hand */
 static int64_t directions, H, G;
 
 static int64_t width(int64_t layer)
@@ -217,7 +217,7 @@ static void forward_step(int64_t at_layer, int64_t d, int64_t t, double *h_state
 
 static void forward_layer(int64_t at_layer, int64_t d)
 {
-	double h[ROOM], c[ROOM] = { 0 };
+	double h[CAPACITY], c[CAPACITY] = { 0 };
 
 	find_regions(&layers[at_layer][d], at_layer * directions + d);
 	for (int64_t b = 0; b < R.B; b++) {
@@ -343,7 +343,7 @@ static void backward_layer(int64_t at_layer, int64_t d)
 {
 	struct naive *l = &layers[at_layer][d];
 	int64_t U = R.U, later[MAX_ROWS];
-	double direct[ROOM], dc[ROOM] = { 0 }, carried, dm;
+	double direct[CAPACITY], dc[CAPACITY] = { 0 }, carried, dm;
 
 	for (int64_t b = 0; b < R.B; b++) {
 		later[b] = -1;

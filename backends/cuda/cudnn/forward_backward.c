@@ -251,7 +251,7 @@ static int is_refused(const struct cg_net *net)
 static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, const struct cg_dnn_range *span,
                  const struct cg_rnn_call *call, struct cg_mem work, int pass)
 {
-	struct cg_work taken = { .mem = aligned(work) };
+	struct cg_work carved = { .mem = aligned(work) };
 
 	memset(r, 0, sizeof *r);
 	r->queue = queue;
@@ -261,7 +261,7 @@ static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, cons
 	CG_TRY(cg_dnn_find_state(net, queue, &r->state));
 	CG_TRY(cg_dnn_find_shape(net, r->state, span, &r->shape));
 	r->algorithm = is_refused(net) ? 0 : r->shape->algorithm;
-	cg_dnn_carve_workspace(net, r->shape, pass, &taken, &r->space);
+	cg_dnn_carve_workspace(net, r->shape, pass, &carved, &r->space);
 	r->moves.dtype = r->rnn->dtype;
 	r->moves.drop = (struct cg_drop){
 		.rate = r->rnn->dropout, .t = r->shape->t, .b = r->shape->b, .first_t = call->first_step, .batch = r->shape->B,

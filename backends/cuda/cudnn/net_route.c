@@ -108,7 +108,7 @@ static int suits(const struct cg_network *rnn, char why[CG_WHY_NOT])
 
 /* ---- opening ---- */
 
-static void drop_piece(struct cg_dnn_segment *segment)
+static void close_segment(struct cg_dnn_segment *segment)
 {
 	for (int k = 0; k < CG_DNN_ALGORITHMS; k++) {
 		if (segment->algorithms[k].rnn)
@@ -117,7 +117,7 @@ static void drop_piece(struct cg_dnn_segment *segment)
 	}
 }
 
-static void take_out(struct cg_net *net)
+static void unlink_net(struct cg_net *net)
 {
 	struct cg_net **at = &net->device->nets;
 
@@ -131,15 +131,15 @@ static void take_out(struct cg_net *net)
 	pthread_mutex_unlock(net->device->lock);
 }
 
-static void drop_inside(struct cg_net *net)
+static void close_inside(struct cg_net *net)
 {
 	struct cg_dev *device = net->device;
 
-	take_out(net);
+	unlink_net(net);
 	for (size_t k = 0; k < sizeof net->sizes / sizeof *net->sizes; k++)
 		cg_dnn_drop_shape(device, NULL, net->sizes[k]);
-	drop_piece(&net->segments[0]);
-	drop_piece(&net->segments[1]);
+	close_segment(&net->segments[0]);
+	close_segment(&net->segments[1]);
 	if (net->dropout)
 		cg_cudnn.DestroyDropoutDescriptor(net->dropout);
 	/* Its seeding may be under way where waiting for it was what failed. */
@@ -152,7 +152,7 @@ static void drop_inside(struct cg_net *net)
 static void close_net(struct cg_dev *device, struct cg_net *net)
 {
 	if (!cg_cu_enter_anyway(device)) {
-		drop_inside(net);
+		close_inside(net);
 		cg_cu_leave(device, CG_OK);
 	}
 	cg_memory(net, 0);
@@ -204,7 +204,7 @@ static int drops(const struct cg_network *rnn)
 	return rnn->training && rnn->dropout > 0 && rnn->layers > 1;
 }
 
-void cg_cu_drop_questions(struct cg_dev *device)
+void cg_cu_release_questions(struct cg_dev *device)
 {
 	if (device->dnn)
 		cg_cudnn.Destroy(device->dnn);
@@ -235,7 +235,7 @@ static int begin_questions(struct cg_dev *device)
 	int code = device->dnn ? CG_OK : make_questions(device);
 
 	if (code)
-		cg_cu_drop_questions(device);
+		cg_cu_release_questions(device);
 	return code;
 }
 

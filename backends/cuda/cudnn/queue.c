@@ -60,7 +60,7 @@ static int make_state(const struct cg_net *net, struct cg_dnn_state *p)
 }
 
 /* The states_of_queues of a queue whose nets are closed: only what is on the queue knows when they are not in use. */
-static void drop_left(struct cg_queue *queue)
+static void free_left(struct cg_queue *queue)
 {
 	struct cg_dnn_state *p, *next;
 
@@ -87,7 +87,7 @@ int cg_dnn_find_state(struct cg_net *net, struct cg_queue *queue, struct cg_dnn_
 		return CG_OK;
 	CG_TRY(cg_cu_uncaptured(queue, "a network's first call on a stream"));
 	CG_TRY(cg_cu_all_uncaptured(queue->device, "a network's first call on a stream"));
-	drop_left(queue);
+	free_left(queue);
 	p = cg_memory(NULL, sizeof *p);
 	if (!p)
 		return CG_NO_MEMORY;
@@ -115,7 +115,7 @@ void cg_dnn_leave_state(struct cg_dnn_state **at)
 	p->queue->left = p;
 }
 
-void cg_cu_drop_dnn(struct cg_queue *queue)
+void cg_cu_release_dnn(struct cg_queue *queue)
 {
 	if (!queue->dnn)
 		return;
@@ -127,7 +127,7 @@ void cg_cu_drop_dnn(struct cg_queue *queue)
 				break;
 			}
 	pthread_mutex_unlock(queue->device->lock);
-	drop_left(queue);
+	free_left(queue);
 	cg_cudnn.Destroy(queue->dnn);
 	queue->dnn = NULL;
 }

@@ -36,7 +36,7 @@ static int64_t steps_of(int64_t T, int64_t k)
 }
 
 /* room: [B], for its lengths. */
-static struct cg_dnn_range span_of(const struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int64_t k, int32_t *range_lengths)
+static struct cg_dnn_range span_of(const struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int64_t k, int32_t *scratch)
 {
 	int64_t first = first_of(k), steps = steps_of(T, k);
 	struct cg_dnn_range span = { .T = steps, .B = B, .lengths = lengths, .whole = steps };
@@ -45,21 +45,21 @@ static struct cg_dnn_range span_of(const struct cg_net *net, int64_t T, int64_t 
 		span.first = first;
 		span.whole = T;
 	}
-	for (int64_t b = 0; b < B && range_lengths; b++)
-		range_lengths[b] = (int32_t)(lengths[b] <= first ? 0 : lengths[b] - first < steps ? lengths[b] - first : steps);
-	if (range_lengths)
-		span.lengths = range_lengths;
+	for (int64_t b = 0; b < B && scratch; b++)
+		scratch[b] = (int32_t)(lengths[b] <= first ? 0 : lengths[b] - first < steps ? lengths[b] - first : steps);
+	if (scratch)
+		span.lengths = scratch;
 	return span;
 }
 
 /* *room stays NULL where a call's lengths are its only span's. */
-static int open_lengths(int64_t T, int64_t B, const int32_t *lengths, int32_t **range_lengths)
+static int open_lengths(int64_t T, int64_t B, const int32_t *lengths, int32_t **scratch)
 {
-	*range_lengths = NULL;
+	*scratch = NULL;
 	if (!lengths || !B || count(T) == 1)
 		return CG_OK;
-	*range_lengths = cg_memory(NULL, (size_t)B * sizeof **range_lengths);
-	return *range_lengths ? CG_OK : CG_NO_MEMORY;
+	*scratch = cg_memory(NULL, (size_t)B * sizeof **scratch);
+	return *scratch ? CG_OK : CG_NO_MEMORY;
 }
 
 /* ---- memory ---- */
@@ -72,7 +72,7 @@ static int is_lstm(const struct cg_net *net)
 struct states { struct cg_mem h, c; };
 
 /* What one span hands to the next, as the caller has states. */
-static struct states take_states(const struct cg_net *net, int64_t B, struct cg_work *work)
+static struct states carve_states(const struct cg_net *net, int64_t B, struct cg_work *work)
 {
 	size_t bytes = cg_dtype_bytes(net->rnn->dtype);
 	struct states s = { .h = cg_work_alloc(work, cg_dnn_states(net->rnn) * B, net->rnn->H, bytes) };
@@ -85,7 +85,7 @@ static struct states take_states(const struct cg_net *net, int64_t B, struct cg_
 /* A turn apart: what one span is given and what it gives. */
 enum { TURNS = 2 };
 
-static struct cg_mem take_bytes(struct cg_work *work, size_t bytes)
+static struct cg_mem carve_bytes(struct cg_work *work, size_t bytes)
 {
 	return cg_work_alloc(work, 1, (int64_t)bytes, 1);
 }
@@ -110,7 +110,7 @@ static void add_states(const struct cg_net *net, int64_t T, int64_t B, struct cg
 
 	if (count(T) == 1)
 		return;
-	take_states(net, B, &one);
+	carve_states(net, B, &one);
 	for (int64_t k = 1; k < count(T) && net->rnn->training; k++)
 		add(&sizes->reserve, one.used);
 	for (int k = 0; k < TURNS; k++) {
@@ -119,11 +119,11 @@ static void add_states(const struct cg_net *net, int64_t T, int64_t B, struct cg
 	}
 }
 
-static int needs_of_all(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int32_t *range_lengths, struct cg_net_sizes *sizes)
+static int needs_of_all(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int32_t *scratch, struct cg_net_sizes *sizes)
 {
 	memset(sizes, 0, sizeof *sizes);
 	for (int64_t k = 0; k < count(T); k++) {
-		struct cg_dnn_range span = span_of(net, T, B, lengths, k, range_lengths);
+		struct cg_dnn_range span = span_of(net, T, B, lengths, k, scratch);
 		struct cg_net_sizes one = { .forward = 0 };
 
 		CG_TRY(cg_dnn_range_needs(net, &span, &one));
@@ -137,14 +137,14 @@ static int needs_of_all(struct cg_net *net, int64_t T, int64_t B, const int32_t 
 
 static int needs(struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *sizes)
 {
-	int32_t *range_lengths;
+	int32_t *scratch;
 	int code;
 
-	CG_TRY(open_lengths(T, B, lengths, &range_lengths));
+	CG_TRY(open_lengths(T, B, lengths, &scratch));
 	pthread_mutex_lock(net->device->lock);
-	code = needs_of_all(net, T, B, lengths, range_lengths, sizes);
+	code = needs_of_all(net, T, B, lengths, scratch, sizes);
 	pthread_mutex_unlock(net->device->lock);
-	cg_memory(range_lengths, 0);
+	cg_memory(scratch, 0);
 	return code;
 }
 
@@ -161,7 +161,7 @@ struct walk {
 	const struct cg_rnn_call *call;          /* whole */
 	int pass;
 	int64_t n;                               /* spans */
-	int32_t *range_lengths;
+	int32_t *scratch;
 	struct cg_mem work;
 	struct states turns[TURNS];
 	size_t reserve, kept;                    /* where in the reserve the next span's begins; where what is handed on does */
@@ -184,9 +184,9 @@ static struct states begins(const struct walk *w, int64_t k)
 
 	if (!w->net->rnn->training)
 		return w->turns[k % TURNS];
-	take_states(w->net, w->call->B, &one);
+	carve_states(w->net, w->call->B, &one);
 	kept.used = w->kept + (size_t)(k - 1) * one.used;
-	return take_states(w->net, w->call->B, &kept);
+	return carve_states(w->net, w->call->B, &kept);
 }
 
 static struct cg_rnn_call call_of(struct walk *w, const struct cg_dnn_range *span, int64_t k, size_t reserve_bytes)
@@ -233,7 +233,7 @@ static void hand_on(struct walk *w, int64_t k, struct cg_rnn_call *c)
 
 static struct cg_dnn_range span(const struct walk *w, int64_t k)
 {
-	return span_of(w->net, w->call->T, w->call->B, w->call->B ? w->call->lengths : NULL, k, w->range_lengths);
+	return span_of(w->net, w->call->T, w->call->B, w->call->B ? w->call->lengths : NULL, k, w->scratch);
 }
 
 static int sizes_of(const struct walk *w, int64_t k, struct cg_net_sizes *sizes)
@@ -268,7 +268,7 @@ static int run_span(struct walk *w, int64_t k)
 /* The work of a span is followed by what is handed on in turns; the reserves of all by what is kept. */
 static int place_states(struct walk *w, struct cg_mem work)
 {
-	struct cg_work taken = { .mem = work };
+	struct cg_work carved = { .mem = work };
 	size_t bytes = 0;
 
 	for (int64_t k = 0; k < w->n; k++) {
@@ -278,9 +278,9 @@ static int place_states(struct walk *w, struct cg_mem work)
 		bytes = most(bytes, w->pass == CG_FORWARD ? one.forward : one.backward);
 		w->kept += one.reserve;
 	}
-	w->work = take_bytes(&taken, bytes);
+	w->work = carve_bytes(&carved, bytes);
 	for (int k = 0; k < TURNS; k++)
-		w->turns[k] = take_states(w->net, w->call->B, &taken);
+		w->turns[k] = carve_states(w->net, w->call->B, &carved);
 	w->reserve = w->pass == CG_FORWARD ? 0 : w->kept;
 	return CG_OK;
 }
@@ -291,7 +291,7 @@ static int clear_kept(struct walk *w)
 	struct cg_work one = { .used = 0 };
 	struct cg_mem all;
 
-	take_states(w->net, w->call->B, &one);
+	carve_states(w->net, w->call->B, &one);
 	all = cg_part(w->call->reserve, w->kept, (size_t)(w->n - 1) * one.used);
 	CU_TRY(w->queue->device, MemsetD8Async, cg_cu_address(all), 0, all.bytes, w->queue->stream);
 	return CG_OK;
@@ -315,9 +315,9 @@ static int run(struct cg_queue *queue, struct cg_net *net, int pass, const struc
 
 	if (w.n == 1)
 		return cg_dnn_range_run(queue, net, pass, &all, call, work);
-	CG_TRY(open_lengths(call->T, call->B, call->lengths, &w.range_lengths));
+	CG_TRY(open_lengths(call->T, call->B, call->lengths, &w.scratch));
 	code = run_spans(&w, work);
-	cg_memory(w.range_lengths, 0);
+	cg_memory(w.scratch, 0);
 	return code;
 }
 

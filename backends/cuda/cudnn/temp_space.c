@@ -24,7 +24,7 @@ static size_t weight_bytes(const struct cg_net *net, const struct cg_dnn_shape *
 	return bytes;
 }
 
-static struct cg_mem take(struct cg_work *work, int64_t rows, int64_t columns, size_t bytes)
+static struct cg_mem carve(struct cg_work *work, int64_t rows, int64_t columns, size_t bytes)
 {
 	struct cg_mem mem = cg_work_alloc(work, rows, columns, bytes);
 
@@ -34,21 +34,21 @@ static struct cg_mem take(struct cg_work *work, int64_t rows, int64_t columns, s
 	return mem;
 }
 
-static struct cg_mem take_bytes(struct cg_work *work, size_t bytes)
+static struct cg_mem carve_bytes(struct cg_work *work, size_t bytes)
 {
-	return bytes ? take(work, 1, 1, bytes) : none;
+	return bytes ? carve(work, 1, 1, bytes) : none;
 }
 
-static void take_states(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, struct cg_mem *h,
+static void carve_states(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, struct cg_mem *h,
                         struct cg_mem *c)
 {
 	size_t bytes = cg_dtype_bytes(net->rnn->dtype);
 
 	if (!s->moves && !s->algorithm)
 		return;
-	*h = take(work, cg_dnn_states(net->rnn) * s->live, net->rnn->H, bytes);
+	*h = carve(work, cg_dnn_states(net->rnn) * s->live, net->rnn->H, bytes);
 	if (net->cell == CUDNN_LSTM)
-		*c = take(work, cg_dnn_states(net->rnn) * s->live, net->rnn->U, bytes);
+		*c = carve(work, cg_dnn_states(net->rnn) * s->live, net->rnn->U, bytes);
 }
 
 void cg_dnn_carve_workspace(const struct cg_net *net, const struct cg_dnn_shape *s, int pass, struct cg_work *work, struct cg_dnn_workspace *r)
@@ -58,26 +58,26 @@ void cg_dnn_carve_workspace(const struct cg_net *net, const struct cg_dnn_shape 
 	size_t bytes = cg_dtype_bytes(rnn->dtype);
 
 	memset(r, 0, sizeof *r);
-	r->vendor = take_bytes(work, s->work);
-	r->weights = take_bytes(work, weight_bytes(net, s));
+	r->vendor = carve_bytes(work, s->work);
+	r->weights = carve_bytes(work, weight_bytes(net, s));
 	if (s->compact || s->algorithm)
-		r->x = take(work, rows, rnn->I, bytes);
+		r->x = carve(work, rows, rnn->I, bytes);
 	if (net->n_segments > 1)
-		r->masked = take(work, rows, across, bytes);
-	take_states(net, s, work, &r->hx, &r->cx);
-	r->reserve = take_bytes(work, most(s->reserve[0], s->reserve[1]));
+		r->masked = carve(work, rows, across, bytes);
+	carve_states(net, s, work, &r->hx, &r->cx);
+	r->reserve = carve_bytes(work, most(s->reserve[0], s->reserve[1]));
 	if (s->algorithm || (pass == CG_FORWARD && !rnn->training))
-		r->y = take(work, rows, across, bytes);
+		r->y = carve(work, rows, across, bytes);
 	if (pass == CG_FORWARD) {
-		take_states(net, s, work, &r->hy, &r->cy);
+		carve_states(net, s, work, &r->hy, &r->cy);
 		return;
 	}
 	for (int n = 0; n < 1 + (net->n_segments > 1); n++)
-		r->dweights[n] = take_bytes(work, weight_bytes(net, s));
-	r->dy = take(work, rows, across, bytes);
-	r->dx = take(work, rows, widest, bytes);
-	take_states(net, s, work, &r->dhy, &r->dcy);
-	take_states(net, s, work, &r->dhx, &r->dcx);
+		r->dweights[n] = carve_bytes(work, weight_bytes(net, s));
+	r->dy = carve(work, rows, across, bytes);
+	r->dx = carve(work, rows, widest, bytes);
+	carve_states(net, s, work, &r->dhy, &r->dcy);
+	carve_states(net, s, work, &r->dhx, &r->dcx);
 }
 
 /* Memory that begins at any multiple of 8 has room for what begins at one of CG_DNN_ALIGN. */
@@ -93,10 +93,10 @@ static size_t work_bytes(const struct cg_net *net, const struct cg_dnn_shape *s,
 void cg_dnn_carve_reserve(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, int segment, struct cg_mem *y,
                          struct cg_mem *reserve)
 {
-	take_bytes(work, CG_RESERVE_HEADER);
+	carve_bytes(work, CG_RESERVE_HEADER);
 	for (int n = 0; n <= segment; n++) {
-		*y = take(work, cg_dnn_rows(s), cg_dnn_wide(net->rnn), cg_dtype_bytes(net->rnn->dtype));
-		*reserve = take_bytes(work, s->reserve[n > 0]);
+		*y = carve(work, cg_dnn_rows(s), cg_dnn_wide(net->rnn), cg_dtype_bytes(net->rnn->dtype));
+		*reserve = carve_bytes(work, s->reserve[n > 0]);
 	}
 }
 

@@ -61,7 +61,7 @@ static int everything(int dtype)
 }
 
 /* Pieces of the host's memory that the library holds. */
-static size_t held(void)
+static size_t live_objects(void)
 {
 	const char *said;
 	size_t pieces = 0;
@@ -89,7 +89,7 @@ static void fail_each(int dtype)
 	assert_int_equal(everything(dtype), CG_OK);
 	assert_int_equal(balance, 0);
 	calls = made;
-	before = held();
+	before = live_objects();
 	assert_true(calls > 60);
 	for (long k = 1; k <= calls; k++) {
 		char said[256] = "";
@@ -101,9 +101,9 @@ static void fail_each(int dtype)
 		assert_non_null(failed_call);
 		if (code)
 			snprintf(said, sizeof said, "%.255s", cg_message());
-		if (balance || held() != before)
+		if (balance || live_objects() != before)
 			fail_msg("call %ld of %ld, %s: left %ld behind, and %zu pieces of the host's memory", k, calls, failed_call,
-			         balance, held() - before);
+			         balance, live_objects() - before);
 		if (!code && may_fail(failed_call)) {
 			mended++;
 			continue;
@@ -142,7 +142,7 @@ static unsigned illegal(struct CUfunc_st *function, unsigned x, unsigned y, unsi
 
 static void test_lost(void **state)
 {
-	static const char words[] = "the context was lost by: cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): ";
+	static const char text[] = "the context was lost by: cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): ";
 	struct cg_lstm_block l;
 	struct cg_stream *stream;
 	struct cg_mem mem;
@@ -159,20 +159,20 @@ static void test_lost(void **state)
 	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_DRIVER, "cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): ");
 	assert_null(strstr(cg_message(), "was lost"));
 	forget();
-	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_DRIVER, words);
-	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_DRIVER, words);
-	expect_refused(cg_put(t.stream, l.h, &byte, 1), CG_DRIVER, words);
-	expect_refused(cg_get(t.stream, &byte, l.h, 1), CG_DRIVER, words);
-	expect_refused(cg_stream_sync(t.stream), CG_DRIVER, words);
-	expect_refused(cg_alloc(t.context, 64, &mem), CG_DRIVER, words);
-	expect_refused(cg_stream_open(t.context, NULL, &stream), CG_DRIVER, words);
+	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_DRIVER, text);
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_DRIVER, text);
+	expect_refused(cg_put(t.stream, l.h, &byte, 1), CG_DRIVER, text);
+	expect_refused(cg_get(t.stream, &byte, l.h, 1), CG_DRIVER, text);
+	expect_refused(cg_stream_sync(t.stream), CG_DRIVER, text);
+	expect_refused(cg_alloc(t.context, 64, &mem), CG_DRIVER, text);
+	expect_refused(cg_stream_open(t.context, NULL, &stream), CG_DRIVER, text);
 	assert_int_equal(made, 0);
-	drop_tensors(&t);
+	free_tensors(&t);
 
 	assert_true(open_tensors(&t));           /* this driver has lost nothing */
 	l = lstm(&t, 0);
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- memory ---- */
@@ -211,7 +211,7 @@ static void test_no_memory(void **state)
 	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY (2): ");
 	forget();
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- more rows than a grid has ---- */
@@ -273,7 +273,7 @@ static void test_grids(void **state)
 			if (sizes[a] <= ((int64_t)1 << 47) / sizes[b])
 				launch(&t, sizes[a], sizes[b]);
 	forget();
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 int main(void)

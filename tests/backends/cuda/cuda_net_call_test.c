@@ -32,7 +32,7 @@ static int has_cudnn(struct tensors *t)
 		return 0;
 	if (dnn.Create)
 		return 1;
-	drop_tensors(t);
+	free_tensors(t);
 	skip();
 	return 0;
 }
@@ -168,7 +168,7 @@ static void test_steps(void **state)
 			return;
 		for (size_t k = 0; k < sizeof steps / sizeof *steps; k++)
 			count(&steps[k], permuted, &t);
-		drop_tensors(&t);
+		free_tensors(&t);
 	}
 }
 
@@ -193,12 +193,12 @@ static void expect_captured(struct net *n)
 	forget();
 }
 
-static void expect_uncaptured(struct net *n, const char *words)
+static void expect_uncaptured(struct net *n, const char *text)
 {
 	forget();
 	cg_cu.StreamIsCapturing = capturing;
-	expect_refused(net_forward(n), CG_UNSUPPORTED, words);
-	expect_refused(net_backward(n), CG_UNSUPPORTED, words);
+	expect_refused(net_forward(n), CG_UNSUPPORTED, text);
+	expect_refused(net_backward(n), CG_UNSUPPORTED, text);
 	assert_int_equal(walks(&seen) + ours(&seen) + waits(&seen), 0);
 	forget();
 }
@@ -236,12 +236,12 @@ static void test_captured(void **state)
 	n.call.lengths = uneven;                   /* as long as there are few of them */
 	expect_captured(&n);
 	net_close(&n);
-	drop_tensors(&t);
+	free_tensors(&t);
 	driver.CtxPushCurrent_v2(native);
 	driver.StreamDestroy_v2(stream);
 	driver.CtxPopCurrent_v2(&popped);
 	driver.DevicePrimaryCtxRelease_v2(0);
-	drop_tensors(&first);
+	free_tensors(&first);
 	unsetenv("CELLGRAD_FAKE_CUDNN_LAYOUT");
 }
 
@@ -291,7 +291,7 @@ static void test_reserve(void **state)
 		net_close(&n);
 	}
 	unsetenv("CELLGRAD_FAKE_CUDNN_DESTROY");
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* All that calls write, but for the reserve, as numbers. */
@@ -356,7 +356,7 @@ static void test_reserve_moved(void **state)
 		cg_free(t.context, &whole[1]);
 		net_close(&n);
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- memory at any address ---- */
@@ -482,7 +482,7 @@ static void test_placed(void **state)
 		if (got != right && placed[k].algorithm != CUDNN_RNN_ALGO_STANDARD && promises_bits("cudnn"))
 			fail_msg("%s: other bits from addresses that are multiples of %zu", placed[k].name, placed[k].offset);
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 	unsetenv("CELLGRAD_FAKE_MULTIPROCESSORS");
 	unsetenv("CELLGRAD_FAKE_ARCH");
 	unsetenv("CELLGRAD_FAKE_CUDNN_LAYOUT");
@@ -532,7 +532,7 @@ static void test_repeats(void **state)
 	if (kept)
 		setenv("CUBLAS_WORKSPACE_CONFIG", kept, 1);
 	free(kept);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 static void test_reserve_of_another_route(void **state)
@@ -564,7 +564,7 @@ static void test_reserve_of_another_route(void **state)
 	assert_int_equal(net_backward(&n), CG_OK);
 	cg_rnn_close(composed);
 	net_close(&n);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- masks ---- */
@@ -609,7 +609,7 @@ static void test_masks(void **state)
 	assert_int_equal(walks(&seen), 6);
 	assert_int_equal(seen.cudnnSetDropoutDescriptor, 0);
 	net_close(&n);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- persistent algorithms ---- */
@@ -665,7 +665,7 @@ static void test_persistent(void **state)
 	expect_refused(net_forward(&n), CG_UNSUPPORTED, "cuda: cudnnRNNForward: CUDNN_STATUS_NOT_SUPPORTED");
 	forget();
 	net_close(&n);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- closed in any order ---- */
@@ -702,7 +702,7 @@ static void test_closed(void **state)
 		cg_stream_close(stream);
 		net_close(&n);
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 int main(void)

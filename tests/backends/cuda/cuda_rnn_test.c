@@ -98,7 +98,7 @@ static void test_steps(void **state)
 				         few[pass].cuLaunchKernel - launched, once[k][pass]);
 		}
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- a stream that is captured ---- */
@@ -132,7 +132,7 @@ static void close_native(struct native *native, struct tensors *t)
 {
 	struct CUctx_st *popped;
 
-	drop_tensors(t);
+	free_tensors(t);
 	driver.CtxPushCurrent_v2(native->context);
 	driver.StreamSynchronize(native->stream);
 	driver.StreamDestroy_v2(native->stream);
@@ -155,12 +155,12 @@ static void expect_captured(struct net *n)
 	forget();
 }
 
-static void expect_uncaptured(struct net *n, const char *words)
+static void expect_uncaptured(struct net *n, const char *text)
 {
 	forget();
 	cg_cu.StreamIsCapturing = capturing;
 	for (int pass = 0; pass < 2; pass++)
-		expect_refused(passes[pass](n), CG_UNSUPPORTED, words);
+		expect_refused(passes[pass](n), CG_UNSUPPORTED, text);
 	assert_int_equal(seen.cuLaunchKernel + products(&seen) + seen.cuMemsetD8Async + others(&seen), 0);
 	forget();
 }

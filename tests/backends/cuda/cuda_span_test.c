@@ -31,7 +31,7 @@ static int has_cudnn(struct tensors *t)
 		return 0;
 	if (dnn.Create)
 		return 1;
-	drop_tensors(t);
+	free_tensors(t);
 	skip();
 	return 0;
 }
@@ -182,8 +182,8 @@ static void test_parts(void **state)
 		net_close(&got);
 		net_close(&right);
 	}
-	drop_tensors(&u);
-	drop_tensors(&t);
+	free_tensors(&u);
+	free_tensors(&t);
 }
 
 /* ---- both directions ---- */
@@ -238,8 +238,8 @@ static void test_both_directions(void **state)
 	expect_same(&trial, &got, &right);
 	net_close(&got);
 	net_close(&right);
-	drop_tensors(&u);
-	drop_tensors(&t);
+	free_tensors(&u);
+	free_tensors(&t);
 }
 
 int main(void)

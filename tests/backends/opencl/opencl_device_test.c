@@ -201,7 +201,7 @@ static void test_queues(void **state)
 /* ---- other arithmetic ---- */
 
 /* What the probe computes, computed in another way; and the words for it. */
-static const struct lie { const char *of, *is, *words; } lies[] = {
+static const struct lie { const char *of, *is, *text; } lies[] = {
 	{ "fma(x[k], x[k + 1], x[k + 2])", "x[k] * x[k + 1] + x[k + 2]", "fma rounds twice" },
 	{ "fma(x[k], x[k + 1], x[k + 2])", "(x[k + 2] == 0 ? x[k] * x[k + 1] : fma(x[k], x[k + 1], x[k + 2]))", "zeros lose their signs" },
 	{ "x[k] * x[k + 1] + x[k + 2]", "fma(x[k], x[k + 1], x[k + 2])", "sums of products are fused unasked" },
@@ -230,15 +230,15 @@ static int32_t keep_subnormals(struct _cl_program *program, uint32_t n, struct _
 	return driver.BuildProgram(program, n, ids, "-cl-std=CL1.2", notify, user);
 }
 
-static void expect_described(const char *words)
+static void expect_described(const char *text)
 {
 	struct cg_context *context;
 	const char *about;
 
 	assert_int_equal(cg_open("opencl", &context), CG_OK);
 	about = cg_describe(context);
-	if (!strstr(about, words) || !strstr(about, "within the bound, not the same bits"))
-		fail_msg("expected '%s' in '%s'", words, about);
+	if (!strstr(about, text) || !strstr(about, "within the bound, not the same bits"))
+		fail_msg("expected '%s' in '%s'", text, about);
 	cg_close(context);
 }
 
@@ -250,7 +250,7 @@ static void test_otherwise(void **state)
 	cg_cl.CreateProgramWithSource = tell;
 	for (told = lies; told < lies + sizeof lies / sizeof *lies; told++) {
 		tellings = 0;
-		expect_described(told->words);
+		expect_described(told->text);
 		assert_true(tellings > 0);
 	}
 	cg_cl.CreateProgramWithSource = driver.CreateProgramWithSource;

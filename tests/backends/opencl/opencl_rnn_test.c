@@ -67,7 +67,7 @@ static void test_steps(void **state)
 				         pseudo_layers, kernels, others);
 		}
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* A call of other lengths waits for the index of the last one to be there, and sends its own; the same lengths do neither. */
@@ -102,7 +102,7 @@ static void test_index(void **state)
 	expect_index(&n, others, 1, 1, 0);
 	expect_index(&n, others, 0, 0, 0);
 	net_close(&n);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 static void test_trials(void **state)
