@@ -86,11 +86,11 @@ fakes_list = -DCG_BACKEND_LIST='"tests/fake/list.h"'
 %C%_library_late_test_SOURCES = %D%/library/late_test.c $(fakes) $(net_trials) $(net)
 %C%_library_late_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list)
 # The cache on a disk that is watched.
-kept = %D%/help/kept.h %D%/help/kept.c %D%/fake/faulty_disk.h %D%/fake/faulty_disk.c
-%C%_cache_cache_test_SOURCES = %D%/cache/cache_test.c $(kept)
-%C%_cache_cache_directory_test_SOURCES = %D%/cache/cache_directory_test.c $(kept)
-%C%_cache_cache_fault_test_SOURCES = %D%/cache/cache_fault_test.c $(kept)
-%C%_cache_cache_bound_test_SOURCES = %D%/cache/cache_bound_test.c $(kept)
+cache_disk = %D%/help/cache_disk.h %D%/help/cache_disk.c %D%/fake/faulty_disk.h %D%/fake/faulty_disk.c
+%C%_cache_cache_test_SOURCES = %D%/cache/cache_test.c $(cache_disk)
+%C%_cache_cache_directory_test_SOURCES = %D%/cache/cache_directory_test.c $(cache_disk)
+%C%_cache_cache_fault_test_SOURCES = %D%/cache/cache_fault_test.c $(cache_disk)
+%C%_cache_cache_bound_test_SOURCES = %D%/cache/cache_bound_test.c $(cache_disk)
 %C%_op_op_test_SOURCES = %D%/op/op_test.c %D%/help/args.h %D%/help/args.c
 %C%_op_check_test_SOURCES = %D%/op/check_test.c %D%/help/args.h %D%/help/args.c
 %C%_gen_kernels_run_SOURCES = %D%/gen/kernels_run.c verify/kernel_trial.h verify/kernel_trial.c $(trials)
@@ -100,9 +100,9 @@ tensors = %D%/help/tensors.h %D%/help/tensors.c
 opencl_watch = %D%/backends/opencl/opencl_watch.h %D%/backends/opencl/opencl_watch.c $(tensors)
 %C%_backends_opencl_opencl_test_SOURCES = %D%/backends/opencl/opencl_test.c $(opencl_watch) $(counted)
 net_trials = %D%/help/net_trials.h %D%/help/net_trials.c $(counted)
-walks = %D%/help/walks.h %D%/help/walks.c $(net)
+step_cases = %D%/help/step_cases.h %D%/help/step_cases.c $(net)
 %C%_rnn_rnn_streams_test_SOURCES = %D%/rnn/rnn_streams_test.c $(net_trials) $(net)
-%C%_backends_opencl_opencl_rnn_test_SOURCES = %D%/backends/opencl/opencl_rnn_test.c $(opencl_watch) $(walks) $(net_trials)
+%C%_backends_opencl_opencl_rnn_test_SOURCES = %D%/backends/opencl/opencl_rnn_test.c $(opencl_watch) $(step_cases) $(net_trials)
 cuda_watch = %D%/backends/cuda/cuda_watch.h %D%/backends/cuda/cuda_watch.c $(tensors)
 %C%_backends_cuda_cuda_test_SOURCES = %D%/backends/cuda/cuda_test.c $(cuda_watch) $(counted)
 %C%_backends_cuda_cuda_fault_test_SOURCES = %D%/backends/cuda/cuda_fault_test.c $(cuda_watch) $(counted)
@@ -121,17 +121,17 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 %C%_block_block_sequence_test_SOURCES = %D%/block/block_sequence_test.c $(numbers) $(counted)
 %C%_backends_cuda_sequence_test_SOURCES = %D%/block/block_sequence_test.c $(numbers) $(counted)
 %C%_backends_gather_scatter_test_SOURCES = %D%/backends/gather_scatter_test.c $(rows_trial) $(counted)
-%C%_backends_cuda_cuda_rnn_test_SOURCES = %D%/backends/cuda/cuda_rnn_test.c $(cuda_watch) $(walks) $(net_trials)
+%C%_backends_cuda_cuda_rnn_test_SOURCES = %D%/backends/cuda/cuda_rnn_test.c $(cuda_watch) $(step_cases) $(net_trials)
 %C%_backends_cuda_cuda_net_test_SOURCES = %D%/backends/cuda/cuda_net_test.c $(cuda_watch) $(counted)
 %C%_backends_cuda_cuda_net_call_test_SOURCES = %D%/backends/cuda/cuda_net_call_test.c verify/promise.h $(cuda_watch) $(net) $(counted)
-%C%_backends_cuda_cuda_span_test_SOURCES = %D%/backends/cuda/cuda_span_test.c $(cuda_watch) $(net) $(counted)
+%C%_backends_cuda_cuda_range_test_SOURCES = %D%/backends/cuda/cuda_range_test.c $(cuda_watch) $(net) $(counted)
 %C%_backends_cuda_cuda_moves_test_SOURCES = %D%/backends/cuda/cuda_moves_test.c $(cuda_watch) $(numbers) $(sequence) $(counted)
 %C%_backends_cuda_cuda_rows_test_SOURCES = %D%/backends/cuda/cuda_rows_test.c $(cuda_watch) $(rows_trial) $(counted)
 %C%_backends_cuda_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c verify/numbers.h verify/numbers.c $(reference)
 %C%_sequence_sequence_SOURCES = \
 	%D%/sequence/sequence.c %D%/sequence/suite.h %D%/sequence/guarded_network.h %D%/sequence/guarded_network.c %D%/sequence/answers.c \
-	%D%/sequence/random.c %D%/sequence/pieces.c %D%/sequence/equivalent.c %D%/sequence/repeat.c \
+	%D%/sequence/random.c %D%/sequence/chunks.c %D%/sequence/equivalent.c %D%/sequence/repeat.c \
 	%D%/sequence/known.c %D%/sequence/block_cell.c %D%/sequence/slopes.h %D%/sequence/slopes.c %D%/sequence/modes.c \
 	%D%/sequence/cells.c %D%/sequence/drawn.c %D%/sequence/tape.h %D%/sequence/tape.c %D%/sequence/training.c \
 	verify/area.h verify/area.c verify/promise.h $(device) $(sequence) $(numbers) $(counted)

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "runtime/core/core.h"
-#include "tests/help/kept.h"
+#include "tests/help/cache_disk.h"
 
 enum { ONE = 1000 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "tests/help/kept.h"
+#include "tests/help/cache_disk.h"
 
 static void expect_none(const char *why)
 {

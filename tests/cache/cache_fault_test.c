@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "runtime/core/core.h"
-#include "tests/help/kept.h"
+#include "tests/help/cache_disk.h"
 
 enum { BYTES = 3000, OTHERS = 3, MOST = 10000 };         /* bytes of one, and of all: three */
 

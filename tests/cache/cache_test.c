@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "runtime/core/core.h"
-#include "tests/help/kept.h"
+#include "tests/help/cache_disk.h"
 
 static void test_kept(void **state)
 {

@@ -107,7 +107,7 @@ size_t fake_reserve_bytes(const struct model *, int64_t T, int64_t B);
 /* For fake_enqueue(). */
 int fake_net_forward(void *net), fake_net_data(void *net), fake_net_weights(void *net);
 
-/* ---- cudnn_kept.c: what a forward keeps for the gradient ---- */
+/* ---- cudnn_reserve.c: what a forward keeps for the gradient ---- */
 
 /* One direction of one layer.  Rows are t * B + b, whatever the layout. */
 struct pseudo {

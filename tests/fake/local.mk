@@ -8,7 +8,7 @@ fake_cublas = %D%/misuse_report.c %D%/number.c %D%/blas_product.c %D%/cublas.c
 fake_cublaslt = %D%/misuse_report.c %D%/number.c %D%/blas_product.c %D%/cublaslt.c
 fake_cudnn = \
 	%D%/misuse_report.c %D%/number.c %D%/cudnn.c %D%/cudnn_descriptor.c %D%/cudnn_call.c %D%/cudnn_net.c %D%/cudnn_forward.c \
-	%D%/cudnn_back.c %D%/cudnn_kept.c %D%/cudnn_cell.c
+	%D%/cudnn_back.c %D%/cudnn_reserve.c %D%/cudnn_cell.c
 fake_sources = $(fake_cuda) $(fake_nvrtc) $(fake_cublas) $(fake_cublaslt) $(fake_cudnn) $(fake_headers)
 fake_headers = \
 	%D%/misuse_report.h %D%/cuda.h %D%/number.h %D%/blas.h %D%/cudnn.h %D%/cudnn_net.h %D%/nvrtc.h %D%/image.h %D%/kernel_calls.h
@@ -62,12 +62,12 @@ if CUDA
 fake_programs += \
 	tests/backends/cuda/cuda_test tests/backends/cuda/cuda_fault_test tests/backends/cuda/cuda_gemm_test tests/backends/cuda/cuda_rows_test \
 	tests/backends/cuda/cuda_moves_test tests/backends/cuda/cuda_cache_test tests/backends/cuda/cuda_rnn_test tests/backends/cuda_sequence_test \
-	tests/backends/cuda/cuda_net_test tests/backends/cuda/cuda_net_call_test tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_span_test
+	tests/backends/cuda/cuda_net_test tests/backends/cuda/cuda_net_call_test tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_range_test
 fake_tests += \
 	tests/backends/cuda/cuda_test.fake tests/backends/cuda/cuda_fault_test.fake tests/backends/cuda/cuda_gemm_test.fake \
 	tests/backends/cuda/cuda_rows_test.fake tests/backends/cuda/cuda_moves_test.fake tests/backends/cuda/cuda_cache_test.fake \
 	tests/backends/cuda/cuda_rnn_test.fake tests/backends/cuda_sequence_test.fake \
-	tests/backends/cuda/cuda_net_test.fake tests/backends/cuda/cuda_net_call_test.fake tests/backends/cuda/cuda_forms_test.fake tests/backends/cuda/cuda_span_test.fake
+	tests/backends/cuda/cuda_net_test.fake tests/backends/cuda/cuda_net_call_test.fake tests/backends/cuda/cuda_forms_test.fake tests/backends/cuda/cuda_range_test.fake
 endif
 stand_in = %D%/stand_in.h %D%/stand_in.c
 %C%_stand_in_test_SOURCES = %D%/stand_in_test.c $(stand_in)

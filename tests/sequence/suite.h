@@ -14,7 +14,7 @@ void test_vectors(void **);
 void test_sizes(void **);
 void test_golden_sums(void **);
 void test_golden_cells(void **);
-/* pieces.c: a whole and its pieces. */
+/* chunks.c: a whole and its pieces. */
 void test_step_by_step(void **);
 void test_pieces(void **);
 void test_batch_split(void **);

@@ -1,7 +1,7 @@
 /*
  * What the files of the cuDNN route share.  net_route.c says which networks cuDNN computes and opens them, descriptor.c describes them
  * to cuDNN, queue.c keeps the state of a network on a queue, weight_space.c finds where cuDNN has the parameters, rnn_data.c makes what
- * depends on the sizes of a call, temp_space.c cuts up workspace and reserve, forward_backward.c runs calls, and span.c runs those of
+ * depends on the sizes of a call, temp_space.c cuts up workspace and reserve, forward_backward.c runs calls, and range.c runs those of
  * more steps than cuDNN takes at once.
  */
 #ifndef CG_CUDA_CUDNN_H
@@ -182,7 +182,7 @@ int  cg_dnn_range_needs(struct cg_net *, const struct cg_dnn_range *, struct cg_
 int cg_dnn_range_run(struct cg_queue *, struct cg_net *, int pass, const struct cg_dnn_range *, const struct cg_rnn_call *,
                     struct cg_mem work);
 
-/* ---- span.c ---- */
+/* ---- range.c ---- */
 
 enum { CG_DNN_STEPS = 65535 };                   /* that a data descriptor takes: of more cuDNN 9.26 says that they are not supported */
 

@@ -12,7 +12,7 @@
 #include "tests/help/counted.h"
 #include "tests/backends/cuda/cuda_watch.h"
 #include "tests/help/net_trials.h"
-#include "tests/help/walks.h"
+#include "tests/help/step_cases.h"
 
 static int set_up(void **state)
 {

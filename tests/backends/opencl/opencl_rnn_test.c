@@ -11,7 +11,7 @@
 #include "tests/help/counted.h"
 #include "tests/help/net_trials.h"
 #include "tests/backends/opencl/opencl_watch.h"
-#include "tests/help/walks.h"
+#include "tests/help/step_cases.h"
 
 static int set_up(void **state)
 {

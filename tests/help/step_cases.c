@@ -1,5 +1,5 @@
 /* The walks: one product and one point kernel for each stage of a cell, and one more product for a projection. */
-#include "tests/help/walks.h"
+#include "tests/help/step_cases.h"
 
 const struct walk walks[WALKS] = {
 	/* name                       cell        options     dtype   two ragged P  products  points */

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "runtime/core/core.h"
-#include "tests/help/kept.h"
+#include "tests/help/cache_disk.h"
 
 int kept_set_up(void **state)
 {
