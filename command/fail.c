@@ -19,7 +19,7 @@ void command_words(int argc, const char *const *argv)
 }
 
 /* kind: "error" or "warning". */
-static void say(const char *kind, const char *command, const char *text)
+static void print_failure(const char *kind, const char *command, const char *text)
 {
 	if (as_json) {
 		fprintf(stderr, "{\"%s\":", kind);
@@ -36,7 +36,7 @@ static void say(const char *kind, const char *command, const char *text)
 
 int command_failed(const char *command, int code, int working)
 {
-	say("error", command, cg_message());
+	print_failure("error", command, cg_message());
 	return working || code == CG_DRIVER || code == CG_NO_MEMORY ? EXIT_WORK : EXIT_REFUSED;
 }
 
@@ -48,7 +48,7 @@ void command_warned(const char *command, const char *format, ...)
 	va_start(list, format);
 	vsnprintf(text, sizeof text, format, list);
 	va_end(list);
-	say("warning", command, text);
+	print_failure("warning", command, text);
 }
 
 /* Letters of what a message of the library's begins with, its call's name or its argument's, before its words. */

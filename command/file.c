@@ -447,14 +447,14 @@ int file_is_cell(const char *word)
 	return strchr(word, '/') || (length > 5 && !strcmp(word + length - 5, ".cell"));
 }
 
-int file_cell(const char *word, int said, const struct cg_cell **cell, struct cg_cell **parsed)
+int file_cell(const char *word, int given, const struct cg_cell **cell, struct cg_cell **parsed)
 {
 	char *source;
 	int code;
 
 	*parsed = NULL;
 	if (file_is_cell(word)) {
-		CG_TRY(file_text(word, said, CG_TEXT_MAX, &source));
+		CG_TRY(file_text(word, given, CG_TEXT_MAX, &source));
 		code = cg_cell_parse(source, word, parsed);
 		cg_memory(source, 0);
 		*cell = *parsed;

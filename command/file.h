@@ -45,6 +45,6 @@ int file_is_cell(const char *word);
 /* The cell of a word: a built-in one's name, or a file's; then *parsed is the caller's to
  * close, else NULL.  said: by the user, who may name a pipe; a file's metadata may not. */
 struct cg_cell;
-int file_cell(const char *word, int said, const struct cg_cell **cell, struct cg_cell **parsed);
+int file_cell(const char *word, int given, const struct cg_cell **cell, struct cg_cell **parsed);
 
 #endif

@@ -200,7 +200,7 @@ static int is_protobuf(const unsigned char *bytes, size_t n)
 }
 
 /* Of a file that is no safetensors: what it is, if its first bytes tell; else the message stays what it was. */
-static int say_kind(const struct safetensors *s, const unsigned char *bytes, size_t n)
+static int report_kind(const struct safetensors *s, const unsigned char *bytes, size_t n)
 {
 	for (size_t k = 0; k < sizeof foreign / sizeof *foreign; k++) {
 		const struct foreign *f = &foreign[k];
@@ -254,7 +254,7 @@ static int frame(const struct safetensors *s, const unsigned char *bytes, size_t
 		             s->path, (unsigned long long)*length, n);
 	else if (!*length || bytes[8] != '{')
 		code = WRONG("%s: the header is no JSON object: this is no safetensors file", s->path);
-	return code ? say_kind(s, bytes, n) : CG_OK;
+	return code ? report_kind(s, bytes, n) : CG_OK;
 }
 
 static int parse(struct safetensors *s, const unsigned char *bytes, size_t n)

@@ -73,14 +73,14 @@ static int emit(char **word, struct cg_text *text)
 }
 
 /* A function of the one signature that the backend calls, for each kernel: bound arguments to parameters. */
-static void thunk(const struct cg_function *piece, struct cg_text *text)
+static void thunk(const struct cg_function *function, struct cg_text *text)
 {
 	cg_text_printf(text, "\nstatic void call_%s(int64_t rows, int64_t units, const struct cg_bound *a)\n{\n\t%s(rows, units",
-	               piece->key, piece->key);
-	for (int k = 2; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	               function->key, function->key);
+	for (int k = 2; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 
-		if (!cg_is_parameter(piece, a))
+		if (!cg_is_parameter(function, a))
 			continue;
 		switch (a->kind) {
 		case CG_KIND_TENSOR: cg_text_printf(text, ",\n\t\ta[%d].data, a[%d].stride", k, k); break;

@@ -40,7 +40,7 @@ static const char *own_name(const struct cg_cell *cell, int role, int index)
 	return cell->gates[index].name;
 }
 
-const char *cg_piece_name(struct cg_graph *graph, const struct cg_cell *cell, int role, int index, int order)
+const char *cg_function_argument_name(struct cg_graph *graph, const struct cg_cell *cell, int role, int index, int order)
 {
 	const char *own = own_name(cell, role, index), *bias = "", *end = role == CG_ROLE_OUTPUT ? "_out" : "";
 	size_t bytes = strlen(own) + 8;
@@ -68,7 +68,7 @@ static int is_carried(const struct cg_cell *cell, int role, int index, int order
 	return (role == CG_ROLE_PREV || role == CG_ROLE_STATE) && (order != CG_VALUE || !cell->prevs[index].output);
 }
 
-int cg_piece_type(const struct cg_pass_plan *plan, int role, int index, int order)
+int cg_function_type(const struct cg_pass_plan *plan, int role, int index, int order)
 {
 	/* The caller adds a product to what reaches h_prev, and only then rounds. */
 	if (role == CG_ROLE_PREV && plan->cell->prevs[index].output && (order == CG_D || order == CG_G))
@@ -78,12 +78,12 @@ int cg_piece_type(const struct cg_pass_plan *plan, int role, int index, int orde
 	return memory[role].type[order];
 }
 
-struct cg_argument cg_piece_argument(struct maker *m, int role, int index, int order, int node)
+struct cg_argument cg_function_argument(struct maker *m, int role, int index, int order, int node)
 {
 	struct cg_argument a = { "", role, index, order, memory[role].kind, 0, 0, node };
 
-	a.type = cg_piece_type(m->plan, role, index, order);
-	a.name = role < CG_ROLE_ROWS ? cg_piece_name(m->graph, m->plan->cell, role, index, order) : "";
+	a.type = cg_function_type(m->plan, role, index, order);
+	a.name = role < CG_ROLE_ROWS ? cg_function_argument_name(m->graph, m->plan->cell, role, index, order) : "";
 	return a;
 }
 
@@ -97,7 +97,7 @@ static int before(const struct cg_argument *a, const struct cg_argument *b)
 	return a->index < b->index;
 }
 
-int cg_piece_key(const struct cg_pass_plan *plan, char key[CG_KEY_MAX], int stage, const char *suffix)
+int cg_function_key(const struct cg_pass_plan *plan, char key[CG_KEY_MAX], int stage, const char *suffix)
 {
 	const struct cg_cell *cell = plan->cell;
 	int n = snprintf(key, CG_KEY_MAX, "cg_%s", cell->name);
@@ -122,11 +122,11 @@ static int is_loaded(struct maker *m, int node, struct cg_argument *a)
 	if (!c->name && n->code != CG_OP_LEAF)
 		return 0;
 	if (c->name) {
-		*a = cg_piece_argument(m, c->role, c->index, c->order, node);
+		*a = cg_function_argument(m, c->role, c->index, c->order, node);
 	} else {
 		const struct cg_leaf *l = &m->graph->leaves[n->a];
 
-		*a = cg_piece_argument(m, l->role, l->index, l->order, node);
+		*a = cg_function_argument(m, l->role, l->index, l->order, node);
 	}
 	return 1;
 }
@@ -139,7 +139,7 @@ static void append(struct cg_function *p, const struct cg_argument *list, int n)
 
 static void append_named(struct maker *m, struct cg_function *p, int role, const char *name, int is_out)
 {
-	struct cg_argument a = cg_piece_argument(m, role, 0, 0, 0);
+	struct cg_argument a = cg_function_argument(m, role, 0, 0, 0);
 
 	a.name = name;
 	a.out = is_out;
@@ -196,7 +196,7 @@ static void append_outs(struct maker *m, struct cg_function *p)
 	append(p, scalars, n);
 }
 
-void cg_piece_make(struct maker *m, int stage, int shape, const char *suffix)
+void cg_function_make(struct maker *m, int stage, int shape, const char *suffix)
 {
 	struct cg_pass_plan *plan = m->plan;
 	struct cg_graph *graph = m->graph;
@@ -211,7 +211,7 @@ void cg_piece_make(struct maker *m, int stage, int shape, const char *suffix)
 	*p = (struct cg_function){ .stage = stage, .shape = shape };
 	p->arguments = cg_arena_take(&plan->memory, most * sizeof *p->arguments);
 	p->schedule = cg_arena_take(&plan->memory, (size_t)graph->n * sizeof *p->schedule);
-	if (!p->arguments || !p->schedule || cg_piece_key(plan, p->key, stage, suffix)) {
+	if (!p->arguments || !p->schedule || cg_function_key(plan, p->key, stage, suffix)) {
 		m->failed = 1;
 		return;
 	}

@@ -116,14 +116,14 @@ static int converts(const struct cg_pass_plan *const *plans, int n, int out)
 {
 	for (int k = 0; k < n; k++)
 		for (int j = 0; j < plans[k]->n_functions; j++) {
-			const struct cg_function *piece = &plans[k]->functions[j];
+			const struct cg_function *function = &plans[k]->functions[j];
 
 			/* A sum adds to what its outputs hold. */
-			for (int i = 0; i < piece->n_arguments && piece->shape != CG_FUNCTION_SUM_PART; i++)
-				if (converted(&piece->arguments[i]) && (piece->arguments[i].out == out || piece->shape == CG_FUNCTION_SUM))
+			for (int i = 0; i < function->n_arguments && function->shape != CG_FUNCTION_SUM_PART; i++)
+				if (converted(&function->arguments[i]) && (function->arguments[i].out == out || function->shape == CG_FUNCTION_SUM))
 					return 1;
-			for (int i = 0; i < piece->n_arguments && piece->shape == CG_FUNCTION_SUM_PART && !out; i++)
-				if (converted(&piece->arguments[i]) && !piece->arguments[i].out)
+			for (int i = 0; i < function->n_arguments && function->shape == CG_FUNCTION_SUM_PART && !out; i++)
+				if (converted(&function->arguments[i]) && !function->arguments[i].out)
 					return 1;
 		}
 	return 0;

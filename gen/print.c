@@ -383,7 +383,7 @@ static void one(struct printer *p, struct cg_text *text)
 
 enum { HOLES = 19 };
 
-static int put_piece(struct printer *p, struct cg_text *text, const char *linkage)
+static int put_function(struct printer *p, struct cg_text *text, const char *linkage)
 {
 	static const char *const files[]    = { "point.in", "sum.in", "sum.in" };
 	static const char *const sections[] = { "point", "part", "sum" };
@@ -461,7 +461,7 @@ int cg_print_functions(const struct cg_pass_plan *plan, int lang, const char *li
 		/* Some sections of the prelude end with a blank line. */
 		if (text->length < 2 || memcmp(text->at + text->length - 2, "\n\n", 2))
 			cg_text_put(text, "\n");
-		if (cg_name_nodes(plan, p.function, &memory, &p.name) || put_piece(&p, text, linkage))
+		if (cg_name_nodes(plan, p.function, &memory, &p.name) || put_function(&p, text, linkage))
 			text->failed = 1;
 		cg_arena_free(&memory);
 	}

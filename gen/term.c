@@ -57,7 +57,7 @@ static const struct { const char *name, *is; } elsewhere[] = {
 	{ "cos",      "there is none of the angle's functions" },
 };
 
-static const char *said_elsewhere(const char *name)
+static const char *name_elsewhere(const char *name)
 {
 	for (size_t k = 0; k < sizeof elsewhere / sizeof *elsewhere; k++)
 		if (!strcmp(elsewhere[k].name, name))
@@ -67,7 +67,7 @@ static const char *said_elsewhere(const char *name)
 
 static int no_function(struct parser *p, const char *position, const char *name)
 {
-	const char *words[CG_OP_COUNT], *near, *is = said_elsewhere(name);
+	const char *words[CG_OP_COUNT], *near, *is = name_elsewhere(name);
 	char all[120];
 	int n = 0;
 

@@ -45,7 +45,7 @@ static int cublas_part(int part)
 	return get && !get((unsigned)part, &value) ? value : 0;
 }
 
-static void say_library(int library)
+static void print_library(int library)
 {
 	int major = 0, minor = 0;
 
@@ -61,13 +61,13 @@ static void say_library(int library)
 	printf(" at %s\n", cg_cuda_path(library));
 }
 
-static int say_one(const char *name)
+static int print_one(const char *name)
 {
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++)
 		if (!strcmp(names[k].name, name)) {
 			if (cg_cuda_load(CG_CUDA_DRIVER) || cg_cuda_load(names[k].library))
 				return fail(cg_message());
-			say_library(names[k].library);
+			print_library(names[k].library);
 			return 0;
 		}
 	return fail("expected NVRTC, CUBLAS or CUDNN");
@@ -81,7 +81,7 @@ static const struct { const char *what; unsigned attribute; } attributes[] = {
 	{ "cluster launch", 120 }, { "memory pools", 115 },
 };
 
-static int say_facts(void)
+static int print_facts(void)
 {
 	struct cg_context *context = NULL;
 
@@ -93,7 +93,7 @@ static int say_facts(void)
 		if (cg_cuda_load(names[k].library))
 			printf("%s\n", cg_message());
 		else
-			say_library(names[k].library);
+			print_library(names[k].library);
 	}
 	if (cg_open("cuda", &context))
 		return fail(cg_message());
@@ -176,17 +176,17 @@ static int alloc(struct probe *p, size_t bytes, struct cg_mem *mem)
 static int fill(struct probe *p, struct cg_mem mem, int dtype)
 {
 	static unsigned long long state = 1;
-	size_t piece = mem.bytes < 1 << 22 ? mem.bytes : 1 << 22;
-	void *noise = malloc(piece);
+	size_t chunk = mem.bytes < 1 << 22 ? mem.bytes : 1 << 22;
+	void *noise = malloc(chunk);
 	int code = noise ? CG_OK : CG_NO_MEMORY;
 
 	if (noise)
-		gpu_noise(noise, piece / cg_dtype_bytes(dtype), dtype, &state);
-	for (size_t done = 0; done < mem.bytes && !code; done += piece) {
+		gpu_noise(noise, chunk / cg_dtype_bytes(dtype), dtype, &state);
+	for (size_t done = 0; done < mem.bytes && !code; done += chunk) {
 		struct cg_mem part = mem;
 
 		part.offset += done;
-		part.bytes = mem.bytes - done < piece ? mem.bytes - done : piece;
+		part.bytes = mem.bytes - done < chunk ? mem.bytes - done : chunk;
 		code = cg_put(p->stream, part, noise, part.bytes);
 	}
 	free(noise);
@@ -337,7 +337,7 @@ static int first_call(const char *cell, int dtype, double *ms)
 	return code;
 }
 
-static int say_compile(void)
+static int print_compile(void)
 {
 	static const int dtypes[] = { CG_F32, CG_F16 };
 	double nvrtc = 0;
@@ -371,13 +371,13 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 
 	if (!strcmp(what, "library") && argc == 3)
-		return say_one(argv[2]);
+		return print_one(argv[2]);
 	if (!strcmp(what, "facts"))
-		return say_facts();
+		return print_facts();
 	if (!strcmp(what, "ceilings"))
 		return on_device(measure_ceilings);
 	if (!strcmp(what, "compile"))
-		return say_compile();
+		return print_compile();
 	if (!strcmp(what, "micro") && argc == 3)
 		return gpu_micro(argv[2]);
 	fprintf(stderr, "expected library NAME, facts, ceilings, compile or micro FILE\n");

@@ -28,7 +28,8 @@ static const struct { const char *cell; unsigned mode; int has_c; } cells[] = {
 static const struct size { int T, B, I, U, layers; } large[] = {
 	{ 100, 64, 512, 512, 1 }, { 50, 128, 1024, 1024, 2 }, { 200, 16, 256, 256, 1 }
 }, small[] = { { 4, 3, 5, 6, 1 }, { 3, 2, 4, 4, 2 } };
-static const struct size walks[] = { { 1024, 16, 768, 768, 1 }, { 100, 32, 512, 512, 1 } }, small_walks[] = { { 4, 3, 5, 6, 1 } };
+static const struct size step_sizes[] = { { 1024, 16, 768, 768, 1 }, { 100, 32, 512, 512, 1 } };
+static const struct size small_step_sizes[] = { { 4, 3, 5, 6, 1 } };
 static const struct size repeated = { 20, 32, 256, 256, 1 }, small_repeated = { 3, 2, 4, 4, 1 };
 static const char *const algorithms[] = { "standard", "persistent, static", "persistent, dynamic", "persistent, small" };
 
@@ -353,7 +354,7 @@ static int is_slow(const struct times *t, const struct allowed *a)
 	return a->percent >= 0 && more > bare * a->percent / 100 && more * 1000 > a->us;
 }
 
-static void say_row(const struct net *n, const char *setting, const struct times *t, int slow)
+static void print_row(const struct net *n, const char *setting, const struct times *t, int slow)
 {
 	double device = gpu_share(t->device_ratio, t->turns, 0.5);
 	char by_events[32] = "none";
@@ -386,7 +387,7 @@ static int measure_parity(struct net *n, const void *allowed, int *bad)
 		n->call.spend_reserve = n->call.accumulate = !plain;
 		CG_TRY(time_both(n, seconds_each(), &t));
 		slow = !plain && is_slow(&t, allowed);
-		say_row(n, settings[plain], &t, slow);
+		print_row(n, settings[plain], &t, slow);
 		*bad |= slow;
 	}
 	return CG_OK;
@@ -491,7 +492,7 @@ static int step_forward(struct net *n)
 }
 
 /* Medians of what a pass takes until its call returns, and until it is done. */
-static int time_walk(struct net *n, int (*step)(struct net *), double *host_ms, double *ms)
+static int time_steps(struct net *n, int (*step)(struct net *), double *host_ms, double *ms)
 {
 	static double host[TURNS_MAX], whole[TURNS_MAX];
 	double until = cg_milliseconds() + seconds_each() * 1000;
@@ -512,7 +513,7 @@ static int time_walk(struct net *n, int (*step)(struct net *), double *host_ms, 
 	return CG_OK;
 }
 
-static int measure_walk(struct net *n, const void *unused, int *bad)
+static int measure_steps(struct net *n, const void *unused, int *bad)
 {
 	static const struct { const char *name; int (*step)(struct net *); } passes[] = { { "forward", step_forward }, { "both", step_ours } };
 	double T = n->size.T;
@@ -525,7 +526,7 @@ static int measure_walk(struct net *n, const void *unused, int *bad)
 		double host_ms, ms;
 
 		CG_TRY(count_calls(n, passes[k].step));
-		CG_TRY(time_walk(n, passes[k].step, &host_ms, &ms));
+		CG_TRY(time_steps(n, passes[k].step, &host_ms, &ms));
 		printf("| %s | %s | %s | %d | %d | %d | %.4f | %.3f | %.3f | %.2f | %.2f |\n", cells[n->cell].cell, cg_dtype_name(n->config.dtype),
 		       passes[k].name, n->size.T, n->size.B, n->size.U, ms, ms * 1000 / T, host_ms * 1000 / T, launches / T, products / T);
 	}
@@ -547,7 +548,7 @@ static const struct what census = { "cudnn", "| network | dtype | T | B | U | le
 	"|---|---|---|---|---|---|---|---|---|", measure_census, &repeated, &small_repeated, 1, 1, 1 };
 static const struct what composed = { "composed",
 	"| network | dtype | passes | T | B | U | ms | us a step | us of the host a step | kernels of ours a step | products a step |",
-	"|---|---|---|---|---|---|---|---|---|---|---|", measure_walk, walks, small_walks, 2, 1, 0 };
+	"|---|---|---|---|---|---|---|---|---|---|---|", measure_steps, step_sizes, small_step_sizes, 2, 1, 0 };
 
 static void close_net(struct net *n)
 {

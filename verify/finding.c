@@ -7,7 +7,7 @@
 #include "runtime/cellgrad.h"
 #include "verify/finding.h"
 
-int finding_say(struct finding *f, int kind, const char *format, ...)
+int finding_format(struct finding *f, int kind, const char *format, ...)
 {
 	va_list list;
 

@@ -27,6 +27,6 @@ struct finding {
 };
 
 /* Sets the kind and the words; CG_OK, so that finding is one expression. */
-int finding_say(struct finding *, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int finding_format(struct finding *, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -273,11 +273,11 @@ static int compare(struct trial_state *r, const struct side *side, int k, int ki
 		const unsigned char *x = now + j * each, *y = r->first[k] + j * each;
 
 		if (j % stride >= (size_t)t->units && memcmp(x, start + j * each, each))
-			return finding_say(r->finding, FINDING_TOUCHED, "%s: %s: memory between its rows was written", side->name, a->name);
+			return finding_format(r->finding, FINDING_TOUCHED, "%s: %s: memory between its rows was written", side->name, a->name);
 		if (kind == FINDING_NONE || numbers_same(dtype, x, y))
 			continue;
 		if (!flushed(dtype, x, y))
-			return finding_say(r->finding, kind, "%s: %s[%zu, %zu]: %s: %.17g and %.17g", side->name, a->name, j / stride, j % stride,
+			return finding_format(r->finding, kind, "%s: %s[%zu, %zu]: %s: %.17g and %.17g", side->name, a->name, j / stride, j % stride,
 			             kind == FINDING_REPEAT ? "other bits the second time" : "other bits", numbers_decode(dtype, y),
 			             numbers_decode(dtype, x));
 		r->finding->flushed++;
@@ -294,7 +294,7 @@ static int look(struct trial_state *r, const struct side *side, int kind)
 		int given = !(r->trial->absent >> k & 1);
 
 		if (area_touched(&r->areas[k], !a->out || !given))
-			return finding_say(r->finding, FINDING_TOUCHED, "%s: %s: memory beside it, or an input, was written", side->name, a->name);
+			return finding_format(r->finding, FINDING_TOUCHED, "%s: %s: memory beside it, or an input, was written", side->name, a->name);
 		if (a->out && given)
 			CG_TRY(compare(r, side, k, kind));
 		if (!kind)
@@ -328,7 +328,7 @@ static int once(struct trial_state *r, const struct side *side, const struct cg_
 		if (!done && t->memory != AREA_HOST)
 			done = cg_stream_sync(side->stream);
 		if (done)
-			finding_say(r->finding, done == CG_UNSUPPORTED ? FINDING_DECLINED : FINDING_CALL, "%s: %s", side->name, cg_message());
+			finding_format(r->finding, done == CG_UNSUPPORTED ? FINDING_DECLINED : FINDING_CALL, "%s: %s", side->name, cg_message());
 	}
 	for (int k = 0; k < t->kind->n_memory; k++) {
 		int back = area_back(&r->areas[k], side);

@@ -403,13 +403,13 @@ static int once(struct trial_state *r, const struct side *side, int which, int a
 	int code = lend(r, side, again), back;
 
 	if (!code && call(r, side))
-		finding_say(r->finding, FINDING_CALL, "%s: %s", side->name, cg_message());
+		finding_format(r->finding, FINDING_CALL, "%s: %s", side->name, cg_message());
 	back = read_back(r, side);
 	code = code ? code : back;
 	if (code || r->finding->kind)
 		return code;
 	if (area_touched(&r->work, 0) || area_touched(&r->reserve, 0))
-		return finding_say(r->finding, FINDING_TOUCHED, "%s: memory beside work or reserve was written", side->name);
+		return finding_format(r->finding, FINDING_TOUCHED, "%s: memory beside work or reserve was written", side->name);
 	/* What need not repeat is judged by its bound the second time, too. */
 	again = again && promises_bits(cg_rnn_route(r->rnn)) && lies_alike(side->context, r->trial.memory);
 	for (int k = 0; k < ARGUMENTS && !r->finding->kind; k++)

@@ -262,7 +262,7 @@ static int look(struct trial_state *r, const struct side *side, int which, int a
 	const struct cg_port *ports = r->trial->op->ports;
 
 	if (area_touched(&r->work, 0))
-		return finding_say(r->finding, FINDING_TOUCHED, "%s: memory beside work was written", side->name);
+		return finding_format(r->finding, FINDING_TOUCHED, "%s: memory beside work was written", side->name);
 	/* What need not repeat is judged by its bound the second time, too. */
 	again = again && lies_alike(side->context, r->trial->memory);
 	for (int k = 0; ports[k].name && !r->finding->kind; k++)
@@ -311,7 +311,7 @@ static int once(struct trial_state *r, const struct side *side, int which, int a
 		if (!code && r->trial->memory != AREA_HOST)
 			code = cg_stream_sync(side->stream);
 		if (code)
-			finding_say(r->finding, FINDING_CALL, "%s: %s", side->name, cg_message());
+			finding_format(r->finding, FINDING_CALL, "%s: %s", side->name, cg_message());
 		code = CG_OK;
 	}
 	back = read_back(r, side);
@@ -342,7 +342,7 @@ int trial_run(const struct trial *t, const struct side *sides, int n, struct fin
 
 	memset(finding, 0, sizeof *finding);
 	if (trial_legal(t))
-		return finding_say(finding, FINDING_DECLINED, "%s", cg_message());
+		return finding_format(finding, FINDING_DECLINED, "%s", cg_message());
 	memcpy(&r.op, &t->is, sizeof r.op);
 	r.dtype = *(int *)member(&r.op, t->op->dtype_at);
 	code = compute(&r, sides, n);

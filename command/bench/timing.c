@@ -124,7 +124,7 @@ static void draw(int dtype, int exponent, char *to, size_t bytes, uint64_t *stat
 
 static int fill(struct timing *t, const struct cg_op *row, const struct cg_port *port, uint64_t *state)
 {
-	static char piece[1 << 16];
+	static char chunk[1 << 16];
 	const double width = (double)problem_get_size(t->problem, "I") + (double)problem_get_size(t->problem, "U");
 	/* Weights so small that a sum of products is about 1, and no gate saturates. */
 	int exponent = is_weights(row, port) ? -1 - (int)ceil(log2(sqrt(width))) : -1;
@@ -133,9 +133,9 @@ static int fill(struct timing *t, const struct cg_op *row, const struct cg_port 
 
 	CG_TRY(cg_op_bytes(row, port, t->op, &bytes));
 	for (size_t done = 0; done < bytes; done += n) {
-		n = bytes - done < sizeof piece ? bytes - done : sizeof piece;
-		draw(problem_dtype(t->problem), exponent, piece, n, state);
-		CG_TRY(cg_put(t->stream, to, piece, n));
+		n = bytes - done < sizeof chunk ? bytes - done : sizeof chunk;
+		draw(problem_dtype(t->problem), exponent, chunk, n, state);
+		CG_TRY(cg_put(t->stream, to, chunk, n));
 		to.offset += n;
 		to.bytes -= n;
 	}

@@ -200,7 +200,7 @@ int example_run(const struct check *c, struct example *e, struct finding *f)
 /* ---- subjects ---- */
 
 /* Says the words of the case; *why as subject_add has it. */
-static int say(const struct check *c, struct example *e, int *why)
+static int set_fields(const struct check *c, struct example *e, int *why)
 {
 	struct fields f;
 
@@ -218,7 +218,7 @@ static int say(const struct check *c, struct example *e, int *why)
 
 static int accepts(const struct check *c, struct example *e, int *why)
 {
-	CG_TRY(say(c, e, why));
+	CG_TRY(set_fields(c, e, why));
 	if (!e->subject->kind->too_large(e))
 		return CG_OK;
 	*why = 3;
@@ -305,7 +305,7 @@ int subject_next(const struct check *c, struct subject *s, unsigned long long se
 
 	e->subject = s;
 	while (s->kind->next(s, seed, e))
-		if (!say(c, e, &why) && !s->kind->too_large(e))
+		if (!set_fields(c, e, &why) && !s->kind->too_large(e))
 			return 1;
 	return 0;
 }
@@ -318,7 +318,7 @@ int subject_any(const struct check *c, struct subject *s, unsigned long long see
 	e->subject = s;
 	for (int k = 0; k < TRIES; k++, seed += 104729) {
 		s->kind->any(s, seed, e);
-		if (!say(c, e, &why) && !s->kind->too_large(e))
+		if (!set_fields(c, e, &why) && !s->kind->too_large(e))
 			return 1;
 	}
 	return 0;
@@ -330,7 +330,7 @@ void subject_only(const struct check *c, struct subject *s, struct example *e)
 
 	e->subject = s;
 	s->kind->small(s, e);
-	say(c, e, &why);
+	set_fields(c, e, &why);
 }
 
 long subject_table(const struct check *c, const struct subject *s)

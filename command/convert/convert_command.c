@@ -273,7 +273,7 @@ static int is_mode(const char *cell)
 }
 
 /* Which cell it is: TensorFlow's word for it, or ours, or the file that it is in. */
-static int say_cell(const struct convert *c, json_t *all)
+static int add_lost_cell(const struct convert *c, json_t *all)
 {
 	const struct cg_layout *l = &c->out;
 	char digits[32], digest[METADATA_DIGEST];
@@ -292,7 +292,7 @@ static int say_cell(const struct convert *c, json_t *all)
 	return failed | word(all, "cell_clip", field_digits(digits, param(l, "cell_clip")));
 }
 
-static int say_bias(const struct convert *c, json_t *all)
+static int add_lost_bias(const struct convert *c, json_t *all)
 {
 	static const char *const words[] = { [CG_BIAS_RECURRENT] = "recurrent", [CG_BIAS_INPUT] = "input", [CG_BIAS_HALVES] = "halves" };
 
@@ -309,7 +309,7 @@ static json_t *metadata(const struct convert *c)
 
 	if (!all)
 		return NULL;
-	failed = word(all, "weights_format", c->out.format->name) | say_cell(c, all) | say_bias(c, all);
+	failed = word(all, "weights_format", c->out.format->name) | add_lost_cell(c, all) | add_lost_bias(c, all);
 	failed |= number(all, "num_layers", l->network.layers) | number(all, "num_units", l->network.U) | number(all, "input_size", l->network.I);
 	failed |= number(all, "num_proj", l->network.P) | word(all, "direction", cg_rnn_directions[l->network.directions - 1]);
 	failed |= word(all, "input_mode", cg_rnn_inputs[l->network.skip]);
@@ -400,7 +400,7 @@ static int write(struct convert *c, int *working)
 
 /* ---- what is said of it ---- */
 
-static int say(const struct convert *c, int json)
+static int report(const struct convert *c, int json)
 {
 	json_t *lost = json ? json_array() : NULL;
 	char line[NETWORK_LINE];
@@ -443,7 +443,7 @@ int command_convert(int argc, const char **argv)
 	if (!code)
 		code = write(&c, &working);
 	if (!code)
-		code = say(&c, !!o.value[OPTION_JSON]);
+		code = report(&c, !!o.value[OPTION_JSON]);
 	cg_memory(c.tensors, 0);
 	cg_memory(c.names, 0);
 	network_close(&c.in);

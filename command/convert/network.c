@@ -128,8 +128,8 @@ static int read_words(struct network *n)
 		if (a->kind == CG_INTEGER)
 			CG_TRY(cg_attribute_check(&row, a, w, 0));
 	if (w->weights_format && strcmp(w->weights_format, n->format->name))
-		return metadata_differ(&n->call, "weights_format", (struct said){ attribute_is_given(&n->call, "weights_format") ? by_words : n->file.path, w->weights_format },
-		                       (struct said){ "--from", n->format->name });
+		return metadata_differ(&n->call, "weights_format", (struct statement){ attribute_is_given(&n->call, "weights_format") ? by_attribute : n->file.path, w->weights_format },
+		                       (struct statement){ "--from", n->format->name });
 	CG_TRY(read_cell(n));
 	if (w->options && *w->options && !w->use_peephole)
 		return cg_fail(CG_BAD_ARGUMENT, "use_peephole is false, but options are %.40s", w->options);

@@ -26,7 +26,7 @@ enum { MODEL_LAYERS = 2 };
 struct model_shape { int symbols, units, rows, steps; };
 
 /* Rows of a text: symbols [T B] and those that follow them, of which row b has lengths[b]; one at least. */
-struct model_piece {
+struct model_batch {
 	int rows, steps;
 	const int32_t *lengths;
 	const int *symbols, *next;
@@ -69,9 +69,9 @@ int  model_move(struct model *, struct cg_context *);
 /* Carries nothing into the next piece. */
 void model_rest(struct model *, int carry);
 /* The mean loss, in nats a symbol, over a piece. */
-int  model_loss(struct model *, int carry, const struct model_piece *, double *loss);
+int  model_loss(struct model *, int carry, const struct model_batch *, double *loss);
 /* The same, with dropout, and the gradient of that loss in g, what was carried in being constant. */
-int  model_grad(struct model *, const struct model_piece *, double *loss);
+int  model_grad(struct model *, const struct model_batch *, double *loss);
 /* Moves the parameters against g by Adam's rule, g scaled down to a norm of at most 1. */
 void model_learn(struct model *, double rate);
 /* n symbols, each drawn from what the model expects, after `first`; their chances to the power of 1 / temperature. */

@@ -126,21 +126,21 @@ static double rate(int step, int steps)
 }
 
 /* The next line of each row; 0: all of them are at their ends. */
-static int next_piece(struct training *t, struct text_row *row, struct model_piece *piece)
+static int next_batch(struct training *t, struct text_row *row, struct model_batch *batch)
 {
-	int steps = text_piece(&t->text, row, ROWS, LENGTH, t->lengths, t->symbols, t->next);
+	int steps = text_next_batch(&t->text, row, ROWS, LENGTH, t->lengths, t->symbols, t->next);
 
-	*piece = (struct model_piece){ ROWS, steps, t->lengths, t->symbols, t->next };
+	*batch = (struct model_batch){ ROWS, steps, t->lengths, t->symbols, t->next };
 	return steps;
 }
 
 static int learn(struct training *t)
 {
-	struct model_piece piece;
+	struct model_batch batch;
 	double nats;
 
-	next_piece(t, t->row, &piece);
-	CG_TRY(model_grad(&t->model, &piece, &nats));
+	next_batch(t, t->row, &batch);
+	CG_TRY(model_grad(&t->model, &batch, &nats));
 	model_learn(&t->model, rate(t->done, t->plan->steps));
 	t->loss[t->done++] = nats / log(2);
 	return CG_OK;
@@ -150,18 +150,18 @@ static int learn(struct training *t)
 static int measure(struct training *t)
 {
 	struct text_row row[ROWS];
-	struct model_piece piece;
+	struct model_batch batch;
 	double nats, sum = 0;
 	int characters = 0;
 
 	text_rows(text_held_out(&t->text), ROWS, 0, row);
 	model_rest(&t->model, MODEL_OTHER);
-	while (next_piece(t, row, &piece)) {
+	while (next_batch(t, row, &batch)) {
 		int n = 0;
 
 		for (int k = 0; k < ROWS; k++)
 			n += t->lengths[k];
-		CG_TRY(model_loss(&t->model, MODEL_OTHER, &piece, &nats));
+		CG_TRY(model_loss(&t->model, MODEL_OTHER, &batch, &nats));
 		sum += n * nats;
 		characters += n;
 	}

@@ -9,7 +9,7 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-const char by_words[] = "the command line", by_op[] = "the op", by_tensors[] = "the tensors";
+const char by_attribute[] = "the command line", by_op[] = "the op", by_tensors[] = "the tensors";
 
 /* What fixes the meaning of params or of a reserve; all else a call may choose. */
 static const char *const fixed[] = {
@@ -67,7 +67,7 @@ int metadata_alike(const char *a, const char *b)
 	return !strcmp(a, b);
 }
 
-int metadata_differ(const struct call *c, const char *name, struct said a, struct said b)
+int metadata_differ(const struct call *c, const char *name, struct statement a, struct statement b)
 {
 	char one[PRINT_NAME], two[PRINT_NAME], decides[CG_ATTRIBUTE_TEXT + 32] = "";
 	const char *none = strcmp(name, "values") ? "none" : "the defaults";
@@ -151,7 +151,7 @@ static int from_tensor(const struct cg_attribute *a, const struct safetensors *f
 }
 
 /* From the files, all of which must agree; first: NAME=VALUE, if it was given. */
-static int from_files(struct call *c, const struct cg_attribute *a, struct said first)
+static int from_files(struct call *c, const struct cg_attribute *a, struct statement first)
 {
 	char buffers[2][CG_ATTRIBUTE_TEXT];
 	int needed = a->required && !first.by;
@@ -163,7 +163,7 @@ static int from_files(struct call *c, const struct cg_attribute *a, struct said 
 	for (size_t k = 0; k < 2 * c->n_files; k++) {
 		const struct safetensors *file = &c->files[k / 2];
 		char *buffer = buffers[first.by != NULL];
-		struct said next = { file->path, NULL };
+		struct statement next = { file->path, NULL };
 
 		CG_TRY(k % 2 ? from_metadata(c, a, file, buffer, &next.what) : from_tensor(a, file, buffer, &next.what));
 		if (!next.what)
@@ -182,7 +182,7 @@ static int type_from_files(struct call *c)
 {
 	for (size_t f = 0; f < c->n_files; f++) {
 		const char *text = metadata_of(c, &c->files[f], "T");
-		const struct said here = { c->files[f].path, text };
+		const struct statement here = { c->files[f].path, text };
 		char where[METADATA_WHERE];
 
 		if (!text)
@@ -192,7 +192,7 @@ static int type_from_files(struct call *c)
 			c->type = text;
 			c->type_by = here.by;
 		} else if (attribute_type_of(text) != attribute_type_of(c->type)) {
-			return metadata_differ(c, "T", (struct said){ c->type_by ? c->type_by : by_words, c->type }, here);
+			return metadata_differ(c, "T", (struct statement){ c->type_by ? c->type_by : by_attribute, c->type }, here);
 		}
 	}
 	return CG_OK;
@@ -207,7 +207,7 @@ int metadata_attributes(struct call *c)
 
 		if (!attribute_is_of(c, a) || is_in(a->name, cells) || (given && !metadata_fixes(a->name)))
 			continue;
-		CG_TRY(from_files(c, a, (struct said){ given ? by_words : NULL, NULL }));
+		CG_TRY(from_files(c, a, (struct statement){ given ? by_attribute : NULL, NULL }));
 	}
 	return CG_OK;
 }
@@ -235,7 +235,7 @@ static int is_meant(const struct call *c, const char *name, const char *meaning)
 			text = in_other_words(c, &c->files[f], name, buffer);
 		if (!text || metadata_alike(text, meaning) || (is_in(name, sizes) && metadata_alike(text, "0")))
 			continue;
-		return metadata_differ(c, name, (struct said){ c->files[f].path, text }, (struct said){ by_op, meaning });
+		return metadata_differ(c, name, (struct statement){ c->files[f].path, text }, (struct statement){ by_op, meaning });
 	}
 	return CG_OK;
 }
@@ -275,7 +275,7 @@ static int is_size(const struct call *c, const char *name, int64_t size)
 		const char *text = metadata_of(c, &c->files[f], name);
 
 		if (text && !metadata_alike(text, digits) && !metadata_alike(text, "0"))
-			return metadata_differ(c, name, (struct said){ c->files[f].path, text }, (struct said){ by_tensors, digits });
+			return metadata_differ(c, name, (struct statement){ c->files[f].path, text }, (struct statement){ by_tensors, digits });
 	}
 	return CG_OK;
 }
@@ -298,7 +298,7 @@ int metadata_type(const struct call *c, int dtype)
 	if (!c->type || attribute_type_of(c->type) == dtype)
 		return CG_OK;
 	if (c->type_by)
-		return metadata_differ(c, "T", (struct said){ c->type_by, c->type }, (struct said){ by_tensors, cg_dtype_name(dtype) });
+		return metadata_differ(c, "T", (struct statement){ c->type_by, c->type }, (struct statement){ by_tensors, cg_dtype_name(dtype) });
 	return cg_fail(CG_BAD_ARGUMENT, "%s: T=%s contradicts the tensors, which are %s", c->name, c->type,
 	               cg_dtype_name(dtype));
 }

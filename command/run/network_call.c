@@ -189,7 +189,7 @@ int plan_reserve(const struct call *c)
 }
 
 /* What the shapes said is said on: to who has the parameters' gradient without them. */
-static void say_sizes(struct cg_rnn_op *op)
+static void set_sizes(struct cg_rnn_op *op)
 {
 	op->num_layers = op->L;
 	op->num_units = op->U;
@@ -211,7 +211,7 @@ int plan_opened(struct call *c)
 
 	if (!c->plan)
 		return CG_OK;
-	say_sizes(c->op);
+	set_sizes(c->op);
 	read_route(c);
 	if (!route || !strcmp(route, c->plan->route))
 		return CG_OK;
@@ -220,7 +220,7 @@ int plan_opened(struct call *c)
 }
 
 /* "dropout=0.5", and of a text that is not there "no options". */
-static void say(char *list, size_t capacity, const char *name, const char *value)
+static void append_attribute(char *list, size_t capacity, const char *name, const char *value)
 {
 	char shown[PRINT_NAME];
 	size_t at = strlen(list);
@@ -242,20 +242,20 @@ int plan_failed(const struct call *c, int code)
 
 	if (!file || code != CG_BAD_ARGUMENT || strncmp(cg_message(), refusal, strlen(refusal)))
 		return code;
-	say_sizes(c->op);
+	set_sizes(c->op);
 	for (const struct cg_attribute *a = c->row->attributes; a->name; a++) {
 		const char *theirs = metadata_of(c, file, a->name), *ours = cg_attribute_text(a, c->op, text);
 
 		if (!theirs || !strcmp(a->name, route_key) || metadata_alike(theirs, ours))
 			continue;
-		say(got, sizeof got, a->name, theirs);
-		say(want, sizeof want, a->name, ours);
+		append_attribute(got, sizeof got, a->name, theirs);
+		append_attribute(want, sizeof want, a->name, ours);
 	}
 	route = metadata_of(c, file, route_key);
 	read_route(c);
 	if (route && strcmp(route, c->plan->route)) {
-		say(got, sizeof got, route_key, route);
-		say(want, sizeof want, route_key, c->plan->route);
+		append_attribute(got, sizeof got, route_key, route);
+		append_attribute(want, sizeof want, route_key, c->plan->route);
 	}
 	if (!*got)
 		return cg_fail_in(code, "%s: reserve_space", file->path);

@@ -309,7 +309,7 @@ static int show_comparison(const struct run *r, int port, const struct compariso
 }
 
 /* Why not all of it was compared. */
-static void say_left_out(const struct call *c, int port)
+static void print_left_out(const struct call *c, int port)
 {
 	long long T = (long long)c->arguments[port].shape[0], steps = (long long)cg_op_steps(c->row, c->op, T);
 
@@ -336,7 +336,7 @@ static int compare_outputs(struct run *r, int *mismatch)
 	}
 	shown = print_all_rows(&t, "");
 	if (left_out >= 0 && !r->json)
-		say_left_out(&r->call, left_out);
+		print_left_out(&r->call, left_out);
 	return code ? code : shown;
 }
 

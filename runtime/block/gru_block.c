@@ -126,9 +126,9 @@ static int bind(const void *of, const struct cg_argument *a, struct cg_operand *
 	return CG_OK;
 }
 
-static int launch(struct cg_stream *stream, const struct cg_kernel_entry *kernel, int piece, const struct kernel_memory *m)
+static int launch(struct cg_stream *stream, const struct cg_kernel_entry *kernel, int function, const struct kernel_memory *m)
 {
-	return cg_launch(stream, kernel, piece, m->op->B, m->op->U, bind, m);
+	return cg_launch(stream, kernel, function, m->op->B, m->op->U, bind, m);
 }
 
 /* ---- products ---- */

@@ -21,13 +21,13 @@ static atomic_size_t live, made, fatal;
 
 int cg_set_allocator(const struct cg_allocator *allocator)
 {
-	size_t pieces = atomic_load(&live);
+	size_t blocks = atomic_load(&live);
 
 	if (allocator && !allocator->resize)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_set_allocator: resize: missing");
-	if (pieces)
+	if (blocks)
 		return cg_fail(CG_UNSUPPORTED, "cg_set_allocator: expected before the library has taken memory, it holds %zu pieces",
-		               pieces);
+		               blocks);
 	from = allocator ? *allocator : (struct cg_allocator){ standard, NULL };
 	return CG_OK;
 }

@@ -15,6 +15,6 @@ enum { CG_WORK_ALIGN = 64 };             /* bytes that a piece begins at a multi
 struct cg_work { struct cg_mem mem; size_t used; };
 struct cg_mem cg_work_alloc(struct cg_work *, int64_t rows, int64_t columns, size_t bytes);
 enum { CG_UNPLACED = -1 };               /* the place of a piece without memory */
-void cg_work_place(struct cg_mem *pieces, size_t n, struct cg_mem work);
+void cg_work_place(struct cg_mem *parts, size_t n, struct cg_mem work);
 
 #endif

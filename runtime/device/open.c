@@ -152,7 +152,7 @@ static int open_unasked(const struct cg_backend *backend, struct cg_context **co
 }
 
 /* Which backend it is, and why it is none before it. */
-static void say_choice(const struct cg_context *context, const char *reasons)
+static void report_choice(const struct cg_context *context, const char *reasons)
 {
 	char line[CG_LINE] = "";
 
@@ -173,7 +173,7 @@ static int open_any(int verbose, struct cg_context **context)
 		int code = open_unasked(*b, context);
 
 		if (code == CG_OK && verbose)
-			say_choice(*context, reasons);
+			report_choice(*context, reasons);
 		if (code == CG_OK || code == CG_NO_MEMORY || code == CG_BAD_ARGUMENT)
 			return code;
 		if (used < sizeof reasons)

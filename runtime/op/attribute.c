@@ -155,7 +155,7 @@ static long long value_of(const struct cg_op *row, const struct cg_range_end *en
 }
 
 /* "0", or "T=5" */
-static const char *say_end(const struct cg_op *row, const struct cg_range_end *end, const void *op, char text[CG_ATTRIBUTE_TEXT])
+static const char *format_end(const struct cg_op *row, const struct cg_range_end *end, const void *op, char text[CG_ATTRIBUTE_TEXT])
 {
 	const char *symbol = end->dim < 0 ? "" : row->dims[end->dim].symbol;
 
@@ -172,9 +172,9 @@ static int refuse_whole(const struct cg_op *row, const struct cg_attribute *a, c
 
 	if (!given && is_beyond)
 		snprintf(also, sizeof also, "%.0f or ", a->fallback);
-	say_end(row, &range->least, op, least);
+	format_end(row, &range->least, op, least);
 	if (range->has_most)
-		return REFUSE(row, a, "expected %s%s to %s, got %lld", also, least, say_end(row, &range->most, op, most),
+		return REFUSE(row, a, "expected %s%s to %s, got %lld", also, least, format_end(row, &range->most, op, most),
 		              whole(a, op));
 	return REFUSE(row, a, "expected %sat least %s, got %lld", also, least, whole(a, op));
 }

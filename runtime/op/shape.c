@@ -207,8 +207,8 @@ static struct sum add_up(const struct cg_dimension *d, const int64_t *size, unsi
 }
 
 /* A dimension that is not known, or too large to be said, goes without its value. */
-static const char *say(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size, unsigned bound,
-                       char text[CG_SHAPE_SAID])
+static const char *append_shape(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size, unsigned bound,
+                       char text[CG_SHAPE_LINE])
 {
 	struct cg_reading storage;
 	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
@@ -218,27 +218,27 @@ static const char *say(const struct cg_op *row, const struct cg_port *port, cons
 		const struct cg_dimension *d = dimension_of(row, reading, op, k);
 		struct sum sum = add_up(d, size, bound);
 
-		cg_line_add(text, CG_SHAPE_SAID, "%s%.*s", k ? ", " : "", d->length, port->shape + d->at);
+		cg_line_add(text, CG_SHAPE_LINE, "%s%.*s", k ? ", " : "", d->length, port->shape + d->at);
 		if (!sum.open && !sum.overflow)
-			cg_line_add(text, CG_SHAPE_SAID, "=%lld", (long long)sum.known);
+			cg_line_add(text, CG_SHAPE_LINE, "=%lld", (long long)sum.known);
 	}
-	cg_line_add(text, CG_SHAPE_SAID, "]");
+	cg_line_add(text, CG_SHAPE_LINE, "]");
 	return text;
 }
 
-const char *cg_shape_say(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size,
-                         char text[CG_SHAPE_SAID])
+const char *cg_shape_format(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size,
+                         char text[CG_SHAPE_LINE])
 {
-	return say(row, port, op, size, ~0u, text);
+	return append_shape(row, port, op, size, ~0u, text);
 }
 
 static int too_large(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size)
 {
 	const uint64_t most = SIZE_MAX;
-	char want[CG_SHAPE_SAID];
+	char want[CG_SHAPE_LINE];
 
 	return cg_fail(CG_BAD_ARGUMENT, "%s: %s: %s %s is more than %llu bytes", row->name, port->name,
-	               cg_shape_say(row, port, op, size, want), cg_op_type_name(row, port, op),
+	               cg_shape_format(row, port, op, size, want), cg_op_type_name(row, port, op),
 	               (unsigned long long)(most < INT64_MAX ? most : INT64_MAX));
 }
 
@@ -286,7 +286,7 @@ int cg_op_bytes(const struct cg_op *row, const struct cg_port *port, const void 
 
 static int misfit(const struct cg_op *row, const struct cg_port *port, const void *op, unsigned bound, const int64_t *got, int rank)
 {
-	char want[CG_SHAPE_SAID], text[CG_SHAPE_SAID] = "[";
+	char want[CG_SHAPE_LINE], text[CG_SHAPE_LINE] = "[";
 	int64_t size[CG_DIMS_MAX];
 	int d;
 
@@ -295,7 +295,7 @@ static int misfit(const struct cg_op *row, const struct cg_port *port, const voi
 		cg_line_add(text, sizeof text, "%s%lld", d ? ", " : "", (long long)got[d]);
 	cg_line_add(text, sizeof text, d < rank ? ", ...]" : "]");
 	return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", row->name, port->name,
-	               say(row, port, op, size, bound, want), text);
+	               append_shape(row, port, op, size, bound, want), text);
 }
 
 /* Of one dimension that is `got`; 0: it does not fit. */

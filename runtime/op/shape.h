@@ -6,7 +6,7 @@
 
 #include "runtime/op/op.h"
 
-enum { CG_SHAPE_SAID = 256 };            /* bytes of a shape with its sizes */
+enum { CG_SHAPE_LINE = 256 };            /* bytes of a shape with its sizes */
 
 /* Memory that is all zeros is absent; what has any field set is checked. */
 static inline int cg_is_given(const struct cg_mem *m)
@@ -46,7 +46,7 @@ int cg_reading_needs(const struct cg_op *, const struct cg_reading *, const void
 int cg_reading_bytes(const struct cg_op *, const struct cg_port *, const struct cg_reading *, const void *op, const int64_t *size,
                      size_t *bytes);
 /* "[I+U=7, 4*U=16]"; returns text. */
-const char *cg_shape_say(const struct cg_op *, const struct cg_port *, const void *op, const int64_t *size,
-                         char text[CG_SHAPE_SAID]);
+const char *cg_shape_format(const struct cg_op *, const struct cg_port *, const void *op, const int64_t *size,
+                         char text[CG_SHAPE_LINE]);
 
 #endif

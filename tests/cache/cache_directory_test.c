@@ -207,8 +207,8 @@ static void test_unwritable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		KEPT_TEST(test_folders), KEPT_TEST(test_environment), KEPT_TEST(test_switch), KEPT_TEST(test_elevated),
-		KEPT_TEST(test_unwritable),
+		CACHE_TEST(test_folders), CACHE_TEST(test_environment), CACHE_TEST(test_switch), CACHE_TEST(test_elevated),
+		CACHE_TEST(test_unwritable),
 	};
 	int status;
 

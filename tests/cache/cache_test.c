@@ -19,7 +19,7 @@
 #include "runtime/core/core.h"
 #include "tests/help/cache_disk.h"
 
-static void test_kept(void **state)
+static void test_put_then_get(void **state)
 {
 	static char large[300000];
 	struct stat s;
@@ -344,9 +344,9 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		KEPT_TEST(test_kept), KEPT_TEST(test_piecewise), KEPT_TEST(test_damaged), KEPT_TEST(test_lengths),
-		KEPT_TEST(test_strange_files), KEPT_TEST(test_strange_owner), KEPT_TEST(test_collision), KEPT_TEST(test_memory),
-		KEPT_TEST(test_processes), KEPT_TEST(test_threads),
+		CACHE_TEST(test_put_then_get), CACHE_TEST(test_piecewise), CACHE_TEST(test_damaged), CACHE_TEST(test_lengths),
+		CACHE_TEST(test_strange_files), CACHE_TEST(test_strange_owner), CACHE_TEST(test_collision), CACHE_TEST(test_memory),
+		CACHE_TEST(test_processes), CACHE_TEST(test_threads),
 	};
 	int status;
 

@@ -81,30 +81,30 @@ static uint64_t sum(uint64_t so_far, int dtype, int type, const char *data, size
 	return so_far;
 }
 
-static void run(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_function *piece,
+static void run(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_function *function,
                 const struct cg_bound *bound)
 {
 	struct cg_float_state saved;
-	void *registers = malloc(cg_strip_bytes(plan, piece));         /* for what is interpreted */
+	void *registers = malloc(cg_strip_bytes(plan, function));      /* for what is interpreted */
 	void (*call)(int64_t rows, int64_t units, const struct cg_bound *) = NULL;
 
 	for (const struct cg_compiled *const *table = isa->kernels; *table; table++)
 		for (const struct cg_compiled *row = *table; row->key; row++)
-			if (!strcmp(row->key, piece->key))
+			if (!strcmp(row->key, function->key))
 				call = row->call;
 	if (!registers)
-		give_up(piece->key, "no memory");
+		give_up(function->key, "no memory");
 	saved = cg_float_enter(plan->dtype);
 	if (call)
 		call(ROWS, UNITS, bound);
 	else
-		isa->strip[plan->dtype](plan, piece, ROWS, UNITS, bound, registers);
+		isa->strip[plan->dtype](plan, function, ROWS, UNITS, bound, registers);
 	cg_float_leave(saved);
 	free(registers);
 }
 
 /* The bits that a piece gives on one instruction set, from the same inputs each time. */
-static uint64_t bits(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_function *piece, char *const *data,
+static uint64_t bits(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_function *function, char *const *data,
                      size_t bytes)
 {
 	struct cg_bound bound[CG_SLOTS_MAX];
@@ -112,8 +112,8 @@ static uint64_t bits(const struct cg_isa *isa, const struct cg_pass_plan *plan, 
 
 	state = 1;
 	memset(bound, 0, sizeof bound);
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 		size_t size = a->type == CG_TYPE_ACC ? cg_acc_bytes(plan->dtype) : cg_dtype_bytes(plan->dtype);
 
 		bound[k] = (struct cg_bound){ data[k], UNITS, 0.25 * (1 + k % 7) };
@@ -122,10 +122,10 @@ static uint64_t bits(const struct cg_isa *isa, const struct cg_pass_plan *plan, 
 		for (size_t at = 0; at < bytes; at += size)
 			draw(plan->dtype, a->type, data[k] + at);
 	}
-	run(isa, plan, piece, bound);
-	for (int k = 0; k < piece->n_arguments; k++)
-		if (piece->arguments[k].out)
-			result = sum(result, plan->dtype, piece->arguments[k].type, data[k], bytes);
+	run(isa, plan, function, bound);
+	for (int k = 0; k < function->n_arguments; k++)
+		if (function->arguments[k].out)
+			result = sum(result, plan->dtype, function->arguments[k].type, data[k], bytes);
 	return result;
 }
 

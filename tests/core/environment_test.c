@@ -217,7 +217,7 @@ static void test_names(void **state)
 }
 
 /* What a child says on standard error of two openings. */
-static void listen(const char *verbose, char *said, size_t capacity)
+static void listen(const char *verbose, char *output, size_t capacity)
 {
 	struct cg_context *context;
 	size_t n = 0;
@@ -232,9 +232,9 @@ static void listen(const char *verbose, char *said, size_t capacity)
 		_exit(cg_open("cpu", &context) || cg_open("cpu", &context));
 	}
 	close(ends[1]);
-	while ((more = read(ends[0], said + n, capacity - 1 - n)) > 0)
+	while ((more = read(ends[0], output + n, capacity - 1 - n)) > 0)
 		n += (size_t)more;
-	said[n] = '\0';
+	output[n] = '\0';
 	close(ends[0]);
 	wait(&status);
 	assert_int_equal(status, 0);
@@ -242,14 +242,14 @@ static void listen(const char *verbose, char *said, size_t capacity)
 
 static void test_warning(void **state)
 {
-	char said[1024];
+	char output[1024];
 
 	(void)state;
-	listen("0", said, sizeof said);
-	assert_string_equal(said, "");
-	listen("1", said, sizeof said);
-	has(said, "cellgrad: CELLGRAD_BACKEDN is no variable of cellgrad; did you mean CELLGRAD_BACKEND?\n");
-	assert_null(strchr(strchr(said, '\n') + 1, '\n'));
+	listen("0", output, sizeof output);
+	assert_string_equal(output, "");
+	listen("1", output, sizeof output);
+	has(output, "cellgrad: CELLGRAD_BACKEDN is no variable of cellgrad; did you mean CELLGRAD_BACKEND?\n");
+	assert_null(strchr(strchr(output, '\n') + 1, '\n'));
 }
 
 int main(void)

@@ -27,7 +27,7 @@ static int open_reserve(const struct net *net, int stage, struct kept *kept)
 		fake_report(stage == DATA_DONE ? "%s: before cudnnRNNBackwardData_v8" : "%s: a second time from one reserve", net->call);
 		return LAUNCH_FAILED;
 	}
-	fake_kept_open(kept, &net->m, net->T, net->B, stamp);
+	fake_reserve_open(kept, &net->m, net->T, net->B, stamp);
 	return 0;
 }
 
@@ -43,7 +43,7 @@ static void read_y(const struct net *net, const struct kept *kept)
 }
 
 /* dh [H] is all that reaches h of the step, and then what reaches that of the step before. */
-static void back_step(const struct walk *w, int64_t s, int64_t b, double *dh, double *dc, double *d_in, double *scratch)
+static void back_step(const struct layer_run *w, int64_t s, int64_t b, double *dh, double *dc, double *d_in, double *scratch)
 {
 	const struct model *m = &w->net->m;
 	int64_t row = fake_time(w->d, s, w->net->lengths[b]) * w->net->B + b, GU = m->gates * m->U;
@@ -79,7 +79,7 @@ static void back_step(const struct walk *w, int64_t s, int64_t b, double *dh, do
 /* dy [T B, D H] reaches the layer's output; what reaches its input is added to d_in. */
 static void back_layer(const struct net *net, const struct kept *kept, int64_t layer, int64_t d, const double *dy, double *d_in)
 {
-	struct walk w = fake_start(net, kept, layer, d);
+	struct layer_run w = fake_start(net, kept, layer, d);
 	int64_t at = layer * net->m.D + d, H = net->m.H, U = net->m.U;
 	double *dh = fake_alloc(H), *dc = fake_alloc(U), *scratch = fake_alloc(2 * U);
 
@@ -165,7 +165,7 @@ int fake_net_data(void *data)
 	fake_fill_padding(net, &net->dx, 0);
 	free(dy);
 	kept.stamp->stage = DATA_DONE;
-	fake_kept_close(&kept);
+	fake_reserve_close(&kept);
 	return 0;
 }
 
@@ -196,7 +196,7 @@ static void add_region(const struct net *net, int pseudo_layer, int id, int part
 }
 
 /* Sums over all steps and rows, of all gates. */
-static void sum_layer(const struct walk *w, struct weights *sums)
+static void sum_layer(const struct layer_run *w, struct weights *sums)
 {
 	const struct net *net = w->net;
 	int64_t GU = net->m.gates * net->m.U;
@@ -219,7 +219,7 @@ static void sum_layer(const struct walk *w, struct weights *sums)
 
 static void weights_of_layer(const struct net *net, const struct kept *kept, int64_t layer, int64_t d)
 {
-	struct walk w = fake_start(net, kept, layer, d);
+	struct layer_run w = fake_start(net, kept, layer, d);
 	int64_t GU = net->m.gates * net->m.U, U = net->m.U, H = net->m.H, in = w.in;
 	int at = (int)(layer * net->m.D + d), G = net->m.gates;
 	struct weights sums = { .w = fake_alloc(GU * in), .r = fake_alloc(GU * H), .p = fake_alloc(net->m.P * U), .b_input = fake_alloc(GU),
@@ -276,7 +276,7 @@ int fake_net_weights(void *data)
 	read_y(net, &kept);
 	for (int64_t p = 0; p < net->m.L * net->m.D; p++)
 		weights_of_layer(net, &kept, p / net->m.D, p % net->m.D);
-	fake_kept_close(&kept);
+	fake_reserve_close(&kept);
 	if (net->destroys)
 		memset(fake_data(net->reserve), 0xff, net->reserve_bytes);
 	return 0;

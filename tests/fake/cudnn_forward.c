@@ -19,7 +19,7 @@ static void leave_step(const struct model *m, const struct step *s)
 	fake_hand(m, s->m, m->U);
 }
 
-static void forward_step(const struct walk *w, int64_t s, int64_t b)
+static void forward_step(const struct layer_run *w, int64_t s, int64_t b)
 {
 	const struct model *m = &w->net->m;
 	int64_t row = fake_time(w->d, s, w->net->lengths[b]) * w->net->B + b, GU = m->gates * m->U;
@@ -53,7 +53,7 @@ static void forward_step(const struct walk *w, int64_t s, int64_t b)
 }
 
 /* What goes up from a step, and what goes out of the last layer. */
-static void hand_on(const struct walk *w, int64_t t, int64_t b)
+static void hand_on(const struct layer_run *w, int64_t t, int64_t b)
 {
 	const struct net *net = w->net;
 	int64_t row = t * net->B + b, H = net->m.H, width = net->m.D * H;
@@ -72,7 +72,7 @@ static void hand_on(const struct walk *w, int64_t t, int64_t b)
 
 static void forward_layer(const struct net *net, const struct kept *kept, int64_t layer, int64_t d)
 {
-	struct walk w = fake_start(net, kept, layer, d);
+	struct layer_run w = fake_start(net, kept, layer, d);
 	int64_t at = layer * net->m.D + d, H = net->m.H, U = net->m.U;
 
 	for (int64_t b = 0; b < net->B; b++) {
@@ -152,7 +152,7 @@ int fake_net_forward(void *data)
 		abort();
 	if (net->nan_first)
 		memset(memory, 0xff, net->reserve_bytes);
-	fake_kept_open(&kept, &net->m, net->T, net->B, memory);
+	fake_reserve_open(&kept, &net->m, net->T, net->B, memory);
 	*kept.stamp = (struct stamp){
 		DNN_MARK, fake_stamp_of(net), fake_sequence_sum(net, &net->x), fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)),
 		fake_bytes_sum(net->cx, fake_state_bytes(net, net->m.U)), fake_weights_sum(net), FORWARD_DONE, net->rate > 0, { 0 },
@@ -163,7 +163,7 @@ int fake_net_forward(void *data)
 	for (int64_t p = 0; p < net->m.L * net->m.D; p++)
 		forward_layer(net, &kept, p / net->m.D, p % net->m.D);
 	fake_fill_padding(net, &net->y, net->y.fills);
-	fake_kept_close(&kept);
+	fake_reserve_close(&kept);
 	if (!net->reserve)
 		free(memory);
 	return 0;

@@ -124,28 +124,30 @@ size_t fake_state_bytes(const struct net *net, int64_t width)
 
 /* ---- one direction of one layer ---- */
 
-struct walk fake_start(const struct net *net, const struct kept *kept, int64_t layer, int64_t d)
+struct layer_run fake_start(const struct net *net, const struct kept *kept, int64_t layer, int64_t d)
 {
 	int64_t at = layer * net->m.D + d, gates = net->m.gates * net->m.U;
-	struct walk walk = { .net = net, .kept = kept, .p = &kept->pseudo[at], .layer = layer, .d = d, .in = fake_width(&net->m, layer) };
+	struct layer_run layer_run = {
+		.net = net, .kept = kept, .p = &kept->pseudo[at], .layer = layer, .d = d, .in = fake_width(&net->m, layer)
+	};
 
 	if (net->weights)
-		walk.w = fake_weights(net, (int)at);
-	walk.a = fake_alloc(gates);
-	walk.r = fake_alloc(gates);
-	return walk;
+		layer_run.w = fake_weights(net, (int)at);
+	layer_run.a = fake_alloc(gates);
+	layer_run.r = fake_alloc(gates);
+	return layer_run;
 }
 
-void fake_finish(struct walk *walk)
+void fake_finish(struct layer_run *layer_run)
 {
-	if (walk->net->weights)
-		free(walk->w.w);
-	free(walk->a);
-	free(walk->r);
+	if (layer_run->net->weights)
+		free(layer_run->w.w);
+	free(layer_run->a);
+	free(layer_run->r);
 }
 
 /* What row b has of a step, and has had before it. */
-struct step fake_step(const struct walk *w, int64_t s, int64_t b)
+struct step fake_step(const struct layer_run *w, int64_t s, int64_t b)
 {
 	const struct net *net = w->net;
 	int64_t n = net->lengths[b], row = fake_time(w->d, s, n) * net->B + b, U = net->m.U;

@@ -30,7 +30,7 @@ static inline int64_t fake_time(int64_t d, int64_t s, int64_t n)
 	return d ? n - 1 - s : s;
 }
 
-struct walk {
+struct layer_run {
 	const struct net *net;
 	const struct kept *kept;
 	struct pseudo *p;
@@ -39,9 +39,9 @@ struct walk {
 	double *a, *r;                           /* [gates U] */
 };
 
-struct walk fake_start(const struct net *, const struct kept *, int64_t layer, int64_t d);
-void fake_finish(struct walk *);
+struct layer_run fake_start(const struct net *, const struct kept *, int64_t layer, int64_t d);
+void fake_finish(struct layer_run *);
 /* What row b has of a step, and has had before it. */
-struct step fake_step(const struct walk *, int64_t s, int64_t b);
+struct step fake_step(const struct layer_run *, int64_t s, int64_t b);
 
 #endif

@@ -33,7 +33,7 @@ static struct pseudo divide(const struct model *m, int64_t T, int64_t B, uintptr
 }
 
 /* How many bytes it takes. */
-size_t fake_kept_open(struct kept *kept, const struct model *m, int64_t T, int64_t B, void *start)
+size_t fake_reserve_open(struct kept *kept, const struct model *m, int64_t T, int64_t B, void *start)
 {
 	uintptr_t at = (uintptr_t)start;
 
@@ -53,7 +53,7 @@ size_t fake_kept_open(struct kept *kept, const struct model *m, int64_t T, int64
 	return at - (uintptr_t)start;
 }
 
-void fake_kept_close(struct kept *kept)
+void fake_reserve_close(struct kept *kept)
 {
 	free(kept->in);
 	free(kept->pseudo);
@@ -62,9 +62,9 @@ void fake_kept_close(struct kept *kept)
 size_t fake_reserve_bytes(const struct model *m, int64_t T, int64_t B)
 {
 	struct kept kept;
-	size_t bytes = fake_kept_open(&kept, m, T, B, NULL);
+	size_t bytes = fake_reserve_open(&kept, m, T, B, NULL);
 
-	fake_kept_close(&kept);
+	fake_reserve_close(&kept);
 	return bytes;
 }
 

@@ -164,16 +164,16 @@ static void release(struct cg_dev *device, struct cg_module *built)
 	free(built);
 }
 
-static int launch(struct cg_queue *queue, const struct cg_module *built, int piece, int64_t rows, int64_t units,
+static int launch(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
                   const struct cg_operand *operands)
 {
-	const struct cg_function *p = &built->plan->functions[piece];
+	const struct cg_function *p = &built->plan->functions[function];
 
 	CG_TRY(turn("launch"));
 	for (int k = 0; k < p->n_arguments; k++)
 		if (cg_is_parameter(p, &p->arguments[k]))
 			CG_TRY(own("launch", operands[k].mem));
-	return FAULTY_BEHIND.launch(queue, built->behind, piece, rows, units, operands);
+	return FAULTY_BEHIND.launch(queue, built->behind, function, rows, units, operands);
 }
 
 static int gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)

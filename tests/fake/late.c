@@ -40,7 +40,7 @@ struct command {
 	void *host;                              /* of a copy there or back */
 	size_t bytes;
 	struct cg_module *built;
-	int piece;
+	int function;
 	int64_t rows, units;
 	struct cg_operand operands[CG_SLOTS_MAX];
 	struct cg_gemm gemm;
@@ -158,10 +158,10 @@ int late_uses(const void *host, size_t bytes)
 	return n;
 }
 
-void late_look(const void *piece, size_t bytes)
+void late_look(const void *function, size_t bytes)
 {
 	pthread_mutex_lock(&lock);
-	if (uses(piece, bytes))
+	if (uses(function, bytes))
 		wrong("memory of the host is given back while a copy uses it");
 	pthread_mutex_unlock(&lock);
 }
@@ -349,14 +349,14 @@ static int copy(struct cg_queue *queue, struct cg_mem to, struct cg_mem from, si
 	return enqueue(queue, c);
 }
 
-static int launch(struct cg_queue *queue, const struct cg_module *built, int piece, int64_t rows, int64_t units,
+static int launch(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
                   const struct cg_operand *operands)
 {
-	const struct cg_function *p = &built->plan->functions[piece];
+	const struct cg_function *p = &built->plan->functions[function];
 	struct command *c = command(LAUNCH);
 
 	c->built = (struct cg_module *)built;
-	c->piece = piece;
+	c->function = function;
 	c->rows = rows;
 	c->units = units;
 	for (int k = 0; k < p->n_arguments; k++)
@@ -420,7 +420,7 @@ static int run(struct cg_queue *queue, struct command *c)
 	case GET:    return cpu->get(queue->cpu, c->host, c->from, c->bytes);
 	case ZERO:   return cpu->zero(queue->cpu, c->to, c->bytes);
 	case COPY:   return cpu->put(queue->cpu, c->to, (char *)c->from.data + c->from.offset, c->bytes);
-	case LAUNCH: return cpu->launch(queue->cpu, c->built->cpu, c->piece, c->rows, c->units, c->operands);
+	case LAUNCH: return cpu->launch(queue->cpu, c->built->cpu, c->function, c->rows, c->units, c->operands);
 	case GEMM:   return cpu->gemm(queue->cpu, &c->gemm, &left);
 	case PACK:   return cpu->pack(queue->cpu, &c->gemm);
 	case ROWS:   return cpu->rows(queue->cpu, &c->move);

@@ -199,7 +199,7 @@ static int has_fma(void)
 static char *run_compiler(const char *folder, const struct options *o, int *done)
 {
 	char *arguments[MOST_WORDS], compiler[] = FAKE_CXX, *rest = compiler, *word, *log;
-	char *source = print("%s/kernel.cc", folder), *object = print("%s/kernel.so", folder), *said = print("%s/log", folder);
+	char *source = print("%s/kernel.cc", folder), *object = print("%s/kernel.so", folder), *log_path = print("%s/log", folder);
 	char *prelude = print("%s/kernel.h", home()), *calls = print("%s/kernel_calls.o", home());
 	size_t n = 0, bytes;
 
@@ -218,11 +218,11 @@ static char *run_compiler(const char *folder, const struct options *o, int *done
 	for (char **last = (char *[]){ "-include", prelude, source, calls, "-lm", "-o", object, NULL }; *last; last++)
 		arguments[n++] = *last;
 	arguments[n] = NULL;
-	*done = compile(arguments, said, folder);
-	log = read_file(said, &bytes);
+	*done = compile(arguments, log_path, folder);
+	log = read_file(log_path, &bytes);
 	free(source);
 	free(object);
-	free(said);
+	free(log_path);
 	free(prelude);
 	free(calls);
 	return log ? log : print("the stand-in could not run %s\n", FAKE_CXX);

@@ -255,7 +255,7 @@ static size_t mutate(char *b, size_t n)
 		"@@ ", "%s", "\"", "\\\n", "?\?/",
 	};
 	size_t at = n ? draw(n) : 0, length;
-	char piece[128];
+	char part[128];
 	const char *word;
 
 	switch (draw(8)) {
@@ -273,17 +273,17 @@ static size_t mutate(char *b, size_t n)
 		return put(b, n, at, word, strlen(word));
 	case 4:                                   /* a line is lost, or comes again elsewhere */
 		at = line_of(b, n, at, &length);
-		if (draw(2) || length > sizeof piece)
+		if (draw(2) || length > sizeof part)
 			return cut_out(b, n, at, length);
-		memcpy(piece, b + at, length);
+		memcpy(part, b + at, length);
 		at = line_of(b, n, n ? draw(n) : 0, &(size_t){ 0 });
-		return put(b, n, at, piece, length);
+		return put(b, n, at, part, length);
 	case 5:                                   /* a piece again and again: how texts grow */
 		length = n - at < 40 ? n - at : 40;
 		length = length ? draw(length) : 0;
-		memcpy(piece, b + at, length);
+		memcpy(part, b + at, length);
 		for (uint64_t times = draw(draw(8) ? 4 : 400); times; times--)
-			n = put(b, n, at, piece, length);
+			n = put(b, n, at, part, length);
 		break;
 	case 6:
 		if (!draw(10))

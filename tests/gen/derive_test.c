@@ -91,46 +91,46 @@ static int is_data(const struct cg_argument *a)
 	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCALAR;
 }
 
-static void run(const struct cg_pass_plan *plan, const struct cg_function *piece, struct world *w)
+static void run(const struct cg_pass_plan *plan, const struct cg_function *function, struct world *w)
 {
 	const struct cg_graph *graph = &plan->graph;
 	long double *value = calloc((size_t)graph->n, sizeof *value);
 	char *known = malloc((size_t)graph->n);
 	struct world outs = { .n = 0 };
 
-	for (int k = 0; k < piece->n_arguments; k++)
-		if (piece->arguments[k].out && is_data(&piece->arguments[k]))
-			put(&outs, piece->arguments[k].name);
+	for (int k = 0; k < function->n_arguments; k++)
+		if (function->arguments[k].out && is_data(&function->arguments[k]))
+			put(&outs, function->arguments[k].name);
 	for (int row = 0; row < ROWS; row++)
 		for (int unit = 0; unit < UNITS; unit++) {
 			for (int k = 0; k < graph->n; k++) {
 				known[k] = graph->nodes[k].code == CG_OP_CONST;
 				value[k] = known[k] ? graph->nodes[k].value : NAN;
 			}
-			for (int k = 0; k < piece->n_arguments; k++) {
-				const struct cg_argument *a = &piece->arguments[k];
+			for (int k = 0; k < function->n_arguments; k++) {
+				const struct cg_argument *a = &function->arguments[k];
 
 				if (a->out || !is_data(a))
 					continue;
-				value[a->node] = load(need(w, a->name, piece->key), a, row, unit);
+				value[a->node] = load(need(w, a->name, function->key), a, row, unit);
 				known[a->node] = 1;
 			}
-			for (int k = 0; k < piece->n_schedule; k++) {
-				const struct cg_node *node = &graph->nodes[piece->schedule[k]];
+			for (int k = 0; k < function->n_schedule; k++) {
+				const struct cg_node *node = &graph->nodes[function->schedule[k]];
 
 				if (!known[node->a] || (cg_operators[node->code].arity == 2 && !known[node->b]))
-					fail_msg("%s: node %d is computed before what it needs", piece->key, piece->schedule[k]);
-				value[piece->schedule[k]] = cg_op_value(node->code, value[node->a], value[node->b]);
-				known[piece->schedule[k]] = 1;
+					fail_msg("%s: node %d is computed before what it needs", function->key, function->schedule[k]);
+				value[function->schedule[k]] = cg_op_value(node->code, value[node->a], value[node->b]);
+				known[function->schedule[k]] = 1;
 			}
-			for (int k = 0; k < piece->n_arguments; k++) {
-				const struct cg_argument *a = &piece->arguments[k];
+			for (int k = 0; k < function->n_arguments; k++) {
+				const struct cg_argument *a = &function->arguments[k];
 
 				if (!a->out || !is_data(a))
 					continue;
 				if (!known[a->node])
-					fail_msg("%s: gives '%s', which it does not compute", piece->key, a->name);
-				if (piece->shape == CG_FUNCTION_SUM_PART)
+					fail_msg("%s: gives '%s', which it does not compute", function->key, a->name);
+				if (function->shape == CG_FUNCTION_SUM_PART)
 					find(&outs, a->name)->at[0][unit] += value[a->node];
 				else
 					find(&outs, a->name)->at[row][unit] = value[a->node];
@@ -146,11 +146,11 @@ static void run(const struct cg_pass_plan *plan, const struct cg_function *piece
 static void run_stage(const struct cg_pass_plan *plan, int stage, const char *suffix, struct world *w)
 {
 	for (int k = 0; k < plan->n_functions; k++) {
-		const struct cg_function *piece = &plan->functions[k];
-		const char *end = strstr(piece->key, cg_pass_names[plan->pass]);
+		const struct cg_function *function = &plan->functions[k];
+		const char *end = strstr(function->key, cg_pass_names[plan->pass]);
 
-		if (piece->stage == stage && end && !strcmp(end + strlen(cg_pass_names[plan->pass]), suffix)) {
-			run(plan, piece, w);
+		if (function->stage == stage && end && !strcmp(end + strlen(cg_pass_names[plan->pass]), suffix)) {
+			run(plan, function, w);
 			return;
 		}
 	}

@@ -256,7 +256,7 @@ static void expect_word(const char **at, const char *key, const char *form, cons
 /* The text's parameters are those that the arguments say, in their order, and no more. */
 static void expect_parameters(const struct cg_pass_plan *plan, int lang)
 {
-	const struct cg_function *piece = &plan->functions[0];
+	const struct cg_function *function = &plan->functions[0];
 	struct cg_text text = { resize, NULL, 0, 0, 0 };
 	char call[CG_KEY_MAX + 2];
 	const char *at, *end;
@@ -267,8 +267,8 @@ static void expect_parameters(const struct cg_pass_plan *plan, int lang)
 	assert_non_null(at);
 	end = strstr(at, "\n{");
 	assert_non_null(end);
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 		int memory = a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_ROW;
 
 		expect_word(&at, plan->key, memory ? "%s_at" : "%s", a->name);

@@ -11,7 +11,7 @@
 
 #include "every.h"
 
-static void same_piece(const struct cg_function *a, const struct cg_function *b)
+static void same_function(const struct cg_function *a, const struct cg_function *b)
 {
 	assert_string_equal(a->key, b->key);
 	assert_int_equal(a->shape, b->shape);
@@ -38,7 +38,7 @@ static void test_stages(void **state)
 				for (int k = 0, j = 0; k < all->n_functions; k++)
 					if (all->functions[k].stage == s) {
 						assert_true(j < one->n_functions);
-						same_piece(&all->functions[k], &one->functions[j++]);
+						same_function(&all->functions[k], &one->functions[j++]);
 						seen++;
 					}
 				cg_plan_free(one);
@@ -72,19 +72,19 @@ static void test_kept(void **state)
 			int derived = pass != CG_PASS_FORWARD && pass != CG_PASS_SEQ_FORWARD;
 
 			for (int k = 0; k < plan->n_functions; k++) {
-				const struct cg_function *piece = &plan->functions[k];
+				const struct cg_function *function = &plan->functions[k];
 
-				for (int j = 0; j < piece->n_arguments; j++) {
-					const struct cg_argument *a = &piece->arguments[j];
+				for (int j = 0; j < function->n_arguments; j++) {
+					const struct cg_argument *a = &function->arguments[j];
 					int loaded = 0;
 
 					if (a->role == CG_ROLE_GATE && a->order == CG_VALUE &&
-					    (derived || cell->gates[a->index].stage != piece->stage))
-						fail_msg("%s takes %s", piece->key, a->name);
-					for (int i = 0; i < piece->n_arguments; i++)
-						loaded |= !piece->arguments[i].out && piece->arguments[i].node == a->node;
-					if (piece->shape == CG_FUNCTION_SUM_PART && a->role == CG_ROLE_BIAS && !loaded)
-						fail_msg("%s computes %s again", piece->key, a->name);
+					    (derived || cell->gates[a->index].stage != function->stage))
+						fail_msg("%s takes %s", function->key, a->name);
+					for (int i = 0; i < function->n_arguments; i++)
+						loaded |= !function->arguments[i].out && function->arguments[i].node == a->node;
+					if (function->shape == CG_FUNCTION_SUM_PART && a->role == CG_ROLE_BIAS && !loaded)
+						fail_msg("%s computes %s again", function->key, a->name);
 				}
 			}
 			cg_plan_free(plan);
@@ -133,31 +133,31 @@ static void test_types(void **state)
 	for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
 		struct cg_cell *cell = !strcmp(steps[s].cell, "stages") ? must_read("stages") : must_find(steps[s].cell);
 		struct cg_pass_plan *plan = must_plan(cell, steps[s].options, steps[s].pass, steps[s].stage, 2);
-		const struct cg_function *piece = plan->functions;
+		const struct cg_function *function = plan->functions;
 		int named = 0;
 
-		while (piece->shape != steps[s].shape)
-			piece++;
-		assert_true(piece < plan->functions + plan->n_functions);
-		for (int k = 0; k < piece->n_arguments; k++) {
-			const struct cg_argument *a = &piece->arguments[k];
+		while (function->shape != steps[s].shape)
+			function++;
+		assert_true(function < plan->functions + plan->n_functions);
+		for (int k = 0; k < function->n_arguments; k++) {
+			const struct cg_argument *a = &function->arguments[k];
 			int want = among(steps[s].acc, a->name);
 
 			named += want;
 			if (a->kind == CG_KIND_COUNT)
 				continue;
 			if ((a->type == CG_TYPE_ACC) != want && a->kind != CG_KIND_SCALAR)
-				fail_msg("%s: %s is %s", piece->key, a->name, want ? "real" : "acc");
+				fail_msg("%s: %s is %s", function->key, a->name, want ? "real" : "acc");
 			for (int j = 0; j < k; j++)
-				if (!strcmp(piece->arguments[j].name, a->name))
-					fail_msg("%s: %s is there twice", piece->key, a->name);
+				if (!strcmp(function->arguments[j].name, a->name))
+					fail_msg("%s: %s is there twice", function->key, a->name);
 		}
 		for (const char *at = steps[s].acc; *at; at += strspn(at, " ")) {
 			at += strcspn(at, " ");
 			named--;
 		}
 		if (named)
-			fail_msg("%s: not all of '%s' are there", piece->key, steps[s].acc);
+			fail_msg("%s: not all of '%s' are there", function->key, steps[s].acc);
 		cg_plan_free(plan);
 		cg_parse_free(cell);
 	}
@@ -301,14 +301,14 @@ static void test_forms(void **state)
 	};
 	struct cg_cell *cell = must_find("lstm");
 	struct cg_pass_plan *plan = must_plan(cell, 0, CG_PASS_SEQ_FORWARD, 0, 2);
-	const struct cg_function *piece = &plan->functions[0];
+	const struct cg_function *function = &plan->functions[0];
 	char key[CG_KEY_MAX];
 
 	(void)state;
-	assert_int_equal(cg_run_units(plan, piece), 8);
+	assert_int_equal(cg_run_units(plan, function), 8);
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
-		assert_int_equal(cg_takes_runs(plan, piece, sizes[k].rows, sizes[k].units, sizes[k].multiprocessors), sizes[k].runs);
-	cg_one_key(piece, key);
+		assert_int_equal(cg_takes_runs(plan, function, sizes[k].rows, sizes[k].units, sizes[k].multiprocessors), sizes[k].runs);
+	cg_one_key(function, key);
 	assert_string_equal(key, "cg_lstm_f16_seq_forward_one");
 	cg_plan_free(plan);
 	cg_parse_free(cell);

@@ -14,7 +14,7 @@
 #include "runtime/core/core.h"
 #include "tests/help/cache_disk.h"
 
-int kept_set_up(void **state)
+int cache_set_up(void **state)
 {
 	(void)state;
 	disk_open();
@@ -22,7 +22,7 @@ int kept_set_up(void **state)
 	return 0;
 }
 
-int kept_tear_down(void **state)
+int cache_tear_down(void **state)
 {
 	(void)state;
 	disk_close();

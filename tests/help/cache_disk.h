@@ -1,8 +1,8 @@
 /*
  * Tests of the cache: entries of text, the files they are, and a disk that is watched around each test.
  */
-#ifndef CG_KEPT_H
-#define CG_KEPT_H
+#ifndef CACHE_DISK_H
+#define CACHE_DISK_H
 
 #include <stddef.h>
 
@@ -13,9 +13,9 @@
 enum { STRANGER = 65534, PATH = sizeof disk_folder + 2 * CG_CACHE_NAME };
 
 /* A test with a folder of its own. */
-#define KEPT_TEST(name) cmocka_unit_test_setup_teardown(name, kept_set_up, kept_tear_down)
-int kept_set_up(void **state);
-int kept_tear_down(void **state);
+#define CACHE_TEST(name) cmocka_unit_test_setup_teardown(name, cache_set_up, cache_tear_down)
+int cache_set_up(void **state);
+int cache_tear_down(void **state);
 
 void put(const char *key, const char *bytes);
 /* 1: these bytes are got; 0: nothing; -1: others, or a failure. */

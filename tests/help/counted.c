@@ -13,17 +13,17 @@
 
 enum { POISON = 0xdb, CHAINS = 1 << 12 };
 
-struct piece { struct piece *next; void *at; size_t bytes; };
+struct block { struct block *next; void *at; size_t bytes; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct piece *chains[CHAINS];
+static struct block *chains[CHAINS];
 static long live_blocks, live_bytes;
-static void (*watcher)(const void *piece, size_t bytes);
+static void (*watcher)(const void *block, size_t bytes);
 
 /* Where the piece is in its chain, or the chain's end. */
-static struct piece **find(const void *at)
+static struct block **find(const void *at)
 {
-	struct piece **p = &chains[(uintptr_t)at / 16 % CHAINS];
+	struct block **p = &chains[(uintptr_t)at / 16 % CHAINS];
 
 	while (*p && (*p)->at != at)
 		p = &(*p)->next;
@@ -32,14 +32,14 @@ static struct piece **find(const void *at)
 
 static void note(void *at, size_t bytes)
 {
-	struct piece *piece = malloc(sizeof *piece), **end;
+	struct block *block = malloc(sizeof *block), **end;
 
-	if (!piece)
+	if (!block)
 		abort();
 	pthread_mutex_lock(&lock);
 	end = find(at);
-	*piece = (struct piece){ NULL, at, bytes };
-	*end = piece;
+	*block = (struct block){ NULL, at, bytes };
+	*end = block;
 	live_blocks++;
 	live_bytes += (long)bytes;
 	pthread_mutex_unlock(&lock);
@@ -48,22 +48,22 @@ static void note(void *at, size_t bytes)
 /* Takes a piece out of its chain and says how large it is. */
 static size_t forget(const void *at)
 {
-	struct piece **p, *piece;
+	struct block **p, *block;
 	size_t bytes;
 
 	pthread_mutex_lock(&lock);
 	p = find(at);
-	piece = *p;
-	if (!piece) {
+	block = *p;
+	if (!block) {
 		fprintf(stderr, "counted: %p is given back, and is no piece of the library's\n", at);
 		abort();
 	}
-	bytes = piece->bytes;
-	*p = piece->next;
+	bytes = block->bytes;
+	*p = block->next;
 	live_blocks--;
 	live_bytes -= (long)bytes;
 	pthread_mutex_unlock(&lock);
-	free(piece);
+	free(block);
 	return bytes;
 }
 
@@ -99,7 +99,7 @@ void counted_begin(void)
 	exit(99);
 }
 
-void counted_watch(void (*look)(const void *piece, size_t bytes))
+void counted_watch(void (*look)(const void *block, size_t bytes))
 {
 	watcher = look;
 }

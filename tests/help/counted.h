@@ -14,6 +14,6 @@ void counted_nothing_left(void);
 /* The same as the last test of a program; what closes the others' objects is its setup. */
 void test_nothing_left(void **state);
 /* look is called with each piece before it is given back or moved; NULL: nobody. */
-void counted_watch(void (*look)(const void *piece, size_t bytes));
+void counted_watch(void (*look)(const void *block, size_t bytes));
 
 #endif

@@ -1,7 +1,7 @@
 /* The walks: one product and one point kernel for each stage of a cell, and one more product for a projection. */
 #include "tests/help/step_cases.h"
 
-const struct walk walks[WALKS] = {
+const struct step_case step_cases[STEP_CASES] = {
 	/* name                       cell        options     dtype   two ragged P  products  points */
 	{ "lstm",                    "lstm",      NULL,       CG_F32,  0, 0, 0, { 1, 1 }, { 1, 1 } },
 	{ "lstm, ragged",            "lstm",      NULL,       CG_F32,  1, 1, 0, { 1, 1 }, { 1, 1 } },
@@ -17,21 +17,21 @@ const struct walk walks[WALKS] = {
 	{ "gru_block, ragged",       "gru_block", NULL,       CG_F32,  1, 1, 0, { 2, 2 }, { 2, 2 } },
 };
 
-int walk_open(struct net *n, const struct walk *walk, int64_t T, int32_t *lengths, struct cg_context *context, struct cg_stream *stream)
+int step_case_open(struct net *n, const struct step_case *step_case, int64_t T, int32_t *lengths, struct cg_context *context, struct cg_stream *stream)
 {
 	net_begin(n, context, stream);
 	n->place = CG_DEVICE;
 	n->config.route = "composed";
-	n->config.cell = cg_cell_find(walk->cell);
-	n->config.options = walk->options;
-	n->config.dtype = walk->dtype;
-	n->config.bidirectional = walk->bidirectional;
-	n->config.proj = walk->proj;
+	n->config.cell = cg_cell_find(step_case->cell);
+	n->config.options = step_case->options;
+	n->config.dtype = step_case->dtype;
+	n->config.bidirectional = step_case->bidirectional;
+	n->config.proj = step_case->proj;
 	n->config.dropout = 0.25;
 	n->call.T = T;
-	n->call.B = WALK_ROWS;
-	for (int b = 0; b < WALK_ROWS; b++)
-		lengths[b] = (int32_t)(b == 3 ? T : T * b / WALK_ROWS);
-	n->call.lengths = walk->ragged ? lengths : NULL;
+	n->call.B = STEP_CASE_ROWS;
+	for (int b = 0; b < STEP_CASE_ROWS; b++)
+		lengths[b] = (int32_t)(b == 3 ? T : T * b / STEP_CASE_ROWS);
+	n->call.lengths = step_case->ragged ? lengths : NULL;
 	return net_open(n);
 }

@@ -250,7 +250,7 @@ static void test_trials(void **state)
 
 enum { THREADS = 8, CELLS = 4 };
 
-struct builder { struct cg_context *context; pthread_barrier_t *start; int number, code; char said[256]; };
+struct builder { struct cg_context *context; pthread_barrier_t *start; int number, code; char message[256]; };
 
 /* Opens plans of some cells, beginning with another one in each thread. */
 static void *build_all(void *given)
@@ -270,7 +270,7 @@ static void *build_all(void *given)
 		b->code = cg_rnn_open(b->context, &config, &rnn);
 		cg_rnn_close(rnn);
 	}
-	snprintf(b->said, sizeof b->said, "%.255s", b->code ? cg_message() : "");
+	snprintf(b->message, sizeof b->message, "%.255s", b->code ? cg_message() : "");
 	return NULL;
 }
 
@@ -303,7 +303,7 @@ static void test_builds(void **state)
 	cg_close(alone.context);
 	for (int k = 0; k < THREADS; k++)
 		if (each[k].code)
-			fail_msg("%s", each[k].said);
+			fail_msg("%s", each[k].message);
 	check_mistakes("builds");
 	assert_int_equal(late_builds(), once);
 }

@@ -91,7 +91,7 @@ static void test_ranges(void **state)
 	refused(&op, MODE, 1, "made_up: mode: expected one of relu=0 tanh=1 linear_input=2, got -1");
 }
 
-static void said(const struct made_up *op, int attribute, const char *want, double number)
+static void expect_text(const struct made_up *op, int attribute, const char *want, double number)
 {
 	char text[CG_ATTRIBUTE_TEXT];
 	struct made_up other = *op;
@@ -110,19 +110,19 @@ static void test_texts(void **state)
 	char text[512];
 
 	(void)state;
-	said(&op, RATE, "0.1", 0.1);
-	said(&op, ON, "true", 1);
-	said(&op, STEPS, "-1", -1);
-	said(&op, MODE, "tanh", 1);
+	expect_text(&op, RATE, "0.1", 0.1);
+	expect_text(&op, ON, "true", 1);
+	expect_text(&op, STEPS, "-1", -1);
+	expect_text(&op, MODE, "tanh", 1);
 	op = (struct made_up){ .rate = -INFINITY, .on = 7, .seed = (int64_t)1 << 62, .mode = 2, .steps = 3, .L = 2 };
-	said(&op, RATE, "-inf", -INFINITY);
-	said(&op, ON, "7", 7);
-	said(&op, SEED, "4611686018427387904", 0x1p62);
-	said(&op, MODE, "linear_input", 2);
+	expect_text(&op, RATE, "-inf", -INFINITY);
+	expect_text(&op, ON, "7", 7);
+	expect_text(&op, SEED, "4611686018427387904", 0x1p62);
+	expect_text(&op, MODE, "linear_input", 2);
 	op.call = (uint64_t)1 << 63;
-	said(&op, NUMBER, "9223372036854775808", 0x1p63);
+	expect_text(&op, NUMBER, "9223372036854775808", 0x1p63);
 	op.mode = 3;
-	said(&op, MODE, "3", 3);
+	expect_text(&op, MODE, "3", 3);
 
 	/* What is not the default, and what has none; a scalar input that nobody set goes without saying. */
 	op = plain();

@@ -19,7 +19,7 @@
 
 enum { T = 3, B = 2, I = 3, U = 4, BYTES = 1024, PORTS = 40, THREADS = 8, TIMES = 25, TEXT = 1 << 17 };
 
-static char said[TEXT];
+static char output[TEXT];
 static int kept = -1;
 static FILE *file;
 
@@ -42,8 +42,8 @@ static void stop(void)
 	assert_true(dup2(kept, 2) == 2);
 	close(kept);
 	rewind(file);
-	n = fread(said, 1, sizeof said - 1, file);
-	said[n] = '\0';
+	n = fread(output, 1, sizeof output - 1, file);
+	output[n] = '\0';
 	fclose(file);
 }
 
@@ -80,16 +80,16 @@ static void fill(const struct cg_op *row, union args *a, int theirs, int which)
 	shorten(row, a);
 }
 
-#define SAYS(text) do { \
-	if (!strstr(said, text)) \
-		fail_msg("expected \"%s\" in \"%s\"", text, said); \
+#define EXPECT_OUTPUT(text) do { \
+	if (!strstr(output, text)) \
+		fail_msg("expected \"%s\" in \"%s\"", text, output); \
 } while (0)
 
 static int lines(void)
 {
 	int n = 0;
 
-	for (const char *at = said; *at; at++)
+	for (const char *at = output; *at; at++)
 		n += *at == '\n';
 	return n;
 }
@@ -111,7 +111,7 @@ static void test_values(void **state)
 		assert_int_equal(row->call(stream, &a), CG_OK);
 		stop();
 		assert_int_equal(lines(), k < 4 ? 0 : 1);
-		assert_int_equal(!said[0], k < 4);
+		assert_int_equal(!output[0], k < 4);
 		close_both(context, stream);
 	}
 	for (int k = 0; k < 5; k++) {
@@ -121,8 +121,8 @@ static void test_values(void **state)
 			context = (void *)&context;
 			assert_int_equal(cg_open(named ? "cpu" : NULL, &context), CG_BAD_ARGUMENT);
 			assert_null(context);
-			snprintf(said, sizeof said, "CELLGRAD_VERBOSE: expected 0, none, 1 or calls, got '%s'", wrong[k]);
-			assert_ptr_equal(strstr(cg_message(), said), cg_message());
+			snprintf(output, sizeof output, "CELLGRAD_VERBOSE: expected 0, none, 1 or calls, got '%s'", wrong[k]);
+			assert_ptr_equal(strstr(cg_message(), output), cg_message());
 		}
 	}
 }
@@ -142,7 +142,7 @@ static void test_when(void **state)
 	listen();
 	assert_int_equal(row->call(stream, &a), CG_OK);
 	stop();
-	assert_string_equal(said, "");
+	assert_string_equal(output, "");
 	close_both(context, stream);
 }
 
@@ -172,12 +172,12 @@ static void test_ops(void **state)
 			stop();
 			snprintf(text, sizeof text, "cellgrad bench --op %s%s --B 2 --I 3 --H 4 --dtype f32",
 			         theirs || !extras ? row->tensorflow : row->name, strstr(row->name, "block_lstm") ? " --T 3" : "");
-			assert_memory_equal(said, text, strlen(text));
+			assert_memory_equal(output, text, strlen(text));
 			assert_int_equal(lines(), 1);
-			assert_int_equal(sscanf(strstr(said, "# cpu; "), "# cpu; %lf ms;", &ms), 1);
+			assert_int_equal(sscanf(strstr(output, "# cpu; "), "# cpu; %lf ms;", &ms), 1);
 			assert_true(ms > 0 && ms < 60e3);
-			SAYS(" ms; kernels ");
-			assert_null(strchr(said, '('));
+			EXPECT_OUTPUT(" ms; kernels ");
+			assert_null(strchr(output, '('));
 		}
 	close_both(context, stream);
 }
@@ -205,9 +205,9 @@ static void test_attributes(void **state)
 	assert_int_equal(grad->call(stream, &a), CG_OK);
 	stop();
 	assert_int_equal(lines(), 3);
-	SAYS("--dtype f32 # cpu");
-	SAYS("--dtype bf16 forget_bias=0.1 cell_clip=0.30000000000000004 use_peephole=true # cpu");
-	SAYS("--op LSTMBlockCellGrad --B 2 --I 3 --H 4 --dtype f32 use_peephole=false # cpu");
+	EXPECT_OUTPUT("--dtype f32 # cpu");
+	EXPECT_OUTPUT("--dtype bf16 forget_bias=0.1 cell_clip=0.30000000000000004 use_peephole=true # cpu");
+	EXPECT_OUTPUT("--op LSTMBlockCellGrad --B 2 --I 3 --H 4 --dtype f32 use_peephole=false # cpu");
 	close_both(context, stream);
 }
 
@@ -225,7 +225,7 @@ static void test_notes(void **state)
 	listen();
 	assert_int_equal(grad->call(stream, &a), CG_OK);
 	stop();
-	assert_null(strstr(said, "without"));
+	assert_null(strstr(output, "without"));
 	memset(&a.lstm.dgates, 0, sizeof a.lstm.dgates);
 	memset(&a.lstm.w_grad, 0, sizeof a.lstm.w_grad);
 	a.lstm.accumulate = 1;
@@ -233,7 +233,7 @@ static void test_notes(void **state)
 	listen();
 	assert_int_equal(grad->call(stream, &a), CG_OK);
 	stop();
-	SAYS("; accumulate; gates CG_IFCO; without dicfo w_grad\n");
+	EXPECT_OUTPUT("; accumulate; gates CG_IFCO; without dicfo w_grad\n");
 	close_both(context, stream);
 }
 
@@ -263,11 +263,11 @@ static void test_sequences(void **state)
 	assert_int_equal(row->call(stream, &a), CG_OK);
 	stop();
 	assert_int_equal(lines(), 5);
-	SAYS("--op BlockLSTM --T 3 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=2 # cpu");
-	SAYS("; gates CG_IFCO\n");
-	SAYS("--op BlockLSTMV2 --T 3 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=2 # cpu");
-	SAYS("--op LSTMBlockCell --B 2 --I 3 --H 4 --dtype f32 forget_bias=0 cell_clip=0 # cpu");
-	SAYS("--op BlockLSTMV2 --T 1 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=0 # cpu");
+	EXPECT_OUTPUT("--op BlockLSTM --T 3 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=2 # cpu");
+	EXPECT_OUTPUT("; gates CG_IFCO\n");
+	EXPECT_OUTPUT("--op BlockLSTMV2 --T 3 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=2 # cpu");
+	EXPECT_OUTPUT("--op LSTMBlockCell --B 2 --I 3 --H 4 --dtype f32 forget_bias=0 cell_clip=0 # cpu");
+	EXPECT_OUTPUT("--op BlockLSTMV2 --T 1 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=0 # cpu");
 	close_both(context, stream);
 }
 
@@ -286,8 +286,8 @@ static void test_failures(void **state)
 	listen();
 	assert_int_equal(row->call(stream, &a), CG_BAD_ARGUMENT);
 	stop();
-	assert_memory_equal(said, "cellgrad bench --op LSTMBlockCell --B -1 --I 3", 46);
-	SAYS("; CG_BAD_ARGUMENT: lstm_block_cell: B: expected at least 0, got -1\n");
+	assert_memory_equal(output, "cellgrad bench --op LSTMBlockCell --B -1 --I 3", 46);
+	EXPECT_OUTPUT("; CG_BAD_ARGUMENT: lstm_block_cell: B: expected at least 0, got -1\n");
 	assert_string_equal(cg_message(), "lstm_block_cell: B: expected at least 0, got -1");
 
 	fill(row, &a, 1, 0);
@@ -296,7 +296,7 @@ static void test_failures(void **state)
 	listen();
 	assert_int_equal(row->call(stream, &a), CG_BAD_ARGUMENT);
 	stop();
-	SAYS("--T 7 --B 2 --I 3 --H 4 --dtype 9 # cpu");
+	EXPECT_OUTPUT("--T 7 --B 2 --I 3 --H 4 --dtype 9 # cpu");
 
 	/* Of a struct that nobody made nothing is read. */
 	listen();
@@ -305,10 +305,10 @@ static void test_failures(void **state)
 	assert_int_equal(row->call(stream, &a), CG_BAD_ARGUMENT);
 	stop();
 	assert_int_equal(lines(), 2);
-	assert_memory_equal(said, "# lstm_block_cell # cpu; ", 25);
-	assert_memory_equal(strchr(said, '\n') + 1, "# lstm_block_cell # cpu; ", 25);
+	assert_memory_equal(output, "# lstm_block_cell # cpu; ", 25);
+	assert_memory_equal(strchr(output, '\n') + 1, "# lstm_block_cell # cpu; ", 25);
 	snprintf(text, sizeof text, "size: expected %zu, got 8", sizeof a.lstm);
-	SAYS(text);
+	EXPECT_OUTPUT(text);
 	close_both(context, stream);
 	assert_int_equal(row->call(NULL, &a), CG_BAD_ARGUMENT);
 }
@@ -338,15 +338,15 @@ static void test_kernels(void **state)
 	open_as("1", &context, &stream);
 	assert_int_equal(cg_cell_parse(text, "mine.cell", &cell), CG_OK);
 	run_kernel(stream, cell, "peephole", 4, CG_OK);
-	SAYS("cellgrad emit ./mine.cell --options peephole --stage 1 --pass forward --dtype f32 # cpu; ");
-	SAYS("; point [2, 4]\n");
+	EXPECT_OUTPUT("cellgrad emit ./mine.cell --options peephole --stage 1 --pass forward --dtype f32 # cpu; ");
+	EXPECT_OUTPUT("; point [2, 4]\n");
 	run_kernel(stream, cg_cell_find("rnn_tanh"), NULL, 2, CG_BAD_ARGUMENT);
-	assert_memory_equal(said, "cellgrad emit rnn_tanh --stage 1 --pass forward --dtype f32 # cpu; ", 66);
-	SAYS("; CG_BAD_ARGUMENT: cg_kernel_run: ");
+	assert_memory_equal(output, "cellgrad emit rnn_tanh --stage 1 --pass forward --dtype f32 # cpu; ", 66);
+	EXPECT_OUTPUT("; CG_BAD_ARGUMENT: cg_kernel_run: ");
 	/* Nothing that a caller wrote stands before the #, and it ends no line. */
 	run_kernel(stream, cell, "\"; $(reboot)\nreboot\033[2J", 0, CG_BAD_ARGUMENT);
-	assert_memory_equal(said, "# cg_kernel_run # cpu; ", 23);
-	assert_null(strchr(said, '\033'));
+	assert_memory_equal(output, "# cg_kernel_run # cpu; ", 23);
+	assert_null(strchr(output, '\033'));
 	run_kernel(stream, NULL, NULL, 0, CG_BAD_ARGUMENT);
 	cg_cell_close(cell);
 	close_both(context, stream);
@@ -385,7 +385,7 @@ static void test_threads(void **state)
 	for (int k = 0; k < THREADS; k++)
 		pthread_join(threads[k], NULL);
 	stop();
-	for (const char *at = said; *at; at = strchr(at, '\n') + 1, n++) {
+	for (const char *at = output; *at; at = strchr(at, '\n') + 1, n++) {
 		assert_memory_equal(at, text, sizeof text - 1);
 		assert_null(memmem(at + 1, strcspn(at + 1, "\n"), "cellgrad", 8));
 	}
@@ -408,11 +408,11 @@ static void network(struct net *n, const char *forward, const char *backward)
 	assert_int_equal(net_backward(n), CG_OK);
 	stop();
 	assert_int_equal(lines(), 2);
-	second = strchr(said, '\n') + 1;
-	assert_memory_equal(said, forward, strlen(forward));
+	second = strchr(output, '\n') + 1;
+	assert_memory_equal(output, forward, strlen(forward));
 	assert_memory_equal(second, backward, strlen(backward));
 	assert_non_null(strstr(second, "; composed\n"));
-	assert_null(strstr(said, "without"));
+	assert_null(strstr(output, "without"));
 	net_close(n);
 }
 
@@ -464,10 +464,10 @@ static void test_networks(void **state)
 	assert_int_equal(net_forward(&n), CG_BAD_ARGUMENT);
 	stop();
 	assert_int_equal(lines(), 2);
-	SAYS("cellgrad bench --op CudnnRNNBackpropV3" SIZES " # cpu; ");
-	SAYS("; CG_UNSUPPORTED: rnn_backprop: the plan was opened without training\n");
-	SAYS("# rnn # cpu; ");
-	SAYS("; CG_BAD_ARGUMENT: rnn: T: expected at least 0, got -1\n");
+	EXPECT_OUTPUT("cellgrad bench --op CudnnRNNBackpropV3" SIZES " # cpu; ");
+	EXPECT_OUTPUT("; CG_UNSUPPORTED: rnn_backprop: the plan was opened without training\n");
+	EXPECT_OUTPUT("# rnn # cpu; ");
+	EXPECT_OUTPUT("; CG_BAD_ARGUMENT: rnn: T: expected at least 0, got -1\n");
 	net_close(&n);
 	close_both(context, stream);
 }

@@ -460,7 +460,7 @@ static void more_sizes(struct net *n) { n->call.T = 4; }
 static void another_counter(struct net *n) { n->call.counter = 1; }
 static void ragged(struct net *n) { n->call.lengths = some_lengths; }
 static void ragged_otherwise(struct net *n) { n->call.lengths = other_lengths; }
-static void said_whole(struct net *n) { n->call.lengths = whole_lengths; }
+static void set_whole_lengths(struct net *n) { n->call.lengths = whole_lengths; }
 static void one_direction(struct net *n) { n->config.bidirectional = 0; }
 static void another_first(struct net *n) { n->config.bidirectional = 0; n->call.first_step = 3; }
 
@@ -491,7 +491,7 @@ static void test_foreign(void **state)
 	}
 	/* Lengths that are all T are none. */
 	make(&a, nothing);
-	make(&b, said_whole);
+	make(&b, set_whole_lengths);
 	b.call.reserve.bytes = a.call.reserve.bytes;
 	with = a;
 	with.call.reserve = b.call.reserve;

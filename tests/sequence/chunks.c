@@ -24,63 +24,63 @@ static void copy(struct network *to, int a, const struct network *from, int b)
 
 /* ---- over time ---- */
 
-static void open_piece(struct network *piece, const struct network *whole, int64_t from, int64_t to)
+static void open_chunk(struct network *chunk, const struct network *whole, int64_t from, int64_t to)
 {
-	piece->ragged = whole->ragged;
+	chunk->ragged = whole->ragged;
 	for (int64_t b = 0; b < whole->B; b++) {
 		int64_t left = network_length(whole, b) - from, T = to - from;
 
-		piece->lengths[b] = (int32_t)(left < 0 ? 0 : left < T ? left : T);
+		chunk->lengths[b] = (int32_t)(left < 0 ? 0 : left < T ? left : T);
 	}
-	network_like(piece, whole, to - from, whole->B);
-	piece->first_step = whole->first_step + from;
+	network_like(chunk, whole, to - from, whole->B);
+	chunk->first_step = whole->first_step + from;
 	for (int64_t t = from; t < to; t++)
 		for (int64_t b = 0; b < whole->B; b++) {
-			network_copy_step(piece, t - from, b, whole, t, b, INPUT);
-			network_copy_step(piece, t - from, b, whole, t, b, OUTPUT_BACKPROP);
+			network_copy_step(chunk, t - from, b, whole, t, b, INPUT);
+			network_copy_step(chunk, t - from, b, whole, t, b, OUTPUT_BACKPROP);
 		}
 }
 
-static void put_steps(struct network *whole, const struct network *piece, int64_t from, int a)
+static void copy_steps(struct network *whole, const struct network *chunk, int64_t from, int a)
 {
-	for (int64_t t = 0; t < piece->T; t++)
-		for (int64_t b = 0; b < piece->B; b++)
-			network_copy_step(whole, from + t, b, piece, t, b, a);
+	for (int64_t t = 0; t < chunk->T; t++)
+		for (int64_t b = 0; b < chunk->B; b++)
+			network_copy_step(whole, from + t, b, chunk, t, b, a);
 }
 
 enum { STEPS_MAX = 8 };
 
 /* Runs the whole in n pieces, which end at cut[1] and on, and puts what they say where its answers stand. */
-static void run_pieces(struct network *whole, const int64_t *cut, int n)
+static void run_chunks(struct network *whole, const int64_t *cut, int n)
 {
-	static struct network pieces[STEPS_MAX];
+	static struct network chunks[STEPS_MAX];
 
 	for (int k = 0; k < n; k++) {
-		const struct network *before = k ? &pieces[k - 1] : whole;
+		const struct network *before = k ? &chunks[k - 1] : whole;
 
-		open_piece(&pieces[k], whole, cut[k], cut[k + 1]);
-		copy(&pieces[k], INPUT_H, before, k ? OUTPUT_H : INPUT_H);
-		copy(&pieces[k], INPUT_C, before, k ? OUTPUT_C : INPUT_C);
-		network_forward(&pieces[k]);
-		put_steps(whole, &pieces[k], cut[k], OUTPUT);
+		open_chunk(&chunks[k], whole, cut[k], cut[k + 1]);
+		copy(&chunks[k], INPUT_H, before, k ? OUTPUT_H : INPUT_H);
+		copy(&chunks[k], INPUT_C, before, k ? OUTPUT_C : INPUT_C);
+		network_forward(&chunks[k]);
+		copy_steps(whole, &chunks[k], cut[k], OUTPUT);
 	}
-	copy(whole, OUTPUT_H, &pieces[n - 1], OUTPUT_H);
-	copy(whole, OUTPUT_C, &pieces[n - 1], OUTPUT_C);
+	copy(whole, OUTPUT_H, &chunks[n - 1], OUTPUT_H);
+	copy(whole, OUTPUT_C, &chunks[n - 1], OUTPUT_C);
 	for (int k = n - 1; k >= 0 && whole->config.training; k--) {
-		const struct network *after = k < n - 1 ? &pieces[k + 1] : whole;
+		const struct network *after = k < n - 1 ? &chunks[k + 1] : whole;
 
-		pieces[k].accumulate = k < n - 1 || whole->accumulate;
-		copy(&pieces[k], OLD, after, k < n - 1 ? PARAMS_BACKPROP : OLD);
-		copy(&pieces[k], OUTPUT_H_BACKPROP, after, k < n - 1 ? INPUT_H_BACKPROP : OUTPUT_H_BACKPROP);
-		copy(&pieces[k], OUTPUT_C_BACKPROP, after, k < n - 1 ? INPUT_C_BACKPROP : OUTPUT_C_BACKPROP);
-		network_backward(&pieces[k]);
-		put_steps(whole, &pieces[k], cut[k], INPUT_BACKPROP);
+		chunks[k].accumulate = k < n - 1 || whole->accumulate;
+		copy(&chunks[k], OLD, after, k < n - 1 ? PARAMS_BACKPROP : OLD);
+		copy(&chunks[k], OUTPUT_H_BACKPROP, after, k < n - 1 ? INPUT_H_BACKPROP : OUTPUT_H_BACKPROP);
+		copy(&chunks[k], OUTPUT_C_BACKPROP, after, k < n - 1 ? INPUT_C_BACKPROP : OUTPUT_C_BACKPROP);
+		network_backward(&chunks[k]);
+		copy_steps(whole, &chunks[k], cut[k], INPUT_BACKPROP);
 	}
-	copy(whole, INPUT_H_BACKPROP, &pieces[0], INPUT_H_BACKPROP);
-	copy(whole, INPUT_C_BACKPROP, &pieces[0], INPUT_C_BACKPROP);
-	copy(whole, PARAMS_BACKPROP, &pieces[0], PARAMS_BACKPROP);
+	copy(whole, INPUT_H_BACKPROP, &chunks[0], INPUT_H_BACKPROP);
+	copy(whole, INPUT_C_BACKPROP, &chunks[0], INPUT_C_BACKPROP);
+	copy(whole, PARAMS_BACKPROP, &chunks[0], PARAMS_BACKPROP);
 	for (int k = 0; k < n; k++)
-		network_close(&pieces[k]);
+		network_close(&chunks[k]);
 }
 
 static unsigned judged(const struct network *net)
@@ -97,7 +97,7 @@ static void draw_whole(struct network *net, unsigned long long *state)
 	network_draw(net, state, 0.7);
 }
 
-static void try_pieces(const char *name, int by_steps)
+static void try_chunks(const char *name, int by_steps)
 {
 	unsigned long long state;
 	struct answers answers;
@@ -114,7 +114,7 @@ static void try_pieces(const char *name, int by_steps)
 			n++;
 		}
 		answers_get(&net, &answers);
-		run_pieces(&net, cut, n);
+		run_chunks(&net, cut, n);
 		answers_judge(&net, &answers, judged(&net));
 		answers_free(&answers);
 		network_close(&net);
@@ -125,13 +125,13 @@ static void try_pieces(const char *name, int by_steps)
 void test_step_by_step(void **nothing)
 {
 	(void)nothing;
-	try_pieces("step by step", 1);
+	try_chunks("step by step", 1);
 }
 
-void test_pieces(void **nothing)
+void test_chunks(void **nothing)
 {
 	(void)nothing;
-	try_pieces("pieces", 0);
+	try_chunks("pieces", 0);
 }
 
 /* ---- over rows ---- */

@@ -16,7 +16,7 @@ void test_golden_sums(void **);
 void test_golden_cells(void **);
 /* chunks.c: a whole and its pieces. */
 void test_step_by_step(void **);
-void test_pieces(void **);
+void test_chunks(void **);
 void test_batch_split(void **);
 void test_batch_permuted(void **);
 /* equivalent.c: the same said in two ways. */

@@ -291,7 +291,7 @@ static void move(struct ref_block_lstm *p, int64_t t)
 }
 
 /* The first steps, then the rest from where they ended. */
-static void pieces(void **state)
+static void test_chunks(void **state)
 {
 	static long double cs_grad[MAX], h_grad[MAX];
 
@@ -375,7 +375,7 @@ int main(void)
 		cmocka_unit_test(both_orders),
 		cmocka_unit_test(beyond_the_end),
 		cmocka_unit_test(none),
-		cmocka_unit_test(pieces),
+		cmocka_unit_test(test_chunks),
 		cmocka_unit_test(linear),
 	};
 

@@ -270,7 +270,7 @@ static void reset(int arrays)
 		at[a].ratio = at[a].inner = 0;
 }
 
-static void say(const char *op, int arrays)
+static void print_ratios(const char *op, int arrays)
 {
 	int t = -1, h = -1, l = -1;
 
@@ -313,7 +313,7 @@ static void lstm_bound(void **state)
 			assert_int_equal(ref_lstm_block_grad(&L), 0);
 			compare(LSTM_ARRAYS, c);
 		}
-		say("lstm_block", LSTM_ARRAYS);
+		print_ratios("lstm_block", LSTM_ARRAYS);
 	}
 }
 
@@ -339,7 +339,7 @@ static void gru_bound(void **state)
 			assert_int_equal(ref_gru_block_grad(&G), 0);
 			compare(GRU_ARRAYS, c);
 		}
-		say("gru_block", GRU_ARRAYS);
+		print_ratios("gru_block", GRU_ARRAYS);
 	}
 }
 
@@ -482,7 +482,7 @@ static void block_lstm_bound(void **state)
 			assert_int_equal(ref_block_lstm_grad(&P), 0);
 			compare(LSTM_ARRAYS, c);
 		}
-		say("block_lstm", LSTM_ARRAYS);
+		print_ratios("block_lstm", LSTM_ARRAYS);
 	}
 }
 

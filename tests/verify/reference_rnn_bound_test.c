@@ -546,7 +546,7 @@ static void reset(void)
 		at[a].ratio = at[a].inner = 0;
 }
 
-static void say(int mode, int dtype)
+static void print_ratios(int mode, int dtype)
 {
 	int t = -1, h = -1, l = -1;
 
@@ -578,7 +578,7 @@ static void each(int by_vendor)
 				naive_backward();
 				compare(c);
 			}
-			say(mode, dtype);
+			print_ratios(mode, dtype);
 		}
 	}
 }

@@ -52,7 +52,7 @@ static int not_of_mode(int a)
 }
 
 /* The first steps, then the rest from where they ended: the same outputs, and gradients that add up. */
-static void pieces(void **state)
+static void test_chunks(void **state)
 {
 	static long double first[RNN_ARRAYS][MAX];
 	int64_t T = 5, cut, row;
@@ -335,7 +335,7 @@ static void agree_outputs(const char *what)
 }
 
 /* Lengths of T are no lengths; what is no state is zeros; auto_select is what it selects. */
-static void said_otherwise(void **state)
+static void test_other_layouts(void **state)
 {
 	static const struct ref_in absent;
 
@@ -521,11 +521,11 @@ static void nothing_to_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pieces),
+		cmocka_unit_test(test_chunks),
 		cmocka_unit_test(directions),
 		cmocka_unit_test(rows_alone),
 		cmocka_unit_test(batch_major),
-		cmocka_unit_test(said_otherwise),
+		cmocka_unit_test(test_other_layouts),
 		cmocka_unit_test(zeros_and_ones),
 		cmocka_unit_test(linear),
 		cmocka_unit_test(padding),

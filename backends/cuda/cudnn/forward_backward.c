@@ -95,7 +95,7 @@ static int copy(struct run *r, struct cg_mem to, struct cg_mem from, size_t byte
 /* Persistent algorithms load and store so many bytes at a time; the standard one takes elements where they are. */
 enum { PERSISTENT_ALIGN = 16 };
 
-static int suits_way(const struct run *r, struct cg_mem mem)
+static int suits_algorithm(const struct run *r, struct cg_mem mem)
 {
 	return !r->algorithm || cg_cu_address(mem) % PERSISTENT_ALIGN == 0;
 }
@@ -105,7 +105,7 @@ static int copy_unsuited(struct run *r, struct cg_mem space, int64_t elements, s
 {
 	struct cg_mem given = *mem;
 
-	if (suits_way(r, given))
+	if (suits_algorithm(r, given))
 		return CG_OK;
 	*mem = space;
 	return move(r, 1, elements, given, none, space, none);
@@ -164,7 +164,7 @@ static int states_in(struct run *r, struct cg_mem given, struct cg_mem space, in
 /* Where cuDNN is to put states: the caller's memory where it has them as the caller has. */
 static struct cg_mem states_for(const struct run *r, struct cg_mem wanted, struct cg_mem space)
 {
-	return cg_present(wanted) && (r->shape->moves || !suits_way(r, wanted)) ? space : wanted;
+	return cg_present(wanted) && (r->shape->moves || !suits_algorithm(r, wanted)) ? space : wanted;
 }
 
 /* A row that has no step hands on what it was given. */
@@ -181,7 +181,7 @@ static int states_out(struct run *r, struct cg_mem from, struct cg_mem given, st
 }
 
 /* The states of one segment. */
-static struct cg_mem of_piece(const struct run *r, struct cg_mem mem, int segment, int64_t width)
+static struct cg_mem of_segment(const struct run *r, struct cg_mem mem, int segment, int64_t width)
 {
 	size_t bytes = (size_t)(r->rnn->directions * r->shape->live * width) * each(r);
 
@@ -235,7 +235,7 @@ static int weights(struct run *r, int segment, struct cg_mem *theirs)
 	const struct cg_dnn_layout *layout = &way_of(r, segment)->layout;
 
 	*theirs = r->call->params;
-	if (layout->straight && suits_way(r, *theirs))
+	if (layout->straight && suits_algorithm(r, *theirs))
 		return CG_OK;
 	*theirs = r->space.weights;
 	return cg_dnn_copy_in(r->queue, &r->moves, r->net, segment, layout, r->call->params, *theirs);
@@ -248,7 +248,7 @@ static int is_refused(const struct cg_net *net)
 	return __atomic_load_n(&net->persistent, __ATOMIC_ACQUIRE) == REFUSED;
 }
 
-static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, const struct cg_dnn_range *span,
+static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, const struct cg_dnn_range *range,
                  const struct cg_rnn_call *call, struct cg_mem work, int pass)
 {
 	struct cg_work carved = { .mem = aligned(work) };
@@ -259,7 +259,7 @@ static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, cons
 	r->rnn = net->rnn;
 	r->call = call;
 	CG_TRY(cg_dnn_find_state(net, queue, &r->state));
-	CG_TRY(cg_dnn_find_shape(net, r->state, span, &r->shape));
+	CG_TRY(cg_dnn_find_shape(net, r->state, range, &r->shape));
 	r->algorithm = is_refused(net) ? 0 : r->shape->algorithm;
 	cg_dnn_carve_workspace(net, r->shape, pass, &carved, &r->space);
 	r->moves.dtype = r->rnn->dtype;
@@ -272,9 +272,9 @@ static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, cons
 /* ---- forward ---- */
 
 /* What one call of cuDNN's reads and writes. */
-struct walk { struct cg_mem x, y, hx, cx, hy, cy, reserve; };
+struct forward_memory { struct cg_mem x, y, hx, cx, hy, cy, reserve; };
 
-static int call_forward(const struct run *r, int segment, const struct walk *w, struct cg_mem theirs)
+static int call_forward(const struct run *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
 {
 	const struct cg_dnn_shape *s = r->shape;
 
@@ -287,7 +287,7 @@ static int call_forward(const struct run *r, int segment, const struct walk *w, 
 
 /* The first walk that may take a persistent algorithm says for good whether that works here: cuDNN refuses it only now, and a
  * reserve is of one algorithm. */
-static int try_persistent(const struct run *r, int segment, const struct walk *w, struct cg_mem theirs)
+static int try_persistent(const struct run *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
 {
 	struct cg_net *net = r->net;
 	int code;
@@ -300,7 +300,7 @@ static int try_persistent(const struct run *r, int segment, const struct walk *w
 	return code;
 }
 
-static int walk_forward(struct run *r, int segment, const struct walk *w)
+static int run_forward(struct run *r, int segment, const struct forward_memory *w)
 {
 	struct cg_mem theirs;
 	int code;
@@ -321,7 +321,7 @@ static int walk_forward(struct run *r, int segment, const struct walk *w)
 /* Where the last layer's output goes, unless it is to be kept. */
 static struct cg_mem output_for(const struct run *r)
 {
-	return cg_present(r->call->output) && !r->shape->compact && suits_way(r, r->call->output) ? r->call->output : r->space.y;
+	return cg_present(r->call->output) && !r->shape->compact && suits_algorithm(r, r->call->output) ? r->call->output : r->space.y;
 }
 
 /* From so many bytes of a part of the reserve on, to where the next one begins. */
@@ -347,7 +347,7 @@ static int clear_gaps(struct run *r)
 }
 
 /* What a walk has left in room instead of the reserve; the next one reads it there. */
-static int keep(struct run *r, int segment, const struct walk *w)
+static int keep(struct run *r, int segment, const struct forward_memory *w)
 {
 	struct cg_mem theirs, y = kept(r, segment, &theirs);
 
@@ -360,24 +360,24 @@ static int keep(struct run *r, int segment, const struct walk *w)
 	return segment < r->net->n_segments - 1 ? flush(r) : CG_OK;
 }
 
-static int pieces_forward(struct run *r, struct walk *all)
+static int run_segments_forward(struct run *r, struct forward_memory *all)
 {
 	const struct cg_network *rnn = r->rnn;
 
 	for (int n = 0; n < r->net->n_segments; n++) {
-		struct walk w = {
-			.hx = of_piece(r, all->hx, n, rnn->H), .cx = of_piece(r, all->cx, n, rnn->U),
-			.hy = of_piece(r, all->hy, n, rnn->H), .cy = of_piece(r, all->cy, n, rnn->U),
+		struct forward_memory w = {
+			.hx = of_segment(r, all->hx, n, rnn->H), .cx = of_segment(r, all->cx, n, rnn->U),
+			.hy = of_segment(r, all->hy, n, rnn->H), .cy = of_segment(r, all->cy, n, rnn->U),
 		};
 		struct cg_mem ours = none;
 
 		CG_TRY(input(r, n, &w.x));
 		w.y = rnn->training ? kept(r, n, &ours) : output_for(r);
-		if (!suits_way(r, w.y))
+		if (!suits_algorithm(r, w.y))
 			w.y = r->space.y;
 		w.reserve = is_aligned(ours) ? ours : r->space.reserve;
 		all->y = w.y;
-		CG_TRY(walk_forward(r, n, &w));
+		CG_TRY(run_forward(r, n, &w));
 		CG_TRY(keep(r, n, &w));
 	}
 	return CG_OK;
@@ -387,12 +387,12 @@ static int forward(struct run *r)
 {
 	const struct cg_rnn_call *c = r->call;
 	const struct cg_network *rnn = r->rnn;
-	struct walk all = { .hy = states_for(r, c->output_h, r->space.hy), .cy = states_for(r, c->output_c, r->space.cy) };
+	struct forward_memory all = { .hy = states_for(r, c->output_h, r->space.hy), .cy = states_for(r, c->output_c, r->space.cy) };
 
 	if (r->shape->live) {
 		CG_TRY(states_in(r, c->input_h, r->space.hx, rnn->H, &all.hx));
 		CG_TRY(states_in(r, c->input_c, r->space.cx, rnn->U, &all.cx));
-		CG_TRY(pieces_forward(r, &all));
+		CG_TRY(run_segments_forward(r, &all));
 		CG_TRY(hand_out(r, all.y, c->output, cg_dnn_wide(rnn)));
 	} else {
 		CG_TRY(hand_out_zeros(r, c->output, cg_dnn_wide(rnn)));
@@ -407,10 +407,10 @@ static int forward(struct run *r)
 
 /* ---- backward ---- */
 
-struct back { struct cg_mem x, y, dy, dx, hx, cx, dhy, dcy, dhx, dcx, reserve, weights, dweights; };
+struct backward_memory { struct cg_mem x, y, dy, dx, hx, cx, dhy, dcy, dhx, dcx, reserve, weights, dweights; };
 
 /* cuDNN's walk back writes to the reserve what its sums over the steps then read. */
-static int open_reserve(struct run *r, int segment, struct back *b)
+static int open_reserve(struct run *r, int segment, struct backward_memory *b)
 {
 	struct cg_mem theirs;
 
@@ -424,11 +424,11 @@ static int open_reserve(struct run *r, int segment, struct back *b)
 }
 
 /* cuDNN can only add to the gradients of parameters. */
-static int open_sums(struct run *r, int segment, struct back *b)
+static int open_sums(struct run *r, int segment, struct backward_memory *b)
 {
 	const struct cg_dnn_layout *layout = &way_of(r, segment)->layout;
 	struct cg_mem ours = r->call->params_backprop;
-	int is_direct = layout->straight && suits_way(r, ours);
+	int is_direct = layout->straight && suits_algorithm(r, ours);
 
 	if (!cg_present(ours))
 		return CG_OK;
@@ -441,7 +441,7 @@ static int open_sums(struct run *r, int segment, struct back *b)
 	return cg_dnn_copy_in(r->queue, &r->moves, r->net, segment, layout, ours, b->dweights);
 }
 
-static int walk_back(const struct run *r, int segment, const struct back *b)
+static int run_backward(const struct run *r, int segment, const struct backward_memory *b)
 {
 	const struct cg_dnn_shape *s = r->shape;
 
@@ -452,7 +452,7 @@ static int walk_back(const struct run *r, int segment, const struct back *b)
 	return CG_OK;
 }
 
-static int sum_up(struct run *r, int segment, const struct back *b)
+static int sum_up(struct run *r, int segment, const struct backward_memory *b)
 {
 	const struct cg_dnn_layout *layout = &way_of(r, segment)->layout;
 	const struct cg_dnn_shape *s = r->shape;
@@ -484,7 +484,7 @@ static int output_backprop(struct run *r, int segment, struct cg_mem *dy)
 	return copy_unsuited(r, r->space.dy, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn), dy);
 }
 
-static int piece_backward(struct run *r, int segment, struct back *b)
+static int run_segment_backward(struct run *r, int segment, struct backward_memory *b)
 {
 	CG_TRY(output_backprop(r, segment, &b->dy));
 	CG_TRY(open_reserve(r, segment, b));
@@ -493,23 +493,23 @@ static int piece_backward(struct run *r, int segment, struct back *b)
 		CG_TRY(input(r, segment, &b->x));
 	CG_TRY(open_sums(r, segment, b));
 	CG_TRY(flush(r));
-	CG_TRY(walk_back(r, segment, b));
+	CG_TRY(run_backward(r, segment, b));
 	return sum_up(r, segment, b);
 }
 
-static int pieces_backward(struct run *r, const struct back *all)
+static int run_segments_backward(struct run *r, const struct backward_memory *all)
 {
 	const struct cg_network *rnn = r->rnn;
 
 	for (int n = r->net->n_segments - 1; n >= 0; n--) {
-		struct back b = {
+		struct backward_memory b = {
 			.dx = n ? r->space.dx : all->dx,
-			.hx = of_piece(r, all->hx, n, rnn->H), .cx = of_piece(r, all->cx, n, rnn->U),
-			.dhy = of_piece(r, all->dhy, n, rnn->H), .dcy = of_piece(r, all->dcy, n, rnn->U),
-			.dhx = of_piece(r, all->dhx, n, rnn->H), .dcx = of_piece(r, all->dcx, n, rnn->U),
+			.hx = of_segment(r, all->hx, n, rnn->H), .cx = of_segment(r, all->cx, n, rnn->U),
+			.dhy = of_segment(r, all->dhy, n, rnn->H), .dcy = of_segment(r, all->dcy, n, rnn->U),
+			.dhx = of_segment(r, all->dhx, n, rnn->H), .dcx = of_segment(r, all->dcx, n, rnn->U),
 		};
 
-		CG_TRY(piece_backward(r, n, &b));
+		CG_TRY(run_segment_backward(r, n, &b));
 	}
 	return CG_OK;
 }
@@ -527,8 +527,9 @@ static int backward(struct run *r)
 {
 	const struct cg_rnn_call *c = r->call;
 	const struct cg_network *rnn = r->rnn;
-	struct back all = {
-		.dx = cg_present(c->input_backprop) && !r->shape->compact && suits_way(r, c->input_backprop) ? c->input_backprop : r->space.dx,
+	struct backward_memory all = {
+		.dx = cg_present(c->input_backprop) && !r->shape->compact && suits_algorithm(r, c->input_backprop) ? c->input_backprop
+		      : r->space.dx,
 		.dhx = states_for(r, c->input_h_backprop, r->space.dhx), .dcx = states_for(r, c->input_c_backprop, r->space.dcx),
 	};
 
@@ -537,7 +538,7 @@ static int backward(struct run *r)
 		CG_TRY(states_in(r, c->input_c, r->space.cx, rnn->U, &all.cx));
 		CG_TRY(states_in(r, c->output_h_backprop, r->space.dhy, rnn->H, &all.dhy));
 		CG_TRY(states_in(r, c->output_c_backprop, r->space.dcy, rnn->U, &all.dcy));
-		CG_TRY(pieces_backward(r, &all));
+		CG_TRY(run_segments_backward(r, &all));
 		CG_TRY(hand_out(r, all.dx, c->input_backprop, rnn->I));
 	} else {
 		CG_TRY(no_steps(r));
@@ -550,11 +551,11 @@ static int backward(struct run *r)
 
 /* ---- both ---- */
 
-int cg_dnn_range_run(struct cg_queue *queue, struct cg_net *net, int pass, const struct cg_dnn_range *span, const struct cg_rnn_call *call,
+int cg_dnn_range_run(struct cg_queue *queue, struct cg_net *net, int pass, const struct cg_dnn_range *range, const struct cg_rnn_call *call,
                     struct cg_mem work)
 {
 	struct run r;
 
-	CG_TRY(begin(&r, queue, net, span, call, work, pass));
+	CG_TRY(begin(&r, queue, net, range, call, work, pass));
 	return pass == CG_FORWARD ? forward(&r) : backward(&r);
 }

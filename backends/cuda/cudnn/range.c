@@ -36,20 +36,21 @@ static int64_t steps_of(int64_t T, int64_t k)
 }
 
 /* room: [B], for its lengths. */
-static struct cg_dnn_range span_of(const struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int64_t k, int32_t *scratch)
+static struct cg_dnn_range range_of(const struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int64_t k,
+                                    int32_t *scratch)
 {
 	int64_t first = first_of(k), steps = steps_of(T, k);
-	struct cg_dnn_range span = { .T = steps, .B = B, .lengths = lengths, .whole = steps };
+	struct cg_dnn_range range = { .T = steps, .B = B, .lengths = lengths, .whole = steps };
 
 	if (count(T) > 1 && !net->rnn->time_major) {
-		span.first = first;
-		span.whole = T;
+		range.first = first;
+		range.whole = T;
 	}
 	for (int64_t b = 0; b < B && scratch; b++)
 		scratch[b] = (int32_t)(lengths[b] <= first ? 0 : lengths[b] - first < steps ? lengths[b] - first : steps);
 	if (scratch)
-		span.lengths = scratch;
-	return span;
+		range.lengths = scratch;
+	return range;
 }
 
 /* *room stays NULL where a call's lengths are its only span's. */
@@ -123,10 +124,10 @@ static int needs_of_all(struct cg_net *net, int64_t T, int64_t B, const int32_t 
 {
 	memset(sizes, 0, sizeof *sizes);
 	for (int64_t k = 0; k < count(T); k++) {
-		struct cg_dnn_range span = span_of(net, T, B, lengths, k, scratch);
+		struct cg_dnn_range range = range_of(net, T, B, lengths, k, scratch);
 		struct cg_net_sizes one = { .forward = 0 };
 
-		CG_TRY(cg_dnn_range_needs(net, &span, &one));
+		CG_TRY(cg_dnn_range_needs(net, &range, &one));
 		sizes->forward = most(sizes->forward, one.forward);
 		sizes->backward = most(sizes->backward, one.backward);
 		add(&sizes->reserve, one.reserve);
@@ -155,7 +156,7 @@ int cg_dnn_needs(struct cg_net *net, int64_t T, int64_t B, const int32_t *length
 
 /* ---- calls ---- */
 
-struct walk {
+struct split_call {
 	struct cg_queue *queue;
 	struct cg_net *net;
 	const struct cg_rnn_call *call;          /* whole */
@@ -168,17 +169,17 @@ struct walk {
 };
 
 /* The memory of a span's steps. */
-static struct cg_mem cut(const struct walk *w, struct cg_mem mem, const struct cg_dnn_range *span, int64_t k, int64_t width)
+static struct cg_mem cut(const struct split_call *w, struct cg_mem mem, const struct cg_dnn_range *range, int64_t k, int64_t width)
 {
-	size_t step = (size_t)(span->B * width) * cg_dtype_bytes(w->net->rnn->dtype);
+	size_t step = (size_t)(range->B * width) * cg_dtype_bytes(w->net->rnn->dtype);
 
 	if (!cg_present(mem) || !w->net->rnn->time_major)
 		return mem;
-	return cg_part(mem, (size_t)first_of(k) * step, (size_t)span->T * step);
+	return cg_part(mem, (size_t)first_of(k) * step, (size_t)range->T * step);
 }
 
 /* What span k, from 1 on, begins with: kept in the reserve, or in turns where there is none. */
-static struct states begins(const struct walk *w, int64_t k)
+static struct states begins(const struct split_call *w, int64_t k)
 {
 	struct cg_work one = { .used = 0 }, kept = { .mem = w->call->reserve };
 
@@ -189,19 +190,19 @@ static struct states begins(const struct walk *w, int64_t k)
 	return carve_states(w->net, w->call->B, &kept);
 }
 
-static struct cg_rnn_call call_of(struct walk *w, const struct cg_dnn_range *span, int64_t k, size_t reserve_bytes)
+static struct cg_rnn_call call_of(struct split_call *w, const struct cg_dnn_range *range, int64_t k, size_t reserve_bytes)
 {
 	const struct cg_network *rnn = w->net->rnn;
 	struct cg_rnn_call c = *w->call;
 	int64_t wide = cg_dnn_wide(rnn);
 
-	c.T = span->T;
-	c.lengths = span->lengths;
+	c.T = range->T;
+	c.lengths = range->lengths;
 	c.first_step += first_of(k);
-	c.input = cut(w, c.input, span, k, rnn->I);
-	c.output = cut(w, c.output, span, k, wide);
-	c.output_backprop = cut(w, c.output_backprop, span, k, wide);
-	c.input_backprop = cut(w, c.input_backprop, span, k, rnn->I);
+	c.input = cut(w, c.input, range, k, rnn->I);
+	c.output = cut(w, c.output, range, k, wide);
+	c.output_backprop = cut(w, c.output_backprop, range, k, wide);
+	c.input_backprop = cut(w, c.input_backprop, range, k, rnn->I);
 	if (rnn->training)
 		c.reserve = cg_part(c.reserve, w->reserve, reserve_bytes);
 	if (k > 0) {
@@ -211,7 +212,7 @@ static struct cg_rnn_call call_of(struct walk *w, const struct cg_dnn_range *spa
 	return c;
 }
 
-static void hand_on(struct walk *w, int64_t k, struct cg_rnn_call *c)
+static void pass_on(struct split_call *w, int64_t k, struct cg_rnn_call *c)
 {
 	if (w->pass == CG_FORWARD && k + 1 < w->n) {
 		c->output_h = begins(w, k + 1).h;
@@ -231,14 +232,14 @@ static void hand_on(struct walk *w, int64_t k, struct cg_rnn_call *c)
 	}
 }
 
-static struct cg_dnn_range span(const struct walk *w, int64_t k)
+static struct cg_dnn_range range_at(const struct split_call *w, int64_t k)
 {
-	return span_of(w->net, w->call->T, w->call->B, w->call->B ? w->call->lengths : NULL, k, w->scratch);
+	return range_of(w->net, w->call->T, w->call->B, w->call->B ? w->call->lengths : NULL, k, w->scratch);
 }
 
-static int sizes_of(const struct walk *w, int64_t k, struct cg_net_sizes *sizes)
+static int sizes_of(const struct split_call *w, int64_t k, struct cg_net_sizes *sizes)
 {
-	struct cg_dnn_range s = span(w, k);
+	struct cg_dnn_range s = range_at(w, k);
 	int code;
 
 	pthread_mutex_lock(w->net->device->lock);
@@ -247,18 +248,18 @@ static int sizes_of(const struct walk *w, int64_t k, struct cg_net_sizes *sizes)
 	return code;
 }
 
-static int run_span(struct walk *w, int64_t k)
+static int run_range(struct split_call *w, int64_t k)
 {
 	struct cg_net_sizes sizes;
 	struct cg_dnn_range s;
 	struct cg_rnn_call c;
 
 	CG_TRY(sizes_of(w, k, &sizes));
-	s = span(w, k);
+	s = range_at(w, k);
 	if (w->pass != CG_FORWARD)
 		w->reserve -= sizes.reserve;
 	c = call_of(w, &s, k, sizes.reserve);
-	hand_on(w, k, &c);
+	pass_on(w, k, &c);
 	CG_TRY(cg_dnn_range_run(w->queue, w->net, w->pass, &s, &c, w->work));
 	if (w->pass == CG_FORWARD)
 		w->reserve += sizes.reserve;
@@ -266,7 +267,7 @@ static int run_span(struct walk *w, int64_t k)
 }
 
 /* The work of a span is followed by what is handed on in turns; the reserves of all by what is kept. */
-static int place_states(struct walk *w, struct cg_mem work)
+static int place_states(struct split_call *w, struct cg_mem work)
 {
 	struct cg_work carved = { .mem = work };
 	size_t bytes = 0;
@@ -286,7 +287,7 @@ static int place_states(struct walk *w, struct cg_mem work)
 }
 
 /* So that equal calls leave equal bytes between the states that are kept, too. */
-static int clear_kept(struct walk *w)
+static int clear_saved(struct split_call *w)
 {
 	struct cg_work one = { .used = 0 };
 	struct cg_mem all;
@@ -297,26 +298,26 @@ static int clear_kept(struct walk *w)
 	return CG_OK;
 }
 
-static int run_spans(struct walk *w, struct cg_mem work)
+static int run_ranges(struct split_call *w, struct cg_mem work)
 {
 	CG_TRY(place_states(w, work));
 	if (w->pass == CG_FORWARD && w->net->rnn->training)
-		CG_TRY(clear_kept(w));
+		CG_TRY(clear_saved(w));
 	for (int64_t k = 0; k < w->n; k++)
-		CG_TRY(run_span(w, w->pass == CG_FORWARD ? k : w->n - 1 - k));
+		CG_TRY(run_range(w, w->pass == CG_FORWARD ? k : w->n - 1 - k));
 	return CG_OK;
 }
 
 static int run(struct cg_queue *queue, struct cg_net *net, int pass, const struct cg_rnn_call *call, struct cg_mem work)
 {
-	struct walk w = { .queue = queue, .net = net, .call = call, .pass = pass, .n = count(call->T) };
-	struct cg_dnn_range all = span(&w, 0);
+	struct split_call w = { .queue = queue, .net = net, .call = call, .pass = pass, .n = count(call->T) };
+	struct cg_dnn_range all = range_at(&w, 0);
 	int code;
 
 	if (w.n == 1)
 		return cg_dnn_range_run(queue, net, pass, &all, call, work);
 	CG_TRY(open_lengths(call->T, call->B, call->lengths, &w.scratch));
-	code = run_spans(&w, work);
+	code = run_ranges(&w, work);
 	cg_memory(w.scratch, 0);
 	return code;
 }

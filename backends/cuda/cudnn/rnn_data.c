@@ -174,15 +174,15 @@ static void count(const struct cg_net *net, struct cg_dnn_shape *s)
 	s->algorithm = choose_way(net, s);
 }
 
-static int fill(const struct cg_net *net, struct cg_dnn_shape *s, const struct cg_dnn_range *span)
+static int fill(const struct cg_net *net, struct cg_dnn_shape *s, const struct cg_dnn_range *range)
 {
-	const int32_t *lengths = span->lengths;
-	int64_t B = span->B;
+	const int32_t *lengths = range->lengths;
+	int64_t B = range->B;
 
-	s->T = span->T;
+	s->T = range->T;
 	s->B = B;
-	s->first = span->first;
-	s->steps = span->whole;
+	s->first = range->first;
+	s->steps = range->whole;
 	if (B > INT_MAX)
 		return cg_fail(CG_UNSUPPORTED, "rnn: B: cudnn takes at most %d, got %lld", INT_MAX, (long long)B);
 	if (lengths) {
@@ -218,7 +218,7 @@ void cg_dnn_drop_shape(struct cg_dev *device, struct cg_queue *queue, struct cg_
 	cg_memory(s, 0);
 }
 
-static int make(const struct cg_net *net, const struct cg_dnn_range *span, struct cg_dnn_shape **result)
+static int make(const struct cg_net *net, const struct cg_dnn_range *range, struct cg_dnn_shape **result)
 {
 	struct cg_dnn_shape *s = cg_memory(NULL, sizeof *s);
 	int code;
@@ -226,7 +226,7 @@ static int make(const struct cg_net *net, const struct cg_dnn_range *span, struc
 	if (!s)
 		return CG_NO_MEMORY;
 	memset(s, 0, sizeof *s);
-	code = fill(net, s, span);
+	code = fill(net, s, range);
 	if (code)
 		cg_dnn_drop_shape(net->device, NULL, s);
 	else
@@ -234,27 +234,27 @@ static int make(const struct cg_net *net, const struct cg_dnn_range *span, struc
 	return code;
 }
 
-static int is_of(const struct cg_dnn_shape *s, const struct cg_dnn_range *span)
+static int is_of(const struct cg_dnn_shape *s, const struct cg_dnn_range *range)
 {
-	return s->T == span->T && s->B == span->B && s->first == span->first && s->steps == span->whole && !s->lengths == !span->lengths &&
-	       (!s->lengths || !memcmp(s->lengths, span->lengths, (size_t)s->B * sizeof *s->lengths));
+	return s->T == range->T && s->B == range->B && s->first == range->first && s->steps == range->whole &&
+	       !s->lengths == !range->lengths && (!s->lengths || !memcmp(s->lengths, range->lengths, (size_t)s->B * sizeof *s->lengths));
 }
 
-static struct cg_dnn_shape *find(struct cg_dnn_shape *const *shapes, int n, const struct cg_dnn_range *span)
+static struct cg_dnn_shape *find(struct cg_dnn_shape *const *shapes, int n, const struct cg_dnn_range *range)
 {
 	for (int k = 0; k < n; k++)
-		if (shapes[k] && is_of(shapes[k], span))
+		if (shapes[k] && is_of(shapes[k], range))
 			return shapes[k];
 	return NULL;
 }
 
-int cg_dnn_find_sizes(struct cg_net *net, const struct cg_dnn_range *span, const struct cg_dnn_shape **result)
+int cg_dnn_find_sizes(struct cg_net *net, const struct cg_dnn_range *range, const struct cg_dnn_shape **result)
 {
 	enum { MOST = sizeof net->sizes / sizeof *net->sizes };
-	struct cg_dnn_shape *s = find(net->sizes, MOST, span);
+	struct cg_dnn_shape *s = find(net->sizes, MOST, range);
 
 	if (!s) {
-		CG_TRY(make(net, span, &s));
+		CG_TRY(make(net, range, &s));
 		cg_dnn_drop_shape(net->device, NULL, net->sizes[net->oldest]);
 		net->sizes[net->oldest] = s;
 		net->oldest = (net->oldest + 1) % MOST;
@@ -370,13 +370,13 @@ static int send(const struct cg_net *net, struct cg_queue *queue, struct cg_dnn_
 
 /* ---- of a place ---- */
 
-static int make_for(struct cg_net *net, struct cg_dnn_state *state, const struct cg_dnn_range *span, struct cg_dnn_shape **result)
+static int make_for(struct cg_net *net, struct cg_dnn_state *state, const struct cg_dnn_range *range, struct cg_dnn_shape **result)
 {
 	struct cg_dnn_shape *s = NULL;
 	int code;
 
 	pthread_mutex_lock(net->device->lock);
-	code = make(net, span, &s);
+	code = make(net, range, &s);
 	pthread_mutex_unlock(net->device->lock);
 	CG_TRY(code);
 	code = send(net, state->queue, s);
@@ -389,16 +389,17 @@ static int make_for(struct cg_net *net, struct cg_dnn_state *state, const struct
 	return CG_OK;
 }
 
-int cg_dnn_find_shape(struct cg_net *net, struct cg_dnn_state *state, const struct cg_dnn_range *span, const struct cg_dnn_shape **result)
+int cg_dnn_find_shape(struct cg_net *net, struct cg_dnn_state *state, const struct cg_dnn_range *range,
+                      const struct cg_dnn_shape **result)
 {
-	struct cg_dnn_shape *s = find(state->shapes, CG_DNN_SHAPES, span), **old = &state->shapes[state->oldest];
+	struct cg_dnn_shape *s = find(state->shapes, CG_DNN_SHAPES, range), **old = &state->shapes[state->oldest];
 
 	if (!s) {
 		int is_sent = *old && (*old)->host;
 
 		if (is_sent)
 			CG_TRY(cg_cu_uncaptured(state->queue, "a wait"));
-		CG_TRY(make_for(net, state, span, &s));
+		CG_TRY(make_for(net, state, range, &s));
 		/* What is enqueued may still use its arrays, and send them. */
 		if (is_sent)
 			cg_cu_finish(state->queue);

@@ -63,15 +63,15 @@ static int everything(int dtype)
 /* Pieces of the host's memory that the library holds. */
 static size_t live_objects(void)
 {
-	const char *said;
-	size_t pieces = 0;
+	const char *message;
+	size_t blocks = 0;
 
 	if (cg_set_allocator(NULL)) {
-		said = strstr(cg_message(), "it holds ");
-		assert_non_null(said);
-		assert_int_equal(sscanf(said, "it holds %zu", &pieces), 1);
+		message = strstr(cg_message(), "it holds ");
+		assert_non_null(message);
+		assert_int_equal(sscanf(message, "it holds %zu", &blocks), 1);
 	}
-	return pieces;
+	return blocks;
 }
 
 /* What only describes a device may be missing, and memory need not come in a stream's order. */
@@ -92,7 +92,7 @@ static void fail_each(int dtype)
 	before = live_objects();
 	assert_true(calls > 60);
 	for (long k = 1; k <= calls; k++) {
-		char said[256] = "";
+		char message[256] = "";
 		int code;
 
 		forget();
@@ -100,7 +100,7 @@ static void fail_each(int dtype)
 		code = everything(dtype);
 		assert_non_null(failed_call);
 		if (code)
-			snprintf(said, sizeof said, "%.255s", cg_message());
+			snprintf(message, sizeof message, "%.255s", cg_message());
 		if (balance || live_objects() != before)
 			fail_msg("call %ld of %ld, %s: left %ld behind, and %zu pieces of the host's memory", k, calls, failed_call,
 			         balance, live_objects() - before);
@@ -109,9 +109,9 @@ static void fail_each(int dtype)
 			continue;
 		}
 		if (code != CG_DRIVER && code != CG_BUILD)
-			fail_msg("call %ld of %ld, %s: got %d, '%s'", k, calls, failed_call, code, said);
-		if (!strstr(said, failed_call) || !strstr(said, "cuda: "))
-			fail_msg("call %ld of %ld, %s: is not in '%s'", k, calls, failed_call, said);
+			fail_msg("call %ld of %ld, %s: got %d, '%s'", k, calls, failed_call, code, message);
+		if (!strstr(message, failed_call) || !strstr(message, "cuda: "))
+			fail_msg("call %ld of %ld, %s: is not in '%s'", k, calls, failed_call, message);
 	}
 	assert_int_equal(mended, 3);             /* the name, the memory, and whether it has pools */
 	forget();

@@ -72,7 +72,7 @@ static void lay_out(const char *permuted)
 
 /* ---- how many calls ---- */
 
-static long walks(const struct calls *c)
+static long runs(const struct calls *c)
 {
 	return c->cudnnRNNForward + c->cudnnRNNBackwardData_v8 + c->cudnnRNNBackwardWeights_v8;
 }
@@ -113,7 +113,7 @@ static const struct step {
 	const int32_t *lengths;
 	int layers, time_major, spend, accumulate;
 	double dropout;
-	long walks, ours[2];
+	long runs, ours[2];
 } steps[] = {
 	/* The output; before backward the reserve is copied, and the gradients of parameters cleared.  Those are converted at both ends
 	 * of backward, and parameters before each pass: with what they are added to more than a launch takes. */
@@ -149,9 +149,9 @@ static void count(const struct step *step, int permuted, const struct tensors *t
 	forget_calls();
 	cg_memory_fail(0);
 	run(&n);
-	if (walks(&seen) != step->walks || ours(&seen) != step->ours[permuted] || others(&seen) || cg_memory_fail(0))
+	if (runs(&seen) != step->runs || ours(&seen) != step->ours[permuted] || others(&seen) || cg_memory_fail(0))
 		fail_msg("%s, layout %d: %ld walks, expected %ld; %ld calls of ours (%ld launches, %ld fills, %ld copies), expected %ld; "
-		         "%ld others", step->name, permuted, walks(&seen), step->walks, ours(&seen), seen.cuLaunchKernel, seen.cuMemsetD8Async,
+		         "%ld others", step->name, permuted, runs(&seen), step->runs, ours(&seen), seen.cuLaunchKernel, seen.cuMemsetD8Async,
 		         seen.cuMemcpyDtoDAsync_v2, step->ours[permuted], others(&seen));
 	net_close(&n);
 }
@@ -189,7 +189,7 @@ static void expect_captured(struct net *n)
 	run(n);
 	assert_int_equal(others(&seen), 0);
 	assert_int_equal(cg_memory_fail(0), 0);
-	assert_int_equal(walks(&seen), 3);
+	assert_int_equal(runs(&seen), 3);
 	forget();
 }
 
@@ -199,7 +199,7 @@ static void expect_uncaptured(struct net *n, const char *text)
 	cg_cu.StreamIsCapturing = capturing;
 	expect_refused(net_forward(n), CG_UNSUPPORTED, text);
 	expect_refused(net_backward(n), CG_UNSUPPORTED, text);
-	assert_int_equal(walks(&seen) + ours(&seen) + waits(&seen), 0);
+	assert_int_equal(runs(&seen) + ours(&seen) + waits(&seen), 0);
 	forget();
 }
 
@@ -588,7 +588,7 @@ static void test_masks(void **state)
 		open_net(&n);
 		forget_calls();
 		run(&n);
-		assert_int_equal(walks(&seen), vendor ? 3 : 6);
+		assert_int_equal(runs(&seen), vendor ? 3 : 6);
 		assert_int_equal(seen.cudnnSetDropoutDescriptor, vendor);
 		first = print(&n);
 		run(&n);
@@ -606,7 +606,7 @@ static void test_masks(void **state)
 	open_net(&n);
 	forget_calls();
 	run(&n);
-	assert_int_equal(walks(&seen), 6);
+	assert_int_equal(runs(&seen), 6);
 	assert_int_equal(seen.cudnnSetDropoutDescriptor, 0);
 	net_close(&n);
 	free_tensors(&t);

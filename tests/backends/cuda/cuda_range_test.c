@@ -46,7 +46,7 @@ static const struct trial {
 	const int32_t *lengths;
 	int layers, time_major, proj, inference, accumulate, bare;       /* bare: no states come in */
 	double dropout;
-	long walks;                              /* of forward */
+	long runs;                               /* of forward */
 	int again;                               /* and its bits are looked at twice */
 } trials[] = {
 	{ "the longest in one part",  "lstm",     MOST,     1, NULL,      1, 1, 0, 0, 0, 0, 0,    1, 0 },
@@ -172,9 +172,9 @@ static void test_parts(void **state)
 		assert_string_equal(cg_rnn_route_at(got.rnn, trials[k].T), "cudnn");
 		forget_calls();
 		run(&got, &trials[k]);
-		if (seen.cudnnRNNForward != trials[k].walks)
-			fail_msg("%s: %ld walks forward, expected %ld", trials[k].name, seen.cudnnRNNForward, trials[k].walks);
-		assert_int_equal(seen.cudnnRNNBackwardData_v8, trials[k].inference ? 0 : trials[k].walks);
+		if (seen.cudnnRNNForward != trials[k].runs)
+			fail_msg("%s: %ld walks forward, expected %ld", trials[k].name, seen.cudnnRNNForward, trials[k].runs);
+		assert_int_equal(seen.cudnnRNNBackwardData_v8, trials[k].inference ? 0 : trials[k].runs);
 		run(&right, &trials[k]);
 		expect_same(&trials[k], &got, &right);
 		if (trials[k].again)

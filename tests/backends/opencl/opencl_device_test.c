@@ -207,18 +207,18 @@ static const struct lie { const char *of, *is, *text; } lies[] = {
 	{ "x[k] * x[k + 1] + x[k + 2]", "fma(x[k], x[k + 1], x[k + 2])", "sums of products are fused unasked" },
 	{ "x[k] + 0", "x[k]", "zeros lose their signs" },
 };
-static const struct lie *told;
+static const struct lie *active_lie;
 static long tellings;
 
-static struct _cl_program *tell(struct _cl_context *context, uint32_t n, const char **texts, const size_t *lengths, int32_t *error)
+static struct _cl_program *create_program(struct _cl_context *context, uint32_t n, const char **texts, const size_t *lengths, int32_t *error)
 {
-	const char *at = strstr(texts[0], told->of), *text;
+	const char *at = strstr(texts[0], active_lie->of), *text;
 	char changed[4096];
 
 	if (!at)
 		return driver.CreateProgramWithSource(context, n, texts, lengths, error);
 	tellings++;
-	snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - texts[0]), texts[0], told->is, at + strlen(told->of));
+	snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - texts[0]), texts[0], active_lie->is, at + strlen(active_lie->of));
 	text = changed;
 	return driver.CreateProgramWithSource(context, 1, &text, NULL, error);
 }
@@ -247,10 +247,10 @@ static void test_otherwise(void **state)
 	(void)state;
 	if (!opens())
 		return;
-	cg_cl.CreateProgramWithSource = tell;
-	for (told = lies; told < lies + sizeof lies / sizeof *lies; told++) {
+	cg_cl.CreateProgramWithSource = create_program;
+	for (active_lie = lies; active_lie < lies + sizeof lies / sizeof *lies; active_lie++) {
 		tellings = 0;
-		expect_described(told->text);
+		expect_described(active_lie->text);
 		assert_true(tellings > 0);
 	}
 	cg_cl.CreateProgramWithSource = driver.CreateProgramWithSource;

@@ -24,13 +24,13 @@ typedef int pass_of(struct net *);
 static pass_of *const passes[] = { net_forward, net_backward };
 
 /* What a call of each pass makes the driver do, when the same call was made before. */
-static void count(const struct walk *walk, int64_t T, struct tensors *t, struct calls of[2])
+static void count(const struct step_case *step_case, int64_t T, struct tensors *t, struct calls of[2])
 {
-	int32_t lengths[WALK_ROWS];
+	int32_t lengths[STEP_CASE_ROWS];
 	struct net n;
 
-	if (walk_open(&n, walk, T, lengths, t->context, t->stream) || net_forward(&n) || net_backward(&n))
-		fail_msg("%s: %s", walk->name, cg_message());
+	if (step_case_open(&n, step_case, T, lengths, t->context, t->stream) || net_forward(&n) || net_backward(&n))
+		fail_msg("%s: %s", step_case->name, cg_message());
 	for (int pass = 0; pass < 2; pass++) {
 		forget();
 		cg_memory_fail(0);
@@ -39,7 +39,7 @@ static void count(const struct walk *walk, int64_t T, struct tensors *t, struct 
 		assert_int_equal(cg_memory_fail(0), 0);
 		if (seen.Finish || seen.CreateBuffer || seen.ReleaseMemObject || seen.BuildProgram || seen.CreateKernel ||
 		    seen.EnqueueReadBuffer || seen.EnqueueWriteBuffer || seen.EnqueueCopyBuffer)
-			fail_msg("%s, pass %d: waited, copied, took memory or built", walk->name, pass);
+			fail_msg("%s, pass %d: waited, copied, took memory or built", step_case->name, pass);
 	}
 	net_close(&n);
 }
@@ -51,19 +51,19 @@ static void test_steps(void **state)
 	(void)state;
 	if (!open_tensors(&t))
 		return;
-	for (int k = 0; k < WALKS; k++) {
-		const struct walk *walk = &walks[k];
+	for (int k = 0; k < STEP_CASES; k++) {
+		const struct step_case *step_case = &step_cases[k];
 		struct calls few[2], many[2];
-		int pseudo_layers = 2 * (1 + walk->bidirectional);
+		int pseudo_layers = 2 * (1 + step_case->bidirectional);
 
-		count(walk, 10, &t, few);
-		count(walk, 20, &t, many);
+		count(step_case, 10, &t, few);
+		count(step_case, 20, &t, many);
 		for (int pass = 0; pass < 2; pass++) {
 			long kernels = many[pass].EnqueueNDRangeKernel - few[pass].EnqueueNDRangeKernel;
 			long others = many[pass].EnqueueFillBuffer - few[pass].EnqueueFillBuffer;
 
-			if (kernels != 10L * pseudo_layers * (walk->products[pass] + walk->points[pass]) || others)
-				fail_msg("%s, pass %d: 10 steps more of %d pseudo-layers are %ld kernels and %ld fills", walk->name, pass,
+			if (kernels != 10L * pseudo_layers * (step_case->products[pass] + step_case->points[pass]) || others)
+				fail_msg("%s, pass %d: 10 steps more of %d pseudo-layers are %ld kernels and %ld fills", step_case->name, pass,
 				         pseudo_layers, kernels, others);
 		}
 	}
