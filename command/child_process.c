@@ -114,7 +114,7 @@ static int reap(pid_t child, int *status, double milliseconds)
 }
 
 /* Ends the child; what became of it by itself is in `why`. */
-static void end(pid_t child, int answered, int late, int seconds, char why[PROBE_WHY])
+static void end(pid_t child, int answered, int late, int seconds, char why[CHILD_WHY])
 {
 	int status = 0, gone = late ? 0 : reap(child, &status, GRACE);
 
@@ -125,20 +125,20 @@ static void end(pid_t child, int answered, int late, int seconds, char why[PROBE
 	if (answered)
 		return;
 	if (late || !gone)
-		snprintf(why, PROBE_WHY, "its driver gave no answer in %d s, and the process that asked it was ended", seconds);
+		snprintf(why, CHILD_WHY, "its driver gave no answer in %d s, and the process that asked it was ended", seconds);
 	else if (WIFSIGNALED(status))
-		snprintf(why, PROBE_WHY, "its driver ended the process: signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+		snprintf(why, CHILD_WHY, "its driver ended the process: signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
-		snprintf(why, PROBE_WHY, "its driver ended the process: exit status %d", WEXITSTATUS(status));
+		snprintf(why, CHILD_WHY, "its driver ended the process: exit status %d", WEXITSTATUS(status));
 }
 
 /* Starts a child that answers; returns the end of the pipe to read from. */
-static int start(json_t *(*ask)(const void *), const void *about, int seconds, pid_t *child, char why[PROBE_WHY])
+static int start(json_t *(*ask)(const void *), const void *about, int seconds, pid_t *child, char why[CHILD_WHY])
 {
 	int ends[2];
 
 	if (pipe(ends)) {
-		snprintf(why, PROBE_WHY, "it could not be asked: pipe: %s", strerror(errno));
+		snprintf(why, CHILD_WHY, "it could not be asked: pipe: %s", strerror(errno));
 		return -1;
 	}
 	/* A program that a driver starts is not to hold the pipe open. */
@@ -154,12 +154,12 @@ static int start(json_t *(*ask)(const void *), const void *about, int seconds, p
 	close(ends[1]);
 	if (*child > 0)
 		return ends[0];
-	snprintf(why, PROBE_WHY, "it could not be asked: fork: %s", strerror(errno));
+	snprintf(why, CHILD_WHY, "it could not be asked: fork: %s", strerror(errno));
 	close(ends[0]);
 	return -1;
 }
 
-json_t *probe(json_t *(*ask)(const void *about), const void *about, int seconds, char why[PROBE_WHY])
+json_t *ask_in_child(json_t *(*ask)(const void *about), const void *about, int seconds, char why[CHILD_WHY])
 {
 	double until = cg_milliseconds() + 1e3 * seconds;
 	struct text text = { NULL, 0, 0 };

@@ -7,11 +7,11 @@
 
 #include <jansson.h>
 
-enum { PROBE_SECONDS = 60, PROBE_WHY = 256 };
+enum { CHILD_SECONDS = 60, CHILD_WHY = 256 };
 
 /* What ask(about) returns in a child, where cg_ calls may load whatever they like; the child's standard output is standard error, and it
  * leaves no core file.  NULL: the child gave no answer in time, and `why` says what became of it; CG_NO_MEMORY is the message's where
  * `why` is empty.  This process has no threads. */
-json_t *probe(json_t *(*ask)(const void *about), const void *about, int seconds, char why[PROBE_WHY]);
+json_t *ask_in_child(json_t *(*ask)(const void *about), const void *about, int seconds, char why[CHILD_WHY]);
 
 #endif

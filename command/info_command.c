@@ -165,17 +165,17 @@ static json_t *variables_json(void)
 /* ---- as text ---- */
 
 /* A table with two columns and one for each device that opens. */
-static void begin_columns(struct print_table *t, const json_t *devices, char *letters, const char *first, const char *second)
+static void begin_columns(struct print_table *t, const json_t *devices, char *alignments, const char *first, const char *second)
 {
 	json_t *d;
 	size_t k;
 
-	strcpy(letters, "ll");
-	t->columns = letters;
+	strcpy(alignments, "ll");
+	t->columns = alignments;
 	print_row(t, first, second, NULL);
 	json_array_foreach(devices, k, d)
 		if (opens(d)) {
-			strcat(letters, "l");
+			strcat(alignments, "l");
 			print_cell(t, "on %s", text_of(d, "name"));
 		}
 }
@@ -194,15 +194,15 @@ static void print_dtypes(struct print_table *t, const json_t *list)
 
 static int show_ops(json_t *devices)
 {
-	char *letters = cg_memory(NULL, json_array_size(devices) + 3);
-	struct print_table t = { .columns = letters };
+	char *alignments = cg_memory(NULL, json_array_size(devices) + 3);
+	struct print_table t = { .columns = alignments };
 	json_t *d;
 	size_t k;
 	int code;
 
-	if (!letters)
+	if (!alignments)
 		return CG_NO_MEMORY;
-	begin_columns(&t, devices, letters, "op", "TensorFlow's name");
+	begin_columns(&t, devices, alignments, "op", "TensorFlow's name");
 	for (const struct cg_op *op = NULL; (op = cg_op_next(op));) {
 		print_row(&t, op->name, op->tensorflow, NULL);
 		json_array_foreach(devices, k, d)
@@ -210,7 +210,7 @@ static int show_ops(json_t *devices)
 				print_dtypes(&t, json_object_get(json_object_get(d, "ops"), op->name));
 	}
 	code = print_all_rows(&t, "  ");
-	cg_memory(letters, 0);
+	cg_memory(alignments, 0);
 	return code;
 }
 
@@ -251,16 +251,16 @@ static void print_routes(struct print_table *t, json_t *routes)
 
 static int show_networks(json_t *devices)
 {
-	char *letters = cg_memory(NULL, json_array_size(devices) + 3), key[INSPECT_KEY];
-	struct print_table t = { .columns = letters };
+	char *alignments = cg_memory(NULL, json_array_size(devices) + 3), key[INSPECT_KEY];
+	struct print_table t = { .columns = alignments };
 	struct inspect_cell kind;
 	json_t *d;
 	size_t k;
 	int code;
 
-	if (!letters)
+	if (!alignments)
 		return CG_NO_MEMORY;
-	begin_columns(&t, devices, letters, "cell", "options");
+	begin_columns(&t, devices, alignments, "cell", "options");
 	for (int i = 0; inspect_find_cell(i, &kind); i++) {
 		print_row(&t, kind.cell, kind.options, NULL);
 		json_array_foreach(devices, k, d)
@@ -268,7 +268,7 @@ static int show_networks(json_t *devices)
 				print_routes(&t, json_object_get(json_object_get(d, "networks"), inspect_key(&kind, key)));
 	}
 	code = print_all_rows(&t, "  ");
-	cg_memory(letters, 0);
+	cg_memory(alignments, 0);
 	json_array_foreach(devices, k, d)
 		if (opens(d) && cg_inspect_has_networks(cg_inspect_find(text_of(d, "name")))) {
 			printf("  %s: ", text_of(d, "name"));

@@ -150,16 +150,16 @@ static json_t *ask_open(const void *about)
 /* An answer, or one that says why there is none; NULL: there is no memory. */
 static json_t *probe_open(const char *where)
 {
-	char why[PROBE_WHY];
-	json_t *answer = probe(ask_open, where, PROBE_SECONDS, why);
+	char why[CHILD_WHY];
+	json_t *answer = ask_in_child(ask_open, where, CHILD_SECONDS, why);
 
 	return answer || !*why ? answer : json_pack("{s:b, s:s, s:[]}", "opens", 0, "about", why, "devices");
 }
 
 static json_t *probe_device(const char *name, const char *parts)
 {
-	char why[PROBE_WHY];
-	json_t *device = probe(ask_device, name, PROBE_SECONDS, why);
+	char why[CHILD_WHY];
+	json_t *device = ask_in_child(ask_device, name, CHILD_SECONDS, why);
 
 	if (!device && *why)
 		device = json_pack("{s:s, s:b, s:s, s:{}, s:{}}", "name", name, "opens", 0, "about", why, "ops", "networks");
@@ -171,8 +171,8 @@ static json_t *probe_device(const char *name, const char *parts)
 /* The devices of a backend; where its list ends the process, one that has the backend's name. */
 static int add_devices(int backend, json_t *devices)
 {
-	char why[PROBE_WHY];
-	json_t *list = probe(ask_list, &backend, PROBE_SECONDS, why);
+	char why[CHILD_WHY];
+	json_t *list = ask_in_child(ask_list, &backend, CHILD_SECONDS, why);
 	int code = CG_OK;
 
 	if (!list && !*why)

@@ -24,7 +24,7 @@ struct field {
 	void  *at;
 	const char *const *words;
 	int    n_words;
-	int    kept;                     /* it says which case this is: it is not made simpler */
+	int    is_fixed;                 /* it says which case this is: it is not made simpler */
 	double least, most;              /* of a size, a number */
 	double plain;                    /* the simplest value of a number */
 	unsigned long long simple;       /* and of a set */

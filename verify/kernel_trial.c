@@ -134,18 +134,18 @@ void kernel_case(const struct kernel_kind *kind, int n, unsigned long long seed,
 }
 
 /* Which kernel it is: nothing to make simpler. */
-static void kept(struct field *row, const char *const *words, int n)
+static void fix(struct field *row, const char *const *words, int n)
 {
 	row->words = words;
 	row->n_words = n;
-	row->kept = 1;
+	row->is_fixed = 1;
 }
 
 void kernel_fields(struct kernel_trial *t, struct fields *f)
 {
 	static const char *const shapes[] = { "point", "sum" };
 	const struct cg_cell *cell = t->is.cell;
-	const struct { const char *name; int64_t *at; int64_t least, most; int kept; } sizes[] = {
+	const struct { const char *name; int64_t *at; int64_t least, most; int is_fixed; } sizes[] = {
 		{ "stage", &t->is.stage, 1, cell->n_stages, 1 }, { "rows", &t->rows, 0, ROWS_MOST, 0 },
 		{ "units", &t->units, 1, ROWS_MOST, 0 }, { "gap", &t->gap, 0, 64, 0 }
 	};
@@ -154,16 +154,16 @@ void kernel_fields(struct kernel_trial *t, struct fields *f)
 
 	f->of = cell->name;
 	f->n = 0;
-	kept(field_add(f, "pass", FIELD_WORD, &t->is.pass), cg_pass_names, CG_PASS_COUNT);
-	kept(field_add(f, "shape", FIELD_WORD, &t->is.shape), shapes, 2);
+	fix(field_add(f, "pass", FIELD_WORD, &t->is.pass), cg_pass_names, CG_PASS_COUNT);
+	fix(field_add(f, "shape", FIELD_WORD, &t->is.shape), shapes, 2);
 	for (int k = 0; k < cell->n_options; k++)
 		*names++ = cell->options[k].name;
-	kept(field_add(f, "options", FIELD_SET, &t->is.options), f->names, cell->n_options);
+	fix(field_add(f, "options", FIELD_SET, &t->is.options), f->names, cell->n_options);
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
 		row = field_add(f, sizes[k].name, FIELD_SIZE, sizes[k].at);
 		row->least = (double)sizes[k].least;
 		row->most = (double)sizes[k].most;
-		row->kept = sizes[k].kept;
+		row->is_fixed = sizes[k].is_fixed;
 	}
 	field_add(f, "dtype", FIELD_DTYPE, &t->is.dtype);
 	if (t->kind->shape == CG_SUM)

@@ -85,8 +85,8 @@ static int name(void) \
 { \
 	real a[N][PITCH], b[N][PITCH], c[N][PITCH]; \
  \
-	for (int way = 0; way < 4; way++) { \
-		int ta = way & 1, tb = way >> 1; \
+	for (int transposes = 0; transposes < 4; transposes++) { \
+		int ta = transposes & 1, tb = transposes >> 1; \
  \
 		for (int i = 0; i < N; i++) \
 			for (int j = 0; j < PITCH; j++) { \

@@ -141,7 +141,7 @@ static int differ(double x, double y)
 	return x != y || !signbit(x) != !signbit(y);
 }
 
-struct found { int fma, contracted, kept, signless; };   /* results that came out wrong */
+struct found { int fma, contracted, subnormals, signless; }; /* results that came out wrong */
 
 /* got: fma, the product and the sum apart, and a with 0 added to it. */
 static void judge(const struct hard *h, int dtype, const double got[3], struct found *wrong)
@@ -155,7 +155,7 @@ static void judge(const struct hard *h, int dtype, const double got[3], struct f
 		wrong->contracted += sum;
 		break;
 	case FLUSHED:
-		wrong->kept += fma + sum + more;
+		wrong->subnormals += fma + sum + more;
 		break;
 	case SIGNED:
 		wrong->signless += fma + sum + more;
@@ -199,9 +199,9 @@ int cg_cl_probe(struct cg_dev *device)
 		CG_TRY(probe(device, CG_F64, in_f64, sizeof in_f64 / sizeof *in_f64, &wrong));
 	snprintf(about + strlen(about), capacity - strlen(about), "; %s%s%s%s%s", wrong.fma ? "fma rounds twice, " : "",
 	         wrong.contracted ? "sums of products are fused unasked, " : "",
-	         wrong.kept ? "subnormal numbers are not flushed, " : "",
+	         wrong.subnormals ? "subnormal numbers are not flushed, " : "",
 	         wrong.signless ? "zeros lose their signs, " : "",
-	         wrong.fma || wrong.contracted || wrong.kept || wrong.signless
+	         wrong.fma || wrong.contracted || wrong.subnormals || wrong.signless
 	                 ? "so results are within the bound, not the same bits" : "arithmetic as promised");
 	return CG_OK;
 }

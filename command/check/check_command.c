@@ -317,10 +317,10 @@ static void leave_one_way(struct check *c, struct subject *s)
 
 	for (int k = 0; k < all; k++)
 		if (!interpreted(&s->kinds[k])) {
-			struct kernel_kind kept = s->kinds[k];
+			struct kernel_kind kind = s->kinds[k];
 
 			s->kinds[k] = s->kinds[n];
-			s->kinds[n++] = kept;
+			s->kinds[n++] = kind;
 		}
 	kernel_kinds_close(s->kinds + n, all - n);
 	s->n_kinds = n;

@@ -249,10 +249,10 @@ static int add_cell(const struct check *c, struct subject *s, int *why)
 		kernel_small(&s->kinds[k], &e.kernel);
 		reason = 0;
 		if (!accepts(c, &e, &reason)) {
-			struct kernel_kind kept = s->kinds[k];
+			struct kernel_kind kind = s->kinds[k];
 
 			s->kinds[k] = s->kinds[n];
-			s->kinds[n++] = kept;
+			s->kinds[n++] = kind;
 			continue;
 		}
 		*why = reason > *why ? reason : *why;

@@ -83,8 +83,8 @@ struct convert {
 	struct cg_layout out;
 	const char *prefix;
 	struct file file;
-	struct cg_conversion move;
-	int dtype, force, bare, bias;
+	struct cg_conversion conversion;
+	int dtype, force, no_biases, bias;
 	char lost[LOSSES][LOSS];
 	int n_lost;
 	struct safetensors_tensor *tensors;      /* [n], as they are written */
@@ -178,7 +178,7 @@ static void choose_cell(struct convert *c, struct cg_value values[2])
 		return;
 	if (bias != 0 && !(has & CG_HAS_FORGET_BIAS) && !c->in.gradients) {
 		LOSE(c, "forget_bias=%g is added to the bias of gate f: %s has no place for it", bias, c->out.format->name);
-		c->move.forget_bias = bias;
+		c->conversion.forget_bias = bias;
 	}
 	if (clip > 0 && !(has & CG_HAS_CELL_CLIP) && !c->in.gradients)
 		LOSE(c, "cell_clip=%g: %s has no place for it", clip, c->out.format->name);
@@ -228,13 +228,13 @@ static int fit(struct convert *c, struct cg_value values[2])
 	if (form && c->in.layout.network.n_vectors && !has_vectors(form))
 		c->config.options = NULL;
 	CG_TRY(cg_layout_open(&c->out, c->out.format, &c->config, c->in.gradients));
-	c->move.from = (struct cg_tensors){ &c->in.layout, c->in.dtype, 0, c->in.at };
-	c->move.to = (struct cg_tensors){ &c->out, c->dtype, 0, NULL };
-	c->move.bias = c->in.bias;
-	cg_count_losses(&c->move, c->out.format->bias, &losses);
+	c->conversion.from = (struct cg_tensors){ &c->in.layout, c->in.dtype, 0, c->in.at };
+	c->conversion.to = (struct cg_tensors){ &c->out, c->dtype, 0, NULL };
+	c->conversion.bias = c->in.bias;
+	cg_count_losses(&c->conversion, c->out.format->bias, &losses);
 	list_losses(c, &losses);
 	c->bias = losses.bias;
-	c->bare = c->in.bare && !cg_count_biases(&c->move);
+	c->no_biases = c->in.no_biases && !cg_count_biases(&c->conversion);
 	return CG_OK;
 }
 
@@ -296,7 +296,7 @@ static int add_lost_bias(const struct convert *c, json_t *all)
 {
 	static const char *const words[] = { [CG_BIAS_RECURRENT] = "recurrent", [CG_BIAS_INPUT] = "input", [CG_BIAS_HALVES] = "halves" };
 
-	if (c->bare)
+	if (c->no_biases)
 		return word(all, "bias", "none");
 	return c->bias == c->out.format->bias || c->in.gradients ? 0 : word(all, "bias", words[c->bias]);
 }
@@ -338,7 +338,7 @@ static int list_tensors(struct convert *c)
 		struct safetensors_tensor *t = &c->tensors[c->n];
 		struct cg_tensor tensor;
 
-		if (c->bare && c->out.format->bare && cg_layout_is_bias(&c->out, k))
+		if (c->no_biases && c->out.format->optional_biases && cg_layout_is_bias(&c->out, k))
 			continue;
 		cg_layout_tensor(&c->out, k, &tensor, NULL, NULL);
 		*t = (struct safetensors_tensor){ .name = c->names + (size_t)k * stride, .cg = c->dtype, .rank = tensor.rank };
@@ -365,9 +365,9 @@ static int put_tensors(struct convert *c)
 	for (size_t t = 0; t < c->n && !code; t++) {
 		int k = (int)((size_t)(c->tensors[t].name - c->names) / stride_of(c));
 
-		c->move.to.first = k;
-		c->move.to.at = &buffer;
-		cg_convert_into(&c->move, k);
+		c->conversion.to.first = k;
+		c->conversion.to.at = &buffer;
+		cg_convert_into(&c->conversion, k);
 		code = file_put(&c->file, buffer, c->tensors[t].bytes);
 	}
 	cg_memory(buffer, 0);

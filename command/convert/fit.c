@@ -156,11 +156,11 @@ static void compare_with(const struct network *n, struct network_trial *t)
 		network_name(n, &t->layout, k, name, &tensor);
 		biases += cg_layout_is_bias(&t->layout, k) && network_tensor(n, name);
 	}
-	t->bare = n->format->bare && !biases;
+	t->no_biases = n->format->optional_biases && !biases;
 	for (int k = 0; k < t->layout.n; k++) {
 		const struct safetensors_tensor *there;
 
-		if (t->bare && cg_layout_is_bias(&t->layout, k))
+		if (t->no_biases && cg_layout_is_bias(&t->layout, k))
 			continue;
 		network_name(n, &t->layout, k, name, &tensor);
 		there = network_tensor(n, name);

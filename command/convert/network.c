@@ -159,7 +159,7 @@ static int suggest(const struct network *n, const char *name)
 static const char *other_names(const struct network *n, const struct cg_layout *l, char hint[NETWORK_LINE])
 {
 	size_t before = strlen(n->prefix), length;
-	char list[PRINT_NAME * 3] = "", stem[PRINT_NAME], shown[PRINT_NAME], first[NETWORK_NAME];
+	char list[PRINT_NAME * 3] = "", prefix[PRINT_NAME], shown[PRINT_NAME], first[NETWORK_NAME];
 	const char *leaf;
 	struct cg_tensor tensor;
 	int found = 0;
@@ -175,9 +175,9 @@ static const char *other_names(const struct network *n, const struct cg_layout *
 		size_t all = strlen(name);
 
 		if (all <= before + length || strncmp(name, n->prefix, before) || name[all - length - 1] != '/' || strcmp(name + all - length, leaf) ||
-		    snprintf(stem, sizeof stem, "%.*s", (int)(all - length - before), name + before) >= PRINT_NAME)
+		    snprintf(prefix, sizeof prefix, "%.*s", (int)(all - length - before), name + before) >= PRINT_NAME)
 			continue;
-		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", found++ ? ", " : "", print_name(shown, stem));
+		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", found++ ? ", " : "", print_name(shown, prefix));
 	}
 	if (found == 1)
 		snprintf(hint, NETWORK_LINE, "; names=%s says that the layer goes by that name", list);
@@ -232,7 +232,7 @@ static int report(const struct network *n, const struct network_trial *t, int ig
 	for (int k = 0; k < t->layout.n; k++) {
 		const struct safetensors_tensor *there;
 
-		if (t->bare && cg_layout_is_bias(&t->layout, k))
+		if (t->no_biases && cg_layout_is_bias(&t->layout, k))
 			continue;
 		network_name(n, &t->layout, k, name, &tensor);
 		there = network_tensor(n, name);
@@ -293,7 +293,7 @@ static int settle(struct network *n, const struct network_trial *t)
 	int bias = n->attributes.bias;
 
 	CG_TRY(bind_tensors(n, t));
-	n->bare = t->bare || bias == BIAS_NONE;
+	n->no_biases = t->no_biases || bias == BIAS_NONE;
 	n->bias = bias < 0 || bias == BIAS_NONE ? n->format->bias : bias;
 	n->config = t->config;
 	n->config.dtype = n->dtype;

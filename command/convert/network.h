@@ -32,7 +32,7 @@ struct network {
 
 	struct cg_rnn_config config;
 	struct cg_layout layout;
-	int dtype, bias, bare;                   /* bias: an enum cg_bias; bare: there are no tensors of biases */
+	int dtype, bias, no_biases;              /* bias: an enum cg_bias; no_biases: there are no tensors of biases */
 	unsigned char **at;                      /* by tensor of the layout */
 };
 
@@ -55,7 +55,7 @@ struct network_trial {
 	struct cg_rnn_config config;
 	struct cg_value values[2];
 	struct cg_layout layout;
-	int bare, problems, matched;
+	int no_biases, problems, matched;
 	int refused;                             /* there is no such network in the format: this code, and the message says why */
 };
 struct network_search {

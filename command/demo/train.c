@@ -180,14 +180,14 @@ static double mean_loss(const struct training *t, int from)
 }
 
 /* n letters, ended. */
-static int sample(struct training *t, int64_t seed, char *letters, int n)
+static int sample(struct training *t, int64_t seed, char *characters, int n)
 {
 	int symbols[SAMPLE];
 
 	CG_TRY(model_sample(&t->model, (uint64_t)seed, temperature, text_symbol(&t->text, '\n'), symbols, n));
 	for (int k = 0; k < n; k++)
-		letters[k] = t->text.letter[symbols[k]];
-	letters[n] = '\0';
+		characters[k] = t->text.letter[symbols[k]];
+	characters[n] = '\0';
 	return CG_OK;
 }
 
@@ -196,15 +196,15 @@ static int sample(struct training *t, int64_t seed, char *letters, int n)
 /* A row of the table, with a glance at what the model writes by now. */
 static int show_row(struct training *t)
 {
-	char letters[GLANCE + 1], loss[32] = "";
+	char characters[GLANCE + 1], loss[32] = "";
 
-	CG_TRY(sample(t, GLANCE_SEED, letters, GLANCE));
-	for (char *at = letters; *at; at++)
+	CG_TRY(sample(t, GLANCE_SEED, characters, GLANCE));
+	for (char *at = characters; *at; at++)
 		*at = *at == '\n' ? ' ' : *at;
 	if (t->done)
 		snprintf(loss, sizeof loss, "%.3f", mean_loss(t, t->measured));
 	hide_progress(t);
-	printf("%7d  %8s  %8.3f  %s%s%s\n", t->done, loss, t->points[t->n_points - 1].loss, t->plan->colour.faint, letters,
+	printf("%7d  %8s  %8.3f  %s%s%s\n", t->done, loss, t->points[t->n_points - 1].loss, t->plan->colour.faint, characters,
 	       t->plan->colour.off);
 	fflush(stdout);
 	return CG_OK;
@@ -333,13 +333,13 @@ static int write_svg(struct training *t, const struct curve *c, const char **why
 	return CG_OK;
 }
 
-static void show_sample(const struct training *t, const char *letters)
+static void show_sample(const struct training *t, const char *characters)
 {
 	printf("\n%sWhat it has learnt to write%s, at temperature %g\n\n  ", t->plan->colour.strong, t->plan->colour.off,
 	       temperature);
-	for (; *letters; letters++) {
-		putchar(*letters);
-		if (*letters == '\n')
+	for (; *characters; characters++) {
+		putchar(*characters);
+		if (*characters == '\n')
 			fputs("  ", stdout);
 	}
 	printf("\n\n");
@@ -357,9 +357,9 @@ static void show_verdict(const struct training *t, double held_out, int below)
 	       "is.\n", below ? colour->good : colour->bad, held_out, below ? "below" : "not below", t->entropy, colour->off);
 }
 
-static int show_end_json(const struct training *t, double held_out, int below, const char *letters, int drawn)
+static int show_end_json(const struct training *t, double held_out, int below, const char *characters, int drawn)
 {
-	CG_TRY(print_json(json_pack("{s:s, s:s}", "kind", "sample", "text", letters)));
+	CG_TRY(print_json(json_pack("{s:s, s:s}", "kind", "sample", "text", characters)));
 	return print_json(json_pack("{s:s, s:i, s:i, s:I, s:I, s:s, s:o, s:o, s:b, s:o, s:o, s:b}", "kind", "training",
 	                            "steps", t->done, "of", t->plan->steps, "seed", (json_int_t)t->plan->seed,
 	                            "weights", (json_int_t)t->model.n, "unit", "bits per character",
@@ -379,20 +379,20 @@ static int show_end(struct training *t, int *failed)
 	};
 	double held_out = t->points[t->n_points - 1].loss;
 	int below = held_out < t->entropy;
-	char letters[SAMPLE + 1];
+	char characters[SAMPLE + 1];
 	const char *why = NULL;
 
 	*failed = !below && t->done == t->plan->steps;
-	CG_TRY(sample(t, t->plan->seed, letters, SAMPLE));
+	CG_TRY(sample(t, t->plan->seed, characters, SAMPLE));
 	if (!t->plan->json) {
 		putchar('\n');
 		curve_print(&c, t->plan->colour);
-		show_sample(t, letters);
+		show_sample(t, characters);
 	}
 	if (t->plan->svg)
 		CG_TRY(write_svg(t, &c, &why));
 	if (t->plan->json)
-		return show_end_json(t, held_out, below, letters, t->plan->svg && !why);
+		return show_end_json(t, held_out, below, characters, t->plan->svg && !why);
 	show_verdict(t, held_out, below);
 	if (why)
 		printf("The curve was not written: %s\n", why);

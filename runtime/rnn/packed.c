@@ -8,7 +8,7 @@
 
 struct cache {
 	struct cg_attachment attachment;
-	struct cg_packed steps;
+	struct cg_packed packed;
 	int directions, time_major;
 	int sent;                                /* to a device, which may still be reading the host's side */
 	int32_t *lengths;                        /* [B]; NULL: all T */
@@ -38,35 +38,35 @@ int cg_packed_count(struct cg_rnn_shape *shape)
 
 static int64_t length(const struct cache *cache, int64_t b)
 {
-	return cache->lengths ? cache->lengths[b] : cache->steps.T;
+	return cache->lengths ? cache->lengths[b] : cache->packed.T;
 }
 
 /* n and off of each step from how many rows have each length; order: batch rows by falling length, equal ones as they came. */
 static void sort_rows(struct cache *cache, int64_t *n, int64_t *off, int64_t *order)
 {
-	const struct cg_packed *steps = &cache->steps;
+	const struct cg_packed *packed = &cache->packed;
 
-	for (int64_t s = 0; s <= steps->S; s++)
+	for (int64_t s = 0; s <= packed->S; s++)
 		n[s] = 0;
-	for (int64_t b = 0; b < steps->B; b++)
-		n[steps->S - length(cache, b)]++;
+	for (int64_t b = 0; b < packed->B; b++)
+		n[packed->S - length(cache, b)]++;
 	/* n[S - l] rows have length l: where the first of them comes, longest first. */
-	for (int64_t k = 0, at = 0; k <= steps->S; k++) {
+	for (int64_t k = 0, at = 0; k <= packed->S; k++) {
 		int64_t count = n[k];
 
 		n[k] = at;
 		at += count;
 	}
-	for (int64_t b = 0; b < steps->B; b++)
-		order[n[steps->S - length(cache, b)]++] = b;
+	for (int64_t b = 0; b < packed->B; b++)
+		order[n[packed->S - length(cache, b)]++] = b;
 	/* Now n[S - l] is how many rows are of length l or more, so step s has n[S - s - 1]. */
-	for (int64_t s = 0; 2 * s < steps->S - 1; s++) {
+	for (int64_t s = 0; 2 * s < packed->S - 1; s++) {
 		int64_t swapped = n[s];
 
-		n[s] = n[steps->S - 1 - s];
-		n[steps->S - 1 - s] = swapped;
+		n[s] = n[packed->S - 1 - s];
+		n[packed->S - 1 - s] = swapped;
 	}
-	for (int64_t s = 0, at = 0; s < steps->S; at += n[s++])
+	for (int64_t s = 0, at = 0; s < packed->S; at += n[s++])
 		off[s] = at;
 }
 
@@ -75,7 +75,7 @@ struct arrays { int64_t *n, *off, *order, *last, *row[2], *t[2], *b, *reversed_i
 
 static size_t lay_out(struct cache *cache, int64_t *base, struct cg_mem device, struct arrays *a)
 {
-	struct cg_packed *s = &cache->steps;
+	struct cg_packed *s = &cache->packed;
 	int two = cache->directions == 2;
 	const struct { int64_t **array, elements; struct cg_mem *mem; } list[] = {
 		{ &a->n, s->S + 1, NULL }, { &a->off, s->S, NULL }, { &a->order, s->B, &s->order }, { &a->last, s->B, &s->last },
@@ -96,10 +96,10 @@ static size_t lay_out(struct cache *cache, int64_t *base, struct cg_mem device, 
 
 static void fill(struct cache *cache, const struct arrays *a)
 {
-	const struct cg_packed *steps = &cache->steps;
+	const struct cg_packed *packed = &cache->packed;
 
 	sort_rows(cache, a->n, a->off, a->order);
-	for (int64_t s = 0; s < steps->S; s++)
+	for (int64_t s = 0; s < packed->S; s++)
 		for (int64_t k = 0; k < a->n[s]; k++) {
 			int64_t p = a->off[s] + k, b = a->order[k], ends = length(cache, b) - 1;
 
@@ -109,7 +109,7 @@ static void fill(struct cache *cache, const struct arrays *a)
 				int64_t t = d ? ends - s : s;
 
 				a->t[d][p] = t;
-				a->row[d][p] = cache->time_major ? t * steps->B + b : b * steps->T + t;
+				a->row[d][p] = cache->time_major ? t * packed->B + b : b * packed->T + t;
 			}
 			if (cache->directions == 2)
 				a->reversed_index[p] = a->off[ends - s] + k;
@@ -146,7 +146,7 @@ static int grow(struct cg_stream *stream, struct cache *cache, size_t elements)
 
 static int same(const struct cache *cache, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
-	const struct cg_packed *s = &cache->steps;
+	const struct cg_packed *s = &cache->packed;
 	const int32_t *lengths = shape->lengths;
 
 	return s->n && s->T == shape->T && s->B == shape->B &&
@@ -176,7 +176,7 @@ static int make(struct cg_stream *stream, struct cache *cache, const struct cg_r
 	if (cache->sent)
 		CG_TRY(backend->sync(stream->queue));
 	cache->sent = 0;
-	cache->steps = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest };
+	cache->packed = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest };
 	cache->directions = rnn->net.directions;
 	cache->time_major = rnn->net.time_major;
 	CG_TRY(copy_lengths(cache, shape->B, shape->lengths));
@@ -188,8 +188,8 @@ static int make(struct cg_stream *stream, struct cache *cache, const struct cg_r
 		cache->sent = 1;
 		CG_TRY(backend->put(stream->queue, cache->device, cache->host, elements * sizeof *cache->host));
 	}
-	cache->steps.n = a.n;
-	cache->steps.off = a.off;
+	cache->packed.n = a.n;
+	cache->packed.off = a.off;
 	return CG_OK;
 }
 
@@ -211,21 +211,21 @@ static void free_host(struct cg_attachment *attachment)
 	cg_memory(cache->host, 0);
 }
 
-static const struct cg_attachment_kind steps_of_a_call = { free_device, free_host };
+static const struct cg_attachment_kind cached_sequence = { free_device, free_host };
 
-int cg_packed_get(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, struct cg_packed *steps)
+int cg_packed_get(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, struct cg_packed *packed)
 {
 	struct cache *cache;
 
 	if (shape->is_dense) {
-		*steps = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .is_dense = 1 };
+		*packed = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .is_dense = 1 };
 		return CG_OK;
 	}
-	cache = (struct cache *)cg_stream_attachment(stream, &steps_of_a_call, sizeof *cache);
+	cache = (struct cache *)cg_stream_attachment(stream, &cached_sequence, sizeof *cache);
 	if (!cache)
 		return CG_NO_MEMORY;
 	if (!same(cache, rnn, shape))
 		CG_TRY(make(stream, cache, rnn, shape));
-	*steps = cache->steps;
+	*packed = cache->packed;
 	return CG_OK;
 }

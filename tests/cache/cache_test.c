@@ -240,7 +240,7 @@ static void test_collision(void **state)
 	assert_int_equal(has("ab", "for abc"), 0);
 }
 
-static void test_memory(void **state)
+static void test_no_memory_for_a_get(void **state)
 {
 	size_t bytes;
 	void *at = &bytes;
@@ -345,7 +345,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CACHE_TEST(test_put_then_get), CACHE_TEST(test_piecewise), CACHE_TEST(test_damaged), CACHE_TEST(test_lengths),
-		CACHE_TEST(test_strange_files), CACHE_TEST(test_strange_owner), CACHE_TEST(test_collision), CACHE_TEST(test_memory),
+		CACHE_TEST(test_strange_files), CACHE_TEST(test_strange_owner), CACHE_TEST(test_collision), CACHE_TEST(test_no_memory_for_a_get),
 		CACHE_TEST(test_processes), CACHE_TEST(test_threads),
 	};
 	int status;

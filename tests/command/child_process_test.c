@@ -84,35 +84,35 @@ static json_t *core_limit(const void *about)
 
 static void expect_why(json_t *(*ask)(const void *), int what, int seconds, const char *text, const char *number)
 {
-	char why[PROBE_WHY];
+	char why[CHILD_WHY];
 
-	assert_null(probe(ask, &what, seconds, why));
+	assert_null(ask_in_child(ask, &what, seconds, why));
 	if (!strstr(why, text) || !strstr(why, number))
 		fail_msg("expected \"%s\" and \"%s\" in \"%s\"", text, number, why);
 }
 
 static void test_answers(void **state)
 {
-	char why[PROBE_WHY];
+	char why[CHILD_WHY];
 	json_t *json;
 
 	(void)state;
-	json = probe(echo, "hello \"\\\n\x01", 30, why);
+	json = ask_in_child(echo, "hello \"\\\n\x01", 30, why);
 	assert_non_null(json);
 	assert_string_equal(why, "");
 	assert_string_equal(json_string_value(json_object_get(json, "said")), "hello \"\\\n\x01");
 	assert_int_not_equal(json_integer_value(json_object_get(json, "pid")), getpid());
 	json_decref(json);
-	json = probe(much, "0123456789", 30, why);
+	json = ask_in_child(much, "0123456789", 30, why);
 	assert_int_equal(json_array_size(json), 50000);
 	assert_string_equal(json_string_value(json_array_get(json, 49999)), "0123456789");
 	json_decref(json);
-	json = probe(core_limit, NULL, 30, why);
+	json = ask_in_child(core_limit, NULL, 30, why);
 	assert_int_equal(json_integer_value(json), 0);
 	json_decref(json);
 }
 
-static void test_ends(void **state)
+static void test_ended_children(void **state)
 {
 	(void)state;
 	expect_why(end_by_signal, SIGABRT, 30, "signal 6 (", "its driver ended the process");
@@ -137,8 +137,8 @@ static void test_time(void **state)
 static void test_noise(void **state)
 {
 	double before = cg_milliseconds();
-	char why[PROBE_WHY];
-	json_t *json = probe(noise, "x", 30, why);
+	char why[CHILD_WHY];
+	json_t *json = ask_in_child(noise, "x", 30, why);
 
 	(void)state;
 	assert_string_equal(json_string_value(json_object_get(json, "said")), "x");
@@ -147,20 +147,20 @@ static void test_noise(void **state)
 }
 
 /* No memory in the child or here; no process to be had. */
-static void test_want(void **state)
+static void test_no_resources(void **state)
 {
 	struct rlimit before, none;
-	char why[PROBE_WHY];
+	char why[CHILD_WHY];
 
 	(void)state;
-	assert_null(probe(nothing, NULL, 30, why));
+	assert_null(ask_in_child(nothing, NULL, 30, why));
 	assert_string_equal(why, "");
 	assert_non_null(strstr(cg_message(), "memory"));
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = before;
 	none.rlim_cur = 3;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	assert_null(probe(echo, "x", 30, why));
+	assert_null(ask_in_child(echo, "x", 30, why));
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_non_null(strstr(why, "could not be asked"));
 	/* And whoever started us may have said that children are nobody's business. */
@@ -171,10 +171,10 @@ static void test_want(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers), cmocka_unit_test(test_ends), cmocka_unit_test(test_time), cmocka_unit_test(test_noise),
-		cmocka_unit_test(test_want),
+		cmocka_unit_test(test_answers), cmocka_unit_test(test_ended_children), cmocka_unit_test(test_time), cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_no_resources),
 	};
 
 	print_json_memory();
-	return cmocka_run_group_tests_name("probe", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("child_process", tests, NULL, NULL);
 }

@@ -263,7 +263,7 @@ static void test_dropout(void **state)
 }
 
 /* Moved between steps a model goes on where it was. */
-static void test_move(void **state)
+static void test_moved_to_another_device(void **state)
 {
 	struct model m = opened(shape, 3), moved = opened(shape, 3);
 	struct cg_context *other;
@@ -499,7 +499,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gradient), cmocka_unit_test(test_gradient_twice),
 		cmocka_unit_test(test_batches_in_turn_are_one_batch), cmocka_unit_test(test_rows_are_apart),
-		cmocka_unit_test(test_other_text_and_samples_leave_the_carry), cmocka_unit_test(test_dropout), cmocka_unit_test(test_move),
+		cmocka_unit_test(test_other_text_and_samples_leave_the_carry), cmocka_unit_test(test_dropout),
+		cmocka_unit_test(test_moved_to_another_device),
 		cmocka_unit_test(test_seed), cmocka_unit_test(test_learns_and_repeats), cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_optimiser), cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_text), cmocka_unit_test(test_batches), cmocka_unit_test(test_pairs)

@@ -7,17 +7,17 @@
 
 static int threads = 8;
 
-static int is(const char *way)
+static int is(const char *fault)
 {
 	const char *wanted = getenv("STAND_IN");
 
-	return wanted && !strcmp(wanted, way);
+	return wanted && !strcmp(wanted, fault);
 }
 
 #ifndef WITHOUT_CONFIG
 const char *openblas_get_config(void)
 {
-	static const struct { const char *way, *config; } configs[] = {
+	static const struct { const char *fault, *config; } configs[] = {
 		{ "no words", NULL }, { "empty", "" }, { "another", "MKL 2024.0" },
 		{ "older than its name", "NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Haswell" },
 		{ "older", "OpenBLAS 0.3.9 DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64" },
@@ -29,7 +29,7 @@ const char *openblas_get_config(void)
 	};
 
 	for (size_t k = 0; k < sizeof configs / sizeof *configs; k++)
-		if (is(configs[k].way))
+		if (is(configs[k].fault))
 			return configs[k].config;
 	return "OpenBLAS 0.3.21 DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64";
 }
@@ -64,9 +64,9 @@ void omp_set_num_threads(int n)
 	own = n;
 }
 /* A product on more threads than one would be another. */
-#define GARBLED(way, ta, tb) (is(#way) || (is(#way " transposed a") && ta == 112) || (is(#way " transposed b") && tb == 112) || own != 1)
+#define GARBLED(how, ta, tb) (is(#how) || (is(#how " transposed a") && ta == 112) || (is(#how " transposed b") && tb == 112) || own != 1)
 #else
-#define GARBLED(way, ta, tb) (is(#way) || (is(#way " transposed a") && ta == 112) || (is(#way " transposed b") && tb == 112))
+#define GARBLED(how, ta, tb) (is(#how) || (is(#how " transposed a") && ta == 112) || (is(#how " transposed b") && tb == 112))
 #endif
 
 #define GEMM(name, real) \

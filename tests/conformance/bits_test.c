@@ -126,18 +126,18 @@ static void compare(const struct cg_pass_plan *plan, const struct cg_function *f
 			memcpy(before[k], first.at[k], first.bytes[k]);
 		}
 
-	int ways = 0;
+	int variants = 0;
 	for (const struct cg_isa *isa = cg_isas; isa->name; isa++)
 		for (int interpreted = 0; interpreted < 2; interpreted++) {
-			const struct cg_bound *use = ways ? again : bound;
+			const struct cg_bound *use = variants ? again : bound;
 
 			if (!isa->runs_here())
 				continue;
-			for (int k = 0; ways && k < n; k++)
+			for (int k = 0; variants && k < n; k++)
 				if (copies[k])
 					memcpy(copies[k], before[k], first.bytes[k]);
 			call(isa, interpreted, plan, function, rows, units, use);
-			for (int k = 0; ways && k < n; k++) {
+			for (int k = 0; variants && k < n; k++) {
 				const struct cg_argument *a = &function->arguments[k];
 				size_t size = cg_dtype_bytes(dtype_of(plan, a));
 
@@ -151,10 +151,10 @@ static void compare(const struct cg_pass_plan *plan, const struct cg_function *f
 						         j / size, isa->name, interpreted ? " interpreted" : "", (long long)rows,
 						         (long long)units, absent);
 			}
-			ways++;
+			variants++;
 		}
-	assert_true(ways >= 2);
-	elements += (long)(rows * units) * ways;
+	assert_true(variants >= 2);
+	elements += (long)(rows * units) * variants;
 	kernels++;
 	for (int k = 0; k < n; k++) {
 		free(first.at[k]);

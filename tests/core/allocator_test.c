@@ -43,7 +43,7 @@ static void *resize(void *user, void *p, size_t bytes)
 	return q + HEAD;
 }
 
-static void test_all(void **state)
+static void test_every_call(void **state)
 {
 	struct pool pool = { 0 };
 	struct cg_allocator allocator = { resize, &pool }, empty = { NULL, NULL };
@@ -82,7 +82,7 @@ static void test_all(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_all) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_call) };
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("allocator", tests, NULL, NULL);

@@ -74,7 +74,7 @@ static void test_rows(void **state)
 	}
 }
 
-static void test_words(void **state)
+static void test_choices(void **state)
 {
 	char why[640];
 
@@ -135,8 +135,8 @@ static void test_refused(void **state)
 
 		setenv(refused[k].name, refused[k].value, 1);
 		snprintf(value, sizeof value, "'%s'", refused[k].value);
-		for (int way = 0; way < 3; way++) {
-			int code = way == 2 ? cg_adopt("opencl", &context, NULL, &context) : cg_open(way ? NULL : "cpu", &context);
+		for (int call = 0; call < 3; call++) {
+			int code = call == 2 ? cg_adopt("opencl", &context, NULL, &context) : cg_open(call ? NULL : "cpu", &context);
 
 			assert_int_equal(code, CG_BAD_ARGUMENT);
 			assert_null(context);
@@ -255,7 +255,7 @@ static void test_warning(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows), cmocka_unit_test(test_words), cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_rows), cmocka_unit_test(test_choices), cmocka_unit_test(test_numbers),
 		cmocka_unit_test_setup(test_refused, clear), cmocka_unit_test_setup_teardown(test_alone, clear, clear),
 		cmocka_unit_test(test_names), cmocka_unit_test_setup_teardown(test_warning, clear, clear),
 	};

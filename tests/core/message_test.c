@@ -159,7 +159,7 @@ static void test_nearest(void **state)
 	assert_null(cg_nearest(longest, names, 7));
 }
 
-static void test_memory(void **state)
+static void test_resized_memory(void **state)
 {
 	char *p, *q;
 
@@ -248,7 +248,7 @@ int main(void)
 		cmocka_unit_test(test_messages_are_per_thread),
 		cmocka_unit_test(test_version),
 		cmocka_unit_test(test_nearest),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_resized_memory),
 		cmocka_unit_test(test_memory_fails_on_request),
 		cmocka_unit_test(test_memory_that_nobody_has),
 		cmocka_unit_test(test_requests_of_threads_are_counted)

@@ -115,7 +115,7 @@ struct pseudo {
 	double *h, *h_first, *c_first;           /* [T B, H] rounded, [B, H], [B, U] */
 	double *da, *dq, *dh;                    /* [T B, gates U] twice, [T B, H]: what a gradient leaves for that of the weights */
 };
-struct kept {
+struct saved {
 	struct stamp *stamp;
 	double **in, **factor;                   /* by layer: what it read [T B, width]; dropout's factors, in layers above the first */
 	struct pseudo *pseudo;
@@ -124,8 +124,8 @@ struct kept {
 struct stamp { uint64_t mark, model, x, hx, cx, weights; int stage, dropped, spare[2]; };
 enum { FORWARD_DONE = 1, DATA_DONE };
 
-size_t fake_reserve_open(struct kept *, const struct model *, int64_t T, int64_t B, void *at);
-void fake_reserve_close(struct kept *);
+size_t fake_saved_open(struct saved *, const struct model *, int64_t T, int64_t B, void *at);
+void fake_saved_close(struct saved *);
 /* The weights of a pseudo-layer as doubles, as they are and turned; the first is of one malloc for all. */
 struct weights { double *w, *w_turned, *r, *r_turned, *p, *p_turned, *b_input, *b_recurrent; };
 struct weights fake_weights(const struct net *, int pseudo_layer);

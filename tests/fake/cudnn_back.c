@@ -15,7 +15,7 @@ static int is_other(const struct net *net, const char *what, uint64_t was, uint6
 }
 
 /* The reserve must be of such a forward, and not used up. */
-static int open_reserve(const struct net *net, int stage, struct kept *kept)
+static int open_reserve(const struct net *net, int stage, struct saved *saved)
 {
 	struct stamp *stamp = fake_data(net->reserve);
 
@@ -27,19 +27,19 @@ static int open_reserve(const struct net *net, int stage, struct kept *kept)
 		fake_report(stage == DATA_DONE ? "%s: before cudnnRNNBackwardData_v8" : "%s: a second time from one reserve", net->call);
 		return LAUNCH_FAILED;
 	}
-	fake_reserve_open(kept, &net->m, net->T, net->B, stamp);
+	fake_saved_open(saved, &net->m, net->T, net->B, stamp);
 	return 0;
 }
 
 /* What the vendor takes from y, it takes from there. */
-static void read_y(const struct net *net, const struct kept *kept)
+static void read_y(const struct net *net, const struct saved *saved)
 {
 	int64_t H = net->m.H, top = (net->m.L - 1) * net->m.D;
 
 	for (int64_t b = 0; b < net->B; b++)
 		for (int64_t t = 0; t < net->lengths[b]; t++)
 			for (int64_t k = 0; k < net->m.D * H; k++)
-				kept->pseudo[top + k / H].h[(t * net->B + b) * H + k % H] = fake_get(net, fake_step_address(net, &net->y, t, b), k);
+				saved->pseudo[top + k / H].h[(t * net->B + b) * H + k % H] = fake_get(net, fake_step_address(net, &net->y, t, b), k);
 }
 
 /* dh [H] is all that reaches h of the step, and then what reaches that of the step before. */
@@ -77,9 +77,9 @@ static void back_step(const struct layer_run *w, int64_t s, int64_t b, double *d
 }
 
 /* dy [T B, D H] reaches the layer's output; what reaches its input is added to d_in. */
-static void back_layer(const struct net *net, const struct kept *kept, int64_t layer, int64_t d, const double *dy, double *d_in)
+static void back_layer(const struct net *net, const struct saved *saved, int64_t layer, int64_t d, const double *dy, double *d_in)
 {
-	struct layer_run w = fake_start(net, kept, layer, d);
+	struct layer_run w = fake_start(net, saved, layer, d);
 	int64_t at = layer * net->m.D + d, H = net->m.H, U = net->m.U;
 	double *dh = fake_alloc(H), *dc = fake_alloc(U), *scratch = fake_alloc(2 * U);
 
@@ -133,28 +133,28 @@ int fake_net_data(void *data)
 {
 	const struct net *net = data;
 	int code = reach_data(net);
-	struct kept kept;
+	struct saved saved;
 	double *dy;
 
 	if (!code)
-		code = open_reserve(net, FORWARD_DONE, &kept);
+		code = open_reserve(net, FORWARD_DONE, &saved);
 	if (code)
 		return code;
-	is_other(net, "weights", kept.stamp->weights, fake_weights_sum(net));
-	is_other(net, "hx", kept.stamp->hx, fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)));
-	is_other(net, "cx", kept.stamp->cx, fake_bytes_sum(net->cx, fake_state_bytes(net, net->m.U)));
-	read_y(net, &kept);
+	is_other(net, "weights", saved.stamp->weights, fake_weights_sum(net));
+	is_other(net, "hx", saved.stamp->hx, fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)));
+	is_other(net, "cx", saved.stamp->cx, fake_bytes_sum(net->cx, fake_state_bytes(net, net->m.U)));
+	read_y(net, &saved);
 	dy = fake_alloc(net->T * net->B * net->dy.width);
 	fake_read_sequence(net, &net->dy, dy);
 	for (int64_t l = net->m.L - 1; l >= 0; l--) {
 		double *d_in = fake_alloc(net->T * net->B * fake_width(&net->m, l));
 
 		for (int64_t d = 0; d < net->m.D; d++) {
-			back_layer(net, &kept, l, d, dy, d_in);
+			back_layer(net, &saved, l, d, dy, d_in);
 			fake_hand(&net->m, d_in, net->T * net->B * fake_width(&net->m, l));
 		}
-		for (int64_t k = 0; l && kept.stamp->dropped && k < net->T * net->B * net->dy.width; k++)
-			d_in[k] = fake_handed(&net->m, d_in[k] * kept.factor[l][k]);
+		for (int64_t k = 0; l && saved.stamp->dropped && k < net->T * net->B * net->dy.width; k++)
+			d_in[k] = fake_handed(&net->m, d_in[k] * saved.factor[l][k]);
 		free(dy);
 		dy = d_in;
 	}
@@ -164,8 +164,8 @@ int fake_net_data(void *data)
 				fake_put(net, fake_step_address(net, &net->dx, t, b), j, dy[(t * net->B + b) * net->dx.width + j]);
 	fake_fill_padding(net, &net->dx, 0);
 	free(dy);
-	kept.stamp->stage = DATA_DONE;
-	fake_reserve_close(&kept);
+	saved.stamp->stage = DATA_DONE;
+	fake_saved_close(&saved);
 	return 0;
 }
 
@@ -207,7 +207,7 @@ static void sum_layer(const struct layer_run *w, struct weights *sums)
 			const double *da = w->p->da + row * GU, *dq = w->p->dq + row * GU;
 			struct step step = fake_step(w, s, b);
 
-			add_outer(net, GU, w->in, da, w->kept->in[w->layer] + row * w->in, sums->w);
+			add_outer(net, GU, w->in, da, w->saved->in[w->layer] + row * w->in, sums->w);
 			add_outer(net, GU, net->m.H, dq, step.h_prev, sums->r);
 			add_outer(net, net->m.P, net->m.U, w->p->dh + row * net->m.H, step.m, sums->p);
 			for (int64_t k = 0; k < GU; k++) {
@@ -217,9 +217,9 @@ static void sum_layer(const struct layer_run *w, struct weights *sums)
 		}
 }
 
-static void weights_of_layer(const struct net *net, const struct kept *kept, int64_t layer, int64_t d)
+static void weights_of_layer(const struct net *net, const struct saved *saved, int64_t layer, int64_t d)
 {
-	struct layer_run w = fake_start(net, kept, layer, d);
+	struct layer_run w = fake_start(net, saved, layer, d);
 	int64_t GU = net->m.gates * net->m.U, U = net->m.U, H = net->m.H, in = w.in;
 	int at = (int)(layer * net->m.D + d), G = net->m.gates;
 	struct weights sums = { .w = fake_alloc(GU * in), .r = fake_alloc(GU * H), .p = fake_alloc(net->m.P * U), .b_input = fake_alloc(GU),
@@ -265,18 +265,18 @@ int fake_net_weights(void *data)
 {
 	const struct net *net = data;
 	int code = reach_weights(net);
-	struct kept kept;
+	struct saved saved;
 
 	if (!code)
-		code = open_reserve(net, DATA_DONE, &kept);
+		code = open_reserve(net, DATA_DONE, &saved);
 	if (code)
 		return code;
-	is_other(net, "x", kept.stamp->x, fake_sequence_sum(net, &net->x));
-	is_other(net, "hx", kept.stamp->hx, fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)));
-	read_y(net, &kept);
+	is_other(net, "x", saved.stamp->x, fake_sequence_sum(net, &net->x));
+	is_other(net, "hx", saved.stamp->hx, fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)));
+	read_y(net, &saved);
 	for (int64_t p = 0; p < net->m.L * net->m.D; p++)
-		weights_of_layer(net, &kept, p / net->m.D, p % net->m.D);
-	fake_reserve_close(&kept);
+		weights_of_layer(net, &saved, p / net->m.D, p % net->m.D);
+	fake_saved_close(&saved);
 	if (net->destroys)
 		memset(fake_data(net->reserve), 0xff, net->reserve_bytes);
 	return 0;

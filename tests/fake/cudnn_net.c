@@ -124,11 +124,11 @@ size_t fake_state_bytes(const struct net *net, int64_t width)
 
 /* ---- one direction of one layer ---- */
 
-struct layer_run fake_start(const struct net *net, const struct kept *kept, int64_t layer, int64_t d)
+struct layer_run fake_start(const struct net *net, const struct saved *saved, int64_t layer, int64_t d)
 {
 	int64_t at = layer * net->m.D + d, gates = net->m.gates * net->m.U;
 	struct layer_run layer_run = {
-		.net = net, .kept = kept, .p = &kept->pseudo[at], .layer = layer, .d = d, .in = fake_width(&net->m, layer)
+		.net = net, .saved = saved, .p = &saved->pseudo[at], .layer = layer, .d = d, .in = fake_width(&net->m, layer)
 	};
 
 	if (net->weights)

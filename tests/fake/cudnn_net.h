@@ -32,14 +32,14 @@ static inline int64_t fake_time(int64_t d, int64_t s, int64_t n)
 
 struct layer_run {
 	const struct net *net;
-	const struct kept *kept;
+	const struct saved *saved;
 	struct pseudo *p;
 	struct weights w;
 	int64_t layer, d, in;
 	double *a, *r;                           /* [gates U] */
 };
 
-struct layer_run fake_start(const struct net *, const struct kept *, int64_t layer, int64_t d);
+struct layer_run fake_start(const struct net *, const struct saved *, int64_t layer, int64_t d);
 void fake_finish(struct layer_run *);
 /* What row b has of a step, and has had before it. */
 struct step fake_step(const struct layer_run *, int64_t s, int64_t b);

@@ -33,38 +33,38 @@ static struct pseudo divide(const struct model *m, int64_t T, int64_t B, uintptr
 }
 
 /* How many bytes it takes. */
-size_t fake_reserve_open(struct kept *kept, const struct model *m, int64_t T, int64_t B, void *start)
+size_t fake_saved_open(struct saved *saved, const struct model *m, int64_t T, int64_t B, void *start)
 {
 	uintptr_t at = (uintptr_t)start;
 
-	kept->in = calloc((size_t)(2 * m->L), sizeof *kept->in);
-	kept->pseudo = calloc((size_t)(m->L * m->D), sizeof *kept->pseudo);
-	if (!kept->in || !kept->pseudo)
+	saved->in = calloc((size_t)(2 * m->L), sizeof *saved->in);
+	saved->pseudo = calloc((size_t)(m->L * m->D), sizeof *saved->pseudo);
+	if (!saved->in || !saved->pseudo)
 		abort();
-	kept->factor = kept->in + m->L;
-	kept->stamp = (struct stamp *)at;
-	at += sizeof *kept->stamp;
+	saved->factor = saved->in + m->L;
+	saved->stamp = (struct stamp *)at;
+	at += sizeof *saved->stamp;
 	for (int64_t l = 0; l < m->L; l++) {
-		kept->in[l] = carve(&at, T * B * fake_width(m, l));
-		kept->factor[l] = l ? carve(&at, T * B * fake_width(m, l)) : NULL;
+		saved->in[l] = carve(&at, T * B * fake_width(m, l));
+		saved->factor[l] = l ? carve(&at, T * B * fake_width(m, l)) : NULL;
 		for (int64_t d = 0; d < m->D; d++)
-			kept->pseudo[l * m->D + d] = divide(m, T, B, &at);
+			saved->pseudo[l * m->D + d] = divide(m, T, B, &at);
 	}
 	return at - (uintptr_t)start;
 }
 
-void fake_reserve_close(struct kept *kept)
+void fake_saved_close(struct saved *saved)
 {
-	free(kept->in);
-	free(kept->pseudo);
+	free(saved->in);
+	free(saved->pseudo);
 }
 
 size_t fake_reserve_bytes(const struct model *m, int64_t T, int64_t B)
 {
-	struct kept kept;
-	size_t bytes = fake_reserve_open(&kept, m, T, B, NULL);
+	struct saved saved;
+	size_t bytes = fake_saved_open(&saved, m, T, B, NULL);
 
-	fake_reserve_close(&kept);
+	fake_saved_close(&saved);
 	return bytes;
 }
 

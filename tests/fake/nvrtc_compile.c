@@ -162,21 +162,21 @@ enum { MOST_WORDS = 100 };
 static int compile(char **arguments, const char *log, const char *folder)
 {
 	posix_spawn_file_actions_t files;
-	char *set = print("TMPDIR=%s", folder), *kept[1024];
+	char *set = print("TMPDIR=%s", folder), *saved[1024];
 	size_t n = 0;
 	pid_t child;
 	int status = -1, failed;
 
 	for (char **e = environ; *e && n < 1000; e++)
 		if (strncmp(*e, "LD_", 3) && strncmp(*e, "TMPDIR=", 7) && strncmp(*e, "CPATH=", 6))
-			kept[n++] = *e;
-	kept[n++] = set;
-	kept[n] = NULL;
+			saved[n++] = *e;
+	saved[n++] = set;
+	saved[n] = NULL;
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	failed = posix_spawnp(&child, arguments[0], &files, NULL, arguments, kept);
+	failed = posix_spawnp(&child, arguments[0], &files, NULL, arguments, saved);
 	posix_spawn_file_actions_destroy(&files);
 	free(set);
 	if (failed)
@@ -264,7 +264,7 @@ static struct fake_image *make_image(const char *folder, const char *text, const
 	return image;
 }
 
-static struct fake_image *build(const char *text, const char *name, const struct options *o, const char *kept, char **log)
+static struct fake_image *build(const char *text, const char *name, const struct options *o, const char *saved, char **log)
 {
 	char *folder = print("%s/cache/XXXXXX", home()), *path;
 	struct fake_image *image = NULL;
@@ -289,7 +289,7 @@ static struct fake_image *build(const char *text, const char *name, const struct
 	path = print("%s/image", folder);
 	file = image ? fopen(path, "wb") : NULL;
 	if (file && fwrite(image, sizeof *image + image->bytes, 1, file) == 1 && !fclose(file))
-		rename(path, kept);
+		rename(path, saved);
 	free(path);
 	remove_folder(folder);
 	free(folder);
@@ -332,16 +332,16 @@ static char *key_of(const char *text, const char *name, const struct options *o)
 
 struct fake_image *fake_compile(const char *text, const char *name, const struct options *o, char **log)
 {
-	char *key = key_of(text, name, o), *kept;
+	char *key = key_of(text, name, o), *saved;
 	struct fake_image *image;
 	size_t bytes = 0;
 
-	kept = print("%s/cache/%016llx%08lx", home(), (unsigned long long)fake_sum(key, strlen(key)), (unsigned long)strlen(key));
-	image = (struct fake_image *)(void *)read_file(kept, &bytes);
+	saved = print("%s/cache/%016llx%08lx", home(), (unsigned long long)fake_sum(key, strlen(key)), (unsigned long)strlen(key));
+	image = (struct fake_image *)(void *)read_file(saved, &bytes);
 	*log = NULL;
 	if (!image)
-		image = build(text, name, o, kept, log);
-	free(kept);
+		image = build(text, name, o, saved, log);
+	free(saved);
 	free(key);
 	return image;
 }

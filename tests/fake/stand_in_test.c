@@ -282,7 +282,7 @@ static void no_memory(void)
 	end();
 }
 
-static void test_memory(void **state)
+static void test_wrong_memory(void **state)
 {
 	static const struct trial trials[] = {
 		{ "a load past the end", past_the_end, "add: block 3 0 0, thread 4 0 0: reads byte 0 behind 400 bytes", 0 },
@@ -306,7 +306,7 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_right), cmocka_unit_test(test_wrong_memory),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -366,19 +366,19 @@ static void try_step(struct trial *t, const struct world *w, const struct world 
 	for (int k = 0; k < t->cell->n_prevs; k++)
 		if (t->cell->prevs[k].output)
 			whole = need(&forth, named("d", state(t, k)), "step");
-	for (int way = 0; way < 3; way++) {
+	for (int order = 0; order < 3; order++) {
 		struct thing *out, *dh;
 
 		back.n = 0;
 		keep(t, &back, &forth);
 		dh = need(&back, whole->name, "step");
 		out = put(&back, named(whole->name, "_out"));
-		if (way == 1)
+		if (order == 1)
 			fill(out);
 		for (int k = 0; k < ROWS * UNITS; k++) {
 			long double *part = &out->at[k / UNITS][k % UNITS], *rest = &dh->at[k / UNITS][k % UNITS];
 
-			*part = way == 2 ? *rest : *part;
+			*part = order == 2 ? *rest : *part;
 			*rest -= *part;
 		}
 		grad(t, &back);

@@ -215,7 +215,7 @@ static void test_refused(void **state)
 }
 
 /* Each request for memory in turn is refused. */
-static void test_memory(void **state)
+static void test_no_memory(void **state)
 {
 	struct cg_gemm_shape shapes[] = { shape_for(&devices[0], 2, 100, 100), shape_for(&devices[6], 2, 100, 100) };
 
@@ -314,7 +314,7 @@ int main(void)
 		cmocka_unit_test(test_equal),
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_plans),
 	};
 

@@ -393,7 +393,7 @@ static void refused_within(const char *name, const char *why)
 	refused("cell x\noption %s w\n", name, want);
 }
 
-static void test_words(void **state)
+static void test_reserved_words(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < sizeof reserved / sizeof *reserved; k++) {
@@ -599,7 +599,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_options),
-		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_reserved_words),
 		cmocka_unit_test(test_adjoints),
 		cmocka_unit_test(test_letter),
 		cmocka_unit_test(test_numbers),

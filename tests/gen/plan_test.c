@@ -60,7 +60,7 @@ static void test_stages(void **state)
 }
 
 /* Nothing is computed again that is kept: built-in cells save all that a pre-activation would be wanted for. */
-static void test_kept(void **state)
+static void test_saved_values(void **state)
 {
 	struct cg_cell *cell;
 
@@ -260,7 +260,7 @@ static const struct { const char *text; int options, lost, add; } losses[] = {
 	{ "cell x\ngates a\noutput h\noption o w\nf = a + w * h_prev\nstage f\ngates b\nh = b\n",             0, 1, 1 },
 };
 
-static void test_lost(void **state)
+static void test_options_without_recurrence(void **state)
 {
 	struct cg_cell *cell;
 	int add;
@@ -318,12 +318,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stages),
-		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_saved_values),
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_steps),
 		cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_output_name),
-		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_options_without_recurrence),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

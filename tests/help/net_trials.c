@@ -318,7 +318,7 @@ static void place_ports(struct net *n, const struct net *host, unsigned on_devic
 	}
 }
 
-void try_places(struct cg_context *context, const char *route)
+void try_memory_spaces(struct cg_context *context, const char *route)
 {
 	static const unsigned some[] = { 0, ~0u, 0x5555, 0xaaaa, 1u << 10, ~(1u << 10), 1u << NET_PORTS, ~(1u << NET_PORTS), 0x0f0f, 8 };
 	struct cg_stream *stream = open_stream(context);

@@ -271,7 +271,7 @@ static int ops(struct cg_context *context, struct cg_stream *stream, struct run 
 	return network(context, stream, r, CG_HOST);
 }
 
-static void test_again(void **state)
+static void test_calls_after_a_failure(void **state)
 {
 	static struct run right, r;
 	struct cg_context *context;
@@ -304,7 +304,7 @@ static void test_again(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_call), cmocka_unit_test(test_again) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_call), cmocka_unit_test(test_calls_after_a_failure) };
 
 	counted_begin();
 	counted_watch(late_look);

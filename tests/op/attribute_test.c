@@ -184,7 +184,7 @@ static int bound(struct made_up *op, const char *const *attributes, const char *
 #define WORDS(...) (const char *const[]){ __VA_ARGS__, NULL }
 #define META(text) "\"__metadata__\":{" text "},"
 
-static void test_words(void **state)
+static void test_given_attributes(void **state)
 {
 	struct made_up op;
 
@@ -296,7 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_given_attributes),
 		cmocka_unit_test(test_scalars),
 		cmocka_unit_test(test_what_the_command_refuses),
 		cmocka_unit_test(test_metadata),

@@ -167,7 +167,7 @@ static void test_the_structs_size(void **state)
 	}
 }
 
-static void test_memory(void **state)
+static void test_wrong_memory(void **state)
 {
 	(void)state;
 	SPOILT("lstm_block_cell_grad", lstm.w.bytes, 336,
@@ -567,7 +567,7 @@ int main(void)
 		cmocka_unit_test(test_a_cell_is_one_step),
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_the_structs_size),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_wrong_memory),
 		cmocka_unit_test(test_the_first_wrong_argument_is_named),
 		cmocka_unit_test(test_every_subset_of_outputs),
 		cmocka_unit_test(test_every_argument_in_every_way),

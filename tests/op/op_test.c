@@ -522,7 +522,7 @@ static void test_find(void **state)
 /* ---- what is said to people ---- */
 
 /* Every size of a shape, every list and every attribute of any text is explained. */
-static void test_words(void **state)
+static void test_explanations(void **state)
 {
 	(void)state;
 	for (const struct cg_op *row = NULL; (row = cg_op_next(row));) {
@@ -641,7 +641,7 @@ int main(void)
 		cmocka_unit_test(test_bind),
 		cmocka_unit_test(test_bind_solves_for_one_symbol),
 		cmocka_unit_test(test_find),
-		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_explanations),
 		cmocka_unit_test(test_gates),
 		cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_dtypes), cmocka_unit_test(test_round)

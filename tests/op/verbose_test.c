@@ -128,7 +128,7 @@ static void test_values(void **state)
 }
 
 /* The variable is read when the context is opened, no later. */
-static void test_when(void **state)
+static void test_read_at_open(void **state)
 {
 	const struct cg_op *row = cg_op_find("gru_block_cell", NULL);
 	struct cg_context *context;
@@ -475,7 +475,7 @@ static void test_networks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values), cmocka_unit_test(test_when), cmocka_unit_test(test_ops),
+		cmocka_unit_test(test_values), cmocka_unit_test(test_read_at_open), cmocka_unit_test(test_ops),
 		cmocka_unit_test(test_attributes), cmocka_unit_test(test_notes), cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_sequences), cmocka_unit_test(test_kernels), cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_networks),

@@ -234,7 +234,7 @@ static void test_every_port_in_every_way(void **state)
 	net_close(&whole);
 }
 
-static void test_the_words(void **state)
+static void test_messages(void **state)
 {
 	struct net whole;
 
@@ -626,7 +626,7 @@ static void test_lengths_are_copied(void **state)
 	net_close(&n);
 }
 
-static void test_order(void **state)
+static void test_closing_order(void **state)
 {
 	/* What is closed when, of the cell, the context, the stream and the plan. */
 	static const char *const orders[] = { "CXSP", "CXPS", "XCSP", "XPCS", "PXCS", "SPXC", "CSPX", "PSCX" };
@@ -705,12 +705,12 @@ static int close_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_longer_memory), cmocka_unit_test(test_every_port_in_every_way), cmocka_unit_test(test_the_words),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_longer_memory), cmocka_unit_test(test_every_port_in_every_way), cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_work), cmocka_unit_test(test_every_pair), cmocka_unit_test(test_states),
 		cmocka_unit_test(test_training), cmocka_unit_test(test_alignment), cmocka_unit_test(test_device_offsets),
 		cmocka_unit_test(test_foreign), cmocka_unit_test(test_digests),
 		cmocka_unit_test(test_foreign_on_a_device), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_lengths_are_copied),
-		cmocka_unit_test(test_order), cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_closing_order), cmocka_unit_test(test_fork),
 		cmocka_unit_test_setup(test_nothing_left, close_all),
 	};
 

@@ -28,7 +28,7 @@ void test_padding(void **);
 void test_absent(void **);
 void test_skip(void **);
 /* repeat.c: the same again. */
-void test_again(void **);
+void test_repeated_calls(void **);
 void test_reserve(void **);
 void test_in_a_row(void **);
 void test_threads(void **);

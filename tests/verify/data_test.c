@@ -367,7 +367,7 @@ static int open_file(struct safetensors *s, const char *folder, const char *name
 static void one_case(const char *folder, const char *name)
 {
 	static const char *const ends[] = { ".expect.safetensors", ".expect32.safetensors" };
-	int stem = (int)(strlen(name) - strlen(".safetensors")), op = 0, answers = 0;
+	int prefix = (int)(strlen(name) - strlen(".safetensors")), op = 0, answers = 0;
 	struct safetensors arguments, answer;
 	char other[256];
 
@@ -384,7 +384,7 @@ static void one_case(const char *folder, const char *name)
 		answers++;
 	}
 	for (int j = 0; j < 2 && !ops[op].whole; j++) {
-		snprintf(other, sizeof(other), "%.*s%s", stem, name, ends[j]);
+		snprintf(other, sizeof(other), "%.*s%s", prefix, name, ends[j]);
 		if (!open_file(&answer, folder, other))
 			continue;
 		at_hand = other;

@@ -50,7 +50,7 @@ static void close_side(struct side *s)
 		free(s->at[k]);
 }
 
-static struct cg_conversion move_of(const struct side *from, const struct side *to)
+static struct cg_conversion conversion_of(const struct side *from, const struct side *to)
 {
 	return (struct cg_conversion){
 		.from = { &from->layout, from->layout.network.dtype, 0, from->at }, .to = { &to->layout, to->layout.network.dtype, 0, to->at },
@@ -74,10 +74,10 @@ static void put(const struct side *s, unsigned char *at, double value)
 static void expect(const struct side *from, const struct side *to, const char *what, int pseudo_layer, char gate, int64_t biases,
                    int64_t vectors, int64_t rounded)
 {
-	struct cg_conversion move = move_of(from, to);
+	struct cg_conversion conversion = conversion_of(from, to);
 	struct cg_losses l;
 
-	cg_count_losses(&move, to->layout.format->bias, &l);
+	cg_count_losses(&conversion, to->layout.format->bias, &l);
 	if (l.biases != biases || l.vectors != vectors || l.rounded != rounded)
 		fail_msg("%s to %s, %s of gate %c of pseudo-layer %d: lost %lld biases, %lld of vectors, %lld rounded", from->layout.format->name,
 		         to->layout.format->name, what, gate, pseudo_layer, (long long)l.biases, (long long)l.vectors, (long long)l.rounded);
@@ -146,14 +146,14 @@ static int are_alike(const struct format_case *a, const struct format_case *b)
 /* The tensor that a lost bias would go into is the only one that says so. */
 static void expect_tensor(const struct side *from, const struct side *to, int pseudo_layer, char gate, int64_t lost)
 {
-	struct cg_conversion move = move_of(from, to);
+	struct cg_conversion conversion = conversion_of(from, to);
 	int end = cg_layout_locate(&to->layout, pseudo_layer, CG_RNN_BIAS_W, gate).tensor;
 
 	for (int k = 0; k < to->layout.n; k++)
-		if (cg_count_lost_biases(&move, to->layout.format->bias, k) != (k == end ? lost : 0))
+		if (cg_count_lost_biases(&conversion, to->layout.format->bias, k) != (k == end ? lost : 0))
 			fail_msg("%s to %s, gate %c of pseudo-layer %d: tensor %d loses %lld biases", from->layout.format->name,
 			         to->layout.format->name, gate, pseudo_layer, k,
-			         (long long)cg_count_lost_biases(&move, to->layout.format->bias, k));
+			         (long long)cg_count_lost_biases(&conversion, to->layout.format->bias, k));
 }
 
 /* 1 and 2 are what no rule makes of 3, and as gradients are two. */
@@ -214,7 +214,7 @@ static void keep_bits(const struct format_case *a, const struct format_case *b, 
 	size_t bytes = cg_dtype_bytes(dtype);
 	struct side from, to, back;
 	struct cg_losses losses;
-	struct cg_conversion move;
+	struct cg_conversion conversion;
 
 	open_side(&from, a->format, a->cell, NULL, 2, dtype, 0);
 	open_side(&to, b->format, b->cell, NULL, 2, dtype, 0);
@@ -222,10 +222,10 @@ static void keep_bits(const struct format_case *a, const struct format_case *b, 
 	for (int p = 0; p < LAYERS * 2; p++)
 		for (const char *gate = from.layout.gates; *gate; gate++)
 			memcpy(element(&from, p, parts[which], *gate, p), &bits, bytes);
-	move = move_of(&from, &to);
-	cg_count_losses(&move, to.layout.format->bias, &losses);
+	conversion = conversion_of(&from, &to);
+	cg_count_losses(&conversion, to.layout.format->bias, &losses);
 	for (int k = 0; k < to.layout.n; k++)
-		cg_convert_into(&move, k);
+		cg_convert_into(&conversion, k);
 	for (int p = 0; p < LAYERS * 2; p++)
 		for (const char *gate = from.layout.gates; *gate; gate++)
 			if (memcmp(element(&to, p, parts[which], *gate, p), &bits, bytes))
@@ -234,10 +234,10 @@ static void keep_bits(const struct format_case *a, const struct format_case *b, 
 	if (losses.biases)
 		fail_msg("%s to %s, dtype %d, bits %llx beside 0: %lld are said to be lost", a->format, b->format, dtype, (unsigned long long)bits,
 		         (long long)losses.biases);
-	move = move_of(&to, &back);
-	move.bias = losses.bias;
+	conversion = conversion_of(&to, &back);
+	conversion.bias = losses.bias;
 	for (int k = 0; k < back.layout.n; k++)
-		cg_convert_into(&move, k);
+		cg_convert_into(&conversion, k);
 	for (int k = 0; k < back.layout.n; k++)
 		assert_memory_equal(from.at[k], back.at[k], (size_t)cg_layout_elements(&from.layout, k) * bytes);
 	close_side(&from);

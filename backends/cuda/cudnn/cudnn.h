@@ -22,7 +22,7 @@ struct cg_dnn_layout {
 	size_t bytes;
 	struct cg_dnn_part *parts;               /* in the order of ours */
 	int n;
-	int straight;                            /* they are where ours are, and those are all of the plan's */
+	int is_identity;                         /* they are where ours are, and those are all of the plan's */
 };
 
 /* cuDNN's standard algorithm, which is the first, or a persistent one that may do for some sizes. */

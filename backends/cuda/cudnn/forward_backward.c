@@ -55,7 +55,7 @@ static int is_aligned(struct cg_mem mem)
 }
 
 /* Where a segment's output is, and what cuDNN keeps of it. */
-static struct cg_mem kept(const struct run *r, int segment, struct cg_mem *reserve)
+static struct cg_mem saved_output(const struct run *r, int segment, struct cg_mem *reserve)
 {
 	struct cg_work work = { .mem = r->call->reserve };
 	struct cg_mem y = none;
@@ -209,7 +209,7 @@ static int input(struct run *r, int segment, struct cg_mem *x)
 
 	if (segment) {
 		*x = r->space.masked;
-		return mask(r, segment - 1, kept(r, segment - 1, &reserve), *x);
+		return mask(r, segment - 1, saved_output(r, segment - 1, &reserve), *x);
 	}
 	*x = r->call->input;
 	if (!r->shape->compact)
@@ -220,22 +220,22 @@ static int input(struct run *r, int segment, struct cg_mem *x)
 
 /* ---- parameters ---- */
 
-static const struct cg_dnn_algorithm *way_of(const struct run *r, int segment)
+static const struct cg_dnn_algorithm *algorithm_of(const struct run *r, int segment)
 {
 	return &cg_dnn_segment_of(r->net, segment)->algorithms[r->algorithm];
 }
 
 static struct cudnnRNNStruct *descriptor(const struct run *r, int segment)
 {
-	return r->state->algorithms[r->algorithm] ? r->state->algorithms[r->algorithm] : way_of(r, segment)->rnn;
+	return r->state->algorithms[r->algorithm] ? r->state->algorithms[r->algorithm] : algorithm_of(r, segment)->rnn;
 }
 
 static int weights(struct run *r, int segment, struct cg_mem *theirs)
 {
-	const struct cg_dnn_layout *layout = &way_of(r, segment)->layout;
+	const struct cg_dnn_layout *layout = &algorithm_of(r, segment)->layout;
 
 	*theirs = r->call->params;
-	if (layout->straight && suits_algorithm(r, *theirs))
+	if (layout->is_identity && suits_algorithm(r, *theirs))
 		return CG_OK;
 	*theirs = r->space.weights;
 	return cg_dnn_copy_in(r->queue, &r->moves, r->net, segment, layout, r->call->params, *theirs);
@@ -280,7 +280,7 @@ static int call_forward(const struct run *r, int segment, const struct forward_m
 
 	CUDNN_TRY(RNNForward, r->queue->dnn, descriptor(r, segment), r->rnn->training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE,
 	          pointer(s->device_lengths), s->x[segment > 0], pointer(w->x), s->y, pointer(w->y), s->h, pointer(w->hx), pointer(w->hy),
-	          s->c, pointer(w->cx), pointer(w->cy), way_of(r, segment)->layout.bytes, pointer(theirs), s->work, pointer(r->space.vendor),
+	          s->c, pointer(w->cx), pointer(w->cy), algorithm_of(r, segment)->layout.bytes, pointer(theirs), s->work, pointer(r->space.vendor),
 	          r->rnn->training ? s->reserve[segment > 0] : 0, pointer(w->reserve));
 	return CG_OK;
 }
@@ -338,7 +338,7 @@ static int clear_end(struct run *r, struct cg_mem part, size_t from)
 static int clear_gaps(struct run *r)
 {
 	for (int n = 0; n < r->net->n_segments; n++) {
-		struct cg_mem theirs, y = kept(r, n, &theirs);
+		struct cg_mem theirs, y = saved_output(r, n, &theirs);
 
 		CG_TRY(clear_end(r, y, r->shape->live ? y.bytes : 0));
 		CG_TRY(clear_end(r, theirs, r->shape->live ? theirs.bytes : 0));
@@ -347,9 +347,9 @@ static int clear_gaps(struct run *r)
 }
 
 /* What a walk has left in room instead of the reserve; the next one reads it there. */
-static int keep(struct run *r, int segment, const struct forward_memory *w)
+static int save_output(struct run *r, int segment, const struct forward_memory *w)
 {
-	struct cg_mem theirs, y = kept(r, segment, &theirs);
+	struct cg_mem theirs, y = saved_output(r, segment, &theirs);
 
 	if (!r->rnn->training)
 		return CG_OK;
@@ -372,13 +372,13 @@ static int run_segments_forward(struct run *r, struct forward_memory *all)
 		struct cg_mem ours = none;
 
 		CG_TRY(input(r, n, &w.x));
-		w.y = rnn->training ? kept(r, n, &ours) : output_for(r);
+		w.y = rnn->training ? saved_output(r, n, &ours) : output_for(r);
 		if (!suits_algorithm(r, w.y))
 			w.y = r->space.y;
 		w.reserve = is_aligned(ours) ? ours : r->space.reserve;
 		all->y = w.y;
 		CG_TRY(run_forward(r, n, &w));
-		CG_TRY(keep(r, n, &w));
+		CG_TRY(save_output(r, n, &w));
 	}
 	return CG_OK;
 }
@@ -414,7 +414,7 @@ static int open_reserve(struct run *r, int segment, struct backward_memory *b)
 {
 	struct cg_mem theirs;
 
-	b->y = kept(r, segment, &theirs);
+	b->y = saved_output(r, segment, &theirs);
 	CG_TRY(copy_unsuited(r, r->space.y, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn), &b->y));
 	b->reserve = theirs;
 	if (r->call->spend_reserve && is_aligned(theirs))
@@ -426,9 +426,9 @@ static int open_reserve(struct run *r, int segment, struct backward_memory *b)
 /* cuDNN can only add to the gradients of parameters. */
 static int open_sums(struct run *r, int segment, struct backward_memory *b)
 {
-	const struct cg_dnn_layout *layout = &way_of(r, segment)->layout;
+	const struct cg_dnn_layout *layout = &algorithm_of(r, segment)->layout;
 	struct cg_mem ours = r->call->params_backprop;
-	int is_direct = layout->straight && suits_algorithm(r, ours);
+	int is_direct = layout->is_identity && suits_algorithm(r, ours);
 
 	if (!cg_present(ours))
 		return CG_OK;
@@ -447,14 +447,14 @@ static int run_backward(const struct run *r, int segment, const struct backward_
 
 	CUDNN_TRY(RNNBackwardData_v8, r->queue->dnn, descriptor(r, segment), pointer(s->device_lengths), s->y, pointer(b->y), pointer(b->dy),
 	          s->x[segment > 0], pointer(b->dx), s->h, pointer(b->hx), pointer(b->dhy), pointer(b->dhx), s->c,
-	          pointer(b->cx), pointer(b->dcy), pointer(b->dcx), way_of(r, segment)->layout.bytes, pointer(b->weights), s->work,
+	          pointer(b->cx), pointer(b->dcy), pointer(b->dcx), algorithm_of(r, segment)->layout.bytes, pointer(b->weights), s->work,
 	          pointer(r->space.vendor), s->reserve[segment > 0], pointer(b->reserve));
 	return CG_OK;
 }
 
 static int sum_up(struct run *r, int segment, const struct backward_memory *b)
 {
-	const struct cg_dnn_layout *layout = &way_of(r, segment)->layout;
+	const struct cg_dnn_layout *layout = &algorithm_of(r, segment)->layout;
 	const struct cg_dnn_shape *s = r->shape;
 	struct cg_mem ours = r->call->params_backprop;
 

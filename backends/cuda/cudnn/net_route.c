@@ -159,22 +159,22 @@ static void close_net(struct cg_dev *device, struct cg_net *net)
 }
 
 /* A way that cuDNN refuses is none, but the first has to be. */
-static int add_way(struct cg_net *net, struct cg_dnn_segment *segment, unsigned algorithm)
+static int add_algorithm(struct cg_net *net, struct cg_dnn_segment *segment, unsigned algorithm)
 {
-	struct cg_dnn_algorithm *way = &segment->algorithms[segment->n_algorithms];
+	struct cg_dnn_algorithm *entry = &segment->algorithms[segment->n_algorithms];
 	int code;
 
-	way->algorithm = algorithm;
-	code = cg_dnn_describe(net, segment, algorithm, net->dropout, &way->rnn);
+	entry->algorithm = algorithm;
+	code = cg_dnn_describe(net, segment, algorithm, net->dropout, &entry->rnn);
 	if (!code)
-		code = cg_dnn_lay_out(net, segment, way);
+		code = cg_dnn_lay_out(net, segment, entry);
 	if (!code)
 		segment->n_algorithms++;
 	if (code == CG_UNSUPPORTED && segment->n_algorithms) {
-		if (way->rnn)
-			cg_cudnn.DestroyRNNDescriptor(way->rnn);
-		cg_dnn_drop_layout(&way->layout);
-		*way = (struct cg_dnn_algorithm){ .rnn = NULL };
+		if (entry->rnn)
+			cg_cudnn.DestroyRNNDescriptor(entry->rnn);
+		cg_dnn_drop_layout(&entry->layout);
+		*entry = (struct cg_dnn_algorithm){ .rnn = NULL };
 		code = CG_OK;
 	}
 	return code;
@@ -184,18 +184,18 @@ static int add_way(struct cg_net *net, struct cg_dnn_segment *segment, unsigned 
  * Persistent algorithms where a network may have sizes that they are for; which, rnn_data.c says.  Their tanh is an instruction that
  * is good to 2^-11, which f32 takes only where it may be multiplied as TF32, too.
  */
-static int add_ways(struct cg_net *net, struct cg_dnn_segment *segment)
+static int add_algorithms(struct cg_net *net, struct cg_dnn_segment *segment)
 {
 	const struct cg_network *rnn = net->rnn;
 	int may = rnn->dtype == CG_F16 || (rnn->dtype == CG_F32 && rnn->allow_tf32);
 
-	CG_TRY(add_way(net, segment, CUDNN_RNN_ALGO_STANDARD));
+	CG_TRY(add_algorithm(net, segment, CUDNN_RNN_ALGO_STANDARD));
 	if (!may || rnn->P || !rnn->time_major || segment->skip)
 		return CG_OK;
 	if (net->version >= SMALL_H_SINCE)
-		CG_TRY(add_way(net, segment, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H));
+		CG_TRY(add_algorithm(net, segment, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H));
 	if (rnn->dtype == CG_F16 && segment->layers == 1 && rnn->directions == 1)
-		CG_TRY(add_way(net, segment, CUDNN_RNN_ALGO_PERSIST_STATIC));
+		CG_TRY(add_algorithm(net, segment, CUDNN_RNN_ALGO_PERSIST_STATIC));
 	return CG_OK;
 }
 
@@ -247,11 +247,11 @@ static int fill(struct cg_net *net)
 	CG_TRY(begin_questions(net->device));
 	CG_TRY(cg_dnn_make_dropout(net, net->device->dnn, NULL, &net->generator, &net->dropout));
 	net->segments[0] = (struct cg_dnn_segment){ .layers = net->n_segments > 1 ? 1 : rnn->layers, .skip = rnn->skip, .width = rnn->I };
-	CG_TRY(add_ways(net, &net->segments[0]));
+	CG_TRY(add_algorithms(net, &net->segments[0]));
 	if (net->n_segments == 1)
 		return CG_OK;
 	net->segments[1] = (struct cg_dnn_segment){ .layers = 1, .width = rnn->directions * rnn->H };
-	return add_ways(net, &net->segments[1]);
+	return add_algorithms(net, &net->segments[1]);
 }
 
 static int fill_inside(struct cg_net *net)

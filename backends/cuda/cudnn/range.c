@@ -165,7 +165,7 @@ struct split_call {
 	int32_t *scratch;
 	struct cg_mem work;
 	struct states turns[TURNS];
-	size_t reserve, kept;                    /* where in the reserve the next span's begins; where what is handed on does */
+	size_t reserve, saved;                   /* where in the reserve the next span's begins; where what is handed on does */
 };
 
 /* The memory of a span's steps. */
@@ -181,13 +181,13 @@ static struct cg_mem cut(const struct split_call *w, struct cg_mem mem, const st
 /* What span k, from 1 on, begins with: kept in the reserve, or in turns where there is none. */
 static struct states begins(const struct split_call *w, int64_t k)
 {
-	struct cg_work one = { .used = 0 }, kept = { .mem = w->call->reserve };
+	struct cg_work one = { .used = 0 }, saved = { .mem = w->call->reserve };
 
 	if (!w->net->rnn->training)
 		return w->turns[k % TURNS];
 	carve_states(w->net, w->call->B, &one);
-	kept.used = w->kept + (size_t)(k - 1) * one.used;
-	return carve_states(w->net, w->call->B, &kept);
+	saved.used = w->saved + (size_t)(k - 1) * one.used;
+	return carve_states(w->net, w->call->B, &saved);
 }
 
 static struct cg_rnn_call call_of(struct split_call *w, const struct cg_dnn_range *range, int64_t k, size_t reserve_bytes)
@@ -277,12 +277,12 @@ static int place_states(struct split_call *w, struct cg_mem work)
 
 		CG_TRY(sizes_of(w, k, &one));
 		bytes = most(bytes, w->pass == CG_FORWARD ? one.forward : one.backward);
-		w->kept += one.reserve;
+		w->saved += one.reserve;
 	}
 	w->work = carve_bytes(&carved, bytes);
 	for (int k = 0; k < TURNS; k++)
 		w->turns[k] = carve_states(w->net, w->call->B, &carved);
-	w->reserve = w->pass == CG_FORWARD ? 0 : w->kept;
+	w->reserve = w->pass == CG_FORWARD ? 0 : w->saved;
 	return CG_OK;
 }
 
@@ -293,7 +293,7 @@ static int clear_saved(struct split_call *w)
 	struct cg_mem all;
 
 	carve_states(w->net, w->call->B, &one);
-	all = cg_part(w->call->reserve, w->kept, (size_t)(w->n - 1) * one.used);
+	all = cg_part(w->call->reserve, w->saved, (size_t)(w->n - 1) * one.used);
 	CU_TRY(w->queue->device, MemsetD8Async, cg_cu_address(all), 0, all.bytes, w->queue->stream);
 	return CG_OK;
 }

@@ -52,7 +52,7 @@ static int suits_states(const struct cg_net *net, const struct cg_dnn_shape *s)
 	return net->n_segments == 1 || net->rnn->directions * s->live * net->rnn->U * (int64_t)cg_dtype_bytes(net->rnn->dtype) % 16 == 0;
 }
 
-static int choose_way(const struct cg_net *net, const struct cg_dnn_shape *s)
+static int choose_algorithm(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	if (!suits_states(net, s))
 		return 0;
@@ -127,12 +127,12 @@ static int describe(const struct cg_net *net, struct cg_dnn_shape *s)
 /* ---- how much memory ---- */
 
 /* By every way that the call may go: which it is shows only when it is tried. */
-static int measure(const struct cg_net *net, struct cg_dnn_shape *s, int n, int way)
+static int measure(const struct cg_net *net, struct cg_dnn_shape *s, int n, int algorithm)
 {
 	unsigned mode = net->rnn->training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
 	size_t work = 0, reserve = 0;
 
-	CUDNN_TRY(GetRNNTempSpaceSizes, net->device->dnn, net->segments[n].algorithms[way].rnn, mode, s->x[n], &work, &reserve);
+	CUDNN_TRY(GetRNNTempSpaceSizes, net->device->dnn, net->segments[n].algorithms[algorithm].rnn, mode, s->x[n], &work, &reserve);
 	if (s->work < work)
 		s->work = work;
 	if (s->reserve[n] < reserve)
@@ -171,7 +171,7 @@ static void count(const struct cg_net *net, struct cg_dnn_shape *s)
 	s->whole = s->N == s->T * s->B;
 	s->compact = s->live < s->B || s->steps != s->T;
 	s->moves = s->compact || (!net->rnn->time_major && states > 1 && s->live > 1);
-	s->algorithm = choose_way(net, s);
+	s->algorithm = choose_algorithm(net, s);
 }
 
 static int fill(const struct cg_net *net, struct cg_dnn_shape *s, const struct cg_dnn_range *range)

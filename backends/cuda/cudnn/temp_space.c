@@ -19,7 +19,7 @@ static size_t weight_bytes(const struct cg_net *net, const struct cg_dnn_shape *
 
 	for (int n = 0; n < 2; n++)
 		for (int k = 0; k < net->segments[n].n_algorithms; k++)
-			if (s->algorithm || !net->segments[n].algorithms[k].layout.straight)
+			if (s->algorithm || !net->segments[n].algorithms[k].layout.is_identity)
 				bytes = most(bytes, net->segments[n].algorithms[k].layout.bytes);
 	return bytes;
 }

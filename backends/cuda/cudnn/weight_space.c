@@ -101,7 +101,7 @@ static struct cg_rnn_region ours_of(const struct cg_net *net, int first, const s
 	return cg_network_part(net->rnn, first * net->rnn->directions + part->pseudo_layer, part->part, part->k);
 }
 
-static int is_straight(const struct cg_net *net, const struct cg_dnn_layout *layout)
+static int maps_to_itself(const struct cg_net *net, const struct cg_dnn_layout *layout)
 {
 	size_t each = cg_dtype_bytes(net->rnn->dtype);
 
@@ -119,15 +119,15 @@ static int ask_with(const struct cg_net *net, const struct cg_dnn_segment *segme
 	return ask_all(net, segment, q);
 }
 
-int cg_dnn_lay_out(const struct cg_net *net, const struct cg_dnn_segment *segment, struct cg_dnn_algorithm *way)
+int cg_dnn_lay_out(const struct cg_net *net, const struct cg_dnn_segment *segment, struct cg_dnn_algorithm *algorithm)
 {
 	int parts = segment->layers * net->rnn->directions * (4 * net->rnn->n_weights + 1), code;
-	struct question q = { .rnn = way->rnn, .layout = &way->layout };
+	struct question q = { .rnn = algorithm->rnn, .layout = &algorithm->layout };
 
-	way->layout = (struct cg_dnn_layout){ .parts = cg_memory(NULL, (size_t)parts * sizeof *way->layout.parts) };
-	if (!way->layout.parts)
+	algorithm->layout = (struct cg_dnn_layout){ .parts = cg_memory(NULL, (size_t)parts * sizeof *algorithm->layout.parts) };
+	if (!algorithm->layout.parts)
 		return CG_NO_MEMORY;
-	CUDNN_TRY(GetRNNWeightSpaceSize, net->device->dnn, way->rnn, &way->layout.bytes);
+	CUDNN_TRY(GetRNNWeightSpaceSize, net->device->dnn, algorithm->rnn, &algorithm->layout.bytes);
 	code = ask_with(net, segment, &q);
 	if (q.base)
 		cg_cu.MemFree_v2(q.base);
@@ -135,7 +135,7 @@ int cg_dnn_lay_out(const struct cg_net *net, const struct cg_dnn_segment *segmen
 		cg_cudnn.DestroyTensorDescriptor(q.bias);
 	if (q.matrix)
 		cg_cudnn.DestroyTensorDescriptor(q.matrix);
-	way->layout.straight = !code && is_straight(net, &way->layout);
+	algorithm->layout.is_identity = !code && maps_to_itself(net, &algorithm->layout);
 	return code;
 }
 

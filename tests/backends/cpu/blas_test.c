@@ -325,7 +325,7 @@ static int way_no_namespace(void)
 
 /* ---- tests ---- */
 
-static int in_a_process(int (*way)(void))
+static int in_a_process(int (*body)(void))
 {
 	pid_t pid;
 	int status;
@@ -334,7 +334,7 @@ static int in_a_process(int (*way)(void))
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
-		int line = way();
+		int line = body();
 
 		if (line > 1)
 			fprintf(stderr, "# blas_test.c:%d: not so\n", line);

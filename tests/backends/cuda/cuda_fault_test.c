@@ -140,7 +140,7 @@ static unsigned illegal(struct CUfunc_st *function, unsigned x, unsigned y, unsi
 	return CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-static void test_lost(void **state)
+static void test_lost_context(void **state)
 {
 	static const char text[] = "the context was lost by: cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): ";
 	struct cg_lstm_block l;
@@ -279,7 +279,7 @@ static void test_grids(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_failures), cmocka_unit_test(test_lost), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_failures), cmocka_unit_test(test_lost_context), cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_grids),
 		cmocka_unit_test(test_nothing_left),
 	};

@@ -283,7 +283,7 @@ static void multiply_at(struct tensors *t, size_t offset, int kind, unsigned cha
 }
 
 /* Where operands begin at multiples of 16 it makes no difference of which others: a piece of work memory is now here and now there. */
-static void test_places(void **state)
+static void test_aligned_operands(void **state)
 {
 	static unsigned char first[MOST * MOST * sizeof(float)], other[sizeof first];
 	static const int kinds[] = { NONE, ROW, MATRIX };
@@ -361,7 +361,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_products), cmocka_unit_test(test_without_slots), cmocka_unit_test(test_rounded_once),
 		cmocka_unit_test(test_without_bias), cmocka_unit_test(test_without_bf16),
-		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_aligned_operands),
 		cmocka_unit_test(test_nothing_left),
 	};
 

@@ -156,7 +156,7 @@ static void count(const struct step *step, int permuted, const struct tensors *t
 	net_close(&n);
 }
 
-static void test_steps(void **state)
+static void test_calls_of_each_step(void **state)
 {
 	struct tensors t;
 
@@ -385,7 +385,7 @@ static void shift(struct net *n, struct cg_mem *mem, size_t offset)
  * What persistent algorithms are given begins at multiples of 16, wherever the caller has it, and the bits are those of memory that
  * does; the standard algorithm is given the caller's memory.  Of a device with many multiprocessors, since the static one is for those.
  */
-static const struct placed {
+static const struct alignment_case {
 	const char *name;
 	int dtype;
 	int64_t size, B;                         /* size: of input and units */
@@ -394,7 +394,7 @@ static const struct placed {
 	unsigned algorithm;
 	size_t offset;
 	long ours;                               /* commands of ours, where nothing is to be moved */
-} placed[] = {
+} alignment_case[] = {
 	{ "static",           CG_F16, 128, 8, 1, 1, 0, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC,         2, 0 },
 	{ "static, added",    CG_F16, 128, 8, 1, 1, 1, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC,         4, 0 },
 	{ "small",            CG_F16, 8,   2, 2, 1, 0, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H, 2, 0 },
@@ -434,7 +434,7 @@ static unsigned note_forward(struct cudnnContext *handle, struct cudnnRNNStruct 
 	                      work, reserve_bytes, reserve);
 }
 
-static uint64_t print_placed(const struct placed *p, const struct tensors *t, size_t offset)
+static uint64_t print_alignment_case(const struct alignment_case *p, const struct tensors *t, size_t offset)
 {
 	uint64_t sum;
 	struct net n;
@@ -466,7 +466,7 @@ static uint64_t print_placed(const struct placed *p, const struct tensors *t, si
 	return sum;
 }
 
-static void test_placed(void **state)
+static void test_aligned_addresses(void **state)
 {
 	struct tensors t;
 
@@ -476,11 +476,12 @@ static void test_placed(void **state)
 	lay_out("0");
 	if (!has_cudnn(&t))
 		return;
-	for (size_t k = 0; k < sizeof placed / sizeof *placed; k++) {
-		uint64_t right = print_placed(&placed[k], &t, 0), got = print_placed(&placed[k], &t, placed[k].offset);
+	for (size_t k = 0; k < sizeof alignment_case / sizeof *alignment_case; k++) {
+		const struct alignment_case *a = &alignment_case[k];
+		uint64_t right = print_alignment_case(a, &t, 0), got = print_alignment_case(a, &t, a->offset);
 
-		if (got != right && placed[k].algorithm != CUDNN_RNN_ALGO_STANDARD && promises_bits("cudnn"))
-			fail_msg("%s: other bits from addresses that are multiples of %zu", placed[k].name, placed[k].offset);
+		if (got != right && a->algorithm != CUDNN_RNN_ALGO_STANDARD && promises_bits("cudnn"))
+			fail_msg("%s: other bits from addresses that are multiples of %zu", a->name, a->offset);
 	}
 	free_tensors(&t);
 	unsetenv("CELLGRAD_FAKE_MULTIPROCESSORS");
@@ -708,8 +709,8 @@ static void test_closed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_steps), cmocka_unit_test(test_captured), cmocka_unit_test(test_reserve),
-		cmocka_unit_test(test_reserve_moved), cmocka_unit_test(test_placed), cmocka_unit_test(test_repeats),
+		cmocka_unit_test(test_calls_of_each_step), cmocka_unit_test(test_captured), cmocka_unit_test(test_reserve),
+		cmocka_unit_test(test_reserve_moved), cmocka_unit_test(test_aligned_addresses), cmocka_unit_test(test_repeats),
 		cmocka_unit_test(test_reserve_of_another_route), cmocka_unit_test(test_masks), cmocka_unit_test(test_persistent),
 		cmocka_unit_test(test_closed),
 		cmocka_unit_test(test_nothing_left),

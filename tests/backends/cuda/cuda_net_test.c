@@ -66,7 +66,7 @@ static void refused(struct cg_context *context, const struct cg_rnn_config *conf
 
 /* ---- taken ---- */
 
-static void test_taken(void **state)
+static void test_networks_of_cudnn(void **state)
 {
 	static const char *const cells[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
 	static const int dtypes[] = { CG_F16, CG_F32, CG_F64 };
@@ -346,7 +346,7 @@ static void test_first_faults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_taken), cmocka_unit_test(test_cells_declined), cmocka_unit_test(test_strict_rounding),
+		cmocka_unit_test(test_networks_of_cudnn), cmocka_unit_test(test_cells_declined), cmocka_unit_test(test_strict_rounding),
 		cmocka_unit_test(test_algorithms), cmocka_unit_test(test_versions_declined),
 		cmocka_unit_test(test_open_faults), cmocka_unit_test(test_first_faults),
 		cmocka_unit_test(test_nothing_left),

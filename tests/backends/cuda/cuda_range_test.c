@@ -44,7 +44,7 @@ static const struct trial {
 	const char *name, *cell;
 	int64_t T, B;
 	const int32_t *lengths;
-	int layers, time_major, proj, inference, accumulate, bare;       /* bare: no states come in */
+	int layers, time_major, proj, inference, accumulate, no_states;  /* no_states: none come in */
 	double dropout;
 	long runs;                               /* of forward */
 	int again;                               /* and its bits are looked at twice */
@@ -83,7 +83,7 @@ static void open_on(struct net *n, const struct trial *trial, struct cg_context 
 	n->call.accumulate = trial->accumulate;
 	if (net_open(n))
 		fail_msg("%s: %s", trial->name, cg_message());
-	if (trial->bare) {
+	if (trial->no_states) {
 		net_free(n, &n->call.input_h);
 		net_free(n, &n->call.input_c);
 	}

@@ -67,7 +67,7 @@ static void count(const struct step_case *step_case, int64_t T, struct tensors *
 	net_close(&n);
 }
 
-static void test_steps(void **state)
+static void test_launches_of_a_step(void **state)
 {
 	int has_blas = blas.GemmEx != NULL, stand_in;
 	struct tensors t;
@@ -216,7 +216,7 @@ static void test_trials(void **state)
 		if (!strcmp(routes[k], "cudnn") && !dnn.Create)
 			continue;
 		try_streams(context, routes[k]);
-		try_places(context, routes[k]);
+		try_memory_spaces(context, routes[k]);
 		try_faults(context, routes[k], &faults);
 		try_turns(context, routes[k]);
 		try_closing(context, routes[k]);
@@ -228,7 +228,7 @@ static void test_trials(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_steps), cmocka_unit_test(test_captured), cmocka_unit_test(test_trials),
+		cmocka_unit_test(test_launches_of_a_step), cmocka_unit_test(test_captured), cmocka_unit_test(test_trials),
 		cmocka_unit_test(test_nothing_left),
 	};
 

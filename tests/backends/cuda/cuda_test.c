@@ -499,7 +499,7 @@ static unsigned another_device(void *value, unsigned attribute, CUdeviceptr at)
 	return 0;
 }
 
-static void test_strangers(void **state)
+static void test_adopted_context(void **state)
 {
 	struct native native;
 	struct tensors t = { .n = 0 };
@@ -813,7 +813,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_commands), cmocka_unit_test(test_commands_of_sequences),
 		cmocka_unit_test(test_no_bias), cmocka_unit_test(test_built_once), cmocka_unit_test(test_forms), cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_compiler), cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_compiler), cmocka_unit_test(test_adopted), cmocka_unit_test(test_adopted_context),
 		cmocka_unit_test(test_captured), cmocka_unit_test(test_first_use_captured), cmocka_unit_test(test_replayed),
 		cmocka_unit_test(test_default_stream), cmocka_unit_test(test_child),
 		cmocka_unit_test(test_nothing_left),

@@ -160,7 +160,7 @@ static void test_strange_files(void **state)
 }
 
 /* So many that nobody reads them all: what is not read may be a GPU's. */
-static void test_many(void **state)
+static void test_many_drivers(void **state)
 {
 	char name[64];
 
@@ -264,7 +264,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_devices, begin, end), cmocka_unit_test_setup_teardown(test_drivers, begin, end),
-		cmocka_unit_test_setup_teardown(test_strange_files, begin, end), cmocka_unit_test_setup_teardown(test_many, begin, end),
+		cmocka_unit_test_setup_teardown(test_strange_files, begin, end), cmocka_unit_test_setup_teardown(test_many_drivers, begin, end),
 		cmocka_unit_test_setup_teardown(test_no_folder, begin, end), cmocka_unit_test_setup_teardown(test_variables, begin, end),
 	};
 

@@ -44,7 +44,7 @@ static void count(const struct step_case *step_case, int64_t T, struct tensors *
 	net_close(&n);
 }
 
-static void test_steps(void **state)
+static void test_launches_of_a_step(void **state)
 {
 	struct tensors t;
 
@@ -114,7 +114,7 @@ static void test_trials(void **state)
 	if (!opens(&context))
 		return;
 	try_streams(context, NULL);
-	try_places(context, NULL);
+	try_memory_spaces(context, NULL);
 	try_faults(context, NULL, &faults);
 	try_turns(context, NULL);
 	try_closing(context, NULL);
@@ -125,7 +125,7 @@ static void test_trials(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_steps), cmocka_unit_test(test_index), cmocka_unit_test(test_trials),
+		cmocka_unit_test(test_launches_of_a_step), cmocka_unit_test(test_index), cmocka_unit_test(test_trials),
 		cmocka_unit_test(test_nothing_left),
 	};
 

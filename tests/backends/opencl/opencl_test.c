@@ -280,7 +280,7 @@ static void test_adopted(void **state)
 	close_native(&n);
 }
 
-static void test_strangers(void **state)
+static void test_adopted_context(void **state)
 {
 	struct native n;
 	struct tensors t = { .n = 0 }, u = { .n = 0 };
@@ -416,7 +416,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_commands), cmocka_unit_test(test_commands_of_sequences),
 		cmocka_unit_test(test_built_once), cmocka_unit_test(test_failures),
-		cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers), cmocka_unit_test(test_lacking),
+		cmocka_unit_test(test_adopted), cmocka_unit_test(test_adopted_context), cmocka_unit_test(test_lacking),
 		cmocka_unit_test(test_nothing_left),
 	};
 
