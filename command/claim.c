@@ -10,7 +10,7 @@
 
 struct claim {
 	struct claim *next;
-	int   output, owners;            /* held: how often an input was claimed and not ended */
+	int   output, owners;            /* owners: how often an input was claimed and not ended */
 	dev_t device;                    /* of the file or, where it is not there, of its folder */
 	ino_t inode;
 	const char *name;                /* in that folder; NULL: the file is there */

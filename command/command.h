@@ -26,7 +26,7 @@ int command_bench(int argc, const char **argv);
 int command_cache(int argc, const char **argv);
 int command_convert(int argc, const char **argv);
 
-/* Whether failures are said as JSON: where --json is among the words. */
+/* Whether failures are printed as JSON: where --json is among the arguments. */
 void command_words(int argc, const char *const *argv);
 /* Prints "cellgrad run: " and this thread's message on standard error, or {"error": ..., "command": "run"}; the exit code.
  * working: the work had begun. */

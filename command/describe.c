@@ -16,7 +16,7 @@ enum { WIDTH = 80 };
 
 /* ---- as text ---- */
 
-/* Adds a last cell of many words; those that the line has no room for go into rows of their own, under it.  before: the letters
+/* Adds a last cell of many words; those that do not fit into the line go into rows of their own, under it.  before: the letters
  * that stand before it. */
 static void print_wrapped(struct print_table *t, const char *text, int before)
 {
@@ -139,7 +139,7 @@ static int show_inputs(const struct about *a)
 	return CG_OK;
 }
 
-/* What else is to be said of an output. */
+/* What else there is to an output. */
 static const char *remark(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
 {
 	const struct cg_port *by = about_gradient_by(a, p);

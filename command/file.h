@@ -42,8 +42,8 @@ int file_text(const char *path, int any, size_t most, char **text);
 
 /* Is it a file's name, with a slash or ending in .cell, and no built-in cell's? */
 int file_is_cell(const char *word);
-/* The cell of a word: a built-in one's name, or a file's; then *parsed is the caller's to
- * close, else NULL.  said: by the user, who may name a pipe; a file's metadata may not. */
+/* The cell of a word: a built-in one's name, or a file's; then *parsed is the caller's to close, else NULL.  given: by the user,
+ * who may name a pipe; a file's metadata may not. */
 struct cg_cell;
 int file_cell(const char *word, int given, const struct cg_cell **cell, struct cg_cell **parsed);
 

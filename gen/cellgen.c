@@ -92,8 +92,8 @@ static void thunk(const struct cg_function *function, struct cg_text *text)
 	cg_text_put(text, ");\n}\n");
 }
 
-/* Are two pieces of one cell and dtype one function under two names?  They are when they take and give the same: what is upstream
- * of a step, the only thing that a sequence adds, is an argument. */
+/* Are two functions of one cell and dtype the same under two names?  They are when they take and give the same: what is upstream of
+ * a step, the only thing that a sequence adds, is an argument. */
 static int same_function(const struct cg_function *a, const struct cg_function *b, int plain)
 {
 	if (a->stage != b->stage || a->shape != b->shape || a->n_arguments != b->n_arguments)
@@ -105,7 +105,7 @@ static int same_function(const struct cg_function *a, const struct cg_function *
 	return 1;
 }
 
-/* Takes out of a plan the pieces that another has, after naming them in the table's rows. */
+/* Takes out of a plan the functions that another has, after naming them in the table's rows. */
 static void share(struct cg_pass_plan *plan, const struct cg_pass_plan *other, struct cg_text *rows)
 {
 	int n = 0;

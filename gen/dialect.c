@@ -1,5 +1,5 @@
 /*
- * The dialects: their words, how each says what is said once per argument, and how much a thread takes.  Longer texts are in
+ * The dialects: their words, how each prints what is printed once per argument, and how much a thread takes.  Longer texts are in
  * templates/.
  */
 #include "cell.h"

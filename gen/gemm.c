@@ -149,7 +149,7 @@ void cg_gemm_key(const struct cg_gemm_shape *s, char key[CG_KEY_MAX])
 	         s->rows, s->columns);
 }
 
-/* How an operand is walked: as it is, or transposed.  a is packed by rows and b by columns: what is as it is for the one is
+/* How an operand is read: as it is, or transposed.  a is packed by rows and b by columns: what is as it is for the one is
  * transposed for the other. */
 static const struct access {
 	const char *panel, *across, *along, *pack;
@@ -230,7 +230,7 @@ static int pack_rows(const struct cg_gemm_shape *s)
 	return s->item_rows < s->vector ? s->item_rows : s->vector;
 }
 
-/* The words for an operand of the panels: a is walked by rows, b by columns. */
+/* The holes for an operand of the panels: a is read by rows, b by columns. */
 static void set_panel_holes(struct holes *h, const struct cg_gemm_shape *s)
 {
 	const struct access *a = s->transpose_a ? &beside : &apart, *b = s->transpose_b ? &apart : &beside;
@@ -251,7 +251,7 @@ static void set_panel_holes(struct holes *h, const struct cg_gemm_shape *s)
 	set_hole(h, "muladd", s->fma ? "fma(a, b, c)" : "a * b + c");
 }
 
-/* The words of the groups: neighbours read what is beside each other in memory. */
+/* The holes of the groups: neighbours read what is beside each other in memory. */
 static void set_group_holes(struct holes *h, const struct cg_gemm_shape *s, int lang)
 {
 	const struct cg_dialect *w = &cg_dialects[lang];

@@ -1,5 +1,5 @@
 /*
- * Pieces to text: statements from the graph, lists from the arguments, both put into the holes of the shapes in templates/.
+ * Functions to text: statements from the graph, lists from the arguments, both put into the holes of the shapes in templates/.
  * Expressions are infix.c's.  The words of a dialect are its row in dialect.c.
  */
 #include "print.h"
@@ -246,7 +246,7 @@ static void stores(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* The forms of sum.in that are said once per value. */
+/* The forms of sum.in that are printed once per value. */
 static int each_value(struct printer *p, struct cg_text *text, const char *section)
 {
 	struct cg_section form;

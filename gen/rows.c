@@ -175,7 +175,7 @@ static int put_prelude(struct cg_text *text, const struct cg_rows_shape *shapes,
 	       (drop && cg_dialects[lang].strips && put(text, "draw", "c", &h));
 }
 
-/* The holes whose words are sections themselves, the last two with holes of their own; each has its text in parts. */
+/* The holes whose texts are sections themselves, the last two with holes of their own; each has its text in parts. */
 enum { DROP, DRAW_AT, STRIP, DROP_PARAMETERS, ABOUT, ELEMENT, PARAMETERS, PARTS };
 
 static int set_part_holes(struct holes *h, const struct cg_rows_shape *s, int lang, const char *key, struct cg_text parts[PARTS])

@@ -10,7 +10,7 @@ enum { GUARD = 64, POISON = 0xa5 };
 
 const char *const area_memories[AREA_MEMORIES] = { "host", "device", "mixed", "arena" };
 
-/* One at a time: from the first area lent in it until all are back.  What finds no room has memory of its own. */
+/* One at a time: from the first area lent in it until all are back.  What does not fit has memory of its own. */
 enum { ARENA = 1 << 20, ALIGN = 8 };     /* so that offsets are multiples of any element's size, and of no vector's */
 static struct { struct cg_context *context; struct cg_mem mem; size_t used; int lent; } arena;
 

@@ -14,7 +14,7 @@
 
 enum { SIZE_MOST = 4096, COST_MOST = 20000000 };
 
-/* Lengths of rows: all whole and not said; drawn; all said, and whole; all 0. */
+/* Lengths of rows: all of T steps and not given; drawn; all given, of T steps; all 0. */
 enum network_lengths { LENGTHS_NONE, LENGTHS_DRAWN, LENGTHS_WHOLE, LENGTHS_ZERO, LENGTHS };
 
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };

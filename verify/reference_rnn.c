@@ -182,7 +182,7 @@ static void gru_step(const struct stack *s, const struct pseudo *l, const struct
 	}
 }
 
-/* max(0, a). What becomes of NaN is not said anywhere: nothing is promised then. */
+/* max(0, a). No document says what becomes of NaN: nothing is promised then. */
 static struct val rectified(struct val a)
 {
 	if (isnan(a.v) || !isfinite(a.e))

@@ -39,7 +39,7 @@ static struct ref_region shape(const struct ref_rnn *p, int64_t pseudo_layer, in
 	return skip ? (struct ref_region){ 0, 0, 0 } : (struct ref_region){ 0, p->U, p->I };
 }
 
-/* Walks the buffer until it comes to what is asked for, or to its end. */
+/* Goes through the buffer to the region asked for, or to its end. */
 static struct ref_region find_region(const struct ref_rnn *p, int64_t pseudo_layer, int id, int part)
 {
 	int64_t offset = 0, n = p->L * (1 + !!p->bidirectional);

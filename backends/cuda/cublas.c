@@ -205,8 +205,8 @@ int cg_cu_blas_product(struct cg_queue *queue, const struct cg_gemm *g, int add,
 
 /* ---- products with a start ---- */
 
-/* What an address is a multiple of.  No more than that many bytes are loaded at a time, and to say more would be to get another algorithm,
- * with other bits, where a piece of work memory happens to lie better. */
+/* What an address is a multiple of.  No more than that many bytes are loaded at a time, and to say more would be to get another
+ * algorithm, with other bits, where a block of the workspace happens to lie better. */
 static unsigned alignment(const struct cg_matrix *x)
 {
 	CUdeviceptr at = cg_cu_address(x->mem) | ALIGNED;

@@ -31,7 +31,7 @@ int cg_cl_probe_device(struct cg_dev *device, const char *name)
 	CG_TRY(ask(device, CL_DEVICE_LOCAL_MEM_SIZE, &local_bytes, sizeof local_bytes));
 	CG_TRY(ask(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &device->vector_f32, sizeof device->vector_f32));
 	CG_TRY(ask(device, CL_DEVICE_SINGLE_FP_CONFIG, &device->config_f32, sizeof device->config_f32));
-	/* Names may be longer than their rooms; the standard calls that an error. */
+	/* Names may be longer than the buffers for them; the standard calls that an error. */
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_NAME, sizeof model, model, NULL);
 	cg_cl.GetDeviceInfo(device->id, CL_DRIVER_VERSION, sizeof driver, driver, NULL);
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_VERSION, sizeof version, version, NULL);

@@ -86,7 +86,7 @@ struct roofs {
 };
 /* time: seconds for each.  Of a device that copies by itself, its copying alone. */
 int  roof_measure(struct cg_context *, int threads, double time, struct roofs *);
-/* How long the device takes to copy from the first half of a room to the second, by the driver: milliseconds of one of n. */
+/* How long the device takes to copy from the first half of a buffer to the second, by the driver: milliseconds of one of n. */
 int  roof_copy(struct cg_stream *, struct cg_mem capacity, long n, double *ms);
 /* Fills in share and by_products. */
 void roof_share(const struct roofs *, struct result *);

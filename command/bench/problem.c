@@ -198,7 +198,7 @@ static int add(struct problems *b, const struct request *r, const struct call *c
 	CG_TRY(timing_check(p));
 	if (p->valid == 1)
 		return CG_OK;
-	/* Of sizes that fit: so they can be walked. */
+	/* Of sizes that fit: so they can be listed. */
 	CG_TRY(draw_lengths(p));
 	return settle(p);
 }

@@ -140,7 +140,7 @@ static int measure_loop(struct worker *workers, int n, void (*loop)(void), int l
 	return CG_OK;
 }
 
-/* From one half of the room to the other, each thread in a part of its own. */
+/* From one half of the buffer to the other, each thread in a part of its own. */
 static int measure_copy(struct worker *workers, int n, char *buffer, size_t bytes, double *gbytes)
 {
 	size_t part = bytes / 2 / (size_t)n / 64 * 64;

@@ -241,7 +241,7 @@ static int sample(const struct timing *t, long calls, double *ms)
 	return CG_OK;
 }
 
-/* Room for a copy that moves as many bytes, in two halves that caches' lines do not share; and how many fill a sample. */
+/* A buffer for a copy that moves as many bytes, in two halves that caches' lines do not share; and how many fill a sample. */
 static int alloc_buffer(struct timing *t, double bytes, double least)
 {
 	enum { LINES = 2 * 64 };

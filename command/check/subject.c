@@ -199,7 +199,7 @@ int example_run(const struct check *c, struct example *e, struct finding *f)
 
 /* ---- subjects ---- */
 
-/* Says the words of the case; *why as subject_add has it. */
+/* Sets the given attributes of the case; *why as subject_add has it. */
 static int set_fields(const struct check *c, struct example *e, int *why)
 {
 	struct fields f;
@@ -233,7 +233,7 @@ static int add_op(const struct check *c, struct subject *s, int *why)
 	return accepts(c, &e, why);
 }
 
-/* Leaves the kernels that the words can be said of. */
+/* Keeps the kernels that have the given attributes. */
 static int add_cell(const struct check *c, struct subject *s, int *why)
 {
 	struct example e = { .subject = s };

@@ -141,7 +141,7 @@ void verdict_progress(const struct check *c)
 	fprintf(stderr, " cases, %.0f a second, %ld failed, %.0f s left", rate, c->failed, left > 0 ? left : 0);
 }
 
-/* ---- what is said ---- */
+/* ---- what is printed ---- */
 
 int verdict_begin(const struct check *c)
 {

@@ -1,6 +1,6 @@
 /*
- * `cellgrad convert`: a network's weights, or their gradients, from one format's tensors into another's.  Which network it is
- * network.c finds; where pieces lie is the library's.  Tensors are made and written one at a time.
+ * `cellgrad convert`: a network's weights, or their gradients, from one format's tensors into another's.  network.c finds which
+ * network it is; the library finds where each tensor lies.  Tensors are made and written one at a time.
  */
 #include <string.h>
 
@@ -398,7 +398,7 @@ static int write(struct convert *c, int *working)
 	return code;
 }
 
-/* ---- what is said of it ---- */
+/* ---- the report ---- */
 
 static int report(const struct convert *c, int json)
 {

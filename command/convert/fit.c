@@ -1,6 +1,6 @@
 /*
- * The networks that a file may hold the weights of: every one that the words allow is laid out in the format and held against the
- * file, sizes that nobody said taken from its shapes.
+ * The networks that a file may hold the weights of: every one that the attributes allow is laid out in the format and compared with
+ * the file; sizes that are not given are inferred from its shapes.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -115,7 +115,7 @@ static void vote(const struct network *n, const struct cg_layout *l, int64_t *co
 	*sizes[which] = winner;
 }
 
-/* Sizes that nobody said, from shapes; 1 where those do not say either. */
+/* Infers sizes that are not given from shapes; 1 where no shape has them. */
 static void infer_sizes(const struct network *n, struct network_trial *t)
 {
 	const struct network_attributes *w = &n->attributes;

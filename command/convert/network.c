@@ -1,7 +1,7 @@
 /*
- * Finds the network whose weights a file holds.  Every network that the words allow is laid out in the format and held against the
- * file; sizes that nobody said are taken from the shapes; the one that fits is it.  Where none fits, what is wrong is said of the one
- * that nearly does.
+ * Finds the network whose weights a file holds.  Every network that the attributes allow is laid out in the format and compared
+ * with the file; sizes that are not given are inferred from the shapes; the one that fits is it.  Where none fits, the message is
+ * about the one that fits best.
  */
 #include <math.h>
 #include <stdlib.h>

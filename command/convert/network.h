@@ -8,7 +8,7 @@
 #include "command/run/op_call.h"
 #include "runtime/device/inspect.h"
 
-/* NAME=VALUE; what nobody said is -1 or NaN, of sizes 0, of texts NULL. */
+/* NAME=VALUE; what is not given is -1 or NaN, of sizes 0, of texts NULL. */
 struct network_attributes {
 	int rnn_mode, direction, input_mode, bias, use_peephole;
 	const char *cell, *options, *values, *names, *weights_format;
@@ -16,14 +16,14 @@ struct network_attributes {
 	double forget_bias, cell_clip;
 };
 
-enum { NETWORK_NAME = 1024, NETWORK_LINE = 512 };       /* of a tensor, with what stands before it; of a network in words */
+enum { NETWORK_NAME = 1024, NETWORK_LINE = 512 };       /* of a tensor, with its prefix; of a network's description */
 
 struct network {
 	const struct cg_format *format;
 	const char *prefix;
 	int gradients;
 	struct safetensors file;
-	struct call call;                        /* the words, as attribute_text.c reads them */
+	struct call call;                        /* the attributes, as attribute_text.c reads them */
 	struct network_attributes attributes;
 	struct cg_cell *parsed;                  /* of a .cell */
 	struct cg_value values[CG_PARAMS_MAX];
@@ -49,7 +49,7 @@ void network_close(struct network *);
 /* "lstm, 2 layers, bidirectional, input_size=3, num_units=5" */
 const char *network_line(const struct cg_layout *, char line[NETWORK_LINE]);
 
-/* ---- fit.c: which networks the words allow, and how the file fits them ---- */
+/* ---- fit.c: which networks the attributes allow, and how the file fits them ---- */
 
 struct network_trial {
 	struct cg_rnn_config config;

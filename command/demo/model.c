@@ -1,7 +1,7 @@
 /*
- * A model of characters.  The network and its gradient are the library's, a call for each piece of a text, between memory of
- * the host, so that any backend serves and one can go on where another stopped; the softmax, its loss and the optimiser are
- * loops here, in one order, so that the same seed gives the same bits.
+ * A model of characters.  The network and its gradient are the library's, a call for each batch of a text, between memory of the
+ * host, so that any backend serves and one can go on where another stopped; the softmax, its loss and the optimiser are loops here,
+ * in one order, so that the same seed gives the same bits.
  */
 #include <math.h>
 #include <string.h>
@@ -295,7 +295,7 @@ static void softmax_grad(struct model *m, int n)
 	product(rows, units, symbols, (struct matrix){ m->score, symbols, 1 }, m->out_w_across, m->dh);
 }
 
-/* ---- a piece ---- */
+/* ---- a batch ---- */
 
 /* What forward reads and writes, and backward reads. */
 static void bind(const struct model *m, int carry, const struct model_batch *p, struct cg_rnn_call *call)

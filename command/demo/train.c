@@ -18,7 +18,7 @@
 extern const struct cg_embedded command_texts[];
 static const char title[] = "Alice's Adventures in Wonderland";
 
-enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B and the most that a piece has of a line: T */
+enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B and the most that a batch has of a line: T */
 enum { STEPS_MOST = 1000000, SECONDS_MOST = 86400 };
 enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };      /* a report is printed as JSON; each fifth measures */
 enum { WARM = 50 };                                      /* steps until the rate is whole: with fewer, roundings grow into losses */

@@ -257,7 +257,7 @@ int metadata_means(const struct call *c)
 
 /* ---- sizes ---- */
 
-/* 0: no shape has said it. */
+/* 0: no shape has it. */
 static int64_t size_of(const struct call *c, const char *symbol, unsigned bound)
 {
 	for (int k = 0; c->row->dims[k].symbol; k++)

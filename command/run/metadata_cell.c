@@ -287,7 +287,7 @@ static int numbers(const struct cg_cell *cell, int dtype, const char *text, doub
 	return code;
 }
 
-/* What can be said of them without a cell; what the cell is to say waits for metadata_values. */
+/* What can be checked without a cell; the rest waits for metadata_values. */
 static int read_values(const struct call *c, struct metadata_cell *m)
 {
 	int by_word = m->values != NULL;

@@ -188,7 +188,7 @@ int plan_reserve(const struct call *c)
 	return CG_OK;
 }
 
-/* What the shapes said is said on: to who has the parameters' gradient without them. */
+/* Passes the sizes of the shapes on as attributes, for outputs without the parameters. */
 static void set_sizes(struct cg_rnn_op *op)
 {
 	op->num_layers = op->L;

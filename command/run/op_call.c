@@ -271,7 +271,7 @@ static int contradicts(const struct call *c, void *op, unsigned before, int k)
 
 enum { BLAMED = 64 };                            /* arguments, of which each is left out in turn; lists are longer */
 
-/* Of shapes that do not fit together the odd one: that without which all others do.  Where that is said of more than one, or of
+/* Of shapes that do not fit together the odd one: that without which all others do.  Where that is true of more than one, or of
  * none, it is the first that did not fit, which is `found`. */
 static int odd_one(const struct call *c, void *op, unsigned before, int found)
 {
@@ -299,7 +299,7 @@ static int misfit(struct call *c, unsigned before, int found)
 	if (bind_all(c, c->op, &bound, odd) < 0) {
 		cg_op_bind(c->row, &c->row->ports[odd], c->op, &bound, a->tensor->shape, a->tensor->rank);
 	} else {
-		/* The others do not fit together either: the first is held against those before it. */
+		/* The others do not fit together either: the first is compared with those before it. */
 		bound = before;
 		bind_all(c, c->op, &bound, -1);
 	}

@@ -1,6 +1,5 @@
 /*
- * A cell whose options that are off take its recurrence away computes something else than its author wrote, and says nothing:
- * that is said here.
+ * Warns of a cell whose options that are off take its recurrence away: it computes something else than its author wrote.
  */
 #include <stdio.h>
 #include <string.h>

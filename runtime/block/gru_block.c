@@ -7,7 +7,7 @@
 #include "runtime/op/run.h"
 #include "runtime/block/block.h"
 
-/* The pieces of the whole passes: forward stage 1 and 2; grad stage 2 and its sums, then stage 1 and its sums. */
+/* The functions of the whole passes: forward stage 1 and 2; grad stage 2 and its sums, then stage 1 and its sums. */
 enum { FORWARD_1 = 0, FORWARD_2 };
 enum { GRAD_2 = 0, SUM_PART_2, SUM_2, GRAD_1, SUM_PART_1, SUM_1 };
 

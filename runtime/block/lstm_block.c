@@ -55,7 +55,7 @@ static const struct cg_sized sized = CG_SIZED(struct cg_lstm_block, b_grad, init
 struct forward_work { struct cg_mem gates, cs, h, packed; };             /* [T B 4U] acc; [2 B U] and [B U], for absent outputs */
 struct grad_work { struct cg_mem dgates, partial, carry_cs, carry_h, cs_prev, sum, packed; };
 
-/* Room for the rows of w that multiply h as some device's products read them best: of op(b) [k n]. */
+/* Memory for a packed copy of the rows of w that multiply h: of op(b) [k n]. */
 static struct cg_mem carve_packed(const struct cg_lstm_block *op, struct cg_work *work, int64_t k, int64_t n)
 {
 	if (op->T < CG_STEPS_TO_PACK)
@@ -176,7 +176,7 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 	return cg_open_kernel(stream->context, "lstm_block", op->use_peephole ? "peephole" : "", pass, 0, op->dtype, &recurrence->kernel);
 }
 
-/* Steps' products with a copy of w, where the backend makes one and there is room. */
+/* Steps' products with a copy of w, where the backend makes one and the workspace is large enough. */
 static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem room)
 {
 	struct cg_gemm g = cg_recurrence_product(recurrence->kernel->dtype, back, 1, GATES * recurrence->U, recurrence->U,

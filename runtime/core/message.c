@@ -21,7 +21,7 @@ static void cut(char *text)
 	memcpy(text + n, "...", sizeof "...");
 }
 
-/* Prints into `text` and returns the length, at most ROOM - 1. */
+/* Prints into `text` and returns the length, at most CAPACITY - 1. */
 __attribute__((format(printf, 2, 0)))
 static size_t print(char *text, const char *format, va_list list)
 {

@@ -163,7 +163,8 @@ static void report_choice(const struct cg_context *context, const char *reasons)
 	cg_line_write(line);
 }
 
-/* Nothing is named: the first that opens; what the others said is kept.  A mistake in the environment is told at once and alone. */
+/* Nothing is named: the first that opens; the messages of the others are kept.  A mistake in the environment is reported at once
+ * and alone. */
 static int open_any(int verbose, struct cg_context **context)
 {
 	char reasons[REASONS] = "";

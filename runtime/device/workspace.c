@@ -1,5 +1,5 @@
 /*
- * The workspace of a call, handed out piece by piece.
+ * Carves the workspace of a call into aligned parts.
  */
 #include "runtime/device/mem.h"
 

@@ -1,5 +1,5 @@
 /*
- * The attributes of any op, from its row: what they may be, and how they are said.
+ * The attributes of any op, from its row: what they may be, and how they are printed.
  */
 #include <math.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static int n_words(const struct cg_attribute *a)
 	return n;
 }
 
-/* ---- how they are said ---- */
+/* ---- how they are printed ---- */
 
 static const char *words(const struct cg_attribute *a, const void *op)
 {

@@ -5,7 +5,7 @@
 #include "runtime/core/core.h"
 #include "runtime/op/shape.h"
 
-/* "op: argument: words", the form of nearly all that is said here. */
+/* "op: argument: what is wrong", the form of nearly all messages here. */
 #define REFUSE(row, argument, expected, ...) \
 	cg_fail(CG_BAD_ARGUMENT, "%s: %s: " expected, (row)->name, argument, __VA_ARGS__)
 

@@ -206,7 +206,7 @@ static struct sum add_up(const struct cg_dimension *d, const int64_t *size, unsi
 	return sum;
 }
 
-/* A dimension that is not known, or too large to be said, goes without its value. */
+/* A dimension that is not known, or too large to be printed, goes without its value. */
 static const char *append_shape(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size, unsigned bound,
                        char text[CG_SHAPE_LINE])
 {

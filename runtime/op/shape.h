@@ -38,7 +38,7 @@ static inline void cg_read_done(int *state)
 	__atomic_store_n(state, 2, __ATOMIC_RELEASE);
 }
 
-/* A port's shape and need, from beside the row or in room. */
+/* A port's shape and need, from beside the row or in storage. */
 const struct cg_reading *cg_reading_of(const struct cg_op *, const struct cg_port *, struct cg_reading *storage);
 /* Is the port an input that must be there for an output that is wanted? */
 int cg_reading_needs(const struct cg_op *, const struct cg_reading *, const void *op);

@@ -1,6 +1,6 @@
 /*
- * CELLGRAD_VERBOSE: a line on standard error for each call that computes, a command that repeats it and, behind a #, how it went.
- * A problem's words come from its op's row and are what `cellgrad bench` reads; nothing is said while the variable is not set.
+ * CELLGRAD_VERBOSE: a line on standard error for each call that computes, a command that repeats it and, behind a #, how it went. A
+ * problem's arguments come from its op's row and are what `cellgrad bench` reads; nothing is printed while the variable is not set.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ const char *cg_problem(const struct cg_op *row, const char *name, const void *op
 
 /* ---- a line ---- */
 
-/* Ends the line with how the call went and writes it in one piece, so that threads do not mix theirs. */
+/* Ends the line with how the call went and writes it by one call, so that the lines of threads do not mix. */
 static void finish(char line[CG_LINE], const struct cg_stream *stream, int code, double ms, const char *notes)
 {
 	static const char *const codes[] = {

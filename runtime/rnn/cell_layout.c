@@ -125,7 +125,7 @@ int cg_rnn_lay_out_cell(struct cg_rnn *rnn)
 
 /* ---- its kernels ---- */
 
-/* What the gradient's functions read decides what a walk must have at hand. */
+/* What the gradient's functions read decides which values the backward pass needs. */
 static void read_grad(struct cg_rnn *rnn, const struct cg_pass_plan *plan)
 {
 	rnn->sums_prev_h = reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_PREV, rnn->output, CG_VALUE);

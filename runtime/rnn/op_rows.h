@@ -1,6 +1,6 @@
 /*
- * What the rows of networks are made of: sizes, attributes, inputs and outputs, each said once, for our own calls and for the versions
- * of TensorFlow's CudnnRNN.
+ * What the rows of networks are made of: sizes, attributes, inputs and outputs, each written once, for our own calls and for the
+ * versions of TensorFlow's CudnnRNN.
  */
 #ifndef CG_OP_ROWS_H
 #define CG_OP_ROWS_H

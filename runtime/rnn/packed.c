@@ -118,7 +118,7 @@ static void fill(struct cache *cache, const struct arrays *a)
 		}
 }
 
-/* Room for so many elements, on the host and, where a backend does not work there, on the device. */
+/* Grows the arrays to so many elements, on the host and, where a backend does not work there, on the device. */
 static int grow(struct cg_stream *stream, struct cache *cache, size_t elements)
 {
 	const struct cg_backend *backend = stream->context->backend;

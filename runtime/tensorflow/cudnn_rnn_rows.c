@@ -1,5 +1,5 @@
 /*
- * The lists of the CudnnRNN family's rows: attributes, inputs and outputs of TensorFlow's ops in their versions, each said once,
+ * The lists of the CudnnRNN family's rows: attributes, inputs and outputs of TensorFlow's ops in their versions, each written once,
  * and what our names add.  What is computed is in cudnn_rnn.c and canonical.c.
  */
 #include "runtime/rnn/op_rows.h"

@@ -33,7 +33,7 @@ struct cg_dnn_algorithm {
 };
 enum { CG_DNN_ALGORITHMS = 3 };
 
-/* What one call of cuDNN's walks: all layers, or one of them where the masks between layers are ours. */
+/* What one call of cuDNN runs: all layers, or one of them where the masks between layers are ours. */
 struct cg_dnn_segment {
 	int layers, skip;
 	int64_t width;                           /* of its input */
@@ -51,13 +51,13 @@ struct cg_dnn_range {
 	int64_t first, whole;
 };
 
-/* The sizes of a span, and what they ask of cuDNN. */
+/* The sizes of a range of steps, and what cuDNN needs for them. */
 struct cg_dnn_shape {
 	int64_t T, B, first, steps;              /* steps: of the memory, which is whole */
 	int32_t *lengths;                        /* [B]; NULL: all T */
 	int64_t N, live;                         /* valid steps; batch rows that have one */
 	int whole;                               /* all have T */
-	int compact;                             /* some have none, or not all steps are the span's: cuDNN gets the others alone, time-major */
+	int compact;                             /* some have none, or not all steps are in the range: cuDNN gets the others alone, time-major */
 	int moves;                               /* states stand otherwise than cuDNN has them */
 	int algorithm;                                 /* of each segment: the persistent one that suits, or 0 */
 	size_t work, reserve[2];                 /* cuDNN's: the most of all segments; of the first segment and of each other */
@@ -173,7 +173,7 @@ void cg_dnn_carve_workspace(const struct cg_net *, const struct cg_dnn_shape *, 
 /* The reserve has for each segment its output and what cuDNN keeps: those of a segment. */
 void cg_dnn_carve_reserve(const struct cg_net *, const struct cg_dnn_shape *, struct cg_work *, int segment, struct cg_mem *y,
                          struct cg_mem *reserve);
-/* Of a span; under the device's lock. */
+/* Of a range of steps; under the device's lock. */
 int  cg_dnn_range_needs(struct cg_net *, const struct cg_dnn_range *, struct cg_net_sizes *);
 
 /* ---- forward_backward.c ---- */

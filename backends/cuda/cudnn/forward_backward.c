@@ -1,7 +1,7 @@
 /*
- * Calls of networks by cuDNN: what of a call goes to it as it is, and what has to be gathered, copied, dropped or made zero before or
- * after, which is one launch for all of it.  The last layer's output is kept in the reserve, since cuDNN's backward wants it and ours
- * is not given it; where the masks between layers are ours each layer is a walk of cuDNN's, and its output is kept.
+ * Calls of networks by cuDNN: what of a call goes to it as it is, and what has to be gathered, copied, dropped or made zero before
+ * or after, which is one launch for all of it.  The last layer's output is kept in the reserve, since cuDNN's backward wants it and
+ * ours is not given it; where the masks between layers are ours each layer is a call of cuDNN, and its output is kept.
  */
 #include <pthread.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct run {
 	const struct cg_dnn_shape *shape;
 	int algorithm;
 	struct cg_dnn_workspace space;
-	struct cg_cu_moves moves;                /* before the next walk, or at the end */
+	struct cg_cu_moves moves;                /* before the next call of cuDNN, or at the end */
 };
 
 static const struct cg_mem none = { .bytes = 0 };
@@ -81,7 +81,7 @@ static int zero(struct run *r, struct cg_mem mem, int64_t elements)
 	return move(r, 1, elements, none, none, mem, none);
 }
 
-/* All there is in memory of cuDNN's, which ends with a whole element, or beyond it is room. */
+/* All there is in memory of cuDNN's, which ends with a whole element, or there is memory beyond it. */
 static int64_t elements(const struct run *r, size_t bytes)
 {
 	return (int64_t)(bytes / each(r) + (bytes % each(r) != 0));
@@ -167,7 +167,7 @@ static struct cg_mem states_for(const struct run *r, struct cg_mem wanted, struc
 	return cg_present(wanted) && (r->shape->moves || !suits_algorithm(r, wanted)) ? space : wanted;
 }
 
-/* A row that has no step hands on what it was given. */
+/* The final states of a batch row without a step are its initial states. */
 static int states_out(struct run *r, struct cg_mem from, struct cg_mem given, struct cg_mem to, int64_t width)
 {
 	const struct cg_dnn_shape *s = r->shape;
@@ -285,7 +285,7 @@ static int call_forward(const struct run *r, int segment, const struct forward_m
 	return CG_OK;
 }
 
-/* The first walk that may take a persistent algorithm says for good whether that works here: cuDNN refuses it only now, and a
+/* The first call that may take a persistent algorithm decides for good whether that works here: cuDNN refuses it only now, and a
  * reserve is of one algorithm. */
 static int try_persistent(const struct run *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
 {
@@ -333,8 +333,8 @@ static int clear_end(struct run *r, struct cg_mem part, size_t from)
 	return part.data && from < end ? zero(r, cg_part(part, from, end - from), (int64_t)((end - from) / each(r))) : CG_OK;
 }
 
-/* What no walk writes of the reserve, so that equal calls leave equal bytes: the header, which is the runtime's, and what lies between
- * the parts; without steps all of it. */
+/* What no call of cuDNN writes of the reserve, so that equal calls leave equal bytes: the header, which is the runtime's, and what
+ * lies between the parts; without steps all of it. */
 static int clear_gaps(struct run *r)
 {
 	for (int n = 0; n < r->net->n_segments; n++) {
@@ -346,7 +346,7 @@ static int clear_gaps(struct run *r)
 	return clear_end(r, cg_part(r->call->reserve, 0, CG_DNN_ALIGN), 0);
 }
 
-/* What a walk has left in room instead of the reserve; the next one reads it there. */
+/* Copies to the reserve what a call of cuDNN left in the workspace instead; the next one reads it there. */
 static int save_output(struct run *r, int segment, const struct forward_memory *w)
 {
 	struct cg_mem theirs, y = saved_output(r, segment, &theirs);
@@ -409,7 +409,7 @@ static int forward(struct run *r)
 
 struct backward_memory { struct cg_mem x, y, dy, dx, hx, cx, dhy, dcy, dhx, dcx, reserve, weights, dweights; };
 
-/* cuDNN's walk back writes to the reserve what its sums over the steps then read. */
+/* cuDNN's backward of the data writes to the reserve what its backward of the weights then reads. */
 static int open_reserve(struct run *r, int segment, struct backward_memory *b)
 {
 	struct cg_mem theirs;

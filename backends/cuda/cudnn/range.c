@@ -1,7 +1,7 @@
 /*
- * Calls of more steps than cuDNN takes at once: walked in spans, one after the other.  What a span ends with the next one begins with,
- * which in training is kept behind the reserves of all spans; the gradient goes through the spans from the last to the first.  A network
- * of both directions cannot be cut so, and goes another way.
+ * Calls of more steps than cuDNN takes at once: cut into ranges of steps, which run one after the other.  The final states of a
+ * range are the initial states of the next, which training keeps behind the reserves of all ranges; the gradient goes through the
+ * ranges from the last to the first.  A network of both directions cannot be cut so, and runs composed.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "backends/cuda/cudnn/cudnn.h"
 
-/* T = 0 is a span without steps. */
+/* T = 0 is a range without steps. */
 static int64_t count(int64_t T)
 {
 	return T <= CG_DNN_STEPS ? 1 : (T + CG_DNN_STEPS - 1) / CG_DNN_STEPS;
@@ -23,7 +23,7 @@ int cg_dnn_declines(const struct cg_net *net, int64_t T, char why[CG_WHY_NOT])
 	return 1;
 }
 
-/* ---- a span ---- */
+/* ---- a range ---- */
 
 static int64_t first_of(int64_t k)
 {
@@ -35,7 +35,7 @@ static int64_t steps_of(int64_t T, int64_t k)
 	return T - first_of(k) < CG_DNN_STEPS ? T - first_of(k) : CG_DNN_STEPS;
 }
 
-/* room: [B], for its lengths. */
+/* scratch: [B], for its lengths. */
 static struct cg_dnn_range range_of(const struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int64_t k,
                                     int32_t *scratch)
 {
@@ -53,7 +53,7 @@ static struct cg_dnn_range range_of(const struct cg_net *net, int64_t T, int64_t
 	return range;
 }
 
-/* *room stays NULL where a call's lengths are its only span's. */
+/* *scratch stays NULL where a call has one range, whose lengths are the call's. */
 static int open_lengths(int64_t T, int64_t B, const int32_t *lengths, int32_t **scratch)
 {
 	*scratch = NULL;
@@ -72,7 +72,7 @@ static int is_lstm(const struct cg_net *net)
 
 struct states { struct cg_mem h, c; };
 
-/* What one span hands to the next, as the caller has states. */
+/* The states between two ranges, laid out as the caller's are. */
 static struct states carve_states(const struct cg_net *net, int64_t B, struct cg_work *work)
 {
 	size_t bytes = cg_dtype_bytes(net->rnn->dtype);
@@ -83,7 +83,7 @@ static struct states carve_states(const struct cg_net *net, int64_t B, struct cg
 	return s;
 }
 
-/* A turn apart: what one span is given and what it gives. */
+/* Used in turn: the initial states of a range and its final ones. */
 enum { TURNS = 2 };
 
 static struct cg_mem carve_bytes(struct cg_work *work, size_t bytes)
@@ -104,7 +104,7 @@ static void add(size_t *sum, size_t bytes)
 		*sum = SIZE_MAX;
 }
 
-/* What is behind the spans' reserves, and behind the work of a span. */
+/* The bytes behind the reserves of all ranges, and behind the workspace of one. */
 static void add_states(const struct cg_net *net, int64_t T, int64_t B, struct cg_net_sizes *sizes)
 {
 	struct cg_work one = { .used = 0 };
@@ -161,14 +161,14 @@ struct split_call {
 	struct cg_net *net;
 	const struct cg_rnn_call *call;          /* whole */
 	int pass;
-	int64_t n;                               /* spans */
+	int64_t n;                               /* ranges */
 	int32_t *scratch;
 	struct cg_mem work;
 	struct states turns[TURNS];
-	size_t reserve, saved;                   /* where in the reserve the next span's begins; where what is handed on does */
+	size_t reserve, saved;                   /* where in the reserve the next range's begins; where the states between ranges do */
 };
 
-/* The memory of a span's steps. */
+/* The memory of a range's steps. */
 static struct cg_mem cut(const struct split_call *w, struct cg_mem mem, const struct cg_dnn_range *range, int64_t k, int64_t width)
 {
 	size_t step = (size_t)(range->B * width) * cg_dtype_bytes(w->net->rnn->dtype);
@@ -178,7 +178,7 @@ static struct cg_mem cut(const struct split_call *w, struct cg_mem mem, const st
 	return cg_part(mem, (size_t)first_of(k) * step, (size_t)range->T * step);
 }
 
-/* What span k, from 1 on, begins with: kept in the reserve, or in turns where there is none. */
+/* The initial states of range k, from 1 on: in the reserve, or in the workspace in turn where there is none. */
 static struct states begins(const struct split_call *w, int64_t k)
 {
 	struct cg_work one = { .used = 0 }, saved = { .mem = w->call->reserve };
@@ -220,7 +220,7 @@ static void pass_on(struct split_call *w, int64_t k, struct cg_rnn_call *c)
 	}
 	if (w->pass == CG_FORWARD)
 		return;
-	/* Sums of parameters begin with the last span. */
+	/* Sums of parameters begin with the last range. */
 	c->accumulate |= k + 1 < w->n;
 	if (k + 1 < w->n) {
 		c->output_h_backprop = w->turns[(k + 1) % TURNS].h;
@@ -266,7 +266,7 @@ static int run_range(struct split_call *w, int64_t k)
 	return CG_OK;
 }
 
-/* The work of a span is followed by what is handed on in turns; the reserves of all by what is kept. */
+/* Behind the workspace of a range are the states that two ranges use in turn; behind the reserves of all, the saved states. */
 static int place_states(struct split_call *w, struct cg_mem work)
 {
 	struct cg_work carved = { .mem = work };

@@ -46,7 +46,7 @@ static int suits_static(const struct cg_net *net, const struct cg_dnn_shape *s)
 	return net->cell == CUDNN_LSTM || s->live < 96 || U < 896;
 }
 
-/* The states of each layer's walk lie one behind the other, and a persistent algorithm takes them at multiples of 16. */
+/* The states of each layer's call lie one behind the other, and a persistent algorithm takes them at multiples of 16. */
 static int suits_states(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	return net->n_segments == 1 || net->rnn->directions * s->live * net->rnn->U * (int64_t)cg_dtype_bytes(net->rnn->dtype) % 16 == 0;

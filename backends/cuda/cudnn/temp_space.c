@@ -80,7 +80,7 @@ void cg_dnn_carve_workspace(const struct cg_net *net, const struct cg_dnn_shape 
 	carve_states(net, s, work, &r->dhx, &r->dcx);
 }
 
-/* Memory that begins at any multiple of 8 has room for what begins at one of CG_DNN_ALIGN. */
+/* Memory that begins at any multiple of 8 is large enough for what begins at one of CG_DNN_ALIGN. */
 static size_t work_bytes(const struct cg_net *net, const struct cg_dnn_shape *s, int pass)
 {
 	struct cg_work work = { .used = 0 };
