@@ -142,7 +142,7 @@ static int64_t steps(const struct cg_lstm_block *op)
 
 struct sequence {
 	struct cg_recurrence recurrence;
-	struct cg_packed steps;
+	struct cg_packed packed;
 	double params[PARAMS];                   /* forget_bias, cell_clip; the gradient reads neither */
 };
 
@@ -160,9 +160,9 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 	struct cg_recurrence *recurrence = &sequence->recurrence;
 	int64_t U = op->U, wide = GATES * U, n = steps(op);
 
-	sequence->steps = (struct cg_packed){ .T = n, .B = op->B, .N = n * op->B, .S = n, .is_dense = 1 };
+	sequence->packed = (struct cg_packed){ .T = n, .B = op->B, .N = n * op->B, .S = n, .is_dense = 1 };
 	*recurrence = (struct cg_recurrence){
-		.stream = stream, .steps = &sequence->steps, .bytes = { cg_dtype_bytes(op->dtype), cg_acc_bytes(op->dtype) },
+		.stream = stream, .steps = &sequence->packed, .bytes = { cg_dtype_bytes(op->dtype), cg_acc_bytes(op->dtype) },
 		.values = sequence->params, .gate = gates[op->gates], .ranges = &all_gates, .first = first, .n_ranges = 1, .n_blocks = GATES,
 		.output = OUTPUT, .saved_h = H, .saved_c = CS, .U = U, .H = U, .width = op->I, .by_input = 1, .x = { op->x, op->I, 0 },
 		.h = { op->h, U, 0 }, .h_first = { op->h_prev, U, 0 }, .c_first = { op->cs_prev, U, 0 }, .bias = { op->b, 0, 0 },
