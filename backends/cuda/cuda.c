@@ -419,7 +419,7 @@ static int check(struct cg_dev *device, struct cg_mem mem)
 	CU_INSIDE(device, check_memory(device, mem));
 }
 
-static int copy_in(struct cg_queue *queue, CUdeviceptr to, const void *from, size_t bytes)
+static int enqueue_copy_in(struct cg_queue *queue, CUdeviceptr to, const void *from, size_t bytes)
 {
 	CG_TRY(cg_cu_uncaptured(queue, "a copy from the host's memory"));
 	CU_TRY(queue->device, MemcpyHtoDAsync_v2, to, from, bytes, queue->stream);
@@ -428,10 +428,10 @@ static int copy_in(struct cg_queue *queue, CUdeviceptr to, const void *from, siz
 
 static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
 {
-	CU_INSIDE(queue->device, copy_in(queue, cg_cu_address(to), from, bytes));
+	CU_INSIDE(queue->device, enqueue_copy_in(queue, cg_cu_address(to), from, bytes));
 }
 
-static int copy_out(struct cg_queue *queue, void *to, CUdeviceptr from, size_t bytes)
+static int enqueue_copy_out(struct cg_queue *queue, void *to, CUdeviceptr from, size_t bytes)
 {
 	CG_TRY(cg_cu_uncaptured(queue, "a copy to the host's memory"));
 	CU_TRY(queue->device, MemcpyDtoHAsync_v2, to, from, bytes, queue->stream);
@@ -440,7 +440,7 @@ static int copy_out(struct cg_queue *queue, void *to, CUdeviceptr from, size_t b
 
 static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
 {
-	CU_INSIDE(queue->device, copy_out(queue, to, cg_cu_address(from), bytes));
+	CU_INSIDE(queue->device, enqueue_copy_out(queue, to, cg_cu_address(from), bytes));
 }
 
 static int fill(struct cg_queue *queue, CUdeviceptr at, size_t bytes)
