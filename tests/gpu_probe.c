@@ -172,7 +172,7 @@ static int alloc(struct probe *p, size_t bytes, struct cg_mem *mem)
 	return p->context->backend->zero(p->stream->queue, *mem, bytes);
 }
 
-/* All of it from one piece of noise: what zeros cost says little. */
+/* All of it from one block of noise: what zeros cost says little. */
 static int fill(struct probe *p, struct cg_mem mem, int dtype)
 {
 	static unsigned long long state = 1;

@@ -195,7 +195,7 @@ static void close_bare(struct bare *b)
 
 /* ---- ours ---- */
 
-/* Which algorithm ours takes is seen in what it sets and then walks. */
+/* Which algorithm ours takes is seen in what it sets and then runs. */
 static struct cg_cudnn really;
 static struct { struct cudnnRNNStruct *rnn; unsigned algorithm; } set[BUFFERS];
 static unsigned n_set, algorithm_seen;
@@ -395,7 +395,7 @@ static int measure_parity(struct net *n, const void *allowed, int *bad)
 
 /* ---- the same again ---- */
 
-/* What a step leaves, one piece behind the other. */
+/* What a step leaves, one block behind the other. */
 static size_t answers_bytes(const struct net *n)
 {
 	return n->call.output.bytes + n->call.input_backprop.bytes + n->call.params_backprop.bytes;

@@ -1,6 +1,6 @@
 /*
  * The cache: what is kept is got, and nothing else is, whatever lies where its file should be and however many use it at once.
- * Which folder it is, is cache_place_test's, how much is kept cache_bound_test's, what fails cache_fault_test's.
+ * Which folder it is, is cache_directory_test's, how much is kept cache_bound_test's, what fails cache_fault_test's.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -86,7 +86,7 @@ static void test_piecewise(void **state)
 
 /* ---- files that are not what they should be ---- */
 
-/* After any damage: nothing is got, the file goes, and there is room for the right one. */
+/* After any damage: nothing is got, the file goes, and the right one can be put there. */
 static void expect_rebuilt(const char *what, size_t at)
 {
 	if (has("a", "the bytes") || there(path_of("a")))
@@ -323,7 +323,7 @@ static void *use_much(void *wrong)
 	return NULL;
 }
 
-/* With room for three of five, so that they throw out what others read. */
+/* With space for three of five, so that they throw out what others read. */
 static void test_threads(void **state)
 {
 	pthread_t threads[THREADS];

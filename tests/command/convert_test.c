@@ -23,7 +23,7 @@
 
 static size_t now, most;
 
-/* Pieces have no mark of ours: what jansson was refused it has from malloc, and gives back here. */
+/* Blocks have no mark of ours: what jansson was refused it has from malloc, and gives back here. */
 static void *resize(void *user, void *p, size_t bytes)
 {
 	size_t old = p ? malloc_usable_size(p) : 0;

@@ -19,7 +19,7 @@
 enum { SYMBOLS = 5, UNITS = 3, ROWS = 3, STEPS = 4, N = ROWS * STEPS };
 static const struct model_shape shape = { SYMBOLS, UNITS, ROWS, STEPS };
 
-/* Two pieces of [T B], the symbols of one row in one column, and what follows: rows of different lengths, one of none, and
+/* Two batches of [T B], the symbols of one row in one column, and what follows: rows of different lengths, one of none, and
  * beyond their ends what is no symbol. */
 enum { O = -99 };
 static const int32_t first_lengths[ROWS] = { 2, 4, 3 }, second_lengths[ROWS] = { 3, 0, 1 };
@@ -72,7 +72,7 @@ static double grad_of(struct model *m, const struct model_batch *batch)
 
 /* ---- the gradient ---- */
 
-/* What the first piece left is carried into the second, and is a constant there. */
+/* What the first batch left is carried into the second, and is a constant there. */
 enum { STATES = MODEL_LAYERS * ROWS * UNITS };
 struct carried { real h[STATES], c[STATES]; };
 
@@ -180,7 +180,7 @@ static void test_gradient_twice(void **state)
 
 /* ---- what is carried ---- */
 
-/* Read without dropout, whose masks are others in each piece.  A row that has ended hands on what it has. */
+/* Read without dropout, whose masks are others in each batch.  A row that has ended hands on what it has. */
 static double other_loss(struct model *m, const struct model_batch *batch)
 {
 	double loss;

@@ -73,7 +73,7 @@ static void count_nans(int dtype, int64_t rows, int64_t units, const unsigned ch
 	}
 }
 
-/* Runs a piece in every way there is and compares with the first. */
+/* Runs a function in every way there is and compares with the first. */
 static void compare(const struct cg_pass_plan *plan, const struct cg_function *function, int64_t rows, int64_t units,
                     enum given given)
 {

@@ -103,7 +103,7 @@ static void run(const struct cg_isa *isa, const struct cg_pass_plan *plan, const
 	free(registers);
 }
 
-/* The bits that a piece gives on one instruction set, from the same inputs each time. */
+/* The bits that a function gives on one instruction set, from the same inputs each time. */
 static uint64_t bits(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_function *function, char *const *data,
                      size_t bytes)
 {

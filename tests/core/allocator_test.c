@@ -13,7 +13,7 @@
 
 #include "runtime/cellgrad.h"
 
-/* Pieces have a head that tells them from the C library's: giving one to the wrong side is noticed. */
+/* Blocks have a head that tells them from the C library's: giving one to the wrong side is noticed. */
 enum { HEAD = 64 };
 struct pool { long blocks, most; int full; };
 

@@ -1,5 +1,5 @@
 /*
- * Device memory: addresses from one range, each used once, with unaddressable bytes between the pieces.  What is at them is
+ * Device memory: addresses from one range, each used once, with unaddressable bytes between the blocks.  What is at them is
  * elsewhere, so that the host never reaches it by them; a shadow says of every byte what it is.
  */
 #include <pthread.h>
@@ -65,7 +65,7 @@ static unsigned char *shadow_of(uint64_t at)
 	return fake_memory.shadow + (at - first_address);
 }
 
-/* ---- which piece ---- */
+/* ---- which block ---- */
 
 /* The last one that begins at or before it. */
 struct block *fake_block(uint64_t at)
@@ -127,7 +127,7 @@ static size_t count_good(const unsigned char *states, size_t bytes, int how)
 	enum { STEP = 4096 };
 	size_t k = 0;
 
-	/* First in pieces, without a branch. */
+	/* First in blocks, without a branch. */
 	for (unsigned bad = 0; bytes - k >= STEP; k += STEP) {
 		for (size_t l = k; l < k + STEP; l++)
 			bad |= how == READ_WRITTEN ? states[l] ^ FAKE_WRITTEN : (states[l] - FAKE_FRESH) & ~1u;
@@ -212,7 +212,7 @@ static void forget(struct block *b)
 	}
 }
 
-/* The piece that begins there and is still to be freed; what is wrong with it is reported. */
+/* The block that begins there and is still to be freed; what is wrong with it is reported. */
 static struct block *to_free(const char *call, uint64_t at)
 {
 	struct block *b = fake_block(at);

@@ -226,8 +226,8 @@ static struct region shape_of(const struct model *m, int pseudo_layer, int id, i
 }
 
 /*
- * All matrices and then all biases, each by pseudo-layer and id; permuted, the other way round, with room between them.
- * What is not found has the offset of the end.
+ * All matrices and then all biases, each by pseudo-layer and id; permuted, the other way round, with gaps between them. What is not
+ * found has the offset of the end.
  */
 struct region fake_region(const struct model *m, int pseudo_layer, int id, int part)
 {

@@ -63,7 +63,7 @@ static void limits(void)
 	leave();
 }
 
-/* Backward has less room than forward. */
+/* Backward has less workspace than forward. */
 static void small_backward(void)
 {
 	n = a_net();

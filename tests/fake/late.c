@@ -17,7 +17,7 @@ extern const struct cg_backend cg_backend_cpu, cg_backend_late;
 
 enum { NEW = 0xff, GONE = 0xdd, PAUSE = 20, RESTS = 8 };      /* bytes; microseconds before one of so many commands of a thread */
 
-/* A piece of device memory: its handle is this.  It stays in the device's list to the end, so that a stale handle is known. */
+/* A block of device memory: its handle is this.  It stays in the device's list to the end, so that a stale handle is known. */
 struct block {
 	struct block *next;
 	struct cg_queue *queue;                  /* the only one that may use it; NULL: any */

@@ -23,7 +23,7 @@ long late_enqueued(void);
 void late_builds_take(unsigned microseconds);
 /* Functions built since the last call. */
 long late_builds(void);
-/* Devices, queues, pieces of device memory and built functions that are out. */
+/* Devices, queues, blocks of device memory and built functions that are out. */
 long late_held(void);
 
 #endif

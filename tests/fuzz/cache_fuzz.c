@@ -361,7 +361,7 @@ static void read_seed(const char *path)
 		add_seed(bytes[0], bytes + 1, n - 1);
 }
 
-/* Lengths, bits, pieces; most often with the digest put right. */
+/* Lengths, bits, parts; most often with the digest put right. */
 static size_t mutate(unsigned char *b, size_t n)
 {
 	static const uint64_t lengths[] = { 0, 1, 31, 32, 33, 64, 4096, 1u << 31, UINT32_MAX, INT64_MAX, UINT64_MAX, UINT64_MAX - 63 };

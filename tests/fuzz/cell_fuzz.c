@@ -278,7 +278,7 @@ static size_t mutate(char *b, size_t n)
 		memcpy(part, b + at, length);
 		at = line_of(b, n, n ? draw(n) : 0, &(size_t){ 0 });
 		return put(b, n, at, part, length);
-	case 5:                                   /* a piece again and again: how texts grow */
+	case 5:                                   /* a part again and again: how texts grow */
 		length = n - at < 40 ? n - at : 40;
 		length = length ? draw(length) : 0;
 		memcpy(part, b + at, length);

@@ -197,7 +197,7 @@ static void read_seed(const char *path)
 		add_seed(bytes, n);
 }
 
-/* Changes that a header takes apart differently: signs, digits, brackets, whole words, lengths, pieces moved. */
+/* Changes that a header takes apart differently: signs, digits, brackets, whole words, lengths, parts moved. */
 static size_t mutate(unsigned char *b, size_t n)
 {
 	static const char *const words[] = {
@@ -242,7 +242,7 @@ static size_t mutate(unsigned char *b, size_t n)
 		b[0] = (unsigned char)length;
 		b[1] = (unsigned char)(length >> 8);
 		break;
-	default:                                 /* a piece left out or twice */
+	default:                                 /* a part left out or twice */
 		length = n ? draw(n - at < 64 ? n - at : 64) : 0;
 		if (draw(2)) {
 			memmove(b + at, b + at + length, n - at - length);

@@ -39,7 +39,7 @@ static void mutate(char *text, size_t capacity)
 		if (n)
 			text[at % n] = (char)(random_bits() >> (random_below(2) ? 57 : 56));
 		break;
-	case 1:                                   /* a piece is dropped */
+	case 1:                                   /* a part is dropped */
 		length = (size_t)random_below(1 + (random_below(3) ? 3 : 60));
 		length = at + length > n ? n - at : length;
 		memmove(text + at, text + at + length, n - at - length + 1);

@@ -1,6 +1,6 @@
 /*
  * Derivatives: what grad computes against central differences of forward, and what gradgrad computes against central
- * differences of grad, for every cell and set of options, in long double.  It runs the pieces, one element at a time, each
+ * differences of grad, for every cell and set of options, in long double.  It runs the functions, one element at a time, each
  * from what it takes by name to what it gives by name; so what it takes, where it is cut and in which order it computes are
  * tried along with the mathematics.  The products between stages are small random matrices and their transposes.  As steps of a
  * sequence both passes give the same, however what reaches the output comes in two parts.
@@ -79,7 +79,7 @@ static const char *bias(const char *prefix, const char *gate)
 	return named(both, gate + (strncmp(gate, "a_", 2) ? 0 : 2));
 }
 
-/* ---- a piece for every element ---- */
+/* ---- a function for every element ---- */
 
 static long double load(const struct thing *t, const struct cg_argument *a, int row, int unit)
 {
@@ -142,7 +142,7 @@ static void run(const struct cg_pass_plan *plan, const struct cg_function *funct
 	free(known);
 }
 
-/* The piece of a stage; every plan has one of each that is asked for here. */
+/* The function of a stage; every plan has one of each that is asked for here. */
 static void run_stage(const struct cg_pass_plan *plan, int stage, const char *suffix, struct world *w)
 {
 	for (int k = 0; k < plan->n_functions; k++) {
@@ -157,7 +157,7 @@ static void run_stage(const struct cg_pass_plan *plan, int stage, const char *su
 	fail_msg("%s has no piece '%s' of stage %d", plan->key, suffix, stage);
 }
 
-/* ---- passes: pieces with products between ---- */
+/* ---- passes: functions with products between ---- */
 
 struct trial {
 	const struct cg_cell *cell;

@@ -350,7 +350,7 @@ static int differs(const struct product *p, const struct kernel *k, const unsign
 
 /* ---- what is run ---- */
 
-static int no_memory;                            /* kernels that the device has no room for */
+static int no_memory;                            /* kernels that do not fit into the device */
 
 static const int awkward[] = { 1, 2, 3, 5, 16, 17, 33, 64, 65, 100 };
 enum { AWKWARD = sizeof awkward / sizeof *awkward, TILES = 8 };
@@ -449,7 +449,7 @@ static int shape_fails(const struct cg_gemm_shape *s, int which, int cases)
 	return failed;
 }
 
-/* The tiles that the tables choose, where the device has room for them, at sizes of some tiles and a rest. */
+/* The tiles that the tables choose, where they fit into the device, at sizes of some tiles and a rest. */
 static int chosen_fails(struct cg_gemm_shape s, int64_t m, int64_t n)
 {
 	const struct cg_gemm_shape small = shape_of(s, &forms[LOCAL]);

@@ -17,7 +17,7 @@ static const struct { int64_t rows, units; } sizes[] = { [CG_POINT] = { 3, 19 },
 
 /* Everything is there, every second argument is, sums are added to what was there. */
 enum memory { WHOLE, HALF, ADDED };
-enum { GAP = 3, LENT_MOST = 1 << 14 };           /* elements between rows; pieces of memory */
+enum { GAP = 3, LENT_MOST = 1 << 14 };           /* elements between rows; memory blocks */
 
 static struct cg_context *context;
 static struct cg_stream *stream;
@@ -36,7 +36,7 @@ static void must(int code, const char *what)
 	exit(1);
 }
 
-/* An argument's memory; what goes in is written in one piece: Oclgrind takes what comes in parts for unwritten. */
+/* An argument's memory; what goes in is written at once: Oclgrind takes what comes in parts for unwritten. */
 static struct cg_mem lend(const struct kernel_kind *kind, const struct cg_argument *a, int in)
 {
 	int dtype = a->type == CG_TYPE_ACC ? numbers_acc(kind->dtype) : kind->dtype;

@@ -1,7 +1,7 @@
 /*
- * What pieces a pass is cut into: the same for a stage alone as for all, sums that give what their parts have summed, nothing
+ * What functions a pass is cut into: the same for a stage alone as for all, sums that give what their parts have summed, nothing
  * computed again that is kept; and in a step of a sequence, what is carried in what arithmetic uses; and what options that are off
- * take away; and which form of a kernel is for which sizes.  What pieces compute is derive_test.c's.
+ * take away; and which form of a kernel is for which sizes.  What functions compute is derive_test.c's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +95,7 @@ static void test_saved_values(void **state)
 
 /* ---- steps of sequences ---- */
 
-/* What of a piece's memory is acc; all else is real. */
+/* What of a function's memory is acc; all else is real. */
 static const struct { const char *cell; int options, pass, stage, shape; const char *acc; } steps[] = {
 	{ "lstm", 1, CG_PASS_SEQ_FORWARD, 1, CG_FUNCTION_POINT, "a_i a_f a_g a_o c_prev c" },
 	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_POINT, "c_prev dc dh c dc_prev" },
@@ -196,7 +196,7 @@ static void test_steps(void **state)
 	}
 }
 
-/* Names of the arguments of all pieces, with blanks around each. */
+/* Names of the arguments of all functions, with blanks around each. */
 static const char *arguments(const struct cg_cell *cell, int pass)
 {
 	static char text[4096];

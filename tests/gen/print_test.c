@@ -296,7 +296,7 @@ static void check_one(const struct cg_function *function, int lang, const char *
 	assert_true(at && at < function_end(strstr(strstr(text, string_at(one, "function")), "__global__")));
 }
 
-/* A thread of a point piece in CUDA C takes runs of units: 16 bytes or fewer, and the text says as many as the manifest. */
+/* A thread of a point function in CUDA C takes runs of units: 16 bytes or fewer, and the text says as many as the manifest. */
 static void check_run(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, const char *text,
                       const json_t *launch)
 {

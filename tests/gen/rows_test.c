@@ -89,7 +89,7 @@ static int64_t up(int64_t x, int64_t by)
 	return (x + by - 1) / by;
 }
 
-/* All is somebody's, in one turn where the grid has room; groups are as the device has them. */
+/* All is somebody's, in one turn where the grid is large enough; groups are as the device has them. */
 static void test_launch(void **state)
 {
 	static const int64_t sizes[] = { 1, 2, 4, 5, 100, 1023, 1024, 1025, 70000, 20000000 };

@@ -105,7 +105,7 @@ static size_t size_of(int dtype, int type)
 	return type == CG_TYPE_ACC ? dtype == 1 ? 8 : 4 : dtype == 1 ? 8 : dtype == 0 ? 4 : 2;
 }
 
-/* ---- one piece, both ways ---- */
+/* ---- one function, both ways ---- */
 
 /* Elements from what a sum in CUDA C gives to its second place, or 0: none, as in the other dialects. */
 enum { SECOND = 2 * UNITS };
@@ -278,7 +278,7 @@ static void test_bundles(void **state)
 
 /* ---- texts, compiled now ---- */
 
-/* A function of the bundles' one signature around a kernel, of the piece or of its second form. */
+/* A function of the bundles' one signature around a kernel, of the function or of its second form. */
 static void thunk(FILE *file, const struct cg_function *function, const char *key, int lang)
 {
 	fprintf(file, "%svoid call_%s(int64_t rows, int64_t units, const struct bound *a);\n"
@@ -304,7 +304,7 @@ static void thunk(FILE *file, const struct cg_function *function, const char *ke
 	fprintf(file, ");\n}\n");
 }
 
-/* The piece's own kernel, or its second form where it has one. */
+/* The function's own kernel, or its second form where it has one. */
 static int key_of(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, int one, char key[CG_KEY_MAX])
 {
 	if (!one)

@@ -1,4 +1,4 @@
-/* Pieces are malloc's own, so that what watches memory sees the ends of each; how large one is stands in a table. */
+/* Blocks are malloc's own, so that what watches memory sees the ends of each; how large one is stands in a table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static struct block *chains[CHAINS];
 static long live_blocks, live_bytes;
 static void (*watcher)(const void *block, size_t bytes);
 
-/* Where the piece is in its chain, or the chain's end. */
+/* Where the block is in its chain, or the chain's end. */
 static struct block **find(const void *at)
 {
 	struct block **p = &chains[(uintptr_t)at / 16 % CHAINS];
@@ -45,7 +45,7 @@ static void note(void *at, size_t bytes)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Takes a piece out of its chain and says how large it is. */
+/* Takes a block out of its chain and says how large it is. */
 static size_t forget(const void *at)
 {
 	struct block **p, *block;

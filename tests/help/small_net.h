@@ -29,7 +29,7 @@ void net_begin(struct net *, struct cg_context *, struct cg_stream *);
 int  net_open(struct net *);
 /* Gives back what there is. */
 void net_close(struct net *);
-/* Gives back one piece of it. */
+/* Gives back one block of it. */
 void net_free(struct net *, struct cg_mem *);
 struct cg_mem *net_mem(struct net *, const struct net_port *);
 /* Bytes of a port by its shape, which is written down here once more. */

@@ -1,4 +1,4 @@
-/* The walks: one product and one point kernel for each stage of a cell, and one more product for a projection. */
+/* The cases: one product and one point kernel for each stage of a cell, and one more product for a projection. */
 #include "tests/help/step_cases.h"
 
 const struct step_case step_cases[STEP_CASES] = {

@@ -1,5 +1,5 @@
 /*
- * Networks whose walks are counted: what a step of each enqueues, forward and backward, in the same words for every device.
+ * Networks whose steps are counted: what a step of each enqueues, forward and backward, on every device alike.
  */
 #ifndef STEP_CASES_H
 #define STEP_CASES_H
@@ -16,7 +16,7 @@ struct step_case {
 enum { STEP_CASES = 12 };
 extern const struct step_case step_cases[STEP_CASES];
 
-/* On a device, for T steps, every port given; lengths are as many as a ragged walk of T steps has, the longest T. */
+/* On a device, for T steps, every port given; lengths are as many as a ragged call of T steps has, the longest T. */
 int step_case_open(struct net *, const struct step_case *, int64_t T, int32_t *lengths, struct cg_context *, struct cg_stream *);
 enum { STEP_CASE_ROWS = 5 };
 

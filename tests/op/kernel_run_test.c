@@ -41,7 +41,7 @@ static struct cg_cell *copy(const char *name)
 	return cell;
 }
 
-/* The arguments of a kernel, by its plan, over one of the rooms; params keep their defaults. */
+/* The arguments of a kernel, by its plan, in one of the two memories; params keep their defaults. */
 static int gather(const struct cg_kernel *kernel, int which, struct cg_arg *args)
 {
 	struct cg_mistake mistake;

@@ -1,5 +1,5 @@
 /*
- * A whole and its pieces: what they say together is within the bounds of what the reference says of the whole.
+ * A whole and its chunks: together their answers are within the bounds of the reference's for the whole.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "verify/numbers.h"
 #include "tests/sequence/suite.h"
 
-/* What is handed from piece to piece is rounded to the dtype: only there is that what the whole has between its steps. */
+/* What is handed from chunk to chunk is rounded to the dtype: only there is that what the whole has between its steps. */
 static int rounds_nothing(const struct network *net)
 {
 	return net->config.dtype == CG_F32 || net->config.dtype == CG_F64;
@@ -50,7 +50,7 @@ static void copy_steps(struct network *whole, const struct network *chunk, int64
 
 enum { STEPS_MAX = 8 };
 
-/* Runs the whole in n pieces, which end at cut[1] and on, and puts what they say where its answers stand. */
+/* Runs the whole in n chunks, which end at cut[1] and on, and puts their answers where the whole's stand. */
 static void run_chunks(struct network *whole, const int64_t *cut, int n)
 {
 	static struct network chunks[STEPS_MAX];

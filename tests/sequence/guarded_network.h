@@ -49,7 +49,7 @@ int  network_has(int dtype);
 
 /* lstm, f64, one layer, T 3, B 2, I 3, U 2. */
 void network_init(struct network *);
-/* Opens the plan and makes room for the arguments; the tests fail where it cannot. */
+/* Opens the plan and allocates the arguments; the tests fail where it cannot. */
 void network_open(struct network *);
 void network_close(struct network *);
 /* The same network, on other rows and steps, opened, with the same params; lengths are the caller's to set, before it is opened. */

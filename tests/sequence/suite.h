@@ -14,7 +14,7 @@ void test_vectors(void **);
 void test_sizes(void **);
 void test_golden_sums(void **);
 void test_golden_cells(void **);
-/* chunks.c: a whole and its pieces. */
+/* chunks.c: a whole and its chunks. */
 void test_step_by_step(void **);
 void test_chunks(void **);
 void test_batch_split(void **);

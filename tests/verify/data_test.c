@@ -143,7 +143,7 @@ static void read_in(void *op, const struct field *f)
 	}
 }
 
-/* Makes room for the outputs that the answer has. */
+/* Allocates the outputs that the answer has. */
 static void make_out(void *op, const struct field *f, const struct safetensors *answer)
 {
 	for (; f->name; f++) {

@@ -267,7 +267,7 @@ static double dq_of(const struct naive *l, int g, int64_t n)
 	return R.mode == REF_GRU && g == 2 ? l->dq[n] : l->da[g][n];
 }
 
-/* Gradients of unit u, place n of [T, B, U]; dh before the projection. dc is replaced. What goes straight to h_prev. */
+/* Gradients of unit u, place n of [T, B, U]; dh before the projection. dc is replaced. What goes directly to h_prev. */
 static double unit_grad(struct naive *l, int64_t u, int64_t n, double dh, double *dc)
 {
 	double i = l->gate[0][n], f = l->gate[1][n], g = l->gate[2][n], o = l->gate[3][n], t, dct, a[4], direct = 0;
@@ -307,7 +307,7 @@ static double unit_grad(struct naive *l, int64_t u, int64_t n, double dh, double
 	return direct;
 }
 
-/* The same by cuDNN: what is straight and the product, if there is one, are added by the product, or by who reads both. */
+/* The same by cuDNN: what is direct and the product, if there is one, are added by the product, or by who reads both. */
 static double reach_by_vendor(double above, double direct, int is_first, int has_product)
 {
 	double s;
@@ -319,7 +319,7 @@ static double reach_by_vendor(double above, double direct, int is_first, int has
 	return A(above + (is_first || !has_product ? s : V(s)));
 }
 
-/* All that reaches h of unit j: from above, straight, and from the gates of row later (-1: the last step was the last). */
+/* All that reaches h of unit j: from above, directly, and from the gates of row later (-1: the last step was the last). */
 static double reach(const struct naive *l, int64_t later, int64_t j, double above, double direct, int is_first)
 {
 	double s;

@@ -1,5 +1,5 @@
 /*
- * What the reference of the CudnnRNN family must answer alike, by what the op means: pieces and the whole, the two
+ * What the reference of the CudnnRNN family must answer alike, by what the op means: chunks and the whole, the two
  * directions, one row and many, layouts, lengths, options that say the same.
  * Numbers known from elsewhere are left to reference_rnn_test.c.
  */
@@ -95,7 +95,7 @@ static void test_chunks(void **state)
 			if (mode == REF_LSTM)
 				agree_all(RNN_output_c, "second piece");
 
-			/* the first piece's gradient, from what reaches its last states, added to the second's */
+			/* the first chunk's gradient, from what reaches its last states, added to the second's */
 			memcpy(at[RNN_output_h_backprop].v, at[RNN_input_h_backprop].v, sizeof(at[0].v));
 			memcpy(at[RNN_output_c_backprop].v, at[RNN_input_c_backprop].v, sizeof(at[0].v));
 			memcpy(at[RNN_params_backprop_old].v, at[RNN_params_backprop].v, sizeof(at[0].v));

@@ -57,7 +57,7 @@ static struct cg_conversion conversion_of(const struct side *from, const struct 
 	};
 }
 
-/* Where element u of a row of a piece lies. */
+/* Where element u of a row of a tensor lies. */
 static unsigned char *element(const struct side *s, int pseudo_layer, enum cg_rnn_part which, char gate, int64_t u)
 {
 	struct cg_location location = cg_layout_locate(&s->layout, pseudo_layer, which, gate);

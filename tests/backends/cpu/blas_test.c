@@ -305,7 +305,8 @@ static int way_one_thread(void)
 	return 0;
 }
 
-/* A host that has used up the C library's namespaces, or the room for their threads' data, gets our own product and is told why. */
+/* A host that has used up the C library's namespaces, or the memory for their threads' data, gets our own product and is told why.
+ */
 static int way_no_namespace(void)
 {
 	int n = 0;

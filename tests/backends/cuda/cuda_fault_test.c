@@ -60,7 +60,7 @@ static int everything(int dtype)
 	return code;
 }
 
-/* Pieces of the host's memory that the library holds. */
+/* Blocks of the host's memory that the library holds. */
 static size_t live_objects(void)
 {
 	const char *message;

@@ -282,7 +282,7 @@ static void multiply_at(struct tensors *t, size_t offset, int kind, unsigned cha
 		cg_free(t->context, &all[k]->mem);
 }
 
-/* Where operands begin at multiples of 16 it makes no difference of which others: a piece of work memory is now here and now there. */
+/* Where operands begin at multiples of 16 it makes no difference of which others: a block of work memory is now here and now there. */
 static void test_aligned_operands(void **state)
 {
 	static unsigned char first[MOST * MOST * sizeof(float)], other[sizeof first];

@@ -106,8 +106,8 @@ static long others(const struct calls *c)
 
 static const int32_t uneven[] = { 3, 2 }, one_of_none[] = { 3, 0 };
 
-/* A training step, made before: cuDNN's own three calls for each of its walks, and so many of ours, where its layout of parameters is
- * ours and where it is not. */
+/* A training step, made before: cuDNN's own three calls for each of its runs, and so many of ours, where its layout of parameters
+ * is ours and where it is not. */
 static const struct step {
 	const char *name;
 	const int32_t *lengths;
@@ -127,7 +127,7 @@ static const struct step {
 	/* Before and after each pass states are gathered and scattered, and rows where one has no step. */
 	{ "batch-major states",           NULL,        2, 0, 0, 0, 0,    3, { 4, 4 } },
 	{ "a row without a step",         one_of_none, 2, 1, 0, 0, 0,    3, { 4, 4 } },
-	/* Before each walk of a layer, and at the end of each pass. */
+	/* Before each run of a layer, and at the end of each pass. */
 	{ "masks of ours",                NULL,        2, 1, 0, 0, 0.25, 6, { 6, 6 } },
 	{ "masks of ours, lengths",       uneven,      3, 0, 0, 0, 0.25, 9, { 8, 8 } },
 	{ "masks of ours, none of a row", one_of_none, 3, 1, 0, 1, 0.25, 9, { 8, 10 } },
@@ -260,7 +260,7 @@ static uint64_t print_of(struct net *n, struct cg_mem mem)
 	return sum;
 }
 
-/* cuDNN's walk back writes to what it is given: its stand-in so that a second would be wrong. */
+/* cuDNN's backward writes to the reserve that it is given: its stand-in so that a second would be wrong. */
 static void test_reserve(void **state)
 {
 	uint64_t kept, right;

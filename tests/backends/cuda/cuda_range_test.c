@@ -1,6 +1,6 @@
 /*
- * Sequences of more steps than cuDNN takes at once, walked in parts: the answers of the composed route on the cpu, at the longest that
- * goes in one part, one step more, and in three parts; of both directions, which no part can be cut from.
+ * Sequences of more steps than cuDNN takes at once, run in ranges: the answers of the composed route on the cpu, at the longest
+ * that goes in one part, one step more, and in three parts; of both directions, which no part can be cut from.
  */
 #include <math.h>
 #include <setjmp.h>

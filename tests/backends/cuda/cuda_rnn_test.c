@@ -1,7 +1,7 @@
 /*
- * Networks on the cuda backend, by our own walks, against its driver: each step of a walk enqueues its products and its point
- * kernels and nothing else; a call waits for nothing and takes no memory, so that it can be captured.  By either route: a driver
- * that fails at the n-th call; memory of the host, staged.
+ * Networks on the cuda backend, on the composed route, against its driver: each step enqueues its products and its point kernels
+ * and nothing else; a call waits for nothing and takes no memory, so that it can be captured.  By either route: a driver that fails
+ * at the n-th call; memory of the host, staged.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,8 +39,8 @@ static long others(const struct calls *c)
 	       c->cuDeviceGetAttribute + c->cuStreamCreate;
 }
 
-/* Launches of a call beside those of its steps, of the two layers that the walks have: biases, moves, gradients of weights, and of
- * each stage's sums two, which fill bW and bR. */
+/* Launches of a call beside those of its steps, of the two layers that the networks have: biases, moves, gradients of weights, and
+ * of each stage's sums two, which fill bW and bR. */
 static const int once[STEP_CASES][2] = {
 	/* lstm; ragged; f16 */ { 10, 14 }, { 40, 61 }, { 24, 38 }, /* peepholes; ragged, bf16 */ { 10, 18 }, { 40, 70 },
 	/* projection; ragged */ { 10, 18 }, { 40, 73 }, /* gru; ragged */ { 24, 20 }, { 17, 21 }, /* rnn_tanh */ { 8, 10 },

@@ -1,6 +1,6 @@
 /*
- * Networks on the opencl backend against its driver: each step of a walk enqueues its products and its point kernels and nothing
- * else; a call waits for nothing and takes no memory; a driver that fails at the n-th call; memory of the host, staged.
+ * Networks on the opencl backend against its driver: each step enqueues its products and its point kernels and nothing else; a call
+ * waits for nothing and takes no memory; a driver that fails at the n-th call; memory of the host, staged.
  */
 #include <setjmp.h>
 #include <stdarg.h>
