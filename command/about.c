@@ -23,13 +23,13 @@ int about_shows(const struct about *a, int extra)
 void about_add(char list[ABOUT_LIST], const char *between, const char *format, ...)
 {
 	size_t n = strlen(list);
-	va_list words;
+	va_list arguments;
 
 	snprintf(list + n, ABOUT_LIST - n, "%s", n ? between : "");
 	n = strlen(list);
-	va_start(words, format);
-	vsnprintf(list + n, ABOUT_LIST - n, format, words);
-	va_end(words);
+	va_start(arguments, format);
+	vsnprintf(list + n, ABOUT_LIST - n, format, arguments);
+	va_end(arguments);
 }
 
 /* Does a list of words with blanks between have this one? */
@@ -157,11 +157,11 @@ static const char *read_if(const struct about *a, const struct cg_port *p, char 
 	return list;
 }
 
-/* The rules are those of call.c. */
+/* The rules are those of run/op_call.c. */
 const char *about_needed(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
 {
-	char words[ABOUT_LIST], condition[ABOUT_LIST] = "";
-	const char *only = read_if(a, p, words);
+	char arguments[ABOUT_LIST], condition[ABOUT_LIST] = "";
+	const char *only = read_if(a, p, arguments);
 
 	if (p->flags & CG_MAY_LACK || (p->flags & CG_OURS_LACKS && !a->theirs) || !strcmp(only, "-"))
 		return "no";
@@ -258,9 +258,9 @@ void about_range(const struct cg_attribute *t, char least[ABOUT_LIST], char most
 
 const char *about_default(const struct about *a, const struct cg_attribute *t, char text[CG_ATTRIBUTE_TEXT])
 {
-	const char *words = cg_attribute_text(t, a->op, text);
+	const char *arguments = cg_attribute_text(t, a->op, text);
 
-	return t->required ? "required" : *words ? words : "none";
+	return t->required ? "required" : *arguments ? arguments : "none";
 }
 
 const char *about_values(const struct cg_attribute *t, char list[ABOUT_LIST])

@@ -10,7 +10,7 @@
 
 struct claim {
 	struct claim *next;
-	int   output, held;              /* held: how often an input was claimed and not ended */
+	int   output, owners;            /* owners: how often an input was claimed and not ended */
 	dev_t device;                    /* of the file or, where it is not there, of its folder */
 	ino_t inode;
 	const char *name;                /* in that folder; NULL: the file is there */
@@ -53,7 +53,7 @@ static int add(const char *path, const char *name, const struct stat *s, int out
 			c->name = memcpy(c->path + length, name, more);
 		claims = c;
 	}
-	c->held++;
+	c->owners++;
 	*claim = c;
 	return CG_OK;
 }
@@ -96,7 +96,7 @@ int claim_is_input(const struct stat *s)
 void claim_end(struct claim *claim)
 {
 	for (struct claim **at = &claims; *at; at = &(*at)->next)
-		if (*at == claim && !--claim->held) {
+		if (*at == claim && !--claim->owners) {
 			*at = claim->next;
 			cg_memory(claim, 0);
 			return;

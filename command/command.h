@@ -1,6 +1,6 @@
 /*
  * What the subcommands share: their functions, exit codes, options, and the one way to fail.  A subcommand is a
- * function of argc and argv in the file of its name; main.c holds the table.  Functions that can fail return an
+ * function command_NAME() in NAME_command.c; main.c holds the table.  Functions that can fail return an
  * enum cg_status and leave the words to cg_message(), as the library's do; only command_failed() turns them
  * into an exit code and prints.
  */
@@ -26,7 +26,7 @@ int command_bench(int argc, const char **argv);
 int command_cache(int argc, const char **argv);
 int command_convert(int argc, const char **argv);
 
-/* Whether failures are said as JSON: where --json is among the words. */
+/* Whether failures are printed as JSON: where --json is among the arguments. */
 void command_words(int argc, const char *const *argv);
 /* Prints "cellgrad run: " and this thread's message on standard error, or {"error": ..., "command": "run"}; the exit code.
  * working: the work had begun. */
@@ -56,7 +56,7 @@ struct options {
 	char name[24];                   /* "cellgrad run" */
 	poptContext popt;
 	char *value[OPTION_MAX];         /* by number; NULL: not given; popt's own memory */
-	const char **words;              /* what is not an option, ends with NULL */
+	const char **operands;           /* what is not an option, ends with NULL */
 };
 /* command: "run".  CG_BAD_ARGUMENT names an unknown option's nearest; then, too, the caller closes. */
 int  options_open(struct options *, const char *command, int argc, const char **argv, const struct poptOption *);

@@ -10,37 +10,37 @@
 #include "runtime/device/inspect.h"
 #include "command/command.h"
 #include "command/describe.h"
-#include "command/print.h"
+#include "command/output.h"
 
 enum { WIDTH = 80 };
 
 /* ---- as text ---- */
 
-/* Adds a last cell of many words; those that the line has no room for go into rows of their own, under it.  before: the letters
+/* Adds a last cell of many words; those that do not fit into the line go into rows of their own, under it.  before: the letters
  * that stand before it. */
-static void put_words(struct print_table *t, const char *words, int before)
+static void print_wrapped(struct print_table *t, const char *text, int before)
 {
-	size_t room = before < WIDTH - 16 ? (size_t)(WIDTH - before) : 16, columns = strlen(t->columns);
+	size_t width = before < WIDTH - 16 ? (size_t)(WIDTH - before) : 16, columns = strlen(t->columns);
 
-	for (int first = 1; first || *words; first = 0) {
-		size_t n = strlen(words);
+	for (int first = 1; first || *text; first = 0) {
+		size_t n = strlen(text);
 
-		if (n > room)
-			for (n = room; n && words[n] != ' '; n--)
+		if (n > width)
+			for (n = width; n && text[n] != ' '; n--)
 				;
-		n = n ? n : strcspn(words, " ");
+		n = n ? n : strcspn(text, " ");
 		for (size_t k = 1; !first && k < columns; k++)
 			print_cell(t, " ");
-		print_cell(t, "%.*s", (int)n, words);
-		words += n;
-		words += *words == ' ';
+		print_cell(t, "%.*s", (int)n, text);
+		text += n;
+		text += *text == ' ';
 	}
 }
 
 /* Letters of the longest of what a table's column will hold. */
-static int widest(int now, const char *words)
+static int widest(int now, const char *text)
 {
-	return (int)strlen(words) > now ? (int)strlen(words) : now;
+	return (int)strlen(text) > now ? (int)strlen(text) : now;
 }
 
 static int show_symbols(const struct about *a)
@@ -50,7 +50,7 @@ static int show_symbols(const struct about *a)
 	for (const struct cg_dim *d = a->row->dims; d->symbol; d++)
 		if (about_uses(a, d->symbol)) {
 			print_cell(&t, "%s", d->symbol);
-			put_words(&t, d->about, 12);
+			print_wrapped(&t, d->about, 12);
 		}
 	if (t.n)
 		printf("\nSizes:\n");
@@ -130,7 +130,7 @@ static int show_inputs(const struct about *a)
 			}
 			port_columns(a, &t, p);
 			print_cell(&t, "%s", about_needed(a, p, list));
-			put_words(&t, about_needed_for(a, p, list), before_last(a, head, origin));
+			print_wrapped(&t, about_needed_for(a, p, list), before_last(a, head, origin));
 		}
 		if (t.n)
 			putchar('\n');
@@ -139,7 +139,7 @@ static int show_inputs(const struct about *a)
 	return CG_OK;
 }
 
-/* What else is to be said of an output. */
+/* What else there is to an output. */
 static const char *remark(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
 {
 	const struct cg_port *by = about_gradient_by(a, p);
@@ -186,16 +186,16 @@ static const char *note(const struct about *a, const struct cg_port *p, char lis
 static int show_notes(const struct about *a)
 {
 	struct print_table t = { .columns = "ll" };
-	char list[ABOUT_LIST], words[ABOUT_LIST];
+	char list[ABOUT_LIST], text[ABOUT_LIST];
 	int name = 0;
 
 	for (const struct cg_port *p = a->row->ports; p->name; p++)
-		if (*note(a, p, words))
+		if (*note(a, p, text))
 			name = widest(name, port_name(p, list));
 	for (const struct cg_port *p = a->row->ports; p->name; p++)
-		if (*note(a, p, words)) {
+		if (*note(a, p, text)) {
 			print_cell(&t, "%s", port_name(p, list));
-			put_words(&t, words, 2 + name + 2);
+			print_wrapped(&t, text, 2 + name + 2);
 		}
 	if (t.n)
 		putchar('\n');
@@ -220,7 +220,7 @@ static int show_attributes(const struct about *a, int extra)
 		if (!t.n)
 			print_row(&t, "attribute", "type", "default", "values", NULL);
 		print_row(&t, d->name, about_kinds[d->kind], about_default(a, d, text), NULL);
-		put_words(&t, about_values(d, list), 2 + name + 2 + 7 + 2 + standard + 2);
+		print_wrapped(&t, about_values(d, list), 2 + name + 2 + 7 + 2 + standard + 2);
 	}
 	if (!extra) {
 		if (!t.n)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "command/describe.h"
-#include "command/print.h"
+#include "command/output.h"
 
 /* "B 4*U" -> ["B", "4*U"] */
 static json_t *words_json(const char *words)

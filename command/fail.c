@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "command/command.h"
-#include "command/print.h"
+#include "command/output.h"
 
 static int as_json;
 
@@ -19,36 +19,36 @@ void command_words(int argc, const char *const *argv)
 }
 
 /* kind: "error" or "warning". */
-static void say(const char *kind, const char *command, const char *words)
+static void print_failure(const char *kind, const char *command, const char *text)
 {
 	if (as_json) {
 		fprintf(stderr, "{\"%s\":", kind);
-		print_quoted(stderr, words);
+		print_quoted(stderr, text);
 		fputs(",\"command\":", stderr);
 		print_quoted(stderr, command);
 		fputs("}\n", stderr);
 		return;
 	}
 	fprintf(stderr, "cellgrad%s%s: %s", *command ? " " : "", command, strcmp(kind, "error") ? "warning: " : "");
-	print_plain(stderr, words);
+	print_plain(stderr, text);
 	fputc('\n', stderr);
 }
 
 int command_failed(const char *command, int code, int working)
 {
-	say("error", command, cg_message());
+	print_failure("error", command, cg_message());
 	return working || code == CG_DRIVER || code == CG_NO_MEMORY ? EXIT_WORK : EXIT_REFUSED;
 }
 
 void command_warned(const char *command, const char *format, ...)
 {
-	char words[CG_MESSAGE_MAX];
+	char text[CG_MESSAGE_MAX];
 	va_list list;
 
 	va_start(list, format);
-	vsnprintf(words, sizeof words, format, list);
+	vsnprintf(text, sizeof text, format, list);
 	va_end(list);
-	say("warning", command, words);
+	print_failure("warning", command, text);
 }
 
 /* Letters of what a message of the library's begins with, its call's name or its argument's, before its words. */
@@ -62,17 +62,17 @@ static size_t prefix(const char *message)
 int command_own(int code, const char *own)
 {
 	const char *message = cg_message();
-	char words[CG_MESSAGE_MAX];
+	char text[CG_MESSAGE_MAX];
 	size_t n = 0;
 
 	/* Of several backends each has its words, with "; " between. */
-	for (const char *at = message; *at && n < sizeof words - 1; at++) {
+	for (const char *at = message; *at && n < sizeof text - 1; at++) {
 		if (at == message || (at >= message + 2 && at[-2] == ';' && at[-1] == ' '))
 			at += prefix(at);
 		if (!*at)
 			break;
-		words[n++] = *at;
+		text[n++] = *at;
 	}
-	words[n] = '\0';
-	return own ? cg_fail(code, "%s: %s", own, words) : cg_fail(code, "%s", words);
+	text[n] = '\0';
+	return own ? cg_fail(code, "%s: %s", own, text) : cg_fail(code, "%s", text);
 }

@@ -29,7 +29,7 @@ static void interrupted(int number)
 	raise(number);
 }
 
-static void hold_signals(int how)
+static void mask_signals(int how)
 {
 	sigset_t set;
 
@@ -116,9 +116,9 @@ static void remove_leftover(int folder, const char *name)
 	close(fd);
 }
 
-static void remove_leftovers(const char *place)
+static void remove_leftovers(const char *directory)
 {
-	DIR *folder = opendir(place);
+	DIR *folder = opendir(directory);
 	struct dirent *entry;
 
 	while (folder && (entry = readdir(folder)))
@@ -129,14 +129,14 @@ static void remove_leftovers(const char *place)
 }
 
 /* A new file, locked; -1 with errno. */
-static int make_temporary(char path[PATH_MAX], const char *place)
+static int make_temporary(char path[PATH_MAX], const char *directory)
 {
 	struct stat s;
 
 	for (int k = 0; k < 100; k++) {
 		int fd;
 
-		if (snprintf(path, PATH_MAX, "%s/%s%ld-%d", place, form, (long)getpid(), k) >= PATH_MAX) {
+		if (snprintf(path, PATH_MAX, "%s/%s%ld-%d", directory, form, (long)getpid(), k) >= PATH_MAX) {
 			errno = ENAMETOOLONG;
 			return -1;
 		}
@@ -184,16 +184,16 @@ static int look(struct file *f, const char *path, struct stat *there)
 static int look_around(const struct file *f, const char *path)
 {
 	const char *slash = strrchr(f->path, '/');
-	char place[PATH_MAX];
+	char directory[PATH_MAX];
 	struct stat there;
 
-	path_folder(place, f->path);
-	if (stat(place, &there))
-		return cg_fail(CG_FILE, "%s: %s: %s", path, place, strerror(errno));
+	path_folder(directory, f->path);
+	if (stat(directory, &there))
+		return cg_fail(CG_FILE, "%s: %s: %s", path, directory, strerror(errno));
 	if (!S_ISDIR(there.st_mode))
-		return cg_fail(CG_FILE, "%s: %s is not a directory", path, place);
-	if (faccessat(AT_FDCWD, place, W_OK | X_OK, AT_EACCESS))
-		return cg_fail(CG_FILE, "%s: cannot write into %s: %s", path, place, strerror(errno));
+		return cg_fail(CG_FILE, "%s: %s is not a directory", path, directory);
+	if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS))
+		return cg_fail(CG_FILE, "%s: cannot write into %s: %s", path, directory, strerror(errno));
 	if (is_temporary(slash ? slash + 1 : f->path))
 		return cg_fail(CG_BAD_ARGUMENT, "%s: names of the form %sNUMBER-NUMBER are for temporary files: expected another", path, form);
 	return CG_OK;
@@ -240,15 +240,15 @@ static int read_beginning(const struct file *f, const char *path, char *bytes, s
 static int is_picture(const char *bytes, size_t n)
 {
 	static const char png[] = "\x89PNG\r\n\x1a\n", mark[] = "\xef\xbb\xbf";
-	static const char *const words[] = { "<svg", "<?xml", "<!--", "<!DOCTYPE svg" };
+	static const char *const beginnings[] = { "<svg", "<?xml", "<!--", "<!DOCTYPE svg" };
 
 	if (n >= sizeof png - 1 && !memcmp(bytes, png, sizeof png - 1))
 		return 1;
 	if (!strncmp(bytes, mark, sizeof mark - 1))
 		bytes += sizeof mark - 1;
 	bytes += strspn(bytes, " \t\r\n");
-	for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-		if (!strncmp(bytes, words[k], strlen(words[k])))
+	for (size_t k = 0; k < sizeof beginnings / sizeof *beginnings; k++)
+		if (!strncmp(bytes, beginnings[k], strlen(beginnings[k])))
 			return strstr(bytes, "<svg") != NULL;
 	return 0;
 }
@@ -282,13 +282,13 @@ int file_check_text(struct file *f, const char *path, const char *beginning)
 
 int file_begin(struct file *f)
 {
-	char place[PATH_MAX];
+	char directory[PATH_MAX];
 	int why;
 
-	path_folder(place, f->path);
+	path_folder(directory, f->path);
 	catch_signals();
-	hold_signals(SIG_BLOCK);
-	f->fd = make_temporary(f->temporary, place);
+	mask_signals(SIG_BLOCK);
+	f->fd = make_temporary(f->temporary, directory);
 	why = errno;
 	if (f->fd >= 0) {
 		f->next = begun;
@@ -296,10 +296,10 @@ int file_begin(struct file *f)
 	} else {
 		f->temporary[0] = '\0';
 	}
-	hold_signals(SIG_UNBLOCK);
+	mask_signals(SIG_UNBLOCK);
 	if (f->fd < 0)
-		return cg_fail(CG_FILE, "%s: cannot make a file in %s: %s", f->path, place, strerror(why));
-	remove_leftovers(place);
+		return cg_fail(CG_FILE, "%s: cannot make a file in %s: %s", f->path, directory, strerror(why));
+	remove_leftovers(directory);
 	if (f->mode >= 0 && fchmod(f->fd, (mode_t)f->mode))
 		return cg_fail(CG_FILE, "%s: fchmod: %s", f->path, strerror(errno));
 	return CG_OK;
@@ -347,12 +347,12 @@ int file_end(struct file *f)
 
 	if (flush(f->fd))
 		return cg_fail(CG_FILE, "%s: close: %s", f->path, strerror(errno));
-	hold_signals(SIG_BLOCK);
+	mask_signals(SIG_BLOCK);
 	failed = rename(f->temporary, f->path);
 	why = errno;
 	if (!failed)
 		forget(f);
-	hold_signals(SIG_UNBLOCK);
+	mask_signals(SIG_UNBLOCK);
 	if (failed)
 		return cg_fail(CG_FILE, "%s: rename: %s", f->path, strerror(why));
 	close(f->fd);
@@ -362,13 +362,13 @@ int file_end(struct file *f)
 	return CG_OK;
 }
 
-void file_drop(struct file *f)
+void file_discard(struct file *f)
 {
 	if (f->temporary[0]) {
-		hold_signals(SIG_BLOCK);
+		mask_signals(SIG_BLOCK);
 		unlink(f->temporary);
 		forget(f);
-		hold_signals(SIG_UNBLOCK);
+		mask_signals(SIG_UNBLOCK);
 		close(f->fd);
 		f->fd = -1;
 	}
@@ -447,14 +447,14 @@ int file_is_cell(const char *word)
 	return strchr(word, '/') || (length > 5 && !strcmp(word + length - 5, ".cell"));
 }
 
-int file_cell(const char *word, int said, const struct cg_cell **cell, struct cg_cell **parsed)
+int file_cell(const char *word, int given, const struct cg_cell **cell, struct cg_cell **parsed)
 {
 	char *source;
 	int code;
 
 	*parsed = NULL;
 	if (file_is_cell(word)) {
-		CG_TRY(file_text(word, said, CG_TEXT_MAX, &source));
+		CG_TRY(file_text(word, given, CG_TEXT_MAX, &source));
 		code = cg_cell_parse(source, word, parsed);
 		cg_memory(source, 0);
 		*cell = *parsed;

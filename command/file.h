@@ -30,7 +30,7 @@ int  file_begin(struct file *);
 int  file_put(struct file *, const void *bytes, size_t n);
 int  file_end(struct file *);
 /* Removes what was begun and not ended.  Does nothing to a file that is ended or all zeros. */
-void file_drop(struct file *);
+void file_discard(struct file *);
 /* The directory of a path: "." for a bare name. */
 void path_folder(char folder[PATH_MAX], const char *path);
 /* CG_BAD_ARGUMENT for "-", which other programs take for a standard stream; done: what it is not, "read" or "written". */
@@ -42,9 +42,9 @@ int file_text(const char *path, int any, size_t most, char **text);
 
 /* Is it a file's name, with a slash or ending in .cell, and no built-in cell's? */
 int file_is_cell(const char *word);
-/* The cell of a word: a built-in one's name, or a file's; then *parsed is the caller's to
- * close, else NULL.  said: by the user, who may name a pipe; a file's metadata may not. */
+/* The cell of a word: a built-in one's name, or a file's; then *parsed is the caller's to close, else NULL.  given: by the user,
+ * who may name a pipe; a file's metadata may not. */
 struct cg_cell;
-int file_cell(const char *word, int said, const struct cg_cell **cell, struct cg_cell **parsed);
+int file_cell(const char *word, int given, const struct cg_cell **cell, struct cg_cell **parsed);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "gen/cell.h"
 #include "command/command.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "runtime/device/inspect.h"
 
 struct command {
@@ -131,9 +131,9 @@ static void guard_streams(void)
 #endif
 }
 
-static void warn(const char *words)
+static void warn(const char *text)
 {
-	command_warned("", "%s", words);
+	command_warned("", "%s", text);
 }
 
 int main(int argc, char **argv)

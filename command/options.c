@@ -10,7 +10,7 @@
 #include "gen/cell.h"
 #include "command/claim.h"
 #include "command/command.h"
-#include "command/print.h"
+#include "command/output.h"
 
 static char flag[] = "";                 /* the value of an option that takes none */
 
@@ -56,7 +56,7 @@ int options_open(struct options *o, const char *command, int argc, const char **
 	static const char *none[] = { NULL };
 	int number;
 
-	*o = (struct options){ .words = none };
+	*o = (struct options){ .operands = none };
 	snprintf(o->name, sizeof o->name, "cellgrad %s", command);
 	argv[0] = o->name;                               /* what popt's help calls the program */
 	o->popt = poptGetContext(NULL, argc, argv, table, 0);
@@ -78,7 +78,7 @@ int options_open(struct options *o, const char *command, int argc, const char **
 	if (number < -1)
 		return bad(o->popt, number, table);
 	if (poptPeekArg(o->popt))
-		o->words = poptGetArgs(o->popt);
+		o->operands = poptGetArgs(o->popt);
 	return CG_OK;
 }
 

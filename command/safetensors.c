@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "command/claim.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "command/safetensors.h"
 #include "runtime/device/inspect.h"
 
@@ -138,7 +138,7 @@ static int tensor(const char *path, const char *key, const json_t *entry, const 
 	return CG_OK;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
 	const struct safetensors_tensor *x = a, *y = b;
 
@@ -155,7 +155,7 @@ static int tile(struct safetensors *s, const unsigned char *data, uint64_t total
 	uint64_t end = 0;
 
 	if (s->n)
-		qsort(s->tensors, s->n, sizeof *s->tensors, by_place);
+		qsort(s->tensors, s->n, sizeof *s->tensors, by_offset);
 	for (size_t k = 0; k < s->n; k++) {
 		const struct safetensors_tensor *t = &s->tensors[k];
 		uint64_t begin = (uint64_t)(t->data - data);
@@ -200,7 +200,7 @@ static int is_protobuf(const unsigned char *bytes, size_t n)
 }
 
 /* Of a file that is no safetensors: what it is, if its first bytes tell; else the message stays what it was. */
-static int say_kind(const struct safetensors *s, const unsigned char *bytes, size_t n)
+static int report_kind(const struct safetensors *s, const unsigned char *bytes, size_t n)
 {
 	for (size_t k = 0; k < sizeof foreign / sizeof *foreign; k++) {
 		const struct foreign *f = &foreign[k];
@@ -254,7 +254,7 @@ static int frame(const struct safetensors *s, const unsigned char *bytes, size_t
 		             s->path, (unsigned long long)*length, n);
 	else if (!*length || bytes[8] != '{')
 		code = WRONG("%s: the header is no JSON object: this is no safetensors file", s->path);
-	return code ? say_kind(s, bytes, n) : CG_OK;
+	return code ? report_kind(s, bytes, n) : CG_OK;
 }
 
 static int parse(struct safetensors *s, const unsigned char *bytes, size_t n)
@@ -444,6 +444,6 @@ int safetensors_write(struct file *f, struct safetensors_tensor *tensors, size_t
 	if (!code)
 		code = file_end(f);
 	if (code)
-		file_drop(f);
+		file_discard(f);
 	return code;
 }

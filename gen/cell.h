@@ -1,7 +1,6 @@
 /*
  * The compiler of .cell files: every type its passes share, and the passes in the order they run.  A library without
- * exits, globals or I/O: texts come in as strings and go out as strings, memory comes through one function, and what is
- * wrong is said in a struct cg_mistake.  What the text of a kernel looks like is in templates/, not here.
+ * exits, globals or I/O: texts come in as strings and go out as strings, memory comes through one function, and a mistake comes back in a struct cg_mistake.  What the text of a kernel looks like is in templates/, not here.
  *
  *	parse    text -> struct cg_cell            what the author wrote, checked
  *	graph    cell, options -> struct cg_graph  interned nodes, simplified as they are built
@@ -58,7 +57,7 @@ void  cg_arena_free(struct cg_arena *);
 struct cg_text {
 	cg_resize *resize;
 	char  *at;                       /* always ends with a zero, NULL while empty */
-	size_t length, room;
+	size_t length, capacity;
 	int    failed;
 };
 void cg_text_put(struct cg_text *, const char *);
@@ -71,8 +70,8 @@ struct cg_mistake { char text[640]; };   /* "name:line:column: words", the line 
 int cg_is_reserved(const char *name);
 /* The nearest of a list of names to a misspelt one, or NULL when none is near. */
 const char *cg_nearest(const char *name, const char *const *names, int n);
-/* "a, b or c", with the word before the last; as much as there is room for.  Returns text. */
-const char *cg_list_names(char *text, size_t room, const char *const *names, int n, const char *word);
+/* "a, b or c", with the word before the last; as much as fits.  Returns text. */
+const char *cg_list_names(char *text, size_t capacity, const char *const *names, int n, const char *word);
 
 /* ---- element types: dtypes.h holds a row for each ---- */
 
@@ -131,7 +130,7 @@ struct cg_term {                         /* an operation or an operand as writte
 enum { CG_TERM_SYMBOL = CG_OP_COUNT, CG_TERM_SUB, CG_TERM_DIV };
 
 /* whole: of a split gate the gate whose recurrent part it is, or -1; place: in the text. */
-struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; const char *place; };
+struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; const char *position; };
 struct cg_option { char name[CG_NAME_MAX + 1]; };
 struct cg_weight { char name[CG_NAME_MAX + 1]; int option; };
 struct cg_param  { char name[CG_NAME_MAX + 1]; int given; double value; };
@@ -194,7 +193,7 @@ struct cg_node {
 
 struct cg_graph {
 	struct cg_arena *memory;
-	struct cg_node *nodes; int n, room;      /* operands come before what uses them; node 0 is the constant 0 */
+	struct cg_node *nodes; int n, capacity;  /* operands come before what uses them; node 0 is the constant 0 */
 	struct cg_leaf *leaves; int n_leaves, leaf_capacity;
 	int *table, table_capacity;                  /* interning */
 	int origin;                              /* given to new nodes */
@@ -341,8 +340,8 @@ int cg_print_manifest(const struct cg_pass_plan *, int lang, struct cg_text *);
 /* Variables for the nodes of a function: name[node], or NULL where the node is written out in the expression that uses it. */
 int cg_name_nodes(const struct cg_pass_plan *, const struct cg_function *, struct cg_arena *, const char ***name);
 
-/* All words of a dialect, and the forms of what is said once per argument.  In a form @name@ is the argument's name, @type@ what its
- * memory holds, @value@ the variable that holds what is stored.  A word that a dialect lacks is NULL. */
+/* All words of a dialect, and the forms of what is printed once per argument.  In a form @name@ is the argument's name, @type@ what
+ * its memory holds, @value@ the variable that holds what is stored.  A word that a dialect lacks is NULL. */
 struct cg_dialect {
 	const char *file, *shape;                 /* its prelude, and its sections in the shapes beside those of its name */
 	const char *inlined, *kernel, *restricted, *global;
@@ -366,7 +365,7 @@ const char *cg_type_word(const struct cg_dialect *, int dtype);
 
 /* Appends a template with its @holes@ replaced; words: pairs of hole and text, ended by NULL.  A hole that stands alone on a
  * line takes the line's indent for each of its own lines; when its text is empty the line goes. */
-void cg_fill(struct cg_text *, const char *form, size_t length, const char *const *words);
+void cg_fill(struct cg_text *, const char *form, size_t length, const char *const *holes);
 
 /* ---- matrix products: c [m n] = start + op(a) [m k] op(b) [k n], for devices without a BLAS ---- */
 
@@ -379,7 +378,7 @@ struct cg_gemm_limits {                  /* what a device says of itself */
 	int    fma;                      /* has a fused multiplication and addition in acc: CL_FP_FMA */
 };
 
-/* The shapes, from the largest tile down, that a device has room for: a table's rows, at most.  0: too little local memory. */
+/* The shapes, from the largest tile down, that fit into a device: a table's rows, at most.  0: too little local memory. */
 enum { CG_GEMM_TILES = 5 };
 int  cg_gemm_tiles(const struct cg_gemm_shape *, const struct cg_gemm_limits *, struct cg_gemm_shape tiles[CG_GEMM_TILES]);
 /* Which of them is for c [m, n]: by the sizes, never by the clock. */

@@ -24,9 +24,9 @@ static void *resize(void *p, size_t bytes)
 	return NULL;
 }
 
-static int fail(const char *words)
+static int fail(const char *message)
 {
-	fprintf(stderr, "cellgen: %s\n", words);
+	fprintf(stderr, "cellgen: %s\n", message);
 	return 1;
 }
 
@@ -73,14 +73,14 @@ static int emit(char **word, struct cg_text *text)
 }
 
 /* A function of the one signature that the backend calls, for each kernel: bound arguments to parameters. */
-static void thunk(const struct cg_function *piece, struct cg_text *text)
+static void thunk(const struct cg_function *function, struct cg_text *text)
 {
 	cg_text_printf(text, "\nstatic void call_%s(int64_t rows, int64_t units, const struct cg_bound *a)\n{\n\t%s(rows, units",
-	               piece->key, piece->key);
-	for (int k = 2; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	               function->key, function->key);
+	for (int k = 2; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 
-		if (!cg_is_parameter(piece, a))
+		if (!cg_is_parameter(function, a))
 			continue;
 		switch (a->kind) {
 		case CG_KIND_TENSOR: cg_text_printf(text, ",\n\t\ta[%d].data, a[%d].stride", k, k); break;
@@ -92,8 +92,8 @@ static void thunk(const struct cg_function *piece, struct cg_text *text)
 	cg_text_put(text, ");\n}\n");
 }
 
-/* Are two pieces of one cell and dtype one function under two names?  They are when they take and give the same: what is upstream
- * of a step, the only thing that a sequence adds, is an argument. */
+/* Are two functions of one cell and dtype the same under two names?  They are when they take and give the same: what is upstream of
+ * a step, the only thing that a sequence adds, is an argument. */
 static int same_function(const struct cg_function *a, const struct cg_function *b, int plain)
 {
 	if (a->stage != b->stage || a->shape != b->shape || a->n_arguments != b->n_arguments)
@@ -105,7 +105,7 @@ static int same_function(const struct cg_function *a, const struct cg_function *
 	return 1;
 }
 
-/* Takes out of a plan the pieces that another has, after naming them in the table's rows. */
+/* Takes out of a plan the functions that another has, after naming them in the table's rows. */
 static void share(struct cg_pass_plan *plan, const struct cg_pass_plan *other, struct cg_text *rows)
 {
 	int n = 0;

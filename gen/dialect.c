@@ -1,5 +1,5 @@
 /*
- * The dialects: their words, how each says what is said once per argument, and how much a thread takes.  Longer texts are in
+ * The dialects: their words, how each prints what is printed once per argument, and how much a thread takes.  Longer texts are in
  * templates/.
  */
 #include "cell.h"
@@ -106,26 +106,26 @@ const char *cg_type_word(const struct cg_dialect *d, int dtype)
 
 /* Sixteen bytes of reals, or fewer, so that a thread can hold the runs of all it reads and writes.  Lanes of halves are counted
  * whole: they are widened, and a compiler works at several at a time. */
-int cg_run_units(const struct cg_pass_plan *plan, const struct cg_function *piece)
+int cg_run_units(const struct cg_pass_plan *plan, const struct cg_function *function)
 {
 	enum { REGISTERS = 112 };
 	int n = 16 / (int)cg_dtype_bytes(plan->dtype), words = (int)cg_acc_bytes(plan->dtype) / 4, runs = 0;
 
-	for (int k = 0; k < piece->n_arguments; k++)
-		runs += piece->arguments[k].kind == CG_KIND_TENSOR || piece->arguments[k].kind == CG_KIND_PER_UNIT;
+	for (int k = 0; k < function->n_arguments; k++)
+		runs += function->arguments[k].kind == CG_KIND_TENSOR || function->arguments[k].kind == CG_KIND_PER_UNIT;
 	while (n > 1 && n * words * runs > REGISTERS)
 		n /= 2;
 	return n;
 }
 
-void cg_one_key(const struct cg_function *piece, char key[CG_KEY_MAX])
+void cg_one_key(const struct cg_function *function, char key[CG_KEY_MAX])
 {
-	snprintf(key, CG_KEY_MAX, "%.*s_one", CG_KEY_MAX - (int)sizeof "_one", piece->key);
+	snprintf(key, CG_KEY_MAX, "%.*s_one", CG_KEY_MAX - (int)sizeof "_one", function->key);
 }
 
-int cg_takes_runs(const struct cg_pass_plan *plan, const struct cg_function *piece, int64_t rows, int64_t units, int multiprocessors)
+int cg_takes_runs(const struct cg_pass_plan *plan, const struct cg_function *function, int64_t rows, int64_t units, int multiprocessors)
 {
-	int run = cg_run_units(plan, piece);
+	int run = cg_run_units(plan, function);
 	int64_t runs = units / run + (units % run != 0), least = (int64_t)CG_RUN_THREADS * multiprocessors;
 
 	return run > 1 && runs && rows >= (least + runs - 1) / runs;

@@ -16,27 +16,27 @@ void cg_eval(const struct cg_graph *graph, long double *value, int n)
 	}
 }
 
-size_t cg_strip_bytes(const struct cg_pass_plan *plan, const struct cg_function *piece)
+size_t cg_strip_bytes(const struct cg_pass_plan *plan, const struct cg_function *function)
 {
-	(void)piece;
+	(void)function;
 	return (size_t)plan->graph.n * 256 * cg_acc_bytes(plan->dtype);
 }
 
-int cg_is_parameter(const struct cg_function *piece, const struct cg_argument *a)
+int cg_is_parameter(const struct cg_function *function, const struct cg_argument *a)
 {
-	return piece->shape != CG_FUNCTION_SUM_PART || !a->out || a->kind == CG_KIND_SCRATCH;
+	return function->shape != CG_FUNCTION_SUM_PART || !a->out || a->kind == CG_KIND_SCRATCH;
 }
 
-int cg_has_second(const struct cg_function *piece, const struct cg_argument *a)
+int cg_has_second(const struct cg_function *function, const struct cg_argument *a)
 {
-	return piece->shape == CG_FUNCTION_SUM && a->out;
+	return function->shape == CG_FUNCTION_SUM && a->out;
 }
 
-int cg_sum_values(const struct cg_function *piece)
+int cg_sum_values(const struct cg_function *function)
 {
 	int n = 0;
 
-	for (int k = 0; k < piece->n_arguments; k++)
-		n += piece->arguments[k].out && piece->arguments[k].kind != CG_KIND_SCRATCH;
+	for (int k = 0; k < function->n_arguments; k++)
+		n += function->arguments[k].out && function->arguments[k].kind != CG_KIND_SCRATCH;
 	return n;
 }

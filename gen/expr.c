@@ -14,22 +14,22 @@
 
 static int grow(struct cg_graph *graph)
 {
-	int room = graph->room ? graph->room * 2 : 256;
+	int capacity = graph->capacity ? graph->capacity * 2 : 256;
 	struct cg_node *nodes;
 	int *table;
 
-	if (room > 2 * CG_NODES_MAX)
+	if (capacity > 2 * CG_NODES_MAX)
 		return -1;
-	nodes = cg_arena_take(graph->memory, (size_t)room * sizeof *nodes);
-	table = cg_arena_take(graph->memory, (size_t)room * 2 * sizeof *table);
+	nodes = cg_arena_take(graph->memory, (size_t)capacity * sizeof *nodes);
+	table = cg_arena_take(graph->memory, (size_t)capacity * 2 * sizeof *table);
 	if (!nodes || !table)
 		return -1;
 	if (graph->n)
 		memcpy(nodes, graph->nodes, (size_t)graph->n * sizeof *nodes);
 	graph->nodes = nodes;
-	graph->room = room;
+	graph->capacity = capacity;
 	graph->table = table;
-	graph->table_capacity = room * 2;
+	graph->table_capacity = capacity * 2;
 	return 0;
 }
 
@@ -63,7 +63,7 @@ static int intern(struct cg_graph *graph, int code, int a, int b, long double va
 
 	if (graph->failed)
 		return 0;
-	if (graph->n == graph->room) {
+	if (graph->n == graph->capacity) {
 		if (graph->n >= CG_NODES_MAX || grow(graph)) {
 			graph->failed = 1;
 			return 0;
@@ -107,8 +107,8 @@ int cg_add_leaf(struct cg_graph *graph, const char *name, int role, int index, i
 		if (graph->leaves[k].role == role && graph->leaves[k].index == index && graph->leaves[k].order == order)
 			return intern(graph, CG_OP_LEAF, k, 0, 0);
 	if (graph->n_leaves == graph->leaf_capacity) {
-		int room = graph->leaf_capacity ? graph->leaf_capacity * 2 : 64;
-		struct cg_leaf *leaves = cg_arena_take(graph->memory, (size_t)room * sizeof *leaves);
+		int capacity = graph->leaf_capacity ? graph->leaf_capacity * 2 : 64;
+		struct cg_leaf *leaves = cg_arena_take(graph->memory, (size_t)capacity * sizeof *leaves);
 
 		if (!leaves) {
 			graph->failed = 1;
@@ -117,7 +117,7 @@ int cg_add_leaf(struct cg_graph *graph, const char *name, int role, int index, i
 		if (graph->n_leaves)
 			memcpy(leaves, graph->leaves, (size_t)graph->n_leaves * sizeof *leaves);
 		graph->leaves = leaves;
-		graph->leaf_capacity = room;
+		graph->leaf_capacity = capacity;
 	}
 	leaf = &graph->leaves[graph->n_leaves];
 	*leaf = (struct cg_leaf){ "", role, index, order };

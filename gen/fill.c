@@ -47,11 +47,11 @@ int cg_section_find(const char *file, const char *name, const char *qualifier, s
 	return -1;
 }
 
-static const char *word_of(const char *const *words, const char *name, size_t n)
+static const char *find_hole(const char *const *holes, const char *name, size_t n)
 {
-	for (; *words; words += 2)
-		if (strlen(words[0]) == n && !memcmp(words[0], name, n))
-			return words[1];
+	for (; *holes; holes += 2)
+		if (strlen(holes[0]) == n && !memcmp(holes[0], name, n))
+			return holes[1];
 	return NULL;
 }
 
@@ -71,13 +71,13 @@ static void put_indented(struct cg_text *text, const char *s, const char *indent
 	}
 }
 
-void cg_fill(struct cg_text *text, const char *form, size_t length, const char *const *words)
+void cg_fill(struct cg_text *text, const char *form, size_t length, const char *const *holes)
 {
 	const char *end = form + length, *line = form;
 
 	for (const char *at = form; at < end; at++) {
 		const char *close = *at == '@' ? memchr(at + 1, '@', (size_t)(end - at - 1)) : NULL;
-		const char *word = close ? word_of(words, at + 1, (size_t)(close - at - 1)) : NULL;
+		const char *word = close ? find_hole(holes, at + 1, (size_t)(close - at - 1)) : NULL;
 
 		if (word) {
 			size_t indent = 0;

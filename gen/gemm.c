@@ -49,7 +49,7 @@ size_t cg_gemm_local_bytes(const struct cg_gemm_shape *s)
 	       (s->local ? (rows + columns + 2 * LOCAL_PAD) * depth : (rows + columns) * depth + rows * columns);
 }
 
-static void take(struct cg_gemm_shape *s, const struct tile *t, const struct cg_gemm_limits *limits)
+static void set_tile(struct cg_gemm_shape *s, const struct tile *t, const struct cg_gemm_limits *limits)
 {
 	int bytes = (int)cg_acc_bytes(s->dtype);
 
@@ -101,7 +101,7 @@ int cg_gemm_tiles(const struct cg_gemm_shape *shape, const struct cg_gemm_limits
 	s.local = !limits->cpu;
 	s.fma = limits->fma;
 	for (int k = 0; k < rows && !(n && t[k].spare); k++) {
-		take(&s, &t[k], limits);
+		set_tile(&s, &t[k], limits);
 		if (fits(&s, limits))
 			tiles[n++] = s;
 	}
@@ -149,9 +149,9 @@ void cg_gemm_key(const struct cg_gemm_shape *s, char key[CG_KEY_MAX])
 	         s->rows, s->columns);
 }
 
-/* How an operand is walked: as it is, or transposed.  a is packed by rows and b by columns: what is as it is for the one is
+/* How an operand is read: as it is, or transposed.  a is packed by rows and b by columns: what is as it is for the one is
  * transposed for the other. */
-static const struct walk {
+static const struct access {
 	const char *panel, *across, *along, *pack;
 } beside = { "@x@", "1", "stride", "copy" }, apart = { "@x@ * stride", "stride", "1", "turn" };
 
@@ -187,33 +187,33 @@ static void about(const struct cg_gemm_shape *s, const char *key, struct cg_text
 }
 
 /* The holes of every section, in one list. */
-enum { WORDS_MAX = 128, PIECE = 160 };
+enum { HOLES_MAX = 128, TEXT_MAX = 160 };
 
 struct holes {
-	const char *words[2 * WORDS_MAX + 1];
-	char room[WORDS_MAX][PIECE];             /* for those that are made here */
+	const char *pairs[2 * HOLES_MAX + 1];
+	char text[HOLES_MAX][TEXT_MAX];          /* for those that are made here */
 	int n, used;
 };
 
-static void say(struct holes *h, const char *hole, const char *text)
+static void set_hole(struct holes *h, const char *hole, const char *text)
 {
-	h->words[h->n++] = hole;
-	h->words[h->n++] = text;
-	h->words[h->n] = NULL;
+	h->pairs[h->n++] = hole;
+	h->pairs[h->n++] = text;
+	h->pairs[h->n] = NULL;
 }
 
-static void say_number(struct holes *h, const char *hole, int x)
+static void set_hole_number(struct holes *h, const char *hole, int x)
 {
-	snprintf(h->room[h->used], PIECE, "%d", x);
-	say(h, hole, h->room[h->used++]);
+	snprintf(h->text[h->used], TEXT_MAX, "%d", x);
+	set_hole(h, hole, h->text[h->used++]);
 }
 
 /* A function of text in which @x@ is replaced. */
-static void say_form(struct holes *h, const char *hole, const char *form, const char *x)
+static void set_hole_form(struct holes *h, const char *hole, const char *form, const char *x)
 {
-	char *to = h->room[h->used++], *end = to + PIECE - 1;
+	char *to = h->text[h->used++], *end = to + TEXT_MAX - 1;
 
-	say(h, hole, to);
+	set_hole(h, hole, to);
 	while (*form && to < end)
 		if (!strncmp(form, "@x@", 3)) {
 			to += snprintf(to, (size_t)(end - to), "%s", x);
@@ -230,79 +230,79 @@ static int pack_rows(const struct cg_gemm_shape *s)
 	return s->item_rows < s->vector ? s->item_rows : s->vector;
 }
 
-/* The words for an operand of the panels: a is walked by rows, b by columns. */
-static void say_panels(struct holes *h, const struct cg_gemm_shape *s)
+/* The holes for an operand of the panels: a is read by rows, b by columns. */
+static void set_panel_holes(struct holes *h, const struct cg_gemm_shape *s)
 {
-	const struct walk *a = s->transpose_a ? &beside : &apart, *b = s->transpose_b ? &apart : &beside;
+	const struct access *a = s->transpose_a ? &beside : &apart, *b = s->transpose_b ? &apart : &beside;
 	char pack[24];
 
-	say_form(h, "a_panel", a->panel, "i");
-	say(h, "a_across", a->across);
-	say(h, "a_along", a->along);
+	set_hole_form(h, "a_panel", a->panel, "i");
+	set_hole(h, "a_across", a->across);
+	set_hole(h, "a_along", a->along);
 	snprintf(pack, sizeof pack, "%s%d", a->pack, pack_rows(s));
-	say_form(h, "pack_a", "@x@", pack);
-	say(h, "a_first", s->transpose_a ? "first * a_stride + row" : "row * a_stride + first");
-	say_form(h, "b_panel", b->panel, "j");
-	say(h, "b_across", b->across);
-	say(h, "b_along", b->along);
+	set_hole_form(h, "pack_a", "@x@", pack);
+	set_hole(h, "a_first", s->transpose_a ? "first * a_stride + row" : "row * a_stride + first");
+	set_hole_form(h, "b_panel", b->panel, "j");
+	set_hole(h, "b_across", b->across);
+	set_hole(h, "b_along", b->along);
 	snprintf(pack, sizeof pack, "%s%d", b->pack, s->vector);
-	say_form(h, "pack_b", "@x@", pack);
-	say(h, "b_first", s->transpose_b ? "column * b_stride + first" : "first * b_stride + column");
-	say(h, "muladd", s->fma ? "fma(a, b, c)" : "a * b + c");
+	set_hole_form(h, "pack_b", "@x@", pack);
+	set_hole(h, "b_first", s->transpose_b ? "column * b_stride + first" : "first * b_stride + column");
+	set_hole(h, "muladd", s->fma ? "fma(a, b, c)" : "a * b + c");
 }
 
-/* The words of the groups: neighbours read what is beside each other in memory. */
-static void say_group(struct holes *h, const struct cg_gemm_shape *s, int lang)
+/* The holes of the groups: neighbours read what is beside each other in memory. */
+static void set_group_holes(struct holes *h, const struct cg_gemm_shape *s, int lang)
 {
 	const struct cg_dialect *w = &cg_dialects[lang];
 	int offsets = w->offsets;
 
-	say(h, "a_p", s->transpose_a ? "e / ROWS" : "e % DEPTH");
-	say(h, "a_i", s->transpose_a ? "e % ROWS" : "e / DEPTH");
-	say(h, "a_element", s->transpose_a ? "(first + p) * a_stride + row + i" : "(row + i) * a_stride + first + p");
-	say(h, "b_p", s->transpose_b ? "e % DEPTH" : "e / COLUMNS");
-	say(h, "b_j", s->transpose_b ? "e / DEPTH" : "e % COLUMNS");
-	say(h, "b_element", s->transpose_b ? "(column + j) * b_stride + first + p" : "(first + p) * b_stride + column + j");
-	say(h, "a_offset", offsets ? "a_offset + " : "");
-	say(h, "b_offset", offsets ? "b_offset + " : "");
-	say(h, "start_offset", offsets ? "start_offset + " : "");
-	say(h, "c_offset", offsets ? "c_offset + " : "");
-	say(h, "local", w->local);
-	say(h, "aligned", w->aligned);
-	say(h, "item", w->item);
-	say(h, "group_x", w->group_x);
-	say(h, "group_y", w->group_y);
-	say(h, "groups_y", w->groups_y);
-	say(h, "barrier", w->barrier);
-	snprintf(h->room[h->used], PIECE, w->bounds, s->rows / s->item_rows * (s->columns / s->item_columns));
-	say(h, "bounds", h->room[h->used++]);
+	set_hole(h, "a_p", s->transpose_a ? "e / ROWS" : "e % DEPTH");
+	set_hole(h, "a_i", s->transpose_a ? "e % ROWS" : "e / DEPTH");
+	set_hole(h, "a_element", s->transpose_a ? "(first + p) * a_stride + row + i" : "(row + i) * a_stride + first + p");
+	set_hole(h, "b_p", s->transpose_b ? "e % DEPTH" : "e / COLUMNS");
+	set_hole(h, "b_j", s->transpose_b ? "e / DEPTH" : "e % COLUMNS");
+	set_hole(h, "b_element", s->transpose_b ? "(column + j) * b_stride + first + p" : "(first + p) * b_stride + column + j");
+	set_hole(h, "a_offset", offsets ? "a_offset + " : "");
+	set_hole(h, "b_offset", offsets ? "b_offset + " : "");
+	set_hole(h, "start_offset", offsets ? "start_offset + " : "");
+	set_hole(h, "c_offset", offsets ? "c_offset + " : "");
+	set_hole(h, "local", w->local);
+	set_hole(h, "aligned", w->aligned);
+	set_hole(h, "item", w->item);
+	set_hole(h, "group_x", w->group_x);
+	set_hole(h, "group_y", w->group_y);
+	set_hole(h, "groups_y", w->groups_y);
+	set_hole(h, "barrier", w->barrier);
+	snprintf(h->text[h->used], TEXT_MAX, w->bounds, s->rows / s->item_rows * (s->columns / s->item_columns));
+	set_hole(h, "bounds", h->text[h->used++]);
 }
 
-static void say_all(struct holes *h, const struct cg_gemm_shape *s, int lang)
+static void set_all_holes(struct holes *h, const struct cg_gemm_shape *s, int lang)
 {
 	int plain = cg_is_plain(s->dtype);
 
-	say(h, "kernel", cg_dialects[lang].kernel);
-	say(h, "inline", cg_dialects[lang].inlined);
-	say(h, "i64", cg_dialects[lang].i64);
-	say_number(h, "rows", s->rows);
-	say_number(h, "columns", s->columns);
-	say_number(h, "depth", s->depth);
-	say_number(h, "item_rows", s->item_rows);
-	say_number(h, "item_columns", s->item_columns);
-	say_number(h, "vector", s->vector);
-	say(h, "start_type", s->start_acc ? "acc" : "real");
-	say(h, "c_type", s->c_acc ? "acc" : "real");
-	say(h, "acc(", plain ? "" : "to_acc(");
-	say(h, ")", plain ? "" : ")");
-	say(h, "start(", plain || s->start_acc ? "" : "to_acc(");
-	say(h, "start)", plain || s->start_acc ? "" : ")");
-	say(h, "c(", plain || s->c_acc ? "" : "to_real(");
-	say(h, "c)", plain || s->c_acc ? "" : ")");
+	set_hole(h, "kernel", cg_dialects[lang].kernel);
+	set_hole(h, "inline", cg_dialects[lang].inlined);
+	set_hole(h, "i64", cg_dialects[lang].i64);
+	set_hole_number(h, "rows", s->rows);
+	set_hole_number(h, "columns", s->columns);
+	set_hole_number(h, "depth", s->depth);
+	set_hole_number(h, "item_rows", s->item_rows);
+	set_hole_number(h, "item_columns", s->item_columns);
+	set_hole_number(h, "vector", s->vector);
+	set_hole(h, "start_type", s->start_acc ? "acc" : "real");
+	set_hole(h, "c_type", s->c_acc ? "acc" : "real");
+	set_hole(h, "acc(", plain ? "" : "to_acc(");
+	set_hole(h, ")", plain ? "" : ")");
+	set_hole(h, "start(", plain || s->start_acc ? "" : "to_acc(");
+	set_hole(h, "start)", plain || s->start_acc ? "" : ")");
+	set_hole(h, "c(", plain || s->c_acc ? "" : "to_real(");
+	set_hole(h, "c)", plain || s->c_acc ? "" : ")");
 	if (s->local)
-		say_group(h, s, lang);
+		set_group_holes(h, s, lang);
 	else
-		say_panels(h, s);
+		set_panel_holes(h, s);
 }
 
 static int put(struct cg_text *text, const char *name, const char *qualifier, const struct holes *h)
@@ -313,7 +313,7 @@ static int put(struct cg_text *text, const char *name, const char *qualifier, co
 		return -1;
 	if (text->length > 1 && memcmp(text->at + text->length - 2, "\n\n", 2))
 		cg_text_put(text, "\n");
-	cg_fill(text, section.at, section.length, h->words);
+	cg_fill(text, section.at, section.length, h->pairs);
 	return 0;
 }
 
@@ -324,9 +324,9 @@ static int put_width(struct cg_text *text, const struct cg_gemm_shape *s, int wi
 	char accs[16];
 
 	snprintf(accs, sizeof accs, "%s%d", cg_dtypes[cg_dtypes[s->dtype].acc].type, width);
-	say_form(h, "accs", "@x@", accs);
-	say_number(h, "w", width);
-	say(h, "deal", width == 2 ? "s01" : width == 4 ? "s0213" : width == 8 ? "s04152637" : "s08192a3b4c5d6e7f");
+	set_hole_form(h, "accs", "@x@", accs);
+	set_hole_number(h, "w", width);
+	set_hole(h, "deal", width == 2 ? "s01" : width == 4 ? "s0213" : width == 8 ? "s04152637" : "s08192a3b4c5d6e7f");
 	return put(text, "vector", real, h) || put(text, "load", real, h) || (copy && put(text, "copy", NULL, h)) ||
 	       (turn && put(text, "turn", NULL, h));
 }
@@ -374,11 +374,11 @@ int cg_print_gemm(const struct cg_gemm_shape *s, int lang, struct cg_text *text)
 		return -1;
 	cg_gemm_key(s, key);
 	about(s, key, &comment);
-	say_all(&h, s, lang);
+	set_all_holes(&h, s, lang);
 	failed = put(&parameters, "parameters", cg_lang_names[lang], &h);
-	say(&h, "key", key);
-	say(&h, "about", comment.at ? comment.at : "");
-	say(&h, "parameters", parameters.at ? parameters.at : "");
+	set_hole(&h, "key", key);
+	set_hole(&h, "about", comment.at ? comment.at : "");
+	set_hole(&h, "parameters", parameters.at ? parameters.at : "");
 	cg_text_printf(text, "/* %s: a matrix product in %s, made by cg_print_gemm */\n\n", key, cg_lang_names[lang]);
 	failed = failed || put_text(text, s, lang, &h);
 	text->failed |= comment.failed | parameters.failed;

@@ -24,17 +24,17 @@ static char *copy(struct parser *p, const char *prefix, const char *name)
 	return text;
 }
 
-int cg_parse_enter(struct parser *p, const char *place, const char *name, int kind, int index)
+int cg_parse_enter(struct parser *p, const char *position, const char *name, int kind, int index)
 {
 	const struct symbol *there = cg_parse_find(p, name);
 
 	if (there)
-		return cg_parse_wrong(p, place, there->kind == DERIVED ? "'%s' is a name that derivatives take; choose another"
+		return cg_parse_wrong(p, position, there->kind == DERIVED ? "'%s' is a name that derivatives take; choose another"
 		                                              : "'%s' is declared already", name);
 	if (p->n_symbols == SYMBOLS_MAX)
-		return cg_parse_wrong(p, place, "a cell has at most %d names", SYMBOLS_MAX / 4);
+		return cg_parse_wrong(p, position, "a cell has at most %d names", SYMBOLS_MAX / 4);
 	p->symbols[p->n_symbols].name = copy(p, "", name);
-	p->symbols[p->n_symbols].place = place;
+	p->symbols[p->n_symbols].position = position;
 	p->symbols[p->n_symbols].kind = kind;
 	p->symbols[p->n_symbols].index = index;
 	return p->symbols[p->n_symbols++].name ? 0 : -1;
@@ -48,30 +48,30 @@ static int capitals(const char *name)
 
 static const char *const prefixes[] = { "d", "g", "gd" };
 
-int cg_parse_argument(struct parser *p, const char *place, const char *name)
+int cg_parse_argument(struct parser *p, const char *position, const char *name)
 {
 	for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++) {
 		char derived[CG_NAME_MAX + 3];
 
 		snprintf(derived, sizeof derived, "%s%s", prefixes[k], name);
 		if (cg_is_reserved(derived))
-			return cg_parse_wrong(p, place, "'%s' has the adjoint '%s', a word that kernels need; choose another name", name,
+			return cg_parse_wrong(p, position, "'%s' has the adjoint '%s', a word that kernels need; choose another name", name,
 			                      derived);
 	}
 	return 0;
 }
 
-static int used_form(struct parser *p, const char *place, const char *name)
+static int used_form(struct parser *p, const char *position, const char *name)
 {
-	return cg_parse_wrong(p, place, "'%s' is of a form that kernels use; choose another name", name);
+	return cg_parse_wrong(p, position, "'%s' is of a form that kernels use; choose another name", name);
 }
 
-int cg_parse_free_word(struct parser *p, const char *place, const char *name)
+int cg_parse_free_word(struct parser *p, const char *position, const char *name)
 {
 	if (cg_is_reserved(name))
-		return cg_parse_wrong(p, place, "'%s' is a word that kernels need; choose another name", name);
+		return cg_parse_wrong(p, position, "'%s' is a word that kernels need; choose another name", name);
 	if (name[strlen(name) - 1] == '_' || strstr(name, "__"))
-		return used_form(p, place, name);
+		return used_form(p, position, name);
 	return 0;
 }
 
@@ -103,37 +103,37 @@ static int is_used_form(const char *name)
 }
 
 /* Declares a name and the names of its adjoints. */
-int cg_parse_declare(struct parser *p, const char *place, const char *name, int kind, int index)
+int cg_parse_declare(struct parser *p, const char *position, const char *name, int kind, int index)
 {
-	if (cg_parse_free_word(p, place, name))
+	if (cg_parse_free_word(p, position, name))
 		return -1;
 	if (is_used_form(name))
-		return used_form(p, place, name);
-	if ((kind == CG_SYMBOL_GATE || kind == CG_SYMBOL_WEIGHT) && cg_parse_argument(p, place, name))
+		return used_form(p, position, name);
+	if ((kind == CG_SYMBOL_GATE || kind == CG_SYMBOL_WEIGHT) && cg_parse_argument(p, position, name))
 		return -1;
-	if (cg_parse_enter(p, place, name, kind, index))
+	if (cg_parse_enter(p, position, name, kind, index))
 		return -1;
 	for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++) {
 		char *derived = copy(p, prefixes[k], name);
 
-		if (!derived || cg_parse_enter(p, place, derived, DERIVED, 0))
+		if (!derived || cg_parse_enter(p, position, derived, DERIVED, 0))
 			return -1;
 	}
 	return 0;
 }
 
-int cg_parse_unknown(struct parser *p, const char *place, const char *name)
+int cg_parse_unknown(struct parser *p, const char *position, const char *name)
 {
 	const char *names[SYMBOLS_MAX], *near;
 	int n = 0;
 
 	for (int code = CG_OP_LEAF + 1; code < CG_OP_COUNT; code++)
 		if (cg_operators[code].word && !strcmp(cg_operators[code].word, name))
-			return cg_parse_wrong(p, place, "'%s' is a function: expected '(' after it", name);
+			return cg_parse_wrong(p, position, "'%s' is a function: expected '(' after it", name);
 	for (int k = 0; k < p->n_symbols; k++)
 		if (p->symbols[k].kind != DERIVED)
 			names[n++] = p->symbols[k].name;
 	near = cg_nearest(name, names, n);
-	return cg_parse_wrong(p, place, near ? "'%s' is not known here; did you mean '%s'?"
+	return cg_parse_wrong(p, position, near ? "'%s' is not known here; did you mean '%s'?"
 	                            : "'%s' is not known here: a name is declared, or given by an equation above", name, near);
 }

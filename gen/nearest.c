@@ -69,15 +69,15 @@ const char *cg_nearest(const char *name, const char *const *names, int n)
 	return nearest;
 }
 
-const char *cg_list_names(char *text, size_t room, const char *const *names, int n, const char *word)
+const char *cg_list_names(char *text, size_t capacity, const char *const *names, int n, const char *word)
 {
 	size_t used = 0;
 
 	text[0] = 0;
-	for (int k = 0; k < n && used < room; k++) {
-		used += (size_t)snprintf(text + used, room - used, "%s%s", names[k], k < n - 2 ? ", " : "");
-		if (k == n - 2 && used < room)
-			used += (size_t)snprintf(text + used, room - used, " %s ", word);
+	for (int k = 0; k < n && used < capacity; k++) {
+		used += (size_t)snprintf(text + used, capacity - used, "%s%s", names[k], k < n - 2 ? ", " : "");
+		if (k == n - 2 && used < capacity)
+			used += (size_t)snprintf(text + used, capacity - used, " %s ", word);
 	}
 	return text;
 }

@@ -10,7 +10,7 @@
 enum { INLINE_MAX = 7 };                 /* operators written out in one expression */
 
 /* The names that are taken, by their hash: a hostile cell has as many as nodes. */
-struct names { const char **slots; size_t room; };
+struct names { const char **slots; size_t capacity; };
 
 /* Where a name is, or would go. */
 static const char **slot(const struct names *names, const char *name)
@@ -20,8 +20,8 @@ static const char **slot(const struct names *names, const char *name)
 
 	for (const char *s = name; *s; s++)
 		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-	for (at = (h ^ h >> 32) & (names->room - 1); names->slots[at] && strcmp(names->slots[at], name);)
-		at = (at + 1) & (names->room - 1);
+	for (at = (h ^ h >> 32) & (names->capacity - 1); names->slots[at] && strcmp(names->slots[at], name);)
+		at = (at + 1) & (names->capacity - 1);
 	return &names->slots[at];
 }
 
@@ -35,9 +35,9 @@ int cg_name_nodes(const struct cg_pass_plan *plan, const struct cg_function *fun
 	unsigned short *size = cg_arena_take(memory, n * sizeof *size);
 	int temporaries = 0;
 
-	while (names.room < 2 * (n + (size_t)function->n_arguments))
-		names.room *= 2;
-	names.slots = cg_arena_take(memory, names.room * sizeof *names.slots);
+	while (names.capacity < 2 * (n + (size_t)function->n_arguments))
+		names.capacity *= 2;
+	names.slots = cg_arena_take(memory, names.capacity * sizeof *names.slots);
 	if (!name || !names.slots || !uses || !size)
 		return -1;
 	for (int k = 0; k < function->n_schedule; k++) {

@@ -18,15 +18,15 @@ static int gates(struct parser *p, int split)
 	do {
 		struct cg_gate *gate = &cell->gates[cell->n_gates];
 		char bias[CG_NAME_MAX + 3] = "b_";
-		const char *place;
+		const char *position;
 
-		if (full(p, cell->n_gates, CG_GATES_MAX, "gates") || (cg_parse_skip(p), place = p->at, cg_parse_word(p, gate->name, "a gate")))
+		if (full(p, cell->n_gates, CG_GATES_MAX, "gates") || (cg_parse_skip(p), position = p->at, cg_parse_word(p, gate->name, "a gate")))
 			return -1;
 		gate->stage = p->stage;
 		gate->split = split;
-		gate->place = place;
+		gate->position = position;
 		strcat(bias, gate->name + (strncmp(gate->name, "a_", 2) ? 0 : 2));
-		if (cg_parse_declare(p, place, gate->name, CG_SYMBOL_GATE, cell->n_gates) || cg_parse_declare(p, place, bias, DERIVED, 0))
+		if (cg_parse_declare(p, position, gate->name, CG_SYMBOL_GATE, cell->n_gates) || cg_parse_declare(p, position, bias, DERIVED, 0))
 			return -1;
 		cell->n_gates++;
 	} while (!cg_parse_line_end(p));
@@ -40,26 +40,26 @@ static int prevs(struct parser *p, int output)
 	do {
 		struct cg_prev *prev = &cell->prevs[cell->n_prevs];
 		char name[CG_NAME_MAX + 1], of[CG_NAME_MAX + 6];
-		const char *place;
+		const char *position;
 
 		int outputs = 0;
 
 		for (int k = 0; k < cell->n_prevs; k++)
 			outputs += cell->prevs[k].output;
 		if ((!output && full(p, cell->n_prevs - outputs, CG_STATES_MAX, "states")) ||
-		    (cg_parse_skip(p), place = p->at, cg_parse_word(p, name, output ? "the output" : "a state")))
+		    (cg_parse_skip(p), position = p->at, cg_parse_word(p, name, output ? "the output" : "a state")))
 			return -1;
 		if (output && outputs)
-			return cg_parse_wrong(p, place, "a cell has one output");
+			return cg_parse_wrong(p, position, "a cell has one output");
 		snprintf(of, sizeof of, "%s_prev", name);
 		if (cg_parse_find(p, name) || strlen(of) > CG_NAME_MAX)
-			return cg_parse_wrong(p, place, "'%s' is %s", name, cg_parse_find(p, name) ? "declared already" : "too long for a state");
-		if (cg_parse_argument(p, place, name))
+			return cg_parse_wrong(p, position, "'%s' is %s", name, cg_parse_find(p, name) ? "declared already" : "too long for a state");
+		if (cg_parse_argument(p, position, name))
 			return -1;
 		memcpy(prev->name, of, sizeof of);
 		prev->value = -1;
 		prev->output = output;
-		if (cg_parse_declare(p, place, of, CG_SYMBOL_PREV, cell->n_prevs))
+		if (cg_parse_declare(p, position, of, CG_SYMBOL_PREV, cell->n_prevs))
 			return -1;
 		cell->n_prevs++;
 	} while (!cg_parse_line_end(p));
@@ -91,7 +91,7 @@ static int joined(const struct cg_cell *cell, int from, const char *text)
 }
 
 /* A kernel's name has its options' names in it, where "a_b" might be one or two.  The option at hand is not counted yet. */
-static int ambiguous(struct parser *p, const char *place)
+static int ambiguous(struct parser *p, const char *position)
 {
 	const struct cg_cell *cell = p->cell;
 	int last = 1 << cell->n_options;
@@ -105,7 +105,7 @@ static int ambiguous(struct parser *p, const char *place)
 		if (same) {
 			join(cell, same, ",", other);
 			join(cell, options, ",", text);
-			return cg_parse_wrong(p, place, "kernels with the options '%s' and '%s' would have one name; choose another", other,
+			return cg_parse_wrong(p, position, "kernels with the options '%s' and '%s' would have one name; choose another", other,
 			                      text);
 		}
 	}
@@ -128,13 +128,13 @@ static int option(struct parser *p)
 		return -1;
 	do {
 		struct cg_weight *weight = &cell->weights[cell->n_weights];
-		const char *place;
+		const char *position;
 
 		if (full(p, cell->n_weights, CG_WEIGHTS_MAX, "per-unit weights") ||
-		    (cg_parse_skip(p), place = p->at, cg_parse_word(p, weight->name, "a per-unit weight")))
+		    (cg_parse_skip(p), position = p->at, cg_parse_word(p, weight->name, "a per-unit weight")))
 			return -1;
 		weight->option = cell->n_options;
-		if (cg_parse_declare(p, place, weight->name, CG_SYMBOL_WEIGHT, cell->n_weights))
+		if (cg_parse_declare(p, position, weight->name, CG_SYMBOL_WEIGHT, cell->n_weights))
 			return -1;
 		cell->n_weights++;
 	} while (!cg_parse_line_end(p));
@@ -148,12 +148,12 @@ static int params(struct parser *p)
 
 	for (;;) {
 		struct cg_param *param = &cell->params[cell->n_params];
-		const char *place;
+		const char *position;
 		long double value = 0;
 
-		if (full(p, cell->n_params, CG_PARAMS_MAX, "params") || (cg_parse_skip(p), place = p->at, cg_parse_word(p, param->name, "a param")))
+		if (full(p, cell->n_params, CG_PARAMS_MAX, "params") || (cg_parse_skip(p), position = p->at, cg_parse_word(p, param->name, "a param")))
 			return -1;
-		if (cg_parse_declare(p, place, param->name, CG_SYMBOL_PARAM, cell->n_params))
+		if (cg_parse_declare(p, position, param->name, CG_SYMBOL_PARAM, cell->n_params))
 			return -1;
 		cell->n_params++;
 		cg_parse_skip(p);
@@ -181,41 +181,41 @@ static int value(struct parser *p, const char *what)
 {
 	char name[CG_NAME_MAX + 1];
 	const struct symbol *symbol;
-	const char *place;
+	const char *position;
 
 	cg_parse_skip(p);
-	place = p->at;
+	position = p->at;
 	if (cg_parse_word(p, name, what))
 		return -1;
 	symbol = cg_parse_find(p, name);
 	if (!symbol || symbol->kind == DERIVED)
-		return cg_parse_unknown(p, place, name);
+		return cg_parse_unknown(p, position, name);
 	if (symbol->kind != CG_SYMBOL_VALUE)
-		return cg_parse_wrong(p, place, "'%s' is not given by an equation", name);
+		return cg_parse_wrong(p, position, "'%s' is not given by an equation", name);
 	return symbol->index;
 }
 
 static int stage(struct parser *p)
 {
 	struct cg_cell *cell = p->cell;
-	const char *place;
+	const char *position;
 	int feed;
 
 	cg_parse_skip(p);
-	place = p->at;
+	position = p->at;
 	if (full(p, p->stage, CG_STAGES_MAX, "stages") || (feed = value(p, "the value that the next product takes")) < 0)
 		return -1;
 	/* It would be an argument twice. */
 	for (int k = 0; k < cell->n_prevs; k++)
 		if (cell->prevs[k].value == feed)
-			return cg_parse_wrong(p, place, "'%s' is what the step gives; a product takes a value of another name",
+			return cg_parse_wrong(p, position, "'%s' is what the step gives; a product takes a value of another name",
 			                      cell->values[feed].name);
 	for (int s = 1; s < p->stage; s++)
 		if (cell->feeds[s - 1] == feed)
-			return cg_parse_wrong(p, place, "a product takes '%s' already", cell->values[feed].name);
-	if (cg_parse_argument(p, place, cell->values[feed].name))
+			return cg_parse_wrong(p, position, "a product takes '%s' already", cell->values[feed].name);
+	if (cg_parse_argument(p, position, cell->values[feed].name))
 		return -1;
-	p->stages[p->stage] = place;
+	p->stages[p->stage] = position;
 	cell->feeds[p->stage++ - 1] = feed;
 	cell->n_stages = p->stage;
 	return 0;
@@ -276,8 +276,8 @@ static int name_cell(struct parser *p)
 {
 	if (cg_parse_word(p, p->cell->name, "the cell's name"))
 		return -1;
-	p->cell_place = p->at - strlen(p->cell->name);
-	return cg_parse_free_word(p, p->cell_place, p->cell->name);
+	p->cell_position = p->at - strlen(p->cell->name);
+	return cg_parse_free_word(p, p->cell_position, p->cell->name);
 }
 
 static int line(struct parser *p)
@@ -315,22 +315,22 @@ static int line(struct parser *p)
 /* The mistake stands where the name was declared. */
 static int unused(struct parser *p, const char *what, const char *name)
 {
-	return cg_parse_wrong(p, cg_parse_find(p, name)->place, "%s '%s' is not used", what, name);
+	return cg_parse_wrong(p, cg_parse_find(p, name)->position, "%s '%s' is not used", what, name);
 }
 
 /* Does anything take the value of an equation: another, the next step, a product, the gradient? */
 static int is_taken(const struct parser *p, int value)
 {
 	const struct cg_cell *cell = p->cell;
-	int taken = p->used[CG_SYMBOL_VALUE][value];
+	int is_used = p->used[CG_SYMBOL_VALUE][value];
 
 	for (int k = 0; k < cell->n_prevs; k++)
-		taken |= cell->prevs[k].value == value;
+		is_used |= cell->prevs[k].value == value;
 	for (int k = 0; k < cell->n_stages - 1; k++)
-		taken |= cell->feeds[k] == value;
+		is_used |= cell->feeds[k] == value;
 	for (int k = 0; k < cell->n_saves; k++)
-		taken |= cell->saves[k] == value;
-	return taken;
+		is_used |= cell->saves[k] == value;
+	return is_used;
 }
 
 static int all_used(struct parser *p)
@@ -388,17 +388,17 @@ static int whole(struct parser *p)
 	if (!cell->name[0])
 		return cg_parse_wrong(p, p->at, "expected 'cell NAME', got the end of the text");
 	if (!cell->n_gates)
-		return cg_parse_wrong(p, p->cell_place, "cell '%s' has no gates: nothing would reach it", cell->name);
+		return cg_parse_wrong(p, p->cell_position, "cell '%s' has no gates: nothing would reach it", cell->name);
 	for (int k = 0; k < cell->n_prevs; k++) {
 		const struct cg_prev *prev = &cell->prevs[k];
 
 		output |= prev->output;
 		if (prev->value < 0)
-			return cg_parse_wrong(p, cg_parse_find(p, prev->name)->place, "no equation gives %s '%.*s'",
+			return cg_parse_wrong(p, cg_parse_find(p, prev->name)->position, "no equation gives %s '%.*s'",
 			                      prev->output ? "the output" : "state", (int)strlen(prev->name) - 5, prev->name);
 	}
 	if (!output)
-		return cg_parse_wrong(p, p->cell_place, "cell '%s' has no 'output'", cell->name);
+		return cg_parse_wrong(p, p->cell_position, "cell '%s' has no 'output'", cell->name);
 	for (int s = 1; s < cell->n_stages; s++)
 		if (!stage_has_gates(cell, s + 1))
 			return cg_parse_wrong(p, p->stages[s], "stage %d has no gates: nothing would take its product", s + 1);
@@ -498,7 +498,7 @@ int cg_check_split(const struct cg_cell *cell, struct cg_mistake *mistake)
 		else
 			snprintf(words, sizeof words, "split gate '%s': gate '%s' has the split gate '%s' already", gate->name,
 			         cell->gates[gate->whole].name, cell->gates[before].name);
-		cg_mistake_at(mistake, cell, gate->place, words);
+		cg_mistake_at(mistake, cell, gate->position, words);
 		return -1;
 	}
 	return 0;

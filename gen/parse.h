@@ -11,12 +11,12 @@ enum { SYMBOLS_MAX = 2048 };
 /* Derived names are symbols too, of a kind that no expression may use, so that nothing else takes them. */
 enum { DERIVED = CG_SYMBOL_VALUE + 1 };
 
-struct symbol { const char *name, *place; int kind, index; };    /* place: where it was declared */
+struct symbol { const char *name, *position; int kind, index; }; /* place: where it was declared */
 
 struct parser {
 	struct cg_cell *cell;
 	const char *at;                           /* where we are in the cell's text */
-	const char *cell_place, *stages[CG_STAGES_MAX];          /* the cell's name; what each stage but the first takes */
+	const char *cell_position, *stages[CG_STAGES_MAX];       /* the cell's name; what each stage but the first takes */
 	int depth, signs, stage;                  /* depth: of parentheses; signs: of signs upon signs */
 	struct symbol symbols[SYMBOLS_MAX];
 	int n_symbols;
@@ -25,9 +25,9 @@ struct parser {
 };
 
 /* Says what is wrong at a place of a cell's text, quoting its line with a caret. */
-void cg_mistake_at(struct cg_mistake *, const struct cg_cell *, const char *place, const char *words);
+void cg_mistake_at(struct cg_mistake *, const struct cg_cell *, const char *position, const char *message);
 /* Says what is wrong at a place, quoting its line with a caret; the first mistake stays.  Returns -1. */
-int cg_parse_wrong(struct parser *, const char *place, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int cg_parse_wrong(struct parser *, const char *position, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* What was expected at p->at, and which letter is there instead. */
 int cg_parse_expected(struct parser *, const char *what);
 /* Passes blanks and comments and, inside parentheses, line ends. */
@@ -47,12 +47,12 @@ static inline int cg_is_digit(char c)
 int cg_parse_sum(struct parser *);
 
 const struct symbol *cg_parse_find(const struct parser *, const char *name);
-int cg_parse_unknown(struct parser *, const char *place, const char *name);
+int cg_parse_unknown(struct parser *, const char *position, const char *name);
 /* Refuses a name whose adjoint, an argument of kernels, would be a word of a dialect: "do" of "o". */
-int cg_parse_argument(struct parser *, const char *place, const char *name);
+int cg_parse_argument(struct parser *, const char *position, const char *name);
 /* Refuses what may be no name at all, of the cell and its options neither: a word of a dialect, underscores that C++ keeps. */
-int cg_parse_free_word(struct parser *, const char *place, const char *name);
-int cg_parse_declare(struct parser *, const char *place, const char *name, int kind, int index);
-int cg_parse_enter(struct parser *, const char *place, const char *name, int kind, int index);
+int cg_parse_free_word(struct parser *, const char *position, const char *name);
+int cg_parse_declare(struct parser *, const char *position, const char *name, int kind, int index);
+int cg_parse_enter(struct parser *, const char *position, const char *name, int kind, int index);
 
 #endif

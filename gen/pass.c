@@ -12,7 +12,7 @@
 
 static int leaf(struct maker *m, int role, int index, int order)
 {
-	return cg_add_leaf(m->graph, cg_piece_name(m->graph, m->plan->cell, role, index, order), role, index, order);
+	return cg_add_leaf(m->graph, cg_function_argument_name(m->graph, m->plan->cell, role, index, order), role, index, order);
 }
 
 /* The node of a leaf that the equations use; 0 when they do not. */
@@ -36,7 +36,7 @@ static void out(struct maker *m, int role, int index, int order, int node)
 		m->failed = 1;
 		return;
 	}
-	*a = cg_piece_argument(m, role, index, order, node);
+	*a = cg_function_argument(m, role, index, order, node);
 	a->out = 1;
 	m->n_outs++;
 }
@@ -44,7 +44,7 @@ static void out(struct maker *m, int role, int index, int order, int node)
 static void cut(struct maker *m, int node, int role, int index, int order)
 {
 	if (node && !m->cuts[node].name && m->graph->nodes[node].code != CG_OP_CONST) {
-		m->cuts[node] = (struct cut){ cg_piece_name(m->graph, m->plan->cell, role, index, order), role, index, order };
+		m->cuts[node] = (struct cut){ cg_function_argument_name(m->graph, m->plan->cell, role, index, order), role, index, order };
 		m->n_cuts++;
 	}
 }
@@ -67,7 +67,7 @@ static int is_saved_real(const struct maker *m, int node)
 {
 	const struct cut *c = &m->cuts[node];
 
-	return c->name && cg_piece_type(m->plan, c->role, c->index, c->order) == CG_TYPE_REAL;
+	return c->name && cg_function_type(m->plan, c->role, c->index, c->order) == CG_TYPE_REAL;
 }
 
 static int wants(const struct maker *m, int stage)
@@ -100,7 +100,7 @@ static void forward(struct maker *m, int stage)
 			else if (!kept && cell->values[v].stage < stage && role == CG_ROLE_FEED)
 				cut(m, value[v], role, k, CG_VALUE);
 		}
-	cg_piece_make(m, stage, CG_FUNCTION_POINT, "");
+	cg_function_make(m, stage, CG_FUNCTION_POINT, "");
 }
 
 /* The sums of a stage of a gradient: biases of its gates, and, last of all, per-unit weights. */
@@ -123,8 +123,8 @@ static void sums(struct maker *m, int stage, int order, const int *adjoint, int 
 		if (weight)
 			out(m, CG_ROLE_WEIGHT, k, order, weight < n ? adjoint[weight] : 0);
 	}
-	cg_piece_make(m, stage, CG_FUNCTION_SUM_PART, "_sum_part");
-	cg_piece_make(m, stage, CG_FUNCTION_SUM, "_sum");
+	cg_function_make(m, stage, CG_FUNCTION_SUM_PART, "_sum_part");
+	cg_function_make(m, stage, CG_FUNCTION_SUM, "_sum");
 }
 
 /* What a stage of grad or gradgrad gives of adjoints of gates and, in the first stage, of what was before the step. */
@@ -230,7 +230,7 @@ static void functions(struct maker *m)
 	}
 	if (m->failed || graph->failed)
 		return;
-	m->cuts = cg_arena_take(&m->plan->memory, ((size_t)graph->room + 64) * sizeof *m->cuts);
+	m->cuts = cg_arena_take(&m->plan->memory, ((size_t)graph->capacity + 64) * sizeof *m->cuts);
 	m->plan->functions = cg_arena_take(&m->plan->memory, CG_FUNCTIONS_MAX * sizeof *m->plan->functions);
 	if (!m->cuts || !m->plan->functions) {
 		m->failed = 1;
@@ -253,7 +253,7 @@ static void functions(struct maker *m)
 			if (s < cell->n_stages && !is_saved_real(m, graph->value[cell->feeds[s - 1]]))
 				out(m, CG_ROLE_FEED, s - 1, CG_VALUE, graph->value[cell->feeds[s - 1]]);
 			adjoints_out(m, s, CG_D, d, n);
-			cg_piece_make(m, s, CG_FUNCTION_POINT, "");
+			cg_function_make(m, s, CG_FUNCTION_POINT, "");
 			sums(m, s, CG_D, d, n);
 		}
 		return;
@@ -262,7 +262,7 @@ static void functions(struct maker *m)
 			if (wants(m, s)) {
 				cut_saved(m);
 				upstream_out(m, CG_ROLE_FEED, s - 1, g, n2);
-				cg_piece_make(m, s, CG_FUNCTION_POINT, "_feed");
+				cg_function_make(m, s, CG_FUNCTION_POINT, "_feed");
 			}
 		for (int s = cell->n_stages; s >= 1; s--) {
 			if (!wants(m, s))
@@ -271,7 +271,7 @@ static void functions(struct maker *m)
 			for (int k = 0; s == cell->n_stages && k < cell->n_prevs; k++)
 				upstream_out(m, CG_ROLE_STATE, k, g, n2);
 			adjoints_out(m, s, CG_G, g, n2);
-			cg_piece_make(m, s, CG_FUNCTION_POINT, "");
+			cg_function_make(m, s, CG_FUNCTION_POINT, "");
 			sums(m, s, CG_G, g, n2);
 		}
 	}
@@ -298,7 +298,7 @@ static int make(struct maker *m, int *wrong)
 	struct cg_pass_plan *plan = m->plan;
 
 	*wrong = -1;
-	m->failed = cg_piece_key(plan, plan->key, plan->stage, "");
+	m->failed = cg_function_key(plan, plan->key, plan->stage, "");
 	m->graph = &plan->graph;
 	cg_graph_open(m->graph, &plan->memory);
 	cg_graph_build(m->graph, plan->cell, plan->options);
@@ -311,7 +311,7 @@ static int make(struct maker *m, int *wrong)
 	return m->failed || plan->memory.failed ? -1 : 0;
 }
 
-static void say_why(const struct cg_pass_plan *plan, int wrong, struct cg_mistake *mistake)
+static void report_failure(const struct cg_pass_plan *plan, int wrong, struct cg_mistake *mistake)
 {
 	const struct cg_cell *cell = plan->cell;
 
@@ -338,7 +338,7 @@ struct cg_pass_plan *cg_plan(const struct cg_cell *cell, int options, int pass, 
 		m->plan = plan;
 		failed = make(m, &wrong);
 		if (failed) {
-			say_why(plan, wrong, mistake);
+			report_failure(plan, wrong, mistake);
 			cg_arena_free(&plan->memory);
 		}
 	}
@@ -372,7 +372,7 @@ int cg_feed_saved(const struct cg_pass_plan *plan, int feed)
 		if (cell->saves[k] == cell->feeds[feed])
 			return k;
 	for (int k = 0; k < cell->n_saves; k++)
-		if (value[cell->saves[k]] == value[cell->feeds[feed]] && cg_piece_type(plan, CG_ROLE_SAVED, k, CG_VALUE) == CG_TYPE_REAL)
+		if (value[cell->saves[k]] == value[cell->feeds[feed]] && cg_function_type(plan, CG_ROLE_SAVED, k, CG_VALUE) == CG_TYPE_REAL)
 			return k;
 	return -1;
 }

@@ -22,13 +22,13 @@ struct maker {
 };
 
 /* "gda_i" of gate a_i; the bias of gate a_i is b_i, the output h, as what takes it from a step sees it, h_out. */
-const char *cg_piece_name(struct cg_graph *, const struct cg_cell *, int role, int index, int order);
-int cg_piece_type(const struct cg_pass_plan *, int role, int index, int order);
-struct cg_argument cg_piece_argument(struct maker *, int role, int index, int order, int node);
+const char *cg_function_argument_name(struct cg_graph *, const struct cg_cell *, int role, int index, int order);
+int cg_function_type(const struct cg_pass_plan *, int role, int index, int order);
+struct cg_argument cg_function_argument(struct maker *, int role, int index, int order, int node);
 /* "cg_lstm_block_peephole_f32_grad"; the stage is named where a cell has several and this is one of them. */
-int cg_piece_key(const struct cg_pass_plan *, char key[CG_KEY_MAX], int stage, const char *suffix);
+int cg_function_key(const struct cg_pass_plan *, char key[CG_KEY_MAX], int stage, const char *suffix);
 /* Makes a function that computes the outputs gathered so far from what is in memory, and forgets them; a part computes their terms, and
  * its sum, made next, stores them. */
-void cg_piece_make(struct maker *, int stage, int shape, const char *suffix);
+void cg_function_make(struct maker *, int stage, int shape, const char *suffix);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The passes: row(with, code, name, text) of each, in the order of enum cg_pass of cellgrad.h.  text: what a comment calls it.  The last
- * two are the first two as a step of a sequence, which hands on what it carries unrounded.
+ * The passes: row(with, code, name, text) of each, in the order of enum cg_pass of cellgrad.h.  text: what a comment calls it.  The
+ * last two are the first two as a step of a sequence, which passes its states on unrounded.
  */
 #ifndef CG_PASSES_H
 #define CG_PASSES_H

@@ -65,13 +65,13 @@ static void put_filled(struct cg_text *text, const struct cg_dialect *d, int dty
 	const char *end = section->at + section->length;
 
 	put_types(&types, d, dtype);
-	const char *const words[] = { "inline", d->inlined, "types", types.at ? types.at : "", NULL };
+	const char *const holes[] = { "inline", d->inlined, "types", types.at ? types.at : "", NULL };
 
-	cg_fill(text, section->at, (size_t)((at ? at : end) - section->at), words);
+	cg_fill(text, section->at, (size_t)((at ? at : end) - section->at), holes);
 	if (at) {
-		cg_fill(text, shared->at, shared->length - (shared->length > 1 && shared->at[shared->length - 2] == '\n'), words);
+		cg_fill(text, shared->at, shared->length - (shared->length > 1 && shared->at[shared->length - 2] == '\n'), holes);
 		at += strlen(shared_hole);
-		cg_fill(text, at, (size_t)(end - at), words);
+		cg_fill(text, at, (size_t)(end - at), holes);
 	}
 	text->failed |= types.failed;
 	text->resize(types.at, 0);
@@ -116,14 +116,14 @@ static int converts(const struct cg_pass_plan *const *plans, int n, int out)
 {
 	for (int k = 0; k < n; k++)
 		for (int j = 0; j < plans[k]->n_functions; j++) {
-			const struct cg_function *piece = &plans[k]->functions[j];
+			const struct cg_function *function = &plans[k]->functions[j];
 
 			/* A sum adds to what its outputs hold. */
-			for (int i = 0; i < piece->n_arguments && piece->shape != CG_FUNCTION_SUM_PART; i++)
-				if (converted(&piece->arguments[i]) && (piece->arguments[i].out == out || piece->shape == CG_FUNCTION_SUM))
+			for (int i = 0; i < function->n_arguments && function->shape != CG_FUNCTION_SUM_PART; i++)
+				if (converted(&function->arguments[i]) && (function->arguments[i].out == out || function->shape == CG_FUNCTION_SUM))
 					return 1;
-			for (int i = 0; i < piece->n_arguments && piece->shape == CG_FUNCTION_SUM_PART && !out; i++)
-				if (converted(&piece->arguments[i]) && !piece->arguments[i].out)
+			for (int i = 0; i < function->n_arguments && function->shape == CG_FUNCTION_SUM_PART && !out; i++)
+				if (converted(&function->arguments[i]) && !function->arguments[i].out)
 					return 1;
 		}
 	return 0;

@@ -1,5 +1,5 @@
 /*
- * Pieces to text: statements from the graph, lists from the arguments, both put into the holes of the shapes in templates/.
+ * Functions to text: statements from the graph, lists from the arguments, both put into the holes of the shapes in templates/.
  * Expressions are infix.c's.  The words of a dialect are its row in dialect.c.
  */
 #include "print.h"
@@ -42,9 +42,9 @@ static const char *parameter_form(const struct printer *p, const struct cg_argum
 static void put_form(const struct printer *p, struct cg_text *text, const char *form, const struct cg_argument *a,
                      const char *value)
 {
-	const char *const words[] = { "name", a->name, "type", type_name(p, a), "value", value ? value : "", NULL };
+	const char *const holes[] = { "name", a->name, "type", type_name(p, a), "value", value ? value : "", NULL };
 
-	cg_fill(text, form, strlen(form), words);
+	cg_fill(text, form, strlen(form), holes);
 }
 
 static void separate(struct cg_text *text, const char *with)
@@ -58,12 +58,12 @@ static void put_parameters(struct printer *p, struct cg_text *text, const char *
 {
 	for (int k = 0; k < p->function->n_arguments; k++) {
 		const struct cg_argument *a = &p->function->arguments[k];
-		const char *const words[] = { "name", a->name, "type", type_name(p, a), "restrict", alone, NULL };
+		const char *const holes[] = { "name", a->name, "type", type_name(p, a), "restrict", alone, NULL };
 		const char *form = parameter_form(p, a);
 
 		if (cg_is_parameter(p->function, a)) {
 			separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
-			cg_fill(text, form, strlen(form), words);
+			cg_fill(text, form, strlen(form), holes);
 		}
 	}
 }
@@ -246,7 +246,7 @@ static void stores(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* The forms of sum.in that are said once per value. */
+/* The forms of sum.in that are printed once per value. */
 static int each_value(struct printer *p, struct cg_text *text, const char *section)
 {
 	struct cg_section form;
@@ -265,12 +265,12 @@ static int each_value(struct printer *p, struct cg_text *text, const char *secti
 		snprintf(which, sizeof which, "%d", value++);
 		if (p->function->shape == CG_FUNCTION_SUM_PART)
 			cg_print_expression(p, &term, a->node, 0);
-		const char *const words[] = { "name", a->name, "which", which, "value", term.at ? term.at : "",
+		const char *const holes[] = { "name", a->name, "which", which, "value", term.at ? term.at : "",
 			"key", p->function->key, "real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(",
 			")", p->plain ? "" : ")", NULL };
 
 		separate(text, "\n");
-		cg_fill(text, form.at, form.length - 1, words);
+		cg_fill(text, form.at, form.length - 1, holes);
 		text->failed |= term.failed;
 		term.resize(term.at, 0);
 	}
@@ -311,13 +311,13 @@ static void about_argument(const struct printer *p, struct cg_text *text, const 
 static void about(struct printer *p, struct cg_text *text)
 {
 #define TEXT(with, code, name, text) text,
-	static const char *const words[] = { CG_PASSES(TEXT,) };
+	static const char *const holes[] = { CG_PASSES(TEXT,) };
 	const struct cg_pass_plan *plan = p->plan;
 	const struct cg_function *function = p->function;
 
 	cg_text_printf(text, "/*\n * %s: ", function->key);
 	if (function->shape == CG_FUNCTION_POINT)
-		cg_text_printf(text, "the %s of cell %s%s", words[plan->pass], plan->cell->name,
+		cg_text_printf(text, "the %s of cell %s%s", holes[plan->pass], plan->cell->name,
 		               plan->pass >= CG_PASS_SEQ_FORWARD ? " in a sequence" : "");
 	else if (function->shape == CG_FUNCTION_SUM_PART)
 		cg_text_printf(text, "sums over blocks of %d rows, for the function after it", CG_SUM_ROWS);
@@ -367,13 +367,13 @@ static void one(struct printer *p, struct cg_text *text)
 	snprintf(threads, sizeof threads, "%d", CG_RUN_THREADS);
 	parameters(p, &list);
 	names(p, &given);
-	const char *const words[] = { "key", p->function->key, "one_key", key, "kernel", p->dialect->kernel, "run", units,
+	const char *const holes[] = { "key", p->function->key, "one_key", key, "kernel", p->dialect->kernel, "run", units,
 		"run_threads", threads, "parameters", list.at ? list.at : "", "names", given.at ? given.at : "", NULL };
 
 	if (cg_section_find("point.in", "one", cg_lang_names[p->lang], &section))
 		text->failed = 1;
 	else
-		cg_fill(text, section.at, section.length, words);
+		cg_fill(text, section.at, section.length, holes);
 	text->failed |= list.failed | given.failed;
 	text->resize(list.at, 0);
 	text->resize(given.at, 0);
@@ -383,7 +383,7 @@ static void one(struct printer *p, struct cg_text *text)
 
 enum { HOLES = 19 };
 
-static int put_piece(struct printer *p, struct cg_text *text, const char *linkage)
+static int put_function(struct printer *p, struct cg_text *text, const char *linkage)
 {
 	static const char *const files[]    = { "point.in", "sum.in", "sum.in" };
 	static const char *const sections[] = { "point", "part", "sum" };
@@ -397,7 +397,7 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 	static const char *const values[]      = { "zero", "add", "partial", "total" };
 	static const char *const value_names[] = { "zeros", "adds", "partials", "totals" };
 	struct cg_text hole[HOLES + 1];
-	const char *words[2 * (HOLES + 16)];
+	const char *holes[2 * (HOLES + 16)];
 	const struct cg_dialect *d = p->dialect;
 	struct cg_section shape, element;
 	char block[16], count[16], run[16];
@@ -411,15 +411,15 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 		if (p->function->shape == CG_FUNCTION_SUM_PART && lists[k].put == stores)
 			continue;
 		lists[k].put(p, &hole[used]);
-		words[n++] = lists[k].name;
-		words[n++] = hole[used].at ? hole[used].at : "";
+		holes[n++] = lists[k].name;
+		holes[n++] = hole[used].at ? hole[used].at : "";
 	}
 	for (int k = 0; k < 4 && p->function->shape != CG_FUNCTION_POINT; k++, used++) {
 		int any = each_value(p, &hole[used], values[k]);
 
 		n_values = any ? any : n_values;
-		words[n++] = value_names[k];
-		words[n++] = hole[used].at ? hole[used].at : "";
+		holes[n++] = value_names[k];
+		holes[n++] = hole[used].at ? hole[used].at : "";
 	}
 	snprintf(block, sizeof block, "%d", CG_SUM_ROWS);
 	snprintf(count, sizeof count, "%d", n_values);
@@ -429,19 +429,19 @@ static int put_piece(struct printer *p, struct cg_text *text, const char *linkag
 		"row_step", d->row_step ? d->row_step : "", "unit_step", d->unit_step ? d->unit_step : "", "run", run,
 		"real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(", ")", p->plain ? "" : ")", NULL };
 	for (int k = 0; rest[k]; k++)
-		words[n++] = rest[k];
-	words[n] = NULL;
+		holes[n++] = rest[k];
+	holes[n] = NULL;
 	if ((cg_section_find(files[p->function->shape], sections[p->function->shape], cg_lang_names[p->lang], &shape) &&
 	     cg_section_find(files[p->function->shape], sections[p->function->shape], d->shape, &shape)) ||
 	    cg_section_find("point.in", "element", NULL, &element))
 		return -1;
 	if (p->function->shape == CG_FUNCTION_POINT) {
-		cg_fill(&hole[used], element.at, element.length, words);
-		words[n++] = "element";
-		words[n++] = hole[used].at ? hole[used].at : "";
-		words[n] = NULL;
+		cg_fill(&hole[used], element.at, element.length, holes);
+		holes[n++] = "element";
+		holes[n++] = hole[used].at ? hole[used].at : "";
+		holes[n] = NULL;
 	}
-	cg_fill(text, shape.at, shape.length, words);
+	cg_fill(text, shape.at, shape.length, holes);
 	for (int k = 0; k <= HOLES; k++) {
 		text->failed |= hole[k].failed;
 		text->resize(hole[k].at, 0);
@@ -461,7 +461,7 @@ int cg_print_functions(const struct cg_pass_plan *plan, int lang, const char *li
 		/* Some sections of the prelude end with a blank line. */
 		if (text->length < 2 || memcmp(text->at + text->length - 2, "\n\n", 2))
 			cg_text_put(text, "\n");
-		if (cg_name_nodes(plan, p.function, &memory, &p.name) || put_piece(&p, text, linkage))
+		if (cg_name_nodes(plan, p.function, &memory, &p.name) || put_function(&p, text, linkage))
 			text->failed = 1;
 		cg_arena_free(&memory);
 	}
@@ -539,10 +539,10 @@ static void put_prototype(struct printer *p, struct cg_text *text)
 
 	about(p, &comment);
 	parameters(p, &list);
-	const char *const words[] = { "about", comment.at ? comment.at : "", "key", p->function->key, "parameters", list.at ? list.at : "",
+	const char *const holes[] = { "about", comment.at ? comment.at : "", "key", p->function->key, "parameters", list.at ? list.at : "",
 	                              NULL };
 
-	cg_fill(text, form, strlen(form), words);
+	cg_fill(text, form, strlen(form), holes);
 	text->failed |= comment.failed | list.failed;
 	text->resize(comment.at, 0);
 	text->resize(list.at, 0);

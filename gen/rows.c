@@ -53,67 +53,67 @@ static void about(const struct cg_rows_shape *s, const char *key, int lang, stru
 }
 
 /* The holes of every section, in one list. */
-enum { WORDS_MAX = 48 };
+enum { HOLES_MAX = 48 };
 
-struct holes { const char *words[2 * WORDS_MAX + 1]; int n; };
+struct holes { const char *pairs[2 * HOLES_MAX + 1]; int n; };
 
-static void say(struct holes *h, const char *hole, const char *text)
+static void set_hole(struct holes *h, const char *hole, const char *text)
 {
-	h->words[h->n++] = hole;
-	h->words[h->n++] = text;
-	h->words[h->n] = NULL;
+	h->pairs[h->n++] = hole;
+	h->pairs[h->n++] = text;
+	h->pairs[h->n] = NULL;
 }
 
-static void say_conversions(struct holes *h, const struct cg_rows_shape *s)
+static void set_conversion_holes(struct holes *h, const struct cg_rows_shape *s)
 {
 	int from = !s->src_acc && !cg_is_plain(s->dtype), to = !s->dst_acc && !cg_is_plain(s->dtype);
 
-	say(h, "src(", from ? "to_acc(" : "");
-	say(h, "src)", from ? ")" : "");
-	say(h, "old(", to ? "to_acc(" : "");
-	say(h, "old)", to ? ")" : "");
-	say(h, "dst(", to ? "to_real(" : "");
-	say(h, "dst)", to ? ")" : "");
+	set_hole(h, "src(", from ? "to_acc(" : "");
+	set_hole(h, "src)", from ? ")" : "");
+	set_hole(h, "old(", to ? "to_acc(" : "");
+	set_hole(h, "old)", to ? ")" : "");
+	set_hole(h, "dst(", to ? "to_real(" : "");
+	set_hole(h, "dst)", to ? ")" : "");
 }
 
 /* Where an element and its word are, and what there is of dropout around them. */
-static void say_drop(struct holes *h, const struct cg_rows_shape *s, int lang)
+static void set_dropout_holes(struct holes *h, const struct cg_rows_shape *s, int lang)
 {
 	int c = cg_dialects[lang].strips;
 
-	say(h, "src", c ? "src[unit]" : "src.of[unit]");
-	say(h, "dst", c ? "dst[unit]" : "dst.of[unit]");
-	say(h, "word", c ? "[unit]" : ".of[unit]");
-	say(h, "run_drop", s->drop ? ",\n\tconst unsigned *restrict words, int64_t below, acc scale" : "");
-	say(h, "run_words", s->drop ? ", words + lead, below, scale" : "");
-	say(h, "lead", s->drop ? " - first_unit % 4" : "");
-	say(h, "words", !s->drop ? "" : c ? "unsigned words[STRIP + 4];" :
+	set_hole(h, "src", c ? "src[unit]" : "src.of[unit]");
+	set_hole(h, "dst", c ? "dst[unit]" : "dst.of[unit]");
+	set_hole(h, "word", c ? "[unit]" : ".of[unit]");
+	set_hole(h, "run_drop", s->drop ? ",\n\tconst unsigned *restrict words, int64_t below, acc scale" : "");
+	set_hole(h, "run_words", s->drop ? ", words + lead, below, scale" : "");
+	set_hole(h, "lead", s->drop ? " - first_unit % 4" : "");
+	set_hole(h, "words", !s->drop ? "" : c ? "unsigned words[STRIP + 4];" :
 	    "const struct words words = philox(key0, key1, (unsigned)((first_unit + first) / 4), b, t);");
 }
 
-static void say_dialect(struct holes *h, const struct cg_rows_shape *s, int lang)
+static void set_dialect_holes(struct holes *h, const struct cg_rows_shape *s, int lang)
 {
 	const struct cg_dialect *d = &cg_dialects[lang];
 
-	say(h, "kernel", d->kernel);
-	say(h, "inline", d->inlined);
-	say(h, "i64", d->i64);
-	say(h, "u64", d->bits[8]);
-	say(h, "global", d->global);
-	say(h, "row", d->row ? d->row : "");
-	say(h, "row_step", d->row_step ? d->row_step : "");
-	say(h, "unit", d->unit ? d->unit : "");
-	say(h, "unit_step", d->unit_step ? d->unit_step : "");
-	say(h, "src_offset", d->offsets ? "src_offset + " : "");
-	say(h, "dst_offset", d->offsets ? "dst_offset + " : "");
-	say(h, "from_offset", d->offsets ? "from_offset + " : "");
-	say(h, "to_offset", d->offsets ? "to_offset + " : "");
-	say(h, "t_offset", d->offsets ? "t_offset + " : "");
-	say(h, "b_offset", d->offsets ? "b_offset + " : "");
-	say(h, "src_type", s->src_acc ? "acc" : "real");
-	say(h, "dst_type", s->dst_acc ? "acc" : "real");
-	say_conversions(h, s);
-	say_drop(h, s, lang);
+	set_hole(h, "kernel", d->kernel);
+	set_hole(h, "inline", d->inlined);
+	set_hole(h, "i64", d->i64);
+	set_hole(h, "u64", d->bits[8]);
+	set_hole(h, "global", d->global);
+	set_hole(h, "row", d->row ? d->row : "");
+	set_hole(h, "row_step", d->row_step ? d->row_step : "");
+	set_hole(h, "unit", d->unit ? d->unit : "");
+	set_hole(h, "unit_step", d->unit_step ? d->unit_step : "");
+	set_hole(h, "src_offset", d->offsets ? "src_offset + " : "");
+	set_hole(h, "dst_offset", d->offsets ? "dst_offset + " : "");
+	set_hole(h, "from_offset", d->offsets ? "from_offset + " : "");
+	set_hole(h, "to_offset", d->offsets ? "to_offset + " : "");
+	set_hole(h, "t_offset", d->offsets ? "t_offset + " : "");
+	set_hole(h, "b_offset", d->offsets ? "b_offset + " : "");
+	set_hole(h, "src_type", s->src_acc ? "acc" : "real");
+	set_hole(h, "dst_type", s->dst_acc ? "acc" : "real");
+	set_conversion_holes(h, s);
+	set_dropout_holes(h, s, lang);
 }
 
 static int put(struct cg_text *text, const char *name, const char *qualifier, const struct holes *h)
@@ -122,12 +122,12 @@ static int put(struct cg_text *text, const char *name, const char *qualifier, co
 
 	if (cg_section_find("rows.in", name, qualifier, &section))
 		return -1;
-	cg_fill(text, section.at, section.length, h->words);
+	cg_fill(text, section.at, section.length, h->pairs);
 	return text->failed ? -1 : 0;
 }
 
 /* A section that fills a hole of others: its last line has no end. */
-static int put_piece(struct cg_text *text, const char *name, const char *qualifier, const struct holes *h)
+static int put_section(struct cg_text *text, const char *name, const char *qualifier, const struct holes *h)
 {
 	if (put(text, name, qualifier, h))
 		return -1;
@@ -143,13 +143,13 @@ static int put_four(struct cg_text *text, const struct cg_rows_shape *s, int acc
 
 	if (acc != s->src_acc && acc != s->dst_acc)
 		return 0;
-	say(&h, "inline", cg_dialects[lang].inlined);
-	say(&h, "type", acc ? "acc" : "real");
+	set_hole(&h, "inline", cg_dialects[lang].inlined);
+	set_hole(&h, "type", acc ? "acc" : "real");
 	/* No vector is wider than 16 bytes, which every processor has registers for. */
-	say(&h, "align", bytes < 16 ? "8" : "16");
-	say(&h, "load_four", bytes > 16 ? "vstore2(vload2(0, row + first), 0, x.of), vstore2(vload2(1, row + first), 1, x.of)"
+	set_hole(&h, "align", bytes < 16 ? "8" : "16");
+	set_hole(&h, "load_four", bytes > 16 ? "vstore2(vload2(0, row + first), 0, x.of), vstore2(vload2(1, row + first), 1, x.of)"
 	                             : "vstore4(vload4(0, row + first), 0, x.of)");
-	say(&h, "store_four", bytes > 16 ? "vstore2(vload2(0, x.of), 0, row + first), vstore2(vload2(1, x.of), 1, row + first)"
+	set_hole(&h, "store_four", bytes > 16 ? "vstore2(vload2(0, x.of), 0, row + first), vstore2(vload2(1, x.of), 1, row + first)"
 	                              : "vstore4(vload4(0, x.of), 0, row + first)");
 	return put(text, "load", cg_lang_names[lang], &h) || (acc == s->dst_acc && put(text, "store", cg_lang_names[lang], &h));
 }
@@ -170,15 +170,15 @@ static int put_prelude(struct cg_text *text, const struct cg_rows_shape *shapes,
 		sections[k++] = "to_acc";
 	if (to)
 		sections[k++] = "to_real";
-	say_dialect(&h, shapes, lang);
+	set_dialect_holes(&h, shapes, lang);
 	return cg_print_sections(shapes->dtype, lang, sections, text) || (drop && put(text, "philox", NULL, &h)) ||
 	       (drop && cg_dialects[lang].strips && put(text, "draw", "c", &h));
 }
 
-/* The holes whose words are sections themselves, the last two with holes of their own; each has its text in parts. */
+/* The holes whose texts are sections themselves, the last two with holes of their own; each has its text in parts. */
 enum { DROP, DRAW_AT, STRIP, DROP_PARAMETERS, ABOUT, ELEMENT, PARAMETERS, PARTS };
 
-static int say_parts(struct holes *h, const struct cg_rows_shape *s, int lang, const char *key, struct cg_text parts[PARTS])
+static int set_part_holes(struct holes *h, const struct cg_rows_shape *s, int lang, const char *key, struct cg_text parts[PARTS])
 {
 	static const char *const names[] = {
 		"drop", "draw_at", "strip", "drop_parameters", "about", "element", "parameters"
@@ -188,16 +188,16 @@ static int say_parts(struct holes *h, const struct cg_rows_shape *s, int lang, c
 	about(s, key, lang, &parts[ABOUT]);
 	if (s->drop) {
 		cg_text_put(&parts[DROP_PARAMETERS], ",\n");
-		if (put_piece(&parts[DROP], "drop", NULL, h) || put_piece(&parts[DRAW_AT], "draw_at", NULL, h) ||
-		    put_piece(&parts[STRIP], "strip", NULL, h) || put_piece(&parts[DROP_PARAMETERS], "drop_parameters", dialect, h))
+		if (put_section(&parts[DROP], "drop", NULL, h) || put_section(&parts[DRAW_AT], "draw_at", NULL, h) ||
+		    put_section(&parts[STRIP], "strip", NULL, h) || put_section(&parts[DROP_PARAMETERS], "drop_parameters", dialect, h))
 			return -1;
 	}
 	for (int k = DROP; k <= ABOUT; k++)
-		say(h, names[k], parts[k].at ? parts[k].at : "");
-	if (put_piece(&parts[ELEMENT], "element", NULL, h) || put_piece(&parts[PARAMETERS], "parameters", dialect, h))
+		set_hole(h, names[k], parts[k].at ? parts[k].at : "");
+	if (put_section(&parts[ELEMENT], "element", NULL, h) || put_section(&parts[PARAMETERS], "parameters", dialect, h))
 		return -1;
-	say(h, names[ELEMENT], parts[ELEMENT].at);
-	say(h, names[PARAMETERS], parts[PARAMETERS].at);
+	set_hole(h, names[ELEMENT], parts[ELEMENT].at);
+	set_hole(h, names[PARAMETERS], parts[PARAMETERS].at);
 	return 0;
 }
 
@@ -211,10 +211,10 @@ static int put_function(struct cg_text *text, const struct cg_rows_shape *s, int
 	for (int k = 0; k < PARTS; k++)
 		parts[k] = (struct cg_text){ .resize = text->resize };
 	cg_rows_key(s, key);
-	say_dialect(&h, s, lang);
-	say(&h, "key", key);
-	say(&h, "linkage", linkage);
-	failed = say_parts(&h, s, lang, key, parts) || put(text, "rows", cg_dialects[lang].shape, &h);
+	set_dialect_holes(&h, s, lang);
+	set_hole(&h, "key", key);
+	set_hole(&h, "linkage", linkage);
+	failed = set_part_holes(&h, s, lang, key, parts) || put(text, "rows", cg_dialects[lang].shape, &h);
 	for (int k = 0; k < PARTS; k++) {
 		failed |= parts[k].failed;
 		text->resize(parts[k].at, 0);
@@ -304,10 +304,10 @@ int cg_print_rows_moves(int dtype, struct cg_text *text)
 	cg_rows_moves_key(dtype, key);
 	snprintf(most, sizeof most, "%d", CG_ROWS_MOVES);
 	cg_text_printf(text, "/* %s: moves in %s, made by cg_print_rows_moves */\n\n", key, cg_lang_names[CG_LANG_CUDA]);
-	say(&h, "kernel", cg_dialects[CG_LANG_CUDA].kernel);
-	say(&h, "key", key);
-	say(&h, "most", most);
-	say_conversions(&h, &s);
+	set_hole(&h, "kernel", cg_dialects[CG_LANG_CUDA].kernel);
+	set_hole(&h, "key", key);
+	set_hole(&h, "most", most);
+	set_conversion_holes(&h, &s);
 	return put_prelude(text, &s, 1, CG_LANG_CUDA) || put_four(text, &s, 0, CG_LANG_CUDA) || put(text, "moves", "cuda", &h) ||
 	       text->failed ? -1 : 0;
 }

@@ -19,17 +19,17 @@ static int control(unsigned char c)
 	return c < ' ' || c == 0x7f;
 }
 
-void cg_mistake_at(struct cg_mistake *mistake, const struct cg_cell *cell, const char *place, const char *words)
+void cg_mistake_at(struct cg_mistake *mistake, const struct cg_cell *cell, const char *position, const char *message)
 {
 	char quoted[121], pad[121];
-	const char *line = place;
+	const char *line = position;
 	int number = 1, length, n = 0;
 
 	while (line > cell->text && line[-1] != '\n')
 		line--;
 	for (const char *s = cell->text; s < line; s++)
 		number += *s == '\n';
-	for (int k = 0; k < place - line && k < 110; k++)
+	for (int k = 0; k < position - line && k < 110; k++)
 		if (!inside(line[k]))
 			pad[n++] = line[k] == '\t' ? '\t' : ' ';
 	pad[n] = 0;
@@ -39,20 +39,20 @@ void cg_mistake_at(struct cg_mistake *mistake, const struct cg_cell *cell, const
 	while (n < length && n && inside(line[n]))
 		n--;
 	quoted[n] = 0;
-	snprintf(mistake->text, sizeof mistake->text, "%s:%d:%d: %s\n%s\n%s^", cell->file, number, (int)(place - line) + 1, words,
+	snprintf(mistake->text, sizeof mistake->text, "%s:%d:%d: %s\n%s\n%s^", cell->file, number, (int)(position - line) + 1, message,
 	         quoted, pad);
 }
 
-int cg_parse_wrong(struct parser *p, const char *place, const char *format, ...)
+int cg_parse_wrong(struct parser *p, const char *position, const char *format, ...)
 {
-	char words[320];
+	char message[320];
 	va_list list;
 
 	va_start(list, format);
-	vsnprintf(words, sizeof words, format, list);
+	vsnprintf(message, sizeof message, format, list);
 	va_end(list);
 	if (!p->mistake->text[0])
-		cg_mistake_at(p->mistake, p->cell, place, words);
+		cg_mistake_at(p->mistake, p->cell, position, message);
 	return -1;
 }
 

@@ -15,8 +15,8 @@ static int term(struct parser *p, int code, int a, int b, long double value)
 	if (cell->n_terms == CG_TERMS_MAX)
 		return cg_parse_wrong(p, p->at, "the equations have more than %d operations", CG_TERMS_MAX);
 	if (!(cell->n_terms & (cell->n_terms - 1))) {
-		int room = cell->n_terms ? cell->n_terms * 2 : 1;
-		struct cg_term *terms = cg_arena_take(&cell->memory, (size_t)room * sizeof *terms);
+		int capacity = cell->n_terms ? cell->n_terms * 2 : 1;
+		struct cg_term *terms = cg_arena_take(&cell->memory, (size_t)capacity * sizeof *terms);
 
 		if (!terms)
 			return -1;
@@ -57,7 +57,7 @@ static const struct { const char *name, *is; } elsewhere[] = {
 	{ "cos",      "there is none of the angle's functions" },
 };
 
-static const char *said_elsewhere(const char *name)
+static const char *name_elsewhere(const char *name)
 {
 	for (size_t k = 0; k < sizeof elsewhere / sizeof *elsewhere; k++)
 		if (!strcmp(elsewhere[k].name, name))
@@ -65,9 +65,9 @@ static const char *said_elsewhere(const char *name)
 	return NULL;
 }
 
-static int no_function(struct parser *p, const char *place, const char *name)
+static int no_function(struct parser *p, const char *position, const char *name)
 {
-	const char *words[CG_OP_COUNT], *near, *is = said_elsewhere(name);
+	const char *words[CG_OP_COUNT], *near, *is = name_elsewhere(name);
 	char all[120];
 	int n = 0;
 
@@ -77,20 +77,20 @@ static int no_function(struct parser *p, const char *place, const char *name)
 	cg_list_names(all, sizeof all, words, n, "and");
 	near = cg_nearest(name, words, n);
 	if (is)
-		return cg_parse_wrong(p, place, "there is no function '%s': %s; the functions are %s", name, is, all);
+		return cg_parse_wrong(p, position, "there is no function '%s': %s; the functions are %s", name, is, all);
 	if (near)
-		return cg_parse_wrong(p, place, "there is no function '%s'; did you mean '%s'? The functions are %s", name, near, all);
-	return cg_parse_wrong(p, place, "there is no function '%s'; the functions are %s", name, all);
+		return cg_parse_wrong(p, position, "there is no function '%s'; did you mean '%s'? The functions are %s", name, near, all);
+	return cg_parse_wrong(p, position, "there is no function '%s'; the functions are %s", name, all);
 }
 
-static int call(struct parser *p, const char *place, const char *name)
+static int call(struct parser *p, const char *position, const char *name)
 {
 	int code = CG_OP_LEAF + 1, a, b = -1;
 
 	while (code < CG_OP_COUNT && (!cg_operators[code].word || strcmp(cg_operators[code].word, name)))
 		code++;
 	if (code == CG_OP_COUNT)
-		return no_function(p, place, name);
+		return no_function(p, position, name);
 	if (deeper(p) || (a = cg_parse_sum(p)) < 0)
 		return -1;
 	if (cg_operators[code].arity == 2 && (cg_parse_expect(p, ',', "the first argument") || (b = cg_parse_sum(p)) < 0))
@@ -108,18 +108,18 @@ static int call(struct parser *p, const char *place, const char *name)
 
 static int factor(struct parser *p)
 {
-	const char *place;
+	const char *position;
 	char name[CG_NAME_MAX + 1];
 	const struct symbol *symbol;
 	long double value;
 	int a;
 
 	cg_parse_skip(p);
-	place = p->at;
+	position = p->at;
 	if (*p->at == '-') {
 		p->at++;
 		if (++p->signs > CG_DEPTH_MAX)
-			return cg_parse_wrong(p, place, "signs are nested more than %d deep", CG_DEPTH_MAX);
+			return cg_parse_wrong(p, position, "signs are nested more than %d deep", CG_DEPTH_MAX);
 		a = factor(p);
 		p->signs--;
 		return a < 0 ? -1 : term(p, CG_OP_NEG, a, -1, 0);
@@ -138,11 +138,11 @@ static int factor(struct parser *p)
 	cg_parse_skip(p);
 	if (*p->at == '(') {
 		p->at++;
-		return call(p, place, name);
+		return call(p, position, name);
 	}
 	symbol = cg_parse_find(p, name);
 	if (!symbol || symbol->kind == DERIVED)
-		return cg_parse_unknown(p, place, name);
+		return cg_parse_unknown(p, position, name);
 	p->used[symbol->kind][symbol->index] = 1;
 	return term(p, CG_TERM_SYMBOL, symbol->kind, symbol->index, 0);
 }

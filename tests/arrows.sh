@@ -1,6 +1,7 @@
 #!/bin/sh
 # Folders call each other one way: what a file includes, and which object each object takes a symbol from, against the table below.
-# And no two files of the library call each other.  Runs in the build's top folder.
+# No two files of the library call each other, and no two files have one name outside of folders that mirror each other.
+# Runs in the build's top folder.
 #   srcdir: the source
 set -u
 scratch=$(mktemp -d) || exit 99
@@ -27,6 +28,15 @@ cat >"$scratch/headers" <<'END'
 backends    runtime/device/backend.h runtime/device/net.h runtime/core/ runtime/cache/
 verify      runtime/cellgrad.h runtime/op/op.h runtime/core/core.h runtime/device/mem.h
 command     runtime/cellgrad.h runtime/device/inspect.h
+END
+
+# FOLDER FOLDER, as patterns: files of one name in these do one thing in two places.  Each backend implements the same parts of the
+# device, and tests/fake stands in for the vendor's libraries that backends/cuda calls.
+cat >"$scratch/mirrors" <<'END'
+backends/[a-z]*           backends/[a-z]*
+backends/[a-z]*           runtime/device
+backends/cuda(/cudnn)?    tests/fake
+backends                  tests/fake
 END
 
 # "FILE INCLUDED" of every include of ours.
@@ -94,6 +104,26 @@ against()
 # Pairs of "A B SYMBOL" that call each other.
 circles() { awk '{ if (($2, $1) in seen) print "# " $2, $1, seen[$2, $1], "and back", $3; seen[$1, $2] = $3 }'; }
 
+# Pairs of files that have one name, in folders that do not mirror each other.
+namesakes()
+{
+	awk -v table="$scratch/mirrors" '
+		function is_mirror(a, b, k) {
+			for (k = 1; k <= n; k++)
+				if ((a ~ left[k] && b ~ right[k]) || (b ~ left[k] && a ~ right[k])) return 1
+			return 0
+		}
+		BEGIN { while ((getline line < table) > 0) { split(line, w, " "); left[++n] = "^" w[1] "$"; right[n] = "^" w[2] "$" } }
+		{
+			match($0, /.*\//)
+			folder = substr($0, 1, RLENGTH - 1)
+			name = substr($0, RLENGTH + 1)
+			for (i = 1; i <= count[name]; i++)
+				if (!is_mirror(folders[name, i], folder)) print "# " folders[name, i] "/" name, $0
+			folders[name, ++count[name]] = folder
+		}'
+}
+
 # report FILE NAME: empty is right; with arrows.sh seeded the contrary.
 report()
 {
@@ -104,17 +134,21 @@ report()
 
 includes >"$scratch/includes"
 calls >"$scratch/calls"
-echo 1..9
-[ "$(wc -l <"$scratch/includes")" -gt 100 ] && [ "$(wc -l <"$scratch/calls")" -gt 300 ]
+(cd "$srcdir" && find gen runtime backends verify command examples tests -name '*.[ch]' ! -path 'tests/fake/lib/*' | sort) >"$scratch/files"
+echo 1..11
+[ "$(wc -l <"$scratch/includes")" -gt 100 ] && [ "$(wc -l <"$scratch/calls")" -gt 300 ] && [ "$(wc -l <"$scratch/files")" -gt 300 ]
 code=$?
 n=1
-if [ $code -eq 0 ]; then echo 'ok 1 - there are includes and calls to look at'; else echo 'not ok 1 - there are includes and calls to look at'; fi
+if [ $code -eq 0 ]; then is=ok; else is='not ok'; fi
+echo "$is 1 - there are files, includes and calls to look at"
 against <"$scratch/includes" >"$scratch/wrong"
 report "$scratch/wrong" 'includes go one way'
 against <"$scratch/calls" >"$scratch/wrong"
 report "$scratch/wrong" 'calls go one way'
 circles <"$scratch/calls" >"$scratch/wrong"
 report "$scratch/wrong" 'no two files call each other'
+namesakes <"$scratch/files" >"$scratch/wrong"
+report "$scratch/wrong" 'no two files have one name outside of folders that mirror each other'
 
 # What is seeded is seen.
 seeded=1
@@ -124,7 +158,9 @@ echo 'backends/cpu/cpu runtime/rnn/layers cg_layers_forward' | against >"$scratc
 report "$scratch/wrong" 'a seeded call against the arrows is found'
 printf '%s\n' 'runtime/op/check runtime/op/run cg_op_run' 'runtime/op/run runtime/op/check cg_op_check' | circles >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded circle of two files is found'
-echo 'command/info.c runtime/device/backend.h' | against >"$scratch/wrong"
+printf '%s\n' command/cache.c runtime/cache/cache.c | namesakes >"$scratch/wrong"
+report "$scratch/wrong" 'a seeded second file of one name is found'
+echo 'command/info_command.c runtime/device/backend.h' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded include of the command beside its window is found'
 echo 'command/info backends/cpu/cpu cg_cpu_gemm' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded call of the command into a backend is found'

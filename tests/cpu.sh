@@ -146,10 +146,10 @@ emulated() {
 	ran=$((ran + 1))
 	export CELLGRAD_BACKEND=cpu CELLGRAD_OPENCL_LIB=/none
 	generator
-	unit tests/conformance/bits_test tests/verify/data_test tests/backends/cpu/product_test tests/backends/rows_test
+	unit tests/conformance/bits_test tests/verify/data_test tests/backends/cpu/product_test tests/backends/gather_scatter_test
 	suite conformance '*f32: every*' '*f64: every*' '*f16: every*' '*bf16: every*' 'rnn*' 'gru_block_cell f32: sizes*' \
 		'gru_block_cell f64: sizes*' 'gru_block_cell f16: sizes*' 'gru_block_cell bf16: sizes*'
-	suite sequence test_random test_step_by_step test_pieces 'test_batch*' test_padding test_absent test_in_a_row 'test_golden*' \
+	suite sequence test_random test_step_by_step test_chunks 'test_batch*' test_padding test_absent test_in_a_row 'test_golden*' \
 		test_vectors test_sizes test_block_lstm test_modes test_cells test_dtypes
 	opencl_emulated
 	run_queue
@@ -199,9 +199,9 @@ pocl() {
 		ran=$((ran + 1))
 		queue 'gen/compile.sh opencl' "exec $run sh $tests/gen/compile.sh opencl"
 		queue 'gen/gemm.sh' "exec $run sh $tests/gen/gemm.sh 30"
-		unit tests/gen/halves_test tests/backends/rows_test tests/backends/opencl/opencl_device_test
+		unit tests/gen/halves_test tests/backends/gather_scatter_test tests/backends/opencl/opencl_device_test
 		suite conformance '*f32: every*' '*f64: every*' '*f16: every*' '*bf16: every*' 'rnn*'
-		suite sequence test_step_by_step test_pieces test_modes test_block_lstm test_golden_sums
+		suite sequence test_step_by_step test_chunks test_modes test_block_lstm test_golden_sums
 		run_queue ;;
 	'Portable Computing Language,'*)
 		leave "PoCL has an LLVM that older.c does not change, or this processor is older still: $about" ;;

@@ -96,7 +96,7 @@ unit() {
 
 check() {
 	try 'the same bits as here' sh -c "$run tests/conformance/checksum >bits && diff bits '$here/cross/bits'"
-	try 'the example' ./libtool --silent --mode=execute $run examples/block
+	try 'the example' ./libtool --silent --mode=execute $run examples/peephole_lstm
 	case $name in
 	aarch64) try 'kernels of fused vectors' fused_vectors ;;
 	i686)    try 'kernels without x87 arithmetic' no_x87 ;;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the programs of examples/ say of themselves is so.  Those that other tests run are not here: block and network are in the
-# README, cell.c and cell.cc are for install.sh.  Runs in the build tree.  srcdir: the source; CC: a C compiler, for emit.
+# What the programs of examples/ say of themselves is so.  Those that other tests run are not here: peephole_lstm and bidirectional are in the
+# README, own_cell.c and own_cell.cc are for install.sh.  Runs in the build tree.  srcdir: the source; CC: a C compiler, for own_runtime.
 set -u
 srcdir=${srcdir:-.}
 scratch=$(mktemp -d) || exit 99
@@ -20,7 +20,7 @@ train()
 {
 	to=$1
 	shift
-	CELLGRAD_BACKEND=${CELLGRAD_BACKEND:-cpu} $limit examples/train "$@" >"$to" 2>"$why"
+	CELLGRAD_BACKEND=${CELLGRAD_BACKEND:-cpu} $limit examples/language_model "$@" >"$to" 2>"$why"
 }
 
 # falls FILE LEAST: is the last number of the last line so much below that of the first that has two?
@@ -32,11 +32,11 @@ falls()
 
 echo 1..6
 train "$scratch/whole" -n 40 "$text" && [ "$(wc -l <"$scratch/whole")" -eq 40 ] && falls "$scratch/whole" 2
-report $? 'train: the loss falls by two bits in 40 steps'
+report $? 'language_model: the loss falls by two bits in 40 steps'
 
 train "$scratch/begun" -n 20 -c "$scratch/state" "$text" && train "$scratch/ended" -n 20 -c "$scratch/state" "$text" &&
 	cat "$scratch/begun" "$scratch/ended" | cmp - "$scratch/whole" >"$why" 2>&1
-report $? 'train: 20 steps, a checkpoint and 20 more are 40 steps, byte for byte'
+report $? 'language_model: 20 steps, a checkpoint and 20 more are 40 steps, byte for byte'
 
 # A place, then weights: another text's place, a checkpoint cut short, one with something behind it.
 head -c 20000 "$text" >"$scratch/other"
@@ -46,21 +46,21 @@ cp "$scratch/long" "$scratch/long.before"
 ! train "$scratch/none" -n 1 -c "$scratch/state" "$scratch/other" && grep -q 'expected a checkpoint of this text' "$why" &&
 	! train "$scratch/none" -n 1 -c "$scratch/short" "$text" && ! train "$scratch/none" -n 1 -c "$scratch/long" "$text" &&
 	cmp "$scratch/long" "$scratch/long.before" >"$why" 2>&1 && [ ! -s "$scratch/none" ]
-report $? 'train: what is no checkpoint of the text is refused, and stays'
+report $? 'language_model: what is no checkpoint of the text is refused, and stays'
 
-$limit examples/device >"$scratch/device" 2>"$why"
+$limit examples/device_memory >"$scratch/device" 2>"$why"
 status=$?
 if [ $status -eq 77 ] && case ,${CELLGRAD_TEST_REQUIRE-}, in *,opencl,*) false ;; esac; then
-	skip 'device: no call waits, and the loss falls' "$(cat "$why")"
+	skip 'device_memory: no call waits, and the loss falls' "$(cat "$why")"
 else
 	[ $status -eq 0 ] && grep -q '^3 steps are in the queue, and none has begun' "$scratch/device" &&
 		sed -n 's/^step *\([0-9]*\) *loss/\1/p' "$scratch/device" >"$scratch/losses" && falls "$scratch/losses" 0.1
-	report $? 'device: no call waits, and the loss falls'
+	report $? 'device_memory: no call waits, and the loss falls'
 fi
 
-CELLGRAD_BACKEND=${CELLGRAD_BACKEND:-cpu} $limit examples/emit >"$scratch/emit" 2>"$why" &&
+CELLGRAD_BACKEND=${CELLGRAD_BACKEND:-cpu} $limit examples/own_runtime >"$scratch/emit" 2>"$why" &&
 	grep -q "with the library's bits" "$scratch/emit"
-report $? 'emit: kernels from text and manifest have the bits of the library'
+report $? 'own_runtime: kernels from text and manifest have the bits of the library'
 
 # On the GPU that there is, else on the stand-ins of tests/fake.
 $limit examples/graph >"$scratch/graph" 2>"$why"

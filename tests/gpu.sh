@@ -34,7 +34,7 @@ say() { echo "gpu: $*" >&2; }
 programs='cellgrad tests/conformance/conformance tests/sequence/sequence tests/parts tests/net_time tests/gpu_probe
 	tests/backends/cuda/cuda_test tests/backends/cuda/cuda_moves_test tests/backends/cuda/cuda_gemm_test tests/backends/cuda/cuda_rows_test
 	tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_rnn_test tests/backends/cuda/cuda_net_test tests/backends/cuda/cuda_net_call_test
-	tests/backends/cuda/cuda_span_test'
+	tests/backends/cuda/cuda_range_test'
 stand_in_programs='tests/backends/opencl/opencl_test'
 data='tests/gen/coupled.cell tests/gen/stages.cell tests/gpu_micro.cu tests/gpu_torch.py'
 
@@ -649,9 +649,9 @@ stage_right()
 		suite conformance-cudnn CELLGRAD_TEST_ROUTE=cudnn "$bin/conformance" "$rnn"
 		suite cuda-net "$bin/cuda_net_test"
 		suite cuda-net-call "$bin/cuda_net_call_test"
-		suite cuda-span "$bin/cuda_span_test"
+		suite cuda-range "$bin/cuda_range_test"
 	elif [ "$backend" = cuda ]; then
-		for id in sequences-cudnn conformance-cudnn cuda-net cuda-net-call cuda-span; do not_run $id "there is no cuDNN: $(head -n 1 "$work/library")"; done
+		for id in sequences-cudnn conformance-cudnn cuda-net cuda-net-call cuda-range; do not_run $id "there is no cuDNN: $(head -n 1 "$work/library")"; done
 	fi
 	other=cpu
 	[ "$backend" = cpu ] && other=reference

@@ -8,7 +8,7 @@
 
 enum { STEPS = 2000, COOPERATIVE_LAUNCH = 95, NON_PORTABLE_CLUSTERS = 14, PIECE = 24576, PIECES = 64, M = 16, N = 8, K = 16 };
 
-/* The module and what kernels work on: a piece of zeros of the device's. */
+/* The module and what kernels work on: a block of zeros of the device's. */
 struct micro {
 	struct cg_context *context;
 	struct cg_stream *stream;
@@ -139,7 +139,7 @@ static int get_word(struct micro *m, size_t offset, unsigned *word)
 }
 
 /* A row of the table: microseconds of a step; *bad where a block read what it should not. */
-static int say_steps(struct micro *m, const char *what, unsigned blocks, double ms, size_t broken_at, int *bad)
+static int print_steps(struct micro *m, const char *what, unsigned blocks, double ms, size_t broken_at, int *bad)
 {
 	unsigned broken;
 
@@ -161,7 +161,7 @@ static int measure_flags(struct micro *m, unsigned blocks, int *bad)
 		return CG_OK;
 	CG_TRY(clear(m));
 	CG_TRY(launch(m, function, blocks, 256, 1, arguments, &ms));
-	return say_steps(m, "hand-over by flags", blocks, ms, 65536, bad);
+	return print_steps(m, "hand-over by flags", blocks, ms, 65536, bad);
 }
 
 static int measure_cluster(struct micro *m, const char *name, unsigned blocks, int *bad)
@@ -178,7 +178,7 @@ static int measure_cluster(struct micro *m, const char *name, unsigned blocks, i
 	}
 	CG_TRY(clear(m));
 	CG_TRY(launch(m, function, blocks, 256, 0, arguments, &ms));
-	return say_steps(m, "hand-over in a cluster", blocks, ms, 65536, bad);
+	return print_steps(m, "hand-over in a cluster", blocks, ms, 65536, bad);
 }
 
 static int measure_broadcast(struct micro *m, unsigned blocks)

@@ -22,9 +22,9 @@
 
 enum { TURNS = 10, TEXTS_MAX = 256, WORKSPACE = 32 << 20 };
 
-static int fail(const char *words)
+static int fail(const char *message)
 {
-	printf("%s\n", words);
+	printf("%s\n", message);
 	return 1;
 }
 
@@ -45,7 +45,7 @@ static int cublas_part(int part)
 	return get && !get((unsigned)part, &value) ? value : 0;
 }
 
-static void say_library(int library)
+static void print_library(int library)
 {
 	int major = 0, minor = 0;
 
@@ -61,13 +61,13 @@ static void say_library(int library)
 	printf(" at %s\n", cg_cuda_path(library));
 }
 
-static int say_one(const char *name)
+static int print_one(const char *name)
 {
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++)
 		if (!strcmp(names[k].name, name)) {
 			if (cg_cuda_load(CG_CUDA_DRIVER) || cg_cuda_load(names[k].library))
 				return fail(cg_message());
-			say_library(names[k].library);
+			print_library(names[k].library);
 			return 0;
 		}
 	return fail("expected NVRTC, CUBLAS or CUDNN");
@@ -81,7 +81,7 @@ static const struct { const char *what; unsigned attribute; } attributes[] = {
 	{ "cluster launch", 120 }, { "memory pools", 115 },
 };
 
-static int say_facts(void)
+static int print_facts(void)
 {
 	struct cg_context *context = NULL;
 
@@ -93,7 +93,7 @@ static int say_facts(void)
 		if (cg_cuda_load(names[k].library))
 			printf("%s\n", cg_message());
 		else
-			say_library(names[k].library);
+			print_library(names[k].library);
 	}
 	if (cg_open("cuda", &context))
 		return fail(cg_message());
@@ -112,7 +112,7 @@ static int say_facts(void)
 
 /* ---- ceilings ---- */
 
-struct place {
+struct probe {
 	struct cg_context *context;
 	struct cg_stream *stream;
 	struct gpu_timer timer;
@@ -121,7 +121,7 @@ struct place {
 };
 
 /* The median of a few, by the driver's events, else by the host's clock; the first makes ready. */
-static int time_median(struct place *p, int (*call)(struct place *, const void *), const void *how, double *ms)
+static int time_median(struct probe *p, int (*call)(struct probe *, const void *), const void *how, double *ms)
 {
 	double all[TURNS];
 
@@ -146,7 +146,7 @@ static void *at(struct cg_mem mem)
 	return (void *)(uintptr_t)cg_cu_address(mem);
 }
 
-static int copy_once(struct place *p, const void *bytes)
+static int copy_once(struct probe *p, const void *bytes)
 {
 	CU_TRY(p->context->device, MemcpyDtoDAsync_v2, cg_cu_address(p->b), cg_cu_address(p->a), *(const size_t *)bytes, p->stream->queue->stream);
 	return CG_OK;
@@ -154,7 +154,7 @@ static int copy_once(struct place *p, const void *bytes)
 
 struct product { const char *name; int dtype, n; unsigned type, compute; };
 
-static int multiply_once(struct place *p, const void *how)
+static int multiply_once(struct probe *p, const void *how)
 {
 	static const double one = 1, zero = 0;
 	static const float one_float = 1, zero_float = 0;
@@ -166,52 +166,52 @@ static int multiply_once(struct place *p, const void *how)
 	return CG_OK;
 }
 
-static int take(struct place *p, size_t bytes, struct cg_mem *mem)
+static int alloc(struct probe *p, size_t bytes, struct cg_mem *mem)
 {
 	CG_TRY(cg_alloc(p->context, bytes, mem));
 	return p->context->backend->zero(p->stream->queue, *mem, bytes);
 }
 
-/* All of it from one piece of noise: what zeros cost says little. */
-static int fill(struct place *p, struct cg_mem mem, int dtype)
+/* All of it from one block of noise: what zeros cost says little. */
+static int fill(struct probe *p, struct cg_mem mem, int dtype)
 {
 	static unsigned long long state = 1;
-	size_t piece = mem.bytes < 1 << 22 ? mem.bytes : 1 << 22;
-	void *noise = malloc(piece);
+	size_t chunk = mem.bytes < 1 << 22 ? mem.bytes : 1 << 22;
+	void *noise = malloc(chunk);
 	int code = noise ? CG_OK : CG_NO_MEMORY;
 
 	if (noise)
-		gpu_noise(noise, piece / cg_dtype_bytes(dtype), dtype, &state);
-	for (size_t done = 0; done < mem.bytes && !code; done += piece) {
+		gpu_noise(noise, chunk / cg_dtype_bytes(dtype), dtype, &state);
+	for (size_t done = 0; done < mem.bytes && !code; done += chunk) {
 		struct cg_mem part = mem;
 
 		part.offset += done;
-		part.bytes = mem.bytes - done < piece ? mem.bytes - done : piece;
+		part.bytes = mem.bytes - done < chunk ? mem.bytes - done : chunk;
 		code = cg_put(p->stream, part, noise, part.bytes);
 	}
 	free(noise);
 	return code;
 }
 
-static int measure_copy(struct place *p, size_t bytes)
+static int measure_copy(struct probe *p, size_t bytes)
 {
 	double ms;
 
-	CG_TRY(take(p, bytes, &p->a));
-	CG_TRY(take(p, bytes, &p->b));
+	CG_TRY(alloc(p, bytes, &p->a));
+	CG_TRY(alloc(p, bytes, &p->b));
 	CG_TRY(time_median(p, copy_once, &bytes, &ms));
 	printf("| copy | | %zu bytes | %.4f | %.1f GB/s, read and written |\n", bytes, ms, 2 * (double)bytes / ms / 1e6);
 	return CG_OK;
 }
 
-static int measure_product(struct place *p, const struct product *m)
+static int measure_product(struct probe *p, const struct product *m)
 {
 	size_t bytes = (size_t)m->n * (size_t)m->n * cg_dtype_bytes(m->dtype);
 	double ms;
 
-	CG_TRY(take(p, bytes, &p->a));
-	CG_TRY(take(p, bytes, &p->b));
-	CG_TRY(take(p, bytes, &p->c));
+	CG_TRY(alloc(p, bytes, &p->a));
+	CG_TRY(alloc(p, bytes, &p->b));
+	CG_TRY(alloc(p, bytes, &p->c));
 	CG_TRY(fill(p, p->a, m->dtype));
 	CG_TRY(fill(p, p->b, m->dtype));
 	CG_TRY(time_median(p, multiply_once, m, &ms));
@@ -219,7 +219,7 @@ static int measure_product(struct place *p, const struct product *m)
 	return CG_OK;
 }
 
-static void give_back(struct place *p)
+static void give_back(struct probe *p)
 {
 	cg_stream_sync(p->stream);
 	cg_free(p->context, &p->a);
@@ -227,7 +227,7 @@ static void give_back(struct place *p)
 	cg_free(p->context, &p->c);
 }
 
-static int measure_ceilings(struct place *p)
+static int measure_ceilings(struct probe *p)
 {
 	int small = getenv("NET_SMALL") != NULL, n = small ? 32 : 8192, code;
 	const struct product products[] = {
@@ -252,9 +252,9 @@ static int measure_ceilings(struct place *p)
 }
 
 /* On a stream of the device; with the context current, as direct calls need it. */
-static int on_device(int (*measure)(struct place *))
+static int on_device(int (*measure)(struct probe *))
 {
-	struct place p = { .context = NULL };
+	struct probe p = { .context = NULL };
 	int code = cg_open("cuda", &p.context);
 
 	if (!code)
@@ -337,7 +337,7 @@ static int first_call(const char *cell, int dtype, double *ms)
 	return code;
 }
 
-static int say_compile(void)
+static int print_compile(void)
 {
 	static const int dtypes[] = { CG_F32, CG_F16 };
 	double nvrtc = 0;
@@ -371,13 +371,13 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 
 	if (!strcmp(what, "library") && argc == 3)
-		return say_one(argv[2]);
+		return print_one(argv[2]);
 	if (!strcmp(what, "facts"))
-		return say_facts();
+		return print_facts();
 	if (!strcmp(what, "ceilings"))
 		return on_device(measure_ceilings);
 	if (!strcmp(what, "compile"))
-		return say_compile();
+		return print_compile();
 	if (!strcmp(what, "micro") && argc == 3)
 		return gpu_micro(argv[2]);
 	fprintf(stderr, "expected library NAME, facts, ceilings, compile or micro FILE\n");

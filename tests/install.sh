@@ -52,12 +52,12 @@ program()
 	# shellcheck disable=SC2086 # lists of words
 	(cd "$scratch" && $compiler $warnings ${SANITIZE:-} "$root$DOCDIR/examples/$source" -o program $flags) >"$why" 2>&1 || return
 	(cd "$scratch" && LD_LIBRARY_PATH=$under$LIBDIR DYLD_LIBRARY_PATH=$under$LIBDIR ./program) >"$scratch/printed" 2>"$why" || return
-	sed -n 's/^ \*	\([a-z]\)/\1/p' "$srcdir/examples/cell.c" | diff - "$scratch/printed" >"$why"
+	sed -n 's/^ \*	\([a-z]\)/\1/p' "$srcdir/examples/own_cell.c" | diff - "$scratch/printed" >"$why"
 }
 
 programs()
 {
-	for source in cell.c cell.cc; do
+	for source in own_cell.c own_cell.cc; do
 		case $source in
 		*.c)  compiler="${CC:-cc} -std=c11" name=C11 ;;
 		*.cc) compiler="${CXX:-} -std=c++11" name=C++11 ;;
@@ -122,8 +122,8 @@ examples()
 		# shellcheck disable=SC2086 # lists of words
 		(cd "$scratch" && ${CC:-cc} -O1 ${SANITIZE:-} "$source" -o example $flags -lm -ldl) >"$why" 2>&1 || return
 	done
-	(cd "$scratch" && ${CC:-cc} ${SANITIZE:-} "$root$DOCDIR/examples/block.c" -o block $flags &&
-		LD_LIBRARY_PATH=$root$LIBDIR DYLD_LIBRARY_PATH=$root$LIBDIR CELLGRAD_BACKEND=cpu ./block) >"$scratch/printed" 2>"$why" &&
+	(cd "$scratch" && ${CC:-cc} ${SANITIZE:-} "$root$DOCDIR/examples/peephole_lstm.c" -o peephole_lstm $flags &&
+		LD_LIBRARY_PATH=$root$LIBDIR DYLD_LIBRARY_PATH=$root$LIBDIR CELLGRAD_BACKEND=cpu ./peephole_lstm) >"$scratch/printed" 2>"$why" &&
 		grep -q '^x_grad' "$scratch/printed"
 }
 

@@ -4,7 +4,7 @@ unit_tests = \
 	%D%/gen/math_test %D%/gen/halves_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
 	%D%/core/environment_test %D%/backends/opencl/likely_test %D%/op/op_test %D%/op/check_test %D%/core/message_test %D%/core/sized_test %D%/library/misuse_test %D%/library/memory_test \
 	%D%/op/kernel_run_test %D%/library/threads_test %D%/backends/cpu/team_test %D%/backends/cpu/product_test \
-	%D%/core/allocator_test %D%/op/verbose_test %D%/backends/cpu/blas_test %D%/backends/rows_test \
+	%D%/core/allocator_test %D%/op/verbose_test %D%/backends/cpu/blas_test %D%/backends/gather_scatter_test \
 	%D%/block/block_sequence_test %D%/rnn/rnn_misuse_test %D%/rnn/rnn_call_test %D%/rnn/rnn_size_test \
 	%D%/rnn/rnn_memory_test %D%/rnn/rnn_once_test %D%/rnn/rnn_streams_test %D%/weights/weights_test %D%/weights/transfer_test %D%/backends/opencl/opencl_test %D%/backends/opencl/opencl_rnn_test \
 	%D%/backends/opencl/opencl_device_test %D%/library/fault_test %D%/library/late_fault_test %D%/library/late_test %D%/cache/cache_test %D%/cache/cache_directory_test \
@@ -12,7 +12,7 @@ unit_tests = \
 	%D%/verify/reference_bound_test %D%/conformance/bits_test %D%/verify/reference_rnn_test \
 	%D%/verify/reference_rnn_equal_test %D%/verify/reference_dropout_test \
 	%D%/verify/reference_rnn_bound_test %D%/verify/reference_rnn_vendor_test %D%/verify/reference_block_lstm_test %D%/backends/opencl/opencl_header_test \
-	%D%/backends/cuda/cuda_header_test %D%/fuzz/cell %D%/fuzz/cache
+	%D%/backends/cuda/cuda_header_test %D%/fuzz/cell_fuzz %D%/fuzz/cache_fuzz
 script_tests = \
 	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/arrows.sh %D%/mutants.sh %D%/old.sh %D%/man.sh %D%/rounding.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/gpu_rehearsal.sh
 # The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
@@ -32,7 +32,7 @@ if CUDA
 helpers += %D%/net_time %D%/gpu_probe
 endif
 if COMMAND
-unit_tests += %D%/fuzz/safetensors %D%/command/model_test %D%/command/convert_test %D%/command/file_test %D%/command/orders_test %D%/command/probe_test %D%/command/shrink_test %D%/op/attribute_test %D%/verify/data_test
+unit_tests += %D%/fuzz/safetensors_fuzz %D%/command/model_test %D%/command/convert_test %D%/command/file_test %D%/command/orders_test %D%/command/child_process_test %D%/command/shrink_test %D%/op/attribute_test %D%/verify/data_test
 helpers += %D%/parts %D%/command/alike
 endif
 
@@ -41,7 +41,7 @@ EXTRA_DIST += \
 	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/toy.sh %D%/toy.patch %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data %D%/old \
 	%D%/gen/golden %D%/gen/every.h %D%/help/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
-	%D%/command/stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
+	%D%/command/openblas_stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
 	$(script_tests) $(command_tests)
 
 # Unit tests see the library's inner names.  Those of more than one file say so here.
@@ -72,10 +72,10 @@ trials = \
 %C%_verify_reference_block_lstm_test_SOURCES = %D%/verify/reference_block_lstm_test.c $(sequence)
 %C%_verify_data_test_SOURCES = %D%/verify/data_test.c $(sequence)
 %C%_verify_data_test_LDADD = command/libcommand.la $(LDADD)
-device = %D%/conformance/device.h %D%/conformance/device.c
+device = %D%/conformance/suite_device.h %D%/conformance/suite_device.c
 %C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(device) $(trials) $(counted)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
-net = %D%/help/net.h %D%/help/net.c $(numbers)
+net = %D%/help/small_net.h %D%/help/small_net.c $(numbers)
 # The runtime's choice among the backends of tests/fake.
 fakes = %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/late.h %D%/fake/late.c %D%/fake/list.h runtime/device/open.c
 fakes_list = -DCG_BACKEND_LIST='"tests/fake/list.h"'
@@ -86,11 +86,11 @@ fakes_list = -DCG_BACKEND_LIST='"tests/fake/list.h"'
 %C%_library_late_test_SOURCES = %D%/library/late_test.c $(fakes) $(net_trials) $(net)
 %C%_library_late_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list)
 # The cache on a disk that is watched.
-kept = %D%/help/kept.h %D%/help/kept.c %D%/fake/disk.h %D%/fake/disk.c
-%C%_cache_cache_test_SOURCES = %D%/cache/cache_test.c $(kept)
-%C%_cache_cache_directory_test_SOURCES = %D%/cache/cache_directory_test.c $(kept)
-%C%_cache_cache_fault_test_SOURCES = %D%/cache/cache_fault_test.c $(kept)
-%C%_cache_cache_bound_test_SOURCES = %D%/cache/cache_bound_test.c $(kept)
+cache_disk = %D%/help/cache_disk.h %D%/help/cache_disk.c %D%/fake/faulty_disk.h %D%/fake/faulty_disk.c
+%C%_cache_cache_test_SOURCES = %D%/cache/cache_test.c $(cache_disk)
+%C%_cache_cache_directory_test_SOURCES = %D%/cache/cache_directory_test.c $(cache_disk)
+%C%_cache_cache_fault_test_SOURCES = %D%/cache/cache_fault_test.c $(cache_disk)
+%C%_cache_cache_bound_test_SOURCES = %D%/cache/cache_bound_test.c $(cache_disk)
 %C%_op_op_test_SOURCES = %D%/op/op_test.c %D%/help/args.h %D%/help/args.c
 %C%_op_check_test_SOURCES = %D%/op/check_test.c %D%/help/args.h %D%/help/args.c
 %C%_gen_kernels_run_SOURCES = %D%/gen/kernels_run.c verify/kernel_trial.h verify/kernel_trial.c $(trials)
@@ -100,9 +100,9 @@ tensors = %D%/help/tensors.h %D%/help/tensors.c
 opencl_watch = %D%/backends/opencl/opencl_watch.h %D%/backends/opencl/opencl_watch.c $(tensors)
 %C%_backends_opencl_opencl_test_SOURCES = %D%/backends/opencl/opencl_test.c $(opencl_watch) $(counted)
 net_trials = %D%/help/net_trials.h %D%/help/net_trials.c $(counted)
-walks = %D%/help/walks.h %D%/help/walks.c $(net)
+step_cases = %D%/help/step_cases.h %D%/help/step_cases.c $(net)
 %C%_rnn_rnn_streams_test_SOURCES = %D%/rnn/rnn_streams_test.c $(net_trials) $(net)
-%C%_backends_opencl_opencl_rnn_test_SOURCES = %D%/backends/opencl/opencl_rnn_test.c $(opencl_watch) $(walks) $(net_trials)
+%C%_backends_opencl_opencl_rnn_test_SOURCES = %D%/backends/opencl/opencl_rnn_test.c $(opencl_watch) $(step_cases) $(net_trials)
 cuda_watch = %D%/backends/cuda/cuda_watch.h %D%/backends/cuda/cuda_watch.c $(tensors)
 %C%_backends_cuda_cuda_test_SOURCES = %D%/backends/cuda/cuda_test.c $(cuda_watch) $(counted)
 %C%_backends_cuda_cuda_fault_test_SOURCES = %D%/backends/cuda/cuda_fault_test.c $(cuda_watch) $(counted)
@@ -120,20 +120,20 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 %C%_library_threads_test_SOURCES = %D%/library/threads_test.c $(counted)
 %C%_block_block_sequence_test_SOURCES = %D%/block/block_sequence_test.c $(numbers) $(counted)
 %C%_backends_cuda_sequence_test_SOURCES = %D%/block/block_sequence_test.c $(numbers) $(counted)
-%C%_backends_rows_test_SOURCES = %D%/backends/rows_test.c $(rows_trial) $(counted)
-%C%_backends_cuda_cuda_rnn_test_SOURCES = %D%/backends/cuda/cuda_rnn_test.c $(cuda_watch) $(walks) $(net_trials)
+%C%_backends_gather_scatter_test_SOURCES = %D%/backends/gather_scatter_test.c $(rows_trial) $(counted)
+%C%_backends_cuda_cuda_rnn_test_SOURCES = %D%/backends/cuda/cuda_rnn_test.c $(cuda_watch) $(step_cases) $(net_trials)
 %C%_backends_cuda_cuda_net_test_SOURCES = %D%/backends/cuda/cuda_net_test.c $(cuda_watch) $(counted)
 %C%_backends_cuda_cuda_net_call_test_SOURCES = %D%/backends/cuda/cuda_net_call_test.c verify/promise.h $(cuda_watch) $(net) $(counted)
-%C%_backends_cuda_cuda_span_test_SOURCES = %D%/backends/cuda/cuda_span_test.c $(cuda_watch) $(net) $(counted)
+%C%_backends_cuda_cuda_range_test_SOURCES = %D%/backends/cuda/cuda_range_test.c $(cuda_watch) $(net) $(counted)
 %C%_backends_cuda_cuda_moves_test_SOURCES = %D%/backends/cuda/cuda_moves_test.c $(cuda_watch) $(numbers) $(sequence) $(counted)
 %C%_backends_cuda_cuda_rows_test_SOURCES = %D%/backends/cuda/cuda_rows_test.c $(cuda_watch) $(rows_trial) $(counted)
 %C%_backends_cuda_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c verify/numbers.h verify/numbers.c $(reference)
 %C%_sequence_sequence_SOURCES = \
-	%D%/sequence/sequence.c %D%/sequence/suite.h %D%/sequence/network.h %D%/sequence/network.c %D%/sequence/answers.c \
-	%D%/sequence/random.c %D%/sequence/pieces.c %D%/sequence/alike.c %D%/sequence/repeat.c \
-	%D%/sequence/known.c %D%/sequence/block.c %D%/sequence/slopes.h %D%/sequence/slopes.c %D%/sequence/modes.c \
-	%D%/sequence/cells.c %D%/sequence/drawn.c %D%/sequence/tape.h %D%/sequence/tape.c %D%/sequence/train.c \
+	%D%/sequence/sequence.c %D%/sequence/suite.h %D%/sequence/guarded_network.h %D%/sequence/guarded_network.c %D%/sequence/answers.c \
+	%D%/sequence/random.c %D%/sequence/chunks.c %D%/sequence/equivalent.c %D%/sequence/repeat.c \
+	%D%/sequence/known.c %D%/sequence/block_cell.c %D%/sequence/slopes.h %D%/sequence/slopes.c %D%/sequence/modes.c \
+	%D%/sequence/cells.c %D%/sequence/drawn.c %D%/sequence/tape.h %D%/sequence/tape.c %D%/sequence/training.c \
 	verify/area.h verify/area.c verify/promise.h $(device) $(sequence) $(numbers) $(counted)
 %C%_rnn_rnn_call_test_SOURCES = %D%/rnn/rnn_call_test.c $(net) $(counted)
 %C%_op_verbose_test_SOURCES = %D%/op/verbose_test.c $(net) $(counted)
@@ -167,14 +167,14 @@ math_ways = %D%/gen/libmath_f32_plain.la %D%/gen/libmath_f32_fused.la
 %C%_gen_libmath_f32_fused_la_CFLAGS = $(isa_cflags) $(isa_fused)
 %C%_command_model_test_SOURCES = %D%/command/model_test.c command/demo/model.c command/demo/text.c
 %C%_command_model_test_CPPFLAGS = $(AM_CPPFLAGS) -DMODEL_F64
-%C%_fuzz_cell_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
-%C%_fuzz_cache_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
-%C%_fuzz_safetensors_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
-%C%_fuzz_safetensors_LDADD = command/libcommand.la $(LDADD)
+%C%_fuzz_cell_fuzz_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
+%C%_fuzz_cache_fuzz_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
+%C%_fuzz_safetensors_fuzz_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
+%C%_fuzz_safetensors_fuzz_LDADD = command/libcommand.la $(LDADD)
 %C%_command_orders_test_SOURCES = %D%/command/orders.h %D%/command/orders.c %D%/command/orders_test.c
 %C%_command_orders_test_LDADD = command/libcommand.la $(LDADD)
 %C%_command_convert_test_LDADD = command/libcommand.la $(LDADD)
-%C%_command_probe_test_LDADD = command/libcommand.la $(LDADD)
+%C%_command_child_process_test_LDADD = command/libcommand.la $(LDADD)
 %C%_command_file_test_LDADD = command/libcommand.la $(LDADD)
 gpu_time = %D%/gpu_time.h %D%/gpu_time.c
 %C%_net_time_SOURCES = %D%/net_time.c $(gpu_time)
@@ -234,7 +234,7 @@ AM_TESTS_ENVIRONMENT = \
 	LSAN_OPTIONS=suppressions=$(abs_top_srcdir)/%D%/lsan.supp:print_suppressions=0 \
 	CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC) $(isa_all)' CXX='$(CXX)' SANITIZE='$(sanitize)' MAKE='$(MAKE)' PKG_CONFIG='$(PKG_CONFIG)' \
 	BINDIR='$(bindir)' LIBDIR='$(libdir)' INCLUDEDIR='$(includedir)' MANDIR='$(mandir)' DATADIR='$(pkgdatadir)' DOCDIR='$(docdir)' \
-	CELLGRAD='$(abs_top_builddir)/cellgrad' CELLGEN='$(abs_top_builddir)/cellgen' EXAMPLE='$(abs_top_builddir)/examples/block' \
+	CELLGRAD='$(abs_top_builddir)/cellgrad' CELLGEN='$(abs_top_builddir)/cellgen' EXAMPLE='$(abs_top_builddir)/examples/peephole_lstm' \
 	LIBRARY='$(abs_top_builddir)/.libs/libcellgrad$(shared_suffix)' ARCHIVE='$(abs_top_builddir)/.libs/libcellgrad.a'; \
 	case '$(sanitize)' in *address*) \
 		test -n "$$OCL_ICD_VENDORS" || test ! -f $(pocl_icd) || OCL_ICD_VENDORS=$(pocl_icd); export OCL_ICD_VENDORS ;; esac; \
@@ -265,9 +265,9 @@ valgrind_tests = \
 	%D%/op/op_test %D%/op/check_test %D%/core/message_test %D%/library/misuse_test %D%/library/memory_test \
 	%D%/op/kernel_run_test %D%/library/threads_test %D%/core/allocator_test %D%/weights/transfer_test \
 	%D%/library/fault_test %D%/library/late_fault_test %D%/library/late_test
-valgrind: $(valgrind_tests) %D%/fuzz/cell %D%/fuzz/safetensors
+valgrind: $(valgrind_tests) %D%/fuzz/cell_fuzz %D%/fuzz/safetensors_fuzz
 	set -e; srcdir=`cd $(srcdir) && pwd`; export srcdir; \
-	for test in $(valgrind_tests) "%D%/fuzz/cell -n 100" "%D%/fuzz/safetensors -n 1000"; do \
+	for test in $(valgrind_tests) "%D%/fuzz/cell_fuzz -n 100" "%D%/fuzz/safetensors_fuzz -n 1000"; do \
 		echo "# $$test"; \
 		$(LIBTOOL) --mode=execute $(VALGRIND) --suppressions=$$srcdir/%D%/valgrind.supp $$test; \
 	done

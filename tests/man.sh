@@ -92,8 +92,8 @@ sed -n 's/^	\(CG_[A-Z_]*\)  *=  *-[0-9].*/\1/p' "$srcdir/runtime/cellgrad.h" >"$
 sed -n 's/^\.It Dv \(CG_[A-Z_]*\)$/\1/p' "$man/cellgrad.3" >"$scratch/written"
 same 'every failure of the header is in cellgrad(3)'
 
-display cellgrad.3 cell.c | diff "$srcdir/examples/cell.c" - >"$why"
-report $? 'the program in cellgrad(3) is examples/cell.c'
+display cellgrad.3 own_cell.c | diff "$srcdir/examples/own_cell.c" - >"$why"
+report $? 'the program in cellgrad(3) is examples/own_cell.c'
 
 # ---- variables ----
 

@@ -28,7 +28,8 @@ static const struct { const char *cell; unsigned mode; int has_c; } cells[] = {
 static const struct size { int T, B, I, U, layers; } large[] = {
 	{ 100, 64, 512, 512, 1 }, { 50, 128, 1024, 1024, 2 }, { 200, 16, 256, 256, 1 }
 }, small[] = { { 4, 3, 5, 6, 1 }, { 3, 2, 4, 4, 2 } };
-static const struct size walks[] = { { 1024, 16, 768, 768, 1 }, { 100, 32, 512, 512, 1 } }, small_walks[] = { { 4, 3, 5, 6, 1 } };
+static const struct size step_sizes[] = { { 1024, 16, 768, 768, 1 }, { 100, 32, 512, 512, 1 } };
+static const struct size small_step_sizes[] = { { 4, 3, 5, 6, 1 } };
 static const struct size repeated = { 20, 32, 256, 256, 1 }, small_repeated = { 3, 2, 4, 4, 1 };
 static const char *const algorithms[] = { "standard", "persistent, static", "persistent, dynamic", "persistent, small" };
 
@@ -74,7 +75,7 @@ static unsigned type_of(int dtype)
 	return types[dtype];
 }
 
-static int take(struct net *n, size_t bytes, struct cg_mem *mem)
+static int alloc(struct net *n, size_t bytes, struct cg_mem *mem)
 {
 	CG_TRY(cg_alloc(n->context, bytes, mem));
 	n->buffers[n->n_buffers++] = *mem;
@@ -82,7 +83,7 @@ static int take(struct net *n, size_t bytes, struct cg_mem *mem)
 }
 
 /* The same with numbers in it. */
-static int take_noise(struct net *n, size_t bytes, struct cg_mem *mem)
+static int alloc_noise(struct net *n, size_t bytes, struct cg_mem *mem)
 {
 	static unsigned long long state = 1;
 	void *noise = malloc(bytes);
@@ -91,7 +92,7 @@ static int take_noise(struct net *n, size_t bytes, struct cg_mem *mem)
 	if (!noise)
 		return cg_fail(CG_NO_MEMORY, "%zu bytes", bytes);
 	gpu_noise(noise, bytes / cg_dtype_bytes(n->config.dtype), n->config.dtype, &state);
-	code = take(n, bytes, mem);
+	code = alloc(n, bytes, mem);
 	if (!code)
 		code = cg_put(n->stream, *mem, noise, bytes);
 	free(noise);
@@ -126,7 +127,7 @@ static int send_lengths(struct net *n)
 
 	for (int b = 0; b < n->size.B; b++)
 		lengths[b] = n->size.T;
-	CG_TRY(take(n, (size_t)n->size.B * sizeof *lengths, &n->bare.lengths));
+	CG_TRY(alloc(n, (size_t)n->size.B * sizeof *lengths, &n->bare.lengths));
 	return cg_put(n->stream, n->bare.lengths, lengths, (size_t)n->size.B * sizeof *lengths);
 }
 
@@ -151,10 +152,10 @@ static int open_bare(struct net *n, unsigned algorithm)
 	CG_TRY(describe_state(n, &b->c));
 	CUDNN_TRY(GetRNNWeightSpaceSize, b->handle, b->rnn, &b->weight_bytes);
 	CUDNN_TRY(GetRNNTempSpaceSizes, b->handle, b->rnn, CUDNN_FWD_MODE_TRAINING, b->x, &b->work_bytes, &b->reserve_bytes);
-	CG_TRY(take_noise(n, b->weight_bytes, &b->weights));
-	CG_TRY(take(n, b->weight_bytes, &b->dweights));
-	CG_TRY(take(n, b->work_bytes, &b->work));
-	CG_TRY(take(n, b->reserve_bytes, &b->reserve));
+	CG_TRY(alloc_noise(n, b->weight_bytes, &b->weights));
+	CG_TRY(alloc(n, b->weight_bytes, &b->dweights));
+	CG_TRY(alloc(n, b->work_bytes, &b->work));
+	CG_TRY(alloc(n, b->reserve_bytes, &b->reserve));
 	return send_lengths(n);
 }
 
@@ -194,7 +195,7 @@ static void close_bare(struct bare *b)
 
 /* ---- ours ---- */
 
-/* Which algorithm ours takes is seen in what it sets and then walks. */
+/* Which algorithm ours takes is seen in what it sets and then runs. */
 static struct cg_cudnn really;
 static struct { struct cudnnRNNStruct *rnn; unsigned algorithm; } set[BUFFERS];
 static unsigned n_set, algorithm_seen;
@@ -244,10 +245,10 @@ static int open_ours(struct net *n)
 	struct cg_rnn_call *c = &n->call;
 	struct cg_rnn_sizes sizes;
 	size_t cs = cells[n->cell].has_c ? states : 0;
-	const struct { struct cg_mem *mem; size_t elements; int (*take)(struct net *, size_t, struct cg_mem *); } all[] = {
-		{ &c->input, rows * (size_t)s->I, take_noise }, { &c->input_backprop, rows * (size_t)s->I, take },
-		{ &c->output, rows * (size_t)s->U, take }, { &c->output_backprop, rows * (size_t)s->U, take_noise },
-		{ &c->output_h, states, take }, { &c->input_h_backprop, states, take }, { &c->output_c, cs, take }, { &c->input_c_backprop, cs, take },
+	const struct { struct cg_mem *mem; size_t elements; int (*alloc)(struct net *, size_t, struct cg_mem *); } all[] = {
+		{ &c->input, rows * (size_t)s->I, alloc_noise }, { &c->input_backprop, rows * (size_t)s->I, alloc },
+		{ &c->output, rows * (size_t)s->U, alloc }, { &c->output_backprop, rows * (size_t)s->U, alloc_noise },
+		{ &c->output_h, states, alloc }, { &c->input_h_backprop, states, alloc }, { &c->output_c, cs, alloc }, { &c->input_c_backprop, cs, alloc },
 	};
 
 	for (int b = 0; b < s->B; b++)
@@ -262,11 +263,11 @@ static int open_ours(struct net *n)
 	CG_TRY(cg_rnn_sizes(n->rnn, s->T, s->B, c->lengths, &sizes));
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
 		if (all[k].elements)
-			CG_TRY(all[k].take(n, all[k].elements * each, all[k].mem));
-	CG_TRY(take_noise(n, sizes.params, &c->params));
-	CG_TRY(take(n, sizes.params, &c->params_backprop));
-	CG_TRY(take(n, sizes.reserve, &c->reserve));
-	return take(n, sizes.work, &c->work);
+			CG_TRY(all[k].alloc(n, all[k].elements * each, all[k].mem));
+	CG_TRY(alloc_noise(n, sizes.params, &c->params));
+	CG_TRY(alloc(n, sizes.params, &c->params_backprop));
+	CG_TRY(alloc(n, sizes.reserve, &c->reserve));
+	return alloc(n, sizes.work, &c->work);
 }
 
 static int step_ours(struct net *n)
@@ -353,7 +354,7 @@ static int is_slow(const struct times *t, const struct allowed *a)
 	return a->percent >= 0 && more > bare * a->percent / 100 && more * 1000 > a->us;
 }
 
-static void say_row(const struct net *n, const char *setting, const struct times *t, int slow)
+static void print_row(const struct net *n, const char *setting, const struct times *t, int slow)
 {
 	double device = gpu_share(t->device_ratio, t->turns, 0.5);
 	char by_events[32] = "none";
@@ -386,7 +387,7 @@ static int measure_parity(struct net *n, const void *allowed, int *bad)
 		n->call.spend_reserve = n->call.accumulate = !plain;
 		CG_TRY(time_both(n, seconds_each(), &t));
 		slow = !plain && is_slow(&t, allowed);
-		say_row(n, settings[plain], &t, slow);
+		print_row(n, settings[plain], &t, slow);
 		*bad |= slow;
 	}
 	return CG_OK;
@@ -394,7 +395,7 @@ static int measure_parity(struct net *n, const void *allowed, int *bad)
 
 /* ---- the same again ---- */
 
-/* What a step leaves, one piece behind the other. */
+/* What a step leaves, one block behind the other. */
 static size_t answers_bytes(const struct net *n)
 {
 	return n->call.output.bytes + n->call.input_backprop.bytes + n->call.params_backprop.bytes;
@@ -491,7 +492,7 @@ static int step_forward(struct net *n)
 }
 
 /* Medians of what a pass takes until its call returns, and until it is done. */
-static int time_walk(struct net *n, int (*step)(struct net *), double *host_ms, double *ms)
+static int time_steps(struct net *n, int (*step)(struct net *), double *host_ms, double *ms)
 {
 	static double host[TURNS_MAX], whole[TURNS_MAX];
 	double until = cg_milliseconds() + seconds_each() * 1000;
@@ -512,7 +513,7 @@ static int time_walk(struct net *n, int (*step)(struct net *), double *host_ms, 
 	return CG_OK;
 }
 
-static int measure_walk(struct net *n, const void *unused, int *bad)
+static int measure_steps(struct net *n, const void *unused, int *bad)
 {
 	static const struct { const char *name; int (*step)(struct net *); } passes[] = { { "forward", step_forward }, { "both", step_ours } };
 	double T = n->size.T;
@@ -525,7 +526,7 @@ static int measure_walk(struct net *n, const void *unused, int *bad)
 		double host_ms, ms;
 
 		CG_TRY(count_calls(n, passes[k].step));
-		CG_TRY(time_walk(n, passes[k].step, &host_ms, &ms));
+		CG_TRY(time_steps(n, passes[k].step, &host_ms, &ms));
 		printf("| %s | %s | %s | %d | %d | %d | %.4f | %.3f | %.3f | %.2f | %.2f |\n", cells[n->cell].cell, cg_dtype_name(n->config.dtype),
 		       passes[k].name, n->size.T, n->size.B, n->size.U, ms, ms * 1000 / T, host_ms * 1000 / T, launches / T, products / T);
 	}
@@ -547,7 +548,7 @@ static const struct what census = { "cudnn", "| network | dtype | T | B | U | le
 	"|---|---|---|---|---|---|---|---|---|", measure_census, &repeated, &small_repeated, 1, 1, 1 };
 static const struct what composed = { "composed",
 	"| network | dtype | passes | T | B | U | ms | us a step | us of the host a step | kernels of ours a step | products a step |",
-	"|---|---|---|---|---|---|---|---|---|---|---|", measure_walk, walks, small_walks, 2, 1, 0 };
+	"|---|---|---|---|---|---|---|---|---|---|---|", measure_steps, step_sizes, small_step_sizes, 2, 1, 0 };
 
 static void close_net(struct net *n)
 {
@@ -600,9 +601,9 @@ static int table(const struct what *what, struct net *n, const int *dtypes, int 
 	return CG_OK;
 }
 
-static int refuse(const char *words)
+static int refuse(const char *message)
 {
-	fprintf(stderr, "net_time: %s\n", words);
+	fprintf(stderr, "net_time: %s\n", message);
 	return 2;
 }
 

@@ -28,13 +28,13 @@ static int gemm(struct cg_queue *queue, const struct cg_gemm *product, int *left
 	return code;
 }
 
-static int launch_product(struct cg_queue *queue, const struct cg_module *built, int piece, int64_t rows, int64_t units,
+static int launch_product(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
                           const struct cg_operand *operands)
 {
 	int left = left_over;
 
 	left_over = CG_LEFT_NOTHING;
-	return left == CG_LEFT_NOTHING ? CG_OK : whole->launch(queue, built, piece, rows, units, operands);
+	return left == CG_LEFT_NOTHING ? CG_OK : whole->launch(queue, built, function, rows, units, operands);
 }
 
 static int no_gemm(struct cg_queue *queue, const struct cg_gemm *product, int *left)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the README shows is so: its C programs are examples/block.c and network.c and run, its kernel is what the command emits.
+# What the README shows is so: its C programs are examples/peephole_lstm.c and bidirectional.c and run, its kernel is what the command emits.
 # srcdir: the source; CELLGRAD: the command; EXAMPLE: the built example.
 set -u
 srcdir=${srcdir:-.}
@@ -21,8 +21,8 @@ report()
 
 echo 1..5
 block c 2 >"$scratch/program.c"
-diff "$scratch/program.c" "$srcdir/examples/block.c" >"$scratch/why"
-report $? 1 "the README's program is examples/block.c"
+diff "$scratch/program.c" "$srcdir/examples/peephole_lstm.c" >"$scratch/why"
+report $? 1 "the README's program is examples/peephole_lstm.c"
 
 "$EXAMPLE" >"$scratch/out" 2>"$scratch/why" && grep -q '^x_grad  *[-0-9]' "$scratch/out"
 report $? 2 "the program runs and prints a gradient"
@@ -35,9 +35,9 @@ awk 'NR == FNR { want[++n] = $0; next } { have[++m] = $0 }
 	"$scratch/kernel.c" "$scratch/emitted.c" >"$scratch/why"
 report $? 3 "the README's kernel is part of what the command emits"
 
-block c 3 >"$scratch/network.c"
-diff "$scratch/network.c" "$srcdir/examples/network.c" >"$scratch/why"
-report $? 4 "the README's network is examples/network.c"
+block c 3 >"$scratch/bidirectional.c"
+diff "$scratch/bidirectional.c" "$srcdir/examples/bidirectional.c" >"$scratch/why"
+report $? 4 "the README's network is examples/bidirectional.c"
 
-"${EXAMPLE%/*}/network" >"$scratch/out" 2>"$scratch/why" && grep -q '^bias_grad  *[-0-9]' "$scratch/out"
+"${EXAMPLE%/*}/bidirectional" >"$scratch/out" 2>"$scratch/why" && grep -q '^bias_grad  *[-0-9]' "$scratch/out"
 report $? 5 "the network runs and prints a gradient"

@@ -11,7 +11,7 @@
 #include "verify/reference.h"
 
 /* Zeroed; one element more than n, so that there is always some. */
-static int take(void *p, size_t n, size_t bytes)
+static int alloc_array(void *p, size_t n, size_t bytes)
 {
 	void *memory = n < SIZE_MAX / bytes / 2 ? cg_memory(NULL, (n + 1) * bytes) : NULL;
 
@@ -29,12 +29,12 @@ int answer_open(struct answer *a, const char *name, int dtype, size_t n, size_t 
 	a->name = name;
 	a->dtype = dtype;
 	a->n = n;
-	CG_TRY(take(&a->d, n, sizeof *a->d));
-	CG_TRY(take(&a->v, n, sizeof *a->v));
-	CG_TRY(take(&a->e, n, sizeof *a->e));
-	CG_TRY(take(&a->first, n, each));
-	CG_TRY(take(&a->other, n, sizeof *a->other));
-	CG_TRY(take(&a->allowed, n, sizeof *a->allowed));
+	CG_TRY(alloc_array(&a->d, n, sizeof *a->d));
+	CG_TRY(alloc_array(&a->v, n, sizeof *a->v));
+	CG_TRY(alloc_array(&a->e, n, sizeof *a->e));
+	CG_TRY(alloc_array(&a->first, n, each));
+	CG_TRY(alloc_array(&a->other, n, sizeof *a->other));
+	CG_TRY(alloc_array(&a->allowed, n, sizeof *a->allowed));
 	return area_open(&a->area, n * each, shift * each);
 }
 
@@ -55,7 +55,7 @@ void answer_draw(struct answer *a, unsigned long long *state, double scale)
 		a->d[k] = ref_round(a->dtype, numbers_draw(state, scale));
 }
 
-void answer_place(struct answer *a)
+void answer_encode(struct answer *a)
 {
 	for (size_t k = 0; k < a->n; k++)
 		numbers_encode(a->dtype, a->d[k], area_in(&a->area) + k * cg_dtype_bytes(a->dtype));
@@ -64,7 +64,7 @@ void answer_place(struct answer *a)
 static int judge(struct answer *a, const struct side *side, int which, struct finding *f)
 {
 	if (area_touched(&a->area, !a->is_out || !a->given))
-		return finding_say(f, FINDING_TOUCHED, "%s: %s: memory beside it, or an input, was written", side->name, a->name);
+		return finding_format(f, FINDING_TOUCHED, "%s: %s: memory beside it, or an input, was written", side->name, a->name);
 	for (size_t k = 0; a->is_out && a->given && k < a->n; k++) {
 		double got = numbers_decode(a->dtype, area_out(&a->area) + k * cg_dtype_bytes(a->dtype));
 		long double tolerance = ref_tolerance(a->dtype, a->v[k], a->e[k]), error = fabsl(got - a->v[k]);
@@ -73,7 +73,7 @@ static int judge(struct answer *a, const struct side *side, int which, struct fi
 		f->elements++;
 		f->unbounded += isinf(tolerance);
 		if (!ref_within(a->dtype, a->v[k], a->e[k], got))
-			return finding_say(f, FINDING_BOUND, "%s: %s[%zu]: expected %.9Lg, got %.9g: off by %.3Lg where %.3Lg is allowed",
+			return finding_format(f, FINDING_BOUND, "%s: %s[%zu]: expected %.9Lg, got %.9g: off by %.3Lg where %.3Lg is allowed",
 			                   side->name, a->name, k, a->v[k], got, error, tolerance);
 		if (bounded && error / tolerance > f->worst)
 			f->worst = error / tolerance;
@@ -93,7 +93,7 @@ static int judge(struct answer *a, const struct side *side, int which, struct fi
 int answer_judge(struct answer *a, const struct side *side, int which, int again, struct finding *f)
 {
 	if (again && memcmp(a->first, area_out(&a->area), a->area.bytes))
-		return finding_say(f, FINDING_REPEAT, "%s: %s: other bits the second time", side->name, a->name);
+		return finding_format(f, FINDING_REPEAT, "%s: %s: other bits the second time", side->name, a->name);
 	if (again)
 		return CG_OK;
 	memcpy(a->first, area_out(&a->area), a->area.bytes);

@@ -26,7 +26,7 @@ void answer_close(struct answer *);
 /* Draws the numbers. */
 void answer_draw(struct answer *, unsigned long long *state, double scale);
 /* Has the call begin with the numbers instead of poison. */
-void answer_place(struct answer *);
+void answer_encode(struct answer *);
 /* Judges what a call of a side left, which: 0 for the first side; again: it is the second call, whose bits are the first's. */
 int  answer_judge(struct answer *, const struct side *, int which, int again, struct finding *);
 

@@ -10,7 +10,7 @@ enum { GUARD = 64, POISON = 0xa5 };
 
 const char *const area_memories[AREA_MEMORIES] = { "host", "device", "mixed", "arena" };
 
-/* One at a time: from the first area lent in it until all are back.  What finds no room has memory of its own. */
+/* One at a time: from the first area lent in it until all are back.  What does not fit has memory of its own. */
 enum { ARENA = 1 << 20, ALIGN = 8 };     /* so that offsets are multiples of any element's size, and of no vector's */
 static struct { struct cg_context *context; struct cg_mem mem; size_t used; int lent; } arena;
 
@@ -53,7 +53,7 @@ const unsigned char *area_out(const struct area *a)
 }
 
 /* The device's memory of an area. */
-static int take(struct area *a, const struct side *side, int memory)
+static int alloc_block(struct area *a, const struct side *side, int memory)
 {
 	size_t bytes = (whole(a) + ALIGN - 1) / ALIGN * ALIGN;
 
@@ -91,7 +91,7 @@ int area_lend(struct area *a, const struct side *side, int memory, unsigned numb
 	*mem = (struct cg_mem){ a->host, a->before, a->bytes, CG_HOST };
 	if (!a->bytes || memory == AREA_HOST || (memory == AREA_MIXED && number % 2))
 		return CG_OK;
-	CG_TRY(take(a, side, memory));
+	CG_TRY(alloc_block(a, side, memory));
 	*mem = a->device;
 	mem->offset += a->before;
 	mem->bytes = a->bytes;

@@ -14,7 +14,7 @@ struct side {
 	struct cg_stream *stream;
 };
 
-/* Of a case.  Mixed: of each argument, by its number; arena: one piece of the device's memory for all arguments of a call. */
+/* Of a case.  Mixed: of each argument, by its number; arena: one block of the device's memory for all arguments of a call. */
 enum area_memory { AREA_HOST, AREA_DEVICE, AREA_MIXED, AREA_ARENA, AREA_MEMORIES };
 extern const char *const area_memories[AREA_MEMORIES];
 

@@ -224,24 +224,24 @@ int field_set(const struct fields *f, const char *word)
 	return row ? set(row, word + strlen(row->name) + 1) : unknown(f, word);
 }
 
-static void show(const struct field *row, char *to, size_t room)
+static void show(const struct field *row, char *to, size_t capacity)
 {
 	unsigned long long bits = row->kind == FIELD_SET ? *(unsigned long long *)row->at : 0;
 	char digits[32];
 	int any = 0;
 
 	switch (row->kind) {
-	case FIELD_SIZE:  snprintf(to, room, "%lld", (long long)*(int64_t *)row->at); return;
-	case FIELD_REAL:  snprintf(to, room, "%s", field_digits(digits, *(double *)row->at)); return;
-	case FIELD_WORD:  snprintf(to, room, "%s", row->words[*(int *)row->at]); return;
-	case FIELD_BOOL:  snprintf(to, room, "%s", *(int *)row->at ? "true" : "false"); return;
-	case FIELD_DTYPE: snprintf(to, room, "%s", cg_dtype_name(*(int *)row->at)); return;
-	case FIELD_SEED:  snprintf(to, room, "%llu", *(unsigned long long *)row->at); return;
+	case FIELD_SIZE:  snprintf(to, capacity, "%lld", (long long)*(int64_t *)row->at); return;
+	case FIELD_REAL:  snprintf(to, capacity, "%s", field_digits(digits, *(double *)row->at)); return;
+	case FIELD_WORD:  snprintf(to, capacity, "%s", row->words[*(int *)row->at]); return;
+	case FIELD_BOOL:  snprintf(to, capacity, "%s", *(int *)row->at ? "true" : "false"); return;
+	case FIELD_DTYPE: snprintf(to, capacity, "%s", cg_dtype_name(*(int *)row->at)); return;
+	case FIELD_SEED:  snprintf(to, capacity, "%llu", *(unsigned long long *)row->at); return;
 	}
-	snprintf(to, room, "%s", bits ? "" : "none");
+	snprintf(to, capacity, "%s", bits ? "" : "none");
 	for (int k = 0; k < row->n_words; k++)
 		if (bits >> k & 1)
-			snprintf(to + strlen(to), room - strlen(to), "%s%s", any++ ? "," : "", row->words[k]);
+			snprintf(to + strlen(to), capacity - strlen(to), "%s%s", any++ ? "," : "", row->words[k]);
 }
 
 void field_line(const struct fields *f, char line[FIELD_LINE])

@@ -24,7 +24,7 @@ struct field {
 	void  *at;
 	const char *const *words;
 	int    n_words;
-	int    kept;                     /* it says which case this is: it is not made simpler */
+	int    is_fixed;                 /* it says which case this is: it is not made simpler */
 	double least, most;              /* of a size, a number */
 	double plain;                    /* the simplest value of a number */
 	unsigned long long simple;       /* and of a set */
@@ -35,10 +35,10 @@ struct fields {
 	const char *of;                  /* the op, or the cell */
 	struct field list[FIELDS_MAX];
 	int n;
-	const char *names[FIELD_NAMES];  /* room for words made of others' names */
+	const char *names[FIELD_NAMES];  /* a buffer for texts made of others' names */
 };
 
-/* A new row, to be filled in; there is room for what a case has. */
+/* A new row, to be filled in; there are enough for what a case has. */
 struct field *field_add(struct fields *, const char *name, int kind, void *at);
 
 /* "B=3": CG_BAD_ARGUMENT says what was expected, or what the nearest name is. */

@@ -7,13 +7,13 @@
 #include "runtime/cellgrad.h"
 #include "verify/finding.h"
 
-int finding_say(struct finding *f, int kind, const char *format, ...)
+int finding_format(struct finding *f, int kind, const char *format, ...)
 {
 	va_list list;
 
 	f->kind = kind;
 	va_start(list, format);
-	vsnprintf(f->words, sizeof f->words, format, list);
+	vsnprintf(f->text, sizeof f->text, format, list);
 	va_end(list);
 	return CG_OK;
 }

@@ -18,7 +18,7 @@ enum finding_kind {
 
 struct finding {
 	int    kind;
-	char   words[640];
+	char   text[640];
 	size_t elements;                 /* that were judged; among them: */
 	size_t unbounded;                /* those for which nothing can be promised */
 	size_t flushed;                  /* those of f64 that differ and are next to nothing */
@@ -27,6 +27,6 @@ struct finding {
 };
 
 /* Sets the kind and the words; CG_OK, so that finding is one expression. */
-int finding_say(struct finding *, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int finding_format(struct finding *, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

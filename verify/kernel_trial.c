@@ -134,18 +134,18 @@ void kernel_case(const struct kernel_kind *kind, int n, unsigned long long seed,
 }
 
 /* Which kernel it is: nothing to make simpler. */
-static void kept(struct field *row, const char *const *words, int n)
+static void fix(struct field *row, const char *const *words, int n)
 {
 	row->words = words;
 	row->n_words = n;
-	row->kept = 1;
+	row->is_fixed = 1;
 }
 
 void kernel_fields(struct kernel_trial *t, struct fields *f)
 {
 	static const char *const shapes[] = { "point", "sum" };
 	const struct cg_cell *cell = t->is.cell;
-	const struct { const char *name; int64_t *at; int64_t least, most; int kept; } sizes[] = {
+	const struct { const char *name; int64_t *at; int64_t least, most; int is_fixed; } sizes[] = {
 		{ "stage", &t->is.stage, 1, cell->n_stages, 1 }, { "rows", &t->rows, 0, ROWS_MOST, 0 },
 		{ "units", &t->units, 1, ROWS_MOST, 0 }, { "gap", &t->gap, 0, 64, 0 }
 	};
@@ -154,16 +154,16 @@ void kernel_fields(struct kernel_trial *t, struct fields *f)
 
 	f->of = cell->name;
 	f->n = 0;
-	kept(field_add(f, "pass", FIELD_WORD, &t->is.pass), cg_pass_names, CG_PASS_COUNT);
-	kept(field_add(f, "shape", FIELD_WORD, &t->is.shape), shapes, 2);
+	fix(field_add(f, "pass", FIELD_WORD, &t->is.pass), cg_pass_names, CG_PASS_COUNT);
+	fix(field_add(f, "shape", FIELD_WORD, &t->is.shape), shapes, 2);
 	for (int k = 0; k < cell->n_options; k++)
 		*names++ = cell->options[k].name;
-	kept(field_add(f, "options", FIELD_SET, &t->is.options), f->names, cell->n_options);
+	fix(field_add(f, "options", FIELD_SET, &t->is.options), f->names, cell->n_options);
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
 		row = field_add(f, sizes[k].name, FIELD_SIZE, sizes[k].at);
 		row->least = (double)sizes[k].least;
 		row->most = (double)sizes[k].most;
-		row->kept = sizes[k].kept;
+		row->is_fixed = sizes[k].is_fixed;
 	}
 	field_add(f, "dtype", FIELD_DTYPE, &t->is.dtype);
 	if (t->kind->shape == CG_SUM)
@@ -195,7 +195,7 @@ int kernel_too_large(const struct kernel_trial *t)
 
 /* ---- one run ---- */
 
-struct room {
+struct trial_state {
 	const struct kernel_trial *trial;
 	struct cg_kernel kernel;
 	char options[256];
@@ -229,7 +229,7 @@ static void draw(unsigned long long *state, int dtype, int nan, unsigned char *t
 	} while (dtype == CG_F64 && d > 0 && isfinite(d) && (d < 1e-30 || d > 1e30));
 }
 
-static int fill(struct room *r, int k, unsigned long long *state)
+static int fill(struct trial_state *r, int k, unsigned long long *state)
 {
 	static const double scalars[] = { 1, 3, 0.5, -1, 0, 0.3 };
 	const struct kernel_trial *t = r->trial;
@@ -261,7 +261,7 @@ static int flushed(int dtype, const void *a, const void *b)
 }
 
 /* An output next to what the first run left of it; between its rows nothing may have been written. */
-static int compare(struct room *r, const struct side *side, int k, int kind)
+static int compare(struct trial_state *r, const struct side *side, int k, int kind)
 {
 	const struct kernel_trial *t = r->trial;
 	const struct cg_argument *a = t->kind->arguments[k];
@@ -273,11 +273,11 @@ static int compare(struct room *r, const struct side *side, int k, int kind)
 		const unsigned char *x = now + j * each, *y = r->first[k] + j * each;
 
 		if (j % stride >= (size_t)t->units && memcmp(x, start + j * each, each))
-			return finding_say(r->finding, FINDING_TOUCHED, "%s: %s: memory between its rows was written", side->name, a->name);
+			return finding_format(r->finding, FINDING_TOUCHED, "%s: %s: memory between its rows was written", side->name, a->name);
 		if (kind == FINDING_NONE || numbers_same(dtype, x, y))
 			continue;
 		if (!flushed(dtype, x, y))
-			return finding_say(r->finding, kind, "%s: %s[%zu, %zu]: %s: %.17g and %.17g", side->name, a->name, j / stride, j % stride,
+			return finding_format(r->finding, kind, "%s: %s[%zu, %zu]: %s: %.17g and %.17g", side->name, a->name, j / stride, j % stride,
 			             kind == FINDING_REPEAT ? "other bits the second time" : "other bits", numbers_decode(dtype, y),
 			             numbers_decode(dtype, x));
 		r->finding->flushed++;
@@ -287,14 +287,14 @@ static int compare(struct room *r, const struct side *side, int k, int kind)
 }
 
 /* kind: what it is when the bits are not those of the first run; FINDING_NONE: this is the first run. */
-static int look(struct room *r, const struct side *side, int kind)
+static int look(struct trial_state *r, const struct side *side, int kind)
 {
 	for (int k = 0; k < r->trial->kind->n_memory && !r->finding->kind; k++) {
 		const struct cg_argument *a = r->trial->kind->arguments[k];
 		int given = !(r->trial->absent >> k & 1);
 
 		if (area_touched(&r->areas[k], !a->out || !given))
-			return finding_say(r->finding, FINDING_TOUCHED, "%s: %s: memory beside it, or an input, was written", side->name, a->name);
+			return finding_format(r->finding, FINDING_TOUCHED, "%s: %s: memory beside it, or an input, was written", side->name, a->name);
 		if (a->out && given)
 			CG_TRY(compare(r, side, k, kind));
 		if (!kind)
@@ -303,7 +303,7 @@ static int look(struct room *r, const struct side *side, int kind)
 	return CG_OK;
 }
 
-static int lend(struct room *r, const struct side *side)
+static int lend(struct trial_state *r, const struct side *side)
 {
 	for (int k = 0; k < r->trial->kind->n_memory; k++) {
 		int absent = (int)(r->trial->absent >> k & 1);
@@ -315,7 +315,7 @@ static int lend(struct room *r, const struct side *side)
 	return CG_OK;
 }
 
-static int once(struct room *r, const struct side *side, const struct cg_cell *cell, int kind)
+static int once(struct trial_state *r, const struct side *side, const struct cg_cell *cell, int kind)
 {
 	const struct kernel_trial *t = r->trial;
 	int code = lend(r, side);
@@ -328,7 +328,7 @@ static int once(struct room *r, const struct side *side, const struct cg_cell *c
 		if (!done && t->memory != AREA_HOST)
 			done = cg_stream_sync(side->stream);
 		if (done)
-			finding_say(r->finding, done == CG_UNSUPPORTED ? FINDING_DECLINED : FINDING_CALL, "%s: %s", side->name, cg_message());
+			finding_format(r->finding, done == CG_UNSUPPORTED ? FINDING_DECLINED : FINDING_CALL, "%s: %s", side->name, cg_message());
 	}
 	for (int k = 0; k < t->kind->n_memory; k++) {
 		int back = area_back(&r->areas[k], side);
@@ -338,7 +338,7 @@ static int once(struct room *r, const struct side *side, const struct cg_cell *c
 	return code || r->finding->kind ? code : look(r, side, kind);
 }
 
-static int compute(struct room *r, const struct side *sides, const struct cg_cell *const *cells)
+static int compute(struct trial_state *r, const struct side *sides, const struct cg_cell *const *cells)
 {
 	unsigned long long state = r->trial->seed;
 
@@ -355,7 +355,7 @@ static int compute(struct room *r, const struct side *sides, const struct cg_cel
 int kernel_trial_run(const struct kernel_trial *t, const struct side *sides, const struct cg_cell *const *cells, struct finding *finding)
 {
 	const struct kernel_kind *kind = t->kind;
-	struct room r = { .trial = t, .finding = finding };
+	struct trial_state r = { .trial = t, .finding = finding };
 	int code;
 
 	memset(finding, 0, sizeof *finding);

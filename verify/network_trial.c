@@ -14,7 +14,7 @@
 
 enum { SIZE_MOST = 4096, COST_MOST = 20000000 };
 
-/* Lengths of rows: all whole and not said; drawn; all said, and whole; all 0. */
+/* Lengths of rows: all of T steps and not given; drawn; all given, of T steps; all 0. */
 enum network_lengths { LENGTHS_NONE, LENGTHS_DRAWN, LENGTHS_WHOLE, LENGTHS_ZERO, LENGTHS };
 
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
@@ -228,7 +228,7 @@ void network_fields(struct network_trial *t, struct fields *f)
 
 /* ---- one run ---- */
 
-struct room {
+struct trial_state {
 	struct network_trial trial;
 	struct ref_rnn ref;
 	int32_t lengths[LENGTHS_MAX];
@@ -245,7 +245,7 @@ static void *member(void *of, size_t at)
 	return (char *)of + at;
 }
 
-static void set_reference(struct room *r, unsigned long long *state)
+static void set_reference(struct trial_state *r, unsigned long long *state)
 {
 	const struct network_trial *t = &r->trial;
 
@@ -261,7 +261,7 @@ static void set_reference(struct room *r, unsigned long long *state)
 	r->ref.lengths = t->lengths == LENGTHS_NONE ? NULL : r->lengths;
 }
 
-static size_t elements(const struct room *r, char shape)
+static size_t elements(const struct trial_state *r, char shape)
 {
 	const struct network_trial *t = &r->trial;
 	int64_t D = 1 + t->direction, H = t->proj ? t->proj : t->U, states = t->layers * D * t->B;
@@ -276,7 +276,7 @@ static size_t elements(const struct room *r, char shape)
 }
 
 /* Sums over many terms of order 1 would saturate every gate. */
-static double scale_of(const struct room *r, char shape)
+static double scale_of(const struct trial_state *r, char shape)
 {
 	const struct network_trial *t = &r->trial;
 
@@ -284,7 +284,7 @@ static double scale_of(const struct room *r, char shape)
 }
 
 /* Draws the numbers, and says where the reference finds them. */
-static int draw(struct room *r)
+static int draw(struct trial_state *r)
 {
 	const struct network_trial *t = &r->trial;
 	unsigned long long state = t->seed;
@@ -312,13 +312,13 @@ static int draw(struct room *r)
 		if (g->old)
 			memcpy(member(&r->ref, g->old), &in, sizeof in);
 		if (!a->is_out || (g->old && t->accumulate))
-			answer_place(a);
+			answer_encode(a);
 	}
 	return CG_OK;
 }
 
 /* Asks the reference, whose bounds are others by cuDNN than by other routes. */
-static int ask(struct room *r)
+static int ask(struct trial_state *r)
 {
 	int by_vendor = !strcmp(cg_rnn_route(r->rnn), "cudnn");
 
@@ -331,7 +331,7 @@ static int ask(struct room *r)
 	return CG_OK;
 }
 
-static int open_plan(struct room *r, const struct side *side)
+static int open_plan(struct trial_state *r, const struct side *side)
 {
 	const struct network_trial *t = &r->trial;
 	struct cg_rnn_config c;
@@ -354,7 +354,7 @@ static int open_plan(struct room *r, const struct side *side)
 	return cg_rnn_open(side->context, &c, &r->rnn);
 }
 
-static int lend(struct room *r, const struct side *side, int again)
+static int lend(struct trial_state *r, const struct side *side, int again)
 {
 	const struct network_trial *t = &r->trial;
 
@@ -377,7 +377,7 @@ static int lend(struct room *r, const struct side *side, int again)
 	return again ? area_lend(&r->work, side, t->memory, 0, &r->call.work) : CG_OK;
 }
 
-static int take_back(struct room *r, const struct side *side)
+static int read_back(struct trial_state *r, const struct side *side)
 {
 	int code = area_back(&r->work, side), back = area_back(&r->reserve, side);
 
@@ -389,7 +389,7 @@ static int take_back(struct room *r, const struct side *side)
 	return code;
 }
 
-static int call(struct room *r, const struct side *side)
+static int call(struct trial_state *r, const struct side *side)
 {
 	CG_TRY(cg_rnn_forward(side->stream, r->rnn, &r->call));
 	if (r->trial.grad)
@@ -398,18 +398,18 @@ static int call(struct room *r, const struct side *side)
 	return r->trial.memory == AREA_HOST ? CG_OK : cg_stream_sync(side->stream);
 }
 
-static int once(struct room *r, const struct side *side, int which, int again)
+static int once(struct trial_state *r, const struct side *side, int which, int again)
 {
 	int code = lend(r, side, again), back;
 
 	if (!code && call(r, side))
-		finding_say(r->finding, FINDING_CALL, "%s: %s", side->name, cg_message());
-	back = take_back(r, side);
+		finding_format(r->finding, FINDING_CALL, "%s: %s", side->name, cg_message());
+	back = read_back(r, side);
 	code = code ? code : back;
 	if (code || r->finding->kind)
 		return code;
 	if (area_touched(&r->work, 0) || area_touched(&r->reserve, 0))
-		return finding_say(r->finding, FINDING_TOUCHED, "%s: memory beside work or reserve was written", side->name);
+		return finding_format(r->finding, FINDING_TOUCHED, "%s: memory beside work or reserve was written", side->name);
 	/* What need not repeat is judged by its bound the second time, too. */
 	again = again && promises_bits(cg_rnn_route(r->rnn)) && lies_alike(side->context, r->trial.memory);
 	for (int k = 0; k < ARGUMENTS && !r->finding->kind; k++)
@@ -417,7 +417,7 @@ static int once(struct room *r, const struct side *side, int which, int again)
 	return CG_OK;
 }
 
-static int compute(struct room *r, const struct side *side, int which)
+static int compute(struct trial_state *r, const struct side *side, int which)
 {
 	struct cg_rnn_sizes sizes;
 
@@ -433,7 +433,7 @@ static int compute(struct room *r, const struct side *side, int which)
 
 int network_trial_run(const struct network_trial *t, const struct side *sides, int n, struct finding *finding)
 {
-	struct room *r = cg_memory(NULL, sizeof *r);
+	struct trial_state *r = cg_memory(NULL, sizeof *r);
 	int code;
 
 	memset(finding, 0, sizeof *finding);

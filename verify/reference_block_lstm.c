@@ -29,7 +29,7 @@ static int given(const struct ref_in *a)
 	return a->d || a->v;
 }
 
-/* n values and their bounds in one piece, all zero; free .v. */
+/* n values and their bounds in one block, all zero; free .v. */
 static struct ref_out space(int64_t n)
 {
 	long double *v = calloc(2 * n + 1, sizeof(*v));

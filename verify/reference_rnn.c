@@ -34,22 +34,22 @@ static const int gates[] = { [REF_LSTM] = 4, [REF_GRU] = 3, [REF_RNN_TANH] = 1, 
 enum { LSTM_I, LSTM_F, LSTM_G, LSTM_O };
 enum { GRU_R, GRU_Z, GRU_N };
 
-struct val *ref_stack_hold(struct stack *s, int64_t n)
+struct val *ref_stack_alloc(struct stack *s, int64_t n)
 {
-	void **held = realloc(s->held, (s->n_held + 1) * sizeof(*held));
+	void **arrays = realloc(s->arrays, (s->n_arrays + 1) * sizeof(*arrays));
 
-	if (!held)
+	if (!arrays)
 		return NULL;
-	s->held = held;
-	held[s->n_held] = calloc(n + 1, sizeof(struct val));
-	return held[s->n_held++];
+	s->arrays = arrays;
+	arrays[s->n_arrays] = calloc(n + 1, sizeof(struct val));
+	return arrays[s->n_arrays++];
 }
 
 void ref_stack_close(struct stack *s)
 {
-	for (int j = 0; j < s->n_held; j++)
-		free(s->held[j]);
-	free(s->held);
+	for (int j = 0; j < s->n_arrays; j++)
+		free(s->arrays[j]);
+	free(s->arrays);
 	free(s->x);
 	free(s->pseudo);
 }
@@ -182,7 +182,7 @@ static void gru_step(const struct stack *s, const struct pseudo *l, const struct
 	}
 }
 
-/* max(0, a). What becomes of NaN is not said anywhere: nothing is promised then. */
+/* max(0, a). No document says what becomes of NaN: nothing is promised then. */
 static struct val rectified(struct val a)
 {
 	if (isnan(a.v) || !isfinite(a.e))
@@ -284,13 +284,13 @@ static int open_pseudo(struct stack *s, struct pseudo *l, int64_t layer, int64_t
 	for (int v = 0; v < 3; v++)
 		l->vector[v] = offset(s, l, 2 * s->G + 1 + v, REF_VECTOR);
 	l->x = s->x[layer];
-	l->gate = ref_stack_hold(s, rows * s->G * p->U);
-	l->q = ref_stack_hold(s, rows * p->U);
-	l->c = ref_stack_hold(s, rows * p->U);
-	l->m = ref_stack_hold(s, rows * p->U);
-	l->h = ref_stack_hold(s, rows * s->H);
-	l->h_first = ref_stack_hold(s, p->B * s->H);
-	l->c_first = ref_stack_hold(s, p->B * p->U);
+	l->gate = ref_stack_alloc(s, rows * s->G * p->U);
+	l->q = ref_stack_alloc(s, rows * p->U);
+	l->c = ref_stack_alloc(s, rows * p->U);
+	l->m = ref_stack_alloc(s, rows * p->U);
+	l->h = ref_stack_alloc(s, rows * s->H);
+	l->h_first = ref_stack_alloc(s, p->B * s->H);
+	l->c_first = ref_stack_alloc(s, p->B * p->U);
 	if (!l->gate || !l->q || !l->c || !l->m || !l->h || !l->h_first || !l->c_first)
 		return -1;
 	for (int64_t n = 0; n < p->B * s->H; n++)
@@ -308,13 +308,13 @@ static int open_stack(struct stack *s, const struct ref_rnn *p)
 		.D = 1 + !!p->bidirectional, .H = p->P ? p->P : p->U, .G = gates[p->mode] };
 	s->x = calloc(p->L, sizeof(*s->x));
 	s->pseudo = calloc(p->L * s->D, sizeof(*s->pseudo));
-	s->params = ref_stack_hold(s, size);
+	s->params = ref_stack_alloc(s, size);
 	if (!s->x || !s->pseudo || !s->params)
 		return -1;
 	for (int64_t n = 0; n < size; n++)
 		s->params[n] = get(s->k, &p->params, n);
 	for (int64_t l = 0; l < p->L; l++) {
-		s->x[l] = ref_stack_hold(s, rows * (l ? s->D * s->H : p->I));
+		s->x[l] = ref_stack_alloc(s, rows * (l ? s->D * s->H : p->I));
 		if (!s->x[l])
 			return -1;
 		for (int64_t d = 0; d < s->D; d++)
@@ -332,7 +332,7 @@ int ref_stack_run(struct stack *s, const struct ref_rnn *p)
 {
 	struct val *h, *c;
 
-	if (open_stack(s, p) || !(h = ref_stack_hold(s, s->H)) || !(c = ref_stack_hold(s, p->U)))
+	if (open_stack(s, p) || !(h = ref_stack_alloc(s, s->H)) || !(c = ref_stack_alloc(s, p->U)))
 		return -1;
 	for (int64_t at = 0; at < p->L * s->D; at++)
 		for (int64_t b = 0; b < p->B; b++)

@@ -34,15 +34,15 @@ struct stack {
 	struct val *params;             /* [ref_rnn_size] */
 	struct val **x;                 /* [L], what each layer reads: [T, B, .] */
 	struct pseudo *pseudo;          /* [L*D] */
-	void **held;                    /* all of the above */
-	int n_held;
+	void **arrays;                  /* all of the above */
+	int n_arrays;
 };
 
 /* 0, or -1 when memory is out; close it either way. Writes the outputs that p wants. */
 int  ref_stack_run(struct stack *, const struct ref_rnn *p);
 void ref_stack_close(struct stack *);
 /* n values, all zero, until the stack is closed; NULL when memory is out. */
-struct val *ref_stack_hold(struct stack *, int64_t n);
+struct val *ref_stack_alloc(struct stack *, int64_t n);
 
 static inline int64_t valid(const struct ref_rnn *p, int64_t b)
 {

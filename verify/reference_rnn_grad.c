@@ -396,12 +396,12 @@ static int open_grads(struct stack *s, struct grads *w)
 {
 	int64_t rows = s->p->T * s->p->B;
 
-	w->da = ref_stack_hold(s, rows * s->G * s->p->U);
-	w->dq = ref_stack_hold(s, rows * s->p->U);
-	w->dh = ref_stack_hold(s, rows * s->H);
-	w->direct = ref_stack_hold(s, s->H);
-	w->dc = ref_stack_hold(s, s->p->U);
-	w->last_dc = ref_stack_hold(s, s->p->U);
+	w->da = ref_stack_alloc(s, rows * s->G * s->p->U);
+	w->dq = ref_stack_alloc(s, rows * s->p->U);
+	w->dh = ref_stack_alloc(s, rows * s->H);
+	w->direct = ref_stack_alloc(s, s->H);
+	w->dc = ref_stack_alloc(s, s->p->U);
+	w->last_dc = ref_stack_alloc(s, s->p->U);
 	return w->da && w->dq && w->dh && w->direct && w->dc && w->last_dc ? 0 : -1;
 }
 
@@ -409,7 +409,7 @@ static int back(struct stack *s)
 {
 	const struct ref_rnn *p = s->p;
 	struct grads w[2] = { { 0 } };
-	struct val *dy = ref_stack_hold(s, p->T * p->B * s->D * s->H), *dh = ref_stack_hold(s, s->H);
+	struct val *dy = ref_stack_alloc(s, p->T * p->B * s->D * s->H), *dh = ref_stack_alloc(s, s->H);
 
 	if (!dy || !dh)
 		return -1;

@@ -39,8 +39,8 @@ static struct ref_region shape(const struct ref_rnn *p, int64_t pseudo_layer, in
 	return skip ? (struct ref_region){ 0, 0, 0 } : (struct ref_region){ 0, p->U, p->I };
 }
 
-/* Walks the buffer until it comes to what is asked for, or to its end. */
-static struct ref_region walk(const struct ref_rnn *p, int64_t pseudo_layer, int id, int part)
+/* Goes through the buffer to the region asked for, or to its end. */
+static struct ref_region find_region(const struct ref_rnn *p, int64_t pseudo_layer, int id, int part)
 {
 	int64_t offset = 0, n = p->L * (1 + !!p->bidirectional);
 	struct ref_region r;
@@ -61,12 +61,12 @@ static struct ref_region walk(const struct ref_rnn *p, int64_t pseudo_layer, int
 
 int64_t ref_rnn_size(const struct ref_rnn *p)
 {
-	return walk(p, -1, 0, 0).offset;
+	return find_region(p, -1, 0, 0).offset;
 }
 
 struct ref_region ref_rnn_region(const struct ref_rnn *p, int64_t pseudo_layer, int id, int part)
 {
-	return walk(p, pseudo_layer, id, part);
+	return find_region(p, pseudo_layer, id, part);
 }
 
 int64_t ref_rnn_canonical_count(const struct ref_rnn *p, int part)
@@ -76,7 +76,7 @@ int64_t ref_rnn_canonical_count(const struct ref_rnn *p, int part)
 
 struct ref_region ref_rnn_canonical(const struct ref_rnn *p, int64_t n, int part)
 {
-	return walk(p, n / ids(p, part), (int)(n % ids(p, part)), part);
+	return find_region(p, n / ids(p, part), (int)(n % ids(p, part)), part);
 }
 
 void ref_rnn_to_canonical(const struct ref_rnn *p, const double *params, double *const *weights, double *const *biases)

@@ -42,7 +42,7 @@ struct ref_rnn {
 
 	double dropout;                 /* between layers, 0..1; without is_training none */
 	uint64_t key, call;             /* of the generator: ref_dropout_key, and the number of the call */
-	int64_t first_step;             /* of a longer sequence that this is a piece of */
+	int64_t first_step;             /* of a longer sequence that this is a part of */
 
 	struct ref_in input;            /* [T, B, I] */
 	struct ref_in input_h, input_c; /* [L*D, B, H], [L*D, B, U]; input_c is read in mode REF_LSTM only, like all _c */

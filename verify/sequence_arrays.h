@@ -39,7 +39,7 @@ static struct store {
 static struct ref_rnn R;
 static int32_t lengths[MAX_ROWS];
 
-static void place(int a, const char *name, int64_t n, int is_out)
+static void name_array(int a, const char *name, int64_t n, int is_out)
 {
 	assert_true(n <= MAX);
 	at[a].n = n;
@@ -54,8 +54,8 @@ static inline void bind_rnn(int exact)
 	struct ref_in given;
 
 #define GIVEN(a) (given.d = exact ? NULL : at[RNN_##a].d, given.v = exact ? at[RNN_##a].v : NULL, given.e = NULL, given)
-#define BIND_IN(a, n) place(RNN_##a, #a, n, 0); R.a = GIVEN(a);
-#define BIND_OUT(a, n) place(RNN_##a, #a, n, 1); R.a = (struct ref_out){ at[RNN_##a].v, at[RNN_##a].e };
+#define BIND_IN(a, n) name_array(RNN_##a, #a, n, 0); R.a = GIVEN(a);
+#define BIND_OUT(a, n) name_array(RNN_##a, #a, n, 1); R.a = (struct ref_out){ at[RNN_##a].v, at[RNN_##a].e };
 #define BIND2(a, g, n) BIND_IN(a, n) BIND_OUT(g, n)
 	RNN_WRT(BIND2) RNN_IN(BIND_IN) RNN_OUT(BIND_OUT)
 #undef BIND2

@@ -124,7 +124,7 @@ static void *member(void *of, size_t at)
 
 /* ---- one run ---- */
 
-struct room {
+struct trial_state {
 	const struct trial *trial;
 	const struct family *family;
 	union trial_op op;
@@ -134,12 +134,12 @@ struct room {
 	struct finding *finding;
 };
 
-static struct cg_mem *mem_at(struct room *r, const struct cg_port *port)
+static struct cg_mem *mem_at(struct trial_state *r, const struct cg_port *port)
 {
 	return member(&r->op, port->at);
 }
 
-static int fill(struct room *r, const struct cg_port *port, struct answer *a, unsigned long long *state)
+static int fill(struct trial_state *r, const struct cg_port *port, struct answer *a, unsigned long long *state)
 {
 	double scale = r->trial->scale;
 	size_t bytes;
@@ -167,7 +167,7 @@ static void set_out(union trial_ref *ref, size_t at, const struct answer *a)
 }
 
 /* The values that the gradient reads, from the reference's forward. */
-static int save(struct room *r, const union trial_ref *ref)
+static int save(struct trial_state *r, const union trial_ref *ref)
 {
 	const struct cg_port *ports = r->trial->op->ports;
 	union trial_ref forward = *ref;
@@ -184,7 +184,7 @@ static int save(struct room *r, const union trial_ref *ref)
 }
 
 /* The elements of an input that are read: of a sequence, those of the steps that are computed. */
-static size_t read_of(const struct room *r, const struct cg_port *port, size_t n)
+static size_t read_of(const struct trial_state *r, const struct cg_port *port, size_t n)
 {
 	int64_t T = trial_size(r->trial, "T"), length = r->op.lstm.seq_len_max;
 
@@ -194,7 +194,7 @@ static size_t read_of(const struct room *r, const struct cg_port *port, size_t n
 }
 
 /* Draws the numbers and asks the reference. */
-static int ask(struct room *r)
+static int ask(struct trial_state *r)
 {
 	const struct trial *t = r->trial;
 	const struct cg_port *ports = t->op->ports;
@@ -233,18 +233,18 @@ static int ask(struct room *r)
 }
 
 /* Writes what a call begins with: inputs as they are, outputs poisoned or, to be added to, with old numbers. */
-static void place(struct room *r)
+static void encode_inputs(struct trial_state *r)
 {
 	const struct cg_op *op = r->trial->op;
 	int adds = *(int *)member(&r->op, op->accumulate_at);
 
 	for (int k = 0; op->ports[k].name; k++)
 		if (op->ports[k].flow == CG_IN || (adds && op->ports[k].flow == CG_OUT_SUM))
-			answer_place(&r->args[k]);
+			answer_encode(&r->args[k]);
 }
 
 /* What is not needed is, in half of the cases, not there. */
-static void leave_out(struct room *r)
+static void leave_out(struct trial_state *r)
 {
 	const struct cg_op *op = r->trial->op;
 
@@ -257,12 +257,12 @@ static void leave_out(struct room *r)
 }
 
 /* Judges what a call left; again: it is the second one. */
-static int look(struct room *r, const struct side *side, int which, int again)
+static int look(struct trial_state *r, const struct side *side, int which, int again)
 {
 	const struct cg_port *ports = r->trial->op->ports;
 
 	if (area_touched(&r->work, 0))
-		return finding_say(r->finding, FINDING_TOUCHED, "%s: memory beside work was written", side->name);
+		return finding_format(r->finding, FINDING_TOUCHED, "%s: memory beside work was written", side->name);
 	/* What need not repeat is judged by its bound the second time, too. */
 	again = again && lies_alike(side->context, r->trial->memory);
 	for (int k = 0; ports[k].name && !r->finding->kind; k++)
@@ -270,7 +270,7 @@ static int look(struct room *r, const struct side *side, int which, int again)
 	return CG_OK;
 }
 
-static int lend(struct room *r, const struct side *side, int again)
+static int lend(struct trial_state *r, const struct side *side, int again)
 {
 	const struct trial *t = r->trial;
 
@@ -287,7 +287,7 @@ static int lend(struct room *r, const struct side *side, int again)
 	return CG_OK;
 }
 
-static int take_back(struct room *r, const struct side *side)
+static int read_back(struct trial_state *r, const struct side *side)
 {
 	const struct cg_port *ports = r->trial->op->ports;
 	int code = area_back(&r->work, side);
@@ -301,7 +301,7 @@ static int take_back(struct room *r, const struct side *side)
 }
 
 /* One call. */
-static int once(struct room *r, const struct side *side, int which, int again)
+static int once(struct trial_state *r, const struct side *side, int which, int again)
 {
 	int code = lend(r, side, again), back;
 
@@ -311,21 +311,21 @@ static int once(struct room *r, const struct side *side, int which, int again)
 		if (!code && r->trial->memory != AREA_HOST)
 			code = cg_stream_sync(side->stream);
 		if (code)
-			finding_say(r->finding, FINDING_CALL, "%s: %s", side->name, cg_message());
+			finding_format(r->finding, FINDING_CALL, "%s: %s", side->name, cg_message());
 		code = CG_OK;
 	}
-	back = take_back(r, side);
+	back = read_back(r, side);
 	code = code ? code : back;
 	*(struct cg_mem *)member(&r->op, r->trial->op->work_at) = (struct cg_mem){ 0 };
 	return code || r->finding->kind ? code : look(r, side, which, again);
 }
 
-static int compute(struct room *r, const struct side *sides, int n)
+static int compute(struct trial_state *r, const struct side *sides, int n)
 {
 	size_t work;
 
 	CG_TRY(ask(r));
-	place(r);
+	encode_inputs(r);
 	leave_out(r);
 	CG_TRY(r->trial->op->work(&r->op, &work));
 	CG_TRY(area_open(&r->work, work, 0));
@@ -337,12 +337,12 @@ static int compute(struct room *r, const struct side *sides, int n)
 
 int trial_run(const struct trial *t, const struct side *sides, int n, struct finding *finding)
 {
-	struct room r = { .trial = t, .family = family_of(t->op), .finding = finding };
+	struct trial_state r = { .trial = t, .family = family_of(t->op), .finding = finding };
 	int code;
 
 	memset(finding, 0, sizeof *finding);
 	if (trial_legal(t))
-		return finding_say(finding, FINDING_DECLINED, "%s", cg_message());
+		return finding_format(finding, FINDING_DECLINED, "%s", cg_message());
 	memcpy(&r.op, &t->is, sizeof r.op);
 	r.dtype = *(int *)member(&r.op, t->op->dtype_at);
 	code = compute(&r, sides, n);

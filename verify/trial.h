@@ -1,6 +1,6 @@
 /*
- * One case of one op: drawn numbers, the library's answers on a device, or on two, and the reference's verdict.  The
- * conformance suite and `cellgrad check` run the same trials; which ones, and what is said of them, is theirs.
+ * One case of one op: drawn numbers, the library's answers on a device, or on two, and the reference's verdict.  The conformance
+ * suite and `cellgrad check` run the same trials; they decide which ones, and what to print.
  */
 #ifndef TRIAL_H
 #define TRIAL_H

@@ -1,6 +1,6 @@
 /*
  * The cpu backend: kernels compiled at build time for several instruction sets, the best one chosen at open.  Launches are in
- * launch.c, products in gemm.c; team.c has the threads that share them.
+ * launch.c, products in gemm_tiles.c; team.c has the threads that share them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,22 +179,22 @@ static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t byte
 
 /* Bytes that a thread clears at once. */
 enum { CLEARED = 1 << 17 };
-struct room { char *at; size_t bytes; };
+struct block { char *at; size_t bytes; };
 
 static void clear(void *context, int64_t k, int thread)
 {
-	const struct room *room = context;
+	const struct block *block = context;
 	size_t from = (size_t)k * CLEARED;
 
 	(void)thread;
-	memset(room->at + from, 0, room->bytes - from < CLEARED ? room->bytes - from : CLEARED);
+	memset(block->at + from, 0, block->bytes - from < CLEARED ? block->bytes - from : CLEARED);
 }
 
 static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 {
-	struct room room = { address(mem), bytes };
+	struct block block = { address(mem), bytes };
 
-	cg_team_run(queue->team, (int64_t)(bytes / CLEARED + (bytes % CLEARED != 0)), clear, &room);
+	cg_team_run(queue->team, (int64_t)(bytes / CLEARED + (bytes % CLEARED != 0)), clear, &block);
 	return CG_OK;
 }
 
@@ -222,7 +222,7 @@ static int build(struct cg_dev *device, const struct cg_pass_plan *plan, struct 
 	return CG_OK;
 }
 
-static void drop(struct cg_dev *device, struct cg_module *built)
+static void release(struct cg_dev *device, struct cg_module *built)
 {
 	(void)device;
 	cg_memory(built, 0);
@@ -234,6 +234,6 @@ const struct cg_backend cg_backend_cpu = {
 	.list = list, .open = open_device, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
-	.build = build, .drop = drop, .launch = cg_cpu_launch, .gemm = cg_cpu_gemm, .packed = cg_cpu_packed, .pack = cg_cpu_pack,
+	.build = build, .drop = release, .launch = cg_cpu_launch, .gemm = cg_cpu_gemm, .packed = cg_cpu_packed, .pack = cg_cpu_pack,
 	.rows = cg_cpu_rows,
 };

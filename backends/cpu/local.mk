@@ -2,7 +2,7 @@
 noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 %C%_libcpu_la_SOURCES = \
 	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h %D%/team.h \
-	%D%/cpu.c %D%/scratch.c %D%/launch.c %D%/gemm.c %D%/rows.c %D%/team.c %D%/float_state.c %D%/openblas.c %D%/isa.c
+	%D%/cpu.c %D%/scratch.c %D%/launch.c %D%/gemm_tiles.c %D%/gather_scatter.c %D%/team.c %D%/float_state.c %D%/openblas.c %D%/isa.c
 backend_libraries += %D%/libcpu.la $(isa_libraries)
 
 # What cellgen writes: of every cell of templates/local.mk its kernels, beside its equations in the build tree; rows; the mathematics

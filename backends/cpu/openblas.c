@@ -85,8 +85,8 @@ static int name(void) \
 { \
 	real a[N][PITCH], b[N][PITCH], c[N][PITCH]; \
  \
-	for (int way = 0; way < 4; way++) { \
-		int ta = way & 1, tb = way >> 1; \
+	for (int transposes = 0; transposes < 4; transposes++) { \
+		int ta = transposes & 1, tb = transposes >> 1; \
  \
 		for (int i = 0; i < N; i++) \
 			for (int j = 0; j < PITCH; j++) { \
@@ -120,7 +120,7 @@ PROBE(dgemm_is_right, double, blas.dgemm)
  */
 enum { BUFFER = 160 << 20 };
 
-static int has_room(void)
+static int has_memory(void)
 {
 	const size_t buffers = 2 * (size_t)cg_processors(), bytes = buffers < SIZE_MAX / 4 / BUFFER ? buffers * BUFFER : BUFFER;
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -147,7 +147,7 @@ static int refuse(char *why, size_t bytes, const char *path, const char *format,
 }
 
 /* Takes a library, or says why not. */
-static int take(const char *soname, char *why, size_t bytes)
+static int open_library(const char *soname, char *why, size_t bytes)
 {
 	void *handle = dlmopen(LM_ID_NEWLM, soname, RTLD_NOW | RTLD_LOCAL);
 	int major = -1, minor = -1, patch = -1, parallel;
@@ -204,14 +204,14 @@ static void load(void)
 {
 	size_t used = 0;
 
-	if (!has_room()) {
+	if (!has_memory()) {
 		snprintf(blas.why, sizeof blas.why, "not loaded: the process may not have the memory that it takes for itself (ulimit -v)");
 		return;
 	}
 	for (size_t k = 0; k < sizeof sonames / sizeof *sonames && used < sizeof blas.why - 3; k++) {
 		if (used)
 			used += (size_t)snprintf(blas.why + used, sizeof blas.why - used, "; ");
-		if (!take(sonames[k], blas.why + used, sizeof blas.why - used)) {
+		if (!open_library(sonames[k], blas.why + used, sizeof blas.why - used)) {
 			memmove(blas.why, blas.why + used, strlen(blas.why + used) + 1);
 			return;
 		}

@@ -20,7 +20,7 @@ struct cg_team {
 	pthread_mutex_t lock;
 	pthread_cond_t opened, left;
 	int sleepers;                            /* members that wait for `opened`; under the lock, as the next three */
-	int64_t places;                          /* members that may still come into the round */
+	int64_t openings;                        /* members that may still come into the round */
 	int entered;                             /* those that have */
 	int closing;
 	atomic_int inside;                       /* those that have not left */
@@ -88,7 +88,7 @@ static int busy(struct cg_team *team, unsigned unused)
 	return atomic_load(&team->inside) != 0;
 }
 
-static void take_parts(struct cg_team *team, int thread)
+static void run_parts(struct cg_team *team, int thread)
 {
 	int64_t k;
 
@@ -107,19 +107,19 @@ static void *work(void *given)
 		spin(team, same_round, seen);
 		pthread_mutex_lock(&team->lock);
 		team->sleepers++;
-		while (!team->closing && (!team->places || same_round(team, seen)))
+		while (!team->closing && (!team->openings || same_round(team, seen)))
 			pthread_cond_wait(&team->opened, &team->lock);
 		team->sleepers--;
 		if (team->closing) {
 			pthread_mutex_unlock(&team->lock);
 			return NULL;
 		}
-		team->places--;
+		team->openings--;
 		number = ++team->entered;
 		seen = atomic_load(&team->round);
 		atomic_fetch_add(&team->inside, 1);
 		pthread_mutex_unlock(&team->lock);
-		take_parts(team, number);
+		run_parts(team, number);
 		if (atomic_fetch_sub(&team->inside, 1) == 1) {
 			pthread_mutex_lock(&team->lock);
 			pthread_cond_signal(&team->left);
@@ -131,7 +131,7 @@ static void *work(void *given)
 static void close_round(struct cg_team *team)
 {
 	pthread_mutex_lock(&team->lock);
-	team->places = 0;
+	team->openings = 0;
 	pthread_mutex_unlock(&team->lock);
 	spin(team, busy, 0);
 	if (busy(team, 0)) {
@@ -154,13 +154,13 @@ void cg_team_run(struct cg_team *team, int64_t parts, void (*part)(void *context
 	team->part = part;
 	team->context = context;
 	atomic_store(&team->next, 0);
-	team->places = parts - 1;
+	team->openings = parts - 1;
 	team->entered = 0;
 	atomic_fetch_add(&team->round, 1);
 	for (int64_t k = 0; k < parts - 1 && k < team->sleepers; k++)
 		pthread_cond_signal(&team->opened);
 	pthread_mutex_unlock(&team->lock);
-	take_parts(team, 0);
+	run_parts(team, 0);
 	close_round(team);
 }
 

@@ -51,7 +51,7 @@ static void forget(struct problem *p)
 	memset(p, 0, sizeof *p);
 }
 
-static void drop(struct cg_queue *queue, struct cg_cu_blas *blas)
+static void free_blas(struct cg_queue *queue, struct cg_cu_blas *blas)
 {
 	for (int k = 0; k < PROBLEMS; k++)
 		forget(&blas->problems[k]);
@@ -64,10 +64,10 @@ static void drop(struct cg_queue *queue, struct cg_cu_blas *blas)
 	cg_memory(blas, 0);
 }
 
-void cg_cu_drop_blas(struct cg_queue *queue)
+void cg_cu_release_blas(struct cg_queue *queue)
 {
 	if (queue->blas)
-		drop(queue, queue->blas);
+		free_blas(queue, queue->blas);
 	queue->blas = NULL;
 }
 
@@ -114,7 +114,7 @@ int cg_cu_open_blas(struct cg_queue *queue, struct cg_cu_blas **result)
 		queue->blas->workspace_bytes = (size_t)(queue->device->major < 9 ? 4 : 32) * MEGABYTE;
 		code = set_up(queue, queue->blas);
 		if (code) {
-			cg_cu_drop_blas(queue);
+			cg_cu_release_blas(queue);
 			return code;
 		}
 	}
@@ -205,8 +205,8 @@ int cg_cu_blas_product(struct cg_queue *queue, const struct cg_gemm *g, int add,
 
 /* ---- products with a start ---- */
 
-/* What an address is a multiple of.  No more than that many bytes are loaded at a time, and to say more would be to get another algorithm,
- * with other bits, where a piece of work memory happens to lie better. */
+/* What an address is a multiple of.  No more than that many bytes are loaded at a time, and to say more would be to get another
+ * algorithm, with other bits, where a block of the workspace happens to lie better. */
 static unsigned alignment(const struct cg_matrix *x)
 {
 	CUdeviceptr at = cg_cu_address(x->mem) | ALIGNED;

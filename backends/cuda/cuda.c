@@ -137,9 +137,9 @@ static void free_device(struct cg_dev *device)
 
 static void close_device(struct cg_dev *device)
 {
-	cg_cu_drop_moves(device);
+	cg_cu_release_moves(device);
 	if (device->dnn && !cg_cu_enter_anyway(device)) {
-		cg_cu_drop_questions(device);
+		cg_cu_release_questions(device);
 		cg_cu_leave(device, CG_OK);
 	}
 	if (device->context && !device->adopted)
@@ -254,7 +254,7 @@ static struct cg_gemm_limits limits(const struct cg_dev *device, int dtype)
 
 /* ---- queues ---- */
 
-static int take_stream(struct cg_queue *queue, void *native)
+static int adopt_stream(struct cg_queue *queue, void *native)
 {
 	struct CUctx_st *context = NULL;
 
@@ -272,15 +272,15 @@ static int take_stream(struct cg_queue *queue, void *native)
 
 static int make_stream(struct cg_queue *queue, void *native)
 {
-	CU_INSIDE(queue->device, take_stream(queue, native));
+	CU_INSIDE(queue->device, adopt_stream(queue, native));
 }
 
 /* What there is of it: leaving the context can be what failed. */
-static void drop_queue(struct cg_queue *queue)
+static void free_queue(struct cg_queue *queue)
 {
 	if (queue->stream && !cg_cu_enter_anyway(queue->device)) {
-		cg_cu_drop_dnn(queue);
-		cg_cu_drop_blas(queue);
+		cg_cu_release_dnn(queue);
+		cg_cu_release_blas(queue);
 		cg_cu_finish(queue);
 		if (!queue->adopted)
 			cg_cu.StreamDestroy_v2(queue->stream);
@@ -299,7 +299,7 @@ static int start(struct cg_dev *device, void *native, struct cg_queue **result)
 	*queue = (struct cg_queue){ .device = device };
 	code = make_stream(queue, native);
 	if (code) {
-		drop_queue(queue);
+		free_queue(queue);
 		return code;
 	}
 	pthread_mutex_lock(device->lock);
@@ -332,7 +332,7 @@ static void stop(struct cg_queue *queue)
 		at = &(*at)->next;
 	*at = queue->next;
 	pthread_mutex_unlock(device->lock);
-	drop_queue(queue);
+	free_queue(queue);
 }
 
 /* ---- memory ---- */
@@ -419,7 +419,7 @@ static int check(struct cg_dev *device, struct cg_mem mem)
 	CU_INSIDE(device, check_memory(device, mem));
 }
 
-static int copy_in(struct cg_queue *queue, CUdeviceptr to, const void *from, size_t bytes)
+static int enqueue_copy_in(struct cg_queue *queue, CUdeviceptr to, const void *from, size_t bytes)
 {
 	CG_TRY(cg_cu_uncaptured(queue, "a copy from the host's memory"));
 	CU_TRY(queue->device, MemcpyHtoDAsync_v2, to, from, bytes, queue->stream);
@@ -428,10 +428,10 @@ static int copy_in(struct cg_queue *queue, CUdeviceptr to, const void *from, siz
 
 static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
 {
-	CU_INSIDE(queue->device, copy_in(queue, cg_cu_address(to), from, bytes));
+	CU_INSIDE(queue->device, enqueue_copy_in(queue, cg_cu_address(to), from, bytes));
 }
 
-static int copy_out(struct cg_queue *queue, void *to, CUdeviceptr from, size_t bytes)
+static int enqueue_copy_out(struct cg_queue *queue, void *to, CUdeviceptr from, size_t bytes)
 {
 	CG_TRY(cg_cu_uncaptured(queue, "a copy to the host's memory"));
 	CU_TRY(queue->device, MemcpyDtoHAsync_v2, to, from, bytes, queue->stream);
@@ -440,7 +440,7 @@ static int copy_out(struct cg_queue *queue, void *to, CUdeviceptr from, size_t b
 
 static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
 {
-	CU_INSIDE(queue->device, copy_out(queue, to, cg_cu_address(from), bytes));
+	CU_INSIDE(queue->device, enqueue_copy_out(queue, to, cg_cu_address(from), bytes));
 }
 
 static int fill(struct cg_queue *queue, CUdeviceptr at, size_t bytes)
@@ -471,6 +471,6 @@ const struct cg_backend cg_backend_cuda = {
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,
-	.build = cg_cu_build, .drop = cg_cu_drop, .launch = cg_cu_launch, .gemm = cg_cu_gemm, .limits = limits,
+	.build = cg_cu_build, .drop = cg_cu_release, .launch = cg_cu_launch, .gemm = cg_cu_gemm, .limits = limits,
 	.net = &cg_cu_net,
 };

@@ -65,7 +65,7 @@ int cg_cu_module(struct cg_dev *, const char *text, const char *key, int dtype, 
 int cg_cu_build(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
 /* The same inside, where no stream is being captured. */
 int cg_cu_build_inside(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
-void cg_cu_drop(struct cg_dev *, struct cg_module *);
+void cg_cu_release(struct cg_dev *, struct cg_module *);
 int cg_cu_launch(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units, const struct cg_operand *);
 /* The first function of a plan. */
 struct CUfunc_st *cg_cu_function(const struct cg_module *);
@@ -85,11 +85,11 @@ struct cg_cu_moves {
 int cg_cu_move(struct cg_queue *, struct cg_cu_moves *, struct cg_rows_move);
 /* What is on the list is enqueued, and the list is empty. */
 int cg_cu_flush(struct cg_queue *, struct cg_cu_moves *);
-void cg_cu_drop_moves(struct cg_dev *);
+void cg_cu_release_moves(struct cg_dev *);
 
 /* cuBLAS for a queue.  *blas NULL: there is none, by the environment's wish or because none was found. */
 int cg_cu_open_blas(struct cg_queue *, struct cg_cu_blas **blas);
-void cg_cu_drop_blas(struct cg_queue *);
+void cg_cu_release_blas(struct cg_queue *);
 /* c [m n] = op(a) op(b), added to c where add; k > 0, sizes within cuBLAS's.  *done 0: it has no such product, and nothing was
  * enqueued. */
 int cg_cu_blas_product(struct cg_queue *, const struct cg_gemm *, int add, int *done);
@@ -98,7 +98,7 @@ int cg_cu_blas_start(struct cg_queue *, const struct cg_gemm *, int *done);
 
 /* Networks by cuDNN. */
 extern const struct cg_net_route cg_cu_net;
-void cg_cu_drop_dnn(struct cg_queue *);
-void cg_cu_drop_questions(struct cg_dev *);
+void cg_cu_release_dnn(struct cg_queue *);
+void cg_cu_release_questions(struct cg_dev *);
 
 #endif

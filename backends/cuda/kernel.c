@@ -17,7 +17,7 @@ struct cg_module {
 	struct form forms[CG_FUNCTIONS_MAX][2];   /* of each function; the second takes one unit a thread, where the first takes runs */
 };
 
-void cg_cu_drop(struct cg_dev *device, struct cg_module *built)
+void cg_cu_release(struct cg_dev *device, struct cg_module *built)
 {
 	if (built && built->module && !cg_cu_enter_anyway(device)) {
 		cg_cu.ModuleUnload(built->module);
@@ -71,7 +71,7 @@ int cg_cu_build_inside(struct cg_dev *device, const struct cg_pass_plan *plan, s
 	code = cg_print(plan, CG_LANG_CUDA, &text) ? CG_NO_MEMORY : load(device, text.at, built);
 	cg_memory(text.at, 0);
 	if (code)
-		cg_cu_drop(device, built);
+		cg_cu_release(device, built);
 	else
 		*result = built;
 	return code;
@@ -99,7 +99,7 @@ int cg_cu_build(struct cg_dev *device, const struct cg_pass_plan *plan, struct c
 
 	/* Leaving the context can be what failed. */
 	if (code)
-		cg_cu_drop(device, built);
+		cg_cu_release(device, built);
 	else
 		*result = built;
 	return code;
@@ -210,7 +210,7 @@ static int launch(struct cg_queue *queue, struct CUfunc_st *function, struct gri
 }
 
 /* A sum's values have a row of blocks each, a part's blocks of rows and a point's rows are shared out. */
-static struct grid piece_grid(const struct cg_dev *device, const struct cg_function *p, int most, int64_t rows, int64_t across)
+static struct grid function_grid(const struct cg_dev *device, const struct cg_function *p, int most, int64_t rows, int64_t across)
 {
 	int64_t down = p->shape == CG_FUNCTION_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
 	                                             : p->shape == CG_FUNCTION_SUM ? cg_sum_values(p) : rows;
@@ -244,7 +244,7 @@ static int launch_text(struct cg_queue *queue, const struct cg_module *built, in
 	return launch(queue, built->forms[0][0].function, g, parameters);
 }
 
-static int launch_piece(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
+static int launch_function(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
                         struct parameters *parameters)
 {
 	const struct cg_function *p = &built->plan->functions[function];
@@ -253,7 +253,7 @@ static int launch_piece(struct cg_queue *queue, const struct cg_module *built, i
 	const struct form *form = &built->forms[function][one];
 	int64_t across = one ? units : units / run + (units % run != 0);
 
-	return launch(queue, form->function, piece_grid(queue->device, p, form->threads, rows, across), parameters);
+	return launch(queue, form->function, function_grid(queue->device, p, form->threads, rows, across), parameters);
 }
 
 int cg_cu_launch(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
@@ -266,7 +266,7 @@ int cg_cu_launch(struct cg_queue *queue, const struct cg_module *built, int func
 	if (!rows && p->shape != CG_FUNCTION_SUM)
 		return CG_OK;
 	bind(&parameters, built->plan, p, rows, units, operands);
-	code = built->plan->cell ? launch_piece(queue, built, function, rows, units, &parameters)
+	code = built->plan->cell ? launch_function(queue, built, function, rows, units, &parameters)
 	                         : launch_text(queue, built, rows, units, operands, &parameters);
 	return code ? cg_fail_in(code, "%s", p->key) : CG_OK;
 }

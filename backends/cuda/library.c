@@ -198,7 +198,7 @@ static int suits(struct library *l, const char *name)
 }
 
 /* The loader says of a library for another processor that there is no such file: that it is for another. */
-static void explain(const char *name, char words[64])
+static void explain(const char *name, char text[64])
 {
 	static const struct { int machine; const char *name; } machines[] = {
 		{ 3, "32-bit x86" }, { 21, "POWER" }, { 40, "32-bit ARM" }, { 62, "x86-64" }, { 183, "aarch64" }, { 243, "RISC-V" },
@@ -207,7 +207,7 @@ static void explain(const char *name, char words[64])
 	FILE *file = strchr(name, '/') ? fopen(name, "rb") : NULL;
 	int machine, is_elf = file && fread(header, sizeof header, 1, file) == 1 && !memcmp(header, "\177ELF", 4);
 
-	words[0] = 0;
+	text[0] = 0;
 	if (file)
 		fclose(file);
 	if (!is_elf)
@@ -215,22 +215,22 @@ static void explain(const char *name, char words[64])
 	machine = header[5] == 2 ? header[18] << 8 | header[19] : header[19] << 8 | header[18];
 	if (!MACHINE || machine == MACHINE)
 		return;
-	snprintf(words, 64, ": it is for another processor, of ELF's number %d", machine);
+	snprintf(text, 64, ": it is for another processor, of ELF's number %d", machine);
 	for (size_t k = 0; k < sizeof machines / sizeof *machines; k++)
 		if (machines[k].machine == machine)
-			snprintf(words, 64, ": it is for another processor, %s", machines[k].name);
+			snprintf(text, 64, ": it is for another processor, %s", machines[k].name);
 }
 
 static int load_name(struct library *l, const char *name)
 {
 	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL), *call;
 	const char *error = handle ? NULL : dlerror(), *missing;
-	char words[64];
+	char text[64];
 	Dl_info info;
 
 	if (!handle) {
-		explain(name, words);
-		reason(l, "%.300s%s", error ? error : name, words);
+		explain(name, text);
+		reason(l, "%.300s%s", error ? error : name, text);
 		return 0;
 	}
 	missing = find_symbols(l->symbols, handle);
@@ -477,7 +477,7 @@ static const struct { unsigned first, last; int ours; } driver_codes[] = {
 };
 
 /* What the driver's words leave to guess. */
-static const struct { unsigned code; const char *words; } advice[] = {
+static const struct { unsigned code; const char *text; } advice[] = {
 	{ CUDA_ERROR_DEVICE_UNAVAILABLE, "another process has the device for itself, or its mode lets none compute (nvidia-smi -q -d COMPUTE)" },
 	{ CUDA_ERROR_LAUNCH_TIMEOUT, "a kernel ran for longer than the driver lets one, as it does where the device has a screen: it is too slow "
 	                             "for these sizes, or does not end" },
@@ -487,7 +487,7 @@ static const char *advice_of(unsigned code)
 {
 	for (size_t k = 0; k < sizeof advice / sizeof *advice; k++)
 		if (advice[k].code == code)
-			return advice[k].words;
+			return advice[k].text;
 	return NULL;
 }
 
@@ -502,21 +502,21 @@ static const char *visible(unsigned code)
 
 int cg_cu_error(unsigned code, const char *call)
 {
-	const char *name = NULL, *words = NULL;
+	const char *name = NULL, *text = NULL;
 	int ours = CG_DRIVER;
 
 	if (!code)
 		return CG_OK;
 	if (cg_cu.GetErrorName(code, &name) || !name)
 		name = "an error that it has no name for";
-	if (cg_cu.GetErrorString(code, &words) || !words)
-		words = "it has no words";
+	if (cg_cu.GetErrorString(code, &text) || !text)
+		text = "it has no words";
 	for (size_t k = 0; k < sizeof driver_codes / sizeof *driver_codes; k++)
 		if (code >= driver_codes[k].first && code <= driver_codes[k].last)
 			ours = driver_codes[k].ours;
 	if (visible(code))
-		return cg_fail(ours, "cuda: %s: %s (%u): %s; CUDA_VISIBLE_DEVICES is '%.100s'", call, name, code, words, visible(code));
-	return cg_fail(ours, "cuda: %s: %s (%u): %s%s%s", call, name, code, words, advice_of(code) ? "; " : "",
+		return cg_fail(ours, "cuda: %s: %s (%u): %s; CUDA_VISIBLE_DEVICES is '%.100s'", call, name, code, text, visible(code));
+	return cg_fail(ours, "cuda: %s: %s (%u): %s%s%s", call, name, code, text, advice_of(code) ? "; " : "",
 	               advice_of(code) ? advice_of(code) : "");
 }
 
@@ -573,13 +573,13 @@ static int code_of_9(unsigned code)
 int cg_cudnn_error(unsigned code, const char *call)
 {
 	int ours = cg_cudnn_version() < CUDNN_9 ? code_of_8(code) : code_of_9(code);
-	char words[512] = "";
+	char text[512] = "";
 
 	if (!code)
 		return CG_OK;
 	if (cg_cudnn.GetLastErrorString)
-		cg_cudnn.GetLastErrorString(words, sizeof words);
-	words[sizeof words - 1] = 0;
-	words[strcspn(words, "\n")] = 0;
-	return cg_fail(ours, "cuda: %s: %s (%u)%s%s", call, cg_cudnn.GetErrorString(code), code, *words ? ": " : "", words);
+		cg_cudnn.GetLastErrorString(text, sizeof text);
+	text[sizeof text - 1] = 0;
+	text[strcspn(text, "\n")] = 0;
+	return cg_fail(ours, "cuda: %s: %s (%u)%s%s", call, cg_cudnn.GetErrorString(code), code, *text ? ": " : "", text);
 }

@@ -5,10 +5,10 @@
 
 #include "backends/cuda/cuda.h"
 
-void cg_cu_drop_moves(struct cg_dev *device)
+void cg_cu_release_moves(struct cg_dev *device)
 {
 	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
-		cg_cu_drop(device, device->moves[dtype].built);
+		cg_cu_release(device, device->moves[dtype].built);
 		cg_plan_free(device->moves[dtype].plan);
 	}
 }

@@ -15,7 +15,7 @@ enum { ARCHS = 128, ABOUT = 640 };
 /* What is kept of a kernel: ABOUT bytes of words about its compiler, then its code. */
 struct image { void *at; size_t bytes; };
 
-static void drop(struct image *image)
+static void free_image(struct image *image)
 {
 	cg_memory(image->at, 0);
 	image->at = NULL;
@@ -93,7 +93,7 @@ static char *code_of(const struct image *image)
 	return (char *)image->at + ABOUT;
 }
 
-static int take_code(struct _nvrtcProgram *program, int ptx, const char about[ABOUT], struct image *image)
+static int copy_code(struct _nvrtcProgram *program, int ptx, const char about[ABOUT], struct image *image)
 {
 	size_t bytes = 0;
 
@@ -124,10 +124,10 @@ static int compile_for(const char *text, const char *key, const struct options *
 
 	NVRTC_TRY(CreateProgram, &program, text, key, 0, NULL, NULL);
 	error = cg_nvrtc.CompileProgram(program, o->n, o->at);
-	code = error ? refused(program, key, error) : take_code(program, ptx, about, image);
+	code = error ? refused(program, key, error) : copy_code(program, ptx, about, image);
 	cg_nvrtc.DestroyProgram(&program);
 	if (code)
-		drop(image);
+		free_image(image);
 	return code;
 }
 
@@ -214,7 +214,7 @@ static int recall(struct cg_dev *device, const struct cg_text *record, const cha
 		return CG_OK;
 	if (image.bytes > ABOUT && !((char *)image.at)[ABOUT - 1] && is_current(image.at) && load(device, &image, key, module))
 		*module = NULL;
-	drop(&image);
+	free_image(&image);
 	return CG_OK;
 }
 
@@ -231,7 +231,7 @@ static int make(struct cg_dev *device, const struct cg_text *record, const char 
 	code = load(device, &image, key, module);
 	if (!code)
 		cg_cache_put(record->at, record->length, image.at, image.bytes);
-	drop(&image);
+	free_image(&image);
 	return code;
 }
 

@@ -119,7 +119,7 @@ static int get_program(struct cg_dev *device, const struct cg_module *built, int
 	return code;
 }
 
-void cg_cl_drop(struct cg_dev *device, struct cg_module *built)
+void cg_cl_release(struct cg_dev *device, struct cg_module *built)
 {
 	(void)device;
 	if (!built)
@@ -144,7 +144,7 @@ int cg_cl_build(struct cg_dev *device, const struct cg_pass_plan *plan, struct c
 		memset(built->programs, 0, 2 * sizeof *built->programs);
 	code = built->programs ? get_program(device, built, has_strips(device, plan), &program) : CG_NO_MEMORY;
 	if (code)
-		cg_cl_drop(device, built);
+		cg_cl_release(device, built);
 	else
 		*result = built;
 	return code;
@@ -152,7 +152,7 @@ int cg_cl_build(struct cg_dev *device, const struct cg_pass_plan *plan, struct c
 
 /* ---- kernels ---- */
 
-void cg_cl_drop_kernels(struct cg_queue *queue)
+void cg_cl_release_kernels(struct cg_queue *queue)
 {
 	while (queue->kernels) {
 		struct cg_cl_kernels *k = queue->kernels;

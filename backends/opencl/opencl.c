@@ -247,7 +247,7 @@ static int check_queue(const struct cg_dev *device, struct _cl_command_queue *qu
 	return CG_OK;
 }
 
-static int take_queue(struct cg_dev *device, void *native, struct _cl_command_queue **queue)
+static int adopt_queue(struct cg_dev *device, void *native, struct _cl_command_queue **queue)
 {
 	int32_t code;
 
@@ -269,7 +269,7 @@ static int start(struct cg_dev *device, void *native, struct cg_queue **result)
 	if (!queue)
 		return CG_NO_MEMORY;
 	*queue = (struct cg_queue){ .device = device };
-	code = take_queue(device, native, &queue->queue);
+	code = adopt_queue(device, native, &queue->queue);
 	if (code)
 		cg_memory(queue, 0);
 	else
@@ -286,7 +286,7 @@ static int sync_queue(struct cg_queue *queue)
 static void stop(struct cg_queue *queue)
 {
 	cg_cl.Finish(queue->queue);
-	cg_cl_drop_kernels(queue);
+	cg_cl_release_kernels(queue);
 	cg_cl.ReleaseCommandQueue(queue->queue);
 	cg_memory(queue, 0);
 }
@@ -357,5 +357,5 @@ const struct cg_backend cg_backend_opencl = {
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,
-	.build = cg_cl_build, .drop = cg_cl_drop, .launch = cg_cl_launch, .limits = limits,
+	.build = cg_cl_build, .drop = cg_cl_release, .launch = cg_cl_launch, .limits = limits,
 };

@@ -37,8 +37,8 @@ int cg_cl_probe(struct cg_dev *);
 /* A program of one text for a dtype; the driver's log is in the message when it refuses. */
 int cg_cl_compile(struct cg_dev *, const char *text, const char *key, int dtype, struct _cl_program **);
 int cg_cl_build(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
-void cg_cl_drop(struct cg_dev *, struct cg_module *);
-void cg_cl_drop_kernels(struct cg_queue *);
+void cg_cl_release(struct cg_dev *, struct cg_module *);
+void cg_cl_release_kernels(struct cg_queue *);
 int cg_cl_launch(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units, const struct cg_operand *);
 
 #endif

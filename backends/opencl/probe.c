@@ -31,7 +31,7 @@ int cg_cl_probe_device(struct cg_dev *device, const char *name)
 	CG_TRY(ask(device, CL_DEVICE_LOCAL_MEM_SIZE, &local_bytes, sizeof local_bytes));
 	CG_TRY(ask(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &device->vector_f32, sizeof device->vector_f32));
 	CG_TRY(ask(device, CL_DEVICE_SINGLE_FP_CONFIG, &device->config_f32, sizeof device->config_f32));
-	/* Names may be longer than their rooms; the standard calls that an error. */
+	/* Names may be longer than the buffers for them; the standard calls that an error. */
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_NAME, sizeof model, model, NULL);
 	cg_cl.GetDeviceInfo(device->id, CL_DRIVER_VERSION, sizeof driver, driver, NULL);
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_VERSION, sizeof version, version, NULL);
@@ -141,7 +141,7 @@ static int differ(double x, double y)
 	return x != y || !signbit(x) != !signbit(y);
 }
 
-struct found { int fma, contracted, kept, signless; };   /* results that came out wrong */
+struct found { int fma, contracted, subnormals, signless; }; /* results that came out wrong */
 
 /* got: fma, the product and the sum apart, and a with 0 added to it. */
 static void judge(const struct hard *h, int dtype, const double got[3], struct found *wrong)
@@ -155,7 +155,7 @@ static void judge(const struct hard *h, int dtype, const double got[3], struct f
 		wrong->contracted += sum;
 		break;
 	case FLUSHED:
-		wrong->kept += fma + sum + more;
+		wrong->subnormals += fma + sum + more;
 		break;
 	case SIGNED:
 		wrong->signless += fma + sum + more;
@@ -192,16 +192,16 @@ int cg_cl_probe(struct cg_dev *device)
 {
 	struct found wrong = { 0, 0, 0, 0 };
 	char *about = device->about;
-	size_t room = sizeof device->about;
+	size_t capacity = sizeof device->about;
 
 	CG_TRY(probe(device, CG_F32, in_f32, sizeof in_f32 / sizeof *in_f32, &wrong));
 	if (device->config_f64)
 		CG_TRY(probe(device, CG_F64, in_f64, sizeof in_f64 / sizeof *in_f64, &wrong));
-	snprintf(about + strlen(about), room - strlen(about), "; %s%s%s%s%s", wrong.fma ? "fma rounds twice, " : "",
+	snprintf(about + strlen(about), capacity - strlen(about), "; %s%s%s%s%s", wrong.fma ? "fma rounds twice, " : "",
 	         wrong.contracted ? "sums of products are fused unasked, " : "",
-	         wrong.kept ? "subnormal numbers are not flushed, " : "",
+	         wrong.subnormals ? "subnormal numbers are not flushed, " : "",
 	         wrong.signless ? "zeros lose their signs, " : "",
-	         wrong.fma || wrong.contracted || wrong.kept || wrong.signless
+	         wrong.fma || wrong.contracted || wrong.subnormals || wrong.signless
 	                 ? "so results are within the bound, not the same bits" : "arithmetic as promised");
 	return CG_OK;
 }

@@ -1,11 +1,11 @@
 /*
  * What the parts of `cellgrad bench` share: a problem, what the machine can do at most, how long the problem took.  Words become
- * a request in bench.c, and that problems in problem.c; roof.c and timing.c measure, report.c and plot.c show.
+ * a request in bench_command.c, and that problems in problem.c; roof.c and timing.c measure, report.c and plot.c show.
  */
 #ifndef BENCH_H
 #define BENCH_H
 
-#include "command/run/call.h"
+#include "command/run/op_call.h"
 #include "command/file.h"
 #include "runtime/device/inspect.h"
 
@@ -27,7 +27,7 @@ int64_t     problem_get_size(const struct problem *, const char *symbol);
 double      problem_rows(const struct problem *);        /* of all steps, those that are computed */
 const char *problem_mode(const struct problem *);        /* "lstm"; of a network the name of its cell */
 /* As `cellgrad bench` reads it; returns text. */
-const char *problem_words(const struct problem *, char *text, size_t room);
+const char *problem_line(const struct problem *, char *text, size_t capacity);
 int         problem_dtype(const struct problem *);
 
 /* Sizes by option and symbol, and what they are where they were not given. */
@@ -38,7 +38,7 @@ extern const struct problem_size problem_sizes[PROBLEM_SIZES];
 /* What was asked for. */
 struct request {
 	const char *op, *mode;                   /* NULL: all */
-	const char **words;                      /* NAME=VALUE, the op's attributes; ends with NULL */
+	const char **attributes;                 /* NAME=VALUE, the op's attributes; ends with NULL */
 	int64_t list[PROBLEM_SIZES][PROBLEM_LIST];
 	int     lengths[PROBLEM_SIZES];          /* of the lists; 0: not given */
 	int     what, dtype;                     /* what: 0 where the op's name says it; dtype: -1 not given */
@@ -51,7 +51,7 @@ struct problems {
 	struct call named;                       /* the op of a request, whose attributes its problems point into; no row: none */
 };
 int  problems_add(struct problems *, const struct request *);
-void problems_drop(struct problems *);
+void problems_free(struct problems *);
 
 /* What was measured of a problem; times are of one call, in milliseconds. */
 struct result {
@@ -86,13 +86,13 @@ struct roofs {
 };
 /* time: seconds for each.  Of a device that copies by itself, its copying alone. */
 int  roof_measure(struct cg_context *, int threads, double time, struct roofs *);
-/* How long the device takes to copy from the first half of a room to the second, by the driver: milliseconds of one of n. */
-int  roof_copy(struct cg_stream *, struct cg_mem room, long n, double *ms);
+/* How long the device takes to copy from the first half of a buffer to the second, by the driver: milliseconds of one of n. */
+int  roof_copy(struct cg_stream *, struct cg_mem capacity, long n, double *ms);
 /* Fills in share and by_products. */
 void roof_share(const struct roofs *, struct result *);
 
-/* What is over the table, or the first object; words: the attributes given. */
-int report_head(const struct cg_context *, const struct roofs *, const char *const *words, int json);
+/* What is over the table, or the first object; attributes: those given. */
+int report_head(const struct cg_context *, const struct roofs *, const char *const *attributes, int json);
 int report_json(const struct cg_context *, const struct roofs *, const struct result *);
 int report_table(const struct result *, size_t n);
 
@@ -101,6 +101,6 @@ struct plot { struct file picture, data; const char *terminal; };
 /* CG_UNSUPPORTED: there is no gnuplot. */
 int  plot_check(struct plot *, const char *path);
 int  plot_write(struct plot *, const struct result *, size_t n);
-void plot_drop(struct plot *);
+void plot_close(struct plot *);
 
 #endif

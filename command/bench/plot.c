@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "command/bench/bench.h"
-#include "command/print.h"
+#include "command/output.h"
 
 extern char **environ;
 
@@ -21,7 +21,7 @@ extern char **environ;
 /* Starts it without the user's settings; in and out become its standard streams. */
 static int start(const char *last, int in, int out, pid_t *child)
 {
-	char *const words[] = { "gnuplot", "--default-settings", (char *)last, NULL };
+	char *const arguments[] = { "gnuplot", "--default-settings", (char *)last, NULL };
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
 	sigset_t pipe_signal;
@@ -35,7 +35,7 @@ static int start(const char *last, int in, int out, pid_t *child)
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_adddup2(&files, in, 0);
 	posix_spawn_file_actions_adddup2(&files, out, 1);
-	failed = posix_spawnp(child, words[0], &files, &attributes, words, environ);
+	failed = posix_spawnp(child, arguments[0], &files, &attributes, arguments, environ);
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&attributes);
 	return failed;
@@ -246,8 +246,8 @@ int plot_write(struct plot *plot, const struct result *results, size_t n)
 	return code;
 }
 
-void plot_drop(struct plot *plot)
+void plot_close(struct plot *plot)
 {
-	file_drop(&plot->data);
-	file_drop(&plot->picture);
+	file_discard(&plot->data);
+	file_discard(&plot->picture);
 }

@@ -10,10 +10,10 @@
 #include "command/run/metadata.h"
 #include "command/command.h"
 #include "command/describe.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "runtime/device/inspect.h"
 
-enum { PROBLEMS_MAX = 4096, NAME_ROOM = 64 };
+enum { PROBLEMS_MAX = 4096, NAME_CAPACITY = 64 };
 
 const struct problem_size problem_sizes[PROBLEM_SIZES] = {
 	{ "--T", "T", 16, "step" }, { "--layers", "L", 1, "layer" }, { "--B", "B", 32, "row" }, { "--I", "I", 256, "input" },
@@ -43,7 +43,7 @@ static const struct cg_port *lengths_of(const struct cg_op *row)
 }
 
 /* Are there sizes that only 1 goes for, and others were given, or lengths, and it knows none? */
-static int takes(const struct request *r, const struct cg_op *row)
+static int accepts(const struct request *r, const struct cg_op *row)
 {
 	for (int k = 0; k < PROBLEM_SIZES; k++)
 		for (int n = 0; n < r->lengths[k] && !has_size(row, problem_sizes[k].symbol); n++)
@@ -111,7 +111,7 @@ static int check_mode(const struct request *r, const struct cg_op *row)
 static int set_mode(struct call *c, const char *mode)
 {
 	const struct cg_attribute *a = mode_of(c->row);
-	char word[NAME_ROOM];
+	char word[NAME_CAPACITY];
 
 	if (!mode || !a || c->attributes >> (a - c->row->attributes) & 1)
 		return CG_OK;
@@ -198,7 +198,7 @@ static int add(struct problems *b, const struct request *r, const struct call *c
 	CG_TRY(timing_check(p));
 	if (p->valid == 1)
 		return CG_OK;
-	/* Of sizes that fit: so they can be walked. */
+	/* Of sizes that fit: so they can be listed. */
 	CG_TRY(draw_lengths(p));
 	return settle(p);
 }
@@ -234,7 +234,7 @@ static int add_op(struct problems *b, const struct request *r, struct call *c, c
 
 	CG_TRY(call_open(c, name));
 	c->no_files = 1;
-	for (const char **word = r->words; *word; word++)
+	for (const char **word = r->attributes; *word; word++)
 		CG_TRY(call_attribute(c, *word));
 	CG_TRY(set_mode(c, mode));
 	CG_TRY(find_pair(c->row, &like));
@@ -259,8 +259,8 @@ static int add_named(struct problems *b, const struct request *r)
 	if (!row)
 		return cg_fail_in(CG_BAD_ARGUMENT, "--op");
 	CG_TRY(check_mode(r, row));
-	CG_TRY(takes(r, row));
-	for (const char **word = r->words; *word; word++)
+	CG_TRY(accepts(r, row));
+	for (const char **word = r->attributes; *word; word++)
 		if (!strchr(*word, '='))
 			return cg_fail(CG_BAD_ARGUMENT, "%s: expected NAME=VALUE, an attribute of %s", print_name(shown, *word),
 			               name);
@@ -299,16 +299,16 @@ static int add_all(struct problems *b, const struct request *r)
 	char shown[PRINT_NAME];
 	int typically = 1;
 
-	if (r->words[0])
+	if (r->attributes[0])
 		return cg_fail(CG_BAD_ARGUMENT, "%s: an attribute belongs to an op: name it by --op",
-		               print_name(shown, r->words[0]));
+		               print_name(shown, r->attributes[0]));
 	CG_TRY(check_mode(r, NULL));
 	for (int k = 0; k < PROBLEM_SIZES; k++)
 		typically &= !r->lengths[k];
 	for (const struct cg_op *row = NULL; (row = cg_op_next(row));) {
 		struct problem pair;
 
-		if (is_again(row) || find_pair(row, &pair) || takes(r, row))
+		if (is_again(row) || find_pair(row, &pair) || accepts(r, row))
 			continue;
 		if (r->what && (pair.what == BENCH_GRAD) != (r->what == BENCH_GRAD))
 			continue;
@@ -324,7 +324,7 @@ int problems_add(struct problems *b, const struct request *r)
 	return r->op ? add_named(b, r) : add_all(b, r);
 }
 
-void problems_drop(struct problems *b)
+void problems_free(struct problems *b)
 {
 	for (size_t k = 0; k < b->n; k++) {
 		cg_memory(b->list[k].op, 0);

@@ -5,7 +5,7 @@
 
 #include "runtime/device/inspect.h"
 #include "command/bench/bench.h"
-#include "command/print.h"
+#include "command/output.h"
 
 static const char warning[] =
 	"OPENBLAS_ variables are set: OPENBLAS_CORETYPE=Haswell and its like choose slower products than this processor has; "
@@ -30,7 +30,7 @@ static json_t *known(double value)
 	return value > 0 ? json_real(value) : json_null();
 }
 
-static int head_json(const struct cg_context *context, const struct roofs *roofs, const char *const *words)
+static int head_json(const struct cg_context *context, const struct roofs *roofs, const char *const *given)
 {
 	json_t *copy = json_array(), *set = json_object(), *attributes = json_array();
 	const char *entry;
@@ -41,8 +41,8 @@ static int head_json(const struct cg_context *context, const struct roofs *roofs
 		snprintf(name, sizeof name, "%.*s", (int)strcspn(entry, "="), entry);
 		json_object_set_new(set, name, json_string(strchr(entry, '=') ? strchr(entry, '=') + 1 : ""));
 	}
-	for (k = 0; words[k]; k++)
-		json_array_append_new(attributes, json_string(words[k]));
+	for (k = 0; given[k]; k++)
+		json_array_append_new(attributes, json_string(given[k]));
 	for (k = 0; k < ROOF_COPIES; k++)
 		json_array_append_new(copy, json_pack("{s:I, s:f}", "bytes", (json_int_t)roofs->copy[k].bytes,
 		                                      "gbytes", roofs->copy[k].gbytes));
@@ -56,14 +56,14 @@ static int head_json(const struct cg_context *context, const struct roofs *roofs
 	                            "environment", set));
 }
 
-int report_head(const struct cg_context *context, const struct roofs *roofs, const char *const *words, int json)
+int report_head(const struct cg_context *context, const struct roofs *roofs, const char *const *given, int json)
 {
 	const char *entry;
 	char bytes[32];
 	int k, any = 0;
 
 	if (json)
-		return head_json(context, roofs, words);
+		return head_json(context, roofs, given);
 	printf("cellgrad %s\n", cg_version());
 	print_plain(stdout, cg_describe(context));
 	putchar('\n');
@@ -81,8 +81,8 @@ int report_head(const struct cg_context *context, const struct roofs *roofs, con
 	for (k = 0; k < ROOF_COPIES; k++)
 		printf("%s%.1f%s in %s", k ? ", " : "", roofs->copy[k].gbytes, k ? "" : " GB/s", unit(roofs->copy[k].bytes, bytes));
 	putchar('\n');
-	for (k = 0; words[k]; k++)
-		printf("%s%s", k ? " " : "attributes: ", words[k]);
+	for (k = 0; given[k]; k++)
+		printf("%s%s", k ? " " : "attributes: ", given[k]);
 	printf("%s\n", k ? "\n" : "");
 	return CG_OK;
 }
@@ -96,9 +96,9 @@ int report_json(const struct cg_context *context, const struct roofs *roofs, con
 {
 	const struct problem *p = r->problem;
 	const char *name = problem_name(p);
-	char words[512];
+	char given[512];
 
-	problem_words(p, words, sizeof words);
+	problem_line(p, given, sizeof given);
 	return print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:i, s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:I, "
 	                            "s:I, s:f, s:f, s:o, s:o, s:o, s:s}",
 	                            "kind", "problem", "op", name, "mode", problem_mode(p), "dtype", cg_dtype_name(problem_dtype(p)),
@@ -110,7 +110,7 @@ int report_json(const struct cg_context *context, const struct roofs *roofs, con
 	                            "flops", (json_int_t)r->flops, "bytes", (json_int_t)r->bytes,
 	                            "gflops", r->gflops, "gbytes", r->gbytes, "copy_gbytes", known(r->copy),
 	                            "bound", r->share > 0 ? json_string(bound(r)) : json_null(),
-	                            "share", known(r->share), "problem", words));
+	                            "share", known(r->share), "problem", given));
 }
 
 int report_table(const struct result *results, size_t n)

@@ -140,15 +140,15 @@ static int measure_loop(struct worker *workers, int n, void (*loop)(void), int l
 	return CG_OK;
 }
 
-/* From one half of the room to the other, each thread in a part of its own. */
-static int measure_copy(struct worker *workers, int n, char *room, size_t bytes, double *gbytes)
+/* From one half of the buffer to the other, each thread in a part of its own. */
+static int measure_copy(struct worker *workers, int n, char *buffer, size_t bytes, double *gbytes)
 {
 	size_t part = bytes / 2 / (size_t)n / 64 * 64;
 
 	for (int k = 0; k < n; k++) {
 		workers[k].loop = NULL;
 		workers[k].bytes = part;
-		workers[k].from = room + 2 * part * (size_t)k;
+		workers[k].from = buffer + 2 * part * (size_t)k;
 		workers[k].to = workers[k].from + part;
 	}
 	CG_TRY(best(workers, n, gbytes));
@@ -167,55 +167,55 @@ static size_t beyond_caches(size_t least)
 
 /* ---- a device's own copies ---- */
 
-int roof_copy(struct cg_stream *stream, struct cg_mem room, long n, double *ms)
+int roof_copy(struct cg_stream *stream, struct cg_mem buffer, long n, double *ms)
 {
-	struct cg_mem to = room;
+	struct cg_mem to = buffer;
 	double start = cg_milliseconds();
 
-	to.offset += room.bytes / 2;
+	to.offset += buffer.bytes / 2;
 	for (long k = 0; k < n; k++)
-		CG_TRY(cg_inspect_copy(stream, to, room, room.bytes / 2));
+		CG_TRY(cg_inspect_copy(stream, to, buffer, buffer.bytes / 2));
 	CG_TRY(cg_stream_sync(stream));
 	*ms = (cg_milliseconds() - start) / (double)n;
 	return CG_OK;
 }
 
 /* As best() has it: so many copies in a turn as fill it. */
-static int best_copy(struct cg_stream *stream, struct cg_mem room, double time, double *gbytes)
+static int best_copy(struct cg_stream *stream, struct cg_mem buffer, double time, double *gbytes)
 {
 	double ms, least;
 	long n = 1;
 
-	CG_TRY(roof_copy(stream, room, 1, &ms));
+	CG_TRY(roof_copy(stream, buffer, 1, &ms));
 	for (; n < 1 << 20; n *= 2) {
-		CG_TRY(roof_copy(stream, room, n, &ms));
+		CG_TRY(roof_copy(stream, buffer, n, &ms));
 		if (ms * (double)n >= time)
 			break;
 	}
 	least = ms;
 	for (int turn = 1; turn < TURNS; turn++) {
-		CG_TRY(roof_copy(stream, room, n, &ms));
+		CG_TRY(roof_copy(stream, buffer, n, &ms));
 		least = ms < least ? ms : least;
 	}
-	*gbytes = (double)room.bytes / least / 1e6;
+	*gbytes = (double)buffer.bytes / least / 1e6;
 	return CG_OK;
 }
 
 static int measure_device(struct cg_context *context, const size_t sizes[ROOF_COPIES], double time, struct roofs *roofs)
 {
 	struct cg_stream *stream;
-	struct cg_mem room;
+	struct cg_mem buffer;
 	int code = cg_stream_open(context, NULL, &stream);
 
 	if (code)
 		return code;
-	code = cg_alloc(context, sizes[ROOF_COPIES - 1], &room);
+	code = cg_alloc(context, sizes[ROOF_COPIES - 1], &buffer);
 	for (int k = 0; k < ROOF_COPIES && !code; k++) {
-		room.bytes = sizes[k];
+		buffer.bytes = sizes[k];
 		roofs->copy[k].bytes = (double)sizes[k];
-		code = best_copy(stream, room, time, &roofs->copy[k].gbytes);
+		code = best_copy(stream, buffer, time, &roofs->copy[k].gbytes);
 	}
-	cg_free(context, &room);
+	cg_free(context, &buffer);
 	cg_stream_close(stream);
 	return code;
 }
@@ -224,18 +224,18 @@ static int measure_host(int threads, const size_t sizes[ROOF_COPIES], double tim
 {
 	struct worker *workers = cg_memory(NULL, (size_t)threads * sizeof *workers);
 	const struct isa *isa = isas;
-	char *room;
+	char *buffer;
 	int code;
 
 	while (!isa->runs_here())
 		isa++;
-	room = workers ? cg_memory(NULL, sizes[ROOF_COPIES - 1]) : NULL;
-	if (!room) {
+	buffer = workers ? cg_memory(NULL, sizes[ROOF_COPIES - 1]) : NULL;
+	if (!buffer) {
 		cg_memory(workers, 0);
 		return CG_NO_MEMORY;
 	}
 	roofs->isa = isa->name;
-	memset(room, 1, sizes[ROOF_COPIES - 1]);
+	memset(buffer, 1, sizes[ROOF_COPIES - 1]);
 	for (int k = 0; k < threads; k++)
 		workers[k] = (struct worker){ .time = time };
 	code = measure_loop(workers, threads, isa->f32, isa->bytes / 4, &roofs->f32);
@@ -243,9 +243,9 @@ static int measure_host(int threads, const size_t sizes[ROOF_COPIES], double tim
 		code = measure_loop(workers, threads, isa->f64, isa->bytes / 8, &roofs->f64);
 	for (int k = 0; k < ROOF_COPIES && !code; k++) {
 		roofs->copy[k].bytes = (double)sizes[k];
-		code = measure_copy(workers, threads, room, sizes[k], &roofs->copy[k].gbytes);
+		code = measure_copy(workers, threads, buffer, sizes[k], &roofs->copy[k].gbytes);
 	}
-	cg_memory(room, 0);
+	cg_memory(buffer, 0);
 	cg_memory(workers, 0);
 	return code;
 }

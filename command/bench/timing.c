@@ -9,7 +9,7 @@
 
 #include "runtime/device/inspect.h"
 #include "command/bench/bench.h"
-#include "command/print.h"
+#include "command/output.h"
 
 enum { GRADIENT = 1 };                   /* place in the rows of a problem: the pass, then its gradient */
 
@@ -61,7 +61,7 @@ int timing_check(const struct problem *p)
 	const struct cg_op *rows[2];
 	int n = rows_of(p, rows);
 	double all = 0, most = machine_memory();
-	char words[512];
+	char line[512];
 
 	for (int r = 0; r < n; r++) {
 		size_t bytes;
@@ -76,7 +76,7 @@ int timing_check(const struct problem *p)
 	}
 	if (all > most)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: needs %.3g GB of memory, %.3g GB are free",
-		               problem_words(p, words, sizeof words), all / 1e9, most / 1e9);
+		               problem_line(p, line, sizeof line), all / 1e9, most / 1e9);
 	return CG_OK;
 }
 
@@ -89,7 +89,7 @@ struct timing {
 	void *op;                                /* the problem's, with memory */
 	const struct cg_op *rows[2];
 	int n_rows, first;                       /* rows from first on are measured */
-	struct cg_mem room;                      /* to copy in, where the device copies by itself */
+	struct cg_mem buffer;                    /* to copy in, where the device copies by itself */
 	long copies;                             /* in a sample */
 };
 
@@ -124,7 +124,7 @@ static void draw(int dtype, int exponent, char *to, size_t bytes, uint64_t *stat
 
 static int fill(struct timing *t, const struct cg_op *row, const struct cg_port *port, uint64_t *state)
 {
-	static char piece[1 << 16];
+	static char chunk[1 << 16];
 	const double width = (double)problem_get_size(t->problem, "I") + (double)problem_get_size(t->problem, "U");
 	/* Weights so small that a sum of products is about 1, and no gate saturates. */
 	int exponent = is_weights(row, port) ? -1 - (int)ceil(log2(sqrt(width))) : -1;
@@ -133,9 +133,9 @@ static int fill(struct timing *t, const struct cg_op *row, const struct cg_port 
 
 	CG_TRY(cg_op_bytes(row, port, t->op, &bytes));
 	for (size_t done = 0; done < bytes; done += n) {
-		n = bytes - done < sizeof piece ? bytes - done : sizeof piece;
-		draw(problem_dtype(t->problem), exponent, piece, n, state);
-		CG_TRY(cg_put(t->stream, to, piece, n));
+		n = bytes - done < sizeof chunk ? bytes - done : sizeof chunk;
+		draw(problem_dtype(t->problem), exponent, chunk, n, state);
+		CG_TRY(cg_put(t->stream, to, chunk, n));
 		to.offset += n;
 		to.bytes -= n;
 	}
@@ -143,7 +143,7 @@ static int fill(struct timing *t, const struct cg_op *row, const struct cg_port 
 }
 
 /* Empty arguments get memory, too: none would mean that they are absent. */
-static int take(struct timing *t, const struct cg_op *row, const struct cg_port *port)
+static int alloc_argument(struct timing *t, const struct cg_op *row, const struct cg_port *port)
 {
 	size_t bytes;
 
@@ -153,7 +153,7 @@ static int take(struct timing *t, const struct cg_op *row, const struct cg_port 
 	return cg_alloc(t->context, bytes ? bytes : cg_dtype_bytes(problem_dtype(t->problem)), mem(t->op, port));
 }
 
-static int take_work(struct timing *t)
+static int alloc_work(struct timing *t)
 {
 	size_t bytes, most = sizeof(double);
 
@@ -176,19 +176,19 @@ static int prepare(struct timing *t)
 
 		for (const struct cg_port *port = row->ports; port->name; port++)
 			if (is_wanted(t->problem, row, port))
-				CG_TRY(take(t, row, port));
+				CG_TRY(alloc_argument(t, row, port));
 		for (const struct cg_port *port = row->ports; port->name; port++)
 			if (!mem(t->op, port)->data && (cg_op_needs(row, port, t->op) || is_upstream(t->problem, row, port))) {
-				CG_TRY(take(t, row, port));
+				CG_TRY(alloc_argument(t, row, port));
 				CG_TRY(fill(t, row, port, &state));
 			}
 	}
-	CG_TRY(take_work(t));
+	CG_TRY(alloc_work(t));
 	/* The gradient reads the gates of a pass. */
 	return t->first ? t->rows[0]->call(t->stream, t->op) : CG_OK;
 }
 
-static void drop(struct timing *t)
+static void free_memory(struct timing *t)
 {
 	const struct cg_op *ready = problem_ready(t->problem);
 
@@ -199,7 +199,7 @@ static void drop(struct timing *t)
 			if (port->type == CG_REAL_TYPE)
 				cg_free(t->context, mem(t->op, port));
 	cg_free(t->context, (struct cg_mem *)((char *)t->op + t->problem->row->work_at));
-	cg_free(t->context, &t->room);
+	cg_free(t->context, &t->buffer);
 }
 
 /* ---- how much there is to do ---- */
@@ -241,8 +241,8 @@ static int sample(const struct timing *t, long calls, double *ms)
 	return CG_OK;
 }
 
-/* Room for a copy that moves as many bytes, in two halves that caches' lines do not share; and how many fill a sample. */
-static int take_room(struct timing *t, double bytes, double least)
+/* A buffer for a copy that moves as many bytes, in two halves that caches' lines do not share; and how many fill a sample. */
+static int alloc_buffer(struct timing *t, double bytes, double least)
 {
 	enum { LINES = 2 * 64 };
 	size_t n = (size_t)(bytes / LINES) + 1;
@@ -250,10 +250,10 @@ static int take_room(struct timing *t, double bytes, double least)
 
 	if (!cg_inspect_copies(t->context))
 		return CG_OK;
-	CG_TRY(cg_alloc(t->context, n * LINES, &t->room));
-	CG_TRY(roof_copy(t->stream, t->room, 1, &ms));
+	CG_TRY(cg_alloc(t->context, n * LINES, &t->buffer));
+	CG_TRY(roof_copy(t->stream, t->buffer, 1, &ms));
 	for (t->copies = 1; t->copies < 1 << 20; t->copies *= 2) {
-		CG_TRY(roof_copy(t->stream, t->room, t->copies, &ms));
+		CG_TRY(roof_copy(t->stream, t->buffer, t->copies, &ms));
 		if (ms * (double)t->copies >= least)
 			break;
 	}
@@ -265,7 +265,7 @@ static int warm_up(struct timing *t, double time, double bytes, long *calls)
 {
 	double least = time * 1e-4 > 0.05 ? time * 1e-4 : 0.05, start = cg_milliseconds(), ms;
 
-	CG_TRY(take_room(t, bytes, least));
+	CG_TRY(alloc_buffer(t, bytes, least));
 	CG_TRY(sample(t, 1, &ms));
 	for (*calls = 1; *calls < 1 << 20; *calls *= 2) {
 		CG_TRY(sample(t, *calls, &ms));
@@ -299,13 +299,13 @@ static void summarise(const struct timing *t, double *samples, double *copies, s
 	r->spread = middle(samples, r->reps);
 	r->gflops = r->flops / r->median / 1e6;
 	r->gbytes = r->bytes / r->median / 1e6;
-	r->copy = t->room.data ? (double)t->room.bytes / middle(copies, r->reps) / 1e6 : 0;
+	r->copy = t->buffer.data ? (double)t->buffer.bytes / middle(copies, r->reps) / 1e6 : 0;
 }
 
-static int grow(double *samples[2], long room)
+static int grow(double *samples[2], long buffer)
 {
 	for (int k = 0; k < 2; k++) {
-		double *more = cg_memory(samples[k], (size_t)room * sizeof *more);
+		double *more = cg_memory(samples[k], (size_t)buffer * sizeof *more);
 
 		if (!more)
 			return CG_NO_MEMORY;
@@ -319,19 +319,19 @@ static int collect(struct timing *t, double time, long reps, struct result *r)
 {
 	enum { LEAST = 3 };
 	double *samples[2] = { NULL, NULL }, start, ms;  /* of the calls, of the copies */
-	long room = 0;
+	long buffer = 0;
 	int code = warm_up(t, time, r->bytes, &r->calls);
 
 	start = cg_milliseconds();
 	while (!code && (reps ? r->reps < reps : r->reps < LEAST || cg_milliseconds() - start < time)) {
-		if (r->reps == room)
-			code = grow(samples, room = 2 * room + 64);
+		if (r->reps == buffer)
+			code = grow(samples, buffer = 2 * buffer + 64);
 		if (!code)
 			code = sample(t, r->calls, &ms);
 		if (!code)
 			samples[0][r->reps] = ms / (double)r->calls;
-		if (!code && t->room.data)
-			code = roof_copy(t->stream, t->room, t->copies, &samples[1][r->reps]);
+		if (!code && t->buffer.data)
+			code = roof_copy(t->stream, t->buffer, t->copies, &samples[1][r->reps]);
 		r->reps += !code;
 	}
 	if (!code)
@@ -360,7 +360,7 @@ int timing_measure(struct cg_context *context, const struct problem *p, double t
 	if (!code)
 		code = collect(&t, time * 1e3, reps, result);
 	if (t.op)
-		drop(&t);
+		free_memory(&t);
 	cg_memory(t.op, 0);
 	cg_stream_close(t.stream);
 	return code;

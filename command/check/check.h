@@ -45,7 +45,7 @@ struct check {
 	struct side other;               /* what kernels run on as well; no context: the same device, from the cell's text */
 	struct subject subjects[SUBJECTS_MAX];
 	int n_subjects;
-	const char **words;              /* NAME=VALUE, fixed in every case; ends with NULL */
+	const char **attributes;         /* NAME=VALUE, fixed in every case; ends with NULL */
 	const char *backend, *ref;       /* as they were given; NULL: not */
 	unsigned long long seed;
 	struct skip skips[SKIPS_MAX];
@@ -60,8 +60,8 @@ struct check {
 
 /* Does the reference know the op? */
 int  subject_knows(const struct cg_op *);
-/* Adds the op or the cell in a dtype when every word can be said of it.  Else *why (0 to 3) is how much the message has to say
- * to who gave the words, and the code is CG_BAD_ARGUMENT. */
+/* Adds the op or the cell in a dtype when it has all of the given attributes.  Else *why (0 to 3) is how much the message tells the
+ * user, and the code is CG_BAD_ARGUMENT. */
 int  subject_add(struct check *, const struct cg_op *, const struct cg_cell *, int dtype, int *why);
 void subjects_close(struct check *);
 /* The next case of the table; 0: there is none left. */

@@ -75,7 +75,7 @@ static void halve_all(struct state *s)
 			const struct field *row = &s->fields->list[k];
 			int64_t *at = row->at;
 
-			if (row->kind != FIELD_SIZE || row->kept)
+			if (row->kind != FIELD_SIZE || row->is_fixed)
 				continue;
 			old[k] = *at;
 			*at -= (*at - (int64_t)row->least) / 2;
@@ -84,7 +84,7 @@ static void halve_all(struct state *s)
 		if (less && still_fails(s))
 			continue;
 		for (int k = 0; k < s->fields->n; k++)
-			if (s->fields->list[k].kind == FIELD_SIZE && !s->fields->list[k].kept)
+			if (s->fields->list[k].kind == FIELD_SIZE && !s->fields->list[k].is_fixed)
 				*(int64_t *)s->fields->list[k].at = old[k];
 		return;
 	} while (less);
@@ -133,7 +133,7 @@ static void one(struct state *s, const struct field *row)
 		[FIELD_DTYPE] = NULL, [FIELD_SEED] = NULL
 	};
 
-	if (!row->kept && by_kind[row->kind])
+	if (!row->is_fixed && by_kind[row->kind])
 		by_kind[row->kind](s, row);
 }
 

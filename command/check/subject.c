@@ -199,13 +199,13 @@ int example_run(const struct check *c, struct example *e, struct finding *f)
 
 /* ---- subjects ---- */
 
-/* Says the words of the case; *why as subject_add has it. */
-static int say(const struct check *c, struct example *e, int *why)
+/* Sets the given attributes of the case; *why as subject_add has it. */
+static int set_fields(const struct check *c, struct example *e, int *why)
 {
 	struct fields f;
 
 	example_fields(e, &f);
-	for (const char **word = c->words; *word; word++) {
+	for (const char **word = c->attributes; *word; word++) {
 		int known = field_find(&f, *word) != NULL, code = field_set(&f, *word);
 
 		if (code) {
@@ -218,7 +218,7 @@ static int say(const struct check *c, struct example *e, int *why)
 
 static int accepts(const struct check *c, struct example *e, int *why)
 {
-	CG_TRY(say(c, e, why));
+	CG_TRY(set_fields(c, e, why));
 	if (!e->subject->kind->too_large(e))
 		return CG_OK;
 	*why = 3;
@@ -233,7 +233,7 @@ static int add_op(const struct check *c, struct subject *s, int *why)
 	return accepts(c, &e, why);
 }
 
-/* Leaves the kernels that the words can be said of. */
+/* Keeps the kernels that have the given attributes. */
 static int add_cell(const struct check *c, struct subject *s, int *why)
 {
 	struct example e = { .subject = s };
@@ -249,10 +249,10 @@ static int add_cell(const struct check *c, struct subject *s, int *why)
 		kernel_small(&s->kinds[k], &e.kernel);
 		reason = 0;
 		if (!accepts(c, &e, &reason)) {
-			struct kernel_kind kept = s->kinds[k];
+			struct kernel_kind kind = s->kinds[k];
 
 			s->kinds[k] = s->kinds[n];
-			s->kinds[n++] = kept;
+			s->kinds[n++] = kind;
 			continue;
 		}
 		*why = reason > *why ? reason : *why;
@@ -264,7 +264,7 @@ static int add_cell(const struct check *c, struct subject *s, int *why)
 	return code;
 }
 
-static void drop(struct subject *s)
+static void free_subject(struct subject *s)
 {
 	kernel_kinds_close(s->kinds, s->n_kinds);
 	cg_memory(s->kinds, 0);
@@ -284,7 +284,7 @@ int subject_add(struct check *c, const struct cg_op *op, const struct cg_cell *c
 	                         .kind = !op ? &kernels : network_knows(op) ? &networks : &ops };
 	code = op ? add_op(c, s, why) : add_cell(c, s, why);
 	if (code)
-		drop(s);
+		free_subject(s);
 	else
 		c->n_subjects++;
 	return code;
@@ -293,7 +293,7 @@ int subject_add(struct check *c, const struct cg_op *op, const struct cg_cell *c
 void subjects_close(struct check *c)
 {
 	for (int k = 0; k < c->n_subjects; k++)
-		drop(&c->subjects[k]);
+		free_subject(&c->subjects[k]);
 	c->n_subjects = 0;
 }
 
@@ -305,7 +305,7 @@ int subject_next(const struct check *c, struct subject *s, unsigned long long se
 
 	e->subject = s;
 	while (s->kind->next(s, seed, e))
-		if (!say(c, e, &why) && !s->kind->too_large(e))
+		if (!set_fields(c, e, &why) && !s->kind->too_large(e))
 			return 1;
 	return 0;
 }
@@ -318,7 +318,7 @@ int subject_any(const struct check *c, struct subject *s, unsigned long long see
 	e->subject = s;
 	for (int k = 0; k < TRIES; k++, seed += 104729) {
 		s->kind->any(s, seed, e);
-		if (!say(c, e, &why) && !s->kind->too_large(e))
+		if (!set_fields(c, e, &why) && !s->kind->too_large(e))
 			return 1;
 	}
 	return 0;
@@ -330,7 +330,7 @@ void subject_only(const struct check *c, struct subject *s, struct example *e)
 
 	e->subject = s;
 	s->kind->small(s, e);
-	say(c, e, &why);
+	set_fields(c, e, &why);
 }
 
 long subject_table(const struct check *c, const struct subject *s)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "command/check/check.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "runtime/device/inspect.h"
 
 enum { COMMAND_LINE = FIELD_LINE + 2048 };        /* the environment, the case, the options */
@@ -69,16 +69,16 @@ static void reproduce(const struct check *c, struct example *e, char line[COMMAN
 /* ---- a case that ends the program: a driver that crashes or hangs takes us with it, but not without a word ---- */
 
 static char running[COMMAND_LINE];       /* ends with a newline */
-static const struct { int number; const char *words; } signals[] = {
+static const struct { int number; const char *text; } signals[] = {
 	{ SIGSEGV, "crashed" }, { SIGBUS, "crashed" }, { SIGFPE, "crashed" }, { SIGILL, "crashed" }, { SIGABRT, "aborted" },
 	{ SIGINT, "interrupted" }, { SIGTERM, "ended" },
 };
 enum { SIGNALS = sizeof signals / sizeof *signals };
 static struct sigaction before[SIGNALS];
 
-static void say(const char *words)
+static void write_text(const char *text)
 {
-	ssize_t written = write(STDERR_FILENO, words, strlen(words));
+	ssize_t written = write(STDERR_FILENO, text, strlen(text));
 
 	(void)written;                           /* there is nobody to tell */
 }
@@ -87,10 +87,10 @@ static void ended(int number)
 {
 	for (int k = 0; k < SIGNALS; k++)
 		if (signals[k].number == number) {
-			say("\ncellgrad check: ");
-			say(signals[k].words);
-			say("; what ran was\n  ");
-			say(running);
+			write_text("\ncellgrad check: ");
+			write_text(signals[k].text);
+			write_text("; what ran was\n  ");
+			write_text(running);
 			/* Who would have been asked is asked now: what failed fails again, what came from outside is sent again. */
 			sigaction(number, &before[k], NULL);
 		}
@@ -141,7 +141,7 @@ void verdict_progress(const struct check *c)
 	fprintf(stderr, " cases, %.0f a second, %ld failed, %.0f s left", rate, c->failed, left > 0 ? left : 0);
 }
 
-/* ---- what is said ---- */
+/* ---- what is printed ---- */
 
 int verdict_begin(const struct check *c)
 {
@@ -175,9 +175,9 @@ int verdict_failure(const struct check *c, struct example *e, const struct findi
 	reproduce(c, e, line);
 	if (c->json)
 		return print_json(json_pack("{s:s, s:s, s:s, s:s}", "failed", e->subject->name, "dtype",
-		                            cg_dtype_name(e->subject->dtype), "words", f->words, "reproduce", line));
+		                            cg_dtype_name(e->subject->dtype), "words", f->text, "reproduce", line));
 	printf("\n%sFAILED%s %s %s: ", colour.bad, colour.off, e->subject->name, cg_dtype_name(e->subject->dtype));
-	print_plain(stdout, f->words);
+	print_plain(stdout, f->text);
 	printf("\n  %s\n", line);
 	fflush(stdout);
 	return CG_OK;

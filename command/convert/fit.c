@@ -1,6 +1,6 @@
 /*
- * The networks that a file may hold the weights of: every one that the words allow is laid out in the format and held against the
- * file, sizes that nobody said taken from its shapes.
+ * The networks that a file may hold the weights of: every one that the attributes allow is laid out in the format and compared with
+ * the file; sizes that are not given are inferred from its shapes.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static int n_names(const struct network *n)
 {
 	int names = 1;
 
-	for (const char *at = n->words.names; at && *at; at++)
+	for (const char *at = n->attributes.names; at && *at; at++)
 		names += *at == ',';
 	return names;
 }
@@ -65,11 +65,11 @@ void network_name(const struct network *n, const struct cg_layout *l, int k, cha
 	int group, length;
 
 	cg_layout_tensor(l, k, tensor, &group, &leaf);
-	if (!n->words.names) {
+	if (!n->attributes.names) {
 		snprintf(name, NETWORK_NAME, "%s%s", n->prefix, tensor->name);
 		return;
 	}
-	length = given_name(n->words.names, group, &given);
+	length = given_name(n->attributes.names, group, &given);
 	snprintf(name, NETWORK_NAME, "%s%.*s%s", n->prefix, length, given, leaf);
 }
 
@@ -115,10 +115,10 @@ static void vote(const struct network *n, const struct cg_layout *l, int64_t *co
 	*sizes[which] = winner;
 }
 
-/* Sizes that nobody said, from shapes; 1 where those do not say either. */
-static void take_sizes(const struct network *n, struct network_trial *t)
+/* Infers sizes that are not given from shapes; 1 where no shape has them. */
+static void infer_sizes(const struct network *n, struct network_trial *t)
 {
-	const struct network_words *w = &n->words;
+	const struct network_attributes *w = &n->attributes;
 	int64_t I = w->input_size, U = w->num_units, P = t->config.proj ? w->num_proj : 0, *sizes[3] = { &I, &U, &P };
 
 	P = P < 0 ? 0 : P;
@@ -146,7 +146,7 @@ static int others(const struct network *n, int matched)
 	return inside - matched;
 }
 
-static void hold_against(const struct network *n, struct network_trial *t)
+static void compare_with(const struct network *n, struct network_trial *t)
 {
 	char name[NETWORK_NAME];
 	struct cg_tensor tensor;
@@ -156,11 +156,11 @@ static void hold_against(const struct network *n, struct network_trial *t)
 		network_name(n, &t->layout, k, name, &tensor);
 		biases += cg_layout_is_bias(&t->layout, k) && network_tensor(n, name);
 	}
-	t->bare = n->format->bare && !biases;
+	t->no_biases = n->format->optional_biases && !biases;
 	for (int k = 0; k < t->layout.n; k++) {
 		const struct safetensors_tensor *there;
 
-		if (t->bare && cg_layout_is_bias(&t->layout, k))
+		if (t->no_biases && cg_layout_is_bias(&t->layout, k))
 			continue;
 		network_name(n, &t->layout, k, name, &tensor);
 		there = network_tensor(n, name);
@@ -173,7 +173,7 @@ static void hold_against(const struct network *n, struct network_trial *t)
 /* Names that were given must be one for each group. */
 static int check_names(const struct network *n, const struct network_trial *t)
 {
-	if (n->words.names && n_names(n) != t->layout.groups)
+	if (n->attributes.names && n_names(n) != t->layout.groups)
 		return cg_fail(CG_BAD_ARGUMENT, "names: expected %d, got %d", t->layout.groups, n_names(n));
 	return CG_OK;
 }
@@ -198,10 +198,10 @@ static void try(const struct network *n, struct network_trial *t)
 		t->refused = check_names(n, t);
 	if (t->refused)
 		return;
-	take_sizes(n, t);
+	infer_sizes(n, t);
 	t->refused = cg_layout_open(&t->layout, n->format, &t->config, n->gradients);
 	if (!t->refused)
-		hold_against(n, t);
+		compare_with(n, t);
 }
 
 /* ---- all that it may be ---- */
@@ -240,7 +240,7 @@ static void consider(struct network_search *s, struct network_trial *t)
 
 static void by_layers(struct network_search *s, struct network_trial t)
 {
-	const struct network_words *w = &s->n->words;
+	const struct network_attributes *w = &s->n->attributes;
 	int groups = n_names(s->n), most = 1;
 	struct network_trial deep = t;
 
@@ -268,7 +268,7 @@ static int has_option(const struct cg_cell *cell, const char *name)
 
 static void by_options(struct network_search *s, struct network_trial t)
 {
-	const struct network_words *w = &s->n->words;
+	const struct network_attributes *w = &s->n->attributes;
 	int may = has_option(t.config.cell, "peephole") && !network_is_buffer(s->n->format);
 
 	t.config.options = w->use_peephole == 1 ? "peephole" : w->options;
@@ -281,7 +281,7 @@ static void by_options(struct network_search *s, struct network_trial t)
 
 static void by_directions(struct network_search *s, struct network_trial t)
 {
-	const struct network_words *w = &s->n->words;
+	const struct network_attributes *w = &s->n->attributes;
 	int whole = network_is_buffer(s->n->format);
 
 	for (int d = 0; d < 2; d++)
@@ -311,7 +311,7 @@ static int has_word(const struct cg_format *format, unsigned word)
 static int check_words(const struct network *n)
 {
 	const char *format = n->format->name, *instead = n->format->forms->cell ? "" : "; values=NAME=NUMBER says what the cell has";
-	double bias = n->words.forget_bias, clip = n->words.cell_clip;
+	double bias = n->attributes.forget_bias, clip = n->attributes.cell_clip;
 
 	if (bias != 0 && !isnan(bias) && !has_word(n->format, CG_HAS_FORGET_BIAS))
 		return cg_fail(CG_BAD_ARGUMENT, "forget_bias: %s has none: expected 0, got %g%s", format, bias, instead);
@@ -321,10 +321,10 @@ static int check_words(const struct network *n)
 }
 
 /* TensorFlow's attributes of a block op, as params of the cell. */
-static int take_params(const struct network *n, struct network_trial *t)
+static int infer_params(const struct network *n, struct network_trial *t)
 {
 	const struct cg_form *form = cg_form_of(n->format, t->config.cell);
-	const struct network_words *w = &n->words;
+	const struct network_attributes *w = &n->attributes;
 	double bias = isnan(w->forget_bias) ? n->format->forget_bias : w->forget_bias;
 	double clip = isnan(w->cell_clip) ? n->format->cell_clip : w->cell_clip;
 	int block = !strcmp(t->config.cell->name, "lstm_block");
@@ -350,7 +350,7 @@ static int with_cell(struct network_search *s, const struct cg_cell *cell)
 
 	t.config.cell = cell;
 	t.config.values = n->values;
-	CG_TRY(take_params(n, &t));
+	CG_TRY(infer_params(n, &t));
 	if (t.values[0].name && !strcmp(t.config.cell->name, "lstm_block")) {
 		/* They outlive the trial. */
 		memcpy(n->values, t.values, sizeof t.values);
@@ -364,9 +364,9 @@ static int with_cell(struct network_search *s, const struct cg_cell *cell)
 /* linear_before_reset tells one GRU from the other. */
 static const struct cg_cell *other_reset(const struct network *n, const struct cg_cell *cell)
 {
-	int64_t linear = n->words.linear_before_reset;
+	int64_t linear = n->attributes.linear_before_reset;
 
-	if (linear < 0 || n->words.cell)
+	if (linear < 0 || n->attributes.cell)
 		return cell;
 	return !strcmp(cell->name, "gru") && !linear ? cg_cell_find("gru_block") : cell;
 }
@@ -374,7 +374,7 @@ static const struct cg_cell *other_reset(const struct network *n, const struct c
 static int by_cells(struct network_search *s)
 {
 	struct network *n = s->n;
-	const struct network_words *w = &n->words;
+	const struct network_attributes *w = &n->attributes;
 	int64_t linear = w->linear_before_reset;
 
 	if (n->parsed)

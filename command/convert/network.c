@@ -1,7 +1,7 @@
 /*
- * Finds the network whose weights a file holds.  Every network that the words allow is laid out in the format and held against the
- * file; sizes that nobody said are taken from the shapes; the one that fits is it.  Where none fits, what is wrong is said of the one
- * that nearly does.
+ * Finds the network whose weights a file holds.  Every network that the attributes allow is laid out in the format and compared
+ * with the file; sizes that are not given are inferred from the shapes; the one that fits is it.  Where none fits, the message is
+ * about the one that fits best.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,12 +10,12 @@
 #include "verify/field.h"
 #include "command/run/metadata.h"
 #include "command/convert/network.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "runtime/device/inspect.h"
 
 /* ---- words ---- */
 
-#define WORD(field) offsetof(struct network_words, field)
+#define WORD(field) offsetof(struct network_attributes, field)
 #define SIZES "0 2147483647"
 
 static const char *const biases[] = { "recurrent", "input", "halves", "none", NULL };
@@ -42,16 +42,16 @@ static const struct cg_attribute attributes[] = {
 	{ .name = NULL }
 };
 static const struct cg_dim no_dims[] = { { .symbol = NULL } };
-static const struct cg_op row = { .name = "the network", .dims = no_dims, .attributes = attributes, .size = sizeof(struct network_words) };
+static const struct cg_op row = { .name = "the network", .dims = no_dims, .attributes = attributes, .size = sizeof(struct network_attributes) };
 
 static int begin(struct network *n, const struct cg_format *format, const char *prefix, int gradients)
 {
 	*n = (struct network){
 		.format = format, .prefix = prefix ? prefix : "", .gradients = gradients,
-		.words = { .rnn_mode = -1, .direction = -1, .input_mode = -1, .bias = -1, .use_peephole = -1, .num_proj = -1,
+		.attributes = { .rnn_mode = -1, .direction = -1, .input_mode = -1, .bias = -1, .use_peephole = -1, .num_proj = -1,
 		           .linear_before_reset = -1, .forget_bias = NAN, .cell_clip = NAN },
 	};
-	n->call = (struct call){ .row = &row, .name = "convert", .op = &n->words, .no_files = 1 };
+	n->call = (struct call){ .row = &row, .name = "convert", .op = &n->attributes, .no_files = 1 };
 	if (strlen(n->prefix) > NETWORK_NAME / 2)
 		return cg_fail(CG_BAD_ARGUMENT, "--from-prefix: expected at most %d letters, got %zu", NETWORK_NAME / 2, strlen(n->prefix));
 	return CG_OK;
@@ -89,7 +89,7 @@ void network_close(struct network *n)
 /* linear_before_reset tells one GRU from the other: 1 is gru, 0 is gru_block. */
 static int check_reset(const struct network *n, const char *cell)
 {
-	const struct network_words *w = &n->words;
+	const struct network_attributes *w = &n->attributes;
 	int linear = cell && strcmp(cell, "gru_block") != 0;
 
 	if (!cell || strncmp(cell, "gru", 3) || file_is_cell(cell) || w->linear_before_reset < 0 || w->linear_before_reset == linear)
@@ -99,7 +99,7 @@ static int check_reset(const struct network *n, const char *cell)
 
 static int read_cell(struct network *n)
 {
-	struct network_words *w = &n->words;
+	struct network_attributes *w = &n->attributes;
 	struct metadata_cell m = { .options = w->options, .values = w->values };
 	const char *word;
 	int code;
@@ -119,7 +119,7 @@ static int read_cell(struct network *n)
 
 static int read_words(struct network *n)
 {
-	struct network_words *w = &n->words;
+	struct network_attributes *w = &n->attributes;
 
 	n->call.files = &n->file;
 	n->call.n_files = 1;
@@ -128,8 +128,8 @@ static int read_words(struct network *n)
 		if (a->kind == CG_INTEGER)
 			CG_TRY(cg_attribute_check(&row, a, w, 0));
 	if (w->weights_format && strcmp(w->weights_format, n->format->name))
-		return metadata_differ(&n->call, "weights_format", (struct said){ attribute_is_given(&n->call, "weights_format") ? by_words : n->file.path, w->weights_format },
-		                       (struct said){ "--from", n->format->name });
+		return metadata_differ(&n->call, "weights_format", (struct statement){ attribute_is_given(&n->call, "weights_format") ? by_attribute : n->file.path, w->weights_format },
+		                       (struct statement){ "--from", n->format->name });
 	CG_TRY(read_cell(n));
 	if (w->options && *w->options && !w->use_peephole)
 		return cg_fail(CG_BAD_ARGUMENT, "use_peephole is false, but options are %.40s", w->options);
@@ -156,18 +156,18 @@ static int suggest(const struct network *n, const char *name)
 }
 
 /* Layers that go by other names than the format's, such as those of a second model in one session of Keras: "" or how to say so. */
-static const char *other_names(const struct network *n, const struct cg_layout *l, char words[NETWORK_LINE])
+static const char *other_names(const struct network *n, const struct cg_layout *l, char hint[NETWORK_LINE])
 {
 	size_t before = strlen(n->prefix), length;
-	char list[PRINT_NAME * 3] = "", stem[PRINT_NAME], shown[PRINT_NAME], first[NETWORK_NAME];
+	char list[PRINT_NAME * 3] = "", prefix[PRINT_NAME], shown[PRINT_NAME], first[NETWORK_NAME];
 	const char *leaf;
 	struct cg_tensor tensor;
 	int found = 0;
 
-	words[0] = '\0';
+	hint[0] = '\0';
 	network_name(n, l, 0, first, &tensor);
-	if (n->words.names || network_tensor(n, first))
-		return words;
+	if (n->attributes.names || network_tensor(n, first))
+		return hint;
 	cg_layout_tensor(l, 0, &tensor, NULL, &leaf);
 	length = strlen(leaf);
 	for (size_t k = 0; k < n->file.n && found < 3; k++) {
@@ -175,26 +175,26 @@ static const char *other_names(const struct network *n, const struct cg_layout *
 		size_t all = strlen(name);
 
 		if (all <= before + length || strncmp(name, n->prefix, before) || name[all - length - 1] != '/' || strcmp(name + all - length, leaf) ||
-		    snprintf(stem, sizeof stem, "%.*s", (int)(all - length - before), name + before) >= PRINT_NAME)
+		    snprintf(prefix, sizeof prefix, "%.*s", (int)(all - length - before), name + before) >= PRINT_NAME)
 			continue;
-		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", found++ ? ", " : "", print_name(shown, stem));
+		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", found++ ? ", " : "", print_name(shown, prefix));
 	}
 	if (found == 1)
-		snprintf(words, NETWORK_LINE, "; names=%s says that the layer goes by that name", list);
+		snprintf(hint, NETWORK_LINE, "; names=%s says that the layer goes by that name", list);
 	else if (found)
-		snprintf(words, NETWORK_LINE, "; names=A/,B/ says by which names the layers go: there are %s", list);
-	return words;
+		snprintf(hint, NETWORK_LINE, "; names=A/,B/ says by which names the layers go: there are %s", list);
+	return hint;
 }
 
 static int nothing(const struct network *n, const struct cg_layout *l, const char *name)
 {
-	char shown[PRINT_NAME], list[PRINT_NAME * 4] = "", words[NETWORK_LINE];
+	char shown[PRINT_NAME], list[PRINT_NAME * 4] = "", hint[NETWORK_LINE];
 
 	for (size_t k = 0; k < n->file.n && k < 3; k++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", k ? ", " : "", print_name(shown, n->index[k]->name));
 	CG_TRY(suggest(n, name));
 	return cg_fail(CG_BAD_ARGUMENT, "%s: no tensor of format %s: expected %s, got %s%s%s", n->file.path, n->format->name, name,
-	               *list ? list : "none", n->file.n > 3 ? ", ..." : "", other_names(n, l, words));
+	               *list ? list : "none", n->file.n > 3 ? ", ..." : "", other_names(n, l, hint));
 }
 
 /* Whichever tensor in the file is not of the network. */
@@ -226,13 +226,13 @@ static int extra(const struct network *n, const struct network_trial *t)
 
 static int report(const struct network *n, const struct network_trial *t, int ignore)
 {
-	char name[NETWORK_NAME], shown[PRINT_NAME], want[PRINT_SHAPE], got[PRINT_SHAPE], words[NETWORK_LINE];
+	char name[NETWORK_NAME], shown[PRINT_NAME], want[PRINT_SHAPE], got[PRINT_SHAPE], hint[NETWORK_LINE];
 	struct cg_tensor tensor;
 
 	for (int k = 0; k < t->layout.n; k++) {
 		const struct safetensors_tensor *there;
 
-		if (t->bare && cg_layout_is_bias(&t->layout, k))
+		if (t->no_biases && cg_layout_is_bias(&t->layout, k))
 			continue;
 		network_name(n, &t->layout, k, name, &tensor);
 		there = network_tensor(n, name);
@@ -241,7 +241,7 @@ static int report(const struct network *n, const struct network_trial *t, int ig
 		print_shape(want, tensor.shape, tensor.rank);
 		if (!there)
 			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: missing; expected %s%s", n->file.path, print_name(shown, name), want,
-			               other_names(n, &t->layout, words));
+			               other_names(n, &t->layout, hint));
 		if (!network_same_shape(there, &tensor))
 			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", n->file.path, print_name(shown, name), want,
 			               print_shape(got, there->shape, there->rank));
@@ -259,7 +259,7 @@ static int two(const struct network *n, const struct network_search *s)
 
 /* ---- what there is ---- */
 
-static int take_tensors(struct network *n, const struct network_trial *t)
+static int bind_tensors(struct network *n, const struct network_trial *t)
 {
 	const struct safetensors_tensor *first = NULL;
 	char name[NETWORK_NAME], shown[PRINT_NAME], other[PRINT_NAME];
@@ -290,14 +290,14 @@ static int take_tensors(struct network *n, const struct network_trial *t)
 
 static int settle(struct network *n, const struct network_trial *t)
 {
-	int bias = n->words.bias;
+	int bias = n->attributes.bias;
 
-	CG_TRY(take_tensors(n, t));
-	n->bare = t->bare || bias == BIAS_NONE;
+	CG_TRY(bind_tensors(n, t));
+	n->no_biases = t->no_biases || bias == BIAS_NONE;
 	n->bias = bias < 0 || bias == BIAS_NONE ? n->format->bias : bias;
 	n->config = t->config;
 	n->config.dtype = n->dtype;
-	CG_TRY(metadata_values(&n->call, n->config.cell, n->dtype, n->words.values, attribute_is_given(&n->call, "values")));
+	CG_TRY(metadata_values(&n->call, n->config.cell, n->dtype, n->attributes.values, attribute_is_given(&n->call, "values")));
 	return cg_layout_open(&n->layout, n->format, &n->config, n->gradients);
 }
 
@@ -306,9 +306,9 @@ static int check_whole(const struct network *n)
 {
 	if (!network_is_buffer(n->format))
 		return CG_OK;
-	if (!n->words.num_units || !n->words.input_size)
+	if (!n->attributes.num_units || !n->attributes.input_size)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: params do not say their sizes, nor does its metadata: expected %s=N", n->file.path,
-		               n->words.num_units ? "input_size" : "num_units");
+		               n->attributes.num_units ? "input_size" : "num_units");
 	return CG_OK;
 }
 
@@ -318,7 +318,7 @@ int network_find(struct network *n, int ignore)
 
 	cg_rnn_config_init(&n->config, sizeof n->config);
 	CG_TRY(read_words(n));
-	n->config.input_mode = n->words.input_mode < 0 ? CG_LINEAR : n->words.input_mode;
+	n->config.input_mode = n->attributes.input_mode < 0 ? CG_LINEAR : n->attributes.input_mode;
 	CG_TRY(network_try_all(n, &s));
 	CG_TRY(check_whole(n));
 	if (s.fits > 1)

@@ -5,26 +5,26 @@
 #ifndef NETWORK_H
 #define NETWORK_H
 
-#include "command/run/call.h"
+#include "command/run/op_call.h"
 #include "runtime/device/inspect.h"
 
-/* NAME=VALUE; what nobody said is -1 or NaN, of sizes 0, of texts NULL. */
-struct network_words {
+/* NAME=VALUE; what is not given is -1 or NaN, of sizes 0, of texts NULL. */
+struct network_attributes {
 	int rnn_mode, direction, input_mode, bias, use_peephole;
 	const char *cell, *options, *values, *names, *weights_format;
 	int64_t num_layers, num_units, input_size, num_proj, linear_before_reset;
 	double forget_bias, cell_clip;
 };
 
-enum { NETWORK_NAME = 1024, NETWORK_LINE = 512 };       /* of a tensor, with what stands before it; of a network in words */
+enum { NETWORK_NAME = 1024, NETWORK_LINE = 512 };       /* of a tensor, with its prefix; of a network's description */
 
 struct network {
 	const struct cg_format *format;
 	const char *prefix;
 	int gradients;
 	struct safetensors file;
-	struct call call;                        /* the words, as attribute.c reads them */
-	struct network_words words;
+	struct call call;                        /* the attributes, as attribute_text.c reads them */
+	struct network_attributes attributes;
 	struct cg_cell *parsed;                  /* of a .cell */
 	struct cg_value values[CG_PARAMS_MAX];
 	char *text;                              /* their names are in it */
@@ -32,7 +32,7 @@ struct network {
 
 	struct cg_rnn_config config;
 	struct cg_layout layout;
-	int dtype, bias, bare;                   /* bias: an enum cg_bias; bare: there are no tensors of biases */
+	int dtype, bias, no_biases;              /* bias: an enum cg_bias; no_biases: there are no tensors of biases */
 	unsigned char **at;                      /* by tensor of the layout */
 };
 
@@ -49,13 +49,13 @@ void network_close(struct network *);
 /* "lstm, 2 layers, bidirectional, input_size=3, num_units=5" */
 const char *network_line(const struct cg_layout *, char line[NETWORK_LINE]);
 
-/* ---- fit.c: which networks the words allow, and how the file fits them ---- */
+/* ---- fit.c: which networks the attributes allow, and how the file fits them ---- */
 
 struct network_trial {
 	struct cg_rnn_config config;
 	struct cg_value values[2];
 	struct cg_layout layout;
-	int bare, problems, matched;
+	int no_biases, problems, matched;
 	int refused;                             /* there is no such network in the format: this code, and the message says why */
 };
 struct network_search {

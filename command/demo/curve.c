@@ -29,7 +29,7 @@ static double round_number(double least)
 	return ten * (least <= ten ? 1 : least <= 2 * ten ? 2 : least <= 5 * ten ? 5 : 10);
 }
 
-static void take_in(struct axis *y, double loss)
+static void include(struct axis *y, double loss)
 {
 	if (!isfinite(loss))
 		return;
@@ -42,34 +42,34 @@ static double column(const struct curve *c, int k, int n)
 {
 	int from = (int)((long long)c->steps * k / n), to = (int)((long long)c->steps * (k + 1) / n);
 	double sum = 0;
-	int taken = 0;
+	int count = 0;
 
 	if (to == from)
 		to++;
 	for (int step = from; step < to && step < c->n; step++)
 		if (isfinite(c->loss[step])) {
 			sum += c->loss[step];
-			taken++;
+			count++;
 		}
-	return taken ? sum / taken : NAN;
+	return count ? sum / count : NAN;
 }
 
 /* For all that is drawn in n columns. */
 static struct axis axis_of(const struct curve *c, int n)
 {
 	struct axis y = { INFINITY, -INFINITY, 0 };
-	double room;
+	double margin;
 
 	for (int k = 0; k < n; k++)
-		take_in(&y, column(c, k, n));
+		include(&y, column(c, k, n));
 	for (int k = 0; k < c->n_points; k++)
-		take_in(&y, c->points[k].loss);
-	take_in(&y, c->level);
+		include(&y, c->points[k].loss);
+	include(&y, c->level);
 	if (y.low > y.high)
 		y.low = y.high = 0;
-	room = fmax(0.04 * (y.high - y.low), 1e-3);
-	y.low -= room;
-	y.high += room;
+	margin = fmax(0.04 * (y.high - y.low), 1e-3);
+	y.low -= margin;
+	y.high += margin;
 	y.mark = round_number((y.high - y.low) / MARKS);
 	return y;
 }

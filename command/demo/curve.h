@@ -6,7 +6,7 @@
 #define CURVE_H
 
 #include "command/file.h"
-#include "command/print.h"
+#include "command/output.h"
 
 struct curve_point { int step; double loss; };
 struct curve {

@@ -1,7 +1,7 @@
 /*
- * A model of characters.  The network and its gradient are the library's, a call for each piece of a text, between memory of
- * the host, so that any backend serves and one can go on where another stopped; the softmax, its loss and the optimiser are
- * loops here, in one order, so that the same seed gives the same bits.
+ * A model of characters.  The network and its gradient are the library's, a call for each batch of a text, between memory of the
+ * host, so that any backend serves and one can go on where another stopped; the softmax, its loss and the optimiser are loops here,
+ * in one order, so that the same seed gives the same bits.
  */
 #include <math.h>
 #include <string.h>
@@ -84,11 +84,11 @@ static size_t states(const struct model *m, int rows)
 	return MODEL_LAYERS * area(rows, m->shape.units);
 }
 
-static int take_memory(struct model *m)
+static int alloc_memory(struct model *m)
 {
-	size_t state = states(m, m->shape.rows), places = area(m->shape.steps, m->shape.rows);
-	size_t scores = places * (size_t)m->shape.symbols, hidden = places * (size_t)m->shape.units;
-	const struct { real **at; size_t n; } pieces[] = {
+	size_t state = states(m, m->shape.rows), positions = area(m->shape.steps, m->shape.rows);
+	size_t scores = positions * (size_t)m->shape.symbols, hidden = positions * (size_t)m->shape.units;
+	const struct { real **at; size_t n; } parts[] = {
 		{ &m->p, m->n }, { &m->g, m->n }, { &m->mean, m->n }, { &m->square, m->n },
 		{ &m->carry[MODEL_LEARNT].h, state }, { &m->carry[MODEL_LEARNT].c, state },
 		{ &m->carry[MODEL_OTHER].h, state }, { &m->carry[MODEL_OTHER].c, state },
@@ -96,20 +96,20 @@ static int take_memory(struct model *m)
 		{ &m->last.h, state }, { &m->last.c, state }, { &m->x, scores }, { &m->h, hidden }, { &m->dh, hidden },
 		{ &m->score, scores }, { &m->out_w_across, area(m->shape.symbols, m->shape.units) },
 	};
-	enum { PIECES = sizeof pieces / sizeof *pieces };
+	enum { PARTS = sizeof parts / sizeof *parts };
 	size_t total = 0, line = LINE / sizeof(real);
 	real *free_from;
 
-	for (int k = 0; k < PIECES; k++)
-		total += (pieces[k].n + line - 1) / line * line;
+	for (int k = 0; k < PARTS; k++)
+		total += (parts[k].n + line - 1) / line * line;
 	m->memory = cg_memory(NULL, total * sizeof(real) + LINE);
 	if (!m->memory)
 		return CG_NO_MEMORY;
 	memset(m->memory, 0, total * sizeof(real) + LINE);
 	free_from = (real *)(((uintptr_t)m->memory + LINE - 1) / LINE * LINE);
-	for (int k = 0; k < PIECES; k++) {
-		*pieces[k].at = free_from;
-		free_from += (pieces[k].n + line - 1) / line * line;
+	for (int k = 0; k < PARTS; k++) {
+		*parts[k].at = free_from;
+		free_from += (parts[k].n + line - 1) / line * line;
 	}
 	return CG_OK;
 }
@@ -127,7 +127,7 @@ static double uniform(uint64_t *state)
 	return (double)(z >> 11) * 0x1p-53;
 }
 
-static void scatter(real *p, size_t n, double bound, uint64_t *seed)
+static void draw_uniform(real *p, size_t n, double bound, uint64_t *seed)
 {
 	for (size_t k = 0; k < n; k++)
 		p[k] = (real)(bound * (2 * uniform(seed) - 1));
@@ -148,13 +148,13 @@ static int begin(struct model *m, uint64_t seed)
 	for (int layer = 0; layer < MODEL_LAYERS; layer++) {
 		for (int id = 0; id <= 2 * GATES + PEEPHOLES; id++) {
 			CG_TRY(cg_rnn_region(m->learning, layer, id, 0, &r));
-			scatter(m->p + r.offset, (size_t)(r.rows * r.columns), bound_of(layer, id, m->shape.units), &seed);
+			draw_uniform(m->p + r.offset, (size_t)(r.rows * r.columns), bound_of(layer, id, m->shape.units), &seed);
 		}
 		CG_TRY(cg_rnn_region(m->learning, layer, FORGET, 1, &r));
 		for (int unit = 0; unit < m->shape.units; unit++)
 			m->p[r.offset + unit] = 1;
 	}
-	scatter(m->p + m->at[MODEL_OUT_W], m->at[MODEL_OUT_B] - m->at[MODEL_OUT_W], 1 / sqrt(m->shape.units), &seed);
+	draw_uniform(m->p + m->at[MODEL_OUT_W], m->at[MODEL_OUT_B] - m->at[MODEL_OUT_W], 1 / sqrt(m->shape.units), &seed);
 	return CG_OK;
 }
 
@@ -165,7 +165,7 @@ int model_open(struct model *m, struct cg_context *context, struct model_shape s
 	m->seed = seed;
 	CG_TRY(connect(m, context));
 	CG_TRY(measure(m));
-	CG_TRY(take_memory(m));
+	CG_TRY(alloc_memory(m));
 	return begin(m, seed);
 }
 
@@ -187,12 +187,12 @@ void model_rest(struct model *m, int carry)
 /* ---- rows of different lengths ---- */
 
 /* Is there a symbol in place k of [T B]? */
-static int is_valid(const struct model_piece *p, int k)
+static int is_valid(const struct model_batch *p, int k)
 {
 	return k / p->rows < p->lengths[k % p->rows];
 }
 
-static void one_hot(const struct model *m, const struct model_piece *p)
+static void one_hot(const struct model *m, const struct model_batch *p)
 {
 	int symbols = m->shape.symbols;
 
@@ -203,7 +203,7 @@ static void one_hot(const struct model *m, const struct model_piece *p)
 }
 
 /* Moves the rows of h [T B U] that are valid before all others; how many they are. */
-static int gather(const struct model *m, const struct model_piece *p)
+static int gather(const struct model *m, const struct model_batch *p)
 {
 	size_t units = (size_t)m->shape.units, n = 0;
 
@@ -214,7 +214,7 @@ static int gather(const struct model *m, const struct model_piece *p)
 }
 
 /* Moves the n rows of dh, which stand before all others, to where they belong in [T B U]. */
-static void put_back(const struct model *m, const struct model_piece *p, int n)
+static void scatter(const struct model *m, const struct model_batch *p, int n)
 {
 	size_t units = (size_t)m->shape.units, from = (size_t)n;
 
@@ -295,12 +295,12 @@ static void softmax_grad(struct model *m, int n)
 	product(rows, units, symbols, (struct matrix){ m->score, symbols, 1 }, m->out_w_across, m->dh);
 }
 
-/* ---- a piece ---- */
+/* ---- a batch ---- */
 
 /* What forward reads and writes, and backward reads. */
-static void bind(const struct model *m, int carry, const struct model_piece *p, struct cg_rnn_call *call)
+static void bind(const struct model *m, int carry, const struct model_batch *p, struct cg_rnn_call *call)
 {
-	size_t state = states(m, p->rows), places = area(p->steps, p->rows);
+	size_t state = states(m, p->rows), positions = area(p->steps, p->rows);
 
 	cg_rnn_call_init(call, sizeof *call);
 	call->T = p->steps;
@@ -309,15 +309,15 @@ static void bind(const struct model *m, int carry, const struct model_piece *p, 
 	call->counter = (uint64_t)m->updates;
 	call->params = host(m->p, m->at[MODEL_OUT_W]);
 	call->reserve = m->reserve;
-	call->input = host(m->x, places * (size_t)m->shape.symbols);
+	call->input = host(m->x, positions * (size_t)m->shape.symbols);
 	call->input_h = host(m->carry[carry].h, state);
 	call->input_c = host(m->carry[carry].c, state);
-	call->output = host(m->h, places * (size_t)m->shape.units);
+	call->output = host(m->h, positions * (size_t)m->shape.units);
 	call->output_h = host(m->last.h, state);
 	call->output_c = host(m->last.c, state);
 }
 
-static int forward(struct model *m, int carry, const struct model_piece *p)
+static int forward(struct model *m, int carry, const struct model_batch *p)
 {
 	struct cg_rnn_call call;
 
@@ -327,7 +327,7 @@ static int forward(struct model *m, int carry, const struct model_piece *p)
 	return cg_stream_sync(m->stream);
 }
 
-static int backward(struct model *m, const struct model_piece *p)
+static int backward(struct model *m, const struct model_batch *p)
 {
 	struct cg_rnn_call call;
 
@@ -338,7 +338,7 @@ static int backward(struct model *m, const struct model_piece *p)
 	return cg_stream_sync(m->stream);
 }
 
-static void move_on(struct model *m, int carry, const struct model_piece *p)
+static void carry_states(struct model *m, int carry, const struct model_batch *p)
 {
 	size_t bytes = states(m, p->rows) * sizeof(real);
 
@@ -347,7 +347,7 @@ static void move_on(struct model *m, int carry, const struct model_piece *p)
 }
 
 /* Leaves the h and the gradients of the scores of n rows. */
-static int loss_of(struct model *m, int carry, const struct model_piece *p, int *n, double *loss)
+static int loss_of(struct model *m, int carry, const struct model_batch *p, int *n, double *loss)
 {
 	int row = 0;
 
@@ -361,24 +361,24 @@ static int loss_of(struct model *m, int carry, const struct model_piece *p, int 
 	return CG_OK;
 }
 
-int model_loss(struct model *m, int carry, const struct model_piece *p, double *loss)
+int model_loss(struct model *m, int carry, const struct model_batch *p, double *loss)
 {
 	int n;
 
 	CG_TRY(loss_of(m, carry, p, &n, loss));
-	move_on(m, carry, p);
+	carry_states(m, carry, p);
 	return CG_OK;
 }
 
-int model_grad(struct model *m, const struct model_piece *p, double *loss)
+int model_grad(struct model *m, const struct model_batch *p, double *loss)
 {
 	int n;
 
 	CG_TRY(loss_of(m, MODEL_LEARNT, p, &n, loss));
 	softmax_grad(m, n);
-	put_back(m, p, n);
+	scatter(m, p, n);
 	CG_TRY(backward(m, p));
-	move_on(m, MODEL_LEARNT, p);
+	carry_states(m, MODEL_LEARNT, p);
 	return CG_OK;
 }
 
@@ -424,12 +424,12 @@ int model_sample(struct model *m, uint64_t seed, double temperature, int first, 
 {
 	static const int32_t one = 1;
 	int symbol = first;
-	const struct model_piece letter = { 1, 1, &one, &symbol, NULL };
+	const struct model_batch letter = { 1, 1, &one, &symbol, NULL };
 
 	model_rest(m, MODEL_SAMPLED);
 	for (int k = 0; k < n; k++) {
 		CG_TRY(forward(m, MODEL_SAMPLED, &letter));
-		move_on(m, MODEL_SAMPLED, &letter);
+		carry_states(m, MODEL_SAMPLED, &letter);
 		scores(m, 1);
 		symbol = symbols[k] = draw(m->score, m->shape.symbols, temperature, &seed);
 	}

@@ -84,7 +84,7 @@ static int line_length(const struct text *t, struct text_row row, int most)
 	return at - row.at < (size_t)most ? (int)(at - row.at) : most;
 }
 
-int text_piece(const struct text *t, struct text_row *row, int rows, int steps, int32_t *lengths, int *symbols, int *next)
+int text_next_batch(const struct text *t, struct text_row *row, int rows, int steps, int32_t *lengths, int *symbols, int *next)
 {
 	int longest = 0;
 

@@ -31,7 +31,7 @@ struct text_row { size_t at, end, again; };              /* again: where it goes
 void text_rows(struct text_part, int rows, int round, struct text_row *row);
 /* The next line of each row, with the blank ones after it, `steps` characters of it at most: symbols [T rows] and those after
  * them, of which row r has lengths[r]; 0 where it is at its end.  Returns T, the longest length. */
-int  text_piece(const struct text *, struct text_row *row, int rows, int steps, int32_t *lengths, int *symbols, int *next);
+int  text_next_batch(const struct text *, struct text_row *row, int rows, int steps, int32_t *lengths, int *symbols, int *next);
 
 /* Bits a character: the entropy of a character given the one before, as counted in the whole text; and what a table of
  * pairs counted in the part to learn from, smoothed by Witten and Bell's rule, loses on the part held out. */

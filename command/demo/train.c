@@ -18,7 +18,7 @@
 extern const struct cg_embedded command_texts[];
 static const char title[] = "Alice's Adventures in Wonderland";
 
-enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B and the most that a piece has of a line: T */
+enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B and the most that a batch has of a line: T */
 enum { STEPS_MOST = 1000000, SECONDS_MOST = 86400 };
 enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };      /* a report is printed as JSON; each fifth measures */
 enum { WARM = 50 };                                      /* steps until the rate is whole: with fewer, roundings grow into losses */
@@ -126,21 +126,21 @@ static double rate(int step, int steps)
 }
 
 /* The next line of each row; 0: all of them are at their ends. */
-static int next_piece(struct training *t, struct text_row *row, struct model_piece *piece)
+static int next_batch(struct training *t, struct text_row *row, struct model_batch *batch)
 {
-	int steps = text_piece(&t->text, row, ROWS, LENGTH, t->lengths, t->symbols, t->next);
+	int steps = text_next_batch(&t->text, row, ROWS, LENGTH, t->lengths, t->symbols, t->next);
 
-	*piece = (struct model_piece){ ROWS, steps, t->lengths, t->symbols, t->next };
+	*batch = (struct model_batch){ ROWS, steps, t->lengths, t->symbols, t->next };
 	return steps;
 }
 
 static int learn(struct training *t)
 {
-	struct model_piece piece;
+	struct model_batch batch;
 	double nats;
 
-	next_piece(t, t->row, &piece);
-	CG_TRY(model_grad(&t->model, &piece, &nats));
+	next_batch(t, t->row, &batch);
+	CG_TRY(model_grad(&t->model, &batch, &nats));
 	model_learn(&t->model, rate(t->done, t->plan->steps));
 	t->loss[t->done++] = nats / log(2);
 	return CG_OK;
@@ -150,18 +150,18 @@ static int learn(struct training *t)
 static int measure(struct training *t)
 {
 	struct text_row row[ROWS];
-	struct model_piece piece;
+	struct model_batch batch;
 	double nats, sum = 0;
 	int characters = 0;
 
 	text_rows(text_held_out(&t->text), ROWS, 0, row);
 	model_rest(&t->model, MODEL_OTHER);
-	while (next_piece(t, row, &piece)) {
+	while (next_batch(t, row, &batch)) {
 		int n = 0;
 
 		for (int k = 0; k < ROWS; k++)
 			n += t->lengths[k];
-		CG_TRY(model_loss(&t->model, MODEL_OTHER, &piece, &nats));
+		CG_TRY(model_loss(&t->model, MODEL_OTHER, &batch, &nats));
 		sum += n * nats;
 		characters += n;
 	}
@@ -180,14 +180,14 @@ static double mean_loss(const struct training *t, int from)
 }
 
 /* n letters, ended. */
-static int sample(struct training *t, int64_t seed, char *letters, int n)
+static int sample(struct training *t, int64_t seed, char *characters, int n)
 {
 	int symbols[SAMPLE];
 
 	CG_TRY(model_sample(&t->model, (uint64_t)seed, temperature, text_symbol(&t->text, '\n'), symbols, n));
 	for (int k = 0; k < n; k++)
-		letters[k] = t->text.letter[symbols[k]];
-	letters[n] = '\0';
+		characters[k] = t->text.letter[symbols[k]];
+	characters[n] = '\0';
 	return CG_OK;
 }
 
@@ -196,15 +196,15 @@ static int sample(struct training *t, int64_t seed, char *letters, int n)
 /* A row of the table, with a glance at what the model writes by now. */
 static int show_row(struct training *t)
 {
-	char letters[GLANCE + 1], loss[32] = "";
+	char characters[GLANCE + 1], loss[32] = "";
 
-	CG_TRY(sample(t, GLANCE_SEED, letters, GLANCE));
-	for (char *at = letters; *at; at++)
+	CG_TRY(sample(t, GLANCE_SEED, characters, GLANCE));
+	for (char *at = characters; *at; at++)
 		*at = *at == '\n' ? ' ' : *at;
 	if (t->done)
 		snprintf(loss, sizeof loss, "%.3f", mean_loss(t, t->measured));
 	hide_progress(t);
-	printf("%7d  %8s  %8.3f  %s%s%s\n", t->done, loss, t->points[t->n_points - 1].loss, t->plan->colour.faint, letters,
+	printf("%7d  %8s  %8.3f  %s%s%s\n", t->done, loss, t->points[t->n_points - 1].loss, t->plan->colour.faint, characters,
 	       t->plan->colour.off);
 	fflush(stdout);
 	return CG_OK;
@@ -326,20 +326,20 @@ static int write_svg(struct training *t, const struct curve *c, const char **why
 		code = curve_svg(c, &p->file);
 	if (!code)
 		code = file_end(&p->file);
-	file_drop(&p->file);
+	file_discard(&p->file);
 	if (!code || p->svg_named)
 		return code;
 	*why = cg_message();
 	return CG_OK;
 }
 
-static void show_sample(const struct training *t, const char *letters)
+static void show_sample(const struct training *t, const char *characters)
 {
 	printf("\n%sWhat it has learnt to write%s, at temperature %g\n\n  ", t->plan->colour.strong, t->plan->colour.off,
 	       temperature);
-	for (; *letters; letters++) {
-		putchar(*letters);
-		if (*letters == '\n')
+	for (; *characters; characters++) {
+		putchar(*characters);
+		if (*characters == '\n')
 			fputs("  ", stdout);
 	}
 	printf("\n\n");
@@ -357,9 +357,9 @@ static void show_verdict(const struct training *t, double held_out, int below)
 	       "is.\n", below ? colour->good : colour->bad, held_out, below ? "below" : "not below", t->entropy, colour->off);
 }
 
-static int show_end_json(const struct training *t, double held_out, int below, const char *letters, int drawn)
+static int show_end_json(const struct training *t, double held_out, int below, const char *characters, int drawn)
 {
-	CG_TRY(print_json(json_pack("{s:s, s:s}", "kind", "sample", "text", letters)));
+	CG_TRY(print_json(json_pack("{s:s, s:s}", "kind", "sample", "text", characters)));
 	return print_json(json_pack("{s:s, s:i, s:i, s:I, s:I, s:s, s:o, s:o, s:b, s:o, s:o, s:b}", "kind", "training",
 	                            "steps", t->done, "of", t->plan->steps, "seed", (json_int_t)t->plan->seed,
 	                            "weights", (json_int_t)t->model.n, "unit", "bits per character",
@@ -379,20 +379,20 @@ static int show_end(struct training *t, int *failed)
 	};
 	double held_out = t->points[t->n_points - 1].loss;
 	int below = held_out < t->entropy;
-	char letters[SAMPLE + 1];
+	char characters[SAMPLE + 1];
 	const char *why = NULL;
 
 	*failed = !below && t->done == t->plan->steps;
-	CG_TRY(sample(t, t->plan->seed, letters, SAMPLE));
+	CG_TRY(sample(t, t->plan->seed, characters, SAMPLE));
 	if (!t->plan->json) {
 		putchar('\n');
 		curve_print(&c, t->plan->colour);
-		show_sample(t, letters);
+		show_sample(t, characters);
 	}
 	if (t->plan->svg)
 		CG_TRY(write_svg(t, &c, &why));
 	if (t->plan->json)
-		return show_end_json(t, held_out, below, letters, t->plan->svg && !why);
+		return show_end_json(t, held_out, below, characters, t->plan->svg && !why);
 	show_verdict(t, held_out, below);
 	if (why)
 		printf("The curve was not written: %s\n", why);

@@ -6,7 +6,7 @@
 #define TRAIN_H
 
 #include "command/file.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "runtime/device/inspect.h"
 
 enum { TRAIN_STEPS = 800, TRAIN_SECONDS = 60, TRAIN_SEED = 1 };

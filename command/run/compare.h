@@ -17,7 +17,7 @@ struct allowance {
 	int     rounded;                 /* products and sums read what the op itself rounded to its dtype */
 	int64_t depth;                   /* of the longest sum behind the tensor */
 	double  largest;                 /* magnitude of the expected tensor; set by compare() */
-	int     given;                   /* the next two are the rule: the user said so */
+	int     given;                   /* the next two are the rule: the user gave them */
 	double  rtol, atol;
 };
 /*

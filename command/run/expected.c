@@ -3,8 +3,8 @@
  */
 #include <string.h>
 
-#include "command/run/call.h"
-#include "command/print.h"
+#include "command/run/op_call.h"
+#include "command/output.h"
 
 /* ---- the answers next to expected ones ---- */
 

@@ -6,10 +6,10 @@
 
 #include "verify/field.h"
 #include "command/run/metadata.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "runtime/device/inspect.h"
 
-const char by_words[] = "the command line", by_op[] = "the op", by_tensors[] = "the tensors";
+const char by_attribute[] = "the command line", by_op[] = "the op", by_tensors[] = "the tensors";
 
 /* What fixes the meaning of params or of a reserve; all else a call may choose. */
 static const char *const fixed[] = {
@@ -67,7 +67,7 @@ int metadata_alike(const char *a, const char *b)
 	return !strcmp(a, b);
 }
 
-int metadata_differ(const struct call *c, const char *name, struct said a, struct said b)
+int metadata_differ(const struct call *c, const char *name, struct statement a, struct statement b)
 {
 	char one[PRINT_NAME], two[PRINT_NAME], decides[CG_ATTRIBUTE_TEXT + 32] = "";
 	const char *none = strcmp(name, "values") ? "none" : "the defaults";
@@ -82,7 +82,7 @@ int metadata_differ(const struct call *c, const char *name, struct said a, struc
 /* ---- attributes ---- */
 
 /* The text of an attribute in the one spelling that call_metadata writes. */
-static int spell(const struct cg_attribute *a, const struct safetensors *file, const char *text, char room[CG_ATTRIBUTE_TEXT],
+static int spell(const struct cg_attribute *a, const struct safetensors *file, const char *text, char buffer[CG_ATTRIBUTE_TEXT],
                  const char **what)
 {
 	union { double real; int integer; int64_t whole; const char *text; } value;
@@ -91,12 +91,12 @@ static int spell(const struct cg_attribute *a, const struct safetensors *file, c
 
 	alone.at = 0;
 	CG_TRY(attribute_read(&alone, text, metadata_where(file, where), &value));
-	*what = cg_attribute_text(&alone, &value, room);
+	*what = cg_attribute_text(&alone, &value, buffer);
 	return CG_OK;
 }
 
 /* The number of a NAME=NUMBER among others with commas between, or NULL; one that is too long is refused by who reads it. */
-static const char *value_of(const char *values, const char *name, char room[CG_ATTRIBUTE_TEXT])
+static const char *value_of(const char *values, const char *name, char buffer[CG_ATTRIBUTE_TEXT])
 {
 	size_t n = strlen(name);
 
@@ -104,13 +104,13 @@ static const char *value_of(const char *values, const char *name, char room[CG_A
 		if (strncmp(at, name, n) || at[n] != '=')
 			continue;
 		at += n + 1;
-		return snprintf(room, CG_ATTRIBUTE_TEXT, "%.*s", (int)strcspn(at, ","), at) < CG_ATTRIBUTE_TEXT ? room : at;
+		return snprintf(buffer, CG_ATTRIBUTE_TEXT, "%.*s", (int)strcspn(at, ","), at) < CG_ATTRIBUTE_TEXT ? buffer : at;
 	}
 	return NULL;
 }
 
 /* TensorFlow's attributes of a block op, where a file has the options and values of a network in their place. */
-static const char *in_other_words(const struct call *c, const struct safetensors *file, const char *name, char room[CG_ATTRIBUTE_TEXT])
+static const char *in_other_words(const struct call *c, const struct safetensors *file, const char *name, char buffer[CG_ATTRIBUTE_TEXT])
 {
 	const char *options = metadata_of(c, file, "options");
 
@@ -118,11 +118,11 @@ static const char *in_other_words(const struct call *c, const struct safetensors
 		return NULL;
 	if (!strcmp(name, "use_peephole"))
 		return options && !*options ? "false" : options && !strcmp(options, "peephole") ? "true" : options;
-	return value_of(metadata_of(c, file, "values"), name, room);
+	return value_of(metadata_of(c, file, "values"), name, buffer);
 }
 
 /* What a file says of an attribute, in its metadata or, of a scalar input, as a tensor; *what stays NULL where it says nothing. */
-static int from_metadata(const struct call *c, const struct cg_attribute *a, const struct safetensors *file, char room[CG_ATTRIBUTE_TEXT],
+static int from_metadata(const struct call *c, const struct cg_attribute *a, const struct safetensors *file, char buffer[CG_ATTRIBUTE_TEXT],
                          const char **what)
 {
 	const char *text = metadata_of(c, file, a->name);
@@ -131,13 +131,13 @@ static int from_metadata(const struct call *c, const struct cg_attribute *a, con
 	if (!text)
 		text = in_other_words(c, file, a->name, other);
 	if (text)
-		CG_TRY(spell(a, file, text, room, what));
+		CG_TRY(spell(a, file, text, buffer, what));
 	if (*what && is_in(a->name, sizes) && !strcmp(*what, "0"))
 		*what = NULL;
 	return CG_OK;
 }
 
-static int from_tensor(const struct cg_attribute *a, const struct safetensors *file, char room[CG_ATTRIBUTE_TEXT], const char **what)
+static int from_tensor(const struct cg_attribute *a, const struct safetensors *file, char buffer[CG_ATTRIBUTE_TEXT], const char **what)
 {
 	const struct safetensors_tensor *t = a->scalar ? safetensors_find(file, a->name) : NULL;
 	int64_t value;
@@ -145,27 +145,27 @@ static int from_tensor(const struct cg_attribute *a, const struct safetensors *f
 	if (!t)
 		return CG_OK;
 	CG_TRY(attribute_scalar(a, file, t, &value));
-	snprintf(room, CG_ATTRIBUTE_TEXT, "%lld", (long long)value);
-	*what = room;
+	snprintf(buffer, CG_ATTRIBUTE_TEXT, "%lld", (long long)value);
+	*what = buffer;
 	return CG_OK;
 }
 
 /* From the files, all of which must agree; first: NAME=VALUE, if it was given. */
-static int from_files(struct call *c, const struct cg_attribute *a, struct said first)
+static int from_files(struct call *c, const struct cg_attribute *a, struct statement first)
 {
-	char rooms[2][CG_ATTRIBUTE_TEXT];
+	char buffers[2][CG_ATTRIBUTE_TEXT];
 	int needed = a->required && !first.by;
 
 	if (first.by)
-		first.what = cg_attribute_text(a, c->op, rooms[0]);
+		first.what = cg_attribute_text(a, c->op, buffers[0]);
 	if (first.by && is_in(a->name, sizes) && !strcmp(first.what, "0"))
 		first.by = NULL;
 	for (size_t k = 0; k < 2 * c->n_files; k++) {
 		const struct safetensors *file = &c->files[k / 2];
-		char *room = rooms[first.by != NULL];
-		struct said next = { file->path, NULL };
+		char *buffer = buffers[first.by != NULL];
+		struct statement next = { file->path, NULL };
 
-		CG_TRY(k % 2 ? from_metadata(c, a, file, room, &next.what) : from_tensor(a, file, room, &next.what));
+		CG_TRY(k % 2 ? from_metadata(c, a, file, buffer, &next.what) : from_tensor(a, file, buffer, &next.what));
 		if (!next.what)
 			continue;
 		if (first.by && strcmp(first.what, next.what))
@@ -182,7 +182,7 @@ static int type_from_files(struct call *c)
 {
 	for (size_t f = 0; f < c->n_files; f++) {
 		const char *text = metadata_of(c, &c->files[f], "T");
-		const struct said here = { c->files[f].path, text };
+		const struct statement here = { c->files[f].path, text };
 		char where[METADATA_WHERE];
 
 		if (!text)
@@ -192,7 +192,7 @@ static int type_from_files(struct call *c)
 			c->type = text;
 			c->type_by = here.by;
 		} else if (attribute_type_of(text) != attribute_type_of(c->type)) {
-			return metadata_differ(c, "T", (struct said){ c->type_by ? c->type_by : by_words, c->type }, here);
+			return metadata_differ(c, "T", (struct statement){ c->type_by ? c->type_by : by_attribute, c->type }, here);
 		}
 	}
 	return CG_OK;
@@ -207,7 +207,7 @@ int metadata_attributes(struct call *c)
 
 		if (!attribute_is_of(c, a) || is_in(a->name, cells) || (given && !metadata_fixes(a->name)))
 			continue;
-		CG_TRY(from_files(c, a, (struct said){ given ? by_words : NULL, NULL }));
+		CG_TRY(from_files(c, a, (struct statement){ given ? by_attribute : NULL, NULL }));
 	}
 	return CG_OK;
 }
@@ -226,16 +226,16 @@ const char *metadata_meaning(const struct call *c, const char *name)
 
 static int is_meant(const struct call *c, const char *name, const char *meaning)
 {
-	char room[CG_ATTRIBUTE_TEXT];
+	char buffer[CG_ATTRIBUTE_TEXT];
 
 	for (size_t f = 0; f < c->n_files && !attribute_find(c, name); f++) {
 		const char *text = metadata_of(c, &c->files[f], name);
 
 		if (!text)
-			text = in_other_words(c, &c->files[f], name, room);
+			text = in_other_words(c, &c->files[f], name, buffer);
 		if (!text || metadata_alike(text, meaning) || (is_in(name, sizes) && metadata_alike(text, "0")))
 			continue;
-		return metadata_differ(c, name, (struct said){ c->files[f].path, text }, (struct said){ by_op, meaning });
+		return metadata_differ(c, name, (struct statement){ c->files[f].path, text }, (struct statement){ by_op, meaning });
 	}
 	return CG_OK;
 }
@@ -257,7 +257,7 @@ int metadata_means(const struct call *c)
 
 /* ---- sizes ---- */
 
-/* 0: no shape has said it. */
+/* 0: no shape has it. */
 static int64_t size_of(const struct call *c, const char *symbol, unsigned bound)
 {
 	for (int k = 0; c->row->dims[k].symbol; k++)
@@ -275,7 +275,7 @@ static int is_size(const struct call *c, const char *name, int64_t size)
 		const char *text = metadata_of(c, &c->files[f], name);
 
 		if (text && !metadata_alike(text, digits) && !metadata_alike(text, "0"))
-			return metadata_differ(c, name, (struct said){ c->files[f].path, text }, (struct said){ by_tensors, digits });
+			return metadata_differ(c, name, (struct statement){ c->files[f].path, text }, (struct statement){ by_tensors, digits });
 	}
 	return CG_OK;
 }
@@ -298,7 +298,7 @@ int metadata_type(const struct call *c, int dtype)
 	if (!c->type || attribute_type_of(c->type) == dtype)
 		return CG_OK;
 	if (c->type_by)
-		return metadata_differ(c, "T", (struct said){ c->type_by, c->type }, (struct said){ by_tensors, cg_dtype_name(dtype) });
+		return metadata_differ(c, "T", (struct statement){ c->type_by, c->type }, (struct statement){ by_tensors, cg_dtype_name(dtype) });
 	return cg_fail(CG_BAD_ARGUMENT, "%s: T=%s contradicts the tensors, which are %s", c->name, c->type,
 	               cg_dtype_name(dtype));
 }

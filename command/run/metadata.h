@@ -9,11 +9,11 @@
 #ifndef METADATA_H
 #define METADATA_H
 
-#include "command/run/call.h"
+#include "command/run/op_call.h"
 
 /* Who says it: a path, or one of ours; what: NULL for nothing. */
-struct said { const char *by, *what; };
-extern const char by_words[], by_op[], by_tensors[];
+struct statement { const char *by, *what; };
+extern const char by_attribute[], by_op[], by_tensors[];
 
 /* NULL: the file does not say it, or --ignore-metadata. */
 const char *metadata_of(const struct call *, const struct safetensors *, const char *name);
@@ -22,12 +22,12 @@ int  metadata_fixes(const char *name);
 /* Numbers in two spellings and words for true and false are alike. */
 int  metadata_alike(const char *, const char *);
 /* Refuses two that differ; name: of the attribute.  Returns CG_BAD_ARGUMENT. */
-int  metadata_differ(const struct call *, const char *name, struct said, struct said);
+int  metadata_differ(const struct call *, const char *name, struct statement, struct statement);
 /* "FILE: __metadata__: " for a message about a bad value. */
 enum { METADATA_WHERE = 120 };
 const char *metadata_where(const struct safetensors *, char where[METADATA_WHERE]);
 
-/* In this order; call_bind calls them, and network.c.  Attributes of the row but for the cell, its options and values. */
+/* In this order; call_bind calls them, and convert/network.c.  Attributes of the row but for the cell, its options and values. */
 int  metadata_attributes(struct call *);
 /* What holds of the op without an attribute. */
 int  metadata_means(const struct call *);

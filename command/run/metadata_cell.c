@@ -8,7 +8,7 @@
 
 #include "gen/cell.h"
 #include "command/run/metadata.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "runtime/device/inspect.h"
 
 /* A cell as someone names it; known: the digest is. */
@@ -100,10 +100,10 @@ static int differ(const struct call *c, const struct named *a, const struct name
 	char name[PRINT_NAME], one[SHOWN], two[SHOWN];
 
 	if (strcmp(a->name, b->name))
-		return metadata_differ(c, "cell", (struct said){ a->by, a->name }, (struct said){ b->by, b->name });
+		return metadata_differ(c, "cell", (struct statement){ a->by, a->name }, (struct statement){ b->by, b->name });
 	snprintf(one, sizeof one, "that its text has digest %016llx", (unsigned long long)a->digest);
 	snprintf(two, sizeof two, "%016llx", (unsigned long long)b->digest);
-	metadata_differ(c, "cell", (struct said){ a->by, one }, (struct said){ b->by, two });
+	metadata_differ(c, "cell", (struct statement){ a->by, one }, (struct statement){ b->by, two });
 	return cg_fail_in(CG_BAD_ARGUMENT, "%s was changed", print_name(name, a->name));
 }
 
@@ -219,7 +219,7 @@ static int choose_cell(const struct call *c, const struct named *want, struct me
 			return CG_OK;
 		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *all ? " or " : "", name);
 	}
-	return metadata_differ(c, "cell", (struct said){ want->by, want->name }, (struct said){ by_op, all });
+	return metadata_differ(c, "cell", (struct statement){ want->by, want->name }, (struct statement){ by_op, all });
 }
 
 /* ---- its options and values ---- */
@@ -243,11 +243,11 @@ static int has_all(const char *list, const char *of)
 static int read_options(const struct call *c, struct metadata_cell *m)
 {
 	enum { MOST = CG_OPTIONS_MAX * (CG_NAME_MAX + 1) };
-	struct said first = { m->options ? by_words : NULL, m->options };
+	struct statement first = { m->options ? by_attribute : NULL, m->options };
 	char where[METADATA_WHERE];
 
 	for (size_t f = 0; f < c->n_files; f++) {
-		const struct said next = { c->files[f].path, all_of_cell(c, &c->files[f], "options") };
+		const struct statement next = { c->files[f].path, all_of_cell(c, &c->files[f], "options") };
 
 		if (next.what && strlen(next.what) > MOST)
 			return cg_fail(CG_BAD_ARGUMENT, "%soptions: expected at most %d letters, got %zu", metadata_where(&c->files[f], where), MOST,
@@ -255,12 +255,12 @@ static int read_options(const struct call *c, struct metadata_cell *m)
 		if (next.what && first.by && strlen(first.what) <= MOST && !(has_all(first.what, next.what) && has_all(next.what, first.what)))
 			return metadata_differ(c, "options", first, next);
 		/* Of texts that say the same it is the first by its letters, not by the order of files. */
-		if (next.what && (!first.by || (first.by != by_words && strcmp(next.what, first.what) < 0)))
+		if (next.what && (!first.by || (first.by != by_attribute && strcmp(next.what, first.what) < 0)))
 			first = next;
 	}
 	m->options = first.what;
 	if (first.what && *first.what && !attribute_find(c, "options") && !attribute_find(c, "use_peephole"))
-		return metadata_differ(c, "options", first, (struct said){ by_op, "" });
+		return metadata_differ(c, "options", first, (struct statement){ by_op, "" });
 	return CG_OK;
 }
 
@@ -287,7 +287,7 @@ static int numbers(const struct cg_cell *cell, int dtype, const char *text, doub
 	return code;
 }
 
-/* What can be said of them without a cell; what the cell is to say waits for metadata_values. */
+/* What can be checked without a cell; the rest waits for metadata_values. */
 static int read_values(const struct call *c, struct metadata_cell *m)
 {
 	int by_word = m->values != NULL;
@@ -302,7 +302,7 @@ static int read_values(const struct call *c, struct metadata_cell *m)
 		if (code)
 			return cg_fail_in(code, "%s: __metadata__", c->files[f].path);
 		if (n && !attribute_find(c, "values") && !metadata_meaning(c, "cell"))
-			return metadata_differ(c, "values", (struct said){ c->files[f].path, text }, (struct said){ by_op, "" });
+			return metadata_differ(c, "values", (struct statement){ c->files[f].path, text }, (struct statement){ by_op, "" });
 		if (text && !by_word && (!m->values || strcmp(text, m->values) < 0))
 			m->values = text;
 	}
@@ -311,11 +311,11 @@ static int read_values(const struct call *c, struct metadata_cell *m)
 
 int metadata_values(const struct call *c, const struct cg_cell *cell, int dtype, const char *values, int by_word)
 {
-	struct said first = { by_word ? by_words : NULL, values };
+	struct statement first = { by_word ? by_attribute : NULL, values };
 	double ours[CG_PARAMS_MAX], theirs[CG_PARAMS_MAX];
 
 	for (size_t f = 0; f < c->n_files; f++) {
-		const struct said next = { c->files[f].path, all_of_cell(c, &c->files[f], "values") };
+		const struct statement next = { c->files[f].path, all_of_cell(c, &c->files[f], "values") };
 		int same = 1, code;
 
 		if (!next.what)
@@ -353,7 +353,7 @@ static int find_cell(const struct call *c, const struct named *first, struct met
 
 int metadata_find_cell(const struct call *c, const char *word, struct metadata_cell *m)
 {
-	struct named first = { .by = by_words, .name = word };
+	struct named first = { .by = by_attribute, .name = word };
 
 	if (word && file_cell(word, 1, &m->cell, &m->parsed))
 		return cg_fail_in(CG_BAD_ARGUMENT, "cell");

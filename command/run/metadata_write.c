@@ -3,10 +3,10 @@
  */
 #include <string.h>
 
-#include "command/run/call.h"
+#include "command/run/op_call.h"
 
 /* Does another entry, or none, stand for the attribute? */
-static int goes_unsaid(const struct call *c, const struct cg_attribute *a)
+static int is_implied(const struct call *c, const struct cg_attribute *a)
 {
 	const struct cg_attribute *cell = attribute_find(c, "cell");
 
@@ -22,7 +22,7 @@ json_t *call_metadata(const struct call *c)
 	int failed = 0;
 
 	for (const struct cg_attribute *a = c->row->attributes; a->name && all; a++)
-		if (attribute_is_of(c, a) && !goes_unsaid(c, a))
+		if (attribute_is_of(c, a) && !is_implied(c, a))
 			failed |= json_object_set_new(all, a->name, json_string(cg_attribute_text(a, c->op, text)));
 	if (all && (failed || plan_metadata(c, all))) {
 		json_decref(all);

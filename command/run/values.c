@@ -3,8 +3,8 @@
  */
 #include <string.h>
 
-#include "command/print.h"
-#include "command/run/call.h"
+#include "command/output.h"
+#include "command/run/op_call.h"
 #include "verify/field.h"
 
 int values_read(const char *text, char **memory, struct cg_value values[], int *n)

@@ -1,5 +1,5 @@
 /*
- * The rows of TensorFlow's block ops, and the words that they share.
+ * The rows of TensorFlow's block ops, and the texts that they share.
  */
 #ifndef CG_BLOCK_H
 #define CG_BLOCK_H

@@ -7,7 +7,7 @@
 #include "runtime/op/run.h"
 #include "runtime/block/block.h"
 
-/* The pieces of the whole passes: forward stage 1 and 2; grad stage 2 and its sums, then stage 1 and its sums. */
+/* The functions of the whole passes: forward stage 1 and 2; grad stage 2 and its sums, then stage 1 and its sums. */
 enum { FORWARD_1 = 0, FORWARD_2 };
 enum { GRAD_2 = 0, SUM_PART_2, SUM_2, GRAD_1, SUM_PART_1, SUM_1 };
 
@@ -30,7 +30,7 @@ static const struct cg_sized sized = CG_SIZED(struct cg_gru_block, d_b_c, init);
 struct forward_work { struct cg_mem gates, u, hr, candidate; };
 struct grad_work { struct cg_mem dc, dhr, hr, dru, dh, dx, partial; };
 
-static void take_forward(const struct cg_gru_block *op, struct cg_work *work, struct forward_work *w)
+static void carve_forward(const struct cg_gru_block *op, struct cg_work *work, struct forward_work *w)
 {
 	size_t real = cg_dtype_bytes(op->dtype), acc = cg_acc_bytes(op->dtype);
 
@@ -40,7 +40,7 @@ static void take_forward(const struct cg_gru_block *op, struct cg_work *work, st
 	w->candidate = cg_work_alloc(work, op->B, op->U, acc);
 }
 
-static void take_grad(const struct cg_gru_block *op, struct cg_work *work, struct grad_work *w)
+static void carve_grad(const struct cg_gru_block *op, struct cg_work *work, struct grad_work *w)
 {
 	size_t real = cg_dtype_bytes(op->dtype), acc = cg_acc_bytes(op->dtype);
 
@@ -60,9 +60,9 @@ static size_t work_bytes(const struct cg_gru_block *op, int pass)
 	struct grad_work grad;
 
 	if (pass == CG_FORWARD)
-		take_forward(op, &work, &forward);
+		carve_forward(op, &work, &forward);
 	else
-		take_grad(op, &work, &grad);
+		carve_grad(op, &work, &grad);
 	return work.used;
 }
 
@@ -126,9 +126,9 @@ static int bind(const void *of, const struct cg_argument *a, struct cg_operand *
 	return CG_OK;
 }
 
-static int launch(struct cg_stream *stream, const struct cg_kernel_entry *kernel, int piece, const struct kernel_memory *m)
+static int launch(struct cg_stream *stream, const struct cg_kernel_entry *kernel, int function, const struct kernel_memory *m)
 {
-	return cg_launch(stream, kernel, piece, m->op->B, m->op->U, bind, m);
+	return cg_launch(stream, kernel, function, m->op->B, m->op->U, bind, m);
 }
 
 /* ---- products ---- */
@@ -167,7 +167,7 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 	struct forward_work w;
 
 	CG_TRY(cg_open_kernel(stream->context, "gru_block", "", CG_FORWARD, 0, op->dtype, &kernel));
-	take_forward(op, work, &w);
+	carve_forward(op, work, &w);
 	set_gates(op, w.gates, w.candidate, cg_acc_bytes(op->dtype), m.gates[0]);
 	m.feed[0] = w.hr;
 	if (!cg_present(op->u))
@@ -242,7 +242,7 @@ static int grad(struct cg_stream *stream, const void *given, struct cg_work *wor
 	                    cg_present(op->d_w_ru) || cg_present(op->d_b_ru);
 
 	CG_TRY(cg_open_kernel(stream->context, "gru_block", "", CG_GRAD, 0, op->dtype, &kernel));
-	take_grad(op, work, &w);
+	carve_grad(op, work, &w);
 	dc  = cg_present(op->d_c_bar) ? op->d_c_bar : w.dc;
 	dru = cg_present(op->d_r_bar_u_bar) ? op->d_r_bar_u_bar : w.dru;
 	set_gates(op, gates_further ? dru : none.mem, dc, real, m.gates[1]);

@@ -55,15 +55,15 @@ static const struct cg_sized sized = CG_SIZED(struct cg_lstm_block, b_grad, init
 struct forward_work { struct cg_mem gates, cs, h, packed; };             /* [T B 4U] acc; [2 B U] and [B U], for absent outputs */
 struct grad_work { struct cg_mem dgates, partial, carry_cs, carry_h, cs_prev, sum, packed; };
 
-/* Room for the rows of w that multiply h as some device's products read them best: of op(b) [k n]. */
-static struct cg_mem take_packed(const struct cg_lstm_block *op, struct cg_work *work, int64_t k, int64_t n)
+/* Memory for a packed copy of the rows of w that multiply h: of op(b) [k n]. */
+static struct cg_mem carve_packed(const struct cg_lstm_block *op, struct cg_work *work, int64_t k, int64_t n)
 {
 	if (op->T < CG_STEPS_TO_PACK)
 		return (struct cg_mem){ .data = NULL };
 	return cg_work_alloc(work, k, (n + CG_PACKED_COLUMNS - 1) / CG_PACKED_COLUMNS * CG_PACKED_COLUMNS, cg_acc_bytes(op->dtype));
 }
 
-static void take_forward(const struct cg_lstm_block *op, struct cg_work *work, struct forward_work *w)
+static void carve_forward(const struct cg_lstm_block *op, struct cg_work *work, struct forward_work *w)
 {
 	size_t real = cg_dtype_bytes(op->dtype);
 
@@ -72,10 +72,10 @@ static void take_forward(const struct cg_lstm_block *op, struct cg_work *work, s
 		return;
 	w->cs = cg_work_alloc(work, 2 * op->B, op->U, real);
 	w->h = cg_work_alloc(work, op->B, op->U, real);
-	w->packed = take_packed(op, work, op->U, GATES * op->U);
+	w->packed = carve_packed(op, work, op->U, GATES * op->U);
 }
 
-static void take_grad(const struct cg_lstm_block *op, struct cg_work *work, struct grad_work *w)
+static void carve_grad(const struct cg_lstm_block *op, struct cg_work *work, struct grad_work *w)
 {
 	size_t real = cg_dtype_bytes(op->dtype), acc = cg_acc_bytes(op->dtype);
 	int64_t rows = op->T * op->B;
@@ -89,7 +89,7 @@ static void take_grad(const struct cg_lstm_block *op, struct cg_work *work, stru
 	w->cs_prev = cg_work_alloc(work, rows, op->U, real);
 	if (real != acc)
 		w->sum = cg_work_alloc(work, op->U, GATES * op->U, acc);
-	w->packed = take_packed(op, work, GATES * op->U, op->U);
+	w->packed = carve_packed(op, work, GATES * op->U, op->U);
 }
 
 static size_t work_bytes(const struct cg_lstm_block *op, int pass)
@@ -99,9 +99,9 @@ static size_t work_bytes(const struct cg_lstm_block *op, int pass)
 	struct grad_work grad;
 
 	if (pass == CG_FORWARD)
-		take_forward(op, &work, &forward);
+		carve_forward(op, &work, &forward);
 	else
-		take_grad(op, &work, &grad);
+		carve_grad(op, &work, &grad);
 	return work.used;
 }
 
@@ -140,9 +140,9 @@ static int64_t steps(const struct cg_lstm_block *op)
 
 /* ---- the op as a recurrence ---- */
 
-struct walk {
-	struct cg_recurrence scan;
-	struct cg_packed steps;
+struct sequence {
+	struct cg_recurrence recurrence;
+	struct cg_packed packed;
 	double params[PARAMS];                   /* forget_bias, cell_clip; the gradient reads neither */
 };
 
@@ -155,35 +155,36 @@ static struct cg_matrix recurrent(const struct cg_lstm_block *op, struct cg_mem 
 }
 
 /* What both passes have. */
-static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int pass, struct walk *walk)
+static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int pass, struct sequence *sequence)
 {
-	struct cg_recurrence *scan = &walk->scan;
+	struct cg_recurrence *recurrence = &sequence->recurrence;
 	int64_t U = op->U, wide = GATES * U, n = steps(op);
 
-	walk->steps = (struct cg_packed){ .T = n, .B = op->B, .N = n * op->B, .S = n, .is_dense = 1 };
-	*scan = (struct cg_recurrence){
-		.stream = stream, .steps = &walk->steps, .bytes = { cg_dtype_bytes(op->dtype), cg_acc_bytes(op->dtype) },
-		.values = walk->params, .gate = gates[op->gates], .ranges = &all_gates, .first = first, .n_ranges = 1, .n_blocks = GATES,
+	sequence->packed = (struct cg_packed){ .T = n, .B = op->B, .N = n * op->B, .S = n, .is_dense = 1 };
+	*recurrence = (struct cg_recurrence){
+		.stream = stream, .steps = &sequence->packed, .bytes = { cg_dtype_bytes(op->dtype), cg_acc_bytes(op->dtype) },
+		.values = sequence->params, .gate = gates[op->gates], .ranges = &all_gates, .first = first, .n_ranges = 1, .n_blocks = GATES,
 		.output = OUTPUT, .saved_h = H, .saved_c = CS, .U = U, .H = U, .width = op->I, .by_input = 1, .x = { op->x, op->I, 0 },
 		.h = { op->h, U, 0 }, .h_first = { op->h_prev, U, 0 }, .c_first = { op->cs_prev, U, 0 }, .bias = { op->b, 0, 0 },
 	};
-	scan->input.value = (struct cg_matrix){ op->w, wide, 0 };
-	scan->recurrent.value = recurrent(op, op->w);
+	recurrence->input.value = (struct cg_matrix){ op->w, wide, 0 };
+	recurrence->recurrent.value = recurrent(op, op->w);
 	for (int k = 0; k < SAVED; k++)
-		scan->saved[k] = mem_at(op, saved[k]);
+		recurrence->saved[k] = mem_at(op, saved[k]);
 	for (int k = 0; k < VECTORS; k++)
-		scan->vector[k] = mem_at(op, vectors[k].value);
-	return cg_open_kernel(stream->context, "lstm_block", op->use_peephole ? "peephole" : "", pass, 0, op->dtype, &scan->kernel);
+		recurrence->vector[k] = mem_at(op, vectors[k].value);
+	return cg_open_kernel(stream->context, "lstm_block", op->use_peephole ? "peephole" : "", pass, 0, op->dtype, &recurrence->kernel);
 }
 
-/* Steps' products with a copy of w, where the backend makes one and there is room. */
-static void use_packed(struct cg_recurrence *scan, int back, struct cg_mem room)
+/* Steps' products with a copy of w, where the backend makes one and the workspace is large enough. */
+static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem room)
 {
-	struct cg_gemm g = cg_recurrence_product(scan->kernel->dtype, back, 1, GATES * scan->U, scan->U, scan->steps->B);
-	size_t bytes = cg_recurrence_packed(scan->stream->context, &g, scan->steps->N);
+	struct cg_gemm g = cg_recurrence_product(recurrence->kernel->dtype, back, 1, GATES * recurrence->U, recurrence->U,
+	                                         recurrence->steps->B);
+	size_t bytes = cg_recurrence_packed(recurrence->stream->context, &g, recurrence->steps->N);
 
 	if (bytes && bytes <= room.bytes)
-		scan->packed[0] = cg_part(room, 0, bytes);
+		recurrence->packed[0] = cg_part(room, 0, bytes);
 }
 
 static int zero(struct cg_stream *stream, struct cg_mem mem, size_t at, size_t bytes)
@@ -205,24 +206,24 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 {
 	const struct cg_lstm_block *op = given;
 	struct forward_work w;
-	struct walk walk;
-	struct cg_recurrence *scan = &walk.scan;
+	struct sequence sequence;
+	struct cg_recurrence *recurrence = &sequence.recurrence;
 
-	CG_TRY(begin(stream, op, CG_FORWARD, &walk));
-	walk.params[0] = cg_round(op->dtype, op->forget_bias);
-	walk.params[1] = cg_round(op->dtype, op->cell_clip);
-	take_forward(op, work, &w);
-	scan->gates = w.gates;
+	CG_TRY(begin(stream, op, CG_FORWARD, &sequence));
+	sequence.params[0] = cg_round(op->dtype, op->forget_bias);
+	sequence.params[1] = cg_round(op->dtype, op->cell_clip);
+	carve_forward(op, work, &w);
+	recurrence->gates = w.gates;
 	if (!cg_present(op->cs)) {
-		scan->saved[CS] = w.cs;
-		scan->in_turn[CS] = 2;
+		recurrence->saved[CS] = w.cs;
+		recurrence->in_turn[CS] = 2;
 	}
 	if (!cg_present(op->h)) {
-		scan->h.mem = scan->saved[H] = w.h;
-		scan->in_turn[H] = 1;
+		recurrence->h.mem = recurrence->saved[H] = w.h;
+		recurrence->in_turn[H] = 1;
 	}
-	use_packed(scan, 0, w.packed);
-	CG_TRY(cg_recurrence_forward(scan));
+	set_packed(recurrence, 0, w.packed);
+	CG_TRY(cg_recurrence_forward(recurrence));
 	for (int k = 0; k < SAVED; k++)
 		CG_TRY(zero_rest(stream, op, mem_at(op, saved[k]), op->U));
 	return CG_OK;
@@ -231,46 +232,46 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 /* ---- gradient ---- */
 
 /* Which of the gradients by weights are asked for, and what their sums read. */
-static void ask_for_weights(const struct cg_lstm_block *op, const struct grad_work *w, struct cg_recurrence *scan)
+static void set_weight_gradients(const struct cg_lstm_block *op, const struct grad_work *w, struct cg_recurrence *recurrence)
 {
 	if (cg_present(op->w_grad)) {
-		scan->input.grad = (struct cg_matrix){ op->w_grad, GATES * op->U, 0 };
-		scan->recurrent.grad = recurrent(op, op->w_grad);
+		recurrence->input.grad = (struct cg_matrix){ op->w_grad, GATES * op->U, 0 };
+		recurrence->recurrent.grad = recurrent(op, op->w_grad);
 	}
-	scan->d_bias[0] = op->b_grad;
-	scan->wants_sums = cg_present(op->b_grad);
+	recurrence->d_bias[0] = op->b_grad;
+	recurrence->wants_sums = cg_present(op->b_grad);
 	for (int k = 0; k < VECTORS && op->use_peephole; k++) {
-		scan->d_vector[k] = mem_at(op, vectors[k].grad);
-		scan->wants_sums |= cg_present(scan->d_vector[k]);
+		recurrence->d_vector[k] = mem_at(op, vectors[k].grad);
+		recurrence->wants_sums |= cg_present(recurrence->d_vector[k]);
 		/* Absent, it reads as zeros, in sums that nobody asks for. */
-		if (vectors[k].reads_cs_prev && cg_present(scan->d_vector[k]))
-			scan->prev_c = w->cs_prev;
+		if (vectors[k].reads_cs_prev && cg_present(recurrence->d_vector[k]))
+			recurrence->prev_c = w->cs_prev;
 	}
-	scan->partial = w->partial;
-	scan->sum = w->sum;
-	scan->accumulate = op->accumulate;
+	recurrence->partial = w->partial;
+	recurrence->sum = w->sum;
+	recurrence->accumulate = op->accumulate;
 }
 
-static int begin_grad(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_work *work, struct walk *walk)
+static int begin_grad(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_work *work, struct sequence *sequence)
 {
-	struct cg_recurrence *scan = &walk->scan;
+	struct cg_recurrence *recurrence = &sequence->recurrence;
 	struct grad_work w;
 
-	CG_TRY(begin(stream, op, CG_GRAD, walk));
-	take_grad(op, work, &w);
-	ask_for_weights(op, &w, scan);
-	scan->dy = (struct cg_matrix){ op->h_grad, op->U, 0 };
-	scan->dc = (struct cg_matrix){ op->cs_grad, op->U, 0 };
-	scan->carry_h = w.carry_h;
-	scan->carry_c = w.carry_cs;
-	scan->d_h_first = (struct cg_matrix){ op->h_prev_grad, op->U, 0 };
-	scan->d_c_first = (struct cg_matrix){ op->cs_prev_grad, op->U, 0 };
+	CG_TRY(begin(stream, op, CG_GRAD, sequence));
+	carve_grad(op, work, &w);
+	set_weight_gradients(op, &w, recurrence);
+	recurrence->dy = (struct cg_matrix){ op->h_grad, op->U, 0 };
+	recurrence->dc = (struct cg_matrix){ op->cs_grad, op->U, 0 };
+	recurrence->carry_h = w.carry_h;
+	recurrence->carry_c = w.carry_cs;
+	recurrence->d_h_first = (struct cg_matrix){ op->h_prev_grad, op->U, 0 };
+	recurrence->d_c_first = (struct cg_matrix){ op->cs_prev_grad, op->U, 0 };
 	if (cg_present(op->dgates))
-		scan->d_gates = op->dgates;
+		recurrence->d_gates = op->dgates;
 	else if (steps(op) > 1 || cg_present(op->x_grad) || cg_present(op->h_prev_grad) || cg_present(op->w_grad) ||
-	         scan->wants_sums)
-		scan->d_gates = w.dgates;
-	use_packed(scan, 1, w.packed);
+	         recurrence->wants_sums)
+		recurrence->d_gates = w.dgates;
+	set_packed(recurrence, 1, w.packed);
 	return CG_OK;
 }
 
@@ -292,12 +293,13 @@ static int grad(struct cg_stream *stream, const void *given, struct cg_work *wor
 {
 	const struct cg_lstm_block *op = given;
 	static const struct cg_matrix none = { .stride = 0 };
-	struct walk walk;
+	struct sequence sequence;
 
-	CG_TRY(begin_grad(stream, op, work, &walk));
-	CG_TRY(cg_recurrence_backward(&walk.scan));
+	CG_TRY(begin_grad(stream, op, work, &sequence));
+	CG_TRY(cg_recurrence_backward(&sequence.recurrence));
 	CG_TRY(zero_grads(stream, op));
-	return cg_present(op->x_grad) ? cg_recurrence_dx(&walk.scan, 0, none, (struct cg_matrix){ op->x_grad, op->I, 0 }) : CG_OK;
+	return !cg_present(op->x_grad) ? CG_OK
+	       : cg_recurrence_dx(&sequence.recurrence, 0, none, (struct cg_matrix){ op->x_grad, op->I, 0 });
 }
 
 /* ---- calls ---- */

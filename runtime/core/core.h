@@ -30,9 +30,9 @@ struct cg_sized { size_t first, size; void (*init)(void *to, size_t size); };
 void cg_sized_init(void *to, size_t size, const void *defaults, size_t ours);
 /* Checks the size of a struct that is at least as long as ours; the message is "call: size: ...". */
 int cg_sized_check(const char *call, const char *type, const void *given, size_t ours);
-/* Returns the given struct, or, if an earlier version of the header made it, `room`, which has today's size: the given fields, and
- * defaults for the fields that it lacks.  NULL, or a struct of an impossible size, is returned as it is. */
-const void *cg_sized_complete(const struct cg_sized *, const void *given, void *room);
+/* Returns the given struct, or, if an earlier version of the header made it, `storage`, which has today's size: the given fields,
+ * and defaults for the fields that it lacks.  NULL, or a struct of an impossible size, is returned as it is. */
+const void *cg_sized_complete(const struct cg_sized *, const void *given, void *storage);
 
 #define CG_TRY(call) do { int cg_code_ = (call); if (cg_code_) return cg_code_; } while (0)
 
@@ -47,9 +47,9 @@ uint64_t cg_fingerprint(uint64_t fingerprint, const void *, size_t bytes);
 
 enum { CG_LINE = 6 * 1024 };             /* bytes: one message and half as much again */
 /* Appends to a line; text that does not fit is cut. */
-void cg_line_add(char *line, size_t room, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void cg_line_add(char *line, size_t capacity, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Appends text that may quote a caller's bytes: line ends and control characters are replaced. */
-void cg_line_add_plain(char *line, size_t room, const char *words);
+void cg_line_add_plain(char *line, size_t capacity, const char *text);
 /* Ends the line, which must have space for one more character, and writes it to standard error. */
 void cg_line_write(char *line);
 /* The time of a monotonic clock. */

@@ -98,52 +98,52 @@ const char *cg_variable_get(int which)
 }
 
 /* The k-th word of a list with blanks, and its length; NULL past the last. */
-static const char *word_of(const char *words, int k, size_t *length)
+static const char *word_of(const char *choices, int k, size_t *length)
 {
-	for (; words; words += *length + 1) {
-		*length = strcspn(words, " ");
+	for (; choices; choices += *length + 1) {
+		*length = strcspn(choices, " ");
 		if (!k--)
-			return words;
-		if (!words[*length])
+			return choices;
+		if (!choices[*length])
 			break;
 	}
 	return NULL;
 }
 
 /* "off, ro or rw" */
-static void join(const char *words, char *text, size_t room)
+static void join(const char *choices, char *text, size_t capacity)
 {
 	const char *word;
 	size_t length, used = 0;
 
 	text[0] = '\0';
-	for (int k = 0; (word = word_of(words, k, &length)) && used < room; k++)
-		used += (size_t)snprintf(text + used, room - used, "%s%.*s", !k ? "" : word[length] ? ", " : " or ", (int)length, word);
+	for (int k = 0; (word = word_of(choices, k, &length)) && used < capacity; k++)
+		used += (size_t)snprintf(text + used, capacity - used, "%s%.*s", !k ? "" : word[length] ? ", " : " or ", (int)length, word);
 }
 
-const char *cg_variable_allowed(int which, char *text, size_t room)
+const char *cg_variable_allowed(int which, char *text, size_t capacity)
 {
 	const struct cg_variable *v = &cg_variables[which];
-	char words[128];
+	char choices[128];
 
-	join(v->words, words, sizeof words);
-	snprintf(text, room, "%s%s%s", v->allowed ? v->allowed : "", v->allowed && *words ? ", or " : "", words);
+	join(v->choices, choices, sizeof choices);
+	snprintf(text, capacity, "%s%s%s", v->allowed ? v->allowed : "", v->allowed && *choices ? ", or " : "", choices);
 	return text;
 }
 
 enum { WORDS = 8, WORD = 32 };
 
-/* Is the value one of these words?  *place: its index; if not, near: the nearest word, "" for none. */
-static int is_word(const char *words, const char *value, uint64_t *place, char near[WORD])
+/* Is the value one of these words?  *index: which; if not, near: the nearest word, "" for none. */
+static int is_word(const char *choices, const char *value, uint64_t *index, char near[WORD])
 {
 	char names[WORDS][WORD];
 	const char *list[WORDS], *word, *nearest;
 	size_t length;
 	int n;
 
-	for (n = 0; n < WORDS && (word = word_of(words, n, &length)); n++) {
+	for (n = 0; n < WORDS && (word = word_of(choices, n, &length)); n++) {
 		if (strlen(value) == length && !memcmp(value, word, length)) {
-			*place = (uint64_t)n;
+			*index = (uint64_t)n;
 			return 1;
 		}
 		snprintf(names[n], WORD, "%.*s", (int)length, word);
@@ -161,7 +161,7 @@ static int is_number(const struct cg_variable *v, const char *value, uint64_t *n
 	return !value[strspn(value, "0123456789")] && !errno && *n >= v->least;
 }
 
-int cg_variable_judge(int which, const char *value, uint64_t *result, char *why, size_t room)
+int cg_variable_judge(int which, const char *value, uint64_t *result, char *why, size_t capacity)
 {
 	const struct cg_variable *v = &cg_variables[which];
 	char near[WORD] = "", allowed[256];
@@ -169,12 +169,12 @@ int cg_variable_judge(int which, const char *value, uint64_t *result, char *why,
 
 	if (!value || v->kind == CG_ENV_TEXT || (v->kind == CG_ENV_PATH && *value == '/'))
 		return 1;
-	if (v->kind == CG_ENV_NUMBER ? is_number(v, value, &n) : is_word(v->words, value, &n, near)) {
+	if (v->kind == CG_ENV_NUMBER ? is_number(v, value, &n) : is_word(v->choices, value, &n, near)) {
 		if (result && v->kind != CG_ENV_PATH)
 			*result = n;
 		return 1;
 	}
-	snprintf(why, room, "%s: expected %s, got '%.300s'%s%s%s", v->name, cg_variable_allowed(which, allowed, sizeof allowed), value,
+	snprintf(why, capacity, "%s: expected %s, got '%.300s'%s%s%s", v->name, cg_variable_allowed(which, allowed, sizeof allowed), value,
 	         *near ? "; did you mean " : "", near, *near ? "?" : "");
 	return 0;
 }
@@ -242,7 +242,7 @@ static void name_of(const char *entry, char name[NAME])
 	name[n] = '\0';
 }
 
-int cg_environment_unknown(const char *entry, char *words, size_t room)
+int cg_environment_unknown(const char *entry, char *message, size_t capacity)
 {
 	const char *names[CG_ENV_VARIABLES], *nearest;
 	char name[NAME];
@@ -255,28 +255,28 @@ int cg_environment_unknown(const char *entry, char *words, size_t room)
 		if (!strncmp(cg_variables[which].name, prefix, sizeof prefix - 1) && !is_prefix(cg_variables[which].name))
 			names[n++] = cg_variables[which].name;
 	nearest = cg_nearest(name, names, n);
-	snprintf(words, room, "%s is no variable of cellgrad; %s%s%s", name, nearest ? "did you mean " : "cellgrad(1) lists them",
+	snprintf(message, capacity, "%s is no variable of cellgrad; %s%s%s", name, nearest ? "did you mean " : "cellgrad(1) lists them",
 	         nearest ? nearest : "", nearest ? "?" : "");
 	return 1;
 }
 
-static void print(const char *words)
+static void print(const char *message)
 {
 	char line[340];
 
-	snprintf(line, sizeof line, "cellgrad: %s\n", words);
+	snprintf(line, sizeof line, "cellgrad: %s\n", message);
 	fputs(line, stderr);
 }
 
-void cg_environment_warn(void (*say)(const char *words))
+void cg_environment_warn(void (*say)(const char *message))
 {
 	static int warned;
 	const char *entry;
-	char words[320];
+	char message[320];
 
 	if (__atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED))
 		return;
 	for (int k = 0; (entry = cg_environment_entry(prefix, k)); k++)
-		if (cg_environment_unknown(entry, words, sizeof words))
-			(say ? say : print)(words);
+		if (cg_environment_unknown(entry, message, sizeof message))
+			(say ? say : print)(message);
 }

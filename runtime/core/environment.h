@@ -26,7 +26,7 @@ struct cg_variable {
 	const char *name;                /* a name that ends in _ stands for all names with that prefix */
 	const char *reader;              /* the part that reads it: a backend, the command, the tests */
 	enum cg_variable_kind kind;
-	const char *words;               /* allowed words, separated by blanks; NULL: none */
+	const char *choices;             /* allowed words, separated by blanks; NULL: none */
 	uint64_t least;                  /* least number allowed */
 	const char *allowed;             /* allowed values in prose; NULL: the list of words */
 	const char *fallback;            /* value when unset; NULL: none */
@@ -38,10 +38,10 @@ extern const struct cg_variable cg_variables[CG_ENV_VARIABLES];
 /* The value; NULL if the variable is unset, empty, or withheld from this program. */
 const char *cg_variable_get(int which);
 /* The allowed values as text, "off, ro or rw". */
-const char *cg_variable_allowed(int which, char *text, size_t room);
+const char *cg_variable_allowed(int which, char *text, size_t capacity);
 /* Is the value allowed?  If so, *result (may be NULL) becomes the number or the index of the word; it stays unchanged for a path, a text
  * and the value NULL.  If not, returns 0 and writes the reason to `why`. */
-int cg_variable_judge(int which, const char *value, uint64_t *result, char *why, size_t room);
+int cg_variable_judge(int which, const char *value, uint64_t *result, char *why, size_t capacity);
 /* The same for the variable's current value: CG_BAD_ARGUMENT with the reason. */
 int cg_variable_ask(int which, uint64_t *result);
 /* Reads CELLGRAD_VERBOSE: 0 prints nothing, 1 a line for each call. */
@@ -55,8 +55,8 @@ int cg_variable_find(const char *name);
 const char *cg_environment_entry(const char *beginning, int k);
 /* For an entry without a row, writes "CELLGRAD_BACKEDN is no variable of cellgrad; did you mean CELLGRAD_BACKEND?" and returns 1; else
  * returns 0. */
-int cg_environment_unknown(const char *entry, char *words, size_t room);
+int cg_environment_unknown(const char *entry, char *message, size_t capacity);
 /* Reports each such entry once per process.  say: receives the text; NULL: a line on standard error. */
-void cg_environment_warn(void (*say)(const char *words));
+void cg_environment_warn(void (*say)(const char *message));
 
 #endif

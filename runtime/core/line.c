@@ -15,22 +15,22 @@ double cg_milliseconds(void)
 	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-void cg_line_add(char *line, size_t room, const char *format, ...)
+void cg_line_add(char *line, size_t capacity, const char *format, ...)
 {
 	size_t n = strlen(line);
 	va_list list;
 
 	va_start(list, format);
-	vsnprintf(line + n, room - n, format, list);
+	vsnprintf(line + n, capacity - n, format, list);
 	va_end(list);
 }
 
-void cg_line_add_plain(char *line, size_t room, const char *words)
+void cg_line_add_plain(char *line, size_t capacity, const char *text)
 {
 	size_t n = strlen(line);
 
-	for (; *words && n + 1 < room; words++)
-		line[n++] = (unsigned char)*words < ' ' || *words == 0x7f ? ' ' : *words;
+	for (; *text && n + 1 < capacity; text++)
+		line[n++] = (unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text;
 	line[n] = '\0';
 }
 

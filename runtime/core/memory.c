@@ -17,17 +17,17 @@ static void *standard(void *user, void *p, size_t bytes)
 
 static struct cg_allocator from = { standard, NULL };
 /* Blocks in use; requests made; the request that fails in a test. */
-static atomic_size_t held, made, fatal;
+static atomic_size_t live, made, fatal;
 
 int cg_set_allocator(const struct cg_allocator *allocator)
 {
-	size_t pieces = atomic_load(&held);
+	size_t blocks = atomic_load(&live);
 
 	if (allocator && !allocator->resize)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_set_allocator: resize: missing");
-	if (pieces)
+	if (blocks)
 		return cg_fail(CG_UNSUPPORTED, "cg_set_allocator: expected before the library has taken memory, it holds %zu pieces",
-		               pieces);
+		               blocks);
 	from = allocator ? *allocator : (struct cg_allocator){ standard, NULL };
 	return CG_OK;
 }
@@ -39,7 +39,7 @@ void *cg_memory(void *p, size_t bytes)
 	if (!bytes) {
 		if (p) {
 			from.resize(from.user, p, 0);
-			atomic_fetch_sub(&held, 1);
+			atomic_fetch_sub(&live, 1);
 		}
 		return NULL;
 	}
@@ -49,7 +49,7 @@ void *cg_memory(void *p, size_t bytes)
 	if (!q)
 		cg_fail(CG_NO_MEMORY, "no memory for %zu bytes", bytes);
 	else if (!p)
-		atomic_fetch_add(&held, 1);
+		atomic_fetch_add(&live, 1);
 	return q;
 }
 

@@ -6,61 +6,61 @@
 
 #include "runtime/core/core.h"
 
-enum { ROOM = CG_MESSAGE_MAX };          /* longer compiler logs are cut: their first errors matter */
+enum { CAPACITY = CG_MESSAGE_MAX };      /* longer compiler logs are cut: their first errors matter */
 
-static _Thread_local char message[ROOM];
+static _Thread_local char message[CAPACITY];
 
 /* Ends a text that was cut with dots, at the boundary of a UTF-8 character. */
-static void cut(char *words)
+static void cut(char *text)
 {
-	size_t n = ROOM - sizeof "...";
+	size_t n = CAPACITY - sizeof "...";
 	int back;
 
-	for (back = 0; back < 3 && ((unsigned char)words[n] & 0xc0) == 0x80; back++)
+	for (back = 0; back < 3 && ((unsigned char)text[n] & 0xc0) == 0x80; back++)
 		n--;
-	memcpy(words + n, "...", sizeof "...");
+	memcpy(text + n, "...", sizeof "...");
 }
 
-/* Prints into `words` and returns the length, at most ROOM - 1. */
+/* Prints into `text` and returns the length, at most CAPACITY - 1. */
 __attribute__((format(printf, 2, 0)))
-static size_t print(char *words, const char *format, va_list list)
+static size_t print(char *text, const char *format, va_list list)
 {
-	int n = vsnprintf(words, ROOM, format, list);
+	int n = vsnprintf(text, CAPACITY, format, list);
 
 	if (n < 0)                       /* the locale lacks a wide character: use the format alone */
-		n = snprintf(words, ROOM, "%s", format);
-	if (n < ROOM)
+		n = snprintf(text, CAPACITY, "%s", format);
+	if (n < CAPACITY)
 		return (size_t)n;
-	cut(words);
-	return strlen(words);
+	cut(text);
+	return strlen(text);
 }
 
 /* Prints to a second buffer, since the arguments may include the message itself. */
 int cg_fail(int code, const char *format, ...)
 {
-	char words[ROOM];
+	char text[CAPACITY];
 	va_list list;
 	size_t n;
 
 	va_start(list, format);
-	n = print(words, format, list);
+	n = print(text, format, list);
 	va_end(list);
-	memcpy(message, words, n + 1);
+	memcpy(message, text, n + 1);
 	return code;
 }
 
 int cg_fail_in(int code, const char *format, ...)
 {
-	char words[ROOM];
+	char text[CAPACITY];
 	va_list list;
 	size_t n;
 
 	va_start(list, format);
-	n = print(words, format, list);
+	n = print(text, format, list);
 	va_end(list);
-	if (snprintf(words + n, ROOM - n, ": %s", message) >= (int)(ROOM - n))
-		cut(words);
-	memcpy(message, words, strlen(words) + 1);
+	if (snprintf(text + n, CAPACITY - n, ": %s", message) >= (int)(CAPACITY - n))
+		cut(text);
+	memcpy(message, text, strlen(text) + 1);
 	return code;
 }
 

@@ -39,7 +39,7 @@ void cg_sized_init(void *to, size_t size, const void *defaults, size_t ours)
 	memcpy(to, &size, least(size, sizeof size));
 }
 
-const void *cg_sized_complete(const struct cg_sized *type, const void *given, void *room)
+const void *cg_sized_complete(const struct cg_sized *type, const void *given, void *storage)
 {
 	size_t size;
 
@@ -48,8 +48,8 @@ const void *cg_sized_complete(const struct cg_sized *type, const void *given, vo
 	memcpy(&size, given, sizeof size);
 	if (size >= type->size || size < type->first)
 		return given;
-	type->init(room, type->size);
-	memcpy(room, given, size);
-	memcpy(room, &type->size, sizeof size);
-	return room;
+	type->init(storage, type->size);
+	memcpy(storage, given, size);
+	memcpy(storage, &type->size, sizeof size);
+	return storage;
 }

@@ -76,7 +76,7 @@ const char *cg_describe(const struct cg_context *context)
 }
 
 /* "cpu: kernels avx512; products OpenBLAS (0.3.21 at /usr/lib)" -> "kernels avx512; products OpenBLAS" */
-void cg_context_add_route(char *line, size_t room, const struct cg_context *context)
+void cg_context_add_route(char *line, size_t capacity, const struct cg_context *context)
 {
 	const char *about = context->backend->describe(context->device), *name = context->backend->name;
 	size_t n = strlen(line);
@@ -84,7 +84,7 @@ void cg_context_add_route(char *line, size_t room, const struct cg_context *cont
 
 	if (!strncmp(about, name, strlen(name)) && about[strlen(name)] == ':')
 		about += strlen(name) + 1;
-	for (; *about && n + 1 < room; about++) {
+	for (; *about && n + 1 < capacity; about++) {
 		depth += *about == '(';
 		if (depth || (*about == ' ' && about[1] == '('))
 			depth -= *about == ')' && depth;

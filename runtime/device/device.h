@@ -31,7 +31,7 @@ struct cg_stream {
 	uint64_t header[8];                      /* of a reserve, on its way: here, since a copy outlives a wait that failed */
 };
 /* Appends what computes there, in a few words: "kernels avx512; products OpenBLAS". */
-void cg_context_add_route(char *line, size_t room, const struct cg_context *);
+void cg_context_add_route(char *line, size_t capacity, const struct cg_context *);
 /* One more who will close it. */
 void cg_context_retain(struct cg_context *);
 

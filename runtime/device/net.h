@@ -29,7 +29,7 @@ enum { CG_RESERVE_HEADER = 64 };
 /* Elements from the start of params, and of what; an input matrix or a projection that is not there is empty. */
 enum cg_rnn_part { CG_RNN_INPUT, CG_RNN_RECURRENT, CG_RNN_PROJECTION, CG_RNN_BIAS_W, CG_RNN_BIAS_R, CG_RNN_VECTOR };
 struct cg_rnn_region cg_network_part(const struct cg_network *, int pseudo_layer, enum cg_rnn_part, int k);
-/* Sets params; CG_BAD_ARGUMENT when there are more than memory has room for. */
+/* Sets params; CG_BAD_ARGUMENT when there are more than memory can hold. */
 int cg_network_count(struct cg_network *);
 int64_t cg_network_width(const struct cg_network *, int layer);  /* of the layer's input */
 /* The key of the mask of dropout on a layer's output. */

@@ -152,7 +152,7 @@ static int open_unasked(const struct cg_backend *backend, struct cg_context **co
 }
 
 /* Which backend it is, and why it is none before it. */
-static void say_choice(const struct cg_context *context, const char *reasons)
+static void report_choice(const struct cg_context *context, const char *reasons)
 {
 	char line[CG_LINE] = "";
 
@@ -163,7 +163,8 @@ static void say_choice(const struct cg_context *context, const char *reasons)
 	cg_line_write(line);
 }
 
-/* Nothing is named: the first that opens; what the others said is kept.  A mistake in the environment is told at once and alone. */
+/* Nothing is named: the first that opens; the messages of the others are kept.  A mistake in the environment is reported at once
+ * and alone. */
 static int open_any(int verbose, struct cg_context **context)
 {
 	char reasons[REASONS] = "";
@@ -173,7 +174,7 @@ static int open_any(int verbose, struct cg_context **context)
 		int code = open_unasked(*b, context);
 
 		if (code == CG_OK && verbose)
-			say_choice(*context, reasons);
+			report_choice(*context, reasons);
 		if (code == CG_OK || code == CG_NO_MEMORY || code == CG_BAD_ARGUMENT)
 			return code;
 		if (used < sizeof reasons)

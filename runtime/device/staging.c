@@ -27,7 +27,7 @@ void cg_staging_add(struct cg_staging *stage, struct cg_mem *mem, int64_t rows, 
 	stage->bytes += aligned((size_t)rows * row_bytes);
 }
 
-/* Enqueues copies of a piece, there or back: in one when the host's rows have nothing between them. */
+/* Enqueues copies of a tensor, to the device or back: in one when the host's rows have nothing between them. */
 static int copy(const struct cg_staging *stage, const struct cg_staged *p, int back)
 {
 	const struct cg_backend *backend = stage->stream->context->backend;

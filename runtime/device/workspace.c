@@ -1,5 +1,5 @@
 /*
- * The workspace of a call, handed out piece by piece.
+ * Carves the workspace of a call into aligned parts.
  */
 #include "runtime/device/mem.h"
 
@@ -20,9 +20,9 @@ struct cg_mem cg_work_alloc(struct cg_work *work, int64_t rows, int64_t columns,
 	return part;
 }
 
-void cg_work_place(struct cg_mem *pieces, size_t n, struct cg_mem work)
+void cg_work_place(struct cg_mem *parts, size_t n, struct cg_mem work)
 {
-	for (struct cg_mem *piece = pieces; piece < pieces + n; piece++)
-		if (piece->place == CG_UNPLACED)
-			*piece = cg_part(work, piece->offset, piece->bytes);
+	for (struct cg_mem *part = parts; part < parts + n; part++)
+		if (part->place == CG_UNPLACED)
+			*part = cg_part(work, part->offset, part->bytes);
 }

@@ -1,5 +1,5 @@
 /*
- * The attributes of any op, from its row: what they may be, and how they are said.
+ * The attributes of any op, from its row: what they may be, and how they are printed.
  */
 #include <math.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static int n_words(const struct cg_attribute *a)
 	return n;
 }
 
-/* ---- how they are said ---- */
+/* ---- how they are printed ---- */
 
 static const char *words(const struct cg_attribute *a, const void *op)
 {
@@ -132,9 +132,9 @@ static struct cg_range_end read_end(const struct cg_op *row, const char *word)
 	return (struct cg_range_end){ strtoll(word, NULL, 10), cg_size_find(row, word, cg_word_length(word, ' ')) };
 }
 
-static const struct cg_range *range_of(const struct cg_op *row, const struct cg_attribute *a, struct cg_range *room)
+static const struct cg_range *range_of(const struct cg_op *row, const struct cg_attribute *a, struct cg_range *storage)
 {
-	struct cg_range *kept = row->ranges ? &row->ranges[a - row->attributes] : NULL, *to = room;
+	struct cg_range *kept = row->ranges ? &row->ranges[a - row->attributes] : NULL, *to = storage;
 	const char *most = strchr(a->range, ' ');
 
 	if (kept && cg_read_before(&kept->state))
@@ -155,7 +155,7 @@ static long long value_of(const struct cg_op *row, const struct cg_range_end *en
 }
 
 /* "0", or "T=5" */
-static const char *say_end(const struct cg_op *row, const struct cg_range_end *end, const void *op, char text[CG_ATTRIBUTE_TEXT])
+static const char *format_end(const struct cg_op *row, const struct cg_range_end *end, const void *op, char text[CG_ATTRIBUTE_TEXT])
 {
 	const char *symbol = end->dim < 0 ? "" : row->dims[end->dim].symbol;
 
@@ -172,9 +172,9 @@ static int refuse_whole(const struct cg_op *row, const struct cg_attribute *a, c
 
 	if (!given && is_beyond)
 		snprintf(also, sizeof also, "%.0f or ", a->fallback);
-	say_end(row, &range->least, op, least);
+	format_end(row, &range->least, op, least);
 	if (range->has_most)
-		return REFUSE(row, a, "expected %s%s to %s, got %lld", also, least, say_end(row, &range->most, op, most),
+		return REFUSE(row, a, "expected %s%s to %s, got %lld", also, least, format_end(row, &range->most, op, most),
 		              whole(a, op));
 	return REFUSE(row, a, "expected %sat least %s, got %lld", also, least, whole(a, op));
 }
@@ -182,12 +182,12 @@ static int refuse_whole(const struct cg_op *row, const struct cg_attribute *a, c
 static int check_whole(const struct cg_op *row, const struct cg_attribute *a, const void *op, int given)
 {
 	const struct cg_range *range;
-	struct cg_range room;
+	struct cg_range storage;
 	long long value = whole(a, op);
 
 	if (!a->range || (!given && (double)value == a->fallback))
 		return CG_OK;
-	range = range_of(row, a, &room);
+	range = range_of(row, a, &storage);
 	if (value >= value_of(row, &range->least, op) && (!range->has_most || value <= value_of(row, &range->most, op)))
 		return CG_OK;
 	return refuse_whole(row, a, range, op, given);

@@ -5,9 +5,9 @@
 #include "runtime/core/core.h"
 #include "runtime/op/shape.h"
 
-/* "op: argument: words", the form of nearly all that is said here. */
-#define REFUSE(row, argument, words, ...) \
-	cg_fail(CG_BAD_ARGUMENT, "%s: %s: " words, (row)->name, argument, __VA_ARGS__)
+/* "op: argument: what is wrong", the form of nearly all messages here. */
+#define REFUSE(row, argument, expected, ...) \
+	cg_fail(CG_BAD_ARGUMENT, "%s: %s: " expected, (row)->name, argument, __VA_ARGS__)
 
 /* The bytes that are touched: of memory that is larger than its argument, the rest may be another's. */
 struct range { const char *name; const struct cg_mem *mem; size_t bytes; int written; };
@@ -36,7 +36,7 @@ static int integer(const void *op, size_t at)
 static int check_dtype(const struct cg_op *row, const void *op)
 {
 	int dtype = integer(op, row->dtype_at);
-	char all[CG_SHAPE_SAID] = "";
+	char all[CG_SHAPE_LINE] = "";
 
 	if (cg_dtype_bytes(dtype))
 		return CG_OK;
@@ -99,13 +99,13 @@ static int check_memory(const struct cg_op *row, const char *name, const struct 
  */
 static int check_bytes(const struct check *c, const struct cg_port *port, size_t got, size_t want)
 {
-	char text[CG_SHAPE_SAID];
+	char text[CG_SHAPE_LINE];
 	const char *type, *shape;
 
 	if (got == want || (got > want && (!want || port->flags & CG_OPAQUE)))
 		return CG_OK;
 	type = cg_op_type_name(c->row, port, c->op);
-	shape = cg_shape_say(c->row, port, c->op, c->size, text);
+	shape = cg_shape_format(c->row, port, c->op, c->size, text);
 	if (got < want)
 		return REFUSE(c->row, port->name, "expected %s %s, %zu bytes, got %zu bytes", shape, type, want, got);
 	return REFUSE(c->row, port->name, "expected %s %s, %zu bytes, got %zu bytes; of a larger piece of memory, shorten bytes to %zu",
@@ -121,16 +121,16 @@ static void add_range(struct check *c, const char *name, const struct cg_mem *m,
 static int check_port(struct check *c, const struct cg_port *port)
 {
 	const struct cg_mem *m = mem(c->op, port->at);
-	struct cg_reading room;
-	const struct cg_reading *reading = cg_reading_of(c->row, port, &room);
-	char text[CG_SHAPE_SAID];
+	struct cg_reading storage;
+	const struct cg_reading *reading = cg_reading_of(c->row, port, &storage);
+	char text[CG_SHAPE_LINE];
 	size_t bytes;
 
 	CG_TRY(cg_reading_bytes(c->row, port, reading, c->op, c->size, &bytes));
 	if (!cg_is_given(m)) {
 		if (!bytes || !c->wants || !cg_reading_needs(c->row, reading, c->op))
 			return CG_OK;
-		return REFUSE(c->row, port->name, "missing: expected %s %s", cg_shape_say(c->row, port, c->op, c->size, text),
+		return REFUSE(c->row, port->name, "missing: expected %s %s", cg_shape_format(c->row, port, c->op, c->size, text),
 		              cg_op_type_name(c->row, port, c->op));
 	}
 	CG_TRY(check_memory(c->row, port->name, m, cg_op_type_bytes(c->row, port, c->op)));

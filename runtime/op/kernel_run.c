@@ -7,7 +7,7 @@
 #include "runtime/op/op.h"
 
 /* One stage has four functions at most: a feed's, the elements', a part of sums, the sums. */
-enum { ARGS_MAX = 4 * CG_SLOTS_MAX, PIECES = 4 };
+enum { ARGS_MAX = 4 * CG_SLOTS_MAX, FUNCTIONS = 4 };
 
 struct call {
 	struct cg_stream *stream;
@@ -161,7 +161,7 @@ static int is_wanted(const struct call *c, const struct cg_function *function)
 /* What was given and no function of the kernel takes. */
 static int check_names(const struct call *c)
 {
-	const char *names[CG_SLOTS_MAX * PIECES], *near;
+	const char *names[CG_SLOTS_MAX * FUNCTIONS], *near;
 	int n = 0;
 
 	for (int p = 0; p < c->ready->plan->n_functions; p++)
@@ -182,7 +182,7 @@ static int check_names(const struct call *c)
 }
 
 /* Which functions are launched: those that make what is wanted. */
-static void choose(const struct call *c, int wanted[PIECES])
+static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 {
 	const struct cg_pass_plan *plan = c->ready->plan;
 	int point = c->kernel->shape == CG_POINT;
@@ -231,14 +231,14 @@ static int run(const struct call *c)
 {
 	const struct cg_pass_plan *plan = c->ready->plan;
 	const struct cg_backend *backend = c->stream->context->backend;
-	struct cg_operand operands[PIECES][CG_SLOTS_MAX];
-	int wanted[PIECES] = { 0 }, code = CG_OK;
+	struct cg_operand operands[FUNCTIONS][CG_SLOTS_MAX];
+	int wanted[FUNCTIONS] = { 0 }, code = CG_OK;
 	struct cg_staging stage;
 	struct cg_mem scratch;
 	size_t bytes = 0;
 
 	cg_staging_begin(&stage, c->stream);
-	choose(c, wanted);
+	choose_functions(c, wanted);
 	for (int p = 0; p < plan->n_functions; p++)
 		if (wanted[p]) {
 			CG_TRY(cg_bind(&plan->functions[p], bind_given, c, operands[p]));

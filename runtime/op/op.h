@@ -182,7 +182,7 @@ int cg_op_bytes(const struct cg_op *, const struct cg_port *, const void *op, si
 int cg_op_bind(const struct cg_op *, const struct cg_port *, void *op, unsigned *bound, const int64_t *shape, int rank);
 
 /* A row whose lists are tensors: in place of a list a port for each, whose memory stands behind the op's struct, which grows; op
- * stays as it was on failure.  The new row is one piece of cg_memory; what it was made of must outlive it. */
+ * stays as it was on failure.  The new row is one block of cg_memory; what it was made of must outlive it. */
 int cg_op_widen(const struct cg_op *, void **op, struct cg_op **wide);
 
 /* How many of T steps are computed. */
@@ -208,7 +208,7 @@ const char *cg_attribute_text(const struct cg_attribute *, const void *op, char 
 
 /* ---- what is wrong: check.c ---- */
 
-/* Everything that can be said of an op's arguments before any work: ranges, sizes, presence, bytes, alignment, overlap. */
+/* Everything that can be checked of an op's arguments before any work: ranges, sizes, presence, bytes, alignment, overlap. */
 int cg_op_check(const struct cg_op *, const void *op);
 
 /* ---- a line for each call: verbose.c ---- */
@@ -218,6 +218,6 @@ void cg_verbose_op(const struct cg_stream *, const struct cg_op *, const void *o
 void cg_verbose_kernel(const struct cg_stream *, const struct cg_kernel *, int options, int64_t rows, int64_t units, int code,
                        double ms);
 /* An op's sizes, dtype and attributes as `cellgrad bench` reads them, "--op NAME --B 1 ... use_peephole=true"; returns text. */
-const char *cg_problem(const struct cg_op *, const char *name, const void *op, char *text, size_t room);
+const char *cg_problem(const struct cg_op *, const char *name, const void *op, char *text, size_t capacity);
 
 #endif

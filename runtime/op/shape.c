@@ -140,9 +140,9 @@ static void read_need(const struct cg_op *row, const struct cg_port *port, struc
 	}
 }
 
-const struct cg_reading *cg_reading_of(const struct cg_op *row, const struct cg_port *port, struct cg_reading *room)
+const struct cg_reading *cg_reading_of(const struct cg_op *row, const struct cg_port *port, struct cg_reading *storage)
 {
-	struct cg_reading *kept = row->readings ? &row->readings[port - row->ports] : NULL, *to = room;
+	struct cg_reading *kept = row->readings ? &row->readings[port - row->ports] : NULL, *to = storage;
 
 	if (kept && cg_read_before(&kept->state))
 		return kept;
@@ -165,8 +165,8 @@ static const struct cg_dimension *dimension_of(const struct cg_op *row, const st
 
 const char *cg_op_shape_text(const struct cg_op *row, const struct cg_port *port, const void *op, char text[CG_SHAPE_TEXT])
 {
-	struct cg_reading room;
-	const struct cg_reading *reading = cg_reading_of(row, port, &room);
+	struct cg_reading storage;
+	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
 
 	text[0] = '\0';
 	for (int k = 0; k < reading->rank; k++) {
@@ -206,46 +206,46 @@ static struct sum add_up(const struct cg_dimension *d, const int64_t *size, unsi
 	return sum;
 }
 
-/* A dimension that is not known, or too large to be said, goes without its value. */
-static const char *say(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size, unsigned bound,
-                       char text[CG_SHAPE_SAID])
+/* A dimension that is not known, or too large to be printed, goes without its value. */
+static const char *append_shape(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size, unsigned bound,
+                       char text[CG_SHAPE_LINE])
 {
-	struct cg_reading room;
-	const struct cg_reading *reading = cg_reading_of(row, port, &room);
+	struct cg_reading storage;
+	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
 
 	strcpy(text, "[");
 	for (int k = 0; k < reading->rank; k++) {
 		const struct cg_dimension *d = dimension_of(row, reading, op, k);
 		struct sum sum = add_up(d, size, bound);
 
-		cg_line_add(text, CG_SHAPE_SAID, "%s%.*s", k ? ", " : "", d->length, port->shape + d->at);
+		cg_line_add(text, CG_SHAPE_LINE, "%s%.*s", k ? ", " : "", d->length, port->shape + d->at);
 		if (!sum.open && !sum.overflow)
-			cg_line_add(text, CG_SHAPE_SAID, "=%lld", (long long)sum.known);
+			cg_line_add(text, CG_SHAPE_LINE, "=%lld", (long long)sum.known);
 	}
-	cg_line_add(text, CG_SHAPE_SAID, "]");
+	cg_line_add(text, CG_SHAPE_LINE, "]");
 	return text;
 }
 
-const char *cg_shape_say(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size,
-                         char text[CG_SHAPE_SAID])
+const char *cg_shape_format(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size,
+                         char text[CG_SHAPE_LINE])
 {
-	return say(row, port, op, size, ~0u, text);
+	return append_shape(row, port, op, size, ~0u, text);
 }
 
 static int too_large(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size)
 {
 	const uint64_t most = SIZE_MAX;
-	char want[CG_SHAPE_SAID];
+	char want[CG_SHAPE_LINE];
 
 	return cg_fail(CG_BAD_ARGUMENT, "%s: %s: %s %s is more than %llu bytes", row->name, port->name,
-	               cg_shape_say(row, port, op, size, want), cg_op_type_name(row, port, op),
+	               cg_shape_format(row, port, op, size, want), cg_op_type_name(row, port, op),
 	               (unsigned long long)(most < INT64_MAX ? most : INT64_MAX));
 }
 
 int cg_op_shape(const struct cg_op *row, const struct cg_port *port, const void *op, int64_t dimensions[CG_RANK])
 {
-	struct cg_reading room;
-	const struct cg_reading *reading = cg_reading_of(row, port, &room);
+	struct cg_reading storage;
+	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
 	int64_t size[CG_DIMS_MAX];
 
 	cg_sizes_read(row, op, size);
@@ -275,18 +275,18 @@ int cg_reading_bytes(const struct cg_op *row, const struct cg_port *port, const 
 
 int cg_op_bytes(const struct cg_op *row, const struct cg_port *port, const void *op, size_t *bytes)
 {
-	struct cg_reading room;
+	struct cg_reading storage;
 	int64_t size[CG_DIMS_MAX];
 
 	cg_sizes_read(row, op, size);
-	return cg_reading_bytes(row, port, cg_reading_of(row, port, &room), op, size, bytes);
+	return cg_reading_bytes(row, port, cg_reading_of(row, port, &storage), op, size, bytes);
 }
 
 /* ---- sizes from a shape ---- */
 
 static int misfit(const struct cg_op *row, const struct cg_port *port, const void *op, unsigned bound, const int64_t *got, int rank)
 {
-	char want[CG_SHAPE_SAID], text[CG_SHAPE_SAID] = "[";
+	char want[CG_SHAPE_LINE], text[CG_SHAPE_LINE] = "[";
 	int64_t size[CG_DIMS_MAX];
 	int d;
 
@@ -295,7 +295,7 @@ static int misfit(const struct cg_op *row, const struct cg_port *port, const voi
 		cg_line_add(text, sizeof text, "%s%lld", d ? ", " : "", (long long)got[d]);
 	cg_line_add(text, sizeof text, d < rank ? ", ...]" : "]");
 	return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", row->name, port->name,
-	               say(row, port, op, size, bound, want), text);
+	               append_shape(row, port, op, size, bound, want), text);
 }
 
 /* Of one dimension that is `got`; 0: it does not fit. */
@@ -320,8 +320,8 @@ static int bind_dimension(const struct cg_op *row, const struct cg_dimension *d,
 
 int cg_op_bind(const struct cg_op *row, const struct cg_port *port, void *op, unsigned *bound, const int64_t *got, int rank)
 {
-	struct cg_reading room;
-	const struct cg_reading *reading = cg_reading_of(row, port, &room);
+	struct cg_reading storage;
+	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
 	int64_t size[CG_DIMS_MAX];
 	unsigned now = *bound;
 	int d = 0;
@@ -369,7 +369,7 @@ int cg_reading_needs(const struct cg_op *row, const struct cg_reading *reading, 
 
 int cg_op_needs(const struct cg_op *row, const struct cg_port *port, const void *op)
 {
-	struct cg_reading room;
+	struct cg_reading storage;
 
-	return cg_op_wants(row, op) && cg_reading_needs(row, cg_reading_of(row, port, &room), op);
+	return cg_op_wants(row, op) && cg_reading_needs(row, cg_reading_of(row, port, &storage), op);
 }

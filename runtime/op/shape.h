@@ -6,7 +6,7 @@
 
 #include "runtime/op/op.h"
 
-enum { CG_SHAPE_SAID = 256 };            /* bytes of a shape with its sizes */
+enum { CG_SHAPE_LINE = 256 };            /* bytes of a shape with its sizes */
 
 /* Memory that is all zeros is absent; what has any field set is checked. */
 static inline int cg_is_given(const struct cg_mem *m)
@@ -38,15 +38,15 @@ static inline void cg_read_done(int *state)
 	__atomic_store_n(state, 2, __ATOMIC_RELEASE);
 }
 
-/* A port's shape and need, from beside the row or in room. */
-const struct cg_reading *cg_reading_of(const struct cg_op *, const struct cg_port *, struct cg_reading *room);
+/* A port's shape and need, from beside the row or in storage. */
+const struct cg_reading *cg_reading_of(const struct cg_op *, const struct cg_port *, struct cg_reading *storage);
 /* Is the port an input that must be there for an output that is wanted? */
 int cg_reading_needs(const struct cg_op *, const struct cg_reading *, const void *op);
 /* Bytes of the argument, or that there are too many. */
 int cg_reading_bytes(const struct cg_op *, const struct cg_port *, const struct cg_reading *, const void *op, const int64_t *size,
                      size_t *bytes);
 /* "[I+U=7, 4*U=16]"; returns text. */
-const char *cg_shape_say(const struct cg_op *, const struct cg_port *, const void *op, const int64_t *size,
-                         char text[CG_SHAPE_SAID]);
+const char *cg_shape_format(const struct cg_op *, const struct cg_port *, const void *op, const int64_t *size,
+                         char text[CG_SHAPE_LINE]);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * CELLGRAD_VERBOSE: a line on standard error for each call that computes, a command that repeats it and, behind a #, how it went.
- * A problem's words come from its op's row and are what `cellgrad bench` reads; nothing is said while the variable is not set.
+ * CELLGRAD_VERBOSE: a line on standard error for each call that computes, a command that repeats it and, behind a #, how it went. A
+ * problem's arguments come from its op's row and are what `cellgrad bench` reads; nothing is printed while the variable is not set.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,47 +18,47 @@ static const char *option_of(const struct cg_dim *dim)
 	return !strcmp(dim->symbol, "U") ? "H" : !strcmp(dim->symbol, "L") ? "layers" : dim->symbol;
 }
 
-const char *cg_problem(const struct cg_op *row, const char *name, const void *op, char *text, size_t room)
+const char *cg_problem(const struct cg_op *row, const char *name, const void *op, char *text, size_t capacity)
 {
 	int dtype = *(const int *)((const char *)op + row->dtype_at);
 	char value[CG_ATTRIBUTE_TEXT];
 
 	text[0] = '\0';
-	cg_line_add(text, room, "--op %s", name);
+	cg_line_add(text, capacity, "--op %s", name);
 	for (const struct cg_dim *d = row->dims; d->symbol; d++) {
 		int64_t size = *(const int64_t *)((const char *)op + d->at);
 
 		if ((!d->only || size != d->least) && !(d->flags & CG_UNSAID))
-			cg_line_add(text, room, " --%s %lld", option_of(d), (long long)size);
+			cg_line_add(text, capacity, " --%s %lld", option_of(d), (long long)size);
 	}
 	if (cg_dtype_bytes(dtype))
-		cg_line_add(text, room, " --dtype %s", cg_dtype_name(dtype));
+		cg_line_add(text, capacity, " --dtype %s", cg_dtype_name(dtype));
 	else
-		cg_line_add(text, room, " --dtype %d", dtype);
+		cg_line_add(text, capacity, " --dtype %d", dtype);
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)
 		if ((a->required && !a->scalar) || cg_attribute_number(a, op) != a->fallback)
-			cg_line_add(text, room, " %s=%s", a->name, cg_attribute_text(a, op, value));
+			cg_line_add(text, capacity, " %s=%s", a->name, cg_attribute_text(a, op, value));
 	return text;
 }
 
 /* ---- a line ---- */
 
-/* Ends the line with how the call went and writes it in one piece, so that threads do not mix theirs. */
+/* Ends the line with how the call went and writes it by one call, so that the lines of threads do not mix. */
 static void finish(char line[CG_LINE], const struct cg_stream *stream, int code, double ms, const char *notes)
 {
 	static const char *const codes[] = {
 		"CG_OK", "CG_BAD_ARGUMENT", "CG_NO_MEMORY", "CG_NO_DEVICE", "CG_UNSUPPORTED", "CG_BUILD", "CG_DRIVER", "CG_FILE"
 	};
-	size_t room = CG_LINE - 1;                  /* for the end of the line */
+	size_t capacity = CG_LINE - 1;              /* for the end of the line */
 
-	cg_line_add(line, room, "%s# %s; %.4f ms", *line ? " " : "", stream->context->backend->name, ms);
+	cg_line_add(line, capacity, "%s# %s; %.4f ms", *line ? " " : "", stream->context->backend->name, ms);
 	if (code) {
-		cg_line_add(line, room, "; %s: ", codes[-code]);
-		cg_line_add_plain(line, room, cg_message());
+		cg_line_add(line, capacity, "; %s: ", codes[-code]);
+		cg_line_add_plain(line, capacity, cg_message());
 	} else {
-		cg_line_add(line, room, ";");
-		cg_context_add_route(line, room, stream->context);
-		cg_line_add(line, room, "%s", notes);
+		cg_line_add(line, capacity, ";");
+		cg_context_add_route(line, capacity, stream->context);
+		cg_line_add(line, capacity, "%s", notes);
 	}
 	cg_line_write(line);
 }
@@ -83,24 +83,24 @@ static const char *name_of(const struct cg_op *row, const void *op)
 }
 
 /* What the words of the problem do not say. */
-static void note(char *notes, size_t room, const struct cg_op *row, const char *name, const void *op)
+static void note(char *notes, size_t capacity, const struct cg_op *row, const char *name, const void *op)
 {
 	int without = 0;
 
 	if (row->route)
-		cg_line_add(notes, room, "; %s", row->route(op));
+		cg_line_add(notes, capacity, "; %s", row->route(op));
 	if (*(const int *)((const char *)op + row->accumulate_at))
-		cg_line_add(notes, room, "; accumulate");
+		cg_line_add(notes, capacity, "; accumulate");
 	if (row->gates_at && *(const int *)((const char *)op + row->gates_at) == CG_IFCO)
-		cg_line_add(notes, room, "; gates CG_IFCO");
+		cg_line_add(notes, capacity, "; gates CG_IFCO");
 	for (const struct cg_port *p = row->ports; p->name; p++)
 		if (p->flow != CG_IN && !is_wanted(p, op) && (!p->extra || name == row->name) && (!row->reads || row->reads(row, p, op)))
-			cg_line_add(notes, room, "%s %s", without++ ? "" : "; without", p->name);
+			cg_line_add(notes, capacity, "%s %s", without++ ? "" : "; without", p->name);
 }
 
 void cg_verbose_op(const struct cg_stream *stream, const struct cg_op *row, const void *op, int code, double ms)
 {
-	char line[CG_LINE] = "", notes[512] = "", words[512];
+	char line[CG_LINE] = "", notes[512] = "", problem[512];
 
 	/* A struct of another size is not read: the line is for people alone. */
 	if (!op || *(const size_t *)op < row->size) {
@@ -108,7 +108,7 @@ void cg_verbose_op(const struct cg_stream *stream, const struct cg_op *row, cons
 	} else {
 		const char *name = name_of(row, op);
 
-		cg_line_add(line, sizeof line, "cellgrad bench %s", cg_problem(row, name, op, words, sizeof words));
+		cg_line_add(line, sizeof line, "cellgrad bench %s", cg_problem(row, name, op, problem, sizeof problem));
 		note(notes, sizeof notes, row, name, op);
 	}
 	finish(line, stream, code, ms, notes);

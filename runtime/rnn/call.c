@@ -5,7 +5,7 @@
 
 #include "runtime/core/environment.h"
 #include "runtime/op/run.h"
-#include "runtime/rnn/rows.h"
+#include "runtime/rnn/op_rows.h"
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: " __VA_ARGS__)
 

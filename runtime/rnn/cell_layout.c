@@ -60,7 +60,7 @@ static int kept_as(const struct cg_rnn *rnn, int value)
 }
 
 /* Is it an argument of a function of the plan? */
-static int takes(const struct cg_pass_plan *plan, int shape, int role, int index, int order)
+static int reads(const struct cg_pass_plan *plan, int shape, int role, int index, int order)
 {
 	for (int p = 0; p < plan->n_functions; p++)
 		for (int k = 0; plan->functions[p].shape == shape && k < plan->functions[p].n_arguments; k++) {
@@ -125,15 +125,15 @@ int cg_rnn_lay_out_cell(struct cg_rnn *rnn)
 
 /* ---- its kernels ---- */
 
-/* What the gradient's functions read decides what a walk must have at hand. */
+/* What the gradient's functions read decides which values the backward pass needs. */
 static void read_grad(struct cg_rnn *rnn, const struct cg_pass_plan *plan)
 {
-	rnn->sums_prev_h = takes(plan, CG_FUNCTION_SUM_PART, CG_ROLE_PREV, rnn->output, CG_VALUE);
-	rnn->sums_prev_c = rnn->state >= 0 && takes(plan, CG_FUNCTION_SUM_PART, CG_ROLE_PREV, rnn->state, CG_VALUE);
-	rnn->sums_carry  = takes(plan, CG_FUNCTION_SUM_PART, CG_ROLE_STATE, -1, CG_D) || takes(plan, CG_FUNCTION_SUM_PART, CG_ROLE_FEED, -1, CG_D);
-	rnn->keeps_gates = takes(plan, CG_FUNCTION_POINT, CG_ROLE_GATE, -1, CG_VALUE) ||
-	                   takes(plan, CG_FUNCTION_SUM_PART, CG_ROLE_GATE, -1, CG_VALUE);
-	rnn->uses_h_prev = takes(plan, CG_FUNCTION_POINT, CG_ROLE_PREV, rnn->output, CG_D);
+	rnn->sums_prev_h = reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_PREV, rnn->output, CG_VALUE);
+	rnn->sums_prev_c = rnn->state >= 0 && reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_PREV, rnn->state, CG_VALUE);
+	rnn->sums_carry  = reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_STATE, -1, CG_D) || reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_FEED, -1, CG_D);
+	rnn->keeps_gates = reads(plan, CG_FUNCTION_POINT, CG_ROLE_GATE, -1, CG_VALUE) ||
+	                   reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_GATE, -1, CG_VALUE);
+	rnn->uses_h_prev = reads(plan, CG_FUNCTION_POINT, CG_ROLE_PREV, rnn->output, CG_D);
 	for (int p = 0; p < plan->n_functions; p++)
 		if (plan->functions[p].shape == CG_FUNCTION_SUM_PART && rnn->sum_values < cg_sum_values(&plan->functions[p]))
 			rnn->sum_values = cg_sum_values(&plan->functions[p]);
@@ -141,9 +141,9 @@ static void read_grad(struct cg_rnn *rnn, const struct cg_pass_plan *plan)
 
 static int check_projection(const struct cg_rnn *rnn, const struct cg_pass_plan *forward)
 {
-	int reads = takes(forward, CG_FUNCTION_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE);
+	int depends = reads(forward, CG_FUNCTION_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE);
 
-	if (rnn->net.P && (rnn->state < 0 || reads || rnn->net.cell->n_stages > 1))
+	if (rnn->net.P && (rnn->state < 0 || depends || rnn->net.cell->n_stages > 1))
 		return REFUSE("proj: cell %s: expected a state, one stage and equations without %s", rnn->net.cell->name,
 		              rnn->net.cell->prevs[rnn->output].name);
 	return CG_OK;

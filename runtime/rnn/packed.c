@@ -6,14 +6,14 @@
 
 #include "runtime/rnn/rnn.h"
 
-struct held {
+struct cache {
 	struct cg_attachment attachment;
-	struct cg_packed steps;
+	struct cg_packed packed;
 	int directions, time_major;
 	int sent;                                /* to a device, which may still be reading the host's side */
 	int32_t *lengths;                        /* [B]; NULL: all T */
 	int64_t *host;                           /* all arrays, one after the other; the first are n and off */
-	size_t room;                             /* elements of it */
+	size_t capacity;                         /* elements of it */
 	struct cg_mem device;
 };
 
@@ -36,47 +36,47 @@ int cg_packed_count(struct cg_rnn_shape *shape)
 	return CG_OK;
 }
 
-static int64_t length(const struct held *held, int64_t b)
+static int64_t length(const struct cache *cache, int64_t b)
 {
-	return held->lengths ? held->lengths[b] : held->steps.T;
+	return cache->lengths ? cache->lengths[b] : cache->packed.T;
 }
 
 /* n and off of each step from how many rows have each length; order: batch rows by falling length, equal ones as they came. */
-static void sort_rows(struct held *held, int64_t *n, int64_t *off, int64_t *order)
+static void sort_rows(struct cache *cache, int64_t *n, int64_t *off, int64_t *order)
 {
-	const struct cg_packed *steps = &held->steps;
+	const struct cg_packed *packed = &cache->packed;
 
-	for (int64_t s = 0; s <= steps->S; s++)
+	for (int64_t s = 0; s <= packed->S; s++)
 		n[s] = 0;
-	for (int64_t b = 0; b < steps->B; b++)
-		n[steps->S - length(held, b)]++;
+	for (int64_t b = 0; b < packed->B; b++)
+		n[packed->S - length(cache, b)]++;
 	/* n[S - l] rows have length l: where the first of them comes, longest first. */
-	for (int64_t k = 0, at = 0; k <= steps->S; k++) {
+	for (int64_t k = 0, at = 0; k <= packed->S; k++) {
 		int64_t count = n[k];
 
 		n[k] = at;
 		at += count;
 	}
-	for (int64_t b = 0; b < steps->B; b++)
-		order[n[steps->S - length(held, b)]++] = b;
+	for (int64_t b = 0; b < packed->B; b++)
+		order[n[packed->S - length(cache, b)]++] = b;
 	/* Now n[S - l] is how many rows are of length l or more, so step s has n[S - s - 1]. */
-	for (int64_t s = 0; 2 * s < steps->S - 1; s++) {
+	for (int64_t s = 0; 2 * s < packed->S - 1; s++) {
 		int64_t swapped = n[s];
 
-		n[s] = n[steps->S - 1 - s];
-		n[steps->S - 1 - s] = swapped;
+		n[s] = n[packed->S - 1 - s];
+		n[packed->S - 1 - s] = swapped;
 	}
-	for (int64_t s = 0, at = 0; s < steps->S; at += n[s++])
+	for (int64_t s = 0, at = 0; s < packed->S; at += n[s++])
 		off[s] = at;
 }
 
 /* The arrays in the order in which they lie, each with its place on the device; together the elements of all. */
 struct arrays { int64_t *n, *off, *order, *last, *row[2], *t[2], *b, *reversed_index, *prev; };
 
-static size_t lay_out(struct held *held, int64_t *base, struct cg_mem device, struct arrays *a)
+static size_t lay_out(struct cache *cache, int64_t *base, struct cg_mem device, struct arrays *a)
 {
-	struct cg_packed *s = &held->steps;
-	int two = held->directions == 2;
+	struct cg_packed *s = &cache->packed;
+	int two = cache->directions == 2;
 	const struct { int64_t **array, elements; struct cg_mem *mem; } list[] = {
 		{ &a->n, s->S + 1, NULL }, { &a->off, s->S, NULL }, { &a->order, s->B, &s->order }, { &a->last, s->B, &s->last },
 		{ &a->row[0], s->N, &s->row[0] }, { &a->row[1], two ? s->N : 0, &s->row[1] }, { &a->t[0], s->N, &s->t[0] },
@@ -94,67 +94,67 @@ static size_t lay_out(struct held *held, int64_t *base, struct cg_mem device, st
 	return at;
 }
 
-static void fill(struct held *held, const struct arrays *a)
+static void fill(struct cache *cache, const struct arrays *a)
 {
-	const struct cg_packed *steps = &held->steps;
+	const struct cg_packed *packed = &cache->packed;
 
-	sort_rows(held, a->n, a->off, a->order);
-	for (int64_t s = 0; s < steps->S; s++)
+	sort_rows(cache, a->n, a->off, a->order);
+	for (int64_t s = 0; s < packed->S; s++)
 		for (int64_t k = 0; k < a->n[s]; k++) {
-			int64_t p = a->off[s] + k, b = a->order[k], ends = length(held, b) - 1;
+			int64_t p = a->off[s] + k, b = a->order[k], ends = length(cache, b) - 1;
 
 			a->b[p] = b;
 			a->prev[p] = s ? a->off[s - 1] + k : k;
-			for (int d = 0; d < held->directions; d++) {
+			for (int d = 0; d < cache->directions; d++) {
 				int64_t t = d ? ends - s : s;
 
 				a->t[d][p] = t;
-				a->row[d][p] = held->time_major ? t * steps->B + b : b * steps->T + t;
+				a->row[d][p] = cache->time_major ? t * packed->B + b : b * packed->T + t;
 			}
-			if (held->directions == 2)
+			if (cache->directions == 2)
 				a->reversed_index[p] = a->off[ends - s] + k;
 			if (s == ends)
 				a->last[k] = p;
 		}
 }
 
-/* Room for so many elements, on the host and, where a backend does not work there, on the device. */
-static int make_room(struct cg_stream *stream, struct held *held, size_t elements)
+/* Grows the arrays to so many elements, on the host and, where a backend does not work there, on the device. */
+static int grow(struct cg_stream *stream, struct cache *cache, size_t elements)
 {
 	const struct cg_backend *backend = stream->context->backend;
 	int64_t *host;
 
-	if (held->room < elements) {
-		host = cg_memory(held->host, elements * sizeof *host);
+	if (cache->capacity < elements) {
+		host = cg_memory(cache->host, elements * sizeof *host);
 		if (!host)
 			return CG_NO_MEMORY;
-		held->host = host;
-		held->room = elements;
+		cache->host = host;
+		cache->capacity = elements;
 	}
 	if (backend->host) {
-		held->device = (struct cg_mem){ .data = held->host, .bytes = held->room * sizeof *host };
-	} else if (held->device.bytes < elements * sizeof *host) {
+		cache->device = (struct cg_mem){ .data = cache->host, .bytes = cache->capacity * sizeof *host };
+	} else if (cache->device.bytes < elements * sizeof *host) {
 		struct cg_mem more;
 
 		CG_TRY(backend->alloc(stream->context->device, stream->queue, elements * sizeof *host, &more));
-		if (held->device.data)
-			backend->free(stream->context->device, stream->queue, &held->device);
-		held->device = more;
+		if (cache->device.data)
+			backend->free(stream->context->device, stream->queue, &cache->device);
+		cache->device = more;
 	}
 	return CG_OK;
 }
 
-static int same(const struct held *held, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
+static int same(const struct cache *cache, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
-	const struct cg_packed *s = &held->steps;
+	const struct cg_packed *s = &cache->packed;
 	const int32_t *lengths = shape->lengths;
 
 	return s->n && s->T == shape->T && s->B == shape->B &&
-	       held->directions == rnn->net.directions && held->time_major == rnn->net.time_major &&
-	       !lengths == !held->lengths && (!lengths || !memcmp(lengths, held->lengths, (size_t)s->B * sizeof *lengths));
+	       cache->directions == rnn->net.directions && cache->time_major == rnn->net.time_major &&
+	       !lengths == !cache->lengths && (!lengths || !memcmp(lengths, cache->lengths, (size_t)s->B * sizeof *lengths));
 }
 
-static int copy_lengths(struct held *held, int64_t B, const int32_t *lengths)
+static int copy_lengths(struct cache *cache, int64_t B, const int32_t *lengths)
 {
 	int32_t *copy = lengths ? cg_memory(NULL, (size_t)B * sizeof *copy) : NULL;
 
@@ -162,34 +162,34 @@ static int copy_lengths(struct held *held, int64_t B, const int32_t *lengths)
 		return CG_NO_MEMORY;
 	if (lengths)
 		memcpy(copy, lengths, (size_t)B * sizeof *copy);
-	cg_memory(held->lengths, 0);
-	held->lengths = copy;
+	cg_memory(cache->lengths, 0);
+	cache->lengths = copy;
 	return CG_OK;
 }
 
-static int make(struct cg_stream *stream, struct held *held, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
+static int make(struct cg_stream *stream, struct cache *cache, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
 	const struct cg_backend *backend = stream->context->backend;
 	struct arrays a;
 	size_t elements;
 
-	if (held->sent)
+	if (cache->sent)
 		CG_TRY(backend->sync(stream->queue));
-	held->sent = 0;
-	held->steps = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest };
-	held->directions = rnn->net.directions;
-	held->time_major = rnn->net.time_major;
-	CG_TRY(copy_lengths(held, shape->B, shape->lengths));
-	elements = lay_out(held, NULL, held->device, &a);
-	CG_TRY(make_room(stream, held, elements));
-	lay_out(held, held->host, held->device, &a);
-	fill(held, &a);
+	cache->sent = 0;
+	cache->packed = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest };
+	cache->directions = rnn->net.directions;
+	cache->time_major = rnn->net.time_major;
+	CG_TRY(copy_lengths(cache, shape->B, shape->lengths));
+	elements = lay_out(cache, NULL, cache->device, &a);
+	CG_TRY(grow(stream, cache, elements));
+	lay_out(cache, cache->host, cache->device, &a);
+	fill(cache, &a);
 	if (!backend->host) {
-		held->sent = 1;
-		CG_TRY(backend->put(stream->queue, held->device, held->host, elements * sizeof *held->host));
+		cache->sent = 1;
+		CG_TRY(backend->put(stream->queue, cache->device, cache->host, elements * sizeof *cache->host));
 	}
-	held->steps.n = a.n;
-	held->steps.off = a.off;
+	cache->packed.n = a.n;
+	cache->packed.off = a.off;
 	return CG_OK;
 }
 
@@ -197,35 +197,35 @@ static int make(struct cg_stream *stream, struct held *held, const struct cg_rnn
 
 static void free_device(struct cg_stream *stream, struct cg_attachment *attachment)
 {
-	struct held *held = (struct held *)attachment;
+	struct cache *cache = (struct cache *)attachment;
 
-	if (held->device.data && !stream->context->backend->host)
-		stream->context->backend->free(stream->context->device, stream->queue, &held->device);
+	if (cache->device.data && !stream->context->backend->host)
+		stream->context->backend->free(stream->context->device, stream->queue, &cache->device);
 }
 
 static void free_host(struct cg_attachment *attachment)
 {
-	struct held *held = (struct held *)attachment;
+	struct cache *cache = (struct cache *)attachment;
 
-	cg_memory(held->lengths, 0);
-	cg_memory(held->host, 0);
+	cg_memory(cache->lengths, 0);
+	cg_memory(cache->host, 0);
 }
 
-static const struct cg_attachment_kind steps_of_a_call = { free_device, free_host };
+static const struct cg_attachment_kind cached_sequence = { free_device, free_host };
 
-int cg_packed_get(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, struct cg_packed *steps)
+int cg_packed_get(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, struct cg_packed *packed)
 {
-	struct held *held;
+	struct cache *cache;
 
 	if (shape->is_dense) {
-		*steps = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .is_dense = 1 };
+		*packed = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .is_dense = 1 };
 		return CG_OK;
 	}
-	held = (struct held *)cg_stream_attachment(stream, &steps_of_a_call, sizeof *held);
-	if (!held)
+	cache = (struct cache *)cg_stream_attachment(stream, &cached_sequence, sizeof *cache);
+	if (!cache)
 		return CG_NO_MEMORY;
-	if (!same(held, rnn, shape))
-		CG_TRY(make(stream, held, rnn, shape));
-	*steps = held->steps;
+	if (!same(cache, rnn, shape))
+		CG_TRY(make(stream, cache, rnn, shape));
+	*packed = cache->packed;
 	return CG_OK;
 }

@@ -23,11 +23,11 @@ void cg_rnn_config_init(struct cg_rnn_config *config, size_t size)
 	init(config, size);
 }
 
-const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *config, struct cg_rnn_config *room)
+const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *config, struct cg_rnn_config *storage)
 {
 	static const struct cg_sized sized = CG_SIZED(struct cg_rnn_config, route, init);
 
-	return cg_sized_complete(&sized, config, room);
+	return cg_sized_complete(&sized, config, storage);
 }
 
 /* ---- what was asked for ---- */
@@ -110,7 +110,7 @@ static int read_values(struct cg_rnn *rnn, const struct cg_rnn_config *c)
 	return CG_OK;
 }
 
-static void say(struct cg_rnn *rnn)
+static void set_text(struct cg_rnn *rnn)
 {
 	const struct cg_cell *cell = rnn->net.cell;
 	char *options = rnn->text.options, *values = rnn->text.values;
@@ -169,7 +169,7 @@ int cg_rnn_describe(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 	snprintf(rnn->route, sizeof rnn->route, "composed");
 	CG_TRY(read_options(rnn, c));
 	CG_TRY(read_values(rnn, c));
-	say(rnn);
+	set_text(rnn);
 	CG_TRY(cg_rnn_lay_out_cell(rnn));
 	set_fingerprint(rnn);
 	return cg_network_count(&rnn->net);

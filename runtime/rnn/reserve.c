@@ -18,7 +18,7 @@ static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_cal
 	struct header h = { .magic = "cellgrad", .fingerprint = rnn->fingerprint, .counter = c->counter, .T = shape->T, .B = shape->B,
 	                    .N = shape->N, .first_step = c->first_step };
 
-	/* Rows that are all whole are the same whether their lengths are said or not. */
+	/* Rows of T steps each have the same fingerprint with lengths and without. */
 	if (!shape->is_whole)
 		h.lengths = cg_fingerprint(CG_FINGERPRINT, shape->lengths, (size_t)shape->B * sizeof *shape->lengths);
 	return h;

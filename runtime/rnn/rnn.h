@@ -114,8 +114,8 @@ int cg_rnn_ready(struct cg_rnn *);
 
 /* Fills the device-independent part of a plan: parameter layout and count. */
 int cg_rnn_describe(const struct cg_rnn_config *, struct cg_rnn *);
-/* A caller's config; one of an earlier header is completed in `room`. */
-const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *, struct cg_rnn_config *room);
+/* A caller's config; one of an earlier header is completed in `storage`. */
+const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *, struct cg_rnn_config *storage);
 
 /* ---- sizes.c, call.c ---- */
 
@@ -140,7 +140,7 @@ int  cg_rnn_is_beyond(const struct cg_rnn *, int64_t T);
 int  cg_rnn_run(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *,
                  struct cg_mem work);
 
-/* ---- rows.c ---- */
+/* ---- op_rows.c ---- */
 
 void cg_rnn_op_init(void *op, size_t size);
 /* Does the op read the port?  A cell without a cell state has no c, and TensorFlow's placeholder is not read. */

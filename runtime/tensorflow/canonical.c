@@ -107,19 +107,19 @@ int cg_rnn_items(const struct cg_op *row, const void *op, int *n)
 	return CG_OK;
 }
 
-struct place { int pseudo_layer, id, bias; };
+struct part { int pseudo_layer, id, bias; };
 
 /* Weights by pseudo-layer and id, then biases: id 2 G is the projection's whether there is one or not. */
-static struct place place_of(const struct cg_rnn *rnn, int k)
+static struct part part_of(const struct cg_rnn *rnn, int k)
 {
 	int weights = rnn->net.layers * rnn->net.directions * n_weights(rnn), each = n_weights(rnn), id = k % each;
 
 	if (k >= weights)
-		return (struct place){ (k - weights) / n_biases(rnn), (k - weights) % n_biases(rnn), 1 };
-	return (struct place){ k / each, id + (id >= 2 * rnn->net.n_weights && !rnn->net.P), 0 };
+		return (struct part){ (k - weights) / n_biases(rnn), (k - weights) % n_biases(rnn), 1 };
+	return (struct part){ k / each, id + (id >= 2 * rnn->net.n_weights && !rnn->net.P), 0 };
 }
 
-static const char *shape_of(const struct cg_rnn *rnn, struct place p)
+static const char *shape_of(const struct cg_rnn *rnn, struct part p)
 {
 	if (p.bias || p.id > 2 * rnn->net.n_weights)
 		return "U";
@@ -139,7 +139,7 @@ int cg_rnn_item(const struct cg_op *row, const void *op, int k, struct cg_port *
 	CG_TRY(outline(op, &rnn));
 	weights = rnn.net.layers * rnn.net.directions * n_weights(&rnn);
 	snprintf(name, CG_ITEM_NAME, "%s_%d", k < weights ? "weights" : "biases", k < weights ? k : k - weights);
-	port->shape = shape_of(&rnn, place_of(&rnn, k));
+	port->shape = shape_of(&rnn, part_of(&rnn, k));
 	port->name = name;
 	return CG_OK;
 }
@@ -154,7 +154,7 @@ static int copy_items(struct cg_stream *stream, const struct cg_rnn_op *op, cons
 	int n = rnn->net.layers * rnn->net.directions * (n_weights(rnn) + n_biases(rnn));
 
 	for (int k = 0; k < n; k++) {
-		struct place p = place_of(rnn, k);
+		struct part p = part_of(rnn, k);
 		struct cg_rnn_region region;
 		size_t bytes;
 

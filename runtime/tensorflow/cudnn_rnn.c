@@ -59,7 +59,7 @@ void cg_rnn_op_inferred(const struct cg_op *row, unsigned *bound)
 		*bound |= 1u << k;
 }
 
-/* Layers, from input_h or, where there is none, as they are said. */
+/* Layers, from input_h or, where there is none, as num_layers gives them. */
 static int settle_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound, int has_L)
 {
 	int64_t D = n_directions(op), L = has_L ? op->L : op->num_layers ? op->num_layers : 1;

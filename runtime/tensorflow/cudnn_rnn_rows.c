@@ -1,8 +1,8 @@
 /*
- * The lists of the CudnnRNN family's rows: attributes, inputs and outputs of TensorFlow's ops in their versions, each said once,
+ * The lists of the CudnnRNN family's rows: attributes, inputs and outputs of TensorFlow's ops in their versions, each written once,
  * and what our names add.  What is computed is in cudnn_rnn.c and canonical.c.
  */
-#include "runtime/rnn/rows.h"
+#include "runtime/rnn/op_rows.h"
 #include "runtime/tensorflow/cudnn_rnn.h"
 
 /* ---- sizes ---- */

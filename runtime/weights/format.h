@@ -51,7 +51,7 @@ struct cg_format {
 	const char *group[2];                    /* for 1 direction, for 2 */
 	int stacked;                             /* a group is a layer; the direction is the first dimension of its tensors */
 	int skips;                               /* may lack input matrices (skip_input) */
-	int bare;                                /* may lack biases */
+	int optional_biases;                     /* may lack biases */
 	int bias;                                /* enum cg_bias: how one bias b becomes bW and bR */
 	double forget_bias, cell_clip;           /* defaults of the attributes */
 	const struct cg_form *forms;             /* end with templates of NULL */

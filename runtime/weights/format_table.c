@@ -123,13 +123,13 @@ static const struct cg_form onnx[] = {
 const struct cg_format cg_formats[] = {
 	{ "cellgrad",   { "", "" },         .skips = 1, .forms = cellgrad  },
 	{ "canonical",  { "", "" },         .skips = 1, .forms = canonical },
-	{ "pytorch",    { "", "" },         .bare = 1, .forms = pytorch },
-	{ "keras",      { "%s%u/%c/", "bidirectional%u/%w_%s%u/%c/" }, .bare = 1, .forms = keras },
+	{ "pytorch",    { "", "" },         .optional_biases = 1, .forms = pytorch },
+	{ "keras",      { "%s%u/%c/", "bidirectional%u/%w_%s%u/%c/" }, .optional_biases = 1, .forms = keras },
 	{ "block",      { "%L", "%L%d/" },  .forms = block, .forget_bias = 1, .cell_clip = 3 },
 	{ "block_v2",   { "%L", "%L%d/" },  .forms = block_v2 },
 	{ "checkpoint", { "rnn/multi_rnn_cell/cell_%l/%c/", "stack_bidirectional_rnn/cell_%l/bidirectional_rnn/%d/%c/" },
 	  .bias = CG_BIAS_HALVES, .forms = checkpoint },
-	{ "onnx",       { "%L", "%L" },     .stacked = 1, .bare = 1, .forms = onnx },
+	{ "onnx",       { "%L", "%L" },     .stacked = 1, .optional_biases = 1, .forms = onnx },
 	END
 };
 enum { FORMATS = sizeof cg_formats / sizeof *cg_formats - 1 };

@@ -56,19 +56,19 @@ const struct cg_form *cg_form_of(const struct cg_format *format, const struct cg
 {
 	/* lstm equals lstm_block with forget bias 0 and no clip. */
 	static const char *const same[] = { "lstm", "lstm_block" };
-	const struct cg_gate_codes *letters = cg_find_gate_codes(cell);
+	const struct cg_gate_codes *codes = cg_find_gate_codes(cell);
 	const struct cg_form *k = format->forms;
 	const char *other = NULL;
 
 	if (!k->cell)
 		return k;
-	if (!letters)
+	if (!codes)
 		return NULL;
 	for (; k->templates; k++)
-		if (!strcmp(k->cell, letters->cell))
+		if (!strcmp(k->cell, codes->cell))
 			return k;
 	for (int s = 0; s < 2; s++)
-		if (!strcmp(letters->cell, same[s]))
+		if (!strcmp(codes->cell, same[s]))
 			other = same[!s];
 	for (k = format->forms; other && k->templates; k++)
 		if (!strcmp(k->cell, other))
@@ -192,32 +192,32 @@ static int64_t number_tensor(const struct cg_layout *l, const struct cg_template
 }
 
 /* Writes the text for a letter after %. */
-static void expand(const struct cg_layout *l, char letter, int layer, int direction, int64_t place, char *text, size_t room)
+static void expand(const struct cg_layout *l, char letter, int layer, int direction, int64_t number, char *text, size_t capacity)
 {
 	static const char *const suffixes[] = { "", "_reverse" }, *const ways[] = { "fw", "bw" }, *const words[] = { "forward", "backward" };
 
 	switch (letter) {
-	case 'l': snprintf(text, room, "%d", layer); break;
-	case 'u': if (layer) snprintf(text, room, "_%d", layer); break;
-	case 'L': if (l->network.layers > 1) snprintf(text, room, "layer_%d/", layer); break;
-	case 'r': snprintf(text, room, "%s", suffixes[direction]); break;
-	case 'd': snprintf(text, room, "%s", ways[direction]); break;
-	case 'w': snprintf(text, room, "%s", words[direction]); break;
-	case 's': snprintf(text, room, "%s", l->form->prefix); break;
-	case 'c': snprintf(text, room, "%s", l->form->word); break;
-	case 'g': snprintf(text, room, "%s", l->gradients ? "_backprop" : ""); break;
-	case 'n': snprintf(text, room, "%lld", (long long)place); break;
+	case 'l': snprintf(text, capacity, "%d", layer); break;
+	case 'u': if (layer) snprintf(text, capacity, "_%d", layer); break;
+	case 'L': if (l->network.layers > 1) snprintf(text, capacity, "layer_%d/", layer); break;
+	case 'r': snprintf(text, capacity, "%s", suffixes[direction]); break;
+	case 'd': snprintf(text, capacity, "%s", ways[direction]); break;
+	case 'w': snprintf(text, capacity, "%s", words[direction]); break;
+	case 's': snprintf(text, capacity, "%s", l->form->prefix); break;
+	case 'c': snprintf(text, capacity, "%s", l->form->word); break;
+	case 'g': snprintf(text, capacity, "%s", l->gradients ? "_backprop" : ""); break;
+	case 'n': snprintf(text, capacity, "%lld", (long long)number); break;
 	}
 }
 
-static void append(const struct cg_layout *l, const char *pattern, int group, int64_t place, char name[CG_TENSOR_NAME])
+static void append(const struct cg_layout *l, const char *pattern, int group, int64_t number, char name[CG_TENSOR_NAME])
 {
 	int D = l->format->stacked ? 1 : l->network.directions;
 	size_t at = strlen(name);
 
 	for (; *pattern && at < CG_TENSOR_NAME - 1; pattern++)
 		if (*pattern == '%') {
-			expand(l, *++pattern, group / D, group % D, place, name + at, CG_TENSOR_NAME - at);
+			expand(l, *++pattern, group / D, group % D, number, name + at, CG_TENSOR_NAME - at);
 			at += strlen(name + at);
 		} else {
 			name[at++] = *pattern;
@@ -340,10 +340,10 @@ struct cg_layer_range cg_layout_layers(const struct cg_layout *l, int k)
 
 static char part_letter(enum cg_rnn_part part)
 {
-	static const char letters[] = { [CG_RNN_INPUT] = 'W', [CG_RNN_RECURRENT] = 'R', [CG_RNN_PROJECTION] = 'P',
+	static const char codes[] = { [CG_RNN_INPUT] = 'W', [CG_RNN_RECURRENT] = 'R', [CG_RNN_PROJECTION] = 'P',
 	                                [CG_RNN_BIAS_W] = 'w', [CG_RNN_BIAS_R] = 'r', [CG_RNN_VECTOR] = 'v' };
 
-	return letters[part];
+	return codes[part];
 }
 
 /* The part in a row's list of parts, where b matches either bias; NULL: not in the list. */
@@ -357,37 +357,37 @@ static const char *find_part(const struct cg_template *t, char part)
 /* The region of cellgrad's parameter buffer. */
 static struct cg_rnn_region region_of(const struct cg_layout *l, int pseudo_layer, enum cg_rnn_part part, char gate)
 {
-	const char *letters = part == CG_RNN_VECTOR ? l->vectors : l->gates, *at = strchr(letters, gate);
+	const char *codes = part == CG_RNN_VECTOR ? l->vectors : l->gates, *at = strchr(codes, gate);
 
-	return cg_network_part(&l->network, pseudo_layer, part, part == CG_RNN_PROJECTION ? 0 : (int)(at - letters));
+	return cg_network_part(&l->network, pseudo_layer, part, part == CG_RNN_PROJECTION ? 0 : (int)(at - codes));
 }
 
 static void locate_in_tensor(const struct cg_layout *l, const struct cg_template *t, const char *part, int which, int pseudo_layer,
-                  struct cg_location *spot)
+                  struct cg_location *location)
 {
 	int64_t U = l->network.U, n = gates_per_tensor(l, t), gate = t->flags & CG_EACH ? 0 : which;
 	int layer = pseudo_layer / l->network.directions, direction = pseudo_layer % l->network.directions;
 
 	if (!is_matrix(t)) {
-		spot->offset = ((part - t->parts) * n + gate) * U;
-		spot->column = 1;
+		location->offset = ((part - t->parts) * n + gate) * U;
+		location->column = 1;
 	} else if (t->flags & CG_ACROSS) {
-		spot->offset = value_of(l, add_widths(l, t, layer, part)) * n * U + gate * U;
-		spot->row = 1;
-		spot->column = n * U;
+		location->offset = value_of(l, add_widths(l, t, layer, part)) * n * U + gate * U;
+		location->row = 1;
+		location->column = n * U;
 	} else {
-		spot->offset = gate * U * spot->columns;
-		spot->row = spot->columns;
-		spot->column = 1;
+		location->offset = gate * U * location->columns;
+		location->row = location->columns;
+		location->column = 1;
 	}
 	if (l->format->stacked)
-		spot->offset += direction * (cg_layout_elements(l, spot->tensor) / l->network.directions);
+		location->offset += direction * (cg_layout_elements(l, location->tensor) / l->network.directions);
 }
 
 struct cg_location cg_layout_locate(const struct cg_layout *l, int pseudo_layer, enum cg_rnn_part part, char gate)
 {
 	struct cg_rnn_region region = region_of(l, pseudo_layer, part, gate);
-	struct cg_location spot = { .tensor = -1, .rows = region.rows, .columns = region.columns };
+	struct cg_location location = { .tensor = -1, .rows = region.rows, .columns = region.columns };
 	int group = l->format->stacked ? pseudo_layer / l->network.directions : pseudo_layer, before = 0;
 
 	if (l->form->templates->flags & CG_BUFFER)
@@ -398,10 +398,10 @@ struct cg_location cg_layout_locate(const struct cg_layout *l, int pseudo_layer,
 
 		if (!at || !which || !count_tensors(l, t))
 			continue;
-		spot.tensor = group * l->each + before + (t->flags & CG_EACH ? (int)(which - gates) : 0);
-		spot.shared = *at == 'b';
-		locate_in_tensor(l, t, at, (int)(which - gates), pseudo_layer, &spot);
+		location.tensor = group * l->each + before + (t->flags & CG_EACH ? (int)(which - gates) : 0);
+		location.shared = *at == 'b';
+		locate_in_tensor(l, t, at, (int)(which - gates), pseudo_layer, &location);
 		break;
 	}
-	return spot;
+	return location;
 }

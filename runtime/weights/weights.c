@@ -29,11 +29,11 @@ void cg_weights_init(struct cg_weights *weights, size_t size)
 	init(weights, size);
 }
 
-static const struct cg_weights *complete(const struct cg_weights *weights, struct cg_weights *room)
+static const struct cg_weights *complete(const struct cg_weights *weights, struct cg_weights *storage)
 {
 	static const struct cg_sized sized = CG_SIZED(struct cg_weights, bytes, init);
 
-	return cg_sized_complete(&sized, weights, room);
+	return cg_sized_complete(&sized, weights, storage);
 }
 
 /* The layouts of the named format and, unless ours is NULL, of cellgrad's own. */
@@ -117,7 +117,7 @@ int cg_weights_save(const struct cg_weights *w, int k, void *tensor, size_t byte
 {
 	struct cg_layout theirs, ours;
 	unsigned char *from, *to = tensor;
-	struct cg_conversion move;
+	struct cg_conversion conversion;
 	struct cg_weights whole;
 	struct cg_tensor t;
 	int64_t lost;
@@ -126,8 +126,10 @@ int cg_weights_save(const struct cg_weights *w, int k, void *tensor, size_t byte
 	CG_TRY(open_layouts(w, &theirs, &ours));
 	CG_TRY(check(w, &theirs, k, tensor, bytes));
 	from = w->params;
-	move = (struct cg_conversion){ .from = { &ours, ours.network.dtype, 0, &from }, .to = { &theirs, theirs.network.dtype, k, &to } };
-	lost = w->lossy ? 0 : cg_count_lost_biases(&move, theirs.format->bias, k);
+	conversion = (struct cg_conversion){
+		.from = { &ours, ours.network.dtype, 0, &from }, .to = { &theirs, theirs.network.dtype, k, &to }
+	};
+	lost = w->lossy ? 0 : cg_count_lost_biases(&conversion, theirs.format->bias, k);
 	describe(&theirs, k, &t);
 	if (lost && w->gradients)
 		return cg_fail(CG_UNSUPPORTED, "weights: %s: gradients by bW and bR expected to be equal, %lld are not; with lossy that by bW is taken",
@@ -135,6 +137,6 @@ int cg_weights_save(const struct cg_weights *w, int k, void *tensor, size_t byte
 	if (lost)
 		return cg_fail(CG_UNSUPPORTED, "weights: %s: bW + bR is one bias in %s, and %lld of them would be loaded as other bits; lossy allows it",
 		               t.name, theirs.format->name, (long long)lost);
-	cg_convert_into(&move, k);
+	cg_convert_into(&conversion, k);
 	return CG_OK;
 }

@@ -17,10 +17,10 @@
 #include "tests/help/counted.h"
 #include "tests/help/shorten.h"
 
-enum { T = 4, B = 5, I = 6, DTYPES = CG_DTYPE_COUNT, ROOMS = 40, POISON = 0xa5 };
+enum { T = 4, B = 5, I = 6, DTYPES = CG_DTYPE_COUNT, BLOCKS = 40, POISON = 0xa5 };
 
 /* Every argument of the op and its gradient, in the host's memory. */
-struct sequence { struct cg_lstm_block op; void *rooms[ROOMS]; int n; };
+struct sequence { struct cg_lstm_block op; void *blocks[BLOCKS]; int n; };
 
 static const struct cg_op *row_of(int is_grad)
 {
@@ -58,8 +58,8 @@ static void make(struct sequence *s, int dtype, int64_t steps, int64_t rows, int
 			if (mem->data)
 				continue;
 			assert_int_equal(cg_op_bytes(row_of(is_grad), port, &s->op, &mem->bytes), CG_OK);
-			assert_true(s->n < ROOMS);
-			mem->data = s->rooms[s->n++] = malloc(mem->bytes + 1);
+			assert_true(s->n < BLOCKS);
+			mem->data = s->blocks[s->n++] = malloc(mem->bytes + 1);
 			assert_non_null(mem->data);
 			if (port->flow == CG_IN)
 				draw(*mem, dtype, &state);
@@ -68,10 +68,10 @@ static void make(struct sequence *s, int dtype, int64_t steps, int64_t rows, int
 		}
 }
 
-static void drop(struct sequence *s)
+static void free_sequence(struct sequence *s)
 {
 	while (s->n)
-		free(s->rooms[--s->n]);
+		free(s->blocks[--s->n]);
 }
 
 /* ---- backends ---- */
@@ -200,8 +200,8 @@ static void forward_is_cells(int dtype, int peephole, int gates)
 	}
 	for (const struct cg_port *port = row_of(0)->ports; port->name; port++)
 		same(*mem_of(&whole.op, port), *mem_of(&cells.op, port), mem_of(&whole.op, port)->bytes, port->name, dtype);
-	drop(&whole);
-	drop(&cells);
+	free_sequence(&whole);
+	free_sequence(&cells);
 }
 
 /* The loss is on the last cs: what a caller would add to the gradients of the other steps is zero, and no rounding comes of it. */
@@ -222,7 +222,7 @@ static void grad_is_cells(int dtype, int peephole)
 	for (int k = 0; k < 2; k++)
 		for (int j = 0; j < 2; j++) {
 			carried[k][j] = cells.op.cs_prev;
-			carried[k][j].data = cells.rooms[cells.n++] = malloc(cells.op.cs_prev.bytes);
+			carried[k][j].data = cells.blocks[cells.n++] = malloc(cells.op.cs_prev.bytes);
 			assert_non_null(carried[k][j].data);
 		}
 	for (int64_t t = T - 1; t >= 0; t--) {
@@ -240,8 +240,8 @@ static void grad_is_cells(int dtype, int peephole)
 	same(whole.op.dgates, cells.op.dgates, whole.op.dgates.bytes, "dgates", dtype);
 	same(whole.op.cs_prev_grad, cells.op.cs_prev_grad, whole.op.cs_prev_grad.bytes, "cs_prev_grad", dtype);
 	same(whole.op.h_prev_grad, cells.op.h_prev_grad, whole.op.h_prev_grad.bytes, "h_prev_grad", dtype);
-	drop(&whole);
-	drop(&cells);
+	free_sequence(&whole);
+	free_sequence(&cells);
 }
 
 static void steps_are_cells(int dtype)
@@ -305,8 +305,8 @@ static void length_is_a_prefix(int dtype)
 		prefix(&whole, &shorter, 0, length);
 		spoil(&whole, length);
 		prefix(&whole, &shorter, 1, length);
-		drop(&whole);
-		drop(&shorter);
+		free_sequence(&whole);
+		free_sequence(&shorter);
 	}
 }
 
@@ -343,8 +343,8 @@ static void no_step(int dtype)
 			else if (port->flow != CG_IN)
 				zeros(mem, 0, port->name, dtype);
 		}
-		drop(&s);
-		drop(&old);
+		free_sequence(&s);
+		free_sequence(&old);
 	}
 }
 
@@ -365,7 +365,7 @@ static void no_rows(int dtype)
 	zeros(s.op.w_grad, 0, "w_grad", dtype);
 	zeros(s.op.wci_grad, 0, "wci_grad", dtype);
 	zeros(s.op.b_grad, 0, "b_grad", dtype);
-	drop(&s);
+	free_sequence(&s);
 }
 
 static void test_no_rows(void **state)
@@ -405,8 +405,8 @@ static void orders_agree(int dtype)
 	for (const struct cg_port *port = row_of(0)->ports; port->name; port++)
 		if (port->flow != CG_IN)
 			same(*mem_of(&two.op, port), *mem_of(&one.op, port), mem_of(&one.op, port)->bytes, port->name, dtype);
-	drop(&one);
-	drop(&two);
+	free_sequence(&one);
+	free_sequence(&two);
 }
 
 static void test_orders_agree(void **state)
@@ -441,7 +441,7 @@ static void test_threads(void **state)
 				for (const struct cg_port *port = row_of(is_grad)->ports; port->name; port++)
 					same(*mem_of(&s[k].op, port), *mem_of(&s[0].op, port), mem_of(&s[k].op, port)->bytes, port->name, dtype);
 		for (int k = 0; k < RUNS; k++)
-			drop(&s[k]);
+			free_sequence(&s[k]);
 	}
 	unsetenv("CELLGRAD_CPU_THREADS");
 }

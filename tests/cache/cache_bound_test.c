@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "runtime/core/core.h"
-#include "tests/help/kept.h"
+#include "tests/help/cache_disk.h"
 
 enum { ONE = 1000 };
 
@@ -29,7 +29,7 @@ static void put_old(int k, long used)
 	utimensat(AT_FDCWD, path_of(key), times, 0);
 }
 
-static int kept(int k)
+static int is_stored(int k)
 {
 	char key[16];
 
@@ -49,10 +49,10 @@ static long size_of(int k)
 
 static void limit_to(long bytes)
 {
-	char words[24];
+	char text[24];
 
-	snprintf(words, sizeof words, "%ld", bytes);
-	setenv("CELLGRAD_CACHE_MAXSIZE", words, 1);
+	snprintf(text, sizeof text, "%ld", bytes);
+	setenv("CELLGRAD_CACHE_MAXSIZE", text, 1);
 }
 
 static void test_bound(void **state)
@@ -72,21 +72,21 @@ static void test_bound(void **state)
 	put_old(3, 4000);
 	assert_int_equal(files(), 5);
 	put_old(4, 5000);
-	assert_false(kept(0));
+	assert_false(is_stored(0));
 	/* What is got is of use. */
 	assert_int_equal(has_bytes("key 002", bytes, ONE), 1);
 	put_old(5, 6000);
-	assert_true(kept(2) && kept(3) && kept(4) && kept(5) && !kept(1));
+	assert_true(is_stored(2) && is_stored(3) && is_stored(4) && is_stored(5) && !is_stored(1));
 	/* What is larger than all of it makes nothing go. */
 	limit_to(one - 1);
 	put_old(6, 7000);
-	assert_true(kept(2) && kept(3) && kept(4) && kept(5));
+	assert_true(is_stored(2) && is_stored(3) && is_stored(4) && is_stored(5));
 	limit_to(0);
 	put_old(6, 7000);
 	assert_int_equal(files(), 5);
 	limit_to(one);
 	put_old(6, 7000);
-	assert_true(kept(6));
+	assert_true(is_stored(6));
 	assert_int_equal(files(), 2);
 	assert_true(there(mine));
 }
@@ -105,7 +105,7 @@ static void test_bound_of_many(void **state)
 	put_old(MANY, 9000);
 	assert_int_equal(files(), STAY + 1);
 	for (int k = 0; k < MANY; k++)
-		assert_int_equal(kept(k), k * 37 % MANY >= MANY - STAY);
+		assert_int_equal(is_stored(k), k * 37 % MANY >= MANY - STAY);
 }
 
 static void test_leftovers(void **state)
@@ -224,8 +224,8 @@ static void test_list(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		KEPT_TEST(test_bound), KEPT_TEST(test_bound_of_many), KEPT_TEST(test_leftovers), KEPT_TEST(test_limited),
-		KEPT_TEST(test_list),
+		CACHE_TEST(test_bound), CACHE_TEST(test_bound_of_many), CACHE_TEST(test_leftovers), CACHE_TEST(test_limited),
+		CACHE_TEST(test_list),
 	};
 	int status;
 

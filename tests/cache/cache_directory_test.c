@@ -10,15 +10,15 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "tests/help/kept.h"
+#include "tests/help/cache_disk.h"
 
 static void expect_none(const char *why)
 {
-	struct cg_cache_directory place;
+	struct cg_cache_directory directory;
 
-	cg_cache_find_directory(&place);
-	if (!strstr(place.why, why) || place.reads || place.writes)
-		fail_msg("expected \"%s\", got \"%s\"", why, place.why);
+	cg_cache_find_directory(&directory);
+	if (!strstr(directory.why, why) || directory.reads || directory.writes)
+		fail_msg("expected \"%s\", got \"%s\"", why, directory.why);
 	assert_int_equal(has("a", "the bytes"), 0);
 	put("a", "the bytes");
 	assert_int_equal(has("a", "the bytes"), 0);
@@ -26,12 +26,12 @@ static void expect_none(const char *why)
 
 static void expect_at(const char *path)
 {
-	struct cg_cache_directory place;
+	struct cg_cache_directory directory;
 
-	cg_cache_find_directory(&place);
-	assert_string_equal(place.why, "");
-	assert_string_equal(place.path, path);
-	assert_true(place.reads && place.writes && place.most == CG_CACHE_MOST);
+	cg_cache_find_directory(&directory);
+	assert_string_equal(directory.why, "");
+	assert_string_equal(directory.path, path);
+	assert_true(directory.reads && directory.writes && directory.most == CG_CACHE_MOST);
 	put("a", "the bytes");
 	assert_int_equal(has("a", "the bytes"), 1);
 	assert_true(there(path));
@@ -167,7 +167,7 @@ static void test_elevated(void **state)
 
 static int use_unwritable(void)
 {
-	struct cg_cache_directory place;
+	struct cg_cache_directory directory;
 
 	if (mkdir(disk_folder, 0700))
 		return 1;
@@ -182,8 +182,8 @@ static int use_unwritable(void)
 	put("b", "more");
 	if (has("a", "the bytes") || has("b", "more"))
 		return 5;
-	cg_cache_find_directory(&place);
-	if (!strstr(place.why, "kernels: Permission denied"))
+	cg_cache_find_directory(&directory);
+	if (!strstr(directory.why, "kernels: Permission denied"))
 		return 6;
 	chmod(disk_folder, 0700);
 	disk_remove(disk_folder);
@@ -207,8 +207,8 @@ static void test_unwritable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		KEPT_TEST(test_folders), KEPT_TEST(test_environment), KEPT_TEST(test_switch), KEPT_TEST(test_elevated),
-		KEPT_TEST(test_unwritable),
+		CACHE_TEST(test_folders), CACHE_TEST(test_environment), CACHE_TEST(test_switch), CACHE_TEST(test_elevated),
+		CACHE_TEST(test_unwritable),
 	};
 	int status;
 

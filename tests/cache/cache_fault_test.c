@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "runtime/core/core.h"
-#include "tests/help/kept.h"
+#include "tests/help/cache_disk.h"
 
 enum { BYTES = 3000, OTHERS = 3, MOST = 10000 };         /* bytes of one, and of all: three */
 
@@ -341,7 +341,7 @@ static void test_synced(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		KEPT_TEST(test_failures), KEPT_TEST(test_full_disk), KEPT_TEST(test_cuts), KEPT_TEST(test_synced),
+		CACHE_TEST(test_failures), CACHE_TEST(test_full_disk), CACHE_TEST(test_cuts), CACHE_TEST(test_synced),
 	};
 	int status;
 

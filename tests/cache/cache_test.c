@@ -1,6 +1,6 @@
 /*
  * The cache: what is kept is got, and nothing else is, whatever lies where its file should be and however many use it at once.
- * Which folder it is, is cache_place_test's, how much is kept cache_bound_test's, what fails cache_fault_test's.
+ * Which folder it is, is cache_directory_test's, how much is kept cache_bound_test's, what fails cache_fault_test's.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -17,9 +17,9 @@
 #include <cmocka.h>
 
 #include "runtime/core/core.h"
-#include "tests/help/kept.h"
+#include "tests/help/cache_disk.h"
 
-static void test_kept(void **state)
+static void test_put_then_get(void **state)
 {
 	static char large[300000];
 	struct stat s;
@@ -86,7 +86,7 @@ static void test_piecewise(void **state)
 
 /* ---- files that are not what they should be ---- */
 
-/* After any damage: nothing is got, the file goes, and there is room for the right one. */
+/* After any damage: nothing is got, the file goes, and the right one can be put there. */
 static void expect_rebuilt(const char *what, size_t at)
 {
 	if (has("a", "the bytes") || there(path_of("a")))
@@ -202,7 +202,7 @@ static void test_strange_files(void **state)
 
 static void test_strange_owner(void **state)
 {
-	struct cg_cache_directory place;
+	struct cg_cache_directory directory;
 
 	(void)state;
 	put("a", "the bytes");
@@ -215,8 +215,8 @@ static void test_strange_owner(void **state)
 	assert_int_equal(has("a", "the bytes"), 0);
 	put("b", "more");
 	assert_int_equal(files(), 1);
-	cg_cache_find_directory(&place);
-	assert_non_null(strstr(place.why, "kernels: expected a folder of user 0, got one of user 65534"));
+	cg_cache_find_directory(&directory);
+	assert_non_null(strstr(directory.why, "kernels: expected a folder of user 0, got one of user 65534"));
 	assert_int_equal(chown(disk_folder, 0, (gid_t)-1), 0);
 	assert_int_equal(has("a", "the bytes"), 1);
 }
@@ -240,7 +240,7 @@ static void test_collision(void **state)
 	assert_int_equal(has("ab", "for abc"), 0);
 }
 
-static void test_memory(void **state)
+static void test_no_memory_for_a_get(void **state)
 {
 	size_t bytes;
 	void *at = &bytes;
@@ -323,7 +323,7 @@ static void *use_much(void *wrong)
 	return NULL;
 }
 
-/* With room for three of five, so that they throw out what others read. */
+/* With space for three of five, so that they throw out what others read. */
 static void test_threads(void **state)
 {
 	pthread_t threads[THREADS];
@@ -344,9 +344,9 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		KEPT_TEST(test_kept), KEPT_TEST(test_piecewise), KEPT_TEST(test_damaged), KEPT_TEST(test_lengths),
-		KEPT_TEST(test_strange_files), KEPT_TEST(test_strange_owner), KEPT_TEST(test_collision), KEPT_TEST(test_memory),
-		KEPT_TEST(test_processes), KEPT_TEST(test_threads),
+		CACHE_TEST(test_put_then_get), CACHE_TEST(test_piecewise), CACHE_TEST(test_damaged), CACHE_TEST(test_lengths),
+		CACHE_TEST(test_strange_files), CACHE_TEST(test_strange_owner), CACHE_TEST(test_collision), CACHE_TEST(test_no_memory_for_a_get),
+		CACHE_TEST(test_processes), CACHE_TEST(test_threads),
 	};
 	int status;
 

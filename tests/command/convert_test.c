@@ -16,14 +16,14 @@
 #include <cmocka.h>
 
 #include "command/command.h"
-#include "command/print.h"
+#include "command/output.h"
 #include "command/safetensors.h"
 
 /* ---- memory as it is used ---- */
 
 static size_t now, most;
 
-/* Pieces have no mark of ours: what jansson was refused it has from malloc, and gives back here. */
+/* Blocks have no mark of ours: what jansson was refused it has from malloc, and gives back here. */
 static void *resize(void *user, void *p, size_t bytes)
 {
 	size_t old = p ? malloc_usable_size(p) : 0;
@@ -166,11 +166,11 @@ int main(void)
 	const struct cg_allocator watched = { resize, NULL };
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_streams), cmocka_unit_test(test_no_memory) };
 	const char *where = getenv("TMPDIR");
-	char place[512];
+	char directory[512];
 	int failed;
 
-	snprintf(place, sizeof place, "%s/cellgrad-convert-XXXXXX", where && *where ? where : P_tmpdir);
-	if (cg_set_allocator(&watched) || !mkdtemp(place) || chdir(place))
+	snprintf(directory, sizeof directory, "%s/cellgrad-convert-XXXXXX", where && *where ? where : P_tmpdir);
+	if (cg_set_allocator(&watched) || !mkdtemp(directory) || chdir(directory))
 		return 99;
 	print_json_memory();
 	if (!freopen("/dev/null", "w", stderr))
@@ -181,7 +181,7 @@ int main(void)
 	unlink("out");
 	unlink("back");
 	unlink("kept");
-	if (chdir("/") || rmdir(place))
+	if (chdir("/") || rmdir(directory))
 		return 99;
 	return failed;
 }

@@ -15,19 +15,19 @@ struct _cl_program; struct _cl_kernel; struct _cl_event;
 
 static void *call(const char *name)
 {
-	const char *way = getenv("DRIVER");
+	const char *fault = getenv("DRIVER");
 	size_t n = strlen(name);
 	void *loader;
 
-	if (way && !strncmp(way, name, n) && way[n] == ':') {
-		way += n + 1;
-		if (!strcmp(way, "abort"))
+	if (fault && !strncmp(fault, name, n) && fault[n] == ':') {
+		fault += n + 1;
+		if (!strcmp(fault, "abort"))
 			abort();
-		if (!strcmp(way, "crash"))
+		if (!strcmp(fault, "crash"))
 			raise(SIGSEGV);
-		if (!strcmp(way, "exit"))
+		if (!strcmp(fault, "exit"))
 			exit(7);
-		if (!strcmp(way, "print")) {
+		if (!strcmp(fault, "print")) {
 			puts("driver: hello");
 			fflush(stdout);
 		}

@@ -150,12 +150,12 @@ static void a_dropped_file_leaves_nothing_and_its_name_is_free(void **state)
 	assert_int_equal(file_check(&file, "out"), CG_OK);
 	assert_int_equal(file_check(&other, "./out"), CG_BAD_ARGUMENT);
 	assert_int_equal(file_begin(&file), CG_OK);
-	file_drop(&file);
-	file_drop(&file);
+	file_discard(&file);
+	file_discard(&file);
 	assert_int_equal(file_check(&other, "./out"), CG_OK);
-	file_drop(&other);
+	file_discard(&other);
 	memset(&other, 0, sizeof other);
-	file_drop(&other);
+	file_discard(&other);
 	assert_true(fcntl(0, F_GETFD) >= 0);
 }
 
@@ -175,11 +175,11 @@ static void an_input_is_claimed_as_often_as_it_is_open(void **state)
 	assert_int_equal(file_check(&file, "in"), CG_OK);
 	/* What is to be written is not read, either. */
 	assert_int_equal(claim_input(fd, "in", &one), CG_BAD_ARGUMENT);
-	file_drop(&file);
+	file_discard(&file);
 	assert_int_equal(claim_input(fd, "in", &one), CG_OK);
 	claim_end_all();
 	assert_int_equal(file_check(&file, "in"), CG_OK);
-	file_drop(&file);
+	file_discard(&file);
 	close(fd);
 	assert_int_equal(unlink("in"), 0);
 }

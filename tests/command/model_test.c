@@ -19,14 +19,14 @@
 enum { SYMBOLS = 5, UNITS = 3, ROWS = 3, STEPS = 4, N = ROWS * STEPS };
 static const struct model_shape shape = { SYMBOLS, UNITS, ROWS, STEPS };
 
-/* Two pieces of [T B], the symbols of one row in one column, and what follows: rows of different lengths, one of none, and
+/* Two batches of [T B], the symbols of one row in one column, and what follows: rows of different lengths, one of none, and
  * beyond their ends what is no symbol. */
 enum { O = -99 };
 static const int32_t first_lengths[ROWS] = { 2, 4, 3 }, second_lengths[ROWS] = { 3, 0, 1 };
 static const int first_symbols[N] = { 0, 3, 2, 2, 4, 1, O, 1, 0, O, 2, O }, first_next[N] = { 2, 4, 1, 3, 1, 0, O, 2, 4, O, 3, O };
 static const int second_symbols[] = { 3, O, 4, 0, O, O, 1, O, O }, second_next[] = { 0, O, 3, 1, O, O, 4, O, O };
-static const struct model_piece first = { ROWS, STEPS, first_lengths, first_symbols, first_next };
-static const struct model_piece second = { ROWS, 3, second_lengths, second_symbols, second_next };
+static const struct model_batch first = { ROWS, STEPS, first_lengths, first_symbols, first_next };
+static const struct model_batch second = { ROWS, 3, second_lengths, second_symbols, second_next };
 
 static struct cg_context *context;
 
@@ -52,27 +52,27 @@ static struct model opened(struct model_shape with, uint64_t seed)
 	return m;
 }
 
-static double loss_of(struct model *m, const struct model_piece *piece)
+static double loss_of(struct model *m, const struct model_batch *batch)
 {
 	double loss;
 
-	if (model_loss(m, MODEL_LEARNT, piece, &loss))
+	if (model_loss(m, MODEL_LEARNT, batch, &loss))
 		fail_msg("%s", cg_message());
 	return loss;
 }
 
-static double grad_of(struct model *m, const struct model_piece *piece)
+static double grad_of(struct model *m, const struct model_batch *batch)
 {
 	double loss;
 
-	if (model_grad(m, piece, &loss))
+	if (model_grad(m, batch, &loss))
 		fail_msg("%s", cg_message());
 	return loss;
 }
 
 /* ---- the gradient ---- */
 
-/* What the first piece left is carried into the second, and is a constant there. */
+/* What the first batch left is carried into the second, and is a constant there. */
 enum { STATES = MODEL_LAYERS * ROWS * UNITS };
 struct carried { real h[STATES], c[STATES]; };
 
@@ -85,7 +85,7 @@ static struct carried carried_by(const struct model *m)
 	return c;
 }
 
-static void put_back(struct model *m, const struct carried *c)
+static void scatter(struct model *m, const struct carried *c)
 {
 	memcpy(m->carry[MODEL_LEARNT].h, c->h, sizeof c->h);
 	memcpy(m->carry[MODEL_LEARNT].c, c->c, sizeof c->c);
@@ -96,10 +96,10 @@ static double difference(struct model *m, const struct carried *c, size_t k, dou
 	double p = m->p[k], up, down;
 
 	m->p[k] = p + h;
-	put_back(m, c);
+	scatter(m, c);
 	up = loss_of(m, &second);
 	m->p[k] = p - h;
-	put_back(m, c);
+	scatter(m, c);
 	down = loss_of(m, &second);
 	m->p[k] = p;
 	return (up - down) / (2 * h);
@@ -180,34 +180,34 @@ static void test_gradient_twice(void **state)
 
 /* ---- what is carried ---- */
 
-/* Read without dropout, whose masks are others in each piece.  A row that has ended hands on what it has. */
-static double other_loss(struct model *m, const struct model_piece *piece)
+/* Read without dropout, whose masks are others in each batch.  A row that has ended hands on what it has. */
+static double other_loss(struct model *m, const struct model_batch *batch)
 {
 	double loss;
 
-	if (model_loss(m, MODEL_OTHER, piece, &loss))
+	if (model_loss(m, MODEL_OTHER, batch, &loss))
 		fail_msg("%s", cg_message());
 	return loss;
 }
 
-static void test_pieces_are_the_whole(void **state)
+static void test_batches_in_turn_are_one_batch(void **state)
 {
 	static const int32_t begin_lengths[ROWS] = { 2, 2, 2 }, end_lengths[ROWS] = { 0, 2, 1 };
-	const struct model_piece begin = { ROWS, 2, begin_lengths, first_symbols, first_next };
-	const struct model_piece end = { ROWS, 2, end_lengths, first_symbols + N / 2, first_next + N / 2 };
-	struct model whole = opened(shape, 3), pieces = opened(shape, 3);
+	const struct model_batch begin = { ROWS, 2, begin_lengths, first_symbols, first_next };
+	const struct model_batch end = { ROWS, 2, end_lengths, first_symbols + N / 2, first_next + N / 2 };
+	struct model whole = opened(shape, 3), parts = opened(shape, 3);
 	double in_one = other_loss(&whole, &first);
-	double in_two = (6 * other_loss(&pieces, &begin) + 3 * other_loss(&pieces, &end)) / 9;
+	double in_two = (6 * other_loss(&parts, &begin) + 3 * other_loss(&parts, &end)) / 9;
 
 	(void)state;
 	assert_true(fabs(in_one - in_two) <= 16 * DBL_EPSILON * in_one);
-	assert_memory_equal(whole.carry[MODEL_OTHER].h, pieces.carry[MODEL_OTHER].h, STATES * sizeof(real));
-	assert_memory_equal(whole.carry[MODEL_OTHER].c, pieces.carry[MODEL_OTHER].c, STATES * sizeof(real));
+	assert_memory_equal(whole.carry[MODEL_OTHER].h, parts.carry[MODEL_OTHER].h, STATES * sizeof(real));
+	assert_memory_equal(whole.carry[MODEL_OTHER].c, parts.carry[MODEL_OTHER].c, STATES * sizeof(real));
 	in_one = other_loss(&whole, &begin);
-	model_rest(&pieces, MODEL_OTHER);
-	assert_true(fabs(in_one - other_loss(&pieces, &begin)) > 1e-6);          /* and it matters */
+	model_rest(&parts, MODEL_OTHER);
+	assert_true(fabs(in_one - other_loss(&parts, &begin)) > 1e-6);           /* and it matters */
 	model_close(&whole);
-	model_close(&pieces);
+	model_close(&parts);
 }
 
 /* Of two rows each is what it is alone, and the loss is the mean over their symbols, however many each has. */
@@ -216,8 +216,8 @@ static void test_rows_are_apart(void **state)
 	static const int32_t lengths[2] = { 1, 3 }, one = 1, three = 3;
 	static const int symbols[6] = { 0, 1, O, 2, O, 3 }, next[6] = { 4, 2, O, 3, O, 0 };
 	static const int short_symbol = 0, short_next = 4, long_symbols[3] = { 1, 2, 3 }, long_next[3] = { 2, 3, 0 };
-	const struct model_piece both = { 2, 3, lengths, symbols, next };
-	const struct model_piece alone[2] = { { 1, 1, &one, &short_symbol, &short_next }, { 1, 3, &three, long_symbols, long_next } };
+	const struct model_batch both = { 2, 3, lengths, symbols, next };
+	const struct model_batch alone[2] = { { 1, 1, &one, &short_symbol, &short_next }, { 1, 3, &three, long_symbols, long_next } };
 	struct model m = opened(shape, 3);
 	double together = other_loss(&m, &both), apart;
 
@@ -263,7 +263,7 @@ static void test_dropout(void **state)
 }
 
 /* Moved between steps a model goes on where it was. */
-static void test_move(void **state)
+static void test_moved_to_another_device(void **state)
 {
 	struct model m = opened(shape, 3), moved = opened(shape, 3);
 	struct cg_context *other;
@@ -304,26 +304,26 @@ static void test_learns_and_repeats(void **state)
 {
 	static const int32_t lengths[ROWS] = { 4, 2, 3 };
 	static const int symbols[N] = { 0, 1, 1, 1, 2, 2, 2, O, 0, 0, O, O }, next[N] = { 1, 2, 2, 2, 0, 0, 0, O, 1, 1, O, O };
-	const struct model_piece piece = { ROWS, STEPS, lengths, symbols, next };
+	const struct model_batch batch = { ROWS, STEPS, lengths, symbols, next };
 	const struct model_shape wide = { SYMBOLS, 12, ROWS, STEPS };
 	struct model m = opened(wide, 1), again = opened(wide, 1);
-	int said[12];
-	double before = loss_of(&m, &piece), loss = before;
+	int samples[12];
+	double before = loss_of(&m, &batch), loss = before;
 
 	(void)state;
 	for (int step = 0; step < 150; step++) {
 		model_rest(&m, MODEL_LEARNT);
 		model_rest(&again, MODEL_LEARNT);
-		loss = grad_of(&m, &piece);
-		assert_true(loss == grad_of(&again, &piece));
+		loss = grad_of(&m, &batch);
+		assert_true(loss == grad_of(&again, &batch));
 		model_learn(&m, 0.05);
 		model_learn(&again, 0.05);
 	}
 	assert_true(before > 1);
 	assert_true(loss < 0.05);
-	assert_int_equal(model_sample(&m, 9, 0.2, 0, said, 12), CG_OK);
+	assert_int_equal(model_sample(&m, 9, 0.2, 0, samples, 12), CG_OK);
 	for (int k = 0; k < 12; k++)
-		assert_int_equal(said[k], (k + 1) % 3);
+		assert_int_equal(samples[k], (k + 1) % 3);
 	model_close(&m);
 	model_close(&again);
 }
@@ -331,17 +331,17 @@ static void test_learns_and_repeats(void **state)
 static void test_samples(void **state)
 {
 	struct model m = opened(shape, 1);
-	int said[200], same[200], other[200], seen = 0;
+	int samples[200], same[200], other[200], seen = 0;
 
 	(void)state;
-	assert_int_equal(model_sample(&m, 5, 1, 0, said, 200), CG_OK);
+	assert_int_equal(model_sample(&m, 5, 1, 0, samples, 200), CG_OK);
 	assert_int_equal(model_sample(&m, 5, 1, 0, same, 200), CG_OK);
 	assert_int_equal(model_sample(&m, 6, 1, 0, other, 200), CG_OK);
-	assert_memory_equal(said, same, sizeof said);
-	assert_memory_not_equal(said, other, sizeof said);
+	assert_memory_equal(samples, same, sizeof samples);
+	assert_memory_not_equal(samples, other, sizeof samples);
 	for (int k = 0; k < 200; k++) {
-		assert_in_range(said[k], 0, SYMBOLS - 1);
-		seen |= 1 << said[k];
+		assert_in_range(samples[k], 0, SYMBOLS - 1);
+		seen |= 1 << samples[k];
 	}
 	assert_int_equal(seen, (1 << SYMBOLS) - 1);
 	model_close(&m);
@@ -420,13 +420,13 @@ static void test_text(void **state)
 }
 
 /* What a row of a text reads, letter by letter; and that what follows does. */
-static void piece_is(const struct text *t, struct text_row *row, const char *const *expected)
+static void batch_is(const struct text *t, struct text_row *row, const char *const *expected)
 {
 	int symbols[2 * 5], next[2 * 5];
 	int32_t lengths[2];
 	const struct text_row before[2] = { row[0], row[1] };
 	size_t longest = 0;
-	int steps = text_piece(t, row, 2, 5, lengths, symbols, next);
+	int steps = text_next_batch(t, row, 2, 5, lengths, symbols, next);
 
 	for (int r = 0; r < 2; r++) {
 		assert_int_equal(lengths[r], strlen(expected[r]));
@@ -443,9 +443,9 @@ static void piece_is(const struct text *t, struct text_row *row, const char *con
 }
 
 /* Of 27 characters to learn from 26 are in the rows, the last one only follows.  Rows that go round read them all. */
-static void test_pieces(void **state)
+static void test_batches(void **state)
 {
-	static const char *const pieces[][2] = {
+	static const char *const parts[][2] = {
 		{ "a\n\n", "ijklm" }, { "bc\n", "n\n" }, { "defgh", "o\n\n" }, { "i\n", "pqr" }, { "", "" }
 	};
 	static const char *const round[][2] = {
@@ -459,13 +459,13 @@ static void test_pieces(void **state)
 	assert_int_equal(text_held_out(&t).n, 2);
 	text_rows(text_to_learn(&t), 2, 0, row);
 	assert_int_equal(row[0].end, row[1].at);
-	for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++)
-		piece_is(&t, row, pieces[k]);
+	for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+		batch_is(&t, row, parts[k]);
 	text_rows(text_held_out(&t), 2, 0, row);
 	assert_int_equal(row[1].end, t.n - 1);
 	text_rows(text_to_learn(&t), 2, 1, row);
 	for (size_t k = 0; k < sizeof round / sizeof *round; k++)
-		piece_is(&t, row, round[k]);
+		batch_is(&t, row, round[k]);
 	text_close(&t);
 }
 
@@ -498,11 +498,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gradient), cmocka_unit_test(test_gradient_twice),
-		cmocka_unit_test(test_pieces_are_the_whole), cmocka_unit_test(test_rows_are_apart),
-		cmocka_unit_test(test_other_text_and_samples_leave_the_carry), cmocka_unit_test(test_dropout), cmocka_unit_test(test_move),
+		cmocka_unit_test(test_batches_in_turn_are_one_batch), cmocka_unit_test(test_rows_are_apart),
+		cmocka_unit_test(test_other_text_and_samples_leave_the_carry), cmocka_unit_test(test_dropout),
+		cmocka_unit_test(test_moved_to_another_device),
 		cmocka_unit_test(test_seed), cmocka_unit_test(test_learns_and_repeats), cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_optimiser), cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_text), cmocka_unit_test(test_pieces), cmocka_unit_test(test_pairs)
+		cmocka_unit_test(test_text), cmocka_unit_test(test_batches), cmocka_unit_test(test_pairs)
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

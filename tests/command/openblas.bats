@@ -17,7 +17,7 @@ build() {
 
 	shift
 	mkdir "$folder"
-	${CC:-cc} -shared -fPIC -w -o "$folder/libopenblas.so.0" "$BATS_TEST_DIRNAME/stand_in.c" "$@"
+	${CC:-cc} -shared -fPIC -w -o "$folder/libopenblas.so.0" "$BATS_TEST_DIRNAME/openblas_stand_in.c" "$@"
 }
 
 looks_for_one() {

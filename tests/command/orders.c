@@ -374,7 +374,7 @@ static int by_text(const void *a, const void *b)
 }
 
 /* The words of the message, sorted: who is named first makes no difference. */
-static void take_facts(char facts[FACTS])
+static void collect_facts(char facts[FACTS])
 {
 	char *words[512], text[FACTS], *rest = text, *word;
 	size_t n = 0;
@@ -388,7 +388,7 @@ static void take_facts(char facts[FACTS])
 		snprintf(facts + strlen(facts), FACTS - strlen(facts), "%s ", words[k]);
 }
 
-static void take_answers(const struct call *c, struct outcome *o)
+static void collect_answers(const struct call *c, struct outcome *o)
 {
 	json_t *all = call_metadata(c);
 	char *text = json_dumps(all, JSON_SORT_KEYS);
@@ -425,9 +425,9 @@ void example_run(const char *op, const char *const *words, const int *order, int
 	assert_int_equal(o->code, CG_OK);
 	o->code = compute(&c, words, order, n, context);
 	if (o->code)
-		take_facts(o->facts);
+		collect_facts(o->facts);
 	else
-		take_answers(&c, o);
+		collect_answers(&c, o);
 	call_close(&c);
 }
 

@@ -137,21 +137,21 @@ static void test_code(void **state)
 	assert_true(sample.peephole == ordinary.peephole && sample.seed == ordinary.seed);
 }
 
-static void test_kept(void **state)
+static void test_fixed_fields(void **state)
 {
 	struct fields f;
 
 	(void)state;
 	fields_of(&f);
 	for (int k = 0; k < f.n; k++)
-		f.list[k].kept = 1;
+		f.list[k].is_fixed = 1;
 	sample = ordinary;
 	assert_int_equal(shrink(&f, always, &sample), CG_OK);
 	assert_memory_equal(&sample, &ordinary, sizeof sample);
 }
 
 /* What is printed reads as the same case. */
-static void test_words(void **state)
+static void test_printed_case(void **state)
 {
 	static const char line[] = "sample B=3 U=1000 dtype=bf16 bias=-0.125 peephole=true memory=mixed absent=h,w_grad seed=12345678901";
 	char copy[sizeof line], printed[FIELD_LINE];
@@ -218,7 +218,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shrink), cmocka_unit_test(test_code), cmocka_unit_test(test_kept), cmocka_unit_test(test_words),
+		cmocka_unit_test(test_shrink), cmocka_unit_test(test_code), cmocka_unit_test(test_fixed_fields),
+		cmocka_unit_test(test_printed_case),
 		cmocka_unit_test(test_refused),
 	};
 

@@ -31,30 +31,30 @@ static int dtype_of(const struct cg_pass_plan *plan, const struct cg_argument *a
 
 struct buffers { unsigned char *at[ARGUMENTS]; size_t bytes[ARGUMENTS]; };
 
-static void call(const struct cg_isa *isa, int interpreted, const struct cg_pass_plan *plan, const struct cg_function *piece,
+static void call(const struct cg_isa *isa, int interpreted, const struct cg_pass_plan *plan, const struct cg_function *function,
                  int64_t rows, int64_t units, const struct cg_bound *bound)
 {
 	struct cg_float_state saved;
 
 	if (interpreted) {
-		void *registers = malloc(cg_strip_bytes(plan, piece));
+		void *registers = malloc(cg_strip_bytes(plan, function));
 
 		assert_non_null(registers);
 		saved = cg_float_enter(plan->dtype);
-		isa->strip[plan->dtype](plan, piece, rows, units, bound, registers);
+		isa->strip[plan->dtype](plan, function, rows, units, bound, registers);
 		cg_float_leave(saved);
 		free(registers);
 		return;
 	}
 	for (const struct cg_compiled *const *table = isa->kernels; *table; table++)
 		for (const struct cg_compiled *row = *table; row->key; row++)
-			if (!strcmp(row->key, piece->key)) {
+			if (!strcmp(row->key, function->key)) {
 				saved = cg_float_enter(plan->dtype);
 				row->call(rows, units, bound);
 				cg_float_leave(saved);
 				return;
 			}
-	fail_msg("%s is not compiled for %s", piece->key, isa->name);
+	fail_msg("%s is not compiled for %s", function->key, isa->name);
 }
 
 /* Counts what a way gave, beside what the first gave, where inputs had NaNs; what lies between rows is left out. */
@@ -73,17 +73,18 @@ static void count_nans(int dtype, int64_t rows, int64_t units, const unsigned ch
 	}
 }
 
-/* Runs a piece in every way there is and compares with the first. */
-static void compare(const struct cg_pass_plan *plan, const struct cg_function *piece, int64_t rows, int64_t units, enum given given)
+/* Runs a function in every way there is and compares with the first. */
+static void compare(const struct cg_pass_plan *plan, const struct cg_function *function, int64_t rows, int64_t units,
+                    enum given given)
 {
 	unsigned absent = given == ABSENT ? numbers_below(&state, 1u << 31) : 0;
 	struct buffers first = { .bytes = { 0 } };
 	struct cg_bound bound[ARGUMENTS];
-	int n = piece->n_arguments;
+	int n = function->n_arguments;
 
 	memset(bound, 0, sizeof bound);
 	for (int k = 0; k < n; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+		const struct cg_argument *a = &function->arguments[k];
 		size_t size = cg_dtype_bytes(dtype_of(plan, a));
 
 		bound[k].stride = units + PAD;
@@ -125,19 +126,19 @@ static void compare(const struct cg_pass_plan *plan, const struct cg_function *p
 			memcpy(before[k], first.at[k], first.bytes[k]);
 		}
 
-	int ways = 0;
+	int variants = 0;
 	for (const struct cg_isa *isa = cg_isas; isa->name; isa++)
 		for (int interpreted = 0; interpreted < 2; interpreted++) {
-			const struct cg_bound *use = ways ? again : bound;
+			const struct cg_bound *use = variants ? again : bound;
 
 			if (!isa->runs_here())
 				continue;
-			for (int k = 0; ways && k < n; k++)
+			for (int k = 0; variants && k < n; k++)
 				if (copies[k])
 					memcpy(copies[k], before[k], first.bytes[k]);
-			call(isa, interpreted, plan, piece, rows, units, use);
-			for (int k = 0; ways && k < n; k++) {
-				const struct cg_argument *a = &piece->arguments[k];
+			call(isa, interpreted, plan, function, rows, units, use);
+			for (int k = 0; variants && k < n; k++) {
+				const struct cg_argument *a = &function->arguments[k];
 				size_t size = cg_dtype_bytes(dtype_of(plan, a));
 
 				if (given == NANS && copies[k] && a->out && a->kind == CG_KIND_TENSOR)
@@ -146,14 +147,14 @@ static void compare(const struct cg_pass_plan *plan, const struct cg_function *p
 					continue;
 				for (size_t j = 0; j + size <= first.bytes[k]; j += size)
 					if (!numbers_same(dtype_of(plan, a), copies[k] + j, first.at[k] + j))
-						fail_msg("%s: %s[%zu] differs on %s%s, rows %lld, units %lld, absent %#x", piece->key, a->name,
+						fail_msg("%s: %s[%zu] differs on %s%s, rows %lld, units %lld, absent %#x", function->key, a->name,
 						         j / size, isa->name, interpreted ? " interpreted" : "", (long long)rows,
 						         (long long)units, absent);
 			}
-			ways++;
+			variants++;
 		}
-	assert_true(ways >= 2);
-	elements += (long)(rows * units) * ways;
+	assert_true(variants >= 2);
+	elements += (long)(rows * units) * variants;
 	kernels++;
 	for (int k = 0; k < n; k++) {
 		free(first.at[k]);

@@ -81,51 +81,51 @@ static uint64_t sum(uint64_t so_far, int dtype, int type, const char *data, size
 	return so_far;
 }
 
-static void run(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_function *piece,
+static void run(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_function *function,
                 const struct cg_bound *bound)
 {
 	struct cg_float_state saved;
-	void *registers = malloc(cg_strip_bytes(plan, piece));         /* for what is interpreted */
+	void *registers = malloc(cg_strip_bytes(plan, function));      /* for what is interpreted */
 	void (*call)(int64_t rows, int64_t units, const struct cg_bound *) = NULL;
 
 	for (const struct cg_compiled *const *table = isa->kernels; *table; table++)
 		for (const struct cg_compiled *row = *table; row->key; row++)
-			if (!strcmp(row->key, piece->key))
+			if (!strcmp(row->key, function->key))
 				call = row->call;
 	if (!registers)
-		give_up(piece->key, "no memory");
+		give_up(function->key, "no memory");
 	saved = cg_float_enter(plan->dtype);
 	if (call)
 		call(ROWS, UNITS, bound);
 	else
-		isa->strip[plan->dtype](plan, piece, ROWS, UNITS, bound, registers);
+		isa->strip[plan->dtype](plan, function, ROWS, UNITS, bound, registers);
 	cg_float_leave(saved);
 	free(registers);
 }
 
-/* The bits that a piece gives on one instruction set, from the same inputs each time. */
-static uint64_t bits(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_function *piece, char *const *rooms,
-                     size_t room)
+/* The bits that a function gives on one instruction set, from the same inputs each time. */
+static uint64_t bits(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_function *function, char *const *data,
+                     size_t bytes)
 {
 	struct cg_bound bound[CG_SLOTS_MAX];
 	uint64_t result = 0xcbf29ce484222325u;
 
 	state = 1;
 	memset(bound, 0, sizeof bound);
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 		size_t size = a->type == CG_TYPE_ACC ? cg_acc_bytes(plan->dtype) : cg_dtype_bytes(plan->dtype);
 
-		bound[k] = (struct cg_bound){ rooms[k], UNITS, 0.25 * (1 + k % 7) };
+		bound[k] = (struct cg_bound){ data[k], UNITS, 0.25 * (1 + k % 7) };
 		if (a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_COUNT)
 			continue;
-		for (size_t at = 0; at < room; at += size)
-			draw(plan->dtype, a->type, rooms[k] + at);
+		for (size_t at = 0; at < bytes; at += size)
+			draw(plan->dtype, a->type, data[k] + at);
 	}
-	run(isa, plan, piece, bound);
-	for (int k = 0; k < piece->n_arguments; k++)
-		if (piece->arguments[k].out)
-			result = sum(result, plan->dtype, piece->arguments[k].type, rooms[k], room);
+	run(isa, plan, function, bound);
+	for (int k = 0; k < function->n_arguments; k++)
+		if (function->arguments[k].out)
+			result = sum(result, plan->dtype, function->arguments[k].type, data[k], bytes);
 	return result;
 }
 
@@ -134,14 +134,14 @@ static void check(const struct cg_cell *cell, int options, int pass, int dtype)
 	struct cg_mistake mistake;
 	struct cg_pass_plan *plan = cg_plan(cell, options, pass, 0, dtype, cg_memory, &mistake);
 	/* As large as the largest, scratch: both blocks of rows, at most a value for every argument. */
-	size_t room = (size_t)(ELEMENTS > 2 * CG_SLOTS_MAX * UNITS ? ELEMENTS : 2 * CG_SLOTS_MAX * UNITS) * sizeof(double);
-	char *rooms[CG_SLOTS_MAX];
+	size_t bytes = (size_t)(ELEMENTS > 2 * CG_SLOTS_MAX * UNITS ? ELEMENTS : 2 * CG_SLOTS_MAX * UNITS) * sizeof(double);
+	char *data[CG_SLOTS_MAX];
 
 	if (!plan)
 		give_up(cell->name, mistake.text);
 	for (int k = 0; k < CG_SLOTS_MAX; k++) {
-		rooms[k] = malloc(room);
-		if (!rooms[k])
+		data[k] = malloc(bytes);
+		if (!data[k])
 			give_up(cell->name, "no memory");
 	}
 	for (int p = 0; p < plan->n_functions; p++) {
@@ -153,7 +153,7 @@ static void check(const struct cg_cell *cell, int options, int pass, int dtype)
 
 			if (!isa->runs_here())
 				continue;
-			its = bits(isa, plan, &plan->functions[p], rooms, room);
+			its = bits(isa, plan, &plan->functions[p], data, bytes);
 			if (!name) {
 				name = isa->name;
 				first = its;
@@ -165,7 +165,7 @@ static void check(const struct cg_cell *cell, int options, int pass, int dtype)
 		}
 	}
 	for (int k = 0; k < CG_SLOTS_MAX; k++)
-		free(rooms[k]);
+		free(data[k]);
 	cg_plan_free(plan);
 }
 

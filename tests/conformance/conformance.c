@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "runtime/core/core.h"
-#include "tests/conformance/device.h"
+#include "tests/conformance/suite_device.h"
 #include "verify/network_trial.h"
 #include "verify/trial.h"
 #include "tests/help/counted.h"
@@ -32,7 +32,7 @@ static void report(const struct finding *f, const struct fields *fields)
 	char line[FIELD_LINE];
 
 	field_line(fields, line);
-	print_message("# %s\n# cellgrad check %s\n# CELLGRAD_TEST_SEED=%llu repeats the run\n", f->words, line, seed_of_run);
+	print_message("# %s\n# cellgrad check %s\n# CELLGRAD_TEST_SEED=%llu repeats the run\n", f->text, line, seed_of_run);
 	fail();
 }
 

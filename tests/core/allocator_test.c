@@ -13,9 +13,9 @@
 
 #include "runtime/cellgrad.h"
 
-/* Pieces have a head that tells them from the C library's: giving one to the wrong side is noticed. */
+/* Blocks have a head that tells them from the C library's: giving one to the wrong side is noticed. */
 enum { HEAD = 64 };
-struct pool { long pieces, most; int full; };
+struct pool { long blocks, most; int full; };
 
 static void *resize(void *user, void *p, size_t bytes)
 {
@@ -26,7 +26,7 @@ static void *resize(void *user, void *p, size_t bytes)
 	if (q && memcmp(q, mark, sizeof mark))
 		abort();
 	if (!bytes) {
-		pool->pieces--;
+		pool->blocks--;
 		free(q);
 		return NULL;
 	}
@@ -36,14 +36,14 @@ static void *resize(void *user, void *p, size_t bytes)
 	if (!q)
 		return NULL;
 	if (!p)
-		pool->pieces++;
-	if (pool->pieces > pool->most)
-		pool->most = pool->pieces;
+		pool->blocks++;
+	if (pool->blocks > pool->most)
+		pool->most = pool->blocks;
 	memcpy(q, mark, sizeof mark);
 	return q + HEAD;
 }
 
-static void test_all(void **state)
+static void test_every_call(void **state)
 {
 	struct pool pool = { 0 };
 	struct cg_allocator allocator = { resize, &pool }, empty = { NULL, NULL };
@@ -73,16 +73,16 @@ static void test_all(void **state)
 	cg_stream_close(stream);
 	cg_close(context);
 	cg_cell_close(cell);
-	assert_int_equal(pool.pieces, 0);
+	assert_int_equal(pool.blocks, 0);
 	assert_int_equal(cg_set_allocator(NULL), CG_OK);
 	assert_int_equal(cg_open("cpu", &context), CG_OK);
-	assert_int_equal(pool.pieces, 0);
+	assert_int_equal(pool.blocks, 0);
 	cg_close(context);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_all) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_call) };
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("allocator", tests, NULL, NULL);

@@ -32,21 +32,21 @@ static int clear(void **state)
 	return 0;
 }
 
-static void has(const char *text, const char *words)
+static void has(const char *text, const char *part)
 {
-	if (!strstr(text, words))
-		fail_msg("expected \"%s\" in \"%s\"", words, text);
+	if (!strstr(text, part))
+		fail_msg("expected \"%s\" in \"%s\"", part, text);
 }
 
 /* The k-th word of a row; NULL past the last. */
 static const char *word(const struct cg_variable *v, int k)
 {
-	static char words[128];
-	char *rest = words, *at = NULL;
+	static char choices[128];
+	char *rest = choices, *at = NULL;
 
-	snprintf(words, sizeof words, "%s", v->words ? v->words : "");
+	snprintf(choices, sizeof choices, "%s", v->choices ? v->choices : "");
 	for (int n = 0; n <= k; n++)
-		at = strtok_r(n ? NULL : words, " ", &rest);
+		at = strtok_r(n ? NULL : choices, " ", &rest);
 	return at;
 }
 
@@ -58,7 +58,7 @@ static void test_rows(void **state)
 		char text[256];
 
 		assert_true(v->name && *v->name && v->reader && *v->reader && v->what && *v->what);
-		assert_true(v->kind != CG_ENV_WORD || (v->words && v->fallback));
+		assert_true(v->kind != CG_ENV_WORD || (v->choices && v->fallback));
 		assert_true(v->kind == CG_ENV_WORD || v->allowed);
 		assert_true(*cg_variable_allowed(which, text, sizeof text));
 		assert_int_equal(cg_variable_find(v->name), which);
@@ -74,7 +74,7 @@ static void test_rows(void **state)
 	}
 }
 
-static void test_words(void **state)
+static void test_choices(void **state)
 {
 	char why[640];
 
@@ -135,8 +135,8 @@ static void test_refused(void **state)
 
 		setenv(refused[k].name, refused[k].value, 1);
 		snprintf(value, sizeof value, "'%s'", refused[k].value);
-		for (int way = 0; way < 3; way++) {
-			int code = way == 2 ? cg_adopt("opencl", &context, NULL, &context) : cg_open(way ? NULL : "cpu", &context);
+		for (int call = 0; call < 3; call++) {
+			int code = call == 2 ? cg_adopt("opencl", &context, NULL, &context) : cg_open(call ? NULL : "cpu", &context);
 
 			assert_int_equal(code, CG_BAD_ARGUMENT);
 			assert_null(context);
@@ -190,34 +190,34 @@ static void test_alone(void **state)
 
 static void test_names(void **state)
 {
-	char words[320], longest[400] = OURS;
+	char message[320], longest[400] = OURS;
 
 	(void)state;
 	assert_int_equal(cg_variable_find("CELLGRAD_TEST_ANYTHING"), CG_ENV_TEST);
 	assert_int_equal(cg_variable_find("CELLGRAD_BACKEN"), -1);
 	assert_int_equal(cg_variable_find("CELLGRAD_CHECKS"), -1);
-	assert_int_equal(cg_environment_unknown("CELLGRAD_BACKEND=cuda", words, sizeof words), 0);
-	assert_int_equal(cg_environment_unknown("CELLGRAD_FAKE_CUDA=11", words, sizeof words), 0);
-	assert_int_equal(cg_environment_unknown("CELLGRAD_BACKEDN=cuda", words, sizeof words), 1);
-	has(words, "CELLGRAD_BACKEDN ");
-	has(words, "CELLGRAD_BACKEND?");
-	assert_null(strstr(words, "cuda"));
-	assert_int_equal(cg_environment_unknown("CELLGRAD_THREADS=2", words, sizeof words), 1);
-	has(words, "CELLGRAD_CPU_THREADS?");
-	assert_int_equal(cg_environment_unknown("CELLGRAD_QWERTYUIOP=", words, sizeof words), 1);
-	assert_null(strstr(words, "did you mean"));
-	assert_int_equal(cg_environment_unknown("CELLGRAD_TESTSEED=1", words, sizeof words), 1);
-	assert_null(strstr(words, "CELLGRAD_TEST_?"));
+	assert_int_equal(cg_environment_unknown("CELLGRAD_BACKEND=cuda", message, sizeof message), 0);
+	assert_int_equal(cg_environment_unknown("CELLGRAD_FAKE_CUDA=11", message, sizeof message), 0);
+	assert_int_equal(cg_environment_unknown("CELLGRAD_BACKEDN=cuda", message, sizeof message), 1);
+	has(message, "CELLGRAD_BACKEDN ");
+	has(message, "CELLGRAD_BACKEND?");
+	assert_null(strstr(message, "cuda"));
+	assert_int_equal(cg_environment_unknown("CELLGRAD_THREADS=2", message, sizeof message), 1);
+	has(message, "CELLGRAD_CPU_THREADS?");
+	assert_int_equal(cg_environment_unknown("CELLGRAD_QWERTYUIOP=", message, sizeof message), 1);
+	assert_null(strstr(message, "did you mean"));
+	assert_int_equal(cg_environment_unknown("CELLGRAD_TESTSEED=1", message, sizeof message), 1);
+	assert_null(strstr(message, "CELLGRAD_TEST_?"));
 	/* What a terminal would obey is not passed on. */
-	assert_int_equal(cg_environment_unknown("CELLGRAD_\033[31m\n=", words, sizeof words), 1);
-	assert_null(strpbrk(words, "\033\n"));
+	assert_int_equal(cg_environment_unknown("CELLGRAD_\033[31m\n=", message, sizeof message), 1);
+	assert_null(strpbrk(message, "\033\n"));
 	memset(longest + strlen(OURS), 'A', sizeof longest - strlen(OURS) - 1);
-	assert_int_equal(cg_environment_unknown(longest, words, sizeof words), 1);
-	has(words, "cellgrad(1)");
+	assert_int_equal(cg_environment_unknown(longest, message, sizeof message), 1);
+	has(message, "cellgrad(1)");
 }
 
 /* What a child says on standard error of two openings. */
-static void listen(const char *verbose, char *said, size_t room)
+static void listen(const char *verbose, char *output, size_t capacity)
 {
 	struct cg_context *context;
 	size_t n = 0;
@@ -232,9 +232,9 @@ static void listen(const char *verbose, char *said, size_t room)
 		_exit(cg_open("cpu", &context) || cg_open("cpu", &context));
 	}
 	close(ends[1]);
-	while ((more = read(ends[0], said + n, room - 1 - n)) > 0)
+	while ((more = read(ends[0], output + n, capacity - 1 - n)) > 0)
 		n += (size_t)more;
-	said[n] = '\0';
+	output[n] = '\0';
 	close(ends[0]);
 	wait(&status);
 	assert_int_equal(status, 0);
@@ -242,20 +242,20 @@ static void listen(const char *verbose, char *said, size_t room)
 
 static void test_warning(void **state)
 {
-	char said[1024];
+	char output[1024];
 
 	(void)state;
-	listen("0", said, sizeof said);
-	assert_string_equal(said, "");
-	listen("1", said, sizeof said);
-	has(said, "cellgrad: CELLGRAD_BACKEDN is no variable of cellgrad; did you mean CELLGRAD_BACKEND?\n");
-	assert_null(strchr(strchr(said, '\n') + 1, '\n'));
+	listen("0", output, sizeof output);
+	assert_string_equal(output, "");
+	listen("1", output, sizeof output);
+	has(output, "cellgrad: CELLGRAD_BACKEDN is no variable of cellgrad; did you mean CELLGRAD_BACKEND?\n");
+	assert_null(strchr(strchr(output, '\n') + 1, '\n'));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows), cmocka_unit_test(test_words), cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_rows), cmocka_unit_test(test_choices), cmocka_unit_test(test_numbers),
 		cmocka_unit_test_setup(test_refused, clear), cmocka_unit_test_setup_teardown(test_alone, clear, clear),
 		cmocka_unit_test(test_names), cmocka_unit_test_setup_teardown(test_warning, clear, clear),
 	};

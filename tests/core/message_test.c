@@ -33,20 +33,20 @@ static void test_fail_writes_and_returns(void **state)
 
 static void test_long_messages_are_cut(void **state)
 {
-	static char words[20000];
+	static char text[20000];
 	size_t n, i;
 
 	(void)state;
-	memset(words, 'x', sizeof words - 1);
-	cg_fail(CG_BUILD, "%s", words);
+	memset(text, 'x', sizeof text - 1);
+	cg_fail(CG_BUILD, "%s", text);
 	n = strlen(cg_message());
 	assert_int_equal(n, 4095);
 	assert_string_equal(cg_message() + n - 5, "xx...");
 
 	/* All that fits stays whole, and one more does not. */
-	cg_fail(CG_BUILD, "%.*s", 4095, words);
+	cg_fail(CG_BUILD, "%.*s", 4095, text);
 	assert_string_equal(cg_message() + 4090, "xxxxx");
-	cg_fail(CG_BUILD, "%.*s", 4096, words);
+	cg_fail(CG_BUILD, "%.*s", 4096, text);
 	assert_string_equal(cg_message() + 4090, "xx...");
 
 	/* What is put before pushes out the end, never itself. */
@@ -54,7 +54,7 @@ static void test_long_messages_are_cut(void **state)
 	assert_int_equal(strlen(cg_message()), 4095);
 	assert_memory_equal(cg_message(), "log: xxx", 8);
 	assert_string_equal(cg_message() + 4090, "xx...");
-	cg_fail_in(CG_BUILD, "%s", words);
+	cg_fail_in(CG_BUILD, "%s", text);
 	assert_int_equal(strlen(cg_message()), 4095);
 	assert_string_equal(cg_message() + 4090, "xx...");
 	for (i = 0; i < 10; i++)
@@ -68,11 +68,11 @@ static void test_long_messages_are_cut(void **state)
 
 		for (k = 0; k < 3; k++) {
 			size = strlen(letters[k]);
-			memset(words, 'x', i);
-			for (n = i; n + size < sizeof words; n += size)
-				memcpy(words + n, letters[k], size);
-			words[n] = 0;
-			cg_fail(CG_BUILD, "%s", words);
+			memset(text, 'x', i);
+			for (n = i; n + size < sizeof text; n += size)
+				memcpy(text + n, letters[k], size);
+			text[n] = 0;
+			cg_fail(CG_BUILD, "%s", text);
 			n = strlen(cg_message());
 			assert_true(n <= 4095 && n > 4095 - 4);
 			assert_string_equal(cg_message() + n - 3, "...");
@@ -159,7 +159,7 @@ static void test_nearest(void **state)
 	assert_null(cg_nearest(longest, names, 7));
 }
 
-static void test_memory(void **state)
+static void test_resized_memory(void **state)
 {
 	char *p, *q;
 
@@ -248,7 +248,7 @@ int main(void)
 		cmocka_unit_test(test_messages_are_per_thread),
 		cmocka_unit_test(test_version),
 		cmocka_unit_test(test_nearest),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_resized_memory),
 		cmocka_unit_test(test_memory_fails_on_request),
 		cmocka_unit_test(test_memory_that_nobody_has),
 		cmocka_unit_test(test_requests_of_threads_are_counted)

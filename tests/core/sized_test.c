@@ -55,43 +55,43 @@ static void test_earlier(void **state)
 {
 	struct { struct first is; unsigned char beyond[64]; } old;
 	const struct now *op;
-	struct now room;
+	struct now storage;
 
 	(void)state;
 	memset(&old, 0xaa, sizeof old);
 	init(&old.is, sizeof old.is);
 	old.is.count = 9;
-	op = cg_sized_complete(&sized, &old.is, &room);
-	assert_ptr_equal(op, &room);
-	assert_int_equal(op->size, sizeof room);
+	op = cg_sized_complete(&sized, &old.is, &storage);
+	assert_ptr_equal(op, &storage);
+	assert_int_equal(op->size, sizeof storage);
 	assert_int_equal(op->count, 9);
 	assert_true(op->rate == 0.5);
 	assert_int_equal(op->mode, 3);
 	assert_string_equal(op->name, "name");
-	assert_int_equal(cg_sized_check("call", "now", op, sizeof room), CG_OK);
+	assert_int_equal(cg_sized_check("call", "now", op, sizeof storage), CG_OK);
 	/* Shorter than any header had it. */
 	old.is.size = sized.first - 1;
-	assert_ptr_equal(cg_sized_complete(&sized, &old.is, &room), &old.is);
-	assert_int_equal(cg_sized_check("call", "now", &old.is, sizeof room), CG_BAD_ARGUMENT);
+	assert_ptr_equal(cg_sized_complete(&sized, &old.is, &storage), &old.is);
+	assert_int_equal(cg_sized_check("call", "now", &old.is, sizeof storage), CG_BAD_ARGUMENT);
 	assert_non_null(strstr(cg_message(), "call: size: expected"));
-	assert_null(cg_sized_complete(&sized, NULL, &room));
-	assert_int_equal(cg_sized_check("call", "now", NULL, sizeof room), CG_BAD_ARGUMENT);
+	assert_null(cg_sized_complete(&sized, NULL, &storage));
+	assert_int_equal(cg_sized_check("call", "now", NULL, sizeof storage), CG_BAD_ARGUMENT);
 }
 
 static void test_later(void **state)
 {
 	struct later later;
-	struct now room;
+	struct now storage;
 
 	(void)state;
 	init(&later, sizeof later);
-	assert_ptr_equal(cg_sized_complete(&sized, &later, &room), &later);
-	assert_int_equal(cg_sized_check("call", "now", &later, sizeof room), CG_OK);
+	assert_ptr_equal(cg_sized_complete(&sized, &later, &storage), &later);
+	assert_int_equal(cg_sized_check("call", "now", &later, sizeof storage), CG_OK);
 	later.more[1] = 1;
-	assert_int_equal(cg_sized_check("call", "now", &later, sizeof room), CG_BAD_ARGUMENT);
+	assert_int_equal(cg_sized_check("call", "now", &later, sizeof storage), CG_BAD_ARGUMENT);
 	assert_non_null(strstr(cg_message(), "fields set that this library does not know"));
-	later.size = 5 * sizeof room;
-	assert_int_equal(cg_sized_check("call", "now", &later, sizeof room), CG_BAD_ARGUMENT);
+	later.size = 5 * sizeof storage;
+	assert_int_equal(cg_sized_check("call", "now", &later, sizeof storage), CG_BAD_ARGUMENT);
 }
 
 int main(void)

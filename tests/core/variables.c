@@ -9,6 +9,6 @@
 int main(void)
 {
 	for (const struct cg_variable *v = cg_variables; v < cg_variables + CG_ENV_VARIABLES; v++)
-		printf("%s\t%s\t%s\t%s\n", v->reader, v->name, v->words ? v->words : "-", v->fallback ? v->fallback : "");
+		printf("%s\t%s\t%s\t%s\n", v->reader, v->name, v->choices ? v->choices : "-", v->fallback ? v->fallback : "");
 	return 0;
 }

@@ -337,14 +337,14 @@ static void test_failures(void **state)
 
 /* ---- NVRTC ---- */
 
-static void expect_log(const char *text, const char *option, const char *words)
+static void expect_log(const char *text, const char *option, const char *expected)
 {
 	char *log, *image = image_of(text, option != NULL, &option, &log);
 
 	EXPECT(!image);
-	if (!strstr(log, words))
-		fprintf(stderr, "# expected '%s' in: %s\n", words, log);
-	EXPECT(strstr(log, words));
+	if (!strstr(log, expected))
+		fprintf(stderr, "# expected '%s' in: %s\n", expected, log);
+	EXPECT(strstr(log, expected));
 	free(log);
 }
 

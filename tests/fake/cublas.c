@@ -158,7 +158,7 @@ FAKE_API int cublasGemmEx(struct cublas *handle, unsigned op_a, unsigned op_b, i
 
 FAKE_API const char *cublasGetStatusString(int status)
 {
-	static const struct { int status; const char *words; } all[] = {
+	static const struct { int status; const char *text; } all[] = {
 		{ 0, "success" }, { 1, "the library was not initialized" }, { 3, "the resource allocation failed" },
 		{ 7, "an unsupported value or parameter was passed to the function" },
 		{ 8, "the requested functionality requires a feature absent from the architecture of the device" },
@@ -169,6 +169,6 @@ FAKE_API const char *cublasGetStatusString(int status)
 
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
 		if (all[k].status == status)
-			return all[k].words;
+			return all[k].text;
 	return "unknown status";
 }

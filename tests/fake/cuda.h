@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "kernel_calls.h"
-#include "report.h"
+#include "misuse_report.h"
 
 /* As cuda.h of the vendor has them; what is not here, this driver never says. */
 enum {
@@ -135,7 +135,7 @@ FAKE_API int fake_reach(const char *call, uint64_t at, size_t bytes, int how);
 /* The same at the call: is it memory of this context that is not freed? */
 FAKE_API int fake_owned(const char *call, const char *what, struct context *context, uint64_t at, size_t bytes);
 void fake_memory_leaks(struct context *context, size_t *blocks, size_t *bytes);
-void fake_memory_drop(struct context *context);
+void fake_memory_release(struct context *context);
 
 /* ---- kernels: cuda_run.c ---- */
 

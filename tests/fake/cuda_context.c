@@ -187,7 +187,7 @@ static void end_context(const char *call, struct context *context)
 		if ((h->kind == STREAM && ((struct stream *)h)->context == context) ||
 		    (h->kind == MODULE && ((struct module *)h)->context == context))
 			h->dead = 1;
-	fake_memory_drop(context);
+	fake_memory_release(context);
 	context->handle.dead = 1;
 }
 

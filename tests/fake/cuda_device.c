@@ -117,7 +117,7 @@ FAKE_API int cuDeviceGetAttribute(int *value, unsigned attribute, int device)
 
 /* ---- words ---- */
 
-static const struct { int code; const char *name, *words; } errors[] = {
+static const struct { int code; const char *name, *text; } errors[] = {
 	{   0, "CUDA_SUCCESS", "no error" },
 	{   1, "CUDA_ERROR_INVALID_VALUE", "invalid argument" },
 	{   2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory" },
@@ -153,28 +153,28 @@ static const struct { int code; const char *name, *words; } errors[] = {
 	{ 999, "CUDA_ERROR_UNKNOWN", "unknown error" },
 };
 
-static int find(int code, const char **name, const char **words)
+static int find(int code, const char **name, const char **text)
 {
 	for (size_t k = 0; k < sizeof errors / sizeof *errors; k++)
 		if (errors[k].code == code) {
 			*name = errors[k].name;
-			*words = errors[k].words;
+			*text = errors[k].text;
 			return 0;
 		}
-	*name = *words = NULL;
+	*name = *text = NULL;
 	return INVALID_VALUE;
 }
 
 FAKE_API int cuGetErrorName(int code, const char **name)
 {
-	const char *words;
+	const char *text;
 
-	return find(code, name, &words);
+	return find(code, name, &text);
 }
 
-FAKE_API int cuGetErrorString(int code, const char **words)
+FAKE_API int cuGetErrorString(int code, const char **text)
 {
 	const char *name;
 
-	return find(code, &name, words);
+	return find(code, &name, text);
 }

@@ -1,5 +1,5 @@
 /*
- * Device memory: addresses from one range, each used once, with unaddressable bytes between the pieces.  What is at them is
+ * Device memory: addresses from one range, each used once, with unaddressable bytes between the blocks.  What is at them is
  * elsewhere, so that the host never reaches it by them; a shadow says of every byte what it is.
  */
 #include <pthread.h>
@@ -17,7 +17,7 @@ static const uint64_t reserved = UINT64_C(1) << 36;
 struct fake_memory fake_memory;
 static uint64_t first_address;
 static struct block *blocks;
-static size_t n_blocks, room, live_bytes[8];
+static size_t n_blocks, capacity, live_bytes[8];
 
 /* ---- the range ---- */
 
@@ -65,7 +65,7 @@ static unsigned char *shadow_of(uint64_t at)
 	return fake_memory.shadow + (at - first_address);
 }
 
-/* ---- which piece ---- */
+/* ---- which block ---- */
 
 /* The last one that begins at or before it. */
 struct block *fake_block(uint64_t at)
@@ -94,17 +94,17 @@ static struct block *block_with(uint64_t at)
 
 const char *fake_where(uint64_t at)
 {
-	static char words[200];
+	static char text[200];
 	struct block *b = fake_block(at);
 
 	if (!b)
-		snprintf(words, sizeof words, "%#llx, which is not device memory", (unsigned long long)at);
+		snprintf(text, sizeof text, "%#llx, which is not device memory", (unsigned long long)at);
 	else if (at - b->at >= b->bytes)
-		snprintf(words, sizeof words, "byte %llu behind %s%zu bytes", (unsigned long long)(at - b->at - b->bytes),
+		snprintf(text, sizeof text, "byte %llu behind %s%zu bytes", (unsigned long long)(at - b->at - b->bytes),
 		         b->freed ? "freed " : "", b->bytes);
 	else
-		snprintf(words, sizeof words, "byte %llu of %s%zu bytes", (unsigned long long)(at - b->at), b->freed ? "freed " : "", b->bytes);
-	return words;
+		snprintf(text, sizeof text, "byte %llu of %s%zu bytes", (unsigned long long)(at - b->at), b->freed ? "freed " : "", b->bytes);
+	return text;
 }
 
 int fake_owned(const char *call, const char *what, struct context *context, uint64_t at, size_t bytes)
@@ -127,7 +127,7 @@ static size_t count_good(const unsigned char *states, size_t bytes, int how)
 	enum { STEP = 4096 };
 	size_t k = 0;
 
-	/* First in pieces, without a branch. */
+	/* First in blocks, without a branch. */
 	for (unsigned bad = 0; bytes - k >= STEP; k += STEP) {
 		for (size_t l = k; l < k + STEP; l++)
 			bad |= how == READ_WRITTEN ? states[l] ^ FAKE_WRITTEN : (states[l] - FAKE_FRESH) & ~1u;
@@ -158,7 +158,7 @@ int fake_reach(const char *call, uint64_t at, size_t bytes, int how)
 /* ---- taking and giving back ---- */
 
 /* What is not there yet, in the order of a stream, becomes so when that comes to it. */
-static int take(uint64_t *at, size_t bytes, struct context *context, int ordered)
+static int alloc_block(uint64_t *at, size_t bytes, struct context *context, int ordered)
 {
 	size_t total = (size_t)fake_setting("MEMORY", 4L << 30);
 	struct block *b;
@@ -169,9 +169,9 @@ static int take(uint64_t *at, size_t bytes, struct context *context, int ordered
 		return OUT_OF_MEMORY;
 	if (!reserve())
 		return OUT_OF_MEMORY;
-	if (n_blocks == room) {
-		room = room ? 2 * room : 1024;
-		blocks = realloc(blocks, room * sizeof *blocks);
+	if (n_blocks == capacity) {
+		capacity = capacity ? 2 * capacity : 1024;
+		blocks = realloc(blocks, capacity * sizeof *blocks);
 		if (!blocks)
 			abort();
 	}
@@ -212,7 +212,7 @@ static void forget(struct block *b)
 	}
 }
 
-/* The piece that begins there and is still to be freed; what is wrong with it is reported. */
+/* The block that begins there and is still to be freed; what is wrong with it is reported. */
 static struct block *to_free(const char *call, uint64_t at)
 {
 	struct block *b = fake_block(at);
@@ -228,7 +228,7 @@ FAKE_API int cuMemAlloc_v2(uint64_t *at, size_t bytes)
 	CALL(cuMemAlloc_v2, NEEDS_CONTEXT);
 	if (fake_capturing("cuMemAlloc"))
 		return STREAM_CAPTURE_UNSUPPORTED;
-	return take(at, bytes, fake_current(), 0);
+	return alloc_block(at, bytes, fake_current(), 0);
 }
 
 /* It waits for nothing: work that is queued and uses the memory is too late. */
@@ -286,7 +286,7 @@ FAKE_API int cuMemAllocAsync(uint64_t *at, size_t bytes, struct stream *handle)
 	stream = fake_stream("cuMemAllocAsync", handle);
 	if (!stream)
 		return INVALID_HANDLE;
-	code = take(at, bytes, stream->context, 1);
+	code = alloc_block(at, bytes, stream->context, 1);
 	return code ? code : order("cuMemAllocAsync", stream, *at, 0);
 }
 
@@ -375,7 +375,7 @@ void fake_memory_leaks(struct context *context, size_t *n, size_t *bytes)
 		}
 }
 
-void fake_memory_drop(struct context *context)
+void fake_memory_release(struct context *context)
 {
 	for (struct block *b = blocks; b < blocks + n_blocks; b++)
 		if (b->context == context && !b->freed) {

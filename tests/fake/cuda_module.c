@@ -290,7 +290,7 @@ static int translate(const struct function *function, int k, void *value)
 	return code;
 }
 
-static int take_arguments(struct launch *l, char *room, void **parameters)
+static int read_arguments(struct launch *l, char *copy, void **parameters)
 {
 	const struct fake_kernel *kernel = l->function->kernel;
 	void *values[MOST_ARGUMENTS];
@@ -304,10 +304,10 @@ static int take_arguments(struct launch *l, char *room, void **parameters)
 		return INVALID_VALUE;
 	}
 	for (int k = 0; k < kernel->n; k++) {
-		l->arguments[k] = room;
-		here[k] = (struct iovec){ room, kernel->sizes[k] };
+		l->arguments[k] = copy;
+		here[k] = (struct iovec){ copy, kernel->sizes[k] };
 		there[k] = (struct iovec){ values[k], kernel->sizes[k] };
-		room += (kernel->sizes[k] + 15) / 16 * 16;
+		copy += (kernel->sizes[k] + 15) / 16 * 16;
 	}
 	reached = copy_ranges(0, here, there, kernel->n);
 	code = overlap(kernel, values);
@@ -390,7 +390,7 @@ FAKE_API int cuLaunchKernel(struct function *function, unsigned grid_x, unsigned
 	l->function = function;
 	l->grid = grid;
 	l->block = block;
-	code = take_arguments(l, (char *)l + bytes, parameters);
+	code = read_arguments(l, (char *)l + bytes, parameters);
 	if (code)
 		free(l);
 	return code ? code : fake_enqueue_launch(stream, function->module, fake_run, l);

@@ -160,15 +160,15 @@ static void access_device(uint64_t at, size_t bytes, int store)
 		[FAKE_PENDING] = { "reads memory that is not there yet:", "writes memory that is not there yet:" },
 	};
 	unsigned char *states = fake_memory.shadow + (at - fake_memory.base);
-	char words[300];
+	char text[300];
 
 	for (size_t k = 0; k < bytes; k++) {
 		unsigned state = at + k - fake_memory.base < fake_memory.used ? states[k] : FAKE_SPARE;
 
 		if (state == FAKE_WRITTEN || (store && state == FAKE_FRESH))
 			continue;
-		snprintf(words, sizeof words, "%s %s", wrong[state][store], fake_where(fake_address(at + k)));
-		fault(ILLEGAL_ADDRESS, words);
+		snprintf(text, sizeof text, "%s %s", wrong[state][store], fake_where(fake_address(at + k)));
+		fault(ILLEGAL_ADDRESS, text);
 	}
 	if (store)
 		memset(states, FAKE_WRITTEN, bytes);
@@ -177,7 +177,7 @@ static void access_device(uint64_t at, size_t bytes, int store)
 static void access_memory(uint64_t at, size_t bytes, int store)
 {
 	const char *address = (const char *)(uintptr_t)at, *here = (const char *)__builtin_frame_address(0);
-	char words[160];
+	char text[160];
 
 	if (at - fake_memory.base < fake_memory.used)
 		access_device(at, bytes, store);
@@ -185,17 +185,17 @@ static void access_memory(uint64_t at, size_t bytes, int store)
 		access_shared((size_t)(address - run.object->shared), bytes, store);
 	else if ((address < here || address >= run.outermost) &&
 	         (store || address < run.object->image || address >= run.object->image_end)) {
-		snprintf(words, sizeof words, "%s %p, which is not device memory", store ? "writes" : "reads", (const void *)address);
-		fault(ILLEGAL_ADDRESS, words);
+		snprintf(text, sizeof text, "%s %p, which is not device memory", store ? "writes" : "reads", (const void *)address);
+		fault(ILLEGAL_ADDRESS, text);
 	}
 }
 
 static void mistake(const char *what, const char *file, unsigned line, uint64_t value)
 {
-	char words[300];
+	char text[300];
 
-	snprintf(words, sizeof words, "%s:%u: %s (%#llx)", file ? file : "?", line, what, (unsigned long long)value);
-	fault(strstr(what, "address") ? MISALIGNED_ADDRESS : LAUNCH_FAILED, words);
+	snprintf(text, sizeof text, "%s:%u: %s (%#llx)", file ? file : "?", line, what, (unsigned long long)value);
+	fault(strstr(what, "address") ? MISALIGNED_ADDRESS : LAUNCH_FAILED, text);
 }
 
 /* ---- threads ---- */
@@ -296,7 +296,7 @@ static int run_round(unsigned n)
 	struct order order = shuffle(n);
 	unsigned waiting = 0, ended = 0;
 	int line = 0;
-	char words[160];
+	char text[160];
 
 	for (unsigned k = 0; k < n && !run.code; k++) {
 		struct fiber *fiber = &fibers[next(&order)];
@@ -305,8 +305,8 @@ static int run_round(unsigned n)
 		waiting += fiber->state == AT_BARRIER;
 		ended += fiber->state == RESTING;
 		if (fiber->state == AT_BARRIER && line && fiber->line != line) {
-			snprintf(words, sizeof words, "threads wait at the barriers of lines %d and %d", line, fiber->line);
-			fake_report("%s: %s", run.kernel->name, words);
+			snprintf(text, sizeof text, "threads wait at the barriers of lines %d and %d", line, fiber->line);
+			fake_report("%s: %s", run.kernel->name, text);
 			run.code = LAUNCH_FAILED;
 		}
 		if (fiber->state == AT_BARRIER)
@@ -371,7 +371,7 @@ static void begin_block(uint64_t k)
 
 static void prepare(struct launch *l)
 {
-	static size_t room;
+	static size_t capacity;
 
 	run.launch = l;
 	run.kernel = l->function->kernel;
@@ -380,11 +380,11 @@ static void prepare(struct launch *l)
 	run.code = 0;
 	*run.object->threads = l->block;
 	*run.object->blocks = l->grid;
-	if (run.n_cells > room) {
+	if (run.n_cells > capacity) {
 		run.cells = realloc(run.cells, run.n_cells * sizeof *run.cells);
 		if (!run.cells)
 			abort();
-		room = run.n_cells;
+		capacity = run.n_cells;
 	}
 	/* Epochs go up through the life of the process; before they could come round, they begin anew. */
 	if (run.epoch > UINT32_MAX / 2)

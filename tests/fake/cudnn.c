@@ -70,23 +70,23 @@ static int numbered(int status)
 
 int fake_dnn_wrong(const char *call, const char *format, ...)
 {
-	va_list words;
+	va_list text;
 
-	va_start(words, format);
-	vsnprintf(last, sizeof last, format, words);
-	va_end(words);
+	va_start(text, format);
+	vsnprintf(last, sizeof last, format, text);
+	va_end(text);
 	fake_report("%s: %s", call, last);
 	return numbered(DNN_BAD_PARAM);
 }
 
 int fake_dnn_lacks(const char *call, const char *format, ...)
 {
-	va_list words;
+	va_list text;
 
 	(void)call;
-	va_start(words, format);
-	vsnprintf(last, sizeof last, format, words);
-	va_end(words);
+	va_start(text, format);
+	vsnprintf(last, sizeof last, format, text);
+	va_end(text);
 	return numbered(DNN_NOT_SUPPORTED);
 }
 
@@ -107,7 +107,7 @@ int fake_dnn_refused(const char *call, int code)
 
 FAKE_API const char *cudnnGetErrorString(int status)
 {
-	static const struct { int status, old; const char *words, *old_words; } all[] = {
+	static const struct { int status, old; const char *text, *old_text; } all[] = {
 		{ 0, 0, "SUCCESS", "SUCCESS" }, { DNN_NOT_INITIALIZED, 1, "NOT_INITIALIZED", "NOT_INITIALIZED" },
 		{ DNN_ALLOC_FAILED, 2, "INTERNAL_ERROR_HOST_ALLOCATION_FAILED", "ALLOC_FAILED" }, { DNN_BAD_PARAM, 3, "BAD_PARAM", "BAD_PARAM" },
 		{ DNN_INTERNAL_ERROR, 4, "INTERNAL_ERROR", "INTERNAL_ERROR" },
@@ -115,23 +115,23 @@ FAKE_API const char *cudnnGetErrorString(int status)
 		{ DNN_EXECUTION_FAILED, 8, "EXECUTION_FAILED", "EXECUTION_FAILED" },
 		{ DNN_NOT_SUPPORTED, 9, "NOT_SUPPORTED", "NOT_SUPPORTED" },
 	};
-	static _Thread_local char words[80];
+	static _Thread_local char text[80];
 	int old = fake_dnn_version() < 90000;
 
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
 		if (status == (old ? all[k].old : all[k].status)) {
-			snprintf(words, sizeof words, "CUDNN_STATUS_%s", old ? all[k].old_words : all[k].words);
-			return words;
+			snprintf(text, sizeof text, "CUDNN_STATUS_%s", old ? all[k].old_text : all[k].text);
+			return text;
 		}
 	return "CUDNN_UNKNOWN_STATUS";
 }
 
 /* Version 9 has it, and not 8. */
 #if FAKE_CUDNN_MAJOR >= 9
-FAKE_API void cudnnGetLastErrorString(char *words, size_t bytes)
+FAKE_API void cudnnGetLastErrorString(char *text, size_t bytes)
 {
-	if (words && bytes)
-		snprintf(words, bytes, "%s", last);
+	if (text && bytes)
+		snprintf(text, bytes, "%s", last);
 }
 #endif
 

@@ -75,7 +75,7 @@ int fake_dnn_destroy(const char *call, int kind, void *descriptor);
 /* -1: there is no such type in this version; else as library_types.h has it. */
 int fake_dnn_type(int type);
 
-/* ---- cudnn_rnn.c ---- */
+/* ---- cudnn_descriptor.c ---- */
 
 enum { MATRIX, BIAS };
 struct region { int64_t offset, rows, columns; };        /* elements; no rows: there is none */
@@ -107,7 +107,7 @@ size_t fake_reserve_bytes(const struct model *, int64_t T, int64_t B);
 /* For fake_enqueue(). */
 int fake_net_forward(void *net), fake_net_data(void *net), fake_net_weights(void *net);
 
-/* ---- cudnn_kept.c: what a forward keeps for the gradient ---- */
+/* ---- cudnn_reserve.c: what a forward keeps for the gradient ---- */
 
 /* One direction of one layer.  Rows are t * B + b, whatever the layout. */
 struct pseudo {
@@ -115,7 +115,7 @@ struct pseudo {
 	double *h, *h_first, *c_first;           /* [T B, H] rounded, [B, H], [B, U] */
 	double *da, *dq, *dh;                    /* [T B, gates U] twice, [T B, H]: what a gradient leaves for that of the weights */
 };
-struct kept {
+struct saved {
 	struct stamp *stamp;
 	double **in, **factor;                   /* by layer: what it read [T B, width]; dropout's factors, in layers above the first */
 	struct pseudo *pseudo;
@@ -124,8 +124,8 @@ struct kept {
 struct stamp { uint64_t mark, model, x, hx, cx, weights; int stage, dropped, spare[2]; };
 enum { FORWARD_DONE = 1, DATA_DONE };
 
-size_t fake_kept_open(struct kept *, const struct model *, int64_t T, int64_t B, void *at);
-void fake_kept_close(struct kept *);
+size_t fake_saved_open(struct saved *, const struct model *, int64_t T, int64_t B, void *at);
+void fake_saved_close(struct saved *);
 /* The weights of a pseudo-layer as doubles, as they are and turned; the first is of one malloc for all. */
 struct weights { double *w, *w_turned, *r, *r_turned, *p, *p_turned, *b_input, *b_recurrent; };
 struct weights fake_weights(const struct net *, int pseudo_layer);
@@ -134,7 +134,7 @@ uint64_t fake_sequence_sum(const struct net *, const struct sequence *);
 uint64_t fake_bytes_sum(uint64_t at, size_t bytes);
 uint64_t fake_weights_sum(const struct net *);
 /* Where row b has its step t. */
-uint64_t fake_place(const struct net *, const struct sequence *, int64_t t, int64_t b);
+uint64_t fake_step_address(const struct net *, const struct sequence *, int64_t t, int64_t b);
 
 /* ---- cudnn_cell.c: one step of one row ---- */
 

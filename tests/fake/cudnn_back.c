@@ -15,7 +15,7 @@ static int is_other(const struct net *net, const char *what, uint64_t was, uint6
 }
 
 /* The reserve must be of such a forward, and not used up. */
-static int open_reserve(const struct net *net, int stage, struct kept *kept)
+static int open_reserve(const struct net *net, int stage, struct saved *saved)
 {
 	struct stamp *stamp = fake_data(net->reserve);
 
@@ -27,23 +27,23 @@ static int open_reserve(const struct net *net, int stage, struct kept *kept)
 		fake_report(stage == DATA_DONE ? "%s: before cudnnRNNBackwardData_v8" : "%s: a second time from one reserve", net->call);
 		return LAUNCH_FAILED;
 	}
-	fake_kept_open(kept, &net->m, net->T, net->B, stamp);
+	fake_saved_open(saved, &net->m, net->T, net->B, stamp);
 	return 0;
 }
 
 /* What the vendor takes from y, it takes from there. */
-static void take_y(const struct net *net, const struct kept *kept)
+static void read_y(const struct net *net, const struct saved *saved)
 {
 	int64_t H = net->m.H, top = (net->m.L - 1) * net->m.D;
 
 	for (int64_t b = 0; b < net->B; b++)
 		for (int64_t t = 0; t < net->lengths[b]; t++)
 			for (int64_t k = 0; k < net->m.D * H; k++)
-				kept->pseudo[top + k / H].h[(t * net->B + b) * H + k % H] = fake_get(net, fake_place(net, &net->y, t, b), k);
+				saved->pseudo[top + k / H].h[(t * net->B + b) * H + k % H] = fake_get(net, fake_step_address(net, &net->y, t, b), k);
 }
 
 /* dh [H] is all that reaches h of the step, and then what reaches that of the step before. */
-static void back_step(const struct walk *w, int64_t s, int64_t b, double *dh, double *dc, double *d_in, double *scratch)
+static void back_step(const struct layer_run *w, int64_t s, int64_t b, double *dh, double *dc, double *d_in, double *scratch)
 {
 	const struct model *m = &w->net->m;
 	int64_t row = fake_time(w->d, s, w->net->lengths[b]) * w->net->B + b, GU = m->gates * m->U;
@@ -77,11 +77,11 @@ static void back_step(const struct walk *w, int64_t s, int64_t b, double *dh, do
 }
 
 /* dy [T B, D H] reaches the layer's output; what reaches its input is added to d_in. */
-static void back_layer(const struct net *net, const struct kept *kept, int64_t layer, int64_t d, const double *dy, double *d_in)
+static void back_layer(const struct net *net, const struct saved *saved, int64_t layer, int64_t d, const double *dy, double *d_in)
 {
-	struct walk w = fake_start(net, kept, layer, d);
+	struct layer_run w = fake_start(net, saved, layer, d);
 	int64_t at = layer * net->m.D + d, H = net->m.H, U = net->m.U;
-	double *dh = fake_room(H), *dc = fake_room(U), *scratch = fake_room(2 * U);
+	double *dh = fake_alloc(H), *dc = fake_alloc(U), *scratch = fake_alloc(2 * U);
 
 	for (int64_t b = 0; b < net->B; b++) {
 		for (int64_t j = 0; j < H; j++)
@@ -133,39 +133,39 @@ int fake_net_data(void *data)
 {
 	const struct net *net = data;
 	int code = reach_data(net);
-	struct kept kept;
+	struct saved saved;
 	double *dy;
 
 	if (!code)
-		code = open_reserve(net, FORWARD_DONE, &kept);
+		code = open_reserve(net, FORWARD_DONE, &saved);
 	if (code)
 		return code;
-	is_other(net, "weights", kept.stamp->weights, fake_weights_sum(net));
-	is_other(net, "hx", kept.stamp->hx, fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)));
-	is_other(net, "cx", kept.stamp->cx, fake_bytes_sum(net->cx, fake_state_bytes(net, net->m.U)));
-	take_y(net, &kept);
-	dy = fake_room(net->T * net->B * net->dy.width);
+	is_other(net, "weights", saved.stamp->weights, fake_weights_sum(net));
+	is_other(net, "hx", saved.stamp->hx, fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)));
+	is_other(net, "cx", saved.stamp->cx, fake_bytes_sum(net->cx, fake_state_bytes(net, net->m.U)));
+	read_y(net, &saved);
+	dy = fake_alloc(net->T * net->B * net->dy.width);
 	fake_read_sequence(net, &net->dy, dy);
 	for (int64_t l = net->m.L - 1; l >= 0; l--) {
-		double *d_in = fake_room(net->T * net->B * fake_width(&net->m, l));
+		double *d_in = fake_alloc(net->T * net->B * fake_width(&net->m, l));
 
 		for (int64_t d = 0; d < net->m.D; d++) {
-			back_layer(net, &kept, l, d, dy, d_in);
+			back_layer(net, &saved, l, d, dy, d_in);
 			fake_hand(&net->m, d_in, net->T * net->B * fake_width(&net->m, l));
 		}
-		for (int64_t k = 0; l && kept.stamp->dropped && k < net->T * net->B * net->dy.width; k++)
-			d_in[k] = fake_handed(&net->m, d_in[k] * kept.factor[l][k]);
+		for (int64_t k = 0; l && saved.stamp->dropped && k < net->T * net->B * net->dy.width; k++)
+			d_in[k] = fake_handed(&net->m, d_in[k] * saved.factor[l][k]);
 		free(dy);
 		dy = d_in;
 	}
 	for (int64_t b = 0; b < net->B; b++)
 		for (int64_t t = 0; t < net->lengths[b]; t++)
 			for (int64_t j = 0; j < net->dx.width; j++)
-				fake_put(net, fake_place(net, &net->dx, t, b), j, dy[(t * net->B + b) * net->dx.width + j]);
+				fake_put(net, fake_step_address(net, &net->dx, t, b), j, dy[(t * net->B + b) * net->dx.width + j]);
 	fake_fill_padding(net, &net->dx, 0);
 	free(dy);
-	kept.stamp->stage = DATA_DONE;
-	fake_kept_close(&kept);
+	saved.stamp->stage = DATA_DONE;
+	fake_saved_close(&saved);
 	return 0;
 }
 
@@ -196,7 +196,7 @@ static void add_region(const struct net *net, int pseudo_layer, int id, int part
 }
 
 /* Sums over all steps and rows, of all gates. */
-static void sum_layer(const struct walk *w, struct weights *sums)
+static void sum_layer(const struct layer_run *w, struct weights *sums)
 {
 	const struct net *net = w->net;
 	int64_t GU = net->m.gates * net->m.U;
@@ -207,7 +207,7 @@ static void sum_layer(const struct walk *w, struct weights *sums)
 			const double *da = w->p->da + row * GU, *dq = w->p->dq + row * GU;
 			struct step step = fake_step(w, s, b);
 
-			add_outer(net, GU, w->in, da, w->kept->in[w->layer] + row * w->in, sums->w);
+			add_outer(net, GU, w->in, da, w->saved->in[w->layer] + row * w->in, sums->w);
 			add_outer(net, GU, net->m.H, dq, step.h_prev, sums->r);
 			add_outer(net, net->m.P, net->m.U, w->p->dh + row * net->m.H, step.m, sums->p);
 			for (int64_t k = 0; k < GU; k++) {
@@ -217,13 +217,13 @@ static void sum_layer(const struct walk *w, struct weights *sums)
 		}
 }
 
-static void weights_of_layer(const struct net *net, const struct kept *kept, int64_t layer, int64_t d)
+static void weights_of_layer(const struct net *net, const struct saved *saved, int64_t layer, int64_t d)
 {
-	struct walk w = fake_start(net, kept, layer, d);
+	struct layer_run w = fake_start(net, saved, layer, d);
 	int64_t GU = net->m.gates * net->m.U, U = net->m.U, H = net->m.H, in = w.in;
 	int at = (int)(layer * net->m.D + d), G = net->m.gates;
-	struct weights sums = { .w = fake_room(GU * in), .r = fake_room(GU * H), .p = fake_room(net->m.P * U), .b_input = fake_room(GU),
-		.b_recurrent = fake_room(GU) };
+	struct weights sums = { .w = fake_alloc(GU * in), .r = fake_alloc(GU * H), .p = fake_alloc(net->m.P * U), .b_input = fake_alloc(GU),
+		.b_recurrent = fake_alloc(GU) };
 
 	sum_layer(&w, &sums);
 	for (int g = 0; g < G; g++) {
@@ -265,18 +265,18 @@ int fake_net_weights(void *data)
 {
 	const struct net *net = data;
 	int code = reach_weights(net);
-	struct kept kept;
+	struct saved saved;
 
 	if (!code)
-		code = open_reserve(net, DATA_DONE, &kept);
+		code = open_reserve(net, DATA_DONE, &saved);
 	if (code)
 		return code;
-	is_other(net, "x", kept.stamp->x, fake_sequence_sum(net, &net->x));
-	is_other(net, "hx", kept.stamp->hx, fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)));
-	take_y(net, &kept);
+	is_other(net, "x", saved.stamp->x, fake_sequence_sum(net, &net->x));
+	is_other(net, "hx", saved.stamp->hx, fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)));
+	read_y(net, &saved);
 	for (int64_t p = 0; p < net->m.L * net->m.D; p++)
-		weights_of_layer(net, &kept, p / net->m.D, p % net->m.D);
-	fake_kept_close(&kept);
+		weights_of_layer(net, &saved, p / net->m.D, p % net->m.D);
+	fake_saved_close(&saved);
 	if (net->destroys)
 		memset(fake_data(net->reserve), 0xff, net->reserve_bytes);
 	return 0;

@@ -156,7 +156,7 @@ static int is(const char *attribute, const char *value)
 }
 
 /* From [B, layers, width] where states have batches first. */
-static double *in_place(const struct net *n, const char *name, int64_t width, int turned)
+static double *in_layout(const struct net *n, const char *name, int64_t width, int turned)
 {
 	const struct safetensors_tensor *t = tensor(name);
 	int64_t all = (int64_t)(t->bytes / sizeof(double)), layers = n->L * n->D;
@@ -174,7 +174,7 @@ static double *in_place(const struct net *n, const char *name, int64_t width, in
 
 static void put_named(const struct net *n, struct array a, const char *name, int64_t width, int turned)
 {
-	double *from = in_place(n, name, width, turned);
+	double *from = in_layout(n, name, width, turned);
 
 	put_array(n, a, from);
 	free(from);
@@ -182,7 +182,7 @@ static void put_named(const struct net *n, struct array a, const char *name, int
 
 static void check_all(const struct net *n, double *got, const char *name, int64_t elements, int64_t width, int turned)
 {
-	double *expected = in_place(n, name, width, turned);
+	double *expected = in_layout(n, name, width, turned);
 
 	for (int64_t k = 0; k < elements; k++)
 		if (!isnan(got[k]) || expected[k] != 0 || strcmp(name, "input_backprop"))
@@ -226,7 +226,7 @@ static void check_file(void)
 
 	net_open(&n);
 	EXPECT((size_t)count_params(&n) * sizeof *params == tensor("params")->bytes);
-	params = in_place(&n, "params", 1, 0);
+	params = in_layout(&n, "params", 1, 0);
 	put_params(&n, params);
 	free(params);
 	put_named(&n, n.x, "input", 1, 0);

@@ -19,11 +19,11 @@ static void leave_step(const struct model *m, const struct step *s)
 	fake_hand(m, s->m, m->U);
 }
 
-static void forward_step(const struct walk *w, int64_t s, int64_t b)
+static void forward_step(const struct layer_run *w, int64_t s, int64_t b)
 {
 	const struct model *m = &w->net->m;
 	int64_t row = fake_time(w->d, s, w->net->lengths[b]) * w->net->B + b, GU = m->gates * m->U;
-	const double *x = w->kept->in[w->layer] + row * w->in;
+	const double *x = w->saved->in[w->layer] + row * w->in;
 	struct step step = fake_step(w, s, b);
 	double *h = w->p->h + row * m->H;
 
@@ -53,7 +53,7 @@ static void forward_step(const struct walk *w, int64_t s, int64_t b)
 }
 
 /* What goes up from a step, and what goes out of the last layer. */
-static void hand_on(const struct walk *w, int64_t t, int64_t b)
+static void hand_on(const struct layer_run *w, int64_t t, int64_t b)
 {
 	const struct net *net = w->net;
 	int64_t row = t * net->B + b, H = net->m.H, width = net->m.D * H;
@@ -63,16 +63,16 @@ static void hand_on(const struct walk *w, int64_t t, int64_t b)
 		int64_t k = w->d * H + j;
 
 		if (w->layer + 1 == net->m.L)
-			fake_put(net, fake_place(net, &net->y, t, b), k, h[j]);
+			fake_put(net, fake_step_address(net, &net->y, t, b), k, h[j]);
 		else
-			w->kept->in[w->layer + 1][row * width + k] =
-				net->rate > 0 ? fake_as_stored(net, h[j] * w->kept->factor[w->layer + 1][row * width + k]) : h[j];
+			w->saved->in[w->layer + 1][row * width + k] =
+				net->rate > 0 ? fake_as_stored(net, h[j] * w->saved->factor[w->layer + 1][row * width + k]) : h[j];
 	}
 }
 
-static void forward_layer(const struct net *net, const struct kept *kept, int64_t layer, int64_t d)
+static void forward_layer(const struct net *net, const struct saved *saved, int64_t layer, int64_t d)
 {
-	struct walk w = fake_start(net, kept, layer, d);
+	struct layer_run w = fake_start(net, saved, layer, d);
 	int64_t at = layer * net->m.D + d, H = net->m.H, U = net->m.U;
 
 	for (int64_t b = 0; b < net->B; b++) {
@@ -97,7 +97,7 @@ static void forward_layer(const struct net *net, const struct kept *kept, int64_
 static const double one_in_two_24 = 1.0 / (1 << 24);
 
 /* The states count on from call to call; what is in the padding has its numbers, too. */
-static void draw_masks(const struct net *net, const struct kept *kept)
+static void draw_masks(const struct net *net, const struct saved *saved)
 {
 	uint64_t state;
 
@@ -108,7 +108,7 @@ static void draw_masks(const struct net *net, const struct kept *kept)
 
 			word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 			word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
-			kept->factor[l][k] = (double)(word >> 40) * one_in_two_24 < net->rate ? 0 : 1 / (1 - net->rate);
+			saved->factor[l][k] = (double)(word >> 40) * one_in_two_24 < net->rate ? 0 : 1 / (1 - net->rate);
 		}
 	memcpy(fake_data(net->states), &state, sizeof state);
 }
@@ -142,7 +142,7 @@ int fake_net_forward(void *data)
 {
 	const struct net *net = data;
 	int code = reach_forward(net);
-	struct kept kept;
+	struct saved saved;
 	void *memory;
 
 	if (code)
@@ -152,18 +152,18 @@ int fake_net_forward(void *data)
 		abort();
 	if (net->nan_first)
 		memset(memory, 0xff, net->reserve_bytes);
-	fake_kept_open(&kept, &net->m, net->T, net->B, memory);
-	*kept.stamp = (struct stamp){
+	fake_saved_open(&saved, &net->m, net->T, net->B, memory);
+	*saved.stamp = (struct stamp){
 		DNN_MARK, fake_stamp_of(net), fake_sequence_sum(net, &net->x), fake_bytes_sum(net->hx, fake_state_bytes(net, net->m.H)),
 		fake_bytes_sum(net->cx, fake_state_bytes(net, net->m.U)), fake_weights_sum(net), FORWARD_DONE, net->rate > 0, { 0 },
 	};
-	fake_read_sequence(net, &net->x, kept.in[0]);
+	fake_read_sequence(net, &net->x, saved.in[0]);
 	if (net->rate > 0)
-		draw_masks(net, &kept);
+		draw_masks(net, &saved);
 	for (int64_t p = 0; p < net->m.L * net->m.D; p++)
-		forward_layer(net, &kept, p / net->m.D, p % net->m.D);
+		forward_layer(net, &saved, p / net->m.D, p % net->m.D);
 	fake_fill_padding(net, &net->y, net->y.fills);
-	fake_kept_close(&kept);
+	fake_saved_close(&saved);
 	if (!net->reserve)
 		free(memory);
 	return 0;

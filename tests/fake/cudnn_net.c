@@ -21,7 +21,7 @@ int fake_reach_sequence(const struct net *net, const struct sequence *s, int how
 		int64_t n = how == WRITE && s->layout != SEQ_MAJOR_PACKED ? net->T : net->lengths[b];
 
 		for (int64_t t = 0; t < n && !code; t++)
-			code = fake_reach(net->call, fake_place(net, s, t, b), (size_t)s->width * element(net), how);
+			code = fake_reach(net->call, fake_step_address(net, s, t, b), (size_t)s->width * element(net), how);
 	}
 	return code;
 }
@@ -89,7 +89,7 @@ double fake_as_stored(const struct net *net, double x)
 	return fake_load(&stored, 0, net->m.type);
 }
 
-double *fake_room(int64_t n)
+double *fake_alloc(int64_t n)
 {
 	double *at = calloc((size_t)n + 1, sizeof *at);
 
@@ -106,7 +106,7 @@ void fake_fill_padding(const struct net *net, const struct sequence *s, int fill
 	for (int64_t b = 0; b < net->B; b++)
 		for (int64_t t = net->lengths[b]; t < net->T; t++)
 			for (int64_t j = 0; j < s->width; j++)
-				fake_put(net, fake_place(net, s, t, b), j, fills ? s->fill : NAN);
+				fake_put(net, fake_step_address(net, s, t, b), j, fills ? s->fill : NAN);
 }
 
 void fake_read_sequence(const struct net *net, const struct sequence *s, double *to)
@@ -114,7 +114,7 @@ void fake_read_sequence(const struct net *net, const struct sequence *s, double 
 	for (int64_t b = 0; b < net->B; b++)
 		for (int64_t t = 0; t < net->lengths[b]; t++)
 			for (int64_t j = 0; j < s->width; j++)
-				to[(t * net->B + b) * s->width + j] = fake_get(net, fake_place(net, s, t, b), j);
+				to[(t * net->B + b) * s->width + j] = fake_get(net, fake_step_address(net, s, t, b), j);
 }
 
 size_t fake_state_bytes(const struct net *net, int64_t width)
@@ -124,28 +124,30 @@ size_t fake_state_bytes(const struct net *net, int64_t width)
 
 /* ---- one direction of one layer ---- */
 
-struct walk fake_start(const struct net *net, const struct kept *kept, int64_t layer, int64_t d)
+struct layer_run fake_start(const struct net *net, const struct saved *saved, int64_t layer, int64_t d)
 {
 	int64_t at = layer * net->m.D + d, gates = net->m.gates * net->m.U;
-	struct walk walk = { .net = net, .kept = kept, .p = &kept->pseudo[at], .layer = layer, .d = d, .in = fake_width(&net->m, layer) };
+	struct layer_run layer_run = {
+		.net = net, .saved = saved, .p = &saved->pseudo[at], .layer = layer, .d = d, .in = fake_width(&net->m, layer)
+	};
 
 	if (net->weights)
-		walk.w = fake_weights(net, (int)at);
-	walk.a = fake_room(gates);
-	walk.r = fake_room(gates);
-	return walk;
+		layer_run.w = fake_weights(net, (int)at);
+	layer_run.a = fake_alloc(gates);
+	layer_run.r = fake_alloc(gates);
+	return layer_run;
 }
 
-void fake_finish(struct walk *walk)
+void fake_finish(struct layer_run *layer_run)
 {
-	if (walk->net->weights)
-		free(walk->w.w);
-	free(walk->a);
-	free(walk->r);
+	if (layer_run->net->weights)
+		free(layer_run->w.w);
+	free(layer_run->a);
+	free(layer_run->r);
 }
 
 /* What row b has of a step, and has had before it. */
-struct step fake_step(const struct walk *w, int64_t s, int64_t b)
+struct step fake_step(const struct layer_run *w, int64_t s, int64_t b)
 {
 	const struct net *net = w->net;
 	int64_t n = net->lengths[b], row = fake_time(w->d, s, n) * net->B + b, U = net->m.U;

@@ -21,7 +21,7 @@ void fake_put(const struct net *, uint64_t at, int64_t k, double x);
 double fake_as_stored(const struct net *, double x);
 void fake_read_sequence(const struct net *, const struct sequence *, double *to);
 void fake_fill_padding(const struct net *, const struct sequence *, int fills);
-double *fake_room(int64_t n);
+double *fake_alloc(int64_t n);
 
 /* ---- one direction of one layer ---- */
 
@@ -30,18 +30,18 @@ static inline int64_t fake_time(int64_t d, int64_t s, int64_t n)
 	return d ? n - 1 - s : s;
 }
 
-struct walk {
+struct layer_run {
 	const struct net *net;
-	const struct kept *kept;
+	const struct saved *saved;
 	struct pseudo *p;
 	struct weights w;
 	int64_t layer, d, in;
 	double *a, *r;                           /* [gates U] */
 };
 
-struct walk fake_start(const struct net *, const struct kept *, int64_t layer, int64_t d);
-void fake_finish(struct walk *);
+struct layer_run fake_start(const struct net *, const struct saved *, int64_t layer, int64_t d);
+void fake_finish(struct layer_run *);
 /* What row b has of a step, and has had before it. */
-struct step fake_step(const struct walk *, int64_t s, int64_t b);
+struct step fake_step(const struct layer_run *, int64_t s, int64_t b);
 
 #endif

@@ -63,7 +63,7 @@ static void limits(void)
 	leave();
 }
 
-/* Backward has less room than forward. */
+/* Backward has less workspace than forward. */
 static void small_backward(void)
 {
 	n = a_net();
@@ -578,7 +578,7 @@ static void masks(void)
 /* What was dropped lets no gradient through: biases of layer 0 sum what was kept. */
 static void masks_backward(void)
 {
-	double *y, *dparams, *ones, kept[8] = { 0 };
+	double *y, *dparams, *ones, saved[8] = { 0 };
 
 	dnn_begin();
 	open_dropping(0.5f, 3);
@@ -591,9 +591,9 @@ static void masks_backward(void)
 	y = get_array(&n, n.y);
 	dparams = get_dparams(&n);
 	for (int64_t k = 0; k < n.y.n; k++)
-		kept[k % 8] += y[k];
+		saved[k % 8] += y[k];
 	for (int k = 0; k < 8; k++)
-		EXPECT(fabs(dparams[256 + k] - kept[k]) < 1e-12);
+		EXPECT(fabs(dparams[256 + k] - saved[k]) < 1e-12);
 	free(y);
 	free(ones);
 	free(dparams);

@@ -227,7 +227,7 @@ static void between_sixteens(void)
 	exit(0);
 }
 
-static void test_memory(void **state)
+static void test_wrong_memory(void **state)
 {
 	static const struct trial trials[] = {
 		{ "too few weights", few_weights, "cudnnRNNForward: weights: ", 0 },
@@ -449,7 +449,7 @@ static void late(void)
 	leave();
 }
 
-static void test_order(void **state)
+static void test_wrong_order(void **state)
 {
 	static const struct trial trials[] = {
 		{ "no forward", no_forward, "cudnnRNNBackwardData_v8: the reserve is of no forward, or of another one", 0 },
@@ -471,7 +471,7 @@ static void test_order(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_memory), cmocka_unit_test(test_order) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_wrong_memory), cmocka_unit_test(test_wrong_order) };
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("memory and order of cuDNN's calls", tests, NULL, NULL);

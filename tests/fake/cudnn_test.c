@@ -412,14 +412,14 @@ static void versions(void)
 /* Version 8 has no words of the last error. */
 static void last_words(void)
 {
-	char words[200] = "";
+	char text[200] = "";
 
 	ready();
 	EXPECT(set_with(STATIC, LSTM, DOUBLE, 0, 2) == NOT_SUPPORTED);
 	EXPECT((dnn.GetLastErrorString == NULL) == (dnn.GetVersion() < 10000));
 	if (dnn.GetLastErrorString) {
-		dnn.GetLastErrorString(words, sizeof words);
-		EXPECT(!strcmp(words, "type 1 with sums of 1 by algorithm 1"));
+		dnn.GetLastErrorString(text, sizeof text);
+		EXPECT(!strcmp(text, "type 1 with sums of 1 by algorithm 1"));
 	}
 	net_close(&n);
 	dnn_end();

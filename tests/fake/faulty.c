@@ -13,7 +13,7 @@
 #endif
 extern const struct cg_backend FAULTY_BEHIND, cg_backend_faulty;
 
-static long made, fatal, held;
+static long made, fatal, live;
 static const char *failed;
 
 long faulty_at(long n)
@@ -33,7 +33,7 @@ const char *faulty_call(void)
 
 long faulty_held(void)
 {
-	return held;
+	return live;
 }
 
 static int turn(const char *slot)
@@ -59,13 +59,13 @@ static int open_device(const char *where, struct cg_dev **device)
 {
 	CG_TRY(turn("open"));
 	CG_TRY(FAULTY_BEHIND.open(where, device));
-	held++;
+	live++;
 	return CG_OK;
 }
 
 static void close_device(struct cg_dev *device)
 {
-	held--;
+	live--;
 	FAULTY_BEHIND.close(device);
 }
 
@@ -83,7 +83,7 @@ static int start(struct cg_dev *device, void *native, struct cg_queue **queue)
 {
 	CG_TRY(turn("start"));
 	CG_TRY(FAULTY_BEHIND.start(device, native, queue));
-	held++;
+	live++;
 	return CG_OK;
 }
 
@@ -95,7 +95,7 @@ static int sync_queue(struct cg_queue *queue)
 
 static void stop(struct cg_queue *queue)
 {
-	held--;
+	live--;
 	FAULTY_BEHIND.stop(queue);
 }
 
@@ -103,13 +103,13 @@ static int alloc(struct cg_dev *device, struct cg_queue *queue, size_t bytes, st
 {
 	CG_TRY(turn("alloc"));
 	CG_TRY(FAULTY_BEHIND.alloc(device, queue, bytes, mem));
-	held++;
+	live++;
 	return CG_OK;
 }
 
 static void free_mem(struct cg_dev *device, struct cg_queue *queue, struct cg_mem *mem)
 {
-	held--;
+	live--;
 	FAULTY_BEHIND.free(device, queue, mem);
 }
 
@@ -153,27 +153,27 @@ static int build(struct cg_dev *device, const struct cg_pass_plan *plan, struct 
 		abort();
 	*built = (struct cg_module){ plan, behind };
 	*result = built;
-	held++;
+	live++;
 	return CG_OK;
 }
 
-static void drop(struct cg_dev *device, struct cg_module *built)
+static void release(struct cg_dev *device, struct cg_module *built)
 {
-	held--;
+	live--;
 	FAULTY_BEHIND.drop(device, built->behind);
 	free(built);
 }
 
-static int launch(struct cg_queue *queue, const struct cg_module *built, int piece, int64_t rows, int64_t units,
+static int launch(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
                   const struct cg_operand *operands)
 {
-	const struct cg_function *p = &built->plan->functions[piece];
+	const struct cg_function *p = &built->plan->functions[function];
 
 	CG_TRY(turn("launch"));
 	for (int k = 0; k < p->n_arguments; k++)
 		if (cg_is_parameter(p, &p->arguments[k]))
 			CG_TRY(own("launch", operands[k].mem));
-	return FAULTY_BEHIND.launch(queue, built->behind, piece, rows, units, operands);
+	return FAULTY_BEHIND.launch(queue, built->behind, function, rows, units, operands);
 }
 
 static int gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)
@@ -203,5 +203,5 @@ const struct cg_backend cg_backend_faulty = {
 	.list = list, .open = open_device, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
-	.build = build, .drop = drop, .launch = launch, .gemm = gemm, .rows = rows,
+	.build = build, .drop = release, .launch = launch, .gemm = gemm, .rows = rows,
 };

@@ -6,7 +6,7 @@
 long faulty_at(long n);
 /* The name of the slot that failed last, NULL when none did. */
 const char *faulty_call(void);
-/* Devices, queues, pieces of device memory and built functions that are out. */
+/* Devices, queues, blocks of device memory and built functions that are out. */
 long faulty_held(void);
 
 #endif

@@ -98,20 +98,20 @@ void __asan_handle_no_return(void)
 
 /* ---- undefined behaviour; the beginnings of what compilers pass ---- */
 
-struct place { const char *file; uint32_t line, column; };
+struct source_location { const char *file; uint32_t line, column; };
 
-void __ubsan_handle_out_of_bounds(const struct place *place, uint64_t index)
+void __ubsan_handle_out_of_bounds(const struct source_location *source_location, uint64_t index)
 {
-	calls->mistake("an index beyond its array", place->file, place->line, index);
+	calls->mistake("an index beyond its array", source_location->file, source_location->line, index);
 }
 
-void __ubsan_handle_type_mismatch_v1(const struct place *place, uint64_t at)
+void __ubsan_handle_type_mismatch_v1(const struct source_location *source_location, uint64_t at)
 {
-	calls->mistake("a misaligned address", place->file, place->line, at);
+	calls->mistake("a misaligned address", source_location->file, source_location->line, at);
 }
 
-void __ubsan_handle_divrem_overflow(const struct place *place, uint64_t left, uint64_t right)
+void __ubsan_handle_divrem_overflow(const struct source_location *source_location, uint64_t left, uint64_t right)
 {
 	(void)left;
-	calls->mistake("an integer division that has no result", place->file, place->line, right);
+	calls->mistake("an integer division that has no result", source_location->file, source_location->line, right);
 }

@@ -17,7 +17,7 @@ extern const struct cg_backend cg_backend_cpu, cg_backend_late;
 
 enum { NEW = 0xff, GONE = 0xdd, PAUSE = 20, RESTS = 8 };      /* bytes; microseconds before one of so many commands of a thread */
 
-/* A piece of device memory: its handle is this.  It stays in the device's list to the end, so that a stale handle is known. */
+/* A block of device memory: its handle is this.  It stays in the device's list to the end, so that a stale handle is known. */
 struct block {
 	struct block *next;
 	struct cg_queue *queue;                  /* the only one that may use it; NULL: any */
@@ -40,7 +40,7 @@ struct command {
 	void *host;                              /* of a copy there or back */
 	size_t bytes;
 	struct cg_module *built;
-	int piece;
+	int function;
 	int64_t rows, units;
 	struct cg_operand operands[CG_SLOTS_MAX];
 	struct cg_gemm gemm;
@@ -56,7 +56,7 @@ struct cg_queue {
 	void *cpu;
 	struct command *first, **last;
 	int by_thread, ran, stops, code;         /* code: of the first command that failed since the last wait, with its words */
-	char words[512];
+	char message[512];
 	pthread_t thread;
 	pthread_cond_t changed;
 };
@@ -65,7 +65,7 @@ struct cg_queue {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cg_queue *queues;
 static enum late_when when;
-static long held, enqueued, builds;
+static long live, enqueued, builds;
 static unsigned building;                        /* microseconds that a build takes at least */
 static char mistake[256];
 
@@ -76,14 +76,14 @@ __attribute__((format(printf, 1, 2)))
 static int wrong(const char *format, ...)
 {
 	va_list list;
-	char words[sizeof mistake];
+	char message[sizeof mistake];
 
 	va_start(list, format);
-	vsnprintf(words, sizeof words, format, list);
+	vsnprintf(message, sizeof message, format, list);
 	va_end(list);
 	if (!*mistake)
-		memcpy(mistake, words, sizeof words);
-	return cg_fail(CG_DRIVER, "late: %s", words);
+		memcpy(mistake, message, sizeof message);
+	return cg_fail(CG_DRIVER, "late: %s", message);
 }
 
 void late_runs(enum late_when w)
@@ -98,13 +98,13 @@ void late_builds_take(unsigned microseconds)
 
 const char *late_mistake(void)
 {
-	static _Thread_local char words[sizeof mistake];
+	static _Thread_local char message[sizeof mistake];
 
 	pthread_mutex_lock(&lock);
-	memcpy(words, mistake, sizeof words);
+	memcpy(message, mistake, sizeof message);
 	*mistake = 0;
 	pthread_mutex_unlock(&lock);
-	return *words ? words : NULL;
+	return *message ? message : NULL;
 }
 
 static long read_long(long *from, int clears)
@@ -131,7 +131,7 @@ long late_builds(void)
 
 long late_held(void)
 {
-	return read_long(&held, 0);
+	return read_long(&live, 0);
 }
 
 static int uses(const void *host, size_t bytes)
@@ -158,10 +158,10 @@ int late_uses(const void *host, size_t bytes)
 	return n;
 }
 
-void late_look(const void *piece, size_t bytes)
+void late_look(const void *function, size_t bytes)
 {
 	pthread_mutex_lock(&lock);
-	if (uses(piece, bytes))
+	if (uses(function, bytes))
 		wrong("memory of the host is given back while a copy uses it");
 	pthread_mutex_unlock(&lock);
 }
@@ -200,7 +200,7 @@ static int alloc(struct cg_dev *device, struct cg_queue *queue, size_t bytes, st
 	pthread_mutex_lock(&lock);
 	*b = (struct block){ device->blocks, queue, at, bytes, 0, 0 };
 	device->blocks = b;
-	held++;
+	live++;
 	pthread_mutex_unlock(&lock);
 	*mem = (struct cg_mem){ b, 0, bytes, CG_DEVICE };
 	return CG_OK;
@@ -218,7 +218,7 @@ static void free_mem(struct cg_dev *device, struct cg_queue *queue, struct cg_me
 		if (b->queue != queue)
 			wrong("device memory of a queue is given back by another, or by none");
 		b->given_back = 1;
-		held--;
+		live--;
 		release(b);
 	}
 	pthread_mutex_unlock(&lock);
@@ -243,7 +243,7 @@ static int check(struct cg_dev *device, struct cg_mem mem)
 /* ---- commands ---- */
 
 /* Says which memory a command uses; absent memory is none. */
-static void takes(struct command *c, struct cg_mem *mem)
+static void reads_memory(struct command *c, struct cg_mem *mem)
 {
 	if (mem->data)
 		c->mems[c->n++] = mem;
@@ -312,7 +312,7 @@ static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_
 	c->to = to;
 	c->host = (void *)(uintptr_t)from;
 	c->bytes = bytes;
-	takes(c, &c->to);
+	reads_memory(c, &c->to);
 	return enqueue(queue, c);
 }
 
@@ -323,7 +323,7 @@ static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t byte
 	c->from = from;
 	c->host = to;
 	c->bytes = bytes;
-	takes(c, &c->from);
+	reads_memory(c, &c->from);
 	return enqueue(queue, c);
 }
 
@@ -333,7 +333,7 @@ static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 
 	c->to = mem;
 	c->bytes = bytes;
-	takes(c, &c->to);
+	reads_memory(c, &c->to);
 	return enqueue(queue, c);
 }
 
@@ -344,25 +344,25 @@ static int copy(struct cg_queue *queue, struct cg_mem to, struct cg_mem from, si
 	c->to = to;
 	c->from = from;
 	c->bytes = bytes;
-	takes(c, &c->to);
-	takes(c, &c->from);
+	reads_memory(c, &c->to);
+	reads_memory(c, &c->from);
 	return enqueue(queue, c);
 }
 
-static int launch(struct cg_queue *queue, const struct cg_module *built, int piece, int64_t rows, int64_t units,
+static int launch(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
                   const struct cg_operand *operands)
 {
-	const struct cg_function *p = &built->plan->functions[piece];
+	const struct cg_function *p = &built->plan->functions[function];
 	struct command *c = command(LAUNCH);
 
 	c->built = (struct cg_module *)built;
-	c->piece = piece;
+	c->function = function;
 	c->rows = rows;
 	c->units = units;
 	for (int k = 0; k < p->n_arguments; k++)
 		if (cg_is_parameter(p, &p->arguments[k])) {
 			c->operands[k] = operands[k];
-			takes(c, &c->operands[k].mem);
+			reads_memory(c, &c->operands[k].mem);
 		}
 	return enqueue(queue, c);
 }
@@ -372,11 +372,11 @@ static int product(struct cg_queue *queue, const struct cg_gemm *g, enum kind ki
 	struct command *c = command(kind);
 
 	c->gemm = *g;
-	takes(c, &c->gemm.a.mem);
-	takes(c, &c->gemm.b.mem);
-	takes(c, &c->gemm.start.mem);
-	takes(c, &c->gemm.c.mem);
-	takes(c, &c->gemm.packed);
+	reads_memory(c, &c->gemm.a.mem);
+	reads_memory(c, &c->gemm.b.mem);
+	reads_memory(c, &c->gemm.start.mem);
+	reads_memory(c, &c->gemm.c.mem);
+	reads_memory(c, &c->gemm.packed);
 	return enqueue(queue, c);
 }
 
@@ -396,12 +396,12 @@ static int rows(struct cg_queue *queue, const struct cg_rows *r)
 	struct command *c = command(ROWS);
 
 	c->move = *r;
-	takes(c, &c->move.src.mem);
-	takes(c, &c->move.dst.mem);
-	takes(c, &c->move.from);
-	takes(c, &c->move.to);
-	takes(c, &c->move.drop.t);
-	takes(c, &c->move.drop.b);
+	reads_memory(c, &c->move.src.mem);
+	reads_memory(c, &c->move.dst.mem);
+	reads_memory(c, &c->move.from);
+	reads_memory(c, &c->move.to);
+	reads_memory(c, &c->move.drop.t);
+	reads_memory(c, &c->move.drop.b);
 	return enqueue(queue, c);
 }
 
@@ -420,7 +420,7 @@ static int run(struct cg_queue *queue, struct command *c)
 	case GET:    return cpu->get(queue->cpu, c->host, c->from, c->bytes);
 	case ZERO:   return cpu->zero(queue->cpu, c->to, c->bytes);
 	case COPY:   return cpu->put(queue->cpu, c->to, (char *)c->from.data + c->from.offset, c->bytes);
-	case LAUNCH: return cpu->launch(queue->cpu, c->built->cpu, c->piece, c->rows, c->units, c->operands);
+	case LAUNCH: return cpu->launch(queue->cpu, c->built->cpu, c->function, c->rows, c->units, c->operands);
 	case GEMM:   return cpu->gemm(queue->cpu, &c->gemm, &left);
 	case PACK:   return cpu->pack(queue->cpu, &c->gemm);
 	case ROWS:   return cpu->rows(queue->cpu, &c->move);
@@ -432,7 +432,7 @@ static void finish(struct cg_queue *queue, struct command *c, int code)
 {
 	if (code && !queue->code) {
 		queue->code = code;
-		snprintf(queue->words, sizeof queue->words, "%s", cg_message());
+		snprintf(queue->message, sizeof queue->message, "%s", cg_message());
 	}
 	queue->first = c->next;
 	if (!queue->first)
@@ -493,7 +493,7 @@ static int sync_queue(struct cg_queue *queue)
 
 	pthread_mutex_lock(&lock);
 	drain(queue);
-	code = queue->code ? cg_fail(queue->code, "%s", queue->words) : CG_OK;
+	code = queue->code ? cg_fail(queue->code, "%s", queue->message) : CG_OK;
 	queue->code = CG_OK;
 	pthread_mutex_unlock(&lock);
 	return code;
@@ -515,7 +515,7 @@ static int start(struct cg_dev *device, void *native, struct cg_queue **result)
 	queue->next = queues;
 	queues = queue;
 	device->queues++;
-	held++;
+	live++;
 	if (queue->by_thread && pthread_create(&queue->thread, NULL, run_all, queue))
 		abort();
 	pthread_mutex_unlock(&lock);
@@ -523,7 +523,7 @@ static int start(struct cg_dev *device, void *native, struct cg_queue **result)
 	return CG_OK;
 }
 
-static void take_out(struct cg_queue *queue)
+static void unlink_queue(struct cg_queue *queue)
 {
 	struct cg_queue **at = &queues;
 
@@ -531,7 +531,7 @@ static void take_out(struct cg_queue *queue)
 		at = &(*at)->next;
 	*at = queue->next;
 	queue->device->queues--;
-	held--;
+	live--;
 	for (const struct block *b = queue->device->blocks; b; b = b->next)
 		if (b->queue == queue && !b->given_back)
 			wrong("a queue is stopped before its memory is given back");
@@ -547,7 +547,7 @@ static void stop(struct cg_queue *queue)
 	if (queue->by_thread)
 		pthread_join(queue->thread, NULL);
 	pthread_mutex_lock(&lock);
-	take_out(queue);
+	unlink_queue(queue);
 	pthread_mutex_unlock(&lock);
 	cg_backend_cpu.stop(queue->cpu);
 	pthread_cond_destroy(&queue->changed);
@@ -576,7 +576,7 @@ static int build(struct cg_dev *device, const struct cg_pass_plan *plan, struct 
 	if (!code) {
 		*built = (struct cg_module){ plan, behind, device, 0 };
 		device->builds++;
-		held++;
+		live++;
 	}
 	pthread_mutex_unlock(&lock);
 	if (code)
@@ -592,7 +592,7 @@ static void drop(struct cg_dev *device, struct cg_module *built)
 	if (built->device != device || built->uses)
 		wrong("functions are dropped %s", built->uses ? "while they are enqueued" : "that are another device's");
 	device->builds--;
-	held--;
+	live--;
 	pthread_mutex_unlock(&lock);
 	cg_backend_cpu.drop(device->cpu, built->cpu);
 	free(built);
@@ -616,7 +616,7 @@ static int open_device(const char *where, struct cg_dev **result)
 	}
 	device->cpu = behind;
 	pthread_mutex_lock(&lock);
-	held++;
+	live++;
 	pthread_mutex_unlock(&lock);
 	*result = device;
 	return CG_OK;
@@ -629,10 +629,10 @@ static void close_device(struct cg_dev *device)
 	pthread_mutex_lock(&lock);
 	if (device->queues || device->builds)
 		wrong("a device is closed before its %s", device->queues ? "queues" : "functions");
-	held--;
+	live--;
 	for (struct block *b = device->blocks; b; b = next) {
 		next = b->next;
-		held -= !b->given_back;
+		live -= !b->given_back;
 		if (!b->given_back)
 			wrong("a device is closed before its memory");
 		b->given_back = 1;

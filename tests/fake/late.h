@@ -16,14 +16,14 @@ const char *late_mistake(void);
 /* Copies that are enqueued from this memory of the host, or to it. */
 int  late_uses(const void *host, size_t bytes);
 /* For counted_watch(): giving back memory that a copy uses is a mistake. */
-void late_look(const void *piece, size_t bytes);
+void late_look(const void *host, size_t bytes);
 /* Commands that are enqueued on all queues. */
 long late_enqueued(void);
 /* How long a build takes at least: so that two at a time meet. */
 void late_builds_take(unsigned microseconds);
 /* Functions built since the last call. */
 long late_builds(void);
-/* Devices, queues, pieces of device memory and built functions that are out. */
+/* Devices, queues, blocks of device memory and built functions that are out. */
 long late_held(void);
 
 #endif

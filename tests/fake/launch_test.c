@@ -271,7 +271,7 @@ static void launch_sized(void)
 
 static void test_sizes(void **state)
 {
-	static const struct { unsigned size[7]; int code; const char *said; } rows[] = {
+	static const struct { unsigned size[7]; int code; const char *report; } rows[] = {
 		{ { 1, 65535, 1, 1, 1, 1, 0 }, 0, NULL }, { { 1, 1, 1, 1024, 1, 1, 49152 }, 0, NULL },
 		{ { 1, 65536, 1, 1, 1, 1, 0 }, 1, "grid 1 65536 1, block 1 1 1: more than a device has" },
 		{ { 1, 1, 65536, 1, 1, 1, 0 }, 1, "more than a device has" }, { { 0x80000000, 1, 1, 1, 1, 1, 0 }, 1, "more than a device has" },
@@ -283,7 +283,7 @@ static void test_sizes(void **state)
 
 	(void)state;
 	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-		struct trial t = { "sizes", launch_sized, rows[k].said, 0 };
+		struct trial t = { "sizes", launch_sized, rows[k].report, 0 };
 
 		memcpy(size, rows[k].size, sizeof size);
 		refused_with = rows[k].code;

@@ -2,16 +2,16 @@
 # apart from the rest, without sanitizers, which the program that loads them may have or not.  Files without bytes keep the loader
 # from a real cuDNN of a version that is not played.
 fake_cuda = \
-	%D%/report.c %D%/cuda_device.c %D%/cuda_context.c %D%/cuda_memory.c %D%/cuda_stream.c %D%/cuda_graph.c %D%/cuda_module.c %D%/cuda_run.c
-fake_nvrtc = %D%/report.c %D%/nvrtc.c %D%/nvrtc_compile.c
-fake_cublas = %D%/report.c %D%/number.c %D%/blas_product.c %D%/cublas.c
-fake_cublaslt = %D%/report.c %D%/number.c %D%/blas_product.c %D%/cublaslt.c
+	%D%/misuse_report.c %D%/cuda_device.c %D%/cuda_context.c %D%/cuda_memory.c %D%/cuda_stream.c %D%/cuda_graph.c %D%/cuda_module.c %D%/cuda_run.c
+fake_nvrtc = %D%/misuse_report.c %D%/nvrtc.c %D%/nvrtc_compile.c
+fake_cublas = %D%/misuse_report.c %D%/number.c %D%/blas_product.c %D%/cublas.c
+fake_cublaslt = %D%/misuse_report.c %D%/number.c %D%/blas_product.c %D%/cublaslt.c
 fake_cudnn = \
-	%D%/report.c %D%/number.c %D%/cudnn.c %D%/cudnn_rnn.c %D%/cudnn_call.c %D%/cudnn_net.c %D%/cudnn_forward.c \
-	%D%/cudnn_back.c %D%/cudnn_kept.c %D%/cudnn_cell.c
+	%D%/misuse_report.c %D%/number.c %D%/cudnn.c %D%/cudnn_descriptor.c %D%/cudnn_call.c %D%/cudnn_net.c %D%/cudnn_forward.c \
+	%D%/cudnn_back.c %D%/cudnn_reserve.c %D%/cudnn_cell.c
 fake_sources = $(fake_cuda) $(fake_nvrtc) $(fake_cublas) $(fake_cublaslt) $(fake_cudnn) $(fake_headers)
 fake_headers = \
-	%D%/report.h %D%/cuda.h %D%/number.h %D%/blas.h %D%/cudnn.h %D%/cudnn_net.h %D%/nvrtc.h %D%/image.h %D%/kernel_calls.h
+	%D%/misuse_report.h %D%/cuda.h %D%/number.h %D%/blas.h %D%/cudnn.h %D%/cudnn_net.h %D%/nvrtc.h %D%/image.h %D%/kernel_calls.h
 EXTRA_DIST += %D%/on.sh $(fake_sources) %D%/kernel.h %D%/kernel_calls.c %D%/old.map %D%/README.md
 
 fake_compile = $(CC) -std=gnu11 -D_GNU_SOURCE -O3 -g -fPIC -fvisibility=hidden -ffp-contract=off  $(warnings) $(CPPFLAGS) $(CFLAGS)
@@ -50,8 +50,8 @@ clean-fake:
 .PHONY: clean-fake
 
 # Test programs that run with them: NAME.fake is made from NAME.c.
-fake_programs = %D%/stand_in_test %D%/launch_test %D%/call_test %D%/blas_test %D%/cudnn_test %D%/cudnn_order_test %D%/cudnn_net_test
-fake_tests = %D%/stand_in_test.fake %D%/launch_test.fake %D%/call_test.fake %D%/blas_test.fake \
+fake_programs = %D%/stand_in_test %D%/launch_test %D%/call_test %D%/cublas_test %D%/cudnn_test %D%/cudnn_order_test %D%/cudnn_net_test
+fake_tests = %D%/stand_in_test.fake %D%/launch_test.fake %D%/call_test.fake %D%/cublas_test.fake \
 	%D%/cudnn_test.fake %D%/cudnn_order_test.fake %D%/cudnn_net_test.fake
 if COMMAND
 fake_programs += %D%/cudnn_data_test
@@ -62,17 +62,17 @@ if CUDA
 fake_programs += \
 	tests/backends/cuda/cuda_test tests/backends/cuda/cuda_fault_test tests/backends/cuda/cuda_gemm_test tests/backends/cuda/cuda_rows_test \
 	tests/backends/cuda/cuda_moves_test tests/backends/cuda/cuda_cache_test tests/backends/cuda/cuda_rnn_test tests/backends/cuda_sequence_test \
-	tests/backends/cuda/cuda_net_test tests/backends/cuda/cuda_net_call_test tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_span_test
+	tests/backends/cuda/cuda_net_test tests/backends/cuda/cuda_net_call_test tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_range_test
 fake_tests += \
 	tests/backends/cuda/cuda_test.fake tests/backends/cuda/cuda_fault_test.fake tests/backends/cuda/cuda_gemm_test.fake \
 	tests/backends/cuda/cuda_rows_test.fake tests/backends/cuda/cuda_moves_test.fake tests/backends/cuda/cuda_cache_test.fake \
 	tests/backends/cuda/cuda_rnn_test.fake tests/backends/cuda_sequence_test.fake \
-	tests/backends/cuda/cuda_net_test.fake tests/backends/cuda/cuda_net_call_test.fake tests/backends/cuda/cuda_forms_test.fake tests/backends/cuda/cuda_span_test.fake
+	tests/backends/cuda/cuda_net_test.fake tests/backends/cuda/cuda_net_call_test.fake tests/backends/cuda/cuda_forms_test.fake tests/backends/cuda/cuda_range_test.fake
 endif
 stand_in = %D%/stand_in.h %D%/stand_in.c
 %C%_stand_in_test_SOURCES = %D%/stand_in_test.c $(stand_in)
 %C%_call_test_SOURCES = %D%/call_test.c $(stand_in)
-%C%_blas_test_SOURCES = %D%/blas_test.c $(stand_in)
+%C%_cublas_test_SOURCES = %D%/cublas_test.c $(stand_in)
 dnn_stand_in = $(stand_in) %D%/dnn_stand_in.h %D%/dnn_stand_in.c
 %C%_cudnn_test_SOURCES = %D%/cudnn_test.c $(dnn_stand_in)
 %C%_cudnn_order_test_SOURCES = %D%/cudnn_order_test.c $(dnn_stand_in)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "nvrtc.h"
-#include "report.h"
+#include "misuse_report.h"
 
 struct program {
 	struct program *next;
@@ -149,7 +149,7 @@ FAKE_API int nvrtcDestroyProgram(struct program **program)
 
 /* ---- options ---- */
 
-static int take_arch(const char *value, struct options *o)
+static int parse_arch(const char *value, struct options *o)
 {
 	char rest;
 
@@ -162,38 +162,38 @@ static int take_arch(const char *value, struct options *o)
 	return is_supported(o->arch);
 }
 
-static int take_bool(const char *value, int *to)
+static int parse_bool(const char *value, int *to)
 {
 	*to = !strcmp(value, "true");
 	return *to || !strcmp(value, "false");
 }
 
-static int take_flush(const char *value, struct options *o)
+static int parse_flush(const char *value, struct options *o)
 {
-	return take_bool(value, &o->flush);
+	return parse_bool(value, &o->flush);
 }
 
-static int take_fuse(const char *value, struct options *o)
+static int parse_fuse(const char *value, struct options *o)
 {
-	return take_bool(value, &o->fuse);
+	return parse_bool(value, &o->fuse);
 }
 
-static int take_precision(const char *value, struct options *o)
+static int parse_precision(const char *value, struct options *o)
 {
 	int ignored;
 
 	(void)o;
-	return take_bool(value, &ignored);
+	return parse_bool(value, &ignored);
 }
 
-static int take_fast(const char *value, struct options *o)
+static int parse_fast(const char *value, struct options *o)
 {
 	(void)value;
 	o->flush = o->fuse = 1;
 	return 1;
 }
 
-static int take_any(const char *value, struct options *o)
+static int parse_any(const char *value, struct options *o)
 {
 	(void)value;
 	(void)o;
@@ -201,18 +201,18 @@ static int take_any(const char *value, struct options *o)
 }
 
 /* After one dash or two.  A name with = has a value. */
-static const struct { const char *name; int (*take)(const char *value, struct options *); } known[] = {
-	{ "gpu-architecture=", take_arch }, { "arch=", take_arch },
-	{ "ftz=", take_flush }, { "fmad=", take_fuse }, { "use_fast_math", take_fast },
-	{ "prec-sqrt=", take_precision }, { "prec-div=", take_precision }, { "extra-device-vectorization", take_any },
-	{ "relocatable-device-code=", take_precision }, { "rdc=", take_precision }, { "device-debug", take_any }, { "G", take_any },
-	{ "generate-line-info", take_any }, { "lineinfo", take_any }, { "ptxas-options=", take_any }, { "maxrregcount=", take_any },
-	{ "std=", take_any }, { "disable-warnings", take_any }, { "w", take_any }, { "restrict", take_any },
-	{ "default-device", take_any }, { "device-as-default-execution-space", take_any }, { "device-int128", take_any },
-	{ "builtin-move-forward=", take_precision }, { "builtin-initializer-list=", take_precision }, { "no-source-include", take_any },
+static const struct { const char *name; int (*parse)(const char *value, struct options *); } known[] = {
+	{ "gpu-architecture=", parse_arch }, { "arch=", parse_arch },
+	{ "ftz=", parse_flush }, { "fmad=", parse_fuse }, { "use_fast_math", parse_fast },
+	{ "prec-sqrt=", parse_precision }, { "prec-div=", parse_precision }, { "extra-device-vectorization", parse_any },
+	{ "relocatable-device-code=", parse_precision }, { "rdc=", parse_precision }, { "device-debug", parse_any }, { "G", parse_any },
+	{ "generate-line-info", parse_any }, { "lineinfo", parse_any }, { "ptxas-options=", parse_any }, { "maxrregcount=", parse_any },
+	{ "std=", parse_any }, { "disable-warnings", parse_any }, { "w", parse_any }, { "restrict", parse_any },
+	{ "default-device", parse_any }, { "device-as-default-execution-space", parse_any }, { "device-int128", parse_any },
+	{ "builtin-move-forward=", parse_precision }, { "builtin-initializer-list=", parse_precision }, { "no-source-include", parse_any },
 };
 
-static int take(const char *option, struct options *o)
+static int parse(const char *option, struct options *o)
 {
 	const char *name = option + (option[0] == '-') + (option[0] == '-' && option[1] == '-');
 
@@ -227,7 +227,7 @@ static int take(const char *option, struct options *o)
 		int valued = known[k].name[length - 1] == '=';
 
 		if (valued ? !strncmp(name, known[k].name, length) : !strcmp(name, known[k].name))
-			return known[k].take(name + length, o);
+			return known[k].parse(name + length, o);
 	}
 	return 0;
 }
@@ -245,7 +245,7 @@ FAKE_API int nvrtcCompileProgram(struct program *program, int n, const char *con
 	char *log = NULL;
 
 	for (int k = 0; k < n && !code; k++)
-		if (!options[k] || !take(options[k], &o)) {
+		if (!options[k] || !parse(options[k], &o)) {
 			if (asprintf(&log, "nvrtc: error: unrecognized option or invalid value: %s\n", options[k] ? options[k] : "(null)") < 0)
 				abort();
 			put_log(program, log);

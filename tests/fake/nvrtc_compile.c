@@ -17,20 +17,20 @@
 #include <unistd.h>
 
 #include "nvrtc.h"
-#include "report.h"
+#include "misuse_report.h"
 
 extern char **environ;
 
 static char *print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static char *print(const char *format, ...)
 {
-	va_list words;
+	va_list arguments;
 	char *text;
 
-	va_start(words, format);
-	if (vasprintf(&text, format, words) < 0)
+	va_start(arguments, format);
+	if (vasprintf(&text, format, arguments) < 0)
 		abort();
-	va_end(words);
+	va_end(arguments);
 	return text;
 }
 
@@ -162,21 +162,21 @@ enum { MOST_WORDS = 100 };
 static int compile(char **arguments, const char *log, const char *folder)
 {
 	posix_spawn_file_actions_t files;
-	char *set = print("TMPDIR=%s", folder), *kept[1024];
+	char *set = print("TMPDIR=%s", folder), *saved[1024];
 	size_t n = 0;
 	pid_t child;
 	int status = -1, failed;
 
 	for (char **e = environ; *e && n < 1000; e++)
 		if (strncmp(*e, "LD_", 3) && strncmp(*e, "TMPDIR=", 7) && strncmp(*e, "CPATH=", 6))
-			kept[n++] = *e;
-	kept[n++] = set;
-	kept[n] = NULL;
+			saved[n++] = *e;
+	saved[n++] = set;
+	saved[n] = NULL;
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_addopen(&files, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	failed = posix_spawnp(&child, arguments[0], &files, NULL, arguments, kept);
+	failed = posix_spawnp(&child, arguments[0], &files, NULL, arguments, saved);
 	posix_spawn_file_actions_destroy(&files);
 	free(set);
 	if (failed)
@@ -198,31 +198,31 @@ static int has_fma(void)
 /* In a folder of its own: source to object.  The log, and whether it went well. */
 static char *run_compiler(const char *folder, const struct options *o, int *done)
 {
-	char *words[MOST_WORDS], compiler[] = FAKE_CXX, *rest = compiler, *word, *log;
-	char *source = print("%s/kernel.cc", folder), *object = print("%s/kernel.so", folder), *said = print("%s/log", folder);
+	char *arguments[MOST_WORDS], compiler[] = FAKE_CXX, *rest = compiler, *word, *log;
+	char *source = print("%s/kernel.cc", folder), *object = print("%s/kernel.so", folder), *log_path = print("%s/log", folder);
 	char *prelude = print("%s/kernel.h", home()), *calls = print("%s/kernel_calls.o", home());
 	size_t n = 0, bytes;
 
 	while ((word = strsep(&rest, " ")) && n < 8)
 		if (*word)
-			words[n++] = word;
+			arguments[n++] = word;
 	for (size_t k = 0; k < sizeof common / sizeof *common; k++)
-		words[n++] = (char *)(uintptr_t)common[k];
-	words[n++] = o->fuse ? "-ffp-contract=fast" : "-ffp-contract=off";
+		arguments[n++] = (char *)(uintptr_t)common[k];
+	arguments[n++] = o->fuse ? "-ffp-contract=fast" : "-ffp-contract=off";
 	if (o->fuse)
-		words[n++] = "-fexpensive-optimizations";
+		arguments[n++] = "-fexpensive-optimizations";
 	if (has_fma())
-		words[n++] = "-mfma";
+		arguments[n++] = "-mfma";
 	for (int k = 0; k < o->n_flags; k++)
-		words[n++] = (char *)(uintptr_t)o->flags[k];
+		arguments[n++] = (char *)(uintptr_t)o->flags[k];
 	for (char **last = (char *[]){ "-include", prelude, source, calls, "-lm", "-o", object, NULL }; *last; last++)
-		words[n++] = *last;
-	words[n] = NULL;
-	*done = compile(words, said, folder);
-	log = read_file(said, &bytes);
+		arguments[n++] = *last;
+	arguments[n] = NULL;
+	*done = compile(arguments, log_path, folder);
+	log = read_file(log_path, &bytes);
 	free(source);
 	free(object);
-	free(said);
+	free(log_path);
 	free(prelude);
 	free(calls);
 	return log ? log : print("the stand-in could not run %s\n", FAKE_CXX);
@@ -264,7 +264,7 @@ static struct fake_image *make_image(const char *folder, const char *text, const
 	return image;
 }
 
-static struct fake_image *build(const char *text, const char *name, const struct options *o, const char *kept, char **log)
+static struct fake_image *build(const char *text, const char *name, const struct options *o, const char *saved, char **log)
 {
 	char *folder = print("%s/cache/XXXXXX", home()), *path;
 	struct fake_image *image = NULL;
@@ -289,7 +289,7 @@ static struct fake_image *build(const char *text, const char *name, const struct
 	path = print("%s/image", folder);
 	file = image ? fopen(path, "wb") : NULL;
 	if (file && fwrite(image, sizeof *image + image->bytes, 1, file) == 1 && !fclose(file))
-		rename(path, kept);
+		rename(path, saved);
 	free(path);
 	remove_folder(folder);
 	free(folder);
@@ -332,16 +332,16 @@ static char *key_of(const char *text, const char *name, const struct options *o)
 
 struct fake_image *fake_compile(const char *text, const char *name, const struct options *o, char **log)
 {
-	char *key = key_of(text, name, o), *kept;
+	char *key = key_of(text, name, o), *saved;
 	struct fake_image *image;
 	size_t bytes = 0;
 
-	kept = print("%s/cache/%016llx%08lx", home(), (unsigned long long)fake_sum(key, strlen(key)), (unsigned long)strlen(key));
-	image = (struct fake_image *)(void *)read_file(kept, &bytes);
+	saved = print("%s/cache/%016llx%08lx", home(), (unsigned long long)fake_sum(key, strlen(key)), (unsigned long)strlen(key));
+	image = (struct fake_image *)(void *)read_file(saved, &bytes);
 	*log = NULL;
 	if (!image)
-		image = build(text, name, o, kept, log);
-	free(kept);
+		image = build(text, name, o, saved, log);
+	free(saved);
 	free(key);
 	return image;
 }

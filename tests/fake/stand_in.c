@@ -223,8 +223,8 @@ static void run_trial(const struct trial *t)
 	close(file);
 	if (t->signal ? !WIFSIGNALED(status) || WTERMSIG(status) != t->signal : !WIFEXITED(status) || WEXITSTATUS(status))
 		fail_msg("%s: ended with %#x; reported: %s", t->name, (unsigned)status, report);
-	if (t->said ? !strstr(report, t->said) : *report)
-		fail_msg("%s: expected '%s' in the report, got '%s'", t->name, t->said ? t->said : "", report);
+	if (t->report ? !strstr(report, t->report) : *report)
+		fail_msg("%s: expected '%s' in the report, got '%s'", t->name, t->report ? t->report : "", report);
 }
 
 void run_trials(const struct trial *trials, size_t n)

@@ -9,7 +9,7 @@
 struct trial {
 	const char *name;
 	void (*act)(void);
-	const char *said;                        /* in the report; NULL: nothing is to be said */
+	const char *report;                      /* in the report; NULL: nothing is to be said */
 	int signal;                              /* that ends it */
 };
 void run_trials(const struct trial *trials, size_t n);

@@ -40,7 +40,7 @@ static void turn_rightly(void)
 }
 
 /* Arguments are taken at the call, and what the caller had is overwritten. */
-static void take_arguments(void)
+static void pass_arguments(void)
 {
 	int64_t n = N;
 	float by = 2;
@@ -112,7 +112,7 @@ static void test_right(void **state)
 {
 	static const struct trial trials[] = {
 		{ "a kernel", add_rightly, NULL, 0 }, { "a kernel with barriers", turn_rightly, NULL, 0 },
-		{ "arguments are taken at the call", take_arguments, NULL, 0 }, { "sources are read late", read_late, NULL, 0 },
+		{ "arguments are taken at the call", pass_arguments, NULL, 0 }, { "sources are read late", read_late, NULL, 0 },
 		{ "memory in the order of a stream", order_memory, NULL, 0 },
 	};
 
@@ -270,7 +270,7 @@ static void host_in_kernel(void)
 	exit(0);
 }
 
-static void no_room(void)
+static void no_memory(void)
 {
 	uint64_t at;
 
@@ -282,7 +282,7 @@ static void no_room(void)
 	end();
 }
 
-static void test_memory(void **state)
+static void test_wrong_memory(void **state)
 {
 	static const struct trial trials[] = {
 		{ "a load past the end", past_the_end, "add: block 3 0 0, thread 4 0 0: reads byte 0 behind 400 bytes", 0 },
@@ -296,7 +296,7 @@ static void test_memory(void **state)
 		{ "a copy past the end", copied_past, "cuMemcpyHtoDAsync: the device's side: 400 bytes at byte 0 behind 400 bytes", 0 },
 		{ "a host that reads device memory", touched_by_host, NULL, SIGSEGV },
 		{ "a kernel given host memory", host_in_kernel, "add: argument 1: 1 bytes at 0x", 0 },
-		{ "a device without room", no_room, NULL, 0 },
+		{ "a device without room", no_memory, NULL, 0 },
 	};
 
 	(void)state;
@@ -306,7 +306,7 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_right), cmocka_unit_test(test_wrong_memory),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

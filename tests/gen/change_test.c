@@ -29,7 +29,7 @@ static void plan_and_print(const struct cg_cell *cell)
 	cg_plan_free(plan);
 }
 
-static void mutate(char *text, size_t room)
+static void mutate(char *text, size_t capacity)
 {
 	static const char *const bits[] = { "a_i", "h", "h_prev", "(", ")", "-", "\n", "stage h\n", "gates x\n", "tanh(", "1e9", "," };
 	size_t n = strlen(text), at = (size_t)random_below((int)n + 1), length;
@@ -39,7 +39,7 @@ static void mutate(char *text, size_t room)
 		if (n)
 			text[at % n] = (char)(random_bits() >> (random_below(2) ? 57 : 56));
 		break;
-	case 1:                                   /* a piece is dropped */
+	case 1:                                   /* a part is dropped */
 		length = (size_t)random_below(1 + (random_below(3) ? 3 : 60));
 		length = at + length > n ? n - at : length;
 		memmove(text + at, text + at + length, n - at - length + 1);
@@ -47,7 +47,7 @@ static void mutate(char *text, size_t room)
 	case 2: {                                 /* or said twice */
 		length = (size_t)random_below(40);
 		length = at + length > n ? n - at : length;
-		if (n + length < room)
+		if (n + length < capacity)
 			memmove(text + at + length, text + at, n - at + 1);
 		break;
 	}
@@ -55,7 +55,7 @@ static void mutate(char *text, size_t room)
 		const char *bit = bits[random_below(12)];
 
 		length = strlen(bit);
-		if (n + length < room) {
+		if (n + length < capacity) {
 			memmove(text + at + length, text + at, n - at + 1);
 			memcpy(text + at, bit, length);
 		}

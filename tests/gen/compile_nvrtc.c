@@ -57,9 +57,9 @@ static char *text_of(const char *path)
 }
 
 /* The number before some words on a line, or -1. */
-static int before(const char *line, const char *words)
+static int before(const char *line, const char *text)
 {
-	const char *at = strstr(line, words), *end = line + strcspn(line, "\n");
+	const char *at = strstr(line, text), *end = line + strcspn(line, "\n");
 
 	if (!at || at > end)
 		return -1;

@@ -1,6 +1,6 @@
 /*
  * Derivatives: what grad computes against central differences of forward, and what gradgrad computes against central
- * differences of grad, for every cell and set of options, in long double.  It runs the pieces, one element at a time, each
+ * differences of grad, for every cell and set of options, in long double.  It runs the functions, one element at a time, each
  * from what it takes by name to what it gives by name; so what it takes, where it is cut and in which order it computes are
  * tried along with the mathematics.  The products between stages are small random matrices and their transposes.  As steps of a
  * sequence both passes give the same, however what reaches the output comes in two parts.
@@ -79,7 +79,7 @@ static const char *bias(const char *prefix, const char *gate)
 	return named(both, gate + (strncmp(gate, "a_", 2) ? 0 : 2));
 }
 
-/* ---- a piece for every element ---- */
+/* ---- a function for every element ---- */
 
 static long double load(const struct thing *t, const struct cg_argument *a, int row, int unit)
 {
@@ -91,46 +91,46 @@ static int is_data(const struct cg_argument *a)
 	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCALAR;
 }
 
-static void run(const struct cg_pass_plan *plan, const struct cg_function *piece, struct world *w)
+static void run(const struct cg_pass_plan *plan, const struct cg_function *function, struct world *w)
 {
 	const struct cg_graph *graph = &plan->graph;
 	long double *value = calloc((size_t)graph->n, sizeof *value);
 	char *known = malloc((size_t)graph->n);
 	struct world outs = { .n = 0 };
 
-	for (int k = 0; k < piece->n_arguments; k++)
-		if (piece->arguments[k].out && is_data(&piece->arguments[k]))
-			put(&outs, piece->arguments[k].name);
+	for (int k = 0; k < function->n_arguments; k++)
+		if (function->arguments[k].out && is_data(&function->arguments[k]))
+			put(&outs, function->arguments[k].name);
 	for (int row = 0; row < ROWS; row++)
 		for (int unit = 0; unit < UNITS; unit++) {
 			for (int k = 0; k < graph->n; k++) {
 				known[k] = graph->nodes[k].code == CG_OP_CONST;
 				value[k] = known[k] ? graph->nodes[k].value : NAN;
 			}
-			for (int k = 0; k < piece->n_arguments; k++) {
-				const struct cg_argument *a = &piece->arguments[k];
+			for (int k = 0; k < function->n_arguments; k++) {
+				const struct cg_argument *a = &function->arguments[k];
 
 				if (a->out || !is_data(a))
 					continue;
-				value[a->node] = load(need(w, a->name, piece->key), a, row, unit);
+				value[a->node] = load(need(w, a->name, function->key), a, row, unit);
 				known[a->node] = 1;
 			}
-			for (int k = 0; k < piece->n_schedule; k++) {
-				const struct cg_node *node = &graph->nodes[piece->schedule[k]];
+			for (int k = 0; k < function->n_schedule; k++) {
+				const struct cg_node *node = &graph->nodes[function->schedule[k]];
 
 				if (!known[node->a] || (cg_operators[node->code].arity == 2 && !known[node->b]))
-					fail_msg("%s: node %d is computed before what it needs", piece->key, piece->schedule[k]);
-				value[piece->schedule[k]] = cg_op_value(node->code, value[node->a], value[node->b]);
-				known[piece->schedule[k]] = 1;
+					fail_msg("%s: node %d is computed before what it needs", function->key, function->schedule[k]);
+				value[function->schedule[k]] = cg_op_value(node->code, value[node->a], value[node->b]);
+				known[function->schedule[k]] = 1;
 			}
-			for (int k = 0; k < piece->n_arguments; k++) {
-				const struct cg_argument *a = &piece->arguments[k];
+			for (int k = 0; k < function->n_arguments; k++) {
+				const struct cg_argument *a = &function->arguments[k];
 
 				if (!a->out || !is_data(a))
 					continue;
 				if (!known[a->node])
-					fail_msg("%s: gives '%s', which it does not compute", piece->key, a->name);
-				if (piece->shape == CG_FUNCTION_SUM_PART)
+					fail_msg("%s: gives '%s', which it does not compute", function->key, a->name);
+				if (function->shape == CG_FUNCTION_SUM_PART)
 					find(&outs, a->name)->at[0][unit] += value[a->node];
 				else
 					find(&outs, a->name)->at[row][unit] = value[a->node];
@@ -142,22 +142,22 @@ static void run(const struct cg_pass_plan *plan, const struct cg_function *piece
 	free(known);
 }
 
-/* The piece of a stage; every plan has one of each that is asked for here. */
+/* The function of a stage; every plan has one of each that is asked for here. */
 static void run_stage(const struct cg_pass_plan *plan, int stage, const char *suffix, struct world *w)
 {
 	for (int k = 0; k < plan->n_functions; k++) {
-		const struct cg_function *piece = &plan->functions[k];
-		const char *end = strstr(piece->key, cg_pass_names[plan->pass]);
+		const struct cg_function *function = &plan->functions[k];
+		const char *end = strstr(function->key, cg_pass_names[plan->pass]);
 
-		if (piece->stage == stage && end && !strcmp(end + strlen(cg_pass_names[plan->pass]), suffix)) {
-			run(plan, piece, w);
+		if (function->stage == stage && end && !strcmp(end + strlen(cg_pass_names[plan->pass]), suffix)) {
+			run(plan, function, w);
 			return;
 		}
 	}
 	fail_msg("%s has no piece '%s' of stage %d", plan->key, suffix, stage);
 }
 
-/* ---- passes: pieces with products between ---- */
+/* ---- passes: functions with products between ---- */
 
 struct trial {
 	const struct cg_cell *cell;
@@ -366,19 +366,19 @@ static void try_step(struct trial *t, const struct world *w, const struct world 
 	for (int k = 0; k < t->cell->n_prevs; k++)
 		if (t->cell->prevs[k].output)
 			whole = need(&forth, named("d", state(t, k)), "step");
-	for (int way = 0; way < 3; way++) {
+	for (int order = 0; order < 3; order++) {
 		struct thing *out, *dh;
 
 		back.n = 0;
 		keep(t, &back, &forth);
 		dh = need(&back, whole->name, "step");
 		out = put(&back, named(whole->name, "_out"));
-		if (way == 1)
+		if (order == 1)
 			fill(out);
 		for (int k = 0; k < ROWS * UNITS; k++) {
 			long double *part = &out->at[k / UNITS][k % UNITS], *rest = &dh->at[k / UNITS][k % UNITS];
 
-			*part = way == 2 ? *rest : *part;
+			*part = order == 2 ? *rest : *part;
 			*rest -= *part;
 		}
 		grad(t, &back);

@@ -152,9 +152,9 @@ static int put_products(const char *folder)
 	int n = 0;
 
 	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
-		for (int way = 0; way < (dtype < 2 ? 4 : 16); way++, n++) {
-			struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = way >> 1 & 1, .transpose_b = way & 1,
-				.start_acc = way >> 2 & 1, .c_acc = way >> 3 };
+		for (int form = 0; form < (dtype < 2 ? 4 : 16); form++, n++) {
+			struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = form >> 1 & 1, .transpose_b = form & 1,
+				.start_acc = form >> 2 & 1, .c_acc = form >> 3 };
 			struct cg_gemm_limits gpu = { 0, 16, 1024, 48 << 10, 4, n % 5 != 4 };
 
 			if (put_for_cpus(&s, gpu.fma, n + n / 4, folder) ||

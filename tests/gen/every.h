@@ -12,7 +12,7 @@
 
 #include "cell.h"
 
-/* Requests are counted; the one numbered fail_at, and all after it, are refused.  live: pieces not yet freed. */
+/* Requests are counted; the one numbered fail_at, and all after it, are refused.  live: blocks not yet freed. */
 static struct { long requests, fail_at, live; } memory;
 
 static inline void *resize(void *p, size_t bytes)

@@ -302,7 +302,7 @@ static void test_interning(void **state)
 /* ---- options ---- */
 
 /* Does a name, or its adjoint, occur among the arguments of a pass, or a weight among its leaves? */
-static int takes(const struct cg_cell *cell, int options, int pass, const char *name)
+static int reads(const struct cg_cell *cell, int options, int pass, const char *name)
 {
 	struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, 0);
 	int there = 0;
@@ -328,7 +328,7 @@ static void test_options(void **state)
 		for (int options = 0; options < 1 << cell->n_options; options++)
 			for (int pass = 0; pass < CG_PASS_COUNT; pass++)
 				for (int k = 0; k < cell->n_weights; k++)
-					assert_int_equal(takes(cell, options, pass, cell->weights[k].name),
+					assert_int_equal(reads(cell, options, pass, cell->weights[k].name),
 					                 options >> cell->weights[k].option & 1);
 		cg_parse_free(cell);
 	}

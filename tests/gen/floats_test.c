@@ -43,14 +43,14 @@ static const struct { const char *name; double (*want)(double); size_t at; doubl
 	{ "sigmoid", sigmoid, offsetof(struct math_text, sigmoid), 2 },
 };
 
-static const struct way { const char *name; const struct math_text *text; int flush; } ways[] = {
+static const struct build { const char *name; const struct math_text *text; int flush; } builds[] = {
 	{ "plain",                        &math_f32_plain, 0 },
 	{ "plain, subnormals flushed",    &math_f32_plain, 1 },
 	{ "fused",                        &math_f32_fused, 0 },
 	{ "fused, subnormals flushed",    &math_f32_fused, 1 },
 };
 
-struct part { int function, first, step, ways; double worst; float at; const char *differs; };
+struct part { int function, first, step, builds; double worst; float at; const char *differs; };
 
 /* As isa.c has it of the instruction set that the fused text is compiled for. */
 static int can_fuse(void)
@@ -99,16 +99,16 @@ static int first_difference(const float *a, const float *b, int n)
 
 static void compare(struct part *p, const float *x, int n)
 {
-	float y[sizeof ways / sizeof *ways][N];
+	float y[sizeof builds / sizeof *builds][N];
 	int at;
 
-	for (int w = 0; w < p->ways; w++) {
-		flush(ways[w].flush);
-		(*(math_over *const *)((const char *)ways[w].text + functions[p->function].at))(x, y[w], n);
+	for (int w = 0; w < p->builds; w++) {
+		flush(builds[w].flush);
+		(*(math_over *const *)((const char *)builds[w].text + functions[p->function].at))(x, y[w], n);
 		flush(0);
 		at = first_difference(y[w], y[0], n);
 		if (at < n) {
-			p->differs = ways[w].name;
+			p->differs = builds[w].name;
 			p->at = x[at];
 		}
 	}
@@ -160,7 +160,7 @@ static void test_every_float(void **state)
 		double worst = 0;
 
 		for (int k = 0; k < threads; k++) {
-			part[k] = (struct part){ .function = (int)f, .first = k, .step = threads, .ways = can_fuse() ? 4 : 2 };
+			part[k] = (struct part){ .function = (int)f, .first = k, .step = threads, .builds = can_fuse() ? 4 : 2 };
 			assert_int_equal(pthread_create(&thread[k], NULL, run, &part[k]), 0);
 		}
 		for (int k = 0; k < threads; k++)

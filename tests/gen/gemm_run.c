@@ -169,7 +169,7 @@ static struct product make_product(const struct cg_gemm_shape *s, int64_t m, int
 	return p;
 }
 
-static void drop_product(struct product *p)
+static void free_product(struct product *p)
 {
 	resize(p->a.bytes, 0);
 	resize(p->b.bytes, 0);
@@ -212,7 +212,7 @@ static struct kernel build(const struct cg_gemm_shape *shape)
 	return k;
 }
 
-static void drop_kernel(struct kernel *k)
+static void free_kernel(struct kernel *k)
 {
 	cg_cl.ReleaseKernel(k->kernel);
 	cg_cl.ReleaseProgram(k->program);
@@ -350,7 +350,7 @@ static int differs(const struct product *p, const struct kernel *k, const unsign
 
 /* ---- what is run ---- */
 
-static int no_room;                              /* kernels that the device has no room for */
+static int no_memory;                            /* kernels that do not fit into the device */
 
 static const int awkward[] = { 1, 2, 3, 5, 16, 17, 33, 64, 65, 100 };
 enum { AWKWARD = sizeof awkward / sizeof *awkward, TILES = 8 };
@@ -370,7 +370,7 @@ static int product_fails(const struct kernel *kernels, int n, int64_t rows, int6
 		resize(after, 0);
 	}
 	resize(first, 0);
-	drop_product(&p);
+	free_product(&p);
 	return failed;
 }
 
@@ -410,7 +410,7 @@ static struct cg_gemm_shape shape_of(struct cg_gemm_shape s, const struct form *
 	return s;
 }
 
-static int has_room(const struct cg_gemm_shape *s)
+static int has_memory(const struct cg_gemm_shape *s)
 {
 	size_t global[2], local[2];
 
@@ -438,18 +438,18 @@ static int shape_fails(const struct cg_gemm_shape *s, int which, int cases)
 	for (int k = 0; k < (which % 3 || narrow ? 2 : 3); k++) {
 		struct cg_gemm_shape whole = shape_of(*s, &forms[wanted[k]]);
 
-		if (has_room(&whole))
+		if (has_memory(&whole))
 			kernels[n++] = build(&whole);
 		else
-			no_room++;
+			no_memory++;
 	}
 	failed = !n || cases_fail(kernels, n, cases);
 	while (n)
-		drop_kernel(&kernels[--n]);
+		free_kernel(&kernels[--n]);
 	return failed;
 }
 
-/* The tiles that the tables choose, where the device has room for them, at sizes of some tiles and a rest. */
+/* The tiles that the tables choose, where they fit into the device, at sizes of some tiles and a rest. */
 static int chosen_fails(struct cg_gemm_shape s, int64_t m, int64_t n)
 {
 	const struct cg_gemm_shape small = shape_of(s, &forms[LOCAL]);
@@ -462,14 +462,14 @@ static int chosen_fails(struct cg_gemm_shape s, int64_t m, int64_t n)
 
 		if (cg_gemm_tile(&s, &limits, m, n))
 			return 1;
-		if (has_room(&s))
+		if (has_memory(&s))
 			kernels[count++] = build(&s);
 		else
-			no_room++;
+			no_memory++;
 	}
 	failed = product_fails(kernels, count, m, n, 150, MATRIX) || product_fails(kernels, count, m / 3, n / 5, 260, ITSELF);
 	while (count)
-		drop_kernel(&kernels[--count]);
+		free_kernel(&kernels[--count]);
 	return failed;
 }
 
@@ -482,13 +482,13 @@ static int tall_fails(void)
 	int64_t m = 65535 * (int64_t)s.rows + 3;
 	int failed;
 
-	if (!has_room(&s)) {
-		no_room++;
+	if (!has_memory(&s)) {
+		no_memory++;
 		return 0;
 	}
 	k = build(&s);
 	failed = !cg_gemm_launch(&s, m, 1, global, local) || global[1] != 65535 || product_fails(&k, 1, m, 1, 1, ROW);
-	drop_kernel(&k);
+	free_kernel(&k);
 	return failed;
 }
 
@@ -524,6 +524,6 @@ int main(int argc, char **argv)
 	}
 	failed += cases > 9 && tall_fails();
 	printf("# %d products of a dtype and a transposition: %d wrong, %d left out for want of f64, %d kernels for want of local "
-	       "memory; largest error of a sum %.2f of its tolerance\n", which, failed, left, no_room, worst);
+	       "memory; largest error of a sum %.2f of its tolerance\n", which, failed, left, no_memory, worst);
 	return failed != 0;
 }

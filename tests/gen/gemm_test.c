@@ -215,7 +215,7 @@ static void test_refused(void **state)
 }
 
 /* Each request for memory in turn is refused. */
-static void test_memory(void **state)
+static void test_no_memory(void **state)
 {
 	struct cg_gemm_shape shapes[] = { shape_for(&devices[0], 2, 100, 100), shape_for(&devices[6], 2, 100, 100) };
 
@@ -256,7 +256,7 @@ static void expect_word(const char **at, const char *key, const char *form, cons
 /* The text's parameters are those that the arguments say, in their order, and no more. */
 static void expect_parameters(const struct cg_pass_plan *plan, int lang)
 {
-	const struct cg_function *piece = &plan->functions[0];
+	const struct cg_function *function = &plan->functions[0];
 	struct cg_text text = { resize, NULL, 0, 0, 0 };
 	char call[CG_KEY_MAX + 2];
 	const char *at, *end;
@@ -267,8 +267,8 @@ static void expect_parameters(const struct cg_pass_plan *plan, int lang)
 	assert_non_null(at);
 	end = strstr(at, "\n{");
 	assert_non_null(end);
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 		int memory = a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_ROW;
 
 		expect_word(&at, plan->key, memory ? "%s_at" : "%s", a->name);
@@ -314,7 +314,7 @@ int main(void)
 		cmocka_unit_test(test_equal),
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_plans),
 	};
 

@@ -16,8 +16,8 @@
 static const struct { int64_t rows, units; } sizes[] = { [CG_POINT] = { 3, 19 }, [CG_SUM] = { CG_SUM_ROWS + 1, 5 } };
 
 /* Everything is there, every second argument is, sums are added to what was there. */
-enum way { WHOLE, HALF, ADDED };
-enum { GAP = 3, LENT_MOST = 1 << 14 };           /* elements between rows; pieces of memory */
+enum memory { WHOLE, HALF, ADDED };
+enum { GAP = 3, LENT_MOST = 1 << 14 };           /* elements between rows; memory blocks */
 
 static struct cg_context *context;
 static struct cg_stream *stream;
@@ -36,7 +36,7 @@ static void must(int code, const char *what)
 	exit(1);
 }
 
-/* An argument's memory; what goes in is written in one piece: Oclgrind takes what comes in parts for unwritten. */
+/* An argument's memory; what goes in is written at once: Oclgrind takes what comes in parts for unwritten. */
 static struct cg_mem lend(const struct kernel_kind *kind, const struct cg_argument *a, int in)
 {
 	int dtype = a->type == CG_TYPE_ACC ? numbers_acc(kind->dtype) : kind->dtype;
@@ -55,7 +55,7 @@ static struct cg_mem lend(const struct kernel_kind *kind, const struct cg_argume
 	return *mem;
 }
 
-static void run(const struct kernel_kind *kind, enum way way)
+static void run(const struct kernel_kind *kind, enum memory memory)
 {
 	struct cg_arg args[KERNEL_ARGUMENTS];
 	struct cg_kernel kernel = { kind->cell, NULL, (int)kind->stage, kind->pass, kind->dtype, kind->shape };
@@ -65,9 +65,9 @@ static void run(const struct kernel_kind *kind, enum way way)
 		const struct cg_argument *a = kind->arguments[k];
 
 		args[k] = (struct cg_arg){ .name = a->name, .stride = sizes[kind->shape].units + GAP,
-			.value = a->kind == CG_KIND_COUNT ? way == ADDED : 0.5 };
-		if (k < kind->n_memory && (way != HALF || k % 2))
-			args[k].mem = lend(kind, a, !a->out || way == ADDED);
+			.value = a->kind == CG_KIND_COUNT ? memory == ADDED : 0.5 };
+		if (k < kind->n_memory && (memory != HALF || k % 2))
+			args[k].mem = lend(kind, a, !a->out || memory == ADDED);
 	}
 	for (int k = 0; k < kind->cell->n_options; k++)
 		if (kind->options >> k & 1)
@@ -86,8 +86,8 @@ static void run_all(const struct cg_cell *cell, int dtype)
 
 	must(kernel_kinds(cell, dtype, kinds, &n), cell->name);
 	for (int k = 0; k < n; k++)
-		for (int way = WHOLE; way <= (kinds[k].shape == CG_SUM ? ADDED : HALF); way++)
-			run(&kinds[k], way);
+		for (int memory = WHOLE; memory <= (kinds[k].shape == CG_SUM ? ADDED : HALF); memory++)
+			run(&kinds[k], memory);
 	kernel_kinds_close(kinds, n);
 	kernels += n;
 }

@@ -14,7 +14,7 @@
 #include "every.h"
 #include "runtime/core/core.h"
 
-enum { ROOM = 12 << 20, PEAK = 32 << 20 };   /* bytes of a hostile text, and of what the compiler may hold for it */
+enum { CAPACITY = 12 << 20, PEAK = 32 << 20 }; /* bytes of a hostile text, and of what the compiler may hold for it */
 enum { TANHS = 3200 };
 
 /* Seconds of the processor for one step of the compiler, where the processor is not slow; a sanitizer is slower. */
@@ -76,7 +76,7 @@ static void stop(const char *what)
 
 /* ---- texts ---- */
 
-static char text[ROOM];
+static char text[CAPACITY];
 static size_t used;
 
 static void begin(const char *head)
@@ -93,9 +93,9 @@ static void repeat(int n, const char *form)
 	}
 }
 
-static void put(const char *words)
+static void put(const char *part)
 {
-	repeat(1, words);
+	repeat(1, part);
 }
 
 static void million_operations(void) { begin(HEAD "h = b"); repeat(1000000, "+a"); put("\n"); }
@@ -201,13 +201,13 @@ static void most(void)
 	put("\n");
 }
 
-/* ---- what comes of them: words NULL, a cell; pass: the pass that is refused, with NODES ---- */
+/* ---- what comes of them: message NULL, a cell; pass: the pass that is refused, with NODES ---- */
 
 enum { NEVER = CG_PASS_COUNT };
 
 #define NODES "more than 65536 nodes"
 
-static const struct { const char *name; void (*make)(void); const char *words; int pass; } texts[] = {
+static const struct { const char *name; void (*make)(void); const char *message; int pass; } texts[] = {
 	{ "million operations",   million_operations,   "a cell has at most 1048576 bytes, this one 2000032", 0 },
 	{ "many operations",      many_operations,      "x:4:16390: the equations have more than 16384 operations", 0 },
 	{ "million equations",    million_equations,    "a cell has at most 1048576 bytes, this one 9888922", 0 },
@@ -273,7 +273,7 @@ static void print_all(const struct cg_pass_plan *plan, const char *name)
 static void plan_all(const struct cg_cell *cell, const char *name, int refused)
 {
 	struct cg_mistake mistake;
-	char words[128];
+	char message[128];
 
 	for (int pass = 0; pass < CG_PASS_COUNT; pass++)
 		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
@@ -287,8 +287,8 @@ static void plan_all(const struct cg_cell *cell, const char *name, int refused)
 			if (plan) {
 				print_all(plan, name);
 			} else {
-				snprintf(words, sizeof words, "cell x: its %s has " NODES, cg_pass_names[pass]);
-				assert_string_equal(mistake.text, words);
+				snprintf(message, sizeof message, "cell x: its %s has " NODES, cg_pass_names[pass]);
+				assert_string_equal(mistake.text, message);
 			}
 			cg_plan_free(plan);
 		}
@@ -308,8 +308,8 @@ static void test_texts(void **state)
 		start();
 		cell = cg_parse(text, "x", counted, &mistake);
 		stop(texts[k].name);
-		if (!cell != !!texts[k].words || (texts[k].words && !strstr(mistake.text, texts[k].words)))
-			fail_msg("%s: expected %s, got %s", texts[k].name, texts[k].words ? texts[k].words : "a cell",
+		if (!cell != !!texts[k].message || (texts[k].message && !strstr(mistake.text, texts[k].message)))
+			fail_msg("%s: expected %s, got %s", texts[k].name, texts[k].message ? texts[k].message : "a cell",
 			         cell ? "a cell" : mistake.text);
 		if (cell)
 			plan_all(cell, texts[k].name, texts[k].pass);
@@ -343,7 +343,7 @@ static void test_options(void **state)
 
 /* ---- names ---- */
 
-static const char *const words[] = {
+static const char *const reserved[] = {
 	"int", "register", "auto", "inline", "restrict", "typeof_unqual", "main", "int64_t", "unix", "linux", "i386", "vector",
 	"kernel", "global", "local", "constant", "private", "half", "uint", "vec_step", "image2d_array_depth_t", "get_global_id",
 	"get_global_size", "read_only", "event_t", "fma", "threadIdx", "blockDim", "gridDim", "warpSize", "dim3", "nullptr",
@@ -393,13 +393,13 @@ static void refused_within(const char *name, const char *why)
 	refused("cell x\noption %s w\n", name, want);
 }
 
-static void test_words(void **state)
+static void test_reserved_words(void **state)
 {
 	(void)state;
-	for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
-		refused_everywhere(words[k], "a word that kernels need");
-		refused_within(words[k], "a word that kernels need");
-		assert_true(cg_is_reserved(words[k]));
+	for (size_t k = 0; k < sizeof reserved / sizeof *reserved; k++) {
+		refused_everywhere(reserved[k], "a word that kernels need");
+		refused_within(reserved[k], "a word that kernels need");
+		assert_true(cg_is_reserved(reserved[k]));
 	}
 	for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
 		refused_everywhere(forms[k], "of a form that kernels use");
@@ -455,7 +455,7 @@ static void test_letter(void **state)
 static void test_numbers(void **state)
 {
 	static const char *const good[] = { "00012", "1e-999", "1e-99999999999", "0.0000000001e40", ".5", "7.", "0e0", "9.9e37" };
-	static const struct { const char *number, *words; } bad[] = {
+	static const struct { const char *number, *message; } bad[] = {
 		{ "1e999",  "x:4:9: a number has at most 40 digits and is below 1e38" },
 		{ "1e38",   "x:4:9: a number has at most 40 digits and is below 1e38" },
 		{ "0x10",   "x:4:10: expected an operator after the number" },
@@ -483,7 +483,7 @@ static void test_numbers(void **state)
 		cg_parse_free(cell);
 	}
 	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
-		refused(HEAD "h = a * %s", bad[k].number, bad[k].words);
+		refused(HEAD "h = a * %s", bad[k].number, bad[k].message);
 }
 
 /* A derivative adds factors up, beyond what arithmetic holds. */
@@ -599,7 +599,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_options),
-		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_reserved_words),
 		cmocka_unit_test(test_adjoints),
 		cmocka_unit_test(test_letter),
 		cmocka_unit_test(test_numbers),

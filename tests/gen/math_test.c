@@ -264,7 +264,7 @@ static int up(double y, double last, double epsilon)
 }
 
 /* Steps of 2^-12 of the value lead up, but for what two errors make; and results stay within their limits. */
-static void test_order(void **state)
+static void test_monotonic(void **state)
 {
 	static const double lowest[] = { 0, 0, -1, 0 }, highest[] = { INFINITY, INFINITY, 1, 1 };
 
@@ -443,7 +443,7 @@ int main(void)
 		cmocka_unit_test(test_errors_f64),
 		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_clip),
-		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_monotonic),
 		cmocka_unit_test(test_flush),
 		cmocka_unit_test(test_muladd),
 		cmocka_unit_test(test_halves),

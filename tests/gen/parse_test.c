@@ -11,7 +11,7 @@
 #define HEAD "cell x\ngates a b\noutput h\n"
 #define FUNCTIONS " functions are exp, tanh, sigmoid, relu, step and clip"
 
-static const struct { const char *text, *words; } mistakes[] = {
+static const struct { const char *text, *message; } mistakes[] = {
 	{ "", "1:1: expected 'cell NAME', got the end of the text" },
 	{ "\n\n# nothing\n", "4:1: expected 'cell NAME', got the end of the text" },
 	{ "gates a\n", "1:1: expected 'cell NAME' first" },
@@ -188,14 +188,14 @@ static const struct { const char *text, *words; } mistakes[] = {
 };
 
 /* "x.cell:" and the words, the line they speak of, and a caret under the column. */
-static void expected(char *to, size_t size, const char *text, const char *words)
+static void print_mistake(char *to, size_t size, const char *text, const char *message)
 {
 	int number, column;
 
-	assert_int_equal(sscanf(words, "%d:%d:", &number, &column), 2);
+	assert_int_equal(sscanf(message, "%d:%d:", &number, &column), 2);
 	while (--number)
 		text = strchr(text, '\n') + 1;
-	snprintf(to, size, "x.cell:%s\n%.*s\n%*s", words, (int)strcspn(text, "\r\n"), text, column, "^");
+	snprintf(to, size, "x.cell:%s\n%.*s\n%*s", message, (int)strcspn(text, "\r\n"), text, column, "^");
 }
 
 static void refused(const char *text, const char *want)
@@ -225,7 +225,7 @@ static void test_mistakes(void **state)
 
 	(void)state;
 	for (size_t k = 0; k < sizeof mistakes / sizeof *mistakes; k++) {
-		expected(want, sizeof want, mistakes[k].text, mistakes[k].words);
+		print_mistake(want, sizeof want, mistakes[k].text, mistakes[k].message);
 		refused(mistakes[k].text, want);
 	}
 }
@@ -339,7 +339,7 @@ static void test_advice(void **state)
 /* Files that are no text of a cell at all: what the first line of the words says. */
 static void test_foreign(void **state)
 {
-	static const struct { const char *text, *words; } bad[] = {
+	static const struct { const char *text, *message; } bad[] = {
 		{ "\xef\xbb\xbf" "cell x\n",
 		  "x:1:1: expected a declaration or an equation, got a byte order mark: save the file as UTF-8 without one\n" },
 		{ "c\0e\0l\0l\0", "x:1:1: expected 'cell NAME' first\n" },
@@ -356,7 +356,7 @@ static void test_foreign(void **state)
 		struct cg_mistake mistake;
 
 		assert_null(cg_parse(bad[k].text, "x", resize, &mistake));
-		assert_memory_equal(mistake.text, bad[k].words, strlen(bad[k].words));
+		assert_memory_equal(mistake.text, bad[k].message, strlen(bad[k].message));
 		assert_int_equal(memory.live, 0);
 	}
 }
@@ -365,16 +365,16 @@ static void test_foreign(void **state)
 static void test_long_line(void **state)
 {
 	struct cg_mistake mistake;
-	char text[512] = HEAD "h = ", *words;
+	char text[512] = HEAD "h = ", *message;
 
 	(void)state;
 	for (int k = 0; k < 60; k++)
 		strcat(text, "a + ");
 	strcat(text, "zzz\n");
 	assert_null(cg_parse(text, "x.cell", resize, &mistake));
-	words = strchr(mistake.text, '\n');
+	message = strchr(mistake.text, '\n');
 	assert_int_equal(strncmp(mistake.text, "x.cell:4:245: 'zzz' is not known here", 37), 0);
-	assert_int_equal(strcspn(words + 1, "\n"), 120);
+	assert_int_equal(strcspn(message + 1, "\n"), 120);
 	assert_true(strlen(strrchr(mistake.text, '\n')) <= 112);
 }
 
@@ -434,7 +434,7 @@ static void test_read(void **state)
 static void test_split(void **state)
 {
 #define NONE "expected a gate of its stage with the same name from the first _ on"
-	static const struct { const char *text, *wholes, *words; } cells[] = {
+	static const struct { const char *text, *wholes, *message; } cells[] = {
 		{ "cell x\ngates a_r a_n\nsplit q_n\noutput h\nh = a_r + a_n + q_n\n", "--1", NULL },
 		{ "cell x\nsplit q_n q_m\ngates a_n b_m\noutput h\nh = q_n + q_m + a_n + b_m\n", "23--", NULL },
 		{ "cell x\ngates a_n k_n\nsplit q_n\noutput h\nh = a_n + k_n + q_n\n", "--0", NULL },
@@ -457,9 +457,9 @@ static void test_split(void **state)
 
 		for (int g = 0; g < cell->n_gates; g++)
 			assert_int_equal(cell->gates[g].whole, cells[k].wholes[g] == '-' ? -1 : cells[k].wholes[g] - '0');
-		if (cells[k].words)
-			expected(want, sizeof want, cells[k].text, cells[k].words);
-		assert_int_equal(cg_check_split(cell, &mistake), cells[k].words ? -1 : 0);
+		if (cells[k].message)
+			print_mistake(want, sizeof want, cells[k].text, cells[k].message);
+		assert_int_equal(cg_check_split(cell, &mistake), cells[k].message ? -1 : 0);
 		assert_string_equal(mistake.text, want);
 		cg_parse_free(cell);
 	}
@@ -547,18 +547,18 @@ static int most(const char *head, const char *each, const char *foot, const char
 	for (int n = 1; n < 1200; n++) {
 		size_t used = (size_t)sprintf(text, "%s", head);
 		struct cg_cell *cell;
-		const char *words;
+		const char *message;
 
 		for (int k = 0; k < n; k++)
 			used += (size_t)sprintf(text + used, each, k, k);
 		sprintf(text + used, "%s", foot);
 		cell = cg_parse(text, "x.cell", resize, &mistake);
-		words = strstr(mistake.text, ": a cell has at most");
+		message = strstr(mistake.text, ": a cell has at most");
 		cg_parse_free(cell);
-		if (!words)
+		if (!message)
 			continue;
-		if (strncmp(words + 2, want, strlen(want)))
-			fail_msg("%s, not %s", words, want);
+		if (strncmp(message + 2, want, strlen(want)))
+			fail_msg("%s, not %s", message, want);
 		return n - 1;
 	}
 	fail_msg("%s: never refused", want);

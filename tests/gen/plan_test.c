@@ -1,7 +1,7 @@
 /*
- * What pieces a pass is cut into: the same for a stage alone as for all, sums that give what their parts have summed, nothing
+ * What functions a pass is cut into: the same for a stage alone as for all, sums that give what their parts have summed, nothing
  * computed again that is kept; and in a step of a sequence, what is carried in what arithmetic uses; and what options that are off
- * take away; and which form of a kernel is for which sizes.  What pieces compute is derive_test.c's.
+ * take away; and which form of a kernel is for which sizes.  What functions compute is derive_test.c's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include "every.h"
 
-static void same_piece(const struct cg_function *a, const struct cg_function *b)
+static void same_function(const struct cg_function *a, const struct cg_function *b)
 {
 	assert_string_equal(a->key, b->key);
 	assert_int_equal(a->shape, b->shape);
@@ -38,7 +38,7 @@ static void test_stages(void **state)
 				for (int k = 0, j = 0; k < all->n_functions; k++)
 					if (all->functions[k].stage == s) {
 						assert_true(j < one->n_functions);
-						same_piece(&all->functions[k], &one->functions[j++]);
+						same_function(&all->functions[k], &one->functions[j++]);
 						seen++;
 					}
 				cg_plan_free(one);
@@ -60,7 +60,7 @@ static void test_stages(void **state)
 }
 
 /* Nothing is computed again that is kept: built-in cells save all that a pre-activation would be wanted for. */
-static void test_kept(void **state)
+static void test_saved_values(void **state)
 {
 	struct cg_cell *cell;
 
@@ -72,19 +72,19 @@ static void test_kept(void **state)
 			int derived = pass != CG_PASS_FORWARD && pass != CG_PASS_SEQ_FORWARD;
 
 			for (int k = 0; k < plan->n_functions; k++) {
-				const struct cg_function *piece = &plan->functions[k];
+				const struct cg_function *function = &plan->functions[k];
 
-				for (int j = 0; j < piece->n_arguments; j++) {
-					const struct cg_argument *a = &piece->arguments[j];
+				for (int j = 0; j < function->n_arguments; j++) {
+					const struct cg_argument *a = &function->arguments[j];
 					int loaded = 0;
 
 					if (a->role == CG_ROLE_GATE && a->order == CG_VALUE &&
-					    (derived || cell->gates[a->index].stage != piece->stage))
-						fail_msg("%s takes %s", piece->key, a->name);
-					for (int i = 0; i < piece->n_arguments; i++)
-						loaded |= !piece->arguments[i].out && piece->arguments[i].node == a->node;
-					if (piece->shape == CG_FUNCTION_SUM_PART && a->role == CG_ROLE_BIAS && !loaded)
-						fail_msg("%s computes %s again", piece->key, a->name);
+					    (derived || cell->gates[a->index].stage != function->stage))
+						fail_msg("%s takes %s", function->key, a->name);
+					for (int i = 0; i < function->n_arguments; i++)
+						loaded |= !function->arguments[i].out && function->arguments[i].node == a->node;
+					if (function->shape == CG_FUNCTION_SUM_PART && a->role == CG_ROLE_BIAS && !loaded)
+						fail_msg("%s computes %s again", function->key, a->name);
 				}
 			}
 			cg_plan_free(plan);
@@ -95,7 +95,7 @@ static void test_kept(void **state)
 
 /* ---- steps of sequences ---- */
 
-/* What of a piece's memory is acc; all else is real. */
+/* What of a function's memory is acc; all else is real. */
 static const struct { const char *cell; int options, pass, stage, shape; const char *acc; } steps[] = {
 	{ "lstm", 1, CG_PASS_SEQ_FORWARD, 1, CG_FUNCTION_POINT, "a_i a_f a_g a_o c_prev c" },
 	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_POINT, "c_prev dc dh c dc_prev" },
@@ -133,31 +133,31 @@ static void test_types(void **state)
 	for (size_t s = 0; s < sizeof steps / sizeof *steps; s++) {
 		struct cg_cell *cell = !strcmp(steps[s].cell, "stages") ? must_read("stages") : must_find(steps[s].cell);
 		struct cg_pass_plan *plan = must_plan(cell, steps[s].options, steps[s].pass, steps[s].stage, 2);
-		const struct cg_function *piece = plan->functions;
+		const struct cg_function *function = plan->functions;
 		int named = 0;
 
-		while (piece->shape != steps[s].shape)
-			piece++;
-		assert_true(piece < plan->functions + plan->n_functions);
-		for (int k = 0; k < piece->n_arguments; k++) {
-			const struct cg_argument *a = &piece->arguments[k];
+		while (function->shape != steps[s].shape)
+			function++;
+		assert_true(function < plan->functions + plan->n_functions);
+		for (int k = 0; k < function->n_arguments; k++) {
+			const struct cg_argument *a = &function->arguments[k];
 			int want = among(steps[s].acc, a->name);
 
 			named += want;
 			if (a->kind == CG_KIND_COUNT)
 				continue;
 			if ((a->type == CG_TYPE_ACC) != want && a->kind != CG_KIND_SCALAR)
-				fail_msg("%s: %s is %s", piece->key, a->name, want ? "real" : "acc");
+				fail_msg("%s: %s is %s", function->key, a->name, want ? "real" : "acc");
 			for (int j = 0; j < k; j++)
-				if (!strcmp(piece->arguments[j].name, a->name))
-					fail_msg("%s: %s is there twice", piece->key, a->name);
+				if (!strcmp(function->arguments[j].name, a->name))
+					fail_msg("%s: %s is there twice", function->key, a->name);
 		}
 		for (const char *at = steps[s].acc; *at; at += strspn(at, " ")) {
 			at += strcspn(at, " ");
 			named--;
 		}
 		if (named)
-			fail_msg("%s: not all of '%s' are there", piece->key, steps[s].acc);
+			fail_msg("%s: not all of '%s' are there", function->key, steps[s].acc);
 		cg_plan_free(plan);
 		cg_parse_free(cell);
 	}
@@ -196,7 +196,7 @@ static void test_steps(void **state)
 	}
 }
 
-/* Names of the arguments of all pieces, with blanks around each. */
+/* Names of the arguments of all functions, with blanks around each. */
 static const char *arguments(const struct cg_cell *cell, int pass)
 {
 	static char text[4096];
@@ -260,7 +260,7 @@ static const struct { const char *text; int options, lost, add; } losses[] = {
 	{ "cell x\ngates a\noutput h\noption o w\nf = a + w * h_prev\nstage f\ngates b\nh = b\n",             0, 1, 1 },
 };
 
-static void test_lost(void **state)
+static void test_options_without_recurrence(void **state)
 {
 	struct cg_cell *cell;
 	int add;
@@ -301,14 +301,14 @@ static void test_forms(void **state)
 	};
 	struct cg_cell *cell = must_find("lstm");
 	struct cg_pass_plan *plan = must_plan(cell, 0, CG_PASS_SEQ_FORWARD, 0, 2);
-	const struct cg_function *piece = &plan->functions[0];
+	const struct cg_function *function = &plan->functions[0];
 	char key[CG_KEY_MAX];
 
 	(void)state;
-	assert_int_equal(cg_run_units(plan, piece), 8);
+	assert_int_equal(cg_run_units(plan, function), 8);
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
-		assert_int_equal(cg_takes_runs(plan, piece, sizes[k].rows, sizes[k].units, sizes[k].multiprocessors), sizes[k].runs);
-	cg_one_key(piece, key);
+		assert_int_equal(cg_takes_runs(plan, function, sizes[k].rows, sizes[k].units, sizes[k].multiprocessors), sizes[k].runs);
+	cg_one_key(function, key);
 	assert_string_equal(key, "cg_lstm_f16_seq_forward_one");
 	cg_plan_free(plan);
 	cg_parse_free(cell);
@@ -318,12 +318,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stages),
-		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_saved_values),
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_steps),
 		cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_output_name),
-		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_options_without_recurrence),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -171,20 +171,20 @@ static void check_statements(const struct cg_pass_plan *plan, int lang, const ch
 }
 
 /* What has no name is written where it is used: once, but for signs. */
-static void check_unnamed(const struct cg_pass_plan *plan, const struct cg_function *piece, const char *const *name)
+static void check_unnamed(const struct cg_pass_plan *plan, const struct cg_function *function, const char *const *name)
 {
 	const struct cg_node *nodes = plan->graph.nodes;
 
-	for (int j = 0; j < piece->n_schedule; j++) {
-		int id = piece->schedule[j], uses = 0;
+	for (int j = 0; j < function->n_schedule; j++) {
+		int id = function->schedule[j], uses = 0;
 
-		for (int k = 0; k < piece->n_schedule; k++) {
-			const struct cg_node *node = &nodes[piece->schedule[k]];
+		for (int k = 0; k < function->n_schedule; k++) {
+			const struct cg_node *node = &nodes[function->schedule[k]];
 
 			uses += (cg_operators[node->code].arity > 0 && node->a == id) + (cg_operators[node->code].arity > 1 && node->b == id);
 		}
 		if (!name[id] && nodes[id].code != CG_OP_NEG && uses > 1)
-			fail_msg("%s writes node %d out %d times", piece->key, id, uses);
+			fail_msg("%s writes node %d out %d times", function->key, id, uses);
 	}
 }
 
@@ -193,36 +193,37 @@ static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *
 {
 	for (int k = 0; k < plan->n_functions; k++) {
 		struct cg_arena arena = { resize, NULL, 0 };
-		const struct cg_function *piece = &plan->functions[k];
+		const struct cg_function *function = &plan->functions[k];
 		const char *start, *end, **name;
 		char head[256];
 
 		snprintf(head, sizeof head, lang == CG_LANG_C ? "static APART void %s_run(" :
-		         lang == CG_LANG_OPENCL ? "void %s_element(" : piece->shape == CG_FUNCTION_POINT ? "void %s_walk(" : "%s(", piece->key);
+		         lang == CG_LANG_OPENCL ? "void %s_element(" : function->shape == CG_FUNCTION_POINT ? "void %s_walk(" : "%s(",
+		         function->key);
 		start = strstr(text, head);
-		if (piece->shape == CG_FUNCTION_SUM)
+		if (function->shape == CG_FUNCTION_SUM)
 			continue;
 		assert_non_null(start);
 		end = function_end(start);
-		assert_int_equal(cg_name_nodes(plan, piece, &arena, &name), 0);
-		check_unnamed(plan, piece, name);
-		for (int j = 0; j < piece->n_schedule; j++) {
-			const struct cg_node *node = &plan->graph.nodes[piece->schedule[j]];
+		assert_int_equal(cg_name_nodes(plan, function, &arena, &name), 0);
+		check_unnamed(plan, function, name);
+		for (int j = 0; j < function->n_schedule; j++) {
+			const struct cg_node *node = &plan->graph.nodes[function->schedule[j]];
 			const char *at, *comment = NULL;
 
-			if (!name[piece->schedule[j]])
+			if (!name[function->schedule[j]])
 				continue;
-			snprintf(head, sizeof head, "\tconst acc %s = ", name[piece->schedule[j]]);
+			snprintf(head, sizeof head, "\tconst acc %s = ", name[function->schedule[j]]);
 			at = strstr(start, head);
 			if (!at || at > end)
-				fail_msg("%s in %s: nothing gives '%s'", piece->key, cg_lang_names[lang], name[piece->schedule[j]]);
+				fail_msg("%s in %s: nothing gives '%s'", function->key, cg_lang_names[lang], name[function->schedule[j]]);
 			if (node->origin < 0)
 				continue;
 			for (const char *s = start; (s = strstr(s, "/* ")) && s < at; s++)
 				comment = s;
 			snprintf(head, sizeof head, "/* %s */", plan->cell->values[node->origin].line);
 			if (!comment || strcmp(line_of(comment), head))
-				fail_msg("%s in %s: '%s' stands below %s", piece->key, cg_lang_names[lang], name[piece->schedule[j]],
+				fail_msg("%s in %s: '%s' stands below %s", function->key, cg_lang_names[lang], name[function->schedule[j]],
 				         comment ? line_of(comment) : "nothing");
 		}
 		cg_arena_free(&arena);
@@ -276,46 +277,47 @@ static const char *string_at(const json_t *object, const char *key)
 }
 
 /* The second form of a kernel: its name in the manifest is in the text, with the same parameters, and walks runs of one unit. */
-static void check_one(const struct cg_function *piece, int lang, const char *text, const json_t *one)
+static void check_one(const struct cg_function *function, int lang, const char *text, const json_t *one)
 {
 	static char name[2][PARAMETERS_MAX][NAME];
 	char want[CG_KEY_MAX + 16];
 	const char *at;
-	int n = prototype(text, lang, piece->key, name[0]);
+	int n = prototype(text, lang, function->key, name[0]);
 
-	snprintf(want, sizeof want, "%s_one", piece->key);
+	snprintf(want, sizeof want, "%s_one", function->key);
 	assert_string_equal(string_at(one, "function"), want);
 	assert_string_equal(string_at(one, "when"), "rows * runs < 256 * multiprocessors");
 	assert_int_equal(prototype(text, lang, want, name[1]), n);
 	for (int k = 0; k < n; k++)
 		assert_string_equal(name[1][k], name[0][k]);
 	at = strstr(text, want);
-	snprintf(want, sizeof want, "\t%s_walk<1>(", piece->key);
+	snprintf(want, sizeof want, "\t%s_walk<1>(", function->key);
 	at = strstr(at, want);
 	assert_true(at && at < function_end(strstr(strstr(text, string_at(one, "function")), "__global__")));
 }
 
-/* A thread of a point piece in CUDA C takes runs of units: 16 bytes or fewer, and the text says as many as the manifest. */
-static void check_run(const struct cg_pass_plan *plan, const struct cg_function *piece, int lang, const char *text, const json_t *launch)
+/* A thread of a point function in CUDA C takes runs of units: 16 bytes or fewer, and the text says as many as the manifest. */
+static void check_run(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, const char *text,
+                      const json_t *launch)
 {
 	static const int most[] = { 4, 2, 8, 8 };
 	const json_t *units = json_object_get(launch, "run_units"), *one = json_object_get(launch, "one");
 	const char *at;
-	char function[CG_KEY_MAX + 8], run[40];
+	char call[CG_KEY_MAX + 8], run[40];
 
-	assert_int_equal(units != NULL, lang == CG_LANG_CUDA && piece->shape == CG_FUNCTION_POINT);
+	assert_int_equal(units != NULL, lang == CG_LANG_CUDA && function->shape == CG_FUNCTION_POINT);
 	if (!units)
 		return;
 	assert_in_range(json_integer_value(units), 1, most[plan->dtype]);
 	snprintf(run, sizeof run, "ceil(units / %d)", (int)json_integer_value(units));
 	assert_string_equal(string_at(launch, "runs"), run);
-	snprintf(function, sizeof function, "\t%s_walk<", piece->key);
-	at = strstr(text, function);
+	snprintf(call, sizeof call, "\t%s_walk<", function->key);
+	at = strstr(text, call);
 	assert_non_null(at);
-	assert_int_equal(atoi(at + strlen(function)), json_integer_value(units));
+	assert_int_equal(atoi(at + strlen(call)), json_integer_value(units));
 	assert_int_equal(one != NULL, json_integer_value(units) > 1);
 	if (one)
-		check_one(piece, lang, text, one);
+		check_one(function, lang, text, one);
 }
 
 static void check_manifest(const struct cg_pass_plan *plan, int lang, const char *text)

@@ -89,7 +89,7 @@ static int64_t up(int64_t x, int64_t by)
 	return (x + by - 1) / by;
 }
 
-/* All is somebody's, in one turn where the grid has room; groups are as the device has them. */
+/* All is somebody's, in one turn where the grid is large enough; groups are as the device has them. */
 static void test_launch(void **state)
 {
 	static const int64_t sizes[] = { 1, 2, 4, 5, 100, 1023, 1024, 1025, 70000, 20000000 };
@@ -153,7 +153,7 @@ static void test_launch_moves(void **state)
 	}
 }
 
-static void test_drop(void **state)
+static void test_dropout(void **state)
 {
 	(void)state;
 	random_start();
@@ -169,7 +169,7 @@ static void test_drop(void **state)
 }
 
 /* Each request for memory in turn is refused. */
-static void test_memory(void **state)
+static void test_no_memory(void **state)
 {
 	(void)state;
 	/* The last language's moves, too. */
@@ -196,7 +196,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_texts), cmocka_unit_test(test_keys), cmocka_unit_test(test_launch),
-		cmocka_unit_test(test_launch_moves), cmocka_unit_test(test_drop), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_launch_moves), cmocka_unit_test(test_dropout), cmocka_unit_test(test_no_memory),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -105,7 +105,7 @@ static size_t size_of(int dtype, int type)
 	return type == CG_TYPE_ACC ? dtype == 1 ? 8 : 4 : dtype == 1 ? 8 : dtype == 0 ? 4 : 2;
 }
 
-/* ---- one piece, both ways ---- */
+/* ---- one function, both ways ---- */
 
 /* Elements from what a sum in CUDA C gives to its second place, or 0: none, as in the other dialects. */
 enum { SECOND = 2 * UNITS };
@@ -150,17 +150,17 @@ static unsigned long long bits(const char *at, size_t size)
 }
 
 /* absent: the argument that is not there, or -1. */
-static void try_piece(const struct cg_pass_plan *plan, const struct cg_function *piece, call *compiled, int64_t rows, int64_t units,
+static void try_function(const struct cg_pass_plan *plan, const struct cg_function *function, call *compiled, int64_t rows, int64_t units,
                       int absent)
 {
 	struct cg_bound a[ARGUMENTS], b[ARGUMENTS];
 	size_t parts = (size_t)((rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS * units) * ARGUMENTS;
 	int dtype = plan->dtype;
 
-	assert_true(piece->n_arguments <= ARGUMENTS);
+	assert_true(function->n_arguments <= ARGUMENTS);
 	memset(a, 0, sizeof a);
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *arg = &piece->arguments[k];
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *arg = &function->arguments[k];
 		size_t size = size_of(dtype, arg->type), count = (size_t)(arg->kind == CG_KIND_TENSOR ? rows : 1) * (size_t)(units + PAD);
 
 		if (arg->role == CG_ROLE_ACCUMULATE)
@@ -187,7 +187,7 @@ static void try_piece(const struct cg_pass_plan *plan, const struct cg_function 
 				memcpy(ours[k] + j * size, (char *)&pool[arg->type == CG_TYPE_ACC] + at * size,
 				       (count - j < POOL / 2 ? count - j : POOL / 2) * size);
 			memcpy(theirs[k], ours[k], count * size);
-			if (second && cg_has_second(piece, arg)) {
+			if (second && cg_has_second(function, arg)) {
 				b[k].value = second;
 				memcpy(theirs[k] + (size_t)second * size, ours[k], count * size);
 			}
@@ -196,11 +196,11 @@ static void try_piece(const struct cg_pass_plan *plan, const struct cg_function 
 		}
 	}
 	flush(dtype != 1);
-	strips[dtype](plan, piece, rows, units, a, registers);
+	strips[dtype](plan, function, rows, units, a, registers);
 	compiled(rows, units, b);
 	flush(0);
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *arg = &piece->arguments[k];
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *arg = &function->arguments[k];
 		size_t size = size_of(dtype, arg->type), count = (size_t)(arg->kind == CG_KIND_TENSOR ? rows : 1) * (size_t)(units + PAD);
 		const char *x = ours[k], *y = theirs[k];
 
@@ -210,18 +210,18 @@ static void try_piece(const struct cg_pass_plan *plan, const struct cg_function 
 			continue;
 		else
 			count += SHIFT;
-		for (size_t j = 0; second && cg_has_second(piece, arg) && j < count; j++)
+		for (size_t j = 0; second && cg_has_second(function, arg) && j < count; j++)
 			if (!same(dtype, arg->type, y + j * size, y + ((size_t)second + j) * size))
-				fail_msg("%s [%d, %d]: the second place of %s differs at %d", piece->key, (int)rows, (int)units, arg->name, (int)j);
+				fail_msg("%s [%d, %d]: the second place of %s differs at %d", function->key, (int)rows, (int)units, arg->name, (int)j);
 		elements += (long)count;
 		for (size_t j = 0; j < count && memcmp(x, y, count * size); j++)
 			if (!same(dtype, arg->type, x + j * size, y + j * size))
-				fail_msg("%s [%d, %d], absent %d: %s differs at %d: %llx, compiled %llx", piece->key, (int)rows, (int)units,
+				fail_msg("%s [%d, %d], absent %d: %s differs at %d: %llx, compiled %llx", function->key, (int)rows, (int)units,
 				         absent, arg->name, (int)j, bits(x + j * size, size), bits(y + j * size, size));
 	}
 }
 
-static void try_sizes(const struct cg_pass_plan *plan, const struct cg_function *piece, call *compiled)
+static void try_sizes(const struct cg_pass_plan *plan, const struct cg_function *function, call *compiled)
 {
 	static const int all_rows[] = { 0, 1, 2, 63, 64, 65, 130 }, all_units[] = { 1, 2, 7, 255, 256, 257 };
 
@@ -229,10 +229,10 @@ static void try_sizes(const struct cg_pass_plan *plan, const struct cg_function 
 		for (int u = 0; u < 6; u++)
 			/* The largest only with each other and with the smallest. */
 			if (all_rows[r] < 3 || all_units[u] < 8 || (all_rows[r] == 65 && all_units[u] > 255))
-				try_piece(plan, piece, compiled, all_rows[r], all_units[u], -1);
-	for (int k = 0; k < piece->n_arguments; k++)
-		if (piece->arguments[k].kind == CG_KIND_TENSOR || piece->arguments[k].kind == CG_KIND_PER_UNIT)
-			try_piece(plan, piece, compiled, 3, 9, k);
+				try_function(plan, function, compiled, all_rows[r], all_units[u], -1);
+	for (int k = 0; k < function->n_arguments; k++)
+		if (function->arguments[k].kind == CG_KIND_TENSOR || function->arguments[k].kind == CG_KIND_PER_UNIT)
+			try_function(plan, function, compiled, 3, 9, k);
 }
 
 /* ---- the kernels that the build compiled ---- */
@@ -278,19 +278,19 @@ static void test_bundles(void **state)
 
 /* ---- texts, compiled now ---- */
 
-/* A function of the bundles' one signature around a kernel, of the piece or of its second form. */
-static void thunk(FILE *file, const struct cg_function *piece, const char *key, int lang)
+/* A function of the bundles' one signature around a kernel, of the function or of its second form. */
+static void thunk(FILE *file, const struct cg_function *function, const char *key, int lang)
 {
 	fprintf(file, "%svoid call_%s(int64_t rows, int64_t units, const struct bound *a);\n"
 	              "void call_%s(int64_t rows, int64_t units, const struct bound *a)\n{\n",
 	        lang == CG_LANG_CUDA ? "extern \"C\" " : "", key, key);
 	if (lang == CG_LANG_CUDA)
-		fprintf(file, "for (host_first(units, %d); blockIdx.y < gridDim.y; host_next())\n", piece->shape != CG_FUNCTION_POINT);
+		fprintf(file, "for (host_first(units, %d); blockIdx.y < gridDim.y; host_next())\n", function->shape != CG_FUNCTION_POINT);
 	fprintf(file, "\t%s(rows, units", key);
-	for (int k = 2; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	for (int k = 2; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 
-		if (piece->shape == CG_FUNCTION_SUM_PART && a->out && a->kind != CG_KIND_SCRATCH)
+		if (function->shape == CG_FUNCTION_SUM_PART && a->out && a->kind != CG_KIND_SCRATCH)
 			continue;
 		if (a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_COUNT)
 			fprintf(file, ", a[%d].value", k);
@@ -298,23 +298,23 @@ static void thunk(FILE *file, const struct cg_function *piece, const char *key, 
 			fprintf(file, ", (%s *)a[%d].data", a->type == CG_TYPE_ACC ? "acc" : "real", k);
 		if (a->kind == CG_KIND_TENSOR)
 			fprintf(file, ", a[%d].stride", k);
-		if (lang == CG_LANG_CUDA && cg_has_second(piece, a))
+		if (lang == CG_LANG_CUDA && cg_has_second(function, a))
 			fprintf(file, ", a[%d].value", k);
 	}
 	fprintf(file, ");\n}\n");
 }
 
-/* The piece's own kernel, or its second form where it has one. */
-static int key_of(const struct cg_pass_plan *plan, const struct cg_function *piece, int lang, int one, char key[CG_KEY_MAX])
+/* The function's own kernel, or its second form where it has one. */
+static int key_of(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, int one, char key[CG_KEY_MAX])
 {
 	if (!one)
-		snprintf(key, CG_KEY_MAX, "%s", piece->key);
+		snprintf(key, CG_KEY_MAX, "%s", function->key);
 	else
-		cg_one_key(piece, key);
-	return !one || (lang == CG_LANG_CUDA && piece->shape == CG_FUNCTION_POINT && cg_run_units(plan, piece) > 1);
+		cg_one_key(function, key);
+	return !one || (lang == CG_LANG_CUDA && function->shape == CG_FUNCTION_POINT && cg_run_units(plan, function) > 1);
 }
 
-static void try_compiled(const struct cg_pass_plan *plan, const struct cg_function *piece, void *library, const char *key)
+static void try_compiled(const struct cg_pass_plan *plan, const struct cg_function *function, void *library, const char *key)
 {
 	char name[512];
 	void *symbol;
@@ -324,7 +324,7 @@ static void try_compiled(const struct cg_pass_plan *plan, const struct cg_functi
 	symbol = dlsym(library, name);
 	assert_non_null(symbol);
 	memcpy(&compiled, &symbol, sizeof compiled);
-	try_sizes(plan, piece, compiled);
+	try_sizes(plan, function, compiled);
 }
 
 static void try_text(const struct cg_pass_plan *plan, int lang, const char *folder, const char *compiler)
@@ -366,23 +366,23 @@ static void try_text(const struct cg_pass_plan *plan, int lang, const char *fold
 /* The compiler that a variable names, with flags, or NULL: there is none. */
 static const char *compiler(const char *variable, const char *otherwise, const char *flags)
 {
-	static char words[1024];
+	static char command_line[1024];
 	const char *given = getenv(variable);
 	char command[1100];
 
-	snprintf(words, sizeof words, "%s", given && *given ? given : otherwise);
-	snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", words);
+	snprintf(command_line, sizeof command_line, "%s", given && *given ? given : otherwise);
+	snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", command_line);
 	if (system(command)) {
-		printf("# no compiler: %s=%s\n", variable, words);
+		printf("# no compiler: %s=%s\n", variable, command_line);
 		return NULL;
 	}
-	snprintf(words + strlen(words), sizeof words - strlen(words), " %s", flags);
-	return words;
+	snprintf(command_line + strlen(command_line), sizeof command_line - strlen(command_line), " %s", flags);
+	return command_line;
 }
 
 /* Texts of one pass of every built-in cell; all: of every set of options in every dtype where the build has not compiled it, else
  * of all options in one dtype, a narrow one where it is what is carried unrounded that matters. */
-static void try_pass(int pass, int lang, int all, const char *words)
+static void try_pass(int pass, int lang, int all, const char *command_line)
 {
 	const char *top = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
 	char folder[256], command[300], name[32];
@@ -401,7 +401,7 @@ static void try_pass(int pass, int lang, int all, const char *words)
 			for (int options = all ? 0 : last; options <= last; options++) {
 				struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, dtype);
 
-				try_text(plan, lang, folder, words);
+				try_text(plan, lang, folder, command_line);
 				cg_plan_free(plan);
 			}
 		}
@@ -413,25 +413,25 @@ static void try_pass(int pass, int lang, int all, const char *words)
 
 static void test_not_bundled(void **state)
 {
-	const char *words = compiler("CC", "cc", "-std=c11");
+	const char *command_line = compiler("CC", "cc", "-std=c11");
 
 	(void)state;
-	if (!words)
+	if (!command_line)
 		skip();
 	for (int pass = 0; pass < CG_PASS_COUNT; pass++)
-		try_pass(pass, CG_LANG_C, 1, words);
+		try_pass(pass, CG_LANG_C, 1, command_line);
 }
 
 /* The lstm_block, whose runs have every length, in every dtype, others in one. */
 static void test_cuda(void **state)
 {
-	const char *words = compiler("CXX", "c++", "-std=c++17 -Wno-unknown-pragmas");
+	const char *command_line = compiler("CXX", "c++", "-std=c++17 -Wno-unknown-pragmas");
 
 	(void)state;
-	if (!words)
+	if (!command_line)
 		skip();
 	for (int pass = 0; pass < CG_PASS_COUNT; pass++)
-		try_pass(pass, CG_LANG_CUDA, 0, words);
+		try_pass(pass, CG_LANG_CUDA, 0, command_line);
 }
 
 /* ---- what a step of a sequence hands on, in halves: unrounded, though a half cannot hold it ---- */
@@ -440,8 +440,8 @@ struct element { const char *name; float acc; uint16_t half; };
 
 static const struct carried {
 	const char *cell;
-	int options, pass, piece;
-	struct element takes[4];                 /* as its type has it; what is not named is absent */
+	int options, pass, function;
+	struct element inputs[4];                /* as its type has it; what is not named is absent */
 	const char *gives;
 	float want;
 } carried[] = {
@@ -470,40 +470,40 @@ static call *bundled(const char *key)
 /* Of one element; what a part sums up is in its scratch. */
 static float give(const struct carried *t, const struct cg_pass_plan *plan, int compiled)
 {
-	const struct cg_function *piece = &plan->functions[t->piece];
+	const struct cg_function *function = &plan->functions[t->function];
 	struct element memory[ARGUMENTS] = { { NULL, 0, 0 } };
 	struct cg_bound bound[ARGUMENTS] = { { NULL, 0, 0 } };
 	float sums[ARGUMENTS] = { 0 };
 	const float *result = NULL;
 	int value = 0, named = 0;
 
-	for (int k = 0; k < piece->n_arguments; k++) {
-		const struct cg_argument *a = &piece->arguments[k];
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
 
-		for (int j = 0; j < 4 && t->takes[j].name; j++)
-			if (!strcmp(t->takes[j].name, a->name)) {
-				assert_true(!a->out && (a->type == CG_TYPE_ACC) == !t->takes[j].half);
-				memory[k] = t->takes[j];
+		for (int j = 0; j < 4 && t->inputs[j].name; j++)
+			if (!strcmp(t->inputs[j].name, a->name)) {
+				assert_true(!a->out && (a->type == CG_TYPE_ACC) == !t->inputs[j].half);
+				memory[k] = t->inputs[j];
 				bound[k].data = a->type == CG_TYPE_ACC ? (void *)&memory[k].acc : &memory[k].half;
 				named++;
 			}
 		if (a->kind == CG_KIND_SCRATCH) {
 			bound[k].data = sums;
 		} else if (a->out && !strcmp(a->name, t->gives)) {
-			assert_true(piece->shape == CG_FUNCTION_SUM_PART || a->type == CG_TYPE_ACC);
-			result = piece->shape == CG_FUNCTION_SUM_PART ? &sums[value] : &memory[k].acc;
-			bound[k].data = piece->shape == CG_FUNCTION_SUM_PART ? NULL : &memory[k].acc;
+			assert_true(function->shape == CG_FUNCTION_SUM_PART || a->type == CG_TYPE_ACC);
+			result = function->shape == CG_FUNCTION_SUM_PART ? &sums[value] : &memory[k].acc;
+			bound[k].data = function->shape == CG_FUNCTION_SUM_PART ? NULL : &memory[k].acc;
 		}
 		value += a->out && a->kind != CG_KIND_SCRATCH;
 	}
-	for (int j = 0; j < 4 && t->takes[j].name; j++)
+	for (int j = 0; j < 4 && t->inputs[j].name; j++)
 		named--;
 	assert_true(result && !named);
 	flush(1);
 	if (compiled)
-		bundled(piece->key)(1, 1, bound);
+		bundled(function->key)(1, 1, bound);
 	else
-		strips[plan->dtype](plan, piece, 1, 1, bound, registers);
+		strips[plan->dtype](plan, function, 1, 1, bound, registers);
 	flush(0);
 	return *result;
 }
@@ -520,10 +520,10 @@ static void test_carried(void **state)
 				float got;
 
 				for (int j = 0; j < 4 && dtype == 3; j++)        /* the same numbers as bfloats */
-					t.takes[j].half = t.takes[j].half == 0x3c00 ? 0x3f80 : t.takes[j].half ? 0x3900 : 0;
+					t.inputs[j].half = t.inputs[j].half == 0x3c00 ? 0x3f80 : t.inputs[j].half ? 0x3900 : 0;
 				got = give(&t, plan, compiled);
 				if (got != t.want)
-					fail_msg("%s: %s is %.9g, not %.9g", plan->functions[t.piece].key, t.gives, got, t.want);
+					fail_msg("%s: %s is %.9g, not %.9g", plan->functions[t.function].key, t.gives, got, t.want);
 				cg_plan_free(plan);
 				cg_parse_free(cell);
 			}

@@ -48,7 +48,7 @@ struct cg_mem *mem_at(union args *a, size_t at)
 	return (struct cg_mem *)(a->bytes + at);
 }
 
-void drop(union args *a, size_t at)
+void remove_argument(union args *a, size_t at)
 {
 	memset(a->bytes + at, 0, sizeof(struct cg_mem));
 }

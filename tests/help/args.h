@@ -27,7 +27,7 @@ const struct cg_op   *row_of(const char *name);
 const struct cg_port *port_of(const struct cg_op *row, const char *name);
 
 struct cg_mem *mem_at(union args *a, size_t at);
-void drop(union args *a, size_t at);
+void remove_argument(union args *a, size_t at);
 void set_size(const struct cg_op *row, union args *a, const char *symbol, int64_t value);
 void set_bools(const struct cg_op *row, union args *a, int value);
 

@@ -1,4 +1,4 @@
-/* Pieces are malloc's own, so that what watches memory sees the ends of each; how large one is stands in a table. */
+/* Blocks are malloc's own, so that what watches memory sees the ends of each; how large one is stands in a table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,17 +13,17 @@
 
 enum { POISON = 0xdb, CHAINS = 1 << 12 };
 
-struct piece { struct piece *next; void *at; size_t bytes; };
+struct block { struct block *next; void *at; size_t bytes; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct piece *chains[CHAINS];
-static long pieces, held;
-static void (*watcher)(const void *piece, size_t bytes);
+static struct block *chains[CHAINS];
+static long live_blocks, live_bytes;
+static void (*watcher)(const void *block, size_t bytes);
 
-/* Where the piece is in its chain, or the chain's end. */
-static struct piece **find(const void *at)
+/* Where the block is in its chain, or the chain's end. */
+static struct block **find(const void *at)
 {
-	struct piece **p = &chains[(uintptr_t)at / 16 % CHAINS];
+	struct block **p = &chains[(uintptr_t)at / 16 % CHAINS];
 
 	while (*p && (*p)->at != at)
 		p = &(*p)->next;
@@ -32,38 +32,38 @@ static struct piece **find(const void *at)
 
 static void note(void *at, size_t bytes)
 {
-	struct piece *piece = malloc(sizeof *piece), **end;
+	struct block *block = malloc(sizeof *block), **end;
 
-	if (!piece)
+	if (!block)
 		abort();
 	pthread_mutex_lock(&lock);
 	end = find(at);
-	*piece = (struct piece){ NULL, at, bytes };
-	*end = piece;
-	pieces++;
-	held += (long)bytes;
+	*block = (struct block){ NULL, at, bytes };
+	*end = block;
+	live_blocks++;
+	live_bytes += (long)bytes;
 	pthread_mutex_unlock(&lock);
 }
 
-/* Takes a piece out of its chain and says how large it is. */
+/* Takes a block out of its chain and says how large it is. */
 static size_t forget(const void *at)
 {
-	struct piece **p, *piece;
+	struct block **p, *block;
 	size_t bytes;
 
 	pthread_mutex_lock(&lock);
 	p = find(at);
-	piece = *p;
-	if (!piece) {
+	block = *p;
+	if (!block) {
 		fprintf(stderr, "counted: %p is given back, and is no piece of the library's\n", at);
 		abort();
 	}
-	bytes = piece->bytes;
-	*p = piece->next;
-	pieces--;
-	held -= (long)bytes;
+	bytes = block->bytes;
+	*p = block->next;
+	live_blocks--;
+	live_bytes -= (long)bytes;
 	pthread_mutex_unlock(&lock);
-	free(piece);
+	free(block);
 	return bytes;
 }
 
@@ -99,7 +99,7 @@ void counted_begin(void)
 	exit(99);
 }
 
-void counted_watch(void (*look)(const void *piece, size_t bytes))
+void counted_watch(void (*look)(const void *block, size_t bytes))
 {
 	watcher = look;
 }
@@ -118,12 +118,12 @@ static void count_cells(long *n, long *bytes)
 		memcpy(name, e->name, length - 5);
 		if (!cg_cell_find(name))
 			fail_msg("%s", cg_message());
-		n_before = pieces;
-		before = held;
+		n_before = live_blocks;
+		before = live_bytes;
 		if (cg_cell_parse(e->text, name, &copy))
 			fail_msg("%s", cg_message());
-		*n += pieces - n_before;
-		*bytes += held - before;
+		*n += live_blocks - n_before;
+		*bytes += live_bytes - before;
 		cg_cell_close(copy);
 	}
 }
@@ -134,8 +134,8 @@ void counted_nothing_left(void)
 
 	cg_memory_fail(0);
 	count_cells(&n, &bytes);
-	if (pieces != n || held != bytes)
-		fail_msg("the library holds %ld pieces and %ld bytes beside its built-in cells", pieces - n, held - bytes);
+	if (live_blocks != n || live_bytes != bytes)
+		fail_msg("the library holds %ld pieces and %ld bytes beside its built-in cells", live_blocks - n, live_bytes - bytes);
 }
 
 void test_nothing_left(void **state)

@@ -1,5 +1,5 @@
 /*
- * An allocator that counts what the library holds of the host's memory.  A piece that is given back is poisoned first, and one that
+ * An allocator that counts what the library holds of the host's memory.  A block that is given back is poisoned first, and one that
  * grows moves, so that who still reads it reads nonsense; a test may look at each before.
  */
 #ifndef COUNTED_H
@@ -13,7 +13,7 @@ void counted_begin(void);
 void counted_nothing_left(void);
 /* The same as the last test of a program; what closes the others' objects is its setup. */
 void test_nothing_left(void **state);
-/* look is called with each piece before it is given back or moved; NULL: nobody. */
-void counted_watch(void (*look)(const void *piece, size_t bytes));
+/* look is called with each block before it is given back or moved; NULL: nobody. */
+void counted_watch(void (*look)(const void *block, size_t bytes));
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 #include "tests/help/net_trials.h"
 
 enum { THREADS = 2, TIMES = 6, ROUNDS = 5 };
@@ -37,7 +37,7 @@ static struct cg_stream *open_stream(struct cg_context *context)
 /* ---- streams ---- */
 
 /* Threads begin with other lengths, so that no two have the same at a time. */
-struct work { struct net net; int first, code; uint64_t prints[TIMES]; char said[256]; };
+struct work { struct net net; int first, code; uint64_t prints[TIMES]; char message[256]; };
 
 static void *run(void *given)
 {
@@ -55,7 +55,7 @@ static void *run(void *given)
 			w->code = net_print(n, &w->prints[k]);
 	}
 	if (w->code)
-		snprintf(w->said, sizeof w->said, "%.255s", cg_message());
+		snprintf(w->message, sizeof w->message, "%.255s", cg_message());
 	return NULL;
 }
 
@@ -89,7 +89,7 @@ void try_streams(struct cg_context *context, const char *route)
 		open_work(&alone, context, route, place);
 		run(&alone);
 		if (alone.code)
-			fail_msg("%s", alone.said);
+			fail_msg("%s", alone.message);
 		for (int k = 0; k < THREADS; k++) {
 			open_work(&each[k], context, route, place);
 			cg_rnn_close(each[k].net.rnn);
@@ -102,7 +102,7 @@ void try_streams(struct cg_context *context, const char *route)
 			assert_int_equal(pthread_join(threads[k], NULL), 0);
 		for (int k = 0; k < THREADS; k++) {
 			if (each[k].code)
-				fail_msg("%s", each[k].said);
+				fail_msg("%s", each[k].message);
 			assert_memory_equal(alone.prints, each[k].prints, sizeof alone.prints);
 			each[k].net.rnn = NULL;
 			close_work(&each[k]);
@@ -129,7 +129,7 @@ struct solver {
 	pthread_barrier_t *start;                /* NULL: alone */
 	int number, code;
 	uint64_t print;
-	char said[256];
+	char message[256];
 };
 
 static int solve(struct solver *s, struct net *n)
@@ -175,7 +175,7 @@ static void *solve_one(void *given)
 		s->code = solve(s, &n);
 	}
 	if (s->code)
-		snprintf(s->said, sizeof s->said, "%.255s", cg_message());
+		snprintf(s->message, sizeof s->message, "%.255s", cg_message());
 	net_close(&n);
 	cg_stream_close(n.stream);
 	return NULL;
@@ -202,7 +202,7 @@ void try_problems(const char *where, const char *route)
 		solve_one(&alone[k]);
 		cg_close(alone[k].context);
 		if (alone[k].code)
-			fail_msg("problem %d: %s", k, alone[k].said);
+			fail_msg("problem %d: %s", k, alone[k].message);
 	}
 	context = open_context(where);
 	pthread_barrier_init(&start, NULL, PROBLEMS);
@@ -216,7 +216,7 @@ void try_problems(const char *where, const char *route)
 	cg_close(context);
 	for (int k = 0; k < PROBLEMS; k++)
 		if (each[k].code || each[k].print != alone[k].print)
-			fail_msg("problem %d among others: %s", k, each[k].code ? each[k].said : "other bits than alone");
+			fail_msg("problem %d among others: %s", k, each[k].code ? each[k].message : "other bits than alone");
 }
 
 /* ---- plans in turn ---- */
@@ -318,7 +318,7 @@ static void place_ports(struct net *n, const struct net *host, unsigned on_devic
 	}
 }
 
-void try_places(struct cg_context *context, const char *route)
+void try_memory_spaces(struct cg_context *context, const char *route)
 {
 	static const unsigned some[] = { 0, ~0u, 0x5555, 0xaaaa, 1u << 10, ~(1u << 10), 1u << NET_PORTS, ~(1u << NET_PORTS), 0x0f0f, 8 };
 	struct cg_stream *stream = open_stream(context);

@@ -20,7 +20,7 @@ void try_turns(struct cg_context *context, const char *route);
  * poisoned by then: see counted.h. */
 void try_closing(struct cg_context *context, const char *route);
 /* Each port in the host's memory or in the device's: the same bits. */
-void try_places(struct cg_context *context, const char *route);
+void try_memory_spaces(struct cg_context *context, const char *route);
 /* A driver whose n-th call fails, for every n of a forward and a backward: its call is named, and the same passes over the same
  * memory then give the same bits.  faults: of the driver's watch. */
 struct faults {

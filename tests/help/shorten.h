@@ -1,5 +1,5 @@
 /*
- * Memory of an op as long as its arguments are: for tests that give memory from a larger piece, or change sizes in between.
+ * Memory of an op as long as its arguments are: for tests that give memory from a larger block, or change sizes in between.
  */
 #ifndef SHORTEN_H
 #define SHORTEN_H

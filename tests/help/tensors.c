@@ -7,7 +7,7 @@
 
 #include "tests/help/tensors.h"
 
-void drop_tensors(struct tensors *t)
+void free_tensors(struct tensors *t)
 {
 	while (t->n)
 		cg_free(t->context, &t->mem[--t->n]);
@@ -88,10 +88,10 @@ struct cg_gru_block gru(struct tensors *t)
 	return op;
 }
 
-void expect_refused(int code, int expected, const char *words)
+void expect_refused(int code, int expected, const char *text)
 {
 	if (code != expected)
 		fail_msg("expected code %d, got %d, '%s'", expected, code, code ? cg_message() : "");
-	if (!strstr(cg_message(), words))
-		fail_msg("expected '%s' in '%s'", words, cg_message());
+	if (!strstr(cg_message(), text))
+		fail_msg("expected '%s' in '%s'", text, cg_message());
 }

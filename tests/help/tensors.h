@@ -11,7 +11,7 @@ enum { B = 3, I = 4, U = 5, MEMS = 48, FLOATS = 1024 };
 struct tensors { struct cg_context *context; struct cg_stream *stream; struct cg_mem mem[MEMS]; int n; };
 
 /* Gives all memory back, closes the stream and the context. */
-void drop_tensors(struct tensors *);
+void free_tensors(struct tensors *);
 /* Memory of n floats, as long as the tensors. */
 struct cg_mem some(struct tensors *, int n);
 /* All that a forward and a gradient read and write, but for the gradients that are to be computed; of so many steps. */
@@ -19,6 +19,6 @@ struct cg_lstm_block lstm(struct tensors *, int peephole);
 struct cg_lstm_block sequence(struct tensors *, int peephole, int steps);
 struct cg_gru_block gru(struct tensors *);
 /* A call's code, and words of its message. */
-void expect_refused(int code, int expected, const char *words);
+void expect_refused(int code, int expected, const char *text);
 
 #endif

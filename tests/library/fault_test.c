@@ -15,12 +15,12 @@
 #include "tests/fake/faulty.h"
 #include "tests/fake/late.h"
 #include "tests/help/counted.h"
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 
-enum { B = 3, I = 2, U = 4, GATES = 4, ROOM = 4096 };
+enum { B = 3, I = 2, U = 4, GATES = 4, CAPACITY = 4096 };
 
 /* All outputs of a run, one after the other. */
-struct run { float room[ROOM]; size_t used; };
+struct run { float floats[CAPACITY]; size_t used; };
 
 static float inputs[64][256];
 
@@ -35,7 +35,7 @@ static int let_go(const void *host, size_t bytes, int code)
 
 static int over(const struct run *r, int code)
 {
-	return let_go(inputs, sizeof inputs, let_go(r->room, sizeof r->room, code));
+	return let_go(inputs, sizeof inputs, let_go(r->floats, sizeof r->floats, code));
 }
 
 static struct cg_mem in(int n, int salt)
@@ -49,10 +49,10 @@ static struct cg_mem in(int n, int salt)
 
 static struct cg_mem out(struct run *r, int n)
 {
-	struct cg_mem mem = { r->room, r->used * sizeof(float), (size_t)n * sizeof(float), CG_HOST };
+	struct cg_mem mem = { r->floats, r->used * sizeof(float), (size_t)n * sizeof(float), CG_HOST };
 
 	r->used += (size_t)n;
-	assert_true(r->used <= ROOM);
+	assert_true(r->used <= CAPACITY);
 	return mem;
 }
 
@@ -246,18 +246,18 @@ static void test_every_call(void **state)
 	if (everything("faulty", &copied))
 		fail_msg("%s", cg_message());
 	assert_int_equal(right.used, copied.used);
-	assert_memory_equal(right.room, copied.room, sizeof right.room);
+	assert_memory_equal(right.floats, copied.floats, sizeof right.floats);
 	calls = faulty_at(0);
 	assert_true(calls > 100);
 	for (long n = 1; n <= calls; n++) {
-		char words[64];
+		char text[64];
 		int code;
 
 		faulty_at(n);
 		code = everything("faulty", &copied);
 		assert_non_null(faulty_call());
-		snprintf(words, sizeof words, "faulty: %s: failed", faulty_call());
-		if (code != CG_DRIVER || !strstr(cg_message(), words))
+		snprintf(text, sizeof text, "faulty: %s: failed", faulty_call());
+		if (code != CG_DRIVER || !strstr(cg_message(), text))
 			fail_msg("call %ld of %ld, %s: got %d, '%s'", n, calls, faulty_call(), code, cg_message());
 		nothing_left();
 	}
@@ -271,7 +271,7 @@ static int ops(struct cg_context *context, struct cg_stream *stream, struct run 
 	return network(context, stream, r, CG_HOST);
 }
 
-static void test_again(void **state)
+static void test_calls_after_a_failure(void **state)
 {
 	static struct run right, r;
 	struct cg_context *context;
@@ -293,7 +293,7 @@ static void test_again(void **state)
 		if (!ops(context, stream, &r))
 			break;
 		assert_int_equal(ops(context, stream, &r), CG_OK);
-		assert_memory_equal(right.room, r.room, sizeof right.room);
+		assert_memory_equal(right.floats, r.floats, sizeof right.floats);
 	}
 	assert_null(faulty_call());
 	assert_true(n > 150);
@@ -304,7 +304,7 @@ static void test_again(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_call), cmocka_unit_test(test_again) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_call), cmocka_unit_test(test_calls_after_a_failure) };
 
 	counted_begin();
 	counted_watch(late_look);

@@ -14,19 +14,19 @@
 #include "runtime/cellgrad.h"
 #include "tests/fake/late.h"
 #include "tests/help/counted.h"
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 #include "tests/help/net_trials.h"
 
 static const char mine[] =
 	"cell mine\ngates a_i a_n\nsplit q_n\nstate c\noutput h\noption scaled s\nparam k = 0.5\n"
 	"i = sigmoid(a_i + s * c_prev)\nc = i * c_prev + (1 - i) * tanh(a_n + k * q_n)\nh = tanh(c)\nsave i c h\n";
 
-static const struct way {
+static const struct network_case {
 	const char *name, *cell, *options;       /* cell NULL: the one above */
 	int dtype, bidirectional, time_major, ragged, own_work;
 	int64_t T, P;
 	double dropout;
-} ways[] = {
+} network_cases[] = {
 	{ "lstm",                             "lstm",      NULL,       CG_F32,  0, 1, 0, 0, 3,  0, 0   },
 	{ "lstm, packed",                     "lstm",      "peephole", CG_F32,  1, 1, 0, 0, 40, 0, 0.5 },
 	{ "lstm, ragged, projected",          "lstm",      NULL,       CG_BF16, 1, 1, 1, 1, 5,  2, 0.5 },
@@ -34,7 +34,7 @@ static const struct way {
 	{ "gru_block, ragged",                "gru_block", NULL,       CG_F16,  1, 1, 1, 0, 5,  0, 0.5 },
 	{ "a cell of one's own, batch-major", NULL,        "scaled",   CG_F32,  1, 0, 1, 1, 4,  0, 0.5 },
 };
-enum { WAYS = sizeof ways / sizeof *ways, CALLS = 3, B = 4 };
+enum { NETWORK_CASES = sizeof network_cases / sizeof *network_cases, CALLS = 3, B = 4 };
 static const enum late_when whens[] = { LATE_WAITED_FOR, LATE_BY_THREAD };
 
 static void check_mistakes(const char *where)
@@ -64,54 +64,54 @@ static struct cg_stream *open_stream(struct cg_context *context)
 }
 
 /* The caller closes the cell. */
-static struct cg_cell *open_net(struct net *n, const struct way *way, struct cg_context *context, struct cg_stream *stream, int place,
+static struct cg_cell *open_net(struct net *n, const struct network_case *network_case, struct cg_context *context, struct cg_stream *stream, int place,
                                 const int32_t *lengths)
 {
 	struct cg_cell *own = NULL;
 
 	net_begin(n, context, stream);
-	if (!way->cell && cg_cell_parse(mine, "mine", &own))
+	if (!network_case->cell && cg_cell_parse(mine, "mine", &own))
 		fail_msg("%s", cg_message());
-	n->config.cell = way->cell ? cg_cell_find(way->cell) : own;
-	n->config.options = way->options;
-	n->config.dtype = way->dtype;
-	n->config.bidirectional = way->bidirectional;
-	n->config.time_major = way->time_major;
-	n->config.proj = way->P;
-	n->config.dropout = way->dropout;
-	n->call.T = way->T;
+	n->config.cell = network_case->cell ? cg_cell_find(network_case->cell) : own;
+	n->config.options = network_case->options;
+	n->config.dtype = network_case->dtype;
+	n->config.bidirectional = network_case->bidirectional;
+	n->config.time_major = network_case->time_major;
+	n->config.proj = network_case->P;
+	n->config.dropout = network_case->dropout;
+	n->call.T = network_case->T;
 	n->call.B = B;
-	n->call.lengths = way->ragged ? lengths : NULL;
+	n->call.lengths = network_case->ragged ? lengths : NULL;
 	n->place = place;
 	if (net_open(n))
-		fail_msg("%s: %s", way->name, cg_message());
-	if (way->own_work)
+		fail_msg("%s: %s", network_case->name, cg_message());
+	if (network_case->own_work)
 		net_free(n, &n->call.work);
 	return own;
 }
 
 /* Lengths of the k-th call, which end when it returns. */
-static void set_lengths(int32_t *lengths, const struct way *way, int k)
+static void set_lengths(int32_t *lengths, const struct network_case *network_case, int k)
 {
 	for (int b = 0; b < B; b++)
-		lengths[b] = (int32_t)((b * 3 + k * 2 + 1) % (way->T + 1));
+		lengths[b] = (int32_t)((b * 3 + k * 2 + 1) % (network_case->T + 1));
 }
 
-static void pass(struct net *n, const struct way *way, int k, int (*call)(struct net *), int32_t *lengths)
+static void pass(struct net *n, const struct network_case *network_case, int k, int (*call)(struct net *), int32_t *lengths)
 {
-	set_lengths(lengths, way, k);
+	set_lengths(lengths, network_case, k);
 	if (call(n))
-		fail_msg("%s: %s", way->name, cg_message());
+		fail_msg("%s: %s", network_case->name, cg_message());
 	memset(lengths, 0x77, B * sizeof *lengths);
 	/* All is enqueued: only what is in the host's memory has been waited for. */
 	if (n->place == CG_HOST && late_enqueued())
-		fail_msg("%s: a call with the host's memory returned before it was done", way->name);
+		fail_msg("%s: a call with the host's memory returned before it was done", network_case->name);
 }
 
 /* ---- the cpu's bits ---- */
 
 /* Calls of other lengths in a row, and nothing that waits between them but what has to. */
-static void in_a_row(const char *backend, const struct way *way, int place, uint64_t prints[CALLS])
+static void in_a_row(const char *backend, const struct network_case *network_case, int place, uint64_t prints[CALLS])
 {
 	struct cg_context *context = open_context(backend);
 	struct cg_stream *stream = open_stream(context);
@@ -120,13 +120,13 @@ static void in_a_row(const char *backend, const struct way *way, int place, uint
 	int32_t lengths[B];
 
 	for (int k = 0; k < CALLS; k++) {
-		set_lengths(lengths, way, k);
-		cells[k] = open_net(&nets[k], way, context, stream, place, lengths);
+		set_lengths(lengths, network_case, k);
+		cells[k] = open_net(&nets[k], network_case, context, stream, place, lengths);
 	}
 	for (int k = 0; k < CALLS; k++)
-		pass(&nets[k], way, k, net_forward, lengths);
+		pass(&nets[k], network_case, k, net_forward, lengths);
 	for (int k = CALLS - 1; k >= 0; k--)
-		pass(&nets[k], way, k, net_backward, lengths);
+		pass(&nets[k], network_case, k, net_backward, lengths);
 	for (int k = 0; k < CALLS; k++)
 		if (net_print(&nets[k], &prints[k]))
 			fail_msg("%s", cg_message());
@@ -143,15 +143,15 @@ static void test_bits(void **state)
 	uint64_t right[CALLS], got[CALLS];
 
 	(void)state;
-	for (int w = 0; w < WAYS; w++) {
-		in_a_row("cpu", &ways[w], CG_DEVICE, right);
+	for (int w = 0; w < NETWORK_CASES; w++) {
+		in_a_row("cpu", &network_cases[w], CG_DEVICE, right);
 		for (int when = 0; when < 2; when++)
 			for (int place = CG_HOST; place <= CG_DEVICE; place++) {
 				late_runs(whens[when]);
-				in_a_row("late", &ways[w], place, got);
-				check_mistakes(ways[w].name);
+				in_a_row("late", &network_cases[w], place, got);
+				check_mistakes(network_cases[w].name);
 				if (memcmp(right, got, sizeof right))
-					fail_msg("%s, place %d: other bits than the cpu's", ways[w].name, place);
+					fail_msg("%s, place %d: other bits than the cpu's", network_cases[w].name, place);
 			}
 	}
 }
@@ -184,7 +184,7 @@ static void close_one(char which, struct net *n, struct cg_cell *cell, struct cg
 }
 
 /* A call with all on the device, closed behind its back; what it answered is then read by another stream. */
-static void close_behind(const char *backend, const struct way *way, const char *order, uint64_t *print)
+static void close_behind(const char *backend, const struct network_case *network_case, const char *order, uint64_t *print)
 {
 	struct cg_context *context = open_context(backend);
 	struct cg_stream *stream = open_stream(context), *reader = open_stream(context);
@@ -192,10 +192,10 @@ static void close_behind(const char *backend, const struct way *way, const char 
 	struct cg_cell *cell;
 	struct net n;
 
-	set_lengths(lengths, way, 0);
-	cell = open_net(&n, way, context, stream, CG_DEVICE, lengths);
-	pass(&n, way, 0, net_forward, lengths);
-	pass(&n, way, 0, net_backward, lengths);
+	set_lengths(lengths, network_case, 0);
+	cell = open_net(&n, network_case, context, stream, CG_DEVICE, lengths);
+	pass(&n, network_case, 0, net_forward, lengths);
+	pass(&n, network_case, 0, net_backward, lengths);
 	for (const char *which = order; *which; which++)
 		close_one(*which, &n, cell, stream);
 	n.stream = reader;
@@ -214,15 +214,15 @@ static void test_closed_with_work(void **state)
 	uint64_t right, got;
 
 	(void)state;
-	for (int w = 0; w < WAYS; w++)
+	for (int w = 0; w < NETWORK_CASES; w++)
 		for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
-			close_behind("cpu", &ways[w], orders[k], &right);
+			close_behind("cpu", &network_cases[w], orders[k], &right);
 			for (int when = 0; when < 2; when++) {
 				late_runs(whens[when]);
-				close_behind("late", &ways[w], orders[k], &got);
+				close_behind("late", &network_cases[w], orders[k], &got);
 				check_mistakes(orders[k]);
 				if (got != right)
-					fail_msg("%s, closed in order %s: other bits than the cpu's", ways[w].name, orders[k]);
+					fail_msg("%s, closed in order %s: other bits than the cpu's", network_cases[w].name, orders[k]);
 			}
 		}
 }
@@ -238,7 +238,7 @@ static void test_trials(void **state)
 		late_runs(whens[when]);
 		context = open_context("late");
 		try_streams(context, NULL);
-		try_places(context, NULL);
+		try_memory_spaces(context, NULL);
 		try_turns(context, NULL);
 		try_closing(context, NULL);
 		cg_close(context);
@@ -250,7 +250,7 @@ static void test_trials(void **state)
 
 enum { THREADS = 8, CELLS = 4 };
 
-struct builder { struct cg_context *context; pthread_barrier_t *start; int number, code; char said[256]; };
+struct builder { struct cg_context *context; pthread_barrier_t *start; int number, code; char message[256]; };
 
 /* Opens plans of some cells, beginning with another one in each thread. */
 static void *build_all(void *given)
@@ -270,7 +270,7 @@ static void *build_all(void *given)
 		b->code = cg_rnn_open(b->context, &config, &rnn);
 		cg_rnn_close(rnn);
 	}
-	snprintf(b->said, sizeof b->said, "%.255s", b->code ? cg_message() : "");
+	snprintf(b->message, sizeof b->message, "%.255s", b->code ? cg_message() : "");
 	return NULL;
 }
 
@@ -303,7 +303,7 @@ static void test_builds(void **state)
 	cg_close(alone.context);
 	for (int k = 0; k < THREADS; k++)
 		if (each[k].code)
-			fail_msg("%s", each[k].said);
+			fail_msg("%s", each[k].message);
 	check_mistakes("builds");
 	assert_int_equal(late_builds(), once);
 }

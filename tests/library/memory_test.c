@@ -11,17 +11,17 @@
 #include "runtime/core/core.h"
 #include "tests/help/counted.h"
 
-enum { B = 3, I = 2, U = 4, ROOM = 4096 };
+enum { B = 3, I = 2, U = 4, CAPACITY = 4096 };
 
-static uint16_t room[ROOM];
+static uint16_t memory[CAPACITY];
 static size_t used;
 
-static struct cg_mem take(int64_t n)
+static struct cg_mem alloc(int64_t n)
 {
-	struct cg_mem mem = { room + used, 0, (size_t)n * sizeof *room, CG_HOST };
+	struct cg_mem mem = { memory + used, 0, (size_t)n * sizeof *memory, CG_HOST };
 
 	used += (size_t)n;
-	assert_true(used < ROOM);
+	assert_true(used < CAPACITY);
 	return mem;
 }
 
@@ -46,23 +46,23 @@ static int ops(const char *unused)
 	gru.I = I;
 	gru.U = U;
 	gru.dtype = CG_F16;
-	gru.x = take(B * I);
-	gru.h_prev = take(B * U);
-	gru.w_ru = take((I + U) * 2 * U);
-	gru.w_c = take((I + U) * U);
-	gru.b_ru = take(2 * U);
-	gru.b_c = take(U);
-	gru.r = take(B * U);
-	gru.u = take(B * U);
-	gru.c = take(B * U);
-	gru.h = take(B * U);
-	gru.d_h = take(B * U);
-	gru.d_x = take(B * I);
-	gru.d_h_prev = take(B * U);
-	gru.d_w_ru = take((I + U) * 2 * U);
-	gru.d_w_c = take((I + U) * U);
-	gru.d_b_ru = take(2 * U);
-	gru.d_b_c = take(U);
+	gru.x = alloc(B * I);
+	gru.h_prev = alloc(B * U);
+	gru.w_ru = alloc((I + U) * 2 * U);
+	gru.w_c = alloc((I + U) * U);
+	gru.b_ru = alloc(2 * U);
+	gru.b_c = alloc(U);
+	gru.r = alloc(B * U);
+	gru.u = alloc(B * U);
+	gru.c = alloc(B * U);
+	gru.h = alloc(B * U);
+	gru.d_h = alloc(B * U);
+	gru.d_x = alloc(B * I);
+	gru.d_h_prev = alloc(B * U);
+	gru.d_w_ru = alloc((I + U) * 2 * U);
+	gru.d_w_c = alloc((I + U) * U);
+	gru.d_b_ru = alloc(2 * U);
+	gru.d_b_c = alloc(U);
 	if (!code)
 		code = cg_gru_block_forward(stream, &gru);
 	if (!code)
@@ -73,25 +73,25 @@ static int ops(const char *unused)
 	lstm.U = U;
 	lstm.dtype = CG_BF16;
 	lstm.use_peephole = 1;
-	lstm.x = take(B * I);
-	lstm.cs_prev = take(B * U);
-	lstm.h_prev = take(B * U);
-	lstm.w = take((I + U) * 4 * U);
-	lstm.b = take(4 * U);
-	lstm.wci = take(U);
-	lstm.wcf = take(U);
-	lstm.wco = take(U);
-	lstm.i = take(B * U);
-	lstm.cs = take(B * U);
-	lstm.f = take(B * U);
-	lstm.o = take(B * U);
-	lstm.ci = take(B * U);
-	lstm.co = take(B * U);
-	lstm.h = take(B * U);
-	lstm.h_grad = take(B * U);
-	lstm.cs_prev_grad = take(B * U);
-	lstm.wci_grad = take(U);
-	lstm.b_grad = take(4 * U);
+	lstm.x = alloc(B * I);
+	lstm.cs_prev = alloc(B * U);
+	lstm.h_prev = alloc(B * U);
+	lstm.w = alloc((I + U) * 4 * U);
+	lstm.b = alloc(4 * U);
+	lstm.wci = alloc(U);
+	lstm.wcf = alloc(U);
+	lstm.wco = alloc(U);
+	lstm.i = alloc(B * U);
+	lstm.cs = alloc(B * U);
+	lstm.f = alloc(B * U);
+	lstm.o = alloc(B * U);
+	lstm.ci = alloc(B * U);
+	lstm.co = alloc(B * U);
+	lstm.h = alloc(B * U);
+	lstm.h_grad = alloc(B * U);
+	lstm.cs_prev_grad = alloc(B * U);
+	lstm.wci_grad = alloc(U);
+	lstm.b_grad = alloc(4 * U);
 	if (!code)
 		code = cg_lstm_block_forward(stream, &lstm);
 	if (!code)
@@ -122,28 +122,28 @@ static int sequences(const char *unused)
 	op.U = U;
 	op.dtype = CG_F16;
 	op.use_peephole = 1;
-	op.x = take(T * B * I);
-	op.cs_prev = take(B * U);
-	op.h_prev = take(B * U);
-	op.w = take((I + U) * 4 * U);
-	op.b = take(4 * U);
-	op.wci = take(U);
-	op.wcf = take(U);
-	op.wco = take(U);
-	op.i = take(T * B * U);
+	op.x = alloc(T * B * I);
+	op.cs_prev = alloc(B * U);
+	op.h_prev = alloc(B * U);
+	op.w = alloc((I + U) * 4 * U);
+	op.b = alloc(4 * U);
+	op.wci = alloc(U);
+	op.wcf = alloc(U);
+	op.wco = alloc(U);
+	op.i = alloc(T * B * U);
 	if (!code)
 		code = cg_lstm_block_forward(stream, &op);
-	op.cs = take(T * B * U);
-	op.f = take(T * B * U);
-	op.o = take(T * B * U);
-	op.ci = take(T * B * U);
-	op.co = take(T * B * U);
-	op.h = take(T * B * U);
-	op.cs_grad = take(T * B * U);
-	op.h_grad = take(T * B * U);
-	op.x_grad = take(T * B * I);
-	op.wci_grad = take(U);
-	op.w_grad = take((I + U) * 4 * U);
+	op.cs = alloc(T * B * U);
+	op.f = alloc(T * B * U);
+	op.o = alloc(T * B * U);
+	op.ci = alloc(T * B * U);
+	op.co = alloc(T * B * U);
+	op.h = alloc(T * B * U);
+	op.cs_grad = alloc(T * B * U);
+	op.h_grad = alloc(T * B * U);
+	op.x_grad = alloc(T * B * I);
+	op.wci_grad = alloc(U);
+	op.w_grad = alloc((I + U) * 4 * U);
 	if (!code)
 		code = cg_lstm_block_grad(stream, &op);
 	cg_stream_close(stream);
@@ -153,7 +153,7 @@ static int sequences(const char *unused)
 
 static struct cg_arg tensor(const char *name)
 {
-	return (struct cg_arg){ .name = name, .mem = take(2 * B * U), .stride = U };       /* f32 */
+	return (struct cg_arg){ .name = name, .mem = alloc(2 * B * U), .stride = U };      /* f32 */
 }
 
 /* Kernels of a cell of one's own, interpreted: point, and sum, whose scratch is allocated in the call. */

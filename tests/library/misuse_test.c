@@ -19,10 +19,10 @@
 static struct cg_context *context;
 static struct cg_stream *stream;
 
-#define REFUSED(call, code, words) do { \
+#define REFUSED(call, code, text) do { \
 	assert_int_equal(call, code); \
-	if (!strstr(cg_message(), words)) \
-		fail_msg("expected \"%s\" in \"%s\"", words, cg_message()); \
+	if (!strstr(cg_message(), text)) \
+		fail_msg("expected \"%s\" in \"%s\"", text, cg_message()); \
 } while (0)
 
 static void test_open(void **state)
@@ -85,7 +85,7 @@ static void test_stream(void **state)
 	cg_stream_close(NULL);
 }
 
-static void test_memory(void **state)
+static void test_memory_calls(void **state)
 {
 	struct cg_mem mem;
 	char byte[4] = "abc";
@@ -272,7 +272,7 @@ static void *close_stream(void *s)
 	return NULL;
 }
 
-static void test_order(void **state)
+static void test_closing_order(void **state)
 {
 	struct cg_context *c;
 	struct cg_stream *a, *b;
@@ -320,8 +320,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_open), cmocka_unit_test(test_device), cmocka_unit_test(test_stream),
-		cmocka_unit_test(test_memory), cmocka_unit_test(test_ops), cmocka_unit_test(test_cells),
-		cmocka_unit_test(test_fork), cmocka_unit_test(test_order), cmocka_unit_test(test_version),
+		cmocka_unit_test(test_memory_calls), cmocka_unit_test(test_ops), cmocka_unit_test(test_cells),
+		cmocka_unit_test(test_fork), cmocka_unit_test(test_closing_order), cmocka_unit_test(test_version),
 		cmocka_unit_test_setup(test_nothing_left, close_all),
 	};
 

@@ -13,7 +13,7 @@
 #include "runtime/core/core.h"
 #include "tests/help/counted.h"
 
-enum { THREADS = 8, TIMES = 20, ROOM = 1 << 13 };
+enum { THREADS = 8, TIMES = 20, CAPACITY = 1 << 13 };
 
 struct work {
 	struct cg_context *context;
@@ -21,7 +21,7 @@ struct work {
 	int number, wrong;
 	unsigned drawn;                          /* the state of its numbers */
 	size_t ins, outs;                        /* elements taken */
-	float in[ROOM], out[ROOM];
+	float in[CAPACITY], out[CAPACITY];
 };
 
 static struct cg_mem input(struct work *w, int64_t n)
@@ -29,7 +29,7 @@ static struct cg_mem input(struct work *w, int64_t n)
 	float *to = w->in + w->ins;
 
 	w->ins += (size_t)n;
-	assert_true(w->ins <= ROOM);
+	assert_true(w->ins <= CAPACITY);
 	for (int64_t k = 0; k < n; k++) {
 		w->drawn = w->drawn * 1664525u + 1013904223u;
 		to[k] = (float)(w->drawn >> 8) / 16777216.0f - 0.5f;
@@ -42,7 +42,7 @@ static struct cg_mem output(struct work *w, int64_t n)
 	float *to = w->out + w->outs;
 
 	w->outs += (size_t)n;
-	assert_true(w->outs <= ROOM);
+	assert_true(w->outs <= CAPACITY);
 	return (struct cg_mem){ to, 0, (size_t)n * sizeof *to, CG_HOST };
 }
 
@@ -108,18 +108,18 @@ static void *run(void *given)
 	struct cg_lstm_block lstm;
 	struct cg_gru_block gru;
 	struct cg_stream *stream;
-	char words[40];
+	char text[40];
 
 	w->drawn = (unsigned)w->number + 1;
 	set_lstm(w, &lstm);
 	set_gru(w, &gru);
-	snprintf(words, sizeof words, "no%d", w->number);
+	snprintf(text, sizeof text, "no%d", w->number);
 	if (w->start)
 		pthread_barrier_wait(w->start);
 	w->wrong = cg_stream_open(w->context, NULL, &stream);
 	for (int k = 0; k < TIMES && !w->wrong; k++)
-		w->wrong = compute(stream, (w->number + k) % 2 ? &lstm : NULL, &gru) || cg_cell_find(words) ||
-		           !strstr(cg_message(), words) || !cg_cell_find(k % 2 ? "gru" : "lstm");
+		w->wrong = compute(stream, (w->number + k) % 2 ? &lstm : NULL, &gru) || cg_cell_find(text) ||
+		           !strstr(cg_message(), text) || !cg_cell_find(k % 2 ? "gru" : "lstm");
 	cg_stream_close(stream);
 	return NULL;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "command/run/call.h"
+#include "command/run/op_call.h"
 #include "runtime/core/core.h"
 
 struct made_up {
@@ -53,10 +53,10 @@ static struct made_up plain(void)
 
 /* ---- in the struct ---- */
 
-static void refused(const struct made_up *op, int attribute, int given, const char *words)
+static void refused(const struct made_up *op, int attribute, int given, const char *message)
 {
 	assert_int_equal(cg_attribute_check(&row, &attributes[attribute], op, given), CG_BAD_ARGUMENT);
-	assert_string_equal(cg_message(), words);
+	assert_string_equal(cg_message(), message);
 }
 
 static void test_ranges(void **state)
@@ -91,7 +91,7 @@ static void test_ranges(void **state)
 	refused(&op, MODE, 1, "made_up: mode: expected one of relu=0 tanh=1 linear_input=2, got -1");
 }
 
-static void said(const struct made_up *op, int attribute, const char *want, double number)
+static void expect_text(const struct made_up *op, int attribute, const char *want, double number)
 {
 	char text[CG_ATTRIBUTE_TEXT];
 	struct made_up other = *op;
@@ -110,19 +110,19 @@ static void test_texts(void **state)
 	char text[512];
 
 	(void)state;
-	said(&op, RATE, "0.1", 0.1);
-	said(&op, ON, "true", 1);
-	said(&op, STEPS, "-1", -1);
-	said(&op, MODE, "tanh", 1);
+	expect_text(&op, RATE, "0.1", 0.1);
+	expect_text(&op, ON, "true", 1);
+	expect_text(&op, STEPS, "-1", -1);
+	expect_text(&op, MODE, "tanh", 1);
 	op = (struct made_up){ .rate = -INFINITY, .on = 7, .seed = (int64_t)1 << 62, .mode = 2, .steps = 3, .L = 2 };
-	said(&op, RATE, "-inf", -INFINITY);
-	said(&op, ON, "7", 7);
-	said(&op, SEED, "4611686018427387904", 0x1p62);
-	said(&op, MODE, "linear_input", 2);
+	expect_text(&op, RATE, "-inf", -INFINITY);
+	expect_text(&op, ON, "7", 7);
+	expect_text(&op, SEED, "4611686018427387904", 0x1p62);
+	expect_text(&op, MODE, "linear_input", 2);
 	op.call = (uint64_t)1 << 63;
-	said(&op, NUMBER, "9223372036854775808", 0x1p63);
+	expect_text(&op, NUMBER, "9223372036854775808", 0x1p63);
 	op.mode = 3;
-	said(&op, MODE, "3", 3);
+	expect_text(&op, MODE, "3", 3);
 
 	/* What is not the default, and what has none; a scalar input that nobody set goes without saying. */
 	op = plain();
@@ -161,7 +161,7 @@ static struct safetensors file(int which, const char *metadata, const char *othe
 #define NO_STEPS  "\"z\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[20,28]}"
 
 /* Binds it to files as `run` does: words ended by NULL, of the second file only what it says of z or steps. */
-static int bound(struct made_up *op, const char *const *words, const char *metadata, const char *first, const char *second,
+static int bound(struct made_up *op, const char *const *attributes, const char *metadata, const char *first, const char *second,
                  int value, int strict)
 {
 	struct safetensors files[2] = { file(0, metadata, first, value), file(1, "", second ? second : NO_STEPS, value + 1) };
@@ -172,8 +172,8 @@ static int bound(struct made_up *op, const char *const *words, const char *metad
 
 	*op = plain();
 	op->T = 0;
-	while (!code && *words)
-		code = call_attribute(&c, *words++);
+	while (!code && *attributes)
+		code = call_attribute(&c, *attributes++);
 	if (!code)
 		code = call_bind(&c, strict);
 	safetensors_close(&files[0]);
@@ -184,7 +184,7 @@ static int bound(struct made_up *op, const char *const *words, const char *metad
 #define WORDS(...) (const char *const[]){ __VA_ARGS__, NULL }
 #define META(text) "\"__metadata__\":{" text "},"
 
-static void test_words(void **state)
+static void test_given_attributes(void **state)
 {
 	struct made_up op;
 
@@ -212,7 +212,7 @@ static void test_scalars(void **state)
 		{ META("\"steps\":\"2\""), STEPS_I64, NULL, 2 }, { META("\"steps\":\"3\""), NO_STEPS, STEPS_I32, 3 },
 		{ META("\"steps\":\"03\""), NO_STEPS, STEPS_I64, 3 },
 	};
-	static const struct { const char *metadata, *first, *second, *words; } differ[] = {
+	static const struct { const char *metadata, *first, *second, *message; } differ[] = {
 		{ "", STEPS_I64, STEPS_I32, "first says 2, second says 3" }, { META("\"steps\":\"1\""), STEPS_I64, NULL, "first says 2, first says 1" },
 		{ META("\"steps\":\"1\""), NO_STEPS, STEPS_I64, "first says 1, second says 3" },
 	};
@@ -226,7 +226,7 @@ static void test_scalars(void **state)
 	}
 	for (size_t k = 0; k < sizeof differ / sizeof *differ; k++) {
 		assert_int_equal(bound(&op, WORDS("layers=1"), differ[k].metadata, differ[k].first, differ[k].second, 2, 0), CG_BAD_ARGUMENT);
-		assert_non_null(strstr(cg_message(), differ[k].words));
+		assert_non_null(strstr(cg_message(), differ[k].message));
 		assert_non_null(strstr(cg_message(), "steps=VALUE"));
 		assert_int_equal(bound(&op, WORDS("layers=1", "steps=4"), differ[k].metadata, differ[k].first, differ[k].second, 2, 0), CG_OK);
 		assert_int_equal(op.steps, 4);
@@ -239,7 +239,7 @@ static void test_scalars(void **state)
 
 static void test_what_the_command_refuses(void **state)
 {
-	static const struct { const char *word, *metadata, *file, *words; } cases[] = {
+	static const struct { const char *word, *metadata, *file, *message; } cases[] = {
 		{ "steps=6", "", NO_STEPS, "made_up: steps: expected 0 to T=5, got 6" },
 		{ "steps=-1", "", NO_STEPS, "made_up: steps: expected 0 to T=5, got -1" },
 		{ "steps=2.5", "", NO_STEPS, "steps: expected an integer, got \"2.5\"" },
@@ -266,7 +266,7 @@ static void test_what_the_command_refuses(void **state)
 
 		assert_int_equal(bound(&op, WORDS(cases[k].word, also), cases[k].metadata, cases[k].file, NULL, 4, 0),
 		                 CG_BAD_ARGUMENT);
-		assert_string_equal(cg_message(), cases[k].words);
+		assert_string_equal(cg_message(), cases[k].message);
 	}
 }
 
@@ -296,7 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_given_attributes),
 		cmocka_unit_test(test_scalars),
 		cmocka_unit_test(test_what_the_command_refuses),
 		cmocka_unit_test(test_metadata),

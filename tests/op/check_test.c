@@ -167,7 +167,7 @@ static void test_the_structs_size(void **state)
 	}
 }
 
-static void test_memory(void **state)
+static void test_wrong_memory(void **state)
 {
 	(void)state;
 	SPOILT("lstm_block_cell_grad", lstm.w.bytes, 336,
@@ -232,22 +232,22 @@ static void test_every_subset_of_outputs(void **state)
 				for (bit = 1, p = row->ports; p->name; p++)
 					if (p->flow != CG_IN) {
 						if (!(subset & bit))
-							drop(&a, p->at);
+							remove_argument(&a, p->at);
 						bit <<= 1;
 					}
 				for (p = row->ports; p->name; p++) {
 					assert_false(cg_op_needs(row, p, &a) && !subset);
 					if (p->flow == CG_IN && !cg_op_needs(row, p, &a))
-						drop(&a, p->at);
+						remove_argument(&a, p->at);
 				}
-				drop(&a, row->work_at);
+				remove_argument(&a, row->work_at);
 				ACCEPTED(row, &a);
 				for (p = row->ports; p->name; p++)
 					if (cg_op_needs(row, p, &a)) {
 						union args without = a;
 						char start[128];
 
-						drop(&without, p->at);
+						remove_argument(&without, p->at);
 						assert_int_equal(cg_op_check(row, &without), CG_BAD_ARGUMENT);
 						snprintf(start, sizeof start, "%s: %s: missing: expected [", row->name,
 						         p->name);
@@ -262,7 +262,7 @@ static void test_every_subset_of_outputs(void **state)
 /* "[I+U=7, 4*U=16]" a second way. */
 static const char *shape_words(const struct cg_op *row, const struct cg_port *p, const union args *a)
 {
-	static char words[128];
+	static char text[128];
 	int64_t shape[CG_RANK];
 	int rank = cg_op_shape(row, p, a, shape);
 	const char *at = p->shape;
@@ -271,11 +271,11 @@ static const char *shape_words(const struct cg_op *row, const struct cg_port *p,
 	for (int d = 0; d < rank; d++) {
 		int length = (int)strcspn(at, " ");
 
-		n += (size_t)snprintf(words + n, sizeof words - n, "%s%.*s=%lld", d ? ", " : "[", length, at, (long long)shape[d]);
+		n += (size_t)snprintf(text + n, sizeof text - n, "%s%.*s=%lld", d ? ", " : "[", length, at, (long long)shape[d]);
 		at += length + (at[length] == ' ');
 	}
-	snprintf(words + n, sizeof words - n, "]");
-	return words;
+	snprintf(text + n, sizeof text - n, "]");
+	return text;
 }
 
 static void test_every_argument_in_every_way(void **state)
@@ -302,7 +302,7 @@ static void test_every_argument_in_every_way(void **state)
 				bytes = mem_at(&good, p->at)->bytes;
 
 				a = good;
-				drop(&a, p->at);
+				remove_argument(&a, p->at);
 				if (cg_op_needs(row, p, &good))
 					REFUSED(row, &a, "%s: %s: missing: expected %s %s", row->name, name,
 					        shape_words(row, p, &a), type);
@@ -362,7 +362,7 @@ static void test_offset_of_work(void **state)
 }
 
 /* Puts p before the end of q, so that they share an element; then so that they touch. */
-static void overlap(const struct cg_op *row, const union args *good, size_t p_at, size_t q_at, const char *words)
+static void overlap(const struct cg_op *row, const union args *good, size_t p_at, size_t q_at, const char *text)
 {
 	union args a = *good;
 	struct cg_mem *p = mem_at(&a, p_at), *q = mem_at(&a, q_at);
@@ -378,8 +378,8 @@ static void overlap(const struct cg_op *row, const union args *good, size_t p_at
 		}
 		p->offset = (size_t)(end - arena) - 8;
 		p->data = arena;
-		if (words)
-			REFUSED(row, &a, "%s: %s by 8 bytes", row->name, words);
+		if (text)
+			REFUSED(row, &a, "%s: %s by 8 bytes", row->name, text);
 		else
 			ACCEPTED(row, &a);
 		p->offset += 8;
@@ -387,8 +387,8 @@ static void overlap(const struct cg_op *row, const union args *good, size_t p_at
 		p->offset = (size_t)(start - arena) - p->bytes;
 		ACCEPTED(row, &a);
 		p->offset += 8;
-		if (words)
-			REFUSED(row, &a, "%s: %s by 8 bytes", row->name, words);
+		if (text)
+			REFUSED(row, &a, "%s: %s by 8 bytes", row->name, text);
 		else
 			ACCEPTED(row, &a);
 		if (place == CG_DEVICE) {                        /* the same offsets of two handles */
@@ -406,17 +406,17 @@ static void test_every_pair_of_arguments(void **state)
 	(void)state;
 	for (row = NULL; (row = plain_row(row));) {
 		union args a;
-		char words[64];
+		char text[64];
 
 		fill(row, &a);
 		for (p = row->ports; p->name; p++) {
 			for (q = row->ports; q < p; q++) {
-				snprintf(words, sizeof words, "%s: overlaps %s", p->name, q->name);
-				overlap(row, &a, p->at, q->at, p->flow == CG_IN ? NULL : words);
+				snprintf(text, sizeof text, "%s: overlaps %s", p->name, q->name);
+				overlap(row, &a, p->at, q->at, p->flow == CG_IN ? NULL : text);
 			}
-			snprintf(words, sizeof words, "work: overlaps %s", p->name);
-			overlap(row, &a, row->work_at, p->at, words);
-			overlap(row, &a, p->at, row->work_at, words);
+			snprintf(text, sizeof text, "work: overlaps %s", p->name);
+			overlap(row, &a, row->work_at, p->at, text);
+			overlap(row, &a, p->at, row->work_at, text);
 		}
 	}
 }
@@ -463,7 +463,7 @@ static void test_work(void **state)
 		REFUSED(row, &a, "%s: work: data: expected %zu bytes, got NULL", row->name, bytes);
 		m->place = 5;
 		REFUSED(row, &a, "%s: work: place: expected CG_HOST=0 or CG_DEVICE=1, got 5", row->name);
-		drop(&a, row->work_at);
+		remove_argument(&a, row->work_at);
 		ACCEPTED(row, &a);
 	}
 }
@@ -477,13 +477,13 @@ static void test_peepholes_that_are_off(void **state)
 	(void)state;
 	fill(row, &a);
 	a.lstm.use_peephole = 0;
-	drop(&a, offsetof(struct cg_lstm_block, wci));
-	drop(&a, offsetof(struct cg_lstm_block, wcf));
+	remove_argument(&a, offsetof(struct cg_lstm_block, wci));
+	remove_argument(&a, offsetof(struct cg_lstm_block, wcf));
 	ACCEPTED(row, &a);
 	a.lstm.wco.bytes = 12;
 	REFUSED(row, &a, "lstm_block_cell_grad: wco: expected [U=4] f32, 16 bytes, got 12 bytes");
-	drop(&a, offsetof(struct cg_lstm_block, wco));
-	drop(&a, offsetof(struct cg_lstm_block, cs));
+	remove_argument(&a, offsetof(struct cg_lstm_block, wco));
+	remove_argument(&a, offsetof(struct cg_lstm_block, cs));
 	ACCEPTED(row, &a);
 	a.lstm.use_peephole = 1;
 	REFUSED(row, &a, "lstm_block_cell_grad: wci: missing: expected [U=4] f32");
@@ -504,7 +504,7 @@ static void test_empty_batches(void **state)
 		ACCEPTED(row, &a);
 		for (p = row->ports; p->name; p++)
 			if (*p->shape == 'B')
-				drop(&a, p->at);                 /* malloc(0) may well be NULL */
+				remove_argument(&a, p->at);      /* malloc(0) may well be NULL */
 		ACCEPTED(row, &a);
 	}
 }
@@ -567,7 +567,7 @@ int main(void)
 		cmocka_unit_test(test_a_cell_is_one_step),
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_the_structs_size),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_wrong_memory),
 		cmocka_unit_test(test_the_first_wrong_argument_is_named),
 		cmocka_unit_test(test_every_subset_of_outputs),
 		cmocka_unit_test(test_every_argument_in_every_way),

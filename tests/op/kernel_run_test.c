@@ -14,11 +14,11 @@
 #include "runtime/core/core.h"
 #include "tests/help/counted.h"
 
-enum { ROWS = 67, UNITS = 9, STRIDE = 11, ROOM = ROWS * STRIDE * 8, ARGS = 48 };
+enum { ROWS = 67, UNITS = 9, STRIDE = 11, BYTES = ROWS * STRIDE * 8, ARGS = 48 };
 
 static struct cg_context *context;
 static struct cg_stream *stream;
-static unsigned char room[2][ARGS][ROOM];
+static unsigned char memory[2][ARGS][BYTES];
 
 /* A built-in cell's text under another name: a cell of the user's. */
 static struct cg_cell *copy(const char *name)
@@ -41,7 +41,7 @@ static struct cg_cell *copy(const char *name)
 	return cell;
 }
 
-/* The arguments of a kernel, by its plan, over one of the rooms; params keep their defaults. */
+/* The arguments of a kernel, by its plan, in one of the two memories; params keep their defaults. */
 static int gather(const struct cg_kernel *kernel, int which, struct cg_arg *args)
 {
 	struct cg_mistake mistake;
@@ -66,7 +66,7 @@ static int gather(const struct cg_kernel *kernel, int which, struct cg_arg *args
 				continue;
 			assert_true(n < ARGS);
 			strcpy(names[n], a->name);
-			args[n] = (struct cg_arg){ names[n], { room[which][n], 0, ROOM, CG_HOST }, STRIDE, 0 };
+			args[n] = (struct cg_arg){ names[n], { memory[which][n], 0, BYTES, CG_HOST }, STRIDE, 0 };
 			n++;
 		}
 	cg_plan_free(plan);
@@ -78,9 +78,9 @@ static void fill(int dtype)
 {
 	unsigned long long state = 7;
 	size_t bytes = cg_dtype_bytes(dtype);
-	unsigned char *first = (unsigned char *)room;
+	unsigned char *first = (unsigned char *)memory;
 
-	for (size_t at = 0; at < sizeof room[0]; at += bytes) {
+	for (size_t at = 0; at < sizeof memory[0]; at += bytes) {
 		double d = (double)(state >> 33) / 4294967296.0 + 0.1;
 		float f = (float)d;
 		uint16_t half = (uint16_t)((dtype == CG_F16 ? 0x3000 : 0x3e00) + (state >> 40) % (dtype == CG_F16 ? 0xc00 : 0x180));
@@ -88,7 +88,7 @@ static void fill(int dtype)
 		memcpy(first + at, dtype == CG_F64 ? (void *)&d : dtype == CG_F32 ? (void *)&f : (void *)&half, bytes);
 		state = state * 6364136223846793005u + 1442695040888963407u;
 	}
-	memcpy(room[1], room[0], sizeof room[0]);
+	memcpy(memory[1], memory[0], sizeof memory[0]);
 }
 
 static void test_bits(void **state)
@@ -116,7 +116,7 @@ static void test_bits(void **state)
 							if (cg_kernel_run(stream, &a, ROWS, UNITS, x, n) ||
 							    cg_kernel_run(stream, &b, ROWS, UNITS, y, n))
 								fail_msg("%s: %s", cg_cell_name(c), cg_message());
-							if (memcmp(room[0], room[1], sizeof room[0]))
+							if (memcmp(memory[0], memory[1], sizeof memory[0]))
 								fail_msg("%s %s: other bits", cg_cell_name(c), cg_pass_names[pass]);
 							compared++;
 						}
@@ -127,10 +127,10 @@ static void test_bits(void **state)
 	assert_true(compared > 100);
 }
 
-#define REFUSED(words) do { \
+#define REFUSED(text) do { \
 	assert_int_equal(cg_kernel_run(stream, &kernel, 2, 3, args, n), CG_BAD_ARGUMENT); \
-	if (!strstr(cg_message(), words)) \
-		fail_msg("expected \"%s\" in \"%s\"", words, cg_message()); \
+	if (!strstr(cg_message(), text)) \
+		fail_msg("expected \"%s\" in \"%s\"", text, cg_message()); \
 	for (int k_ = 0; k_ < 6; k_++) \
 		assert_true(h[k_] == 5); \
 } while (0)

@@ -44,7 +44,7 @@ static void row_is_sound(const struct cg_op *row)
 }
 
 /* Each of its lists has a place for what is read. */
-static void row_has_room(const struct cg_op *row)
+static void check_row_size(const struct cg_op *row)
 {
 	int n = 0;
 
@@ -66,11 +66,11 @@ static void needs_are_names(const struct cg_op *row)
 {
 	const struct cg_attribute *t;
 	const struct cg_port *p, *q;
-	char words[256], *word;
+	char text[256], *word;
 
 	for (p = row->ports; p->name; p++) {
-		snprintf(words, sizeof words, "%s", p->need ? p->need : "");
-		for (word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+		snprintf(text, sizeof text, "%s", p->need ? p->need : "");
+		for (word = strtok(text, " "); word; word = strtok(NULL, " ")) {
 			int known = 0;
 
 			for (q = row->ports; q->name; q++)
@@ -93,7 +93,7 @@ static void test_rows_are_sound(void **state)
 		needs_are_names(row);
 	}
 	for (row = NULL; (row = cg_op_next(row));)
-		row_has_room(row);
+		check_row_size(row);
 }
 
 /* ---- texts are read once ---- */
@@ -199,11 +199,11 @@ static const char *const signatures[] = {
 	"CudnnRNNCanonicalToParams(" NETWORK_SIZES " weights* biases*) -> params[params] {num_params " NETWORK "}"
 };
 
-static void append(char *s, size_t room, const char *a, const char *b, const char *c)
+static void append(char *s, size_t capacity, const char *a, const char *b, const char *c)
 {
 	size_t n = strlen(s);
 
-	snprintf(s + n, room - n, "%s%s%s", a, b, c);
+	snprintf(s + n, capacity - n, "%s%s%s", a, b, c);
 }
 
 static void test_signatures_are_tensorflows(void **state)
@@ -301,7 +301,7 @@ static void test_rows_call_their_functions(void **state)
 	for (row = NULL; (row = plain_row(row));) {
 		int lstm = !!strstr(row->name, "lstm"), grad = !!strstr(row->name, "grad");
 		enum cg_pass pass = grad ? CG_GRAD : CG_FORWARD;
-		char words[128];
+		char text[128];
 		size_t want = 0;
 
 		fill(row, &a);
@@ -313,9 +313,9 @@ static void test_rows_call_their_functions(void **state)
 		else
 			cg_gru_block_work(&a.gru, pass, &want);
 		assert_int_equal(bytes, want);
-		snprintf(words, sizeof words, "%s: context or stream: missing", row->name);
+		snprintf(text, sizeof text, "%s: context or stream: missing", row->name);
 		assert_int_equal(row->call(NULL, &a), CG_BAD_ARGUMENT);
-		assert_string_equal(cg_message(), words);
+		assert_string_equal(cg_message(), text);
 	}
 }
 
@@ -385,7 +385,7 @@ static void test_needs_follow_the_formulas(void **state)
 			set_bools(row, &a, peephole);
 			for (p = row->ports; p->name; p++)
 				if (p->flow != CG_IN && strcmp(p->name, needs[i].output))
-					drop(&a, p->at);
+					remove_argument(&a, p->at);
 			for (p = row->ports; p->name; p++)
 				if (cg_op_needs(row, p, &a) != (among(p->name, needs[i].needs) || among(p->name, more)))
 					fail_msg("%s: %s for %s with use_peephole=%d", row->name, p->name, needs[i].output,
@@ -427,14 +427,14 @@ static int bind(const char *port, union args *a, unsigned *bound, int rank, int6
 }
 
 static void unbound(int line, const char *port, union args *a, unsigned *bound, int rank, int64_t d0, int64_t d1,
-                    const char *words)
+                    const char *text)
 {
 	union args kept = *a;
 	unsigned was = *bound;
 
 	_assert_int_equal((LargestIntegralType)bind(port, a, bound, rank, d0, d1), (LargestIntegralType)CG_BAD_ARGUMENT,
 	                  __FILE__, line);
-	_assert_string_equal(cg_message(), words, __FILE__, line);
+	_assert_string_equal(cg_message(), text, __FILE__, line);
 	_assert_memory_equal(a, &kept, sizeof kept, __FILE__, line);
 	_assert_int_equal(*bound, was, __FILE__, line);
 }
@@ -522,7 +522,7 @@ static void test_find(void **state)
 /* ---- what is said to people ---- */
 
 /* Every size of a shape, every list and every attribute of any text is explained. */
-static void test_words(void **state)
+static void test_explanations(void **state)
 {
 	(void)state;
 	for (const struct cg_op *row = NULL; (row = cg_op_next(row));) {
@@ -641,7 +641,7 @@ int main(void)
 		cmocka_unit_test(test_bind),
 		cmocka_unit_test(test_bind_solves_for_one_symbol),
 		cmocka_unit_test(test_find),
-		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_explanations),
 		cmocka_unit_test(test_gates),
 		cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_dtypes), cmocka_unit_test(test_round)

@@ -14,12 +14,12 @@
 #include "runtime/op/op.h"
 #include "runtime/core/core.h"
 #include "tests/help/counted.h"
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 #include "tests/help/shorten.h"
 
-enum { T = 3, B = 2, I = 3, U = 4, ROOM = 1024, PORTS = 40, THREADS = 8, TIMES = 25, TEXT = 1 << 17 };
+enum { T = 3, B = 2, I = 3, U = 4, BYTES = 1024, PORTS = 40, THREADS = 8, TIMES = 25, TEXT = 1 << 17 };
 
-static char said[TEXT];
+static char output[TEXT];
 static int kept = -1;
 static FILE *file;
 
@@ -42,8 +42,8 @@ static void stop(void)
 	assert_true(dup2(kept, 2) == 2);
 	close(kept);
 	rewind(file);
-	n = fread(said, 1, sizeof said - 1, file);
-	said[n] = '\0';
+	n = fread(output, 1, sizeof output - 1, file);
+	output[n] = '\0';
 	fclose(file);
 }
 
@@ -61,7 +61,7 @@ static void close_both(struct cg_context *context, struct cg_stream *stream)
 }
 
 union args { struct cg_lstm_block lstm; struct cg_gru_block gru; char bytes[4096]; };
-static _Alignas(64) char arena[THREADS][PORTS][ROOM];
+static _Alignas(64) char arena[THREADS][PORTS][BYTES];
 
 /* Everything the op takes, TensorFlow's outputs alone or ours as well. */
 static void fill(const struct cg_op *row, union args *a, int theirs, int which)
@@ -75,21 +75,21 @@ static void fill(const struct cg_op *row, union args *a, int theirs, int which)
 			*(int64_t *)(a->bytes + d->at) = *d->symbol == 'T' ? T : *d->symbol == 'B' ? B : *d->symbol == 'I' ? I : U;
 	for (const struct cg_port *p = row->ports; p->name; p++)
 		if (!(p->extra && theirs))
-			*(struct cg_mem *)(a->bytes + p->at) = (struct cg_mem){ arena[which][n++], 0, ROOM, CG_HOST };
+			*(struct cg_mem *)(a->bytes + p->at) = (struct cg_mem){ arena[which][n++], 0, BYTES, CG_HOST };
 	assert_true(n <= PORTS);
 	shorten(row, a);
 }
 
-#define SAYS(words) do { \
-	if (!strstr(said, words)) \
-		fail_msg("expected \"%s\" in \"%s\"", words, said); \
+#define EXPECT_OUTPUT(text) do { \
+	if (!strstr(output, text)) \
+		fail_msg("expected \"%s\" in \"%s\"", text, output); \
 } while (0)
 
 static int lines(void)
 {
 	int n = 0;
 
-	for (const char *at = said; *at; at++)
+	for (const char *at = output; *at; at++)
 		n += *at == '\n';
 	return n;
 }
@@ -111,7 +111,7 @@ static void test_values(void **state)
 		assert_int_equal(row->call(stream, &a), CG_OK);
 		stop();
 		assert_int_equal(lines(), k < 4 ? 0 : 1);
-		assert_int_equal(!said[0], k < 4);
+		assert_int_equal(!output[0], k < 4);
 		close_both(context, stream);
 	}
 	for (int k = 0; k < 5; k++) {
@@ -121,14 +121,14 @@ static void test_values(void **state)
 			context = (void *)&context;
 			assert_int_equal(cg_open(named ? "cpu" : NULL, &context), CG_BAD_ARGUMENT);
 			assert_null(context);
-			snprintf(said, sizeof said, "CELLGRAD_VERBOSE: expected 0, none, 1 or calls, got '%s'", wrong[k]);
-			assert_ptr_equal(strstr(cg_message(), said), cg_message());
+			snprintf(output, sizeof output, "CELLGRAD_VERBOSE: expected 0, none, 1 or calls, got '%s'", wrong[k]);
+			assert_ptr_equal(strstr(cg_message(), output), cg_message());
 		}
 	}
 }
 
 /* The variable is read when the context is opened, no later. */
-static void test_when(void **state)
+static void test_read_at_open(void **state)
 {
 	const struct cg_op *row = cg_op_find("gru_block_cell", NULL);
 	struct cg_context *context;
@@ -142,7 +142,7 @@ static void test_when(void **state)
 	listen();
 	assert_int_equal(row->call(stream, &a), CG_OK);
 	stop();
-	assert_string_equal(said, "");
+	assert_string_equal(output, "");
 	close_both(context, stream);
 }
 
@@ -155,7 +155,7 @@ static void test_ops(void **state)
 	open_as("calls", &context, &stream);
 	for (const struct cg_op *row = NULL; (row = cg_op_next(row));)
 		for (int theirs = 0; theirs < 2; theirs++) {
-			char words[256];
+			char text[256];
 			int extras = 0;
 			double ms;
 			union args a;
@@ -170,14 +170,14 @@ static void test_ops(void **state)
 			listen();
 			assert_int_equal(row->call(stream, &a), CG_OK);
 			stop();
-			snprintf(words, sizeof words, "cellgrad bench --op %s%s --B 2 --I 3 --H 4 --dtype f32",
+			snprintf(text, sizeof text, "cellgrad bench --op %s%s --B 2 --I 3 --H 4 --dtype f32",
 			         theirs || !extras ? row->tensorflow : row->name, strstr(row->name, "block_lstm") ? " --T 3" : "");
-			assert_memory_equal(said, words, strlen(words));
+			assert_memory_equal(output, text, strlen(text));
 			assert_int_equal(lines(), 1);
-			assert_int_equal(sscanf(strstr(said, "# cpu; "), "# cpu; %lf ms;", &ms), 1);
+			assert_int_equal(sscanf(strstr(output, "# cpu; "), "# cpu; %lf ms;", &ms), 1);
 			assert_true(ms > 0 && ms < 60e3);
-			SAYS(" ms; kernels ");
-			assert_null(strchr(said, '('));
+			EXPECT_OUTPUT(" ms; kernels ");
+			assert_null(strchr(output, '('));
 		}
 	close_both(context, stream);
 }
@@ -205,9 +205,9 @@ static void test_attributes(void **state)
 	assert_int_equal(grad->call(stream, &a), CG_OK);
 	stop();
 	assert_int_equal(lines(), 3);
-	SAYS("--dtype f32 # cpu");
-	SAYS("--dtype bf16 forget_bias=0.1 cell_clip=0.30000000000000004 use_peephole=true # cpu");
-	SAYS("--op LSTMBlockCellGrad --B 2 --I 3 --H 4 --dtype f32 use_peephole=false # cpu");
+	EXPECT_OUTPUT("--dtype f32 # cpu");
+	EXPECT_OUTPUT("--dtype bf16 forget_bias=0.1 cell_clip=0.30000000000000004 use_peephole=true # cpu");
+	EXPECT_OUTPUT("--op LSTMBlockCellGrad --B 2 --I 3 --H 4 --dtype f32 use_peephole=false # cpu");
 	close_both(context, stream);
 }
 
@@ -225,7 +225,7 @@ static void test_notes(void **state)
 	listen();
 	assert_int_equal(grad->call(stream, &a), CG_OK);
 	stop();
-	assert_null(strstr(said, "without"));
+	assert_null(strstr(output, "without"));
 	memset(&a.lstm.dgates, 0, sizeof a.lstm.dgates);
 	memset(&a.lstm.w_grad, 0, sizeof a.lstm.w_grad);
 	a.lstm.accumulate = 1;
@@ -233,7 +233,7 @@ static void test_notes(void **state)
 	listen();
 	assert_int_equal(grad->call(stream, &a), CG_OK);
 	stop();
-	SAYS("; accumulate; gates CG_IFCO; without dicfo w_grad\n");
+	EXPECT_OUTPUT("; accumulate; gates CG_IFCO; without dicfo w_grad\n");
 	close_both(context, stream);
 }
 
@@ -263,11 +263,11 @@ static void test_sequences(void **state)
 	assert_int_equal(row->call(stream, &a), CG_OK);
 	stop();
 	assert_int_equal(lines(), 5);
-	SAYS("--op BlockLSTM --T 3 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=2 # cpu");
-	SAYS("; gates CG_IFCO\n");
-	SAYS("--op BlockLSTMV2 --T 3 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=2 # cpu");
-	SAYS("--op LSTMBlockCell --B 2 --I 3 --H 4 --dtype f32 forget_bias=0 cell_clip=0 # cpu");
-	SAYS("--op BlockLSTMV2 --T 1 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=0 # cpu");
+	EXPECT_OUTPUT("--op BlockLSTM --T 3 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=2 # cpu");
+	EXPECT_OUTPUT("; gates CG_IFCO\n");
+	EXPECT_OUTPUT("--op BlockLSTMV2 --T 3 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=2 # cpu");
+	EXPECT_OUTPUT("--op LSTMBlockCell --B 2 --I 3 --H 4 --dtype f32 forget_bias=0 cell_clip=0 # cpu");
+	EXPECT_OUTPUT("--op BlockLSTMV2 --T 1 --B 2 --I 3 --H 4 --dtype f32 seq_len_max=0 # cpu");
 	close_both(context, stream);
 }
 
@@ -277,7 +277,7 @@ static void test_failures(void **state)
 	struct cg_context *context;
 	struct cg_stream *stream;
 	union args a;
-	char words[256];
+	char text[256];
 
 	(void)state;
 	open_as("1", &context, &stream);
@@ -286,8 +286,8 @@ static void test_failures(void **state)
 	listen();
 	assert_int_equal(row->call(stream, &a), CG_BAD_ARGUMENT);
 	stop();
-	assert_memory_equal(said, "cellgrad bench --op LSTMBlockCell --B -1 --I 3", 46);
-	SAYS("; CG_BAD_ARGUMENT: lstm_block_cell: B: expected at least 0, got -1\n");
+	assert_memory_equal(output, "cellgrad bench --op LSTMBlockCell --B -1 --I 3", 46);
+	EXPECT_OUTPUT("; CG_BAD_ARGUMENT: lstm_block_cell: B: expected at least 0, got -1\n");
 	assert_string_equal(cg_message(), "lstm_block_cell: B: expected at least 0, got -1");
 
 	fill(row, &a, 1, 0);
@@ -296,7 +296,7 @@ static void test_failures(void **state)
 	listen();
 	assert_int_equal(row->call(stream, &a), CG_BAD_ARGUMENT);
 	stop();
-	SAYS("--T 7 --B 2 --I 3 --H 4 --dtype 9 # cpu");
+	EXPECT_OUTPUT("--T 7 --B 2 --I 3 --H 4 --dtype 9 # cpu");
 
 	/* Of a struct that nobody made nothing is read. */
 	listen();
@@ -305,10 +305,10 @@ static void test_failures(void **state)
 	assert_int_equal(row->call(stream, &a), CG_BAD_ARGUMENT);
 	stop();
 	assert_int_equal(lines(), 2);
-	assert_memory_equal(said, "# lstm_block_cell # cpu; ", 25);
-	assert_memory_equal(strchr(said, '\n') + 1, "# lstm_block_cell # cpu; ", 25);
-	snprintf(words, sizeof words, "size: expected %zu, got 8", sizeof a.lstm);
-	SAYS(words);
+	assert_memory_equal(output, "# lstm_block_cell # cpu; ", 25);
+	assert_memory_equal(strchr(output, '\n') + 1, "# lstm_block_cell # cpu; ", 25);
+	snprintf(text, sizeof text, "size: expected %zu, got 8", sizeof a.lstm);
+	EXPECT_OUTPUT(text);
 	close_both(context, stream);
 	assert_int_equal(row->call(NULL, &a), CG_BAD_ARGUMENT);
 }
@@ -320,7 +320,7 @@ static void run_kernel(struct cg_stream *stream, const struct cg_cell *cell, con
 	static const char *const names[] = { "a", "h_prev", "p", "h" };
 
 	for (int k = 0; k < n; k++)
-		args[k] = (struct cg_arg){ names[k], { arena[0][k], 0, ROOM, CG_HOST }, U, 0 };
+		args[k] = (struct cg_arg){ names[k], { arena[0][k], 0, BYTES, CG_HOST }, U, 0 };
 	listen();
 	assert_int_equal(cg_kernel_run(stream, &kernel, B, U, args, n), code);
 	stop();
@@ -338,15 +338,15 @@ static void test_kernels(void **state)
 	open_as("1", &context, &stream);
 	assert_int_equal(cg_cell_parse(text, "mine.cell", &cell), CG_OK);
 	run_kernel(stream, cell, "peephole", 4, CG_OK);
-	SAYS("cellgrad emit ./mine.cell --options peephole --stage 1 --pass forward --dtype f32 # cpu; ");
-	SAYS("; point [2, 4]\n");
+	EXPECT_OUTPUT("cellgrad emit ./mine.cell --options peephole --stage 1 --pass forward --dtype f32 # cpu; ");
+	EXPECT_OUTPUT("; point [2, 4]\n");
 	run_kernel(stream, cg_cell_find("rnn_tanh"), NULL, 2, CG_BAD_ARGUMENT);
-	assert_memory_equal(said, "cellgrad emit rnn_tanh --stage 1 --pass forward --dtype f32 # cpu; ", 66);
-	SAYS("; CG_BAD_ARGUMENT: cg_kernel_run: ");
+	assert_memory_equal(output, "cellgrad emit rnn_tanh --stage 1 --pass forward --dtype f32 # cpu; ", 66);
+	EXPECT_OUTPUT("; CG_BAD_ARGUMENT: cg_kernel_run: ");
 	/* Nothing that a caller wrote stands before the #, and it ends no line. */
 	run_kernel(stream, cell, "\"; $(reboot)\nreboot\033[2J", 0, CG_BAD_ARGUMENT);
-	assert_memory_equal(said, "# cg_kernel_run # cpu; ", 23);
-	assert_null(strchr(said, '\033'));
+	assert_memory_equal(output, "# cg_kernel_run # cpu; ", 23);
+	assert_null(strchr(output, '\033'));
 	run_kernel(stream, NULL, NULL, 0, CG_BAD_ARGUMENT);
 	cg_cell_close(cell);
 	close_both(context, stream);
@@ -372,7 +372,7 @@ static void *work(void *given)
 /* Lines of threads stand one below the other, none within another. */
 static void test_threads(void **state)
 {
-	static const char words[] = "cellgrad bench --op gru_block_cell_grad --B 2 --I 3 --H 4 --dtype f32 # cpu; ";
+	static const char text[] = "cellgrad bench --op gru_block_cell_grad --B 2 --I 3 --H 4 --dtype f32 # cpu; ";
 	pthread_t threads[THREADS];
 	struct cg_stream *stream;
 	int n = 0;
@@ -385,8 +385,8 @@ static void test_threads(void **state)
 	for (int k = 0; k < THREADS; k++)
 		pthread_join(threads[k], NULL);
 	stop();
-	for (const char *at = said; *at; at = strchr(at, '\n') + 1, n++) {
-		assert_memory_equal(at, words, sizeof words - 1);
+	for (const char *at = output; *at; at = strchr(at, '\n') + 1, n++) {
+		assert_memory_equal(at, text, sizeof text - 1);
 		assert_null(memmem(at + 1, strcspn(at + 1, "\n"), "cellgrad", 8));
 	}
 	assert_int_equal(n, THREADS * TIMES);
@@ -408,11 +408,11 @@ static void network(struct net *n, const char *forward, const char *backward)
 	assert_int_equal(net_backward(n), CG_OK);
 	stop();
 	assert_int_equal(lines(), 2);
-	second = strchr(said, '\n') + 1;
-	assert_memory_equal(said, forward, strlen(forward));
+	second = strchr(output, '\n') + 1;
+	assert_memory_equal(output, forward, strlen(forward));
 	assert_memory_equal(second, backward, strlen(backward));
 	assert_non_null(strstr(second, "; composed\n"));
-	assert_null(strstr(said, "without"));
+	assert_null(strstr(output, "without"));
 	net_close(n);
 }
 
@@ -464,10 +464,10 @@ static void test_networks(void **state)
 	assert_int_equal(net_forward(&n), CG_BAD_ARGUMENT);
 	stop();
 	assert_int_equal(lines(), 2);
-	SAYS("cellgrad bench --op CudnnRNNBackpropV3" SIZES " # cpu; ");
-	SAYS("; CG_UNSUPPORTED: rnn_backprop: the plan was opened without training\n");
-	SAYS("# rnn # cpu; ");
-	SAYS("; CG_BAD_ARGUMENT: rnn: T: expected at least 0, got -1\n");
+	EXPECT_OUTPUT("cellgrad bench --op CudnnRNNBackpropV3" SIZES " # cpu; ");
+	EXPECT_OUTPUT("; CG_UNSUPPORTED: rnn_backprop: the plan was opened without training\n");
+	EXPECT_OUTPUT("# rnn # cpu; ");
+	EXPECT_OUTPUT("; CG_BAD_ARGUMENT: rnn: T: expected at least 0, got -1\n");
 	net_close(&n);
 	close_both(context, stream);
 }
@@ -475,7 +475,7 @@ static void test_networks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values), cmocka_unit_test(test_when), cmocka_unit_test(test_ops),
+		cmocka_unit_test(test_values), cmocka_unit_test(test_read_at_open), cmocka_unit_test(test_ops),
 		cmocka_unit_test(test_attributes), cmocka_unit_test(test_notes), cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_sequences), cmocka_unit_test(test_kernels), cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_networks),

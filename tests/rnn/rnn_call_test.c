@@ -13,7 +13,7 @@
 
 #include "runtime/rnn/rnn.h"
 #include "tests/help/counted.h"
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 
 static struct cg_context *context;
 static struct cg_stream *stream;
@@ -88,11 +88,11 @@ static void accepted(int line, struct net *n, int pass)
 /* ---- numbers ---- */
 
 /* One field spoilt, the same words from both passes. */
-#define SPOILT(field, value, words) do { \
+#define SPOILT(field, value, text) do { \
 	struct net spoilt = whole; \
 	spoilt.field = value; \
 	for (int pass = 0; pass < PASSES; pass++) \
-		REFUSED(&spoilt, &whole, pass, words); \
+		REFUSED(&spoilt, &whole, pass, text); \
 } while (0)
 
 /* Memory that is longer than its argument, as of a wrong size, is refused; of the reserve and of work there may be more. */
@@ -183,7 +183,7 @@ static void test_every_port_in_every_way(void **state)
 	for (int k = 0; k < NET_PORTS * PASSES; k++) {
 		const struct net_port *p = &net_ports[k / PASSES];
 		int pass = k % PASSES, is_reserve = !strcmp(p->name, "reserve_space");
-		const char *op = ops[pass], *name = p->name, *words;
+		const char *op = ops[pass], *name = p->name, *text;
 		struct net n = whole;
 		struct cg_mem *m = net_mem(&n, p), good = *m;
 		char start[64];
@@ -196,12 +196,12 @@ static void test_every_port_in_every_way(void **state)
 		}
 		m->bytes--;
 		passes[pass](&n);
-		words = strstr(cg_message(), "] f32, ");
+		text = strstr(cg_message(), "] f32, ");
 		snprintf(start, sizeof start, "%s: %s: expected [", op, name);
 		assert_memory_equal(cg_message(), start, strlen(start));
-		assert_non_null(words);
+		assert_non_null(text);
 		snprintf(start, sizeof start, "] f32, %zu bytes, got %zu bytes", good.bytes, good.bytes - 1);
-		assert_string_equal(words, start);
+		assert_string_equal(text, start);
 		REFUSED(&n, &whole, pass, "%s", strcpy((char [256]){ 0 }, cg_message()));
 		*m = good;
 		m->data = NULL;
@@ -234,16 +234,16 @@ static void test_every_port_in_every_way(void **state)
 	net_close(&whole);
 }
 
-static void test_the_words(void **state)
+static void test_messages(void **state)
 {
 	struct net whole;
 
 	(void)state;
 	small(&whole);
-#define WRONG(pass, field, words) do { \
+#define WRONG(pass, field, text) do { \
 	struct net n = whole; \
 	n.call.field.bytes--; \
-	REFUSED(&n, &whole, pass, words); \
+	REFUSED(&n, &whole, pass, text); \
 	n.call.field = (struct cg_mem){ .bytes = 0 }; \
 } while (0)
 	WRONG(0, input, "rnn: input: expected [T=3, B=2, I=3] f32, 72 bytes, got 71 bytes");
@@ -302,16 +302,16 @@ static void test_every_pair(void **state)
 		struct net n = whole;
 		struct cg_mem *p = a < NET_PORTS ? net_mem(&n, &net_ports[a]) : &n.call.work;
 		struct cg_mem *q = b < NET_PORTS ? net_mem(&n, &net_ports[b]) : &n.call.work;
-		char words[64], other[64];
+		char text[64], other[64];
 
 		if (a == b || flow_a == NET_NOT || flow_b == NET_NOT || (flow_a != NET_OUT && flow_b != NET_OUT) || b == NET_PORTS)
 			continue;
 		assert_true(p->bytes + q->bytes < sizeof arena && q->bytes % 8 == 0);
 		q->data = arena;
 		p->data = arena + q->bytes - 8;
-		snprintf(words, sizeof words, "%s: overlaps %s by 8 bytes", a < NET_PORTS ? net_ports[a].name : "work", net_ports[b].name);
+		snprintf(text, sizeof text, "%s: overlaps %s by 8 bytes", a < NET_PORTS ? net_ports[a].name : "work", net_ports[b].name);
 		snprintf(other, sizeof other, "%s: overlaps %s by 8 bytes", net_ports[b].name, a < NET_PORTS ? net_ports[a].name : "work");
-		REFUSED(&n, &whole, pass, "%s: %s", ops[pass], a > b ? words : other);
+		REFUSED(&n, &whole, pass, "%s: %s", ops[pass], a > b ? text : other);
 		pairs++;
 	}
 	assert_int_equal(pairs, 52 + 88);      /* of a forward, and of a backward */
@@ -426,13 +426,13 @@ static void test_device_offsets(void **state)
 /* ---- reserves of others ---- */
 
 /* A backward of n with the reserve that `from` wrote, which fits. */
-static void foreign(struct net *n, const struct net *from, const char *words)
+static void foreign(struct net *n, const struct net *from, const char *text)
 {
 	struct net with = *n;
 
 	with.call.reserve = from->call.reserve;
 	assert_true(from->call.reserve.bytes >= n->call.reserve.bytes);
-	REFUSED(&with, n, 1, "rnn: reserve: %s", words);
+	REFUSED(&with, n, 1, "rnn: reserve: %s", text);
 }
 
 static void make(struct net *n, void (*change)(struct net *))
@@ -460,14 +460,14 @@ static void more_sizes(struct net *n) { n->call.T = 4; }
 static void another_counter(struct net *n) { n->call.counter = 1; }
 static void ragged(struct net *n) { n->call.lengths = some_lengths; }
 static void ragged_otherwise(struct net *n) { n->call.lengths = other_lengths; }
-static void said_whole(struct net *n) { n->call.lengths = whole_lengths; }
+static void set_whole_lengths(struct net *n) { n->call.lengths = whole_lengths; }
 static void one_direction(struct net *n) { n->config.bidirectional = 0; }
 static void another_first(struct net *n) { n->config.bidirectional = 0; n->call.first_step = 3; }
 
 static void test_foreign(void **state)
 {
 	static const char another[] = "expected one of this plan's, got one of a network that is another";
-	static const struct { void (*ours)(struct net *), (*theirs)(struct net *); const char *words; } pairs[] = {
+	static const struct { void (*ours)(struct net *), (*theirs)(struct net *); const char *text; } pairs[] = {
 		{ nothing, another_seed, another }, { nothing, another_rate, another }, { nothing, another_input, another },
 		{ with_skip, without_skip, another }, { nothing, batch_major, another }, { batch_major, nothing, another },
 		{ nothing, with_peepholes, another }, { nothing, another_cell, another },
@@ -484,14 +484,14 @@ static void test_foreign(void **state)
 	for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
 		make(&a, pairs[k].ours);
 		make(&b, pairs[k].theirs);
-		foreign(&a, &b, pairs[k].words);
+		foreign(&a, &b, pairs[k].text);
 		ACCEPTED(&a, 1);
 		net_close(&a);
 		net_close(&b);
 	}
 	/* Lengths that are all T are none. */
 	make(&a, nothing);
-	make(&b, said_whole);
+	make(&b, set_whole_lengths);
 	b.call.reserve.bytes = a.call.reserve.bytes;
 	with = a;
 	with.call.reserve = b.call.reserve;
@@ -626,7 +626,7 @@ static void test_lengths_are_copied(void **state)
 	net_close(&n);
 }
 
-static void test_order(void **state)
+static void test_closing_order(void **state)
 {
 	/* What is closed when, of the cell, the context, the stream and the plan. */
 	static const char *const orders[] = { "CXSP", "CXPS", "XCSP", "XPCS", "PXCS", "SPXC", "CSPX", "PSCX" };
@@ -705,12 +705,12 @@ static int close_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers), cmocka_unit_test(test_longer_memory), cmocka_unit_test(test_every_port_in_every_way), cmocka_unit_test(test_the_words),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_longer_memory), cmocka_unit_test(test_every_port_in_every_way), cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_work), cmocka_unit_test(test_every_pair), cmocka_unit_test(test_states),
 		cmocka_unit_test(test_training), cmocka_unit_test(test_alignment), cmocka_unit_test(test_device_offsets),
 		cmocka_unit_test(test_foreign), cmocka_unit_test(test_digests),
 		cmocka_unit_test(test_foreign_on_a_device), cmocka_unit_test(test_many_rows), cmocka_unit_test(test_lengths_are_copied),
-		cmocka_unit_test(test_order), cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_closing_order), cmocka_unit_test(test_fork),
 		cmocka_unit_test_setup(test_nothing_left, close_all),
 	};
 

@@ -10,7 +10,7 @@
 
 #include "runtime/core/core.h"
 #include "tests/help/counted.h"
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 
 static const char mine[] =
 	"cell mine\ngates a_i a_n\nsplit q_n\nstate c\noutput h\noption scaled s\nparam k = 0.5\n"

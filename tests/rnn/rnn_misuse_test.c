@@ -44,20 +44,20 @@ static void opens(const struct cg_rnn_config *c)
 	cg_rnn_close(rnn);
 }
 
-static void refused(const struct cg_rnn_config *c, int code, const char *words)
+static void refused(const struct cg_rnn_config *c, int code, const char *message)
 {
 	struct cg_rnn *rnn = (void *)&rnn;
 
 	assert_int_equal(cg_rnn_open(context, c, &rnn), code);
-	assert_string_equal(cg_message(), words);
+	assert_string_equal(cg_message(), message);
 	assert_null(rnn);
 }
 
 /* Everything right, one field spoilt. */
-#define SPOILT(field, value, words) do { \
+#define SPOILT(field, value, message) do { \
 	struct cg_rnn_config spoilt = good(); \
 	spoilt.field = value; \
-	refused(&spoilt, CG_BAD_ARGUMENT, words); \
+	refused(&spoilt, CG_BAD_ARGUMENT, message); \
 } while (0)
 
 static void test_config(void **state)
@@ -123,13 +123,13 @@ static void test_the_structs_size(void **state)
 	struct { struct cg_rnn_config c; char later[16]; } longer = { .c = good() };
 	static const size_t first = offsetof(struct cg_rnn_config, strict_rounding);     /* as the first header had it */
 	static const size_t wrong[] = { 0, 8, offsetof(struct cg_rnn_config, strict_rounding) - 1, 4 * sizeof longer.c + 1, SIZE_MAX };
-	char words[256];
+	char message[256];
 
 	(void)state;
 	for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
 		longer.c.size = wrong[k];
-		snprintf(words, sizeof words, "rnn: size: expected %zu, got %zu: call cg_rnn_config_init first", sizeof longer.c, wrong[k]);
-		refused(&longer.c, CG_BAD_ARGUMENT, words);
+		snprintf(message, sizeof message, "rnn: size: expected %zu, got %zu: call cg_rnn_config_init first", sizeof longer.c, wrong[k]);
+		refused(&longer.c, CG_BAD_ARGUMENT, message);
 	}
 	longer.c.size = first;
 	longer.c.strict_rounding = 7;            /* not there */
@@ -138,9 +138,9 @@ static void test_the_structs_size(void **state)
 	longer.c.size = sizeof longer;
 	opens(&longer.c);
 	longer.later[15] = 1;
-	snprintf(words, sizeof words, "rnn: size: expected %zu, got %zu with fields set that this library does not know: call "
+	snprintf(message, sizeof message, "rnn: size: expected %zu, got %zu with fields set that this library does not know: call "
 	         "cg_rnn_config_init first, or use a later library", sizeof longer.c, sizeof longer);
-	refused(&longer.c, CG_BAD_ARGUMENT, words);
+	refused(&longer.c, CG_BAD_ARGUMENT, message);
 }
 
 static void test_values(void **state)
@@ -184,7 +184,7 @@ static void test_values(void **state)
 
 /* ---- which cells ---- */
 
-static void cell_refused(const char *text, int64_t proj, int code, const char *words)
+static void cell_refused(const char *text, int64_t proj, int code, const char *message)
 {
 	struct cg_rnn_config c = good();
 	struct cg_cell *cell;
@@ -193,7 +193,7 @@ static void cell_refused(const char *text, int64_t proj, int code, const char *w
 		fail_msg("%s", cg_message());
 	c.cell = cell;
 	c.proj = proj;
-	refused(&c, code, words);
+	refused(&c, code, message);
 	cg_cell_close(cell);
 }
 
@@ -244,9 +244,9 @@ static void test_sizes(void **state)
 	int32_t lengths[] = { 3, 4 };
 
 	(void)state;
-#define REFUSED(call, words) do { \
+#define REFUSED(call, message) do { \
 	assert_int_equal(call, CG_BAD_ARGUMENT); \
-	assert_string_equal(cg_message(), words); \
+	assert_string_equal(cg_message(), message); \
 	assert_memory_equal(&sizes, &kept, sizeof sizes); \
 } while (0)
 	REFUSED(cg_rnn_sizes(NULL, 1, 1, NULL, &sizes), "cg_rnn_sizes: rnn: missing");
@@ -384,9 +384,9 @@ static void test_region(void **state)
 	struct cg_rnn_region region = { 1, 2, 3 };
 
 	(void)state;
-#define REFUSED(call, words) do { \
+#define REFUSED(call, message) do { \
 	assert_int_equal(call, CG_BAD_ARGUMENT); \
-	assert_string_equal(cg_message(), words); \
+	assert_string_equal(cg_message(), message); \
 	assert_true(region.offset == 1 && region.rows == 2 && region.columns == 3); \
 } while (0)
 	REFUSED(cg_rnn_region(NULL, 0, 0, 0, &region), "cg_rnn_region: rnn: missing");

@@ -16,7 +16,7 @@
 
 #include "runtime/rnn/rnn.h"
 #include "tests/help/counted.h"
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 
 static struct counts { int checks, scans, layouts, asked; } seen;
 

@@ -42,10 +42,10 @@ static void test_closing(void **state)
 	try_closing(context, NULL);
 }
 
-static void test_places(void **state)
+static void test_memory_spaces(void **state)
 {
 	(void)state;
-	try_places(context, NULL);
+	try_memory_spaces(context, NULL);
 }
 
 static int open_context(void **state)
@@ -65,7 +65,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_streams), cmocka_unit_test(test_problems), cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_closing), cmocka_unit_test(test_places),
+		cmocka_unit_test(test_closing), cmocka_unit_test(test_memory_spaces),
 		cmocka_unit_test_setup(test_nothing_left, close_context),
 	};
 

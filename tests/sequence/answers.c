@@ -11,7 +11,7 @@
 
 #include "gen/cell.h"
 #include "verify/sequence.h"
-#include "tests/sequence/network.h"
+#include "tests/sequence/guarded_network.h"
 
 static struct { long double ratio; int array; long judged, unbounded; } seen;
 
@@ -47,7 +47,7 @@ static struct ref_rnn problem(const struct network *net)
 	};
 }
 
-void answers_room(const struct network *net, struct answers *answers)
+void answers_alloc(const struct network *net, struct answers *answers)
 {
 	memset(answers, 0, sizeof *answers);
 	for (int a = OUTPUT; a < ARRAYS; a++) {
@@ -68,7 +68,7 @@ void answers_get(const struct network *net, struct answers *answers)
 
 	if (net->n[PARAMS] != ref_rnn_size(&r))
 		network_fail(net, "params: expected %lld, got %lld", (long long)ref_rnn_size(&r), (long long)net->n[PARAMS]);
-	answers_room(net, answers);
+	answers_alloc(net, answers);
 	for (int a = OUTPUT; a < ARRAYS; a++)
 		*outs[a] = (struct ref_out){ answers->v[a], answers->e[a] };
 	assert_int_equal(ref_rnn_forward(&r), 0);
@@ -76,7 +76,7 @@ void answers_get(const struct network *net, struct answers *answers)
 		assert_int_equal(ref_rnn_backward(&r), 0);
 }
 
-void answers_drop(struct answers *answers)
+void answers_free(struct answers *answers)
 {
 	for (int a = 0; a < ARRAYS; a++)
 		free(answers->v[a]);

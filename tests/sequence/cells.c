@@ -146,8 +146,8 @@ static struct cg_cell *cell_of(const struct kind *kind)
 	return cell;
 }
 
-/* Two layers: straight, ragged, in both directions, batch-major with dropout, without most of what may be absent; the last ones
- * with so many steps and rows that the recurrent weights are packed for them. */
+/* Two layers: dense, ragged, in both directions, batch-major with dropout, without most of what may be absent; the last ones with
+ * so many steps and rows that the recurrent weights are packed for them. */
 static void choose(struct network *net, const struct kind *kind, const struct cg_cell *cell, int way)
 {
 	static const int32_t lengths[] = { 2, 4, 0, 3, 1 };

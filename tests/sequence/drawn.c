@@ -227,8 +227,8 @@ static void draw(struct drawn *d, unsigned long long *state)
 
 /* ---- its text ---- */
 
-static void say(struct drawn *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct drawn *d, const char *format, ...)
+static void write(struct drawn *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void write(struct drawn *d, const char *format, ...)
 {
 	size_t n = strlen(d->text);
 	va_list list;
@@ -238,17 +238,17 @@ static void say(struct drawn *d, const char *format, ...)
 	va_end(list);
 }
 
-static void say_equation_name(struct drawn *d, int k)
+static void write_equation_name(struct drawn *d, int k)
 {
 	if (k == d->output)
-		say(d, "h");
+		write(d, "h");
 	else if (d->has_state && k == d->state)
-		say(d, "c");
+		write(d, "c");
 	else
-		say(d, "v%d", k);
+		write(d, "v%d", k);
 }
 
-static void say_term(struct drawn *d, int k)
+static void write_term(struct drawn *d, int k)
 {
 	static const char *const signs[TAPE_OPS] = { [TAPE_ADD] = " + ", [TAPE_SUB] = " - ", [TAPE_MUL] = " * ", [TAPE_DIV] = " / ",
 	                                             [TAPE_CLIP] = ", " };
@@ -257,27 +257,27 @@ static void say_term(struct drawn *d, int k)
 	const struct term *t = &d->terms[k];
 
 	if (t->op != TAPE_LEAF) {
-		say(d, "%s(", words[t->op] ? words[t->op] : "");
-		say_term(d, t->a);
+		write(d, "%s(", words[t->op] ? words[t->op] : "");
+		write_term(d, t->a);
 		if (signs[t->op]) {
-			say(d, "%s", signs[t->op]);
-			say_term(d, t->b);
+			write(d, "%s", signs[t->op]);
+			write_term(d, t->b);
 		}
-		say(d, ")");
+		write(d, ")");
 		return;
 	}
 	switch (t->item) {
-	case GATE:   say(d, d->gates[t->index].split_of < 0 ? "a_%d" : "q_%d", d->gates[t->index].split_of < 0 ? t->index : d->gates[t->index].split_of); break;
-	case PREV_H: say(d, "h_prev"); break;
-	case PREV_C: say(d, "c_prev"); break;
-	case WEIGHT: say(d, "w_%d", t->index); break;
-	case PARAM:  say(d, "p%d", t->index); break;
-	case VALUE:  say_equation_name(d, t->index); break;
-	default:     say(d, t->number < 0 ? "(-%.17g)" : "%.17g", fabs(t->number));
+	case GATE:   write(d, d->gates[t->index].split_of < 0 ? "a_%d" : "q_%d", d->gates[t->index].split_of < 0 ? t->index : d->gates[t->index].split_of); break;
+	case PREV_H: write(d, "h_prev"); break;
+	case PREV_C: write(d, "c_prev"); break;
+	case WEIGHT: write(d, "w_%d", t->index); break;
+	case PARAM:  write(d, "p%d", t->index); break;
+	case VALUE:  write_equation_name(d, t->index); break;
+	default:     write(d, t->number < 0 ? "(-%.17g)" : "%.17g", fabs(t->number));
 	}
 }
 
-static void say_gates(struct drawn *d, int stage)
+static void write_gates(struct drawn *d, int stage)
 {
 	for (int split = 0; split < 2; split++)
 		for (int k = 0, any = 0; k < d->n_gates; k++) {
@@ -285,66 +285,66 @@ static void say_gates(struct drawn *d, int stage)
 
 			if (d->gates[k].stage != stage || (whole >= 0) != split)
 				continue;
-			say(d, "%s %c_%d", any++ ? "" : split ? "\nsplit" : "\ngates", split ? 'q' : 'a', split ? whole : k);
+			write(d, "%s %c_%d", any++ ? "" : split ? "\nsplit" : "\ngates", split ? 'q' : 'a', split ? whole : k);
 		}
-	say(d, "\n");
+	write(d, "\n");
 }
 
-static void say_scalars(struct drawn *d)
+static void write_scalars(struct drawn *d)
 {
 	for (int k = 0; k < d->n_params; k++)
 		if (d->params[k].given)
-			say(d, "param p%d = %s%.17g\n", k, d->params[k].value < 0 ? "-" : "", fabs(d->params[k].value));
+			write(d, "param p%d = %s%.17g\n", k, d->params[k].value < 0 ? "-" : "", fabs(d->params[k].value));
 		else
-			say(d, "param p%d\n", k);
+			write(d, "param p%d\n", k);
 	for (int k = 0; k < d->n_options; k++) {
-		say(d, "option o%d", k);
+		write(d, "option o%d", k);
 		for (int w = 0; w < d->n_weights; w++)
 			if (d->option[w] == k)
-				say(d, " w_%d", w);
-		say(d, "\n");
+				write(d, " w_%d", w);
+		write(d, "\n");
 	}
 }
 
-static void say_saves(struct drawn *d, unsigned long long *state)
+static void write_saves(struct drawn *d, unsigned long long *state)
 {
 	int dense = below(state, 4), any = 0, first = below(state, d->n_equations);
 
 	for (int n = 0; n < d->n_equations; n++)
 		if (below(state, 3) < dense) {
-			say(d, any++ ? " " : "save ");
-			say_equation_name(d, (first + n) % d->n_equations);
+			write(d, any++ ? " " : "save ");
+			write_equation_name(d, (first + n) % d->n_equations);
 		}
-	say(d, "\n");
+	write(d, "\n");
 }
 
 static void write_text(struct drawn *d, unsigned long long *state)
 {
-	say(d, "cell drawn%s", "");
-	say_gates(d, 0);
+	write(d, "cell drawn%s", "");
+	write_gates(d, 0);
 	if (d->has_state)
-		say(d, "state c\n");
-	say(d, "output h\n");
-	say_scalars(d);
+		write(d, "state c\n");
+	write(d, "output h\n");
+	write_scalars(d);
 	for (int stage = 0; stage < d->n_stages; stage++) {
 		for (int k = 0; k < d->n_equations; k++)
 			if (d->equations[k].stage == stage) {
-				say_equation_name(d, k);
-				say(d, " = ");
-				say_term(d, d->equations[k].term);
-				say(d, "\n");
+				write_equation_name(d, k);
+				write(d, " = ");
+				write_term(d, d->equations[k].term);
+				write(d, "\n");
 			}
 		if (stage < d->n_stages - 1) {
-			say(d, "stage v%d", d->feed[stage]);
-			say_gates(d, stage + 1);
+			write(d, "stage v%d", d->feed[stage]);
+			write_gates(d, stage + 1);
 		}
 	}
-	say_saves(d, state);
+	write_saves(d, state);
 }
 
 /* ---- a network of it on a tape ---- */
 
-struct walk {
+struct evaluation {
 	const struct drawn *d;
 	struct network *net;
 	struct tape *tape;
@@ -354,7 +354,7 @@ struct walk {
 };
 
 /* One element of a part of params. */
-static int param(const struct walk *w, int pseudo_layer, int id, int bias, int64_t row, int64_t column)
+static int param(const struct evaluation *w, int pseudo_layer, int id, int bias, int64_t row, int64_t column)
 {
 	struct cg_rnn_region r;
 
@@ -394,7 +394,7 @@ static int is_split(const struct drawn *d, int gate)
 struct step { int layer, pseudo_layer, x[WIDE], width, h[UNITS], c[UNITS], gate[GATES][UNITS], value[EQUATIONS][UNITS]; };
 
 /* x W + bW, h R + bR, or both; the derivative of all of it is rounded once. */
-static int gate(const struct walk *w, const struct step *s, int g, int unit, const int *h, int64_t width)
+static int gate(const struct evaluation *w, const struct step *s, int g, int unit, const int *h, int64_t width)
 {
 	const struct drawn *d = w->d;
 	int weight = weight_of(d, g), G = n_weights(d), sum = -1, row[WIDE];
@@ -417,7 +417,7 @@ static int gate(const struct walk *w, const struct step *s, int g, int unit, con
 	return tape_store(w->tape, sum, 0, 1);
 }
 
-static int vector_of(const struct walk *w, const struct step *s, int weight, int unit)
+static int vector_of(const struct evaluation *w, const struct step *s, int weight, int unit)
 {
 	int id = 2 * n_weights(w->d) + 1;
 
@@ -428,7 +428,7 @@ static int vector_of(const struct walk *w, const struct step *s, int weight, int
 	return param(w, s->pseudo_layer, id, 0, 0, unit);
 }
 
-static int evaluate(const struct walk *w, const struct step *s, int unit, int k)
+static int evaluate(const struct evaluation *w, const struct step *s, int unit, int k)
 {
 	const struct term *t = &w->d->terms[k];
 	int a;
@@ -449,7 +449,7 @@ static int evaluate(const struct walk *w, const struct step *s, int unit, int k)
 }
 
 /* A step of a row: h and c become those after it. */
-static void step(const struct walk *w, struct step *s)
+static void step(const struct evaluation *w, struct step *s)
 {
 	const struct drawn *d = w->d;
 	const struct cg_rnn_config *c = &w->net->config;
@@ -478,7 +478,7 @@ static void step(const struct walk *w, struct step *s)
 }
 
 /* An array of numbers of the network, as leaves: zeros where it is absent. */
-static int *leaves(const struct walk *w, int array)
+static int *leaves(const struct evaluation *w, int array)
 {
 	int64_t n = w->net->n[array];
 	int *list = calloc((size_t)n + 1, sizeof *list);
@@ -500,7 +500,7 @@ static int64_t state_at(const struct network *net, int array, int64_t state, int
 }
 
 /* Sets an answer, whose derivative is the upstream gradient's part of the loss. */
-static void answer(const struct walk *w, struct answers *answers, int array, int upstream, int64_t k, int number)
+static void answer(const struct evaluation *w, struct answers *answers, int array, int upstream, int64_t k, int number)
 {
 	answers->v[array][k] = tape_value(w->tape, number);
 	answers->e[array][k] = tape_bound(w->tape, number);
@@ -509,7 +509,7 @@ static void answer(const struct walk *w, struct answers *answers, int array, int
 }
 
 /* One direction of one layer over a row; out: [T] numbers of each step's h. */
-static void walk_row(const struct walk *w, int layer, int direction, int64_t b, int (*x)[WIDE], int width, int (*out)[WIDE],
+static void run_row(const struct evaluation *w, int layer, int direction, int64_t b, int (*x)[WIDE], int width, int (*out)[WIDE],
                      struct answers *answers)
 {
 	struct network *net = w->net;
@@ -534,7 +534,7 @@ static void walk_row(const struct walk *w, int layer, int direction, int64_t b, 
 		answer(w, answers, OUTPUT_C, OUTPUT_C_BACKPROP, state_at(net, OUTPUT_C, state, b) + j, s.c[j]);
 }
 
-static void walk_layers(const struct walk *w, int64_t b, struct answers *answers)
+static void run_layers(const struct evaluation *w, int64_t b, struct answers *answers)
 {
 	struct network *net = w->net;
 	int64_t n = network_length(net, b), D = network_directions(net), H = network_width(net, OUTPUT_H);
@@ -544,7 +544,7 @@ static void walk_layers(const struct walk *w, int64_t b, struct answers *answers
 		memcpy(x[t], w->input + at(net, INPUT, t, b), (size_t)width * sizeof(int));
 	for (int layer = 0; layer < net->config.layers; layer++) {
 		for (int d = 0; d < D; d++)
-			walk_row(w, layer, d, b, x, width, out, answers);
+			run_row(w, layer, d, b, x, width, out, answers);
 		width = (int)(D * H);
 		for (int64_t t = 0; t < n; t++)
 			for (int j = 0; j < width; j++)
@@ -555,7 +555,7 @@ static void walk_layers(const struct walk *w, int64_t b, struct answers *answers
 			answer(w, answers, OUTPUT, OUTPUT_BACKPROP, at(net, OUTPUT, t, b) + j, out[t][j]);
 }
 
-static void answer_slopes(const struct walk *w, struct answers *answers, int gradient, const int *list)
+static void answer_slopes(const struct evaluation *w, struct answers *answers, int gradient, const int *list)
 {
 	int adds = gradient == PARAMS_BACKPROP && w->net->accumulate;
 	long double unit = w->net->config.dtype == CG_F64 ? 0x1p-53L : 0x1p-24L;
@@ -570,9 +570,9 @@ static void answer_slopes(const struct walk *w, struct answers *answers, int gra
 
 static void get_answers(const struct drawn *d, struct network *net, struct answers *answers)
 {
-	struct walk w = { .d = d, .net = net, .tape = tape_open(net->config.dtype) };
+	struct evaluation w = { .d = d, .net = net, .tape = tape_open(net->config.dtype) };
 
-	answers_room(net, answers);
+	answers_alloc(net, answers);
 	w.none = tape_leaf(w.tape, 0);
 	w.params = leaves(&w, PARAMS);
 	w.input = leaves(&w, INPUT);
@@ -581,7 +581,7 @@ static void get_answers(const struct drawn *d, struct network *net, struct answe
 	for (int k = 0; k < d->n_params; k++)
 		w.values[k] = tape_leaf(w.tape, cg_round(net->config.dtype, d->params[k].value));
 	for (int64_t b = 0; b < net->B; b++)
-		walk_layers(&w, b, answers);
+		run_layers(&w, b, answers);
 	tape_back(w.tape);
 	answer_slopes(&w, answers, INPUT_BACKPROP, w.input);
 	answer_slopes(&w, answers, INPUT_H_BACKPROP, w.first_h);
@@ -662,7 +662,7 @@ static void try(struct drawn *d, int k, unsigned long long *state)
 		answers_judge(&net, &answers, ALL_OUTPUTS & ~FORWARD_OUTPUTS);
 		check_inference(&net);
 	}
-	answers_drop(&answers);
+	answers_free(&answers);
 	network_close(&net);
 	cg_cell_close(d->cell);
 }

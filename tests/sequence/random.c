@@ -129,7 +129,7 @@ static void try(struct network *net, int k, double scale, unsigned long long *st
 		network_backward(net);
 		answers_judge(net, &answers, ALL_OUTPUTS & ~FORWARD_OUTPUTS);
 	}
-	answers_drop(&answers);
+	answers_free(&answers);
 	network_close(net);
 }
 

@@ -120,7 +120,7 @@ static void run_twice(struct network *net, struct network *other)
 	network_same(net, other, judged(net) & FORWARD_OUTPUTS, "a call again");
 }
 
-static void try_again(const char *name, int cases, void draw(struct network *, unsigned long long *))
+static void try_repeated_calls(const char *name, int cases, void draw(struct network *, unsigned long long *))
 {
 	unsigned long long state;
 	struct network net, other;
@@ -136,11 +136,11 @@ static void try_again(const char *name, int cases, void draw(struct network *, u
 	}
 }
 
-void test_again(void **nothing)
+void test_repeated_calls(void **nothing)
 {
 	(void)nothing;
-	try_again("again", 150, random_network);
-	try_again("again, large", 20, draw_large);
+	try_repeated_calls("again", 150, random_network);
+	try_repeated_calls("again, large", 20, draw_large);
 }
 
 /*
@@ -179,7 +179,7 @@ void test_in_a_row(void **nothing)
 		}
 		for (int n = 0; n < CALLS; n++) {
 			answers_judge(&nets[n], &answers[n], ALL_OUTPUTS);
-			answers_drop(&answers[n]);
+			answers_free(&answers[n]);
 			network_close(&nets[n]);
 		}
 	}

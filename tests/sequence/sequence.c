@@ -14,11 +14,12 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random), cmocka_unit_test(test_large),
-		cmocka_unit_test(test_step_by_step), cmocka_unit_test(test_pieces), cmocka_unit_test(test_batch_split),
+		cmocka_unit_test(test_step_by_step), cmocka_unit_test(test_chunks), cmocka_unit_test(test_batch_split),
 		cmocka_unit_test(test_batch_permuted),
 		cmocka_unit_test(test_mirror), cmocka_unit_test(test_transposed), cmocka_unit_test(test_full_lengths),
 		cmocka_unit_test(test_skip), cmocka_unit_test(test_linear), cmocka_unit_test(test_padding), cmocka_unit_test(test_absent),
-		cmocka_unit_test(test_again), cmocka_unit_test(test_reserve), cmocka_unit_test(test_in_a_row), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_repeated_calls),
+		cmocka_unit_test(test_reserve), cmocka_unit_test(test_in_a_row), cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_vectors), cmocka_unit_test(test_sizes), cmocka_unit_test(test_golden_sums),
 		cmocka_unit_test(test_golden_cells), cmocka_unit_test(test_block_lstm),
 		cmocka_unit_test(test_modes), cmocka_unit_test(test_cells), cmocka_unit_test(test_refused), cmocka_unit_test(test_values),

@@ -4,7 +4,7 @@
 #ifndef SLOPES_H
 #define SLOPES_H
 
-#include "tests/sequence/network.h"
+#include "tests/sequence/guarded_network.h"
 
 /* How far differences may be off; and the largest so far. */
 struct slopes { long checked; double worst; };

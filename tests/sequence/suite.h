@@ -4,7 +4,7 @@
 #ifndef SUITE_H
 #define SUITE_H
 
-#include "tests/sequence/network.h"
+#include "tests/sequence/guarded_network.h"
 
 /* random.c: networks drawn at random, against the reference. */
 void test_random(void **);
@@ -14,12 +14,12 @@ void test_vectors(void **);
 void test_sizes(void **);
 void test_golden_sums(void **);
 void test_golden_cells(void **);
-/* pieces.c: a whole and its pieces. */
+/* chunks.c: a whole and its chunks. */
 void test_step_by_step(void **);
-void test_pieces(void **);
+void test_chunks(void **);
 void test_batch_split(void **);
 void test_batch_permuted(void **);
-/* alike.c: the same said in two ways. */
+/* equivalent.c: the same said in two ways. */
 void test_mirror(void **);
 void test_transposed(void **);
 void test_full_lengths(void **);
@@ -28,11 +28,11 @@ void test_padding(void **);
 void test_absent(void **);
 void test_skip(void **);
 /* repeat.c: the same again. */
-void test_again(void **);
+void test_repeated_calls(void **);
 void test_reserve(void **);
 void test_in_a_row(void **);
 void test_threads(void **);
-/* block.c: steps of TensorFlow's block cell. */
+/* block_cell.c: steps of TensorFlow's block cell. */
 void test_block_lstm(void **);
 /* modes.c, cells.c: gradients against differences. */
 void test_modes(void **);
@@ -42,7 +42,7 @@ void test_values(void **);
 void test_dtypes(void **);
 /* drawn.c: cells drawn at random, against their equations on a tape. */
 void test_drawn(void **);
-/* train.c: a user's cell learns. */
+/* training.c: a user's cell learns. */
 void test_training(void **);
 
 /* A network drawn at random, of a cell that the reference knows: lengths too, but not opened. */

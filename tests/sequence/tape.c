@@ -27,9 +27,9 @@ struct tape {
 	long double unit, lost;                  /* of arithmetic: half the spacing of numbers near 1; what may vanish */
 	long double real_unit, real_lost;        /* of memory; 0 where it holds what arithmetic gives */
 	struct number *numbers;
-	int n, room;
+	int n, capacity;
 	int *pairs;                              /* a[0] b[0] a[1] b[1] ... of all dots */
-	int n_pairs, pair_room;
+	int n_pairs, pair_capacity;
 };
 
 struct tape *tape_open(int dtype)
@@ -51,19 +51,19 @@ void tape_close(struct tape *t)
 	free(t);
 }
 
-static void *grow(void *p, int n, int *room, size_t each)
+static void *grow(void *p, int n, int *capacity, size_t each)
 {
-	if (n < *room)
+	if (n < *capacity)
 		return p;
-	*room = 2 * *room + 1024;
-	p = realloc(p, (size_t)*room * each);
+	*capacity = 2 * *capacity + 1024;
+	p = realloc(p, (size_t)*capacity * each);
 	assert_non_null(p);
 	return p;
 }
 
 static int add(struct tape *t, struct number x)
 {
-	t->numbers = grow(t->numbers, t->n, &t->room, sizeof *t->numbers);
+	t->numbers = grow(t->numbers, t->n, &t->capacity, sizeof *t->numbers);
 	t->numbers[t->n] = x;
 	return t->n++;
 }
@@ -132,7 +132,7 @@ int tape_dot(struct tape *t, int start, int n, const int *a, const int *b)
 		x.value += p->value * q->value;
 		x.bound += fabsl(p->value) * q->bound + fabsl(q->value) * p->bound + p->bound * q->bound;
 		size += fabsl(p->value * q->value);
-		t->pairs = grow(t->pairs, t->n_pairs + 1, &t->pair_room, sizeof *t->pairs);
+		t->pairs = grow(t->pairs, t->n_pairs + 1, &t->pair_capacity, sizeof *t->pairs);
 		t->pairs[t->n_pairs++] = a[k];
 		t->pairs[t->n_pairs++] = b[k];
 	}

@@ -104,21 +104,21 @@ static int64_t elements(const struct safetensors_tensor *t)
 	return n;
 }
 
-static void *held[128];
-static int n_held;
+static void *arrays[128];
+static int n_arrays;
 
 static void *space(int64_t n, size_t size)
 {
-	assert_true(n_held < 128);
-	held[n_held] = calloc(n + 1, size);
-	assert_non_null(held[n_held]);
-	return held[n_held++];
+	assert_true(n_arrays < 128);
+	arrays[n_arrays] = calloc(n + 1, size);
+	assert_non_null(arrays[n_arrays]);
+	return arrays[n_arrays++];
 }
 
 static void let_go(void)
 {
-	while (n_held > 0)
-		free(held[--n_held]);
+	while (n_arrays > 0)
+		free(arrays[--n_arrays]);
 }
 
 static double *numbers(const struct safetensors_tensor *t)
@@ -143,7 +143,7 @@ static void read_in(void *op, const struct field *f)
 	}
 }
 
-/* Makes room for the outputs that the answer has. */
+/* Allocates the outputs that the answer has. */
 static void make_out(void *op, const struct field *f, const struct safetensors *answer)
 {
 	for (; f->name; f++) {
@@ -367,7 +367,7 @@ static int open_file(struct safetensors *s, const char *folder, const char *name
 static void one_case(const char *folder, const char *name)
 {
 	static const char *const ends[] = { ".expect.safetensors", ".expect32.safetensors" };
-	int stem = (int)(strlen(name) - strlen(".safetensors")), op = 0, answers = 0;
+	int prefix = (int)(strlen(name) - strlen(".safetensors")), op = 0, answers = 0;
 	struct safetensors arguments, answer;
 	char other[256];
 
@@ -384,7 +384,7 @@ static void one_case(const char *folder, const char *name)
 		answers++;
 	}
 	for (int j = 0; j < 2 && !ops[op].whole; j++) {
-		snprintf(other, sizeof(other), "%.*s%s", stem, name, ends[j]);
+		snprintf(other, sizeof(other), "%.*s%s", prefix, name, ends[j]);
 		if (!open_file(&answer, folder, other))
 			continue;
 		at_hand = other;

@@ -1,6 +1,6 @@
 /*
  * Proves the reference of BlockLSTM and its gradient: it is T calls of the cell, differences of every gradient, both
- * orders of the gates, pieces and the whole, and what lies beyond seq_len_max.
+ * orders of the gates, chunks and the whole, and what lies beyond seq_len_max.
  * Its error bound is left to reference_bound_test.c, TensorFlow's own answers to data_test.c.
  */
 #include "verify/reference_arrays.h"
@@ -11,7 +11,7 @@ enum { ARRAYS = LSTM_ARRAYS };
 static struct ref_block_lstm P;
 static long double h_saved[MAX];
 
-/* Binds all arrays with room for T steps; of states that are no sequences the first B rows are used. */
+/* Binds all arrays for T steps; of states that are no sequences the first B rows are used. */
 static void bind(int64_t T, int64_t B, int64_t I, int64_t U, int exact)
 {
 	bind_lstm(T * B, I, U, exact);
@@ -291,7 +291,7 @@ static void move(struct ref_block_lstm *p, int64_t t)
 }
 
 /* The first steps, then the rest from where they ended. */
-static void pieces(void **state)
+static void test_chunks(void **state)
 {
 	static long double cs_grad[MAX], h_grad[MAX];
 
@@ -375,7 +375,7 @@ int main(void)
 		cmocka_unit_test(both_orders),
 		cmocka_unit_test(beyond_the_end),
 		cmocka_unit_test(none),
-		cmocka_unit_test(pieces),
+		cmocka_unit_test(test_chunks),
 		cmocka_unit_test(linear),
 	};
 

@@ -270,7 +270,7 @@ static void reset(int arrays)
 		at[a].ratio = at[a].inner = 0;
 }
 
-static void say(const char *op, int arrays)
+static void print_ratios(const char *op, int arrays)
 {
 	int t = -1, h = -1, l = -1;
 
@@ -313,7 +313,7 @@ static void lstm_bound(void **state)
 			assert_int_equal(ref_lstm_block_grad(&L), 0);
 			compare(LSTM_ARRAYS, c);
 		}
-		say("lstm_block", LSTM_ARRAYS);
+		print_ratios("lstm_block", LSTM_ARRAYS);
 	}
 }
 
@@ -339,7 +339,7 @@ static void gru_bound(void **state)
 			assert_int_equal(ref_gru_block_grad(&G), 0);
 			compare(GRU_ARRAYS, c);
 		}
-		say("gru_block", GRU_ARRAYS);
+		print_ratios("gru_block", GRU_ARRAYS);
 	}
 }
 
@@ -367,7 +367,7 @@ static void keep_whole(void)
 	}
 }
 
-static void take_step(int64_t t)
+static void run_step(int64_t t)
 {
 	for (int j = 0; j < STEPPED; j++) {
 		int a = stepped[j];
@@ -410,7 +410,7 @@ static void naive_block_forward(void)
 {
 	keep_whole();
 	for (int64_t t = 0; t < P.seq_len_max; t++) {
-		take_step(t);
+		run_step(t);
 		if (t) {
 			memcpy(at[IN_cs_prev].d, at[OUT_cs_out].naive, sizeof(at[0].d));
 			memcpy(at[IN_h_prev].d, at[OUT_h_out].naive, sizeof(at[0].d));
@@ -431,7 +431,7 @@ static void naive_block_grad(void)
 		answer(OUT_h_prev_grad, k, 0);
 	}
 	for (int64_t t = m - 1; t >= 0; t--) {
-		take_step(t);
+		run_step(t);
 		memcpy(at[IN_cs_prev].d, t ? whole[IN_cs] + (t - 1) * n : whole[IN_cs_prev], n * sizeof(double));
 		for (int64_t k = 0; k < n; k++) {
 			h_of[k] = A(t ? whole_h[(t - 1) * n + k] : whole[IN_h_prev][k]);
@@ -482,7 +482,7 @@ static void block_lstm_bound(void **state)
 			assert_int_equal(ref_block_lstm_grad(&P), 0);
 			compare(LSTM_ARRAYS, c);
 		}
-		say("block_lstm", LSTM_ARRAYS);
+		print_ratios("block_lstm", LSTM_ARRAYS);
 	}
 }
 

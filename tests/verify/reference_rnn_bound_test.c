@@ -43,15 +43,15 @@ static void answer(int a, int64_t n, double x)
 	at[a].naive[n] = ref_round(R.dtype, x);
 }
 
-enum { ROOM = 512, LAYERS = 3, MOST_UNITS = 8 };
+enum { CAPACITY = 512, LAYERS = 3, MOST_UNITS = 8 };
 
 /* One direction of one layer; [T, B, .], as saved. */
 static struct naive {
-	double gate[4][ROOM], q[ROOM], c[ROOM], m[ROOM], h[ROOM], h_prev[ROOM], c_prev[ROOM];
-	double da[4][ROOM], dq[ROOM], dh[ROOM];
+	double gate[4][CAPACITY], q[CAPACITY], c[CAPACITY], m[CAPACITY], h[CAPACITY], h_prev[CAPACITY], c_prev[CAPACITY];
+	double da[4][CAPACITY], dq[CAPACITY], dh[CAPACITY];
 	struct ref_region w[4], r[4], bw[4], br[4], proj, p[3];
 } layers[LAYERS][2];
-static double x_of[LAYERS][2 * ROOM], dy[2 * ROOM];     /* what each layer reads; what reaches the output of the one at hand */
+static double x_of[LAYERS][2 * CAPACITY], dy[2 * CAPACITY]; /* what each layer reads; what reaches the output of the one at hand */
 static int64_t directions, H, G;
 
 static int64_t width(int64_t layer)
@@ -217,7 +217,7 @@ static void forward_step(int64_t at_layer, int64_t d, int64_t t, double *h_state
 
 static void forward_layer(int64_t at_layer, int64_t d)
 {
-	double h[ROOM], c[ROOM] = { 0 };
+	double h[CAPACITY], c[CAPACITY] = { 0 };
 
 	find_regions(&layers[at_layer][d], at_layer * directions + d);
 	for (int64_t b = 0; b < R.B; b++) {
@@ -267,7 +267,7 @@ static double dq_of(const struct naive *l, int g, int64_t n)
 	return R.mode == REF_GRU && g == 2 ? l->dq[n] : l->da[g][n];
 }
 
-/* Gradients of unit u, place n of [T, B, U]; dh before the projection. dc is replaced. What goes straight to h_prev. */
+/* Gradients of unit u, place n of [T, B, U]; dh before the projection. dc is replaced. What goes directly to h_prev. */
 static double unit_grad(struct naive *l, int64_t u, int64_t n, double dh, double *dc)
 {
 	double i = l->gate[0][n], f = l->gate[1][n], g = l->gate[2][n], o = l->gate[3][n], t, dct, a[4], direct = 0;
@@ -307,7 +307,7 @@ static double unit_grad(struct naive *l, int64_t u, int64_t n, double dh, double
 	return direct;
 }
 
-/* The same by cuDNN: what is straight and the product, if there is one, are added by the product, or by who reads both. */
+/* The same by cuDNN: what is direct and the product, if there is one, are added by the product, or by who reads both. */
 static double reach_by_vendor(double above, double direct, int is_first, int has_product)
 {
 	double s;
@@ -319,7 +319,7 @@ static double reach_by_vendor(double above, double direct, int is_first, int has
 	return A(above + (is_first || !has_product ? s : V(s)));
 }
 
-/* All that reaches h of unit j: from above, straight, and from the gates of row later (-1: the last step was the last). */
+/* All that reaches h of unit j: from above, directly, and from the gates of row later (-1: the last step was the last). */
 static double reach(const struct naive *l, int64_t later, int64_t j, double above, double direct, int is_first)
 {
 	double s;
@@ -343,7 +343,7 @@ static void backward_layer(int64_t at_layer, int64_t d)
 {
 	struct naive *l = &layers[at_layer][d];
 	int64_t U = R.U, later[MAX_ROWS];
-	double direct[ROOM], dc[ROOM] = { 0 }, carried, dm;
+	double direct[CAPACITY], dc[CAPACITY] = { 0 }, carried, dm;
 
 	for (int64_t b = 0; b < R.B; b++) {
 		later[b] = -1;
@@ -546,7 +546,7 @@ static void reset(void)
 		at[a].ratio = at[a].inner = 0;
 }
 
-static void say(int mode, int dtype)
+static void print_ratios(int mode, int dtype)
 {
 	int t = -1, h = -1, l = -1;
 
@@ -578,7 +578,7 @@ static void each(int by_vendor)
 				naive_backward();
 				compare(c);
 			}
-			say(mode, dtype);
+			print_ratios(mode, dtype);
 		}
 	}
 }

@@ -1,5 +1,5 @@
 /*
- * What the reference of the CudnnRNN family must answer alike, by what the op means: pieces and the whole, the two
+ * What the reference of the CudnnRNN family must answer alike, by what the op means: chunks and the whole, the two
  * directions, one row and many, layouts, lengths, options that say the same.
  * Numbers known from elsewhere are left to reference_rnn_test.c.
  */
@@ -52,7 +52,7 @@ static int not_of_mode(int a)
 }
 
 /* The first steps, then the rest from where they ended: the same outputs, and gradients that add up. */
-static void pieces(void **state)
+static void test_chunks(void **state)
 {
 	static long double first[RNN_ARRAYS][MAX];
 	int64_t T = 5, cut, row;
@@ -95,7 +95,7 @@ static void pieces(void **state)
 			if (mode == REF_LSTM)
 				agree_all(RNN_output_c, "second piece");
 
-			/* the first piece's gradient, from what reaches its last states, added to the second's */
+			/* the first chunk's gradient, from what reaches its last states, added to the second's */
 			memcpy(at[RNN_output_h_backprop].v, at[RNN_input_h_backprop].v, sizeof(at[0].v));
 			memcpy(at[RNN_output_c_backprop].v, at[RNN_input_c_backprop].v, sizeof(at[0].v));
 			memcpy(at[RNN_params_backprop_old].v, at[RNN_params_backprop].v, sizeof(at[0].v));
@@ -159,7 +159,7 @@ static void copy_regions(long double *to, const struct ref_rnn *one, const long 
 }
 
 /* The half of a sequence of two directions that is of d. */
-static void take_half(long double *to, const long double *from, int64_t rows, int64_t width, int64_t d)
+static void copy_half(long double *to, const long double *from, int64_t rows, int64_t width, int64_t d)
 {
 	for (int64_t n = 0; n < rows * width; n++)
 		to[n] = from[(n / width * 2 + d) * width + n % width];
@@ -193,7 +193,7 @@ static void directions(void **state)
 			if (d)
 				reverse(half, kept[RNN_input], R.I);
 			memcpy(at[RNN_input].v, half, sizeof(half));
-			take_half(half, kept[RNN_output_backprop], R.T * R.B, H, d);
+			copy_half(half, kept[RNN_output_backprop], R.T * R.B, H, d);
 			memcpy(at[RNN_output_backprop].v, half, sizeof(half));
 			if (d)
 				reverse(at[RNN_output_backprop].v, half, H);
@@ -202,7 +202,7 @@ static void directions(void **state)
 			poison();
 			run();
 
-			take_half(half, kept[RNN_output], R.T * R.B, H, d);
+			copy_half(half, kept[RNN_output], R.T * R.B, H, d);
 			memcpy(want, half, sizeof(want));
 			if (d)
 				reverse(want, half, H);
@@ -229,7 +229,7 @@ static void directions(void **state)
 }
 
 /* Row b of [rows, of, width]. */
-static void take_row(long double *to, const long double *from, int64_t rows, int64_t of, int64_t b, int64_t width)
+static void copy_row(long double *to, const long double *from, int64_t rows, int64_t of, int64_t b, int64_t width)
 {
 	for (int64_t n = 0; n < rows * width; n++)
 		to[n] = from[(n / width * of + b) * width + n % width];
@@ -269,7 +269,7 @@ static void rows_alone(void **state)
 				rows[a] = of_states ? R.L * D : R.T;
 				width[a] = at[a].n / rows[a];
 				if (!at[a].is_out && !is_params(a))
-					take_row(at[a].v, kept[a], rows[a], B, b, width[a]);
+					copy_row(at[a].v, kept[a], rows[a], B, b, width[a]);
 			}
 			memcpy(at[RNN_params_backprop_old].v, at[RNN_params_backprop].v, sizeof(at[0].v));
 			poison();
@@ -277,7 +277,7 @@ static void rows_alone(void **state)
 			for (int a = 0; a < RNN_ARRAYS; a++) {
 				if (!at[a].is_out || is_params(a) || not_of_mode(a))
 					continue;
-				take_row(want, kept[a], rows[a], B, b, width[a]);
+				copy_row(want, kept[a], rows[a], B, b, width[a]);
 				for (int64_t n = 0; n < at[a].n; n++)
 					agree(a, n, want[n], "one row");
 			}
@@ -335,7 +335,7 @@ static void agree_outputs(const char *what)
 }
 
 /* Lengths of T are no lengths; what is no state is zeros; auto_select is what it selects. */
-static void said_otherwise(void **state)
+static void test_other_layouts(void **state)
 {
 	static const struct ref_in absent;
 
@@ -521,11 +521,11 @@ static void nothing_to_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pieces),
+		cmocka_unit_test(test_chunks),
 		cmocka_unit_test(directions),
 		cmocka_unit_test(rows_alone),
 		cmocka_unit_test(batch_major),
-		cmocka_unit_test(said_otherwise),
+		cmocka_unit_test(test_other_layouts),
 		cmocka_unit_test(zeros_and_ones),
 		cmocka_unit_test(linear),
 		cmocka_unit_test(padding),

@@ -50,20 +50,20 @@ static void close_side(struct side *s)
 		free(s->at[k]);
 }
 
-static struct cg_conversion move_of(const struct side *from, const struct side *to)
+static struct cg_conversion conversion_of(const struct side *from, const struct side *to)
 {
 	return (struct cg_conversion){
 		.from = { &from->layout, from->layout.network.dtype, 0, from->at }, .to = { &to->layout, to->layout.network.dtype, 0, to->at },
 	};
 }
 
-/* Where element u of a row of a piece lies. */
+/* Where element u of a row of a tensor lies. */
 static unsigned char *element(const struct side *s, int pseudo_layer, enum cg_rnn_part which, char gate, int64_t u)
 {
-	struct cg_location spot = cg_layout_locate(&s->layout, pseudo_layer, which, gate);
+	struct cg_location location = cg_layout_locate(&s->layout, pseudo_layer, which, gate);
 
-	assert_true(spot.tensor >= 0);
-	return s->at[spot.tensor] + (size_t)(spot.offset + u) * cg_dtype_bytes(s->layout.network.dtype);
+	assert_true(location.tensor >= 0);
+	return s->at[location.tensor] + (size_t)(location.offset + u) * cg_dtype_bytes(s->layout.network.dtype);
 }
 
 static void put(const struct side *s, unsigned char *at, double value)
@@ -74,20 +74,20 @@ static void put(const struct side *s, unsigned char *at, double value)
 static void expect(const struct side *from, const struct side *to, const char *what, int pseudo_layer, char gate, int64_t biases,
                    int64_t vectors, int64_t rounded)
 {
-	struct cg_conversion move = move_of(from, to);
+	struct cg_conversion conversion = conversion_of(from, to);
 	struct cg_losses l;
 
-	cg_count_losses(&move, to->layout.format->bias, &l);
+	cg_count_losses(&conversion, to->layout.format->bias, &l);
 	if (l.biases != biases || l.vectors != vectors || l.rounded != rounded)
 		fail_msg("%s to %s, %s of gate %c of pseudo-layer %d: lost %lld biases, %lld of vectors, %lld rounded", from->layout.format->name,
 		         to->layout.format->name, what, gate, pseudo_layer, (long long)l.biases, (long long)l.vectors, (long long)l.rounded);
 }
 
-struct held { const char *format, *cell; };
+struct format_case { const char *format, *cell; };
 
 /* ---- peepholes ---- */
 
-static void lose_vectors(const struct held *a, const struct held *b, int directions)
+static void lose_vectors(const struct format_case *a, const struct format_case *b, int directions)
 {
 	struct side from, to;
 
@@ -109,10 +109,10 @@ static void lose_vectors(const struct held *a, const struct held *b, int directi
 
 static void test_vectors(void **state)
 {
-	static const struct held with[] = {
+	static const struct format_case with[] = {
 		{ "cellgrad", "lstm" }, { "canonical", "lstm" }, { "block", "lstm_block" }, { "block_v2", "lstm" }, { "onnx", "lstm" },
 	};
-	static const struct held without[] = {
+	static const struct format_case without[] = {
 		{ "cellgrad", "lstm" }, { "pytorch", "lstm" }, { "keras", "lstm" }, { "checkpoint", "lstm" },
 	};
 
@@ -126,19 +126,19 @@ static void test_vectors(void **state)
 /* ---- biases ---- */
 
 /* Which formats have two biases of a gate, and which have one: keras and checkpoint have two of some. */
-static const struct held twos[] = {
+static const struct format_case twos[] = {
 	{ "cellgrad", "lstm" }, { "canonical", "lstm" }, { "pytorch", "lstm" }, { "onnx", "lstm" },
 	{ "cellgrad", "gru" },  { "canonical", "gru" },  { "pytorch", "gru" },  { "onnx", "gru" }, { "keras", "gru" },
 	{ "cellgrad", "rnn_tanh" }, { "pytorch", "rnn_tanh" }, { "onnx", "rnn_tanh" },
 	{ "cellgrad", "gru_block" }, { "onnx", "gru_block" },
 };
-static const struct held ones[] = {
+static const struct format_case ones[] = {
 	{ "keras", "lstm" }, { "block", "lstm_block" }, { "block_v2", "lstm" }, { "checkpoint", "lstm" }, { "checkpoint", "gru" },
 	{ "keras", "rnn_tanh" }, { "checkpoint", "rnn_tanh" }, { "keras", "gru_block" }, { "block", "gru_block" },
 };
 enum { TWOS = sizeof twos / sizeof *twos, ONES = sizeof ones / sizeof *ones };
 
-static int are_alike(const struct held *a, const struct held *b)
+static int are_alike(const struct format_case *a, const struct format_case *b)
 {
 	return !strcmp(a->cell, b->cell) || (!strcmp(a->cell, "lstm") && !strcmp(b->cell, "lstm_block"));
 }
@@ -146,18 +146,18 @@ static int are_alike(const struct held *a, const struct held *b)
 /* The tensor that a lost bias would go into is the only one that says so. */
 static void expect_tensor(const struct side *from, const struct side *to, int pseudo_layer, char gate, int64_t lost)
 {
-	struct cg_conversion move = move_of(from, to);
+	struct cg_conversion conversion = conversion_of(from, to);
 	int end = cg_layout_locate(&to->layout, pseudo_layer, CG_RNN_BIAS_W, gate).tensor;
 
 	for (int k = 0; k < to->layout.n; k++)
-		if (cg_count_lost_biases(&move, to->layout.format->bias, k) != (k == end ? lost : 0))
+		if (cg_count_lost_biases(&conversion, to->layout.format->bias, k) != (k == end ? lost : 0))
 			fail_msg("%s to %s, gate %c of pseudo-layer %d: tensor %d loses %lld biases", from->layout.format->name,
 			         to->layout.format->name, gate, pseudo_layer, k,
-			         (long long)cg_count_lost_biases(&move, to->layout.format->bias, k));
+			         (long long)cg_count_lost_biases(&conversion, to->layout.format->bias, k));
 }
 
 /* 1 and 2 are what no rule makes of 3, and as gradients are two. */
-static void lose_biases(const struct held *a, const struct held *b, int directions, int gradients)
+static void lose_biases(const struct format_case *a, const struct format_case *b, int directions, int gradients)
 {
 	struct side from, to;
 
@@ -187,7 +187,7 @@ static void test_biases(void **state)
 
 	(void)state;
 	for (int k = 0; k < TWOS * ONES * 4; k++) {
-		const struct held *a = &twos[k / 4 % TWOS], *b = &ones[k / 4 / TWOS];
+		const struct format_case *a = &twos[k / 4 % TWOS], *b = &ones[k / 4 / TWOS];
 
 		if (!are_alike(a, b))
 			continue;
@@ -208,13 +208,13 @@ static const struct { int dtype; uint64_t bits[5]; } odd[] = {
 };
 
 /* One of two biases has the bits, in each place, the other is 0: the sum has them, too, nothing is lost, and all comes back. */
-static void keep_bits(const struct held *a, const struct held *b, int dtype, uint64_t bits, int which)
+static void keep_bits(const struct format_case *a, const struct format_case *b, int dtype, uint64_t bits, int which)
 {
 	static const enum cg_rnn_part parts[] = { CG_RNN_BIAS_W, CG_RNN_BIAS_R };
 	size_t bytes = cg_dtype_bytes(dtype);
 	struct side from, to, back;
 	struct cg_losses losses;
-	struct cg_conversion move;
+	struct cg_conversion conversion;
 
 	open_side(&from, a->format, a->cell, NULL, 2, dtype, 0);
 	open_side(&to, b->format, b->cell, NULL, 2, dtype, 0);
@@ -222,10 +222,10 @@ static void keep_bits(const struct held *a, const struct held *b, int dtype, uin
 	for (int p = 0; p < LAYERS * 2; p++)
 		for (const char *gate = from.layout.gates; *gate; gate++)
 			memcpy(element(&from, p, parts[which], *gate, p), &bits, bytes);
-	move = move_of(&from, &to);
-	cg_count_losses(&move, to.layout.format->bias, &losses);
+	conversion = conversion_of(&from, &to);
+	cg_count_losses(&conversion, to.layout.format->bias, &losses);
 	for (int k = 0; k < to.layout.n; k++)
-		cg_convert_into(&move, k);
+		cg_convert_into(&conversion, k);
 	for (int p = 0; p < LAYERS * 2; p++)
 		for (const char *gate = from.layout.gates; *gate; gate++)
 			if (memcmp(element(&to, p, parts[which], *gate, p), &bits, bytes))
@@ -234,10 +234,10 @@ static void keep_bits(const struct held *a, const struct held *b, int dtype, uin
 	if (losses.biases)
 		fail_msg("%s to %s, dtype %d, bits %llx beside 0: %lld are said to be lost", a->format, b->format, dtype, (unsigned long long)bits,
 		         (long long)losses.biases);
-	move = move_of(&to, &back);
-	move.bias = losses.bias;
+	conversion = conversion_of(&to, &back);
+	conversion.bias = losses.bias;
 	for (int k = 0; k < back.layout.n; k++)
-		cg_convert_into(&move, k);
+		cg_convert_into(&conversion, k);
 	for (int k = 0; k < back.layout.n; k++)
 		assert_memory_equal(from.at[k], back.at[k], (size_t)cg_layout_elements(&from.layout, k) * bytes);
 	close_side(&from);
@@ -249,7 +249,7 @@ static void test_bits(void **state)
 {
 	(void)state;
 	for (int k = 0; k < TWOS * ONES * 2; k++) {
-		const struct held *a = &twos[k / 2 % TWOS], *b = &ones[k / 2 / TWOS];
+		const struct format_case *a = &twos[k / 2 % TWOS], *b = &ones[k / 2 / TWOS];
 
 		for (size_t d = 0; d < sizeof odd / sizeof *odd && are_alike(a, b); d++)
 			for (int n = 0; n < 5; n++)
@@ -262,7 +262,7 @@ static void test_bits(void **state)
 /* A number that f16 has not, anywhere in any tensor. */
 static void test_rounded(void **state)
 {
-	static const struct held formats[] = {
+	static const struct format_case formats[] = {
 		{ "cellgrad", "lstm" }, { "canonical", "lstm" }, { "pytorch", "lstm" }, { "keras", "gru" }, { "block", "lstm_block" },
 		{ "checkpoint", "gru" }, { "onnx", "lstm" },
 	};

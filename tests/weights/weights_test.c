@@ -75,10 +75,10 @@ static void fill(double *params, size_t n)
 		params[k] = (double)k + 1;
 }
 
-#define refuses(words, code, call) do { \
+#define refuses(text, code, call) do { \
 		assert_int_equal(call, code); \
-		if (!strstr(cg_message(), words)) \
-			fail_msg("expected \"%s\" in: %s", words, cg_message()); \
+		if (!strstr(cg_message(), text)) \
+			fail_msg("expected \"%s\" in: %s", text, cg_message()); \
 	} while (0)
 
 static void test_names(void **state)

@@ -1,7 +1,8 @@
 /*
- * Networks by cuDNN, inside: net.c says which and opens them, descriptor.c describes them to cuDNN, queue.c keeps their state on a
- * queue, weights.c where cuDNN wants their parameters, shape.c what the sizes of a call ask for, workspace.c what memory, call.c runs
- * calls, span.c those of more steps than cuDNN takes at once.
+ * What the files of the cuDNN route share.  net_route.c says which networks cuDNN computes and opens them, descriptor.c describes them
+ * to cuDNN, queue.c keeps the state of a network on a queue, weight_space.c finds where cuDNN has the parameters, rnn_data.c makes what
+ * depends on the sizes of a call, temp_space.c cuts up workspace and reserve, forward_backward.c runs calls, and range.c runs those of
+ * more steps than cuDNN takes at once.
  */
 #ifndef CG_CUDA_CUDNN_H
 #define CG_CUDA_CUDNN_H
@@ -21,7 +22,7 @@ struct cg_dnn_layout {
 	size_t bytes;
 	struct cg_dnn_part *parts;               /* in the order of ours */
 	int n;
-	int straight;                            /* they are where ours are, and those are all of the plan's */
+	int is_identity;                         /* they are where ours are, and those are all of the plan's */
 };
 
 /* cuDNN's standard algorithm, which is the first, or a persistent one that may do for some sizes. */
@@ -32,7 +33,7 @@ struct cg_dnn_algorithm {
 };
 enum { CG_DNN_ALGORITHMS = 3 };
 
-/* What one call of cuDNN's walks: all layers, or one of them where the masks between layers are ours. */
+/* What one call of cuDNN runs: all layers, or one of them where the masks between layers are ours. */
 struct cg_dnn_segment {
 	int layers, skip;
 	int64_t width;                           /* of its input */
@@ -50,13 +51,13 @@ struct cg_dnn_range {
 	int64_t first, whole;
 };
 
-/* The sizes of a span, and what they ask of cuDNN. */
+/* The sizes of a range of steps, and what cuDNN needs for them. */
 struct cg_dnn_shape {
 	int64_t T, B, first, steps;              /* steps: of the memory, which is whole */
 	int32_t *lengths;                        /* [B]; NULL: all T */
 	int64_t N, live;                         /* valid steps; batch rows that have one */
 	int whole;                               /* all have T */
-	int compact;                             /* some have none, or not all steps are the span's: cuDNN gets the others alone, time-major */
+	int compact;                             /* some have none, or not all steps are in the range: cuDNN gets the others alone, time-major */
 	int moves;                               /* states stand otherwise than cuDNN has them */
 	int algorithm;                                 /* of each segment: the persistent one that suits, or 0 */
 	size_t work, reserve[2];                 /* cuDNN's: the most of all segments; of the first segment and of each other */
@@ -95,7 +96,7 @@ struct cg_net {
 	struct cg_dnn_segment segments[2];           /* the first, and each of the others */
 	int n_segments;                            /* 1, or the layers */
 	int vendor_dropout;
-	int persistent;                          /* atomic; an enum of call.c: do its persistent algorithms work here? */
+	int persistent;                          /* atomic; an enum of forward_backward.c: do its persistent algorithms work here? */
 	CUdeviceptr generator;                   /* as in a place, for questions */
 	struct cudnnDropoutStruct *dropout;
 	struct cg_dnn_shape *sizes[2 * CG_DNN_SHAPES];   /* asked for lately */
@@ -134,7 +135,7 @@ int  cg_dnn_find_state(struct cg_net *, struct cg_queue *, struct cg_dnn_state *
 /* A net that is closed leaves its state to the queue; under the lock. */
 void cg_dnn_leave_state(struct cg_dnn_state **);
 
-/* ---- weights.c ---- */
+/* ---- weight_space.c ---- */
 
 /* Asks where a segment's parameters lie. */
 int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_segment *, struct cg_dnn_algorithm *);
@@ -147,7 +148,7 @@ int  cg_dnn_copy_in(struct cg_queue *, struct cg_cu_moves *, const struct cg_net
 int  cg_dnn_copy_out(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,
                      struct cg_mem theirs, struct cg_mem ours);
 
-/* ---- shape.c ---- */
+/* ---- rnn_data.c ---- */
 
 /* The shape of a call's sizes among those of late, or made; under the device's lock. */
 int  cg_dnn_find_sizes(struct cg_net *, const struct cg_dnn_range *, const struct cg_dnn_shape **);
@@ -157,7 +158,7 @@ void cg_dnn_drop_shape(struct cg_dev *, struct cg_queue *, struct cg_dnn_shape *
 /* Rows of cuDNN's sequences; bytes of one output of a segment. */
 int64_t cg_dnn_rows(const struct cg_dnn_shape *);
 
-/* ---- workspace.c ---- */
+/* ---- temp_space.c ---- */
 
 enum { CG_DNN_ALIGN = 256 };                     /* as cudaMalloc's: what cuDNN's own memory begins at a multiple of */
 
@@ -172,16 +173,16 @@ void cg_dnn_carve_workspace(const struct cg_net *, const struct cg_dnn_shape *, 
 /* The reserve has for each segment its output and what cuDNN keeps: those of a segment. */
 void cg_dnn_carve_reserve(const struct cg_net *, const struct cg_dnn_shape *, struct cg_work *, int segment, struct cg_mem *y,
                          struct cg_mem *reserve);
-/* Of a span; under the device's lock. */
+/* Of a range of steps; under the device's lock. */
 int  cg_dnn_range_needs(struct cg_net *, const struct cg_dnn_range *, struct cg_net_sizes *);
 
-/* ---- call.c ---- */
+/* ---- forward_backward.c ---- */
 
 /* A call, or a part of it with the memory of the part. */
 int cg_dnn_range_run(struct cg_queue *, struct cg_net *, int pass, const struct cg_dnn_range *, const struct cg_rnn_call *,
                     struct cg_mem work);
 
-/* ---- span.c ---- */
+/* ---- range.c ---- */
 
 enum { CG_DNN_STEPS = 65535 };                   /* that a data descriptor takes: of more cuDNN 9.26 says that they are not supported */
 

@@ -7,7 +7,7 @@
 
 #include "backends/cuda/cudnn/cudnn.h"
 
-static struct cg_dnn_state *find_place(const struct cg_net *net, const struct cg_queue *queue)
+static struct cg_dnn_state *find_state(const struct cg_net *net, const struct cg_queue *queue)
 {
 	struct cg_dnn_state *p = net->states_of_queues;
 
@@ -17,7 +17,7 @@ static struct cg_dnn_state *find_place(const struct cg_net *net, const struct cg
 }
 
 /* What is enqueued may still use it. */
-static void drop_place(struct cg_dev *device, struct cg_dnn_state *p)
+static void free_state(struct cg_dev *device, struct cg_dnn_state *p)
 {
 	cg_cu_finish(p->queue);
 	for (int k = 0; k < CG_DNN_SHAPES; k++)
@@ -48,7 +48,7 @@ static int make_handle(struct cg_queue *queue)
 }
 
 /* Where the masks are cuDNN's, each queue has a generator: two at a time would draw from it at once. */
-static int fill_place(const struct cg_net *net, struct cg_dnn_state *p)
+static int make_state(const struct cg_net *net, struct cg_dnn_state *p)
 {
 	CG_TRY(make_handle(p->queue));
 	if (!net->vendor_dropout)
@@ -60,7 +60,7 @@ static int fill_place(const struct cg_net *net, struct cg_dnn_state *p)
 }
 
 /* The states_of_queues of a queue whose nets are closed: only what is on the queue knows when they are not in use. */
-static void drop_left(struct cg_queue *queue)
+static void free_left(struct cg_queue *queue)
 {
 	struct cg_dnn_state *p, *next;
 
@@ -70,7 +70,7 @@ static void drop_left(struct cg_queue *queue)
 	pthread_mutex_unlock(queue->device->lock);
 	for (; p; p = next) {
 		next = p->next;
-		drop_place(queue->device, p);
+		free_state(queue->device, p);
 	}
 }
 
@@ -80,22 +80,22 @@ int cg_dnn_find_state(struct cg_net *net, struct cg_queue *queue, struct cg_dnn_
 	int code;
 
 	pthread_mutex_lock(net->device->lock);
-	p = find_place(net, queue);
+	p = find_state(net, queue);
 	pthread_mutex_unlock(net->device->lock);
 	*result = p;
 	if (p)
 		return CG_OK;
 	CG_TRY(cg_cu_uncaptured(queue, "a network's first call on a stream"));
 	CG_TRY(cg_cu_all_uncaptured(queue->device, "a network's first call on a stream"));
-	drop_left(queue);
+	free_left(queue);
 	p = cg_memory(NULL, sizeof *p);
 	if (!p)
 		return CG_NO_MEMORY;
 	memset(p, 0, sizeof *p);
 	p->queue = queue;
-	code = fill_place(net, p);
+	code = make_state(net, p);
 	if (code) {
-		drop_place(net->device, p);
+		free_state(net->device, p);
 		return code;
 	}
 	pthread_mutex_lock(net->device->lock);
@@ -115,7 +115,7 @@ void cg_dnn_leave_state(struct cg_dnn_state **at)
 	p->queue->left = p;
 }
 
-void cg_cu_drop_dnn(struct cg_queue *queue)
+void cg_cu_release_dnn(struct cg_queue *queue)
 {
 	if (!queue->dnn)
 		return;
@@ -127,7 +127,7 @@ void cg_cu_drop_dnn(struct cg_queue *queue)
 				break;
 			}
 	pthread_mutex_unlock(queue->device->lock);
-	drop_left(queue);
+	free_left(queue);
 	cg_cudnn.Destroy(queue->dnn);
 	queue->dnn = NULL;
 }

@@ -67,12 +67,12 @@ static void host_product(double *c)
 
 enum { RESULTS = B * I + 5 * B * U + (I + U) * 3 * U };
 
-static float room[2 * RESULTS + 4 * (I + U) * 3 * U];
+static float memory[2 * RESULTS + 4 * (I + U) * 3 * U];
 static size_t used;
 
-static struct cg_mem take(int64_t n)
+static struct cg_mem alloc(int64_t n)
 {
-	struct cg_mem mem = { room + used, 0, (size_t)n * sizeof *room, CG_HOST };
+	struct cg_mem mem = { memory + used, 0, (size_t)n * sizeof *memory, CG_HOST };
 
 	used += (size_t)n;
 	return mem;
@@ -80,7 +80,7 @@ static struct cg_mem take(int64_t n)
 
 static struct cg_mem filled(int64_t n, double scale)
 {
-	struct cg_mem mem = take(n);
+	struct cg_mem mem = alloc(n);
 
 	for (int k = 0; k < n; k++)
 		((float *)mem.data)[k] = (float)(number(k + (int)n) * scale);
@@ -107,19 +107,19 @@ static int ours(struct cg_stream *stream, float *results)
 	op.b_c = filled(U, 1);
 	op.d_h = filled(B * U, 1);
 	first = used;
-	op.r = take(B * U);
-	op.u = take(B * U);
-	op.c = take(B * U);
-	op.h = take(B * U);
-	op.d_x = take(B * I);
-	op.d_h_prev = take(B * U);
-	op.d_w_ru = take((I + U) * 2 * U);
-	op.d_w_c = take((I + U) * U);
-	memset(room + first, 0x77, (used - first) * sizeof *room);
+	op.r = alloc(B * U);
+	op.u = alloc(B * U);
+	op.c = alloc(B * U);
+	op.h = alloc(B * U);
+	op.d_x = alloc(B * I);
+	op.d_h_prev = alloc(B * U);
+	op.d_w_ru = alloc((I + U) * 2 * U);
+	op.d_w_c = alloc((I + U) * U);
+	memset(memory + first, 0x77, (used - first) * sizeof *memory);
 	code = cg_gru_block_forward(stream, &op);
 	if (!code)
 		code = cg_gru_block_grad(stream, &op);
-	memcpy(results, room + first, RESULTS * sizeof *results);
+	memcpy(results, memory + first, RESULTS * sizeof *results);
 	return code;
 }
 
@@ -305,7 +305,8 @@ static int way_one_thread(void)
 	return 0;
 }
 
-/* A host that has used up the C library's namespaces, or the room for their threads' data, gets our own product and is told why. */
+/* A host that has used up the C library's namespaces, or the memory for their threads' data, gets our own product and is told why.
+ */
 static int way_no_namespace(void)
 {
 	int n = 0;
@@ -325,7 +326,7 @@ static int way_no_namespace(void)
 
 /* ---- tests ---- */
 
-static int in_a_process(int (*way)(void))
+static int in_a_process(int (*body)(void))
 {
 	pid_t pid;
 	int status;
@@ -334,7 +335,7 @@ static int in_a_process(int (*way)(void))
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
-		int line = way();
+		int line = body();
 
 		if (line > 1)
 			fprintf(stderr, "# blas_test.c:%d: not so\n", line);

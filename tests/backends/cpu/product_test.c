@@ -140,27 +140,27 @@ static int pack_one(struct cg_stream *stream, int dtype, const struct problem *p
 	struct cg_gemm g = { .dtype = dtype, .m = p->m, .n = p->n, .k = p->k, .transpose_a = p->ta, .transpose_b = p->tb };
 	size_t bytes;
 	void *a = as(dtype, p->a, (p->ta ? p->k : p->m) * p->lda), *b = as(dtype, p->b, (p->tb ? p->n : p->k) * p->ldb);
-	void *c = as(acc, p->c, p->m * (p->n + GAP)), *room;
+	void *c = as(acc, p->c, p->m * (p->n + GAP)), *packed;
 
 	g.a = (struct cg_matrix){ mem_of(a, SIZE_MAX), p->lda, 0 };
 	g.b = (struct cg_matrix){ mem_of(b, SIZE_MAX), p->ldb, 0 };
 	g.c = g.start = (struct cg_matrix){ mem_of(c, SIZE_MAX), p->n + GAP, 1 };
 	bytes = cg_backend_cpu.packed(stream->context->device, &g);
-	room = malloc(bytes + 1);
-	assert_non_null(room);
-	((char *)room)[bytes] = OUTSIDE;
+	packed = malloc(bytes + 1);
+	assert_non_null(packed);
+	((char *)packed)[bytes] = OUTSIDE;
 	if (bytes) {
-		g.packed = mem_of(room, bytes);
+		g.packed = mem_of(packed, bytes);
 		assert_int_equal(cg_backend_cpu.pack(stream->queue, &g), CG_OK);
 		g.b.mem = mem_of(NULL, 0);
 	}
 	assert_int_equal(cg_multiply(stream, &g), CG_OK);
 	judge(p, bytes ? "the backend, packed" : "the backend", acc, c);
-	assert_int_equal(((char *)room)[bytes], OUTSIDE);
+	assert_int_equal(((char *)packed)[bytes], OUTSIDE);
 	free(a);
 	free(b);
 	free(c);
-	free(room);
+	free(packed);
 	return bytes > 0;
 }
 

@@ -247,7 +247,7 @@ static void run_on(int threads, op_test *op, int dtype, const int64_t *shape, st
 	cg_close(context);
 }
 
-static void drop(struct tensors *t)
+static void free_tensors(struct tensors *t)
 {
 	while (t->n)
 		free(t->mem[--t->n].data);
@@ -275,9 +275,9 @@ static void test_bits(void **state)
 						if (memcmp(one.mem[k].data, many.mem[k].data, one.mem[k].bytes))
 							fail_msg("op %d, %s, shape %d: tensor %d differs on %d threads", o, cg_dtype_name(dtype),
 							         s, k, counts[c]);
-					drop(&many);
+					free_tensors(&many);
 				}
-				drop(&one);
+				free_tensors(&one);
 			}
 }
 

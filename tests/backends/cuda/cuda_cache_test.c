@@ -65,7 +65,7 @@ static long start(int dtype, float h[B * U], long *calls)
 		fail_msg("%s", cg_message());
 	memset(h, 0, B * U * sizeof *h);
 	assert_int_equal(cg_get(t.stream, h, l.h, l.h.bytes), CG_OK);
-	drop_tensors(&t);
+	free_tensors(&t);
 	*calls = compiler_calls();
 	return seen.nvrtcCompileProgram;
 }

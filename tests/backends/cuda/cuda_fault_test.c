@@ -60,18 +60,18 @@ static int everything(int dtype)
 	return code;
 }
 
-/* Pieces of the host's memory that the library holds. */
-static size_t held(void)
+/* Blocks of the host's memory that the library holds. */
+static size_t live_objects(void)
 {
-	const char *said;
-	size_t pieces = 0;
+	const char *message;
+	size_t blocks = 0;
 
 	if (cg_set_allocator(NULL)) {
-		said = strstr(cg_message(), "it holds ");
-		assert_non_null(said);
-		assert_int_equal(sscanf(said, "it holds %zu", &pieces), 1);
+		message = strstr(cg_message(), "it holds ");
+		assert_non_null(message);
+		assert_int_equal(sscanf(message, "it holds %zu", &blocks), 1);
 	}
-	return pieces;
+	return blocks;
 }
 
 /* What only describes a device may be missing, and memory need not come in a stream's order. */
@@ -89,10 +89,10 @@ static void fail_each(int dtype)
 	assert_int_equal(everything(dtype), CG_OK);
 	assert_int_equal(balance, 0);
 	calls = made;
-	before = held();
+	before = live_objects();
 	assert_true(calls > 60);
 	for (long k = 1; k <= calls; k++) {
-		char said[256] = "";
+		char message[256] = "";
 		int code;
 
 		forget();
@@ -100,18 +100,18 @@ static void fail_each(int dtype)
 		code = everything(dtype);
 		assert_non_null(failed_call);
 		if (code)
-			snprintf(said, sizeof said, "%.255s", cg_message());
-		if (balance || held() != before)
+			snprintf(message, sizeof message, "%.255s", cg_message());
+		if (balance || live_objects() != before)
 			fail_msg("call %ld of %ld, %s: left %ld behind, and %zu pieces of the host's memory", k, calls, failed_call,
-			         balance, held() - before);
+			         balance, live_objects() - before);
 		if (!code && may_fail(failed_call)) {
 			mended++;
 			continue;
 		}
 		if (code != CG_DRIVER && code != CG_BUILD)
-			fail_msg("call %ld of %ld, %s: got %d, '%s'", k, calls, failed_call, code, said);
-		if (!strstr(said, failed_call) || !strstr(said, "cuda: "))
-			fail_msg("call %ld of %ld, %s: is not in '%s'", k, calls, failed_call, said);
+			fail_msg("call %ld of %ld, %s: got %d, '%s'", k, calls, failed_call, code, message);
+		if (!strstr(message, failed_call) || !strstr(message, "cuda: "))
+			fail_msg("call %ld of %ld, %s: is not in '%s'", k, calls, failed_call, message);
 	}
 	assert_int_equal(mended, 3);             /* the name, the memory, and whether it has pools */
 	forget();
@@ -140,9 +140,9 @@ static unsigned illegal(struct CUfunc_st *function, unsigned x, unsigned y, unsi
 	return CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-static void test_lost(void **state)
+static void test_lost_context(void **state)
 {
-	static const char words[] = "the context was lost by: cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): ";
+	static const char text[] = "the context was lost by: cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): ";
 	struct cg_lstm_block l;
 	struct cg_stream *stream;
 	struct cg_mem mem;
@@ -159,20 +159,20 @@ static void test_lost(void **state)
 	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_DRIVER, "cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): ");
 	assert_null(strstr(cg_message(), "was lost"));
 	forget();
-	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_DRIVER, words);
-	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_DRIVER, words);
-	expect_refused(cg_put(t.stream, l.h, &byte, 1), CG_DRIVER, words);
-	expect_refused(cg_get(t.stream, &byte, l.h, 1), CG_DRIVER, words);
-	expect_refused(cg_stream_sync(t.stream), CG_DRIVER, words);
-	expect_refused(cg_alloc(t.context, 64, &mem), CG_DRIVER, words);
-	expect_refused(cg_stream_open(t.context, NULL, &stream), CG_DRIVER, words);
+	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_DRIVER, text);
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_DRIVER, text);
+	expect_refused(cg_put(t.stream, l.h, &byte, 1), CG_DRIVER, text);
+	expect_refused(cg_get(t.stream, &byte, l.h, 1), CG_DRIVER, text);
+	expect_refused(cg_stream_sync(t.stream), CG_DRIVER, text);
+	expect_refused(cg_alloc(t.context, 64, &mem), CG_DRIVER, text);
+	expect_refused(cg_stream_open(t.context, NULL, &stream), CG_DRIVER, text);
 	assert_int_equal(made, 0);
-	drop_tensors(&t);
+	free_tensors(&t);
 
 	assert_true(open_tensors(&t));           /* this driver has lost nothing */
 	l = lstm(&t, 0);
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- memory ---- */
@@ -211,7 +211,7 @@ static void test_no_memory(void **state)
 	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY (2): ");
 	forget();
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- more rows than a grid has ---- */
@@ -273,13 +273,13 @@ static void test_grids(void **state)
 			if (sizes[a] <= ((int64_t)1 << 47) / sizes[b])
 				launch(&t, sizes[a], sizes[b]);
 	forget();
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_failures), cmocka_unit_test(test_lost), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_failures), cmocka_unit_test(test_lost_context), cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_grids),
 		cmocka_unit_test(test_nothing_left),
 	};

@@ -61,7 +61,7 @@ static void try_case(const struct kernel_trial *trial, const struct side *pair)
 	if (kernel_trial_run(trial, pair, cells, &finding))
 		fail_msg("%s: %s", key, cg_message());
 	if (finding.kind)
-		fail_msg("%s [%lld, %lld], seed %llu: %s", key, (long long)trial->rows, (long long)trial->units, trial->seed, finding.words);
+		fail_msg("%s [%lld, %lld], seed %llu: %s", key, (long long)trial->rows, (long long)trial->units, trial->seed, finding.text);
 }
 
 enum { BLOCKS = 19 };                    /* twice as many as a thread loads at once, and some */
@@ -131,7 +131,7 @@ static void sum_biases(const struct side *side, int dtype, int64_t rows, int64_t
 		fail_msg("%s: %s", side->name, cg_message());
 }
 
-static void test_order(void **state)
+static void test_order_of_sums(void **state)
 {
 	enum { ROWS = BLOCKS * CG_SUM_ROWS - 1, UNITS = 5 };
 	static double in[ROWS * UNITS], out[2][4 * UNITS];
@@ -157,7 +157,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		{ "f32", test_bits, NULL, NULL, &dtypes[0] }, { "f64", test_bits, NULL, NULL, &dtypes[1] },
 		{ "f16", test_bits, NULL, NULL, &dtypes[2] }, { "bf16", test_bits, NULL, NULL, &dtypes[3] },
-		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_order_of_sums),
 	};
 
 	if (getenv("CELLGRAD_TEST_SEED"))

@@ -46,7 +46,7 @@ static void encode(const struct operand *x, unsigned char *to)
 static unsigned char host[MOST * (MOST + GAP) * sizeof(double)];
 
 /* Somewhere in its memory: at its beginning, or aligned to no more than its elements. */
-static void place(struct tensors *t, struct operand *x)
+static void upload(struct tensors *t, struct operand *x)
 {
 	size_t offset = (size_t)(rand() % 4) * cg_dtype_bytes(x->dtype);
 
@@ -64,7 +64,7 @@ static void fill(struct tensors *t, struct operand *x, int64_t rows, int64_t col
 		x->values[k] = k % x->stride < columns ? (float)(rand() % 5 - 2) : OUTSIDE;
 	if (!rows)
 		return;
-	place(t, x);
+	upload(t, x);
 }
 
 static struct cg_matrix matrix(const struct operand *x, int acc)
@@ -156,7 +156,7 @@ static void test_products(void **state)
 		return;
 	srand(5);
 	solve_all(&t);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* A backend that has neither products nor rows of its own: generated text gives the same answers. */
@@ -178,7 +178,7 @@ static void test_without_slots(void **state)
 	solve_all(&t);
 	assert_int_equal(seen.cublasGemmEx + seen.cublasLtMatmul, 0);
 	t.context->backend = whole;
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* A start in acc that real would round: rounded on its way, the sum would be another. */
@@ -195,10 +195,10 @@ static void test_rounded_once(void **state)
 
 		a = b = c = (struct operand){ .rows = 1, .columns = 1, .stride = 1, .dtype = rows[k].dtype, .values = { 1 } };
 		start = (struct operand){ .rows = 1, .columns = 1, .stride = 1, .dtype = CG_F32, .values = { rows[k].start } };
-		place(&t, &a);
-		place(&t, &b);
-		place(&t, &c);
-		place(&t, &start);
+		upload(&t, &a);
+		upload(&t, &b);
+		upload(&t, &c);
+		upload(&t, &start);
 		g.a = matrix(&a, 0);
 		g.b = matrix(&b, 0);
 		g.c = matrix(&c, 0);
@@ -211,7 +211,7 @@ static void test_rounded_once(void **state)
 		cg_free(t.context, &c.mem);
 		cg_free(t.context, &start.mem);
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* No algorithm for a bias, no cublasLt: another way, the same answers. */
@@ -235,12 +235,12 @@ static void test_without_bias(void **state)
 		cg_cublaslt.MatmulAlgoGetHeuristic = no_algorithm;
 		solve_all(&t);
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 	if (lt.Create) {
 		assert_true(open_tensors(&t));
 		cg_cublaslt.Matmul = NULL;
 		solve_all(&t);
-		drop_tensors(&t);
+		free_tensors(&t);
 	}
 	forget();
 }
@@ -282,8 +282,8 @@ static void multiply_at(struct tensors *t, size_t offset, int kind, unsigned cha
 		cg_free(t->context, &all[k]->mem);
 }
 
-/* Where operands begin at multiples of 16 it makes no difference of which others: a piece of work memory is now here and now there. */
-static void test_places(void **state)
+/* Where operands begin at multiples of 16 it makes no difference of which others: a block of work memory is now here and now there. */
+static void test_aligned_operands(void **state)
 {
 	static unsigned char first[MOST * MOST * sizeof(float)], other[sizeof first];
 	static const int kinds[] = { NONE, ROW, MATRIX };
@@ -306,7 +306,7 @@ static void test_places(void **state)
 				fail_msg("start %s: other bits %zu bytes on", start_names[kinds[kind]], offsets[k]);
 		}
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* A device for which cuBLAS has no product in bf16, and says so in either way: the same answers, of the other dtypes by cuBLAS still. */
@@ -351,7 +351,7 @@ static void test_without_bf16(void **state)
 			cg_cublaslt.Matmul = lt_without;
 		solve_all(&t);
 		unsetenv("CELLGRAD_FAKE_BF16");
-		drop_tensors(&t);
+		free_tensors(&t);
 		forget();
 	}
 }
@@ -361,7 +361,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_products), cmocka_unit_test(test_without_slots), cmocka_unit_test(test_rounded_once),
 		cmocka_unit_test(test_without_bias), cmocka_unit_test(test_without_bf16),
-		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_aligned_operands),
 		cmocka_unit_test(test_nothing_left),
 	};
 

@@ -75,9 +75,9 @@ enum {
 #define CUDNN_MAJOR 0
 #endif
 
-#define PLACE(member) \
+#define MEMBER_OFFSET(member) \
 	_Static_assert(offsetof(struct cg_lt_result, member) == offsetof(cublasLtMatmulHeuristicResult_t, member), #member);
-PLACE(algo) PLACE(workspaceSize) PLACE(state) PLACE(wavesCount)
+MEMBER_OFFSET(algo) MEMBER_OFFSET(workspaceSize) MEMBER_OFFSET(state) MEMBER_OFFSET(wavesCount)
 
 int main(void)
 {

@@ -210,7 +210,7 @@ static void lend_all(struct trial *c, struct cg_stream *stream)
 	c->moves.drop.b = c->b = c->has_b ? lend(stream, b, sizeof b) : (struct cg_mem){ .data = NULL };
 }
 
-static void take_back(struct trial *c, struct cg_stream *stream)
+static void read_back(struct trial *c, struct cg_stream *stream)
 {
 	struct cg_mem *lent[] = { &c->src, &c->dst, &c->from, &c->to, &c->t, &c->b };
 
@@ -238,7 +238,7 @@ static void try(struct cg_stream *stream, struct trial *c, int k)
 		fail_msg("trial %d: %s", k, cg_message());
 	assert_int_equal(c->moves.n, 0);
 	assert_int_equal(cg_get(stream, got, c->dst, c->bytes), CG_OK);
-	take_back(c, stream);
+	read_back(c, stream);
 	compare(c, k);
 }
 
@@ -256,7 +256,7 @@ static void test_moves(void **unused)
 		draw(&c, k);
 		try(tensors.stream, &c, k);
 	}
-	drop_tensors(&tensors);
+	free_tensors(&tensors);
 }
 
 /* On a device so small that each of the blocks has several turns, along a row and down the rows. */
@@ -284,7 +284,7 @@ static void test_turns(void **unused)
 		if (c.bytes <= BYTES)
 			try(tensors.stream, &c, k);
 	}
-	drop_tensors(&tensors);
+	free_tensors(&tensors);
 }
 
 /* ---- calls ---- */
@@ -338,10 +338,10 @@ static void test_calls(void **unused)
 			fail_msg("%s: %ld launches, %ld copies, %ld fills", counts[k].name, seen.cuLaunchKernel, seen.cuMemcpyDtoDAsync_v2,
 			         seen.cuMemsetD8Async);
 		assert_int_equal(cg_get(tensors.stream, got, c.dst, c.bytes), CG_OK);
-		take_back(&c, tensors.stream);
+		read_back(&c, tensors.stream);
 		compare(&c, (int)k);
 	}
-	drop_tensors(&tensors);
+	free_tensors(&tensors);
 }
 
 /* Whatever fails is named, and leaves nothing on the list. */
@@ -379,10 +379,10 @@ static void test_failures(void **unused)
 			lend_all(&c, tensors.stream);
 			fail_each(&c);
 			assert_int_equal(cg_stream_sync(tensors.stream), CG_OK);
-			take_back(&c, tensors.stream);
+			read_back(&c, tensors.stream);
 		}
 	closing = 1;
-	drop_tensors(&tensors);
+	free_tensors(&tensors);
 	assert_int_equal(balance, 0);
 }
 

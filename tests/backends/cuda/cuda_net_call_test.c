@@ -15,7 +15,7 @@
 #include "verify/promise.h"
 #include "tests/help/counted.h"
 #include "tests/backends/cuda/cuda_watch.h"
-#include "tests/help/net.h"
+#include "tests/help/small_net.h"
 
 enum { BEHIND = 256, ENOUGH = 1 << 16 };
 
@@ -32,7 +32,7 @@ static int has_cudnn(struct tensors *t)
 		return 0;
 	if (dnn.Create)
 		return 1;
-	drop_tensors(t);
+	free_tensors(t);
 	skip();
 	return 0;
 }
@@ -72,7 +72,7 @@ static void lay_out(const char *permuted)
 
 /* ---- how many calls ---- */
 
-static long walks(const struct calls *c)
+static long runs(const struct calls *c)
 {
 	return c->cudnnRNNForward + c->cudnnRNNBackwardData_v8 + c->cudnnRNNBackwardWeights_v8;
 }
@@ -106,14 +106,14 @@ static long others(const struct calls *c)
 
 static const int32_t uneven[] = { 3, 2 }, one_of_none[] = { 3, 0 };
 
-/* A training step, made before: cuDNN's own three calls for each of its walks, and so many of ours, where its layout of parameters is
- * ours and where it is not. */
+/* A training step, made before: cuDNN's own three calls for each of its runs, and so many of ours, where its layout of parameters
+ * is ours and where it is not. */
 static const struct step {
 	const char *name;
 	const int32_t *lengths;
 	int layers, time_major, spend, accumulate;
 	double dropout;
-	long walks, ours[2];
+	long runs, ours[2];
 } steps[] = {
 	/* The output; before backward the reserve is copied, and the gradients of parameters cleared.  Those are converted at both ends
 	 * of backward, and parameters before each pass: with what they are added to more than a launch takes. */
@@ -127,7 +127,7 @@ static const struct step {
 	/* Before and after each pass states are gathered and scattered, and rows where one has no step. */
 	{ "batch-major states",           NULL,        2, 0, 0, 0, 0,    3, { 4, 4 } },
 	{ "a row without a step",         one_of_none, 2, 1, 0, 0, 0,    3, { 4, 4 } },
-	/* Before each walk of a layer, and at the end of each pass. */
+	/* Before each run of a layer, and at the end of each pass. */
 	{ "masks of ours",                NULL,        2, 1, 0, 0, 0.25, 6, { 6, 6 } },
 	{ "masks of ours, lengths",       uneven,      3, 0, 0, 0, 0.25, 9, { 8, 8 } },
 	{ "masks of ours, none of a row", one_of_none, 3, 1, 0, 1, 0.25, 9, { 8, 10 } },
@@ -149,14 +149,14 @@ static void count(const struct step *step, int permuted, const struct tensors *t
 	forget_calls();
 	cg_memory_fail(0);
 	run(&n);
-	if (walks(&seen) != step->walks || ours(&seen) != step->ours[permuted] || others(&seen) || cg_memory_fail(0))
+	if (runs(&seen) != step->runs || ours(&seen) != step->ours[permuted] || others(&seen) || cg_memory_fail(0))
 		fail_msg("%s, layout %d: %ld walks, expected %ld; %ld calls of ours (%ld launches, %ld fills, %ld copies), expected %ld; "
-		         "%ld others", step->name, permuted, walks(&seen), step->walks, ours(&seen), seen.cuLaunchKernel, seen.cuMemsetD8Async,
+		         "%ld others", step->name, permuted, runs(&seen), step->runs, ours(&seen), seen.cuLaunchKernel, seen.cuMemsetD8Async,
 		         seen.cuMemcpyDtoDAsync_v2, step->ours[permuted], others(&seen));
 	net_close(&n);
 }
 
-static void test_steps(void **state)
+static void test_calls_of_each_step(void **state)
 {
 	struct tensors t;
 
@@ -168,7 +168,7 @@ static void test_steps(void **state)
 			return;
 		for (size_t k = 0; k < sizeof steps / sizeof *steps; k++)
 			count(&steps[k], permuted, &t);
-		drop_tensors(&t);
+		free_tensors(&t);
 	}
 }
 
@@ -189,17 +189,17 @@ static void expect_captured(struct net *n)
 	run(n);
 	assert_int_equal(others(&seen), 0);
 	assert_int_equal(cg_memory_fail(0), 0);
-	assert_int_equal(walks(&seen), 3);
+	assert_int_equal(runs(&seen), 3);
 	forget();
 }
 
-static void expect_uncaptured(struct net *n, const char *words)
+static void expect_uncaptured(struct net *n, const char *text)
 {
 	forget();
 	cg_cu.StreamIsCapturing = capturing;
-	expect_refused(net_forward(n), CG_UNSUPPORTED, words);
-	expect_refused(net_backward(n), CG_UNSUPPORTED, words);
-	assert_int_equal(walks(&seen) + ours(&seen) + waits(&seen), 0);
+	expect_refused(net_forward(n), CG_UNSUPPORTED, text);
+	expect_refused(net_backward(n), CG_UNSUPPORTED, text);
+	assert_int_equal(runs(&seen) + ours(&seen) + waits(&seen), 0);
 	forget();
 }
 
@@ -236,12 +236,12 @@ static void test_captured(void **state)
 	n.call.lengths = uneven;                   /* as long as there are few of them */
 	expect_captured(&n);
 	net_close(&n);
-	drop_tensors(&t);
+	free_tensors(&t);
 	driver.CtxPushCurrent_v2(native);
 	driver.StreamDestroy_v2(stream);
 	driver.CtxPopCurrent_v2(&popped);
 	driver.DevicePrimaryCtxRelease_v2(0);
-	drop_tensors(&first);
+	free_tensors(&first);
 	unsetenv("CELLGRAD_FAKE_CUDNN_LAYOUT");
 }
 
@@ -260,7 +260,7 @@ static uint64_t print_of(struct net *n, struct cg_mem mem)
 	return sum;
 }
 
-/* cuDNN's walk back writes to what it is given: its stand-in so that a second would be wrong. */
+/* cuDNN's backward writes to the reserve that it is given: its stand-in so that a second would be wrong. */
 static void test_reserve(void **state)
 {
 	uint64_t kept, right;
@@ -291,7 +291,7 @@ static void test_reserve(void **state)
 		net_close(&n);
 	}
 	unsetenv("CELLGRAD_FAKE_CUDNN_DESTROY");
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* All that calls write, but for the reserve, as numbers. */
@@ -356,7 +356,7 @@ static void test_reserve_moved(void **state)
 		cg_free(t.context, &whole[1]);
 		net_close(&n);
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- memory at any address ---- */
@@ -385,7 +385,7 @@ static void shift(struct net *n, struct cg_mem *mem, size_t offset)
  * What persistent algorithms are given begins at multiples of 16, wherever the caller has it, and the bits are those of memory that
  * does; the standard algorithm is given the caller's memory.  Of a device with many multiprocessors, since the static one is for those.
  */
-static const struct placed {
+static const struct alignment_case {
 	const char *name;
 	int dtype;
 	int64_t size, B;                         /* size: of input and units */
@@ -394,7 +394,7 @@ static const struct placed {
 	unsigned algorithm;
 	size_t offset;
 	long ours;                               /* commands of ours, where nothing is to be moved */
-} placed[] = {
+} alignment_case[] = {
 	{ "static",           CG_F16, 128, 8, 1, 1, 0, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC,         2, 0 },
 	{ "static, added",    CG_F16, 128, 8, 1, 1, 1, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC,         4, 0 },
 	{ "small",            CG_F16, 8,   2, 2, 1, 0, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H, 2, 0 },
@@ -434,7 +434,7 @@ static unsigned note_forward(struct cudnnContext *handle, struct cudnnRNNStruct 
 	                      work, reserve_bytes, reserve);
 }
 
-static uint64_t print_placed(const struct placed *p, const struct tensors *t, size_t offset)
+static uint64_t print_alignment_case(const struct alignment_case *p, const struct tensors *t, size_t offset)
 {
 	uint64_t sum;
 	struct net n;
@@ -466,7 +466,7 @@ static uint64_t print_placed(const struct placed *p, const struct tensors *t, si
 	return sum;
 }
 
-static void test_placed(void **state)
+static void test_aligned_addresses(void **state)
 {
 	struct tensors t;
 
@@ -476,13 +476,14 @@ static void test_placed(void **state)
 	lay_out("0");
 	if (!has_cudnn(&t))
 		return;
-	for (size_t k = 0; k < sizeof placed / sizeof *placed; k++) {
-		uint64_t right = print_placed(&placed[k], &t, 0), got = print_placed(&placed[k], &t, placed[k].offset);
+	for (size_t k = 0; k < sizeof alignment_case / sizeof *alignment_case; k++) {
+		const struct alignment_case *a = &alignment_case[k];
+		uint64_t right = print_alignment_case(a, &t, 0), got = print_alignment_case(a, &t, a->offset);
 
-		if (got != right && placed[k].algorithm != CUDNN_RNN_ALGO_STANDARD && promises_bits("cudnn"))
-			fail_msg("%s: other bits from addresses that are multiples of %zu", placed[k].name, placed[k].offset);
+		if (got != right && a->algorithm != CUDNN_RNN_ALGO_STANDARD && promises_bits("cudnn"))
+			fail_msg("%s: other bits from addresses that are multiples of %zu", a->name, a->offset);
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 	unsetenv("CELLGRAD_FAKE_MULTIPROCESSORS");
 	unsetenv("CELLGRAD_FAKE_ARCH");
 	unsetenv("CELLGRAD_FAKE_CUDNN_LAYOUT");
@@ -532,7 +533,7 @@ static void test_repeats(void **state)
 	if (kept)
 		setenv("CUBLAS_WORKSPACE_CONFIG", kept, 1);
 	free(kept);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 static void test_reserve_of_another_route(void **state)
@@ -564,7 +565,7 @@ static void test_reserve_of_another_route(void **state)
 	assert_int_equal(net_backward(&n), CG_OK);
 	cg_rnn_close(composed);
 	net_close(&n);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- masks ---- */
@@ -588,7 +589,7 @@ static void test_masks(void **state)
 		open_net(&n);
 		forget_calls();
 		run(&n);
-		assert_int_equal(walks(&seen), vendor ? 3 : 6);
+		assert_int_equal(runs(&seen), vendor ? 3 : 6);
 		assert_int_equal(seen.cudnnSetDropoutDescriptor, vendor);
 		first = print(&n);
 		run(&n);
@@ -606,10 +607,10 @@ static void test_masks(void **state)
 	open_net(&n);
 	forget_calls();
 	run(&n);
-	assert_int_equal(walks(&seen), 6);
+	assert_int_equal(runs(&seen), 6);
 	assert_int_equal(seen.cudnnSetDropoutDescriptor, 0);
 	net_close(&n);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- persistent algorithms ---- */
@@ -665,7 +666,7 @@ static void test_persistent(void **state)
 	expect_refused(net_forward(&n), CG_UNSUPPORTED, "cuda: cudnnRNNForward: CUDNN_STATUS_NOT_SUPPORTED");
 	forget();
 	net_close(&n);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- closed in any order ---- */
@@ -702,14 +703,14 @@ static void test_closed(void **state)
 		cg_stream_close(stream);
 		net_close(&n);
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_steps), cmocka_unit_test(test_captured), cmocka_unit_test(test_reserve),
-		cmocka_unit_test(test_reserve_moved), cmocka_unit_test(test_placed), cmocka_unit_test(test_repeats),
+		cmocka_unit_test(test_calls_of_each_step), cmocka_unit_test(test_captured), cmocka_unit_test(test_reserve),
+		cmocka_unit_test(test_reserve_moved), cmocka_unit_test(test_aligned_addresses), cmocka_unit_test(test_repeats),
 		cmocka_unit_test(test_reserve_of_another_route), cmocka_unit_test(test_masks), cmocka_unit_test(test_persistent),
 		cmocka_unit_test(test_closed),
 		cmocka_unit_test(test_nothing_left),

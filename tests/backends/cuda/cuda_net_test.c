@@ -45,7 +45,7 @@ static struct cg_rnn_config network(const char *cell, int dtype)
 	return c;
 }
 
-static void takes(struct cg_context *context, const struct cg_rnn_config *config, const char *route)
+static void expect_route(struct cg_context *context, const struct cg_rnn_config *config, const char *route)
 {
 	struct cg_rnn *rnn;
 
@@ -55,18 +55,18 @@ static void takes(struct cg_context *context, const struct cg_rnn_config *config
 	cg_rnn_close(rnn);
 }
 
-static void refused(struct cg_context *context, const struct cg_rnn_config *config, int code, const char *words)
+static void refused(struct cg_context *context, const struct cg_rnn_config *config, int code, const char *text)
 {
 	struct cg_rnn *rnn = (void *)&rnn;
 
 	assert_int_equal(cg_rnn_open(context, config, &rnn), code);
-	assert_string_equal(cg_message(), words);
+	assert_string_equal(cg_message(), text);
 	assert_null(rnn);
 }
 
 /* ---- taken ---- */
 
-static void test_taken(void **state)
+static void test_networks_of_cudnn(void **state)
 {
 	static const char *const cells[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
 	static const int dtypes[] = { CG_F16, CG_F32, CG_F64 };
@@ -89,11 +89,11 @@ static void test_taken(void **state)
 				c.input_mode = bits >> 4 & 1 ? CG_SKIP : CG_LINEAR;
 				c.allow_tf32 = bits & 1;
 				c.proj = !k && bits & 1 ? 2 : 0;
-				takes(context, &c, "cudnn");
+				expect_route(context, &c, "cudnn");
 				c.route = "cudnn";
-				takes(context, &c, "cudnn");
+				expect_route(context, &c, "cudnn");
 				c.route = "composed";
-				takes(context, &c, "composed");
+				expect_route(context, &c, "composed");
 			}
 	cg_close(context);
 }
@@ -103,24 +103,24 @@ static void test_taken(void **state)
 /* Why, in the route of who takes what there is, and in the message to who asked for cuDNN alone. */
 static void declines(struct cg_context *context, struct cg_rnn_config c, const char *why)
 {
-	char words[256];
+	char text[256];
 
-	snprintf(words, sizeof words, "composed (%s: not cudnn)", why);
-	takes(context, &c, words);
-	snprintf(words, sizeof words, "rnn: route: cudnn: %s", why);
+	snprintf(text, sizeof text, "composed (%s: not cudnn)", why);
+	expect_route(context, &c, text);
+	snprintf(text, sizeof text, "rnn: route: cudnn: %s", why);
 	c.route = "cudnn";
-	refused(context, &c, CG_UNSUPPORTED, words);
+	refused(context, &c, CG_UNSUPPORTED, text);
 	c.route = "composed";
-	takes(context, &c, "composed");
+	expect_route(context, &c, "composed");
 }
 
 /* The words of a version, as "bf16 in cuDNN 9.12.0". */
 static const char *versioned(const char *what)
 {
-	static char words[128];
+	static char text[128];
 
-	snprintf(words, sizeof words, "%s cuDNN %d.%d.%d", what, CUDNN_PARTS(cg_cudnn_version()));
-	return words;
+	snprintf(text, sizeof text, "%s cuDNN %d.%d.%d", what, CUDNN_PARTS(cg_cudnn_version()));
+	return text;
 }
 
 static void test_cells_declined(void **state)
@@ -176,13 +176,13 @@ static void test_strict_rounding(void **state)
 			c = network("lstm", dtype);
 			c.training = training;
 			if (dtype != CG_BF16 || cg_cudnn_version() >= 91300)
-				takes(context, &c, "cudnn");
+				expect_route(context, &c, "cudnn");
 			c.strict_rounding = 1;
 			snprintf(why, sizeof why, "strict_rounding in %s", names[dtype]);
 			if (dtype == CG_F16 || dtype == CG_BF16)
 				declines(context, c, why);
 			else
-				takes(context, &c, "cudnn");
+				expect_route(context, &c, "cudnn");
 		}
 	cg_close(context);
 }
@@ -214,7 +214,7 @@ static void test_algorithms(void **state)
 
 			c.allow_tf32 = tf32;
 			asked = 0;
-			takes(context, &c, "cudnn");
+			expect_route(context, &c, "cudnn");
 			assert_int_equal(asked, dtype == CG_F16 || (dtype == CG_F32 && tf32) ? ALONE | SMALL : ALONE);
 		}
 	forget();
@@ -240,7 +240,7 @@ static void test_versions_declined(void **state)
 {
 	struct cg_context *context;
 	struct cg_rnn_config c;
-	char words[256];
+	char text[256];
 
 	(void)state;
 	if (!has_cudnn(&context))
@@ -249,7 +249,7 @@ static void test_versions_declined(void **state)
 	declines(context, network("lstm", CG_BF16), "bf16 in cuDNN 9.12.0");
 	cg_cudnn.GetVersion = dnn.GetVersion;
 	if (cg_cudnn_version() >= 91300)
-		takes(context, (c = network("lstm", CG_BF16), &c), "cudnn");
+		expect_route(context, (c = network("lstm", CG_BF16), &c), "cudnn");
 
 	c = network("gru", CG_F64);
 	c.input = 4;
@@ -258,19 +258,19 @@ static void test_versions_declined(void **state)
 	if (getenv("CELLGRAD_FAKE_CUDA"))
 		declines(context, c, versioned("skip_input with matrices in"));
 	unsetenv("CELLGRAD_FAKE_CUDNN_SKIP");
-	takes(context, &c, "cudnn");
+	expect_route(context, &c, "cudnn");
 
 	from = CUDNN_RNN_ALGO_STANDARD;
 	cg_cudnn.SetRNNDescriptor_v8 = narrow_minded;
-	snprintf(words, sizeof words, "composed (%s: not cudnn)", versioned("refused by"));
-	takes(context, (c = network("lstm", CG_F32), &c), words);
+	snprintf(text, sizeof text, "composed (%s: not cudnn)", versioned("refused by"));
+	expect_route(context, (c = network("lstm", CG_F32), &c), text);
 	c.route = "cudnn";
 	assert_int_equal(cg_rnn_open(context, &c, &(struct cg_rnn *){ NULL }), CG_UNSUPPORTED);
 	assert_non_null(strstr(cg_message(), "rnn: route: cudnn: cuda: cudnnSetRNNDescriptor_v8: CUDNN_STATUS_NOT_SUPPORTED"));
 	/* A persistent algorithm is no more than a wish. */
 	from = CUDNN_RNN_ALGO_PERSIST_STATIC;
 	c.allow_tf32 = 1;
-	takes(context, &c, "cudnn");
+	expect_route(context, &c, "cudnn");
 	forget();
 	cg_close(context);
 }
@@ -316,7 +316,7 @@ static void test_open_faults(void **state)
 		c.route = vendor ? "cudnn" : NULL;
 		c.dropout = 0.5;
 		c.allow_vendor_dropout = vendor;
-		takes(context, &c, "cudnn");
+		expect_route(context, &c, "cudnn");
 		while (attempt(context, c, 0, n))
 			n++;
 		print_message("# %ld calls failed in turn\n", n - 1);
@@ -346,7 +346,7 @@ static void test_first_faults(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_taken), cmocka_unit_test(test_cells_declined), cmocka_unit_test(test_strict_rounding),
+		cmocka_unit_test(test_networks_of_cudnn), cmocka_unit_test(test_cells_declined), cmocka_unit_test(test_strict_rounding),
 		cmocka_unit_test(test_algorithms), cmocka_unit_test(test_versions_declined),
 		cmocka_unit_test(test_open_faults), cmocka_unit_test(test_first_faults),
 		cmocka_unit_test(test_nothing_left),

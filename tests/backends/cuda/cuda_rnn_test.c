@@ -1,7 +1,7 @@
 /*
- * Networks on the cuda backend, by our own walks, against its driver: each step of a walk enqueues its products and its point
- * kernels and nothing else; a call waits for nothing and takes no memory, so that it can be captured.  By either route: a driver
- * that fails at the n-th call; memory of the host, staged.
+ * Networks on the cuda backend, on the composed route, against its driver: each step enqueues its products and its point kernels
+ * and nothing else; a call waits for nothing and takes no memory, so that it can be captured.  By either route: a driver that fails
+ * at the n-th call; memory of the host, staged.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "tests/help/counted.h"
 #include "tests/backends/cuda/cuda_watch.h"
 #include "tests/help/net_trials.h"
-#include "tests/help/walks.h"
+#include "tests/help/step_cases.h"
 
 static int set_up(void **state)
 {
@@ -39,22 +39,22 @@ static long others(const struct calls *c)
 	       c->cuDeviceGetAttribute + c->cuStreamCreate;
 }
 
-/* Launches of a call beside those of its steps, of the two layers that the walks have: biases, moves, gradients of weights, and of
- * each stage's sums two, which fill bW and bR. */
-static const int once[WALKS][2] = {
+/* Launches of a call beside those of its steps, of the two layers that the networks have: biases, moves, gradients of weights, and
+ * of each stage's sums two, which fill bW and bR. */
+static const int once[STEP_CASES][2] = {
 	/* lstm; ragged; f16 */ { 10, 14 }, { 40, 61 }, { 24, 38 }, /* peepholes; ragged, bf16 */ { 10, 18 }, { 40, 70 },
 	/* projection; ragged */ { 10, 18 }, { 40, 73 }, /* gru; ragged */ { 24, 20 }, { 17, 21 }, /* rnn_tanh */ { 8, 10 },
 	/* gru_block; ragged */ { 8, 14 }, { 28, 53 },
 };
 
 /* What a call of each pass makes the driver do, when the same call was made before. */
-static void count(const struct walk *walk, int64_t T, struct tensors *t, struct calls of[2])
+static void count(const struct step_case *step_case, int64_t T, struct tensors *t, struct calls of[2])
 {
-	int32_t lengths[WALK_ROWS];
+	int32_t lengths[STEP_CASE_ROWS];
 	struct net n;
 
-	if (walk_open(&n, walk, T, lengths, t->context, t->stream) || net_forward(&n) || net_backward(&n))
-		fail_msg("%s: %s", walk->name, cg_message());
+	if (step_case_open(&n, step_case, T, lengths, t->context, t->stream) || net_forward(&n) || net_backward(&n))
+		fail_msg("%s: %s", step_case->name, cg_message());
 	for (int pass = 0; pass < 2; pass++) {
 		forget_calls();
 		cg_memory_fail(0);
@@ -62,12 +62,12 @@ static void count(const struct walk *walk, int64_t T, struct tensors *t, struct 
 		of[pass] = seen;
 		assert_int_equal(cg_memory_fail(0), 0);
 		if (others(&seen))
-			fail_msg("%s, pass %d: waited, copied, took memory or built", walk->name, pass);
+			fail_msg("%s, pass %d: waited, copied, took memory or built", step_case->name, pass);
 	}
 	net_close(&n);
 }
 
-static void test_steps(void **state)
+static void test_launches_of_a_step(void **state)
 {
 	int has_blas = blas.GemmEx != NULL, stand_in;
 	struct tensors t;
@@ -76,29 +76,29 @@ static void test_steps(void **state)
 	if (!open_tensors(&t))
 		return;
 	stand_in = strstr(cg_describe(t.context), "stand-in") != NULL;
-	for (int k = 0; k < WALKS; k++) {
-		const struct walk *walk = &walks[k];
+	for (int k = 0; k < STEP_CASES; k++) {
+		const struct step_case *step_case = &step_cases[k];
 		struct calls few[2], many[2];
-		int pseudo_layers = 2 * (1 + walk->bidirectional);
+		int pseudo_layers = 2 * (1 + step_case->bidirectional);
 
-		count(walk, 10, &t, few);
-		count(walk, 20, &t, many);
+		count(step_case, 10, &t, few);
+		count(step_case, 20, &t, many);
 		for (int pass = 0; pass < 2; pass++) {
 			long launched = many[pass].cuLaunchKernel - few[pass].cuLaunchKernel;
 			long multiplied = products(&many[pass]) - products(&few[pass]), steps = 10L * pseudo_layers;
 			long filled = many[pass].cuMemsetD8Async - few[pass].cuMemsetD8Async;
 
-			if (launched != steps * (walk->points[pass] + (has_blas ? 0 : walk->products[pass])) ||
-			    multiplied != (has_blas ? steps * walk->products[pass] : 0) || filled)
-				fail_msg("%s, pass %d: %ld steps more are %ld launches, %ld products and %ld fills", walk->name, pass, steps, launched,
+			if (launched != steps * (step_case->points[pass] + (has_blas ? 0 : step_case->products[pass])) ||
+			    multiplied != (has_blas ? steps * step_case->products[pass] : 0) || filled)
+				fail_msg("%s, pass %d: %ld steps more are %ld launches, %ld products and %ld fills", step_case->name, pass, steps, launched,
 				         multiplied, filled);
 			/* Which products can begin with a bias is a library's business: the stand-in's does all that ask. */
 			if (stand_in && has_blas && few[pass].cuLaunchKernel - launched != once[k][pass])
-				fail_msg("%s, pass %d: %ld launches beside the steps', expected %d", walk->name, pass,
+				fail_msg("%s, pass %d: %ld launches beside the steps', expected %d", step_case->name, pass,
 				         few[pass].cuLaunchKernel - launched, once[k][pass]);
 		}
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- a stream that is captured ---- */
@@ -132,7 +132,7 @@ static void close_native(struct native *native, struct tensors *t)
 {
 	struct CUctx_st *popped;
 
-	drop_tensors(t);
+	free_tensors(t);
 	driver.CtxPushCurrent_v2(native->context);
 	driver.StreamSynchronize(native->stream);
 	driver.StreamDestroy_v2(native->stream);
@@ -155,12 +155,12 @@ static void expect_captured(struct net *n)
 	forget();
 }
 
-static void expect_uncaptured(struct net *n, const char *words)
+static void expect_uncaptured(struct net *n, const char *text)
 {
 	forget();
 	cg_cu.StreamIsCapturing = capturing;
 	for (int pass = 0; pass < 2; pass++)
-		expect_refused(passes[pass](n), CG_UNSUPPORTED, words);
+		expect_refused(passes[pass](n), CG_UNSUPPORTED, text);
 	assert_int_equal(seen.cuLaunchKernel + products(&seen) + seen.cuMemsetD8Async + others(&seen), 0);
 	forget();
 }
@@ -216,7 +216,7 @@ static void test_trials(void **state)
 		if (!strcmp(routes[k], "cudnn") && !dnn.Create)
 			continue;
 		try_streams(context, routes[k]);
-		try_places(context, routes[k]);
+		try_memory_spaces(context, routes[k]);
 		try_faults(context, routes[k], &faults);
 		try_turns(context, routes[k]);
 		try_closing(context, routes[k]);
@@ -228,7 +228,7 @@ static void test_trials(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_steps), cmocka_unit_test(test_captured), cmocka_unit_test(test_trials),
+		cmocka_unit_test(test_launches_of_a_step), cmocka_unit_test(test_captured), cmocka_unit_test(test_trials),
 		cmocka_unit_test(test_nothing_left),
 	};
 

@@ -31,7 +31,7 @@ static void test_moves(void **state)
 	if (!open_tensors(&t))
 		return;
 	rows_try(t.stream, TRIALS);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* Built once, and then no more than a launch each time. */
@@ -48,7 +48,7 @@ static void test_calls(void **state)
 		assert_int_equal(seen.nvrtcCompileProgram, 1);
 		assert_int_equal(seen.cuLaunchKernel, k);
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* Rows that are moved at once, so that memory is not what fails. */
@@ -83,7 +83,7 @@ static void test_failures(void **state)
 	fail_each(&t, &r);
 	assert_int_equal(cg_stream_sync(t.stream), CG_OK);
 	closing = 1;
-	drop_tensors(&t);
+	free_tensors(&t);
 	assert_int_equal(balance, 0);
 }
 

@@ -81,7 +81,7 @@ static void test_commands(void **state)
 	l.cs_prev_grad = some(&t, B * U);
 	l.dgates = some(&t, B * 4 * U);
 	COUNT("lstm grad with TensorFlow's outputs: one point", cg_lstm_block_grad(t.stream, &l), 1, 0, 0);
-	drop_tensors(&t);
+	free_tensors(&t);
 
 	assert_true(open_tensors(&t));
 	l = lstm(&t, 1);
@@ -95,7 +95,7 @@ static void test_commands(void **state)
 	l.x_grad = some(&t, B * I);
 	l.w_grad = some(&t, (I + U) * 4 * U);
 	COUNT("lstm grad with products", cg_lstm_block_grad(t.stream, &l), 3, 3, 0);
-	drop_tensors(&t);
+	free_tensors(&t);
 
 	assert_true(open_tensors(&t));
 	g = gru(&t);
@@ -105,7 +105,7 @@ static void test_commands(void **state)
 	g.d_c_bar = some(&t, B * U);
 	g.d_r_bar_u_bar = some(&t, B * 2 * U);
 	COUNT("gru grad with TensorFlow's outputs: four products, two points", cg_gru_block_grad(t.stream, &g), 2, 4, 2);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* Of T steps: a product for all inputs, then a product and a point for each; backward a point for each, and between two a product. */
@@ -134,7 +134,7 @@ static void test_commands_of_sequences(void **state)
 	COUNT("wci_grad: what each step began with, in one piece", cg_lstm_block_grad(t.stream, &l), 2 * T + 3, T + 1, T - 1);
 	l.w_grad = some(&t, (I + U) * 4 * U);
 	COUNT("w_grad: a product each for x, h_prev and h", cg_lstm_block_grad(t.stream, &l), 2 * T + 3, T + 4, T - 1);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 static unsigned no_algorithm(struct cublasLtContext *handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
@@ -162,7 +162,7 @@ static void test_no_bias(void **state)
 		COUNT("lstm forward: two products, one point, and the bias", cg_lstm_block_forward(t.stream, &l), 1, 2, 1);
 		assert_int_equal(seen.cuLaunchKernel, has_blas ? 2 : 3);
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* Another batch size builds nothing; another dtype does. */
@@ -186,7 +186,7 @@ static void test_built_once(void **state)
 	shorten(cg_op_find("lstm_block_cell", NULL), &l);
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
 	assert_true(seen.nvrtcCompileProgram > 0);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- the threads of a launch ---- */
@@ -276,7 +276,7 @@ static void test_forms(void **state)
 				expect_forms(&t, &kernel, plan);
 				cg_plan_free(plan);
 			}
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* A row of blocks for each of a sum's values. */
@@ -300,7 +300,7 @@ static void test_sums(void **state)
 		assert_true((int64_t)last.x * last.wide >= units);
 	}
 	cg_plan_free(plan);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- the compiler ---- */
@@ -381,7 +381,7 @@ static void test_compiler(void **state)
 	assert_non_null(strstr(cg_message(), "nonsense"));
 	forget();
 	assert_int_equal(cg_lstm_block_grad(t.stream, &l), CG_OK);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- what a caller brings ---- */
@@ -459,8 +459,8 @@ static void test_adopted(void **state)
 		assert_true(h[0][k] - h[1][k] < 1e-6f && h[1][k] - h[0][k] < 1e-6f);
 	for (int k = 0; k < B * 4 * U; k++)
 		assert_true(d[0][k] - d[1][k] < 1e-6f && d[1][k] - d[0][k] < 1e-6f);
-	drop_tensors(&u);
-	drop_tensors(&t);
+	free_tensors(&u);
+	free_tensors(&t);
 	expect_no_context();
 	close_native(&native);
 }
@@ -499,7 +499,7 @@ static unsigned another_device(void *value, unsigned attribute, CUdeviceptr at)
 	return 0;
 }
 
-static void test_strangers(void **state)
+static void test_adopted_context(void **state)
 {
 	struct native native;
 	struct tensors t = { .n = 0 };
@@ -589,7 +589,7 @@ static void test_captured(void **state)
 	assert_int_equal(seen.cuMemcpyHtoDAsync_v2 + seen.cuMemcpyDtoHAsync_v2 + seen.cuStreamSynchronize, 0);
 	forget();
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-	drop_tensors(&t);
+	free_tensors(&t);
 	close_native(&native);
 }
 
@@ -654,7 +654,7 @@ static void *end_capture(const struct native *native)
 	return graph;
 }
 
-static void drop_graph(const struct native *native, void *graph)
+static void destroy_graph(const struct native *native, void *graph)
 {
 	enter(native);
 	assert_int_equal(graphs.GraphDestroy(graph), 0);
@@ -679,7 +679,7 @@ static int open_pair(struct pair *p)
 static void close_pair(struct pair *p)
 {
 	cg_stream_close(p->adopted);
-	drop_tensors(&p->t);
+	free_tensors(&p->t);
 	close_native(&p->native);
 }
 
@@ -707,7 +707,7 @@ static void test_first_use_captured(void **state)
 		expect_refused(cg_lstm_block_forward(p.adopted, &l), CG_UNSUPPORTED, "captured");
 		expect_refused(cg_alloc(p.t.context, 64, &mem), CG_UNSUPPORTED, spoils);
 		expect_refused(cg_rnn_open(p.t.context, &config, &rnn), CG_UNSUPPORTED, spoils);
-		drop_graph(&p.native, end_capture(&p.native));
+		destroy_graph(&p.native, end_capture(&p.native));
 		assert_int_equal(cg_rnn_open(p.t.context, &config, &rnn), CG_OK);
 		cg_rnn_close(rnn);
 		assert_int_equal(cg_lstm_block_forward(p.t.stream, &l), CG_OK);
@@ -716,7 +716,7 @@ static void test_first_use_captured(void **state)
 		if (blas.GemmEx)
 			expect_refused(cg_lstm_block_forward(p.adopted, &l), CG_UNSUPPORTED, "first product");
 		assert_int_equal(cg_lstm_block_forward(p.t.stream, &l), CG_OK);
-		drop_graph(&p.native, end_capture(&p.native));
+		destroy_graph(&p.native, end_capture(&p.native));
 		close_pair(&p);
 	}
 }
@@ -741,7 +741,7 @@ static void test_replayed(void **state)
 	enter(&p.native);
 	assert_int_equal(graphs.GraphInstantiateWithFlags(&exec, graph, 0), 0);
 	leave();
-	drop_graph(&p.native, graph);
+	destroy_graph(&p.native, graph);
 	for (int k = 0; k < 3; k++) {
 		assert_int_equal(cg_put(p.adopted, l.h, zeros, sizeof zeros), CG_OK);
 		enter(&p.native);
@@ -813,7 +813,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_commands), cmocka_unit_test(test_commands_of_sequences),
 		cmocka_unit_test(test_no_bias), cmocka_unit_test(test_built_once), cmocka_unit_test(test_forms), cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_compiler), cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_compiler), cmocka_unit_test(test_adopted), cmocka_unit_test(test_adopted_context),
 		cmocka_unit_test(test_captured), cmocka_unit_test(test_first_use_captured), cmocka_unit_test(test_replayed),
 		cmocka_unit_test(test_default_stream), cmocka_unit_test(test_child),
 		cmocka_unit_test(test_nothing_left),

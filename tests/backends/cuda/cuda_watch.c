@@ -20,26 +20,26 @@ int closing;
 
 enum { CU_REFUSAL = 999, NVRTC_REFUSAL = 11, CUBLAS_REFUSAL = 14, CUDNN_REFUSAL = 5000 };
 
-static int has_word(const char *call, const char *const *words)
+static int has_word(const char *call, const char *const *text)
 {
-	while (*words && !strstr(call, *words))
-		words++;
-	return *words != NULL;
+	while (*text && !strstr(call, *text))
+		text++;
+	return *text != NULL;
 }
 
 /* Calls that give something back cannot fail in a way that anyone could mend. */
 static int gives_back(const char *call)
 {
-	static const char *const words[] = { "Destroy", "MemFree", "Unload", "Release", NULL };
+	static const char *const text[] = { "Destroy", "MemFree", "Unload", "Release", NULL };
 
-	return has_word(call, words);
+	return has_word(call, text);
 }
 
 static int makes(const char *call)
 {
-	static const char *const words[] = { "Create", "MemAlloc", "LoadData", "Retain", "PushCurrent", NULL };
+	static const char *const text[] = { "Create", "MemAlloc", "LoadData", "Retain", "PushCurrent", NULL };
 
-	return has_word(call, words);
+	return has_word(call, text);
 }
 
 static int refuses(const char *call)

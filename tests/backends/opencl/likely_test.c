@@ -60,12 +60,12 @@ static int begin(void **state)
 	return 0;
 }
 
-static void put(const char *below, const char *words)
+static void put(const char *below, const char *text)
 {
 	FILE *f = fopen(path_of(below), "w");
 
 	assert_non_null(f);
-	assert_true(fputs(words, f) >= 0);
+	assert_true(fputs(text, f) >= 0);
 	assert_int_equal(fclose(f), 0);
 }
 
@@ -77,11 +77,11 @@ static void expect_yes(void)
 		fail_msg("%s", cg_message());
 }
 
-static void expect_no(const char *words)
+static void expect_no(const char *text)
 {
 	assert_int_equal(cg_cl_likely(root), CG_NO_DEVICE);
-	if (!strstr(cg_message(), words))
-		fail_msg("expected \"%s\" in \"%s\"", words, cg_message());
+	if (!strstr(cg_message(), text))
+		fail_msg("expected \"%s\" in \"%s\"", text, cg_message());
 }
 
 static void test_devices(void **state)
@@ -160,7 +160,7 @@ static void test_strange_files(void **state)
 }
 
 /* So many that nobody reads them all: what is not read may be a GPU's. */
-static void test_many(void **state)
+static void test_many_drivers(void **state)
 {
 	char name[64];
 
@@ -264,7 +264,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_devices, begin, end), cmocka_unit_test_setup_teardown(test_drivers, begin, end),
-		cmocka_unit_test_setup_teardown(test_strange_files, begin, end), cmocka_unit_test_setup_teardown(test_many, begin, end),
+		cmocka_unit_test_setup_teardown(test_strange_files, begin, end), cmocka_unit_test_setup_teardown(test_many_drivers, begin, end),
 		cmocka_unit_test_setup_teardown(test_no_folder, begin, end), cmocka_unit_test_setup_teardown(test_variables, begin, end),
 	};
 

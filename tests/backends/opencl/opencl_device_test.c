@@ -201,24 +201,24 @@ static void test_queues(void **state)
 /* ---- other arithmetic ---- */
 
 /* What the probe computes, computed in another way; and the words for it. */
-static const struct lie { const char *of, *is, *words; } lies[] = {
+static const struct lie { const char *of, *is, *text; } lies[] = {
 	{ "fma(x[k], x[k + 1], x[k + 2])", "x[k] * x[k + 1] + x[k + 2]", "fma rounds twice" },
 	{ "fma(x[k], x[k + 1], x[k + 2])", "(x[k + 2] == 0 ? x[k] * x[k + 1] : fma(x[k], x[k + 1], x[k + 2]))", "zeros lose their signs" },
 	{ "x[k] * x[k + 1] + x[k + 2]", "fma(x[k], x[k + 1], x[k + 2])", "sums of products are fused unasked" },
 	{ "x[k] + 0", "x[k]", "zeros lose their signs" },
 };
-static const struct lie *told;
+static const struct lie *active_lie;
 static long tellings;
 
-static struct _cl_program *tell(struct _cl_context *context, uint32_t n, const char **texts, const size_t *lengths, int32_t *error)
+static struct _cl_program *create_program(struct _cl_context *context, uint32_t n, const char **texts, const size_t *lengths, int32_t *error)
 {
-	const char *at = strstr(texts[0], told->of), *text;
+	const char *at = strstr(texts[0], active_lie->of), *text;
 	char changed[4096];
 
 	if (!at)
 		return driver.CreateProgramWithSource(context, n, texts, lengths, error);
 	tellings++;
-	snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - texts[0]), texts[0], told->is, at + strlen(told->of));
+	snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - texts[0]), texts[0], active_lie->is, at + strlen(active_lie->of));
 	text = changed;
 	return driver.CreateProgramWithSource(context, 1, &text, NULL, error);
 }
@@ -230,15 +230,15 @@ static int32_t keep_subnormals(struct _cl_program *program, uint32_t n, struct _
 	return driver.BuildProgram(program, n, ids, "-cl-std=CL1.2", notify, user);
 }
 
-static void expect_described(const char *words)
+static void expect_described(const char *text)
 {
 	struct cg_context *context;
 	const char *about;
 
 	assert_int_equal(cg_open("opencl", &context), CG_OK);
 	about = cg_describe(context);
-	if (!strstr(about, words) || !strstr(about, "within the bound, not the same bits"))
-		fail_msg("expected '%s' in '%s'", words, about);
+	if (!strstr(about, text) || !strstr(about, "within the bound, not the same bits"))
+		fail_msg("expected '%s' in '%s'", text, about);
 	cg_close(context);
 }
 
@@ -247,10 +247,10 @@ static void test_otherwise(void **state)
 	(void)state;
 	if (!opens())
 		return;
-	cg_cl.CreateProgramWithSource = tell;
-	for (told = lies; told < lies + sizeof lies / sizeof *lies; told++) {
+	cg_cl.CreateProgramWithSource = create_program;
+	for (active_lie = lies; active_lie < lies + sizeof lies / sizeof *lies; active_lie++) {
 		tellings = 0;
-		expect_described(told->words);
+		expect_described(active_lie->text);
 		assert_true(tellings > 0);
 	}
 	cg_cl.CreateProgramWithSource = driver.CreateProgramWithSource;

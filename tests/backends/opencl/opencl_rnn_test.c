@@ -1,6 +1,6 @@
 /*
- * Networks on the opencl backend against its driver: each step of a walk enqueues its products and its point kernels and nothing
- * else; a call waits for nothing and takes no memory; a driver that fails at the n-th call; memory of the host, staged.
+ * Networks on the opencl backend against its driver: each step enqueues its products and its point kernels and nothing else; a call
+ * waits for nothing and takes no memory; a driver that fails at the n-th call; memory of the host, staged.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "tests/help/counted.h"
 #include "tests/help/net_trials.h"
 #include "tests/backends/opencl/opencl_watch.h"
-#include "tests/help/walks.h"
+#include "tests/help/step_cases.h"
 
 static int set_up(void **state)
 {
@@ -24,13 +24,13 @@ typedef int pass_of(struct net *);
 static pass_of *const passes[] = { net_forward, net_backward };
 
 /* What a call of each pass makes the driver do, when the same call was made before. */
-static void count(const struct walk *walk, int64_t T, struct tensors *t, struct calls of[2])
+static void count(const struct step_case *step_case, int64_t T, struct tensors *t, struct calls of[2])
 {
-	int32_t lengths[WALK_ROWS];
+	int32_t lengths[STEP_CASE_ROWS];
 	struct net n;
 
-	if (walk_open(&n, walk, T, lengths, t->context, t->stream) || net_forward(&n) || net_backward(&n))
-		fail_msg("%s: %s", walk->name, cg_message());
+	if (step_case_open(&n, step_case, T, lengths, t->context, t->stream) || net_forward(&n) || net_backward(&n))
+		fail_msg("%s: %s", step_case->name, cg_message());
 	for (int pass = 0; pass < 2; pass++) {
 		forget();
 		cg_memory_fail(0);
@@ -39,35 +39,35 @@ static void count(const struct walk *walk, int64_t T, struct tensors *t, struct 
 		assert_int_equal(cg_memory_fail(0), 0);
 		if (seen.Finish || seen.CreateBuffer || seen.ReleaseMemObject || seen.BuildProgram || seen.CreateKernel ||
 		    seen.EnqueueReadBuffer || seen.EnqueueWriteBuffer || seen.EnqueueCopyBuffer)
-			fail_msg("%s, pass %d: waited, copied, took memory or built", walk->name, pass);
+			fail_msg("%s, pass %d: waited, copied, took memory or built", step_case->name, pass);
 	}
 	net_close(&n);
 }
 
-static void test_steps(void **state)
+static void test_launches_of_a_step(void **state)
 {
 	struct tensors t;
 
 	(void)state;
 	if (!open_tensors(&t))
 		return;
-	for (int k = 0; k < WALKS; k++) {
-		const struct walk *walk = &walks[k];
+	for (int k = 0; k < STEP_CASES; k++) {
+		const struct step_case *step_case = &step_cases[k];
 		struct calls few[2], many[2];
-		int pseudo_layers = 2 * (1 + walk->bidirectional);
+		int pseudo_layers = 2 * (1 + step_case->bidirectional);
 
-		count(walk, 10, &t, few);
-		count(walk, 20, &t, many);
+		count(step_case, 10, &t, few);
+		count(step_case, 20, &t, many);
 		for (int pass = 0; pass < 2; pass++) {
 			long kernels = many[pass].EnqueueNDRangeKernel - few[pass].EnqueueNDRangeKernel;
 			long others = many[pass].EnqueueFillBuffer - few[pass].EnqueueFillBuffer;
 
-			if (kernels != 10L * pseudo_layers * (walk->products[pass] + walk->points[pass]) || others)
-				fail_msg("%s, pass %d: 10 steps more of %d pseudo-layers are %ld kernels and %ld fills", walk->name, pass,
+			if (kernels != 10L * pseudo_layers * (step_case->products[pass] + step_case->points[pass]) || others)
+				fail_msg("%s, pass %d: 10 steps more of %d pseudo-layers are %ld kernels and %ld fills", step_case->name, pass,
 				         pseudo_layers, kernels, others);
 		}
 	}
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* A call of other lengths waits for the index of the last one to be there, and sends its own; the same lengths do neither. */
@@ -102,7 +102,7 @@ static void test_index(void **state)
 	expect_index(&n, others, 1, 1, 0);
 	expect_index(&n, others, 0, 0, 0);
 	net_close(&n);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 static void test_trials(void **state)
@@ -114,7 +114,7 @@ static void test_trials(void **state)
 	if (!opens(&context))
 		return;
 	try_streams(context, NULL);
-	try_places(context, NULL);
+	try_memory_spaces(context, NULL);
 	try_faults(context, NULL, &faults);
 	try_turns(context, NULL);
 	try_closing(context, NULL);
@@ -125,7 +125,7 @@ static void test_trials(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_steps), cmocka_unit_test(test_index), cmocka_unit_test(test_trials),
+		cmocka_unit_test(test_launches_of_a_step), cmocka_unit_test(test_index), cmocka_unit_test(test_trials),
 		cmocka_unit_test(test_nothing_left),
 	};
 

@@ -61,7 +61,7 @@ static void test_commands(void **state)
 	l.cs_prev_grad = some(&t, B * U);
 	l.dgates = some(&t, B * 4 * U);
 	COUNT("lstm grad with TensorFlow's outputs: one point", cg_lstm_block_grad(t.stream, &l), 1);
-	drop_tensors(&t);
+	free_tensors(&t);
 
 	assert_true(open_tensors(&t));
 	l = lstm(&t, 1);
@@ -75,7 +75,7 @@ static void test_commands(void **state)
 	l.x_grad = some(&t, B * I);
 	l.w_grad = some(&t, (I + U) * 4 * U);
 	COUNT("lstm grad with products", cg_lstm_block_grad(t.stream, &l), 6);
-	drop_tensors(&t);
+	free_tensors(&t);
 
 	assert_true(open_tensors(&t));
 	g = gru(&t);
@@ -85,7 +85,7 @@ static void test_commands(void **state)
 	g.d_c_bar = some(&t, B * U);
 	g.d_r_bar_u_bar = some(&t, B * 2 * U);
 	COUNT("gru grad with TensorFlow's outputs: four products, two points", cg_gru_block_grad(t.stream, &g), 6);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* Of T steps: a product for all inputs, then a product and a point for each; backward a point for each, and between two a product. */
@@ -115,7 +115,7 @@ static void test_commands_of_sequences(void **state)
 	COUNT("wci_grad: what each step began with, in one piece", cg_lstm_block_grad(t.stream, &l), 3 * T + 4);
 	l.w_grad = some(&t, (I + U) * 4 * U);
 	COUNT("w_grad: a product each for x, h_prev and h", cg_lstm_block_grad(t.stream, &l), 3 * T + 7);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* Another batch size builds nothing; another dtype does. */
@@ -139,7 +139,7 @@ static void test_built_once(void **state)
 	shorten(cg_op_find("lstm_block_cell", NULL), &l);
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
 	assert_true(seen.BuildProgram > 0);
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 /* ---- a driver that fails ---- */
@@ -275,12 +275,12 @@ static void test_adopted(void **state)
 		assert_true(h[0][k] - h[1][k] < 1e-6f && h[1][k] - h[0][k] < 1e-6f);
 	for (int k = 0; k < B * 4 * U; k++)
 		assert_true(d[0][k] - d[1][k] < 1e-6f && d[1][k] - d[0][k] < 1e-6f);
-	drop_tensors(&u);
-	drop_tensors(&t);
+	free_tensors(&u);
+	free_tensors(&t);
 	close_native(&n);
 }
 
-static void test_strangers(void **state)
+static void test_adopted_context(void **state)
 {
 	struct native n;
 	struct tensors t = { .n = 0 }, u = { .n = 0 };
@@ -314,7 +314,7 @@ static void test_strangers(void **state)
 	l.x = other;
 	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: x: the cl_mem is of another cl_context");
 	expect_refused(cg_put(t.stream, other, &byte, 1), CG_BAD_ARGUMENT, "cg_put: mem: the cl_mem is of another cl_context");
-	drop_tensors(&u);
+	free_tensors(&u);
 	while (t.n)
 		cg_free(t.context, &t.mem[--t.n]);
 	cg_stream_close(t.stream);
@@ -408,7 +408,7 @@ static void test_lacking(void **state)
 	expect_refused(cg_alloc(t.context, 1000, &mem), CG_NO_MEMORY, "1000 bytes: opencl: clCreateBuffer: "
 	               "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
 	forget();
-	drop_tensors(&t);
+	free_tensors(&t);
 }
 
 int main(void)
@@ -416,7 +416,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_commands), cmocka_unit_test(test_commands_of_sequences),
 		cmocka_unit_test(test_built_once), cmocka_unit_test(test_failures),
-		cmocka_unit_test(test_adopted), cmocka_unit_test(test_strangers), cmocka_unit_test(test_lacking),
+		cmocka_unit_test(test_adopted), cmocka_unit_test(test_adopted_context), cmocka_unit_test(test_lacking),
 		cmocka_unit_test(test_nothing_left),
 	};
 

@@ -1,0 +1,561 @@
+/*
+ * Calls of networks by cuDNN: what of a call goes to it as it is, and what has to be gathered, copied, dropped or made zero before
+ * or after, which is one launch for all of it.  The last layer's output is kept in the reserve, since cuDNN's backward wants it and
+ * ours is not given it; where the masks between layers are ours each layer is a call of cuDNN, and its output is kept.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "backends/cuda/cudnn/cudnn.h"
+
+enum { UNTRIED, WORKS, REFUSED };                /* of persistent algorithms */
+
+struct run {
+	struct cg_queue *queue;
+	struct cg_net *net;
+	const struct cg_network *rnn;
+	const struct cg_rnn_call *call;
+	struct cg_dnn_state *state;
+	const struct cg_dnn_shape *shape;
+	int algorithm;
+	struct cg_dnn_workspace space;
+	struct cg_cu_moves moves;                /* before the next call of cuDNN, or at the end */
+};
+
+static const struct cg_mem none = { .bytes = 0 };
+
+static void *pointer(struct cg_mem mem)
+{
+	return (void *)(uintptr_t)cg_cu_address(mem);
+}
+
+static size_t each(const struct run *r)
+{
+	return cg_dtype_bytes(r->rnn->dtype);
+}
+
+static int is_lstm(const struct run *r)
+{
+	return r->net->cell == CUDNN_LSTM;
+}
+
+/* ---- memory ---- */
+
+static struct cg_mem aligned(struct cg_mem mem)
+{
+	size_t beyond = (size_t)-cg_cu_address(mem) % CG_DNN_ALIGN;
+
+	return mem.bytes > beyond ? cg_part(mem, beyond, mem.bytes - beyond) : mem;
+}
+
+/* A reserve may be moved between the passes, so that nothing in it depends on where it is. */
+static int is_aligned(struct cg_mem mem)
+{
+	return cg_cu_address(mem) % CG_DNN_ALIGN == 0;
+}
+
+/* Where a segment's output is, and what cuDNN keeps of it. */
+static struct cg_mem saved_output(const struct run *r, int segment, struct cg_mem *reserve)
+{
+	struct cg_work work = { .mem = r->call->reserve };
+	struct cg_mem y = none;
+
+	cg_dnn_carve_reserve(r->net, r->shape, &work, segment, &y, reserve);
+	return y;
+}
+
+/* ---- what is moved ---- */
+
+/* Rows of a width; `from` and `to` say which, where they are there.  src absent: zeros. */
+static int move(struct run *r, int64_t rows, int64_t width, struct cg_mem src, struct cg_mem from, struct cg_mem dst,
+                struct cg_mem to)
+{
+	return cg_cu_move(r->queue, &r->moves, (struct cg_rows_move){
+		.src = cg_cu_address(src), .dst = cg_cu_address(dst), .from = cg_cu_address(from), .to = cg_cu_address(to),
+		.rows = rows, .columns = width,
+	});
+}
+
+static int zero(struct run *r, struct cg_mem mem, int64_t elements)
+{
+	return move(r, 1, elements, none, none, mem, none);
+}
+
+/* All there is in memory of cuDNN's, which ends with a whole element, or there is memory beyond it. */
+static int64_t elements(const struct run *r, size_t bytes)
+{
+	return (int64_t)(bytes / each(r) + (bytes % each(r) != 0));
+}
+
+static int copy(struct run *r, struct cg_mem to, struct cg_mem from, size_t bytes)
+{
+	return move(r, 1, elements(r, bytes), from, none, to, none);
+}
+
+/* Persistent algorithms load and store so many bytes at a time; the standard one takes elements where they are. */
+enum { PERSISTENT_ALIGN = 16 };
+
+static int suits_algorithm(const struct run *r, struct cg_mem mem)
+{
+	return !r->algorithm || cg_cu_address(mem) % PERSISTENT_ALIGN == 0;
+}
+
+/* What cuDNN is to read: the memory itself, or a copy where it may be.  A persistent algorithm's sequences and states are whole. */
+static int copy_unsuited(struct run *r, struct cg_mem space, int64_t elements, struct cg_mem *mem)
+{
+	struct cg_mem given = *mem;
+
+	if (suits_algorithm(r, given))
+		return CG_OK;
+	*mem = space;
+	return move(r, 1, elements, given, none, space, none);
+}
+
+static int flush(struct run *r)
+{
+	return cg_cu_flush(r->queue, &r->moves);
+}
+
+/* The caller's rows of what is valid, to cuDNN's rows. */
+static int gather(struct run *r, struct cg_mem from, struct cg_mem to, int64_t width)
+{
+	return move(r, r->shape->N, width, from, r->shape->from, to, r->shape->rows);
+}
+
+/* A sequence of cuDNN's to the caller's, which may be the same memory already.  What it leaves beyond the lengths is its own. */
+static int hand_out(struct run *r, struct cg_mem from, struct cg_mem to, int64_t width)
+{
+	const struct cg_dnn_shape *s = r->shape;
+
+	if (!cg_present(to))
+		return CG_OK;
+	if (!s->whole)
+		CG_TRY(move(r, s->T * s->B - s->N, width, none, none, to, s->padding));
+	if (cg_cu_address(from) == cg_cu_address(to))
+		return CG_OK;
+	if (s->whole && !s->compact)
+		return move(r, 1, s->N * width, from, none, to, none);
+	return move(r, s->N, width, from, s->rows, to, s->compact ? s->from : s->rows);
+}
+
+/* A sequence of which no step is valid. */
+static int hand_out_zeros(struct run *r, struct cg_mem to, int64_t width)
+{
+	return cg_present(to) ? move(r, r->shape->T * r->shape->B, width, none, none, to, r->shape->padding) : CG_OK;
+}
+
+static int64_t state_elements(const struct run *r, int64_t width)
+{
+	return cg_dnn_states(r->rnn) * r->shape->live * width;
+}
+
+/* A caller's states as cuDNN has them; absent ones are zeros to it, too. */
+static int states_in(struct run *r, struct cg_mem given, struct cg_mem space, int64_t width, struct cg_mem *result)
+{
+	*result = given;
+	if (!cg_present(given))
+		return CG_OK;
+	if (!r->shape->moves)
+		return copy_unsuited(r, space, state_elements(r, width), result);
+	*result = space;
+	return move(r, cg_dnn_states(r->rnn) * r->shape->live, width, given, r->shape->states, space, none);
+}
+
+/* Where cuDNN is to put states: the caller's memory where it has them as the caller has. */
+static struct cg_mem states_for(const struct run *r, struct cg_mem wanted, struct cg_mem space)
+{
+	return cg_present(wanted) && (r->shape->moves || !suits_algorithm(r, wanted)) ? space : wanted;
+}
+
+/* The final states of a batch row without a step are its initial states. */
+static int states_out(struct run *r, struct cg_mem from, struct cg_mem given, struct cg_mem to, int64_t width)
+{
+	const struct cg_dnn_shape *s = r->shape;
+
+	if (!cg_present(to))
+		return CG_OK;
+	if (!s->moves)
+		return cg_cu_address(from) == cg_cu_address(to) ? CG_OK : move(r, 1, state_elements(r, width), from, none, to, none);
+	CG_TRY(move(r, cg_dnn_states(r->rnn) * s->live, width, from, none, to, s->states));
+	return move(r, cg_dnn_states(r->rnn) * (s->B - s->live), width, given, s->dead, to, s->dead);
+}
+
+/* The states of one segment. */
+static struct cg_mem of_segment(const struct run *r, struct cg_mem mem, int segment, int64_t width)
+{
+	size_t bytes = (size_t)(r->rnn->directions * r->shape->live * width) * each(r);
+
+	return r->net->n_segments > 1 ? cg_part(mem, (size_t)segment * bytes, bytes) : mem;
+}
+
+/* ---- masks of ours ---- */
+
+/* Our mask on a layer's output, or on what reaches it. */
+static int mask(struct run *r, int layer, struct cg_mem from, struct cg_mem to)
+{
+	const struct cg_dnn_shape *s = r->shape;
+	uint64_t key = cg_network_drop_key(r->rnn, r->call->counter, layer);
+
+	return cg_cu_move(r->queue, &r->moves, (struct cg_rows_move){
+		.src = cg_cu_address(from), .dst = cg_cu_address(to), .from = cg_cu_address(s->rows), .to = cg_cu_address(s->rows),
+		.rows = s->N, .columns = cg_dnn_wide(r->rnn), .drop_key = key, .drop = 1,
+	});
+}
+
+/* What a segment takes: the caller's input, or the output of the segment below under its mask. */
+static int input(struct run *r, int segment, struct cg_mem *x)
+{
+	struct cg_mem reserve;
+
+	if (segment) {
+		*x = r->space.masked;
+		return mask(r, segment - 1, saved_output(r, segment - 1, &reserve), *x);
+	}
+	*x = r->call->input;
+	if (!r->shape->compact)
+		return copy_unsuited(r, r->space.x, r->shape->N * r->rnn->I, x);
+	*x = r->space.x;
+	return gather(r, r->call->input, *x, r->rnn->I);
+}
+
+/* ---- parameters ---- */
+
+static const struct cg_dnn_algorithm *algorithm_of(const struct run *r, int segment)
+{
+	return &cg_dnn_segment_of(r->net, segment)->algorithms[r->algorithm];
+}
+
+static struct cudnnRNNStruct *descriptor(const struct run *r, int segment)
+{
+	return r->state->algorithms[r->algorithm] ? r->state->algorithms[r->algorithm] : algorithm_of(r, segment)->rnn;
+}
+
+static int weights(struct run *r, int segment, struct cg_mem *theirs)
+{
+	const struct cg_dnn_layout *layout = &algorithm_of(r, segment)->layout;
+
+	*theirs = r->call->params;
+	if (layout->is_identity && suits_algorithm(r, *theirs))
+		return CG_OK;
+	*theirs = r->space.weights;
+	return cg_dnn_copy_in(r->queue, &r->moves, r->net, segment, layout, r->call->params, *theirs);
+}
+
+/* ---- beginning ---- */
+
+static int is_refused(const struct cg_net *net)
+{
+	return __atomic_load_n(&net->persistent, __ATOMIC_ACQUIRE) == REFUSED;
+}
+
+static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, const struct cg_dnn_range *range,
+                 const struct cg_rnn_call *call, struct cg_mem work, int pass)
+{
+	struct cg_work carved = { .mem = aligned(work) };
+
+	memset(r, 0, sizeof *r);
+	r->queue = queue;
+	r->net = net;
+	r->rnn = net->rnn;
+	r->call = call;
+	CG_TRY(cg_dnn_find_state(net, queue, &r->state));
+	CG_TRY(cg_dnn_find_shape(net, r->state, range, &r->shape));
+	r->algorithm = is_refused(net) ? 0 : r->shape->algorithm;
+	cg_dnn_carve_workspace(net, r->shape, pass, &carved, &r->space);
+	r->moves.dtype = r->rnn->dtype;
+	r->moves.drop = (struct cg_drop){
+		.rate = r->rnn->dropout, .t = r->shape->t, .b = r->shape->b, .first_t = call->first_step, .batch = r->shape->B,
+	};
+	return CG_OK;
+}
+
+/* ---- forward ---- */
+
+/* What one call of cuDNN's reads and writes. */
+struct forward_memory { struct cg_mem x, y, hx, cx, hy, cy, reserve; };
+
+static int call_forward(const struct run *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
+{
+	const struct cg_dnn_shape *s = r->shape;
+
+	CUDNN_TRY(RNNForward, r->queue->dnn, descriptor(r, segment), r->rnn->training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE,
+	          pointer(s->device_lengths), s->x[segment > 0], pointer(w->x), s->y, pointer(w->y), s->h, pointer(w->hx), pointer(w->hy),
+	          s->c, pointer(w->cx), pointer(w->cy), algorithm_of(r, segment)->layout.bytes, pointer(theirs), s->work, pointer(r->space.vendor),
+	          r->rnn->training ? s->reserve[segment > 0] : 0, pointer(w->reserve));
+	return CG_OK;
+}
+
+/* The first call that may take a persistent algorithm decides for good whether that works here: cuDNN refuses it only now, and a
+ * reserve is of one algorithm. */
+static int try_persistent(const struct run *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
+{
+	struct cg_net *net = r->net;
+	int code;
+
+	pthread_mutex_lock(net->device->lock);
+	code = net->persistent == REFUSED ? CG_UNSUPPORTED : call_forward(r, segment, w, theirs);
+	if (net->persistent == UNTRIED && (!code || code == CG_UNSUPPORTED))
+		__atomic_store_n(&net->persistent, code ? REFUSED : WORKS, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(net->device->lock);
+	return code;
+}
+
+static int run_forward(struct run *r, int segment, const struct forward_memory *w)
+{
+	struct cg_mem theirs;
+	int code;
+
+	CG_TRY(weights(r, segment, &theirs));
+	CG_TRY(flush(r));
+	if (!r->algorithm || __atomic_load_n(&r->net->persistent, __ATOMIC_ACQUIRE) == WORKS)
+		return call_forward(r, segment, w, theirs);
+	code = try_persistent(r, segment, w, theirs);
+	if (code != CG_UNSUPPORTED || !is_refused(r->net))
+		return code;
+	r->algorithm = 0;
+	CG_TRY(weights(r, segment, &theirs));
+	CG_TRY(flush(r));
+	return call_forward(r, segment, w, theirs);
+}
+
+/* Where the last layer's output goes, unless it is to be kept. */
+static struct cg_mem output_for(const struct run *r)
+{
+	return cg_present(r->call->output) && !r->shape->compact && suits_algorithm(r, r->call->output) ? r->call->output : r->space.y;
+}
+
+/* From so many bytes of a part of the reserve on, to where the next one begins. */
+static int clear_end(struct run *r, struct cg_mem part, size_t from)
+{
+	size_t end = part.bytes + (size_t)-part.bytes % CG_DNN_ALIGN;
+
+	from += (size_t)-from % each(r);
+	return part.data && from < end ? zero(r, cg_part(part, from, end - from), (int64_t)((end - from) / each(r))) : CG_OK;
+}
+
+/* What no call of cuDNN writes of the reserve, so that equal calls leave equal bytes: the header, which is the runtime's, and what
+ * lies between the parts; without steps all of it. */
+static int clear_gaps(struct run *r)
+{
+	for (int n = 0; n < r->net->n_segments; n++) {
+		struct cg_mem theirs, y = saved_output(r, n, &theirs);
+
+		CG_TRY(clear_end(r, y, r->shape->live ? y.bytes : 0));
+		CG_TRY(clear_end(r, theirs, r->shape->live ? theirs.bytes : 0));
+	}
+	return clear_end(r, cg_part(r->call->reserve, 0, CG_DNN_ALIGN), 0);
+}
+
+/* Copies to the reserve what a call of cuDNN left in the workspace instead; the next one reads it there. */
+static int save_output(struct run *r, int segment, const struct forward_memory *w)
+{
+	struct cg_mem theirs, y = saved_output(r, segment, &theirs);
+
+	if (!r->rnn->training)
+		return CG_OK;
+	if (cg_cu_address(w->y) != cg_cu_address(y))
+		CG_TRY(copy(r, y, w->y, y.bytes));
+	if (cg_cu_address(w->reserve) != cg_cu_address(theirs))
+		CG_TRY(copy(r, theirs, w->reserve, theirs.bytes));
+	return segment < r->net->n_segments - 1 ? flush(r) : CG_OK;
+}
+
+static int run_segments_forward(struct run *r, struct forward_memory *all)
+{
+	const struct cg_network *rnn = r->rnn;
+
+	for (int n = 0; n < r->net->n_segments; n++) {
+		struct forward_memory w = {
+			.hx = of_segment(r, all->hx, n, rnn->H), .cx = of_segment(r, all->cx, n, rnn->U),
+			.hy = of_segment(r, all->hy, n, rnn->H), .cy = of_segment(r, all->cy, n, rnn->U),
+		};
+		struct cg_mem ours = none;
+
+		CG_TRY(input(r, n, &w.x));
+		w.y = rnn->training ? saved_output(r, n, &ours) : output_for(r);
+		if (!suits_algorithm(r, w.y))
+			w.y = r->space.y;
+		w.reserve = is_aligned(ours) ? ours : r->space.reserve;
+		all->y = w.y;
+		CG_TRY(run_forward(r, n, &w));
+		CG_TRY(save_output(r, n, &w));
+	}
+	return CG_OK;
+}
+
+static int forward(struct run *r)
+{
+	const struct cg_rnn_call *c = r->call;
+	const struct cg_network *rnn = r->rnn;
+	struct forward_memory all = { .hy = states_for(r, c->output_h, r->space.hy), .cy = states_for(r, c->output_c, r->space.cy) };
+
+	if (r->shape->live) {
+		CG_TRY(states_in(r, c->input_h, r->space.hx, rnn->H, &all.hx));
+		CG_TRY(states_in(r, c->input_c, r->space.cx, rnn->U, &all.cx));
+		CG_TRY(run_segments_forward(r, &all));
+		CG_TRY(hand_out(r, all.y, c->output, cg_dnn_wide(rnn)));
+	} else {
+		CG_TRY(hand_out_zeros(r, c->output, cg_dnn_wide(rnn)));
+	}
+	CG_TRY(states_out(r, all.hy, c->input_h, c->output_h, rnn->H));
+	if (is_lstm(r))
+		CG_TRY(states_out(r, all.cy, c->input_c, c->output_c, rnn->U));
+	if (rnn->training)
+		CG_TRY(clear_gaps(r));
+	return flush(r);
+}
+
+/* ---- backward ---- */
+
+struct backward_memory { struct cg_mem x, y, dy, dx, hx, cx, dhy, dcy, dhx, dcx, reserve, weights, dweights; };
+
+/* cuDNN's backward of the data writes to the reserve what its backward of the weights then reads. */
+static int open_reserve(struct run *r, int segment, struct backward_memory *b)
+{
+	struct cg_mem theirs;
+
+	b->y = saved_output(r, segment, &theirs);
+	CG_TRY(copy_unsuited(r, r->space.y, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn), &b->y));
+	b->reserve = theirs;
+	if (r->call->spend_reserve && is_aligned(theirs))
+		return CG_OK;
+	b->reserve = r->space.reserve;
+	return copy(r, b->reserve, theirs, r->shape->reserve[segment > 0]);
+}
+
+/* cuDNN can only add to the gradients of parameters. */
+static int open_sums(struct run *r, int segment, struct backward_memory *b)
+{
+	const struct cg_dnn_layout *layout = &algorithm_of(r, segment)->layout;
+	struct cg_mem ours = r->call->params_backprop;
+	int is_direct = layout->is_identity && suits_algorithm(r, ours);
+
+	if (!cg_present(ours))
+		return CG_OK;
+	/* Those of the segment before are still to be read. */
+	b->dweights = is_direct ? ours : r->space.dweights[segment % 2];
+	if (!r->call->accumulate)
+		return zero(r, b->dweights, elements(r, layout->bytes));
+	if (is_direct)
+		return CG_OK;
+	return cg_dnn_copy_in(r->queue, &r->moves, r->net, segment, layout, ours, b->dweights);
+}
+
+static int run_backward(const struct run *r, int segment, const struct backward_memory *b)
+{
+	const struct cg_dnn_shape *s = r->shape;
+
+	CUDNN_TRY(RNNBackwardData_v8, r->queue->dnn, descriptor(r, segment), pointer(s->device_lengths), s->y, pointer(b->y), pointer(b->dy),
+	          s->x[segment > 0], pointer(b->dx), s->h, pointer(b->hx), pointer(b->dhy), pointer(b->dhx), s->c,
+	          pointer(b->cx), pointer(b->dcy), pointer(b->dcx), algorithm_of(r, segment)->layout.bytes, pointer(b->weights), s->work,
+	          pointer(r->space.vendor), s->reserve[segment > 0], pointer(b->reserve));
+	return CG_OK;
+}
+
+static int sum_up(struct run *r, int segment, const struct backward_memory *b)
+{
+	const struct cg_dnn_layout *layout = &algorithm_of(r, segment)->layout;
+	const struct cg_dnn_shape *s = r->shape;
+	struct cg_mem ours = r->call->params_backprop;
+
+	if (!cg_present(ours))
+		return CG_OK;
+	CUDNN_TRY(RNNBackwardWeights_v8, r->queue->dnn, descriptor(r, segment), CUDNN_WGRAD_MODE_ADD, pointer(s->device_lengths),
+	          s->x[segment > 0], pointer(b->x), s->h, pointer(b->hx), s->y, pointer(b->y), layout->bytes, pointer(b->dweights), s->work,
+	          pointer(r->space.vendor), s->reserve[segment > 0], pointer(b->reserve));
+	if (cg_cu_address(b->dweights) == cg_cu_address(ours))
+		return CG_OK;
+	return cg_dnn_copy_out(r->queue, &r->moves, r->net, segment, layout, b->dweights, ours);
+}
+
+/* What reaches a layer's output; cuDNN has no absent one. */
+static int output_backprop(struct run *r, int segment, struct cg_mem *dy)
+{
+	struct cg_mem given = r->call->output_backprop;
+
+	*dy = r->space.dy;
+	if (segment < r->net->n_segments - 1)
+		return mask(r, segment, r->space.dx, *dy);
+	if (!cg_present(given))
+		return zero(r, *dy, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn));
+	if (r->shape->compact)
+		return gather(r, given, *dy, cg_dnn_wide(r->rnn));
+	*dy = given;
+	return copy_unsuited(r, r->space.dy, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn), dy);
+}
+
+static int run_segment_backward(struct run *r, int segment, struct backward_memory *b)
+{
+	CG_TRY(output_backprop(r, segment, &b->dy));
+	CG_TRY(open_reserve(r, segment, b));
+	CG_TRY(weights(r, segment, &b->weights));
+	if (cg_present(r->call->params_backprop))
+		CG_TRY(input(r, segment, &b->x));
+	CG_TRY(open_sums(r, segment, b));
+	CG_TRY(flush(r));
+	CG_TRY(run_backward(r, segment, b));
+	return sum_up(r, segment, b);
+}
+
+static int run_segments_backward(struct run *r, const struct backward_memory *all)
+{
+	const struct cg_network *rnn = r->rnn;
+
+	for (int n = r->net->n_segments - 1; n >= 0; n--) {
+		struct backward_memory b = {
+			.dx = n ? r->space.dx : all->dx,
+			.hx = of_segment(r, all->hx, n, rnn->H), .cx = of_segment(r, all->cx, n, rnn->U),
+			.dhy = of_segment(r, all->dhy, n, rnn->H), .dcy = of_segment(r, all->dcy, n, rnn->U),
+			.dhx = of_segment(r, all->dhx, n, rnn->H), .dcx = of_segment(r, all->dcx, n, rnn->U),
+		};
+
+		CG_TRY(run_segment_backward(r, n, &b));
+	}
+	return CG_OK;
+}
+
+/* Without a step nothing but states passes. */
+static int no_steps(struct run *r)
+{
+	const struct cg_rnn_call *c = r->call;
+
+	CG_TRY(hand_out_zeros(r, c->input_backprop, r->rnn->I));
+	return cg_present(c->params_backprop) && !c->accumulate ? zero(r, c->params_backprop, r->rnn->params) : CG_OK;
+}
+
+static int backward(struct run *r)
+{
+	const struct cg_rnn_call *c = r->call;
+	const struct cg_network *rnn = r->rnn;
+	struct backward_memory all = {
+		.dx = cg_present(c->input_backprop) && !r->shape->compact && suits_algorithm(r, c->input_backprop) ? c->input_backprop
+		      : r->space.dx,
+		.dhx = states_for(r, c->input_h_backprop, r->space.dhx), .dcx = states_for(r, c->input_c_backprop, r->space.dcx),
+	};
+
+	if (r->shape->live) {
+		CG_TRY(states_in(r, c->input_h, r->space.hx, rnn->H, &all.hx));
+		CG_TRY(states_in(r, c->input_c, r->space.cx, rnn->U, &all.cx));
+		CG_TRY(states_in(r, c->output_h_backprop, r->space.dhy, rnn->H, &all.dhy));
+		CG_TRY(states_in(r, c->output_c_backprop, r->space.dcy, rnn->U, &all.dcy));
+		CG_TRY(run_segments_backward(r, &all));
+		CG_TRY(hand_out(r, all.dx, c->input_backprop, rnn->I));
+	} else {
+		CG_TRY(no_steps(r));
+	}
+	CG_TRY(states_out(r, all.dhx, c->output_h_backprop, c->input_h_backprop, rnn->H));
+	if (is_lstm(r))
+		CG_TRY(states_out(r, all.dcx, c->output_c_backprop, c->input_c_backprop, rnn->U));
+	return flush(r);
+}
+
+/* ---- both ---- */
+
+int cg_dnn_range_run(struct cg_queue *queue, struct cg_net *net, int pass, const struct cg_dnn_range *range, const struct cg_rnn_call *call,
+                    struct cg_mem work)
+{
+	struct run r;
+
+	CG_TRY(begin(&r, queue, net, range, call, work, pass));
+	return pass == CG_FORWARD ? forward(&r) : backward(&r);
+}

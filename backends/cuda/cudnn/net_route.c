@@ -1,0 +1,339 @@
+/*
+ * Networks by cuDNN: which of them it can compute as they are meant, and how one is opened and closed.  Everything here goes by
+ * cuDNN's API of version 8, which 9 still has.
+ */
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/cuda/cudnn/cudnn.h"
+
+enum { BF16_SINCE = 91300, SMALL_H_SINCE = 8201 };
+
+/* ---- which ---- */
+
+static const struct mode { const char *cell; unsigned mode; } modes[] = {
+	{ "lstm", CUDNN_LSTM }, { "gru", CUDNN_GRU }, { "rnn_tanh", CUDNN_RNN_TANH }, { "rnn_relu", CUDNN_RNN_RELU }, { NULL, 0 }
+};
+
+/* A user's cell of the same name is another. */
+static const struct mode *mode_of(const struct cg_network *rnn)
+{
+	const struct mode *m = modes;
+
+	while (m->cell && cg_cell_find(m->cell) != rnn->cell)
+		m++;
+	return m->cell ? m : NULL;
+}
+
+__attribute__((format(printf, 2, 3)))
+static int decline(char why[CG_WHY_NOT], const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(why, CG_WHY_NOT, format, list);
+	va_end(list);
+	return cg_fail(CG_UNSUPPORTED, "%s", why);
+}
+
+/* What the equations say. */
+static int suits_cell(const struct cg_network *rnn, char why[CG_WHY_NOT])
+{
+	if (!mode_of(rnn))
+		return decline(why, "cell %.*s", CG_NAME_MAX, rnn->name);
+	if (*rnn->options)
+		return decline(why, "%.100s", rnn->options);
+	if (rnn->P && mode_of(rnn)->mode != CUDNN_LSTM)
+		return decline(why, "projection of %s", mode_of(rnn)->cell);
+	if (rnn->P == rnn->U)
+		return decline(why, "projection as wide as the units");
+	return CG_OK;
+}
+
+static int suits_sizes(const struct cg_network *rnn, char why[CG_WHY_NOT])
+{
+	const int64_t sizes[] = { rnn->I, rnn->U, rnn->directions * rnn->H };
+
+	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+		if (sizes[k] > INT_MAX)
+			return decline(why, "sizes beyond 2^31");
+	return CG_OK;
+}
+
+static int suits_version(const struct cg_network *rnn, char why[CG_WHY_NOT])
+{
+	int version = cg_cudnn_version();
+
+	if (rnn->dtype == CG_BF16 && version < BF16_SINCE)
+		return decline(why, "bf16 in cuDNN %d.%d.%d", CUDNN_PARTS(version));
+	return CG_OK;
+}
+
+/*
+ * What its kernels were seen to do, tests/fake/cudnn_descriptor.c says where; what follows from it for the bounds of answers is in the
+ * reference.  `cellgrad info` shows these lines, and the documents have them, which tests/rounding.sh compares.
+ */
+static const char *const roundings[CG_DTYPE_COUNT] = {
+	[CG_F32] = "everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh good to 2^-11",
+	[CG_F64] = "everything in f64",
+	[CG_F16] = "x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh good to 2^-11; under strict_rounding composed",
+	[CG_BF16] = "x W, R h, c, h, gates, dgates, dh and dc in 16 bits; under strict_rounding composed",
+};
+
+/* Its kernels hand each other sums and states as numbers of 16 bits, where there are such. */
+static int suits_rounding(const struct cg_network *rnn, char why[CG_WHY_NOT])
+{
+	int is_narrow = !cg_is_plain(rnn->dtype);
+
+	return rnn->strict_rounding && is_narrow ? decline(why, "strict_rounding in %s", cg_dtype_name(rnn->dtype)) : CG_OK;
+}
+
+/* CG_BAD_ARGUMENT, and no reason to go another way: the environment names a library that cannot be. */
+static int suits(const struct cg_network *rnn, char why[CG_WHY_NOT])
+{
+	int code;
+
+	CG_TRY(suits_cell(rnn, why));
+	CG_TRY(suits_sizes(rnn, why));
+	CG_TRY(suits_rounding(rnn, why));
+	code = cg_cuda_load(CG_CUDA_CUDNN);
+	if (code == CG_UNSUPPORTED)
+		snprintf(why, CG_WHY_NOT, "no cuDNN");
+	CG_TRY(code);
+	return suits_version(rnn, why);
+}
+
+/* ---- opening ---- */
+
+static void close_segment(struct cg_dnn_segment *segment)
+{
+	for (int k = 0; k < CG_DNN_ALGORITHMS; k++) {
+		if (segment->algorithms[k].rnn)
+			cg_cudnn.DestroyRNNDescriptor(segment->algorithms[k].rnn);
+		cg_dnn_drop_layout(&segment->algorithms[k].layout);
+	}
+}
+
+static void unlink_net(struct cg_net *net)
+{
+	struct cg_net **at = &net->device->nets;
+
+	pthread_mutex_lock(net->device->lock);
+	while (*at && *at != net)
+		at = &(*at)->next;
+	if (*at)
+		*at = net->next;
+	while (net->states_of_queues)
+		cg_dnn_leave_state(&net->states_of_queues);
+	pthread_mutex_unlock(net->device->lock);
+}
+
+static void close_inside(struct cg_net *net)
+{
+	struct cg_dev *device = net->device;
+
+	unlink_net(net);
+	for (size_t k = 0; k < sizeof net->sizes / sizeof *net->sizes; k++)
+		cg_dnn_drop_shape(device, NULL, net->sizes[k]);
+	close_segment(&net->segments[0]);
+	close_segment(&net->segments[1]);
+	if (net->dropout)
+		cg_cudnn.DestroyDropoutDescriptor(net->dropout);
+	/* Its seeding may be under way where waiting for it was what failed. */
+	if (net->generator) {
+		cg_cu.StreamSynchronize(device->dnn_stream);
+		cg_cu_free(device, NULL, net->generator);
+	}
+}
+
+static void close_net(struct cg_dev *device, struct cg_net *net)
+{
+	if (!cg_cu_enter_anyway(device)) {
+		close_inside(net);
+		cg_cu_leave(device, CG_OK);
+	}
+	cg_memory(net, 0);
+}
+
+/* A way that cuDNN refuses is none, but the first has to be. */
+static int add_algorithm(struct cg_net *net, struct cg_dnn_segment *segment, unsigned algorithm)
+{
+	struct cg_dnn_algorithm *entry = &segment->algorithms[segment->n_algorithms];
+	int code;
+
+	entry->algorithm = algorithm;
+	code = cg_dnn_describe(net, segment, algorithm, net->dropout, &entry->rnn);
+	if (!code)
+		code = cg_dnn_lay_out(net, segment, entry);
+	if (!code)
+		segment->n_algorithms++;
+	if (code == CG_UNSUPPORTED && segment->n_algorithms) {
+		if (entry->rnn)
+			cg_cudnn.DestroyRNNDescriptor(entry->rnn);
+		cg_dnn_drop_layout(&entry->layout);
+		*entry = (struct cg_dnn_algorithm){ .rnn = NULL };
+		code = CG_OK;
+	}
+	return code;
+}
+
+/*
+ * Persistent algorithms where a network may have sizes that they are for; which, rnn_data.c says.  Their tanh is an instruction that
+ * is good to 2^-11, which f32 takes only where it may be multiplied as TF32, too.
+ */
+static int add_algorithms(struct cg_net *net, struct cg_dnn_segment *segment)
+{
+	const struct cg_network *rnn = net->rnn;
+	int may = rnn->dtype == CG_F16 || (rnn->dtype == CG_F32 && rnn->allow_tf32);
+
+	CG_TRY(add_algorithm(net, segment, CUDNN_RNN_ALGO_STANDARD));
+	if (!may || rnn->P || !rnn->time_major || segment->skip)
+		return CG_OK;
+	if (net->version >= SMALL_H_SINCE)
+		CG_TRY(add_algorithm(net, segment, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H));
+	if (rnn->dtype == CG_F16 && segment->layers == 1 && rnn->directions == 1)
+		CG_TRY(add_algorithm(net, segment, CUDNN_RNN_ALGO_PERSIST_STATIC));
+	return CG_OK;
+}
+
+static int drops(const struct cg_network *rnn)
+{
+	return rnn->training && rnn->dropout > 0 && rnn->layers > 1;
+}
+
+void cg_cu_release_questions(struct cg_dev *device)
+{
+	if (device->dnn)
+		cg_cudnn.Destroy(device->dnn);
+	if (device->dnn_stream)
+		cg_cu.StreamDestroy_v2(device->dnn_stream);
+	device->dnn = NULL;
+	device->dnn_stream = NULL;
+}
+
+static int make_questions(struct cg_dev *device)
+{
+	int code;
+
+	CU_TRY(device, StreamCreate, &device->dnn_stream, CU_STREAM_NON_BLOCKING);
+	code = cg_cudnn_error(cg_cudnn.Create(&device->dnn), "cudnnCreate");
+	if (code) {
+		device->dnn = NULL;
+		return cg_fail(code, "%s; without cuDNN: CELLGRAD_CUDNN_LIB=none; it is %.300s", cg_message(),
+		               cg_cuda_path(CG_CUDA_CUDNN));
+	}
+	CUDNN_TRY(SetStream, device->dnn, device->dnn_stream);
+	return CG_OK;
+}
+
+/* The handle by which all questions of a device are asked. */
+static int begin_questions(struct cg_dev *device)
+{
+	int code = device->dnn ? CG_OK : make_questions(device);
+
+	if (code)
+		cg_cu_release_questions(device);
+	return code;
+}
+
+/* Under the lock. */
+static int fill(struct cg_net *net)
+{
+	const struct cg_network *rnn = net->rnn;
+
+	CG_TRY(begin_questions(net->device));
+	CG_TRY(cg_dnn_make_dropout(net, net->device->dnn, NULL, &net->generator, &net->dropout));
+	net->segments[0] = (struct cg_dnn_segment){ .layers = net->n_segments > 1 ? 1 : rnn->layers, .skip = rnn->skip, .width = rnn->I };
+	CG_TRY(add_algorithms(net, &net->segments[0]));
+	if (net->n_segments == 1)
+		return CG_OK;
+	net->segments[1] = (struct cg_dnn_segment){ .layers = 1, .width = rnn->directions * rnn->H };
+	return add_algorithms(net, &net->segments[1]);
+}
+
+static int fill_inside(struct cg_net *net)
+{
+	int code;
+
+	CG_TRY(cg_cu_enter(net->device));
+	pthread_mutex_lock(net->device->lock);
+	code = fill(net);
+	if (!code) {
+		net->next = net->device->nets;
+		net->device->nets = net;
+	}
+	pthread_mutex_unlock(net->device->lock);
+	return cg_cu_leave(net->device, code);
+}
+
+static unsigned type_of(int dtype)
+{
+	static const unsigned types[] = {
+		[CG_F32] = CUDNN_DATA_FLOAT, [CG_F64] = CUDNN_DATA_DOUBLE, [CG_F16] = CUDNN_DATA_HALF, [CG_BF16] = CUDNN_DATA_BFLOAT16
+	};
+
+	_Static_assert(sizeof types / sizeof *types == CG_DTYPE_COUNT, "a dtype has no type of cuDNN's");
+	return types[dtype];
+}
+
+static int make(struct cg_net *net, char why[CG_WHY_NOT])
+{
+	int code = fill_inside(net);
+
+	if (code == CG_UNSUPPORTED)
+		snprintf(why, CG_WHY_NOT, "refused by cuDNN %d.%d.%d", CUDNN_PARTS(net->version));
+	if (!code && net->rnn->skip && cg_dnn_has_input(&net->segments[0].algorithms[0].layout))
+		code = decline(why, "skip_input with matrices in cuDNN %d.%d.%d", CUDNN_PARTS(net->version));
+	return code;
+}
+
+/* No reason to go another way, which would need code that is loaded. */
+static int is_possible_now(struct cg_dev *device)
+{
+	CU_INSIDE(device, cg_cu_all_uncaptured(device, "the opening of a network"));
+}
+
+static int open_net(struct cg_dev *device, const struct cg_network *rnn, struct cg_net **result, char why[CG_WHY_NOT])
+{
+	struct cg_net *net;
+	int code;
+
+	CG_TRY(suits(rnn, why));
+	CG_TRY(is_possible_now(device));
+	net = cg_memory(NULL, sizeof *net);
+	if (!net)
+		return CG_NO_MEMORY;
+	memset(net, 0, sizeof *net);
+	net->device = device;
+	net->rnn = rnn;
+	net->version = cg_cudnn_version();
+	net->cell = mode_of(rnn)->mode;
+	net->type = type_of(rnn->dtype);
+	/* What cuDNN keeps it multiplies with 1 / (1 - rate); where nothing is kept the masks are ours. */
+	net->vendor_dropout = drops(rnn) && rnn->allow_vendor_dropout && rnn->dropout < 1;
+	net->n_segments = drops(rnn) && !net->vendor_dropout ? rnn->layers : 1;
+	code = make(net, why);
+	if (code)
+		close_net(device, net);
+	else
+		*result = net;
+	return code;
+}
+
+/* cuDNN says nothing of what its reserve looks like, in this version or on this device. */
+static uint64_t stamp(const struct cg_net *net)
+{
+	const int parts[] = { net->version, net->device->major, net->device->minor, net->device->units, net->vendor_dropout,
+	                      net->rnn->allow_tf32 };
+	uint64_t print = CG_FINGERPRINT;
+
+	return cg_fingerprint(print, parts, sizeof parts);
+}
+
+const struct cg_net_route cg_cu_net = {
+	.name = "cudnn", .roundings = roundings, .open = open_net, .close = close_net, .stamp = stamp, .declines = cg_dnn_declines, .sizes = cg_dnn_needs,
+	.forward = cg_dnn_forward, .backward = cg_dnn_backward,
+};

@@ -1,0 +1,546 @@
+/*
+ * `cellgrad check`: the conformance suite on the user's own machine.  Ops are compared with the independent reference, kernels
+ * with another way of computing them; a failure is made simple and printed as the command that shows it again.  The trials are
+ * in tests/conformance, the subjects in subject.c, what is said in verdict.c.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/device/inspect.h"
+#include "command/check/check.h"
+#include "command/command.h"
+#include "command/output.h"
+#include "command/check/shrink.h"
+
+enum { BACKEND = OPTION_FIRST, REF, SUITE, SEED, MAX_TIME, DTYPE };
+
+static const struct poptOption table[] = {
+	OPTION_VALUE("backend", 'b', BACKEND, "check this device; else what CELLGRAD_BACKEND names", "DEVICE"),
+	OPTION_VALUE("ref", 'r', REF, "compare with this device as well; reference: with none (the default)", "DEVICE"),
+	OPTION_VALUE("suite", 's', SUITE, "quick: the table and some random cases (the default); full: many", "SUITE"),
+	OPTION_VALUE("seed", '\0', SEED, "draw other numbers and cases; else always the same", "N"),
+	OPTION_VALUE("max-time", 't', MAX_TIME, "stop after so long, with what was checked by then", "SECONDS"),
+	OPTION_VALUE("dtype", 'd', DTYPE, CG_DTYPES_TEXT "; else all", "DTYPE"),
+	OPTION_JSON_ROW,
+	OPTION_HELP_ROW,
+	POPT_TABLEEND
+};
+
+static const char usage[] = "[OP]... [NAME=VALUE]... [OPTION]...";
+static const char text[] =
+	"Checks that a device computes what it should.  OP is an op\n"
+	"(lstm_block_cell_grad, LSTMBlockCellGrad) or a cell (gru_block); without one,\n"
+	"all are checked.\n"
+	"\n"
+	"Ops run on drawn numbers and are compared with the reference: the formulas in\n"
+	"extended precision, and beside each value how far off a right answer may be.\n"
+	"Sizes, options, scalars, gate orders, host and device memory, accumulation and\n"
+	"arguments that are absent all vary; memory beside outputs is watched, and a\n"
+	"second run must give the same bits.  With --ref DEVICE both devices must be\n"
+	"right, and how far they are apart is shown.\n"
+	"\n"
+	"The kernels of cells promise the same bits, and where one gives a NaN, a NaN of\n"
+	"any sign and payload.  They run on any bits at all and are compared with those\n"
+	"of another device: that of --ref, else the last one that cellgrad info lists;\n"
+	"on that one, with the same cell given as text.\n"
+	"\n"
+	"NAME=VALUE fixes a size, attribute or the like in every case, and leaves out\n"
+	"what has no such thing: B=1, use_peephole=true, memory=device, pass=grad,\n"
+	"rows=64, nan=true, absent=w_grad,b_grad.  With seed=N it is one case: what is\n"
+	"not fixed is small and plain.  A failure is made as simple as it goes and\n"
+	"printed as such a command.\n"
+	"\n"
+	"--suite full goes on to 50000 cases, or, with --max-time, until then.\n"
+	"\n"
+	"Examples:\n"
+	"  cellgrad check\n"
+	"  cellgrad check GRUBlockCellGrad --dtype f16 --max-time 10\n"
+	"  cellgrad check gru_block pass=grad units=64\n"
+	"  cellgrad check lstm_block_cell B=2 I=3 U=4 use_peephole=true seed=7\n"
+	"  cellgrad check --suite full --seed 2 --max-time 600 --json\n"
+	"\n"
+	"Exit status: 0 all right; 1 a mismatch, or failed while working; 2 refused\n"
+	"before any work; 77 nothing could be checked.\n";
+
+enum { EXIT_SKIPPED = 77, OPS_MAX = 128, ATTRIBUTES_MAX = 64, FULL = 50000, RANDOM = 40 };
+static const unsigned long long default_seed = 20260101;
+
+struct request {
+	const struct cg_op *ops[OPS_MAX];
+	const struct cg_cell *cells[OPS_MAX];
+	int n_ops, n_cells, full;
+	const char *attributes[ATTRIBUTES_MAX + 2];
+	int n_attributes;
+	char dtype[PRINT_NAME];          /* --dtype as a word */
+};
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- the words ---- */
+
+static int no_op(const char *word)
+{
+	const char *names[OPS_MAX], *nearest;
+	char shown[PRINT_NAME];
+	int n = 0;
+
+	for (const struct cg_op *op = NULL; (op = cg_op_next(op)) && n < OPS_MAX - 1;) {
+		names[n++] = op->name;
+		names[n++] = op->tensorflow;
+	}
+	for (int k = 0; cg_cell_name(k) && n < OPS_MAX; k++)
+		names[n++] = cg_cell_name(k);
+	nearest = cg_nearest(word, names, n);
+	print_name(shown, word);
+	if (nearest)
+		return cg_fail(CG_BAD_ARGUMENT, "no op or cell %s; did you mean %s?", shown, nearest);
+	return cg_fail(CG_BAD_ARGUMENT, "no op or cell %s; cellgrad info lists them", shown);
+}
+
+static int add_op(struct request *r, const char *word)
+{
+	const struct cg_op *op = cg_op_find(word, NULL);
+	const struct cg_cell *cell = op ? NULL : cg_cell_find(word);
+
+	if (!op && !cell)
+		return no_op(word);
+	for (int k = 0; k < r->n_ops; k++)
+		if (r->ops[k] == op)
+			return cg_fail(CG_BAD_ARGUMENT, "%s is given twice", op->name);
+	for (int k = 0; k < r->n_cells; k++)
+		if (r->cells[k] == cell)
+			return cg_fail(CG_BAD_ARGUMENT, "%s is given twice", cell->name);
+	if (op)
+		r->ops[r->n_ops++] = op;
+	else
+		r->cells[r->n_cells++] = cell;
+	return CG_OK;
+}
+
+static int add_attribute(struct request *r, const char *word)
+{
+	size_t length = strcspn(word, "=");
+	char shown[PRINT_NAME];
+
+	if (r->n_attributes == ATTRIBUTES_MAX)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: expected at most %d NAME=VALUE", print_name(shown, word), ATTRIBUTES_MAX);
+	for (int k = 0; k < r->n_attributes; k++)
+		if (!strncmp(r->attributes[k], word, length + 1))
+			return cg_fail(CG_BAD_ARGUMENT, "%.*s is given twice", (int)(length < 60 ? length : 60), word);
+	r->attributes[r->n_attributes++] = word;
+	return CG_OK;
+}
+
+static int read_operands(struct request *r, const struct options *o)
+{
+	for (const char **word = o->operands; *word; word++)
+		CG_TRY((strchr(*word, '=') ? add_attribute : add_op)(r, *word));
+	if (o->value[DTYPE]) {
+		if (cg_dtype_find(o->value[DTYPE]) < 0)
+			return command_own(CG_BAD_ARGUMENT, "--dtype");
+		snprintf(r->dtype, sizeof r->dtype, "dtype=%s", o->value[DTYPE]);
+		CG_TRY(add_attribute(r, r->dtype));
+	}
+	return CG_OK;
+}
+
+static int read_options(struct check *c, struct request *r, const struct options *o)
+{
+	const char *suite = o->value[SUITE], *seed = o->value[SEED], *most = o->value[MAX_TIME];
+	char shown[PRINT_NAME];
+
+	c->seed = default_seed;
+	if (suite && strcmp(suite, "quick") && strcmp(suite, "full"))
+		return cg_fail(CG_BAD_ARGUMENT, "--suite: expected quick or full, got \"%s\"", print_name(shown, suite));
+	r->full = suite && !strcmp(suite, "full");
+	if (most && (field_real(most, &c->most_seconds) || c->most_seconds <= 0 || c->most_seconds > 1e9))
+		return cg_fail(CG_BAD_ARGUMENT, "--max-time: expected seconds, a number above 0, got \"%s\"", print_name(shown, most));
+	if (seed) {
+		struct fields f = { .of = "check", .n = 0 };
+		char word[PRINT_NAME + 8];
+
+		field_add(&f, "--seed", FIELD_SEED, &c->seed);
+		snprintf(word, sizeof word, "--seed=%s", seed);
+		CG_TRY(field_set(&f, word));
+	}
+	c->json = !!o->value[OPTION_JSON];
+	return read_operands(r, o);
+}
+
+/* All of the words' subjects; where there are none, the message that says most. */
+static int add_subjects(struct check *c, const struct request *r)
+{
+	char message[1024] = "";
+	int most = -1, why;
+
+	for (int k = 0; k < r->n_ops + r->n_cells; k++)
+		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
+			const struct cg_op *op = k < r->n_ops ? r->ops[k] : NULL;
+			int code = subject_add(c, op, op ? NULL : r->cells[k - r->n_ops], dtype, &why);
+
+			if (code && code != CG_BAD_ARGUMENT)
+				return code;
+			if (code && why > most) {
+				most = why;
+				snprintf(message, sizeof message, "%s", cg_message());
+			}
+		}
+	if (c->n_subjects)
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "%s", most > 0 ? message : "there is no such kernel: stage, pass, shape and options do not go together");
+}
+
+/* Ops and cells, all of them where none is named. */
+static int choose(struct check *c, struct request *r)
+{
+	int named = r->n_ops + r->n_cells;
+
+	for (const struct cg_op *op = NULL; (op = cg_op_next(op)) && !named && r->n_ops < OPS_MAX;)
+		r->ops[r->n_ops++] = op;
+	for (int k = 0; cg_cell_name(k) && !named && r->n_cells < OPS_MAX; k++) {
+		r->cells[r->n_cells] = cg_cell_find(cg_cell_name(k));
+		if (!r->cells[r->n_cells++])
+			return CG_NO_MEMORY;
+	}
+	for (int k = 0, n = r->n_ops; k < n; k++)
+		if (!subject_knows(r->ops[k])) {
+			check_skip(c, r->ops[k]->name, "the reference does not know the op", 0);
+			r->ops[k--] = r->ops[--n];
+			r->n_ops = n;
+		}
+	c->attributes = r->attributes;
+	for (int k = 0; k < r->n_attributes; k++)
+		c->single |= !strncmp(r->attributes[k], "seed=", 5);
+	if (c->single && named != 1)
+		return cg_fail(CG_BAD_ARGUMENT, "seed= says one case: expected one op or cell, got %d", named);
+	return add_subjects(c, r);
+}
+
+/* ---- the devices ---- */
+
+/* name: what messages call it; NULL: the first word of how it describes itself. */
+static int open_side(struct side *s, const char *where, const char *name)
+{
+	static char names[3][32];
+	static int n;
+
+	CG_TRY(cg_open(where, &s->context));
+	if (!name) {
+		const char *about = cg_describe(s->context);
+
+		snprintf(names[n % 3], sizeof names[0], "%.*s", (int)strcspn(about, ": ,"), about);
+		name = names[n++ % 3];
+	}
+	s->name = name;
+	return cg_stream_open(s->context, NULL, &s->stream);
+}
+
+static int same(const struct side *a, const struct side *b)
+{
+	return !strcmp(cg_describe(a->context), cg_describe(b->context));
+}
+
+static void close_side(struct side *s)
+{
+	cg_stream_close(s->stream);
+	cg_close(s->context);
+	s->stream = NULL;
+	s->context = NULL;
+}
+
+/* What kernels are compared with: --ref's device, else the last backend's, which opens everywhere; or none. */
+static int open_other(struct check *c, const char *ref)
+{
+	int last = 0;
+
+	while (cg_inspect_backend(last + 1))
+		last++;
+	if (open_side(&c->other, ref ? ref : cg_inspect_backend(last), ref) || same(&c->other, &c->sides[0])) {
+		close_side(&c->other);
+		c->other.name = "the cell given as text";
+	}
+	return CG_OK;
+}
+
+static int open_sides(struct check *c, const struct options *o)
+{
+	const char *ref = o->value[REF];
+	int code;
+
+	c->backend = o->value[BACKEND] ? o->value[BACKEND] : cg_variable_get(CG_ENV_BACKEND);
+	c->ref = ref && strcmp(ref, "reference") ? ref : NULL;
+	code = open_side(&c->sides[0], o->value[BACKEND], c->backend);
+	if (code)
+		return o->value[BACKEND] ? command_own(code, "--backend") : code;
+	code = c->ref ? open_side(&c->sides[1], c->ref, c->ref) : CG_OK;
+	if (code)
+		return command_own(code, "--ref");
+	c->n_sides = c->ref ? 2 : 1;
+	return open_other(c, c->ref);
+}
+
+/* ---- what cannot be checked ---- */
+
+static int supported(const struct check *c, const struct subject *s)
+{
+	const char *op = s->op ? s->op->name : cg_op_next(NULL)->name;
+	const struct side *second = s->op ? &c->sides[1] : &c->other;
+
+	CG_TRY(cg_supports(c->sides[0].context, op, s->dtype));
+	return second->context ? cg_supports(second->context, op, s->dtype) : CG_OK;
+}
+
+static int other_bits(const struct side *s)
+{
+	return s->context && strstr(cg_describe(s->context), "not the same bits");
+}
+
+/* No library has it compiled in, so that a host has one way to compute it. */
+static int interpreted(const struct kernel_kind *k)
+{
+	return k->pass == CG_GRADGRAD || (k->pass > CG_GRADGRAD && !cg_saves_output(k->cell));
+}
+
+/* Kernels that are computed in one way only where there is no other device. */
+static void leave_one_way(struct check *c, struct subject *s)
+{
+	long cases = subject_table(c, s);
+	int n = 0, all = s->n_kinds;
+
+	for (int k = 0; k < all; k++)
+		if (!interpreted(&s->kinds[k])) {
+			struct kernel_kind kind = s->kinds[k];
+
+			s->kinds[k] = s->kinds[n];
+			s->kinds[n++] = kind;
+		}
+	kernel_kinds_close(s->kinds + n, all - n);
+	s->n_kinds = n;
+	if (n < all)
+		check_skip(c, "interpreted kernels", "there is one way to compute them here; --ref DEVICE compares them with another's",
+		           cases - (n ? subject_table(c, s) : 0));
+}
+
+/* Why the subject cannot be checked; NULL: it can. */
+static const char *hindrance(const struct check *c, const struct subject *s, int *code)
+{
+	*code = supported(c, s);
+	if (*code == CG_UNSUPPORTED) {
+		*code = CG_OK;
+		return cg_message();
+	}
+	if (!*code && s->cell && (other_bits(&c->sides[0]) || other_bits(&c->other)))
+		return "the device says that its bits are not the same; its ops are compared with the bound";
+	return NULL;
+}
+
+static int leave_out(struct check *c)
+{
+	for (int k = 0; k < c->n_subjects; k++) {
+		struct subject *s = &c->subjects[k];
+		char what[64];
+		int code;
+		const char *why = hindrance(c, s, &code);
+
+		CG_TRY(code);
+		if (why) {
+			snprintf(what, sizeof what, "%s %s", s->name, cg_dtype_name(s->dtype));
+			check_skip(c, what, why, c->single ? 1 : subject_table(c, s));
+			s->left_out = 1;
+			continue;
+		}
+		if (s->cell && !c->other.context) {
+			leave_one_way(c, s);
+			CG_TRY(kernel_again(s->cell, &s->again));
+		}
+	}
+	return CG_OK;
+}
+
+/* Is there anything to check of it? */
+static int alive(const struct subject *s)
+{
+	return !s->left_out && (s->op || s->n_kinds);
+}
+
+/* ---- the cases ---- */
+
+struct failing { const struct check *check; struct example *example; int kind; };
+
+static int fails(void *user)
+{
+	const struct failing *f = user;
+	struct finding finding;
+	int code;
+
+	verdict_watch(f->check, f->example);
+	code = example_run(f->check, f->example, &finding);
+	return code ? code : finding.kind == f->kind;
+}
+
+/* Shows a failure, unless one like it was shown. */
+static int show(struct check *c, struct example *e, struct finding *f)
+{
+	struct failing failing = { c, e, f->kind };
+	struct finding again = *f;
+	struct fields fields;
+	size_t length;
+
+	if (e->subject->shown >> f->kind & 1 || c->shown >= SHOWN_MAX)
+		return CG_OK;
+	e->subject->shown |= 1u << f->kind;
+	c->shown++;
+	if (!c->single) {
+		example_fields(e, &fields);
+		CG_TRY(shrink(&fields, fails, &failing));
+		CG_TRY(example_run(c, e, &again));
+	}
+	if (again.kind == f->kind)
+		return verdict_failure(c, e, &again);
+	length = strlen(f->text);
+	snprintf(f->text + length, sizeof f->text - length, "; and not when it was run again");
+	return verdict_failure(c, e, f);
+}
+
+static void count(struct subject *s, const struct finding *f)
+{
+	struct finding *t = &s->total;
+
+	t->elements += f->elements;
+	t->unbounded += f->unbounded;
+	t->flushed += f->flushed;
+	t->worst = f->worst > t->worst ? f->worst : t->worst;
+	t->apart = f->apart > t->apart ? f->apart : t->apart;
+}
+
+static int check_one(struct check *c, struct example *e)
+{
+	struct subject *s = e->subject;
+	struct finding f;
+
+	verdict_watch(c, e);
+	CG_TRY(example_run(c, e, &f));
+	if (f.kind == FINDING_DECLINED) {
+		check_skip(c, s->name, f.text, 1);
+		return CG_OK;
+	}
+	c->cases++;
+	s->cases++;
+	if (!f.kind) {
+		count(s, &f);
+		return CG_OK;
+	}
+	c->failed++;
+	s->failed++;
+	return show(c, e, &f);
+}
+
+static unsigned long long next_seed(struct check *c, long n)
+{
+	return c->seed + 7919ull * (unsigned long long)(n + 1);
+}
+
+static int over(struct check *c, double began)
+{
+	c->seconds = now() - began;
+	verdict_progress(c);
+	return c->most_seconds > 0 && c->seconds >= c->most_seconds;
+}
+
+/* The tables of all subjects in turn, a case of each, then random ones. */
+static int check_all(struct check *c, double began)
+{
+	struct example e;
+	long n = 0;
+
+	for (int random = 0, any = 1; any || !random;) {
+		if (!any)
+			random = 1;
+		any = 0;
+		for (int k = 0; k < c->n_subjects; k++) {
+			struct subject *s = &c->subjects[k];
+
+			if (!alive(s) || !(random ? subject_any : subject_next)(c, s, next_seed(c, n), &e))
+				continue;
+			any = 1;
+			n++;
+			CG_TRY(check_one(c, &e));
+			c->stopped = over(c, began);
+			if (c->stopped || (random && c->planned && n >= c->planned))
+				return CG_OK;
+		}
+	}
+	return CG_OK;
+}
+
+static void plan(struct check *c, const struct request *r)
+{
+	int subjects = 0;
+
+	for (int k = 0; k < c->n_subjects; k++)
+		if (alive(&c->subjects[k])) {
+			c->planned += subject_table(c, &c->subjects[k]);
+			subjects++;
+		}
+	c->planned += RANDOM * subjects;
+	if (r->full)
+		c->planned = c->most_seconds > 0 ? 0 : c->planned > FULL ? c->planned : FULL;
+}
+
+static int work(struct check *c, const struct request *r)
+{
+	double began = now();
+	struct example e;
+	int code = CG_OK;
+
+	CG_TRY(verdict_begin(c));
+	plan(c, r);
+	if (!c->single)
+		code = check_all(c, began);
+	else if (alive(&c->subjects[0])) {
+		subject_only(c, &c->subjects[0], &e);
+		code = check_one(c, &e);
+	}
+	c->seconds = now() - began;
+	CG_TRY(code);
+	return verdict_end(c);
+}
+
+int command_check(int argc, const char **argv)
+{
+	static struct check c;
+	static struct request r;
+	struct options o;
+	int code = options_open(&o, "check", argc, argv, table), working = 0, help = !code && o.value[OPTION_HELP];
+
+	if (help)
+		options_help(&o, usage, text);
+	else if (!code)
+		code = read_options(&c, &r, &o);
+	if (!code && !help)
+		code = choose(&c, &r);
+	if (!code && !help)
+		code = open_sides(&c, &o);
+	if (!code && !help)
+		code = leave_out(&c);
+	if (!code && !help) {
+		working = 1;
+		code = work(&c, &r);
+	}
+	subjects_close(&c);
+	close_side(&c.other);
+	close_side(&c.sides[1]);
+	close_side(&c.sides[0]);
+	options_close(&o);
+	if (code)
+		return command_failed("check", code, working);
+	return help ? EXIT_OK : c.failed ? EXIT_WORK : c.cases ? EXIT_OK : EXIT_SKIPPED;
+}

@@ -1,0 +1,183 @@
+/*
+ * A child answers in JSON and a 0 byte, through a pipe; what it is asked is the caller's.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "command/output.h"
+#include "command/child_process.h"
+#include "runtime/device/inspect.h"
+
+enum { FIRST = 1 << 16, MOST = 1 << 24 };
+/* Milliseconds: a child that answered, or was killed, is gone after so long; how long to sleep between two looks at it. */
+enum { GRACE = 2000, LOOK = 1 };
+
+/* ---- the child ---- */
+
+static void write_all(int fd, const char *at, size_t bytes)
+{
+	while (bytes) {
+		ssize_t n = write(fd, at, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		at += n;
+		bytes -= (size_t)n;
+	}
+}
+
+/* Without memory the answer is empty.  No exit handlers: a driver's may hang, and a buffer of the parent's would be printed twice. */
+static _Noreturn void answer(int fd, int seconds, json_t *(*ask)(const void *), const void *about)
+{
+	const struct rlimit no_core = { 0, 0 };
+	json_t *json;
+	char *text;
+
+	setrlimit(RLIMIT_CORE, &no_core);
+	alarm((unsigned)seconds + 1);            /* in case that the parent has gone */
+	dup2(STDERR_FILENO, STDOUT_FILENO);
+	json = ask(about);
+	text = json && !print_json_lost() ? json_dumps(json, JSON_COMPACT) : NULL;
+	write_all(fd, text ? text : "", text ? strlen(text) + 1 : 1);
+	_exit(EXIT_SUCCESS);
+}
+
+/* ---- the parent ---- */
+
+struct text { char *at; size_t bytes, capacity; };
+
+static int grow(struct text *t)
+{
+	size_t capacity = t->capacity ? 2 * t->capacity : FIRST;
+	char *at = capacity <= MOST ? cg_memory(t->at, capacity) : NULL;
+
+	if (!at)
+		return CG_NO_MEMORY;
+	t->at = at;
+	t->capacity = capacity;
+	return CG_OK;
+}
+
+/* Reads to the 0 byte.  1: it came; 0: the child closed its end, or took too long, or the text is too long. */
+static int read_answer(int fd, double until, struct text *t)
+{
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+
+	for (;;) {
+		double left = until - cg_milliseconds();
+		ssize_t n;
+
+		if (t->bytes == t->capacity && grow(t))
+			return 0;
+		if (left <= 0)
+			return 0;
+		n = poll(&wait, 1, (int)left + 1);
+		if (n > 0)
+			n = read(fd, t->at + t->bytes, t->capacity - t->bytes);
+		else if (!n || errno == EINTR)
+			continue;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return 0;
+		t->bytes += (size_t)n;
+		if (!t->at[t->bytes - 1])
+			return 1;
+	}
+}
+
+/* Waits for the child's end for so many milliseconds. */
+static int reap(pid_t child, int *status, double milliseconds)
+{
+	const struct timespec look = { 0, LOOK * 1000000L };
+	double until = cg_milliseconds() + milliseconds;
+
+	for (;;) {
+		pid_t gone = waitpid(child, status, WNOHANG);
+
+		if (gone == child || (gone < 0 && errno != EINTR))
+			return gone == child;
+		if (cg_milliseconds() > until)
+			return 0;
+		nanosleep(&look, NULL);
+	}
+}
+
+/* Ends the child; what became of it by itself is in `why`. */
+static void end(pid_t child, int answered, int late, int seconds, char why[CHILD_WHY])
+{
+	int status = 0, gone = late ? 0 : reap(child, &status, GRACE);
+
+	if (!gone) {
+		kill(child, SIGKILL);
+		reap(child, &status, GRACE);
+	}
+	if (answered)
+		return;
+	if (late || !gone)
+		snprintf(why, CHILD_WHY, "its driver gave no answer in %d s, and the process that asked it was ended", seconds);
+	else if (WIFSIGNALED(status))
+		snprintf(why, CHILD_WHY, "its driver ended the process: signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		snprintf(why, CHILD_WHY, "its driver ended the process: exit status %d", WEXITSTATUS(status));
+}
+
+/* Starts a child that answers; returns the end of the pipe to read from. */
+static int start(json_t *(*ask)(const void *), const void *about, int seconds, pid_t *child, char why[CHILD_WHY])
+{
+	int ends[2];
+
+	if (pipe(ends)) {
+		snprintf(why, CHILD_WHY, "it could not be asked: pipe: %s", strerror(errno));
+		return -1;
+	}
+	/* A program that a driver starts is not to hold the pipe open. */
+	fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+	fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+	fflush(stdout);
+	signal(SIGCHLD, SIG_DFL);
+	*child = fork();
+	if (!*child) {
+		close(ends[0]);
+		answer(ends[1], seconds, ask, about);
+	}
+	close(ends[1]);
+	if (*child > 0)
+		return ends[0];
+	snprintf(why, CHILD_WHY, "it could not be asked: fork: %s", strerror(errno));
+	close(ends[0]);
+	return -1;
+}
+
+json_t *ask_in_child(json_t *(*ask)(const void *about), const void *about, int seconds, char why[CHILD_WHY])
+{
+	double until = cg_milliseconds() + 1e3 * seconds;
+	struct text text = { NULL, 0, 0 };
+	json_t *json = NULL;
+	pid_t child;
+	int fd, answered;
+
+	why[0] = '\0';
+	fd = start(ask, about, seconds, &child, why);
+	if (fd < 0)
+		return NULL;
+	answered = read_answer(fd, until, &text);
+	end(child, answered, cg_milliseconds() > until, seconds, why);
+	close(fd);
+	if (answered && text.bytes > 1)
+		json = json_loads(text.at, JSON_DECODE_ANY, NULL);
+	if (answered && !json)
+		cg_fail(CG_NO_MEMORY, "no memory for a device's description");
+	cg_memory(text.at, 0);
+	return json;
+}

@@ -1,0 +1,393 @@
+/*
+ * `cellgrad demo`: what the library is about, in a minute: a gradient kernel derived from equations, as text to
+ * read, the gradients of TensorFlow's block cells next to TensorFlow's own answers, and a model that learns by
+ * them.  The answers are files made by tests/data/make_tensorflow.py; the comparison is that of `run --expect`;
+ * the model is train.c's.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command/run/op_call.h"
+#include "command/command.h"
+#include "command/run/compare.h"
+#include "command/output.h"
+#include "command/demo/train.h"
+
+enum { DATA = OPTION_FIRST, ONLY, STEPS, TIME, SEED, SWITCH, SVG, NO_SVG };
+
+static const struct poptOption table[] = {
+	OPTION_VALUE("only", '\0', ONLY, "compare or train, not both", "PART"),
+	OPTION_VALUE("data", 'd', DATA, "take the cases from DIR", "DIR"),
+	OPTION_VALUE("steps", '\0', STEPS, "train for N steps (800)", "N"),
+	OPTION_VALUE("time", '\0', TIME, "stop training after SECONDS (60)", "SECONDS"),
+	OPTION_VALUE("seed", '\0', SEED, "what first weights and dropout come from (1)", "N"),
+	OPTION_VALUE("switch", '\0', SWITCH, "go on on BACKEND after half of the steps", "BACKEND"),
+	OPTION_VALUE("svg", '\0', SVG, "draw the losses in FILE (cellgrad-demo.svg)", "FILE"),
+	OPTION_FLAG("no-svg", '\0', NO_SVG, "draw them on the screen only"),
+	OPTION_JSON_ROW,
+	OPTION_HELP_ROW,
+	POPT_TABLEEND
+};
+
+static const char usage[] = "[OPTION]...";
+static const char text[] =
+	"Prints the gradient kernel of the LSTM with peepholes, as C in f32, and\n"
+	"computes LSTMBlockCellGrad and GRUBlockCellGrad on cases whose answers\n"
+	"TensorFlow gave: OP-CASE.safetensors with OP-CASE.expect.safetensors, or with\n"
+	"OP-CASE.expect32.safetensors where that is there: TensorFlow's answer in f32 to\n"
+	"an f16 case.  What is allowed is the rule of cellgrad run --help.\n"
+	"\n"
+	"Then trains a model of characters on a text that is in the command, Alice's\n"
+	"Adventures in Wonderland, and draws its losses, on the screen and as SVG.  Two\n"
+	"layers of LSTM with dropout between them read lines of different lengths.  The\n"
+	"loss on the last tenth of the text, which it does not learn from, is to get\n"
+	"below the text's bigram entropy: that of a character given the one before, in\n"
+	"the whole text; or what a table of pairs counted in the rest, with Witten and\n"
+	"Bell's smoothing, loses on that tenth, if that is less.  The same seed and steps\n"
+	"print the same losses; a time limit cuts the curve short, it does not change it.\n"
+	"Weights, the optimiser's averages and what is carried from line to line are the\n"
+	"host's, so that --switch can go on elsewhere: the losses stay what they are on\n"
+	"one backend, but for rounding.\n"
+	"\n"
+	"Examples:\n"
+	"  cellgrad demo\n"
+	"  CELLGRAD_BACKEND=opencl cellgrad demo\n"
+	"  cellgrad demo --only compare --data tests/data --json\n"
+	"  cellgrad demo --only train --seed 2 --svg seed-2.svg\n"
+	"  CELLGRAD_BACKEND=cpu cellgrad demo --only train --steps 50 --switch opencl\n"
+	"\n"
+	"Exit status: 0 all agree, and the model is better than the table, or was\n"
+	"stopped by the time limit; 1 a mismatch, a model that is no better after all its\n"
+	"steps, or failed while working; 2 refused before any work.\n";
+
+static const char *const ops[] = { "LSTMBlockCellGrad", "GRUBlockCellGrad" };
+enum { OPS = sizeof ops / sizeof *ops, PATH = 4096 };
+
+/* Where the cases are when nobody says: installed, in the source, in a checkout from its top. */
+static const char *const directories[] = {
+#ifdef CELLGRAD_DATA
+	CELLGRAD_DATA,
+#endif
+#ifdef CELLGRAD_SOURCE_DATA
+	CELLGRAD_SOURCE_DATA,
+#endif
+	"tests/data",
+};
+
+struct sample {
+	const char *op;
+	char name[64];                   /* "vector-a" */
+	struct call call;
+	struct safetensors expected;
+};
+
+struct demo {
+	struct sample *samples;
+	size_t n, capacity;
+	struct print_colour colour;
+	int json;
+	size_t tensors, wrong;
+	double share;                    /* of its allowance, the largest error */
+	struct train_plan plan;
+	int untrained;                   /* the model did not get where it should */
+};
+
+/* ---- the cases ---- */
+
+/* The length of CASE in OP-CASE.safetensors; 0: the name is another's. */
+static size_t case_of(const char *file, const char *op)
+{
+	static const char end[] = ".safetensors";
+	size_t length = strlen(file), before = strlen(op) + 1, after = sizeof end - 1;
+
+	if (length <= before + after || strncmp(file, op, before - 1) || file[before - 1] != '-'
+	    || strcmp(file + length - after, end))
+		return 0;
+	length -= before + after;
+	return length < sizeof ((struct sample *)0)->name && !memchr(file + before, '.', length) ? length : 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct sample *)a)->name, ((const struct sample *)b)->name);
+}
+
+static int add(struct demo *d, const char *op, const char *name, size_t length)
+{
+	struct sample *s;
+
+	if (d->n == d->capacity) {
+		size_t capacity = d->capacity ? 2 * d->capacity : 16;
+		struct sample *samples = cg_memory(d->samples, capacity * sizeof *samples);
+
+		if (!samples)
+			return CG_NO_MEMORY;
+		d->samples = samples;
+		d->capacity = capacity;
+	}
+	s = &d->samples[d->n++];
+	memset(s, 0, sizeof *s);
+	s->op = op;
+	memcpy(s->name, name, length);
+	return CG_OK;
+}
+
+static int find_cases(struct demo *d, const char *directory, const char *op)
+{
+	size_t first = d->n, length;
+	struct dirent *entry;
+	DIR *dir = opendir(directory);
+	int code = CG_OK;
+
+	if (!dir)
+		return cg_fail(CG_FILE, "%s: %s", directory, strerror(errno));
+	while (!code && (entry = readdir(dir)))
+		if ((length = case_of(entry->d_name, op)))
+			code = add(d, op, entry->d_name + strlen(op) + 1, length);
+	closedir(dir);
+	if (!code && d->n == first)
+		code = cg_fail(CG_FILE, "%s: no file there is %s-CASE.safetensors", directory, op);
+	if (d->n > first)
+		qsort(d->samples + first, d->n - first, sizeof *d->samples, by_name);
+	return code;
+}
+
+static int open_case(struct sample *s, const char *directory)
+{
+	char path[PATH];
+
+	CG_TRY(call_open(&s->call, s->op));
+	snprintf(path, sizeof path, "%s/%s-%s.safetensors", directory, s->op, s->name);
+	CG_TRY(call_file(&s->call, path));
+	CG_TRY(call_bind(&s->call, 0));
+	snprintf(path, sizeof path, "%s/%s-%s.expect32.safetensors", directory, s->op, s->name);
+	if (access(path, F_OK))
+		snprintf(path, sizeof path, "%s/%s-%s.expect.safetensors", directory, s->op, s->name);
+	CG_TRY(safetensors_open(&s->expected, path));
+	return call_expect(&s->call, &s->expected);
+}
+
+static int open_cases(struct demo *d, const char *directory)
+{
+	for (int k = 0; k < OPS; k++)
+		CG_TRY(find_cases(d, directory, ops[k]));
+	for (size_t k = 0; k < d->n; k++)
+		CG_TRY(open_case(&d->samples[k], directory));
+	return CG_OK;
+}
+
+static const char *default_directory(void)
+{
+	int last = sizeof directories / sizeof *directories - 1;
+
+	for (int k = 0; k < last; k++)
+		if (!access(directories[k], R_OK | X_OK))
+			return directories[k];
+	return directories[last];
+}
+
+/* ---- what is shown ---- */
+
+static int show_kernel(const struct demo *d)
+{
+	struct cg_kernel kernel = { .cell = cg_cell_find("lstm_block"), .options = "peephole", .pass = CG_GRAD,
+	                            .dtype = CG_F32, .shape = CG_POINT };
+	char *source;
+	int code = cg_kernel_emit(&kernel, "c", &source);
+
+	if (code)
+		return command_own(code, NULL);
+	if (d->json)
+		code = print_json(json_pack("{s:s, s:s}", "kernel", "lstm_block peephole grad f32 c",
+		                            "source", source));
+	else
+		printf("%sThe gradient of the LSTM with peepholes, derived from its equations, as C%s\n\n%s\n",
+		       d->colour.strong, d->colour.off, source);
+	cg_text_free(source);
+	return code;
+}
+
+static int show_tensor(struct demo *d, const struct sample *s, int first, const char *name,
+                       const struct call_argument *a, const struct comparison *c, struct print_table *t)
+{
+	double relative = c->largest > 0 ? c->most / c->largest : c->most;
+	char shape[PRINT_SHAPE];
+
+	d->tensors++;
+	d->wrong += c->wrong > 0;
+	if (c->error > 0 && c->error / c->allowance > d->share)
+		d->share = c->error / c->allowance;
+	if (d->json)
+		return print_json(json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:b}",
+		                            "op", s->op, "case", s->name, "name", name,
+		                            "shape", print_numbers(a->shape, a->rank),
+		                            "error", print_number(c->most), "relative", print_number(relative),
+		                            "allowance", print_number(c->allowance), "ok", !c->wrong));
+	print_cell(t, "%s", first ? s->name : "");
+	print_cell(t, "%s", name);
+	print_cell(t, "%s", cg_dtype_name(s->call.dtype));
+	print_cell(t, "%s", print_shape(shape, a->shape, a->rank));
+	print_cell(t, "%.2g", c->most);
+	print_cell(t, "%.2g", relative);
+	print_cell(t, "%.2g", c->allowance);
+	print_cell(t, "%s%s%s", c->wrong ? d->colour.bad : d->colour.good, c->wrong ? "MISMATCH" : "ok",
+	           d->colour.off);
+	return CG_OK;
+}
+
+static int show_case(struct demo *d, struct sample *s, struct cg_context *context, struct print_table *t)
+{
+	int working, first = 1;
+
+	CG_TRY(call_compute(&s->call, context, &working));
+	for (int k = 0; k < s->call.n; k++) {
+		const struct cg_port *port = &s->call.row->ports[k];
+		struct comparison c;
+
+		if (!call_wants(&s->call, port))
+			continue;
+		call_compare(&s->call, k, safetensors_find(&s->expected, port->name), NULL, &c);
+		CG_TRY(show_tensor(d, s, first, port->name, &s->call.arguments[k], &c, t));
+		first = 0;
+	}
+	return CG_OK;
+}
+
+static int show_op(struct demo *d, const char *op, struct cg_context *context)
+{
+	struct print_table t = { .columns = "lllrrrrl" };
+	int code = CG_OK, shown;
+
+	if (!d->json) {
+		printf("\n%s%s%s\n", d->colour.strong, op, d->colour.off);
+		print_row(&t, "case", "output", "dtype", "shape", "difference", "of largest", "allowed", "",
+		          NULL);
+	}
+	for (size_t k = 0; k < d->n && !code; k++)
+		if (d->samples[k].op == op)
+			code = show_case(d, &d->samples[k], context, &t);
+	shown = d->json ? CG_OK : print_all_rows(&t, "  ");
+	return code ? code : shown;
+}
+
+static int show_end(const struct demo *d)
+{
+	if (d->json)
+		return print_json(json_pack("{s:I, s:I, s:o}", "tensors", (json_int_t)d->tensors, "mismatches",
+		                            (json_int_t)d->wrong, "worst_share", print_number(d->share)));
+	if (d->wrong)
+		printf("\n%s%zu of %zu tensors differ from TensorFlow's by more than is allowed.%s\n",
+		       d->colour.bad, d->wrong, d->tensors, d->colour.off);
+	else
+		printf("\n%sAll %zu tensors of %zu cases agree with TensorFlow's%s; the largest difference is "
+		       "%.2g%% of what is allowed.\n",
+		       d->colour.good, d->tensors, d->n, d->colour.off, 100 * d->share);
+	return CG_OK;
+}
+
+static int show(struct demo *d, struct cg_context *context)
+{
+	const char *by = safetensors_metadata(&d->samples[0].expected, "made_by");
+
+	CG_TRY(show_kernel(d));
+	if (!d->json) {
+		printf("%sGradients next to TensorFlow's own%s\n\nTensorFlow's are by ", d->colour.strong,
+		       d->colour.off);
+		print_plain(stdout, by ? by : "an unnamed version");
+		printf("; ours are by cellgrad %s on ", cg_version());
+		print_plain(stdout, cg_describe(context));
+		printf(".\n  difference: the largest in a tensor     of largest: next to its largest element\n"
+		       "  allowed: where a difference comes nearest to it; cellgrad run --help has the rule\n");
+	}
+	for (int k = 0; k < OPS; k++)
+		CG_TRY(show_op(d, ops[k], context));
+	return show_end(d);
+}
+
+/* ---- the command line ---- */
+
+enum { COMPARE = 1, TRAIN = 2 };
+
+static int read_part(const char *word, int *parts)
+{
+	char shown[PRINT_NAME];
+
+	if (!word)
+		*parts = COMPARE | TRAIN;
+	else if (!strcmp(word, "compare"))
+		*parts = COMPARE;
+	else if (!strcmp(word, "train"))
+		*parts = TRAIN;
+	else
+		return cg_fail(CG_BAD_ARGUMENT, "--only: expected compare or train, got \"%s\"",
+		               print_name(shown, word));
+	return CG_OK;
+}
+
+static int read_options(struct demo *d, const struct options *o, int *parts)
+{
+	char shown[PRINT_NAME];
+
+	if (o->operands[0])
+		return cg_fail(CG_BAD_ARGUMENT, "%s: demo takes no words; --data DIR says where the cases are",
+		               print_name(shown, o->operands[0]));
+	if (o->value[SVG] && o->value[NO_SVG])
+		return cg_fail(CG_BAD_ARGUMENT, "--svg and --no-svg: expected one of them");
+	CG_TRY(read_part(o->value[ONLY], parts));
+	d->plan.svg = !o->value[NO_SVG];
+	d->plan.json = d->json;
+	d->plan.colour = d->colour;
+	return train_read(&d->plan, o->value[STEPS], o->value[TIME], o->value[SEED], o->value[SVG]);
+}
+
+static int run_demo(struct demo *d, const struct options *o, int *working)
+{
+	struct cg_context *context, *other = NULL;
+	int code = CG_OK, parts = 0;
+
+	CG_TRY(read_options(d, o, &parts));
+	if (parts & COMPARE)
+		code = open_cases(d, o->value[DATA] ? o->value[DATA] : default_directory());
+	if (code == CG_FILE && !o->value[DATA])
+		return cg_fail(code, "%s; --data DIR says where the cases are", cg_message());
+	CG_TRY(code);
+	CG_TRY(cg_open(NULL, &context));
+	code = parts & TRAIN && o->value[SWITCH] ? cg_open(o->value[SWITCH], &other) : CG_OK;
+	if (code) {
+		cg_close(context);
+		return command_own(code, "--switch");
+	}
+	*working = 1;
+	if (parts & COMPARE)
+		code = show(d, context);
+	if (!code && parts == (COMPARE | TRAIN) && !d->json)
+		putchar('\n');
+	if (!code && parts & TRAIN)
+		code = train(&d->plan, context, other, &d->untrained);
+	cg_close(other);
+	cg_close(context);
+	return code;
+}
+
+int command_demo(int argc, const char **argv)
+{
+	struct demo d = { .colour = print_colours(stdout) };
+	struct options o;
+	int code = options_open(&o, "demo", argc, argv, table), working = 0;
+
+	d.json = !code && o.value[OPTION_JSON];
+	if (!code && o.value[OPTION_HELP])
+		options_help(&o, usage, text);
+	else if (!code)
+		code = run_demo(&d, &o, &working);
+	for (size_t k = 0; k < d.n; k++) {
+		safetensors_close(&d.samples[k].expected);
+		call_close(&d.samples[k].call);
+	}
+	cg_memory(d.samples, 0);
+	options_close(&o);
+	return code ? command_failed("demo", code, working) : d.wrong || d.untrained ? EXIT_WORK : EXIT_OK;
+}

@@ -1,0 +1,283 @@
+/*
+ * `cellgrad emit`: the source of a cell's kernel and its manifest.  The text is the generator's; here is only
+ * which kernel, and where to.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gen/cell.h"
+#include "command/command.h"
+#include "command/file.h"
+#include "command/output.h"
+#include "runtime/device/inspect.h"
+
+enum { LIST = OPTION_FIRST, SOURCE, HEADER, OPTIONS, STAGE, PASS, DTYPE, LANG, MANIFEST, OUTPUT };
+
+static const struct poptOption table[] = {
+	OPTION_VALUE("pass", 'p', PASS, "forward (the default), grad, gradgrad; seq_forward or seq_grad, as a step of a sequence",
+	             "PASS"),
+	OPTION_VALUE("dtype", 'd', DTYPE, "f16, bf16, f32 (the default) or f64", "DTYPE"),
+	OPTION_VALUE("lang", 'l', LANG, "c (the default), opencl or cuda", "LANG"),
+	OPTION_VALUE("options", '\0', OPTIONS, "options of the cell to switch on, with commas", "NAMES"),
+	OPTION_VALUE("stage", '\0', STAGE, "only this stage of the cell; 0: all (the default)", "N"),
+	OPTION_FLAG("header", '\0', HEADER, "with --lang c: the prototypes, for C and C++, not the source"),
+	OPTION_VALUE("manifest", 'm', MANIFEST, "write what a caller must know, as JSON; -: print it, not the source",
+	             "FILE"),
+	OPTION_VALUE("output", 'o', OUTPUT, "write what would be printed to FILE", "FILE"),
+	OPTION_FLAG("list", '\0', LIST, "list the built-in cells"),
+	OPTION_FLAG("source", '\0', SOURCE, "the cell's own text, its equations"),
+	OPTION_JSON_ROW,
+	OPTION_HELP_ROW,
+	POPT_TABLEEND
+};
+
+static const char usage[] = "CELL [OPTION]...";
+static const char text[] =
+	"CELL is a built-in name, or a file: a word with a / in it, or one that ends in\n"
+	".cell.  The source compiles alone; that in C also as C++.  The arguments of its\n"
+	"functions stand above each, in the header, and in the manifest: name, role, kind\n"
+	"and type in order, and how to launch.  With -o, --manifest - prints the manifest\n"
+	"and FILE gets the source.  --json prints one object that holds the source, that\n"
+	"in C with its header, and the manifest; with --list, one object a cell.\n"
+	"The command that the text names first is the same for a cell in any folder: of\n"
+	"a file it has the cell's name, not the path.\n"
+	"\n"
+	"Examples:\n"
+	"  cellgrad emit lstm_block --options peephole --pass grad -o g.c -m g.json\n"
+	"  cellgrad emit lstm_block --options peephole --pass grad --header -o g.h\n"
+	"  cellgrad emit gru_block --pass grad --dtype f16 --lang cuda\n"
+	"  cellgrad emit lstm --pass seq_grad --lang opencl\n"
+	"  cellgrad emit lstm --source -o mine.cell\n"
+	"  cellgrad emit ./mine.cell --pass gradgrad --lang opencl\n";
+
+/* ---- the list ---- */
+
+static int list_json(const struct cg_cell *cell)
+{
+	json_t *options = json_array();
+
+	for (int k = 0; k < cell->n_options && options; k++)
+		json_array_append_new(options, json_string(cell->options[k].name));
+	return print_json(json_pack("{s:s, s:o, s:i}", "cell", cell->name, "options", options,
+	                            "stages", cell->n_stages));
+}
+
+static int list(int json)
+{
+	struct print_table t = { .columns = "lll" };
+	const char *name;
+	char names[CELL_OPTIONS];
+
+	if (!json)
+		print_row(&t, "cell", "stages", "options", NULL);
+	for (int k = 0; (name = cg_cell_name(k)); k++) {
+		const struct cg_cell *cell = cg_cell_find(name);
+
+		if (json) {
+			CG_TRY(list_json(cell));
+			continue;
+		}
+		print_cell(&t, "%s", name);
+		print_cell(&t, "%d", cell->n_stages);
+		print_cell(&t, "%s", cell->n_options ? cell_options(cell, ~0, ",", names) : "-");
+	}
+	return print_all_rows(&t, "");
+}
+
+/* ---- one kernel ---- */
+
+struct emit {
+	struct cg_kernel kernel;
+	struct cg_cell *parsed;
+	const char *lang;
+	const char *printed;             /* what goes to --output, or is printed */
+	char *source, *header, *manifest;
+	struct file source_file, manifest_file;
+};
+
+/* Options that are about a kernel, where none is printed; CG_BAD_ARGUMENT names the first that is given. */
+static int no_kernel(const struct options *o)
+{
+	static const struct { int number; const char *name; } options[] = {
+		{ PASS, "pass" }, { DTYPE, "dtype" }, { LANG, "lang" }, { OPTIONS, "options" }, { STAGE, "stage" },
+		{ MANIFEST, "manifest" }, { HEADER, "header" },
+	};
+
+	for (size_t k = 0; k < sizeof options / sizeof *options; k++)
+		if (o->value[options[k].number])
+			return cg_fail(CG_BAD_ARGUMENT, "--source prints the cell's equations: give it without --%s", options[k].name);
+	return CG_OK;
+}
+
+static int read_names(const struct emit *e)
+{
+	struct cg_mistake mistake;
+
+	if (cg_parse_options(e->kernel.cell, e->kernel.options, &mistake) < 0)
+		return cg_fail(CG_BAD_ARGUMENT, "--options: %s", mistake.text);
+	return CG_OK;
+}
+
+static int read_stage(struct emit *e, const char *word)
+{
+	int n = e->kernel.cell->n_stages;
+	char *end, shown[PRINT_NAME];
+	long stage = strtol(word, &end, 10);
+
+	e->kernel.stage = (int)stage;
+	if (end > word && !*end && stage >= 0 && stage <= n)
+		return CG_OK;
+	return cg_fail(CG_BAD_ARGUMENT, "--stage: %s has %d stage%s: expected 0 to %d, got \"%s\"", e->kernel.cell->name, n,
+	               n == 1 ? "" : "s", n, print_name(shown, word));
+}
+
+static int read_kernel(struct emit *e, const struct options *o)
+{
+	const char *pass = o->value[PASS], *dtype = o->value[DTYPE], *lang = o->value[LANG];
+	char shown[PRINT_NAME];
+	int k;
+
+	if (!o->operands[0])
+		return cg_fail(CG_BAD_ARGUMENT,
+		               "which cell?  --list shows the built-in ones, --help has examples");
+	if (o->operands[1])
+		return cg_fail(CG_BAD_ARGUMENT, "%s: one cell at a time", print_name(shown, o->operands[1]));
+	e->kernel.shape = CG_POINT;
+	e->kernel.options = o->value[OPTIONS];
+	CG_TRY(options_choose("--pass", pass ? pass : "forward", cg_pass_names, CG_PASS_COUNT, &e->kernel.pass));
+	CG_TRY(options_choose("--dtype", dtype ? dtype : "f32", cg_real_names, CG_DTYPE_COUNT, &e->kernel.dtype));
+	CG_TRY(options_choose("--lang", lang ? lang : "c", cg_lang_names, CG_LANG_COUNT, &k));
+	e->lang = cg_lang_names[k];
+	if (o->value[HEADER] && k != CG_LANG_C)
+		return cg_fail(CG_BAD_ARGUMENT, "--header: expected --lang c, got %s: its kernels are launched as the manifest says",
+		               e->lang);
+	CG_TRY(file_cell(o->operands[0], 1, &e->kernel.cell, &e->parsed));
+	CG_TRY(read_names(e));
+	return o->value[STAGE] ? read_stage(e, o->value[STAGE]) : CG_OK;
+}
+
+static int write_file(struct file *f, const char *content)
+{
+	CG_TRY(file_begin(f));
+	return file_put(f, content, strlen(content));
+}
+
+/* Both files are filled before either gets its name. */
+static int write_files(struct emit *e, int source, int manifest)
+{
+	int code = CG_OK;
+
+	if (source)
+		code = write_file(&e->source_file, e->printed);
+	if (!code && manifest)
+		code = write_file(&e->manifest_file, e->manifest);
+	if (!code && source)
+		code = file_end(&e->source_file);
+	if (!code && manifest)
+		code = file_end(&e->manifest_file);
+	file_discard(&e->source_file);
+	file_discard(&e->manifest_file);
+	return code;
+}
+
+static int print_both(const struct emit *e)
+{
+	json_t *manifest = json_loads(e->manifest, JSON_REJECT_DUPLICATES, NULL);
+
+	if (!manifest)
+		return cg_fail(CG_NO_MEMORY, "no memory to print JSON");
+	return print_json(json_pack("{s:s, s:s, s:s*, s:o}", "lang", e->lang, "source", e->source, "header", e->header,
+	                            "manifest", manifest));
+}
+
+/* Where to is known before anything is made. */
+static int check_files(struct emit *e, const struct options *o, int show_manifest)
+{
+	const char *output = o->value[OUTPUT], *manifest = o->value[MANIFEST];
+
+	if (o->value[OPTION_JSON] && (output || manifest || o->value[HEADER]))
+		return cg_fail(CG_BAD_ARGUMENT, "--json prints the source, its header and the manifest: give it without --output, "
+		               "--manifest and --header");
+	if (output)
+		CG_TRY(file_check(&e->source_file, output));
+	if (manifest && !show_manifest)
+		CG_TRY(file_check(&e->manifest_file, manifest));
+	return CG_OK;
+}
+
+/* Of the source, its header and its manifest those that are to be shown. */
+static int make_texts(struct emit *e, int header, int manifest, int json)
+{
+	int code = CG_OK;
+
+	if (json || !header)
+		code = cg_kernel_emit(&e->kernel, e->lang, &e->source);
+	if (!code && (header || (json && !strcmp(e->lang, cg_lang_names[CG_LANG_C]))))
+		code = cg_kernel_header(&e->kernel, &e->header);
+	if (!code && (manifest || json))
+		code = cg_kernel_manifest(&e->kernel, e->lang, &e->manifest);
+	e->printed = header ? e->header : e->source;
+	return code ? command_own(code, NULL) : CG_OK;
+}
+
+static int run_emit(struct emit *e, const struct options *o, int *working)
+{
+	const char *output = o->value[OUTPUT], *manifest = o->value[MANIFEST];
+	int show_manifest = manifest && !strcmp(manifest, "-"), json = !!o->value[OPTION_JSON];
+
+	CG_TRY(read_kernel(e, o));
+	CG_TRY(check_files(e, o, show_manifest));
+	CG_TRY(make_texts(e, !!o->value[HEADER], !!manifest, json));
+	CG_TRY(command_recurrence("emit", e->kernel.cell, e->kernel.options, "--options "));
+	*working = 1;
+	if (json)
+		return print_both(e);
+	CG_TRY(write_files(e, !!output, manifest && !show_manifest));
+	if (show_manifest)
+		print_text(e->manifest);
+	else if (!output)
+		print_text(e->printed);
+	return CG_OK;
+}
+
+/* ---- its equations ---- */
+
+static int source(struct emit *e, const struct options *o, int *working)
+{
+	const char *output = o->value[OUTPUT];
+
+	CG_TRY(no_kernel(o));
+	CG_TRY(read_kernel(e, o));
+	if (o->value[OPTION_JSON] && output)
+		return cg_fail(CG_BAD_ARGUMENT, "--json prints the equations: give it without --output");
+	if (output)
+		CG_TRY(file_check(&e->source_file, output));
+	e->printed = e->kernel.cell->text;
+	*working = 1;
+	if (o->value[OPTION_JSON])
+		return print_json(json_pack("{s:s, s:s}", "cell", e->kernel.cell->name, "source", e->printed));
+	if (output)
+		return write_files(e, 1, 0);
+	print_text(e->printed);
+	return CG_OK;
+}
+
+int command_emit(int argc, const char **argv)
+{
+	struct emit e = { .source_file = { .fd = -1 }, .manifest_file = { .fd = -1 } };
+	struct options o;
+	int code = options_open(&o, "emit", argc, argv, table), working = 0;
+
+	if (!code && o.value[OPTION_HELP])
+		options_help(&o, usage, text);
+	else if (!code && o.value[LIST])
+		code = list(!!o.value[OPTION_JSON]);
+	else if (!code)
+		code = (o.value[SOURCE] ? source : run_emit)(&e, &o, &working);
+	cg_text_free(e.source);
+	cg_text_free(e.header);
+	cg_text_free(e.manifest);
+	cg_cell_close(e.parsed);
+	options_close(&o);
+	return code ? command_failed("emit", code, working) : EXIT_OK;
+}

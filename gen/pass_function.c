@@ -1,0 +1,231 @@
+/*
+ * A function of a pass: its name, what it takes and gives, as which types, and the nodes that it computes on the way.
+ */
+#include "pass.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What memory holds, by role and order: what a product reads is real; what it writes or is added to is acc. */
+static const struct { signed char kind, type[4]; } memory[] = {
+	[CG_ROLE_GATE]   = { CG_KIND_TENSOR,   { CG_TYPE_ACC,  CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_ACC } },
+	[CG_ROLE_PREV]   = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
+	[CG_ROLE_STATE]  = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
+	[CG_ROLE_OUTPUT] = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
+	[CG_ROLE_SAVED]  = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
+	[CG_ROLE_FEED]   = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_ACC,  CG_TYPE_ACC,  CG_TYPE_REAL } },
+	[CG_ROLE_WEIGHT] = { CG_KIND_PER_UNIT, { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
+	[CG_ROLE_BIAS]   = { CG_KIND_PER_UNIT, { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
+	[CG_ROLE_PARAM]  = { CG_KIND_SCALAR,   { CG_TYPE_ACC,  CG_TYPE_ACC,  CG_TYPE_ACC,  CG_TYPE_ACC } },
+	[CG_ROLE_ROWS]   = { CG_KIND_COUNT,    { CG_TYPE_I64,  CG_TYPE_I64,  CG_TYPE_I64,  CG_TYPE_I64 } },
+	[CG_ROLE_UNITS]  = { CG_KIND_COUNT,    { CG_TYPE_I64,  CG_TYPE_I64,  CG_TYPE_I64,  CG_TYPE_I64 } },
+	[CG_ROLE_SCRATCH]    = { CG_KIND_SCRATCH, { CG_TYPE_ACC, CG_TYPE_ACC, CG_TYPE_ACC, CG_TYPE_ACC } },
+	[CG_ROLE_ACCUMULATE] = { CG_KIND_COUNT,   { CG_TYPE_I64, CG_TYPE_I64, CG_TYPE_I64, CG_TYPE_I64 } },
+};
+
+static const char *const prefixes[] = { [CG_VALUE] = "", [CG_D] = "d", [CG_G] = "g", [CG_GD] = "gd" };
+
+static const char *own_name(const struct cg_cell *cell, int role, int index)
+{
+	switch (role) {
+	case CG_ROLE_GATE:   return cell->gates[index].name;
+	case CG_ROLE_PREV:   return cell->prevs[index].name;
+	case CG_ROLE_STATE:  return cell->values[cell->prevs[index].value].name;
+	case CG_ROLE_OUTPUT: return cell->values[cell->prevs[index].value].name;
+	case CG_ROLE_SAVED:  return cell->values[cell->saves[index]].name;
+	case CG_ROLE_FEED:   return cell->values[cell->feeds[index]].name;
+	case CG_ROLE_WEIGHT: return cell->weights[index].name;
+	case CG_ROLE_PARAM:  return cell->params[index].name;
+	}
+	return cell->gates[index].name;
+}
+
+const char *cg_function_argument_name(struct cg_graph *graph, const struct cg_cell *cell, int role, int index, int order)
+{
+	const char *own = own_name(cell, role, index), *bias = "", *end = role == CG_ROLE_OUTPUT ? "_out" : "";
+	size_t bytes = strlen(own) + 8;
+	char *text = cg_arena_take(graph->memory, bytes);
+
+	if (role == CG_ROLE_BIAS) {
+		bias = "b_";
+		own += strncmp(own, "a_", 2) ? 0 : 2;
+	}
+	if (!text) {
+		graph->failed = 1;
+		return "";
+	}
+	snprintf(text, bytes, "%s%s%s%s", prefixes[order], bias, own, end);
+	return text;
+}
+
+/* Is it carried from step to step?  h is rounded at each: what is carried of it is its adjoint alone. */
+static int is_carried(const struct cg_cell *cell, int role, int index, int order)
+{
+	if (role == CG_ROLE_SAVED)
+		for (int k = 0; k < cell->n_prevs; k++)
+			if (cell->prevs[k].value == cell->saves[index] && !cell->prevs[k].output)
+				return 1;
+	return (role == CG_ROLE_PREV || role == CG_ROLE_STATE) && (order != CG_VALUE || !cell->prevs[index].output);
+}
+
+int cg_function_type(const struct cg_pass_plan *plan, int role, int index, int order)
+{
+	/* The caller adds a product to what reaches h_prev, and only then rounds. */
+	if (role == CG_ROLE_PREV && plan->cell->prevs[index].output && (order == CG_D || order == CG_G))
+		return CG_TYPE_ACC;
+	if (plan->pass >= CG_PASS_SEQ_FORWARD && is_carried(plan->cell, role, index, order))
+		return CG_TYPE_ACC;
+	return memory[role].type[order];
+}
+
+struct cg_argument cg_function_argument(struct maker *m, int role, int index, int order, int node)
+{
+	struct cg_argument a = { "", role, index, order, memory[role].kind, 0, 0, node };
+
+	a.type = cg_function_type(m->plan, role, index, order);
+	a.name = role < CG_ROLE_ROWS ? cg_function_argument_name(m->graph, m->plan->cell, role, index, order) : "";
+	return a;
+}
+
+/* By role, then order, then index: the order in which a function takes its inputs. */
+static int before(const struct cg_argument *a, const struct cg_argument *b)
+{
+	if (a->role != b->role)
+		return a->role < b->role;
+	if (a->order != b->order)
+		return a->order < b->order;
+	return a->index < b->index;
+}
+
+int cg_function_key(const struct cg_pass_plan *plan, char key[CG_KEY_MAX], int stage, const char *suffix)
+{
+	const struct cg_cell *cell = plan->cell;
+	int n = snprintf(key, CG_KEY_MAX, "cg_%s", cell->name);
+
+	for (int k = 0; k < cell->n_options; k++)
+		if (plan->options >> k & 1 && n < CG_KEY_MAX)
+			n += snprintf(key + n, CG_KEY_MAX - (size_t)n, "_%s", cell->options[k].name);
+	if (cell->n_stages > 1 && stage && n < CG_KEY_MAX)
+		n += snprintf(key + n, CG_KEY_MAX - (size_t)n, "_s%d", stage);
+	if (n < CG_KEY_MAX)
+		n += snprintf(key + n, CG_KEY_MAX - (size_t)n, "_%s_%s%s", cg_real_names[plan->dtype], cg_pass_names[plan->pass],
+		              suffix);
+	return n < CG_KEY_MAX ? 0 : -1;
+}
+
+/* Is the node in memory when a function runs, as a cut or a leaf?  Then its argument. */
+static int is_loaded(struct maker *m, int node, struct cg_argument *a)
+{
+	const struct cg_node *n = &m->graph->nodes[node];
+	const struct cut *c = &m->cuts[node];
+
+	if (!c->name && n->code != CG_OP_LEAF)
+		return 0;
+	if (c->name) {
+		*a = cg_function_argument(m, c->role, c->index, c->order, node);
+	} else {
+		const struct cg_leaf *l = &m->graph->leaves[n->a];
+
+		*a = cg_function_argument(m, l->role, l->index, l->order, node);
+	}
+	return 1;
+}
+
+static void append(struct cg_function *p, const struct cg_argument *list, int n)
+{
+	memcpy(p->arguments + p->n_arguments, list, (size_t)n * sizeof *list);
+	p->n_arguments += n;
+}
+
+static void append_named(struct maker *m, struct cg_function *p, int role, const char *name, int is_out)
+{
+	struct cg_argument a = cg_function_argument(m, role, 0, 0, 0);
+
+	a.name = name;
+	a.out = is_out;
+	append(p, &a, 1);
+}
+
+/* Among those from first on, in their order. */
+static void insert(struct cg_function *p, int first, struct cg_argument a)
+{
+	int at = p->n_arguments++;
+
+	for (; at > first && before(&a, &p->arguments[at - 1]); at--)
+		p->arguments[at] = p->arguments[at - 1];
+	p->arguments[at] = a;
+}
+
+enum { COMPUTED = 1, LOADED };
+
+/* The inputs from which the outputs are computed, and the nodes on the way. */
+static void trace(struct maker *m, struct cg_function *p, unsigned char *nodes)
+{
+	const struct cg_graph *graph = m->graph;
+	int first = p->n_arguments;
+	struct cg_argument a;
+
+	for (int k = 0; k < m->n_outs; k++)
+		nodes[m->outs[k].node] = COMPUTED;
+	for (int k = graph->n - 1; k > 0; k--) {
+		if (!nodes[k] || graph->nodes[k].code == CG_OP_CONST)
+			continue;
+		if (is_loaded(m, k, &a)) {
+			nodes[k] = LOADED;
+			insert(p, first, a);
+		} else {
+			nodes[graph->nodes[k].a] = nodes[graph->nodes[k].b] = COMPUTED;
+		}
+	}
+	for (int k = 1; k < graph->n; k++)
+		if (nodes[k] == COMPUTED && graph->nodes[k].code != CG_OP_CONST)
+			p->schedule[p->n_schedule++] = k;
+}
+
+/* The params, last of all inputs by their role, come after the outputs. */
+static void append_outs(struct maker *m, struct cg_function *p)
+{
+	struct cg_argument scalars[CG_PARAMS_MAX];
+	int n = 0;
+
+	while (p->arguments[p->n_arguments - 1 - n].kind == CG_KIND_SCALAR)
+		n++;
+	p->n_arguments -= n;
+	memcpy(scalars, p->arguments + p->n_arguments, (size_t)n * sizeof *scalars);
+	append(p, m->outs, m->n_outs);
+	append(p, scalars, n);
+}
+
+void cg_function_make(struct maker *m, int stage, int shape, const char *suffix)
+{
+	struct cg_pass_plan *plan = m->plan;
+	struct cg_graph *graph = m->graph;
+	struct cg_function *p = &plan->functions[plan->n_functions];
+	size_t most = (size_t)(graph->n_leaves + m->n_cuts + m->n_outs + 4);
+	unsigned char *nodes = cg_arena_take(&plan->memory, (size_t)graph->n);
+
+	if (graph->failed || !nodes || plan->n_functions == CG_FUNCTIONS_MAX) {
+		m->failed = 1;
+		return;
+	}
+	*p = (struct cg_function){ .stage = stage, .shape = shape };
+	p->arguments = cg_arena_take(&plan->memory, most * sizeof *p->arguments);
+	p->schedule = cg_arena_take(&plan->memory, (size_t)graph->n * sizeof *p->schedule);
+	if (!p->arguments || !p->schedule || cg_function_key(plan, p->key, stage, suffix)) {
+		m->failed = 1;
+		return;
+	}
+	append_named(m, p, CG_ROLE_ROWS, "rows", 0);
+	append_named(m, p, CG_ROLE_UNITS, "units", 0);
+	if (shape != CG_FUNCTION_SUM)
+		trace(m, p, nodes);
+	if (shape != CG_FUNCTION_POINT)
+		append_named(m, p, CG_ROLE_SCRATCH, "partial", shape == CG_FUNCTION_SUM_PART);
+	append_outs(m, p);
+	if (shape == CG_FUNCTION_SUM)
+		append_named(m, p, CG_ROLE_ACCUMULATE, "accumulate", 0);
+	plan->n_functions++;
+	if (shape != CG_FUNCTION_SUM_PART)
+		m->n_outs = 0;
+	m->failed |= graph->failed;
+}

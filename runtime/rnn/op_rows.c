@@ -1,0 +1,54 @@
+/*
+ * The lists of a network's call and of its gradient.
+ */
+#include <string.h>
+
+#include "runtime/rnn/op_rows.h"
+
+/* TensorFlow's words, in its order. */
+const char *const cg_rnn_modes[] = { "rnn_relu", "rnn_tanh", "lstm", "gru", NULL };
+const char *const cg_rnn_inputs[] = { "linear_input", "skip_input", "auto_select", NULL };
+const char *const cg_rnn_directions[] = { "unidirectional", "bidirectional", NULL };
+
+void cg_rnn_op_init(void *op, size_t size)
+{
+	struct cg_rnn_op *to = op;
+
+	memset(op, 0, size);
+	to->call.size = size;
+	to->rnn_mode = 2;
+	to->is_training = to->time_major = 1;
+	to->one = 1;
+}
+
+const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *op)
+{
+	return op->cell ? op->cell : cg_cell_find(cg_rnn_modes[op->rnn_mode]);
+}
+
+int cg_rnn_op_reads(const struct cg_op *row, const struct cg_port *port, const void *op)
+{
+	(void)row;
+	return port->type != CG_INT8 && (!(port->flags & CG_OF_STATE) || cg_rnn_op_cell(op)->n_prevs > 1);
+}
+
+const struct cg_dim cg_rnn_dims[] = {
+	{ "T",       CALL(T),      .least = 0, .about = "steps" },
+	{ "B",       CALL(B),      .least = 0, .about = "rows of the batch" },
+	{ "I",       RNN(I),       .least = 1, .about = ABOUT_I },
+	{ "U",       RNN(U),       .least = 1, .about = ABOUT_U },
+	{ "L",       RNN(L),       .least = 1, .flags = CG_INFERRED, .about = "layers" },
+	{ "H",       RNN(H),       .least = 1, .flags = CG_UNSAID, .about = ABOUT_H },
+	{ "L*D",     RNN(states),  .least = 1, .flags = CG_UNSAID,
+	  .about = "layers, and in each its directions: 1, of bidirectional 2" },
+	{ "C",       RNN(C),       .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "U; of a cell without a state 0" },
+	{ "reserve", RNN(reserve), .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "as many as the network and its call need" },
+	INFERRED_DIMS,
+	{ .symbol = NULL }
+};
+
+const struct cg_attribute cg_rnn_attributes[] = { NETWORK, PROJECTION, TRAINING, TIME_MAJOR, OURS, END };
+const struct cg_attribute cg_rnn_backprop_attributes[] = { NETWORK, PROJECTION, TIME_MAJOR, OURS, END };
+
+const struct cg_port cg_rnn_ports[] = { INPUTS(CG_OURS_LACKS), LENGTHS, OUTPUTS, PLACEHOLDER(CG_OUT, NULL, 0), END };
+const struct cg_port cg_rnn_backprop_ports[] = { INPUTS(CG_OURS_LACKS), LENGTHS, FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };

@@ -1,0 +1,103 @@
+/*
+ * What the rows of networks are made of: sizes, attributes, inputs and outputs, each written once, for our own calls and for the
+ * versions of TensorFlow's CudnnRNN.
+ */
+#ifndef CG_OP_ROWS_H
+#define CG_OP_ROWS_H
+
+#include "runtime/op/op.h"
+#include "runtime/rnn/rnn.h"
+
+/* The lists of our own calls, which are those of TensorFlow's newest version and ours. */
+extern const struct cg_dim cg_rnn_dims[];
+extern const struct cg_attribute cg_rnn_attributes[], cg_rnn_backprop_attributes[];
+extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
+
+#define RNN_STRUCT CG_READ_ONCE, \
+	.type = "cg_rnn_call", .size = sizeof(struct cg_rnn_op), .init = cg_rnn_op_init, .plan = 1, \
+	.dtype_at = offsetof(struct cg_rnn_op, dtype), .accumulate_at = offsetof(struct cg_rnn_op, call.accumulate), \
+	.work_at = offsetof(struct cg_rnn_op, call.work)
+
+#define CALL(field) offsetof(struct cg_rnn_op, call.field)
+#define RNN(field)  offsetof(struct cg_rnn_op, field)
+
+/* ---- sizes ---- */
+
+#define INFERRED_DIMS \
+	{ "D*H",     RNN(wide),   .least = 1, .flags = CG_INFERRED | CG_UNSAID, .about = "H of each direction, beside each other" }, \
+	{ "params",  RNN(params), .least = 1, .flags = CG_INFERRED | CG_UNSAID, \
+	  .about = "as many numbers as rnn_params_size says" }
+#define ABOUT_I "width of the input"
+#define ABOUT_U "units"
+#define ABOUT_H "width of the output: num_proj, or else U"
+
+/* ---- attributes ---- */
+
+#define NETWORK \
+	{ .name = "rnn_mode",    .kind = CG_WORD, .words = cg_rnn_modes, .fallback = 2, .at = RNN(rnn_mode) }, \
+	{ .name = "input_mode",  .kind = CG_WORD, .words = cg_rnn_inputs, .at = RNN(input_mode) }, \
+	{ .name = "direction",   .kind = CG_WORD, .words = cg_rnn_directions, .at = RNN(direction)  }, \
+	{ .name = "dropout",     .kind = CG_REAL,    .at = RNN(dropout), .about = "0 to 1: the share of a layer's outputs that the next one does not get" }, \
+	{ .name = "seed",        .kind = CG_INTEGER, .at = RNN(seed)    }, \
+	{ .name = "seed2",       .kind = CG_INTEGER, .range = "-2147483648 2147483647", .at = RNN(seed2) }
+#define PROJECTION { .name = "num_proj",    .kind = CG_INTEGER, .range = "0", .at = RNN(num_proj) }
+#define TIME_MAJOR { .name = "time_major",  .kind = CG_BOOL, .fallback = 1, .at = RNN(time_major) }
+#define TRAINING   { .name = "is_training", .kind = CG_BOOL, .fallback = 1, .at = RNN(is_training) }
+/* Any cell in place of rnn_mode's. */
+#define ANY_CELL \
+	{ .name = "cell",    .kind = CG_TEXT, .extra = 1, .at = RNN(cell_name), .about = "a built-in cell or a .cell file" }, \
+	{ .name = "options", .kind = CG_TEXT, .extra = 1, .at = RNN(options), .about = "the cell's options that are on, with commas" }, \
+	{ .name = "values",  .kind = CG_TEXT, .extra = 1, .at = RNN(values_text), .about = "the cell's params, NAME=NUMBER with commas" }
+/* The sizes of a call without input_h, and which call it is. */
+#define ABOUT_NO_STATES "0: as input_h has it"
+#define OURS \
+	ANY_CELL, \
+	{ .name = "num_layers", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_layers), .about = ABOUT_NO_STATES }, \
+	{ .name = "num_units",  .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_units), .about = ABOUT_NO_STATES }, \
+	{ .name = "counter",    .kind = CG_NATURAL, .extra = 1, .at = CALL(counter), .about = "which call it is, for dropout" }, \
+	{ .name = "first_step", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(first_step), \
+	  .about = "where this piece of a longer sequence begins" }, \
+	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route), .about = "composed or cudnn: that or a refusal" }, \
+	{ .name = "strict_rounding", .kind = CG_BOOL, .extra = 1, .at = RNN(strict_rounding), \
+	  .about = "true: f16 and bf16 never by cuDNN, which rounds sums and c to them" }
+#define END { .name = NULL }
+
+/* ---- inputs and outputs ---- */
+
+#define ABOUT_PARAMS  "all weights and biases in one buffer, which cellgrad convert makes of other formats"
+#define ABOUT_RESERVE "what forward keeps for its gradient, in this library's own form"
+
+/* Of a cell without a state input_c is not read, and output_c is empty.  lack: whether input_h may be absent, where an attribute
+ * says the sizes that it would. */
+#define INPUTS(lack) \
+	{ "input",   "T B I",   CG_IN, NULL, 0, .at = CALL(input) }, \
+	{ "input_h", "L*D B H", CG_IN, "",   0, .at = CALL(input_h), .flags = lack }, \
+	{ "input_c", "L*D B U", CG_IN, "",   0, .at = CALL(input_c), .flags = CG_OURS_LACKS | CG_OF_STATE }, \
+	{ "params",  "params",  CG_IN, NULL, 0, .at = CALL(params), .about = ABOUT_PARAMS }
+#define LENGTHS { "sequence_lengths", "B", CG_IN, "", 0, .at = RNN(sequence_lengths), .type = CG_INT32, \
+	          .flags = CG_ON_HOST | CG_OURS_LACKS, .about = "valid steps of each row, from 0 to T, in any order" }
+#define OUTPUTS \
+	{ "output",   "T B D*H", CG_OUT, NULL, 0, .at = CALL(output)   }, \
+	{ "output_h", "L*D B H", CG_OUT, NULL, 0, .at = CALL(output_h) }, \
+	{ "output_c", "L*D B C", CG_OUT, NULL, 0, .at = CALL(output_c), .flags = CG_OF_STATE }, \
+	{ "reserve_space", "reserve", CG_OUT, NULL, 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE, .about = ABOUT_RESERVE }
+#define PLACEHOLDER(flow, need, lack) \
+	{ "host_reserved", "", flow, need, 0, .at = RNN(host_reserved), .type = CG_INT8, .flags = CG_ON_HOST | CG_OPAQUE | lack, \
+	  .about = "says nothing; TensorFlow's op has it" }
+/* Of what forward wrote only the reserve is read, and a call without one makes it. */
+#define FROM_FORWARD \
+	{ "output",            "T B D*H", CG_IN, "", 0, .at = CALL(output),            .flags = CG_MAY_LACK | CG_SHAPE_ALONE }, \
+	{ "output_h",          "L*D B H", CG_IN, "", 0, .at = CALL(output_h),          .flags = CG_MAY_LACK | CG_SHAPE_ALONE }, \
+	{ "output_c",          "L*D B U", CG_IN, "", 0, .at = CALL(output_c),          .flags = CG_MAY_LACK | CG_SHAPE_ALONE | CG_OF_STATE }, \
+	{ "output_backprop",   "T B D*H", CG_IN, "", 0, .at = CALL(output_backprop),   .flags = CG_OURS_LACKS }, \
+	{ "output_h_backprop", "L*D B H", CG_IN, "", 0, .at = CALL(output_h_backprop), .flags = CG_OURS_LACKS }, \
+	{ "output_c_backprop", "L*D B U", CG_IN, "", 0, .at = CALL(output_c_backprop), .flags = CG_OURS_LACKS | CG_OF_STATE }, \
+	{ "reserve_space",     "reserve", CG_IN, "", 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE | CG_MAY_LACK, \
+	  .about = ABOUT_RESERVE "; without it forward is run first" }
+#define GRADIENTS \
+	{ "input_backprop",   "T B I",   CG_OUT,     NULL, 0, .at = CALL(input_backprop)   }, \
+	{ "input_h_backprop", "L*D B H", CG_OUT,     NULL, 0, .at = CALL(input_h_backprop) }, \
+	{ "input_c_backprop", "L*D B C", CG_OUT,     NULL, 0, .at = CALL(input_c_backprop), .flags = CG_OF_STATE }, \
+	{ "params_backprop",  "params",  CG_OUT_SUM, NULL, 0, .at = CALL(params_backprop)  }
+
+#endif

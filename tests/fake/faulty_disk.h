@@ -1,0 +1,47 @@
+/*
+ * The cache's disk, watched: it fails at the n-th call, or the power is cut there.  What was written and not synced is known, so
+ * that a test can lose it.
+ */
+#ifndef FAULTY_DISK_H
+#define FAULTY_DISK_H
+
+#include <stddef.h>
+
+#include "runtime/cache/disk.h"
+
+enum disk_end {
+	DISK_FAILS,                              /* the call fails, with disk_error */
+	DISK_FAILS_ON,                           /* it and all that follow but close, unlinkat and closedir */
+	DISK_CUTS,                               /* this process ends before the call */
+	DISK_CUTS_HALF                           /* the same, a write having done half */
+};
+enum { DISK_CUT = 42 };                          /* exit status of a process whose power was cut */
+
+extern struct cg_disk disk_real;
+extern int disk_error, disk_elevated;
+extern long disk_most_write;                     /* bytes that a write takes at a time; 0: all */
+
+/* Whether there is no cache to test, which it tells in TAP; then *status is the program's. */
+int disk_skip(int *status);
+
+/* Makes an empty folder, puts the watchers into cg_disk, and sets the variables of the cache so that it is disk_folder, which is
+ * not made yet. */
+void disk_open(void);
+void disk_close(void);
+extern char disk_top[512], disk_folder[528];   /* the empty one; "kernels" in it */
+/* Removes all that is in a folder, and the folder. */
+void disk_remove(const char *folder);
+/* The n-th call from now ends so; 0: none does.  Returns the calls since it was last said. */
+long disk_at(long n, enum disk_end);
+/* The name of the call that failed last, NULL when none did. */
+const char *disk_failed(void);
+
+/* ---- what a power cut leaves, for the parent of the process that it ended ---- */
+
+/* Forgets what was written until now: it is safe. */
+void disk_sync(void);
+/* Of a file that was written since then. */
+enum disk_safety { DISK_SAFE, DISK_SYNCED, DISK_LOST };
+enum disk_safety disk_safety(const struct stat *);
+
+#endif

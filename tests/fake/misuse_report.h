@@ -1,0 +1,23 @@
+/*
+ * What all stand-ins share: reports of what was done wrong, failing on request, chance by a seed, and settings from the
+ * environment.  Each library has its own copy of misuse_report.c; the reports come together in one file.
+ */
+#ifndef MISUSE_REPORT_H
+#define MISUSE_REPORT_H
+
+#include <stdint.h>
+
+#define FAKE_API __attribute__((visibility("default")))
+
+/* A line in the file that CELLGRAD_FAKE_REPORT names, else on standard error. */
+void fake_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The code with which this call is to fail, 0 for none: CELLGRAD_FAKE_FAIL=[NAME:]N[:CODE],...  NAME may be a pattern. */
+int fake_refused(const char *call, int usual);
+/* From 0 to below `below`, by CELLGRAD_TEST_SEED. */
+uint32_t fake_random(uint32_t below);
+/* CELLGRAD_FAKE_`name` as a number. */
+long fake_setting(const char *name, long otherwise);
+/* The version of CUDA that is played, as 13000: CELLGRAD_FAKE_CUDA=13.0. */
+int fake_version(void);
+
+#endif

@@ -1,0 +1,338 @@
+/*
+ * Fuzzes the compiler of cells: whatever the bytes, they are refused with one mistake, or every pass of the cell is refused with
+ * words or printed in every dialect, with a manifest, in bounded time and memory.  By itself it is libFuzzer's entry:
+ *     clang -g -O1 -fsanitize=fuzzer,address,undefined -Igen tests/fuzz/cell_fuzz.c BUILD/templates/embedded.c \
+ *           $(find gen -name '[!cs]*.c') -lm
+ * With FUZZ_REPLAY it is a program that needs no libFuzzer: it replays the files it is given and the built-in cells, then mutates
+ * them, with memory running out now and then:
+ *     cell [-n MUTATIONS] [-s SEED] [FILE]...
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cell.h"
+
+enum { PEAK = 64 << 20, SECONDS = 20 };      /* for one input: all that is done with it */
+
+#define MUST(truth) do { if (!(truth)) wrong(__LINE__, #truth); } while (0)
+
+static struct cg_mistake mistake;
+
+static void wrong(int line, const char *truth)
+{
+	fprintf(stderr, "cell_fuzz.c:%d: not so: %s (mistake: %s)\n", line, truth, mistake.text);
+	abort();
+}
+
+/* ---- memory: counted, and refused at a request ---- */
+
+static struct { size_t live, peak; unsigned long requests, fail_at; } memory;
+
+static void *resize(void *p, size_t bytes)
+{
+	size_t *head = p ? (size_t *)p - 2 : NULL;
+
+	if (bytes && ++memory.requests == memory.fail_at)
+		return NULL;
+	memory.live -= head ? head[0] : 0;
+	if (!bytes) {
+		free(head);
+		return NULL;
+	}
+	head = realloc(head, bytes + 2 * sizeof *head);
+	MUST(head);
+	head[0] = bytes;
+	memory.live += bytes;
+	memory.peak = memory.live > memory.peak ? memory.live : memory.peak;
+	MUST(memory.peak < PEAK);
+	return head + 2;
+}
+
+static int refused(void)
+{
+	return memory.fail_at && memory.requests >= memory.fail_at;
+}
+
+/* ---- one input ---- */
+
+/* A mistake is a text of a few lines, without a letter that a terminal might obey. */
+static void check_mistake(void)
+{
+	int lines = 0;
+
+	MUST(memchr(mistake.text, 0, sizeof mistake.text));
+	MUST(mistake.text[0] || refused());
+	for (const char *s = mistake.text; *s; s++) {
+		lines += *s == '\n';
+		MUST((unsigned char)*s >= ' ' || *s == '\n' || *s == '\t');
+		MUST(*s != 0x7f);
+	}
+	MUST(lines <= 2);
+}
+
+/* Brackets of the text close, comments end, and it is made of plain letters. */
+static void check_text(const struct cg_text *text)
+{
+	long depth = 0;
+
+	MUST(strlen(text->at) == text->length);
+	MUST(!strstr(text->at, ".."));
+	for (const char *s = text->at; *s; s++) {
+		MUST((*s >= ' ' && *s < 0x7f) || *s == '\n' || *s == '\t');
+		if (!strncmp(s, "/*", 2)) {
+			s = strstr(s + 2, "*/");
+			MUST(s);
+			s++;
+			continue;
+		}
+		depth += (*s == '(') + (*s == '{') + (*s == '[') - (*s == ')') - (*s == '}') - (*s == ']');
+		MUST(depth >= 0);
+	}
+	MUST(!depth);
+}
+
+static void print(const struct cg_pass_plan *plan, int lang)
+{
+	struct cg_text text = { resize, NULL, 0, 0, 0 }, json = text, header = text;
+
+	if (!cg_print(plan, lang, &text))
+		check_text(&text);
+	else
+		MUST(refused());
+	MUST(!cg_print_manifest(plan, lang, &json) || refused());
+	MUST(lang != CG_LANG_C || !cg_print_header(plan, &header) || refused());
+	resize(text.at, 0);
+	resize(json.at, 0);
+	resize(header.at, 0);
+}
+
+static unsigned long planned;
+
+static void plan(const struct cg_cell *cell, int options, int pass, int stage, int dtype)
+{
+	struct cg_pass_plan *plan = cg_plan(cell, options, pass, stage, dtype, resize, &mistake);
+
+	if (!plan) {
+		check_mistake();
+		return;
+	}
+	planned++;
+	MUST(!mistake.text[0]);
+	MUST(plan->graph.n <= CG_NODES_MAX);
+	for (int lang = 0; lang < CG_LANG_COUNT; lang++)
+		print(plan, lang);
+	cg_plan_free(plan);
+}
+
+/* libFuzzer's entry. */
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
+{
+	clock_t began = clock();
+	char *text = malloc(n + 1);
+	struct cg_cell *cell;
+
+	MUST(text);
+	if (n)
+		memcpy(text, data, n);
+	text[n] = 0;
+	memory.peak = 0;
+	cell = cg_parse(text, "input", resize, &mistake);
+	free(text);
+	if (!cell) {
+		check_mistake();
+	} else {
+		int all = (1 << cell->n_options) - 1;
+
+		MUST(!mistake.text[0]);
+		for (int pass = 0; pass < CG_PASS_COUNT; pass++) {
+			plan(cell, all, pass, 0, pass % 4);
+			plan(cell, 0, pass, cell->n_stages, 3 - pass % 4);
+		}
+		cg_parse_free(cell);
+	}
+	MUST(!memory.live);
+	MUST((double)(clock() - began) / CLOCKS_PER_SEC < SECONDS);
+	return 0;
+}
+
+#ifdef FUZZ_REPLAY
+
+enum { MOST = 1 << 16, SEEDS = 256 };
+
+static struct seed { char *bytes; size_t n; } seeds[SEEDS];
+static int n_seeds;
+
+static uint64_t state;
+
+/* xorshift64*, so that a seed means the same everywhere. */
+static uint64_t draw(uint64_t below)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return (state * 0x2545f4914f6cdd1d >> 16) % below;
+}
+
+static void add_seed(const char *bytes, size_t n)
+{
+	struct seed *s = &seeds[n_seeds++];
+
+	s->bytes = malloc(n + 1);
+	MUST(s->bytes);
+	memcpy(s->bytes, bytes, n);
+	s->n = n;
+}
+
+static void built_in(void)
+{
+	static const char odd[] =
+		"cell odd\ngates a_i b\nsplit q\nstate c\noutput h\noption one w v\noption two p_o\nparam k = -1.5e-3, l\n"
+		"u = clip(exp(a_i * w) - relu(c_prev), k) / (b + 1)\nstage u\ngates m\nc = step(u) * -(c_prev - 0.1 * l) + m * v\n"
+		"x = h_prev * m\nstage x\ngates n\nh = sigmoid(c + q * p_o) * tanh(n) - 2 * h_prev\nsave u c x h\n";
+
+	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {
+		size_t n = strlen(e->name);
+
+		if (n > 5 && !strcmp(e->name + n - 5, ".cell"))
+			add_seed(e->text, strlen(e->text));
+	}
+	add_seed(odd, sizeof odd - 1);
+}
+
+static void read_seed(const char *path)
+{
+	static char bytes[MOST];
+	FILE *f = fopen(path, "rb");
+	size_t n;
+
+	if (!f) {
+		perror(path);
+		exit(2);
+	}
+	n = fread(bytes, 1, sizeof bytes, f);
+	fclose(f);
+	if (n_seeds < SEEDS)
+		add_seed(bytes, n);
+}
+
+static size_t put(char *b, size_t n, size_t at, const char *word, size_t length)
+{
+	if (n + length > MOST)
+		return n;
+	memmove(b + at + length, b + at, n - at);
+	memcpy(b + at, word, length);
+	return n + length;
+}
+
+static size_t cut_out(char *b, size_t n, size_t at, size_t length)
+{
+	memmove(b + at, b + at + length, n - at - length);
+	return n - length;
+}
+
+/* Where the line of a place begins, and its length with the end. */
+static size_t line_of(const char *b, size_t n, size_t at, size_t *length)
+{
+	size_t end = at;
+
+	while (at && b[at - 1] != '\n')
+		at--;
+	while (end < n && b[end] != '\n')
+		end++;
+	*length = end + (end < n) - at;
+	return at;
+}
+
+/* Changes that mean something to the language: words, operators, whole lines, a factor again and again. */
+static size_t mutate(char *b, size_t n)
+{
+	static const char *const words[] = {
+		"a_i", "h", "h_prev", "c_prev", "(", ")", "-", "- -", " + 1", " * 2", " / 0", "tanh(", "clip(", ", ", "exp(", "1e37", "1e-40",
+		"0", "\nstage h\n", "\ngates x\n", "\nstate s\n", "\noption z z1\n", "\nsave h\n", "\nparam p = 3\n", "\noutput o\n", "#",
+		"\n", "\r", "\t", "\xef\xbb\xbf", "\x1b[2J", "do", "int", "__", "NULL", "dh", "gdh", "_all", "x_at", "t1", "/*", "*/", "@name@",
+		"@@ ", "%s", "\"", "\\\n", "?\?/",
+	};
+	size_t at = n ? draw(n) : 0, length;
+	char part[128];
+	const char *word;
+
+	switch (draw(8)) {
+	case 0:
+		if (n)
+			b[at] = (char)draw(256);
+		break;
+	case 1:
+		if (n)
+			b[at] = " \n()+-*/=,._0123456789acehotxW#"[draw(32)];
+		break;
+	case 2:
+	case 3:
+		word = words[draw(sizeof words / sizeof *words)];
+		return put(b, n, at, word, strlen(word));
+	case 4:                                   /* a line is lost, or comes again elsewhere */
+		at = line_of(b, n, at, &length);
+		if (draw(2) || length > sizeof part)
+			return cut_out(b, n, at, length);
+		memcpy(part, b + at, length);
+		at = line_of(b, n, n ? draw(n) : 0, &(size_t){ 0 });
+		return put(b, n, at, part, length);
+	case 5:                                   /* a part again and again: how texts grow */
+		length = n - at < 40 ? n - at : 40;
+		length = length ? draw(length) : 0;
+		memcpy(part, b + at, length);
+		for (uint64_t times = draw(draw(8) ? 4 : 400); times; times--)
+			n = put(b, n, at, part, length);
+		break;
+	case 6:
+		if (!draw(10))
+			return at;
+		break;
+	default:
+		length = n - at < 20 ? n - at : 20;
+		return cut_out(b, n, at, length ? draw(length) : 0);
+	}
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	static char bytes[MOST];
+	unsigned long long count = 3000, seed = 1;
+
+	built_in();
+	for (int k = 1; k < argc; k++)
+		if (!strcmp(argv[k], "-n") && k + 1 < argc)
+			count = strtoull(argv[++k], NULL, 10);
+		else if (!strcmp(argv[k], "-s") && k + 1 < argc)
+			seed = strtoull(argv[++k], NULL, 10);
+		else
+			read_seed(argv[k]);
+	for (int k = 0; k < n_seeds; k++)
+		LLVMFuzzerTestOneInput((unsigned char *)seeds[k].bytes, seeds[k].n);
+	printf("1..2\nok 1 - cell: %d texts replayed\n", n_seeds);
+	printf("# seed %llu: to repeat, -n %llu -s %llu and the same files\n", seed, count, seed);
+	fflush(stdout);
+	state = seed ? seed : 1;
+	for (unsigned long long k = 0; k < count; k++) {
+		const struct seed *s = &seeds[draw((uint64_t)n_seeds)];
+		size_t n = s->n;
+
+		memcpy(bytes, s->bytes, n);
+		for (uint64_t times = draw(3); times < 3; times++)
+			n = mutate(bytes, n);
+		memory.requests = 0;
+		memory.fail_at = draw(8) ? 0 : 1 + draw(200);
+		LLVMFuzzerTestOneInput((unsigned char *)bytes, n);
+		memory.fail_at = 0;
+	}
+	printf("# %lu plans\n", planned);
+	MUST(count < 1000 || planned > count / 2);
+	printf("ok 2 - cell: %llu mutations\n", count);
+	for (int k = 0; k < n_seeds; k++)
+		free(seeds[k].bytes);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * Tests of the cache: entries of text, the files they are, and a disk that is watched around each test.
+ */
+#ifndef CACHE_DISK_H
+#define CACHE_DISK_H
+
+#include <stddef.h>
+
+#include "runtime/cache/cache.h"
+#include "runtime/cache/entry.h"
+#include "tests/fake/faulty_disk.h"
+
+enum { STRANGER = 65534, PATH = sizeof disk_folder + 2 * CG_CACHE_NAME };
+
+/* A test with a folder of its own. */
+#define CACHE_TEST(name) cmocka_unit_test_setup_teardown(name, cache_set_up, cache_tear_down)
+int cache_set_up(void **state);
+int cache_tear_down(void **state);
+
+void put(const char *key, const char *bytes);
+/* 1: these bytes are got; 0: nothing; -1: others, or a failure. */
+int has_bytes(const char *key, const void *want, size_t n);
+int has(const char *key, const char *want);
+
+/* Where the file of a key is; the next call overwrites it. */
+const char *path_of(const char *key);
+int there(const char *path);
+/* How many files the folder has, of any name. */
+int files(void);
+size_t read_file(const char *path, unsigned char *to, size_t most);
+void write_file(const char *path, const void *from, size_t n);
+
+/* What `body` returns in a child; as a user without rights, where `unprivileged` and this one has them.  77: that could not be. */
+int in_child(int (*body)(void), int unprivileged);
+
+#endif
