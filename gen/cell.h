@@ -182,7 +182,7 @@ enum cg_role {
 };
 enum cg_derivative { CG_VALUE, CG_D, CG_G, CG_GD };  /* v, its adjoint dv, the second pass's gv, and gdv the adjoint of dv */
 
-struct cg_leaf { char name[CG_NAME_MAX + 10]; int role, index, order; };
+struct cg_leaf { char name[CG_NAME_MAX + 10]; int role, index, derivative; };
 
 struct cg_node {
 	int code, a, b;
@@ -203,7 +203,7 @@ struct cg_graph {
 
 void cg_graph_open(struct cg_graph *, struct cg_arena *);
 int  cg_const(struct cg_graph *, long double);
-int  cg_add_leaf(struct cg_graph *, const char *name, int role, int index, int order);
+int  cg_add_leaf(struct cg_graph *, const char *name, int role, int index, int derivative);
 int  cg_apply(struct cg_graph *, int code, int a, int b);
 int  cg_add(struct cg_graph *, int a, int b);
 int  cg_mul(struct cg_graph *, int a, int b);
@@ -227,7 +227,7 @@ enum cg_function_shape { CG_FUNCTION_POINT, CG_FUNCTION_SUM_PART, CG_FUNCTION_SU
 
 struct cg_argument {
 	const char *name;
-	int role, index, order;
+	int role, index, derivative;
 	int kind, type, out;
 	int node;                        /* a leaf, or what an output stores */
 };

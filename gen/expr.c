@@ -98,13 +98,13 @@ int cg_const(struct cg_graph *graph, long double value)
 	return value == 0 ? 0 : intern(graph, CG_OP_CONST, 0, 0, value);
 }
 
-int cg_add_leaf(struct cg_graph *graph, const char *name, int role, int index, int order)
+int cg_add_leaf(struct cg_graph *graph, const char *name, int role, int index, int derivative)
 {
 	struct cg_leaf *leaf;
 	int node;
 
 	for (int k = 0; k < graph->n_leaves; k++)
-		if (graph->leaves[k].role == role && graph->leaves[k].index == index && graph->leaves[k].order == order)
+		if (graph->leaves[k].role == role && graph->leaves[k].index == index && graph->leaves[k].derivative == derivative)
 			return intern(graph, CG_OP_LEAF, k, 0, 0);
 	if (graph->n_leaves == graph->leaf_capacity) {
 		int capacity = graph->leaf_capacity ? graph->leaf_capacity * 2 : 64;
@@ -120,7 +120,7 @@ int cg_add_leaf(struct cg_graph *graph, const char *name, int role, int index, i
 		graph->leaf_capacity = capacity;
 	}
 	leaf = &graph->leaves[graph->n_leaves];
-	*leaf = (struct cg_leaf){ "", role, index, order };
+	*leaf = (struct cg_leaf){ "", role, index, derivative };
 	strncpy(leaf->name, name, sizeof leaf->name - 1);
 	node = intern(graph, CG_OP_LEAF, graph->n_leaves++, 0, 0);
 	return node;

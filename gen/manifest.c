@@ -55,7 +55,7 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_function 
 		begin(text, &first);
 		cg_text_printf(text, "{\"name\": \"%s\", \"role\": \"%s\", \"index\": %d, \"order\": \"%s\", \"kind\": \"%s\", "
 		               "\"type\": \"%s\", \"flow\": \"%s\", \"optional\": %s", a->name, roles[a->role], a->index,
-		               orders[a->order], kinds[a->kind], type(plan, a), a->out ? "out" : "in",
+		               orders[a->derivative], kinds[a->kind], type(plan, a), a->out ? "out" : "in",
 		               a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT ? "true" : "false");
 		if (a->kind == CG_KIND_SCALAR && plan->cell->params[a->index].given) {
 			cg_text_put(text, ", \"default\": ");

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static int leaf(struct maker *m, int role, int index, int order)
+static int leaf(struct maker *m, int role, int index, int derivative)
 {
-	return cg_add_leaf(m->graph, cg_function_argument_name(m->graph, m->plan->cell, role, index, order), role, index, order);
+	return cg_add_leaf(m->graph, cg_function_argument_name(m->graph, m->plan->cell, role, index, derivative), role, index, derivative);
 }
 
 /* The node of a leaf that the equations use; 0 when they do not. */
@@ -22,13 +22,13 @@ static int used_leaf(const struct cg_graph *graph, int role, int index)
 		if (graph->nodes[k].code == CG_OP_LEAF) {
 			const struct cg_leaf *l = &graph->leaves[graph->nodes[k].a];
 
-			if (l->role == role && l->index == index && l->order == CG_VALUE)
+			if (l->role == role && l->index == index && l->derivative == CG_VALUE)
 				return k;
 		}
 	return 0;
 }
 
-static void out(struct maker *m, int role, int index, int order, int node)
+static void out(struct maker *m, int role, int index, int derivative, int node)
 {
 	struct cg_argument *a = &m->outs[m->n_outs];
 
@@ -36,15 +36,15 @@ static void out(struct maker *m, int role, int index, int order, int node)
 		m->failed = 1;
 		return;
 	}
-	*a = cg_function_argument(m, role, index, order, node);
+	*a = cg_function_argument(m, role, index, derivative, node);
 	a->out = 1;
 	m->n_outs++;
 }
 
-static void cut(struct maker *m, int node, int role, int index, int order)
+static void cut(struct maker *m, int node, int role, int index, int derivative)
 {
 	if (node && !m->cuts[node].name && m->graph->nodes[node].code != CG_OP_CONST) {
-		m->cuts[node] = (struct cut){ cg_function_argument_name(m->graph, m->plan->cell, role, index, order), role, index, order };
+		m->cuts[node] = (struct cut){ cg_function_argument_name(m->graph, m->plan->cell, role, index, derivative), role, index, derivative };
 		m->n_cuts++;
 	}
 }
@@ -67,7 +67,7 @@ static int is_saved_real(const struct maker *m, int node)
 {
 	const struct cut *c = &m->cuts[node];
 
-	return c->name && cg_function_type(m->plan, c->role, c->index, c->order) == CG_TYPE_REAL;
+	return c->name && cg_function_type(m->plan, c->role, c->index, c->derivative) == CG_TYPE_REAL;
 }
 
 static int wants(const struct maker *m, int stage)
@@ -104,7 +104,7 @@ static void forward(struct maker *m, int stage)
 }
 
 /* The sums of a stage of a gradient: biases of its gates, and, last of all, per-unit weights. */
-static void sums(struct maker *m, int stage, int order, const int *adjoint, int n)
+static void sums(struct maker *m, int stage, int derivative, const int *adjoint, int n)
 {
 	const struct cg_cell *cell = m->plan->cell;
 
@@ -113,22 +113,22 @@ static void sums(struct maker *m, int stage, int order, const int *adjoint, int 
 		int gate = used_leaf(m->graph, CG_ROLE_GATE, k), node = gate && gate < n ? adjoint[gate] : 0;
 
 		if (cell->gates[k].stage >= stage)
-			cut(m, node, CG_ROLE_GATE, k, order);
+			cut(m, node, CG_ROLE_GATE, k, derivative);
 		if (cell->gates[k].stage == stage)
-			out(m, CG_ROLE_BIAS, k, order, node);
+			out(m, CG_ROLE_BIAS, k, derivative, node);
 	}
 	for (int k = 0; stage == 1 && k < cell->n_weights; k++) {
 		int weight = used_leaf(m->graph, CG_ROLE_WEIGHT, k);
 
 		if (weight)
-			out(m, CG_ROLE_WEIGHT, k, order, weight < n ? adjoint[weight] : 0);
+			out(m, CG_ROLE_WEIGHT, k, derivative, weight < n ? adjoint[weight] : 0);
 	}
 	cg_function_make(m, stage, CG_FUNCTION_SUM_PART, "_sum_part");
 	cg_function_make(m, stage, CG_FUNCTION_SUM, "_sum");
 }
 
 /* What a stage of grad or gradgrad gives of adjoints of gates and, in the first stage, of what was before the step. */
-static void adjoints_out(struct maker *m, int stage, int order, const int *adjoint, int n)
+static void adjoints_out(struct maker *m, int stage, int derivative, const int *adjoint, int n)
 {
 	const struct cg_cell *cell = m->plan->cell;
 
@@ -136,14 +136,14 @@ static void adjoints_out(struct maker *m, int stage, int order, const int *adjoi
 		if (cell->gates[k].stage == stage) {
 			int gate = used_leaf(m->graph, CG_ROLE_GATE, k);
 
-			out(m, CG_ROLE_GATE, k, order, gate && gate < n ? adjoint[gate] : 0);
+			out(m, CG_ROLE_GATE, k, derivative, gate && gate < n ? adjoint[gate] : 0);
 		}
 	for (int k = 0; stage == 1 && k < cell->n_prevs; k++) {
 		int prev = used_leaf(m->graph, CG_ROLE_PREV, k);
 
 		/* The step before reads what reaches its state even where this step does not read that state: zero, then. */
 		if (prev || (m->plan->pass == CG_PASS_SEQ_GRAD && !cell->prevs[k].output))
-			out(m, CG_ROLE_PREV, k, order, prev < n ? adjoint[prev] : 0);
+			out(m, CG_ROLE_PREV, k, derivative, prev < n ? adjoint[prev] : 0);
 	}
 }
 
@@ -155,10 +155,10 @@ static int *adjoints(struct maker *m, int n)
 	return adjoint;
 }
 
-static void seed(struct maker *m, int *adjoint, int node, int role, int index, int order)
+static void seed(struct maker *m, int *adjoint, int node, int role, int index, int derivative)
 {
 	if (m->graph->nodes[node].code != CG_OP_CONST)
-		adjoint[node] = cg_add(m->graph, adjoint[node], leaf(m, role, index, order));
+		adjoint[node] = cg_add(m->graph, adjoint[node], leaf(m, role, index, derivative));
 }
 
 static int *derive_once(struct maker *m)
@@ -355,7 +355,7 @@ static int has_feed(const struct cg_pass_plan *plan, int feed)
 		for (int k = 0; k < plan->functions[p].n_arguments; k++) {
 			const struct cg_argument *a = &plan->functions[p].arguments[k];
 
-			if (a->role == CG_ROLE_FEED && a->index == feed && a->order == CG_VALUE)
+			if (a->role == CG_ROLE_FEED && a->index == feed && a->derivative == CG_VALUE)
 				return 1;
 		}
 	return 0;

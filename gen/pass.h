@@ -9,7 +9,7 @@
 enum { ARGUMENTS_MAX = 4 * CG_VALUES_MAX };
 
 /* A value that is in memory when a function runs: where its node stands the function loads it. */
-struct cut { const char *name; int role, index, order; };
+struct cut { const char *name; int role, index, derivative; };
 
 struct maker {
 	struct cg_pass_plan *plan;
@@ -22,9 +22,9 @@ struct maker {
 };
 
 /* "gda_i" of gate a_i; the bias of gate a_i is b_i, the output h, as what takes it from a step sees it, h_out. */
-const char *cg_function_argument_name(struct cg_graph *, const struct cg_cell *, int role, int index, int order);
-int cg_function_type(const struct cg_pass_plan *, int role, int index, int order);
-struct cg_argument cg_function_argument(struct maker *, int role, int index, int order, int node);
+const char *cg_function_argument_name(struct cg_graph *, const struct cg_cell *, int role, int index, int derivative);
+int cg_function_type(const struct cg_pass_plan *, int role, int index, int derivative);
+struct cg_argument cg_function_argument(struct maker *, int role, int index, int derivative, int node);
 /* "cg_lstm_block_peephole_f32_grad"; the stage is named where a cell has several and this is one of them. */
 int cg_function_key(const struct cg_pass_plan *, char key[CG_KEY_MAX], int stage, const char *suffix);
 /* Makes a function that computes the outputs gathered so far from what is in memory, and forgets them; a part computes their terms, and

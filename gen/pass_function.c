@@ -40,7 +40,7 @@ static const char *own_name(const struct cg_cell *cell, int role, int index)
 	return cell->gates[index].name;
 }
 
-const char *cg_function_argument_name(struct cg_graph *graph, const struct cg_cell *cell, int role, int index, int order)
+const char *cg_function_argument_name(struct cg_graph *graph, const struct cg_cell *cell, int role, int index, int derivative)
 {
 	const char *own = own_name(cell, role, index), *bias = "", *end = role == CG_ROLE_OUTPUT ? "_out" : "";
 	size_t bytes = strlen(own) + 8;
@@ -54,36 +54,36 @@ const char *cg_function_argument_name(struct cg_graph *graph, const struct cg_ce
 		graph->failed = 1;
 		return "";
 	}
-	snprintf(text, bytes, "%s%s%s%s", prefixes[order], bias, own, end);
+	snprintf(text, bytes, "%s%s%s%s", prefixes[derivative], bias, own, end);
 	return text;
 }
 
 /* Is it carried from step to step?  h is rounded at each: what is carried of it is its adjoint alone. */
-static int is_carried(const struct cg_cell *cell, int role, int index, int order)
+static int is_carried(const struct cg_cell *cell, int role, int index, int derivative)
 {
 	if (role == CG_ROLE_SAVED)
 		for (int k = 0; k < cell->n_prevs; k++)
 			if (cell->prevs[k].value == cell->saves[index] && !cell->prevs[k].output)
 				return 1;
-	return (role == CG_ROLE_PREV || role == CG_ROLE_STATE) && (order != CG_VALUE || !cell->prevs[index].output);
+	return (role == CG_ROLE_PREV || role == CG_ROLE_STATE) && (derivative != CG_VALUE || !cell->prevs[index].output);
 }
 
-int cg_function_type(const struct cg_pass_plan *plan, int role, int index, int order)
+int cg_function_type(const struct cg_pass_plan *plan, int role, int index, int derivative)
 {
 	/* The caller adds a product to what reaches h_prev, and only then rounds. */
-	if (role == CG_ROLE_PREV && plan->cell->prevs[index].output && (order == CG_D || order == CG_G))
+	if (role == CG_ROLE_PREV && plan->cell->prevs[index].output && (derivative == CG_D || derivative == CG_G))
 		return CG_TYPE_ACC;
-	if (plan->pass >= CG_PASS_SEQ_FORWARD && is_carried(plan->cell, role, index, order))
+	if (plan->pass >= CG_PASS_SEQ_FORWARD && is_carried(plan->cell, role, index, derivative))
 		return CG_TYPE_ACC;
-	return memory[role].type[order];
+	return memory[role].type[derivative];
 }
 
-struct cg_argument cg_function_argument(struct maker *m, int role, int index, int order, int node)
+struct cg_argument cg_function_argument(struct maker *m, int role, int index, int derivative, int node)
 {
-	struct cg_argument a = { "", role, index, order, memory[role].kind, 0, 0, node };
+	struct cg_argument a = { "", role, index, derivative, memory[role].kind, 0, 0, node };
 
-	a.type = cg_function_type(m->plan, role, index, order);
-	a.name = role < CG_ROLE_ROWS ? cg_function_argument_name(m->graph, m->plan->cell, role, index, order) : "";
+	a.type = cg_function_type(m->plan, role, index, derivative);
+	a.name = role < CG_ROLE_ROWS ? cg_function_argument_name(m->graph, m->plan->cell, role, index, derivative) : "";
 	return a;
 }
 
@@ -92,8 +92,8 @@ static int before(const struct cg_argument *a, const struct cg_argument *b)
 {
 	if (a->role != b->role)
 		return a->role < b->role;
-	if (a->order != b->order)
-		return a->order < b->order;
+	if (a->derivative != b->derivative)
+		return a->derivative < b->derivative;
 	return a->index < b->index;
 }
 
@@ -122,11 +122,11 @@ static int is_loaded(struct maker *m, int node, struct cg_argument *a)
 	if (!c->name && n->code != CG_OP_LEAF)
 		return 0;
 	if (c->name) {
-		*a = cg_function_argument(m, c->role, c->index, c->order, node);
+		*a = cg_function_argument(m, c->role, c->index, c->derivative, node);
 	} else {
 		const struct cg_leaf *l = &m->graph->leaves[n->a];
 
-		*a = cg_function_argument(m, l->role, l->index, l->order, node);
+		*a = cg_function_argument(m, l->role, l->index, l->derivative, node);
 	}
 	return 1;
 }

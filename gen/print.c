@@ -298,7 +298,7 @@ static void about_argument(const struct printer *p, struct cg_text *text, const 
 	               shapes[a->kind]);
 	if (p->header && a->role == CG_ROLE_PARAM)
 		cg_text_printf(text, "rounded to %s first", cg_real_names[p->plan->dtype]);
-	else if (a->order == CG_VALUE)
+	else if (a->derivative == CG_VALUE)
 		cg_text_put(text, roles[a->role]);
 	else if (a->role == CG_ROLE_OUTPUT)
 		cg_text_printf(text, "adjoint of %s too, from what takes it", cell->values[cell->prevs[a->index].value].name);

@@ -163,14 +163,14 @@ static int check(struct cg_dev *device, struct cg_mem mem)
 	return CG_OK;
 }
 
-static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
+static int copy_in(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
 {
 	(void)queue;
 	memmove(address(to), from, bytes);
 	return CG_OK;
 }
 
-static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
+static int copy_out(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
 {
 	(void)queue;
 	memmove(to, address(from), bytes);
@@ -233,7 +233,7 @@ const struct cg_backend cg_backend_cpu = {
 	.name = "cpu", .host = 1,
 	.list = list, .open = open_device, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
-	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
-	.build = build, .drop = release, .launch = cg_cpu_launch, .gemm = cg_cpu_gemm, .packed = cg_cpu_packed, .pack = cg_cpu_pack,
+	.alloc = alloc, .free = free_mem, .check = check, .copy_in = copy_in, .copy_out = copy_out, .zero = zero,
+	.build = build, .release = release, .launch = cg_cpu_launch, .gemm = cg_cpu_gemm, .packed = cg_cpu_packed, .pack = cg_cpu_pack,
 	.rows = cg_cpu_rows,
 };

@@ -426,7 +426,7 @@ static int enqueue_copy_in(struct cg_queue *queue, CUdeviceptr to, const void *f
 	return CG_OK;
 }
 
-static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
+static int copy_in(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
 {
 	CU_INSIDE(queue->device, enqueue_copy_in(queue, cg_cu_address(to), from, bytes));
 }
@@ -438,7 +438,7 @@ static int enqueue_copy_out(struct cg_queue *queue, void *to, CUdeviceptr from, 
 	return CG_OK;
 }
 
-static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
+static int copy_out(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
 {
 	CU_INSIDE(queue->device, enqueue_copy_out(queue, to, cg_cu_address(from), bytes));
 }
@@ -470,7 +470,7 @@ const struct cg_backend cg_backend_cuda = {
 	.name = "cuda", .unasked = "ready", .seconds = 1,
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
-	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,
-	.build = cg_cu_build, .drop = cg_cu_release, .launch = cg_cu_launch, .gemm = cg_cu_gemm, .limits = limits,
+	.alloc = alloc, .free = free_mem, .check = check, .copy_in = copy_in, .copy_out = copy_out, .zero = zero, .copy = copy,
+	.build = cg_cu_build, .release = cg_cu_release, .launch = cg_cu_launch, .gemm = cg_cu_gemm, .limits = limits,
 	.net = &cg_cu_net,
 };

@@ -325,13 +325,13 @@ static int check(struct cg_dev *device, struct cg_mem mem)
 	return CG_OK;
 }
 
-static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
+static int copy_in(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
 {
 	CL_TRY(EnqueueWriteBuffer, queue->queue, to.data, 0, to.offset, bytes, from, 0, NULL, NULL);
 	return CG_OK;
 }
 
-static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
+static int copy_out(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
 {
 	CL_TRY(EnqueueReadBuffer, queue->queue, from.data, 0, from.offset, bytes, to, 0, NULL, NULL);
 	return CG_OK;
@@ -356,6 +356,6 @@ const struct cg_backend cg_backend_opencl = {
 	.name = "opencl", .unasked = "gpu", .likely = likely, .all_tiles = 1,
 	.list = list, .open = open_device, .adopt = adopt, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
-	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,
-	.build = cg_cl_build, .drop = cg_cl_release, .launch = cg_cl_launch, .limits = limits,
+	.alloc = alloc, .free = free_mem, .check = check, .copy_in = copy_in, .copy_out = copy_out, .zero = zero, .copy = copy,
+	.build = cg_cl_build, .release = cg_cl_release, .launch = cg_cl_launch, .limits = limits,
 };

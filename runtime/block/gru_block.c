@@ -93,7 +93,7 @@ struct kernel_memory {
 	const struct cg_gru_block *op;
 	struct cg_mem gates[2][GATES], bias[GATES];      /* before their functions; the gradients of the biases */
 	struct cg_mem saved[4];                          /* r u c h */
-	struct cg_mem prev[2], feed[2];                  /* h_prev, and what reaches it beside the products; h_prev r */
+	struct cg_mem prev[2], stage_input[2];           /* h_prev, and what reaches it beside the products; h_prev r */
 	struct cg_mem partial;                           /* of sums */
 };
 
@@ -110,7 +110,7 @@ static void set_gates(const struct cg_gru_block *op, struct cg_mem ru, struct cg
 static int bind(const void *of, const struct cg_argument *a, struct cg_operand *operand)
 {
 	const struct kernel_memory *m = of;
-	int d = a->order != CG_VALUE;
+	int d = a->derivative != CG_VALUE;
 
 	*operand = (struct cg_operand){ .stride = a->role == CG_ROLE_GATE && a->index != CANDIDATE ? 2 * m->op->U : m->op->U };
 	switch (a->role) {
@@ -119,7 +119,7 @@ static int bind(const void *of, const struct cg_argument *a, struct cg_operand *
 	case CG_ROLE_PREV:       operand->mem = m->prev[d]; break;
 	case CG_ROLE_STATE:      operand->mem = m->op->d_h; break;
 	case CG_ROLE_SAVED:      operand->mem = m->saved[a->index]; break;
-	case CG_ROLE_FEED:       operand->mem = m->feed[d]; break;
+	case CG_ROLE_FEED:       operand->mem = m->stage_input[d]; break;
 	case CG_ROLE_SCRATCH:    operand->mem = m->partial; break;
 	case CG_ROLE_ACCUMULATE: operand->value = m->op->accumulate; break;
 	}
@@ -169,7 +169,7 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 	CG_TRY(cg_open_kernel(stream->context, "gru_block", "", CG_FORWARD, 0, op->dtype, &kernel));
 	carve_forward(op, work, &w);
 	set_gates(op, w.gates, w.candidate, cg_acc_bytes(op->dtype), m.gates[0]);
-	m.feed[0] = w.hr;
+	m.stage_input[0] = w.hr;
 	if (!cg_present(op->u))
 		m.saved[1] = w.u;
 	CG_TRY(gates(stream, op, op->h_prev, op->w_ru, op->b_ru, 2 * op->U, w.gates));
@@ -252,10 +252,10 @@ static int grad(struct cg_stream *stream, const void *given, struct cg_work *wor
 	CG_TRY(sums(stream, kernel, SUM_PART_2, op->d_b_c, &m));
 	if (!gates_further && !cg_present(op->d_w_c))
 		return CG_OK;
-	m.feed[0] = w.hr;
+	m.stage_input[0] = w.hr;
 	if (gates_further) {
 		CG_TRY(back(stream, op, dc, op->w_c, op->U, 1, none, (struct cg_matrix){ w.dhr, op->U, 1 }));
-		m.feed[1] = w.dhr;
+		m.stage_input[1] = w.dhr;
 		m.prev[1] = w.dh;
 	}
 	CG_TRY(launch(stream, kernel, GRAD_1, &m));

@@ -162,7 +162,7 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 
 	sequence->packed = (struct cg_packed){ .T = n, .B = op->B, .N = n * op->B, .S = n, .is_dense = 1 };
 	*recurrence = (struct cg_recurrence){
-		.stream = stream, .steps = &sequence->packed, .bytes = { cg_dtype_bytes(op->dtype), cg_acc_bytes(op->dtype) },
+		.stream = stream, .sequence = &sequence->packed, .bytes = { cg_dtype_bytes(op->dtype), cg_acc_bytes(op->dtype) },
 		.values = sequence->params, .gate = gates[op->gates], .ranges = &all_gates, .first = first, .n_ranges = 1, .n_blocks = GATES,
 		.output = OUTPUT, .saved_h = H, .saved_c = CS, .U = U, .H = U, .width = op->I, .by_input = 1, .x = { op->x, op->I, 0 },
 		.h = { op->h, U, 0 }, .h_first = { op->h_prev, U, 0 }, .c_first = { op->cs_prev, U, 0 }, .bias = { op->b, 0, 0 },
@@ -180,8 +180,8 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem room)
 {
 	struct cg_gemm g = cg_recurrence_product(recurrence->kernel->dtype, back, 1, GATES * recurrence->U, recurrence->U,
-	                                         recurrence->steps->B);
-	size_t bytes = cg_recurrence_packed(recurrence->stream->context, &g, recurrence->steps->N);
+	                                         recurrence->sequence->B);
+	size_t bytes = cg_recurrence_packed(recurrence->stream->context, &g, recurrence->sequence->N);
 
 	if (bytes && bytes <= room.bytes)
 		recurrence->packed[0] = cg_part(room, 0, bytes);
@@ -239,10 +239,10 @@ static void set_weight_gradients(const struct cg_lstm_block *op, const struct gr
 		recurrence->recurrent.grad = recurrent(op, op->w_grad);
 	}
 	recurrence->d_bias[0] = op->b_grad;
-	recurrence->wants_sums = cg_present(op->b_grad);
+	recurrence->needs_sums = cg_present(op->b_grad);
 	for (int k = 0; k < VECTORS && op->use_peephole; k++) {
 		recurrence->d_vector[k] = mem_at(op, vectors[k].grad);
-		recurrence->wants_sums |= cg_present(recurrence->d_vector[k]);
+		recurrence->needs_sums |= cg_present(recurrence->d_vector[k]);
 		/* Absent, it reads as zeros, in sums that nobody asks for. */
 		if (vectors[k].reads_cs_prev && cg_present(recurrence->d_vector[k]))
 			recurrence->prev_c = w->cs_prev;
@@ -269,7 +269,7 @@ static int begin_grad(struct cg_stream *stream, const struct cg_lstm_block *op, 
 	if (cg_present(op->dgates))
 		recurrence->d_gates = op->dgates;
 	else if (steps(op) > 1 || cg_present(op->x_grad) || cg_present(op->h_prev_grad) || cg_present(op->w_grad) ||
-	         recurrence->wants_sums)
+	         recurrence->needs_sums)
 		recurrence->d_gates = w.dgates;
 	set_packed(recurrence, 1, w.packed);
 	return CG_OK;

@@ -67,7 +67,7 @@ struct cg_rows {
 };
 
 /*
- * Whole networks by a vendor's library, in place of the runtime's walks over products and kernels.  It may refuse a network when it
+ * Whole networks by a vendor's library, in place of the runtime's products and kernels.  It may refuse a network when it
  * is opened, and then says why; from there on what fails, fails.  Calls were checked, and lend memory of the device alone.
  */
 struct cg_rnn_call;
@@ -115,8 +115,8 @@ struct cg_backend {
 	void (*free)(struct cg_dev *, struct cg_queue *, struct cg_mem *);
 	int  (*check)(struct cg_dev *, struct cg_mem);        /* of device memory: its own, and as large as it says */
 	/* The host's side is in use until the next sync. */
-	int  (*put)(struct cg_queue *, struct cg_mem to, const void *from, size_t bytes);
-	int  (*get)(struct cg_queue *, void *to, struct cg_mem from, size_t bytes);
+	int  (*copy_in)(struct cg_queue *, struct cg_mem to, const void *from, size_t bytes);
+	int  (*copy_out)(struct cg_queue *, void *to, struct cg_mem from, size_t bytes);
 	int  (*zero)(struct cg_queue *, struct cg_mem, size_t bytes);
 	/* Within the device, by its driver: what the rates of kernels are compared with.  NULL: there is no such thing. */
 	int  (*copy)(struct cg_queue *, struct cg_mem to, struct cg_mem from, size_t bytes);
@@ -124,7 +124,7 @@ struct cg_backend {
 	 * one without a cell, which is a product's or rows'.  The plan outlives the built.  Of a device there is never more than one call
 	 * at a time. */
 	int  (*build)(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
-	void (*drop)(struct cg_dev *, struct cg_module *);
+	void (*release)(struct cg_dev *, struct cg_module *);
 	/* Binds the function's arguments in order, each by its kind.  How many threads there are follows from the function's shape: of a product
 	 * from cg_gemm_launch(), of rows from cg_rows_launch(), whose first unit is operand CG_ROWS_FIRST_UNIT. */
 	int  (*launch)(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units,
@@ -132,7 +132,7 @@ struct cg_backend {
 	/* Products by a library of the device's, or by code of the backend's own; m and n are not 0.  *left: an enum cg_left.
 	 * NULL: generated text makes them all. */
 	int  (*gemm)(struct cg_queue *, const struct cg_gemm *, int *left);
-	/* What the device has room for, by which the tiles of a generated product are chosen.  NULL: gemm leaves nothing. */
+	/* The limits of the device, by which the tiles of a generated product are chosen.  NULL: gemm leaves nothing. */
 	struct cg_gemm_limits (*limits)(const struct cg_dev *, int dtype);
 	/* For products that come many times with the same b: bytes of b as they read it best, 0: as it lies; and b so, to packed.
 	 * The bytes are at most those of op(b) in acc, its columns rounded up to a multiple of CG_PACKED_COLUMNS.  NULL, both: there

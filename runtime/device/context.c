@@ -26,7 +26,7 @@ static void let_go(struct cg_context *context)
 	while (context->ready) {
 		struct cg_kernel_entry *next = context->ready->next;
 
-		context->backend->drop(context->device, context->ready->built);
+		context->backend->release(context->device, context->ready->built);
 		cg_plan_free(context->ready->plan);
 		cg_cell_release(context->ready->cell);
 		cg_memory(context->ready, 0);

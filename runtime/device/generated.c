@@ -22,7 +22,7 @@ void cg_generated_free(struct cg_context *context)
 		struct cg_generated *g = context->generated;
 
 		context->generated = g->next;
-		context->backend->drop(context->device, g->built);
+		context->backend->release(context->device, g->built);
 		cg_plan_free(g->plan);
 		cg_memory(g, 0);
 	}

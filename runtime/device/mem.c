@@ -66,7 +66,7 @@ int cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t 
 		memmove((char *)to.data + to.offset, from, bytes);
 		return CG_OK;
 	}
-	CG_TRY(stream->context->backend->put(stream->queue, to, from, bytes));
+	CG_TRY(stream->context->backend->copy_in(stream->queue, to, from, bytes));
 	return stream->context->backend->sync(stream->queue);
 }
 
@@ -79,6 +79,6 @@ int cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_t bytes)
 		memmove(to, (const char *)from.data + from.offset, bytes);
 		return CG_OK;
 	}
-	CG_TRY(stream->context->backend->get(stream->queue, to, from, bytes));
+	CG_TRY(stream->context->backend->copy_out(stream->queue, to, from, bytes));
 	return stream->context->backend->sync(stream->queue);
 }

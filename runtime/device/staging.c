@@ -38,8 +38,8 @@ static int copy(const struct cg_staging *stage, const struct cg_staged *p, int b
 		char *host = (char *)p->host.data + p->host.offset + (size_t)row * p->pitch;
 		struct cg_mem device = cg_part(*p->mem, (size_t)row * p->row_bytes, bytes);
 
-		CG_TRY(back ? backend->get(stage->stream->queue, host, device, bytes)
-		            : backend->put(stage->stream->queue, device, host, bytes));
+		CG_TRY(back ? backend->copy_out(stage->stream->queue, host, device, bytes)
+		            : backend->copy_in(stage->stream->queue, device, host, bytes));
 	}
 	return CG_OK;
 }

@@ -30,7 +30,7 @@ static int place_gates(struct cg_rnn *rnn)
 			continue;
 		gates[k] = (struct cg_rnn_gate){ gates[whole].weight, gates[whole].block, 0, 1 };
 		gates[whole].block = rnn->net.n_weights + parts++;
-		gates[whole].takes_h = 0;
+		gates[whole].has_recurrent = 0;
 	}
 	rnn->n_blocks = rnn->net.n_weights + parts;
 	return CG_OK;
@@ -42,7 +42,7 @@ static void place_runs(struct cg_rnn *rnn)
 		struct cg_gate_range *last = rnn->n_ranges ? &rnn->ranges[rnn->n_ranges - 1] : NULL;
 		int k = 0;
 
-		while (!rnn->gates[k].takes_input || rnn->gates[k].weight != weight)
+		while (!rnn->gates[k].has_input || rnn->gates[k].weight != weight)
 			k++;
 		if (last && last->block + last->n == rnn->gates[k].block)
 			last->n++;
@@ -60,13 +60,13 @@ static int kept_as(const struct cg_rnn *rnn, int value)
 }
 
 /* Is it an argument of a function of the plan? */
-static int reads(const struct cg_pass_plan *plan, int shape, int role, int index, int order)
+static int reads(const struct cg_pass_plan *plan, int shape, int role, int index, int derivative)
 {
 	for (int p = 0; p < plan->n_functions; p++)
 		for (int k = 0; plan->functions[p].shape == shape && k < plan->functions[p].n_arguments; k++) {
 			const struct cg_argument *a = &plan->functions[p].arguments[k];
 
-			if (a->role == role && (index < 0 || a->index == index) && a->order == order)
+			if (a->role == role && (index < 0 || a->index == index) && a->derivative == derivative)
 				return 1;
 		}
 	return 0;
@@ -162,7 +162,7 @@ int cg_rnn_ready(struct cg_rnn *rnn)
 static void read_feeds(struct cg_rnn *rnn, int grad, const struct cg_pass_plan *plan)
 {
 	for (int k = 0; k < rnn->net.cell->n_stages - 1; k++)
-		rnn->feed_saved[grad][k] = (signed char)cg_feed_saved(plan, k);
+		rnn->stage_input_saved[grad][k] = (signed char)cg_feed_saved(plan, k);
 }
 
 int cg_rnn_analyse_gradient(struct cg_rnn *rnn)

@@ -1,5 +1,5 @@
 /*
- * Layers and directions over scans: what each layer's input is, where its states begin and end, and how what reaches a layer's
+ * Layers and directions over recurrences: what each layer's input is, where its states begin and end, and how what reaches a layer's
  * input becomes what reaches the outputs of the layer below.
  */
 #include <string.h>
@@ -14,9 +14,9 @@ struct layers {
 	const struct cg_rnn_call *call;
 	const struct cg_rnn_shape *shape;
 	const struct cg_rnn_workspace *workspace;
-	struct cg_packed steps;
+	struct cg_packed sequence;
 	struct cg_rnn_saved_values saved;
-	struct cg_recurrence scan;                     /* of the pseudo-layer at hand */
+	struct cg_recurrence recurrence;               /* of the pseudo-layer at hand */
 	int pass;
 };
 
@@ -27,8 +27,8 @@ static struct cg_mem moved(struct cg_mem mem, size_t bytes)
 	return cg_part(mem, bytes, mem.bytes);
 }
 
-/* Points the scan at what a pseudo-layer keeps; returns its h. */
-static struct cg_matrix keep(struct layers *q, int layer, int d, struct cg_mem *saved, struct cg_mem *gates)
+/* Sets where the saved values of a pseudo-layer are; returns its h. */
+static struct cg_matrix set_saved(struct layers *q, int layer, int d, struct cg_mem *saved, struct cg_mem *gates)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	size_t at = (size_t)(layer * rnn->net.directions + d) * q->saved.bytes;
@@ -47,7 +47,7 @@ static struct cg_matrix h_of(struct layers *q, int layer, int d)
 {
 	struct cg_mem saved[CG_RNN_SAVED_MAX], gates;
 
-	return keep(q, layer, d, saved, &gates);
+	return set_saved(q, layer, d, saved, &gates);
 }
 
 /* ---- rows ---- */
@@ -110,12 +110,12 @@ static struct cg_matrix state(const struct layers *q, struct cg_mem mem, int lay
 	int64_t states = (int64_t)rnn->net.layers * rnn->net.directions, at = layer * rnn->net.directions + d;
 	struct cg_matrix m = { mem, rnn->net.time_major ? width : states * width, 0 };
 
-	return column(q, m, rnn->net.time_major ? at * q->steps.B * width : at * width);
+	return column(q, m, rnn->net.time_major ? at * q->sequence.B * width : at * width);
 }
 
 static int64_t rows_of_first(const struct layers *q)
 {
-	return q->steps.S ? cg_packed_rows(&q->steps, 0) : 0;
+	return q->sequence.S ? cg_packed_rows(&q->sequence, 0) : 0;
 }
 
 static struct cg_mem index_from(struct cg_mem index, int64_t row)
@@ -132,10 +132,10 @@ static struct cg_drop drop_of(const struct layers *q, int layer, int d, int64_t 
 		return drop;
 	drop.rate = q->rnn->net.dropout;
 	drop.key = cg_network_drop_key(&q->rnn->net, q->call->counter, layer);
-	drop.t = q->steps.t[d];
-	drop.b = q->steps.b;
+	drop.t = q->sequence.t[d];
+	drop.b = q->sequence.b;
 	drop.first_t = q->call->first_step;
-	drop.batch = q->steps.B;
+	drop.batch = q->sequence.B;
 	drop.first_unit = first_unit;
 	return drop;
 }
@@ -148,24 +148,24 @@ static int input(struct layers *q, int layer, int d)
 	const struct cg_rnn *rnn = q->rnn;
 	struct cg_matrix x = { q->workspace->x, cg_network_width(&rnn->net, layer), 0 };
 
-	q->scan.width = x.stride;
+	q->recurrence.width = x.stride;
 	if (!layer) {
 		struct cg_matrix given = { q->call->input, rnn->net.I, 0 };
 
-		q->scan.x = q->steps.is_dense ? given : x;
-		return q->steps.is_dense ? CG_OK : move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->net.I, .src = given, .dst = x,
-		                                                             .from = q->steps.row[d] });
+		q->recurrence.x = q->sequence.is_dense ? given : x;
+		return q->sequence.is_dense ? CG_OK : move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.I, .src = given, .dst = x,
+		                                                             .from = q->sequence.row[d] });
 	}
 	if (rnn->net.directions == 1 && !cg_rnn_drops(rnn)) {
-		q->scan.x = h_of(q, layer - 1, 0);
+		q->recurrence.x = h_of(q, layer - 1, 0);
 		return CG_OK;
 	}
-	q->scan.x = x;
-	for (int e = 0; e < rnn->net.directions && !(d && q->steps.is_dense); e++) {
-		struct cg_rows r = { .rows = q->steps.N, .columns = rnn->net.H, .src = h_of(q, layer - 1, e) };
+	q->recurrence.x = x;
+	for (int e = 0; e < rnn->net.directions && !(d && q->sequence.is_dense); e++) {
+		struct cg_rows r = { .rows = q->sequence.N, .columns = rnn->net.H, .src = h_of(q, layer - 1, e) };
 
 		r.dst = column(q, x, e * rnn->net.H);
-		r.from = e == d ? none.mem : q->steps.reversed_index;
+		r.from = e == d ? none.mem : q->sequence.reversed_index;
 		r.drop = drop_of(q, layer - 1, d, e * rnn->net.H);
 		CG_TRY(move(q, r));
 	}
@@ -173,34 +173,34 @@ static int input(struct layers *q, int layer, int d)
 }
 
 /* A caller's state, sorted, and in acc where the cell carries it so. */
-static int first(struct layers *q, struct cg_matrix given, int64_t width, struct cg_matrix room, struct cg_matrix *result)
+static int first(struct layers *q, struct cg_matrix given, int64_t width, struct cg_matrix storage, struct cg_matrix *result)
 {
-	int same = room.acc == given.acc || cg_acc_bytes(q->rnn->net.dtype) == cg_dtype_bytes(q->rnn->net.dtype);
+	int same = storage.acc == given.acc || cg_acc_bytes(q->rnn->net.dtype) == cg_dtype_bytes(q->rnn->net.dtype);
 
 	*result = none;
 	if (!cg_present(given.mem))
 		return CG_OK;
 	*result = given;
-	result->acc = room.acc;
-	if (q->steps.is_dense && same)
+	result->acc = storage.acc;
+	if (q->sequence.is_dense && same)
 		return CG_OK;
-	*result = room;
-	return move(q, (struct cg_rows){ .rows = q->steps.B, .columns = width, .src = given, .dst = room, .from = q->steps.order });
+	*result = storage;
+	return move(q, (struct cg_rows){ .rows = q->sequence.B, .columns = width, .src = given, .dst = storage, .from = q->sequence.order });
 }
 
-/* Readies the scan of a pseudo-layer: what both passes have. */
+/* Sets up the recurrence of a pseudo-layer: what both passes have. */
 static int begin(struct layers *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_recurrence *w = &q->scan;
+	struct cg_recurrence *w = &q->recurrence;
 
-	*w = (struct cg_recurrence){ .stream = q->stream, .steps = &q->steps, .direction = d, .bias = { q->workspace->bias, 0, 1 } };
+	*w = (struct cg_recurrence){ .stream = q->stream, .sequence = &q->sequence, .direction = d, .bias = { q->workspace->bias, 0, 1 } };
 	cg_rnn_fill_recurrence(rnn, q->pass, layer * rnn->net.directions + d, q->call->params, q->call->params_backprop, w);
 	for (int k = 0; k < rnn->n_saved; k++)
 		w->in_turn[k] = !rnn->net.training && !cg_rnn_is_read_later(rnn, k);
-	memcpy(w->feed, q->workspace->feed, sizeof w->feed);
+	memcpy(w->stage_input, q->workspace->stage_input, sizeof w->stage_input);
 	memcpy(w->packed, q->workspace->packed, sizeof w->packed);
-	w->h = keep(q, layer, d, w->saved, &w->gates);
+	w->h = set_saved(q, layer, d, w->saved, &w->gates);
 	CG_TRY(input(q, layer, d));
 	CG_TRY(first(q, state(q, q->call->input_h, layer, d, rnn->net.H), rnn->net.H, (struct cg_matrix){ q->workspace->h_first, rnn->net.H, 0 },
 	             &w->h_first));
@@ -215,19 +215,19 @@ static int begin(struct layers *q, int layer, int d)
 /* A state after each row's last step, or what it began with, where the row has none. */
 static int last(const struct layers *q, struct cg_matrix src, struct cg_matrix given, struct cg_matrix to, int64_t width)
 {
-	const struct cg_packed *steps = &q->steps;
+	const struct cg_packed *sequence = &q->sequence;
 	int64_t n = rows_of_first(q);
-	struct cg_rows r = { .rows = n, .columns = width, .src = src, .dst = to, .from = steps->last, .to = steps->order };
+	struct cg_rows r = { .rows = n, .columns = width, .src = src, .dst = to, .from = sequence->last, .to = sequence->order };
 
 	if (!cg_present(to.mem))
 		return CG_OK;
-	if (steps->is_dense && n)
-		r.src = column(q, src, cg_packed_offset(steps, q->scan.direction, steps->S - 1) * src.stride);
+	if (sequence->is_dense && n)
+		r.src = column(q, src, cg_packed_offset(sequence, q->recurrence.direction, sequence->S - 1) * src.stride);
 	CG_TRY(move(q, r));
-	if (n == steps->B || !cg_present(given.mem))
+	if (n == sequence->B || !cg_present(given.mem))
 		return CG_OK;            /* without a given state it is zero already */
-	return move(q, (struct cg_rows){ .rows = steps->B - n, .columns = width, .src = given, .dst = to,
-	                                 .from = index_from(steps->order, n), .to = index_from(steps->order, n) });
+	return move(q, (struct cg_rows){ .rows = sequence->B - n, .columns = width, .src = given, .dst = to,
+	                                 .from = index_from(sequence->order, n), .to = index_from(sequence->order, n) });
 }
 
 /* The last states of a pseudo-layer. */
@@ -236,17 +236,17 @@ static int end_forward(struct layers *q, int layer, int d)
 	const struct cg_rnn *rnn = q->rnn;
 	const struct cg_rnn_call *c = q->call;
 
-	CG_TRY(last(q, q->scan.h, state(q, c->input_h, layer, d, rnn->net.H), state(q, c->output_h, layer, d, rnn->net.H), rnn->net.H));
+	CG_TRY(last(q, q->recurrence.h, state(q, c->input_h, layer, d, rnn->net.H), state(q, c->output_h, layer, d, rnn->net.H), rnn->net.H));
 	if (rnn->state < 0)
 		return CG_OK;
-	return last(q, (struct cg_matrix){ q->scan.saved[rnn->saved_c], rnn->net.U, 1 }, state(q, c->input_c, layer, d, rnn->net.U),
+	return last(q, (struct cg_matrix){ q->recurrence.saved[rnn->saved_c], rnn->net.U, 1 }, state(q, c->input_c, layer, d, rnn->net.U),
 	            state(q, c->output_c, layer, d, rnn->net.U), rnn->net.U);
 }
 
 /* What no step writes is zero. */
 static int clear(const struct layers *q, struct cg_mem mem, int64_t elements, int by_steps)
 {
-	int whole = by_steps ? q->shape->is_whole : rows_of_first(q) == q->steps.B;
+	int whole = by_steps ? q->shape->is_whole : rows_of_first(q) == q->sequence.B;
 
 	return whole || !cg_present(mem) ? CG_OK : zero(q, mem, (size_t)elements * cg_dtype_bytes(q->rnn->net.dtype));
 }
@@ -258,10 +258,10 @@ static int output(const struct layers *q, int layer)
 
 	if (!cg_present(to.mem))
 		return CG_OK;
-	CG_TRY(clear(q, to.mem, q->steps.T * q->steps.B * to.stride, 1));
+	CG_TRY(clear(q, to.mem, q->sequence.T * q->sequence.B * to.stride, 1));
 	for (int d = 0; d < rnn->net.directions; d++)
-		CG_TRY(move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->net.H, .src = h_of((struct layers *)q, layer, d),
-		                                 .dst = column(q, to, d * rnn->net.H), .to = q->steps.row[d] }));
+		CG_TRY(move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.H, .src = h_of((struct layers *)q, layer, d),
+		                                 .dst = column(q, to, d * rnn->net.H), .to = q->sequence.row[d] }));
 	return CG_OK;
 }
 
@@ -277,7 +277,7 @@ static int open(struct layers *q, struct cg_stream *stream, const struct cg_rnn 
 	cg_work_place((struct cg_mem *)(void *)&shape->workspace, sizeof shape->workspace / sizeof work, work);
 	if (rnn->net.training)
 		cg_layers_place_saved(rnn, shape->N, call->reserve, &q->saved);
-	return cg_packed_get(stream, rnn, shape, &q->steps);
+	return cg_packed_get(stream, rnn, shape, &q->sequence);
 }
 
 int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
@@ -294,8 +294,8 @@ int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const 
 	for (int layer = 0; layer < rnn->net.layers; layer++)
 		for (int d = 0; d < rnn->net.directions; d++) {
 			CG_TRY(begin(&q, layer, d));
-			CG_TRY(cg_rnn_add_biases(rnn, layer * rnn->net.directions + d, call->params, &q.scan));
-			CG_TRY(cg_recurrence_forward(&q.scan));
+			CG_TRY(cg_rnn_add_biases(rnn, layer * rnn->net.directions + d, call->params, &q.recurrence));
+			CG_TRY(cg_recurrence_forward(&q.recurrence));
 			CG_TRY(end_forward(&q, layer, d));
 		}
 	return output(&q, rnn->net.layers - 1);
@@ -307,11 +307,11 @@ int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const 
 static int project(struct layers *q, int layer)
 {
 	for (int d = 0; d < q->rnn->net.directions && q->rnn->net.P; d++) {
-		struct cg_recurrence w = { .stream = q->stream, .steps = &q->steps };
+		struct cg_recurrence w = { .stream = q->stream, .sequence = &q->sequence };
 
 		cg_rnn_fill_recurrence(q->rnn, q->pass, layer * q->rnn->net.directions + d, q->call->params, none.mem, &w);
-		w.h = keep(q, layer, d, w.saved, &w.gates);
-		CG_TRY(cg_recurrence_project(&w, 0, q->steps.N));
+		w.h = set_saved(q, layer, d, w.saved, &w.gates);
+		CG_TRY(cg_recurrence_project(&w, 0, q->sequence.N));
 	}
 	return CG_OK;
 }
@@ -326,27 +326,27 @@ static int last_dy(struct layers *q, int d, struct cg_matrix *dy)
 	if (!cg_present(given.mem))
 		return CG_OK;
 	*dy = column(q, given, d * rnn->net.H);
-	if (q->steps.is_dense)
+	if (q->sequence.is_dense)
 		return CG_OK;
 	given = *dy;
 	*dy = (struct cg_matrix){ q->workspace->dy[d], rnn->net.H, 0 };
-	return move(q, (struct cg_rows){ .rows = q->steps.N, .columns = rnn->net.H, .src = given, .dst = *dy, .from = q->steps.row[d] });
+	return move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.H, .src = given, .dst = *dy, .from = q->sequence.row[d] });
 }
 
 /* dy of a lower layer from what reached the layer above, which is in the order of the last direction. */
 static int inner_dy(struct layers *q, int layer, int d, struct cg_matrix *dy)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	int ordered = q->steps.is_dense || d == rnn->net.directions - 1;
+	int ordered = q->sequence.is_dense || d == rnn->net.directions - 1;
 	struct cg_matrix dx = { q->workspace->dx_real, rnn->net.directions * rnn->net.H, 0 };
-	struct cg_rows r = { .rows = q->steps.N, .columns = rnn->net.H };
+	struct cg_rows r = { .rows = q->sequence.N, .columns = rnn->net.H };
 
 	*dy = column(q, dx, d * rnn->net.H);
 	if (ordered && !cg_rnn_drops(rnn))
 		return CG_OK;
 	r.src = *dy;
 	r.dst = *dy = (struct cg_matrix){ q->workspace->dy[d], rnn->net.H, 0 };
-	r.from = ordered ? none.mem : q->steps.reversed_index;
+	r.from = ordered ? none.mem : q->sequence.reversed_index;
 	r.drop = drop_of(q, layer, d, d * rnn->net.H);
 	return move(q, r);
 }
@@ -354,47 +354,47 @@ static int inner_dy(struct layers *q, int layer, int d, struct cg_matrix *dy)
 /* Puts a caller's gradient of a last state where each row's last step reads it. */
 static int prefill(struct layers *q, struct cg_mem given, int layer, int d, int64_t width, struct cg_mem carry)
 {
-	const struct cg_packed *steps = &q->steps;
+	const struct cg_packed *sequence = &q->sequence;
 	int64_t n = rows_of_first(q);
-	size_t all = (size_t)((q->scan.every_carry ? steps->N + steps->B : 2 * steps->B) * width) * cg_acc_bytes(q->rnn->net.dtype);
-	struct cg_matrix src = state(q, given, layer, d, width), last = cg_recurrence_carry(&q->scan, carry, width, -1);
+	size_t all = (size_t)((q->recurrence.every_carry ? sequence->N + sequence->B : 2 * sequence->B) * width) * cg_acc_bytes(q->rnn->net.dtype);
+	struct cg_matrix src = state(q, given, layer, d, width), last = cg_recurrence_carry(&q->recurrence, carry, width, -1);
 
 	if (!cg_present(given))
 		return zero(q, carry, all);
-	if (steps->is_dense)
-		return move(q, (struct cg_rows){ .rows = steps->B, .columns = width, .src = src,
-		                                 .dst = cg_recurrence_carry(&q->scan, carry, width, steps->S - 1) });
-	if (!q->scan.every_carry)
-		CG_TRY(move(q, (struct cg_rows){ .rows = steps->B, .columns = width, .src = src, .dst = { carry, width, 1 },
-		                                 .from = steps->order }));
+	if (sequence->is_dense)
+		return move(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src,
+		                                 .dst = cg_recurrence_carry(&q->recurrence, carry, width, sequence->S - 1) });
+	if (!q->recurrence.every_carry)
+		CG_TRY(move(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src, .dst = { carry, width, 1 },
+		                                 .from = sequence->order }));
 	else
 		CG_TRY(move(q, (struct cg_rows){ .rows = n, .columns = width, .src = src, .dst = { carry, width, 1 },
-		                                 .from = steps->order, .to = steps->last }));
-	return move(q, (struct cg_rows){ .rows = steps->B, .columns = width, .src = src, .dst = last, .from = steps->order });
+		                                 .from = sequence->order, .to = sequence->last }));
+	return move(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src, .dst = last, .from = sequence->order });
 }
 
 /* With a projection: dh of all rows begins as dy, and the last ones' with the gradient of output_h. */
 static int prefill_projected(struct layers *q, int layer, int d)
 {
-	const struct cg_packed *steps = &q->steps;
+	const struct cg_packed *sequence = &q->sequence;
 	const struct cg_rnn *rnn = q->rnn;
 	struct cg_matrix given = state(q, q->call->output_h_backprop, layer, d, rnn->net.H);
-	struct cg_rows r = { .rows = rows_of_first(q), .columns = rnn->net.P, .src = given, .dst = q->scan.dh, .add = 1 };
+	struct cg_rows r = { .rows = rows_of_first(q), .columns = rnn->net.P, .src = given, .dst = q->recurrence.dh, .add = 1 };
 
-	if (cg_present(q->scan.dy.mem))
-		CG_TRY(move(q, (struct cg_rows){ .rows = steps->N, .columns = rnn->net.P, .src = q->scan.dy, .dst = q->scan.dh }));
+	if (cg_present(q->recurrence.dy.mem))
+		CG_TRY(move(q, (struct cg_rows){ .rows = sequence->N, .columns = rnn->net.P, .src = q->recurrence.dy, .dst = q->recurrence.dh }));
 	else
-		CG_TRY(zero(q, q->scan.dh.mem, (size_t)(steps->N * rnn->net.P) * cg_dtype_bytes(rnn->net.dtype)));
+		CG_TRY(zero(q, q->recurrence.dh.mem, (size_t)(sequence->N * rnn->net.P) * cg_dtype_bytes(rnn->net.dtype)));
 	if (!cg_present(given.mem))
-		return zero(q, q->scan.carry_h, (size_t)(steps->B * rnn->net.P) * cg_acc_bytes(rnn->net.dtype));
-	CG_TRY(move(q, (struct cg_rows){ .rows = steps->B, .columns = rnn->net.P, .src = given, .dst = { q->scan.carry_h, rnn->net.P, 1 },
-	                                 .from = steps->order }));
-	if (!steps->S)
+		return zero(q, q->recurrence.carry_h, (size_t)(sequence->B * rnn->net.P) * cg_acc_bytes(rnn->net.dtype));
+	CG_TRY(move(q, (struct cg_rows){ .rows = sequence->B, .columns = rnn->net.P, .src = given, .dst = { q->recurrence.carry_h, rnn->net.P, 1 },
+	                                 .from = sequence->order }));
+	if (!sequence->S)
 		return CG_OK;
-	r.from = steps->order;
-	r.to = steps->last;
-	if (steps->is_dense)
-		r.dst = column(q, r.dst, cg_packed_offset(steps, d, steps->S - 1) * rnn->net.P);
+	r.from = sequence->order;
+	r.to = sequence->last;
+	if (sequence->is_dense)
+		r.dst = column(q, r.dst, cg_packed_offset(sequence, d, sequence->S - 1) * rnn->net.P);
 	return move(q, r);
 }
 
@@ -403,11 +403,11 @@ static int begin_backward(struct layers *q, int layer, int d)
 	const struct cg_rnn *rnn = q->rnn;
 	const struct cg_rnn_call *c = q->call;
 	const struct cg_rnn_workspace *r = q->workspace;
-	struct cg_recurrence *w = &q->scan;
+	struct cg_recurrence *w = &q->recurrence;
 
 	CG_TRY(begin(q, layer, d));
 	w->d_gates = r->d_gates;
-	memcpy(w->d_feed, r->d_feed, sizeof w->d_feed);
+	memcpy(w->d_stage_input, r->d_stage_input, sizeof w->d_stage_input);
 	w->every_carry = rnn->sums_carry;
 	w->carry_h = r->carry_h;
 	w->carry_c = r->carry_c;
@@ -432,15 +432,15 @@ static int first_backprop(const struct layers *q, struct cg_mem to, struct cg_ma
 {
 	if (!cg_present(to))
 		return CG_OK;
-	return move(q, (struct cg_rows){ .rows = q->steps.B, .columns = carry.stride, .src = carry,
-	                                 .dst = state(q, to, layer, d, carry.stride), .to = q->steps.order });
+	return move(q, (struct cg_rows){ .rows = q->sequence.B, .columns = carry.stride, .src = carry,
+	                                 .dst = state(q, to, layer, d, carry.stride), .to = q->sequence.order });
 }
 
 /* The gradients of the first states of a pseudo-layer. */
 static int end_backward(struct layers *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	const struct cg_recurrence *w = &q->scan;
+	const struct cg_recurrence *w = &q->recurrence;
 
 	CG_TRY(first_backprop(q, q->call->input_h_backprop, w->d_h_first, layer, d));
 	return rnn->state < 0 ? CG_OK : first_backprop(q, q->call->input_c_backprop, w->d_c_first, layer, d);
@@ -450,24 +450,24 @@ static int end_backward(struct layers *q, int layer, int d)
 static int layer_dx(struct layers *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	int done = d == rnn->net.directions - 1, reorder = d && !q->steps.is_dense;
-	int64_t width = q->scan.width, N = q->steps.N;
+	int done = d == rnn->net.directions - 1, reorder = d && !q->sequence.is_dense;
+	int64_t width = q->recurrence.width, N = q->sequence.N;
 	struct cg_matrix sums = { q->workspace->dx[reorder], width, 1 }, other = { q->workspace->dx[0], width, 1 }, c = sums;
 	struct cg_matrix to = { q->call->input_backprop, rnn->net.I, 0 };
 
 	if (!layer && !cg_present(to.mem))
 		return CG_OK;
 	if (reorder)
-		CG_TRY(move(q, (struct cg_rows){ .rows = N, .columns = width, .src = other, .dst = sums, .from = q->steps.reversed_index }));
+		CG_TRY(move(q, (struct cg_rows){ .rows = N, .columns = width, .src = other, .dst = sums, .from = q->sequence.reversed_index }));
 	if (done && layer)
 		c = (struct cg_matrix){ q->workspace->dx_real, width, 0 };
-	else if (done && q->steps.is_dense)
+	else if (done && q->sequence.is_dense)
 		c = to;
-	CG_TRY(cg_recurrence_dx(&q->scan, d > 0, sums, c));
-	if (!done || layer || q->steps.is_dense)
+	CG_TRY(cg_recurrence_dx(&q->recurrence, d > 0, sums, c));
+	if (!done || layer || q->sequence.is_dense)
 		return CG_OK;
-	CG_TRY(clear(q, to.mem, q->steps.T * q->steps.B * rnn->net.I, 1));
-	return move(q, (struct cg_rows){ .rows = N, .columns = width, .src = sums, .dst = to, .to = q->steps.row[d] });
+	CG_TRY(clear(q, to.mem, q->sequence.T * q->sequence.B * rnn->net.I, 1));
+	return move(q, (struct cg_rows){ .rows = N, .columns = width, .src = sums, .dst = to, .to = q->sequence.row[d] });
 }
 
 int cg_layers_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
@@ -482,7 +482,7 @@ int cg_layers_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const
 			CG_TRY(project(&q, layer - 1));
 		for (int d = 0; d < rnn->net.directions; d++) {
 			CG_TRY(begin_backward(&q, layer, d));
-			CG_TRY(cg_recurrence_backward(&q.scan));
+			CG_TRY(cg_recurrence_backward(&q.recurrence));
 			CG_TRY(end_backward(&q, layer, d));
 			CG_TRY(layer_dx(&q, layer, d));
 		}

@@ -186,7 +186,7 @@ static int make(struct cg_stream *stream, struct cache *cache, const struct cg_r
 	fill(cache, &a);
 	if (!backend->host) {
 		cache->sent = 1;
-		CG_TRY(backend->put(stream->queue, cache->device, cache->host, elements * sizeof *cache->host));
+		CG_TRY(backend->copy_in(stream->queue, cache->device, cache->host, elements * sizeof *cache->host));
 	}
 	cache->packed.n = a.n;
 	cache->packed.off = a.off;

@@ -23,7 +23,7 @@ static void place_grads(const struct cg_rnn *rnn, int pseudo_layer, struct cg_me
 	w->d_bias[1] = part_of(rnn, pseudo_layer, grads, CG_RNN_BIAS_R, 0).mem;
 	for (int k = 0; k < rnn->net.n_vectors; k++)
 		w->d_vector[rnn->vectors[k]] = part_of(rnn, pseudo_layer, grads, CG_RNN_VECTOR, k).mem;
-	w->wants_sums = 1;
+	w->needs_sums = 1;
 }
 
 void cg_rnn_fill_recurrence(const struct cg_rnn *rnn, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
@@ -36,7 +36,7 @@ void cg_rnn_fill_recurrence(const struct cg_rnn *rnn, int pass, int pseudo_layer
 	w->gate = rnn->gates;
 	w->ranges = rnn->ranges;
 	w->first = rnn->first;
-	w->feed_saved = rnn->feed_saved[pass != CG_FORWARD];
+	w->stage_input_saved = rnn->stage_input_saved[pass != CG_FORWARD];
 	w->n_ranges = rnn->n_ranges;
 	w->n_blocks = rnn->n_blocks;
 	w->output = rnn->output;

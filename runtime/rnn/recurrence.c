@@ -1,11 +1,11 @@
 /*
  * One direction of one layer, step by step: the input products of all steps at once, then for each step a recurrent product and a
- * launch for each stage of the cell; backward the other way round, the weights' gradients after the walk.  What a kernel's
+ * launch for each stage of the cell; backward the other way round, the weights' gradients after the steps.  What a kernel's
  * argument is at a step follows from its role, so that any cell goes this way.
  */
 #include "runtime/rnn/rnn.h"
 
-/* Whole walk, for sums, instead of a step; and what a step has no memory for. */
+/* All steps, for sums, instead of one; and what a step has no memory for. */
 enum { ALL_STEPS = -1 };
 static const struct cg_matrix none = { .stride = 0 };
 
@@ -50,7 +50,7 @@ static struct cg_matrix d_gates(const struct cg_recurrence *w)
 
 static int64_t off(const struct cg_recurrence *w, int64_t s)
 {
-	return cg_packed_offset(w->steps, w->direction, s);
+	return cg_packed_offset(w->sequence, w->direction, s);
 }
 
 /* The first row of a step in a value that forward keeps: of every step, or of so many in turn. */
@@ -58,7 +58,7 @@ static int64_t saved_row(const struct cg_recurrence *w, int k, int64_t s)
 {
 	if (s == ALL_STEPS)
 		return 0;
-	return w->in_turn[k] ? s % w->in_turn[k] * w->steps->B : off(w, s);
+	return w->in_turn[k] ? s % w->in_turn[k] * w->sequence->B : off(w, s);
 }
 
 static struct cg_matrix saved_matrix(const struct cg_recurrence *w, int k)
@@ -80,7 +80,7 @@ static struct cg_matrix of_gates(const struct cg_recurrence *w, struct cg_matrix
 
 struct cg_matrix cg_recurrence_carry(const struct cg_recurrence *w, struct cg_mem carry, int64_t width, int64_t s)
 {
-	int64_t B = w->steps->B, row = w->every_carry ? s < 0 ? w->steps->N : off(w, s) : (s + 2) % 2 * B;
+	int64_t B = w->sequence->B, row = w->every_carry ? s < 0 ? w->sequence->N : off(w, s) : (s + 2) % 2 * B;
 
 	return at(w, (struct cg_matrix){ carry, width, is_of_sequence(w) }, row, 0);
 }
@@ -91,12 +91,12 @@ static struct cg_matrix prev_of(const struct cg_recurrence *w, const struct cg_a
 {
 	int is_h = a->index == w->output;
 
-	if (a->order != CG_VALUE && s)
+	if (a->derivative != CG_VALUE && s)
 		return cg_recurrence_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s - 1);
-	if (a->order != CG_VALUE)
+	if (a->derivative != CG_VALUE)
 		return is_h ? w->d_h_first : w->d_c_first;
 	/* Where one step is all, its state before is nowhere but in c_first. */
-	if (s == ALL_STEPS && (is_h || w->steps->S != 1))
+	if (s == ALL_STEPS && (is_h || w->sequence->S != 1))
 		return (struct cg_matrix){ is_h ? w->prev_h : w->prev_c, w->U, !is_h && is_of_sequence(w) };
 	if (s == ALL_STEPS || !s)
 		return is_h ? w->h_first : w->c_first;
@@ -107,13 +107,13 @@ static struct cg_matrix state_of(const struct cg_recurrence *w, const struct cg_
 {
 	int is_h = a->index == w->output, k = is_h ? w->saved_h : w->saved_c;
 
-	if (a->order == CG_VALUE)
+	if (a->derivative == CG_VALUE)
 		return at(w, saved_matrix(w, k), saved_row(w, k, s), 0);
 	if (is_h && w->P)
 		return at(w, (struct cg_matrix){ w->dm, w->U, 1 }, w->every_carry && s != ALL_STEPS ? off(w, s) : 0, 0);
 	if (s == ALL_STEPS)
 		return (struct cg_matrix){ is_h ? w->carry_h : w->carry_c, w->U, is_of_sequence(w) };
-	if (!is_of_sequence(w) && s == w->steps->S - 1)
+	if (!is_of_sequence(w) && s == w->sequence->S - 1)
 		return at(w, is_h ? w->dy : w->dc, off(w, s), 0);
 	return cg_recurrence_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s);
 }
@@ -125,9 +125,9 @@ static struct cg_matrix saved_of(const struct cg_recurrence *w, int k, int64_t s
 
 static struct cg_matrix feed_of(const struct cg_recurrence *w, const struct cg_argument *a, int64_t s)
 {
-	int d = a->order != CG_VALUE, packed = d ? w->every_carry : is_grad(w);
+	int d = a->derivative != CG_VALUE, packed = d ? w->every_carry : is_grad(w);
 
-	return at(w, (struct cg_matrix){ d ? w->d_feed[a->index] : w->feed[a->index], w->U, d },
+	return at(w, (struct cg_matrix){ d ? w->d_stage_input[a->index] : w->stage_input[a->index], w->U, d },
 	          packed && s != ALL_STEPS ? off(w, s) : 0, 0);
 }
 
@@ -136,9 +136,9 @@ static struct cg_matrix bias_of(const struct cg_recurrence *w, int gate, int sid
 {
 	const struct cg_rnn_gate *g = &w->gate[gate];
 
-	if (side && !(g->takes_input && g->takes_h))
+	if (side && !(g->has_input && g->has_recurrent))
 		return none;
-	return at(w, (struct cg_matrix){ w->d_bias[side || !g->takes_input], 0, 0 }, 0, g->weight * w->U);
+	return at(w, (struct cg_matrix){ w->d_bias[side || !g->has_input], 0, 0 }, 0, g->weight * w->U);
 }
 
 /* How many elements behind the first place for a sum the second is, where one launch fills both; 0: there is none. */
@@ -153,7 +153,7 @@ static int64_t second_of(const struct cg_recurrence *w, const struct cg_argument
 
 static struct cg_matrix vector_of(const struct cg_recurrence *w, const struct cg_argument *a, int side)
 {
-	if (a->order == CG_VALUE)
+	if (a->derivative == CG_VALUE)
 		return (struct cg_matrix){ w->vector[a->index], 0, 0 };
 	return side ? none : (struct cg_matrix){ w->d_vector[a->index], 0, 0 };
 }
@@ -161,7 +161,7 @@ static struct cg_matrix vector_of(const struct cg_recurrence *w, const struct cg
 static struct cg_matrix tensor_of(const struct cg_recurrence *w, const struct cg_argument *a, int64_t s, int side)
 {
 	int64_t row = s == ALL_STEPS ? 0 : off(w, s);
-	int is_value = a->order == CG_VALUE;
+	int is_value = a->derivative == CG_VALUE;
 
 	switch (a->role) {
 	case CG_ROLE_GATE:    return at(w, is_value ? gates(w) : d_gates(w), row, w->gate[a->index].block * w->U);
@@ -178,12 +178,12 @@ static struct cg_matrix tensor_of(const struct cg_recurrence *w, const struct cg
 }
 
 /* A launch: of a step, or of all. */
-struct at_step { const struct cg_recurrence *scan; int64_t s; int side; };
+struct at_step { const struct cg_recurrence *recurrence; int64_t s; int side; };
 
 static int bind(const void *of, const struct cg_argument *a, struct cg_operand *operand)
 {
 	const struct at_step *at = of;
-	const struct cg_recurrence *w = at->scan;
+	const struct cg_recurrence *w = at->recurrence;
 	struct cg_matrix m = tensor_of(w, a, at->s, at->side);
 
 	*operand = (struct cg_operand){ .mem = m.mem, .stride = m.stride };
@@ -200,7 +200,7 @@ static int launch(const struct cg_recurrence *w, int function, int64_t s, int si
 {
 	const struct at_step at = { w, s, side };
 
-	return cg_launch(w->stream, w->kernel, function, s == ALL_STEPS ? w->steps->N : cg_packed_rows(w->steps, s), w->U, bind, &at);
+	return cg_launch(w->stream, w->kernel, function, s == ALL_STEPS ? w->sequence->N : cg_packed_rows(w->sequence, s), w->U, bind, &at);
 }
 
 /* ---- products and rows ---- */
@@ -258,7 +258,7 @@ size_t cg_recurrence_packed(const struct cg_context *context, const struct cg_ge
 static int pack(const struct cg_recurrence *w)
 {
 	for (int stage = 0; stage < n_stages(w); stage++) {
-		struct cg_gemm g = stage_product(w, stage, w->steps->B);
+		struct cg_gemm g = stage_product(w, stage, w->sequence->B);
 
 		if (cg_present(g.packed))
 			CG_TRY(w->stream->context->backend->pack(w->stream->queue, &g));
@@ -269,12 +269,12 @@ static int pack(const struct cg_recurrence *w)
 /* What the recurrent product of a stage takes at a step: in the gradient, of all steps. */
 static struct cg_matrix operand_of(const struct cg_recurrence *w, int stage, int64_t s)
 {
-	int saved = stage ? w->feed_saved[stage - 1] : -1;
+	int saved = stage ? w->stage_input_saved[stage - 1] : -1;
 
 	if (saved >= 0)
 		return saved_of(w, saved, s);
 	if (stage)
-		return (struct cg_matrix){ w->feed[stage - 1], w->U, 0 };
+		return (struct cg_matrix){ w->stage_input[stage - 1], w->U, 0 };
 	return s ? h_of(w, s - 1) : w->h_first;
 }
 
@@ -283,12 +283,12 @@ static struct cg_matrix operand_of(const struct cg_recurrence *w, int stage, int
 /* The input parts of all steps: x W + b, or under skip_input x itself for each gate. */
 static int input_products(const struct cg_recurrence *w)
 {
-	int64_t N = w->steps->N;
+	int64_t N = w->sequence->N;
 
 	for (int k = 0; k < w->kernel->cell->n_gates; k++) {
 		int64_t column = w->gate[k].block * w->U;
 
-		if (w->skip || !w->gate[k].takes_input)
+		if (w->skip || !w->gate[k].has_input)
 			CG_TRY(move(w, N, w->U, at(w, w->bias, 0, column), at(w, gates(w), 0, column), 0));
 	}
 	for (int k = 0; k < w->n_ranges; k++) {
@@ -309,7 +309,7 @@ static int input_products(const struct cg_recurrence *w)
 
 static int step_forward(const struct cg_recurrence *w, int64_t s)
 {
-	int64_t n = cg_packed_rows(w->steps, s);
+	int64_t n = cg_packed_rows(w->sequence, s);
 
 	for (int stage = 0; stage < n_stages(w); stage++) {
 		struct cg_gemm g = stage_product(w, stage, n);
@@ -337,7 +337,7 @@ int cg_recurrence_forward(const struct cg_recurrence *w)
 {
 	CG_TRY(pack(w));
 	CG_TRY(input_products(w));
-	for (int64_t s = 0; s < w->steps->S; s++)
+	for (int64_t s = 0; s < w->sequence->S; s++)
 		CG_TRY(step_forward(w, s));
 	return CG_OK;
 }
@@ -347,7 +347,7 @@ int cg_recurrence_forward(const struct cg_recurrence *w)
 /* The adjoint of the cell's output from that of its projection. */
 static int unproject(const struct cg_recurrence *w, int64_t s)
 {
-	struct cg_gemm g = { .m = cg_packed_rows(w->steps, s), .n = w->U, .k = w->P };
+	struct cg_gemm g = { .m = cg_packed_rows(w->sequence, s), .n = w->U, .k = w->P };
 
 	g.a = at(w, w->dh, off(w, s), 0);
 	g.b = w->projection.value;
@@ -371,11 +371,11 @@ static void to_step_before(const struct cg_recurrence *w, int64_t s, struct cg_g
 /* What the recurrent product of a stage hands back: to the stage before it, or to the step before. */
 static int back(const struct cg_recurrence *w, int stage, int64_t s)
 {
-	struct cg_gemm g = stage_product(w, stage, cg_packed_rows(w->steps, s));
+	struct cg_gemm g = stage_product(w, stage, cg_packed_rows(w->sequence, s));
 
 	g.a = at(w, d_gates(w), off(w, s), w->first[stage] * w->U);
 	if (stage)
-		g.c = at(w, (struct cg_matrix){ w->d_feed[stage - 1], w->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
+		g.c = at(w, (struct cg_matrix){ w->d_stage_input[stage - 1], w->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
 	else
 		to_step_before(w, s, &g);
 	return cg_present(g.c.mem) ? multiply(w, &g) : CG_OK;
@@ -387,8 +387,8 @@ static int step_backward(const struct cg_recurrence *w, int64_t s)
 
 	if (w->P)
 		CG_TRY(unproject(w, s));
-	if (!is_of_sequence(w) && s < w->steps->S - 1 && cg_present(w->dc.mem))
-		CG_TRY(move(w, cg_packed_rows(w->steps, s), w->U, at(w, w->dc, off(w, s), 0),
+	if (!is_of_sequence(w) && s < w->sequence->S - 1 && cg_present(w->dc.mem))
+		CG_TRY(move(w, cg_packed_rows(w->sequence, s), w->U, at(w, w->dc, off(w, s), 0),
 		            cg_recurrence_carry(w, w->carry_c, w->U, s), 1));
 	for (int p = 0; p < plan->n_functions; p++)
 		if (plan->functions[p].shape == CG_FUNCTION_POINT) {
@@ -401,17 +401,17 @@ static int step_backward(const struct cg_recurrence *w, int64_t s)
 /* What the step before gave, for every row: of the first step what was given for it. */
 static int gather_prev(const struct cg_recurrence *w, struct cg_matrix src, struct cg_matrix first, struct cg_matrix dst)
 {
-	int64_t n = w->steps->S ? cg_packed_rows(w->steps, 0) : 0, more = w->steps->N - n, width = dst.stride;
+	int64_t n = w->sequence->S ? cg_packed_rows(w->sequence, 0) : 0, more = w->sequence->N - n, width = dst.stride;
 	struct cg_rows r = { .dtype = w->kernel->dtype, .rows = more, .columns = width, .src = src, .dst = dst };
 
 	if (!n)
 		return CG_OK;
-	if (w->steps->is_dense) {
+	if (w->sequence->is_dense) {
 		r.src = at(w, src, w->direction ? n : 0, 0);
 		r.dst = at(w, dst, w->direction ? 0 : n, 0);
 	} else {
 		r.dst = at(w, dst, n, 0);
-		r.from = cg_part(w->steps->prev, (size_t)n * sizeof(int64_t), (size_t)more * sizeof(int64_t));
+		r.from = cg_part(w->sequence->prev, (size_t)n * sizeof(int64_t), (size_t)more * sizeof(int64_t));
 	}
 	CG_TRY(cg_copy_rows(w->stream, &r));
 	dst = at(w, dst, off(w, 0), 0);
@@ -438,7 +438,7 @@ static int weights(const struct cg_recurrence *w, int by_input, int64_t rows, st
 /* dR of the first stage where h of the step before stands in h itself, a step away, and h_first apart. */
 static int shifted_weights(const struct cg_recurrence *w, struct cg_matrix start, struct cg_matrix c)
 {
-	int64_t m = stage_columns(w, 0), B = w->steps->S ? w->steps->B : 0, more = w->steps->N - B;
+	int64_t m = stage_columns(w, 0), B = w->sequence->S ? w->sequence->B : 0, more = w->sequence->N - B;
 	struct cg_matrix sum = { w->sum, c.stride, 1 };
 
 	if (B && cg_present(w->h_first.mem)) {
@@ -462,7 +462,7 @@ static int recurrent_weights(const struct cg_recurrence *w)
 		struct cg_matrix d = at(w, d_gates(w), 0, w->first[stage] * w->U);
 
 		if (stage || cg_present(w->prev_h))
-			CG_TRY(weights(w, w->by_input, w->steps->N, d, stage_columns(w, stage), in, stage_width(w, stage), start, c));
+			CG_TRY(weights(w, w->by_input, w->sequence->N, d, stage_columns(w, stage), in, stage_width(w, stage), start, c));
 		else
 			CG_TRY(shifted_weights(w, start, c));
 	}
@@ -475,7 +475,7 @@ static int input_weights(const struct cg_recurrence *w)
 		const struct cg_gate_range *range = &w->ranges[k];
 		struct cg_matrix c = of_gates(w, w->input.grad, range->weight);
 
-		CG_TRY(weights(w, w->by_input, w->steps->N, at(w, d_gates(w), 0, range->block * w->U), range->n * w->U, w->x, w->width,
+		CG_TRY(weights(w, w->by_input, w->sequence->N, at(w, d_gates(w), 0, range->block * w->U), range->n * w->U, w->x, w->width,
 		               w->accumulate ? c : none, c));
 	}
 	return CG_OK;
@@ -507,18 +507,18 @@ static int params_backprop(const struct cg_recurrence *w)
 	if (cg_present(w->recurrent.grad.mem))
 		CG_TRY(recurrent_weights(w));
 	if (cg_present(c.mem))
-		CG_TRY(weights(w, 0, w->steps->N, w->dh, w->P, saved_matrix(w, w->saved_h), w->U, w->accumulate ? c : none, c));
-	return w->wants_sums ? sums(w) : CG_OK;
+		CG_TRY(weights(w, 0, w->sequence->N, w->dh, w->P, saved_matrix(w, w->saved_h), w->U, w->accumulate ? c : none, c));
+	return w->needs_sums ? sums(w) : CG_OK;
 }
 
 int cg_recurrence_backward(const struct cg_recurrence *w)
 {
 	CG_TRY(pack(w));
-	for (int64_t s = w->steps->S - 1; s >= 0; s--)
+	for (int64_t s = w->sequence->S - 1; s >= 0; s--)
 		CG_TRY(step_backward(w, s));
 	if (cg_present(w->prev_h) && cg_present(w->recurrent.grad.mem))
 		CG_TRY(gather_prev(w, w->h, w->h_first, (struct cg_matrix){ w->prev_h, w->H, 0 }));
-	if (cg_present(w->prev_c) && w->wants_sums && w->steps->S > 1)
+	if (cg_present(w->prev_c) && w->needs_sums && w->sequence->S > 1)
 		CG_TRY(gather_prev(w, saved_matrix(w, w->saved_c), w->c_first, (struct cg_matrix){ w->prev_c, w->U, is_of_sequence(w) }));
 	return params_backprop(w);
 }
@@ -527,7 +527,7 @@ int cg_recurrence_dx(const struct cg_recurrence *w, int add, struct cg_matrix su
 {
 	for (int k = 0; k < w->n_ranges; k++) {
 		const struct cg_gate_range *range = &w->ranges[k];
-		struct cg_gemm g = { .m = w->steps->N, .n = w->width, .k = range->n * w->U, .transpose_b = w->by_input };
+		struct cg_gemm g = { .m = w->sequence->N, .n = w->width, .k = range->n * w->U, .transpose_b = w->by_input };
 
 		g.a = at(w, d_gates(w), 0, range->block * w->U);
 		for (int j = 0; w->skip && j < range->n; j++, add = 1)
@@ -541,6 +541,6 @@ int cg_recurrence_dx(const struct cg_recurrence *w, int add, struct cg_matrix su
 		add = 1;
 	}
 	if (w->skip && (sums.mem.data != c.mem.data || sums.mem.offset != c.mem.offset))
-		return move(w, w->steps->N, w->width, sums, c, 0);
+		return move(w, w->sequence->N, w->width, sums, c, 0);
 	return CG_OK;
 }

@@ -10,7 +10,7 @@
 
 /* A gate: its number among the gates with weights, in the order of params, and its column block.  The matrix of gate pre-activations
  * has blocks of U columns: first the gates that a recurrent product adds to, then the input parts of split gates. */
-struct cg_rnn_gate { int weight, block, takes_input, takes_h; };
+struct cg_rnn_gate { int weight, block, has_input, has_recurrent; };
 
 /* Contiguous column blocks with contiguous input matrices: one product computes them all. */
 struct cg_gate_range { int weight, block, n; };
@@ -23,9 +23,9 @@ _Static_assert(CG_ROUTE_MAX >= 32 + CG_WHY_NOT, "a route's description has space
 
 /* The parts of a pass's workspace.  The struct holds nothing else: storage.c lays the parts out as offsets, layers.c gives them memory. */
 struct cg_rnn_workspace {
-	struct cg_mem gates, bias, feed[CG_STAGES_MAX], packed[CG_STAGES_MAX], h_first, c_first, x;
+	struct cg_mem gates, bias, stage_input[CG_STAGES_MAX], packed[CG_STAGES_MAX], h_first, c_first, x;
 	struct cg_mem h[2][2];                   /* hidden states of a layer and the one below, by direction, if not in the reserve */
-	struct cg_mem d_gates, d_feed[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c, partial, sum;
+	struct cg_mem d_gates, d_stage_input[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c, partial, sum;
 	struct cg_mem dx[2], dx_real, dy[2];     /* dx: sums in acc, by direction, each in the direction's order */
 	struct cg_mem saved[CG_RNN_SAVED_MAX];    /* in inference, which has no reserve */
 };
@@ -62,7 +62,7 @@ struct cg_rnn {
 	struct cg_rnn_saved saved[CG_RNN_SAVED_MAX];    /* the cell's saves, then the output and the state where it does not save them */
 	int n_saved, saved_h, saved_c;
 	/* By pass (0 forward, 1 gradient) and stage: the saved value that the product after the stage multiplies; -1: it has own memory. */
-	signed char feed_saved[2][CG_STAGES_MAX];
+	signed char stage_input_saved[2][CG_STAGES_MAX];
 	int sum_values;                          /* values of the largest of the gradient's sums */
 	int sums_prev_h, sums_prev_c, sums_carry;        /* do the sums read h, c of the step before, the carried gradients? */
 	int uses_h_prev;                         /* an equation reads h_prev, beside the recurrent product */
@@ -88,13 +88,13 @@ struct cg_packed {
 	struct cg_mem reversed_index;                     /* [N]: the packed row that the other direction has for the same time and batch row */
 	struct cg_mem prev;                      /* [N]: the row of the step before; of the first step its place among the sorted */
 };
-static inline int64_t cg_packed_rows(const struct cg_packed *steps, int64_t s)
+static inline int64_t cg_packed_rows(const struct cg_packed *sequence, int64_t s)
 {
-	return steps->is_dense ? steps->B : steps->n[s];
+	return sequence->is_dense ? sequence->B : sequence->n[s];
 }
-static inline int64_t cg_packed_offset(const struct cg_packed *steps, int direction, int64_t s)
+static inline int64_t cg_packed_offset(const struct cg_packed *sequence, int direction, int64_t s)
 {
-	return !steps->is_dense ? steps->off[s] : steps->B * (direction ? steps->T - 1 - s : s);
+	return !sequence->is_dense ? sequence->off[s] : sequence->B * (direction ? sequence->T - 1 - s : s);
 }
 /* Sets N, longest and is_whole by one pass over the lengths; CG_BAD_ARGUMENT for a length below 0 or above T. */
 int  cg_packed_count(struct cg_rnn_shape *);
@@ -183,7 +183,7 @@ struct cg_matrix_pair { struct cg_matrix value, grad; };
  * are zeros. */
 struct cg_recurrence {
 	struct cg_stream *stream;
-	const struct cg_packed *steps;
+	const struct cg_packed *sequence;
 	int direction;
 
 	/* The cell; the arrays belong to the caller. */
@@ -193,7 +193,7 @@ struct cg_recurrence {
 	const struct cg_rnn_gate *gate;
 	const struct cg_gate_range *ranges;
 	const int *first;
-	const signed char *feed_saved;            /* of the pass */
+	const signed char *stage_input_saved;     /* of the pass */
 	int n_ranges, n_blocks, output, saved_h, saved_c, uses_h_prev;
 
 	/* The layout of the weights.  A matrix holds all gates: [gates U, in] as in cuDNN and PyTorch, or, by_input, [in, gates U] as in
@@ -206,12 +206,12 @@ struct cg_recurrence {
 
 	struct cg_matrix x;                      /* [N, width] */
 	struct cg_mem saved[CG_RNN_SAVED_MAX];         /* [N, U] each; absent where nobody reads it */
-	unsigned char in_turn[CG_RNN_SAVED_MAX];      /* 0, or the steps that have room: [in_turn B, U] */
+	unsigned char in_turn[CG_RNN_SAVED_MAX];      /* 0, or the number of steps that it holds: [in_turn B, U] */
 	struct cg_matrix h;                      /* [N, H]: the saved output, or its projection */
 	struct cg_matrix h_first, c_first;       /* [B, H] real, [B, U]: before the first step, sorted */
 	struct cg_matrix bias;                   /* one row of blocks U */
 	struct cg_mem gates;                     /* [N, blocks U] acc */
-	struct cg_mem feed[CG_STAGES_MAX];       /* real, forward [B, U], backward [N, U] */
+	struct cg_mem stage_input[CG_STAGES_MAX]; /* real, forward [B, U], backward [N, U] */
 	struct cg_mem packed[CG_STAGES_MAX];     /* the recurrent matrices as the steps' products read them best; absent: as they lie */
 
 	/* backward only */
@@ -225,13 +225,13 @@ struct cg_recurrence {
 	 */
 	struct cg_mem carry_h, carry_c;
 	struct cg_matrix d_h_first, d_c_first;   /* what reaches h_first and c_first goes there; absent: it is not computed */
-	struct cg_mem d_feed[CG_STAGES_MAX];     /* [B, U] acc; [N, U] with every_carry, like dm */
+	struct cg_mem d_stage_input[CG_STAGES_MAX]; /* [B, U] acc; [N, U] with every_carry, like dm */
 	int every_carry;
 	struct cg_matrix dh;                     /* with a projection: [N, P] real, begins as dy; carry_h then is [B, P], the last */
 	struct cg_mem dm;
 	struct cg_mem prev_h, prev_c;            /* [N, H] real, [N, U]: of the step before; absent where h and c_first serve */
 	struct cg_mem partial, sum;              /* of sums; as recurrent, in acc, for halves: a part of dR */
-	int accumulate, wants_sums;              /* wants_sums: the gradients of biases and vectors, of which some may be absent */
+	int accumulate, needs_sums;              /* wants_sums: the gradients of biases and vectors, of which some may be absent */
 };
 int cg_recurrence_forward(const struct cg_recurrence *);
 /* The recurrent product of so many rows, back or forward, but for its operands. */

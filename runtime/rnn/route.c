@@ -59,7 +59,7 @@ static void set_fingerprint(struct cg_rnn *rnn, const struct cg_net_route *route
 	rnn->fingerprint = cg_fingerprint(rnn->fingerprint, &stamp, sizeof stamp);
 }
 
-static void say_beyond(struct cg_rnn *rnn, const struct cg_net_route *route)
+static void describe_beyond(struct cg_rnn *rnn, const struct cg_net_route *route)
 {
 	char why[CG_WHY_NOT] = "";
 
@@ -94,7 +94,7 @@ int cg_rnn_open_route(struct cg_rnn *rnn, const char *wanted)
 	}
 	snprintf(rnn->route, sizeof rnn->route, "%s", route->name);
 	rnn->by_name = wanted != NULL;
-	say_beyond(rnn, route);
+	describe_beyond(rnn, route);
 	set_fingerprint(rnn, route);
 	return CG_OK;
 }
@@ -125,7 +125,7 @@ int cg_rnn_choose_route(const struct cg_rnn *rnn, int64_t T, int *is_vendors)
 }
 
 /* The plan as it would be without its route; its kernels are ready from the first such call on. */
-static int walk_composed(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call,
+static int run_composed(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call,
                          struct cg_rnn_shape *shape, struct cg_mem work)
 {
 	struct cg_rnn other = *rnn;
@@ -143,6 +143,6 @@ int cg_rnn_run(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, con
 	if (shape->is_vendors)
 		return (pass == CG_FORWARD ? route->forward : route->backward)(stream->queue, rnn->vendor, call, work);
 	if (rnn->vendor)
-		return walk_composed(stream, rnn, pass, call, shape, work);
+		return run_composed(stream, rnn, pass, call, shape, work);
 	return (pass == CG_FORWARD ? cg_layers_forward : cg_layers_backward)(stream, rnn, call, shape, work);
 }

@@ -10,7 +10,7 @@ static int too_many(const struct cg_rnn_shape *shape)
 	return REFUSE("T=%lld, B=%lld: more than memory has room for", (long long)shape->T, (long long)shape->B);
 }
 
-/* Room for an order of rows: packed.c's n and off, two numbers of each batch row, seven of each valid one. */
+/* Memory for a packed sequence: packed.c's n and off, two numbers of each batch row, seven of each valid one. */
 static int has_index(const struct cg_rnn_shape *shape)
 {
 	int64_t numbers;

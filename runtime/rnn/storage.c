@@ -1,5 +1,5 @@
 /*
- * Where the values of a call lie: the pieces of its workspace, and in the reserve what each pseudo-layer saves.
+ * Where the values of a call lie: the parts of its workspace, and in the reserve the saved values of each pseudo-layer.
  */
 #include <string.h>
 
@@ -26,7 +26,7 @@ int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
 	return k == rnn->saved_c || k == rnn->saved_h;
 }
 
-static void take_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, struct cg_rnn_workspace *r)
+static void carve_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, struct cg_rnn_workspace *r)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
 
@@ -34,14 +34,14 @@ static void take_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t
 		r->gates = cg_work_alloc(work, N, rnn->n_blocks * rnn->net.U, acc);
 	r->bias = cg_work_alloc(work, 1, rnn->n_blocks * rnn->net.U, acc);
 	for (int k = 0; k < rnn->net.cell->n_stages - 1; k++)
-		if (rnn->feed_saved[0][k] < 0)
-			r->feed[k] = cg_work_alloc(work, B, rnn->net.U, real);
+		if (rnn->stage_input_saved[0][k] < 0)
+			r->stage_input[k] = cg_work_alloc(work, B, rnn->net.U, real);
 	for (int k = 0; k < rnn->n_saved && !rnn->net.training; k++)
 		if (k != rnn->saved_h || rnn->net.P)
 			r->saved[k] = cg_work_alloc(work, cg_rnn_is_read_later(rnn, k) ? N : B, rnn->net.U, rnn->saved[k].acc ? acc : real);
 }
 
-static void take_backward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, int is_dense,
+static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, int is_dense,
                           struct cg_rnn_workspace *r)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
@@ -49,9 +49,9 @@ static void take_backward(const struct cg_rnn *rnn, struct cg_work *work, int64_
 
 	r->d_gates = cg_work_alloc(work, N, rnn->n_blocks * rnn->net.U, real);
 	for (int k = 0; k < rnn->net.cell->n_stages - 1; k++) {
-		if (rnn->feed_saved[1][k] < 0)
-			r->feed[k] = cg_work_alloc(work, N, rnn->net.U, real);
-		r->d_feed[k] = cg_work_alloc(work, rows, rnn->net.U, acc);
+		if (rnn->stage_input_saved[1][k] < 0)
+			r->stage_input[k] = cg_work_alloc(work, N, rnn->net.U, real);
+		r->d_stage_input[k] = cg_work_alloc(work, rows, rnn->net.U, acc);
 	}
 	r->carry_h = cg_work_alloc(work, rnn->net.P ? B : carries, rnn->net.H, acc);
 	if (rnn->state >= 0)
@@ -95,9 +95,9 @@ size_t cg_layers_work(const struct cg_rnn *rnn, int pass, const struct cg_rnn_sh
 			r->packed[k] = cg_work_alloc(&work, 1, 1, bytes);
 	}
 	if (pass == CG_FORWARD)
-		take_forward(rnn, &work, B, N, r);
+		carve_forward(rnn, &work, B, N, r);
 	else
-		take_backward(rnn, &work, B, N, shape->is_dense, r);
+		carve_backward(rnn, &work, B, N, shape->is_dense, r);
 	return work.used;
 }
 

@@ -119,18 +119,18 @@ static int check(struct cg_dev *device, struct cg_mem mem)
 	return FAULTY_BEHIND.check(device, mem);
 }
 
-static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
+static int copy_in(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
 {
 	CG_TRY(turn("put"));
 	CG_TRY(own("put", to));
-	return FAULTY_BEHIND.put(queue, to, from, bytes);
+	return FAULTY_BEHIND.copy_in(queue, to, from, bytes);
 }
 
-static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
+static int copy_out(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
 {
 	CG_TRY(turn("get"));
 	CG_TRY(own("get", from));
-	return FAULTY_BEHIND.get(queue, to, from, bytes);
+	return FAULTY_BEHIND.copy_out(queue, to, from, bytes);
 }
 
 static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
@@ -160,7 +160,7 @@ static int build(struct cg_dev *device, const struct cg_pass_plan *plan, struct 
 static void release(struct cg_dev *device, struct cg_module *built)
 {
 	live--;
-	FAULTY_BEHIND.drop(device, built->behind);
+	FAULTY_BEHIND.release(device, built->behind);
 	free(built);
 }
 
@@ -202,6 +202,6 @@ const struct cg_backend cg_backend_faulty = {
 	.name = "faulty",
 	.list = list, .open = open_device, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
-	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero,
-	.build = build, .drop = release, .launch = launch, .gemm = gemm, .rows = rows,
+	.alloc = alloc, .free = free_mem, .check = check, .copy_in = copy_in, .copy_out = copy_out, .zero = zero,
+	.build = build, .release = release, .launch = launch, .gemm = gemm, .rows = rows,
 };

@@ -305,7 +305,7 @@ static struct command *command(enum kind kind)
 	return c;
 }
 
-static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
+static int copy_in(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
 {
 	struct command *c = command(PUT);
 
@@ -316,7 +316,7 @@ static int put(struct cg_queue *queue, struct cg_mem to, const void *from, size_
 	return enqueue(queue, c);
 }
 
-static int get(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
+static int copy_out(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
 {
 	struct command *c = command(GET);
 
@@ -416,10 +416,10 @@ static int run(struct cg_queue *queue, struct command *c)
 	for (int k = 0; k < c->n; k++)
 		c->mems[k]->data = c->blocks[k]->at;
 	switch (c->kind) {
-	case PUT:    return cpu->put(queue->cpu, c->to, c->host, c->bytes);
-	case GET:    return cpu->get(queue->cpu, c->host, c->from, c->bytes);
+	case PUT:    return cpu->copy_in(queue->cpu, c->to, c->host, c->bytes);
+	case GET:    return cpu->copy_out(queue->cpu, c->host, c->from, c->bytes);
 	case ZERO:   return cpu->zero(queue->cpu, c->to, c->bytes);
-	case COPY:   return cpu->put(queue->cpu, c->to, (char *)c->from.data + c->from.offset, c->bytes);
+	case COPY:   return cpu->copy_in(queue->cpu, c->to, (char *)c->from.data + c->from.offset, c->bytes);
 	case LAUNCH: return cpu->launch(queue->cpu, c->built->cpu, c->function, c->rows, c->units, c->operands);
 	case GEMM:   return cpu->gemm(queue->cpu, &c->gemm, &left);
 	case PACK:   return cpu->pack(queue->cpu, &c->gemm);
@@ -594,7 +594,7 @@ static void drop(struct cg_dev *device, struct cg_module *built)
 	device->builds--;
 	live--;
 	pthread_mutex_unlock(&lock);
-	cg_backend_cpu.drop(device->cpu, built->cpu);
+	cg_backend_cpu.release(device->cpu, built->cpu);
 	free(built);
 }
 
@@ -663,6 +663,6 @@ const struct cg_backend cg_backend_late = {
 	.name = "late",
 	.list = list, .open = open_device, .close = close_device, .describe = describe, .supports = supports,
 	.start = start, .sync = sync_queue, .stop = stop,
-	.alloc = alloc, .free = free_mem, .check = check, .put = put, .get = get, .zero = zero, .copy = copy,
-	.build = build, .drop = drop, .launch = launch, .gemm = gemm, .packed = packed, .pack = pack, .rows = rows,
+	.alloc = alloc, .free = free_mem, .check = check, .copy_in = copy_in, .copy_out = copy_out, .zero = zero, .copy = copy,
+	.build = build, .release = drop, .launch = launch, .gemm = gemm, .packed = packed, .pack = pack, .rows = rows,
 };

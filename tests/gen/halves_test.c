@@ -108,7 +108,7 @@ static void launch(struct cg_context *context, struct cg_stream *stream, int pas
 			assert_int_equal(cg_get(stream, roles[r].out, of[r]->mem, roles[r].bytes), CG_OK);
 		cg_free(context, &of[r]->mem);
 	}
-	context->backend->drop(context->device, built);
+	context->backend->release(context->device, built);
 	cg_plan_free(plan);
 	cg_parse_free(cell);
 }

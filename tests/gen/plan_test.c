@@ -78,7 +78,7 @@ static void test_saved_values(void **state)
 					const struct cg_argument *a = &function->arguments[j];
 					int loaded = 0;
 
-					if (a->role == CG_ROLE_GATE && a->order == CG_VALUE &&
+					if (a->role == CG_ROLE_GATE && a->derivative == CG_VALUE &&
 					    (derived || cell->gates[a->index].stage != function->stage))
 						fail_msg("%s takes %s", function->key, a->name);
 					for (int i = 0; i < function->n_arguments; i++)
