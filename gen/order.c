@@ -25,71 +25,106 @@ static const char **slot(const struct names *names, const char *name)
 	return &names->slots[at];
 }
 
-int cg_name_nodes(const struct cg_pass_plan *plan, const struct cg_function *function, struct cg_arena *memory, const char ***result)
-{
-	const struct cg_graph *graph = &plan->graph;
-	size_t n = (size_t)graph->n;
-	const char **name = cg_arena_take(memory, n * sizeof *name);
-	struct names names = { NULL, 64 };
-	unsigned short *uses = cg_arena_take(memory, n * sizeof *uses);
-	unsigned short *size = cg_arena_take(memory, n * sizeof *size);
-	int temporaries = 0;
+enum { TEXT_MAX = CG_NAME_MAX + 24 };
 
-	while (names.capacity < 2 * (n + (size_t)function->n_arguments))
-		names.capacity *= 2;
-	names.slots = cg_arena_take(memory, names.capacity * sizeof *names.slots);
-	if (!name || !names.slots || !uses || !size)
-		return -1;
+/* How often the function uses each node, and how many operators of its expression are written out. */
+struct use { unsigned short times, size; };
+
+static int operand_of(const struct cg_node *node, int which)
+{
+	return which ? node->b : node->a;
+}
+
+static void count_uses(const struct cg_graph *graph, const struct cg_function *function, struct use *use)
+{
 	for (int k = 0; k < function->n_schedule; k++) {
 		const struct cg_node *node = &graph->nodes[function->schedule[k]];
 
 		for (int which = 0; which < cg_operators[node->code].arity; which++) {
-			int operand = which ? node->b : node->a;
+			unsigned short *times = &use[operand_of(node, which)].times;
 
-			uses[operand] += uses[operand] < 1000;
+			*times += *times < 1000;
 		}
 	}
+}
+
+static void name_inputs(const struct cg_function *function, const struct names *names, const char **name)
+{
 	for (int k = 0; k < function->n_arguments; k++) {
 		const struct cg_argument *a = &function->arguments[k];
 
 		if (!a->out && a->node) {
 			name[a->node] = a->name;
-			*slot(&names, a->name) = a->name;
+			*slot(names, a->name) = a->name;
 		}
 	}
+}
+
+/* The name that the cell gives a node, or the output that it is written to. */
+static const char *own_name(const struct cg_graph *graph, const struct cg_function *function, int id)
+{
+	const char *own = graph->nodes[id].name;
+
+	for (int k = 0; k < function->n_arguments && !own; k++)
+		if (function->arguments[k].out && function->arguments[k].node == id)
+			own = function->arguments[k].name;
+	return own;
+}
+
+/* A sign or a difference from 1 costs nothing to write twice, and reads better than a temporary. */
+static int is_inline(const struct cg_node *node, const struct use *use)
+{
+	return node->code == CG_OP_NEG || (use->times < 2 && use->size < INLINE_MAX);
+}
+
+/* Writes a name that no node has: the cell's own, or with own NULL the next temporary's. */
+static void choose_name(const struct names *names, const char *own, int *temporaries, char text[TEXT_MAX])
+{
+	if (own)
+		snprintf(text, TEXT_MAX, "%s%s", own, cg_is_reserved(own) ? "_" : "");
+	else
+		snprintf(text, TEXT_MAX, "t%d", ++*temporaries);
+	for (int again = 1; *slot(names, text); again++) {
+		if (!own)
+			snprintf(text, TEXT_MAX, "t%d", ++*temporaries);
+		else if (again == 1)
+			snprintf(text, TEXT_MAX, "%s_all", own);
+		else
+			snprintf(text, TEXT_MAX, "%s_all%d", own, again);
+	}
+}
+
+int cg_name_nodes(const struct cg_pass_plan *plan, const struct cg_function *function, struct cg_arena *memory, const char ***result)
+{
+	const struct cg_graph *graph = &plan->graph;
+	size_t n = (size_t)graph->n;
+	const char **name = cg_arena_take(memory, n * sizeof *name);
+	struct use *use = cg_arena_take(memory, n * sizeof *use);
+	struct names names = { NULL, 64 };
+	int temporaries = 0;
+
+	while (names.capacity < 2 * (n + (size_t)function->n_arguments))
+		names.capacity *= 2;
+	names.slots = cg_arena_take(memory, names.capacity * sizeof *names.slots);
+	if (!name || !names.slots || !use)
+		return -1;
+	count_uses(graph, function, use);
+	name_inputs(function, &names, name);
 	for (int k = 0; k < function->n_schedule; k++) {
 		int id = function->schedule[k];
 		const struct cg_node *node = &graph->nodes[id];
-		const char *own = node->name;
+		const char *own = own_name(graph, function, id);
 		char *text;
 
-		for (int j = 0; j < function->n_arguments; j++)
-			if (function->arguments[j].out && function->arguments[j].node == id)
-				own = own ? own : function->arguments[j].name;
-		size[id] = 1;
-		for (int which = 0; which < cg_operators[node->code].arity; which++) {
-			int operand = which ? node->b : node->a;
-
-			size[id] += name[operand] ? 0 : size[operand];
-		}
-		/* A sign or a difference from 1 costs nothing to write twice, and reads better than a temporary. */
-		if (!own && (node->code == CG_OP_NEG || (uses[id] < 2 && size[id] < INLINE_MAX)))
+		use[id].size = 1;
+		for (int which = 0; which < cg_operators[node->code].arity; which++)
+			use[id].size += name[operand_of(node, which)] ? 0 : use[operand_of(node, which)].size;
+		if (!own && is_inline(node, &use[id]))
 			continue;
-		text = cg_arena_take(memory, CG_NAME_MAX + 24);
+		text = cg_arena_take(memory, TEXT_MAX);
 		if (!text)
 			return -1;
-		if (own)
-			snprintf(text, CG_NAME_MAX + 24, "%s%s", own, cg_is_reserved(own) ? "_" : "");
-		else
-			snprintf(text, CG_NAME_MAX + 24, "t%d", ++temporaries);
-		for (int again = 1; *slot(&names, text); again++) {
-			if (!own)
-				snprintf(text, CG_NAME_MAX + 24, "t%d", ++temporaries);
-			else if (again == 1)
-				snprintf(text, CG_NAME_MAX + 24, "%s_all", own);
-			else
-				snprintf(text, CG_NAME_MAX + 24, "%s_all%d", own, again);
-		}
+		choose_name(&names, own, &temporaries, text);
 		name[id] = *slot(&names, text) = text;
 	}
 	*result = name;

@@ -70,7 +70,7 @@ static int is_saved_real(const struct maker *m, int node)
 	return c->name && cg_function_type(m->plan, c->role, c->index, c->derivative) == CG_TYPE_REAL;
 }
 
-static int wants(const struct maker *m, int stage)
+static int includes(const struct maker *m, int stage)
 {
 	return !m->plan->stage || m->plan->stage == stage;
 }
@@ -147,7 +147,7 @@ static void adjoints_out(struct maker *m, int stage, int derivative, const int *
 	}
 }
 
-static int *adjoints(struct maker *m, int n)
+static int *new_adjoints(struct maker *m, int n)
 {
 	int *adjoint = cg_arena_take(&m->plan->memory, (size_t)n * sizeof *adjoint);
 
@@ -165,7 +165,7 @@ static int *derive_once(struct maker *m)
 {
 	const struct cg_cell *cell = m->plan->cell;
 	struct cg_graph *graph = m->graph;
-	int n = graph->n, *d = adjoints(m, n);
+	int n = graph->n, *d = new_adjoints(m, n);
 
 	if (!d)
 		return NULL;
@@ -191,7 +191,7 @@ static int *derive_twice(struct maker *m, const int *d, int n)
 	const struct cg_cell *cell = m->plan->cell;
 	const int counts[] = { cell->n_gates, cell->n_prevs, cell->n_weights };
 	struct cg_graph *graph = m->graph;
-	int n2 = graph->n, *g = adjoints(m, n2);
+	int n2 = graph->n, *g = new_adjoints(m, n2);
 
 	if (!g)
 		return NULL;
@@ -216,17 +216,68 @@ static void upstream_out(struct maker *m, int role, int index, const int *g, int
 	out(m, role, index, CG_GD, node < n ? g[node] : 0);
 }
 
-static void functions(struct maker *m)
+/* The adjoints that the functions of a pass write, and how many nodes there were before each was derived. */
+struct derived { int *d, *g, n, n2; };
+
+static void forward_functions(struct maker *m)
+{
+	for (int s = 1; s <= m->plan->cell->n_stages; s++)
+		if (includes(m, s))
+			forward(m, s);
+}
+
+static void gradient_functions(struct maker *m, const struct derived *a)
 {
 	const struct cg_cell *cell = m->plan->cell;
-	struct cg_graph *graph = m->graph;
-	int n = graph->n, n2 = 0, *d = NULL, *g = NULL;
 
-	if (m->plan->pass != CG_PASS_FORWARD && m->plan->pass != CG_PASS_SEQ_FORWARD)
-		d = derive_once(m);
-	if (m->plan->pass == CG_PASS_GRADGRAD && d) {
-		n2 = graph->n;
-		g = derive_twice(m, d, n);
+	for (int s = cell->n_stages; s >= 1; s--) {
+		int feed = s < cell->n_stages ? m->graph->value[cell->feeds[s - 1]] : 0;
+
+		if (!includes(m, s))
+			continue;
+		cut_saved(m);
+		/* The gradient of the product's weights multiplies by the feed again. */
+		if (s < cell->n_stages && !is_saved_real(m, feed))
+			out(m, CG_ROLE_FEED, s - 1, CG_VALUE, feed);
+		adjoints_out(m, s, CG_D, a->d, a->n);
+		cg_function_make(m, s, CG_FUNCTION_POINT, "");
+		sums(m, s, CG_D, a->d, a->n);
+	}
+}
+
+static void second_gradient_functions(struct maker *m, const struct derived *a)
+{
+	const struct cg_cell *cell = m->plan->cell;
+
+	for (int s = 1; s < cell->n_stages; s++)
+		if (includes(m, s)) {
+			cut_saved(m);
+			upstream_out(m, CG_ROLE_FEED, s - 1, a->g, a->n2);
+			cg_function_make(m, s, CG_FUNCTION_POINT, "_feed");
+		}
+	for (int s = cell->n_stages; s >= 1; s--) {
+		if (!includes(m, s))
+			continue;
+		cut_saved(m);
+		for (int k = 0; s == cell->n_stages && k < cell->n_prevs; k++)
+			upstream_out(m, CG_ROLE_STATE, k, a->g, a->n2);
+		adjoints_out(m, s, CG_G, a->g, a->n2);
+		cg_function_make(m, s, CG_FUNCTION_POINT, "");
+		sums(m, s, CG_G, a->g, a->n2);
+	}
+}
+
+static void functions(struct maker *m)
+{
+	struct cg_graph *graph = m->graph;
+	struct derived a = { .n = graph->n };
+	int pass = m->plan->pass;
+
+	if (pass != CG_PASS_FORWARD && pass != CG_PASS_SEQ_FORWARD)
+		a.d = derive_once(m);
+	if (pass == CG_PASS_GRADGRAD && a.d) {
+		a.n2 = graph->n;
+		a.g = derive_twice(m, a.d, a.n);
 	}
 	if (m->failed || graph->failed)
 		return;
@@ -236,44 +287,12 @@ static void functions(struct maker *m)
 		m->failed = 1;
 		return;
 	}
-	switch (m->plan->pass) {
+	switch (pass) {
 	case CG_PASS_FORWARD:
-	case CG_PASS_SEQ_FORWARD:
-		for (int s = 1; s <= cell->n_stages; s++)
-			if (wants(m, s))
-				forward(m, s);
-		return;
+	case CG_PASS_SEQ_FORWARD: forward_functions(m); break;
 	case CG_PASS_GRAD:
-	case CG_PASS_SEQ_GRAD:
-		for (int s = cell->n_stages; s >= 1; s--) {
-			if (!wants(m, s))
-				continue;
-			cut_saved(m);
-			/* The gradient of the product's weights multiplies by the feed again. */
-			if (s < cell->n_stages && !is_saved_real(m, graph->value[cell->feeds[s - 1]]))
-				out(m, CG_ROLE_FEED, s - 1, CG_VALUE, graph->value[cell->feeds[s - 1]]);
-			adjoints_out(m, s, CG_D, d, n);
-			cg_function_make(m, s, CG_FUNCTION_POINT, "");
-			sums(m, s, CG_D, d, n);
-		}
-		return;
-	case CG_PASS_GRADGRAD:
-		for (int s = 1; s < cell->n_stages; s++)
-			if (wants(m, s)) {
-				cut_saved(m);
-				upstream_out(m, CG_ROLE_FEED, s - 1, g, n2);
-				cg_function_make(m, s, CG_FUNCTION_POINT, "_feed");
-			}
-		for (int s = cell->n_stages; s >= 1; s--) {
-			if (!wants(m, s))
-				continue;
-			cut_saved(m);
-			for (int k = 0; s == cell->n_stages && k < cell->n_prevs; k++)
-				upstream_out(m, CG_ROLE_STATE, k, g, n2);
-			adjoints_out(m, s, CG_G, g, n2);
-			cg_function_make(m, s, CG_FUNCTION_POINT, "");
-			sums(m, s, CG_G, g, n2);
-		}
+	case CG_PASS_SEQ_GRAD:    gradient_functions(m, &a); break;
+	case CG_PASS_GRADGRAD:    second_gradient_functions(m, &a); break;
 	}
 }
 

@@ -381,70 +381,116 @@ static void one(struct printer *p, struct cg_text *text)
 
 /* ---- whole texts ---- */
 
-enum { HOLES = 19 };
+enum { HOLES = 20, WORDS = 16 };
+
+/* What goes into a template: pairs of a hole's name and its text, NULL behind them; texts that were made for it are freed with it. */
+struct holes {
+	const char *pairs[2 * (HOLES + WORDS) + 1];
+	struct cg_text made[HOLES];
+	int n, n_made;
+};
+
+static void add_hole(struct holes *h, const char *name, const char *text)
+{
+	h->pairs[h->n++] = name;
+	h->pairs[h->n++] = text ? text : "";
+	h->pairs[h->n] = NULL;
+}
+
+static struct cg_text *new_text(struct holes *h, const struct cg_text *like)
+{
+	struct cg_text *text = &h->made[h->n_made++];
+
+	*text = (struct cg_text){ like->resize, NULL, 0, 0, 0 };
+	return text;
+}
+
+/* Lists of what a function has: parameters, loads, statements; by the shapes of functions that have them. */
+enum { POINT = 1 << CG_FUNCTION_POINT, PART = 1 << CG_FUNCTION_SUM_PART, ANY = POINT | PART | 1 << CG_FUNCTION_SUM };
+static void add_lists(struct printer *p, const struct cg_text *text, struct holes *h)
+{
+	static const struct { const char *name; void (*put)(struct printer *, struct cg_text *); int shapes; } lists[] = {
+		{ "parameters", parameters, ANY }, { "element_parameters", element_parameters, ANY }, { "names", names, ANY },
+		{ "run_parameters", run_parameters, ANY }, { "run_arguments", run_arguments, ANY }, { "absent", absent, ANY },
+		{ "loads", loads, POINT | PART }, { "statements", statements, POINT | PART }, { "stores", stores, POINT },
+		{ "about", about, ANY }, { "run_ins", run_ins, ANY }, { "run_outs", run_outs, ANY }, { "run_puts", run_puts, ANY },
+		{ "one", one, ANY }, { "interleave", interleave, ANY }
+	};
+
+	for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+		if (lists[k].shapes & 1 << p->function->shape) {
+			struct cg_text *made = new_text(h, text);
+
+			lists[k].put(p, made);
+			add_hole(h, lists[k].name, made->at);
+		}
+}
+
+/* The values of a sum, one after the other; gives how many there are. */
+static int add_values(struct printer *p, const struct cg_text *text, struct holes *h)
+{
+	static const struct { const char *name, *section; } values[] = {
+		{ "zeros", "zero" }, { "adds", "add" }, { "partials", "partial" }, { "totals", "total" }
+	};
+	int n = 0;
+
+	for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+		struct cg_text *made = new_text(h, text);
+		int any = each_value(p, made, values[k].section);
+
+		n = any ? any : n;
+		add_hole(h, values[k].name, made->at);
+	}
+	return n;
+}
+
+static void add_words(const struct printer *p, const char *linkage, struct holes *h)
+{
+	const struct cg_dialect *d = p->dialect;
+	const char *const words[] = { "key", p->function->key, "linkage", linkage, "kernel", d->kernel, "inline", d->inlined, "i64", d->i64,
+		"unit", d->unit, "row", d->row, "row_step", d->row_step, "unit_step", d->unit_step,
+		"real(", p->plain ? NULL : "to_real(", "acc(", p->plain ? NULL : "to_acc(", ")", p->plain ? NULL : ")" };
+
+	for (size_t k = 0; k < sizeof words / sizeof *words; k += 2)
+		add_hole(h, words[k], words[k + 1]);
+}
+
+static void add_number(struct holes *h, const char *name, int number, char text[16])
+{
+	snprintf(text, 16, "%d", number);
+	add_hole(h, name, text);
+}
 
 static int put_function(struct printer *p, struct cg_text *text, const char *linkage)
 {
-	static const char *const files[]    = { "point.in", "sum.in", "sum.in" };
-	static const char *const sections[] = { "point", "part", "sum" };
-	static const struct { const char *name; void (*put)(struct printer *, struct cg_text *); } lists[] = {
-		{ "parameters", parameters }, { "element_parameters", element_parameters }, { "names", names },
-		{ "run_parameters", run_parameters }, { "run_arguments", run_arguments },
-		{ "absent", absent }, { "loads", loads }, { "statements", statements }, { "stores", stores }, { "about", about },
-		{ "run_ins", run_ins }, { "run_outs", run_outs }, { "run_puts", run_puts }, { "one", one },
-		{ "interleave", interleave }
+	static const struct { const char *file, *section; } templates[] = {
+		[CG_FUNCTION_POINT] = { "point.in", "point" }, [CG_FUNCTION_SUM_PART] = { "sum.in", "part" }, [CG_FUNCTION_SUM] = { "sum.in", "sum" }
 	};
-	static const char *const values[]      = { "zero", "add", "partial", "total" };
-	static const char *const value_names[] = { "zeros", "adds", "partials", "totals" };
-	struct cg_text hole[HOLES + 1];
-	const char *holes[2 * (HOLES + 16)];
-	const struct cg_dialect *d = p->dialect;
+	int is_point = p->function->shape == CG_FUNCTION_POINT, n_values;
+	const char *file = templates[p->function->shape].file, *section = templates[p->function->shape].section;
+	struct holes h = { .n = 0 };
 	struct cg_section shape, element;
 	char block[16], count[16], run[16];
-	int n = 0, used = 0, n_values = 0;
 
-	for (int k = 0; k <= HOLES; k++)
-		hole[k] = (struct cg_text){ text->resize, NULL, 0, 0, 0 };
-	for (size_t k = 0; k < sizeof lists / sizeof *lists; k++, used++) {
-		if (p->function->shape == CG_FUNCTION_SUM && (lists[k].put == loads || lists[k].put == statements || lists[k].put == stores))
-			continue;
-		if (p->function->shape == CG_FUNCTION_SUM_PART && lists[k].put == stores)
-			continue;
-		lists[k].put(p, &hole[used]);
-		holes[n++] = lists[k].name;
-		holes[n++] = hole[used].at ? hole[used].at : "";
-	}
-	for (int k = 0; k < 4 && p->function->shape != CG_FUNCTION_POINT; k++, used++) {
-		int any = each_value(p, &hole[used], values[k]);
-
-		n_values = any ? any : n_values;
-		holes[n++] = value_names[k];
-		holes[n++] = hole[used].at ? hole[used].at : "";
-	}
-	snprintf(block, sizeof block, "%d", CG_SUM_ROWS);
-	snprintf(count, sizeof count, "%d", n_values);
-	snprintf(run, sizeof run, "%d", cg_run_units(p->plan, p->function));
-	const char *const rest[] = { "key", p->function->key, "linkage", linkage, "kernel", d->kernel, "inline", d->inlined, "i64", d->i64,
-		"block", block, "values", count, "unit", d->unit ? d->unit : "", "row", d->row ? d->row : "",
-		"row_step", d->row_step ? d->row_step : "", "unit_step", d->unit_step ? d->unit_step : "", "run", run,
-		"real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(", ")", p->plain ? "" : ")", NULL };
-	for (int k = 0; rest[k]; k++)
-		holes[n++] = rest[k];
-	holes[n] = NULL;
-	if ((cg_section_find(files[p->function->shape], sections[p->function->shape], cg_lang_names[p->lang], &shape) &&
-	     cg_section_find(files[p->function->shape], sections[p->function->shape], d->shape, &shape)) ||
+	add_lists(p, text, &h);
+	n_values = is_point ? 0 : add_values(p, text, &h);
+	add_words(p, linkage, &h);
+	add_number(&h, "block", CG_SUM_ROWS, block);
+	add_number(&h, "values", n_values, count);
+	add_number(&h, "run", cg_run_units(p->plan, p->function), run);
+	if ((cg_section_find(file, section, cg_lang_names[p->lang], &shape) && cg_section_find(file, section, p->dialect->shape, &shape)) ||
 	    cg_section_find("point.in", "element", NULL, &element))
 		return -1;
-	if (p->function->shape == CG_FUNCTION_POINT) {
-		cg_fill(&hole[used], element.at, element.length, holes);
-		holes[n++] = "element";
-		holes[n++] = hole[used].at ? hole[used].at : "";
-		holes[n] = NULL;
+	if (is_point) {
+		struct cg_text *made = new_text(&h, text);
+
+		cg_fill(made, element.at, element.length, h.pairs);
+		add_hole(&h, "element", made->at);
 	}
-	cg_fill(text, shape.at, shape.length, holes);
-	for (int k = 0; k <= HOLES; k++) {
-		text->failed |= hole[k].failed;
-		text->resize(hole[k].at, 0);
+	cg_fill(text, shape.at, shape.length, h.pairs);
+	for (int k = 0; k < h.n_made; k++) {
+		text->failed |= h.made[k].failed;
+		text->resize(h.made[k].at, 0);
 	}
 	return 0;
 }
