@@ -1,28 +1,34 @@
 # make check.  A new test is a line in one of these lists; a program NAME is made from NAME.c.
 unit_tests = \
-	%D%/gen/parse_test %D%/gen/change_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/print_test \
-	%D%/gen/math_test %D%/gen/halves_test %D%/gen/strip_test %D%/gen/limit_test %D%/gen/gemm_test %D%/gen/rows_test \
-	%D%/core/environment_test %D%/backends/opencl/likely_test %D%/op/op_test %D%/op/check_test %D%/core/message_test %D%/core/sized_test %D%/library/misuse_test %D%/library/memory_test \
-	%D%/op/kernel_run_test %D%/library/threads_test %D%/backends/cpu/team_test %D%/backends/cpu/product_test \
-	%D%/core/allocator_test %D%/op/verbose_test %D%/backends/cpu/blas_test %D%/backends/gather_scatter_test \
-	%D%/block/block_sequence_test %D%/rnn/rnn_misuse_test %D%/rnn/rnn_call_test %D%/rnn/rnn_size_test \
-	%D%/rnn/rnn_memory_test %D%/rnn/rnn_once_test %D%/rnn/rnn_streams_test %D%/weights/weights_test %D%/weights/transfer_test %D%/backends/opencl/opencl_test %D%/backends/opencl/opencl_rnn_test \
-	%D%/backends/opencl/opencl_device_test %D%/library/fault_test %D%/library/late_fault_test %D%/library/late_test %D%/cache/cache_test %D%/cache/cache_directory_test \
-	%D%/cache/cache_bound_test %D%/cache/cache_fault_test %D%/verify/reference_test \
-	%D%/verify/reference_bound_test %D%/conformance/bits_test %D%/verify/reference_rnn_test \
-	%D%/verify/reference_rnn_equal_test %D%/verify/reference_dropout_test \
-	%D%/verify/reference_rnn_bound_test %D%/verify/reference_rnn_vendor_test %D%/verify/reference_block_lstm_test %D%/backends/opencl/opencl_header_test \
-	%D%/backends/cuda/cuda_header_test %D%/fuzz/cell_fuzz %D%/fuzz/cache_fuzz
+	%D%/core/message_test %D%/core/sized_test %D%/core/allocator_test %D%/core/environment_test \
+	%D%/cache/cache_test %D%/cache/cache_directory_test %D%/cache/cache_bound_test %D%/cache/cache_fault_test \
+	%D%/op/op_test %D%/op/check_test %D%/op/verbose_test %D%/op/kernel_run_test \
+	%D%/rnn/rnn_once_test %D%/rnn/rnn_call_test %D%/rnn/rnn_size_test %D%/rnn/rnn_memory_test %D%/rnn/rnn_misuse_test %D%/rnn/rnn_streams_test \
+	%D%/weights/weights_test %D%/weights/transfer_test \
+	%D%/gen/parse_test %D%/gen/change_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/halves_test %D%/gen/gemm_test %D%/gen/rows_test %D%/gen/math_test \
+	%D%/library/misuse_test %D%/library/memory_test %D%/library/threads_test %D%/library/fault_test %D%/library/late_fault_test %D%/library/late_test \
+	%D%/backends/cpu/team_test %D%/backends/cpu/product_test %D%/backends/opencl/likely_test %D%/backends/opencl/opencl_header_test %D%/backends/cuda/cuda_header_test \
+	%D%/verify/reference_test %D%/verify/reference_rnn_test %D%/verify/reference_rnn_equal_test %D%/verify/reference_dropout_test \
+	%D%/verify/reference_rnn_vendor_test %D%/verify/reference_block_lstm_test %D%/verify/reference_bound_test %D%/verify/reference_rnn_bound_test \
+	%D%/conformance/bits_test %D%/fuzz/cache_fuzz %D%/block/block_sequence_test %D%/backends/gather_scatter_test \
+	%D%/backends/opencl/opencl_device_test %D%/backends/opencl/opencl_test %D%/backends/opencl/opencl_rnn_test %D%/gen/strip_test \
+	%D%/gen/print_test %D%/gen/limit_test %D%/fuzz/cell_fuzz %D%/backends/cpu/blas_test
+# Of the source and of what is built from it.
+quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/gen/golden.sh
 script_tests = \
-	%D%/gen/golden.sh %D%/gen/compile.sh %D%/gen/gemm.sh %D%/gen/oclgrind.sh %D%/symbols.sh %D%/arrows.sh %D%/mutants.sh %D%/old.sh %D%/man.sh %D%/rounding.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/gpu_rehearsal.sh
+	%D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh \
+	%D%/gen/oclgrind.sh %D%/gen/gemm.sh %D%/gen/compile.sh %D%/gpu_rehearsal.sh
 # The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
-backend_tests = \
-	%D%/conformance/cpu.on %D%/conformance/opencl.on %D%/conformance/cuda-fake.on %D%/conformance/cuda-composed-fake.on \
-	%D%/sequence/cpu.on %D%/sequence/opencl.on %D%/sequence/cuda-fake.on %D%/sequence/cuda-permuted-fake.on %D%/sequence/cuda-composed-fake.on
+cpu_tests = %D%/conformance/cpu.on %D%/sequence/cpu.on
+device_tests = \
+	%D%/conformance/opencl.on %D%/conformance/cuda-fake.on %D%/conformance/cuda-composed-fake.on \
+	%D%/sequence/opencl.on %D%/sequence/cuda-fake.on %D%/sequence/cuda-permuted-fake.on %D%/sequence/cuda-composed-fake.on
 command_tests = \
-	%D%/command/main.bats %D%/command/outputs.bats %D%/command/misuse.bats %D%/command/info.bats %D%/command/environment.bats %D%/command/open.bats %D%/command/run.bats %D%/command/sequence.bats %D%/command/emit.bats %D%/command/demo.bats \
-	%D%/command/safetensors.bats %D%/command/cache.bats %D%/command/bench.bats %D%/command/check.bats %D%/command/convert.bats %D%/command/owners.bats %D%/command/rnn.bats %D%/command/metadata.bats %D%/command/openblas.bats \
-	%D%/command/cuda.bats %D%/command/cudnn.bats %D%/command/formats.py %D%/command/describe.py %D%/readme.sh %D%/foreign.py
+	%D%/readme.sh %D%/foreign.py %D%/command/main.bats %D%/command/info.bats %D%/command/environment.bats %D%/command/cache.bats \
+	%D%/command/emit.bats %D%/command/safetensors.bats %D%/command/run.bats %D%/command/metadata.bats %D%/command/outputs.bats \
+	%D%/command/open.bats %D%/command/openblas.bats %D%/command/describe.py %D%/command/formats.py %D%/command/owners.bats \
+	%D%/command/sequence.bats %D%/command/convert.bats %D%/command/misuse.bats %D%/command/cudnn.bats %D%/command/cuda.bats \
+	%D%/command/check.bats %D%/command/rnn.bats %D%/command/demo.bats %D%/command/bench.bats
 # Minutes under emulation: not for other processors.
 long_tests = %D%/gen/floats_test
 # Programs that the scripts run.
@@ -42,7 +48,7 @@ EXTRA_DIST += \
 	%D%/data %D%/old \
 	%D%/gen/golden %D%/gen/every.h %D%/help/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/openblas_stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
-	$(script_tests) $(command_tests)
+	$(quick_tests) $(script_tests) $(command_tests)
 
 # Unit tests see the library's inner names.  Those of more than one file say so here.
 AM_CPPFLAGS += $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
@@ -187,15 +193,16 @@ gpu_time = %D%/gpu_time.h %D%/gpu_time.c
 include %D%/fake/local.mk
 
 check_PROGRAMS += $(helpers)
-$(backend_tests):
+$(cpu_tests) $(device_tests):
 	$(AM_V_at)$(MKDIR_P) $(@D) && echo > $@
-CLEANFILES += $(backend_tests)
+CLEANFILES += $(cpu_tests) $(device_tests)
 if HAVE_CMOCKA
 if HAVE_JANSSON
 check_PROGRAMS += $(unit_tests) $(long_tests) %D%/conformance/conformance %D%/sequence/sequence
 endif
 endif
-TESTS += $(unit_tests) $(long_tests) $(backend_tests) $(script_tests)
+# What is quick and says most comes first.
+TESTS += $(quick_tests) $(unit_tests) $(cpu_tests)
 if COMMAND
 TESTS += $(command_tests)
 if !HAVE_BATS
@@ -208,8 +215,24 @@ endif
 if !HAVE_JANSSON
 check_DATA += make-check-needs-libjansson-dev
 endif
+TESTS += $(fake_tests) $(device_tests) $(script_tests) $(long_tests)
 make-check-needs-bats make-check-needs-libcmocka-dev make-check-needs-libjansson-dev:
 	@echo "$@ (Debian's name of the package): install it and run configure again" >&2; exit 1
+
+# Tests that time something run when the others have ended, one after the other; a make without filter-out runs them beside others.
+timed_1 = %D%/gen/print_test.log
+timed_2 = %D%/gen/limit_test.log
+timed_3 = %D%/fuzz/cell_fuzz.log
+timed_4 = %D%/backends/cpu/blas_test.log
+timed_5 = %D%/command/child_process_test.log
+timed_6 = %D%/command/bench.log
+timed = $(timed_1) $(timed_2) $(timed_3) $(timed_4) $(timed_5) $(timed_6)
+$(timed): $(filter-out $(timed),$(TEST_LOGS))
+$(timed_2): $(filter $(timed_1),$(TEST_LOGS))
+$(timed_3): $(filter $(timed_1) $(timed_2),$(TEST_LOGS))
+$(timed_4): $(filter $(timed_1) $(timed_2) $(timed_3),$(TEST_LOGS))
+$(timed_5): $(filter $(timed_1) $(timed_2) $(timed_3) $(timed_4),$(TEST_LOGS))
+$(timed_6): $(filter $(timed_1) $(timed_2) $(timed_3) $(timed_4) $(timed_5),$(TEST_LOGS))
 
 # All tests speak TAP.  They run in the build tree and find the source in $srcdir.  Where PoCL is, it is the only OpenCL driver for
 # programs with the address sanitizer, which fails when a library that is loaded late throws, as Mesa's Clover does.

@@ -19,7 +19,8 @@ AM_CPPFLAGS += -I%D%
 
 type_file = sed "s/CG_DTYPE/$$2/g; s,CG_MATH,\"math_$$2.h\","
 # The file's name says what to ask cellgen for.  A file whose text is what it was keeps its date: most changes to the
-# generator compile no kernel again.  (cellgen leaves its memory to the system, as a tool may.)
+# generator compile no kernel again.  The stamp is older than the files that it wrote, so that make has nothing to do for them.
+# (cellgen leaves its memory to the system, as a tool may.)
 make_file = \
 	set -- `basename $$file | sed 's/\.[ch]$$//; s/_\([^_]*\)$$/ \1/'` && \
 	case $$file in \
@@ -32,7 +33,7 @@ make_file = \
 $(made): %D%/made.stamp
 	@test -f $@ || { file=$@; $(make_file); }
 %D%/made.stamp: $(cellgen_file) $(typed_sources) %D%/local.mk
-	$(AM_V_GEN)$(MKDIR_P) %D% templates && for file in $(made); do $(make_file) || exit 1; done && echo > $@
+	$(AM_V_GEN)$(MKDIR_P) %D% templates && echo > $@.tmp && for file in $(made); do $(make_file) || exit 1; done && mv $@.tmp $@
 %D%/isa.lo: %D%/cells.h
 
 # What is compiled for each instruction set, and how.  Which ones are is configure.m4's business.
