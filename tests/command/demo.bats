@@ -168,6 +168,7 @@ opencl_or_skip() {
 
 @test "the same losses on OpenCL, and when half of them are from another backend" {
 	opencl_or_skip
+	unset POCL_EXTRA_BUILD_FLAGS           # optimised
 	losses cpu cpu 20
 	losses opencl opencl 20
 	near cpu opencl

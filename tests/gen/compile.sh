@@ -196,7 +196,6 @@ if [ "$1" = opencl ]; then echo 1..1; elif [ -n "$CELLGRAD_TEST_ARCHS" ]; then e
 cd "$work" || exit 99
 for ending in cl cu; do of_tests $ending | sort >"of-tests-$ending"; done
 POCL_CACHE_DIR=$work
-unset POCL_EXTRA_BUILD_FLAGS           # optimised
 # What drivers keep to the end of the process is theirs.
 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 export POCL_CACHE_DIR ASAN_OPTIONS
