@@ -4,9 +4,7 @@
  * digest is put right, so that what is behind it is seen.  By itself it is libFuzzer's entry:
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DCG_LIBMD -I. -Igen -Iruntime tests/fuzz/cache_fuzz.c \
  *           runtime/cache*.c runtime/core/memory.c runtime/core/message.c -lmd
- * With FUZZ_REPLAY it is a program that needs no libFuzzer: it replays the files it is given, then mutates them and some that the
- * cache wrote, with memory running out now and then:
- *     cache [-n MUTATIONS] [-s SEED] [FILE]...
+ * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are what the cache writes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -280,32 +278,16 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 }
 
 #ifdef FUZZ_REPLAY
-
-enum { SEEDS = 64 };
-
-static struct seed { unsigned char *bytes; size_t n; } seeds[SEEDS];
-static int n_seeds;
-
-static uint64_t state;
-
-/* xorshift64*, so that a seed means the same everywhere. */
-static uint64_t draw(uint64_t below)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return (state * 0x2545f4914f6cdd1d >> 16) % below;
-}
+#include "tests/fuzz/replay.h"
 
 static void add_seed(int first, const void *bytes, size_t n)
 {
-	struct seed *s = &seeds[n_seeds++];
+	static unsigned char input[MOST];
 
-	s->bytes = malloc(n + 1);
-	MUST(s->bytes);
-	s->bytes[0] = (unsigned char)first;
-	memcpy(s->bytes + 1, bytes, n);
-	s->n = n + 1;
+	MUST(n < MOST);
+	input[0] = (unsigned char)first;
+	memcpy(input + 1, bytes, n);
+	replay_add_seed(input, n + 1);
 }
 
 /* What the cache writes: of this key, and of others of many lengths. */
@@ -345,97 +327,63 @@ static void lying(void)
 	}
 }
 
-static void read_seed(const char *path)
-{
-	static unsigned char bytes[MOST];
-	FILE *f = fopen(path, "rb");
-	size_t n;
-
-	if (!f) {
-		perror(path);
-		exit(2);
-	}
-	n = fread(bytes, 1, sizeof bytes, f);
-	fclose(f);
-	if (n && n_seeds < SEEDS)
-		add_seed(bytes[0], bytes + 1, n - 1);
-}
-
 /* Lengths, bits, parts; most often with the digest put right. */
 static size_t mutate(unsigned char *b, size_t n)
 {
 	static const uint64_t lengths[] = { 0, 1, 31, 32, 33, 64, 4096, 1u << 31, UINT32_MAX, INT64_MAX, UINT64_MAX, UINT64_MAX - 63 };
-	size_t at = draw(n), length = draw(n - at < 80 ? n - at + 1 : 80);
+	size_t at = replay_draw(n), length = replay_draw(n - at < 80 ? n - at + 1 : 80);
 	uint64_t value;
 
-	b[0] = draw(4) != 0;
-	switch (draw(6)) {
+	b[0] = replay_draw(4) != 0;
+	switch (replay_draw(6)) {
 	case 0:
-		b[at] ^= (unsigned char)(1u << draw(8));
+		b[at] ^= (unsigned char)(1u << replay_draw(8));
 		return n;
 	case 1:                                  /* the numbers are in the head of the file and of the record */
 	case 2:
-		at = 1 + 8 * draw(10);
-		value = draw(2) ? lengths[draw(sizeof lengths / sizeof *lengths)] : draw(2) ? draw(n + 9) : n - 65 - draw(200);
+		at = 1 + 8 * replay_draw(10);
+		value = replay_draw(2) ? lengths[replay_draw(sizeof lengths / sizeof *lengths)] :
+		        replay_draw(2) ? replay_draw(n + 9) : n - 65 - replay_draw(200);
 		for (int k = 0; k < 8 && at + (size_t)k < n; k++)
 			b[at + (size_t)k] = (unsigned char)(value >> 8 * k);
 		return n;
 	case 3:
 		return at + 1;
 	case 4:
-		memmove(b + at, b + at + length, n - at - length);
-		return n - length ? n - length : 1;
+		return length < n ? replay_cut(b, n, at, length) : 1;
 	default:
-		if (n + length > MOST)
-			return n;
-		memmove(b + at + length, b + at, n - at);
-		return n + length;
+		return replay_insert(b, n, at, b + at, length);
 	}
 }
 
-int main(int argc, char **argv)
+static const char *begin(void)
 {
-	static unsigned char bytes[MOST];
-	unsigned long long count = 20000, seed = 1;
-
 #ifndef CG_LIBMD
-	printf("1..0 # SKIP this build has no libmd\n");
-	return 0;
+	return "this build has no libmd";
 #endif
 	mount();
 	written();
 	lying();
-	for (int k = 1; k < argc; k++)
-		if (!strcmp(argv[k], "-n") && k + 1 < argc)
-			count = strtoull(argv[++k], NULL, 10);
-		else if (!strcmp(argv[k], "-s") && k + 1 < argc)
-			seed = strtoull(argv[++k], NULL, 10);
-		else
-			read_seed(argv[k]);
-	for (int k = 0; k < n_seeds; k++)
-		LLVMFuzzerTestOneInput(seeds[k].bytes, seeds[k].n);
-	MUST(found == 5 || argc > 1);
-	printf("1..2\nok 1 - cache: %d files replayed\n", n_seeds);
-	printf("# seed %llu: to repeat, -n %llu -s %llu and the same files\n", seed, count, seed);
-	fflush(stdout);
-	state = seed ? seed : 1;
-	for (unsigned long long k = 0; k < count; k++) {
-		const struct seed *s = &seeds[draw((uint64_t)n_seeds)];
-		size_t n = s->n;
-
-		memcpy(bytes, s->bytes, n);
-		for (uint64_t times = 1 + draw(3); times; times--)
-			n = mutate(bytes, n);
-		refusing = !draw(8);
-		cg_memory_fail((size_t)refusing);
-		LLVMFuzzerTestOneInput(bytes, n);
-		cg_memory_fail(0);
-	}
-	printf("# %lu were got\n", found);
-	printf("ok 2 - cache: %llu mutations\n", count);
-	for (int k = 0; k < n_seeds; k++)
-		free(seeds[k].bytes);
-	return 0;
+	return NULL;
 }
+
+static void refuse(int on)
+{
+	refusing = on && !replay_draw(8);
+	cg_memory_fail((size_t)refusing);
+}
+
+static void replayed(int has_files)
+{
+	MUST(found == 5 || has_files);
+}
+
+static void ended(unsigned long long count)
+{
+	(void)count;
+	printf("# %lu were got\n", found);
+}
+
+const struct replay replay = { "cache", "files", 20000, 3, begin, mutate, refuse, replayed, ended };
 
 #endif

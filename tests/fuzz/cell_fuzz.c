@@ -3,9 +3,7 @@
  * words or printed in every dialect, with a manifest, in bounded time and memory.  By itself it is libFuzzer's entry:
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -Igen tests/fuzz/cell_fuzz.c BUILD/templates/embedded.c \
  *           $(find gen -name '[!cs]*.c') -lm
- * With FUZZ_REPLAY it is a program that needs no libFuzzer: it replays the files it is given and the built-in cells, then mutates
- * them, with memory running out now and then:
- *     cell [-n MUTATIONS] [-s SEED] [FILE]...
+ * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are the built-in cells.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,32 +156,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 }
 
 #ifdef FUZZ_REPLAY
-
-enum { MOST = 1 << 16, SEEDS = 256 };
-
-static struct seed { char *bytes; size_t n; } seeds[SEEDS];
-static int n_seeds;
-
-static uint64_t state;
-
-/* xorshift64*, so that a seed means the same everywhere. */
-static uint64_t draw(uint64_t below)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return (state * 0x2545f4914f6cdd1d >> 16) % below;
-}
-
-static void add_seed(const char *bytes, size_t n)
-{
-	struct seed *s = &seeds[n_seeds++];
-
-	s->bytes = malloc(n + 1);
-	MUST(s->bytes);
-	memcpy(s->bytes, bytes, n);
-	s->n = n;
-}
+#include "tests/fuzz/replay.h"
 
 static void built_in(void)
 {
@@ -196,44 +169,13 @@ static void built_in(void)
 		size_t n = strlen(e->name);
 
 		if (n > 5 && !strcmp(e->name + n - 5, ".cell"))
-			add_seed(e->text, strlen(e->text));
+			replay_add_seed(e->text, strlen(e->text));
 	}
-	add_seed(odd, sizeof odd - 1);
-}
-
-static void read_seed(const char *path)
-{
-	static char bytes[MOST];
-	FILE *f = fopen(path, "rb");
-	size_t n;
-
-	if (!f) {
-		perror(path);
-		exit(2);
-	}
-	n = fread(bytes, 1, sizeof bytes, f);
-	fclose(f);
-	if (n_seeds < SEEDS)
-		add_seed(bytes, n);
-}
-
-static size_t put(char *b, size_t n, size_t at, const char *word, size_t length)
-{
-	if (n + length > MOST)
-		return n;
-	memmove(b + at + length, b + at, n - at);
-	memcpy(b + at, word, length);
-	return n + length;
-}
-
-static size_t cut_out(char *b, size_t n, size_t at, size_t length)
-{
-	memmove(b + at, b + at + length, n - at - length);
-	return n - length;
+	replay_add_seed(odd, sizeof odd - 1);
 }
 
 /* Where the line of a place begins, and its length with the end. */
-static size_t line_of(const char *b, size_t n, size_t at, size_t *length)
+static size_t line_of(const unsigned char *b, size_t n, size_t at, size_t *length)
 {
 	size_t end = at;
 
@@ -246,7 +188,7 @@ static size_t line_of(const char *b, size_t n, size_t at, size_t *length)
 }
 
 /* Changes that mean something to the language: words, operators, whole lines, a factor again and again. */
-static size_t mutate(char *b, size_t n)
+static size_t mutate(unsigned char *b, size_t n)
 {
 	static const char *const words[] = {
 		"a_i", "h", "h_prev", "c_prev", "(", ")", "-", "- -", " + 1", " * 2", " / 0", "tanh(", "clip(", ", ", "exp(", "1e37", "1e-40",
@@ -254,85 +196,66 @@ static size_t mutate(char *b, size_t n)
 		"\n", "\r", "\t", "\xef\xbb\xbf", "\x1b[2J", "do", "int", "__", "NULL", "dh", "gdh", "_all", "x_at", "t1", "/*", "*/", "@name@",
 		"@@ ", "%s", "\"", "\\\n", "?\?/",
 	};
-	size_t at = n ? draw(n) : 0, length;
+	size_t at = n ? replay_draw(n) : 0, length;
 	char part[128];
 	const char *word;
 
-	switch (draw(8)) {
+	switch (replay_draw(8)) {
 	case 0:
 		if (n)
-			b[at] = (char)draw(256);
+			b[at] = (unsigned char)replay_draw(256);
 		break;
 	case 1:
 		if (n)
-			b[at] = " \n()+-*/=,._0123456789acehotxW#"[draw(32)];
+			b[at] = (unsigned char)" \n()+-*/=,._0123456789acehotxW#"[replay_draw(32)];
 		break;
 	case 2:
 	case 3:
-		word = words[draw(sizeof words / sizeof *words)];
-		return put(b, n, at, word, strlen(word));
+		word = words[replay_draw(sizeof words / sizeof *words)];
+		return replay_insert(b, n, at, word, strlen(word));
 	case 4:                                   /* a line is lost, or comes again elsewhere */
 		at = line_of(b, n, at, &length);
-		if (draw(2) || length > sizeof part)
-			return cut_out(b, n, at, length);
+		if (replay_draw(2) || length > sizeof part)
+			return replay_cut(b, n, at, length);
 		memcpy(part, b + at, length);
-		at = line_of(b, n, n ? draw(n) : 0, &(size_t){ 0 });
-		return put(b, n, at, part, length);
+		at = line_of(b, n, n ? replay_draw(n) : 0, &(size_t){ 0 });
+		return replay_insert(b, n, at, part, length);
 	case 5:                                   /* a part again and again: how texts grow */
 		length = n - at < 40 ? n - at : 40;
-		length = length ? draw(length) : 0;
+		length = length ? replay_draw(length) : 0;
 		memcpy(part, b + at, length);
-		for (uint64_t times = draw(draw(8) ? 4 : 400); times; times--)
-			n = put(b, n, at, part, length);
+		for (uint64_t times = replay_draw(replay_draw(8) ? 4 : 400); times; times--)
+			n = replay_insert(b, n, at, part, length);
 		break;
 	case 6:
-		if (!draw(10))
+		if (!replay_draw(10))
 			return at;
 		break;
 	default:
 		length = n - at < 20 ? n - at : 20;
-		return cut_out(b, n, at, length ? draw(length) : 0);
+		return replay_cut(b, n, at, length ? replay_draw(length) : 0);
 	}
 	return n;
 }
 
-int main(int argc, char **argv)
+static const char *begin(void)
 {
-	static char bytes[MOST];
-	unsigned long long count = 3000, seed = 1;
-
 	built_in();
-	for (int k = 1; k < argc; k++)
-		if (!strcmp(argv[k], "-n") && k + 1 < argc)
-			count = strtoull(argv[++k], NULL, 10);
-		else if (!strcmp(argv[k], "-s") && k + 1 < argc)
-			seed = strtoull(argv[++k], NULL, 10);
-		else
-			read_seed(argv[k]);
-	for (int k = 0; k < n_seeds; k++)
-		LLVMFuzzerTestOneInput((unsigned char *)seeds[k].bytes, seeds[k].n);
-	printf("1..2\nok 1 - cell: %d texts replayed\n", n_seeds);
-	printf("# seed %llu: to repeat, -n %llu -s %llu and the same files\n", seed, count, seed);
-	fflush(stdout);
-	state = seed ? seed : 1;
-	for (unsigned long long k = 0; k < count; k++) {
-		const struct seed *s = &seeds[draw((uint64_t)n_seeds)];
-		size_t n = s->n;
+	return NULL;
+}
 
-		memcpy(bytes, s->bytes, n);
-		for (uint64_t times = draw(3); times < 3; times++)
-			n = mutate(bytes, n);
-		memory.requests = 0;
-		memory.fail_at = draw(8) ? 0 : 1 + draw(200);
-		LLVMFuzzerTestOneInput((unsigned char *)bytes, n);
-		memory.fail_at = 0;
-	}
+static void refuse(int on)
+{
+	memory.requests = 0;
+	memory.fail_at = !on || replay_draw(8) ? 0 : 1 + replay_draw(200);
+}
+
+static void ended(unsigned long long count)
+{
 	printf("# %lu plans\n", planned);
 	MUST(count < 1000 || planned > count / 2);
-	printf("ok 2 - cell: %llu mutations\n", count);
-	for (int k = 0; k < n_seeds; k++)
-		free(seeds[k].bytes);
-	return 0;
 }
+
+const struct replay replay = { "cell", "texts", 3000, 3, begin, mutate, refuse, NULL, ended };
 
 #endif

@@ -1,9 +1,7 @@
 /*
- * Fuzzes the reader of safetensors files: whatever the bytes, it refuses them with words, or every tensor it
- * reports lies in them; and what finds a network's weights among them, for each format: it refuses, or they convert.  By itself it is libFuzzer's entry.  With FUZZ_REPLAY it is a program that needs no
- * libFuzzer: it replays the files it is given, then mutates them and a built-in one, with memory running out
- * now and then:
- *     safetensors [-n MUTATIONS] [-s SEED] [FILE]...
+ * Fuzzes the reader of safetensors files: whatever the bytes, it refuses them with words, or every tensor it reports lies in them; and
+ * what finds a network's weights among them, for each format: it refuses, or they convert.  By itself it is libFuzzer's entry.  With
+ * FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,37 +112,12 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 }
 
 #ifdef FUZZ_REPLAY
-
-enum { MOST = 1 << 16, SEEDS = 256 };
-
-static struct seed { unsigned char *bytes; size_t n; } seeds[SEEDS];
-static int n_seeds;
-
-static uint64_t state;
-
-/* xorshift64*, so that a seed means the same everywhere. */
-static uint64_t draw(uint64_t below)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return (state * 0x2545f4914f6cdd1d >> 16) % below;
-}
-
-static void add_seed(const void *bytes, size_t n)
-{
-	struct seed *s = &seeds[n_seeds++];
-
-	s->bytes = malloc(n + 1);
-	MUST(s->bytes);
-	memcpy(s->bytes, bytes, n);
-	s->n = n;
-}
+#include "tests/fuzz/replay.h"
 
 /* A header and so many bytes of data. */
 static void add_file(const char *header, size_t data)
 {
-	static unsigned char file[MOST];
+	static unsigned char file[REPLAY_MOST];
 	size_t length = strlen(header);
 
 	file[0] = (unsigned char)length;
@@ -152,7 +125,7 @@ static void add_file(const char *header, size_t data)
 	memcpy(file + 8, header, length);
 	for (size_t k = 0; k < data; k++)
 		file[8 + length + k] = (unsigned char)k;
-	add_seed(file, 8 + length + data);
+	replay_add_seed(file, 8 + length + data);
 }
 
 static void built_in(void)
@@ -181,22 +154,6 @@ static void built_in(void)
 	         "\"params\":{\"dtype\":\"BF16\",\"shape\":[8],\"data_offsets\":[0,16]}}", 16);
 }
 
-static void read_seed(const char *path)
-{
-	static unsigned char bytes[MOST];
-	FILE *f = fopen(path, "rb");
-	size_t n;
-
-	if (!f) {
-		perror(path);
-		exit(2);
-	}
-	n = fread(bytes, 1, sizeof bytes, f);
-	fclose(f);
-	if (n_seeds < SEEDS)
-		add_seed(bytes, n);
-}
-
 /* Changes that a header takes apart differently: signs, digits, brackets, whole words, lengths, parts moved. */
 static size_t mutate(unsigned char *b, size_t n)
 {
@@ -206,90 +163,58 @@ static size_t mutate(unsigned char *b, size_t n)
 		"\"F64\"", "\"U8\"", "\"F4\"", "__metadata__", "data_offsets",
 		"\"x\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},",
 	};
-	size_t at = n ? draw(n) : 0, length;
+	size_t at = n ? replay_draw(n) : 0, length;
 	const char *word;
 
-	switch (draw(8)) {
+	switch (replay_draw(8)) {
 	case 0:
 		if (n)
-			b[at] ^= (unsigned char)(1u << draw(8));
+			b[at] ^= (unsigned char)(1u << replay_draw(8));
 		break;
 	case 1:
 		if (n)
-			b[at] = (unsigned char)draw(256);
+			b[at] = (unsigned char)replay_draw(256);
 		break;
 	case 2:
 		if (n)
-			b[at] = (unsigned char)"0123456789[]{},:\" "[draw(18)];
+			b[at] = (unsigned char)"0123456789[]{},:\" "[replay_draw(18)];
 		break;
 	case 3:
 		return at;
 	case 4:
 		if (n >= 8)
-			b[draw(8)] = (unsigned char)(draw(2) ? draw(256) : 0);
+			b[replay_draw(8)] = (unsigned char)(replay_draw(2) ? replay_draw(256) : 0);
 		break;
 	case 5:                                  /* a word put in, the header's length following */
 	case 6:
-		word = words[draw(sizeof words / sizeof *words)];
+		word = words[replay_draw(sizeof words / sizeof *words)];
 		length = strlen(word);
-		if (n < 8 || n + length > MOST)
+		if (n < 8 || n + length > REPLAY_MOST)
 			break;
-		at = 8 + draw(n - 7);
-		memmove(b + at + length, b + at, n - at);
-		memcpy(b + at, word, length);
-		n += length;
+		n = replay_insert(b, n, 8 + replay_draw(n - 7), word, length);
 		length += b[0] + 256u * b[1];
 		b[0] = (unsigned char)length;
 		b[1] = (unsigned char)(length >> 8);
 		break;
 	default:                                 /* a part left out or twice */
-		length = n ? draw(n - at < 64 ? n - at : 64) : 0;
-		if (draw(2)) {
-			memmove(b + at, b + at + length, n - at - length);
-			n -= length;
-		} else if (n + length <= MOST) {
-			memmove(b + at + length, b + at, n - at);
-			n += length;
-		}
+		length = n ? replay_draw(n - at < 64 ? n - at : 64) : 0;
+		return replay_draw(2) ? replay_cut(b, n, at, length) : replay_insert(b, n, at, b + at, length);
 	}
 	return n;
 }
 
-int main(int argc, char **argv)
+static const char *begin(void)
 {
-	static unsigned char bytes[MOST];
-	unsigned long long count = 20000, seed = 1;
-
 	print_json_memory();
 	built_in();
-	for (int k = 1; k < argc; k++)
-		if (!strcmp(argv[k], "-n") && k + 1 < argc)
-			count = strtoull(argv[++k], NULL, 10);
-		else if (!strcmp(argv[k], "-s") && k + 1 < argc)
-			seed = strtoull(argv[++k], NULL, 10);
-		else
-			read_seed(argv[k]);
-	for (int k = 0; k < n_seeds; k++)
-		LLVMFuzzerTestOneInput(seeds[k].bytes, seeds[k].n);
-	printf("1..2\nok 1 - safetensors: %d files replayed\n", n_seeds);
-	printf("# seed %llu: to repeat, -n %llu -s %llu and the same files\n", seed, count, seed);
-	fflush(stdout);
-	state = seed ? seed : 1;
-	for (unsigned long long k = 0; k < count; k++) {
-		const struct seed *s = &seeds[draw((uint64_t)n_seeds)];
-		size_t n = s->n;
-
-		memcpy(bytes, s->bytes, n);
-		for (uint64_t times = 1 + draw(4); times; times--)
-			n = mutate(bytes, n);
-		cg_memory_fail(draw(8) ? 0 : 1 + draw(60));
-		LLVMFuzzerTestOneInput(bytes, n);
-		cg_memory_fail(0);
-	}
-	printf("ok 2 - safetensors: %llu mutations\n", count);
-	for (int k = 0; k < n_seeds; k++)
-		free(seeds[k].bytes);
-	return 0;
+	return NULL;
 }
+
+static void refuse(int on)
+{
+	cg_memory_fail(!on || replay_draw(8) ? 0 : 1 + replay_draw(60));
+}
+
+const struct replay replay = { "safetensors", "files", 20000, 4, begin, mutate, refuse, NULL, NULL };
 
 #endif

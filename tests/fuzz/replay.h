@@ -1,0 +1,35 @@
+/*
+ * The fuzzers of this folder as programs, where there is no libFuzzer: seeds, mutations, and main.  Each is run as
+ *     NAME_fuzz [-n MUTATIONS] [-s SEED] [FILE]...
+ */
+#ifndef TESTS_FUZZ_REPLAY_H
+#define TESTS_FUZZ_REPLAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { REPLAY_MOST = 1 << 16 };          /* bytes of an input */
+
+struct replay {
+	const char *name, *inputs;               /* "cell", "texts": for the lines of TAP */
+	unsigned long long count;                /* mutated inputs, if -n does not say */
+	unsigned mutations;                      /* of an input, at most */
+	const char *(*begin)(void);              /* adds seeds; gives why there can be none, or NULL */
+	size_t (*mutate)(unsigned char *, size_t n);
+	void (*refuse)(int on);                  /* on: memory may run out from here, now and then; 0: no longer */
+	void (*replayed)(int has_files);         /* when all seeds have been tried; may be NULL, as the next */
+	void (*ended)(unsigned long long count);
+};
+
+/* The fuzzer at hand, and libFuzzer's entry to it. */
+extern const struct replay replay;
+int LLVMFuzzerTestOneInput(const unsigned char *, size_t);
+
+/* Below a number, which is not 0; a seed means the same everywhere. */
+uint64_t replay_draw(uint64_t below);
+void replay_add_seed(const void *, size_t n);
+/* Takes length bytes out at a place, or puts them in, where there is space; both give how many there are then. */
+size_t replay_cut(unsigned char *, size_t n, size_t at, size_t length);
+size_t replay_insert(unsigned char *, size_t n, size_t at, const void *, size_t length);
+
+#endif
