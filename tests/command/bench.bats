@@ -75,10 +75,7 @@ field() {
 }
 
 @test "a device: its own copy of as many bytes beside the rate" {
-	if ! "$CELLGRAD" info --why opencl | grep -q '^opencl: opens'; then
-		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
-		skip "no OpenCL device"
-	fi
+	needs_opencl
 	export CELLGRAD_BACKEND=opencl
 	unset "${!OPENBLAS_@}"
 	bench_works --op LSTMBlockCellGrad --B 2,0 --I 3 --H 4

@@ -135,10 +135,7 @@ has_rows() {
 }
 
 @test "kernels have the same bits on OpenCL, over tens of thousands of rows" {
-	if ! "$CELLGRAD" info --why opencl | grep -q '^opencl: opens'; then
-		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
-		skip "there is no OpenCL device"
-	fi
+	needs_opencl
 	unset POCL_EXTRA_BUILD_FLAGS           # optimised
 	works check lstm_block gru_block lstm gru rnn_tanh rnn_relu rows=30000 units=3 memory=device --backend opencl --max-time 8
 	[[ $output =~ [1-9][0-9]*\ cases,\ 0\ failures ]]

@@ -2,23 +2,10 @@
 
 load files
 
-# with [VARIABLE=VALUE...]: the stand-ins stand before the system's libraries, and the command is asked for cuda
+# with [VARIABLE=VALUE...]: the command is asked for cuda, by the stand-ins
 with() {
-	local fake
-
-	fake=$(dirname "$CELLGRAD")/tests/fake/run
-	fake_lib=$(dirname "$fake")/lib
-	if ! "$fake" true; then
-		[[ ,$CELLGRAD_TEST_REQUIRE, != *,cuda-fake,* ]]
-		skip "there are no stand-ins for CUDA"
-	fi
-	for set; do
-		export "${set?}"
-	done
-	export CELLGRAD_BACKEND=cuda
-	printf '#!/bin/sh\nexec %s %s "$@"\n' "$fake" "$CELLGRAD" > cellgrad
-	chmod +x cellgrad
-	CELLGRAD=$PWD/cellgrad
+	fake_lib=$(dirname "$CELLGRAD")/tests/fake/lib
+	stand_ins CELLGRAD_BACKEND=cuda "$@"
 }
 
 # why WORDS: cuda does not open, and says so

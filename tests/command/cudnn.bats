@@ -2,23 +2,8 @@
 
 load files
 
-# with [VARIABLE=VALUE...]: the stand-ins stand before the system's libraries, and the command is asked for cuda
-with() {
-	local fake
-
-	fake=$(dirname "$CELLGRAD")/tests/fake/run
-	if ! "$fake" true; then
-		[[ ,$CELLGRAD_TEST_REQUIRE, != *,cuda-fake,* ]]
-		skip "there are no stand-ins for CUDA"
-	fi
-	for set; do
-		export "${set?}"
-	done
-	export CELLGRAD_BACKEND=cuda CELLGRAD_CACHE_DIR=$BATS_FILE_TMPDIR
-	printf '#!/bin/sh\nexec %s %s "$@"\n' "$fake" "$CELLGRAD" > cellgrad
-	chmod +x cellgrad
-	CELLGRAD=$PWD/cellgrad
-}
+# with [VARIABLE=VALUE...]: the command is asked for cuda, by the stand-ins
+with() { stand_ins CELLGRAD_BACKEND=cuda CELLGRAD_CACHE_DIR="$BATS_FILE_TMPDIR" "$@"; }
 
 # says ROUTE ARGUMENT...: the line of CELLGRAD_VERBOSE ends with the route
 says() {

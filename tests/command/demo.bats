@@ -159,15 +159,8 @@ near() {
 		d < -1e-4 || d > 1e-4 || (NR <= same && $1 != $2) { print "# step " NR ": " $0; exit 1 }'
 }
 
-opencl_or_skip() {
-	if ! "$CELLGRAD" info --why opencl | grep -q '^opencl: opens'; then
-		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
-		skip "there is no OpenCL device"
-	fi
-}
-
 @test "the same losses on OpenCL, and when half of them are from another backend" {
-	opencl_or_skip
+	needs_opencl
 	unset POCL_EXTRA_BUILD_FLAGS           # optimised
 	losses cpu cpu 20
 	losses opencl opencl 20
@@ -186,15 +179,8 @@ opencl_or_skip() {
 
 # A step of the stand-in takes a second.
 @test "the same losses on CUDA's stand-in, and when half of them are from it" {
-	fake=$(dirname "$CELLGRAD")/tests/fake/run
-	if ! "$fake" true > why; then
-		[[ ,$CELLGRAD_TEST_REQUIRE, != *,cuda-fake,* ]]
-		skip "there are no stand-ins for CUDA"
-	fi
 	losses cpu cpu 6
-	printf '#!/bin/sh\nexec %s %s "$@"\n' "$fake" "$CELLGRAD" > with-cuda
-	chmod +x with-cuda
-	CELLGRAD=$PWD/with-cuda
+	stand_ins
 	losses cuda cuda 6
 	near cpu cuda
 	losses to-cuda cpu 6 --switch cuda

@@ -135,23 +135,32 @@ needs() {
 	skip "$2"
 }
 
+# needs_opencl: a skip where there is no OpenCL device
+needs_opencl() {
+	"$CELLGRAD" info --why opencl | grep -q '^opencl: opens' || needs opencl "there is no OpenCL device"
+}
+
+# stand_ins [VARIABLE=VALUE...]: from here on the command runs with the stand-ins for CUDA before the system's libraries, and with the
+# variables; a skip where there are none
+stand_ins() {
+	local fake
+
+	fake=$(dirname "$CELLGRAD")/tests/fake/run
+	"$fake" true || needs cuda-fake "there are no stand-ins for CUDA"
+	for set; do
+		export "${set?}"
+	done
+	printf '#!/bin/sh\nexec %s %s "$@"\n' "$fake" "$CELLGRAD" > cellgrad
+	chmod +x cellgrad
+	CELLGRAD=$PWD/cellgrad
+}
+
 # on BACKEND: cpu, opencl, or cuda by the stand-ins; else a skip
 on() {
 	export CELLGRAD_BACKEND=$1
 	case $1 in
-	opencl)
-		"$CELLGRAD" info --why opencl | grep -q '^opencl: opens' && return
-		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
-		skip "there is no OpenCL" ;;
-	cuda)
-		if ! "$(dirname "$CELLGRAD")"/tests/fake/run true; then
-			[[ ,$CELLGRAD_TEST_REQUIRE, != *,cuda-fake,* ]]
-			skip "there are no stand-ins for CUDA"
-		fi
-		printf '#!/bin/sh\nexec %s/tests/fake/run %s "$@"\n' "$(dirname "$CELLGRAD")" "$CELLGRAD" > cellgrad
-		chmod +x cellgrad
-		export CELLGRAD_CACHE_DIR=$BATS_FILE_TMPDIR
-		CELLGRAD=$PWD/cellgrad ;;
+	opencl) needs_opencl ;;
+	cuda)   stand_ins CELLGRAD_CACHE_DIR="$BATS_FILE_TMPDIR" ;;
 	esac
 }
 

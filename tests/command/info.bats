@@ -92,10 +92,7 @@ load files
 }
 
 @test "OpenCL without a driver, or with one that fails" {
-	if ! "$CELLGRAD" info --why opencl | grep -q '^opencl: opens'; then
-		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
-		skip "there is no OpenCL device"
-	fi
+	needs_opencl
 	mkdir none bad
 	OCL_ICD_VENDORS=$PWD/none works info --why opencl
 	[[ $output == *"no OpenCL driver: clGetPlatformIDs of "*": CL_PLATFORM_NOT_FOUND_KHR; drivers are listed in "* ]]

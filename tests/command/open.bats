@@ -23,13 +23,6 @@ driver() {
 	unset CELLGRAD_BACKEND
 }
 
-needs_opencl() {
-	if ! "$CELLGRAD" info --why opencl | grep -q '^opencl: opens'; then
-		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
-		skip "there is no OpenCL device"
-	fi
-}
-
 @test "OpenCL that is passed over: info and the verbose line say so" {
 	passes_over
 	works info --why opencl

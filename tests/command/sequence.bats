@@ -30,10 +30,7 @@ gradient() {
 }
 
 @test "TensorFlow's answers on an OpenCL device" {
-	if ! "$CELLGRAD" info --why opencl | grep -q '^opencl: opens'; then
-		[[ ,$CELLGRAD_TEST_REQUIRE, != *,opencl,* ]]
-		skip "no OpenCL device"
-	fi
+	needs_opencl
 	export CELLGRAD_BACKEND=opencl
 	for expect in "$DATA"/Block*.expect.safetensors; do
 		case=${expect%.expect.safetensors}
