@@ -77,7 +77,6 @@ static int has_lt(void)
 
 #define CUBLASLT_CALL(name, parameters, names) all &= cg_cublaslt.name != NULL;
 #include "backends/cuda/cuda.fn"
-#undef CUBLASLT_CALL
 	return all;
 }
 

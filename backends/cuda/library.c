@@ -63,30 +63,23 @@ static const struct symbol driver_symbols[] = {
 #define CU_CALL(name, parameters, names) { "cu" #name, &cg_cu.name, 0 },
 #define CU_LATER(name, parameters, names) { "cu" #name, &cg_cu.name, 1 },
 #include "backends/cuda/cuda.fn"
-#undef CU_CALL
-#undef CU_LATER
 	{ NULL, NULL, 0 }
 };
 static const struct symbol nvrtc_symbols[] = {
 #define NVRTC_CALL(name, parameters, names) { "nvrtc" #name, &cg_nvrtc.name, 0 },
 #define NVRTC_WORDS NVRTC_CALL
 #include "backends/cuda/cuda.fn"
-#undef NVRTC_CALL
-#undef NVRTC_WORDS
 	{ NULL, NULL, 0 }
 };
 static const struct symbol cublas_symbols[] = {
 #define CUBLAS_CALL(name, parameters, names) { "cublas" #name, &cg_cublas.name, 0 },
 #define CUBLAS_WORDS(name, parameters, names) { "cublas" #name, &cg_cublas.name, 1 },
 #include "backends/cuda/cuda.fn"
-#undef CUBLAS_CALL
-#undef CUBLAS_WORDS
 	{ NULL, NULL, 0 }
 };
 static const struct symbol cublaslt_symbols[] = {
 #define CUBLASLT_CALL(name, parameters, names) { "cublasLt" #name, &cg_cublaslt.name, 1 },
 #include "backends/cuda/cuda.fn"
-#undef CUBLASLT_CALL
 	{ NULL, NULL, 0 }
 };
 static const struct symbol cudnn_symbols[] = {
@@ -95,10 +88,6 @@ static const struct symbol cudnn_symbols[] = {
 #define CUDNN_WORDS CUDNN_CALL
 #define CUDNN_TELLS(name, parameters, names) { "cudnn" #name, &cg_cudnn.name, 1 },
 #include "backends/cuda/cuda.fn"
-#undef CUDNN_CALL
-#undef CUDNN_COUNT
-#undef CUDNN_WORDS
-#undef CUDNN_TELLS
 	{ NULL, NULL, 0 }
 };
 

@@ -28,29 +28,21 @@ typedef struct cg_lt_result cublasLtMatmulHeuristicResult_t;
 /* All calls go through these tables: a test that counts them, or makes one fail, puts its own function there. */
 struct cg_cu {
 #define CU_CALL(name, parameters, names) unsigned (*name) parameters;
-#define CU_LATER CU_CALL
 #include "backends/cuda/cuda.fn"
-#undef CU_CALL
-#undef CU_LATER
 };
 struct cg_nvrtc {
 #define NVRTC_CALL(name, parameters, names) unsigned (*name) parameters;
 #define NVRTC_WORDS(name, parameters, names) const char *(*name) parameters;
 #include "backends/cuda/cuda.fn"
-#undef NVRTC_CALL
-#undef NVRTC_WORDS
 };
 struct cg_cublas {
 #define CUBLAS_CALL(name, parameters, names) unsigned (*name) parameters;
 #define CUBLAS_WORDS(name, parameters, names) const char *(*name) parameters;
 #include "backends/cuda/cuda.fn"
-#undef CUBLAS_CALL
-#undef CUBLAS_WORDS
 };
 struct cg_cublaslt {
 #define CUBLASLT_CALL(name, parameters, names) unsigned (*name) parameters;
 #include "backends/cuda/cuda.fn"
-#undef CUBLASLT_CALL
 };
 struct cg_cudnn {
 #define CUDNN_CALL(name, parameters, names) unsigned (*name) parameters;
@@ -58,10 +50,6 @@ struct cg_cudnn {
 #define CUDNN_WORDS(name, parameters, names) const char *(*name) parameters;
 #define CUDNN_TELLS(name, parameters, names) void (*name) parameters;
 #include "backends/cuda/cuda.fn"
-#undef CUDNN_CALL
-#undef CUDNN_COUNT
-#undef CUDNN_WORDS
-#undef CUDNN_TELLS
 };
 extern struct cg_cu cg_cu;
 extern struct cg_nvrtc cg_nvrtc;

@@ -13,10 +13,6 @@ extern struct dnn {
 #define CUDNN_WORDS(name, parameters, names) const char *(*name) parameters;
 #define CUDNN_TELLS(name, parameters, names) void (*name) parameters;
 #include "backends/cuda/cuda.fn"
-#undef CUDNN_CALL
-#undef CUDNN_COUNT
-#undef CUDNN_WORDS
-#undef CUDNN_TELLS
 } dnn;
 
 /* Errors as version 9 numbers them, and as the version that is played does. */

@@ -23,13 +23,6 @@
 #define CUBLAS_WORDS(name, parameters, names) SAME(cublas##name, const char *, parameters)
 #define CUBLASLT_CALL(name, parameters, names) SAME(cublasLt##name, unsigned, parameters)
 #include "backends/cuda/cuda.fn"
-#undef CU_CALL
-#undef CU_LATER
-#undef NVRTC_CALL
-#undef NVRTC_WORDS
-#undef CUBLAS_CALL
-#undef CUBLAS_WORDS
-#undef CUBLASLT_CALL
 
 /* The constants of library.h under other names. */
 #define NVRTC_VALUE CU_VALUE

@@ -67,55 +67,21 @@ static void count(const char *call, unsigned code)
 		return refused ? refusal : code; \
 	}
 #define CU_CALL(name, parameters, names) WATCH(cu##name, driver, name, parameters, names, CU_REFUSAL)
-#define CU_LATER CU_CALL
 #define NVRTC_CALL(name, parameters, names) WATCH(nvrtc##name, compiler, name, parameters, names, NVRTC_REFUSAL)
-#define NVRTC_WORDS(name, parameters, names)
 #define CUBLAS_CALL(name, parameters, names) WATCH(cublas##name, blas, name, parameters, names, CUBLAS_REFUSAL)
-#define CUBLAS_WORDS(name, parameters, names)
 #define CUBLASLT_CALL(name, parameters, names) WATCH(cublasLt##name, lt, name, parameters, names, CUBLAS_REFUSAL)
 #define CUDNN_CALL(name, parameters, names) WATCH(cudnn##name, dnn, name, parameters, names, CUDNN_REFUSAL)
-#define CUDNN_COUNT(name, parameters, names)
-#define CUDNN_WORDS(name, parameters, names)
-#define CUDNN_TELLS(name, parameters, names)
 #include "backends/cuda/cuda.fn"
-#undef CU_CALL
-#undef CU_LATER
-#undef NVRTC_CALL
-#undef NVRTC_WORDS
-#undef CUBLAS_CALL
-#undef CUBLAS_WORDS
-#undef CUBLASLT_CALL
-#undef CUDNN_CALL
-#undef CUDNN_COUNT
-#undef CUDNN_WORDS
-#undef CUDNN_TELLS
 
 static void put_before(void)
 {
 	/* What a library lacks stays away. */
 #define CU_CALL(name, parameters, names) cg_cu.name = driver.name ? watch_cu##name : NULL;
-#define CU_LATER CU_CALL
 #define NVRTC_CALL(name, parameters, names) cg_nvrtc.name = compiler.name ? watch_nvrtc##name : NULL;
-#define NVRTC_WORDS(name, parameters, names)
 #define CUBLAS_CALL(name, parameters, names) cg_cublas.name = blas.name ? watch_cublas##name : NULL;
-#define CUBLAS_WORDS(name, parameters, names)
 #define CUBLASLT_CALL(name, parameters, names) cg_cublaslt.name = lt.name ? watch_cublasLt##name : NULL;
 #define CUDNN_CALL(name, parameters, names) cg_cudnn.name = dnn.name ? watch_cudnn##name : NULL;
-#define CUDNN_COUNT(name, parameters, names)
-#define CUDNN_WORDS(name, parameters, names)
-#define CUDNN_TELLS(name, parameters, names)
 #include "backends/cuda/cuda.fn"
-#undef CU_CALL
-#undef CU_LATER
-#undef NVRTC_CALL
-#undef NVRTC_WORDS
-#undef CUBLAS_CALL
-#undef CUBLAS_WORDS
-#undef CUBLASLT_CALL
-#undef CUDNN_CALL
-#undef CUDNN_COUNT
-#undef CUDNN_WORDS
-#undef CUDNN_TELLS
 	/* Words are asked for when something has failed already, and they may come from nowhere. */
 	cg_cu.GetErrorName = driver.GetErrorName;
 	cg_cu.GetErrorString = driver.GetErrorString;

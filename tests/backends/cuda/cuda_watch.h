@@ -19,28 +19,11 @@ extern struct cg_cudnn dnn;              /* all NULL where there is none */
 /* Calls since forget(). */
 struct calls {
 #define CU_CALL(name, parameters, names) long cu##name;
-#define CU_LATER CU_CALL
 #define NVRTC_CALL(name, parameters, names) long nvrtc##name;
-#define NVRTC_WORDS(name, parameters, names)
 #define CUBLAS_CALL(name, parameters, names) long cublas##name;
-#define CUBLAS_WORDS(name, parameters, names)
 #define CUBLASLT_CALL(name, parameters, names) long cublasLt##name;
 #define CUDNN_CALL(name, parameters, names) long cudnn##name;
-#define CUDNN_COUNT(name, parameters, names)
-#define CUDNN_WORDS(name, parameters, names)
-#define CUDNN_TELLS(name, parameters, names)
 #include "backends/cuda/cuda.fn"
-#undef CU_CALL
-#undef CU_LATER
-#undef NVRTC_CALL
-#undef NVRTC_WORDS
-#undef CUBLAS_CALL
-#undef CUBLAS_WORDS
-#undef CUBLASLT_CALL
-#undef CUDNN_CALL
-#undef CUDNN_COUNT
-#undef CUDNN_WORDS
-#undef CUDNN_TELLS
 };
 extern struct calls seen;
 
