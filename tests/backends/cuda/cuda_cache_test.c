@@ -19,7 +19,7 @@
 
 static char folder[] = "/tmp/cellgrad-cuda-XXXXXX";
 
-static int set_up(void **state)
+static int set_up_cache(void **state)
 {
 	(void)state;
 	watch();
@@ -154,5 +154,5 @@ int main(void)
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("cuda_cache", tests, set_up, tear_down);
+	return cmocka_run_group_tests_name("cuda_cache", tests, set_up_cache, tear_down);
 }

@@ -13,51 +13,17 @@
 #include "tests/backends/cuda/cuda_watch.h"
 #include "tests/help/shorten.h"
 
-static int set_up(void **state)
-{
-	(void)state;
-	watch();
-	return 0;
-}
-
 /* ---- each call ---- */
 
-/* All a program does, as far as it comes; the first failure.  What is given back is given back in any case. */
+/* What is given back is given back in any case. */
+static void begin_closing(void)
+{
+	closing = 1;
+}
+
 static int everything(int dtype)
 {
-	float in[B * 4 * U] = { 0.5f, -0.25f }, out[B * 4 * U];
-	struct cg_context *context = NULL;
-	struct cg_stream *stream = NULL;
-	struct cg_lstm_block op;
-	struct cg_mem mem = { .bytes = 0 };
-	int code;
-
-	cg_lstm_block_init(&op, sizeof op);
-	op.B = B, op.I = 1, op.U = 1, op.dtype = dtype;
-	op.x = op.cs_prev = op.h_prev = op.w = op.b = (struct cg_mem){ in, 0, sizeof in, CG_HOST };
-	op.h = op.i = op.x_grad = (struct cg_mem){ out, 0, B * sizeof *out, CG_HOST };
-	op.i.offset = B * sizeof *out;
-	op.x_grad.offset = 2 * B * sizeof *out;
-	shorten(cg_op_find("lstm_block_cell_grad", NULL), &op);
-	shorten(cg_op_find("lstm_block_cell", NULL), &op);
-	code = cg_open("cuda", &context);
-	if (!code)
-		code = cg_stream_open(context, NULL, &stream);
-	if (!code)
-		code = cg_alloc(context, 64, &mem);
-	if (!code)
-		code = cg_put(stream, mem, in, 64);
-	if (!code)
-		code = cg_lstm_block_forward(stream, &op);
-	if (!code)
-		code = cg_get(stream, out, mem, 64);
-	if (!code)
-		code = cg_stream_sync(stream);
-	closing = 1;
-	cg_free(context, &mem);
-	cg_stream_close(stream);
-	cg_close(context);
-	return code;
+	return run_program("cuda", dtype, begin_closing);
 }
 
 /* Blocks of the host's memory that the library holds. */

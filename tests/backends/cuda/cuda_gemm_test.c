@@ -18,13 +18,6 @@
 
 extern const struct cg_backend cg_backend_cuda;
 
-static int set_up(void **state)
-{
-	(void)state;
-	watch();
-	return 0;
-}
-
 enum { NONE, ROW, ITSELF, MATRIX, WIDE_ROW, WIDE_MATRIX, STARTS };
 static const char *const start_names[] = { "none", "a row", "c itself", "a matrix", "a row in acc", "a matrix in acc" };
 enum { MOST = 80, GAP = 3, OUTSIDE = 99 };

@@ -40,13 +40,6 @@ struct trial {
 	size_t bytes;                            /* of dst, up to the last one */
 };
 
-static int set_up(void **unused)
-{
-	(void)unused;
-	watch();
-	return 0;
-}
-
 static int below(int n)
 {
 	return (int)numbers_below(&state, (unsigned)n);

@@ -19,24 +19,6 @@
 
 enum { BEHIND = 256, ENOUGH = 1 << 16 };
 
-static int set_up(void **state)
-{
-	(void)state;
-	watch();
-	return 0;
-}
-
-static int has_cudnn(struct tensors *t)
-{
-	if (!open_tensors(t))
-		return 0;
-	if (dnn.Create)
-		return 1;
-	free_tensors(t);
-	skip();
-	return 0;
-}
-
 static void begin(struct net *n, const struct tensors *t)
 {
 	net_begin(n, t->context, t->stream);
@@ -164,7 +146,7 @@ static void test_calls_of_each_step(void **state)
 	/* What the real one shows is what it has. */
 	for (int permuted = 0; permuted < (getenv("CELLGRAD_FAKE_CUDA") ? 2 : 1); permuted++) {
 		lay_out(permuted ? "1" : "0");
-		if (!has_cudnn(&t))
+		if (!open_with_cudnn(&t))
 			return;
 		for (size_t k = 0; k < sizeof steps / sizeof *steps; k++)
 			count(&steps[k], permuted, &t);
@@ -212,7 +194,7 @@ static void test_captured(void **state)
 
 	(void)state;
 	lay_out("0");
-	if (!has_cudnn(&first))
+	if (!open_with_cudnn(&first))
 		return;
 	assert_int_equal(driver.DevicePrimaryCtxRetain(&native, 0), 0);
 	assert_int_equal(driver.CtxPushCurrent_v2(native), 0);
@@ -269,7 +251,7 @@ static void test_reserve(void **state)
 
 	(void)state;
 	setenv("CELLGRAD_FAKE_CUDNN_DESTROY", "1", 1);
-	if (!has_cudnn(&t))
+	if (!open_with_cudnn(&t))
 		return;
 	for (int dropout = 0; dropout < 2; dropout++) {
 		begin(&n, &t);
@@ -323,7 +305,7 @@ static void test_reserve_moved(void **state)
 	struct tensors t;
 
 	(void)state;
-	if (!has_cudnn(&t))
+	if (!open_with_cudnn(&t))
 		return;
 	for (size_t k = 0; k < sizeof offsets / sizeof *offsets; k++) {
 		struct cg_mem whole[2], own;
@@ -474,7 +456,7 @@ static void test_aligned_addresses(void **state)
 	setenv("CELLGRAD_FAKE_MULTIPROCESSORS", "108", 1);
 	setenv("CELLGRAD_FAKE_ARCH", "80", 1);
 	lay_out("0");
-	if (!has_cudnn(&t))
+	if (!open_with_cudnn(&t))
 		return;
 	for (size_t k = 0; k < sizeof alignment_case / sizeof *alignment_case; k++) {
 		const struct alignment_case *a = &alignment_case[k];
@@ -520,7 +502,7 @@ static void test_repeats(void **state)
 	struct tensors t;
 
 	(void)state;
-	if (!has_cudnn(&t))
+	if (!open_with_cudnn(&t))
 		return;
 	if (promises_bits("cudnn"))
 		assert_int_equal(others_of(20, &t), 0);
@@ -543,7 +525,7 @@ static void test_reserve_of_another_route(void **state)
 	struct net n;
 
 	(void)state;
-	if (!has_cudnn(&t))
+	if (!open_with_cudnn(&t))
 		return;
 	/* Where the masks are ours a reserve of theirs is larger. */
 	begin(&n, &t);
@@ -577,7 +559,7 @@ static void test_masks(void **state)
 	struct net n;
 
 	(void)state;
-	if (!has_cudnn(&t))
+	if (!open_with_cudnn(&t))
 		return;
 	for (int vendor = 0; vendor < 2; vendor++) {
 		uint64_t first, second;
@@ -636,7 +618,7 @@ static void test_persistent(void **state)
 	struct net n;
 
 	(void)state;
-	if (!has_cudnn(&t))
+	if (!open_with_cudnn(&t))
 		return;
 	begin(&n, &t);
 	n.config.allow_tf32 = 1;
@@ -676,7 +658,7 @@ static void test_closed(void **state)
 	struct tensors t;
 
 	(void)state;
-	if (!has_cudnn(&t))
+	if (!open_with_cudnn(&t))
 		return;
 	for (int plan_first = 0; plan_first < 2; plan_first++) {
 		struct cg_stream *stream;

@@ -13,15 +13,8 @@
 #include "tests/help/counted.h"
 #include "tests/backends/cuda/cuda_watch.h"
 
-static int set_up(void **state)
-{
-	(void)state;
-	watch();
-	return 0;
-}
-
 /* Is there cuDNN?  Its stand-in has a version that a test may set. */
-static int has_cudnn(struct cg_context **context)
+static int opens_with_cudnn(struct cg_context **context)
 {
 	if (!opens(context))
 		return 0;
@@ -74,7 +67,7 @@ static void test_networks_of_cudnn(void **state)
 	struct cg_rnn_config c;
 
 	(void)state;
-	if (!has_cudnn(&context))
+	if (!opens_with_cudnn(&context))
 		return;
 	for (int k = 0; k < 4; k++)
 		for (int d = 0; d < 3; d++)
@@ -130,7 +123,7 @@ static void test_cells_declined(void **state)
 	struct cg_cell *cell;
 
 	(void)state;
-	if (!has_cudnn(&context))
+	if (!opens_with_cudnn(&context))
 		return;
 	c = network("lstm", CG_F32);
 	c.options = "peephole";
@@ -169,7 +162,7 @@ static void test_strict_rounding(void **state)
 	char why[64];
 
 	(void)state;
-	if (!has_cudnn(&context))
+	if (!opens_with_cudnn(&context))
 		return;
 	for (int dtype = CG_F32; dtype <= CG_BF16; dtype++)
 		for (int training = 0; training < 2; training++) {
@@ -205,7 +198,7 @@ static void test_algorithms(void **state)
 	struct cg_context *context;
 
 	(void)state;
-	if (!has_cudnn(&context))
+	if (!opens_with_cudnn(&context))
 		return;
 	cg_cudnn.SetRNNDescriptor_v8 = asking;
 	for (int dtype = CG_F32; dtype <= CG_F16; dtype++)
@@ -243,7 +236,7 @@ static void test_versions_declined(void **state)
 	char text[256];
 
 	(void)state;
-	if (!has_cudnn(&context))
+	if (!opens_with_cudnn(&context))
 		return;
 	cg_cudnn.GetVersion = old;
 	declines(context, network("lstm", CG_BF16), "bf16 in cuDNN 9.12.0");
@@ -306,7 +299,7 @@ static void test_open_faults(void **state)
 	struct cg_context *context;
 
 	(void)state;
-	if (!has_cudnn(&context))
+	if (!opens_with_cudnn(&context))
 		return;
 	for (int vendor = 0; vendor < 2; vendor++) {
 		struct cg_rnn_config c = network("lstm", CG_F32);
@@ -335,7 +328,7 @@ static void test_first_faults(void **state)
 
 	(void)state;
 	for (long n = 1; failed; n++) {
-		if (!has_cudnn(&context))
+		if (!opens_with_cudnn(&context))
 			return;
 		failed = attempt(context, c, 1, n);
 		cg_close(context);

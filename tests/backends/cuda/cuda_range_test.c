@@ -18,24 +18,6 @@
 
 enum { MOST = 65535, HANDED = 128 };
 
-static int set_up(void **state)
-{
-	(void)state;
-	watch();
-	return 0;
-}
-
-static int has_cudnn(struct tensors *t)
-{
-	if (!open_tensors(t))
-		return 0;
-	if (dnn.Create)
-		return 1;
-	free_tensors(t);
-	skip();
-	return 0;
-}
-
 /* ---- against the composed route ---- */
 
 static const int32_t one_more[] = { MOST + 1, MOST, 0, 1 }, of_three[] = { 140000, 70000 }, all_short[] = { 5, MOST };
@@ -162,7 +144,7 @@ static void test_parts(void **state)
 	struct net got, right;
 
 	(void)state;
-	if (!has_cudnn(&t))
+	if (!open_with_cudnn(&t))
 		return;
 	assert_int_equal(cg_open("cpu", &u.context), CG_OK);
 	assert_int_equal(cg_stream_open(u.context, NULL, &u.stream), CG_OK);
@@ -197,7 +179,7 @@ static void test_both_directions(void **state)
 	struct net got, right;
 
 	(void)state;
-	if (!has_cudnn(&t))
+	if (!open_with_cudnn(&t))
 		return;
 	net_begin(&got, t.context, t.stream);
 	got.config.bidirectional = 1;

@@ -14,13 +14,6 @@
 #include "tests/help/net_trials.h"
 #include "tests/help/step_cases.h"
 
-static int set_up(void **state)
-{
-	(void)state;
-	watch();
-	return 0;
-}
-
 typedef int pass_of(struct net *);
 static pass_of *const passes[] = { net_forward, net_backward };
 

@@ -16,13 +16,6 @@
 
 enum { TRIALS = 320 };
 
-static int set_up(void **state)
-{
-	(void)state;
-	watch();
-	return 0;
-}
-
 static void test_moves(void **state)
 {
 	struct tensors t;

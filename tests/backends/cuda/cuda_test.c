@@ -19,13 +19,6 @@
 #include "tests/backends/cuda/cuda_watch.h"
 #include "tests/help/shorten.h"
 
-static int set_up(void **state)
-{
-	(void)state;
-	watch();
-	return 0;
-}
-
 /* ---- what is enqueued ---- */
 
 static long products(void)
@@ -50,91 +43,34 @@ static void expect_calls(const char *what, long launches, long multiplied)
 	assert_int_equal(balance, 0);
 }
 
-/* starts: how many products begin with something else than their result's memory.  The first call builds what is not yet, the second
- * shows how many of them cublasLt has an algorithm for: the others are a launch each. */
-#define COUNT(what, call, launches, multiplied, starts) \
-	do { \
-		long spread; \
-		assert_int_equal(call, CG_OK); \
-		forget_calls(); \
-		assert_int_equal(call, CG_OK); \
-		spread = has_blas ? (starts) - seen.cublasLtMatmul : 0; \
-		assert_in_range(spread, 0, starts); \
-		forget_calls(); \
-		cg_memory_fail(0); \
-		assert_int_equal(call, CG_OK); \
-		expect_calls(what, (launches) + spread + (has_blas ? 0 : (multiplied)), has_blas ? (multiplied) : 0); \
-	} while (0)
+/* The first call builds what is not yet, the second shows how many products that begin with something else than their result's memory
+ * cublasLt has an algorithm for: the others are a launch each. */
+static void count(struct cg_stream *stream, block_call *call, const void *op, const struct commands *c)
+{
+	int has_blas = blas.GemmEx != NULL;
+	long spread;
+
+	assert_int_equal(call(stream, op), CG_OK);
+	forget_calls();
+	assert_int_equal(call(stream, op), CG_OK);
+	spread = has_blas ? c->starts - seen.cublasLtMatmul : 0;
+	assert_in_range(spread, 0, c->starts);
+	forget_calls();
+	cg_memory_fail(0);
+	assert_int_equal(call(stream, op), CG_OK);
+	expect_calls(c->what, c->launches + spread + (has_blas ? 0 : c->products), has_blas ? c->products : 0);
+}
 
 static void test_commands(void **state)
 {
-	int has_blas = blas.GemmEx != NULL;
-	struct tensors t;
-	struct cg_lstm_block l;
-	struct cg_gru_block g;
-
 	(void)state;
-	if (!open_tensors(&t))
-		return;
-	l = lstm(&t, 0);
-	COUNT("lstm forward: two products, one point", cg_lstm_block_forward(t.stream, &l), 1, 2, 1);
-	l.cs_prev_grad = some(&t, B * U);
-	l.dgates = some(&t, B * 4 * U);
-	COUNT("lstm grad with TensorFlow's outputs: one point", cg_lstm_block_grad(t.stream, &l), 1, 0, 0);
-	free_tensors(&t);
-
-	assert_true(open_tensors(&t));
-	l = lstm(&t, 1);
-	COUNT("lstm forward with peepholes: two products, one point", cg_lstm_block_forward(t.stream, &l), 1, 2, 1);
-	l.cs_prev_grad = some(&t, B * U);
-	l.dgates = some(&t, B * 4 * U);
-	l.wci_grad = some(&t, U);
-	l.wcf_grad = some(&t, U);
-	l.wco_grad = some(&t, U);
-	COUNT("lstm grad with TensorFlow's outputs and peepholes: a point, the two of the sums", cg_lstm_block_grad(t.stream, &l), 3, 0, 0);
-	l.x_grad = some(&t, B * I);
-	l.w_grad = some(&t, (I + U) * 4 * U);
-	COUNT("lstm grad with products", cg_lstm_block_grad(t.stream, &l), 3, 3, 0);
-	free_tensors(&t);
-
-	assert_true(open_tensors(&t));
-	g = gru(&t);
-	COUNT("gru forward: four products, two points", cg_gru_block_forward(t.stream, &g), 2, 4, 2);
-	g.d_x = some(&t, B * I);
-	g.d_h_prev = some(&t, B * U);
-	g.d_c_bar = some(&t, B * U);
-	g.d_r_bar_u_bar = some(&t, B * 2 * U);
-	COUNT("gru grad with TensorFlow's outputs: four products, two points", cg_gru_block_grad(t.stream, &g), 2, 4, 2);
-	free_tensors(&t);
+	count_block_ops(open_tensors, count);
 }
 
-/* Of T steps: a product for all inputs, then a product and a point for each; backward a point for each, and between two a product. */
 static void test_commands_of_sequences(void **state)
 {
-	enum { T = 4 };
-	int has_blas = blas.GemmEx != NULL;
-	struct tensors t;
-	struct cg_lstm_block l;
-
 	(void)state;
-	if (!open_tensors(&t))
-		return;
-	l = sequence(&t, 1, T);
-	COUNT("forward", cg_lstm_block_forward(t.stream, &l), T, 1 + T, 1);
-	l.cs_prev_grad = some(&t, B * U);
-	COUNT("grad: what passes from step to step alone", cg_lstm_block_grad(t.stream, &l), T, T - 1, T - 1);
-	l.cs_grad = some(&t, T * B * U);
-	COUNT("cs_grad: rows that are added, between two steps", cg_lstm_block_grad(t.stream, &l), 2 * T - 1, T - 1, T - 1);
-	l.x_grad = some(&t, T * B * I);
-	l.h_prev_grad = some(&t, B * U);
-	COUNT("x_grad, h_prev_grad: a product each", cg_lstm_block_grad(t.stream, &l), 2 * T - 1, T + 1, T - 1);
-	l.wco_grad = some(&t, U);
-	COUNT("wco_grad: the two of the sums", cg_lstm_block_grad(t.stream, &l), 2 * T + 1, T + 1, T - 1);
-	l.wci_grad = some(&t, U);
-	COUNT("wci_grad: what each step began with, in one piece", cg_lstm_block_grad(t.stream, &l), 2 * T + 3, T + 1, T - 1);
-	l.w_grad = some(&t, (I + U) * 4 * U);
-	COUNT("w_grad: a product each for x, h_prev and h", cg_lstm_block_grad(t.stream, &l), 2 * T + 3, T + 4, T - 1);
-	free_tensors(&t);
+	count_block_sequences(open_tensors, count);
 }
 
 static unsigned no_algorithm(struct cublasLtContext *handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
@@ -159,7 +95,7 @@ static void test_no_bias(void **state)
 	if (lt.MatmulAlgoGetHeuristic) {
 		cg_cublaslt.MatmulAlgoGetHeuristic = no_algorithm;
 		l = lstm(&t, 0);
-		COUNT("lstm forward: two products, one point, and the bias", cg_lstm_block_forward(t.stream, &l), 1, 2, 1);
+		count(t.stream, call_lstm_forward, &l, &(struct commands){ "lstm forward: two products, one point, and the bias", 1, 2, 1 });
 		assert_int_equal(seen.cuLaunchKernel, has_blas ? 2 : 3);
 	}
 	free_tensors(&t);

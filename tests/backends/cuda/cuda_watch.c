@@ -14,8 +14,7 @@ struct cg_cublas blas;
 struct cg_cublaslt lt;
 struct cg_cudnn dnn;
 struct calls seen;
-long made, fatal, balance;
-const char *failed_call;
+long balance;
 int closing;
 
 enum { CU_REFUSAL = 999, NVRTC_REFUSAL = 11, CUBLAS_REFUSAL = 14, CUDNN_REFUSAL = 5000 };
@@ -44,10 +43,7 @@ static int makes(const char *call)
 
 static int refuses(const char *call)
 {
-	if (closing || gives_back(call) || ++made != fatal)
-		return 0;
-	failed_call = call;
-	return 1;
+	return !closing && !gives_back(call) && fails_now(call);
 }
 
 static void count(const char *call, unsigned code)
@@ -138,30 +134,38 @@ void forget(void)
 void forget_calls(void)
 {
 	memset(&seen, 0, sizeof seen);
-	made = fatal = balance = 0;
-	failed_call = NULL;
+	forget_failures();
+	balance = 0;
 	closing = 0;
 }
 
 int opens(struct cg_context **context)
 {
-	const char *required = getenv("CELLGRAD_TEST_REQUIRE");
-
 	forget();
-	if (!cg_open("cuda", context))
-		return 1;
-	if (required && strstr(required, "cuda"))
-		fail_msg("cuda is required: %s", cg_message());
-	print_message("# no CUDA device: %s\n", cg_message());
-	skip();
-	return 0;
+	return open_or_skip("cuda", context);
 }
 
 int open_tensors(struct tensors *t)
 {
-	*t = (struct tensors){ .n = 0 };
-	if (!opens(&t->context))
+	struct cg_context *context;
+
+	return opens(&context) && begin_tensors(t, context);
+}
+
+int open_with_cudnn(struct tensors *t)
+{
+	if (!open_tensors(t))
 		return 0;
-	assert_int_equal(cg_stream_open(t->context, NULL, &t->stream), CG_OK);
-	return 1;
+	if (dnn.Create)
+		return 1;
+	free_tensors(t);
+	skip();
+	return 0;
+}
+
+int set_up(void **state)
+{
+	(void)state;
+	watch();
+	return 0;
 }

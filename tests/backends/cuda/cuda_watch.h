@@ -6,8 +6,7 @@
 #define CUDA_WATCH_H
 
 #include "backends/cuda/library.h"
-#include "runtime/device/device.h"
-#include "tests/help/tensors.h"
+#include "tests/backends/driver_watch.h"
 
 /* The libraries themselves. */
 extern struct cg_cu driver;
@@ -27,8 +26,6 @@ struct calls {
 };
 extern struct calls seen;
 
-extern long made, fatal;                 /* calls that can fail, and which of them does; 0: none */
-extern const char *failed_call;
 extern int closing;                      /* nothing fails any more, and is counted */
 extern long balance;                     /* what was made and not given back */
 
@@ -43,5 +40,9 @@ void forget(void);
 int opens(struct cg_context **context);
 
 int open_tensors(struct tensors *);
+/* The same where there is cuDNN, too. */
+int open_with_cudnn(struct tensors *);
+/* cmocka's: watches. */
+int set_up(void **state);
 
 #endif

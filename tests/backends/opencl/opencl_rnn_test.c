@@ -13,13 +13,6 @@
 #include "tests/backends/opencl/opencl_watch.h"
 #include "tests/help/step_cases.h"
 
-static int set_up(void **state)
-{
-	(void)state;
-	watch();
-	return 0;
-}
-
 typedef int pass_of(struct net *);
 static pass_of *const passes[] = { net_forward, net_backward };
 

@@ -14,13 +14,6 @@
 #include "tests/backends/opencl/opencl_watch.h"
 #include "tests/help/shorten.h"
 
-static int set_up(void **state)
-{
-	(void)state;
-	watch();
-	return 0;
-}
-
 static long enqueued(void)
 {
 	return seen.EnqueueNDRangeKernel + seen.EnqueueReadBuffer + seen.EnqueueWriteBuffer + seen.EnqueueFillBuffer;
@@ -38,84 +31,26 @@ static void expect_kernels(const char *what, long kernels)
 	assert_int_equal(cg_memory_fail(0), 0);
 }
 
-#define COUNT(what, call, kernels) \
-	do { \
-		assert_int_equal(call, CG_OK);          /* builds what is not yet */ \
-		forget(); \
-		cg_memory_fail(0); \
-		assert_int_equal(call, CG_OK); \
-		expect_kernels(what, kernels); \
-	} while (0)
+/* The first call builds what is not yet.  A product is a kernel. */
+static void count(struct cg_stream *stream, block_call *call, const void *op, const struct commands *c)
+{
+	assert_int_equal(call(stream, op), CG_OK);
+	forget();
+	cg_memory_fail(0);
+	assert_int_equal(call(stream, op), CG_OK);
+	expect_kernels(c->what, c->launches + c->products);
+}
 
 static void test_commands(void **state)
 {
-	struct tensors t;
-	struct cg_lstm_block l;
-	struct cg_gru_block g;
-
 	(void)state;
-	if (!open_tensors(&t))
-		return;
-	l = lstm(&t, 0);
-	COUNT("lstm forward: two products, one point", cg_lstm_block_forward(t.stream, &l), 3);
-	l.cs_prev_grad = some(&t, B * U);
-	l.dgates = some(&t, B * 4 * U);
-	COUNT("lstm grad with TensorFlow's outputs: one point", cg_lstm_block_grad(t.stream, &l), 1);
-	free_tensors(&t);
-
-	assert_true(open_tensors(&t));
-	l = lstm(&t, 1);
-	COUNT("lstm forward with peepholes: two products, one point", cg_lstm_block_forward(t.stream, &l), 3);
-	l.cs_prev_grad = some(&t, B * U);
-	l.dgates = some(&t, B * 4 * U);
-	l.wci_grad = some(&t, U);
-	l.wcf_grad = some(&t, U);
-	l.wco_grad = some(&t, U);
-	COUNT("lstm grad with TensorFlow's outputs and peepholes: a point, the two of the sums", cg_lstm_block_grad(t.stream, &l), 3);
-	l.x_grad = some(&t, B * I);
-	l.w_grad = some(&t, (I + U) * 4 * U);
-	COUNT("lstm grad with products", cg_lstm_block_grad(t.stream, &l), 6);
-	free_tensors(&t);
-
-	assert_true(open_tensors(&t));
-	g = gru(&t);
-	COUNT("gru forward: four products, two points", cg_gru_block_forward(t.stream, &g), 6);
-	g.d_x = some(&t, B * I);
-	g.d_h_prev = some(&t, B * U);
-	g.d_c_bar = some(&t, B * U);
-	g.d_r_bar_u_bar = some(&t, B * 2 * U);
-	COUNT("gru grad with TensorFlow's outputs: four products, two points", cg_gru_block_grad(t.stream, &g), 6);
-	free_tensors(&t);
+	count_block_ops(open_tensors, count);
 }
 
-/* Of T steps: a product for all inputs, then a product and a point for each; backward a point for each, and between two a product. */
 static void test_commands_of_sequences(void **state)
 {
-	enum { T = 4 };
-	struct tensors t;
-	struct cg_lstm_block l;
-
 	(void)state;
-	if (!open_tensors(&t))
-		return;
-	l = sequence(&t, 1, T);
-	COUNT("forward", cg_lstm_block_forward(t.stream, &l), 1 + 2 * T);
-	l.cs_prev_grad = some(&t, B * U);
-	COUNT("grad: what passes from step to step alone", cg_lstm_block_grad(t.stream, &l), 2 * T - 1);
-	l.cs_grad = some(&t, T * B * U);
-	COUNT("cs_grad: rows that are added, between two steps", cg_lstm_block_grad(t.stream, &l), 3 * T - 2);
-	l.x_grad = some(&t, T * B * I);
-	l.h_prev_grad = some(&t, B * U);
-	COUNT("x_grad, h_prev_grad: a product each", cg_lstm_block_grad(t.stream, &l), 3 * T);
-	l.b_grad = some(&t, 4 * U);
-	COUNT("b_grad: the two of the sums", cg_lstm_block_grad(t.stream, &l), 3 * T + 2);
-	l.wco_grad = some(&t, U);
-	COUNT("wco_grad: no more", cg_lstm_block_grad(t.stream, &l), 3 * T + 2);
-	l.wci_grad = some(&t, U);
-	COUNT("wci_grad: what each step began with, in one piece", cg_lstm_block_grad(t.stream, &l), 3 * T + 4);
-	l.w_grad = some(&t, (I + U) * 4 * U);
-	COUNT("w_grad: a product each for x, h_prev and h", cg_lstm_block_grad(t.stream, &l), 3 * T + 7);
-	free_tensors(&t);
+	count_block_sequences(open_tensors, count);
 }
 
 /* Another batch size builds nothing; another dtype does. */
@@ -144,39 +79,13 @@ static void test_built_once(void **state)
 
 /* ---- a driver that fails ---- */
 
-/* All a program does, as far as it comes; the first failure. */
+static void close_nothing(void)
+{
+}
+
 static int everything(void)
 {
-	float in[B * 4 * U] = { 0.5f, -0.25f }, out[B * 4 * U];
-	struct cg_context *context = NULL;
-	struct cg_stream *stream = NULL;
-	struct cg_lstm_block op;
-	struct cg_mem mem = { .bytes = 0 };
-	int code;
-
-	cg_lstm_block_init(&op, sizeof op);
-	op.B = B, op.I = 1, op.U = 1;
-	op.x = op.cs_prev = op.h_prev = op.w = op.b = (struct cg_mem){ in, 0, sizeof in, CG_HOST };
-	op.h = op.i = (struct cg_mem){ out, 0, B * sizeof *out, CG_HOST };
-	op.i.offset = B * sizeof *out;
-	shorten(cg_op_find("lstm_block_cell", NULL), &op);
-	code = cg_open("opencl", &context);
-	if (!code)
-		code = cg_stream_open(context, NULL, &stream);
-	if (!code)
-		code = cg_alloc(context, 64, &mem);
-	if (!code)
-		code = cg_put(stream, mem, in, 64);
-	if (!code)
-		code = cg_lstm_block_forward(stream, &op);
-	if (!code)
-		code = cg_get(stream, out, mem, 64);
-	if (!code)
-		code = cg_stream_sync(stream);
-	cg_free(context, &mem);
-	cg_stream_close(stream);
-	cg_close(context);
-	return code;
+	return run_program("opencl", CG_F32, close_nothing);
 }
 
 static void test_failures(void **state)

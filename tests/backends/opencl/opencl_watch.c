@@ -10,18 +10,8 @@
 
 struct cg_cl driver;
 struct calls seen;
-long made, fatal;
-const char *failed_call;
 
 enum { REFUSAL = -9999 };
-
-static int refuses(const char *call)
-{
-	if (++made != fatal)
-		return 0;
-	failed_call = call;
-	return 1;
-}
 
 /* Calls that give something back to the driver cannot fail in a way that anyone could mend. */
 static int gives_back(const char *call)
@@ -33,13 +23,13 @@ static int gives_back(const char *call)
 	static int32_t watch_##name parameters \
 	{ \
 		seen.name++; \
-		return !gives_back(#name) && refuses("cl" #name) ? REFUSAL : driver.name names; \
+		return !gives_back(#name) && fails_now("cl" #name) ? REFUSAL : driver.name names; \
 	}
 #define CL_MAKE(type, name, parameters, names) \
 	static struct _cl_##type *watch_##name parameters \
 	{ \
 		seen.name++; \
-		if (!refuses("cl" #name)) \
+		if (!fails_now("cl" #name)) \
 			return driver.name names; \
 		*error = REFUSAL; \
 		return NULL; \
@@ -68,8 +58,7 @@ void watch(void)
 void forget_calls(void)
 {
 	memset(&seen, 0, sizeof seen);
-	made = fatal = 0;
-	failed_call = NULL;
+	forget_failures();
 }
 
 void forget(void)
@@ -81,23 +70,20 @@ void forget(void)
 
 int opens(struct cg_context **context)
 {
-	const char *required = getenv("CELLGRAD_TEST_REQUIRE");
-
 	forget_calls();
-	if (!cg_open("opencl", context))
-		return 1;
-	if (required && strstr(required, "opencl"))
-		fail_msg("opencl is required: %s", cg_message());
-	print_message("# no OpenCL device: %s\n", cg_message());
-	skip();
-	return 0;
+	return open_or_skip("opencl", context);
 }
 
 int open_tensors(struct tensors *t)
 {
-	*t = (struct tensors){ .n = 0 };
-	if (!opens(&t->context))
-		return 0;
-	assert_int_equal(cg_stream_open(t->context, NULL, &t->stream), CG_OK);
-	return 1;
+	struct cg_context *context;
+
+	return opens(&context) && begin_tensors(t, context);
+}
+
+int set_up(void **state)
+{
+	(void)state;
+	watch();
+	return 0;
 }

@@ -5,8 +5,7 @@
 #define OPENCL_WATCH_H
 
 #include "backends/opencl/library.h"
-#include "runtime/device/device.h"
-#include "tests/help/tensors.h"
+#include "tests/backends/driver_watch.h"
 
 extern struct cg_cl driver;              /* the driver itself */
 
@@ -20,9 +19,6 @@ struct calls {
 };
 extern struct calls seen;
 
-extern long made, fatal;                 /* calls so far, and which of them fails; 0: none */
-extern const char *failed_call;
-
 /* Puts itself before all calls, where there is a driver. */
 void watch(void);
 /* None was made. */
@@ -33,5 +29,7 @@ void forget(void);
 /* A device, or the words why not, and this test is left out, unless it is required. */
 int opens(struct cg_context **context);
 int open_tensors(struct tensors *);
+/* cmocka's: watches. */
+int set_up(void **state);
 
 #endif

@@ -1,0 +1,39 @@
+/*
+ * What the watches of drivers share (cuda_watch.h, opencl_watch.h): one call that fails, a device that is opened or the test left out,
+ * a program that makes every kind of call, and the block ops whose commands are counted.
+ */
+#ifndef DRIVER_WATCH_H
+#define DRIVER_WATCH_H
+
+#include "runtime/device/device.h"
+#include "tests/help/tensors.h"
+
+extern long made, fatal;                 /* calls that can fail so far, and which of them does; 0: none */
+extern const char *failed_call;
+
+/* Has a call to fail?  Counts it. */
+int fails_now(const char *call);
+/* No call was made, and none fails. */
+void forget_failures(void);
+
+/* Opens a device of the backend; where there is none, this test is left out with the reason, unless the backend is required. */
+int open_or_skip(const char *backend, struct cg_context **context);
+/* A stream on a context, for tensors. */
+int begin_tensors(struct tensors *, struct cg_context *);
+
+/* A whole program, as far as it comes: a device, a stream, memory, copies, an op; gives the first failure.  closing is called before
+ * all is given back. */
+int run_program(const char *backend, int dtype, void (*closing)(void));
+
+/* What a call of a block op enqueues: launches of its own kernels, products, and how many of these begin with something else than
+ * their result's memory. */
+struct commands { const char *what; long launches, products, starts; };
+typedef int block_call(struct cg_stream *, const void *op);
+typedef void count_call(struct cg_stream *, block_call *, const void *op, const struct commands *);
+block_call call_lstm_forward;
+/* Calls count for each block op: with TensorFlow's outputs, with peepholes, with all gradients. */
+void count_block_ops(int (*open)(struct tensors *), count_call *count);
+/* The same for BlockLSTM, output by output. */
+void count_block_sequences(int (*open)(struct tensors *), count_call *count);
+
+#endif
