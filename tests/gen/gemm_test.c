@@ -8,10 +8,8 @@
 
 #include <cmocka.h>
 
-#include "every.h"
+#include "check_text.h"
 #include "gen/rows.h"
-
-enum { COLUMNS = 120, TAB = 4 };
 
 static const struct cg_gemm_limits devices[] = {
 	/* cpu units group local_bytes vector_bytes fma */
@@ -79,29 +77,15 @@ static void check_text(const struct cg_gemm_shape *s, const struct cg_gemm_limit
 
 	for (int lang = CG_LANG_OPENCL; lang < CG_LANG_COUNT && m == 512 && n < 513; lang++) {
 		struct cg_text text = { resize, NULL, 0, 0, 0 };
-		char key[CG_KEY_MAX], want[CG_KEY_MAX + 20];
-		int column = 0, braces = 0;
+		char key[CG_KEY_MAX];
 
 		if (lang == CG_LANG_CUDA && !s->local)
 			continue;
 		assert_int_equal(cg_print_gemm(s, lang, &text), 0);
 		cg_gemm_key(s, key);
-		snprintf(want, sizeof want, "/* %s: ", key);
-		assert_memory_equal(text.at, want, strlen(want));
-		snprintf(want, sizeof want, "void %s(\n", key);
-		assert_non_null(strstr(text.at, want));
-		for (const char *c = text.at; *c; c++) {
-			column = *c == '\n' ? 0 : *c == '\t' ? (column + TAB) / TAB * TAB : column + 1;
-			braces += (*c == '{') - (*c == '}');
-			if (*c == '@' || column > COLUMNS || (*c == '\n' && (c[-1] == ' ' || c[-1] == '\t')) || !strncmp(c, "\n\n\n", 3))
-				fail_msg("%s: a hole, or a line too long, or blanks at: %.60s", key, c > text.at + 40 ? c - 40 : c);
-		}
-		assert_int_equal(braces, 0);
 		if (!s->local)
 			assert_in_range(vector_bytes_of(text.at), narrowest, widest);
-		assert_int_equal(text.at[text.length - 1], '\n');
-		assert_int_not_equal(text.at[text.length - 2], '\n');
-		resize(text.at, 0);
+		check_text(text, key);
 	}
 }
 
