@@ -28,7 +28,7 @@ enum {
 	CG_OPTIONS_MAX  = 8,
 	CG_PARAMS_MAX   = 16,
 	CG_STAGES_MAX   = 4,
-	CG_FUNCTIONS_MAX   = 5 * CG_STAGES_MAX,     /* functions of a pass */
+	CG_FUNCTIONS_MAX   = 5 * CG_STAGES_MAX,  /* functions of a pass */
 	CG_SAVES_MAX    = 64,
 	CG_VALUES_MAX   = 256,           /* equations */
 	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations */
@@ -195,7 +195,7 @@ struct cg_graph {
 	struct cg_arena *memory;
 	struct cg_node *nodes; int n, capacity;  /* operands come before what uses them; node 0 is the constant 0 */
 	struct cg_leaf *leaves; int n_leaves, leaf_capacity;
-	int *table, table_capacity;                  /* interning */
+	int *table, table_capacity;              /* interning */
 	int origin;                              /* given to new nodes */
 	int failed;                              /* no memory or too many nodes: results are meaningless */
 	int value[CG_VALUES_MAX];                /* the node of each equation */
@@ -232,10 +232,10 @@ struct cg_argument {
 	int node;                        /* a leaf, or what an output stores */
 };
 
-struct cg_function {                        /* one function */
+struct cg_function {                     /* one function */
 	char key[CG_KEY_MAX];            /* its name */
 	int  stage, shape;
-	struct cg_argument *arguments; int n_arguments;      /* in the order of the text's parameters */
+	struct cg_argument *arguments; int n_arguments;  /* in the order of the text's parameters */
 	int *schedule; int n_schedule;   /* nodes to compute, operands first; leaves are not among them */
 };
 
@@ -348,7 +348,7 @@ struct cg_dialect {
 	const char *i64, *bits[CG_BYTES_MAX + 1]; /* bits: unsigned integers, by their bytes */
 	int comments;                             /* the column of comments behind the types */
 	const char *row, *row_step, *unit, *unit_step;
-	const char *local, *aligned, *item, *group_x, *group_y, *groups_y, *barrier, *bounds;       /* of groups, in a matrix product */
+	const char *local, *aligned, *item, *group_x, *group_y, *groups_y, *barrier, *bounds;    /* of groups, in a matrix product */
 	int panels;                               /* it has matrix products by panels as well */
 	int offsets, strips;                      /* a buffer is followed by its offset; the C text works on strips of a row */
 	int builds;                               /* a text may be built in several ways: its prelude has a section on them */

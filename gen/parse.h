@@ -15,9 +15,9 @@ struct symbol { const char *name, *position; int kind, index; }; /* place: where
 
 struct parser {
 	struct cg_cell *cell;
-	const char *at;                           /* where we are in the cell's text */
+	const char *at;                          /* where we are in the cell's text */
 	const char *cell_position, *stages[CG_STAGES_MAX];       /* the cell's name; what each stage but the first takes */
-	int depth, signs, stage;                  /* depth: of parentheses; signs: of signs upon signs */
+	int depth, signs, stage;                 /* depth: of parentheses; signs: of signs upon signs */
 	struct symbol symbols[SYMBOLS_MAX];
 	int n_symbols;
 	int used[DERIVED][CG_VALUES_MAX];

@@ -38,8 +38,8 @@ int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group,
  * Moves of one dtype that a launch makes together, on CUDA devices, whose kernels take them by value: the bits as they are, zeros,
  * or what dropout leaves.  The rows of each lie beside each other, and none touches what another one writes.
  */
-enum { CG_ROWS_MOVES = 48 };         /* a kernel takes 4096 bytes of arguments */
-struct cg_rows_move {                         /* as the text has it */
+enum { CG_ROWS_MOVES = 48 };             /* a kernel takes 4096 bytes of arguments */
+struct cg_rows_move {                    /* as the text has it */
 	uint64_t src, dst;               /* addresses; src 0: zeros */
 	uint64_t from, to;               /* of int64 [rows]: addresses, or 0: p */
 	int64_t  rows, columns;          /* of neither 0 */

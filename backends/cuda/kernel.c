@@ -245,7 +245,7 @@ static int launch_text(struct cg_queue *queue, const struct cg_module *built, in
 }
 
 static int launch_function(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
-                        struct parameters *parameters)
+                           struct parameters *parameters)
 {
 	const struct cg_function *p = &built->plan->functions[function];
 	int run = p->shape == CG_FUNCTION_POINT ? cg_run_units(built->plan, p) : 1;

@@ -11,9 +11,9 @@
 #include "runtime/device/net.h"
 
 /* Each backend defines these four. */
-struct cg_dev;                        /* an open device */
+struct cg_dev;                           /* an open device */
 struct cg_queue;                         /* work on it, in order */
-struct cg_module;                         /* the functions of one plan, ready to launch */
+struct cg_module;                        /* the functions of one plan, ready to launch */
 struct cg_net;                           /* a network, with a vendor's library */
 
 enum { CG_SLOTS_MAX = 64 };              /* arguments of a launch at most */

@@ -14,7 +14,7 @@ int cg_backend_check(const char *from, const char *where);
 struct cg_context {
 	const struct cg_backend *backend;
 	struct cg_dev *device;
-	struct cg_kernel_entry *ready;                  /* kernels built so far, newest first; under the lock */
+	struct cg_kernel_entry *ready;           /* kernels built so far, newest first; under the lock */
 	struct cg_generated *generated;          /* texts of products and rows built so far; added under the lock */
 	void *lock;
 	int holders;                             /* the caller, open streams and plans; atomic */
@@ -74,7 +74,7 @@ struct cg_kernel_entry {
 int cg_open_kernel(struct cg_context *, const char *cell, const char *options, int pass, int stage, int dtype, const struct cg_kernel_entry **);
 /* Of any cell, which the context holds from then on. */
 int cg_open_cell_kernel(struct cg_context *, const struct cg_cell *, int options, int pass, int stage, int dtype,
-                  const struct cg_kernel_entry **);
+                        const struct cg_kernel_entry **);
 
 /* Sets the operand of an argument by its role, index and order.  of: the caller's. */
 typedef int cg_binding(const void *of, const struct cg_argument *, struct cg_operand *);

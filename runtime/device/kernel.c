@@ -64,7 +64,7 @@ static int get(struct cg_context *context, const struct cg_kernel_entry *key, co
 }
 
 int cg_open_cell_kernel(struct cg_context *context, const struct cg_cell *cell, int options, int pass, int stage, int dtype,
-                  const struct cg_kernel_entry **result)
+                        const struct cg_kernel_entry **result)
 {
 	const struct cg_kernel_entry key = { .cell = cell, .options = options, .pass = pass, .stage = stage, .dtype = dtype };
 
@@ -72,7 +72,7 @@ int cg_open_cell_kernel(struct cg_context *context, const struct cg_cell *cell, 
 }
 
 int cg_open_kernel(struct cg_context *context, const char *name, const char *options, int pass, int stage, int dtype,
-             const struct cg_kernel_entry **result)
+                   const struct cg_kernel_entry **result)
 {
 	const struct cg_cell *cell = cg_cell_find(name);
 	struct cg_mistake mistake;

@@ -221,7 +221,7 @@ static void stage_operands(const struct call *c, const struct cg_function *funct
 		if (!operands[k].mem.data || operands[k].mem.place == CG_DEVICE || !cg_is_parameter(function, a))
 			continue;
 		cg_staging_add(stage, &operands[k].mem, a->kind == CG_KIND_TENSOR ? c->rows : 1, bytes,
-		             (size_t)operands[k].stride * element(c, a), !a->out || function->shape == CG_FUNCTION_SUM, a->out);
+		               (size_t)operands[k].stride * element(c, a), !a->out || function->shape == CG_FUNCTION_SUM, a->out);
 		operands[k].stride = c->units;
 	}
 }
@@ -290,7 +290,7 @@ static int check_and_run(struct cg_stream *stream, const struct cg_kernel *kerne
 	if (stream->context->backend->supports(stream->context->device, kernel->dtype))
 		return cg_fail_in(CG_UNSUPPORTED, "cg_kernel_run");
 	CG_TRY(cg_open_cell_kernel(stream->context, kernel->cell, options, kernel->pass, kernel->cell->n_stages > 1 ? kernel->stage : 0,
-	                     kernel->dtype, &c.ready));
+	                           kernel->dtype, &c.ready));
 	CG_TRY(check_names(&c));
 	return run(&c);
 }

@@ -19,7 +19,7 @@ struct cg_dim {
 };
 
 enum cg_dim_flag {
-	CG_INFERRED = 1,                  /* follows from others: `infer` of the row says it, no shape gives it */
+	CG_INFERRED = 1,                 /* follows from others: `infer` of the row says it, no shape gives it */
 	CG_UNSAID  = 2                   /* follows from others: the words of a problem are without it */
 };
 
@@ -120,7 +120,7 @@ struct cg_op {
 	                                  * name that is an attribute of the op is passed over.  cell: all that the op may be of, with
 	                                  * commas between; weights_format: of its weights, in the words of `cellgrad convert`. */
 	void (*init)(void *op, size_t size);
-	int  (*work)(const void *op, size_t *bytes);    /* cg_op_check calls it: it must not call back */
+	int  (*work)(const void *op, size_t *bytes);     /* cg_op_check calls it: it must not call back */
 	int  (*call)(struct cg_stream *, const void *op);
 
 	/* Of ops whose arguments are more than shapes: networks, by a plan.  Who makes arguments up from shapes alone leaves out what

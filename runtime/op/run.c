@@ -37,7 +37,7 @@ static int open_staged(struct cg_op_call *c)
 			continue;
 		CG_TRY(cg_op_bytes(row, port, c->given, &n));
 		cg_staging_add(&c->stage, m, 1, n, n, port->flow == CG_IN || (port->flow == CG_OUT_SUM && accumulate),
-		             port->flow != CG_IN);
+		               port->flow != CG_IN);
 	}
 	has_work = cg_present(c->work) && c->work.place == CG_DEVICE;
 	CG_TRY(cg_staging_open(&c->stage, has_work ? 0 : bytes, &own));

@@ -208,7 +208,7 @@ static struct sum add_up(const struct cg_dimension *d, const int64_t *size, unsi
 
 /* A dimension that is not known, or too large to be printed, goes without its value. */
 static const char *append_shape(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size, unsigned bound,
-                       char text[CG_SHAPE_LINE])
+                                char text[CG_SHAPE_LINE])
 {
 	struct cg_reading storage;
 	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
@@ -227,7 +227,7 @@ static const char *append_shape(const struct cg_op *row, const struct cg_port *p
 }
 
 const char *cg_shape_format(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size,
-                         char text[CG_SHAPE_LINE])
+                            char text[CG_SHAPE_LINE])
 {
 	return append_shape(row, port, op, size, ~0u, text);
 }

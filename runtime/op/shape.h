@@ -47,6 +47,6 @@ int cg_reading_bytes(const struct cg_op *, const struct cg_port *, const struct 
                      size_t *bytes);
 /* "[I+U=7, 4*U=16]"; returns text. */
 const char *cg_shape_format(const struct cg_op *, const struct cg_port *, const void *op, const int64_t *size,
-                         char text[CG_SHAPE_LINE]);
+                            char text[CG_SHAPE_LINE]);
 
 #endif

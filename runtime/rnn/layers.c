@@ -281,7 +281,7 @@ static int open(struct layers *q, struct cg_stream *stream, const struct cg_rnn 
 }
 
 int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
-                   struct cg_mem work)
+                      struct cg_mem work)
 {
 	int64_t states = (int64_t)rnn->net.layers * rnn->net.directions * call->B;
 	struct layers q;
@@ -471,7 +471,7 @@ static int layer_dx(struct layers *q, int layer, int d)
 }
 
 int cg_layers_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
-                    struct cg_mem work)
+                       struct cg_mem work)
 {
 	struct layers q;
 

@@ -27,7 +27,7 @@ static void place_grads(const struct cg_rnn *rnn, int pseudo_layer, struct cg_me
 }
 
 void cg_rnn_fill_recurrence(const struct cg_rnn *rnn, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
-                          struct cg_recurrence *w)
+                            struct cg_recurrence *w)
 {
 	w->kernel = pass == CG_FORWARD ? rnn->forward : rnn->grad;
 	w->bytes[0] = cg_dtype_bytes(rnn->net.dtype);

@@ -241,7 +241,7 @@ struct cg_gemm cg_recurrence_product(int dtype, int back, int by_input, int64_t 
 static struct cg_gemm stage_product(const struct cg_recurrence *w, int stage, int64_t rows)
 {
 	struct cg_gemm g = cg_recurrence_product(w->kernel->dtype, is_grad(w), w->by_input, stage_columns(w, stage), stage_width(w, stage),
-	                                   rows);
+	                                         rows);
 
 	g.b = of_gates(w, w->recurrent.value, w->first[stage]);
 	g.packed = w->packed[stage];

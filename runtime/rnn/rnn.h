@@ -27,7 +27,7 @@ struct cg_rnn_workspace {
 	struct cg_mem h[2][2];                   /* hidden states of a layer and the one below, by direction, if not in the reserve */
 	struct cg_mem d_gates, d_stage_input[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c, partial, sum;
 	struct cg_mem dx[2], dx_real, dy[2];     /* dx: sums in acc, by direction, each in the direction's order */
-	struct cg_mem saved[CG_RNN_SAVED_MAX];    /* in inference, which has no reserve */
+	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* in inference, which has no reserve */
 };
 
 /* The shape of a call: everything that follows from its sizes and lengths, computed once and passed down. */
@@ -44,13 +44,13 @@ struct cg_rnn {
 	struct cg_context *context;              /* held, like the cell */
 	struct cg_network net;                   /* the network; vendors' libraries read it, too */
 	int options;
-	uint64_t fingerprint;                          /* of everything that a reserve depends on */
+	uint64_t fingerprint;                    /* of everything that a reserve depends on */
 	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
 	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];  /* beyond: for calls of more steps than the vendor library takes */
 	int by_name;                             /* the caller named the route */
 	struct cg_net *vendor;                   /* the vendor library's network; NULL: the route is composed */
 	struct cg_network_text text;
-	const struct cg_kernel_entry *forward, *grad;   /* the context's; grad NULL without training */
+	const struct cg_kernel_entry *forward, *grad;    /* the context's; grad NULL without training */
 
 	struct cg_rnn_gate gates[CG_GATES_MAX];
 	int n_blocks;                            /* of U columns of pre-activations */
@@ -59,7 +59,7 @@ struct cg_rnn {
 	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; ends with G */
 	int vectors[CG_WEIGHTS_MAX];             /* per-unit weights of the options that are on, by the cell's index */
 	int state, output;                       /* index among the cell's prevs; state -1: the cell has no cell state */
-	struct cg_rnn_saved saved[CG_RNN_SAVED_MAX];    /* the cell's saves, then the output and the state where it does not save them */
+	struct cg_rnn_saved saved[CG_RNN_SAVED_MAX];     /* the cell's saves, then the output and the state where it does not save them */
 	int n_saved, saved_h, saved_c;
 	/* By pass (0 forward, 1 gradient) and stage: the saved value that the product after the stage multiplies; -1: it has own memory. */
 	signed char stage_input_saved[2][CG_STAGES_MAX];
@@ -85,7 +85,7 @@ struct cg_packed {
 	/* int64, of the device's: */
 	struct cg_mem order, last;               /* [B]: the batch row of a sorted one; the packed row of its last step */
 	struct cg_mem row[2], t[2], b;           /* [N], by direction: the caller's row, its time, its batch row */
-	struct cg_mem reversed_index;                     /* [N]: the packed row that the other direction has for the same time and batch row */
+	struct cg_mem reversed_index;            /* [N]: the packed row that the other direction has for the same time and batch row */
 	struct cg_mem prev;                      /* [N]: the row of the step before; of the first step its place among the sorted */
 };
 static inline int64_t cg_packed_rows(const struct cg_packed *sequence, int64_t s)
@@ -138,7 +138,7 @@ int  cg_rnn_choose_route(const struct cg_rnn *, int64_t T, int *is_vendors);
 int  cg_rnn_is_beyond(const struct cg_rnn *, int64_t T);
 /* Runs a call that was checked. */
 int  cg_rnn_run(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *,
-                 struct cg_mem work);
+                struct cg_mem work);
 
 /* ---- op_rows.c ---- */
 
@@ -170,9 +170,9 @@ void cg_layers_place_saved(const struct cg_rnn *, int64_t N, struct cg_mem reser
 
 /* Both give the workspace of the shape its memory. */
 int cg_layers_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
-                   struct cg_mem work);
+                      struct cg_mem work);
 int cg_layers_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
-                    struct cg_mem work);
+                       struct cg_mem work);
 
 /* ---- recurrence.c: one direction of one layer, or a block op ---- */
 
@@ -187,13 +187,13 @@ struct cg_recurrence {
 	int direction;
 
 	/* The cell; the arrays belong to the caller. */
-	const struct cg_kernel_entry *kernel;           /* its pass decides whether states are carried in the dtype or in acc */
+	const struct cg_kernel_entry *kernel;    /* its pass decides whether states are carried in the dtype or in acc */
 	size_t bytes[2];                         /* of an element of the dtype, of acc */
 	const double *values;                    /* of its params, rounded */
 	const struct cg_rnn_gate *gate;
 	const struct cg_gate_range *ranges;
 	const int *first;
-	const signed char *stage_input_saved;     /* of the pass */
+	const signed char *stage_input_saved;    /* of the pass */
 	int n_ranges, n_blocks, output, saved_h, saved_c, uses_h_prev;
 
 	/* The layout of the weights.  A matrix holds all gates: [gates U, in] as in cuDNN and PyTorch, or, by_input, [in, gates U] as in
@@ -205,8 +205,8 @@ struct cg_recurrence {
 	struct cg_mem d_bias[2];                 /* [gates U]; of bW and bR, where there are two */
 
 	struct cg_matrix x;                      /* [N, width] */
-	struct cg_mem saved[CG_RNN_SAVED_MAX];         /* [N, U] each; absent where nobody reads it */
-	unsigned char in_turn[CG_RNN_SAVED_MAX];      /* 0, or the number of steps that it holds: [in_turn B, U] */
+	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* [N, U] each; absent where nobody reads it */
+	unsigned char in_turn[CG_RNN_SAVED_MAX]; /* 0, or the number of steps that it holds: [in_turn B, U] */
 	struct cg_matrix h;                      /* [N, H]: the saved output, or its projection */
 	struct cg_matrix h_first, c_first;       /* [B, H] real, [B, U]: before the first step, sorted */
 	struct cg_matrix bias;                   /* one row of blocks U */
@@ -252,7 +252,7 @@ int cg_recurrence_dx(const struct cg_recurrence *, int add, struct cg_matrix sum
 
 /* Fills in a network's pseudo-layer for a pass: everything that does not depend on the steps.  params_backprop may be absent. */
 void cg_rnn_fill_recurrence(const struct cg_rnn *, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
-                          struct cg_recurrence *);
+                            struct cg_recurrence *);
 /* Writes the recurrence's bias, in acc: bW + bR of each gate whose biases act on one sum. */
 int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *);
 /* Bytes of `packed` of a stage in a pass of so many rows, 0: none. */

@@ -126,7 +126,7 @@ int cg_rnn_choose_route(const struct cg_rnn *rnn, int64_t T, int *is_vendors)
 
 /* The plan as it would be without its route; its kernels are ready from the first such call on. */
 static int run_composed(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call,
-                         struct cg_rnn_shape *shape, struct cg_mem work)
+                        struct cg_rnn_shape *shape, struct cg_mem work)
 {
 	struct cg_rnn other = *rnn;
 
@@ -136,7 +136,7 @@ static int run_composed(struct cg_stream *stream, const struct cg_rnn *rnn, int 
 }
 
 int cg_rnn_run(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call,
-                struct cg_rnn_shape *shape, struct cg_mem work)
+               struct cg_rnn_shape *shape, struct cg_mem work)
 {
 	const struct cg_net_route *route = rnn->context->backend->net;
 

@@ -56,7 +56,7 @@ struct cg_format {
 	double forget_bias, cell_clip;           /* defaults of the attributes */
 	const struct cg_form *forms;             /* end with templates of NULL */
 };
-extern const struct cg_format cg_formats[];  /* end with a name of NULL */
+extern const struct cg_format cg_formats[];      /* end with a name of NULL */
 /* NULL: no such format; the message names the nearest one, else all. */
 const struct cg_format *cg_format_find(const char *name);
 /* The letters of a built-in cell's gates and per-unit vectors, in the order of the cell.  NULL: not a built-in cell. */

@@ -552,7 +552,7 @@ static int backward(struct run *r)
 /* ---- both ---- */
 
 int cg_dnn_range_run(struct cg_queue *queue, struct cg_net *net, int pass, const struct cg_dnn_range *range, const struct cg_rnn_call *call,
-                    struct cg_mem work)
+                     struct cg_mem work)
 {
 	struct run r;
 

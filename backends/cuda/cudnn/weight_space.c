@@ -18,7 +18,7 @@ struct question {
 
 /* Where a tensor is, in bytes from the base, and how large: rows 0, there is none.  Its elements lie beside each other. */
 static int find_offset(const struct question *q, struct cudnnTensorStruct *tensor, const void *at, size_t each,
-                    struct cg_rnn_region *region, size_t *state)
+                       struct cg_rnn_region *region, size_t *state)
 {
 	int dims[3] = { 0 }, strides[3] = { 0 }, n = 0;
 	unsigned type;
