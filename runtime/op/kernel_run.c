@@ -181,7 +181,7 @@ static int check_names(const struct call *c)
 	return CG_OK;
 }
 
-/* Which functions are launched: those that make what is wanted. */
+/* Marks the functions to launch: those with outputs that are present. */
 static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 {
 	const struct cg_pass_plan *plan = c->ready->plan;
@@ -193,13 +193,13 @@ static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 		if ((function->shape == CG_FUNCTION_POINT) != point || !is_wanted(c, function))
 			continue;
 		wanted[p] = 1;
-		/* A sum is wanted for its outputs; the part before it makes what it adds up. */
+		/* A sum is launched for its outputs, and with it the part that makes its operands. */
 		if (function->shape == CG_FUNCTION_SUM)
 			wanted[p - 1] = 1;
 	}
 }
 
-/* Bytes of the sums of blocks that one function hands to the next. */
+/* Bytes of the partial sums that one function passes to the next. */
 static int scratch_bytes(const struct call *c, const struct cg_function *function, size_t *bytes)
 {
 	int64_t blocks = c->rows / CG_SUM_ROWS + (c->rows % CG_SUM_ROWS != 0), elements;

@@ -10,7 +10,7 @@ static const struct cg_mem *mem(const void *op, size_t at)
 	return (const struct cg_mem *)((const char *)op + at);
 }
 
-/* What only the device can say of its memory. */
+/* The checks of memory that only the device can make. */
 static int check_memory(struct cg_context *context, const struct cg_op *row, const void *op)
 {
 	for (const struct cg_port *port = row->ports; port->name; port++)
@@ -18,7 +18,7 @@ static int check_memory(struct cg_context *context, const struct cg_op *row, con
 	return cg_memory_check(context, row->name, "work", *mem(op, row->work_at));
 }
 
-/* On a device that does not reach the host's memory: what is there is copied, there and back. */
+/* Stages host arguments on a device that does not reach the host's memory. */
 static int open_staged(struct cg_op_call *c)
 {
 	const struct cg_op *row = c->row;

@@ -1,6 +1,6 @@
 /*
- * Shapes and needs.  A shape is dimensions separated by blanks, each a sum of SYMBOL or NUMBER*SYMBOL; a need is names of outputs
- * and attributes.  Each text is read once and then computed with.
+ * Shapes and needs of a row.  A shape is dimensions separated by blanks, each a sum of SYMBOL or NUMBER*SYMBOL; a need is names of
+ * outputs and attributes.  Each text is parsed once; what it says is kept beside its row.
  */
 #include <stdio.h>
 #include <string.h>

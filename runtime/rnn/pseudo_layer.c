@@ -1,5 +1,5 @@
 /*
- * One direction of one layer of a network, as the recurrence takes it: its cell, and where its weights lie in params.
+ * A pseudo-layer, one direction of one layer, as a recurrence: its cell and the layout of its weights in params.
  */
 #include "runtime/rnn/rnn.h"
 

@@ -1,5 +1,5 @@
 /*
- * Where the values of a call lie: the parts of its workspace, and in the reserve the saved values of each pseudo-layer.
+ * The layout of the values of a call: the parts of its workspace and, in the reserve, the saved values of each pseudo-layer.
  */
 #include <string.h>
 

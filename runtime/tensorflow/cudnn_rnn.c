@@ -1,6 +1,6 @@
 /*
- * CudnnRNN and CudnnRNNBackprop as ops: the sizes that follow from the shapes that are there, what TensorFlow's rules say of all of
- * it, and a plan and a call made of attributes.
+ * CudnnRNN and CudnnRNNBackprop as ops: the sizes that follow from the given shapes, TensorFlow's rules for all of them, and a plan
+ * and a call made of attributes.
  */
 #include <limits.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define REFUSE(row, ...) (cg_fail(CG_BAD_ARGUMENT, __VA_ARGS__), cg_fail_in(CG_BAD_ARGUMENT, "%s", (row)->name))
 
-/* ---- the plan that attributes ask for ---- */
+/* ---- the plan of an op's attributes ---- */
 
 static int has_state(const struct cg_rnn_op *op)
 {
@@ -149,7 +149,7 @@ int cg_rnn_op_infer(const struct cg_op *row, void *given, unsigned *bound)
 	op->C = has_state(op) ? op->U : 0;
 	op->wide = n_directions(op) * op->H;
 	op->params = rnn.net.params;
-	/* That of layers.c, until there is a plan. */
+	/* That of rnn/layers.c, until there is a plan. */
 	op->reserve = cg_rnn_reserve_elements(&rnn, &shape);
 	cg_rnn_op_inferred(row, bound);
 	for (int k = 0; row->dims[k].symbol; k++)
