@@ -1,8 +1,8 @@
 /*
- * Which functions a pass of a cell needs: for each, what it takes and gives and which nodes it computes.  Stages are cut by
- * products, so a pass runs stage by stage: forward 1 to S, grad S to 1, gradgrad up (each stage's gd<feed>, which a product
- * carries into the next stage's gda) and down again.  As a step of a sequence a pass runs the same; what differs is what comes
- * from the steps beside it.  How the functions are spelled is print.c's business.
+ * Plans a pass of a cell: the functions it needs, and for each what it takes and gives and which nodes it computes.  Stages are cut
+ * by products, so a pass runs stage by stage: forward 1 to S, grad S to 1, gradgrad up (each stage's gd<feed>, which a product
+ * carries into the next stage's gda) and down again.  A pass as a step of a sequence runs the same way; what differs are the
+ * arguments from the steps beside it.  print.c prints the functions.
  */
 #include "pass.h"
 

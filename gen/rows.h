@@ -1,6 +1,6 @@
 /*
- * Rows on their way between products and kernels, in every dialect: dst[to[p], j] = drop(src[from[p], j]) for p < rows and
- * j < columns, or added to it.  backend.h says what each of them may be.
+ * Rows gathered, scattered, added and dropped between products and kernels, in every dialect: dst[to[p], j] = drop(src[from[p], j])
+ * for p < rows and j < columns, or added to it.  struct cg_rows of runtime/device/backend.h describes a call.
  */
 #ifndef CG_ROWS_H
 #define CG_ROWS_H
@@ -52,7 +52,8 @@ void cg_rows_moves_key(int dtype, char key[CG_KEY_MAX]);
 int  cg_print_rows_moves(int dtype, struct cg_text *);
 /* The text as a plan of one function, whose arguments are its own affair.  NULL: no memory. */
 struct cg_pass_plan *cg_rows_moves_plan(int dtype, cg_resize *);
-/* Says whose which blocks are, for blocks of so many threads, a power of two, and so many multiprocessors.  How many there are. */
+/* Divides the blocks of a launch among the moves, for blocks of so many threads, a power of two, and so many multiprocessors.
+ * Returns the number of blocks. */
 uint32_t cg_rows_moves_launch(struct cg_rows_move *, int n, int threads, int units);
 
 /* ---- dropout ---- */

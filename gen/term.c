@@ -1,5 +1,5 @@
 /*
- * The expressions of a .cell as terms.  Nothing is simplified here: terms are kept as they were written.
+ * Parses the expressions of a .cell to terms, as they are written; nothing is simplified here.
  */
 #include "parse.h"
 

@@ -1,5 +1,5 @@
 /*
- * Arguments with their numbers and the reference's, and the verdict on what a call left of them.
+ * The arguments of a case with their numbers and the reference's, and the verdict on what a call wrote to them.
  */
 #include <math.h>
 #include <string.h>

@@ -317,7 +317,7 @@ static int draw(struct trial_state *r)
 	return CG_OK;
 }
 
-/* Asks the reference, whose bounds are others by cuDNN than by other routes. */
+/* Computes the reference, whose bounds are others by cuDNN than by other routes. */
 static int ask(struct trial_state *r)
 {
 	int by_vendor = !strcmp(cg_rnn_route(r->rnn), "cudnn");

@@ -21,7 +21,7 @@ struct network_trial {
 	unsigned long long seed;
 };
 
-/* Is it an op of networks that the reference knows? */
+/* Is it an op of networks that the reference computes? */
 int  network_knows(const struct cg_op *);
 int  network_optionals(int grad);
 int  network_too_large(const struct network_trial *);

@@ -1,6 +1,5 @@
 /*
- * The problems of `cellgrad bench`: ops by their names, or all, in each mode, at the sizes that were asked for or a few that are
- * typical.
+ * The problems of `cellgrad bench`: ops by their names, or all, in each mode, at the given sizes or at a few typical ones.
  */
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +32,7 @@ static int has_size(const struct cg_op *row, const char *symbol)
 	return 0;
 }
 
-/* Where the lengths of rows go; NULL: the op knows none. */
+/* The field of the lengths of rows; NULL: the op has none. */
 static const struct cg_port *lengths_of(const struct cg_op *row)
 {
 	for (const struct cg_port *port = row->ports; port->name; port++)

@@ -1,5 +1,5 @@
 /*
- * What `cellgrad check` checks, and its next case: words that the user gave are fixed in all of them.
+ * The subjects of `cellgrad check`, and the next case of each: words that the user gave are fixed in all of them.
  */
 #include <stdio.h>
 #include <string.h>

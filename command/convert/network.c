@@ -1,7 +1,6 @@
 /*
- * Finds the network whose weights a file holds.  Every network that the attributes allow is laid out in the format and compared
- * with the file; sizes that are not given are inferred from the shapes; the one that fits is it.  Where none fits, the message is
- * about the one that fits best.
+ * Finds the network whose weights a file holds: fit.c compares every network that the attributes allow with the file, and the one
+ * that fits is it.  Where none fits, the message is about the one that fits best.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * The answers of an op beside expected ones: their types, their elements, and how far they may differ.
+ * Compares the answers of an op with expected ones: their types, their elements, and how far they may differ.
  */
 #include <string.h>
 

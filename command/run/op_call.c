@@ -1,6 +1,6 @@
 /*
- * An op called on tensors from files.  All that is known of an op comes from its row; attributes are in
- * attribute_text.c, what files say of themselves in metadata.c, what is done with the answers in the subcommands.
+ * Calls an op on tensors from files.  All facts of an op come from its row; attributes are in attribute_text.c, metadata in
+ * metadata.c, and the subcommands use the answers.
  */
 #include <ctype.h>
 #include <string.h>

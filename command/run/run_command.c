@@ -1,6 +1,6 @@
 /*
- * `cellgrad run`: an op on tensors from files, its outputs into a file, onto the screen, or against expected
- * ones.  What the words mean is decided here; the call itself is in op_call.c, the comparison in compare.c.
+ * `cellgrad run`: runs an op on tensors from files, its outputs into a file, onto the screen, or against expected ones.  Arguments
+ * are interpreted here; the call itself is in op_call.c, the comparison in compare.c.
  */
 #include <ctype.h>
 #include <math.h>

@@ -71,7 +71,7 @@ struct cg_dnn_shape {
 	struct cg_mem rows, t, b;                /* int64 [N]: its row as cuDNN has it, its time and batch row; absent: in order */
 	struct cg_mem states, dead;              /* int64: the caller's rows of the states, by cuDNN's; of those that have no step */
 	struct cg_mem padding;                   /* int64 [T B - N]: the caller's rows beyond the lengths */
-	struct cg_mem device_lengths;            /* int32 [live], where this version wants it */
+	struct cg_mem device_lengths;            /* int32 [live], where this version of cuDNN needs it */
 };
 enum { CG_DNN_SHAPES = 4 };
 
@@ -99,7 +99,7 @@ struct cg_net {
 	int persistent;                          /* atomic; an enum of forward_backward.c: do its persistent algorithms work here? */
 	CUdeviceptr generator;                   /* as in a place, for questions */
 	struct cudnnDropoutStruct *dropout;
-	struct cg_dnn_shape *sizes[2 * CG_DNN_SHAPES];   /* asked for lately */
+	struct cg_dnn_shape *sizes[2 * CG_DNN_SHAPES];   /* of the latest queries */
 	int oldest;
 	struct cg_dnn_state *states_of_queues;
 };
@@ -137,10 +137,10 @@ void cg_dnn_leave_state(struct cg_dnn_state **);
 
 /* ---- weight_space.c ---- */
 
-/* Asks where a segment's parameters lie. */
+/* Finds where a segment's parameters lie. */
 int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_segment *, struct cg_dnn_algorithm *);
 void cg_dnn_drop_layout(struct cg_dnn_layout *);
-/* Does cuDNN want matrices for an input that skips them? */
+/* Does cuDNN have matrices for an input that skips them? */
 int  cg_dnn_has_input(const struct cg_dnn_layout *);
 /* Moves of the parameters of a segment from `first` on, a layer, between ours and cuDNN's. */
 int  cg_dnn_copy_in(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,

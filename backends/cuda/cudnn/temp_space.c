@@ -1,5 +1,5 @@
 /*
- * The memory of a call by cuDNN: what of its work and of the reserve is whose, and how much of them there has to be.
+ * The memory of a call by cuDNN: divides workspace and reserve between cuDNN and us, and sizes both.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * Parameters between our buffer and cuDNN's, whose order is only known by asking.  In every version seen it is ours, and then the
- * caller's buffer is cuDNN's; nothing relies on that.
+ * Converts parameters between our buffer and cuDNN's weight space, whose layout cuDNN reports at run time.  In every version seen
+ * it is ours, and then the caller's buffer is cuDNN's; nothing relies on that.
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 /* ---- asking ---- */
 
-/* The memory that is asked about: nothing is put there. */
+/* An address to count from: no memory is there. */
 struct question {
 	struct cudnnRNNStruct *rnn;
 	struct cg_dnn_layout *layout;
