@@ -70,7 +70,7 @@ static int is_saved_real(const struct maker *m, int node)
 	return c->name && cg_function_type(m->plan, c->role, c->index, c->derivative) == CG_TYPE_REAL;
 }
 
-static int wants(const struct maker *m, int stage)
+static int has_stage(const struct maker *m, int stage)
 {
 	return !m->plan->stage || m->plan->stage == stage;
 }
@@ -240,13 +240,13 @@ static void functions(struct maker *m)
 	case CG_PASS_FORWARD:
 	case CG_PASS_SEQ_FORWARD:
 		for (int s = 1; s <= cell->n_stages; s++)
-			if (wants(m, s))
+			if (has_stage(m, s))
 				forward(m, s);
 		return;
 	case CG_PASS_GRAD:
 	case CG_PASS_SEQ_GRAD:
 		for (int s = cell->n_stages; s >= 1; s--) {
-			if (!wants(m, s))
+			if (!has_stage(m, s))
 				continue;
 			cut_saved(m);
 			/* The gradient of the product's weights multiplies by the feed again. */
@@ -259,13 +259,13 @@ static void functions(struct maker *m)
 		return;
 	case CG_PASS_GRADGRAD:
 		for (int s = 1; s < cell->n_stages; s++)
-			if (wants(m, s)) {
+			if (has_stage(m, s)) {
 				cut_saved(m);
 				upstream_out(m, CG_ROLE_FEED, s - 1, g, n2);
 				cg_function_make(m, s, CG_FUNCTION_POINT, "_feed");
 			}
 		for (int s = cell->n_stages; s >= 1; s--) {
-			if (!wants(m, s))
+			if (!has_stage(m, s))
 				continue;
 			cut_saved(m);
 			for (int k = 0; s == cell->n_stages && k < cell->n_prevs; k++)

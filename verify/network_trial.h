@@ -22,7 +22,7 @@ struct network_trial {
 };
 
 /* Is it an op of networks that the reference computes? */
-int  network_knows(const struct cg_op *);
+int  network_has_reference(const struct cg_op *);
 int  network_optionals(int grad);
 int  network_too_large(const struct network_trial *);
 void network_small(const struct cg_op *, int dtype, struct network_trial *);

@@ -98,7 +98,7 @@ static const struct family *family_of(const struct cg_op *op)
 	return f->forward ? f : NULL;
 }
 
-int trial_knows(const struct cg_op *op)
+int trial_has_reference(const struct cg_op *op)
 {
 	return family_of(op) != NULL;
 }

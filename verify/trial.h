@@ -22,7 +22,7 @@ struct trial {
 };
 
 /* Does the reference compute the op? */
-int  trial_knows(const struct cg_op *);
+int  trial_has_reference(const struct cg_op *);
 /* Optional ports: outputs and upstream gradients.  What else is not needed is left out in half of the cases. */
 int  trial_optional(const struct cg_op *, const struct cg_port *);
 int  trial_optionals(const struct cg_op *);

@@ -59,7 +59,7 @@ struct check {
 /* ---- subject.c ---- */
 
 /* Does the reference compute the op? */
-int  subject_knows(const struct cg_op *);
+int  subject_has_reference(const struct cg_op *);
 /* Adds the op or the cell in a dtype when it has all of the given attributes.  Else *why (0 to 3) is how much the message tells the
  * user, and the code is CG_BAD_ARGUMENT. */
 int  subject_add(struct check *, const struct cg_op *, const struct cg_cell *, int dtype, int *why);

@@ -211,7 +211,7 @@ static int choose(struct check *c, struct request *r)
 			return CG_NO_MEMORY;
 	}
 	for (int k = 0, n = r->n_ops; k < n; k++)
-		if (!subject_knows(r->ops[k])) {
+		if (!subject_has_reference(r->ops[k])) {
 			check_skip(c, r->ops[k]->name, "the reference does not know the op", 0);
 			r->ops[k--] = r->ops[--n];
 			r->n_ops = n;

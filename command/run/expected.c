@@ -19,7 +19,7 @@ int call_expect(const struct call *c, const struct safetensors *file)
 		const struct safetensors_tensor *t = safetensors_find(file, port->name);
 
 		/* Under our name the op gives more than others do: what the file has is compared.  What is empty need not be there. */
-		if (!call_wants(c, port) || port->flags & CG_OPAQUE || (!t && (!c->theirs || !a->bytes)))
+		if (!call_has_output(c, port) || port->flags & CG_OPAQUE || (!t && (!c->theirs || !a->bytes)))
 			continue;
 		compared++;
 		print_shape(want, a->shape, a->rank);

@@ -17,7 +17,7 @@ struct check {
 	const struct cg_op *row;
 	const void *op;
 	int64_t size[CG_DIMS_MAX];
-	int wants, n;
+	int has_output, n;
 	struct range *ranges;
 };
 
@@ -128,7 +128,7 @@ static int check_port(struct check *c, const struct cg_port *port)
 
 	CG_TRY(cg_reading_bytes(c->row, port, reading, c->op, c->size, &bytes));
 	if (!cg_is_given(m)) {
-		if (!bytes || !c->wants || !cg_reading_needs(c->row, reading, c->op))
+		if (!bytes || !c->has_output || !cg_reading_needs(c->row, reading, c->op))
 			return CG_OK;
 		return REFUSE(c->row, port->name, "missing: expected %s %s", cg_shape_format(c->row, port, c->op, c->size, text),
 		              cg_op_type_name(c->row, port, c->op));
@@ -203,7 +203,7 @@ int cg_op_check(const struct cg_op *row, const void *op)
 		n++;
 	if (n > CG_PORTS_MAX && !(c.ranges = many = cg_memory(NULL, ((size_t)n + 1) * sizeof *many)))
 		return CG_NO_MEMORY;
-	c.wants = cg_op_wants(row, op);
+	c.has_output = cg_op_has_output(row, op);
 	code = check_arguments(&c);
 	cg_memory(many, 0);
 	return code;

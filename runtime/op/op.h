@@ -187,7 +187,7 @@ int cg_op_widen(const struct cg_op *, void **op, struct cg_op **wide);
 int64_t cg_op_steps(const struct cg_op *, const void *op, int64_t T);
 
 /* Is any output present? */
-int cg_op_wants(const struct cg_op *, const void *op);
+int cg_op_has_output(const struct cg_op *, const void *op);
 
 /* Is the port an input that must be there, given the outputs and attributes set in op?  Nothing is when no output is. */
 int cg_op_needs(const struct cg_op *, const struct cg_port *, const void *op);

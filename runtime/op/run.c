@@ -75,7 +75,7 @@ int cg_op_open(struct cg_op_call *c)
 	const struct cg_backend *backend = c->stream->context->backend;
 	const struct cg_op *row = c->row;
 
-	if (!cg_op_wants(row, c->given))
+	if (!cg_op_has_output(row, c->given))
 		return CG_OK;
 	if (backend->supports(c->stream->context->device, *(const int *)((const char *)c->given + row->dtype_at)))
 		return cg_fail_in(CG_UNSUPPORTED, "%s", row->name);

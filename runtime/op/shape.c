@@ -346,7 +346,7 @@ int64_t cg_op_steps(const struct cg_op *row, const void *op, int64_t T)
 
 /* ---- what is needed ---- */
 
-int cg_op_wants(const struct cg_op *row, const void *op)
+int cg_op_has_output(const struct cg_op *row, const void *op)
 {
 	for (const struct cg_port *p = row->ports; p->name; p++)
 		if (p->flow != CG_IN && present(op, p->at))
@@ -371,5 +371,5 @@ int cg_op_needs(const struct cg_op *row, const struct cg_port *port, const void 
 {
 	struct cg_reading storage;
 
-	return cg_op_wants(row, op) && cg_reading_needs(row, cg_reading_of(row, port, &storage), op);
+	return cg_op_has_output(row, op) && cg_reading_needs(row, cg_reading_of(row, port, &storage), op);
 }
