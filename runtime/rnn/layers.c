@@ -66,8 +66,8 @@ static int zero(const struct layers *q, struct cg_mem mem, size_t bytes)
 /* A reserve of at most so many bytes is cleared whole, which is faster than clearing its gaps one by one. */
 enum { SMALL_ON_HOST = 2048, SMALL_ON_DEVICE = 1 << 18 };
 
-/* The bytes between the blocks of a reserve: with them equal calls leave equal bytes.  On a
- * device the gaps of all pseudo-layers are copies of the header, which is zeros until a forward is done. */
+/* Clears the bytes between the blocks of a reserve, so that equal calls leave equal bytes.  On a device the gaps of all
+ * pseudo-layers are copies of the header, which is zeros until a forward is done. */
 static int clear_gaps(const struct layers *q)
 {
 	const struct cg_rnn *rnn = q->rnn;

@@ -1,5 +1,5 @@
 /*
- * What the rows of networks are made of: sizes, attributes, inputs and outputs, each written once, for our own calls and for the
+ * The parts of the rows of networks: sizes, attributes, inputs and outputs, each written once, for our own calls and for the
  * versions of TensorFlow's CudnnRNN.
  */
 #ifndef CG_OP_ROWS_H
