@@ -1,6 +1,6 @@
 /*
- * What a row of the op table says to who has not called the op yet: shapes, what is needed, whose an argument is, what attributes
- * may be.  How that is shown is in describe.c and describe_json.c; no op is named here.
+ * Describes an op from its row in the op table: shapes, needs, owners of arguments, values of attributes.  describe.c and
+ * describe_json.c print it; no op is named here.
  */
 #include <stdarg.h>
 #include <stdio.h>

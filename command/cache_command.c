@@ -1,6 +1,6 @@
 /*
- * `cellgrad cache`: where compiled kernels are kept, which they are, and away with them.  What the folder must be, and what its
- * files hold, is runtime/cache/cache.c's.
+ * `cellgrad cache`: shows where compiled kernels are kept, lists them and removes them.  runtime/cache/ checks the folder and the
+ * files.
  */
 #include <string.h>
 

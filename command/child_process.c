@@ -1,5 +1,5 @@
 /*
- * A child answers in JSON and a 0 byte, through a pipe; what it is asked is the caller's.
+ * Runs a question in a child process, which answers in JSON and a 0 byte, through a pipe.
  */
 #include <errno.h>
 #include <fcntl.h>

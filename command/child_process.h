@@ -1,6 +1,5 @@
 /*
- * Questions that a driver answers are asked in a child process: a driver may crash, abort, leave the process or never answer, and
- * whoever asked goes on.
+ * Runs questions to drivers in a child process: a driver may crash, abort, end the process or never answer, and the parent goes on.
  */
 #ifndef CHILD_PROCESS_H
 #define CHILD_PROCESS_H

@@ -1,5 +1,5 @@
 /*
- * Claims on files.  A file that is not there yet is known by its folder and its name.
+ * Claims on files.  A file that does not exist yet is identified by its folder and its name.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * What an op takes and gives, for `cellgrad info OP` and `cellgrad run OP --help`, in 80 columns; and which op a word means.  No op is
- * named here.
+ * Prints what an op takes and gives, for `cellgrad info OP` and `cellgrad run OP --help`, in 80 columns; and finds the op of a
+ * word.  No op is named here.
  */
 #include <ctype.h>
 #include <stdio.h>

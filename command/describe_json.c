@@ -1,5 +1,5 @@
 /*
- * What an op takes and gives, as one JSON object: `cellgrad info OP --json`.
+ * Prints what an op takes and gives, as one JSON object: `cellgrad info OP --json`.
  */
 #include <stdlib.h>
 #include <string.h>

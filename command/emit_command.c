@@ -1,6 +1,6 @@
 /*
- * `cellgrad emit`: the source of a cell's kernel and its manifest.  The text is the generator's; here is only
- * which kernel, and where to.
+ * `cellgrad emit`: prints the source of a cell's kernel and its manifest.  The text is the generator's; the kernel is chosen here,
+ * and where the text goes.
  */
 #include <stdlib.h>
 #include <string.h>

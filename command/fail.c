@@ -1,6 +1,6 @@
 /*
- * What a subcommand says on standard error: why it failed, or what its user should know though it did not.  Where the command
- * line has --json, either is an object on a line of its own.
+ * Prints messages of a subcommand on standard error: why it failed, or a warning.  With --json in the command line each is an
+ * object on a line of its own.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * Files that appear whole or not at all, and reading a text.  What is in them is the caller's.
+ * Writes files that appear whole or not at all, and reads a text.  Their contents are the caller's.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * `cellgrad info`: what there is to compute on and with, and why not more.  This process loads no driver: inspect_json.c asks them in
- * children.  The words about a device are its backend's.
+ * `cellgrad info`: prints the devices and libraries that there are to compute with, and why others cannot be used.  This process
+ * loads no driver: inspect_json.c queries them in child processes.  The words about a device are its backend's.
  */
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /*
- * What is asked of devices, in a child for each: the functions that are called ask_ run there, the others put their answers together.
+ * Queries devices, in a child process for each: the functions that are called ask_ run there, the others put their answers
+ * together.
  */
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /*
- * What there is to compute on, as JSON.  Drivers are asked in children (child_process.h): one that ends its process gives a line of its own.
+ * Devices and libraries as JSON.  Drivers are queried in child processes (child_process.h): one that ends its process gives a line
+ * of its own.
  */
 #ifndef INSPECT_JSON_H
 #define INSPECT_JSON_H

@@ -1,7 +1,7 @@
 /*
- * The `cellgrad` command: finds the subcommand, hands it its words, and sees to what every subcommand needs:
- * our memory under jansson, standard streams that are there, and an answer that reached its reader.  What a
- * subcommand does is in the file of its name.  No locale is set: numbers are read and written as in C.
+ * The `cellgrad` command: finds the subcommand, passes it its arguments, and does what every subcommand needs: sets our memory
+ * under jansson, checks that standard streams are open, and checks that the output was written.  A subcommand is in the file of its
+ * name.  No locale is set: numbers are read and written as in C.
  */
 #include <errno.h>
 #include <fcntl.h>

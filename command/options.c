@@ -1,7 +1,6 @@
 /*
- * Reads a subcommand's words by popt and keeps the options' values by number.  What an option means is its
- * command's business; where popt leaves something to chance (an option given twice, its help's exit) it is
- * decided here.
+ * Reads a subcommand's words by popt and keeps the options' values by number.  The subcommand interprets them; what popt leaves
+ * undefined (an option given twice, its help's exit) is decided here.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * How the command shows things.  What is shown, and on which stream, is the caller's choice.
+ * Prints for the command: names, shapes, tables and JSON lines.  The caller chooses what is printed, and on which stream.
  */
 #include <errno.h>
 #include <math.h>

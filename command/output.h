@@ -1,6 +1,5 @@
 /*
- * How the command shows things: names from files without their tricks, shapes, tables, colour on a terminal,
- * JSON lines.
+ * Prints for the command: names from files without control characters, shapes, tables, colour on a terminal, JSON lines.
  */
 #ifndef OUTPUT_H
 #define OUTPUT_H
@@ -24,7 +23,7 @@ void print_quoted(FILE *, const char *text);
 enum { PRINT_SHAPE = 192 };
 const char *print_shape(char shown[PRINT_SHAPE], const int64_t *shape, int rank);
 
-/* Escape sequences when the file is a terminal that wants them, else "". */
+/* Escape sequences when the file is a terminal with colour, else "". */
 struct print_colour { const char *good, *bad, *strong, *faint, *off; };
 struct print_colour print_colours(FILE *);
 

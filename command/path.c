@@ -1,5 +1,5 @@
 /*
- * Paths.
+ * The folder of a path.
  */
 #include <stdio.h>
 #include <string.h>

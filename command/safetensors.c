@@ -1,6 +1,5 @@
 /*
- * safetensors files, read and written.  Which tensors are wanted, and in which dtype and shape, is the caller's
- * business.
+ * Reads and writes safetensors files.  The caller chooses the tensors, their dtype and shape.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
- * Memory of the compiler: an arena, whose blocks are freed together, and growing text.  Both remember that a request was refused,
- * so that passes check once, at their end.  Where memory comes from is the caller's business.
+ * Memory of the compiler: an arena, whose blocks are freed together, and growing text.  Both record that a request was refused, so
+ * that passes check once, at their end.  The caller passes the function that allocates.
  */
 #include "cell.h"
 

@@ -1,14 +1,15 @@
 /*
- * The compiler of .cell files: every type its passes share, and the passes in the order they run.  A library without
- * exits, globals or I/O: texts come in as strings and go out as strings, memory comes through one function, and a mistake comes back in a struct cg_mistake.  What the text of a kernel looks like is in templates/, not here.
+ * The compiler of .cell files: every type its passes share, and the passes in the order they run.  A library without exits, globals
+ * or I/O: texts come in as strings and go out as strings, memory comes through one function, and a mistake comes back in a struct
+ * cg_mistake.  What the text of a kernel looks like is in templates/, not here.
  *
  *	parse    text -> struct cg_cell            what the author wrote, checked
  *	graph    cell, options -> struct cg_graph  interned nodes, simplified as they are built
  *	derive   nodes -> their adjoints           once for grad, again for gradgrad
- *	pass     cell, options, pass -> functions     which functions a pass needs, what each takes and gives
- *	order    function -> statements               what is computed in which order, under which name
- *	print    functions -> text, manifest          through the dialect's templates
- *	eval     function -> values                   the meaning: what every printed kernel is compared with
+ *	pass     cell, options, pass -> functions  which functions a pass needs, what each takes and gives
+ *	order    function -> statements            what is computed in which order, under which name
+ *	print    functions -> text, manifest       through the dialect's templates
+ *	eval     function -> values                the meaning: what every printed kernel is compared with
  */
 #ifndef CG_CELL_H
 #define CG_CELL_H
@@ -28,7 +29,7 @@ enum {
 	CG_OPTIONS_MAX  = 8,
 	CG_PARAMS_MAX   = 16,
 	CG_STAGES_MAX   = 4,
-	CG_FUNCTIONS_MAX   = 5 * CG_STAGES_MAX,     /* functions of a pass */
+	CG_FUNCTIONS_MAX = 5 * CG_STAGES_MAX,  /* functions of a pass */
 	CG_SAVES_MAX    = 64,
 	CG_VALUES_MAX   = 256,           /* equations */
 	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations */
@@ -40,7 +41,7 @@ enum {
 	CG_SUM_ROWS     = 64             /* rows that a `sum` adds up before it starts another partial */
 };
 
-/* ---- memory: one function of the caller's, functions freed together ---- */
+/* ---- memory: one function of the caller's, blocks freed together ---- */
 
 /* As realloc; bytes 0 frees.  NULL when there is none, and p is left as it was. */
 typedef void *cg_resize(void *p, size_t bytes);
@@ -129,7 +130,7 @@ struct cg_term {                         /* an operation or an operand as writte
 };
 enum { CG_TERM_SYMBOL = CG_OP_COUNT, CG_TERM_SUB, CG_TERM_DIV };
 
-/* whole: of a split gate the gate whose recurrent part it is, or -1; place: in the text. */
+/* whole: of a split gate the gate whose recurrent part it is, or -1; position: in the text. */
 struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; const char *position; };
 struct cg_option { char name[CG_NAME_MAX + 1]; };
 struct cg_weight { char name[CG_NAME_MAX + 1]; int option; };
@@ -195,7 +196,7 @@ struct cg_graph {
 	struct cg_arena *memory;
 	struct cg_node *nodes; int n, capacity;  /* operands come before what uses them; node 0 is the constant 0 */
 	struct cg_leaf *leaves; int n_leaves, leaf_capacity;
-	int *table, table_capacity;                  /* interning */
+	int *table, table_capacity;              /* interning */
 	int origin;                              /* given to new nodes */
 	int failed;                              /* no memory or too many nodes: results are meaningless */
 	int value[CG_VALUES_MAX];                /* the node of each equation */
@@ -232,10 +233,10 @@ struct cg_argument {
 	int node;                        /* a leaf, or what an output stores */
 };
 
-struct cg_function {                        /* one function */
+struct cg_function {                     /* one function */
 	char key[CG_KEY_MAX];            /* its name */
 	int  stage, shape;
-	struct cg_argument *arguments; int n_arguments;      /* in the order of the text's parameters */
+	struct cg_argument *arguments; int n_arguments;  /* in the order of the text's parameters */
 	int *schedule; int n_schedule;   /* nodes to compute, operands first; leaves are not among them */
 };
 
@@ -348,7 +349,7 @@ struct cg_dialect {
 	const char *i64, *bits[CG_BYTES_MAX + 1]; /* bits: unsigned integers, by their bytes */
 	int comments;                             /* the column of comments behind the types */
 	const char *row, *row_step, *unit, *unit_step;
-	const char *local, *aligned, *item, *group_x, *group_y, *groups_y, *barrier, *bounds;       /* of groups, in a matrix product */
+	const char *local, *aligned, *item, *group_x, *group_y, *groups_y, *barrier, *bounds;    /* of groups, in a matrix product */
 	int panels;                               /* it has matrix products by panels as well */
 	int offsets, strips;                      /* a buffer is followed by its offset; the C text works on strips of a row */
 	int builds;                               /* a text may be built in several ways: its prelude has a section on them */
@@ -363,13 +364,13 @@ extern const struct cg_dialect cg_dialects[CG_LANG_COUNT];
 /* The type that holds an element. */
 const char *cg_type_word(const struct cg_dialect *, int dtype);
 
-/* Appends a template with its @holes@ replaced; words: pairs of hole and text, ended by NULL.  A hole that stands alone on a
+/* Appends a template with its @holes@ replaced; holes: pairs of hole and text, ended by NULL.  A hole that stands alone on a
  * line takes the line's indent for each of its own lines; when its text is empty the line goes. */
 void cg_fill(struct cg_text *, const char *form, size_t length, const char *const *holes);
 
 /* ---- matrix products: c [m n] = start + op(a) [m k] op(b) [k n], for devices without a BLAS ---- */
 
-struct cg_gemm_limits {                  /* what a device says of itself */
+struct cg_gemm_limits {                  /* the limits of a device */
 	int    cpu;                      /* local memory is memory like any other, and a work-item may have a thread's registers */
 	int    units;                    /* compute units */
 	int    group;                    /* work-items in a group, at most */

@@ -1,6 +1,6 @@
 /*
- * The dialects: their words, how each prints what is printed once per argument, and how much a thread takes.  Longer texts are in
- * templates/.
+ * The table of dialects: their words, the forms of what is printed once per argument, and how much a thread takes.  Longer texts
+ * are in templates/.
  */
 #include "cell.h"
 

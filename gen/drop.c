@@ -1,6 +1,6 @@
 /*
- * What dropout is told before it draws: the key of a layer's masks, which words are dropped, how what is kept is scaled.
- * The masks are drawn by templates/rows.in, with the same generator.
+ * The parameters of dropout: the key of a layer's masks, which words of the generator drop an element, and the scale of those that
+ * are kept.  The masks are drawn by templates/rows.in, with the same generator.
  */
 #include "rows.h"
 

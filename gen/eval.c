@@ -1,6 +1,6 @@
 /*
- * The graph interpreted in long double, with the C library's functions: what the language means.  Kernels are compared with
- * this; the same graph in a kernel's own arithmetic is strip.c.
+ * Interprets the graph in long double, with the C library's functions: the meaning of the language.  Kernels are compared with it;
+ * strip.c interprets the same graph in a kernel's own arithmetic.
  */
 #include "cell.h"
 

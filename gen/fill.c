@@ -1,6 +1,5 @@
 /*
- * Templates: finding a section of an embedded file, and filling its holes.  A hole is a name between two @; it knows nothing
- * of what is put into it.
+ * Templates: finds a section of an embedded file and fills its holes.  A hole is a name between two @.
  */
 #include "cell.h"
 

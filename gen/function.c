@@ -1,6 +1,6 @@
 /*
- * The plan of a text with one function that no cell has: a product's or rows'.  A backend builds and launches it as it does those of
- * a cell.
+ * Makes the plan of a text with one function that no cell has: a product's or rows'.  A backend builds and launches it like those
+ * of a cell.
  */
 #include "cell.h"
 

@@ -1,5 +1,5 @@
 /*
- * Nodes of the graph as expressions: signs where a dialect has them, else calls; parentheses only where they are needed.
+ * Prints nodes of the graph as expressions: signs where a dialect has them, else calls; parentheses only where they are needed.
  */
 #include "print.h"
 

@@ -1,5 +1,5 @@
 /*
- * What the options that are off take away: values of the step before, which the cell would read with all of them on.
+ * Finds the values of the step before that no equation reads with the options that are off, though one does with all of them on.
  */
 #include "cell.h"
 

@@ -1,6 +1,6 @@
 /*
- * The manifest of a text, as JSON: what a stranger needs to call its functions from his own runtime.  Every parameter of a
- * function is an entry, in order.
+ * Prints the manifest of a text, as JSON: everything that a program needs to call its functions from a runtime of its own.  Every
+ * parameter of a function is an entry, in order.
  */
 #include "cell.h"
 

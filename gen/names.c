@@ -1,5 +1,6 @@
 /*
- * The names of a .cell: which may be declared, those that derivatives take with them, and the nearest to one that is not there.
+ * Checks and keeps the names of a .cell: which may be declared, those that derivatives take with them, and the nearest to an
+ * unknown one.
  */
 #include "parse.h"
 

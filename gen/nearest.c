@@ -1,5 +1,5 @@
 /*
- * The nearest of a list of names to a misspelt one, for the mistakes of every part.
+ * Finds the nearest of a list of names to a misspelt one, for the messages of every part.
  */
 #include "cell.h"
 

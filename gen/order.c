@@ -1,6 +1,6 @@
 /*
- * Names for what a function computes: the cell's own for what it named, t1, t2 ... for what is used twice, none for what is used
- * once and short enough to be written where it is used.  The order itself is that of the nodes: operands come first.
+ * Names the nodes that a function computes: the cell's own names for its values, t1, t2 ... for nodes that are used twice, none for
+ * those used once and short enough to be written where they are used.  The order itself is that of the nodes: operands come first.
  */
 #include "cell.h"
 

@@ -1,5 +1,5 @@
 /*
- * The lines of a .cell, declarations and equations, and what can only be said when all has been read.
+ * Parses the lines of a .cell, declarations and equations, and checks the whole when all lines are read.
  */
 #include "parse.h"
 

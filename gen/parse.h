@@ -1,5 +1,6 @@
 /*
- * What the files of the parser share: scan.c reads words, names.c keeps names, term.c reads expressions, parse.c lines and the whole.
+ * Declares what the files of the parser share: scan.c reads words, names.c keeps names, term.c reads expressions, parse.c lines and
+ * the whole.
  */
 #ifndef CG_PARSE_H
 #define CG_PARSE_H
@@ -11,13 +12,13 @@ enum { SYMBOLS_MAX = 2048 };
 /* Derived names are symbols too, of a kind that no expression may use, so that nothing else takes them. */
 enum { DERIVED = CG_SYMBOL_VALUE + 1 };
 
-struct symbol { const char *name, *position; int kind, index; }; /* place: where it was declared */
+struct symbol { const char *name, *position; int kind, index; }; /* position: where it was declared */
 
 struct parser {
 	struct cg_cell *cell;
-	const char *at;                           /* where we are in the cell's text */
+	const char *at;                          /* where we are in the cell's text */
 	const char *cell_position, *stages[CG_STAGES_MAX];       /* the cell's name; what each stage but the first takes */
-	int depth, signs, stage;                  /* depth: of parentheses; signs: of signs upon signs */
+	int depth, signs, stage;                 /* depth: of parentheses; signs: of signs upon signs */
 	struct symbol symbols[SYMBOLS_MAX];
 	int n_symbols;
 	int used[DERIVED][CG_VALUES_MAX];
@@ -50,7 +51,7 @@ const struct symbol *cg_parse_find(const struct parser *, const char *name);
 int cg_parse_unknown(struct parser *, const char *position, const char *name);
 /* Refuses a name whose adjoint, an argument of kernels, would be a word of a dialect: "do" of "o". */
 int cg_parse_argument(struct parser *, const char *position, const char *name);
-/* Refuses what may be no name at all, of the cell and its options neither: a word of a dialect, underscores that C++ keeps. */
+/* Refuses a word that may not be a name, not even the cell's or an option's: a word of a dialect, underscores that C++ keeps. */
 int cg_parse_free_word(struct parser *, const char *position, const char *name);
 int cg_parse_declare(struct parser *, const char *position, const char *name, int kind, int index);
 int cg_parse_enter(struct parser *, const char *position, const char *name, int kind, int index);

@@ -1,8 +1,8 @@
 /*
- * Which functions a pass of a cell needs: for each, what it takes and gives and which nodes it computes.  Stages are cut by
- * products, so a pass runs stage by stage: forward 1 to S, grad S to 1, gradgrad up (each stage's gd<feed>, which a product
- * carries into the next stage's gda) and down again.  As a step of a sequence a pass runs the same; what differs is what comes
- * from the steps beside it.  How the functions are spelled is print.c's business.
+ * Plans a pass of a cell: the functions it needs, and for each what it takes and gives and which nodes it computes.  Stages are cut
+ * by products, so a pass runs stage by stage: forward 1 to S, grad S to 1, gradgrad up (each stage's gd<feed>, which a product
+ * carries into the next stage's gda) and down again.  A pass as a step of a sequence runs the same way; what differs are the
+ * arguments from the steps beside it.  print.c prints the functions.
  */
 #include "pass.h"
 
@@ -70,7 +70,7 @@ static int is_saved_real(const struct maker *m, int node)
 	return c->name && cg_function_type(m->plan, c->role, c->index, c->derivative) == CG_TYPE_REAL;
 }
 
-static int includes(const struct maker *m, int stage)
+static int has_stage(const struct maker *m, int stage)
 {
 	return !m->plan->stage || m->plan->stage == stage;
 }
@@ -222,7 +222,7 @@ struct derived { int *d, *g, n, n2; };
 static void forward_functions(struct maker *m)
 {
 	for (int s = 1; s <= m->plan->cell->n_stages; s++)
-		if (includes(m, s))
+		if (has_stage(m, s))
 			forward(m, s);
 }
 
@@ -233,7 +233,7 @@ static void gradient_functions(struct maker *m, const struct derived *a)
 	for (int s = cell->n_stages; s >= 1; s--) {
 		int feed = s < cell->n_stages ? m->graph->value[cell->feeds[s - 1]] : 0;
 
-		if (!includes(m, s))
+		if (!has_stage(m, s))
 			continue;
 		cut_saved(m);
 		/* The gradient of the product's weights multiplies by the feed again. */
@@ -250,13 +250,13 @@ static void second_gradient_functions(struct maker *m, const struct derived *a)
 	const struct cg_cell *cell = m->plan->cell;
 
 	for (int s = 1; s < cell->n_stages; s++)
-		if (includes(m, s)) {
+		if (has_stage(m, s)) {
 			cut_saved(m);
 			upstream_out(m, CG_ROLE_FEED, s - 1, a->g, a->n2);
 			cg_function_make(m, s, CG_FUNCTION_POINT, "_feed");
 		}
 	for (int s = cell->n_stages; s >= 1; s--) {
-		if (!includes(m, s))
+		if (!has_stage(m, s))
 			continue;
 		cut_saved(m);
 		for (int k = 0; s == cell->n_stages && k < cell->n_prevs; k++)

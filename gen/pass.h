@@ -1,5 +1,6 @@
 /*
- * What the files that plan a pass share: pass.c says which functions there are and cuts the graph for each, function.c makes them.
+ * Declares what the files that plan a pass share: pass.c chooses the functions and cuts the graph for each, pass_function.c makes
+ * them.
  */
 #ifndef CG_PASS_H
 #define CG_PASS_H
@@ -27,8 +28,8 @@ int cg_function_type(const struct cg_pass_plan *, int role, int index, int deriv
 struct cg_argument cg_function_argument(struct maker *, int role, int index, int derivative, int node);
 /* "cg_lstm_block_peephole_f32_grad"; the stage is named where a cell has several and this is one of them. */
 int cg_function_key(const struct cg_pass_plan *, char key[CG_KEY_MAX], int stage, const char *suffix);
-/* Makes a function that computes the outputs gathered so far from what is in memory, and forgets them; a part computes their terms, and
- * its sum, made next, stores them. */
+/* Makes a function that computes the outputs gathered so far from what is in memory, and clears them; a part computes their terms,
+ * and its sum, made next, stores them. */
 void cg_function_make(struct maker *, int stage, int shape, const char *suffix);
 
 #endif

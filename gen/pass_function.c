@@ -1,5 +1,5 @@
 /*
- * A function of a pass: its name, what it takes and gives, as which types, and the nodes that it computes on the way.
+ * Makes a function of a pass: its name, its arguments with their types, and the nodes that it computes.
  */
 #include "pass.h"
 

@@ -1,6 +1,6 @@
 /*
- * What stands above the functions of a text: the sections of the dialect's prelude and of the mathematics that they use, each
- * after those that it needs itself.
+ * Prints what stands above the functions of a text: the sections of the dialect's prelude and of the mathematics that they use,
+ * each after those that it needs itself.
  */
 #include "cell.h"
 

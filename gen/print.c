@@ -1,6 +1,6 @@
 /*
- * Functions to text: statements from the graph, lists from the arguments, both put into the holes of the shapes in templates/.
- * Expressions are infix.c's.  The words of a dialect are its row in dialect.c.
+ * Prints functions: statements from the graph and lists from the arguments fill the holes of the shapes in templates/.  infix.c
+ * prints expressions.  The words of a dialect are its row in dialect.c.
  */
 #include "print.h"
 

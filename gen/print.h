@@ -1,5 +1,5 @@
 /*
- * What the files that print functions share: print.c prints functions, infix.c the expressions in them.
+ * Declares what the files that print functions share: print.c prints functions, infix.c the expressions in them.
  */
 #ifndef CG_PRINT_H
 #define CG_PRINT_H

@@ -1,7 +1,6 @@
 /*
- * Rows gathered, scattered, added and dropped, one kind in a launch or several: which texts there are, how one is printed and
- * launched.
- * What the text looks like is in templates/rows.in.
+ * Rows gathered, scattered, added and dropped, in one launch or several moves at once: the shapes of their texts, printing and
+ * launching.  The text itself is in templates/rows.in.
  */
 #include "rows.h"
 

@@ -1,6 +1,6 @@
 /*
- * Rows on their way between products and kernels, in every dialect: dst[to[p], j] = drop(src[from[p], j]) for p < rows and
- * j < columns, or added to it.  backend.h says what each of them may be.
+ * Rows gathered, scattered, added and dropped between products and kernels, in every dialect: dst[to[p], j] = drop(src[from[p], j])
+ * for p < rows and j < columns, or added to it.  struct cg_rows of runtime/device/backend.h describes a call.
  */
 #ifndef CG_ROWS_H
 #define CG_ROWS_H
@@ -38,8 +38,8 @@ int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group,
  * Moves of one dtype that a launch makes together, on CUDA devices, whose kernels take them by value: the bits as they are, zeros,
  * or what dropout leaves.  The rows of each lie beside each other, and none touches what another one writes.
  */
-enum { CG_ROWS_MOVES = 48 };         /* a kernel takes 4096 bytes of arguments */
-struct cg_rows_move {                         /* as the text has it */
+enum { CG_ROWS_MOVES = 48 };             /* a kernel takes 4096 bytes of arguments */
+struct cg_rows_move {                    /* as the text has it */
 	uint64_t src, dst;               /* addresses; src 0: zeros */
 	uint64_t from, to;               /* of int64 [rows]: addresses, or 0: p */
 	int64_t  rows, columns;          /* of neither 0 */
@@ -50,9 +50,10 @@ struct cg_rows_move {                         /* as the text has it */
 };
 void cg_rows_moves_key(int dtype, char key[CG_KEY_MAX]);
 int  cg_print_rows_moves(int dtype, struct cg_text *);
-/* The text as a plan of one function, whose arguments are its own affair.  NULL: no memory. */
+/* The text as a plan of one function.  The caller passes its arguments by value.  NULL: no memory. */
 struct cg_pass_plan *cg_rows_moves_plan(int dtype, cg_resize *);
-/* Says whose which blocks are, for blocks of so many threads, a power of two, and so many multiprocessors.  How many there are. */
+/* Divides the blocks of a launch among the moves, for blocks of so many threads, a power of two, and so many multiprocessors.
+ * Returns the number of blocks. */
 uint32_t cg_rows_moves_launch(struct cg_rows_move *, int n, int threads, int units);
 
 /* ---- dropout ---- */

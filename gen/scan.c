@@ -1,5 +1,6 @@
 /*
- * The words of a .cell: names, numbers and signs one after the other, or the first mistake with its place and what was expected.
+ * Reads the words of a .cell: names, numbers and signs one after the other, or the first mistake with its place and what was
+ * expected.
  */
 #include "parse.h"
 

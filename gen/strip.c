@@ -1,7 +1,7 @@
 /*
- * A function interpreted over strips of a row, step by step with the very functions that the kernels are printed with, so that the
- * bits are those of the compiled kernel.  It is compiled once for each dtype and instruction set (CG_DTYPE, CG_ISA).
- * It checks nothing: the arguments are those of the function, in its order.
+ * Interprets a function over strips of a row, step by step with the very functions that the kernels are printed with, so that the
+ * bits are those of the compiled kernel.  It is compiled once for each dtype and instruction set (CG_DTYPE, CG_ISA). It checks
+ * nothing: the arguments are those of the function, in its order.
  */
 #include "cell.h"
 

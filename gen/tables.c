@@ -1,5 +1,5 @@
 /*
- * The element types of dtypes.h and the passes of passes.h as tables.
+ * Makes the tables of the element types of dtypes.h and of the passes of passes.h.
  */
 #include "cell.h"
 

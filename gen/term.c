@@ -1,5 +1,5 @@
 /*
- * The expressions of a .cell as terms.  Nothing is simplified here: terms are kept as they were written.
+ * Parses the expressions of a .cell to terms, as they are written; nothing is simplified here.
  */
 #include "parse.h"
 
@@ -98,7 +98,7 @@ static int call(struct parser *p, const char *position, const char *name)
 	p->depth--;
 	if (*p->at == ',')
 		return cg_parse_wrong(p, p->at, "'%s' takes %d argument%s", name, cg_operators[code].arity,
-		             cg_operators[code].arity == 1 ? "" : "s");
+		                      cg_operators[code].arity == 1 ? "" : "s");
 	p->depth++;
 	if (cg_parse_expect(p, ')', "the arguments"))
 		return -1;

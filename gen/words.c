@@ -1,6 +1,6 @@
 /*
- * Words that a cell may not use as names, because one of the dialects or the kernels' own text has them.
- * What a cell's names may otherwise be is in names.c.
+ * The words that a cell may not use as names, because one of the dialects or the kernels' own text has them.  names.c checks the
+ * other rules of names.
  */
 #include "cell.h"
 

@@ -1,5 +1,5 @@
 /*
- * Arguments with their numbers and the reference's, and the verdict on what a call left of them.
+ * The arguments of a case with their numbers and the reference's, and the verdict on what a call wrote to them.
  */
 #include <math.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static int judge(struct answer *a, const struct side *side, int which, struct fi
 		f->unbounded += isinf(tolerance);
 		if (!ref_within(a->dtype, a->v[k], a->e[k], got))
 			return finding_format(f, FINDING_BOUND, "%s: %s[%zu]: expected %.9Lg, got %.9g: off by %.3Lg where %.3Lg is allowed",
-			                   side->name, a->name, k, a->v[k], got, error, tolerance);
+			                      side->name, a->name, k, a->v[k], got, error, tolerance);
 		if (bounded && error / tolerance > f->worst)
 			f->worst = error / tolerance;
 		if (!which) {

@@ -1,5 +1,5 @@
 /*
- * Arguments between guards.  What is in them is the cases' business.
+ * Memory of arguments between guards: allocation, filling, and checks of the guards.
  */
 #include <string.h>
 

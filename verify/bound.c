@@ -1,5 +1,5 @@
 /*
- * What the bounds of bound.h rest on: the constants of each dtype, its rounding, and the verdict on an answer.
+ * The constants of each dtype that the bounds of bound.h use, rounding to a dtype, and the verdict on an answer.
  */
 #include <float.h>
 #include <math.h>

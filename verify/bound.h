@@ -19,7 +19,7 @@
  *     A kind of the vendor's (ref_vendor_kinds) may pay more: sigmoid in f32 as 1 / (1 + 2^(-x log2 e)) an argument
  *     that is off by 2 * u * |x| (below 0 that comes to (4 + 2 |x|) * u of the result), tanh by an instruction 2^-11
  *     of the result.
- *  6. clip has derivative 1 and adds nothing (straight-through, 1.3; an element at the edge may go either
+ *  6. clip has derivative 1 and adds nothing (straight-through; an element at the edge may go either
  *     way).
  *  7. Memory. Where an implementation may have stored a value in real before it computes on, reading it back
  *     costs u_real * |value|: dgates before x_grad, h_prev_grad, w_grad, b_grad and the peephole sums (not

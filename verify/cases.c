@@ -1,5 +1,5 @@
 /*
- * Which cases of an op there are: the table of cases.h, and whatever chance gives; and what a case is made of, by name.
+ * The cases of an op: those of the table in cases.h and those drawn at random, and the fields of a case by name.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * The cases of the conformance suite and of `cellgrad check`: sizes and what else an op can be asked.  Every case runs for every
- * dtype; a row here adds its tests.
+ * The cases of the conformance suite and of `cellgrad check`: sizes and other fields of a call.  Every case runs for every dtype; a
+ * row here adds its tests.
  */
 #ifndef CASES_H
 #define CASES_H

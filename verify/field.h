@@ -1,6 +1,6 @@
 /*
- * What a case is made of, as NAME=VALUE: read from words, printed back so that they read as the same case, and, in shrink.c,
- * made simpler.  A field points into the case; which fields a case has is the case's business.
+ * The fields of a case as NAME=VALUE: read from words, printed back so that they read as the same case, and made simpler in
+ * command/check/shrink.c.  A field points into the case.
  */
 #ifndef FIELD_H
 #define FIELD_H

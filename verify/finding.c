@@ -1,5 +1,5 @@
 /*
- * What a trial found, in words.
+ * Formats the finding of a trial as text.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * One case of one kernel, whose bits are promised to be the same wherever and however it is computed: run twice on one side and
+ * One case of one kernel, whose bits are promised to be the same on every device and by every form of it: run twice on one side and
  * once on another over the same memory, and compared.
  */
 #ifndef KERNEL_TRIAL_H

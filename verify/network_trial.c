@@ -65,7 +65,7 @@ int network_optionals(int grad)
 
 /* ---- cases ---- */
 
-int network_knows(const struct cg_op *op)
+int network_has_reference(const struct cg_op *op)
 {
 	return !strcmp(op->name, "rnn") || !strcmp(op->name, "rnn_backprop");
 }
@@ -86,8 +86,9 @@ void network_small(const struct cg_op *op, int dtype, struct network_trial *t)
 	                             .dtype = dtype, .time_major = 1, .training = 1, .scale = 1, .seed = 1 };
 }
 
-/* What does not go together is made to: a projection is lstm's and no wider than the units, an input that skips is as wide as they. */
-static void settle(struct network_trial *t)
+/* Makes the fields of a trial a legal network: a projection is lstm's and no wider than the units, an input that skips is as
+ * wide as they. */
+static void make_legal(struct network_trial *t)
 {
 	if (t->mode != REF_LSTM)
 		t->proj = t->peephole = 0;
@@ -132,7 +133,7 @@ int network_case(const struct cg_op *op, int dtype, int n, struct network_trial 
 	t->accumulate = (v + s) % 3 == 0;
 	t->scale = scales[(v / 3 + s) % 3];
 	t->memory = (v + s) % AREA_MEMORIES;
-	settle(t);
+	make_legal(t);
 	return 1;
 }
 
@@ -165,7 +166,7 @@ void network_random(const struct cg_op *op, int dtype, unsigned long long seed, 
 	t->memory = (int)numbers_below(at, AREA_MEMORIES);
 	t->absent = numbers_subset(at, network_optionals(t->grad));
 	t->strict_rounding = !numbers_below(at, 4);
-	settle(t);
+	make_legal(t);
 }
 
 static void size_field(struct fields *f, const char *name, int64_t *at, double least, double most)
@@ -317,7 +318,7 @@ static int draw(struct trial_state *r)
 	return CG_OK;
 }
 
-/* Asks the reference, whose bounds are others by cuDNN than by other routes. */
+/* Computes the reference, whose bounds are others by cuDNN than by other routes. */
 static int ask(struct trial_state *r)
 {
 	int by_vendor = !strcmp(cg_rnn_route(r->rnn), "cudnn");
@@ -442,7 +443,7 @@ int network_trial_run(const struct network_trial *t, const struct side *sides, i
 	memset(r, 0, sizeof *r);
 	r->trial = *t;
 	r->finding = finding;
-	settle(&r->trial);
+	make_legal(&r->trial);
 	code = draw(r);
 	for (int k = 0; k < n && !code && !finding->kind; k++) {
 		code = compute(r, &sides[k], k);

@@ -21,8 +21,8 @@ struct network_trial {
 	unsigned long long seed;
 };
 
-/* Is it an op of networks that the reference knows? */
-int  network_knows(const struct cg_op *);
+/* Is it an op of networks that the reference computes? */
+int  network_has_reference(const struct cg_op *);
 int  network_optionals(int grad);
 int  network_too_large(const struct network_trial *);
 void network_small(const struct cg_op *, int dtype, struct network_trial *);

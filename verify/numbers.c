@@ -1,5 +1,5 @@
 /*
- * Numbers for cases.  Which numbers a case needs, and what may differ, is the cases' business.
+ * Draws numbers for cases, writes them in a dtype and reads them back.
  */
 #include <math.h>
 #include <stdint.h>

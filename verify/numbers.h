@@ -1,6 +1,6 @@
 /*
- * Numbers for cases: drawn the same on every machine, written in a dtype and read back, their bits compared.  It shares
- * nothing with the library's own conversions.
+ * Numbers for cases: drawn the same on every machine, written in a dtype and read back, their bits compared.  It shares no code
+ * with the library's own conversions.
  */
 #ifndef NUMBERS_H
 #define NUMBERS_H

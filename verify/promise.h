@@ -1,4 +1,4 @@
-/* Where bits are promised to repeat, which README.md says. */
+/* The calls whose bits are promised to repeat, by README.md. */
 #ifndef PROMISE_H
 #define PROMISE_H
 

@@ -1,7 +1,7 @@
 /*
- * The block ops of op-semantics in long double, with the bound of bound.h beside each value.
- * The formulas stand as op-semantics 1.2, 1.3, 1.5, 2.2, 2.3 have them; section numbers below are its.
- * Cases belong to the tests, sequences of steps to reference_block_lstm.c and reference_rnn.c.
+ * One step of the block ops and its gradient in long double, with the bound of bound.h beside each value.
+ * The formulas are those of TensorFlow's LSTMBlockCell, GRUBlockCell and their gradients.
+ * Sequences of steps are in reference_block_lstm.c and reference_rnn.c.
  */
 #include <stdlib.h>
 
@@ -74,7 +74,7 @@ static const int block[][4] = {
 	[REF_IFCO] = { [GI] = 0, [GF] = 1, [GC] = 2, [GO] = 3 },
 };
 
-/* The argument of one gate's function in 1.2, n of [B, U]; wc [U] and the cell state it looks at, or NULL. */
+/* The pre-activation of one gate, n of [B, U]; wc [U] and the cell state that its peephole reads, or NULL. */
 static struct val lstm_gate(const struct kind *k, const struct ref_lstm_block *p, int64_t n, int gate,
 	const struct ref_in *wc, struct val c)
 {
@@ -229,7 +229,7 @@ int ref_gru_block_forward(const struct ref_gru_block *p)
 		put(&p->c_out, n, c);
 		h_prev = get(k, &p->h_prev, n);
 		h = add(k, mul(k, upd[n], sub(k, h_prev, c)), c);
-		/* the second form of 2.2 is as right: the bound allows either */
+		/* h_prev u + c (1 - u) is as right: the bound allows either */
 		other = add(k, mul(k, upd[n], h_prev), mul(k, one_minus(k, upd[n]), c));
 		h.e = fmaxl(h.e, other.e);
 		put(&p->h_out, n, h);

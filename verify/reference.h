@@ -1,9 +1,9 @@
 /*
- * The independent judge: what each op must answer, in long double, and beside each value how far off a correct
- * implementation may be.
- * Written from op-semantics alone; it shares no code with the rest of the tree and holds its only gradients written
- * by hand.
- * Running an implementation, choosing cases and reporting are left to the conformance programs.
+ * The independent reference of the block ops: the answer of each op in long double, and beside each value how far off a
+ * correct implementation may be.
+ * Written from the papers and TensorFlow's sources; it shares no code with the rest of the tree, and the only gradients
+ * written by hand are here and in reference_rnn_grad.c.
+ * trial.c runs an implementation and compares it, cases.c chooses the cases.
  */
 #ifndef REFERENCE_H
 #define REFERENCE_H
@@ -26,12 +26,12 @@ struct ref_in {
 
 struct val;     /* bound.h */
 
-/* An output: value and bound, allocated by the caller; NULL: not wanted. A weight gradient may be its own *_old. */
+/* An output: value and bound, allocated by the caller; NULL: not computed. A weight gradient may be its own *_old. */
 struct ref_out {
 	long double *v, *e;
 };
 
-/* One step, op-semantics 1.2, 1.3, 1.5. Row-major; K = I + U, the rows for x first. */
+/* One step of LSTMBlockCell, and its gradient. Row-major; K = I + U, the rows for x first. */
 struct ref_lstm_block {
 	int64_t B, I, U;
 	int dtype, gates;
@@ -62,7 +62,7 @@ struct ref_lstm_block {
 	struct ref_out b_grad;                          /* [4U] */
 };
 
-/* One step, op-semantics 2.2, 2.3. Column blocks of w_ru, b_ru, d_r_bar_u_bar: r, u. */
+/* One step of GRUBlockCell, and its gradient. Column blocks of w_ru, b_ru, d_r_bar_u_bar: r, u. */
 struct ref_gru_block {
 	int64_t B, I, U;
 	int dtype;

@@ -1,6 +1,5 @@
 /*
- * Storage for every argument of the ops, by name, and random numbers to fill it, for the tests of the reference.
- * What is run on it, and what it is compared with, is left to reference_test.c and reference_bound_test.c.
+ * Storage for every argument of the block ops, by name, and random numbers to fill it, for the tests of the reference.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,6 @@
 /*
  * BlockLSTM and BlockLSTMV2 in long double: steps of reference.c, each from what the last one left, rounded to the
- * dtype, with the bound of bound.h.
- * op-semantics 1.7; the step itself is left to reference.c.
+ * dtype, with the bound of bound.h. The step itself is in reference.c.
  */
 #include <stdlib.h>
 

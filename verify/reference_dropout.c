@@ -1,6 +1,6 @@
 /*
- * Dropout's masks in plain arithmetic: Philox4x32-10 (Salmon et al. 2011) and the rule of the design's section 6.
- * What they are multiplied with is left to reference_rnn.c.
+ * Dropout's masks in plain arithmetic: Philox4x32-10 (Salmon et al. 2011) and the rule of cellgrad.h for the elements that are
+ * dropped. reference_rnn.c multiplies with them.
  */
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /*
  * The CudnnRNN family forward in long double: layers, directions, lengths, projection, dropout, with the bound of
  * bound.h beside each value.
- * Formulas are op-semantics 3.4 to 3.6. Its gradient is in reference_rnn_grad.c, where params lie in
+ * The formulas are those of cuDNN's documents. The gradient is in reference_rnn_grad.c, the layout of params in
  * reference_rnn_params.c.
  *
  * To the error model of bound.h whole sequences add this.

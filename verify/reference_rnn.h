@@ -1,6 +1,6 @@
 /*
- * What the forward of a CudnnRNN model leaves for its gradient: reference_rnn.c writes it, reference_rnn_grad.c reads
- * it. Callers see sequence.h.
+ * The values that the forward of a CudnnRNN model keeps for its gradient: reference_rnn.c writes them, reference_rnn_grad.c reads
+ * them.  Callers include sequence.h.
  */
 #ifndef REFERENCE_RNN_H
 #define REFERENCE_RNN_H
@@ -38,7 +38,7 @@ struct stack {
 	int n_arrays;
 };
 
-/* 0, or -1 when memory is out; close it either way. Writes the outputs that p wants. */
+/* 0, or -1 when memory is out; close it either way. Writes the outputs of p that are present. */
 int  ref_stack_run(struct stack *, const struct ref_rnn *p);
 void ref_stack_close(struct stack *);
 /* n values, all zero, until the stack is closed; NULL when memory is out. */

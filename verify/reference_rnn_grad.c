@@ -1,7 +1,7 @@
 /*
  * The gradient of the CudnnRNN family in long double, with the bound of bound.h beside each value.
- * Formulas are op-semantics 3.7 with the peepholes of 1.3; the rules for whole sequences stand above reference_rnn.c,
- * which runs the forward that this reads.
+ * The formulas are derived by hand from those of reference_rnn.c, which also has the rules for whole sequences and runs
+ * the forward that this reads.
  */
 #include <stddef.h>
 

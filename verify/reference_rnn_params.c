@@ -1,6 +1,5 @@
 /*
- * Where each matrix, bias and vector of a CudnnRNN model lies in its one buffer, and TensorFlow's canonical lists.
- * Section numbers are op-semantics'. What is computed with the numbers is left to reference_rnn.c.
+ * The layout of the matrices, biases and vectors of a CudnnRNN model in its one buffer, and TensorFlow's canonical lists.
  */
 #include "sequence.h"
 

@@ -1,7 +1,6 @@
 /*
- * The independent judge of whole sequences: BlockLSTM and the CudnnRNN family, in the manner of reference.h.
- * Written from op-semantics 1.7 and 3 and the design's sections 3 and 6; one step of a block cell is left to
- * reference.h, implementations and cases to the conformance programs.
+ * The independent reference of whole sequences: BlockLSTM and the CudnnRNN family, as reference.h has it for one step.
+ * Written from TensorFlow's sources and cuDNN's documents.
  */
 #ifndef SEQUENCE_H
 #define SEQUENCE_H
@@ -9,7 +8,7 @@
 #include "reference.h"
 
 /*
- * BlockLSTM, BlockLSTMV2 and their gradients, op-semantics 1.7. In cell, B is the rows of a step, and x, x_grad, what
+ * BlockLSTM, BlockLSTMV2 and their gradients. In cell, B is the rows of a step, and x, x_grad, what
  * forward saves and writes, cs_grad, h_grad and dgates are [T, B, .]. h and cs are rounded to the dtype at every step,
  * and so are their gradients, so this is T calls of the cell. Beyond seq_len_max all outputs are zero, and nothing is read.
  */
@@ -26,7 +25,7 @@ enum ref_mode { REF_LSTM, REF_GRU, REF_RNN_TANH, REF_RNN_RELU };
 enum ref_input { REF_LINEAR, REF_SKIP, REF_AUTO };      /* REF_AUTO: REF_SKIP where I = U */
 
 /*
- * CudnnRNN, V2, V3 and their gradients, op-semantics 3. Shapes are those of time_major; without it the states are
+ * CudnnRNN, V2, V3 and their gradients. Shapes are those of time_major; without it the states are
  * [B, L*D, .] and the sequences [B, T, .]. D is 1, or 2 when bidirectional; H is P where P > 0, else U.
  * Gates are i f g o, or r z n.
  */
@@ -65,7 +64,7 @@ int ref_rnn_forward(const struct ref_rnn *p);
 int ref_rnn_backward(const struct ref_rnn *p);
 
 /*
- * The parameters, op-semantics 3.9: all weights, pseudo-layer by pseudo-layer (l0 forward, l0 backward, l1 ...), by id
+ * The parameters: all weights, pseudo-layer by pseudo-layer (l0 forward, l0 backward, l1 ...), by id
  * inside; all biases in the same order; with peepholes, all vectors in the same order. Ids, with G gates: 0..G-1
  * input weights and bW, G..2G-1 recurrent weights and bR, 2G the projection, 2G+1.. the vectors.
  */
@@ -79,7 +78,7 @@ int64_t ref_rnn_size(const struct ref_rnn *p);
 struct ref_region ref_rnn_region(const struct ref_rnn *p, int64_t pseudo_layer, int id, int part);
 
 /*
- * The n-th tensor of op-semantics 3.8's list of weights or of biases: its pseudo-layer and id by ref_rnn_region. How
+ * The n-th tensor of TensorFlow's canonical list of weights or of biases: its pseudo-layer and id by ref_rnn_region. How
  * many there are is ref_rnn_canonical_count. Both copies leave alone what the lists do not hold, the vectors.
  */
 int64_t ref_rnn_canonical_count(const struct ref_rnn *p, int part);
@@ -88,10 +87,10 @@ void ref_rnn_to_canonical(const struct ref_rnn *p, const double *params, double 
 void ref_rnn_from_canonical(const struct ref_rnn *p, const double *const *weights, const double *const *biases,
 	double *params);
 
-/* Dropout, design 6. Philox4x32 with 10 rounds; ctr and out may be one array. */
+/* Dropout. Philox4x32 with 10 rounds; ctr and out may be one array. */
 void ref_philox(const uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]);
 uint64_t ref_dropout_key(int64_t seed, int64_t seed2);
-/* What all masks of one layer's output are drawn with. */
+/* The key of all masks of one layer's output. */
 uint64_t ref_dropout_layer_key(uint64_t key, uint64_t call, int64_t layer);
 /* unit: of the layer's output of D*H; t: counted from the sequence's start, b: from the batch's. */
 uint32_t ref_dropout_word(uint64_t layer_key, int64_t t, int64_t b, int64_t unit);

@@ -1,7 +1,5 @@
 /*
- * Storage for every argument of the CudnnRNN family, by name, and random models to fill it, for the tests of the
- * reference.
- * What is run on it, and what it is compared with, is left to the tests.
+ * Storage for every argument of the CudnnRNN family, by name, and random models to fill it, for the tests of the reference.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -98,7 +98,7 @@ static const struct family *family_of(const struct cg_op *op)
 	return f->forward ? f : NULL;
 }
 
-int trial_knows(const struct cg_op *op)
+int trial_has_reference(const struct cg_op *op)
 {
 	return family_of(op) != NULL;
 }
@@ -193,7 +193,7 @@ static size_t read_of(const struct trial_state *r, const struct cg_port *port, s
 	return n / (size_t)T * (size_t)length;
 }
 
-/* Draws the numbers and asks the reference. */
+/* Draws the numbers and computes the reference. */
 static int ask(struct trial_state *r)
 {
 	const struct trial *t = r->trial;

@@ -21,8 +21,8 @@ struct trial {
 	unsigned long long seed;         /* of the numbers */
 };
 
-/* Does the reference know the op? */
-int  trial_knows(const struct cg_op *);
+/* Does the reference compute the op? */
+int  trial_has_reference(const struct cg_op *);
 /* Optional ports: outputs and upstream gradients.  What else is not needed is left out in half of the cases. */
 int  trial_optional(const struct cg_op *, const struct cg_port *);
 int  trial_optionals(const struct cg_op *);

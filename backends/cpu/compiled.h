@@ -1,5 +1,5 @@
 /*
- * What a generated file of kernels gives: a table of them under one name for each cell, dtype and instruction set.
+ * The table that a generated file of kernels defines: one for each cell, dtype and instruction set.
  */
 #ifndef CG_COMPILED_H
 #define CG_COMPILED_H

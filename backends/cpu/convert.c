@@ -1,5 +1,5 @@
 /*
- * Elements of real to acc and back, with the kernels' own conversions; compiled once for each instruction set (CG_ISA) and
+ * Converts elements of real to acc and back, with the kernels' own conversions; compiled once for each instruction set (CG_ISA) and
  * dtype (CG_DTYPE).
  */
 #include "backends/cpu/isa.h"

@@ -9,7 +9,7 @@
 #include "backends/cpu/cpu.h"
 #include "runtime/core/environment.h"
 
-/* The instruction set that the environment asks for, else the best that runs here. */
+/* The instruction set of CELLGRAD_CPU_ISA, else the best that runs here. */
 static int choose(const struct cg_isa **isa)
 {
 	const char *wanted = cg_variable_get(CG_ENV_CPU_ISA);
@@ -27,7 +27,7 @@ static int choose(const struct cg_isa **isa)
 	               names, wanted);
 }
 
-/* The threads that the environment asks for, else one for each processor that this process may run on. */
+/* The threads of CELLGRAD_CPU_THREADS, else one for each processor that this process may run on. */
 static int count_threads(int *threads)
 {
 	int most = cg_processors();

@@ -1,4 +1,4 @@
-/* What the files of the cpu backend share. */
+/* Declares what the files of the cpu backend share. */
 #ifndef CG_CPU_H
 #define CG_CPU_H
 

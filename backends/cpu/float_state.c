@@ -1,5 +1,5 @@
 /*
- * The floating-point state of the calling thread: set for our arithmetic, and given back as it was.
+ * Sets the floating-point state of the calling thread for our arithmetic, and restores it.
  */
 #include "backends/cpu/cpu.h"
 

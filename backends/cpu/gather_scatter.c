@@ -1,6 +1,6 @@
 /*
- * Rows on the cpu: the compiled text over parts of the rows, which the threads of the team share.  Elements are each computed
- * alone, so the bits are those of one thread.
+ * Gathers and scatters rows on the cpu: the compiled text over parts of the rows, which the threads of the team share.  Elements
+ * are each computed alone, so the bits are those of one thread.
  */
 #include "backends/cpu/cpu.h"
 

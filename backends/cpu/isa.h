@@ -1,6 +1,6 @@
 /*
  * The instruction sets that this build has code for, as rows: what is compiled once for each, and whether this processor can run
- * it.  Which rows there are configure.m4 decides.
+ * it.  configure.m4 chooses the rows.
  */
 #ifndef CG_ISA_H
 #define CG_ISA_H

@@ -1,8 +1,8 @@
 /*
- * OpenBLAS by soname, in a link namespace of its own: a plain dlopen would hand out the host program's instance, and setting that
- * to one thread would change the host's results and speed.  A library is taken when it is what it says, is new enough, lets
- * threads call it at once, and gives the right product of small matrices; else the words say why not, and the next soname is
- * tried.  Never closed: a process has few namespaces, and threads of its own run in it.
+ * Loads OpenBLAS by soname, in a link namespace of its own: a plain dlopen would return the host program's instance, and setting
+ * that to one thread would change the host's results and speed.  A library is taken when it is OpenBLAS, is new enough, lets
+ * threads call it at once, and computes a product of small matrices correctly; else the message says why not, and the next soname
+ * is tried.  It is never closed: a process has few namespaces, and threads of its own run in it.
  */
 #include <dlfcn.h>
 #include <link.h>

@@ -1,5 +1,5 @@
 /*
- * Memory that a queue's calls use in turn.
+ * Scratch memory of a queue, which its calls use in turn.
  */
 #include "backends/cpu/cpu.h"
 

@@ -1,7 +1,7 @@
 /*
- * A team waits in two ways: it spins for two microseconds, since calls come in quick succession, and then sleeps, since a
- * processor that spins is taken from someone.  A round of work has a place for as many threads as it
- * has parts; one that wakes up too late finds no place, and nobody has waited for it.
+ * The threads of a stream.  A team waits in two ways: it spins for two microseconds, since calls come in quick succession, and then
+ * sleeps, since a spinning thread takes a processor from others.  A round of work has a place for as many threads as it has parts;
+ * a thread that wakes up too late finds no place, and no other thread waits for it.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -30,7 +30,7 @@ struct cg_team {
 	void (*part)(void *context, int64_t k, int thread);
 	void *context;
 	char before[LINE];
-	atomic_llong next;                       /* the first part that nobody has taken */
+	atomic_llong next;                       /* the first part that no thread has taken */
 	char after[LINE];
 
 	int threads;

@@ -1,6 +1,6 @@
 /*
- * The device's context: made current around every call and what was current again after it; remembered when it was lost, since
- * the driver then fails at whatever comes next; and memory in the order of a queue's work, where the driver has it.
+ * The device's context: makes it current around every call and restores the caller's after it; records that it was lost, since the
+ * driver then fails at every later call; and allocates memory in the order of a queue's work, where the driver can.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static const unsigned fatal[] = {
 
 enum { WHOLE, BEING_LOST, LOST };
 
-/* The first failure is the one to tell. */
+/* The first failure is the one to report. */
 static void mark_lost(struct cg_dev *device)
 {
 	int whole = WHOLE;

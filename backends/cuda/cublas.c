@@ -1,7 +1,7 @@
 /*
- * Products by cuBLAS, row-major matrices being its column-major ones transposed: a handle for each queue, with a workspace of
- * ours, so that the same call gives the same bits.  Sums are in acc, never in TF32; a start that is not c itself is
- * cublasLt's business: one repeated row is its epilogue.
+ * Products by cuBLAS, row-major matrices being its column-major ones transposed: a handle for each queue, with a workspace of ours,
+ * so that the same call gives the same bits.  Sums are in acc, never in TF32.  A start that is not c itself goes to cublasLt: one
+ * repeated row is its epilogue.
  */
 #include <string.h>
 
@@ -270,7 +270,7 @@ static int describe(struct problem *p, const struct cg_gemm *g)
 	return CG_OK;
 }
 
-/* It presumes addresses that are multiples of 256 bytes, and may add the parts of a sum in c's type, unless it is told. */
+/* By default it assumes addresses that are multiples of 256 bytes, and may add the parts of a sum in c's type. */
 static int prefer(cublasLtMatmulPreference_t preference, const struct cg_cu_blas *blas, const struct key *key)
 {
 	const struct { unsigned attribute, value; } wishes[] = {
@@ -309,7 +309,7 @@ static int ask(const struct cg_cu_blas *blas, struct problem *p)
 	return CG_OK;
 }
 
-/* The problem of a product, from those that are known, or asked for now in the place of the oldest. */
+/* The problem of a product: one of those kept, or a new one in the place of the oldest. */
 static int find(struct cg_cu_blas *blas, const struct cg_gemm *g, struct problem **result)
 {
 	struct key key = key_of(g);

@@ -163,7 +163,7 @@ static int probe(struct cg_dev *device, const char *number)
 
 	for (size_t k = 0; k < sizeof asked / sizeof *asked; k++)
 		CU_TRY(device, DeviceGetAttribute, asked[k].to, asked[k].attribute, device->id);
-	/* A driver before 11.2 does not know the question. */
+	/* A driver before 11.2 lacks the attribute. */
 	if (cg_cu.DeviceGetAttribute(&device->pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device->id))
 		device->pools = 0;
 	cg_cu.DeviceGetName(name, sizeof name, device->id);
@@ -199,8 +199,8 @@ static int make_device(int id, struct CUctx_st *adopted, const char *number, str
 	return code;
 }
 
-/* "ready", which is what is asked for when nobody named a backend: the first device, if there is a compiler for it, which is only found
- * by loading it. */
+/* "ready", the argument where no backend is named: the first device, if there is a compiler for it, which is only found by
+ * loading it. */
 static int open_device(const char *where, struct cg_dev **result)
 {
 	int ready = where && !strcmp(where, "ready"), id;

@@ -1,4 +1,4 @@
-/* What the files of the cuda backend share. */
+/* Declares what the files of the cuda backend share. */
 #ifndef CG_CUDA_H
 #define CG_CUDA_H
 
@@ -12,7 +12,7 @@ struct cg_dev {
 	struct cg_queue *queues;                 /* open */
 	/* The text of several moves in one launch, of each dtype, built at the first call that needs it. */
 	struct { struct cg_pass_plan *plan; struct cg_module *built; } moves[CG_DTYPE_COUNT];
-	struct cudnnContext *dnn;                /* for what is asked when a network is opened or its sizes are */
+	struct cudnnContext *dnn;                /* for queries when a network is opened or its sizes are computed */
 	struct CUstream_st *dnn_stream;          /* its own: none of the caller's is to wait */
 	struct cg_net *nets;                     /* open */
 	int lost;                                /* atomic: an enum of context.c */

@@ -1,6 +1,6 @@
 /*
- * Plans become modules, modules functions, and functions are launched: a cell's, products and rows.  A plan's module is built once,
- * whatever the sizes.
+ * Builds modules from plans, functions from modules, and launches functions: those of cells, products and rows.  A plan's module is
+ * built once, whatever the sizes.
  */
 #include <string.h>
 
@@ -117,7 +117,7 @@ CUdeviceptr cg_cu_address(struct cg_mem mem)
 	return mem.data ? (CUdeviceptr)(uintptr_t)mem.data + mem.offset : 0;
 }
 
-/* The values of a launch and where each is, as the driver wants them. */
+/* The values of a launch and their addresses, in the form of cuLaunchKernel. */
 struct parameters {
 	union value { CUdeviceptr at; int64_t count; uint32_t narrow; float f32; double f64; } values[2 * CG_SLOTS_MAX];
 	void *at[2 * CG_SLOTS_MAX];
@@ -245,7 +245,7 @@ static int launch_text(struct cg_queue *queue, const struct cg_module *built, in
 }
 
 static int launch_function(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
-                        struct parameters *parameters)
+                           struct parameters *parameters)
 {
 	const struct cg_function *p = &built->plan->functions[function];
 	int run = p->shape == CG_FUNCTION_POINT ? cg_run_units(built->plan, p) : 1;

@@ -1,4 +1,4 @@
-/* Structs of cuBLAS that the caller holds, as NVIDIA lays them out. */
+/* Structs of cuBLAS that the caller allocates, as NVIDIA lays them out. */
 #ifndef CG_CUDA_LAYOUT_H
 #define CG_CUDA_LAYOUT_H
 

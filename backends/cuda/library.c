@@ -20,7 +20,7 @@
 
 /* CUDA 11.0, as the driver counts; cuDNN 8.1.0, as cuDNN does. */
 enum { OLDEST = 11000, OLDEST_CUDNN = 8100 };
-/* Which cublasGetProperty is asked for. */
+/* The argument of cublasGetProperty. */
 enum { CUBLAS_MAJOR_VERSION = 0 };
 /* The processor that this is compiled for, by ELF's numbers. */
 #if defined(__x86_64__)
@@ -54,7 +54,7 @@ static const struct name cublas_names[] = {
 };
 /* One of the same name may be for either of two CUDAs. */
 static const struct name cudnn_names[] = { { 0, "libcudnn.so.9" }, { 0, "libcudnn.so.8" }, { 0, NULL } };
-/* Where the toolkit's installer puts it, if the system's loader was not told. */
+/* The toolkit's default folder, for systems whose loader does not search it. */
 static const char toolkit[] = "/usr/local/cuda/lib64/";
 
 /* Where each call goes; optional ones are NULL where there is none. */

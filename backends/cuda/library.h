@@ -1,6 +1,6 @@
 /*
- * CUDA as this backend sees it: the driver, NVRTC, cuBLAS and cuDNN found at run time, their calls in tables, their constants, their
- * words for errors.  Nothing of NVIDIA's is needed to build; where its headers are found, a test compares these declarations
+ * CUDA as this backend uses it: the driver, NVRTC, cuBLAS and cuDNN found at run time, their calls in tables, their constants, the
+ * text of their errors.  Nothing of NVIDIA's is needed to build; where its headers are found, a test compares these declarations
  * with them.
  */
 #ifndef CG_CUDA_LIBRARY_H
@@ -83,7 +83,7 @@ int cg_cuda_check_named(void);
 const char *cg_cuda_path(int library);
 /* What the environment says of it, "" for nothing. */
 const char *cg_cuda_named(int library);
-/* The latest CUDA that the driver knows: 12040 is 12.4. */
+/* The latest CUDA that the driver supports: 12040 is 12.4. */
 int cg_cuda_version(void);
 /* cuDNN's, as it counts: 8907 is 8.9.7, 91002 is 9.10.2; and its parts. */
 int cg_cudnn_version(void);

@@ -1,7 +1,7 @@
 /*
- * Text to machine code: from the disk cache where it is there, else by NVRTC, which is not even loaded before, unless the environment
- * names one.  For the device's own architecture, or where the compiler is older than the device, to PTX for the newest it knows, which
- * the driver translates.
+ * Compiles text to machine code: from the disk cache if it is there, else by NVRTC, which is not loaded before unless the
+ * environment names one.  For the device's own architecture, or, where the compiler is older than the device, to PTX for the newest
+ * that the compiler supports, which the driver translates.
  */
 #include <stdio.h>
 #include <string.h>

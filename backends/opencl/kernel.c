@@ -1,6 +1,7 @@
 /*
- * Plans become programs, programs kernels, and kernels are launched: a cell's, products and rows.  A plan's program is built once,
- * whatever the sizes; for a processor a cell has two, with tests for what a launch leaves out and without them.
+ * Builds programs from plans, kernels from programs, and launches kernels: those of cells, products and rows.  A plan's program is
+ * built once, whatever the sizes; for a processor a cell has two, with tests for arguments that a launch leaves out and without
+ * them.
  */
 #include <limits.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /*
- * The OpenCL loader by soname, kept open for the life of the process: drivers have threads of their own.
+ * Loads the OpenCL loader by soname and keeps it open for the life of the process: drivers have threads of their own.
  */
 #include <dlfcn.h>
 #include <pthread.h>

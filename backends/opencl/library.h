@@ -1,5 +1,5 @@
 /*
- * OpenCL as this backend sees it: the loader found at run time, its calls in one table, its constants, its words for errors.
+ * OpenCL as this backend uses it: the loader found at run time, its calls in one table, its constants, the text of its errors.
  * Nothing of a vendor's is needed to build; where <CL/cl.h> is found, a test compares these declarations with it.
  */
 #ifndef CG_OPENCL_LIBRARY_H

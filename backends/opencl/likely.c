@@ -1,8 +1,8 @@
 /*
- * Is it worth to load OpenCL's drivers when nobody asked for them?  Loading one takes long, starts threads, and has ended processes
- * that had an LLVM of their own or too little memory; the loader loads all of them at once.  So two things are looked for first: the
- * device file of a GPU, and a driver that is not for processors alone among those that the loader would load.  What cannot be known
- * counts as a driver.
+ * Looks for signs of a GPU where no backend is named, before OpenCL's drivers are loaded.  Loading a driver takes long, starts
+ * threads, and has ended processes that had an LLVM of their own or too little memory; the loader loads all of them at once.  So
+ * two things are looked for first: the device file of a GPU, and a driver that is not for processors alone among those that the
+ * loader would load.  What cannot be known counts as a driver.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* What the files of the opencl backend share. */
+/* Declares what the files of the opencl backend share. */
 #ifndef CG_OPENCL_H
 #define CG_OPENCL_H
 
@@ -29,7 +29,7 @@ struct cg_queue {
 /* Is a GPU with a driver likely here?  Files are looked at, below root, and nothing is loaded: CG_OK; CG_NO_DEVICE and why the backend
  * is passed over; CG_BAD_ARGUMENT where CELLGRAD_OPENCL_LIB cannot be read. */
 int cg_cl_likely(const char *root);
-/* Fills what is asked of a device's driver; name: "0.1". */
+/* Fills in what a device's driver reports; name: "0.1". */
 int cg_cl_probe_device(struct cg_dev *, const char *name);
 /* Does the device compute as the promise of equal bits needs it?  Its description says so, or what is amiss. */
 int cg_cl_probe(struct cg_dev *);

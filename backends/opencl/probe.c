@@ -1,6 +1,6 @@
 /*
- * What a driver says of its device, and what it says wrongly: whether fma rounds once, whether products and sums are left apart,
- * whether subnormals are flushed and zeros keep their signs is computed, never believed.
+ * Probes a device: reads its driver's properties, and computes by test kernels whether fma rounds once, whether products and sums
+ * are left apart, whether subnormals are flushed and zeros keep their signs; what the driver reports of these is not trusted.
  */
 #include <math.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ int cg_cl_probe_device(struct cg_dev *device, const char *name)
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_NAME, sizeof model, model, NULL);
 	cg_cl.GetDeviceInfo(device->id, CL_DRIVER_VERSION, sizeof driver, driver, NULL);
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_VERSION, sizeof version, version, NULL);
-	/* A driver without doubles may not know the question. */
+	/* A driver without doubles may lack the query. */
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof device->config_f64, &device->config_f64, NULL);
 	if (!available || !compiler)
 		return cg_fail(CG_NO_DEVICE, "%s: its driver says it %s", model, available ? "has no compiler" : "is not available");

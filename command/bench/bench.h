@@ -16,7 +16,7 @@ struct problem {
 	const struct cg_op *row, *forward, *grad;        /* as named; the pass and its gradient, over one struct */
 	int   theirs, what;                      /* theirs: TensorFlow's name, TensorFlow's outputs */
 	void *op;                                /* the ops' struct: sizes, dtype and attributes, no memory but lengths */
-	double valid;                            /* the share of steps that are; 1 where the op knows no lengths */
+	double valid;                            /* the share of steps that are; 1 where the op has no lengths */
 	int32_t *lengths;                        /* of rows, that share of all steps together; NULL: all whole */
 };
 
@@ -35,7 +35,7 @@ enum { PROBLEM_SIZES = 5, PROBLEM_LIST = 64 };
 struct problem_size { const char *name, *symbol; int64_t usual; const char *of; };      /* of: what one of it is, "step" */
 extern const struct problem_size problem_sizes[PROBLEM_SIZES];
 
-/* What was asked for. */
+/* The request. */
 struct request {
 	const char *op, *mode;                   /* NULL: all */
 	const char **attributes;                 /* NAME=VALUE, the op's attributes; ends with NULL */
@@ -71,7 +71,7 @@ int timing_check(const struct problem *);
  * device copies by itself, each sample is followed by one of a copy. */
 int timing_measure(struct cg_context *, const struct problem *, double time, long reps, struct result *);
 
-/* Bytes of memory that are free without swapping, or, where the system does not tell, of all memory. */
+/* Bytes of memory that are free without swapping, or, where the system does not report them, of all memory. */
 double machine_memory(void);
 /* The number after a key in a system file, times its unit; -1: there is none. */
 double machine_number(const char *path, const char *key, double unit);

@@ -1,6 +1,6 @@
 /*
- * `cellgrad bench`: how long ops take, next to what the machine could do.  Words become a request here; what problems that is, measuring
- * and showing are in files of their own.
+ * `cellgrad bench`: measures how long ops take, next to what the machine can do at most.  Arguments become a request here;
+ * problem.c, roof.c, timing.c, report.c and plot.c do the rest.
  */
 #include <errno.h>
 #include <sched.h>

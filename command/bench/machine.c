@@ -1,5 +1,5 @@
 /*
- * Facts of the machine that the system's files have.
+ * Reads facts of the machine from the system's files: its memory and its caches.
  */
 #include <stdlib.h>
 #include <string.h>

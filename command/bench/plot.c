@@ -1,6 +1,6 @@
 /*
- * Results as a picture, drawn by gnuplot through a pipe, and the data beside it.  gnuplot is told numbers and our own words
- * only: the picture's name is opened here and is its standard output.
+ * Draws results as a picture by gnuplot through a pipe, and writes the data beside it.  gnuplot gets numbers and our own words
+ * only: the picture's file is opened here and is its standard output.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -92,7 +92,7 @@ static int draw(struct file *picture, const struct cg_text *script)
 	return CG_OK;
 }
 
-/* ---- what it is told ---- */
+/* ---- the script ---- */
 
 static const char *const sizes[] = { "T", "B", "I", "U" };
 static const char *const axes[] = { "T", "B", "I", "H" };

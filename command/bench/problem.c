@@ -1,6 +1,5 @@
 /*
- * The problems of `cellgrad bench`: ops by their names, or all, in each mode, at the sizes that were asked for or a few that are
- * typical.
+ * The problems of `cellgrad bench`: ops by their names, or all, in each mode, at the given sizes or at a few typical ones.
  */
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +32,7 @@ static int has_size(const struct cg_op *row, const char *symbol)
 	return 0;
 }
 
-/* Where the lengths of rows go; NULL: the op knows none. */
+/* The field of the lengths of rows; NULL: the op has none. */
 static const struct cg_port *lengths_of(const struct cg_op *row)
 {
 	for (const struct cg_port *port = row->ports; port->name; port++)
@@ -156,7 +155,7 @@ static int draw_lengths(struct problem *p)
 	return CG_OK;
 }
 
-static int settle(struct problem *p)
+static int infer_sizes(struct problem *p)
 {
 	const struct cg_op *row = problem_ready(p);
 	unsigned bound = 0;
@@ -194,13 +193,13 @@ static int add(struct problems *b, const struct request *r, const struct call *c
 				memcpy((char *)p->op + d->at, &values[k], sizeof values[k]);
 	for (const struct cg_attribute *a = c->row->attributes; a->name; a++)
 		CG_TRY(cg_attribute_check(c->row, a, p->op, 0));
-	CG_TRY(settle(p));
+	CG_TRY(infer_sizes(p));
 	CG_TRY(timing_check(p));
 	if (p->valid == 1)
 		return CG_OK;
 	/* Of sizes that fit: so they can be listed. */
 	CG_TRY(draw_lengths(p));
-	return settle(p);
+	return infer_sizes(p);
 }
 
 /* Every combination of the sizes that were given, the last changing fastest. */

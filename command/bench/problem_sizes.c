@@ -1,5 +1,5 @@
 /*
- * Sizes, dtype and names of a problem.
+ * The sizes, the dtype and the name of a problem, and its line as a command.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * What the machine can do at most, whatever the library does: multiply and add in registers, and copying.  A big product is no
- * roof, for it is what the roof is compared with.  A device that copies by itself is asked for that alone.
+ * Measures what the machine can do at most, whatever the library does: multiply and add in registers, and copying.  A large product
+ * is no roof, since products are compared with it.  On a device with a copy of its own only that is measured.
  */
 #include <pthread.h>
 #include <string.h>
@@ -97,7 +97,7 @@ static void *work(void *given)
 			w->loop();
 		else
 			memcpy(w->to, w->from, w->bytes);
-		/* Or the compiler sees that nobody reads what was copied. */
+		/* Else the compiler would leave out copies that nothing reads. */
 		__asm__ volatile("" : : "r"(w->to) : "memory");
 		n++;
 		/* The clock takes as long as a small copy: not every time. */

@@ -1,6 +1,6 @@
 /*
- * What the parts of `cellgrad check` share: the subjects, what is counted of each, and the verdict.  The trials themselves, and
- * the judge, are those of the conformance suite, in tests/conformance.
+ * Declares what the parts of `cellgrad check` share: the subjects, what is counted of each, and the verdict.  The trials, and the
+ * comparison with the reference, are those of the conformance suite, in verify/.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -58,8 +58,8 @@ struct check {
 
 /* ---- subject.c ---- */
 
-/* Does the reference know the op? */
-int  subject_knows(const struct cg_op *);
+/* Does the reference compute the op? */
+int  subject_has_reference(const struct cg_op *);
 /* Adds the op or the cell in a dtype when it has all of the given attributes.  Else *why (0 to 3) is how much the message tells the
  * user, and the code is CG_BAD_ARGUMENT. */
 int  subject_add(struct check *, const struct cg_op *, const struct cg_cell *, int dtype, int *why);

@@ -1,7 +1,7 @@
 /*
- * `cellgrad check`: the conformance suite on the user's own machine.  Ops are compared with the independent reference, kernels
- * with another way of computing them; a failure is made simple and printed as the command that shows it again.  The trials are
- * in tests/conformance, the subjects in subject.c, what is said in verdict.c.
+ * `cellgrad check`: runs the conformance suite on the user's own machine.  Ops are compared with the independent reference, kernels
+ * with another way of computing them; a failure is made simple and printed as the command that repeats it.  The trials are in
+ * verify/, the subjects in subject.c, the output in verdict.c.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -211,7 +211,7 @@ static int choose(struct check *c, struct request *r)
 			return CG_NO_MEMORY;
 	}
 	for (int k = 0, n = r->n_ops; k < n; k++)
-		if (!subject_knows(r->ops[k])) {
+		if (!subject_has_reference(r->ops[k])) {
 			check_skip(c, r->ops[k]->name, "the reference does not know the op", 0);
 			r->ops[k--] = r->ops[--n];
 			r->n_ops = n;

@@ -1,6 +1,6 @@
 /*
- * A failing case made simpler: smaller sizes, plainer scalars, options off, arguments left out, as long as it fails.  What a
- * case is, its fields say; whether it fails, the caller does.
+ * Makes a failing case simpler: smaller sizes, plainer scalars, options off, arguments left out, as long as it fails.  The case is
+ * its fields; the caller runs it.
  */
 #ifndef SHRINK_H
 #define SHRINK_H

@@ -1,5 +1,5 @@
 /*
- * What `cellgrad check` checks, and its next case: words that the user gave are fixed in all of them.
+ * The subjects of `cellgrad check`, and the next case of each: words that the user gave are fixed in all of them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -182,9 +182,9 @@ static const struct subject_kind
 	networks = { network_smallest, network_all_fields, network_legal, network_large, network_next, network_any, network_run },
 	kernels  = { kernel_smallest, kernel_all_fields, kernel_legal, kernel_large, kernel_next, kernel_any, kernel_run };
 
-int subject_knows(const struct cg_op *op)
+int subject_has_reference(const struct cg_op *op)
 {
-	return trial_knows(op) || network_knows(op);
+	return trial_has_reference(op) || network_has_reference(op);
 }
 
 void example_fields(struct example *e, struct fields *f)
@@ -281,7 +281,7 @@ int subject_add(struct check *c, const struct cg_op *op, const struct cg_cell *c
 	if (c->n_subjects == SUBJECTS_MAX)
 		return cg_fail(CG_UNSUPPORTED, "there is room for %d subjects", SUBJECTS_MAX);
 	*s = (struct subject){ .name = op ? op->name : cell->name, .op = op, .cell = cell, .dtype = dtype,
-	                         .kind = !op ? &kernels : network_knows(op) ? &networks : &ops };
+	                         .kind = !op ? &kernels : network_has_reference(op) ? &networks : &ops };
 	code = op ? add_op(c, s, why) : add_cell(c, s, why);
 	if (code)
 		free_subject(s);

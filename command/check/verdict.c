@@ -1,5 +1,5 @@
 /*
- * What `cellgrad check` says: as text, or as objects, one a line; how far it is, on a terminal only.
+ * Prints the results of `cellgrad check`: as text, or as objects, one a line; and, on a terminal only, the progress.
  */
 #include <signal.h>
 #include <stdlib.h>

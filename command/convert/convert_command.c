@@ -92,7 +92,7 @@ struct convert {
 	char *names;                             /* by the layout's tensor */
 };
 
-/* ---- what was asked for ---- */
+/* ---- the request ---- */
 
 static int read_format(const struct options *o, int option, const char *name, const struct cg_format **format)
 {

@@ -307,7 +307,7 @@ static int has_word(const struct cg_format *format, unsigned word)
 	return (has & word) != 0;
 }
 
-/* An attribute that the format has not must ask for nothing. */
+/* An attribute that the format lacks must have its neutral value. */
 static int check_words(const struct network *n)
 {
 	const char *format = n->format->name, *instead = n->format->forms->cell ? "" : "; values=NAME=NUMBER says what the cell has";

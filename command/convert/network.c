@@ -1,7 +1,6 @@
 /*
- * Finds the network whose weights a file holds.  Every network that the attributes allow is laid out in the format and compared
- * with the file; sizes that are not given are inferred from the shapes; the one that fits is it.  Where none fits, the message is
- * about the one that fits best.
+ * Finds the network whose weights a file holds: fit.c compares every network that the attributes allow with the file, and the one
+ * that fits is it.  Where none fits, the message is about the one that fits best.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -288,7 +287,7 @@ static int bind_tensors(struct network *n, const struct network_trial *t)
 	return metadata_type(&n->call, n->dtype);
 }
 
-static int settle(struct network *n, const struct network_trial *t)
+static int set_network(struct network *n, const struct network_trial *t)
 {
 	int bias = n->attributes.bias;
 
@@ -325,7 +324,7 @@ int network_find(struct network *n, int ignore)
 		return two(n, &s);
 	if (s.best.problems)
 		CG_TRY(report(n, &s.best, ignore));
-	return settle(n, &s.best);
+	return set_network(n, &s.best);
 }
 
 const char *network_line(const struct cg_layout *l, char line[NETWORK_LINE])

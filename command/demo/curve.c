@@ -1,6 +1,6 @@
 /*
- * A loss over steps, drawn.  Both pictures show the same: what is not finite is left out, a column that stands for several
- * steps shows their mean.
+ * Draws a loss over steps, in a terminal and as SVG.  Both pictures show the same: what is not finite is left out, a column that
+ * stands for several steps shows their mean.
  */
 #include <math.h>
 #include <stdarg.h>

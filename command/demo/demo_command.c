@@ -247,7 +247,7 @@ static int show_case(struct demo *d, struct sample *s, struct cg_context *contex
 		const struct cg_port *port = &s->call.row->ports[k];
 		struct comparison c;
 
-		if (!call_wants(&s->call, port))
+		if (!call_has_output(&s->call, port))
 			continue;
 		call_compare(&s->call, k, safetensors_find(&s->expected, port->name), NULL, &c);
 		CG_TRY(show_tensor(d, s, first, port->name, &s->call.arguments[k], &c, t));

@@ -1,5 +1,5 @@
 /*
- * An op's attributes: from NAME=VALUE, and back into metadata.  What files say of them is metadata.c's.
+ * Reads an op's attributes from NAME=VALUE and from scalar tensors, and checks them.  metadata.c reads those of files.
  */
 #include <ctype.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Comparing answers with expected ones.  The rule is above cg_allowance in compare.h; what is compared with
- * what, and how it is shown, is the subcommands'.
+ * Compares answers with expected ones.  The rule is above cg_allowance in compare.h; the subcommands choose what is compared, and
+ * print it.
  */
 #include <math.h>
 #include <string.h>

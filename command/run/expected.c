@@ -1,5 +1,5 @@
 /*
- * The answers of an op beside expected ones: their types, their elements, and how far they may differ.
+ * Compares the answers of an op with expected ones: their types, their elements, and how far they may differ.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ int call_expect(const struct call *c, const struct safetensors *file)
 		const struct safetensors_tensor *t = safetensors_find(file, port->name);
 
 		/* Under our name the op gives more than others do: what the file has is compared.  What is empty need not be there. */
-		if (!call_wants(c, port) || port->flags & CG_OPAQUE || (!t && (!c->theirs || !a->bytes)))
+		if (!call_has_output(c, port) || port->flags & CG_OPAQUE || (!t && (!c->theirs || !a->bytes)))
 			continue;
 		compared++;
 		print_shape(want, a->shape, a->rank);

@@ -1,5 +1,5 @@
 /*
- * What files say in their metadata: attributes, the dtype, sizes, and what an op is without an attribute for it.
+ * Reads the metadata of files: attributes, the dtype, sizes, and what an op fixes without an attribute for it.
  */
 #include <stdlib.h>
 #include <string.h>

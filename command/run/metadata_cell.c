@@ -1,6 +1,6 @@
 /*
- * Which cell words and files name, and whether they name one.  Cells are compared by their text: a file carries its digest, so that
- * a path may be another from elsewhere, and a text that was changed since is seen.
+ * Finds the cell that arguments and files name, and whether they name the same.  Cells are compared by their text: a file carries
+ * its digest, so that the path may differ on another machine, and a text that was changed since is found.
  */
 #include <math.h>
 #include <stdlib.h>

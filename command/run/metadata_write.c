@@ -1,5 +1,5 @@
 /*
- * The metadata of an output file: the op, its attributes, and what identifies a reserve.
+ * Writes the metadata of an output file: the op, its attributes, and what identifies a reserve.
  */
 #include <string.h>
 

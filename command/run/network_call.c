@@ -1,6 +1,6 @@
 /*
- * What `cellgrad run` does for networks beyond what it does for every op: the cell that was named and its values, lists of tensors
- * as ports, and whose a reserve is.
+ * What `cellgrad run` does for networks beyond what it does for every op: the named cell and its values, lists of tensors as ports,
+ * and the check of the network that a reserve belongs to.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * An op called on tensors from files.  All that is known of an op comes from its row; attributes are in
- * attribute_text.c, what files say of themselves in metadata.c, what is done with the answers in the subcommands.
+ * Calls an op on tensors from files.  All facts of an op come from its row; attributes are in attribute_text.c, metadata in
+ * metadata.c, and the subcommands use the answers.
  */
 #include <ctype.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static struct cg_mem *mem(const struct call *c, const struct cg_port *port)
 	return (struct cg_mem *)((char *)c->op + port->at);
 }
 
-int call_wants(const struct call *c, const struct cg_port *port)
+int call_has_output(const struct call *c, const struct cg_port *port)
 {
 	return port->flow != CG_IN && !(port->extra && c->theirs);
 }
@@ -80,7 +80,7 @@ static int reads(const struct call *c, const struct cg_port *port)
 static void mark_outputs(struct call *c, int on)
 {
 	for (const struct cg_port *p = c->row->ports; p->name; p++)
-		if (call_wants(c, p))
+		if (call_has_output(c, p))
 			*mem(c, p) = (struct cg_mem){ .data = on ? c->op : NULL };
 }
 
@@ -471,7 +471,7 @@ static int alloc_argument(struct call *c, int k, struct cg_context *context, str
 	const struct cg_port *port = &c->row->ports[k];
 	struct call_argument *a = &c->arguments[k];
 
-	if (a->copy || (!a->tensor && !call_wants(c, port)))
+	if (a->copy || (!a->tensor && !call_has_output(c, port)))
 		return CG_OK;
 	if (!a->tensor && !a->answer && !(a->answer = cg_memory(NULL, alloc_bytes(c, a))))
 		return CG_NO_MEMORY;

@@ -50,7 +50,7 @@ int  call_bind(struct call *, int strict);
 /* Every output that is wanted; *working is set when the work begins. */
 int  call_compute(struct call *, struct cg_context *, int *working);
 
-int  call_wants(const struct call *, const struct cg_port *);
+int  call_has_output(const struct call *, const struct cg_port *);
 /* Element k of an answer; the dtype that it has, in our words and in the files'. */
 double call_element(const struct call *, int port, size_t k);
 const char *call_type(const struct call *, int port);

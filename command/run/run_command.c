@@ -1,6 +1,6 @@
 /*
- * `cellgrad run`: an op on tensors from files, its outputs into a file, onto the screen, or against expected
- * ones.  What the words mean is decided here; the call itself is in op_call.c, the comparison in compare.c.
+ * `cellgrad run`: runs an op on tensors from files, its outputs into a file, onto the screen, or against expected ones.  Arguments
+ * are interpreted here; the call itself is in op_call.c, the comparison in compare.c.
  */
 #include <ctype.h>
 #include <math.h>
@@ -192,7 +192,7 @@ static int write_outputs(struct run *r)
 	for (int k = 0; k < r->call.n && all; k++) {
 		const struct call_argument *a = &r->call.arguments[k];
 
-		if (!call_wants(&r->call, &r->call.row->ports[k]))
+		if (!call_has_output(&r->call, &r->call.row->ports[k]))
 			continue;
 		all[n] = (struct safetensors_tensor){ .name = r->call.row->ports[k].name, .dtype = call_code(&r->call, k),
 		                                      .cg = r->call.row->ports[k].type ? -1 : r->call.dtype, .rank = a->rank, .data = a->answer, .bytes = a->bytes };
@@ -236,7 +236,7 @@ static int list_outputs(const struct run *r)
 		const char *dtype = call_type(&r->call, k);
 		struct summary s;
 
-		if (!call_wants(&r->call, port))
+		if (!call_has_output(&r->call, port))
 			continue;
 		s = summarise(&r->call, k);
 		if (r->json) {
@@ -326,7 +326,7 @@ static int compare_outputs(struct run *r, int *mismatch)
 		const struct safetensors_tensor *want = safetensors_find(&r->expected, port->name);
 		struct comparison c;
 
-		if (!call_wants(&r->call, port) || !want || port->flags & CG_OPAQUE)
+		if (!call_has_output(&r->call, port) || !want || port->flags & CG_OPAQUE)
 			continue;
 		call_compare(&r->call, k, want, &r->rule, &c);
 		*mismatch |= c.wrong > 0;

@@ -1,5 +1,5 @@
 /*
- * The values of a cell's params as text: "leak=0.5,bias=1".
+ * Reads the values of a cell's params from text: "leak=0.5,bias=1".
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * The rows of TensorFlow's block ops, and the texts that they share.
+ * The rows of TensorFlow's block ops in the op table, and the texts that these rows share.
  */
 #ifndef CG_BLOCK_H
 #define CG_BLOCK_H

@@ -1,6 +1,6 @@
 /*
- * GRUBlockCell and GRUBlockCellGrad: the products of the gates, stage 1, the product of h_prev r, stage 2; backward the other way
- * round.  The equations are templates/gru_block.cell, the checks the op table's.
+ * GRUBlockCell and GRUBlockCellGrad: the products of the gates, stage 1, the product of h_prev r, stage 2; the gradient in reverse
+ * order.  The equations are in templates/gru_block.cell, the checks in op/check.c.
  */
 #include <string.h>
 
@@ -26,7 +26,7 @@ void cg_gru_block_init(struct cg_gru_block *op, size_t size)
 static const struct cg_matrix none = { .stride = 0 };
 static const struct cg_sized sized = CG_SIZED(struct cg_gru_block, d_b_c, init);
 
-/* The work memory, in the order in which it is taken. */
+/* The workspace, in the order of its parts. */
 struct forward_work { struct cg_mem gates, u, hr, candidate; };
 struct grad_work { struct cg_mem dc, dhr, hr, dru, dh, dx, partial; };
 
@@ -88,7 +88,8 @@ int cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *
 /* The gates r and u stand in one matrix of 2U columns, the candidate's in its own. */
 enum { GATES = 3, CANDIDATE = 2 };
 
-/* What the kernels take, by the indices of the cell and by order: a value, then its gradient.  Absent where nobody asks for it. */
+/* Operands of the kernels, by the indices of the cell and by order: a value, then its gradient.  Absent where it is not
+ * computed. */
 struct kernel_memory {
 	const struct cg_gru_block *op;
 	struct cg_mem gates[2][GATES], bias[GATES];      /* before their functions; the gradients of the biases */
@@ -178,7 +179,7 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 	return launch(stream, kernel, FORWARD_2, &m);
 }
 
-/* c = start + d W^T: what reaches x or the recurrent value from the gates' adjoints d [B wide]. */
+/* c = start + d W^T: the gradient of x or of the recurrent value from the adjoints d of the gates [B wide]. */
 static int back(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem d, struct cg_mem w, int64_t wide,
                 int which, struct cg_matrix start, struct cg_matrix c)
 {
@@ -205,7 +206,7 @@ static int weights(struct cg_stream *stream, const struct cg_gru_block *op, stru
 	return CG_OK;
 }
 
-/* What reaches h_prev, directly and through the gates, and what reaches x. */
+/* The gradient of h_prev, directly and through the gates, and the gradient of x. */
 static int inputs(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem dru, struct cg_mem dc,
                   const struct grad_work *w)
 {
@@ -220,7 +221,7 @@ static int inputs(struct cg_stream *stream, const struct cg_gru_block *op, struc
 	return back(stream, op, dru, op->w_ru, 2 * op->U, 0, part, d_x);
 }
 
-/* The gradient of a stage's biases, where it is asked for. */
+/* The gradient of a stage's biases, where it is present. */
 static int sums(struct cg_stream *stream, const struct cg_kernel_entry *kernel, int part, struct cg_mem bias,
                 const struct kernel_memory *m)
 {

@@ -1,6 +1,6 @@
 /*
- * LSTMBlockCell and BlockLSTM, which is T of its steps, and their gradients: the op as a recurrence, whose cs and h are rounded at
- * every step.  The equations are templates/lstm_block.cell, the checks the op table's.
+ * LSTMBlockCell and BlockLSTM, which is T of its steps, and their gradients: the op as a recurrence whose cs and h are rounded at
+ * every step.  The equations are in templates/lstm_block.cell, the checks in op/check.c.
  */
 #include <stddef.h>
 
@@ -51,7 +51,7 @@ void cg_lstm_block_init(struct cg_lstm_block *op, size_t size)
 
 static const struct cg_sized sized = CG_SIZED(struct cg_lstm_block, b_grad, init);
 
-/* The work memory, in the order in which it is taken.  What passes from step to step is there when there is more than one. */
+/* The workspace, in the order of its parts.  Values that pass from step to step have a part when there is more than one step. */
 struct forward_work { struct cg_mem gates, cs, h, packed; };             /* [T B 4U] acc; [2 B U] and [B U], for absent outputs */
 struct grad_work { struct cg_mem dgates, partial, carry_cs, carry_h, cs_prev, sum, packed; };
 
@@ -154,7 +154,7 @@ static struct cg_matrix recurrent(const struct cg_lstm_block *op, struct cg_mem 
 	return (struct cg_matrix){ cg_part(w, (size_t)op->I * row, (size_t)op->U * row), GATES * op->U, 0 };
 }
 
-/* What both passes have. */
+/* Sets the fields of the recurrence that both passes have. */
 static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int pass, struct sequence *sequence)
 {
 	struct cg_recurrence *recurrence = &sequence->recurrence;
@@ -231,7 +231,7 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 
 /* ---- gradient ---- */
 
-/* Which of the gradients by weights are asked for, and what their sums read. */
+/* Sets which gradients of weights are computed, and the operands of their sums. */
 static void set_weight_gradients(const struct cg_lstm_block *op, const struct grad_work *w, struct cg_recurrence *recurrence)
 {
 	if (cg_present(op->w_grad)) {
@@ -243,7 +243,7 @@ static void set_weight_gradients(const struct cg_lstm_block *op, const struct gr
 	for (int k = 0; k < VECTORS && op->use_peephole; k++) {
 		recurrence->d_vector[k] = mem_at(op, vectors[k].grad);
 		recurrence->needs_sums |= cg_present(recurrence->d_vector[k]);
-		/* Absent, it reads as zeros, in sums that nobody asks for. */
+		/* Absent memory reads as zeros, in sums whose result is not used. */
 		if (vectors[k].reads_cs_prev && cg_present(recurrence->d_vector[k]))
 			recurrence->prev_c = w->cs_prev;
 	}
@@ -275,7 +275,8 @@ static int begin_grad(struct cg_stream *stream, const struct cg_lstm_block *op, 
 	return CG_OK;
 }
 
-/* What no step computes, and vectors that nothing was multiplied by. */
+/* Zeros the steps that are not computed, the gradients of the first states where no step is, and those of vectors without
+ * peepholes. */
 static int zero_grads(struct cg_stream *stream, const struct cg_lstm_block *op)
 {
 	size_t unit = (size_t)op->U * cg_dtype_bytes(op->dtype), state = steps(op) ? 0 : (size_t)op->B * unit;

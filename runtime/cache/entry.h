@@ -1,5 +1,5 @@
 /*
- * One entry of the cache: a file in a folder that was checked.
+ * Declares what reads and writes one entry of the cache: a file in a folder that was checked.
  */
 #ifndef CG_CACHE_ENTRY_H
 #define CG_CACHE_ENTRY_H

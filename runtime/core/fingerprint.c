@@ -1,5 +1,5 @@
 /*
- * A number that stands for bytes, to compare by.
+ * Computes a fingerprint of bytes, a number to compare them by.
  */
 #include "runtime/core/core.h"
 

@@ -11,9 +11,9 @@
 #include "runtime/device/net.h"
 
 /* Each backend defines these four. */
-struct cg_dev;                        /* an open device */
+struct cg_dev;                           /* an open device */
 struct cg_queue;                         /* work on it, in order */
-struct cg_module;                         /* the functions of one plan, ready to launch */
+struct cg_module;                        /* the functions of one plan, ready to launch */
 struct cg_net;                           /* a network, with a vendor's library */
 
 enum { CG_SLOTS_MAX = 64 };              /* arguments of a launch at most */
@@ -42,8 +42,8 @@ struct cg_gemm {
 	struct cg_matrix a, b, start, c;
 	struct cg_mem packed;                    /* b as pack() made it, for products of no more rows; absent: b is read */
 };
-/* What a backend's gemm leaves to generated text: nothing; the whole product; or its start, which the text puts into c before gemm
- * is called again with c itself as the start. */
+/* What a backend's gemm leaves to generated text: nothing; the whole product; or its start, which the text writes to c before
+ * gemm is called again with c itself as the start. */
 enum cg_left { CG_LEFT_NOTHING, CG_LEFT_PRODUCT, CG_LEFT_START };
 
 /* Dropout of rows.  An element's mask depends on its step, its batch row and its unit alone: Philox4x32-10 with the key of
@@ -67,24 +67,25 @@ struct cg_rows {
 };
 
 /*
- * Whole networks by a vendor's library, in place of the runtime's products and kernels.  It may refuse a network when it
- * is opened, and then says why; from there on what fails, fails.  Calls were checked, and lend memory of the device alone.
+ * Whole networks by a vendor's library, in place of the runtime's products and kernels.  The library may refuse a network when it
+ * is opened, with the reason; a failure later is a failure of the call.  Calls have been checked, and all their memory is the
+ * device's.
  */
 struct cg_rnn_call;
 struct cg_net_sizes { size_t reserve, forward, backward; };      /* bytes: of the reserve with its header, of work */
 enum { CG_WHY_NOT = 128 };
 struct cg_net_route {
 	const char *name;                /* the route's: what cg_rnn_config and cg_rnn_route say */
-	const char *const *roundings;    /* how it rounds networks of each dtype, for people; NULL: it takes none */
-	/* CG_UNSUPPORTED with a few words in `why`, and all there is to say in the message, when it does not take the network;
-	 * other failures leave `why` empty.  The network outlives the net. */
+	const char *const *roundings;    /* how it rounds networks of each dtype, in prose; NULL: it takes none */
+	/* CG_UNSUPPORTED when the library does not take the network: a few words in `why`, the full reason in the message.  Other
+	 * failures leave `why` empty.  The network outlives the net. */
 	int  (*open)(struct cg_dev *, const struct cg_network *, struct cg_net **, char why[CG_WHY_NOT]);
 	void (*close)(struct cg_dev *, struct cg_net *);
-	uint64_t (*stamp)(const struct cg_net *);                /* of all that its reserves depend on beside the network */
-	/* Do calls of so many steps go composed all the same?  Then a few words in `why`. */
+	uint64_t (*stamp)(const struct cg_net *);                /* of everything that its reserves depend on beside the network */
+	/* Do calls of T steps run composed although the library takes the network?  Then a few words in `why`. */
 	int  (*declines)(const struct cg_net *, int64_t T, char why[CG_WHY_NOT]);
 	int  (*sizes)(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
-	/* work: as large as sizes() said.  The header of the reserve is the runtime's. */
+	/* work: of the size from sizes().  The header of the reserve is the runtime's. */
 	int  (*forward)(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);
 	int  (*backward)(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);
 };
@@ -96,8 +97,8 @@ struct cg_backend {
 	 * backend is passed over; CG_BAD_ARGUMENT for a mistake in the environment.  NULL: open() is tried. */
 	int (*likely)(void);
 	int seconds;                     /* launch() fills an operand's second place; else the runtime launches the sum again */
-	int all_tiles;                   /* a product's texts are built for all tiles at once, so that no other size waits for it */
-	int host;                        /* works on the host's memory; else the runtime copies it, there and back */
+	int all_tiles;                   /* a product's texts are built for all tiles at once, so that no later size waits for a build */
+	int host;                        /* 1: works on the host's memory; 0: the runtime copies it to the device and back */
 
 	/* Required, but for those that may be NULL.  Each returns CG_OK or a code after cg_fail(). */
 	const char *(*list)(int i, char *about, size_t bytes);   /* the i-th device's name after "NAME:", or why not; NULL past */
@@ -113,20 +114,19 @@ struct cg_backend {
 	/* queue: the only one whose work will use the memory, NULL: any; free is given the same.  What is enqueued may still use it. */
 	int  (*alloc)(struct cg_dev *, struct cg_queue *, size_t bytes, struct cg_mem *);
 	void (*free)(struct cg_dev *, struct cg_queue *, struct cg_mem *);
-	int  (*check)(struct cg_dev *, struct cg_mem);        /* of device memory: its own, and as large as it says */
+	int  (*check)(struct cg_dev *, struct cg_mem);        /* of device memory: it is the device's and as large as its fields say */
 	/* The host's side is in use until the next sync. */
 	int  (*copy_in)(struct cg_queue *, struct cg_mem to, const void *from, size_t bytes);
 	int  (*copy_out)(struct cg_queue *, void *to, struct cg_mem from, size_t bytes);
 	int  (*zero)(struct cg_queue *, struct cg_mem, size_t bytes);
 	/* Within the device, by its driver: what the rates of kernels are compared with.  NULL: there is no such thing. */
 	int  (*copy)(struct cg_queue *, struct cg_mem to, struct cg_mem from, size_t bytes);
-	/* Makes the functions of a plan ready, from the text that cg_print() makes of it in the backend's dialect: of a cell's plan or of
-	 * one without a cell, which is a product's or rows'.  The plan outlives the built.  Of a device there is never more than one call
-	 * at a time. */
+	/* Builds the functions of a plan from the text that cg_print() makes in the backend's dialect; a plan without a cell is a
+	 * product's or rows'.  The plan outlives the module.  On one device the runtime builds one plan at a time. */
 	int  (*build)(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
 	void (*release)(struct cg_dev *, struct cg_module *);
-	/* Binds the function's arguments in order, each by its kind.  How many threads there are follows from the function's shape: of a product
-	 * from cg_gemm_launch(), of rows from cg_rows_launch(), whose first unit is operand CG_ROWS_FIRST_UNIT. */
+	/* Binds the function's arguments in order, each by its kind.  The number of threads follows from the shape of the function: a
+	 * product's from cg_gemm_launch(), that of rows from cg_rows_launch(), whose first unit is operand CG_ROWS_FIRST_UNIT. */
 	int  (*launch)(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units,
 	               const struct cg_operand *);
 	/* Products by a library of the device's, or by code of the backend's own; m and n are not 0.  *left: an enum cg_left.

@@ -1,6 +1,6 @@
 /*
- * Contexts and streams: who holds whom, and the calls that only hand over to the backend.  Which backend is opened is
- * open.c's business.
+ * Contexts and streams: reference counts, opening and closing, and the calls that pass straight to the backend.  open.c chooses the
+ * backend.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static void let_go(struct cg_context *context)
 	cg_memory(context, 0);
 }
 
-/* Makes a context of an opened device; what it cannot make it leaves to the caller to close. */
+/* Makes a context of an open device; on failure the caller closes the device. */
 int cg_context_of(const struct cg_backend *backend, struct cg_dev *device, struct cg_context **result)
 {
 	struct cg_context *context = cg_memory(NULL, sizeof *context);
@@ -149,7 +149,7 @@ void cg_stream_close(struct cg_stream *stream)
 	free_scratch(stream);
 	for (struct cg_attachment *a = stream->attachments; a; a = a->next)
 		a->kind->free_device(stream, a);
-	/* It waits for what is enqueued, which may still be reading what the stream has on the host. */
+	/* stop() waits for enqueued work, which may still read memory that the stream has on the host. */
 	stream->context->backend->stop(stream->queue);
 	free_attachments(stream);
 	let_go(stream->context);

@@ -1,5 +1,6 @@
 /*
- * Contexts, streams, the kernels that a context has ready, and copies of the host's memory to a device that does not reach it.
+ * Contexts, streams, the kernels that a context has built, products and rows, and copies of host memory to a device that does not
+ * reach it.
  */
 #ifndef CG_DEVICE_H
 #define CG_DEVICE_H
@@ -14,7 +15,7 @@ int cg_backend_check(const char *from, const char *where);
 struct cg_context {
 	const struct cg_backend *backend;
 	struct cg_dev *device;
-	struct cg_kernel_entry *ready;                  /* kernels built so far, newest first; under the lock */
+	struct cg_kernel_entry *ready;           /* kernels built so far, newest first; under the lock */
 	struct cg_generated *generated;          /* texts of products and rows built so far; added under the lock */
 	void *lock;
 	int holders;                             /* the caller, open streams and plans; atomic */
@@ -26,27 +27,27 @@ struct cg_attachment;
 struct cg_stream {
 	struct cg_context *context;
 	struct cg_queue *queue;
-	struct cg_mem scratch;                   /* for calls that were given no work memory; grows */
-	struct cg_attachment *attachments;       /* what other files keep for the stream's calls */
+	struct cg_mem scratch;                   /* for calls without a workspace of the caller's; grows */
+	struct cg_attachment *attachments;       /* what other files keep with the stream for its calls */
 	uint64_t header[8];                      /* of a reserve, on its way: here, since a copy outlives a wait that failed */
 };
 /* Appends what computes there, in a few words: "kernels avx512; products OpenBLAS". */
 void cg_context_add_route(char *line, size_t capacity, const struct cg_context *);
-/* One more who will close it. */
+/* Takes a reference, as streams and plans do. */
 void cg_context_retain(struct cg_context *);
 
-/* What a file keeps with a stream from call to call: the first field of a struct of its own, which is one function of cg_memory.  When
- * the stream closes, free_device gives back what is the device's before the queue stops, and free_host what a copy may have been
- * reading after it; then the struct itself is freed.  `kind` is found by its address. */
+/* What a file keeps with a stream from call to call: the first field of a struct of its own, which is one block of cg_memory.
+ * When the stream closes, free_device frees device memory before the queue stops, and free_host frees host memory that a copy
+ * may have been reading after it; then the struct itself is freed.  A kind is identified by its address. */
 struct cg_attachment_kind {
 	void (*free_device)(struct cg_stream *, struct cg_attachment *);
 	void (*free_host)(struct cg_attachment *);
 };
 struct cg_attachment { struct cg_attachment *next; const struct cg_attachment_kind *kind; };
-/* The stream's attachment of that kind; one of so many bytes is made, all zeros but for its head, where there is none.  NULL: there is
- * no memory. */
+/* The stream's attachment of that kind; if there is none, makes one of so many bytes, all zeros but for its head.  NULL: there
+ * is no memory. */
 struct cg_attachment *cg_stream_attachment(struct cg_stream *, const struct cg_attachment_kind *, size_t bytes);
-/* All that a silent call pays. */
+/* The whole cost of CELLGRAD_VERBOSE for a call that prints no line. */
 static inline int cg_is_verbose(const struct cg_stream *stream)
 {
 	return stream && stream->context->verbose;
@@ -54,15 +55,15 @@ static inline int cg_is_verbose(const struct cg_stream *stream)
 /* At least so many bytes of device memory that this stream's calls may use in turn; bytes 0 gives absent memory. */
 int cg_stream_scratch(struct cg_stream *, size_t bytes, struct cg_mem *);
 
-/* CG_OK, or why device memory is not what it says: "call: argument: words". */
+/* CG_OK if device memory is what its fields say, else a failure with the message "call: argument: reason". */
 int cg_memory_check(struct cg_context *, const char *call, const char *argument, struct cg_mem);
 
-/* CG_OK, or why a call on this stream or context cannot be. */
+/* CG_OK, or a failure with the reason why the context cannot be used. */
 int cg_usable(const struct cg_context *, const char *call);
 
-/* ---- kernels, as the ops ask for them ---- */
+/* ---- kernels: kernel.c ---- */
 
-/* A kernel that a context has ready. */
+/* A kernel that a context has built. */
 struct cg_kernel_entry {
 	struct cg_kernel_entry *next;
 	const struct cg_cell *cell;
@@ -70,13 +71,13 @@ struct cg_kernel_entry {
 	struct cg_pass_plan *plan;
 	struct cg_module *built;
 };
-/* Of a built-in cell; options as cg_parse_options takes them. */
+/* A kernel of a built-in cell; options as cg_parse_options reads them. */
 int cg_open_kernel(struct cg_context *, const char *cell, const char *options, int pass, int stage, int dtype, const struct cg_kernel_entry **);
-/* Of any cell, which the context holds from then on. */
+/* A kernel of any cell, which the context retains. */
 int cg_open_cell_kernel(struct cg_context *, const struct cg_cell *, int options, int pass, int stage, int dtype,
-                  const struct cg_kernel_entry **);
+                        const struct cg_kernel_entry **);
 
-/* Sets the operand of an argument by its role, index and order.  of: the caller's. */
+/* Sets the operand of an argument by its role, index and order.  of: the data of the caller of cg_bind. */
 typedef int cg_binding(const void *of, const struct cg_argument *, struct cg_operand *);
 /* The operands of a function, in its order. */
 int cg_bind(const struct cg_function *, cg_binding *, const void *of, struct cg_operand operands[]);
@@ -107,11 +108,11 @@ struct cg_staging {
 	size_t bytes;
 };
 void cg_staging_begin(struct cg_staging *, struct cg_stream *);
-/* Counts *mem in; it must stay where it is until the end. */
+/* Adds *mem to the arguments; its address must stay valid until cg_staging_close. */
 void cg_staging_add(struct cg_staging *, struct cg_mem *mem, int64_t rows, size_t row_bytes, size_t pitch, int in, int out);
-/* Gives all their places, and `more` bytes of work beside them, and copies what goes in. */
+/* Gives each argument its place in the scratch, and `more` bytes of workspace behind them, and enqueues the copies of inputs. */
 int cg_staging_open(struct cg_staging *, size_t more, struct cg_mem *work);
-/* Unless code says that the work failed, copies what comes out; waits when the host's memory was used.  Returns the first failure. */
+/* Copies the outputs back unless code is a failure; waits when host memory was used.  Returns the first failure. */
 int cg_staging_close(struct cg_staging *, int code);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Products and rows on any backend: the generator's text for what is multiplied or moved, as a plan of one function, which the
- * backend builds and launches as it does a cell's kernels.  A context builds each text once and keeps it.
+ * Products and rows on any backend by generated text: a plan of one function, which the backend builds and launches like a cell's
+ * kernels.  A context builds each text once and keeps it.
  */
 #include <pthread.h>
 #include <string.h>
@@ -13,7 +13,7 @@ struct cg_generated {
 	struct cg_module *built;
 };
 
-/* A text that is asked for: one of the two. */
+/* The shape of a text: one of the two is set. */
 struct text { const struct cg_gemm_shape *gemm; const struct cg_rows_shape *rows; };
 
 void cg_generated_free(struct cg_context *context)
@@ -92,7 +92,7 @@ static struct cg_operand operand(const struct cg_matrix *x)
 
 /* ---- products ---- */
 
-/* The text of the tile that suits c.  Where the backend asks for it, those of the other tiles are built before it. */
+/* The text of the tile that suits c.  Where the backend has all_tiles, those of the other tiles are built before it. */
 static int get_product(struct cg_context *context, const struct cg_gemm *g, const struct cg_generated **result)
 {
 	const struct cg_backend *backend = context->backend;

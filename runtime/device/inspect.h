@@ -1,6 +1,7 @@
 /*
- * What the command sees of the library beside cellgrad.h: the tables that it prints and is driven by (environment variables, ops, weight
- * formats, roundings), the cache's files, and facts of backends and devices.  It holds no context's, backend's or plan's fields.
+ * The command's interface to the library beside cellgrad.h: the tables that it prints and is driven by (environment variables, ops,
+ * weight formats, roundings), the cache's files, and facts of backends and devices.  It has no fields of contexts, backends or
+ * plans.
  */
 #ifndef CG_INSPECT_H
 #define CG_INSPECT_H

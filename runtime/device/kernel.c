@@ -1,6 +1,6 @@
 /*
- * Kernels that a context has ready: asked for by cell, options, pass, stage and dtype, planned and built at the first call and
- * kept.  A launch asks its caller for each argument of the function.
+ * Kernels of a context, by cell, options, pass, stage and dtype: planned and built at the first call and kept.  A launch binds each
+ * argument of the function by a callback of its caller.
  */
 #include <pthread.h>
 
@@ -39,7 +39,7 @@ static int make(struct cg_context *context, const struct cg_kernel_entry *key, s
 	return CG_OK;
 }
 
-/* The kernel of a key, from those that are ready, or made now. */
+/* Finds the kernel of a key among those built so far, or builds it. */
 static int get(struct cg_context *context, const struct cg_kernel_entry *key, const struct cg_kernel_entry **result)
 {
 	struct cg_kernel_entry *ready;
@@ -64,7 +64,7 @@ static int get(struct cg_context *context, const struct cg_kernel_entry *key, co
 }
 
 int cg_open_cell_kernel(struct cg_context *context, const struct cg_cell *cell, int options, int pass, int stage, int dtype,
-                  const struct cg_kernel_entry **result)
+                        const struct cg_kernel_entry **result)
 {
 	const struct cg_kernel_entry key = { .cell = cell, .options = options, .pass = pass, .stage = stage, .dtype = dtype };
 
@@ -72,7 +72,7 @@ int cg_open_cell_kernel(struct cg_context *context, const struct cg_cell *cell, 
 }
 
 int cg_open_kernel(struct cg_context *context, const char *name, const char *options, int pass, int stage, int dtype,
-             const struct cg_kernel_entry **result)
+                   const struct cg_kernel_entry **result)
 {
 	const struct cg_cell *cell = cg_cell_find(name);
 	struct cg_mistake mistake;

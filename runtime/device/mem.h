@@ -1,5 +1,5 @@
 /*
- * Parts of memory, and the workspace of a call.
+ * Parts of a cg_mem, and the workspace of a call, from which parts are carved.
  */
 #ifndef CG_MEM_H
 #define CG_MEM_H

@@ -1,5 +1,5 @@
 /*
- * Where the weights of a network lie in its one buffer: all matrices, then all biases, then all per-unit vectors, each by
+ * The layout of a network's parameters in one buffer: all matrices, then all biases, then all per-unit vectors, each by
  * pseudo-layer; the order of cuDNN's buffer as Keras and JAX fill it.
  */
 #include "gen/rows.h"

@@ -1,5 +1,5 @@
 /*
- * A network by value, as a plan holds it and a vendor's library reads it; and where its parameters lie in their one buffer.
+ * A network by value, as a plan holds it and a vendor's library reads it, and the layout of its parameters in one buffer.
  */
 #ifndef CG_NET_H
 #define CG_NET_H
@@ -26,7 +26,7 @@ struct cg_network_text {
 /* Bytes at the start of a reserve that are the runtime's. */
 enum { CG_RESERVE_HEADER = 64 };
 
-/* Elements from the start of params, and of what; an input matrix or a projection that is not there is empty. */
+/* The region of a part in params, in elements; that of an absent input matrix or projection is empty. */
 enum cg_rnn_part { CG_RNN_INPUT, CG_RNN_RECURRENT, CG_RNN_PROJECTION, CG_RNN_BIAS_W, CG_RNN_BIAS_R, CG_RNN_VECTOR };
 struct cg_rnn_region cg_network_part(const struct cg_network *, int pseudo_layer, enum cg_rnn_part, int k);
 /* Sets params; CG_BAD_ARGUMENT when there are more than memory can hold. */

@@ -1,6 +1,6 @@
 /*
- * Which backend a caller gets: the names, the order of preference, the environment, and the words when it cannot be.  A named
- * backend opens or explains itself; it is never replaced by another.
+ * Chooses and opens the backend of cg_open: names, the order of preference, the environment, and the message when none opens.  A
+ * backend that the caller named is never replaced by another.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,7 +140,7 @@ static int open_list(const char *from, const char *where, struct cg_context **co
 	}
 }
 
-/* Of a backend that nobody named. */
+/* Of a backend that is tried because none was named. */
 static int open_unasked(const struct cg_backend *backend, struct cg_context **context)
 {
 	int code = backend->likely ? backend->likely() : CG_OK;
@@ -163,8 +163,8 @@ static void report_choice(const struct cg_context *context, const char *reasons)
 	cg_line_write(line);
 }
 
-/* Nothing is named: the first that opens; the messages of the others are kept.  A mistake in the environment is reported at once
- * and alone. */
+/* No backend is named: opens the first that can be opened; the messages of the others are kept.  A mistake in the environment is
+ * reported at once and alone. */
 static int open_any(int verbose, struct cg_context **context)
 {
 	char reasons[REASONS] = "";

@@ -1,6 +1,6 @@
 /*
- * The host's memory in a call on a device that does not reach it: a place for each argument in the stream's scratch, filled before
- * the work and read back after it.
+ * Staging: host arguments of a call on a device that does not reach host memory.  Each has a place in the stream's scratch, filled
+ * before the work and read back after it.
  */
 #include <string.h>
 
@@ -77,7 +77,7 @@ int cg_staging_close(struct cg_staging *stage, int code)
 		return code;
 	if (!code)
 		return backend->sync(stage->stream->queue);
-	/* Even after a failure: what was enqueued uses the host's memory.  The first failure is the one to tell. */
+	/* Waits even after a failure, since enqueued work uses the host's memory.  The first failure is reported. */
 	memcpy(first, cg_message(), strlen(cg_message()) + 1);
 	return backend->sync(stage->stream->queue) ? cg_fail(code, "%s", first) : code;
 }

@@ -1,5 +1,5 @@
 /*
- * The attributes of any op, from its row: what they may be, and how they are printed.
+ * The attributes of any op, from its row: how they are printed, and checks of their values.
  */
 #include <math.h>
 #include <stdio.h>
@@ -122,7 +122,7 @@ const char *cg_attribute_text(const struct cg_attribute *a, const void *op, char
 	return text;
 }
 
-/* ---- what they may be ---- */
+/* ---- checks of their values ---- */
 
 #define REFUSE(row, a, ...) (cg_fail(CG_BAD_ARGUMENT, __VA_ARGS__), cg_fail_in(CG_BAD_ARGUMENT, "%s: %s", (row)->name, (a)->name))
 

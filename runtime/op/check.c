@@ -1,6 +1,6 @@
 /*
- * What can be wrong with any op's arguments, from its row: every check of a call before any work.  The rows and the work are in the
- * ops' own files; no op is named here.
+ * Checks the arguments of any op by its row: every check of a call before any work.  Rows and functions are in the ops' own files;
+ * no op is named here.
  */
 #include "runtime/core/core.h"
 #include "runtime/op/shape.h"
@@ -12,12 +12,12 @@
 /* The bytes that are touched: of memory that is larger than its argument, the rest may be another's. */
 struct range { const char *name; const struct cg_mem *mem; size_t bytes; int written; };
 
-/* A check: of each argument at most one range, and one of the workspace. */
+/* The state of a check: at most one range of bytes for each argument, and one for the workspace. */
 struct check {
 	const struct cg_op *row;
 	const void *op;
 	int64_t size[CG_DIMS_MAX];
-	int wants, n;
+	int has_output, n;
 	struct range *ranges;
 };
 
@@ -73,7 +73,7 @@ static int check_attributes(const struct cg_op *row, const void *op)
 	return CG_OK;
 }
 
-/* What holds for any memory that is present, whatever it is for. */
+/* Checks any memory that is present, whatever its use. */
 static int check_memory(const struct cg_op *row, const char *name, const struct cg_mem *m, size_t align)
 {
 	uintptr_t start = m->place == CG_HOST ? (uintptr_t)m->data : 0, end;
@@ -94,8 +94,8 @@ static int check_memory(const struct cg_op *row, const char *name, const struct 
 }
 
 /*
- * Memory of another size than the argument's is a mistake in a size more often than not, and would be computed with.  An empty argument
- * may have memory of any size, and so may a reserve, whose size is this library's to say, from its own on.
+ * Memory of another size than the argument's is a mistake in a size more often than not, and would be computed with.  An empty
+ * argument may have memory of any size; a reserve, whose size this library sets, may have more.
  */
 static int check_bytes(const struct check *c, const struct cg_port *port, size_t got, size_t want)
 {
@@ -128,7 +128,7 @@ static int check_port(struct check *c, const struct cg_port *port)
 
 	CG_TRY(cg_reading_bytes(c->row, port, reading, c->op, c->size, &bytes));
 	if (!cg_is_given(m)) {
-		if (!bytes || !c->wants || !cg_reading_needs(c->row, reading, c->op))
+		if (!bytes || !c->has_output || !cg_reading_needs(c->row, reading, c->op))
 			return CG_OK;
 		return REFUSE(c->row, port->name, "missing: expected %s %s", cg_shape_format(c->row, port, c->op, c->size, text),
 		              cg_op_type_name(c->row, port, c->op));
@@ -203,7 +203,7 @@ int cg_op_check(const struct cg_op *row, const void *op)
 		n++;
 	if (n > CG_PORTS_MAX && !(c.ranges = many = cg_memory(NULL, ((size_t)n + 1) * sizeof *many)))
 		return CG_NO_MEMORY;
-	c.wants = cg_op_wants(row, op);
+	c.has_output = cg_op_has_output(row, op);
 	code = check_arguments(&c);
 	cg_memory(many, 0);
 	return code;

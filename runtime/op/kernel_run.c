@@ -181,7 +181,7 @@ static int check_names(const struct call *c)
 	return CG_OK;
 }
 
-/* Which functions are launched: those that make what is wanted. */
+/* Marks the functions to launch: those with outputs that are present. */
 static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 {
 	const struct cg_pass_plan *plan = c->ready->plan;
@@ -193,13 +193,13 @@ static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 		if ((function->shape == CG_FUNCTION_POINT) != point || !is_wanted(c, function))
 			continue;
 		wanted[p] = 1;
-		/* A sum is wanted for its outputs; the part before it makes what it adds up. */
+		/* A sum is launched for its outputs, and with it the part that makes its operands. */
 		if (function->shape == CG_FUNCTION_SUM)
 			wanted[p - 1] = 1;
 	}
 }
 
-/* Bytes of the sums of blocks that one function hands to the next. */
+/* Bytes of the partial sums that one function passes to the next. */
 static int scratch_bytes(const struct call *c, const struct cg_function *function, size_t *bytes)
 {
 	int64_t blocks = c->rows / CG_SUM_ROWS + (c->rows % CG_SUM_ROWS != 0), elements;
@@ -221,7 +221,7 @@ static void stage_operands(const struct call *c, const struct cg_function *funct
 		if (!operands[k].mem.data || operands[k].mem.place == CG_DEVICE || !cg_is_parameter(function, a))
 			continue;
 		cg_staging_add(stage, &operands[k].mem, a->kind == CG_KIND_TENSOR ? c->rows : 1, bytes,
-		             (size_t)operands[k].stride * element(c, a), !a->out || function->shape == CG_FUNCTION_SUM, a->out);
+		               (size_t)operands[k].stride * element(c, a), !a->out || function->shape == CG_FUNCTION_SUM, a->out);
 		operands[k].stride = c->units;
 	}
 }
@@ -290,7 +290,7 @@ static int check_and_run(struct cg_stream *stream, const struct cg_kernel *kerne
 	if (stream->context->backend->supports(stream->context->device, kernel->dtype))
 		return cg_fail_in(CG_UNSUPPORTED, "cg_kernel_run");
 	CG_TRY(cg_open_cell_kernel(stream->context, kernel->cell, options, kernel->pass, kernel->cell->n_stages > 1 ? kernel->stage : 0,
-	                     kernel->dtype, &c.ready));
+	                           kernel->dtype, &c.ready));
 	CG_TRY(check_names(&c));
 	return run(&c);
 }

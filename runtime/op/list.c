@@ -1,6 +1,6 @@
 /*
- * Rows whose arguments are lists of tensors: a row of its own for the lists of one call, with a port for each tensor, so that
- * everything that reads rows reads it like any other.
+ * Rows whose arguments are lists of tensors: makes a row for the lists of one call, with a port for each tensor, so that every
+ * reader of rows can read it.
  */
 #include <string.h>
 

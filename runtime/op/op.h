@@ -1,7 +1,6 @@
 /*
- * The op table: every op as a row.  From it come validation and its messages, the command's `run`, and whatever else
- * needs to know what an op takes.  Nothing about an op's names, shapes or attributes is written anywhere else; how an
- * op is computed is its function's business.
+ * The op table: every op as a row.  Validation and its messages, the command's `run` and all other users of an op's arguments read
+ * it; names, shapes and attributes of an op are written nowhere else.  The function of a row computes the op.
  */
 #ifndef CG_OP_H
 #define CG_OP_H
@@ -19,7 +18,7 @@ struct cg_dim {
 };
 
 enum cg_dim_flag {
-	CG_INFERRED = 1,                  /* follows from others: `infer` of the row says it, no shape gives it */
+	CG_INFERRED = 1,                 /* follows from others: `infer` of the row computes it, no shape has it */
 	CG_UNSAID  = 2                   /* follows from others: the words of a problem are without it */
 };
 
@@ -74,9 +73,9 @@ enum cg_element {
 };
 
 enum cg_port_flag {
-	CG_ON_HOST     = 1,              /* whoever makes memory for it takes the host's */
-	CG_OPAQUE      = 2,              /* what it holds is this library's: it is compared with nobody's */
-	CG_MAY_LACK    = 4,              /* TensorFlow's op wants it; this does without */
+	CG_ON_HOST     = 1,              /* it is allocated in host memory */
+	CG_OPAQUE      = 2,              /* its contents are private to this library and are not compared with expected ones */
+	CG_MAY_LACK    = 4,              /* TensorFlow's op requires it; it may be absent here */
 	CG_OURS_LACKS  = 8,              /* the same under our name alone */
 	CG_LIST        = 16,             /* tensors NAME_0, NAME_1, ... of shapes of their own: `item` of the row says them */
 	CG_SHAPE_ALONE = 32,             /* an input like TensorFlow's that no output is computed from */
@@ -97,7 +96,7 @@ struct cg_multiple  { short factor, dim; };
 struct cg_dimension { struct cg_multiple of[CG_MULTIPLES_MAX]; unsigned char n, at, length; };
 struct cg_reading   { int state, rank, always; struct cg_dimension dimensions[CG_RANK]; uint64_t outputs, switches; };
 struct cg_range     { int state, has_most; struct cg_range_end { int64_t number; int dim; } least, most; };
-/* Where a row of static life keeps them. */
+/* Storage for what is read, in a row that is static. */
 #define CG_READ_ONCE \
 	.readings = (struct cg_reading[CG_PORTS_MAX]){ { .state = 0 } }, \
 	.ranges = (struct cg_range[CG_ATTRIBUTES_MAX]){ { .state = 0 } }
@@ -120,33 +119,32 @@ struct cg_op {
 	                                  * name that is an attribute of the op is passed over.  cell: all that the op may be of, with
 	                                  * commas between; weights_format: of its weights, in the words of `cellgrad convert`. */
 	void (*init)(void *op, size_t size);
-	int  (*work)(const void *op, size_t *bytes);    /* cg_op_check calls it: it must not call back */
+	int  (*work)(const void *op, size_t *bytes);     /* cg_op_check calls it, so it must not call cg_op_check */
 	int  (*call)(struct cg_stream *, const void *op);
 
-	/* Of ops whose arguments are more than shapes: networks, by a plan.  Who makes arguments up from shapes alone leaves out what
-	 * has `plan`. */
+	/* The op is a network and has a plan.  Code that makes arguments from shapes alone leaves such ops out. */
 	int  plan;
-	/* Once the shapes that are there have given their sizes: the sizes that follow, *bound with them, and what must hold of all.
-	 * NULL: none follow. */
+	/* Called once the given shapes have set their sizes: sets the sizes that follow, with *bound, and checks what must hold of all.
+	 * NULL: no sizes follow. */
 	int  (*infer)(const struct cg_op *, void *op, unsigned *bound);
-	/* Do the attributes leave the input a meaning?  Else it may lack, or be anything.  NULL: they do. */
+	/* Does the op read the input under these attributes?  Else it may be absent, or anything.  NULL: it always does. */
 	int  (*reads)(const struct cg_op *, const struct cg_port *, const void *op);
-	/* Weights that are in a product with every valid row, of an op that is ready.  NULL: those are the ports of two dimensions
+	/* The number of weights that are multiplied with every valid row, of an open op.  NULL: those are the ports of two dimensions
 	 * without B. */
 	int64_t (*weights)(const void *op);
-	/* The way that a call takes, in a few words for people.  NULL: the backend's. */
+	/* The implementation that a call uses, in a few words.  NULL: the backend's. */
 	const char *(*route)(const void *op);
-	/* Makes ready what the call needs and refuses what it would, so that the call is work alone; close undoes it.  Sizes that
-	 * infer left unbound are known from here on.  A call that finds nothing ready does so itself.  NULL: there is nothing to
-	 * make ready. */
+	/* Prepares everything that can fail before the call; close undoes it.  Sizes that infer left unbound are known from here on.  A
+	 * call without open prepares itself.  NULL: there is nothing to prepare. */
 	int  (*open)(struct cg_stream *, const struct cg_op *, void *op);
 	void (*close)(void *op);
-	/* How many tensors the lists have, or a failure; and the k-th of them: its port, all but its place.  NULL: there are none. */
+	/* The number of tensors in the lists, or a failure; and the port of the k-th of them, all but its place.  NULL: the op has no
+	 * lists. */
 	int  (*items)(const struct cg_op *, const void *op, int *n);
 	int  (*item)(const struct cg_op *, const void *op, int k, struct cg_port *, char name[CG_ITEM_NAME]);
 };
 
-/* The first row, for NULL; the one after a row; NULL after the last. */
+/* The row after a row, of NULL the first; NULL after the last. */
 const struct cg_op *cg_op_next(const struct cg_op *);
 
 /* The row of a name, ours or TensorFlow's; *theirs (may be NULL) says which was given.  NULL: none, and the message has
@@ -175,9 +173,9 @@ size_t      cg_op_type_bytes(const struct cg_op *, const struct cg_port *, const
 /* Bytes of the whole argument.  CG_BAD_ARGUMENT: more than an int64_t or a size_t can hold. */
 int cg_op_bytes(const struct cg_op *, const struct cg_port *, const void *op, size_t *bytes);
 
-/* Binds the sizes of an op from the shape of one argument.  A bit of *bound says that the dim of that place in the row is
- * known.  A dimension of known symbols is compared; one that lacks a single symbol gives it ("I+U" with U known gives I);
- * one that lacks more, or a size that is settled, is passed over, for a second round.  Nothing is bound by a shape that does not fit:
+/* Binds the sizes of an op from the shape of one argument.  A bit of *bound says that the dim of that place in the row is known.
+ * A dimension of known symbols is compared; one with a single unknown symbol sets it ("I+U" with U known gives I); one with
+ * more, or a size that `infer` sets, is passed over, for a second round.  A shape that does not fit binds nothing:
  * CG_BAD_ARGUMENT with "op: w: expected [I+U=7, 4*U=16], got [7, 12]". */
 int cg_op_bind(const struct cg_op *, const struct cg_port *, void *op, unsigned *bound, const int64_t *shape, int rank);
 
@@ -188,8 +186,8 @@ int cg_op_widen(const struct cg_op *, void **op, struct cg_op **wide);
 /* How many of T steps are computed. */
 int64_t cg_op_steps(const struct cg_op *, const void *op, int64_t T);
 
-/* Is any output wanted? */
-int cg_op_wants(const struct cg_op *, const void *op);
+/* Is any output present? */
+int cg_op_has_output(const struct cg_op *, const void *op);
 
 /* Is the port an input that must be there, given the outputs and attributes set in op?  Nothing is when no output is. */
 int cg_op_needs(const struct cg_op *, const struct cg_port *, const void *op);
@@ -206,7 +204,7 @@ void   cg_attribute_set(const struct cg_attribute *, void *op, double value);
 enum { CG_ATTRIBUTE_TEXT = 64 };
 const char *cg_attribute_text(const struct cg_attribute *, const void *op, char text[CG_ATTRIBUTE_TEXT]);
 
-/* ---- what is wrong: check.c ---- */
+/* ---- checks: check.c ---- */
 
 /* Everything that can be checked of an op's arguments before any work: ranges, sizes, presence, bytes, alignment, overlap. */
 int cg_op_check(const struct cg_op *, const void *op);

@@ -10,7 +10,7 @@ static const struct cg_mem *mem(const void *op, size_t at)
 	return (const struct cg_mem *)((const char *)op + at);
 }
 
-/* What only the device can say of its memory. */
+/* The checks of memory that only the device can make. */
 static int check_memory(struct cg_context *context, const struct cg_op *row, const void *op)
 {
 	for (const struct cg_port *port = row->ports; port->name; port++)
@@ -18,7 +18,7 @@ static int check_memory(struct cg_context *context, const struct cg_op *row, con
 	return cg_memory_check(context, row->name, "work", *mem(op, row->work_at));
 }
 
-/* On a device that does not reach the host's memory: what is there is copied, there and back. */
+/* Stages host arguments on a device that does not reach the host's memory. */
 static int open_staged(struct cg_op_call *c)
 {
 	const struct cg_op *row = c->row;
@@ -37,7 +37,7 @@ static int open_staged(struct cg_op_call *c)
 			continue;
 		CG_TRY(cg_op_bytes(row, port, c->given, &n));
 		cg_staging_add(&c->stage, m, 1, n, n, port->flow == CG_IN || (port->flow == CG_OUT_SUM && accumulate),
-		             port->flow != CG_IN);
+		               port->flow != CG_IN);
 	}
 	has_work = cg_present(c->work) && c->work.place == CG_DEVICE;
 	CG_TRY(cg_staging_open(&c->stage, has_work ? 0 : bytes, &own));
@@ -75,7 +75,7 @@ int cg_op_open(struct cg_op_call *c)
 	const struct cg_backend *backend = c->stream->context->backend;
 	const struct cg_op *row = c->row;
 
-	if (!cg_op_wants(row, c->given))
+	if (!cg_op_has_output(row, c->given))
 		return CG_OK;
 	if (backend->supports(c->stream->context->device, *(const int *)((const char *)c->given + row->dtype_at)))
 		return cg_fail_in(CG_UNSUPPORTED, "%s", row->name);

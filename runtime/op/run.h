@@ -1,5 +1,5 @@
 /*
- * Running an op: run.c.
+ * Runs an op: checks, workspace, staging (run.c).
  */
 #ifndef CG_RUN_H
 #define CG_RUN_H
@@ -19,15 +19,15 @@ struct cg_op_call {
 	struct cg_staging stage;
 	union { size_t size; char bytes[CG_OP_BYTES]; } staged;
 };
-/* given: not yet read. */
+/* Begins a call; given is not read yet. */
 void cg_op_begin(struct cg_op_call *, struct cg_stream *, const struct cg_op *, const void *given);
-/* Of an op that was checked: its work memory, the caller's or its own, and its arguments where the device reaches them.  With no
- * output wanted there is nothing to compute. */
+/* Opens a call that was checked: gives it its workspace, the caller's or the stream's, and arguments that the device reaches.
+ * With no output present there is nothing to compute. */
 int  cg_op_open(struct cg_op_call *);
-/* Copies back what comes out, unless code says that a step failed; writes the line of the call.  Returns the first failure. */
+/* Copies outputs back unless code is a failure, and writes the line of the call.  Returns the first failure. */
 int  cg_op_close(struct cg_op_call *, int code);
 
-/* All of it: checks an op by its row, opens it, computes it and closes it. */
+/* A whole call: checks an op by its row, opens it, computes it by `body` and closes it. */
 int cg_op_run(struct cg_stream *, const struct cg_op *, const void *op,
               int (*body)(struct cg_stream *, const void *op, struct cg_work *));
 

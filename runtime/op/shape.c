@@ -1,6 +1,6 @@
 /*
- * Shapes and needs.  A shape is dimensions separated by blanks, each a sum of SYMBOL or NUMBER*SYMBOL; a need is names of outputs
- * and attributes.  Each text is read once and then computed with.
+ * Shapes and needs of a row.  A shape is dimensions separated by blanks, each a sum of SYMBOL or NUMBER*SYMBOL; a need is names of
+ * outputs and attributes.  Each text is parsed once; what it says is kept beside its row.
  */
 #include <stdio.h>
 #include <string.h>
@@ -208,7 +208,7 @@ static struct sum add_up(const struct cg_dimension *d, const int64_t *size, unsi
 
 /* A dimension that is not known, or too large to be printed, goes without its value. */
 static const char *append_shape(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size, unsigned bound,
-                       char text[CG_SHAPE_LINE])
+                                char text[CG_SHAPE_LINE])
 {
 	struct cg_reading storage;
 	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
@@ -227,7 +227,7 @@ static const char *append_shape(const struct cg_op *row, const struct cg_port *p
 }
 
 const char *cg_shape_format(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size,
-                         char text[CG_SHAPE_LINE])
+                            char text[CG_SHAPE_LINE])
 {
 	return append_shape(row, port, op, size, ~0u, text);
 }
@@ -346,7 +346,7 @@ int64_t cg_op_steps(const struct cg_op *row, const void *op, int64_t T)
 
 /* ---- what is needed ---- */
 
-int cg_op_wants(const struct cg_op *row, const void *op)
+int cg_op_has_output(const struct cg_op *row, const void *op)
 {
 	for (const struct cg_port *p = row->ports; p->name; p++)
 		if (p->flow != CG_IN && present(op, p->at))
@@ -371,5 +371,5 @@ int cg_op_needs(const struct cg_op *row, const struct cg_port *port, const void 
 {
 	struct cg_reading storage;
 
-	return cg_op_wants(row, op) && cg_reading_needs(row, cg_reading_of(row, port, &storage), op);
+	return cg_op_has_output(row, op) && cg_reading_needs(row, cg_reading_of(row, port, &storage), op);
 }

@@ -1,5 +1,5 @@
 /*
- * The shapes of a row for the files of this folder: with the sizes of an op read once for all its arguments.
+ * The shapes of a row, for the files of this folder, which read the sizes of an op once for all its arguments.
  */
 #ifndef CG_SHAPE_H
 #define CG_SHAPE_H
@@ -21,8 +21,8 @@ int  cg_size_find(const struct cg_op *, const char *symbol, size_t length);
 size_t cg_word_length(const char *, char end);
 int  cg_word_is(const char *name, const char *word, size_t length);
 
-/* What a text says is written beside its row by the thread that comes first; until that is done the others read for themselves.
- * *state: 0 unread, 1 being written, 2 read. */
+/* The first thread writes the parsed text beside its row; until it is done other threads parse the text for themselves. *state:
+ * 0 unread, 1 being written, 2 read. */
 static inline int cg_read_before(const int *state)
 {
 	return __atomic_load_n(state, __ATOMIC_ACQUIRE) == 2;
@@ -38,15 +38,15 @@ static inline void cg_read_done(int *state)
 	__atomic_store_n(state, 2, __ATOMIC_RELEASE);
 }
 
-/* A port's shape and need, from beside the row or in storage. */
+/* A port's parsed shape and need, from beside the row or in storage. */
 const struct cg_reading *cg_reading_of(const struct cg_op *, const struct cg_port *, struct cg_reading *storage);
-/* Is the port an input that must be there for an output that is wanted? */
+/* Is the port an input that an output that is present needs? */
 int cg_reading_needs(const struct cg_op *, const struct cg_reading *, const void *op);
 /* Bytes of the argument, or that there are too many. */
 int cg_reading_bytes(const struct cg_op *, const struct cg_port *, const struct cg_reading *, const void *op, const int64_t *size,
                      size_t *bytes);
 /* "[I+U=7, 4*U=16]"; returns text. */
 const char *cg_shape_format(const struct cg_op *, const struct cg_port *, const void *op, const int64_t *size,
-                         char text[CG_SHAPE_LINE]);
+                            char text[CG_SHAPE_LINE]);
 
 #endif

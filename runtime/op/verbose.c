@@ -1,6 +1,7 @@
 /*
- * CELLGRAD_VERBOSE: a line on standard error for each call that computes, a command that repeats it and, behind a #, how it went. A
- * problem's arguments come from its op's row and are what `cellgrad bench` reads; nothing is printed while the variable is not set.
+ * CELLGRAD_VERBOSE: prints a line on standard error for each call that computes: a command that repeats it and, behind a #, its
+ * time or its failure.  The arguments of a command come from the row of the op, in the syntax of `cellgrad bench`.  Nothing is
+ * printed while the variable is not set.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +103,7 @@ void cg_verbose_op(const struct cg_stream *stream, const struct cg_op *row, cons
 {
 	char line[CG_LINE] = "", notes[512] = "", problem[512];
 
-	/* A struct of another size is not read: the line is for people alone. */
+	/* A struct of an unknown size is not read: the line is for people alone. */
 	if (!op || *(const size_t *)op < row->size) {
 		cg_line_add(line, sizeof line, "# %s", row->name);
 	} else {

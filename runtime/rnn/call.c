@@ -1,5 +1,5 @@
 /*
- * Calls of networks: their sizes, and the checks of the op table's rows before route.c sends them on their way.
+ * Calls of networks: checks a call by its row in the op table, runs it on its route, and writes the header of its reserve.
  */
 #include <string.h>
 
@@ -44,7 +44,7 @@ const char *cg_rnn_op_route(const void *given)
 	return cg_rnn_route_at(op->rnn, op->call.T);
 }
 
-/* By pass: for the checks, the work and the line of a call with a plan. */
+/* By pass: the row that checks a call with a plan, sizes its workspace and describes its line. */
 #define NETWORK_CALL \
 	RNN_STRUCT, .dims = cg_rnn_dims, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, .time_major_at = RNN(time_major)
 static const struct cg_op rows[] = {
@@ -112,12 +112,12 @@ static int check_reserve(const struct cg_rnn *rnn, const struct cg_rnn_op *op, i
 
 /* ---- calls ---- */
 
-/* A call from its checks to its end. */
+/* A call from its checks to its end, and the copies that it is computed from. */
 struct call {
 	struct cg_op_call run;
 	struct cg_rnn_shape shape;
 	struct cg_rnn_op op;             /* the call as its row sees it; its size is set when it can be read */
-	struct cg_rnn_call whole;        /* of an earlier header */
+	struct cg_rnn_call whole;        /* storage for a call of an earlier header */
 	const struct cg_rnn_call *given;
 };
 
@@ -130,7 +130,7 @@ static void make_op(struct call *c, const struct cg_rnn *rnn)
 	c->op.reserve = cg_rnn_reserve_elements(rnn, &c->shape);
 }
 
-/* What the pass does not read or write is absent. */
+/* Clears the arguments that the pass does not read or write. */
 static void leave_out(struct cg_rnn_call *call, const struct cg_rnn *rnn, int pass)
 {
 	static const struct cg_mem absent = { .bytes = 0 };
@@ -145,7 +145,7 @@ static int check(struct call *c, const struct cg_rnn *rnn, int pass)
 {
 	struct cg_stream *stream = c->run.stream;
 
-	/* The reserve is written last: what asks for its check is judged before the work. */
+	/* The header of the reserve is written after the work, but a wrong value of CELLGRAD_CHECK is refused before it. */
 	CG_TRY(cg_variable_ask(CG_ENV_CHECK, NULL));
 	CG_TRY(cg_rnn_check_call(stream, rnn, pass, c->given, &c->shape));
 	make_op(c, rnn);
@@ -153,7 +153,7 @@ static int check(struct call *c, const struct cg_rnn *rnn, int pass)
 	leave_out(&c->op.call, rnn, pass);
 	CG_TRY(check_reserve(rnn, &c->op, pass));
 	CG_TRY(cg_op_check(&rows[pass], &c->op));
-	/* The header is read only where all else is right. */
+	/* The header is read only after all other checks have passed. */
 	return pass == CG_GRAD ? cg_reserve_check(stream, rnn, &c->op.call, &c->shape) : CG_OK;
 }
 

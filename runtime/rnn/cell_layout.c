@@ -1,6 +1,6 @@
 /*
- * What follows from a network's cell: where its gates stand among pre-activations and weights, what each step keeps, and what its
- * kernels read.
+ * The layout of a network's cell: the columns of its gates in pre-activations and weights, the values that each step saves, and the
+ * values that its kernels read.
  */
 #include <string.h>
 
@@ -59,7 +59,7 @@ static int kept_as(const struct cg_rnn *rnn, int value)
 	return -1;
 }
 
-/* Is it an argument of a function of the plan? */
+/* Is a value an argument of a function of the plan? */
 static int reads(const struct cg_pass_plan *plan, int shape, int role, int index, int derivative)
 {
 	for (int p = 0; p < plan->n_functions; p++)
@@ -90,7 +90,7 @@ static int find_states(struct cg_rnn *rnn)
 	return CG_OK;
 }
 
-/* What each step keeps: the cell's saves, and the output and the state in any case. */
+/* What each step saves: the saved values of the cell, and its output and state in any case. */
 static void find_kept(struct cg_rnn *rnn)
 {
 	const struct cg_cell *cell = rnn->net.cell;

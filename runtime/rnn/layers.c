@@ -1,6 +1,6 @@
 /*
- * Layers and directions over recurrences: what each layer's input is, where its states begin and end, and how what reaches a layer's
- * input becomes what reaches the outputs of the layer below.
+ * Layers and directions, forward and backward, each pseudo-layer a recurrence: the input of each layer, its first and last states,
+ * and the gradient of its input as the gradient of the outputs of the layer below.
  */
 #include <string.h>
 
@@ -63,11 +63,11 @@ static int zero(const struct layers *q, struct cg_mem mem, size_t bytes)
 	return bytes ? q->stream->context->backend->zero(q->stream->queue, cg_part(mem, 0, bytes), bytes) : CG_OK;
 }
 
-/* A reserve of no more bytes than this is cleared whole, which takes less time than its gaps one by one. */
+/* A reserve of at most so many bytes is cleared whole, which is faster than clearing its gaps one by one. */
 enum { SMALL_ON_HOST = 2048, SMALL_ON_DEVICE = 1 << 18 };
 
-/* The bytes between the blocks of a reserve: with them equal calls leave equal bytes.  On a
- * device the gaps of all pseudo-layers are copies of the header, which is zeros until a forward is done. */
+/* Clears the bytes between the blocks of a reserve, so that equal calls leave equal bytes.  On a device the gaps of all
+ * pseudo-layers are copies of the header, which is zeros until a forward is done. */
 static int clear_gaps(const struct layers *q)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -123,7 +123,7 @@ static struct cg_mem index_from(struct cg_mem index, int64_t row)
 	return cg_part(index, (size_t)row * sizeof row, index.bytes - (size_t)row * sizeof row);
 }
 
-/* Which mask is on layer's output, for rows in the order of direction d. */
+/* The dropout of a layer's output, for rows in the order of direction d. */
 static struct cg_drop drop_of(const struct layers *q, int layer, int d, int64_t first_unit)
 {
 	struct cg_drop drop = { .rate = 0 };
@@ -140,7 +140,7 @@ static struct cg_drop drop_of(const struct layers *q, int layer, int d, int64_t 
 	return drop;
 }
 
-/* ---- what a layer's direction takes ---- */
+/* ---- the input and the states of a pseudo-layer ---- */
 
 /* The layer's input in the order of direction d; a whole time-major call's is the same for both. */
 static int input(struct layers *q, int layer, int d)
@@ -172,7 +172,7 @@ static int input(struct layers *q, int layer, int d)
 	return CG_OK;
 }
 
-/* A caller's state, sorted, and in acc where the cell carries it so. */
+/* A caller's state in the sorted order, in acc where the cell carries it in acc. */
 static int first(struct layers *q, struct cg_matrix given, int64_t width, struct cg_matrix storage, struct cg_matrix *result)
 {
 	int same = storage.acc == given.acc || cg_acc_bytes(q->rnn->net.dtype) == cg_dtype_bytes(q->rnn->net.dtype);
@@ -188,7 +188,7 @@ static int first(struct layers *q, struct cg_matrix given, int64_t width, struct
 	return move(q, (struct cg_rows){ .rows = q->sequence.B, .columns = width, .src = given, .dst = storage, .from = q->sequence.order });
 }
 
-/* Sets up the recurrence of a pseudo-layer: what both passes have. */
+/* Sets the fields of the recurrence of a pseudo-layer that both passes have. */
 static int begin(struct layers *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -212,7 +212,7 @@ static int begin(struct layers *q, int layer, int d)
 
 /* ---- forward ---- */
 
-/* A state after each row's last step, or what it began with, where the row has none. */
+/* The state after the last step of each row; of a row without steps its first state. */
 static int last(const struct layers *q, struct cg_matrix src, struct cg_matrix given, struct cg_matrix to, int64_t width)
 {
 	const struct cg_packed *sequence = &q->sequence;
@@ -243,7 +243,7 @@ static int end_forward(struct layers *q, int layer, int d)
 	            state(q, c->output_c, layer, d, rnn->net.U), rnn->net.U);
 }
 
-/* What no step writes is zero. */
+/* Zeros an output that has rows which no step writes. */
 static int clear(const struct layers *q, struct cg_mem mem, int64_t elements, int by_steps)
 {
 	int whole = by_steps ? q->shape->is_whole : rows_of_first(q) == q->sequence.B;
@@ -281,7 +281,7 @@ static int open(struct layers *q, struct cg_stream *stream, const struct cg_rnn 
 }
 
 int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
-                   struct cg_mem work)
+                      struct cg_mem work)
 {
 	int64_t states = (int64_t)rnn->net.layers * rnn->net.directions * call->B;
 	struct layers q;
@@ -303,7 +303,7 @@ int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const 
 
 /* ---- backward ---- */
 
-/* Where there is a projection h is computed again, for products that take it. */
+/* With a projection h is computed again, for the products that read it. */
 static int project(struct layers *q, int layer)
 {
 	for (int d = 0; d < q->rnn->net.directions && q->rnn->net.P; d++) {
@@ -333,7 +333,7 @@ static int last_dy(struct layers *q, int d, struct cg_matrix *dy)
 	return move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.H, .src = given, .dst = *dy, .from = q->sequence.row[d] });
 }
 
-/* dy of a lower layer from what reached the layer above, which is in the order of the last direction. */
+/* dy of a lower layer: the gradient of the input of the layer above, in the order of the last direction. */
 static int inner_dy(struct layers *q, int layer, int d, struct cg_matrix *dy)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -351,7 +351,7 @@ static int inner_dy(struct layers *q, int layer, int d, struct cg_matrix *dy)
 	return move(q, r);
 }
 
-/* Puts a caller's gradient of a last state where each row's last step reads it. */
+/* Copies a caller's gradient of a last state to the carry that each row's last step reads. */
 static int prefill(struct layers *q, struct cg_mem given, int layer, int d, int64_t width, struct cg_mem carry)
 {
 	const struct cg_packed *sequence = &q->sequence;
@@ -427,7 +427,7 @@ static int begin_backward(struct layers *q, int layer, int d)
 	return rnn->state < 0 ? CG_OK : prefill(q, c->output_c_backprop, layer, d, rnn->net.U, w->carry_c);
 }
 
-/* What reaches the state that a pseudo-layer began with. */
+/* The gradient of a first state of a pseudo-layer. */
 static int first_backprop(const struct layers *q, struct cg_mem to, struct cg_matrix carry, int layer, int d)
 {
 	if (!cg_present(to))
@@ -446,7 +446,8 @@ static int end_backward(struct layers *q, int layer, int d)
 	return rnn->state < 0 ? CG_OK : first_backprop(q, q->call->input_c_backprop, w->d_c_first, layer, d);
 }
 
-/* What reaches the layer's input from this direction, with the other's: the last direction's is the sum. */
+/* The gradient of the layer's input from this direction, added to that of the other direction; the last direction writes the
+ * sum. */
 static int layer_dx(struct layers *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -471,7 +472,7 @@ static int layer_dx(struct layers *q, int layer, int d)
 }
 
 int cg_layers_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
-                    struct cg_mem work)
+                       struct cg_mem work)
 {
 	struct layers q;
 

@@ -19,14 +19,14 @@ struct cg_rnn_shape;
  */
 struct cg_rnn_op {
 	struct cg_rnn_call call;                 /* first: its size is the op's */
-	const struct cg_rnn *rnn;                /* of `open`, or NULL */
+	const struct cg_rnn *rnn;                /* set by `open`, else NULL */
 	const struct cg_rnn_shape *shape;        /* of a call that call.c checks, else NULL */
 
 	/* attributes */
 	int rnn_mode, input_mode, direction, is_training, strict_rounding, S;    /* in the order of TensorFlow's words; input_mode is an enum cg_input */
 	int64_t seed, seed2, num_proj;
 	double dropout;
-	int64_t num_layers, num_units, input_size;               /* 0: what the shapes say */
+	int64_t num_layers, num_units, input_size;               /* 0: inferred from the shapes */
 	int64_t num_params, num_params_weights, num_params_biases;
 	const char *cell_name, *options, *values_text, *route;
 	const struct cg_cell *cell;              /* of cell_name, and the values of values_text; NULL: rnn_mode's */
@@ -41,7 +41,7 @@ struct cg_rnn_op {
 
 /* The cell of its plan. */
 const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *);
-/* The route of an op that is open, for people. */
+/* The route of an open op, in prose. */
 const char *cg_rnn_op_route(const void *op);
 
 /* ---- routes ---- */

@@ -1,5 +1,5 @@
 /*
- * The lists of a network's call and of its gradient.
+ * The rows of a network's call and of its gradient: sizes, attributes, inputs and outputs.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * What the rows of networks are made of: sizes, attributes, inputs and outputs, each written once, for our own calls and for the
+ * The parts of the rows of networks: sizes, attributes, inputs and outputs, each written once, for our own calls and for the
  * versions of TensorFlow's CudnnRNN.
  */
 #ifndef CG_OP_ROWS_H
@@ -8,7 +8,7 @@
 #include "runtime/op/op.h"
 #include "runtime/rnn/rnn.h"
 
-/* The lists of our own calls, which are those of TensorFlow's newest version and ours. */
+/* The lists of our own calls; they have all that the newest version of TensorFlow's ops has, and our additions. */
 extern const struct cg_dim cg_rnn_dims[];
 extern const struct cg_attribute cg_rnn_attributes[], cg_rnn_backprop_attributes[];
 extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
@@ -48,7 +48,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 	{ .name = "cell",    .kind = CG_TEXT, .extra = 1, .at = RNN(cell_name), .about = "a built-in cell or a .cell file" }, \
 	{ .name = "options", .kind = CG_TEXT, .extra = 1, .at = RNN(options), .about = "the cell's options that are on, with commas" }, \
 	{ .name = "values",  .kind = CG_TEXT, .extra = 1, .at = RNN(values_text), .about = "the cell's params, NAME=NUMBER with commas" }
-/* The sizes of a call without input_h, and which call it is. */
+/* Attributes of our own calls: the sizes of a call without input_h, and the number of the call. */
 #define ABOUT_NO_STATES "0: as input_h has it"
 #define OURS \
 	ANY_CELL, \

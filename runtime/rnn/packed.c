@@ -1,6 +1,6 @@
 /*
- * The order in which a call takes its valid rows, and the index arrays that say it to a device.  A stream keeps those of its
- * last call: a backward has the forward's lengths, and a training run may have but one.
+ * Packed sequences: the order of the valid rows of a call, and the index arrays that describe it to a device.  A stream keeps those
+ * of its last call: a backward has the lengths of its forward, and all calls of a training run may have the same.
  */
 #include <string.h>
 

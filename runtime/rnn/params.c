@@ -1,5 +1,5 @@
 /*
- * A region of a plan's parameters, as cuDNN's numbers of matrices and biases ask for it.
+ * cg_rnn_region: the region of a weight matrix or bias in params, by the numbers that cuDNN gives them.
  */
 #include "runtime/rnn/rnn.h"
 

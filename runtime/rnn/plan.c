@@ -1,5 +1,6 @@
 /*
- * Plans of networks: what a caller asked for, checked.  What follows from the cell is in cell_layout.c, calls are call.c's.
+ * Plans of networks: checks the config of a caller and makes the plan.  cell_layout.c sets what follows from the cell; call.c runs
+ * calls.
  */
 #include <limits.h>
 #include <math.h>
@@ -30,7 +31,7 @@ const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *c
 	return cg_sized_complete(&sized, config, storage);
 }
 
-/* ---- what was asked for ---- */
+/* ---- the config ---- */
 
 static int check_flags(const struct cg_rnn_config *c)
 {
@@ -126,7 +127,7 @@ static void set_text(struct cg_rnn *rnn)
 
 /* ---- the fingerprint ---- */
 
-/* Of all that makes a reserve one plan's, and its rows stand as they do. */
+/* Of everything that decides what a reserve holds and in which order. */
 static void set_fingerprint(struct cg_rnn *rnn)
 {
 	const struct cg_network *net = &rnn->net;
@@ -175,7 +176,7 @@ int cg_rnn_describe(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 	return cg_network_count(&rnn->net);
 }
 
-/* What the plan was opened with, as the attributes and symbols of the rows. */
+/* Sets the attributes and sizes of the plan as the rows of its calls have them. */
 static void fill_op(struct cg_rnn *rnn)
 {
 	struct cg_rnn_op *op = &rnn->op;

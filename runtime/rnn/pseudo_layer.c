@@ -1,5 +1,5 @@
 /*
- * One direction of one layer of a network, as the recurrence takes it: its cell, and where its weights lie in params.
+ * A pseudo-layer, one direction of one layer, as a recurrence: its cell and the layout of its weights in params.
  */
 #include "runtime/rnn/rnn.h"
 
@@ -27,7 +27,7 @@ static void place_grads(const struct cg_rnn *rnn, int pseudo_layer, struct cg_me
 }
 
 void cg_rnn_fill_recurrence(const struct cg_rnn *rnn, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
-                          struct cg_recurrence *w)
+                            struct cg_recurrence *w)
 {
 	w->kernel = pass == CG_FORWARD ? rnn->forward : rnn->grad;
 	w->bytes[0] = cg_dtype_bytes(rnn->net.dtype);

@@ -1,11 +1,11 @@
 /*
- * One direction of one layer, step by step: the input products of all steps at once, then for each step a recurrent product and a
- * launch for each stage of the cell; backward the other way round, the weights' gradients after the steps.  What a kernel's
- * argument is at a step follows from its role, so that any cell goes this way.
+ * The recurrence: one direction of one layer, step by step.  Forward: the input products of all steps at once, then for each step a
+ * recurrent product and a launch for each stage of the cell.  Backward: the steps in reverse order, then the gradients of the
+ * weights.  The role of a kernel's argument decides its operand at a step, so that any cell can be run.
  */
 #include "runtime/rnn/rnn.h"
 
-/* All steps, for sums, instead of one; and what a step has no memory for. */
+/* In place of a step: all steps, which sums are over; and an operand that has no memory. */
 enum { ALL_STEPS = -1 };
 static const struct cg_matrix none = { .stride = 0 };
 
@@ -14,8 +14,8 @@ static int is_grad(const struct cg_recurrence *w)
 	return w->kernel->pass == CG_GRAD || w->kernel->pass == CG_SEQ_GRAD;
 }
 
-/* Kernels of a sequence carry states from step to step in acc, and take what reaches the output from elsewhere apart; those of a
- * step alone have states rounded, and take all that reaches a state as one. */
+/* Kernels of a sequence carry states from step to step in acc and take the gradient that reaches the output from the layer above
+ * as an argument of its own; kernels of a single step have rounded states and one argument for the whole gradient of a state. */
 static int is_of_sequence(const struct cg_recurrence *w)
 {
 	return w->kernel->pass == CG_SEQ_FORWARD || w->kernel->pass == CG_SEQ_GRAD;
@@ -26,7 +26,7 @@ static int n_stages(const struct cg_recurrence *w)
 	return w->kernel->cell->n_stages;
 }
 
-/* Of a matrix from a row and a column on. */
+/* The part of a matrix from a row and a column on. */
 static struct cg_matrix at(const struct cg_recurrence *w, struct cg_matrix m, int64_t row, int64_t column)
 {
 	size_t bytes = (size_t)(row * m.stride + column) * w->bytes[m.acc];
@@ -53,7 +53,7 @@ static int64_t off(const struct cg_recurrence *w, int64_t s)
 	return cg_packed_offset(w->sequence, w->direction, s);
 }
 
-/* The first row of a step in a value that forward keeps: of every step, or of so many in turn. */
+/* The first row of a step in a saved value, which holds every step, or a number of steps in turn. */
 static int64_t saved_row(const struct cg_recurrence *w, int k, int64_t s)
 {
 	if (s == ALL_STEPS)
@@ -72,7 +72,7 @@ static struct cg_matrix h_of(const struct cg_recurrence *w, int64_t s)
 	return at(w, w->h, saved_row(w, w->saved_h, s), 0);
 }
 
-/* Of a matrix of weights the part of gates from the k-th on. */
+/* The part of a weight matrix from its k-th gate on. */
 static struct cg_matrix of_gates(const struct cg_recurrence *w, struct cg_matrix m, int64_t k)
 {
 	return w->by_input ? at(w, m, 0, k * w->U) : at(w, m, k * w->U, 0);
@@ -95,7 +95,7 @@ static struct cg_matrix prev_of(const struct cg_recurrence *w, const struct cg_a
 		return cg_recurrence_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s - 1);
 	if (a->derivative != CG_VALUE)
 		return is_h ? w->d_h_first : w->d_c_first;
-	/* Where one step is all, its state before is nowhere but in c_first. */
+	/* In a sequence of one step the state before it is in c_first alone. */
 	if (s == ALL_STEPS && (is_h || w->sequence->S != 1))
 		return (struct cg_matrix){ is_h ? w->prev_h : w->prev_c, w->U, !is_h && is_of_sequence(w) };
 	if (s == ALL_STEPS || !s)
@@ -225,7 +225,7 @@ static int64_t stage_columns(const struct cg_recurrence *w, int stage)
 	return (w->first[stage + 1] - w->first[stage]) * w->U;
 }
 
-/* Those of what it takes: the output, or a feed. */
+/* The columns of its operand: the output, or a stage input. */
 static int64_t stage_width(const struct cg_recurrence *w, int stage)
 {
 	return stage ? w->U : w->H;
@@ -237,11 +237,12 @@ struct cg_gemm cg_recurrence_product(int dtype, int back, int by_input, int64_t 
 	                         .transpose_b = back == by_input };
 }
 
-/* The recurrent product of a stage: forward what its gates add, backward what it hands back. */
+/* The recurrent product of a stage: forward it adds to the gate pre-activations, backward it gives the gradient of the product's
+ * input. */
 static struct cg_gemm stage_product(const struct cg_recurrence *w, int stage, int64_t rows)
 {
 	struct cg_gemm g = cg_recurrence_product(w->kernel->dtype, is_grad(w), w->by_input, stage_columns(w, stage), stage_width(w, stage),
-	                                   rows);
+	                                         rows);
 
 	g.b = of_gates(w, w->recurrent.value, w->first[stage]);
 	g.packed = w->packed[stage];
@@ -266,7 +267,7 @@ static int pack(const struct cg_recurrence *w)
 	return CG_OK;
 }
 
-/* What the recurrent product of a stage takes at a step: in the gradient, of all steps. */
+/* The operand of the recurrent product of a stage at a step; in the gradient, of all steps. */
 static struct cg_matrix operand_of(const struct cg_recurrence *w, int stage, int64_t s)
 {
 	int saved = stage ? w->stage_input_saved[stage - 1] : -1;
@@ -355,7 +356,7 @@ static int unproject(const struct cg_recurrence *w, int64_t s)
 	return multiply(w, &g);
 }
 
-/* Where what the first stage hands back goes, and what it is added to. */
+/* The destination of the first stage's backward product, and the matrix that it is added to. */
 static void to_step_before(const struct cg_recurrence *w, int64_t s, struct cg_gemm *g)
 {
 	if (!s)
@@ -368,7 +369,7 @@ static void to_step_before(const struct cg_recurrence *w, int64_t s, struct cg_g
 		g->start = at(w, w->dy, off(w, s - 1), 0);
 }
 
-/* What the recurrent product of a stage hands back: to the stage before it, or to the step before. */
+/* The backward recurrent product of a stage: the gradient of the stage input of the stage before it, or of h of the step before. */
 static int back(const struct cg_recurrence *w, int stage, int64_t s)
 {
 	struct cg_gemm g = stage_product(w, stage, cg_packed_rows(w->sequence, s));
@@ -398,7 +399,7 @@ static int step_backward(const struct cg_recurrence *w, int64_t s)
 	return CG_OK;
 }
 
-/* What the step before gave, for every row: of the first step what was given for it. */
+/* h of the step before, for every row; of the first step h_first. */
 static int gather_prev(const struct cg_recurrence *w, struct cg_matrix src, struct cg_matrix first, struct cg_matrix dst)
 {
 	int64_t n = w->sequence->S ? cg_packed_rows(w->sequence, 0) : 0, more = w->sequence->N - n, width = dst.stride;
@@ -427,7 +428,7 @@ static int weights(const struct cg_recurrence *w, int by_input, int64_t rows, st
 {
 	struct cg_gemm g = { .m = by_input ? n : m, .n = by_input ? m : n, .k = rows, .transpose_a = 1, .start = start, .c = c };
 
-	/* Of no rows there may be no memory. */
+	/* A matrix without rows may be absent. */
 	if (rows) {
 		g.a = by_input ? in : d;
 		g.b = by_input ? d : in;
@@ -442,7 +443,7 @@ static int shifted_weights(const struct cg_recurrence *w, struct cg_matrix start
 	struct cg_matrix sum = { w->sum, c.stride, 1 };
 
 	if (B && cg_present(w->h_first.mem)) {
-		/* Where acc is real, or nothing follows, the sum may wait in its place. */
+		/* Where acc is real, or nothing is added later, the sum needs no memory of its own. */
 		if (!more || w->bytes[0] == w->bytes[1])
 			sum = c;
 		CG_TRY(weights(w, w->by_input, B, at(w, d_gates(w), off(w, 0), 0), m, w->h_first, w->H, start, sum));
@@ -497,7 +498,7 @@ static int sums(const struct cg_recurrence *w)
 	return CG_OK;
 }
 
-/* The gradients of weights that are asked for. */
+/* The gradients of weights that are present. */
 static int params_backprop(const struct cg_recurrence *w)
 {
 	struct cg_matrix c = w->projection.grad;

@@ -1,6 +1,6 @@
 /*
- * Whose a reserve is: a header before what forward keeps says of which network and of which call it is, so that a backward which is
- * given another's says so instead of computing nonsense.
+ * The header of a reserve: it identifies the network and the call that wrote the reserve, so that a backward rejects the reserve of
+ * another network or call.
  */
 #include <string.h>
 
@@ -24,7 +24,8 @@ static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_cal
 	return h;
 }
 
-/* A device's is written and read where CELLGRAD_CHECK asks for it: that waits. */
+/* The header of a reserve in device memory is written and read only if CELLGRAD_CHECK is set, since a call then waits for the
+ * device. */
 static int is_checked(const struct cg_rnn_call *c, int *checked)
 {
 	uint64_t word = 0;

@@ -27,7 +27,7 @@ struct cg_rnn_workspace {
 	struct cg_mem h[2][2];                   /* hidden states of a layer and the one below, by direction, if not in the reserve */
 	struct cg_mem d_gates, d_stage_input[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c, partial, sum;
 	struct cg_mem dx[2], dx_real, dy[2];     /* dx: sums in acc, by direction, each in the direction's order */
-	struct cg_mem saved[CG_RNN_SAVED_MAX];    /* in inference, which has no reserve */
+	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* in inference, which has no reserve */
 };
 
 /* The shape of a call: everything that follows from its sizes and lengths, computed once and passed down. */
@@ -44,13 +44,13 @@ struct cg_rnn {
 	struct cg_context *context;              /* held, like the cell */
 	struct cg_network net;                   /* the network; vendors' libraries read it, too */
 	int options;
-	uint64_t fingerprint;                          /* of everything that a reserve depends on */
+	uint64_t fingerprint;                    /* of everything that a reserve depends on */
 	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
 	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];  /* beyond: for calls of more steps than the vendor library takes */
 	int by_name;                             /* the caller named the route */
 	struct cg_net *vendor;                   /* the vendor library's network; NULL: the route is composed */
 	struct cg_network_text text;
-	const struct cg_kernel_entry *forward, *grad;   /* the context's; grad NULL without training */
+	const struct cg_kernel_entry *forward, *grad;    /* the context's; grad NULL without training */
 
 	struct cg_rnn_gate gates[CG_GATES_MAX];
 	int n_blocks;                            /* of U columns of pre-activations */
@@ -59,12 +59,13 @@ struct cg_rnn {
 	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; ends with G */
 	int vectors[CG_WEIGHTS_MAX];             /* per-unit weights of the options that are on, by the cell's index */
 	int state, output;                       /* index among the cell's prevs; state -1: the cell has no cell state */
-	struct cg_rnn_saved saved[CG_RNN_SAVED_MAX];    /* the cell's saves, then the output and the state where it does not save them */
+	struct cg_rnn_saved saved[CG_RNN_SAVED_MAX];     /* the cell's saves, then the output and the state where it does not save them */
 	int n_saved, saved_h, saved_c;
-	/* By pass (0 forward, 1 gradient) and stage: the saved value that the product after the stage multiplies; -1: it has own memory. */
+	/* By pass (0 forward, 1 gradient) and stage: the saved value that the product after the stage multiplies; -1: none, it has
+	 * memory of its own. */
 	signed char stage_input_saved[2][CG_STAGES_MAX];
 	int sum_values;                          /* values of the largest of the gradient's sums */
-	int sums_prev_h, sums_prev_c, sums_carry;        /* do the sums read h, c of the step before, the carried gradients? */
+	int sums_prev_h, sums_prev_c, sums_carry;        /* the sums read h, c of the step before, the carried gradients */
 	int uses_h_prev;                         /* an equation reads h_prev, beside the recurrent product */
 	int keeps_gates;                         /* the reserve holds gate pre-activations, from which the gradient recomputes values */
 	struct cg_rnn_op op;                     /* of an open plan: the attributes and sizes of its calls */
@@ -85,8 +86,9 @@ struct cg_packed {
 	/* int64, of the device's: */
 	struct cg_mem order, last;               /* [B]: the batch row of a sorted one; the packed row of its last step */
 	struct cg_mem row[2], t[2], b;           /* [N], by direction: the caller's row, its time, its batch row */
-	struct cg_mem reversed_index;                     /* [N]: the packed row that the other direction has for the same time and batch row */
-	struct cg_mem prev;                      /* [N]: the row of the step before; of the first step its place among the sorted */
+	struct cg_mem reversed_index;            /* [N]: the packed row that the other direction has for the same time and batch row */
+	struct cg_mem prev;                      /* [N]: the row of the step before; of the first step the place of the batch row among
+	                                          * the sorted */
 };
 static inline int64_t cg_packed_rows(const struct cg_packed *sequence, int64_t s)
 {
@@ -138,7 +140,7 @@ int  cg_rnn_choose_route(const struct cg_rnn *, int64_t T, int *is_vendors);
 int  cg_rnn_is_beyond(const struct cg_rnn *, int64_t T);
 /* Runs a call that was checked. */
 int  cg_rnn_run(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *,
-                 struct cg_mem work);
+                struct cg_mem work);
 
 /* ---- op_rows.c ---- */
 
@@ -170,9 +172,9 @@ void cg_layers_place_saved(const struct cg_rnn *, int64_t N, struct cg_mem reser
 
 /* Both give the workspace of the shape its memory. */
 int cg_layers_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
-                   struct cg_mem work);
+                      struct cg_mem work);
 int cg_layers_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
-                    struct cg_mem work);
+                       struct cg_mem work);
 
 /* ---- recurrence.c: one direction of one layer, or a block op ---- */
 
@@ -187,13 +189,13 @@ struct cg_recurrence {
 	int direction;
 
 	/* The cell; the arrays belong to the caller. */
-	const struct cg_kernel_entry *kernel;           /* its pass decides whether states are carried in the dtype or in acc */
+	const struct cg_kernel_entry *kernel;    /* its pass decides whether states are carried in the dtype or in acc */
 	size_t bytes[2];                         /* of an element of the dtype, of acc */
 	const double *values;                    /* of its params, rounded */
 	const struct cg_rnn_gate *gate;
 	const struct cg_gate_range *ranges;
 	const int *first;
-	const signed char *stage_input_saved;     /* of the pass */
+	const signed char *stage_input_saved;    /* of the pass */
 	int n_ranges, n_blocks, output, saved_h, saved_c, uses_h_prev;
 
 	/* The layout of the weights.  A matrix holds all gates: [gates U, in] as in cuDNN and PyTorch, or, by_input, [in, gates U] as in
@@ -205,8 +207,8 @@ struct cg_recurrence {
 	struct cg_mem d_bias[2];                 /* [gates U]; of bW and bR, where there are two */
 
 	struct cg_matrix x;                      /* [N, width] */
-	struct cg_mem saved[CG_RNN_SAVED_MAX];         /* [N, U] each; absent where nobody reads it */
-	unsigned char in_turn[CG_RNN_SAVED_MAX];      /* 0, or the number of steps that it holds: [in_turn B, U] */
+	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* [N, U] each; absent where no kernel reads it */
+	unsigned char in_turn[CG_RNN_SAVED_MAX]; /* 0, or the number of steps that it holds: [in_turn B, U] */
 	struct cg_matrix h;                      /* [N, H]: the saved output, or its projection */
 	struct cg_matrix h_first, c_first;       /* [B, H] real, [B, U]: before the first step, sorted */
 	struct cg_matrix bias;                   /* one row of blocks U */
@@ -216,34 +218,36 @@ struct cg_recurrence {
 
 	/* backward only */
 	struct cg_mem d_gates;                   /* [N, blocks U] real */
-	struct cg_matrix dy, dc;                 /* [N, H] [N, U] real: what reaches h and c from elsewhere; dc: of a block op alone */
+	struct cg_matrix dy, dc;                 /* [N, H] [N, U] real: the gradients of h and c from outside the recurrence; dc: of a
+	                                          * block op alone */
 	/*
-	 * What reaches h and c from the step after: two of [B, U], taken in turn.  A network's are in acc, and both begin as the
-	 * gradients of output_h and output_c: a row that is not yet in a step is written by none, and so still holds them when its
-	 * last step reads it.  With every_carry, for cells whose sums read the carries, [N + B, U], one for each row and the last
-	 * ones.
+	 * The gradients of h and c that a step hands to the one before it: two of [B, U], taken in turn.  A network's are in acc,
+	 * and both begin as the gradients of output_h and output_c: no step writes a row before the last step of that row, which
+	 * therefore still reads them.  With every_carry, for cells whose sums read the carries: [N + B, U], one for each row and
+	 * the last ones.
 	 */
 	struct cg_mem carry_h, carry_c;
-	struct cg_matrix d_h_first, d_c_first;   /* what reaches h_first and c_first goes there; absent: it is not computed */
+	struct cg_matrix d_h_first, d_c_first;   /* the gradients of h_first and c_first; absent: not computed */
 	struct cg_mem d_stage_input[CG_STAGES_MAX]; /* [B, U] acc; [N, U] with every_carry, like dm */
 	int every_carry;
 	struct cg_matrix dh;                     /* with a projection: [N, P] real, begins as dy; carry_h then is [B, P], the last */
 	struct cg_mem dm;
 	struct cg_mem prev_h, prev_c;            /* [N, H] real, [N, U]: of the step before; absent where h and c_first serve */
 	struct cg_mem partial, sum;              /* of sums; as recurrent, in acc, for halves: a part of dR */
-	int accumulate, needs_sums;              /* wants_sums: the gradients of biases and vectors, of which some may be absent */
+	int accumulate, needs_sums;              /* needs_sums: the gradients of biases and vectors are computed; some of them may be
+	                                          * absent */
 };
 int cg_recurrence_forward(const struct cg_recurrence *);
-/* The recurrent product of so many rows, back or forward, but for its operands. */
+/* The recurrent product of `rows` rows, forward or backward, without its operands. */
 struct cg_gemm cg_recurrence_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows);
-/* Bytes of `packed` for such products of a call of N valid rows, 0: none.  Packing reads and writes the matrix once, which so many
- * steps' products win back. */
+/* Bytes of `packed` for such products of a call of N valid rows; 0: none.  Packing reads and writes the matrix once, which pays
+ * from CG_STEPS_TO_PACK steps on. */
 enum { CG_STEPS_TO_PACK = 8 };
 size_t cg_recurrence_packed(const struct cg_context *, const struct cg_gemm *, int64_t N);
-/* h of so many packed rows from the saved output. */
+/* Computes h of n packed rows from the saved output by the projection. */
 int cg_recurrence_project(const struct cg_recurrence *, int64_t row, int64_t n);
 int cg_recurrence_backward(const struct cg_recurrence *);
-/* What reaches h or c at step s from the step after; s -1: a network's place for what reaches h_first or c_first. */
+/* The gradient of h or c at step s from the step after; s -1: in a network the gradient of h_first or c_first. */
 struct cg_matrix cg_recurrence_carry(const struct cg_recurrence *, struct cg_mem carry, int64_t width, int64_t s);
 /* c = the gradient of x, plus sums, an [N, width] in acc, if add is set; sums is written, too.  c may be sums. */
 int cg_recurrence_dx(const struct cg_recurrence *, int add, struct cg_matrix sums, struct cg_matrix c);
@@ -252,10 +256,10 @@ int cg_recurrence_dx(const struct cg_recurrence *, int add, struct cg_matrix sum
 
 /* Fills in a network's pseudo-layer for a pass: everything that does not depend on the steps.  params_backprop may be absent. */
 void cg_rnn_fill_recurrence(const struct cg_rnn *, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
-                          struct cg_recurrence *);
+                            struct cg_recurrence *);
 /* Writes the recurrence's bias, in acc: bW + bR of each gate whose biases act on one sum. */
 int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *);
-/* Bytes of `packed` of a stage in a pass of so many rows, 0: none. */
+/* Bytes of `packed` of a stage in a pass of N rows; 0: none. */
 size_t cg_rnn_packed_bytes(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Which way the calls of a plan go: a vendor's library for whole networks, where the backend has one that takes this network, else
- * layers.c over the backend's products and kernels.  That is decided once, when the plan is opened, so that a forward and its backward
- * go the same way; a library that fails later fails the call, and nothing else is tried in its place.
+ * Chooses the implementation of a plan, its route: a vendor's library for whole networks, where the backend has one that takes this
+ * network, else layers.c over the backend's products and kernels.  The route is chosen once, when the plan is opened, so that a
+ * forward and its backward have the same; a library that fails later fails the call, and no other route is tried.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ const char *cg_rnn_route_name(int k, const char *const **rounds)
 	return k ? NULL : composed;
 }
 
-/* What a caller may ask for, of a backend that is not open, too; "scan" is for later. */
+/* The routes that a caller may name, also those of backends that are not open; "scan" is reserved. */
 int cg_rnn_check_route(const char *route)
 {
 	const char *names[ROUTES_MAX];
@@ -50,7 +50,7 @@ int cg_rnn_check_route(const char *route)
 	               cg_list_names(all, sizeof all, names, n, "or"), route);
 }
 
-/* A reserve is of one route, and of one version of its library. */
+/* A reserve belongs to one route and to one version of its library. */
 static void set_fingerprint(struct cg_rnn *rnn, const struct cg_net_route *route)
 {
 	uint64_t stamp = route->stamp(rnn->vendor);
@@ -124,9 +124,9 @@ int cg_rnn_choose_route(const struct cg_rnn *rnn, int64_t T, int *is_vendors)
 	return cg_fail(CG_UNSUPPORTED, "rnn: route: %s: %s, got T=%lld", route->name, why, (long long)T);
 }
 
-/* The plan as it would be without its route; its kernels are ready from the first such call on. */
+/* The plan with the route composed; its kernels are compiled at the first such call. */
 static int run_composed(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call,
-                         struct cg_rnn_shape *shape, struct cg_mem work)
+                        struct cg_rnn_shape *shape, struct cg_mem work)
 {
 	struct cg_rnn other = *rnn;
 
@@ -136,7 +136,7 @@ static int run_composed(struct cg_stream *stream, const struct cg_rnn *rnn, int 
 }
 
 int cg_rnn_run(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call,
-                struct cg_rnn_shape *shape, struct cg_mem work)
+               struct cg_rnn_shape *shape, struct cg_mem work)
 {
 	const struct cg_net_route *route = rnn->context->backend->net;
 

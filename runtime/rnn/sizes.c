@@ -20,7 +20,7 @@ static int has_index(const struct cg_rnn_shape *shape)
 	       numbers <= (int64_t)(PTRDIFF_MAX / sizeof numbers);
 }
 
-/* Rows first, so that nothing overflows while the rest is counted. */
+/* Rows are counted first, so that no later product overflows. */
 static int count_rows(const struct cg_rnn *rnn, struct cg_rnn_shape *shape)
 {
 	int64_t T = shape->T, B = shape->B, rows;

@@ -1,5 +1,5 @@
 /*
- * Where the values of a call lie: the parts of its workspace, and in the reserve the saved values of each pseudo-layer.
+ * The layout of the values of a call: the parts of its workspace and, in the reserve, the saved values of each pseudo-layer.
  */
 #include <string.h>
 
@@ -42,7 +42,7 @@ static void carve_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_
 }
 
 static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, int is_dense,
-                          struct cg_rnn_workspace *r)
+                           struct cg_rnn_workspace *r)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
 	int64_t rows = rnn->sums_carry ? N : B, carries = rnn->sums_carry ? N + B : 2 * B;

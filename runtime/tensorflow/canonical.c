@@ -1,6 +1,6 @@
 /*
- * The ops on the parameters alone: how many there are, and the buffer as matrices and biases one by one, which are copied, in the
- * host's memory or a device's.  params.c says where each lies.
+ * CudnnRNNParamsSize, CudnnRNNParamsToCanonical and CudnnRNNCanonicalToParams: the number of parameters, and copies between the
+ * buffer and its matrices and biases, in host or device memory.  rnn/params.c gives the region of each.
  */
 #include <limits.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * CudnnRNN and CudnnRNNBackprop as ops: the sizes that follow from the shapes that are there, what TensorFlow's rules say of all of
- * it, and a plan and a call made of attributes.
+ * CudnnRNN and CudnnRNNBackprop as ops: the sizes that follow from the given shapes, TensorFlow's rules for all of them, and a plan
+ * and a call made of attributes.
  */
 #include <limits.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define REFUSE(row, ...) (cg_fail(CG_BAD_ARGUMENT, __VA_ARGS__), cg_fail_in(CG_BAD_ARGUMENT, "%s", (row)->name))
 
-/* ---- the plan that attributes ask for ---- */
+/* ---- the plan of an op's attributes ---- */
 
 static int has_state(const struct cg_rnn_op *op)
 {
@@ -60,7 +60,7 @@ void cg_rnn_op_inferred(const struct cg_op *row, unsigned *bound)
 }
 
 /* Layers, from input_h or, where there is none, as num_layers gives them. */
-static int settle_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound, int has_L)
+static int infer_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound, int has_L)
 {
 	int64_t D = n_directions(op), L = has_L ? op->L : op->num_layers ? op->num_layers : 1;
 
@@ -79,7 +79,7 @@ static int settle_layers(const struct cg_op *row, struct cg_rnn_op *op, int boun
 }
 
 /* U is input_c's last dimension, H is input_h's; without a projection they are one. */
-static int settle_units(const struct cg_op *row, struct cg_rnn_op *op, int has_H, int has_U)
+static int infer_units(const struct cg_op *row, struct cg_rnn_op *op, int has_H, int has_U)
 {
 	const struct cg_cell *cell = cg_rnn_op_cell(op);
 	int64_t P = op->num_proj;
@@ -139,8 +139,8 @@ int cg_rnn_op_infer(const struct cg_op *row, void *given, unsigned *bound)
 	struct cg_rnn_shape shape;
 	struct cg_rnn rnn;
 
-	CG_TRY(settle_layers(row, op, is_bound(row, "L*D", *bound), is_bound(row, "L", *bound)));
-	CG_TRY(settle_units(row, op, is_bound(row, "H", *bound), is_bound(row, "U", *bound)));
+	CG_TRY(infer_layers(row, op, is_bound(row, "L*D", *bound), is_bound(row, "L", *bound)));
+	CG_TRY(infer_units(row, op, is_bound(row, "H", *bound), is_bound(row, "U", *bound)));
 	CG_TRY(check_sizes(row, op));
 	cg_rnn_op_config(op, pass_of(row), &config);
 	CG_TRY(cg_rnn_describe(&config, &rnn));
@@ -149,7 +149,7 @@ int cg_rnn_op_infer(const struct cg_op *row, void *given, unsigned *bound)
 	op->C = has_state(op) ? op->U : 0;
 	op->wide = n_directions(op) * op->H;
 	op->params = rnn.net.params;
-	/* That of layers.c, until there is a plan. */
+	/* That of rnn/layers.c, until there is a plan. */
 	op->reserve = cg_rnn_reserve_elements(&rnn, &shape);
 	cg_rnn_op_inferred(row, bound);
 	for (int k = 0; row->dims[k].symbol; k++)

@@ -1,5 +1,5 @@
 /*
- * The CudnnRNN family of TensorFlow's ops: what its rows call.
+ * The functions that the rows of the CudnnRNN family name.
  */
 #ifndef CG_CUDNN_RNN_H
 #define CG_CUDNN_RNN_H
@@ -8,7 +8,7 @@
 
 extern const struct cg_op cg_cudnn_rnn_ops[];    /* ends with a row whose name is NULL */
 
-/* The plan that an op's attributes and sizes ask for; training: what is_training says, but 1 for a backward. */
+/* The config of the plan of an op's attributes and sizes; training: is_training, but 1 for a backward. */
 void cg_rnn_op_config(const struct cg_rnn_op *, int pass, struct cg_rnn_config *);
 const int32_t *cg_rnn_op_lengths(const struct cg_rnn_op *);
 int  cg_rnn_op_open(struct cg_stream *, const struct cg_op *, void *op);

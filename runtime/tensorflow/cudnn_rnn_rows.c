@@ -1,6 +1,6 @@
 /*
- * The lists of the CudnnRNN family's rows: attributes, inputs and outputs of TensorFlow's ops in their versions, each written once,
- * and what our names add.  What is computed is in cudnn_rnn.c and canonical.c.
+ * The rows of the CudnnRNN family: attributes, inputs and outputs of TensorFlow's ops in their versions, each written once, and our
+ * additions.  cudnn_rnn.c and canonical.c compute them.
  */
 #include "runtime/rnn/op_rows.h"
 #include "runtime/tensorflow/cudnn_rnn.h"

@@ -1,6 +1,6 @@
 /*
- * The list of the lists of rows, each at the end of the file whose functions they name; and what is found by a row's name.
- * To add an op: a row there, and where it begins a list the list here; the tests read the rows.
+ * The list of the lists of rows, each at the end of the file whose functions they name; and finding a row by name.  To add an op: a
+ * row there, and where it begins a list the list here; the tests read the rows.
  */
 #include <stdio.h>
 #include <string.h>

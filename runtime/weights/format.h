@@ -56,7 +56,7 @@ struct cg_format {
 	double forget_bias, cell_clip;           /* defaults of the attributes */
 	const struct cg_form *forms;             /* end with templates of NULL */
 };
-extern const struct cg_format cg_formats[];  /* end with a name of NULL */
+extern const struct cg_format cg_formats[];      /* end with a name of NULL */
 /* NULL: no such format; the message names the nearest one, else all. */
 const struct cg_format *cg_format_find(const char *name);
 /* The letters of a built-in cell's gates and per-unit vectors, in the order of the cell.  NULL: not a built-in cell. */
@@ -108,8 +108,9 @@ struct cg_conversion {
 	int bias;                                /* enum cg_bias: how one bias of `from` becomes bW and bR of `to` */
 	double forget_bias;                      /* added to the bias of gate f */
 };
-/* into: fills tensor k of `to`.  out_of: copies tensor k of `from` to `to`, which holds all weights. */
+/* Fills tensor k of `to`. */
 void cg_convert_into(const struct cg_conversion *, int k);
+/* Copies tensor k of `from` to `to`, which holds all weights. */
 void cg_convert_out_of(const struct cg_conversion *, int k);
 
 /* The information that a conversion of all tensors loses, in elements. */

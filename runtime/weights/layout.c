@@ -363,7 +363,7 @@ static struct cg_rnn_region region_of(const struct cg_layout *l, int pseudo_laye
 }
 
 static void locate_in_tensor(const struct cg_layout *l, const struct cg_template *t, const char *part, int which, int pseudo_layer,
-                  struct cg_location *location)
+                             struct cg_location *location)
 {
 	int64_t U = l->network.U, n = gates_per_tensor(l, t), gate = t->flags & CG_EACH ? 0 : which;
 	int layer = pseudo_layer / l->network.directions, direction = pseudo_layer % l->network.directions;

@@ -151,7 +151,7 @@ static int known(void)
 	int n = 0;
 
 	for (const struct cg_op *op = NULL; (op = cg_op_next(op));)
-		n += trial_knows(op) || network_knows(op);
+		n += trial_has_reference(op) || network_has_reference(op);
 	return n;
 }
 
@@ -168,12 +168,13 @@ int main(int argc, char **argv)
 		return status;
 	counted_begin();
 	for (const struct cg_op *op = NULL; (op = cg_op_next(op));)
-		for (int dtype = 0; (trial_knows(op) || network_knows(op)) && dtype < DTYPES; dtype++)
+		for (int dtype = 0; (trial_has_reference(op) || network_has_reference(op)) && dtype < DTYPES; dtype++)
 			for (int absent = 0; absent < 2; absent++) {
 				plans[n] = (struct plan){ op, dtype };
 				snprintf(names[n], sizeof names[n], "%s %s: %s", op->name, cg_dtype_name(dtype),
-				         !absent ? "sizes and options" : network_knows(op) ? "what may be absent" : "every subset of what may be absent");
-				tests[n] = (struct CMUnitTest){ names[n], bodies[network_knows(op)][absent], NULL, NULL, &plans[n] };
+				         !absent ? "sizes and options" : network_has_reference(op) ? "what may be absent"
+				                                                                   : "every subset of what may be absent");
+				tests[n] = (struct CMUnitTest){ names[n], bodies[network_has_reference(op)][absent], NULL, NULL, &plans[n] };
 				n++;
 			}
 	tests[n] = (struct CMUnitTest)cmocka_unit_test_setup(test_nothing_left, device_close);

@@ -1,6 +1,6 @@
 /*
- * Between a compiled kernel and the driver that runs it: what the kernel's object shows, and whom it asks before each access.
- * kernel_calls.c is linked into every kernel; driver_run.c answers.
+ * Between a compiled kernel and the driver that runs it: what the kernel's object exports, and the checks that it calls before each
+ * access.  kernel_calls.c is linked into every kernel; cuda_run.c checks.
  */
 #ifndef FAKE_KERNEL_CALLS_H
 #define FAKE_KERNEL_CALLS_H

@@ -70,7 +70,7 @@ static void test_fits(void **state)
 	every_tile(check_fits);
 }
 
-static void check_text(const struct cg_gemm_shape *s, const struct cg_gemm_limits *limits, int64_t m, int64_t n)
+static void check_texts(const struct cg_gemm_shape *s, const struct cg_gemm_limits *limits, int64_t m, int64_t n)
 {
 	/* A vector has two elements at least. */
 	int narrowest = s->dtype == 1 ? 16 : 8, widest = limits->vector_bytes > narrowest ? limits->vector_bytes : narrowest;
@@ -92,7 +92,7 @@ static void check_text(const struct cg_gemm_shape *s, const struct cg_gemm_limit
 static void test_texts(void **state)
 {
 	(void)state;
-	every_tile(check_text);
+	every_tile(check_texts);
 	assert_int_equal(memory.live, 0);
 }
 

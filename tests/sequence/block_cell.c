@@ -198,7 +198,7 @@ enum { ALLOCATED_MAX = 256 };
 static void *allocated[ALLOCATED_MAX];
 static int n_allocated;
 
-/* Memory of the host with these numbers, or zeros, as long as drop_all is not called. */
+/* Memory of the host with these numbers, or zeros, until free_all is called. */
 static struct cg_mem give(const struct network *net, const double *numbers, int64_t n)
 {
 	size_t each = cg_dtype_bytes(net->config.dtype);

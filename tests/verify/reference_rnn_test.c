@@ -1,15 +1,14 @@
 /*
- * Proves the reference of the CudnnRNN family: the printed vectors of op-semantics 6.3, the golden sums of 4.3, where
- * the parameters lie, and differences of every gradient.
- * What must be equal by what the op means is left to reference_rnn_equal_test.c, the error bound to
- * reference_rnn_bound_test.c, the masks to reference_dropout_test.c.
+ * Tests the reference of the CudnnRNN family: known vectors and sums, the layout of the parameters, and differences of
+ * every gradient. Calls that must have equal answers are in reference_rnn_equal_test.c, the error bound in
+ * reference_rnn_bound_test.c, the masks in reference_dropout_test.c.
  */
 #include "verify/sequence_arrays.h"
 
 static const char *const mode_name[] = { [REF_LSTM] = "lstm", [REF_GRU] = "gru", [REF_RNN_TANH] = "rnn_tanh",
 	[REF_RNN_RELU] = "rnn_relu" };
 
-/* The fill rule of op-semantics 6. */
+/* The numbers that the known vectors were computed from. */
 static void fill(int a, int s)
 {
 	for (int64_t k = 0; k < at[a].n; k++)
@@ -262,7 +261,7 @@ static void regions(void **state)
 	assert_int_equal(ref_rnn_region(&p, 1, 0, REF_WEIGHT).offset, 12);
 }
 
-/* The lists of op-semantics 3.8: each number of params is in one tensor, and back at its place. */
+/* TensorFlow's canonical lists: each number of params is in one tensor, and back at its place. */
 static void canonical(void **state)
 {
 	enum { LISTED = 64 };

@@ -1,7 +1,6 @@
 /*
- * Proves the reference itself: the printed vectors of op-semantics 6.1 and 6.2, the golden of 4.1, central differences
- * of every gradient, and the rounding of every dtype.
- * Its error bound is left to reference_bound_test.c, and implementations to the conformance programs.
+ * Tests the reference of the block ops: known vectors of TensorFlow's, central differences of every gradient, and the
+ * rounding of every dtype. Its error bound is in reference_bound_test.c.
  */
 #include "verify/reference_arrays.h"
 
@@ -24,7 +23,7 @@ static void save_gru(void)
 #undef SAVE
 }
 
-/* The fill rule of op-semantics 6. */
+/* The numbers that the known vectors were computed from. */
 static void fill(int a, int s)
 {
 	for (int64_t k = 0; k < at[a].n; k++)

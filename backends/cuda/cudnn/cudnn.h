@@ -59,7 +59,7 @@ struct cg_dnn_shape {
 	int whole;                               /* all have T */
 	int compact;                             /* some have none, or not all steps are in the range: cuDNN gets the others alone, time-major */
 	int moves;                               /* states stand otherwise than cuDNN has them */
-	int algorithm;                                 /* of each segment: the persistent one that suits, or 0 */
+	int algorithm;                           /* of each segment: the persistent one that suits, or 0 */
 	size_t work, reserve[2];                 /* cuDNN's: the most of all segments; of the first segment and of each other */
 	struct cudnnRNNDataStruct *x[2], *y;     /* x: of the first segment and of the others */
 	struct cudnnTensorStruct *h, *c;
@@ -71,7 +71,7 @@ struct cg_dnn_shape {
 	struct cg_mem rows, t, b;                /* int64 [N]: its row as cuDNN has it, its time and batch row; absent: in order */
 	struct cg_mem states, dead;              /* int64: the caller's rows of the states, by cuDNN's; of those that have no step */
 	struct cg_mem padding;                   /* int64 [T B - N]: the caller's rows beyond the lengths */
-	struct cg_mem device_lengths;            /* int32 [live], where this version wants it */
+	struct cg_mem device_lengths;            /* int32 [live], where this version of cuDNN needs it */
 };
 enum { CG_DNN_SHAPES = 4 };
 
@@ -93,13 +93,13 @@ struct cg_net {
 	const struct cg_network *rnn;
 	int version;
 	unsigned cell, type;
-	struct cg_dnn_segment segments[2];           /* the first, and each of the others */
-	int n_segments;                            /* 1, or the layers */
+	struct cg_dnn_segment segments[2];       /* the first, and each of the others */
+	int n_segments;                          /* 1, or the layers */
 	int vendor_dropout;
 	int persistent;                          /* atomic; an enum of forward_backward.c: do its persistent algorithms work here? */
 	CUdeviceptr generator;                   /* as in a place, for questions */
 	struct cudnnDropoutStruct *dropout;
-	struct cg_dnn_shape *sizes[2 * CG_DNN_SHAPES];   /* asked for lately */
+	struct cg_dnn_shape *sizes[2 * CG_DNN_SHAPES];   /* of the latest queries */
 	int oldest;
 	struct cg_dnn_state *states_of_queues;
 };
@@ -137,10 +137,10 @@ void cg_dnn_leave_state(struct cg_dnn_state **);
 
 /* ---- weight_space.c ---- */
 
-/* Asks where a segment's parameters lie. */
+/* Finds where a segment's parameters lie. */
 int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_segment *, struct cg_dnn_algorithm *);
 void cg_dnn_drop_layout(struct cg_dnn_layout *);
-/* Does cuDNN want matrices for an input that skips them? */
+/* Does cuDNN have matrices for an input that skips them? */
 int  cg_dnn_has_input(const struct cg_dnn_layout *);
 /* Moves of the parameters of a segment from `first` on, a layer, between ours and cuDNN's. */
 int  cg_dnn_copy_in(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,
@@ -172,7 +172,7 @@ struct cg_dnn_workspace {
 void cg_dnn_carve_workspace(const struct cg_net *, const struct cg_dnn_shape *, int pass, struct cg_work *, struct cg_dnn_workspace *);
 /* The reserve has for each segment its output and what cuDNN keeps: those of a segment. */
 void cg_dnn_carve_reserve(const struct cg_net *, const struct cg_dnn_shape *, struct cg_work *, int segment, struct cg_mem *y,
-                         struct cg_mem *reserve);
+                          struct cg_mem *reserve);
 /* Of a range of steps; under the device's lock. */
 int  cg_dnn_range_needs(struct cg_net *, const struct cg_dnn_range *, struct cg_net_sizes *);
 
@@ -180,7 +180,7 @@ int  cg_dnn_range_needs(struct cg_net *, const struct cg_dnn_range *, struct cg_
 
 /* A call, or a part of it with the memory of the part. */
 int cg_dnn_range_run(struct cg_queue *, struct cg_net *, int pass, const struct cg_dnn_range *, const struct cg_rnn_call *,
-                    struct cg_mem work);
+                     struct cg_mem work);
 
 /* ---- range.c ---- */
 

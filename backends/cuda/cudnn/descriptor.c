@@ -1,5 +1,5 @@
 /*
- * Descriptors of cuDNN's: of a network, or of one of its layers, and of dropout.
+ * Makes the descriptors of cuDNN: of a network, or of one of its layers, and of dropout.
  */
 #include "backends/cuda/cudnn/cudnn.h"
 

@@ -1,7 +1,7 @@
 /*
- * Calls of networks by cuDNN: what of a call goes to it as it is, and what has to be gathered, copied, dropped or made zero before
- * or after, which is one launch for all of it.  The last layer's output is kept in the reserve, since cuDNN's backward wants it and
- * ours is not given it; where the masks between layers are ours each layer is a call of cuDNN, and its output is kept.
+ * Calls of networks by cuDNN.  Memory of the caller goes to cuDNN as it is where it can; all that has to be gathered, copied,
+ * dropped or made zero before or after is one launch.  The last layer's output is kept in the reserve, since cuDNN's backward reads
+ * it and our callers do not pass it; where the masks between layers are ours each layer is a call of cuDNN, and its output is kept.
  */
 #include <pthread.h>
 #include <string.h>
@@ -552,7 +552,7 @@ static int backward(struct run *r)
 /* ---- both ---- */
 
 int cg_dnn_range_run(struct cg_queue *queue, struct cg_net *net, int pass, const struct cg_dnn_range *range, const struct cg_rnn_call *call,
-                    struct cg_mem work)
+                     struct cg_mem work)
 {
 	struct run r;
 

@@ -1,6 +1,6 @@
 /*
- * Networks by cuDNN: which of them it can compute as they are meant, and how one is opened and closed.  Everything here goes by
- * cuDNN's API of version 8, which 9 still has.
+ * The route cudnn: chooses the networks that cuDNN can compute as they are meant, opens and closes them.  All calls are of cuDNN's
+ * API of version 8, which 9 still has.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -229,7 +229,7 @@ static int make_questions(struct cg_dev *device)
 	return CG_OK;
 }
 
-/* The handle by which all questions of a device are asked. */
+/* The handle of all queries of a device. */
 static int begin_questions(struct cg_dev *device)
 {
 	int code = device->dnn ? CG_OK : make_questions(device);

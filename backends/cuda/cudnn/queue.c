@@ -59,7 +59,7 @@ static int make_state(const struct cg_net *net, struct cg_dnn_state *p)
 	return CG_OK;
 }
 
-/* The states_of_queues of a queue whose nets are closed: only what is on the queue knows when they are not in use. */
+/* The states_of_queues of a queue whose nets are closed: only the queue's work shows when they are unused. */
 static void free_left(struct cg_queue *queue)
 {
 	struct cg_dnn_state *p, *next;

@@ -1,6 +1,6 @@
 /*
- * What the sizes of a call ask of cuDNN: its descriptors and how much memory, and on a queue arrays that say which row is which.
- * cuDNN refuses a batch row without a step, so that where there is one it gets the others, gathered.
+ * What depends on the sizes of a call: cuDNN's descriptors, the sizes of its memory, and arrays on a queue that map batch rows.
+ * cuDNN refuses a batch row without a step; where there is one the other rows are gathered for it.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -23,8 +23,8 @@ static int32_t length(const struct cg_dnn_shape *s, int64_t b)
 /* ---- which algorithm ---- */
 
 /*
- * When NVIDIA's persistent algorithms pay, as PyTorch knows it by experience: they keep the recurrent weights in registers, of small
- * networks or of some shapes in f16, and want rows of one length.
+ * The networks whose persistent algorithms are faster, by PyTorch's measurements: those keep the recurrent weights in registers, of
+ * small networks or of some shapes in f16, and need rows of one length.
  */
 static int suits_small(const struct cg_net *net)
 {

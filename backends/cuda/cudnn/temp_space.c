@@ -1,5 +1,5 @@
 /*
- * The memory of a call by cuDNN: what of its work and of the reserve is whose, and how much of them there has to be.
+ * The memory of a call by cuDNN: divides workspace and reserve between cuDNN and us, and sizes both.
  */
 #include <string.h>
 
@@ -40,7 +40,7 @@ static struct cg_mem carve_bytes(struct cg_work *work, size_t bytes)
 }
 
 static void carve_states(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, struct cg_mem *h,
-                        struct cg_mem *c)
+                         struct cg_mem *c)
 {
 	size_t bytes = cg_dtype_bytes(net->rnn->dtype);
 
@@ -91,7 +91,7 @@ static size_t work_bytes(const struct cg_net *net, const struct cg_dnn_shape *s,
 }
 
 void cg_dnn_carve_reserve(const struct cg_net *net, const struct cg_dnn_shape *s, struct cg_work *work, int segment, struct cg_mem *y,
-                         struct cg_mem *reserve)
+                          struct cg_mem *reserve)
 {
 	carve_bytes(work, CG_RESERVE_HEADER);
 	for (int n = 0; n <= segment; n++) {

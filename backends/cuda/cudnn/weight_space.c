@@ -1,6 +1,6 @@
 /*
- * Parameters between our buffer and cuDNN's, whose order is only known by asking.  In every version seen it is ours, and then the
- * caller's buffer is cuDNN's; nothing relies on that.
+ * Converts parameters between our buffer and cuDNN's weight space, whose layout cuDNN reports at run time.  In every version seen
+ * it is ours, and then the caller's buffer is cuDNN's; nothing relies on that.
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 /* ---- asking ---- */
 
-/* The memory that is asked about: nothing is put there. */
+/* An address to count from: no memory is there. */
 struct question {
 	struct cudnnRNNStruct *rnn;
 	struct cg_dnn_layout *layout;
@@ -18,7 +18,7 @@ struct question {
 
 /* Where a tensor is, in bytes from the base, and how large: rows 0, there is none.  Its elements lie beside each other. */
 static int find_offset(const struct question *q, struct cudnnTensorStruct *tensor, const void *at, size_t each,
-                    struct cg_rnn_region *region, size_t *state)
+                       struct cg_rnn_region *region, size_t *state)
 {
 	int dims[3] = { 0 }, strides[3] = { 0 }, n = 0;
 	unsigned type;
