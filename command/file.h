@@ -17,7 +17,7 @@ struct file {
 	struct file *next;
 };
 
-/* May the path be written?  Asked before the work whose result it is to hold.  CG_FILE says why not; CG_BAD_ARGUMENT: it is
+/* May the path be written?  Checked before the work whose result it is to hold.  CG_FILE says why not; CG_BAD_ARGUMENT: it is
  * claimed (claim.h), or named as temporaries are. */
 int  file_check(struct file *, const char *path);
 /* The same for a name that may be a slip, or was made from another: what is there already must be empty, or hold what the new one
