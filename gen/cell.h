@@ -29,7 +29,7 @@ enum {
 	CG_OPTIONS_MAX  = 8,
 	CG_PARAMS_MAX   = 16,
 	CG_STAGES_MAX   = 4,
-	CG_FUNCTIONS_MAX = 5 * CG_STAGES_MAX,  /* functions of a pass */
+	CG_FUNCTIONS_MAX = 5 * CG_STAGES_MAX,    /* functions of a pass */
 	CG_SAVES_MAX    = 64,
 	CG_VALUES_MAX   = 256,           /* equations */
 	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations */
