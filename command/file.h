@@ -24,8 +24,8 @@ int  file_check(struct file *, const char *path);
  * will: an SVG or PNG; a text that begins so. */
 int  file_check_picture(struct file *, const char *path);
 int  file_check_text(struct file *, const char *path, const char *beginning);
-/* After file_check: makes the temporary, fills it, gives it the name.  After a failure only file_discard may be called.  file_begin also
- * removes the temporaries that killed processes of the same user left in that directory. */
+/* After file_check: makes the temporary, fills it, gives it the name.  After a failure only file_discard may be called.
+ * file_begin also removes the temporaries that killed processes of the same user left in that directory. */
 int  file_begin(struct file *);
 int  file_put(struct file *, const void *bytes, size_t n);
 int  file_end(struct file *);
