@@ -199,7 +199,7 @@ const char *about_needed_for(const struct about *a, const struct cg_port *p, cha
 	return all ? "all outputs" : *list ? list : "none";
 }
 
-/* ---- whose an argument is ---- */
+/* ---- the owner of an argument ---- */
 
 static const struct cg_port *find(const struct cg_op *row, const char *name, size_t length)
 {

@@ -1,6 +1,6 @@
 /*
- * An op as its row describes it, for `cellgrad info OP`: questions and their answers in words.  A list is a buffer for an answer;
- * what is returned is in it, or static.
+ * Describes an op from its row, for `cellgrad info OP`, in words.  A list is a buffer for a result; what is returned is in it, or
+ * static.
  */
 #ifndef ABOUT_H
 #define ABOUT_H

@@ -1,5 +1,5 @@
 /*
- * Runs a question in a child process, which answers in JSON and a 0 byte, through a pipe.
+ * Runs a query in a child process, which answers in JSON and a 0 byte, through a pipe.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * Runs questions to drivers in a child process: a driver may crash, abort, end the process or never answer, and the parent goes on.
+ * Queries drivers in a child process: a driver may crash, abort, end the process or never answer, and the parent goes on.
  */
 #ifndef CHILD_PROCESS_H
 #define CHILD_PROCESS_H

@@ -8,7 +8,7 @@
 
 /* Prints what the op takes and gives, and its attributes, by TensorFlow's name or ours; CG_BAD_ARGUMENT: there is none. */
 int describe_op(const char *name, int json);
-/* cg_op_find, whose message says more of what is no op: the op of a cell, how to ask about a backend. */
+/* cg_op_find with a fuller message where the word names no op: the op of a cell, or the option for a backend. */
 const struct cg_op *describe_find(const char *name, int *theirs);
 
 /* describe_op's JSON. */

@@ -17,15 +17,15 @@ struct file {
 	struct file *next;
 };
 
-/* May the path be written?  Asked before the work whose result it is to hold.  CG_FILE says why not; CG_BAD_ARGUMENT: it is
+/* May the path be written?  Checked before the work whose result it is to hold.  CG_FILE says why not; CG_BAD_ARGUMENT: it is
  * claimed (claim.h), or named as temporaries are. */
 int  file_check(struct file *, const char *path);
 /* The same for a name that may be a slip, or was made from another: what is there already must be empty, or hold what the new one
  * will: an SVG or PNG; a text that begins so. */
 int  file_check_picture(struct file *, const char *path);
 int  file_check_text(struct file *, const char *path, const char *beginning);
-/* After file_check: makes the temporary, fills it, gives it the name.  After a failure only file_discard may be called.  file_begin also
- * removes the temporaries that killed processes of the same user left in that directory. */
+/* After file_check: makes the temporary, fills it, gives it the name.  After a failure only file_discard may be called.
+ * file_begin also removes the temporaries that killed processes of the same user left in that directory. */
 int  file_begin(struct file *);
 int  file_put(struct file *, const void *bytes, size_t n);
 int  file_end(struct file *);

@@ -1,7 +1,6 @@
 /*
- * safetensors files: 8 bytes of header length, a JSON header that says what is where, the data.
- * Reading maps the file, so that only the tensors that are used are read; every number in the header is checked
- * against the file before it is believed.
+ * safetensors files: 8 bytes of header length, a JSON header that lists the tensors, the data. Reading maps the file, so that only
+ * the tensors that are used are read; every number in the header is checked against the file before it is used.
  */
 #ifndef SAFETENSORS_H
 #define SAFETENSORS_H

@@ -29,7 +29,7 @@ enum {
 	CG_OPTIONS_MAX  = 8,
 	CG_PARAMS_MAX   = 16,
 	CG_STAGES_MAX   = 4,
-	CG_FUNCTIONS_MAX = 5 * CG_STAGES_MAX,  /* functions of a pass */
+	CG_FUNCTIONS_MAX = 5 * CG_STAGES_MAX,    /* functions of a pass */
 	CG_SAVES_MAX    = 64,
 	CG_VALUES_MAX   = 256,           /* equations */
 	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations */
@@ -158,7 +158,8 @@ struct cg_cell {
 /* Reads a cell.  NULL: it is wrong (the mistake says where and why), or there is no memory (mistake "" then). */
 struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *, struct cg_mistake *);
 void cg_parse_free(struct cg_cell *);
-/* Networks place weights by pairs: is each split gate the recurrent part of a gate, which no other is?  -1: no, and the mistake. */
+/* Networks find the weights of split gates by pairs: is each split gate the recurrent part of one gate, which is no other's?
+ * -1: no, and the mistake. */
 int cg_check_split(const struct cg_cell *, struct cg_mistake *);
 /* Is the output among what the cell saves, as it is of cells that are made for sequences? */
 int cg_saves_output(const struct cg_cell *);
@@ -287,8 +288,8 @@ struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int 
 /* A plan of one function that no cell has; its first two arguments are the rows and units of a launch.  NULL: no memory. */
 struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, const struct cg_argument *, int n, cg_resize *);
 void cg_plan_free(struct cg_pass_plan *);
-/* Which saved value (its place among the cell's saves) holds the value that the product after stage feed + 1 multiplies, where the
- * plan's functions have no argument of their own for it; -1: they have one. */
+/* The saved value, by its index among the cell's saves, that the product after stage feed + 1 multiplies, where the plan's
+ * functions have no argument of their own for it; -1: they have one. */
 int cg_feed_saved(const struct cg_pass_plan *, int feed);
 /* Is an argument one of the function's parameters?  The values of a part go to its scratch. */
 int cg_is_parameter(const struct cg_function *, const struct cg_argument *);
@@ -331,7 +332,7 @@ int cg_print_prelude(const struct cg_pass_plan *const *, int n, int lang, struct
 int cg_print_functions(const struct cg_pass_plan *, int lang, const char *linkage, struct cg_text *);
 /* The prelude with every operator, for one dtype in C: what the strips are computed with. */
 int cg_print_math(int dtype, struct cg_text *);
-/* Is the cell one of templates/, known by its name?  Any other is known by its file, which should have its name. */
+/* Is the cell one of templates/, identified by its name?  Any other is identified by its file, which should have its name. */
 int cg_is_template(const struct cg_cell *);
 /* Sections of the prelude and of the math text, by name, after those that they need; the list ends with NULL. */
 int cg_print_sections(int dtype, int lang, const char *const *names, struct cg_text *);

@@ -25,9 +25,9 @@ struct parser {
 	struct cg_mistake *mistake;
 };
 
-/* Says what is wrong at a place of a cell's text, quoting its line with a caret. */
+/* Sets the mistake: the position in a cell's text, its line with a caret, and the message. */
 void cg_mistake_at(struct cg_mistake *, const struct cg_cell *, const char *position, const char *message);
-/* Says what is wrong at a place, quoting its line with a caret; the first mistake stays.  Returns -1. */
+/* The same with a format; the first mistake stays.  Returns -1. */
 int cg_parse_wrong(struct parser *, const char *position, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* What was expected at p->at, and which letter is there instead. */
 int cg_parse_expected(struct parser *, const char *what);

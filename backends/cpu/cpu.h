@@ -37,7 +37,7 @@ size_t cg_cpu_packed(const struct cg_dev *, const struct cg_gemm *);
 int   cg_cpu_pack(struct cg_queue *, const struct cg_gemm *);
 int   cg_cpu_rows(struct cg_queue *, const struct cg_rows *);
 
-/* What the caller's thread had for its floating point, while ours computes: to nearest, no traps, and, with acc = f32, subnormals
+/* The floating-point state of the caller's thread, while ours is set: to nearest, no traps, and, with acc = f32, subnormals
  * flushed. */
 struct cg_float_state { unsigned long saved; };
 struct cg_float_state cg_float_enter(int dtype);

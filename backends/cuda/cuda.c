@@ -139,7 +139,7 @@ static void close_device(struct cg_dev *device)
 {
 	cg_cu_release_moves(device);
 	if (device->dnn && !cg_cu_enter_anyway(device)) {
-		cg_cu_release_questions(device);
+		cg_cu_release_queries(device);
 		cg_cu_leave(device, CG_OK);
 	}
 	if (device->context && !device->adopted)

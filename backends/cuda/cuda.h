@@ -13,7 +13,7 @@ struct cg_dev {
 	/* The text of several moves in one launch, of each dtype, built at the first call that needs it. */
 	struct { struct cg_pass_plan *plan; struct cg_module *built; } moves[CG_DTYPE_COUNT];
 	struct cudnnContext *dnn;                /* for queries when a network is opened or its sizes are computed */
-	struct CUstream_st *dnn_stream;          /* its own: none of the caller's is to wait */
+	struct CUstream_st *dnn_stream;          /* its own, so that no stream of the caller's waits */
 	struct cg_net *nets;                     /* open */
 	int lost;                                /* atomic: an enum of context.c */
 	char lost_words[512];
@@ -35,16 +35,16 @@ struct cg_queue {
 };
 
 /*
- * Every slot that calls the driver does so between these two: the device's context is made current, and what was is again
- * afterwards.  A context that was lost is refused, with the words of how.
+ * Every slot that calls the driver does so between these two: they make the device's context current and restore the caller's.  A
+ * context that was lost is refused, with the reason of its loss.
  */
 int cg_cu_enter(struct cg_dev *);
 int cg_cu_leave(struct cg_dev *, int code);
-/* The same, without words and of a lost context, too: to give back what can be. */
+/* The same without a message, and of a lost context, too: to free what can be freed. */
 int cg_cu_enter_anyway(struct cg_dev *);
 #define CU_INSIDE(device, call) do { CG_TRY(cg_cu_enter(device)); return cg_cu_leave(device, call); } while (0)
 
-/* As cg_cu_error, and remembers what loses the context. */
+/* As cg_cu_error, and records that the context was lost. */
 int cg_cu_check(struct cg_dev *, unsigned code, const char *call);
 #define CU_TRY(device, call, ...) CG_TRY(cg_cu_check(device, cg_cu.call(__VA_ARGS__), "cu" #call))
 
@@ -81,13 +81,13 @@ struct cg_cu_moves {
 	int n;
 	struct cg_rows_move list[CG_ROWS_MOVES];
 };
-/* One more; those before it are enqueued where they are as many as go together. */
+/* Adds a move; enqueues the list first when it is full. */
 int cg_cu_move(struct cg_queue *, struct cg_cu_moves *, struct cg_rows_move);
-/* What is on the list is enqueued, and the list is empty. */
+/* Enqueues the moves on the list and empties it. */
 int cg_cu_flush(struct cg_queue *, struct cg_cu_moves *);
 void cg_cu_release_moves(struct cg_dev *);
 
-/* cuBLAS for a queue.  *blas NULL: there is none, by the environment's wish or because none was found. */
+/* Finds cuBLAS for a queue.  *blas NULL: there is none, or the environment excludes it. */
 int cg_cu_open_blas(struct cg_queue *, struct cg_cu_blas **blas);
 void cg_cu_release_blas(struct cg_queue *);
 /* c [m n] = op(a) op(b), added to c where add; k > 0, sizes within cuBLAS's.  *done 0: it has no such product, and nothing was
@@ -99,6 +99,6 @@ int cg_cu_blas_start(struct cg_queue *, const struct cg_gemm *, int *done);
 /* Networks by cuDNN. */
 extern const struct cg_net_route cg_cu_net;
 void cg_cu_release_dnn(struct cg_queue *);
-void cg_cu_release_questions(struct cg_dev *);
+void cg_cu_release_queries(struct cg_dev *);
 
 #endif

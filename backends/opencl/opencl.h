@@ -15,7 +15,7 @@ struct cg_dev {
 	size_t group_most, item_most;            /* work-items of a group, and of its first dimension */
 	size_t local_bytes;
 	uint32_t units, vector_f32;
-	uint64_t config_f32, config_f64;         /* what the driver says of the arithmetic; f64 0: there is none */
+	uint64_t config_f32, config_f64;         /* what the driver reports of the arithmetic; f64 0: there is none */
 	int local;                               /* local memory is faster than global */
 	char about[1024];
 };
@@ -31,7 +31,7 @@ struct cg_queue {
 int cg_cl_likely(const char *root);
 /* Fills in what a device's driver reports; name: "0.1". */
 int cg_cl_probe_device(struct cg_dev *, const char *name);
-/* Does the device compute as the promise of equal bits needs it?  Its description says so, or what is amiss. */
+/* Does the device round as equal bits need it?  Its description says so, or what is wrong. */
 int cg_cl_probe(struct cg_dev *);
 
 /* A program of one text for a dtype; the driver's log is in the message when it refuses. */

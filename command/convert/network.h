@@ -1,6 +1,6 @@
 /*
- * Which network the tensors of a file are the weights of: what words and metadata say of it, what names and shapes do, and that all
- * of it agrees.
+ * Finds the network whose weights the tensors of a file are, from arguments, metadata, names and shapes, and checks that all of
+ * these agree.
  */
 #ifndef NETWORK_H
 #define NETWORK_H

@@ -140,7 +140,7 @@ static double bound_of(int layer, int id, int units)
 	return id >= GATES ? 1 / sqrt(units) : layer ? 3 / sqrt(units) : 3;
 }
 
-/* Biases are zero, but one of the forget gate's is 1: so the cell remembers from the start. */
+/* Biases are zero, but one of the forget gate's is 1, so that the cell keeps its state from the start. */
 static int begin(struct model *m, uint64_t seed)
 {
 	struct cg_rnn_region r;

@@ -162,7 +162,7 @@ void plan_close(struct call *c)
 	c->plan = cg_memory(c->plan, 0);
 }
 
-/* ---- whose reserve ---- */
+/* ---- the network of a reserve ---- */
 
 /* The file that the reserve is from, or NULL. */
 static const struct safetensors *reserve_file(const struct call *c)

@@ -76,7 +76,7 @@ static int reads(const struct call *c, const struct cg_port *port)
 	return port->flow == CG_IN && (!c->row->reads || c->row->reads(c->row, port, c->op));
 }
 
-/* For cg_op_needs, which asks which outputs are wanted, before there is memory for them. */
+/* For cg_op_needs, which reads which outputs are present, before there is memory for them. */
 static void mark_outputs(struct call *c, int on)
 {
 	for (const struct cg_port *p = c->row->ports; p->name; p++)
@@ -388,7 +388,7 @@ static int missing(const struct call *c, const struct cg_port *port, unsigned bo
 	return CG_BAD_ARGUMENT;
 }
 
-/* TensorFlow wants every input.  So does the command, but for those that a boolean attribute says are unused. */
+/* TensorFlow requires every input.  So does the command, but for those that a boolean attribute marks as unused. */
 static int may_be_absent(const struct call *c, const struct cg_port *port)
 {
 	int named = 0;

@@ -13,7 +13,7 @@
 struct call_argument {
 	const struct safetensors_tensor *tensor;     /* inputs; NULL: not needed and in no file */
 	const struct safetensors *file;
-	void   *answer;                  /* outputs that are wanted: host memory, aligned for any dtype */
+	void   *answer;                  /* outputs that are computed: host memory, aligned for any dtype */
 	void   *copy;                    /* inputs that the op takes in the host's memory, aligned */
 	size_t  bytes;
 	int     rank;
@@ -25,7 +25,7 @@ struct call_plan;
 struct call {
 	const struct cg_op *row;
 	const char *name;                /* of the op, as it was given */
-	int   theirs;                    /* TensorFlow's: only TensorFlow's outputs are wanted */
+	int   theirs;                    /* TensorFlow's: only TensorFlow's outputs are computed */
 	void *op;                        /* the op's struct */
 	int   dtype;                     /* -1 until it is known */
 	unsigned attributes;             /* bits of those given on the command line */
@@ -47,7 +47,7 @@ int  call_attribute(struct call *, const char *word);
 int  call_file(struct call *, const char *path);
 /* Attributes from the files, dtype, shapes, all there that must be.  strict: nothing else. */
 int  call_bind(struct call *, int strict);
-/* Every output that is wanted; *working is set when the work begins. */
+/* Computes every output of the call; *working is set when the work begins. */
 int  call_compute(struct call *, struct cg_context *, int *working);
 
 int  call_has_output(const struct call *, const struct cg_port *);
@@ -116,7 +116,7 @@ int  plan_failed(const struct call *, int code);
 void plan_close(struct call *);
 /* The cell that NAME=VALUE names, by either attribute, or NULL. */
 int  plan_word(const struct call *, const char *cell, int mode, const char **word);
-/* Warns where options that are off take the cell's recurrence away; command: whose warning it is. */
+/* Warns where options that are off take the cell's recurrence away; command: the name of the subcommand. */
 int  plan_recurrence(const struct call *, const char *command);
 /* What a message that the port's tensor does not fit lacks: the options with which it would. */
 int  plan_misfit(const struct call *, int code, int port);

@@ -110,7 +110,7 @@ struct cg_staging {
 void cg_staging_begin(struct cg_staging *, struct cg_stream *);
 /* Adds *mem to the arguments; its address must stay valid until cg_staging_close. */
 void cg_staging_add(struct cg_staging *, struct cg_mem *mem, int64_t rows, size_t row_bytes, size_t pitch, int in, int out);
-/* Gives each argument its place in the scratch, and `more` bytes of workspace behind them, and enqueues the copies of inputs. */
+/* Gives each argument its place in the scratch, and `more` bytes of workspace before them, and enqueues the copies of inputs. */
 int cg_staging_open(struct cg_staging *, size_t more, struct cg_mem *work);
 /* Copies the outputs back unless code is a failure; waits when host memory was used.  Returns the first failure. */
 int cg_staging_close(struct cg_staging *, int code);

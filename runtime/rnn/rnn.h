@@ -34,7 +34,7 @@ struct cg_rnn_workspace {
 struct cg_rnn_shape {
 	int64_t T, B, N, longest;                /* N: valid steps of all batch rows; longest: the largest length */
 	const int32_t *lengths;                  /* NULL: all T */
-	int is_whole, is_dense;                  /* whole: all rows have T steps; dense: and the packed order is the caller's */
+	int is_whole, is_dense;                  /* is_whole: all rows have T steps; is_dense: and the packed order is the caller's */
 	int is_vendors;                          /* the vendor library runs the call, else layers.c does */
 	struct cg_net_sizes bytes;               /* of the reserve, and of the workspace of one pass */
 	struct cg_rnn_workspace workspace;       /* of that pass in layers.c */

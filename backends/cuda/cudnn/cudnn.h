@@ -42,8 +42,8 @@ struct cg_dnn_segment {
 };
 
 /*
- * Steps that cuDNN gets at once, of a call or of a part of one.  Time-major memory of a part is cut to its steps; other memory is whole,
- * and the part's first step is the `first` of `whole` there.
+ * The steps of one call of cuDNN: a whole call of ours or a part of it.  Time-major memory of a part is cut to its steps; other
+ * memory is whole, and the part's first step is the `first` of `whole` there.
  */
 struct cg_dnn_range {
 	int64_t T, B;
@@ -64,7 +64,7 @@ struct cg_dnn_shape {
 	struct cudnnRNNDataStruct *x[2], *y;     /* x: of the first segment and of the others */
 	struct cudnnTensorStruct *h, *c;
 
-	/* Those of a queue's alone: arrays, of the device's. */
+	/* Only in the state of a queue: arrays on the device. */
 	int64_t *host;
 	CUdeviceptr device;
 	struct cg_mem from;                      /* int64 [N]: the caller's row of each valid step; with compact */
@@ -97,7 +97,7 @@ struct cg_net {
 	int n_segments;                          /* 1, or the layers */
 	int vendor_dropout;
 	int persistent;                          /* atomic; an enum of forward_backward.c: do its persistent algorithms work here? */
-	CUdeviceptr generator;                   /* as in a place, for questions */
+	CUdeviceptr generator;                   /* for queries; as in the state of a queue */
 	struct cudnnDropoutStruct *dropout;
 	struct cg_dnn_shape *sizes[2 * CG_DNN_SHAPES];   /* of the latest queries */
 	int oldest;
@@ -121,7 +121,7 @@ static inline int64_t cg_dnn_states(const struct cg_network *rnn)
 
 /* ---- descriptor.c ---- */
 
-/* Sets up a descriptor of a segment; the dropout is that of the net or of a place. */
+/* Sets up a descriptor of a segment; the dropout is the net's or that of a state on a queue. */
 int  cg_dnn_describe(const struct cg_net *, const struct cg_dnn_segment *, unsigned algorithm, struct cudnnDropoutStruct *,
                      struct cudnnRNNStruct **);
 /* Dropout of cuDNN's with a generator, or of rate 0, which has none.  The seeding is enqueued on the handle's stream. */
@@ -132,7 +132,7 @@ int  cg_dnn_make_dropout(const struct cg_net *, struct cudnnContext *, struct cg
 
 /* The net's state on the queue, made at its first call, with the queue's handle. */
 int  cg_dnn_find_state(struct cg_net *, struct cg_queue *, struct cg_dnn_state **);
-/* A net that is closed leaves its state to the queue; under the lock. */
+/* A net that is closed leaves its state to the queue; under the device's lock. */
 void cg_dnn_leave_state(struct cg_dnn_state **);
 
 /* ---- weight_space.c ---- */
@@ -142,7 +142,7 @@ int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_segment *, struct
 void cg_dnn_drop_layout(struct cg_dnn_layout *);
 /* Does cuDNN have matrices for an input that skips them? */
 int  cg_dnn_has_input(const struct cg_dnn_layout *);
-/* Moves of the parameters of a segment from `first` on, a layer, between ours and cuDNN's. */
+/* Moves the parameters of a segment, whose first layer is `first`, between our buffer and cuDNN's. */
 int  cg_dnn_copy_in(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,
                     struct cg_mem ours, struct cg_mem theirs);
 int  cg_dnn_copy_out(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,
@@ -150,9 +150,9 @@ int  cg_dnn_copy_out(struct cg_queue *, struct cg_cu_moves *, const struct cg_ne
 
 /* ---- rnn_data.c ---- */
 
-/* The shape of a call's sizes among those of late, or made; under the device's lock. */
+/* Finds the shape of a call's sizes among the latest, or makes it; under the device's lock. */
 int  cg_dnn_find_sizes(struct cg_net *, const struct cg_dnn_range *, const struct cg_dnn_shape **);
-/* The same of a place, with its arrays on the device. */
+/* The same for the state on a queue, with its arrays on the device. */
 int  cg_dnn_find_shape(struct cg_net *, struct cg_dnn_state *, const struct cg_dnn_range *, const struct cg_dnn_shape **);
 void cg_dnn_drop_shape(struct cg_dev *, struct cg_queue *, struct cg_dnn_shape *);
 /* Rows of cuDNN's sequences; bytes of one output of a segment. */
@@ -162,23 +162,23 @@ int64_t cg_dnn_rows(const struct cg_dnn_shape *);
 
 enum { CG_DNN_ALIGN = 256 };                     /* as cudaMalloc's: what cuDNN's own memory begins at a multiple of */
 
-/* The work memory of a pass. */
+/* The workspace of a pass. */
 struct cg_dnn_workspace {
 	struct cg_mem vendor, weights, reserve;
-	struct cg_mem dweights[2];                               /* of segments in turns */
+	struct cg_mem dweights[2];                               /* used by segments in turn */
 	struct cg_mem x, masked, y, dy, dx;
 	struct cg_mem hx, cx, hy, cy, dhy, dcy, dhx, dcx;        /* states as cuDNN has them */
 };
 void cg_dnn_carve_workspace(const struct cg_net *, const struct cg_dnn_shape *, int pass, struct cg_work *, struct cg_dnn_workspace *);
-/* The reserve has for each segment its output and what cuDNN keeps: those of a segment. */
+/* Carves the part of the reserve of one segment: its output, and cuDNN's own reserve. */
 void cg_dnn_carve_reserve(const struct cg_net *, const struct cg_dnn_shape *, struct cg_work *, int segment, struct cg_mem *y,
                           struct cg_mem *reserve);
-/* Of a range of steps; under the device's lock. */
+/* The bytes of a range of steps; under the device's lock. */
 int  cg_dnn_range_needs(struct cg_net *, const struct cg_dnn_range *, struct cg_net_sizes *);
 
 /* ---- forward_backward.c ---- */
 
-/* A call, or a part of it with the memory of the part. */
+/* Runs a call, or a range of its steps with the memory of the range. */
 int cg_dnn_range_run(struct cg_queue *, struct cg_net *, int pass, const struct cg_dnn_range *, const struct cg_rnn_call *,
                      struct cg_mem work);
 

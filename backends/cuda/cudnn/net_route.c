@@ -204,7 +204,7 @@ static int drops(const struct cg_network *rnn)
 	return rnn->training && rnn->dropout > 0 && rnn->layers > 1;
 }
 
-void cg_cu_release_questions(struct cg_dev *device)
+void cg_cu_release_queries(struct cg_dev *device)
 {
 	if (device->dnn)
 		cg_cudnn.Destroy(device->dnn);
@@ -214,7 +214,7 @@ void cg_cu_release_questions(struct cg_dev *device)
 	device->dnn_stream = NULL;
 }
 
-static int make_questions(struct cg_dev *device)
+static int make_queries(struct cg_dev *device)
 {
 	int code;
 
@@ -230,12 +230,12 @@ static int make_questions(struct cg_dev *device)
 }
 
 /* The handle of all queries of a device. */
-static int begin_questions(struct cg_dev *device)
+static int begin_queries(struct cg_dev *device)
 {
-	int code = device->dnn ? CG_OK : make_questions(device);
+	int code = device->dnn ? CG_OK : make_queries(device);
 
 	if (code)
-		cg_cu_release_questions(device);
+		cg_cu_release_queries(device);
 	return code;
 }
 
@@ -244,7 +244,7 @@ static int fill(struct cg_net *net)
 {
 	const struct cg_network *rnn = net->rnn;
 
-	CG_TRY(begin_questions(net->device));
+	CG_TRY(begin_queries(net->device));
 	CG_TRY(cg_dnn_make_dropout(net, net->device->dnn, NULL, &net->generator, &net->dropout));
 	net->segments[0] = (struct cg_dnn_segment){ .layers = net->n_segments > 1 ? 1 : rnn->layers, .skip = rnn->skip, .width = rnn->I };
 	CG_TRY(add_algorithms(net, &net->segments[0]));

@@ -368,7 +368,7 @@ static int send(const struct cg_net *net, struct cg_queue *queue, struct cg_dnn_
 	return CG_OK;
 }
 
-/* ---- of a place ---- */
+/* ---- the shapes of a queue ---- */
 
 static int make_for(struct cg_net *net, struct cg_dnn_state *state, const struct cg_dnn_range *range, struct cg_dnn_shape **result)
 {
