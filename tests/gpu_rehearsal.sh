@@ -78,7 +78,7 @@ for file in cellgrad tests/net_time tests/conformance/conformance; do
 	[ -x "$file" ] || { echo "1..0 # SKIP there is no $file: this build is without the command, CUDA or tests"; exit 0; }
 done
 [ -z "${SANITIZE:-}" ] || { echo '1..0 # SKIP programs of a kit have no sanitizers'; exit 0; }
-export CHECK_TIME=2 BENCH_TIME=0.01 SANITIZE_TIME=2
+export CHECK_TIME=1 BENCH_TIME=0.001 SANITIZE_TIME=1
 
 BUILD=$PWD STAND_INS=yes sh "$srcdir/tests/gpu.sh" kit "$kit" >"$scratch/said" 2>&1
 report $? 'a kit is made of the build at hand'
@@ -187,8 +187,8 @@ STAGE_TIME=0 gpu 1 only cuda-rows && verdict '^# FAILED: .*were over before cuda
 report $? 'a stage without time left is not green'
 
 # A context that is lost ends the stage, and its line is watched.
-CELLGRAD_FAKE_FAIL=cuLaunchKernel:120:719 JOBS=1 gpu 1 only cuda-rows check && verdict '^# FAILED: .*context was lost in cuda-rows' &&
-	says '^\| check \| .*not run: the context was lost in cuda-rows' && says 'its line again, by .*--tool memcheck' && says 'LAUNCH_FAILED'
+CELLGRAD_FAKE_FAIL=cuLaunchKernel:1600:719 JOBS=1 gpu 1 only cuda-rnn check && verdict '^# FAILED: .*context was lost in cuda-rnn' &&
+	says '^\| check \| .*not run: the context was lost in cuda-rnn' && says 'its line again, by .*--tool memcheck' && says 'LAUNCH_FAILED'
 report $? 'a lost context ends the stage, and memcheck watches what lost it'
 CELLGRAD_FAKE_FAIL=cuLaunchKernel:300:700 gpu 1 only check && says '^  *.*cellgrad check .*seed=' && says 'its line again, by .*memcheck.* cellgrad check .*seed='
 report $? 'of a check the very case is watched'

@@ -241,8 +241,8 @@ $(timed_6): $(filter $(timed_1) $(timed_2) $(timed_3) $(timed_4) $(timed_5),$(TE
 
 # All tests speak TAP.  They run in the build tree and find the source in $srcdir.  Where PoCL is, it is the only OpenCL driver for
 # programs with the address sanitizer, which fails when a library that is loaded late throws, as Mesa's Clover does.
-# PoCL takes three times as long to make a kernel with optimisation as without, and the bits are the same: the tests of kernels
-# (optimised, below) have it, those of calls, sequences and the command are without.
+# PoCL takes three times as long to make a kernel with optimisation as without, and the bits are the same.  With it are gen/gemm.sh,
+# the comparison of kernels' bits in command/check.bats, and, with make bigcheck, the conformance suite and that of sequences.
 tap = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 TEST_EXTENSIONS = .sh .py .bats .on .fake
 LOG_DRIVER = $(tap)
@@ -312,10 +312,12 @@ crosscheck: all %D%/conformance/checksum
 clean-local: clean-fake
 	rm -rf cross toy
 
-# What takes too long for check: networks of 20,000 cells drawn at random; a built-in cell added in a copy of the source; programs of earlier versions on the library after this one; CUDA texts compiled for every architecture in use, and what
+# What takes too long for check: the suites on OpenCL with kernels as PoCL optimises them; networks of 20,000 cells drawn at random; a built-in cell added in a copy of the source; programs of earlier versions on the library after this one; CUDA texts compiled for every architecture in use, and what
 # their kernels take of each, in tests/gen/cuda-resources.txt.  make bigcheck, or make bigcheck ARCHS=90,120.
 ARCHS = 75,80,90,100,120
-bigcheck: %D%/sequence/sequence
+bigcheck: %D%/sequence/sequence %D%/conformance/conformance
+	for suite in %D%/conformance/conformance %D%/sequence/sequence; do \
+		CELLGRAD_BACKEND=opencl $$suite --opens || continue; CELLGRAD_BACKEND=opencl $$suite || exit 1; done
 	CELLGRAD_BACKEND=cpu CELLGRAD_TEST_CELLS=20000 %D%/sequence/sequence '*drawn'
 	CELLGRAD_TEST_FORMS=all $(MAKE) check TESTS=%D%/backends/cuda/cuda_forms_test.fake
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/old.sh later

@@ -137,7 +137,7 @@ has_rows() {
 @test "kernels have the same bits on OpenCL, over tens of thousands of rows" {
 	needs_opencl
 	unset POCL_EXTRA_BUILD_FLAGS           # optimised
-	works check lstm_block gru_block lstm gru rnn_tanh rnn_relu rows=30000 units=3 memory=device --backend opencl --max-time 8
+	works check lstm_block gru_block lstm gru rnn_tanh rnn_relu rows=30000 units=3 memory=device --backend opencl --max-time 15
 	[[ $output =~ [1-9][0-9]*\ cases,\ 0\ failures ]]
 }
 

@@ -26,10 +26,6 @@ why=$($with "$program" --opens) || {
 	esac
 	exit 0
 }
-# Optimised, where other tests are not.
-case $program in
-*/conformance) unset POCL_EXTRA_BUILD_FLAGS ;;
-esac
 # Only networks have routes.
 case $program/$name in
 */conformance/*-composed-fake) exec $with "$program" 'rnn*' ;;
