@@ -156,5 +156,5 @@ int command_cache(int argc, const char **argv)
 			code = acts[act](!!o.value[OPTION_JSON]);
 	}
 	options_close(&o);
-	return code ? command_failed("cache", code, code == CG_FILE) : EXIT_OK;
+	return code ? command_fail("cache", code, code == CG_FILE) : EXIT_OK;
 }

@@ -1,7 +1,7 @@
 /*
  * What the subcommands share: their functions, exit codes, options, and the one way to fail.  A subcommand is a
  * function command_NAME() in NAME_command.c; main.c holds the table.  Functions that can fail return an
- * enum cg_status and leave the words to cg_message(), as the library's do; only command_failed() turns them
+ * enum cg_status and leave the words to cg_message(), as the library's do; only command_fail() turns them
  * into an exit code and prints.
  */
 #ifndef COMMAND_H
@@ -30,15 +30,15 @@ int command_convert(int argc, const char **argv);
 void command_words(int argc, const char *const *argv);
 /* Prints "cellgrad run: " and this thread's message on standard error, or {"error": ..., "command": "run"}; the exit code.
  * working: the work had begun. */
-int  command_failed(const char *command, int code, int working);
+int  command_fail(const char *command, int code, int working);
 /* The message of a call of the library's in the command's words: without the name of the call, behind that of the option that it
  * was asked by; NULL: of none.  Returns code. */
-int  command_own(int code, const char *option);
-/* As command_failed of what is no failure: one line, "cellgrad run: warning: ...", or {"warning": ..., "command": "run"}. */
-void command_warned(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int  command_reword(int code, const char *option);
+/* As command_fail of what is no failure: one line, "cellgrad run: warning: ...", or {"warning": ..., "command": "run"}. */
+void command_warn(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Warns where options that are off, with commas in `options`, take away what the cell reads of the step before.  how: what stands
  * before the options' names where the user gives them, as "--options ".  CG_NO_MEMORY. */
-int  command_recurrence(const char *command, const struct cg_cell *, const char *options, const char *how);
+int  command_warn_recurrence(const char *command, const struct cg_cell *, const char *options, const char *how);
 
 /* The names of a cell's options by their bits, with a few letters between them. */
 enum { CELL_OPTIONS = 256 };

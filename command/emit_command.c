@@ -217,7 +217,7 @@ static int make_texts(struct emit *e, int header, int manifest, int json)
 	if (!code && (manifest || json))
 		code = cg_kernel_manifest(&e->kernel, e->lang, &e->manifest);
 	e->printed = header ? e->header : e->source;
-	return code ? command_own(code, NULL) : CG_OK;
+	return code ? command_reword(code, NULL) : CG_OK;
 }
 
 static int run_emit(struct emit *e, const struct options *o, int *working)
@@ -228,7 +228,7 @@ static int run_emit(struct emit *e, const struct options *o, int *working)
 	CG_TRY(read_kernel(e, o));
 	CG_TRY(check_files(e, o, show_manifest));
 	CG_TRY(make_texts(e, !!o->value[HEADER], !!manifest, json));
-	CG_TRY(command_recurrence("emit", e->kernel.cell, e->kernel.options, "--options "));
+	CG_TRY(command_warn_recurrence("emit", e->kernel.cell, e->kernel.options, "--options "));
 	*working = 1;
 	if (json)
 		return print_both(e);
@@ -279,5 +279,5 @@ int command_emit(int argc, const char **argv)
 	cg_text_free(e.manifest);
 	cg_cell_close(e.parsed);
 	options_close(&o);
-	return code ? command_failed("emit", code, working) : EXIT_OK;
+	return code ? command_fail("emit", code, working) : EXIT_OK;
 }

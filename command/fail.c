@@ -34,13 +34,13 @@ static void print_failure(const char *kind, const char *command, const char *tex
 	fputc('\n', stderr);
 }
 
-int command_failed(const char *command, int code, int working)
+int command_fail(const char *command, int code, int working)
 {
 	print_failure("error", command, cg_message());
 	return working || code == CG_DRIVER || code == CG_NO_MEMORY ? EXIT_WORK : EXIT_REFUSED;
 }
 
-void command_warned(const char *command, const char *format, ...)
+void command_warn(const char *command, const char *format, ...)
 {
 	char text[CG_MESSAGE_MAX];
 	va_list list;
@@ -59,7 +59,7 @@ static size_t prefix(const char *message)
 	return n && !strncmp(message + n, ": ", 2) ? n + 2 : 0;
 }
 
-int command_own(int code, const char *own)
+int command_reword(int code, const char *own)
 {
 	const char *message = cg_message();
 	char text[CG_MESSAGE_MAX];

@@ -468,5 +468,5 @@ int command_info(int argc, const char **argv)
 	else if (!code)
 		code = o.value[WHY] ? why(o.value[WHY], json) : show_all(json);
 	options_close(&o);
-	return code ? command_failed("info", code, 0) : EXIT_OK;
+	return code ? command_fail("info", code, 0) : EXIT_OK;
 }

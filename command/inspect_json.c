@@ -111,7 +111,7 @@ static json_t *reason(const char *name)
 	const char *text;
 	size_t n = strlen(name);
 
-	command_own(CG_NO_DEVICE, NULL);
+	command_reword(CG_NO_DEVICE, NULL);
 	text = cg_message();
 	return print_string(!strncmp(text, name, n) && !strncmp(text + n, ": ", 2) ? text + n + 2 : text);
 }

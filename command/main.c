@@ -52,7 +52,7 @@ static void help(void)
 
 static int refuse(void)
 {
-	return command_failed("", CG_BAD_ARGUMENT, 0);
+	return command_fail("", CG_BAD_ARGUMENT, 0);
 }
 
 static int unknown(const char *word)
@@ -133,7 +133,7 @@ static void guard_streams(void)
 
 static void warn(const char *text)
 {
-	command_warned("", "%s", text);
+	command_warn("", "%s", text);
 }
 
 int main(int argc, char **argv)
@@ -150,7 +150,7 @@ int main(int argc, char **argv)
 	if (fflush(stdout) || failed || (fclose(stdout) && errno != EBADF)) {
 		why = print_trouble() ? print_trouble() : errno;
 		cg_fail(CG_FILE, "standard output: %s", why ? strerror(why) : "could not be written");
-		command_failed("", CG_FILE, 1);
+		command_fail("", CG_FILE, 1);
 		if (code == EXIT_OK)
 			code = EXIT_WORK;
 	}

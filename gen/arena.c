@@ -21,7 +21,7 @@ static size_t head(void)
 	return (sizeof(struct cg_chunk) + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-void *cg_arena_take(struct cg_arena *arena, size_t bytes)
+void *cg_arena_alloc(struct cg_arena *arena, size_t bytes)
 {
 	struct cg_chunk *chunk = arena->chunks;
 	char *at;

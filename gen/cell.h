@@ -51,7 +51,7 @@ struct cg_arena {
 	struct cg_chunk *chunks;
 	int failed;                      /* some request was refused: what was built is not to be used */
 };
-void *cg_arena_take(struct cg_arena *, size_t bytes);    /* zeroed; NULL and failed when there is no memory */
+void *cg_arena_alloc(struct cg_arena *, size_t bytes);    /* zeroed; NULL and failed when there is no memory */
 void  cg_arena_free(struct cg_arena *);
 
 /* Growing text with a sticky failure: many appends, one check. */

@@ -37,7 +37,7 @@ static void name(struct cg_graph *graph, int node, const char *prefix, const cha
 
 	if (n->name || n->code == CG_OP_CONST || n->code == CG_OP_LEAF)
 		return;
-	text = cg_arena_take(graph->memory, bytes);
+	text = cg_arena_alloc(graph->memory, bytes);
 	if (!text) {
 		graph->failed = 1;
 		return;

@@ -20,8 +20,8 @@ static int grow(struct cg_graph *graph)
 
 	if (capacity > 2 * CG_NODES_MAX)
 		return -1;
-	nodes = cg_arena_take(graph->memory, (size_t)capacity * sizeof *nodes);
-	table = cg_arena_take(graph->memory, (size_t)capacity * 2 * sizeof *table);
+	nodes = cg_arena_alloc(graph->memory, (size_t)capacity * sizeof *nodes);
+	table = cg_arena_alloc(graph->memory, (size_t)capacity * 2 * sizeof *table);
 	if (!nodes || !table)
 		return -1;
 	if (graph->n)
@@ -108,7 +108,7 @@ int cg_add_leaf(struct cg_graph *graph, const char *name, int role, int index, i
 			return intern(graph, CG_OP_LEAF, k, 0, 0);
 	if (graph->n_leaves == graph->leaf_capacity) {
 		int capacity = graph->leaf_capacity ? graph->leaf_capacity * 2 : 64;
-		struct cg_leaf *leaves = cg_arena_take(graph->memory, (size_t)capacity * sizeof *leaves);
+		struct cg_leaf *leaves = cg_arena_alloc(graph->memory, (size_t)capacity * sizeof *leaves);
 
 		if (!leaves) {
 			graph->failed = 1;
@@ -233,7 +233,7 @@ static int build(struct cg_graph *graph, const struct cg_cell *cell, int options
 
 void cg_graph_build(struct cg_graph *graph, const struct cg_cell *cell, int options)
 {
-	int *nodes = cg_arena_take(graph->memory, (size_t)cell->n_terms * sizeof *nodes), n = 0;
+	int *nodes = cg_arena_alloc(graph->memory, (size_t)cell->n_terms * sizeof *nodes), n = 0;
 
 	graph->failed |= !nodes;
 	/* Terms stand behind their operands, and an equation's behind those of the one before. */

@@ -18,8 +18,8 @@ struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, con
 	memset(plan, 0, sizeof *plan);
 	plan->dtype = dtype;
 	plan->memory.resize = resize;
-	plan->functions = cg_arena_take(&plan->memory, sizeof *plan->functions);
-	list = cg_arena_take(&plan->memory, (size_t)(n + 1) * sizeof *list);
+	plan->functions = cg_arena_alloc(&plan->memory, sizeof *plan->functions);
+	list = cg_arena_alloc(&plan->memory, (size_t)(n + 1) * sizeof *list);
 	if (plan->memory.failed) {
 		cg_plan_free(plan);
 		return NULL;

@@ -20,7 +20,7 @@ static int reads(const struct cg_cell *cell, int options, cg_resize *resize)
 
 	cg_graph_open(&graph, &memory);
 	cg_graph_build(&graph, cell, options);
-	needed = cg_arena_take(&memory, (size_t)graph.n + 1);
+	needed = cg_arena_alloc(&memory, (size_t)graph.n + 1);
 	failed = graph.failed || !needed;
 	for (int k = 0; k < cell->n_prevs && !failed; k++)
 		need(&graph, needed, cell->prevs[k].value);

@@ -18,7 +18,7 @@ const struct symbol *cg_parse_find(const struct parser *p, const char *name)
 static char *copy(struct parser *p, const char *prefix, const char *name)
 {
 	size_t bytes = strlen(prefix) + strlen(name) + 1;
-	char *text = cg_arena_take(&p->cell->memory, bytes);
+	char *text = cg_arena_alloc(&p->cell->memory, bytes);
 
 	if (text)
 		snprintf(text, bytes, "%s%s", prefix, name);

@@ -98,14 +98,14 @@ int cg_name_nodes(const struct cg_pass_plan *plan, const struct cg_function *fun
 {
 	const struct cg_graph *graph = &plan->graph;
 	size_t n = (size_t)graph->n;
-	const char **name = cg_arena_take(memory, n * sizeof *name);
-	struct use *use = cg_arena_take(memory, n * sizeof *use);
+	const char **name = cg_arena_alloc(memory, n * sizeof *name);
+	struct use *use = cg_arena_alloc(memory, n * sizeof *use);
 	struct names names = { NULL, 64 };
 	int temporaries = 0;
 
 	while (names.capacity < 2 * (n + (size_t)function->n_arguments))
 		names.capacity *= 2;
-	names.slots = cg_arena_take(memory, names.capacity * sizeof *names.slots);
+	names.slots = cg_arena_alloc(memory, names.capacity * sizeof *names.slots);
 	if (!name || !names.slots || !use)
 		return -1;
 	count_uses(graph, function, use);
@@ -121,7 +121,7 @@ int cg_name_nodes(const struct cg_pass_plan *plan, const struct cg_function *fun
 			use[id].size += name[operand_of(node, which)] ? 0 : use[operand_of(node, which)].size;
 		if (!own && is_inline(node, &use[id]))
 			continue;
-		text = cg_arena_take(memory, TEXT_MAX);
+		text = cg_arena_alloc(memory, TEXT_MAX);
 		if (!text)
 			return -1;
 		choose_name(&names, own, &temporaries, text);

@@ -426,7 +426,7 @@ static int lines(struct parser *p)
 static const char *keep(struct cg_cell *cell, const char *text)
 {
 	size_t bytes = strlen(text) + 1;
-	char *own = cg_arena_take(&cell->memory, bytes);
+	char *own = cg_arena_alloc(&cell->memory, bytes);
 
 	return own ? memcpy(own, text, bytes) : NULL;
 }

@@ -149,7 +149,7 @@ static void adjoints_out(struct maker *m, int stage, int derivative, const int *
 
 static int *new_adjoints(struct maker *m, int n)
 {
-	int *adjoint = cg_arena_take(&m->plan->memory, (size_t)n * sizeof *adjoint);
+	int *adjoint = cg_arena_alloc(&m->plan->memory, (size_t)n * sizeof *adjoint);
 
 	m->failed |= !adjoint;
 	return adjoint;
@@ -281,8 +281,8 @@ static void functions(struct maker *m)
 	}
 	if (m->failed || graph->failed)
 		return;
-	m->cuts = cg_arena_take(&m->plan->memory, ((size_t)graph->capacity + 64) * sizeof *m->cuts);
-	m->plan->functions = cg_arena_take(&m->plan->memory, CG_FUNCTIONS_MAX * sizeof *m->plan->functions);
+	m->cuts = cg_arena_alloc(&m->plan->memory, ((size_t)graph->capacity + 64) * sizeof *m->cuts);
+	m->plan->functions = cg_arena_alloc(&m->plan->memory, CG_FUNCTIONS_MAX * sizeof *m->plan->functions);
 	if (!m->cuts || !m->plan->functions) {
 		m->failed = 1;
 		return;

@@ -44,7 +44,7 @@ const char *cg_function_argument_name(struct cg_graph *graph, const struct cg_ce
 {
 	const char *own = own_name(cell, role, index), *bias = "", *end = role == CG_ROLE_OUTPUT ? "_out" : "";
 	size_t bytes = strlen(own) + 8;
-	char *text = cg_arena_take(graph->memory, bytes);
+	char *text = cg_arena_alloc(graph->memory, bytes);
 
 	if (role == CG_ROLE_BIAS) {
 		bias = "b_";
@@ -202,15 +202,15 @@ void cg_function_make(struct maker *m, int stage, int shape, const char *suffix)
 	struct cg_graph *graph = m->graph;
 	struct cg_function *p = &plan->functions[plan->n_functions];
 	size_t most = (size_t)(graph->n_leaves + m->n_cuts + m->n_outs + 4);
-	unsigned char *nodes = cg_arena_take(&plan->memory, (size_t)graph->n);
+	unsigned char *nodes = cg_arena_alloc(&plan->memory, (size_t)graph->n);
 
 	if (graph->failed || !nodes || plan->n_functions == CG_FUNCTIONS_MAX) {
 		m->failed = 1;
 		return;
 	}
 	*p = (struct cg_function){ .stage = stage, .shape = shape };
-	p->arguments = cg_arena_take(&plan->memory, most * sizeof *p->arguments);
-	p->schedule = cg_arena_take(&plan->memory, (size_t)graph->n * sizeof *p->schedule);
+	p->arguments = cg_arena_alloc(&plan->memory, most * sizeof *p->arguments);
+	p->schedule = cg_arena_alloc(&plan->memory, (size_t)graph->n * sizeof *p->schedule);
 	if (!p->arguments || !p->schedule || cg_function_key(plan, p->key, stage, suffix)) {
 		m->failed = 1;
 		return;

@@ -16,7 +16,7 @@ static int term(struct parser *p, int code, int a, int b, long double value)
 		return cg_parse_wrong(p, p->at, "the equations have more than %d operations", CG_TERMS_MAX);
 	if (!(cell->n_terms & (cell->n_terms - 1))) {
 		int capacity = cell->n_terms ? cell->n_terms * 2 : 1;
-		struct cg_term *terms = cg_arena_take(&cell->memory, (size_t)capacity * sizeof *terms);
+		struct cg_term *terms = cg_arena_alloc(&cell->memory, (size_t)capacity * sizeof *terms);
 
 		if (!terms)
 			return -1;

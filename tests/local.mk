@@ -146,7 +146,7 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 %C%_op_verbose_test_SOURCES = %D%/op/verbose_test.c $(net) $(counted)
 %C%_rnn_rnn_memory_test_SOURCES = %D%/rnn/rnn_memory_test.c $(net) $(counted)
 %C%_rnn_rnn_once_test_SOURCES = %D%/rnn/rnn_once_test.c $(net) $(counted)
-%C%_rnn_rnn_once_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cg_op_check -Wl,--wrap=cg_packed_count -Wl,--wrap=cg_layers_work
+%C%_rnn_rnn_once_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cg_op_check -Wl,--wrap=cg_packed_count -Wl,--wrap=cg_layers_lay_out_workspace
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h
@@ -312,8 +312,10 @@ crosscheck: all %D%/conformance/checksum
 clean-local: clean-fake
 	rm -rf cross toy
 
-# What takes too long for check: the suites on OpenCL with kernels as PoCL optimises them; networks of 20,000 cells drawn at random; a built-in cell added in a copy of the source; programs of earlier versions on the library after this one; CUDA texts compiled for every architecture in use, and what
-# their kernels take of each, in tests/gen/cuda-resources.txt.  make bigcheck, or make bigcheck ARCHS=90,120.
+# What takes too long for check: the suites on OpenCL with kernels as PoCL optimises them; networks of 20,000 cells drawn at random;
+# a built-in cell added in a copy of the source; programs of earlier versions on the library after this one; CUDA texts compiled for
+# every architecture in use, and what their kernels take of each, in tests/gen/cuda-resources.txt.  make bigcheck, or make bigcheck
+# ARCHS=90,120.
 ARCHS = 75,80,90,100,120
 bigcheck: %D%/sequence/sequence %D%/conformance/conformance
 	for suite in %D%/conformance/conformance %D%/sequence/sequence; do \

@@ -15,7 +15,7 @@ static int choose(const struct cg_isa **isa)
 	const char *wanted = cg_variable_get(CG_ENV_CPU_ISA);
 	char names[128] = "";
 
-	CG_TRY(cg_variable_ask(CG_ENV_CPU_ISA, NULL));
+	CG_TRY(cg_variable_read(CG_ENV_CPU_ISA, NULL));
 	for (*isa = cg_isas; (*isa)->name; (*isa)++) {
 		if (!(*isa)->runs_here())
 			continue;
@@ -33,7 +33,7 @@ static int count_threads(int *threads)
 	int most = cg_processors();
 	uint64_t n = (uint64_t)most;
 
-	if (cg_variable_ask(CG_ENV_CPU_THREADS, &n) || n > (uint64_t)most)
+	if (cg_variable_read(CG_ENV_CPU_THREADS, &n) || n > (uint64_t)most)
 		return cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_CPU_THREADS: expected 1 to %d, the processors that this process may run on, "
 		               "got '%.40s'", most, cg_variable_get(CG_ENV_CPU_THREADS));
 	*threads = (int)n;

@@ -71,7 +71,7 @@ static int is_capturing(struct cg_queue *queue, unsigned *status)
 	return CG_OK;
 }
 
-int cg_cu_uncaptured(struct cg_queue *queue, const char *what)
+int cg_cu_check_uncaptured(struct cg_queue *queue, const char *what)
 {
 	unsigned status;
 
@@ -82,7 +82,7 @@ int cg_cu_uncaptured(struct cg_queue *queue, const char *what)
 	               "device memory alone and its own work memory", what);
 }
 
-int cg_cu_none_captured(struct cg_dev *device, const char *what)
+int cg_cu_check_none_captured(struct cg_dev *device, const char *what)
 {
 	unsigned status;
 
@@ -95,12 +95,12 @@ int cg_cu_none_captured(struct cg_dev *device, const char *what)
 	return CG_OK;
 }
 
-int cg_cu_all_uncaptured(struct cg_dev *device, const char *what)
+int cg_cu_check_all_uncaptured(struct cg_dev *device, const char *what)
 {
 	int code;
 
 	pthread_mutex_lock(device->lock);
-	code = cg_cu_none_captured(device, what);
+	code = cg_cu_check_none_captured(device, what);
 	pthread_mutex_unlock(device->lock);
 	return code;
 }
@@ -115,10 +115,10 @@ static int in_order(const struct cg_dev *device, const struct cg_queue *queue)
 static int alloc_inside(struct cg_dev *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
 {
 	if (queue)
-		CG_TRY(cg_cu_uncaptured(queue, "an allocation"));
+		CG_TRY(cg_cu_check_uncaptured(queue, "an allocation"));
 	if (!in_order(device, queue)) {
 		if (queue)
-			CG_TRY(cg_cu_all_uncaptured(device, "an allocation"));
+			CG_TRY(cg_cu_check_all_uncaptured(device, "an allocation"));
 		CU_TRY(device, MemAlloc_v2, at, bytes);
 		return CG_OK;
 	}

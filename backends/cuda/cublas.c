@@ -103,8 +103,8 @@ int cg_cu_open_blas(struct cg_queue *queue, struct cg_cu_blas **result)
 		if (code == CG_UNSUPPORTED)
 			return CG_OK;
 		CG_TRY(code);
-		CG_TRY(cg_cu_uncaptured(queue, "a stream's first product"));
-		CG_TRY(cg_cu_all_uncaptured(queue->device, "a stream's first product"));
+		CG_TRY(cg_cu_check_uncaptured(queue, "a stream's first product"));
+		CG_TRY(cg_cu_check_all_uncaptured(queue->device, "a stream's first product"));
 		queue->blas = cg_memory(NULL, sizeof *queue->blas);
 		if (!queue->blas)
 			return CG_NO_MEMORY;

@@ -312,7 +312,7 @@ static int start(struct cg_dev *device, void *native, struct cg_queue **result)
 
 static int wait(struct cg_queue *queue)
 {
-	CG_TRY(cg_cu_uncaptured(queue, "a wait"));
+	CG_TRY(cg_cu_check_uncaptured(queue, "a wait"));
 	CU_TRY(queue->device, StreamSynchronize, queue->stream);
 	return CG_OK;
 }
@@ -340,7 +340,7 @@ static void stop(struct cg_queue *queue)
 static int alloc_inside(struct cg_dev *device, struct cg_queue *queue, size_t bytes, CUdeviceptr *at)
 {
 	if (!queue)
-		CG_TRY(cg_cu_all_uncaptured(device, "an allocation"));
+		CG_TRY(cg_cu_check_all_uncaptured(device, "an allocation"));
 	return cg_cu_alloc(device, queue, bytes, at);
 }
 
@@ -421,7 +421,7 @@ static int check(struct cg_dev *device, struct cg_mem mem)
 
 static int enqueue_copy_in(struct cg_queue *queue, CUdeviceptr to, const void *from, size_t bytes)
 {
-	CG_TRY(cg_cu_uncaptured(queue, "a copy from the host's memory"));
+	CG_TRY(cg_cu_check_uncaptured(queue, "a copy from the host's memory"));
 	CU_TRY(queue->device, MemcpyHtoDAsync_v2, to, from, bytes, queue->stream);
 	return CG_OK;
 }
@@ -433,7 +433,7 @@ static int copy_in(struct cg_queue *queue, struct cg_mem to, const void *from, s
 
 static int enqueue_copy_out(struct cg_queue *queue, void *to, CUdeviceptr from, size_t bytes)
 {
-	CG_TRY(cg_cu_uncaptured(queue, "a copy to the host's memory"));
+	CG_TRY(cg_cu_check_uncaptured(queue, "a copy to the host's memory"));
 	CU_TRY(queue->device, MemcpyDtoHAsync_v2, to, from, bytes, queue->stream);
 	return CG_OK;
 }

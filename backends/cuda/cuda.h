@@ -49,11 +49,11 @@ int cg_cu_check(struct cg_dev *, unsigned code, const char *call);
 #define CU_TRY(device, call, ...) CG_TRY(cg_cu_check(device, cg_cu.call(__VA_ARGS__), "cu" #call))
 
 /* CG_OK, or CG_UNSUPPORTED while the caller captures the stream; what: "a copy". */
-int cg_cu_uncaptured(struct cg_queue *, const char *what);
+int cg_cu_check_uncaptured(struct cg_queue *, const char *what);
 /* The same for all queues of a device, of what spoils a capture from any stream or thread: memory that is taken or code that is
  * loaded.  The first under the device's lock, the second without. */
-int cg_cu_none_captured(struct cg_dev *, const char *what);
-int cg_cu_all_uncaptured(struct cg_dev *, const char *what);
+int cg_cu_check_none_captured(struct cg_dev *, const char *what);
+int cg_cu_check_all_uncaptured(struct cg_dev *, const char *what);
 /* Waits for a queue's work, before what it uses is given back; not while it is captured, since nothing of that runs yet. */
 void cg_cu_finish(struct cg_queue *);
 /* Memory that a queue's work alone uses, inside; queue NULL: any. */

@@ -83,7 +83,7 @@ static int check_and_build(struct cg_dev *device, const struct cg_pass_plan *pla
 
 	if (!plan->cell)
 		use = plan->functions->shape == CG_FUNCTION_PRODUCT ? "a product's first call" : "the first call that moves rows";
-	CG_TRY(cg_cu_all_uncaptured(device, use));
+	CG_TRY(cg_cu_check_all_uncaptured(device, use));
 	return cg_cu_build_inside(device, plan, result);
 }
 

@@ -388,7 +388,7 @@ static int load(int library)
 	struct library *l = &libraries[library];
 	const char *variable = cg_variables[l->variable].name, *wanted = cg_cuda_named(library);
 
-	CG_TRY(cg_variable_ask(l->variable, NULL));
+	CG_TRY(cg_variable_read(l->variable, NULL));
 	if (!strcmp(wanted, "none"))
 		return cg_fail(CG_UNSUPPORTED, "%s=none", variable);
 	if (*wanted ? !load_name(l, wanted) : !load_names(l))

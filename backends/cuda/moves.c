@@ -19,8 +19,8 @@ static int make(struct cg_queue *queue, int dtype)
 	struct cg_pass_plan *plan;
 	int code;
 
-	CG_TRY(cg_cu_uncaptured(queue, "the first call that moves rows"));
-	CG_TRY(cg_cu_none_captured(queue->device, "the first call that moves rows"));
+	CG_TRY(cg_cu_check_uncaptured(queue, "the first call that moves rows"));
+	CG_TRY(cg_cu_check_none_captured(queue->device, "the first call that moves rows"));
 	plan = cg_rows_moves_plan(dtype, cg_memory);
 	if (!plan)
 		return CG_NO_MEMORY;

@@ -99,7 +99,7 @@ static void load(void)
 
 int cg_cl_load(void)
 {
-	CG_TRY(cg_variable_ask(CG_ENV_OPENCL_LIB, NULL));
+	CG_TRY(cg_variable_read(CG_ENV_OPENCL_LIB, NULL));
 	pthread_once(&once, load);
 	if (loaded)
 		return CG_OK;

@@ -187,12 +187,12 @@ enum { FILES_ARE_KNOWN = 1 };
 enum { FILES_ARE_KNOWN = 0 };            /* which are GPUs' elsewhere */
 #endif
 
-int cg_cl_likely(const char *root)
+int cg_cl_is_likely(const char *root)
 {
 	const char *library = cg_variable_get(CG_ENV_OPENCL_LIB);
 	struct look look = { 0, "" };
 
-	CG_TRY(cg_variable_ask(CG_ENV_OPENCL_LIB, NULL));
+	CG_TRY(cg_variable_read(CG_ENV_OPENCL_LIB, NULL));
 	if (library && access(library, R_OK))
 		return cg_fail(CG_BAD_ARGUMENT, "no OpenCL loader: CELLGRAD_OPENCL_LIB: %.300s: %s", library, strerror(errno));
 	if (!FILES_ARE_KNOWN)

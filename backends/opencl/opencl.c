@@ -114,7 +114,7 @@ static const char *list(int i, char *about, size_t bytes)
 
 static int likely(void)
 {
-	return cg_cl_likely("");
+	return cg_cl_is_likely("");
 }
 
 static int make_device(const struct found *f, struct cg_dev **result)

@@ -28,7 +28,7 @@ struct cg_queue {
 
 /* Is a GPU with a driver likely here?  Files are looked at, below root, and nothing is loaded: CG_OK; CG_NO_DEVICE and why the backend
  * is passed over; CG_BAD_ARGUMENT where CELLGRAD_OPENCL_LIB cannot be read. */
-int cg_cl_likely(const char *root);
+int cg_cl_is_likely(const char *root);
 /* Fills in what a device's driver reports; name: "0.1". */
 int cg_cl_probe_device(struct cg_dev *, const char *name);
 /* Does the device round as equal bits need it?  Its description says so, or what is wrong. */

@@ -302,7 +302,7 @@ static int run_bench(struct bench *b, int *working)
 
 	CG_TRY(read_options(b));
 	CG_TRY(problems_add(&b->problems, &b->request));
-	CG_TRY(plan_recurrence(&b->problems.named, "bench"));
+	CG_TRY(plan_warn_recurrence(&b->problems.named, "bench"));
 	if (plot)
 		CG_TRY(plot_check(&b->plot, plot));
 	CG_TRY(cg_open(NULL, &context));
@@ -327,5 +327,5 @@ int command_bench(int argc, const char **argv)
 	problems_free(&b.problems);
 	cg_memory(b.results, 0);
 	options_close(&o);
-	return code ? command_failed("bench", code, working) : EXIT_OK;
+	return code ? command_fail("bench", code, working) : EXIT_OK;
 }

@@ -29,7 +29,7 @@ const char *problem_line(const struct problem *p, char *text, size_t capacity)
 {
 	size_t n;
 
-	cg_problem(p->row, problem_name(p), p->op, text, capacity);
+	cg_op_describe(p->row, problem_name(p), p->op, text, capacity);
 	n = strlen(text);
 	if (p->valid < 1)
 		n += (size_t)snprintf(text + n, capacity - n, " --valid %g", p->valid);

@@ -145,7 +145,7 @@ static int read_operands(struct request *r, const struct options *o)
 		CG_TRY((strchr(*word, '=') ? add_attribute : add_op)(r, *word));
 	if (o->value[DTYPE]) {
 		if (cg_dtype_find(o->value[DTYPE]) < 0)
-			return command_own(CG_BAD_ARGUMENT, "--dtype");
+			return command_reword(CG_BAD_ARGUMENT, "--dtype");
 		snprintf(r->dtype, sizeof r->dtype, "dtype=%s", o->value[DTYPE]);
 		CG_TRY(add_attribute(r, r->dtype));
 	}
@@ -279,10 +279,10 @@ static int open_sides(struct check *c, const struct options *o)
 	c->ref = ref && strcmp(ref, "reference") ? ref : NULL;
 	code = open_side(&c->sides[0], o->value[BACKEND], c->backend);
 	if (code)
-		return o->value[BACKEND] ? command_own(code, "--backend") : code;
+		return o->value[BACKEND] ? command_reword(code, "--backend") : code;
 	code = c->ref ? open_side(&c->sides[1], c->ref, c->ref) : CG_OK;
 	if (code)
-		return command_own(code, "--ref");
+		return command_reword(code, "--ref");
 	c->n_sides = c->ref ? 2 : 1;
 	return open_other(c, c->ref);
 }
@@ -541,6 +541,6 @@ int command_check(int argc, const char **argv)
 	close_side(&c.sides[0]);
 	options_close(&o);
 	if (code)
-		return command_failed("check", code, working);
+		return command_fail("check", code, working);
 	return help ? EXIT_OK : c.failed ? EXIT_WORK : c.cases ? EXIT_OK : EXIT_SKIPPED;
 }

@@ -142,7 +142,7 @@ static int read_words(struct convert *c, const struct options *o)
 	if (o->value[DTYPE]) {
 		c->dtype = cg_dtype_find(o->value[DTYPE]);
 		if (c->dtype < 0)
-			return command_own(CG_BAD_ARGUMENT, "--dtype");
+			return command_reword(CG_BAD_ARGUMENT, "--dtype");
 	}
 	CG_TRY(read_paths(o, paths));
 	CG_TRY(network_open(&c->in, from, paths[0], o->value[FROM_PREFIX], !!o->value[GRADIENTS]));
@@ -448,5 +448,5 @@ int command_convert(int argc, const char **argv)
 	cg_memory(c.names, 0);
 	network_close(&c.in);
 	options_close(&o);
-	return code ? command_failed("convert", code, working) : EXIT_OK;
+	return code ? command_fail("convert", code, working) : EXIT_OK;
 }

@@ -103,7 +103,7 @@ static int read_cell(struct network *n)
 	const char *word;
 	int code;
 
-	CG_TRY(plan_word(&n->call, w->cell, w->rnn_mode < 0 ? 0 : w->rnn_mode, &word));
+	CG_TRY(plan_find_cell(&n->call, w->cell, w->rnn_mode < 0 ? 0 : w->rnn_mode, &word));
 	code = metadata_find_cell(&n->call, word, &m);
 	n->parsed = m.parsed;
 	CG_TRY(code);

@@ -199,7 +199,7 @@ static int show_kernel(const struct demo *d)
 	int code = cg_kernel_emit(&kernel, "c", &source);
 
 	if (code)
-		return command_own(code, NULL);
+		return command_reword(code, NULL);
 	if (d->json)
 		code = print_json(json_pack("{s:s, s:s}", "kernel", "lstm_block peephole grad f32 c",
 		                            "source", source));
@@ -358,7 +358,7 @@ static int run_demo(struct demo *d, const struct options *o, int *working)
 	code = parts & TRAIN && o->value[SWITCH] ? cg_open(o->value[SWITCH], &other) : CG_OK;
 	if (code) {
 		cg_close(context);
-		return command_own(code, "--switch");
+		return command_reword(code, "--switch");
 	}
 	*working = 1;
 	if (parts & COMPARE)
@@ -389,5 +389,5 @@ int command_demo(int argc, const char **argv)
 	}
 	cg_memory(d.samples, 0);
 	options_close(&o);
-	return code ? command_failed("demo", code, working) : d.wrong || d.untrained ? EXIT_WORK : EXIT_OK;
+	return code ? command_fail("demo", code, working) : d.wrong || d.untrained ? EXIT_WORK : EXIT_OK;
 }

@@ -176,7 +176,7 @@ void model_close(struct model *m)
 	memset(m, 0, sizeof *m);
 }
 
-void model_rest(struct model *m, int carry)
+void model_reset(struct model *m, int carry)
 {
 	size_t bytes = states(m, m->shape.rows) * sizeof(real);
 
@@ -361,7 +361,7 @@ static int loss_of(struct model *m, int carry, const struct model_batch *p, int 
 	return CG_OK;
 }
 
-int model_loss(struct model *m, int carry, const struct model_batch *p, double *loss)
+int model_compute_loss(struct model *m, int carry, const struct model_batch *p, double *loss)
 {
 	int n;
 
@@ -370,7 +370,7 @@ int model_loss(struct model *m, int carry, const struct model_batch *p, double *
 	return CG_OK;
 }
 
-int model_grad(struct model *m, const struct model_batch *p, double *loss)
+int model_compute_grad(struct model *m, const struct model_batch *p, double *loss)
 {
 	int n;
 
@@ -426,7 +426,7 @@ int model_sample(struct model *m, uint64_t seed, double temperature, int first, 
 	int symbol = first;
 	const struct model_batch letter = { 1, 1, &one, &symbol, NULL };
 
-	model_rest(m, MODEL_SAMPLED);
+	model_reset(m, MODEL_SAMPLED);
 	for (int k = 0; k < n; k++) {
 		CG_TRY(forward(m, MODEL_SAMPLED, &letter));
 		carry_states(m, MODEL_SAMPLED, &letter);

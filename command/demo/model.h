@@ -67,11 +67,11 @@ void model_close(struct model *);
 int  model_move(struct model *, struct cg_context *);
 
 /* The next batch begins with zero states. */
-void model_rest(struct model *, int carry);
+void model_reset(struct model *, int carry);
 /* The mean loss, in nats a symbol, over a batch. */
-int  model_loss(struct model *, int carry, const struct model_batch *, double *loss);
+int  model_compute_loss(struct model *, int carry, const struct model_batch *, double *loss);
 /* The same, with dropout, and the gradient of that loss in g, what was carried in being constant. */
-int  model_grad(struct model *, const struct model_batch *, double *loss);
+int  model_compute_grad(struct model *, const struct model_batch *, double *loss);
 /* Moves the parameters against g by Adam's rule, g scaled down to a norm of at most 1. */
 void model_learn(struct model *, double rate);
 /* n symbols, each drawn from what the model expects, after `first`; their chances to the power of 1 / temperature. */

@@ -140,7 +140,7 @@ static int learn(struct training *t)
 	double nats;
 
 	next_batch(t, t->row, &batch);
-	CG_TRY(model_grad(&t->model, &batch, &nats));
+	CG_TRY(model_compute_grad(&t->model, &batch, &nats));
 	model_learn(&t->model, rate(t->done, t->plan->steps));
 	t->loss[t->done++] = nats / log(2);
 	return CG_OK;
@@ -155,13 +155,13 @@ static int measure(struct training *t)
 	int characters = 0;
 
 	text_rows(text_held_out(&t->text), ROWS, 0, row);
-	model_rest(&t->model, MODEL_OTHER);
+	model_reset(&t->model, MODEL_OTHER);
 	while (next_batch(t, row, &batch)) {
 		int n = 0;
 
 		for (int k = 0; k < ROWS; k++)
 			n += t->lengths[k];
-		CG_TRY(model_loss(&t->model, MODEL_OTHER, &batch, &nats));
+		CG_TRY(model_compute_loss(&t->model, MODEL_OTHER, &batch, &nats));
 		sum += n * nats;
 		characters += n;
 	}

@@ -24,7 +24,7 @@ json_t *call_metadata(const struct call *c)
 	for (const struct cg_attribute *a = c->row->attributes; a->name && all; a++)
 		if (attribute_is_of(c, a) && !is_implied(c, a))
 			failed |= json_object_set_new(all, a->name, json_string(cg_attribute_text(a, c->op, text)));
-	if (all && (failed || plan_metadata(c, all))) {
+	if (all && (failed || plan_add_metadata(c, all))) {
 		json_decref(all);
 		all = NULL;
 	}

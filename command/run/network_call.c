@@ -34,7 +34,7 @@ static int mode_of(const char *cell)
 	return cg_rnn_modes[mode] ? mode : -1;
 }
 
-int plan_word(const struct call *c, const char *cell, int mode, const char **word)
+int plan_find_cell(const struct call *c, const char *cell, int mode, const char **word)
 {
 	int by_mode = attribute_is_given(c, "rnn_mode"), by_cell = attribute_is_given(c, "cell");
 
@@ -50,7 +50,7 @@ static int read_cell(struct call *c, struct cg_rnn_op *op)
 	const char *word;
 	int code;
 
-	CG_TRY(plan_word(c, op->cell_name, op->rnn_mode, &word));
+	CG_TRY(plan_find_cell(c, op->cell_name, op->rnn_mode, &word));
 	code = metadata_find_cell(c, word, &m);
 	c->plan->parsed = m.parsed;
 	CG_TRY(code);
@@ -73,18 +73,18 @@ static int read_values(struct call *c, struct cg_rnn_op *op)
 	return op->values_text ? values_read(op->values_text, &c->plan->text, c->plan->values, &op->n_values) : CG_OK;
 }
 
-int plan_agrees(const struct call *c)
+int plan_check_values(const struct call *c)
 {
 	const struct cg_rnn_op *op = c->op;
 
 	return c->plan ? metadata_values(c, cg_rnn_op_cell(op), op->dtype, op->values_text, attribute_is_given(c, "values")) : CG_OK;
 }
 
-int plan_recurrence(const struct call *c, const char *command)
+int plan_warn_recurrence(const struct call *c, const char *command)
 {
 	const struct cg_rnn_op *op = c->op;
 
-	return c->plan ? command_recurrence(command, cg_rnn_op_cell(op), op->options, "options=") : CG_OK;
+	return c->plan ? command_warn_recurrence(command, cg_rnn_op_cell(op), op->options, "options=") : CG_OK;
 }
 
 /* ---- params of another set of options ---- */
@@ -99,7 +99,7 @@ static int64_t params_with(const struct call *c, const char *options)
 	return c->row->infer(c->row, &other, &all) ? 0 : other.params;
 }
 
-int plan_misfit(const struct call *c, int code, int port)
+int plan_explain_misfit(const struct call *c, int code, int port)
 {
 	const struct cg_cell *cell = c->plan && c->row->infer ? cg_rnn_op_cell(c->op) : NULL;
 	const struct call_argument *a = &c->arguments[port];
@@ -178,7 +178,7 @@ static int foreign(const struct safetensors *file, const char *text)
 	return cg_fail(CG_BAD_ARGUMENT, "%s: reserve_space: %s", file->path, text);
 }
 
-int plan_reserve(const struct call *c)
+int plan_read_reserve(const struct call *c)
 {
 	const struct safetensors *file = c->plan ? reserve_file(c) : NULL;
 	const char *training = file ? metadata_of(c, file, "is_training") : NULL;
@@ -203,7 +203,7 @@ static void read_route(const struct call *c)
 	snprintf(c->plan->route, sizeof c->plan->route, "%.*s", (int)strcspn(route, " "), route);
 }
 
-int plan_opened(struct call *c)
+int plan_check_route(struct call *c)
 {
 	const struct safetensors *file = c->plan ? reserve_file(c) : NULL;
 	const char *route = file ? metadata_of(c, file, route_key) : NULL;
@@ -233,7 +233,7 @@ static void append_attribute(char *list, size_t capacity, const char *name, cons
 }
 
 /* A reserve of another call is refused in words of the attributes that differ, where its file says them. */
-int plan_failed(const struct call *c, int code)
+int plan_explain_failure(const struct call *c, int code)
 {
 	static const char refusal[] = "rnn: reserve: ";
 	const struct safetensors *file = c->plan ? reserve_file(c) : NULL;
@@ -262,7 +262,7 @@ int plan_failed(const struct call *c, int code)
 	return cg_fail(code, "%s: reserve_space: expected one that was made with %s, got one that was made with %s", file->path, want, got);
 }
 
-int plan_metadata(const struct call *c, json_t *all)
+int plan_add_metadata(const struct call *c, json_t *all)
 {
 	const struct cg_rnn_op *op = c->op;
 	char size[32], digest[METADATA_DIGEST];

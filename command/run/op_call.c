@@ -307,7 +307,7 @@ static int misfit(struct call *c, unsigned before, int found)
 	if (other >= 0)
 		cg_fail(CG_BAD_ARGUMENT, "%s; %s%s%s is %s", cg_message(), c->row->ports[other].name, a->file == b->file ? "" : " of ",
 		        a->file == b->file ? "" : b->file->path, print_shape(shape, b->tensor->shape, b->tensor->rank));
-	return plan_misfit(c, CG_BAD_ARGUMENT, odd);
+	return plan_explain_misfit(c, CG_BAD_ARGUMENT, odd);
 }
 
 static int bind(struct call *c, unsigned *bound)
@@ -447,10 +447,10 @@ int call_bind(struct call *c, int strict)
 	CG_TRY(all_there(c, bound));
 	CG_TRY(attribute_ranges(c));
 	dtype_of_none(c);
-	CG_TRY(plan_agrees(c));
+	CG_TRY(plan_check_values(c));
 	CG_TRY(copy_inputs(c));
 	if (c->row->infer) {
-		CG_TRY(plan_reserve(c));
+		CG_TRY(plan_read_reserve(c));
 		CG_TRY(c->row->infer(c->row, c->op, &bound));
 		CG_TRY(bind(c, &bound));
 	}
@@ -493,8 +493,8 @@ static int make_ready(struct call *c, struct cg_stream *stream)
 		return CG_OK;
 	code = c->row->open(stream, c->row, c->op);
 	if (code)
-		return plan_failed(c, code);
-	CG_TRY(plan_opened(c));
+		return plan_explain_failure(c, code);
+	CG_TRY(plan_check_route(c));
 	CG_TRY(bind(c, &all));
 	return measure(c);
 }

@@ -107,20 +107,20 @@ int  values_read(const char *text, char **memory, struct cg_value values[], int 
 /* The cell and its values, lists as ports; of other ops, that files name no other cell than theirs. */
 int  plan_bind(struct call *, unsigned *bound);
 /* Once the dtype is known: that the files' values are the call's. */
-int  plan_agrees(const struct call *);
+int  plan_check_values(const struct call *);
 /* Before the sizes settle, what the file of a reserve says; once the op is open, the route. */
-int  plan_reserve(const struct call *);
-int  plan_opened(struct call *);
+int  plan_read_reserve(const struct call *);
+int  plan_check_route(struct call *);
 /* What the files say where the reserve is foreign. */
-int  plan_failed(const struct call *, int code);
+int  plan_explain_failure(const struct call *, int code);
 void plan_close(struct call *);
 /* The cell that NAME=VALUE names, by either attribute, or NULL. */
-int  plan_word(const struct call *, const char *cell, int mode, const char **word);
+int  plan_find_cell(const struct call *, const char *cell, int mode, const char **word);
 /* Warns where options that are off take the cell's recurrence away; command: the name of the subcommand. */
-int  plan_recurrence(const struct call *, const char *command);
+int  plan_warn_recurrence(const struct call *, const char *command);
 /* What a message that the port's tensor does not fit lacks: the options with which it would. */
-int  plan_misfit(const struct call *, int code, int port);
+int  plan_explain_misfit(const struct call *, int code, int port);
 /* Adds what a reserve is known by. */
-int  plan_metadata(const struct call *, json_t *);
+int  plan_add_metadata(const struct call *, json_t *);
 
 #endif

@@ -18,7 +18,7 @@ const char *cell_options(const struct cg_cell *cell, int options, const char *be
 	return text;
 }
 
-int command_recurrence(const char *command, const struct cg_cell *cell, const char *options, const char *how)
+int command_warn_recurrence(const char *command, const struct cg_cell *cell, const char *options, const char *how)
 {
 	char lost[(CG_STATES_MAX + 1) * (CG_NAME_MAX + 8)] = "", more[CELL_OPTIONS], all[CELL_OPTIONS];
 	struct cg_mistake mistake;
@@ -33,8 +33,8 @@ int command_recurrence(const char *command, const struct cg_cell *cell, const ch
 		if (prevs >> k & 1)
 			snprintf(lost + strlen(lost), sizeof lost - strlen(lost), "%s%s", *lost ? " and " : "", cell->prevs[k].name);
 	if (prevs)
-		command_warned(command, "the equations of cell %s read %s only with the option%s %s, which %s off: add %s%s", cell->name, lost,
-		               add & (add - 1) ? "s" : "", cell_options(cell, add, " and ", more), add & (add - 1) ? "are" : "is", how,
-		               cell_options(cell, given | add, ",", all));
+		command_warn(command, "the equations of cell %s read %s only with the option%s %s, which %s off: add %s%s", cell->name, lost,
+		             add & (add - 1) ? "s" : "", cell_options(cell, add, " and ", more), add & (add - 1) ? "are" : "is", how,
+		             cell_options(cell, given | add, ",", all));
 	return CG_OK;
 }

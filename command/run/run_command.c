@@ -167,7 +167,7 @@ static int prepare(struct run *r, const struct options *o)
 	CG_TRY(bind_operands(&r->call, o->operands));
 	r->call.ignore_metadata = !!o->value[IGNORE_METADATA];
 	CG_TRY(call_bind(&r->call, !!o->value[STRICT]));
-	CG_TRY(plan_recurrence(&r->call, "run"));
+	CG_TRY(plan_warn_recurrence(&r->call, "run"));
 	if (o->value[EXPECT]) {
 		CG_TRY(safetensors_open(&r->expected, o->value[EXPECT]));
 		r->has_expected = 1;
@@ -388,5 +388,5 @@ int command_run(int argc, const char **argv)
 		safetensors_close(&r.expected);
 	call_close(&r.call);
 	options_close(&o);
-	return code ? command_failed("run", code, working) : mismatch ? EXIT_WORK : EXIT_OK;
+	return code ? command_fail("run", code, working) : mismatch ? EXIT_WORK : EXIT_OK;
 }

@@ -179,9 +179,9 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 /* Steps' products with a copy of w, where the backend makes one and the workspace is large enough. */
 static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem room)
 {
-	struct cg_gemm g = cg_recurrence_product(recurrence->kernel->dtype, back, 1, GATES * recurrence->U, recurrence->U,
-	                                         recurrence->sequence->B);
-	size_t bytes = cg_recurrence_packed(recurrence->stream->context, &g, recurrence->sequence->N);
+	struct cg_gemm g = cg_recurrence_describe_product(recurrence->kernel->dtype, back, 1, GATES * recurrence->U, recurrence->U,
+	                                                  recurrence->sequence->B);
+	size_t bytes = cg_recurrence_measure_packed(recurrence->stream->context, &g, recurrence->sequence->N);
 
 	if (bytes && bytes <= room.bytes)
 		recurrence->packed[0] = cg_part(room, 0, bytes);
@@ -300,7 +300,7 @@ static int grad(struct cg_stream *stream, const void *given, struct cg_work *wor
 	CG_TRY(cg_recurrence_backward(&sequence.recurrence));
 	CG_TRY(zero_grads(stream, op));
 	return !cg_present(op->x_grad) ? CG_OK
-	       : cg_recurrence_dx(&sequence.recurrence, 0, none, (struct cg_matrix){ op->x_grad, op->I, 0 });
+	       : cg_recurrence_compute_dx(&sequence.recurrence, 0, none, (struct cg_matrix){ op->x_grad, op->I, 0 });
 }
 
 /* ---- calls ---- */

@@ -179,7 +179,7 @@ int cg_variable_judge(int which, const char *value, uint64_t *result, char *why,
 	return 0;
 }
 
-int cg_variable_ask(int which, uint64_t *result)
+int cg_variable_read(int which, uint64_t *result)
 {
 	char why[640];
 
@@ -191,7 +191,7 @@ int cg_verbose_level(int *level)
 	uint64_t word = 0;               /* of 0 none 1 calls */
 
 	*level = 0;
-	CG_TRY(cg_variable_ask(CG_ENV_VERBOSE, &word));
+	CG_TRY(cg_variable_read(CG_ENV_VERBOSE, &word));
 	*level = word > 1;
 	return CG_OK;
 }
@@ -199,7 +199,7 @@ int cg_verbose_level(int *level)
 int cg_environment_check(void)
 {
 	for (int which = 0; which < CG_ENV_VARIABLES; which++)
-		CG_TRY(cg_variable_ask(which, NULL));
+		CG_TRY(cg_variable_read(which, NULL));
 	return CG_OK;
 }
 

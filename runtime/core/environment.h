@@ -43,7 +43,7 @@ const char *cg_variable_allowed(int which, char *text, size_t capacity);
  * and the value NULL.  If not, returns 0 and writes the reason to `why`. */
 int cg_variable_judge(int which, const char *value, uint64_t *result, char *why, size_t capacity);
 /* The same for the variable's current value: CG_BAD_ARGUMENT with the reason. */
-int cg_variable_ask(int which, uint64_t *result);
+int cg_variable_read(int which, uint64_t *result);
 /* Reads CELLGRAD_VERBOSE: 0 prints nothing, 1 a line for each call. */
 int cg_verbose_level(int *level);
 /* Checks every variable that needs no device to check: CG_BAD_ARGUMENT for the first wrong one. */

@@ -10,7 +10,7 @@
 #include "runtime/device/device.h"
 #include "runtime/core/environment.h"
 
-int cg_usable(const struct cg_context *context, const char *call)
+int cg_context_check(const struct cg_context *context, const char *call)
 {
 	if (!context)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: context or stream: missing", call);
@@ -19,7 +19,7 @@ int cg_usable(const struct cg_context *context, const char *call)
 	return CG_OK;
 }
 
-static void let_go(struct cg_context *context)
+static void release(struct cg_context *context)
 {
 	if (__atomic_sub_fetch(&context->holders, 1, __ATOMIC_ACQ_REL))
 		return;
@@ -62,7 +62,7 @@ int cg_context_of(const struct cg_backend *backend, struct cg_dev *device, struc
 void cg_close(struct cg_context *context)
 {
 	if (context && context->fork == cg_fork_count())
-		let_go(context);
+		release(context);
 }
 
 void cg_context_retain(struct cg_context *context)
@@ -102,7 +102,7 @@ int cg_stream_open(struct cg_context *context, void *native, struct cg_stream **
 	if (!result)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: stream: expected where to put it, got NULL");
 	*result = NULL;
-	CG_TRY(cg_usable(context, "cg_stream_open"));
+	CG_TRY(cg_context_check(context, "cg_stream_open"));
 	stream = cg_memory(NULL, sizeof *stream);
 	if (!stream)
 		return CG_NO_MEMORY;
@@ -119,7 +119,7 @@ int cg_stream_open(struct cg_context *context, void *native, struct cg_stream **
 
 int cg_stream_sync(struct cg_stream *stream)
 {
-	CG_TRY(cg_usable(stream ? stream->context : NULL, "cg_stream_sync"));
+	CG_TRY(cg_context_check(stream ? stream->context : NULL, "cg_stream_sync"));
 	return stream->context->backend->sync(stream->queue);
 }
 
@@ -152,7 +152,7 @@ void cg_stream_close(struct cg_stream *stream)
 	/* stop() waits for enqueued work, which may still read memory that the stream has on the host. */
 	stream->context->backend->stop(stream->queue);
 	free_attachments(stream);
-	let_go(stream->context);
+	release(stream->context);
 	cg_memory(stream, 0);
 }
 

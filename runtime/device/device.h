@@ -59,7 +59,7 @@ int cg_stream_scratch(struct cg_stream *, size_t bytes, struct cg_mem *);
 int cg_memory_check(struct cg_context *, const char *call, const char *argument, struct cg_mem);
 
 /* CG_OK, or a failure with the reason why the context cannot be used. */
-int cg_usable(const struct cg_context *, const char *call);
+int cg_context_check(const struct cg_context *, const char *call);
 
 /* ---- kernels: kernel.c ---- */
 

@@ -24,7 +24,7 @@ int cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem)
 	if (!mem)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_alloc: mem: expected where to put it, got NULL");
 	memset(mem, 0, sizeof *mem);
-	CG_TRY(cg_usable(context, "cg_alloc"));
+	CG_TRY(cg_context_check(context, "cg_alloc"));
 	return bytes ? context->backend->alloc(context->device, NULL, bytes, mem) : CG_OK;
 }
 
@@ -47,7 +47,7 @@ int cg_memory_check(struct cg_context *context, const char *call, const char *ar
 /* Copies between the host and a mem are checked alike; a host mem needs no backend. */
 static int check_copy(const struct cg_stream *stream, const char *call, const void *host, struct cg_mem mem, size_t bytes)
 {
-	CG_TRY(cg_usable(stream ? stream->context : NULL, call));
+	CG_TRY(cg_context_check(stream ? stream->context : NULL, call));
 	if (bytes && (!host || !mem.data))
 		return cg_fail(CG_BAD_ARGUMENT, "%s: expected memory on both sides, got NULL", call);
 	if (bytes > mem.bytes)

@@ -122,7 +122,7 @@ static int check_port(struct check *c, const struct cg_port *port)
 {
 	const struct cg_mem *m = mem(c->op, port->at);
 	struct cg_reading storage;
-	const struct cg_reading *reading = cg_reading_of(c->row, port, &storage);
+	const struct cg_reading *reading = cg_find_reading(c->row, port, &storage);
 	char text[CG_SHAPE_LINE];
 	size_t bytes;
 

@@ -268,7 +268,7 @@ static int check_and_run(struct cg_stream *stream, const struct cg_kernel *kerne
 	struct call c = { stream, kernel, NULL, rows, units, args, n };
 	int options;
 
-	CG_TRY(cg_usable(stream ? stream->context : NULL, "cg_kernel_run"));
+	CG_TRY(cg_context_check(stream ? stream->context : NULL, "cg_kernel_run"));
 	CG_TRY(cg_kernel_check(kernel, "cg_kernel_run", &options));
 	if (kernel->shape != CG_POINT && kernel->shape != CG_SUM)
 		return cg_fail(CG_UNSUPPORTED, "cg_kernel_run: shape: this version runs CG_POINT and CG_SUM");

@@ -216,6 +216,6 @@ void cg_verbose_op(const struct cg_stream *, const struct cg_op *, const void *o
 void cg_verbose_kernel(const struct cg_stream *, const struct cg_kernel *, int options, int64_t rows, int64_t units, int code,
                        double ms);
 /* An op's sizes, dtype and attributes as `cellgrad bench` reads them, "--op NAME --B 1 ... use_peephole=true"; returns text. */
-const char *cg_problem(const struct cg_op *, const char *name, const void *op, char *text, size_t capacity);
+const char *cg_op_describe(const struct cg_op *, const char *name, const void *op, char *text, size_t capacity);
 
 #endif

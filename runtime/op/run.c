@@ -95,7 +95,7 @@ int cg_op_close(struct cg_op_call *c, int code)
 
 static int open(struct cg_op_call *c)
 {
-	CG_TRY(cg_usable(c->stream ? c->stream->context : NULL, c->row->name));
+	CG_TRY(cg_context_check(c->stream ? c->stream->context : NULL, c->row->name));
 	CG_TRY(cg_op_check(c->row, c->given));
 	return cg_op_open(c);
 }

@@ -140,7 +140,7 @@ static void read_need(const struct cg_op *row, const struct cg_port *port, struc
 	}
 }
 
-const struct cg_reading *cg_reading_of(const struct cg_op *row, const struct cg_port *port, struct cg_reading *storage)
+const struct cg_reading *cg_find_reading(const struct cg_op *row, const struct cg_port *port, struct cg_reading *storage)
 {
 	struct cg_reading *kept = row->readings ? &row->readings[port - row->ports] : NULL, *to = storage;
 
@@ -166,7 +166,7 @@ static const struct cg_dimension *dimension_of(const struct cg_op *row, const st
 const char *cg_op_shape_text(const struct cg_op *row, const struct cg_port *port, const void *op, char text[CG_SHAPE_TEXT])
 {
 	struct cg_reading storage;
-	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
+	const struct cg_reading *reading = cg_find_reading(row, port, &storage);
 
 	text[0] = '\0';
 	for (int k = 0; k < reading->rank; k++) {
@@ -211,7 +211,7 @@ static const char *append_shape(const struct cg_op *row, const struct cg_port *p
                                 char text[CG_SHAPE_LINE])
 {
 	struct cg_reading storage;
-	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
+	const struct cg_reading *reading = cg_find_reading(row, port, &storage);
 
 	strcpy(text, "[");
 	for (int k = 0; k < reading->rank; k++) {
@@ -245,7 +245,7 @@ static int too_large(const struct cg_op *row, const struct cg_port *port, const 
 int cg_op_shape(const struct cg_op *row, const struct cg_port *port, const void *op, int64_t dimensions[CG_RANK])
 {
 	struct cg_reading storage;
-	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
+	const struct cg_reading *reading = cg_find_reading(row, port, &storage);
 	int64_t size[CG_DIMS_MAX];
 
 	cg_sizes_read(row, op, size);
@@ -279,7 +279,7 @@ int cg_op_bytes(const struct cg_op *row, const struct cg_port *port, const void 
 	int64_t size[CG_DIMS_MAX];
 
 	cg_sizes_read(row, op, size);
-	return cg_reading_bytes(row, port, cg_reading_of(row, port, &storage), op, size, bytes);
+	return cg_reading_bytes(row, port, cg_find_reading(row, port, &storage), op, size, bytes);
 }
 
 /* ---- sizes from a shape ---- */
@@ -321,7 +321,7 @@ static int bind_dimension(const struct cg_op *row, const struct cg_dimension *d,
 int cg_op_bind(const struct cg_op *row, const struct cg_port *port, void *op, unsigned *bound, const int64_t *got, int rank)
 {
 	struct cg_reading storage;
-	const struct cg_reading *reading = cg_reading_of(row, port, &storage);
+	const struct cg_reading *reading = cg_find_reading(row, port, &storage);
 	int64_t size[CG_DIMS_MAX];
 	unsigned now = *bound;
 	int d = 0;
@@ -371,5 +371,5 @@ int cg_op_needs(const struct cg_op *row, const struct cg_port *port, const void 
 {
 	struct cg_reading storage;
 
-	return cg_op_has_output(row, op) && cg_reading_needs(row, cg_reading_of(row, port, &storage), op);
+	return cg_op_has_output(row, op) && cg_reading_needs(row, cg_find_reading(row, port, &storage), op);
 }

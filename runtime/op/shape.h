@@ -39,7 +39,7 @@ static inline void cg_read_done(int *state)
 }
 
 /* A port's parsed shape and need, from beside the row or in storage. */
-const struct cg_reading *cg_reading_of(const struct cg_op *, const struct cg_port *, struct cg_reading *storage);
+const struct cg_reading *cg_find_reading(const struct cg_op *, const struct cg_port *, struct cg_reading *storage);
 /* Is the port an input that an output that is present needs? */
 int cg_reading_needs(const struct cg_op *, const struct cg_reading *, const void *op);
 /* Bytes of the argument, or that there are too many. */

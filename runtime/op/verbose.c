@@ -19,7 +19,7 @@ static const char *option_of(const struct cg_dim *dim)
 	return !strcmp(dim->symbol, "U") ? "H" : !strcmp(dim->symbol, "L") ? "layers" : dim->symbol;
 }
 
-const char *cg_problem(const struct cg_op *row, const char *name, const void *op, char *text, size_t capacity)
+const char *cg_op_describe(const struct cg_op *row, const char *name, const void *op, char *text, size_t capacity)
 {
 	int dtype = *(const int *)((const char *)op + row->dtype_at);
 	char value[CG_ATTRIBUTE_TEXT];
@@ -109,7 +109,7 @@ void cg_verbose_op(const struct cg_stream *stream, const struct cg_op *row, cons
 	} else {
 		const char *name = name_of(row, op);
 
-		cg_line_add(line, sizeof line, "cellgrad bench %s", cg_problem(row, name, op, problem, sizeof problem));
+		cg_line_add(line, sizeof line, "cellgrad bench %s", cg_op_describe(row, name, op, problem, sizeof problem));
 		note(notes, sizeof notes, row, name, op);
 	}
 	finish(line, stream, code, ms, notes);

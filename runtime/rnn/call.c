@@ -59,7 +59,7 @@ static const struct cg_op rows[] = {
 int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *c,
                       struct cg_rnn_shape *shape)
 {
-	CG_TRY(cg_usable(stream ? stream->context : NULL, "rnn"));
+	CG_TRY(cg_context_check(stream ? stream->context : NULL, "rnn"));
 	if (!rnn)
 		return REFUSE("plan: missing");
 	CG_TRY(cg_sized_check("rnn", "cg_rnn_call", c, sizeof *c));
@@ -146,7 +146,7 @@ static int check(struct call *c, const struct cg_rnn *rnn, int pass)
 	struct cg_stream *stream = c->run.stream;
 
 	/* The header of the reserve is written after the work, but a wrong value of CELLGRAD_CHECK is refused before it. */
-	CG_TRY(cg_variable_ask(CG_ENV_CHECK, NULL));
+	CG_TRY(cg_variable_read(CG_ENV_CHECK, NULL));
 	CG_TRY(cg_rnn_check_call(stream, rnn, pass, c->given, &c->shape));
 	make_op(c, rnn);
 	CG_TRY(check_states(rnn, &c->op, &rows[pass]));

@@ -149,7 +149,7 @@ static int check_projection(const struct cg_rnn *rnn, const struct cg_pass_plan 
 	return CG_OK;
 }
 
-int cg_rnn_ready(struct cg_rnn *rnn)
+int cg_rnn_compile(struct cg_rnn *rnn)
 {
 	CG_TRY(cg_open_cell_kernel(rnn->context, rnn->net.cell, rnn->options, CG_SEQ_FORWARD, 0, rnn->net.dtype, &rnn->forward));
 	if (rnn->net.training) {

@@ -357,13 +357,13 @@ static int prefill(struct layers *q, struct cg_mem given, int layer, int d, int6
 	const struct cg_packed *sequence = &q->sequence;
 	int64_t n = rows_of_first(q);
 	size_t all = (size_t)((q->recurrence.every_carry ? sequence->N + sequence->B : 2 * sequence->B) * width) * cg_acc_bytes(q->rnn->net.dtype);
-	struct cg_matrix src = state(q, given, layer, d, width), last = cg_recurrence_carry(&q->recurrence, carry, width, -1);
+	struct cg_matrix src = state(q, given, layer, d, width), last = cg_recurrence_get_carry(&q->recurrence, carry, width, -1);
 
 	if (!cg_present(given))
 		return zero(q, carry, all);
 	if (sequence->is_dense)
 		return move(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src,
-		                                 .dst = cg_recurrence_carry(&q->recurrence, carry, width, sequence->S - 1) });
+		                                 .dst = cg_recurrence_get_carry(&q->recurrence, carry, width, sequence->S - 1) });
 	if (!q->recurrence.every_carry)
 		CG_TRY(move(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src, .dst = { carry, width, 1 },
 		                                 .from = sequence->order }));
@@ -419,9 +419,9 @@ static int begin_backward(struct layers *q, int layer, int d)
 	w->sum = r->sum;
 	w->accumulate = c->accumulate;
 	if (cg_present(c->input_h_backprop))
-		w->d_h_first = rnn->net.P ? (struct cg_matrix){ r->carry_h, rnn->net.P, 1 } : cg_recurrence_carry(w, r->carry_h, rnn->net.H, -1);
+		w->d_h_first = rnn->net.P ? (struct cg_matrix){ r->carry_h, rnn->net.P, 1 } : cg_recurrence_get_carry(w, r->carry_h, rnn->net.H, -1);
 	if (cg_present(c->input_c_backprop) && rnn->state >= 0)
-		w->d_c_first = cg_recurrence_carry(w, r->carry_c, rnn->net.U, -1);
+		w->d_c_first = cg_recurrence_get_carry(w, r->carry_c, rnn->net.U, -1);
 	CG_TRY(layer == rnn->net.layers - 1 ? last_dy(q, d, &w->dy) : inner_dy(q, layer, d, &w->dy));
 	CG_TRY(rnn->net.P ? prefill_projected(q, layer, d) : prefill(q, c->output_h_backprop, layer, d, rnn->net.H, w->carry_h));
 	return rnn->state < 0 ? CG_OK : prefill(q, c->output_c_backprop, layer, d, rnn->net.U, w->carry_c);
@@ -464,7 +464,7 @@ static int layer_dx(struct layers *q, int layer, int d)
 		c = (struct cg_matrix){ q->workspace->dx_real, width, 0 };
 	else if (done && q->sequence.is_dense)
 		c = to;
-	CG_TRY(cg_recurrence_dx(&q->recurrence, d > 0, sums, c));
+	CG_TRY(cg_recurrence_compute_dx(&q->recurrence, d > 0, sums, c));
 	if (!done || layer || q->sequence.is_dense)
 		return CG_OK;
 	CG_TRY(clear(q, to.mem, q->sequence.T * q->sequence.B * rnn->net.I, 1));

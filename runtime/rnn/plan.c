@@ -218,7 +218,7 @@ static int fill(struct cg_rnn *rnn, struct cg_context *context, const struct cg_
 		return cg_fail_in(CG_UNSUPPORTED, "rnn");
 	CG_TRY(cg_rnn_analyse_gradient(rnn));
 	CG_TRY(cg_rnn_open_route(rnn, config->route));
-	return rnn->vendor ? CG_OK : cg_rnn_ready(rnn);
+	return rnn->vendor ? CG_OK : cg_rnn_compile(rnn);
 }
 
 int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **result)
@@ -230,7 +230,7 @@ int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, 
 	if (!result)
 		return REFUSE("expected where to put the plan, got NULL");
 	*result = NULL;
-	CG_TRY(cg_usable(context, "cg_rnn_open"));
+	CG_TRY(cg_context_check(context, "cg_rnn_open"));
 	rnn = cg_memory(NULL, sizeof *rnn);
 	if (!rnn)
 		return CG_NO_MEMORY;

@@ -79,7 +79,7 @@ int cg_rnn_add_biases(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem 
 size_t cg_rnn_packed_bytes(const struct cg_rnn *rnn, int pass, int stage, int64_t B, int64_t N)
 {
 	int64_t gates = (rnn->first[stage + 1] - rnn->first[stage]) * rnn->net.U;
-	struct cg_gemm g = cg_recurrence_product(rnn->net.dtype, pass != CG_FORWARD, 0, gates, stage ? rnn->net.U : rnn->net.H, B);
+	struct cg_gemm g = cg_recurrence_describe_product(rnn->net.dtype, pass != CG_FORWARD, 0, gates, stage ? rnn->net.U : rnn->net.H, B);
 
-	return cg_recurrence_packed(rnn->context, &g, N);
+	return cg_recurrence_measure_packed(rnn->context, &g, N);
 }

@@ -78,7 +78,7 @@ static struct cg_matrix of_gates(const struct cg_recurrence *w, struct cg_matrix
 	return w->by_input ? at(w, m, 0, k * w->U) : at(w, m, k * w->U, 0);
 }
 
-struct cg_matrix cg_recurrence_carry(const struct cg_recurrence *w, struct cg_mem carry, int64_t width, int64_t s)
+struct cg_matrix cg_recurrence_get_carry(const struct cg_recurrence *w, struct cg_mem carry, int64_t width, int64_t s)
 {
 	int64_t B = w->sequence->B, row = w->every_carry ? s < 0 ? w->sequence->N : off(w, s) : (s + 2) % 2 * B;
 
@@ -92,7 +92,7 @@ static struct cg_matrix prev_of(const struct cg_recurrence *w, const struct cg_a
 	int is_h = a->index == w->output;
 
 	if (a->derivative != CG_VALUE && s)
-		return cg_recurrence_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s - 1);
+		return cg_recurrence_get_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s - 1);
 	if (a->derivative != CG_VALUE)
 		return is_h ? w->d_h_first : w->d_c_first;
 	/* In a sequence of one step the state before it is in c_first alone. */
@@ -115,7 +115,7 @@ static struct cg_matrix state_of(const struct cg_recurrence *w, const struct cg_
 		return (struct cg_matrix){ is_h ? w->carry_h : w->carry_c, w->U, is_of_sequence(w) };
 	if (!is_of_sequence(w) && s == w->sequence->S - 1)
 		return at(w, is_h ? w->dy : w->dc, off(w, s), 0);
-	return cg_recurrence_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s);
+	return cg_recurrence_get_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s);
 }
 
 static struct cg_matrix saved_of(const struct cg_recurrence *w, int k, int64_t s)
@@ -231,7 +231,7 @@ static int64_t stage_width(const struct cg_recurrence *w, int stage)
 	return stage ? w->U : w->H;
 }
 
-struct cg_gemm cg_recurrence_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows)
+struct cg_gemm cg_recurrence_describe_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows)
 {
 	return (struct cg_gemm){ .dtype = dtype, .m = rows, .n = back ? h : gates, .k = back ? gates : h,
 	                         .transpose_b = back == by_input };
@@ -241,15 +241,15 @@ struct cg_gemm cg_recurrence_product(int dtype, int back, int by_input, int64_t 
  * input. */
 static struct cg_gemm stage_product(const struct cg_recurrence *w, int stage, int64_t rows)
 {
-	struct cg_gemm g = cg_recurrence_product(w->kernel->dtype, is_grad(w), w->by_input, stage_columns(w, stage), stage_width(w, stage),
-	                                         rows);
+	struct cg_gemm g = cg_recurrence_describe_product(w->kernel->dtype, is_grad(w), w->by_input, stage_columns(w, stage), stage_width(w, stage),
+	                                                  rows);
 
 	g.b = of_gates(w, w->recurrent.value, w->first[stage]);
 	g.packed = w->packed[stage];
 	return g;
 }
 
-size_t cg_recurrence_packed(const struct cg_context *context, const struct cg_gemm *g, int64_t N)
+size_t cg_recurrence_measure_packed(const struct cg_context *context, const struct cg_gemm *g, int64_t N)
 {
 	if (!context || !context->backend->packed || N / CG_STEPS_TO_PACK < g->m)
 		return 0;
@@ -362,7 +362,7 @@ static void to_step_before(const struct cg_recurrence *w, int64_t s, struct cg_g
 	if (!s)
 		g->c = w->d_h_first;
 	else
-		g->c = w->P ? at(w, w->dh, off(w, s - 1), 0) : cg_recurrence_carry(w, w->carry_h, w->H, s - 1);
+		g->c = w->P ? at(w, w->dh, off(w, s - 1), 0) : cg_recurrence_get_carry(w, w->carry_h, w->H, s - 1);
 	if (w->P ? s > 0 : w->uses_h_prev)
 		g->start = g->c;
 	else if (s && !is_of_sequence(w) && cg_present(w->dy.mem))
@@ -390,7 +390,7 @@ static int step_backward(const struct cg_recurrence *w, int64_t s)
 		CG_TRY(unproject(w, s));
 	if (!is_of_sequence(w) && s < w->sequence->S - 1 && cg_present(w->dc.mem))
 		CG_TRY(move(w, cg_packed_rows(w->sequence, s), w->U, at(w, w->dc, off(w, s), 0),
-		            cg_recurrence_carry(w, w->carry_c, w->U, s), 1));
+		            cg_recurrence_get_carry(w, w->carry_c, w->U, s), 1));
 	for (int p = 0; p < plan->n_functions; p++)
 		if (plan->functions[p].shape == CG_FUNCTION_POINT) {
 			CG_TRY(launch(w, p, s, 0));
@@ -524,7 +524,7 @@ int cg_recurrence_backward(const struct cg_recurrence *w)
 	return params_backprop(w);
 }
 
-int cg_recurrence_dx(const struct cg_recurrence *w, int add, struct cg_matrix sums, struct cg_matrix c)
+int cg_recurrence_compute_dx(const struct cg_recurrence *w, int add, struct cg_matrix sums, struct cg_matrix c)
 {
 	for (int k = 0; k < w->n_ranges; k++) {
 		const struct cg_gate_range *range = &w->ranges[k];

@@ -30,7 +30,7 @@ static int is_checked(const struct cg_rnn_call *c, int *checked)
 {
 	uint64_t word = 0;
 
-	CG_TRY(cg_variable_ask(CG_ENV_CHECK, &word));
+	CG_TRY(cg_variable_read(CG_ENV_CHECK, &word));
 	*checked = c->reserve.place == CG_HOST || word == 1;
 	return CG_OK;
 }

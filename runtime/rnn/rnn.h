@@ -110,7 +110,7 @@ int cg_rnn_lay_out_cell(struct cg_rnn *);
 /* Finds which tensors the gradient kernels read, without compiling them; the size of a reserve needs it. */
 int cg_rnn_analyse_gradient(struct cg_rnn *);
 /* Compiles the kernels of a composed plan, once per context. */
-int cg_rnn_ready(struct cg_rnn *);
+int cg_rnn_compile(struct cg_rnn *);
 
 /* ---- plan.c ---- */
 
@@ -161,9 +161,9 @@ int cg_rnn_drops(const struct cg_rnn *);
 /* Does another step read saved value k? */
 int cg_rnn_is_read_later(const struct cg_rnn *, int k);
 /* Lays out the workspace of a pass and returns its bytes; SIZE_MAX: more than a size_t can hold. */
-size_t cg_layers_work(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
+size_t cg_layers_lay_out_workspace(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
 /* Bytes of the reserve. */
-size_t cg_layers_reserve(const struct cg_rnn *, int64_t N);
+size_t cg_layers_measure_reserve(const struct cg_rnn *, int64_t N);
 /* The saved values of the first pseudo-layer, and the bytes from them to those of the next. */
 struct cg_rnn_saved_values { struct cg_mem values[CG_RNN_SAVED_MAX], gates; size_t bytes; };
 void cg_layers_place_saved(const struct cg_rnn *, int64_t N, struct cg_mem reserve, struct cg_rnn_saved_values *);
@@ -239,18 +239,18 @@ struct cg_recurrence {
 };
 int cg_recurrence_forward(const struct cg_recurrence *);
 /* The recurrent product of `rows` rows, forward or backward, without its operands. */
-struct cg_gemm cg_recurrence_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows);
+struct cg_gemm cg_recurrence_describe_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows);
 /* Bytes of `packed` for such products of a call of N valid rows; 0: none.  Packing reads and writes the matrix once, which pays
  * from CG_STEPS_TO_PACK steps on. */
 enum { CG_STEPS_TO_PACK = 8 };
-size_t cg_recurrence_packed(const struct cg_context *, const struct cg_gemm *, int64_t N);
+size_t cg_recurrence_measure_packed(const struct cg_context *, const struct cg_gemm *, int64_t N);
 /* Computes h of n packed rows from the saved output by the projection. */
 int cg_recurrence_project(const struct cg_recurrence *, int64_t row, int64_t n);
 int cg_recurrence_backward(const struct cg_recurrence *);
 /* The gradient of h or c at step s from the step after; s -1: in a network the gradient of h_first or c_first. */
-struct cg_matrix cg_recurrence_carry(const struct cg_recurrence *, struct cg_mem carry, int64_t width, int64_t s);
+struct cg_matrix cg_recurrence_get_carry(const struct cg_recurrence *, struct cg_mem carry, int64_t width, int64_t s);
 /* c = the gradient of x, plus sums, an [N, width] in acc, if add is set; sums is written, too.  c may be sums. */
-int cg_recurrence_dx(const struct cg_recurrence *, int add, struct cg_matrix sums, struct cg_matrix c);
+int cg_recurrence_compute_dx(const struct cg_recurrence *, int add, struct cg_matrix sums, struct cg_matrix c);
 
 /* ---- pseudo_layer.c ---- */
 

@@ -131,7 +131,7 @@ static int run_composed(struct cg_stream *stream, const struct cg_rnn *rnn, int 
 	struct cg_rnn other = *rnn;
 
 	other.vendor = NULL;
-	CG_TRY(cg_rnn_ready(&other));
+	CG_TRY(cg_rnn_compile(&other));
 	return (pass == CG_FORWARD ? cg_layers_forward : cg_layers_backward)(stream, &other, call, shape, work);
 }
 

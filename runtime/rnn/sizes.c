@@ -40,11 +40,11 @@ static int count_bytes(const struct cg_rnn *rnn, int pass, struct cg_rnn_shape *
 
 	if (shape->is_vendors)
 		return rnn->context->backend->net->sizes(rnn->vendor, shape->T, shape->B, shape->lengths, bytes);
-	*bytes = (struct cg_net_sizes){ .reserve = rnn->net.training ? cg_layers_reserve(rnn, shape->N) : 0 };
+	*bytes = (struct cg_net_sizes){ .reserve = rnn->net.training ? cg_layers_measure_reserve(rnn, shape->N) : 0 };
 	if (pass == CG_FORWARD)
-		bytes->forward = cg_layers_work(rnn, pass, shape, &shape->workspace);
+		bytes->forward = cg_layers_lay_out_workspace(rnn, pass, shape, &shape->workspace);
 	else if (rnn->net.training)
-		bytes->backward = cg_layers_work(rnn, pass, shape, &shape->workspace);
+		bytes->backward = cg_layers_lay_out_workspace(rnn, pass, shape, &shape->workspace);
 	return CG_OK;
 }
 

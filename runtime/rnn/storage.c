@@ -75,7 +75,7 @@ static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, int64
 		r->dy[d] = cg_work_alloc(work, N, rnn->net.H, real);
 }
 
-size_t cg_layers_work(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape *shape, struct cg_rnn_workspace *r)
+size_t cg_layers_lay_out_workspace(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape *shape, struct cg_rnn_workspace *r)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
 	int64_t B = shape->B, N = shape->N;
@@ -116,7 +116,7 @@ void cg_layers_place_saved(const struct cg_rnn *rnn, int64_t N, struct cg_mem re
 	saved->bytes = work.used - CG_RESERVE_HEADER;
 }
 
-size_t cg_layers_reserve(const struct cg_rnn *rnn, int64_t N)
+size_t cg_layers_measure_reserve(const struct cg_rnn *rnn, int64_t N)
 {
 	static const struct cg_mem absent = { .bytes = 0 };
 	struct cg_rnn_saved_values saved;

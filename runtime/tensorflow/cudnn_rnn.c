@@ -239,7 +239,7 @@ int cg_rnn_op_forward(struct cg_stream *stream, const void *given)
 {
 	const struct cg_rnn_op *op = given;
 
-	CG_TRY(cg_usable(stream ? stream->context : NULL, "rnn"));
+	CG_TRY(cg_context_check(stream ? stream->context : NULL, "rnn"));
 	CG_TRY(with_plan(stream, op, CG_FORWARD, run_forward));
 	return cg_present(op->host_reserved) ? cg_put(stream, op->host_reserved, "", 1) : CG_OK;
 }
@@ -268,7 +268,7 @@ static int run_both(struct cg_stream *stream, const struct cg_rnn *rnn, struct c
 
 int cg_rnn_op_backward(struct cg_stream *stream, const void *given)
 {
-	CG_TRY(cg_usable(stream ? stream->context : NULL, "rnn_backprop"));
+	CG_TRY(cg_context_check(stream ? stream->context : NULL, "rnn_backprop"));
 	return with_plan(stream, given, CG_GRAD, run_both);
 }
 

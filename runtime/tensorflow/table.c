@@ -79,7 +79,7 @@ const struct cg_op *cg_op_pair(const struct cg_op *row, int *is_grad)
 
 int cg_supports(const struct cg_context *context, const char *op, int dtype)
 {
-	CG_TRY(cg_usable(context, "cg_supports"));
+	CG_TRY(cg_context_check(context, "cg_supports"));
 	if (!op || !cg_op_find(op, NULL))
 		return op ? CG_BAD_ARGUMENT : cg_fail(CG_BAD_ARGUMENT, "cg_supports: op: missing");
 	if (!cg_dtype_bytes(dtype))

@@ -23,7 +23,7 @@
 #include "command/file.h"
 
 /* main.c's, which has a main of its own. */
-int command_failed(const char *command, int code, int working)
+int command_fail(const char *command, int code, int working)
 {
 	(void)command;
 	(void)working;

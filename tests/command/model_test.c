@@ -56,7 +56,7 @@ static double loss_of(struct model *m, const struct model_batch *batch)
 {
 	double loss;
 
-	if (model_loss(m, MODEL_LEARNT, batch, &loss))
+	if (model_compute_loss(m, MODEL_LEARNT, batch, &loss))
 		fail_msg("%s", cg_message());
 	return loss;
 }
@@ -65,7 +65,7 @@ static double grad_of(struct model *m, const struct model_batch *batch)
 {
 	double loss;
 
-	if (model_grad(m, batch, &loss))
+	if (model_compute_grad(m, batch, &loss))
 		fail_msg("%s", cg_message());
 	return loss;
 }
@@ -170,7 +170,7 @@ static void test_gradient_twice(void **state)
 
 	(void)state;
 	grad_of(&m, &first);
-	model_rest(&m, MODEL_LEARNT);
+	model_reset(&m, MODEL_LEARNT);
 	grad_of(&m, &first);
 	grad_of(&other, &first);
 	assert_memory_equal(m.g, other.g, m.n * sizeof *m.g);
@@ -185,7 +185,7 @@ static double other_loss(struct model *m, const struct model_batch *batch)
 {
 	double loss;
 
-	if (model_loss(m, MODEL_OTHER, batch, &loss))
+	if (model_compute_loss(m, MODEL_OTHER, batch, &loss))
 		fail_msg("%s", cg_message());
 	return loss;
 }
@@ -204,7 +204,7 @@ static void test_batches_in_turn_are_one_batch(void **state)
 	assert_memory_equal(whole.carry[MODEL_OTHER].h, parts.carry[MODEL_OTHER].h, STATES * sizeof(real));
 	assert_memory_equal(whole.carry[MODEL_OTHER].c, parts.carry[MODEL_OTHER].c, STATES * sizeof(real));
 	in_one = other_loss(&whole, &begin);
-	model_rest(&parts, MODEL_OTHER);
+	model_reset(&parts, MODEL_OTHER);
 	assert_true(fabs(in_one - other_loss(&parts, &begin)) > 1e-6);           /* and it matters */
 	model_close(&whole);
 	model_close(&parts);
@@ -222,9 +222,9 @@ static void test_rows_are_apart(void **state)
 	double together = other_loss(&m, &both), apart;
 
 	(void)state;
-	model_rest(&m, MODEL_OTHER);
+	model_reset(&m, MODEL_OTHER);
 	apart = other_loss(&m, &alone[0]);
-	model_rest(&m, MODEL_OTHER);
+	model_reset(&m, MODEL_OTHER);
 	apart = (apart + 3 * other_loss(&m, &alone[1])) / 4;
 	assert_true(fabs(together - apart) <= 16 * DBL_EPSILON * apart);
 	model_close(&m);
@@ -254,10 +254,10 @@ static void test_dropout(void **state)
 
 	(void)state;
 	assert_true(fabs(learnt - other) > 1e-6);
-	model_rest(&m, MODEL_LEARNT);
+	model_reset(&m, MODEL_LEARNT);
 	assert_true(loss_of(&m, &first) == learnt);
 	m.updates++;
-	model_rest(&m, MODEL_LEARNT);
+	model_reset(&m, MODEL_LEARNT);
 	assert_true(fabs(loss_of(&m, &first) - learnt) > 1e-6);
 	model_close(&m);
 }
@@ -312,8 +312,8 @@ static void test_learns_and_repeats(void **state)
 
 	(void)state;
 	for (int step = 0; step < 150; step++) {
-		model_rest(&m, MODEL_LEARNT);
-		model_rest(&again, MODEL_LEARNT);
+		model_reset(&m, MODEL_LEARNT);
+		model_reset(&again, MODEL_LEARNT);
 		loss = grad_of(&m, &batch);
 		assert_true(loss == grad_of(&again, &batch));
 		model_learn(&m, 0.05);

@@ -25,7 +25,7 @@ struct run { float floats[CAPACITY]; size_t used; };
 static float inputs[64][256];
 
 /* A call that is over has let go of the host's memory, but where waiting for it was what failed. */
-static int let_go(const void *host, size_t bytes, int code)
+static int check_unused(const void *host, size_t bytes, int code)
 {
 	if (late_uses(host, bytes) && !(code && faulty_call() && !strcmp(faulty_call(), "sync")))
 		fail_msg("a call that is over still copies the host's memory; it gave %d, '%s'; %s failed", code, code ? cg_message() : "",
@@ -35,7 +35,7 @@ static int let_go(const void *host, size_t bytes, int code)
 
 static int over(const struct run *r, int code)
 {
-	return let_go(inputs, sizeof inputs, let_go(r->floats, sizeof r->floats, code));
+	return check_unused(inputs, sizeof inputs, check_unused(r->floats, sizeof r->floats, code));
 }
 
 static struct cg_mem in(int n, int salt)
@@ -140,7 +140,7 @@ static int net_over(struct net *n, int code)
 	if (late_uses(here - DEEP, DEEP))
 		fail_msg("a call that is over still copies what was on its stack; %s failed", faulty_call() ? faulty_call() : "nothing");
 	for (int k = 0; k < NET_PORTS && n->place == CG_HOST; k++)
-		let_go(net_mem(n, &net_ports[k])->data, net_mem(n, &net_ports[k])->bytes, code);
+		check_unused(net_mem(n, &net_ports[k])->data, net_mem(n, &net_ports[k])->bytes, code);
 	/* What a wait that failed has left in use is so no longer. */
 	if (code)
 		cg_stream_sync(n->stream);

@@ -126,10 +126,10 @@ static void test_texts(void **state)
 
 	/* What is not the default, and what has none; a scalar input that nobody set goes without saying. */
 	op = plain();
-	assert_string_equal(cg_problem(&row, "MadeUp", &op, text, sizeof text), "--op MadeUp --T 5 --layers 1 --dtype f32");
+	assert_string_equal(cg_op_describe(&row, "MadeUp", &op, text, sizeof text), "--op MadeUp --T 5 --layers 1 --dtype f32");
 	op.mode = 0;
 	op.steps = 2;
-	assert_string_equal(cg_problem(&row, "MadeUp", &op, text, sizeof text),
+	assert_string_equal(cg_op_describe(&row, "MadeUp", &op, text, sizeof text),
 	                    "--op MadeUp --T 5 --layers 1 --dtype f32 steps=2 mode=relu");
 }
 

@@ -115,7 +115,7 @@ static void *space(int64_t n, size_t size)
 	return arrays[n_arrays++];
 }
 
-static void let_go(void)
+static void free_arrays(void)
 {
 	while (n_arrays > 0)
 		free(arrays[--n_arrays]);
@@ -380,7 +380,7 @@ static void one_case(const char *folder, const char *name)
 		fail_msg("%s: nobody here knows the op %s", name, attribute("op", NULL));
 	if (ops[op].whole) {
 		ops[op].run(ops[op].name, dtype_of(tensor("input")), &arguments);
-		let_go();
+		free_arrays();
 		answers++;
 	}
 	for (int j = 0; j < 2 && !ops[op].whole; j++) {
@@ -389,7 +389,7 @@ static void one_case(const char *folder, const char *name)
 			continue;
 		at_hand = other;
 		ops[op].run(ops[op].name, j ? REF_F32 : dtype_of(tensor("x")), &answer);
-		let_go();
+		free_arrays();
 		safetensors_close(&answer);
 		answers++;
 	}

@@ -293,7 +293,7 @@ static int make(struct cg_net *net, char why[CG_WHY_NOT])
 /* No reason to go another way, which would need code that is loaded. */
 static int is_possible_now(struct cg_dev *device)
 {
-	CU_INSIDE(device, cg_cu_all_uncaptured(device, "the opening of a network"));
+	CU_INSIDE(device, cg_cu_check_all_uncaptured(device, "the opening of a network"));
 }
 
 static int open_net(struct cg_dev *device, const struct cg_network *rnn, struct cg_net **result, char why[CG_WHY_NOT])

@@ -85,8 +85,8 @@ int cg_dnn_find_state(struct cg_net *net, struct cg_queue *queue, struct cg_dnn_
 	*result = p;
 	if (p)
 		return CG_OK;
-	CG_TRY(cg_cu_uncaptured(queue, "a network's first call on a stream"));
-	CG_TRY(cg_cu_all_uncaptured(queue->device, "a network's first call on a stream"));
+	CG_TRY(cg_cu_check_uncaptured(queue, "a network's first call on a stream"));
+	CG_TRY(cg_cu_check_all_uncaptured(queue->device, "a network's first call on a stream"));
 	free_left(queue);
 	p = cg_memory(NULL, sizeof *p);
 	if (!p)

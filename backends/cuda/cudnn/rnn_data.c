@@ -354,7 +354,7 @@ static int send(const struct cg_net *net, struct cg_queue *queue, struct cg_dnn_
 
 	if (!elements)
 		return CG_OK;
-	CG_TRY(cg_cu_uncaptured(queue, "a copy from the host's memory"));
+	CG_TRY(cg_cu_check_uncaptured(queue, "a copy from the host's memory"));
 	s->host = cg_memory(NULL, elements * sizeof *s->host);
 	if (!s->host)
 		return CG_NO_MEMORY;
@@ -398,7 +398,7 @@ int cg_dnn_find_shape(struct cg_net *net, struct cg_dnn_state *state, const stru
 		int is_sent = *old && (*old)->host;
 
 		if (is_sent)
-			CG_TRY(cg_cu_uncaptured(state->queue, "a wait"));
+			CG_TRY(cg_cu_check_uncaptured(state->queue, "a wait"));
 		CG_TRY(make_for(net, state, range, &s));
 		/* What is enqueued may still use its arrays, and send them. */
 		if (is_sent)

@@ -73,13 +73,13 @@ static void put(const char *below, const char *text)
 
 static void expect_yes(void)
 {
-	if (cg_cl_likely(root))
+	if (cg_cl_is_likely(root))
 		fail_msg("%s", cg_message());
 }
 
 static void expect_no(const char *text)
 {
-	assert_int_equal(cg_cl_likely(root), CG_NO_DEVICE);
+	assert_int_equal(cg_cl_is_likely(root), CG_NO_DEVICE);
 	if (!strstr(cg_message(), text))
 		fail_msg("expected \"%s\" in \"%s\"", text, cg_message());
 }
@@ -250,7 +250,7 @@ static void test_variables(void **state)
 	/* A library that the user names is no vendors' business; it must be there. */
 	snprintf(here, sizeof here, "%s/libOpenCL.so", root);
 	setenv("CELLGRAD_OPENCL_LIB", here, 1);
-	assert_int_equal(cg_cl_likely(root), CG_BAD_ARGUMENT);
+	assert_int_equal(cg_cl_is_likely(root), CG_BAD_ARGUMENT);
 	assert_non_null(strstr(cg_message(), "CELLGRAD_OPENCL_LIB"));
 	put("/libOpenCL.so", "");
 	expect_yes();
