@@ -78,7 +78,7 @@ for file in cellgrad tests/net_time tests/conformance/conformance; do
 	[ -x "$file" ] || { echo "1..0 # SKIP there is no $file: this build is without the command, CUDA or tests"; exit 0; }
 done
 [ -z "${SANITIZE:-}" ] || { echo '1..0 # SKIP programs of a kit have no sanitizers'; exit 0; }
-export CHECK_TIME=1 BENCH_TIME=0.001 SANITIZE_TIME=1
+export CHECK_TIME=1 BENCH_TIME=0.001 SANITIZE_TIME=1 NET_TIME=0.01
 
 BUILD=$PWD STAND_INS=yes sh "$srcdir/tests/gpu.sh" kit "$kit" >"$scratch/said" 2>&1
 report $? 'a kit is made of the build at hand'
@@ -217,7 +217,7 @@ gpu 0 only bench-f32 parity census nvrtc overhead-LSTMBlockCell && says '^\| lst
 report $? 'fast: tables, clocks and numbers'
 
 # A stand-in is many times slower with us than alone: that is beyond what is allowed, unless either limit is.
-export NET_SMALL=1 NET_TIME=0.01
+export NET_SMALL=1
 $with tests/net_time --most 5 --least 15 f32 >"$scratch/said" 2>&1
 [ $? -eq 1 ] && $with tests/net_time --most 5 --least 1e9 f32 >"$scratch/said" 2>&1 && $with tests/net_time --most 1e9 --least 15 f32 >"$scratch/said" 2>&1
 report $? 'parity fails beyond the larger of a share and a time'

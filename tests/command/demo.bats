@@ -179,16 +179,16 @@ near() {
 
 # A step of the stand-in takes a second.
 @test "the same losses on CUDA's stand-in, and when half of them are from it" {
-	losses cpu cpu 6
+	losses cpu cpu 4
 	stand_ins
-	losses cuda cuda 6
+	losses cuda cuda 4
 	near cpu cuda
-	losses to-cuda cpu 6 --switch cuda
-	grep -q '^{"kind":"switch","step":3,"backend":"cuda ' lines
-	near cpu to-cuda 3
+	losses to-cuda cpu 4 --switch cuda
+	grep -q '^{"kind":"switch","step":2,"backend":"cuda ' lines
+	near cpu to-cuda 2
 	! cmp -s cpu to-cuda
-	losses to-cpu cuda 6 --switch cpu
-	near cuda to-cpu 3
+	losses to-cpu cuda 4 --switch cpu
+	near cuda to-cpu 2
 	near cpu to-cpu
 }
 
