@@ -44,7 +44,7 @@ endif
 
 # What tests read.  Folders go into the tarball whole.
 EXTRA_DIST += \
-	%D%/README.md %D%/unit.sh %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/toy.sh %D%/toy.patch %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
+	%D%/README.md %D%/unit.sh %D%/times.sh %D%/coverage.py %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/toy.sh %D%/toy.patch %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data %D%/old \
 	%D%/gen/golden %D%/gen/every.h %D%/gen/check_text.h %D%/help/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/openblas_stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
@@ -243,7 +243,8 @@ $(timed_6): $(filter $(timed_1) $(timed_2) $(timed_3) $(timed_4) $(timed_5),$(TE
 # programs with the address sanitizer, which fails when a library that is loaded late throws, as Mesa's Clover does.
 # PoCL takes three times as long to make a kernel with optimisation as without, and the bits are the same.  With it are gen/gemm.sh,
 # the comparison of kernels' bits in command/check.bats, and, with make bigcheck, the conformance suite and that of sequences.
-tap = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+# TIMES=FILE adds what each test takes to FILE.
+tap = $(TIMES:%=$(SHELL) $(top_srcdir)/%D%/times.sh %) env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 TEST_EXTENSIONS = .sh .py .bats .on .fake
 LOG_DRIVER = $(tap)
 LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/unit.sh
@@ -327,6 +328,11 @@ bigcheck: %D%/sequence/sequence %D%/conformance/conformance
 	CELLGRAD_TEST_ARCHS='$(ARCHS)' $(MAKE) check TESTS=%D%/gen/compile.sh
 CLEANFILES += %D%/gen/cuda-resources.txt
 
+# Of the product's lines those that the tests executed, in a build with CFLAGS=--coverage LDFLAGS=--coverage, after make check.
+coverage:
+	$(PYTHON) $(srcdir)/%D%/coverage.py $(srcdir)
+CLEANFILES += not-executed.txt
+
 # The data that frameworks made, made again; needs the frameworks.
 data:
 	$(PYTHON) $(srcdir)/%D%/data/make_tensorflow.py
@@ -344,4 +350,4 @@ ci: check distcheck
 		(cd ci && $(abs_srcdir)/configure -q $$with && $(MAKE) -s check); \
 	done; rm -rf ci
 	$(MAKE) mutate
-.PHONY: cleancheck crosscheck cpucheck bigcheck mutate valgrind data ci
+.PHONY: cleancheck crosscheck cpucheck bigcheck mutate valgrind coverage data ci
