@@ -1,5 +1,5 @@
 # The stand-ins for CUDA's libraries, by their sonames, in a folder for each major version, and cuDNN's in others.  They are built
-# apart from the rest, without sanitizers, which the program that loads them may have or not.  Files without bytes keep the loader
+# apart from the rest, without sanitizers and counters, which the program that loads them may have or not.  Files without bytes keep the loader
 # from a real cuDNN of a version that is not played.
 fake_cuda = \
 	%D%/misuse_report.c %D%/cuda_device.c %D%/cuda_context.c %D%/cuda_memory.c %D%/cuda_stream.c %D%/cuda_graph.c %D%/cuda_module.c %D%/cuda_run.c
@@ -14,14 +14,14 @@ fake_headers = \
 	%D%/misuse_report.h %D%/cuda.h %D%/number.h %D%/blas.h %D%/cudnn.h %D%/cudnn_net.h %D%/nvrtc.h %D%/image.h %D%/kernel_calls.h
 EXTRA_DIST += %D%/on.sh $(fake_sources) %D%/kernel.h %D%/kernel_calls.c %D%/old.map %D%/README.md
 
-fake_compile = $(CC) -std=gnu11 -D_GNU_SOURCE -O3 -g -fPIC -fvisibility=hidden -ffp-contract=off  $(warnings) $(CPPFLAGS) $(CFLAGS)
+fake_compile = $(CC) -std=gnu11 -D_GNU_SOURCE -O3 -g -fPIC -fvisibility=hidden -ffp-contract=off  $(warnings) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS))
 fake_cxx = -DFAKE_CXX='"$(FAKE_CXX)"'
 if FAKE
 check_DATA += %D%/lib/built
 endif
 %D%/lib/built: $(fake_sources) %D%/kernel.h %D%/kernel_calls.c %D%/old.map
 	$(AM_V_GEN)set -e; from=`cd $(srcdir)/%D% && pwd`; rm -rf %D%/lib; \
-	library() { name=$$1; shift; $(fake_compile) -shared -Wl,--no-undefined -Wl,-soname,$${name##*/} -o $$name "$$@" $(LDFLAGS); }; \
+	library() { name=$$1; shift; $(fake_compile) -shared -Wl,--no-undefined -Wl,-soname,$${name##*/} -o $$name "$$@" $(filter-out --coverage,$(LDFLAGS)); }; \
 	sources() { for file; do printf '%s/%s ' "$$from" "$${file##*/}"; done; }; \
 	for version in 11:11.2 12:12 13:13; do \
 		major=$${version%%:*} nvrtc=$${version#*:}; \
