@@ -139,12 +139,13 @@ static json_t *variable_json(const char *entry)
 {
 	char key[KEY], allowed[256], why[640];
 	int which = cg_variable_find(key_of(entry, key));
-	const struct cg_variable *v = &cg_variables[which];
+	const struct cg_variable *v;
 	const char *wrong;
 
 	if (cg_environment_unknown(entry, why, sizeof why))
 		return json_pack("{s:o, s:o, s:b, s:o}", "name", print_string(key), "value", print_string(value_of(entry)), "known", 0,
 		                 "what", print_string(why));
+	v = &cg_variables[which];
 	wrong = fault(which, value_of(entry), why, sizeof why);
 	return json_pack("{s:o, s:o, s:b, s:s, s:s, s:s, s:o, s:o}", "name", print_string(key), "value", print_string(value_of(entry)),
 	                 "known", 1, "what", v->what, "reader", v->reader, "allowed", cg_variable_allowed(which, allowed, sizeof allowed),
