@@ -259,7 +259,8 @@ struct cg_rnn_config {
 	int     strict_rounding;                 /* 1: f16 and bf16 never by cuDNN, which rounds sums and c to them */
 };
 /*
- * Routes.  "composed": products and kernels of the backend; every network, everywhere.  "cudnn": NVIDIA's cuDNN, 8.1 to 9, where the
+ * Routes.  "composed": products and kernels of the backend; every network, everywhere.  Where it is not named, the cpu takes all steps
+ * of a direction in one call of its threads, with the same roundings.  "cudnn": NVIDIA's cuDNN, 8.1 to 9, where the
  * cuda backend finds it, for lstm, gru, rnn_tanh and rnn_relu without options, a projection narrower than the units, and bf16 from
  * 9.13 on; with strict_rounding not for f16 and bf16.  With dropout between layers each layer is a walk of cuDNN's and the masks are
  * ours; with allow_vendor_dropout all layers are one walk and the masks cuDNN's: they go on from call to call, in a forward, whatever

@@ -35,6 +35,8 @@ void *cg_cpu_scratch(struct cg_queue *, size_t bytes);
 int   cg_cpu_gemm(struct cg_queue *, const struct cg_gemm *, int *left);
 size_t cg_cpu_packed(const struct cg_dev *, const struct cg_gemm *);
 int   cg_cpu_pack(struct cg_queue *, const struct cg_gemm *);
+size_t cg_cpu_scan_work(const struct cg_dev *, const struct cg_scan *);
+int   cg_cpu_scan(struct cg_queue *, const struct cg_scan *, struct cg_mem work);
 int   cg_cpu_rows(struct cg_queue *, const struct cg_rows *);
 
 /* The floating-point state of the caller's thread, while ours is set: to nearest, no traps, and, with acc = f32, subnormals

@@ -39,6 +39,7 @@ static int always(void)
 	CG_DTYPES(DECLARE_DTYPE, isa) \
 	extern const struct cg_product_f32 cg_product_f32_##isa; \
 	extern const struct cg_product_f64 cg_product_f64_##isa; \
+	extern const struct cg_tiles cg_tiles_f32_##isa, cg_tiles_f64_##isa; \
 	static const struct cg_compiled *const kernels_##isa[] = { CG_DTYPES(CELLS, isa) NULL };
 
 KERNELS(baseline)
@@ -57,7 +58,8 @@ KERNELS(avx512)
 #define NAMED_ROW(its_name, isa, test, few_rows) \
 	{ .name = its_name, .runs_here = test, .kernels = kernels_##isa, .strip = { CG_DTYPES(STRIP, isa) }, \
 	  .widen = { CG_DTYPES(WIDEN, isa) }, .narrow = { CG_DTYPES(NARROW, isa) }, .rows = { CG_DTYPES(ROWS, isa) }, \
-	  .product_f32 = &cg_product_f32_##isa, .product_f64 = &cg_product_f64_##isa, .few = few_rows },
+	  .product_f32 = &cg_product_f32_##isa, .product_f64 = &cg_product_f64_##isa, .tiles_f32 = &cg_tiles_f32_##isa, \
+	  .tiles_f64 = &cg_tiles_f64_##isa, .few = few_rows },
 
 const struct cg_isa cg_isas[] = {
 #ifdef CG_ISA_AVX512

@@ -24,6 +24,24 @@ struct cg_product_##t { \
 CG_PRODUCT(f32, float)
 CG_PRODUCT(f64, double)
 
+/*
+ * Products by tiles of units.  A tile stores so many vectors of columns of b, [k stored lanes] in acc, zeros past the last column.
+ * pack: one vector, of `width` columns of op(b) [k width], into a tile of so many.  multiply: c [m ...] += a [m k] tile; vector v goes to
+ * the columns from v * apart on.
+ */
+enum { CG_TILE_VECTORS = 4 };
+struct cg_tile {
+	int vectors, stored;                             /* that are multiplied, and that the tile stores */
+	int64_t apart;                                   /* columns of c from one vector to the next */
+	int64_t width, step;                             /* vector v has min(lanes, width - v step) columns */
+	void *data;
+};
+struct cg_tiles {
+	int lanes;
+	void (*pack)(int transpose_b, int64_t k, int64_t width, const void *b, int64_t ldb, int stored, void *vector);
+	void (*multiply)(const struct cg_tile *, int64_t m, int64_t k, const void *a, int64_t lda, void *c, int64_t ldc);
+};
+
 /* Elements of real to acc, and back. */
 typedef void cg_widen(int64_t n, const void *from, void *to);
 typedef void cg_narrow(int64_t n, const void *from, void *to);
@@ -38,6 +56,7 @@ struct cg_isa {
 	cg_rows_compiled *const *rows[CG_DTYPE_COUNT];   /* tables by cg_rows_index() */
 	const struct cg_product_f32 *product_f32;
 	const struct cg_product_f64 *product_f64;
+	const struct cg_tiles *tiles_f32, *tiles_f64;
 	int few;                                         /* rows up to which multiply beats a BLAS, neither matrix transposed */
 };
 

@@ -2,7 +2,7 @@
 noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 %C%_libcpu_la_SOURCES = \
 	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h %D%/team.h \
-	%D%/cpu.c %D%/scratch.c %D%/launch.c %D%/gemm_tiles.c %D%/gather_scatter.c %D%/team.c %D%/float_state.c %D%/openblas.c %D%/isa.c
+	%D%/cpu.c %D%/scratch.c %D%/launch.c %D%/all_steps.c %D%/gemm_tiles.c %D%/gather_scatter.c %D%/team.c %D%/float_state.c %D%/openblas.c %D%/isa.c
 backend_libraries += %D%/libcpu.la $(isa_libraries)
 
 # What cellgen writes: of every cell of templates/local.mk its kernels, beside its equations in the build tree; rows; the mathematics
@@ -44,17 +44,17 @@ product_cflags = $(isa_cflags) $(fused)
 EXTRA_LTLIBRARIES += %D%/libbaseline.la %D%/libbaseline_product.la
 nodist_%C%_libbaseline_la_SOURCES = $(kernels)
 %C%_libbaseline_la_CFLAGS = $(isa_cflags) -DCG_ISA=baseline
-%C%_libbaseline_product_la_SOURCES = %D%/product.c
+%C%_libbaseline_product_la_SOURCES = %D%/product.c %D%/unit_tiles.c
 %C%_libbaseline_product_la_CFLAGS = $(product_cflags) -DCG_ISA=baseline
 
 EXTRA_LTLIBRARIES += %D%/libavx2.la %D%/libavx2_product.la
 nodist_%C%_libavx2_la_SOURCES = $(kernels)
 %C%_libavx2_la_CFLAGS = $(isa_cflags) -DCG_ISA=avx2 $(isa_avx2)
-%C%_libavx2_product_la_SOURCES = %D%/product.c
+%C%_libavx2_product_la_SOURCES = %D%/product.c %D%/unit_tiles.c
 %C%_libavx2_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx2 $(isa_avx2)
 
 EXTRA_LTLIBRARIES += %D%/libavx512.la %D%/libavx512_product.la
 nodist_%C%_libavx512_la_SOURCES = $(kernels)
 %C%_libavx512_la_CFLAGS = $(isa_cflags) -DCG_ISA=avx512 $(isa_avx512)
-%C%_libavx512_product_la_SOURCES = %D%/product.c
+%C%_libavx512_product_la_SOURCES = %D%/product.c %D%/unit_tiles.c
 %C%_libavx512_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx512 $(isa_avx512)

@@ -1,7 +1,8 @@
 /*
  * The threads of a stream.  A team waits in two ways: it spins for two microseconds, since calls come in quick succession, and then
  * sleeps, since a spinning thread takes a processor from others.  A round of work has a place for as many threads as it has parts;
- * a thread that wakes up too late finds no place, and no other thread waits for it.
+ * a thread that wakes up too late finds no place, and no other thread waits for it.  In a round of phases a thread that comes late, or is
+ * interrupted between shares, is not waited for either: another takes its share.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -162,6 +163,59 @@ void cg_team_run(struct cg_team *team, int64_t parts, void (*part)(void *context
 	pthread_mutex_unlock(&team->lock);
 	run_parts(team, 0);
 	close_round(team);
+}
+
+/* ---- phases ---- */
+
+struct walk {
+	int shares;
+	int64_t phases;
+	struct cg_team_count *taken, *done;      /* phases of each share that were taken; shares that are done, of all phases */
+	void (*part)(void *context, int64_t phase, int share, int thread);
+	void *context;
+};
+
+static void wait_until(struct cg_team_count *count, int64_t least)
+{
+	enum { SPINS = 4000 };
+
+	for (int k = 0; atomic_load_explicit(&count->n, memory_order_acquire) < least; k++) {
+		if (k < SPINS)
+			relax();
+		else
+			sched_yield();
+	}
+}
+
+/* Takes part in every phase from the current one on: first its own share, then those that no thread has taken. */
+static void walk(void *context, int64_t k, int thread)
+{
+	const struct walk *w = context;
+	int64_t phase = atomic_load_explicit(&w->done->n, memory_order_acquire) / w->shares;
+
+	for (; phase < w->phases; phase++) {
+		for (int i = 0; i < w->shares; i++) {
+			int share = (int)((k + i) % w->shares);
+			int64_t expected = phase;
+
+			if (atomic_load_explicit(&w->taken[share].n, memory_order_relaxed) != phase ||
+			    !atomic_compare_exchange_strong(&w->taken[share].n, &expected, phase + 1))
+				continue;
+			w->part(w->context, phase, share, thread);
+			atomic_fetch_add_explicit(&w->done->n, 1, memory_order_acq_rel);
+		}
+		wait_until(w->done, (phase + 1) * w->shares);
+	}
+}
+
+void cg_team_walk(struct cg_team *team, int shares, int64_t phases, struct cg_team_count *counts,
+                  void (*part)(void *context, int64_t phase, int share, int thread), void *context)
+{
+	struct walk w = { shares, phases, counts, counts + shares, part, context };
+
+	for (int k = 0; k <= shares; k++)
+		atomic_init(&counts[k].n, 0);
+	cg_team_run(team, shares, walk, &w);
 }
 
 /* The first `started` members are there. */

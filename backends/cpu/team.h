@@ -17,4 +17,11 @@ int  cg_team_threads(const struct cg_team *);
  * numbers those that take part, fewer than parts and threads; 0 is the caller.  One caller at a time. */
 void cg_team_run(struct cg_team *, int64_t parts, void (*part)(void *context, int64_t k, int thread), void *context);
 
+/* Calls part(context, phase, share, thread) once for each share of each phase; a phase begins when all shares of the one before it are
+ * done.  A share is the same thread's in every phase, unless that thread is late: then another takes it.  The caller lends shares + 1
+ * counts. */
+struct cg_team_count { _Alignas(64) _Atomic int64_t n; };
+void cg_team_walk(struct cg_team *, int shares, int64_t phases, struct cg_team_count *counts,
+                  void (*part)(void *context, int64_t phase, int share, int thread), void *context);
+
 #endif

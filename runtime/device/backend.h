@@ -90,6 +90,27 @@ struct cg_net_route {
 	int  (*backward)(struct cg_queue *, struct cg_net *, const struct cg_rnn_call *, struct cg_mem work);
 };
 
+/*
+ * The steps of a recurrence in one call.  They are phases, each a product, then a launch, either of which may be absent.  Column j of a
+ * product belongs to unit j % units.  The launch of a phase reads of its product the columns of the unit that it computes; a product
+ * reads what earlier phases wrote, of all units.
+ */
+struct cg_phase {
+	struct cg_gemm product;                  /* m 0: absent; b as in `products` */
+	int function;                            /* of the module; -1: absent */
+	int64_t rows;
+	struct cg_operand operands[CG_SLOTS_MAX];
+};
+struct cg_scan {
+	int64_t units, phases;
+	struct cg_gemm products[CG_STAGES_MAX];  /* of the most rows, each with its b: stage k's in phases with the product's stage k */
+	int n_products;
+	const struct cg_module *module;
+	/* Fills in a phase, *stage with the stage of its product; the backend's threads call it, too. */
+	void (*describe)(const void *recurrence, int64_t phase, struct cg_phase *, int *stage);
+	const void *recurrence;
+};
+
 struct cg_backend {
 	const char *name;                /* in CELLGRAD_BACKEND; the backend's folder */
 	const char *unasked;             /* open()'s argument when CELLGRAD_BACKEND is unset; NULL: the default device */
@@ -139,6 +160,11 @@ struct cg_backend {
 	 * is no such thing. */
 	size_t (*packed)(const struct cg_dev *, const struct cg_gemm *);
 	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
+	/* All steps of a recurrence in one call, in place of the runtime's calls of gemm and launch for each.  scan_work: bytes of work, which
+	 * depend on units and products, not on their memory; 0: the backend does not take it.  scan: describe() must be answered as long
+	 * as it runs.  NULL, both: there is no such thing. */
+	size_t (*scan_work)(const struct cg_dev *, const struct cg_scan *);
+	int  (*scan)(struct cg_queue *, const struct cg_scan *, struct cg_mem work);
 	/* Rows by code of the backend's own, the same bits on every backend; rows and columns are not 0.  Enqueued, like a launch, without
 	 * waiting.  NULL: generated text. */
 	int  (*rows)(struct cg_queue *, const struct cg_rows *);

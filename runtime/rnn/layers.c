@@ -200,6 +200,7 @@ static int begin(struct layers *q, int layer, int d)
 		w->in_turn[k] = !rnn->net.training && !cg_rnn_is_read_later(rnn, k);
 	memcpy(w->stage_input, q->workspace->stage_input, sizeof w->stage_input);
 	memcpy(w->packed, q->workspace->packed, sizeof w->packed);
+	w->scan = q->workspace->scan;
 	w->h = set_saved(q, layer, d, w->saved, &w->gates);
 	CG_TRY(input(q, layer, d));
 	CG_TRY(first(q, state(q, q->call->input_h, layer, d, rnn->net.H), rnn->net.H, (struct cg_matrix){ q->workspace->h_first, rnn->net.H, 0 },

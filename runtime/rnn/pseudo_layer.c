@@ -83,3 +83,15 @@ size_t cg_rnn_packed_bytes(const struct cg_rnn *rnn, int pass, int stage, int64_
 
 	return cg_recurrence_measure_packed(rnn->context, &g, N);
 }
+
+size_t cg_rnn_measure_scan(const struct cg_rnn *rnn, int pass, int64_t B, int64_t N)
+{
+	struct cg_scan scan = { .units = rnn->net.U, .n_products = rnn->net.cell->n_stages };
+
+	if (!rnn->context || !rnn->context->backend->scan_work || rnn->by_steps || rnn->net.P || N / CG_STEPS_TO_PACK < B)
+		return 0;
+	for (int stage = 0; stage < scan.n_products; stage++)
+		scan.products[stage] = cg_recurrence_describe_product(rnn->net.dtype, pass != CG_FORWARD, 0,
+		                                                      (rnn->first[stage + 1] - rnn->first[stage]) * rnn->net.U, rnn->net.U, B);
+	return rnn->context->backend->scan_work(rnn->context->device, &scan);
+}

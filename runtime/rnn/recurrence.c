@@ -256,6 +256,7 @@ size_t cg_recurrence_measure_packed(const struct cg_context *context, const stru
 	return context->backend->packed(context->device, g);
 }
 
+/* For products of single steps; the backend's scan packs for itself. */
 static int pack(const struct cg_recurrence *w)
 {
 	for (int stage = 0; stage < n_stages(w); stage++) {
@@ -277,6 +278,37 @@ static struct cg_matrix operand_of(const struct cg_recurrence *w, int stage, int
 	if (stage)
 		return (struct cg_matrix){ w->stage_input[stage - 1], w->U, 0 };
 	return s ? h_of(w, s - 1) : w->h_first;
+}
+
+/* ---- phases: a step's products and launches ---- */
+
+/* All steps as the backend takes them. */
+static struct cg_scan all_steps(const struct cg_recurrence *w, int64_t phases,
+                                void (*describe)(const void *, int64_t, struct cg_phase *, int *))
+{
+	struct cg_scan scan = { .units = w->U, .phases = phases, .n_products = n_stages(w), .module = w->kernel->built,
+	                        .describe = describe, .recurrence = w };
+
+	for (int stage = 0; stage < n_stages(w); stage++)
+		scan.products[stage] = stage_product(w, stage, w->sequence->B);
+	return scan;
+}
+
+/* Runs one phase; between: what stands between its product and its launch, NULL for nothing. */
+static int run_phase(const struct cg_recurrence *w, const struct cg_scan *scan, int64_t phase,
+                     int (*between)(const struct cg_recurrence *, int64_t phase))
+{
+	struct cg_phase p;
+	int stage;
+
+	scan->describe(w, phase, &p, &stage);
+	if (p.product.m)
+		CG_TRY(multiply(w, &p.product));
+	if (between)
+		CG_TRY(between(w, phase));
+	if (p.function < 0)
+		return CG_OK;
+	return w->stream->context->backend->launch(w->stream->queue, w->kernel->built, p.function, p.rows, w->U, p.operands);
 }
 
 /* ---- forward ---- */
@@ -308,20 +340,29 @@ static int input_products(const struct cg_recurrence *w)
 	return CG_OK;
 }
 
-static int step_forward(const struct cg_recurrence *w, int64_t s)
+/* A launch of a step, bound. */
+static void describe_launch(const struct cg_recurrence *w, int function, int64_t s, struct cg_phase *p)
 {
-	int64_t n = cg_packed_rows(w->sequence, s);
+	const struct at_step at = { w, s, 0 };
 
-	for (int stage = 0; stage < n_stages(w); stage++) {
-		struct cg_gemm g = stage_product(w, stage, n);
+	p->function = function;
+	p->rows = cg_packed_rows(w->sequence, s);
+	(void)cg_bind(&w->kernel->plan->functions[function], bind, &at, p->operands);
+}
 
-		g.a = operand_of(w, stage, s);
-		g.c = g.start = at(w, gates(w), off(w, s), w->first[stage] * w->U);
-		if (cg_present(g.a.mem))
-			CG_TRY(multiply(w, &g));
-		CG_TRY(launch(w, stage, s, 0));
-	}
-	return w->P ? cg_recurrence_project(w, off(w, s), n) : CG_OK;
+/* A phase of the forward pass: the recurrent product of a stage at a step, then the stage. */
+static void describe_forward(const void *recurrence, int64_t phase, struct cg_phase *p, int *stage)
+{
+	const struct cg_recurrence *w = recurrence;
+	int64_t s = phase / n_stages(w);
+
+	*stage = (int)(phase % n_stages(w));
+	p->product = stage_product(w, *stage, cg_packed_rows(w->sequence, s));
+	p->product.a = operand_of(w, *stage, s);
+	p->product.c = p->product.start = at(w, gates(w), off(w, s), w->first[*stage] * w->U);
+	if (!cg_present(p->product.a.mem))
+		p->product.m = 0;
+	describe_launch(w, *stage, s, p);
 }
 
 int cg_recurrence_project(const struct cg_recurrence *w, int64_t row, int64_t n)
@@ -336,10 +377,19 @@ int cg_recurrence_project(const struct cg_recurrence *w, int64_t row, int64_t n)
 
 int cg_recurrence_forward(const struct cg_recurrence *w)
 {
+	const struct cg_scan scan = all_steps(w, w->sequence->S * n_stages(w), describe_forward);
+
 	CG_TRY(pack(w));
 	CG_TRY(input_products(w));
-	for (int64_t s = 0; s < w->sequence->S; s++)
-		CG_TRY(step_forward(w, s));
+	if (cg_present(w->scan))
+		return w->stream->context->backend->scan(w->stream->queue, &scan, w->scan);
+	for (int64_t phase = 0; phase < scan.phases; phase++) {
+		int64_t s = phase / n_stages(w);
+
+		CG_TRY(run_phase(w, &scan, phase, NULL));
+		if (w->P && phase % n_stages(w) == n_stages(w) - 1)
+			CG_TRY(cg_recurrence_project(w, off(w, s), cg_packed_rows(w->sequence, s)));
+	}
 	return CG_OK;
 }
 
@@ -370,7 +420,7 @@ static void to_step_before(const struct cg_recurrence *w, int64_t s, struct cg_g
 }
 
 /* The backward recurrent product of a stage: the gradient of the stage input of the stage before it, or of h of the step before. */
-static int back(const struct cg_recurrence *w, int stage, int64_t s)
+static struct cg_gemm back(const struct cg_recurrence *w, int stage, int64_t s)
 {
 	struct cg_gemm g = stage_product(w, stage, cg_packed_rows(w->sequence, s));
 
@@ -379,23 +429,64 @@ static int back(const struct cg_recurrence *w, int stage, int64_t s)
 		g.c = at(w, (struct cg_matrix){ w->d_stage_input[stage - 1], w->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
 	else
 		to_step_before(w, s, &g);
-	return cg_present(g.c.mem) ? multiply(w, &g) : CG_OK;
+	if (!cg_present(g.c.mem))
+		g.m = 0;
+	return g;
 }
 
-static int step_backward(const struct cg_recurrence *w, int64_t s)
+/* The functions over elements, in the order of a step. */
+static int n_points(const struct cg_recurrence *w, int *functions)
 {
 	const struct cg_pass_plan *plan = w->kernel->plan;
+	int n = 0;
 
+	for (int p = 0; p < plan->n_functions; p++)
+		if (plan->functions[p].shape == CG_FUNCTION_POINT)
+			functions[n++] = p;
+	return n;
+}
+
+/* A phase of the backward pass: the backward product of the launch before it, then a launch; in the last one the product alone. */
+static void describe_backward(const void *recurrence, int64_t phase, struct cg_phase *p, int *stage)
+{
+	const struct cg_recurrence *w = recurrence;
+	int functions[CG_FUNCTIONS_MAX], n = n_points(w, functions);
+	int64_t last = w->sequence->S - 1;
+
+	p->product.m = 0;
+	p->function = -1;
+	if (phase) {
+		*stage = w->kernel->plan->functions[functions[(phase - 1) % n]].stage - 1;
+		p->product = back(w, *stage, last - (phase - 1) / n);
+	}
+	if (phase < (last + 1) * n)
+		describe_launch(w, functions[phase % n], last - phase / n, p);
+}
+
+/* Before the first launch of a step: the adjoint of the output from that of its projection, and the gradient of c from outside. */
+static int begin_step_backward(const struct cg_recurrence *w, int64_t phase)
+{
+	int functions[CG_FUNCTIONS_MAX], n = n_points(w, functions);
+	int64_t s = w->sequence->S - 1 - phase / n;
+
+	if (s < 0 || phase % n)
+		return CG_OK;
 	if (w->P)
 		CG_TRY(unproject(w, s));
-	if (!is_of_sequence(w) && s < w->sequence->S - 1 && cg_present(w->dc.mem))
-		CG_TRY(move(w, cg_packed_rows(w->sequence, s), w->U, at(w, w->dc, off(w, s), 0),
-		            cg_recurrence_get_carry(w, w->carry_c, w->U, s), 1));
-	for (int p = 0; p < plan->n_functions; p++)
-		if (plan->functions[p].shape == CG_FUNCTION_POINT) {
-			CG_TRY(launch(w, p, s, 0));
-			CG_TRY(back(w, plan->functions[p].stage - 1, s));
-		}
+	if (is_of_sequence(w) || s == w->sequence->S - 1 || !cg_present(w->dc.mem))
+		return CG_OK;
+	return move(w, cg_packed_rows(w->sequence, s), w->U, at(w, w->dc, off(w, s), 0), cg_recurrence_get_carry(w, w->carry_c, w->U, s), 1);
+}
+
+static int steps_backward(const struct cg_recurrence *w)
+{
+	int functions[CG_FUNCTIONS_MAX];
+	const struct cg_scan scan = all_steps(w, w->sequence->S * n_points(w, functions) + 1, describe_backward);
+
+	if (cg_present(w->scan))
+		return w->stream->context->backend->scan(w->stream->queue, &scan, w->scan);
+	for (int64_t phase = 0; phase < scan.phases; phase++)
+		CG_TRY(run_phase(w, &scan, phase, begin_step_backward));
 	return CG_OK;
 }
 
@@ -515,8 +606,7 @@ static int params_backprop(const struct cg_recurrence *w)
 int cg_recurrence_backward(const struct cg_recurrence *w)
 {
 	CG_TRY(pack(w));
-	for (int64_t s = w->sequence->S - 1; s >= 0; s--)
-		CG_TRY(step_backward(w, s));
+	CG_TRY(steps_backward(w));
 	if (cg_present(w->prev_h) && cg_present(w->recurrent.grad.mem))
 		CG_TRY(gather_prev(w, w->h, w->h_first, (struct cg_matrix){ w->prev_h, w->H, 0 }));
 	if (cg_present(w->prev_c) && w->needs_sums && w->sequence->S > 1)

@@ -23,7 +23,7 @@ _Static_assert(CG_ROUTE_MAX >= 32 + CG_WHY_NOT, "a route's description has space
 
 /* The parts of a pass's workspace.  The struct holds nothing else: storage.c lays the parts out as offsets, layers.c gives them memory. */
 struct cg_rnn_workspace {
-	struct cg_mem gates, bias, stage_input[CG_STAGES_MAX], packed[CG_STAGES_MAX], h_first, c_first, x;
+	struct cg_mem gates, bias, stage_input[CG_STAGES_MAX], packed[CG_STAGES_MAX], scan, h_first, c_first, x;
 	struct cg_mem h[2][2];                   /* hidden states of a layer and the one below, by direction, if not in the reserve */
 	struct cg_mem d_gates, d_stage_input[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c, partial, sum;
 	struct cg_mem dx[2], dx_real, dy[2];     /* dx: sums in acc, by direction, each in the direction's order */
@@ -47,7 +47,7 @@ struct cg_rnn {
 	uint64_t fingerprint;                    /* of everything that a reserve depends on */
 	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
 	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];  /* beyond: for calls of more steps than the vendor library takes */
-	int by_name;                             /* the caller named the route */
+	int by_name, by_steps;                   /* the caller named the route; as composed: the backend's scan is not taken */
 	struct cg_net *vendor;                   /* the vendor library's network; NULL: the route is composed */
 	struct cg_network_text text;
 	const struct cg_kernel_entry *forward, *grad;    /* the context's; grad NULL without training */
@@ -215,6 +215,7 @@ struct cg_recurrence {
 	struct cg_mem gates;                     /* [N, blocks U] acc */
 	struct cg_mem stage_input[CG_STAGES_MAX]; /* real, forward [B, U], backward [N, U] */
 	struct cg_mem packed[CG_STAGES_MAX];     /* the recurrent matrices as the steps' products read them best; absent: as they lie */
+	struct cg_mem scan;                      /* the workspace of the backend's scan; absent: each step is calls of its own */
 
 	/* backward only */
 	struct cg_mem d_gates;                   /* [N, blocks U] real */
@@ -261,5 +262,7 @@ void cg_rnn_fill_recurrence(const struct cg_rnn *, int pass, int pseudo_layer, s
 int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *);
 /* Bytes of `packed` of a stage in a pass of N rows; 0: none. */
 size_t cg_rnn_packed_bytes(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
+/* Bytes of the workspace of the backend's scan in a pass of N rows; 0: it takes no such recurrence, and steps are calls of their own. */
+size_t cg_rnn_measure_scan(const struct cg_rnn *, int pass, int64_t B, int64_t N);
 
 #endif

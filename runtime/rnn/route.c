@@ -74,7 +74,8 @@ int cg_rnn_open_route(struct cg_rnn *rnn, const char *wanted)
 	int code;
 
 	snprintf(rnn->route, sizeof rnn->route, "%s", composed);
-	if (wanted && !strcmp(wanted, composed))
+	rnn->by_steps = wanted && !strcmp(wanted, composed);
+	if (rnn->by_steps)
 		return CG_OK;
 	if (wanted && (!route || strcmp(wanted, route->name)))
 		return cg_fail(CG_UNSUPPORTED, "rnn: route: %s: the %s backend has no such route; composed is", wanted,

@@ -77,7 +77,7 @@ static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, int64
 
 size_t cg_layers_lay_out_workspace(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape *shape, struct cg_rnn_workspace *r)
 {
-	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
+	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype), bytes;
 	int64_t B = shape->B, N = shape->N;
 	struct cg_work work = { .used = 0 };
 
@@ -88,11 +88,14 @@ size_t cg_layers_lay_out_workspace(const struct cg_rnn *rnn, int pass, const str
 	for (int k = 0; k < 4 && (rnn->net.P || !rnn->net.training); k++)
 		if (k / 2 < rnn->net.layers && k % 2 < rnn->net.directions)
 			r->h[k / 2][k % 2] = cg_work_alloc(&work, N, rnn->net.H, real);
-	for (int k = 0; k < rnn->net.cell->n_stages; k++) {
-		size_t bytes = cg_rnn_packed_bytes(rnn, pass, k, B, N);
+	bytes = cg_rnn_measure_scan(rnn, pass, B, N);
+	if (bytes)
+		r->scan = cg_work_alloc(&work, 1, 1, bytes);
+	for (int k = 0; k < rnn->net.cell->n_stages && !bytes; k++) {
+		size_t packed = cg_rnn_packed_bytes(rnn, pass, k, B, N);
 
-		if (bytes)
-			r->packed[k] = cg_work_alloc(&work, 1, 1, bytes);
+		if (packed)
+			r->packed[k] = cg_work_alloc(&work, 1, 1, packed);
 	}
 	if (pass == CG_FORWARD)
 		carve_forward(rnn, &work, B, N, r);

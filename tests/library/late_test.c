@@ -79,6 +79,7 @@ static struct cg_cell *open_net(struct net *n, const struct network_case *networ
 	n->config.time_major = network_case->time_major;
 	n->config.proj = network_case->P;
 	n->config.dropout = network_case->dropout;
+	n->config.route = "composed";            /* by calls that this device has, too */
 	n->call.T = network_case->T;
 	n->call.B = B;
 	n->call.lengths = network_case->ragged ? lengths : NULL;

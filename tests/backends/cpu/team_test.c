@@ -84,6 +84,49 @@ static void test_together(void **state)
 	pthread_barrier_destroy(&barrier);
 }
 
+enum { SHARES = 5, PHASES = 200 };
+struct phases {
+	int times[PHASES][SHARES], shares, slow, wrong;  /* slow: the share whose thread sleeps at times; -1: none */
+	int done[PHASES];
+};
+
+/* Every share of the phase before is done, and none of a later one. */
+static void count_share(void *context, int64_t phase, int share, int thread)
+{
+	struct phases *p = context;
+	struct timespec t = { 0, 200000 };
+
+	if ((phase && __atomic_load_n(&p->done[phase - 1], __ATOMIC_ACQUIRE) != p->shares) || thread < 0 || thread >= p->shares)
+		__atomic_store_n(&p->wrong, 1, __ATOMIC_RELAXED);
+	p->times[phase][share]++;
+	if (share == p->slow && phase % 50 == 0)
+		nanosleep(&t, NULL);
+	__atomic_add_fetch(&p->done[phase], 1, __ATOMIC_RELEASE);
+}
+
+static void test_phases(void **state)
+{
+	struct cg_team_count counts_of[SHARES + 1];
+
+	(void)state;
+	for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+		struct cg_team *team;
+
+		assert_int_equal(cg_team_open(counts[c], &team), CG_OK);
+		for (int n = 0; n < 40; n++) {
+			struct phases p = { .shares = 1 + n % SHARES, .slow = n % 8 - 3 };
+			int phases = n % 4 ? PHASES : n % 5;
+
+			cg_team_walk(team, p.shares, phases, counts_of, count_share, &p);
+			assert_false(p.wrong);
+			for (int k = 0; k < PHASES; k++)
+				for (int j = 0; j < SHARES; j++)
+					assert_int_equal(p.times[k][j], k < phases && j < p.shares);
+		}
+		cg_team_close(team);
+	}
+}
+
 /* ---- the same bits ---- */
 
 static size_t seed;
@@ -310,7 +353,8 @@ static void test_variable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts), cmocka_unit_test(test_together), cmocka_unit_test(test_bits),
+		cmocka_unit_test(test_parts), cmocka_unit_test(test_together), cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_bits),
 		cmocka_unit_test(test_variable),
 	};
 

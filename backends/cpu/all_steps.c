@@ -1,0 +1,300 @@
+/*
+ * The steps of a recurrence on the cpu.  A thread keeps its units for the whole sequence: in each phase it multiplies by its own columns
+ * of the matrix, which stay in its cache, and computes the cell on its own units, whose sums are there from the product.  One barrier
+ * ends a phase.  The sum of an element is one chain in the order of k, so that bits depend neither on the threads nor on other rows.
+ */
+#include <string.h>
+
+#include "backends/cpu/cpu.h"
+
+/* Shares of the units at most; steps of a phase's product, multiply and add, that pay for one more thread. */
+enum { SHARES_MAX = 64, SHARE = 1 << 14, LINE = 64 };
+
+static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
+{
+	return (char *)x.mem.data + x.mem.offset + (size_t)(row * x.stride + column) * bytes;
+}
+
+static int64_t round_up(int64_t n, int64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* ---- tiles ---- */
+
+/* How the columns of a product are cut.  Where a unit has several columns, its gates, a tile is a vector of units and has a vector of
+ * each gate; where it has one, a tile is several vectors of units beside each other. */
+struct cut {
+	const struct cg_tiles *tiles;
+	int gates, vectors;
+	int64_t units;                           /* of a tile */
+	size_t bytes;                            /* of a tile */
+};
+
+static struct cut cut_product(const struct cg_dev *d, const struct cg_gemm *g, int64_t units)
+{
+	struct cut c = { .tiles = g->dtype == CG_F64 ? d->isa->tiles_f64 : d->isa->tiles_f32, .gates = (int)(g->n / units) };
+
+	c.vectors = c.gates;
+	/* Fewer vectors than registers hold, where else a thread would have no tile. */
+	if (c.gates == 1)
+		for (c.vectors = CG_TILE_VECTORS; c.vectors > 1 && units < (int64_t)c.vectors * c.tiles->lanes * d->threads; )
+			c.vectors /= 2;
+	c.units = c.gates == 1 ? c.vectors * c.tiles->lanes : c.tiles->lanes;
+	c.bytes = (size_t)(g->k * c.vectors * c.tiles->lanes) * cg_acc_bytes(g->dtype);
+	return c;
+}
+
+/* The tile whose first unit is u, for units before `end`. */
+static struct cg_tile tile_at(const struct cut *c, int64_t units, int64_t u, int64_t end, char *memory)
+{
+	struct cg_tile tile = { .stored = c->vectors, .width = end - u, .data = memory + (size_t)(u / c->units) * c->bytes };
+	int64_t beside = (end - u + c->tiles->lanes - 1) / c->tiles->lanes;
+
+	if (c->gates == 1) {
+		tile.vectors = beside < c->vectors ? (int)beside : c->vectors;
+		tile.apart = tile.step = c->tiles->lanes;
+	} else {
+		tile.vectors = c->gates;
+		tile.apart = units;
+	}
+	return tile;
+}
+
+/* ---- the memory: matrices as tiles, then of each share the widened operand and the unrounded sums ---- */
+
+struct layout {
+	size_t matrix[CG_STAGES_MAX];            /* bytes to each */
+	size_t share, each, sums;                /* to the first share's, from one share to the next, in a share */
+	size_t registers, bytes;
+};
+
+static void lay_out(const struct cg_dev *d, const struct cg_scan *scan, int64_t shares, struct layout *l)
+{
+	int64_t operand = 0, sums = 0;
+
+	memset(l, 0, sizeof *l);
+	for (int k = 0; k < scan->n_products; k++) {
+		const struct cg_gemm *g = &scan->products[k];
+		struct cut c = cut_product(d, g, scan->units);
+
+		l->matrix[k] = l->bytes;
+		l->bytes += (size_t)(round_up(scan->units, c.units) / c.units) * c.bytes;
+		if (cg_is_plain(g->dtype))
+			continue;
+		operand = g->m * g->k > operand ? g->m * g->k : operand;
+		sums = g->m * scan->units > sums ? g->m * scan->units : sums;
+	}
+	l->share = l->bytes = (size_t)round_up((int64_t)l->bytes, LINE);
+	l->sums = (size_t)round_up(operand * (int64_t)sizeof(float), LINE);
+	l->each = l->sums + (size_t)round_up(sums * (int64_t)sizeof(float), LINE);
+	l->bytes += (size_t)shares * l->each;
+}
+
+static int64_t most_shares(const struct cg_dev *d)
+{
+	return d->threads < SHARES_MAX ? d->threads : SHARES_MAX;
+}
+
+size_t cg_cpu_scan_work(const struct cg_dev *d, const struct cg_scan *scan)
+{
+	struct layout l;
+
+	for (int k = 0; k < scan->n_products; k++) {
+		const struct cg_gemm *g = &scan->products[k];
+		size_t bytes;
+
+		/* Every unit has as many columns, and no size below overflows. */
+		if (!scan->units || g->n < scan->units || g->n % scan->units ||
+		    __builtin_mul_overflow(g->n + CG_TILE_VECTORS * LINE, (g->k + g->m) * LINE, &bytes) ||
+		    __builtin_mul_overflow(g->m + LINE, (g->k + g->n) * LINE * SHARES_MAX, &bytes))
+			return 0;
+	}
+	lay_out(d, scan, most_shares(d), &l);
+	return l.bytes + LINE;
+}
+
+/* ---- packing ---- */
+
+struct packing {
+	const struct cg_dev *device;
+	const struct cg_gemm *g;
+	int64_t units;
+	struct cut cut;
+	char *memory;
+};
+
+/* Of f16 or bf16: widened on the way, so many of k at a time. */
+static void pack_narrow(const struct packing *p, int64_t column, int64_t width, char *vector)
+{
+	enum { DEEP = 64, WIDEST = LINE / sizeof(float) };
+	const struct cg_gemm *g = p->g;
+	size_t real = cg_dtype_bytes(g->dtype), row = (size_t)(p->cut.vectors * p->cut.tiles->lanes) * sizeof(float);
+	float part[WIDEST * DEEP];
+
+	for (int64_t from = 0; from < g->k; from += DEEP) {
+		int64_t k = g->k - from < DEEP ? g->k - from : DEEP, rows = g->transpose_b ? width : k, columns = g->transpose_b ? k : width;
+
+		for (int64_t r = 0; r < rows; r++)
+			p->device->isa->widen[g->dtype](columns, at(g->b, g->transpose_b ? column + r : from + r, g->transpose_b ? from : column, real),
+			                                part + r * columns);
+		p->cut.tiles->pack(g->transpose_b, k, width, part, columns, p->cut.vectors, vector + (size_t)from * row);
+	}
+}
+
+static void pack_tile(void *context, int64_t t, int thread)
+{
+	const struct packing *p = context;
+	const struct cg_gemm *g = p->g;
+	struct cg_tile tile = tile_at(&p->cut, p->units, t * p->cut.units, p->units, p->memory);
+	size_t acc = cg_acc_bytes(g->dtype);
+
+	(void)thread;
+	for (int v = 0; v < tile.stored; v++) {
+		int64_t column = t * p->cut.units + v * (p->cut.gates == 1 ? p->cut.tiles->lanes : p->units), width = tile.width - v * tile.step;
+		char *vector = (char *)tile.data + (size_t)(v * p->cut.tiles->lanes) * acc;
+
+		width = width < 0 ? 0 : width < p->cut.tiles->lanes ? width : p->cut.tiles->lanes;
+		if (cg_is_plain(g->dtype))
+			p->cut.tiles->pack(g->transpose_b, g->k, width, at(g->b, g->transpose_b ? column : 0, g->transpose_b ? 0 : column, acc),
+			                   g->b.stride, tile.stored, vector);
+		else
+			pack_narrow(p, column, width, vector);
+	}
+}
+
+static void pack(struct cg_queue *queue, const struct cg_gemm *g, int64_t units, char *memory)
+{
+	struct packing p = { queue->device, g, units, cut_product(queue->device, g, units), memory };
+
+	if (g->k)
+		cg_team_run(queue->team, round_up(units, p.cut.units) / p.cut.units, pack_tile, &p);
+}
+
+/* ---- a phase ---- */
+
+struct sharing {
+	const struct cg_dev *device;
+	const struct cg_scan *scan;
+	struct layout layout;
+	char *work, *registers;
+	int64_t units;                           /* of a share */
+};
+
+/* The start of a product's sums, for some columns. */
+static void begin(const struct cg_isa *isa, const struct cg_gemm *g, int64_t column, int64_t columns, char *c, int64_t ldc)
+{
+	size_t real = cg_dtype_bytes(g->dtype), acc = cg_acc_bytes(g->dtype);
+
+	for (int64_t i = 0; i < g->m; i++, c += (size_t)ldc * acc) {
+		if (!g->start.mem.data)
+			memset(c, 0, (size_t)columns * acc);
+		else if (!g->start.acc && real != acc)
+			isa->widen[g->dtype](columns, at(g->start, i, column, real), c);
+		else if (at(g->start, i, column, acc) != c)
+			memcpy(c, at(g->start, i, column, acc), (size_t)columns * acc);
+	}
+}
+
+/* A product's columns of the units from `from` to `end`.  Sums that are rounded to a dtype of 16 bits, which are of one column a unit, are
+ * first in `scratch`. */
+static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage, int64_t from, int64_t end, char *scratch)
+{
+	const struct cg_isa *isa = s->device->isa;
+	struct cut cut = cut_product(s->device, g, s->scan->units);
+	size_t real = cg_dtype_bytes(g->dtype), acc = cg_acc_bytes(g->dtype);
+	int is_wide = g->c.acc || real == acc;
+	int64_t lda = g->a.stride, ldc = is_wide ? g->c.stride : end - from;
+	char *a = g->k ? at(g->a, 0, 0, real) : NULL, *c = is_wide ? at(g->c, 0, from, acc) : scratch + s->layout.sums;
+
+	for (int gate = 0; gate < cut.gates; gate++)
+		begin(isa, g, gate * s->scan->units + from, end - from, c + (size_t)(gate * s->scan->units) * acc, ldc);
+	if (real != acc && g->k) {
+		for (int64_t i = 0; i < g->m; i++)
+			isa->widen[g->dtype](g->k, at(g->a, i, 0, real), scratch + (size_t)(i * g->k) * acc);
+		a = scratch;
+		lda = g->k;
+	}
+	for (int64_t u = from; u < end && g->k; u += cut.units) {
+		struct cg_tile tile = tile_at(&cut, s->scan->units, u, end, s->work + s->layout.matrix[stage]);
+
+		cut.tiles->multiply(&tile, g->m, g->k, a, lda, c + (size_t)(u - from) * acc, ldc);
+	}
+	for (int64_t i = 0; i < g->m && !is_wide; i++)
+		isa->narrow[g->dtype](end - from, c + (size_t)(i * ldc) * acc, at(g->c, i, from, real));
+}
+
+static void compute(const struct sharing *s, const struct cg_phase *phase, int64_t from, int64_t end, int thread)
+{
+	const struct cg_module *module = s->scan->module;
+	const struct cg_function *function = &module->plan->functions[phase->function];
+	size_t real = cg_dtype_bytes(module->plan->dtype), acc = cg_acc_bytes(module->plan->dtype);
+	struct cg_bound bound[CG_SLOTS_MAX];
+
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
+		const struct cg_operand *o = &phase->operands[k];
+
+		bound[k] = (struct cg_bound){ o->mem.data ? (char *)o->mem.data + o->mem.offset : NULL, o->stride, o->value };
+		if (bound[k].data && (a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT))
+			bound[k].data = (char *)bound[k].data + (size_t)from * (a->type == CG_TYPE_ACC ? acc : real);
+	}
+	if (module->call[phase->function])
+		module->call[phase->function](phase->rows, end - from, bound);
+	else
+		s->device->isa->strip[module->plan->dtype](module->plan, function, phase->rows, end - from, bound,
+		                                           s->registers + (size_t)thread * s->layout.registers);
+}
+
+static void run_share(void *context, int64_t k, int share, int thread)
+{
+	const struct sharing *s = context;
+	int64_t units = s->scan->units, from = share * s->units, end = units - from < s->units ? units : from + s->units;
+	struct cg_float_state state = cg_float_enter(s->scan->module->plan->dtype);
+	struct cg_phase phase;
+	int stage = 0;
+
+	s->scan->describe(s->scan->recurrence, k, &phase, &stage);
+	if (phase.product.m)
+		multiply(s, &phase.product, stage, from, end, s->work + s->layout.share + (size_t)share * s->layout.each);
+	if (phase.function >= 0)
+		compute(s, &phase, from, end, thread);
+	cg_float_leave(state);
+}
+
+/* The units of a share: whole tiles of every product, and no more shares than there is work for. */
+static int64_t share_units(const struct cg_dev *d, const struct cg_scan *scan)
+{
+	int64_t whole = 1, shares = most_shares(d);
+
+	for (int k = 0; k < scan->n_products; k++) {
+		const struct cg_gemm *g = &scan->products[k];
+		double steps = (double)g->m * (double)g->n * (double)g->k / SHARE + 1;
+		int64_t tile = cut_product(d, g, scan->units).units;
+
+		shares = steps < (double)shares ? (int64_t)steps : shares;
+		whole = tile > whole ? tile : whole;
+	}
+	return round_up((scan->units + shares - 1) / shares, whole);
+}
+
+int cg_cpu_scan(struct cg_queue *queue, const struct cg_scan *scan, struct cg_mem work)
+{
+	struct sharing s = { .device = queue->device, .scan = scan, .units = share_units(queue->device, scan) };
+	struct cg_team_count counts[SHARES_MAX + 1];
+	int shares = (int)((scan->units + s.units - 1) / s.units);
+
+	s.work = (char *)work.data + work.offset;
+	s.work += (LINE - (uintptr_t)s.work % LINE) % LINE;
+	lay_out(queue->device, scan, shares, &s.layout);
+	s.layout.registers = (size_t)round_up((int64_t)scan->module->strip_bytes, LINE);
+	if (s.layout.registers) {
+		s.registers = cg_cpu_scratch(queue, s.layout.registers * (size_t)shares);
+		if (!s.registers)
+			return CG_NO_MEMORY;
+	}
+	for (int k = 0; k < scan->n_products; k++)
+		pack(queue, &scan->products[k], scan->units, s.work + s.layout.matrix[k]);
+	cg_team_walk(queue->team, shares, scan->phases, counts, run_share, &s);
+	return CG_OK;
+}

@@ -1,0 +1,136 @@
+/*
+ * Products by tiles of units, compiled once for each instruction set (CG_ISA): the recurrent products of a sequence, whose matrix is
+ * packed once.  A tile is some vectors of columns, the rows of all of them beside each other in memory; the vectors of a tile may be
+ * the gates of the same units.  A block of rows by those vectors stays in registers while k runs, so that the sum of each element
+ * is one chain in the order of k, whatever stands beside it.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/cpu/isa.h"
+
+#define PASTE_(a, b) a##_##b
+#define PASTE(a, b) PASTE_(a, b)
+
+/* SUMS: registers for sums. */
+#if defined __AVX512F__
+enum { VECTOR_BYTES = 64, SUMS = 24 };
+#elif defined __AVX2__
+enum { VECTOR_BYTES = 32, SUMS = 12 };
+#elif defined __aarch64__
+enum { VECTOR_BYTES = 16, SUMS = 24 };
+#else
+enum { VECTOR_BYTES = 16, SUMS = 12 };
+#endif
+enum { ROWS = 6, VECTORS = CG_TILE_VECTORS, LINE = 16 }; /* LINE: rows of b that are read at a time */
+
+#define DEFINE_TILES(type, t) \
+enum { LANES_##t = VECTOR_BYTES / sizeof(type) }; \
+typedef type vector_##t __attribute__((vector_size(VECTOR_BYTES))); \
+typedef type loose_##t __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(type)), may_alias)); \
+\
+static void pack_##t(int transpose_b, int64_t k, int64_t width, const void *b, int64_t ldb, int vectors, void *vector) \
+{ \
+	const type *from = b; \
+	type *to = vector; \
+\
+	for (int64_t first = 0; first < k; first += LINE) \
+		for (int64_t j = 0; j < LANES_##t; j++) \
+			for (int64_t p = first; p < k && p < first + LINE; p++) \
+				to[p * vectors * LANES_##t + j] = j >= width ? 0 : transpose_b ? from[j * ldb + p] : from[p * ldb + j]; \
+} \
+\
+/* c += a [m k] b, for as many rows and vectors as registers hold; vectors of c are `apart` elements from each other. */ \
+__attribute__((always_inline)) static inline void block_##t(const int m, const int vectors, int64_t k, const type *a, int64_t lda, \
+                                                            const type *restrict b, int64_t ldb, type *restrict c, int64_t ldc, \
+                                                            int64_t apart) \
+{ \
+	vector_##t sum[ROWS][VECTORS]; \
+\
+	for (int i = 0; i < m; i++) \
+		for (int j = 0; j < vectors; j++) \
+			sum[i][j] = *(const loose_##t *)(c + i * ldc + j * apart); \
+	for (int64_t p = 0; p < k; p++) \
+		for (int j = 0; j < vectors; j++) { \
+			const vector_##t v = *(const loose_##t *)(b + p * ldb + j * LANES_##t); \
+\
+			for (int i = 0; i < m; i++) \
+				sum[i][j] += a[i * lda + p] * v; \
+		} \
+	for (int i = 0; i < m; i++) \
+		for (int j = 0; j < vectors; j++) \
+			*(loose_##t *)(c + i * ldc + j * apart) = sum[i][j]; \
+} \
+\
+__attribute__((always_inline)) static inline void rows_##t(int64_t m, const int vectors, int64_t k, const type *a, int64_t lda, \
+                                                           const type *b, int64_t ldb, type *c, int64_t ldc, int64_t apart) \
+{ \
+	const int most = SUMS / vectors < ROWS ? SUMS / vectors : ROWS; \
+\
+	for (; m >= most; m -= most, a += most * lda, c += most * ldc) \
+		block_##t(most, vectors, k, a, lda, b, ldb, c, ldc, apart); \
+	switch (m) { \
+	case 1: block_##t(1, vectors, k, a, lda, b, ldb, c, ldc, apart); break; \
+	case 2: block_##t(2, vectors, k, a, lda, b, ldb, c, ldc, apart); break; \
+	case 3: block_##t(3, vectors, k, a, lda, b, ldb, c, ldc, apart); break; \
+	case 4: block_##t(4, vectors, k, a, lda, b, ldb, c, ldc, apart); break; \
+	case 5: block_##t(5, vectors, k, a, lda, b, ldb, c, ldc, apart); break; \
+	} \
+} \
+\
+static void vectors_##t(int64_t m, int vectors, int64_t k, const type *a, int64_t lda, const type *b, int64_t ldb, type *c, \
+                        int64_t ldc, int64_t apart) \
+{ \
+	switch (vectors) { \
+	case 1:  rows_##t(m, 1, k, a, lda, b, ldb, c, ldc, apart); break; \
+	case 2:  rows_##t(m, 2, k, a, lda, b, ldb, c, ldc, apart); break; \
+	case 3:  rows_##t(m, 3, k, a, lda, b, ldb, c, ldc, apart); break; \
+	default: rows_##t(m, VECTORS, k, a, lda, b, ldb, c, ldc, apart); break; \
+	} \
+} \
+\
+/* Where a vector is not whole: through a copy of some rows of c. */ \
+static void edge_##t(const struct cg_tile *tile, int first, int vectors, int64_t m, int64_t k, const type *a, int64_t lda, type *c, \
+                     int64_t ldc) \
+{ \
+	const type *b = (const type *)tile->data + first * LANES_##t; \
+	type copy[ROWS * VECTORS * LANES_##t]; \
+	int64_t width[VECTORS]; \
+\
+	for (int v = 0; v < vectors; v++) { \
+		width[v] = tile->width - (first + v) * tile->step; \
+		width[v] = width[v] < 0 ? 0 : width[v] < LANES_##t ? width[v] : LANES_##t; \
+	} \
+	for (int64_t i = 0; i < m; i += ROWS) { \
+		int64_t rows = m - i < ROWS ? m - i : ROWS; \
+\
+		for (int64_t r = 0; r < rows * vectors; r++) \
+			for (int64_t j = 0; j < LANES_##t; j++) \
+				copy[r * LANES_##t + j] = j < width[r % vectors] ? c[(i + r / vectors) * ldc + r % vectors * tile->apart + j] : 0; \
+		vectors_##t(rows, vectors, k, a + i * lda, lda, b, (int64_t)tile->stored * LANES_##t, copy, vectors * LANES_##t, LANES_##t); \
+		for (int64_t r = 0; r < rows * vectors; r++) \
+			for (int64_t j = 0; j < width[r % vectors]; j++) \
+				c[(i + r / vectors) * ldc + r % vectors * tile->apart + j] = copy[r * LANES_##t + j]; \
+	} \
+} \
+\
+static void multiply_##t(const struct cg_tile *tile, int64_t m, int64_t k, const void *a, int64_t lda, void *c, int64_t ldc) \
+{ \
+	int whole = tile->width - (tile->vectors - 1) * tile->step >= LANES_##t; \
+\
+	for (int v = 0; v < tile->vectors; v += VECTORS) { \
+		int vectors = tile->vectors - v < VECTORS ? tile->vectors - v : VECTORS; \
+		type *at = (type *)c + v * tile->apart; \
+\
+		if (whole) \
+			vectors_##t(m, vectors, k, a, lda, (const type *)tile->data + v * LANES_##t, (int64_t)tile->stored * LANES_##t, at, ldc, \
+			            tile->apart); \
+		else \
+			edge_##t(tile, v, vectors, m, k, a, lda, at, ldc); \
+	} \
+} \
+\
+const struct cg_tiles PASTE(cg_tiles_##t, CG_ISA) = { .lanes = LANES_##t, .pack = pack_##t, .multiply = multiply_##t };
+
+DEFINE_TILES(float, f32)
+DEFINE_TILES(double, f64)
