@@ -162,7 +162,7 @@ static int is_before(const char *name, const char *found)
 /* Wherever a file says that it is, if there is a text of the digest. */
 static int open_cell(const struct call *c, uint64_t digest, struct metadata_cell *m)
 {
-	struct { const struct safetensors *file; const char *name; uint64_t digest; } closed = { NULL }, changed = { NULL };
+	struct { const struct safetensors *file; const char *name; uint64_t digest; } closed = { .file = NULL }, changed = { .file = NULL };
 
 	for (size_t f = 0; f < c->n_files; f++) {
 		const struct cg_cell *cell;

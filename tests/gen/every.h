@@ -75,6 +75,7 @@ static inline double slowness(void)
 		took = (double)(clock() - began) / CLOCKS_PER_SEC;
 		least = !k || took < least ? took : least;
 	}
+	(void)length;
 	return least > usual ? least / usual : 1;
 }
 

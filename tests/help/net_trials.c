@@ -139,7 +139,7 @@ static int solve(struct solver *s, struct net *n)
 	if (!code && n->place == CG_HOST)
 		net_free(n, &n->call.work);
 	for (int k = 0; k < AGAIN && !code; k++) {
-		uint64_t print;
+		uint64_t print = 0;
 
 		n->call.lengths = ragged[k % 2 ? 5 : 0];
 		code = net_forward(n);
