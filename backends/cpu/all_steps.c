@@ -61,17 +61,17 @@ static struct cg_tile tile_at(const struct cut *c, int64_t units, int64_t u, int
 	return tile;
 }
 
-/* ---- the memory: matrices as tiles, then of each share the widened operand and the unrounded sums ---- */
+/* ---- the memory: matrices as tiles, then, of f16 and bf16, the widened operand of each share ---- */
 
 struct layout {
 	size_t matrix[CG_STAGES_MAX];            /* bytes to each */
-	size_t share, each, sums;                /* to the first share's, from one share to the next, in a share */
+	size_t share, each;                      /* to the first share's, from one share to the next */
 	size_t registers, bytes;
 };
 
 static void lay_out(const struct cg_dev *d, const struct cg_scan *scan, int64_t shares, struct layout *l)
 {
-	int64_t operand = 0, sums = 0;
+	int64_t operand = 0;
 
 	memset(l, 0, sizeof *l);
 	for (int k = 0; k < scan->n_products; k++) {
@@ -80,14 +80,11 @@ static void lay_out(const struct cg_dev *d, const struct cg_scan *scan, int64_t 
 
 		l->matrix[k] = l->bytes;
 		l->bytes += (size_t)(round_up(scan->units, c.units) / c.units) * c.bytes;
-		if (cg_is_plain(g->dtype))
-			continue;
-		operand = g->m * g->k > operand ? g->m * g->k : operand;
-		sums = g->m * scan->units > sums ? g->m * scan->units : sums;
+		if (!cg_is_plain(g->dtype))
+			operand = g->m * g->k > operand ? g->m * g->k : operand;
 	}
 	l->share = l->bytes = (size_t)round_up((int64_t)l->bytes, LINE);
-	l->sums = (size_t)round_up(operand * (int64_t)sizeof(float), LINE);
-	l->each = l->sums + (size_t)round_up(sums * (int64_t)sizeof(float), LINE);
+	l->each = (size_t)round_up(operand * (int64_t)sizeof(float), LINE);
 	l->bytes += (size_t)shares * l->each;
 }
 
@@ -182,46 +179,42 @@ struct sharing {
 };
 
 /* The start of a product's sums, for some columns. */
-static void begin(const struct cg_isa *isa, const struct cg_gemm *g, int64_t column, int64_t columns, char *c, int64_t ldc)
+static void begin(const struct cg_gemm *g, int64_t column, int64_t columns)
 {
-	size_t real = cg_dtype_bytes(g->dtype), acc = cg_acc_bytes(g->dtype);
+	size_t acc = cg_acc_bytes(g->dtype);
 
-	for (int64_t i = 0; i < g->m; i++, c += (size_t)ldc * acc) {
+	for (int64_t i = 0; i < g->m; i++) {
+		char *c = at(g->c, i, column, acc);
+
 		if (!g->start.mem.data)
 			memset(c, 0, (size_t)columns * acc);
-		else if (!g->start.acc && real != acc)
-			isa->widen[g->dtype](columns, at(g->start, i, column, real), c);
 		else if (at(g->start, i, column, acc) != c)
 			memcpy(c, at(g->start, i, column, acc), (size_t)columns * acc);
 	}
 }
 
-/* A product's columns of the units from `from` to `end`.  Sums that are rounded to a dtype of 16 bits, which are of one column a unit, are
- * first in `scratch`. */
-static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage, int64_t from, int64_t end, char *scratch)
+/* A product's columns of the units from `from` to `end`; `operand`: memory for a in acc. */
+static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage, int64_t from, int64_t end, char *operand)
 {
 	const struct cg_isa *isa = s->device->isa;
 	struct cut cut = cut_product(s->device, g, s->scan->units);
 	size_t real = cg_dtype_bytes(g->dtype), acc = cg_acc_bytes(g->dtype);
-	int is_wide = g->c.acc || real == acc;
-	int64_t lda = g->a.stride, ldc = is_wide ? g->c.stride : end - from;
-	char *a = g->k ? at(g->a, 0, 0, real) : NULL, *c = is_wide ? at(g->c, 0, from, acc) : scratch + s->layout.sums;
+	int64_t lda = g->a.stride;
+	char *a = g->k ? at(g->a, 0, 0, real) : NULL;
 
 	for (int gate = 0; gate < cut.gates; gate++)
-		begin(isa, g, gate * s->scan->units + from, end - from, c + (size_t)(gate * s->scan->units) * acc, ldc);
+		begin(g, gate * s->scan->units + from, end - from);
 	if (real != acc && g->k) {
 		for (int64_t i = 0; i < g->m; i++)
-			isa->widen[g->dtype](g->k, at(g->a, i, 0, real), scratch + (size_t)(i * g->k) * acc);
-		a = scratch;
+			isa->widen[g->dtype](g->k, at(g->a, i, 0, real), operand + (size_t)(i * g->k) * acc);
+		a = operand;
 		lda = g->k;
 	}
 	for (int64_t u = from; u < end && g->k; u += cut.units) {
 		struct cg_tile tile = tile_at(&cut, s->scan->units, u, end, s->work + s->layout.matrix[stage]);
 
-		cut.tiles->multiply(&tile, g->m, g->k, a, lda, c + (size_t)(u - from) * acc, ldc);
+		cut.tiles->multiply(&tile, g->m, g->k, a, lda, at(g->c, 0, u, acc), g->c.stride);
 	}
-	for (int64_t i = 0; i < g->m && !is_wide; i++)
-		isa->narrow[g->dtype](end - from, c + (size_t)(i * ldc) * acc, at(g->c, i, from, real));
 }
 
 static void compute(const struct sharing *s, const struct cg_phase *phase, int64_t from, int64_t end, int thread)

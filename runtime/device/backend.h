@@ -96,7 +96,7 @@ struct cg_net_route {
  * reads what earlier phases wrote, of all units.
  */
 struct cg_phase {
-	struct cg_gemm product;                  /* m 0: absent; b as in `products` */
+	struct cg_gemm product;                  /* m 0: absent; b as in `products`; start and c in acc */
 	int function;                            /* of the module; -1: absent */
 	int64_t rows;
 	struct cg_operand operands[CG_SLOTS_MAX];
