@@ -1,0 +1,319 @@
+/*
+ * The problem, its numbers and the protocol of the C programs of peers.sh; peer.h says what each call does.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "peer.h"
+
+/* ---- how it ends ---- */
+
+void decline(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	printf("declines ");
+	vprintf(format, list);
+	printf("\n");
+	va_end(list);
+	fflush(stdout);
+	exit(0);
+}
+
+void fail(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vfprintf(stderr, format, list);
+	fputc('\n', stderr);
+	va_end(list);
+	exit(1);
+}
+
+void *allocate(size_t bytes)
+{
+	void *room = aligned_alloc(4096, (bytes + 4096) / 4096 * 4096);
+
+	if (!room)
+		fail("no memory for %zu bytes", bytes);
+	return memset(room, 0, (bytes + 4096) / 4096 * 4096);
+}
+
+/* ---- dtypes ---- */
+
+size_t get_dtype_bytes(const char *dtype)
+{
+	return !strcmp(dtype, "f64") ? 8 : !strcmp(dtype, "f32") ? 4 : 2;
+}
+
+static uint16_t round_to_bf16(float value)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, 4);
+	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static float widen_bf16(uint16_t value)
+{
+	uint32_t bits = (uint32_t)value << 16;
+	float wide;
+
+	memcpy(&wide, &bits, 4);
+	return wide;
+}
+
+static void convert_to_f16(const float *from, size_t n, void *to)
+{
+#ifdef __FLT16_MAX__
+	for (size_t k = 0; k < n; k++)
+		((_Float16 *)to)[k] = (_Float16)from[k];
+#else
+	(void)from, (void)n, (void)to;
+	decline("f16: the compiler has no _Float16");
+#endif
+}
+
+static void convert_from_f16(const void *from, size_t n, float *to)
+{
+#ifdef __FLT16_MAX__
+	for (size_t k = 0; k < n; k++)
+		to[k] = (float)((const _Float16 *)from)[k];
+#else
+	(void)from, (void)n, (void)to;
+#endif
+}
+
+void convert_to(const char *dtype, const float *from, size_t n, void *to)
+{
+	if (!strcmp(dtype, "f32"))
+		memcpy(to, from, n * sizeof *from);
+	else if (!strcmp(dtype, "f16"))
+		convert_to_f16(from, n, to);
+	else if (!strcmp(dtype, "bf16"))
+		for (size_t k = 0; k < n; k++)
+			((uint16_t *)to)[k] = round_to_bf16(from[k]);
+	else if (!strcmp(dtype, "f64"))
+		for (size_t k = 0; k < n; k++)
+			((double *)to)[k] = from[k];
+	else
+		decline("no dtype %s", dtype);
+}
+
+void convert_from(const char *dtype, const void *from, size_t n, float *to)
+{
+	if (!strcmp(dtype, "f32"))
+		memcpy(to, from, n * sizeof *to);
+	else if (!strcmp(dtype, "f16"))
+		convert_from_f16(from, n, to);
+	else if (!strcmp(dtype, "bf16"))
+		for (size_t k = 0; k < n; k++)
+			to[k] = widen_bf16(((const uint16_t *)from)[k]);
+	else
+		for (size_t k = 0; k < n; k++)
+			to[k] = (float)((const double *)from)[k];
+}
+
+void *convert_new(const char *dtype, const float *from, size_t n)
+{
+	void *to;
+
+	if (!from)
+		return NULL;
+	to = allocate(n * get_dtype_bytes(dtype));
+	convert_to(dtype, from, n, to);
+	return to;
+}
+
+void transpose(const float *from, size_t rows, size_t columns, float *to)
+{
+	for (size_t r = 0; r < rows; r++)
+		for (size_t c = 0; c < columns; c++)
+			to[c * rows + r] = from[r * columns + c];
+}
+
+/* ---- the problem ---- */
+
+static const struct { const char *name; size_t gates; int has_c, peephole; } cells[] = {
+	{ "lstm", 4, 1, 0 }, { "lstm_peephole", 4, 1, 1 }, { "block_lstm", 4, 1, 0 }, { "gru", 3, 0, 0 }, { "gru_block", 3, 0, 0 },
+	{ "rnn_tanh", 1, 0, 0 },
+};
+
+static size_t read_number(const char *name, const char *word)
+{
+	char *end;
+	long long value = strtoll(word, &end, 10);
+
+	if (*end || value < 1)
+		fail("%s: expected a whole number, got \"%s\"", name, word);
+	return (size_t)value;
+}
+
+static void read_arguments(struct problem *p, int argc, char **argv)
+{
+	const struct { const char *name, **to; } texts[] = {
+		{ "--cell", &p->cell }, { "--dtype", &p->dtype }, { "--input", &p->input }, { "--output", &p->output }, { "--route", &p->route },
+	};
+	size_t threads = 0;
+	const struct { const char *name; size_t *to; } numbers[] = {
+		{ "--T", &p->T }, { "--B", &p->B }, { "--I", &p->I }, { "--H", &p->H }, { "--threads", &threads },
+	};
+
+	p->grad = 1;
+	for (int k = 1; k < argc; k++) {
+		const char *name = argv[k], *value = k + 1 < argc ? argv[k + 1] : "";
+
+		if (!strcmp(name, "--no-grad"))
+			p->grad = 0;
+		if (!strcmp(name, "--last"))
+			p->last = 1;
+		for (size_t n = 0; n < 5; n++) {
+			if (!strcmp(name, texts[n].name))
+				*texts[n].to = value, k++;
+			if (!strcmp(name, numbers[n].name))
+				*numbers[n].to = read_number(name, value), k++;
+		}
+	}
+	p->threads = (int)threads;
+	if (!p->cell || !p->dtype || !p->input || !p->output || !p->T || !p->B || !p->I || !p->H || !threads)
+		fail("expected --cell --dtype --input --output --T --B --I --H --threads");
+}
+
+struct array { float **at; size_t n; };
+
+/* In the order of the file, those that the problem has. */
+static size_t list_numbers(struct problem *p, struct array list[PEER_ARRAYS])
+{
+	size_t xs = p->T * p->B * p->I, ys = p->T * p->B * p->H, state = p->B * p->H, c = p->has_c ? state : 0, gates = p->G * p->H;
+	struct numbers *in = &p->in;
+	const struct array all[] = {
+		{ &in->x, xs }, { &in->h0, state }, { &in->c0, c }, { &in->w, gates * p->I }, { &in->r, gates * p->H }, { &in->bw, gates },
+		{ &in->br, gates }, { &in->dy, ys }, { &in->dh_n, state }, { &in->dc_n, c }, { &in->peephole, p->peephole ? 3 * p->H : 0 },
+	};
+	size_t n = 0;
+
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+		if (all[k].n)
+			list[n++] = all[k];
+	return n;
+}
+
+static size_t list_answers(struct problem *p, struct array list[PEER_ARRAYS])
+{
+	size_t xs = p->T * p->B * p->I, ys = p->T * p->B * p->H, state = p->B * p->H, c = p->has_c ? state : 0, gates = p->G * p->H;
+	struct answers *out = &p->out;
+	const struct array all[] = {
+		{ &out->y, p->last ? 0 : ys }, { &out->h_n, state }, { &out->c_n, c }, { &out->dx, xs }, { &out->dh0, state }, { &out->dc0, c },
+		{ &out->dw, gates * p->I }, { &out->dr, gates * p->H }, { &out->db, gates }, { &out->dbr, !strcmp(p->cell, "gru") ? gates : 0 },
+		{ &out->dpeephole, p->peephole ? 3 * p->H : 0 },
+	};
+	size_t n = 0;
+
+	for (size_t k = 0; k < (p->grad ? sizeof all / sizeof *all : 3); k++)
+		if (all[k].n)
+			list[n++] = all[k];
+	return n;
+}
+
+static void read_file(const char *path, const struct array *list, size_t n)
+{
+	FILE *file = fopen(path, "rb");
+
+	if (!file)
+		fail("%s: cannot be read", path);
+	for (size_t k = 0; k < n; k++)
+		if (fread(*list[k].at, sizeof(float), list[k].n, file) != list[k].n)
+			fail("%s: too short", path);
+	fclose(file);
+}
+
+static void write_file(const char *path, const struct array *list, size_t n)
+{
+	FILE *file = fopen(path, "wb");
+
+	if (!file)
+		fail("%s: cannot be written", path);
+	for (size_t k = 0; k < n; k++)
+		if (fwrite(*list[k].at, sizeof(float), list[k].n, file) != list[k].n)
+			fail("%s: cannot be written", path);
+	if (fclose(file))
+		fail("%s: cannot be written", path);
+}
+
+void read_problem(struct problem *p, int argc, char **argv)
+{
+	struct array list[PEER_ARRAYS];
+	size_t n, k = 0;
+
+	memset(p, 0, sizeof *p);
+	read_arguments(p, argc, argv);
+	while (k < sizeof cells / sizeof *cells && strcmp(cells[k].name, p->cell))
+		k++;
+	if (k == sizeof cells / sizeof *cells)
+		decline("no cell %s", p->cell);
+	p->G = cells[k].gates;
+	p->has_c = cells[k].has_c;
+	p->peephole = cells[k].peephole;
+	n = list_answers(p, list);
+	for (k = 0; k < n; k++)
+		*list[k].at = allocate(list[k].n * sizeof(float));
+	n = list_numbers(p, list);
+	for (k = 0; k < n; k++)
+		*list[k].at = allocate(list[k].n * sizeof(float));
+	read_file(p->input, list, n);
+}
+
+/* ---- turns ---- */
+
+static double get_milliseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+double time_calls(void (*run)(void *), void *state, int calls)
+{
+	double least = INFINITY;
+
+	run(state);
+	for (int k = 0; k < calls; k++) {
+		double began = get_milliseconds(), ms;
+
+		run(state);
+		ms = get_milliseconds() - began;
+		least = ms < least ? ms : least;
+	}
+	return least;
+}
+
+void serve_turns(const struct problem *p, const char *name, const char *version, const char *settings, void (*run)(void *), void *state)
+{
+	struct array list[PEER_ARRAYS];
+	struct problem copy = *p;
+	size_t n = list_answers(&copy, list);
+	double ms = time_calls(run, state, 3);
+	int calls = ms >= 20 ? 1 : (int)ceil(20 / (ms > 1e-3 ? ms : 1e-3));
+	char line[64];
+
+	write_file(p->output, list, n);
+	printf("{\"name\": \"%s\", \"version\": \"%s\", \"settings\": {\"calls_a_turn\": %d%s%s}}\nready\n", name, version, calls,
+	       *settings ? ", " : "", settings);
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin) && !strcmp(line, "go\n")) {
+		double began = get_milliseconds();
+
+		for (int k = 0; k < calls; k++)
+			run(state);
+		printf("%.6f\n", (get_milliseconds() - began) / calls);
+		fflush(stdout);
+	}
+}

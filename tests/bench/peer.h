@@ -1,0 +1,57 @@
+/*
+ * What the C programs of peers.sh share: the problem, its numbers, the protocol on stdin and stdout.
+ *
+ * A program reads the problem, prepares, computes once, and calls serve_turns: it prints a line of JSON about itself and "ready"
+ * after it has written its answers to the file that the problem names.  Then each line "go" is a turn: some calls, timed by the
+ * monotonic clock, and their mean in milliseconds on a line.  "end" ends it.  decline says that a program cannot do the problem.
+ *
+ * Numbers lie in the files as f32, one array behind the other in the order of struct numbers and of struct answers; an array that
+ * the problem does not have is NULL here and left out there.
+ */
+#ifndef PEER_H
+#define PEER_H
+
+#include <stddef.h>
+
+enum { PEER_ARRAYS = 13 };
+
+struct numbers {                                 /* [T B I] [B H] [B H] [G H I] [G H H] [G H] [G H] [T B H] [B H] [B H] [3 H] */
+	float *x, *h0, *c0, *w, *r, *bw, *br, *dy, *dh_n, *dc_n, *peephole;
+};
+struct answers {                                 /* as x, h0 and so on; db is the gradient of bw, dbr that of br, of the gru alone */
+	float *y, *h_n, *c_n, *dx, *dh0, *dc0, *dw, *dr, *db, *dbr, *dpeephole;
+};
+
+struct problem {
+	const char *cell, *dtype, *input, *output, *route;
+	size_t T, B, I, H, G;                    /* G gates: i f g o, r z n, r u c, or one */
+	int threads, grad, last;                 /* last: of the loss on the last state alone, which needs no y */
+	int has_c, peephole;
+	struct numbers in;
+	struct answers out;                      /* without grad y, h_n and c_n alone; without y where last is set */
+};
+
+/* Ends the program where the arguments or the file are wrong. */
+void read_problem(struct problem *p, int argc, char **argv);
+/* Says why on stdout, and ends. */
+_Noreturn void decline(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Ends with words on stderr. */
+_Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Zeros, aligned to a page; ends where there is no memory. */
+void *allocate(size_t bytes);
+
+size_t get_dtype_bytes(const char *dtype);
+/* To and from the dtype, by rounding to nearest; declines a dtype that the compiler does not have. */
+void convert_to(const char *dtype, const float *from, size_t n, void *to);
+void convert_from(const char *dtype, const void *from, size_t n, float *to);
+/* A new array of n elements of the dtype; NULL of NULL. */
+void *convert_new(const char *dtype, const float *from, size_t n);
+/* [rows columns] to [columns rows]. */
+void transpose(const float *from, size_t rows, size_t columns, float *to);
+
+/* Milliseconds of the least of some calls, after one that is not counted. */
+double time_calls(void (*run)(void *), void *state, int calls);
+/* What p->out has is written; settings: JSON members behind the version, such as "\"threads\": 2". */
+void serve_turns(const struct problem *p, const char *name, const char *version, const char *settings, void (*run)(void *), void *state);
+
+#endif

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""JAX's time in peers.sh: the cell's equations in lax.scan, with their gradients by vjp, in one jitted function on the CPU.
+
+XLA has as many threads as the process has processors to run on, so that --threads is set by that.
+"""
+import os
+import sys
+
+from peer_worker import decline, read_numbers, read_problem, serve
+
+try:
+    problem = read_problem()
+    if problem.threads < len(os.sched_getaffinity(0)):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:problem.threads])
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    import jax
+    from jax import lax, numpy
+except ImportError as why:
+    decline(f"not installed: {why}")
+
+
+def split(a, n):
+    return numpy.split(a, n, axis=-1)
+
+
+def lstm(state, xw, weights):
+    h, c = state
+    i, f, g, o = split(xw + h @ weights["R"], 4)
+    wi, wf, wo = weights.get("peephole", (0.0, 0.0, 0.0))
+    i, f = jax.nn.sigmoid(i + wi * c), jax.nn.sigmoid(f + wf * c)
+    c = f * c + i * numpy.tanh(g)
+    h = jax.nn.sigmoid(o + wo * c) * numpy.tanh(c)
+    return (h, c), h
+
+
+def gru(state, xw, weights):
+    h, = state
+    xr, xz, xn = split(xw, 3)
+    hr, hz, hn = split(h @ weights["R"] + weights["bR"], 3)
+    r, z = jax.nn.sigmoid(xr + hr), jax.nn.sigmoid(xz + hz)
+    n = numpy.tanh(xn + r * hn)
+    h = (1 - z) * n + z * h
+    return (h,), h
+
+
+def gru_block(state, xw, weights):
+    h, = state
+    H = h.shape[-1]
+    ru, xc = xw[:, :2 * H], xw[:, 2 * H:]
+    r, u = split(jax.nn.sigmoid(ru + h @ weights["R"][:, :2 * H]), 2)
+    c = numpy.tanh(xc + (r * h) @ weights["R"][:, 2 * H:])
+    h = u * h + (1 - u) * c
+    return (h,), h
+
+
+def rnn_tanh(state, xw, weights):
+    h = numpy.tanh(xw + state[0] @ weights["R"])
+    return (h,), h
+
+
+CELLS = {"lstm": lstm, "lstm_peephole": lstm, "gru": gru, "gru_block": gru_block, "rnn_tanh": rnn_tanh}
+
+
+def forward(cell, x, states, weights):
+    """x W of all steps is one product; the recurrence is a scan."""
+    xw = x @ weights["W"] + weights["bW"]
+    last, y = lax.scan(lambda state, step: cell(state, step, weights), states, xw)
+    return y, last
+
+
+def make_call(cell):
+    if not problem.grad:
+        return jax.jit(lambda x, states, weights, upstream: (forward(cell, x, states, weights), None))
+
+    def both(x, states, weights, upstream):
+        outputs, back = jax.vjp(lambda *given: forward(cell, *given), x, states, weights)
+        return outputs, back(upstream)
+    return jax.jit(both)
+
+
+class Network:
+    def __init__(self):
+        n = read_numbers(problem)
+        self.x, self.states = numpy.asarray(n["x"]), tuple(numpy.asarray(n[name]) for name in ("h0", "c0") if name in n)
+        apart = problem.cell == "gru"
+        self.weights = {"W": numpy.asarray(n["W"].reshape(-1, problem.I).T), "R": numpy.asarray(n["R"].reshape(-1, problem.H).T),
+                        "bW": numpy.asarray((n["bW"] if apart else n["bW"] + n["bR"]).reshape(-1))}
+        if apart:
+            self.weights["bR"] = numpy.asarray(n["bR"].reshape(-1))
+        if problem.peephole:
+            self.weights["peephole"] = numpy.asarray(n["peephole"])
+        dy = numpy.zeros_like(n["dy"]) if problem.last else numpy.asarray(n["dy"])
+        self.upstream = (dy, tuple(numpy.asarray(n[name]) for name in ("dh_n", "dc_n") if name in n))
+        self.call = make_call(CELLS[problem.cell])
+
+    def run(self):
+        self.out = jax.block_until_ready(self.call(self.x, self.states, self.weights, self.upstream))
+
+    def answers(self):
+        (y, last), gradients = self.out
+        answers = {"y": y, **dict(zip(("h_n", "c_n"), last))}
+        if not problem.grad:
+            return answers
+        dx, states, weights = gradients
+        G, H, I = problem.G, problem.H, problem.I
+        answers.update({"dx": dx, **dict(zip(("dh0", "dc0"), states)), "dW": weights["W"].T.reshape(G, H, I), "dR": weights["R"].T.reshape(G, H, H),
+                        "db": weights["bW"].reshape(G, H), "dbR": weights.get("bR"), "dpeep": weights.get("peephole")})
+        return answers
+
+
+def main():
+    if problem.cell not in CELLS:
+        decline(f"has no {problem.cell}")
+    if problem.dtype != "f32":
+        decline(f"not tried in {problem.dtype}")
+    network = Network()
+    settings = {"threads": len(os.sched_getaffinity(0)), "function": "jit of lax.scan and vjp", "devices": str(jax.devices()[0].platform)}
+    serve(problem, "jax", jax.__version__, settings, network.run, network.answers)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

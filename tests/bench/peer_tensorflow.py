@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""TensorFlow's time in peers.sh, in tf.function: its ops BlockLSTM and BlockLSTMGrad for LSTMs, and Keras's GRU and SimpleRNN with a
+GradientTape for others.  Keras's layers are batch-major; x, dy and the answers are transposed outside of the timed calls."""
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy
+from peer_worker import add_last, decline, read_numbers, read_problem, serve
+
+try:
+    import tensorflow as tf
+except ImportError as why:
+    decline(f"not installed: {why}")
+
+KINDS = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
+# Our gates i f g o, in the order i ci f o of BlockLSTM.
+BLOCK = [0, 2, 1, 3]
+# Our gates r z n or r u c, in the order z r h of Keras.
+KERAS = [1, 0, 2]
+SAVED = ("i", "cs", "f", "o", "ci", "co", "h")
+
+
+class Block:
+    """BlockLSTM, with peepholes or without."""
+
+    def __init__(self, problem):
+        self.problem, n = problem, read_numbers(problem)
+        w = numpy.concatenate([n["W"][BLOCK].reshape(-1, problem.I).T, n["R"][BLOCK].reshape(-1, problem.H).T])
+        peephole = n.get("peephole", numpy.zeros((3, problem.H), numpy.float32))
+        give = {"seq_len_max": numpy.int64(problem.T), "x": n["x"], "cs_prev": n["c0"], "h_prev": n["h0"], "w": w, "wci": peephole[0],
+                "wcf": peephole[1], "wco": peephole[2], "b": (n["bW"] + n["bR"])[BLOCK].reshape(-1)}
+        self.given = {name: tf.constant(value if name == "seq_len_max" else value.astype(KINDS[problem.dtype])) for name, value in give.items()}
+        steps = numpy.zeros_like(n["dy"])
+        self.upstream = {"cs_grad": tf.constant(add_last(steps, n["dc_n"], True)),
+                         "h_grad": tf.constant(add_last(n["dy"], n["dh_n"], problem.last))}
+        self.call = tf.function(self.compute)
+        self.about = "BlockLSTM"
+
+    def compute(self, given, upstream):
+        saved = dict(zip(SAVED, tf.raw_ops.BlockLSTM(forget_bias=0.0, cell_clip=0.0, use_peephole=self.problem.peephole, **given)))
+        if not self.problem.grad:
+            return saved["h"], saved["cs"][-1], ()
+        return saved["h"], saved["cs"][-1], tf.raw_ops.BlockLSTMGrad(use_peephole=self.problem.peephole, **given, **saved, **upstream)
+
+    def run(self):
+        self.out = self.call(self.given, self.upstream)
+        wait(self.out)
+
+    def answers(self):
+        y, c_n, gradients = self.out
+        answers = {"y": y.numpy(), "h_n": y.numpy()[-1], "c_n": c_n.numpy()}
+        if not self.problem.grad:
+            return answers
+        dx, dc0, dh0, dw, dwci, dwcf, dwco, db = (gradient.numpy() for gradient in gradients)
+        I, H = self.problem.I, self.problem.H
+        answers.update({"dx": dx, "dc0": dc0, "dh0": dh0, "dW": dw[:I].T.reshape(4, H, I)[BLOCK], "dR": dw[I:].T.reshape(4, H, H)[BLOCK],
+                        "db": db.reshape(4, H)[BLOCK], "dpeep": numpy.stack([dwci, dwcf, dwco])})
+        return answers
+
+
+class Keras:
+    """keras.layers.GRU, whose reset gate acts after the product or before it, or SimpleRNN."""
+
+    def __init__(self, problem):
+        self.problem, n = problem, read_numbers(problem)
+        self.order = KERAS if problem.G == 3 else [0]
+        common = {"return_sequences": True, "return_state": True, "dtype": KINDS[problem.dtype]}
+        if problem.G == 3:
+            self.layer = tf.keras.layers.GRU(problem.H, reset_after=problem.cell == "gru", **common)
+        else:
+            self.layer = tf.keras.layers.SimpleRNN(problem.H, **common)
+        self.x = tf.Variable(n["x"].transpose(1, 0, 2))
+        self.h0 = tf.Variable(n["h0"])
+        self.layer(self.x, initial_state=[self.h0])
+        both = [n["bW"][self.order].reshape(-1), n["bR"][self.order].reshape(-1)]
+        bias = numpy.stack(both) if problem.cell == "gru" else both[0] + both[1]
+        self.layer.set_weights([n["W"][self.order].reshape(-1, problem.I).T, n["R"][self.order].reshape(-1, problem.H).T, bias])
+        self.dy, self.dh_n = tf.constant(n["dy"].transpose(1, 0, 2)), tf.constant(n["dh_n"])
+        self.call = tf.function(self.compute)
+        self.about = type(self.layer).__name__
+
+    def compute(self):
+        if not self.problem.grad:
+            return (*self.layer(self.x, initial_state=[self.h0]), ())
+        with tf.GradientTape() as tape:
+            y, h_n = self.layer(self.x, initial_state=[self.h0], training=True)
+        wanted = [self.x, self.h0, *(weight.value for weight in self.layer.trainable_weights)]
+        targets, upstream = ([h_n], [self.dh_n]) if self.problem.last else ([y, h_n], [self.dy, self.dh_n])
+        return y, h_n, tape.gradient(targets, wanted, output_gradients=upstream)
+
+    def run(self):
+        self.out = self.call()
+        wait(self.out)
+
+    def answers(self):
+        y, h_n, gradients = self.out
+        answers = {"y": y.numpy().transpose(1, 0, 2), "h_n": h_n.numpy()}
+        if not self.problem.grad:
+            return answers
+        dx, dh0, dw, dr, db = (tf.convert_to_tensor(gradient).numpy() for gradient in gradients)
+        I, H, G = self.problem.I, self.problem.H, self.problem.G
+        db = db.reshape(-1, G, H)[:, self.order]
+        answers.update({"dx": dx.transpose(1, 0, 2), "dh0": dh0, "dW": dw.T.reshape(G, H, I)[self.order], "dR": dr.T.reshape(G, H, H)[self.order],
+                        "db": db[0], "dbR": db[-1]})
+        return answers
+
+
+def wait(out):
+    """Until what a call gave is there; a small number is read of each, since a tensor may come before its elements."""
+    y, state, gradients = out
+    for tensor in (y, state, *gradients):
+        tf.convert_to_tensor(tensor)[..., :1].numpy()
+
+
+def main():
+    problem = read_problem()
+    if problem.dtype != "f32":
+        decline(f"not tried in {problem.dtype}")
+    tf.config.set_visible_devices([], "GPU")
+    tf.config.threading.set_intra_op_parallelism_threads(problem.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(problem.threads)
+    network = Block(problem) if problem.has_c else Keras(problem)
+    settings = {"threads": tf.config.threading.get_intra_op_parallelism_threads(), "op": network.about, "function": "tf.function"}
+    serve(problem, "tensorflow", tf.__version__, settings, network.run, network.answers)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+#!/bin/sh
+# This library's time for forward and backward of a recurrent sequence, beside those of PyTorch, TensorFlow, JAX, oneDNN and libxsmm,
+# whichever are here.
+#	sh tests/bench/peers.sh [--rows PROBLEMS] [--busy] [--json FILE] [--plot FILE.svg] [--quick]    --help has all options
+#
+# Runs in the top folder of a build.  The programs in C are built in a temporary folder; peers.py drives all of them and says what it
+# does.  Exit status: 0 measured; 1 a fault, or the machine was not quiet and the run is thrown away; 2 refused; 77 nothing to run with.
+#   srcdir: the source; CC: a C compiler; LIBRARY: the shared library; CELLGRAD: the command; PYTHON: what runs the workers of PyTorch,
+#   TensorFlow and JAX; CPPFLAGS, LDFLAGS: where oneDNN and libxsmm are
+set -u
+here=$(cd "$(dirname "$0")" && pwd) || exit 99
+tests=$here
+[ -f "$tests/peers.py" ] || tests=$(cd "${srcdir:-.}/tests/bench" && pwd) || exit 99
+source=$(cd "$tests/../.." && pwd) || exit 99
+CC=${CC:-cc}
+LIBRARY=${LIBRARY:-$(pwd)/.libs/libcellgrad.so}
+CELLGRAD=${CELLGRAD:-$(pwd)/cellgrad}
+PYTHON=${PYTHON:-python3}
+command -v python3 >/dev/null || { echo "peers.sh: no python3" >&2; exit 77; }
+[ -r "$LIBRARY" ] || { echo "peers.sh: $LIBRARY: no such library; run this in a build's top folder" >&2; exit 77; }
+builds=$(mktemp -d "${TMPDIR:-/tmp}/peers.XXXXXX") || exit 99
+trap 'rm -rf "$builds"' EXIT
+trap 'exit 99' HUP INT TERM
+
+# build NAME FLAG...: NAME, or NAME.why where it cannot be.
+build() {
+	name=$1
+	shift
+	# shellcheck disable=SC2086  # words of flags
+	$CC -std=gnu11 -O2 ${CPPFLAGS:-} -I"$source/runtime" "$tests/$name.c" "$tests/peer.c" -o "$builds/$name" ${LDFLAGS:-} "$@" -lm \
+		>"$builds/$name.log" 2>&1 || grep -m 1 -E 'error|cannot find' "$builds/$name.log" | sed "s|$tests/||g" >"$builds/$name.why"
+}
+
+build peer_cellgrad "$LIBRARY" -Wl,-rpath,"$(dirname "$LIBRARY")"
+[ -x "$builds/peer_cellgrad" ] || { cat "$builds/peer_cellgrad.log" >&2; exit 1; }
+[ ! -f "$tests/peer_onednn.c" ] || build peer_onednn -ldnnl
+[ ! -f "$tests/peer_libxsmm.c" ] || build peer_libxsmm -lxsmm -lxsmmext -lxsmmnoblas -fopenmp
+python3 "$tests/peers.py" --builds "$builds" --cellgrad "$CELLGRAD" --python "$PYTHON" "$@"
