@@ -243,8 +243,8 @@ $(timed_6): $(filter $(timed_1) $(timed_2) $(timed_3) $(timed_4) $(timed_5),$(TE
 # programs with the address sanitizer, which fails when a library that is loaded late throws, as Mesa's Clover does.
 # PoCL takes three times as long to make a kernel with optimisation as without, and the bits are the same.  With it are gen/gemm.sh,
 # the comparison of kernels' bits in command/check.bats, and, with make bigcheck, the conformance suite and that of sequences.
-# TIMES=FILE adds what each test takes to FILE.
-tap = $(TIMES:%=$(SHELL) $(top_srcdir)/%D%/times.sh %) env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+# What a test says of itself, its comments, is printed with its results.  TIMES=FILE adds what each test takes to FILE.
+tap = $(TIMES:%=$(SHELL) $(top_srcdir)/%D%/times.sh %) env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh --comments
 TEST_EXTENSIONS = .sh .py .bats .on .fake
 LOG_DRIVER = $(tap)
 LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/unit.sh
@@ -257,7 +257,7 @@ ON_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/conformance/on.sh
 FAKE_LOG_DRIVER = $(tap)
 FAKE_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/fake/on.sh
 BATS_LOG_DRIVER = $(tap)
-BATS_LOG_COMPILER = $(BATS) --tap
+BATS_LOG_COMPILER = $(BATS) --tap --print-output-on-failure
 pocl_icd = /etc/OpenCL/vendors/pocl.icd
 AM_TESTS_ENVIRONMENT = \
 	LSAN_OPTIONS=suppressions=$(abs_top_srcdir)/%D%/lsan.supp:print_suppressions=0 \

@@ -2,6 +2,7 @@
  * Prints the results of `cellgrad check`: as text, or as objects, one a line; and, on a terminal only, the progress.
  */
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,7 +69,9 @@ static void reproduce(const struct check *c, struct example *e, char line[COMMAN
 
 /* ---- a case that ends the program: a driver that crashes or hangs takes us with it, but not without a word ---- */
 
-static char running[COMMAND_LINE];       /* ends with a newline */
+/* The command of the case that runs, with a newline: a whole one even for a signal that comes while the next is written. */
+static char commands[2][COMMAND_LINE];
+static volatile sig_atomic_t running;
 static const struct { int number; const char *text; } signals[] = {
 	{ SIGSEGV, "crashed" }, { SIGBUS, "crashed" }, { SIGFPE, "crashed" }, { SIGILL, "crashed" }, { SIGABRT, "aborted" },
 	{ SIGINT, "interrupted" }, { SIGTERM, "ended" },
@@ -83,19 +86,22 @@ static void write_text(const char *text)
 	(void)written;                           /* there is nobody to tell */
 }
 
+/* Once: a signal that is sent twice may come to two threads at the same time. */
 static void ended(int number)
 {
+	static atomic_flag written = ATOMIC_FLAG_INIT;
+
 	for (int k = 0; k < SIGNALS; k++)
-		if (signals[k].number == number) {
+		if (signals[k].number == number && !atomic_flag_test_and_set(&written)) {
 			write_text("\ncellgrad check: ");
 			write_text(signals[k].text);
 			write_text("; what ran was\n  ");
-			write_text(running);
-			/* Who would have been asked is asked now: what failed fails again, what came from outside is sent again. */
+			write_text(commands[running]);
+			/* As without us: what failed fails again, what came from outside is sent again. */
 			sigaction(number, &before[k], NULL);
+			if (number == SIGINT || number == SIGTERM)
+				raise(number);
 		}
-	if (number == SIGINT || number == SIGTERM)
-		raise(number);
 }
 
 void verdict_watch(const struct check *c, struct example *e)
@@ -103,10 +109,14 @@ void verdict_watch(const struct check *c, struct example *e)
 	static int watching;
 	struct sigaction action = { .sa_handler = ended };
 
-	reproduce(c, e, running);
-	put(running, "\n");
-	for (int k = 0; k < SIGNALS && !watching; k++)
+	reproduce(c, e, commands[!running]);
+	put(commands[!running], "\n");
+	running = !running;
+	for (int k = 0; k < SIGNALS && !watching; k++) {
 		sigaction(signals[k].number, &action, &before[k]);
+		if (before[k].sa_handler == SIG_IGN)     /* as under nohup */
+			sigaction(signals[k].number, &before[k], NULL);
+	}
 	watching = 1;
 }
 

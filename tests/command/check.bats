@@ -130,8 +130,22 @@ has_rows() {
 		CELLGRAD_BACKEND=cpu run -124 --separate-stderr timeout -s TERM "$seconds" "$CELLGRAD" check --suite full
 		[[ $stderr == *"cellgrad check "*" seed="* ]] && break
 	done
+	echo "standard error: $stderr"
 	has ended
 	[[ $stderr == *"cellgrad check "*" seed="* ]]
+	# Once, though timeout sends the signal to the command and then to its group.
+	[ "$(grep -o ended <<< "$stderr" | wc -l)" -eq 1 ]
+}
+
+@test "a signal that is ignored stays so" {
+	(trap '' TERM; CELLGRAD_BACKEND=cpu exec "$CELLGRAD" check --suite full > out 2> err) &
+	sleep 1
+	kill -TERM $!
+	sleep 1
+	kill -KILL $!
+	code=0; wait $! || code=$?
+	[ "$code" -eq 137 ]
+	[ ! -s err ]
 }
 
 @test "kernels have the same bits on OpenCL, over tens of thousands of rows" {
