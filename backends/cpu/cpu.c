@@ -40,9 +40,17 @@ static int count_threads(int *threads)
 	return CG_OK;
 }
 
+/* OpenBLAS where our own big products are slower. */
+static const struct cg_openblas *choose_blas(const struct cg_isa *isa)
+{
+	static const struct cg_openblas none = { .why = "OpenBLAS is not faster here" };
+
+	return isa->takes_blas ? cg_load_openblas() : &none;
+}
+
 static void describe_into(const struct cg_isa *isa, int threads, char *about, size_t bytes)
 {
-	const struct cg_openblas *blas = cg_load_openblas();
+	const struct cg_openblas *blas = choose_blas(isa);
 
 	snprintf(about, bytes, "kernels %s; products %s (%s); %d thread%s", isa->name, blas->sgemm ? "OpenBLAS" : "our own",
 	         blas->why, threads, threads == 1 ? "" : "s");
@@ -76,7 +84,7 @@ static int open_device(const char *where, struct cg_dev **result)
 	if (!device)
 		return CG_NO_MEMORY;
 	device->isa = isa;
-	device->blas = cg_load_openblas();
+	device->blas = choose_blas(isa);
 	device->threads = threads;
 	memcpy(device->about, "cpu: ", 6);
 	describe_into(isa, threads, device->about + 5, sizeof device->about - 5);

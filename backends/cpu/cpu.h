@@ -33,6 +33,7 @@ int cg_cpu_launch(struct cg_queue *, const struct cg_module *, int function, int
 /* Scratch of at least so many bytes; NULL when there is no memory, and the message is set. */
 void *cg_cpu_scratch(struct cg_queue *, size_t bytes);
 int   cg_cpu_gemm(struct cg_queue *, const struct cg_gemm *, int *left);
+int   cg_cpu_blocked_gemm(struct cg_queue *, const struct cg_gemm *);    /* m, n and k at least 1; b not packed */
 size_t cg_cpu_packed(const struct cg_dev *, const struct cg_gemm *);
 int   cg_cpu_pack(struct cg_queue *, const struct cg_gemm *);
 size_t cg_cpu_scan_work(const struct cg_dev *, const struct cg_scan *);

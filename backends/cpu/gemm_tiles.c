@@ -18,10 +18,19 @@ static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 	return (char *)x.mem.data + x.mem.offset + (size_t)(row * x.stride + column) * bytes;
 }
 
-/* A BLAS packs b for each product; of a few rows that takes longer than the product. */
+/* A BLAS, as panels, packs b for each product; of a few rows that takes longer than the product. */
 static int is_few(const struct cg_dev *d, int ta, int tb, int64_t m)
 {
-	return !ta && !tb && m <= d->isa->few;
+	return !ta && (!tb || !d->isa->takes_blas) && m <= d->isa->few;
+}
+
+/* Is it a big product, that blocked_gemm.c takes? */
+static int is_blocked(const struct cg_dev *d, const struct cg_gemm *g)
+{
+	const struct cg_openblas *blas = d->blas;
+
+	return g->m && g->n && g->k && !g->packed.data && !is_few(d, g->transpose_a, g->transpose_b, g->m) &&
+	       !(g->dtype == CG_F64 ? (void *)blas->dgemm : (void *)blas->sgemm);
 }
 
 static void product_f32(const struct cg_dev *d, int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
@@ -204,6 +213,9 @@ int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 	struct product p = { queue->device, g, columns, (g->n + columns - 1) / columns, NULL };
 	int64_t tiles = (g->m + TILE_M - 1) / TILE_M * p.across;
 
+	*left = CG_LEFT_NOTHING;
+	if (is_blocked(queue->device, g))
+		return cg_cpu_blocked_gemm(queue, g);
 	if (!cg_is_plain(g->dtype)) {
 		int threads = cg_team_threads(queue->team);
 
@@ -214,7 +226,6 @@ int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 			return CG_NO_MEMORY;
 	}
 	cg_team_run(queue->team, tiles, tile, &p);
-	*left = CG_LEFT_NOTHING;
 	return CG_OK;
 }
 

@@ -40,6 +40,7 @@ static int always(void)
 	extern const struct cg_product_f32 cg_product_f32_##isa; \
 	extern const struct cg_product_f64 cg_product_f64_##isa; \
 	extern const struct cg_tiles cg_tiles_f32_##isa, cg_tiles_f64_##isa; \
+	extern const struct cg_panels cg_panels_f32_##isa, cg_panels_f64_##isa; \
 	static const struct cg_compiled *const kernels_##isa[] = { CG_DTYPES(CELLS, isa) NULL };
 
 KERNELS(baseline)
@@ -54,23 +55,24 @@ KERNELS(avx512)
 #define WIDEN(isa, code, dtype, ...) cg_widen_##dtype##_##isa,
 #define NARROW(isa, code, dtype, ...) cg_narrow_##dtype##_##isa,
 #define ROWS(isa, code, dtype, ...) cg_rows_##dtype##_##isa,
-#define ROW(isa, test, few_rows) NAMED_ROW(#isa, isa, test, few_rows)
-#define NAMED_ROW(its_name, isa, test, few_rows) \
+#define ROW(isa, test, few_rows, blas) NAMED_ROW(#isa, isa, test, few_rows, blas)
+#define NAMED_ROW(its_name, isa, test, few_rows, blas) \
 	{ .name = its_name, .runs_here = test, .kernels = kernels_##isa, .strip = { CG_DTYPES(STRIP, isa) }, \
 	  .widen = { CG_DTYPES(WIDEN, isa) }, .narrow = { CG_DTYPES(NARROW, isa) }, .rows = { CG_DTYPES(ROWS, isa) }, \
 	  .product_f32 = &cg_product_f32_##isa, .product_f64 = &cg_product_f64_##isa, .tiles_f32 = &cg_tiles_f32_##isa, \
-	  .tiles_f64 = &cg_tiles_f64_##isa, .few = few_rows },
+	  .tiles_f64 = &cg_tiles_f64_##isa, .panels_f32 = &cg_panels_f32_##isa, .panels_f64 = &cg_panels_f64_##isa, .few = few_rows, \
+	  .takes_blas = blas },
 
 const struct cg_isa cg_isas[] = {
 #ifdef CG_ISA_AVX512
-	ROW(avx512, has_avx512, 64)
+	ROW(avx512, has_avx512, 64, 0)
 #endif
 #ifdef CG_ISA_AVX2
-	ROW(avx2, has_avx2, 16)
+	ROW(avx2, has_avx2, 16, 0)
 #endif
 #ifdef CG_ISA_NEON
-	NAMED_ROW("neon", baseline, always, 0)
+	NAMED_ROW("neon", baseline, always, 0, 1)
 #endif
-	ROW(baseline, always, 0)
+	ROW(baseline, always, 0, 1)
 	{ .name = NULL }
 };

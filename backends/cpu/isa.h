@@ -42,6 +42,20 @@ struct cg_tiles {
 	void (*multiply)(const struct cg_tile *, int64_t m, int64_t k, const void *a, int64_t lda, void *c, int64_t ldc);
 };
 
+/*
+ * Big products.  A panel is so many rows of op(a), or columns of op(b), for k steps: those of a step beside each other, [k rows] or
+ * [k columns] in acc, the rest of the last panel zeros.  pack_a, pack_b: one panel, of `width` rows or columns; by_rows: a row of memory
+ * has the steps of one of them.  multiply: c [m n] = start + op(a) op(b), start NULL for zeros; panels of b are b_apart elements apart,
+ * those of a follow each other.
+ */
+typedef void cg_pack_panel(int by_rows, int64_t k, int64_t width, const void *from, int64_t ld, void *panel);
+struct cg_panels {
+	int rows, columns;
+	cg_pack_panel *pack_a, *pack_b;
+	void (*multiply)(int64_t m, int64_t n, int64_t k, const void *a_panels, const void *b_panels, int64_t b_apart, const void *start,
+	                 int64_t start_stride, void *c, int64_t ldc);
+};
+
 /* Elements of real to acc, and back. */
 typedef void cg_widen(int64_t n, const void *from, void *to);
 typedef void cg_narrow(int64_t n, const void *from, void *to);
@@ -57,7 +71,9 @@ struct cg_isa {
 	const struct cg_product_f32 *product_f32;
 	const struct cg_product_f64 *product_f64;
 	const struct cg_tiles *tiles_f32, *tiles_f64;
-	int few;                                         /* rows up to which multiply beats a BLAS, neither matrix transposed */
+	const struct cg_panels *panels_f32, *panels_f64;
+	int few;                                         /* rows up to which product_* is the fastest, a not transposed */
+	int takes_blas;                                  /* a BLAS has faster big products than the panels */
 };
 
 /* Best first; ends with a row whose name is NULL.  The last is the compiler's baseline, which runs anywhere. */

@@ -1,8 +1,9 @@
 # The cpu backend: generated C, compiled once for each instruction set.
 noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 %C%_libcpu_la_SOURCES = \
-	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h %D%/team.h \
-	%D%/cpu.c %D%/scratch.c %D%/launch.c %D%/all_steps.c %D%/gemm_tiles.c %D%/gather_scatter.c %D%/team.c %D%/float_state.c %D%/openblas.c %D%/isa.c
+	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h %D%/team.h %D%/transpose.h \
+	%D%/cpu.c %D%/scratch.c %D%/launch.c %D%/all_steps.c %D%/gemm_tiles.c %D%/blocked_gemm.c %D%/gather_scatter.c %D%/team.c \
+	%D%/float_state.c %D%/openblas.c %D%/isa.c
 backend_libraries += %D%/libcpu.la $(isa_libraries)
 
 # What cellgen writes: of every cell of templates/local.mk its kernels, beside its equations in the build tree; rows; the mathematics
@@ -39,22 +40,23 @@ $(made): %D%/made.stamp
 # What is compiled for each instruction set, and how.  Which ones are is configure.m4's business.
 isa_cflags = $(AM_CFLAGS) -O3 $(vectorize) -fno-math-errno -fno-trapping-math
 # Products are right to a bound, not to the bit: their steps may be fused.
+product_sources = %D%/product.c %D%/panels.c %D%/unit_tiles.c
 product_cflags = $(isa_cflags) $(fused)
 
 EXTRA_LTLIBRARIES += %D%/libbaseline.la %D%/libbaseline_product.la
 nodist_%C%_libbaseline_la_SOURCES = $(kernels)
 %C%_libbaseline_la_CFLAGS = $(isa_cflags) -DCG_ISA=baseline
-%C%_libbaseline_product_la_SOURCES = %D%/product.c %D%/unit_tiles.c
+%C%_libbaseline_product_la_SOURCES = $(product_sources)
 %C%_libbaseline_product_la_CFLAGS = $(product_cflags) -DCG_ISA=baseline
 
 EXTRA_LTLIBRARIES += %D%/libavx2.la %D%/libavx2_product.la
 nodist_%C%_libavx2_la_SOURCES = $(kernels)
 %C%_libavx2_la_CFLAGS = $(isa_cflags) -DCG_ISA=avx2 $(isa_avx2)
-%C%_libavx2_product_la_SOURCES = %D%/product.c %D%/unit_tiles.c
+%C%_libavx2_product_la_SOURCES = $(product_sources)
 %C%_libavx2_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx2 $(isa_avx2)
 
 EXTRA_LTLIBRARIES += %D%/libavx512.la %D%/libavx512_product.la
 nodist_%C%_libavx512_la_SOURCES = $(kernels)
 %C%_libavx512_la_CFLAGS = $(isa_cflags) -DCG_ISA=avx512 $(isa_avx512)
-%C%_libavx512_product_la_SOURCES = %D%/product.c %D%/unit_tiles.c
+%C%_libavx512_product_la_SOURCES = $(product_sources)
 %C%_libavx512_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx512 $(isa_avx512)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/cpu/isa.h"
+#include "backends/cpu/transpose.h"
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -23,12 +24,13 @@ enum { VECTOR_BYTES = 16, VECTORS = 4 };
 enum { VECTOR_BYTES = 16, VECTORS = 2 };
 #endif
 enum { ROWS = 6, PANEL_BYTES = VECTORS * VECTOR_BYTES };
-enum { DEPTH = 512, PANEL_DEPTH = 128, LINE = 16 };      /* of b as it lies; of a panel made on the way; read at a time */
+enum { DEPTH = 512, PANEL_DEPTH = 128 };                 /* of b as it lies; of a panel made on the way */
 
-#define DEFINE_PRODUCT(type, t) \
+#define DEFINE_PRODUCT(type, t, mask) \
 enum { LANES_##t = VECTOR_BYTES / sizeof(type), PANEL_##t = PANEL_BYTES / sizeof(type) }; \
 typedef type vector_##t __attribute__((vector_size(VECTOR_BYTES))); \
 typedef type loose_##t __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(type)), may_alias)); \
+DEFINE_TRANSPOSE(type, t, mask) \
 \
 /* c [m PANEL] += a [m k] b [k PANEL]; element (i, p) of a is a[i * row + p * step]. */ \
 __attribute__((always_inline)) static inline void rows_##t(const int m, int64_t k, const type *a, int64_t row, int64_t step, \
@@ -90,17 +92,15 @@ static void column_##t(int64_t m, int64_t width, int64_t k, const type *a, int64
 	} \
 } \
 \
-/* A panel [k PANEL] of width columns and zeros: of b [k width], or of its transpose, a line of each row at a time. */ \
+/* A panel [k PANEL] of width columns and zeros: of b [k width], or of its transpose. */ \
 static void pack_##t(int transpose_b, int64_t k, int64_t width, const type *b, int64_t ldb, type *panel) \
 { \
 	for (int64_t p = 0; p < k && !transpose_b; p++) { \
 		memcpy(panel + p * PANEL_##t, b + p * ldb, (size_t)width * sizeof(type)); \
 		memset(panel + p * PANEL_##t + width, 0, (size_t)(PANEL_##t - width) * sizeof(type)); \
 	} \
-	for (int64_t from = 0; from < k && transpose_b; from += LINE) \
-		for (int64_t j = 0; j < PANEL_##t; j++) \
-			for (int64_t p = from; p < k && p < from + LINE; p++) \
-				panel[p * PANEL_##t + j] = j < width ? b[j * ldb + p] : 0; \
+	for (int64_t j = 0; j < PANEL_##t && transpose_b; j += LANES_##t) \
+		turn_##t(LANES_##t, k, width - j, b + j * ldb, ldb, panel + j, PANEL_##t); \
 } \
 \
 static void multiply_packed_##t(int64_t m, int64_t n, int64_t k, const type *a, int64_t lda, const type *panels, int64_t stride, \
@@ -135,5 +135,5 @@ const struct cg_product_##t PASTE(cg_product_##t, CG_ISA) = { \
 	.columns = PANEL_##t, .multiply = multiply_##t, .pack = pack_##t, .multiply_packed = multiply_packed_##t, \
 };
 
-DEFINE_PRODUCT(float, f32)
-DEFINE_PRODUCT(double, f64)
+DEFINE_PRODUCT(float, f32, int32_t)
+DEFINE_PRODUCT(double, f64, int64_t)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "backends/cpu/isa.h"
+#include "backends/cpu/transpose.h"
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -22,22 +23,26 @@ enum { VECTOR_BYTES = 16, SUMS = 24 };
 #else
 enum { VECTOR_BYTES = 16, SUMS = 12 };
 #endif
-enum { ROWS = 6, VECTORS = CG_TILE_VECTORS, LINE = 16 }; /* LINE: rows of b that are read at a time */
+enum { ROWS = 6, VECTORS = CG_TILE_VECTORS };
 
-#define DEFINE_TILES(type, t) \
+#define DEFINE_TILES(type, t, mask) \
 enum { LANES_##t = VECTOR_BYTES / sizeof(type) }; \
 typedef type vector_##t __attribute__((vector_size(VECTOR_BYTES))); \
 typedef type loose_##t __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(type)), may_alias)); \
+DEFINE_TRANSPOSE(type, t, mask) \
 \
 static void pack_##t(int transpose_b, int64_t k, int64_t width, const void *b, int64_t ldb, int vectors, void *vector) \
 { \
 	const type *from = b; \
 	type *to = vector; \
 \
-	for (int64_t first = 0; first < k; first += LINE) \
+	if (transpose_b) { \
+		turn_##t(LANES_##t, k, width, from, ldb, to, vectors * LANES_##t); \
+		return; \
+	} \
+	for (int64_t p = 0; p < k; p++) \
 		for (int64_t j = 0; j < LANES_##t; j++) \
-			for (int64_t p = first; p < k && p < first + LINE; p++) \
-				to[p * vectors * LANES_##t + j] = j >= width ? 0 : transpose_b ? from[j * ldb + p] : from[p * ldb + j]; \
+			to[p * vectors * LANES_##t + j] = j < width ? from[p * ldb + j] : 0; \
 } \
 \
 /* c += a [m k] b, for as many rows and vectors as registers hold; vectors of c are `apart` elements from each other. */ \
@@ -132,5 +137,5 @@ static void multiply_##t(const struct cg_tile *tile, int64_t m, int64_t k, const
 \
 const struct cg_tiles PASTE(cg_tiles_##t, CG_ISA) = { .lanes = LANES_##t, .pack = pack_##t, .multiply = multiply_##t };
 
-DEFINE_TILES(float, f32)
-DEFINE_TILES(double, f64)
+DEFINE_TILES(float, f32, int32_t)
+DEFINE_TILES(double, f64, int64_t)

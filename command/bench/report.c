@@ -11,9 +11,10 @@ static const char warning[] =
 	"OPENBLAS_ variables are set: OPENBLAS_CORETYPE=Haswell and its like choose slower products than this processor has; "
 	"unset them to measure what others will see";
 
-static const char *openblas_variable(int k)
+/* Those of OpenBLAS, where it takes the products. */
+static const char *openblas_variable(const struct cg_context *context, int k)
 {
-	return cg_environment_entry("OPENBLAS_", k);
+	return strstr(cg_describe(context), "products OpenBLAS") ? cg_environment_entry("OPENBLAS_", k) : NULL;
 }
 
 static const char *unit(double bytes, char text[32])
@@ -37,7 +38,7 @@ static int head_json(const struct cg_context *context, const struct roofs *roofs
 	char name[64];
 	int k = 0;
 
-	for (; (entry = openblas_variable(k)); k++) {
+	for (; (entry = openblas_variable(context, k)); k++) {
 		snprintf(name, sizeof name, "%.*s", (int)strcspn(entry, "="), entry);
 		json_object_set_new(set, name, json_string(strchr(entry, '=') ? strchr(entry, '=') + 1 : ""));
 	}
@@ -67,7 +68,7 @@ int report_head(const struct cg_context *context, const struct roofs *roofs, con
 	printf("cellgrad %s\n", cg_version());
 	print_plain(stdout, cg_describe(context));
 	putchar('\n');
-	for (k = 0; (entry = openblas_variable(k)); k++, any = 1) {
+	for (k = 0; (entry = openblas_variable(context, k)); k++, any = 1) {
 		print_plain(stdout, entry);
 		putchar('\n');
 	}

@@ -1,7 +1,8 @@
 /*
- * Products of the cpu: our own, of every instruction set that runs here, and the backend's with b packed beforehand.  All numbers
+ * Products of the cpu: our own, small and big, of every instruction set that runs here, and the backend's with b packed beforehand.  All numbers
  * are small integers, so that there is one right answer, to the bit.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -191,9 +192,160 @@ static void test_packed(void **state)
 	cg_close(context);
 }
 
+/* ---- big products ---- */
+
+/* What a product starts from. */
+enum start { NOTHING, ROW_REAL, ROW_ACC, MATRIX_REAL, MATRIX_ACC, ITSELF, STARTS };
+
+static struct cg_queue queue_of(struct cg_dev *device, const struct cg_isa *isa, int threads)
+{
+	static const struct cg_openblas none;
+	struct cg_queue queue = { .device = device };
+
+	*device = (struct cg_dev){ .isa = isa, .blas = &none, .threads = threads };
+	assert_int_equal(cg_team_open(threads, &queue.team), CG_OK);
+	return queue;
+}
+
+static void close_queue(struct cg_queue *queue)
+{
+	cg_team_close(queue->team);
+	cg_memory(queue->scratch, 0);
+}
+
+/* A whole number, to the nearest of a dtype. */
+static double rounded(int dtype, double whole)
+{
+	static const int bits[CG_DTYPE_COUNT] = { [CG_F16] = 11, [CG_BF16] = 8, [CG_F32] = 24, [CG_F64] = 53 };
+	double last = whole ? scalbn(1, ilogb(whole) + 1 - bits[dtype]) : 1;
+
+	return rint(whole / last) * last;
+}
+
+/* The right result of a problem that starts in such a way, in place of c, and rounded to the dtype. */
+static void expect(struct problem *p, enum start start, int dtype)
+{
+	int64_t ldc = p->n + GAP;
+
+	for (int64_t i = 0; i < p->m; i++)
+		for (int64_t j = 0; j < p->n; j++) {
+			double *right = &p->right[i * ldc + j];
+
+			if (start == NOTHING)
+				*right -= p->c[i * ldc + j];
+			if (start == ROW_REAL || start == ROW_ACC)
+				*right += p->c[j] - p->c[i * ldc + j];
+			*right = rounded(dtype, *right);
+		}
+}
+
+/* A problem as dtype's operands; c is acc or real. */
+static void multiply_big(struct cg_queue *queue, int dtype, int to_acc, enum start start, int64_t m, int64_t n, int64_t k, int form)
+{
+	int acc = dtype == CG_F64 ? CG_F64 : CG_F32, of_c = to_acc ? acc : dtype, of_start;
+	struct cg_gemm g = { .dtype = dtype, .m = m, .n = n, .k = k, .transpose_a = form & 1, .transpose_b = form >> 1 };
+	struct problem p;
+	void *a, *b, *c, *from;
+
+	pose(&p, m, n, k, form & 1, form >> 1);
+	of_start = start == ITSELF ? of_c : start == ROW_ACC || start == MATRIX_ACC ? acc : dtype;
+	a = as(dtype, p.a, (p.ta ? k : m) * p.lda);
+	b = as(dtype, p.b, (p.tb ? n : k) * p.ldb);
+	c = as(of_c, p.c, m * (n + GAP));
+	from = as(of_start, p.c, m * (n + GAP));
+	g.a = (struct cg_matrix){ mem_of(a, SIZE_MAX), p.lda, 0 };
+	g.b = (struct cg_matrix){ mem_of(b, SIZE_MAX), p.ldb, 0 };
+	g.c = (struct cg_matrix){ mem_of(c, SIZE_MAX), n + GAP, to_acc };
+	if (start != NOTHING)
+		g.start = (struct cg_matrix){ mem_of(start == ITSELF ? c : from, SIZE_MAX),
+		                              start == ROW_REAL || start == ROW_ACC ? 0 : n + GAP, of_start == acc };
+	assert_int_equal(cg_cpu_blocked_gemm(queue, &g), CG_OK);
+	expect(&p, start, of_c);
+	judge(&p, queue->device->isa->name, of_c, c);
+	forget(&p);
+	free(a);
+	free(b);
+	free(c);
+	free(from);
+}
+
+/* Every start, dtype and form; sizes about those of panels, blocks, depths, and what is packed at once. */
+static void test_big(void **state)
+{
+	static const int64_t sizes[][3] = { { 1, 1, 1 }, { 13, 33, 17 }, { 61, 70, 530 }, { 250, 100, 40 }, { 30, 16, 2100 } };
+	static const int64_t large[][3] = { { 30, 4200, 600 }, { 520, 4200, 9 } };
+	enum { SIZES = sizeof sizes / sizeof *sizes, ALL = SIZES * STARTS * CG_DTYPE_COUNT * 2 };
+	struct cg_dev device;
+
+	(void)state;
+	for (const struct cg_isa *isa = cg_isas; isa->name; isa++) {
+		struct cg_queue queue;
+
+		if (!isa->runs_here())
+			continue;
+		queue = queue_of(&device, isa, 3);
+		for (int k = 0; k < ALL; k++) {
+			const int64_t *size = sizes[k % SIZES];
+			int dtype = k / SIZES % CG_DTYPE_COUNT, to_acc = k / (SIZES * CG_DTYPE_COUNT) % 2;
+
+			multiply_big(&queue, dtype, to_acc, k / (SIZES * CG_DTYPE_COUNT * 2), size[0], size[1], size[2], k % 4);
+		}
+		for (int k = 0; k < 4; k++)
+			multiply_big(&queue, k % 2 ? CG_BF16 : CG_F32, 0, k < 2 ? MATRIX_REAL : ITSELF, large[k / 2][0], large[k / 2][1],
+			             large[k / 2][2], 3 - k);
+		close_queue(&queue);
+	}
+}
+
+/* c = a b, for rows from one on, by so many threads. */
+static void multiply_rows(struct cg_queue *queue, const float *a, const float *b, int64_t from, int64_t m, int64_t n, int64_t k, float *c)
+{
+	struct cg_gemm g = { .dtype = CG_F32, .m = m, .n = n, .k = k };
+
+	g.a = (struct cg_matrix){ mem_of((float *)a + from * k, SIZE_MAX), k, 0 };
+	g.b = (struct cg_matrix){ mem_of((float *)b, SIZE_MAX), n, 0 };
+	g.c = (struct cg_matrix){ mem_of(c + from * n, SIZE_MAX), n, 0 };
+	assert_int_equal(cg_cpu_blocked_gemm(queue, &g), CG_OK);
+}
+
+/* The same bits with one thread and three, of some rows alone, and by the product for few rows. */
+static void test_bits(void **state)
+{
+	enum { M = 130, N = 100, K = 1100 };
+	static float a[M * K], b[K * N], c[4][M * N];
+	struct cg_dev device;
+
+	(void)state;
+	for (int k = 0; k < M * K; k++)
+		a[k] = (float)rand() / (float)RAND_MAX - 0.5f;
+	for (int k = 0; k < K * N; k++)
+		b[k] = (float)rand() / (float)RAND_MAX - 0.5f;
+	for (const struct cg_isa *isa = cg_isas; isa->name; isa++) {
+		if (!isa->runs_here())
+			continue;
+		for (int threads = 1; threads <= 3; threads += 2) {
+			struct cg_queue queue = queue_of(&device, isa, threads);
+
+			multiply_rows(&queue, a, b, 0, M, N, K, c[threads / 2]);
+			multiply_rows(&queue, a, b, 0, 37, N, K, c[2]);
+			multiply_rows(&queue, a, b, 37, M - 37, N, K, c[2]);
+			close_queue(&queue);
+		}
+		memset(c[3], 0, sizeof c[3]);
+		isa->product_f32->multiply(0, 0, M, N, K, a, K, b, N, c[3], N);
+		for (int other = 1; other < 4; other++)
+			assert_memory_equal(c[0], c[other], sizeof c[0]);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_own), cmocka_unit_test(test_packed) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own),
+		cmocka_unit_test(test_packed),
+		cmocka_unit_test(test_big),
+		cmocka_unit_test(test_bits),
+	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);

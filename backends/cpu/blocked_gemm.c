@@ -1,0 +1,256 @@
+/*
+ * Big products on the cpu by our own panels: b is packed once, by all threads, then blocks of rows of c are computed, each by a thread
+ * that packs its rows of a.  Sums are chains in the order of k, whatever the blocks, so that bits depend on neither cuts nor threads.
+ * f16 and bf16 are widened as they are packed, summed in f32, and rounded once.
+ */
+#include <string.h>
+
+#include "backends/cpu/cpu.h"
+
+/* Steps of k of a block, in bytes of an element of acc; rows of a block; bytes of packed b, and of sums that are rounded later. */
+enum { DEPTH = 2048, HEIGHT = 120, SLAB = 8 << 20, LINE = 64 };
+/* Blocks for each thread at least, of no fewer rows than this; steps, multiply and add, that pay for one more block. */
+enum { BLOCKS = 4, LEAST_ROWS = 24, STEPS = 1 << 16 };
+
+struct blocked {
+	const struct cg_dev *device;
+	const struct cg_gemm *g;
+	const struct cg_panels *panels;
+	size_t real, acc;
+	cg_widen *widen;                         /* NULL: the operands are in acc */
+	int64_t row, rows;                       /* of c: where sums are rounded later, those that there is memory for */
+	int64_t column, columns;                 /* of b, as far as it is packed */
+	int64_t from, steps, depth;              /* of k, and of a block */
+	int64_t down, across;                    /* blocks of c below and beside each other */
+	struct cg_matrix sums, start;            /* of the rows and columns; start in acc */
+	char *b, *a;                             /* packed; a: of each thread */
+	size_t a_bytes;
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t divide_up(int64_t n, int64_t by)
+{
+	return (n + by - 1) / by;
+}
+
+static int64_t round_up(int64_t n, int64_t to)
+{
+	return divide_up(n, to) * to;
+}
+
+static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
+{
+	return (char *)x.mem.data + x.mem.offset + (size_t)(row * x.stride + column) * bytes;
+}
+
+/* ---- packing ---- */
+
+/* A panel of `width` rows of a, or columns of b, from `place` on, for steps of k; across: of a panel; by_rows: they are rows of memory. */
+static void pack(const struct blocked *p, cg_pack_panel *pack, int64_t across, struct cg_matrix x, int by_rows, int64_t place, int64_t width,
+                 int64_t from, int64_t steps, char *panel)
+{
+	enum { DEEP = 64, WIDEST = 64 };
+	float part[DEEP * WIDEST];
+
+	if (!p->widen) {
+		pack(by_rows, steps, width, at(x, by_rows ? place : from, by_rows ? from : place, p->acc), x.stride, panel);
+		return;
+	}
+	for (int64_t k = 0; k < steps; k += DEEP) {
+		int64_t deep = least(DEEP, steps - k), rows = by_rows ? width : deep, columns = by_rows ? deep : width;
+
+		for (int64_t r = 0; r < rows; r++)
+			p->widen(columns, at(x, (by_rows ? place : from + k) + r, by_rows ? from + k : place, p->real), part + r * columns);
+		pack(by_rows, deep, width, part, columns, panel + (size_t)(k * across) * p->acc);
+	}
+}
+
+/* A panel of b, for all steps: blocks of a depth behind each other. */
+static void pack_b(void *context, int64_t t, int thread)
+{
+	const struct blocked *p = context;
+	int64_t across = p->panels->columns, column = t * across;
+
+	(void)thread;
+	for (int64_t k = 0; k < p->steps; k += p->depth)
+		pack(p, p->panels->pack_b, across, p->g->b, p->g->transpose_b, p->column + column, least(across, p->columns - column),
+		     p->from + k, least(p->depth, p->steps - k), p->b + (size_t)(column * p->steps + k * across) * p->acc);
+}
+
+/* ---- blocks ---- */
+
+/* Where share k of so many begins, of n elements in panels of so many. */
+static int64_t share(int64_t n, int64_t panel, int64_t k, int64_t shares)
+{
+	return least(n, divide_up(n, panel) * k / shares * panel);
+}
+
+static void multiply_block(void *context, int64_t t, int thread)
+{
+	const struct blocked *p = context;
+	int64_t high = p->panels->rows, row = share(p->rows, high, t / p->across, p->down);
+	int64_t rows = share(p->rows, high, t / p->across + 1, p->down) - row;
+	int64_t wide = p->panels->columns, column = share(p->columns, wide, t % p->across, p->across);
+	int64_t columns = share(p->columns, wide, t % p->across + 1, p->across) - column;
+	char *a = p->a + (size_t)thread * p->a_bytes, *c = at(p->sums, row, column, p->acc);
+	struct cg_matrix start = p->from ? p->sums : p->start;
+	struct cg_float_state state = cg_float_enter(p->g->dtype);
+
+	for (int64_t k = 0; k < p->steps; k += p->depth, start = p->sums) {
+		int64_t steps = least(p->depth, p->steps - k);
+
+		for (int64_t i = 0; i < rows; i += high)
+			pack(p, p->panels->pack_a, high, p->g->a, !p->g->transpose_a, p->row + row + i, least(high, rows - i), p->from + k, steps,
+			     a + (size_t)(i * steps) * p->acc);
+		p->panels->multiply(rows, columns, steps, a, p->b + (size_t)(column * p->steps + k * p->panels->columns) * p->acc,
+		                    p->steps * p->panels->columns, start.mem.data ? at(start, row, column, p->acc) : NULL, start.stride, c,
+		                    p->sums.stride);
+	}
+	cg_float_leave(state);
+}
+
+static void round_row(void *context, int64_t row, int thread)
+{
+	const struct blocked *p = context;
+	struct cg_float_state state = cg_float_enter(p->g->dtype);
+
+	(void)thread;
+	p->device->isa->narrow[p->g->dtype](p->columns, at(p->sums, row, 0, p->acc), at(p->g->c, p->row + row, p->column, p->real));
+	cg_float_leave(state);
+}
+
+/* Widens the start of a row into its sums. */
+static void begin_row(void *context, int64_t row, int thread)
+{
+	const struct blocked *p = context;
+
+	(void)thread;
+	p->widen(p->columns, at(p->g->start, p->row + row, p->column, p->real), at(p->sums, row, 0, p->acc));
+}
+
+/* ---- cuts ---- */
+
+/* Blocks that threads can share evenly: lower ones first, then narrower ones. */
+static void cut_blocks(struct blocked *p, int threads)
+{
+	int64_t high = p->panels->rows, rows = divide_up(p->rows, high), columns = divide_up(p->columns, p->panels->columns);
+	double paid = (double)p->rows * (double)p->columns * (double)p->steps / STEPS;
+	int64_t wanted = threads > 1 ? (int64_t)threads * BLOCKS : 1;
+
+	if (paid < (double)wanted)
+		wanted = paid < 1 ? 1 : (int64_t)paid;
+	p->down = least(wanted, divide_up(rows * high, LEAST_ROWS));
+	if (p->down * HEIGHT < rows * high)
+		p->down = round_up(divide_up(rows * high, HEIGHT), threads);
+	p->across = least(divide_up(wanted, p->down), columns);
+}
+
+/* Where the scratch memory has what; returns its bytes. */
+struct scratch { size_t b, a, sums, start, bytes; };
+
+static size_t take(struct scratch *s, size_t bytes)
+{
+	size_t from = s->bytes;
+
+	s->bytes += (bytes + LINE - 1) / LINE * LINE;
+	return from;
+}
+
+static int is_rounded(const struct cg_gemm *g)
+{
+	return !cg_is_plain(g->dtype) && !g->c.acc;
+}
+
+/* The sizes of the parts that are computed one after the other. */
+static struct scratch lay_out(struct blocked *p, int threads)
+{
+	const struct cg_gemm *g = p->g;
+	int64_t depth = DEPTH / (int64_t)p->acc, wide = p->panels->columns;
+	struct scratch s = { .bytes = 0 };
+
+	p->depth = round_up(divide_up(g->k, divide_up(g->k, depth)), LINE / (int64_t)p->acc);
+	p->columns = least(round_up(g->n, wide), SLAB / DEPTH / wide * wide);
+	p->steps = SLAB / (p->columns * (int64_t)p->acc) / p->depth * p->depth;
+	p->steps = least(g->k, p->steps < p->depth ? p->depth : p->steps);
+	p->rows = is_rounded(g) ? least(g->m, SLAB / (p->columns * (int64_t)p->acc)) : g->m;
+	p->a_bytes = (size_t)((HEIGHT + p->panels->rows) * p->depth) * p->acc;
+	s.b = take(&s, (size_t)(p->columns * p->steps) * p->acc);
+	s.a = take(&s, p->a_bytes * (size_t)threads);
+	s.sums = take(&s, is_rounded(g) ? (size_t)(p->rows * p->columns) * p->acc : 0);
+	s.start = take(&s, p->widen && !g->start.acc ? (size_t)p->columns * p->acc : 0);
+	return s;
+}
+
+/* A matrix from a row and a column on; one that is absent stays so. */
+static struct cg_matrix from(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
+{
+	if (x.mem.data)
+		x.mem.offset += (size_t)(row * x.stride + column) * bytes;
+	return x;
+}
+
+/* Where the sums of a part of c are, and what they start from. */
+static void place(struct blocked *p, struct cg_queue *queue, char *sums, char *start)
+{
+	const struct cg_gemm *g = p->g;
+
+	p->sums = from(g->c, p->row, p->column, p->acc);
+	if (is_rounded(g))
+		p->sums = (struct cg_matrix){ .mem = { .data = sums }, .stride = p->columns };
+	p->start = from(g->start, p->row, p->column, p->acc);
+	if (!p->widen || g->start.acc || !g->start.mem.data)
+		return;
+	if (g->start.stride) {
+		cg_team_run(queue->team, p->rows, begin_row, p);
+		p->start = p->sums;
+		return;
+	}
+	p->start = (struct cg_matrix){ .mem = { .data = start } };
+	p->widen(p->columns, at(g->start, 0, p->column, p->real), start);
+}
+
+/* The sums of a part of c. */
+static void multiply_part(struct blocked *p, struct cg_queue *queue, int64_t steps)
+{
+	const struct cg_gemm *g = p->g;
+	struct cg_team *team;
+
+	for (p->from = 0; p->from < g->k; p->from += steps) {
+		p->steps = least(steps, g->k - p->from);
+		team = p->steps * p->columns < STEPS ? NULL : queue->team;
+		cg_team_run(team, divide_up(p->columns, p->panels->columns), pack_b, p);
+		cut_blocks(p, cg_team_threads(queue->team));
+		cg_team_run(queue->team, p->down * p->across, multiply_block, p);
+	}
+	if (is_rounded(g))
+		cg_team_run(queue->team, p->rows, round_row, p);
+}
+
+int cg_cpu_blocked_gemm(struct cg_queue *queue, const struct cg_gemm *g)
+{
+	const struct cg_isa *isa = queue->device->isa;
+	struct blocked p = { .device = queue->device, .g = g, .panels = g->dtype == CG_F64 ? isa->panels_f64 : isa->panels_f32,
+	                     .real = cg_dtype_bytes(g->dtype), .acc = cg_acc_bytes(g->dtype),
+	                     .widen = cg_is_plain(g->dtype) ? NULL : isa->widen[g->dtype] };
+	struct scratch s = lay_out(&p, cg_team_threads(queue->team));
+	char *scratch = cg_cpu_scratch(queue, s.bytes + LINE);
+	int64_t rows = p.rows, columns = p.columns, steps = p.steps;
+
+	if (!scratch)
+		return CG_NO_MEMORY;
+	scratch += (LINE - (uintptr_t)scratch % LINE) % LINE;
+	p.b = scratch + s.b;
+	p.a = scratch + s.a;
+	for (p.row = 0; p.row < g->m; p.row += rows)
+		for (p.column = 0; p.column < g->n; p.column += columns) {
+			p.rows = least(rows, g->m - p.row);
+			p.columns = least(columns, g->n - p.column);
+			place(&p, queue, scratch + s.sums, scratch + s.start);
+			multiply_part(&p, queue, steps);
+		}
+	return CG_OK;
+}
