@@ -10,7 +10,7 @@ unit_tests = \
 	%D%/backends/cpu/team_test %D%/backends/cpu/product_test %D%/backends/opencl/likely_test %D%/backends/opencl/opencl_header_test %D%/backends/cuda/cuda_header_test \
 	%D%/verify/reference_test %D%/verify/reference_rnn_test %D%/verify/reference_rnn_equal_test %D%/verify/reference_dropout_test \
 	%D%/verify/reference_rnn_vendor_test %D%/verify/reference_block_lstm_test %D%/verify/reference_bound_test %D%/verify/reference_rnn_bound_test \
-	%D%/conformance/bits_test %D%/fuzz/cache_fuzz %D%/block/block_sequence_test %D%/backends/gather_scatter_test \
+	%D%/conformance/bits_test %D%/fuzz/cache_fuzz %D%/block/block_sequence_test %D%/block/small_call_test %D%/backends/gather_scatter_test \
 	%D%/backends/opencl/opencl_device_test %D%/backends/opencl/opencl_test %D%/backends/opencl/opencl_rnn_test %D%/gen/strip_test \
 	%D%/gen/print_test %D%/gen/limit_test %D%/fuzz/cell_fuzz %D%/backends/cpu/blas_test
 # Of the source and of what is built from it.

@@ -15,7 +15,7 @@ int cg_backend_check(const char *from, const char *where);
 struct cg_context {
 	const struct cg_backend *backend;
 	struct cg_dev *device;
-	struct cg_kernel_entry *ready;           /* kernels built so far, newest first; under the lock */
+	struct cg_kernel_entry *_Atomic ready;   /* kernels built so far, newest first; added under the lock */
 	struct cg_generated *generated;          /* texts of products and rows built so far; added under the lock */
 	void *lock;
 	int holders;                             /* the caller, open streams and plans; atomic */

@@ -3,6 +3,7 @@
  * argument of the function by a callback of its caller.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "runtime/device/device.h"
 
@@ -39,26 +40,37 @@ static int make(struct cg_context *context, const struct cg_kernel_entry *key, s
 	return CG_OK;
 }
 
-/* Finds the kernel of a key among those built so far, or builds it. */
-static int get(struct cg_context *context, const struct cg_kernel_entry *key, const struct cg_kernel_entry **result)
+/* The kernel of a key among those built so far, or NULL.  Kernels are only ever added, so that this takes no lock. */
+static struct cg_kernel_entry *find(struct cg_context *context, const struct cg_kernel_entry *key)
 {
-	struct cg_kernel_entry *ready;
-	int code = CG_OK;
+	struct cg_kernel_entry *ready = atomic_load_explicit(&context->ready, memory_order_acquire);
 
-	pthread_mutex_lock(context->lock);
-	for (ready = context->ready; ready; ready = ready->next)
+	for (; ready; ready = ready->next)
 		if (ready->cell == key->cell && ready->options == key->options && ready->pass == key->pass &&
 		    ready->stage == key->stage && ready->dtype == key->dtype)
 			break;
+	return ready;
+}
+
+/* Finds the kernel of a key, or builds it. */
+static int get(struct cg_context *context, const struct cg_kernel_entry *key, const struct cg_kernel_entry **result)
+{
+	struct cg_kernel_entry *ready = find(context, key);
+	int code = CG_OK;
+
 	if (!ready) {
-		code = make(context, key, &ready);
-		if (!code) {
-			cg_cell_retain(key->cell);
-			ready->next = context->ready;
-			context->ready = ready;
+		pthread_mutex_lock(context->lock);
+		ready = find(context, key);
+		if (!ready) {
+			code = make(context, key, &ready);
+			if (!code) {
+				cg_cell_retain(key->cell);
+				ready->next = atomic_load_explicit(&context->ready, memory_order_relaxed);
+				atomic_store_explicit(&context->ready, ready, memory_order_release);
+			}
 		}
+		pthread_mutex_unlock(context->lock);
 	}
-	pthread_mutex_unlock(context->lock);
 	*result = ready;
 	return code;
 }
