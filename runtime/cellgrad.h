@@ -255,14 +255,15 @@ struct cg_rnn_config {
 	uint64_t seed;                           /* (seed << 32) | (uint32_t)seed2 of TensorFlow's; see counter */
 	int     training;                        /* 0: no reserve, no dropout, no backward */
 	int     allow_tf32, allow_vendor_dropout;        /* 0: what is said below of f32 and of masks holds on every route */
-	const char *route;                       /* NULL: the best; "composed", "cudnn": that or CG_UNSUPPORTED */
+	const char *route;                       /* NULL: the best; "composed", "scan", "cudnn": that or CG_UNSUPPORTED */
 	int     strict_rounding;                 /* 1: f16 and bf16 never by cuDNN, which rounds sums and c to them */
 };
 /*
- * Routes.  "composed": products and kernels of the backend; every network, everywhere.  Where it is not named, the cpu takes all steps
- * of a direction in one call of its threads, with the same roundings.  "cudnn": NVIDIA's cuDNN, 8.1 to 9, where the
- * cuda backend finds it, for lstm, gru, rnn_tanh and rnn_relu without options, a projection narrower than the units, and bf16 from
- * 9.13 on; with strict_rounding not for f16 and bf16.  With dropout between layers each layer is a walk of cuDNN's and the masks are
+ * Routes.  "composed": products and kernels of the backend, step by step; every network, everywhere.  "scan": on the cpu, every network
+ * without a projection: a thread keeps its units for all steps of a direction, with the roundings of composed.  Its bits depend on the
+ * network and the instruction set: given its input products, a row has the same ones alone, in a ragged batch and, in f32 and f64, cut in
+ * pieces.  "cudnn": NVIDIA's cuDNN, 8.1 to 9, where the cuda backend finds it, for lstm, gru, rnn_tanh and rnn_relu without options, a
+ * projection narrower than the units, and bf16 from 9.13 on; with strict_rounding not for f16 and bf16.  With dropout between layers each layer is a walk of cuDNN's and the masks are
  * ours; with allow_vendor_dropout all layers are one walk and the masks cuDNN's: they go on from call to call, in a forward, whatever
  * counter and first_step say.  cuDNN takes 65,535 steps: longer calls of one direction are walked in parts, with a reserve for each,
  * and those of both go composed, or are refused where cudnn was asked for by name.  A library that fails fails the call: no other
@@ -274,6 +275,10 @@ struct cg_rnn_config {
  *   composed  f64   everything in f64
  *   composed  f16   sums, c, dh and dc in f32; h, gates and dgates in 16 bits
  *   composed  bf16  sums, c, dh and dc in f32; h, gates and dgates in 16 bits
+ *   scan      f32   everything in f32
+ *   scan      f64   everything in f64
+ *   scan      f16   sums, c, dh and dc in f32; h, gates and dgates in 16 bits
+ *   scan      bf16  sums, c, dh and dc in f32; h, gates and dgates in 16 bits
  *   cudnn     f32   everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh good to 2^-11
  *   cudnn     f64   everything in f64
  *   cudnn     f16   x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh good to 2^-11; under strict_rounding composed
@@ -286,7 +291,7 @@ CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
  * CG_BUILD, CG_NO_MEMORY.  The plan holds the context and what it needs of the cell; the caller closes it.  Threads may share it. */
 CG_API int  cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
 CG_API void cg_rnn_close(struct cg_rnn *rnn);
-/* The route taken and why, "cudnn" or "composed (peephole: not cudnn)"; lives as long as the plan. */
+/* The route taken and why, "scan", "cudnn" or "composed (peephole: not cudnn)"; lives as long as the plan. */
 CG_API const char *cg_rnn_route(const struct cg_rnn *rnn);
 /* The same of calls of T steps: "composed (more than 65535 steps in both directions: not cudnn)" where the plan's route is cudnn and was
  * not asked for by name.  Ask it with the sizes. */

@@ -3,6 +3,7 @@
  * of the matrix, which stay in its cache, and computes the cell on its own units, whose sums are there from the product.  One barrier
  * ends a phase.  The sum of an element is one chain in the order of k, so that bits depend neither on the threads nor on other rows.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
@@ -93,7 +94,7 @@ static int64_t most_shares(const struct cg_dev *d)
 	return d->threads < SHARES_MAX ? d->threads : SHARES_MAX;
 }
 
-size_t cg_cpu_scan_work(const struct cg_dev *d, const struct cg_scan *scan)
+size_t cg_cpu_scan_work(const struct cg_dev *d, const struct cg_scan *scan, char why[CG_WHY_NOT])
 {
 	struct layout l;
 
@@ -102,10 +103,15 @@ size_t cg_cpu_scan_work(const struct cg_dev *d, const struct cg_scan *scan)
 		size_t bytes;
 
 		/* Every unit has as many columns, and no size below overflows. */
-		if (!scan->units || g->n < scan->units || g->n % scan->units ||
-		    __builtin_mul_overflow(g->n + CG_TILE_VECTORS * LINE, (g->k + g->m) * LINE, &bytes) ||
-		    __builtin_mul_overflow(g->m + LINE, (g->k + g->n) * LINE * SHARES_MAX, &bytes))
+		if (!scan->units || g->n < scan->units || g->n % scan->units) {
+			snprintf(why, CG_WHY_NOT, "a product of %lld columns for %lld units", (long long)g->n, (long long)scan->units);
 			return 0;
+		}
+		if (__builtin_mul_overflow(g->n + CG_TILE_VECTORS * LINE, (g->k + g->m) * LINE, &bytes) ||
+		    __builtin_mul_overflow(g->m + LINE, (g->k + g->n) * LINE * SHARES_MAX, &bytes)) {
+			snprintf(why, CG_WHY_NOT, "sizes beyond memory");
+			return 0;
+		}
 	}
 	lay_out(d, scan, most_shares(d), &l);
 	return l.bytes + LINE;

@@ -36,7 +36,7 @@ int   cg_cpu_gemm(struct cg_queue *, const struct cg_gemm *, int *left);
 int   cg_cpu_blocked_gemm(struct cg_queue *, const struct cg_gemm *);    /* m, n and k at least 1; b not packed */
 size_t cg_cpu_packed(const struct cg_dev *, const struct cg_gemm *);
 int   cg_cpu_pack(struct cg_queue *, const struct cg_gemm *);
-size_t cg_cpu_scan_work(const struct cg_dev *, const struct cg_scan *);
+size_t cg_cpu_scan_work(const struct cg_dev *, const struct cg_scan *, char why[CG_WHY_NOT]);
 int   cg_cpu_scan(struct cg_queue *, const struct cg_scan *, struct cg_mem work);
 int   cg_cpu_rows(struct cg_queue *, const struct cg_rows *);
 

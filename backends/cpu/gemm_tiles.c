@@ -18,37 +18,51 @@ static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 	return (char *)x.mem.data + x.mem.offset + (size_t)(row * x.stride + column) * bytes;
 }
 
-/* A BLAS, as panels, packs b for each product; of a few rows that takes longer than the product. */
-static int is_few(const struct cg_dev *d, int ta, int tb, int64_t m)
+/* The library's product where it may make this one. */
+static const struct cg_openblas *library_for(const struct cg_dev *d, const struct cg_gemm *g)
 {
-	return !ta && (!tb || !d->isa->takes_blas) && m <= d->isa->few;
+	static const struct cg_openblas none;
+
+	return g->in_order ? &none : d->blas;
+}
+
+/* A BLAS, as panels, packs b for each product; of a few rows that takes longer than the product. */
+static int is_few(const struct cg_dev *d, const struct cg_gemm *g, int64_t m)
+{
+	return !g->transpose_a && (!g->transpose_b || !d->isa->takes_blas) && m <= d->isa->few;
 }
 
 /* Is it a big product, that blocked_gemm.c takes? */
 static int is_blocked(const struct cg_dev *d, const struct cg_gemm *g)
 {
-	const struct cg_openblas *blas = d->blas;
+	const struct cg_openblas *blas = library_for(d, g);
 
-	return g->m && g->n && g->k && !g->packed.data && !is_few(d, g->transpose_a, g->transpose_b, g->m) &&
+	return g->m && g->n && g->k && !g->packed.data && !is_few(d, g, g->m) &&
 	       !(g->dtype == CG_F64 ? (void *)blas->dgemm : (void *)blas->sgemm);
 }
 
-static void product_f32(const struct cg_dev *d, int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
+static void product_f32(const struct cg_dev *d, const struct cg_gemm *g, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
                         const float *b, int64_t ldb, float *c, int64_t ldc)
 {
-	if (d->blas->sgemm && !is_few(d, ta, tb, m) && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX)
-		d->blas->sgemm(ROW_MAJOR, ta ? TRANSPOSED : PLAIN, tb ? TRANSPOSED : PLAIN, (int)m, (int)n, (int)k, 1, a, (int)lda, b,
-		               (int)ldb, 1, c, (int)ldc);
+	const struct cg_openblas *blas = library_for(d, g);
+	int ta = g->transpose_a, tb = g->transpose_b;
+
+	if (blas->sgemm && !is_few(d, g, m) && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX)
+		blas->sgemm(ROW_MAJOR, ta ? TRANSPOSED : PLAIN, tb ? TRANSPOSED : PLAIN, (int)m, (int)n, (int)k, 1, a, (int)lda, b,
+		            (int)ldb, 1, c, (int)ldc);
 	else
 		d->isa->product_f32->multiply(ta, tb, m, n, k, a, lda, b, ldb, c, ldc);
 }
 
-static void product_f64(const struct cg_dev *d, int ta, int tb, int64_t m, int64_t n, int64_t k, const double *a, int64_t lda,
+static void product_f64(const struct cg_dev *d, const struct cg_gemm *g, int64_t m, int64_t n, int64_t k, const double *a, int64_t lda,
                         const double *b, int64_t ldb, double *c, int64_t ldc)
 {
-	if (d->blas->dgemm && !is_few(d, ta, tb, m) && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX)
-		d->blas->dgemm(ROW_MAJOR, ta ? TRANSPOSED : PLAIN, tb ? TRANSPOSED : PLAIN, (int)m, (int)n, (int)k, 1, a, (int)lda, b,
-		               (int)ldb, 1, c, (int)ldc);
+	const struct cg_openblas *blas = library_for(d, g);
+	int ta = g->transpose_a, tb = g->transpose_b;
+
+	if (blas->dgemm && !is_few(d, g, m) && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX)
+		blas->dgemm(ROW_MAJOR, ta ? TRANSPOSED : PLAIN, tb ? TRANSPOSED : PLAIN, (int)m, (int)n, (int)k, 1, a, (int)lda, b,
+		            (int)ldb, 1, c, (int)ldc);
 	else
 		d->isa->product_f64->multiply(ta, tb, m, n, k, a, lda, b, ldb, c, ldc);
 }
@@ -112,11 +126,9 @@ static void plain_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t 
 	}
 	b = at(g->b, g->transpose_b ? j : 0, g->transpose_b ? 0 : j, acc);
 	if (g->dtype == CG_F64)
-		product_f64(d, g->transpose_a, g->transpose_b, m, n, g->k, (double *)(void *)a, g->a.stride,
-		            (double *)(void *)b, g->b.stride, (double *)(void *)c, g->c.stride);
+		product_f64(d, g, m, n, g->k, (double *)(void *)a, g->a.stride, (double *)(void *)b, g->b.stride, (double *)(void *)c, g->c.stride);
 	else
-		product_f32(d, g->transpose_a, g->transpose_b, m, n, g->k, (float *)(void *)a, g->a.stride,
-		            (float *)(void *)b, g->b.stride, (float *)(void *)c, g->c.stride);
+		product_f32(d, g, m, n, g->k, (float *)(void *)a, g->a.stride, (float *)(void *)b, g->b.stride, (float *)(void *)c, g->c.stride);
 }
 
 /* Widens rows by columns of a real matrix. */
@@ -178,7 +190,7 @@ static void narrow_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t
 			widen(isa, g->dtype, g->b, j, p, n, k, b);
 		else
 			widen(isa, g->dtype, g->b, p, j, k, n, b);
-		product_f32(d, g->transpose_a, g->transpose_b, m, n, k, a, g->transpose_a ? m : k, b, g->transpose_b ? k : n, c, ldc);
+		product_f32(d, g, m, n, k, a, g->transpose_a ? m : k, b, g->transpose_b ? k : n, c, ldc);
 	}
 	if (!g->c.acc)
 		for (int64_t row = 0; row < m; row++)

@@ -195,12 +195,14 @@ static void set_sizes(struct cg_rnn_op *op)
 	op->num_units = op->U;
 }
 
-/* Its first word: why no other was taken makes no difference to a reserve. */
+/* Of its first word: why no other was taken makes no difference to a reserve. */
 static void read_route(const struct call *c)
 {
 	const char *route = c->row->route(c->op);
+	char name[sizeof c->plan->route];
 
-	snprintf(c->plan->route, sizeof c->plan->route, "%.*s", (int)strcspn(route, " "), route);
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(route, " "), route);
+	snprintf(c->plan->route, sizeof c->plan->route, "%s", cg_rnn_route_of_reserve(name));
 }
 
 int plan_check_route(struct call *c)

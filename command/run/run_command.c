@@ -60,7 +60,7 @@ static const char text[] =
 	"                     values=NAME=NUMBER,... of its params\n"
 	"  counter=N          which call it is, for dropout; first_step=N: a later piece\n"
 	"                     of a long sequence\n"
-	"  route=ROUTE        composed or cudnn: that or a refusal\n"
+	"  route=ROUTE        composed, scan or cudnn: that or a refusal\n"
 	"  strict_rounding=true  f16 and bf16 never by cuDNN, which rounds sums to them\n"
 	"  num_units=N        and num_layers=N: the network's size where there are no\n"
 	"                     states; they, lengths and gradients may be left out\n"

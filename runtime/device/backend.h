@@ -41,6 +41,7 @@ struct cg_gemm {
 	int     transpose_a, transpose_b;        /* the memory holds a [k m], b [n k] */
 	struct cg_matrix a, b, start, c;
 	struct cg_mem packed;                    /* b as pack() made it, for products of no more rows; absent: b is read */
+	int     in_order;                        /* the bits of the backend's scan: each sum one chain in the order of k */
 };
 /* What a backend's gemm leaves to generated text: nothing; the whole product; or its start, which the text writes to c before
  * gemm is called again with c itself as the start. */
@@ -161,9 +162,9 @@ struct cg_backend {
 	size_t (*packed)(const struct cg_dev *, const struct cg_gemm *);
 	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
 	/* All steps of a recurrence in one call, in place of the runtime's calls of gemm and launch for each.  scan_work: bytes of work, which
-	 * depend on units and products, not on their memory; 0: the backend does not take it.  scan: describe() must be answered as long
-	 * as it runs.  NULL, both: there is no such thing. */
-	size_t (*scan_work)(const struct cg_dev *, const struct cg_scan *);
+	 * depend on units and products, not on their memory; 0: the backend does not take it, and a few words in `why`.  scan: describe()
+	 * must be answered as long as it runs.  NULL, both: there is no such thing. */
+	size_t (*scan_work)(const struct cg_dev *, const struct cg_scan *, char why[CG_WHY_NOT]);
 	int  (*scan)(struct cg_queue *, const struct cg_scan *, struct cg_mem work);
 	/* Rows by code of the backend's own, the same bits on every backend; rows and columns are not 0.  Enqueued, like a launch, without
 	 * waiting.  NULL: generated text. */

@@ -49,8 +49,10 @@ const char *cg_rnn_op_route(const void *op);
 enum { CG_ROUTE_MAX = 160 };             /* bytes of a route's description, with the final NUL */
 /* The route that a plan would have; makes no kernels. */
 int cg_rnn_find_route(struct cg_context *, const struct cg_rnn_config *, char route[CG_ROUTE_MAX]);
-/* The name of the k-th route: composed, then the vendors' routes of all backends of this build; NULL past the last.  *roundings (may be
+/* The name of the k-th route: composed, scan, then the vendors' routes of all backends of this build; NULL past the last.  *roundings (may be
  * NULL): how the route rounds networks of each dtype, in prose. */
 const char *cg_rnn_route_name(int k, const char *const **roundings);
+/* The route that names the reserves which a route makes and reads: scan's are those of composed. */
+const char *cg_rnn_route_of_reserve(const char *route);
 
 #endif

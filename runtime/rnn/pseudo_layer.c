@@ -1,6 +1,8 @@
 /*
  * A pseudo-layer, one direction of one layer, as a recurrence: its cell and the layout of its weights in params.
  */
+#include <stdio.h>
+
 #include "runtime/rnn/rnn.h"
 
 /* A part of params, or of their gradient, from its first gate or vector on. */
@@ -47,6 +49,7 @@ void cg_rnn_fill_recurrence(const struct cg_rnn *rnn, int pass, int pseudo_layer
 	w->H = rnn->net.H;
 	w->P = rnn->net.P;
 	w->skip = rnn->net.skip && pseudo_layer < rnn->net.directions;
+	w->in_order = rnn->scans;
 	w->input.value = part_of(rnn, pseudo_layer, params, CG_RNN_INPUT, 0);
 	w->recurrent.value = part_of(rnn, pseudo_layer, params, CG_RNN_RECURRENT, 0);
 	if (rnn->net.P)
@@ -84,14 +87,27 @@ size_t cg_rnn_packed_bytes(const struct cg_rnn *rnn, int pass, int stage, int64_
 	return cg_recurrence_measure_packed(rnn->context, &g, N);
 }
 
-size_t cg_rnn_measure_scan(const struct cg_rnn *rnn, int pass, int64_t B, int64_t N)
+static size_t ask_scan(const struct cg_rnn *rnn, int pass, int64_t B, char why[CG_WHY_NOT])
 {
 	struct cg_scan scan = { .units = rnn->net.U, .n_products = rnn->net.cell->n_stages };
 
-	if (!rnn->context || !rnn->context->backend->scan_work || rnn->by_steps || rnn->net.P || N / CG_STEPS_TO_PACK < B)
-		return 0;
 	for (int stage = 0; stage < scan.n_products; stage++)
 		scan.products[stage] = cg_recurrence_describe_product(rnn->net.dtype, pass != CG_FORWARD, 0,
 		                                                      (rnn->first[stage + 1] - rnn->first[stage]) * rnn->net.U, rnn->net.U, B);
-	return rnn->context->backend->scan_work(rnn->context->device, &scan);
+	return rnn->context->backend->scan_work(rnn->context->device, &scan, why);
+}
+
+int cg_rnn_can_scan(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
+{
+	if (rnn->net.P)
+		snprintf(why, CG_WHY_NOT, "projection");
+	return !rnn->net.P && rnn->context->backend->scan_work && ask_scan(rnn, CG_FORWARD, 1, why) && ask_scan(rnn, CG_GRAD, 1, why);
+}
+
+/* Of a few steps, packing takes longer than it saves. */
+size_t cg_rnn_measure_scan(const struct cg_rnn *rnn, int pass, int64_t B, int64_t N)
+{
+	char why[CG_WHY_NOT];
+
+	return rnn->scans && N / CG_STEPS_TO_PACK >= B ? ask_scan(rnn, pass, B, why) : 0;
 }

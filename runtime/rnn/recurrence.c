@@ -246,6 +246,7 @@ static struct cg_gemm stage_product(const struct cg_recurrence *w, int stage, in
 
 	g.b = of_gates(w, w->recurrent.value, w->first[stage]);
 	g.packed = w->packed[stage];
+	g.in_order = w->in_order;
 	return g;
 }
 

@@ -47,8 +47,8 @@ struct cg_rnn {
 	uint64_t fingerprint;                    /* of everything that a reserve depends on */
 	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
 	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];  /* beyond: for calls of more steps than the vendor library takes */
-	int by_name, by_steps;                   /* the caller named the route; as composed: the backend's scan is not taken */
-	struct cg_net *vendor;                   /* the vendor library's network; NULL: the route is composed */
+	int by_name, scans;                      /* the caller named a vendor's route; the route is scan */
+	struct cg_net *vendor;                   /* the vendor library's network; NULL: the route is one of ours */
 	struct cg_network_text text;
 	const struct cg_kernel_entry *forward, *grad;    /* the context's; grad NULL without training */
 
@@ -202,6 +202,7 @@ struct cg_recurrence {
 	 * TensorFlow. */
 	int64_t U, H, P, width;                  /* of the state, of the output, of a projection or 0, of x */
 	int skip, by_input;                      /* skip: x goes to every gate as it is */
+	int in_order;                            /* recurrent products have the bits of the backend's scan */
 	struct cg_matrix_pair input, recurrent, projection;
 	struct cg_mem vector[CG_WEIGHTS_MAX], d_vector[CG_WEIGHTS_MAX];  /* by the cell's index */
 	struct cg_mem d_bias[2];                 /* [gates U]; of bW and bR, where there are two */
@@ -262,7 +263,9 @@ void cg_rnn_fill_recurrence(const struct cg_rnn *, int pass, int pseudo_layer, s
 int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *);
 /* Bytes of `packed` of a stage in a pass of N rows; 0: none. */
 size_t cg_rnn_packed_bytes(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
-/* Bytes of the workspace of the backend's scan in a pass of N rows; 0: it takes no such recurrence, and steps are calls of their own. */
+/* Does the backend's scan take this network?  If not, a few words in `why`. */
+int cg_rnn_can_scan(const struct cg_rnn *, char why[CG_WHY_NOT]);
+/* Bytes of the workspace of the backend's scan in a pass of N rows; 0: steps are calls of their own, with the same bits. */
 size_t cg_rnn_measure_scan(const struct cg_rnn *, int pass, int64_t B, int64_t N);
 
 #endif

@@ -1,15 +1,16 @@
 /*
  * Chooses the implementation of a plan, its route: a vendor's library for whole networks, where the backend has one that takes this
- * network, else layers.c over the backend's products and kernels.  The route is chosen once, when the plan is opened, so that a
- * forward and its backward have the same; a library that fails later fails the call, and no other route is tried.
+ * network, else layers.c over the backend's scan or, composed, over its products and kernels.  The route is chosen once, when the plan
+ * is opened, so that a forward and its backward have the same; a library that fails later fails the call, and no other route is tried.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/rnn/rnn.h"
 
-static const char composed[] = "composed";
-enum { ROUTES_MAX = 8 };
+static const char composed[] = "composed", scan[] = "scan";
+static const char *const ours[] = { composed, scan };
+enum { ROUTES_MAX = 8, OURS = sizeof ours / sizeof *ours };
 
 static const char *const roundings[CG_DTYPE_COUNT] = {
 	[CG_F32] = "everything in f32",
@@ -24,15 +25,23 @@ const char *cg_rnn_route_name(int k, const char *const **rounds)
 
 	rounds = rounds ? rounds : &none;
 	*rounds = roundings;
-	for (const struct cg_backend *const *b = cg_backends; *b && k; b++)
-		if ((*b)->net && !--k) {
+	if (k < OURS)
+		return ours[k];
+	k -= OURS;
+	for (const struct cg_backend *const *b = cg_backends; *b; b++)
+		if ((*b)->net && !k--) {
 			*rounds = (*b)->net->roundings;
 			return (*b)->net->name;
 		}
-	return k ? NULL : composed;
+	return NULL;
 }
 
-/* The routes that a caller may name, also those of backends that are not open; "scan" is reserved. */
+const char *cg_rnn_route_of_reserve(const char *route)
+{
+	return strcmp(route, scan) ? route : composed;
+}
+
+/* The routes that a caller may name, also those of backends that are not open. */
 int cg_rnn_check_route(const char *route)
 {
 	const char *names[ROUTES_MAX];
@@ -44,8 +53,6 @@ int cg_rnn_check_route(const char *route)
 	for (; n < ROUTES_MAX && (names[n] = cg_rnn_route_name(n, NULL)); n++)
 		if (!strcmp(route, names[n]))
 			return CG_OK;
-	if (!strcmp(route, "scan"))
-		return cg_fail(CG_UNSUPPORTED, "rnn: route: scan is not in this version; composed is");
 	return cg_fail(CG_BAD_ARGUMENT, "rnn: route: expected %s, or NULL for the best, got '%.40s'",
 	               cg_list_names(all, sizeof all, names, n, "or"), route);
 }
@@ -67,21 +74,42 @@ static void describe_beyond(struct cg_rnn *rnn, const struct cg_net_route *route
 		snprintf(rnn->beyond, sizeof rnn->beyond, "%s (%s: not %s)", composed, why, route->name);
 }
 
+/* Opens a route of our own, scan where the backend takes the network and composed is not asked for.  not_vendor: why the vendor's was
+ * not taken; NULL: it was not asked. */
+static int open_ours(struct cg_rnn *rnn, const char *wanted, const char *not_vendor)
+{
+	const struct cg_backend *backend = rnn->context->backend;
+	char why[CG_WHY_NOT] = "";
+
+	rnn->scans = (!wanted || strcmp(wanted, composed)) && cg_rnn_can_scan(rnn, why);
+	if (wanted && !rnn->scans && strcmp(wanted, composed))
+		return cg_fail(CG_UNSUPPORTED, "rnn: route: scan does not take this network (%s); composed does", why);
+	if (not_vendor)
+		snprintf(rnn->route, sizeof rnn->route, "%s (%s: not %s)", rnn->scans ? scan : composed, not_vendor, backend->net->name);
+	else if (*why && backend->scan_work)
+		snprintf(rnn->route, sizeof rnn->route, "%s (%s: not %s)", composed, why, scan);
+	else
+		snprintf(rnn->route, sizeof rnn->route, "%s", rnn->scans ? scan : composed);
+	return CG_OK;
+}
+
+/* Is it a route that we have on this backend? */
+static int is_ours(const struct cg_rnn *rnn, const char *route)
+{
+	return !strcmp(route, composed) || (!strcmp(route, scan) && rnn->context->backend->scan_work);
+}
+
 int cg_rnn_open_route(struct cg_rnn *rnn, const char *wanted)
 {
 	const struct cg_net_route *route = rnn->context->backend->net;
 	char why[CG_WHY_NOT] = "";
 	int code;
 
-	snprintf(rnn->route, sizeof rnn->route, "%s", composed);
-	rnn->by_steps = wanted && !strcmp(wanted, composed);
-	if (rnn->by_steps)
-		return CG_OK;
+	if (wanted ? is_ours(rnn, wanted) : !route)
+		return open_ours(rnn, wanted, NULL);
 	if (wanted && (!route || strcmp(wanted, route->name)))
-		return cg_fail(CG_UNSUPPORTED, "rnn: route: %s: the %s backend has no such route; composed is", wanted,
+		return cg_fail(CG_UNSUPPORTED, "rnn: route: %s: the %s backend has no such route; composed takes every network", wanted,
 		               rnn->context->backend->name);
-	if (!route)
-		return CG_OK;
 	rnn->net.name = rnn->text.cell;
 	rnn->net.options = rnn->text.options;
 	code = route->open(rnn->context->device, &rnn->net, &rnn->vendor, why);
@@ -89,10 +117,8 @@ int cg_rnn_open_route(struct cg_rnn *rnn, const char *wanted)
 		return cg_fail_in(code, "rnn");
 	if (code && wanted)
 		return cg_fail_in(code, "rnn: route: %s", route->name);
-	if (code) {
-		snprintf(rnn->route, sizeof rnn->route, "%s (%s: not %s)", composed, why, route->name);
-		return CG_OK;
-	}
+	if (code)
+		return open_ours(rnn, NULL, why);
 	snprintf(rnn->route, sizeof rnn->route, "%s", route->name);
 	rnn->by_name = wanted != NULL;
 	describe_beyond(rnn, route);

@@ -15,9 +15,9 @@
 #include "tests/help/counted.h"
 
 #ifdef CG_CUDA
-#define ROUTES "composed or cudnn"
+#define ROUTES "composed, scan or cudnn"
 #else
-#define ROUTES "composed"
+#define ROUTES "composed or scan"
 #endif
 
 static struct cg_context *context;
@@ -106,13 +106,15 @@ static void test_config(void **state)
 	SPOILT(route, "", "rnn: route: expected " ROUTES ", or NULL for the best, got ''");
 	SPOILT(options, "peephol", "rnn: options: cell lstm has no option 'peephol'; it has peephole");
 	c.route = "cudnn";
-	refused(&c, CG_UNSUPPORTED, "rnn: route: cudnn: the cpu backend has no such route; composed is");
-	c.route = "scan";
-	refused(&c, CG_UNSUPPORTED, "rnn: route: scan is not in this version; composed is");
+	refused(&c, CG_UNSUPPORTED, "rnn: route: cudnn: the cpu backend has no such route; composed takes every network");
 	c.route = "composed";
+	opens(&c);
+	c.route = "scan";
 	opens(&c);
 	c.dropout = 1;
 	c.proj = 4;
+	refused(&c, CG_UNSUPPORTED, "rnn: route: scan does not take this network (projection); composed does");
+	c.route = "composed";
 	opens(&c);
 	c.input_mode = CG_AUTO;
 	opens(&c);

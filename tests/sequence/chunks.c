@@ -1,5 +1,6 @@
 /*
- * A whole and its chunks: together their answers are within the bounds of the reference's for the whole.
+ * A whole and its chunks: together their answers are within the bounds of the reference's for the whole; on
+ * route scan, without products of the input, they have its bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -235,4 +236,75 @@ void test_batch_permuted(void **nothing)
 		network_close(&net);
 	}
 	answers_print_worst("batch permuted");
+}
+
+/* ---- bits ---- */
+
+/* One layer whose input is added to the gates as it is, so that no product sums over the rows of a call but those of the weights. */
+static void draw_without_products(struct network *net, unsigned long long *state)
+{
+	do
+		random_network(net, state);
+	while (net->config.proj);
+	net->config.input_mode = CG_SKIP;
+	net->config.layers = 1;
+	net->config.units = net->config.input = 1 + numbers_below(state, 70);
+	net->config.bidirectional = numbers_below(state, 4) == 0;
+	net->T = 1 + numbers_below(state, 40);
+	net->B = 1 + numbers_below(state, 9);
+	net->ragged = numbers_below(state, 2);
+	for (int64_t b = 0; b < net->B; b++)
+		net->lengths[b] = (int32_t)numbers_below(state, (unsigned)net->T + 1);
+	net->first_step = 0;
+	network_open(net);
+	network_draw(net, state, 0.3);
+}
+
+static int takes_scan(const struct network *net)
+{
+	return !strcmp(cg_rnn_route(net->rnn), "scan");
+}
+
+static void run_each_row(struct network *net)
+{
+	for (int b = 0; b < net->B; b++)
+		run_rows(net, &b, 1, 0);
+}
+
+static void run_in_chunks(struct network *net, unsigned long long *state)
+{
+	int64_t cut[STEPS_MAX + 1] = { 0 };
+	int n = 0;
+
+	for (; cut[n] < net->T; n++)
+		cut[n + 1] = n == STEPS_MAX - 1 ? net->T : cut[n] + 1 + numbers_below(state, (unsigned)(net->T - cut[n]));
+	run_chunks(net, cut, n);
+}
+
+/* A row alone, and a sequence in pieces, have the bits of the whole, whichever of them are too short to be packed for. */
+void test_scan_bits(void **nothing)
+{
+	unsigned long long state;
+	struct network net, other;
+	int taken = 1;
+
+	(void)nothing;
+	for (int k = 0; k < network_cases(400) && taken; k++) {
+		network_case("bits of scan", k, &state);
+		draw_without_products(&net, &state);
+		taken = takes_scan(&net);
+		network_forward(&net);
+		if (net.config.training)
+			network_backward(&net);
+		network_copy(&other, &net);
+		run_each_row(&other);
+		network_same(&net, &other, judged(&net) & ~(1u << PARAMS_BACKPROP) & (taken ? ALL_OUTPUTS : 0), "a row alone");
+		if (rounds_nothing(&net) && !net.config.bidirectional) {
+			run_in_chunks(&other, &state);
+			network_same(&net, &other, judged(&net) & ~(1u << PARAMS_BACKPROP) & (taken ? ALL_OUTPUTS : 0), "in pieces");
+		}
+		network_close(&other);
+		network_close(&net);
+	}
+	assert_true(taken || strncmp(cg_describe(side.context), "cpu", 3));
 }

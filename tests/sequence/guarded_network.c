@@ -245,6 +245,14 @@ void network_like(struct network *net, const struct network *other, int64_t T, i
 	memcpy(net->at[PARAMS], other->at[PARAMS], (size_t)net->n[PARAMS] * sizeof(double));
 }
 
+void network_copy(struct network *net, const struct network *other)
+{
+	*net = *other;
+	network_open(net);
+	for (int a = 0; a < INPUTS; a++)
+		memcpy(net->at[a], other->at[a], (size_t)net->n[a] * sizeof(double));
+}
+
 void network_pad(struct network *net, double value)
 {
 	static const int padded[] = { INPUT, OUTPUT_BACKPROP };

@@ -54,6 +54,8 @@ void network_open(struct network *);
 void network_close(struct network *);
 /* The same network, on other rows and steps, opened, with the same params; lengths are the caller's to set, before it is opened. */
 void network_like(struct network *, const struct network *, int64_t T, int64_t B);
+/* The same with the same inputs, opened. */
+void network_copy(struct network *, const struct network *);
 /* Draws all inputs, absent ones as zeros; the padding of sequences is NaN. */
 void network_draw(struct network *, unsigned long long *state, double scale);
 void network_pad(struct network *, double value);

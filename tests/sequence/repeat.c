@@ -60,14 +60,6 @@ static double scale_of(const struct network *net)
 	return net->config.units > 64 ? 0.05 : 0.3;
 }
 
-static void copy_of(struct network *other, const struct network *net)
-{
-	*other = *net;
-	network_open(other);
-	for (int a = 0; a < INPUTS; a++)
-		memcpy(other->at[a], net->at[a], (size_t)net->n[a] * sizeof(double));
-}
-
 /* Of a cell that saves nothing the gates are kept, in a type of their own. */
 static const char thrifty[] =
 	"cell thrifty\n" "gates a_i a_g\n" "state c\n" "output h\n"
@@ -94,7 +86,7 @@ void test_reserve(void **nothing)
 			net.config.units = net.config.input = 60 + numbers_below(&state, 60);
 		network_open(&net);
 		network_draw(&net, &state, scale_of(&net));
-		copy_of(&other, &net);
+		network_copy(&other, &net);
 		memset(area_in(&other.reserve), 0x55, other.sizes.reserve);
 		network_forward(&net);
 		network_forward(&other);
@@ -111,7 +103,7 @@ void test_reserve(void **nothing)
 static void run_twice(struct network *net, struct network *other)
 {
 	run(net);
-	copy_of(other, net);
+	network_copy(other, net);
 	network_forward(other);
 	for (int n = 0; n < 2 && net->config.training; n++) {
 		network_backward(other);
@@ -202,7 +194,7 @@ static void run_in_new_context(const struct network *net, const char *threads)
 	else
 		unsetenv("CELLGRAD_CPU_THREADS");
 	free(kept);
-	copy_of(&other, net);
+	network_copy(&other, net);
 	run(&other);
 	network_same(net, &other, judged(net), threads);
 	network_close(&other);

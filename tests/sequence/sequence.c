@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random), cmocka_unit_test(test_large),
 		cmocka_unit_test(test_step_by_step), cmocka_unit_test(test_chunks), cmocka_unit_test(test_batch_split),
-		cmocka_unit_test(test_batch_permuted),
+		cmocka_unit_test(test_batch_permuted), cmocka_unit_test(test_scan_bits),
 		cmocka_unit_test(test_mirror), cmocka_unit_test(test_transposed), cmocka_unit_test(test_full_lengths),
 		cmocka_unit_test(test_skip), cmocka_unit_test(test_linear), cmocka_unit_test(test_padding), cmocka_unit_test(test_absent),
 		cmocka_unit_test(test_repeated_calls),

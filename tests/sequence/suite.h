@@ -19,6 +19,7 @@ void test_step_by_step(void **);
 void test_chunks(void **);
 void test_batch_split(void **);
 void test_batch_permuted(void **);
+void test_scan_bits(void **);
 /* equivalent.c: the same said in two ways. */
 void test_mirror(void **);
 void test_transposed(void **);
