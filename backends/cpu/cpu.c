@@ -30,7 +30,7 @@ static int choose(const struct cg_isa **isa)
 /* The threads of CELLGRAD_CPU_THREADS, else one for each processor that this process may run on. */
 static int count_threads(int *threads)
 {
-	int most = cg_processors();
+	int most = cg_count_processors();
 	uint64_t n = (uint64_t)most;
 
 	if (cg_variable_read(CG_ENV_CPU_THREADS, &n) || n > (uint64_t)most)

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/isa.h"
 #include "backends/cpu/openblas.h"
+#include "backends/cpu/processors.h"
 #include "backends/cpu/team.h"
 #include "runtime/device/backend.h"
 

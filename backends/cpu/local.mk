@@ -1,8 +1,8 @@
 # The cpu backend: generated C, compiled once for each instruction set.
 noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 %C%_libcpu_la_SOURCES = \
-	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h %D%/team.h %D%/transpose.h \
-	%D%/cpu.c %D%/scratch.c %D%/launch.c %D%/all_steps.c %D%/gemm_tiles.c %D%/blocked_gemm.c %D%/gather_scatter.c %D%/team.c \
+	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h %D%/processors.h %D%/team.h %D%/transpose.h \
+	%D%/cpu.c %D%/scratch.c %D%/launch.c %D%/all_steps.c %D%/gemm_tiles.c %D%/blocked_gemm.c %D%/gather_scatter.c %D%/team.c %D%/processors.c \
 	%D%/float_state.c %D%/openblas.c %D%/isa.c
 backend_libraries += %D%/libcpu.la $(isa_libraries)
 

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 
 #include "backends/cpu/openblas.h"
-#include "backends/cpu/team.h"
+#include "backends/cpu/processors.h"
 
 static struct cg_openblas blas;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -122,7 +122,7 @@ enum { BUFFER = 160 << 20 };
 
 static int has_memory(void)
 {
-	const size_t buffers = 2 * (size_t)cg_processors(), bytes = buffers < SIZE_MAX / 4 / BUFFER ? buffers * BUFFER : BUFFER;
+	const size_t buffers = 2 * (size_t)cg_count_processors(), bytes = buffers < SIZE_MAX / 4 / BUFFER ? buffers * BUFFER : BUFFER;
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED)

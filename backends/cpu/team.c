@@ -1,8 +1,8 @@
 /*
- * The threads of a stream.  A team waits in two ways: it spins for two microseconds, since calls come in quick succession, and then
- * sleeps, since a spinning thread takes a processor from others.  A round of work has a place for as many threads as it has parts;
- * a thread that wakes up too late finds no place, and no other thread waits for it.  In a round of phases a thread that comes late, or is
- * interrupted between shares, is not waited for either: another takes its share.
+ * The threads of a stream.  A team waits in two ways: it spins for fifty microseconds, since rounds come in quick succession and to wake
+ * a thread takes as long on a virtual machine, and then sleeps, since a spinning thread takes a processor from others.  A round of work
+ * has a place for as many threads as it has parts; a thread that wakes up too late finds no place, and no other thread waits for it.  In a
+ * round of phases a thread that comes late, or is interrupted between shares, is not waited for either: another takes its share.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -10,12 +10,12 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "backends/cpu/processors.h"
 #include "backends/cpu/team.h"
 #include "runtime/core/core.h"
 
-enum { SPIN_NS = 2000, LINE = 64 };          /* LINE: bytes of a cache's, so that parts are taken in one of their own */
+enum { SPIN_NS = 50000, LINE = 64 };         /* LINE: bytes of a cache's, so that parts are taken in one of their own */
 
 struct cg_team {
 	pthread_mutex_t lock;
@@ -30,6 +30,7 @@ struct cg_team {
 	int64_t parts;
 	void (*part)(void *context, int64_t k, int thread);
 	void *context;
+	int processor;                           /* the caller's */
 	char before[LINE];
 	atomic_llong next;                       /* the first part that no thread has taken */
 	char after[LINE];
@@ -37,19 +38,6 @@ struct cg_team {
 	int threads;
 	pthread_t members[];                     /* from 1 on: 0 is the caller */
 };
-
-int cg_processors(void)
-{
-#ifdef CPU_COUNT_S
-	cpu_set_t sets[16];                      /* 16384 processors */
-
-	if (!sched_getaffinity(0, sizeof sets, sets))
-		return CPU_COUNT_S(sizeof sets, sets);
-#endif
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return n < 1 ? 1 : n > CG_THREADS_MAX ? CG_THREADS_MAX : (int)n;
-}
 
 static void relax(void)
 {
@@ -100,6 +88,7 @@ static void run_parts(struct cg_team *team, int thread)
 static void *work(void *given)
 {
 	struct cg_team *team = given;
+	struct cg_avoided avoided = { .any = 0 };
 	unsigned seen = 0;
 
 	for (;;) {
@@ -120,6 +109,7 @@ static void *work(void *given)
 		seen = atomic_load(&team->round);
 		atomic_fetch_add(&team->inside, 1);
 		pthread_mutex_unlock(&team->lock);
+		cg_avoid_processor(&avoided, team->processor);
 		run_parts(team, number);
 		if (atomic_fetch_sub(&team->inside, 1) == 1) {
 			pthread_mutex_lock(&team->lock);
@@ -154,6 +144,7 @@ void cg_team_run(struct cg_team *team, int64_t parts, void (*part)(void *context
 	team->parts = parts;
 	team->part = part;
 	team->context = context;
+	team->processor = cg_get_processor();
 	atomic_store(&team->next, 0);
 	team->openings = parts - 1;
 	team->entered = 0;

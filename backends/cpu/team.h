@@ -7,8 +7,6 @@
 struct cg_team;
 enum { CG_THREADS_MAX = 4096 };
 
-/* Processors that this process may run on. */
-int cg_processors(void);
 /* A team of that many threads, the caller's among them.  One of 1 is NULL, and everything below takes it. */
 int  cg_team_open(int threads, struct cg_team **);
 void cg_team_close(struct cg_team *);

@@ -345,7 +345,7 @@ static void test_variable(void **state)
 	cg_close(context);
 	setenv("CELLGRAD_CPU_THREADS", "", 1);
 	assert_int_equal(cg_open("cpu", &context), CG_OK);
-	assert_int_equal(context->device->threads, cg_processors());
+	assert_int_equal(context->device->threads, cg_count_processors());
 	cg_close(context);
 	unsetenv("CELLGRAD_CPU_THREADS");
 }
