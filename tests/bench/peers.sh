@@ -5,7 +5,7 @@
 #
 # Runs in the top folder of a build.  The programs in C are built in a temporary folder; peers.py drives all of them and says what it
 # does.  Exit status: 0 measured; 1 a fault, or the machine was not quiet and the run is thrown away; 2 refused; 77 nothing to run with.
-#   srcdir: the source; CC: a C compiler; LIBRARY: the shared library; CELLGRAD: the command; PYTHON: what runs the workers of PyTorch,
+#   srcdir: the source; CC: a C compiler; SANITIZE: its sanitizers; LIBRARY: the shared library; CELLGRAD: the command; PYTHON: what runs the workers of PyTorch,
 #   TensorFlow and JAX; CPPFLAGS, LDFLAGS: where oneDNN and libxsmm are
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 99
@@ -16,6 +16,8 @@ CC=${CC:-cc}
 LIBRARY=${LIBRARY:-$(pwd)/.libs/libcellgrad.so}
 CELLGRAD=${CELLGRAD:-$(pwd)/cellgrad}
 PYTHON=${PYTHON:-python3}
+export PYTHONDONTWRITEBYTECODE=1
+[ -x "$CELLGRAD" ] || CELLGRAD=
 command -v python3 >/dev/null || { echo "peers.sh: no python3" >&2; exit 77; }
 [ -r "$LIBRARY" ] || { echo "peers.sh: $LIBRARY: no such library; run this in a build's top folder" >&2; exit 77; }
 builds=$(mktemp -d "${TMPDIR:-/tmp}/peers.XXXXXX") || exit 99
@@ -27,7 +29,7 @@ build() {
 	name=$1
 	shift
 	# shellcheck disable=SC2086  # words of flags
-	$CC -std=gnu11 -O2 ${CPPFLAGS:-} -I"$source/runtime" "$tests/$name.c" "$tests/peer.c" -o "$builds/$name" ${LDFLAGS:-} "$@" -lm \
+	$CC -std=gnu11 -O2 ${SANITIZE:-} ${CPPFLAGS:-} -I"$source/runtime" "$tests/$name.c" "$tests/peer.c" -o "$builds/$name" ${LDFLAGS:-} "$@" -lm \
 		>"$builds/$name.log" 2>&1 || grep -m 1 -E 'error|cannot find' "$builds/$name.log" | sed "s|$tests/||g" >"$builds/$name.why"
 }
 

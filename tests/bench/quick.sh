@@ -1,0 +1,124 @@
+#!/bin/sh
+# peers.sh, with this library alone and beside workers that are right or fail in each way that they can; no time counts here.
+# Runs in the build's top folder.
+#   srcdir: the source; CC SANITIZE LIBRARY CELLGRAD: see peers.sh
+set -u
+bench=$(cd "${srcdir:-.}/tests/bench" && pwd) || exit 99
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+why=$scratch/why n=0
+ways='right wrong infinite short absent status falls signal garbage nameless noise declines hangs stops fast'
+
+report()
+{
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else sed 's/^/# /' "$why"; echo "not ok $n - $2"; fi
+}
+
+# measure FILE OPTION...: peers.sh at tiny sizes, and what it prints
+measure()
+{
+	to=$1
+	shift
+	sh "$bench/peers.sh" --quick --threads 2 "$@" >"$to" 2>&1 </dev/null
+}
+
+# beside FILE 'HOW...' OPTION...: with a worker for each of the ways of fake_worker.py
+beside()
+{
+	to=$1 ways=$2
+	shift 2
+	for how in $ways; do
+		set -- "$@" --peer "$how=python3 $bench/fake_worker.py $how"
+	done
+	measure "$to" --peers '' --rows rnn_tanh:f32:2,2,3,4:no-grad "$@"
+}
+
+# says 'TEXT' NAME: has the run beside other workers a line with this, an extended pattern?
+says()
+{
+	cp "$scratch/ways" "$why"
+	grep -qE "$1" "$why"
+	report $? "$2"
+}
+
+command -v python3 >/dev/null || { echo '1..0 # SKIP no python3'; exit 0; }
+beside "$scratch/ways" "$ways" --limit 2 --busy --json "$scratch/ways.json" &
+beside=$!
+measure "$scratch/alone" --peers '' --json "$scratch/alone.json" --plot "$scratch/svg"
+status=$?
+if [ $status -eq 77 ]; then
+	wait
+	echo "1..0 # SKIP $(tail -n 1 "$scratch/alone")"
+	exit 0
+fi
+
+echo 1..18
+cp "$scratch/alone" "$why"
+[ $status -eq 0 ] && [ "$(grep -c '^| .* | 3,2,16,16 | [0-9]' "$why")" -eq 11 ] && ! grep -q FAULT "$why"
+report $? 'this library computes every cell, and every dtype of the LSTM, alone'
+
+python3 - "$scratch/alone.json" "$scratch/svg" >"$why" 2>&1 <<'END'
+import json
+import sys
+import xml.dom.minidom
+with open(sys.argv[1]) as file:
+    report = json.load(file)
+bars = xml.dom.minidom.parse(sys.argv[2]).getElementsByTagName("rect")
+problems = report["problems"]
+print(len(problems), len(bars))
+assert all(problem["peers"][0]["ms"] > 0 for problem in problems) and len(bars) > len(problems)
+END
+report $? 'the JSON file has a time for each problem, and the picture a bar'
+
+wait $beside
+status=$?
+python3 - "$scratch/ways.json" >"$why" 2>&1 <<'END'
+import json
+import sys
+with open(sys.argv[1]) as file:
+    peers = {peer["peer"]: peer for peer in json.load(file)["problems"][0]["peers"]}
+right = peers["right"]
+print(right)
+assert right["lost"] is None and right["ms"] == 0.5 and right["busy_ms"] == 0.5 and 0 < right["difference"] < 1e-6
+assert all(peer["lost"] for name, peer in peers.items() if name not in ("right", "fast", "cellgrad"))
+END
+report $? 'one that computes by itself what this library does has its times, and no other has'
+while read -r how text; do
+	says "^\[[0-9]+\] $how: $text" "a worker that is \"$how\" is a line with the reason"
+done <<'END'
+wrong wrong: y differs by 0.01[0-9]* of its largest element$
+infinite wrong: h_n differs by inf
+short wrote 92 bytes of answers, expected 96$
+absent wrote no bytes of answers, expected 96$
+status ended with status 1: the last words$
+falls ended with status 1: the last words of a turn$
+signal ended by signal 9$
+garbage printed garbage: 'no JSON'$
+nameless did not say its name and version$
+noise printed garbage: 'soon'$
+declines declines for a reason$
+hangs hangs: no answer within the limit$
+stops hangs: no answer within the limit$
+END
+
+if [ -x "${CELLGRAD:-./cellgrad}" ]; then
+	cp "$scratch/ways" "$why"
+	[ $status -eq 1 ] && [ "$(grep FAULT "$why" | sed 's/ in .*//')" = '**FAULT: above the roof: fast' ]
+	report $? 'a time above the roof is a fault, the only one, and the status says so'
+else
+	n=$((n + 1))
+	echo "ok $n - a time above the roof is a fault, the only one, and the status says so # SKIP without the command there is no roof"
+fi
+
+python3 -B - "$bench" >"$why" 2>&1 <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from peers import judge_run
+calm = {"f32_gflops": 100.0, "f64_gflops": 50.0}
+fast = {"f32_gflops": 100.0, "f64_gflops": 55.6}
+print(judge_run([calm, fast], []), judge_run([calm, calm], [{"others": 0.06}]))
+assert judge_run([calm, calm], [{"others": 0.04}, {"others": None}]) == [] == judge_run([{}, {}], [])
+assert len(judge_run([calm, fast], [])) == 1 and len(judge_run([calm, calm], [{"others": 0.0}, {"others": 0.06}])) == 1
+END
+report $? 'a run is thrown away where the roof moved, or others took processor time'
