@@ -43,7 +43,7 @@ says()
 }
 
 command -v python3 >/dev/null || { echo '1..0 # SKIP no python3'; exit 0; }
-beside "$scratch/ways" "$ways" --limit 2 --busy --json "$scratch/ways.json" &
+beside "$scratch/ways" "$ways" --limit 2.5 --busy --json "$scratch/ways.json" &
 beside=$!
 measure "$scratch/alone" --peers '' --json "$scratch/alone.json" --plot "$scratch/svg"
 status=$?
