@@ -78,7 +78,7 @@ def print_turn(how):
         sys.exit("the last words of a turn")
     if how == "stops":
         time.sleep(600)
-    print({"noise": "soon", "fast": "1e-12"}.get(how, "0.5"), flush=True)
+    print({"noise": "soon", "fast": "1e-12 1e-12"}.get(how, "0.5 0.5"), flush=True)
 
 
 def main():

@@ -11,6 +11,9 @@
 
 #include "peer.h"
 
+/* Of a turn, before its calls count, and of those that do. */
+static const double WARM_MS = 60, TURN_MS = 100;
+
 /* ---- how it ends ---- */
 
 void decline(const char *format, ...)
@@ -158,28 +161,33 @@ static size_t read_number(const char *name, const char *word)
 
 static void read_arguments(struct problem *p, int argc, char **argv)
 {
-	const struct { const char *name, **to; } texts[] = {
-		{ "--cell", &p->cell }, { "--dtype", &p->dtype }, { "--input", &p->input }, { "--output", &p->output }, { "--route", &p->route },
-	};
 	size_t threads = 0;
-	const struct { const char *name; size_t *to; } numbers[] = {
-		{ "--T", &p->T }, { "--B", &p->B }, { "--I", &p->I }, { "--H", &p->H }, { "--threads", &threads },
+	const struct { const char *name, **text; size_t *number; } arguments[] = {
+		{ "--cell", &p->cell, NULL }, { "--dtype", &p->dtype, NULL }, { "--input", &p->input, NULL }, { "--output", &p->output, NULL },
+		{ "--T", NULL, &p->T }, { "--B", NULL, &p->B }, { "--I", NULL, &p->I }, { "--H", NULL, &p->H }, { "--threads", NULL, &threads },
 	};
 
 	p->grad = 1;
 	for (int k = 1; k < argc; k++) {
-		const char *name = argv[k], *value = k + 1 < argc ? argv[k + 1] : "";
+		const char *name = argv[k];
+		size_t n = 0;
 
-		if (!strcmp(name, "--no-grad"))
+		if (!strcmp(name, "--no-grad")) {
 			p->grad = 0;
-		if (!strcmp(name, "--last"))
-			p->last = 1;
-		for (size_t n = 0; n < 5; n++) {
-			if (!strcmp(name, texts[n].name))
-				*texts[n].to = value, k++;
-			if (!strcmp(name, numbers[n].name))
-				*numbers[n].to = read_number(name, value), k++;
+			continue;
 		}
+		if (!strcmp(name, "--last")) {
+			p->last = 1;
+			continue;
+		}
+		while (n < sizeof arguments / sizeof *arguments && strcmp(name, arguments[n].name))
+			n++;
+		if (n == sizeof arguments / sizeof *arguments || ++k == argc)
+			fail("%s: not known, or without a value", name);
+		if (arguments[n].text)
+			*arguments[n].text = argv[k];
+		else
+			*arguments[n].number = read_number(name, argv[k]);
 	}
 	p->threads = (int)threads;
 	if (!p->cell || !p->dtype || !p->input || !p->output || !p->T || !p->B || !p->I || !p->H || !threads)
@@ -188,37 +196,50 @@ static void read_arguments(struct problem *p, int argc, char **argv)
 
 struct array { float **at; size_t n; };
 
-/* In the order of the file, those that the problem has. */
+/* Those of a list that the problem has are moved to its front; how many they are. */
+static size_t keep_arrays(struct array *list, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t k = 0; k < n; k++)
+		if (list[k].n)
+			list[kept++] = list[k];
+	return kept;
+}
+
+/* In the order of the file. */
 static size_t list_numbers(struct problem *p, struct array list[PEER_ARRAYS])
 {
 	size_t xs = p->T * p->B * p->I, ys = p->T * p->B * p->H, state = p->B * p->H, c = p->has_c ? state : 0, gates = p->G * p->H;
 	struct numbers *in = &p->in;
-	const struct array all[] = {
+	const struct array all[PEER_ARRAYS] = {
 		{ &in->x, xs }, { &in->h0, state }, { &in->c0, c }, { &in->w, gates * p->I }, { &in->r, gates * p->H }, { &in->bw, gates },
 		{ &in->br, gates }, { &in->dy, ys }, { &in->dh_n, state }, { &in->dc_n, c }, { &in->peephole, p->peephole ? 3 * p->H : 0 },
 	};
-	size_t n = 0;
 
-	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-		if (all[k].n)
-			list[n++] = all[k];
-	return n;
+	memcpy(list, all, sizeof all);
+	return keep_arrays(list, PEER_ARRAYS);
 }
 
 static size_t list_answers(struct problem *p, struct array list[PEER_ARRAYS])
 {
 	size_t xs = p->T * p->B * p->I, ys = p->T * p->B * p->H, state = p->B * p->H, c = p->has_c ? state : 0, gates = p->G * p->H;
 	struct answers *out = &p->out;
-	const struct array all[] = {
+	const struct array all[PEER_ARRAYS] = {
 		{ &out->y, p->last ? 0 : ys }, { &out->h_n, state }, { &out->c_n, c }, { &out->dx, xs }, { &out->dh0, state }, { &out->dc0, c },
 		{ &out->dw, gates * p->I }, { &out->dr, gates * p->H }, { &out->db, gates }, { &out->dbr, !strcmp(p->cell, "gru") ? gates : 0 },
 		{ &out->dpeephole, p->peephole ? 3 * p->H : 0 },
 	};
-	size_t n = 0;
 
-	for (size_t k = 0; k < (p->grad ? sizeof all / sizeof *all : 3); k++)
-		if (all[k].n)
-			list[n++] = all[k];
+	memcpy(list, all, sizeof all);
+	return keep_arrays(list, p->grad ? PEER_ARRAYS : 3);
+}
+
+/* Zeros for each; how many there are. */
+static size_t allocate_arrays(const struct array *list, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		*list[k].at = allocate(list[k].n * sizeof(float));
 	return n;
 }
 
@@ -257,16 +278,12 @@ void read_problem(struct problem *p, int argc, char **argv)
 	while (k < sizeof cells / sizeof *cells && strcmp(cells[k].name, p->cell))
 		k++;
 	if (k == sizeof cells / sizeof *cells)
-		decline("no cell %s", p->cell);
+		decline("has no %s", p->cell);
 	p->G = cells[k].gates;
 	p->has_c = cells[k].has_c;
 	p->peephole = cells[k].peephole;
-	n = list_answers(p, list);
-	for (k = 0; k < n; k++)
-		*list[k].at = allocate(list[k].n * sizeof(float));
-	n = list_numbers(p, list);
-	for (k = 0; k < n; k++)
-		*list[k].at = allocate(list[k].n * sizeof(float));
+	allocate_arrays(list, list_answers(p, list));
+	n = allocate_arrays(list, list_numbers(p, list));
 	read_file(p->input, list, n);
 }
 
@@ -280,19 +297,30 @@ static double get_milliseconds(void)
 	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-double time_calls(void (*run)(void *), void *state, int calls)
+struct turn { double least, mean; };
+
+/* Milliseconds of a call, of as many as take so long, and of one at least. */
+static struct turn time_turn(void (*run)(void *), void *state, double milliseconds)
 {
-	double least = INFINITY;
+	double began = get_milliseconds(), before = began, now;
+	struct turn turn = { .least = INFINITY };
+	int calls = 0;
 
-	run(state);
-	for (int k = 0; k < calls; k++) {
-		double began = get_milliseconds(), ms;
-
+	do {
 		run(state);
-		ms = get_milliseconds() - began;
-		least = ms < least ? ms : least;
-	}
-	return least;
+		now = get_milliseconds();
+		turn.least = fmin(turn.least, now - before);
+		before = now;
+		calls++;
+	} while (now - began < milliseconds);
+	turn.mean = (now - began) / calls;
+	return turn;
+}
+
+double time_calls(void (*run)(void *), void *state)
+{
+	run(state);
+	return time_turn(run, state, 20).least;
 }
 
 void serve_turns(const struct problem *p, const char *name, const char *version, const char *settings, void (*run)(void *), void *state)
@@ -300,20 +328,17 @@ void serve_turns(const struct problem *p, const char *name, const char *version,
 	struct array list[PEER_ARRAYS];
 	struct problem copy = *p;
 	size_t n = list_answers(&copy, list);
-	double ms = time_calls(run, state, 3);
-	int calls = ms >= 20 ? 1 : (int)ceil(20 / (ms > 1e-3 ? ms : 1e-3));
 	char line[64];
 
 	write_file(p->output, list, n);
-	printf("{\"name\": \"%s\", \"version\": \"%s\", \"settings\": {\"calls_a_turn\": %d%s%s}}\nready\n", name, version, calls,
-	       *settings ? ", " : "", settings);
+	printf("{\"name\": \"%s\", \"version\": \"%s\", \"settings\": {%s}}\nready\n", name, version, settings);
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin) && !strcmp(line, "go\n")) {
-		double began = get_milliseconds();
+		struct turn turn;
 
-		for (int k = 0; k < calls; k++)
-			run(state);
-		printf("%.6f\n", (get_milliseconds() - began) / calls);
+		time_turn(run, state, WARM_MS);
+		turn = time_turn(run, state, TURN_MS);
+		printf("%.6f %.6f\n", turn.least, turn.mean);
 		fflush(stdout);
 	}
 }

@@ -2,8 +2,9 @@
  * What the C programs of peers.sh share: the problem, its numbers, the protocol on stdin and stdout.
  *
  * A program reads the problem, prepares, computes once, and calls serve_turns: it prints a line of JSON about itself and "ready"
- * after it has written its answers to the file that the problem names.  Then each line "go" is a turn: some calls, timed by the
- * monotonic clock, and their mean in milliseconds on a line.  "end" ends it.  decline says that a program cannot do the problem.
+ * after it has written its answers to the file that the problem names.  Then each line "go" is a turn: calls of a tenth of a second,
+ * after some that do not count, and the milliseconds of the least and of the mean on a line.  Another line, or the end of the input,
+ * ends it.  decline says that a program cannot do the problem.
  *
  * Numbers lie in the files as f32, one array behind the other in the order of struct numbers and of struct answers; an array that
  * the problem does not have is NULL here and left out there.
@@ -13,7 +14,7 @@
 
 #include <stddef.h>
 
-enum { PEER_ARRAYS = 13 };
+enum { PEER_ARRAYS = 11 };
 
 struct numbers {                                 /* [T B I] [B H] [B H] [G H I] [G H H] [G H] [G H] [T B H] [B H] [B H] [3 H] */
 	float *x, *h0, *c0, *w, *r, *bw, *br, *dy, *dh_n, *dc_n, *peephole;
@@ -23,7 +24,7 @@ struct answers {                                 /* as x, h0 and so on; db is th
 };
 
 struct problem {
-	const char *cell, *dtype, *input, *output, *route;
+	const char *cell, *dtype, *input, *output;
 	size_t T, B, I, H, G;                    /* G gates: i f g o, r z n, r u c, or one */
 	int threads, grad, last;                 /* last: of the loss on the last state alone, which needs no y */
 	int has_c, peephole;
@@ -49,8 +50,8 @@ void *convert_new(const char *dtype, const float *from, size_t n);
 /* [rows columns] to [columns rows]. */
 void transpose(const float *from, size_t rows, size_t columns, float *to);
 
-/* Milliseconds of the least of some calls, after one that is not counted. */
-double time_calls(void (*run)(void *), void *state, int calls);
+/* Milliseconds of the least of the calls of 20 ms, after one that is not counted. */
+double time_calls(void (*run)(void *), void *state);
 /* What p->out has is written; settings: JSON members behind the version, such as "\"threads\": 2". */
 void serve_turns(const struct problem *p, const char *name, const char *version, const char *settings, void (*run)(void *), void *state);
 

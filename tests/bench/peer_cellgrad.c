@@ -1,8 +1,7 @@
 /*
  * This library's time in peers.sh: a network of one layer through cg_rnn_forward and cg_rnn_backward, and BlockLSTM through
  * cg_lstm_block, on the cpu, in memory of the host that is there before the first call.
- *
- * --route NAME: the network's route, "composed"; else the library chooses.  CELLGRAD_CPU_THREADS is set to --threads.
+ * CELLGRAD_CPU_THREADS is set to --threads.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +75,6 @@ static void open_network(struct ours *o)
 	config.input = (int64_t)p->I;
 	config.units = (int64_t)p->H;
 	config.training = p->grad;
-	config.route = p->route;
 	code = cg_rnn_open(o->context, &config, &o->rnn);
 	if (code == CG_UNSUPPORTED)
 		decline("%s", cg_message());

@@ -9,13 +9,16 @@ import math
 import sys
 import time
 
+from peer_problem import CELLS, Problem
+
 try:
     import numpy
 except ImportError:
     print("declines not installed: no module named numpy", flush=True)
     sys.exit(0)
 
-GATES = {"lstm": 4, "lstm_peephole": 4, "block_lstm": 4, "gru": 3, "gru_block": 3, "rnn_tanh": 1}
+# Seconds of a turn before its calls count, and of those that do.
+WARM, TURN = 0.06, 0.1
 
 
 def decline(words):
@@ -24,7 +27,7 @@ def decline(words):
 
 
 def read_problem():
-    """Sizes as they are named on the command line, and a dictionary of arrays."""
+    """The problem of the command line, with its files and the number of threads."""
     parser = argparse.ArgumentParser()
     for name in ("cell", "dtype", "input", "output"):
         parser.add_argument("--" + name, required=True)
@@ -32,35 +35,22 @@ def read_problem():
         parser.add_argument("--" + name, type=int, required=True)
     parser.add_argument("--no-grad", dest="grad", action="store_false")
     parser.add_argument("--last", action="store_true")
-    problem = parser.parse_args()
-    if problem.cell not in GATES:
-        decline(f"no cell {problem.cell}")
-    problem.G, problem.has_c = GATES[problem.cell], problem.cell in ("lstm", "lstm_peephole", "block_lstm")
-    problem.peephole = problem.cell == "lstm_peephole"
+    given = parser.parse_args()
+    if given.cell not in CELLS:
+        decline(f"has no {given.cell}")
+    problem = Problem(given.cell, given.dtype, (given.T, given.B, given.I, given.H), given.grad, given.last)
+    problem.threads, problem.input, problem.output = given.threads, given.input, given.output
     return problem
 
 
 def read_numbers(problem):
-    T, B, I, H, G = problem.T, problem.B, problem.I, problem.H, problem.G
-    shapes = {"x": (T, B, I), "h0": (B, H), "c0": (B, H), "W": (G, H, I), "R": (G, H, H), "bW": (G, H), "bR": (G, H), "dy": (T, B, H),
-              "dh_n": (B, H), "dc_n": (B, H), "peephole": (3, H)}
-    for name in ([] if problem.has_c else ["c0", "dc_n"]) + ([] if problem.peephole else ["peephole"]):
-        del shapes[name]
+    """{name: array}."""
     numbers = numpy.fromfile(problem.input, "<f4").astype(numpy.float32)
     at, arrays = 0, {}
-    for name, shape in shapes.items():
-        n = math.prod(shape)
-        arrays[name] = numbers[at:at + n].reshape(shape).copy()
-        at += n
+    for name, shape, _ in problem.list_numbers():
+        arrays[name] = numbers[at:at + math.prod(shape)].reshape(shape).copy()
+        at += arrays[name].size
     return arrays
-
-
-def list_answers(problem):
-    """Names, in the order of the file."""
-    names = ([] if problem.last else ["y"]) + ["h_n"] + ["c_n"] * problem.has_c
-    if problem.grad:
-        names += ["dx", "dh0"] + ["dc0"] * problem.has_c + ["dW", "dR", "db"] + ["dbR"] * (problem.cell == "gru") + ["dpeep"] * problem.peephole
-    return names
 
 
 def add_last(steps, last, is_last):
@@ -70,24 +60,32 @@ def add_last(steps, last, is_last):
     return both
 
 
+def write_answers(problem, answers):
+    with open(problem.output, "wb") as file:
+        for name, _ in problem.list_answers():
+            numpy.ascontiguousarray(answers[name], dtype="<f4").tofile(file)
+
+
+def time_calls(run, seconds):
+    """Milliseconds of each call, of one at least."""
+    times, until = [], time.perf_counter() + seconds
+    while True:
+        before = time.perf_counter()
+        run()
+        now = time.perf_counter()
+        times.append((now - before) * 1000)
+        if now >= until:
+            return times
+
+
 def serve(problem, name, version, settings, run, answers):
     """run() computes and waits until it is done; answers() gives {name: array} of what the last run left."""
     run()
-    given = answers()
-    with open(problem.output, "wb") as file:
-        for key in list_answers(problem):
-            numpy.ascontiguousarray(given[key], dtype="<f4").tofile(file)
-    least = math.inf
-    for _ in range(4):
-        began = time.perf_counter()
-        run()
-        least = min(least, (time.perf_counter() - began) * 1000)
-    calls = max(1, math.ceil(20 / max(least, 1e-3)))
-    print(json.dumps({"name": name, "version": version, "settings": {"calls_a_turn": calls, **settings}}) + "\nready", flush=True)
+    write_answers(problem, answers())
+    print(json.dumps({"name": name, "version": version, "settings": settings}) + "\nready", flush=True)
     for line in sys.stdin:
         if line != "go\n":
             break
-        began = time.perf_counter()
-        for _ in range(calls):
-            run()
-        print(f"{(time.perf_counter() - began) * 1000 / calls:.6f}", flush=True)
+        time_calls(run, WARM)
+        times = time_calls(run, TURN)
+        print(f"{min(times):.6f} {sum(times) / len(times):.6f}", flush=True)
