@@ -411,7 +411,7 @@ static void network(struct net *n, const char *forward, const char *backward)
 	second = strchr(output, '\n') + 1;
 	assert_memory_equal(output, forward, strlen(forward));
 	assert_memory_equal(second, backward, strlen(backward));
-	assert_non_null(strstr(second, "; composed\n"));
+	assert_non_null(strstr(second, "; scan\n"));
 	assert_null(strstr(output, "without"));
 	net_close(n);
 }
