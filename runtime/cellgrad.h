@@ -70,11 +70,13 @@ CG_API int  cg_set_allocator(const struct cg_allocator *allocator);
 /* ---- where: a device, an order of work, memory ---- */
 
 struct cg_context;                       /* one device of one backend and the kernels built for it */
-struct cg_stream;                        /* an order of work on a context, and the threads of a cpu */
+struct cg_stream;                        /* an order of work on a context */
 
 /*
  * Opens a device.  where: "cpu", "NAME:DEVICE", a comma list in order of preference, or NULL for the environment's
- * CELLGRAD_BACKEND (unset: the first backend that opens).  A named backend opens or the call fails with the reasons;
+ * CELLGRAD_BACKEND (unset: the first backend that opens).  "cpu:threads=4" is a cpu whose calls run on 4 threads at most, the caller's
+ * among them; without it that is CELLGRAD_CPU_THREADS, or one for each processor that the process may run on and, on Linux, that the
+ * quota of its control group pays for.  A named backend opens or the call fails with the reasons;
  * it is never replaced by another.  Where nothing is named no driver is loaded without signs of a GPU for it: OpenCL's, on Linux, only
  * where there is the device file of a GPU and a driver that is not for processors alone.
  * CG_BAD_ARGUMENT: no such name, with the nearest, or a variable of the environment, cellgrad(1) lists them, with a value that is not
@@ -90,6 +92,23 @@ CG_API const char *cg_describe(const struct cg_context *context);
 /* The i-th device as a name for cg_open, with a line about it, or why it cannot be opened, in *about (may be NULL);
  * NULL past the last.  Every driver of the system is loaded.  The words live until this thread's next call of cg_device. */
 CG_API const char *cg_device(int i, const char **about);
+/*
+ * Threads of the caller's, in place of the library's own, for the calls on a cpu.  run calls part(arg, k) once for each k from 0 to
+ * parts - 1, on any threads and in any order, at the same time or one after the other, and returns when all have returned; parts is at
+ * most `threads`.  It may be called by several threads at once, if these have streams of one context, and must not throw or unwind.
+ */
+struct cg_pool {
+	size_t  size;                            /* set by _init */
+	int     threads;                         /* parts of a call at most: 1 to 4096 */
+	void  (*run)(void *user, int parts, void (*part)(void *arg, int k), void *arg);
+	void   *user;                            /* run's; it must live as long as the context */
+};
+/* All zeros.  size: sizeof the struct. */
+CG_API void cg_pool_init(struct cg_pool *pool, size_t size);
+/* Gives a context the caller's threads; the library then starts none for it, and the bits of its answers stay the same.  To be called
+ * before the context has a stream or a network, which have it as their parent; *pool is copied.  CG_BAD_ARGUMENT: it has one already, or
+ * a field of *pool is not set; CG_UNSUPPORTED: the context's backend does not compute on threads of the host. */
+CG_API int  cg_pool_set(struct cg_context *context, const struct cg_pool *pool);
 /* CG_OK, or CG_UNSUPPORTED with words.  op: a name of the op table, ours or TensorFlow's; dtype: an enum cg_dtype. */
 CG_API int  cg_supports(const struct cg_context *context, const char *op, int dtype);
 

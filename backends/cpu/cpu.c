@@ -27,16 +27,33 @@ static int choose(const struct cg_isa **isa)
 	               names, wanted);
 }
 
-/* The threads of CELLGRAD_CPU_THREADS, else one for each processor that this process may run on. */
+/* The threads of CELLGRAD_CPU_THREADS, else one for each processor that this process may run on, and has the time of. */
 static int count_threads(int *threads)
 {
 	int most = cg_count_processors();
-	uint64_t n = (uint64_t)most;
+	uint64_t n = (uint64_t)cg_limit_by_quota("", most);
 
 	if (cg_variable_read(CG_ENV_CPU_THREADS, &n) || n > (uint64_t)most)
 		return cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_CPU_THREADS: expected 1 to %d, the processors that this process may run on, "
 		               "got '%.40s'", most, cg_variable_get(CG_ENV_CPU_THREADS));
 	*threads = (int)n;
+	return CG_OK;
+}
+
+/* The threads of "threads=N"; what follows NAME: else has an error of its own. */
+static int read_threads(const char *where, int *threads)
+{
+	static const char key[] = "threads=";
+	int most = cg_count_processors(), n = 0;
+
+	if (strncmp(where, key, strlen(key)))
+		return cg_fail(CG_NO_DEVICE, "there is one cpu, named cpu, cpu:0 or, with a number of threads, cpu:threads=N, not cpu:%.40s", where);
+	for (const char *digit = where + strlen(key); n >= 0 && (*digit || digit == where + strlen(key)); digit++)
+		n = *digit >= '0' && *digit <= '9' && n <= most ? 10 * n + (*digit - '0') : -1;
+	if (n < 1 || n > most)
+		return cg_fail(CG_BAD_ARGUMENT, "threads: expected 1 to %d, the processors that this process may run on, got '%.40s'", most,
+		               where + strlen(key));
+	*threads = n;
 	return CG_OK;
 }
 
@@ -48,12 +65,12 @@ static const struct cg_openblas *choose_blas(const struct cg_isa *isa)
 	return isa->takes_blas ? cg_load_openblas() : &none;
 }
 
-static void describe_into(const struct cg_isa *isa, int threads, char *about, size_t bytes)
+static void describe_into(const struct cg_isa *isa, int threads, const char *whose, char *about, size_t bytes)
 {
 	const struct cg_openblas *blas = choose_blas(isa);
 
-	snprintf(about, bytes, "kernels %s; products %s (%s); %d thread%s", isa->name, blas->sgemm ? "OpenBLAS" : "our own",
-	         blas->why, threads, threads == 1 ? "" : "s");
+	snprintf(about, bytes, "kernels %s; products %s (%s); %d thread%s%s", isa->name, blas->sgemm ? "OpenBLAS" : "our own",
+	         blas->why, threads, threads == 1 ? "" : "s", whose);
 }
 
 static const char *list(int i, char *about, size_t bytes)
@@ -66,7 +83,7 @@ static const char *list(int i, char *about, size_t bytes)
 	if (choose(&isa) || count_threads(&threads))
 		snprintf(about, bytes, "%s", cg_message());
 	else
-		describe_into(isa, threads, about, bytes);
+		describe_into(isa, threads, "", about, bytes);
 	return "";
 }
 
@@ -76,24 +93,26 @@ static int open_device(const char *where, struct cg_dev **result)
 	const struct cg_isa *isa;
 	int threads;
 
-	if (where && strcmp(where, "0"))
-		return cg_fail(CG_NO_DEVICE, "there is one cpu, named cpu or cpu:0, not cpu:%.40s", where);
 	CG_TRY(choose(&isa));
-	CG_TRY(count_threads(&threads));
+	CG_TRY(where && strcmp(where, "0") ? read_threads(where, &threads) : count_threads(&threads));
 	device = cg_memory(NULL, sizeof *device);
 	if (!device)
 		return CG_NO_MEMORY;
+	memset(device, 0, sizeof *device);
+	pthread_mutex_init(&device->lock, NULL);
 	device->isa = isa;
 	device->blas = choose_blas(isa);
 	device->threads = threads;
 	memcpy(device->about, "cpu: ", 6);
-	describe_into(isa, threads, device->about + 5, sizeof device->about - 5);
+	describe_into(isa, threads, "", device->about + 5, sizeof device->about - 5);
 	*result = device;
 	return CG_OK;
 }
 
 static void close_device(struct cg_dev *device)
 {
+	cg_team_close(device->team);
+	pthread_mutex_destroy(&device->lock);
 	cg_memory(device, 0);
 }
 
@@ -109,20 +128,46 @@ static int supports(const struct cg_dev *device, int dtype)
 	return CG_OK;
 }
 
+/* No queue is open. */
+static int use_pool(struct cg_dev *device, const struct cg_pool *pool)
+{
+	struct cg_team *team;
+
+	CG_TRY(cg_team_pool(pool, &team));
+	cg_team_close(device->team);
+	device->team = team;
+	device->started = 1;
+	device->threads = pool->threads;
+	describe_into(device->isa, device->threads, " of the caller's", device->about + 5, sizeof device->about - 5);
+	return CG_OK;
+}
+
+/* The device's threads, which start with its first queue. */
+static int borrow_team(struct cg_dev *device, struct cg_team **team)
+{
+	int code = CG_OK;
+
+	pthread_mutex_lock(&device->lock);
+	if (!device->started)
+		code = cg_team_open(device->threads, &device->team);
+	device->started = code == CG_OK;
+	*team = device->team;
+	pthread_mutex_unlock(&device->lock);
+	return code;
+}
+
 static int start(struct cg_dev *device, void *native, struct cg_queue **result)
 {
 	struct cg_queue *queue;
+	struct cg_team *team;
 
 	if (native)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: native: the cpu has no queues of its own: expected NULL");
+	CG_TRY(borrow_team(device, &team));
 	queue = cg_memory(NULL, sizeof *queue);
 	if (!queue)
 		return CG_NO_MEMORY;
-	*queue = (struct cg_queue){ .device = device };
-	if (cg_team_open(device->threads, &queue->team)) {
-		cg_memory(queue, 0);
-		return CG_NO_MEMORY;
-	}
+	*queue = (struct cg_queue){ .device = device, .team = team };
 	*result = queue;
 	return CG_OK;
 }
@@ -135,7 +180,6 @@ static int sync_queue(struct cg_queue *queue)
 
 static void stop(struct cg_queue *queue)
 {
-	cg_team_close(queue->team);
 	cg_memory(queue->scratch, 0);
 	cg_memory(queue, 0);
 }
@@ -240,7 +284,7 @@ extern const struct cg_backend cg_backend_cpu;
 const struct cg_backend cg_backend_cpu = {
 	.name = "cpu", .host = 1,
 	.list = list, .open = open_device, .close = close_device, .describe = describe, .supports = supports,
-	.start = start, .sync = sync_queue, .stop = stop,
+	.use_pool = use_pool, .start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .copy_in = copy_in, .copy_out = copy_out, .zero = zero,
 	.build = build, .release = release, .launch = cg_cpu_launch, .gemm = cg_cpu_gemm, .packed = cg_cpu_packed, .pack = cg_cpu_pack,
 	.rows = cg_cpu_rows, .scan_work = cg_cpu_scan_work, .scan = cg_cpu_scan,

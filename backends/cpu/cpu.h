@@ -2,6 +2,8 @@
 #ifndef CG_CPU_H
 #define CG_CPU_H
 
+#include <pthread.h>
+
 #include "backends/cpu/isa.h"
 #include "backends/cpu/openblas.h"
 #include "backends/cpu/processors.h"
@@ -11,13 +13,16 @@
 struct cg_dev {
 	const struct cg_isa *isa;
 	const struct cg_openblas *blas;
-	int threads;
+	int threads;                     /* of a call at most */
+	pthread_mutex_t lock;            /* of the next two */
+	int started;                     /* is the team there, which is NULL for one thread? */
+	struct cg_team *team;            /* from the first queue on */
 	char about[1024];
 };
 
 struct cg_queue {
 	struct cg_dev *device;
-	struct cg_team *team;
+	struct cg_team *team;            /* the device's */
 	void *scratch;                   /* panels of f16 and bf16 products, and the interpreter's registers; grows */
 	size_t scratch_bytes;
 };

@@ -1,9 +1,11 @@
 /*
- * The processors that threads run on.  A kernel may wake a thread on the processor of the one that wakes it although others are idle: on
+ * The processors that threads run on, and the share of their time that a control group leaves to a process.  A kernel may wake a thread on the processor of the one that wakes it although others are idle: on
  * virtual machines it takes a processor that sleeps for one that the host has taken away.  Both then share one processor until the load
  * is balanced, some fifty milliseconds later; so the thread that was woken goes elsewhere by itself.
  */
+#include <math.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,6 +29,80 @@ int cg_count_processors(void)
 
 	return n < 1 ? 1 : n > CG_THREADS_MAX ? CG_THREADS_MAX : (int)n;
 }
+
+/* ---- quotas of control groups ---- */
+
+enum { PATH = 4352 };                    /* longer ones are passed over */
+
+/* Two numbers of a file, the second one of another file if that is named; are they there, and above zero? */
+static int read_two(const char *folder, const char *first, const char *second, double numbers[2])
+{
+	const char *const names[] = { first, second };
+	int n = 0;
+
+	for (int k = 0; k < 2 && names[k]; k++) {
+		char path[PATH + 32];
+		FILE *file;
+
+		snprintf(path, sizeof path, "%s/%s", folder, names[k]);
+		file = fopen(path, "re");
+		if (!file)
+			return 0;
+		n += fscanf(file, "%lf", &numbers[n]) == 1;
+		if (!second)
+			n += fscanf(file, "%lf", &numbers[1]) == 1;
+		fclose(file);
+	}
+	return n == 2 && numbers[0] > 0 && numbers[1] > 0;
+}
+
+/* Of n processors as many as the quota of one group pays for; no quota is "max", or -1. */
+static int limit_by_group(const char *folder, int n)
+{
+	double quota[2] = { 0, 0 };
+
+	if (!read_two(folder, "cpu.max", NULL, quota) && !read_two(folder, "cpu.cfs_quota_us", "cpu.cfs_period_us", quota))
+		return n;
+	return quota[0] / quota[1] < n ? (int)ceil(quota[0] / quota[1]) : n;
+}
+
+/* The group of a line "ID:CONTROLLERS:PATH", and those around it. */
+static int limit_by_line(const char *root, char *line, int n)
+{
+	char *controllers = strchr(line, ':'), *path = controllers ? strchr(++controllers, ':') : NULL, folder[PATH];
+	size_t base;
+
+	if (!path)
+		return n;
+	*path++ = '\0';
+	path[strcspn(path, "\n")] = '\0';
+	if (*controllers && strncmp(controllers, "cpu,", 4) && strcmp(controllers, "cpu"))
+		return n;
+	base = (size_t)snprintf(folder, sizeof folder, "%s/sys/fs/cgroup%s", root, *controllers ? "/cpu" : "");
+	if (base + strlen(path) >= sizeof folder)
+		return n;
+	for (strcpy(folder + base, path); ; *strrchr(folder, '/') = '\0') {
+		n = limit_by_group(folder, n);
+		if (strlen(folder) <= base)
+			return n;
+	}
+}
+
+int cg_limit_by_quota(const char *root, int n)
+{
+	char line[PATH];
+	FILE *file;
+
+	snprintf(line, sizeof line, "%s/proc/self/cgroup", root);
+	file = fopen(line, "re");
+	while (file && fgets(line, sizeof line, file))
+		n = limit_by_line(root, line, n);
+	if (file)
+		fclose(file);
+	return n;
+}
+
+/* ---- moving ---- */
 
 #ifdef CPU_COUNT_S
 int cg_get_processor(void)

@@ -4,6 +4,9 @@
 
 /* Processors that this process may run on. */
 int cg_count_processors(void);
+/* Of n processors as many as the quotas of the process's control groups (Linux's cgroups, version 2 or 1) pay for, at least 1; all where
+ * there are none.  root: of the system's files, "" but in tests. */
+int cg_limit_by_quota(const char *root, int n);
 /* The one that the calling thread runs on; -1: not known. */
 int cg_get_processor(void);
 

@@ -1,8 +1,11 @@
 /*
- * The threads of a stream.  A team waits in two ways: it spins for fifty microseconds, since rounds come in quick succession and to wake
- * a thread takes as long on a virtual machine, and then sleeps, since a spinning thread takes a processor from others.  A round of work
- * has a place for as many threads as it has parts; a thread that wakes up too late finds no place, and no other thread waits for it.  In a
- * round of phases a thread that comes late, or is interrupted between shares, is not waited for either: another takes its share.
+ * The threads of a context.  A call takes the helpers that are idle when it begins and works with them; what they have not begun when
+ * the caller is done, they do not begin, so that a call waits for no helper that is late, nor for one that another call has.  Helpers
+ * spin for fifty microseconds, since calls come in quick succession and to wake a thread takes as long on a virtual machine, and then
+ * sleep, since a spinning thread takes a processor from others.  In phases a thread that comes late, or is interrupted between shares, is
+ * not waited for either: another takes its share.
+ *
+ * In a caller's pool, whose threads are his, parts may come one after the other: there each phase is a call of its own.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -15,29 +18,41 @@
 #include "backends/cpu/team.h"
 #include "runtime/core/core.h"
 
-enum { SPIN_NS = 50000, LINE = 64 };         /* LINE: bytes of a cache's, so that parts are taken in one of their own */
+enum { SPIN_NS = 50000, LINE = 64 };         /* LINE: bytes of a cache's, so that what threads write lies apart from what others read */
 
-struct cg_team {
-	pthread_mutex_t lock;
-	pthread_cond_t opened, left;
-	int sleepers;                            /* members that wait for `opened`; under the lock, as the next three */
-	int64_t openings;                        /* members that may still come into the round */
-	int entered;                             /* those that have */
-	int closing;
-	atomic_int inside;                       /* those that have not left */
-	atomic_uint round;                       /* counts them; what spinning threads look at */
-
+/* What a call shares out. */
+struct round {
 	int64_t parts;
 	void (*part)(void *context, int64_t k, int thread);
 	void *context;
 	int processor;                           /* the caller's */
+	int claimed;                             /* helpers that may come */
 	char before[LINE];
 	atomic_llong next;                       /* the first part that no thread has taken */
 	char after[LINE];
-
-	int threads;
-	pthread_t members[];                     /* from 1 on: 0 is the caller */
+	atomic_int entered, inside;              /* helpers that have come; those that have not left */
 };
+
+struct helper {
+	_Atomic(struct round *) round;           /* NULL: idle; changes under the lock, as the next two */
+	int entered, asleep;
+	struct cg_team *team;
+	pthread_cond_t woken;
+	pthread_t thread;
+	char after[LINE];
+};
+
+struct cg_team {
+	struct cg_pool pool;                     /* run is NULL: the helpers below */
+	int threads;
+	pthread_mutex_t lock;
+	pthread_cond_t left;                     /* a helper has left the round of some caller */
+	atomic_int closing;
+	struct helper *helpers, **idle;          /* threads - 1; the first n_idle, the last one to become so at the end */
+	int n_idle;
+};
+
+/* ---- waiting ---- */
 
 static void relax(void)
 {
@@ -56,111 +71,150 @@ static int64_t now(void)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Spins while is(team, value), but not for long. */
-static void spin(struct cg_team *team, int (*is)(struct cg_team *, unsigned), unsigned value)
+/* Between two looks of a thread that spins; may it look again? */
+static int pause_before(int64_t end)
 {
-	int64_t end = now() + SPIN_NS;
-
-	while (is(team, value) && now() < end)
-		for (int k = 0; k < 8; k++)
-			relax();
+	for (int k = 0; k < 8; k++)
+		relax();
+	return now() < end;
 }
 
-static int same_round(struct cg_team *team, unsigned round)
-{
-	return atomic_load(&team->round) == round;
-}
+/* ---- helpers ---- */
 
-static int busy(struct cg_team *team, unsigned unused)
-{
-	(void)unused;
-	return atomic_load(&team->inside) != 0;
-}
-
-static void run_parts(struct cg_team *team, int thread)
+static void run_parts(struct round *round, int thread)
 {
 	int64_t k;
 
-	while ((k = atomic_fetch_add_explicit(&team->next, 1, memory_order_relaxed)) < team->parts)
-		team->part(team->context, k, thread);
+	while ((k = atomic_fetch_add_explicit(&round->next, 1, memory_order_relaxed)) < round->parts)
+		round->part(round->context, k, thread);
+}
+
+static void make_idle(struct cg_team *team, struct helper *helper)
+{
+	atomic_store(&helper->round, NULL);
+	helper->entered = 0;
+	team->idle[team->n_idle++] = helper;
+}
+
+/* The next round, with the number of the helper in it; NULL at the end. */
+static struct round *enter(struct helper *helper, int *number)
+{
+	struct cg_team *team = helper->team;
+	struct round *round;
+
+	for (int64_t end = now() + SPIN_NS; !atomic_load(&helper->round) && !atomic_load(&team->closing) && pause_before(end); )
+		;
+	pthread_mutex_lock(&team->lock);
+	helper->asleep = 1;
+	while (!atomic_load(&helper->round) && !atomic_load(&team->closing))
+		pthread_cond_wait(&helper->woken, &team->lock);
+	helper->asleep = 0;
+	round = atomic_load(&helper->round);
+	if (round) {
+		helper->entered = 1;
+		atomic_fetch_add(&round->inside, 1);
+		*number = atomic_fetch_add(&round->entered, 1) + 1;
+	}
+	pthread_mutex_unlock(&team->lock);
+	return round;
+}
+
+/* The round is the caller's: it may be gone once nobody is inside. */
+static void leave(struct helper *helper, struct round *round)
+{
+	struct cg_team *team = helper->team;
+
+	pthread_mutex_lock(&team->lock);
+	make_idle(team, helper);
+	if (atomic_fetch_sub(&round->inside, 1) == 1)
+		pthread_cond_broadcast(&team->left);
+	pthread_mutex_unlock(&team->lock);
 }
 
 static void *work(void *given)
 {
-	struct cg_team *team = given;
+	struct helper *helper = given;
 	struct cg_avoided avoided = { .any = 0 };
-	unsigned seen = 0;
+	struct round *round;
+	int number;
 
-	for (;;) {
-		int number;
-
-		spin(team, same_round, seen);
-		pthread_mutex_lock(&team->lock);
-		team->sleepers++;
-		while (!team->closing && (!team->openings || same_round(team, seen)))
-			pthread_cond_wait(&team->opened, &team->lock);
-		team->sleepers--;
-		if (team->closing) {
-			pthread_mutex_unlock(&team->lock);
-			return NULL;
-		}
-		team->openings--;
-		number = ++team->entered;
-		seen = atomic_load(&team->round);
-		atomic_fetch_add(&team->inside, 1);
-		pthread_mutex_unlock(&team->lock);
-		cg_avoid_processor(&avoided, team->processor);
-		run_parts(team, number);
-		if (atomic_fetch_sub(&team->inside, 1) == 1) {
-			pthread_mutex_lock(&team->lock);
-			pthread_cond_signal(&team->left);
-			pthread_mutex_unlock(&team->lock);
-		}
+	while ((round = enter(helper, &number))) {
+		cg_avoid_processor(&avoided, round->processor);
+		run_parts(round, number);
+		leave(helper, round);
 	}
+	return NULL;
 }
 
-static void close_round(struct cg_team *team)
+/* ---- rounds ---- */
+
+static void claim(struct cg_team *team, struct round *round)
 {
 	pthread_mutex_lock(&team->lock);
-	team->openings = 0;
+	for (; round->claimed < round->parts - 1 && team->n_idle; round->claimed++) {
+		struct helper *helper = team->idle[--team->n_idle];
+
+		atomic_store(&helper->round, round);
+		if (helper->asleep)
+			pthread_cond_signal(&helper->woken);
+	}
 	pthread_mutex_unlock(&team->lock);
-	spin(team, busy, 0);
-	if (busy(team, 0)) {
+}
+
+/* Those that have not come are idle again, and those that have are waited for. */
+static void finish(struct cg_team *team, struct round *round)
+{
+	if (atomic_load(&round->entered) < round->claimed) {
 		pthread_mutex_lock(&team->lock);
-		while (busy(team, 0))
-			pthread_cond_wait(&team->left, &team->lock);
+		for (int k = 0; k < team->threads - 1; k++)
+			if (atomic_load(&team->helpers[k].round) == round && !team->helpers[k].entered)
+				make_idle(team, &team->helpers[k]);
 		pthread_mutex_unlock(&team->lock);
 	}
+	for (int64_t end = now() + SPIN_NS; atomic_load(&round->inside) && pause_before(end); )
+		;
+	if (!atomic_load(&round->inside))
+		return;
+	pthread_mutex_lock(&team->lock);
+	while (atomic_load(&round->inside))
+		pthread_cond_wait(&team->left, &team->lock);
+	pthread_mutex_unlock(&team->lock);
+}
+
+static void run_pooled(void *round, int thread)
+{
+	run_parts(round, thread);
 }
 
 void cg_team_run(struct cg_team *team, int64_t parts, void (*part)(void *context, int64_t k, int thread), void *context)
 {
+	struct round round;
+
 	if (!team || parts < 2) {
 		for (int64_t k = 0; k < parts; k++)
 			part(context, k, 0);
 		return;
 	}
-	pthread_mutex_lock(&team->lock);
-	team->parts = parts;
-	team->part = part;
-	team->context = context;
-	team->processor = cg_get_processor();
-	atomic_store(&team->next, 0);
-	team->openings = parts - 1;
-	team->entered = 0;
-	atomic_fetch_add(&team->round, 1);
-	for (int64_t k = 0; k < parts - 1 && k < team->sleepers; k++)
-		pthread_cond_signal(&team->opened);
-	pthread_mutex_unlock(&team->lock);
-	run_parts(team, 0);
-	close_round(team);
+	round.parts = parts, round.part = part, round.context = context;
+	round.claimed = 0;
+	atomic_init(&round.next, 0);
+	atomic_init(&round.entered, 0);
+	atomic_init(&round.inside, 0);
+	if (team->pool.run) {
+		team->pool.run(team->pool.user, parts < team->threads ? (int)parts : team->threads, run_pooled, &round);
+		return;
+	}
+	round.processor = cg_get_processor();
+	claim(team, &round);
+	run_parts(&round, 0);
+	finish(team, &round);
 }
 
 /* ---- phases ---- */
 
 struct walk {
 	int shares;
-	int64_t phases;
+	int64_t phases, phase;                   /* phase: the current one, in a pool */
 	struct cg_team_count *taken, *done;      /* phases of each share that were taken; shares that are done, of all phases */
 	void (*part)(void *context, int64_t phase, int share, int thread);
 	void *context;
@@ -199,30 +253,74 @@ static void walk(void *context, int64_t k, int thread)
 	}
 }
 
+static void walk_phase(void *context, int64_t k, int thread)
+{
+	const struct walk *w = context;
+
+	w->part(w->context, w->phase, (int)k, thread);
+}
+
 void cg_team_walk(struct cg_team *team, int shares, int64_t phases, struct cg_team_count *counts,
                   void (*part)(void *context, int64_t phase, int share, int thread), void *context)
 {
-	struct walk w = { shares, phases, counts, counts + shares, part, context };
+	struct walk w = { shares, phases, 0, counts, counts + shares, part, context };
 
+	if (team && team->pool.run) {
+		for (; w.phase < phases; w.phase++)
+			cg_team_run(team, shares, walk_phase, &w);
+		return;
+	}
 	for (int k = 0; k <= shares; k++)
 		atomic_init(&counts[k].n, 0);
 	cg_team_run(team, shares, walk, &w);
 }
 
-/* The first `started` members are there. */
+/* ---- opening and closing ---- */
+
+static int make_team(int threads, struct cg_team **result)
+{
+	const size_t helpers = (size_t)threads - 1;
+	struct cg_team *team = cg_memory(NULL, sizeof *team + helpers * (sizeof *team->helpers + sizeof *team->idle));
+
+	if (!team)
+		return CG_NO_MEMORY;
+	memset(team, 0, sizeof *team + helpers * (sizeof *team->helpers + sizeof *team->idle));
+	team->threads = threads;
+	team->helpers = (struct helper *)(team + 1);
+	team->idle = (struct helper **)(team->helpers + helpers);
+	pthread_mutex_init(&team->lock, NULL);
+	pthread_cond_init(&team->left, NULL);
+	*result = team;
+	return CG_OK;
+}
+
+/* The first `started` helpers are there. */
 static void end(struct cg_team *team, int started)
 {
 	pthread_mutex_lock(&team->lock);
-	team->closing = 1;
-	atomic_fetch_add(&team->round, 1);
-	pthread_cond_broadcast(&team->opened);
+	atomic_store(&team->closing, 1);
+	for (int k = 0; k < started; k++)
+		pthread_cond_signal(&team->helpers[k].woken);
 	pthread_mutex_unlock(&team->lock);
-	for (int k = 1; k <= started; k++)
-		pthread_join(team->members[k], NULL);
+	for (int k = 0; k < started; k++) {
+		pthread_join(team->helpers[k].thread, NULL);
+		pthread_cond_destroy(&team->helpers[k].woken);
+	}
 	pthread_mutex_destroy(&team->lock);
-	pthread_cond_destroy(&team->opened);
 	pthread_cond_destroy(&team->left);
 	cg_memory(team, 0);
+}
+
+static int start_helper(struct cg_team *team, struct helper *helper)
+{
+	int code;
+
+	helper->team = team;
+	pthread_cond_init(&helper->woken, NULL);
+	code = pthread_create(&helper->thread, NULL, work, helper);
+	if (code)
+		pthread_cond_destroy(&helper->woken);
+	return code;
 }
 
 int cg_team_open(int threads, struct cg_team **result)
@@ -234,35 +332,38 @@ int cg_team_open(int threads, struct cg_team **result)
 	*result = NULL;
 	if (threads == 1)
 		return CG_OK;
-	team = cg_memory(NULL, sizeof *team + (size_t)threads * sizeof *team->members);
-	if (!team)
-		return CG_NO_MEMORY;
-	memset(team, 0, sizeof *team);
-	team->threads = threads;
-	pthread_mutex_init(&team->lock, NULL);
-	pthread_cond_init(&team->opened, NULL);
-	pthread_cond_init(&team->left, NULL);
+	CG_TRY(make_team(threads, &team));
 	/* Signals are for the threads of the host program. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	for (int k = 1; k < threads && !code; k++) {
-		code = pthread_create(&team->members[k], NULL, work, team);
-		started += !code;
-	}
+	while (started < threads - 1 && !(code = start_helper(team, &team->helpers[started])))
+		started++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (code) {
 		end(team, started);
-		return cg_fail(CG_NO_MEMORY, "cpu: pthread_create: thread %d of %d: %s; CELLGRAD_CPU_THREADS asks for fewer", started + 1,
-		               threads, strerror(code));
+		return cg_fail(CG_NO_MEMORY, "cpu: pthread_create: thread %d of %d: %s; CELLGRAD_CPU_THREADS, or cpu:threads=N, asks for fewer",
+		               started + 2, threads, strerror(code));
 	}
+	pthread_mutex_lock(&team->lock);
+	for (int k = threads - 2; k >= 0; k--)
+		make_idle(team, &team->helpers[k]);
+	pthread_mutex_unlock(&team->lock);
 	*result = team;
+	return CG_OK;
+}
+
+int cg_team_pool(const struct cg_pool *pool, struct cg_team **result)
+{
+	*result = NULL;
+	CG_TRY(make_team(pool->threads, result));
+	(*result)->pool = *pool;
 	return CG_OK;
 }
 
 void cg_team_close(struct cg_team *team)
 {
 	if (team)
-		end(team, team->threads - 1);
+		end(team, team->pool.run ? 0 : team->threads - 1);
 }
 
 int cg_team_threads(const struct cg_team *team)

@@ -18,6 +18,7 @@ struct cg_net;                           /* a network, with a vendor's library *
 
 enum { CG_SLOTS_MAX = 64 };              /* arguments of a launch at most */
 enum { CG_PACKED_COLUMNS = 64 };
+enum { CG_THREADS_MAX = 4096 };          /* of a pool */
 
 /* An argument of a launch, in the place of the function's argument.  Absent memory is all zeros. */
 struct cg_operand {
@@ -129,6 +130,8 @@ struct cg_backend {
 	void (*close)(struct cg_dev *);
 	const char *(*describe)(const struct cg_dev *);
 	int  (*supports)(const struct cg_dev *, int dtype);   /* CG_OK or CG_UNSUPPORTED */
+	/* Takes the threads of the caller's pool, which is right, before any queue is open.  NULL: it has no threads of its own. */
+	int  (*use_pool)(struct cg_dev *, const struct cg_pool *);
 	int  (*start)(struct cg_dev *, void *native, struct cg_queue **);
 	int  (*sync)(struct cg_queue *);
 	/* Waits for all that was enqueued before it frees the queue: then nothing of the host's memory is in use any more. */

@@ -94,6 +94,37 @@ void cg_context_add_route(char *line, size_t capacity, const struct cg_context *
 	line[n] = '\0';
 }
 
+static void init_pool(void *pool, size_t size)
+{
+	static const struct cg_pool defaults = { .size = 0 };
+
+	cg_sized_init(pool, size, &defaults, sizeof defaults);
+}
+
+void cg_pool_init(struct cg_pool *pool, size_t size)
+{
+	init_pool(pool, size);
+}
+
+int cg_pool_set(struct cg_context *context, const struct cg_pool *pool)
+{
+	static const struct cg_sized sized = CG_SIZED(struct cg_pool, user, init_pool);
+	struct cg_pool whole;
+
+	CG_TRY(cg_context_check(context, "cg_pool_set"));
+	pool = cg_sized_complete(&sized, pool, &whole);
+	CG_TRY(cg_sized_check("cg_pool_set", "cg_pool", pool, sizeof *pool));
+	if (pool->threads < 1 || pool->threads > CG_THREADS_MAX)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_pool_set: threads: expected 1 to %d, got %d", CG_THREADS_MAX, pool->threads);
+	if (!pool->run)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_pool_set: run: expected a function, got NULL");
+	if (!context->backend->use_pool)
+		return cg_fail(CG_UNSUPPORTED, "cg_pool_set: %s does not compute on threads of the host: cpu does", context->backend->name);
+	if (__atomic_load_n(&context->holders, __ATOMIC_ACQUIRE) > 1)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_pool_set: context: expected one without streams and networks, got one that has some");
+	return context->backend->use_pool(context->device, pool);
+}
+
 int cg_stream_open(struct cg_context *context, void *native, struct cg_stream **result)
 {
 	struct cg_stream *stream;

@@ -1,10 +1,13 @@
 /*
- * A thread leaves the processor of another, stays away from it, comes back when it has to leave the next, and keeps to what others set.
+ * A thread leaves the processor of another, stays away from it, comes back when it has to leave the next, and keeps to what others set;
+ * quotas of control groups, in folders that are made up.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -88,10 +91,96 @@ static int restore_all(void **state)
 }
 #endif
 
+/* ---- quotas ---- */
+
+static char root[] = "/tmp/processors.XXXXXX";
+
+/* Writes a file below the root, in folders that it makes. */
+static void put(const char *path, const char *text)
+{
+	char command[512];
+	FILE *file;
+
+	snprintf(command, sizeof command, "mkdir -p \"$(dirname '%s/%s')\"", root, path);
+	assert_int_equal(system(command), 0);
+	snprintf(command, sizeof command, "%s/%s", root, path);
+	file = fopen(command, "w");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static int clear(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof command, "rm -rf '%s'", root);
+	return system(command);
+}
+
+static void test_no_quota(void **state)
+{
+	(void)state;
+	assert_int_equal(cg_limit_by_quota(root, 8), 8);
+	put("proc/self/cgroup", "");
+	assert_int_equal(cg_limit_by_quota(root, 8), 8);
+	put("proc/self/cgroup", "0::/a\n");
+	assert_int_equal(cg_limit_by_quota(root, 8), 8);
+	put("proc/self/cgroup", "\n:\n::\n0\n0:\n0:cpu\n0::abc\nno line");
+	assert_int_equal(cg_limit_by_quota(root, 8), 8);
+}
+
+static void test_quota(void **state)
+{
+	static const struct { const char *text; int n; } limits[] = {
+		{ "max 100000\n", 8 }, { "100000 100000\n", 1 }, { "100001 100000\n", 2 }, { "350000 100000\n", 4 }, { "1000 100000\n", 1 },
+		{ "900000 100000\n", 8 }, { "1e300 1e-300", 8 }, { "", 8 }, { "0 100000", 8 }, { "-1 100000", 8 }, { "200000", 8 }, { "200000 x", 8 },
+		{ "200000 0", 8 }, { "nan nan", 8 },
+	};
+
+	(void)state;
+	put("proc/self/cgroup", "3:memory:/b\n0::/a/b\n");
+	for (size_t k = 0; k < sizeof limits / sizeof *limits; k++) {
+		put("sys/fs/cgroup/a/b/cpu.max", limits[k].text);
+		assert_int_equal(cg_limit_by_quota(root, 8), limits[k].n);
+	}
+	/* Of the groups around it the least counts. */
+	put("sys/fs/cgroup/a/b/cpu.max", "500000 100000\n");
+	put("sys/fs/cgroup/a/cpu.max", "300000 100000\n");
+	put("sys/fs/cgroup/cpu.max", "400000 100000\n");
+	assert_int_equal(cg_limit_by_quota(root, 8), 3);
+	assert_int_equal(cg_limit_by_quota(root, 2), 2);
+	put("proc/self/cgroup", "0::/\n");
+	assert_int_equal(cg_limit_by_quota(root, 8), 4);
+}
+
+static void test_first_version(void **state)
+{
+	(void)state;
+	put("proc/self/cgroup", "5:cpu,cpuacct:/c\n4:cpuset:/d\n");
+	put("sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "250000\n");
+	put("sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000\n");
+	put("sys/fs/cgroup/cpu/d/cpu.cfs_quota_us", "100000\n");
+	put("sys/fs/cgroup/cpu/d/cpu.cfs_period_us", "100000\n");
+	assert_int_equal(cg_limit_by_quota(root, 8), 3);
+	put("sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "-1\n");
+	assert_int_equal(cg_limit_by_quota(root, 8), 8);
+}
+
+static int make_root(void **state)
+{
+	(void)state;
+	strcpy(strrchr(root, '.'), ".XXXXXX");
+	return mkdtemp(root) ? 0 : -1;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_count),
+		cmocka_unit_test_setup_teardown(test_no_quota, make_root, clear), cmocka_unit_test_setup_teardown(test_quota, make_root, clear),
+		cmocka_unit_test_setup_teardown(test_first_version, make_root, clear),
 #ifdef CPU_COUNT
 		cmocka_unit_test_setup_teardown(test_leaves, keep_all, restore_all),
 		cmocka_unit_test_setup_teardown(test_stays, keep_all, restore_all),

@@ -63,12 +63,12 @@ static void meet(void *context, int64_t k, int thread)
 {
 	struct round *r = context;
 
-	(void)thread;
-	r->times[k] = 1;
+	(void)k;
+	__atomic_add_fetch(&r->times[thread], 1, __ATOMIC_RELAXED);
 	pthread_barrier_wait(r->barrier);
 }
 
-/* Parts that wait for each other: it ends only when each has a thread of its own. */
+/* Parts that wait for each other: it ends only when each has a thread of its own, and a number of its own. */
 static void test_together(void **state)
 {
 	pthread_barrier_t barrier;
@@ -78,11 +78,105 @@ static void test_together(void **state)
 	(void)state;
 	pthread_barrier_init(&barrier, NULL, 5);
 	assert_int_equal(cg_team_open(5, &team), CG_OK);
-	for (int n = 0; n < 20; n++)
+	for (int n = 1; n <= 20; n++) {
 		cg_team_run(team, 5, meet, &r);
+		for (int k = 0; k < 5; k++)
+			assert_int_equal(r.times[k], n);
+	}
 	cg_team_close(team);
 	pthread_barrier_destroy(&barrier);
 }
+
+/* ---- several callers ---- */
+
+enum { CALLERS = 4 };
+struct caller { struct cg_team *team; int wrong; };
+
+static void *call_often(void *given)
+{
+	struct caller *caller = given;
+
+	for (int n = 0; n < ROUNDS; n++) {
+		struct round r = { .threads = cg_team_threads(caller->team), .parts = n % 7 };
+
+		cg_team_run(caller->team, r.parts, count_part, &r);
+		caller->wrong |= r.wrong;
+		for (int k = 0; k < PARTS; k++)
+			caller->wrong |= r.times[k] != (k < r.parts);
+	}
+	return NULL;
+}
+
+/* Each part of each caller's once, whoever has the helpers. */
+static void test_callers(void **state)
+{
+	(void)state;
+	for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+		struct caller callers[CALLERS];
+		pthread_t threads[CALLERS];
+		struct cg_team *team;
+
+		assert_int_equal(cg_team_open(counts[c], &team), CG_OK);
+		for (int k = 0; k < CALLERS; k++) {
+			callers[k] = (struct caller){ team, 0 };
+			assert_int_equal(pthread_create(&threads[k], NULL, call_often, &callers[k]), 0);
+		}
+		for (int k = 0; k < CALLERS; k++) {
+			pthread_join(threads[k], NULL);
+			assert_false(callers[k].wrong);
+		}
+		cg_team_close(team);
+	}
+}
+
+struct held { struct cg_team *team; pthread_barrier_t all, release; };
+
+static void hold(void *context, int64_t k, int thread)
+{
+	struct held *held = context;
+
+	(void)k;
+	(void)thread;
+	pthread_barrier_wait(&held->all);
+	pthread_barrier_wait(&held->release);
+}
+
+static void *hold_all(void *given)
+{
+	struct held *held = given;
+
+	cg_team_run(held->team, 3, hold, held);
+	return NULL;
+}
+
+/* A call ends while another one has all helpers. */
+static void test_held(void **state)
+{
+	struct round r = { .threads = 3, .parts = 9 };
+	struct held held;
+	pthread_t holder;
+
+	(void)state;
+	pthread_barrier_init(&held.all, NULL, 4);
+	pthread_barrier_init(&held.release, NULL, 4);
+	assert_int_equal(cg_team_open(3, &held.team), CG_OK);
+	for (int n = 0; n < 5; n++) {
+		assert_int_equal(pthread_create(&holder, NULL, hold_all, &held), 0);
+		pthread_barrier_wait(&held.all);
+		memset(r.times, 0, sizeof r.times);
+		cg_team_run(held.team, r.parts, count_part, &r);
+		assert_false(r.wrong);
+		for (int k = 0; k < PARTS; k++)
+			assert_int_equal(r.times[k], k < r.parts);
+		pthread_barrier_wait(&held.release);
+		pthread_join(holder, NULL);
+	}
+	cg_team_close(held.team);
+	pthread_barrier_destroy(&held.all);
+	pthread_barrier_destroy(&held.release);
+}
+
+/* ---- phases ---- */
 
 enum { SHARES = 5, PHASES = 200 };
 struct phases {
@@ -345,17 +439,54 @@ static void test_variable(void **state)
 	cg_close(context);
 	setenv("CELLGRAD_CPU_THREADS", "", 1);
 	assert_int_equal(cg_open("cpu", &context), CG_OK);
-	assert_int_equal(context->device->threads, cg_count_processors());
+	assert_int_equal(context->device->threads, cg_limit_by_quota("", cg_count_processors()));
 	cg_close(context);
 	unsetenv("CELLGRAD_CPU_THREADS");
+}
+
+/* "cpu:threads=N", by the call and by the environment, goes before CELLGRAD_CPU_THREADS. */
+static void test_name(void **state)
+{
+	static const char *const wrong[] = { "", "0", "-1", "x", "1x", " 1", "+1", "01x", "1.0", "1000000", "99999999999999999999" };
+	struct cg_context *context;
+	char name[64], most[24];
+
+	(void)state;
+	for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+		snprintf(name, sizeof name, "cpu:threads=%s", wrong[k]);
+		assert_int_equal(cg_open(name, &context), CG_BAD_ARGUMENT);
+		snprintf(name, sizeof name, "threads: expected 1 to %d, ", cg_count_processors());
+		snprintf(most, sizeof most, "got '%s'", wrong[k]);
+		assert_non_null(strstr(cg_message(), name));
+		assert_non_null(strstr(cg_message(), most));
+	}
+	assert_int_equal(cg_open("cpu:1", &context), CG_NO_DEVICE);
+	assert_int_equal(cg_open("cpu:thread=1", &context), CG_NO_DEVICE);
+	assert_non_null(strstr(cg_message(), "cpu:threads=N, not cpu:thread=1"));
+	snprintf(most, sizeof most, "%d", cg_count_processors());
+	snprintf(name, sizeof name, "cpu:threads=%s", most);
+	assert_int_equal(cg_open(name, &context), CG_OK);
+	assert_int_equal(context->device->threads, cg_count_processors());
+	cg_close(context);
+	setenv("CELLGRAD_CPU_THREADS", most, 1);
+	assert_int_equal(cg_open("cpu:threads=1", &context), CG_OK);
+	assert_non_null(strstr(cg_describe(context), "; 1 thread"));
+	cg_close(context);
+	unsetenv("CELLGRAD_CPU_THREADS");
+	setenv("CELLGRAD_BACKEND", "cpu:threads=1", 1);
+	assert_int_equal(cg_open(NULL, &context), CG_OK);
+	assert_int_equal(context->device->threads, 1);
+	cg_close(context);
+	unsetenv("CELLGRAD_BACKEND");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts), cmocka_unit_test(test_together), cmocka_unit_test(test_phases),
+		cmocka_unit_test(test_parts), cmocka_unit_test(test_together), cmocka_unit_test(test_callers),
+		cmocka_unit_test(test_held), cmocka_unit_test(test_phases),
 		cmocka_unit_test(test_bits),
-		cmocka_unit_test(test_variable),
+		cmocka_unit_test(test_variable), cmocka_unit_test(test_name),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

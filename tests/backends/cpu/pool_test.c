@@ -1,0 +1,265 @@
+/*
+ * The threads of a caller's pool: networks have the bits that they have on the library's own threads, in pools that run
+ * parts one after the other, backwards, on threads of their own, and by OpenMP; what is no pool is refused.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <pthread.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "backends/cpu/cpu.h"
+#include "runtime/device/device.h"
+#include "tests/help/small_net.h"
+
+/* ---- pools ---- */
+
+enum { PARTS = 16 };
+typedef void pool_part(void *arg, int k);
+
+/* What a pool has been asked for. */
+struct asked { int threads, calls, too_many; };
+
+static void note(struct asked *asked, int parts)
+{
+	__atomic_add_fetch(&asked->calls, 1, __ATOMIC_RELAXED);
+	if (parts < 1 || parts > asked->threads)
+		__atomic_store_n(&asked->too_many, 1, __ATOMIC_RELAXED);
+}
+
+static void run_in_order(void *user, int parts, pool_part *part, void *arg)
+{
+	note(user, parts);
+	for (int k = 0; k < parts; k++)
+		part(arg, k);
+}
+
+static void run_backwards(void *user, int parts, pool_part *part, void *arg)
+{
+	note(user, parts);
+	while (parts--)
+		part(arg, parts);
+}
+
+struct one { pool_part *part; void *arg; int k; };
+
+static void *run_one(void *given)
+{
+	struct one *one = given;
+
+	one->part(one->arg, one->k);
+	return NULL;
+}
+
+static void run_on_threads(void *user, int parts, pool_part *part, void *arg)
+{
+	struct one ones[PARTS];
+	pthread_t threads[PARTS];
+
+	note(user, parts);
+	for (int k = 0; k < parts; k++) {
+		ones[k] = (struct one){ part, arg, k };
+		assert_int_equal(pthread_create(&threads[k], NULL, run_one, &ones[k]), 0);
+	}
+	for (int k = 0; k < parts; k++)
+		pthread_join(threads[k], NULL);
+}
+
+#if defined(_OPENMP) && !defined(__SANITIZE_THREAD__)       /* libgomp's barriers are unknown to the sanitizer */
+#define BY_OPENMP 1
+static void run_by_openmp(void *user, int parts, pool_part *part, void *arg)
+{
+	note(user, parts);
+#pragma omp parallel for num_threads(parts)
+	for (int k = 0; k < parts; k++)
+		part(arg, k);
+}
+#endif
+
+static struct cg_pool pool_of(void (*run)(void *, int, pool_part *, void *), struct asked *asked)
+{
+	struct cg_pool pool;
+
+	cg_pool_init(&pool, sizeof pool);
+	pool.threads = asked->threads;
+	pool.run = run;
+	pool.user = asked;
+	return pool;
+}
+
+/* ---- calls ---- */
+
+/* A sum over all that forward and backward of a network give. */
+static uint64_t print_network(struct cg_context *context, const char *cell, int dtype)
+{
+	struct cg_stream *stream;
+	struct net n;
+	uint64_t print;
+
+	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
+	net_begin(&n, context, stream);
+	n.config.cell = cg_cell_find(cell);
+	n.config.dtype = dtype;
+	n.config.input = 70;
+	n.config.units = 200;
+	n.config.bidirectional = 1;
+	n.call.T = 12;
+	n.call.B = 9;
+	assert_int_equal(net_open(&n), CG_OK);
+	assert_int_equal(net_forward(&n), CG_OK);
+	assert_int_equal(net_backward(&n), CG_OK);
+	assert_int_equal(net_print(&n, &print), CG_OK);
+	net_close(&n);
+	cg_stream_close(stream);
+	return print;
+}
+
+static struct cg_context *open_own(int threads)
+{
+	struct cg_context *context;
+
+	assert_int_equal(cg_open("cpu", &context), CG_OK);
+	context->device->threads = threads;
+	return context;
+}
+
+static uint64_t print_on_pool(struct cg_pool pool, const char *cell, int dtype)
+{
+	struct cg_context *context;
+	uint64_t print;
+
+	assert_int_equal(cg_open("cpu", &context), CG_OK);
+	assert_int_equal(cg_pool_set(context, &pool), CG_OK);
+	assert_non_null(strstr(cg_describe(context), " of the caller's"));
+	print = print_network(context, cell, dtype);
+	cg_close(context);
+	return print;
+}
+
+static void try_pool(void (*run)(void *, int, pool_part *, void *))
+{
+	static const struct { const char *cell; int dtype; } networks[] = {
+		{ "lstm", CG_F32 }, { "gru", CG_F32 }, { "gru_block", CG_F64 }, { "lstm", CG_BF16 },
+	};
+
+	for (size_t n = 0; n < sizeof networks / sizeof *networks; n++) {
+		struct cg_context *context = open_own(3);
+		uint64_t own = print_network(context, networks[n].cell, networks[n].dtype);
+
+		cg_close(context);
+		for (int threads = 1; threads <= 5; threads += 2) {
+			struct asked asked = { .threads = threads };
+
+			assert_true(print_on_pool(pool_of(run, &asked), networks[n].cell, networks[n].dtype) == own);
+			assert_true(asked.calls > 20);
+			assert_false(asked.too_many);
+		}
+	}
+}
+
+static void test_in_order(void **state)
+{
+	(void)state;
+	try_pool(run_in_order);
+}
+
+static void test_backwards(void **state)
+{
+	(void)state;
+	try_pool(run_backwards);
+}
+
+static void test_threads(void **state)
+{
+	(void)state;
+	try_pool(run_on_threads);
+}
+
+static void test_openmp(void **state)
+{
+	(void)state;
+#ifdef BY_OPENMP
+	try_pool(run_by_openmp);
+#else
+	print_message("compiled without OpenMP\n");
+	skip();
+#endif
+}
+
+/* The library's threads, which a stream has started, end when a pool takes their place. */
+static void test_in_place(void **state)
+{
+	struct asked asked = { .threads = 3 };
+	struct cg_pool pool = pool_of(run_in_order, &asked);
+	struct cg_context *context = open_own(3);
+	struct cg_stream *stream;
+
+	(void)state;
+	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
+	cg_stream_close(stream);
+	assert_int_equal(cg_team_threads(context->device->team), 3);
+	assert_int_equal(cg_pool_set(context, &pool), CG_OK);
+	assert_int_equal(cg_pool_set(context, &pool), CG_OK);
+	print_network(context, "lstm", CG_F32);
+	assert_true(asked.calls > 20);
+	cg_close(context);
+}
+
+/* ---- refusals ---- */
+
+static void refuse(struct cg_context *context, const struct cg_pool *pool, int code, const char *words)
+{
+	assert_int_equal(cg_pool_set(context, pool), code);
+	if (!strstr(cg_message(), words))
+		fail_msg("%s", cg_message());
+}
+
+static void test_refusals(void **state)
+{
+	struct asked asked = { .threads = 2 };
+	struct cg_pool pool = pool_of(run_in_order, &asked), wrong;
+	struct cg_context *context = open_own(2);
+	struct cg_stream *stream;
+	struct cg_rnn *rnn;
+	struct cg_rnn_config config;
+
+	(void)state;
+	refuse(NULL, &pool, CG_BAD_ARGUMENT, "cg_pool_set: context");
+	refuse(context, NULL, CG_BAD_ARGUMENT, "cg_pool_set: expected a struct cg_pool, got NULL");
+	cg_pool_init(NULL, sizeof wrong);
+	memset(&wrong, 0, sizeof wrong);
+	refuse(context, &wrong, CG_BAD_ARGUMENT, "cg_pool_set: size: expected ");
+	cg_pool_init(&wrong, sizeof wrong);
+	refuse(context, &wrong, CG_BAD_ARGUMENT, "cg_pool_set: threads: expected 1 to 4096, got 0");
+	wrong.threads = 4097;
+	refuse(context, &wrong, CG_BAD_ARGUMENT, "cg_pool_set: threads: expected 1 to 4096, got 4097");
+	wrong.threads = 4096;
+	refuse(context, &wrong, CG_BAD_ARGUMENT, "cg_pool_set: run: expected a function, got NULL");
+
+	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
+	refuse(context, &pool, CG_BAD_ARGUMENT, "cg_pool_set: context: expected one without streams and networks");
+	cg_stream_close(stream);
+	cg_rnn_config_init(&config, sizeof config);
+	config.input = config.units = 3;
+	assert_int_equal(cg_rnn_open(context, &config, &rnn), CG_OK);
+	refuse(context, &pool, CG_BAD_ARGUMENT, "cg_pool_set: context: expected one without streams and networks");
+	cg_rnn_close(rnn);
+	assert_int_equal(cg_pool_set(context, &pool), CG_OK);
+	cg_close(context);
+	if (!cg_open("opencl", &context)) {
+		refuse(context, &pool, CG_UNSUPPORTED, "cg_pool_set: opencl does not compute on threads of the host: cpu does");
+		cg_close(context);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_in_order), cmocka_unit_test(test_backwards), cmocka_unit_test(test_threads), cmocka_unit_test(test_openmp),
+		cmocka_unit_test(test_in_place), cmocka_unit_test(test_refusals),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
+}
