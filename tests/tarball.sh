@@ -14,6 +14,18 @@ tarball()
 		mv "$scratch/cellgrad.tar.gz" "$scratch/$1.tar.gz"
 }
 
+# What is not alike in the two tarballs: names, modes, dates and sizes, then contents.
+list_differences()
+{
+	for name in first second; do
+		mkdir "$scratch/$name"
+		gzip -dc "$scratch/$name.tar.gz" | tar xpf - -C "$scratch/$name"
+		gzip -dc "$scratch/$name.tar.gz" | tar tvf - >"$scratch/$name.list"
+	done
+	diff "$scratch/first.list" "$scratch/second.list" | head -n 20
+	diff -r "$scratch/first" "$scratch/second" | head -n 20
+}
+
 report()
 {
 	if [ "$1" -eq 0 ]; then echo "ok $2 - $3"; else sed 's/^/# /' "$scratch/why"; echo "not ok $2 - $3"; fi
@@ -23,7 +35,7 @@ echo 1..2
 if ! grep -q '^am__tar = .*--sort=name' Makefile; then
 	echo 'ok 1 - two tarballs # SKIP tar is not GNU tar: the bytes of a tarball follow from the moment'
 elif tarball first && (umask 077; sleep 1; SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH-} tarball second); then
-	cmp "$scratch/first.tar.gz" "$scratch/second.tar.gz" >"$scratch/why" 2>&1
+	cmp "$scratch/first.tar.gz" "$scratch/second.tar.gz" >"$scratch/why" 2>&1 || ! list_differences >>"$scratch/why" 2>&1
 	report $? 1 'two runs of make dist give the same bytes'
 else
 	report 1 1 'two runs of make dist give the same bytes'
