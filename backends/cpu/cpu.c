@@ -44,16 +44,18 @@ static int count_threads(int *threads)
 static int read_threads(const char *where, int *threads)
 {
 	static const char key[] = "threads=";
-	int most = cg_count_processors(), n = 0;
+	int most = cg_count_processors();
+	const char *number;
+	char *end = NULL;
+	long n;
 
-	if (strncmp(where, key, strlen(key)))
+	if (strncmp(where, key, sizeof key - 1))
 		return cg_fail(CG_NO_DEVICE, "there is one cpu, named cpu, cpu:0 or, with a number of threads, cpu:threads=N, not cpu:%.40s", where);
-	for (const char *digit = where + strlen(key); n >= 0 && (*digit || digit == where + strlen(key)); digit++)
-		n = *digit >= '0' && *digit <= '9' && n <= most ? 10 * n + (*digit - '0') : -1;
-	if (n < 1 || n > most)
-		return cg_fail(CG_BAD_ARGUMENT, "threads: expected 1 to %d, the processors that this process may run on, got '%.40s'", most,
-		               where + strlen(key));
-	*threads = n;
+	number = where + sizeof key - 1;
+	n = *number >= '0' && *number <= '9' ? strtol(number, &end, 10) : 0;
+	if (n < 1 || n > most || *end)
+		return cg_fail(CG_BAD_ARGUMENT, "threads: expected 1 to %d, the processors that this process may run on, got '%.40s'", most, number);
+	*threads = (int)n;
 	return CG_OK;
 }
 
@@ -91,10 +93,13 @@ static int open_device(const char *where, struct cg_dev **result)
 {
 	struct cg_dev *device;
 	const struct cg_isa *isa;
-	int threads;
+	int threads = 0;
 
+	if (where && strcmp(where, "0"))
+		CG_TRY(read_threads(where, &threads));
 	CG_TRY(choose(&isa));
-	CG_TRY(where && strcmp(where, "0") ? read_threads(where, &threads) : count_threads(&threads));
+	if (!threads)
+		CG_TRY(count_threads(&threads));
 	device = cg_memory(NULL, sizeof *device);
 	if (!device)
 		return CG_NO_MEMORY;
