@@ -199,13 +199,14 @@ static void begin(const struct cg_gemm *g, int64_t column, int64_t columns)
 	}
 }
 
-/* A product's columns of the units from `from` to `end`; `operand`: memory for a in acc. */
-static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage, int64_t from, int64_t end, char *operand)
+/* A product's columns of the units from `from` to `end`, tile by tile, in the other order in every other step: those that were read last
+ * are in the cache still where all are not.  `operand`: memory for a in acc. */
+static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage, int64_t from, int64_t end, int backwards, char *operand)
 {
 	const struct cg_isa *isa = s->device->isa;
 	struct cut cut = cut_product(s->device, g, s->scan->units);
 	size_t real = cg_dtype_bytes(g->dtype), acc = cg_acc_bytes(g->dtype);
-	int64_t lda = g->a.stride;
+	int64_t lda = g->a.stride, tiles;
 	char *a = g->k ? at(g->a, 0, 0, real) : NULL;
 
 	for (int gate = 0; gate < cut.gates; gate++)
@@ -216,7 +217,9 @@ static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage
 		a = operand;
 		lda = g->k;
 	}
-	for (int64_t u = from; u < end && g->k; u += cut.units) {
+	tiles = g->k ? (end - from + cut.units - 1) / cut.units : 0;
+	for (int64_t t = 0; t < tiles; t++) {
+		int64_t u = from + (backwards ? tiles - 1 - t : t) * cut.units;
 		struct cg_tile tile = tile_at(&cut, s->scan->units, u, end, s->work + s->layout.matrix[stage]);
 
 		cut.tiles->multiply(&tile, g->m, g->k, a, lda, at(g->c, 0, u, acc), g->c.stride);
@@ -255,7 +258,7 @@ static void run_share(void *context, int64_t k, int share, int thread)
 
 	s->scan->describe(s->scan->recurrence, k, &phase, &stage);
 	if (phase.product.m)
-		multiply(s, &phase.product, stage, from, end, s->work + s->layout.share + (size_t)share * s->layout.each);
+		multiply(s, &phase.product, stage, from, end, k / s->scan->n_products % 2 == 1, s->work + s->layout.share + (size_t)share * s->layout.each);
 	if (phase.function >= 0)
 		compute(s, &phase, from, end, thread);
 	cg_float_leave(state);
