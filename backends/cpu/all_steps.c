@@ -1,15 +1,17 @@
 /*
- * The steps of a recurrence on the cpu.  A thread keeps its units for the whole sequence: in each phase it multiplies by its own columns
- * of the matrix, which stay in its cache, and computes the cell on its own units, whose sums are there from the product.  One barrier
- * ends a phase.  The sum of an element is one chain in the order of k, so that bits depend neither on the threads nor on other rows.
+ * The steps of a recurrence on the cpu.  Where the matrix is small, a thread keeps its rows of the batch for the whole sequence, and waits
+ * for no other.  Else it keeps its units: in each phase it multiplies by its own columns of the matrix, which stay in its cache, and
+ * computes the cell on its own units, whose sums are there from the product; one barrier ends a phase.  The sum of an element is one
+ * chain in the order of k, so that bits depend neither on the threads nor on other rows.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
 
-/* Shares of the units at most; steps of a phase's product, multiply and add, that pay for one more thread. */
-enum { SHARES_MAX = 64, SHARE = 1 << 14, LINE = 64 };
+/* Shares of a scan at most; steps, multiply and add, that pay for one more thread: of a phase's product, of a whole scan's; bytes of the
+ * matrices that each thread has in its cache beside what it computes. */
+enum { SHARES_MAX = 64, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
 
 static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 {
@@ -181,15 +183,23 @@ struct sharing {
 	const struct cg_scan *scan;
 	struct layout layout;
 	char *work, *registers;
-	int64_t units;                           /* of a share */
+	int64_t units, rows;                     /* of a share: all of the one, some of the other */
 };
 
+/* What a share computes of a phase: some rows, of which a phase may have fewer, and some units. */
+struct range { int64_t row, rows_end, unit, units_end; };
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* The start of a product's sums, for some columns. */
-static void begin(const struct cg_gemm *g, int64_t column, int64_t columns)
+static void begin(const struct cg_gemm *g, int64_t row, int64_t rows_end, int64_t column, int64_t columns)
 {
 	size_t acc = cg_acc_bytes(g->dtype);
 
-	for (int64_t i = 0; i < g->m; i++) {
+	for (int64_t i = row; i < rows_end; i++) {
 		char *c = at(g->c, i, column, acc);
 
 		if (!g->start.mem.data)
@@ -199,68 +209,93 @@ static void begin(const struct cg_gemm *g, int64_t column, int64_t columns)
 	}
 }
 
-/* A product's columns of the units from `from` to `end`, tile by tile, in the other order in every other step: those that were read last
- * are in the cache still where all are not.  `operand`: memory for a in acc. */
-static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage, int64_t from, int64_t end, int backwards, char *operand)
+/* Part of a product, tile by tile, in the other order in every other step: those that were read last are in the cache still where all are
+ * not.  `operand`: memory for a in acc. */
+static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage, const struct range *r, int backwards, char *operand)
 {
 	const struct cg_isa *isa = s->device->isa;
 	struct cut cut = cut_product(s->device, g, s->scan->units);
 	size_t real = cg_dtype_bytes(g->dtype), acc = cg_acc_bytes(g->dtype);
-	int64_t lda = g->a.stride, tiles;
-	char *a = g->k ? at(g->a, 0, 0, real) : NULL;
+	int64_t rows = least(r->rows_end, g->m) - r->row, tiles = (r->units_end - r->unit + cut.units - 1) / cut.units, lda = g->a.stride;
+	char *a;
 
 	for (int gate = 0; gate < cut.gates; gate++)
-		begin(g, gate * s->scan->units + from, end - from);
-	if (real != acc && g->k) {
-		for (int64_t i = 0; i < g->m; i++)
-			isa->widen[g->dtype](g->k, at(g->a, i, 0, real), operand + (size_t)(i * g->k) * acc);
+		begin(g, r->row, r->row + rows, gate * s->scan->units + r->unit, r->units_end - r->unit);
+	if (!g->k || rows <= 0)
+		return;
+	a = at(g->a, r->row, 0, real);
+	if (real != acc) {
+		for (int64_t i = 0; i < rows; i++)
+			isa->widen[g->dtype](g->k, at(g->a, r->row + i, 0, real), operand + (size_t)(i * g->k) * acc);
 		a = operand;
 		lda = g->k;
 	}
-	tiles = g->k ? (end - from + cut.units - 1) / cut.units : 0;
 	for (int64_t t = 0; t < tiles; t++) {
-		int64_t u = from + (backwards ? tiles - 1 - t : t) * cut.units;
-		struct cg_tile tile = tile_at(&cut, s->scan->units, u, end, s->work + s->layout.matrix[stage]);
+		int64_t u = r->unit + (backwards ? tiles - 1 - t : t) * cut.units;
+		struct cg_tile tile = tile_at(&cut, s->scan->units, u, r->units_end, s->work + s->layout.matrix[stage]);
 
-		cut.tiles->multiply(&tile, g->m, g->k, a, lda, at(g->c, 0, u, acc), g->c.stride);
+		cut.tiles->multiply(&tile, rows, g->k, a, lda, at(g->c, r->row, u, acc), g->c.stride);
 	}
 }
 
-static void compute(const struct sharing *s, const struct cg_phase *phase, int64_t from, int64_t end, int thread)
+static void compute(const struct sharing *s, const struct cg_phase *phase, const struct range *r, int thread)
 {
 	const struct cg_module *module = s->scan->module;
 	const struct cg_function *function = &module->plan->functions[phase->function];
 	size_t real = cg_dtype_bytes(module->plan->dtype), acc = cg_acc_bytes(module->plan->dtype);
+	int64_t rows = least(r->rows_end, phase->rows) - r->row, units = r->units_end - r->unit;
 	struct cg_bound bound[CG_SLOTS_MAX];
 
+	if (rows <= 0)
+		return;
 	for (int k = 0; k < function->n_arguments; k++) {
 		const struct cg_argument *a = &function->arguments[k];
 		const struct cg_operand *o = &phase->operands[k];
+		int64_t first = (a->kind == CG_KIND_TENSOR ? r->row * o->stride : 0) + r->unit;
 
 		bound[k] = (struct cg_bound){ o->mem.data ? (char *)o->mem.data + o->mem.offset : NULL, o->stride, o->value };
 		if (bound[k].data && (a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT))
-			bound[k].data = (char *)bound[k].data + (size_t)from * (a->type == CG_TYPE_ACC ? acc : real);
+			bound[k].data = (char *)bound[k].data + (size_t)first * (a->type == CG_TYPE_ACC ? acc : real);
 	}
 	if (module->call[phase->function])
-		module->call[phase->function](phase->rows, end - from, bound);
+		module->call[phase->function](rows, units, bound);
 	else
-		s->device->isa->strip[module->plan->dtype](module->plan, function, phase->rows, end - from, bound,
+		s->device->isa->strip[module->plan->dtype](module->plan, function, rows, units, bound,
 		                                           s->registers + (size_t)thread * s->layout.registers);
 }
 
-static void run_share(void *context, int64_t k, int share, int thread)
+static void run_phase(const struct sharing *s, int64_t k, const struct range *r, int place, int thread)
 {
-	const struct sharing *s = context;
-	int64_t units = s->scan->units, from = share * s->units, end = units - from < s->units ? units : from + s->units;
-	struct cg_float_state state = cg_float_enter(s->scan->module->plan->dtype);
 	struct cg_phase phase;
 	int stage = 0;
 
 	s->scan->describe(s->scan->recurrence, k, &phase, &stage);
 	if (phase.product.m)
-		multiply(s, &phase.product, stage, from, end, k / s->scan->n_products % 2 == 1, s->work + s->layout.share + (size_t)share * s->layout.each);
+		multiply(s, &phase.product, stage, r, k / s->scan->n_products % 2 == 1, s->work + s->layout.share + (size_t)place * s->layout.each);
 	if (phase.function >= 0)
-		compute(s, &phase, from, end, thread);
+		compute(s, &phase, r, thread);
+}
+
+/* Some units of a phase. */
+static void run_units(void *context, int64_t k, int share, int thread)
+{
+	const struct sharing *s = context;
+	const struct range r = { 0, INT64_MAX, share * s->units, least((share + 1) * s->units, s->scan->units) };
+	struct cg_float_state state = cg_float_enter(s->scan->module->plan->dtype);
+
+	run_phase(s, k, &r, share, thread);
+	cg_float_leave(state);
+}
+
+/* Some rows of all phases. */
+static void run_rows(void *context, int64_t share, int thread)
+{
+	const struct sharing *s = context;
+	const struct range r = { share * s->rows, (share + 1) * s->rows, 0, s->scan->units };
+	struct cg_float_state state = cg_float_enter(s->scan->module->plan->dtype);
+
+	for (int64_t k = 0; k < s->scan->phases; k++)
+		run_phase(s, k, &r, thread, thread);
 	cg_float_leave(state);
 }
 
@@ -280,23 +315,53 @@ static int64_t share_units(const struct cg_dev *d, const struct cg_scan *scan)
 	return round_up((scan->units + shares - 1) / shares, whole);
 }
 
+static int64_t count_rows(const struct cg_scan *scan, int64_t phase)
+{
+	struct cg_phase p;
+	int stage;
+
+	scan->describe(scan->recurrence, phase, &p, &stage);
+	return p.rows;
+}
+
+/* The rows of a share, of which there are more than threads where rows begin or end at different steps; 0: shares are of units.  The phase
+ * before the last has a launch, as the first has. */
+static int64_t share_rows(const struct cg_dev *d, const struct cg_scan *scan, size_t matrices)
+{
+	int64_t shares = most_shares(d), rows = scan->n_products ? scan->products[0].m : 0;
+	double steps = 1;
+
+	if (shares < 2 || rows < 2 || matrices > SMALL || scan->phases < 2)
+		return 0;
+	if (count_rows(scan, 0) != count_rows(scan, scan->phases - 2))
+		shares = least(4 * shares, SHARES_MAX);
+	for (int k = 0; k < scan->n_products; k++)
+		steps += (double)scan->phases / scan->n_products * (double)rows * (double)scan->products[k].n * (double)scan->products[k].k / WHOLE_SHARE;
+	shares = steps < (double)shares ? (int64_t)steps : shares;
+	return (rows + shares - 1) / shares;
+}
+
 int cg_cpu_scan(struct cg_queue *queue, const struct cg_scan *scan, struct cg_mem work)
 {
-	struct sharing s = { .device = queue->device, .scan = scan, .units = share_units(queue->device, scan) };
+	const struct cg_dev *d = queue->device;
+	struct sharing s = { .device = d, .scan = scan, .units = share_units(d, scan) };
 	struct cg_team_count counts[SHARES_MAX + 1];
-	int shares = (int)((scan->units + s.units - 1) / s.units);
 
 	s.work = (char *)work.data + work.offset;
 	s.work += (LINE - (uintptr_t)s.work % LINE) % LINE;
-	lay_out(queue->device, scan, shares, &s.layout);
+	lay_out(d, scan, most_shares(d), &s.layout);
 	s.layout.registers = (size_t)round_up((int64_t)scan->module->strip_bytes, LINE);
 	if (s.layout.registers) {
-		s.registers = cg_cpu_scratch(queue, s.layout.registers * (size_t)shares);
+		s.registers = cg_cpu_scratch(queue, s.layout.registers * (size_t)most_shares(d));
 		if (!s.registers)
 			return CG_NO_MEMORY;
 	}
 	for (int k = 0; k < scan->n_products; k++)
 		pack(queue, &scan->products[k], scan->units, s.work + s.layout.matrix[k]);
-	cg_team_walk(queue->team, shares, scan->phases, counts, run_share, &s);
+	s.rows = share_rows(d, scan, s.layout.share);
+	if (s.rows)
+		cg_team_run(queue->team, (scan->products[0].m + s.rows - 1) / s.rows, run_rows, &s);
+	else
+		cg_team_walk(queue->team, (int)((scan->units + s.units - 1) / s.units), scan->phases, counts, run_units, &s);
 	return CG_OK;
 }

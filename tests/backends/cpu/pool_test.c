@@ -90,22 +90,27 @@ static struct cg_pool pool_of(void (*run)(void *, int, pool_part *, void *), str
 
 /* ---- calls ---- */
 
-/* A sum over all that forward and backward of a network give. */
-static uint64_t print_network(struct cg_context *context, const char *cell, int dtype)
+struct network { const char *cell; int dtype; int64_t units; int ragged; };
+
+/* A sum over all that forward and backward of a network give.  With 100 units threads share the rows of all steps, with 200 units of an
+ * lstm the units of each. */
+static uint64_t print_network(struct cg_context *context, struct network network)
 {
+	static const int32_t lengths[] = { 3, 12, 0, 5, 12, 1, 7, 12, 2 };
 	struct cg_stream *stream;
 	struct net n;
 	uint64_t print;
 
 	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
 	net_begin(&n, context, stream);
-	n.config.cell = cg_cell_find(cell);
-	n.config.dtype = dtype;
+	n.config.cell = cg_cell_find(network.cell);
+	n.config.dtype = network.dtype;
 	n.config.input = 70;
-	n.config.units = 200;
+	n.config.units = network.units;
 	n.config.bidirectional = 1;
 	n.call.T = 12;
 	n.call.B = 9;
+	n.call.lengths = network.ragged ? lengths : NULL;
 	assert_int_equal(net_open(&n), CG_OK);
 	assert_int_equal(net_forward(&n), CG_OK);
 	assert_int_equal(net_backward(&n), CG_OK);
@@ -124,7 +129,7 @@ static struct cg_context *open_own(int threads)
 	return context;
 }
 
-static uint64_t print_on_pool(struct cg_pool pool, const char *cell, int dtype)
+static uint64_t print_on_pool(struct cg_pool pool, struct network network)
 {
 	struct cg_context *context;
 	uint64_t print;
@@ -132,27 +137,28 @@ static uint64_t print_on_pool(struct cg_pool pool, const char *cell, int dtype)
 	assert_int_equal(cg_open("cpu", &context), CG_OK);
 	assert_int_equal(cg_pool_set(context, &pool), CG_OK);
 	assert_non_null(strstr(cg_describe(context), " of the caller's"));
-	print = print_network(context, cell, dtype);
+	print = print_network(context, network);
 	cg_close(context);
 	return print;
 }
 
 static void try_pool(void (*run)(void *, int, pool_part *, void *))
 {
-	static const struct { const char *cell; int dtype; } networks[] = {
-		{ "lstm", CG_F32 }, { "gru", CG_F32 }, { "gru_block", CG_F64 }, { "lstm", CG_BF16 },
+	static const struct network networks[] = {
+		{ "lstm", CG_F32, 200, 0 }, { "lstm", CG_F32, 100, 1 }, { "gru", CG_F32, 100, 0 }, { "gru_block", CG_F64, 200, 1 },
+		{ "lstm", CG_BF16, 100, 0 }, { "gru_block", CG_F16, 100, 1 },
 	};
 
 	for (size_t n = 0; n < sizeof networks / sizeof *networks; n++) {
 		struct cg_context *context = open_own(3);
-		uint64_t own = print_network(context, networks[n].cell, networks[n].dtype);
+		uint64_t own = print_network(context, networks[n]);
 
 		cg_close(context);
 		for (int threads = 1; threads <= 5; threads += 2) {
 			struct asked asked = { .threads = threads };
 
-			assert_true(print_on_pool(pool_of(run, &asked), networks[n].cell, networks[n].dtype) == own);
-			assert_true(asked.calls > 20);
+			assert_true(print_on_pool(pool_of(run, &asked), networks[n]) == own);
+			assert_true(asked.calls > 10);
 			assert_false(asked.too_many);
 		}
 	}
@@ -201,7 +207,7 @@ static void test_in_place(void **state)
 	assert_int_equal(cg_team_threads(context->device->team), 3);
 	assert_int_equal(cg_pool_set(context, &pool), CG_OK);
 	assert_int_equal(cg_pool_set(context, &pool), CG_OK);
-	print_network(context, "lstm", CG_F32);
+	print_network(context, (struct network){ "lstm", CG_F32, 200, 0 });
 	assert_true(asked.calls > 20);
 	cg_close(context);
 }
