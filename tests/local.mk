@@ -17,7 +17,7 @@ unit_tests = \
 # Of the source and of what is built from it.
 quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/gen/golden.sh
 script_tests = \
-	%D%/bench/quick.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh \
+	%D%/peers.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh \
 	%D%/gen/oclgrind.sh %D%/gen/gemm.sh %D%/gen/compile.sh %D%/gpu_rehearsal.sh
 # The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
 cpu_tests = %D%/conformance/cpu.on %D%/sequence/cpu.on

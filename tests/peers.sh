@@ -1,7 +1,7 @@
 #!/bin/sh
-# peers.sh, with this library alone and beside workers that are right or fail in each way that they can; no time counts here.
+# bench/peers.sh, with this library alone and beside workers that are right or fail in each way that they can; no time counts here.
 # Runs in the build's top folder.
-#   srcdir: the source; CC SANITIZE LIBRARY CELLGRAD: see peers.sh
+#   srcdir: the source; CC SANITIZE LIBRARY CELLGRAD: see bench/peers.sh
 set -u
 bench=$(cd "${srcdir:-.}/tests/bench" && pwd) || exit 99
 scratch=$(mktemp -d) || exit 99
