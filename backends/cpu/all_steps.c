@@ -269,6 +269,7 @@ static void run_phase(const struct sharing *s, int64_t k, const struct range *r,
 	struct cg_phase phase;
 	int stage = 0;
 
+	k += s->scan->first;
 	s->scan->describe(s->scan->recurrence, k, &phase, &stage);
 	if (phase.product.m)
 		multiply(s, &phase.product, stage, r, k / s->scan->n_products % 2 == 1, s->work + s->layout.share + (size_t)place * s->layout.each);
@@ -320,7 +321,7 @@ static int64_t count_rows(const struct cg_scan *scan, int64_t phase)
 	struct cg_phase p;
 	int stage;
 
-	scan->describe(scan->recurrence, phase, &p, &stage);
+	scan->describe(scan->recurrence, scan->first + phase, &p, &stage);
 	return p.rows;
 }
 
@@ -356,7 +357,7 @@ int cg_cpu_scan(struct cg_queue *queue, const struct cg_scan *scan, struct cg_me
 		if (!s.registers)
 			return CG_NO_MEMORY;
 	}
-	for (int k = 0; k < scan->n_products; k++)
+	for (int k = 0; k < scan->n_products && !scan->is_packed; k++)
 		pack(queue, &scan->products[k], scan->units, s.work + s.layout.matrix[k]);
 	s.rows = share_rows(d, scan, s.layout.share);
 	if (s.rows)

@@ -262,6 +262,7 @@ static int begin_grad(struct cg_stream *stream, const struct cg_lstm_block *op, 
 	set_weight_gradients(op, &w, recurrence);
 	recurrence->dy = (struct cg_matrix){ op->h_grad, op->U, 0 };
 	recurrence->dc = (struct cg_matrix){ op->cs_grad, op->U, 0 };
+	recurrence->dx.result = (struct cg_matrix){ op->x_grad, op->I, 0 };
 	recurrence->carry_h = w.carry_h;
 	recurrence->carry_c = w.carry_cs;
 	recurrence->d_h_first = (struct cg_matrix){ op->h_prev_grad, op->U, 0 };
@@ -293,14 +294,11 @@ static int zero_grads(struct cg_stream *stream, const struct cg_lstm_block *op)
 static int grad(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_lstm_block *op = given;
-	static const struct cg_matrix none = { .stride = 0 };
 	struct sequence sequence;
 
 	CG_TRY(begin_grad(stream, op, work, &sequence));
 	CG_TRY(cg_recurrence_backward(&sequence.recurrence));
-	CG_TRY(zero_grads(stream, op));
-	return !cg_present(op->x_grad) ? CG_OK
-	       : cg_recurrence_compute_dx(&sequence.recurrence, 0, none, (struct cg_matrix){ op->x_grad, op->I, 0 });
+	return zero_grads(stream, op);
 }
 
 /* ---- calls ---- */

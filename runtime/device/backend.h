@@ -104,7 +104,8 @@ struct cg_phase {
 	struct cg_operand operands[CG_SLOTS_MAX];
 };
 struct cg_scan {
-	int64_t units, phases;
+	int64_t units, first, phases;            /* the phases of this call: first, first + 1, ... */
+	int     is_packed;                       /* `work` is that of a call for the phases before, with the same b */
 	struct cg_gemm products[CG_STAGES_MAX];  /* of the most rows, each with its b: stage k's in phases with the product's stage k */
 	int n_products;
 	const struct cg_module *module;

@@ -201,6 +201,9 @@ static int begin(struct layers *q, int layer, int d)
 	memcpy(w->stage_input, q->workspace->stage_input, sizeof w->stage_input);
 	memcpy(w->packed, q->workspace->packed, sizeof w->packed);
 	w->scan = q->workspace->scan;
+	if (cg_present(w->scan))
+		w->span = cg_layers_span_steps(rnn, q->pass, q->sequence.B);
+	w->gates_of_span = !(rnn->net.training && rnn->keeps_gates);
 	w->h = set_saved(q, layer, d, w->saved, &w->gates);
 	CG_TRY(input(q, layer, d));
 	CG_TRY(first(q, state(q, q->call->input_h, layer, d, rnn->net.H), rnn->net.H, (struct cg_matrix){ q->workspace->h_first, rnn->net.H, 0 },
@@ -447,29 +450,37 @@ static int end_backward(struct layers *q, int layer, int d)
 	return rnn->state < 0 ? CG_OK : first_backprop(q, q->call->input_c_backprop, w->d_c_first, layer, d);
 }
 
-/* The gradient of the layer's input from this direction, added to that of the other direction; the last direction writes the
- * sum. */
-static int layer_dx(struct layers *q, int layer, int d)
+/* The gradient of the layer's input from this direction is added to that of the other direction; the last direction gives the sum. */
+static int begin_dx(struct layers *q, int layer, int d)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	int done = d == rnn->net.directions - 1, reorder = d && !q->sequence.is_dense;
-	int64_t width = q->recurrence.width, N = q->sequence.N;
-	struct cg_matrix sums = { q->workspace->dx[reorder], width, 1 }, other = { q->workspace->dx[0], width, 1 }, c = sums;
+	struct cg_recurrence *w = &q->recurrence;
+	struct cg_matrix other = { q->workspace->dx[0], w->width, 1 };
+
+	if (!layer && !cg_present(q->call->input_backprop))
+		return CG_OK;
+	w->dx.add = d > 0;
+	w->dx.sums = w->dx.result = (struct cg_matrix){ q->workspace->dx[reorder], w->width, 1 };
+	if (done && layer)
+		w->dx.result = (struct cg_matrix){ q->workspace->dx_real, w->width, 0 };
+	else if (done && q->sequence.is_dense)
+		w->dx.result = (struct cg_matrix){ q->call->input_backprop, rnn->net.I, 0 };
+	return !reorder ? CG_OK : move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = w->width, .src = other, .dst = w->dx.sums,
+	                                                    .from = q->sequence.reversed_index });
+}
+
+/* Of packed rows that are not the caller's, the gradient of the network's input goes to its place. */
+static int end_dx(struct layers *q, int layer, int d)
+{
+	const struct cg_rnn *rnn = q->rnn;
 	struct cg_matrix to = { q->call->input_backprop, rnn->net.I, 0 };
 
-	if (!layer && !cg_present(to.mem))
-		return CG_OK;
-	if (reorder)
-		CG_TRY(move(q, (struct cg_rows){ .rows = N, .columns = width, .src = other, .dst = sums, .from = q->sequence.reversed_index }));
-	if (done && layer)
-		c = (struct cg_matrix){ q->workspace->dx_real, width, 0 };
-	else if (done && q->sequence.is_dense)
-		c = to;
-	CG_TRY(cg_recurrence_compute_dx(&q->recurrence, d > 0, sums, c));
-	if (!done || layer || q->sequence.is_dense)
+	if (layer || d < rnn->net.directions - 1 || q->sequence.is_dense || !cg_present(to.mem))
 		return CG_OK;
 	CG_TRY(clear(q, to.mem, q->sequence.T * q->sequence.B * rnn->net.I, 1));
-	return move(q, (struct cg_rows){ .rows = N, .columns = width, .src = sums, .dst = to, .to = q->sequence.row[d] });
+	return move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.I, .src = q->recurrence.dx.sums, .dst = to,
+	                                 .to = q->sequence.row[d] });
 }
 
 int cg_layers_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
@@ -484,9 +495,10 @@ int cg_layers_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const
 			CG_TRY(project(&q, layer - 1));
 		for (int d = 0; d < rnn->net.directions; d++) {
 			CG_TRY(begin_backward(&q, layer, d));
+			CG_TRY(begin_dx(&q, layer, d));
 			CG_TRY(cg_recurrence_backward(&q.recurrence));
 			CG_TRY(end_backward(&q, layer, d));
-			CG_TRY(layer_dx(&q, layer, d));
+			CG_TRY(end_dx(&q, layer, d));
 		}
 	}
 	return CG_OK;

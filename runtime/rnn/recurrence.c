@@ -1,56 +1,16 @@
 /*
- * The recurrence: one direction of one layer, step by step.  Forward: the input products of all steps at once, then for each step a
- * recurrent product and a launch for each stage of the cell.  Backward: the steps in reverse order, then the gradients of the
- * weights.  The role of a kernel's argument decides its operand at a step, so that any cell can be run.
+ * The recurrence: one direction of one layer, step by step.  Forward: the input products of a span of steps at once, then for each step
+ * a recurrent product and a launch for each stage of the cell.  Backward: the steps of a span in reverse order, then its part of the
+ * gradients of the matrices and of x.  The role of a kernel's argument decides its operand at a step, so that any cell can be run.
  */
-#include "runtime/rnn/rnn.h"
+#include "runtime/rnn/recurrence.h"
 
-/* In place of a step: all steps, which sums are over; and an operand that has no memory. */
+/* In place of a step: all steps, which sums are over. */
 enum { ALL_STEPS = -1 };
-static const struct cg_matrix none = { .stride = 0 };
 
 static int is_grad(const struct cg_recurrence *w)
 {
 	return w->kernel->pass == CG_GRAD || w->kernel->pass == CG_SEQ_GRAD;
-}
-
-/* Kernels of a sequence carry states from step to step in acc and take the gradient that reaches the output from the layer above
- * as an argument of its own; kernels of a single step have rounded states and one argument for the whole gradient of a state. */
-static int is_of_sequence(const struct cg_recurrence *w)
-{
-	return w->kernel->pass == CG_SEQ_FORWARD || w->kernel->pass == CG_SEQ_GRAD;
-}
-
-static int n_stages(const struct cg_recurrence *w)
-{
-	return w->kernel->cell->n_stages;
-}
-
-/* The part of a matrix from a row and a column on. */
-static struct cg_matrix at(const struct cg_recurrence *w, struct cg_matrix m, int64_t row, int64_t column)
-{
-	size_t bytes = (size_t)(row * m.stride + column) * w->bytes[m.acc];
-
-	if (m.mem.data) {
-		m.mem.offset += bytes;
-		m.mem.bytes -= bytes;
-	}
-	return m;
-}
-
-static struct cg_matrix gates(const struct cg_recurrence *w)
-{
-	return (struct cg_matrix){ w->gates, w->n_blocks * w->U, 1 };
-}
-
-static struct cg_matrix d_gates(const struct cg_recurrence *w)
-{
-	return (struct cg_matrix){ w->d_gates, w->n_blocks * w->U, 0 };
-}
-
-static int64_t off(const struct cg_recurrence *w, int64_t s)
-{
-	return cg_packed_offset(w->sequence, w->direction, s);
 }
 
 /* The first row of a step in a saved value, which holds every step, or a number of steps in turn. */
@@ -61,21 +21,10 @@ static int64_t saved_row(const struct cg_recurrence *w, int k, int64_t s)
 	return w->in_turn[k] ? s % w->in_turn[k] * w->sequence->B : off(w, s);
 }
 
-static struct cg_matrix saved_matrix(const struct cg_recurrence *w, int k)
-{
-	return (struct cg_matrix){ w->saved[k], w->U, k == w->saved_c && is_of_sequence(w) };
-}
-
 /* The output after a step. */
 static struct cg_matrix h_of(const struct cg_recurrence *w, int64_t s)
 {
 	return at(w, w->h, saved_row(w, w->saved_h, s), 0);
-}
-
-/* The part of a weight matrix from its k-th gate on. */
-static struct cg_matrix of_gates(const struct cg_recurrence *w, struct cg_matrix m, int64_t k)
-{
-	return w->by_input ? at(w, m, 0, k * w->U) : at(w, m, k * w->U, 0);
 }
 
 struct cg_matrix cg_recurrence_get_carry(const struct cg_recurrence *w, struct cg_mem carry, int64_t width, int64_t s)
@@ -164,7 +113,7 @@ static struct cg_matrix tensor_of(const struct cg_recurrence *w, const struct cg
 	int is_value = a->derivative == CG_VALUE;
 
 	switch (a->role) {
-	case CG_ROLE_GATE:    return at(w, is_value ? gates(w) : d_gates(w), row, w->gate[a->index].block * w->U);
+	case CG_ROLE_GATE:    return (is_value ? gates_at : d_gates_at)(w, row, w->gate[a->index].block);
 	case CG_ROLE_PREV:    return prev_of(w, a, s);
 	case CG_ROLE_STATE:   return state_of(w, a, s);
 	case CG_ROLE_OUTPUT:  return w->P ? none : at(w, w->dy, row, 0);
@@ -201,34 +150,6 @@ static int launch(const struct cg_recurrence *w, int function, int64_t s, int si
 	const struct at_step at = { w, s, side };
 
 	return cg_launch(w->stream, w->kernel, function, s == ALL_STEPS ? w->sequence->N : cg_packed_rows(w->sequence, s), w->U, bind, &at);
-}
-
-/* ---- products and rows ---- */
-
-static int multiply(const struct cg_recurrence *w, struct cg_gemm *g)
-{
-	g->dtype = w->kernel->dtype;
-	return cg_multiply(w->stream, g);
-}
-
-static int move(const struct cg_recurrence *w, int64_t rows, int64_t columns, struct cg_matrix src, struct cg_matrix dst, int add)
-{
-	const struct cg_rows r = { .dtype = w->kernel->dtype, .rows = rows, .columns = columns, .src = src, .dst = dst,
-	                           .add = add };
-
-	return cg_copy_rows(w->stream, &r);
-}
-
-/* The columns of the gates of a stage that a recurrent product adds to. */
-static int64_t stage_columns(const struct cg_recurrence *w, int stage)
-{
-	return (w->first[stage + 1] - w->first[stage]) * w->U;
-}
-
-/* The columns of its operand: the output, or a stage input. */
-static int64_t stage_width(const struct cg_recurrence *w, int stage)
-{
-	return stage ? w->U : w->H;
 }
 
 struct cg_gemm cg_recurrence_describe_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows)
@@ -269,7 +190,7 @@ static int pack(const struct cg_recurrence *w)
 	return CG_OK;
 }
 
-/* The operand of the recurrent product of a stage at a step; in the gradient, of all steps. */
+/* The operand of the recurrent product of a stage at a step. */
 static struct cg_matrix operand_of(const struct cg_recurrence *w, int stage, int64_t s)
 {
 	int saved = stage ? w->stage_input_saved[stage - 1] : -1;
@@ -283,16 +204,41 @@ static struct cg_matrix operand_of(const struct cg_recurrence *w, int stage, int
 
 /* ---- phases: a step's products and launches ---- */
 
-/* All steps as the backend takes them. */
-static struct cg_scan all_steps(const struct cg_recurrence *w, int64_t phases,
-                                void (*describe)(const void *, int64_t, struct cg_phase *, int *))
+/* The steps as the backend takes them. */
+static struct cg_scan describe_steps(const struct cg_recurrence *w, void (*describe)(const void *, int64_t, struct cg_phase *, int *))
 {
-	struct cg_scan scan = { .units = w->U, .phases = phases, .n_products = n_stages(w), .module = w->kernel->built,
-	                        .describe = describe, .recurrence = w };
+	struct cg_scan scan = { .units = w->U, .n_products = n_stages(w), .module = w->kernel->built, .describe = describe, .recurrence = w };
 
 	for (int stage = 0; stage < n_stages(w); stage++)
 		scan.products[stage] = stage_product(w, stage, w->sequence->B);
 	return scan;
+}
+
+/* Phases by one call of the backend, which goes on where the one for the phases before ended. */
+static int run_scan(const struct cg_recurrence *w, struct cg_scan *scan, int64_t first, int64_t end)
+{
+	scan->first = first;
+	scan->phases = end - first;
+	CG_TRY(w->stream->context->backend->scan(w->stream->queue, scan, w->scan));
+	scan->is_packed = 1;
+	return CG_OK;
+}
+
+/* The span with step s.  Spans are cut from the first step on, in either pass. */
+static struct cg_span find_span(const struct cg_recurrence *w, int64_t s)
+{
+	const struct cg_packed *sequence = w->sequence;
+	const int64_t steps = w->span && w->span < sequence->S ? w->span : sequence->S;
+	struct cg_span span = { .rows = 0 };
+
+	if (!steps)
+		return span;
+	span.first = s / steps * steps;
+	span.end = sequence->S - span.first < steps ? sequence->S : span.first + steps;
+	span.row = off(w, w->direction && sequence->is_dense ? span.end - 1 : span.first);
+	span.rows = sequence->is_dense ? (span.end - span.first) * sequence->B
+	                                : off(w, span.end - 1) + cg_packed_rows(sequence, span.end - 1) - span.row;
+	return span;
 }
 
 /* Runs one phase; between: what stands between its product and its launch, NULL for nothing. */
@@ -314,33 +260,6 @@ static int run_phase(const struct cg_recurrence *w, const struct cg_scan *scan, 
 
 /* ---- forward ---- */
 
-/* The input parts of all steps: x W + b, or under skip_input x itself for each gate. */
-static int input_products(const struct cg_recurrence *w)
-{
-	int64_t N = w->sequence->N;
-
-	for (int k = 0; k < w->kernel->cell->n_gates; k++) {
-		int64_t column = w->gate[k].block * w->U;
-
-		if (w->skip || !w->gate[k].has_input)
-			CG_TRY(move(w, N, w->U, at(w, w->bias, 0, column), at(w, gates(w), 0, column), 0));
-	}
-	for (int k = 0; k < w->n_ranges; k++) {
-		const struct cg_gate_range *range = &w->ranges[k];
-		struct cg_gemm g = { .m = N, .n = range->n * w->U, .k = w->width, .transpose_b = !w->by_input, .a = w->x };
-
-		for (int j = 0; w->skip && j < range->n; j++)
-			CG_TRY(move(w, N, w->U, w->x, at(w, gates(w), 0, (range->block + j) * w->U), 1));
-		if (w->skip)
-			continue;
-		g.b = of_gates(w, w->input.value, range->weight);
-		g.start = at(w, w->bias, 0, range->block * w->U);
-		g.c = at(w, gates(w), 0, range->block * w->U);
-		CG_TRY(multiply(w, &g));
-	}
-	return CG_OK;
-}
-
 /* A launch of a step, bound. */
 static void describe_launch(const struct cg_recurrence *w, int function, int64_t s, struct cg_phase *p)
 {
@@ -360,7 +279,7 @@ static void describe_forward(const void *recurrence, int64_t phase, struct cg_ph
 	*stage = (int)(phase % n_stages(w));
 	p->product = stage_product(w, *stage, cg_packed_rows(w->sequence, s));
 	p->product.a = operand_of(w, *stage, s);
-	p->product.c = p->product.start = at(w, gates(w), off(w, s), w->first[*stage] * w->U);
+	p->product.c = p->product.start = gates_at(w, off(w, s), w->first[*stage]);
 	if (!cg_present(p->product.a.mem))
 		p->product.m = 0;
 	describe_launch(w, *stage, s, p);
@@ -376,20 +295,33 @@ int cg_recurrence_project(const struct cg_recurrence *w, int64_t row, int64_t n)
 	return multiply(w, &g);
 }
 
-int cg_recurrence_forward(const struct cg_recurrence *w)
+static int steps_forward(const struct cg_recurrence *w, struct cg_scan *scan, const struct cg_span *span)
 {
-	const struct cg_scan scan = all_steps(w, w->sequence->S * n_stages(w), describe_forward);
+	const int n = n_stages(w);
+
+	if (cg_present(w->scan))
+		return run_scan(w, scan, span->first * n, span->end * n);
+	for (int64_t phase = span->first * n; phase < span->end * n; phase++) {
+		int64_t s = phase / n;
+
+		CG_TRY(run_phase(w, scan, phase, NULL));
+		if (w->P && phase % n == n - 1)
+			CG_TRY(cg_recurrence_project(w, off(w, s), cg_packed_rows(w->sequence, s)));
+	}
+	return CG_OK;
+}
+
+int cg_recurrence_forward(struct cg_recurrence *w)
+{
+	struct cg_scan scan = describe_steps(w, describe_forward);
+	struct cg_span span;
 
 	CG_TRY(pack(w));
-	CG_TRY(input_products(w));
-	if (cg_present(w->scan))
-		return w->stream->context->backend->scan(w->stream->queue, &scan, w->scan);
-	for (int64_t phase = 0; phase < scan.phases; phase++) {
-		int64_t s = phase / n_stages(w);
-
-		CG_TRY(run_phase(w, &scan, phase, NULL));
-		if (w->P && phase % n_stages(w) == n_stages(w) - 1)
-			CG_TRY(cg_recurrence_project(w, off(w, s), cg_packed_rows(w->sequence, s)));
+	for (int64_t s = 0; s < w->sequence->S; s = span.end) {
+		span = find_span(w, s);
+		w->gates_row = w->gates_of_span ? span.row : 0;
+		CG_TRY(cg_span_multiply_inputs(w, &span));
+		CG_TRY(steps_forward(w, &scan, &span));
 	}
 	return CG_OK;
 }
@@ -425,7 +357,7 @@ static struct cg_gemm back(const struct cg_recurrence *w, int stage, int64_t s)
 {
 	struct cg_gemm g = stage_product(w, stage, cg_packed_rows(w->sequence, s));
 
-	g.a = at(w, d_gates(w), off(w, s), w->first[stage] * w->U);
+	g.a = d_gates_at(w, off(w, s), w->first[stage]);
 	if (stage)
 		g.c = at(w, (struct cg_matrix){ w->d_stage_input[stage - 1], w->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
 	else
@@ -479,98 +411,15 @@ static int begin_step_backward(const struct cg_recurrence *w, int64_t phase)
 	return move(w, cg_packed_rows(w->sequence, s), w->U, at(w, w->dc, off(w, s), 0), cg_recurrence_get_carry(w, w->carry_c, w->U, s), 1);
 }
 
-static int steps_backward(const struct cg_recurrence *w)
+static int steps_backward(const struct cg_recurrence *w, struct cg_scan *scan, const struct cg_span *span)
 {
-	int functions[CG_FUNCTIONS_MAX];
-	const struct cg_scan scan = all_steps(w, w->sequence->S * n_points(w, functions) + 1, describe_backward);
+	int functions[CG_FUNCTIONS_MAX], n = n_points(w, functions);
+	int64_t first = (w->sequence->S - span->end) * n, end = (w->sequence->S - span->first) * n + !span->first;
 
 	if (cg_present(w->scan))
-		return w->stream->context->backend->scan(w->stream->queue, &scan, w->scan);
-	for (int64_t phase = 0; phase < scan.phases; phase++)
-		CG_TRY(run_phase(w, &scan, phase, begin_step_backward));
-	return CG_OK;
-}
-
-/* h of the step before, for every row; of the first step h_first. */
-static int gather_prev(const struct cg_recurrence *w, struct cg_matrix src, struct cg_matrix first, struct cg_matrix dst)
-{
-	int64_t n = w->sequence->S ? cg_packed_rows(w->sequence, 0) : 0, more = w->sequence->N - n, width = dst.stride;
-	struct cg_rows r = { .dtype = w->kernel->dtype, .rows = more, .columns = width, .src = src, .dst = dst };
-
-	if (!n)
-		return CG_OK;
-	if (w->sequence->is_dense) {
-		r.src = at(w, src, w->direction ? n : 0, 0);
-		r.dst = at(w, dst, w->direction ? 0 : n, 0);
-	} else {
-		r.dst = at(w, dst, n, 0);
-		r.from = cg_part(w->sequence->prev, (size_t)n * sizeof(int64_t), (size_t)more * sizeof(int64_t));
-	}
-	CG_TRY(cg_copy_rows(w->stream, &r));
-	dst = at(w, dst, off(w, 0), 0);
-	if (cg_present(first.mem))
-		return move(w, n, width, first, dst, 0);
-	return w->stream->context->backend->zero(w->stream->queue, dst.mem, (size_t)(n * width) * w->bytes[dst.acc]);
-}
-
-/* c, the gradient of the weights between `in` and d, a gradient of what they give, is start and the sum over so many rows; start
- * may be absent. */
-static int weights(const struct cg_recurrence *w, int by_input, int64_t rows, struct cg_matrix d, int64_t m, struct cg_matrix in,
-                   int64_t n, struct cg_matrix start, struct cg_matrix c)
-{
-	struct cg_gemm g = { .m = by_input ? n : m, .n = by_input ? m : n, .k = rows, .transpose_a = 1, .start = start, .c = c };
-
-	/* A matrix without rows may be absent. */
-	if (rows) {
-		g.a = by_input ? in : d;
-		g.b = by_input ? d : in;
-	}
-	return multiply(w, &g);
-}
-
-/* dR of the first stage where h of the step before stands in h itself, a step away, and h_first apart. */
-static int shifted_weights(const struct cg_recurrence *w, struct cg_matrix start, struct cg_matrix c)
-{
-	int64_t m = stage_columns(w, 0), B = w->sequence->S ? w->sequence->B : 0, more = w->sequence->N - B;
-	struct cg_matrix sum = { w->sum, c.stride, 1 };
-
-	if (B && cg_present(w->h_first.mem)) {
-		/* Where acc is real, or nothing is added later, the sum needs no memory of its own. */
-		if (!more || w->bytes[0] == w->bytes[1])
-			sum = c;
-		CG_TRY(weights(w, w->by_input, B, at(w, d_gates(w), off(w, 0), 0), m, w->h_first, w->H, start, sum));
-		start = sum;
-	}
-	if (!more && start.mem.data)
-		return CG_OK;
-	return weights(w, w->by_input, more, at(w, d_gates(w), w->direction ? 0 : B, 0), m, at(w, w->h, w->direction ? B : 0, 0),
-	               w->H, start, c);
-}
-
-static int recurrent_weights(const struct cg_recurrence *w)
-{
-	for (int stage = 0; stage < n_stages(w); stage++) {
-		struct cg_matrix c = of_gates(w, w->recurrent.grad, w->first[stage]), start = w->accumulate ? c : none;
-		struct cg_matrix in = stage ? operand_of(w, stage, ALL_STEPS) : (struct cg_matrix){ w->prev_h, w->H, 0 };
-		struct cg_matrix d = at(w, d_gates(w), 0, w->first[stage] * w->U);
-
-		if (stage || cg_present(w->prev_h))
-			CG_TRY(weights(w, w->by_input, w->sequence->N, d, stage_columns(w, stage), in, stage_width(w, stage), start, c));
-		else
-			CG_TRY(shifted_weights(w, start, c));
-	}
-	return CG_OK;
-}
-
-static int input_weights(const struct cg_recurrence *w)
-{
-	for (int k = 0; k < w->n_ranges && !w->skip; k++) {
-		const struct cg_gate_range *range = &w->ranges[k];
-		struct cg_matrix c = of_gates(w, w->input.grad, range->weight);
-
-		CG_TRY(weights(w, w->by_input, w->sequence->N, at(w, d_gates(w), 0, range->block * w->U), range->n * w->U, w->x, w->width,
-		               w->accumulate ? c : none, c));
-	}
+		return run_scan(w, scan, first, end);
+	for (int64_t phase = first; phase < end; phase++)
+		CG_TRY(run_phase(w, scan, phase, begin_step_backward));
 	return CG_OK;
 }
 
@@ -590,49 +439,17 @@ static int sums(const struct cg_recurrence *w)
 	return CG_OK;
 }
 
-/* The gradients of weights that are present. */
-static int params_backprop(const struct cg_recurrence *w)
-{
-	struct cg_matrix c = w->projection.grad;
-
-	if (cg_present(w->input.grad.mem))
-		CG_TRY(input_weights(w));
-	if (cg_present(w->recurrent.grad.mem))
-		CG_TRY(recurrent_weights(w));
-	if (cg_present(c.mem))
-		CG_TRY(weights(w, 0, w->sequence->N, w->dh, w->P, saved_matrix(w, w->saved_h), w->U, w->accumulate ? c : none, c));
-	return w->needs_sums ? sums(w) : CG_OK;
-}
-
 int cg_recurrence_backward(const struct cg_recurrence *w)
 {
+	struct cg_scan scan = describe_steps(w, describe_backward);
+	struct cg_span span = { .first = w->sequence->S };
+
 	CG_TRY(pack(w));
-	CG_TRY(steps_backward(w));
-	if (cg_present(w->prev_h) && cg_present(w->recurrent.grad.mem))
-		CG_TRY(gather_prev(w, w->h, w->h_first, (struct cg_matrix){ w->prev_h, w->H, 0 }));
-	if (cg_present(w->prev_c) && w->needs_sums && w->sequence->S > 1)
-		CG_TRY(gather_prev(w, saved_matrix(w, w->saved_c), w->c_first, (struct cg_matrix){ w->prev_c, w->U, is_of_sequence(w) }));
-	return params_backprop(w);
-}
-
-int cg_recurrence_compute_dx(const struct cg_recurrence *w, int add, struct cg_matrix sums, struct cg_matrix c)
-{
-	for (int k = 0; k < w->n_ranges; k++) {
-		const struct cg_gate_range *range = &w->ranges[k];
-		struct cg_gemm g = { .m = w->sequence->N, .n = w->width, .k = range->n * w->U, .transpose_b = w->by_input };
-
-		g.a = at(w, d_gates(w), 0, range->block * w->U);
-		for (int j = 0; w->skip && j < range->n; j++, add = 1)
-			CG_TRY(move(w, g.m, w->U, at(w, g.a, 0, j * w->U), sums, add));
-		if (w->skip)
-			continue;
-		g.b = of_gates(w, w->input.value, range->weight);
-		g.start = add ? sums : none;
-		g.c = k < w->n_ranges - 1 ? sums : c;
-		CG_TRY(multiply(w, &g));
-		add = 1;
-	}
-	if (w->skip && (sums.mem.data != c.mem.data || sums.mem.offset != c.mem.offset))
-		return move(w, w->sequence->N, w->width, sums, c, 0);
-	return CG_OK;
+	CG_TRY(cg_span_gather_prev(w));
+	do {
+		span = find_span(w, span.first - 1);
+		CG_TRY(steps_backward(w, &scan, &span));
+		CG_TRY(cg_span_backward(w, &span));
+	} while (span.first);
+	return w->needs_sums ? sums(w) : CG_OK;
 }

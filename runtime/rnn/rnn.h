@@ -160,6 +160,8 @@ int  cg_reserve_check(struct cg_stream *, const struct cg_rnn *, const struct cg
 int cg_rnn_drops(const struct cg_rnn *);
 /* Does another step read saved value k? */
 int cg_rnn_is_read_later(const struct cg_rnn *, int k);
+/* The steps of a span of a recurrence that the backend's scan takes; 0: all. */
+int64_t cg_layers_span_steps(const struct cg_rnn *, int pass, int64_t B);
 /* Lays out the workspace of a pass and returns its bytes; SIZE_MAX: more than a size_t can hold. */
 size_t cg_layers_lay_out_workspace(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
 /* Bytes of the reserve. */
@@ -213,6 +215,12 @@ struct cg_recurrence {
 	struct cg_matrix h;                      /* [N, H]: the saved output, or its projection */
 	struct cg_matrix h_first, c_first;       /* [B, H] real, [B, U]: before the first step, sorted */
 	struct cg_matrix bias;                   /* one row of blocks U */
+	/*
+	 * The steps whose input products, or whose part of the gradients of matrices, are made at once, so that what a span of steps
+	 * reads again is in a cache still; 0: all.  gates_of_span: `gates` holds the rows of one span; gates_row: its first row.
+	 */
+	int64_t span, gates_row;
+	int gates_of_span;
 	struct cg_mem gates;                     /* [N, blocks U] acc */
 	struct cg_mem stage_input[CG_STAGES_MAX]; /* real, forward [B, U], backward [N, U] */
 	struct cg_mem packed[CG_STAGES_MAX];     /* the recurrent matrices as the steps' products read them best; absent: as they lie */
@@ -236,10 +244,14 @@ struct cg_recurrence {
 	struct cg_mem dm;
 	struct cg_mem prev_h, prev_c;            /* [N, H] real, [N, U]: of the step before; absent where h and c_first serve */
 	struct cg_mem partial, sum;              /* of sums; as recurrent, in acc, for halves: a part of dR */
+	/* The gradient of x, [N, width]: of this recurrence and, with add, that of another, which is in sums, [N, width] acc; sums is
+	 * written, too.  result may be sums; absent: not computed. */
+	struct { struct cg_matrix sums, result; int add; } dx;
 	int accumulate, needs_sums;              /* needs_sums: the gradients of biases and vectors are computed; some of them may be
 	                                          * absent */
 };
-int cg_recurrence_forward(const struct cg_recurrence *);
+/* The span at hand decides where gates are. */
+int cg_recurrence_forward(struct cg_recurrence *);
 /* The recurrent product of `rows` rows, forward or backward, without its operands. */
 struct cg_gemm cg_recurrence_describe_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows);
 /* Bytes of `packed` for such products of a call of N valid rows; 0: none.  Packing reads and writes the matrix once, which pays
@@ -251,8 +263,6 @@ int cg_recurrence_project(const struct cg_recurrence *, int64_t row, int64_t n);
 int cg_recurrence_backward(const struct cg_recurrence *);
 /* The gradient of h or c at step s from the step after; s -1: in a network the gradient of h_first or c_first. */
 struct cg_matrix cg_recurrence_get_carry(const struct cg_recurrence *, struct cg_mem carry, int64_t width, int64_t s);
-/* c = the gradient of x, plus sums, an [N, width] in acc, if add is set; sums is written, too.  c may be sums. */
-int cg_recurrence_compute_dx(const struct cg_recurrence *, int add, struct cg_matrix sums, struct cg_matrix c);
 
 /* ---- pseudo_layer.c ---- */
 

@@ -15,6 +15,21 @@ static int64_t widest(const struct cg_rnn *rnn)
 	return rnn->net.layers > 1 ? most(rnn->net.I, rnn->net.directions * rnn->net.H) : rnn->net.I;
 }
 
+/* Bytes of a span's gates, which a cache that a processor shares with few others holds; and rows of a span for each row of the weight
+ * matrices, without which reading those again for each span costs more than the cache saves. */
+enum { SPAN_BYTES = 4 << 20, SPAN_ROWS = 8 };
+
+int64_t cg_layers_span_steps(const struct cg_rnn *rnn, int pass, int64_t B)
+{
+	int64_t gates = rnn->n_blocks * rnn->net.U * (int64_t)cg_acc_bytes(rnn->net.dtype);
+	int64_t rows = most(SPAN_BYTES / gates, SPAN_ROWS * (widest(rnn) + rnn->net.H));
+
+	/* The gradients of matrices are rounded once, when they are whole. */
+	if (pass != CG_FORWARD && cg_acc_bytes(rnn->net.dtype) != cg_dtype_bytes(rnn->net.dtype))
+		return 0;
+	return B ? most(rows / B, 1) : 0;
+}
+
 int cg_rnn_drops(const struct cg_rnn *rnn)
 {
 	return rnn->net.training && rnn->net.dropout > 0 && rnn->net.layers > 1;
@@ -26,12 +41,12 @@ int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
 	return k == rnn->saved_c || k == rnn->saved_h;
 }
 
-static void carve_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, struct cg_rnn_workspace *r)
+static void carve_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, int64_t span, struct cg_rnn_workspace *r)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
 
 	if (!(rnn->net.training && rnn->keeps_gates))
-		r->gates = cg_work_alloc(work, N, rnn->n_blocks * rnn->net.U, acc);
+		r->gates = cg_work_alloc(work, span && span < N / B ? span * B : N, rnn->n_blocks * rnn->net.U, acc);
 	r->bias = cg_work_alloc(work, 1, rnn->n_blocks * rnn->net.U, acc);
 	for (int k = 0; k < rnn->net.cell->n_stages - 1; k++)
 		if (rnn->stage_input_saved[0][k] < 0)
@@ -98,7 +113,7 @@ size_t cg_layers_lay_out_workspace(const struct cg_rnn *rnn, int pass, const str
 			r->packed[k] = cg_work_alloc(&work, 1, 1, packed);
 	}
 	if (pass == CG_FORWARD)
-		carve_forward(rnn, &work, B, N, r);
+		carve_forward(rnn, &work, B, N, bytes ? cg_layers_span_steps(rnn, pass, B) : 0, r);
 	else
 		carve_backward(rnn, &work, B, N, shape->is_dense, r);
 	return work.used;

@@ -1,0 +1,106 @@
+/*
+ * What the steps of a recurrence, in recurrence.c, share with the products over the rows of many steps, in span.c.
+ */
+#ifndef CG_RECURRENCE_H
+#define CG_RECURRENCE_H
+
+#include "runtime/rnn/rnn.h"
+
+/* An operand that has no memory. */
+static const struct cg_matrix none = { .stride = 0 };
+
+/* Kernels of a sequence carry states from step to step in acc and take the gradient that reaches the output from the layer above
+ * as an argument of its own; kernels of a single step have rounded states and one argument for the whole gradient of a state. */
+static inline int is_of_sequence(const struct cg_recurrence *w)
+{
+	return w->kernel->pass == CG_SEQ_FORWARD || w->kernel->pass == CG_SEQ_GRAD;
+}
+
+static inline int n_stages(const struct cg_recurrence *w)
+{
+	return w->kernel->cell->n_stages;
+}
+
+/* ---- matrices ---- */
+
+/* The part of a matrix from a row and a column on. */
+static inline struct cg_matrix at(const struct cg_recurrence *w, struct cg_matrix m, int64_t row, int64_t column)
+{
+	size_t bytes = (size_t)(row * m.stride + column) * w->bytes[m.acc];
+
+	if (m.mem.data) {
+		m.mem.offset += bytes;
+		m.mem.bytes -= bytes;
+	}
+	return m;
+}
+
+/* The gate pre-activations, and their gradients, from a packed row and a column block on. */
+static inline struct cg_matrix gates_at(const struct cg_recurrence *w, int64_t row, int64_t block)
+{
+	return at(w, (struct cg_matrix){ w->gates, w->n_blocks * w->U, 1 }, row - w->gates_row, block * w->U);
+}
+
+static inline struct cg_matrix d_gates_at(const struct cg_recurrence *w, int64_t row, int64_t block)
+{
+	return at(w, (struct cg_matrix){ w->d_gates, w->n_blocks * w->U, 0 }, row, block * w->U);
+}
+
+static inline struct cg_matrix saved_matrix(const struct cg_recurrence *w, int k)
+{
+	return (struct cg_matrix){ w->saved[k], w->U, k == w->saved_c && is_of_sequence(w) };
+}
+
+/* The part of a weight matrix from its k-th gate on. */
+static inline struct cg_matrix of_gates(const struct cg_recurrence *w, struct cg_matrix m, int64_t k)
+{
+	return w->by_input ? at(w, m, 0, k * w->U) : at(w, m, k * w->U, 0);
+}
+
+/* The first packed row of a step. */
+static inline int64_t off(const struct cg_recurrence *w, int64_t s)
+{
+	return cg_packed_offset(w->sequence, w->direction, s);
+}
+
+/* The columns of the gates of a stage that a recurrent product adds to, and those of the product's operand: the output, or a stage input. */
+static inline int64_t stage_columns(const struct cg_recurrence *w, int stage)
+{
+	return (w->first[stage + 1] - w->first[stage]) * w->U;
+}
+
+static inline int64_t stage_width(const struct cg_recurrence *w, int stage)
+{
+	return stage ? w->U : w->H;
+}
+
+/* ---- products and rows ---- */
+
+static inline int multiply(const struct cg_recurrence *w, struct cg_gemm *g)
+{
+	g->dtype = w->kernel->dtype;
+	return cg_multiply(w->stream, g);
+}
+
+static inline int move(const struct cg_recurrence *w, int64_t rows, int64_t columns, struct cg_matrix src, struct cg_matrix dst, int add)
+{
+	const struct cg_rows r = { .dtype = w->kernel->dtype, .rows = rows, .columns = columns, .src = src, .dst = dst,
+	                           .add = add };
+
+	return cg_copy_rows(w->stream, &r);
+}
+
+/* ---- span.c ---- */
+
+/* Steps that follow each other, and their packed rows, which do too. */
+struct cg_span { int64_t first, end, row, rows; };
+
+/* The input parts of the gates of a span's steps. */
+int cg_span_multiply_inputs(const struct cg_recurrence *, const struct cg_span *);
+/* Fills prev_h and prev_c, for all steps. */
+int cg_span_gather_prev(const struct cg_recurrence *);
+/* Adds to the gradients of the matrices, and computes that of x, from the gradients of a span's gates; spans come from the last to the
+ * first. */
+int cg_span_backward(const struct cg_recurrence *, const struct cg_span *);
+
+#endif

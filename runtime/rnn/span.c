@@ -1,0 +1,182 @@
+/*
+ * Products over the packed rows of a span of steps: the input parts of its gates, and, from the gradients of its gates, those of the
+ * weight matrices and of x.
+ */
+#include "runtime/rnn/recurrence.h"
+
+/* ---- forward ---- */
+
+/* x W + b, or under skip_input x itself for each gate. */
+int cg_span_multiply_inputs(const struct cg_recurrence *w, const struct cg_span *span)
+{
+	const struct cg_matrix x = at(w, w->x, span->row, 0);
+
+	for (int k = 0; k < w->kernel->cell->n_gates; k++) {
+		int64_t block = w->gate[k].block;
+
+		if (w->skip || !w->gate[k].has_input)
+			CG_TRY(move(w, span->rows, w->U, at(w, w->bias, 0, block * w->U), gates_at(w, span->row, block), 0));
+	}
+	for (int k = 0; k < w->n_ranges; k++) {
+		const struct cg_gate_range *range = &w->ranges[k];
+		struct cg_gemm g = { .m = span->rows, .n = range->n * w->U, .k = w->width, .transpose_b = !w->by_input, .a = x };
+
+		for (int j = 0; w->skip && j < range->n; j++)
+			CG_TRY(move(w, span->rows, w->U, x, gates_at(w, span->row, range->block + j), 1));
+		if (w->skip)
+			continue;
+		g.b = of_gates(w, w->input.value, range->weight);
+		g.start = at(w, w->bias, 0, range->block * w->U);
+		g.c = gates_at(w, span->row, range->block);
+		CG_TRY(multiply(w, &g));
+	}
+	return CG_OK;
+}
+
+/* ---- backward ---- */
+
+/* h of the step before, for every row; of the first step h_first. */
+static int gather_prev(const struct cg_recurrence *w, struct cg_matrix src, struct cg_matrix first, struct cg_matrix dst)
+{
+	int64_t n = w->sequence->S ? cg_packed_rows(w->sequence, 0) : 0, more = w->sequence->N - n, width = dst.stride;
+	struct cg_rows r = { .dtype = w->kernel->dtype, .rows = more, .columns = width, .src = src, .dst = dst };
+
+	if (!n)
+		return CG_OK;
+	if (w->sequence->is_dense) {
+		r.src = at(w, src, w->direction ? n : 0, 0);
+		r.dst = at(w, dst, w->direction ? 0 : n, 0);
+	} else {
+		r.dst = at(w, dst, n, 0);
+		r.from = cg_part(w->sequence->prev, (size_t)n * sizeof(int64_t), (size_t)more * sizeof(int64_t));
+	}
+	CG_TRY(cg_copy_rows(w->stream, &r));
+	dst = at(w, dst, off(w, 0), 0);
+	if (cg_present(first.mem))
+		return move(w, n, width, first, dst, 0);
+	return w->stream->context->backend->zero(w->stream->queue, dst.mem, (size_t)(n * width) * w->bytes[dst.acc]);
+}
+
+int cg_span_gather_prev(const struct cg_recurrence *w)
+{
+	if (cg_present(w->prev_h) && cg_present(w->recurrent.grad.mem))
+		CG_TRY(gather_prev(w, w->h, w->h_first, (struct cg_matrix){ w->prev_h, w->H, 0 }));
+	if (cg_present(w->prev_c) && w->needs_sums && w->sequence->S > 1)
+		CG_TRY(gather_prev(w, saved_matrix(w, w->saved_c), w->c_first, (struct cg_matrix){ w->prev_c, w->U, is_of_sequence(w) }));
+	return CG_OK;
+}
+
+/* c, the gradient of the weights between `in` and d, a gradient of what they give, is start and the sum over so many rows; start
+ * may be absent. */
+static int weights(const struct cg_recurrence *w, int by_input, int64_t rows, struct cg_matrix d, int64_t m, struct cg_matrix in,
+                   int64_t n, struct cg_matrix start, struct cg_matrix c)
+{
+	struct cg_gemm g = { .m = by_input ? n : m, .n = by_input ? m : n, .k = rows, .transpose_a = 1, .start = start, .c = c };
+
+	/* A matrix without rows may be absent. */
+	if (rows) {
+		g.a = by_input ? in : d;
+		g.b = by_input ? d : in;
+	}
+	return multiply(w, &g);
+}
+
+/* What a gradient is added to: what the caller asks for, and what the spans before have given. */
+static struct cg_matrix start_of(const struct cg_recurrence *w, const struct cg_span *span, struct cg_matrix c)
+{
+	return w->accumulate || span->end < w->sequence->S ? c : none;
+}
+
+/* dR of the first stage where h of the step before stands in h itself, a step away, and h_first apart. */
+static int shifted_weights(const struct cg_recurrence *w, const struct cg_span *span, struct cg_matrix start, struct cg_matrix c)
+{
+	const int64_t m = stage_columns(w, 0), B = w->sequence->B;
+	int64_t of_first = span->first || !span->rows ? 0 : B, more = span->rows - of_first;
+	int64_t row = span->row + (w->direction ? 0 : of_first);
+	struct cg_matrix sum = { w->sum, c.stride, 1 };
+
+	if (of_first && cg_present(w->h_first.mem)) {
+		/* Where acc is real, or nothing is added later, the sum needs no memory of its own. */
+		if (!more || w->bytes[0] == w->bytes[1])
+			sum = c;
+		CG_TRY(weights(w, w->by_input, of_first, d_gates_at(w, off(w, 0), 0), m, w->h_first, w->H, start, sum));
+		start = sum;
+	}
+	if (!more && start.mem.data)
+		return CG_OK;
+	return weights(w, w->by_input, more, d_gates_at(w, row, 0), m, at(w, w->h, row + (w->direction ? B : -B), 0), w->H, start, c);
+}
+
+static int recurrent_weights(const struct cg_recurrence *w, const struct cg_span *span)
+{
+	for (int stage = 0; stage < n_stages(w); stage++) {
+		struct cg_matrix c = of_gates(w, w->recurrent.grad, w->first[stage]), start = start_of(w, span, c);
+		struct cg_matrix in = { stage ? w->stage_input[stage - 1] : w->prev_h, stage_width(w, stage), 0 };
+
+		if (stage && w->stage_input_saved[stage - 1] >= 0)
+			in = saved_matrix(w, w->stage_input_saved[stage - 1]);
+		if (stage || cg_present(w->prev_h))
+			CG_TRY(weights(w, w->by_input, span->rows, d_gates_at(w, span->row, w->first[stage]), stage_columns(w, stage),
+			               at(w, in, span->row, 0), stage_width(w, stage), start, c));
+		else
+			CG_TRY(shifted_weights(w, span, start, c));
+	}
+	return CG_OK;
+}
+
+static int input_weights(const struct cg_recurrence *w, const struct cg_span *span)
+{
+	for (int k = 0; k < w->n_ranges && !w->skip; k++) {
+		const struct cg_gate_range *range = &w->ranges[k];
+		struct cg_matrix c = of_gates(w, w->input.grad, range->weight);
+
+		CG_TRY(weights(w, w->by_input, span->rows, d_gates_at(w, span->row, range->block), range->n * w->U, at(w, w->x, span->row, 0),
+		               w->width, start_of(w, span, c), c));
+	}
+	return CG_OK;
+}
+
+static int projection_weights(const struct cg_recurrence *w, const struct cg_span *span)
+{
+	struct cg_matrix c = w->projection.grad;
+
+	return weights(w, 0, span->rows, at(w, w->dh, span->row, 0), w->P, at(w, saved_matrix(w, w->saved_h), span->row, 0), w->U,
+	               start_of(w, span, c), c);
+}
+
+/* The gradient of x: what its sums are, then what the gates of each range add. */
+static int input_backprop(const struct cg_recurrence *w, const struct cg_span *span)
+{
+	const struct cg_matrix sums = at(w, w->dx.sums, span->row, 0), dx = at(w, w->dx.result, span->row, 0);
+	int add = w->dx.add;
+
+	for (int k = 0; k < w->n_ranges; k++) {
+		const struct cg_gate_range *range = &w->ranges[k];
+		struct cg_gemm g = { .m = span->rows, .n = w->width, .k = range->n * w->U, .transpose_b = w->by_input };
+
+		g.a = d_gates_at(w, span->row, range->block);
+		for (int j = 0; w->skip && j < range->n; j++, add = 1)
+			CG_TRY(move(w, g.m, w->U, at(w, g.a, 0, j * w->U), sums, add));
+		if (w->skip)
+			continue;
+		g.b = of_gates(w, w->input.value, range->weight);
+		g.start = add ? sums : none;
+		g.c = k < w->n_ranges - 1 ? sums : dx;
+		CG_TRY(multiply(w, &g));
+		add = 1;
+	}
+	if (w->skip && (sums.mem.data != dx.mem.data || sums.mem.offset != dx.mem.offset))
+		return move(w, span->rows, w->width, sums, dx, 0);
+	return CG_OK;
+}
+
+int cg_span_backward(const struct cg_recurrence *w, const struct cg_span *span)
+{
+	if (cg_present(w->input.grad.mem))
+		CG_TRY(input_weights(w, span));
+	if (cg_present(w->recurrent.grad.mem))
+		CG_TRY(recurrent_weights(w, span));
+	if (cg_present(w->projection.grad.mem))
+		CG_TRY(projection_weights(w, span));
+	return cg_present(w->dx.result.mem) ? input_backprop(w, span) : CG_OK;
+}
