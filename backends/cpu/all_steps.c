@@ -23,6 +23,11 @@ static int64_t round_up(int64_t n, int64_t to)
 	return (n + to - 1) / to * to;
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* ---- tiles ---- */
 
 /* How the columns of a product are cut.  Where a unit has several columns, its gates, a tile is a vector of units and has a vector of
@@ -130,20 +135,27 @@ struct packing {
 };
 
 /* Of f16 or bf16: widened on the way, so many of k at a time. */
-static void pack_narrow(const struct packing *p, int64_t column, int64_t width, char *vector)
+static void pack_narrow(const struct packing *p, struct cg_tile tile, int64_t column)
 {
-	enum { DEEP = 64, WIDEST = LINE / sizeof(float) };
+	enum { DEEP = 16, WIDEST = LINE / sizeof(float) };
 	const struct cg_gemm *g = p->g;
-	size_t real = cg_dtype_bytes(g->dtype), row = (size_t)(p->cut.vectors * p->cut.tiles->lanes) * sizeof(float);
-	float part[WIDEST * DEEP];
+	const int64_t lanes = p->cut.tiles->lanes, row = tile.stored * lanes, apart = tile.apart;
+	const size_t real = cg_dtype_bytes(g->dtype);
+	float part[CG_GATES_MAX * WIDEST * DEEP];
 
-	for (int64_t from = 0; from < g->k; from += DEEP) {
-		int64_t k = g->k - from < DEEP ? g->k - from : DEEP, rows = g->transpose_b ? width : k, columns = g->transpose_b ? k : width;
+	tile.apart = lanes;
+	for (int64_t from = 0, k; from < g->k; from += k) {
+		k = least(DEEP, g->k - from);
+		for (int v = 0; v < tile.stored; v++) {
+			int64_t first = column + v * apart, width = least(lanes, tile.width - v * tile.step);
 
-		for (int64_t r = 0; r < rows; r++)
-			p->device->isa->widen[g->dtype](columns, at(g->b, g->transpose_b ? column + r : from + r, g->transpose_b ? from : column, real),
-			                                part + r * columns);
-		p->cut.tiles->pack(g->transpose_b, k, width, part, columns, p->cut.vectors, vector + (size_t)from * row);
+			for (int64_t r = 0; r < width && g->transpose_b; r++)
+				p->device->isa->widen[g->dtype](k, at(g->b, first + r, from, real), part + (v * lanes + r) * k);
+			for (int64_t r = 0; r < k && width > 0 && !g->transpose_b; r++)
+				p->device->isa->widen[g->dtype](width, at(g->b, from + r, first, real), part + r * row + v * lanes);
+		}
+		p->cut.tiles->pack(&tile, g->transpose_b, k, part, g->transpose_b ? k : row);
+		tile.data = (float *)tile.data + k * row;
 	}
 }
 
@@ -151,21 +163,15 @@ static void pack_tile(void *context, int64_t t, int thread)
 {
 	const struct packing *p = context;
 	const struct cg_gemm *g = p->g;
-	struct cg_tile tile = tile_at(&p->cut, p->units, t * p->cut.units, p->units, p->memory);
-	size_t acc = cg_acc_bytes(g->dtype);
+	const int64_t column = t * p->cut.units;
+	struct cg_tile tile = tile_at(&p->cut, p->units, column, p->units, p->memory);
 
 	(void)thread;
-	for (int v = 0; v < tile.stored; v++) {
-		int64_t column = t * p->cut.units + v * (p->cut.gates == 1 ? p->cut.tiles->lanes : p->units), width = tile.width - v * tile.step;
-		char *vector = (char *)tile.data + (size_t)(v * p->cut.tiles->lanes) * acc;
-
-		width = width < 0 ? 0 : width < p->cut.tiles->lanes ? width : p->cut.tiles->lanes;
-		if (cg_is_plain(g->dtype))
-			p->cut.tiles->pack(g->transpose_b, g->k, width, at(g->b, g->transpose_b ? column : 0, g->transpose_b ? 0 : column, acc),
-			                   g->b.stride, tile.stored, vector);
-		else
-			pack_narrow(p, column, width, vector);
-	}
+	if (cg_is_plain(g->dtype))
+		p->cut.tiles->pack(&tile, g->transpose_b, g->k, at(g->b, g->transpose_b ? column : 0, g->transpose_b ? 0 : column, cg_acc_bytes(g->dtype)),
+		                   g->b.stride);
+	else
+		pack_narrow(p, tile, column);
 }
 
 static void pack(struct cg_queue *queue, const struct cg_gemm *g, int64_t units, char *memory)
@@ -188,11 +194,6 @@ struct sharing {
 
 /* What a share computes of a phase: some rows, of which a phase may have fewer, and some units. */
 struct range { int64_t row, rows_end, unit, units_end; };
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* The start of a product's sums, for some columns. */
 static void begin(const struct cg_gemm *g, int64_t row, int64_t rows_end, int64_t column, int64_t columns)

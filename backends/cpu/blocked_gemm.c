@@ -1,6 +1,6 @@
 /*
  * Big products on the cpu by our own panels: b is packed once, by all threads, then blocks of rows of c are computed, each by a thread
- * that packs its rows of a.  Sums are chains in the order of k, whatever the blocks, so that bits depend on neither cuts nor threads.
+ * that packs its rows of a.  Where c is one block high, each thread packs a panel of b just before it multiplies by it.  Sums are chains in the order of k, whatever the blocks, so that bits depend on neither cuts nor threads.
  * f16 and bf16 are widened as they are packed, summed in f32, and rounded once.
  */
 #include <string.h>
@@ -9,8 +9,9 @@
 
 /* Steps of k of a block, in bytes of an element of acc; rows of a block; bytes of packed b, and of sums that are rounded later. */
 enum { DEPTH = 2048, HEIGHT = 120, SLAB = 8 << 20, LINE = 64 };
-/* Blocks for each thread at least, of no fewer rows than this; steps, multiply and add, that pay for one more block. */
-enum { BLOCKS = 4, LEAST_ROWS = 24, STEPS = 1 << 16 };
+/* Blocks for each thread at least, where each packs all of a, and elsewhere, of no fewer rows than this; steps, multiply and add, that pay
+ * for one more block. */
+enum { LOW_BLOCKS = 2, BLOCKS = 4, LEAST_ROWS = 24, STEPS = 1 << 16 };
 
 struct blocked {
 	const struct cg_dev *device;
@@ -23,8 +24,9 @@ struct blocked {
 	int64_t from, steps, depth;              /* of k, and of a block */
 	int64_t down, across;                    /* blocks of c below and beside each other */
 	struct cg_matrix sums, start;            /* of the rows and columns; start in acc */
+	int is_low;                              /* c is one block high, and b a panel of each thread */
 	char *b, *a;                             /* packed; a: of each thread */
-	size_t a_bytes;
+	size_t a_bytes, b_bytes;                 /* of a thread */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -69,6 +71,15 @@ static void pack(const struct blocked *p, cg_pack_panel *pack, int64_t across, s
 	}
 }
 
+/* A panel of b from a column on, for some steps of those at hand. */
+static void pack_panel(const struct blocked *p, int64_t column, int64_t k, int64_t steps, char *panel)
+{
+	int64_t across = p->panels->columns;
+
+	pack(p, p->panels->pack_b, across, p->g->b, p->g->transpose_b, p->column + column, least(across, p->columns - column), p->from + k, steps,
+	     panel);
+}
+
 /* A panel of b, for all steps: blocks of a depth behind each other. */
 static void pack_b(void *context, int64_t t, int thread)
 {
@@ -77,8 +88,7 @@ static void pack_b(void *context, int64_t t, int thread)
 
 	(void)thread;
 	for (int64_t k = 0; k < p->steps; k += p->depth)
-		pack(p, p->panels->pack_b, across, p->g->b, p->g->transpose_b, p->column + column, least(across, p->columns - column),
-		     p->from + k, least(p->depth, p->steps - k), p->b + (size_t)(column * p->steps + k * across) * p->acc);
+		pack_panel(p, column, k, least(p->depth, p->steps - k), p->b + (size_t)(column * p->steps + k * across) * p->acc);
 }
 
 /* ---- blocks ---- */
@@ -89,6 +99,16 @@ static int64_t share(int64_t n, int64_t panel, int64_t k, int64_t shares)
 	return least(n, divide_up(n, panel) * k / shares * panel);
 }
 
+/* Some rows by some columns of c: to what is there, or the start, are added the products of some steps. */
+static void add_steps(const struct blocked *p, int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t k, int64_t steps,
+                      const char *a, const char *b, int64_t b_apart)
+{
+	const struct cg_matrix start = p->from || k ? p->sums : p->start;
+
+	p->panels->multiply(rows, columns, steps, a, b, b_apart, start.mem.data ? at(start, row, column, p->acc) : NULL, start.stride,
+	                    at(p->sums, row, column, p->acc), p->sums.stride);
+}
+
 static void multiply_block(void *context, int64_t t, int thread)
 {
 	const struct blocked *p = context;
@@ -96,19 +116,21 @@ static void multiply_block(void *context, int64_t t, int thread)
 	int64_t rows = share(p->rows, high, t / p->across + 1, p->down) - row;
 	int64_t wide = p->panels->columns, column = share(p->columns, wide, t % p->across, p->across);
 	int64_t columns = share(p->columns, wide, t % p->across + 1, p->across) - column;
-	char *a = p->a + (size_t)thread * p->a_bytes, *c = at(p->sums, row, column, p->acc);
-	struct cg_matrix start = p->from ? p->sums : p->start;
+	char *a = p->a + (size_t)thread * p->a_bytes, *b = p->b + (size_t)thread * p->b_bytes;
 	struct cg_float_state state = cg_float_enter(p->g->dtype);
 
-	for (int64_t k = 0; k < p->steps; k += p->depth, start = p->sums) {
+	for (int64_t k = 0; k < p->steps; k += p->depth) {
 		int64_t steps = least(p->depth, p->steps - k);
 
 		for (int64_t i = 0; i < rows; i += high)
 			pack(p, p->panels->pack_a, high, p->g->a, !p->g->transpose_a, p->row + row + i, least(high, rows - i), p->from + k, steps,
 			     a + (size_t)(i * steps) * p->acc);
-		p->panels->multiply(rows, columns, steps, a, p->b + (size_t)(column * p->steps + k * p->panels->columns) * p->acc,
-		                    p->steps * p->panels->columns, start.mem.data ? at(start, row, column, p->acc) : NULL, start.stride, c,
-		                    p->sums.stride);
+		for (int64_t j = 0; j < columns && p->is_low; j += wide) {
+			pack_panel(p, column + j, k, steps, b);
+			add_steps(p, row, rows, column + j, least(wide, columns - j), k, steps, a, b, 0);
+		}
+		if (!p->is_low)
+			add_steps(p, row, rows, column, columns, k, steps, a, p->b + (size_t)(column * p->steps + k * wide) * p->acc, p->steps * wide);
 	}
 	cg_float_leave(state);
 }
@@ -139,11 +161,11 @@ static void cut_blocks(struct blocked *p, int threads)
 {
 	int64_t high = p->panels->rows, rows = divide_up(p->rows, high), columns = divide_up(p->columns, p->panels->columns);
 	double paid = (double)p->rows * (double)p->columns * (double)p->steps / STEPS;
-	int64_t wanted = threads > 1 ? (int64_t)threads * BLOCKS : 1;
+	int64_t wanted = threads > 1 ? (int64_t)threads * (p->is_low ? LOW_BLOCKS : BLOCKS) : 1;
 
 	if (paid < (double)wanted)
 		wanted = paid < 1 ? 1 : (int64_t)paid;
-	p->down = least(wanted, divide_up(rows * high, LEAST_ROWS));
+	p->down = p->is_low ? 1 : least(wanted, divide_up(rows * high, LEAST_ROWS));
 	if (p->down * HEIGHT < rows * high)
 		p->down = round_up(divide_up(rows * high, HEIGHT), threads);
 	p->across = least(divide_up(wanted, p->down), columns);
@@ -177,8 +199,10 @@ static struct scratch lay_out(struct blocked *p, int threads)
 	p->steps = SLAB / (p->columns * (int64_t)p->acc) / p->depth * p->depth;
 	p->steps = least(g->k, p->steps < p->depth ? p->depth : p->steps);
 	p->rows = is_rounded(g) ? least(g->m, SLAB / (p->columns * (int64_t)p->acc)) : g->m;
+	p->is_low = p->rows <= HEIGHT;
 	p->a_bytes = (size_t)((HEIGHT + p->panels->rows) * p->depth) * p->acc;
-	s.b = take(&s, (size_t)(p->columns * p->steps) * p->acc);
+	p->b_bytes = p->is_low ? (size_t)round_up(wide * p->depth * (int64_t)p->acc, LINE) : 0;
+	s.b = take(&s, p->is_low ? p->b_bytes * (size_t)threads : (size_t)(p->columns * p->steps) * p->acc);
 	s.a = take(&s, p->a_bytes * (size_t)threads);
 	s.sums = take(&s, is_rounded(g) ? (size_t)(p->rows * p->columns) * p->acc : 0);
 	s.start = take(&s, p->widen && !g->start.acc ? (size_t)p->columns * p->acc : 0);
@@ -222,7 +246,8 @@ static void multiply_part(struct blocked *p, struct cg_queue *queue, int64_t ste
 	for (p->from = 0; p->from < g->k; p->from += steps) {
 		p->steps = least(steps, g->k - p->from);
 		team = p->steps * p->columns < STEPS ? NULL : queue->team;
-		cg_team_run(team, divide_up(p->columns, p->panels->columns), pack_b, p);
+		if (!p->is_low)
+			cg_team_run(team, divide_up(p->columns, p->panels->columns), pack_b, p);
 		cut_blocks(p, cg_team_threads(queue->team));
 		cg_team_run(queue->team, p->down * p->across, multiply_block, p);
 	}

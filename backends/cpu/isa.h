@@ -25,20 +25,20 @@ CG_PRODUCT(f32, float)
 CG_PRODUCT(f64, double)
 
 /*
- * Products by tiles of units.  A tile stores so many vectors of columns of b, [k stored lanes] in acc, zeros past the last column.
- * pack: one vector, of `width` columns of op(b) [k width], into a tile of so many.  multiply: c [m ...] += a [m k] tile; vector v goes to
- * the columns from v * apart on.
+ * Products by tiles of units.  A tile stores so many vectors of columns of b, [k stored lanes] in acc, zeros past the last column; vector
+ * v is of the columns from v * apart on.  pack: from op(b) [k ...] in acc, on from the tile's first column.
+ * multiply: c [m ...] += a [m k] tile, with c on from that column, too.
  */
 enum { CG_TILE_VECTORS = 4 };
 struct cg_tile {
 	int vectors, stored;                             /* that are multiplied, and that the tile stores */
-	int64_t apart;                                   /* columns of c from one vector to the next */
+	int64_t apart;                                   /* columns from one vector to the next */
 	int64_t width, step;                             /* vector v has min(lanes, width - v step) columns */
 	void *data;
 };
 struct cg_tiles {
 	int lanes;
-	void (*pack)(int transpose_b, int64_t k, int64_t width, const void *b, int64_t ldb, int stored, void *vector);
+	void (*pack)(const struct cg_tile *, int transpose_b, int64_t k, const void *b, int64_t ldb);
 	void (*multiply)(const struct cg_tile *, int64_t m, int64_t k, const void *a, int64_t lda, void *c, int64_t ldc);
 };
 

@@ -23,7 +23,8 @@ enum { VECTOR_BYTES = 16, SUMS = 24 };
 #else
 enum { VECTOR_BYTES = 16, SUMS = 12 };
 #endif
-enum { ROWS = 6, VECTORS = CG_TILE_VECTORS };
+/* AHEAD: rows of a matrix that is packed, from the one that is read to one that will be. */
+enum { ROWS = 6, VECTORS = CG_TILE_VECTORS, AHEAD = 16 };
 
 #define DEFINE_TILES(type, t, mask) \
 enum { LANES_##t = VECTOR_BYTES / sizeof(type) }; \
@@ -31,18 +32,34 @@ typedef type vector_##t __attribute__((vector_size(VECTOR_BYTES))); \
 typedef type loose_##t __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(type)), may_alias)); \
 DEFINE_TRANSPOSE(type, t, mask) \
 \
-static void pack_##t(int transpose_b, int64_t k, int64_t width, const void *b, int64_t ldb, int vectors, void *vector) \
+/* The columns of a tile's vector. */ \
+static inline int64_t width_##t(const struct cg_tile *tile, int v) \
 { \
-	const type *from = b; \
-	type *to = vector; \
+	int64_t width = tile->width - v * tile->step; \
 \
-	if (transpose_b) { \
-		turn_##t(LANES_##t, k, width, from, ldb, to, vectors * LANES_##t); \
-		return; \
-	} \
-	for (int64_t p = 0; p < k; p++) \
-		for (int64_t j = 0; j < LANES_##t; j++) \
-			to[p * vectors * LANES_##t + j] = j < width ? from[p * ldb + j] : 0; \
+	return width < 0 ? 0 : width < LANES_##t ? width : LANES_##t; \
+} \
+\
+/* From rows of memory that hold columns of the tile: vector by vector, else row by row, so that lines of memory are read whole. */ \
+static void pack_##t(const struct cg_tile *tile, int transpose_b, int64_t k, const void *b, int64_t ldb) \
+{ \
+	const int64_t row = (int64_t)tile->stored * LANES_##t; \
+	const type *from = b; \
+	type *to = tile->data; \
+\
+	for (int v = 0; v < tile->stored && transpose_b; v++) \
+		turn_##t(LANES_##t, k, width_##t(tile, v), from + v * tile->apart * ldb, ldb, to + v * LANES_##t, row); \
+	for (int64_t p = 0; p < k && !transpose_b; p++) \
+		for (int v = 0; v < tile->stored; v++) { \
+			const type *of_row = from + p * ldb + v * tile->apart; \
+			const int64_t width = width_##t(tile, v); \
+\
+			__builtin_prefetch(of_row + AHEAD * ldb); \
+			if (width == LANES_##t) \
+				memcpy(to + p * row + v * LANES_##t, of_row, sizeof(vector_##t)); \
+			for (int64_t j = 0; j < LANES_##t && width < LANES_##t; j++) \
+				to[p * row + v * LANES_##t + j] = j < width ? of_row[j] : 0; \
+		} \
 } \
 \
 /* c += a [m k] b, for as many rows and vectors as registers hold; vectors of c are `apart` elements from each other. */ \
@@ -102,10 +119,8 @@ static void edge_##t(const struct cg_tile *tile, int first, int vectors, int64_t
 	type copy[ROWS * VECTORS * LANES_##t]; \
 	int64_t width[VECTORS]; \
 \
-	for (int v = 0; v < vectors; v++) { \
-		width[v] = tile->width - (first + v) * tile->step; \
-		width[v] = width[v] < 0 ? 0 : width[v] < LANES_##t ? width[v] : LANES_##t; \
-	} \
+	for (int v = 0; v < vectors; v++) \
+		width[v] = width_##t(tile, first + v); \
 	for (int64_t i = 0; i < m; i += ROWS) { \
 		int64_t rows = m - i < ROWS ? m - i : ROWS; \
 \
