@@ -15,7 +15,7 @@ unit_tests = \
 	%D%/backends/opencl/opencl_device_test %D%/backends/opencl/opencl_test %D%/backends/opencl/opencl_rnn_test %D%/gen/strip_test \
 	%D%/gen/print_test %D%/gen/limit_test %D%/fuzz/cell_fuzz %D%/backends/cpu/blas_test
 # Of the source and of what is built from it.
-quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/gen/golden.sh
+quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
 script_tests = \
 	%D%/peers.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh \
 	%D%/gen/oclgrind.sh %D%/gen/gemm.sh %D%/gen/compile.sh %D%/gpu_rehearsal.sh
@@ -265,14 +265,14 @@ BATS_LOG_COMPILER = $(BATS) --tap --print-output-on-failure
 pocl_icd = /etc/OpenCL/vendors/pocl.icd
 AM_TESTS_ENVIRONMENT = \
 	LSAN_OPTIONS=suppressions=$(abs_top_srcdir)/%D%/lsan.supp:print_suppressions=0 \
-	CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC) $(isa_all)' CXX='$(CXX)' SANITIZE='$(sanitize)' MAKE='$(MAKE)' PKG_CONFIG='$(PKG_CONFIG)' \
+	CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC) $(isa_all)' CXX='$(CXX)' SANITIZE='$(sanitize)' BUILD_CFLAGS='$(CFLAGS)' MAKE='$(MAKE)' PKG_CONFIG='$(PKG_CONFIG)' \
 	BINDIR='$(bindir)' LIBDIR='$(libdir)' INCLUDEDIR='$(includedir)' MANDIR='$(mandir)' DATADIR='$(pkgdatadir)' DOCDIR='$(docdir)' \
 	CELLGRAD='$(abs_top_builddir)/cellgrad' CELLGEN='$(abs_top_builddir)/cellgen' EXAMPLE='$(abs_top_builddir)/examples/peephole_lstm' \
 	LIBRARY='$(abs_top_builddir)/.libs/libcellgrad$(shared_suffix)' ARCHIVE='$(abs_top_builddir)/.libs/libcellgrad.a'; \
 	case '$(sanitize)' in *address*) \
 		test -n "$$OCL_ICD_VENDORS" || test ! -f $(pocl_icd) || OCL_ICD_VENDORS=$(pocl_icd); export OCL_ICD_VENDORS ;; esac; \
 	POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable; export POCL_EXTRA_BUILD_FLAGS; \
-	export LSAN_OPTIONS CMOCKA_MESSAGE_OUTPUT CC CXX SANITIZE MAKE PKG_CONFIG BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR DOCDIR \
+	export LSAN_OPTIONS CMOCKA_MESSAGE_OUTPUT CC CXX SANITIZE BUILD_CFLAGS MAKE PKG_CONFIG BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR DOCDIR \
 	CELLGRAD CELLGEN EXAMPLE LIBRARY ARCHIVE; \
 	srcdir=`cd $(srcdir) && pwd`; export srcdir;
 
