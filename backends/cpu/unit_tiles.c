@@ -72,13 +72,21 @@ __attribute__((always_inline)) static inline void block_##t(const int m, const i
 	for (int i = 0; i < m; i++) \
 		for (int j = 0; j < vectors; j++) \
 			sum[i][j] = *(const loose_##t *)(c + i * ldc + j * apart); \
-	for (int64_t p = 0; p < k; p++) \
-		for (int j = 0; j < vectors; j++) { \
-			const vector_##t v = *(const loose_##t *)(b + p * ldb + j * LANES_##t); \
+	for (int64_t p = 0; p < k; p++) { \
+		vector_##t v[VECTORS]; \
 \
+		/* Of rows and vectors the fewer are kept for the step, the others come one by one: else the sums have too few registers. */ \
+		for (int j = 0; j < vectors && vectors < m; j++) \
+			v[j] = *(const loose_##t *)(b + p * ldb + j * LANES_##t); \
+		for (int i = 0; i < m && vectors < m; i++) \
+			for (int j = 0; j < vectors; j++) \
+				sum[i][j] += a[i * lda + p] * v[j]; \
+		for (int j = 0; j < vectors && vectors >= m; j++) { \
+			v[j] = *(const loose_##t *)(b + p * ldb + j * LANES_##t); \
 			for (int i = 0; i < m; i++) \
-				sum[i][j] += a[i * lda + p] * v; \
+				sum[i][j] += a[i * lda + p] * v[j]; \
 		} \
+	} \
 	for (int i = 0; i < m; i++) \
 		for (int j = 0; j < vectors; j++) \
 			*(loose_##t *)(c + i * ldc + j * apart) = sum[i][j]; \
