@@ -1,7 +1,8 @@
 /*
  * Big products on the cpu by our own panels: b is packed once, by all threads, then blocks of rows of c are computed, each by a thread
- * that packs its rows of a.  Where c is one block high, each thread packs a panel of b just before it multiplies by it.  Sums are chains in the order of k, whatever the blocks, so that bits depend on neither cuts nor threads.
- * f16 and bf16 are widened as they are packed, summed in f32, and rounded once.
+ * that packs its rows of a.  Where c is one block high, each thread packs a panel of b just before it multiplies by it.  Sums are chains
+ * in the order of k, whatever the blocks, so that bits depend on neither cuts nor threads.  f16 and bf16 are widened as they are packed,
+ * summed in f32, and rounded once.
  */
 #include <string.h>
 

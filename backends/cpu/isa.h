@@ -25,9 +25,9 @@ CG_PRODUCT(f32, float)
 CG_PRODUCT(f64, double)
 
 /*
- * Products by tiles of units.  A tile stores so many vectors of columns of b, [k stored lanes] in acc, zeros past the last column; vector
- * v is of the columns from v * apart on.  pack: from op(b) [k ...] in acc, on from the tile's first column.
- * multiply: c [m ...] += a [m k] tile, with c on from that column, too.
+ * Products by tiles of units.  A tile stores so many vectors of columns of b, [k stored lanes] in acc, zeros past the last column.  Vector
+ * v has the columns from v * apart on, counted from the tile's first column, at which the b of pack and the c of multiply begin.
+ * pack: fills the tile from op(b) [k ...], in acc.  multiply: c [m ...] += a [m k] tile.
  */
 enum { CG_TILE_VECTORS = 4 };
 struct cg_tile {

@@ -224,7 +224,7 @@ static int run_scan(const struct cg_recurrence *w, struct cg_scan *scan, int64_t
 	return CG_OK;
 }
 
-/* The span with step s.  Spans are cut from the first step on, in either pass. */
+/* The span that step s is in.  Spans are cut from the first step on, in the backward pass, too. */
 static struct cg_span find_span(const struct cg_recurrence *w, int64_t s)
 {
 	const struct cg_packed *sequence = w->sequence;
@@ -237,7 +237,7 @@ static struct cg_span find_span(const struct cg_recurrence *w, int64_t s)
 	span.end = sequence->S - span.first < steps ? sequence->S : span.first + steps;
 	span.row = off(w, w->direction && sequence->is_dense ? span.end - 1 : span.first);
 	span.rows = sequence->is_dense ? (span.end - span.first) * sequence->B
-	                                : off(w, span.end - 1) + cg_packed_rows(sequence, span.end - 1) - span.row;
+	                               : off(w, span.end - 1) + cg_packed_rows(sequence, span.end - 1) - span.row;
 	return span;
 }
 

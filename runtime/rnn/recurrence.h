@@ -92,7 +92,7 @@ static inline int move(const struct cg_recurrence *w, int64_t rows, int64_t colu
 
 /* ---- span.c ---- */
 
-/* Steps that follow each other, and their packed rows, which do too. */
+/* A span: steps first to end - 1, and their packed rows, which are contiguous. */
 struct cg_span { int64_t first, end, row, rows; };
 
 /* The input parts of the gates of a span's steps. */
