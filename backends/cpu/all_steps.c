@@ -41,7 +41,7 @@ struct cut {
 
 static struct cut cut_product(const struct cg_dev *d, const struct cg_gemm *g, int64_t units)
 {
-	struct cut c = { .tiles = g->dtype == CG_F64 ? d->isa->tiles_f64 : d->isa->tiles_f32, .gates = (int)(g->n / units) };
+	struct cut c = { .tiles = d->isa->tiles[g->dtype], .gates = (int)(g->n / units) };
 
 	c.vectors = c.gates;
 	/* Fewer vectors than registers hold, where else a thread would have no tile. */
@@ -49,7 +49,7 @@ static struct cut cut_product(const struct cg_dev *d, const struct cg_gemm *g, i
 		for (c.vectors = CG_TILE_VECTORS; c.vectors > 1 && units < (int64_t)c.vectors * c.tiles->lanes * d->threads; )
 			c.vectors /= 2;
 	c.units = c.gates == 1 ? c.vectors * c.tiles->lanes : c.tiles->lanes;
-	c.bytes = (size_t)(g->k * c.vectors * c.tiles->lanes) * cg_acc_bytes(g->dtype);
+	c.bytes = (size_t)(round_up(g->k, c.tiles->steps) * c.vectors * c.tiles->lanes) * c.tiles->bytes;
 	return c;
 }
 
@@ -69,13 +69,25 @@ static struct cg_tile tile_at(const struct cut *c, int64_t units, int64_t u, int
 	return tile;
 }
 
-/* ---- the memory: matrices as tiles, then, of f16 and bf16, the widened operand of each share ---- */
+/* ---- the memory: matrices as tiles, then, where it is not read as it is, the operand of each share ---- */
 
 struct layout {
 	size_t matrix[CG_STAGES_MAX];            /* bytes to each */
 	size_t share, each;                      /* to the first share's, from one share to the next */
 	size_t registers, bytes;
 };
+
+/* Is a product's operand widened to acc, or given zeros up to a whole number of steps? */
+static int is_copied(const struct cg_gemm *g, const struct cg_tiles *tiles)
+{
+	return cg_dtype_bytes(g->dtype) != tiles->bytes || g->k % tiles->steps;
+}
+
+/* Elements from row to row of such a copy. */
+static int64_t operand_stride(const struct cg_gemm *g, const struct cg_tiles *tiles)
+{
+	return round_up(g->k, tiles->steps);
+}
 
 static void lay_out(const struct cg_dev *d, const struct cg_scan *scan, int64_t shares, struct layout *l)
 {
@@ -88,8 +100,8 @@ static void lay_out(const struct cg_dev *d, const struct cg_scan *scan, int64_t 
 
 		l->matrix[k] = l->bytes;
 		l->bytes += (size_t)(round_up(scan->units, c.units) / c.units) * c.bytes;
-		if (!cg_is_plain(g->dtype))
-			operand = g->m * g->k > operand ? g->m * g->k : operand;
+		if (is_copied(g, c.tiles))
+			operand = g->m * operand_stride(g, c.tiles) > operand ? g->m * operand_stride(g, c.tiles) : operand;
 	}
 	l->share = l->bytes = (size_t)round_up((int64_t)l->bytes, LINE);
 	l->each = (size_t)round_up(operand * (int64_t)sizeof(float), LINE);
@@ -134,7 +146,7 @@ struct packing {
 	char *memory;
 };
 
-/* Of f16 or bf16: widened on the way, so many of k at a time. */
+/* Widened on the way, so many of k at a time. */
 static void pack_narrow(const struct packing *p, struct cg_tile tile, int64_t column)
 {
 	enum { DEEP = 16, WIDEST = LINE / sizeof(float) };
@@ -167,9 +179,9 @@ static void pack_tile(void *context, int64_t t, int thread)
 	struct cg_tile tile = tile_at(&p->cut, p->units, column, p->units, p->memory);
 
 	(void)thread;
-	if (cg_is_plain(g->dtype))
-		p->cut.tiles->pack(&tile, g->transpose_b, g->k, at(g->b, g->transpose_b ? column : 0, g->transpose_b ? 0 : column, cg_acc_bytes(g->dtype)),
-		                   g->b.stride);
+	if (cg_dtype_bytes(g->dtype) == p->cut.tiles->bytes)
+		p->cut.tiles->pack(&tile, g->transpose_b, g->k,
+		                   at(g->b, g->transpose_b ? column : 0, g->transpose_b ? 0 : column, p->cut.tiles->bytes), g->b.stride);
 	else
 		pack_narrow(p, tile, column);
 }
@@ -210,13 +222,29 @@ static void begin(const struct cg_gemm *g, int64_t row, int64_t rows_end, int64_
 	}
 }
 
+/* A copy of some rows of a, as tiles read them. */
+static void copy_operand(const struct cg_dev *d, const struct cg_gemm *g, const struct cg_tiles *tiles, int64_t row, int64_t rows, char *to)
+{
+	const size_t real = cg_dtype_bytes(g->dtype), whole = (size_t)operand_stride(g, tiles) * tiles->bytes, bytes = (size_t)g->k * real;
+
+	for (int64_t i = 0; i < rows; i++, to += whole) {
+		const char *from = at(g->a, row + i, 0, real);
+
+		if (real != tiles->bytes) {
+			d->isa->widen[g->dtype](g->k, from, to);
+			continue;
+		}
+		memcpy(to, from, bytes);
+		memset(to + bytes, 0, whole - bytes);
+	}
+}
+
 /* Part of a product, tile by tile, in the other order in every other step: those that were read last are in the cache still where all are
- * not.  `operand`: memory for a in acc. */
+ * not.  `operand`: memory for a copy of a. */
 static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage, const struct range *r, int backwards, char *operand)
 {
-	const struct cg_isa *isa = s->device->isa;
 	struct cut cut = cut_product(s->device, g, s->scan->units);
-	size_t real = cg_dtype_bytes(g->dtype), acc = cg_acc_bytes(g->dtype);
+	size_t acc = cg_acc_bytes(g->dtype);
 	int64_t rows = least(r->rows_end, g->m) - r->row, tiles = (r->units_end - r->unit + cut.units - 1) / cut.units, lda = g->a.stride;
 	char *a;
 
@@ -224,12 +252,11 @@ static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage
 		begin(g, r->row, r->row + rows, gate * s->scan->units + r->unit, r->units_end - r->unit);
 	if (!g->k || rows <= 0)
 		return;
-	a = at(g->a, r->row, 0, real);
-	if (real != acc) {
-		for (int64_t i = 0; i < rows; i++)
-			isa->widen[g->dtype](g->k, at(g->a, r->row + i, 0, real), operand + (size_t)(i * g->k) * acc);
+	a = at(g->a, r->row, 0, cg_dtype_bytes(g->dtype));
+	if (is_copied(g, cut.tiles)) {
+		copy_operand(s->device, g, cut.tiles, r->row, rows, operand);
 		a = operand;
-		lda = g->k;
+		lda = operand_stride(g, cut.tiles);
 	}
 	for (int64_t t = 0; t < tiles; t++) {
 		int64_t u = r->unit + (backwards ? tiles - 1 - t : t) * cut.units;

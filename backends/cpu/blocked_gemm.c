@@ -1,8 +1,8 @@
 /*
  * Big products on the cpu by our own panels: b is packed once, by all threads, then blocks of rows of c are computed, each by a thread
  * that packs its rows of a.  Where c is one block high, each thread packs a panel of b just before it multiplies by it.  Sums are chains
- * in the order of k, whatever the blocks, so that bits depend on neither cuts nor threads.  f16 and bf16 are widened as they are packed,
- * summed in f32, and rounded once.
+ * in the order of k, whatever the blocks, so that bits depend on neither cuts nor threads.  f16, and bf16 where no
+ * instruction multiplies it, are widened as they are packed; both are summed in f32, and rounded once.
  */
 #include <string.h>
 
@@ -18,11 +18,12 @@ struct blocked {
 	const struct cg_dev *device;
 	const struct cg_gemm *g;
 	const struct cg_panels *panels;
-	size_t real, acc;
-	cg_widen *widen;                         /* NULL: the operands are in acc */
+	size_t real, acc;                        /* bytes of an element */
+	cg_widen *widen;                         /* of the dtype; NULL: real is acc */
 	int64_t row, rows;                       /* of c: where sums are rounded later, those that there is memory for */
 	int64_t column, columns;                 /* of b, as far as it is packed */
-	int64_t from, steps, depth;              /* of k, and of a block */
+	int64_t from, steps, depth;              /* of k, and of a block, which is a multiple of what the panels multiply at once */
+	int64_t stored;                          /* steps, with the zeros after them in a panel */
 	int64_t down, across;                    /* blocks of c below and beside each other */
 	struct cg_matrix sums, start;            /* of the rows and columns; start in acc */
 	int is_low;                              /* c is one block high, and b a panel of each thread */
@@ -59,8 +60,8 @@ static void pack(const struct blocked *p, cg_pack_panel *pack, int64_t across, s
 	enum { DEEP = 64, WIDEST = 64 };
 	float part[DEEP * WIDEST];
 
-	if (!p->widen) {
-		pack(by_rows, steps, width, at(x, by_rows ? place : from, by_rows ? from : place, p->acc), x.stride, panel);
+	if (p->real == p->panels->bytes) {
+		pack(by_rows, steps, width, at(x, by_rows ? place : from, by_rows ? from : place, p->real), x.stride, panel);
 		return;
 	}
 	for (int64_t k = 0; k < steps; k += DEEP) {
@@ -89,7 +90,7 @@ static void pack_b(void *context, int64_t t, int thread)
 
 	(void)thread;
 	for (int64_t k = 0; k < p->steps; k += p->depth)
-		pack_panel(p, column, k, least(p->depth, p->steps - k), p->b + (size_t)(column * p->steps + k * across) * p->acc);
+		pack_panel(p, column, k, least(p->depth, p->steps - k), p->b + (size_t)(column * p->stored + k * across) * p->panels->bytes);
 }
 
 /* ---- blocks ---- */
@@ -121,17 +122,18 @@ static void multiply_block(void *context, int64_t t, int thread)
 	struct cg_float_state state = cg_float_enter(p->g->dtype);
 
 	for (int64_t k = 0; k < p->steps; k += p->depth) {
-		int64_t steps = least(p->depth, p->steps - k);
+		int64_t steps = least(p->depth, p->steps - k), stored = round_up(steps, p->panels->steps);
 
 		for (int64_t i = 0; i < rows; i += high)
 			pack(p, p->panels->pack_a, high, p->g->a, !p->g->transpose_a, p->row + row + i, least(high, rows - i), p->from + k, steps,
-			     a + (size_t)(i * steps) * p->acc);
+			     a + (size_t)(i * stored) * p->panels->bytes);
 		for (int64_t j = 0; j < columns && p->is_low; j += wide) {
 			pack_panel(p, column + j, k, steps, b);
 			add_steps(p, row, rows, column + j, least(wide, columns - j), k, steps, a, b, 0);
 		}
 		if (!p->is_low)
-			add_steps(p, row, rows, column, columns, k, steps, a, p->b + (size_t)(column * p->steps + k * wide) * p->acc, p->steps * wide);
+			add_steps(p, row, rows, column, columns, k, steps, a, p->b + (size_t)(column * p->stored + k * wide) * p->panels->bytes,
+			          p->stored * wide);
 	}
 	cg_float_leave(state);
 }
@@ -199,11 +201,12 @@ static struct scratch lay_out(struct blocked *p, int threads)
 	p->columns = least(round_up(g->n, wide), SLAB / DEPTH / wide * wide);
 	p->steps = SLAB / (p->columns * (int64_t)p->acc) / p->depth * p->depth;
 	p->steps = least(g->k, p->steps < p->depth ? p->depth : p->steps);
+	p->stored = round_up(p->steps, p->panels->steps);
 	p->rows = is_rounded(g) ? least(g->m, SLAB / (p->columns * (int64_t)p->acc)) : g->m;
 	p->is_low = p->rows <= HEIGHT;
 	p->a_bytes = (size_t)((HEIGHT + p->panels->rows) * p->depth) * p->acc;
 	p->b_bytes = p->is_low ? (size_t)round_up(wide * p->depth * (int64_t)p->acc, LINE) : 0;
-	s.b = take(&s, p->is_low ? p->b_bytes * (size_t)threads : (size_t)(p->columns * p->steps) * p->acc);
+	s.b = take(&s, p->is_low ? p->b_bytes * (size_t)threads : (size_t)(p->columns * p->stored) * p->panels->bytes);
 	s.a = take(&s, p->a_bytes * (size_t)threads);
 	s.sums = take(&s, is_rounded(g) ? (size_t)(p->rows * p->columns) * p->acc : 0);
 	s.start = take(&s, p->widen && !g->start.acc ? (size_t)p->columns * p->acc : 0);
@@ -246,6 +249,7 @@ static void multiply_part(struct blocked *p, struct cg_queue *queue, int64_t ste
 
 	for (p->from = 0; p->from < g->k; p->from += steps) {
 		p->steps = least(steps, g->k - p->from);
+		p->stored = round_up(p->steps, p->panels->steps);
 		team = p->steps * p->columns < STEPS ? NULL : queue->team;
 		if (!p->is_low)
 			cg_team_run(team, divide_up(p->columns, p->panels->columns), pack_b, p);
@@ -259,7 +263,7 @@ static void multiply_part(struct blocked *p, struct cg_queue *queue, int64_t ste
 int cg_cpu_blocked_gemm(struct cg_queue *queue, const struct cg_gemm *g)
 {
 	const struct cg_isa *isa = queue->device->isa;
-	struct blocked p = { .device = queue->device, .g = g, .panels = g->dtype == CG_F64 ? isa->panels_f64 : isa->panels_f32,
+	struct blocked p = { .device = queue->device, .g = g, .panels = isa->panels[g->dtype],
 	                     .real = cg_dtype_bytes(g->dtype), .acc = cg_acc_bytes(g->dtype),
 	                     .widen = cg_is_plain(g->dtype) ? NULL : isa->widen[g->dtype] };
 	struct scratch s = lay_out(&p, cg_team_threads(queue->team));

@@ -20,6 +20,10 @@ AS_CASE([$cg_cpu], [i?86], [CG_CFLAGS([-msse2 -mfpmath=sse], [isa_all='-msse2 -m
 AC_SUBST([isa_all])
 
 CG_ISA([avx512], [x86_64], [-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512])
+# Its products of bf16 by instructions of their own; all else is avx512's.
+AS_CASE([$isa_names], [*avx512*], [CG_CFLAGS([$isa_avx512 -mavx512bf16], [
+	isa_names=", avx512bf16$isa_names" isa_libraries="$isa_libraries backends/cpu/libavx512bf16_product.la"
+	AC_DEFINE([CG_ISA_AVX512BF16], [1], [Products of bf16 for avx512bf16 are compiled.])])])
 CG_ISA([avx2], [x86_64|i?86], [-mavx2 -mfma -mf16c])
 # What x86 fuses steps by, for a test; others do it always or never.
 AS_CASE([$isa_names], [*avx2*], [isa_fused=$isa_avx2])

@@ -32,11 +32,19 @@ static int is_few(const struct cg_dev *d, const struct cg_gemm *g, int64_t m)
 	return !g->transpose_a && (!g->transpose_b || !d->isa->takes_blas) && m <= d->isa->few;
 }
 
-/* Is it a big product, that blocked_gemm.c takes? */
+/* Do the instructions of the set multiply the dtype, which is neither f32 nor f64, as it is? */
+static int has_own_product(const struct cg_dev *d, int dtype)
+{
+	return !cg_is_plain(dtype) && d->isa->panels[dtype]->bytes == cg_dtype_bytes(dtype);
+}
+
+/* Is it a big product, that blocked_gemm.c takes?  It alone multiplies bf16 as it is. */
 static int is_blocked(const struct cg_dev *d, const struct cg_gemm *g)
 {
 	const struct cg_openblas *blas = library_for(d, g);
 
+	if (has_own_product(d, g->dtype))
+		return g->k > 0;
 	return g->m && g->n && g->k && !g->packed.data && !is_few(d, g, g->m) &&
 	       !(g->dtype == CG_F64 ? (void *)blas->dgemm : (void *)blas->sgemm);
 }
@@ -252,7 +260,7 @@ size_t cg_cpu_packed(const struct cg_dev *d, const struct cg_gemm *g)
 	int has_blas = g->dtype == CG_F64 ? d->blas->dgemm != NULL : d->blas->sgemm != NULL;
 	size_t bytes;
 
-	if (g->transpose_a || g->m > TILE_M || (is_plain && has_blas && g->m < LEAST) ||
+	if (has_own_product(d, g->dtype) || g->transpose_a || g->m > TILE_M || (is_plain && has_blas && g->m < LEAST) ||
 	    __builtin_mul_overflow(columns, g->k * (int64_t)cg_acc_bytes(g->dtype), &bytes))
 		return 0;
 	return bytes;

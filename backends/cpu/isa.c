@@ -13,6 +13,13 @@ static int has_avx512(void)
 }
 #endif
 
+#ifdef CG_ISA_AVX512BF16
+static int has_avx512bf16(void)
+{
+	return has_avx512() && __builtin_cpu_supports("avx512bf16");
+}
+#endif
+
 #ifdef CG_ISA_AVX2
 static int has_avx2(void)
 {
@@ -50,20 +57,30 @@ KERNELS(avx2)
 #ifdef CG_ISA_AVX512
 KERNELS(avx512)
 #endif
+#ifdef CG_ISA_AVX512BF16                         /* avx512, but for products of bf16 */
+extern const struct cg_tiles cg_tiles_bf16_avx512bf16;
+extern const struct cg_panels cg_panels_bf16_avx512bf16;
+#endif
 
 #define STRIP(isa, code, dtype, ...) cg_strip_##dtype##_##isa,
 #define WIDEN(isa, code, dtype, ...) cg_widen_##dtype##_##isa,
 #define NARROW(isa, code, dtype, ...) cg_narrow_##dtype##_##isa,
 #define ROWS(isa, code, dtype, ...) cg_rows_##dtype##_##isa,
-#define ROW(isa, test, few_rows, blas) NAMED_ROW(#isa, isa, test, few_rows, blas)
-#define NAMED_ROW(its_name, isa, test, few_rows, blas) \
+/* Products of each dtype: in acc, or, of bf16, by what `bf16` names. */
+#define PRODUCTS(kind, isa, bf16) { \
+	[CG_DTYPE_F32] = &cg_##kind##_f32_##isa, [CG_DTYPE_F64] = &cg_##kind##_f64_##isa, [CG_DTYPE_F16] = &cg_##kind##_f32_##isa, \
+	[CG_DTYPE_BF16] = &cg_##kind##_##bf16 }
+#define ROW(isa, test, few_rows, blas) NAMED_ROW(#isa, isa, f32_##isa, test, few_rows, blas)
+#define NAMED_ROW(its_name, isa, bf16, test, few_rows, blas) \
 	{ .name = its_name, .runs_here = test, .kernels = kernels_##isa, .strip = { CG_DTYPES(STRIP, isa) }, \
 	  .widen = { CG_DTYPES(WIDEN, isa) }, .narrow = { CG_DTYPES(NARROW, isa) }, .rows = { CG_DTYPES(ROWS, isa) }, \
-	  .product_f32 = &cg_product_f32_##isa, .product_f64 = &cg_product_f64_##isa, .tiles_f32 = &cg_tiles_f32_##isa, \
-	  .tiles_f64 = &cg_tiles_f64_##isa, .panels_f32 = &cg_panels_f32_##isa, .panels_f64 = &cg_panels_f64_##isa, .few = few_rows, \
-	  .takes_blas = blas },
+	  .product_f32 = &cg_product_f32_##isa, .product_f64 = &cg_product_f64_##isa, .tiles = PRODUCTS(tiles, isa, bf16), \
+	  .panels = PRODUCTS(panels, isa, bf16), .few = few_rows, .takes_blas = blas },
 
 const struct cg_isa cg_isas[] = {
+#ifdef CG_ISA_AVX512BF16
+	NAMED_ROW("avx512bf16", avx512, bf16_avx512bf16, has_avx512bf16, 64, 0)
+#endif
 #ifdef CG_ISA_AVX512
 	ROW(avx512, has_avx512, 64, 0)
 #endif
@@ -71,7 +88,7 @@ const struct cg_isa cg_isas[] = {
 	ROW(avx2, has_avx2, 16, 0)
 #endif
 #ifdef CG_ISA_NEON
-	NAMED_ROW("neon", baseline, always, 0, 1)
+	NAMED_ROW("neon", baseline, f32_baseline, always, 0, 1)
 #endif
 	ROW(baseline, always, 0, 1)
 	{ .name = NULL }

@@ -25,9 +25,11 @@ CG_PRODUCT(f32, float)
 CG_PRODUCT(f64, double)
 
 /*
- * Products by tiles of units.  A tile stores so many vectors of columns of b, [k stored lanes] in acc, zeros past the last column.  Vector
- * v has the columns from v * apart on, counted from the tile's first column, at which the b of pack and the c of multiply begin.
- * pack: fills the tile from op(b) [k ...], in acc.  multiply: c [m ...] += a [m k] tile.
+ * Products by tiles of units.  Operands are in acc; or, of bf16 where an instruction multiplies two steps of k at once, as they are, two
+ * steps beside each other: `steps`, of elements of so many bytes.
+ * A tile stores so many vectors of columns of b, [k stored lanes], zeros past the last column and the last step.  Vector v has the columns
+ * from v * apart on, counted from the tile's first column, at which the b of pack and the c of multiply begin.
+ * pack: fills the tile from op(b) [k ...].  multiply: c [m ...] += a [m k] tile, c in acc; rows of a have zeros up to a multiple of steps.
  */
 enum { CG_TILE_VECTORS = 4 };
 struct cg_tile {
@@ -37,20 +39,22 @@ struct cg_tile {
 	void *data;
 };
 struct cg_tiles {
-	int lanes;
+	int lanes, steps;
+	size_t bytes;
 	void (*pack)(const struct cg_tile *, int transpose_b, int64_t k, const void *b, int64_t ldb);
 	void (*multiply)(const struct cg_tile *, int64_t m, int64_t k, const void *a, int64_t lda, void *c, int64_t ldc);
 };
 
 /*
  * Big products.  A panel is so many rows of op(a), or columns of op(b), for k steps: those of a step beside each other, [k rows] or
- * [k columns] in acc, the rest of the last panel zeros.  pack_a, pack_b: one panel, of `width` rows or columns; by_rows: a row of memory
+ * [k columns], the rest of the last panel zeros; operands, `steps` and `bytes` as of tiles.  pack_a, pack_b: one panel, of `width` rows or columns; by_rows: a row of memory
  * has the steps of one of them.  multiply: c [m n] = start + op(a) op(b), start NULL for zeros; panels of b are b_apart elements apart,
- * those of a follow each other.
+ * those of a follow each other; c and start are in acc.
  */
 typedef void cg_pack_panel(int by_rows, int64_t k, int64_t width, const void *from, int64_t ld, void *panel);
 struct cg_panels {
-	int rows, columns;
+	int rows, columns, steps;
+	size_t bytes;
 	cg_pack_panel *pack_a, *pack_b;
 	void (*multiply)(int64_t m, int64_t n, int64_t k, const void *a_panels, const void *b_panels, int64_t b_apart, const void *start,
 	                 int64_t start_stride, void *c, int64_t ldc);
@@ -70,8 +74,8 @@ struct cg_isa {
 	cg_rows_compiled *const *rows[CG_DTYPE_COUNT];   /* tables by cg_rows_index() */
 	const struct cg_product_f32 *product_f32;
 	const struct cg_product_f64 *product_f64;
-	const struct cg_tiles *tiles_f32, *tiles_f64;
-	const struct cg_panels *panels_f32, *panels_f64;
+	const struct cg_tiles *tiles[CG_DTYPE_COUNT];
+	const struct cg_panels *panels[CG_DTYPE_COUNT];
 	int few;                                         /* rows up to which product_* is the fastest, a not transposed */
 	int takes_blas;                                  /* a BLAS has faster big products than the panels */
 };

@@ -1,7 +1,7 @@
 # The cpu backend: generated C, compiled once for each instruction set.
 noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 %C%_libcpu_la_SOURCES = \
-	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h %D%/processors.h %D%/team.h %D%/transpose.h \
+	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/items.h %D%/openblas.h %D%/processors.h %D%/team.h %D%/transpose.h \
 	%D%/cpu.c %D%/scratch.c %D%/launch.c %D%/all_steps.c %D%/gemm_tiles.c %D%/blocked_gemm.c %D%/gather_scatter.c %D%/team.c %D%/processors.c \
 	%D%/float_state.c %D%/openblas.c %D%/isa.c
 backend_libraries += %D%/libcpu.la $(isa_libraries)
@@ -60,3 +60,7 @@ nodist_%C%_libavx512_la_SOURCES = $(kernels)
 %C%_libavx512_la_CFLAGS = $(isa_cflags) -DCG_ISA=avx512 $(isa_avx512)
 %C%_libavx512_product_la_SOURCES = $(product_sources)
 %C%_libavx512_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx512 $(isa_avx512)
+
+EXTRA_LTLIBRARIES += %D%/libavx512bf16_product.la
+%C%_libavx512bf16_product_la_SOURCES = %D%/panels.c %D%/unit_tiles.c
+%C%_libavx512bf16_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx512bf16 -DCG_PAIRS $(isa_avx512) -mavx512bf16

@@ -100,7 +100,7 @@ static void pack_##t(int transpose_b, int64_t k, int64_t width, const type *b, i
 		memset(panel + p * PANEL_##t + width, 0, (size_t)(PANEL_##t - width) * sizeof(type)); \
 	} \
 	for (int64_t j = 0; j < PANEL_##t && transpose_b; j += LANES_##t) \
-		turn_##t(LANES_##t, k, width - j, b + j * ldb, ldb, panel + j, PANEL_##t); \
+		turn_##t(LANES_##t, k, width - j, b + j * ldb, ldb * (int64_t)sizeof(type), panel + j, PANEL_##t); \
 } \
 \
 static void multiply_packed_##t(int64_t m, int64_t n, int64_t k, const type *a, int64_t lda, const type *panels, int64_t stride, \

@@ -1,6 +1,6 @@
 /*
- * Rows of a matrix to columns of a panel, by vectors: DEFINE_TRANSPOSE(type, t, mask) after VECTOR_BYTES, LANES_t, vector_t and loose_t;
- * mask: a whole number as wide as the type.
+ * Rows of a matrix to columns of a panel, by vectors: DEFINE_TRANSPOSE(item, t, mask) after VECTOR_BYTES, LANES_t, vector_t and loose_t;
+ * mask: a whole number as wide as the item.
  */
 #ifndef CG_TRANSPOSE_H
 #define CG_TRANSPOSE_H
@@ -17,8 +17,9 @@
 #endif
 
 /* transpose: r[i][j] becomes r[j][i]: halves of growing size are exchanged between pairs of vectors.
- * turn: to[p * step + j] = from[j * ld + p] for p < k and j < stored, and 0 from j = width on; stored is at most the lanes of a vector. */
-#define DEFINE_TRANSPOSE(type, t, mask) \
+ * turn: to[p * step + j] is item p of row j for p < k and j < stored, and 0 from j = width on; rows are ld bytes apart; stored is at most
+ * the lanes of a vector. */
+#define DEFINE_TRANSPOSE(item, t, mask) \
 typedef mask mask_##t __attribute__((vector_size(VECTOR_BYTES))); \
 \
 __attribute__((always_inline)) static inline void transpose_##t(vector_##t *r) \
@@ -42,9 +43,10 @@ __attribute__((always_inline)) static inline void transpose_##t(vector_##t *r) \
 	} \
 } \
 \
-__attribute__((always_inline)) static inline void turn_##t(const int stored, int64_t k, int64_t width, const type *from, int64_t ld, \
-                                                           type *to, int64_t step) \
+__attribute__((always_inline)) static inline void turn_##t(const int stored, int64_t k, int64_t width, const void *from, int64_t ld, \
+                                                           item *to, int64_t step) \
 { \
+	const char *rows = from; \
 	int64_t p = 0; \
 \
 	for (; p + LANES_##t <= k; p += LANES_##t) { \
@@ -53,15 +55,18 @@ __attribute__((always_inline)) static inline void turn_##t(const int stored, int
 		for (int j = 0; j < LANES_##t; j++) { \
 			r[j] = (vector_##t){ 0 }; \
 			if (j < stored && j < width) \
-				r[j] = *(const loose_##t *)(from + j * ld + p); \
+				r[j] = *(const loose_##t *)(const void *)(rows + j * ld + p * (int64_t)sizeof(item)); \
 		} \
 		transpose_##t(r); \
 		for (int i = 0; i < LANES_##t; i++) \
-			memcpy(to + (p + i) * step, &r[i], (size_t)stored * sizeof(type)); \
+			memcpy(to + (p + i) * step, &r[i], (size_t)stored * sizeof(item)); \
 	} \
 	for (; p < k; p++) \
-		for (int j = 0; j < stored; j++) \
-			to[p * step + j] = j < width ? from[j * ld + p] : 0; \
+		for (int j = 0; j < stored; j++) { \
+			to[p * step + j] = 0; \
+			if (j < width) \
+				memcpy(to + p * step + j, rows + j * ld + p * (int64_t)sizeof(item), sizeof(item)); \
+		} \
 }
 
 #endif

@@ -4,11 +4,9 @@
  * the gates of the same units.  A block of rows by those vectors stays in registers while k runs, so that the sum of each element
  * is one chain in the order of k, whatever stands beside it.
  */
-#include <stddef.h>
-#include <stdint.h>
+#include <string.h>
 
 #include "backends/cpu/isa.h"
-#include "backends/cpu/transpose.h"
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -26,11 +24,10 @@ enum { VECTOR_BYTES = 16, SUMS = 12 };
 /* AHEAD: rows of a matrix that is packed, from the one that is read to one that will be. */
 enum { ROWS = 6, VECTORS = CG_TILE_VECTORS, AHEAD = 16 };
 
-#define DEFINE_TILES(type, t, mask) \
-enum { LANES_##t = VECTOR_BYTES / sizeof(type) }; \
-typedef type vector_##t __attribute__((vector_size(VECTOR_BYTES))); \
-typedef type loose_##t __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(type)), may_alias)); \
-DEFINE_TRANSPOSE(type, t, mask) \
+#include "backends/cpu/items.h"
+
+#define DEFINE_TILES(t, element, item, number, mask) \
+DEFINE_ITEMS(t, element, item, number, mask) \
 \
 /* The columns of a tile's vector. */ \
 static inline int64_t width_##t(const struct cg_tile *tile, int v) \
@@ -40,39 +37,45 @@ static inline int64_t width_##t(const struct cg_tile *tile, int v) \
 	return width < 0 ? 0 : width < LANES_##t ? width : LANES_##t; \
 } \
 \
-/* From rows of memory that hold columns of the tile: vector by vector, else row by row, so that lines of memory are read whole. */ \
+/* From rows of memory that hold columns of the tile: vector by vector, else item by item, so that lines of memory are read whole. */ \
 static void pack_##t(const struct cg_tile *tile, int transpose_b, int64_t k, const void *b, int64_t ldb) \
 { \
 	const int64_t row = (int64_t)tile->stored * LANES_##t; \
-	const type *from = b; \
-	type *to = tile->data; \
+	const element *from = b; \
+	item *to = tile->data; \
 \
 	for (int v = 0; v < tile->stored && transpose_b; v++) \
-		turn_##t(LANES_##t, k, width_##t(tile, v), from + v * tile->apart * ldb, ldb, to + v * LANES_##t, row); \
-	for (int64_t p = 0; p < k && !transpose_b; p++) \
+		pack_rows_##t(LANES_##t, k, width_##t(tile, v), from + v * tile->apart * ldb, ldb, to + v * LANES_##t, row); \
+	for (int64_t p = 0; p < k && !transpose_b; p += STEPS_##t, to += row) \
 		for (int v = 0; v < tile->stored; v++) { \
-			const type *of_row = from + p * ldb + v * tile->apart; \
-			const int64_t width = width_##t(tile, v); \
+			const element *of_row = from + p * ldb + v * tile->apart; \
+			const int64_t width = width_##t(tile, v), steps = k - p < STEPS_##t ? k - p : STEPS_##t; \
 \
 			__builtin_prefetch(of_row + AHEAD * ldb); \
-			if (width == LANES_##t) \
-				memcpy(to + p * row + v * LANES_##t, of_row, sizeof(vector_##t)); \
-			for (int64_t j = 0; j < LANES_##t && width < LANES_##t; j++) \
-				to[p * row + v * LANES_##t + j] = j < width ? of_row[j] : 0; \
+			if (STEPS_##t == 1 && width == LANES_##t) \
+				memcpy(to + v * LANES_##t, of_row, sizeof(vector_##t)); \
+			else \
+				pack_item_##t(LANES_##t, steps, width, of_row, ldb, to + v * LANES_##t); \
 		} \
 } \
 \
-/* c += a [m k] b, for as many rows and vectors as registers hold; vectors of c are `apart` elements from each other. */ \
-__attribute__((always_inline)) static inline void block_##t(const int m, const int vectors, int64_t k, const type *a, int64_t lda, \
-                                                            const type *restrict b, int64_t ldb, type *restrict c, int64_t ldc, \
+/* Item p of a row of a. */ \
+__attribute__((always_inline)) static inline item load_##t(const element *row, int64_t p) \
+{ \
+	return *(const loose_item_##t *)(row + p * STEPS_##t); \
+} \
+\
+/* c += a b, for so many items and as many rows and vectors as registers hold; vectors of c are `apart` elements from each other. */ \
+__attribute__((always_inline)) static inline void block_##t(const int m, const int vectors, int64_t items, const element *a, int64_t lda, \
+                                                            const item *restrict b, int64_t ldb, number *restrict c, int64_t ldc, \
                                                             int64_t apart) \
 { \
-	vector_##t sum[ROWS][VECTORS]; \
+	sums_##t sum[ROWS][VECTORS]; \
 \
 	for (int i = 0; i < m; i++) \
 		for (int j = 0; j < vectors; j++) \
-			sum[i][j] = *(const loose_##t *)(c + i * ldc + j * apart); \
-	for (int64_t p = 0; p < k; p++) { \
+			sum[i][j] = *(const loose_sums_##t *)(c + i * ldc + j * apart); \
+	for (int64_t p = 0; p < items; p++) { \
 		vector_##t v[VECTORS]; \
 \
 		/* Of rows and vectors the fewer are kept for the step, the others come one by one: else the sums have too few registers. */ \
@@ -80,51 +83,51 @@ __attribute__((always_inline)) static inline void block_##t(const int m, const i
 			v[j] = *(const loose_##t *)(b + p * ldb + j * LANES_##t); \
 		for (int i = 0; i < m && vectors < m; i++) \
 			for (int j = 0; j < vectors; j++) \
-				sum[i][j] += a[i * lda + p] * v[j]; \
+				ADD_##t(sum[i][j], load_##t(a + i * lda, p), v[j]); \
 		for (int j = 0; j < vectors && vectors >= m; j++) { \
 			v[j] = *(const loose_##t *)(b + p * ldb + j * LANES_##t); \
 			for (int i = 0; i < m; i++) \
-				sum[i][j] += a[i * lda + p] * v[j]; \
+				ADD_##t(sum[i][j], load_##t(a + i * lda, p), v[j]); \
 		} \
 	} \
 	for (int i = 0; i < m; i++) \
 		for (int j = 0; j < vectors; j++) \
-			*(loose_##t *)(c + i * ldc + j * apart) = sum[i][j]; \
+			*(loose_sums_##t *)(c + i * ldc + j * apart) = sum[i][j]; \
 } \
 \
-__attribute__((always_inline)) static inline void rows_##t(int64_t m, const int vectors, int64_t k, const type *a, int64_t lda, \
-                                                           const type *b, int64_t ldb, type *c, int64_t ldc, int64_t apart) \
+__attribute__((always_inline)) static inline void rows_##t(int64_t m, const int vectors, int64_t items, const element *a, int64_t lda, \
+                                                           const item *b, int64_t ldb, number *c, int64_t ldc, int64_t apart) \
 { \
 	const int most = SUMS / vectors < ROWS ? SUMS / vectors : ROWS; \
 \
 	for (; m >= most; m -= most, a += most * lda, c += most * ldc) \
-		block_##t(most, vectors, k, a, lda, b, ldb, c, ldc, apart); \
+		block_##t(most, vectors, items, a, lda, b, ldb, c, ldc, apart); \
 	switch (m) { \
-	case 1: block_##t(1, vectors, k, a, lda, b, ldb, c, ldc, apart); break; \
-	case 2: block_##t(2, vectors, k, a, lda, b, ldb, c, ldc, apart); break; \
-	case 3: block_##t(3, vectors, k, a, lda, b, ldb, c, ldc, apart); break; \
-	case 4: block_##t(4, vectors, k, a, lda, b, ldb, c, ldc, apart); break; \
-	case 5: block_##t(5, vectors, k, a, lda, b, ldb, c, ldc, apart); break; \
+	case 1: block_##t(1, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
+	case 2: block_##t(2, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
+	case 3: block_##t(3, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
+	case 4: block_##t(4, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
+	case 5: block_##t(5, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
 	} \
 } \
 \
-static void vectors_##t(int64_t m, int vectors, int64_t k, const type *a, int64_t lda, const type *b, int64_t ldb, type *c, \
+static void vectors_##t(int64_t m, int vectors, int64_t items, const element *a, int64_t lda, const item *b, int64_t ldb, number *c, \
                         int64_t ldc, int64_t apart) \
 { \
 	switch (vectors) { \
-	case 1:  rows_##t(m, 1, k, a, lda, b, ldb, c, ldc, apart); break; \
-	case 2:  rows_##t(m, 2, k, a, lda, b, ldb, c, ldc, apart); break; \
-	case 3:  rows_##t(m, 3, k, a, lda, b, ldb, c, ldc, apart); break; \
-	default: rows_##t(m, VECTORS, k, a, lda, b, ldb, c, ldc, apart); break; \
+	case 1:  rows_##t(m, 1, items, a, lda, b, ldb, c, ldc, apart); break; \
+	case 2:  rows_##t(m, 2, items, a, lda, b, ldb, c, ldc, apart); break; \
+	case 3:  rows_##t(m, 3, items, a, lda, b, ldb, c, ldc, apart); break; \
+	default: rows_##t(m, VECTORS, items, a, lda, b, ldb, c, ldc, apart); break; \
 	} \
 } \
 \
 /* Where a vector is not whole: through a copy of some rows of c. */ \
-static void edge_##t(const struct cg_tile *tile, int first, int vectors, int64_t m, int64_t k, const type *a, int64_t lda, type *c, \
-                     int64_t ldc) \
+static void edge_##t(const struct cg_tile *tile, int first, int vectors, int64_t m, int64_t items, const element *a, int64_t lda, \
+                     number *c, int64_t ldc) \
 { \
-	const type *b = (const type *)tile->data + first * LANES_##t; \
-	type copy[ROWS * VECTORS * LANES_##t]; \
+	const item *b = (const item *)tile->data + first * LANES_##t; \
+	number copy[ROWS * VECTORS * LANES_##t]; \
 	int64_t width[VECTORS]; \
 \
 	for (int v = 0; v < vectors; v++) \
@@ -135,7 +138,7 @@ static void edge_##t(const struct cg_tile *tile, int first, int vectors, int64_t
 		for (int64_t r = 0; r < rows * vectors; r++) \
 			for (int64_t j = 0; j < LANES_##t; j++) \
 				copy[r * LANES_##t + j] = j < width[r % vectors] ? c[(i + r / vectors) * ldc + r % vectors * tile->apart + j] : 0; \
-		vectors_##t(rows, vectors, k, a + i * lda, lda, b, (int64_t)tile->stored * LANES_##t, copy, vectors * LANES_##t, LANES_##t); \
+		vectors_##t(rows, vectors, items, a + i * lda, lda, b, (int64_t)tile->stored * LANES_##t, copy, vectors * LANES_##t, LANES_##t); \
 		for (int64_t r = 0; r < rows * vectors; r++) \
 			for (int64_t j = 0; j < width[r % vectors]; j++) \
 				c[(i + r / vectors) * ldc + r % vectors * tile->apart + j] = copy[r * LANES_##t + j]; \
@@ -148,17 +151,18 @@ static void multiply_##t(const struct cg_tile *tile, int64_t m, int64_t k, const
 \
 	for (int v = 0; v < tile->vectors; v += VECTORS) { \
 		int vectors = tile->vectors - v < VECTORS ? tile->vectors - v : VECTORS; \
-		type *at = (type *)c + v * tile->apart; \
+		number *at = (number *)c + v * tile->apart; \
 \
 		if (whole) \
-			vectors_##t(m, vectors, k, a, lda, (const type *)tile->data + v * LANES_##t, (int64_t)tile->stored * LANES_##t, at, ldc, \
-			            tile->apart); \
+			vectors_##t(m, vectors, items_##t(k), a, lda, (const item *)tile->data + v * LANES_##t, (int64_t)tile->stored * LANES_##t, at, \
+			            ldc, tile->apart); \
 		else \
-			edge_##t(tile, v, vectors, m, k, a, lda, at, ldc); \
+			edge_##t(tile, v, vectors, m, items_##t(k), a, lda, at, ldc); \
 	} \
 } \
 \
-const struct cg_tiles PASTE(cg_tiles_##t, CG_ISA) = { .lanes = LANES_##t, .pack = pack_##t, .multiply = multiply_##t };
+const struct cg_tiles PASTE(cg_tiles_##t, CG_ISA) = { \
+	.lanes = LANES_##t, .steps = STEPS_##t, .bytes = sizeof(element), .pack = pack_##t, .multiply = multiply_##t, \
+};
 
-DEFINE_TILES(float, f32, int32_t)
-DEFINE_TILES(double, f64, int64_t)
+DEFINE_EACH(DEFINE_TILES)

@@ -81,7 +81,7 @@ enum { ROOF_COPIES = 4 };
 struct roofs {
 	int    threads;
 	const char *isa;                         /* what the loops of multiply and add are compiled for; NULL: a device's roofs */
-	double f32, f64;                         /* GFLOP/s of multiply and add in registers; of a device's not known: 0 */
+	double f32, f64, bf16;                   /* GFLOP/s of multiply and add in registers; of a device's not known: 0 */
 	struct { double bytes, gbytes; } copy[ROOF_COPIES];      /* read and written over so many bytes, growing; GB/s */
 };
 /* time: seconds for each.  Of a device that copies by itself, its copying alone. */

@@ -47,11 +47,12 @@ static int head_json(const struct cg_context *context, const struct roofs *roofs
 	for (k = 0; k < ROOF_COPIES; k++)
 		json_array_append_new(copy, json_pack("{s:I, s:f}", "bytes", (json_int_t)roofs->copy[k].bytes,
 		                                      "gbytes", roofs->copy[k].gbytes));
-	return print_json(json_pack("{s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return print_json(json_pack("{s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 	                            "kind", "roofs", "version", cg_version(), "backend", cg_inspect_context(context),
 	                            "device", cg_describe(context), "threads", roofs->threads,
 	                            "isa", roofs->isa ? json_string(roofs->isa) : json_null(),
-	                            "f32_gflops", known(roofs->f32), "f64_gflops", known(roofs->f64), "copy", copy,
+	                            "f32_gflops", known(roofs->f32), "f64_gflops", known(roofs->f64), "bf16_gflops", known(roofs->bf16),
+	                            "copy", copy,
 	                            "attributes", attributes,
 	                            "warning", json_object_size(set) ? json_string(warning) : json_null(),
 	                            "environment", set));
@@ -75,8 +76,8 @@ int report_head(const struct cg_context *context, const struct roofs *roofs, con
 	if (any)
 		printf("warning: %s\n", warning);
 	if (roofs->isa)
-		printf("roofs of %d thread%s: multiply and add %.0f GFLOP/s in f32, %.0f in f64 (%s); copy ", roofs->threads,
-		       roofs->threads == 1 ? "" : "s", roofs->f32, roofs->f64, roofs->isa);
+		printf("roofs of %d thread%s: multiply and add %.0f GFLOP/s in f32, %.0f in f64, %.0f in bf16 (%s); copy ",
+		       roofs->threads, roofs->threads == 1 ? "" : "s", roofs->f32, roofs->f64, roofs->bf16, roofs->isa);
 	else
 		printf("roof of the device: its own copy ");
 	for (k = 0; k < ROOF_COPIES; k++)

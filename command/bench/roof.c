@@ -59,6 +59,31 @@ static int has_avx2(void)
 	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 #endif
+
+/* Products of bf16, two steps of k in one instruction. */
+#ifdef CG_ISA_AVX512BF16
+#include <immintrin.h>
+#define STEP_BF16(k) v##k = _mm512_dpbf16_ps(v##k, factor, factor);
+__attribute__((target("avx512f,avx512bf16"))) static void bf16_avx512(void)
+{
+	static volatile float half = 0.5f;
+	__m512 start = _mm512_set1_ps(half);
+	__m512bh factor = (__m512bh)_mm512_set1_epi16(0x3f00);
+#define START_BF16(k) __m512 v##k = _mm512_add_ps(start, _mm512_set1_ps(k));
+	EACH(START_BF16)
+	for (int k = 0; k < STEPS; k++) {
+		EACH(STEP_BF16)
+	}
+#define ADD_BF16(k) start = _mm512_add_ps(start, v##k);
+	EACH(ADD_BF16)
+	half = _mm512_cvtss_f32(start) > 0 ? 0.5f : 0;
+}
+
+static int has_avx512bf16(void)
+{
+	return has_avx512() && __builtin_cpu_supports("avx512bf16");
+}
+#endif
 LOOP(f32_baseline, float, 16, )
 LOOP(f64_baseline, double, 16, )
 
@@ -66,14 +91,17 @@ LOOP(f64_baseline, double, 16, )
 static const struct isa {
 	const char *name;
 	int (*runs_here)(void);
-	void (*f32)(void), (*f64)(void);
+	void (*f32)(void), (*f64)(void), (*bf16)(void);  /* bf16 NULL: it is widened to f32 */
 	int bytes;                               /* of a vector */
 } isas[] = {
-#if defined(__x86_64__) || defined(__i386__)
-	{ "avx512",   has_avx512, f32_avx512,   f64_avx512,   64 },
-	{ "avx2",     has_avx2,   f32_avx2,     f64_avx2,     32 },
+#ifdef CG_ISA_AVX512BF16
+	{ "avx512bf16", has_avx512bf16, f32_avx512, f64_avx512, bf16_avx512, 64 },
 #endif
-	{ "baseline", always,     f32_baseline, f64_baseline, 16 }
+#if defined(__x86_64__) || defined(__i386__)
+	{ "avx512", has_avx512, f32_avx512, f64_avx512, NULL, 64 },
+	{ "avx2", has_avx2, f32_avx2, f64_avx2, NULL, 32 },
+#endif
+	{ "baseline", always, f32_baseline, f64_baseline, NULL, 16 }
 };
 
 /* ---- threads, each at the same work for the same time ---- */
@@ -239,6 +267,9 @@ static int measure_host(int threads, const size_t sizes[ROOF_COPIES], double tim
 	for (int k = 0; k < threads; k++)
 		workers[k] = (struct worker){ .time = time };
 	code = measure_loop(workers, threads, isa->f32, isa->bytes / 4, &roofs->f32);
+	roofs->bf16 = roofs->f32;
+	if (!code && isa->bf16)
+		code = measure_loop(workers, threads, isa->bf16, isa->bytes / 2, &roofs->bf16);
 	if (!code)
 		code = measure_loop(workers, threads, isa->f64, isa->bytes / 8, &roofs->f64);
 	for (int k = 0; k < ROOF_COPIES && !code; k++) {
@@ -263,7 +294,8 @@ int roof_measure(struct cg_context *context, int threads, double time, struct ro
 /* What fits in a cache is compared with copies that do.  Of a device the copies are known, and nothing about products. */
 void roof_share(const struct roofs *roofs, struct result *r)
 {
-	double rate = problem_dtype(r->problem) == CG_F64 ? roofs->f64 : roofs->f32, products, copy;
+	int dtype = problem_dtype(r->problem);
+	double rate = dtype == CG_F64 ? roofs->f64 : dtype == CG_BF16 ? roofs->bf16 : roofs->f32, products, copy;
 	int k = 0;
 
 	if (!roofs->isa) {

@@ -82,18 +82,18 @@ def measure_roof(given):
 
 
 def get_roof(roofs, dtype):
-    """GFLOP/s: the larger of before and after.  16-bit products are shown against the roof of f32, which a processor may exceed."""
-    values = [roof.get("f64_gflops" if dtype == "f64" else "f32_gflops") for roof in roofs]
+    """GFLOP/s: the larger of before and after.  Products of f16 are shown against the roof of f32, which a processor may exceed."""
+    values = [roof.get(f"{dtype}_gflops", roof.get("f32_gflops")) for roof in roofs]
     return max((value for value in values if value), default=None)
 
 
 def judge_run(roofs, results):
     """Why the run is thrown away; empty where it counts."""
     reasons = []
-    for name in ("f32_gflops", "f64_gflops"):
+    for name in ("f32_gflops", "f64_gflops", "bf16_gflops"):
         before, after = (roof.get(name) for roof in roofs)
         if before and after and abs(after / before - 1) > ROOF_MOVES:
-            reasons.append(f"the roof moved from {before:.1f} to {after:.1f} GFLOP/s in {name[:3]}")
+            reasons.append(f"the roof moved from {before:.1f} to {after:.1f} GFLOP/s in {name.split('_')[0]}")
     known = [result["others"] for result in results if result["others"] is not None]
     loud = [share for share in known if share > OTHERS_TAKE]
     if loud:

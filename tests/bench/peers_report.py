@@ -34,7 +34,7 @@ def print_head(cells):
 def print_roofs(roofs):
     for when, roof in zip(("before", "after"), roofs):
         if roof:
-            print(f"roofs {when}: {roof['f32_gflops']:.1f} GFLOP/s in f32, {roof['f64_gflops']:.1f} in f64, {roof['threads']} threads; {roof['device']}")
+            print(f"roofs {when}: {roof['f32_gflops']:.1f} GFLOP/s in f32, {roof['f64_gflops']:.1f} in f64, {roof['bf16_gflops']:.1f} in bf16, {roof['threads']} threads; {roof['device']}")
 
 
 def print_versions(results, names):

@@ -24,7 +24,7 @@ field() {
 	bench_works --op LSTMBlockCell --B 2 --I 3 --H 4
 	[[ ${lines[0]} == "cellgrad "[0-9]* ]]
 	[[ ${lines[1]} == "cpu: kernels "* ]]
-	[[ ${lines[2]} =~ ^"roofs of "[0-9]+" thread".*"GFLOP/s in f32, "[0-9]+" in f64".*"GB/s in 64 KiB, ".*" MiB"$ ]]
+	[[ ${lines[2]} =~ ^"roofs of "[0-9]+" thread".*"GFLOP/s in f32, "[0-9]+" in f64, "[0-9]+" in bf16".*"GB/s in 64 KiB, ".*" MiB"$ ]]
 	[[ ${lines[3]} =~ ^op\ +mode\ +what\ +dtype\ +T\ +L\ +B\ +I\ +H\ +min\ ms\ +median\ +spread\ +GFLOP/s\ +GB/s\ +of\ roof ]]
 	[[ ${lines[4]} =~ ^LSTMBlockCell\ +lstm\ +fwd\ +f32\ +1\ +1\ +2\ +3\ +4\ +0\.[0-9]+\ .*%\ +(copy|products)$ ]]
 	[ "${#lines[@]}" -eq 5 ]
@@ -33,7 +33,7 @@ field() {
 @test "--json: an object of the roofs, then one for each problem" {
 	bench_works --op LSTMBlockCellGrad --B 2 --I 3 --H 4 --json use_peephole=true
 	[ "${#lines[@]}" -eq 2 ]
-	for name in threads f32_gflops f64_gflops bytes gbytes; do
+	for name in threads f32_gflops f64_gflops bf16_gflops bytes gbytes; do
 		awk "BEGIN { exit !($(field $name "${lines[0]}") > 0) }"
 	done
 	[[ ${lines[0]} == *'"version":"'[0-9]*'"device":"cpu: kernels '*'"attributes":["use_peephole=true"]'*'"environment":{'* ]]
@@ -84,7 +84,7 @@ field() {
 	[[ ${lines[4]} =~ ^LSTMBlockCellGrad\ +lstm\ +bwd\ .*%\ +copy$ ]]
 	[ "${#lines[@]}" -eq 6 ]
 	works bench --op LSTMBlockCellGrad --B 64 --I 3 --H 256 --time 0.02 --json
-	[[ ${lines[0]} == *'"isa":null,"f32_gflops":null,"f64_gflops":null,"copy":[{"bytes":65536,"gbytes":'* ]]
+	[[ ${lines[0]} == *'"isa":null,"f32_gflops":null,"f64_gflops":null,"bf16_gflops":null,"copy":[{"bytes":65536,"gbytes":'* ]]
 	[[ ${lines[1]} == *'"bound":"copy"'* ]]
 	awk -v rate="$(field gbytes "${lines[1]}")" -v copy="$(field copy_gbytes "${lines[1]}")" -v share="$(field share "${lines[1]}")" \
 		'BEGIN { exit !(rate > 0 && copy > 0 && share > 0.999 * rate / copy && share < 1.001 * rate / copy) }'

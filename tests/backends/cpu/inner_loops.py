@@ -7,10 +7,12 @@ import shutil
 import subprocess
 import sys
 
-# The functions of an object that have loops over k.
-OBJECTS = {"panels": ("block_f32", "block_f64"), "unit_tiles": ("vectors_f32", "vectors_f64")}
+# The functions of an object that have loops over k, of each dtype.
+OBJECTS = {"panels": "block", "unit_tiles": "vectors"}
+DTYPES = {"avx2": ("f32", "f64"), "avx512": ("f32", "f64"), "avx512bf16": ("bf16",)}
 # The rows and vectors of the tiles that take the registers of an instruction set whole.
-TILES = {"avx2": {"panels": [(6, 2)], "unit_tiles": [(3, 4), (4, 3), (6, 2)]}, "avx512": {"panels": [(12, 2)], "unit_tiles": [(6, 4)]}}
+WIDE = {"panels": [(12, 2)], "unit_tiles": [(6, 4)]}
+TILES = {"avx2": {"panels": [(6, 2)], "unit_tiles": [(3, 4), (4, 3), (6, 2)]}, "avx512": WIDE, "avx512bf16": WIDE}
 # Instructions beside loads and products: pointers, counter and jump, per step.
 OTHERS = 5
 
@@ -47,7 +49,7 @@ def count(loop):
     for _, mnemonic, operands in loop:
         parts = re.sub(r"\([^)]*\)", "()", operands).split(",")
         reads = any("()" in part for part in parts[:-1])
-        if re.match(r"vfn?m(add|sub)[0-9]*p[sd]", mnemonic):
+        if re.match(r"vfn?m(add|sub)[0-9]*p[sd]|vdpbf16ps", mnemonic):
             products += 1
             loads += reads
         elif mnemonic.startswith("v") and "()" in parts[-1]:
@@ -70,7 +72,7 @@ def check(objdump, path, isa, kind):
     """The complaints about an object."""
     tiles = TILES[isa][kind]
     functions = disassemble(objdump, path)
-    for name in OBJECTS[kind]:
+    for name in (f"{OBJECTS[kind]}_{dtype}" for dtype in DTYPES[isa]):
         loops = [c for c in map(count, innermost_loops(functions.get(name, []))) if c[0] >= min(rows * vectors for rows, vectors in tiles)]
         for counted in loops:
             if not any(is_minimal(counted, *tile) for tile in tiles):

@@ -187,7 +187,10 @@ static void test_packed(void **state)
 			forget(&p);
 		}
 	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
-		assert_true(packed[dtype] >= 8);
+		if (stream->context->device->isa->panels[dtype]->steps == 1)
+			assert_true(packed[dtype] >= 8);
+		else                             /* bf16 as it is */
+			assert_int_equal(packed[dtype], 0);
 	cg_stream_close(stream);
 	cg_close(context);
 }
