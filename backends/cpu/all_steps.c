@@ -69,12 +69,11 @@ static struct cg_tile tile_at(const struct cut *c, int64_t units, int64_t u, int
 	return tile;
 }
 
-/* ---- the memory: matrices as tiles, then, where it is not read as it is, the operand of each share ---- */
+/* ---- the memory: in the workspace matrices as tiles; in scratch what threads need for themselves ---- */
 
 struct layout {
-	size_t matrix[CG_STAGES_MAX];            /* bytes to each */
-	size_t share, each;                      /* to the first share's, from one share to the next */
-	size_t registers, bytes;
+	size_t matrix[CG_STAGES_MAX], bytes;     /* bytes to each, and of all */
+	size_t registers, operand, sums;         /* of a share: of the interpreter, of a copy of a, of sums that are rounded later */
 };
 
 /* Is a product's operand widened to acc, or given zeros up to a whole number of steps? */
@@ -89,11 +88,16 @@ static int64_t operand_stride(const struct cg_gemm *g, const struct cg_tiles *ti
 	return round_up(g->k, tiles->steps);
 }
 
-static void lay_out(const struct cg_dev *d, const struct cg_scan *scan, int64_t shares, struct layout *l)
+static size_t larger(size_t bytes, int64_t elements, size_t each)
 {
-	int64_t operand = 0;
+	size_t all = (size_t)round_up(elements * (int64_t)each, LINE);
 
-	memset(l, 0, sizeof *l);
+	return all > bytes ? all : bytes;
+}
+
+static void lay_out(const struct cg_dev *d, const struct cg_scan *scan, struct layout *l)
+{
+	*l = (struct layout){ .registers = larger(0, scan->module ? (int64_t)scan->module->strip_bytes : 0, 1) };
 	for (int k = 0; k < scan->n_products; k++) {
 		const struct cg_gemm *g = &scan->products[k];
 		struct cut c = cut_product(d, g, scan->units);
@@ -101,11 +105,10 @@ static void lay_out(const struct cg_dev *d, const struct cg_scan *scan, int64_t 
 		l->matrix[k] = l->bytes;
 		l->bytes += (size_t)(round_up(scan->units, c.units) / c.units) * c.bytes;
 		if (is_copied(g, c.tiles))
-			operand = g->m * operand_stride(g, c.tiles) > operand ? g->m * operand_stride(g, c.tiles) : operand;
+			l->operand = larger(l->operand, g->m * operand_stride(g, c.tiles), c.tiles->bytes);
+		if (!cg_is_plain(g->dtype) && c.gates == 1)
+			l->sums = larger(l->sums, g->m * scan->units, cg_acc_bytes(g->dtype));
 	}
-	l->share = l->bytes = (size_t)round_up((int64_t)l->bytes, LINE);
-	l->each = (size_t)round_up(operand * (int64_t)sizeof(float), LINE);
-	l->bytes += (size_t)shares * l->each;
 }
 
 static int64_t most_shares(const struct cg_dev *d)
@@ -132,7 +135,7 @@ size_t cg_cpu_scan_work(const struct cg_dev *d, const struct cg_scan *scan, char
 			return 0;
 		}
 	}
-	lay_out(d, scan, most_shares(d), &l);
+	lay_out(d, scan, &l);
 	return l.bytes + LINE;
 }
 
@@ -200,7 +203,7 @@ struct sharing {
 	const struct cg_dev *device;
 	const struct cg_scan *scan;
 	struct layout layout;
-	char *work, *registers;
+	char *work, *scratch;
 	int64_t units, rows;                     /* of a share: all of the one, some of the other */
 };
 
@@ -208,17 +211,23 @@ struct sharing {
 struct range { int64_t row, rows_end, unit, units_end; };
 
 /* The start of a product's sums, for some columns. */
-static void begin(const struct cg_gemm *g, int64_t row, int64_t rows_end, int64_t column, int64_t columns)
+static void begin(const struct cg_isa *isa, const struct cg_gemm *g, int64_t row, int64_t rows_end, int64_t column, int64_t columns, char *to,
+                  size_t stride)
 {
-	size_t acc = cg_acc_bytes(g->dtype);
+	const size_t acc = cg_acc_bytes(g->dtype), bytes = (size_t)columns * acc;
+	const int is_widened = !g->start.acc && !cg_is_plain(g->dtype);
+	const char *from;
 
-	for (int64_t i = row; i < rows_end; i++) {
-		char *c = at(g->c, i, column, acc);
-
-		if (!g->start.mem.data)
-			memset(c, 0, (size_t)columns * acc);
-		else if (at(g->start, i, column, acc) != c)
-			memcpy(c, at(g->start, i, column, acc), (size_t)columns * acc);
+	for (int64_t i = row; i < rows_end; i++, to += stride) {
+		if (!g->start.mem.data) {
+			memset(to, 0, bytes);
+			continue;
+		}
+		from = at(g->start, i, column, is_widened ? cg_dtype_bytes(g->dtype) : acc);
+		if (is_widened)
+			isa->widen[g->dtype](columns, from, to);
+		else if (from != to)
+			memcpy(to, from, bytes);
 	}
 }
 
@@ -240,33 +249,52 @@ static void copy_operand(const struct cg_dev *d, const struct cg_gemm *g, const 
 }
 
 /* Part of a product, tile by tile, in the other order in every other step: those that were read last are in the cache still where all are
- * not.  `operand`: memory for a copy of a. */
-static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage, const struct range *r, int backwards, char *operand)
+ * not.  scratch: the share's. */
+static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage, const struct range *r, int backwards, char *scratch)
 {
+	const struct cg_isa *isa = s->device->isa;
+	const size_t real = cg_dtype_bytes(g->dtype), acc = cg_acc_bytes(g->dtype);
+	const int is_rounded = !g->c.acc && !cg_is_plain(g->dtype);
 	struct cut cut = cut_product(s->device, g, s->scan->units);
-	size_t acc = cg_acc_bytes(g->dtype);
-	int64_t rows = least(r->rows_end, g->m) - r->row, tiles = (r->units_end - r->unit + cut.units - 1) / cut.units, lda = g->a.stride;
-	char *a;
+	int64_t rows = least(r->rows_end, g->m) - r->row, units = r->units_end - r->unit, tiles = (units + cut.units - 1) / cut.units;
+	int64_t lda = g->a.stride, ldc = is_rounded ? units : g->c.stride;
+	char *c = is_rounded ? scratch + s->layout.registers + s->layout.operand : at(g->c, r->row, r->unit, acc), *a;
 
-	for (int gate = 0; gate < cut.gates; gate++)
-		begin(g, r->row, r->row + rows, gate * s->scan->units + r->unit, r->units_end - r->unit);
-	if (!g->k || rows <= 0)
+	if (rows <= 0)
 		return;
-	a = at(g->a, r->row, 0, cg_dtype_bytes(g->dtype));
-	if (is_copied(g, cut.tiles)) {
-		copy_operand(s->device, g, cut.tiles, r->row, rows, operand);
-		a = operand;
+	for (int64_t gate = 0; gate < cut.gates; gate++)
+		begin(isa, g, r->row, r->row + rows, gate * s->scan->units + r->unit, units, c + (size_t)(gate * s->scan->units) * acc,
+		      (size_t)ldc * acc);
+	a = g->k ? at(g->a, r->row, 0, real) : NULL;
+	if (g->k && is_copied(g, cut.tiles)) {
+		a = scratch + s->layout.registers;
 		lda = operand_stride(g, cut.tiles);
+		copy_operand(s->device, g, cut.tiles, r->row, rows, a);
 	}
-	for (int64_t t = 0; t < tiles; t++) {
-		int64_t u = r->unit + (backwards ? tiles - 1 - t : t) * cut.units;
-		struct cg_tile tile = tile_at(&cut, s->scan->units, u, r->units_end, s->work + s->layout.matrix[stage]);
+	for (int64_t t = 0; t < tiles && g->k; t++) {
+		int64_t u = (backwards ? tiles - 1 - t : t) * cut.units;
+		struct cg_tile tile = tile_at(&cut, s->scan->units, r->unit + u, r->units_end, s->work + s->layout.matrix[stage]);
 
-		cut.tiles->multiply(&tile, rows, g->k, a, lda, at(g->c, r->row, u, acc), g->c.stride);
+		cut.tiles->multiply(&tile, rows, g->k, a, lda, c + (size_t)u * acc, ldc);
 	}
+	for (int64_t i = 0; i < rows && is_rounded; i++)
+		isa->narrow[g->dtype](units, c + (size_t)(i * ldc) * acc, at(g->c, r->row + i, r->unit, real));
 }
 
-static void compute(const struct sharing *s, const struct cg_phase *phase, const struct range *r, int thread)
+/* Part of a phase's sum of two matrices. */
+static void add(const struct sharing *s, const struct cg_phase *phase, const struct range *r)
+{
+	const int dtype = s->scan->module->plan->dtype;
+	const struct cg_rows_shape shape = { .dtype = dtype };
+	struct cg_rows_bound bound = { .src_stride = phase->addend.stride, .dst_stride = phase->sum.stride, .columns = r->units_end - r->unit,
+	                               .add = 1 };
+
+	bound.src = at(phase->addend, 0, r->unit, cg_dtype_bytes(dtype));
+	bound.dst = at(phase->sum, 0, r->unit, cg_dtype_bytes(dtype));
+	s->device->isa->rows[dtype][cg_rows_index(&shape)](r->row, least(r->rows_end, phase->rows), &bound);
+}
+
+static void compute(const struct sharing *s, const struct cg_phase *phase, const struct range *r, char *registers)
 {
 	const struct cg_module *module = s->scan->module;
 	const struct cg_function *function = &module->plan->functions[phase->function];
@@ -288,21 +316,24 @@ static void compute(const struct sharing *s, const struct cg_phase *phase, const
 	if (module->call[phase->function])
 		module->call[phase->function](rows, units, bound);
 	else
-		s->device->isa->strip[module->plan->dtype](module->plan, function, rows, units, bound,
-		                                           s->registers + (size_t)thread * s->layout.registers);
+		s->device->isa->strip[module->plan->dtype](module->plan, function, rows, units, bound, registers);
 }
 
-static void run_phase(const struct sharing *s, int64_t k, const struct range *r, int place, int thread)
+/* A phase, with the scratch memory of a share or of a thread. */
+static void run_phase(const struct sharing *s, int64_t k, const struct range *r, int place)
 {
+	char *scratch = s->scratch + (size_t)place * (s->layout.registers + s->layout.operand + s->layout.sums);
 	struct cg_phase phase;
 	int stage = 0;
 
 	k += s->scan->first;
 	s->scan->describe(s->scan->recurrence, k, &phase, &stage);
 	if (phase.product.m)
-		multiply(s, &phase.product, stage, r, k / s->scan->n_products % 2 == 1, s->work + s->layout.share + (size_t)place * s->layout.each);
+		multiply(s, &phase.product, stage, r, k / s->scan->n_products % 2 == 1, scratch);
+	if (phase.addend.mem.data)
+		add(s, &phase, r);
 	if (phase.function >= 0)
-		compute(s, &phase, r, thread);
+		compute(s, &phase, r, scratch);
 }
 
 /* Some units of a phase. */
@@ -312,7 +343,8 @@ static void run_units(void *context, int64_t k, int share, int thread)
 	const struct range r = { 0, INT64_MAX, share * s->units, least((share + 1) * s->units, s->scan->units) };
 	struct cg_float_state state = cg_float_enter(s->scan->module->plan->dtype);
 
-	run_phase(s, k, &r, share, thread);
+	(void)thread;
+	run_phase(s, k, &r, share);
 	cg_float_leave(state);
 }
 
@@ -324,7 +356,7 @@ static void run_rows(void *context, int64_t share, int thread)
 	struct cg_float_state state = cg_float_enter(s->scan->module->plan->dtype);
 
 	for (int64_t k = 0; k < s->scan->phases; k++)
-		run_phase(s, k, &r, thread, thread);
+		run_phase(s, k, &r, thread);
 	cg_float_leave(state);
 }
 
@@ -375,19 +407,21 @@ int cg_cpu_scan(struct cg_queue *queue, const struct cg_scan *scan, struct cg_me
 	const struct cg_dev *d = queue->device;
 	struct sharing s = { .device = d, .scan = scan, .units = share_units(d, scan) };
 	struct cg_team_count counts[SHARES_MAX + 1];
+	size_t scratch;
 
+	lay_out(d, scan, &s.layout);
 	s.work = (char *)work.data + work.offset;
 	s.work += (LINE - (uintptr_t)s.work % LINE) % LINE;
-	lay_out(d, scan, most_shares(d), &s.layout);
-	s.layout.registers = (size_t)round_up((int64_t)scan->module->strip_bytes, LINE);
-	if (s.layout.registers) {
-		s.registers = cg_cpu_scratch(queue, s.layout.registers * (size_t)most_shares(d));
-		if (!s.registers)
+	scratch = s.layout.registers + s.layout.operand + s.layout.sums;
+	if (scratch) {
+		s.scratch = cg_cpu_scratch(queue, scratch * (size_t)most_shares(d) + LINE);
+		if (!s.scratch)
 			return CG_NO_MEMORY;
+		s.scratch += (LINE - (uintptr_t)s.scratch % LINE) % LINE;
 	}
 	for (int k = 0; k < scan->n_products && !scan->is_packed; k++)
 		pack(queue, &scan->products[k], scan->units, s.work + s.layout.matrix[k]);
-	s.rows = share_rows(d, scan, s.layout.share);
+	s.rows = share_rows(d, scan, s.layout.bytes);
 	if (s.rows)
 		cg_team_run(queue->team, (scan->products[0].m + s.rows - 1) / s.rows, run_rows, &s);
 	else

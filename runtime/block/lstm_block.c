@@ -52,15 +52,15 @@ void cg_lstm_block_init(struct cg_lstm_block *op, size_t size)
 static const struct cg_sized sized = CG_SIZED(struct cg_lstm_block, b_grad, init);
 
 /* The workspace, in the order of its parts.  Values that pass from step to step have a part when there is more than one step. */
-struct forward_work { struct cg_mem gates, cs, h, packed; };             /* [T B 4U] acc; [2 B U] and [B U], for absent outputs */
+struct forward_work { struct cg_mem gates, cs, h, packed; };             /* [T B 4U] acc; [2 B U] each, for absent outputs */
 struct grad_work { struct cg_mem dgates, partial, carry_cs, carry_h, cs_prev, sum, packed; };
 
-/* Memory for a packed copy of the rows of w that multiply h: of op(b) [k n]. */
+/* Memory for a packed copy of the rows of w that multiply h: of op(b) [k n], and of CG_PACKED_ALIGN bytes, since a row has no fewer. */
 static struct cg_mem carve_packed(const struct cg_lstm_block *op, struct cg_work *work, int64_t k, int64_t n)
 {
 	if (op->T < CG_STEPS_TO_PACK)
 		return (struct cg_mem){ .data = NULL };
-	return cg_work_alloc(work, k, (n + CG_PACKED_COLUMNS - 1) / CG_PACKED_COLUMNS * CG_PACKED_COLUMNS, cg_acc_bytes(op->dtype));
+	return cg_work_alloc(work, k + 1, (n + CG_PACKED_COLUMNS - 1) / CG_PACKED_COLUMNS * CG_PACKED_COLUMNS, cg_acc_bytes(op->dtype));
 }
 
 static void carve_forward(const struct cg_lstm_block *op, struct cg_work *work, struct forward_work *w)
@@ -71,7 +71,7 @@ static void carve_forward(const struct cg_lstm_block *op, struct cg_work *work, 
 	if (op->T <= 1)
 		return;
 	w->cs = cg_work_alloc(work, 2 * op->B, op->U, real);
-	w->h = cg_work_alloc(work, op->B, op->U, real);
+	w->h = cg_work_alloc(work, 2 * op->B, op->U, real);
 	w->packed = carve_packed(op, work, op->U, GATES * op->U);
 }
 
@@ -176,13 +176,25 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 	return cg_open_kernel(stream->context, "lstm_block", op->use_peephole ? "peephole" : "", pass, 0, op->dtype, &recurrence->kernel);
 }
 
-/* Steps' products with a copy of w, where the backend makes one and the workspace is large enough. */
+/* The steps by the backend's scan, or their products with a packed copy of w, where the backend has either and the workspace is large
+ * enough. */
 static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem room)
 {
-	struct cg_gemm g = cg_recurrence_describe_product(recurrence->kernel->dtype, back, 1, GATES * recurrence->U, recurrence->U,
-	                                                  recurrence->sequence->B);
-	size_t bytes = cg_recurrence_measure_packed(recurrence->stream->context, &g, recurrence->sequence->N);
+	const struct cg_context *context = recurrence->stream->context;
+	struct cg_scan scan = { .units = recurrence->U, .n_products = 1 };
+	char why[CG_WHY_NOT];
+	size_t bytes;
 
+	scan.products[0] = cg_recurrence_describe_product(recurrence->kernel->dtype, back, 1, GATES * recurrence->U, recurrence->U,
+	                                                  recurrence->sequence->B);
+	if (recurrence->sequence->S < CG_STEPS_TO_PACK)
+		return;
+	bytes = context->backend->scan_work ? context->backend->scan_work(context->device, &scan, why) : 0;
+	if (bytes && bytes <= room.bytes) {
+		recurrence->scan = cg_part(room, 0, bytes);
+		return;
+	}
+	bytes = cg_recurrence_measure_packed(context, &scan.products[0], recurrence->sequence->N);
 	if (bytes && bytes <= room.bytes)
 		recurrence->packed[0] = cg_part(room, 0, bytes);
 }
@@ -220,7 +232,7 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 	}
 	if (!cg_present(op->h)) {
 		recurrence->h.mem = recurrence->saved[H] = w.h;
-		recurrence->in_turn[H] = 1;
+		recurrence->in_turn[H] = 2;
 	}
 	set_packed(recurrence, 0, w.packed);
 	CG_TRY(cg_recurrence_forward(recurrence));

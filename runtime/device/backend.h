@@ -17,7 +17,7 @@ struct cg_module;                        /* the functions of one plan, ready to 
 struct cg_net;                           /* a network, with a vendor's library */
 
 enum { CG_SLOTS_MAX = 64 };              /* arguments of a launch at most */
-enum { CG_PACKED_COLUMNS = 64 };
+enum { CG_PACKED_COLUMNS = 64, CG_PACKED_ALIGN = 64 };
 enum { CG_THREADS_MAX = 4096 };          /* of a pool */
 
 /* An argument of a launch, in the place of the function's argument.  Absent memory is all zeros. */
@@ -93,14 +93,15 @@ struct cg_net_route {
 };
 
 /*
- * The steps of a recurrence in one call.  They are phases, each a product, then a launch, either of which may be absent.  Column j of a
- * product belongs to unit j % units.  The launch of a phase reads of its product the columns of the unit that it computes; a product
- * reads what earlier phases wrote, of all units.
+ * The steps of a recurrence in one call.  They are phases, each a product, then a sum of two matrices, then a launch, any of which may be
+ * absent.  Column j of a product belongs to unit j % units.  The sum and the launch of a phase read of its product the columns of the
+ * unit that they compute; a product reads what earlier phases wrote, of all units, and nothing that its own phase writes.
  */
 struct cg_phase {
-	struct cg_gemm product;                  /* m 0: absent; b as in `products`; start and c in acc */
+	struct cg_gemm product;                  /* m 0: absent; b as in `products`; start and c in acc, of n = units columns also real */
+	struct cg_matrix sum, addend;            /* [rows units] real: the addend is added to the sum; absent: nothing is */
 	int function;                            /* of the module; -1: absent */
-	int64_t rows;
+	int64_t rows;                            /* of the sum and the launch */
 	struct cg_operand operands[CG_SLOTS_MAX];
 };
 struct cg_scan {
@@ -166,7 +167,7 @@ struct cg_backend {
 	size_t (*packed)(const struct cg_dev *, const struct cg_gemm *);
 	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
 	/* All steps of a recurrence in one call, in place of the runtime's calls of gemm and launch for each.  scan_work: bytes of work, which
-	 * depend on units and products, not on their memory; 0: the backend does not take it, and a few words in `why`.  scan: describe()
+	 * depend on units and products, not on their memory, and of one product are at most what pack may take and CG_PACKED_ALIGN; 0: the backend does not take it, and a few words in `why`.  scan: describe()
 	 * must be answered as long as it runs.  NULL, both: there is no such thing. */
 	size_t (*scan_work)(const struct cg_dev *, const struct cg_scan *, char why[CG_WHY_NOT]);
 	int  (*scan)(struct cg_queue *, const struct cg_scan *, struct cg_mem work);

@@ -241,7 +241,7 @@ static struct cg_span find_span(const struct cg_recurrence *w, int64_t s)
 	return span;
 }
 
-/* Runs one phase; between: what stands between its product and its launch, NULL for nothing. */
+/* Runs one phase; between: what stands between its product and its sum, NULL for nothing. */
 static int run_phase(const struct cg_recurrence *w, const struct cg_scan *scan, int64_t phase,
                      int (*between)(const struct cg_recurrence *, int64_t phase))
 {
@@ -253,6 +253,8 @@ static int run_phase(const struct cg_recurrence *w, const struct cg_scan *scan, 
 		CG_TRY(multiply(w, &p.product));
 	if (between)
 		CG_TRY(between(w, phase));
+	if (cg_present(p.addend.mem))
+		CG_TRY(move(w, p.rows, w->U, p.addend, p.sum, 1));
 	if (p.function < 0)
 		return CG_OK;
 	return w->stream->context->backend->launch(w->stream->queue, w->kernel->built, p.function, p.rows, w->U, p.operands);
@@ -277,6 +279,7 @@ static void describe_forward(const void *recurrence, int64_t phase, struct cg_ph
 	int64_t s = phase / n_stages(w);
 
 	*stage = (int)(phase % n_stages(w));
+	p->sum = p->addend = none;
 	p->product = stage_product(w, *stage, cg_packed_rows(w->sequence, s));
 	p->product.a = operand_of(w, *stage, s);
 	p->product.c = p->product.start = gates_at(w, off(w, s), w->first[*stage]);
@@ -379,6 +382,15 @@ static int n_points(const struct cg_recurrence *w, int *functions)
 	return n;
 }
 
+/* Before a step's first launch: the gradient of c from outside is added to that from the step after.  Kernels of a sequence have none. */
+static void add_gradient(const struct cg_recurrence *w, int64_t s, struct cg_phase *p)
+{
+	if (is_of_sequence(w) || s == w->sequence->S - 1 || !cg_present(w->dc.mem))
+		return;
+	p->sum = cg_recurrence_get_carry(w, w->carry_c, w->U, s);
+	p->addend = at(w, w->dc, off(w, s), 0);
+}
+
 /* A phase of the backward pass: the backward product of the launch before it, then a launch; in the last one the product alone. */
 static void describe_backward(const void *recurrence, int64_t phase, struct cg_phase *p, int *stage)
 {
@@ -387,28 +399,26 @@ static void describe_backward(const void *recurrence, int64_t phase, struct cg_p
 	int64_t last = w->sequence->S - 1;
 
 	p->product.m = 0;
+	p->sum = p->addend = none;
 	p->function = -1;
 	if (phase) {
 		*stage = w->kernel->plan->functions[functions[(phase - 1) % n]].stage - 1;
 		p->product = back(w, *stage, last - (phase - 1) / n);
 	}
-	if (phase < (last + 1) * n)
-		describe_launch(w, functions[phase % n], last - phase / n, p);
+	if (phase == (last + 1) * n)
+		return;
+	describe_launch(w, functions[phase % n], last - phase / n, p);
+	if (phase % n == 0)
+		add_gradient(w, last - phase / n, p);
 }
 
-/* Before the first launch of a step: the adjoint of the output from that of its projection, and the gradient of c from outside. */
+/* Before the first launch of a step: the adjoint of the output from that of its projection. */
 static int begin_step_backward(const struct cg_recurrence *w, int64_t phase)
 {
 	int functions[CG_FUNCTIONS_MAX], n = n_points(w, functions);
 	int64_t s = w->sequence->S - 1 - phase / n;
 
-	if (s < 0 || phase % n)
-		return CG_OK;
-	if (w->P)
-		CG_TRY(unproject(w, s));
-	if (is_of_sequence(w) || s == w->sequence->S - 1 || !cg_present(w->dc.mem))
-		return CG_OK;
-	return move(w, cg_packed_rows(w->sequence, s), w->U, at(w, w->dc, off(w, s), 0), cg_recurrence_get_carry(w, w->carry_c, w->U, s), 1);
+	return s >= 0 && phase % n == 0 && w->P ? unproject(w, s) : CG_OK;
 }
 
 static int steps_backward(const struct cg_recurrence *w, struct cg_scan *scan, const struct cg_span *span)

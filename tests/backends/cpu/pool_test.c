@@ -1,17 +1,20 @@
 /*
- * The threads of a caller's pool: networks have the bits that they have on the library's own threads, in pools that run
+ * The threads of a caller's pool: networks and BlockLSTM have the bits that they have on the library's own threads, in pools that run
  * parts one after the other, backwards, on threads of their own, and by OpenMP; what is no pool is refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "backends/cpu/cpu.h"
 #include "runtime/device/device.h"
+#include "runtime/op/op.h"
 #include "tests/help/small_net.h"
+#include "verify/numbers.h"
 
 /* ---- pools ---- */
 
@@ -193,6 +196,81 @@ static void test_openmp(void **state)
 #endif
 }
 
+/* ---- BlockLSTM ---- */
+
+/* Every argument of a call and its gradient; h and cs are absent where states are held between steps. */
+static void make_arguments(struct cg_lstm_block *op, const struct cg_op *row, int holds_states, unsigned long long *drawn)
+{
+	for (const struct cg_port *port = row->ports; port->name; port++) {
+		struct cg_mem *mem = (struct cg_mem *)(void *)((char *)op + port->at);
+
+		if (mem->data || (holds_states && (!strcmp(port->name, "h") || !strcmp(port->name, "cs"))))
+			continue;
+		assert_int_equal(cg_op_bytes(row, port, op, &mem->bytes), CG_OK);
+		mem->data = calloc(1, mem->bytes);
+		assert_non_null(mem->data);
+		for (size_t k = 0; port->flow == CG_IN && k < mem->bytes / cg_dtype_bytes(op->dtype); k++)
+			numbers_encode(op->dtype, ((double)numbers_below(drawn, 33) - 16) / 32, (char *)mem->data + k * cg_dtype_bytes(op->dtype));
+	}
+}
+
+/* Adds the outputs to a sum, and frees all arguments. */
+static uint64_t print_arguments(struct cg_lstm_block *op, const struct cg_op *row)
+{
+	uint64_t print = 0;
+
+	for (const struct cg_port *port = row->ports; port->name; port++) {
+		struct cg_mem *mem = (struct cg_mem *)(void *)((char *)op + port->at);
+
+		for (size_t k = 0; port->flow != CG_IN && mem->data && k < mem->bytes; k++)
+			print = (print ^ ((unsigned char *)mem->data)[k]) * 0x100000001b3;
+		free(mem->data);
+		mem->data = NULL;
+	}
+	return print;
+}
+
+/* With 200 units threads share the units of each step. */
+static uint64_t print_block(struct cg_context *context, int dtype, int is_grad)
+{
+	const struct cg_op *row = cg_op_find(is_grad ? "block_lstm_grad" : "block_lstm", NULL);
+	unsigned long long drawn = 5;
+	struct cg_lstm_block op;
+	struct cg_stream *stream;
+	uint64_t print;
+
+	cg_lstm_block_init(&op, sizeof op);
+	op.T = 10, op.B = 3, op.I = 7, op.U = 200;
+	op.dtype = dtype;
+	op.use_peephole = 1;
+	make_arguments(&op, row, !is_grad, &drawn);
+	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
+	assert_int_equal(row->call(stream, &op), CG_OK);
+	print = print_arguments(&op, row);
+	cg_stream_close(stream);
+	return print;
+}
+
+static void test_block_lstm(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 2 * CG_DTYPE_COUNT; k++) {
+		struct cg_context *context = open_own(1);
+		uint64_t own = print_block(context, k / 2, k % 2);
+
+		cg_close(context);
+		for (int backwards = 0; backwards < 2; backwards++) {
+			struct asked asked = { .threads = 4 };
+			struct cg_pool pool = pool_of(backwards ? run_backwards : run_in_order, &asked);
+
+			assert_int_equal(cg_open("cpu", &context), CG_OK);
+			assert_int_equal(cg_pool_set(context, &pool), CG_OK);
+			assert_true(print_block(context, k / 2, k % 2) == own);
+			cg_close(context);
+		}
+	}
+}
+
 /* The library's threads, which a stream has started, end when a pool takes their place. */
 static void test_in_place(void **state)
 {
@@ -263,7 +341,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_in_order), cmocka_unit_test(test_backwards), cmocka_unit_test(test_threads), cmocka_unit_test(test_openmp),
-		cmocka_unit_test(test_in_place), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_block_lstm), cmocka_unit_test(test_in_place), cmocka_unit_test(test_refusals),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
