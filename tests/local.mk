@@ -7,7 +7,7 @@ unit_tests = \
 	%D%/weights/weights_test %D%/weights/transfer_test \
 	%D%/gen/parse_test %D%/gen/change_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/halves_test %D%/gen/gemm_test %D%/gen/rows_test %D%/gen/math_test \
 	%D%/library/misuse_test %D%/library/memory_test %D%/library/threads_test %D%/library/fault_test %D%/library/late_fault_test %D%/library/late_test \
-	%D%/backends/cpu/processors_test %D%/backends/cpu/pool_test \
+	%D%/backends/cpu/processors_test %D%/backends/cpu/pool_test %D%/backends/cpu/all_steps_test \
 	%D%/backends/cpu/team_test %D%/backends/cpu/product_test %D%/backends/opencl/likely_test %D%/backends/opencl/opencl_header_test %D%/backends/cuda/cuda_header_test \
 	%D%/verify/reference_test %D%/verify/reference_rnn_test %D%/verify/reference_rnn_equal_test %D%/verify/reference_dropout_test \
 	%D%/verify/reference_rnn_vendor_test %D%/verify/reference_block_lstm_test %D%/verify/reference_bound_test %D%/verify/reference_rnn_bound_test \
@@ -103,6 +103,7 @@ cache_disk = %D%/help/cache_disk.h %D%/help/cache_disk.c %D%/fake/faulty_disk.h 
 %C%_gen_kernels_run_SOURCES = %D%/gen/kernels_run.c verify/kernel_trial.h verify/kernel_trial.c $(trials)
 %C%_backends_cuda_cuda_forms_test_SOURCES = %D%/backends/cuda/cuda_forms_test.c verify/kernel_trial.h verify/kernel_trial.c $(trials)
 %C%_backends_cpu_pool_test_SOURCES = %D%/backends/cpu/pool_test.c $(net)
+%C%_backends_cpu_all_steps_test_SOURCES = %D%/backends/cpu/all_steps_test.c $(net)
 %C%_backends_cpu_pool_test_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS)
 %C%_backends_cpu_product_test_SOURCES = %D%/backends/cpu/product_test.c $(numbers)
 tensors = %D%/help/tensors.h %D%/help/tensors.c

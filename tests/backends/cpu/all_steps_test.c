@@ -1,0 +1,115 @@
+/*
+ * What a step of a recurrence costs beside arithmetic: of threads that share the units of each step one meeting for each phase, of those
+ * that share rows none, and no memory.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "backends/cpu/cpu.h"
+#include "runtime/device/device.h"
+#include "tests/help/small_net.h"
+
+enum { T = 90, MORE = 7 };
+
+/* ---- what a call costs ---- */
+
+struct cost { int meetings, allocations; };
+static struct cost cost;
+
+static void *resize(void *user, void *p, size_t bytes)
+{
+	(void)user;
+	cost.allocations++;
+	if (bytes)
+		return realloc(p, bytes);
+	free(p);
+	return NULL;
+}
+
+/* A pool whose threads meet at the end of each call. */
+static void run_in_order(void *user, int parts, void (*part)(void *arg, int k), void *arg)
+{
+	(void)user;
+	cost.meetings++;
+	for (int k = 0; k < parts; k++)
+		part(arg, k);
+}
+
+/* The costs of both passes of a network of so many steps, when it is called again. */
+static void measure(const char *cell, int64_t units, int64_t steps, struct cost costs[2])
+{
+	struct cg_pool pool;
+	struct cg_context *context;
+	struct cg_stream *stream;
+	struct net n;
+
+	cg_pool_init(&pool, sizeof pool);
+	pool.threads = 3;
+	pool.run = run_in_order;
+	assert_int_equal(cg_open("cpu", &context), CG_OK);
+	assert_int_equal(cg_pool_set(context, &pool), CG_OK);
+	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
+	net_begin(&n, context, stream);
+	n.config.cell = cg_cell_find(cell);
+	n.config.layers = 1;
+	n.config.units = units;
+	n.call.T = steps;
+	n.call.B = 9;
+	assert_int_equal(net_open(&n), CG_OK);
+	for (int again = 0; again < 2; again++) {
+		cost = (struct cost){ 0 };
+		assert_int_equal(net_forward(&n), CG_OK);
+		costs[0] = cost;
+		cost = (struct cost){ 0 };
+		assert_int_equal(net_backward(&n), CG_OK);
+		costs[1] = cost;
+	}
+	net_close(&n);
+	cg_stream_close(stream);
+	cg_close(context);
+}
+
+/* More steps cost so many meetings each, and no memory. */
+static void expect_meetings(const char *cell, int64_t units, int of_a_step)
+{
+	struct cost few[2], many[2];
+
+	measure(cell, units, T, few);
+	measure(cell, units, T + MORE, many);
+	for (int pass = 0; pass < 2; pass++) {
+		assert_int_equal(many[pass].meetings - few[pass].meetings, MORE * of_a_step);
+		assert_int_equal(many[pass].allocations, 0);
+		assert_true(few[pass].meetings > 0);
+	}
+}
+
+static void test_one_meeting_for_a_phase(void **state)
+{
+	(void)state;
+	expect_meetings("lstm", 200, 1);
+	expect_meetings("gru", 250, 1);
+	expect_meetings("gru_block", 300, 2);            /* a phase for each of its two products */
+}
+
+static void test_none_where_rows_are_shared(void **state)
+{
+	(void)state;
+	expect_meetings("lstm", 60, 0);
+	expect_meetings("gru_block", 60, 0);
+}
+
+int main(void)
+{
+	static const struct cg_allocator counting = { resize, NULL };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_meeting_for_a_phase), cmocka_unit_test(test_none_where_rows_are_shared),
+	};
+
+	if (cg_set_allocator(&counting))
+		return 99;
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("all_steps", tests, NULL, NULL);
+}
