@@ -192,6 +192,9 @@ static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem
 	bytes = context->backend->scan_work ? context->backend->scan_work(context->device, &scan, why) : 0;
 	if (bytes && bytes <= room.bytes) {
 		recurrence->scan = cg_part(room, 0, bytes);
+		recurrence->span = cg_recurrence_count_span_steps(recurrence->kernel->dtype, recurrence->kernel->pass, GATES * recurrence->U,
+		                                                  recurrence->width + recurrence->U, recurrence->sequence->B);
+		recurrence->gates_of_span = 1;
 		return;
 	}
 	bytes = cg_recurrence_measure_packed(context, &scan.products[0], recurrence->sequence->N);

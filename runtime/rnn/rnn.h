@@ -252,6 +252,9 @@ struct cg_recurrence {
 };
 /* The span at hand decides where gates are. */
 int cg_recurrence_forward(struct cg_recurrence *);
+/* The steps of a span, which the backend's scan takes: of so many columns of gates, and rows of the weight matrices that these multiply;
+ * 0: all. */
+int64_t cg_recurrence_count_span_steps(int dtype, int pass, int64_t gates, int64_t matrix_rows, int64_t B);
 /* The recurrent product of `rows` rows, forward or backward, without its operands. */
 struct cg_gemm cg_recurrence_describe_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows);
 /* Bytes of `packed` for such products of a call of N valid rows; 0: none.  Packing reads and writes the matrix once, which pays

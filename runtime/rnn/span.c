@@ -4,6 +4,23 @@
  */
 #include "runtime/rnn/recurrence.h"
 
+/* Bytes of a span's gates, which a cache that a processor shares with few others holds; and rows of a span for each row of the weight
+ * matrices, without which reading those again for each span costs more than the cache saves. */
+enum { SPAN_BYTES = 4 << 20, SPAN_ROWS = 8 };
+
+int64_t cg_recurrence_count_span_steps(int dtype, int pass, int64_t gates, int64_t matrix_rows, int64_t B)
+{
+	int64_t of_gates = SPAN_BYTES / (gates * (int64_t)cg_acc_bytes(dtype)), rows;
+
+	/* The gradients of matrices are rounded once, when they are whole. */
+	if (!B || (pass != CG_FORWARD && !cg_is_plain(dtype)))
+		return 0;
+	/* No call has so many rows that a larger matrix has spans of them. */
+	rows = matrix_rows > INT32_MAX ? INT64_MAX : SPAN_ROWS * matrix_rows;
+	rows = rows > of_gates ? rows : of_gates;
+	return rows > B ? rows / B : 1;
+}
+
 /* ---- forward ---- */
 
 /* x W + b, or under skip_input x itself for each gate. */

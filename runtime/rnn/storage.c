@@ -15,21 +15,9 @@ static int64_t widest(const struct cg_rnn *rnn)
 	return rnn->net.layers > 1 ? most(rnn->net.I, rnn->net.directions * rnn->net.H) : rnn->net.I;
 }
 
-/* Bytes of a span's gates, which a cache that a processor shares with few others holds; and rows of a span for each row of the weight
- * matrices, without which reading those again for each span costs more than the cache saves. */
-enum { SPAN_BYTES = 4 << 20, SPAN_ROWS = 8 };
-
 int64_t cg_layers_span_steps(const struct cg_rnn *rnn, int pass, int64_t B)
 {
-	int64_t gates = rnn->n_blocks * rnn->net.U * (int64_t)cg_acc_bytes(rnn->net.dtype);
-	int64_t matrix_rows = widest(rnn) + rnn->net.H, rows;
-
-	/* The gradients of matrices are rounded once, when they are whole. */
-	if (pass != CG_FORWARD && cg_acc_bytes(rnn->net.dtype) != cg_dtype_bytes(rnn->net.dtype))
-		return 0;
-	/* No call has so many rows that a larger matrix has spans of them. */
-	rows = matrix_rows > INT32_MAX ? INT64_MAX : most(SPAN_BYTES / gates, SPAN_ROWS * matrix_rows);
-	return B ? most(rows / B, 1) : 0;
+	return cg_recurrence_count_span_steps(rnn->net.dtype, pass, rnn->n_blocks * rnn->net.U, widest(rnn) + rnn->net.H, B);
 }
 
 int cg_rnn_drops(const struct cg_rnn *rnn)

@@ -1,7 +1,7 @@
 /*
  * Sequences of BlockLSTM, to the bit: those too short for packed weights are steps of the cell; what is beyond seq_len_max is not
- * read and ends as zeros; the order of the gates is a matter of where columns stand; threads and repeats change nothing.  On every
- * backend that opens; under the stand-ins for CUDA's libraries on cuda.  Within the bound all of it is the conformance suite's.
+ * read and ends as zeros; the order of the gates is a matter of where columns stand; threads and repeats change nothing; a sequence so
+ * long that it is taken span by span is, within the bound, one in two calls.  On every backend that opens; under the stand-ins for CUDA's libraries on cuda.  Within the bound all of it is the conformance suite's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -446,6 +446,78 @@ static void test_threads(void **state)
 	unsetenv("CELLGRAD_CPU_THREADS");
 }
 
+/* ---- spans ---- */
+
+/* Some steps of a sequence, from its first state. */
+static struct cg_lstm_block part_of(const struct sequence *s, int64_t first, int64_t end)
+{
+	struct cg_lstm_block part = s->op;
+
+	part.T = end - first;
+	for (int is_grad = 0; is_grad < 2; is_grad++)
+		for (const struct cg_port *port = row_of(is_grad)->ports; port->name; port++) {
+			const struct cg_mem *whole = (const struct cg_mem *)(const void *)((const char *)&s->op + port->at);
+			size_t step = whole->bytes / (size_t)s->op.T;
+
+			if (*port->shape == 'T')
+				*mem_of(&part, port) = (struct cg_mem){ .data = (char *)whole->data + (size_t)first * step, .bytes = (size_t)part.T * step };
+		}
+	return part;
+}
+
+/* Adds to the gradient of a state from outside what the steps after it give. */
+static void add(struct cg_mem sum, struct cg_mem addend)
+{
+	for (size_t k = 0; k < addend.bytes / sizeof(double); k++)
+		((double *)sum.data)[k] += ((double *)addend.data)[k];
+}
+
+static void near(struct cg_mem got, struct cg_mem wanted, const char *what)
+{
+	const double *x = got.data, *y = wanted.data;
+	double most = 0;
+
+	for (size_t k = 0; k < wanted.bytes / sizeof *y; k++)
+		most = fmax(most, fabs(y[k]));
+	for (size_t k = 0; k < wanted.bytes / sizeof *y; k++)
+		if (!(fabs(x[k] - y[k]) <= 1e-11 * most))
+			fail_msg("%s[%zu]: expected %.17g, got %.17g", what, k, y[k], x[k]);
+}
+
+static void test_spans(void **state)
+{
+	enum { STEPS = 1300, ROWS = 4, UNITS = 64, CUT = 300 };
+	struct sequence whole, parts;
+	struct cg_lstm_block first, second, last;        /* last: of the first part */
+
+	(void)state;
+	if (!opens("cpu"))
+		return;
+	make(&whole, CG_F64, STEPS, ROWS, UNITS, 1);
+	make(&parts, CG_F64, STEPS, ROWS, UNITS, 1);
+	run(&whole, 0);
+	run(&whole, 1);
+	first = part_of(&parts, 0, CUT);
+	last = part_of(&parts, CUT - 1, CUT);
+	second = part_of(&parts, CUT, STEPS);
+	second.cs_prev = last.cs;
+	second.h_prev = last.h;
+	assert_int_equal(cg_lstm_block_forward(stream, &first), CG_OK);
+	assert_int_equal(cg_lstm_block_forward(stream, &second), CG_OK);
+	assert_int_equal(cg_lstm_block_grad(stream, &second), CG_OK);
+	add(last.cs_grad, second.cs_prev_grad);
+	add(last.h_grad, second.h_prev_grad);
+	first.accumulate = 1;
+	assert_int_equal(cg_lstm_block_grad(stream, &first), CG_OK);
+	for (int is_grad = 0; is_grad < 2; is_grad++)
+		for (const struct cg_port *port = row_of(is_grad)->ports; port->name; port++)
+			if (port->flow != CG_IN)
+				near(*mem_of(&whole.op, port), *mem_of(&parts.op, port), port->name);
+	free_sequence(&whole);
+	free_sequence(&parts);
+	closes();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +527,7 @@ int main(void)
 		cmocka_unit_test(test_no_rows),
 		cmocka_unit_test(test_orders_agree),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_spans),
 		cmocka_unit_test(test_nothing_left),
 	};
 
