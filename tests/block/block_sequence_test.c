@@ -472,6 +472,13 @@ static void add(struct cg_mem sum, struct cg_mem addend)
 		((double *)sum.data)[k] += ((double *)addend.data)[k];
 }
 
+/* Makes weights so small that the gradients of all steps count. */
+static void tame(struct sequence *s)
+{
+	for (size_t k = 0; k < s->op.w.bytes / sizeof(double); k++)
+		((double *)s->op.w.data)[k] /= 128;
+}
+
 static void near(struct cg_mem got, struct cg_mem wanted, const char *what)
 {
 	const double *x = got.data, *y = wanted.data;
@@ -493,8 +500,10 @@ static void test_spans(void **state)
 	(void)state;
 	if (!opens("cpu"))
 		return;
-	make(&whole, CG_F64, STEPS, ROWS, UNITS, 1);
-	make(&parts, CG_F64, STEPS, ROWS, UNITS, 1);
+	make(&whole, CG_F64, STEPS, ROWS, UNITS, 0);
+	make(&parts, CG_F64, STEPS, ROWS, UNITS, 0);
+	tame(&whole);
+	tame(&parts);
 	run(&whole, 0);
 	run(&whole, 1);
 	first = part_of(&parts, 0, CUT);
