@@ -88,14 +88,15 @@ int cg_span_gather_prev(const struct cg_recurrence *w)
 static int weights(const struct cg_recurrence *w, int by_input, int64_t rows, struct cg_matrix d, int64_t m, struct cg_matrix in,
                    int64_t n, struct cg_matrix start, struct cg_matrix c)
 {
-	struct cg_gemm g = { .m = by_input ? n : m, .n = by_input ? m : n, .k = rows, .transpose_a = 1, .start = start, .c = c };
+	struct cg_gemm g = { .dtype = w->kernel->dtype, .m = by_input ? n : m, .n = by_input ? m : n, .k = rows, .transpose_a = 1,
+	                     .start = start, .c = c };
 
 	/* A matrix without rows may be absent. */
 	if (rows) {
 		g.a = by_input ? in : d;
 		g.b = by_input ? d : in;
 	}
-	return multiply(w, &g);
+	return cg_multiply(w->stream, &g);
 }
 
 /* What a gradient is added to: what the caller asks for, and what the spans before have given. */
