@@ -8,8 +8,8 @@
 
 #include "backends/cpu/cpu.h"
 
-/* Steps of k of a block, in bytes of an element of acc; rows of a block; bytes of packed b, and of sums that are rounded later. */
-enum { DEPTH = 2048, HEIGHT = 120, SLAB = 8 << 20, LINE = 64 };
+/* Bytes of packed b, and of sums that are rounded later. */
+enum { SLAB = 8 << 20, LINE = 64 };
 /* Blocks for each thread at least, where each packs all of a, and elsewhere, of no fewer rows than this; steps, multiply and add, that pay
  * for one more block. */
 enum { LOW_BLOCKS = 2, BLOCKS = 4, LEAST_ROWS = 24, STEPS = 1 << 16 };
@@ -169,8 +169,8 @@ static void cut_blocks(struct blocked *p, int threads)
 	if (paid < (double)wanted)
 		wanted = paid < 1 ? 1 : (int64_t)paid;
 	p->down = p->is_low ? 1 : least(wanted, divide_up(rows * high, LEAST_ROWS));
-	if (p->down * HEIGHT < rows * high)
-		p->down = round_up(divide_up(rows * high, HEIGHT), threads);
+	if (p->down * p->panels->height < rows * high)
+		p->down = round_up(divide_up(rows * high, p->panels->height), threads);
 	p->across = least(divide_up(wanted, p->down), columns);
 }
 
@@ -194,18 +194,18 @@ static int is_rounded(const struct cg_gemm *g)
 static struct scratch lay_out(struct blocked *p, int threads)
 {
 	const struct cg_gemm *g = p->g;
-	int64_t depth = DEPTH / (int64_t)p->acc, wide = p->panels->columns;
+	int64_t depth = p->panels->depth, wide = p->panels->columns;
 	struct scratch s = { .bytes = 0 };
 
 	p->depth = round_up(divide_up(g->k, divide_up(g->k, depth)), LINE / (int64_t)p->acc);
-	p->columns = least(round_up(g->n, wide), SLAB / DEPTH / wide * wide);
+	p->columns = least(round_up(g->n, wide), SLAB / (depth * (int64_t)p->panels->bytes) / wide * wide);
 	p->steps = SLAB / (p->columns * (int64_t)p->acc) / p->depth * p->depth;
 	p->steps = least(g->k, p->steps < p->depth ? p->depth : p->steps);
 	p->stored = round_up(p->steps, p->panels->steps);
 	p->rows = is_rounded(g) ? least(g->m, SLAB / (p->columns * (int64_t)p->acc)) : g->m;
-	p->is_low = p->rows <= HEIGHT;
-	p->a_bytes = (size_t)((HEIGHT + p->panels->rows) * p->depth) * p->acc;
-	p->b_bytes = p->is_low ? (size_t)round_up(wide * p->depth * (int64_t)p->acc, LINE) : 0;
+	p->is_low = p->rows <= p->panels->height;
+	p->a_bytes = (size_t)((p->panels->height + p->panels->rows) * p->depth) * p->panels->bytes;
+	p->b_bytes = p->is_low ? (size_t)round_up(wide * p->depth * (int64_t)p->panels->bytes, LINE) : 0;
 	s.b = take(&s, p->is_low ? p->b_bytes * (size_t)threads : (size_t)(p->columns * p->stored) * p->panels->bytes);
 	s.a = take(&s, p->a_bytes * (size_t)threads);
 	s.sums = take(&s, is_rounded(g) ? (size_t)(p->rows * p->columns) * p->acc : 0);

@@ -54,6 +54,7 @@ struct cg_tiles {
 typedef void cg_pack_panel(int by_rows, int64_t k, int64_t width, const void *from, int64_t ld, void *panel);
 struct cg_panels {
 	int rows, columns, steps;
+	int depth, height;                               /* steps of k and rows of a block of a, which a cache of one core holds */
 	size_t bytes;
 	cg_pack_panel *pack_a, *pack_b;
 	void (*multiply)(int64_t m, int64_t n, int64_t k, const void *a_panels, const void *b_panels, int64_t b_apart, const void *start,

@@ -10,15 +10,16 @@
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 
-/* Registers: ROWS * VECTORS sums, VECTORS of b and one of a. */
+/* Registers: ROWS * VECTORS sums, VECTORS of b and one of a.  A block of a has so many bytes of HEIGHT rows: processors with AVX-512 have
+ * a second-level cache of 1 MB and more. */
 #if defined __AVX512F__
-enum { VECTOR_BYTES = 64, ROWS = 12, VECTORS = 2 };
+enum { VECTOR_BYTES = 64, ROWS = 12, VECTORS = 2, DEPTH_BYTES = 4096, HEIGHT = 240 };
 #elif defined __AVX2__
-enum { VECTOR_BYTES = 32, ROWS = 6, VECTORS = 2 };
+enum { VECTOR_BYTES = 32, ROWS = 6, VECTORS = 2, DEPTH_BYTES = 2048, HEIGHT = 120 };
 #elif defined __aarch64__
-enum { VECTOR_BYTES = 16, ROWS = 6, VECTORS = 4 };
+enum { VECTOR_BYTES = 16, ROWS = 6, VECTORS = 4, DEPTH_BYTES = 2048, HEIGHT = 120 };
 #else
-enum { VECTOR_BYTES = 16, ROWS = 6, VECTORS = 2 };
+enum { VECTOR_BYTES = 16, ROWS = 6, VECTORS = 2, DEPTH_BYTES = 2048, HEIGHT = 120 };
 #endif
 
 #include "backends/cpu/items.h"
@@ -119,7 +120,8 @@ static void multiply_##t(int64_t m, int64_t n, int64_t k, const void *a_panels, 
 } \
 \
 const struct cg_panels PASTE(cg_panels_##t, CG_ISA) = { \
-	.rows = ROWS, .columns = COLUMNS_##t, .steps = STEPS_##t, .bytes = sizeof(element), .pack_a = pack_a_##t, .pack_b = pack_b_##t, \
+	.rows = ROWS, .columns = COLUMNS_##t, .steps = STEPS_##t, .depth = DEPTH_BYTES / sizeof(element), .height = HEIGHT, \
+	.bytes = sizeof(element), .pack_a = pack_a_##t, .pack_b = pack_b_##t, \
 	.multiply = multiply_##t, \
 };
 
