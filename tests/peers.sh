@@ -53,7 +53,7 @@ if [ $status -eq 77 ]; then
 	exit 0
 fi
 
-echo 1..18
+echo 1..19
 cp "$scratch/alone" "$why"
 [ $status -eq 0 ] && [ "$(grep -c '^| .* | 3,2,16,16 | [0-9]' "$why")" -eq 11 ] && ! grep -q FAULT "$why"
 report $? 'this library computes every cell, and every dtype of the LSTM, alone'
@@ -122,3 +122,19 @@ assert judge_run([calm, calm], [{"others": 0.04}, {"others": None}]) == [] == ju
 assert len(judge_run([calm, fast], [])) == 1 and len(judge_run([calm, calm], [{"others": 0.0}, {"others": 0.06}])) == 1
 END
 report $? 'a run is thrown away where the roof moved, or others took processor time'
+
+python3 -B - "$bench" "$scratch" >"$why" 2>&1 <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+import peers
+turns = iter([{"peers": []}])
+def measure(problem, given, folder):
+    for result in turns:
+        return result
+    raise KeyboardInterrupt
+peers.measure_roof, peers.measure_problem = lambda given: {}, measure
+given = type("Given", (), {"rows": "lstm:f32:3,2,16 gru:f32:3,2,16", "quick": True, "seed": 1})
+roofs, measured = peers.measure_all(given, sys.argv[2])
+assert [text for text, _, _ in measured] == ["lstm:f32:3,2,16"], measured
+END
+report $? 'a run that is interrupted shows what it has measured'

@@ -122,7 +122,7 @@ def find_faults(results):
     faults = []
     for result in results:
         for peer in result["peers"]:
-            if peer["share"] and peer["share"] > 1 and result["problem"].dtype in ("f32", "f64"):
+            if peer["share"] and peer["share"] > 1 and result["problem"].dtype != "f16":
                 faults.append(f"FAULT: above the roof: {peer['peer']} in {result['text']}, {peer['share']:.2f} of it")
             if peer["peer"] == OURS and peer["lost"]:
                 faults.append(f"FAULT: {OURS} in {result['text']}: {peer['lost']}")
@@ -140,14 +140,19 @@ def write_json(path, given, roofs, results, faults, thrown):
 # ---- the whole ----
 
 def measure_all(given, folder):
-    """The roofs before and after, and (text, problem, result) of each problem."""
+    """The roofs before and after, and (text, problem, result) of each problem; an interrupt leaves those that were measured."""
     problems = [(text, read_problem(text)) for text in list_texts(given)]
     roofs, measured = [measure_roof(given)], []
-    for text, problem in problems:
-        if sys.stderr.isatty():
-            print(f"\r\033[K{len(measured) + 1} of {len(problems)}: {text}", end="", file=sys.stderr)
-        write_numbers(problem, os.path.join(folder, "numbers"), random.Random(f"{given.seed} {text}").random)
-        measured.append((text, problem, measure_problem(problem, given, folder)))
+    try:
+        for text, problem in problems:
+            if sys.stderr.isatty():
+                print(f"\r\033[K{len(measured) + 1} of {len(problems)}: {text}", end="", file=sys.stderr)
+            write_numbers(problem, os.path.join(folder, "numbers"), random.Random(f"{given.seed} {text}").random)
+            measured.append((text, problem, measure_problem(problem, given, folder)))
+    except KeyboardInterrupt:
+        if not measured:
+            raise
+        print(f"interrupted: {len(measured)} of {len(problems)} problems were measured")
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     roofs.append(roofs[0] if given.quick else measure_roof(given))

@@ -78,7 +78,7 @@ def print_times(results, names):
                    f"{problem.T},{problem.B},{problem.I},{problem.H}", f"{result['operations'] / 1e9:.3g}"]
                   + [describe_time(find_peer(result, name), notes) for name in names]
                   + [f"{ratio:.3f}" if ratio else "", f"{max(different):.2g}" if different else ""])
-    print("\nMilliseconds of the fastest call, with the share of the roof that its products reach; bf16 and f16 against the roof of f32.")
+    print("\nMilliseconds of the fastest call, with the share of the roof that its products reach; f16 against the roof of f32.")
     for k, text in enumerate(notes):
         print(f"[{k + 1}] {text}")
 

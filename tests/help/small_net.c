@@ -116,7 +116,7 @@ static int fill(struct net *n, struct cg_mem *mem, size_t bytes, int is_input, i
 		return CG_NO_MEMORY;
 	memset(values, POISON, bytes);
 	for (size_t k = 0; is_input && k < bytes / size[n->config.dtype]; k++) {
-		int number = (int)(k * 37 + (size_t)(salt + 3 * n->salt) * 11) % 64 - 31;
+		int number = (int)(k * 37 + (size_t)(salt + 3 * n->salt) * 11) % 61 - 30;          /* a prime: rows and gates are not alike */
 
 		numbers_encode(n->config.dtype, (double)number / 64, values + k * size[n->config.dtype]);
 	}
