@@ -95,19 +95,23 @@ __attribute__((always_inline)) static inline void block_##t(const int m, const i
 			*(loose_sums_##t *)(c + i * ldc + j * apart) = sum[i][j]; \
 } \
 \
+/* In blocks of about as many rows each: b comes from a second-level cache for every block, and a low one would wait for it. */ \
 __attribute__((always_inline)) static inline void rows_##t(int64_t m, const int vectors, int64_t items, const element *a, int64_t lda, \
                                                            const item *b, int64_t ldb, number *c, int64_t ldc, int64_t apart) \
 { \
 	const int most = SUMS / vectors < ROWS ? SUMS / vectors : ROWS; \
+	int64_t rows; \
 \
-	for (; m >= most; m -= most, a += most * lda, c += most * ldc) \
-		block_##t(most, vectors, items, a, lda, b, ldb, c, ldc, apart); \
-	switch (m) { \
-	case 1: block_##t(1, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
-	case 2: block_##t(2, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
-	case 3: block_##t(3, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
-	case 4: block_##t(4, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
-	case 5: block_##t(5, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
+	for (int64_t blocks = (m + most - 1) / most; m; m -= rows, a += rows * lda, c += rows * ldc, blocks--) { \
+		rows = (m + blocks - 1) / blocks; \
+		switch (rows) { \
+		case 1: block_##t(1, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
+		case 2: block_##t(2, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
+		case 3: block_##t(3, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
+		case 4: if (most >= 4) block_##t(4, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
+		case 5: if (most >= 5) block_##t(5, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
+		case 6: if (most >= 6) block_##t(6, vectors, items, a, lda, b, ldb, c, ldc, apart); break; \
+		} \
 	} \
 } \
 \
