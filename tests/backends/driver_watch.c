@@ -15,7 +15,7 @@ const char *failed_call;
 
 int fails_now(const char *call)
 {
-	if (++made != fatal)
+	if (__atomic_add_fetch(&made, 1, __ATOMIC_RELAXED) != fatal)
 		return 0;
 	failed_call = call;
 	return 1;

@@ -26,7 +26,8 @@ enum { U = 16, CALLS = 1000, CAPACITY = 1 << 14 };
 
 static _Alignas(64) float memory[CAPACITY];
 static size_t used;
-static int locks, blocks;
+static _Thread_local int locks;          /* of this thread: helpers that go to sleep lock, too */
+static int blocks;
 static struct cg_lstm_block lstm;
 static struct cg_gru_block gru;
 static struct cg_stream *stream;
@@ -34,7 +35,7 @@ static struct cg_stream *stream;
 /* In place of the system's: counts. */
 int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
-	static int (*next)(pthread_mutex_t *);
+	static _Thread_local int (*next)(pthread_mutex_t *);
 
 	if (!next)
 		*(void **)&next = dlsym(RTLD_NEXT, "pthread_mutex_lock");

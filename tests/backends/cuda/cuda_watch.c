@@ -49,7 +49,7 @@ static int refuses(const char *call)
 static void count(const char *call, unsigned code)
 {
 	if (!code)
-		balance += makes(call) - (gives_back(call) || strstr(call, "PopCurrent"));
+		__atomic_add_fetch(&balance, makes(call) - (gives_back(call) || strstr(call, "PopCurrent")), __ATOMIC_RELAXED);
 }
 
 /* What has to be undone is done, and fails all the same. */
@@ -58,7 +58,7 @@ static void count(const char *call, unsigned code)
 	{ \
 		int refused = refuses(#call); \
 		unsigned code = refused && !strstr(#call, "PopCurrent") ? refusal : library.name names; \
-		seen.call++; \
+		__atomic_add_fetch(&seen.call, 1, __ATOMIC_RELAXED); \
 		count(#call, code); \
 		return refused ? refusal : code; \
 	}

@@ -22,13 +22,13 @@ static int gives_back(const char *call)
 #define CL_CALL(name, parameters, names) \
 	static int32_t watch_##name parameters \
 	{ \
-		seen.name++; \
+		__atomic_add_fetch(&seen.name, 1, __ATOMIC_RELAXED); \
 		return !gives_back(#name) && fails_now("cl" #name) ? REFUSAL : driver.name names; \
 	}
 #define CL_MAKE(type, name, parameters, names) \
 	static struct _cl_##type *watch_##name parameters \
 	{ \
-		seen.name++; \
+		__atomic_add_fetch(&seen.name, 1, __ATOMIC_RELAXED); \
 		if (!fails_now("cl" #name)) \
 			return driver.name names; \
 		*error = REFUSAL; \
