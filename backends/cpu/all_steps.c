@@ -9,9 +9,13 @@
 
 #include "backends/cpu/cpu.h"
 
+/* Rows of an operand that are copied, or of sums that are rounded, at a time. */
+enum { ROWS_AT_ONCE = 64 };
+
 /* Shares of a scan at most; steps, multiply and add, that pay for one more thread: of a phase's product, of a whole scan's; bytes of the
  * matrices that each thread has in its cache beside what it computes. */
 enum { SHARES_MAX = 64, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
+_Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "the work of a scan begins at a line of the memory that it is given");
 
 static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 {
@@ -101,13 +105,14 @@ static void lay_out(const struct cg_dev *d, const struct cg_scan *scan, struct l
 	for (int k = 0; k < scan->n_products; k++) {
 		const struct cg_gemm *g = &scan->products[k];
 		struct cut c = cut_product(d, g, scan->units);
+		int64_t rows = least(g->m, ROWS_AT_ONCE);
 
 		l->matrix[k] = l->bytes;
 		l->bytes += (size_t)(round_up(scan->units, c.units) / c.units) * c.bytes;
 		if (is_copied(g, c.tiles))
-			l->operand = larger(l->operand, g->m * operand_stride(g, c.tiles), c.tiles->bytes);
+			l->operand = larger(l->operand, rows * operand_stride(g, c.tiles), c.tiles->bytes);
 		if (!cg_is_plain(g->dtype) && c.gates == 1)
-			l->sums = larger(l->sums, g->m * scan->units, cg_acc_bytes(g->dtype));
+			l->sums = larger(l->sums, rows * scan->units, cg_acc_bytes(g->dtype));
 	}
 }
 
@@ -248,20 +253,18 @@ static void copy_operand(const struct cg_dev *d, const struct cg_gemm *g, const 
 	}
 }
 
-/* Part of a product, tile by tile, in the other order in every other step: those that were read last are in the cache still where all are
- * not.  scratch: the share's. */
-static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage, const struct range *r, int backwards, char *scratch)
+/* Some rows of part of a product, tile by tile, in the other order in every other step: those that were read last are in the cache still
+ * where all are not.  scratch: the share's. */
+static void multiply_rows(const struct sharing *s, const struct cg_gemm *g, int stage, const struct range *r, int backwards, char *scratch)
 {
 	const struct cg_isa *isa = s->device->isa;
 	const size_t real = cg_dtype_bytes(g->dtype), acc = cg_acc_bytes(g->dtype);
 	const int is_rounded = !g->c.acc && !cg_is_plain(g->dtype);
 	struct cut cut = cut_product(s->device, g, s->scan->units);
-	int64_t rows = least(r->rows_end, g->m) - r->row, units = r->units_end - r->unit, tiles = (units + cut.units - 1) / cut.units;
+	int64_t rows = r->rows_end - r->row, units = r->units_end - r->unit, tiles = (units + cut.units - 1) / cut.units;
 	int64_t lda = g->a.stride, ldc = is_rounded ? units : g->c.stride;
 	char *c = is_rounded ? scratch + s->layout.registers + s->layout.operand : at(g->c, r->row, r->unit, acc), *a;
 
-	if (rows <= 0)
-		return;
 	for (int64_t gate = 0; gate < cut.gates; gate++)
 		begin(isa, g, r->row, r->row + rows, gate * s->scan->units + r->unit, units, c + (size_t)(gate * s->scan->units) * acc,
 		      (size_t)ldc * acc);
@@ -279,6 +282,17 @@ static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage
 	}
 	for (int64_t i = 0; i < rows && is_rounded; i++)
 		isa->narrow[g->dtype](units, c + (size_t)(i * ldc) * acc, at(g->c, r->row + i, r->unit, real));
+}
+
+static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage, const struct range *r, int backwards, char *scratch)
+{
+	const int64_t end = least(r->rows_end, g->m), most = s->layout.operand || s->layout.sums ? ROWS_AT_ONCE : end;
+	struct range part = *r;
+
+	for (part.row = r->row; part.row < end; part.row = part.rows_end) {
+		part.rows_end = least(part.row + most, end);
+		multiply_rows(s, g, stage, &part, backwards, scratch);
+	}
 }
 
 /* Part of a phase's sum of two matrices. */
