@@ -209,7 +209,7 @@ struct sharing {
 	const struct cg_scan *scan;
 	struct layout layout;
 	char *work, *scratch;
-	int64_t units, rows;                     /* of a share: all of the one, some of the other */
+	int64_t shares, units, rows;             /* of a share: all of the one, some of the other; rows 0: all */
 };
 
 /* What a share computes of a phase: some rows, of which a phase may have fewer, and some units. */
@@ -350,22 +350,41 @@ static void run_phase(const struct sharing *s, int64_t k, const struct range *r,
 		compute(s, &phase, r, scratch);
 }
 
-/* Some units of a phase. */
-static void run_units(void *context, int64_t k, int share, int thread)
+/* ---- recurrences at once ---- */
+
+/* Recurrences of equal sizes, whose shares are numbered one after the other. */
+struct group { const struct sharing *each; int n; };
+
+/* The recurrence of a share, which becomes the number among its own. */
+static const struct sharing *find_recurrence(const struct group *g, int64_t *share)
 {
-	const struct sharing *s = context;
+	const struct sharing *s = g->each;
+
+	for (; *share >= s->shares; s++)
+		*share -= s->shares;
+	return s;
+}
+
+/* Some units of a phase. */
+static void run_units(void *context, int64_t k, int place, int thread)
+{
+	int64_t share = place;
+	const struct sharing *s = find_recurrence(context, &share);
 	const struct range r = { 0, INT64_MAX, share * s->units, least((share + 1) * s->units, s->scan->units) };
-	struct cg_float_state state = cg_float_enter(s->scan->module->plan->dtype);
+	struct cg_float_state state;
 
 	(void)thread;
-	run_phase(s, k, &r, share);
+	if (k >= s->scan->phases)
+		return;
+	state = cg_float_enter(s->scan->module->plan->dtype);
+	run_phase(s, k, &r, place);
 	cg_float_leave(state);
 }
 
 /* Some rows of all phases. */
 static void run_rows(void *context, int64_t share, int thread)
 {
-	const struct sharing *s = context;
+	const struct sharing *s = find_recurrence(context, &share);
 	const struct range r = { share * s->rows, (share + 1) * s->rows, 0, s->scan->units };
 	struct cg_float_state state = cg_float_enter(s->scan->module->plan->dtype);
 
@@ -390,6 +409,18 @@ static int64_t share_units(const struct cg_dev *d, const struct cg_scan *scan)
 	return round_up((scan->units + shares - 1) / shares, whole);
 }
 
+/* The rows of a share, of at most so many shares. */
+static int64_t share_rows(const struct cg_scan *scan, int64_t shares)
+{
+	int64_t rows = scan->n_products ? scan->products[0].m : 0;
+	double steps = 1;
+
+	for (int k = 0; k < scan->n_products; k++)
+		steps += (double)scan->phases / scan->n_products * (double)rows * (double)scan->products[k].n * (double)scan->products[k].k / WHOLE_SHARE;
+	shares = steps < (double)shares ? (int64_t)steps : shares;
+	return (rows + shares - 1) / shares;
+}
+
 static int64_t count_rows(const struct cg_scan *scan, int64_t phase)
 {
 	struct cg_phase p;
@@ -399,46 +430,118 @@ static int64_t count_rows(const struct cg_scan *scan, int64_t phase)
 	return p.rows;
 }
 
-/* The rows of a share, of which there are more than threads where rows begin or end at different steps; 0: shares are of units.  The phase
- * before the last has a launch, as the first has. */
-static int64_t share_rows(const struct cg_dev *d, const struct cg_scan *scan, size_t matrices)
+/* Shares of rows at most, of which there are more than threads where rows begin or end at different steps.  The phase before the last has
+ * a launch, as the first has. */
+static int64_t most_row_shares(const struct cg_dev *d, const struct cg_scan *scan)
 {
-	int64_t shares = most_shares(d), rows = scan->n_products ? scan->products[0].m : 0;
-	double steps = 1;
+	int64_t most = most_shares(d);
 
-	if (shares < 2 || rows < 2 || matrices > SMALL || scan->phases < 2)
-		return 0;
-	if (count_rows(scan, 0) != count_rows(scan, scan->phases - 2))
-		shares = least(4 * shares, SHARES_MAX);
-	for (int k = 0; k < scan->n_products; k++)
-		steps += (double)scan->phases / scan->n_products * (double)rows * (double)scan->products[k].n * (double)scan->products[k].k / WHOLE_SHARE;
-	shares = steps < (double)shares ? (int64_t)steps : shares;
-	return (rows + shares - 1) / shares;
+	return count_rows(scan, 0) == count_rows(scan, scan->phases - 2) ? most : least(4 * most, SHARES_MAX);
 }
 
-int cg_cpu_scan(struct cg_queue *queue, const struct cg_scan *scan, struct cg_mem work)
+/* Of one recurrence with a row shares are of units; of several each row is a share. */
+static int takes_rows(const struct cg_dev *d, const struct cg_scan *scan, size_t matrices, int n)
 {
-	const struct cg_dev *d = queue->device;
-	struct sharing s = { .device = d, .scan = scan, .units = share_units(d, scan) };
+	int64_t rows = scan->n_products ? scan->products[0].m : 0;
+
+	return most_shares(d) > 1 && rows >= (n > 1 ? 1 : 2) && matrices <= SMALL;
+}
+
+/* A BLAS takes other sums for other numbers of rows. */
+static int has_blas(const struct cg_dev *d, int dtype)
+{
+	return dtype == CG_F64 ? d->blas->dgemm != NULL : d->blas->sgemm != NULL;
+}
+
+int cg_cpu_scans_at_once(const struct cg_dev *d, const struct cg_scan *scan, int lag)
+{
+	int64_t rows = scan->n_products ? scan->products[0].m : 0, all = scan->units, each = share_units(d, scan);
+	struct layout l;
+
+	if (lag && has_blas(d, scan->products[0].dtype))
+		return 1;
+	lay_out(d, scan, &l);
+	if (rows && takes_rows(d, scan, l.bytes, CG_SCANS_MAX)) {
+		all = rows;
+		each = share_rows(scan, most_shares(d));
+	}
+	return (int)least(most_shares(d) / ((all + each - 1) / each), CG_SCANS_MAX);
+}
+
+/* Sets the shares of a recurrence that runs with n - 1 others. */
+static void share_out(struct sharing *s, int n)
+{
+	const struct cg_scan *scan = s->scan;
+	int64_t rows = scan->n_products ? scan->products[0].m : 0;
+
+	s->units = share_units(s->device, scan);
+	s->rows = 0;
+	if (scan->phases >= 2 && takes_rows(s->device, scan, s->layout.bytes, n))
+		s->rows = share_rows(scan, most_row_shares(s->device, scan));
+	s->shares = s->rows ? (rows + s->rows - 1) / s->rows : (scan->units + s->units - 1) / s->units;
+}
+
+/* Runs recurrences that share out either all rows or all units. */
+static void run_group(struct cg_queue *queue, const struct sharing *each, int n)
+{
+	struct group group = { each, n };
 	struct cg_team_count counts[SHARES_MAX + 1];
+	int64_t shares = 0, phases = 0;
+
+	for (int k = 0; k < n; k++) {
+		shares += each[k].shares;
+		phases = each[k].scan->phases > phases ? each[k].scan->phases : phases;
+	}
+	if (each->rows)
+		cg_team_run(queue->team, shares, run_rows, &group);
+	else
+		cg_team_walk(queue->team, (int)shares, phases, counts, run_units, &group);
+}
+
+/* How many of the recurrences run beside the first: those that share out the same, as long as there are threads for their units. */
+static int count_beside(const struct cg_dev *d, const struct sharing *each, int n)
+{
+	int64_t shares = each->shares;
+	int k = 1;
+
+	for (; k < n && !each[k].rows == !each->rows; k++) {
+		shares += each[k].shares;
+		if (!each->rows && shares > most_shares(d))
+			break;
+	}
+	return k;
+}
+
+static int begin_scan(struct cg_queue *queue, const struct cg_scan *scan, int n, struct sharing *s)
+{
 	size_t scratch;
 
-	lay_out(d, scan, &s.layout);
-	s.work = (char *)work.data + work.offset;
-	s.work += (LINE - (uintptr_t)s.work % LINE) % LINE;
-	scratch = s.layout.registers + s.layout.operand + s.layout.sums;
+	*s = (struct sharing){ .device = queue->device, .scan = scan };
+	lay_out(s->device, scan, &s->layout);
+	s->work = (char *)scan->work.data + scan->work.offset;
+	s->work += (LINE - (uintptr_t)s->work % LINE) % LINE;
+	scratch = s->layout.registers + s->layout.operand + s->layout.sums;
 	if (scratch) {
-		s.scratch = cg_cpu_scratch(queue, scratch * (size_t)most_shares(d) + LINE);
-		if (!s.scratch)
+		s->scratch = cg_cpu_scratch(queue, scratch * (size_t)s->device->threads + LINE);
+		if (!s->scratch)
 			return CG_NO_MEMORY;
-		s.scratch += (LINE - (uintptr_t)s.scratch % LINE) % LINE;
+		s->scratch += (LINE - (uintptr_t)s->scratch % LINE) % LINE;
 	}
 	for (int k = 0; k < scan->n_products && !scan->is_packed; k++)
-		pack(queue, &scan->products[k], scan->units, s.work + s.layout.matrix[k]);
-	s.rows = share_rows(d, scan, s.layout.bytes);
-	if (s.rows)
-		cg_team_run(queue->team, (scan->products[0].m + s.rows - 1) / s.rows, run_rows, &s);
-	else
-		cg_team_walk(queue->team, (int)((scan->units + s.units - 1) / s.units), scan->phases, counts, run_units, &s);
+		pack(queue, &scan->products[k], scan->units, s->work + s->layout.matrix[k]);
+	share_out(s, n);
+	return CG_OK;
+}
+
+int cg_cpu_scan(struct cg_queue *queue, const struct cg_scan *scans, int n)
+{
+	struct sharing each[CG_SCANS_MAX];
+
+	for (int k = 0; k < n; k++)
+		CG_TRY(begin_scan(queue, &scans[k], n, &each[k]));
+	for (int k = 0, beside; k < n; k += beside) {
+		beside = count_beside(queue->device, &each[k], n - k);
+		run_group(queue, &each[k], beside);
+	}
 	return CG_OK;
 }

@@ -238,7 +238,7 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 		recurrence->in_turn[H] = 2;
 	}
 	set_packed(recurrence, 0, w.packed);
-	CG_TRY(cg_recurrence_forward(recurrence));
+	CG_TRY(cg_recurrence_forward(&recurrence, 1, 0));
 	for (int k = 0; k < SAVED; k++)
 		CG_TRY(zero_rest(stream, op, mem_at(op, saved[k]), op->U));
 	return CG_OK;
@@ -310,9 +310,10 @@ static int grad(struct cg_stream *stream, const void *given, struct cg_work *wor
 {
 	const struct cg_lstm_block *op = given;
 	struct sequence sequence;
+	struct cg_recurrence *recurrence = &sequence.recurrence;
 
 	CG_TRY(begin_grad(stream, op, work, &sequence));
-	CG_TRY(cg_recurrence_backward(&sequence.recurrence));
+	CG_TRY(cg_recurrence_backward(&recurrence, 1, 0, NULL, NULL));
 	return zero_grads(stream, op);
 }
 

@@ -106,6 +106,7 @@ struct cg_phase {
 };
 struct cg_scan {
 	int64_t units, first, phases;            /* the phases of this call: first, first + 1, ... */
+	struct cg_mem work;                      /* of the bytes from scan_work */
 	int     is_packed;                       /* `work` is that of a call for the phases before, with the same b */
 	struct cg_gemm products[CG_STAGES_MAX];  /* of the most rows, each with its b: stage k's in phases with the product's stage k */
 	int n_products;
@@ -114,6 +115,7 @@ struct cg_scan {
 	void (*describe)(const void *recurrence, int64_t phase, struct cg_phase *, int *stage);
 	const void *recurrence;
 };
+enum { CG_SCANS_MAX = 4 };                       /* in one call */
 
 struct cg_backend {
 	const char *name;                /* in CELLGRAD_BACKEND; the backend's folder */
@@ -167,10 +169,14 @@ struct cg_backend {
 	size_t (*packed)(const struct cg_dev *, const struct cg_gemm *);
 	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
 	/* All steps of a recurrence in one call, in place of the runtime's calls of gemm and launch for each.  scan_work: bytes of work, which
-	 * depend on units and products, not on their memory, and of one product are at most what pack may take and CG_PACKED_ALIGN; 0: the backend does not take it, and a few words in `why`.  scan: describe()
-	 * must be answered as long as it runs.  NULL, both: there is no such thing. */
+	 * depend on units and products, not on their memory, and of one product are at most what pack may take and CG_PACKED_ALIGN; 0: the
+	 * backend does not take it, and a few words in `why`.  scans_at_once: how many such recurrences, of so many phases, keep all threads
+	 * busy together, 1 to CG_SCANS_MAX; lag: each follows the one before it span by span, which takes products over the rows of a span
+	 * that have the bits of one over all.  scan: n recurrences of equal sizes, none of which reads what another one writes; describe() must
+	 * be answered as long as it runs.  NULL, all: there is no such thing. */
 	size_t (*scan_work)(const struct cg_dev *, const struct cg_scan *, char why[CG_WHY_NOT]);
-	int  (*scan)(struct cg_queue *, const struct cg_scan *, struct cg_mem work);
+	int  (*scans_at_once)(const struct cg_dev *, const struct cg_scan *, int lag);
+	int  (*scan)(struct cg_queue *, const struct cg_scan *, int n);
 	/* Rows by code of the backend's own, the same bits on every backend; rows and columns are not 0.  Enqueued, like a launch, without
 	 * waiting.  NULL: generated text. */
 	int  (*rows)(struct cg_queue *, const struct cg_rows *);

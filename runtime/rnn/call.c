@@ -65,7 +65,7 @@ int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, int pa
 	CG_TRY(cg_sized_check("rnn", "cg_rnn_call", c, sizeof *c));
 	if (stream->context != rnn->context)
 		return REFUSE("plan: expected one of the stream's context");
-	CG_TRY(cg_rnn_measure(rnn, pass, c->T, c->B, c->lengths, shape));
+	CG_TRY(cg_rnn_measure(rnn, pass, c->T, c->B, c->lengths, &c->work, shape));
 	if (c->first_step < 0 || c->first_step > UINT32_MAX - c->T)
 		return REFUSE("first_step: expected 0 to 2^32-1-T, got %lld", (long long)c->first_step);
 	if (c->first_step && rnn->net.directions == 2)

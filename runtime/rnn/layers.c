@@ -1,12 +1,19 @@
 /*
  * Layers and directions, forward and backward, each pseudo-layer a recurrence: the input of each layer, its first and last states,
- * and the gradient of its input as the gradient of the outputs of the layer below.
+ * and the gradient of its input as the gradient of the outputs of the layer below.  Where one recurrence leaves threads idle, both
+ * directions of a layer run at once, or several layers, each a span of steps behind the one before it.
  */
 #include <string.h>
 
 #include "runtime/rnn/rnn.h"
 
 static const struct cg_matrix none = { .stride = 0 };
+
+struct pseudo_layer {
+	int layer, direction;
+	const struct cg_rnn_own *own;
+	struct cg_recurrence recurrence;
+};
 
 struct layers {
 	struct cg_stream *stream;
@@ -16,7 +23,7 @@ struct layers {
 	const struct cg_rnn_workspace *workspace;
 	struct cg_packed sequence;
 	struct cg_rnn_saved_values saved;
-	struct cg_recurrence recurrence;               /* of the pseudo-layer at hand */
+	struct pseudo_layer at_hand[CG_SCANS_MAX];     /* those that run at once, in the order in which they begin */
 	int pass;
 };
 
@@ -27,27 +34,33 @@ static struct cg_mem moved(struct cg_mem mem, size_t bytes)
 	return cg_part(mem, bytes, mem.bytes);
 }
 
-/* Sets where the saved values of a pseudo-layer are; returns its h. */
-static struct cg_matrix set_saved(struct layers *q, int layer, int d, struct cg_mem *saved, struct cg_mem *gates)
+static size_t saved_at(const struct layers *q, int layer, int d)
 {
-	const struct cg_rnn *rnn = q->rnn;
-	size_t at = (size_t)(layer * rnn->net.directions + d) * q->saved.bytes;
-
-	*gates = rnn->net.training && rnn->keeps_gates ? moved(q->saved.gates, at) : q->workspace->gates;
-	for (int k = 0; k < rnn->n_saved; k++)
-		saved[k] = rnn->net.training ? moved(q->saved.values[k], at) : q->workspace->saved[k];
-	if (!rnn->net.training && !rnn->net.P)
-		saved[rnn->saved_h] = q->workspace->h[layer & 1][d];
-	if (rnn->net.P || !rnn->net.training)
-		return (struct cg_matrix){ q->workspace->h[layer & 1][d], rnn->net.H, 0 };
-	return (struct cg_matrix){ saved[rnn->saved_h], rnn->net.U, 0 };
+	return (size_t)(layer * q->rnn->net.directions + d) * q->saved.bytes;
 }
 
-static struct cg_matrix h_of(struct layers *q, int layer, int d)
+static struct cg_matrix h_of(const struct layers *q, int layer, int d)
 {
-	struct cg_mem saved[CG_RNN_SAVED_MAX], gates;
+	const struct cg_rnn *rnn = q->rnn;
+	int of_h = rnn->net.directions == 1 ? q->shape->at_once + 1 : 2;
 
-	return set_saved(q, layer, d, saved, &gates);
+	if (rnn->net.P || !rnn->net.training)
+		return (struct cg_matrix){ q->workspace->h[layer % of_h][d], rnn->net.H, 0 };
+	return (struct cg_matrix){ moved(q->saved.values[rnn->saved_h], saved_at(q, layer, d)), rnn->net.U, 0 };
+}
+
+/* Sets where the saved values of a pseudo-layer are. */
+static void set_saved(const struct layers *q, const struct pseudo_layer *p, struct cg_recurrence *w)
+{
+	const struct cg_rnn *rnn = q->rnn;
+	size_t at = saved_at(q, p->layer, p->direction);
+
+	w->h = h_of(q, p->layer, p->direction);
+	w->gates = rnn->net.training && rnn->keeps_gates ? moved(q->saved.gates, at) : p->own->gates;
+	for (int k = 0; k < rnn->n_saved; k++)
+		w->saved[k] = rnn->net.training ? moved(q->saved.values[k], at) : p->own->saved[k];
+	if (!rnn->net.training && !rnn->net.P)
+		w->saved[rnn->saved_h] = w->h.mem;
 }
 
 /* ---- rows ---- */
@@ -104,10 +117,10 @@ static struct cg_matrix column(const struct layers *q, struct cg_matrix m, int64
 }
 
 /* A pseudo-layer's rows of a caller's states. */
-static struct cg_matrix state(const struct layers *q, struct cg_mem mem, int layer, int d, int64_t width)
+static struct cg_matrix state(const struct layers *q, struct cg_mem mem, const struct pseudo_layer *p, int64_t width)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	int64_t states = (int64_t)rnn->net.layers * rnn->net.directions, at = layer * rnn->net.directions + d;
+	int64_t states = (int64_t)rnn->net.layers * rnn->net.directions, at = p->layer * rnn->net.directions + p->direction;
 	struct cg_matrix m = { mem, rnn->net.time_major ? width : states * width, 0 };
 
 	return column(q, m, rnn->net.time_major ? at * q->sequence.B * width : at * width);
@@ -142,25 +155,27 @@ static struct cg_drop drop_of(const struct layers *q, int layer, int d, int64_t 
 
 /* ---- the input and the states of a pseudo-layer ---- */
 
-/* The layer's input in the order of direction d; a whole time-major call's is the same for both. */
-static int input(struct layers *q, int layer, int d)
+/* The layer's input in the order of its direction; a whole time-major call's is the same for both. */
+static int input(struct layers *q, struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_matrix x = { q->workspace->x, cg_network_width(&rnn->net, layer), 0 };
+	const struct cg_rnn_own *own = cg_present(p->own->x) ? p->own : q->workspace->own;
+	const int layer = p->layer, d = p->direction;
+	struct cg_matrix x = { own->x, cg_network_width(&rnn->net, layer), 0 };
 
-	q->recurrence.width = x.stride;
+	p->recurrence.width = x.stride;
 	if (!layer) {
 		struct cg_matrix given = { q->call->input, rnn->net.I, 0 };
 
-		q->recurrence.x = q->sequence.is_dense ? given : x;
+		p->recurrence.x = q->sequence.is_dense ? given : x;
 		return q->sequence.is_dense ? CG_OK : move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.I, .src = given, .dst = x,
 		                                                             .from = q->sequence.row[d] });
 	}
 	if (rnn->net.directions == 1 && !cg_rnn_drops(rnn)) {
-		q->recurrence.x = h_of(q, layer - 1, 0);
+		p->recurrence.x = h_of(q, layer - 1, 0);
 		return CG_OK;
 	}
-	q->recurrence.x = x;
+	p->recurrence.x = x;
 	for (int e = 0; e < rnn->net.directions && !(d && q->sequence.is_dense); e++) {
 		struct cg_rows r = { .rows = q->sequence.N, .columns = rnn->net.H, .src = h_of(q, layer - 1, e) };
 
@@ -189,35 +204,35 @@ static int first(struct layers *q, struct cg_matrix given, int64_t width, struct
 }
 
 /* Sets the fields of the recurrence of a pseudo-layer that both passes have. */
-static int begin(struct layers *q, int layer, int d)
+static int begin(struct layers *q, struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_recurrence *w = &q->recurrence;
+	struct cg_recurrence *w = &p->recurrence;
 
-	*w = (struct cg_recurrence){ .stream = q->stream, .sequence = &q->sequence, .direction = d, .bias = { q->workspace->bias, 0, 1 } };
-	cg_rnn_fill_recurrence(rnn, q->pass, layer * rnn->net.directions + d, q->call->params, q->call->params_backprop, w);
+	*w = (struct cg_recurrence){ .stream = q->stream, .sequence = &q->sequence, .direction = p->direction, .bias = { p->own->bias, 0, 1 } };
+	cg_rnn_fill_recurrence(rnn, q->pass, p->layer * rnn->net.directions + p->direction, q->call->params, q->call->params_backprop, w);
 	for (int k = 0; k < rnn->n_saved; k++)
 		w->in_turn[k] = !rnn->net.training && !cg_rnn_is_read_later(rnn, k);
-	memcpy(w->stage_input, q->workspace->stage_input, sizeof w->stage_input);
-	memcpy(w->packed, q->workspace->packed, sizeof w->packed);
-	w->scan = q->workspace->scan;
+	memcpy(w->stage_input, p->own->stage_input, sizeof w->stage_input);
+	memcpy(w->packed, p->own->packed, sizeof w->packed);
+	w->scan = p->own->scan;
 	if (cg_present(w->scan))
-		w->span = cg_layers_span_steps(rnn, q->pass, q->sequence.B);
+		w->span = cg_layers_span_steps(rnn, q->pass, q->shape);
 	w->gates_of_span = !(rnn->net.training && rnn->keeps_gates);
-	w->h = set_saved(q, layer, d, w->saved, &w->gates);
-	CG_TRY(input(q, layer, d));
-	CG_TRY(first(q, state(q, q->call->input_h, layer, d, rnn->net.H), rnn->net.H, (struct cg_matrix){ q->workspace->h_first, rnn->net.H, 0 },
+	set_saved(q, p, w);
+	CG_TRY(input(q, p));
+	CG_TRY(first(q, state(q, q->call->input_h, p, rnn->net.H), rnn->net.H, (struct cg_matrix){ p->own->h_first, rnn->net.H, 0 },
 	             &w->h_first));
 	if (rnn->state < 0)
 		return CG_OK;
-	return first(q, state(q, q->call->input_c, layer, d, rnn->net.U), rnn->net.U, (struct cg_matrix){ q->workspace->c_first, rnn->net.U, 1 },
+	return first(q, state(q, q->call->input_c, p, rnn->net.U), rnn->net.U, (struct cg_matrix){ p->own->c_first, rnn->net.U, 1 },
 	             &w->c_first);
 }
 
 /* ---- forward ---- */
 
 /* The state after the last step of each row; of a row without steps its first state. */
-static int last(const struct layers *q, struct cg_matrix src, struct cg_matrix given, struct cg_matrix to, int64_t width)
+static int last(const struct layers *q, int d, struct cg_matrix src, struct cg_matrix given, struct cg_matrix to, int64_t width)
 {
 	const struct cg_packed *sequence = &q->sequence;
 	int64_t n = rows_of_first(q);
@@ -226,7 +241,7 @@ static int last(const struct layers *q, struct cg_matrix src, struct cg_matrix g
 	if (!cg_present(to.mem))
 		return CG_OK;
 	if (sequence->is_dense && n)
-		r.src = column(q, src, cg_packed_offset(sequence, q->recurrence.direction, sequence->S - 1) * src.stride);
+		r.src = column(q, src, cg_packed_offset(sequence, d, sequence->S - 1) * src.stride);
 	CG_TRY(move(q, r));
 	if (n == sequence->B || !cg_present(given.mem))
 		return CG_OK;            /* without a given state it is zero already */
@@ -235,16 +250,17 @@ static int last(const struct layers *q, struct cg_matrix src, struct cg_matrix g
 }
 
 /* The last states of a pseudo-layer. */
-static int end_forward(struct layers *q, int layer, int d)
+static int end_forward(struct layers *q, const struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	const struct cg_rnn_call *c = q->call;
+	const struct cg_recurrence *w = &p->recurrence;
 
-	CG_TRY(last(q, q->recurrence.h, state(q, c->input_h, layer, d, rnn->net.H), state(q, c->output_h, layer, d, rnn->net.H), rnn->net.H));
+	CG_TRY(last(q, p->direction, w->h, state(q, c->input_h, p, rnn->net.H), state(q, c->output_h, p, rnn->net.H), rnn->net.H));
 	if (rnn->state < 0)
 		return CG_OK;
-	return last(q, (struct cg_matrix){ q->recurrence.saved[rnn->saved_c], rnn->net.U, 1 }, state(q, c->input_c, layer, d, rnn->net.U),
-	            state(q, c->output_c, layer, d, rnn->net.U), rnn->net.U);
+	return last(q, p->direction, (struct cg_matrix){ w->saved[rnn->saved_c], rnn->net.U, 1 }, state(q, c->input_c, p, rnn->net.U),
+	            state(q, c->output_c, p, rnn->net.U), rnn->net.U);
 }
 
 /* Zeros an output that has rows which no step writes. */
@@ -264,7 +280,7 @@ static int output(const struct layers *q, int layer)
 		return CG_OK;
 	CG_TRY(clear(q, to.mem, q->sequence.T * q->sequence.B * to.stride, 1));
 	for (int d = 0; d < rnn->net.directions; d++)
-		CG_TRY(move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.H, .src = h_of((struct layers *)q, layer, d),
+		CG_TRY(move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.H, .src = h_of(q, layer, d),
 		                                 .dst = column(q, to, d * rnn->net.H), .to = q->sequence.row[d] }));
 	return CG_OK;
 }
@@ -278,16 +294,39 @@ static int open(struct layers *q, struct cg_stream *stream, const struct cg_rnn 
 	q->call = call;
 	q->shape = shape;
 	q->workspace = &shape->workspace;
-	cg_work_place((struct cg_mem *)(void *)&shape->workspace, sizeof shape->workspace / sizeof work, work);
+	cg_work_place((struct cg_mem *)(void *)&shape->workspace, cg_layers_count_parts(shape), work);
 	if (rnn->net.training)
 		cg_layers_place_saved(rnn, shape->N, call->reserve, &q->saved);
 	return cg_packed_get(stream, rnn, shape, &q->sequence);
+}
+
+/* Takes those pseudo-layers in hand that run at once, from the first one on in the order of the pass.  Returns how many they are. */
+static int take(struct layers *q, int first, struct cg_recurrence **recurrences)
+{
+	const int D = q->rnn->net.directions, more = q->rnn->net.layers * D - first, n = q->shape->at_once < more ? q->shape->at_once : more;
+
+	for (int k = 0; k < n; k++) {
+		struct pseudo_layer *p = &q->at_hand[k];
+
+		p->layer = q->pass == CG_FORWARD ? (first + k) / D : q->rnn->net.layers - 1 - (first + k) / D;
+		p->direction = (first + k) % D;
+		p->own = &q->workspace->own[k];
+		recurrences[k] = &p->recurrence;
+	}
+	return n;
+}
+
+/* Spans from one of them to the next: directions do not wait for each other. */
+static int lag(const struct layers *q)
+{
+	return q->rnn->net.directions == 1 && q->shape->at_once > 1;
 }
 
 int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
                       struct cg_mem work)
 {
 	int64_t states = (int64_t)rnn->net.layers * rnn->net.directions * call->B;
+	struct cg_recurrence *recurrences[CG_SCANS_MAX];
 	struct layers q;
 
 	CG_TRY(open(&q, stream, rnn, call, shape, work, CG_FORWARD));
@@ -295,26 +334,30 @@ int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const 
 		CG_TRY(clear_gaps(&q));
 	CG_TRY(clear(&q, call->output_h, states * rnn->net.H, 0));
 	CG_TRY(clear(&q, call->output_c, states * rnn->net.U, 0));
-	for (int layer = 0; layer < rnn->net.layers; layer++)
-		for (int d = 0; d < rnn->net.directions; d++) {
-			CG_TRY(begin(&q, layer, d));
-			CG_TRY(cg_rnn_add_biases(rnn, layer * rnn->net.directions + d, call->params, &q.recurrence));
-			CG_TRY(cg_recurrence_forward(&q.recurrence));
-			CG_TRY(end_forward(&q, layer, d));
+	for (int first = 0, n; first < rnn->net.layers * rnn->net.directions; first += n) {
+		n = take(&q, first, recurrences);
+		for (int k = 0; k < n; k++) {
+			CG_TRY(begin(&q, &q.at_hand[k]));
+			CG_TRY(cg_rnn_add_biases(rnn, first + k, call->params, recurrences[k]));
 		}
+		CG_TRY(cg_recurrence_forward(recurrences, n, lag(&q)));
+		for (int k = 0; k < n; k++)
+			CG_TRY(end_forward(&q, &q.at_hand[k]));
+	}
 	return output(&q, rnn->net.layers - 1);
 }
 
 /* ---- backward ---- */
 
 /* With a projection h is computed again, for the products that read it. */
-static int project(struct layers *q, int layer)
+static int project(const struct layers *q, int layer)
 {
 	for (int d = 0; d < q->rnn->net.directions && q->rnn->net.P; d++) {
+		const struct pseudo_layer p = { .layer = layer, .direction = d, .own = q->workspace->own };
 		struct cg_recurrence w = { .stream = q->stream, .sequence = &q->sequence };
 
 		cg_rnn_fill_recurrence(q->rnn, q->pass, layer * q->rnn->net.directions + d, q->call->params, none.mem, &w);
-		w.h = set_saved(q, layer, d, w.saved, &w.gates);
+		set_saved(q, &p, &w);
 		CG_TRY(cg_recurrence_project(&w, 0, q->sequence.N));
 	}
 	return CG_OK;
@@ -356,19 +399,20 @@ static int inner_dy(struct layers *q, int layer, int d, struct cg_matrix *dy)
 }
 
 /* Copies a caller's gradient of a last state to the carry that each row's last step reads. */
-static int prefill(struct layers *q, struct cg_mem given, int layer, int d, int64_t width, struct cg_mem carry)
+static int prefill(struct layers *q, struct cg_mem given, const struct pseudo_layer *p, int64_t width, struct cg_mem carry)
 {
 	const struct cg_packed *sequence = &q->sequence;
+	const struct cg_recurrence *w = &p->recurrence;
 	int64_t n = rows_of_first(q);
-	size_t all = (size_t)((q->recurrence.every_carry ? sequence->N + sequence->B : 2 * sequence->B) * width) * cg_acc_bytes(q->rnn->net.dtype);
-	struct cg_matrix src = state(q, given, layer, d, width), last = cg_recurrence_get_carry(&q->recurrence, carry, width, -1);
+	size_t all = (size_t)((w->every_carry ? sequence->N + sequence->B : 2 * sequence->B) * width) * cg_acc_bytes(q->rnn->net.dtype);
+	struct cg_matrix src = state(q, given, p, width), last = cg_recurrence_get_carry(w, carry, width, -1);
 
 	if (!cg_present(given))
 		return zero(q, carry, all);
 	if (sequence->is_dense)
 		return move(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src,
-		                                 .dst = cg_recurrence_get_carry(&q->recurrence, carry, width, sequence->S - 1) });
-	if (!q->recurrence.every_carry)
+		                                 .dst = cg_recurrence_get_carry(w, carry, width, sequence->S - 1) });
+	if (!w->every_carry)
 		CG_TRY(move(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src, .dst = { carry, width, 1 },
 		                                 .from = sequence->order }));
 	else
@@ -378,38 +422,39 @@ static int prefill(struct layers *q, struct cg_mem given, int layer, int d, int6
 }
 
 /* With a projection: dh of all rows begins as dy, and the last ones' with the gradient of output_h. */
-static int prefill_projected(struct layers *q, int layer, int d)
+static int prefill_projected(struct layers *q, const struct pseudo_layer *p)
 {
 	const struct cg_packed *sequence = &q->sequence;
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_matrix given = state(q, q->call->output_h_backprop, layer, d, rnn->net.H);
-	struct cg_rows r = { .rows = rows_of_first(q), .columns = rnn->net.P, .src = given, .dst = q->recurrence.dh, .add = 1 };
+	const struct cg_recurrence *w = &p->recurrence;
+	struct cg_matrix given = state(q, q->call->output_h_backprop, p, rnn->net.H);
+	struct cg_rows r = { .rows = rows_of_first(q), .columns = rnn->net.P, .src = given, .dst = w->dh, .add = 1 };
 
-	if (cg_present(q->recurrence.dy.mem))
-		CG_TRY(move(q, (struct cg_rows){ .rows = sequence->N, .columns = rnn->net.P, .src = q->recurrence.dy, .dst = q->recurrence.dh }));
+	if (cg_present(w->dy.mem))
+		CG_TRY(move(q, (struct cg_rows){ .rows = sequence->N, .columns = rnn->net.P, .src = w->dy, .dst = w->dh }));
 	else
-		CG_TRY(zero(q, q->recurrence.dh.mem, (size_t)(sequence->N * rnn->net.P) * cg_dtype_bytes(rnn->net.dtype)));
+		CG_TRY(zero(q, w->dh.mem, (size_t)(sequence->N * rnn->net.P) * cg_dtype_bytes(rnn->net.dtype)));
 	if (!cg_present(given.mem))
-		return zero(q, q->recurrence.carry_h, (size_t)(sequence->B * rnn->net.P) * cg_acc_bytes(rnn->net.dtype));
-	CG_TRY(move(q, (struct cg_rows){ .rows = sequence->B, .columns = rnn->net.P, .src = given, .dst = { q->recurrence.carry_h, rnn->net.P, 1 },
+		return zero(q, w->carry_h, (size_t)(sequence->B * rnn->net.P) * cg_acc_bytes(rnn->net.dtype));
+	CG_TRY(move(q, (struct cg_rows){ .rows = sequence->B, .columns = rnn->net.P, .src = given, .dst = { w->carry_h, rnn->net.P, 1 },
 	                                 .from = sequence->order }));
 	if (!sequence->S)
 		return CG_OK;
 	r.from = sequence->order;
 	r.to = sequence->last;
 	if (sequence->is_dense)
-		r.dst = column(q, r.dst, cg_packed_offset(sequence, d, sequence->S - 1) * rnn->net.P);
+		r.dst = column(q, r.dst, cg_packed_offset(sequence, p->direction, sequence->S - 1) * rnn->net.P);
 	return move(q, r);
 }
 
-static int begin_backward(struct layers *q, int layer, int d)
+static int begin_backward(struct layers *q, struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	const struct cg_rnn_call *c = q->call;
-	const struct cg_rnn_workspace *r = q->workspace;
-	struct cg_recurrence *w = &q->recurrence;
+	const struct cg_rnn_own *r = p->own;
+	struct cg_recurrence *w = &p->recurrence;
 
-	CG_TRY(begin(q, layer, d));
+	CG_TRY(begin(q, p));
 	w->d_gates = r->d_gates;
 	memcpy(w->d_stage_input, r->d_stage_input, sizeof w->d_stage_input);
 	w->every_carry = rnn->sums_carry;
@@ -419,43 +464,44 @@ static int begin_backward(struct layers *q, int layer, int d)
 	w->dm = r->dm;
 	w->prev_h = r->prev_h;
 	w->prev_c = r->prev_c;
-	w->partial = r->partial;
-	w->sum = r->sum;
+	w->partial = q->workspace->partial;
+	w->sum = q->workspace->sum;
 	w->accumulate = c->accumulate;
 	if (cg_present(c->input_h_backprop))
 		w->d_h_first = rnn->net.P ? (struct cg_matrix){ r->carry_h, rnn->net.P, 1 } : cg_recurrence_get_carry(w, r->carry_h, rnn->net.H, -1);
 	if (cg_present(c->input_c_backprop) && rnn->state >= 0)
 		w->d_c_first = cg_recurrence_get_carry(w, r->carry_c, rnn->net.U, -1);
-	CG_TRY(layer == rnn->net.layers - 1 ? last_dy(q, d, &w->dy) : inner_dy(q, layer, d, &w->dy));
-	CG_TRY(rnn->net.P ? prefill_projected(q, layer, d) : prefill(q, c->output_h_backprop, layer, d, rnn->net.H, w->carry_h));
-	return rnn->state < 0 ? CG_OK : prefill(q, c->output_c_backprop, layer, d, rnn->net.U, w->carry_c);
+	CG_TRY(p->layer == rnn->net.layers - 1 ? last_dy(q, p->direction, &w->dy) : inner_dy(q, p->layer, p->direction, &w->dy));
+	CG_TRY(rnn->net.P ? prefill_projected(q, p) : prefill(q, c->output_h_backprop, p, rnn->net.H, w->carry_h));
+	return rnn->state < 0 ? CG_OK : prefill(q, c->output_c_backprop, p, rnn->net.U, w->carry_c);
 }
 
 /* The gradient of a first state of a pseudo-layer. */
-static int first_backprop(const struct layers *q, struct cg_mem to, struct cg_matrix carry, int layer, int d)
+static int first_backprop(const struct layers *q, struct cg_mem to, struct cg_matrix carry, const struct pseudo_layer *p)
 {
 	if (!cg_present(to))
 		return CG_OK;
 	return move(q, (struct cg_rows){ .rows = q->sequence.B, .columns = carry.stride, .src = carry,
-	                                 .dst = state(q, to, layer, d, carry.stride), .to = q->sequence.order });
+	                                 .dst = state(q, to, p, carry.stride), .to = q->sequence.order });
 }
 
 /* The gradients of the first states of a pseudo-layer. */
-static int end_backward(struct layers *q, int layer, int d)
+static int end_backward(const struct layers *q, const struct pseudo_layer *p)
 {
-	const struct cg_rnn *rnn = q->rnn;
-	const struct cg_recurrence *w = &q->recurrence;
+	const struct cg_recurrence *w = &p->recurrence;
 
-	CG_TRY(first_backprop(q, q->call->input_h_backprop, w->d_h_first, layer, d));
-	return rnn->state < 0 ? CG_OK : first_backprop(q, q->call->input_c_backprop, w->d_c_first, layer, d);
+	CG_TRY(first_backprop(q, q->call->input_h_backprop, w->d_h_first, p));
+	return q->rnn->state < 0 ? CG_OK : first_backprop(q, q->call->input_c_backprop, w->d_c_first, p);
 }
 
 /* The gradient of the layer's input from this direction is added to that of the other direction; the last direction gives the sum. */
-static int begin_dx(struct layers *q, int layer, int d)
+static int begin_dx(void *user, int k)
 {
+	struct layers *q = user;
 	const struct cg_rnn *rnn = q->rnn;
+	const int layer = q->at_hand[k].layer, d = q->at_hand[k].direction;
 	int done = d == rnn->net.directions - 1, reorder = d && !q->sequence.is_dense;
-	struct cg_recurrence *w = &q->recurrence;
+	struct cg_recurrence *w = &q->at_hand[k].recurrence;
 	struct cg_matrix other = { q->workspace->dx[0], w->width, 1 };
 
 	if (!layer && !cg_present(q->call->input_backprop))
@@ -471,34 +517,37 @@ static int begin_dx(struct layers *q, int layer, int d)
 }
 
 /* Of packed rows that are not the caller's, the gradient of the network's input goes to its place. */
-static int end_dx(struct layers *q, int layer, int d)
+static int end_dx(const struct layers *q, const struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;
+	const int layer = p->layer, d = p->direction;
 	struct cg_matrix to = { q->call->input_backprop, rnn->net.I, 0 };
 
 	if (layer || d < rnn->net.directions - 1 || q->sequence.is_dense || !cg_present(to.mem))
 		return CG_OK;
 	CG_TRY(clear(q, to.mem, q->sequence.T * q->sequence.B * rnn->net.I, 1));
-	return move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.I, .src = q->recurrence.dx.sums, .dst = to,
+	return move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.I, .src = p->recurrence.dx.sums, .dst = to,
 	                                 .to = q->sequence.row[d] });
 }
 
 int cg_layers_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
                        struct cg_mem work)
 {
+	struct cg_recurrence *recurrences[CG_SCANS_MAX];
 	struct layers q;
 
 	CG_TRY(open(&q, stream, rnn, call, shape, work, CG_GRAD));
 	CG_TRY(project(&q, rnn->net.layers - 1));
-	for (int layer = rnn->net.layers - 1; layer >= 0; layer--) {
-		if (layer)
-			CG_TRY(project(&q, layer - 1));
-		for (int d = 0; d < rnn->net.directions; d++) {
-			CG_TRY(begin_backward(&q, layer, d));
-			CG_TRY(begin_dx(&q, layer, d));
-			CG_TRY(cg_recurrence_backward(&q.recurrence));
-			CG_TRY(end_backward(&q, layer, d));
-			CG_TRY(end_dx(&q, layer, d));
+	for (int first = 0, n; first < rnn->net.layers * rnn->net.directions; first += n) {
+		n = take(&q, first, recurrences);
+		if (!q.at_hand[0].direction && q.at_hand[0].layer)
+			CG_TRY(project(&q, q.at_hand[0].layer - 1));
+		for (int k = 0; k < n; k++)
+			CG_TRY(begin_backward(&q, &q.at_hand[k]));
+		CG_TRY(cg_recurrence_backward(recurrences, n, lag(&q), begin_dx, &q));
+		for (int k = 0; k < n; k++) {
+			CG_TRY(end_backward(&q, &q.at_hand[k]));
+			CG_TRY(end_dx(&q, &q.at_hand[k]));
 		}
 	}
 	return CG_OK;

@@ -87,14 +87,29 @@ size_t cg_rnn_packed_bytes(const struct cg_rnn *rnn, int pass, int stage, int64_
 	return cg_recurrence_measure_packed(rnn->context, &g, N);
 }
 
-static size_t ask_scan(const struct cg_rnn *rnn, int pass, int64_t B, char why[CG_WHY_NOT])
+/* A scan of B rows, without operands. */
+static struct cg_scan describe_scan(const struct cg_rnn *rnn, int pass, int64_t B, int64_t steps)
 {
-	struct cg_scan scan = { .units = rnn->net.U, .n_products = rnn->net.cell->n_stages };
+	struct cg_scan scan = { .units = rnn->net.U, .phases = steps * rnn->net.cell->n_stages, .n_products = rnn->net.cell->n_stages };
 
 	for (int stage = 0; stage < scan.n_products; stage++)
 		scan.products[stage] = cg_recurrence_describe_product(rnn->net.dtype, pass != CG_FORWARD, 0,
 		                                                      (rnn->first[stage + 1] - rnn->first[stage]) * rnn->net.U, rnn->net.U, B);
+	return scan;
+}
+
+static size_t ask_scan(const struct cg_rnn *rnn, int pass, int64_t B, char why[CG_WHY_NOT])
+{
+	struct cg_scan scan = describe_scan(rnn, pass, B, 1);
+
 	return rnn->context->backend->scan_work(rnn->context->device, &scan, why);
+}
+
+int cg_rnn_count_at_once(const struct cg_rnn *rnn, int pass, int64_t B, int64_t steps)
+{
+	struct cg_scan scan = describe_scan(rnn, pass, B, steps);
+
+	return rnn->context->backend->scans_at_once(rnn->context->device, &scan, rnn->net.directions == 1);
 }
 
 int cg_rnn_can_scan(const struct cg_rnn *rnn, char why[CG_WHY_NOT])

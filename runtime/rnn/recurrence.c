@@ -209,31 +209,30 @@ static struct cg_scan describe_steps(const struct cg_recurrence *w, void (*descr
 {
 	struct cg_scan scan = { .units = w->U, .n_products = n_stages(w), .module = w->kernel->built, .describe = describe, .recurrence = w };
 
+	scan.work = w->scan;
 	for (int stage = 0; stage < n_stages(w); stage++)
 		scan.products[stage] = stage_product(w, stage, w->sequence->B);
 	return scan;
 }
 
-/* Phases by one call of the backend, which goes on where the one for the phases before ended. */
-static int run_scan(const struct cg_recurrence *w, struct cg_scan *scan, int64_t first, int64_t end)
+static int64_t span_steps(const struct cg_recurrence *w)
 {
-	scan->first = first;
-	scan->phases = end - first;
-	CG_TRY(w->stream->context->backend->scan(w->stream->queue, scan, w->scan));
-	scan->is_packed = 1;
-	return CG_OK;
+	return w->span && w->span < w->sequence->S ? w->span : w->sequence->S;
 }
 
-/* The span that step s is in.  Spans are cut from the first step on, in the backward pass, too. */
-static struct cg_span find_span(const struct cg_recurrence *w, int64_t s)
+/* Spans are cut from the first step on, in the backward pass, too. */
+static int64_t count_spans(const struct cg_recurrence *w)
+{
+	return w->sequence->S ? (w->sequence->S + span_steps(w) - 1) / span_steps(w) : 0;
+}
+
+static struct cg_span cut_span(const struct cg_recurrence *w, int64_t first, int64_t steps)
 {
 	const struct cg_packed *sequence = w->sequence;
-	const int64_t steps = w->span && w->span < sequence->S ? w->span : sequence->S;
-	struct cg_span span = { .rows = 0 };
+	struct cg_span span = { .first = first };
 
 	if (!steps)
 		return span;
-	span.first = s / steps * steps;
 	span.end = sequence->S - span.first < steps ? sequence->S : span.first + steps;
 	span.row = off(w, w->direction && sequence->is_dense ? span.end - 1 : span.first);
 	span.rows = sequence->is_dense ? (span.end - span.first) * sequence->B
@@ -258,6 +257,41 @@ static int run_phase(const struct cg_recurrence *w, const struct cg_scan *scan, 
 	if (p.function < 0)
 		return CG_OK;
 	return w->stream->context->backend->launch(w->stream->queue, w->kernel->built, p.function, p.rows, w->U, p.operands);
+}
+
+static struct cg_span get_span(const struct cg_recurrence *w, int64_t k)
+{
+	return cut_span(w, k * span_steps(w), span_steps(w));
+}
+
+/* ---- recurrences at once ---- */
+
+/* Those that have a span in a round: from a first one to the one before `end`.  Recurrence k has its first span in round k * lag. */
+struct at_work { int first, end; };
+
+static struct at_work find_at_work(int64_t round, int64_t spans, int n, int lag)
+{
+	struct at_work at = { 0, n };
+
+	while (lag && round - at.first * lag >= spans)
+		at.first++;
+	while ((at.end - 1) * lag > round)
+		at.end--;
+	return at;
+}
+
+/* Runs the steps that scans describe: by one call of the backend, which goes on where those for the steps before ended, or composed. */
+static int run_steps(struct cg_recurrence *const *w, struct cg_scan *scans, const struct at_work *at,
+                     int (*composed)(const struct cg_recurrence *, const struct cg_scan *))
+{
+	const struct cg_stream *stream = w[0]->stream;
+
+	if (!cg_present(w[0]->scan))
+		return composed(w[0], &scans[0]);
+	CG_TRY(stream->context->backend->scan(stream->queue, scans + at->first, at->end - at->first));
+	for (int k = at->first; k < at->end; k++)
+		scans[k].is_packed = 1;
+	return CG_OK;
 }
 
 /* ---- forward ---- */
@@ -298,13 +332,11 @@ int cg_recurrence_project(const struct cg_recurrence *w, int64_t row, int64_t n)
 	return multiply(w, &g);
 }
 
-static int steps_forward(const struct cg_recurrence *w, struct cg_scan *scan, const struct cg_span *span)
+static int composed_forward(const struct cg_recurrence *w, const struct cg_scan *scan)
 {
 	const int n = n_stages(w);
 
-	if (cg_present(w->scan))
-		return run_scan(w, scan, span->first * n, span->end * n);
-	for (int64_t phase = span->first * n; phase < span->end * n; phase++) {
+	for (int64_t phase = scan->first; phase < scan->first + scan->phases; phase++) {
 		int64_t s = phase / n;
 
 		CG_TRY(run_phase(w, scan, phase, NULL));
@@ -314,17 +346,32 @@ static int steps_forward(const struct cg_recurrence *w, struct cg_scan *scan, co
 	return CG_OK;
 }
 
-int cg_recurrence_forward(struct cg_recurrence *w)
+/* The input products of a recurrence's k-th span; *scan then has its steps. */
+static int begin_forward(struct cg_recurrence *w, int64_t k, struct cg_scan *scan)
 {
-	struct cg_scan scan = describe_steps(w, describe_forward);
-	struct cg_span span;
+	const struct cg_span span = get_span(w, k);
 
-	CG_TRY(pack(w));
-	for (int64_t s = 0; s < w->sequence->S; s = span.end) {
-		span = find_span(w, s);
-		w->gates_row = w->gates_of_span ? span.row : 0;
-		CG_TRY(cg_span_multiply_inputs(w, &span));
-		CG_TRY(steps_forward(w, &scan, &span));
+	w->gates_row = w->gates_of_span ? span.row : 0;
+	scan->first = span.first * n_stages(w);
+	scan->phases = (span.end - span.first) * n_stages(w);
+	return cg_span_multiply_inputs(w, &span);
+}
+
+int cg_recurrence_forward(struct cg_recurrence *const *w, int n, int lag)
+{
+	struct cg_scan scans[CG_SCANS_MAX];
+	const int64_t spans = count_spans(w[0]), rounds = spans ? spans + lag * (n - 1) : 0;
+
+	for (int k = 0; k < n; k++) {
+		scans[k] = describe_steps(w[k], describe_forward);
+		CG_TRY(pack(w[k]));
+	}
+	for (int64_t round = 0; round < rounds; round++) {
+		const struct at_work at = find_at_work(round, spans, n, lag);
+
+		for (int k = at.first; k < at.end; k++)
+			CG_TRY(begin_forward(w[k], round - k * lag, &scans[k]));
+		CG_TRY(run_steps(w, scans, &at, composed_forward));
 	}
 	return CG_OK;
 }
@@ -421,16 +468,20 @@ static int begin_step_backward(const struct cg_recurrence *w, int64_t phase)
 	return s >= 0 && phase % n == 0 && w->P ? unproject(w, s) : CG_OK;
 }
 
-static int steps_backward(const struct cg_recurrence *w, struct cg_scan *scan, const struct cg_span *span)
+static int composed_backward(const struct cg_recurrence *w, const struct cg_scan *scan)
 {
-	int functions[CG_FUNCTIONS_MAX], n = n_points(w, functions);
-	int64_t first = (w->sequence->S - span->end) * n, end = (w->sequence->S - span->first) * n + !span->first;
-
-	if (cg_present(w->scan))
-		return run_scan(w, scan, first, end);
-	for (int64_t phase = first; phase < end; phase++)
+	for (int64_t phase = scan->first; phase < scan->first + scan->phases; phase++)
 		CG_TRY(run_phase(w, scan, phase, begin_step_backward));
 	return CG_OK;
+}
+
+/* *scan then has the steps of a span. */
+static void begin_backward(const struct cg_recurrence *w, const struct cg_span *span, struct cg_scan *scan)
+{
+	int functions[CG_FUNCTIONS_MAX], n = n_points(w, functions);
+
+	scan->first = (w->sequence->S - span->end) * n;
+	scan->phases = (span->end - span->first) * n + !span->first;
 }
 
 static int sums(const struct cg_recurrence *w)
@@ -449,17 +500,46 @@ static int sums(const struct cg_recurrence *w)
 	return CG_OK;
 }
 
-int cg_recurrence_backward(const struct cg_recurrence *w)
+/* The products over the rows of a span.  Of recurrences that follow each other the spans are short, so that the gradients of matrices,
+ * which none of the others waits for, are made of all steps in the last one. */
+static int multiply_spans(const struct cg_recurrence *w, const struct cg_span *span, int lag)
 {
-	struct cg_scan scan = describe_steps(w, describe_backward);
-	struct cg_span span = { .first = w->sequence->S };
+	const struct cg_span all = cut_span(w, 0, w->sequence->S);
 
-	CG_TRY(pack(w));
-	CG_TRY(cg_span_gather_prev(w));
-	do {
-		span = find_span(w, span.first - 1);
-		CG_TRY(steps_backward(w, &scan, &span));
-		CG_TRY(cg_span_backward(w, &span));
-	} while (span.first);
-	return w->needs_sums ? sums(w) : CG_OK;
+	if (!lag)
+		CG_TRY(cg_span_multiply_weights(w, span));
+	CG_TRY(cg_span_multiply_gradients(w, span));
+	return lag && !span->first ? cg_span_multiply_weights(w, &all) : CG_OK;
+}
+
+int cg_recurrence_backward(struct cg_recurrence *const *w, int n, int lag, int (*begin_products)(void *user, int k), void *user)
+{
+	struct cg_scan scans[CG_SCANS_MAX];
+	/* Without steps the gradients of matrices are zeros. */
+	const int64_t spans = w[0]->sequence->S ? count_spans(w[0]) : 1;
+
+	for (int k = 0; k < n; k++) {
+		scans[k] = describe_steps(w[k], describe_backward);
+		CG_TRY(pack(w[k]));
+		CG_TRY(cg_span_gather_prev(w[k]));
+	}
+	for (int64_t round = 0; round < spans + lag * (n - 1); round++) {
+		const struct at_work at = find_at_work(round, spans, n, lag);
+		struct cg_span span[CG_SCANS_MAX];
+
+		for (int k = at.first; k < at.end; k++) {
+			span[k] = get_span(w[k], spans - 1 - (round - k * lag));
+			begin_backward(w[k], &span[k], &scans[k]);
+		}
+		CG_TRY(run_steps(w, scans, &at, composed_backward));
+		for (int k = at.first; k < at.end; k++) {
+			if (begin_products && round == k * lag)
+				CG_TRY(begin_products(user, k));
+			CG_TRY(multiply_spans(w[k], &span[k], lag));
+		}
+	}
+	for (int k = 0; k < n; k++)
+		if (w[k]->needs_sums)
+			CG_TRY(sums(w[k]));
+	return CG_OK;
 }

@@ -99,8 +99,9 @@ struct cg_span { int64_t first, end, row, rows; };
 int cg_span_multiply_inputs(const struct cg_recurrence *, const struct cg_span *);
 /* Fills prev_h and prev_c, for all steps. */
 int cg_span_gather_prev(const struct cg_recurrence *);
-/* Adds to the gradients of the matrices, and computes that of x, from the gradients of a span's gates; spans come from the last to the
- * first. */
-int cg_span_backward(const struct cg_recurrence *, const struct cg_span *);
+/* From the gradients of a span's gates, of which spans come from the last to the first: adds to the gradients of the matrices. */
+int cg_span_multiply_weights(const struct cg_recurrence *, const struct cg_span *);
+/* The same: computes the gradient of x. */
+int cg_span_multiply_gradients(const struct cg_recurrence *, const struct cg_span *);
 
 #endif

@@ -21,13 +21,21 @@ struct cg_rnn_saved { int acc; };
 enum { CG_RNN_SAVED_MAX = CG_SAVES_MAX + 2 };
 _Static_assert(CG_ROUTE_MAX >= 32 + CG_WHY_NOT, "a route's description has space for the reason of a refusal");
 
+/* The parts of a pass's workspace that a pseudo-layer has for itself while it runs. */
+struct cg_rnn_own {
+	struct cg_mem gates, bias, stage_input[CG_STAGES_MAX], packed[CG_STAGES_MAX], scan, h_first, c_first, x;
+	struct cg_mem d_gates, d_stage_input[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c;
+	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* in inference, which has no reserve */
+};
+
 /* The parts of a pass's workspace.  The struct holds nothing else: storage.c lays the parts out as offsets, layers.c gives them memory. */
 struct cg_rnn_workspace {
-	struct cg_mem gates, bias, stage_input[CG_STAGES_MAX], packed[CG_STAGES_MAX], scan, h_first, c_first, x;
-	struct cg_mem h[2][2];                   /* hidden states of a layer and the one below, by direction, if not in the reserve */
-	struct cg_mem d_gates, d_stage_input[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c, partial, sum;
+	/* Hidden states by direction, if not in the reserve: of the layers that run at once, and of the one below; layer l's stand at
+	 * l modulo their number. */
+	struct cg_mem h[CG_SCANS_MAX + 1][2];
 	struct cg_mem dx[2], dx_real, dy[2];     /* dx: sums in acc, by direction, each in the direction's order */
-	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* in inference, which has no reserve */
+	struct cg_mem partial, sum;
+	struct cg_rnn_own own[CG_SCANS_MAX];     /* the last member: of those that do not run nothing is set */
 };
 
 /* The shape of a call: everything that follows from its sizes and lengths, computed once and passed down. */
@@ -36,6 +44,7 @@ struct cg_rnn_shape {
 	const int32_t *lengths;                  /* NULL: all T */
 	int is_whole, is_dense;                  /* is_whole: all rows have T steps; is_dense: and the packed order is the caller's */
 	int is_vendors;                          /* the vendor library runs the call, else layers.c does */
+	int at_once;                             /* pseudo-layers that layers.c runs together: both directions of a layer, or so many layers */
 	struct cg_net_sizes bytes;               /* of the reserve, and of the workspace of one pass */
 	struct cg_rnn_workspace workspace;       /* of that pass in layers.c */
 };
@@ -121,8 +130,10 @@ const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *,
 
 /* ---- sizes.c, call.c ---- */
 
-/* Checks sizes and lengths, and computes the shape of a call for one pass; CG_BAD_ARGUMENT where memory cannot hold it. */
-int cg_rnn_measure(const struct cg_rnn *, int pass, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_shape *);
+/* Checks sizes and lengths, and computes the shape of a call for one pass; CG_BAD_ARGUMENT where memory cannot hold it.  work: the caller's,
+ * absent or NULL before it is there; where it is too small for several pseudo-layers at once, one runs at a time. */
+int cg_rnn_measure(const struct cg_rnn *, int pass, int64_t T, int64_t B, const int32_t *lengths, const struct cg_mem *work,
+                   struct cg_rnn_shape *);
 /* Checks what the op table does not check, and sets the call's shape. */
 int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *);
 /* Elements of a reserve, in the plan's dtype. */
@@ -161,9 +172,12 @@ int cg_rnn_drops(const struct cg_rnn *);
 /* Does another step read saved value k? */
 int cg_rnn_is_read_later(const struct cg_rnn *, int k);
 /* The steps of a span of a recurrence that the backend's scan takes; 0: all. */
-int64_t cg_layers_span_steps(const struct cg_rnn *, int pass, int64_t B);
-/* Lays out the workspace of a pass and returns its bytes; SIZE_MAX: more than a size_t can hold. */
-size_t cg_layers_lay_out_workspace(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
+int64_t cg_layers_span_steps(const struct cg_rnn *, int pass, const struct cg_rnn_shape *);
+/* Lays out the shape's workspace for a pass, and sets how many pseudo-layers run at once, of so many at most.  Returns its bytes; SIZE_MAX: more than a size_t
+ * can hold. */
+size_t cg_layers_lay_out_workspace(const struct cg_rnn *, int pass, int at_once, struct cg_rnn_shape *);
+/* How many parts of the shape's workspace are set. */
+size_t cg_layers_count_parts(const struct cg_rnn_shape *);
 /* Bytes of the reserve. */
 size_t cg_layers_measure_reserve(const struct cg_rnn *, int64_t N);
 /* The saved values of the first pseudo-layer, and the bytes from them to those of the next. */
@@ -250,8 +264,9 @@ struct cg_recurrence {
 	int accumulate, needs_sums;              /* needs_sums: the gradients of biases and vectors are computed; some of them may be
 	                                          * absent */
 };
-/* The span at hand decides where gates are. */
-int cg_recurrence_forward(struct cg_recurrence *);
+/* n recurrences of equal sizes, 1 to CG_SCANS_MAX, and more than one only by the backend's scan; each is `lag` spans, 0 or 1, behind the one
+ * before it, whose output it may read then.  The span at hand decides where gates are. */
+int cg_recurrence_forward(struct cg_recurrence *const *, int n, int lag);
 /* The steps of a span, which the backend's scan takes: of so many columns of gates, and rows of the weight matrices that these multiply;
  * 0: all. */
 int64_t cg_recurrence_count_span_steps(int dtype, int pass, int64_t gates, int64_t matrix_rows, int64_t B);
@@ -263,7 +278,9 @@ enum { CG_STEPS_TO_PACK = 8 };
 size_t cg_recurrence_measure_packed(const struct cg_context *, const struct cg_gemm *, int64_t N);
 /* Computes h of n packed rows from the saved output by the projection. */
 int cg_recurrence_project(const struct cg_recurrence *, int64_t row, int64_t n);
-int cg_recurrence_backward(const struct cg_recurrence *);
+/* begin_products, which may be NULL, comes before the first products over rows of recurrence k, which come in the order of k.  With a lag
+ * of 0 several recurrences have one span each. */
+int cg_recurrence_backward(struct cg_recurrence *const *, int n, int lag, int (*begin_products)(void *user, int k), void *user);
 /* The gradient of h or c at step s from the step after; s -1: in a network the gradient of h_first or c_first. */
 struct cg_matrix cg_recurrence_get_carry(const struct cg_recurrence *, struct cg_mem carry, int64_t width, int64_t s);
 
@@ -280,5 +297,7 @@ size_t cg_rnn_packed_bytes(const struct cg_rnn *, int pass, int stage, int64_t B
 int cg_rnn_can_scan(const struct cg_rnn *, char why[CG_WHY_NOT]);
 /* Bytes of the workspace of the backend's scan in a pass of N rows; 0: steps are calls of their own, with the same bits. */
 size_t cg_rnn_measure_scan(const struct cg_rnn *, int pass, int64_t B, int64_t N);
+/* How many recurrences of the network, each by the backend's scan, keep it busy together. */
+int cg_rnn_count_at_once(const struct cg_rnn *, int pass, int64_t B, int64_t steps);
 
 #endif

@@ -34,7 +34,7 @@ static int count_rows(const struct cg_rnn *rnn, struct cg_rnn_shape *shape)
 	return CG_OK;
 }
 
-static int count_bytes(const struct cg_rnn *rnn, int pass, struct cg_rnn_shape *shape)
+static int count_bytes(const struct cg_rnn *rnn, int pass, int at_once, struct cg_rnn_shape *shape)
 {
 	struct cg_net_sizes *bytes = &shape->bytes;
 
@@ -42,9 +42,9 @@ static int count_bytes(const struct cg_rnn *rnn, int pass, struct cg_rnn_shape *
 		return rnn->context->backend->net->sizes(rnn->vendor, shape->T, shape->B, shape->lengths, bytes);
 	*bytes = (struct cg_net_sizes){ .reserve = rnn->net.training ? cg_layers_measure_reserve(rnn, shape->N) : 0 };
 	if (pass == CG_FORWARD)
-		bytes->forward = cg_layers_lay_out_workspace(rnn, pass, shape, &shape->workspace);
+		bytes->forward = cg_layers_lay_out_workspace(rnn, pass, at_once, shape);
 	else if (rnn->net.training)
-		bytes->backward = cg_layers_lay_out_workspace(rnn, pass, shape, &shape->workspace);
+		bytes->backward = cg_layers_lay_out_workspace(rnn, pass, at_once, shape);
 	return CG_OK;
 }
 
@@ -53,16 +53,20 @@ static size_t most(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-int cg_rnn_measure(const struct cg_rnn *rnn, int pass, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_shape *shape)
+int cg_rnn_measure(const struct cg_rnn *rnn, int pass, int64_t T, int64_t B, const int32_t *lengths, const struct cg_mem *work,
+                   struct cg_rnn_shape *shape)
 {
 	const struct cg_net_sizes *bytes = &shape->bytes;
 
 	shape->T = T;
 	shape->B = B;
 	shape->lengths = B ? lengths : NULL;
+	shape->at_once = 1;
 	CG_TRY(count_rows(rnn, shape));
 	CG_TRY(cg_rnn_choose_route(rnn, T, &shape->is_vendors));
-	CG_TRY(count_bytes(rnn, pass, shape));
+	CG_TRY(count_bytes(rnn, pass, CG_SCANS_MAX, shape));
+	if (shape->at_once > 1 && work && cg_present(*work) && work->bytes < most(bytes->forward, bytes->backward))
+		CG_TRY(count_bytes(rnn, pass, 1, shape));
 	if (most(bytes->reserve, most(bytes->forward, bytes->backward)) > PTRDIFF_MAX || !(shape->is_dense || has_index(shape)))
 		return too_many(shape);
 	return CG_OK;
@@ -82,10 +86,10 @@ int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *
 
 	if (!rnn || !result)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_sizes: %s: missing", rnn ? "sizes" : "rnn");
-	CG_TRY(cg_rnn_measure(rnn, CG_FORWARD, T, B, lengths, &shape));
+	CG_TRY(cg_rnn_measure(rnn, CG_FORWARD, T, B, lengths, NULL, &shape));
 	forward = shape.bytes.forward;
 	if (!shape.is_vendors && rnn->net.training)
-		CG_TRY(count_bytes(rnn, CG_GRAD, &shape));
+		CG_TRY(count_bytes(rnn, CG_GRAD, CG_SCANS_MAX, &shape));
 	if (shape.bytes.backward > PTRDIFF_MAX)
 		return too_many(&shape);
 	*result = (struct cg_rnn_sizes){ (size_t)rnn->net.params * cg_dtype_bytes(rnn->net.dtype), shape.bytes.reserve,

@@ -162,12 +162,25 @@ static int projection_weights(const struct cg_recurrence *w, const struct cg_spa
 	               start_of(w, span, c), c);
 }
 
+int cg_span_multiply_weights(const struct cg_recurrence *w, const struct cg_span *span)
+{
+	if (cg_present(w->input.grad.mem))
+		CG_TRY(input_weights(w, span));
+	if (cg_present(w->recurrent.grad.mem))
+		CG_TRY(recurrent_weights(w, span));
+	if (cg_present(w->projection.grad.mem))
+		CG_TRY(projection_weights(w, span));
+	return CG_OK;
+}
+
 /* The gradient of x: what its sums are, then what the gates of each range add. */
-static int input_backprop(const struct cg_recurrence *w, const struct cg_span *span)
+int cg_span_multiply_gradients(const struct cg_recurrence *w, const struct cg_span *span)
 {
 	const struct cg_matrix sums = at(w, w->dx.sums, span->row, 0), dx = at(w, w->dx.result, span->row, 0);
 	int add = w->dx.add;
 
+	if (!cg_present(w->dx.result.mem))
+		return CG_OK;
 	for (int k = 0; k < w->n_ranges; k++) {
 		const struct cg_gate_range *range = &w->ranges[k];
 		struct cg_gemm g = { .m = span->rows, .n = w->width, .k = range->n * w->U, .transpose_b = w->by_input };
@@ -186,15 +199,4 @@ static int input_backprop(const struct cg_recurrence *w, const struct cg_span *s
 	if (w->skip && (sums.mem.data != dx.mem.data || sums.mem.offset != dx.mem.offset))
 		return move(w, span->rows, w->width, sums, dx, 0);
 	return CG_OK;
-}
-
-int cg_span_backward(const struct cg_recurrence *w, const struct cg_span *span)
-{
-	if (cg_present(w->input.grad.mem))
-		CG_TRY(input_weights(w, span));
-	if (cg_present(w->recurrent.grad.mem))
-		CG_TRY(recurrent_weights(w, span));
-	if (cg_present(w->projection.grad.mem))
-		CG_TRY(projection_weights(w, span));
-	return cg_present(w->dx.result.mem) ? input_backprop(w, span) : CG_OK;
 }

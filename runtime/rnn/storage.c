@@ -1,6 +1,7 @@
 /*
  * The layout of the values of a call: the parts of its workspace and, in the reserve, the saved values of each pseudo-layer.
  */
+#include <stddef.h>
 #include <string.h>
 
 #include "runtime/rnn/rnn.h"
@@ -15,11 +16,6 @@ static int64_t widest(const struct cg_rnn *rnn)
 	return rnn->net.layers > 1 ? most(rnn->net.I, rnn->net.directions * rnn->net.H) : rnn->net.I;
 }
 
-int64_t cg_layers_span_steps(const struct cg_rnn *rnn, int pass, int64_t B)
-{
-	return cg_recurrence_count_span_steps(rnn->net.dtype, pass, rnn->n_blocks * rnn->net.U, widest(rnn) + rnn->net.H, B);
-}
-
 int cg_rnn_drops(const struct cg_rnn *rnn)
 {
 	return rnn->net.training && rnn->net.dropout > 0 && rnn->net.layers > 1;
@@ -31,9 +27,50 @@ int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
 	return k == rnn->saved_c || k == rnn->saved_h;
 }
 
-static void carve_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, int64_t span, struct cg_rnn_workspace *r)
+/* ---- pseudo-layers at once ---- */
+
+/* Layers that run at once have several spans, so that few wait for the first or the last, and none so short that a call of the backend takes
+ * longer than its steps. */
+enum { SPANS = 4, SHORTEST_SPAN = 32 };
+
+/* Do layers run at once, each a span behind the one below it?  Their outputs must reach the next layer as they are. */
+static int runs_layers_at_once(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
+{
+	return rnn->net.directions == 1 && rnn->net.layers > 1 && !cg_rnn_drops(rnn) && shape->longest >= SPANS * SHORTEST_SPAN;
+}
+
+/* How many pseudo-layers run at once: only by the backend's scan, which gives each step's bits whatever runs beside it. */
+static int count_at_once(const struct cg_rnn *rnn, int pass, int most, const struct cg_rnn_shape *shape)
+{
+	int at_once = rnn->net.directions == 2 ? 2 : runs_layers_at_once(rnn, shape) ? rnn->net.layers : 1;
+
+	most = at_once < most ? at_once : most;
+	if (most == 1 || !cg_rnn_measure_scan(rnn, pass, shape->B, shape->N))
+		return 1;
+	at_once = cg_rnn_count_at_once(rnn, pass, shape->B, shape->longest);
+	return at_once < most ? at_once : most;
+}
+
+int64_t cg_layers_span_steps(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape *shape)
+{
+	int64_t steps = cg_recurrence_count_span_steps(rnn->net.dtype, pass, rnn->n_blocks * rnn->net.U, widest(rnn) + rnn->net.H, shape->B);
+	int64_t divided;
+
+	if (shape->at_once == 1)
+		return steps;
+	/* The gradient of x is added up direction by direction, for all steps. */
+	if (rnn->net.directions == 2)
+		return pass == CG_FORWARD ? steps : 0;
+	divided = most(shape->longest / (SPANS * shape->at_once), SHORTEST_SPAN);
+	return steps && steps < divided ? steps : divided;
+}
+
+/* ---- the workspace ---- */
+
+static void carve_forward(const struct cg_rnn *rnn, struct cg_work *work, const struct cg_rnn_shape *shape, int64_t span, struct cg_rnn_own *r)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
+	int64_t B = shape->B, N = shape->N;
 
 	if (!(rnn->net.training && rnn->keeps_gates))
 		r->gates = cg_work_alloc(work, span && span < N / B ? span * B : N, rnn->n_blocks * rnn->net.U, acc);
@@ -46,11 +83,10 @@ static void carve_forward(const struct cg_rnn *rnn, struct cg_work *work, int64_
 			r->saved[k] = cg_work_alloc(work, cg_rnn_is_read_later(rnn, k) ? N : B, rnn->net.U, rnn->saved[k].acc ? acc : real);
 }
 
-static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, int64_t B, int64_t N, int is_dense,
-                           struct cg_rnn_workspace *r)
+static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, const struct cg_rnn_shape *shape, struct cg_rnn_own *r)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
-	int64_t rows = rnn->sums_carry ? N : B, carries = rnn->sums_carry ? N + B : 2 * B;
+	int64_t B = shape->B, N = shape->N, rows = rnn->sums_carry ? N : B, carries = rnn->sums_carry ? N + B : 2 * B;
 
 	r->d_gates = cg_work_alloc(work, N, rnn->n_blocks * rnn->net.U, real);
 	for (int k = 0; k < rnn->net.cell->n_stages - 1; k++) {
@@ -65,47 +101,76 @@ static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, int64
 		r->dh = cg_work_alloc(work, N, rnn->net.P, real);
 		r->dm = cg_work_alloc(work, rows, rnn->net.U, acc);
 	}
-	if (!is_dense || rnn->sums_prev_h)
+	if (!shape->is_dense || rnn->sums_prev_h)
 		r->prev_h = cg_work_alloc(work, N, rnn->net.H, real);
 	if (rnn->sums_prev_c)
 		r->prev_c = cg_work_alloc(work, N, rnn->net.U, acc);
+}
+
+/* What pseudo-layers of the backward pass share. */
+static void carve_sums(const struct cg_rnn *rnn, struct cg_work *work, const struct cg_rnn_shape *shape, struct cg_rnn_workspace *r)
+{
+	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
+	int64_t N = shape->N;
+
 	r->partial = cg_work_alloc(work, (N + CG_SUM_ROWS - 1) / CG_SUM_ROWS, rnn->sum_values * rnn->net.U, acc);
-	if (is_dense && real != acc)
+	if (shape->is_dense && real != acc)
 		r->sum = cg_work_alloc(work, rnn->net.n_weights * rnn->net.U, rnn->net.H, acc);
-	for (int k = 0; k < (!is_dense && rnn->net.directions == 2 ? 2 : 1); k++)
+	for (int k = 0; k < (!shape->is_dense && rnn->net.directions == 2 ? 2 : 1); k++)
 		r->dx[k] = cg_work_alloc(work, N, widest(rnn), acc);
 	if (rnn->net.layers > 1)
 		r->dx_real = cg_work_alloc(work, N, rnn->net.directions * rnn->net.H, real);
-	for (int d = 0; d < rnn->net.directions && (!is_dense || cg_rnn_drops(rnn)); d++)
+	for (int d = 0; d < rnn->net.directions && (!shape->is_dense || cg_rnn_drops(rnn)); d++)
 		r->dy[d] = cg_work_alloc(work, N, rnn->net.H, real);
 }
 
-size_t cg_layers_lay_out_workspace(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape *shape, struct cg_rnn_workspace *r)
+/* What the k-th of those that run at once has for itself. */
+static void carve_own(const struct cg_rnn *rnn, int pass, struct cg_work *work, const struct cg_rnn_shape *shape, int k, struct cg_rnn_own *r)
 {
-	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype), bytes;
+	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
 	int64_t B = shape->B, N = shape->N;
-	struct cg_work work = { .used = 0 };
+	size_t scan = cg_rnn_measure_scan(rnn, pass, B, N);
 
-	memset(r, 0, sizeof *r);
-	r->h_first = cg_work_alloc(&work, B, rnn->net.H, real);
-	r->c_first = cg_work_alloc(&work, B, rnn->net.U, acc);
-	r->x = cg_work_alloc(&work, N, widest(rnn), real);
-	for (int k = 0; k < 4 && (rnn->net.P || !rnn->net.training); k++)
-		if (k / 2 < rnn->net.layers && k % 2 < rnn->net.directions)
-			r->h[k / 2][k % 2] = cg_work_alloc(&work, N, rnn->net.H, real);
-	bytes = cg_rnn_measure_scan(rnn, pass, B, N);
-	if (bytes)
-		r->scan = cg_work_alloc(&work, 1, 1, bytes);
-	for (int k = 0; k < rnn->net.cell->n_stages && !bytes; k++) {
-		size_t packed = cg_rnn_packed_bytes(rnn, pass, k, B, N);
+	r->h_first = cg_work_alloc(work, B, rnn->net.H, real);
+	r->c_first = cg_work_alloc(work, B, rnn->net.U, acc);
+	/* Layers that run at once read the output of the one below, and both directions the input of a dense call. */
+	if (!k || (rnn->net.directions == 2 && !shape->is_dense))
+		r->x = cg_work_alloc(work, N, widest(rnn), real);
+	if (scan)
+		r->scan = cg_work_alloc(work, 1, 1, scan);
+	for (int stage = 0; stage < rnn->net.cell->n_stages && !scan; stage++) {
+		size_t packed = cg_rnn_packed_bytes(rnn, pass, stage, B, N);
 
 		if (packed)
-			r->packed[k] = cg_work_alloc(&work, 1, 1, packed);
+			r->packed[stage] = cg_work_alloc(work, 1, 1, packed);
 	}
 	if (pass == CG_FORWARD)
-		carve_forward(rnn, &work, B, N, bytes ? cg_layers_span_steps(rnn, pass, B) : 0, r);
+		carve_forward(rnn, work, shape, scan ? cg_layers_span_steps(rnn, pass, shape) : 0, r);
 	else
-		carve_backward(rnn, &work, B, N, shape->is_dense, r);
+		carve_backward(rnn, work, shape, r);
+}
+
+size_t cg_layers_count_parts(const struct cg_rnn_shape *shape)
+{
+	return (offsetof(struct cg_rnn_workspace, own) + (size_t)shape->at_once * sizeof(struct cg_rnn_own)) / sizeof(struct cg_mem);
+}
+
+size_t cg_layers_lay_out_workspace(const struct cg_rnn *rnn, int pass, int at_once, struct cg_rnn_shape *shape)
+{
+	struct cg_rnn_workspace *r = &shape->workspace;
+	struct cg_work work = { .used = 0 };
+	int64_t of_h;
+
+	shape->at_once = count_at_once(rnn, pass, at_once, shape);
+	of_h = most(rnn->net.directions == 1 ? shape->at_once + 1 : 2, 2);
+	memset(r, 0, cg_layers_count_parts(shape) * sizeof(struct cg_mem));
+	for (int64_t k = 0; k < of_h && k < rnn->net.layers && (rnn->net.P || !rnn->net.training); k++)
+		for (int d = 0; d < rnn->net.directions; d++)
+			r->h[k][d] = cg_work_alloc(&work, shape->N, rnn->net.H, cg_dtype_bytes(rnn->net.dtype));
+	for (int k = 0; k < shape->at_once; k++)
+		carve_own(rnn, pass, &work, shape, k, &r->own[k]);
+	if (pass != CG_FORWARD)
+		carve_sums(rnn, &work, shape, r);
 	return work.used;
 }
 

@@ -145,7 +145,7 @@ int cg_rnn_op_infer(const struct cg_op *row, void *given, unsigned *bound)
 	cg_rnn_op_config(op, pass_of(row), &config);
 	CG_TRY(cg_rnn_describe(&config, &rnn));
 	CG_TRY(cg_rnn_analyse_gradient(&rnn));
-	CG_TRY(cg_rnn_measure(&rnn, pass_of(row), op->call.T, op->call.B, cg_rnn_op_lengths(op), &shape));
+	CG_TRY(cg_rnn_measure(&rnn, pass_of(row), op->call.T, op->call.B, cg_rnn_op_lengths(op), &op->call.work, &shape));
 	op->C = has_state(op) ? op->U : 0;
 	op->wide = n_directions(op) * op->H;
 	op->params = rnn.net.params;
@@ -288,7 +288,7 @@ static int work_of(const void *given, int pass, size_t *bytes)
 		CG_TRY(cg_rnn_analyse_gradient(&outline));
 		rnn = &outline;
 	}
-	CG_TRY(cg_rnn_measure(rnn, pass, op->call.T, op->call.B, cg_rnn_op_lengths(op), &shape));
+	CG_TRY(cg_rnn_measure(rnn, pass, op->call.T, op->call.B, cg_rnn_op_lengths(op), &op->call.work, &shape));
 	*bytes = pass == CG_FORWARD ? shape.bytes.forward : shape.bytes.backward;
 	return CG_OK;
 }

@@ -25,8 +25,8 @@ int __real_cg_op_check(const struct cg_op *, const void *op);
 int __wrap_cg_op_check(const struct cg_op *, const void *op);
 int __real_cg_packed_count(struct cg_rnn_shape *);
 int __wrap_cg_packed_count(struct cg_rnn_shape *);
-size_t __real_cg_layers_lay_out_workspace(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
-size_t __wrap_cg_layers_lay_out_workspace(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, struct cg_rnn_workspace *);
+size_t __real_cg_layers_lay_out_workspace(const struct cg_rnn *, int pass, int at_once, struct cg_rnn_shape *);
+size_t __wrap_cg_layers_lay_out_workspace(const struct cg_rnn *, int pass, int at_once, struct cg_rnn_shape *);
 
 int __wrap_cg_op_check(const struct cg_op *row, const void *op)
 {
@@ -40,10 +40,10 @@ int __wrap_cg_packed_count(struct cg_rnn_shape *shape)
 	return __real_cg_packed_count(shape);
 }
 
-size_t __wrap_cg_layers_lay_out_workspace(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape *shape, struct cg_rnn_workspace *workspace)
+size_t __wrap_cg_layers_lay_out_workspace(const struct cg_rnn *rnn, int pass, int at_once, struct cg_rnn_shape *shape)
 {
 	seen.layouts++;
-	return __real_cg_layers_lay_out_workspace(rnn, pass, shape, workspace);
+	return __real_cg_layers_lay_out_workspace(rnn, pass, at_once, shape);
 }
 
 /* ---- a backend that is the cpu's but for what is watched ---- */

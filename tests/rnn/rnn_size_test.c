@@ -44,7 +44,7 @@ static int read_table(void **state)
 	}
 	if (file)
 		fclose(file);
-	return cg_open("cpu", &context);
+	return cg_open("cpu:threads=1", &context);
 }
 
 static int close_context(void **state)
@@ -80,7 +80,7 @@ static size_t work_of(const struct cg_rnn *rnn, int pass, int64_t steps, int is_
 {
 	struct cg_rnn_shape shape = { .B = B, .N = B * steps, .is_dense = is_dense };
 
-	return cg_layers_lay_out_workspace(rnn, pass, &shape, &shape.workspace);
+	return cg_layers_lay_out_workspace(rnn, pass, 1, &shape);
 }
 
 /* Bytes that so many more steps of B rows need. */

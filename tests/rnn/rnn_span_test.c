@@ -1,6 +1,7 @@
 /*
- * Networks of so many steps that the route scan takes them span by span: they have the answers of route composed, which takes all at
- * once; dense and ragged, both ways, in more than one layer, adding to what params_backprop holds, with gates in the reserve.
+ * Networks whose steps the route scan takes span by span, since there are many, and those of which it runs several pseudo-layers at once,
+ * since one leaves threads idle: they have the answers of route composed, which takes one at a time, and its steps together; dense and
+ * ragged, both ways, in more than one layer, adding to what params_backprop holds, with gates in the reserve.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -11,21 +12,64 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "backends/cpu/cpu.h"
 #include "runtime/rnn/rnn.h"
 #include "tests/help/small_net.h"
 
-enum { T = 1300, B = 4, I = 5, U = 64 };
+enum { T = 1300, B = 4, I = 5, U = 64, FEW_T = 150, FEW_U = 20 };
 
 static struct cg_context *context;
 static struct cg_stream *stream;
-static int32_t lengths[B] = { T, 3, 0, T - 150 };
+static int32_t lengths[B] = { T, 3, 0, T - 150 }, few_lengths[B] = { 140, 0, FEW_T, 17 };
+
+/* ---- the backend's calls ---- */
+
+static struct { int packed, continued, most; } seen;
+static struct cg_backend watched;
+static int (*scan)(struct cg_queue *, const struct cg_scan *, int n);
+
+static int watch_scan(struct cg_queue *queue, const struct cg_scan *s, int n)
+{
+	static int64_t next;
+
+	for (int k = 0; k < n; k++)
+		*(s[k].is_packed ? &seen.continued : &seen.packed) += 1;
+	if (n == 1 && seen.most < 2) {
+		assert_int_equal(s->first, s->is_packed ? next : 0);
+		next = s->first + s->phases;
+	}
+	seen.most = n > seen.most ? n : seen.most;
+	return scan(queue, s, n);
+}
+
+/* A pool of four threads, on any machine: their parts come one after the other. */
+static void run_in_order(void *user, int parts, void (*part)(void *arg, int k), void *arg)
+{
+	(void)user;
+	for (int k = 0; k < parts; k++)
+		part(arg, k);
+}
+
+static int open_threads(int threads)
+{
+	struct cg_pool pool;
+
+	cg_pool_init(&pool, sizeof pool);
+	pool.threads = threads;
+	pool.run = run_in_order;
+	if (cg_open("cpu", &context) || cg_pool_set(context, &pool) || cg_stream_open(context, NULL, &stream))
+		return print_message("%s\n", cg_message()), 1;
+	watched = *context->backend;
+	scan = watched.scan;
+	watched.scan = watch_scan;
+	context->backend = &watched;
+	return 0;
+}
 
 static int open_all(void **state)
 {
 	(void)state;
-	if (cg_open("cpu", &context) || cg_stream_open(context, NULL, &stream))
-		return print_message("%s\n", cg_message()), 1;
-	return 0;
+	return open_threads(4);
 }
 
 static int close_all(void **state)
@@ -61,27 +105,49 @@ static void run(struct net *n, const struct net *like, const char *route)
 }
 
 /* Runs a network by both routes, in f64, where an error stands out of the rounding of long sums. */
-static void try(struct net *like)
+static void compare_routes(const struct net *like, struct net *by_scan)
 {
-	struct net by_span, whole;
+	struct net composed;
 
-	like->config.dtype = CG_F64;
-	like->config.input = like->config.input_mode == CG_SKIP ? U : I;
-	like->config.units = U;
-	like->call.T = T;
-	like->call.B = B;
-	run(&by_span, like, "scan");
-	run(&whole, like, "composed");
-	assert_in_range(cg_layers_span_steps(by_span.rnn, CG_FORWARD, B), 1, T - 151);
-	assert_in_range(cg_layers_span_steps(by_span.rnn, CG_GRAD, B), 1, T - 151);
+	run(by_scan, like, "scan");
+	run(&composed, like, "composed");
 	for (int k = 0; k < NET_PORTS; k++) {
 		const struct net_port *p = &net_ports[k];
-		const struct cg_mem *got = net_mem(&by_span, p), *wanted = net_mem(&whole, p);
+		const struct cg_mem *got = net_mem(by_scan, p), *wanted = net_mem(&composed, p);
 
 		if ((p->forward == NET_OUT || p->backward == NET_OUT) && strcmp(p->name, "reserve_space"))
 			compare(p->name, got->data, wanted->data, got->bytes / sizeof(double));
 	}
-	net_close(&whole);
+	net_close(&composed);
+}
+
+static void set_sizes(struct net *like, int64_t steps, int64_t rows, int64_t units)
+{
+	like->config.dtype = CG_F64;
+	like->config.input = like->config.input_mode == CG_SKIP ? units : I;
+	like->config.units = units;
+	like->call.T = steps;
+	like->call.B = rows;
+}
+
+/* The steps of a span of a network's pass. */
+static int64_t count_span_steps(const struct net *n, int pass)
+{
+	struct cg_rnn_shape shape;
+
+	assert_int_equal(cg_rnn_measure(n->rnn, pass, n->call.T, n->call.B, n->call.lengths, NULL, &shape), CG_OK);
+	return cg_layers_span_steps(n->rnn, pass, &shape);
+}
+
+/* A network of many steps. */
+static void try(struct net *like)
+{
+	struct net by_span;
+
+	set_sizes(like, T, B, U);
+	compare_routes(like, &by_span);
+	assert_in_range(count_span_steps(&by_span, CG_FORWARD), 1, T - 151);
+	assert_in_range(count_span_steps(&by_span, CG_GRAD), 1, T - 151);
 	net_close(&by_span);
 }
 
@@ -156,44 +222,193 @@ static void test_kept_gates(void **state)
 	cg_cell_close(cell);
 }
 
-/* ---- the backend's calls ---- */
-
-static int packed, continued;
-static struct cg_backend watched;
-static int (*scan)(struct cg_queue *, const struct cg_scan *, struct cg_mem);
-
-static int watch_scan(struct cg_queue *queue, const struct cg_scan *s, struct cg_mem work)
-{
-	static int64_t next;
-
-	*(s->is_packed ? &continued : &packed) += 1;
-	assert_int_equal(s->first, s->is_packed ? next : 0);
-	next = s->first + s->phases;
-	return scan(queue, s, work);
-}
-
 /* Matrices are packed once for each direction of each layer in each pass, however many spans there are. */
 static void test_packed_once(void **state)
 {
-	const struct cg_backend *own = context->backend;
 	struct net like, n;
 
 	(void)state;
-	watched = *own;
-	scan = own->scan;
-	watched.scan = watch_scan;
-	context->backend = &watched;
 	net_begin(&like, context, stream);
-	like.config.dtype = CG_F64;
 	like.config.bidirectional = 1;
-	like.config.units = U;
-	like.call.T = T;
-	like.call.B = B;
+	set_sizes(&like, T, B, U);
+	memset(&seen, 0, sizeof seen);
 	run(&n, &like, "scan");
-	assert_int_equal(packed, 2 * n.config.layers * 2);
-	assert_true(continued >= packed);
+	assert_int_equal(seen.packed, 2 * n.config.layers * 2);
+	assert_true(seen.continued >= seen.packed);
+	assert_int_equal(seen.most, 1);
 	net_close(&n);
-	context->backend = own;
+}
+
+/* ---- pseudo-layers at once ---- */
+
+/* With a BLAS, whose sums depend on how many rows there are, layers wait for each other. */
+static int layers_at_once(int n)
+{
+	return context->device->blas->dgemm ? 1 : n;
+}
+
+/* A network that is so small that the threads are idle in part: so many of its pseudo-layers run at once. */
+static void try_at_once(struct net *like, int64_t rows, int64_t units, int at_once)
+{
+	struct net n;
+
+	set_sizes(like, FEW_T, rows, units);
+	memset(&seen, 0, sizeof seen);
+	compare_routes(like, &n);
+	assert_int_equal(seen.most, at_once);
+	assert_int_equal(seen.packed, 2 * n.config.layers * (1 + n.config.bidirectional));
+	net_close(&n);
+}
+
+static void test_directions_at_once(void **state)
+{
+	struct net like;
+
+	(void)state;
+	net_begin(&like, context, stream);
+	like.config.bidirectional = 1;
+	try_at_once(&like, 1, FEW_U, 2);
+	like.call.accumulate = 1;
+	like.config.cell = cg_cell_find("gru_block");
+	try_at_once(&like, 1, FEW_U, 2);
+	like.config.time_major = 0;
+	try_at_once(&like, 1, FEW_U, 2);
+	like.config.time_major = 1;
+	like.call.lengths = few_lengths;
+	try_at_once(&like, 2, FEW_U, 2);
+	like.config.dropout = 0.25;
+	try_at_once(&like, 2, FEW_U, 2);
+}
+
+static void test_layers_at_once(void **state)
+{
+	struct net like;
+
+	(void)state;
+	net_begin(&like, context, stream);
+	like.config.layers = 3;
+	try_at_once(&like, 1, FEW_U, layers_at_once(3));
+	like.config.layers = 7;
+	like.config.cell = cg_cell_find("gru");
+	try_at_once(&like, 1, FEW_U, layers_at_once(4));
+	like.call.accumulate = 1;
+	like.config.time_major = 0;
+	try_at_once(&like, 2, FEW_U, layers_at_once(2));
+	like.config.layers = 3;
+	like.config.cell = cg_cell_find("lstm_block");
+	like.config.options = "peephole";
+	like.config.time_major = 1;
+	like.call.lengths = few_lengths;
+	try_at_once(&like, 2, FEW_U, layers_at_once(2));
+	/* Dropout stands between one layer's output and the next one's input. */
+	like.config.dropout = 0.25;
+	try_at_once(&like, 2, FEW_U, 1);
+}
+
+/* Of a matrix that is larger than what a thread's cache holds, threads share the units of each. */
+static void test_units_at_once(void **state)
+{
+	struct net like;
+
+	close_all(state);
+	assert_int_equal(open_threads(16), 0);
+	net_begin(&like, context, stream);
+	like.config.layers = 3;
+	try_at_once(&like, 1, 130, layers_at_once(3));
+	like.config.layers = 1;
+	like.config.bidirectional = 1;
+	try_at_once(&like, 1, 130, 2);
+}
+
+/* Bits depend neither on the threads nor on what runs at once. */
+static void expect_bits(const struct net *like)
+{
+	static const int threads[] = { 1, 2, 4, 9 };
+	uint64_t print, first = 0;
+
+	for (size_t k = 0; k < sizeof threads / sizeof *threads; k++) {
+		struct net n;
+
+		assert_int_equal(open_threads(threads[k]), 0);
+		run(&n, like, "scan");
+		assert_int_equal(net_print(&n, &print), CG_OK);
+		if (!k)
+			first = print;
+		if (print != first)
+			fail_msg("%d threads, dtype %d: other bits than of 1", threads[k], like->config.dtype);
+		net_close(&n);
+		close_all(NULL);
+	}
+}
+
+static void test_bits(void **state)
+{
+	struct net like;
+
+	close_all(state);
+	net_begin(&like, context, stream);
+	for (int dtype = CG_F32; dtype <= CG_BF16; dtype++) {
+		set_sizes(&like, FEW_T, 1, FEW_U);
+		like.config.dtype = dtype;
+		like.config.layers = 3;
+		like.config.bidirectional = 0;
+		expect_bits(&like);
+		like.config.bidirectional = 1;
+		expect_bits(&like);
+	}
+	assert_int_equal(open_threads(4), 0);
+}
+
+/* Work that was measured for other sizes may be too small for several pseudo-layers at once. */
+static void test_less_work(void **state)
+{
+	struct net like, n;
+	uint64_t whole, less;
+
+	(void)state;
+	net_begin(&like, context, stream);
+	like.config.bidirectional = 1;
+	set_sizes(&like, FEW_T, 1, FEW_U);
+	run(&n, &like, "scan");
+	assert_int_equal(net_print(&n, &whole), CG_OK);
+	n.call.work.bytes -= n.call.work.bytes / 4;
+	assert_int_equal(net_forward(&n), CG_OK);
+	memset(&seen, 0, sizeof seen);
+	assert_int_equal(net_backward(&n), CG_OK);
+	assert_int_equal(net_print(&n, &less), CG_OK);
+	assert_int_equal(seen.most, 1);
+	assert_true(less == whole);
+	n.call.work.bytes = 64;
+	assert_int_equal(net_forward(&n), CG_BAD_ARGUMENT);
+	net_close(&n);
+}
+
+/* Without a reserve layers that run at once have their hidden states in memory that they take in turn. */
+static void test_inference_at_once(void **state)
+{
+	struct net n;
+	struct net composed;
+
+	(void)state;
+	memset(&seen, 0, sizeof seen);
+	for (int k = 0; k < 2; k++) {
+		struct net *at = k ? &composed : &n;
+
+		net_begin(at, context, stream);
+		at->config.layers = 7;
+		at->config.training = 0;
+		at->config.route = k ? "composed" : "scan";
+		set_sizes(at, FEW_T, 1, FEW_U);
+		assert_int_equal(net_open(at), CG_OK);
+		assert_int_equal(net_forward(at), CG_OK);
+	}
+	assert_int_equal(seen.most, layers_at_once(4));
+	for (int k = 0; k < NET_PORTS; k++)
+		if (net_ports[k].forward == NET_OUT && cg_present(*net_mem(&n, &net_ports[k])) && strcmp(net_ports[k].name, "reserve_space"))
+			compare(net_ports[k].name, net_mem(&n, &net_ports[k])->data, net_mem(&composed, &net_ports[k])->data,
+			        net_mem(&n, &net_ports[k])->bytes / sizeof(double));
+	net_close(&composed);
+	net_close(&n);
 }
 
 int main(void)
@@ -206,6 +421,12 @@ int main(void)
 		cmocka_unit_test(test_skip_input),
 		cmocka_unit_test(test_kept_gates),
 		cmocka_unit_test(test_packed_once),
+		cmocka_unit_test(test_directions_at_once),
+		cmocka_unit_test(test_layers_at_once),
+		cmocka_unit_test(test_inference_at_once),
+		cmocka_unit_test(test_units_at_once),
+		cmocka_unit_test(test_bits),
+		cmocka_unit_test(test_less_work),
 	};
 
 	return cmocka_run_group_tests_name("rnn_span", tests, open_all, close_all);
