@@ -18,8 +18,22 @@ report()
 	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else sed 's/^/# /' "$scratch/why" | head -40; echo "not ok $n - $2"; fi
 }
 
-# text HEADER: without comments and directives' effects.
-text() { $CC -fpreprocessed -E -P -x c "$1" 2>/dev/null; }
+# text HEADER: without comments and directives.
+text()
+{
+	awk '{
+		line = $0; text = ""
+		while (line != "") {
+			if (inside) {
+				end = index(line, "*/"); inside = !end; line = end ? substr(line, end + 2) : ""
+			} else {
+				begin = index(line, "/*"); inside = begin > 0
+				text = text (begin ? substr(line, 1, begin - 1) " " : line); line = begin ? substr(line, begin + 2) : ""
+			}
+		}
+		if (text !~ /^[ \t]*#/) print text
+	}' "$1"
+}
 
 # fields HEADER: "struct field" of each field, and "struct" of each struct that does not begin with its size.
 fields()

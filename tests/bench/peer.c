@@ -73,25 +73,51 @@ static float widen_bf16(uint16_t value)
 	return wide;
 }
 
+/* An f16's bits of an f32's, to the nearest and to even: not every compiler has the type. */
+static uint16_t narrow_f16(float value)
+{
+	uint32_t bits, sign;
+	float rest;
+
+	memcpy(&bits, &value, 4);
+	sign = bits >> 16 & 0x8000;
+	bits &= 0x7fffffff;
+	if (bits >= 0x47800000)                          /* 2^16, infinite, NaN */
+		return (uint16_t)(sign | (bits > 0x7f800000 ? 0x7e00 : 0x7c00));
+	if (bits < 0x38800000) {                         /* a subnormal: beside 0.5 its step is that of an f32 */
+		memcpy(&rest, &bits, 4);
+		rest += 0.5f;
+		memcpy(&bits, &rest, 4);
+		return (uint16_t)(sign | (bits - 0x3f000000));
+	}
+	return (uint16_t)(sign | ((bits + 0xfff + (bits >> 13 & 1) - 0x38000000) >> 13));
+}
+
+static float widen_f16(uint16_t half)
+{
+	uint32_t sign = (uint32_t)(half & 0x8000) << 16, bits = (uint32_t)(half & 0x7fff) << 13;
+	float value;
+
+	memcpy(&value, &bits, 4);
+	value *= 0x1p112f;
+	memcpy(&bits, &value, 4);
+	if ((half & 0x7c00) == 0x7c00)
+		bits |= 0x7f800000;
+	bits |= sign;
+	memcpy(&value, &bits, 4);
+	return value;
+}
+
 static void convert_to_f16(const float *from, size_t n, void *to)
 {
-#ifdef __FLT16_MAX__
 	for (size_t k = 0; k < n; k++)
-		((_Float16 *)to)[k] = (_Float16)from[k];
-#else
-	(void)from, (void)n, (void)to;
-	decline("f16: the compiler has no _Float16");
-#endif
+		((uint16_t *)to)[k] = narrow_f16(from[k]);
 }
 
 static void convert_from_f16(const void *from, size_t n, float *to)
 {
-#ifdef __FLT16_MAX__
 	for (size_t k = 0; k < n; k++)
-		to[k] = (float)((const _Float16 *)from)[k];
-#else
-	(void)from, (void)n, (void)to;
-#endif
+		to[k] = widen_f16(((const uint16_t *)from)[k]);
 }
 
 void convert_to(const char *dtype, const float *from, size_t n, void *to)

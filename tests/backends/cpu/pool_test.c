@@ -161,7 +161,8 @@ static void try_pool(void (*run)(void *, int, pool_part *, void *))
 			struct asked asked = { .threads = threads };
 
 			assert_true(print_on_pool(pool_of(run, &asked), networks[n]) == own);
-			assert_true(asked.calls > 10);
+			/* Of one thread a product of one part is no call. */
+			assert_true(asked.calls > (threads > 1 ? 10 : 0));
 			assert_false(asked.too_many);
 		}
 	}
