@@ -178,6 +178,11 @@ native() {
 		suite conformance '*'
 		suite sequence '*'
 		run_queue
+		export CELLGRAD_TEST_ROUTE=composed
+		suite conformance 'rnn*'
+		suite sequence '*'
+		run_queue
+		unset CELLGRAD_TEST_ROUTE
 	fi
 	unset CELLGRAD_BACKEND CELLGRAD_CPU_ISA OPENBLAS_CORETYPE
 }

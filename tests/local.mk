@@ -20,7 +20,7 @@ script_tests = \
 	%D%/peers.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh \
 	%D%/gen/oclgrind.sh %D%/gen/gemm.sh %D%/gen/compile.sh %D%/gpu_rehearsal.sh
 # The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
-cpu_tests = %D%/conformance/cpu.on %D%/sequence/cpu.on
+cpu_tests = %D%/conformance/cpu.on %D%/sequence/cpu.on %D%/conformance/cpu-composed.on %D%/sequence/cpu-composed.on
 device_tests = \
 	%D%/conformance/opencl.on %D%/conformance/cuda-fake.on %D%/conformance/cuda-composed-fake.on \
 	%D%/sequence/opencl.on %D%/sequence/cuda-fake.on %D%/sequence/cuda-permuted-fake.on %D%/sequence/cuda-composed-fake.on

@@ -12,6 +12,7 @@ struct side {
 	const char *name;                /* for messages */
 	struct cg_context *context;
 	struct cg_stream *stream;
+	const char *route;               /* of networks; NULL: the best one */
 };
 
 /* Of a case.  Mixed: of each argument, by its number; arena: one block of the device's memory for all arguments of a call. */

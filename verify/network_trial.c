@@ -352,6 +352,7 @@ static int open_plan(struct trial_state *r, const struct side *side)
 	c.dropout = t->dropout;
 	c.seed = r->ref.key;
 	c.strict_rounding = t->strict_rounding;
+	c.route = side->route;
 	return cg_rnn_open(side->context, &c, &r->rnn);
 }
 

@@ -170,7 +170,7 @@ static void kernel_any(struct subject *s, unsigned long long seed, struct exampl
 
 static int kernel_run(const struct check *c, struct example *e, struct finding *f)
 {
-	const struct side again = { c->other.name, c->sides[0].context, c->sides[0].stream };
+	const struct side again = { c->other.name, c->sides[0].context, c->sides[0].stream, NULL };
 	const struct side sides[2] = { c->sides[0], c->other.context ? c->other : again };
 	const struct cg_cell *const cells[2] = { NULL, e->subject->again };
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # on.sh FOLDER/NAME.on: the suite of the folder, which is a program of its name, on backend NAME, or, with NAME-fake, on it with the
 # stand-ins of tests/fake; a skip where it has no device, unless CELLGRAD_TEST_REQUIRE has the name.  NAME-composed-fake is without
-# that for cuDNN, NAME-permuted-fake with one whose weights lie otherwise than ours.
+# that for cuDNN, NAME-permuted-fake with one whose weights lie otherwise than ours; cpu-composed has networks take route composed.
 folder=${1%/*} program=$folder/${folder##*/}
 name=${1##*/} name=${name%.on}
 case $name in
@@ -12,6 +12,7 @@ CELLGRAD_BACKEND=${name%%-*}
 # The route that networks must take, but for those that it is not for.
 case $name in
 *-composed-fake) CELLGRAD_CUDNN_LIB=none CELLGRAD_TEST_ROUTE=composed ;;
+cpu-composed)    CELLGRAD_TEST_ROUTE=composed ;;
 *-permuted-fake) CELLGRAD_TEST_ROUTE=cudnn CELLGRAD_FAKE_CUDNN_LAYOUT=1 CELLGRAD_FAKE_CUDNN_NAN=1 CELLGRAD_FAKE_CUDNN_DESTROY=1 ;;
 cuda-fake)       CELLGRAD_TEST_ROUTE=cudnn CELLGRAD_FAKE_CUDNN_LAYOUT=0 ;;
 esac
@@ -28,6 +29,6 @@ why=$($with "$program" --opens) || {
 }
 # Only networks have routes.
 case $program/$name in
-*/conformance/*-composed-fake) exec $with "$program" 'rnn*' ;;
+*/conformance/*-composed*) exec $with "$program" 'rnn*' ;;
 *)                             exec $with "$program" ;;
 esac

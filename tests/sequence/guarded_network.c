@@ -197,7 +197,7 @@ static void check_route(const struct network *net)
 
 	for (int k = 0; k < 4; k++)
 		known |= c->cell == cg_cell_find(cells[k]) && (!c->options || !*c->options) && c->proj < c->units;
-	if (!wanted || c->route)
+	if (!wanted || c->route != side.route)
 		return;
 	if (strncmp(route, !strcmp(wanted, "cudnn") && !known ? "composed (" : wanted, strlen(wanted)))
 		network_fail(net, "expected route %s, got %s", wanted, route);
@@ -206,6 +206,8 @@ static void check_route(const struct network *net)
 void network_open(struct network *net)
 {
 	net->config.values = net->config.n_values ? net->values : NULL;
+	if (!net->config.route)
+		net->config.route = side.route;
 	if (net->first_step > UINT32_MAX - net->T)
 		net->first_step = UINT32_MAX - net->T;
 	assert_true(net->B <= ROWS_MAX);
