@@ -19,7 +19,7 @@ static int choose(const struct cg_isa **isa)
 	for (*isa = cg_isas; (*isa)->name; (*isa)++) {
 		if (!(*isa)->runs_here())
 			continue;
-		if (!wanted || !strcmp(wanted, (*isa)->name))
+		if (wanted ? !strcmp(wanted, (*isa)->name) : !(*isa)->is_best_here || (*isa)->is_best_here())
 			return CG_OK;
 		snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", (*isa)->name);
 	}

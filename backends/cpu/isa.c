@@ -18,6 +18,12 @@ static int has_avx512bf16(void)
 {
 	return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
+
+/* AMD's multiply two steps of bf16 as fast as one of f32; Intel's, which have AMX for that, do not. */
+static int has_fast_avx512bf16(void)
+{
+	return __builtin_cpu_is("amd");
+}
 #endif
 
 #ifdef CG_ISA_AVX2
@@ -70,16 +76,16 @@ extern const struct cg_panels cg_panels_bf16_avx512bf16;
 #define PRODUCTS(kind, isa, bf16) { \
 	[CG_DTYPE_F32] = &cg_##kind##_f32_##isa, [CG_DTYPE_F64] = &cg_##kind##_f64_##isa, [CG_DTYPE_F16] = &cg_##kind##_f32_##isa, \
 	[CG_DTYPE_BF16] = &cg_##kind##_##bf16 }
-#define ROW(isa, test, few_rows, blas) NAMED_ROW(#isa, isa, f32_##isa, test, few_rows, blas)
-#define NAMED_ROW(its_name, isa, bf16, test, few_rows, blas) \
-	{ .name = its_name, .runs_here = test, .kernels = kernels_##isa, .strip = { CG_DTYPES(STRIP, isa) }, \
+#define ROW(isa, test, few_rows, blas) NAMED_ROW(#isa, isa, f32_##isa, test, NULL, few_rows, blas)
+#define NAMED_ROW(its_name, isa, bf16, test, best, few_rows, blas) \
+	{ .name = its_name, .runs_here = test, .is_best_here = best, .kernels = kernels_##isa, .strip = { CG_DTYPES(STRIP, isa) }, \
 	  .widen = { CG_DTYPES(WIDEN, isa) }, .narrow = { CG_DTYPES(NARROW, isa) }, .rows = { CG_DTYPES(ROWS, isa) }, \
 	  .product_f32 = &cg_product_f32_##isa, .product_f64 = &cg_product_f64_##isa, .tiles = PRODUCTS(tiles, isa, bf16), \
 	  .panels = PRODUCTS(panels, isa, bf16), .few = few_rows, .takes_blas = blas },
 
 const struct cg_isa cg_isas[] = {
 #ifdef CG_ISA_AVX512BF16
-	NAMED_ROW("avx512bf16", avx512, bf16_avx512bf16, has_avx512bf16, 64, 0)
+	NAMED_ROW("avx512bf16", avx512, bf16_avx512bf16, has_avx512bf16, has_fast_avx512bf16, 64, 0)
 #endif
 #ifdef CG_ISA_AVX512
 	ROW(avx512, has_avx512, 64, 0)
@@ -88,7 +94,7 @@ const struct cg_isa cg_isas[] = {
 	ROW(avx2, has_avx2, 16, 0)
 #endif
 #ifdef CG_ISA_NEON
-	NAMED_ROW("neon", baseline, f32_baseline, always, 0, 1)
+	NAMED_ROW("neon", baseline, f32_baseline, always, NULL, 0, 1)
 #endif
 	ROW(baseline, always, 0, 1)
 	{ .name = NULL }

@@ -68,6 +68,7 @@ typedef void cg_narrow(int64_t n, const void *from, void *to);
 struct cg_isa {
 	const char *name;
 	int (*runs_here)(void);
+	int (*is_best_here)(void);                       /* is it taken where nobody asks for it?  NULL: where it runs */
 	const struct cg_compiled *const *kernels;        /* tables, ended by NULL */
 	cg_strip *strip[CG_DTYPE_COUNT];
 	cg_widen *widen[CG_DTYPE_COUNT];
