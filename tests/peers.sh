@@ -53,7 +53,7 @@ if [ $status -eq 77 ]; then
 	exit 0
 fi
 
-echo 1..19
+echo 1..20
 cp "$scratch/alone" "$why"
 [ $status -eq 0 ] && [ "$(grep -c '^| .* | 3,2,16,16 | [0-9]' "$why")" -eq 11 ] && ! grep -q FAULT "$why"
 report $? 'this library computes every cell, and every dtype of the LSTM, alone'
@@ -122,6 +122,17 @@ assert judge_run([calm, calm], [{"others": 0.04}, {"others": None}]) == [] == ju
 assert len(judge_run([calm, fast], [])) == 1 and len(judge_run([calm, calm], [{"others": 0.0}, {"others": 0.06}])) == 1
 END
 report $? 'a run is thrown away where the roof moved, or others took processor time'
+
+python3 -B - "$bench" >"$why" 2>&1 <<'END'
+import sys
+sys.path.insert(0, sys.argv[1])
+from peers import find_slow
+def result(*busy):
+    return {"text": "lstm", "peers": [{"peer": "cellgrad", "ms": 2.0, **({"busy_ms": busy[0]} if busy else {})}, {"peer": "other", "ms": 1.0, "busy_ms": 9.0}]}
+assert find_slow([result(), result(4.9)]) == []
+assert len(find_slow([result(5.1), result(4.9)])) == 1
+END
+report $? 'this library beside a busy processor has a limit'
 
 python3 -B - "$bench" "$scratch" >"$why" 2>&1 <<'END'
 import sys

@@ -20,10 +20,10 @@ import sys
 import tempfile
 
 from peer_problem import CELLS, WRONG, Problem
-from peers_report import draw_picture, find_peer, list_present, print_busy, print_roofs, print_times, print_versions
+from peers_report import draw_picture, find_peer, list_present, print_busy, print_others, print_roofs, print_times, print_versions
 from peers_turns import OURS, PEERS, make_environment, measure_problem, write_numbers
 
-ROOF_MOVES, OTHERS_TAKE = 0.10, 0.05
+ROOF_MOVES, OTHERS_TAKE, BUSY_TAKES = 0.10, 0.05, 2.5
 
 LONG = "100,32,512 25,128,1024 100,8,256 200,64,128 400,4,64 50,1,512"
 HALF = "100,32,512 100,8,256 200,64,128"
@@ -129,6 +129,14 @@ def find_faults(results):
     return faults
 
 
+def find_slow(results):
+    """Where this library, with one processor kept busy, takes too many times its calm time."""
+    ours = [(result["text"], find_peer(result, OURS)) for result in results]
+    ratios = [(text, peer["busy_ms"] / peer["ms"]) for text, peer in ours if peer.get("busy_ms") and peer["ms"]]
+    return [f"FAULT: {OURS} in {text}: with one processor busy {ratio:.2f} of its own time, at most {BUSY_TAKES}"
+            for text, ratio in ratios if ratio > BUSY_TAKES]
+
+
 def write_json(path, given, roofs, results, faults, thrown):
     problems = [{**result, "problem": result["text"]} for result in results]
     report = {"threads": given.threads, "rounds": given.rounds, "roofs": roofs, "faults": faults, "thrown_away": thrown, "problems": problems}
@@ -168,7 +176,10 @@ def compare_all(given, folder):
     print_times(results, names)
     if given.busy:
         print_busy(results, names)
-    faults, thrown = find_faults(results), [] if given.quick else judge_run(roofs, results)
+    print_others(results)
+    faults, thrown = find_faults(results), []
+    if not given.quick:
+        faults, thrown = faults + find_slow(results), judge_run(roofs, results)
     if given.quick:
         print("\n--quick: no time here means anything.")
     if given.json:

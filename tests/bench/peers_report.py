@@ -83,6 +83,12 @@ def print_times(results, names):
         print(f"[{k + 1}] {text}")
 
 
+def print_others(results):
+    known = [result["others"] for result in results if result["others"] is not None]
+    if known:
+        print(f"\nOther processes took at most {100 * max(known):.1f} % of the processor time of a problem.")
+
+
 def print_busy(results, names):
     print("\nWith one processor kept busy by another process: the mean of each library's calls over its fastest without.")
     print_head(["problem"] + names)
