@@ -138,18 +138,32 @@ static void label(struct cg_text *t, const struct result *r, int but)
 			cg_text_printf(t, " %s=%lld", axes[k], (long long)problem_get_size(p, sizes[k]));
 }
 
+/* Points of size, time and the least time that the machine allows, 0 where that is not known. */
+static void write_points(struct cg_text *t, const struct result *results, size_t n, size_t k, int along)
+{
+	cg_text_printf(t, "$line%zu << END\n", k);
+	for (size_t j = k; j < n; j++)
+		if (is_same(&results[k], &results[j], along))
+			cg_text_printf(t, "%lld %.9g %.9g\n", (long long)problem_get_size(results[j].problem, sizes[along]), results[j].median,
+			               results[j].share * results[j].median);
+	cg_text_put(t, "END\n");
+}
+
+/* A dashed line of the colour of a line of times: what the machine allows. */
+static void draw_roof(struct cg_text *t, size_t k, int colour, int *is_named)
+{
+	cg_text_printf(t, ", $line%zu using 1:($3 > 0 ? $3 : NaN) smooth unique with lines linetype %d dashtype 2 %s", k, colour,
+	               *is_named ? "notitle" : "title 'dashed: the least that the machine allows'");
+	*is_named = 1;
+}
+
 static void draw_lines(struct cg_text *t, const struct result *results, size_t n, int along)
 {
 	const char *comma = "";
+	int colour = 0, is_named = 0;
 
-	for (size_t k = 0; k < n; k++) {
-		cg_text_printf(t, "$line%zu << END\n", k);
-		for (size_t j = k; j < n; j++)
-			if (is_same(&results[k], &results[j], along))
-				cg_text_printf(t, "%lld %.9g\n", (long long)problem_get_size(results[j].problem, sizes[along]),
-				               results[j].median);
-		cg_text_put(t, "END\n");
-	}
+	for (size_t k = 0; k < n; k++)
+		write_points(t, results, n, k, along);
 	cg_text_printf(t, "set logscale xy\nset xlabel '%s'\nset ylabel 'median time of a call, ms'\nset key below\nplot ",
 	               axes[along]);
 	for (size_t k = 0; k < n; k++) {
@@ -159,9 +173,11 @@ static void draw_lines(struct cg_text *t, const struct result *results, size_t n
 			first &= !is_same(&results[k], &results[j], along);
 		if (!first)
 			continue;
-		cg_text_printf(t, "%s$line%zu using 1:2 smooth unique with linespoints title '", comma, k);
+		cg_text_printf(t, "%s$line%zu using 1:2 smooth unique with linespoints linetype %d title '", comma, k, ++colour);
 		label(t, &results[k], along);
 		cg_text_put(t, "'");
+		if (results[k].share > 0)
+			draw_roof(t, k, colour, &is_named);
 		comma = ", ";
 	}
 	cg_text_put(t, "\n");

@@ -341,6 +341,7 @@ field() {
 	grep -q "<svg" times.svg
 	grep -q "median time of a call, ms" times.svg
 	grep -q "LSTMBlockCell fwd f32 I=3 H=4" times.svg
+	grep -q "the least that the machine allows" times.svg
 	[ "$(wc -l < times.svg.tsv)" -eq 4 ]
 	[ "$(head -1 times.svg.tsv)" = "$(printf 'op\twhat\tdtype\tT\tB\tI\tH\treps\tmin_ms\tmedian_ms\tspread_ms\tgflops\tgbytes\tshare')" ]
 	[[ $(sed -n 2p times.svg.tsv) == "LSTMBlockCell	fwd	f32	1	4	3	4	"* ]]
