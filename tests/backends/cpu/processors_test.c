@@ -1,6 +1,6 @@
 /*
- * A thread leaves the processor of another, stays away from it, comes back when it has to leave the next, and keeps to what others set;
- * quotas of control groups, in folders that are made up.
+ * A context has a thread for each processor that its process may run on.  A thread leaves the processor of another, stays away from it,
+ * comes back when it has to leave the next, and keeps to what others set; quotas of control groups, in folders that are made up.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "backends/cpu/processors.h"
+#include "runtime/cellgrad.h"
 
 static void test_count(void **state)
 {
@@ -36,6 +37,24 @@ static void need_two(void)
 		print_message("one processor, from which no thread can go\n");
 		skip();
 	}
+}
+
+/* A context has as many threads as the mask of its process has processors. */
+static void test_mask(void **state)
+{
+	struct cg_context *context;
+	cpu_set_t one;
+
+	(void)state;
+	CPU_ZERO(&one);
+	CPU_SET(cg_get_processor(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+	assert_int_equal(cg_count_processors(), 1);
+	unsetenv("CELLGRAD_CPU_THREADS");
+	assert_int_equal(cg_open("cpu", &context), CG_OK);
+	assert_non_null(strstr(cg_describe(context), "; 1 thread"));
+	assert_null(strstr(cg_describe(context), "; 1 threads"));
+	cg_close(context);
 }
 
 static void test_leaves(void **state)
@@ -182,6 +201,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_quota, make_root, clear), cmocka_unit_test_setup_teardown(test_quota, make_root, clear),
 		cmocka_unit_test_setup_teardown(test_first_version, make_root, clear),
 #ifdef CPU_COUNT
+		cmocka_unit_test_setup_teardown(test_mask, keep_all, restore_all),
 		cmocka_unit_test_setup_teardown(test_leaves, keep_all, restore_all),
 		cmocka_unit_test_setup_teardown(test_stays, keep_all, restore_all),
 #endif
