@@ -495,7 +495,7 @@ static void run_group(struct cg_queue *queue, const struct sharing *each, int n)
 	if (each->rows)
 		cg_team_run(queue->team, shares, run_rows, &group);
 	else
-		cg_team_walk(queue->team, (int)shares, phases, counts, run_units, &group);
+		cg_team_run_phases(queue->team, (int)shares, phases, counts, run_units, &group);
 }
 
 /* How many of the recurrences run beside the first: those that share out the same, as long as there are threads for their units. */

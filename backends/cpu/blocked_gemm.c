@@ -96,7 +96,7 @@ static void pack_b(void *context, int64_t t, int thread)
 /* ---- blocks ---- */
 
 /* Where share k of so many begins, of n elements in panels of so many. */
-static int64_t share(int64_t n, int64_t panel, int64_t k, int64_t shares)
+static int64_t share_start(int64_t n, int64_t panel, int64_t k, int64_t shares)
 {
 	return least(n, divide_up(n, panel) * k / shares * panel);
 }
@@ -114,10 +114,10 @@ static void add_steps(const struct blocked *p, int64_t row, int64_t rows, int64_
 static void multiply_block(void *context, int64_t t, int thread)
 {
 	const struct blocked *p = context;
-	int64_t high = p->panels->rows, row = share(p->rows, high, t / p->across, p->down);
-	int64_t rows = share(p->rows, high, t / p->across + 1, p->down) - row;
-	int64_t wide = p->panels->columns, column = share(p->columns, wide, t % p->across, p->across);
-	int64_t columns = share(p->columns, wide, t % p->across + 1, p->across) - column;
+	int64_t high = p->panels->rows, row = share_start(p->rows, high, t / p->across, p->down);
+	int64_t rows = share_start(p->rows, high, t / p->across + 1, p->down) - row;
+	int64_t wide = p->panels->columns, column = share_start(p->columns, wide, t % p->across, p->across);
+	int64_t columns = share_start(p->columns, wide, t % p->across + 1, p->across) - column;
 	char *a = p->a + (size_t)thread * p->a_bytes, *b = p->b + (size_t)thread * p->b_bytes;
 	struct cg_float_state state = cg_float_enter(p->g->dtype);
 
@@ -174,10 +174,10 @@ static void cut_blocks(struct blocked *p, int threads)
 	p->across = least(divide_up(wanted, p->down), columns);
 }
 
-/* Where the scratch memory has what; returns its bytes. */
+/* Where the scratch memory has what. */
 struct scratch { size_t b, a, sums, start, bytes; };
 
-static size_t take(struct scratch *s, size_t bytes)
+static size_t carve(struct scratch *s, size_t bytes)
 {
 	size_t from = s->bytes;
 
@@ -206,10 +206,10 @@ static struct scratch lay_out(struct blocked *p, int threads)
 	p->is_low = p->rows <= p->panels->height;
 	p->a_bytes = (size_t)((p->panels->height + p->panels->rows) * p->depth) * p->panels->bytes;
 	p->b_bytes = p->is_low ? (size_t)round_up(wide * p->depth * (int64_t)p->panels->bytes, LINE) : 0;
-	s.b = take(&s, p->is_low ? p->b_bytes * (size_t)threads : (size_t)(p->columns * p->stored) * p->panels->bytes);
-	s.a = take(&s, p->a_bytes * (size_t)threads);
-	s.sums = take(&s, is_rounded(g) ? (size_t)(p->rows * p->columns) * p->acc : 0);
-	s.start = take(&s, p->widen && !g->start.acc ? (size_t)p->columns * p->acc : 0);
+	s.b = carve(&s, p->is_low ? p->b_bytes * (size_t)threads : (size_t)(p->columns * p->stored) * p->panels->bytes);
+	s.a = carve(&s, p->a_bytes * (size_t)threads);
+	s.sums = carve(&s, is_rounded(g) ? (size_t)(p->rows * p->columns) * p->acc : 0);
+	s.start = carve(&s, p->widen && !g->start.acc ? (size_t)p->columns * p->acc : 0);
 	return s;
 }
 

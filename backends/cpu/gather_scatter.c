@@ -7,7 +7,7 @@
 /* Elements of a part, some ten microseconds of work, for which waking a thread pays. */
 enum { PART = 1 << 14 };
 
-struct share {
+struct shared_copy {
 	int dtype;
 	cg_rows_compiled *call;
 	int64_t rows, rows_each;
@@ -19,9 +19,9 @@ static void *address(struct cg_mem mem)
 	return mem.data ? (char *)mem.data + mem.offset : NULL;
 }
 
-static void part(void *context, int64_t k, int thread)
+static void copy_part(void *context, int64_t k, int thread)
 {
-	const struct share *s = context;
+	const struct shared_copy *s = context;
 	int64_t row = k * s->rows_each, end = s->rows - row < s->rows_each ? s->rows : row + s->rows_each;
 	struct cg_float_state state = cg_float_enter(s->dtype);
 
@@ -33,7 +33,7 @@ static void part(void *context, int64_t k, int thread)
 int cg_cpu_rows(struct cg_queue *queue, const struct cg_rows *r)
 {
 	struct cg_rows_shape shape = { r->dtype, r->src.acc, r->dst.acc, r->drop.rate > 0 };
-	struct share s = {
+	struct shared_copy s = {
 		.dtype = r->dtype, .call = queue->device->isa->rows[r->dtype][cg_rows_index(&shape)], .rows = r->rows,
 		.bound = {
 			.src = address(r->src.mem), .dst = address(r->dst.mem), .src_stride = r->src.stride, .dst_stride = r->dst.stride,
@@ -44,6 +44,6 @@ int cg_cpu_rows(struct cg_queue *queue, const struct cg_rows *r)
 	};
 
 	s.rows_each = r->rows <= 2 * PART / r->columns ? r->rows : r->columns < PART ? PART / r->columns : 1;
-	cg_team_run(queue->team, r->rows / s.rows_each + (r->rows % s.rows_each != 0), part, &s);
+	cg_team_run(queue->team, r->rows / s.rows_each + (r->rows % s.rows_each != 0), copy_part, &s);
 	return CG_OK;
 }

@@ -8,7 +8,7 @@
  * sequence; and what the interpreter aligns to. */
 enum { PART = 1 << 11, ALIGN = 64 };
 
-struct share {
+struct shared_launch {
 	const struct cg_module *built;
 	const struct cg_dev *device;
 	const struct cg_function *function;
@@ -21,8 +21,8 @@ struct share {
 	size_t register_bytes;                   /* of one thread */
 };
 
-/* How many parts. */
-static int64_t cut(struct share *s)
+/* Sets the parts; returns how many they are. */
+static int64_t cut_parts(struct shared_launch *s)
 {
 	int64_t step = s->function->shape == CG_FUNCTION_SUM_PART ? CG_SUM_ROWS : 1;
 
@@ -40,7 +40,7 @@ static int64_t cut(struct share *s)
 	return (s->rows + s->rows_each - 1) / s->rows_each * s->across;
 }
 
-static void compute(const struct share *s, int64_t rows, int64_t units, const struct cg_bound *bound, int thread)
+static void compute(const struct shared_launch *s, int64_t rows, int64_t units, const struct cg_bound *bound, int thread)
 {
 	const struct cg_pass_plan *plan = s->built->plan;
 	struct cg_float_state state = cg_float_enter(plan->dtype);
@@ -54,7 +54,7 @@ static void compute(const struct share *s, int64_t rows, int64_t units, const st
 }
 
 /* Elements from an argument's first to that of a part. */
-static int64_t distance(const struct share *s, const struct cg_argument *a, int64_t stride, int64_t row, int64_t unit)
+static int64_t distance(const struct shared_launch *s, const struct cg_argument *a, int64_t stride, int64_t row, int64_t unit)
 {
 	switch (a->kind) {
 	case CG_KIND_TENSOR:   return row * stride + unit;
@@ -64,9 +64,9 @@ static int64_t distance(const struct share *s, const struct cg_argument *a, int6
 	}
 }
 
-static void part(void *context, int64_t k, int thread)
+static void compute_part(void *context, int64_t k, int thread)
 {
-	const struct share *s = context;
+	const struct shared_launch *s = context;
 	int64_t row = k / s->across * s->rows_each, unit = k % s->across * s->units_each;
 	int64_t rows = s->rows - row < s->rows_each ? s->rows - row : s->rows_each;
 	int64_t units = s->units - unit < s->units_each ? s->units - unit : s->units_each;
@@ -87,11 +87,11 @@ static void part(void *context, int64_t k, int thread)
 int cg_cpu_launch(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,
                   const struct cg_operand *operands)
 {
-	struct share s = { .built = built, .device = queue->device, .function = &built->plan->functions[function],
-	                   .call = built->call[function], .rows = rows, .units = units,
-	                   .values = cg_sum_values(&built->plan->functions[function]) };
+	struct shared_launch s = { .built = built, .device = queue->device, .function = &built->plan->functions[function],
+	                           .call = built->call[function], .rows = rows, .units = units,
+	                           .values = cg_sum_values(&built->plan->functions[function]) };
 	struct cg_bound bound[CG_SLOTS_MAX];
-	int64_t parts = cut(&s);
+	int64_t parts = cut_parts(&s);
 
 	for (int k = 0; k < s.function->n_arguments; k++) {
 		const struct cg_operand *o = &operands[k];
@@ -110,6 +110,6 @@ int cg_cpu_launch(struct cg_queue *queue, const struct cg_module *built, int fun
 	if (parts == 1)
 		compute(&s, rows, units, bound, 0);
 	else
-		cg_team_run(queue->team, parts, part, &s);
+		cg_team_run(queue->team, parts, compute_part, &s);
 	return CG_OK;
 }

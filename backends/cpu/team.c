@@ -212,7 +212,7 @@ void cg_team_run(struct cg_team *team, int64_t parts, void (*part)(void *context
 
 /* ---- phases ---- */
 
-struct walk {
+struct phases_run {
 	int shares;
 	int64_t phases, phase;                   /* phase: the current one, in a pool */
 	struct cg_team_count *taken, *done;      /* phases of each share that were taken; shares that are done, of all phases */
@@ -233,46 +233,46 @@ static void wait_until(struct cg_team_count *count, int64_t least)
 }
 
 /* Takes part in every phase from the current one on: first its own share, then those that no thread has taken. */
-static void walk(void *context, int64_t k, int thread)
+static void run_phases(void *context, int64_t k, int thread)
 {
-	const struct walk *w = context;
-	int64_t phase = atomic_load_explicit(&w->done->n, memory_order_acquire) / w->shares;
+	const struct phases_run *run = context;
+	int64_t phase = atomic_load_explicit(&run->done->n, memory_order_acquire) / run->shares;
 
-	for (; phase < w->phases; phase++) {
-		for (int i = 0; i < w->shares; i++) {
-			int share = (int)((k + i) % w->shares);
+	for (; phase < run->phases; phase++) {
+		for (int i = 0; i < run->shares; i++) {
+			int share = (int)((k + i) % run->shares);
 			int64_t expected = phase;
 
-			if (atomic_load_explicit(&w->taken[share].n, memory_order_relaxed) != phase ||
-			    !atomic_compare_exchange_strong(&w->taken[share].n, &expected, phase + 1))
+			if (atomic_load_explicit(&run->taken[share].n, memory_order_relaxed) != phase ||
+			    !atomic_compare_exchange_strong(&run->taken[share].n, &expected, phase + 1))
 				continue;
-			w->part(w->context, phase, share, thread);
-			atomic_fetch_add_explicit(&w->done->n, 1, memory_order_acq_rel);
+			run->part(run->context, phase, share, thread);
+			atomic_fetch_add_explicit(&run->done->n, 1, memory_order_acq_rel);
 		}
-		wait_until(w->done, (phase + 1) * w->shares);
+		wait_until(run->done, (phase + 1) * run->shares);
 	}
 }
 
-static void walk_phase(void *context, int64_t k, int thread)
+static void run_pooled_phase(void *context, int64_t k, int thread)
 {
-	const struct walk *w = context;
+	const struct phases_run *run = context;
 
-	w->part(w->context, w->phase, (int)k, thread);
+	run->part(run->context, run->phase, (int)k, thread);
 }
 
-void cg_team_walk(struct cg_team *team, int shares, int64_t phases, struct cg_team_count *counts,
-                  void (*part)(void *context, int64_t phase, int share, int thread), void *context)
+void cg_team_run_phases(struct cg_team *team, int shares, int64_t phases, struct cg_team_count *counts,
+                        void (*part)(void *context, int64_t phase, int share, int thread), void *context)
 {
-	struct walk w = { shares, phases, 0, counts, counts + shares, part, context };
+	struct phases_run run = { shares, phases, 0, counts, counts + shares, part, context };
 
 	if (team && team->pool.run) {
-		for (; w.phase < phases; w.phase++)
-			cg_team_run(team, shares, walk_phase, &w);
+		for (; run.phase < phases; run.phase++)
+			cg_team_run(team, shares, run_pooled_phase, &run);
 		return;
 	}
 	for (int k = 0; k <= shares; k++)
 		atomic_init(&counts[k].n, 0);
-	cg_team_run(team, shares, walk, &w);
+	cg_team_run(team, shares, run_phases, &run);
 }
 
 /* ---- opening and closing ---- */

@@ -24,7 +24,7 @@ void cg_team_run(struct cg_team *, int64_t parts, void (*part)(void *context, in
  * done.  A share is the same thread's in every phase, unless that thread is late: then another takes it.  The caller lends shares + 1
  * counts. */
 struct cg_team_count { _Alignas(64) _Atomic int64_t n; };
-void cg_team_walk(struct cg_team *, int shares, int64_t phases, struct cg_team_count *counts,
-                  void (*part)(void *context, int64_t phase, int share, int thread), void *context);
+void cg_team_run_phases(struct cg_team *, int shares, int64_t phases, struct cg_team_count *counts,
+                        void (*part)(void *context, int64_t phase, int share, int thread), void *context);
 
 #endif

@@ -211,7 +211,7 @@ static void test_phases(void **state)
 			struct phases p = { .shares = 1 + n % SHARES, .slow = n % 8 - 3 };
 			int phases = n % 4 ? PHASES : n % 5;
 
-			cg_team_walk(team, p.shares, phases, counts_of, count_share, &p);
+			cg_team_run_phases(team, p.shares, phases, counts_of, count_share, &p);
 			assert_false(p.wrong);
 			for (int k = 0; k < PHASES; k++)
 				for (int j = 0; j < SHARES; j++)
