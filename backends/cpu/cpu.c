@@ -292,5 +292,5 @@ const struct cg_backend cg_backend_cpu = {
 	.use_pool = use_pool, .start = start, .sync = sync_queue, .stop = stop,
 	.alloc = alloc, .free = free_mem, .check = check, .copy_in = copy_in, .copy_out = copy_out, .zero = zero,
 	.build = build, .release = release, .launch = cg_cpu_launch, .gemm = cg_cpu_gemm, .packed = cg_cpu_packed, .pack = cg_cpu_pack,
-	.rows = cg_cpu_rows, .scan_work = cg_cpu_scan_work, .scans_at_once = cg_cpu_scans_at_once, .scan = cg_cpu_scan,
+	.rows = cg_cpu_copy_rows, .scan_work = cg_cpu_scan_work, .scans_at_once = cg_cpu_scans_at_once, .scan = cg_cpu_scan,
 };

@@ -45,7 +45,7 @@ int   cg_cpu_pack(struct cg_queue *, const struct cg_gemm *);
 size_t cg_cpu_scan_work(const struct cg_dev *, const struct cg_scan *, char why[CG_WHY_NOT]);
 int   cg_cpu_scans_at_once(const struct cg_dev *, const struct cg_scan *, int lag);
 int   cg_cpu_scan(struct cg_queue *, const struct cg_scan *, int n);
-int   cg_cpu_rows(struct cg_queue *, const struct cg_rows *);
+int   cg_cpu_copy_rows(struct cg_queue *, const struct cg_rows *);
 
 /* The floating-point state of the caller's thread, while ours is set: to nearest, no traps, and, with acc = f32, subnormals
  * flushed. */

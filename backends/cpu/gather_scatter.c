@@ -30,7 +30,7 @@ static void copy_part(void *context, int64_t k, int thread)
 	cg_float_leave(state);
 }
 
-int cg_cpu_rows(struct cg_queue *queue, const struct cg_rows *r)
+int cg_cpu_copy_rows(struct cg_queue *queue, const struct cg_rows *r)
 {
 	struct cg_rows_shape shape = { r->dtype, r->src.acc, r->dst.acc, r->drop.rate > 0 };
 	struct shared_copy s = {

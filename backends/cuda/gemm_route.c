@@ -29,7 +29,7 @@ static int suits_blas(const struct cg_gemm *g)
 	return g->k > 0 && !(g->start.mem.data && is_wide(g, &g->start) && !is_wide(g, &g->c));
 }
 
-static int by_blas(struct cg_queue *queue, const struct cg_gemm *g, int *left)
+static int multiply_by_blas(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 {
 	int starts_elsewhere = g->start.mem.data && !is_c(g), done = 0;
 
@@ -43,7 +43,7 @@ static int multiply(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 	struct cg_cu_blas *blas;
 
 	CG_TRY(cg_cu_open_blas(queue, &blas));
-	return blas ? by_blas(queue, g, left) : CG_OK;
+	return blas ? multiply_by_blas(queue, g, left) : CG_OK;
 }
 
 int cg_cu_gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)

@@ -303,8 +303,8 @@ static size_t rows_each(const struct cg_dev *device, size_t wide, size_t rows)
 
 /* A processor's work-item takes a strip of some rows, or of a block's sums.  Elsewhere a group is as wide as the units, up to what the
  * device takes.  Blocks of sums beyond the grid are taken in turns. */
-static void grid(const struct cg_dev *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
-                 size_t local[2])
+static void set_grid(const struct cg_dev *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
+                     size_t local[2])
 {
 	enum { GROUP = 256, BLOCKS_MOST = 4096 };
 	size_t wide = 1, group = least(least(most, GROUP), device->group_most), each;
@@ -335,7 +335,7 @@ static void find_sizes(const struct cg_dev *device, const struct cg_pass_plan *p
 	else if (function->shape == CG_FUNCTION_ROWS)
 		cg_rows_launch(rows, units, (int64_t)operands[CG_ROWS_FIRST_UNIT].value, (int)group, 1, global, local);
 	else
-		grid(device, most, function->shape, blocks_of(function, rows), units, global, local);
+		set_grid(device, most, function->shape, blocks_of(function, rows), units, global, local);
 }
 
 static int launch(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,

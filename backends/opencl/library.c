@@ -45,7 +45,7 @@ static int find_calls(void *handle, const char *name)
 	return 1;
 }
 
-static void found(const char *name)
+static void record_path(const char *name)
 {
 	Dl_info info;
 	void *call;
@@ -70,7 +70,7 @@ static void load_name(const char *name)
 		dlclose(handle);
 		return;
 	}
-	found(name);
+	record_path(name);
 }
 
 /* What this process has already, linked or put before it, as Oclgrind does. */
@@ -79,7 +79,7 @@ static void load_own(void)
 	void *handle = dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
 
 	if (handle && dlsym(handle, calls[0].name) && find_calls(handle, "this process"))
-		found("this process");
+		record_path("this process");
 }
 
 /* A library that the environment names is the only one tried. */

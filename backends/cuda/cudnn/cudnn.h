@@ -139,7 +139,7 @@ void cg_dnn_leave_state(struct cg_dnn_state **);
 
 /* Finds where a segment's parameters lie. */
 int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_segment *, struct cg_dnn_algorithm *);
-void cg_dnn_drop_layout(struct cg_dnn_layout *);
+void cg_dnn_release_layout(struct cg_dnn_layout *);
 /* Does cuDNN have matrices for an input that skips them? */
 int  cg_dnn_has_input(const struct cg_dnn_layout *);
 /* Moves the parameters of a segment, whose first layer is `first`, between our buffer and cuDNN's. */
@@ -154,7 +154,7 @@ int  cg_dnn_copy_out(struct cg_queue *, struct cg_cu_moves *, const struct cg_ne
 int  cg_dnn_find_sizes(struct cg_net *, const struct cg_dnn_range *, const struct cg_dnn_shape **);
 /* The same for the state on a queue, with its arrays on the device. */
 int  cg_dnn_find_shape(struct cg_net *, struct cg_dnn_state *, const struct cg_dnn_range *, const struct cg_dnn_shape **);
-void cg_dnn_drop_shape(struct cg_dev *, struct cg_queue *, struct cg_dnn_shape *);
+void cg_dnn_release_shape(struct cg_dev *, struct cg_queue *, struct cg_dnn_shape *);
 /* Rows of cuDNN's sequences; bytes of one output of a segment. */
 int64_t cg_dnn_rows(const struct cg_dnn_shape *);
 

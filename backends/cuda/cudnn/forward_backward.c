@@ -10,7 +10,7 @@
 
 enum { UNTRIED, WORKS, REFUSED };                /* of persistent algorithms */
 
-struct run {
+struct range_call {
 	struct cg_queue *queue;
 	struct cg_net *net;
 	const struct cg_network *rnn;
@@ -29,12 +29,12 @@ static void *pointer(struct cg_mem mem)
 	return (void *)(uintptr_t)cg_cu_address(mem);
 }
 
-static size_t each(const struct run *r)
+static size_t each(const struct range_call *r)
 {
 	return cg_dtype_bytes(r->rnn->dtype);
 }
 
-static int is_lstm(const struct run *r)
+static int is_lstm(const struct range_call *r)
 {
 	return r->net->cell == CUDNN_LSTM;
 }
@@ -55,7 +55,7 @@ static int is_aligned(struct cg_mem mem)
 }
 
 /* Where a segment's output is, and what cuDNN keeps of it. */
-static struct cg_mem saved_output(const struct run *r, int segment, struct cg_mem *reserve)
+static struct cg_mem saved_output(const struct range_call *r, int segment, struct cg_mem *reserve)
 {
 	struct cg_work work = { .mem = r->call->reserve };
 	struct cg_mem y = none;
@@ -64,11 +64,11 @@ static struct cg_mem saved_output(const struct run *r, int segment, struct cg_me
 	return y;
 }
 
-/* ---- what is moved ---- */
+/* ---- copies ---- */
 
 /* Rows of a width; `from` and `to` say which, where they are there.  src absent: zeros. */
-static int move(struct run *r, int64_t rows, int64_t width, struct cg_mem src, struct cg_mem from, struct cg_mem dst,
-                struct cg_mem to)
+static int copy_rows(struct range_call *r, int64_t rows, int64_t width, struct cg_mem src, struct cg_mem from, struct cg_mem dst,
+                     struct cg_mem to)
 {
 	return cg_cu_move(r->queue, &r->moves, (struct cg_rows_move){
 		.src = cg_cu_address(src), .dst = cg_cu_address(dst), .from = cg_cu_address(from), .to = cg_cu_address(to),
@@ -76,81 +76,81 @@ static int move(struct run *r, int64_t rows, int64_t width, struct cg_mem src, s
 	});
 }
 
-static int zero(struct run *r, struct cg_mem mem, int64_t elements)
+static int zero(struct range_call *r, struct cg_mem mem, int64_t elements)
 {
-	return move(r, 1, elements, none, none, mem, none);
+	return copy_rows(r, 1, elements, none, none, mem, none);
 }
 
 /* All there is in memory of cuDNN's, which ends with a whole element, or there is memory beyond it. */
-static int64_t elements(const struct run *r, size_t bytes)
+static int64_t elements(const struct range_call *r, size_t bytes)
 {
 	return (int64_t)(bytes / each(r) + (bytes % each(r) != 0));
 }
 
-static int copy(struct run *r, struct cg_mem to, struct cg_mem from, size_t bytes)
+static int copy_bytes(struct range_call *r, struct cg_mem to, struct cg_mem from, size_t bytes)
 {
-	return move(r, 1, elements(r, bytes), from, none, to, none);
+	return copy_rows(r, 1, elements(r, bytes), from, none, to, none);
 }
 
 /* Persistent algorithms load and store so many bytes at a time; the standard one takes elements where they are. */
 enum { PERSISTENT_ALIGN = 16 };
 
-static int suits_algorithm(const struct run *r, struct cg_mem mem)
+static int suits_algorithm(const struct range_call *r, struct cg_mem mem)
 {
 	return !r->algorithm || cg_cu_address(mem) % PERSISTENT_ALIGN == 0;
 }
 
 /* What cuDNN is to read: the memory itself, or a copy where it may be.  A persistent algorithm's sequences and states are whole. */
-static int copy_unsuited(struct run *r, struct cg_mem space, int64_t elements, struct cg_mem *mem)
+static int copy_unsuited(struct range_call *r, struct cg_mem space, int64_t elements, struct cg_mem *mem)
 {
 	struct cg_mem given = *mem;
 
 	if (suits_algorithm(r, given))
 		return CG_OK;
 	*mem = space;
-	return move(r, 1, elements, given, none, space, none);
+	return copy_rows(r, 1, elements, given, none, space, none);
 }
 
-static int flush(struct run *r)
+static int flush(struct range_call *r)
 {
 	return cg_cu_flush(r->queue, &r->moves);
 }
 
 /* The caller's rows of what is valid, to cuDNN's rows. */
-static int gather(struct run *r, struct cg_mem from, struct cg_mem to, int64_t width)
+static int gather(struct range_call *r, struct cg_mem from, struct cg_mem to, int64_t width)
 {
-	return move(r, r->shape->N, width, from, r->shape->from, to, r->shape->rows);
+	return copy_rows(r, r->shape->N, width, from, r->shape->from, to, r->shape->rows);
 }
 
 /* A sequence of cuDNN's to the caller's, which may be the same memory already.  What it leaves beyond the lengths is its own. */
-static int hand_out(struct run *r, struct cg_mem from, struct cg_mem to, int64_t width)
+static int hand_out(struct range_call *r, struct cg_mem from, struct cg_mem to, int64_t width)
 {
 	const struct cg_dnn_shape *s = r->shape;
 
 	if (!cg_present(to))
 		return CG_OK;
 	if (!s->whole)
-		CG_TRY(move(r, s->T * s->B - s->N, width, none, none, to, s->padding));
+		CG_TRY(copy_rows(r, s->T * s->B - s->N, width, none, none, to, s->padding));
 	if (cg_cu_address(from) == cg_cu_address(to))
 		return CG_OK;
 	if (s->whole && !s->compact)
-		return move(r, 1, s->N * width, from, none, to, none);
-	return move(r, s->N, width, from, s->rows, to, s->compact ? s->from : s->rows);
+		return copy_rows(r, 1, s->N * width, from, none, to, none);
+	return copy_rows(r, s->N, width, from, s->rows, to, s->compact ? s->from : s->rows);
 }
 
 /* A sequence of which no step is valid. */
-static int hand_out_zeros(struct run *r, struct cg_mem to, int64_t width)
+static int hand_out_zeros(struct range_call *r, struct cg_mem to, int64_t width)
 {
-	return cg_present(to) ? move(r, r->shape->T * r->shape->B, width, none, none, to, r->shape->padding) : CG_OK;
+	return cg_present(to) ? copy_rows(r, r->shape->T * r->shape->B, width, none, none, to, r->shape->padding) : CG_OK;
 }
 
-static int64_t state_elements(const struct run *r, int64_t width)
+static int64_t state_elements(const struct range_call *r, int64_t width)
 {
 	return cg_dnn_states(r->rnn) * r->shape->live * width;
 }
 
 /* A caller's states as cuDNN has them; absent ones are zeros to it, too. */
-static int states_in(struct run *r, struct cg_mem given, struct cg_mem space, int64_t width, struct cg_mem *result)
+static int copy_states_in(struct range_call *r, struct cg_mem given, struct cg_mem space, int64_t width, struct cg_mem *result)
 {
 	*result = given;
 	if (!cg_present(given))
@@ -158,30 +158,30 @@ static int states_in(struct run *r, struct cg_mem given, struct cg_mem space, in
 	if (!r->shape->moves)
 		return copy_unsuited(r, space, state_elements(r, width), result);
 	*result = space;
-	return move(r, cg_dnn_states(r->rnn) * r->shape->live, width, given, r->shape->states, space, none);
+	return copy_rows(r, cg_dnn_states(r->rnn) * r->shape->live, width, given, r->shape->states, space, none);
 }
 
 /* Where cuDNN is to put states: the caller's memory where it has them as the caller has. */
-static struct cg_mem states_for(const struct run *r, struct cg_mem wanted, struct cg_mem space)
+static struct cg_mem states_for(const struct range_call *r, struct cg_mem wanted, struct cg_mem space)
 {
 	return cg_present(wanted) && (r->shape->moves || !suits_algorithm(r, wanted)) ? space : wanted;
 }
 
 /* The final states of a batch row without a step are its initial states. */
-static int states_out(struct run *r, struct cg_mem from, struct cg_mem given, struct cg_mem to, int64_t width)
+static int copy_states_out(struct range_call *r, struct cg_mem from, struct cg_mem given, struct cg_mem to, int64_t width)
 {
 	const struct cg_dnn_shape *s = r->shape;
 
 	if (!cg_present(to))
 		return CG_OK;
 	if (!s->moves)
-		return cg_cu_address(from) == cg_cu_address(to) ? CG_OK : move(r, 1, state_elements(r, width), from, none, to, none);
-	CG_TRY(move(r, cg_dnn_states(r->rnn) * s->live, width, from, none, to, s->states));
-	return move(r, cg_dnn_states(r->rnn) * (s->B - s->live), width, given, s->dead, to, s->dead);
+		return cg_cu_address(from) == cg_cu_address(to) ? CG_OK : copy_rows(r, 1, state_elements(r, width), from, none, to, none);
+	CG_TRY(copy_rows(r, cg_dnn_states(r->rnn) * s->live, width, from, none, to, s->states));
+	return copy_rows(r, cg_dnn_states(r->rnn) * (s->B - s->live), width, given, s->dead, to, s->dead);
 }
 
 /* The states of one segment. */
-static struct cg_mem of_segment(const struct run *r, struct cg_mem mem, int segment, int64_t width)
+static struct cg_mem of_segment(const struct range_call *r, struct cg_mem mem, int segment, int64_t width)
 {
 	size_t bytes = (size_t)(r->rnn->directions * r->shape->live * width) * each(r);
 
@@ -191,7 +191,7 @@ static struct cg_mem of_segment(const struct run *r, struct cg_mem mem, int segm
 /* ---- masks of ours ---- */
 
 /* Our mask on a layer's output, or on what reaches it. */
-static int mask(struct run *r, int layer, struct cg_mem from, struct cg_mem to)
+static int mask(struct range_call *r, int layer, struct cg_mem from, struct cg_mem to)
 {
 	const struct cg_dnn_shape *s = r->shape;
 	uint64_t key = cg_network_drop_key(r->rnn, r->call->counter, layer);
@@ -202,8 +202,8 @@ static int mask(struct run *r, int layer, struct cg_mem from, struct cg_mem to)
 	});
 }
 
-/* What a segment takes: the caller's input, or the output of the segment below under its mask. */
-static int input(struct run *r, int segment, struct cg_mem *x)
+/* Prepares what a segment takes: the caller's input, or the output of the segment below under its mask. */
+static int prepare_input(struct range_call *r, int segment, struct cg_mem *x)
 {
 	struct cg_mem reserve;
 
@@ -220,17 +220,17 @@ static int input(struct run *r, int segment, struct cg_mem *x)
 
 /* ---- parameters ---- */
 
-static const struct cg_dnn_algorithm *algorithm_of(const struct run *r, int segment)
+static const struct cg_dnn_algorithm *algorithm_of(const struct range_call *r, int segment)
 {
 	return &cg_dnn_segment_of(r->net, segment)->algorithms[r->algorithm];
 }
 
-static struct cudnnRNNStruct *descriptor(const struct run *r, int segment)
+static struct cudnnRNNStruct *descriptor(const struct range_call *r, int segment)
 {
 	return r->state->algorithms[r->algorithm] ? r->state->algorithms[r->algorithm] : algorithm_of(r, segment)->rnn;
 }
 
-static int weights(struct run *r, int segment, struct cg_mem *theirs)
+static int prepare_weights(struct range_call *r, int segment, struct cg_mem *theirs)
 {
 	const struct cg_dnn_layout *layout = &algorithm_of(r, segment)->layout;
 
@@ -248,7 +248,7 @@ static int is_refused(const struct cg_net *net)
 	return __atomic_load_n(&net->persistent, __ATOMIC_ACQUIRE) == REFUSED;
 }
 
-static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, const struct cg_dnn_range *range,
+static int begin(struct range_call *r, struct cg_queue *queue, struct cg_net *net, const struct cg_dnn_range *range,
                  const struct cg_rnn_call *call, struct cg_mem work, int pass)
 {
 	struct cg_work carved = { .mem = aligned(work) };
@@ -274,7 +274,7 @@ static int begin(struct run *r, struct cg_queue *queue, struct cg_net *net, cons
 /* What one call of cuDNN's reads and writes. */
 struct forward_memory { struct cg_mem x, y, hx, cx, hy, cy, reserve; };
 
-static int call_forward(const struct run *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
+static int call_forward(const struct range_call *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
 {
 	const struct cg_dnn_shape *s = r->shape;
 
@@ -287,7 +287,7 @@ static int call_forward(const struct run *r, int segment, const struct forward_m
 
 /* The first call that may take a persistent algorithm decides for good whether that works here: cuDNN refuses it only now, and a
  * reserve is of one algorithm. */
-static int try_persistent(const struct run *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
+static int try_persistent(const struct range_call *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
 {
 	struct cg_net *net = r->net;
 	int code;
@@ -300,12 +300,12 @@ static int try_persistent(const struct run *r, int segment, const struct forward
 	return code;
 }
 
-static int run_forward(struct run *r, int segment, const struct forward_memory *w)
+static int run_forward(struct range_call *r, int segment, const struct forward_memory *w)
 {
 	struct cg_mem theirs;
 	int code;
 
-	CG_TRY(weights(r, segment, &theirs));
+	CG_TRY(prepare_weights(r, segment, &theirs));
 	CG_TRY(flush(r));
 	if (!r->algorithm || __atomic_load_n(&r->net->persistent, __ATOMIC_ACQUIRE) == WORKS)
 		return call_forward(r, segment, w, theirs);
@@ -313,19 +313,19 @@ static int run_forward(struct run *r, int segment, const struct forward_memory *
 	if (code != CG_UNSUPPORTED || !is_refused(r->net))
 		return code;
 	r->algorithm = 0;
-	CG_TRY(weights(r, segment, &theirs));
+	CG_TRY(prepare_weights(r, segment, &theirs));
 	CG_TRY(flush(r));
 	return call_forward(r, segment, w, theirs);
 }
 
 /* Where the last layer's output goes, unless it is to be kept. */
-static struct cg_mem output_for(const struct run *r)
+static struct cg_mem output_for(const struct range_call *r)
 {
 	return cg_present(r->call->output) && !r->shape->compact && suits_algorithm(r, r->call->output) ? r->call->output : r->space.y;
 }
 
 /* From so many bytes of a part of the reserve on, to where the next one begins. */
-static int clear_end(struct run *r, struct cg_mem part, size_t from)
+static int clear_end(struct range_call *r, struct cg_mem part, size_t from)
 {
 	size_t end = part.bytes + (size_t)-part.bytes % CG_DNN_ALIGN;
 
@@ -335,7 +335,7 @@ static int clear_end(struct run *r, struct cg_mem part, size_t from)
 
 /* What no call of cuDNN writes of the reserve, so that equal calls leave equal bytes: the header, which is the runtime's, and what
  * lies between the parts; without steps all of it. */
-static int clear_gaps(struct run *r)
+static int clear_gaps(struct range_call *r)
 {
 	for (int n = 0; n < r->net->n_segments; n++) {
 		struct cg_mem theirs, y = saved_output(r, n, &theirs);
@@ -347,20 +347,20 @@ static int clear_gaps(struct run *r)
 }
 
 /* Copies to the reserve what a call of cuDNN left in the workspace instead; the next one reads it there. */
-static int save_output(struct run *r, int segment, const struct forward_memory *w)
+static int save_output(struct range_call *r, int segment, const struct forward_memory *w)
 {
 	struct cg_mem theirs, y = saved_output(r, segment, &theirs);
 
 	if (!r->rnn->training)
 		return CG_OK;
 	if (cg_cu_address(w->y) != cg_cu_address(y))
-		CG_TRY(copy(r, y, w->y, y.bytes));
+		CG_TRY(copy_bytes(r, y, w->y, y.bytes));
 	if (cg_cu_address(w->reserve) != cg_cu_address(theirs))
-		CG_TRY(copy(r, theirs, w->reserve, theirs.bytes));
+		CG_TRY(copy_bytes(r, theirs, w->reserve, theirs.bytes));
 	return segment < r->net->n_segments - 1 ? flush(r) : CG_OK;
 }
 
-static int run_segments_forward(struct run *r, struct forward_memory *all)
+static int run_segments_forward(struct range_call *r, struct forward_memory *all)
 {
 	const struct cg_network *rnn = r->rnn;
 
@@ -371,7 +371,7 @@ static int run_segments_forward(struct run *r, struct forward_memory *all)
 		};
 		struct cg_mem ours = none;
 
-		CG_TRY(input(r, n, &w.x));
+		CG_TRY(prepare_input(r, n, &w.x));
 		w.y = rnn->training ? saved_output(r, n, &ours) : output_for(r);
 		if (!suits_algorithm(r, w.y))
 			w.y = r->space.y;
@@ -383,23 +383,23 @@ static int run_segments_forward(struct run *r, struct forward_memory *all)
 	return CG_OK;
 }
 
-static int forward(struct run *r)
+static int forward(struct range_call *r)
 {
 	const struct cg_rnn_call *c = r->call;
 	const struct cg_network *rnn = r->rnn;
 	struct forward_memory all = { .hy = states_for(r, c->output_h, r->space.hy), .cy = states_for(r, c->output_c, r->space.cy) };
 
 	if (r->shape->live) {
-		CG_TRY(states_in(r, c->input_h, r->space.hx, rnn->H, &all.hx));
-		CG_TRY(states_in(r, c->input_c, r->space.cx, rnn->U, &all.cx));
+		CG_TRY(copy_states_in(r, c->input_h, r->space.hx, rnn->H, &all.hx));
+		CG_TRY(copy_states_in(r, c->input_c, r->space.cx, rnn->U, &all.cx));
 		CG_TRY(run_segments_forward(r, &all));
 		CG_TRY(hand_out(r, all.y, c->output, cg_dnn_wide(rnn)));
 	} else {
 		CG_TRY(hand_out_zeros(r, c->output, cg_dnn_wide(rnn)));
 	}
-	CG_TRY(states_out(r, all.hy, c->input_h, c->output_h, rnn->H));
+	CG_TRY(copy_states_out(r, all.hy, c->input_h, c->output_h, rnn->H));
 	if (is_lstm(r))
-		CG_TRY(states_out(r, all.cy, c->input_c, c->output_c, rnn->U));
+		CG_TRY(copy_states_out(r, all.cy, c->input_c, c->output_c, rnn->U));
 	if (rnn->training)
 		CG_TRY(clear_gaps(r));
 	return flush(r);
@@ -410,7 +410,7 @@ static int forward(struct run *r)
 struct backward_memory { struct cg_mem x, y, dy, dx, hx, cx, dhy, dcy, dhx, dcx, reserve, weights, dweights; };
 
 /* cuDNN's backward of the data writes to the reserve what its backward of the weights then reads. */
-static int open_reserve(struct run *r, int segment, struct backward_memory *b)
+static int open_reserve(struct range_call *r, int segment, struct backward_memory *b)
 {
 	struct cg_mem theirs;
 
@@ -420,11 +420,11 @@ static int open_reserve(struct run *r, int segment, struct backward_memory *b)
 	if (r->call->spend_reserve && is_aligned(theirs))
 		return CG_OK;
 	b->reserve = r->space.reserve;
-	return copy(r, b->reserve, theirs, r->shape->reserve[segment > 0]);
+	return copy_bytes(r, b->reserve, theirs, r->shape->reserve[segment > 0]);
 }
 
 /* cuDNN can only add to the gradients of parameters. */
-static int open_sums(struct run *r, int segment, struct backward_memory *b)
+static int open_sums(struct range_call *r, int segment, struct backward_memory *b)
 {
 	const struct cg_dnn_layout *layout = &algorithm_of(r, segment)->layout;
 	struct cg_mem ours = r->call->params_backprop;
@@ -441,7 +441,7 @@ static int open_sums(struct run *r, int segment, struct backward_memory *b)
 	return cg_dnn_copy_in(r->queue, &r->moves, r->net, segment, layout, ours, b->dweights);
 }
 
-static int run_backward(const struct run *r, int segment, const struct backward_memory *b)
+static int run_backward(const struct range_call *r, int segment, const struct backward_memory *b)
 {
 	const struct cg_dnn_shape *s = r->shape;
 
@@ -452,7 +452,7 @@ static int run_backward(const struct run *r, int segment, const struct backward_
 	return CG_OK;
 }
 
-static int sum_up(struct run *r, int segment, const struct backward_memory *b)
+static int sum_up(struct range_call *r, int segment, const struct backward_memory *b)
 {
 	const struct cg_dnn_layout *layout = &algorithm_of(r, segment)->layout;
 	const struct cg_dnn_shape *s = r->shape;
@@ -468,8 +468,8 @@ static int sum_up(struct run *r, int segment, const struct backward_memory *b)
 	return cg_dnn_copy_out(r->queue, &r->moves, r->net, segment, layout, b->dweights, ours);
 }
 
-/* What reaches a layer's output; cuDNN has no absent one. */
-static int output_backprop(struct run *r, int segment, struct cg_mem *dy)
+/* Prepares what reaches a layer's output; cuDNN has no absent one. */
+static int prepare_dy(struct range_call *r, int segment, struct cg_mem *dy)
 {
 	struct cg_mem given = r->call->output_backprop;
 
@@ -484,20 +484,20 @@ static int output_backprop(struct run *r, int segment, struct cg_mem *dy)
 	return copy_unsuited(r, r->space.dy, cg_dnn_rows(r->shape) * cg_dnn_wide(r->rnn), dy);
 }
 
-static int run_segment_backward(struct run *r, int segment, struct backward_memory *b)
+static int run_segment_backward(struct range_call *r, int segment, struct backward_memory *b)
 {
-	CG_TRY(output_backprop(r, segment, &b->dy));
+	CG_TRY(prepare_dy(r, segment, &b->dy));
 	CG_TRY(open_reserve(r, segment, b));
-	CG_TRY(weights(r, segment, &b->weights));
+	CG_TRY(prepare_weights(r, segment, &b->weights));
 	if (cg_present(r->call->params_backprop))
-		CG_TRY(input(r, segment, &b->x));
+		CG_TRY(prepare_input(r, segment, &b->x));
 	CG_TRY(open_sums(r, segment, b));
 	CG_TRY(flush(r));
 	CG_TRY(run_backward(r, segment, b));
 	return sum_up(r, segment, b);
 }
 
-static int run_segments_backward(struct run *r, const struct backward_memory *all)
+static int run_segments_backward(struct range_call *r, const struct backward_memory *all)
 {
 	const struct cg_network *rnn = r->rnn;
 
@@ -515,7 +515,7 @@ static int run_segments_backward(struct run *r, const struct backward_memory *al
 }
 
 /* Without a step nothing but states passes. */
-static int no_steps(struct run *r)
+static int run_without_steps(struct range_call *r)
 {
 	const struct cg_rnn_call *c = r->call;
 
@@ -523,7 +523,7 @@ static int no_steps(struct run *r)
 	return cg_present(c->params_backprop) && !c->accumulate ? zero(r, c->params_backprop, r->rnn->params) : CG_OK;
 }
 
-static int backward(struct run *r)
+static int backward(struct range_call *r)
 {
 	const struct cg_rnn_call *c = r->call;
 	const struct cg_network *rnn = r->rnn;
@@ -534,18 +534,18 @@ static int backward(struct run *r)
 	};
 
 	if (r->shape->live) {
-		CG_TRY(states_in(r, c->input_h, r->space.hx, rnn->H, &all.hx));
-		CG_TRY(states_in(r, c->input_c, r->space.cx, rnn->U, &all.cx));
-		CG_TRY(states_in(r, c->output_h_backprop, r->space.dhy, rnn->H, &all.dhy));
-		CG_TRY(states_in(r, c->output_c_backprop, r->space.dcy, rnn->U, &all.dcy));
+		CG_TRY(copy_states_in(r, c->input_h, r->space.hx, rnn->H, &all.hx));
+		CG_TRY(copy_states_in(r, c->input_c, r->space.cx, rnn->U, &all.cx));
+		CG_TRY(copy_states_in(r, c->output_h_backprop, r->space.dhy, rnn->H, &all.dhy));
+		CG_TRY(copy_states_in(r, c->output_c_backprop, r->space.dcy, rnn->U, &all.dcy));
 		CG_TRY(run_segments_backward(r, &all));
 		CG_TRY(hand_out(r, all.dx, c->input_backprop, rnn->I));
 	} else {
-		CG_TRY(no_steps(r));
+		CG_TRY(run_without_steps(r));
 	}
-	CG_TRY(states_out(r, all.dhx, c->output_h_backprop, c->input_h_backprop, rnn->H));
+	CG_TRY(copy_states_out(r, all.dhx, c->output_h_backprop, c->input_h_backprop, rnn->H));
 	if (is_lstm(r))
-		CG_TRY(states_out(r, all.dcx, c->output_c_backprop, c->input_c_backprop, rnn->U));
+		CG_TRY(copy_states_out(r, all.dcx, c->output_c_backprop, c->input_c_backprop, rnn->U));
 	return flush(r);
 }
 
@@ -554,7 +554,7 @@ static int backward(struct run *r)
 int cg_dnn_range_run(struct cg_queue *queue, struct cg_net *net, int pass, const struct cg_dnn_range *range, const struct cg_rnn_call *call,
                      struct cg_mem work)
 {
-	struct run r;
+	struct range_call r;
 
 	CG_TRY(begin(&r, queue, net, range, call, work, pass));
 	return pass == CG_FORWARD ? forward(&r) : backward(&r);

@@ -113,7 +113,7 @@ static void close_segment(struct cg_dnn_segment *segment)
 	for (int k = 0; k < CG_DNN_ALGORITHMS; k++) {
 		if (segment->algorithms[k].rnn)
 			cg_cudnn.DestroyRNNDescriptor(segment->algorithms[k].rnn);
-		cg_dnn_drop_layout(&segment->algorithms[k].layout);
+		cg_dnn_release_layout(&segment->algorithms[k].layout);
 	}
 }
 
@@ -137,7 +137,7 @@ static void close_inside(struct cg_net *net)
 
 	unlink_net(net);
 	for (size_t k = 0; k < sizeof net->sizes / sizeof *net->sizes; k++)
-		cg_dnn_drop_shape(device, NULL, net->sizes[k]);
+		cg_dnn_release_shape(device, NULL, net->sizes[k]);
 	close_segment(&net->segments[0]);
 	close_segment(&net->segments[1]);
 	if (net->dropout)
@@ -173,7 +173,7 @@ static int add_algorithm(struct cg_net *net, struct cg_dnn_segment *segment, uns
 	if (code == CG_UNSUPPORTED && segment->n_algorithms) {
 		if (entry->rnn)
 			cg_cudnn.DestroyRNNDescriptor(entry->rnn);
-		cg_dnn_drop_layout(&entry->layout);
+		cg_dnn_release_layout(&entry->layout);
 		*entry = (struct cg_dnn_algorithm){ .rnn = NULL };
 		code = CG_OK;
 	}

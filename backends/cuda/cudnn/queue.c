@@ -21,7 +21,7 @@ static void free_state(struct cg_dev *device, struct cg_dnn_state *p)
 {
 	cg_cu_finish(p->queue);
 	for (int k = 0; k < CG_DNN_SHAPES; k++)
-		cg_dnn_drop_shape(device, p->queue, p->shapes[k]);
+		cg_dnn_release_shape(device, p->queue, p->shapes[k]);
 	for (int k = 0; k < CG_DNN_ALGORITHMS; k++)
 		if (p->algorithms[k])
 			cg_cudnn.DestroyRNNDescriptor(p->algorithms[k]);

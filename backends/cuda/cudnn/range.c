@@ -308,7 +308,7 @@ static int run_ranges(struct split_call *w, struct cg_mem work)
 	return CG_OK;
 }
 
-static int run(struct cg_queue *queue, struct cg_net *net, int pass, const struct cg_rnn_call *call, struct cg_mem work)
+static int run_call(struct cg_queue *queue, struct cg_net *net, int pass, const struct cg_rnn_call *call, struct cg_mem work)
 {
 	struct split_call w = { .queue = queue, .net = net, .call = call, .pass = pass, .n = count(call->T) };
 	struct cg_dnn_range all = range_at(&w, 0);
@@ -324,10 +324,10 @@ static int run(struct cg_queue *queue, struct cg_net *net, int pass, const struc
 
 int cg_dnn_forward(struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work)
 {
-	CU_INSIDE(queue->device, run(queue, net, CG_FORWARD, call, work));
+	CU_INSIDE(queue->device, run_call(queue, net, CG_FORWARD, call, work));
 }
 
 int cg_dnn_backward(struct cg_queue *queue, struct cg_net *net, const struct cg_rnn_call *call, struct cg_mem work)
 {
-	CU_INSIDE(queue->device, run(queue, net, CG_GRAD, call, work));
+	CU_INSIDE(queue->device, run_call(queue, net, CG_GRAD, call, work));
 }

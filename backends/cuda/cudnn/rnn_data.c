@@ -198,7 +198,7 @@ static int fill(const struct cg_net *net, struct cg_dnn_shape *s, const struct c
 	return measure_all(net, s);
 }
 
-void cg_dnn_drop_shape(struct cg_dev *device, struct cg_queue *queue, struct cg_dnn_shape *s)
+void cg_dnn_release_shape(struct cg_dev *device, struct cg_queue *queue, struct cg_dnn_shape *s)
 {
 	if (!s)
 		return;
@@ -228,7 +228,7 @@ static int make(const struct cg_net *net, const struct cg_dnn_range *range, stru
 	memset(s, 0, sizeof *s);
 	code = fill(net, s, range);
 	if (code)
-		cg_dnn_drop_shape(net->device, NULL, s);
+		cg_dnn_release_shape(net->device, NULL, s);
 	else
 		*result = s;
 	return code;
@@ -255,7 +255,7 @@ int cg_dnn_find_sizes(struct cg_net *net, const struct cg_dnn_range *range, cons
 
 	if (!s) {
 		CG_TRY(make(net, range, &s));
-		cg_dnn_drop_shape(net->device, NULL, net->sizes[net->oldest]);
+		cg_dnn_release_shape(net->device, NULL, net->sizes[net->oldest]);
 		net->sizes[net->oldest] = s;
 		net->oldest = (net->oldest + 1) % MOST;
 	}
@@ -382,7 +382,7 @@ static int make_for(struct cg_net *net, struct cg_dnn_state *state, const struct
 	code = send(net, state->queue, s);
 	if (code) {
 		cg_cu_finish(state->queue);
-		cg_dnn_drop_shape(net->device, state->queue, s);
+		cg_dnn_release_shape(net->device, state->queue, s);
 		return code;
 	}
 	*result = s;
@@ -403,7 +403,7 @@ int cg_dnn_find_shape(struct cg_net *net, struct cg_dnn_state *state, const stru
 		/* What is enqueued may still use its arrays, and send them. */
 		if (is_sent)
 			cg_cu_finish(state->queue);
-		cg_dnn_drop_shape(net->device, state->queue, *old);
+		cg_dnn_release_shape(net->device, state->queue, *old);
 		*old = s;
 		state->oldest = (state->oldest + 1) % CG_DNN_SHAPES;
 	}

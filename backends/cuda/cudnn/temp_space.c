@@ -100,13 +100,13 @@ void cg_dnn_carve_reserve(const struct cg_net *net, const struct cg_dnn_shape *s
 	}
 }
 
-int cg_dnn_range_needs(struct cg_net *net, const struct cg_dnn_range *span, struct cg_net_sizes *sizes)
+int cg_dnn_range_needs(struct cg_net *net, const struct cg_dnn_range *range, struct cg_net_sizes *sizes)
 {
 	const struct cg_dnn_shape *s = NULL;
 	struct cg_work work = { .used = 0 };
 	struct cg_mem y, reserve;
 
-	CG_TRY(cg_dnn_find_sizes(net, span, &s));
+	CG_TRY(cg_dnn_find_sizes(net, range, &s));
 	*sizes = (struct cg_net_sizes){ .forward = work_bytes(net, s, CG_FORWARD) };
 	if (!net->rnn->training)
 		return CG_OK;

@@ -139,7 +139,7 @@ int cg_dnn_lay_out(const struct cg_net *net, const struct cg_dnn_segment *segmen
 	return code;
 }
 
-void cg_dnn_drop_layout(struct cg_dnn_layout *layout)
+void cg_dnn_release_layout(struct cg_dnn_layout *layout)
 {
 	cg_memory(layout->parts, 0);
 	layout->parts = NULL;
@@ -156,54 +156,54 @@ int cg_dnn_has_input(const struct cg_dnn_layout *layout)
 /* ---- copying ---- */
 
 /* What lies the same in both, up to here. */
-struct run { size_t ours, theirs, bytes; };
+struct contiguous { size_t ours, theirs, bytes; };
 
-struct copy {
+struct weight_copy {
 	struct cg_queue *queue;
 	struct cg_cu_moves *moves;
 	const struct cg_net *net;
 	struct cg_mem ours, theirs;
 	int out;                                 /* from theirs to ours */
-	struct run run;
+	struct contiguous pending;
 };
 
-static int end_run(struct copy *c)
+static int copy_contiguous(struct weight_copy *c)
 {
-	CUdeviceptr ours = cg_cu_address(c->ours) + c->run.ours, theirs = cg_cu_address(c->theirs) + c->run.theirs;
+	CUdeviceptr ours = cg_cu_address(c->ours) + c->pending.ours, theirs = cg_cu_address(c->theirs) + c->pending.theirs;
 	struct cg_rows_move move = { .src = c->out ? theirs : ours, .dst = c->out ? ours : theirs, .rows = 1 };
 
-	move.columns = (int64_t)(c->run.bytes / cg_dtype_bytes(c->net->rnn->dtype));
-	c->run.bytes = 0;
+	move.columns = (int64_t)(c->pending.bytes / cg_dtype_bytes(c->net->rnn->dtype));
+	c->pending.bytes = 0;
 	return cg_cu_move(c->queue, c->moves, move);
 }
 
-static int copy_part(struct copy *c, struct cg_rnn_region r, const struct cg_dnn_part *part)
+static int copy_part(struct weight_copy *c, struct cg_rnn_region r, const struct cg_dnn_part *part)
 {
 	size_t each = cg_dtype_bytes(c->net->rnn->dtype), at = (size_t)r.offset * each, bytes = (size_t)(r.rows * r.columns) * each;
 
-	if (c->run.ours + c->run.bytes != at || c->run.theirs + c->run.bytes != part->at) {
-		CG_TRY(end_run(c));
-		c->run = (struct run){ at, part->at, 0 };
+	if (c->pending.ours + c->pending.bytes != at || c->pending.theirs + c->pending.bytes != part->at) {
+		CG_TRY(copy_contiguous(c));
+		c->pending = (struct contiguous){ at, part->at, 0 };
 	}
-	c->run.bytes += bytes;
+	c->pending.bytes += bytes;
 	return CG_OK;
 }
 
-static int copy_all(struct copy c, int first, const struct cg_dnn_layout *layout)
+static int copy_all(struct weight_copy c, int first, const struct cg_dnn_layout *layout)
 {
 	for (int k = 0; k < layout->n; k++)
 		CG_TRY(copy_part(&c, ours_of(c.net, first, &layout->parts[k]), &layout->parts[k]));
-	return end_run(&c);
+	return copy_contiguous(&c);
 }
 
 int cg_dnn_copy_in(struct cg_queue *queue, struct cg_cu_moves *moves, const struct cg_net *net, int first,
                    const struct cg_dnn_layout *layout, struct cg_mem ours, struct cg_mem theirs)
 {
-	return copy_all((struct copy){ queue, moves, net, ours, theirs, 0, { 0 } }, first, layout);
+	return copy_all((struct weight_copy){ queue, moves, net, ours, theirs, 0, { 0 } }, first, layout);
 }
 
 int cg_dnn_copy_out(struct cg_queue *queue, struct cg_cu_moves *moves, const struct cg_net *net, int first,
                     const struct cg_dnn_layout *layout, struct cg_mem theirs, struct cg_mem ours)
 {
-	return copy_all((struct copy){ queue, moves, net, ours, theirs, 1, { 0 } }, first, layout);
+	return copy_all((struct weight_copy){ queue, moves, net, ours, theirs, 1, { 0 } }, first, layout);
 }
