@@ -9,7 +9,7 @@
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: " __VA_ARGS__)
 
 /* Which weights a gate has, and in which column of pre-activations it stands. */
-static int place_gates(struct cg_rnn *rnn)
+static int lay_out_gates(struct cg_rnn *rnn)
 {
 	const struct cg_cell *cell = rnn->net.cell;
 	struct cg_rnn_gate *gates = rnn->gates;
@@ -36,7 +36,7 @@ static int place_gates(struct cg_rnn *rnn)
 	return CG_OK;
 }
 
-static void place_runs(struct cg_rnn *rnn)
+static void lay_out_ranges(struct cg_rnn *rnn)
 {
 	for (int weight = 0; weight < rnn->net.n_weights; weight++) {
 		struct cg_gate_range *last = rnn->n_ranges ? &rnn->ranges[rnn->n_ranges - 1] : NULL;
@@ -51,7 +51,7 @@ static void place_runs(struct cg_rnn *rnn)
 	}
 }
 
-static int kept_as(const struct cg_rnn *rnn, int value)
+static int find_saved(const struct cg_rnn *rnn, int value)
 {
 	for (int k = 0; k < rnn->net.cell->n_saves; k++)
 		if (rnn->net.cell->saves[k] == value)
@@ -91,15 +91,15 @@ static int find_states(struct cg_rnn *rnn)
 }
 
 /* What each step saves: the saved values of the cell, and its output and state in any case. */
-static void find_kept(struct cg_rnn *rnn)
+static void find_saved_values(struct cg_rnn *rnn)
 {
 	const struct cg_cell *cell = rnn->net.cell;
 
 	rnn->n_saved = cell->n_saves;
-	rnn->saved_h = kept_as(rnn, cell->prevs[rnn->output].value);
+	rnn->saved_h = find_saved(rnn, cell->prevs[rnn->output].value);
 	if (rnn->saved_h < 0)
 		rnn->saved_h = rnn->n_saved++;
-	rnn->saved_c = rnn->state < 0 ? -1 : kept_as(rnn, cell->prevs[rnn->state].value);
+	rnn->saved_c = rnn->state < 0 ? -1 : find_saved(rnn, cell->prevs[rnn->state].value);
 	if (rnn->state >= 0 && rnn->saved_c < 0)
 		rnn->saved_c = rnn->n_saved++;
 	if (rnn->state >= 0)
@@ -116,9 +116,9 @@ static void find_vectors(struct cg_rnn *rnn)
 int cg_rnn_lay_out_cell(struct cg_rnn *rnn)
 {
 	CG_TRY(find_states(rnn));
-	CG_TRY(place_gates(rnn));
-	place_runs(rnn);
-	find_kept(rnn);
+	CG_TRY(lay_out_gates(rnn));
+	lay_out_ranges(rnn);
+	find_saved_values(rnn);
 	find_vectors(rnn);
 	return CG_OK;
 }
@@ -159,7 +159,7 @@ int cg_rnn_compile(struct cg_rnn *rnn)
 	return check_projection(rnn, rnn->forward->plan);
 }
 
-static void read_feeds(struct cg_rnn *rnn, int grad, const struct cg_pass_plan *plan)
+static void read_stage_inputs(struct cg_rnn *rnn, int grad, const struct cg_pass_plan *plan)
 {
 	for (int k = 0; k < rnn->net.cell->n_stages - 1; k++)
 		rnn->stage_input_saved[grad][k] = (signed char)cg_feed_saved(plan, k);
@@ -180,7 +180,7 @@ int cg_rnn_analyse_gradient(struct cg_rnn *rnn)
 			read_grad(rnn, plan);
 		else
 			code = check_projection(rnn, plan);
-		read_feeds(rnn, k, plan);
+		read_stage_inputs(rnn, k, plan);
 		cg_plan_free(plan);
 	}
 	return code;

@@ -29,7 +29,7 @@ struct layers {
 
 /* ---- the reserve ---- */
 
-static struct cg_mem moved(struct cg_mem mem, size_t bytes)
+static struct cg_mem mem_from(struct cg_mem mem, size_t bytes)
 {
 	return cg_part(mem, bytes, mem.bytes);
 }
@@ -46,7 +46,7 @@ static struct cg_matrix h_of(const struct layers *q, int layer, int d)
 
 	if (rnn->net.P || !rnn->net.training)
 		return (struct cg_matrix){ q->workspace->h[layer % of_h][d], rnn->net.H, 0 };
-	return (struct cg_matrix){ moved(q->saved.values[rnn->saved_h], saved_at(q, layer, d)), rnn->net.U, 0 };
+	return (struct cg_matrix){ mem_from(q->saved.values[rnn->saved_h], saved_at(q, layer, d)), rnn->net.U, 0 };
 }
 
 /* Sets where the saved values of a pseudo-layer are. */
@@ -56,16 +56,16 @@ static void set_saved(const struct layers *q, const struct pseudo_layer *p, stru
 	size_t at = saved_at(q, p->layer, p->direction);
 
 	w->h = h_of(q, p->layer, p->direction);
-	w->gates = rnn->net.training && rnn->keeps_gates ? moved(q->saved.gates, at) : p->own->gates;
+	w->gates = rnn->net.training && rnn->keeps_gates ? mem_from(q->saved.gates, at) : p->own->gates;
 	for (int k = 0; k < rnn->n_saved; k++)
-		w->saved[k] = rnn->net.training ? moved(q->saved.values[k], at) : p->own->saved[k];
+		w->saved[k] = rnn->net.training ? mem_from(q->saved.values[k], at) : p->own->saved[k];
 	if (!rnn->net.training && !rnn->net.P)
 		w->saved[rnn->saved_h] = w->h.mem;
 }
 
 /* ---- rows ---- */
 
-static int move(const struct layers *q, struct cg_rows r)
+static int copy_rows(const struct layers *q, struct cg_rows r)
 {
 	r.dtype = q->rnn->net.dtype;
 	return cg_copy_rows(q->stream, &r);
@@ -101,9 +101,9 @@ static int clear_gaps(const struct layers *q)
 		for (int64_t at = 0; at < states && host; at++)
 			CG_TRY(zero(q, cg_part(first, (size_t)at * q->saved.bytes, gap), gap));
 		if (gap && !host)
-			CG_TRY(move(q, (struct cg_rows){ .rows = states, .columns = (int64_t)(gap / each),
-			                                 .src = { header, 0, is_acc },
-			                                 .dst = { first, (int64_t)(q->saved.bytes / each), is_acc } }));
+			CG_TRY(copy_rows(q, (struct cg_rows){ .rows = states, .columns = (int64_t)(gap / each),
+			                                      .src = { header, 0, is_acc },
+			                                      .dst = { first, (int64_t)(q->saved.bytes / each), is_acc } }));
 	}
 	return CG_OK;
 }
@@ -155,8 +155,8 @@ static struct cg_drop drop_of(const struct layers *q, int layer, int d, int64_t 
 
 /* ---- the input and the states of a pseudo-layer ---- */
 
-/* The layer's input in the order of its direction; a whole time-major call's is the same for both. */
-static int input(struct layers *q, struct pseudo_layer *p)
+/* Prepares the layer's input in the order of its direction; a whole time-major call's is the same for both. */
+static int prepare_input(struct layers *q, struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	const struct cg_rnn_own *own = cg_present(p->own->x) ? p->own : q->workspace->own;
@@ -168,8 +168,10 @@ static int input(struct layers *q, struct pseudo_layer *p)
 		struct cg_matrix given = { q->call->input, rnn->net.I, 0 };
 
 		p->recurrence.x = q->sequence.is_dense ? given : x;
-		return q->sequence.is_dense ? CG_OK : move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.I, .src = given, .dst = x,
-		                                                             .from = q->sequence.row[d] });
+		if (q->sequence.is_dense)
+			return CG_OK;
+		return copy_rows(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.I, .src = given, .dst = x,
+		                                      .from = q->sequence.row[d] });
 	}
 	if (rnn->net.directions == 1 && !cg_rnn_drops(rnn)) {
 		p->recurrence.x = h_of(q, layer - 1, 0);
@@ -182,13 +184,13 @@ static int input(struct layers *q, struct pseudo_layer *p)
 		r.dst = column(q, x, e * rnn->net.H);
 		r.from = e == d ? none.mem : q->sequence.reversed_index;
 		r.drop = drop_of(q, layer - 1, d, e * rnn->net.H);
-		CG_TRY(move(q, r));
+		CG_TRY(copy_rows(q, r));
 	}
 	return CG_OK;
 }
 
-/* A caller's state in the sorted order, in acc where the cell carries it in acc. */
-static int first(struct layers *q, struct cg_matrix given, int64_t width, struct cg_matrix storage, struct cg_matrix *result)
+/* Prepares a caller's state in the sorted order, in acc where the cell carries it in acc. */
+static int prepare_first(struct layers *q, struct cg_matrix given, int64_t width, struct cg_matrix storage, struct cg_matrix *result)
 {
 	int same = storage.acc == given.acc || cg_acc_bytes(q->rnn->net.dtype) == cg_dtype_bytes(q->rnn->net.dtype);
 
@@ -200,7 +202,7 @@ static int first(struct layers *q, struct cg_matrix given, int64_t width, struct
 	if (q->sequence.is_dense && same)
 		return CG_OK;
 	*result = storage;
-	return move(q, (struct cg_rows){ .rows = q->sequence.B, .columns = width, .src = given, .dst = storage, .from = q->sequence.order });
+	return copy_rows(q, (struct cg_rows){ .rows = q->sequence.B, .columns = width, .src = given, .dst = storage, .from = q->sequence.order });
 }
 
 /* Sets the fields of the recurrence of a pseudo-layer that both passes have. */
@@ -220,19 +222,19 @@ static int begin(struct layers *q, struct pseudo_layer *p)
 		w->span = cg_layers_span_steps(rnn, q->pass, q->shape);
 	w->gates_of_span = !(rnn->net.training && rnn->keeps_gates);
 	set_saved(q, p, w);
-	CG_TRY(input(q, p));
-	CG_TRY(first(q, state(q, q->call->input_h, p, rnn->net.H), rnn->net.H, (struct cg_matrix){ p->own->h_first, rnn->net.H, 0 },
-	             &w->h_first));
+	CG_TRY(prepare_input(q, p));
+	CG_TRY(prepare_first(q, state(q, q->call->input_h, p, rnn->net.H), rnn->net.H, (struct cg_matrix){ p->own->h_first, rnn->net.H, 0 },
+	                     &w->h_first));
 	if (rnn->state < 0)
 		return CG_OK;
-	return first(q, state(q, q->call->input_c, p, rnn->net.U), rnn->net.U, (struct cg_matrix){ p->own->c_first, rnn->net.U, 1 },
-	             &w->c_first);
+	return prepare_first(q, state(q, q->call->input_c, p, rnn->net.U), rnn->net.U, (struct cg_matrix){ p->own->c_first, rnn->net.U, 1 },
+	                     &w->c_first);
 }
 
 /* ---- forward ---- */
 
-/* The state after the last step of each row; of a row without steps its first state. */
-static int last(const struct layers *q, int d, struct cg_matrix src, struct cg_matrix given, struct cg_matrix to, int64_t width)
+/* Copies the state after the last step of each row; of a row without steps its first state. */
+static int copy_last(const struct layers *q, int d, struct cg_matrix src, struct cg_matrix given, struct cg_matrix to, int64_t width)
 {
 	const struct cg_packed *sequence = &q->sequence;
 	int64_t n = rows_of_first(q);
@@ -242,25 +244,25 @@ static int last(const struct layers *q, int d, struct cg_matrix src, struct cg_m
 		return CG_OK;
 	if (sequence->is_dense && n)
 		r.src = column(q, src, cg_packed_offset(sequence, d, sequence->S - 1) * src.stride);
-	CG_TRY(move(q, r));
+	CG_TRY(copy_rows(q, r));
 	if (n == sequence->B || !cg_present(given.mem))
 		return CG_OK;            /* without a given state it is zero already */
-	return move(q, (struct cg_rows){ .rows = sequence->B - n, .columns = width, .src = given, .dst = to,
-	                                 .from = index_from(sequence->order, n), .to = index_from(sequence->order, n) });
+	return copy_rows(q, (struct cg_rows){ .rows = sequence->B - n, .columns = width, .src = given, .dst = to,
+	                                      .from = index_from(sequence->order, n), .to = index_from(sequence->order, n) });
 }
 
-/* The last states of a pseudo-layer. */
+/* Copies the last states of a pseudo-layer to the caller. */
 static int end_forward(struct layers *q, const struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	const struct cg_rnn_call *c = q->call;
 	const struct cg_recurrence *w = &p->recurrence;
 
-	CG_TRY(last(q, p->direction, w->h, state(q, c->input_h, p, rnn->net.H), state(q, c->output_h, p, rnn->net.H), rnn->net.H));
+	CG_TRY(copy_last(q, p->direction, w->h, state(q, c->input_h, p, rnn->net.H), state(q, c->output_h, p, rnn->net.H), rnn->net.H));
 	if (rnn->state < 0)
 		return CG_OK;
-	return last(q, p->direction, (struct cg_matrix){ w->saved[rnn->saved_c], rnn->net.U, 1 }, state(q, c->input_c, p, rnn->net.U),
-	            state(q, c->output_c, p, rnn->net.U), rnn->net.U);
+	return copy_last(q, p->direction, (struct cg_matrix){ w->saved[rnn->saved_c], rnn->net.U, 1 }, state(q, c->input_c, p, rnn->net.U),
+	                 state(q, c->output_c, p, rnn->net.U), rnn->net.U);
 }
 
 /* Zeros an output that has rows which no step writes. */
@@ -271,7 +273,7 @@ static int clear(const struct layers *q, struct cg_mem mem, int64_t elements, in
 	return whole || !cg_present(mem) ? CG_OK : zero(q, mem, (size_t)elements * cg_dtype_bytes(q->rnn->net.dtype));
 }
 
-static int output(const struct layers *q, int layer)
+static int copy_output(const struct layers *q, int layer)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	struct cg_matrix to = { q->call->output, rnn->net.directions * rnn->net.H, 0 };
@@ -280,8 +282,8 @@ static int output(const struct layers *q, int layer)
 		return CG_OK;
 	CG_TRY(clear(q, to.mem, q->sequence.T * q->sequence.B * to.stride, 1));
 	for (int d = 0; d < rnn->net.directions; d++)
-		CG_TRY(move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.H, .src = h_of(q, layer, d),
-		                                 .dst = column(q, to, d * rnn->net.H), .to = q->sequence.row[d] }));
+		CG_TRY(copy_rows(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.H, .src = h_of(q, layer, d),
+		                                      .dst = column(q, to, d * rnn->net.H), .to = q->sequence.row[d] }));
 	return CG_OK;
 }
 
@@ -296,12 +298,12 @@ static int open(struct layers *q, struct cg_stream *stream, const struct cg_rnn 
 	q->workspace = &shape->workspace;
 	cg_work_place((struct cg_mem *)(void *)&shape->workspace, cg_layers_count_parts(shape), work);
 	if (rnn->net.training)
-		cg_layers_place_saved(rnn, shape->N, call->reserve, &q->saved);
+		cg_layers_lay_out_saved(rnn, shape->N, call->reserve, &q->saved);
 	return cg_packed_get(stream, rnn, shape, &q->sequence);
 }
 
-/* Takes those pseudo-layers in hand that run at once, from the first one on in the order of the pass.  Returns how many they are. */
-static int take(struct layers *q, int first, struct cg_recurrence **recurrences)
+/* Sets at_hand to the pseudo-layers that run at once, from the first one on in the order of the pass.  Returns how many they are. */
+static int set_at_hand(struct layers *q, int first, struct cg_recurrence **recurrences)
 {
 	const int D = q->rnn->net.directions, more = q->rnn->net.layers * D - first, n = q->shape->at_once < more ? q->shape->at_once : more;
 
@@ -317,7 +319,7 @@ static int take(struct layers *q, int first, struct cg_recurrence **recurrences)
 }
 
 /* Spans from one of them to the next: directions do not wait for each other. */
-static int lag(const struct layers *q)
+static int get_lag(const struct layers *q)
 {
 	return q->rnn->net.directions == 1 && q->shape->at_once > 1;
 }
@@ -335,16 +337,16 @@ int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const 
 	CG_TRY(clear(&q, call->output_h, states * rnn->net.H, 0));
 	CG_TRY(clear(&q, call->output_c, states * rnn->net.U, 0));
 	for (int first = 0, n; first < rnn->net.layers * rnn->net.directions; first += n) {
-		n = take(&q, first, recurrences);
+		n = set_at_hand(&q, first, recurrences);
 		for (int k = 0; k < n; k++) {
 			CG_TRY(begin(&q, &q.at_hand[k]));
 			CG_TRY(cg_rnn_add_biases(rnn, first + k, call->params, recurrences[k]));
 		}
-		CG_TRY(cg_recurrence_forward(recurrences, n, lag(&q)));
+		CG_TRY(cg_recurrence_forward(recurrences, n, get_lag(&q)));
 		for (int k = 0; k < n; k++)
 			CG_TRY(end_forward(&q, &q.at_hand[k]));
 	}
-	return output(&q, rnn->net.layers - 1);
+	return copy_output(&q, rnn->net.layers - 1);
 }
 
 /* ---- backward ---- */
@@ -363,8 +365,8 @@ static int project(const struct layers *q, int layer)
 	return CG_OK;
 }
 
-/* dy of the last layer: the caller's, in the order of the direction. */
-static int last_dy(struct layers *q, int d, struct cg_matrix *dy)
+/* Prepares dy of the last layer: the caller's, in the order of the direction. */
+static int prepare_last_dy(struct layers *q, int d, struct cg_matrix *dy)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	struct cg_matrix given = { q->call->output_backprop, rnn->net.directions * rnn->net.H, 0 };
@@ -377,11 +379,11 @@ static int last_dy(struct layers *q, int d, struct cg_matrix *dy)
 		return CG_OK;
 	given = *dy;
 	*dy = (struct cg_matrix){ q->workspace->dy[d], rnn->net.H, 0 };
-	return move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.H, .src = given, .dst = *dy, .from = q->sequence.row[d] });
+	return copy_rows(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.H, .src = given, .dst = *dy, .from = q->sequence.row[d] });
 }
 
-/* dy of a lower layer: the gradient of the input of the layer above, in the order of the last direction. */
-static int inner_dy(struct layers *q, int layer, int d, struct cg_matrix *dy)
+/* Prepares dy of a lower layer: the gradient of the input of the layer above, in the order of the last direction. */
+static int prepare_inner_dy(struct layers *q, int layer, int d, struct cg_matrix *dy)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	int ordered = q->sequence.is_dense || d == rnn->net.directions - 1;
@@ -395,7 +397,7 @@ static int inner_dy(struct layers *q, int layer, int d, struct cg_matrix *dy)
 	r.dst = *dy = (struct cg_matrix){ q->workspace->dy[d], rnn->net.H, 0 };
 	r.from = ordered ? none.mem : q->sequence.reversed_index;
 	r.drop = drop_of(q, layer, d, d * rnn->net.H);
-	return move(q, r);
+	return copy_rows(q, r);
 }
 
 /* Copies a caller's gradient of a last state to the carry that each row's last step reads. */
@@ -410,15 +412,15 @@ static int prefill(struct layers *q, struct cg_mem given, const struct pseudo_la
 	if (!cg_present(given))
 		return zero(q, carry, all);
 	if (sequence->is_dense)
-		return move(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src,
-		                                 .dst = cg_recurrence_get_carry(w, carry, width, sequence->S - 1) });
+		return copy_rows(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src,
+		                                      .dst = cg_recurrence_get_carry(w, carry, width, sequence->S - 1) });
 	if (!w->every_carry)
-		CG_TRY(move(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src, .dst = { carry, width, 1 },
-		                                 .from = sequence->order }));
+		CG_TRY(copy_rows(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src, .dst = { carry, width, 1 },
+		                                      .from = sequence->order }));
 	else
-		CG_TRY(move(q, (struct cg_rows){ .rows = n, .columns = width, .src = src, .dst = { carry, width, 1 },
-		                                 .from = sequence->order, .to = sequence->last }));
-	return move(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src, .dst = last, .from = sequence->order });
+		CG_TRY(copy_rows(q, (struct cg_rows){ .rows = n, .columns = width, .src = src, .dst = { carry, width, 1 },
+		                                      .from = sequence->order, .to = sequence->last }));
+	return copy_rows(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src, .dst = last, .from = sequence->order });
 }
 
 /* With a projection: dh of all rows begins as dy, and the last ones' with the gradient of output_h. */
@@ -431,20 +433,20 @@ static int prefill_projected(struct layers *q, const struct pseudo_layer *p)
 	struct cg_rows r = { .rows = rows_of_first(q), .columns = rnn->net.P, .src = given, .dst = w->dh, .add = 1 };
 
 	if (cg_present(w->dy.mem))
-		CG_TRY(move(q, (struct cg_rows){ .rows = sequence->N, .columns = rnn->net.P, .src = w->dy, .dst = w->dh }));
+		CG_TRY(copy_rows(q, (struct cg_rows){ .rows = sequence->N, .columns = rnn->net.P, .src = w->dy, .dst = w->dh }));
 	else
 		CG_TRY(zero(q, w->dh.mem, (size_t)(sequence->N * rnn->net.P) * cg_dtype_bytes(rnn->net.dtype)));
 	if (!cg_present(given.mem))
 		return zero(q, w->carry_h, (size_t)(sequence->B * rnn->net.P) * cg_acc_bytes(rnn->net.dtype));
-	CG_TRY(move(q, (struct cg_rows){ .rows = sequence->B, .columns = rnn->net.P, .src = given, .dst = { w->carry_h, rnn->net.P, 1 },
-	                                 .from = sequence->order }));
+	CG_TRY(copy_rows(q, (struct cg_rows){ .rows = sequence->B, .columns = rnn->net.P, .src = given, .dst = { w->carry_h, rnn->net.P, 1 },
+	                                      .from = sequence->order }));
 	if (!sequence->S)
 		return CG_OK;
 	r.from = sequence->order;
 	r.to = sequence->last;
 	if (sequence->is_dense)
 		r.dst = column(q, r.dst, cg_packed_offset(sequence, p->direction, sequence->S - 1) * rnn->net.P);
-	return move(q, r);
+	return copy_rows(q, r);
 }
 
 static int begin_backward(struct layers *q, struct pseudo_layer *p)
@@ -471,27 +473,27 @@ static int begin_backward(struct layers *q, struct pseudo_layer *p)
 		w->d_h_first = rnn->net.P ? (struct cg_matrix){ r->carry_h, rnn->net.P, 1 } : cg_recurrence_get_carry(w, r->carry_h, rnn->net.H, -1);
 	if (cg_present(c->input_c_backprop) && rnn->state >= 0)
 		w->d_c_first = cg_recurrence_get_carry(w, r->carry_c, rnn->net.U, -1);
-	CG_TRY(p->layer == rnn->net.layers - 1 ? last_dy(q, p->direction, &w->dy) : inner_dy(q, p->layer, p->direction, &w->dy));
+	CG_TRY(p->layer == rnn->net.layers - 1 ? prepare_last_dy(q, p->direction, &w->dy) : prepare_inner_dy(q, p->layer, p->direction, &w->dy));
 	CG_TRY(rnn->net.P ? prefill_projected(q, p) : prefill(q, c->output_h_backprop, p, rnn->net.H, w->carry_h));
 	return rnn->state < 0 ? CG_OK : prefill(q, c->output_c_backprop, p, rnn->net.U, w->carry_c);
 }
 
-/* The gradient of a first state of a pseudo-layer. */
-static int first_backprop(const struct layers *q, struct cg_mem to, struct cg_matrix carry, const struct pseudo_layer *p)
+/* Copies the gradient of a first state of a pseudo-layer to the caller. */
+static int copy_first_backprop(const struct layers *q, struct cg_mem to, struct cg_matrix carry, const struct pseudo_layer *p)
 {
 	if (!cg_present(to))
 		return CG_OK;
-	return move(q, (struct cg_rows){ .rows = q->sequence.B, .columns = carry.stride, .src = carry,
-	                                 .dst = state(q, to, p, carry.stride), .to = q->sequence.order });
+	return copy_rows(q, (struct cg_rows){ .rows = q->sequence.B, .columns = carry.stride, .src = carry,
+	                                      .dst = state(q, to, p, carry.stride), .to = q->sequence.order });
 }
 
-/* The gradients of the first states of a pseudo-layer. */
+/* Copies the gradients of the first states of a pseudo-layer to the caller. */
 static int end_backward(const struct layers *q, const struct pseudo_layer *p)
 {
 	const struct cg_recurrence *w = &p->recurrence;
 
-	CG_TRY(first_backprop(q, q->call->input_h_backprop, w->d_h_first, p));
-	return q->rnn->state < 0 ? CG_OK : first_backprop(q, q->call->input_c_backprop, w->d_c_first, p);
+	CG_TRY(copy_first_backprop(q, q->call->input_h_backprop, w->d_h_first, p));
+	return q->rnn->state < 0 ? CG_OK : copy_first_backprop(q, q->call->input_c_backprop, w->d_c_first, p);
 }
 
 /* The gradient of the layer's input from this direction is added to that of the other direction; the last direction gives the sum. */
@@ -512,8 +514,8 @@ static int begin_dx(void *user, int k)
 		w->dx.result = (struct cg_matrix){ q->workspace->dx_real, w->width, 0 };
 	else if (done && q->sequence.is_dense)
 		w->dx.result = (struct cg_matrix){ q->call->input_backprop, rnn->net.I, 0 };
-	return !reorder ? CG_OK : move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = w->width, .src = other, .dst = w->dx.sums,
-	                                                    .from = q->sequence.reversed_index });
+	return !reorder ? CG_OK : copy_rows(q, (struct cg_rows){ .rows = q->sequence.N, .columns = w->width, .src = other, .dst = w->dx.sums,
+	                                                         .from = q->sequence.reversed_index });
 }
 
 /* Of packed rows that are not the caller's, the gradient of the network's input goes to its place. */
@@ -526,8 +528,8 @@ static int end_dx(const struct layers *q, const struct pseudo_layer *p)
 	if (layer || d < rnn->net.directions - 1 || q->sequence.is_dense || !cg_present(to.mem))
 		return CG_OK;
 	CG_TRY(clear(q, to.mem, q->sequence.T * q->sequence.B * rnn->net.I, 1));
-	return move(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.I, .src = p->recurrence.dx.sums, .dst = to,
-	                                 .to = q->sequence.row[d] });
+	return copy_rows(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.I, .src = p->recurrence.dx.sums, .dst = to,
+	                                      .to = q->sequence.row[d] });
 }
 
 int cg_layers_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
@@ -539,12 +541,12 @@ int cg_layers_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const
 	CG_TRY(open(&q, stream, rnn, call, shape, work, CG_GRAD));
 	CG_TRY(project(&q, rnn->net.layers - 1));
 	for (int first = 0, n; first < rnn->net.layers * rnn->net.directions; first += n) {
-		n = take(&q, first, recurrences);
+		n = set_at_hand(&q, first, recurrences);
 		if (!q.at_hand[0].direction && q.at_hand[0].layer)
 			CG_TRY(project(&q, q.at_hand[0].layer - 1));
 		for (int k = 0; k < n; k++)
 			CG_TRY(begin_backward(&q, &q.at_hand[k]));
-		CG_TRY(cg_recurrence_backward(recurrences, n, lag(&q), begin_dx, &q));
+		CG_TRY(cg_recurrence_backward(recurrences, n, get_lag(&q), begin_dx, &q));
 		for (int k = 0; k < n; k++) {
 			CG_TRY(end_backward(&q, &q.at_hand[k]));
 			CG_TRY(end_dx(&q, &q.at_hand[k]));

@@ -15,7 +15,7 @@ static struct cg_matrix part_of(const struct cg_rnn *rnn, int pseudo_layer, stru
 }
 
 /* The matrices of params or of their gradient, biases apart. */
-static void place_grads(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem grads, struct cg_recurrence *w)
+static void lay_out_grads(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem grads, struct cg_recurrence *w)
 {
 	w->input.grad = part_of(rnn, pseudo_layer, grads, CG_RNN_INPUT, 0);
 	w->recurrent.grad = part_of(rnn, pseudo_layer, grads, CG_RNN_RECURRENT, 0);
@@ -57,7 +57,7 @@ void cg_rnn_fill_recurrence(const struct cg_rnn *rnn, int pass, int pseudo_layer
 	for (int k = 0; k < rnn->net.n_vectors; k++)
 		w->vector[rnn->vectors[k]] = part_of(rnn, pseudo_layer, params, CG_RNN_VECTOR, k).mem;
 	if (cg_present(params_backprop))
-		place_grads(rnn, pseudo_layer, params_backprop, w);
+		lay_out_grads(rnn, pseudo_layer, params_backprop, w);
 }
 
 int cg_rnn_add_biases(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *w)

@@ -72,7 +72,7 @@ static struct cg_matrix saved_of(const struct cg_recurrence *w, int k, int64_t s
 	return at(w, saved_matrix(w, k), saved_row(w, k, s), 0);
 }
 
-static struct cg_matrix feed_of(const struct cg_recurrence *w, const struct cg_argument *a, int64_t s)
+static struct cg_matrix stage_input_of(const struct cg_recurrence *w, const struct cg_argument *a, int64_t s)
 {
 	int d = a->derivative != CG_VALUE, packed = d ? w->every_carry : is_grad(w);
 
@@ -118,7 +118,7 @@ static struct cg_matrix tensor_of(const struct cg_recurrence *w, const struct cg
 	case CG_ROLE_STATE:   return state_of(w, a, s);
 	case CG_ROLE_OUTPUT:  return w->P ? none : at(w, w->dy, row, 0);
 	case CG_ROLE_SAVED:   return saved_of(w, a->index, s);
-	case CG_ROLE_FEED:    return feed_of(w, a, s);
+	case CG_ROLE_FEED:    return stage_input_of(w, a, s);
 	case CG_ROLE_BIAS:    return bias_of(w, a->index, side);
 	case CG_ROLE_WEIGHT:  return vector_of(w, a, side);
 	case CG_ROLE_SCRATCH: return (struct cg_matrix){ w->partial, 0, 1 };
@@ -253,7 +253,7 @@ static int run_phase(const struct cg_recurrence *w, const struct cg_scan *scan, 
 	if (between)
 		CG_TRY(between(w, phase));
 	if (cg_present(p.addend.mem))
-		CG_TRY(move(w, p.rows, w->U, p.addend, p.sum, 1));
+		CG_TRY(copy_rows(w, p.rows, w->U, p.addend, p.sum, 1));
 	if (p.function < 0)
 		return CG_OK;
 	return w->stream->context->backend->launch(w->stream->queue, w->kernel->built, p.function, p.rows, w->U, p.operands);
@@ -403,7 +403,7 @@ static void to_step_before(const struct cg_recurrence *w, int64_t s, struct cg_g
 }
 
 /* The backward recurrent product of a stage: the gradient of the stage input of the stage before it, or of h of the step before. */
-static struct cg_gemm back(const struct cg_recurrence *w, int stage, int64_t s)
+static struct cg_gemm back_product(const struct cg_recurrence *w, int stage, int64_t s)
 {
 	struct cg_gemm g = stage_product(w, stage, cg_packed_rows(w->sequence, s));
 
@@ -450,7 +450,7 @@ static void describe_backward(const void *recurrence, int64_t phase, struct cg_p
 	p->function = -1;
 	if (phase) {
 		*stage = w->kernel->plan->functions[functions[(phase - 1) % n]].stage - 1;
-		p->product = back(w, *stage, last - (phase - 1) / n);
+		p->product = back_product(w, *stage, last - (phase - 1) / n);
 	}
 	if (phase == (last + 1) * n)
 		return;
@@ -484,7 +484,7 @@ static void begin_backward(const struct cg_recurrence *w, const struct cg_span *
 	scan->phases = (span->end - span->first) * n + !span->first;
 }
 
-static int sums(const struct cg_recurrence *w)
+static int launch_sums(const struct cg_recurrence *w)
 {
 	const struct cg_pass_plan *plan = w->kernel->plan;
 	int sides = w->stream->context->backend->seconds || !cg_present(w->d_bias[1]) ? 1 : 2;
@@ -540,6 +540,6 @@ int cg_recurrence_backward(struct cg_recurrence *const *w, int n, int lag, int (
 	}
 	for (int k = 0; k < n; k++)
 		if (w[k]->needs_sums)
-			CG_TRY(sums(w[k]));
+			CG_TRY(launch_sums(w[k]));
 	return CG_OK;
 }

@@ -82,7 +82,7 @@ static inline int multiply(const struct cg_recurrence *w, struct cg_gemm *g)
 	return cg_multiply(w->stream, g);
 }
 
-static inline int move(const struct cg_recurrence *w, int64_t rows, int64_t columns, struct cg_matrix src, struct cg_matrix dst, int add)
+static inline int copy_rows(const struct cg_recurrence *w, int64_t rows, int64_t columns, struct cg_matrix src, struct cg_matrix dst, int add)
 {
 	const struct cg_rows r = { .dtype = w->kernel->dtype, .rows = rows, .columns = columns, .src = src, .dst = dst,
 	                           .add = add };

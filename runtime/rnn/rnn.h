@@ -182,7 +182,7 @@ size_t cg_layers_count_parts(const struct cg_rnn_shape *);
 size_t cg_layers_measure_reserve(const struct cg_rnn *, int64_t N);
 /* The saved values of the first pseudo-layer, and the bytes from them to those of the next. */
 struct cg_rnn_saved_values { struct cg_mem values[CG_RNN_SAVED_MAX], gates; size_t bytes; };
-void cg_layers_place_saved(const struct cg_rnn *, int64_t N, struct cg_mem reserve, struct cg_rnn_saved_values *);
+void cg_layers_lay_out_saved(const struct cg_rnn *, int64_t N, struct cg_mem reserve, struct cg_rnn_saved_values *);
 
 /* ---- layers.c ---- */
 

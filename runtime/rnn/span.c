@@ -32,14 +32,14 @@ int cg_span_multiply_inputs(const struct cg_recurrence *w, const struct cg_span 
 		int64_t block = w->gate[k].block;
 
 		if (w->skip || !w->gate[k].has_input)
-			CG_TRY(move(w, span->rows, w->U, at(w, w->bias, 0, block * w->U), gates_at(w, span->row, block), 0));
+			CG_TRY(copy_rows(w, span->rows, w->U, at(w, w->bias, 0, block * w->U), gates_at(w, span->row, block), 0));
 	}
 	for (int k = 0; k < w->n_ranges; k++) {
 		const struct cg_gate_range *range = &w->ranges[k];
 		struct cg_gemm g = { .m = span->rows, .n = range->n * w->U, .k = w->width, .transpose_b = !w->by_input, .a = x };
 
 		for (int j = 0; w->skip && j < range->n; j++)
-			CG_TRY(move(w, span->rows, w->U, x, gates_at(w, span->row, range->block + j), 1));
+			CG_TRY(copy_rows(w, span->rows, w->U, x, gates_at(w, span->row, range->block + j), 1));
 		if (w->skip)
 			continue;
 		g.b = of_gates(w, w->input.value, range->weight);
@@ -70,7 +70,7 @@ static int gather_prev(const struct cg_recurrence *w, struct cg_matrix src, stru
 	CG_TRY(cg_copy_rows(w->stream, &r));
 	dst = at(w, dst, off(w, 0), 0);
 	if (cg_present(first.mem))
-		return move(w, n, width, first, dst, 0);
+		return copy_rows(w, n, width, first, dst, 0);
 	return w->stream->context->backend->zero(w->stream->queue, dst.mem, (size_t)(n * width) * w->bytes[dst.acc]);
 }
 
@@ -85,8 +85,8 @@ int cg_span_gather_prev(const struct cg_recurrence *w)
 
 /* c, the gradient of the weights between `in` and d, a gradient of what they give, is start and the sum over so many rows; start
  * may be absent. */
-static int weights(const struct cg_recurrence *w, int by_input, int64_t rows, struct cg_matrix d, int64_t m, struct cg_matrix in,
-                   int64_t n, struct cg_matrix start, struct cg_matrix c)
+static int multiply_weights(const struct cg_recurrence *w, int by_input, int64_t rows, struct cg_matrix d, int64_t m, struct cg_matrix in,
+                            int64_t n, struct cg_matrix start, struct cg_matrix c)
 {
 	struct cg_gemm g = { .dtype = w->kernel->dtype, .m = by_input ? n : m, .n = by_input ? m : n, .k = rows, .transpose_a = 1,
 	                     .start = start, .c = c };
@@ -106,7 +106,7 @@ static struct cg_matrix start_of(const struct cg_recurrence *w, const struct cg_
 }
 
 /* dR of the first stage where h of the step before stands in h itself, a step away, and h_first apart. */
-static int shifted_weights(const struct cg_recurrence *w, const struct cg_span *span, struct cg_matrix start, struct cg_matrix c)
+static int multiply_shifted_weights(const struct cg_recurrence *w, const struct cg_span *span, struct cg_matrix start, struct cg_matrix c)
 {
 	const int64_t m = stage_columns(w, 0), B = w->sequence->B;
 	int64_t of_first = span->first || !span->rows ? 0 : B, more = span->rows - of_first;
@@ -117,15 +117,15 @@ static int shifted_weights(const struct cg_recurrence *w, const struct cg_span *
 		/* Where acc is real, or nothing is added later, the sum needs no memory of its own. */
 		if (!more || w->bytes[0] == w->bytes[1])
 			sum = c;
-		CG_TRY(weights(w, w->by_input, of_first, d_gates_at(w, off(w, 0), 0), m, w->h_first, w->H, start, sum));
+		CG_TRY(multiply_weights(w, w->by_input, of_first, d_gates_at(w, off(w, 0), 0), m, w->h_first, w->H, start, sum));
 		start = sum;
 	}
 	if (!more && start.mem.data)
 		return CG_OK;
-	return weights(w, w->by_input, more, d_gates_at(w, row, 0), m, at(w, w->h, row + (w->direction ? B : -B), 0), w->H, start, c);
+	return multiply_weights(w, w->by_input, more, d_gates_at(w, row, 0), m, at(w, w->h, row + (w->direction ? B : -B), 0), w->H, start, c);
 }
 
-static int recurrent_weights(const struct cg_recurrence *w, const struct cg_span *span)
+static int multiply_recurrent_weights(const struct cg_recurrence *w, const struct cg_span *span)
 {
 	for (int stage = 0; stage < n_stages(w); stage++) {
 		struct cg_matrix c = of_gates(w, w->recurrent.grad, w->first[stage]), start = start_of(w, span, c);
@@ -134,42 +134,42 @@ static int recurrent_weights(const struct cg_recurrence *w, const struct cg_span
 		if (stage && w->stage_input_saved[stage - 1] >= 0)
 			in = saved_matrix(w, w->stage_input_saved[stage - 1]);
 		if (stage || cg_present(w->prev_h))
-			CG_TRY(weights(w, w->by_input, span->rows, d_gates_at(w, span->row, w->first[stage]), stage_columns(w, stage),
-			               at(w, in, span->row, 0), stage_width(w, stage), start, c));
+			CG_TRY(multiply_weights(w, w->by_input, span->rows, d_gates_at(w, span->row, w->first[stage]), stage_columns(w, stage),
+			                        at(w, in, span->row, 0), stage_width(w, stage), start, c));
 		else
-			CG_TRY(shifted_weights(w, span, start, c));
+			CG_TRY(multiply_shifted_weights(w, span, start, c));
 	}
 	return CG_OK;
 }
 
-static int input_weights(const struct cg_recurrence *w, const struct cg_span *span)
+static int multiply_input_weights(const struct cg_recurrence *w, const struct cg_span *span)
 {
 	for (int k = 0; k < w->n_ranges && !w->skip; k++) {
 		const struct cg_gate_range *range = &w->ranges[k];
 		struct cg_matrix c = of_gates(w, w->input.grad, range->weight);
 
-		CG_TRY(weights(w, w->by_input, span->rows, d_gates_at(w, span->row, range->block), range->n * w->U, at(w, w->x, span->row, 0),
-		               w->width, start_of(w, span, c), c));
+		CG_TRY(multiply_weights(w, w->by_input, span->rows, d_gates_at(w, span->row, range->block), range->n * w->U, at(w, w->x, span->row, 0),
+		                        w->width, start_of(w, span, c), c));
 	}
 	return CG_OK;
 }
 
-static int projection_weights(const struct cg_recurrence *w, const struct cg_span *span)
+static int multiply_projection_weights(const struct cg_recurrence *w, const struct cg_span *span)
 {
 	struct cg_matrix c = w->projection.grad;
 
-	return weights(w, 0, span->rows, at(w, w->dh, span->row, 0), w->P, at(w, saved_matrix(w, w->saved_h), span->row, 0), w->U,
-	               start_of(w, span, c), c);
+	return multiply_weights(w, 0, span->rows, at(w, w->dh, span->row, 0), w->P, at(w, saved_matrix(w, w->saved_h), span->row, 0), w->U,
+	                        start_of(w, span, c), c);
 }
 
 int cg_span_multiply_weights(const struct cg_recurrence *w, const struct cg_span *span)
 {
 	if (cg_present(w->input.grad.mem))
-		CG_TRY(input_weights(w, span));
+		CG_TRY(multiply_input_weights(w, span));
 	if (cg_present(w->recurrent.grad.mem))
-		CG_TRY(recurrent_weights(w, span));
+		CG_TRY(multiply_recurrent_weights(w, span));
 	if (cg_present(w->projection.grad.mem))
-		CG_TRY(projection_weights(w, span));
+		CG_TRY(multiply_projection_weights(w, span));
 	return CG_OK;
 }
 
@@ -187,7 +187,7 @@ int cg_span_multiply_gradients(const struct cg_recurrence *w, const struct cg_sp
 
 		g.a = d_gates_at(w, span->row, range->block);
 		for (int j = 0; w->skip && j < range->n; j++, add = 1)
-			CG_TRY(move(w, g.m, w->U, at(w, g.a, 0, j * w->U), sums, add));
+			CG_TRY(copy_rows(w, g.m, w->U, at(w, g.a, 0, j * w->U), sums, add));
 		if (w->skip)
 			continue;
 		g.b = of_gates(w, w->input.value, range->weight);
@@ -197,6 +197,6 @@ int cg_span_multiply_gradients(const struct cg_recurrence *w, const struct cg_sp
 		add = 1;
 	}
 	if (w->skip && (sums.mem.data != dx.mem.data || sums.mem.offset != dx.mem.offset))
-		return move(w, span->rows, w->width, sums, dx, 0);
+		return copy_rows(w, span->rows, w->width, sums, dx, 0);
 	return CG_OK;
 }

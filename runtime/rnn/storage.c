@@ -177,7 +177,7 @@ size_t cg_layers_lay_out_workspace(const struct cg_rnn *rnn, int pass, int at_on
 /* ---- the reserve ---- */
 
 /* The header, then the pseudo-layers one after the other. */
-void cg_layers_place_saved(const struct cg_rnn *rnn, int64_t N, struct cg_mem reserve, struct cg_rnn_saved_values *saved)
+void cg_layers_lay_out_saved(const struct cg_rnn *rnn, int64_t N, struct cg_mem reserve, struct cg_rnn_saved_values *saved)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
 	struct cg_work work = { .mem = reserve, .used = CG_RESERVE_HEADER };
@@ -195,7 +195,7 @@ size_t cg_layers_measure_reserve(const struct cg_rnn *rnn, int64_t N)
 	struct cg_rnn_saved_values saved;
 	size_t bytes;
 
-	cg_layers_place_saved(rnn, N, absent, &saved);
+	cg_layers_lay_out_saved(rnn, N, absent, &saved);
 	if (__builtin_mul_overflow(saved.bytes, (int64_t)rnn->net.layers * rnn->net.directions, &bytes) ||
 	    __builtin_add_overflow(bytes, CG_RESERVE_HEADER, &bytes))
 		return SIZE_MAX;
