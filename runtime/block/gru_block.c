@@ -143,8 +143,8 @@ static struct cg_matrix side(const struct cg_gru_block *op, struct cg_mem w, int
 }
 
 /* c = x W_x + v W_v + b, the gates of one stage. */
-static int gates(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem v, struct cg_mem w, struct cg_mem b,
-                 int64_t wide, struct cg_mem c)
+static int multiply_gates(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem v, struct cg_mem w, struct cg_mem b,
+                          int64_t wide, struct cg_mem c)
 {
 	struct cg_gemm product = { .dtype = op->dtype, .m = op->B, .n = wide, .c = { c, wide, 1 } };
 
@@ -160,7 +160,7 @@ static int gates(struct cg_stream *stream, const struct cg_gru_block *op, struct
 	return cg_multiply(stream, &product);
 }
 
-static int forward(struct cg_stream *stream, const void *given, struct cg_work *work)
+static int run_forward(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_gru_block *op = given;
 	struct kernel_memory m = { .op = op, .saved = { op->r, op->u, op->c, op->h }, .prev = { op->h_prev } };
@@ -173,15 +173,15 @@ static int forward(struct cg_stream *stream, const void *given, struct cg_work *
 	m.stage_input[0] = w.hr;
 	if (!cg_present(op->u))
 		m.saved[1] = w.u;
-	CG_TRY(gates(stream, op, op->h_prev, op->w_ru, op->b_ru, 2 * op->U, w.gates));
+	CG_TRY(multiply_gates(stream, op, op->h_prev, op->w_ru, op->b_ru, 2 * op->U, w.gates));
 	CG_TRY(launch(stream, kernel, FORWARD_1, &m));
-	CG_TRY(gates(stream, op, w.hr, op->w_c, op->b_c, op->U, w.candidate));
+	CG_TRY(multiply_gates(stream, op, w.hr, op->w_c, op->b_c, op->U, w.candidate));
 	return launch(stream, kernel, FORWARD_2, &m);
 }
 
 /* c = start + d W^T: the gradient of x or of the recurrent value from the adjoints d of the gates [B wide]. */
-static int back(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem d, struct cg_mem w, int64_t wide,
-                int which, struct cg_matrix start, struct cg_matrix c)
+static int multiply_back(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem d, struct cg_mem w, int64_t wide,
+                         int which, struct cg_matrix start, struct cg_matrix c)
 {
 	struct cg_gemm product = { .dtype = op->dtype, .m = op->B, .n = which ? op->U : op->I, .k = wide, .transpose_b = 1,
 	                           .a = { d, wide, 0 }, .b = side(op, w, wide, which), .start = start, .c = c };
@@ -190,8 +190,8 @@ static int back(struct cg_stream *stream, const struct cg_gru_block *op, struct 
 }
 
 /* [x v]^T d, the gradient of a weight matrix. */
-static int weights(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem v, struct cg_mem d, int64_t wide,
-                   struct cg_mem grad)
+static int multiply_weights(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem v, struct cg_mem d, int64_t wide,
+                            struct cg_mem grad)
 {
 	for (int which = 0; which < 2 && cg_present(grad); which++) {
 		int64_t width = which ? op->U : op->I;
@@ -206,24 +206,24 @@ static int weights(struct cg_stream *stream, const struct cg_gru_block *op, stru
 	return CG_OK;
 }
 
-/* The gradient of h_prev, directly and through the gates, and the gradient of x. */
-static int inputs(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem dru, struct cg_mem dc,
-                  const struct grad_work *w)
+/* Computes the gradient of h_prev, directly and through the gates, and the gradient of x. */
+static int compute_input_gradients(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem dru, struct cg_mem dc,
+                                   const struct grad_work *w)
 {
 	const struct cg_matrix direct = { w->dh, op->U, 1 }, d_h_prev = { op->d_h_prev, op->U, 0 };
 	const struct cg_matrix part = { w->dx, op->I, 1 }, d_x = { op->d_x, op->I, 0 };
 
 	if (cg_present(op->d_h_prev))
-		CG_TRY(back(stream, op, dru, op->w_ru, 2 * op->U, 1, direct, d_h_prev));
+		CG_TRY(multiply_back(stream, op, dru, op->w_ru, 2 * op->U, 1, direct, d_h_prev));
 	if (!cg_present(op->d_x))
 		return CG_OK;
-	CG_TRY(back(stream, op, dc, op->w_c, op->U, 0, none, part));
-	return back(stream, op, dru, op->w_ru, 2 * op->U, 0, part, d_x);
+	CG_TRY(multiply_back(stream, op, dc, op->w_c, op->U, 0, none, part));
+	return multiply_back(stream, op, dru, op->w_ru, 2 * op->U, 0, part, d_x);
 }
 
-/* The gradient of a stage's biases, where it is present. */
-static int sums(struct cg_stream *stream, const struct cg_kernel_entry *kernel, int part, struct cg_mem bias,
-                const struct kernel_memory *m)
+/* Sums the gradient of a stage's biases, where it is present. */
+static int launch_sums(struct cg_stream *stream, const struct cg_kernel_entry *kernel, int part, struct cg_mem bias,
+                       const struct kernel_memory *m)
 {
 	if (!cg_present(bias))
 		return CG_OK;
@@ -231,7 +231,7 @@ static int sums(struct cg_stream *stream, const struct cg_kernel_entry *kernel, 
 	return launch(stream, kernel, part + 1, m);
 }
 
-static int grad(struct cg_stream *stream, const void *given, struct cg_work *work)
+static int run_grad(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_gru_block *op = given;
 	size_t real = cg_dtype_bytes(op->dtype);
@@ -250,34 +250,34 @@ static int grad(struct cg_stream *stream, const void *given, struct cg_work *wor
 	set_gates(op, op->d_b_ru, op->d_b_c, real, m.bias);
 	m.partial = w.partial;
 	CG_TRY(launch(stream, kernel, GRAD_2, &m));
-	CG_TRY(sums(stream, kernel, SUM_PART_2, op->d_b_c, &m));
+	CG_TRY(launch_sums(stream, kernel, SUM_PART_2, op->d_b_c, &m));
 	if (!gates_further && !cg_present(op->d_w_c))
 		return CG_OK;
 	m.stage_input[0] = w.hr;
 	if (gates_further) {
-		CG_TRY(back(stream, op, dc, op->w_c, op->U, 1, none, (struct cg_matrix){ w.dhr, op->U, 1 }));
+		CG_TRY(multiply_back(stream, op, dc, op->w_c, op->U, 1, none, (struct cg_matrix){ w.dhr, op->U, 1 }));
 		m.stage_input[1] = w.dhr;
 		m.prev[1] = w.dh;
 	}
 	CG_TRY(launch(stream, kernel, GRAD_1, &m));
-	CG_TRY(weights(stream, op, w.hr, dc, op->U, op->d_w_c));
-	CG_TRY(weights(stream, op, op->h_prev, dru, 2 * op->U, op->d_w_ru));
-	CG_TRY(sums(stream, kernel, SUM_PART_1, op->d_b_ru, &m));
-	return inputs(stream, op, dru, dc, &w);
+	CG_TRY(multiply_weights(stream, op, w.hr, dc, op->U, op->d_w_c));
+	CG_TRY(multiply_weights(stream, op, op->h_prev, dru, 2 * op->U, op->d_w_ru));
+	CG_TRY(launch_sums(stream, kernel, SUM_PART_1, op->d_b_ru, &m));
+	return compute_input_gradients(stream, op, dru, dc, &w);
 }
 
 int cg_gru_block_forward(struct cg_stream *stream, const struct cg_gru_block *op)
 {
 	struct cg_gru_block whole;
 
-	return cg_op_run(stream, &cg_gru_block_cell_ops[0], cg_sized_complete(&sized, op, &whole), forward);
+	return cg_op_run(stream, &cg_gru_block_cell_ops[0], cg_sized_complete(&sized, op, &whole), run_forward);
 }
 
 int cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_block *op)
 {
 	struct cg_gru_block whole;
 
-	return cg_op_run(stream, &cg_gru_block_cell_ops[1], cg_sized_complete(&sized, op, &whole), grad);
+	return cg_op_run(stream, &cg_gru_block_cell_ops[1], cg_sized_complete(&sized, op, &whole), run_grad);
 }
 
 /* ---- GRUBlockCell, GRUBlockCellGrad ---- */

@@ -178,7 +178,7 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 
 /* The steps by the backend's scan, or their products with a packed copy of w, where the backend has either and the workspace is large
  * enough. */
-static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem room)
+static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem space)
 {
 	const struct cg_context *context = recurrence->stream->context;
 	struct cg_scan scan = { .units = recurrence->U, .n_products = 1 };
@@ -190,16 +190,16 @@ static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem
 	if (recurrence->sequence->S < CG_STEPS_TO_PACK)
 		return;
 	bytes = context->backend->scan_work ? context->backend->scan_work(context->device, &scan, why) : 0;
-	if (bytes && bytes <= room.bytes) {
-		recurrence->scan = cg_part(room, 0, bytes);
+	if (bytes && bytes <= space.bytes) {
+		recurrence->scan = cg_part(space, 0, bytes);
 		recurrence->span = cg_recurrence_count_span_steps(recurrence->kernel->dtype, recurrence->kernel->pass, GATES * recurrence->U,
 		                                                  recurrence->width + recurrence->U, recurrence->sequence->B);
 		recurrence->gates_of_span = 1;
 		return;
 	}
 	bytes = cg_recurrence_measure_packed(context, &scan.products[0], recurrence->sequence->N);
-	if (bytes && bytes <= room.bytes)
-		recurrence->packed[0] = cg_part(room, 0, bytes);
+	if (bytes && bytes <= space.bytes)
+		recurrence->packed[0] = cg_part(space, 0, bytes);
 }
 
 static int zero(struct cg_stream *stream, struct cg_mem mem, size_t at, size_t bytes)
@@ -217,7 +217,7 @@ static int zero_rest(struct cg_stream *stream, const struct cg_lstm_block *op, s
 
 /* ---- forward ---- */
 
-static int forward(struct cg_stream *stream, const void *given, struct cg_work *work)
+static int run_forward(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_lstm_block *op = given;
 	struct forward_work w;
@@ -306,7 +306,7 @@ static int zero_grads(struct cg_stream *stream, const struct cg_lstm_block *op)
 	return CG_OK;
 }
 
-static int grad(struct cg_stream *stream, const void *given, struct cg_work *work)
+static int run_grad(struct cg_stream *stream, const void *given, struct cg_work *work)
 {
 	const struct cg_lstm_block *op = given;
 	struct sequence sequence;
@@ -335,7 +335,7 @@ int cg_lstm_block_forward(struct cg_stream *stream, const struct cg_lstm_block *
 	struct cg_lstm_block whole;
 
 	op = cg_sized_complete(&sized, op, &whole);
-	return cg_op_run(stream, row_of(op, 0), op, forward);
+	return cg_op_run(stream, row_of(op, 0), op, run_forward);
 }
 
 int cg_lstm_block_grad(struct cg_stream *stream, const struct cg_lstm_block *op)
@@ -343,7 +343,7 @@ int cg_lstm_block_grad(struct cg_stream *stream, const struct cg_lstm_block *op)
 	struct cg_lstm_block whole;
 
 	op = cg_sized_complete(&sized, op, &whole);
-	return cg_op_run(stream, row_of(op, 1), op, grad);
+	return cg_op_run(stream, row_of(op, 1), op, run_grad);
 }
 
 /* ---- LSTMBlockCell, LSTMBlockCellGrad ---- */

@@ -23,14 +23,14 @@ static void release(struct cg_context *context)
 {
 	if (__atomic_sub_fetch(&context->holders, 1, __ATOMIC_ACQ_REL))
 		return;
-	while (context->ready) {
-		struct cg_kernel_entry *next = context->ready->next;
+	while (context->kernels) {
+		struct cg_kernel_entry *next = context->kernels->next;
 
-		context->backend->release(context->device, context->ready->built);
-		cg_plan_free(context->ready->plan);
-		cg_cell_release(context->ready->cell);
-		cg_memory(context->ready, 0);
-		context->ready = next;
+		context->backend->release(context->device, context->kernels->built);
+		cg_plan_free(context->kernels->plan);
+		cg_cell_release(context->kernels->cell);
+		cg_memory(context->kernels, 0);
+		context->kernels = next;
 	}
 	cg_generated_free(context);
 	context->backend->close(context->device);
@@ -204,7 +204,7 @@ struct cg_attachment *cg_stream_attachment(struct cg_stream *stream, const struc
 	return stream->attachments = a;
 }
 
-int cg_stream_scratch(struct cg_stream *stream, size_t bytes, struct cg_mem *mem)
+int cg_stream_get_scratch(struct cg_stream *stream, size_t bytes, struct cg_mem *mem)
 {
 	if (stream->scratch.bytes < bytes) {
 		struct cg_mem more;

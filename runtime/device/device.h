@@ -15,7 +15,7 @@ int cg_backend_check(const char *from, const char *where);
 struct cg_context {
 	const struct cg_backend *backend;
 	struct cg_dev *device;
-	struct cg_kernel_entry *_Atomic ready;   /* kernels built so far, newest first; added under the lock */
+	struct cg_kernel_entry *_Atomic kernels; /* kernels built so far, newest first; added under the lock */
 	struct cg_generated *generated;          /* texts of products and rows built so far; added under the lock */
 	void *lock;
 	int holders;                             /* the caller, open streams and plans; atomic */
@@ -53,7 +53,7 @@ static inline int cg_is_verbose(const struct cg_stream *stream)
 	return stream && stream->context->verbose;
 }
 /* At least so many bytes of device memory that this stream's calls may use in turn; bytes 0 gives absent memory. */
-int cg_stream_scratch(struct cg_stream *, size_t bytes, struct cg_mem *);
+int cg_stream_get_scratch(struct cg_stream *, size_t bytes, struct cg_mem *);
 
 /* CG_OK if device memory is what its fields say, else a failure with the message "call: argument: reason". */
 int cg_memory_check(struct cg_context *, const char *call, const char *argument, struct cg_mem);

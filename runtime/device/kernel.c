@@ -18,60 +18,60 @@ static int check_slots(const struct cg_pass_plan *plan)
 static int make(struct cg_context *context, const struct cg_kernel_entry *key, struct cg_kernel_entry **result)
 {
 	struct cg_mistake mistake;
-	struct cg_kernel_entry *ready = cg_memory(NULL, sizeof *ready);
+	struct cg_kernel_entry *entry = cg_memory(NULL, sizeof *entry);
 	int code;
 
-	if (!ready)
+	if (!entry)
 		return CG_NO_MEMORY;
-	*ready = *key;
-	ready->plan = cg_plan(key->cell, key->options, key->pass, key->stage, key->dtype, cg_memory, &mistake);
-	if (!ready->plan)
+	*entry = *key;
+	entry->plan = cg_plan(key->cell, key->options, key->pass, key->stage, key->dtype, cg_memory, &mistake);
+	if (!entry->plan)
 		code = mistake.text[0] ? cg_fail(CG_BUILD, "%s", mistake.text) : CG_NO_MEMORY;
 	else
-		code = check_slots(ready->plan);
+		code = check_slots(entry->plan);
 	if (!code)
-		code = context->backend->build(context->device, ready->plan, &ready->built);
+		code = context->backend->build(context->device, entry->plan, &entry->built);
 	if (code) {
-		cg_plan_free(ready->plan);
-		cg_memory(ready, 0);
+		cg_plan_free(entry->plan);
+		cg_memory(entry, 0);
 		return code;
 	}
-	*result = ready;
+	*result = entry;
 	return CG_OK;
 }
 
 /* The kernel of a key among those built so far, or NULL.  Kernels are only ever added, so that this takes no lock. */
 static struct cg_kernel_entry *find(struct cg_context *context, const struct cg_kernel_entry *key)
 {
-	struct cg_kernel_entry *ready = atomic_load_explicit(&context->ready, memory_order_acquire);
+	struct cg_kernel_entry *entry = atomic_load_explicit(&context->kernels, memory_order_acquire);
 
-	for (; ready; ready = ready->next)
-		if (ready->cell == key->cell && ready->options == key->options && ready->pass == key->pass &&
-		    ready->stage == key->stage && ready->dtype == key->dtype)
+	for (; entry; entry = entry->next)
+		if (entry->cell == key->cell && entry->options == key->options && entry->pass == key->pass &&
+		    entry->stage == key->stage && entry->dtype == key->dtype)
 			break;
-	return ready;
+	return entry;
 }
 
 /* Finds the kernel of a key, or builds it. */
 static int get(struct cg_context *context, const struct cg_kernel_entry *key, const struct cg_kernel_entry **result)
 {
-	struct cg_kernel_entry *ready = find(context, key);
+	struct cg_kernel_entry *entry = find(context, key);
 	int code = CG_OK;
 
-	if (!ready) {
+	if (!entry) {
 		pthread_mutex_lock(context->lock);
-		ready = find(context, key);
-		if (!ready) {
-			code = make(context, key, &ready);
+		entry = find(context, key);
+		if (!entry) {
+			code = make(context, key, &entry);
 			if (!code) {
 				cg_cell_retain(key->cell);
-				ready->next = atomic_load_explicit(&context->ready, memory_order_relaxed);
-				atomic_store_explicit(&context->ready, ready, memory_order_release);
+				entry->next = atomic_load_explicit(&context->kernels, memory_order_relaxed);
+				atomic_store_explicit(&context->kernels, entry, memory_order_release);
 			}
 		}
 		pthread_mutex_unlock(context->lock);
 	}
-	*result = ready;
+	*result = entry;
 	return code;
 }
 
@@ -110,11 +110,11 @@ int cg_bind(const struct cg_function *function, cg_binding *binding, const void 
 	return CG_OK;
 }
 
-int cg_launch(struct cg_stream *stream, const struct cg_kernel_entry *ready, int function, int64_t rows, int64_t units, cg_binding *binding,
+int cg_launch(struct cg_stream *stream, const struct cg_kernel_entry *entry, int function, int64_t rows, int64_t units, cg_binding *binding,
               const void *of)
 {
 	struct cg_operand operands[CG_SLOTS_MAX];
 
-	CG_TRY(cg_bind(&ready->plan->functions[function], binding, of, operands));
-	return stream->context->backend->launch(stream->queue, ready->built, function, rows, units, operands);
+	CG_TRY(cg_bind(&entry->plan->functions[function], binding, of, operands));
+	return stream->context->backend->launch(stream->queue, entry->built, function, rows, units, operands);
 }

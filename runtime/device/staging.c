@@ -48,7 +48,7 @@ int cg_staging_open(struct cg_staging *stage, size_t more, struct cg_mem *work)
 {
 	struct cg_mem scratch;
 
-	CG_TRY(cg_stream_scratch(stage->stream, aligned(more) + stage->bytes, &scratch));
+	CG_TRY(cg_stream_get_scratch(stage->stream, aligned(more) + stage->bytes, &scratch));
 	*work = more ? cg_part(scratch, 0, more) : (struct cg_mem){ .bytes = 0 };
 	for (int k = 0; k < stage->n; k++) {
 		const struct cg_staged *p = &stage->staged[k];

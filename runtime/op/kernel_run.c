@@ -12,7 +12,7 @@ enum { ARGS_MAX = 4 * CG_SLOTS_MAX, FUNCTIONS = 4 };
 struct call {
 	struct cg_stream *stream;
 	const struct cg_kernel *kernel;
-	const struct cg_kernel_entry *ready;
+	const struct cg_kernel_entry *entry;
 	int64_t rows, units;
 	const struct cg_arg *args;
 	int n;
@@ -164,9 +164,9 @@ static int check_names(const struct call *c)
 	const char *names[CG_SLOTS_MAX * FUNCTIONS], *near;
 	int n = 0;
 
-	for (int p = 0; p < c->ready->plan->n_functions; p++)
-		for (int k = 2; k < c->ready->plan->functions[p].n_arguments; k++)
-			names[n++] = c->ready->plan->functions[p].arguments[k].name;
+	for (int p = 0; p < c->entry->plan->n_functions; p++)
+		for (int k = 2; k < c->entry->plan->functions[p].n_arguments; k++)
+			names[n++] = c->entry->plan->functions[p].arguments[k].name;
 	for (int k = 0; k < c->n; k++) {
 		int known = 0;
 
@@ -175,8 +175,8 @@ static int check_names(const struct call *c)
 		if (known)
 			continue;
 		near = cg_nearest(c->args[k].name, names, n);
-		return near ? REFUSE("%s has no argument '%.60s'; did you mean '%s'?", c->ready->plan->key, c->args[k].name, near)
-		            : REFUSE("%s has no argument '%.60s'", c->ready->plan->key, c->args[k].name);
+		return near ? REFUSE("%s has no argument '%.60s'; did you mean '%s'?", c->entry->plan->key, c->args[k].name, near)
+		            : REFUSE("%s has no argument '%.60s'", c->entry->plan->key, c->args[k].name);
 	}
 	return CG_OK;
 }
@@ -184,7 +184,7 @@ static int check_names(const struct call *c)
 /* Marks the functions to launch: those with outputs that are present. */
 static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 {
-	const struct cg_pass_plan *plan = c->ready->plan;
+	const struct cg_pass_plan *plan = c->entry->plan;
 	int point = c->kernel->shape == CG_POINT;
 
 	for (int p = 0; p < plan->n_functions; p++) {
@@ -229,7 +229,7 @@ static void stage_operands(const struct call *c, const struct cg_function *funct
 /* Checks and binds everything before anything is allocated or launched: a refused call has touched nothing. */
 static int run(const struct call *c)
 {
-	const struct cg_pass_plan *plan = c->ready->plan;
+	const struct cg_pass_plan *plan = c->entry->plan;
 	const struct cg_backend *backend = c->stream->context->backend;
 	struct cg_operand operands[FUNCTIONS][CG_SLOTS_MAX];
 	int wanted[FUNCTIONS] = { 0 }, code = CG_OK;
@@ -256,7 +256,7 @@ static int run(const struct call *c)
 			if (plan->functions[p].arguments[k].kind == CG_KIND_SCRATCH)
 				operands[p][k].mem = scratch;
 		if (wanted[p])
-			code = backend->launch(c->stream->queue, c->ready->built, p, c->rows, c->units, operands[p]);
+			code = backend->launch(c->stream->queue, c->entry->built, p, c->rows, c->units, operands[p]);
 	}
 	return cg_staging_close(&stage, code);
 }
@@ -290,7 +290,7 @@ static int check_and_run(struct cg_stream *stream, const struct cg_kernel *kerne
 	if (stream->context->backend->supports(stream->context->device, kernel->dtype))
 		return cg_fail_in(CG_UNSUPPORTED, "cg_kernel_run");
 	CG_TRY(cg_open_cell_kernel(stream->context, kernel->cell, options, kernel->pass, kernel->cell->n_stages > 1 ? kernel->stage : 0,
-	                           kernel->dtype, &c.ready));
+	                           kernel->dtype, &c.entry));
 	CG_TRY(check_names(&c));
 	return run(&c);
 }
@@ -305,6 +305,6 @@ int cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel, int6
 		return check_and_run(stream, kernel, rows, units, args, n, &options);
 	start = cg_milliseconds();
 	code = check_and_run(stream, kernel, rows, units, args, n, &options);
-	cg_verbose_kernel(stream, kernel, options, rows, units, code, cg_milliseconds() - start);
+	cg_verbose_print_kernel(stream, kernel, options, rows, units, code, cg_milliseconds() - start);
 	return code;
 }

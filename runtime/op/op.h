@@ -212,9 +212,9 @@ int cg_op_check(const struct cg_op *, const void *op);
 /* ---- a line for each call: verbose.c ---- */
 
 /* The line of a call that took ms and returned code.  options: the kernel's, -1 when it was refused. */
-void cg_verbose_op(const struct cg_stream *, const struct cg_op *, const void *op, int code, double ms);
-void cg_verbose_kernel(const struct cg_stream *, const struct cg_kernel *, int options, int64_t rows, int64_t units, int code,
-                       double ms);
+void cg_verbose_print_op(const struct cg_stream *, const struct cg_op *, const void *op, int code, double ms);
+void cg_verbose_print_kernel(const struct cg_stream *, const struct cg_kernel *, int options, int64_t rows, int64_t units, int code,
+                             double ms);
 /* An op's sizes, dtype and attributes as `cellgrad bench` reads them, "--op NAME --B 1 ... use_peephole=true"; returns text. */
 const char *cg_op_describe(const struct cg_op *, const char *name, const void *op, char *text, size_t capacity);
 

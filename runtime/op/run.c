@@ -54,7 +54,7 @@ static int open_on_host(struct cg_op_call *c)
 
 	if (!cg_present(c->work)) {
 		CG_TRY(c->row->work(c->given, &bytes));
-		CG_TRY(cg_stream_scratch(c->stream, bytes, &c->work));
+		CG_TRY(cg_stream_get_scratch(c->stream, bytes, &c->work));
 	}
 	c->op = c->given;
 	return CG_OK;
@@ -89,7 +89,7 @@ int cg_op_close(struct cg_op_call *c, int code)
 	if (c->is_staged)
 		code = cg_staging_close(&c->stage, code);
 	if (cg_is_verbose(c->stream))
-		cg_verbose_op(c->stream, c->row, c->given, code, cg_milliseconds() - c->start);
+		cg_verbose_print_op(c->stream, c->row, c->given, code, cg_milliseconds() - c->start);
 	return code;
 }
 

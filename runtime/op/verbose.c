@@ -99,7 +99,7 @@ static void note(char *notes, size_t capacity, const struct cg_op *row, const ch
 			cg_line_add(notes, capacity, "%s %s", without++ ? "" : "; without", p->name);
 }
 
-void cg_verbose_op(const struct cg_stream *stream, const struct cg_op *row, const void *op, int code, double ms)
+void cg_verbose_print_op(const struct cg_stream *stream, const struct cg_op *row, const void *op, int code, double ms)
 {
 	char line[CG_LINE] = "", notes[512] = "", problem[512];
 
@@ -117,8 +117,8 @@ void cg_verbose_op(const struct cg_stream *stream, const struct cg_op *row, cons
 
 /* ---- kernels ---- */
 
-void cg_verbose_kernel(const struct cg_stream *stream, const struct cg_kernel *kernel, int options, int64_t rows, int64_t units,
-                       int code, double ms)
+void cg_verbose_print_kernel(const struct cg_stream *stream, const struct cg_kernel *kernel, int options, int64_t rows, int64_t units,
+                             int code, double ms)
 {
 	static const char *const shapes[] = { [CG_POINT] = "point", [CG_SUM] = "sum", [CG_SCAN] = "scan" };
 	char line[CG_LINE] = "", notes[128] = "";
