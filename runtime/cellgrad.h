@@ -223,7 +223,7 @@ enum cg_shape { CG_POINT, CG_SUM, CG_SCAN };
 struct cg_kernel { const struct cg_cell *cell; const char *options; int stage, pass, dtype, shape; };
 
 /* The source of every function the pass needs, in call order, with its arguments above each; lang: "c" "opencl" "cuda".
- * The text compiles alone; that in C is C++ too, where its functions have C's names.  The manifest is JSON: what a stranger needs
+ * The text compiles alone; that in C is C++ too, where its functions have C's names.  The manifest is JSON: what a program needs
  * to call the functions; its "command" names the cell, of a file ./NAME.cell, not where it lies.  Free with cg_text_free. */
 CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
 CG_API int  cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json);
@@ -282,11 +282,11 @@ struct cg_rnn_config {
  * without a projection: a thread keeps its units for all steps of a direction, with the roundings of composed.  Its bits depend on the
  * network and the instruction set: given its input products, a row has the same ones alone, in a ragged batch and, in f32 and f64, cut in
  * pieces.  "cudnn": NVIDIA's cuDNN, 8.1 to 9, where the cuda backend finds it, for lstm, gru, rnn_tanh and rnn_relu without options, a
- * projection narrower than the units, and bf16 from 9.13 on; with strict_rounding not for f16 and bf16.  With dropout between layers each layer is a walk of cuDNN's and the masks are
- * ours; with allow_vendor_dropout all layers are one walk and the masks cuDNN's: they go on from call to call, in a forward, whatever
- * counter and first_step say.  cuDNN takes 65,535 steps: longer calls of one direction are walked in parts, with a reserve for each,
- * and those of both go composed, or are refused where cudnn was asked for by name.  A library that fails fails the call: no other
- * route is taken instead.
+ * projection narrower than the units, and bf16 from 9.13 on; with strict_rounding not for f16 and bf16.  With dropout between layers each
+ * layer is a call of cuDNN and the masks are ours; with allow_vendor_dropout all layers are one call and the masks cuDNN's: they go on from
+ * call to call, in a forward, whatever counter and first_step say.  cuDNN takes 65,535 steps: longer calls of one direction are run in
+ * parts, with a reserve for each, and those of both go composed, or are refused where cudnn was asked for by name.  A library that fails
+ * fails the call: no other route is taken instead.
  *
  * Routes give answers of other bits, and round as follows.  Gates are what activations give, dgates the gradients by what goes into
  * them, dh and dc those that a step hands to the one before; what is good to a number is off by at most so much of its size.

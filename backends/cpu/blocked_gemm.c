@@ -222,7 +222,7 @@ static struct cg_matrix from(struct cg_matrix x, int64_t row, int64_t column, si
 }
 
 /* Where the sums of a part of c are, and what they start from. */
-static void place(struct blocked *p, struct cg_queue *queue, char *sums, char *start)
+static void set_sums(struct blocked *p, struct cg_queue *queue, char *sums, char *start)
 {
 	const struct cg_gemm *g = p->g;
 
@@ -279,7 +279,7 @@ int cg_cpu_blocked_gemm(struct cg_queue *queue, const struct cg_gemm *g)
 		for (p.column = 0; p.column < g->n; p.column += columns) {
 			p.rows = least(rows, g->m - p.row);
 			p.columns = least(columns, g->n - p.column);
-			place(&p, queue, scratch + s.sums, scratch + s.start);
+			set_sums(&p, queue, scratch + s.sums, scratch + s.start);
 			multiply_part(&p, queue, steps);
 		}
 	return CG_OK;

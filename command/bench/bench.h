@@ -20,7 +20,7 @@ struct problem {
 	int32_t *lengths;                        /* of rows, that share of all steps together; NULL: all whole */
 };
 
-/* The row that is settled and made ready: the gradient's, where that is measured. */
+/* The row whose sizes are inferred and whose op is opened: the gradient's, where that is measured. */
 const struct cg_op *problem_ready(const struct problem *);
 const char *problem_name(const struct problem *);
 int64_t     problem_get_size(const struct problem *, const char *symbol);

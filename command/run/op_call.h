@@ -108,7 +108,7 @@ int  values_read(const char *text, char **memory, struct cg_value values[], int 
 int  plan_bind(struct call *, unsigned *bound);
 /* Once the dtype is known: that the files' values are the call's. */
 int  plan_check_values(const struct call *);
-/* Before the sizes settle, what the file of a reserve says; once the op is open, the route. */
+/* Before the sizes are inferred, what the file of a reserve says; once the op is open, the route. */
 int  plan_read_reserve(const struct call *);
 int  plan_check_route(struct call *);
 /* What the files say where the reserve is foreign. */

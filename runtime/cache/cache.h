@@ -29,7 +29,7 @@ struct cg_cache_directory {
 };
 /* Finds the folder by the environment, and checks it if it exists. */
 void cg_cache_find_directory(struct cg_cache_directory *);
-/* The two halves of that: settle reads the environment; enter opens and checks the folder and returns its descriptor, or -1: with `why`
+/* The two halves of that: choose reads the environment; enter opens and checks the folder and returns its descriptor, or -1: with `why`
  * set if the folder must not be used, without if it does not exist.  make: creates the folder, and its parent. */
 void cg_cache_choose_directory(struct cg_cache_directory *);
 int cg_cache_enter_directory(struct cg_cache_directory *, int make);

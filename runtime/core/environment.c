@@ -268,7 +268,7 @@ static void print(const char *message)
 	fputs(line, stderr);
 }
 
-void cg_environment_warn(void (*say)(const char *message))
+void cg_environment_warn(void (*report)(const char *message))
 {
 	static int warned;
 	const char *entry;
@@ -278,5 +278,5 @@ void cg_environment_warn(void (*say)(const char *message))
 		return;
 	for (int k = 0; (entry = cg_environment_entry(prefix, k)); k++)
 		if (cg_environment_unknown(entry, message, sizeof message))
-			(say ? say : print)(message);
+			(report ? report : print)(message);
 }

@@ -56,7 +56,7 @@ const char *cg_environment_entry(const char *beginning, int k);
 /* For an entry without a row, writes "CELLGRAD_BACKEDN is no variable of cellgrad; did you mean CELLGRAD_BACKEND?" and returns 1; else
  * returns 0. */
 int cg_environment_unknown(const char *entry, char *message, size_t capacity);
-/* Reports each such entry once per process.  say: receives the text; NULL: a line on standard error. */
-void cg_environment_warn(void (*say)(const char *message));
+/* Reports each such entry once per process.  report: receives the text; NULL: a line on standard error. */
+void cg_environment_warn(void (*report)(const char *message));
 
 #endif

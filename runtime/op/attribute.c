@@ -134,18 +134,18 @@ static struct cg_range_end read_end(const struct cg_op *row, const char *word)
 
 static const struct cg_range *range_of(const struct cg_op *row, const struct cg_attribute *a, struct cg_range *storage)
 {
-	struct cg_range *kept = row->ranges ? &row->ranges[a - row->attributes] : NULL, *to = storage;
+	struct cg_range *cached = row->ranges ? &row->ranges[a - row->attributes] : NULL, *to = storage;
 	const char *most = strchr(a->range, ' ');
 
-	if (kept && cg_read_before(&kept->state))
-		return kept;
-	if (kept && cg_read_first(&kept->state))
-		to = kept;
+	if (cached && cg_read_before(&cached->state))
+		return cached;
+	if (cached && cg_read_first(&cached->state))
+		to = cached;
 	to->least = read_end(row, a->range);
 	to->has_most = most != NULL;
 	to->most = read_end(row, most ? most + 1 : "0");
-	if (to == kept)
-		cg_read_done(&kept->state);
+	if (to == cached)
+		cg_read_done(&cached->state);
 	return to;
 }
 

@@ -6,7 +6,7 @@
 #include "runtime/device/device.h"
 #include "runtime/op/op.h"
 
-/* One stage has four functions at most: a feed's, the elements', a part of sums, the sums. */
+/* One stage has four functions at most: a stage input's, the elements', a part of sums, the sums. */
 enum { ARGS_MAX = 4 * CG_SLOTS_MAX, FUNCTIONS = 4 };
 
 struct call {

@@ -142,16 +142,16 @@ static void read_need(const struct cg_op *row, const struct cg_port *port, struc
 
 const struct cg_reading *cg_find_reading(const struct cg_op *row, const struct cg_port *port, struct cg_reading *storage)
 {
-	struct cg_reading *kept = row->readings ? &row->readings[port - row->ports] : NULL, *to = storage;
+	struct cg_reading *cached = row->readings ? &row->readings[port - row->ports] : NULL, *to = storage;
 
-	if (kept && cg_read_before(&kept->state))
-		return kept;
-	if (kept && cg_read_first(&kept->state))
-		to = kept;
+	if (cached && cg_read_before(&cached->state))
+		return cached;
+	if (cached && cg_read_first(&cached->state))
+		to = cached;
 	read_shape(row, port->shape, to);
 	read_need(row, port, to);
-	if (to == kept)
-		cg_read_done(&kept->state);
+	if (to == cached)
+		cg_read_done(&cached->state);
 	return to;
 }
 

@@ -11,7 +11,7 @@
 #define REFUSE(row, ...) (cg_fail(CG_BAD_ARGUMENT, __VA_ARGS__), cg_fail_in(CG_BAD_ARGUMENT, "%s", (row)->name))
 
 /* The network of the sizes that TensorFlow gives as inputs. */
-static int outline(const struct cg_rnn_op *given, struct cg_rnn *rnn)
+static int describe_rnn(const struct cg_rnn_op *given, struct cg_rnn *rnn)
 {
 	struct cg_rnn_op op = *given;
 	struct cg_rnn_config config;
@@ -45,7 +45,7 @@ int cg_rnn_params_infer(const struct cg_op *row, void *given, unsigned *bound)
 	struct cg_rnn rnn;
 
 	CG_TRY(check(row, op));
-	CG_TRY(outline(op, &rnn));
+	CG_TRY(describe_rnn(op, &rnn));
 	op->H = rnn.net.H;
 	op->in = rnn.net.skip ? 0 : rnn.net.I;
 	op->wide = rnn.net.directions * rnn.net.H;
@@ -94,7 +94,7 @@ int cg_rnn_items(const struct cg_op *row, const void *op, int *n)
 	struct cg_rnn rnn;
 
 	CG_TRY(check(row, op));
-	CG_TRY(outline(op, &rnn));
+	CG_TRY(describe_rnn(op, &rnn));
 	states = (int64_t)rnn.net.layers * rnn.net.directions;
 	weights = states * n_weights(&rnn);
 	biases = states * n_biases(&rnn);
@@ -136,7 +136,7 @@ int cg_rnn_item(const struct cg_op *row, const void *op, int k, struct cg_port *
 	int weights;
 
 	(void)row;
-	CG_TRY(outline(op, &rnn));
+	CG_TRY(describe_rnn(op, &rnn));
 	weights = rnn.net.layers * rnn.net.directions * n_weights(&rnn);
 	snprintf(name, CG_ITEM_NAME, "%s_%d", k < weights ? "weights" : "biases", k < weights ? k : k - weights);
 	port->shape = shape_of(&rnn, part_of(&rnn, k));
@@ -177,7 +177,7 @@ static int copy(struct cg_stream *stream, const struct cg_rnn_op *op, int from_i
 	char *params;
 	int code;
 
-	CG_TRY(outline(op, &rnn));
+	CG_TRY(describe_rnn(op, &rnn));
 	params = cg_memory(NULL, bytes);
 	if (!params)
 		return CG_NO_MEMORY;

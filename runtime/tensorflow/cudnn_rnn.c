@@ -280,13 +280,13 @@ static int work_of(const void *given, int pass, size_t *bytes)
 	const struct cg_rnn *rnn = op->rnn;
 	struct cg_rnn_shape shape;
 	struct cg_rnn_config config;
-	struct cg_rnn outline;
+	struct cg_rnn described;
 
 	if (!rnn) {
 		cg_rnn_op_config(op, pass, &config);
-		CG_TRY(cg_rnn_describe(&config, &outline));
-		CG_TRY(cg_rnn_analyse_gradient(&outline));
-		rnn = &outline;
+		CG_TRY(cg_rnn_describe(&config, &described));
+		CG_TRY(cg_rnn_analyse_gradient(&described));
+		rnn = &described;
 	}
 	CG_TRY(cg_rnn_measure(rnn, pass, op->call.T, op->call.B, cg_rnn_op_lengths(op), &op->call.work, &shape));
 	*bytes = pass == CG_FORWARD ? shape.bytes.forward : shape.bytes.backward;

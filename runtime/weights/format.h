@@ -59,7 +59,7 @@ struct cg_format {
 extern const struct cg_format cg_formats[];      /* end with a name of NULL */
 /* NULL: no such format; the message names the nearest one, else all. */
 const struct cg_format *cg_format_find(const char *name);
-/* The letters of a built-in cell's gates and per-unit vectors, in the order of the cell.  NULL: not a built-in cell. */
+/* The codes, a letter each, of a built-in cell's gates and per-unit vectors, in the order of the cell.  NULL: not a built-in cell. */
 struct cg_gate_codes { const char *cell, *gates, *vectors; };
 const struct cg_gate_codes *cg_find_gate_codes(const struct cg_cell *);
 
@@ -71,7 +71,7 @@ struct cg_layout {
 	struct cg_network network;
 	struct cg_network_text text;
 	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
-	char gates[CG_GATES_MAX + 1], vectors[CG_WEIGHTS_MAX + 1];       /* letters, in the order of the cell */
+	char gates[CG_GATES_MAX + 1], vectors[CG_WEIGHTS_MAX + 1];       /* codes, in the order of the cell */
 	int gradients;
 	int each, groups, n;                     /* tensors per group; groups; tensors in all */
 };

@@ -153,7 +153,7 @@ const struct cg_format *cg_format_find(const char *name)
 	return NULL;
 }
 
-/* ---- gate letters of the built-in cells ---- */
+/* ---- gate codes of the built-in cells ---- */
 
 static const struct cg_gate_codes cells[] = {
 	{ "lstm",       "ifco", "ifo" },

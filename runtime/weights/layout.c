@@ -133,7 +133,7 @@ static int check(const struct cg_layout *l)
 /* ---- opening ---- */
 
 /* Gates of a user's cell are numbered. */
-static void write_letters(struct cg_layout *l)
+static void set_gate_codes(struct cg_layout *l)
 {
 	const struct cg_gate_codes *known = cg_find_gate_codes(l->network.cell);
 
@@ -160,7 +160,7 @@ int cg_layout_open(struct cg_layout *l, const struct cg_format *format, const st
 
 	*l = (struct cg_layout){ .format = format, .gradients = gradients };
 	CG_TRY(set_network(l, config));
-	write_letters(l);
+	set_gate_codes(l);
 	l->form = cg_form_of(format, l->network.cell);
 	if (!l->form)
 		return fail_no_form(l);

@@ -267,7 +267,7 @@ static int run_range(struct split_call *w, int64_t k)
 }
 
 /* Behind the workspace of a range are the states that two ranges use in turn; behind the reserves of all, the saved states. */
-static int place_states(struct split_call *w, struct cg_mem work)
+static int lay_out_states(struct split_call *w, struct cg_mem work)
 {
 	struct cg_work carved = { .mem = work };
 	size_t bytes = 0;
@@ -300,7 +300,7 @@ static int clear_saved(struct split_call *w)
 
 static int run_ranges(struct split_call *w, struct cg_mem work)
 {
-	CG_TRY(place_states(w, work));
+	CG_TRY(lay_out_states(w, work));
 	if (w->pass == CG_FORWARD && w->net->rnn->training)
 		CG_TRY(clear_saved(w));
 	for (int64_t k = 0; k < w->n; k++)

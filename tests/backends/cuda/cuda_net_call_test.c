@@ -132,7 +132,7 @@ static void count(const struct step *step, int permuted, const struct tensors *t
 	cg_memory_fail(0);
 	run(&n);
 	if (runs(&seen) != step->runs || ours(&seen) != step->ours[permuted] || others(&seen) || cg_memory_fail(0))
-		fail_msg("%s, layout %d: %ld walks, expected %ld; %ld calls of ours (%ld launches, %ld fills, %ld copies), expected %ld; "
+		fail_msg("%s, layout %d: %ld calls of cuDNN, expected %ld; %ld calls of ours (%ld launches, %ld fills, %ld copies), expected %ld; "
 		         "%ld others", step->name, permuted, runs(&seen), step->runs, ours(&seen), seen.cuLaunchKernel, seen.cuMemsetD8Async,
 		         seen.cuMemcpyDtoDAsync_v2, step->ours[permuted], others(&seen));
 	net_close(&n);

@@ -155,7 +155,7 @@ static void test_parts(void **state)
 		forget_calls();
 		run(&got, &trials[k]);
 		if (seen.cudnnRNNForward != trials[k].runs)
-			fail_msg("%s: %ld walks forward, expected %ld", trials[k].name, seen.cudnnRNNForward, trials[k].runs);
+			fail_msg("%s: %ld calls of cuDNN forward, expected %ld", trials[k].name, seen.cudnnRNNForward, trials[k].runs);
 		assert_int_equal(seen.cudnnRNNBackwardData_v8, trials[k].inference ? 0 : trials[k].runs);
 		run(&right, &trials[k]);
 		expect_same(&trials[k], &got, &right);
