@@ -187,7 +187,7 @@ void cg_stream_close(struct cg_stream *stream)
 	cg_memory(stream, 0);
 }
 
-struct cg_attachment *cg_stream_attachment(struct cg_stream *stream, const struct cg_attachment_kind *kind, size_t bytes)
+struct cg_attachment *cg_stream_get_attachment(struct cg_stream *stream, const struct cg_attachment_kind *kind, size_t bytes)
 {
 	struct cg_attachment *a = stream->attachments;
 

@@ -46,7 +46,7 @@ struct cg_attachment_kind {
 struct cg_attachment { struct cg_attachment *next; const struct cg_attachment_kind *kind; };
 /* The stream's attachment of that kind; if there is none, makes one of so many bytes, all zeros but for its head.  NULL: there
  * is no memory. */
-struct cg_attachment *cg_stream_attachment(struct cg_stream *, const struct cg_attachment_kind *, size_t bytes);
+struct cg_attachment *cg_stream_get_attachment(struct cg_stream *, const struct cg_attachment_kind *, size_t bytes);
 /* The whole cost of CELLGRAD_VERBOSE for a call that prints no line. */
 static inline int cg_is_verbose(const struct cg_stream *stream)
 {

@@ -221,7 +221,7 @@ int cg_packed_get(struct cg_stream *stream, const struct cg_rnn *rnn, const stru
 		*packed = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .is_dense = 1 };
 		return CG_OK;
 	}
-	cache = (struct cache *)cg_stream_attachment(stream, &cached_sequence, sizeof *cache);
+	cache = (struct cache *)cg_stream_get_attachment(stream, &cached_sequence, sizeof *cache);
 	if (!cache)
 		return CG_NO_MEMORY;
 	if (!same(cache, rnn, shape))
