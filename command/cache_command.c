@@ -64,7 +64,7 @@ static int show_path(int json)
 
 /* ---- list ---- */
 
-struct list {
+struct cache_listing {
 	struct print_table table;
 	int json, files;
 	uint64_t bytes;
@@ -87,7 +87,7 @@ static void print_age(struct print_table *t, int64_t age)
 
 static int list_one(const struct cg_cache_entry *e, void *user)
 {
-	struct list *list = user;
+	struct cache_listing *list = user;
 
 	if (!list->files++ && !list->json)
 		print_row(&list->table, "kernel", "bytes", "last used", NULL);
@@ -103,7 +103,7 @@ static int list_one(const struct cg_cache_entry *e, void *user)
 
 static int show_list(int json)
 {
-	struct list list = { .table = { .columns = "lrr" }, .json = json };
+	struct cache_listing list = { .table = { .columns = "lrr" }, .json = json };
 	struct cg_cache_directory directory;
 	int code = cg_cache_list(list_one, &list), shown = print_all_rows(&list.table, "");
 

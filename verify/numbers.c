@@ -8,14 +8,14 @@
 #include "runtime/op/op.h"
 #include "verify/numbers.h"
 
-static void step(unsigned long long *state)
+static void advance(unsigned long long *state)
 {
 	*state = *state * 6364136223846793005u + 1442695040888963407u;
 }
 
 double numbers_uniform(unsigned long long *state)
 {
-	step(state);
+	advance(state);
 	return ((double)(*state >> 11) + 0.5) / 9007199254740992.0;
 }
 
@@ -29,7 +29,7 @@ double numbers_draw(unsigned long long *state, double scale)
 
 unsigned numbers_below(unsigned long long *state, unsigned n)
 {
-	step(state);
+	advance(state);
 	return (unsigned)((*state >> 33) % n);
 }
 

@@ -42,7 +42,7 @@ static struct ref_in read_from(struct ref_out a, int64_t n)
 }
 
 /* Step t of the arguments that forward and grad share. */
-static struct ref_lstm_block step(const struct ref_block_lstm *p, int64_t t)
+static struct ref_lstm_block step_arguments(const struct ref_block_lstm *p, int64_t t)
 {
 	struct ref_lstm_block s = p->cell;
 
@@ -60,7 +60,7 @@ int ref_block_lstm_forward(const struct ref_block_lstm *p)
 	int bad = !was.v || !is.v;
 
 	for (int64_t t = 0; t < p->seq_len_max && !bad; t++) {
-		struct ref_lstm_block s = step(p, t);
+		struct ref_lstm_block s = step_arguments(p, t);
 
 		if (t) {
 			s.cs_prev = read_from(was, 0);
@@ -150,7 +150,7 @@ static void reach(const struct ref_block_lstm *p, struct steps *w, int64_t t)
 
 static int step_grad(const struct ref_block_lstm *p, struct steps *w, int64_t t)
 {
-	struct ref_lstm_block s = step(p, t);
+	struct ref_lstm_block s = step_arguments(p, t);
 	int64_t n = s.B * s.U;
 	int bad;
 

@@ -180,7 +180,7 @@ static double mean_loss(const struct training *t, int from)
 }
 
 /* n letters, ended. */
-static int sample(struct training *t, int64_t seed, char *characters, int n)
+static int sample_text(struct training *t, int64_t seed, char *characters, int n)
 {
 	int symbols[SAMPLE];
 
@@ -198,7 +198,7 @@ static int show_row(struct training *t)
 {
 	char characters[GLANCE + 1], loss[32] = "";
 
-	CG_TRY(sample(t, GLANCE_SEED, characters, GLANCE));
+	CG_TRY(sample_text(t, GLANCE_SEED, characters, GLANCE));
 	for (char *at = characters; *at; at++)
 		*at = *at == '\n' ? ' ' : *at;
 	if (t->done)
@@ -383,7 +383,7 @@ static int show_end(struct training *t, int *failed)
 	const char *why = NULL;
 
 	*failed = !below && t->done == t->plan->steps;
-	CG_TRY(sample(t, t->plan->seed, characters, SAMPLE));
+	CG_TRY(sample_text(t, t->plan->seed, characters, SAMPLE));
 	if (!t->plan->json) {
 		putchar('\n');
 		curve_print(&c, t->plan->colour);
