@@ -33,8 +33,8 @@ say() { echo "gpu: $*" >&2; }
 # Under bin/ of the kit, without their folders.
 programs='cellgrad tests/conformance/conformance tests/sequence/sequence tests/parts tests/net_time tests/gpu_probe
 	tests/backends/cuda/cuda_test tests/backends/cuda/cuda_moves_test tests/backends/cuda/cuda_gemm_test tests/backends/cuda/cuda_rows_test
-	tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_rnn_test tests/backends/cuda/cuda_net_test tests/backends/cuda/cuda_net_call_test
-	tests/backends/cuda/cuda_range_test'
+	tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_rnn_test tests/backends/cuda/cudnn/cuda_net_test tests/backends/cuda/cudnn/cuda_net_call_test
+	tests/backends/cuda/cudnn/cuda_range_test'
 stand_in_programs='tests/backends/opencl/opencl_test'
 data='tests/gen/coupled.cell tests/gen/stages.cell tests/gpu_micro.cu tests/gpu_torch.py'
 

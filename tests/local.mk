@@ -39,7 +39,7 @@ if CUDA
 helpers += %D%/net_time %D%/gpu_probe
 endif
 if COMMAND
-unit_tests += %D%/fuzz/safetensors_fuzz %D%/command/model_test %D%/command/convert_test %D%/command/file_test %D%/command/orders_test %D%/command/child_process_test %D%/command/shrink_test %D%/op/attribute_test %D%/verify/data_test
+unit_tests += %D%/fuzz/safetensors_fuzz %D%/command/demo/model_test %D%/command/convert/convert_test %D%/command/file_test %D%/command/run/orders_test %D%/command/child_process_test %D%/command/check/shrink_test %D%/op/attribute_test %D%/verify/data_test
 helpers += %D%/parts %D%/command/alike
 endif
 
@@ -133,9 +133,9 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 %C%_backends_cuda_sequence_test_SOURCES = %D%/block/block_sequence_test.c $(numbers) $(counted)
 %C%_backends_gather_scatter_test_SOURCES = %D%/backends/gather_scatter_test.c $(rows_trial) $(counted)
 %C%_backends_cuda_cuda_rnn_test_SOURCES = %D%/backends/cuda/cuda_rnn_test.c $(cuda_watch) $(step_cases) $(net_trials)
-%C%_backends_cuda_cuda_net_test_SOURCES = %D%/backends/cuda/cuda_net_test.c $(cuda_watch) $(counted)
-%C%_backends_cuda_cuda_net_call_test_SOURCES = %D%/backends/cuda/cuda_net_call_test.c verify/promise.h $(cuda_watch) $(net) $(counted)
-%C%_backends_cuda_cuda_range_test_SOURCES = %D%/backends/cuda/cuda_range_test.c $(cuda_watch) $(net) $(counted)
+%C%_backends_cuda_cudnn_cuda_net_test_SOURCES = %D%/backends/cuda/cudnn/cuda_net_test.c $(cuda_watch) $(counted)
+%C%_backends_cuda_cudnn_cuda_net_call_test_SOURCES = %D%/backends/cuda/cudnn/cuda_net_call_test.c verify/promise.h $(cuda_watch) $(net) $(counted)
+%C%_backends_cuda_cudnn_cuda_range_test_SOURCES = %D%/backends/cuda/cudnn/cuda_range_test.c $(cuda_watch) $(net) $(counted)
 %C%_backends_cuda_cuda_moves_test_SOURCES = %D%/backends/cuda/cuda_moves_test.c $(cuda_watch) $(numbers) $(sequence) $(counted)
 %C%_backends_cuda_cuda_rows_test_SOURCES = %D%/backends/cuda/cuda_rows_test.c $(cuda_watch) $(rows_trial) $(counted)
 %C%_backends_cuda_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
@@ -177,8 +177,8 @@ math_ways = %D%/gen/libmath_f32_plain.la %D%/gen/libmath_f32_fused.la
 %C%_gen_libmath_f32_fused_la_SOURCES = %D%/gen/math_text.c
 %C%_gen_libmath_f32_fused_la_CPPFLAGS = $(AM_CPPFLAGS) -DCG_DTYPE=f32_fused -DCG_MATH='"math_f32.h"'
 %C%_gen_libmath_f32_fused_la_CFLAGS = $(isa_cflags) $(isa_fused)
-%C%_command_model_test_SOURCES = %D%/command/model_test.c command/demo/model.c command/demo/text.c
-%C%_command_model_test_CPPFLAGS = $(AM_CPPFLAGS) -DMODEL_F64
+%C%_command_demo_model_test_SOURCES = %D%/command/demo/model_test.c command/demo/model.c command/demo/text.c
+%C%_command_demo_model_test_CPPFLAGS = $(AM_CPPFLAGS) -DMODEL_F64
 replay = %D%/fuzz/replay.h %D%/fuzz/replay.c
 %C%_fuzz_cell_fuzz_SOURCES = %D%/fuzz/cell_fuzz.c $(replay)
 %C%_fuzz_cache_fuzz_SOURCES = %D%/fuzz/cache_fuzz.c $(replay)
@@ -187,9 +187,9 @@ replay = %D%/fuzz/replay.h %D%/fuzz/replay.c
 %C%_fuzz_cache_fuzz_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_fuzz_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_fuzz_LDADD = command/libcommand.la $(LDADD)
-%C%_command_orders_test_SOURCES = %D%/command/orders.h %D%/command/orders.c %D%/command/orders_test.c
-%C%_command_orders_test_LDADD = command/libcommand.la $(LDADD)
-%C%_command_convert_test_LDADD = command/libcommand.la $(LDADD)
+%C%_command_run_orders_test_SOURCES = %D%/command/run/orders.h %D%/command/run/orders.c %D%/command/run/orders_test.c
+%C%_command_run_orders_test_LDADD = command/libcommand.la $(LDADD)
+%C%_command_convert_convert_test_LDADD = command/libcommand.la $(LDADD)
 %C%_command_child_process_test_LDADD = command/libcommand.la $(LDADD)
 %C%_command_file_test_LDADD = command/libcommand.la $(LDADD)
 gpu_time = %D%/gpu_time.h %D%/gpu_time.c
@@ -197,7 +197,7 @@ gpu_time = %D%/gpu_time.h %D%/gpu_time.c
 %C%_gpu_probe_SOURCES = %D%/gpu_probe.c %D%/gpu_micro.h %D%/gpu_micro.c $(gpu_time)
 %C%_parts_LDADD = command/libcommand.la $(LDADD)
 %C%_command_alike_LDADD = command/libcommand.la $(LDADD)
-%C%_command_shrink_test_LDADD = command/libcommand.la $(LDADD)
+%C%_command_check_shrink_test_LDADD = command/libcommand.la $(LDADD)
 %C%_op_attribute_test_LDADD = command/libcommand.la $(LDADD)
 
 include %D%/fake/local.mk

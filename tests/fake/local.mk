@@ -62,12 +62,12 @@ if CUDA
 fake_programs += \
 	tests/backends/cuda/cuda_test tests/backends/cuda/cuda_fault_test tests/backends/cuda/cuda_gemm_test tests/backends/cuda/cuda_rows_test \
 	tests/backends/cuda/cuda_moves_test tests/backends/cuda/cuda_cache_test tests/backends/cuda/cuda_rnn_test tests/backends/cuda_sequence_test \
-	tests/backends/cuda/cuda_net_test tests/backends/cuda/cuda_net_call_test tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_range_test
+	tests/backends/cuda/cudnn/cuda_net_test tests/backends/cuda/cudnn/cuda_net_call_test tests/backends/cuda/cuda_forms_test tests/backends/cuda/cudnn/cuda_range_test
 fake_tests += \
 	tests/backends/cuda/cuda_test.fake tests/backends/cuda/cuda_fault_test.fake tests/backends/cuda/cuda_gemm_test.fake \
 	tests/backends/cuda/cuda_rows_test.fake tests/backends/cuda/cuda_moves_test.fake tests/backends/cuda/cuda_cache_test.fake \
 	tests/backends/cuda/cuda_rnn_test.fake tests/backends/cuda_sequence_test.fake \
-	tests/backends/cuda/cuda_net_test.fake tests/backends/cuda/cuda_net_call_test.fake tests/backends/cuda/cuda_forms_test.fake tests/backends/cuda/cuda_range_test.fake
+	tests/backends/cuda/cudnn/cuda_net_test.fake tests/backends/cuda/cudnn/cuda_net_call_test.fake tests/backends/cuda/cuda_forms_test.fake tests/backends/cuda/cudnn/cuda_range_test.fake
 endif
 stand_in = %D%/stand_in.h %D%/stand_in.c
 %C%_stand_in_test_SOURCES = %D%/stand_in_test.c $(stand_in)

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "runtime/tensorflow/cudnn_rnn.h"
-#include "tests/command/orders.h"
+#include "tests/command/run/orders.h"
 
 /* ---- cells, and where all of it is ---- */
 

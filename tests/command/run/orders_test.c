@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/command/orders.h"
+#include "tests/command/run/orders.h"
 
 static struct cg_context *context;
 static const char *const none[] = { NULL };
