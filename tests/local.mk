@@ -17,7 +17,7 @@ unit_tests = \
 # Of the source and of what is built from it.
 quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
 script_tests = \
-	%D%/peers.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh \
+	%D%/peers_rehearsal.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh \
 	%D%/gen/oclgrind.sh %D%/gen/gemm.sh %D%/gen/compile.sh %D%/gpu_rehearsal.sh
 # The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
 cpu_tests = %D%/conformance/cpu.on %D%/sequence/cpu.on %D%/conformance/cpu-composed.on %D%/sequence/cpu-composed.on
@@ -260,7 +260,7 @@ PY_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/unit.sh $(PYTHON)
 ON_LOG_DRIVER = $(tap)
 ON_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/conformance/on.sh
 FAKE_LOG_DRIVER = $(tap)
-FAKE_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/fake/on.sh
+FAKE_LOG_COMPILER = $(SHELL) $(top_srcdir)/%D%/fake/run_unit.sh
 BATS_LOG_DRIVER = $(tap)
 BATS_LOG_COMPILER = $(BATS) --tap --print-output-on-failure
 pocl_icd = /etc/OpenCL/vendors/pocl.icd

@@ -12,7 +12,7 @@ fake_cudnn = \
 fake_sources = $(fake_cuda) $(fake_nvrtc) $(fake_cublas) $(fake_cublaslt) $(fake_cudnn) $(fake_headers)
 fake_headers = \
 	%D%/misuse_report.h %D%/cuda.h %D%/number.h %D%/blas.h %D%/cudnn.h %D%/cudnn_net.h %D%/nvrtc.h %D%/image.h %D%/kernel_calls.h
-EXTRA_DIST += %D%/on.sh $(fake_sources) %D%/kernel.h %D%/kernel_calls.c %D%/old.map %D%/README.md
+EXTRA_DIST += %D%/run_unit.sh $(fake_sources) %D%/kernel.h %D%/kernel_calls.c %D%/old.map %D%/README.md
 
 fake_compile = $(CC) -std=gnu11 -D_GNU_SOURCE -O3 -g -fPIC -fvisibility=hidden -ffp-contract=off  $(warnings) $(CPPFLAGS) $(filter-out --coverage,$(CFLAGS))
 fake_cxx = -DFAKE_CXX='"$(FAKE_CXX)"'
