@@ -1,6 +1,7 @@
 #!/bin/sh
 # Folders call each other one way: what a file includes, and which object each object takes a symbol from, against the table below.
-# No two files of the library call each other, and no two files have one name outside of folders that mirror each other.
+# No files call each other in a circle, no two files have one name outside of folders that mirror each other, and README.md names the
+# files of its folder.
 # Runs in the build's top folder.
 #   srcdir: the source
 set -u
@@ -38,6 +39,15 @@ backends/[a-z]*           runtime/device
 backends/cuda(/cudnn)?    tests/fake
 backends                  tests/fake
 END
+
+# Every file of the source, without those that a build in the source's own folder leaves there.
+files()
+{
+	(cd "$srcdir" && find gen runtime backends verify command templates examples tests -type f ! -name '.*' | grep -vE \
+		-e '/(\.deps|\.libs|__pycache__)/|\.(o|a|lo|la|log|trs|on|fake|gcno|gcda|gcov|stamp)$' \
+		-e '^(templates/[a-z0-9_]*\.c|backends/cpu/((rows|strip|convert)_.*\.c|math_.*\.h|cells\.h)|command/demo/texts\.c)$' \
+		-e '^(runtime/cellgrad\.pc|tests/gen/cuda-resources\.txt|tests/fake/lib/.*)$' | sort)
+}
 
 # "FILE INCLUDED" of every include of ours.
 includes()
@@ -101,8 +111,26 @@ against()
 		}'
 }
 
-# Pairs of "A B SYMBOL" that call each other.
-circles() { awk '{ if (($2, $1) in seen) print "# " $2, $1, seen[$2, $1], "and back", $3; seen[$1, $2] = $3 }'; }
+# Lines of "A B SYMBOL" that are part of a circle, of two files or more.  A call is no part of one whose first file nobody calls, or
+# whose second calls nobody; without such calls others become so, until all that are left are circles and the ways between them.
+circles()
+{
+	awk '
+		{ symbol[$1, $2] = $3 }
+		END {
+			do {
+				split("", calls)
+				split("", called)
+				for (call in symbol) { split(call, file, SUBSEP); calls[file[1]] = called[file[2]] = 1 }
+				gone = 0
+				for (call in symbol) {
+					split(call, file, SUBSEP)
+					if (!(file[1] in called) || !(file[2] in calls)) { delete symbol[call]; gone = 1 }
+				}
+			} while (gone)
+			for (call in symbol) { split(call, file, SUBSEP); print "# " file[1], file[2], symbol[call] }
+		}' | sort
+}
 
 # Pairs of files that have one name, in folders that do not mirror each other.
 namesakes()
@@ -124,6 +152,66 @@ namesakes()
 		}'
 }
 
+# Lines about files that no README.md names, and names that it has of no file, of the files of the folder $1 whose paths are given.
+# A README.md has the files of its folder, and of those below it that have none, in tables that begin with "file" or "script", in the
+# first column.  A table belongs to the folder below that its header or the heading above it names.  A name may have a *, and one with
+# a / at its end stands for all that is in that folder.  Of parts of the build, and of a file without an ending, there may be no row.
+unnamed()
+{
+	awk -v top="$1" '
+		function above(path) { sub(/\/?[^\/]*$/, "", path); return path }
+		# The folder of the README.md that has this file.
+		function home(path) { do path = above(path); while (path && !(path in readme)); return path }
+		function take(folder, name, pattern) {
+			if (name ~ /\/$/ || name ~ /\*/) {
+				pattern = folder "/" name
+				gsub(/\./, "[.]", pattern)
+				gsub(/\*/, "[^/]*", pattern)
+				patterns[folder] = patterns[folder] "|^" pattern (name ~ /\/$/ ? "" : "$")
+			} else if (!(folder "/" name in file))
+				print "# " folder "/README.md: there is no " name
+			else if (home(folder "/" name) != folder)
+				print "# " folder "/README.md: " name " is a file of " home(folder "/" name) "/README.md"
+			else if (named[folder "/" name]++)
+				print "# " folder "/README.md: " name " is there twice"
+		}
+		function read(folder, line, last, below, heading, listed, cell) {
+			while ((getline line < (top "/" folder "/README.md")) > 0) {
+				if (line ~ /^## /) { heading = substr(line, 4) "/"; below = folder "/" heading in folders ? heading : "" }
+				if (line ~ /^\|/ && last !~ /^\|/) {
+					split(line, cell, /\|/)
+					listed = cell[2] ~ /^ (file|script)( of `[a-z\/]*`)? $/
+					heading = match(cell[2], /`.*`/) ? substr(cell[2], RSTART + 1, RLENGTH - 2) : below
+				} else if (line ~ /^\|/ && listed) {
+					split(line, cell, /\|/)
+					while (match(cell[2], /`[^`]*`/)) {
+						take(folder, heading substr(cell[2], RSTART + 1, RLENGTH - 2))
+						cell[2] = substr(cell[2], RSTART + RLENGTH)
+					}
+				}
+				last = line
+				while (match(line, /\([a-z\/]+\/README\.md[)#]/)) {
+					linked[folder "/" substr(line, RSTART + 1, RLENGTH - 2)] = 1
+					line = substr(line, RSTART + RLENGTH)
+				}
+			}
+		}
+		{
+			file[$0] = 1
+			for (path = above($0); path; path = above(path)) folders[path "/"] = 1
+			if (/\/README\.md$/) readme[above($0)] = 1
+		}
+		END {
+			for (path in readme) read(path)
+			for (path in readme)
+				if (home(path) && !(path "/README.md" in linked)) print "# " home(path) "/README.md: it has no link to " path "/README.md"
+			for (path in file) {
+				if (path in named || path ~ /\/(README\.md|local\.mk|configure\.m4|[^.\/]*)$/ || !(from = home(path))) continue
+				if (!patterns[from] || path !~ substr(patterns[from], 2)) print "# " from "/README.md: it does not name " path
+			}
+		}' | sort
+}
+
 # report FILE NAME: empty is right; with arrows.sh seeded the contrary.
 report()
 {
@@ -134,8 +222,9 @@ report()
 
 includes >"$scratch/includes"
 calls >"$scratch/calls"
-(cd "$srcdir" && find gen runtime backends verify command examples tests -name '*.[ch]' ! -path 'tests/fake/lib/*' | sort) >"$scratch/files"
-echo 1..11
+files >"$scratch/all"
+grep -E '\.(c|h|cc|sh|py|bats|bash)$' "$scratch/all" >"$scratch/files"
+echo 1..20
 [ "$(wc -l <"$scratch/includes")" -gt 100 ] && [ "$(wc -l <"$scratch/calls")" -gt 300 ] && [ "$(wc -l <"$scratch/files")" -gt 300 ]
 code=$?
 n=1
@@ -146,9 +235,11 @@ report "$scratch/wrong" 'includes go one way'
 against <"$scratch/calls" >"$scratch/wrong"
 report "$scratch/wrong" 'calls go one way'
 circles <"$scratch/calls" >"$scratch/wrong"
-report "$scratch/wrong" 'no two files call each other'
+report "$scratch/wrong" 'no files call each other in a circle'
 namesakes <"$scratch/files" >"$scratch/wrong"
 report "$scratch/wrong" 'no two files have one name outside of folders that mirror each other'
+unnamed "$srcdir" <"$scratch/all" >"$scratch/wrong"
+report "$scratch/wrong" 'each README.md names the files of its folder'
 
 # What is seeded is seen.
 seeded=1
@@ -158,8 +249,39 @@ echo 'backends/cpu/cpu runtime/rnn/layers cg_layers_forward' | against >"$scratc
 report "$scratch/wrong" 'a seeded call against the arrows is found'
 printf '%s\n' 'runtime/op/check runtime/op/run cg_op_run' 'runtime/op/run runtime/op/check cg_op_check' | circles >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded circle of two files is found'
+printf '%s\n' 'gen/a gen/b b' 'gen/b gen/c c' 'gen/c gen/a a' 'gen/main gen/a a' 'gen/c gen/d d' | circles >"$scratch/wrong"
+[ "$(wc -l <"$scratch/wrong")" -eq 3 ] || : >"$scratch/wrong"
+report "$scratch/wrong" 'a seeded circle of three files is found, without the calls into it and out of it'
 printf '%s\n' command/cache.c runtime/cache/cache.c | namesakes >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded second file of one name is found'
+printf '%s\n' tests/old.sh tests/old/old.sh | namesakes >"$scratch/wrong"
+report "$scratch/wrong" 'a seeded second script of one name is found'
+# plant TEXT...: a source that has tests/README.md with these rows, and tests/x/README.md with a row for a.c
+plant()
+{
+	mkdir -p "$scratch/top/tests/x"
+	printf '%s\n' '| file | tests |' '|---|---|' "$@" >"$scratch/top/tests/README.md"
+	printf '%s\n' '| file | tests |' '|---|---|' '| `a.c` | a |' >"$scratch/top/tests/x/README.md"
+}
+paths='tests/README.md tests/x.sh tests/x/README.md tests/x/a.c'
+plant '| `x.sh` | [x](x/README.md) |'
+seeded=0
+printf '%s\n' $paths | unnamed "$scratch/top" >"$scratch/wrong"
+report "$scratch/wrong" 'nothing is found where each README.md names its files'
+seeded=1
+printf '%s\n' $paths tests/x/b.c | unnamed "$scratch/top" >"$scratch/wrong"
+report "$scratch/wrong" 'a seeded file that no README.md names is found'
+printf '%s\n' $paths | grep -v x.sh | unnamed "$scratch/top" >"$scratch/wrong"
+report "$scratch/wrong" 'a seeded name of no file is found'
+plant '| `x.sh` | [x](x/README.md) |' '| `x.sh` | again |'
+printf '%s\n' $paths | unnamed "$scratch/top" >"$scratch/wrong"
+report "$scratch/wrong" 'a seeded file that is named twice is found'
+plant '| `x.sh` `x/a.c` | [x](x/README.md) |'
+printf '%s\n' $paths | unnamed "$scratch/top" >"$scratch/wrong"
+report "$scratch/wrong" 'a seeded file that another README.md names is found'
+plant '| `x.sh` | no link |'
+printf '%s\n' $paths | unnamed "$scratch/top" >"$scratch/wrong"
+report "$scratch/wrong" 'a seeded README.md without a link to it is found'
 echo 'command/info_command.c runtime/device/backend.h' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded include of the command beside its window is found'
 echo 'command/info backends/cpu/cpu cg_cpu_gemm' | against >"$scratch/wrong"
