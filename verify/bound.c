@@ -4,7 +4,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "bound.h"
+#include "verify/bound.h"
 
 #define OWN (LDBL_EPSILON / 2)
 

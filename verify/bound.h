@@ -45,7 +45,7 @@
 
 #include <math.h>
 
-#include "reference.h"
+#include "verify/reference.h"
 
 /* A dtype. */
 struct kind {

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "bound.h"
+#include "verify/bound.h"
 
 /* Row b of concat(x, h) times column n of w [I+U, N], unfinished: the caller adds what the sum goes on with. */
 static struct sum row_times(const struct kind *k, const struct ref_in *x, int64_t I, const struct ref_in *h,

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "reference.h"
+#include "verify/reference.h"
 
 enum { MAX = 2048 };
 

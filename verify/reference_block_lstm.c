@@ -4,8 +4,8 @@
  */
 #include <stdlib.h>
 
-#include "bound.h"
-#include "sequence.h"
+#include "verify/bound.h"
+#include "verify/sequence.h"
 
 static struct ref_in in_from(struct ref_in a, int64_t n)
 {

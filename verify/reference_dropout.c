@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "sequence.h"
+#include "verify/sequence.h"
 
 void ref_philox(const uint32_t ctr[4], const uint32_t key[2], uint32_t out[4])
 {

@@ -27,7 +27,7 @@
  */
 #include <stdlib.h>
 
-#include "reference_rnn.h"
+#include "verify/reference_rnn.h"
 
 static const int gates[] = { [REF_LSTM] = 4, [REF_GRU] = 3, [REF_RNN_TANH] = 1, [REF_RNN_RELU] = 1 };
 

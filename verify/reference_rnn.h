@@ -5,8 +5,8 @@
 #ifndef REFERENCE_RNN_H
 #define REFERENCE_RNN_H
 
-#include "bound.h"
-#include "sequence.h"
+#include "verify/bound.h"
+#include "verify/sequence.h"
 
 enum { MAX_GATES = 4 };
 

@@ -5,7 +5,7 @@
  */
 #include <stddef.h>
 
-#include "reference_rnn.h"
+#include "verify/reference_rnn.h"
 
 enum { LSTM_I, LSTM_F, LSTM_G, LSTM_O };
 enum { GRU_R, GRU_Z, GRU_N };

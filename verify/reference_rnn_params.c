@@ -1,7 +1,7 @@
 /*
  * The layout of the matrices, biases and vectors of a CudnnRNN model in its one buffer, and TensorFlow's canonical lists.
  */
-#include "sequence.h"
+#include "verify/sequence.h"
 
 static const int gates[] = { [REF_LSTM] = 4, [REF_GRU] = 3, [REF_RNN_TANH] = 1, [REF_RNN_RELU] = 1 };
 

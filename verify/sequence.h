@@ -5,7 +5,7 @@
 #ifndef SEQUENCE_H
 #define SEQUENCE_H
 
-#include "reference.h"
+#include "verify/reference.h"
 
 /*
  * BlockLSTM, BlockLSTMV2 and their gradients. In cell, B is the rows of a step, and x, x_grad, what

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "sequence.h"
+#include "verify/sequence.h"
 
 enum { MAX = 8192, MAX_ROWS = 16 };
 

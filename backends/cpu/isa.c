@@ -3,7 +3,7 @@
  */
 #include "backends/cpu/isa.h"
 
-#include "cells.h"                               /* CG_CELLS, made by cellgen */
+#include "backends/cpu/cells.h"                  /* CG_CELLS, made by cellgen */
 
 #ifdef CG_ISA_AVX512
 static int has_avx512(void)

@@ -25,8 +25,8 @@
 
 #include "every.h"
 
+#include "backends/cpu/cells.h"
 #include "backends/cpu/compiled.h"
-#include "cells.h"
 
 enum { UNITS = 257, ROWS = 130, PAD = 3, SHIFT = 8, POOL = 1 << 16, ARGUMENTS = 128, SLOT = ROWS * (UNITS + PAD) + SHIFT };
 
