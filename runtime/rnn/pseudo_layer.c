@@ -84,6 +84,8 @@ size_t cg_rnn_packed_bytes(const struct cg_rnn *rnn, int pass, int stage, int64_
 	int64_t gates = (rnn->first[stage + 1] - rnn->first[stage]) * rnn->net.U;
 	struct cg_gemm g = cg_recurrence_describe_product(rnn->net.dtype, pass != CG_FORWARD, 0, gates, stage ? rnn->net.U : rnn->net.H, B);
 
+	if (stage == CG_RNN_PACKED_PROJECTION)
+		g = cg_recurrence_describe_projection(rnn->net.dtype, pass != CG_FORWARD, rnn->net.P, rnn->net.U, B);
 	return cg_recurrence_measure_packed(rnn->context, &g, N);
 }
 

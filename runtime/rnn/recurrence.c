@@ -178,14 +178,35 @@ size_t cg_recurrence_measure_packed(const struct cg_context *context, const stru
 	return context->backend->packed(context->device, g);
 }
 
-/* For products of single steps; the backend's scan packs for itself. */
-static int pack(const struct cg_recurrence *w)
+struct cg_gemm cg_recurrence_describe_projection(int dtype, int back, int64_t P, int64_t U, int64_t rows)
 {
-	for (int stage = 0; stage < n_stages(w); stage++) {
-		struct cg_gemm g = stage_product(w, stage, w->sequence->B);
+	return (struct cg_gemm){ .dtype = dtype, .m = rows, .n = back ? U : P, .k = back ? P : U, .transpose_b = !back };
+}
 
-		if (cg_present(g.packed))
-			CG_TRY(w->stream->context->backend->pack(w->stream->queue, &g));
+static struct cg_gemm projection_product(const struct cg_recurrence *w, int64_t rows)
+{
+	struct cg_gemm g = cg_recurrence_describe_projection(w->kernel->dtype, is_grad(w), w->P, w->U, rows);
+
+	g.b = w->projection.value;
+	g.packed = w->packed[CG_RNN_PACKED_PROJECTION];
+	return g;
+}
+
+static int pack(const struct cg_recurrence *w, const struct cg_gemm *g)
+{
+	return cg_present(g->packed) ? w->stream->context->backend->pack(w->stream->queue, g) : CG_OK;
+}
+
+/* For products of single steps; the backend's scan packs for itself. */
+static int pack_matrices(const struct cg_recurrence *w)
+{
+	struct cg_gemm g = projection_product(w, w->sequence->B);
+
+	if (w->P)
+		CG_TRY(pack(w, &g));
+	for (int stage = 0; stage < n_stages(w); stage++) {
+		g = stage_product(w, stage, w->sequence->B);
+		CG_TRY(pack(w, &g));
 	}
 	return CG_OK;
 }
@@ -324,10 +345,12 @@ static void describe_forward(const void *recurrence, int64_t phase, struct cg_ph
 
 int cg_recurrence_project(const struct cg_recurrence *w, int64_t row, int64_t n)
 {
-	struct cg_gemm g = { .m = n, .n = w->P, .k = w->U, .transpose_b = 1 };
+	struct cg_gemm g = cg_recurrence_describe_projection(w->kernel->dtype, 0, w->P, w->U, n);
 
 	g.a = at(w, saved_matrix(w, w->saved_h), row, 0);
 	g.b = w->projection.value;
+	if (!is_grad(w) && n <= w->sequence->B)
+		g.packed = w->packed[CG_RNN_PACKED_PROJECTION];
 	g.c = at(w, w->h, row, 0);
 	return multiply(w, &g);
 }
@@ -364,7 +387,7 @@ int cg_recurrence_forward(struct cg_recurrence *const *w, int n, int lag)
 
 	for (int k = 0; k < n; k++) {
 		scans[k] = describe_steps(w[k], describe_forward);
-		CG_TRY(pack(w[k]));
+		CG_TRY(pack_matrices(w[k]));
 	}
 	for (int64_t round = 0; round < rounds; round++) {
 		const struct at_work at = find_at_work(round, spans, n, lag);
@@ -381,10 +404,9 @@ int cg_recurrence_forward(struct cg_recurrence *const *w, int n, int lag)
 /* The adjoint of the cell's output from that of its projection. */
 static int unproject(const struct cg_recurrence *w, int64_t s)
 {
-	struct cg_gemm g = { .m = cg_packed_rows(w->sequence, s), .n = w->U, .k = w->P };
+	struct cg_gemm g = projection_product(w, cg_packed_rows(w->sequence, s));
 
 	g.a = at(w, w->dh, off(w, s), 0);
-	g.b = w->projection.value;
 	g.c = at(w, (struct cg_matrix){ w->dm, w->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
 	return multiply(w, &g);
 }
@@ -520,7 +542,7 @@ int cg_recurrence_backward(struct cg_recurrence *const *w, int n, int lag, int (
 
 	for (int k = 0; k < n; k++) {
 		scans[k] = describe_steps(w[k], describe_backward);
-		CG_TRY(pack(w[k]));
+		CG_TRY(pack_matrices(w[k]));
 		CG_TRY(cg_span_gather_prev(w[k]));
 	}
 	for (int64_t round = 0; round < spans + lag * (n - 1); round++) {

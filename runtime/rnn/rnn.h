@@ -19,11 +19,14 @@ struct cg_gate_range { int weight, block, n; };
 struct cg_rnn_saved { int acc; };
 
 enum { CG_RNN_SAVED_MAX = CG_SAVES_MAX + 2 };
+
+/* Matrices that the products of single steps read packed: the recurrent ones by stage, and the projection. */
+enum { CG_RNN_PACKED_PROJECTION = CG_STAGES_MAX, CG_RNN_PACKED_MAX };
 _Static_assert(CG_ROUTE_MAX >= 32 + CG_WHY_NOT, "a route's description has space for the reason of a refusal");
 
 /* The parts of a pass's workspace that a pseudo-layer has for itself while it runs. */
 struct cg_rnn_own {
-	struct cg_mem gates, bias, stage_input[CG_STAGES_MAX], packed[CG_STAGES_MAX], scan, h_first, c_first, x;
+	struct cg_mem gates, bias, stage_input[CG_STAGES_MAX], packed[CG_RNN_PACKED_MAX], scan, h_first, c_first, x;
 	struct cg_mem d_gates, d_stage_input[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c;
 	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* in inference, which has no reserve */
 };
@@ -237,7 +240,7 @@ struct cg_recurrence {
 	int gates_of_span;
 	struct cg_mem gates;                     /* [N, blocks U] acc */
 	struct cg_mem stage_input[CG_STAGES_MAX]; /* real, forward [B, U], backward [N, U] */
-	struct cg_mem packed[CG_STAGES_MAX];     /* the recurrent matrices as the steps' products read them best; absent: as they lie */
+	struct cg_mem packed[CG_RNN_PACKED_MAX]; /* matrices as the steps' products read them best; absent: as they lie */
 	struct cg_mem scan;                      /* the workspace of the backend's scan; absent: each step is calls of its own */
 
 	/* backward only */
@@ -272,6 +275,8 @@ int cg_recurrence_forward(struct cg_recurrence *const *, int n, int lag);
 int64_t cg_recurrence_count_span_steps(int dtype, int pass, int64_t gates, int64_t matrix_rows, int64_t B);
 /* The recurrent product of `rows` rows, forward or backward, without its operands. */
 struct cg_gemm cg_recurrence_describe_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows);
+/* The product by the projection [P, U]: forward of the output of the cell, backward of the gradient of h. */
+struct cg_gemm cg_recurrence_describe_projection(int dtype, int back, int64_t P, int64_t U, int64_t rows);
 /* Bytes of `packed` for such products of a call of N valid rows; 0: none.  Packing reads and writes the matrix once, which pays
  * from CG_STEPS_TO_PACK steps on. */
 enum { CG_STEPS_TO_PACK = 8 };
@@ -291,7 +296,7 @@ void cg_rnn_fill_recurrence(const struct cg_rnn *, int pass, int pseudo_layer, s
                             struct cg_recurrence *);
 /* Writes the recurrence's bias, in acc: bW + bR of each gate whose biases act on one sum. */
 int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *);
-/* Bytes of `packed` of a stage in a pass of N rows; 0: none. */
+/* Bytes of a stage's `packed`, or of the projection's, in a pass of N rows; 0: none. */
 size_t cg_rnn_packed_bytes(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
 /* Does the backend's scan take this network?  If not, a few words in `why`. */
 int cg_rnn_can_scan(const struct cg_rnn *, char why[CG_WHY_NOT]);

@@ -138,11 +138,12 @@ static void carve_own(const struct cg_rnn *rnn, int pass, struct cg_work *work, 
 		r->x = cg_work_alloc(work, N, widest(rnn), real);
 	if (scan)
 		r->scan = cg_work_alloc(work, 1, 1, scan);
-	for (int stage = 0; stage < rnn->net.cell->n_stages && !scan; stage++) {
-		size_t packed = cg_rnn_packed_bytes(rnn, pass, stage, B, N);
+	for (int matrix = 0; matrix < CG_RNN_PACKED_MAX && !scan; matrix++) {
+		int is_read = matrix == CG_RNN_PACKED_PROJECTION ? rnn->net.P > 0 : matrix < rnn->net.cell->n_stages;
+		size_t packed = is_read ? cg_rnn_packed_bytes(rnn, pass, matrix, B, N) : 0;
 
 		if (packed)
-			r->packed[stage] = cg_work_alloc(work, 1, 1, packed);
+			r->packed[matrix] = cg_work_alloc(work, 1, 1, packed);
 	}
 	if (pass == CG_FORWARD)
 		carve_forward(rnn, work, shape, scan ? cg_layers_span_steps(rnn, pass, shape) : 0, r);
