@@ -41,7 +41,7 @@ static void out(struct maker *m, int role, int index, int derivative, int node)
 	m->n_outs++;
 }
 
-static void cut(struct maker *m, int node, int role, int index, int derivative)
+static void cut_at(struct maker *m, int node, int role, int index, int derivative)
 {
 	if (node && !m->cuts[node].name && m->graph->nodes[node].code != CG_OP_CONST) {
 		m->cuts[node] = (struct cut){ cg_function_argument_name(m->graph, m->plan->cell, role, index, derivative), role, index, derivative };
@@ -59,7 +59,7 @@ static void cut_saved(struct maker *m)
 {
 	cut_nothing(m);
 	for (int k = 0; k < m->plan->cell->n_saves; k++)
-		cut(m, m->graph->value[m->plan->cell->saves[k]], CG_ROLE_SAVED, k, CG_VALUE);
+		cut_at(m, m->graph->value[m->plan->cell->saves[k]], CG_ROLE_SAVED, k, CG_VALUE);
 }
 
 /* Is the node a saved value, in the type that products read?  A state that a sequence carries is saved in acc. */
@@ -87,7 +87,7 @@ static void forward(struct maker *m, int stage)
 		if (cell->values[v].stage == stage)
 			out(m, CG_ROLE_SAVED, k, CG_VALUE, value[v]);
 		else if (cell->values[v].stage < stage)
-			cut(m, value[v], CG_ROLE_SAVED, k, CG_VALUE);
+			cut_at(m, value[v], CG_ROLE_SAVED, k, CG_VALUE);
 	}
 	for (int role = CG_ROLE_STATE; role <= CG_ROLE_FEED; role += CG_ROLE_FEED - CG_ROLE_STATE)
 		for (int k = 0; k < (role == CG_ROLE_STATE ? cell->n_prevs : cell->n_stages - 1); k++) {
@@ -98,7 +98,7 @@ static void forward(struct maker *m, int stage)
 			if (!kept && cell->values[v].stage == stage)
 				out(m, role, k, CG_VALUE, value[v]);
 			else if (!kept && cell->values[v].stage < stage && role == CG_ROLE_FEED)
-				cut(m, value[v], role, k, CG_VALUE);
+				cut_at(m, value[v], role, k, CG_VALUE);
 		}
 	cg_function_make(m, stage, CG_FUNCTION_POINT, "");
 }
@@ -113,7 +113,7 @@ static void sums(struct maker *m, int stage, int derivative, const int *adjoint,
 		int gate = used_leaf(m->graph, CG_ROLE_GATE, k), node = gate && gate < n ? adjoint[gate] : 0;
 
 		if (cell->gates[k].stage >= stage)
-			cut(m, node, CG_ROLE_GATE, k, derivative);
+			cut_at(m, node, CG_ROLE_GATE, k, derivative);
 		if (cell->gates[k].stage == stage)
 			out(m, CG_ROLE_BIAS, k, derivative, node);
 	}

@@ -74,7 +74,7 @@ static void parameters(struct printer *p, struct cg_text *text) { put_parameters
 static void element_parameters(struct printer *p, struct cg_text *text) { put_parameters(p, text, ""); }
 
 /* The parameters' names, for a function that takes the same. */
-static void names(struct printer *p, struct cg_text *text)
+static void put_names(struct printer *p, struct cg_text *text)
 {
 	const char *memory = p->dialect->offsets ? "@name@_at, @name@_offset" : "@name@_at";
 	char tensor[64];
@@ -366,7 +366,7 @@ static void one(struct printer *p, struct cg_text *text)
 	snprintf(units, sizeof units, "%d", run);
 	snprintf(threads, sizeof threads, "%d", CG_RUN_THREADS);
 	parameters(p, &list);
-	names(p, &given);
+	put_names(p, &given);
 	const char *const holes[] = { "key", p->function->key, "one_key", key, "kernel", p->dialect->kernel, "run", units,
 		"run_threads", threads, "parameters", list.at ? list.at : "", "names", given.at ? given.at : "", NULL };
 
@@ -410,7 +410,7 @@ enum { POINT = 1 << CG_FUNCTION_POINT, PART = 1 << CG_FUNCTION_SUM_PART, ANY = P
 static void add_lists(struct printer *p, const struct cg_text *text, struct holes *h)
 {
 	static const struct { const char *name; void (*put)(struct printer *, struct cg_text *); int shapes; } lists[] = {
-		{ "parameters", parameters, ANY }, { "element_parameters", element_parameters, ANY }, { "names", names, ANY },
+		{ "parameters", parameters, ANY }, { "element_parameters", element_parameters, ANY }, { "names", put_names, ANY },
 		{ "run_parameters", run_parameters, ANY }, { "run_arguments", run_arguments, ANY }, { "absent", absent, ANY },
 		{ "loads", loads, POINT | PART }, { "statements", statements, POINT | PART }, { "stores", stores, POINT },
 		{ "about", about, ANY }, { "run_ins", run_ins, ANY }, { "run_outs", run_outs, ANY }, { "run_puts", run_puts, ANY },
