@@ -1,7 +1,7 @@
 #!/bin/sh
 # Folders call each other one way: what a file includes, and which object each object takes a symbol from, against the table below.
 # No files call each other in a circle, no two files have one name outside of folders that mirror each other, and README.md names the
-# files of its folder.
+# files of its folder; no struct has the name of a function of its folder.
 # Runs in the build's top folder.
 #   srcdir: the source
 set -u
@@ -153,6 +153,23 @@ namesakes()
 		}'
 }
 
+# Struct tags that are also the name of a function in the same folder, of files below the folder $1 whose paths are given.  Definitions
+# and declarations begin at the margin.  The two calls of cellgrad.h that have their struct's name keep it.
+twins()
+{
+	(cd "$1" && xargs awk '
+		function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
+		{ from = folder(FILENAME) }
+		match($0, /struct [a-z][a-z0-9_]* \{/) { split(substr($0, RSTART, RLENGTH), w, " "); tag[from, w[2]] = FILENAME }
+		/^[A-Za-z]/ && match($0, /[a-z][a-z0-9_]*\(/) { of[from, substr($0, RSTART, RLENGTH - 1)] = FILENAME }
+		END {
+			for (twin in tag) {
+				split(twin, w, SUBSEP)
+				if (twin in of && w[2] !~ /^cg_rnn_(sizes|region)$/) print "# struct " w[2] " of " tag[twin] ", " w[2] "() of " of[twin]
+			}
+		}') | sort
+}
+
 # Lines about files that no README.md names, and names that it has of no file, of the files of the folder $1 whose paths are given.
 # A README.md has the files of its folder, and of those below it that have none, in tables that begin with "file" or "script", in the
 # first column.  A table belongs to the folder below that its header or the heading above it names.  A name may have a *, and one with
@@ -225,7 +242,7 @@ includes >"$scratch/includes"
 calls >"$scratch/calls"
 files >"$scratch/all"
 grep -E '\.(c|h|cc|sh|py|bats|bash)$' "$scratch/all" >"$scratch/files"
-echo 1..22
+echo 1..25
 [ "$(wc -l <"$scratch/includes")" -gt 100 ] && [ "$(wc -l <"$scratch/calls")" -gt 300 ] && [ "$(wc -l <"$scratch/files")" -gt 300 ]
 code=$?
 n=1
@@ -241,6 +258,8 @@ namesakes <"$scratch/files" >"$scratch/wrong"
 report "$scratch/wrong" 'no two files have one name outside of folders that mirror each other'
 unnamed "$srcdir" <"$scratch/all" >"$scratch/wrong"
 report "$scratch/wrong" 'each README.md names the files of its folder'
+grep -E '^(gen|runtime|backends|verify|command)/.*\.[ch]$' "$scratch/all" | twins "$srcdir" >"$scratch/wrong"
+report "$scratch/wrong" 'no struct has the name of a function of its folder'
 
 # What is seeded is seen.
 seeded=1
@@ -287,6 +306,16 @@ report "$scratch/wrong" 'a seeded file that another README.md names is found'
 plant '| `x.sh` | no link |'
 printf '%s\n' $paths | unnamed "$scratch/top" >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded README.md without a link to it is found'
+mkdir -p "$scratch/top/gen" "$scratch/top/runtime"
+echo 'struct walk { int step; };' >"$scratch/top/gen/a.h"
+echo 'static struct cut *walk(int step)' >"$scratch/top/gen/a.c"
+echo 'static int walk(int step)' >"$scratch/top/runtime/a.c"
+seeded=0
+printf '%s\n' gen/a.h runtime/a.c | twins "$scratch/top" >"$scratch/wrong"
+report "$scratch/wrong" 'a function of another folder may have the name of a struct'
+seeded=1
+printf '%s\n' gen/a.h gen/a.c | twins "$scratch/top" >"$scratch/wrong"
+report "$scratch/wrong" 'a seeded struct with the name of a function is found'
 echo 'command/info_command.c runtime/device/backend.h' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded include of the command beside its window is found'
 echo 'command/info backends/cpu/cpu cg_cpu_gemm' | against >"$scratch/wrong"
