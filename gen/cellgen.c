@@ -5,10 +5,13 @@
  *	cellgen bundle CELL DTYPE   every forward and grad kernel of a built-in cell, and those as steps of a sequence where the
  *	                            cell saves its output, with a table of them
  *	cellgen rows DTYPE          every shape of rows, with a table of them
+ *	cellgen tiles DTYPE         products of a sequence by tiles, with a table of them
+ *	cellgen items DTYPE         what all products multiply: vectors of items, and how they are packed
  *	cellgen math DTYPE          the mathematics alone, for the interpreter of strips
  *	cellgen cells               the built-in cells, as a macro over their names: CG_CELLS(X, ...)
  */
 #include "rows.h"
+#include "tiles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,10 +227,14 @@ int main(int argc, char **argv)
 		code = cg_print_math(dtype, &text);
 	else if (argc == 3 && !strcmp(argv[1], "rows") && dtype >= 0)
 		code = rows(dtype, &text);
+	else if (argc == 3 && !strcmp(argv[1], "tiles") && dtype >= 0)
+		code = cg_print_tiles_file(dtype, &text);
+	else if (argc == 3 && !strcmp(argv[1], "items") && dtype >= 0)
+		code = cg_print_items_file(dtype, &text);
 	else if (argc == 2 && !strcmp(argv[1], "cells"))
 		code = cells(&text);
 	else
-		return fail("usage: cellgen emit CELL PASS DTYPE LANG [OPTIONS] | bundle CELL DTYPE | rows DTYPE | math DTYPE | cells");
+		return fail("usage: cellgen emit CELL PASS DTYPE LANG [OPTIONS] | bundle CELL DTYPE | rows DTYPE | tiles DTYPE | items DTYPE | math DTYPE | cells");
 	if (code || text.failed)
 		return code ? 1 : fail("out of memory");
 	code = fputs(text.at, stdout) < 0 || fflush(stdout);

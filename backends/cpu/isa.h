@@ -6,6 +6,7 @@
 #define CG_ISA_H
 
 #include "backends/cpu/compiled.h"
+#include "gen/tile.h"
 
 /*
  * Our own product.  A panel [k columns] is as many columns of b, the rest of the last one zeros, with the rows of it beside each
@@ -27,23 +28,19 @@ CG_PRODUCT(f64, double)
 /*
  * Products by tiles of units.  Operands are in acc; or, of bf16 where an instruction multiplies two steps of k at once, as they are, two
  * steps beside each other: `steps`, of elements of so many bytes.
- * A tile stores so many vectors of columns of b, [k stored lanes], zeros past the last column and the last step.  Vector v has the columns
- * from v * apart on, counted from the tile's first column, at which the b of pack and the c of multiply begin.
- * pack: fills the tile from op(b) [k ...].  multiply: c [m ...] += a [m k] tile, c in acc; rows of a have zeros up to a multiple of steps.
+ * pack: fills a tile from op(b) [k ...], which begins at the tile's first column, as the c of multiply does.  multiply: c [m ...] +=
+ * a [m k] tile, c in acc; rows of a have zeros up to a multiple of steps.
  */
-enum { CG_TILE_VECTORS = 4 };
-struct cg_tile {
-	int vectors, stored;                             /* that are multiplied, and that the tile stores */
-	int64_t apart;                                   /* columns from one vector to the next */
-	int64_t width, step;                             /* vector v has min(lanes, width - v step) columns */
-	void *data;
-};
 struct cg_tiles {
 	int lanes, steps;
 	size_t bytes;
 	void (*pack)(const struct cg_tile *, int transpose_b, int64_t k, const void *b, int64_t ldb);
 	void (*multiply)(const struct cg_tile *, int64_t m, int64_t k, const void *a, int64_t lda, void *c, int64_t ldc);
 };
+
+#define CG_TILES__(dtype, isa) cg_tiles_##dtype##_##isa
+#define CG_TILES_(dtype, isa) CG_TILES__(dtype, isa)
+#define CG_TILES(dtype) CG_TILES_(dtype, CG_ISA)
 
 /*
  * Big products.  A panel is so many rows of op(a), or columns of op(b), for k steps: those of a step beside each other, [k rows] or

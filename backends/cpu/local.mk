@@ -1,18 +1,20 @@
 # The cpu backend: generated C, compiled once for each instruction set.
 noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 %C%_libcpu_la_SOURCES = \
-	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/items.h %D%/openblas.h %D%/processors.h %D%/team.h %D%/transpose.h \
+	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h %D%/processors.h %D%/team.h \
 	%D%/cpu.c %D%/scratch.c %D%/launch.c %D%/all_steps.c %D%/gemm_tiles.c %D%/blocked_gemm.c %D%/gather_scatter.c %D%/team.c %D%/processors.c \
 	%D%/float_state.c %D%/openblas.c %D%/isa.c
 backend_libraries += %D%/libcpu.la $(isa_libraries)
 
-# What cellgen writes: of every cell of templates/local.mk its kernels, beside its equations in the build tree; rows; the mathematics
-# of the interpreter; the list of cells.  The interpreter and conversions are compiled once for each dtype, too.  The dtypes are those of
+# What cellgen writes: of every cell of templates/local.mk its kernels, beside its equations in the build tree; rows; tiles, and the items
+# of all products; the mathematics of the interpreter; the list of cells.  The interpreter and conversions are compiled once for each dtype, too.  The dtypes are those of
 # gen/dtypes.h; one that is missing here is missed by the linker.
 texts = $(cells:.cell=) %D%/rows %D%/strip %D%/convert
 kernels = $(texts:=_f16.c) $(texts:=_bf16.c) $(texts:=_f32.c) $(texts:=_f64.c)
-made_headers = %D%/math_f16.h %D%/math_bf16.h %D%/math_f32.h %D%/math_f64.h %D%/cells.h
-made = $(kernels) $(made_headers)
+items = %D%/items_f32.h %D%/items_f64.h %D%/items_bf16.h
+made_headers = %D%/math_f16.h %D%/math_bf16.h %D%/math_f32.h %D%/math_f64.h %D%/cells.h $(items)
+tiles = %D%/tiles_f32.c %D%/tiles_f64.c
+made = $(kernels) $(tiles) %D%/tiles_bf16.c $(made_headers)
 typed_sources = gen/strip.c %D%/convert.c
 CLEANFILES += $(made) %D%/made.stamp
 EXTRA_DIST += $(typed_sources)
@@ -40,27 +42,36 @@ $(made): %D%/made.stamp
 # What is compiled for each instruction set, and how.  Which ones are is configure.m4's business.
 isa_cflags = $(AM_CFLAGS) -O3 $(vectorize) -fno-math-errno -fno-trapping-math
 # Products are right to a bound, not to the bit: their steps may be fused.
-product_sources = %D%/product.c %D%/panels.c %D%/unit_tiles.c
+product_sources = %D%/product.c %D%/panels.c
 product_cflags = $(isa_cflags) $(fused)
 
 EXTRA_LTLIBRARIES += %D%/libbaseline.la %D%/libbaseline_product.la
 nodist_%C%_libbaseline_la_SOURCES = $(kernels)
 %C%_libbaseline_la_CFLAGS = $(isa_cflags) -DCG_ISA=baseline
 %C%_libbaseline_product_la_SOURCES = $(product_sources)
+nodist_%C%_libbaseline_product_la_SOURCES = $(tiles)
 %C%_libbaseline_product_la_CFLAGS = $(product_cflags) -DCG_ISA=baseline
 
 EXTRA_LTLIBRARIES += %D%/libavx2.la %D%/libavx2_product.la
 nodist_%C%_libavx2_la_SOURCES = $(kernels)
 %C%_libavx2_la_CFLAGS = $(isa_cflags) -DCG_ISA=avx2 $(isa_avx2)
 %C%_libavx2_product_la_SOURCES = $(product_sources)
+nodist_%C%_libavx2_product_la_SOURCES = $(tiles)
 %C%_libavx2_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx2 $(isa_avx2)
 
 EXTRA_LTLIBRARIES += %D%/libavx512.la %D%/libavx512_product.la
 nodist_%C%_libavx512_la_SOURCES = $(kernels)
 %C%_libavx512_la_CFLAGS = $(isa_cflags) -DCG_ISA=avx512 $(isa_avx512)
 %C%_libavx512_product_la_SOURCES = $(product_sources)
+nodist_%C%_libavx512_product_la_SOURCES = $(tiles)
 %C%_libavx512_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx512 $(isa_avx512)
 
 EXTRA_LTLIBRARIES += %D%/libavx512bf16_product.la
-%C%_libavx512bf16_product_la_SOURCES = %D%/panels.c %D%/unit_tiles.c
+%C%_libavx512bf16_product_la_SOURCES = %D%/panels.c
+nodist_%C%_libavx512bf16_product_la_SOURCES = %D%/tiles_bf16.c
 %C%_libavx512bf16_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx512bf16 -DCG_PAIRS $(isa_avx512) -mavx512bf16
+
+# They include what cellgen writes.
+%D%/libbaseline_product_la-panels.lo %D%/libavx2_product_la-panels.lo %D%/libavx512_product_la-panels.lo \
+%D%/libavx512bf16_product_la-panels.lo %D%/libbaseline_product_la-product.lo %D%/libavx2_product_la-product.lo \
+%D%/libavx512_product_la-product.lo: $(items)

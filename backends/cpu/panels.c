@@ -22,19 +22,25 @@ enum { VECTOR_BYTES = 16, ROWS = 6, VECTORS = 4, DEPTH_BYTES = 2048, HEIGHT = 12
 enum { VECTOR_BYTES = 16, ROWS = 6, VECTORS = 2, DEPTH_BYTES = 2048, HEIGHT = 120 };
 #endif
 
-#include "backends/cpu/items.h"
+#ifdef CG_PAIRS                                  /* bf16 by the instructions that it has */
+#include "backends/cpu/items_bf16.h"
+#define DEFINE_EACH(define) define(bf16)
+#else
+#include "backends/cpu/items_f32.h"
+#include "backends/cpu/items_f64.h"
+#define DEFINE_EACH(define) define(f32) define(f64)
+#endif
 
-#define DEFINE_PANELS(t, element, item, number, mask) \
-enum { COLUMNS_##t = VECTORS * VECTOR_BYTES / sizeof(item) }; \
-DEFINE_ITEMS(t, element, item, number, mask) \
+#define DEFINE_PANELS(t) \
+enum { COLUMNS_##t = VECTORS * VECTOR_BYTES / sizeof(item_##t) }; \
 \
 /* panel [items across]: item (p, j), 0 from j = width on. */ \
-__attribute__((always_inline)) static inline void pack_##t(const int across, int by_rows, int64_t k, int64_t width, const element *from, \
-                                                           int64_t ld, item *panel) \
+__attribute__((always_inline)) static inline void pack_##t(const int across, int by_rows, int64_t k, int64_t width, \
+                                                           const element_##t *from, int64_t ld, item_##t *panel) \
 { \
 	for (int64_t p = 0; p < k && !by_rows; p += STEPS_##t, panel += across) { \
 		if (STEPS_##t == 1 && width == across) \
-			memcpy(panel, from + p * ld, (size_t)across * sizeof(item)); \
+			memcpy(panel, from + p * ld, (size_t)across * sizeof(item_##t)); \
 		else \
 			pack_item_##t(across, k - p < STEPS_##t ? k - p : STEPS_##t, width, from + p * ld, ld, panel); \
 	} \
@@ -57,26 +63,27 @@ static void pack_b_##t(int by_rows, int64_t k, int64_t width, const void *from, 
 } \
 \
 /* c = start + a b, of whole panels of so many items; next: where the next c is. */ \
-static void block_##t(int64_t items, const item *restrict a, const item *restrict b, const number *start, int64_t start_stride, number *c, \
-                      int64_t ldc, const number *next) \
+static void block_##t(int64_t items, const item_##t *restrict a, const item_##t *restrict b, const number_##t *start, \
+                      int64_t start_stride, number_##t *c, int64_t ldc, const number_##t *next) \
 { \
+	const sums_##t zeros = { 0 }; \
 	sums_##t sum[ROWS][VECTORS]; \
 \
 	for (int i = 0; i < ROWS; i++) \
 		for (int j = 0; j < VECTORS; j++) { \
-			sum[i][j] = (sums_##t){ 0 }; \
+			sum[i][j] = zeros; \
 			if (start) \
 				sum[i][j] = *(const loose_sums_##t *)(start + i * start_stride + j * LANES_##t); \
 			__builtin_prefetch(next + i * ldc + j * LANES_##t, 1, 3); \
 		} \
 	for (int64_t p = 0; p < items; p++) { \
-		vector_##t v[VECTORS]; \
+		item_vector_##t v[VECTORS]; \
 \
 		for (int j = 0; j < VECTORS; j++) \
 			v[j] = *(const loose_##t *)(b + p * COLUMNS_##t + j * LANES_##t); \
 		for (int i = 0; i < ROWS; i++) \
 			for (int j = 0; j < VECTORS; j++) \
-				ADD_##t(sum[i][j], a[p * ROWS + i], v[j]); \
+				sum[i][j] = add_##t(sum[i][j], a[p * ROWS + i], v[j]); \
 	} \
 	for (int i = 0; i < ROWS; i++) \
 		for (int j = 0; j < VECTORS; j++) \
@@ -84,31 +91,31 @@ static void block_##t(int64_t items, const item *restrict a, const item *restric
 } \
 \
 /* The same at an edge of c: through a copy. */ \
-static void edge_##t(int64_t m, int64_t n, int64_t items, const item *a, const item *b, const number *start, int64_t start_stride, \
-                     number *c, int64_t ldc) \
+static void edge_##t(int64_t m, int64_t n, int64_t items, const item_##t *a, const item_##t *b, const number_##t *start, \
+                     int64_t start_stride, number_##t *c, int64_t ldc) \
 { \
-	number copy[ROWS * COLUMNS_##t]; \
+	number_##t copy[ROWS * COLUMNS_##t]; \
 \
 	for (int64_t i = 0; i < ROWS; i++) \
 		for (int64_t j = 0; j < COLUMNS_##t; j++) \
 			copy[i * COLUMNS_##t + j] = start && i < m && j < n ? start[i * start_stride + j] : 0; \
 	block_##t(items, a, b, copy, COLUMNS_##t, copy, COLUMNS_##t, copy); \
 	for (int64_t i = 0; i < m; i++) \
-		memcpy(c + i * ldc, copy + i * COLUMNS_##t, (size_t)n * sizeof(number)); \
+		memcpy(c + i * ldc, copy + i * COLUMNS_##t, (size_t)n * sizeof(number_##t)); \
 } \
 \
 static void multiply_##t(int64_t m, int64_t n, int64_t k, const void *a_panels, const void *b_panels, int64_t b_apart, \
                          const void *start, int64_t start_stride, void *c, int64_t ldc) \
 { \
-	const int64_t items = items_##t(k); \
-	const item *b = b_panels; \
+	const int64_t items = count_items_##t(k); \
+	const item_##t *b = b_panels; \
 \
 	for (int64_t j = 0; j < n; j += COLUMNS_##t, b += b_apart / STEPS_##t) { \
-		const item *a = a_panels; \
+		const item_##t *a = a_panels; \
 \
 		for (int64_t i = 0; i < m; i += ROWS, a += ROWS * items) { \
-			const number *from = start ? (const number *)start + i * start_stride + j : NULL; \
-			number *to = (number *)c + i * ldc + j; \
+			const number_##t *from = start ? (const number_##t *)start + i * start_stride + j : NULL; \
+			number_##t *to = (number_##t *)c + i * ldc + j; \
 \
 			if (m - i >= ROWS && n - j >= COLUMNS_##t) \
 				block_##t(items, a, b, from, start_stride, to, ldc, to + ROWS * ldc); \
@@ -120,8 +127,8 @@ static void multiply_##t(int64_t m, int64_t n, int64_t k, const void *a_panels, 
 } \
 \
 const struct cg_panels PASTE(cg_panels_##t, CG_ISA) = { \
-	.rows = ROWS, .columns = COLUMNS_##t, .steps = STEPS_##t, .depth = DEPTH_BYTES / sizeof(element), .height = HEIGHT, \
-	.bytes = sizeof(element), .pack_a = pack_a_##t, .pack_b = pack_b_##t, \
+	.rows = ROWS, .columns = COLUMNS_##t, .steps = STEPS_##t, .depth = DEPTH_BYTES / sizeof(element_##t), .height = HEIGHT, \
+	.bytes = sizeof(element_##t), .pack_a = pack_a_##t, .pack_b = pack_b_##t, \
 	.multiply = multiply_##t, \
 };
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "backends/cpu/isa.h"
-#include "backends/cpu/transpose.h"
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -23,20 +22,20 @@ enum { VECTOR_BYTES = 16, VECTORS = 4 };
 #else
 enum { VECTOR_BYTES = 16, VECTORS = 2 };
 #endif
+#include "backends/cpu/items_f32.h"
+#include "backends/cpu/items_f64.h"
+
 enum { ROWS = 6, PANEL_BYTES = VECTORS * VECTOR_BYTES };
 enum { DEPTH = 512, PANEL_DEPTH = 128 };                 /* of b as it lies; of a panel made on the way */
 
-#define DEFINE_PRODUCT(type, t, mask) \
-enum { LANES_##t = VECTOR_BYTES / sizeof(type), PANEL_##t = PANEL_BYTES / sizeof(type) }; \
-typedef type vector_##t __attribute__((vector_size(VECTOR_BYTES))); \
-typedef type loose_##t __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(type)), may_alias)); \
-DEFINE_TRANSPOSE(type, t, mask) \
+#define DEFINE_PRODUCT(type, t) \
+enum { PANEL_##t = PANEL_BYTES / sizeof(type) }; \
 \
 /* c [m PANEL] += a [m k] b [k PANEL]; element (i, p) of a is a[i * row + p * step]. */ \
 __attribute__((always_inline)) static inline void rows_##t(const int m, int64_t k, const type *a, int64_t row, int64_t step, \
                                                            const type *restrict b, int64_t ldb, type *restrict c, int64_t ldc) \
 { \
-	vector_##t sum[ROWS][VECTORS], v[VECTORS]; \
+	item_vector_##t sum[ROWS][VECTORS], v[VECTORS]; \
 \
 	for (int i = 0; i < m; i++) \
 		for (int j = 0; j < VECTORS; j++) \
@@ -135,5 +134,5 @@ const struct cg_product_##t PASTE(cg_product_##t, CG_ISA) = { \
 	.columns = PANEL_##t, .multiply = multiply_##t, .pack = pack_##t, .multiply_packed = multiply_packed_##t, \
 };
 
-DEFINE_PRODUCT(float, f32, int32_t)
-DEFINE_PRODUCT(double, f64, int64_t)
+DEFINE_PRODUCT(float, f32)
+DEFINE_PRODUCT(double, f64)

@@ -7,12 +7,12 @@ import shutil
 import subprocess
 import sys
 
-# The functions of an object that have loops over k, of each dtype.
-OBJECTS = {"panels": "block", "unit_tiles": "vectors"}
+# The objects, of all dtypes or of each, and their functions that have loops over k.
+OBJECTS = {"panels": ("panels", "block_%s"), "tiles": ("tiles_%s", "multiply_vectors")}
 DTYPES = {"avx2": ("f32", "f64"), "avx512": ("f32", "f64"), "avx512bf16": ("bf16",)}
 # The rows and vectors of the tiles that take the registers of an instruction set whole.
-WIDE = {"panels": [(12, 2)], "unit_tiles": [(6, 4)]}
-TILES = {"avx2": {"panels": [(6, 2)], "unit_tiles": [(3, 4), (4, 3), (6, 2)]}, "avx512": WIDE, "avx512bf16": WIDE}
+WIDE = {"panels": [(12, 2)], "tiles": [(6, 4)]}
+TILES = {"avx2": {"panels": [(6, 2)], "tiles": [(3, 4), (4, 3), (6, 2)]}, "avx512": WIDE, "avx512bf16": WIDE}
 # Instructions beside loads and products: pointers, counter and jump, per step.
 OTHERS = 5
 
@@ -68,23 +68,30 @@ def is_minimal(counted, rows, vectors):
     return not left and loads == (rows + vectors) * steps and not stores and rest <= OTHERS * steps
 
 
-def check(objdump, path, isa, kind):
-    """The complaints about an object."""
-    tiles = TILES[isa][kind]
-    functions = disassemble(objdump, path)
-    for name in (f"{OBJECTS[kind]}_{dtype}" for dtype in DTYPES[isa]):
-        loops = [c for c in map(count, innermost_loops(functions.get(name, []))) if c[0] >= min(rows * vectors for rows, vectors in tiles)]
-        for counted in loops:
-            if not any(is_minimal(counted, *tile) for tile in tiles):
-                yield "%s %s %s: a loop of %d products, %d loads, %d stores, %d others" % (isa, kind, name, *counted)
-        if len(loops) < len(tiles):
-            yield f"{isa} {kind} {name}: {len(loops)} loops, expected one of each tile of {tiles} rows and vectors"
+def fill(form, dtype):
+    return form.replace("%s", dtype)
+
+
+def path_of(isa, kind, dtype):
+    return f"backends/cpu/.libs/lib{isa}_product_la-{fill(OBJECTS[kind][0], dtype)}.o"
+
+
+def check(objdump, isa, kind, dtype):
+    """The complaints about a dtype's function of an object."""
+    tiles, name = TILES[isa][kind], fill(OBJECTS[kind][1], dtype)
+    functions = disassemble(objdump, path_of(isa, kind, dtype))
+    loops = [c for c in map(count, innermost_loops(functions.get(name, []))) if c[0] >= min(rows * vectors for rows, vectors in tiles)]
+    for counted in loops:
+        if not any(is_minimal(counted, *tile) for tile in tiles):
+            yield "%s %s %s %s: a loop of %d products, %d loads, %d stores, %d others" % (isa, kind, dtype, name, *counted)
+    if len(loops) < len(tiles):
+        yield f"{isa} {kind} {dtype} {name}: {len(loops)} loops, expected one of each tile of {tiles} rows and vectors"
 
 
 def main():
     objdump = shutil.which(os.environ.get("OBJDUMP", "objdump"))
-    objects = [(f"backends/cpu/.libs/lib{isa}_product_la-{kind}.o", isa, kind) for isa in TILES for kind in OBJECTS]
-    objects = [o for o in objects if os.path.exists(o[0])]
+    objects = [(isa, kind, dtype) for isa in TILES for kind in OBJECTS for dtype in DTYPES[isa]]
+    objects = [o for o in objects if os.path.exists(path_of(*o))]
     flags = os.environ.get("BUILD_CFLAGS", "") + os.environ.get("SANITIZE", "")
     print("1..1")
     compiler = os.environ.get("CC", "gcc")

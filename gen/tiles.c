@@ -1,0 +1,57 @@
+/*
+ * Prints products of a sequence by tiles of units.  The text itself is in templates/tiles.in.
+ */
+#include "tiles.h"
+
+#include <stdio.h>
+
+/* Sections of tiles.in, each after those that it needs. */
+static const char *const items[] = { "types", "items", "transpose", "pack", "add", NULL };
+static const char *const words[] = { "headers", "words", "shuffles", NULL };
+
+static int put(struct cg_text *text, const char *name, int dtype, const char *end)
+{
+	const char *const holes[] = { "t", end, "inline", cg_dialects[CG_LANG_C].inlined, NULL };
+	struct cg_section section;
+
+	if (cg_section_find("tiles.in", name, cg_real_names[dtype], &section))
+		return -1;
+	cg_fill(text, section.at, section.length, holes);
+	return text->failed ? -1 : 0;
+}
+
+static int put_items(int dtype, const char *end, struct cg_text *text)
+{
+	for (const char *const *name = items; *name; name++)
+		if (put(text, *name, dtype, end))
+			return -1;
+	return 0;
+}
+
+int cg_print_tiles(int dtype, struct cg_text *text)
+{
+	return put(text, "sizes", dtype, "") || put_items(dtype, "", text) || put(text, "tiles", dtype, "") ? -1 : 0;
+}
+
+int cg_print_tiles_file(int dtype, struct cg_text *text)
+{
+	const char *name = cg_real_names[dtype];
+
+	cg_text_printf(text, "/* Tiles, %s: made by cellgen tiles %s; not to be edited. */\n\n#include \"backends/cpu/isa.h\"\n\n", name, name);
+	if (cg_print_sections(dtype, CG_LANG_C, words, text) || cg_print_tiles(dtype, text))
+		return -1;
+	cg_text_printf(text, "\nextern const struct cg_tiles CG_TILES(%s);\nconst struct cg_tiles CG_TILES(%s) = {\n"
+	               "\t.lanes = LANES, .steps = STEPS, .bytes = sizeof(element), .pack = pack_tile, .multiply = multiply_tile,\n};\n",
+	               name, name);
+	return text->failed ? -1 : 0;
+}
+
+int cg_print_items_file(int dtype, struct cg_text *text)
+{
+	const char *name = cg_real_names[dtype];
+	char end[16];
+
+	snprintf(end, sizeof end, "_%s", name);
+	cg_text_printf(text, "/* Items of products, %s, after VECTOR_BYTES: made by cellgen items %s; not to be edited. */\n\n", name, name);
+	return cg_print_sections(dtype, CG_LANG_C, words, text) || put_items(dtype, end, text) ? -1 : 0;
+}
