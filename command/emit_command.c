@@ -11,7 +11,7 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-enum { LIST = OPTION_FIRST, SOURCE, HEADER, OPTIONS, STAGE, PASS, DTYPE, LANG, MANIFEST, OUTPUT };
+enum { LIST = OPTION_FIRST, SOURCE, HEADER, OPTIONS, SHAPE, STAGE, PASS, DTYPE, LANG, MANIFEST, OUTPUT };
 
 static const struct poptOption table[] = {
 	OPTION_VALUE("pass", 'p', PASS, "forward (the default), grad, gradgrad; seq_forward or seq_grad, as a step of a sequence",
@@ -19,6 +19,7 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("dtype", 'd', DTYPE, "f16, bf16, f32 (the default) or f64", "DTYPE"),
 	OPTION_VALUE("lang", 'l', LANG, "c (the default), opencl or cuda", "LANG"),
 	OPTION_VALUE("options", '\0', OPTIONS, "options of the cell to switch on, with commas", "NAMES"),
+	OPTION_VALUE("shape", 's', SHAPE, "point (the default), each element, and sums; scan, all steps of a sequence", "SHAPE"),
 	OPTION_VALUE("stage", '\0', STAGE, "only this stage of the cell; 0: all (the default)", "N"),
 	OPTION_FLAG("header", '\0', HEADER, "with --lang c: the prototypes, for C and C++, not the source"),
 	OPTION_VALUE("manifest", 'm', MANIFEST, "write what a caller must know, as JSON; -: print it, not the source",
@@ -47,6 +48,7 @@ static const char text[] =
 	"  cellgrad emit lstm_block --options peephole --pass grad --header -o g.h\n"
 	"  cellgrad emit gru_block --pass grad --dtype f16 --lang cuda\n"
 	"  cellgrad emit lstm --pass seq_grad --lang opencl\n"
+	"  cellgrad emit lstm --shape scan --pass seq_forward -o scan.c\n"
 	"  cellgrad emit lstm --source -o mine.cell\n"
 	"  cellgrad emit ./mine.cell --pass gradgrad --lang opencl\n";
 
@@ -99,7 +101,8 @@ struct emit {
 static int no_kernel(const struct options *o)
 {
 	static const struct { int number; const char *name; } options[] = {
-		{ PASS, "pass" }, { DTYPE, "dtype" }, { LANG, "lang" }, { OPTIONS, "options" }, { STAGE, "stage" },
+		{ PASS, "pass" }, { DTYPE, "dtype" }, { LANG, "lang" }, { OPTIONS, "options" }, { SHAPE, "shape" },
+		{ STAGE, "stage" },
 		{ MANIFEST, "manifest" }, { HEADER, "header" },
 	};
 
@@ -131,9 +134,25 @@ static int read_stage(struct emit *e, const char *word)
 	               n == 1 ? "" : "s", n, print_name(shown, word));
 }
 
+/* All steps of a sequence: of which passes, and in C. */
+static int check_scan(const struct emit *e, const struct options *o)
+{
+	if (e->kernel.shape != CG_SCAN)
+		return CG_OK;
+	if (e->kernel.pass != CG_SEQ_FORWARD && e->kernel.pass != CG_SEQ_GRAD)
+		return cg_fail(CG_BAD_ARGUMENT, "--shape scan: expected --pass seq_forward or seq_grad, got %s", cg_pass_names[e->kernel.pass]);
+	if (strcmp(e->lang, cg_lang_names[CG_LANG_C]))
+		return cg_fail(CG_BAD_ARGUMENT, "--shape scan: expected --lang c, got %s: there the host launches each step", e->lang);
+	if (o->value[STAGE])
+		return cg_fail(CG_BAD_ARGUMENT, "--shape scan has all stages: give it without --stage");
+	return CG_OK;
+}
+
 static int read_kernel(struct emit *e, const struct options *o)
 {
-	const char *pass = o->value[PASS], *dtype = o->value[DTYPE], *lang = o->value[LANG];
+	static const char *const shapes[] = { "point", "scan" };
+	static const int shape_codes[] = { CG_POINT, CG_SCAN };
+	const char *pass = o->value[PASS], *dtype = o->value[DTYPE], *lang = o->value[LANG], *shape = o->value[SHAPE];
 	char shown[PRINT_NAME];
 	int k;
 
@@ -142,12 +161,14 @@ static int read_kernel(struct emit *e, const struct options *o)
 		               "which cell?  --list shows the built-in ones, --help has examples");
 	if (o->operands[1])
 		return cg_fail(CG_BAD_ARGUMENT, "%s: one cell at a time", print_name(shown, o->operands[1]));
-	e->kernel.shape = CG_POINT;
+	CG_TRY(options_choose("--shape", shape ? shape : "point", shapes, 2, &k));
+	e->kernel.shape = shape_codes[k];
 	e->kernel.options = o->value[OPTIONS];
 	CG_TRY(options_choose("--pass", pass ? pass : "forward", cg_pass_names, CG_PASS_COUNT, &e->kernel.pass));
 	CG_TRY(options_choose("--dtype", dtype ? dtype : "f32", cg_real_names, CG_DTYPE_COUNT, &e->kernel.dtype));
 	CG_TRY(options_choose("--lang", lang ? lang : "c", cg_lang_names, CG_LANG_COUNT, &k));
 	e->lang = cg_lang_names[k];
+	CG_TRY(check_scan(e, o));
 	if (o->value[HEADER] && k != CG_LANG_C)
 		return cg_fail(CG_BAD_ARGUMENT, "--header: expected --lang c, got %s: its kernels are launched as the manifest says",
 		               e->lang);

@@ -267,6 +267,7 @@ struct cg_pass_plan {
 	struct cg_arena memory;
 	struct cg_graph graph;
 	struct cg_function *functions; int n_functions;
+	int steps;                       /* of all steps of a sequence: steps.h */
 	/* Of a plan without a cell: what its function is for, and what prints it. */
 	struct cg_gemm_shape gemm;
 	struct cg_rows_shape rows;

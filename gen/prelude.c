@@ -118,6 +118,9 @@ static int converts(const struct cg_pass_plan *const *plans, int n, int out)
 		for (int j = 0; j < plans[k]->n_functions; j++) {
 			const struct cg_function *function = &plans[k]->functions[j];
 
+			/* Products of all steps read what is real. */
+			if (plans[k]->steps && !out)
+				return 1;
 			/* A sum adds to what its outputs hold. */
 			for (int i = 0; i < function->n_arguments && function->shape != CG_FUNCTION_SUM_PART; i++)
 				if (converted(&function->arguments[i]) && (function->arguments[i].out == out || function->shape == CG_FUNCTION_SUM))

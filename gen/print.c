@@ -537,6 +537,8 @@ void cg_print_command(const struct cg_pass_plan *plan, int lang, struct cg_text 
 			cg_text_printf(text, "%s%s", first ? " --options " : ",", cell->options[k].name);
 			first = 0;
 		}
+	if (plan->steps)
+		cg_text_put(text, " --shape scan");
 	if (plan->stage && cell->n_stages > 1)
 		cg_text_printf(text, " --stage %d", plan->stage);
 	cg_text_printf(text, " --pass %s --dtype %s --lang %s", cg_pass_names[plan->pass], cg_real_names[plan->dtype],

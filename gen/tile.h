@@ -1,6 +1,7 @@
 /*
- * A tile: some vectors of columns of a matrix b [k columns] of a product, packed.  It stores `stored` vectors, [k stored lanes], zeros past
- * the last column and the last step.  Vector v has the columns from v * apart on, counted from the tile's first column.
+ * A tile: some vectors of columns of a matrix b [k columns] of a product, packed.  It stores `stored` vectors,
+ * [k stored lanes], zeros past the last column and the last step.  Vector v has the columns from v * apart on, counted
+ * from the tile's first column.
  */
 #ifndef CG_TILE_H
 #define CG_TILE_H

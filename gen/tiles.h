@@ -6,6 +6,7 @@
 #define CG_TILES_H
 
 #include "cell.h"
+#include "tile.h"
 
 /* Tiles of a dtype, without the prelude's words that they need: struct cg_tile is above them.  -1: no memory. */
 int cg_print_tiles(int dtype, struct cg_text *);

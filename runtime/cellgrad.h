@@ -216,15 +216,19 @@ CG_API const char *cg_cell_name(int i);
 CG_API int  cg_cell_parse(const char *text, const char *name_in_errors, struct cg_cell **cell);
 CG_API void cg_cell_close(struct cg_cell *cell);
 
-/* CG_POINT: one element of [rows units]; CG_SUM: sums over the rows, for the gradients of biases and per-unit weights. */
+/* CG_POINT: one element of [rows units]; CG_SUM: sums over the rows, for the gradients of biases and per-unit weights; CG_SCAN: all steps
+ * of a sequence of one direction of one layer, the products with the recurrent matrix among them, as the cpu backend computes them. */
 enum cg_shape { CG_POINT, CG_SUM, CG_SCAN };
 /* A kernel of a cell.  options: names with commas ("peephole"), NULL or "" for none.  stage: 1 up to the cell's stages,
- * 0 for all of them in the order a caller runs them.  CG_POINT stands for the sums after it, too, where text is asked for. */
+ * 0 for all of them in the order a caller runs them.  CG_POINT stands for the sums after it, too, where text is asked for.
+ * CG_SCAN is text alone: of CG_SEQ_FORWARD and CG_SEQ_GRAD, all stages, in "c". */
 struct cg_kernel { const struct cg_cell *cell; const char *options; int stage, pass, dtype, shape; };
 
 /* The source of every function the pass needs, in call order, with its arguments above each; lang: "c" "opencl" "cuda".
  * The text compiles alone; that in C is C++ too, where its functions have C's names.  The manifest is JSON: what a program needs
- * to call the functions; its "command" names the cell, of a file ./NAME.cell, not where it lies.  Free with cg_text_free. */
+ * to call the functions; its "command" names the cell, of a file ./NAME.cell, not where it lies.  Free with cg_text_free.
+ * CG_UNSUPPORTED: the text of CG_SUM alone, CG_SCAN of another pass; CG_BAD_ARGUMENT: CG_SCAN of one stage or in another language;
+ * CG_BUILD: names of the cell that mean something else in such a text.  Threads may call these at the same time. */
 CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
 CG_API int  cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json);
 CG_API void cg_text_free(char *text);

@@ -8,7 +8,7 @@ cells = \
 	%D%/rnn_relu.cell
 templates = \
 	$(cells) \
-	%D%/point.in %D%/sum.in %D%/gemm.in %D%/rows.in %D%/tiles.in %D%/math.in \
+	%D%/point.in %D%/sum.in %D%/gemm.in %D%/rows.in %D%/tiles.in %D%/scan.in gen/tile.h %D%/math.in \
 	%D%/prelude.c.in %D%/prelude.cl.in %D%/prelude.cu.in
 
 EXTRA_DIST += %D%/README.md %D%/embed.sh $(templates)

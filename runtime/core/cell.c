@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gen/cell.h"
+#include "gen/steps.h"
 #include "runtime/core/core.h"
 
 enum { CELLS_MAX = 64 };
@@ -156,16 +157,34 @@ int cg_kernel_check(const struct cg_kernel *kernel, const char *call, int *optio
 	return CG_OK;
 }
 
+/* All steps of a sequence are in C alone: to a GPU the host gives each step's product and kernels. */
+static int check_scan(const struct cg_kernel *kernel, int lang, const char *call)
+{
+	if (kernel->pass != CG_SEQ_FORWARD && kernel->pass != CG_SEQ_GRAD)
+		return cg_fail(CG_UNSUPPORTED, "%s: shape: CG_SCAN has the passes %s and %s, got %s", call, cg_pass_names[CG_SEQ_FORWARD],
+		               cg_pass_names[CG_SEQ_GRAD], cg_pass_names[kernel->pass]);
+	if (kernel->stage)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: stage: CG_SCAN has all stages: expected 0, got %d", call, kernel->stage);
+	if (lang != CG_LANG_C)
+		return cg_fail(CG_BAD_ARGUMENT, "%s: lang: CG_SCAN is printed in %s alone: in %s the host launches each step", call,
+		               cg_lang_names[CG_LANG_C], cg_lang_names[lang]);
+	return CG_OK;
+}
+
 /* The plan of the kernel that a caller describes; call: the public call, for the message. */
-static int plan_of(const struct cg_kernel *kernel, const char *call, struct cg_pass_plan **plan)
+static int plan_of(const struct cg_kernel *kernel, int lang, const char *call, struct cg_pass_plan **plan)
 {
 	struct cg_mistake mistake;
 	int options;
 
 	CG_TRY(cg_kernel_check(kernel, call, &options));
-	if (kernel->shape != CG_POINT)
-		return cg_fail(CG_UNSUPPORTED, "%s: shape: this version prints CG_POINT, with the sums that follow it", call);
-	*plan = cg_plan(kernel->cell, options, kernel->pass, kernel->stage, kernel->dtype, cg_memory, &mistake);
+	if (kernel->shape == CG_SCAN)
+		CG_TRY(check_scan(kernel, lang, call));
+	else if (kernel->shape != CG_POINT)
+		return cg_fail(CG_UNSUPPORTED, "%s: shape: this version prints CG_POINT, with the sums that follow it, and CG_SCAN", call);
+	*plan = kernel->shape == CG_SCAN
+		? cg_plan_steps(kernel->cell, options, kernel->pass, kernel->dtype, cg_memory, &mistake)
+		: cg_plan(kernel->cell, options, kernel->pass, kernel->stage, kernel->dtype, cg_memory, &mistake);
 	if (*plan)
 		return CG_OK;
 	return mistake.text[0] ? cg_fail(CG_BUILD, "%s: %s", call, mistake.text) : CG_NO_MEMORY;
@@ -191,7 +210,7 @@ static int emit(const struct cg_kernel *kernel, const char *lang, char **result,
 		return cg_fail(CG_BAD_ARGUMENT, "%s: lang: expected %s, got '%.40s'%s%s%s", call, all, lang ? lang : "NULL",
 		               near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	}
-	CG_TRY(plan_of(kernel, call, &plan));
+	CG_TRY(plan_of(kernel, k, call, &plan));
 	code = print(plan, k, &text);
 	cg_plan_free(plan);
 	if (code || text.failed) {
@@ -202,20 +221,26 @@ static int emit(const struct cg_kernel *kernel, const char *lang, char **result,
 	return CG_OK;
 }
 
+/* Is a kernel that may be none all steps of a sequence? */
+static int is_scan(const struct cg_kernel *kernel)
+{
+	return kernel && kernel->shape == CG_SCAN;
+}
+
 int cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text)
 {
-	return emit(kernel, lang, text, "cg_kernel_emit", cg_print);
+	return emit(kernel, lang, text, "cg_kernel_emit", is_scan(kernel) ? cg_print_steps : cg_print);
 }
 
 int cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json)
 {
-	return emit(kernel, lang, json, "cg_kernel_manifest", cg_print_manifest);
+	return emit(kernel, lang, json, "cg_kernel_manifest", is_scan(kernel) ? cg_print_steps_manifest : cg_print_manifest);
 }
 
 static int print_header(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
 {
 	(void)lang;
-	return cg_print_header(plan, text);
+	return plan->steps ? cg_print_steps_header(plan, text) : cg_print_header(plan, text);
 }
 
 int cg_kernel_header(const struct cg_kernel *kernel, char **text)

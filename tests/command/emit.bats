@@ -197,6 +197,53 @@ indrnn() {
 	[[ $output != *'"dh_out"'* ]]
 }
 
+@test "--shape scan: all steps of a sequence, in C" {
+	for cell in $("$CELLGRAD" emit --list | sed 1d | cut -d ' ' -f 1); do
+		for pass in seq_forward seq_grad; do
+			works emit "$cell" --shape scan --pass $pass --dtype bf16
+			[[ $output == "/* cg_${cell}_bf16_${pass}_scan: cellgrad emit $cell --shape scan --pass $pass --dtype bf16 --lang c */"* ]]
+		done
+	done
+	works emit lstm --pass seq_forward
+	plain=$output
+	works emit lstm --pass seq_forward --shape point
+	[ "$output" = "$plain" ]
+	works emit lstm --shape scan --pass seq_forward --options peephole -o scan.c -m scan.json
+	[ -z "$output" ]
+	[[ $(cat scan.json) == *'"struct": "cg_lstm_peephole_f32_seq_forward_scan"'*'"name": "c_first"'*'"name": "p_o"'* ]]
+	works emit lstm --shape scan --pass seq_forward --options peephole --header -o scan.h
+	printf '#include "scan.h"\n#include "scan.c"\n#include "scan.h"\n' > both.c
+	${CC:-cc} -std=c11 -Wall -Wextra -Werror -ffp-contract=off -O1 -c both.c
+	works emit lstm --shape scan --pass seq_grad --json
+	[[ $output == '{"lang":"c","source":"'*'"header":"'*'"manifest":{'* ]]
+	for pass in forward grad gradgrad; do
+		refuses "--shape|scan|--pass|seq_forward|seq_grad|$pass" emit lstm --shape scan --pass $pass
+	done
+	for lang in opencl cuda; do
+		refuses "--shape|scan|--lang|$lang|host" emit lstm --shape scan --pass seq_grad --lang $lang
+	done
+	refuses "--stage" emit gru_block --shape scan --pass seq_grad --stage 1
+	refuses "--shape|scn|scan" emit lstm --shape scn --pass seq_grad
+	[[ $stderr != *cg_* ]]
+	refuses "--source|--shape" emit lstm --source --shape scan
+	printf 'cell mine\ngates a shares\noutput work\nwork = tanh(a + shares)\nsave work\n' > mine.cell
+	works emit ./mine.cell --pass seq_forward
+	refuses "mine|work" emit ./mine.cell --shape scan --pass seq_forward
+	printf 'cell mine\ngates a\nstate c\noutput h\nc_first = tanh(a)\nc = c_first + c_prev\nh = c\nsave c_first c h\n' > mine.cell
+	works emit ./mine.cell --pass seq_forward
+	refuses "mine|c_first" emit ./mine.cell --shape scan --pass seq_forward
+}
+
+# The text of the tiles, up to their table, stands in the text of a scan.
+@test "--shape scan prints the products that the library is compiled from" {
+	for dtype in f32 f64 bf16; do
+		works emit gru --shape scan --pass seq_grad --dtype $dtype
+		tiles=$("$CELLGEN" tiles $dtype | sed -n '/^\/\* Bytes of a vector/,/^extern const struct cg_tiles/p' | sed '$d')
+		[ "$(wc -l <<<"$tiles")" -gt 200 ]
+		[[ $output == *"$tiles"* ]]
+	done
+}
+
 @test "a cell from a file" {
 	cat > mine.cell <<-'END'
 		cell mine

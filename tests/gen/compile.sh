@@ -202,8 +202,8 @@ export POCL_CACHE_DIR ASAN_OPTIONS
 
 if [ "$1" = opencl ]; then opencl; exit; fi
 if [ -n "$CELLGRAD_TEST_ARCHS" ]; then cuda; exit; fi
-# Products are for GPUs' languages alone, and have a form for CPUs in OpenCL C; several moves at once are CUDA C's.
-ls -- *.c *.cl *.cu | grep -v -e '^cg_gemm_' -e '^cg_rows_moves_' |
+# Products are for GPUs' languages alone, and have a form for CPUs in OpenCL C; several moves at once are CUDA C's, all steps C's.
+ls -- *.c *.cl *.cu | grep -v -e '^cg_gemm_' -e '^cg_rows_moves_' -e '_scan\.c$' |
 	awk -F. '{ n[$2]++ } END { exit n["c"] < 100 || n["c"] != n["cl"] || n["c"] != n["cu"] }' &&
 	ok "as many texts in each dialect" || fail "as many texts in each dialect"
 CC=${CC:-cc}

@@ -1,6 +1,6 @@
 /*
  * Writes every text there is into a folder, one file each: every built-in cell and those of tests/gen, every set of options,
- * pass, dialect and dtype; and each C text's header and manifest; every matrix product; every shape of rows.  compile.sh gives them to
+ * pass, dialect and dtype; and each C text's header and manifest; all steps of each cell in C; every matrix product; every shape of rows.  compile.sh gives them to
  * compilers, golden.sh picks a few.  More cells are made of names that are nearly words of a dialect, or are y.
  * A file FOLDER/of-tests has the keys of the texts whose cells are not built in.
  *
@@ -8,6 +8,7 @@
  */
 #include "every.h"
 #include "rows.h"
+#include "steps.h"
 
 static const char *const endings[] = { "c", "cl", "cu" };
 
@@ -188,6 +189,24 @@ static int put_rows(const char *folder)
 	return 0;
 }
 
+/* All steps of a sequence, with every option. */
+static int put_steps(const struct cg_cell *cell, int dtype, const char *folder)
+{
+	for (int pass = CG_PASS_SEQ_FORWARD; pass <= CG_PASS_SEQ_GRAD; pass++) {
+		struct cg_text text = { resize, NULL, 0, 0, 0 }, header = text;
+		struct cg_mistake mistake;
+		struct cg_pass_plan *plan = cg_plan_steps(cell, (1 << cell->n_options) - 1, pass, dtype, resize, &mistake);
+
+		if (!plan || cg_print_steps(plan, CG_LANG_C, &text) || put(&text, folder, plan->key, "c") ||
+		    cg_print_steps_header(plan, &header) || put(&header, folder, plan->key, "h")) {
+			fprintf(stderr, "emit_all: no steps of %s: %s\n", cell->name, plan ? "" : mistake.text);
+			return 1;
+		}
+		cg_plan_free(plan);
+	}
+	return 0;
+}
+
 static int emit_built_in(const char *folder)
 {
 	char name[32];
@@ -195,7 +214,7 @@ static int emit_built_in(const char *folder)
 	for (int k = 0; built_in(k, name); k++) {
 		struct cg_cell *cell = must_find(name);
 
-		if (emit(cell, folder, 1, NULL))
+		if (emit(cell, folder, 1, NULL) || put_steps(cell, k % CG_DTYPE_COUNT, folder))
 			return 1;
 		cg_parse_free(cell);
 	}
@@ -219,12 +238,12 @@ static int emit_of_tests(const char *folder)
 	if (!keys)
 		return 1;
 	for (int k = built_ins(); (cell = every_cell(k)); k++) {
-		failed |= emit(cell, folder, 2, keys);
+		failed |= emit(cell, folder, 2, keys) || put_steps(cell, CG_DTYPE_F16, folder);
 		cg_parse_free(cell);
 	}
 	for (size_t k = 0; k < sizeof cells / sizeof *cells; k++) {
 		cell = must_parse(cells[k].text, cells[k].name);
-		failed |= emit(cell, folder, cells[k].step, keys);
+		failed |= emit(cell, folder, cells[k].step, keys) || (k < 2 && put_steps(cell, CG_DTYPE_BF16, folder));
 		cg_parse_free(cell);
 	}
 	return fclose(keys) || failed;

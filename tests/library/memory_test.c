@@ -186,20 +186,21 @@ static int kernels(const char *text)
 	return code;
 }
 
-/* A cell's text: read, and each pass printed, dialects and manifests in turn. */
+/* A cell's text: read, and each pass printed, dialects and manifests in turn; then all steps of a sequence. */
 static int texts(const char *text)
 {
-	static const char *const langs[] = { "c", "opencl", "cuda" };
+	static const char *const langs[] = { "c", "opencl", "cuda", "c" };
 	struct cg_cell *cell = NULL;
 	int code = cg_cell_parse(text, "x", &cell);
 
-	for (int pass = 0; pass < 3 && !code; pass++) {
-		struct cg_kernel kernel = { .cell = cell, .pass = pass, .dtype = pass == CG_GRAD ? CG_BF16 : CG_F32 };
+	for (int pass = 0; pass <= CG_SEQ_FORWARD && !code; pass++) {
+		struct cg_kernel kernel = { .cell = cell, .pass = pass, .dtype = pass == CG_GRAD ? CG_BF16 : CG_F32,
+		                            .shape = pass == CG_SEQ_FORWARD ? CG_SCAN : CG_POINT };
 		char *source = NULL, *json = NULL, *header = NULL;
 
 		code = cg_kernel_emit(&kernel, langs[pass], &source);
 		if (!code)
-			code = cg_kernel_manifest(&kernel, langs[(pass + 1) % 3], &json);
+			code = cg_kernel_manifest(&kernel, langs[pass == CG_SEQ_FORWARD ? pass : (pass + 1) % 3], &json);
 		if (!code)
 			code = cg_kernel_header(&kernel, &header);
 		cg_text_free(source);
