@@ -1,6 +1,6 @@
 /*
- * All steps of a sequence as one text in C: the functions over elements of a pass, the tiles by which the cpu backend multiplies, and what
- * walks the steps.
+ * All steps of a sequence as one text in C: the functions over elements of a pass, the tiles by which the cpu backend multiplies, and the
+ * loop over the steps.
  */
 #ifndef CG_STEPS_H
 #define CG_STEPS_H
