@@ -50,6 +50,10 @@ struct cg_rows_move {                    /* as the text has it */
 };
 void cg_rows_moves_key(int dtype, char key[CG_KEY_MAX]);
 int  cg_print_rows_moves(int dtype, struct cg_text *);
+/* The arguments of the text's function, in order. */
+enum {
+	CG_MOVES_LIST, CG_MOVES_T, CG_MOVES_B, CG_MOVES_FIRST_T, CG_MOVES_BATCH, CG_MOVES_BELOW, CG_MOVES_SCALE, CG_MOVES_ARGUMENTS
+};
 /* The text as a plan of one function.  The caller passes its arguments by value.  NULL: no memory. */
 struct cg_pass_plan *cg_rows_moves_plan(int dtype, cg_resize *);
 /* Divides the blocks of a launch among the moves, for blocks of so many threads, a power of two, and so many multiprocessors.

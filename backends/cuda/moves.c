@@ -68,8 +68,9 @@ static int launch(struct cg_queue *queue, struct cg_cu_moves *m)
 	double scale = cg_drop_scale(m->drop.rate);
 	unsigned threads = 256, blocks;
 	float narrow = (float)scale;
-	void *parameters[] = {
-		m->list, &t, &b, &first_t, &batch, &below, m->dtype == CG_F64 ? (void *)&scale : (void *)&narrow,
+	void *parameters[CG_MOVES_ARGUMENTS] = {
+		[CG_MOVES_LIST] = m->list, [CG_MOVES_T] = &t, [CG_MOVES_B] = &b, [CG_MOVES_FIRST_T] = &first_t, [CG_MOVES_BATCH] = &batch,
+		[CG_MOVES_BELOW] = &below, [CG_MOVES_SCALE] = m->dtype == CG_F64 ? (void *)&scale : (void *)&narrow,
 	};
 	struct cg_module *built;
 

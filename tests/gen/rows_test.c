@@ -96,6 +96,32 @@ static void test_launch(void **state)
 }
 
 /* Moves share a launch: each has blocks of its own, enough for all of it or for the device, and those of the last are the last. */
+/* A launch's arguments are bound by the order that the enum has. */
+static void test_arguments_of_moves(void **state)
+{
+	static const char *const names[CG_MOVES_ARGUMENTS] = {
+		[CG_MOVES_LIST] = "moves moves", [CG_MOVES_T] = "t_at", [CG_MOVES_B] = "b_at", [CG_MOVES_FIRST_T] = "first_t",
+		[CG_MOVES_BATCH] = "batch", [CG_MOVES_BELOW] = "below", [CG_MOVES_SCALE] = "scale",
+	};
+	struct cg_text text = { resize, NULL, 0, 0, 0 };
+	char key[CG_KEY_MAX];
+	const char *at = NULL;
+	const int dtype = 0;
+
+	(void)state;
+	assert_int_equal(cg_print_rows_moves(dtype, &text), 0);
+	cg_rows_moves_key(dtype, key);
+	/* The last time that the key is followed by a list is the kernel. */
+	for (const char *next = text.at; (next = strstr(next, key)); next++)
+		at = next;
+	for (int k = 0; k < CG_MOVES_ARGUMENTS; k++) {
+		at = strstr(at, names[k]);
+		assert_non_null(at);
+	}
+	assert_true(strchr(at, ')') < strchr(at, ','));
+	resize(text.at, 0);
+}
+
 static void test_launch_moves(void **state)
 {
 	static const int64_t sizes[] = { 1, 2, 4, 5, 100, 1023, 1024, 1025, 70000, INT64_C(20000000000) };
@@ -171,7 +197,7 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_texts), cmocka_unit_test(test_keys), cmocka_unit_test(test_launch),
+		cmocka_unit_test(test_texts), cmocka_unit_test(test_keys), cmocka_unit_test(test_arguments_of_moves), cmocka_unit_test(test_launch),
 		cmocka_unit_test(test_launch_moves), cmocka_unit_test(test_dropout), cmocka_unit_test(test_no_memory),
 	};
 
