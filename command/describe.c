@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gen/cell.h"
 #include "runtime/device/inspect.h"
 #include "command/command.h"
 #include "command/describe.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gen/cell.h"
 #include "command/command.h"
 #include "command/file.h"
 #include "command/output.h"

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gen/cell.h"
 #include "command/command.h"
 #include "command/output.h"
 #include "runtime/device/inspect.h"

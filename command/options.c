@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gen/cell.h"
+#include "runtime/device/inspect.h"
 #include "command/claim.h"
 #include "command/command.h"
 #include "command/output.h"

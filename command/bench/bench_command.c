@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gen/cell.h"
+#include "runtime/device/inspect.h"
 #include "command/bench/bench.h"
 #include "command/run/op_call.h"
 #include "command/command.h"

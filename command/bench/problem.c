@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gen/cell.h"
 #include "command/bench/bench.h"
 #include "command/run/metadata.h"
 #include "command/command.h"

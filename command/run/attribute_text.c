@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "gen/cell.h"
 #include "verify/field.h"
 #include "command/run/metadata.h"
 #include "command/output.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gen/cell.h"
 #include "command/run/metadata.h"
 #include "command/output.h"
 #include "runtime/device/inspect.h"

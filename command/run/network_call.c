@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gen/cell.h"
 #include "command/command.h"
 #include "verify/field.h"
 #include "command/run/metadata.h"

@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "gen/cell.h"
 #include "command/describe.h"
 #include "command/run/metadata.h"
 #include "command/output.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gen/cell.h"
+#include "runtime/device/inspect.h"
 #include "command/command.h"
 
 const char *cell_options(const struct cg_cell *cell, int options, const char *between, char text[CELL_OPTIONS])

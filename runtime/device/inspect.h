@@ -1,11 +1,12 @@
 /*
- * The command's interface to the library beside cellgrad.h: the tables that it prints and is driven by (environment variables, ops,
- * weight formats, roundings), the cache's files, and facts of backends and devices.  It has no fields of contexts, backends or
- * plans.
+ * The command's interface to the library beside cellgrad.h: the language of cells; the tables that it prints and is driven by
+ * (environment variables, ops, weight formats, roundings); the cache's files; and facts of backends and devices.  It has no fields of
+ * contexts, backends or plans.
  */
 #ifndef CG_INSPECT_H
 #define CG_INSPECT_H
 
+#include "gen/cell.h"
 #include "runtime/cache/cache.h"
 #include "runtime/core/core.h"
 #include "runtime/core/environment.h"
