@@ -16,7 +16,7 @@ endif
 # What `check` judges by: the reference and the trials of the conformance suite.
 %C%_libcommand_la_SOURCES += \
 	verify/field.h verify/answer.h verify/network_trial.h verify/area.h verify/bound.h verify/cases.h verify/finding.h \
-	verify/kernel_trial.h verify/numbers.h verify/reference.h verify/reference_arrays.h verify/sequence.h verify/sequence_arrays.h \
+	verify/kernel_trial.h verify/numbers.h verify/reference.h verify/sequence.h \
 	verify/reference_rnn.h verify/trial.h verify/field.c verify/answer.c verify/network_trial.c verify/area.c verify/bound.c \
 	verify/cases.c verify/finding.c verify/kernel_trial.c verify/numbers.c verify/reference.c verify/reference_block_lstm.c \
 	verify/reference_dropout.c verify/reference_rnn.c verify/reference_rnn_grad.c verify/reference_rnn_params.c verify/trial.c

@@ -60,10 +60,10 @@ EXTRA_DIST += \
 AM_CPPFLAGS += $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 LDADD = runtime/libwhole.la $(CMOCKA_LIBS) $(JANSSON_LIBS)
 reference = \
-	verify/reference.h verify/reference_arrays.h verify/reference.c \
+	verify/reference.h %D%/verify/reference_arrays.h verify/reference.c \
 	verify/bound.h verify/bound.c
 sequence = \
-	verify/sequence.h verify/sequence_arrays.h verify/reference_rnn.h \
+	verify/sequence.h %D%/verify/sequence_arrays.h verify/reference_rnn.h \
 	verify/reference_rnn.c verify/reference_rnn_grad.c verify/reference_rnn_params.c \
 	verify/reference_dropout.c verify/reference_block_lstm.c $(reference)
 counted = %D%/help/counted.h %D%/help/counted.c

@@ -3,7 +3,7 @@
  * orders of the gates, chunks and the whole, and what lies beyond seq_len_max.
  * Its error bound is left to reference_bound_test.c, TensorFlow's own answers to data_test.c.
  */
-#include "verify/reference_arrays.h"
+#include "tests/verify/reference_arrays.h"
 #include "verify/sequence.h"
 
 enum { ARRAYS = LSTM_ARRAYS };

@@ -4,7 +4,7 @@
  * The values themselves are left to reference_test.c, and implementations to the conformance programs.
  */
 #include "tests/conformance/naive.h"
-#include "verify/reference_arrays.h"
+#include "tests/verify/reference_arrays.h"
 #include "verify/sequence.h"
 
 static double R(double x)

@@ -3,7 +3,7 @@
  * found, against their own program; masks against numbers from another program; where the masks act.
  */
 #include "gen/rows.h"
-#include "verify/sequence_arrays.h"
+#include "tests/verify/sequence_arrays.h"
 
 #ifdef __has_include
 #if __has_include(<Random123/philox.h>)

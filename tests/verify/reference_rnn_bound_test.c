@@ -4,7 +4,7 @@
  * roundings to taste. The values themselves are left to the reference's other tests.
  */
 #include "tests/conformance/naive.h"
-#include "verify/sequence_arrays.h"
+#include "tests/verify/sequence_arrays.h"
 
 static double real(double x)
 {

@@ -3,7 +3,7 @@
  * directions, one row and many, layouts, lengths, options that say the same.
  * Numbers known from elsewhere are left to reference_rnn_test.c.
  */
-#include "verify/sequence_arrays.h"
+#include "tests/verify/sequence_arrays.h"
 
 static const char *const mode_name[] = { [REF_LSTM] = "lstm", [REF_GRU] = "gru", [REF_RNN_TANH] = "rnn_tanh",
 	[REF_RNN_RELU] = "rnn_relu" };

@@ -3,7 +3,7 @@
  * every gradient. Calls that must have equal answers are in reference_rnn_equal_test.c, the error bound in
  * reference_rnn_bound_test.c, the masks in reference_dropout_test.c.
  */
-#include "verify/sequence_arrays.h"
+#include "tests/verify/sequence_arrays.h"
 
 static const char *const mode_name[] = { [REF_LSTM] = "lstm", [REF_GRU] = "gru", [REF_RNN_TANH] = "rnn_tanh",
 	[REF_RNN_RELU] = "rnn_relu" };

@@ -3,7 +3,7 @@
  * number here is known from the roundings that the rules name; answers that such roundings make are right by the one bound and wrong by
  * the other.
  */
-#include "verify/sequence_arrays.h"
+#include "tests/verify/sequence_arrays.h"
 
 static const int narrow[] = { REF_F16, REF_BF16 };
 

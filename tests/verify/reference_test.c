@@ -2,7 +2,7 @@
  * Tests the reference of the block ops: known vectors of TensorFlow's, central differences of every gradient, and the
  * rounding of every dtype. Its error bound is in reference_bound_test.c.
  */
-#include "verify/reference_arrays.h"
+#include "tests/verify/reference_arrays.h"
 
 static void save(int from, int to)
 {
