@@ -192,21 +192,21 @@ static struct cg_gemm projection_product(const struct cg_recurrence *w, int64_t 
 	return g;
 }
 
-static int pack(const struct cg_recurrence *w, const struct cg_gemm *g)
-{
-	return cg_present(g->packed) ? w->stream->context->backend->pack(w->stream->queue, g) : CG_OK;
-}
-
 /* For products of single steps; the backend's scan packs for itself. */
 static int pack_matrices(const struct cg_recurrence *w)
 {
-	struct cg_gemm g = projection_product(w, w->sequence->B);
+	const struct cg_stream *stream = w->stream;
 
-	if (w->P)
-		CG_TRY(pack(w, &g));
-	for (int stage = 0; stage < n_stages(w); stage++) {
-		g = stage_product(w, stage, w->sequence->B);
-		CG_TRY(pack(w, &g));
+	for (int matrix = 0; matrix < CG_RNN_PACKED_MAX; matrix++) {
+		struct cg_gemm g;
+
+		if (!cg_present(w->packed[matrix]))
+			continue;
+		if (matrix == CG_RNN_PACKED_PROJECTION)
+			g = projection_product(w, w->sequence->B);
+		else
+			g = stage_product(w, matrix, w->sequence->B);
+		CG_TRY(stream->context->backend->pack(stream->queue, &g));
 	}
 	return CG_OK;
 }
@@ -225,15 +225,19 @@ static struct cg_matrix operand_of(const struct cg_recurrence *w, int stage, int
 
 /* ---- phases: a step's products and launches ---- */
 
-/* The steps as the backend takes them. */
-static struct cg_scan describe_steps(const struct cg_recurrence *w, void (*describe)(const void *, int64_t, struct cg_phase *, int *))
+/* The steps as the backend takes them; products are for its scan alone. */
+static void describe_steps(const struct cg_recurrence *w, void (*describe)(const void *, int64_t, struct cg_phase *, int *),
+                           struct cg_scan *scan)
 {
-	struct cg_scan scan = { .units = w->U, .n_products = n_stages(w), .module = w->kernel->built, .describe = describe, .recurrence = w };
-
-	scan.work = w->scan;
-	for (int stage = 0; stage < n_stages(w); stage++)
-		scan.products[stage] = stage_product(w, stage, w->sequence->B);
-	return scan;
+	scan->units = w->U;
+	scan->n_products = n_stages(w);
+	scan->module = w->kernel->built;
+	scan->describe = describe;
+	scan->recurrence = w;
+	scan->work = w->scan;
+	scan->is_packed = 0;
+	for (int stage = 0; stage < n_stages(w) && cg_present(w->scan); stage++)
+		scan->products[stage] = stage_product(w, stage, w->sequence->B);
 }
 
 static int64_t span_steps(const struct cg_recurrence *w)
@@ -386,7 +390,7 @@ int cg_recurrence_forward(struct cg_recurrence *const *w, int n, int lag)
 	const int64_t spans = count_spans(w[0]), rounds = spans ? spans + lag * (n - 1) : 0;
 
 	for (int k = 0; k < n; k++) {
-		scans[k] = describe_steps(w[k], describe_forward);
+		describe_steps(w[k], describe_forward, &scans[k]);
 		CG_TRY(pack_matrices(w[k]));
 	}
 	for (int64_t round = 0; round < rounds; round++) {
@@ -541,7 +545,7 @@ int cg_recurrence_backward(struct cg_recurrence *const *w, int n, int lag, int (
 	const int64_t spans = w[0]->sequence->S ? count_spans(w[0]) : 1;
 
 	for (int k = 0; k < n; k++) {
-		scans[k] = describe_steps(w[k], describe_backward);
+		describe_steps(w[k], describe_backward, &scans[k]);
 		CG_TRY(pack_matrices(w[k]));
 		CG_TRY(cg_span_gather_prev(w[k]));
 	}
