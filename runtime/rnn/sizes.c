@@ -34,6 +34,23 @@ static int count_rows(const struct cg_rnn *rnn, struct cg_rnn_shape *shape)
 	return CG_OK;
 }
 
+static size_t most(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Of pseudo-layers that run at once, at least as much as of one at a time, so that work serves calls of fewer steps or rows, too. */
+static size_t count_work(const struct cg_rnn *rnn, int pass, int at_once, struct cg_rnn_shape *shape)
+{
+	size_t bytes = cg_layers_lay_out_workspace(rnn, pass, at_once, shape);
+	struct cg_rnn_shape alone;
+
+	if (shape->at_once == 1)
+		return bytes;
+	alone = *shape;
+	return most(bytes, cg_layers_lay_out_workspace(rnn, pass, 1, &alone));
+}
+
 static int count_bytes(const struct cg_rnn *rnn, int pass, int at_once, struct cg_rnn_shape *shape)
 {
 	struct cg_net_sizes *bytes = &shape->bytes;
@@ -42,15 +59,10 @@ static int count_bytes(const struct cg_rnn *rnn, int pass, int at_once, struct c
 		return rnn->context->backend->net->sizes(rnn->vendor, shape->T, shape->B, shape->lengths, bytes);
 	*bytes = (struct cg_net_sizes){ .reserve = rnn->net.training ? cg_layers_measure_reserve(rnn, shape->N) : 0 };
 	if (pass == CG_FORWARD)
-		bytes->forward = cg_layers_lay_out_workspace(rnn, pass, at_once, shape);
+		bytes->forward = count_work(rnn, pass, at_once, shape);
 	else if (rnn->net.training)
-		bytes->backward = cg_layers_lay_out_workspace(rnn, pass, at_once, shape);
+		bytes->backward = count_work(rnn, pass, at_once, shape);
 	return CG_OK;
-}
-
-static size_t most(size_t a, size_t b)
-{
-	return a > b ? a : b;
 }
 
 int cg_rnn_measure(const struct cg_rnn *rnn, int pass, int64_t T, int64_t B, const int32_t *lengths, const struct cg_mem *work,

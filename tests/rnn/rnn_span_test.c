@@ -383,6 +383,25 @@ static void test_less_work(void **state)
 	net_close(&n);
 }
 
+/* The least steps at which layers run at once, each span by span, need less memory for gates than one step fewer, which is one span. */
+static void test_work_of_fewer_steps(void **state)
+{
+	enum { LEAST_T = 128 };
+	struct cg_rnn_sizes sizes, fewer;
+	struct net n;
+
+	(void)state;
+	net_begin(&n, context, stream);
+	n.config.layers = 2;
+	n.config.training = 0;
+	set_sizes(&n, LEAST_T, 1, FEW_U);
+	assert_int_equal(net_open(&n), CG_OK);
+	assert_int_equal(cg_rnn_sizes(n.rnn, LEAST_T, 1, NULL, &sizes), CG_OK);
+	assert_int_equal(cg_rnn_sizes(n.rnn, LEAST_T - 1, 1, NULL, &fewer), CG_OK);
+	assert_true(fewer.work <= sizes.work);
+	net_close(&n);
+}
+
 /* Without a reserve layers that run at once have their hidden states in memory that they take in turn. */
 static void test_inference_at_once(void **state)
 {
@@ -427,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_units_at_once),
 		cmocka_unit_test(test_bits),
 		cmocka_unit_test(test_less_work),
+		cmocka_unit_test(test_work_of_fewer_steps),
 	};
 
 	return cmocka_run_group_tests_name("rnn_span", tests, open_all, close_all);
