@@ -383,23 +383,50 @@ static void test_less_work(void **state)
 	net_close(&n);
 }
 
-/* The least steps at which layers run at once, each span by span, need less memory for gates than one step fewer, which is one span. */
+/* Does work of a call of T steps of so many rows serve one of fewer? */
+static void expect_served(const struct net *n, int64_t steps, int64_t rows, int64_t fewer_steps, int64_t fewer_rows)
+{
+	struct cg_rnn_sizes sizes;
+	struct cg_mem work = { .data = &sizes };
+
+	assert_int_equal(cg_rnn_sizes(n->rnn, steps, rows, NULL, &sizes), CG_OK);
+	work.bytes = sizes.work;
+	for (int pass = CG_FORWARD; pass <= (n->config.training ? CG_GRAD : CG_FORWARD); pass++) {
+		struct cg_rnn_shape shape;
+
+		assert_int_equal(cg_rnn_measure(n->rnn, pass, fewer_steps, fewer_rows, NULL, &work, &shape), CG_OK);
+		if (shape.bytes.forward > work.bytes || shape.bytes.backward > work.bytes)
+			fail_msg("%lld layers, training %d: work of T=%lld, B=%lld is too small for T=%lld, B=%lld", (long long)n->config.layers,
+			         n->config.training, (long long)steps, (long long)rows, (long long)fewer_steps, (long long)fewer_rows);
+	}
+}
+
 static void test_work_of_fewer_steps(void **state)
 {
-	enum { LEAST_T = 128 };
-	struct cg_rnn_sizes sizes, fewer;
-	struct net n;
+	enum { NETS = 8, CALLS = 400 };
+	unsigned random = 1;
 
 	(void)state;
-	net_begin(&n, context, stream);
-	n.config.layers = 2;
-	n.config.training = 0;
-	set_sizes(&n, LEAST_T, 1, FEW_U);
-	assert_int_equal(net_open(&n), CG_OK);
-	assert_int_equal(cg_rnn_sizes(n.rnn, LEAST_T, 1, NULL, &sizes), CG_OK);
-	assert_int_equal(cg_rnn_sizes(n.rnn, LEAST_T - 1, 1, NULL, &fewer), CG_OK);
-	assert_true(fewer.work <= sizes.work);
-	net_close(&n);
+	for (int k = 0; k < NETS; k++) {
+		struct net n;
+
+		net_begin(&n, context, stream);
+		n.config.layers = 1 + k / 2 % 2 * 3;
+		n.config.training = k % 2;
+		n.config.bidirectional = k / 4;
+		set_sizes(&n, 1, 1, FEW_U);
+		assert_int_equal(net_open(&n), CG_OK);
+		/* Layers run at once from so many steps on, span by span, and need less memory for gates than one step fewer. */
+		expect_served(&n, 128, 1, 127, 1);
+		for (int call = 0; call < CALLS; call++) {
+			int64_t size[4];
+
+			for (int i = 0; i < 4; i++)
+				size[i] = 1 + (random = random * 1103515245 + 12345) / 65536 % (i % 2 ? 12 : 900);
+			expect_served(&n, size[0], size[1], size[2] < size[0] ? size[2] : size[0], size[3] < size[1] ? size[3] : size[1]);
+		}
+		net_close(&n);
+	}
 }
 
 /* Without a reserve layers that run at once have their hidden states in memory that they take in turn. */
