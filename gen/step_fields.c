@@ -318,7 +318,7 @@ static int is_taken(const struct steps *s, int before, const char *name)
 	return 0;
 }
 
-/* Cells may have names that are free in kernels and not in the struct. */
+/* A name that a cell may have in kernels can be that of another field of the struct. */
 static int check_names(const struct cg_pass_plan *plan, struct cg_mistake *mistake)
 {
 	char name[CG_NAME_MAX + 24];

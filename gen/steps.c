@@ -317,7 +317,7 @@ static int add_all_holes(const struct steps *s, struct holes *h, cg_resize *resi
 	return put_phases(s, add_hole(h, "phases", resize));
 }
 
-/* Does a product begin with zeros, where no function over elements gave a part of the sum? */
+/* Is there a product whose memory must be cleared, since no function over elements writes to it before? */
 static int clears(const struct steps *s)
 {
 	return s->backward && (s->plan->cell->n_stages > 1 || !cg_gives_h_prev(s));
@@ -332,7 +332,7 @@ static int put_loop(const struct steps *s, struct cg_text *text)
 	failed = failed || put(text, "shares", NULL, &h) || put(text, "copies", dtype, &h) ||
 	         (places && (put(text, "places", NULL, &h) || put(text, "place", NULL, &h))) ||
 	         (s->backward && put(text, "carry", NULL, &h)) || (clears(s) && put(text, "clear", NULL, &h)) ||
-	         put(text, "tile_at", NULL, &h) ||
+	         put(text, "tile_at", NULL, &h) || put(text, "multiply_some", NULL, &h) ||
 	         (!s->plain && put(text, "element", dtype, &h)) || put(text, "multiply", dtype, &h);
 	put_linkage(text, "open");
 	failed = failed || put(text, "functions", NULL, &h) || put(text, "scan", word_of(s), &h);

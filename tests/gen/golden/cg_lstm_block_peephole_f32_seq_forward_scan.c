@@ -852,26 +852,34 @@ static struct cg_tile tile_at(const struct cg_lstm_block_peephole_f32_seq_forwar
 	return tile;
 }
 
+/* c [rows ...] += operand [rows k] R, a share's units of it: tile by tile, in the other order in every other step, since
+ * the tiles that were read last are in the cache still. */
+static void multiply_some(const struct cg_lstm_block_peephole_f32_seq_forward_scan *a, int stage, const struct product *p,
+	const struct range *u, int64_t s, int64_t rows, const void *operand, int64_t stride, acc *c, int64_t c_stride)
+{
+	const int64_t units = count_tile_units(a, p), tiles = (u->end - u->first + units - 1) / units;
+
+	for (int64_t t = 0; t < tiles; t++) {
+		const int64_t unit = u->first + (s % 2 ? tiles - 1 - t : t) * units;
+		const struct cg_tile tile = tile_at(a, stage, p, unit, u->end);
+
+		multiply_tile(&tile, rows, p->k, operand, stride, c + unit, c_stride);
+	}
+}
+
 static void pack_one(const struct product *p, const struct cg_tile *tile, int64_t unit)
 {
 	pack_tile(tile, p->transposed, p->k, p->R + (p->transposed ? unit * p->stride : unit), p->stride);
 }
 
-/* c [rows ...] += operand [rows k] R, a share's units of it: tile by tile, in the other order in every other step, since
- * the tiles that were read last are in the cache still. */
+/* The same for all rows. */
 static void multiply(const struct cg_lstm_block_peephole_f32_seq_forward_scan *a, int stage, int64_t share, const struct range *u, int64_t s,
 	const real *operand, int64_t stride, acc *c, int64_t c_stride)
 {
 	const struct product p = product_of(a, stage);
-	const int64_t units = count_tile_units(a, &p), tiles = (u->end - u->first + units - 1) / units;
 
 	(void)share;
-	for (int64_t t = 0; t < tiles; t++) {
-		const int64_t unit = u->first + (s % 2 ? tiles - 1 - t : t) * units;
-		const struct cg_tile tile = tile_at(a, stage, &p, unit, u->end);
-
-		multiply_tile(&tile, a->rows, p.k, operand, stride, c + unit, c_stride);
-	}
+	multiply_some(a, stage, &p, u, s, a->rows, operand, stride, c, c_stride);
 }
 
 #ifdef __cplusplus
