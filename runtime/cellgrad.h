@@ -326,8 +326,8 @@ struct cg_rnn_sizes { size_t params, reserve, work; };           /* bytes */
  * of these, per pseudo-layer the biases bW of the gates, then bR; after these, per pseudo-layer the per-unit vectors of the
  * options that are on.  reserve: for each valid step and pseudo-layer, [U] of what the cell saves, of its output and of its state,
  * the state in acc, in blocks of a multiple of 64 bytes, after a header of 64; on route cudnn outputs and what cuDNN keeps, after
- * the same header.  work serves calls of fewer steps or rows, too, where both have lengths or neither.  CG_BAD_ARGUMENT: sizes that do not fit in
- * memory. */
+ * the same header.  work serves calls of fewer steps or rows, too, where both have lengths or neither.  CG_BAD_ARGUMENT: sizes
+ * that do not fit in memory. */
 CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *sizes);
 
 /* A part of params, in elements; rows 0: not present, an input matrix under CG_SKIP or the projection where there is none. */

@@ -447,18 +447,13 @@ static int takes_rows(const struct cg_dev *d, const struct cg_scan *scan, size_t
 	return most_shares(d) > 1 && rows >= (n > 1 ? 1 : 2) && matrices <= SMALL;
 }
 
-/* A BLAS takes other sums for other numbers of rows. */
-static int has_blas(const struct cg_dev *d, int dtype)
-{
-	return dtype == CG_F64 ? d->blas->dgemm != NULL : d->blas->sgemm != NULL;
-}
-
 int cg_cpu_scans_at_once(const struct cg_dev *d, const struct cg_scan *scan, int lag)
 {
 	int64_t rows = scan->n_products ? scan->products[0].m : 0, all = scan->units, each = share_units(d, scan);
 	struct layout l;
 
-	if (lag && has_blas(d, scan->products[0].dtype))
+	/* A BLAS takes other sums for other numbers of rows. */
+	if (lag && cg_cpu_has_product(d->blas, scan->products[0].dtype))
 		return 1;
 	lay_out(d, scan, &l);
 	if (rows && takes_rows(d, scan, l.bytes, CG_SCANS_MAX)) {

@@ -53,4 +53,10 @@ struct cg_float_state { unsigned long saved; };
 struct cg_float_state cg_float_enter(int dtype);
 void cg_float_leave(struct cg_float_state);
 
+/* Does a BLAS make products of the dtype? */
+static inline int cg_cpu_has_product(const struct cg_openblas *blas, int dtype)
+{
+	return dtype == CG_F64 ? blas->dgemm != NULL : blas->sgemm != NULL;
+}
+
 #endif

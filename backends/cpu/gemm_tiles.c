@@ -41,12 +41,9 @@ static int has_own_product(const struct cg_dev *d, int dtype)
 /* Is it a big product, that blocked_gemm.c takes?  It alone multiplies bf16 as it is. */
 static int is_blocked(const struct cg_dev *d, const struct cg_gemm *g)
 {
-	const struct cg_openblas *blas = library_for(d, g);
-
 	if (has_own_product(d, g->dtype))
 		return g->k > 0;
-	return g->m && g->n && g->k && !g->packed.data && !is_few(d, g, g->m) &&
-	       !(g->dtype == CG_F64 ? (void *)blas->dgemm : (void *)blas->sgemm);
+	return g->m && g->n && g->k && !g->packed.data && !is_few(d, g, g->m) && !cg_cpu_has_product(library_for(d, g), g->dtype);
 }
 
 static void product_f32(const struct cg_dev *d, const struct cg_gemm *g, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
@@ -257,7 +254,7 @@ size_t cg_cpu_packed(const struct cg_dev *d, const struct cg_gemm *g)
 {
 	int64_t across = panel_columns(d, g->dtype), columns = (g->n + across - 1) / across * across;
 	int is_plain = cg_is_plain(g->dtype);
-	int has_blas = g->dtype == CG_F64 ? d->blas->dgemm != NULL : d->blas->sgemm != NULL;
+	int has_blas = cg_cpu_has_product(d->blas, g->dtype);
 	size_t bytes;
 
 	if (has_own_product(d, g->dtype) || g->transpose_a || g->m > TILE_M || (is_plain && has_blas && g->m < LEAST) ||

@@ -265,6 +265,11 @@ static struct cg_span cut_span(const struct cg_recurrence *w, int64_t first, int
 	return span;
 }
 
+static struct cg_span get_span(const struct cg_recurrence *w, int64_t k)
+{
+	return cut_span(w, k * span_steps(w), span_steps(w));
+}
+
 /* Runs one phase; between: what stands between its product and its sum, NULL for nothing. */
 static int run_phase(const struct cg_recurrence *w, const struct cg_scan *scan, int64_t phase,
                      int (*between)(const struct cg_recurrence *, int64_t phase))
@@ -282,11 +287,6 @@ static int run_phase(const struct cg_recurrence *w, const struct cg_scan *scan, 
 	if (p.function < 0)
 		return CG_OK;
 	return w->stream->context->backend->launch(w->stream->queue, w->kernel->built, p.function, p.rows, w->U, p.operands);
-}
-
-static struct cg_span get_span(const struct cg_recurrence *w, int64_t k)
-{
-	return cut_span(w, k * span_steps(w), span_steps(w));
 }
 
 /* ---- recurrences at once ---- */
@@ -373,7 +373,7 @@ static int composed_forward(const struct cg_recurrence *w, const struct cg_scan 
 	return CG_OK;
 }
 
-/* The input products of a recurrence's k-th span; *scan then has its steps. */
+/* Computes the input products of a recurrence's k-th span, and sets *scan to its steps. */
 static int begin_forward(struct cg_recurrence *w, int64_t k, struct cg_scan *scan)
 {
 	const struct cg_span span = get_span(w, k);
@@ -501,7 +501,7 @@ static int composed_backward(const struct cg_recurrence *w, const struct cg_scan
 	return CG_OK;
 }
 
-/* *scan then has the steps of a span. */
+/* Sets *scan to the steps of a span. */
 static void begin_backward(const struct cg_recurrence *w, const struct cg_span *span, struct cg_scan *scan)
 {
 	int functions[CG_FUNCTIONS_MAX], n = n_points(w, functions);
