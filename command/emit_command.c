@@ -15,7 +15,7 @@ enum { LIST = OPTION_FIRST, SOURCE, HEADER, OPTIONS, SHAPE, STAGE, PASS, DTYPE, 
 static const struct poptOption table[] = {
 	OPTION_VALUE("pass", 'p', PASS, "forward (the default), grad, gradgrad; seq_forward or seq_grad, as a step of a sequence",
 	             "PASS"),
-	OPTION_VALUE("dtype", 'd', DTYPE, "f16, bf16, f32 (the default) or f64", "DTYPE"),
+	OPTION_VALUE("dtype", 'd', DTYPE, CG_DTYPES_HELP, "DTYPE"),
 	OPTION_VALUE("lang", 'l', LANG, "c (the default), opencl or cuda", "LANG"),
 	OPTION_VALUE("options", '\0', OPTIONS, "options of the cell to switch on, with commas", "NAMES"),
 	OPTION_VALUE("shape", 's', SHAPE, "point (the default), each element, and sums; scan, all steps of a sequence", "SHAPE"),

@@ -27,6 +27,7 @@
 /* As lists show them: from the fewest bytes up. */
 #define CG_DTYPES_SHOWN CG_DTYPE_F16, CG_DTYPE_BF16, CG_DTYPE_F32, CG_DTYPE_F64
 #define CG_DTYPES_TEXT  "f16, bf16, f32 or f64"
+#define CG_DTYPES_HELP  "f16, bf16, f32 (the default) or f64"
 #define CG_DTYPES_CODES "F16, BF16, F32 or F64"
 
 #endif

@@ -25,7 +25,7 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("T", '\0', STEPS, "steps of a sequence; of the other ops 1", "N[,N]..."),
 	OPTION_VALUE("layers", '\0', LAYERS, "layers of a network: 1", "N[,N]..."),
 	OPTION_VALUE("valid", '\0', VALID, "share of steps in rows of drawn lengths: 1", "SHARE"),
-	OPTION_VALUE("dtype", 'd', DTYPE, "f16, bf16, f32 (the default) or f64", "DTYPE"),
+	OPTION_VALUE("dtype", 'd', DTYPE, CG_DTYPES_HELP, "DTYPE"),
 	OPTION_VALUE("what", 'w', WHAT, "fwd, bwd or fwd+bwd; unset: what the op's name says", "WHAT"),
 	OPTION_VALUE("mode", 'm', MODE, "lstm, gru, rnn_tanh or rnn_relu: only ops of this kind", "MODE"),
 	OPTION_VALUE("threads", 't', THREADS, "of the cpu; unset: as many as it may run on", "N"),

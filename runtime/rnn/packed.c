@@ -24,11 +24,13 @@ int cg_packed_count(struct cg_rnn_shape *shape)
 
 	shape->longest = lengths || !B ? 0 : T;
 	shape->N = lengths ? 0 : T * B;
+	shape->lengths_stamp = CG_FINGERPRINT;
 	for (int64_t b = 0; lengths && b < B; b++) {
 		if (lengths[b] < 0 || lengths[b] > T)
 			return cg_fail(CG_BAD_ARGUMENT, "rnn: sequence_lengths: [%lld]: expected 0 to T=%lld, got %d", (long long)b,
 			               (long long)T, lengths[b]);
 		shape->N += lengths[b];
+		shape->lengths_stamp = cg_fingerprint(shape->lengths_stamp, &lengths[b], sizeof *lengths);
 		if (shape->longest < lengths[b])
 			shape->longest = lengths[b];
 	}

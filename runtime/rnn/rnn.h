@@ -45,6 +45,7 @@ struct cg_rnn_workspace {
 struct cg_rnn_shape {
 	int64_t T, B, N, longest;                /* N: valid steps of all batch rows; longest: the largest length */
 	const int32_t *lengths;                  /* NULL: all T */
+	uint64_t lengths_stamp;                  /* their fingerprint */
 	int is_whole, is_dense;                  /* is_whole: all rows have T steps; is_dense: and the packed order is the caller's */
 	int is_vendors;                          /* the vendor library runs the call, else layers.c does */
 	int at_once;                             /* pseudo-layers that layers.c runs together: both directions of a layer, or so many layers */
@@ -110,7 +111,7 @@ static inline int64_t cg_packed_offset(const struct cg_packed *sequence, int dir
 {
 	return !sequence->is_dense ? sequence->off[s] : sequence->B * (direction ? sequence->T - 1 - s : s);
 }
-/* Sets N, longest and is_whole by one pass over the lengths; CG_BAD_ARGUMENT for a length below 0 or above T. */
+/* Sets N, longest, is_whole and lengths_stamp by one pass over the lengths; CG_BAD_ARGUMENT for a length below 0 or above T. */
 int  cg_packed_count(struct cg_rnn_shape *);
 /* The packed sequence of a call; the stream keeps the last one for the next call of the same lengths. */
 int  cg_packed_get(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_shape *, struct cg_packed *);

@@ -136,7 +136,6 @@ int cg_rnn_op_infer(const struct cg_op *row, void *given, unsigned *bound)
 {
 	struct cg_rnn_op *op = given;
 	struct cg_rnn_config config;
-	struct cg_rnn_shape shape;
 	struct cg_rnn rnn;
 
 	CG_TRY(infer_layers(row, op, is_bound(row, "L*D", *bound), is_bound(row, "L", *bound)));
@@ -144,14 +143,11 @@ int cg_rnn_op_infer(const struct cg_op *row, void *given, unsigned *bound)
 	CG_TRY(check_sizes(row, op));
 	cg_rnn_op_config(op, pass_of(row), &config);
 	CG_TRY(cg_rnn_describe(&config, &rnn));
-	CG_TRY(cg_rnn_analyse_gradient(&rnn));
-	CG_TRY(cg_rnn_measure(&rnn, pass_of(row), op->call.T, op->call.B, cg_rnn_op_lengths(op), &op->call.work, &shape));
 	op->C = has_state(op) ? op->U : 0;
 	op->wide = n_directions(op) * op->H;
 	op->params = rnn.net.params;
-	/* That of rnn/layers.c, until there is a plan. */
-	op->reserve = cg_rnn_reserve_elements(&rnn, &shape);
 	cg_rnn_op_inferred(row, bound);
+	/* The reserve depends on the route: `open` measures it. */
 	for (int k = 0; row->dims[k].symbol; k++)
 		if (row->dims[k].at == offsetof(struct cg_rnn_op, reserve))
 			*bound &= ~(1u << k);

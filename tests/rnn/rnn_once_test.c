@@ -91,6 +91,53 @@ static void expect_once(int (*pass)(struct net *), struct net *n, int layouts, i
 	assert_int_equal(seen.asked, asked);
 }
 
+/* The same of TensorFlow's rows, which make a plan and a call of attributes: sizes follow without a look at the lengths. */
+static void expect_once_of_op(const char *name, const struct net *n, struct cg_stream *stream)
+{
+	const struct cg_op *row = cg_op_find(name, NULL);
+	unsigned bound = ~0u;
+	struct cg_rnn_op op;
+
+	row->init(&op, sizeof op);
+	op.call = n->call;
+	op.call.size = sizeof op;
+	op.direction = n->config.bidirectional;
+	op.dropout = n->config.dropout;
+	op.L = n->config.layers;
+	op.states = 2 * op.L;
+	op.I = n->config.input;
+	op.U = op.H = n->config.units;
+	memset(&seen, 0, sizeof seen);
+	assert_int_equal(row->infer(row, &op, &bound), CG_OK);
+	assert_int_equal(seen.scans + seen.layouts, 0);
+	assert_int_equal(row->open(stream, row, &op), CG_OK);
+	assert_int_equal(seen.scans, 1);
+	memset(&seen, 0, sizeof seen);
+	if (row->call(stream, &op))
+		fail_msg("%s: %s", name, cg_message());
+	assert_int_equal(seen.checks, 1);
+	assert_int_equal(seen.scans, 1);
+	assert_int_equal(seen.layouts, 1);
+	row->close(&op);
+}
+
+static void test_tensorflow(void **state)
+{
+	struct cg_context *context;
+	struct cg_stream *stream;
+	struct net n;
+
+	(void)state;
+	for (int is_ragged = 0; is_ragged < 2; is_ragged++) {
+		open_both(&context, &stream, "0");
+		open_net(&n, context, stream, is_ragged, 0);
+		expect_once_of_op("rnn", &n, stream);
+		expect_once_of_op("rnn_backprop", &n, stream);
+		net_close(&n);
+		close_both(context, stream);
+	}
+}
+
 static void test_composed(void **state)
 {
 	struct cg_context *context;
@@ -277,6 +324,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_composed),
+		cmocka_unit_test(test_tensorflow),
 		cmocka_unit_test(test_vendor),
 		cmocka_unit_test(test_way_to_a_product),
 		cmocka_unit_test(test_nothing_left),
