@@ -51,7 +51,7 @@ report $? 'it is a cell and one name'
 { eval "../source/configure -q $(../../config.status --config)" && $make $jobs && $make $jobs check TESTS=; } >out 2>&1
 report $? 'the source builds with it'
 tests=$(cd ../source && ls tests/gen/*_test.c | sed 's/\.c$//; /floats_test/d' | tr '\n' ' ')
-$make $jobs check TESTS="$tests tests/gen/golden.sh tests/gen/compile.sh tests/op/kernel_run_test tests/conformance/bits_test" >out 2>&1
+$make $jobs check TESTS="$tests tests/gen/golden.sh tests/gen/compile.sh tests/gen/oclgrind.sh tests/op/kernel_run_test tests/conformance/bits_test" >out 2>&1
 report $? 'the tests of the generator and of all kernels pass'
 
 # Networks against differences, and other dtypes beside f64; kernels of OpenCL and CUDA have the bits of the cpu's.

@@ -30,6 +30,16 @@ field() {
 	[ "${#lines[@]}" -eq 5 ]
 }
 
+@test "the roof of products is that of the best instruction set for which the library has code" {
+	local best=baseline isa
+
+	for isa in avx2 avx512 avx512bf16; do
+		CELLGRAD_CPU_ISA=$isa $CELLGRAD bench --time 0.001 --op LSTMBlockCell --B 1 --I 1 --H 1 && best=$isa
+	done
+	bench_works --op LSTMBlockCell --B 1 --I 1 --H 1
+	[[ ${lines[2]} == *"in bf16 ($best); copy "* ]]
+}
+
 @test "--json: an object of the roofs, then one for each problem" {
 	bench_works --op LSTMBlockCellGrad --B 2 --I 3 --H 4 --json use_peephole=true
 	[ "${#lines[@]}" -eq 2 ]
