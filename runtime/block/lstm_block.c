@@ -181,14 +181,15 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem space)
 {
 	const struct cg_context *context = recurrence->stream->context;
-	struct cg_scan scan = { .units = recurrence->U, .n_products = 1 };
+	struct cg_scan scan;
 	char why[CG_WHY_NOT];
 	size_t bytes;
 
-	scan.products[0] = cg_recurrence_describe_product(recurrence->kernel->dtype, back, 1, GATES * recurrence->U, recurrence->U,
-	                                                  recurrence->sequence->B);
 	if (recurrence->sequence->S < CG_STEPS_TO_PACK)
 		return;
+	scan = (struct cg_scan){ .units = recurrence->U, .n_products = 1 };
+	scan.products[0] = cg_recurrence_describe_product(recurrence->kernel->dtype, back, 1, GATES * recurrence->U, recurrence->U,
+	                                                  recurrence->sequence->B);
 	bytes = context->backend->scan_work ? context->backend->scan_work(context->device, &scan, why) : 0;
 	if (bytes && bytes <= space.bytes) {
 		recurrence->scan = cg_part(space, 0, bytes);

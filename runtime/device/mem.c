@@ -1,23 +1,9 @@
 /*
- * Memory of callers and devices: parts of it, its allocation, and copies to and from the host.
+ * Memory of callers and devices: its allocation, and copies to and from the host.
  */
 #include <string.h>
 
 #include "runtime/device/device.h"
-
-int cg_present(struct cg_mem mem)
-{
-	return mem.data != NULL;
-}
-
-struct cg_mem cg_part(struct cg_mem mem, size_t offset, size_t bytes)
-{
-	if (!mem.data)
-		return mem;
-	mem.offset += offset;
-	mem.bytes = bytes;
-	return mem;
-}
 
 int cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem)
 {

@@ -6,9 +6,22 @@
 
 #include "runtime/core/core.h"
 
-int cg_present(struct cg_mem);
+/* Inline, since a small call asks for these some hundred times. */
+static inline int cg_present(struct cg_mem mem)
+{
+	return mem.data != NULL;
+}
+
 /* Part of a cg_mem from `offset` bytes on; absent stays absent. */
-struct cg_mem cg_part(struct cg_mem, size_t offset, size_t bytes);
+static inline struct cg_mem cg_part(struct cg_mem mem, size_t offset, size_t bytes)
+{
+	if (mem.data) {
+		mem.offset += offset;
+		mem.bytes = bytes;
+	}
+	return mem;
+}
+
 /* The workspace of a call, from which aligned parts are carved in turn.  With no memory it only measures, SIZE_MAX when the bytes
  * exceed a size_t, and the parts are offsets; cg_work_place() gives such parts their memory. */
 enum { CG_WORK_ALIGN = 64 };             /* every part begins at a multiple of so many bytes */

@@ -9,8 +9,11 @@
 #define REFUSE(row, argument, expected, ...) \
 	cg_fail(CG_BAD_ARGUMENT, "%s: %s: " expected, (row)->name, argument, __VA_ARGS__)
 
-/* The bytes that are touched: of memory that is larger than its argument, the rest may be another's. */
-struct range { const char *name; const struct cg_mem *mem; size_t bytes; int written; };
+/*
+ * The bytes that are touched: of memory that is larger than its argument, the rest may be another's.  A device's handle need not be an
+ * address: a range there can be compared with those of the same handle alone.
+ */
+struct range { const char *name; const void *data; uintptr_t first, end; int is_host, written; };
 
 /* The state of a check: at most one range of bytes for each argument, and one for the workspace. */
 struct check {
@@ -83,9 +86,9 @@ static int check_memory(const struct cg_op *row, const char *name, const struct 
 		              m->place);
 	if (!m->data && m->bytes)
 		return REFUSE(row, name, "data: expected %zu bytes, got NULL", m->bytes);
-	if (m->offset % align)
+	if (m->offset & (align - 1))             /* a power of two */
 		return REFUSE(row, name, "offset: expected a multiple of %zu, got %zu", align, m->offset);
-	if (start % align)
+	if (start & (align - 1))
 		return REFUSE(row, name, "data: expected a multiple of %zu, got %p", align, m->data);
 	if (__builtin_add_overflow(start, m->offset, &end) || __builtin_add_overflow(end, m->bytes, &end))
 		return REFUSE(row, name, "offset %zu and %zu bytes go beyond the end of memory", m->offset,
@@ -114,8 +117,10 @@ static int check_bytes(const struct check *c, const struct cg_port *port, size_t
 
 static void add_range(struct check *c, const char *name, const struct cg_mem *m, size_t bytes, int written)
 {
+	uintptr_t first = (uintptr_t)m->data + m->offset;
+
 	if (bytes)
-		c->ranges[c->n++] = (struct range){ name, m, bytes, written };
+		c->ranges[c->n++] = (struct range){ name, m->data, first, first + bytes, m->place == CG_HOST, written };
 }
 
 static int check_port(struct check *c, const struct cg_port *port)
@@ -124,16 +129,16 @@ static int check_port(struct check *c, const struct cg_port *port)
 	struct cg_reading storage;
 	const struct cg_reading *reading = cg_find_reading(c->row, port, &storage);
 	char text[CG_SHAPE_LINE];
-	size_t bytes;
+	size_t each = cg_op_type_bytes(c->row, port, c->op), bytes;
 
-	CG_TRY(cg_reading_bytes(c->row, port, reading, c->op, c->size, &bytes));
+	CG_TRY(cg_reading_bytes(c->row, port, reading, each, c->op, c->size, &bytes));
 	if (!cg_is_given(m)) {
 		if (!bytes || !c->has_output || !cg_reading_needs(c->row, reading, c->op))
 			return CG_OK;
 		return REFUSE(c->row, port->name, "missing: expected %s %s", cg_shape_format(c->row, port, c->op, c->size, text),
 		              cg_op_type_name(c->row, port, c->op));
 	}
-	CG_TRY(check_memory(c->row, port->name, m, cg_op_type_bytes(c->row, port, c->op)));
+	CG_TRY(check_memory(c->row, port->name, m, each));
 	add_range(c, port->name, m, bytes, port->flow != CG_IN);
 	return check_bytes(c, port, m->bytes, bytes);
 }
@@ -153,21 +158,11 @@ static int check_work(struct check *c)
 	return CG_OK;
 }
 
-/* Bytes that two ranges share.  A device's handle need not be an address: only ranges of one can be compared. */
-static size_t shared(const struct range *a, const struct range *b)
+static size_t count_shared(const struct range *a, const struct range *b)
 {
-	int host = a->mem->place == CG_HOST && b->mem->place == CG_HOST;
-	uintptr_t p = a->mem->offset, q = b->mem->offset, first, end;
+	uintptr_t first = a->first > b->first ? a->first : b->first, end = a->end < b->end ? a->end : b->end;
 
-	if (host) {
-		p += (uintptr_t)a->mem->data;
-		q += (uintptr_t)b->mem->data;
-	} else if (a->mem->data != b->mem->data) {
-		return 0;
-	}
-	first = p > q ? p : q;
-	end = p + a->bytes < q + b->bytes ? p + a->bytes : q + b->bytes;
-	return end > first ? (size_t)(end - first) : 0;
+	return end > first && ((a->is_host && b->is_host) || a->data == b->data) ? (size_t)(end - first) : 0;
 }
 
 /* Inputs may share memory with each other; what is written shares with nothing. */
@@ -175,8 +170,8 @@ static int check_overlap(const struct check *c)
 {
 	for (const struct range *a = c->ranges; a < c->ranges + c->n; a++)
 		for (const struct range *b = c->ranges; a->written && b < a; b++)
-			if (shared(a, b))
-				return REFUSE(c->row, a->name, "overlaps %s by %zu bytes", b->name, shared(a, b));
+			if (count_shared(a, b))
+				return REFUSE(c->row, a->name, "overlaps %s by %zu bytes", b->name, count_shared(a, b));
 	return CG_OK;
 }
 

@@ -140,12 +140,10 @@ static void read_need(const struct cg_op *row, const struct cg_port *port, struc
 	}
 }
 
-const struct cg_reading *cg_find_reading(const struct cg_op *row, const struct cg_port *port, struct cg_reading *storage)
+const struct cg_reading *cg_read_port(const struct cg_op *row, const struct cg_port *port, struct cg_reading *storage)
 {
 	struct cg_reading *cached = row->readings ? &row->readings[port - row->ports] : NULL, *to = storage;
 
-	if (cached && cg_read_before(&cached->state))
-		return cached;
 	if (cached && cg_read_first(&cached->state))
 		to = cached;
 	read_shape(row, port->shape, to);
@@ -259,16 +257,19 @@ int cg_op_shape(const struct cg_op *row, const struct cg_port *port, const void 
 	return reading->rank;
 }
 
-int cg_reading_bytes(const struct cg_op *row, const struct cg_port *port, const struct cg_reading *reading, const void *op,
+int cg_reading_bytes(const struct cg_op *row, const struct cg_port *port, const struct cg_reading *reading, size_t each, const void *op,
                      const int64_t *size, size_t *bytes)
 {
-	int64_t n = (int64_t)cg_op_type_bytes(row, port, op);
+	int64_t n = (int64_t)each;
 	int overflow = 0;
 
-	for (int k = 0; k < reading->rank; k++) {
-		struct sum sum = add_up(dimension_of(row, reading, op, k), size, ~0u);
+	/* In any order of the dimensions.  A call does this for each argument, so that it is written out. */
+	for (const struct cg_dimension *d = reading->dimensions; d < reading->dimensions + reading->rank; d++) {
+		int64_t sum = 0, term;
 
-		overflow |= sum.overflow || __builtin_mul_overflow(n, sum.known, &n);
+		for (const struct cg_multiple *of = d->of; of < d->of + d->n; of++)
+			overflow |= __builtin_mul_overflow(of->factor, size[of->dim], &term) || __builtin_add_overflow(sum, term, &sum);
+		overflow |= __builtin_mul_overflow(n, sum, &n);
 	}
 	return overflow || __builtin_add_overflow(n, 0, bytes) ? too_large(row, port, op, size) : CG_OK;
 }
@@ -279,7 +280,7 @@ int cg_op_bytes(const struct cg_op *row, const struct cg_port *port, const void 
 	int64_t size[CG_DIMS_MAX];
 
 	cg_sizes_read(row, op, size);
-	return cg_reading_bytes(row, port, cg_find_reading(row, port, &storage), op, size, bytes);
+	return cg_reading_bytes(row, port, cg_find_reading(row, port, &storage), cg_op_type_bytes(row, port, op), op, size, bytes);
 }
 
 /* ---- sizes from a shape ---- */

@@ -38,13 +38,20 @@ static inline void cg_read_done(int *state)
 	__atomic_store_n(state, 2, __ATOMIC_RELEASE);
 }
 
+/* Parses a port's shape and need, and keeps them beside the row if they are not there yet and no other thread is at it; else in storage. */
+const struct cg_reading *cg_read_port(const struct cg_op *, const struct cg_port *, struct cg_reading *storage);
 /* A port's parsed shape and need, from beside the row or in storage. */
-const struct cg_reading *cg_find_reading(const struct cg_op *, const struct cg_port *, struct cg_reading *storage);
+static inline const struct cg_reading *cg_find_reading(const struct cg_op *row, const struct cg_port *port, struct cg_reading *storage)
+{
+	const struct cg_reading *cached = row->readings ? &row->readings[port - row->ports] : NULL;
+
+	return cached && cg_read_before(&cached->state) ? cached : cg_read_port(row, port, storage);
+}
 /* Is the port an input that an output that is present needs? */
 int cg_reading_needs(const struct cg_op *, const struct cg_reading *, const void *op);
-/* Bytes of the argument, or that there are too many. */
-int cg_reading_bytes(const struct cg_op *, const struct cg_port *, const struct cg_reading *, const void *op, const int64_t *size,
-                     size_t *bytes);
+/* Bytes of the argument, of elements of `each` bytes, or that there are too many. */
+int cg_reading_bytes(const struct cg_op *, const struct cg_port *, const struct cg_reading *, size_t each, const void *op,
+                     const int64_t *size, size_t *bytes);
 /* "[I+U=7, 4*U=16]"; returns text. */
 const char *cg_shape_format(const struct cg_op *, const struct cg_port *, const void *op, const int64_t *size,
                             char text[CG_SHAPE_LINE]);

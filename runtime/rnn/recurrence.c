@@ -135,7 +135,8 @@ static int bind(const void *of, const struct cg_argument *a, struct cg_operand *
 	const struct cg_recurrence *w = at->recurrence;
 	struct cg_matrix m = tensor_of(w, a, at->s, at->side);
 
-	*operand = (struct cg_operand){ .mem = m.mem, .stride = m.stride };
+	/* By its fields: a copy of the whole would wait for the parts of it that have just been written. */
+	*operand = (struct cg_operand){ .mem = { m.mem.data, m.mem.offset, m.mem.bytes, m.mem.place }, .stride = m.stride };
 	if (a->role == CG_ROLE_PARAM)
 		operand->value = w->values[a->index];
 	else if (a->role == CG_ROLE_ACCUMULATE)
