@@ -89,15 +89,16 @@ static int lstm_grad(struct cg_stream *stream, const void *op)    { return cg_ls
 static int gru_forward(struct cg_stream *stream, const void *op)  { return cg_gru_block_forward(stream, op); }
 static int gru_grad(struct cg_stream *stream, const void *op)     { return cg_gru_block_grad(stream, op); }
 
-#define COUNT(what, call, op, ...) count(t.stream, call, op, &(struct commands){ what, __VA_ARGS__ })
+#define COUNT(what, call, op, ...) w->count(t.stream, call, op, &(struct commands){ what, __VA_ARGS__ })
 
-void count_block_ops(int (*open)(struct tensors *), count_call *count)
+void test_commands(void **state)
 {
+	const struct watched *w = *state;
 	struct tensors t;
 	struct cg_lstm_block l;
 	struct cg_gru_block g;
 
-	if (!open(&t))
+	if (!w->open(&t))
 		return;
 	l = lstm(&t, 0);
 	COUNT("lstm forward: two products, one point", call_lstm_forward, &l, 1, 2, 1);
@@ -106,7 +107,7 @@ void count_block_ops(int (*open)(struct tensors *), count_call *count)
 	COUNT("lstm grad with TensorFlow's outputs: one point", lstm_grad, &l, 1, 0, 0);
 	free_tensors(&t);
 
-	assert_true(open(&t));
+	assert_true(w->open(&t));
 	l = lstm(&t, 1);
 	COUNT("lstm forward with peepholes: two products, one point", call_lstm_forward, &l, 1, 2, 1);
 	l.cs_prev_grad = some(&t, B * U);
@@ -120,7 +121,7 @@ void count_block_ops(int (*open)(struct tensors *), count_call *count)
 	COUNT("lstm grad with products", lstm_grad, &l, 3, 3, 0);
 	free_tensors(&t);
 
-	assert_true(open(&t));
+	assert_true(w->open(&t));
 	g = gru(&t);
 	COUNT("gru forward: four products, two points", gru_forward, &g, 2, 4, 2);
 	g.d_x = some(&t, B * I);
@@ -132,13 +133,14 @@ void count_block_ops(int (*open)(struct tensors *), count_call *count)
 }
 
 /* Of T steps: a product for all inputs, then a product and a point for each; backward a point for each, and between two a product. */
-void count_block_sequences(int (*open)(struct tensors *), count_call *count)
+void test_commands_of_sequences(void **state)
 {
 	enum { T = 4 };
+	const struct watched *w = *state;
 	struct tensors t;
 	struct cg_lstm_block l;
 
-	if (!open(&t))
+	if (!w->open(&t))
 		return;
 	l = sequence(&t, 1, T);
 	COUNT("forward", call_lstm_forward, &l, T, 1 + T, 1);
@@ -157,5 +159,28 @@ void count_block_sequences(int (*open)(struct tensors *), count_call *count)
 	COUNT("wci_grad: what each step began with, in one piece", lstm_grad, &l, 2 * T + 3, T + 1, T - 1);
 	l.w_grad = some(&t, (I + U) * 4 * U);
 	COUNT("w_grad: a product each for x, h_prev and h", lstm_grad, &l, 2 * T + 3, T + 4, T - 1);
+	free_tensors(&t);
+}
+
+void test_built_once(void **state)
+{
+	const struct watched *w = *state;
+	struct tensors t;
+	struct cg_lstm_block l;
+
+	if (!w->open(&t))
+		return;
+	l = lstm(&t, 0);
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	w->forget();
+	for (l.B = 0; l.B <= B; l.B++) {
+		shorten(cg_op_find("lstm_block_cell", NULL), &l);
+		assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	}
+	assert_int_equal(*w->builds, 0);
+	l.B = 1, l.U = 2, l.dtype = CG_BF16;
+	shorten(cg_op_find("lstm_block_cell", NULL), &l);
+	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
+	assert_true(*w->builds > 0);
 	free_tensors(&t);
 }

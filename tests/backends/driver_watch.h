@@ -1,6 +1,6 @@
 /*
  * What the watches of drivers share (cuda_watch.h, opencl_watch.h): one call that fails, a device that is opened or the test left out,
- * a program that makes every kind of call, and the block ops whose commands are counted.
+ * a program that makes every kind of call, and tests of what block ops enqueue and build.
  */
 #ifndef DRIVER_WATCH_H
 #define DRIVER_WATCH_H
@@ -31,9 +31,15 @@ struct commands { const char *what; long launches, products, starts; };
 typedef int block_call(struct cg_stream *, const void *op);
 typedef void count_call(struct cg_stream *, block_call *, const void *op, const struct commands *);
 block_call call_lstm_forward;
-/* Calls count for each block op: with TensorFlow's outputs, with peepholes, with all gradients. */
-void count_block_ops(int (*open)(struct tensors *), count_call *count);
+
+/* A backend whose driver is watched: how to open it, forget its calls and count those of an op, and the calls of its compiler. */
+struct watched { int (*open)(struct tensors *); void (*forget)(void); count_call *count; const long *builds; };
+/* Tests of one, whose *state is a struct watched (cmocka_unit_test_prestate).  The commands of each block op: with TensorFlow's outputs,
+ * with peepholes, with all gradients. */
+void test_commands(void **state);
 /* The same for BlockLSTM, output by output. */
-void count_block_sequences(int (*open)(struct tensors *), count_call *count);
+void test_commands_of_sequences(void **state);
+/* Another batch size builds nothing; another dtype does. */
+void test_built_once(void **state);
 
 #endif

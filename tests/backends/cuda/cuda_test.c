@@ -61,18 +61,6 @@ static void count(struct cg_stream *stream, block_call *call, const void *op, co
 	expect_calls(c->what, c->launches + spread + (has_blas ? 0 : c->products), has_blas ? c->products : 0);
 }
 
-static void test_commands(void **state)
-{
-	(void)state;
-	count_block_ops(open_tensors, count);
-}
-
-static void test_commands_of_sequences(void **state)
-{
-	(void)state;
-	count_block_sequences(open_tensors, count);
-}
-
 static unsigned no_algorithm(struct cublasLtContext *handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                              cublasLtMatmulPreference_t preference, int most, cublasLtMatmulHeuristicResult_t *results, int *count)
@@ -98,30 +86,6 @@ static void test_no_bias(void **state)
 		count(t.stream, call_lstm_forward, &l, &(struct commands){ "lstm forward: two products, one point, and the bias", 1, 2, 1 });
 		assert_int_equal(seen.cuLaunchKernel, has_blas ? 2 : 3);
 	}
-	free_tensors(&t);
-}
-
-/* Another batch size builds nothing; another dtype does. */
-static void test_built_once(void **state)
-{
-	struct tensors t;
-	struct cg_lstm_block l;
-
-	(void)state;
-	if (!open_tensors(&t))
-		return;
-	l = lstm(&t, 0);
-	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-	forget();
-	for (l.B = 0; l.B <= B; l.B++) {
-		shorten(cg_op_find("lstm_block_cell", NULL), &l);
-		assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-	}
-	assert_int_equal(seen.nvrtcCompileProgram, 0);
-	l.B = 1, l.U = 2, l.dtype = CG_BF16;
-	shorten(cg_op_find("lstm_block_cell", NULL), &l);
-	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-	assert_true(seen.nvrtcCompileProgram > 0);
 	free_tensors(&t);
 }
 
@@ -746,9 +710,11 @@ static void test_child(void **state)
 
 int main(void)
 {
+	static struct watched watched = { open_tensors, forget, count, &seen.nvrtcCompileProgram };
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_commands), cmocka_unit_test(test_commands_of_sequences),
-		cmocka_unit_test(test_no_bias), cmocka_unit_test(test_built_once), cmocka_unit_test(test_forms), cmocka_unit_test(test_sums),
+		cmocka_unit_test_prestate(test_commands, &watched), cmocka_unit_test_prestate(test_commands_of_sequences, &watched),
+		cmocka_unit_test(test_no_bias), cmocka_unit_test_prestate(test_built_once, &watched),
+		cmocka_unit_test(test_forms), cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_compiler), cmocka_unit_test(test_adopted), cmocka_unit_test(test_adopted_context),
 		cmocka_unit_test(test_captured), cmocka_unit_test(test_first_use_captured), cmocka_unit_test(test_replayed),
 		cmocka_unit_test(test_default_stream), cmocka_unit_test(test_child),

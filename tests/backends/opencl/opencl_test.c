@@ -41,42 +41,6 @@ static void count(struct cg_stream *stream, block_call *call, const void *op, co
 	expect_kernels(c->what, c->launches + c->products);
 }
 
-static void test_commands(void **state)
-{
-	(void)state;
-	count_block_ops(open_tensors, count);
-}
-
-static void test_commands_of_sequences(void **state)
-{
-	(void)state;
-	count_block_sequences(open_tensors, count);
-}
-
-/* Another batch size builds nothing; another dtype does. */
-static void test_built_once(void **state)
-{
-	struct tensors t;
-	struct cg_lstm_block l;
-
-	(void)state;
-	if (!open_tensors(&t))
-		return;
-	l = lstm(&t, 0);
-	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-	forget();
-	for (l.B = 0; l.B <= B; l.B++) {
-		shorten(cg_op_find("lstm_block_cell", NULL), &l);
-		assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-	}
-	assert_int_equal(seen.BuildProgram, 0);
-	l.B = 1, l.U = 2, l.dtype = CG_BF16;
-	shorten(cg_op_find("lstm_block_cell", NULL), &l);
-	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
-	assert_true(seen.BuildProgram > 0);
-	free_tensors(&t);
-}
-
 /* ---- a driver that fails ---- */
 
 static void close_nothing(void)
@@ -322,9 +286,10 @@ static void test_lacking(void **state)
 
 int main(void)
 {
+	static struct watched watched = { open_tensors, forget, count, &seen.BuildProgram };
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_commands), cmocka_unit_test(test_commands_of_sequences),
-		cmocka_unit_test(test_built_once), cmocka_unit_test(test_failures),
+		cmocka_unit_test_prestate(test_commands, &watched), cmocka_unit_test_prestate(test_commands_of_sequences, &watched),
+		cmocka_unit_test_prestate(test_built_once, &watched), cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_adopted), cmocka_unit_test(test_adopted_context), cmocka_unit_test(test_lacking),
 		cmocka_unit_test(test_nothing_left),
 	};
