@@ -67,6 +67,7 @@ sequence = \
 	verify/reference_rnn.c verify/reference_rnn_grad.c verify/reference_rnn_params.c \
 	verify/reference_dropout.c verify/reference_block_lstm.c $(reference)
 counted = %D%/help/counted.h %D%/help/counted.c
+shared_stream = %D%/help/shared_stream.h %D%/help/shared_stream.c
 numbers = verify/cases.h verify/numbers.h verify/numbers.c
 trials = \
 	verify/area.h verify/area.c verify/cases.c \
@@ -126,9 +127,9 @@ cuda_watch = %D%/backends/cuda/cuda_watch.h %D%/backends/cuda/cuda_watch.c $(dri
 %C%_backends_cuda_cuda_gemm_test_SOURCES = %D%/backends/cuda/cuda_gemm_test.c $(cuda_watch) $(numbers) $(counted)
 rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(sequence)
 %C%_rnn_rnn_misuse_test_SOURCES = %D%/rnn/rnn_misuse_test.c $(counted)
-%C%_library_misuse_test_SOURCES = %D%/library/misuse_test.c $(counted)
+%C%_library_misuse_test_SOURCES = %D%/library/misuse_test.c $(counted) $(shared_stream)
 %C%_library_memory_test_SOURCES = %D%/library/memory_test.c $(counted)
-%C%_op_kernel_run_test_SOURCES = %D%/op/kernel_run_test.c $(counted)
+%C%_op_kernel_run_test_SOURCES = %D%/op/kernel_run_test.c $(counted) $(shared_stream)
 %C%_weights_weights_test_SOURCES = %D%/weights/weights_test.c $(counted)
 %C%_weights_transfer_test_SOURCES = %D%/weights/transfer_test.c $(counted)
 %C%_rnn_rnn_size_test_SOURCES = %D%/rnn/rnn_size_test.c $(counted)
@@ -151,10 +152,10 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 	%D%/sequence/known.c %D%/sequence/block_cell.c %D%/sequence/slopes.h %D%/sequence/slopes.c %D%/sequence/modes.c \
 	%D%/sequence/cells.c %D%/sequence/drawn.c %D%/sequence/tape.h %D%/sequence/tape.c %D%/sequence/training.c \
 	verify/area.h verify/area.c verify/promise.h $(device) $(sequence) $(numbers) $(counted)
-%C%_rnn_rnn_call_test_SOURCES = %D%/rnn/rnn_call_test.c $(net) $(counted)
+%C%_rnn_rnn_call_test_SOURCES = %D%/rnn/rnn_call_test.c $(net) $(counted) $(shared_stream)
 %C%_op_verbose_test_SOURCES = %D%/op/verbose_test.c $(net) $(counted)
 %C%_rnn_rnn_memory_test_SOURCES = %D%/rnn/rnn_memory_test.c $(net) $(counted)
-%C%_rnn_rnn_span_test_SOURCES = %D%/rnn/rnn_span_test.c $(net) $(counted)
+%C%_rnn_rnn_span_test_SOURCES = %D%/rnn/rnn_span_test.c $(net) $(counted) $(shared_stream)
 %C%_rnn_rnn_once_test_SOURCES = %D%/rnn/rnn_once_test.c $(net) $(counted)
 %C%_rnn_rnn_once_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cg_op_check -Wl,--wrap=cg_packed_count -Wl,--wrap=cg_layers_lay_out_workspace
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)

@@ -15,9 +15,7 @@
 
 #include "runtime/core/core.h"
 #include "tests/help/counted.h"
-
-static struct cg_context *context;
-static struct cg_stream *stream;
+#include "tests/help/shared_stream.h"
 
 #define REFUSED(call, code, text) do { \
 	assert_int_equal(call, code); \
@@ -315,20 +313,6 @@ static void test_version(void **state)
 	assert_non_null(cg_message());
 }
 
-static int open_all(void **state)
-{
-	(void)state;
-	return cg_open("cpu", &context) || cg_stream_open(context, NULL, &stream);
-}
-
-static int close_all(void **state)
-{
-	(void)state;
-	cg_stream_close(stream);
-	cg_close(context);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,5 +324,5 @@ int main(void)
 
 	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("misuse", tests, open_all, NULL);
+	return cmocka_run_group_tests_name("misuse", tests, open_cpu, NULL);
 }

@@ -13,11 +13,10 @@
 #include "runtime/op/op.h"
 #include "runtime/core/core.h"
 #include "tests/help/counted.h"
+#include "tests/help/shared_stream.h"
 
 enum { ROWS = 67, UNITS = 9, STRIDE = 11, BYTES = ROWS * STRIDE * 8, ARGS = 48 };
 
-static struct cg_context *context;
-static struct cg_stream *stream;
 static unsigned char memory[2][ARGS][BYTES];
 
 /* A built-in cell's text under another name: a cell of the user's. */
@@ -297,20 +296,6 @@ static void test_between(void **state)
 	assert_non_null(strstr(cg_message(), "overlaps"));
 }
 
-static int open_all(void **state)
-{
-	(void)state;
-	return cg_open(NULL, &context) || cg_stream_open(context, NULL, &stream);
-}
-
-static int close_all(void **state)
-{
-	(void)state;
-	cg_stream_close(stream);
-	cg_close(context);
-	return 0;
-}
-
 /* A user's cell may have a built-in's name, and equations of its own. */
 static void test_namesake(void **state)
 {
@@ -340,5 +325,5 @@ int main(void)
 
 	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("kernel_run", tests, open_all, NULL);
+	return cmocka_run_group_tests_name("kernel_run", tests, open_named, NULL);
 }

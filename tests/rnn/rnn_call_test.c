@@ -13,10 +13,8 @@
 
 #include "runtime/rnn/rnn.h"
 #include "tests/help/counted.h"
+#include "tests/help/shared_stream.h"
 #include "tests/help/small_net.h"
-
-static struct cg_context *context;
-static struct cg_stream *stream;
 
 enum { PASSES = 2 };
 static int (*const passes[PASSES])(struct net *) = { net_forward, net_backward };
@@ -688,20 +686,6 @@ static void test_fork(void **state)
 	net_close(&n);
 }
 
-static int open_all(void **state)
-{
-	(void)state;
-	return cg_open("cpu", &context) || cg_stream_open(context, NULL, &stream);
-}
-
-static int close_all(void **state)
-{
-	(void)state;
-	cg_stream_close(stream);
-	cg_close(context);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -716,5 +700,5 @@ int main(void)
 
 	counted_begin();
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("rnn_call", tests, open_all, NULL);
+	return cmocka_run_group_tests_name("rnn_call", tests, open_cpu, NULL);
 }

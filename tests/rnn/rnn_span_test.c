@@ -14,12 +14,11 @@
 
 #include "backends/cpu/cpu.h"
 #include "runtime/rnn/rnn.h"
+#include "tests/help/shared_stream.h"
 #include "tests/help/small_net.h"
 
 enum { T = 1300, B = 4, I = 5, U = 64, FEW_T = 150, FEW_U = 20 };
 
-static struct cg_context *context;
-static struct cg_stream *stream;
 static int32_t lengths[B] = { T, 3, 0, T - 150 }, few_lengths[B] = { 140, 0, FEW_T, 17 };
 
 /* ---- the backend's calls ---- */
@@ -70,14 +69,6 @@ static int open_all(void **state)
 {
 	(void)state;
 	return open_threads(4);
-}
-
-static int close_all(void **state)
-{
-	(void)state;
-	cg_stream_close(stream);
-	cg_close(context);
-	return 0;
 }
 
 /* Are the numbers of an output those of another network, but for the order of sums? */

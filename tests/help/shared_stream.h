@@ -1,0 +1,17 @@
+/*
+ * A context and a stream of it that all tests of a program use, opened before the first and closed with the last.
+ */
+#ifndef SHARED_STREAM_H
+#define SHARED_STREAM_H
+
+#include "runtime/cellgrad.h"
+
+extern struct cg_context *context;
+extern struct cg_stream *stream;
+
+/* cmocka's: open both, on the cpu or on the device that CELLGRAD_BACKEND names, and close both. */
+int open_cpu(void **state);
+int open_named(void **state);
+int close_all(void **state);
+
+#endif
