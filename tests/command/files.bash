@@ -129,6 +129,20 @@ works() {
 	[ -z "$stderr" ]
 }
 
+# has_answers: run has TensorFlow's answers, for every case of every block op
+has_answers() {
+	local expect case op
+
+	for expect in "$DATA"/{LSTM,GRU,Block}*.expect.safetensors; do
+		case=${expect%.expect.safetensors}
+		op=${case##*/}
+		[ -e "$case.expect32.safetensors" ] && expect=$case.expect32.safetensors
+		works run "${op%%-*}" "$case.safetensors" --expect "$expect"
+		[[ $output == *ok* ]]
+		[[ $output != *MISMATCH* ]]
+	done
+}
+
 # needs NAME WHY: for a skip; a failure where CELLGRAD_TEST_REQUIRE names it, as `make cleancheck` does
 needs() {
 	[[ ,$CELLGRAD_TEST_REQUIRE, != *,$1,* ]] || { echo "$1 is required: $2"; return 1; }
