@@ -11,54 +11,32 @@
 
 #include "tests/fake/dnn_stand_in.h"
 
-static struct net n;
-
-static void ready(void)
-{
-	n = a_net();
-	dnn_begin();
-	net_open(&n);
-}
-
-static void leave(void)
-{
-	net_close(&n);
-	dnn_end();
-}
-
-/* Whatever it did, the trial is over; what is left is said, too. */
-static void wait_for(int code)
-{
-	EXPECT(cu.StreamSynchronize(stream) == code);
-	exit(0);
-}
-
 /* ---- algorithms and math ---- */
 
 static unsigned size_with(int algorithm, int cell, int U)
 {
-	struct net other = n;
+	struct net other = net;
 	size_t work, reserve;
 
 	other.algorithm = algorithm;
 	other.cell = cell;
 	other.U = U;
 	CHECK(net_set(&other));
-	return dnn.GetRNNTempSpaceSizes(n.handle, n.rnn, 1, n.x_data, &work, &reserve);
+	return dnn.GetRNNTempSpaceSizes(net.handle, net.rnn, 1, net.x_data, &work, &reserve);
 }
 
 static void limits(void)
 {
-	n = a_net();
-	n.type = FLOAT;
-	n.lengths[1] = 2;
+	net = a_net();
+	net.type = FLOAT;
+	net.lengths[1] = 2;
 	dnn_begin();
-	net_open(&n);
+	net_open(&net);
 	EXPECT(!size_with(SMALL_H, LSTM, 192) && size_with(SMALL_H, LSTM, 193) == NOT_SUPPORTED);
 	EXPECT(!size_with(SMALL_H, TANH, 384) && size_with(SMALL_H, TANH, 385) == NOT_SUPPORTED);
 	EXPECT(!size_with(STATIC, GRU, 64) && size_with(STATIC, GRU, 65) == NOT_SUPPORTED && size_with(STATIC, GRU, 928) == NOT_SUPPORTED);
 	EXPECT(!size_with(STANDARD, LSTM, 4001));
-	n.lengths[1] = 1;
+	net.lengths[1] = 1;
 	EXPECT(size_with(SMALL_H, LSTM, 64) == NOT_SUPPORTED);
 	leave();
 }
@@ -66,44 +44,44 @@ static void limits(void)
 /* Backward has less workspace than forward. */
 static void small_backward(void)
 {
-	n = a_net();
-	n.type = FLOAT;
-	n.algorithm = SMALL_H;
-	n.lengths[1] = 2;
-	n.U = 160;
+	net = a_net();
+	net.type = FLOAT;
+	net.algorithm = SMALL_H;
+	net.lengths[1] = 2;
+	net.U = 160;
 	dnn_begin();
-	net_open(&n);
-	CHECK(net_forward(&n, 1));
-	EXPECT(net_data(&n) == NOT_SUPPORTED);
-	n.algorithm = STANDARD;
-	CHECK(net_set(&n));
-	CHECK(net_data(&n));
+	net_open(&net);
+	CHECK(net_forward(&net, 1));
+	EXPECT(net_data(&net) == NOT_SUPPORTED);
+	net.algorithm = STANDARD;
+	CHECK(net_set(&net));
+	CHECK(net_data(&net));
 	leave();
 }
 
 static void built(void)
 {
-	n = a_net();
-	n.lengths[1] = 2;
+	net = a_net();
+	net.lengths[1] = 2;
 	dnn_begin();
-	net_open(&n);
-	n.algorithm = DYNAMIC;
-	CHECK(net_set(&n));
-	CHECK(dnn.BuildRNNDynamic(n.handle, n.rnn, n.B));
-	net_train(&n);
+	net_open(&net);
+	net.algorithm = DYNAMIC;
+	CHECK(net_set(&net));
+	CHECK(dnn.BuildRNNDynamic(net.handle, net.rnn, net.B));
+	net_train(&net);
 	leave();
 }
 
 static void not_built(void)
 {
-	n = a_net();
-	n.lengths[1] = 2;
+	net = a_net();
+	net.lengths[1] = 2;
 	dnn_begin();
-	net_open(&n);
-	n.algorithm = DYNAMIC;
-	CHECK(net_set(&n));
-	CHECK(dnn.BuildRNNDynamic(n.handle, n.rnn, 3));
-	EXPECT(net_forward(&n, 1) == BAD_PARAM);
+	net_open(&net);
+	net.algorithm = DYNAMIC;
+	CHECK(net_set(&net));
+	CHECK(dnn.BuildRNNDynamic(net.handle, net.rnn, 3));
+	EXPECT(net_forward(&net, 1) == BAD_PARAM);
 	exit(0);
 }
 
@@ -113,21 +91,21 @@ static void check_product(int math, double weight, double x, double dy, const do
 	const double params[] = { weight, 0, 0, 0 };
 	double *y, *dx, *dparams;
 
-	n = (struct net){ .cell = RELU, .type = FLOAT, .math = math, .bias = 2, .D = 1, .L = 1, .T = 1, .B = 1, .I = 1, .U = 1, .flags = 1 };
-	net_open(&n);
-	put_params(&n, params);
-	put_array(&n, n.x, &x);
-	put_array(&n, n.dy, &dy);
-	put_array(&n, n.dhy, &params[1]);
-	net_train(&n);
-	y = get_array(&n, n.y);
-	dx = get_array(&n, n.dx);
-	dparams = get_dparams(&n);
+	net = (struct net){ .cell = RELU, .type = FLOAT, .math = math, .bias = 2, .D = 1, .L = 1, .T = 1, .B = 1, .I = 1, .U = 1, .flags = 1 };
+	net_open(&net);
+	put_params(&net, params);
+	put_array(&net, net.x, &x);
+	put_array(&net, net.dy, &dy);
+	put_array(&net, net.dhy, &params[1]);
+	net_train(&net);
+	y = get_array(&net, net.y);
+	dx = get_array(&net, net.dx);
+	dparams = get_dparams(&net);
 	EXPECT(y[0] == expected[0] && dx[0] == expected[1] && dparams[0] == expected[2]);
 	free(y);
 	free(dx);
 	free(dparams);
-	net_close(&n);
+	net_close(&net);
 }
 
 /* TF32 has ten bits of fraction. */
@@ -172,22 +150,22 @@ static void open_unit(int cell, int type, int algorithm, int T)
 	static const int gates[] = { [RELU] = 1, [TANH] = 1, [LSTM] = 4, [GRU] = 3 };
 	static const double zeros[32];
 
-	n = (struct net){ .cell = cell, .type = type, .algorithm = algorithm, .math = FMA_MATH, .bias = 2, .D = 1, .L = 1, .T = T, .B = 1,
+	net = (struct net){ .cell = cell, .type = type, .algorithm = algorithm, .math = FMA_MATH, .bias = 2, .D = 1, .L = 1, .T = T, .B = 1,
 		.I = 1, .U = 1, .flags = 1 };
-	net_open(&n);
-	EXPECT(count_params(&n) == 4 * gates[cell] && T <= 32);
-	put_params(&n, zeros);
-	put_array(&n, n.x, zeros);
-	put_array(&n, n.dy, zeros);
-	put_array(&n, n.hx, zeros);
-	put_array(&n, n.cx, zeros);
-	put_array(&n, n.dhy, zeros);
-	put_array(&n, n.dcy, zeros);
+	net_open(&net);
+	EXPECT(count_params(&net) == 4 * gates[cell] && T <= 32);
+	put_params(&net, zeros);
+	put_array(&net, net.x, zeros);
+	put_array(&net, net.dy, zeros);
+	put_array(&net, net.hx, zeros);
+	put_array(&net, net.cx, zeros);
+	put_array(&net, net.dhy, zeros);
+	put_array(&net, net.dcy, zeros);
 }
 
 static double first_of(struct array a)
 {
-	double *all = get_array(&n, a), x = all[0];
+	double *all = get_array(&net, a), x = all[0];
 
 	free(all);
 	return x;
@@ -204,11 +182,11 @@ static void one_sum(const struct middle *k, int algorithm, int recurrent)
 	const double less = algorithm == STANDARD ? k->less : 0;
 
 	open_unit(RELU, k->type, algorithm, 1);
-	put_params(&n, (double[]){ recurrent ? 0 : k->a, recurrent ? k->a : 0, -1, 0 });
-	put_array(&n, recurrent ? n.hx : n.x, &k->b);
-	CHECK(net_forward(&n, 1));
-	EXPECT(first_of(n.y) == k->a * k->b - less - 1);
-	net_close(&n);
+	put_params(&net, (double[]){ recurrent ? 0 : k->a, recurrent ? k->a : 0, -1, 0 });
+	put_array(&net, recurrent ? net.hx : net.x, &k->b);
+	CHECK(net_forward(&net, 1));
+	EXPECT(first_of(net.y) == k->a * k->b - less - 1);
+	net_close(&net);
 }
 
 static void halved_sums(void)
@@ -228,11 +206,11 @@ static void halved_sums(void)
 static void one_state(int type, int algorithm, double bit, double expected)
 {
 	open_unit(LSTM, type, algorithm, 4);
-	put_params(&n, (double[])GATES_OF_1(bit / 4));
-	put_array(&n, n.cx, (double[]){ 1 });
-	CHECK(net_forward(&n, 1));
-	EXPECT(first_of(n.cy) == expected);
-	net_close(&n);
+	put_params(&net, (double[])GATES_OF_1(bit / 4));
+	put_array(&net, net.cx, (double[]){ 1 });
+	CHECK(net_forward(&net, 1));
+	EXPECT(first_of(net.cy) == expected);
+	net_close(&net);
 }
 
 static void halved_state(void)
@@ -251,12 +229,12 @@ static void one_state_grad(int type, int algorithm, double bit, double expected)
 	const double dy[] = { bit / 4, bit / 4, bit / 4, bit / 4 };
 
 	open_unit(LSTM, type, algorithm, 4);
-	put_params(&n, (double[])GATES_OF_1(0));
-	put_array(&n, n.dcy, (double[]){ 1 });
-	put_array(&n, n.dy, dy);
-	net_train(&n);
-	EXPECT(first_of(n.dcx) == expected);
-	net_close(&n);
+	put_params(&net, (double[])GATES_OF_1(0));
+	put_array(&net, net.dcy, (double[]){ 1 });
+	put_array(&net, net.dy, dy);
+	net_train(&net);
+	EXPECT(first_of(net.dcx) == expected);
+	net_close(&net);
 }
 
 static void halved_state_grad(void)
@@ -275,12 +253,12 @@ static void one_output_grad(const struct middle *k, int algorithm)
 	const double less = algorithm == STANDARD ? k->less : 0;
 
 	open_unit(RELU, k->type, algorithm, 2);
-	put_params(&n, (double[]){ 1, k->a, 1, 0 });
-	put_array(&n, n.dhy, &k->b);
-	put_array(&n, n.dy, (double[]){ -1, 0 });
-	net_train(&n);
-	EXPECT(first_of(n.dx) == k->a * k->b - less - 1);
-	net_close(&n);
+	put_params(&net, (double[]){ 1, k->a, 1, 0 });
+	put_array(&net, net.dhy, &k->b);
+	put_array(&net, net.dy, (double[]){ -1, 0 });
+	net_train(&net);
+	EXPECT(first_of(net.dx) == k->a * k->b - less - 1);
+	net_close(&net);
 }
 
 static void halved_output_grad(void)
@@ -298,14 +276,14 @@ static void one_gate_grad(int type, int algorithm, double bit, double expected)
 	double *dparams;
 
 	open_unit(RELU, type, algorithm, 2);
-	put_params(&n, (double[]){ 0, 0, 1, 0 });
-	put_array(&n, n.dhy, (double[]){ bit / 4 });
-	put_array(&n, n.dy, (double[]){ -1, 1 });
-	net_train(&n);
-	dparams = get_dparams(&n);
+	put_params(&net, (double[]){ 0, 0, 1, 0 });
+	put_array(&net, net.dhy, (double[]){ bit / 4 });
+	put_array(&net, net.dy, (double[]){ -1, 1 });
+	net_train(&net);
+	dparams = get_dparams(&net);
 	EXPECT(dparams[2] == expected && dparams[3] == expected);
 	free(dparams);
-	net_close(&n);
+	net_close(&net);
 }
 
 static void halved_gate_grad(void)
@@ -327,11 +305,11 @@ static void coarse_tanh(void)
 	dnn_begin();
 	for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
 		open_unit(TANH, FLOAT, ways[k].algorithm, 1);
-		put_params(&n, (double[]){ 0, 0, 0.5, 0 });
-		net_train(&n);
-		y = first_of(n.y);
+		put_params(&net, (double[]){ 0, 0, 0.5, 0 });
+		net_train(&net);
+		y = first_of(net.y);
 		EXPECT(y == (double)(float)ways[k].y);
-		net_close(&n);
+		net_close(&net);
 	}
 	dnn_end();
 }
@@ -343,21 +321,21 @@ static void coarse_static_tanh(void)
 	int64_t params;
 
 	dnn_begin();
-	n = (struct net){ .cell = LSTM, .type = HALF, .algorithm = STATIC, .math = FMA_MATH, .bias = 2, .D = 1, .L = 1, .T = 1, .B = 1, .I = 1,
+	net = (struct net){ .cell = LSTM, .type = HALF, .algorithm = STATIC, .math = FMA_MATH, .bias = 2, .D = 1, .L = 1, .T = 1, .B = 1, .I = 1,
 		.U = 32, .flags = 1 };
-	net_open(&n);
-	params = count_params(&n);
+	net_open(&net);
+	params = count_params(&net);
 	from = calloc((size_t)params, sizeof *from);
 	EXPECT(from && params == 4 * 32 * (1 + 32 + 2));
 	for (int k = 0; k < 4 * 32; k++)
 		from[4 * 32 * 33 + k] = k / 32 == 2 ? 0.5 : 40;
-	put_params(&n, from);
+	put_params(&net, from);
 	for (int k = 0; k < 32; k++)
 		from[k] = -946.5 / 2048;
-	put_array(&n, n.cx, from);
+	put_array(&net, net.cx, from);
 	free(from);
-	CHECK(net_forward(&n, 1));
-	EXPECT(first_of(n.cy) == 0);
+	CHECK(net_forward(&net, 1));
+	EXPECT(first_of(net.cy) == 0);
 	leave();
 }
 
@@ -369,10 +347,10 @@ static void f32_sigmoid(void)
 
 	dnn_begin();
 	open_unit(LSTM, FLOAT, STANDARD, 1);
-	put_params(&n, (double[]){ 0, 0, 0, 0, 0, 0, 0, 0, 0, x, 0, 0, 0, 0, 0, 0 });
-	put_array(&n, n.cx, (double[]){ 1 });
-	CHECK(net_forward(&n, 1));
-	off = fabs(first_of(n.cy) - right) / unit;
+	put_params(&net, (double[]){ 0, 0, 0, 0, 0, 0, 0, 0, 0, x, 0, 0, 0, 0, 0, 0 });
+	put_array(&net, net.cx, (double[]){ 1 });
+	CHECK(net_forward(&net, 1));
+	off = fabs(first_of(net.cy) - right) / unit;
 	EXPECT(off > 2 && off < 4 - 2 * x);
 	leave();
 }
@@ -398,11 +376,11 @@ static void padding(void)
 
 	ready();
 	for (int fills = 0; fills < 2; fills++) {
-		n.fills = fills;
-		n.fill = 0.5;
-		CHECK(net_set(&n));
-		CHECK(net_forward(&n, 1));
-		y = get_array(&n, n.y);
+		net.fills = fills;
+		net.fill = 0.5;
+		CHECK(net_set(&net));
+		CHECK(net_forward(&net, 1));
+		y = get_array(&net, net.y);
 		EXPECT(fills ? y[6] == 0.5 && y[7] == 0.5 : isnan(y[6]) && isnan(y[7]));
 		EXPECT(!isnan(y[5]));
 		free(y);
@@ -420,22 +398,22 @@ static void layouts(void)
 	for (int layout = 0; layout < 3; layout++) {
 		double x[12] = { 0 }, *y;
 
-		n = a_net();
-		n.T = n.lengths[0] = 3;
-		n.layout = layout;
-		net_open(&n);
+		net = a_net();
+		net.T = net.lengths[0] = 3;
+		net.layout = layout;
+		net_open(&net);
 		for (int k = 0; k < 8; k++)
 			x[places[layout][k / 2] * 2 + k % 2] = fill_rule(k, 1);
-		put_array(&n, n.x, x);
-		net_train(&n);
-		y = get_array(&n, n.y);
+		put_array(&net, net.x, x);
+		net_train(&net);
+		y = get_array(&net, net.y);
 		for (int k = 0; expected && k < 8; k++)
 			EXPECT(y[places[layout][k / 2] * 2 + k % 2] == expected[places[0][k / 2] * 2 + k % 2]);
 		if (expected)
 			free(y);
 		else
 			expected = y;
-		net_close(&n);
+		net_close(&net);
 	}
 	free(expected);
 	dnn_end();
@@ -446,23 +424,23 @@ static void rounded_steps(void)
 {
 	double *whole, *part, *state;
 
-	n = a_net();
-	n.cell = TANH;
-	n.type = HALF;
-	n.lengths[1] = 2;
+	net = a_net();
+	net.cell = TANH;
+	net.type = HALF;
+	net.lengths[1] = 2;
 	dnn_begin();
-	net_open(&n);
-	CHECK(net_forward(&n, 0));
-	whole = get_array(&n, n.y);
-	n.T = n.lengths[0] = n.lengths[1] = 1;
-	CHECK(net_set(&n));
-	CHECK(net_forward(&n, 0));
-	state = get_array(&n, n.hy);
-	put_array(&n, n.hx, state);
-	n.x.at += 8;
-	CHECK(net_forward(&n, 0));
-	n.x.at -= 8;
-	part = get_array(&n, n.y);
+	net_open(&net);
+	CHECK(net_forward(&net, 0));
+	whole = get_array(&net, net.y);
+	net.T = net.lengths[0] = net.lengths[1] = 1;
+	CHECK(net_set(&net));
+	CHECK(net_forward(&net, 0));
+	state = get_array(&net, net.hy);
+	put_array(&net, net.hx, state);
+	net.x.at += 8;
+	CHECK(net_forward(&net, 0));
+	net.x.at -= 8;
+	part = get_array(&net, net.y);
 	for (int k = 0; k < 4; k++)
 		EXPECT(part[k] == whole[4 + k]);
 	free(whole);
@@ -477,12 +455,12 @@ static void weights_lie(const char *permuted, int first)
 	size_t plain = 48 * sizeof(double);
 
 	setenv("CELLGRAD_FAKE_CUDNN_LAYOUT", permuted, 1);
-	n = a_net();
-	net_open(&n);
-	EXPECT(first ? n.weight_bytes == plain : n.weight_bytes > plain);
-	CHECK(dnn.GetRNNWeightParams(n.handle, n.rnn, 0, n.weight_bytes, (void *)(uintptr_t)n.weights, 0, n.h, &matrix, n.c, &bias));
-	EXPECT(((uintptr_t)matrix == n.weights) == first && ((uintptr_t)bias == n.weights + 32 * sizeof(double)) == first);
-	net_close(&n);
+	net = a_net();
+	net_open(&net);
+	EXPECT(first ? net.weight_bytes == plain : net.weight_bytes > plain);
+	CHECK(dnn.GetRNNWeightParams(net.handle, net.rnn, 0, net.weight_bytes, (void *)(uintptr_t)net.weights, 0, net.h, &matrix, net.c, &bias));
+	EXPECT(((uintptr_t)matrix == net.weights) == first && ((uintptr_t)bias == net.weights + 32 * sizeof(double)) == first);
+	net_close(&net);
 }
 
 static void weight_layouts(void)
@@ -500,14 +478,14 @@ static void skipped(void)
 	dnn_begin();
 	for (int shown = 0; shown < 2; shown++) {
 		setenv("CELLGRAD_FAKE_CUDNN_SKIP", shown ? "1" : "0", 1);
-		n = a_net();
-		n.skip = 1;
-		net_open(&n);
-		CHECK(dnn.GetRNNWeightParams(n.handle, n.rnn, 0, n.weight_bytes, (void *)(uintptr_t)n.weights, 3, n.h, &matrix, n.c, &bias));
+		net = a_net();
+		net.skip = 1;
+		net_open(&net);
+		CHECK(dnn.GetRNNWeightParams(net.handle, net.rnn, 0, net.weight_bytes, (void *)(uintptr_t)net.weights, 3, net.h, &matrix, net.c, &bias));
 		EXPECT(!matrix == !shown && bias);
-		CHECK(dnn.GetRNNWeightParams(n.handle, n.rnn, 0, n.weight_bytes, (void *)(uintptr_t)n.weights, 4, n.h, &matrix, n.c, &bias));
+		CHECK(dnn.GetRNNWeightParams(net.handle, net.rnn, 0, net.weight_bytes, (void *)(uintptr_t)net.weights, 4, net.h, &matrix, net.c, &bias));
 		EXPECT(matrix && bias);
-		net_close(&n);
+		net_close(&net);
 	}
 	dnn_end();
 }
@@ -518,20 +496,20 @@ static void open_dropping(float rate, int rows)
 	int64_t params;
 	double *from;
 
-	n = (struct net){ .cell = RELU, .type = DOUBLE, .math = FMA_MATH, .bias = 2, .D = 1, .L = 2, .T = 4, .B = rows, .I = 8, .U = 8, .flags = 1,
+	net = (struct net){ .cell = RELU, .type = DOUBLE, .math = FMA_MATH, .bias = 2, .D = 1, .L = 2, .T = 4, .B = rows, .I = 8, .U = 8, .flags = 1,
 		.rate = rate, .seed = 7 };
-	net_open(&n);
-	params = count_params(&n);
+	net_open(&net);
+	params = count_params(&net);
 	EXPECT(params == 4 * 64 + 4 * 8);
 	from = calloc((size_t)params, sizeof *from);
 	for (int k = 0; k < 8; k++)
 		from[128 + k * 8 + k] = 1;
 	for (int k = 0; k < 8; k++)
 		from[256 + k] = 1;
-	put_params(&n, from);
+	put_params(&net, from);
 	free(from);
-	from = calloc((size_t)n.hx.n, sizeof *from);
-	put_array(&n, n.hx, from);
+	from = calloc((size_t)net.hx.n, sizeof *from);
+	put_array(&net, net.hx, from);
 	free(from);
 }
 
@@ -539,8 +517,8 @@ static int count_dropped(const double *y)
 {
 	int dropped = 0;
 
-	for (int64_t k = 0; k < n.y.n; k++) {
-		EXPECT(y[k] == 0 || fabs(y[k] - 1 / (1 - (double)n.rate)) < 1e-12);
+	for (int64_t k = 0; k < net.y.n; k++) {
+		EXPECT(y[k] == 0 || fabs(y[k] - 1 / (1 - (double)net.rate)) < 1e-12);
 		dropped += y[k] == 0;
 	}
 	return dropped;
@@ -555,19 +533,19 @@ static void masks(void)
 	open_dropping(0.25f, 16);
 	for (int k = 0; k < 3; k++) {
 		if (k == 2)
-			CHECK(dnn.SetDropoutDescriptor(n.dropout, n.handle, n.rate, (void *)(uintptr_t)n.states, 49152, n.seed));
-		CHECK(net_forward(&n, 1));
-		y[k] = get_array(&n, n.y);
+			CHECK(dnn.SetDropoutDescriptor(net.dropout, net.handle, net.rate, (void *)(uintptr_t)net.states, 49152, net.seed));
+		CHECK(net_forward(&net, 1));
+		y[k] = get_array(&net, net.y);
 		EXPECT(count_dropped(y[k]) > 512 / 8 && count_dropped(y[k]) < 512 * 3 / 8);
 	}
-	for (int64_t k = 0; k < n.y.n; k++) {
+	for (int64_t k = 0; k < net.y.n; k++) {
 		same += y[0][k] == y[1][k];
 		EXPECT(y[0][k] == y[2][k]);
 	}
-	EXPECT(same < n.y.n);
-	CHECK(net_forward(&n, 0));
-	whole = get_array(&n, n.y);
-	for (int64_t k = 0; k < n.y.n; k++)
+	EXPECT(same < net.y.n);
+	CHECK(net_forward(&net, 0));
+	whole = get_array(&net, net.y);
+	for (int64_t k = 0; k < net.y.n; k++)
 		EXPECT(whole[k] == 1);
 	free(whole);
 	for (int k = 0; k < 3; k++)
@@ -582,15 +560,15 @@ static void masks_backward(void)
 
 	dnn_begin();
 	open_dropping(0.5f, 3);
-	ones = calloc((size_t)n.dy.n, sizeof *ones);
-	for (int64_t k = 0; k < n.dy.n; k++)
+	ones = calloc((size_t)net.dy.n, sizeof *ones);
+	for (int64_t k = 0; k < net.dy.n; k++)
 		ones[k] = 1;
-	put_array(&n, n.dy, ones);
-	put_array(&n, n.dhy, memset(ones, 0, (size_t)n.dhy.n * sizeof *ones));
-	net_train(&n);
-	y = get_array(&n, n.y);
-	dparams = get_dparams(&n);
-	for (int64_t k = 0; k < n.y.n; k++)
+	put_array(&net, net.dy, ones);
+	put_array(&net, net.dhy, memset(ones, 0, (size_t)net.dhy.n * sizeof *ones));
+	net_train(&net);
+	y = get_array(&net, net.y);
+	dparams = get_dparams(&net);
+	for (int64_t k = 0; k < net.y.n; k++)
 		saved[k % 8] += y[k];
 	for (int k = 0; k < 8; k++)
 		EXPECT(fabs(dparams[256 + k] - saved[k]) < 1e-12);
@@ -606,9 +584,9 @@ static void all_dropped(void)
 
 	dnn_begin();
 	open_dropping(1, 2);
-	CHECK(net_forward(&n, 1));
-	y = get_array(&n, n.y);
-	for (int64_t k = 0; k < n.y.n; k++)
+	CHECK(net_forward(&net, 1));
+	y = get_array(&net, net.y);
+	for (int64_t k = 0; k < net.y.n; k++)
 		EXPECT(y[k] == 0);
 	free(y);
 	leave();
@@ -617,14 +595,14 @@ static void all_dropped(void)
 static void no_states(void)
 {
 	ready();
-	EXPECT(dnn.SetDropoutDescriptor(n.dropout, n.handle, 0.5f, NULL, 0, 1) == BAD_PARAM);
+	EXPECT(dnn.SetDropoutDescriptor(net.dropout, net.handle, 0.5f, NULL, 0, 1) == BAD_PARAM);
 	leave();
 }
 
 static void wrong_rate(void)
 {
 	ready();
-	EXPECT(dnn.SetDropoutDescriptor(n.dropout, n.handle, 1.5f, NULL, 0, 1) == BAD_PARAM);
+	EXPECT(dnn.SetDropoutDescriptor(net.dropout, net.handle, 1.5f, NULL, 0, 1) == BAD_PARAM);
 	leave();
 }
 
@@ -633,8 +611,8 @@ static void states_freed(void)
 	dnn_begin();
 	open_dropping(0.5f, 2);
 	CHECK(cu.StreamSynchronize(stream));
-	CHECK(cu.MemFree_v2(n.states));
-	CHECK(net_forward(&n, 1));
+	CHECK(cu.MemFree_v2(net.states));
+	CHECK(net_forward(&net, 1));
 	wait_for(700);
 }
 

@@ -11,82 +11,60 @@
 
 #include "tests/fake/dnn_stand_in.h"
 
-static struct net n;
-
-static void ready(void)
-{
-	n = a_net();
-	dnn_begin();
-	net_open(&n);
-}
-
-static void leave(void)
-{
-	net_close(&n);
-	dnn_end();
-}
-
-/* Whatever it did, the trial is over; what is left is said, too. */
-static void wait_for(int code)
-{
-	EXPECT(cu.StreamSynchronize(stream) == code);
-	exit(0);
-}
-
 /* ---- memory ---- */
 
 static void refuse_forward(void)
 {
-	EXPECT(net_forward(&n, 1) == BAD_PARAM);
+	EXPECT(net_forward(&net, 1) == BAD_PARAM);
 	exit(0);
 }
 
 static void few_weights(void)
 {
 	ready();
-	n.weight_bytes--;
+	net.weight_bytes--;
 	refuse_forward();
 }
 
 static void uneven_weights(void)
 {
 	ready();
-	n.weights += 4;
+	net.weights += 4;
 	refuse_forward();
 }
 
 static void little_work(void)
 {
 	ready();
-	n.work_bytes--;
+	net.work_bytes--;
 	refuse_forward();
 }
 
 static void uneven_work(void)
 {
 	ready();
-	n.work += 128;
+	net.work += 128;
 	refuse_forward();
 }
 
 static void little_reserve(void)
 {
 	ready();
-	n.reserve_bytes--;
+	net.reserve_bytes--;
 	refuse_forward();
 }
 
 static void more_than_there_is(void)
 {
 	ready();
-	n.reserve_bytes++;
+	net.reserve_bytes++;
 	refuse_forward();
 }
 
 static void no_reserve(void)
 {
 	ready();
-	n.reserve = 0;
+	net.reserve = 0;
 	refuse_forward();
 }
 
@@ -95,14 +73,14 @@ static void host_memory(void)
 	static double x[8];
 
 	ready();
-	n.x.at = (uintptr_t)x;
+	net.x.at = (uintptr_t)x;
 	refuse_forward();
 }
 
 static void short_states(void)
 {
 	ready();
-	n.hx.at += 8;
+	net.hx.at += 8;
 	refuse_forward();
 }
 
@@ -110,8 +88,8 @@ static void freed_too_early(void)
 {
 	ready();
 	for (int k = 0; k < 40; k++)
-		CHECK(net_forward(&n, 1));
-	CHECK(cu.MemFree_v2(n.x.at));
+		CHECK(net_forward(&net, 1));
+	CHECK(cu.MemFree_v2(net.x.at));
 	wait_for(700);
 }
 
@@ -119,19 +97,19 @@ static void unwritten(struct array *a, int64_t elements)
 {
 	ready();
 	CHECK(cu.StreamSynchronize(stream));
-	*a = make_array(&n, elements);
-	CHECK(net_forward(&n, 1));
+	*a = make_array(&net, elements);
+	CHECK(net_forward(&net, 1));
 	wait_for(700);
 }
 
 static void unwritten_x(void)
 {
-	unwritten(&n.x, 8);
+	unwritten(&net.x, 8);
 }
 
 static void unwritten_state(void)
 {
-	unwritten(&n.cx, 4);
+	unwritten(&net.cx, 4);
 }
 
 static void unwritten_weights(void)
@@ -139,18 +117,18 @@ static void unwritten_weights(void)
 	struct array weights;
 
 	ready();
-	weights = make_array(&n, (int64_t)n.weight_bytes / 8);
-	n.weights = weights.at;
-	CHECK(net_forward(&n, 1));
+	weights = make_array(&net, (int64_t)net.weight_bytes / 8);
+	net.weights = weights.at;
+	CHECK(net_forward(&net, 1));
 	wait_for(700);
 }
 
 static void uncleared(void)
 {
 	ready();
-	CHECK(net_forward(&n, 1));
-	CHECK(net_data(&n));
-	CHECK(net_weights(&n));
+	CHECK(net_forward(&net, 1));
+	CHECK(net_data(&net));
+	CHECK(net_weights(&net));
 	wait_for(700);
 }
 
@@ -160,13 +138,13 @@ static void little_is_given(void)
 	struct net all;
 
 	ready();
-	all = n;
-	n.reserve = n.hx.at = n.cx.at = n.hy.at = n.cy.at = 0;
-	CHECK(net_forward(&n, 0));
-	n = all;
-	n.hx.at = n.cx.at = n.hy.at = n.cy.at = n.dhy.at = n.dcy.at = n.dhx.at = n.dcx.at = 0;
-	net_train(&n);
-	n = all;
+	all = net;
+	net.reserve = net.hx.at = net.cx.at = net.hy.at = net.cy.at = 0;
+	CHECK(net_forward(&net, 0));
+	net = all;
+	net.hx.at = net.cx.at = net.hy.at = net.cy.at = net.dhy.at = net.dcy.at = net.dhx.at = net.dcx.at = 0;
+	net_train(&net);
+	net = all;
 	leave();
 }
 
@@ -174,8 +152,8 @@ static void little_is_given(void)
 static void lengths_by(const char *version, int given, unsigned expected)
 {
 	setenv("CELLGRAD_FAKE_CUDNN", version, 1);
-	n.given_lengths = given ? (void *)(uintptr_t)n.device_lengths : NULL;
-	EXPECT(net_forward(&n, 1) == expected);
+	net.given_lengths = given ? (void *)(uintptr_t)net.device_lengths : NULL;
+	EXPECT(net_forward(&net, 1) == expected);
 }
 
 static void lengths_of_versions(void)
@@ -201,7 +179,7 @@ static void lengths_of_others(void)
 	static const int32_t lengths[] = { 1, 2 };
 
 	ready();
-	CHECK(cu.MemcpyHtoDAsync_v2(n.device_lengths, lengths, sizeof lengths, stream));
+	CHECK(cu.MemcpyHtoDAsync_v2(net.device_lengths, lengths, sizeof lengths, stream));
 	lengths_by("8.1.0", 1, 0);
 	wait_for(719);
 }
@@ -211,17 +189,17 @@ static void between_sixteens(void)
 {
 	static const int algorithms[] = { STANDARD, SMALL_H };
 
-	n = a_net();
-	n.type = FLOAT;
-	n.lengths[1] = 2;
+	net = a_net();
+	net.type = FLOAT;
+	net.lengths[1] = 2;
 	dnn_begin();
-	net_open(&n);
-	n.hy = make_array(&n, n.hy.n + 1);
-	n.hy.at += 4;
+	net_open(&net);
+	net.hy = make_array(&net, net.hy.n + 1);
+	net.hy.at += 4;
 	for (int k = 0; k < 2; k++) {
-		n.algorithm = algorithms[k];
-		CHECK(net_set(&n));
-		CHECK(net_forward(&n, 0));
+		net.algorithm = algorithms[k];
+		CHECK(net_set(&net));
+		CHECK(net_forward(&net, 0));
 		EXPECT(cu.StreamSynchronize(stream) == (k ? 716 : 0));
 	}
 	exit(0);
@@ -259,39 +237,39 @@ static void test_wrong_memory(void **state)
 static void no_forward(void)
 {
 	ready();
-	CHECK(cu.MemsetD8Async(n.reserve, 0, n.reserve_bytes, stream));
-	CHECK(cu.MemsetD8Async(n.y.at, 0, (size_t)n.y.n * 8, stream));
-	CHECK(net_data(&n));
+	CHECK(cu.MemsetD8Async(net.reserve, 0, net.reserve_bytes, stream));
+	CHECK(cu.MemsetD8Async(net.y.at, 0, (size_t)net.y.n * 8, stream));
+	CHECK(net_data(&net));
 	wait_for(719);
 }
 
 static void only_inference(void)
 {
 	ready();
-	CHECK(net_forward(&n, 0));
-	CHECK(net_data(&n));
+	CHECK(net_forward(&net, 0));
+	CHECK(net_data(&net));
 	wait_for(700);
 }
 
 static void weights_first(void)
 {
 	ready();
-	CHECK(cu.MemsetD8Async(n.dweights, 0, n.weight_bytes, stream));
-	CHECK(net_forward(&n, 1));
-	CHECK(net_weights(&n));
+	CHECK(cu.MemsetD8Async(net.dweights, 0, net.weight_bytes, stream));
+	CHECK(net_forward(&net, 1));
+	CHECK(net_weights(&net));
 	wait_for(719);
 }
 
 static void of_another_forward(void)
 {
-	n = a_net();
-	n.lengths[1] = 2;
+	net = a_net();
+	net.lengths[1] = 2;
 	dnn_begin();
-	net_open(&n);
-	CHECK(net_forward(&n, 1));
-	n.lengths[1] = 1;
-	CHECK(net_set(&n));
-	CHECK(net_data(&n));
+	net_open(&net);
+	CHECK(net_forward(&net, 1));
+	net.lengths[1] = 1;
+	CHECK(net_set(&net));
+	CHECK(net_data(&net));
 	wait_for(719);
 }
 
@@ -300,39 +278,39 @@ static void other_weights(void)
 	double *zeros = calloc(64, sizeof *zeros);
 
 	ready();
-	CHECK(net_forward(&n, 1));
-	put_params(&n, zeros);
-	CHECK(net_data(&n));
+	CHECK(net_forward(&net, 1));
+	put_params(&net, zeros);
+	CHECK(net_data(&net));
 	wait_for(0);
 }
 
 static void other_state(void)
 {
 	ready();
-	CHECK(net_forward(&n, 1));
-	n.hx = n.cx;
-	CHECK(net_data(&n));
+	CHECK(net_forward(&net, 1));
+	net.hx = net.cx;
+	CHECK(net_data(&net));
 	wait_for(0);
 }
 
 static void other_x(void)
 {
 	ready();
-	CHECK(cu.MemsetD8Async(n.dweights, 0, n.weight_bytes, stream));
-	CHECK(net_forward(&n, 1));
-	CHECK(net_data(&n));
-	n.x = n.dy;
-	CHECK(net_weights(&n));
+	CHECK(cu.MemsetD8Async(net.dweights, 0, net.weight_bytes, stream));
+	CHECK(net_forward(&net, 1));
+	CHECK(net_data(&net));
+	net.x = net.dy;
+	CHECK(net_weights(&net));
 	wait_for(0);
 }
 
 static void set_gradients(void)
 {
 	ready();
-	net_train(&n);
-	EXPECT(dnn.RNNBackwardWeights_v8(n.handle, n.rnn, 1, NULL, n.x_data, (void *)(uintptr_t)n.x.at, n.h, NULL, n.y_data,
-	                                 (void *)(uintptr_t)n.y.at, n.weight_bytes, (void *)(uintptr_t)n.dweights, n.work_bytes,
-	                                 (void *)(uintptr_t)n.work, n.reserve_bytes, (void *)(uintptr_t)n.reserve) == NOT_SUPPORTED);
+	net_train(&net);
+	EXPECT(dnn.RNNBackwardWeights_v8(net.handle, net.rnn, 1, NULL, net.x_data, (void *)(uintptr_t)net.x.at, net.h, NULL, net.y_data,
+	                                 (void *)(uintptr_t)net.y.at, net.weight_bytes, (void *)(uintptr_t)net.dweights, net.work_bytes,
+	                                 (void *)(uintptr_t)net.work, net.reserve_bytes, (void *)(uintptr_t)net.reserve) == NOT_SUPPORTED);
 	leave();
 }
 
@@ -343,12 +321,12 @@ static void twice(void)
 
 	setenv("CELLGRAD_FAKE_CUDNN_DESTROY", "0", 1);
 	ready();
-	net_train(&n);
-	first = get_dparams(&n);
-	CHECK(net_data(&n));
-	CHECK(net_weights(&n));
-	second = get_dparams(&n);
-	for (int64_t k = 0; k < count_params(&n); k++)
+	net_train(&net);
+	first = get_dparams(&net);
+	CHECK(net_data(&net));
+	CHECK(net_weights(&net));
+	second = get_dparams(&net);
+	for (int64_t k = 0; k < count_params(&net); k++)
 		EXPECT(fabs(second[k] - 2 * first[k]) <= 1e-15);
 	free(first);
 	free(second);
@@ -359,9 +337,9 @@ static void data_twice(void)
 {
 	setenv("CELLGRAD_FAKE_CUDNN_DESTROY", "1", 1);
 	ready();
-	CHECK(net_forward(&n, 1));
-	CHECK(net_data(&n));
-	CHECK(net_data(&n));
+	CHECK(net_forward(&net, 1));
+	CHECK(net_data(&net));
+	CHECK(net_data(&net));
 	wait_for(719);
 }
 
@@ -369,8 +347,8 @@ static void used_up(void)
 {
 	setenv("CELLGRAD_FAKE_CUDNN_DESTROY", "1", 1);
 	ready();
-	net_train(&n);
-	CHECK(net_data(&n));
+	net_train(&net);
+	CHECK(net_data(&net));
 	wait_for(719);
 }
 
@@ -380,22 +358,22 @@ static void other_y(void)
 	double *right[2], *wrong[2];
 
 	setenv("CELLGRAD_FAKE_CUDNN_DESTROY", "0", 1);
-	n = a_net();
-	n.cell = GRU;
+	net = a_net();
+	net.cell = GRU;
 	dnn_begin();
-	net_open(&n);
-	net_train(&n);
-	right[0] = get_array(&n, n.dhx);
-	right[1] = get_dparams(&n);
-	CHECK(cu.MemsetD8Async(n.y.at, 0, (size_t)n.y.n * sizeof **right, stream));
-	CHECK(net_data(&n));
-	wrong[0] = get_array(&n, n.dhx);
-	CHECK(net_forward(&n, 1));
-	CHECK(net_data(&n));
-	CHECK(cu.MemsetD8Async(n.y.at, 0, (size_t)n.y.n * sizeof **right, stream));
-	CHECK(cu.MemsetD8Async(n.dweights, 0, n.weight_bytes, stream));
-	CHECK(net_weights(&n));
-	wrong[1] = get_dparams(&n);
+	net_open(&net);
+	net_train(&net);
+	right[0] = get_array(&net, net.dhx);
+	right[1] = get_dparams(&net);
+	CHECK(cu.MemsetD8Async(net.y.at, 0, (size_t)net.y.n * sizeof **right, stream));
+	CHECK(net_data(&net));
+	wrong[0] = get_array(&net, net.dhx);
+	CHECK(net_forward(&net, 1));
+	CHECK(net_data(&net));
+	CHECK(cu.MemsetD8Async(net.y.at, 0, (size_t)net.y.n * sizeof **right, stream));
+	CHECK(cu.MemsetD8Async(net.dweights, 0, net.weight_bytes, stream));
+	CHECK(net_weights(&net));
+	wrong[1] = get_dparams(&net);
 	EXPECT(wrong[0][0] != right[0][0] && wrong[1][12] != right[1][12]);
 	for (int k = 0; k < 2; k++) {
 		free(right[k]);
@@ -413,18 +391,18 @@ static void full_of_nans(void)
 		setenv("CELLGRAD_FAKE_CUDNN_NAN", nan ? "1" : "0", 1);
 		if (!nan)
 			dnn_begin();
-		n = a_net();
-		net_open(&n);
-		CHECK(cu.MemsetD8Async(n.reserve, 0, n.reserve_bytes, stream));
-		CHECK(cu.MemsetD8Async(n.work, 0, n.work_bytes, stream));
-		CHECK(net_forward(&n, 1));
-		last = get_array(&n, (struct array){ n.reserve + n.reserve_bytes - sizeof *last, 1 });
+		net = a_net();
+		net_open(&net);
+		CHECK(cu.MemsetD8Async(net.reserve, 0, net.reserve_bytes, stream));
+		CHECK(cu.MemsetD8Async(net.work, 0, net.work_bytes, stream));
+		CHECK(net_forward(&net, 1));
+		last = get_array(&net, (struct array){ net.reserve + net.reserve_bytes - sizeof *last, 1 });
 		EXPECT(nan ? isnan(*last) : *last == 0);
 		free(last);
-		last = get_array(&n, (struct array){ n.work, 1 });
+		last = get_array(&net, (struct array){ net.work, 1 });
 		EXPECT(isnan(*last));
 		free(last);
-		net_close(&n);
+		net_close(&net);
 	}
 	dnn_end();
 }
@@ -438,9 +416,9 @@ static void late(void)
 	ready();
 	for (int k = 0; k < 40; k++) {
 		memset(was, 0, sizeof was);
-		put_array(&n, n.y, was);
-		CHECK(net_forward(&n, 0));
-		CHECK(cu.MemcpyDtoHAsync_v2(y, n.y.at, sizeof y, stream));
+		put_array(&net, net.y, was);
+		CHECK(net_forward(&net, 0));
+		CHECK(cu.MemcpyDtoHAsync_v2(y, net.y.at, sizeof y, stream));
 		n_late += isnan(y[0]);
 		CHECK(cu.StreamSynchronize(stream));
 		EXPECT(y[0] < -0.19);

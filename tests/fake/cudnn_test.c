@@ -10,16 +10,6 @@
 
 #include "tests/fake/dnn_stand_in.h"
 
-/* A network that is ready for calls, in most trials to be left as it is: they end with what is said of the call. */
-static struct net n;
-
-static void ready(void)
-{
-	n = a_net();
-	dnn_begin();
-	net_open(&n);
-}
-
 #define AT(a) ((void *)(uintptr_t)(a))
 
 /* ---- handles and descriptors ---- */
@@ -27,9 +17,8 @@ static void ready(void)
 static void right(void)
 {
 	ready();
-	net_train(&n);
-	net_close(&n);
-	dnn_end();
+	net_train(&net);
+	leave();
 }
 
 static void all_left(void)
@@ -43,8 +32,8 @@ static void handle_gone(void)
 	size_t bytes;
 
 	ready();
-	CHECK(dnn.Destroy(n.handle));
-	EXPECT(dnn.GetRNNWeightSpaceSize(n.handle, n.rnn, &bytes) == BAD_PARAM);
+	CHECK(dnn.Destroy(net.handle));
+	EXPECT(dnn.GetRNNWeightSpaceSize(net.handle, net.rnn, &bytes) == BAD_PARAM);
 	exit(0);
 }
 
@@ -56,7 +45,7 @@ static void handle_of_another_context(void)
 	ready();
 	CHECK(cu.DevicePrimaryCtxRetain(&other, 1));
 	CHECK(cu.CtxPushCurrent_v2(other));
-	EXPECT(net_forward(&n, 1) == BAD_PARAM);
+	EXPECT(net_forward(&net, 1) == BAD_PARAM);
 	exit(0);
 }
 
@@ -67,56 +56,56 @@ static void never_set(void)
 
 	ready();
 	CHECK(dnn.CreateRNNDescriptor(&rnn));
-	EXPECT(dnn.GetRNNWeightSpaceSize(n.handle, rnn, &bytes) == BAD_PARAM);
+	EXPECT(dnn.GetRNNWeightSpaceSize(net.handle, rnn, &bytes) == BAD_PARAM);
 	exit(0);
 }
 
 static void dropout_never_set(void)
 {
 	ready();
-	CHECK(dnn.DestroyDropoutDescriptor(n.dropout));
-	CHECK(dnn.CreateDropoutDescriptor(&n.dropout));
-	EXPECT(net_set(&n) == BAD_PARAM);
+	CHECK(dnn.DestroyDropoutDescriptor(net.dropout));
+	CHECK(dnn.CreateDropoutDescriptor(&net.dropout));
+	EXPECT(net_set(&net) == BAD_PARAM);
 	exit(0);
 }
 
 static void no_dropout(void)
 {
 	ready();
-	n.dropout = NULL;
-	EXPECT(net_set(&n) == BAD_PARAM);
+	net.dropout = NULL;
+	EXPECT(net_set(&net) == BAD_PARAM);
 	exit(0);
 }
 
 static void dropout_gone(void)
 {
 	ready();
-	CHECK(dnn.DestroyDropoutDescriptor(n.dropout));
-	EXPECT(net_forward(&n, 1) == BAD_PARAM);
+	CHECK(dnn.DestroyDropoutDescriptor(net.dropout));
+	EXPECT(net_forward(&net, 1) == BAD_PARAM);
 	exit(0);
 }
 
 static void network_gone(void)
 {
 	ready();
-	CHECK(dnn.DestroyRNNDescriptor(n.rnn));
-	EXPECT(net_forward(&n, 1) == BAD_PARAM);
+	CHECK(dnn.DestroyRNNDescriptor(net.rnn));
+	EXPECT(net_forward(&net, 1) == BAD_PARAM);
 	exit(0);
 }
 
 static void data_gone(void)
 {
 	ready();
-	CHECK(dnn.DestroyRNNDataDescriptor(n.y_data));
-	EXPECT(net_forward(&n, 1) == BAD_PARAM);
+	CHECK(dnn.DestroyRNNDataDescriptor(net.y_data));
+	EXPECT(net_forward(&net, 1) == BAD_PARAM);
 	exit(0);
 }
 
 static void wrong_kind(void)
 {
 	ready();
-	n.c = (struct cudnnTensorStruct *)n.x_data;
-	EXPECT(net_forward(&n, 1) == BAD_PARAM);
+	net.c = (struct cudnnTensorStruct *)net.x_data;
+	EXPECT(net_forward(&net, 1) == BAD_PARAM);
 	exit(0);
 }
 
@@ -125,7 +114,7 @@ static void stream_gone(void)
 	ready();
 	CHECK(cu.StreamSynchronize(stream));
 	CHECK(cu.StreamDestroy_v2(stream));
-	EXPECT(net_forward(&n, 1) == BAD_PARAM);
+	EXPECT(net_forward(&net, 1) == BAD_PARAM);
 	exit(0);
 }
 
@@ -180,18 +169,17 @@ static void wrong_values(void)
 
 	ready();
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
-		struct net other = n;
+		struct net other = net;
 
 		memcpy((char *)&other + all[k].at, &all[k].value, sizeof(int));
 		EXPECT(net_set(&other) == BAD_PARAM);
 	}
-	net_close(&n);
-	dnn_end();
+	leave();
 }
 
 static unsigned set_with(int algorithm, int cell, int type, int P, int bias)
 {
-	struct net other = n;
+	struct net other = net;
 
 	other.algorithm = algorithm;
 	other.cell = cell;
@@ -212,8 +200,7 @@ static void lacking_values(void)
 	EXPECT(set_with(SMALL_H, LSTM, FLOAT, 0, 1) == NOT_SUPPORTED && !set_with(STANDARD, LSTM, FLOAT, 0, 1));
 	EXPECT(set_with(STANDARD, LSTM, 3, 0, 2) == NOT_SUPPORTED);
 	EXPECT(!set_with(STANDARD, LSTM, DOUBLE, 0, 2));
-	net_close(&n);
-	dnn_end();
+	leave();
 }
 
 static void wrong_data(void)
@@ -225,15 +212,15 @@ static void wrong_data(void)
 		static const int lengths[][2] = { { 0, 1 }, { 3, 1 }, { 1, 2 }, { 1, 1 }, { -1, 2 } };
 
 		/* The third and the fourth are wrong where rows are packed. */
-		EXPECT((dnn.SetRNNDataDescriptor(n.x_data, DOUBLE, 0, 2, 2, 2, lengths[k], NULL) == BAD_PARAM) == (k != 2 && k != 3));
-		EXPECT(dnn.SetRNNDataDescriptor(n.x_data, DOUBLE, 1, 2, 2, 2, lengths[k], NULL) == BAD_PARAM);
+		EXPECT((dnn.SetRNNDataDescriptor(net.x_data, DOUBLE, 0, 2, 2, 2, lengths[k], NULL) == BAD_PARAM) == (k != 2 && k != 3));
+		EXPECT(dnn.SetRNNDataDescriptor(net.x_data, DOUBLE, 1, 2, 2, 2, lengths[k], NULL) == BAD_PARAM);
 	}
-	other = n;
-	EXPECT(dnn.SetRNNDataDescriptor(n.x_data, DOUBLE, 3, 2, 2, 2, n.lengths, NULL) == BAD_PARAM);
-	EXPECT(dnn.SetRNNDataDescriptor(n.x_data, DOUBLE, 0, 2, 2, 2, NULL, NULL) == BAD_PARAM);
-	EXPECT(dnn.SetRNNDataDescriptor(n.x_data, DOUBLE, 0, 2, 0, 2, n.lengths, NULL) == BAD_PARAM);
-	EXPECT(dnn.SetRNNDataDescriptor(n.x_data, DOUBLE, 0, 65536, 2, 2, n.lengths, NULL) == NOT_SUPPORTED);
-	EXPECT(dnn.SetRNNDataDescriptor(n.x_data, 3, 0, 2, 2, 2, n.lengths, NULL) == NOT_SUPPORTED);
+	other = net;
+	EXPECT(dnn.SetRNNDataDescriptor(net.x_data, DOUBLE, 3, 2, 2, 2, net.lengths, NULL) == BAD_PARAM);
+	EXPECT(dnn.SetRNNDataDescriptor(net.x_data, DOUBLE, 0, 2, 2, 2, NULL, NULL) == BAD_PARAM);
+	EXPECT(dnn.SetRNNDataDescriptor(net.x_data, DOUBLE, 0, 2, 0, 2, net.lengths, NULL) == BAD_PARAM);
+	EXPECT(dnn.SetRNNDataDescriptor(net.x_data, DOUBLE, 0, 65536, 2, 2, net.lengths, NULL) == NOT_SUPPORTED);
+	EXPECT(dnn.SetRNNDataDescriptor(net.x_data, 3, 0, 2, 2, 2, net.lengths, NULL) == NOT_SUPPORTED);
 	net_close(&other);
 	dnn_end();
 }
@@ -243,13 +230,12 @@ static void wrong_tensors(void)
 	static const int dims[] = { 1, 2, 3, 1, 1, 1, 1, 1, 1 }, none[] = { 1, 0, 3 }, strides[] = { 6, 3, 1 }, flat[] = { 6, 0, 1 };
 
 	ready();
-	EXPECT(dnn.SetTensorNdDescriptor(n.h, DOUBLE, 3, none, strides) == BAD_PARAM);
-	EXPECT(dnn.SetTensorNdDescriptor(n.h, DOUBLE, 3, dims, flat) == BAD_PARAM);
-	EXPECT(dnn.SetTensorNdDescriptor(n.h, DOUBLE, 0, dims, strides) == BAD_PARAM);
-	EXPECT(dnn.SetTensorNdDescriptor(n.h, DOUBLE, 9, dims, dims) == NOT_SUPPORTED);
-	CHECK(dnn.SetTensorNdDescriptor(n.h, DOUBLE, 3, dims, strides));
-	net_close(&n);
-	dnn_end();
+	EXPECT(dnn.SetTensorNdDescriptor(net.h, DOUBLE, 3, none, strides) == BAD_PARAM);
+	EXPECT(dnn.SetTensorNdDescriptor(net.h, DOUBLE, 3, dims, flat) == BAD_PARAM);
+	EXPECT(dnn.SetTensorNdDescriptor(net.h, DOUBLE, 0, dims, strides) == BAD_PARAM);
+	EXPECT(dnn.SetTensorNdDescriptor(net.h, DOUBLE, 9, dims, dims) == NOT_SUPPORTED);
+	CHECK(dnn.SetTensorNdDescriptor(net.h, DOUBLE, 3, dims, strides));
+	leave();
 }
 
 static void wrong_weight(void)
@@ -257,14 +243,13 @@ static void wrong_weight(void)
 	void *matrix, *bias;
 
 	ready();
-	EXPECT(dnn.GetRNNWeightParams(n.handle, n.rnn, 1, n.weight_bytes, AT(n.weights), 0, n.h, &matrix, n.c, &bias) == BAD_PARAM);
-	EXPECT(dnn.GetRNNWeightParams(n.handle, n.rnn, 0, n.weight_bytes, AT(n.weights), 9, n.h, &matrix, n.c, &bias) == BAD_PARAM);
-	EXPECT(dnn.GetRNNWeightParams(n.handle, n.rnn, 0, n.weight_bytes - 1, AT(n.weights), 0, n.h, &matrix, n.c, &bias) == BAD_PARAM);
-	EXPECT(dnn.GetRNNWeightParams(n.handle, n.rnn, 0, n.weight_bytes, NULL, 0, n.h, &matrix, n.c, &bias) == BAD_PARAM);
-	CHECK(dnn.GetRNNWeightParams(n.handle, n.rnn, 0, n.weight_bytes, AT(n.weights), 8, n.h, &matrix, n.c, &bias));
+	EXPECT(dnn.GetRNNWeightParams(net.handle, net.rnn, 1, net.weight_bytes, AT(net.weights), 0, net.h, &matrix, net.c, &bias) == BAD_PARAM);
+	EXPECT(dnn.GetRNNWeightParams(net.handle, net.rnn, 0, net.weight_bytes, AT(net.weights), 9, net.h, &matrix, net.c, &bias) == BAD_PARAM);
+	EXPECT(dnn.GetRNNWeightParams(net.handle, net.rnn, 0, net.weight_bytes - 1, AT(net.weights), 0, net.h, &matrix, net.c, &bias) == BAD_PARAM);
+	EXPECT(dnn.GetRNNWeightParams(net.handle, net.rnn, 0, net.weight_bytes, NULL, 0, net.h, &matrix, net.c, &bias) == BAD_PARAM);
+	CHECK(dnn.GetRNNWeightParams(net.handle, net.rnn, 0, net.weight_bytes, AT(net.weights), 8, net.h, &matrix, net.c, &bias));
 	EXPECT(!matrix && !bias);
-	net_close(&n);
-	dnn_end();
+	leave();
 }
 
 static void test_values(void **state)
@@ -290,79 +275,78 @@ static void test_values(void **state)
 /* The call is refused with what the trials expect to be said. */
 static void refuse(void)
 {
-	EXPECT(net_forward(&n, 1) == BAD_PARAM);
+	EXPECT(net_forward(&net, 1) == BAD_PARAM);
 	exit(0);
 }
 
 static void other_width(void)
 {
 	ready();
-	CHECK(dnn.SetRNNDataDescriptor(n.x_data, DOUBLE, 0, 2, 2, 3, n.lengths, NULL));
+	CHECK(dnn.SetRNNDataDescriptor(net.x_data, DOUBLE, 0, 2, 2, 3, net.lengths, NULL));
 	refuse();
 }
 
 static void other_type(void)
 {
 	ready();
-	CHECK(dnn.SetRNNDataDescriptor(n.y_data, FLOAT, 0, 2, 2, 2, n.lengths, NULL));
+	CHECK(dnn.SetRNNDataDescriptor(net.y_data, FLOAT, 0, 2, 2, 2, net.lengths, NULL));
 	refuse();
 }
 
 static void other_lengths(void)
 {
 	ready();
-	CHECK(dnn.SetRNNDataDescriptor(n.y_data, DOUBLE, 0, 2, 2, 2, (int[]){ 1, 2 }, NULL));
+	CHECK(dnn.SetRNNDataDescriptor(net.y_data, DOUBLE, 0, 2, 2, 2, (int[]){ 1, 2 }, NULL));
 	refuse();
 }
 
 static void other_layout(void)
 {
 	ready();
-	CHECK(dnn.SetRNNDataDescriptor(n.y_data, DOUBLE, 2, 2, 2, 2, n.lengths, NULL));
+	CHECK(dnn.SetRNNDataDescriptor(net.y_data, DOUBLE, 2, 2, 2, 2, net.lengths, NULL));
 	refuse();
 }
 
 static void not_padded(void)
 {
 	ready();
-	n.flags = 0;
-	CHECK(net_set(&n));
+	net.flags = 0;
+	CHECK(net_set(&net));
 	refuse();
 }
 
 /* Without padding nothing need be said of it. */
 static void whole_rows(void)
 {
-	n = a_net();
-	n.flags = 0;
-	n.lengths[1] = 2;
+	net = a_net();
+	net.flags = 0;
+	net.lengths[1] = 2;
 	dnn_begin();
-	net_open(&n);
-	net_train(&n);
-	net_close(&n);
-	dnn_end();
+	net_open(&net);
+	net_train(&net);
+	leave();
 }
 
 static void other_state(void)
 {
 	ready();
-	CHECK(dnn.SetTensorNdDescriptor(n.h, DOUBLE, 3, (int[]){ 2, 1, 2 }, (int[]){ 2, 2, 1 }));
+	CHECK(dnn.SetTensorNdDescriptor(net.h, DOUBLE, 3, (int[]){ 2, 1, 2 }, (int[]){ 2, 2, 1 }));
 	refuse();
 }
 
 static void gaps_in_state(void)
 {
 	ready();
-	CHECK(dnn.SetTensorNdDescriptor(n.c, DOUBLE, 3, (int[]){ 1, 2, 2 }, (int[]){ 8, 4, 1 }));
+	CHECK(dnn.SetTensorNdDescriptor(net.c, DOUBLE, 3, (int[]){ 1, 2, 2 }, (int[]){ 8, 4, 1 }));
 	refuse();
 }
 
 static void wide_skip(void)
 {
 	ready();
-	n.skip = 1;
-	n.I = 3;
-	CHECK(net_set(&n));
+	net.skip = 1;
+	net.I = 3;
+	CHECK(net_set(&net));
 	refuse();
 }
 
@@ -401,7 +385,7 @@ static void versions(void)
 		setenv("CELLGRAD_FAKE_CUDNN", all[k].version, 1);
 		EXPECT(dnn.GetVersion() == all[k].count);
 		EXPECT((set_with(STANDARD, LSTM, BFLOAT16, 0, 2) == 0) == all[k].bf16);
-		EXPECT(dnn.SetTensorNdDescriptor(n.h, DOUBLE, 0, NULL, NULL) == all[k].bad);
+		EXPECT(dnn.SetTensorNdDescriptor(net.h, DOUBLE, 0, NULL, NULL) == all[k].bad);
 		EXPECT(!strcmp(dnn.GetErrorString(all[k].bad), "CUDNN_STATUS_BAD_PARAM"));
 	}
 	setenv("CELLGRAD_FAKE_CUDART", "12", 1);
@@ -421,8 +405,7 @@ static void last_words(void)
 		dnn.GetLastErrorString(text, sizeof text);
 		EXPECT(!strcmp(text, "type 1 with sums of 1 by algorithm 1"));
 	}
-	net_close(&n);
-	dnn_end();
+	leave();
 }
 
 static void fails(void)
@@ -441,7 +424,7 @@ static void lost(void)
 {
 	ready();
 	setenv("CELLGRAD_FAKE_FAIL", "cuStreamSynchronize:1:719", 1);
-	EXPECT(cu.StreamSynchronize(stream) == 719 && net_forward(&n, 1) == EXECUTION_FAILED);
+	EXPECT(cu.StreamSynchronize(stream) == 719 && net_forward(&net, 1) == EXECUTION_FAILED);
 	exit(0);
 }
 
@@ -454,10 +437,9 @@ static void counted(void)
 	library = load_library("libcuda.so.1");
 	find(library, "fake_", "count", &count);
 	EXPECT(count("cudnnCreate") == 1 && count("cudnnCreate*Descriptor") >= 6 && !count("cudnnRNN*"));
-	net_train(&n);
+	net_train(&net);
 	EXPECT(count("cudnnRNN*") == 3);
-	net_close(&n);
-	dnn_end();
+	leave();
 }
 
 static void test_versions(void **state)

@@ -374,3 +374,26 @@ void net_close(struct net *n)
 	CHECK(dnn.DestroyDropoutDescriptor(n->dropout));
 	CHECK(dnn.Destroy(n->handle));
 }
+
+/* ---- the network of a trial ---- */
+
+struct net net;
+
+void ready(void)
+{
+	net = a_net();
+	dnn_begin();
+	net_open(&net);
+}
+
+void leave(void)
+{
+	net_close(&net);
+	dnn_end();
+}
+
+void wait_for(int code)
+{
+	EXPECT(cu.StreamSynchronize(stream) == code);
+	exit(0);
+}

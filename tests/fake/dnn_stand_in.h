@@ -69,4 +69,11 @@ double *get_dparams(const struct net *n);
 double fill_rule(int64_t k, int tag);
 int64_t net_h(const struct net *n);
 
+/* The network of a trial: open and ready for calls, in most to be left as it is, since they end with what is said of a call. */
+extern struct net net;
+void ready(void);
+void leave(void);                        /* closes it and ends */
+/* Whatever the call did, the trial is over; what is left is said, too. */
+void wait_for(int code);
+
 #endif
