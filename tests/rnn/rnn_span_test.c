@@ -14,6 +14,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "runtime/rnn/rnn.h"
+#include "tests/help/asked_pool.h"
 #include "tests/help/shared_stream.h"
 #include "tests/help/small_net.h"
 
@@ -41,21 +42,13 @@ static int watch_scan(struct cg_queue *queue, const struct cg_scan *s, int n)
 	return scan(queue, s, n);
 }
 
-/* A pool of four threads, on any machine: their parts come one after the other. */
-static void run_in_order(void *user, int parts, void (*part)(void *arg, int k), void *arg)
-{
-	(void)user;
-	for (int k = 0; k < parts; k++)
-		part(arg, k);
-}
-
 static int open_threads(int threads)
 {
+	static struct asked asked;
 	struct cg_pool pool;
 
-	cg_pool_init(&pool, sizeof pool);
-	pool.threads = threads;
-	pool.run = run_in_order;
+	asked = (struct asked){ .threads = threads };
+	pool = make_pool(run_in_order, &asked);
 	if (cg_open("cpu", &context) || cg_pool_set(context, &pool) || cg_stream_open(context, NULL, &stream))
 		return print_message("%s\n", cg_message()), 1;
 	watched = *context->backend;

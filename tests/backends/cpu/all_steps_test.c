@@ -10,6 +10,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "runtime/device/device.h"
+#include "tests/help/asked_pool.h"
 #include "tests/help/small_net.h"
 
 enum { T = 90, MORE = 7 };
@@ -17,38 +18,27 @@ enum { T = 90, MORE = 7 };
 /* ---- what a call costs ---- */
 
 struct cost { int meetings, allocations; };
-static struct cost cost;
+static int allocations;
 
 static void *resize(void *user, void *p, size_t bytes)
 {
 	(void)user;
-	cost.allocations++;
+	allocations++;
 	if (bytes)
 		return realloc(p, bytes);
 	free(p);
 	return NULL;
 }
 
-/* A pool whose threads meet at the end of each call. */
-static void run_in_order(void *user, int parts, void (*part)(void *arg, int k), void *arg)
-{
-	(void)user;
-	cost.meetings++;
-	for (int k = 0; k < parts; k++)
-		part(arg, k);
-}
-
 /* The costs of both passes of a network of so many steps, when it is called again. */
 static void measure(const char *cell, int64_t units, int64_t steps, struct cost costs[2])
 {
-	struct cg_pool pool;
+	struct asked asked = { .threads = 3 };           /* the threads of a pool meet at the end of each call */
+	struct cg_pool pool = make_pool(run_in_order, &asked);
 	struct cg_context *context;
 	struct cg_stream *stream;
 	struct net n;
 
-	cg_pool_init(&pool, sizeof pool);
-	pool.threads = 3;
-	pool.run = run_in_order;
 	assert_int_equal(cg_open("cpu", &context), CG_OK);
 	assert_int_equal(cg_pool_set(context, &pool), CG_OK);
 	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
@@ -59,14 +49,12 @@ static void measure(const char *cell, int64_t units, int64_t steps, struct cost 
 	n.call.T = steps;
 	n.call.B = 9;
 	assert_int_equal(net_open(&n), CG_OK);
-	for (int again = 0; again < 2; again++) {
-		cost = (struct cost){ 0 };
-		assert_int_equal(net_forward(&n), CG_OK);
-		costs[0] = cost;
-		cost = (struct cost){ 0 };
-		assert_int_equal(net_backward(&n), CG_OK);
-		costs[1] = cost;
-	}
+	for (int again = 0; again < 2; again++)
+		for (int pass = 0; pass < 2; pass++) {
+			allocations = asked.calls = 0;
+			assert_int_equal(pass ? net_backward(&n) : net_forward(&n), CG_OK);
+			costs[pass] = (struct cost){ asked.calls, allocations };
+		}
 	net_close(&n);
 	cg_stream_close(stream);
 	cg_close(context);

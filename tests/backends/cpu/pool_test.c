@@ -13,34 +13,17 @@
 #include "backends/cpu/cpu.h"
 #include "runtime/device/device.h"
 #include "runtime/op/op.h"
+#include "tests/help/asked_pool.h"
 #include "tests/help/small_net.h"
 #include "verify/numbers.h"
 
 /* ---- pools ---- */
 
 enum { PARTS = 16 };
-typedef void pool_part(void *arg, int k);
-
-/* What a pool has been asked for. */
-struct asked { int threads, calls, too_many; };
-
-static void note(struct asked *asked, int parts)
-{
-	__atomic_add_fetch(&asked->calls, 1, __ATOMIC_RELAXED);
-	if (parts < 1 || parts > asked->threads)
-		__atomic_store_n(&asked->too_many, 1, __ATOMIC_RELAXED);
-}
-
-static void run_in_order(void *user, int parts, pool_part *part, void *arg)
-{
-	note(user, parts);
-	for (int k = 0; k < parts; k++)
-		part(arg, k);
-}
 
 static void run_backwards(void *user, int parts, pool_part *part, void *arg)
 {
-	note(user, parts);
+	note_parts(user, parts);
 	while (parts--)
 		part(arg, parts);
 }
@@ -60,7 +43,7 @@ static void run_on_threads(void *user, int parts, pool_part *part, void *arg)
 	struct one ones[PARTS];
 	pthread_t threads[PARTS];
 
-	note(user, parts);
+	note_parts(user, parts);
 	for (int k = 0; k < parts; k++) {
 		ones[k] = (struct one){ part, arg, k };
 		assert_int_equal(pthread_create(&threads[k], NULL, run_one, &ones[k]), 0);
@@ -73,23 +56,12 @@ static void run_on_threads(void *user, int parts, pool_part *part, void *arg)
 #define BY_OPENMP 1
 static void run_by_openmp(void *user, int parts, pool_part *part, void *arg)
 {
-	note(user, parts);
+	note_parts(user, parts);
 #pragma omp parallel for num_threads(parts)
 	for (int k = 0; k < parts; k++)
 		part(arg, k);
 }
 #endif
-
-static struct cg_pool pool_of(void (*run)(void *, int, pool_part *, void *), struct asked *asked)
-{
-	struct cg_pool pool;
-
-	cg_pool_init(&pool, sizeof pool);
-	pool.threads = asked->threads;
-	pool.run = run;
-	pool.user = asked;
-	return pool;
-}
 
 /* ---- calls ---- */
 
@@ -145,7 +117,7 @@ static uint64_t print_on_pool(struct cg_pool pool, struct network network)
 	return print;
 }
 
-static void try_pool(void (*run)(void *, int, pool_part *, void *))
+static void try_pool(pool_run *run)
 {
 	static const struct network networks[] = {
 		{ "lstm", CG_F32, 200, 0 }, { "lstm", CG_F32, 100, 1 }, { "gru", CG_F32, 100, 0 }, { "gru_block", CG_F64, 200, 1 },
@@ -160,7 +132,7 @@ static void try_pool(void (*run)(void *, int, pool_part *, void *))
 		for (int threads = 1; threads <= 5; threads += 2) {
 			struct asked asked = { .threads = threads };
 
-			assert_true(print_on_pool(pool_of(run, &asked), networks[n]) == own);
+			assert_true(print_on_pool(make_pool(run, &asked), networks[n]) == own);
 			/* Of one thread a product of one part is no call. */
 			assert_true(asked.calls > (threads > 1 ? 10 : 0));
 			assert_false(asked.too_many);
@@ -262,7 +234,7 @@ static void test_block_lstm(void **state)
 		cg_close(context);
 		for (int backwards = 0; backwards < 2; backwards++) {
 			struct asked asked = { .threads = 4 };
-			struct cg_pool pool = pool_of(backwards ? run_backwards : run_in_order, &asked);
+			struct cg_pool pool = make_pool(backwards ? run_backwards : run_in_order, &asked);
 
 			assert_int_equal(cg_open("cpu", &context), CG_OK);
 			assert_int_equal(cg_pool_set(context, &pool), CG_OK);
@@ -276,7 +248,7 @@ static void test_block_lstm(void **state)
 static void test_in_place(void **state)
 {
 	struct asked asked = { .threads = 3 };
-	struct cg_pool pool = pool_of(run_in_order, &asked);
+	struct cg_pool pool = make_pool(run_in_order, &asked);
 	struct cg_context *context = open_own(3);
 	struct cg_stream *stream;
 
@@ -303,7 +275,7 @@ static void refuse(struct cg_context *context, const struct cg_pool *pool, int c
 static void test_refusals(void **state)
 {
 	struct asked asked = { .threads = 2 };
-	struct cg_pool pool = pool_of(run_in_order, &asked), wrong;
+	struct cg_pool pool = make_pool(run_in_order, &asked), wrong;
 	struct cg_context *context = open_own(2);
 	struct cg_stream *stream;
 	struct cg_rnn *rnn;

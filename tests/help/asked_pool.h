@@ -1,0 +1,22 @@
+/*
+ * A caller's pool that writes down what it is asked for; its parts come one after the other, on any machine, unless a test runs them.
+ */
+#ifndef ASKED_POOL_H
+#define ASKED_POOL_H
+
+#include "runtime/cellgrad.h"
+
+typedef void pool_part(void *arg, int k);
+typedef void pool_run(void *asked, int parts, pool_part *part, void *arg);
+
+/* What a pool of so many threads has been asked for. */
+struct asked { int threads, calls, too_many; };
+
+/* For a run: adds a call of so many parts. */
+void note_parts(struct asked *asked, int parts);
+/* The parts, one after the other. */
+pool_run run_in_order;
+/* The pool of these threads, whose user is `asked`. */
+struct cg_pool make_pool(pool_run *run, struct asked *asked);
+
+#endif
