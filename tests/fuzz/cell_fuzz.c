@@ -1,7 +1,7 @@
 /*
  * Fuzzes the compiler of cells: whatever the bytes, they are refused with one mistake, or every pass of the cell is refused with
  * words or printed in every dialect, with a manifest, in bounded time and memory.  By itself it is libFuzzer's entry:
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -Igen tests/fuzz/cell_fuzz.c BUILD/templates/embedded.c \
+ *     clang -g -O1 -fsanitize=fuzzer,address,undefined -I. -Igen tests/fuzz/cell_fuzz.c BUILD/templates/embedded.c \
  *           $(find gen -name '[!cs]*.c') -lm
  * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are the built-in cells.
  */
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cell.h"
+#include "gen/cell.h"
 
 enum { PEAK = 64 << 20, SECONDS = 20 };      /* for one input: all that is done with it */
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "every.h"
+#include "tests/gen/every.h"
 
 enum { MUTATIONS = 100000, PLAN_EVERY = 20 };
 

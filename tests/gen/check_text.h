@@ -2,7 +2,7 @@
 #ifndef TESTS_GEN_CHECK_TEXT_H
 #define TESTS_GEN_CHECK_TEXT_H
 
-#include "every.h"
+#include "tests/gen/every.h"
 
 enum { COLUMNS = 120, TAB = 4 };
 

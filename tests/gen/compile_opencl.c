@@ -14,7 +14,7 @@
 #include <dlfcn.h>
 #include <stdint.h>
 
-#include "every.h"
+#include "tests/gen/every.h"
 
 enum {
 	CL_PLATFORM_NAME = 0x0902, CL_DEVICE_LOCAL_MEM_TYPE = 0x1022, CL_DEVICE_NAME = 0x102b, CL_DEVICE_DOUBLE_FP_CONFIG = 0x1032,

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "every.h"
+#include "tests/gen/every.h"
 
 enum { ROWS = 2, UNITS = 3, POINTS = 3, THINGS_MAX = 256, STEPS = 3 };
 

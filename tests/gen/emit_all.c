@@ -6,9 +6,9 @@
  *
  *	emit_all FOLDER
  */
-#include "every.h"
-#include "rows.h"
-#include "steps.h"
+#include "tests/gen/every.h"
+#include "gen/rows.h"
+#include "gen/steps.h"
 
 static const char *const endings[] = { "c", "cl", "cu" };
 

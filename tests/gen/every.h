@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cell.h"
+#include "gen/cell.h"
 
 /* Requests are counted; the one numbered fail_at, and all after it, are refused.  live: blocks not yet freed. */
 static struct { long requests, fail_at, live; } memory;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "every.h"
+#include "tests/gen/every.h"
 
 enum { EXPRESSIONS = 4000, POINTS = 4, TEXT = 1 << 14 };
 

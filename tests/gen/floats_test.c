@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "math_text.h"
+#include "tests/gen/math_text.h"
 
 enum { N = 512, ELSEWHERE = 509, THREADS = 64, LOWEST = 127 - 30, HIGHEST = 127 + 7 };          /* exponents as bits have them */
 

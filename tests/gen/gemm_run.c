@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "every.h"
+#include "tests/gen/every.h"
 #include "verify/numbers.h"
 #include "verify/reference.h"
 #include "backends/opencl/library.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "check_text.h"
+#include "tests/gen/check_text.h"
 #include "gen/rows.h"
 
 static const struct cg_gemm_limits devices[] = {

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "gen/cell.h"
-#include "math_text.h"
+#include "tests/gen/math_text.h"
 #include "runtime/device/device.h"
 
 enum { ROWS = 257, UNITS = 4099, COUNT = ROWS * UNITS, OPERANDS = 16 };    /* no multiples of what a vector has */

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "every.h"
+#include "tests/gen/every.h"
 #include "runtime/core/core.h"
 
 enum { CAPACITY = 12 << 20, PEAK = 32 << 20 }; /* bytes of a hostile text, and of what the compiler may hold for it */

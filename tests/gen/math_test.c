@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "every.h"
-#include "math_text.h"
+#include "tests/gen/every.h"
+#include "tests/gen/math_text.h"
 
 enum { N = 4096, STRIDE = 1021, SWEEP64 = 500 };          /* STRIDE: of the floats one in so many; SWEEP64 * N doubles */
 

@@ -4,7 +4,7 @@
  */
 #include CG_MATH
 
-#include "math_text.h"
+#include "tests/gen/math_text.h"
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "every.h"
+#include "tests/gen/every.h"
 
 #define HEAD "cell x\ngates a b\noutput h\n"
 #define FUNCTIONS " functions are exp, tanh, sigmoid, relu, step and clip"

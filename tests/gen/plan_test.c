@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "every.h"
+#include "tests/gen/every.h"
 
 static void same_function(const struct cg_function *a, const struct cg_function *b)
 {

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "check_text.h"
-#include "rows.h"
+#include "tests/gen/check_text.h"
+#include "gen/rows.h"
 #include "verify/sequence.h"
 
 static void test_texts(void **state)

@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-#include "every.h"
+#include "tests/gen/every.h"
 
 #include "backends/cpu/cells.h"
 #include "backends/cpu/compiled.h"
