@@ -154,11 +154,12 @@ namesakes()
 }
 
 # Struct tags that are also the name of a function in the same folder, of files below the folder $1 whose paths are given.  Definitions
-# and declarations begin at the margin.  The two calls of cellgrad.h that have their struct's name keep it.
+# and declarations begin at the margin.  The two calls of cellgrad.h that have their struct's name keep it.  A folder of tests has
+# many programs, and each file there, with its header, is for itself; but tests/sequence is one.
 twins()
 {
 	(cd "$1" && xargs awk '
-		function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
+		function folder(path) { sub(path ~ /^tests\// && path !~ /^tests\/sequence\// ? "[.][ch]$" : "/[^/]*$", "", path); return path }
 		{ from = folder(FILENAME) }
 		match($0, /struct [a-z][a-z0-9_]* \{/) { split(substr($0, RSTART, RLENGTH), w, " "); tag[from, w[2]] = FILENAME }
 		/^[A-Za-z]/ && match($0, /[a-z][a-z0-9_]*\(/) { of[from, substr($0, RSTART, RLENGTH - 1)] = FILENAME }
@@ -258,8 +259,8 @@ namesakes <"$scratch/files" >"$scratch/wrong"
 report "$scratch/wrong" 'no two files have one name outside of folders that mirror each other'
 unnamed "$srcdir" <"$scratch/all" >"$scratch/wrong"
 report "$scratch/wrong" 'each README.md names the files of its folder'
-grep -E '^(gen|runtime|backends|verify|command)/.*\.[ch]$' "$scratch/all" | twins "$srcdir" >"$scratch/wrong"
-report "$scratch/wrong" 'no struct has the name of a function of its folder'
+grep -E '^(gen|runtime|backends|verify|command|tests)/.*\.[ch]$' "$scratch/all" | grep -vE '^tests/(old|gen/golden)/' | twins "$srcdir" >"$scratch/wrong"
+report "$scratch/wrong" 'no struct has the name of a function of its folder, or of its file in tests'
 
 # What is seeded is seen.
 seeded=1
@@ -306,15 +307,21 @@ report "$scratch/wrong" 'a seeded file that another README.md names is found'
 plant '| `x.sh` | no link |'
 printf '%s\n' $paths | unnamed "$scratch/top" >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded README.md without a link to it is found'
-mkdir -p "$scratch/top/gen" "$scratch/top/runtime"
+mkdir -p "$scratch/top/gen" "$scratch/top/runtime" "$scratch/top/tests/sequence"
 echo 'struct walk { int step; };' >"$scratch/top/gen/a.h"
 echo 'static struct cut *walk(int step)' >"$scratch/top/gen/a.c"
 echo 'static int walk(int step)' >"$scratch/top/runtime/a.c"
+cp "$scratch/top/gen/a.h" "$scratch/top/tests/a.h"
+cp "$scratch/top/gen/a.c" "$scratch/top/tests/a.c"
+cp "$scratch/top/gen/a.c" "$scratch/top/tests/b.c"
+cp "$scratch/top/gen/a.h" "$scratch/top/tests/sequence/a.h"
+cp "$scratch/top/gen/a.c" "$scratch/top/tests/sequence/b.c"
 seeded=0
-printf '%s\n' gen/a.h runtime/a.c | twins "$scratch/top" >"$scratch/wrong"
-report "$scratch/wrong" 'a function of another folder may have the name of a struct'
+printf '%s\n' gen/a.h runtime/a.c tests/a.h tests/b.c | twins "$scratch/top" >"$scratch/wrong"
+report "$scratch/wrong" 'a function of another folder, or of another file of tests, may have the name of a struct'
 seeded=1
-printf '%s\n' gen/a.h gen/a.c | twins "$scratch/top" >"$scratch/wrong"
+printf '%s\n' gen/a.h gen/a.c tests/a.h tests/a.c tests/sequence/a.h tests/sequence/b.c | twins "$scratch/top" >"$scratch/wrong"
+[ "$(wc -l <"$scratch/wrong")" -eq 3 ] || : >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded struct with the name of a function is found'
 printf '%s\n' 'command/info_command.c runtime/device/backend.h' 'command/main.c gen/cell.h' | against >"$scratch/wrong"
 [ "$(wc -l <"$scratch/wrong")" -eq 2 ] || : >"$scratch/wrong"

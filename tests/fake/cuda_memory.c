@@ -267,7 +267,7 @@ static int run_ordered(void *data)
 	return 0;
 }
 
-static int order(const char *call, struct stream *stream, uint64_t at, int freed)
+static int enqueue_order(const char *call, struct stream *stream, uint64_t at, int freed)
 {
 	struct ordered *o = malloc(sizeof *o);
 
@@ -287,7 +287,7 @@ FAKE_API int cuMemAllocAsync(uint64_t *at, size_t bytes, struct stream *handle)
 	if (!stream)
 		return INVALID_HANDLE;
 	code = alloc_block(at, bytes, stream->context, 1);
-	return code ? code : order("cuMemAllocAsync", stream, *at, 0);
+	return code ? code : enqueue_order("cuMemAllocAsync", stream, *at, 0);
 }
 
 FAKE_API int cuMemFreeAsync(uint64_t at, struct stream *handle)
@@ -303,7 +303,7 @@ FAKE_API int cuMemFreeAsync(uint64_t at, struct stream *handle)
 	if (!b)
 		return INVALID_VALUE;
 	release(b);
-	return order("cuMemFreeAsync", stream, at, 1);
+	return enqueue_order("cuMemFreeAsync", stream, at, 1);
 }
 
 /* ---- what is said of it ---- */

@@ -303,7 +303,7 @@ static int run_fill(void *data)
 	return code;
 }
 
-static int copy(const char *call, int (*run)(void *), struct copy what, struct stream *handle)
+static int enqueue_copy(const char *call, int (*run)(void *), struct copy what, struct stream *handle)
 {
 	struct stream *stream = fake_stream(call, handle);
 	struct copy *c;
@@ -338,7 +338,7 @@ static int copy(const char *call, int (*run)(void *), struct copy what, struct s
 FAKE_API int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, struct stream *stream)
 {
 	CALL(cuMemcpyHtoDAsync_v2, NEEDS_CONTEXT);
-	return copy("cuMemcpyHtoDAsync", run_put, (struct copy){ .device = to, .host = (void *)(uintptr_t)from, .bytes = bytes }, stream);
+	return enqueue_copy("cuMemcpyHtoDAsync", run_put, (struct copy){ .device = to, .host = (void *)(uintptr_t)from, .bytes = bytes }, stream);
 }
 
 /* Until the copy has run, the destination holds what nobody could take for a result. */
@@ -348,7 +348,7 @@ FAKE_API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, struct 
 
 	CALL(cuMemcpyDtoHAsync_v2, NEEDS_CONTEXT);
 	end_reading(to, bytes);
-	code = copy("cuMemcpyDtoHAsync", run_get, (struct copy){ .device = from, .host = to, .bytes = bytes }, stream);
+	code = enqueue_copy("cuMemcpyDtoHAsync", run_get, (struct copy){ .device = from, .host = to, .bytes = bytes }, stream);
 	if (!code && bytes)
 		memset(to, NAN_BYTE, bytes);
 	return code;
@@ -357,13 +357,13 @@ FAKE_API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, struct 
 FAKE_API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, struct stream *stream)
 {
 	CALL(cuMemcpyDtoDAsync_v2, NEEDS_CONTEXT);
-	return copy("cuMemcpyDtoDAsync", run_copy, (struct copy){ .device = to, .from = from, .bytes = bytes }, stream);
+	return enqueue_copy("cuMemcpyDtoDAsync", run_copy, (struct copy){ .device = to, .from = from, .bytes = bytes }, stream);
 }
 
 FAKE_API int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t n, struct stream *stream)
 {
 	CALL(cuMemsetD8Async, NEEDS_CONTEXT);
-	return copy("cuMemsetD8Async", run_fill, (struct copy){ .device = to, .bytes = n, .byte = byte }, stream);
+	return enqueue_copy("cuMemsetD8Async", run_fill, (struct copy){ .device = to, .bytes = n, .byte = byte }, stream);
 }
 
 static int at_once(int code)
@@ -374,12 +374,12 @@ static int at_once(int code)
 FAKE_API int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes)
 {
 	CALL(cuMemcpyHtoD_v2, NEEDS_CONTEXT);
-	return at_once(copy("cuMemcpyHtoD", run_put, (struct copy){ .device = to, .host = (void *)(uintptr_t)from, .bytes = bytes },
-	                    NULL));
+	return at_once(enqueue_copy("cuMemcpyHtoD", run_put, (struct copy){ .device = to, .host = (void *)(uintptr_t)from, .bytes = bytes },
+	                            NULL));
 }
 
 FAKE_API int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes)
 {
 	CALL(cuMemcpyDtoH_v2, NEEDS_CONTEXT);
-	return at_once(copy("cuMemcpyDtoH", run_get, (struct copy){ .device = from, .host = to, .bytes = bytes }, NULL));
+	return at_once(enqueue_copy("cuMemcpyDtoH", run_get, (struct copy){ .device = from, .host = to, .bytes = bytes }, NULL));
 }

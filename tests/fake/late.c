@@ -295,7 +295,7 @@ static int enqueue(struct cg_queue *queue, struct command *c)
 	return code;
 }
 
-static struct command *command(enum kind kind)
+static struct command *make_command(enum kind kind)
 {
 	struct command *c = calloc(1, sizeof *c);
 
@@ -307,7 +307,7 @@ static struct command *command(enum kind kind)
 
 static int copy_in(struct cg_queue *queue, struct cg_mem to, const void *from, size_t bytes)
 {
-	struct command *c = command(PUT);
+	struct command *c = make_command(PUT);
 
 	c->to = to;
 	c->host = (void *)(uintptr_t)from;
@@ -318,7 +318,7 @@ static int copy_in(struct cg_queue *queue, struct cg_mem to, const void *from, s
 
 static int copy_out(struct cg_queue *queue, void *to, struct cg_mem from, size_t bytes)
 {
-	struct command *c = command(GET);
+	struct command *c = make_command(GET);
 
 	c->from = from;
 	c->host = to;
@@ -329,7 +329,7 @@ static int copy_out(struct cg_queue *queue, void *to, struct cg_mem from, size_t
 
 static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 {
-	struct command *c = command(ZERO);
+	struct command *c = make_command(ZERO);
 
 	c->to = mem;
 	c->bytes = bytes;
@@ -339,7 +339,7 @@ static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 
 static int copy(struct cg_queue *queue, struct cg_mem to, struct cg_mem from, size_t bytes)
 {
-	struct command *c = command(COPY);
+	struct command *c = make_command(COPY);
 
 	c->to = to;
 	c->from = from;
@@ -353,7 +353,7 @@ static int launch(struct cg_queue *queue, const struct cg_module *built, int fun
                   const struct cg_operand *operands)
 {
 	const struct cg_function *p = &built->plan->functions[function];
-	struct command *c = command(LAUNCH);
+	struct command *c = make_command(LAUNCH);
 
 	c->built = (struct cg_module *)built;
 	c->function = function;
@@ -369,7 +369,7 @@ static int launch(struct cg_queue *queue, const struct cg_module *built, int fun
 
 static int product(struct cg_queue *queue, const struct cg_gemm *g, enum kind kind)
 {
-	struct command *c = command(kind);
+	struct command *c = make_command(kind);
 
 	c->gemm = *g;
 	reads_memory(c, &c->gemm.a.mem);
@@ -393,7 +393,7 @@ static int pack(struct cg_queue *queue, const struct cg_gemm *g)
 
 static int rows(struct cg_queue *queue, const struct cg_rows *r)
 {
-	struct command *c = command(ROWS);
+	struct command *c = make_command(ROWS);
 
 	c->move = *r;
 	reads_memory(c, &c->move.src.mem);
@@ -408,7 +408,7 @@ static int rows(struct cg_queue *queue, const struct cg_rows *r)
 /* ---- running ---- */
 
 /* Outside the lock: it may take long, and other queues run beside it. */
-static int run(struct cg_queue *queue, struct command *c)
+static int run_command(struct cg_queue *queue, struct command *c)
 {
 	const struct cg_backend *cpu = &cg_backend_cpu;
 	int left;
@@ -457,7 +457,7 @@ static void run_first(struct cg_queue *queue)
 	pthread_mutex_unlock(&lock);
 	if (queue->by_thread && !(queue->ran++ % RESTS))
 		usleep(PAUSE);
-	code = run(queue, c);
+	code = run_command(queue, c);
 	pthread_mutex_lock(&lock);
 	finish(queue, c, code);
 }

@@ -84,11 +84,6 @@ static void run_chunks(struct network *whole, const int64_t *cut, int n)
 		network_close(&chunks[k]);
 }
 
-static unsigned judged(const struct network *net)
-{
-	return net->config.training ? ALL_OUTPUTS : FORWARD_OUTPUTS;
-}
-
 static void draw_whole(struct network *net, unsigned long long *state)
 {
 	do
@@ -116,7 +111,7 @@ static void try_chunks(const char *name, int by_steps)
 		}
 		answers_get(&net, &answers);
 		run_chunks(&net, cut, n);
-		answers_judge(&net, &answers, judged(&net));
+		answers_judge(&net, &answers, network_outputs(&net));
 		answers_free(&answers);
 		network_close(&net);
 	}
@@ -204,7 +199,7 @@ void test_batch_split(void **nothing)
 		run_rows(&net, rows, cut, net.accumulate);
 		memcpy(net.at[OLD], net.at[PARAMS_BACKPROP], (size_t)net.n[OLD] * sizeof(double));
 		run_rows(&net, rows + cut, net.B - cut, 1);
-		answers_judge(&net, &answers, judged(&net) & ~(rounds_nothing(&net) ? 0u : 1u << PARAMS_BACKPROP));
+		answers_judge(&net, &answers, network_outputs(&net) & ~(rounds_nothing(&net) ? 0u : 1u << PARAMS_BACKPROP));
 		answers_free(&answers);
 		network_close(&net);
 	}
@@ -231,7 +226,7 @@ void test_batch_permuted(void **nothing)
 			rows[other] = row;
 		}
 		run_rows(&net, rows, net.B, net.accumulate);
-		answers_judge(&net, &answers, judged(&net));
+		answers_judge(&net, &answers, network_outputs(&net));
 		answers_free(&answers);
 		network_close(&net);
 	}
@@ -299,10 +294,10 @@ void test_scan_bits(void **nothing)
 			network_backward(&net);
 		network_copy(&other, &net);
 		run_each_row(&other);
-		network_same(&net, &other, judged(&net) & ~(1u << PARAMS_BACKPROP) & (taken ? ALL_OUTPUTS : 0), "a row alone");
+		network_same(&net, &other, network_outputs(&net) & ~(1u << PARAMS_BACKPROP) & (taken ? ALL_OUTPUTS : 0), "a row alone");
 		if (rounds_nothing(&net) && !net.config.bidirectional) {
 			run_in_chunks(&other, &state);
-			network_same(&net, &other, judged(&net) & ~(1u << PARAMS_BACKPROP) & (taken ? ALL_OUTPUTS : 0), "in pieces");
+			network_same(&net, &other, network_outputs(&net) & ~(1u << PARAMS_BACKPROP) & (taken ? ALL_OUTPUTS : 0), "in pieces");
 		}
 		network_close(&other);
 		network_close(&net);

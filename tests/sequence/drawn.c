@@ -48,7 +48,7 @@ static int below(unsigned long long *state, int n)
 
 /* ---- terms ---- */
 
-static int term(struct drawn *d, struct term t)
+static int add_term(struct drawn *d, struct term t)
 {
 	assert_true(d->n_terms < TERMS);
 	d->terms[d->n_terms] = t;
@@ -57,19 +57,19 @@ static int term(struct drawn *d, struct term t)
 
 static int apply(struct drawn *d, int op, int a, int b)
 {
-	return term(d, (struct term){ .op = op, .a = a, .b = b });
+	return add_term(d, (struct term){ .op = op, .a = a, .b = b });
 }
 
-static int number(struct drawn *d, double x)
+static int add_number(struct drawn *d, double x)
 {
-	return term(d, (struct term){ .op = TAPE_LEAF, .item = NUMBER, .number = x });
+	return add_term(d, (struct term){ .op = TAPE_LEAF, .item = NUMBER, .number = x });
 }
 
 static int take(struct drawn *d, int k)
 {
 	d->pool[k].used = 1;
 	d->reads_h |= d->pool[k].item == PREV_H;
-	return term(d, (struct term){ .op = TAPE_LEAF, .item = d->pool[k].item, .index = d->pool[k].index });
+	return add_term(d, (struct term){ .op = TAPE_LEAF, .item = d->pool[k].item, .index = d->pool[k].index });
 }
 
 static void offer(struct drawn *d, int item, int index, int used)
@@ -100,13 +100,13 @@ static int form(struct drawn *d, unsigned long long *state, int x, int y)
 	case 2:  return apply(d, TAPE_SIGMOID, apply(d, TAPE_SUB, x, y), 0);
 	case 3: case 4: return apply(d, TAPE_MUL, apply(d, TAPE_SIGMOID, x, 0), y);
 	case 5:  return apply(d, TAPE_MUL, x, apply(d, TAPE_TANH, y, 0));
-	case 6:  return apply(d, TAPE_ADD, apply(d, TAPE_RELU, x, 0), apply(d, TAPE_MUL, number(d, 0.25), y));
-	case 7:  return apply(d, TAPE_CLIP, apply(d, TAPE_ADD, x, y), number(d, below(state, 4) ? 0.75 : -1));
-	case 8:  return apply(d, TAPE_DIV, x, apply(d, TAPE_ADD, number(d, 1.5), apply(d, TAPE_MUL, y, y)));
-	case 9:  return apply(d, TAPE_MUL, apply(d, TAPE_EXP, apply(d, TAPE_TANH, x, 0), 0), apply(d, TAPE_MUL, number(d, 0.375), y));
-	case 10: return apply(d, TAPE_SUB, apply(d, TAPE_MUL, number(d, 0.5), x), apply(d, TAPE_NEG, y, 0));
+	case 6:  return apply(d, TAPE_ADD, apply(d, TAPE_RELU, x, 0), apply(d, TAPE_MUL, add_number(d, 0.25), y));
+	case 7:  return apply(d, TAPE_CLIP, apply(d, TAPE_ADD, x, y), add_number(d, below(state, 4) ? 0.75 : -1));
+	case 8:  return apply(d, TAPE_DIV, x, apply(d, TAPE_ADD, add_number(d, 1.5), apply(d, TAPE_MUL, y, y)));
+	case 9:  return apply(d, TAPE_MUL, apply(d, TAPE_EXP, apply(d, TAPE_TANH, x, 0), 0), apply(d, TAPE_MUL, add_number(d, 0.375), y));
+	case 10: return apply(d, TAPE_SUB, apply(d, TAPE_MUL, add_number(d, 0.5), x), apply(d, TAPE_NEG, y, 0));
 	case 11: return apply(d, TAPE_SUB, y, apply(d, TAPE_RELU, apply(d, TAPE_RELU, x, 0), 0));
-	case 12: return apply(d, TAPE_ADD, apply(d, TAPE_MUL, x, number(d, 1)), apply(d, TAPE_MUL, y, number(d, below(state, 2))));
+	case 12: return apply(d, TAPE_ADD, apply(d, TAPE_MUL, x, add_number(d, 1)), apply(d, TAPE_MUL, y, add_number(d, below(state, 2))));
 	}
 	return apply(d, TAPE_ADD, x, y);
 }
@@ -129,7 +129,7 @@ static int rest(struct drawn *d, unsigned long long *state, int x, int item)
 	return x;
 }
 
-static int equation(struct drawn *d, int x, int stage, int used)
+static int add_equation(struct drawn *d, int x, int stage, int used)
 {
 	assert_true(d->n_equations < EQUATIONS);
 	d->equations[d->n_equations] = (struct equation){ x, stage };
@@ -182,7 +182,7 @@ static int result(struct drawn *d, unsigned long long *state, int stage, int all
 	x = rest(d, state, x, all ? ITEMS : GATE);
 	if (below(state, 4))
 		x = apply(d, TAPE_TANH, x, 0);
-	return equation(d, x, stage, 1);
+	return add_equation(d, x, stage, 1);
 }
 
 static void draw_stage(struct drawn *d, unsigned long long *state, int stage, int state_at, int output_at)
@@ -191,7 +191,7 @@ static void draw_stage(struct drawn *d, unsigned long long *state, int stage, in
 
 	draw_gates(d, state, stage);
 	for (int n = below(state, 4); n > 0; n--)
-		equation(d, below(state, 8) ? expression(d, state) : read_any(d, state), stage, 0);
+		add_equation(d, below(state, 8) ? expression(d, state) : read_any(d, state), stage, 0);
 	if (stage == state_at && stage != output_at)
 		d->state = result(d, state, stage, last);
 	if (stage == output_at && !(stage == state_at && last))
@@ -204,7 +204,7 @@ static void draw_stage(struct drawn *d, unsigned long long *state, int stage, in
 		return;
 	/* What the next product takes is at times another value's alias, the state's too. */
 	x = below(state, 5) ? expression(d, state) : read_any(d, state);
-	d->feed[stage] = equation(d, x, stage, 1);
+	d->feed[stage] = add_equation(d, x, stage, 1);
 }
 
 static void draw(struct drawn *d, unsigned long long *state)
@@ -449,7 +449,7 @@ static int evaluate(const struct evaluation *w, const struct step *s, int unit, 
 }
 
 /* A step of a row: h and c become those after it. */
-static void step(const struct evaluation *w, struct step *s)
+static void take_step(const struct evaluation *w, struct step *s)
 {
 	const struct drawn *d = w->d;
 	const struct cg_rnn_config *c = &w->net->config;
@@ -525,7 +525,7 @@ static void run_row(const struct evaluation *w, int layer, int direction, int64_
 		int64_t t = direction ? n - 1 - k : k;
 
 		memcpy(s.x, x[t], sizeof s.x);
-		step(w, &s);
+		take_step(w, &s);
 		memcpy(out[t] + direction * H, s.h, (size_t)H * sizeof *s.h);
 	}
 	for (int64_t j = 0; j < H; j++)

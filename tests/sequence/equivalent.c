@@ -15,18 +15,6 @@
 #include "verify/reference.h"
 #include "tests/sequence/suite.h"
 
-static void run(struct network *net)
-{
-	network_forward(net);
-	if (net->config.training)
-		network_backward(net);
-}
-
-static unsigned judged(const struct network *net)
-{
-	return net->config.training ? ALL_OUTPUTS : FORWARD_OUTPUTS;
-}
-
 static void copy_inputs(struct network *to, const struct network *from)
 {
 	for (int a = 0; a < INPUTS; a++)
@@ -101,13 +89,13 @@ void test_mirror(void **nothing)
 			mirror_states(&other, &net, states[n]);
 		mirror_params(&other, &net, PARAMS);
 		mirror_params(&other, &net, OLD);
-		run(&other);
+		network_run(&other);
 		for (int n = SEQUENCES / 2; n < SEQUENCES; n++)
 			mirror_sequence(&net, &other, sequences[n]);
 		for (int n = STATES / 2; n < STATES; n++)
 			mirror_states(&net, &other, states[n]);
 		mirror_params(&net, &other, PARAMS_BACKPROP);
-		answers_judge(&net, &answers, judged(&net));
+		answers_judge(&net, &answers, network_outputs(&net));
 		answers_free(&answers);
 		network_close(&other);
 		network_close(&net);
@@ -147,10 +135,10 @@ void test_transposed(void **nothing)
 		transpose(&other, &net, 0);
 		memcpy(other.at[PARAMS], net.at[PARAMS], (size_t)net.n[PARAMS] * sizeof(double));
 		memcpy(other.at[OLD], net.at[OLD], (size_t)net.n[OLD] * sizeof(double));
-		run(&other);
+		network_run(&other);
 		transpose(&net, &other, 1);
 		memcpy(net.at[PARAMS_BACKPROP], other.at[PARAMS_BACKPROP], (size_t)net.n[OLD] * sizeof(double));
-		answers_judge(&net, &answers, judged(&net));
+		answers_judge(&net, &answers, network_outputs(&net));
 		answers_free(&answers);
 		network_close(&other);
 		network_close(&net);
@@ -174,9 +162,9 @@ static void try_same(const char *name, int cases, void change(struct network *))
 		network_open(&other);
 		network_draw(&net, &state, 0.7);
 		copy_inputs(&other, &net);
-		run(&net);
-		run(&other);
-		network_same(&net, &other, judged(&net), name);
+		network_run(&net);
+		network_run(&other);
+		network_same(&net, &other, network_outputs(&net), name);
 		network_close(&other);
 		network_close(&net);
 	}
@@ -218,7 +206,7 @@ static void scaled(const struct network *net, double k, struct network *other)
 	for (int a = OUTPUT_BACKPROP; a <= OLD; a++)
 		for (int64_t n = 0; n < other->n[a]; n++)
 			other->at[a][n] *= k;
-	run(other);
+	network_run(other);
 }
 
 /* A power of two changes no rounding, but for small numbers of f16. */
@@ -234,7 +222,7 @@ static void test_twice(void)
 		while (!net.config.training || net.config.dtype == CG_F16);
 		network_open(&net);
 		network_draw(&net, &state, 0.7);
-		run(&net);
+		network_run(&net);
 		scaled(&net, 2, &twice);
 		for (int a = INPUT_BACKPROP; a < ARRAYS; a++)
 			for (int64_t n = 0; n < net.n[a]; n++)
@@ -292,7 +280,7 @@ static void test_sum(void)
 				nets[2].at[a][j] = nets[0].at[a][j] + nets[1].at[a][j];
 			}
 		for (int n = 0; n < 3; n++)
-			run(&nets[n]);
+			network_run(&nets[n]);
 		check_sum(nets);
 		for (int n = 0; n < 3; n++)
 			network_close(&nets[n]);
@@ -339,9 +327,9 @@ void test_padding(void **nothing)
 		network_draw(&net, &state, 0.7);
 		copy_inputs(&other, &net);
 		network_pad(&other, 0.75);
-		run(&net);
-		run(&other);
-		network_same(&net, &other, judged(&net), "padding of NaN, and of 0.75");
+		network_run(&net);
+		network_run(&other);
+		network_same(&net, &other, network_outputs(&net), "padding of NaN, and of 0.75");
 		check_padding(&net, OUTPUT);
 		if (net.config.training)
 			check_padding(&net, INPUT_BACKPROP);
@@ -369,9 +357,9 @@ void test_absent(void **nothing)
 		network_open(&other);
 		network_draw(&net, &state, 0.7);
 		copy_inputs(&other, &net);
-		run(&net);
-		run(&other);
-		network_alike(&net, &other, judged(&net), "with outputs left out");
+		network_run(&net);
+		network_run(&other);
+		network_alike(&net, &other, network_outputs(&net), "with outputs left out");
 		network_close(&other);
 		network_close(&net);
 	}

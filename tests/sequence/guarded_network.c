@@ -375,6 +375,18 @@ void network_backward(struct network *net)
 	network_collect(net, CG_GRAD);
 }
 
+void network_run(struct network *net)
+{
+	network_forward(net);
+	if (net->config.training)
+		network_backward(net);
+}
+
+unsigned network_outputs(const struct network *net)
+{
+	return net->config.training ? ALL_OUTPUTS : FORWARD_OUTPUTS;
+}
+
 /* So far may sums in another order be from each other, beside the largest number of the array. */
 static double apart(const struct network *net, int k)
 {

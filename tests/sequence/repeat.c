@@ -11,18 +11,6 @@
 #include "verify/numbers.h"
 #include "tests/sequence/suite.h"
 
-static void run(struct network *net)
-{
-	network_forward(net);
-	if (net->config.training)
-		network_backward(net);
-}
-
-static unsigned judged(const struct network *net)
-{
-	return net->config.training ? ALL_OUTPUTS : FORWARD_OUTPUTS;
-}
-
 /* So large that threads share its rows, its products and its sums. */
 static void draw_large(struct network *net, unsigned long long *state)
 {
@@ -102,14 +90,14 @@ void test_reserve(void **nothing)
 /* Backward twice: that it left the reserve as it was, to the byte, is looked at in every test. */
 static void run_twice(struct network *net, struct network *other)
 {
-	run(net);
+	network_run(net);
 	network_copy(other, net);
 	network_forward(other);
 	for (int n = 0; n < 2 && net->config.training; n++) {
 		network_backward(other);
-		network_same(net, other, judged(net) & ~FORWARD_OUTPUTS, n ? "backward twice" : "a call again");
+		network_same(net, other, network_outputs(net) & ~FORWARD_OUTPUTS, n ? "backward twice" : "a call again");
 	}
-	network_same(net, other, judged(net) & FORWARD_OUTPUTS, "a call again");
+	network_same(net, other, network_outputs(net) & FORWARD_OUTPUTS, "a call again");
 }
 
 static void try_repeated_calls(const char *name, int cases, void draw(struct network *, unsigned long long *))
@@ -195,8 +183,8 @@ static void run_in_new_context(const struct network *net, const char *threads)
 		unsetenv("CELLGRAD_CPU_THREADS");
 	free(kept);
 	network_copy(&other, net);
-	run(&other);
-	network_same(net, &other, judged(net), threads);
+	network_run(&other);
+	network_same(net, &other, network_outputs(net), threads);
 	network_close(&other);
 	cg_stream_close(side.stream);
 	cg_close(side.context);
@@ -213,7 +201,7 @@ static void try_threads(const char *name, int cases, void draw(struct network *,
 		draw(&net, &state);
 		network_open(&net);
 		network_draw(&net, &state, scale_of(&net));
-		run(&net);
+		network_run(&net);
 		run_in_new_context(&net, "1");
 		run_in_new_context(&net, "");
 		network_close(&net);
