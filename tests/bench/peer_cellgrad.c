@@ -298,8 +298,10 @@ static void get_block(const struct ours *o)
 /* In JSON, without what would need a backslash there. */
 static void describe(const struct ours *o, char *to, size_t room)
 {
-	snprintf(to, room, "\"threads\": %d, \"route\": \"%s\", \"device\": \"%s\"", o->p->threads,
-	         o->rnn ? cg_rnn_route(o->rnn) : "BlockLSTM", cg_describe(o->context));
+	/* Bytes beside the arguments: the reserve and the workspace. */
+	snprintf(to, room, "\"threads\": %d, \"route\": \"%s\", \"device\": \"%s\", \"memory\": %zu", o->p->threads,
+	         o->rnn ? cg_rnn_route(o->rnn) : "BlockLSTM", cg_describe(o->context),
+	         o->rnn ? o->call.reserve.bytes + o->call.work.bytes : o->block.work.bytes);
 	for (char *at = to; *at; at++)
 		if (*at == '\\' || (unsigned char)*at < ' ')
 			*at = ' ';

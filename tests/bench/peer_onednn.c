@@ -420,6 +420,19 @@ static void get_answers(struct theirs *t)
 	get_bias(t);
 }
 
+/* Bytes beside the arguments: what forward keeps for its gradient, and the larger of what each allocates for itself. */
+static long long count_memory(const struct theirs *t)
+{
+	int64_t forward = 0, backward = 0;
+
+	dnnl_primitive_desc_query(t->forward_description, dnnl_query_memory_consumption_s64, 0, &forward);
+	if (!t->p->grad)
+		return (long long)forward;
+	dnnl_primitive_desc_query(t->backward_description, dnnl_query_memory_consumption_s64, 0, &backward);
+	return (long long)(forward > backward ? forward : backward) +
+	       (long long)dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(t->forward_description, dnnl_query_workspace_md, 0));
+}
+
 /* Words of oneDNN's own have no characters that JSON would want escaped. */
 static void describe(const struct theirs *t, char *to, size_t room)
 {
@@ -428,8 +441,8 @@ static void describe(const struct theirs *t, char *to, size_t room)
 	dnnl_primitive_desc_query(t->forward_description, dnnl_query_impl_info_str, 0, &forward);
 	if (t->p->grad)
 		dnnl_primitive_desc_query(t->backward_description, dnnl_query_impl_info_str, 0, &backward);
-	snprintf(to, room, "\"threads\": %d, \"forward\": \"%s\", \"backward\": \"%s\", \"reordered_weights\": %d", t->p->threads, forward, backward,
-	         t->reordered);
+	snprintf(to, room, "\"threads\": %d, \"forward\": \"%s\", \"backward\": \"%s\", \"reordered_weights\": %d, \"memory\": %lld", t->p->threads, forward, backward,
+	         t->reordered, count_memory(t));
 }
 
 int main(int argc, char **argv)

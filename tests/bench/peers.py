@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 from peer_problem import CELLS, WRONG, Problem
-from peers_report import draw_picture, find_peer, list_present, print_busy, print_others, print_roofs, print_times, print_versions
+from peers_report import draw_picture, find_peer, list_present, print_busy, print_memory, print_others, print_roofs, print_times, print_versions
 from peers_turns import OURS, PEERS, make_environment, measure_problem, write_numbers
 
 ROOF_MOVES, OTHERS_TAKE, BUSY_TAKES = 0.10, 0.05, 2.5
@@ -176,6 +176,7 @@ def compare_all(given, folder):
     print_times(results, names)
     if given.busy:
         print_busy(results, names)
+    print_memory(results)
     print_others(results)
     faults, thrown = find_faults(results), []
     if not given.quick:

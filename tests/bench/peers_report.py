@@ -43,7 +43,7 @@ def print_versions(results, names):
         peers = [find_peer(result, name) for result in results]
         first = next((peer for peer in peers if peer.get("about")), None)
         if first:
-            settings = ", ".join(f"{key} {value}" for key, value in first["about"].get("settings", {}).items())
+            settings = ", ".join(f"{key} {value}" for key, value in first["about"].get("settings", {}).items() if key != "memory")
             print(f"- {name} {first['about']['version']}: {settings}; `{' '.join(first['command'])}`")
         else:
             print(f"- {name}: {peers[0].get('lost', 'not started') if peers else 'not started'}")
@@ -81,6 +81,14 @@ def print_times(results, names):
     print("\nMilliseconds of the fastest call, with the share of the roof that its products reach; f16 against the roof of f32.")
     for k, text in enumerate(notes):
         print(f"[{k + 1}] {text}")
+
+
+def print_memory(results):
+    """Of the libraries that say what a call has beside its arguments: oneDNN alone, beside ours."""
+    rows = [(result["text"], *((find_peer(result, name).get("about") or {}).get("settings", {}).get("memory") for name in (OURS, "onednn"))) for result in results]
+    shown = [f"{text} {ours / theirs:.2f}" for text, ours, theirs in rows if ours and theirs]
+    if shown:
+        print(f"\nMemory beside the arguments, reserve and workspace of ours over workspace and scratchpad of oneDNN: {'; '.join(shown)}.")
 
 
 def print_others(results):
