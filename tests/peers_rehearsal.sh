@@ -1,5 +1,6 @@
 #!/bin/sh
-# bench/peers.sh, with this library alone and beside workers that are right or fail in each way that they can; no time counts here.
+# bench/peers.sh, with this library alone and beside workers that are right or fail in each way that they can, and bench/figures.py; no time
+# counts here.
 # Runs in the build's top folder.
 #   srcdir: the source; CC SANITIZE LIBRARY CELLGRAD: see bench/peers.sh
 set -u
@@ -53,7 +54,7 @@ if [ $status -eq 77 ]; then
 	exit 0
 fi
 
-echo 1..20
+echo 1..21
 cp "$scratch/alone" "$why"
 [ $status -eq 0 ] && [ "$(grep -c '^| .* | 3,2,16,16 | [0-9]' "$why")" -eq 11 ] && ! grep -q FAULT "$why"
 report $? 'this library computes every cell, and every dtype of the LSTM, alone'
@@ -149,3 +150,11 @@ roofs, measured = peers.measure_all(given, sys.argv[2])
 assert [text for text, _, _ in measured] == ["lstm:f32:3,2,16"], measured
 END
 report $? 'a run that is interrupted shows what it has measured'
+
+if [ -x "${CELLGRAD:-./cellgrad}" ]; then
+	CELLGRAD=${CELLGRAD:-./cellgrad} python3 -B "$bench/figures.py" --quick --threads 2 >"$why" 2>&1 && [ "$(grep -c '^| .* | [0-9.]* |$' "$why")" -eq 8 ]
+	report $? 'figures.py prints each of its figures'
+else
+	n=$((n + 1))
+	echo "ok $n - figures.py prints each of its figures # SKIP it measures roofs by the command"
+fi
