@@ -321,7 +321,7 @@ static int draw(struct trial_state *r)
 /* Computes the reference, whose bounds are others by cuDNN than by other routes. */
 static int ask(struct trial_state *r)
 {
-	int by_vendor = !strcmp(cg_rnn_route(r->rnn), "cudnn");
+	int by_vendor = is_by_vendor(cg_rnn_route(r->rnn));
 
 	if (r->asked && r->ref.by_vendor == by_vendor)
 		return CG_OK;

@@ -1,4 +1,4 @@
-/* The calls whose bits are promised to repeat, by README.md. */
+/* What is promised of a call by its route, in README.md: whose bits repeat, and which bounds hold. */
 #ifndef PROMISE_H
 #define PROMISE_H
 
@@ -8,12 +8,18 @@
 #include "runtime/cellgrad.h"
 #include "verify/area.h"
 
-/* By what cg_rnn_route() says.  On route cudnn they do where cuBLAS has workspaces of its own for each stream. */
+/* By what cg_rnn_route() says.  The bounds of a vendor's route are those seen in cuDNN. */
+static inline int is_by_vendor(const char *route)
+{
+	return !strcmp(route, "cudnn");
+}
+
+/* cuDNN's bits repeat where cuBLAS has workspaces of its own for each stream, those of other routes always. */
 static inline int promises_bits(const char *route)
 {
 	const char *config = getenv("CUBLAS_WORKSPACE_CONFIG");
 
-	return strcmp(route, "cudnn") || (config && (!strcmp(config, ":16:8") || !strcmp(config, ":4096:2")));
+	return !is_by_vendor(route) || (config && (!strcmp(config, ":16:8") || !strcmp(config, ":4096:2")));
 }
 
 /* Does work memory of a caller's in memory of such a kind lie as the stream's own does?  In an arena it begins at any multiple of 8, and on

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "gen/cell.h"
+#include "verify/promise.h"
 #include "verify/sequence.h"
 #include "tests/sequence/guarded_network.h"
 
@@ -37,7 +38,7 @@ static struct ref_rnn problem(const struct network *net)
 	return (struct ref_rnn){
 		.T = net->T, .B = net->B, .I = c->input, .U = c->units, .L = c->layers, .P = c->proj, .mode = mode_of(net), .dtype = c->dtype,
 		.bidirectional = c->bidirectional, .input_mode = c->input_mode, .time_major = c->time_major, .is_training = c->training,
-		.peephole = c->options != NULL, .accumulate = net->accumulate, .by_vendor = !strcmp(cg_rnn_route(net->rnn), "cudnn"),
+		.peephole = c->options != NULL, .accumulate = net->accumulate, .by_vendor = is_by_vendor(cg_rnn_route(net->rnn)),
 		.lengths = net->ragged ? net->lengths : NULL,
 		.dropout = c->dropout, .key = c->seed, .call = net->counter, .first_step = net->first_step,
 		.input = { .d = net->at[INPUT] }, .input_h = { .d = net->at[INPUT_H] }, .input_c = { .d = net->at[INPUT_C] },

@@ -199,7 +199,7 @@ static void check_route(const struct network *net)
 		known |= c->cell == cg_cell_find(cells[k]) && (!c->options || !*c->options) && c->proj < c->units;
 	if (!wanted || c->route != side.route)
 		return;
-	if (strncmp(route, !strcmp(wanted, "cudnn") && !known ? "composed (" : wanted, strlen(wanted)))
+	if (strncmp(route, is_by_vendor(wanted) && !known ? "composed (" : wanted, strlen(wanted)))
 		network_fail(net, "expected route %s, got %s", wanted, route);
 }
 
