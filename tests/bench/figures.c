@@ -7,7 +7,9 @@
  *	                                                           arrays, which it reads and writes
  *	figures read BYTES THREADS                                 milliseconds in which threads read so many bytes, each its own share again
  *	                                                           and again
- * CELLGRAD_CPU_THREADS is the number of threads of the first two.
+ *	figures tiny CALLS                                         nanoseconds of the fastest of so many calls: LSTMBlockCell in f32 of one
+ *	                                                           row, 16 inputs and 16 units, its workspace given
+ * CELLGRAD_CPU_THREADS is the number of threads of networks and kernels.
  */
 #include <math.h>
 #include <pthread.h>
@@ -163,6 +165,34 @@ static double time_network(char **words)
 	n.call.spend_reserve = 1;
 	give_network(&n, dtype, T * B, B * H, H, 0.1f * (float)atof(words[6]), !strcmp(cell, "lstm"));
 	return time_least(run_network, &n);
+}
+
+/* ---- a tiny call ---- */
+
+static double time_tiny(size_t calls)
+{
+	enum { I = 16, U = 16 };
+	struct cg_lstm_block op;
+	struct cg_mem *const states[] = { &op.cs_prev, &op.h_prev, &op.i, &op.cs, &op.f, &op.o, &op.ci, &op.co, &op.h };
+	double least = INFINITY;
+	size_t bytes;
+
+	cg_lstm_block_init(&op, sizeof op);
+	op.B = 1, op.I = I, op.U = U;
+	check(cg_lstm_block_work(&op, CG_FORWARD, &bytes));
+	op.work = make_mem("f32", bytes / sizeof(float) + 1, 0);
+	op.x = make_mem("f32", I, 1);
+	op.w = make_mem("f32", (I + U) * 4 * U, 0.1f);
+	op.b = make_mem("f32", 4 * U, 1);
+	for (size_t k = 0; k < sizeof states / sizeof *states; k++)
+		*states[k] = make_mem("f32", U, k < 2);
+	for (size_t k = 0; k < calls; k++) {
+		double began = get_seconds();
+
+		check(cg_lstm_block_forward(stream, &op));
+		least = fmin(least, get_seconds() - began);
+	}
+	return least * 1e9;
 }
 
 /* ---- kernels over elements ---- */
@@ -322,10 +352,13 @@ int main(int argc, char **argv)
 	} else if (argc == 6 && !strcmp(argv[1], "point")) {
 		open_device();
 		print_point(argv + 2);
+	} else if (argc == 3 && !strcmp(argv[1], "tiny")) {
+		open_device();
+		printf("%.0f\n", time_tiny(read_number(argv[2])));
 	} else if (argc == 4 && !strcmp(argv[1], "read")) {
 		print_reading(argv + 2);
 	} else {
-		fail("expected network, point or read with their words, got %d", argc - 1);
+		fail("expected network, point, tiny or read with their words, got %d", argc - 1);
 	}
 	return 0;
 }

@@ -23,8 +23,8 @@ CELLGRAD = os.environ.get("CELLGRAD", "./cellgrad")
 PROFILED = [("lstm", "f32"), ("gru", "f32"), ("rnn_tanh", "f32"), ("lstm", "bf16")]
 SIZES = {"shapes": ((100, 32, 512), (25, 128, 1024), (100, 8, 256), (200, 64, 128), (400, 4, 64), (50, 1, 512)),
          "longer": ((100, 8, 256), (200, 64, 128)), "ragged": ((100, 32, 512), (200, 64, 128)), "saturated": ((100, 8, 256), (200, 64, 128)),
-         "units": (128, 256, 512, 1024), "elements": (2048, 1024), "processes": 3}
-QUICK = {"shapes": ((8, 2, 16),), "longer": ((8, 2, 16),), "ragged": ((8, 2, 16),), "saturated": ((8, 2, 16),), "units": (16,), "elements": (64, 64),
+         "units": (128, 256, 512, 1024), "elements": (2048, 1024), "calls": 1000000, "processes": 3}
+QUICK = {"shapes": ((8, 2, 16),), "longer": ((8, 2, 16),), "ragged": ((8, 2, 16),), "saturated": ((8, 2, 16),), "units": (16,), "elements": (64, 64), "calls": 1000,
          "processes": 1}
 
 
@@ -127,6 +127,12 @@ def compare_kernels(machine):
         print_row(f"{cell} {which}", f"{kernel:.3f}", f"{loop:.3f}", f"{loop / kernel:.2f}")
 
 
+def time_tiny(machine):
+    """A call in which nothing is computed to speak of."""
+    print_head("LSTMBlockCell f32, 1 row, 16 inputs, 16 units, its workspace given", "ns")
+    print_row(f"the least of {machine.sizes['calls']} calls", f"{machine.run('tiny', machine.sizes['calls'])[0]:.0f}")
+
+
 def profile(machine, cell, dtype, shape):
     """Where the time of a network goes, by perf: functions of the library, and the rest."""
     with tempfile.TemporaryDirectory() as folder:
@@ -164,8 +170,8 @@ def main():
             return 0
         if given.threads > 1:
             compare_threads(machine)
-        for compare in (compare_lengths, compare_reading, compare_kernels):
-            compare(machine)
+        for measure in (compare_lengths, compare_reading, compare_kernels, time_tiny):
+            measure(machine)
     return 0
 
 
