@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* Sections of tiles.in, each after those that it needs. */
-static const char *const items[] = { "types", "items", "transpose", "pack", "add", NULL };
+static const char *const items[] = { "types", "items", "transpose", "merge", "pack", "add", NULL };
 static const char *const words[] = { "headers", "words", "shuffles", NULL };
 
 static int put(struct cg_text *text, const char *name, int dtype, const char *end)

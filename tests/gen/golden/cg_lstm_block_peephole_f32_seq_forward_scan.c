@@ -539,6 +539,13 @@ static INLINE void turn(const int stored, int64_t k, int64_t width, const void *
 		}
 }
 
+/* The item of a column whose steps are in rows of memory. */
+static INLINE item merge(const element *column, int64_t ld)
+{
+	(void)ld;
+	return *column;
+}
+
 /* Rows of memory that have the steps of one column each, to columns of [items step]: `stored` of them, zeros from
  * `width` on. */
 static INLINE void pack_rows(const int stored, int64_t k, int64_t width, const element *from, int64_t ld,
@@ -562,8 +569,7 @@ static INLINE void pack_item(const int stored, int64_t steps, int64_t width, con
 
 	if (width >= stored && steps == STEPS) {
 		for (int j = 0; j < stored; j++)
-			for (int s = 0; s < STEPS; s++)
-				elements[j * STEPS + s] = from[s * ld + j];
+			to[j] = merge(from + j, ld);
 		return;
 	}
 	for (int j = 0; j < stored; j++)
