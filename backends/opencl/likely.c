@@ -163,8 +163,9 @@ static void judge_vendors(struct look *look, const char *root)
 	} else if (!ends_in_icd(named)) {
 		judge(look, named);
 	} else {
-		snprintf(file, sizeof file, "%s/%s", folder, named);
-		judge_file(look, AT_FDCWD, !strchr(named, '/') && !access(file, F_OK) ? file : named);
+		int is_whole = snprintf(file, sizeof file, "%s/%s", folder, named) < (int)sizeof file;
+
+		judge_file(look, AT_FDCWD, is_whole && !strchr(named, '/') && !access(file, F_OK) ? file : named);
 	}
 }
 
