@@ -1,5 +1,5 @@
 #!/bin/sh
-# The tarball: the same bytes from two runs, and in it every file that git tracks.
+# The tarball: the same bytes from two runs, and in it every file that git tracks or that aclocal.m4 includes.
 # MAKE: make; srcdir: the source.  Runs in the build tree; what it makes is in a temporary folder.
 set -u
 srcdir=${srcdir:-.}
@@ -46,7 +46,8 @@ if [ ! -e "$srcdir/.git" ] || ! git -C "$srcdir" ls-files >"$scratch/tracked" 2>
 else
 	[ -f "$scratch/first.tar.gz" ] || tarball first
 	gzip -dc "$scratch/first.tar.gz" | tar tf - | sed "s,.*/cellgrad/,,; s,^cellgrad/,," | sort >"$scratch/packed"
+	sed -n 's/^m4_include(\[\(.*\)\])$/\1/p' "$srcdir/aclocal.m4" >>"$scratch/tracked"
 	sort "$scratch/tracked" | comm -23 - "$scratch/packed" >"$scratch/why"
 	[ -s "$scratch/packed" ] && [ ! -s "$scratch/why" ]
-	report $? 2 'every file that git tracks is in the tarball'
+	report $? 2 'every file that git tracks or that aclocal.m4 includes is in the tarball'
 fi
