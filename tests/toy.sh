@@ -7,6 +7,8 @@ srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 make=${MAKE:-make}
 jobs=-j$(nproc 2>/dev/null || echo 2)
 unset MAKEFLAGS MFLAGS MAKELEVEL
+# Of this build, not of the copy's.
+unset CC CXX CELLGEN CELLGRAD EXAMPLE LIBRARY ARCHIVE
 n=0 failed=0
 
 # report STATUS NAME: with the end of what was printed where it failed; status 77: a skip.
