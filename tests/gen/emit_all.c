@@ -214,7 +214,8 @@ static int emit_built_in(const char *folder)
 	for (int k = 0; built_in(k, name); k++) {
 		struct cg_cell *cell = must_find(name);
 
-		if (emit(cell, folder, 1, NULL) || put_steps(cell, k % CG_DTYPE_COUNT, folder))
+		/* In one dtype, which another cell beside it does not change. */
+		if (emit(cell, folder, 1, NULL) || put_steps(cell, cell->n_gates % CG_DTYPE_COUNT, folder))
 			return 1;
 		cg_parse_free(cell);
 	}

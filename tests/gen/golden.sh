@@ -8,7 +8,7 @@ texts="cg_lstm_block_peephole_f32_grad.c cg_lstm_block_peephole_f32_grad.json cg
 	cg_gru_f32_gradgrad.cu cg_lstm_f16_seq_forward.cu cg_rnn_relu_f64_grad.c cg_lstm_peephole_bf16_forward.c cg_lstm_f16_seq_grad.cl
 	cg_gemm_f32_nn_128x192.cl cg_gemm_f16_nt_32x48.cl
 	cg_gemm_f32_nn_local_128x128.cl cg_gemm_f16_nt_c_acc_local_64x64.cu
-	cg_lstm_block_peephole_f32_seq_forward_scan.c cg_gru_block_f64_seq_grad_scan.h
+	cg_lstm_block_peephole_f32_seq_forward_scan.c cg_gru_block_bf16_seq_grad_scan.h
 	cg_rows_f16_dst_acc_drop.c cg_rows_f32_drop.cl cg_rows_bf16_src_acc.cu cg_rows_moves_f16.cu"
 
 srcdir=${srcdir:-.}
