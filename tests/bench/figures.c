@@ -9,7 +9,7 @@
  *	                                                           and again
  *	figures tiny CALLS                                         nanoseconds of the fastest of so many calls: LSTMBlockCell in f32 of one
  *	                                                           row, 16 inputs and 16 units, its workspace given
- * CELLGRAD_CPU_THREADS is the number of threads of networks and kernels.
+ * What is allocated is left to the system.  CELLGRAD_CPU_THREADS is the number of threads of networks and kernels.
  */
 #include <math.h>
 #include <pthread.h>
@@ -148,9 +148,10 @@ static double time_network(char **words)
 	const char *cell = words[0], *dtype = words[1];
 	size_t T = read_number(words[2]), B = read_number(words[3]), H = read_number(words[4]);
 	double valid = atof(words[5]);
-	struct network n = { .is_training = !strcmp(words[8], "both") };
+	static struct network n;
 	struct cg_rnn_config config;
 
+	n.is_training = !strcmp(words[8], "both");
 	cg_rnn_config_init(&config, sizeof config);
 	config.cell = cg_cell_find(cell);
 	config.dtype = find_dtype(dtype);
@@ -172,7 +173,7 @@ static double time_network(char **words)
 static double time_tiny(size_t calls)
 {
 	enum { I = 16, U = 16 };
-	struct cg_lstm_block op;
+	static struct cg_lstm_block op;
 	struct cg_mem *const states[] = { &op.cs_prev, &op.h_prev, &op.i, &op.cs, &op.f, &op.o, &op.ci, &op.co, &op.h };
 	double least = INFINITY;
 	size_t bytes;
@@ -306,7 +307,7 @@ static double time_copies(const struct arrays *a, size_t bytes)
 
 static void print_point(char **words)
 {
-	struct point p = { .kernel = { .dtype = CG_F32, .shape = CG_POINT } };
+	static struct point p = { .kernel = { .dtype = CG_F32, .shape = CG_POINT } };
 	const struct arrays *a = arrays, *end = arrays + sizeof arrays / sizeof *arrays;
 	int pass = !strcmp(words[1], "grad") ? CG_GRAD : CG_FORWARD;
 	size_t n;
