@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "runtime/op/shape.h"
 #include "tests/help/args.h"
 
 /* ---- the rows ---- */
@@ -83,6 +84,20 @@ static void needs_are_names(const struct cg_op *row)
 	}
 }
 
+/* Sizes are read at these places without another look. */
+static void shapes_are_of_sizes(const struct cg_op *row)
+{
+	for (const struct cg_port *p = row->ports; p->name; p++) {
+		struct cg_reading storage;
+		const struct cg_reading *reading = cg_find_reading(row, p, &storage);
+
+		for (int k = 0; k < reading->rank; k++)
+			for (int j = 0; j < reading->dimensions[k].n; j++)
+				if (reading->dimensions[k].of[j].dim < 0)
+					fail_msg("%s: %s: no such size in %s", row->name, p->name, p->shape);
+	}
+}
+
 static void test_rows_are_sound(void **state)
 {
 	const struct cg_op *row;
@@ -92,8 +107,10 @@ static void test_rows_are_sound(void **state)
 		row_is_sound(row);
 		needs_are_names(row);
 	}
-	for (row = NULL; (row = cg_op_next(row));)
+	for (row = NULL; (row = cg_op_next(row));) {
 		check_row_size(row);
+		shapes_are_of_sizes(row);
+	}
 }
 
 /* ---- texts are read once ---- */
