@@ -129,17 +129,19 @@ works() {
 	[ -z "$stderr" ]
 }
 
-# has_answers: run has TensorFlow's answers, for every case of every block op
+# has_answers NAME...: run has TensorFlow's answers, for every case of the ops whose names begin so
 has_answers() {
-	local expect case op
+	local start expect case op
 
-	for expect in "$DATA"/{LSTM,GRU,Block}*.expect.safetensors; do
-		case=${expect%.expect.safetensors}
-		op=${case##*/}
-		[ -e "$case.expect32.safetensors" ] && expect=$case.expect32.safetensors
-		works run "${op%%-*}" "$case.safetensors" --expect "$expect"
-		[[ $output == *ok* ]]
-		[[ $output != *MISMATCH* ]]
+	for start; do
+		for expect in "$DATA/$start"*.expect.safetensors; do
+			case=${expect%.expect.safetensors}
+			op=${case##*/}
+			[ -e "$case.expect32.safetensors" ] && expect=$case.expect32.safetensors
+			works run "${op%%-*}" "$case.safetensors" --expect "$expect"
+			[[ $output == *ok* ]]
+			[[ $output != *MISMATCH* ]]
+		done
 	done
 }
 

@@ -3,7 +3,7 @@
 load files
 
 @test "TensorFlow's answers, every case of every op" {
-	has_answers
+	has_answers LSTM GRU Block
 }
 
 @test "TensorFlow's own differentiation" {
