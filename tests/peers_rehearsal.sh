@@ -152,7 +152,7 @@ END
 report $? 'a run that is interrupted shows what it has measured'
 
 if [ -x "${CELLGRAD:-./cellgrad}" ]; then
-	CELLGRAD=${CELLGRAD:-./cellgrad} python3 -B "$bench/figures.py" --quick --threads 2 >"$why" 2>&1 && [ "$(grep -c '^| .* | [0-9.]* |$' "$why")" -eq 9 ]
+	CELLGRAD=${CELLGRAD:-./cellgrad} python3 -B "$bench/figures.py" --quick --threads 2 >"$why" 2>&1 && [ "$(grep -c '^| .* | -\{0,1\}[0-9.]* |$' "$why")" -eq 9 ]
 	report $? 'figures.py prints each of its figures'
 else
 	n=$((n + 1))

@@ -32,7 +32,10 @@ typedef int block_call(struct cg_stream *, const void *op);
 typedef void count_call(struct cg_stream *, block_call *, const void *op, const struct commands *);
 block_call call_lstm_forward;
 
-/* A backend whose driver is watched: how to open it, forget its calls and count those of an op, and the calls of its compiler. */
+/*
+ * A backend with a driver whose calls are counted.  open: tensors on a device of it, 0 where there is none; forget: sets the counts to
+ * zero; count: runs an op and compares the counts with what is expected; builds: the calls of its compiler.
+ */
 struct watched { int (*open)(struct tensors *); void (*forget)(void); count_call *count; const long *builds; };
 /* Tests of one, whose *state is a struct watched (cmocka_unit_test_prestate).  The commands of each block op: with TensorFlow's outputs,
  * with peepholes, with all gradients. */

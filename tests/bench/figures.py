@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,8 +20,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 LIBRARY = pathlib.Path(os.environ.get("LIBRARY", ".libs/libcellgrad.so")).absolute()
 CELLGRAD = os.environ.get("CELLGRAD", "./cellgrad")
-# What is profiled; T, B, H; the units of a matrix that is read; rows and units of a kernel over elements
 PROFILED = [("lstm", "f32"), ("gru", "f32"), ("rnn_tanh", "f32"), ("lstm", "bf16")]
+# shapes, longer, ragged, saturated: T, B, H of networks; units: of networks whose recurrent matrix is read; elements: rows and units of a
+# kernel; calls: of which the fastest tiny one is taken; processes: of which each time is the least
 SIZES = {"shapes": ((100, 32, 512), (25, 128, 1024), (100, 8, 256), (200, 64, 128), (400, 4, 64), (50, 1, 512)),
          "longer": ((100, 8, 256), (200, 64, 128)), "ragged": ((100, 32, 512), (200, 64, 128)), "saturated": ((100, 8, 256), (200, 64, 128)),
          "units": (128, 256, 512, 1024), "elements": (2048, 1024), "calls": 1000000, "processes": 3}
@@ -140,8 +142,9 @@ def profile(machine, cell, dtype, shape):
         words = [machine.program, "network", cell, dtype, *map(str, shape), "1", "1", "linear", "both"]
         record = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "5000", "-o", data, "--", *words]
         environment = {**os.environ, "CELLGRAD_CPU_THREADS": str(machine.threads)}
-        if subprocess.run(record, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, env=environment).returncode:
-            sys.exit("figures.py: perf record failed")
+        done = subprocess.run(record, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, env=environment)
+        if done.returncode:
+            sys.exit(f"figures.py: perf record: {done.stderr}")
         report = subprocess.run(["perf", "report", "-i", data, "--stdio", "--sort", "dso,symbol"], capture_output=True, text=True, check=True).stdout
     found = [line.replace("%", "").split(maxsplit=3) for line in report.splitlines() if "%" in line and not line.startswith("#")]
     # What the program itself does is before the first call.
@@ -158,6 +161,9 @@ def main():
     given = parser.parse_args()
     if not LIBRARY.exists() or not os.access(CELLGRAD, os.X_OK):
         print(f"figures.py: {LIBRARY} or {CELLGRAD} is missing; run this in a build's top folder", file=sys.stderr)
+        return 77
+    if given.profile and not shutil.which("perf"):
+        print("figures.py: --profile needs perf", file=sys.stderr)
         return 77
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(build(folder), given.threads, QUICK if given.quick else SIZES)

@@ -73,7 +73,7 @@ int64_t net_h(const struct net *n);
 extern struct net net;
 void ready(void);
 void leave(void);                        /* closes it and ends */
-/* Whatever the call did, the trial is over; what is left is said, too. */
+/* Waits for the stream, whose answer must be `code`, and ends the trial: memory that is left over is then reported, too. */
 void wait_for(int code);
 
 #endif

@@ -63,8 +63,9 @@ void network_pad(struct network *, double value);
 /* Run; whatever touches what is not its own fails the test.  backward reads what forward left in the reserve. */
 void network_forward(struct network *);
 void network_backward(struct network *);
-/* Both, or forward alone where it trains nothing; and the outputs of that. */
+/* Forward, and in training backward after it. */
 void network_run(struct network *);
+/* The outputs that network_run writes, a bit for each. */
 unsigned network_outputs(const struct network *);
 /* The same in parts, of CG_FORWARD or CG_GRAD: the memory, the call, and what came of it. */
 void network_lend(struct network *, int pass);
