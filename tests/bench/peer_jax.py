@@ -13,6 +13,7 @@ try:
     if problem.threads < len(os.sched_getaffinity(0)):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:problem.threads])
     os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["JAX_ENABLE_X64"] = str(int(problem.dtype == "f64"))
     import jax
     from jax import lax, numpy
 except ImportError as why:
@@ -58,6 +59,7 @@ def rnn_tanh(state, xw, weights):
     return (h,), h
 
 
+KINDS = {"f32": numpy.float32, "f64": numpy.float64, "f16": numpy.float16, "bf16": numpy.bfloat16}
 CELLS = {"lstm": lstm, "lstm_peephole": lstm, "gru": gru, "gru_block": gru_block, "rnn_tanh": rnn_tanh}
 
 
@@ -80,17 +82,20 @@ def make_call(cell):
 
 class Network:
     def __init__(self):
-        n = read_numbers(problem)
-        self.x, self.states = numpy.asarray(n["x"]), tuple(numpy.asarray(n[name]) for name in ("h0", "c0") if name in n)
+        n, kind = read_numbers(problem), KINDS[problem.dtype]
+
+        def give(array):
+            return numpy.asarray(array, kind)
+        self.x, self.states = give(n["x"]), tuple(give(n[name]) for name in ("h0", "c0") if name in n)
         apart = problem.cell == "gru"
-        self.weights = {"W": numpy.asarray(n["W"].reshape(-1, problem.I).T), "R": numpy.asarray(n["R"].reshape(-1, problem.H).T),
-                        "bW": numpy.asarray((n["bW"] if apart else n["bW"] + n["bR"]).reshape(-1))}
+        self.weights = {"W": give(n["W"].reshape(-1, problem.I).T), "R": give(n["R"].reshape(-1, problem.H).T),
+                        "bW": give((n["bW"] if apart else n["bW"] + n["bR"]).reshape(-1))}
         if apart:
-            self.weights["bR"] = numpy.asarray(n["bR"].reshape(-1))
+            self.weights["bR"] = give(n["bR"].reshape(-1))
         if problem.peephole:
-            self.weights["peephole"] = numpy.asarray(n["peephole"])
-        dy = numpy.zeros_like(n["dy"]) if problem.last else numpy.asarray(n["dy"])
-        self.upstream = (dy, tuple(numpy.asarray(n[name]) for name in ("dh_n", "dc_n") if name in n))
+            self.weights["peephole"] = give(n["peephole"])
+        dy = give(numpy.zeros_like(n["dy"]) if problem.last else n["dy"])
+        self.upstream = (dy, tuple(give(n[name]) for name in ("dh_n", "dc_n") if name in n))
         self.call = make_call(CELLS[problem.cell])
 
     def run(self):
@@ -111,8 +116,6 @@ class Network:
 def main():
     if problem.cell not in CELLS:
         decline(f"has no {problem.cell}")
-    if problem.dtype != "f32":
-        decline(f"not tried in {problem.dtype}")
     network = Network()
     settings = {"threads": len(os.sched_getaffinity(0)), "function": "jit of lax.scan and vjp", "devices": str(jax.devices()[0].platform)}
     serve(problem, "jax", jax.__version__, settings, network.run, network.answers)
