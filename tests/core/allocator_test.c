@@ -1,6 +1,6 @@
 /*
  * A caller's allocator: all memory comes from it and goes back to it, it is set only while the library holds none, and its
- * refusals are messages.
+ * refusals are messages.  Without one, large memory asks for huge pages.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "runtime/cellgrad.h"
@@ -80,9 +81,49 @@ static void test_every_call(void **state)
 	cg_close(context);
 }
 
+/* Of the mapping that has this address, is the flag of MADV_HUGEPAGE set? */
+static int asks_for_huge_pages(const void *address)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	char line[512];
+	int is_here = 0, asks = 0;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof line, file)) {
+		unsigned long long first, end;
+
+		if (sscanf(line, "%llx-%llx ", &first, &end) == 2)
+			is_here = first <= (uintptr_t)address && (uintptr_t)address < end;
+		else if (is_here && !strncmp(line, "VmFlags:", 8))
+			asks = strstr(line, " hg") != NULL;
+	}
+	fclose(file);
+	return asks;
+}
+
+static void test_huge_pages(void **state)
+{
+	struct cg_context *context;
+	struct cg_mem large, small;
+
+	(void)state;
+	if (access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK)) {
+		print_message("# this system gives no huge pages to who asks\n");
+		skip();
+	}
+	assert_int_equal(cg_open("cpu", &context), CG_OK);
+	assert_int_equal(cg_alloc(context, 64 << 20, &large), CG_OK);
+	assert_int_equal(cg_alloc(context, 4096, &small), CG_OK);
+	assert_true(asks_for_huge_pages((char *)large.data + (32 << 20)));
+	assert_false(asks_for_huge_pages(small.data));
+	cg_free(context, &large);
+	cg_free(context, &small);
+	cg_close(context);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_call) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_call), cmocka_unit_test(test_huge_pages) };
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("allocator", tests, NULL, NULL);
