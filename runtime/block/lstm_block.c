@@ -229,7 +229,7 @@ static int run_forward(struct cg_stream *stream, const void *given, struct cg_wo
 	sequence.params[0] = cg_round(op->dtype, op->forget_bias);
 	sequence.params[1] = cg_round(op->dtype, op->cell_clip);
 	carve_forward(op, work, &w);
-	recurrence->gates = w.gates;
+	recurrence->gates = (struct cg_matrix){ w.gates, GATES * op->U, 1 };
 	if (!cg_present(op->cs)) {
 		recurrence->saved[CS] = w.cs;
 		recurrence->in_turn[CS] = 2;
@@ -283,11 +283,10 @@ static int begin_grad(struct cg_stream *stream, const struct cg_lstm_block *op, 
 	recurrence->carry_c = w.carry_cs;
 	recurrence->d_h_first = (struct cg_matrix){ op->h_prev_grad, op->U, 0 };
 	recurrence->d_c_first = (struct cg_matrix){ op->cs_prev_grad, op->U, 0 };
-	if (cg_present(op->dgates))
-		recurrence->d_gates = op->dgates;
-	else if (steps(op) > 1 || cg_present(op->x_grad) || cg_present(op->h_prev_grad) || cg_present(op->w_grad) ||
-	         recurrence->needs_sums)
-		recurrence->d_gates = w.dgates;
+	recurrence->d_gates = (struct cg_matrix){ op->dgates, GATES * op->U, 0 };
+	if (!cg_present(op->dgates) && (steps(op) > 1 || cg_present(op->x_grad) || cg_present(op->h_prev_grad) || cg_present(op->w_grad) ||
+	                                recurrence->needs_sums))
+		recurrence->d_gates.mem = w.dgates;
 	set_packed(recurrence, 1, w.packed);
 	return CG_OK;
 }

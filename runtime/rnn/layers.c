@@ -56,7 +56,10 @@ static void set_saved(const struct layers *q, const struct pseudo_layer *p, stru
 	size_t at = saved_at(q, p->layer, p->direction);
 
 	w->h = h_of(q, p->layer, p->direction);
-	w->gates = rnn->net.training && rnn->keeps_gates ? mem_from(q->saved.gates, at) : p->own->gates;
+	if (rnn->net.training && rnn->keeps_gates)
+		w->gates = (struct cg_matrix){ mem_from(q->saved.gates, at), rnn->n_blocks * rnn->net.U, 1 };
+	else
+		w->gates = (struct cg_matrix){ p->own->gates, cg_layers_get_gates_stride(rnn, cg_acc_bytes(rnn->net.dtype)), 1 };
 	for (int k = 0; k < rnn->n_saved; k++)
 		w->saved[k] = rnn->net.training ? mem_from(q->saved.values[k], at) : p->own->saved[k];
 	if (!rnn->net.training && !rnn->net.P)
@@ -457,7 +460,7 @@ static int begin_backward(struct layers *q, struct pseudo_layer *p)
 	struct cg_recurrence *w = &p->recurrence;
 
 	CG_TRY(begin(q, p));
-	w->d_gates = r->d_gates;
+	w->d_gates = (struct cg_matrix){ r->d_gates, cg_layers_get_gates_stride(rnn, cg_dtype_bytes(rnn->net.dtype)), 0 };
 	memcpy(w->d_stage_input, r->d_stage_input, sizeof w->d_stage_input);
 	w->every_carry = rnn->sums_carry;
 	w->carry_h = r->carry_h;

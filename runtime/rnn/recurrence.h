@@ -38,12 +38,12 @@ static inline struct cg_matrix at(const struct cg_recurrence *w, struct cg_matri
 /* The gate pre-activations, and their gradients, from a packed row and a column block on. */
 static inline struct cg_matrix gates_at(const struct cg_recurrence *w, int64_t row, int64_t block)
 {
-	return at(w, (struct cg_matrix){ w->gates, w->n_blocks * w->U, 1 }, row - w->gates_row, block * w->U);
+	return at(w, w->gates, row - w->gates_row, block * w->U);
 }
 
 static inline struct cg_matrix d_gates_at(const struct cg_recurrence *w, int64_t row, int64_t block)
 {
-	return at(w, (struct cg_matrix){ w->d_gates, w->n_blocks * w->U, 0 }, row, block * w->U);
+	return at(w, w->d_gates, row, block * w->U);
 }
 
 static inline struct cg_matrix saved_matrix(const struct cg_recurrence *w, int k)

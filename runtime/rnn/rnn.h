@@ -177,6 +177,8 @@ int cg_rnn_drops(const struct cg_rnn *);
 int cg_rnn_is_read_later(const struct cg_rnn *, int k);
 /* The steps of a span of a recurrence that the backend's scan takes; 0: all. */
 int64_t cg_layers_span_steps(const struct cg_rnn *, int pass, const struct cg_rnn_shape *);
+/* Elements from row to row of the gates in a workspace, or of their gradients, of so many bytes each. */
+int64_t cg_layers_get_gates_stride(const struct cg_rnn *, size_t bytes);
 /* Lays out the shape's workspace for a pass, and sets how many pseudo-layers run at once, of so many at most.  Returns its bytes; SIZE_MAX: more than a size_t
  * can hold. */
 size_t cg_layers_lay_out_workspace(const struct cg_rnn *, int pass, int at_once, struct cg_rnn_shape *);
@@ -239,13 +241,13 @@ struct cg_recurrence {
 	 */
 	int64_t span, gates_row;
 	int gates_of_span;
-	struct cg_mem gates;                     /* [N, blocks U] acc */
+	struct cg_matrix gates;                  /* [N, blocks U] acc */
 	struct cg_mem stage_input[CG_STAGES_MAX]; /* real, forward [B, U], backward [N, U] */
 	struct cg_mem packed[CG_RNN_PACKED_MAX]; /* matrices as the steps' products read them best; absent: as they lie */
 	struct cg_mem scan;                      /* the workspace of the backend's scan; absent: each step is calls of its own */
 
 	/* backward only */
-	struct cg_mem d_gates;                   /* [N, blocks U] real */
+	struct cg_matrix d_gates;                /* [N, blocks U] real */
 	struct cg_matrix dy, dc;                 /* [N, H] [N, U] real: the gradients of h and c from outside the recurrence; dc: of a
 	                                          * block op alone */
 	/*

@@ -67,13 +67,23 @@ int64_t cg_layers_span_steps(const struct cg_rnn *rnn, int pass, const struct cg
 
 /* ---- the workspace ---- */
 
+/* Rows of a multiple of so many bytes fall on few places of a cache, where those of a product displace each other. */
+enum { ALIASED = 1024 };
+
+int64_t cg_layers_get_gates_stride(const struct cg_rnn *rnn, size_t bytes)
+{
+	const int64_t columns = rnn->n_blocks * rnn->net.U, gap = CG_WORK_ALIGN / (int64_t)bytes;
+
+	return columns % (ALIASED / (int64_t)bytes) ? columns : columns + gap;
+}
+
 static void carve_forward(const struct cg_rnn *rnn, struct cg_work *work, const struct cg_rnn_shape *shape, int64_t span, struct cg_rnn_own *r)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
 	int64_t B = shape->B, N = shape->N;
 
 	if (!(rnn->net.training && rnn->keeps_gates))
-		r->gates = cg_work_alloc(work, span && span < N / B ? span * B : N, rnn->n_blocks * rnn->net.U, acc);
+		r->gates = cg_work_alloc(work, span && span < N / B ? span * B : N, cg_layers_get_gates_stride(rnn, acc), acc);
 	r->bias = cg_work_alloc(work, 1, rnn->n_blocks * rnn->net.U, acc);
 	for (int k = 0; k < rnn->net.cell->n_stages - 1; k++)
 		if (rnn->stage_input_saved[0][k] < 0)
@@ -88,7 +98,7 @@ static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, const
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
 	int64_t B = shape->B, N = shape->N, rows = rnn->sums_carry ? N : B, carries = rnn->sums_carry ? N + B : 2 * B;
 
-	r->d_gates = cg_work_alloc(work, N, rnn->n_blocks * rnn->net.U, real);
+	r->d_gates = cg_work_alloc(work, N, cg_layers_get_gates_stride(rnn, real), real);
 	for (int k = 0; k < rnn->net.cell->n_stages - 1; k++) {
 		if (rnn->stage_input_saved[1][k] < 0)
 			r->stage_input[k] = cg_work_alloc(work, N, rnn->net.U, real);
