@@ -221,6 +221,12 @@ static struct cg_matrix from(struct cg_matrix x, int64_t row, int64_t column, si
 	return x;
 }
 
+/* Threads for a pass over elements, where these are many. */
+static struct cg_team *team_for(struct cg_queue *queue, int64_t rows, int64_t columns)
+{
+	return rows * columns < STEPS ? NULL : queue->team;
+}
+
 /* Where the sums of a part of c are, and what they start from. */
 static void set_sums(struct blocked *p, struct cg_queue *queue, char *sums, char *start)
 {
@@ -233,7 +239,7 @@ static void set_sums(struct blocked *p, struct cg_queue *queue, char *sums, char
 	if (!p->widen || g->start.acc || !g->start.mem.data)
 		return;
 	if (g->start.stride) {
-		cg_team_run(queue->team, p->rows, begin_row, p);
+		cg_team_run(team_for(queue, p->rows, p->columns), p->rows, begin_row, p);
 		p->start = p->sums;
 		return;
 	}
@@ -245,19 +251,17 @@ static void set_sums(struct blocked *p, struct cg_queue *queue, char *sums, char
 static void multiply_part(struct blocked *p, struct cg_queue *queue, int64_t steps)
 {
 	const struct cg_gemm *g = p->g;
-	struct cg_team *team;
 
 	for (p->from = 0; p->from < g->k; p->from += steps) {
 		p->steps = least(steps, g->k - p->from);
 		p->stored = round_up(p->steps, p->panels->steps);
-		team = p->steps * p->columns < STEPS ? NULL : queue->team;
 		if (!p->is_low)
-			cg_team_run(team, divide_up(p->columns, p->panels->columns), pack_b, p);
+			cg_team_run(team_for(queue, p->steps, p->columns), divide_up(p->columns, p->panels->columns), pack_b, p);
 		cut_blocks(p, cg_team_threads(queue->team));
 		cg_team_run(queue->team, p->down * p->across, multiply_block, p);
 	}
 	if (is_rounded(g))
-		cg_team_run(queue->team, p->rows, round_row, p);
+		cg_team_run(team_for(queue, p->rows, p->columns), p->rows, round_row, p);
 }
 
 int cg_cpu_blocked_gemm(struct cg_queue *queue, const struct cg_gemm *g)

@@ -62,15 +62,16 @@ static void pack_b_##t(int by_rows, int64_t k, int64_t width, const void *from, 
 	pack_##t(COLUMNS_##t, by_rows, k, width, from, ld, panel); \
 } \
 \
-/* c = start + a b, of whole panels of so many items; next: where the next c is. */ \
-static void block_##t(int64_t items, const item_##t *restrict a, const item_##t *restrict b, const number_##t *start, \
-                      int64_t start_stride, number_##t *c, int64_t ldc, const number_##t *next) \
+/* c = start + a b, of whole panels of so many items, the first `vectors` of the columns; next: where the next c is. */ \
+__attribute__((always_inline)) static inline void vectors_##t(const int vectors, int64_t items, const item_##t *restrict a, \
+                                                              const item_##t *restrict b, const number_##t *start, int64_t start_stride, \
+                                                              number_##t *c, int64_t ldc, const number_##t *next) \
 { \
 	const sums_##t zeros = { 0 }; \
 	sums_##t sum[ROWS][VECTORS]; \
 \
 	for (int i = 0; i < ROWS; i++) \
-		for (int j = 0; j < VECTORS; j++) { \
+		for (int j = 0; j < vectors; j++) { \
 			sum[i][j] = zeros; \
 			if (start) \
 				sum[i][j] = *(const loose_sums_##t *)(start + i * start_stride + j * LANES_##t); \
@@ -79,15 +80,30 @@ static void block_##t(int64_t items, const item_##t *restrict a, const item_##t 
 	for (int64_t p = 0; p < items; p++) { \
 		item_vector_##t v[VECTORS]; \
 \
-		for (int j = 0; j < VECTORS; j++) \
+		for (int j = 0; j < vectors; j++) \
 			v[j] = *(const loose_##t *)(b + p * COLUMNS_##t + j * LANES_##t); \
 		for (int i = 0; i < ROWS; i++) \
-			for (int j = 0; j < VECTORS; j++) \
+			for (int j = 0; j < vectors; j++) \
 				sum[i][j] = add_##t(sum[i][j], a[p * ROWS + i], v[j]); \
 	} \
 	for (int i = 0; i < ROWS; i++) \
-		for (int j = 0; j < VECTORS; j++) \
+		for (int j = 0; j < vectors; j++) \
 			*(loose_sums_##t *)(c + i * ldc + j * LANES_##t) = sum[i][j]; \
+} \
+\
+static void block_##t(int64_t items, const item_##t *a, const item_##t *b, const number_##t *start, int64_t start_stride, \
+                      number_##t *c, int64_t ldc) \
+{ \
+	vectors_##t(VECTORS, items, a, b, start, start_stride, c, ldc, c + ROWS * ldc); \
+} \
+\
+/* n elements, up to COLUMNS: whole vectors, then the rest. */ \
+static inline void copy_##t(int64_t n, const number_##t *from, number_##t *to) \
+{ \
+	for (; n >= LANES_##t; n -= LANES_##t, from += LANES_##t, to += LANES_##t) \
+		*(loose_sums_##t *)to = *(const loose_sums_##t *)from; \
+	if (n) \
+		memcpy(to, from, (size_t)n * sizeof(number_##t)); \
 } \
 \
 /* The same at an edge of c: through a copy. */ \
@@ -95,13 +111,19 @@ static void edge_##t(int64_t m, int64_t n, int64_t items, const item_##t *a, con
                      int64_t start_stride, number_##t *c, int64_t ldc) \
 { \
 	number_##t copy[ROWS * COLUMNS_##t]; \
+	number_##t *sums = start ? copy : NULL; \
 \
-	for (int64_t i = 0; i < ROWS; i++) \
-		for (int64_t j = 0; j < COLUMNS_##t; j++) \
-			copy[i * COLUMNS_##t + j] = start && i < m && j < n ? start[i * start_stride + j] : 0; \
-	block_##t(items, a, b, copy, COLUMNS_##t, copy, COLUMNS_##t, copy); \
+	if (start) { \
+		memset(copy, 0, sizeof copy); \
+		for (int64_t i = 0; i < m; i++) \
+			copy_##t(n, start + i * start_stride, copy + i * COLUMNS_##t); \
+	} \
+	if (n > LANES_##t) \
+		block_##t(items, a, b, sums, COLUMNS_##t, copy, COLUMNS_##t); \
+	else \
+		vectors_##t(1, items, a, b, sums, COLUMNS_##t, copy, COLUMNS_##t, copy); \
 	for (int64_t i = 0; i < m; i++) \
-		memcpy(c + i * ldc, copy + i * COLUMNS_##t, (size_t)n * sizeof(number_##t)); \
+		copy_##t(n, copy + i * COLUMNS_##t, c + i * ldc); \
 } \
 \
 static void multiply_##t(int64_t m, int64_t n, int64_t k, const void *a_panels, const void *b_panels, int64_t b_apart, \
@@ -118,7 +140,7 @@ static void multiply_##t(int64_t m, int64_t n, int64_t k, const void *a_panels, 
 			number_##t *to = (number_##t *)c + i * ldc + j; \
 \
 			if (m - i >= ROWS && n - j >= COLUMNS_##t) \
-				block_##t(items, a, b, from, start_stride, to, ldc, to + ROWS * ldc); \
+				block_##t(items, a, b, from, start_stride, to, ldc); \
 			else \
 				edge_##t(m - i < ROWS ? m - i : ROWS, n - j < COLUMNS_##t ? n - j : COLUMNS_##t, items, a, b, from, start_stride, \
 				         to, ldc); \

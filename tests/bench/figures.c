@@ -109,7 +109,7 @@ static void give_network(struct network *n, const char *dtype, size_t rows, size
 	struct cg_rnn_sizes sizes;
 
 	check(cg_rnn_sizes(n->rnn, c->T, c->B, c->lengths, &sizes));
-	c->work = make_mem("f32", sizes.work / sizeof(float) + 1, 0);
+	check(cg_alloc(context, sizes.work, &c->work));
 	c->params = make_mem(dtype, sizes.params / get_dtype_bytes(dtype), scale);
 	c->input = make_mem(dtype, rows * H, 1);
 	c->output = make_mem(dtype, rows * H, 0);
@@ -121,7 +121,7 @@ static void give_network(struct network *n, const char *dtype, size_t rows, size
 	}
 	if (!n->is_training)
 		return;
-	c->reserve = make_mem("f32", sizes.reserve / sizeof(float) + 1, 0);
+	check(cg_alloc(context, sizes.reserve, &c->reserve));
 	c->params_backprop = make_mem(dtype, sizes.params / get_dtype_bytes(dtype), 0);
 	c->input_backprop = make_mem(dtype, rows * H, 0);
 	c->input_h_backprop = make_mem(dtype, state, 0);

@@ -40,6 +40,15 @@ static struct cg_mem make_bytes(size_t bytes)
 	return (struct cg_mem){ allocate(bytes), 0, bytes, CG_HOST };
 }
 
+/* Memory of the library's own. */
+static struct cg_mem alloc_bytes(struct cg_context *context, size_t bytes)
+{
+	struct cg_mem mem;
+
+	check(cg_alloc(context, bytes, &mem));
+	return mem;
+}
+
 static void get_floats(const struct problem *p, struct cg_mem mem, float *to)
 {
 	if (to)
@@ -113,7 +122,7 @@ static void give_network(struct ours *o)
 	c->B = (int64_t)p->B;
 	c->spend_reserve = 1;
 	check(cg_rnn_sizes(o->rnn, c->T, c->B, NULL, &sizes));
-	c->work = make_bytes(sizes.work);
+	c->work = alloc_bytes(o->context, sizes.work);
 	c->params = make_params(p, sizes.params);
 	c->input = make_mem(p, p->in.x, rows * p->I);
 	c->input_h = make_mem(p, p->in.h0, state);
@@ -126,7 +135,7 @@ static void give_network(struct ours *o)
 	}
 	if (!p->grad)
 		return;
-	c->reserve = make_bytes(sizes.reserve);
+	c->reserve = alloc_bytes(o->context, sizes.reserve);
 	c->params_backprop = make_bytes(sizes.params);
 	c->input_backprop = make_mem(p, NULL, rows * p->I);
 	c->input_h_backprop = make_mem(p, NULL, state);
