@@ -275,7 +275,9 @@ static void multiply_big(struct cg_queue *queue, int dtype, int to_acc, enum sta
 /* Every start, dtype and form; sizes about those of panels, blocks, depths, and what is packed at once. */
 static void test_big(void **state)
 {
-	static const int64_t sizes[][3] = { { 1, 1, 1 }, { 13, 33, 17 }, { 61, 70, 530 }, { 250, 100, 40 }, { 30, 16, 2100 } };
+	static const int64_t sizes[][3] = {
+		{ 1, 1, 1 }, { 13, 33, 17 }, { 25, 49, 40 }, { 7, 41, 30 }, { 61, 70, 530 }, { 250, 100, 40 }, { 30, 16, 2100 }
+	};
 	static const int64_t large[][3] = { { 30, 4200, 600 }, { 520, 4200, 9 } };
 	enum { SIZES = sizeof sizes / sizeof *sizes, ALL = SIZES * STARTS * CG_DTYPE_COUNT * 2 };
 	struct cg_dev device;
