@@ -474,16 +474,23 @@ static INLINE int64_t count_items(int64_t k)
 	return (k + STEPS - 1) / STEPS;
 }
 
-/* Lane j of the result is lane from[j] of a and b beside each other. */
-static INLINE item_vector shuffle(item_vector a, item_vector b, wholes from)
+/* Lane j of the result is a[j + further]; where j has bit s, b[j + further - s]. */
+static INLINE item_vector exchange(item_vector a, item_vector b, const int s, const int further)
 {
 #ifdef SHUFFLES
-	return __builtin_shuffle(a, b, from);
+	static const whole numbers[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+	wholes lanes;
+
+	memcpy(&lanes, numbers, sizeof lanes);
+	return __builtin_shuffle(a, b, lanes + further + (((lanes & s) != 0) & (LANES - s)));
 #else
 	item_vector r;
 
-	for (int j = 0; j < LANES; j++)
-		r[j] = from[j] < LANES ? a[from[j]] : b[from[j] - LANES];
+	for (int j = 0; j < LANES; j++) {
+		const int from = j + further + (j & s ? LANES - s : 0);
+
+		r[j] = from < LANES ? a[from] : b[from - LANES];
+	}
 	return r;
 #endif
 }
@@ -492,45 +499,46 @@ static INLINE item_vector shuffle(item_vector a, item_vector b, wholes from)
 static INLINE void transpose(item_vector *r)
 {
 #pragma GCC unroll 4
-	for (int s = 1; s < LANES; s *= 2) {
-		wholes low, high;
-
-		for (int j = 0; j < LANES; j++) {
-			low[j] = j & s ? LANES + j - s : j;
-			high[j] = j & s ? LANES + j : j + s;
-		}
+	for (int s = 1; s < LANES; s *= 2)
 #pragma GCC unroll 16
 		for (int i = 0; i < LANES; i++)
 			if (!(i & s)) {
 				item_vector a = r[i], b = r[i + s];
 
-				r[i] = shuffle(a, b, low);
-				r[i + s] = shuffle(a, b, high);
+				r[i] = exchange(a, b, s, 0);
+				r[i + s] = exchange(a, b, s, s);
 			}
-	}
 }
 
-/* to[p * step + j] is item p of row j for p < k and j < stored, and 0 from j = width on; rows are ld bytes apart;
- * stored is at most the lanes of a vector. */
+/* to[p * step + j] is item p of row j, of as many items as a vector has lanes, for j < stored, and 0 from j = width on. */
+static INLINE void turn_block(const int stored, const int64_t width, const char *rows, int64_t ld, item *to, int64_t step)
+{
+	const item_vector zeros = { 0 };
+	item_vector r[LANES];
+
+#pragma GCC unroll 16
+	for (int j = 0; j < LANES; j++) {
+		r[j] = zeros;
+		if (j < stored && j < width)
+			r[j] = *(const loose *)(const void *)(rows + j * ld);
+	}
+	transpose(r);
+	for (int i = 0; i < LANES; i++)
+		memcpy(to + i * step, &r[i], (size_t)stored * sizeof(item));
+}
+
+/* The same of k items.  Rows are ld bytes apart; stored is at most the lanes of a vector. */
 static INLINE void turn(const int stored, int64_t k, int64_t width, const void *from, int64_t ld,
 	item *to, int64_t step)
 {
 	const char *rows = (const char *)from;
 	int64_t p = 0;
 
-	for (; p + LANES <= k; p += LANES) {
-		const item_vector zeros = { 0 };
-		item_vector r[LANES];
-
-		for (int j = 0; j < LANES; j++) {
-			r[j] = zeros;
-			if (j < stored && j < width)
-				r[j] = *(const loose *)(const void *)(rows + j * ld + p * (int64_t)sizeof(item));
-		}
-		transpose(r);
-		for (int i = 0; i < LANES; i++)
-			memcpy(to + (p + i) * step, &r[i], (size_t)stored * sizeof(item));
-	}
+	for (; p + LANES <= k; p += LANES)
+		if (width < stored)
+			turn_block(stored, width, rows + p * (int64_t)sizeof(item), ld, to + p * step, step);
+		else
+			turn_block(stored, stored, rows + p * (int64_t)sizeof(item), ld, to + p * step, step);
 	for (; p < k; p++)
 		for (int j = 0; j < stored; j++) {
 			to[p * step + j] = 0;
