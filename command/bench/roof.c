@@ -28,7 +28,7 @@ enum { CHAINS = 12, STEPS = 1000, TURNS = 12 };
 	target static void name(void) \
 	{ \
 		typedef type vector __attribute__((vector_size(bytes))); \
-		static volatile type half = (type)0.5; \
+		volatile type half = (type)0.5; \
 		vector factor = (vector){ 0 } + half, start = factor; \
 		EACH(START) \
 		for (int k = 0; k < STEPS; k++) { \
@@ -66,7 +66,7 @@ static int has_avx2(void)
 #define STEP_BF16(k) v##k = _mm512_dpbf16_ps(v##k, factor, factor);
 __attribute__((target("avx512f,avx512bf16"))) static void bf16_avx512(void)
 {
-	static volatile float half = 0.5f;
+	volatile float half = 0.5f;
 	__m512 start = _mm512_set1_ps(half);
 	__m512bh factor = (__m512bh)_mm512_set1_epi16(0x3f00);
 #define START_BF16(k) __m512 v##k = _mm512_add_ps(start, _mm512_set1_ps(k));
