@@ -135,6 +135,8 @@ struct cg_mem {
 	size_t  bytes;                   /* of the argument, from offset on */
 	int     place;                   /* enum cg_place */
 };
+/* The host's memory from a pointer on, for an argument of so many bytes; NULL: absent.  What an input points to is only read. */
+CG_API struct cg_mem cg_host(const void *pointer, size_t bytes);
 /* Device memory of a context, uninitialised, aligned for any dtype and vector; on a cpu with Linux, huge pages where these are given to
  * who asks, which large networks run faster in.  bytes 0 gives an empty, absent mem.
  * cg_free releases it and zeroes the struct; absent memory is left alone. */
@@ -215,7 +217,28 @@ CG_API const char *cg_cell_name(int i);
 /* Reads the text of a .cell.  CG_BUILD: it is wrong; the message is NAME:line:column: what was expected, the line and a
  * caret.  The caller closes the cell; kernels and plans made from it keep what they need. */
 CG_API int  cg_cell_parse(const char *text, const char *name_in_errors, struct cg_cell **cell);
+/* The same of a file, whose path is the name in errors.  CG_FILE: it cannot be read, or has more than 2^20 bytes. */
+CG_API int  cg_cell_load(const char *path, struct cg_cell **cell);
 CG_API void cg_cell_close(struct cg_cell *cell);
+
+/* What a cell is, for programs that make networks of any.  Names are the cell's and live as long. */
+enum { CG_CELL_NAMES = 32 };                     /* names of one kind at most */
+struct cg_cell_parts {
+	size_t      size;                        /* set by _init */
+	const char *name;
+	int         n_stages, has_state;         /* has_state: networks of it have input_c and output_c */
+	int         n_gates, n_vectors, n_options, n_params;
+	const char *gates[CG_CELL_NAMES];        /* those with matrices and biases, in the order of params: "a_i" */
+	const char *vectors[CG_CELL_NAMES];      /* per-unit weights, "p_i" */
+	int         vector_option[CG_CELL_NAMES];        /* the option that each belongs to */
+	const char *options[CG_CELL_NAMES];      /* "peephole" */
+	const char *params[CG_CELL_NAMES];       /* "forget_bias" */
+	double      defaults[CG_CELL_NAMES];     /* of params; NaN: it must be given */
+};
+/* All zeros.  size: sizeof the struct. */
+CG_API void cg_cell_parts_init(struct cg_cell_parts *parts, size_t size);
+/* Fills *parts in.  CG_BAD_ARGUMENT: cell or parts is NULL, or parts was not initialised.  Safe from any thread. */
+CG_API int  cg_cell_info(const struct cg_cell *cell, struct cg_cell_parts *parts);
 
 /* CG_POINT: one element of [rows units]; CG_SUM: sums over the rows, for the gradients of biases and per-unit weights; CG_SCAN: all steps
  * of a sequence of one direction of one layer, the products with the recurrent matrix among them, as the cpu backend computes them. */
@@ -331,11 +354,25 @@ struct cg_rnn_sizes { size_t params, reserve, work; };           /* bytes */
  * that do not fit in memory. */
 CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *sizes);
 
+/*
+ * So many bytes hold the reserve of any call of the plan: *fixed + *step T B, for memory whose size is decided before T, B and lengths are
+ * known.  Where all rows have T steps, T B is 64 or more and an element of the state at least 4 bytes long, that is at most 1.25 times what
+ * cg_rnn_sizes says.  CG_UNSUPPORTED: on route cudnn only cuDNN knows.
+ */
+CG_API int  cg_rnn_reserve_bound(const struct cg_rnn *rnn, size_t *fixed, size_t *step);
+
 /* A part of params, in elements; rows 0: not present, an input matrix under CG_SKIP or the projection where there is none. */
 struct cg_rnn_region { int64_t offset, rows, columns; };
 /* Where one lies.  id, of G gates: 0 to G - 1 the input matrix of a gate, or its bias bW where bias is 1; G to 2 G - 1 the
  * recurrent one, or bR; 2 G the projection; 2 G + 1 and on the per-unit vectors.  CG_BAD_ARGUMENT: no such pseudo-layer or id. */
 CG_API int  cg_rnn_region(const struct cg_rnn *rnn, int pseudo_layer, int id, int bias, struct cg_rnn_region *region);
+/* The same without a device: the bytes of params of a network, and where a part of it lies, by the name that the cell has for the gate,
+ * "a_i", or the per-unit weight, "p_i"; of a projection name is not read.  CG_BAD_ARGUMENT: the config, or no such part, with the nearest
+ * name; a weight of an option that is off.  Both are safe from any thread. */
+enum cg_rnn_part { CG_RNN_INPUT, CG_RNN_RECURRENT, CG_RNN_PROJECTION, CG_RNN_BIAS_W, CG_RNN_BIAS_R, CG_RNN_VECTOR };
+CG_API int  cg_rnn_params(const struct cg_rnn_config *config, size_t *bytes);
+CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_layer, enum cg_rnn_part part, const char *name,
+                                 struct cg_rnn_region *region);
 
 /*
  * A call's sizes and memory.  Shapes are those of time_major; without it [B T .] and [B L*D .].  Row b has lengths[b] valid steps;
@@ -378,6 +415,9 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
  * that it was captured with, and so the same masks of dropout. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
 CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
+/* The counter of the forward that wrote a reserve, for a backward that was not told: of a reserve of so many bytes in the host's memory,
+ * or of a copy of its first 64.  A reserve on a device has it under CELLGRAD_CHECK=1 alone.  CG_BAD_ARGUMENT: it is none, or shorter. */
+CG_API int  cg_rnn_reserve_counter(const void *reserve, size_t bytes, uint64_t *counter);
 
 /* ---- weights of other programs.  A format is a list of tensors, each made of regions of params in an order and an orientation of
  * its own: `cellgrad convert --help` and cellgrad.1 say them all.  Nothing here needs a device. ---- */

@@ -5,7 +5,7 @@
 AM_CPPFLAGS += $(LIBMD_CFLAGS)
 noinst_LTLIBRARIES += %D%/libwhole.la
 %C%_libwhole_la_SOURCES = \
-	%D%/core/core.h %D%/core/environment.h %D%/core/dtype.c %D%/core/memory.c %D%/core/message.c %D%/core/cell.c \
+	%D%/core/core.h %D%/core/environment.h %D%/core/dtype.c %D%/core/memory.c %D%/core/message.c %D%/core/cell.c %D%/core/cell_file.c \
 	%D%/core/environment.c %D%/core/sized.c %D%/core/fork.c %D%/core/fingerprint.c %D%/core/line.c \
 	%D%/cache/cache.h %D%/cache/entry.h %D%/cache/disk.h %D%/cache/cache.c %D%/cache/entry.c %D%/cache/directory.c \
 	%D%/cache/disk.fn \

@@ -1,6 +1,7 @@
 /*
  * The public calls for cells and kernel texts.  They call the compiler in gen/ and turn its mistakes into messages.
  */
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,6 +96,57 @@ void cg_cell_close(struct cg_cell *cell)
 			return;
 	cg_cell_release(cell);
 }
+
+/* ---- what a cell is ---- */
+
+_Static_assert((int)CG_GATES_MAX <= (int)CG_CELL_NAMES && (int)CG_WEIGHTS_MAX <= (int)CG_CELL_NAMES &&
+               (int)CG_OPTIONS_MAX <= (int)CG_CELL_NAMES && (int)CG_PARAMS_MAX <= (int)CG_CELL_NAMES, "every name has its place");
+
+void cg_cell_parts_init(struct cg_cell_parts *parts, size_t size)
+{
+	static const struct cg_cell_parts defaults = { .size = 0 };
+
+	cg_sized_init(parts, size, &defaults, sizeof defaults);
+}
+
+static void list_parts(const struct cg_cell *cell, struct cg_cell_parts *p)
+{
+	p->name = cell->name;
+	p->n_stages = cell->n_stages;
+	for (int k = 0; k < cell->n_prevs; k++)
+		p->has_state |= !cell->prevs[k].output;
+	for (int k = 0; k < cell->n_gates; k++)
+		if (!cell->gates[k].split)
+			p->gates[p->n_gates++] = cell->gates[k].name;
+	for (; p->n_vectors < cell->n_weights; p->n_vectors++) {
+		p->vectors[p->n_vectors] = cell->weights[p->n_vectors].name;
+		p->vector_option[p->n_vectors] = cell->weights[p->n_vectors].option;
+	}
+	for (; p->n_options < cell->n_options; p->n_options++)
+		p->options[p->n_options] = cell->options[p->n_options].name;
+	for (; p->n_params < cell->n_params; p->n_params++) {
+		const struct cg_param *param = &cell->params[p->n_params];
+
+		p->params[p->n_params] = param->name;
+		p->defaults[p->n_params] = param->given ? param->value : NAN;
+	}
+}
+
+int cg_cell_info(const struct cg_cell *cell, struct cg_cell_parts *parts)
+{
+	struct cg_cell_parts p;
+
+	if (!cell)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_cell_info: cell: missing");
+	CG_TRY(cg_sized_check("cg_cell_info", "cg_cell_parts", parts, sizeof *parts));
+	cg_cell_parts_init(&p, sizeof p);
+	list_parts(cell, &p);
+	p.size = parts->size;
+	*parts = p;
+	return CG_OK;
+}
+
+/* ---- its digest ---- */
 
 static int is_of_word(char c)
 {

@@ -5,6 +5,11 @@
 
 #include "runtime/device/device.h"
 
+struct cg_mem cg_host(const void *pointer, size_t bytes)
+{
+	return (struct cg_mem){ .data = (void *)pointer, .bytes = pointer ? bytes : 0, .place = CG_HOST };
+}
+
 int cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem)
 {
 	if (!mem)

@@ -27,7 +27,6 @@ struct cg_network_text {
 enum { CG_RESERVE_HEADER = 64 };
 
 /* The region of a part in params, in elements; that of an absent input matrix or projection is empty. */
-enum cg_rnn_part { CG_RNN_INPUT, CG_RNN_RECURRENT, CG_RNN_PROJECTION, CG_RNN_BIAS_W, CG_RNN_BIAS_R, CG_RNN_VECTOR };
 struct cg_rnn_region cg_network_part(const struct cg_network *, int pseudo_layer, enum cg_rnn_part, int k);
 /* Sets params; CG_BAD_ARGUMENT when there are more than memory can hold. */
 int cg_network_count(struct cg_network *);

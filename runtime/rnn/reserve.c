@@ -9,13 +9,14 @@
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: reserve: " __VA_ARGS__)
 
+#define MAGIC "cellgrad"
 struct header { char magic[8]; uint64_t fingerprint, lengths, counter; int64_t T, B, N, first_step; };
 _Static_assert(sizeof(struct header) == CG_RESERVE_HEADER, "a header fills its place");
 _Static_assert(sizeof(struct header) == sizeof((struct cg_stream *)0)->header, "and the one that a stream has for it");
 
 static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_call *c, const struct cg_rnn_shape *shape)
 {
-	struct header h = { .magic = "cellgrad", .fingerprint = rnn->fingerprint, .counter = c->counter, .T = shape->T, .B = shape->B,
+	struct header h = { .magic = MAGIC, .fingerprint = rnn->fingerprint, .counter = c->counter, .T = shape->T, .B = shape->B,
 	                    .N = shape->N, .first_step = c->first_step };
 
 	/* Rows of T steps each have the same fingerprint with lengths and without. */
@@ -47,6 +48,21 @@ int cg_reserve_write(struct cg_stream *stream, const struct cg_rnn *rnn, const s
 	h = header_of(rnn, c, shape);
 	memcpy(stream->header, &h, sizeof h);
 	return cg_put(stream, c->reserve, stream->header, sizeof h);
+}
+
+int cg_rnn_reserve_counter(const void *reserve, size_t bytes, uint64_t *counter)
+{
+	struct header h;
+
+	if (!reserve || !counter)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_reserve_counter: %s: missing", reserve ? "counter" : "reserve");
+	if (bytes < sizeof h)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_reserve_counter: reserve: expected at least %zu bytes, got %zu", sizeof h, bytes);
+	memcpy(&h, reserve, sizeof h);
+	if (memcmp(h.magic, (struct header){ .magic = MAGIC }.magic, sizeof h.magic))
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_reserve_counter: reserve: expected what a forward wrote, got something else");
+	*counter = h.counter;
+	return CG_OK;
 }
 
 int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *c,

@@ -186,6 +186,8 @@ size_t cg_layers_lay_out_workspace(const struct cg_rnn *, int pass, int at_once,
 size_t cg_layers_count_parts(const struct cg_rnn_shape *);
 /* Bytes of the reserve. */
 size_t cg_layers_measure_reserve(const struct cg_rnn *, int64_t N);
+/* The reserve of N valid steps has at most fixed + step N bytes. */
+void cg_layers_bound_reserve(const struct cg_rnn *, size_t *fixed, size_t *step);
 /* The saved values of the first pseudo-layer, and the bytes from them to those of the next. */
 struct cg_rnn_saved_values { struct cg_mem values[CG_RNN_SAVED_MAX], gates; size_t bytes; };
 void cg_layers_lay_out_saved(const struct cg_rnn *, int64_t N, struct cg_mem reserve, struct cg_rnn_saved_values *);

@@ -108,3 +108,16 @@ int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *
 	                                 most(forward, shape.bytes.backward) };
 	return CG_OK;
 }
+
+int cg_rnn_reserve_bound(const struct cg_rnn *rnn, size_t *fixed, size_t *step)
+{
+	if (!rnn || !fixed || !step)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_reserve_bound: %s: missing", !rnn ? "rnn" : !fixed ? "fixed" : "step");
+	if (rnn->vendor)
+		return cg_fail(CG_UNSUPPORTED, "cg_rnn_reserve_bound: on route %s only the library knows; routes composed and scan have a bound",
+		               rnn->route);
+	*fixed = *step = 0;
+	if (rnn->net.training)
+		cg_layers_bound_reserve(rnn, fixed, step);
+	return CG_OK;
+}

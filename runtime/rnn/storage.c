@@ -212,3 +212,19 @@ size_t cg_layers_measure_reserve(const struct cg_rnn *rnn, int64_t N)
 		return SIZE_MAX;
 	return bytes;
 }
+
+/* Of one step each block but for what fills it up to its alignment, which no number of steps needs more of. */
+void cg_layers_bound_reserve(const struct cg_rnn *rnn, size_t *fixed, size_t *step)
+{
+	const size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype), U = (size_t)rnn->net.U;
+	const size_t states = (size_t)rnn->net.layers * (size_t)rnn->net.directions;
+
+	*step = rnn->keeps_gates ? states * (size_t)rnn->n_blocks * U * acc : 0;
+	*fixed = CG_RESERVE_HEADER + (rnn->keeps_gates ? states * (CG_WORK_ALIGN - acc) : 0);
+	for (int k = 0; k < rnn->n_saved; k++) {
+		const size_t each = rnn->saved[k].acc ? acc : real;
+
+		*step += states * U * each;
+		*fixed += states * (CG_WORK_ALIGN - each);
+	}
+}

@@ -1,0 +1,67 @@
+/*
+ * Cells in files.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gen/cell.h"
+#include "runtime/core/core.h"
+
+#define REFUSE(...) cg_fail(CG_FILE, "cg_cell_load: " __VA_ARGS__)
+
+/* Reads up to `most` bytes.  Returns how many there were; -1: errno says why. */
+static ssize_t read_all(int fd, char *to, size_t most)
+{
+	size_t length = 0;
+	ssize_t got;
+
+	while (length < most && (got = read(fd, to + length, most - length))) {
+		if (got < 0 && errno != EINTR)
+			return -1;
+		length += got < 0 ? 0 : (size_t)got;
+	}
+	return (ssize_t)length;
+}
+
+/* The text has space for one byte more than a cell may have, and for its end. */
+static int read_text(int fd, const char *path, char *text)
+{
+	struct stat is;
+	ssize_t length;
+
+	if (fstat(fd, &is) || !S_ISREG(is.st_mode))
+		return REFUSE("%s: expected a regular file", path);
+	length = read_all(fd, text, CG_TEXT_MAX + 1);
+	if (length < 0)
+		return REFUSE("%s: %s", path, strerror(errno));
+	if (length > CG_TEXT_MAX)
+		return REFUSE("%s: expected at most %d bytes", path, CG_TEXT_MAX);
+	text[length] = '\0';
+	if (strlen(text) != (size_t)length)
+		return REFUSE("%s: has a zero byte, so it is no text", path);
+	return CG_OK;
+}
+
+int cg_cell_load(const char *path, struct cg_cell **cell)
+{
+	char *text;
+	int fd, code;
+
+	if (!path || !cell)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_cell_load: %s: missing", path ? "cell" : "path");
+	*cell = NULL;
+	/* A pipe that nobody writes is not waited for. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return REFUSE("%s: %s", path, strerror(errno));
+	text = cg_memory(NULL, CG_TEXT_MAX + 2);
+	code = text ? read_text(fd, path, text) : CG_NO_MEMORY;
+	close(fd);
+	if (!code)
+		code = cg_cell_parse(text, path, cell);
+	cg_memory(text, 0);
+	return code;
+}
