@@ -125,6 +125,12 @@ CG_API int  cg_stream_open(struct cg_context *context, void *native, struct cg_s
 CG_API int  cg_stream_sync(struct cg_stream *stream);
 /* Waits for all that was enqueued, too. */
 CG_API void cg_stream_close(struct cg_stream *stream);
+/* A stream of the library's own for some calls, for programs whose threads come and go: one that was given back, else a new one.  Safe from
+ * any thread.  The context keeps up to 64 idle ones, with their memory, until it closes. */
+CG_API int  cg_stream_take(struct cg_context *context, struct cg_stream **stream);
+/* Waits as cg_stream_sync does and gives the stream back, or closes it; it is not to be used any more, whatever the answer, but for
+ * CG_BAD_ARGUMENT: it is not one of cg_stream_take. */
+CG_API int  cg_stream_give(struct cg_stream *stream);
 
 /* Dense memory.  All zeros means "absent" for an input and "not wanted" for an output.  The memory is the caller's.  An argument's
  * bytes are those of its shape, no less and no more: of a larger piece of memory the caller shortens bytes, so that a wrong size is
@@ -338,6 +344,11 @@ CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
  * CG_BUILD, CG_NO_MEMORY.  The plan holds the context and what it needs of the cell; the caller closes it.  Threads may share it. */
 CG_API int  cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
 CG_API void cg_rnn_close(struct cg_rnn *rnn);
+/* The same plan again for a config of the same content, of those that were got and are open or were among the last 32 to be closed; else
+ * opens one.  It is closed as any.  Safe from any thread. */
+CG_API int  cg_rnn_get(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
+/* Holds a plan once more: it closes when cg_rnn_close was called as often as it was opened, got and held.  Safe from any thread. */
+CG_API void cg_rnn_hold(struct cg_rnn *rnn);
 /* The route taken and why, "scan", "cudnn" or "composed (peephole: not cudnn)"; lives as long as the plan. */
 CG_API const char *cg_rnn_route(const struct cg_rnn *rnn);
 /* The same of calls of T steps: "composed (more than 65535 steps in both directions: not cudnn)" where the plan's route is cudnn and was

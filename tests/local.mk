@@ -6,7 +6,7 @@ unit_tests = \
 	%D%/rnn/rnn_once_test %D%/rnn/rnn_span_test %D%/rnn/rnn_call_test %D%/rnn/rnn_size_test %D%/rnn/rnn_params_test %D%/rnn/rnn_memory_test %D%/rnn/rnn_misuse_test %D%/rnn/rnn_streams_test \
 	%D%/weights/weights_test %D%/weights/transfer_test \
 	%D%/gen/parse_test %D%/gen/change_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/halves_test %D%/gen/gemm_test %D%/gen/rows_test %D%/gen/math_test \
-	%D%/library/misuse_test %D%/library/memory_test %D%/library/threads_test %D%/library/fault_test %D%/library/late_fault_test %D%/library/late_test \
+	%D%/library/misuse_test %D%/library/reuse_test %D%/library/memory_test %D%/library/threads_test %D%/library/fault_test %D%/library/late_fault_test %D%/library/late_test \
 	%D%/backends/cpu/processors_test %D%/backends/cpu/pool_test %D%/backends/cpu/all_steps_test \
 	%D%/backends/cpu/team_test %D%/backends/cpu/product_test %D%/backends/opencl/likely_test %D%/backends/opencl/opencl_header_test %D%/backends/cuda/cuda_header_test \
 	%D%/verify/reference_test %D%/verify/reference_rnn_test %D%/verify/reference_rnn_equal_test %D%/verify/reference_dropout_test \
@@ -136,6 +136,7 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 %C%_rnn_rnn_size_test_SOURCES = %D%/rnn/rnn_size_test.c $(counted)
 %C%_backends_opencl_opencl_device_test_SOURCES = %D%/backends/opencl/opencl_device_test.c $(counted)
 %C%_library_threads_test_SOURCES = %D%/library/threads_test.c $(counted)
+%C%_library_reuse_test_SOURCES = %D%/library/reuse_test.c $(counted)
 %C%_block_block_sequence_test_SOURCES = %D%/block/block_sequence_test.c $(numbers) $(counted)
 %C%_backends_cuda_sequence_test_SOURCES = %D%/block/block_sequence_test.c $(numbers) $(counted)
 %C%_backends_gather_scatter_test_SOURCES = %D%/backends/gather_scatter_test.c $(rows_trial) $(counted)

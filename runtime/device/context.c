@@ -19,10 +19,53 @@ int cg_context_check(const struct cg_context *context, const char *call)
 	return CG_OK;
 }
 
+static struct cg_context_attachment *find_attachment(const struct cg_context *context, const struct cg_context_attachment_kind *kind)
+{
+	struct cg_context_attachment *a = context->attachments;
+
+	while (a && a->kind != kind)
+		a = a->next;
+	return a;
+}
+
+struct cg_context_attachment *cg_context_get_attachment(struct cg_context *context, const struct cg_context_attachment_kind *kind,
+                                                        size_t bytes)
+{
+	struct cg_context_attachment *a = find_attachment(context, kind);
+
+	if (a)
+		return a;
+	pthread_mutex_lock(context->lock);
+	a = find_attachment(context, kind);
+	if (!a && (a = cg_memory(NULL, bytes))) {
+		memset(a, 0, bytes);
+		a->kind = kind;
+		kind->open(a);
+		a->next = context->attachments;
+		context->attachments = a;
+	}
+	pthread_mutex_unlock(context->lock);
+	return a;
+}
+
+static void close_attachments(struct cg_context *context)
+{
+	struct cg_context_attachment *a = context->attachments;
+
+	while (a) {
+		struct cg_context_attachment *next = a->next;
+
+		a->kind->close(a);
+		cg_memory(a, 0);
+		a = next;
+	}
+}
+
 static void release(struct cg_context *context)
 {
 	if (__atomic_sub_fetch(&context->holders, 1, __ATOMIC_ACQ_REL))
 		return;
+	close_attachments(context);
 	while (context->kernels) {
 		struct cg_kernel_entry *next = context->kernels->next;
 
@@ -120,7 +163,7 @@ int cg_pool_set(struct cg_context *context, const struct cg_pool *pool)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_pool_set: run: expected a function, got NULL");
 	if (!context->backend->use_pool)
 		return cg_fail(CG_UNSUPPORTED, "cg_pool_set: %s does not compute on threads of the host: cpu does", context->backend->name);
-	if (__atomic_load_n(&context->holders, __ATOMIC_ACQUIRE) > 1)
+	if (__atomic_load_n(&context->holders, __ATOMIC_ACQUIRE) > 1 || context->attachments)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_pool_set: context: expected one without streams and networks, got one that has some");
 	return context->backend->use_pool(context->device, pool);
 }
@@ -173,18 +216,25 @@ static void free_attachments(struct cg_stream *stream)
 	}
 }
 
-void cg_stream_close(struct cg_stream *stream)
+void cg_stream_free(struct cg_stream *stream)
 {
-	if (!stream || stream->context->fork != cg_fork_count())
-		return;
 	free_scratch(stream);
 	for (struct cg_attachment *a = stream->attachments; a; a = a->next)
 		a->kind->free_device(stream, a);
 	/* stop() waits for enqueued work, which may still read memory that the stream has on the host. */
 	stream->context->backend->stop(stream->queue);
 	free_attachments(stream);
-	release(stream->context);
 	cg_memory(stream, 0);
+}
+
+void cg_stream_close(struct cg_stream *stream)
+{
+	struct cg_context *context = stream ? stream->context : NULL;
+
+	if (!stream || context->fork != cg_fork_count())
+		return;
+	cg_stream_free(stream);
+	release(context);
 }
 
 struct cg_attachment *cg_stream_get_attachment(struct cg_stream *stream, const struct cg_attachment_kind *kind, size_t bytes)

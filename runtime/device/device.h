@@ -21,6 +21,7 @@ struct cg_context {
 	int holders;                             /* the caller, open streams and plans; atomic */
 	int fork;                                /* cg_fork_count() at the opening */
 	int verbose;                             /* CELLGRAD_VERBOSE at the opening */
+	struct cg_context_attachment *_Atomic attachments;       /* what other files keep with the context; added under the lock */
 };
 
 struct cg_attachment;
@@ -29,12 +30,26 @@ struct cg_stream {
 	struct cg_queue *queue;
 	struct cg_mem scratch;                   /* for calls without a workspace of the caller's; grows */
 	struct cg_attachment *attachments;       /* what other files keep with the stream for its calls */
+	int is_taken;                            /* by cg_stream_take, and not given back */
 	uint64_t header[8];                      /* of a reserve, on its way: here, since a copy outlives a wait that failed */
 };
 /* Appends what computes there, in a few words: "kernels avx512; products OpenBLAS". */
 void cg_context_add_route(char *line, size_t capacity, const struct cg_context *);
 /* Takes a reference, as streams and plans do. */
 void cg_context_retain(struct cg_context *);
+/* Frees a stream that holds its context no longer. */
+void cg_stream_free(struct cg_stream *);
+
+/* What a file keeps with a context until that closes: the first field of a struct of its own, which is one block of cg_memory, all zeros
+ * when `open` sees it.  `close` comes before the device closes; the struct is freed after it.  A kind is identified by its address. */
+struct cg_context_attachment;
+struct cg_context_attachment_kind {
+	void (*open)(struct cg_context_attachment *);
+	void (*close)(struct cg_context_attachment *);
+};
+struct cg_context_attachment { struct cg_context_attachment *next; const struct cg_context_attachment_kind *kind; };
+/* The context's attachment of that kind; if there is none, makes one of so many bytes.  NULL: there is no memory.  Safe from any thread. */
+struct cg_context_attachment *cg_context_get_attachment(struct cg_context *, const struct cg_context_attachment_kind *, size_t bytes);
 
 /* What a file keeps with a stream from call to call: the first field of a struct of its own, which is one block of cg_memory.
  * When the stream closes, free_device frees device memory before the queue stops, and free_host frees host memory that a copy

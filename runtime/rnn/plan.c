@@ -242,17 +242,15 @@ int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, 
 	fill_op(rnn);
 	cg_cell_retain(rnn->net.cell);
 	cg_context_retain(context);
+	rnn->holders = 1;
 	*result = rnn;
 	return CG_OK;
 }
 
-void cg_rnn_close(struct cg_rnn *rnn)
+void cg_rnn_free(struct cg_rnn *rnn)
 {
-	if (!rnn)
-		return;
 	cg_rnn_close_route(rnn);
 	cg_cell_release(rnn->net.cell);
-	cg_close(rnn->context);
 	cg_memory(rnn, 0);
 }
 

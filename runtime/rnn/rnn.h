@@ -54,7 +54,8 @@ struct cg_rnn_shape {
 };
 
 struct cg_rnn {
-	struct cg_context *context;              /* held, like the cell */
+	struct cg_context *context;              /* held, like the cell, while somebody holds the plan */
+	int holders, is_cached;                  /* holders: atomic, or, of a cached plan, under the cache's lock */
 	struct cg_network net;                   /* the network; vendors' libraries read it, too */
 	int options;
 	uint64_t fingerprint;                    /* of everything that a reserve depends on */
@@ -129,6 +130,8 @@ int cg_rnn_compile(struct cg_rnn *);
 
 /* Fills the device-independent part of a plan: parameter layout and count. */
 int cg_rnn_describe(const struct cg_rnn_config *, struct cg_rnn *);
+/* Frees a plan that nobody holds; its context is held no longer. */
+void cg_rnn_free(struct cg_rnn *);
 /* A caller's config; one of an earlier header is completed in `storage`. */
 const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *, struct cg_rnn_config *storage);
 
