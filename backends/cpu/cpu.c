@@ -59,38 +59,39 @@ static int read_threads(const char *where, int *threads)
 	return CG_OK;
 }
 
-/* OpenBLAS where our own big products are slower. */
-static const struct cg_openblas *choose_blas(const struct cg_isa *isa)
+/* OpenBLAS where our own big products are slower.  One that the environment names is taken or refused. */
+static int choose_blas(const struct cg_isa *isa, const struct cg_openblas **blas)
 {
 	static const struct cg_openblas none = { .why = "OpenBLAS is not faster here" };
 
-	return isa->takes_blas ? cg_load_openblas() : &none;
+	*blas = isa->takes_blas ? cg_load_openblas() : &none;
+	return (*blas)->is_refused ? cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_OPENBLAS_LIB: %s", (*blas)->why) : CG_OK;
 }
 
-static void describe_into(const struct cg_isa *isa, int threads, const char *whose, char *about, size_t bytes)
+static void describe_into(const struct cg_isa *isa, const struct cg_openblas *blas, int threads, const char *whose, char *about, size_t bytes)
 {
-	const struct cg_openblas *blas = choose_blas(isa);
-
 	snprintf(about, bytes, "kernels %s; products %s (%s); %d thread%s%s", isa->name, blas->sgemm ? "OpenBLAS" : "our own",
 	         blas->why, threads, threads == 1 ? "" : "s", whose);
 }
 
 static const char *list(int i, char *about, size_t bytes)
 {
+	const struct cg_openblas *blas;
 	const struct cg_isa *isa;
 	int threads;
 
 	if (i)
 		return NULL;
-	if (choose(&isa) || count_threads(&threads))
+	if (choose(&isa) || choose_blas(isa, &blas) || count_threads(&threads))
 		snprintf(about, bytes, "%s", cg_message());
 	else
-		describe_into(isa, threads, "", about, bytes);
+		describe_into(isa, blas, threads, "", about, bytes);
 	return "";
 }
 
 static int open_device(const char *where, struct cg_dev **result)
 {
+	const struct cg_openblas *blas;
 	struct cg_dev *device;
 	const struct cg_isa *isa;
 	int threads = 0;
@@ -98,6 +99,7 @@ static int open_device(const char *where, struct cg_dev **result)
 	if (where && strcmp(where, "0"))
 		CG_TRY(read_threads(where, &threads));
 	CG_TRY(choose(&isa));
+	CG_TRY(choose_blas(isa, &blas));
 	if (!threads)
 		CG_TRY(count_threads(&threads));
 	device = cg_memory(NULL, sizeof *device);
@@ -106,10 +108,10 @@ static int open_device(const char *where, struct cg_dev **result)
 	memset(device, 0, sizeof *device);
 	pthread_mutex_init(&device->lock, NULL);
 	device->isa = isa;
-	device->blas = choose_blas(isa);
+	device->blas = blas;
 	device->threads = threads;
 	memcpy(device->about, "cpu: ", 6);
-	describe_into(isa, threads, "", device->about + 5, sizeof device->about - 5);
+	describe_into(isa, blas, threads, "", device->about + 5, sizeof device->about - 5);
 	*result = device;
 	return CG_OK;
 }
@@ -143,7 +145,7 @@ static int use_pool(struct cg_dev *device, const struct cg_pool *pool)
 	device->team = team;
 	device->started = 1;
 	device->threads = pool->threads;
-	describe_into(device->isa, device->threads, " of the caller's", device->about + 5, sizeof device->about - 5);
+	describe_into(device->isa, device->blas, device->threads, " of the caller's", device->about + 5, sizeof device->about - 5);
 	return CG_OK;
 }
 

@@ -1,5 +1,5 @@
 /*
- * Loads OpenBLAS by soname, in a link namespace of its own: a plain dlopen would return the host program's instance, and setting
+ * Loads OpenBLAS by soname, or the one that the environment names, in a link namespace of its own: a plain dlopen would return the host program's instance, and setting
  * that to one thread would change the host's results and speed.  A library is taken when it is OpenBLAS, is new enough, lets
  * threads call it at once, and computes a product of small matrices correctly; else the message says why not, and the next soname
  * is tried.  It is never closed: a process has few namespaces, and threads of its own run in it.
@@ -15,12 +15,15 @@
 
 #include "backends/cpu/openblas.h"
 #include "backends/cpu/processors.h"
+#include "runtime/core/environment.h"
 
 static struct cg_openblas blas;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #if defined(CG_OPENBLAS) && defined(LM_ID_NEWLM)
 
+/* The words that PyPI's scipy-openblas32 has before each name. */
+static const char scipy[] = "scipy_";
 static const char *const sonames[] = { "libopenblas.so.0", "libopenblasp.so.0" };
 
 /* Releases say who they are from 0.3.4 on; the last race between buffers of concurrent callers was mended in this one. */
@@ -146,6 +149,16 @@ static int refuse(char *why, size_t bytes, const char *path, const char *format,
 	return -1;
 }
 
+/* A symbol by its name, or with the words of SciPy's before it. */
+static void *find_symbol(void *handle, const char *name)
+{
+	char with_scipy[64];
+	void *at = dlsym(handle, name);
+
+	snprintf(with_scipy, sizeof with_scipy, "%s%s", scipy, name);
+	return at ? at : dlsym(handle, with_scipy);
+}
+
 /* Takes a library, or says why not. */
 static int open_library(const char *soname, char *why, size_t bytes)
 {
@@ -163,7 +176,7 @@ static int open_library(const char *soname, char *why, size_t bytes)
 	dlinfo(handle, RTLD_DI_LINKMAP, &map);
 	path = map && map->l_name[0] ? map->l_name : soname;
 	for (size_t k = 0; k < sizeof symbols / sizeof *symbols; k++) {
-		void *at = dlsym(handle, symbols[k].name);
+		void *at = find_symbol(handle, symbols[k].name);
 
 		if (!at)
 			return refuse(why, bytes, path, "has no %s", symbols[k].name);
@@ -200,12 +213,17 @@ static int open_library(const char *soname, char *why, size_t bytes)
 	return 0;
 }
 
-static void load(void)
+/* named: the library's path; NULL: by its sonames. */
+static void load(const char *named)
 {
 	size_t used = 0;
 
 	if (!has_memory()) {
 		snprintf(blas.why, sizeof blas.why, "not loaded: the process may not have the memory that it takes for itself (ulimit -v)");
+		return;
+	}
+	if (named) {
+		open_library(named, blas.why, sizeof blas.why);
 		return;
 	}
 	for (size_t k = 0; k < sizeof sonames / sizeof *sonames && used < sizeof blas.why - 3; k++) {
@@ -221,8 +239,9 @@ static void load(void)
 
 #else
 
-static void load(void)
+static void load(const char *named)
 {
+	(void)named;
 #ifdef CG_OPENBLAS
 	snprintf(blas.why, sizeof blas.why, "this C library has no dlmopen");
 #else
@@ -232,8 +251,20 @@ static void load(void)
 
 #endif
 
+static void load_wanted(void)
+{
+	const char *named = cg_variable_get(CG_ENV_OPENBLAS_LIB);
+
+	if (named && !strcmp(named, "none")) {
+		snprintf(blas.why, sizeof blas.why, "CELLGRAD_OPENBLAS_LIB=none");
+		return;
+	}
+	load(named);
+	blas.is_refused = named && !blas.sgemm;
+}
+
 const struct cg_openblas *cg_load_openblas(void)
 {
-	pthread_once(&once, load);
+	pthread_once(&once, load_wanted);
 	return &blas;
 }

@@ -16,6 +16,7 @@ struct cg_openblas {
 	cg_sgemm *sgemm;
 	cg_dgemm *dgemm;
 	char why[768];
+	int is_refused;                          /* it is what the environment names, and cannot be had */
 };
 /* Loads it at the first call; safe from any thread. */
 const struct cg_openblas *cg_load_openblas(void);

@@ -44,6 +44,8 @@ const struct cg_variable cg_variables[CG_ENV_VARIABLES] = {
 		"the system's libcudnn.so", "the cuDNN of the cuda backend", 1 },
 	[CG_ENV_NVRTC_LIB] = { "CELLGRAD_NVRTC_LIB", "cuda", CG_ENV_PATH, NULL, 0, LIBRARY,
 		"the system's libnvrtc.so", "the compiler of the cuda backend", 1 },
+	[CG_ENV_OPENBLAS_LIB] = { "CELLGRAD_OPENBLAS_LIB", "cpu", CG_ENV_PATH, "none", 0, LIBRARY,
+		"the system's libopenblas.so.0", "the OpenBLAS of the cpu backend, where its own products are slower", 1 },
 	[CG_ENV_OPENCL_LIB] = { "CELLGRAD_OPENCL_LIB", "opencl", CG_ENV_PATH, NULL, 0, LIBRARY,
 		"the system's libOpenCL.so.1", "the loader of the opencl backend", 1 },
 	[CG_ENV_VERBOSE] = { "CELLGRAD_VERBOSE", "cg_open", CG_ENV_WORD, "0 none 1 calls", 0, NULL,

@@ -69,6 +69,26 @@ declined() {
 	STAND_IN=OpenMP used openmp/libopenblas.so.0
 }
 
+@test "one that the environment names" {
+	looks_for_one
+	build scipy -DPREFIX=scipy_
+	mv scipy/libopenblas.so.0 scipy/libscipy_openblas.so
+	export CELLGRAD_OPENBLAS_LIB=$BATS_FILE_TMPDIR/scipy/libscipy_openblas.so
+	used "$CELLGRAD_OPENBLAS_LIB)"
+	with right
+	used "$CELLGRAD_OPENBLAS_LIB)"
+	CELLGRAD_CPU_ISA=$(sed -n 's/^cpu.* kernels \([a-z0-9]*\);.*/\1/p' <(CELLGRAD_CPU_ISA= "$CELLGRAD" info --why cpu)) computes
+	CELLGRAD_OPENBLAS_LIB=none declined "(CELLGRAD_OPENBLAS_LIB=none)"
+	export CELLGRAD_OPENBLAS_LIB=/nowhere/libopenblas.so.0
+	works info --why cpu
+	[[ $output == *"CELLGRAD_OPENBLAS_LIB: /nowhere/libopenblas.so.0: "* && $output != *"; products "* ]]
+	CELLGRAD_BACKEND=cpu refuses "CELLGRAD_OPENBLAS_LIB|/nowhere/libopenblas.so.0" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
+	CELLGRAD_OPENBLAS_LIB=libopenblas.so.0 refuses "CELLGRAD_OPENBLAS_LIB|absolute|path" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
+	export CELLGRAD_OPENBLAS_LIB=$BATS_FILE_TMPDIR/right/libopenblas.so.0
+	CELLGRAD_BACKEND=cpu STAND_IN=stubborn refuses "CELLGRAD_OPENBLAS_LIB|was set to one thread and has 8" \
+		run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
+}
+
 @test "symbols that are not there" {
 	looks_for_one
 	build empty -DWITHOUT_{CONFIG,PARALLEL,SET,GET,SGEMM,DGEMM}

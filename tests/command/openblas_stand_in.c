@@ -1,9 +1,20 @@
 /*
  * Stands in for an OpenBLAS that is right, or wrong in one way: STAND_IN in the environment says which.  openblas.bats builds it as
- * libopenblas.so.0.  WITHOUT_x leaves a symbol out.
+ * libopenblas.so.0.  WITHOUT_x leaves a symbol out; PREFIX stands before the names of all.
  */
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef PREFIX
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+#define openblas_get_config      PASTE(PREFIX, openblas_get_config)
+#define openblas_get_parallel    PASTE(PREFIX, openblas_get_parallel)
+#define openblas_set_num_threads PASTE(PREFIX, openblas_set_num_threads)
+#define openblas_get_num_threads PASTE(PREFIX, openblas_get_num_threads)
+#define cblas_sgemm              PASTE(PREFIX, cblas_sgemm)
+#define cblas_dgemm              PASTE(PREFIX, cblas_dgemm)
+#endif
 
 static int threads = 8;
 
