@@ -410,6 +410,7 @@ struct cg_rnn_call {
 	struct cg_mem output_backprop, output_h_backprop, output_c_backprop;     /* as output, output_h, output_c */
 	struct cg_mem input_backprop, input_h_backprop, input_c_backprop;        /* as input, input_h, input_c */
 	struct cg_mem params_backprop;           /* as params */
+	int     no_dropout;                      /* 1: drops nothing, as in evaluation, and keeps a reserve; the same in forward and backward */
 };
 /* All absent, all 0.  size: sizeof the struct. */
 CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);

@@ -130,6 +130,7 @@ int network_case(const struct cg_op *op, int dtype, int n, struct network_trial 
 	t->training = (v + s) % 5 > 0;
 	t->dropout = rates[(v / 2 + s) % 4];
 	t->first_step = s % 3 * 5;
+	t->no_dropout = (v + s) % 7 == 0;
 	t->accumulate = (v + s) % 3 == 0;
 	t->scale = scales[(v / 3 + s) % 3];
 	t->memory = (v + s) % AREA_MEMORIES;
@@ -166,6 +167,7 @@ void network_random(const struct cg_op *op, int dtype, unsigned long long seed, 
 	t->memory = (int)numbers_below(at, AREA_MEMORIES);
 	t->absent = numbers_subset(at, network_optionals(t->grad));
 	t->strict_rounding = !numbers_below(at, 4);
+	t->no_dropout = !numbers_below(at, 6);
 	make_legal(t);
 }
 
@@ -199,6 +201,7 @@ void network_fields(struct network_trial *t, struct fields *f)
 	size_field(f, "layers", &t->layers, 1, 8);
 	size_field(f, "num_proj", &t->proj, 0, SIZE_MOST);
 	size_field(f, "first_step", &t->first_step, 0, 1e9);
+	field_add(f, "no_dropout", FIELD_BOOL, &t->no_dropout);
 	field_add(f, "dtype", FIELD_DTYPE, &t->dtype);
 	word_field(f, "rnn_mode", &t->mode, modes, 4);
 	word_field(f, "direction", &t->direction, directions, 2);
@@ -253,7 +256,7 @@ static void set_reference(struct trial_state *r, unsigned long long *state)
 	r->ref = (struct ref_rnn){
 		.T = t->T, .B = t->B, .I = t->I, .U = t->U, .L = t->layers, .P = t->proj, .mode = t->mode, .dtype = t->dtype,
 		.bidirectional = t->direction, .input_mode = t->input, .time_major = t->time_major, .is_training = t->training,
-		.peephole = t->peephole, .accumulate = t->accumulate, .dropout = t->dropout, .key = ref_dropout_key(20, (int64_t)t->seed),
+		.peephole = t->peephole, .accumulate = t->accumulate, .dropout = t->no_dropout ? 0 : t->dropout, .key = ref_dropout_key(20, (int64_t)t->seed),
 		.call = t->seed, .first_step = t->first_step,
 	};
 	for (int64_t b = 0; b < t->B; b++)
@@ -366,6 +369,7 @@ static int lend(struct trial_state *r, const struct side *side, int again)
 	r->call.lengths = r->ref.lengths;
 	r->call.counter = r->ref.call;
 	r->call.first_step = t->first_step;
+	r->call.no_dropout = t->no_dropout;
 	r->call.accumulate = t->accumulate;
 	for (int k = 0; k < ARGUMENTS; k++) {
 		struct cg_mem *mem = member(&r->call, arguments[k].call);

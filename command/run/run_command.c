@@ -59,7 +59,7 @@ static const char text[] =
 	"  cell=CELL          a built-in cell or a .cell file, with options=NAME,... and\n"
 	"                     values=NAME=NUMBER,... of its params\n"
 	"  counter=N          which call it is, for dropout; first_step=N: a later piece\n"
-	"                     of a long sequence\n"
+	"                     of a long sequence; no_dropout=true: nothing is dropped\n"
 	"  route=ROUTE        composed, scan or cudnn: that or a refusal\n"
 	"  strict_rounding=true  f16 and bf16 never by cuDNN, which rounds sums to them\n"
 	"  num_units=N        and num_layers=N: the network's size where there are no\n"

@@ -72,6 +72,11 @@ int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, int pa
 		return REFUSE("first_step: a bidirectional network runs whole sequences: expected 0, got %lld", (long long)c->first_step);
 	if (c->spend_reserve != 0 && c->spend_reserve != 1)
 		return REFUSE("spend_reserve: expected 0 or 1, got %d", c->spend_reserve);
+	if (c->no_dropout != 0 && c->no_dropout != 1)
+		return REFUSE("no_dropout: expected 0 or 1, got %d", c->no_dropout);
+	if (c->no_dropout && shape->is_vendors && rnn->net.allow_vendor_dropout && cg_rnn_drops(rnn))
+		return cg_fail(CG_UNSUPPORTED, "rnn: no_dropout: the masks are the library's on route %s: without allow_vendor_dropout they are ours",
+		               rnn->route);
 	return CG_OK;
 }
 

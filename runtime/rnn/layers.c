@@ -144,7 +144,7 @@ static struct cg_drop drop_of(const struct layers *q, int layer, int d, int64_t 
 {
 	struct cg_drop drop = { .rate = 0 };
 
-	if (!cg_rnn_drops(q->rnn))
+	if (!cg_rnn_drops(q->rnn) || q->call->no_dropout)
 		return drop;
 	drop.rate = q->rnn->net.dropout;
 	drop.key = cg_network_drop_key(&q->rnn->net, q->call->counter, layer);

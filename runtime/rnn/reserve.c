@@ -10,14 +10,14 @@
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: reserve: " __VA_ARGS__)
 
 #define MAGIC "cellgrad"
-struct header { char magic[8]; uint64_t fingerprint, lengths, counter; int64_t T, B, N, first_step; };
+struct header { char magic[8]; uint64_t fingerprint, lengths, counter; int64_t T, B, N; uint32_t first_step, no_dropout; };
 _Static_assert(sizeof(struct header) == CG_RESERVE_HEADER, "a header fills its place");
 _Static_assert(sizeof(struct header) == sizeof((struct cg_stream *)0)->header, "and the one that a stream has for it");
 
 static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_call *c, const struct cg_rnn_shape *shape)
 {
 	struct header h = { .magic = MAGIC, .fingerprint = rnn->fingerprint, .counter = c->counter, .T = shape->T, .B = shape->B,
-	                    .N = shape->N, .first_step = c->first_step };
+	                    .N = shape->N, .first_step = (uint32_t)c->first_step, .no_dropout = (uint32_t)c->no_dropout };
 
 	/* Rows of T steps each have the same fingerprint with lengths and without. */
 	if (!shape->is_whole)
@@ -87,5 +87,5 @@ int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const s
 		return REFUSE("expected that of a call of T=%lld, B=%lld, got one of T=%lld, B=%lld", (long long)want.T, (long long)want.B,
 		              (long long)got.T, (long long)got.B);
 	return REFUSE("expected that of this call, got one with %s", want.N != got.N || want.lengths != got.lengths ? "other lengths" :
-	              want.counter != got.counter ? "another counter" : "another first_step");
+	              want.counter != got.counter ? "another counter" : want.first_step != got.first_step ? "another first_step" : "another no_dropout");
 }

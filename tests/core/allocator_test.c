@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/mman.h>
 #include <cmocka.h>
 
 #include "runtime/cellgrad.h"
@@ -101,14 +101,31 @@ static int asks_for_huge_pages(const void *address)
 	return asks;
 }
 
+/* Does the system show that memory of the test's own asks?  Linux does; qemu-user does not pass the question on. */
+static int shows_who_asks(void)
+{
+#ifdef MADV_HUGEPAGE
+	enum { BYTES = 4 << 20 };
+	char *own = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int shows;
+
+	assert_true(own != MAP_FAILED);
+	shows = !madvise(own, BYTES, MADV_HUGEPAGE) && asks_for_huge_pages(own);
+	munmap(own, BYTES);
+	return shows;
+#else
+	return 0;
+#endif
+}
+
 static void test_huge_pages(void **state)
 {
 	struct cg_context *context;
 	struct cg_mem large, small;
 
 	(void)state;
-	if (access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK)) {
-		print_message("# this system gives no huge pages to who asks\n");
+	if (!shows_who_asks()) {
+		print_message("# this system does not say who asks for huge pages\n");
 		skip();
 	}
 	assert_int_equal(cg_open("cpu", &context), CG_OK);

@@ -139,6 +139,7 @@ static void test_numbers(void **state)
 	SPOILT(call.first_step, INT64_MAX, "rnn: first_step: expected 0 to 2^32-1-T, got 9223372036854775807");
 	SPOILT(call.first_step, UINT32_MAX - 2, "rnn: first_step: expected 0 to 2^32-1-T, got 4294967293");
 	SPOILT(call.spend_reserve, 2, "rnn: spend_reserve: expected 0 or 1, got 2");
+	SPOILT(call.no_dropout, -1, "rnn: no_dropout: expected 0 or 1, got -1");
 	SPOILT(rnn, NULL, "rnn: plan: missing");
 	SPOILT(stream, NULL, "rnn: context or stream: missing");
 	n = whole;
@@ -459,6 +460,7 @@ static void another_counter(struct net *n) { n->call.counter = 1; }
 static void ragged(struct net *n) { n->call.lengths = some_lengths; }
 static void ragged_otherwise(struct net *n) { n->call.lengths = other_lengths; }
 static void set_whole_lengths(struct net *n) { n->call.lengths = whole_lengths; }
+static void without_dropout(struct net *n) { n->call.no_dropout = 1; }
 static void one_direction(struct net *n) { n->config.bidirectional = 0; }
 static void another_first(struct net *n) { n->config.bidirectional = 0; n->call.first_step = 3; }
 
@@ -474,6 +476,7 @@ static void test_foreign(void **state)
 		{ nothing, another_counter, "expected that of this call, got one with another counter" },
 		{ ragged, nothing, "expected that of this call, got one with other lengths" },
 		{ ragged, ragged_otherwise, "expected that of this call, got one with other lengths" },
+		{ nothing, without_dropout, "expected that of this call, got one with another no_dropout" },
 		{ one_direction, another_first, "expected that of this call, got one with another first_step" },
 	};
 	struct net a, b, with;

@@ -264,7 +264,7 @@ static int begin(struct range_call *r, struct cg_queue *queue, struct cg_net *ne
 	cg_dnn_carve_workspace(net, r->shape, pass, &carved, &r->space);
 	r->moves.dtype = r->rnn->dtype;
 	r->moves.drop = (struct cg_drop){
-		.rate = r->rnn->dropout, .t = r->shape->t, .b = r->shape->b, .first_t = call->first_step, .batch = r->shape->B,
+		.rate = call->no_dropout ? 0 : r->rnn->dropout, .t = r->shape->t, .b = r->shape->b, .first_t = call->first_step, .batch = r->shape->B,
 	};
 	return CG_OK;
 }
