@@ -310,6 +310,7 @@ struct cg_rnn_config {
 	int     allow_tf32, allow_vendor_dropout;        /* 0: what is said below of f32 and of masks holds on every route */
 	const char *route;                       /* NULL: the best; "composed", "scan", "cudnn": that or CG_UNSUPPORTED */
 	int     strict_rounding;                 /* 1: f16 and bf16 never by cuDNN, which rounds sums and c to them */
+	int     states_major;                    /* 1: states are [L*D B .] whatever time_major says, as PyTorch has them */
 };
 /*
  * Routes.  "composed": products and kernels of the backend, step by step; every network, everywhere.  "scan": on the cpu, every network
@@ -386,7 +387,7 @@ CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_
                                  struct cg_rnn_region *region);
 
 /*
- * A call's sizes and memory.  Shapes are those of time_major; without it [B T .] and [B L*D .].  Row b has lengths[b] valid steps;
+ * A call's sizes and memory.  Shapes are those of time_major; without it [B T .] and, but with states_major, [B L*D .].  Row b has lengths[b] valid steps;
  * beyond them outputs are zero and nothing is read; a length of 0 hands the initial state, and its gradient, straight on.
  * T = 0 and B = 0 are legal.  States that are absent are zero, gradients that are absent too; outputs that are absent are not
  * computed.  input_c, output_c and their gradients are those of the cell's state: a cell without one has none.

@@ -65,7 +65,7 @@ static inline int64_t in_state(const struct ref_rnn *p, int64_t at, int64_t b, i
 {
 	int64_t layers = p->L * (1 + !!p->bidirectional);
 
-	return (p->time_major ? at * p->B + b : b * layers + at) * width + n;
+	return (p->time_major || p->states_major ? at * p->B + b : b * layers + at) * width + n;
 }
 
 /* What of layer's output at t, b, unit goes up: the factor, 0 where it is dropped. */

@@ -94,7 +94,7 @@ enum { CG_DIMS_MAX = 12, CG_PORTS_MAX = 32, CG_ATTRIBUTES_MAX = 32 };
  */
 struct cg_multiple  { short factor, dim; };
 struct cg_dimension { struct cg_multiple of[CG_MULTIPLES_MAX]; unsigned char n, at, length; };
-struct cg_reading   { int state, rank, always; struct cg_dimension dimensions[CG_RANK]; uint64_t outputs, switches; };
+struct cg_reading   { int state, rank, always, is_states; struct cg_dimension dimensions[CG_RANK]; uint64_t outputs, switches; };
 struct cg_range     { int state, has_most; struct cg_range_end { int64_t number; int dim; } least, most; };
 /* Storage for what is read, in a row that is static. */
 #define CG_READ_ONCE \
@@ -115,6 +115,7 @@ struct cg_op {
 	const char *gates;               /* "i ci f o": what a size that is a multiple of U is made of, for people; NULL: there is none */
 	size_t steps_at;                 /* an int64_t, how many of T steps are computed, less than 0 for all; 0: the op computes all */
 	size_t time_major_at;            /* where an int is 0, shapes of rank 3 have their first two dimensions exchanged; 0: none */
+	size_t states_major_at;          /* where an int is 1, not those of states, which begin with L*D; 0: none */
 	const char *means;               /* What holds of every call though no attribute says it, as NAME=VALUE with blanks between.  A
 	                                  * name that is an attribute of the op is passed over.  cell: all that the op may be of, with
 	                                  * commas between; weights_format: of its weights, in the words of `cellgrad convert`. */

@@ -104,6 +104,7 @@ static void read_shape(const struct cg_op *row, const char *text, struct cg_read
 {
 	const char *s = text;
 
+	reading->is_states = cg_word_is("L*D", text, cg_word_length(text, ' '));
 	for (reading->rank = 0; *s && reading->rank < CG_RANK; reading->rank++) {
 		struct cg_dimension *d = &reading->dimensions[reading->rank];
 		const char *end = read_dimension(row, s, d);
@@ -153,10 +154,16 @@ const struct cg_reading *cg_read_port(const struct cg_op *row, const struct cg_p
 	return to;
 }
 
+/* Do shapes begin as they are written although the op is not time-major? */
+static int keeps_order(const struct cg_op *row, const struct cg_reading *reading, const void *op)
+{
+	return row->states_major_at && integer(op, row->states_major_at) && reading->is_states;
+}
+
 /* The k-th dimension: the first two of three are exchanged where the op is not time-major. */
 static const struct cg_dimension *dimension_of(const struct cg_op *row, const struct cg_reading *reading, const void *op, int k)
 {
-	int turned = reading->rank == 3 && k < 2 && row->time_major_at && !integer(op, row->time_major_at);
+	int turned = reading->rank == 3 && k < 2 && row->time_major_at && !integer(op, row->time_major_at) && !keeps_order(row, reading, op);
 
 	return &reading->dimensions[turned ? 1 - k : k];
 }

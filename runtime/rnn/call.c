@@ -46,7 +46,8 @@ const char *cg_rnn_op_route(const void *given)
 
 /* By pass: the row that checks a call with a plan, sizes its workspace and describes its line. */
 #define NETWORK_CALL \
-	RNN_STRUCT, .dims = cg_rnn_dims, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, .time_major_at = RNN(time_major)
+	RNN_STRUCT, .dims = cg_rnn_dims, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, .time_major_at = RNN(time_major), \
+	.states_major_at = RNN(states_major)
 static const struct cg_op rows[] = {
 	[CG_FORWARD] = { .name = "rnn", .tensorflow = "CudnnRNNV3", NETWORK_CALL, .work = forward_work,
 	                 .attributes = cg_rnn_attributes, .ports = cg_rnn_ports },

@@ -124,9 +124,9 @@ static struct cg_matrix state(const struct layers *q, struct cg_mem mem, const s
 {
 	const struct cg_rnn *rnn = q->rnn;
 	int64_t states = (int64_t)rnn->net.layers * rnn->net.directions, at = p->layer * rnn->net.directions + p->direction;
-	struct cg_matrix m = { mem, rnn->net.time_major ? width : states * width, 0 };
+	struct cg_matrix m = { mem, rnn->net.states_major ? width : states * width, 0 };
 
-	return column(q, m, rnn->net.time_major ? at * q->sequence.B * width : at * width);
+	return column(q, m, rnn->net.states_major ? at * q->sequence.B * width : at * width);
 }
 
 static int64_t rows_of_first(const struct layers *q)

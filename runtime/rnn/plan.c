@@ -39,6 +39,7 @@ static int check_flags(const struct cg_rnn_config *c)
 		{ "bidirectional", c->bidirectional, 1 }, { "input_mode", c->input_mode, CG_AUTO }, { "time_major", c->time_major, 1 },
 		{ "training", c->training, 1 }, { "allow_tf32", c->allow_tf32, 1 }, { "allow_vendor_dropout", c->allow_vendor_dropout, 1 },
 		{ "strict_rounding", c->strict_rounding, 1 },
+		{ "states_major", c->states_major, 1 },
 	};
 
 	for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
@@ -161,7 +162,7 @@ int cg_rnn_describe(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 		.net = {
 			.cell = c->cell, .dtype = c->dtype, .layers = c->layers, .directions = 1 + c->bidirectional,
 			.skip = c->input_mode == CG_SKIP || (c->input_mode == CG_AUTO && c->input == c->units),
-			.time_major = c->time_major, .training = c->training, .I = c->input, .U = c->units, .P = c->proj,
+			.time_major = c->time_major, .states_major = c->time_major || c->states_major, .training = c->training, .I = c->input, .U = c->units, .P = c->proj,
 			.H = c->proj ? c->proj : c->units, .dropout = c->dropout, .seed = c->seed,
 			.allow_tf32 = c->allow_tf32, .allow_vendor_dropout = c->allow_vendor_dropout,
 			.strict_rounding = c->strict_rounding,
@@ -208,6 +209,7 @@ static void fill_op(struct cg_rnn *rnn)
 	op->params = rnn->net.params;
 	op->dtype = rnn->net.dtype;
 	op->time_major = rnn->net.time_major;
+	op->states_major = rnn->net.states_major;
 }
 
 static int fill(struct cg_rnn *rnn, struct cg_context *context, const struct cg_rnn_config *config)

@@ -64,9 +64,9 @@ static struct cache *get_cache(struct cg_context *context)
 static void make_key(const struct cg_rnn_config *config, const struct cg_rnn *described, struct key *key)
 {
 	const struct cg_network *net = &described->net;
-	const int64_t numbers[] = { described->options, net->dtype, net->layers, net->directions, net->skip, net->time_major, net->training,
-	                            net->I, net->U, net->P, (int64_t)net->seed, net->allow_tf32, net->allow_vendor_dropout,
-	                            net->strict_rounding };
+	const int64_t numbers[] = { described->options, net->dtype, net->layers, net->directions, net->skip, net->time_major,
+	                            net->states_major, net->training, net->I, net->U, net->P, (int64_t)net->seed, net->allow_tf32,
+	                            net->allow_vendor_dropout, net->strict_rounding };
 
 	_Static_assert(sizeof numbers <= sizeof key->numbers, "every number has its place");
 	memset(key, 0, sizeof *key);

@@ -69,7 +69,8 @@ static const struct cg_port from_canonical_ports[] = { CANONICAL(CG_IN), PARAMS(
 /* Our name is TensorFlow's newest version, and what it does beyond. */
 #define RNN_MEANS "weights_format=cellgrad num_proj=0 time_major=true counter=0 first_step=0"
 #define NETWORKS RNN_STRUCT, .means = RNN_MEANS, .dims = cg_rnn_dims, .infer = cg_rnn_op_infer, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, \
-	.weights = cg_rnn_op_weights, .open = cg_rnn_op_open, .close = cg_rnn_op_close, .time_major_at = offsetof(struct cg_rnn_op, time_major)
+	.weights = cg_rnn_op_weights, .open = cg_rnn_op_open, .close = cg_rnn_op_close, .time_major_at = offsetof(struct cg_rnn_op, time_major), \
+	.states_major_at = offsetof(struct cg_rnn_op, states_major)
 #define FORWARD  NETWORKS, .work = cg_rnn_forward_work, .call = cg_rnn_op_forward
 #define BACKWARD NETWORKS, .work = cg_rnn_backward_work, .call = cg_rnn_op_backward
 #define RNN_PARAMS RNN_STRUCT, .dims = params_dims, .infer = cg_rnn_params_infer, .work = cg_rnn_no_work

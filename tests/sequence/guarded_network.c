@@ -152,7 +152,7 @@ double *network_step(const struct network *net, int array, int64_t t, int64_t b)
 
 double *network_state(const struct network *net, int array, int64_t state, int64_t b)
 {
-	return net->at[array] + (net->config.time_major ? state * net->B + b : b * network_states(net) + state) * network_width(net, array);
+	return net->at[array] + (net->config.time_major || net->config.states_major ? state * net->B + b : b * network_states(net) + state) * network_width(net, array);
 }
 
 void network_copy_step(struct network *to, int64_t t, int64_t b, const struct network *from, int64_t u, int64_t c, int array)

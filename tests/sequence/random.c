@@ -85,6 +85,7 @@ static void draw_options(struct network *net, unsigned long long *state)
 	if (c->input_mode == CG_SKIP)
 		c->input = c->units;
 	c->time_major = below(state, 3) > 0;
+	c->states_major = (int)below(state, 2);
 	c->training = below(state, 4) > 0;
 	c->dropout = PICK(rates);
 	c->seed = bits(state);

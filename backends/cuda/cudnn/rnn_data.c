@@ -170,7 +170,7 @@ static void count(const struct cg_net *net, struct cg_dnn_shape *s)
 	}
 	s->whole = s->N == s->T * s->B;
 	s->compact = s->live < s->B || s->steps != s->T;
-	s->moves = s->compact || (!net->rnn->time_major && states > 1 && s->live > 1);
+	s->moves = s->compact || (!net->rnn->states_major && states > 1 && s->live > 1);
 	s->algorithm = choose_algorithm(net, s);
 }
 
@@ -325,7 +325,7 @@ static void list_states(const struct cg_net *net, const struct cg_dnn_shape *s, 
 
 	for (int64_t k = 0; k < states; k++)
 		for (int64_t b = 0; b < s->B; b++) {
-			int64_t row = net->rnn->time_major ? k * s->B + b : b * states + k;
+			int64_t row = net->rnn->states_major ? k * s->B + b : b * states + k;
 
 			if (!length(s, b))
 				a->dead[dead++] = row;
