@@ -292,7 +292,7 @@ struct cg_value { const char *name; double value; };
 
 /*
  * A network.  Layer l > 0 takes the outputs of both directions of layer l - 1, with dropout; direction 1 begins at each row's
- * last valid step.  With CG_SKIP (needs I = U) layer 0 has no input matrices: its input is added to every gate.  A projection
+ * last valid step, and so does the one direction with reverse.  With CG_SKIP (needs I = U) layer 0 has no input matrices: its input is added to every gate.  A projection
  * (Sak, Senior and Beaufays 2014) makes h = P m of what the cell gives; it needs a cell with a state whose equations do not
  * read h_prev, of one stage.
  */
@@ -310,13 +310,14 @@ struct cg_rnn_config {
 	int     allow_tf32, allow_vendor_dropout;        /* 0: what is said below of f32 and of masks holds on every route */
 	const char *route;                       /* NULL: the best; "composed", "scan", "cudnn": that or CG_UNSUPPORTED */
 	int     strict_rounding;                 /* 1: f16 and bf16 never by cuDNN, which rounds sums and c to them */
+	int     reverse;                         /* 1: one direction, each layer from each row's last valid step to its first */
 	int     states_major;                    /* 1: states are [L*D B .] whatever time_major says, as PyTorch has them */
 };
 /*
  * Routes.  "composed": products and kernels of the backend, step by step; every network, everywhere.  "scan": on the cpu, every network
  * without a projection: a thread keeps its units for all steps of a direction, with the roundings of composed.  Its bits depend on the
  * network and the instruction set: given its input products, a row has the same ones alone, in a ragged batch and, in f32 and f64, cut in
- * pieces.  "cudnn": NVIDIA's cuDNN, 8.1 to 9, where the cuda backend finds it, for lstm, gru, rnn_tanh and rnn_relu without options, a
+ * pieces.  "cudnn": NVIDIA's cuDNN, 8.1 to 9, where the cuda backend finds it, for lstm, gru, rnn_tanh and rnn_relu without options or reverse, a
  * projection narrower than the units, and bf16 from 9.13 on; with strict_rounding not for f16 and bf16.  With dropout between layers each
  * layer is a call of cuDNN and the masks are ours; with allow_vendor_dropout all layers are one call and the masks cuDNN's: they go on from
  * call to call, in a forward, whatever counter and first_step say.  cuDNN takes 65,535 steps: longer calls of one direction are run in

@@ -30,7 +30,7 @@ struct field {
 	unsigned long long simple;       /* and of a set */
 };
 
-enum { FIELDS_MAX = 24, FIELD_NAMES = 64, FIELD_LINE = 2048 };
+enum { FIELDS_MAX = 32, FIELD_NAMES = 64, FIELD_LINE = 2048 };
 struct fields {
 	const char *of;                  /* the op, or the cell */
 	struct field list[FIELDS_MAX];

@@ -97,7 +97,7 @@ static void make_legal(struct network_trial *t)
 	if (t->input == REF_SKIP)
 		t->I = t->U;
 	if (t->direction)
-		t->first_step = 0;
+		t->first_step = t->reverse = 0;
 	if (t->grad)
 		t->training = 1;
 }
@@ -125,6 +125,7 @@ int network_case(const struct cg_op *op, int dtype, int n, struct network_trial 
 	t->lengths = (v + s) % LENGTHS;
 	t->time_major = (v + 2 * s) % 3 > 0;
 	t->states_major = (v + s) % 2;
+	t->reverse = (v + s) % 3 == 1;
 	t->input = (v / 2 + s) % 3;
 	t->proj = v == 4 ? (t->U + 1) / 2 : 0;
 	t->peephole = v == 0 && odd;
@@ -170,6 +171,7 @@ void network_random(const struct cg_op *op, int dtype, unsigned long long seed, 
 	t->strict_rounding = !numbers_below(at, 4);
 	t->no_dropout = !numbers_below(at, 6);
 	t->states_major = (int)numbers_below(at, 2);
+	t->reverse = !numbers_below(at, 3);
 	make_legal(t);
 }
 
@@ -211,6 +213,7 @@ void network_fields(struct network_trial *t, struct fields *f)
 	word_field(f, "lengths", &t->lengths, lengths_words, LENGTHS);
 	field_add(f, "time_major", FIELD_BOOL, &t->time_major);
 	field_add(f, "states_major", FIELD_BOOL, &t->states_major);
+	field_add(f, "reverse", FIELD_BOOL, &t->reverse);
 	field_add(f, "is_training", FIELD_BOOL, &t->training);
 	field_add(f, "peephole", FIELD_BOOL, &t->peephole);
 	field_add(f, "strict_rounding", FIELD_BOOL, &t->strict_rounding);
@@ -258,7 +261,7 @@ static void set_reference(struct trial_state *r, unsigned long long *state)
 
 	r->ref = (struct ref_rnn){
 		.T = t->T, .B = t->B, .I = t->I, .U = t->U, .L = t->layers, .P = t->proj, .mode = t->mode, .dtype = t->dtype,
-		.bidirectional = t->direction, .input_mode = t->input, .time_major = t->time_major, .states_major = t->states_major, .is_training = t->training,
+		.bidirectional = t->direction, .input_mode = t->input, .time_major = t->time_major, .states_major = t->states_major, .reverse = t->reverse, .is_training = t->training,
 		.peephole = t->peephole, .accumulate = t->accumulate, .dropout = t->no_dropout ? 0 : t->dropout, .key = ref_dropout_key(20, (int64_t)t->seed),
 		.call = t->seed, .first_step = t->first_step,
 	};
@@ -352,6 +355,7 @@ static int open_plan(struct trial_state *r, const struct side *side)
 	c.input_mode = t->input;
 	c.time_major = t->time_major;
 	c.states_major = t->states_major;
+	c.reverse = t->reverse;
 	c.training = t->training;
 	c.input = t->I;
 	c.units = t->U;

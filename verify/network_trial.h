@@ -13,7 +13,7 @@
 struct network_trial {
 	int     grad;                    /* which of the two is judged; a gradient runs its forward first */
 	int64_t T, B, I, U, layers, proj, first_step;
-	int     dtype, mode, direction, input, time_major, training, peephole, accumulate, strict_rounding, no_dropout, states_major;
+	int     dtype, mode, direction, input, time_major, training, peephole, accumulate, strict_rounding, no_dropout, states_major, reverse;
 	int     lengths;                 /* an enum network_lengths */
 	double  dropout, scale;
 	int     memory;                  /* an enum area_memory */

@@ -237,7 +237,7 @@ static void run_row(const struct stack *s, const struct pseudo *l, int64_t b, st
 	const struct val *h_prev = l->h_first + b * H, *c_prev = l->c_first + b * U;
 
 	for (int64_t step = 0; step < n; step++) {
-		int64_t t = time_of(l->d, step, n), row = t * B + b;
+		int64_t t = time_of(p, l->d, step, n), row = t * B + b;
 		struct step a = { l->x + row * l->in, h_prev, c_prev, l->gate + row * s->G * U, l->q + row * U, l->c + row * U,
 			l->m + row * U, h, c };
 

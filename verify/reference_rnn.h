@@ -50,9 +50,9 @@ static inline int64_t valid(const struct ref_rnn *p, int64_t b)
 }
 
 /* When direction d takes its step s, of n. */
-static inline int64_t time_of(int64_t d, int64_t s, int64_t n)
+static inline int64_t time_of(const struct ref_rnn *p, int64_t d, int64_t s, int64_t n)
 {
-	return d ? n - 1 - s : s;
+	return d || p->reverse ? n - 1 - s : s;
 }
 
 /* Element n of width in row b at t of a caller's sequence; the same of a caller's state. */

@@ -186,7 +186,7 @@ static struct val handed_back(const struct stack *s, const struct pseudo *l, con
 static void put_first(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t b)
 {
 	const struct ref_rnn *p = s->p;
-	int64_t n = valid(p, b), row = time_of(l->d, 0, n) * p->B + b, at;
+	int64_t n = valid(p, b), row = time_of(p, l->d, 0, n) * p->B + b, at;
 
 	for (int64_t j = 0; j < s->H; j++) {
 		at = in_state(p, l->at, b, s->H, j);
@@ -207,7 +207,7 @@ static void back_row(const struct stack *s, const struct pseudo *l, const struct
 	for (int64_t u = 0; u < U && p->mode == REF_LSTM; u++)
 		w->dc[u] = w->last_dc[u] = get(s->k, &p->output_c_backprop, in_state(p, l->at, b, U, u));
 	for (int64_t step = n - 1; step >= 0; step--) {
-		int64_t row = time_of(l->d, step, n) * B + b, before = step ? time_of(l->d, step - 1, n) * B + b : -1;
+		int64_t row = time_of(p, l->d, step, n) * B + b, before = step ? time_of(p, l->d, step - 1, n) * B + b : -1;
 		struct row a = { l->gate + row * s->G * U, l->q + row * U, l->c + row * U, l->h + row * H,
 			step ? l->h + before * H : l->h_first + b * H, step ? l->c + before * U : l->c_first + b * U,
 			dh, w->da + row * s->G * U, w->dq + row * U };
@@ -242,7 +242,7 @@ struct weight {
 static struct val before(const struct stack *s, const struct pseudo *l, const struct val *all, const struct val *first,
 	int64_t width, int64_t t, int64_t b, int64_t j)
 {
-	int64_t n = valid(s->p, b), from = l->d ? t + 1 : t - 1;
+	int64_t n = valid(s->p, b), from = l->d || s->p->reverse ? t + 1 : t - 1;
 
 	return from < 0 || from >= n ? first[b * width + j] : all[(from * s->p->B + b) * width + j];
 }

@@ -33,7 +33,7 @@ struct ref_rnn {
 	int64_t T, B, I, U, L, P;       /* P: 0, or at most U, and then the mode is REF_LSTM */
 	int mode, dtype, bidirectional;
 	int input_mode;                 /* with REF_SKIP, I is U */
-	int time_major, states_major, is_training;       /* states_major: states are [L*D B .] without time_major, too */
+	int time_major, states_major, reverse, is_training;       /* states_major: states are [L*D B .] without time_major, too */
 	int peephole;                   /* of REF_LSTM: p_i p_f p_o */
 	int accumulate;                 /* params_backprop is added to its old below */
 	int by_vendor;                  /* of route cudnn: the bounds, not the values, are others, rules f and g of reference_rnn.c */

@@ -10,6 +10,7 @@ struct cg_network {
 	const struct cg_cell *cell;
 	const char *name, *options;              /* for people, "lstm" "./mine.cell", "peephole"; set while a route is chosen, else NULL */
 	int dtype, layers, directions, skip, time_major, training;
+	int reverse;                             /* the one direction begins at the last valid step */
 	int states_major;                        /* states are [L*D B .]: time_major is set, or the caller chose so */
 	int64_t I, U, P, H;                      /* widths of the input, of the state, of a projection or 0, of the output */
 	double dropout;

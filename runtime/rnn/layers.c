@@ -214,7 +214,8 @@ static int begin(struct layers *q, struct pseudo_layer *p)
 	const struct cg_rnn *rnn = q->rnn;
 	struct cg_recurrence *w = &p->recurrence;
 
-	*w = (struct cg_recurrence){ .stream = q->stream, .sequence = &q->sequence, .direction = p->direction, .bias = { p->own->bias, 0, 1 } };
+	*w = (struct cg_recurrence){ .stream = q->stream, .sequence = &q->sequence, .bias = { p->own->bias, 0, 1 } };
+	w->direction = p->direction != rnn->net.reverse;
 	cg_rnn_fill_recurrence(rnn, q->pass, p->layer * rnn->net.directions + p->direction, q->call->params, q->call->params_backprop, w);
 	for (int k = 0; k < rnn->n_saved; k++)
 		w->in_turn[k] = !rnn->net.training && !cg_rnn_is_read_later(rnn, k);
@@ -261,10 +262,10 @@ static int end_forward(struct layers *q, const struct pseudo_layer *p)
 	const struct cg_rnn_call *c = q->call;
 	const struct cg_recurrence *w = &p->recurrence;
 
-	CG_TRY(copy_last(q, p->direction, w->h, state(q, c->input_h, p, rnn->net.H), state(q, c->output_h, p, rnn->net.H), rnn->net.H));
+	CG_TRY(copy_last(q, w->direction, w->h, state(q, c->input_h, p, rnn->net.H), state(q, c->output_h, p, rnn->net.H), rnn->net.H));
 	if (rnn->state < 0)
 		return CG_OK;
-	return copy_last(q, p->direction, (struct cg_matrix){ w->saved[rnn->saved_c], rnn->net.U, 1 }, state(q, c->input_c, p, rnn->net.U),
+	return copy_last(q, w->direction, (struct cg_matrix){ w->saved[rnn->saved_c], rnn->net.U, 1 }, state(q, c->input_c, p, rnn->net.U),
 	                 state(q, c->output_c, p, rnn->net.U), rnn->net.U);
 }
 
@@ -448,7 +449,7 @@ static int prefill_projected(struct layers *q, const struct pseudo_layer *p)
 	r.from = sequence->order;
 	r.to = sequence->last;
 	if (sequence->is_dense)
-		r.dst = column(q, r.dst, cg_packed_offset(sequence, p->direction, sequence->S - 1) * rnn->net.P);
+		r.dst = column(q, r.dst, cg_packed_offset(sequence, w->direction, sequence->S - 1) * rnn->net.P);
 	return copy_rows(q, r);
 }
 

@@ -35,7 +35,7 @@ struct cg_rnn_op {
 
 	/* symbols of the ports' shapes, beside the call's: C the width of the state, in that of layer 0's matrices */
 	int64_t L, I, U, H, C, in, one, states, wide, params, reserve;
-	int dtype, time_major, states_major;
+	int dtype, time_major, states_major, reverse;
 	struct cg_mem sequence_lengths, host_reserved, params_size;
 };
 

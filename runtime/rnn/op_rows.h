@@ -58,6 +58,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 	{ .name = "first_step", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(first_step), \
 	  .about = "where this piece of a longer sequence begins" }, \
 	{ .name = "no_dropout", .kind = CG_BOOL, .extra = 1, .at = CALL(no_dropout), .about = "true: drops nothing, though the network does" }, \
+	{ .name = "reverse",    .kind = CG_BOOL, .extra = 1, .at = RNN(reverse), .about = "true: the one direction begins at the last valid step" }, \
 	{ .name = "states_major", .kind = CG_BOOL, .extra = 1, .at = RNN(states_major), .about = "true: states are [L*D B .] also without time_major" }, \
 	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route), .about = "one of those that info lists: that or a refusal" }, \
 	{ .name = "strict_rounding", .kind = CG_BOOL, .extra = 1, .at = RNN(strict_rounding), \

@@ -9,7 +9,7 @@
 struct cache {
 	struct cg_attachment attachment;
 	struct cg_packed packed;
-	int directions, time_major;
+	int directions, time_major, reverse;
 	int sent;                                /* to a device, which may still be reading the host's side */
 	int32_t *lengths;                        /* [B]; NULL: all T */
 	int64_t *host;                           /* all arrays, one after the other; the first are n and off */
@@ -108,7 +108,7 @@ static void fill(struct cache *cache, const struct arrays *a)
 			a->b[p] = b;
 			a->prev[p] = s ? a->off[s - 1] + k : k;
 			for (int d = 0; d < cache->directions; d++) {
-				int64_t t = d ? ends - s : s;
+				int64_t t = d != cache->reverse ? ends - s : s;
 
 				a->t[d][p] = t;
 				a->row[d][p] = cache->time_major ? t * packed->B + b : b * packed->T + t;
@@ -153,6 +153,7 @@ static int same(const struct cache *cache, const struct cg_rnn *rnn, const struc
 
 	return s->n && s->T == shape->T && s->B == shape->B &&
 	       cache->directions == rnn->net.directions && cache->time_major == rnn->net.time_major &&
+	       cache->reverse == rnn->net.reverse &&
 	       !lengths == !cache->lengths && (!lengths || !memcmp(lengths, cache->lengths, (size_t)s->B * sizeof *lengths));
 }
 
@@ -181,6 +182,7 @@ static int make(struct cg_stream *stream, struct cache *cache, const struct cg_r
 	cache->packed = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest };
 	cache->directions = rnn->net.directions;
 	cache->time_major = rnn->net.time_major;
+	cache->reverse = rnn->net.reverse;
 	CG_TRY(copy_lengths(cache, shape->B, shape->lengths));
 	elements = lay_out(cache, NULL, cache->device, &a);
 	CG_TRY(grow(stream, cache, elements));

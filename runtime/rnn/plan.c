@@ -39,12 +39,14 @@ static int check_flags(const struct cg_rnn_config *c)
 		{ "bidirectional", c->bidirectional, 1 }, { "input_mode", c->input_mode, CG_AUTO }, { "time_major", c->time_major, 1 },
 		{ "training", c->training, 1 }, { "allow_tf32", c->allow_tf32, 1 }, { "allow_vendor_dropout", c->allow_vendor_dropout, 1 },
 		{ "strict_rounding", c->strict_rounding, 1 },
-		{ "states_major", c->states_major, 1 },
+		{ "states_major", c->states_major, 1 }, { "reverse", c->reverse, 1 },
 	};
 
 	for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
 		if (flags[k].value < 0 || flags[k].value > flags[k].most)
 			return REFUSE("%s: expected 0 to %d, got %d", flags[k].name, flags[k].most, flags[k].value);
+	if (c->reverse && c->bidirectional)
+		return REFUSE("reverse: a bidirectional network has both directions: expected 0, got 1");
 	return CG_OK;
 }
 
@@ -133,7 +135,7 @@ static void set_fingerprint(struct cg_rnn *rnn)
 {
 	const struct cg_network *net = &rnn->net;
 	const int64_t numbers[] = { rnn->options, net->dtype, net->layers, net->directions, net->skip, net->I, net->U, net->P,
-	                            net->time_major };
+	                            net->time_major, net->reverse };
 
 	rnn->fingerprint = cg_fingerprint(cg_cell_digest(rnn->net.cell), numbers, sizeof numbers);
 	rnn->fingerprint = cg_fingerprint(rnn->fingerprint, rnn->values, sizeof rnn->values);
@@ -162,7 +164,7 @@ int cg_rnn_describe(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 		.net = {
 			.cell = c->cell, .dtype = c->dtype, .layers = c->layers, .directions = 1 + c->bidirectional,
 			.skip = c->input_mode == CG_SKIP || (c->input_mode == CG_AUTO && c->input == c->units),
-			.time_major = c->time_major, .states_major = c->time_major || c->states_major, .training = c->training, .I = c->input, .U = c->units, .P = c->proj,
+			.time_major = c->time_major, .states_major = c->time_major || c->states_major, .reverse = c->reverse, .training = c->training, .I = c->input, .U = c->units, .P = c->proj,
 			.H = c->proj ? c->proj : c->units, .dropout = c->dropout, .seed = c->seed,
 			.allow_tf32 = c->allow_tf32, .allow_vendor_dropout = c->allow_vendor_dropout,
 			.strict_rounding = c->strict_rounding,
@@ -210,6 +212,7 @@ static void fill_op(struct cg_rnn *rnn)
 	op->dtype = rnn->net.dtype;
 	op->time_major = rnn->net.time_major;
 	op->states_major = rnn->net.states_major;
+	op->reverse = rnn->net.reverse;
 }
 
 static int fill(struct cg_rnn *rnn, struct cg_context *context, const struct cg_rnn_config *config)

@@ -11,7 +11,7 @@ enum { IDLE_MAX = 32 };
 
 /* All that tells one plan from another, but for the text of its cell.  Compared by its bytes. */
 struct key {
-	int64_t numbers[15];
+	int64_t numbers[16];
 	double values[CG_PARAMS_MAX], dropout;
 	char route[CG_ROUTE_MAX];
 };
@@ -65,7 +65,7 @@ static void make_key(const struct cg_rnn_config *config, const struct cg_rnn *de
 {
 	const struct cg_network *net = &described->net;
 	const int64_t numbers[] = { described->options, net->dtype, net->layers, net->directions, net->skip, net->time_major,
-	                            net->states_major, net->training, net->I, net->U, net->P, (int64_t)net->seed, net->allow_tf32,
+	                            net->states_major, net->reverse, net->training, net->I, net->U, net->P, (int64_t)net->seed, net->allow_tf32,
 	                            net->allow_vendor_dropout, net->strict_rounding };
 
 	_Static_assert(sizeof numbers <= sizeof key->numbers, "every number has its place");

@@ -97,7 +97,7 @@ struct cg_packed {
 	int64_t T, B, N, S;                      /* N: valid steps of all batch rows; S: the largest length */
 	int is_dense;                            /* packed rows are the caller's; the index arrays are absent */
 	int64_t *n, *off;                        /* [S], dense: NULL */
-	/* int64, of the device's: */
+	/* int64, of the device's; direction 0 of a network in reverse has the order of direction 1 of others: */
 	struct cg_mem order, last;               /* [B]: the batch row of a sorted one; the packed row of its last step */
 	struct cg_mem row[2], t[2], b;           /* [N], by direction: the caller's row, its time, its batch row */
 	struct cg_mem reversed_index;            /* [N]: the packed row that the other direction has for the same time and batch row */

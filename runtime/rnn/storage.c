@@ -36,7 +36,7 @@ enum { SPANS = 4, SHORTEST_SPAN = 32 };
 /* Do layers run at once, each a span behind the one below it?  Their outputs must reach the next layer as they are. */
 static int runs_layers_at_once(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
-	return rnn->net.directions == 1 && rnn->net.layers > 1 && !cg_rnn_drops(rnn) && shape->longest >= SPANS * SHORTEST_SPAN;
+	return rnn->net.directions == 1 && !rnn->net.reverse && rnn->net.layers > 1 && !cg_rnn_drops(rnn) && shape->longest >= SPANS * SHORTEST_SPAN;
 }
 
 /* How many pseudo-layers run at once: only by the backend's scan, which gives each step's bits whatever runs beside it. */
@@ -56,6 +56,9 @@ int64_t cg_layers_span_steps(const struct cg_rnn *rnn, int pass, const struct cg
 	int64_t steps = cg_recurrence_count_span_steps(rnn->net.dtype, pass, rnn->n_blocks * rnn->net.U, widest(rnn) + rnn->net.H, shape->B);
 	int64_t divided;
 
+	/* Backward from the first step on there are no spans. */
+	if (rnn->net.reverse && pass != CG_FORWARD)
+		return 0;
 	if (shape->at_once == 1)
 		return steps;
 	/* The gradient of x is added up direction by direction, for all steps. */

@@ -34,6 +34,7 @@ void cg_rnn_op_config(const struct cg_rnn_op *op, int pass, struct cg_rnn_config
 	config->input_mode = op->input_mode;
 	config->time_major = op->time_major;
 	config->states_major = op->states_major;
+	config->reverse = op->reverse;
 	config->input = op->I;
 	config->units = op->U;
 	config->proj = op->num_proj;

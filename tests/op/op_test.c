@@ -200,11 +200,11 @@ static const char *const signatures[] = {
 	" i[T B U] cs[T B U] f[T B U] o[T B U] ci[T B U] co[T B U] h[T B U] {cell_clip=0 use_peephole=0}",
 	"BlockLSTMGradV2(seq_len_max:0 T" SEQUENCE_GRAD,
 	"CudnnRNNV3(" NETWORK_IN " sequence_lengths[B]:int32) -> " NETWORK_OUT " host_reserved[]:int8"
-	" {" NETWORK " num_proj=0 is_training=1 time_major=1 |" CELL " num_layers=0 num_units=0 counter=0 first_step=0 no_dropout=0 states_major=0 route=0 strict_rounding=0}",
+	" {" NETWORK " num_proj=0 is_training=1 time_major=1 |" CELL " num_layers=0 num_units=0 counter=0 first_step=0 no_dropout=0 reverse=0 states_major=0 route=0 strict_rounding=0}",
 	"CudnnRNNV2(" NETWORK_IN ") -> " NETWORK_OUT " host_reserved[]:int8 {" NETWORK " is_training=1}",
 	"CudnnRNN(" NETWORK_IN ") -> " NETWORK_OUT " {" NETWORK " is_training=1}",
 	"CudnnRNNBackpropV3(" NETWORK_IN " sequence_lengths[B]:int32 " NETWORK_BACK " host_reserved[]:int8) -> " NETWORK_GRAD
-	" {" NETWORK " num_proj=0 time_major=1 |" CELL " num_layers=0 num_units=0 counter=0 first_step=0 no_dropout=0 states_major=0 route=0 strict_rounding=0}",
+	" {" NETWORK " num_proj=0 time_major=1 |" CELL " num_layers=0 num_units=0 counter=0 first_step=0 no_dropout=0 reverse=0 states_major=0 route=0 strict_rounding=0}",
 	"CudnnRNNBackpropV2(" NETWORK_IN " " NETWORK_BACK " host_reserved[]:int8) -> " NETWORK_GRAD " {" NETWORK "}",
 	"CudnnRNNBackprop(" NETWORK_IN " " NETWORK_BACK ") -> " NETWORK_GRAD " {" NETWORK "}",
 	"CudnnRNNParamsSize(" NETWORK_SIZES ") -> params_size[one]:int32 {S=0 " NETWORK " num_proj=0 |" CELL "}",

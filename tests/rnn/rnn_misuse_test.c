@@ -85,6 +85,7 @@ static void test_config(void **state)
 	SPOILT(input_mode, -1, "rnn: input_mode: expected 0 to 2, got -1");
 	SPOILT(input_mode, CG_SKIP, "rnn: input_mode: skip needs input and units to be equal, got 3 and 4");
 	SPOILT(time_major, 2, "rnn: time_major: expected 0 to 1, got 2");
+	SPOILT(reverse, 2, "rnn: reverse: expected 0 to 1, got 2");
 	SPOILT(states_major, 2, "rnn: states_major: expected 0 to 1, got 2");
 	SPOILT(training, INT_MIN, "rnn: training: expected 0 to 1, got -2147483648");
 	SPOILT(allow_tf32, 2, "rnn: allow_tf32: expected 0 to 1, got 2");

@@ -37,7 +37,7 @@ static struct ref_rnn problem(const struct network *net)
 
 	return (struct ref_rnn){
 		.T = net->T, .B = net->B, .I = c->input, .U = c->units, .L = c->layers, .P = c->proj, .mode = mode_of(net), .dtype = c->dtype,
-		.bidirectional = c->bidirectional, .input_mode = c->input_mode, .time_major = c->time_major, .states_major = c->states_major, .is_training = c->training,
+		.bidirectional = c->bidirectional, .input_mode = c->input_mode, .time_major = c->time_major, .states_major = c->states_major, .reverse = c->reverse, .is_training = c->training,
 		.peephole = c->options != NULL, .accumulate = net->accumulate, .by_vendor = is_by_vendor(cg_rnn_route(net->rnn)),
 		.lengths = net->ragged ? net->lengths : NULL,
 		.dropout = c->dropout, .key = c->seed, .call = net->counter, .first_step = net->first_step,

@@ -50,6 +50,8 @@ static int suits_cell(const struct cg_network *rnn, char why[CG_WHY_NOT])
 		return decline(why, "projection of %s", mode_of(rnn)->cell);
 	if (rnn->P == rnn->U)
 		return decline(why, "projection as wide as the units");
+	if (rnn->reverse)
+		return decline(why, "reverse");
 	return CG_OK;
 }
 
