@@ -388,6 +388,21 @@ CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_
                                  struct cg_rnn_region *region);
 
 /*
+ * Fills params, which are the host's, in with numbers to begin training with, the same on every machine for the same network, words and
+ * seed.  words: a rule for the input matrices, one for the recurrent matrices and the projection, and one for biases and per-unit weights,
+ * with blanks; "unit_forget" behind them gives the gate a_f a bias of 1.  All gates of a layer are one matrix [G U, columns] to a rule:
+ *     zeros  ones
+ *     uniform           between -1 / sqrt(U) and 1 / sqrt(U): PyTorch's networks have "uniform uniform uniform"
+ *     xavier_uniform    between -a and a, a = sqrt(6 / (G U + columns)) (Glorot and Bengio 2010); of matrices alone
+ *     kaiming_uniform   a = sqrt(6 / columns) (He, Zhang, Ren and Sun 2015); of matrices alone
+ *     orthogonal        orthogonal columns, or rows where these are fewer, of length 1 (Saxe, McClelland and Ganguli 2014); of matrices
+ *                       alone; takes time that grows with the cube of their number
+ * Keras's networks have "xavier_uniform orthogonal zeros unit_forget".  CG_BAD_ARGUMENT: the words, with the nearest rule, or another
+ * length of params; CG_UNSUPPORTED: they are on a device; CG_NO_MEMORY.
+ */
+CG_API int  cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t seed, struct cg_mem params);
+
+/*
  * A call's sizes and memory.  Shapes are those of time_major; without it [B T .] and, but with states_major, [B L*D .].  Row b has lengths[b] valid steps;
  * beyond them outputs are zero and nothing is read; a length of 0 hands the initial state, and its gradient, straight on.
  * T = 0 and B = 0 are legal.  States that are absent are zero, gradients that are absent too; outputs that are absent are not

@@ -211,7 +211,7 @@ static void fill_op(struct cg_rnn *rnn)
 	op->params = rnn->net.params;
 	op->dtype = rnn->net.dtype;
 	op->time_major = rnn->net.time_major;
-	op->states_major = rnn->net.states_major;
+	op->states_major = rnn->net.states_major && !rnn->net.time_major;
 	op->reverse = rnn->net.reverse;
 }
 

@@ -1,7 +1,8 @@
 /*
- * What is known of a network without a device: the bytes of params and where its parts lie, by name; and of its reserve before sizes are
- * known: a bound, and the counter that it holds.
+ * What is known of a network without a device: the bytes of params and where its parts lie, by name; its initial params; and of its reserve
+ * before sizes are known: a bound, and the counter that it holds.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -128,6 +129,176 @@ static void test_refused_regions(void **state)
 	assert_true(region.offset == 1 && region.rows == 2 && region.columns == 3);
 }
 
+/* ---- initial params ---- */
+
+enum { NUMBERS = 4096 };
+static double numbers[NUMBERS], others[NUMBERS];
+
+/* A network of f64, and its params by the words. */
+static struct cg_rnn *init(struct cg_rnn_config *c, const char *words, uint64_t seed, double *to)
+{
+	struct cg_rnn *rnn;
+	size_t bytes;
+
+	c->dtype = CG_F64;
+	assert_int_equal(cg_rnn_params(c, &bytes), CG_OK);
+	assert_true(bytes <= sizeof numbers);
+	assert_int_equal(cg_rnn_open(context, c, &rnn), CG_OK);
+	memset(to, 0x5a, sizeof numbers);
+	if (cg_rnn_init_params(rnn, words, seed, cg_host(to, bytes)))
+		fail_msg("%s", cg_message());
+	assert_memory_equal((char *)to + bytes, "ZZZZZZZZ", 8);
+	return rnn;
+}
+
+static struct cg_rnn_config lstm_of(int64_t input, int64_t units, int64_t proj)
+{
+	struct cg_rnn_config c;
+
+	cg_rnn_config_init(&c, sizeof c);
+	c.options = "peephole";
+	c.input = input;
+	c.units = units;
+	c.proj = proj;
+	return c;
+}
+
+/* The part of all gates, [4 U, columns]. */
+static const double *part_of(const struct cg_rnn_config *c, enum cg_rnn_part part, const char *name, struct cg_rnn_region *region)
+{
+	assert_int_equal(cg_rnn_config_region(c, 0, part, name, region), CG_OK);
+	return numbers + region->offset;
+}
+
+static void expect_between(const double *x, int64_t n, double most)
+{
+	double largest = 0, sum = 0;
+
+	for (int64_t k = 0; k < n; k++) {
+		assert_true(fabs(x[k]) <= most);
+		largest = fmax(largest, fabs(x[k]));
+		sum += x[k];
+	}
+	assert_true(largest > 0.8 * most && fabs(sum / (double)n) < 0.4 * most);
+}
+
+/* Are n vectors orthogonal, of length 1?  Element k of vector i is x[i * step + k * apart]. */
+static void expect_orthogonal(const double *x, int64_t n, int64_t length, int64_t step, int64_t apart)
+{
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t j = 0; j <= i; j++) {
+			double sum = i == j ? -1 : 0;
+
+			for (int64_t k = 0; k < length; k++)
+				sum += x[i * step + k * apart] * x[j * step + k * apart];
+			assert_true(fabs(sum) < 1e-14);
+		}
+}
+
+static void test_rules(void **state)
+{
+	struct cg_rnn_config c = lstm_of(9, 7, 5);
+	struct cg_rnn_region r;
+	const double *x;
+
+	(void)state;
+	cg_rnn_close(init(&c, "xavier_uniform orthogonal zeros unit_forget", 1, numbers));
+	x = part_of(&c, CG_RNN_INPUT, "a_i", &r);
+	expect_between(x, 4 * 7 * 9, sqrt(6 / 37.0));
+	x = part_of(&c, CG_RNN_RECURRENT, "a_i", &r);
+	expect_orthogonal(x, 5, 28, 1, 5);
+	x = part_of(&c, CG_RNN_PROJECTION, NULL, &r);
+	expect_orthogonal(x, 5, 7, 7, 1);
+	for (int k = 0; k < 8; k++) {
+		static const char *const gates[] = { "a_i", "a_f", "a_g", "a_o" };
+
+		x = part_of(&c, k < 4 ? CG_RNN_BIAS_W : CG_RNN_BIAS_R, gates[k % 4], &r);
+		for (int64_t u = 0; u < 7; u++)
+			assert_true(x[u] == (k == 1));
+	}
+	x = part_of(&c, CG_RNN_VECTOR, "p_o", &r);
+	assert_true(x[0] == 0 && x[6] == 0);
+	cg_rnn_close(init(&c, "orthogonal uniform ones", 1, numbers));
+	x = part_of(&c, CG_RNN_INPUT, "a_i", &r);
+	expect_orthogonal(x, 9, 28, 1, 9);
+	x = part_of(&c, CG_RNN_RECURRENT, "a_i", &r);
+	expect_between(x, 4 * 7 * 5, 1 / sqrt(7.0));
+	x = part_of(&c, CG_RNN_VECTOR, "p_o", &r);
+	assert_true(x[0] == 1 && x[6] == 1);
+	/* More columns than rows. */
+	c = lstm_of(40, 3, 0);
+	cg_rnn_close(init(&c, " kaiming_uniform  kaiming_uniform uniform ", 1, numbers));
+	x = part_of(&c, CG_RNN_INPUT, "a_i", &r);
+	expect_between(x, 12 * 40, sqrt(6 / 40.0));
+	cg_rnn_close(init(&c, "orthogonal zeros uniform", 1, numbers));
+	x = part_of(&c, CG_RNN_INPUT, "a_i", &r);
+	expect_orthogonal(x, 12, 40, 40, 1);
+	x = part_of(&c, CG_RNN_RECURRENT, "a_i", &r);
+	assert_true(x[0] == 0 && x[35] == 0);
+	x = part_of(&c, CG_RNN_BIAS_W, "a_i", &r);
+	expect_between(x, 24, 1 / sqrt(3.0));
+}
+
+/* The same numbers on every machine, and no two layers, parts or seeds have the same. */
+static void test_seeds(void **state)
+{
+	struct cg_rnn_config c = lstm_of(6, 6, 0);
+	struct cg_rnn *rnn;
+	size_t bytes;
+
+	(void)state;
+	c.layers = 2;
+	c.bidirectional = 1;
+	rnn = init(&c, "orthogonal xavier_uniform uniform", 42, numbers);
+	assert_int_equal(cg_rnn_params(&c, &bytes), CG_OK);
+	for (size_t k = 0; k < bytes / sizeof *numbers; k++)
+		for (size_t j = 0; j < k; j++)
+			assert_true(numbers[j] != numbers[k]);
+	assert_true(cg_fingerprint(CG_FINGERPRINT, numbers, bytes) == 0xb3c9641a8dc94017);
+	cg_rnn_close(init(&c, "orthogonal xavier_uniform uniform", 42, others));
+	assert_memory_equal(numbers, others, bytes);
+	cg_rnn_close(init(&c, "orthogonal xavier_uniform uniform", 43, others));
+	for (size_t k = 0; k < bytes / sizeof *numbers; k++)
+		assert_true(numbers[k] != others[k]);
+	cg_rnn_close(rnn);
+}
+
+static void test_refused_rules(void **state)
+{
+	struct cg_rnn_config c = lstm_of(2, 2, 0);
+	struct cg_rnn *rnn = init(&c, "zeros zeros zeros", 1, numbers), *gru;
+	struct cg_mem params, device;
+	size_t bytes;
+
+	(void)state;
+	assert_int_equal(cg_rnn_params(&c, &bytes), CG_OK);
+	params = cg_host(numbers, bytes);
+	REFUSED(cg_rnn_init_params(NULL, "zeros zeros zeros", 1, params), "rnn: missing");
+	REFUSED(cg_rnn_init_params(rnn, NULL, 1, params), "words: missing");
+	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros", 1, cg_host(NULL, bytes)), "params: missing");
+	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros", 1, cg_host(numbers, bytes - 8)), "params: expected ");
+	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros", 1, cg_host(numbers, bytes + 8)), "params: expected ");
+	REFUSED(cg_rnn_init_params(rnn, "", 1, params), "one for biases, got 0");
+	REFUSED(cg_rnn_init_params(rnn, "zeros zeros", 1, params), "one for biases, got 2");
+	REFUSED(cg_rnn_init_params(rnn, "xavier zeros zeros", 1, params), "no rule 'xavier' for input matrices");
+	REFUSED(cg_rnn_init_params(rnn, "zeros orthogonl zeros", 1, params), "did you mean 'orthogonal'?");
+	REFUSED(cg_rnn_init_params(rnn, "zeros zeros orthogonal", 1, params), "no rule 'orthogonal' for biases");
+	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros forget", 1, params), "expected unit_forget or nothing after three rules, got 'forget'");
+	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros_zeros_zeros_zeros_zeros_zeros_zeros_zeros_zeros", 1, params), "there is no rule 'zeros_");
+	for (size_t k = 0; k < bytes / sizeof *numbers; k++)
+		assert_true(numbers[k] == 0);
+	assert_int_equal(cg_alloc(context, bytes, &device), CG_OK);
+	assert_int_equal(cg_rnn_init_params(rnn, "zeros zeros zeros", 1, device), CG_UNSUPPORTED);
+	cg_free(context, &device);
+	c.options = NULL;
+	c.cell = cg_cell_find("gru");
+	gru = init(&c, "zeros zeros zeros", 1, numbers);
+	assert_int_equal(cg_rnn_params(&c, &bytes), CG_OK);
+	REFUSED(cg_rnn_init_params(gru, "zeros zeros zeros unit_forget", 1, cg_host(numbers, bytes)), "cell gru has no gate a_f");
+	cg_rnn_close(gru);
+	cg_rnn_close(rnn);
+}
+
 /* ---- the reserve ---- */
 
 static size_t reserve_of(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths)
@@ -235,7 +406,8 @@ static void test_host(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_regions), cmocka_unit_test(test_refused_regions), cmocka_unit_test(test_bound), cmocka_unit_test(test_counter),
+		cmocka_unit_test(test_regions), cmocka_unit_test(test_refused_regions), cmocka_unit_test(test_rules), cmocka_unit_test(test_seeds),
+		cmocka_unit_test(test_refused_rules), cmocka_unit_test(test_bound), cmocka_unit_test(test_counter),
 		cmocka_unit_test(test_host),
 	};
 
