@@ -403,8 +403,8 @@ CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_
 CG_API int  cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t seed, struct cg_mem params);
 
 /*
- * A call's sizes and memory.  Shapes are those of time_major; without it [B T .] and, but with states_major, [B L*D .].  Row b has lengths[b] valid steps;
- * beyond them outputs are zero and nothing is read; a length of 0 hands the initial state, and its gradient, straight on.
+ * A call's sizes and memory.  Shapes are those of time_major.  Without it sequences are [B T .], and states [B L*D .] unless states_major
+ * is set.  Row b has lengths[b] valid steps; beyond them outputs are zero and nothing is read; a length of 0 hands the initial state, and its gradient, straight on.
  * T = 0 and B = 0 are legal.  States that are absent are zero, gradients that are absent too; outputs that are absent are not
  * computed.  input_c, output_c and their gradients are those of the cell's state: a cell without one has none.
  *

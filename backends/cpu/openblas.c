@@ -22,7 +22,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #if defined(CG_OPENBLAS) && defined(LM_ID_NEWLM)
 
-/* The words that PyPI's scipy-openblas32 has before each name. */
+/* The prefix of each name in PyPI's scipy-openblas32. */
 static const char scipy[] = "scipy_";
 static const char *const sonames[] = { "libopenblas.so.0", "libopenblasp.so.0" };
 
@@ -149,7 +149,7 @@ static int refuse(char *why, size_t bytes, const char *path, const char *format,
 	return -1;
 }
 
-/* A symbol by its name, or with the words of SciPy's before it. */
+/* A symbol by its name, or by its name with SciPy's prefix. */
 static void *find_symbol(void *handle, const char *name)
 {
 	char with_scipy[64];
