@@ -30,6 +30,9 @@ command_tests = \
 	%D%/command/open.bats %D%/command/openblas.bats %D%/command/describe.py %D%/command/formats.py %D%/command/owners.bats \
 	%D%/command/sequence.bats %D%/command/convert.bats %D%/command/misuse.bats %D%/command/cudnn.bats %D%/command/cuda.bats \
 	%D%/command/check.bats %D%/command/rnn.bats %D%/command/demo.bats %D%/command/bench.bats
+# Of the Python package.
+python_tests = \
+	%D%/python/py_header.py %D%/python/py_answers.py %D%/python/py_misuse.py
 # Minutes under emulation: not for other processors.
 long_tests = %D%/gen/floats_test
 # Programs that the scripts run.
@@ -49,12 +52,13 @@ EXTRA_DIST += \
 	%D%/backends/opencl/README.md %D%/block/README.md %D%/cache/README.md %D%/command/README.md %D%/command/check/README.md \
 	%D%/command/convert/README.md %D%/command/demo/README.md %D%/command/run/README.md %D%/conformance/README.md %D%/core/README.md \
 	%D%/fuzz/README.md %D%/gen/README.md %D%/help/README.md %D%/library/README.md %D%/op/README.md %D%/rnn/README.md \
-	%D%/sequence/README.md %D%/verify/README.md %D%/weights/README.md \
+	%D%/python/README.md %D%/sequence/README.md %D%/verify/README.md %D%/weights/README.md \
 	%D%/unit.sh %D%/times.sh %D%/coverage.py %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/toy.sh %D%/toy.patch %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/bench %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data %D%/old \
 	%D%/gen/golden %D%/gen/every.h %D%/gen/check_text.h %D%/help/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/openblas_stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
-	$(quick_tests) $(script_tests) $(command_tests)
+	%D%/python/py_tap.py \
+	$(quick_tests) $(script_tests) $(command_tests) $(python_tests)
 
 # Unit tests see the library's inner names.  Those of more than one file say so here.
 AM_CPPFLAGS += $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
@@ -220,7 +224,7 @@ check_PROGRAMS += $(unit_tests) $(long_tests) %D%/conformance/conformance %D%/se
 endif
 endif
 # What is quick and says most comes first.
-TESTS += $(quick_tests) $(unit_tests) $(cpu_tests)
+TESTS += $(quick_tests) $(unit_tests) $(cpu_tests) $(python_tests)
 if COMMAND
 TESTS += $(command_tests)
 if !HAVE_BATS

@@ -45,7 +45,7 @@ if [ ! -e "$srcdir/.git" ] || ! git -C "$srcdir" ls-files >"$scratch/tracked" 2>
 	echo 'ok 2 - every tracked file # SKIP the source is not a checkout of git'
 else
 	[ -f "$scratch/first.tar.gz" ] || tarball first
-	gzip -dc "$scratch/first.tar.gz" | tar tf - | sed "s,.*/cellgrad/,,; s,^cellgrad/,," | sort >"$scratch/packed"
+	gzip -dc "$scratch/first.tar.gz" | tar tf - | sed "s,^/*${scratch#/}/cellgrad/,,; s,^cellgrad/,," | sort >"$scratch/packed"
 	sed -n 's/^m4_include(\[\(.*\)\])$/\1/p' "$srcdir/aclocal.m4" >>"$scratch/tracked"
 	sort "$scratch/tracked" | comm -23 - "$scratch/packed" >"$scratch/why"
 	[ -s "$scratch/packed" ] && [ ! -s "$scratch/why" ]

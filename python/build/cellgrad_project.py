@@ -1,0 +1,56 @@
+"""What the wheel and the sdist say of the project: pyproject.toml, and the version of the header."""
+import ast
+import os
+import re
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class BuildFailure(SystemExit):
+    """Ends the build with words for the user."""
+
+    def __init__(self, words):
+        super().__init__(f"cellgrad: {words}")
+
+
+def read(*path):
+    with open(os.path.join(TOP, *path), encoding="utf-8") as file:
+        return file.read()
+
+
+def version():
+    """CG_VERSION_* of the header."""
+    return ".".join(re.findall(r"^#define CG_VERSION_\w+ +(\d+)$", read("runtime", "cellgrad.h"), re.M))
+
+
+def project():
+    """The tables of pyproject.toml, by their names: texts and lists of texts, which are written alike in TOML and Python."""
+    tables, table, key = {}, {}, None
+    for line in read("pyproject.toml").splitlines():
+        line = re.sub(r"\s+#.*$|^#.*$", "", line).strip()
+        header = re.match(r"\[([\w.-]+)\]$", line)
+        if header:
+            table, key = tables.setdefault(header.group(1), {}), None
+        elif key is not None:
+            table[key] += line
+        elif "=" in line:
+            key, _, value = (part.strip() for part in line.partition("="))
+            table[key] = value
+        if key is not None and table[key].count("[") == table[key].count("]"):
+            table[key], key = ast.literal_eval(table[key]), None
+    return tables
+
+
+def metadata():
+    """The text of METADATA and PKG-INFO."""
+    tables = project()
+    about, extras = tables["project"], tables.get("project.optional-dependencies", {})
+    lines = ["Metadata-Version: 2.1", f"Name: {about['name']}", f"Version: {version()}", f"Summary: {about['description']}",
+             f"License: {about['license']}", f"Requires-Python: {about['requires-python']}"]
+    lines += [f"Classifier: {word}" for word in about["classifiers"]]
+    lines += [f"Requires-Dist: {word}" for word in about["dependencies"]]
+    for extra, words in extras.items():
+        lines.append(f"Provides-Extra: {extra}")
+        lines += [f'Requires-Dist: {word}; extra == "{extra}"' for word in words]
+    lines.append("Description-Content-Type: text/markdown")
+    return "\n".join(lines) + "\n\n" + read("python", "README.md")

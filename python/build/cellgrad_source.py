@@ -1,0 +1,52 @@
+"""The source that is built from: this folder, or, in a checkout of git, a copy of its files with configure made in it."""
+import os
+import shutil
+import subprocess
+
+from cellgrad_project import TOP, BuildFailure
+
+AUTOTOOLS = (("autoconf", "autoconf"), ("automake", "automake"), ("libtoolize", "libtool"), ("pkg-config", "pkg-config"))
+
+
+def run(arguments, folder, what):
+    """Runs a program; its output is that of the build."""
+    # Nothing of a make that called pip is for the makes below.
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    try:
+        status = subprocess.call(arguments, cwd=folder, env=environment)
+    except OSError as error:
+        raise BuildFailure(f"{what} needs {arguments[0]}: {error.strerror}") from None
+    if status:
+        raise BuildFailure(f"{what} failed: {' '.join(arguments)} ended with status {status}")
+
+
+def tracked():
+    """The files that git tracks here and that are there, None where this is no checkout of git."""
+    if not os.path.exists(os.path.join(TOP, ".git")):
+        return None
+    try:
+        listed = subprocess.run(["git", "-C", TOP, "ls-files", "-z"], check=True, stdout=subprocess.PIPE).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise BuildFailure(f"this is a checkout of git, and git cannot list its files: {error}") from None
+    return [name for name in os.fsdecode(listed).split("\0") if name and os.path.lexists(os.path.join(TOP, name))]
+
+
+def prepared(room):
+    """A folder with the source and its configure.  `room` is a temporary folder."""
+    names = tracked()
+    if names is None:
+        if not os.path.exists(os.path.join(TOP, "configure")):
+            raise BuildFailure("there is no configure here, and this is no checkout of git to make it in: take the release's tarball")
+        if os.path.exists(os.path.join(TOP, "config.status")):
+            raise BuildFailure("this folder is configured: `make distclean` in it first")
+        return TOP
+    missing = [package for tool, package in AUTOTOOLS if not (shutil.which(tool) or (tool == "libtoolize" and shutil.which("glibtoolize")))]
+    if missing:
+        raise BuildFailure(f"a checkout of git needs {', '.join(missing)} to make configure (Debian: apt-get install {' '.join(missing)}); "
+                           "the release's tarball needs none of them")
+    source = os.path.join(room, "source")
+    for name in names:
+        os.makedirs(os.path.dirname(os.path.join(source, name)), exist_ok=True)
+        shutil.copy2(os.path.join(TOP, name), os.path.join(source, name), follow_symlinks=False)
+    run(["./bootstrap", "--no-install"], source, "making configure")
+    return source

@@ -1,0 +1,132 @@
+"""The wheel: the package, with the library and the command that configure and make build, or that CELLGRAD_PREFIX has.
+
+It is py3-none-PLATFORM: ctypes opens the library, so that one wheel serves every Python.
+"""
+import base64
+import glob
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+
+from cellgrad_project import TOP, BuildFailure, metadata, project, version
+from cellgrad_source import prepared, run
+
+LIBRARY = "libcellgrad.0.dylib" if sys.platform == "darwin" else "libcellgrad.so.0"
+
+
+def tag():
+    return "py3-none-" + re.sub(r"[^a-z0-9]", "_", sysconfig.get_platform().lower())
+
+
+def name_of(suffix=""):
+    return f"{project()['project']['name']}-{version()}{suffix}"
+
+
+def jobs():
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return f"-j{count}"
+
+
+def has_module(name):
+    return shutil.which("pkg-config") is not None and subprocess.call(["pkg-config", "--exists", name]) == 0
+
+
+def built(room):
+    """Builds the library out of tree, in `room`, and installs it there.  The command is left out where it cannot be built."""
+    source, build, prefix = prepared(room), os.path.join(room, "build"), os.path.join(room, "prefix")
+    os.mkdir(build)
+    options = ["--prefix", prefix, "--libdir", os.path.join(prefix, "lib"), "--disable-static", "-q"]
+    without = [name for name in ("jansson", "popt") if not has_module(name)]
+    if without:
+        print(f"cellgrad: building without the command, for want of {' and '.join(without)}", file=sys.stderr)
+        options.append("--disable-command")
+    configure = os.path.relpath(os.path.join(source, "configure"), build)
+    run([configure, *options, *shlex.split(os.environ.get("CELLGRAD_CONFIGURE", ""))], build, "configure")
+    run(["make", "-s", jobs(), *shlex.split(os.environ.get("CELLGRAD_MAKE", ""))], build, "make")
+    run(["make", "-s", "install"], build, "make install")
+    return prefix
+
+
+def found(prefix):
+    """The library of an installed prefix, of this version."""
+    header = os.path.join(prefix, "include", "cellgrad.h")
+    for folder in (os.path.join(prefix, "lib"), os.path.join(prefix, "lib64"), *glob.glob(os.path.join(prefix, "lib", "*-linux-*"))):
+        if os.path.exists(os.path.join(folder, LIBRARY)):
+            break
+    else:
+        raise BuildFailure(f"CELLGRAD_PREFIX={prefix}: there is no lib/{LIBRARY} in it")
+    with open(header, encoding="utf-8") as file:
+        theirs = ".".join(re.findall(r"^#define CG_VERSION_\w+ +(\d+)$", file.read(), re.M))
+    if theirs != version():
+        raise BuildFailure(f"CELLGRAD_PREFIX={prefix} has cellgrad {theirs}, and this is {version()}")
+    return os.path.join(folder, LIBRARY)
+
+
+def stripped(path, room):
+    """The bytes of a binary without what debuggers read."""
+    copy = os.path.join(room, "stripped")
+    shutil.copyfile(path, copy)
+    if shutil.which("strip"):
+        run(["strip", "-S" if sys.platform == "darwin" else "--strip-debug", copy], room, "strip")
+    with open(copy, "rb") as file:
+        return file.read()
+
+
+def entries(prefix, room):
+    """The wheel's files but for its metadata: bytes by name."""
+    files = {}
+    package = os.path.join(TOP, "python", "cellgrad")
+    for name in sorted(os.listdir(package)):
+        if name.endswith((".py", ".typed")):
+            with open(os.path.join(package, name), "rb") as file:
+                files[f"cellgrad/{name}"] = file.read()
+    files[f"cellgrad/{LIBRARY}"] = stripped(found(prefix), room)
+    command = os.path.join(prefix, "bin", "cellgrad")
+    if os.path.exists(command):
+        files["cellgrad/bin/cellgrad"] = stripped(command, room)
+        for path in sorted(glob.glob(os.path.join(prefix, "share", "cellgrad", "data", "*.safetensors"))):
+            with open(path, "rb") as file:
+                files[f"cellgrad/data/{os.path.basename(path)}"] = file.read()
+    with open(os.path.join(prefix, "include", "cellgrad.h"), "rb") as file:
+        files["cellgrad/include/cellgrad.h"] = file.read()
+    return files
+
+
+def info_files():
+    """METADATA, WHEEL and the licence."""
+    folder = name_of(".dist-info")
+    with open(os.path.join(TOP, "LICENSE"), "rb") as file:
+        licence = file.read()
+    wheel = f"Wheel-Version: 1.0\nGenerator: cellgrad\nRoot-Is-Purelib: false\nTag: {tag()}\n"
+    return {f"{folder}/METADATA": metadata().encode(), f"{folder}/WHEEL": wheel.encode(), f"{folder}/LICENSE": licence}
+
+
+def write(path, files):
+    """The archive, with RECORD; the same files give the same bytes."""
+    folder = name_of(".dist-info")
+    record = []
+    for name, data in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        record.append(f"{name},sha256={digest},{len(data)}\n")
+    files = {**files, f"{folder}/RECORD": "".join([*record, f"{folder}/RECORD,,\n"]).encode()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            about = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            is_program = name.endswith("/bin/cellgrad") or ".so" in name or name.endswith(".dylib")
+            about.external_attr = (0o100755 if is_program else 0o100644) << 16
+            about.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(about, data)
+
+
+def build(directory, room):
+    """Makes the wheel in a folder and returns its name."""
+    prefix = os.environ.get("CELLGRAD_PREFIX") or built(room)
+    name = name_of(f"-{tag()}.whl")
+    write(os.path.join(directory, name), {**entries(prefix, room), **info_files()})
+    return name

@@ -1,0 +1,37 @@
+"""`python -m cellgrad ...` is the command `cellgrad ...`: the one beside this package, else that of the library's prefix, else the path's."""
+import os
+import shutil
+import sys
+from typing import List, Optional
+
+from ._load import FOLDER
+
+
+def find_command() -> Optional[str]:
+    """The path of the executable."""
+    library = os.environ.get("CELLGRAD_LIBRARY")
+    prefix = os.path.dirname(os.path.dirname(os.path.abspath(library))) if library else None
+    candidates = [os.path.join(prefix, "bin", "cellgrad")] if prefix else []
+    candidates.append(os.path.join(FOLDER, "bin", "cellgrad"))
+    for path in candidates:
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return shutil.which("cellgrad")
+
+
+def main(arguments: List[str]) -> int:
+    path = find_command()
+    if path is None:
+        print("cellgrad: there is no command: this package was built without it, for want of jansson or popt, and none is on the PATH",
+              file=sys.stderr)
+        return 1
+    # The demo's cases, of the package where the command is its own.
+    data = os.path.join(FOLDER, "data")
+    if arguments[:1] == ["demo"] and os.path.isdir(data) and not any(word.split("=")[0] == "--data" for word in arguments):
+        arguments = ["demo", "--data", data, *arguments[1:]]
+    sys.stdout.flush()
+    os.execv(path, ["cellgrad", *arguments])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,213 @@
+"""Arguments, checked: numbers, texts, dtypes, and arrays as the library's memory.
+
+NumPy arrays are passed as they are.  Anything else on the host that has __dlpack__ is shown by np.from_dlpack without a copy, lists and
+tuples are converted, and an input that does not lie as the library reads it is copied once.  Outputs are never copied.
+"""
+import ctypes
+import math
+import operator
+import os
+from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ._errors import ArgumentError, ArgumentTypeError
+from ._lib import C
+
+Shape = Tuple[int, ...]
+
+_CODES: Dict[str, int] = {"float32": C.CG_F32, "float64": C.CG_F64, "float16": C.CG_F16, "bfloat16": C.CG_BF16}
+# The manifest's words for types.
+OF_MANIFEST = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
+
+
+# ---- numbers and words ----
+
+
+def text(name: str, value: Any) -> bytes:
+    """A str as the library takes it."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{name}: expected str, got {type(value).__name__}")
+    if "\0" in value:
+        raise ArgumentError(f"{name}: has a NUL character")
+    return value.encode()
+
+
+def words(name: str, value: Any) -> bytes:
+    """A list of words with commas, given so or as an iterable of str."""
+    if isinstance(value, str):
+        return text(name, value)
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, np.ndarray)):
+        return b",".join(text(name, word) for word in value)
+    raise ArgumentTypeError(f"{name}: expected str or several of them, got {type(value).__name__}")
+
+
+def integer(name: str, value: Any, low: int, high: int) -> int:
+    """An int in a range, of any type that is one; no float is."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentTypeError(f"{name}: expected an integer, got {type(value).__name__} {value!r:.60}") from None
+    if not low <= number <= high:
+        raise ArgumentError(f"{name}: expected {low} to {high}, got {number}")
+    return number
+
+
+INT_MAX, INT64_MAX, UINT64_MAX = 2**31 - 1, 2**63 - 1, 2**64 - 1
+
+
+def real(name: str, value: Any) -> float:
+    """A number that is not NaN."""
+    try:
+        number = float(value) if not isinstance(value, (str, bytes)) else None
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    if number is None:
+        raise ArgumentTypeError(f"{name}: expected a number, got {type(value).__name__} {value!r:.60}")
+    if math.isnan(number):
+        raise ArgumentError(f"{name}: is NaN")
+    return number
+
+
+def one_of(name: str, value: Any, names: Sequence[str]) -> int:
+    """The place of a word in a list."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{name}: expected str, got {type(value).__name__}")
+    if value not in names:
+        raise ArgumentError(f"{name}: expected one of {', '.join(names)}; got '{value:.60}'")
+    return names.index(value)
+
+
+# ---- dtypes ----
+
+
+def dtype_of(value: Any) -> "np.dtype[Any]":
+    """The NumPy dtype that a name, a type or a dtype stands for: float32, float64, float16 or ml_dtypes.bfloat16."""
+    if isinstance(value, str) and value == "bfloat16":
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise ArgumentTypeError("dtype bfloat16 needs the package ml_dtypes: pip install ml_dtypes") from None
+        return np.dtype(ml_dtypes.bfloat16)
+    try:
+        dtype = np.dtype(value)
+    except TypeError:
+        dtype = None  # type: ignore[assignment]
+    if value is None or dtype is None or dtype.name not in _CODES or not dtype.isnative:
+        raise ArgumentTypeError(f"dtype: expected float32, float64, float16 or bfloat16, got {value!r:.60}")
+    return dtype
+
+
+def dtype_code(value: Any) -> int:
+    """The enum cg_dtype of a dtype."""
+    return _CODES[dtype_of(value).name]
+
+
+# ---- arrays ----
+
+
+def _spell(shape: Shape, axes: str) -> str:
+    return f"{shape} [{axes}]" if axes else f"{shape}"
+
+
+def _show(name: str, value: Any, dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
+    """What is given for an array, as one, without a copy where there is memory to show."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(f"{name}: a masked array has no place for its mask here; filled() gives an array")
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "__dlpack__"):
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise ArgumentTypeError(f"{name}: NumPy cannot show this {type(value).__name__} as an array of the host: {error}") from error
+    if isinstance(value, (list, tuple, int, float, np.generic)):
+        try:
+            return np.asarray(value, dtype)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(f"{name}: expected numbers that {dtype} can hold: {error}") from error
+    if hasattr(value, "__array__") or hasattr(value, "__array_interface__") or isinstance(value, (memoryview, bytearray, bytes)):
+        return np.asarray(value)
+    raise ArgumentTypeError(f"{name}: expected an array of {dtype}, got {type(value).__name__}")
+
+
+def shown(name: str, value: Any, dtype: "np.dtype[Any]", shape: Optional[Shape] = None, axes: str = "") -> "np.ndarray[Any, Any]":
+    """An input as it lies, of this dtype and, unless None, shape."""
+    array = _show(name, value, dtype)
+    if array.dtype != dtype:
+        raise ArgumentTypeError(f"{name}: expected {dtype}, got {array.dtype}; astype() converts it")
+    if shape is not None and array.shape != shape:
+        raise ArgumentError(f"{name}: expected shape {_spell(shape, axes)}, got {array.shape}")
+    return array
+
+
+def dense(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """The array, or a copy of it, in C's order and aligned to its elements."""
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else np.array(array, order="C", subok=False)
+
+
+def given(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: str = "") -> "np.ndarray[Any, Any]":
+    """An input, dense."""
+    return dense(shown(name, value, dtype, shape, axes))
+
+
+def in_place(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: str = "", strided: bool = False) -> "np.ndarray[Any, Any]":
+    """The caller's memory, which is never copied: dense, unless `strided`."""
+    if not isinstance(value, np.ndarray):
+        raise ArgumentTypeError(f"{name}: expected a NumPy array, which is used in place, got {type(value).__name__}")
+    array = shown(name, value, dtype, shape, axes)
+    if not array.flags.aligned or not (strided or array.flags.c_contiguous):
+        raise ArgumentError(f"{name}: the array is not contiguous, and is used in place; np.ascontiguousarray() makes one that is")
+    return array
+
+
+def writable(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: str = "", strided: bool = False) -> "np.ndarray[Any, Any]":
+    """The caller's memory for an output, in place."""
+    array = in_place(f"out: {name}", value, dtype, shape, axes, strided)
+    if not array.flags.writeable:
+        raise ArgumentError(f"out: {name}: the array is read-only")
+    return array
+
+
+def memory(array: Optional["np.ndarray[Any, Any]"]) -> Any:
+    """The array's memory as a struct cg_mem; None is absent.  Whoever has the struct keeps the array."""
+    if array is None:
+        return C.cg_mem()
+    return C.cg_mem(data=array.ctypes.data, bytes=array.nbytes)
+
+
+def row_lengths(name: str, value: Any, count: Optional[int], high: int, what: str = "row") -> "np.ndarray[Any, np.dtype[np.int32]]":
+    """Integers of 0 to high as int32, one for each row."""
+    # Numbers of Python keep their type, lest a float pass for an integer.
+    array = np.asarray(value) if isinstance(value, (list, tuple, int, float)) else _show(name, value, np.dtype(np.int64))
+    if array.size == 0 and isinstance(value, (list, tuple)):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"{name}: expected integers, got {array.dtype}")
+    if array.ndim != 1 or (count is not None and array.shape != (count,)):
+        raise ArgumentError(f"{name}: expected shape ({'any' if count is None else count},), one for each {what}, got {array.shape}")
+    wrong = np.flatnonzero((array < 0) | (array > high))
+    if wrong.size:
+        raise ArgumentError(f"{name}: expected 0 to {high}, got {array[wrong[0]]} for {what} {wrong[0]}")
+    return np.ascontiguousarray(array, np.int32)
+
+
+def address(array: Optional["np.ndarray[Any, Any]"]) -> Optional[int]:
+    """Where an array begins, for a call that takes the address; None for none, and for one without elements."""
+    return array.ctypes.data if array is not None and array.size else None
+
+
+def struct_of(kind: str, init: Any) -> Any:
+    """A struct that its _init has filled in."""
+    struct = getattr(C, kind)()
+    init(ctypes.byref(struct), ctypes.sizeof(struct))
+    return struct
+
+
+def path_of(value: Any) -> Optional[str]:
+    """The path that a str ending in .cell, or any path object, is; None for other values."""
+    if isinstance(value, os.PathLike):
+        path = os.fspath(value)
+        return path if isinstance(path, str) else os.fsdecode(path)
+    return value if isinstance(value, str) and value.endswith(".cell") and "\n" not in value else None

@@ -1,0 +1,116 @@
+"""Cells: the equations of a recurrent network's step."""
+import ctypes
+import math
+import os
+from typing import Any, Dict, Optional, Tuple, Union
+
+from ._arguments import path_of, struct_of, text
+from ._errors import ArgumentError, ArgumentTypeError, MissingFileError
+from ._load import check, lib
+
+
+def cell_names() -> Tuple[str, ...]:
+    """The names of the built-in cells.
+
+    >>> import cellgrad
+    >>> sorted(cellgrad.cell_names())
+    ['gru', 'gru_block', 'lstm', 'lstm_block', 'rnn_relu', 'rnn_tanh']
+    """
+    names = []
+    while True:
+        name = lib.cg_cell_name(len(names))
+        if name is None:
+            return tuple(names)
+        names.append(name.decode())
+
+
+class Cell:
+    """The equations of a step.
+
+    source: the name of a built-in cell, the path of a .cell file, or the text of one.  cellgrad-cell(7) describes the language.
+
+    `name`, `gates`, `vectors` (per-unit weights), `options`, `params` (each with its default, or None), `has_state` (networks of it
+    have a cell state `c` beside their output `h`), `stages`.
+
+    Raises ArgumentError if no built-in cell has that name, BuildError, with the place, if the text is wrong, MissingFileError if there
+    is no such file.
+
+    >>> import cellgrad
+    >>> cell = cellgrad.Cell('''
+    ... cell leaky
+    ... gates  a
+    ... output h
+    ... param  leak = 0.1
+    ...
+    ... h = tanh(a) + leak * h_prev
+    ... save h
+    ... ''')
+    >>> cell.name, cell.gates, cell.params, cell.has_state
+    ('leaky', ('a',), {'leak': 0.1}, False)
+    """
+
+    name: str
+    gates: Tuple[str, ...]
+    vectors: Tuple[str, ...]
+    options: Tuple[str, ...]
+    params: Dict[str, Optional[float]]
+    has_state: bool
+    stages: int
+
+    def __init__(self, source: Union[str, "os.PathLike[str]"]):
+        if not isinstance(source, (str, os.PathLike)):
+            raise ArgumentTypeError(f"cell: expected the name, the path or the text of a cell, got {type(source).__name__}")
+        self.source = source
+        # Closed with the object, in a forked child, too: a cell is of no device.
+        self._own: Optional[ctypes.c_void_p] = None
+        path = path_of(source)
+        if path is not None:
+            if not os.path.exists(path):
+                raise MissingFileError(f"cell: {path}: no such file")
+            self._own = ctypes.c_void_p()
+            check(lib.cg_cell_load(os.fsencode(path), ctypes.byref(self._own)))
+        elif "\n" in str(source):
+            self._own = ctypes.c_void_p()
+            check(lib.cg_cell_parse(text("cell", source), b"cell", ctypes.byref(self._own)))
+        else:
+            self._built_in = lib.cg_cell_find(text("cell", source))
+            if not self._built_in:
+                raise ArgumentError(f"cell: there is no built-in cell '{source:.60}'; there are {', '.join(cell_names())}.  "
+                                    "A path ends in .cell, and a text has several lines")
+        self._read()
+
+    def __del__(self) -> None:
+        if getattr(self, "_own", None):
+            lib.cg_cell_close(self._own)
+
+    @property
+    def pointer(self) -> Any:
+        """The library's cell."""
+        return self._own or self._built_in
+
+    def _read(self) -> None:
+        parts = struct_of("cg_cell_parts", lib.cg_cell_parts_init)
+        check(lib.cg_cell_info(self.pointer, ctypes.byref(parts)))
+
+        def names(array: Any, count: int) -> Tuple[str, ...]:
+            return tuple(array[k].decode() for k in range(count))
+
+        self.name = parts.name.decode()
+        self.stages, self.has_state = parts.n_stages, bool(parts.has_state)
+        self.gates = names(parts.gates, parts.n_gates)
+        self.vectors = names(parts.vectors, parts.n_vectors)
+        self.options = names(parts.options, parts.n_options)
+        self.vector_options = tuple(self.options[parts.vector_option[k]] for k in range(parts.n_vectors))
+        self.params = {name: None if math.isnan(parts.defaults[k]) else parts.defaults[k]
+                       for k, name in enumerate(names(parts.params, parts.n_params))}
+
+    def __repr__(self) -> str:
+        return f"cellgrad.Cell({self.name!r})" if not self._own else f"<cellgrad.Cell {self.name}>"
+
+    def __reduce__(self) -> Any:
+        return Cell, (self.source,)
+
+
+def cell_of(value: Any) -> Cell:
+    """The cell that an argument is or names."""
+    return value if isinstance(value, Cell) else Cell(value)

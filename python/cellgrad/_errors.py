@@ -1,0 +1,84 @@
+"""The exceptions: one class for each kind of failure, which is also the built-in class that one would expect."""
+from typing import Dict, Optional, Type
+
+from ._lib import C
+
+
+class Error(Exception):
+    """Any failure of this package.  `code` is the library's enum cg_status, None where the library was not asked.
+
+    >>> import cellgrad
+    >>> try:
+    ...     cellgrad.Cell("lstn")
+    ... except cellgrad.Error as error:
+    ...     print(type(error).__name__, isinstance(error, ValueError))
+    ArgumentError True
+    """
+
+    code: Optional[int] = None
+
+
+class ArgumentError(Error, ValueError):
+    """An argument is missing, has a wrong shape, is out of range or overlaps another one."""
+
+    code = C.CG_BAD_ARGUMENT
+
+
+class ArgumentTypeError(Error, TypeError):
+    """An argument has a wrong dtype or is of a wrong type."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """There is not enough memory, on the host or on the device."""
+
+    code = C.CG_NO_MEMORY
+
+
+class DeviceError(Error, RuntimeError):
+    """No such backend or device here."""
+
+    code = C.CG_NO_DEVICE
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """The backend, the network or the format cannot do this.  The message says what can."""
+
+    code = C.CG_UNSUPPORTED
+
+
+class BuildError(Error, RuntimeError):
+    """A kernel or a cell did not compile.  The message has the place, or the compiler's log."""
+
+    code = C.CG_BUILD
+
+
+class DriverError(Error, RuntimeError):
+    """A call of a vendor's library failed."""
+
+    code = C.CG_DRIVER
+
+
+class FileError(Error, OSError):
+    """A file could not be read or written."""
+
+    code = C.CG_FILE
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """There is no such file."""
+
+
+class LibraryError(Error, ImportError):
+    """The shared library of cellgrad was not found, could not be loaded, or is of another version than this package."""
+
+
+_OF_STATUS: Dict[int, Type[Error]] = {
+    kind.code: kind
+    for kind in (ArgumentError, OutOfMemoryError, DeviceError, UnsupportedError, BuildError, DriverError, FileError)
+    if kind.code is not None
+}
+
+
+def error_of(status: int, message: str) -> Error:
+    """The exception for an enum cg_status."""
+    return _OF_STATUS.get(status, Error)(message)

@@ -1,0 +1,206 @@
+"""A network's forward and backward over arrays."""
+import ctypes
+from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ._arguments import INT_MAX, INT64_MAX, UINT64_MAX, address, given, integer, memory, row_lengths, shown, struct_of, writable
+from ._errors import ArgumentError, ArgumentTypeError
+from ._lib import C
+from ._load import check, lib
+
+if TYPE_CHECKING:
+    from ._network import Network
+
+Array = Any
+
+
+class Run:
+    """A forward pass: what it gave, and what its backward reads.
+
+    output: [T, B, D*H].  h: [L*D, B, H].  c: [L*D, B, units], None if the cell has no state.  reserve: bytes, None unless training.
+    Also what went in: network, params, x, h0, c0, lengths, counter, first_step, drop.
+    """
+
+    __slots__ = ("network", "params", "x", "h0", "c0", "lengths", "counter", "first_step", "drop", "output", "h", "c", "reserve")
+
+    network: "Network"
+    output: Array
+    h: Array
+    c: Optional[Array]
+    reserve: Optional[Array]
+
+    def __init__(self, **fields: Any):
+        for name in self.__slots__:
+            setattr(self, name, fields.get(name))
+
+    def backward(self, d_output: Any = None, d_h: Any = None, d_c: Any = None, **keywords: Any) -> "Gradients":
+        """`network.backward` of this run."""
+        return self.network.backward(self, d_output, d_h, d_c, **keywords)
+
+    def __reduce__(self) -> Any:
+        return _remade, ({name: getattr(self, name) for name in self.__slots__},)
+
+
+def _remade(fields: Dict[str, Any]) -> Run:
+    return Run(**fields)
+
+
+class Gradients(NamedTuple):
+    """The gradients by x, h0, c0 and params, shaped as these."""
+
+    input: Optional[Array]
+    h: Optional[Array]
+    c: Optional[Array]
+    params: Optional[Array]
+
+
+def _sequence_shape(network: "Network", T: int, B: int, width: int) -> Tuple[int, ...]:
+    return (T, B, width) if network.config.time_major else (B, T, width)
+
+
+def _sequence_axes(network: "Network", width: str) -> str:
+    return f"T, B, {width}" if network.config.time_major else f"B, T, {width}"
+
+
+def _state_shape(network: "Network", B: int, width: int) -> Tuple[int, ...]:
+    config, count = network.config, network.config.layers * network.directions
+    return (count, B, width) if config.time_major or config.states_major else (B, count, width)
+
+
+def _state_axes(network: "Network", width: str) -> str:
+    return f"L*D, B, {width}" if network.config.time_major or network.config.states_major else f"B, L*D, {width}"
+
+
+def _shapes(network: "Network", T: int, B: int) -> Dict[str, Tuple[Tuple[int, ...], str]]:
+    """The shape of each argument, and its axes' names."""
+    config = network.config
+    return {
+        "input": (_sequence_shape(network, T, B, config.input), _sequence_axes(network, "input")),
+        "output": (_sequence_shape(network, T, B, network.output_width), _sequence_axes(network, "D*H")),
+        "h": (_state_shape(network, B, config.proj or config.units), _state_axes(network, "H")),
+        "c": (_state_shape(network, B, config.units), _state_axes(network, "units")),
+        "params": ((network.params_size,), "params_size"),
+    }
+
+
+def _optional(network: "Network", name: str, value: Any, shape: Tuple[Tuple[int, ...], str]) -> Optional[Array]:
+    return None if value is None else given(name, value, network.dtype, *shape)
+
+
+def _refuse_state(network: "Network", name: str, value: Any) -> None:
+    if value is not None and not network.cell.has_state:
+        raise ArgumentError(f"{name}: a network of the cell {network.cell.name} has no state c")
+
+
+def _outputs(out: Any, names: Sequence[str]) -> Mapping[str, Any]:
+    """The arrays to write to, by name."""
+    if out is None:
+        return {}
+    if isinstance(out, Run):
+        return {name: getattr(out, name) for name in names if getattr(out, name) is not None}
+    if isinstance(out, np.ndarray):
+        return {"output": out}
+    if not isinstance(out, Mapping):
+        raise ArgumentTypeError(f"out: expected an array, a mapping of names to arrays or a Run, got {type(out).__name__}")
+    for name in out:
+        if name not in names:
+            raise ArgumentError(f"out: expected names among {', '.join(names)}; got '{name}'")
+    return out
+
+
+def _make(network: "Network", out: Mapping[str, Any], name: str, shape: Tuple[Tuple[int, ...], str]) -> Array:
+    array = out.get(name)
+    return np.empty(shape[0], network.dtype) if array is None else writable(name, array, network.dtype, *shape)
+
+
+def _begin(run: Run, T: int, B: int) -> Any:
+    """The call, with all that forward and backward have in common."""
+    call = struct_of("cg_rnn_call", lib.cg_rnn_call_init)
+    call.T, call.B, call.counter, call.first_step = T, B, run.counter, run.first_step
+    call.lengths, call.no_dropout = address(run.lengths), 0 if run.drop else 1
+    call.params, call.input, call.input_h, call.input_c = map(memory, (run.params, run.x, run.h0, run.c0))
+    return call
+
+
+def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: Any, counter: Any, first_step: Any, drop: Any, out: Any) -> Run:
+    """Network.forward()."""
+    config, dtype = network.config, network.dtype
+    x = shown("x", x, dtype)
+    if x.ndim != 3 or x.shape[2] != config.input:
+        raise ArgumentError(f"x: expected shape [{_sequence_axes(network, f'input={config.input}')}], got {x.shape}")
+    T, B = x.shape[:2] if config.time_major else x.shape[1::-1]
+    shapes = _shapes(network, T, B)
+    _refuse_state(network, "c0", c0)
+    run = Run(
+        network=network, params=given("params", params, dtype, *shapes["params"]), x=given("x", x, dtype, *shapes["input"]),
+        h0=_optional(network, "h0", h0, shapes["h"]), c0=_optional(network, "c0", c0, shapes["c"]),
+        lengths=None if lengths is None else row_lengths("lengths", lengths, B, min(T, INT_MAX)),
+        counter=integer("counter", counter, 0, UINT64_MAX), first_step=integer("first_step", first_step, 0, INT64_MAX),
+        drop=bool(integer("drop", drop, 0, 1)))
+    names = ("output", "h", "c", "reserve")
+    arrays = _outputs(out, names)
+    run.output = _make(network, arrays, "output", shapes["output"])
+    run.h = _make(network, arrays, "h", shapes["h"])
+    if network.cell.has_state:
+        run.c = _make(network, arrays, "c", shapes["c"])
+    elif "c" in arrays:
+        _refuse_state(network, "out: c", arrays["c"])
+    plan = network.plan()
+    call = _begin(run, T, B)
+    if config.training:
+        sizes = C.cg_rnn_sizes()
+        check(lib.cg_rnn_sizes(plan.pointer, T, B, call.lengths, ctypes.byref(sizes)))
+        run.reserve = _reserve(arrays.get("reserve"), sizes.reserve)
+        call.reserve = memory(run.reserve)
+    call.output, call.output_h, call.output_c = map(memory, (run.output, run.h, run.c))
+    network.context.call(lib.cg_rnn_forward, plan.pointer, ctypes.byref(call))
+    return run
+
+
+def _reserve(array: Any, size: int) -> Array:
+    """Bytes for a reserve: of the caller's, as many as are needed."""
+    if array is None:
+        return np.empty(size, np.uint8)
+    if isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype == np.uint8 and array.size < size:
+        raise ArgumentError(f"out: reserve: expected at least {size} bytes, got {array.size}")
+    shape = getattr(array, "shape", (size,))
+    array = writable("reserve", array, np.dtype(np.uint8), shape)
+    if array.ndim != 1 or array.ctypes.data % 8:
+        raise ArgumentError("out: reserve: expected one dimension of bytes from an address that is a multiple of 8")
+    return array
+
+
+def backward(network: "Network", run: Run, d_output: Any, d_h: Any, d_c: Any, want: Sequence[str], out: Optional[Mapping[str, Any]],
+             accumulate: Any, spend_reserve: Any) -> Gradients:
+    """Network.backward()."""
+    if not isinstance(run, Run):
+        raise ArgumentTypeError(f"run: expected what forward returned, got {type(run).__name__}")
+    if run.reserve is None:
+        raise ArgumentError("run: it kept no reserve: its network is one with training=False")
+    T, B = run.x.shape[:2] if network.config.time_major else run.x.shape[1::-1]
+    shapes = _shapes(network, T, B)
+    if run.x.shape != shapes["input"][0] or run.x.dtype != network.dtype or run.params.size != network.params_size:
+        raise ArgumentError("run: it is of another network")
+    _refuse_state(network, "d_c", d_c)
+    wanted = [want] if isinstance(want, str) else list(want)
+    arrays = _outputs(out, Gradients._fields)
+    for name in wanted:
+        if name not in Gradients._fields:
+            raise ArgumentError(f"want: expected names among {', '.join(Gradients._fields)}; got {name!r:.40}")
+    if integer("accumulate", accumulate, 0, 1) and "params" not in arrays:
+        raise ArgumentError("accumulate: expected out to have params, which the gradient is added to")
+    d_output = _optional(network, "d_output", d_output, shapes["output"])
+    d_h, d_c = _optional(network, "d_h", d_h, shapes["h"]), _optional(network, "d_c", d_c, shapes["c"])
+    call = _begin(run, T, B)
+    call.reserve, call.accumulate = memory(run.reserve), int(accumulate)
+    call.spend_reserve = integer("spend_reserve", spend_reserve, 0, 1)
+    call.output_backprop, call.output_h_backprop, call.output_c_backprop = map(memory, (d_output, d_h, d_c))
+    found: Dict[str, Optional[Array]] = {}
+    for name in Gradients._fields:
+        is_there = (name in wanted or name in arrays) and (name != "c" or network.cell.has_state)
+        found[name] = _make(network, arrays, name, shapes[name]) if is_there else None
+    call.input_backprop, call.input_h_backprop = memory(found["input"]), memory(found["h"])
+    call.input_c_backprop, call.params_backprop = memory(found["c"]), memory(found["params"])
+    network.context.call(lib.cg_rnn_backward, network.plan().pointer, ctypes.byref(call))
+    return Gradients(**found)

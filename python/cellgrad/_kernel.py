@@ -1,0 +1,175 @@
+"""Kernels: one step's equations or their gradients, as text for other programs, or run over arrays."""
+import ctypes
+import json
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from ._arguments import INT64_MAX, INT_MAX, OF_MANIFEST, dense, dtype_code, dtype_of, integer, memory, one_of, real, shown, text, words
+from ._cell import Cell, cell_of
+from ._context import Context, default_context
+from ._errors import ArgumentError
+from ._lib import C
+from ._load import check, lib
+
+PASSES = ("forward", "grad", "gradgrad", "seq_forward", "seq_grad")
+SHAPES = ("point", "sum", "scan")
+LANGUAGES = ("c", "opencl", "cuda")
+
+
+class Kernel:
+    """A kernel of a cell.
+
+    cell: a `Cell`, or what makes one.  pass_: "forward", "grad", "gradgrad", "seq_forward" or "seq_grad".  options: of the cell, with
+    commas or as a list.  stage: 1 up to the cell's stages, 0 for all of them.  shape: "point", over elements, "sum", over rows, for
+    the gradients of biases and per-unit weights, or "scan", all steps of a sequence, which is text alone.
+
+    >>> import cellgrad, numpy as np
+    >>> kernel = cellgrad.Kernel("rnn_tanh", "grad")
+    >>> kernel.outputs()
+    {'da': 'tensor'}
+    >>> got = kernel.run({"h": np.full((2, 3), 0.5, np.float32), "dh": np.ones((2, 3), np.float32)})
+    >>> got["da"]
+    array([[0.75, 0.75, 0.75],
+           [0.75, 0.75, 0.75]], dtype=float32)
+    """
+
+    def __init__(self, cell: Union[Cell, str], pass_: str = "forward", dtype: Any = "float32", options: Union[str, Sequence[str]] = "",
+                 stage: int = 0, shape: str = "point"):
+        self.cell, self.pass_, self.dtype, self.shape = cell_of(cell), pass_, dtype_of(dtype), shape
+        self._options = words("options", options)
+        self._struct = C.cg_kernel(cell=self.cell.pointer, options=self._options, stage=integer("stage", stage, 0, INT_MAX),
+                                   pass_=one_of("pass_", pass_, PASSES), dtype=dtype_code(dtype), shape=one_of("shape", shape, SHAPES))
+
+    def _text(self, function: Any, lang: str) -> str:
+        one_of("lang", lang, LANGUAGES)
+        pointer = ctypes.c_void_p()
+        check(function(ctypes.byref(self._struct), text("lang", lang), ctypes.byref(pointer)))
+        try:
+            return ctypes.string_at(pointer).decode()  # type: ignore[arg-type]
+        finally:
+            lib.cg_text_free(pointer)
+
+    def emit(self, lang: str = "c") -> str:
+        """The source of every function that the pass needs, in "c", "opencl" or "cuda".  It compiles alone.
+
+        Raises BuildError if names of the cell mean something else there, UnsupportedError or ArgumentError for texts that there are
+        not, as of sums alone.
+
+        >>> import cellgrad
+        >>> "tanh" in cellgrad.Kernel("rnn_tanh").emit("cuda")
+        True
+        """
+        return self._text(lib.cg_kernel_emit, lang)
+
+    def manifest(self, lang: str = "c") -> Dict[str, Any]:
+        """What a program needs to call the functions of emit(lang): their names, arguments and launches.
+
+        >>> import cellgrad
+        >>> cellgrad.Kernel("gru", "grad", dtype="float64").manifest()["acc"]
+        'f64'
+        """
+        return json.loads(self._text(lib.cg_kernel_manifest, lang))
+
+    def _arguments(self) -> List[Dict[str, Any]]:
+        """The arguments of the functions that run() calls, by the manifest: each once, an output where it is one."""
+        shape = self._struct.shape
+        self._struct.shape = C.CG_POINT
+        try:
+            functions = self.manifest()["functions"]
+        finally:
+            self._struct.shape = shape
+        found: Dict[str, Dict[str, Any]] = {}
+        for function in functions:
+            if self._struct.stage and function["stage"] != self._struct.stage:
+                continue
+            if (function["shape"] == "point") != (self.shape == "point"):
+                continue
+            for argument in function["arguments"]:
+                if argument["kind"] in ("tensor", "per_unit", "scalar"):
+                    found.setdefault(argument["name"], argument)
+        return list(found.values())
+
+    def inputs(self) -> Dict[str, str]:
+        """What run() takes: the name of each input, and whether it is a "tensor" [rows, units], "per_unit" [units], or "scalar".
+
+        >>> import cellgrad
+        >>> cellgrad.Kernel("rnn_tanh", "grad").inputs()
+        {'dh': 'tensor', 'h': 'tensor'}
+        """
+        return {a["name"]: a["kind"] for a in self._arguments() if a["flow"] == "in"}
+
+    def outputs(self) -> Dict[str, str]:
+        """What run() gives, as inputs()."""
+        return {a["name"]: a["kind"] for a in self._arguments() if a["flow"] == "out"}
+
+    def run(self, arguments: Mapping[str, Any], want: Optional[Sequence[str]] = None,
+            context: Optional[Context] = None) -> Dict[str, "np.ndarray[Any, Any]"]:
+        """Runs the kernel over arrays and returns its outputs by name, all or those in `want`.
+
+        arguments: by the names of inputs(): arrays [rows, units], [units] for those that are per unit, numbers for scalars.  Rows of
+        an array may lie apart.  An argument may be None: its numbers are zeros; a scalar that has a default may be left out.
+
+        Raises ArgumentError for a name that the kernel has not, or a shape, ArgumentTypeError for a dtype.
+        """
+        known = {a["name"]: a for a in self._arguments()}
+        outputs = [a for a in known.values() if a["flow"] == "out"]
+        for name in arguments:
+            if name not in known or known[name]["flow"] == "out":
+                raise ArgumentError(f"{name}: the kernel has no such input; it has {', '.join(self.inputs())}")
+        if want is not None:
+            for name in want:
+                if name not in known or known[name]["flow"] != "out":
+                    raise ArgumentError(f"want: the kernel has no output '{name}'; it has {', '.join(a['name'] for a in outputs)}")
+            outputs = [a for a in outputs if a["name"] in want]
+        rows, units = self._sizes(known, arguments)
+        struct = (C.cg_arg * (len(arguments) + len(outputs)))()
+        keep: List[Any] = []
+        for at, (name, value) in zip(struct, arguments.items()):
+            self._bind(at, known[name], value, rows, units, keep)
+        results = {}
+        for at, a in zip(struct[len(arguments):], outputs):
+            # A slice of a ctypes array has its elements themselves, not copies.
+            array = np.empty((rows, units) if a["kind"] == "tensor" else (units,), dtype_of(OF_MANIFEST[a["type"]]))
+            results[a["name"]] = array
+            self._bind(at, a, array, rows, units, keep)
+        (context or default_context()).call(lib.cg_kernel_run, ctypes.byref(self._struct), rows, units, struct, len(struct))
+        return results
+
+    @staticmethod
+    def _sizes(known: Mapping[str, Mapping[str, Any]], arguments: Mapping[str, Any]) -> Tuple[int, int]:
+        """Rows and units, by the first array that has them."""
+        rows = units = None
+        for name, value in arguments.items():
+            if value is None or known[name]["kind"] == "scalar":
+                continue
+            shape = np.shape(value)
+            expected = 2 if known[name]["kind"] == "tensor" else 1
+            if len(shape) != expected:
+                raise ArgumentError(f"{name}: expected {'[rows, units]' if expected == 2 else '[units]'}, got shape {shape}")
+            units = shape[-1] if units is None else units
+            if expected == 2 and rows is None:
+                rows = shape[0]
+        if rows is None or units is None:
+            raise ArgumentError("arguments: expected an array [rows, units] among them, which says how many there are")
+        return rows, units
+
+    def _bind(self, at: Any, about: Mapping[str, Any], value: Any, rows: int, units: int, keep: List[Any]) -> None:
+        """Fills in a struct cg_arg; what it points to is put into `keep`."""
+        name = about["name"]
+        at.name = text("name", name)
+        if about["kind"] == "scalar":
+            at.value = real(name, value)
+        elif value is not None:
+            is_tensor = about["kind"] == "tensor"
+            dtype = dtype_of(OF_MANIFEST[about["type"]])
+            array = shown(name, value, dtype, (rows, units) if is_tensor else (units,), "rows, units" if is_tensor else "units")
+            if not (is_tensor and array.size and array.flags.aligned and array.strides[1] == array.itemsize
+                    and array.strides[0] >= units * array.itemsize and array.strides[0] % array.itemsize == 0):
+                array = dense(array)
+            keep.append(array)
+            at.mem = memory(array)
+            at.stride = units
+            if is_tensor and rows > 1 and units:
+                at.stride = integer(name, array.strides[0] // array.itemsize, 0, INT64_MAX)
+                at.mem.bytes = ((rows - 1) * at.stride + units) * array.itemsize

@@ -1,0 +1,120 @@
+"""Finds and loads the shared library: CELLGRAD_LIBRARY, else the one beside this package, else the system's.
+
+`lib` has its functions as attributes.  It is loaded when this module is imported; a failure is kept back until a function is asked
+for, which tries again and raises LibraryError, so that `import cellgrad` succeeds where there is no library.
+"""
+import ctypes
+import importlib.util
+import os
+import sys
+import sysconfig
+from typing import Any, List, Optional
+
+from ._errors import LibraryError, error_of
+from ._lib import C, VERSION
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+NAME = "libcellgrad.0.dylib" if sys.platform == "darwin" else "libcellgrad.so.0"
+
+
+def _advice() -> str:
+    """What to do where there is no library."""
+    if sys.platform == "darwin":
+        return ("There are no wheels for macOS: build the library from its source with ./configure && make && make install, "
+                "and set CELLGRAD_LIBRARY to the path of libcellgrad.0.dylib.")
+    if not sys.platform.startswith("linux"):
+        return f"cellgrad has not been tried on {sys.platform}."
+    if "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or ""):
+        return ("This Python runs on musl, where a wheel made for glibc does not load: install from source, with "
+                "pip install --no-binary cellgrad cellgrad, or set CELLGRAD_LIBRARY to the path of a library built here.")
+    return "Install a wheel that has the library, or the library itself, or set CELLGRAD_LIBRARY to its path."
+
+
+def _use_scipy_openblas() -> None:
+    """Names the OpenBLAS of the extra `openblas` to the library, unless the user has named one.  Nothing of it is imported."""
+    if "CELLGRAD_OPENBLAS_LIB" in os.environ:
+        return
+    try:
+        spec = importlib.util.find_spec("scipy_openblas32")
+    except (ImportError, ValueError):
+        return
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        for name in ("libscipy_openblas.so", "libscipy_openblas.dylib"):
+            path = os.path.join(folder, "lib", name)
+            if os.path.exists(path):
+                os.environ["CELLGRAD_OPENBLAS_LIB"] = path
+                return
+
+
+class Library:
+    """The shared library, loaded when a function of it is first asked for."""
+
+    path: Optional[str] = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in C.functions:
+            raise AttributeError(name)
+        self.load()
+        return self.__dict__[name]
+
+    def load(self) -> None:
+        """Raises LibraryError, with what was tried."""
+        if self.path is not None:
+            return
+        path = os.environ.get("CELLGRAD_LIBRARY")
+        beside = os.path.join(FOLDER, NAME)
+        tried: List[str] = []
+        if path:
+            # A library that is named is never replaced by another.
+            library = self._open(path, "CELLGRAD_LIBRARY", tried)
+        elif os.path.exists(beside):
+            path = beside
+            library = self._open(path, "the library of this package", tried)
+        else:
+            path = NAME
+            tried.append(f"{beside}: no such file")
+            library = self._open(path, "the system's library", tried)
+        if library is None:
+            raise LibraryError(f"cellgrad {VERSION} has no library: " + "; ".join(tried) + ".  " + _advice())
+        self._bind(library, path)
+
+    @staticmethod
+    def _open(path: str, what: str, tried: List[str]) -> Optional[ctypes.CDLL]:
+        try:
+            return ctypes.CDLL(path)
+        except OSError as error:
+            tried.append(f"{what}, {path}: {error}")
+            return None
+
+    def _bind(self, library: ctypes.CDLL, path: str) -> None:
+        """Declares all functions, of a library of this version alone: others have other functions and structs."""
+        try:
+            version = library.cg_version
+        except AttributeError:
+            raise LibraryError(f"{path} is not the library of cellgrad: it has no cg_version") from None
+        version.restype = ctypes.c_char_p
+        found = version().decode()
+        if found != VERSION:
+            raise LibraryError(f"the package cellgrad is {VERSION}, and the library {path} is {found}: install the same version of both, "
+                               "or set CELLGRAD_LIBRARY to the path of another library")
+        functions = {}
+        for name, (result, arguments) in C.functions.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+            functions[name] = function
+        _use_scipy_openblas()
+        self.__dict__.update(functions)
+        self.path = path
+
+
+lib = Library()
+try:
+    lib.load()
+except LibraryError:
+    pass
+
+
+def check(status: int) -> None:
+    """Raises the exception for a status that is not CG_OK, with the library's message.  To be called right after the call."""
+    if status:
+        raise error_of(status, lib.cg_message().decode(errors="replace"))

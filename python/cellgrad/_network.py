@@ -1,0 +1,304 @@
+"""Networks: layers of a cell over whole sequences, and where their parameters lie."""
+import ctypes
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import _forward, _weights
+from ._arguments import (INT64_MAX, INT_MAX, UINT64_MAX, dtype_code, dtype_of, in_place, integer, memory, one_of, real, struct_of, text, words,
+                         writable)
+from ._cell import Cell, cell_of
+from ._context import Context, Handle, default_context, opening
+from ._errors import ArgumentTypeError
+from ._forward import Gradients, Run
+from ._lib import C
+from ._load import check, lib
+
+INPUT_MODES = ("linear", "skip", "auto")
+
+
+class Region(NamedTuple):
+    """A part of the parameters: where it begins, in elements, and its shape."""
+
+    offset: int
+    shape: Tuple[int, ...]
+
+
+class Network:
+    """Layers of a cell over whole sequences: forward and backward, on NumPy arrays.
+
+    cell: a `Cell`, or the name, the path or the text of one.
+    input, units: the width of a step's input and of the cell.
+    layers, bidirectional: layer k > 0 reads the outputs of both directions of the one below.
+    dtype: "float32", "float64", "float16" or "bfloat16", which is ml_dtypes.bfloat16; all arrays have it.
+    options: of the cell, as "peephole"; values: of its params, as {"forget_bias": 1.0}.
+    proj: the width of a projection of the output, 0 for none.
+    input_mode: "linear", "skip" (the first layer has no input matrices; needs input = units) or "auto" (skip if it can).
+    time_major: sequences are [T, B, .], else [B, T, .].  states_major: states are [L*D, B, .] in either case.
+    dropout: between layers, in training; seed: of its masks.
+    training: False keeps no reserve and drops nothing; there is no backward.
+    reverse: one direction, from each sequence's last step to its first.
+    route: "composed", "scan" or "cudnn", None for the best; allow_tf32, allow_vendor_dropout, strict_rounding: see cellgrad(3).
+    context: the device; None is `default_context()`.
+
+    L is the number of layers, D of directions, H the width of an output: proj, or units.
+
+    Threads may share a network.  It can be used in a forked child, and be pickled.
+
+    Raises ArgumentError for a value, ArgumentTypeError for a type, UnsupportedError for what the device cannot do.
+
+    >>> import cellgrad, numpy as np
+    >>> network = cellgrad.Network("lstm", input=3, units=4)
+    >>> params = network.init_params(seed=1)
+    >>> run = network.forward(params, np.ones((5, 2, 3), np.float32))
+    >>> run.output.shape, run.h.shape, run.c.shape
+    ((5, 2, 4), (1, 2, 4), (1, 2, 4))
+    >>> gradient = network.backward(run, d_output=np.ones((5, 2, 4), np.float32))
+    >>> gradient.params.shape == params.shape
+    True
+    """
+
+    def __init__(self, cell: Union[Cell, str] = "lstm", *, input: int, units: int, layers: int = 1, bidirectional: bool = False,
+                 dtype: Any = "float32", options: Union[str, Sequence[str]] = "", values: Optional[Mapping[str, float]] = None,
+                 proj: int = 0, input_mode: str = "linear", time_major: bool = True, states_major: bool = False, dropout: float = 0.0,
+                 seed: int = 0, training: bool = True, reverse: bool = False, route: Optional[str] = None, allow_tf32: bool = False,
+                 allow_vendor_dropout: bool = False, strict_rounding: bool = False, context: Optional[Context] = None):
+        self._keywords = {name: value for name, value in locals().items() if name not in ("self", "cell", "__class__")}
+        self.cell, self.dtype = cell_of(cell), dtype_of(dtype)
+        if context is not None and not isinstance(context, Context):
+            raise ArgumentTypeError(f"context: expected a cellgrad.Context, got {type(context).__name__}")
+        if values is not None and not isinstance(values, Mapping):
+            raise ArgumentTypeError(f"values: expected a mapping of names to numbers, got {type(values).__name__}")
+        self._context = context
+        config = self.config = struct_of("cg_rnn_config", lib.cg_rnn_config_init)
+        # What the struct points to lives as long as the network.
+        self._options, self._route = words("options", options), None if route is None else text("route", route)
+        numbers = [C.cg_value(name=text("values", name), value=real(f"values: {name}", value)) for name, value in (values or {}).items()]
+        self._values = (C.cg_value * max(1, len(numbers)))(*numbers)
+        config.cell, config.options, config.route = self.cell.pointer, self._options, self._route
+        config.values, config.n_values = self._values, len(numbers)
+        config.dtype, config.input_mode = dtype_code(dtype), one_of("input_mode", input_mode, INPUT_MODES)
+        for name, number, low, high in (("input", input, 1, INT64_MAX), ("units", units, 1, INT64_MAX), ("layers", layers, 1, INT_MAX),
+                                        ("proj", proj, 0, INT64_MAX), ("seed", seed, 0, UINT64_MAX)):
+            setattr(config, name, integer(name, number, low, high))
+        for name, flag in (("bidirectional", bidirectional), ("time_major", time_major), ("states_major", states_major),
+                           ("training", training), ("reverse", reverse), ("allow_tf32", allow_tf32),
+                           ("allow_vendor_dropout", allow_vendor_dropout), ("strict_rounding", strict_rounding)):
+            setattr(config, name, integer(name, flag, 0, 1))
+        config.dropout = real("dropout", dropout)
+        self._regions: Optional[Dict[str, Region]] = None
+        self._plan: Optional[Handle] = None
+        size = ctypes.c_size_t()
+        check(lib.cg_rnn_params(ctypes.byref(config), ctypes.byref(size)))
+        #: How many elements the parameters have.
+        self.params_size: int = size.value // self.dtype.itemsize
+        self.plan()
+
+    # ---- what it is ----
+
+    @property
+    def context(self) -> Context:
+        """The device."""
+        return self._context or default_context()
+
+    @property
+    def route(self) -> str:
+        """The way that calls take on the device, and why not another: "scan", "composed (projection: not scan)"."""
+        return lib.cg_rnn_route(self.plan().pointer).decode()
+
+    @property
+    def directions(self) -> int:
+        """1, or 2 if bidirectional."""
+        return 1 + self.config.bidirectional
+
+    @property
+    def output_width(self) -> int:
+        """The width of an output: D*H."""
+        return self.directions * (self.config.proj or self.config.units)
+
+    def plan(self) -> Handle:
+        """The library's plan, of this process."""
+        plan = self._plan
+        if plan is None or not plan.is_of_this_process():
+            context = self.context.handle()
+            with opening:
+                plan = self._plan
+                if plan is None or not plan.is_of_this_process():
+                    pointer = ctypes.c_void_p()
+                    check(lib.cg_rnn_get(context.pointer, ctypes.byref(self.config), ctypes.byref(pointer)))
+                    plan = self._plan = Handle(pointer, lib.cg_rnn_close)
+        return plan
+
+    def replace(self, **changes: Any) -> "Network":
+        """The same network but for these arguments: `network.replace(training=False)` serves the same parameters.
+
+        >>> import cellgrad
+        >>> network = cellgrad.Network("gru", input=3, units=4, dropout=0.5, layers=2)
+        >>> network.replace(training=False).params_size == network.params_size
+        True
+        """
+        return Network(**{"cell": self.cell, **self._keywords, **changes})
+
+    def __repr__(self) -> str:
+        c = self.config
+        return (f"<cellgrad.Network {self.cell.name} {self.dtype} input={c.input} units={c.units} layers={c.layers}"
+                f"{' bidirectional' if c.bidirectional else ''}>")
+
+    def __reduce__(self) -> Any:
+        return _remade, (self.cell, self._keywords)
+
+    # ---- parameters ----
+
+    def init_params(self, rules: Optional[str] = None, seed: int = 0, out: Optional["np.ndarray[Any, Any]"] = None) -> "np.ndarray[Any, Any]":
+        """Numbers to begin training with, [params_size], the same on every machine for the same network, rules and seed.
+
+        rules: a word for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit weights:
+        zeros, ones, uniform, xavier_uniform, kaiming_uniform or orthogonal; "unit_forget" behind them gives the gate a_f a bias of 1.
+        None is "xavier_uniform orthogonal zeros", as Keras has it, with unit_forget if there is a gate a_f.
+
+        Raises ArgumentError for a word that is no rule.
+
+        >>> import cellgrad
+        >>> network = cellgrad.Network("lstm", input=3, units=4)
+        >>> network.init_params("uniform uniform uniform", seed=3).shape
+        (144,)
+        """
+        if rules is None:
+            rules = "xavier_uniform orthogonal zeros" + (" unit_forget" if "a_f" in self.cell.gates else "")
+        params = np.empty(self.params_size, self.dtype) if out is None else writable("params", out, self.dtype, (self.params_size,))
+        check(lib.cg_rnn_init_params(self.plan().pointer, text("rules", rules), integer("seed", seed, 0, UINT64_MAX), memory(params)))
+        return params
+
+    @property
+    def regions(self) -> Dict[str, Region]:
+        """Where each matrix, bias and per-unit weight lies among the parameters.
+
+        The names are "layer0.input.a_i", "layer0.recurrent.a_i", "layer0.projection", "layer0.input_bias.a_i",
+        "layer0.recurrent_bias.a_i" and "layer0.vector.p_i", with the cell's names of gates and per-unit weights; those of the second
+        direction begin with "layer0.reverse.".
+        """
+        if self._regions is None:
+            self._regions = {}
+            on = self._options.decode().split(",")
+            parts = [(part, name, kind) for part, kind in (("input", C.CG_RNN_INPUT), ("recurrent", C.CG_RNN_RECURRENT))
+                     for name in self.cell.gates]
+            parts += [("projection", "", C.CG_RNN_PROJECTION)]
+            parts += [(part, name, kind) for part, kind in (("input_bias", C.CG_RNN_BIAS_W), ("recurrent_bias", C.CG_RNN_BIAS_R))
+                      for name in self.cell.gates]
+            parts += [("vector", name, C.CG_RNN_VECTOR) for name, option in zip(self.cell.vectors, self.cell.vector_options) if option in on]
+            for k in range(self.config.layers * self.directions):
+                prefix = f"layer{k // self.directions}." + ("reverse." if k % self.directions else "")
+                for part, name, kind in parts:
+                    region = C.cg_rnn_region()
+                    check(lib.cg_rnn_config_region(ctypes.byref(self.config), k, kind, name.encode(), ctypes.byref(region)))
+                    if region.rows:
+                        is_matrix = kind in (C.CG_RNN_INPUT, C.CG_RNN_RECURRENT, C.CG_RNN_PROJECTION)
+                        shape = (region.rows, region.columns) if is_matrix else (region.rows * region.columns,)
+                        self._regions[prefix + part + ("." + name if name else "")] = Region(region.offset, shape)
+        return self._regions
+
+    def params_view(self, params: "np.ndarray[Any, Any]") -> Dict[str, "np.ndarray[Any, Any]"]:
+        """Each part of parameters, or of gradients by them, by the names of `regions`: views, so that what is written to one is there.
+
+        params: [params_size], contiguous, or the views would be of a copy.
+
+        >>> import cellgrad
+        >>> network = cellgrad.Network("lstm", input=3, units=4)
+        >>> params = network.init_params()
+        >>> views = network.params_view(params)
+        >>> views["layer0.input.a_i"].shape, views["layer0.input_bias.a_f"]
+        ((4, 3), array([1., 1., 1., 1.], dtype=float32))
+        >>> views["layer0.input.a_i"][:] = 0
+        """
+        array = in_place("params", params, self.dtype, (self.params_size,))
+        return {name: array[at:at + int(np.prod(shape))].reshape(shape) for name, (at, shape) in self.regions.items()}
+
+    # ---- calls, in _forward.py ----
+
+    def forward(self, params: Any, x: Any, h0: Any = None, c0: Any = None, *, lengths: Any = None, counter: int = 0, first_step: int = 0,
+                drop: bool = True, out: Any = None) -> Run:
+        """Runs the network.  Without T, B or lengths in mind: `network.forward(params, x).output`.
+
+        params: [params_size].  x: [T, B, input], or [B, T, input] unless time_major.
+        h0: [L*D, B, H], c0: [L*D, B, units], or [B, L*D, .] where neither time_major nor states_major; None is zeros.
+        lengths: [B] integers, how many steps of each sequence are valid; beyond them outputs are zero.
+        counter: the number of the call, for dropout's masks; first_step: of this piece in a longer sequence.
+        drop: False drops nothing, as in evaluation, and still allows a backward.
+        out: an array that the output is written to, or a mapping of "output", "h", "c", "reserve" to arrays, or a `Run` whose arrays are
+        written again.
+
+        Returns a `Run`.  Its inputs are kept by reference: they are to be as they were when `backward` is called.
+
+        Raises ArgumentError for a shape or a value, ArgumentTypeError for a dtype, OutOfMemoryError.
+
+        >>> import cellgrad, numpy as np
+        >>> network = cellgrad.Network("gru", input=2, units=3, bidirectional=True, dtype="float64")
+        >>> run = network.forward(network.init_params(), np.ones((4, 2, 2)), lengths=[4, 2])
+        >>> run.output.shape, float(abs(run.output[2:, 1]).max())
+        ((4, 2, 6), 0.0)
+        """
+        return _forward.forward(self, params, x, h0, c0, lengths, counter, first_step, drop, out)
+
+    def backward(self, run: Run, d_output: Any = None, d_h: Any = None, d_c: Any = None, *,
+                 want: Sequence[str] = ("input", "h", "c", "params"), out: Optional[Mapping[str, Any]] = None, accumulate: bool = False,
+                 spend_reserve: bool = False) -> Gradients:
+        """The gradients of a run, from those by its output, h and c; None is zero.
+
+        d_output, d_h, d_c: shaped as run.output, run.h, run.c.
+        want: which gradients to compute.
+        out: arrays to write them to, by these names.  accumulate: add to out["params"] rather than overwrite it.
+        spend_reserve: the reserve may be destroyed, which spares a copy on route cudnn; the run has no second backward.
+
+        Returns `Gradients`: by input, h, c (of h0 and c0) and params, None for those that are not wanted or not there.
+
+        >>> import cellgrad, numpy as np
+        >>> network = cellgrad.Network("rnn_tanh", input=2, units=3, dtype="float64")
+        >>> run = network.forward(network.init_params(), np.ones((4, 2, 2)))
+        >>> gradient = network.backward(run, d_output=np.ones((4, 2, 3)), want=["params"])
+        >>> gradient.input is None, gradient.params.shape
+        (True, (21,))
+        """
+        return _forward.backward(self, run, d_output, d_h, d_c, want, out, accumulate, spend_reserve)
+
+    # ---- weights of other programs, in _weights.py ----
+
+    def weight_shapes(self, format: str) -> Dict[str, Tuple[int, ...]]:
+        """The tensors that a format has of this network: the shape of each by its name.  `formats()` are the names of formats.
+
+        Raises UnsupportedError if the format cannot hold the network.
+
+        >>> import cellgrad
+        >>> cellgrad.Network("lstm", input=3, units=4).weight_shapes("keras")
+        {'lstm/lstm_cell/kernel': (3, 16), 'lstm/lstm_cell/recurrent_kernel': (4, 16), 'lstm/lstm_cell/bias': (16,)}
+        """
+        return _weights.shapes(self, format)
+
+    def load_weights(self, tensors: Mapping[str, Any], format: str, *, prefix: str = "", strict: bool = True, gradients: bool = False,
+                     lossy: bool = False) -> "np.ndarray[Any, Any]":
+        """Parameters [params_size] from the tensors of another program.
+
+        tensors: arrays by the format's names, each behind `prefix`.  strict: all must be there, and no others behind the prefix; else
+        those that are not there are zeros.  gradients: they are gradients by weights.  lossy: load even what save_weights would not give
+        back.
+
+        Raises ArgumentError for a name or a shape, ArgumentTypeError for a dtype.
+
+        >>> import cellgrad, numpy as np
+        >>> network = cellgrad.Network("lstm", input=3, units=4)
+        >>> state_dict = network.save_weights(network.init_params(), "pytorch")
+        >>> np.array_equal(network.load_weights(state_dict, "pytorch"), network.init_params())
+        True
+        """
+        return _weights.load(self, tensors, format, prefix, strict, gradients, lossy)
+
+    def save_weights(self, params: Any, format: str, *, prefix: str = "", gradients: bool = False,
+                     lossy: bool = False) -> Dict[str, "np.ndarray[Any, Any]"]:
+        """Parameters, or gradients by them, as the tensors of another program, by their names behind `prefix`.
+
+        Raises UnsupportedError if the format cannot hold them, unless lossy.
+        """
+        return _weights.save(self, params, format, prefix, gradients, lossy)
+
+
+def _remade(cell: Cell, keywords: Dict[str, Any]) -> Network:
+    return Network(cell, **keywords)

@@ -1,0 +1,85 @@
+"""Weights in other programs' formats, tensor by tensor."""
+import ctypes
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
+
+import numpy as np
+
+from ._arguments import given, integer, struct_of, text
+from ._errors import ArgumentError, ArgumentTypeError
+from ._lib import C
+from ._load import check, lib
+
+if TYPE_CHECKING:
+    from ._network import Network
+
+
+def formats() -> Tuple[str, ...]:
+    """The names of the formats that weights are loaded from and saved in.
+
+    >>> import cellgrad
+    >>> cellgrad.formats()
+    ('cellgrad', 'canonical', 'pytorch', 'keras', 'block', 'block_v2', 'checkpoint', 'onnx')
+    """
+    names: List[str] = []
+    while True:
+        name = lib.cg_format_name(len(names))
+        if name is None:
+            return tuple(names)
+        names.append(name.decode())
+
+
+def _weights(network: "Network", format: Any, gradients: Any, lossy: Any, params: "np.ndarray[Any, Any]") -> Any:
+    weights = struct_of("cg_weights", lib.cg_weights_init)
+    weights.format, weights.network = text("format", format), ctypes.pointer(network.config)
+    weights.gradients, weights.lossy = integer("gradients", gradients, 0, 1), integer("lossy", lossy, 0, 1)
+    weights.params, weights.bytes = params.ctypes.data, params.nbytes
+    return weights
+
+
+def _tensors(weights: Any) -> Dict[str, Tuple[int, ...]]:
+    """The shapes of the format's tensors by name, in the order of their numbers."""
+    found: Dict[str, Tuple[int, ...]] = {}
+    tensor = C.cg_tensor()
+    while True:
+        check(lib.cg_weights_tensor(ctypes.byref(weights), len(found), ctypes.byref(tensor)))
+        if not tensor.name:
+            return found
+        found[tensor.name.decode()] = tuple(tensor.shape[:tensor.rank])
+
+
+def shapes(network: "Network", format: Any) -> Dict[str, Tuple[int, ...]]:
+    """Network.weight_shapes()."""
+    return _tensors(_weights(network, format, False, False, np.empty(network.params_size, network.dtype)))
+
+
+def load(network: "Network", tensors: Mapping[str, Any], format: Any, prefix: str, strict: Any, gradients: Any,
+         lossy: Any) -> "np.ndarray[Any, Any]":
+    """Network.load_weights()."""
+    if not isinstance(tensors, Mapping):
+        raise ArgumentTypeError(f"tensors: expected a mapping of names to arrays, got {type(tensors).__name__}")
+    text("prefix", prefix)
+    params = np.zeros(network.params_size, network.dtype)
+    weights = _weights(network, format, gradients, lossy, params)
+    names = _tensors(weights)
+    if integer("strict", strict, 0, 1):
+        missing = [prefix + name for name in names if prefix + name not in tensors]
+        unknown = [name for name in tensors if name.startswith(prefix) and name[len(prefix):] not in names]
+        if missing or unknown:
+            raise ArgumentError(f"tensors: format {format}: missing {', '.join(missing) or 'none'}; unknown {', '.join(unknown) or 'none'}")
+    for k, (name, shape) in enumerate(names.items()):
+        if prefix + name in tensors:
+            array = given(prefix + name, tensors[prefix + name], network.dtype, shape)
+            check(lib.cg_weights_load(ctypes.byref(weights), k, array.ctypes.data, array.nbytes))
+    return params
+
+
+def save(network: "Network", params: Any, format: Any, prefix: str, gradients: Any, lossy: Any) -> Dict[str, "np.ndarray[Any, Any]"]:
+    """Network.save_weights()."""
+    text("prefix", prefix)
+    params = given("params", params, network.dtype, (network.params_size,))
+    weights = _weights(network, format, gradients, lossy, params)
+    saved = {}
+    for k, (name, shape) in enumerate(_tensors(weights).items()):
+        array = saved[prefix + name] = np.empty(shape, network.dtype)
+        check(lib.cg_weights_save(ctypes.byref(weights), k, array.ctypes.data, array.nbytes))
+    return saved

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""The package's declarations are the header's: every constant, struct and prototype as it is written there, and every field where the
+compiler has it.  Needs no NumPy and no library.  Prints TAP.  srcdir: the source; CC: a C compiler."""
+import ctypes
+import importlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+import py_tap
+
+CC = os.environ.get("CC", "cc").split()
+
+
+def package():
+    """_lib and no other part of the package, which needs NumPy."""
+    module = types.ModuleType("declarations")
+    module.__path__ = [os.path.join(py_tap.PACKAGE, "cellgrad")]
+    sys.modules["declarations"] = module
+    return importlib.import_module("declarations._lib")
+
+
+def words(text):
+    """Its words, whatever the blanks between them."""
+    return " ".join(re.findall(r"\w+|[^\w\s]", text))
+
+
+def header(path):
+    """The header's declarations, split at their ends."""
+    with open(path, encoding="utf-8") as file:
+        text = re.sub(r"/\*.*?\*/", " ", file.read(), flags=re.S)
+    versions = re.findall(r"^#define CG_VERSION_.*$", text, re.M)
+    text = re.sub(r"^#.*$", "", text, flags=re.M).replace('extern "C" {', "").replace("CG_API", "")
+    found, depth, part = [words(line) for line in versions], 0, ""
+    for letter in text:
+        depth += (letter == "{") - (letter == "}")
+        part += letter
+        if letter == ";" and not depth:
+            found.append(words(part))
+            part = ""
+    # What is left is the end of extern "C".
+    assert part.strip() == "}", part
+    return found
+
+
+class Header(unittest.TestCase):
+    maxDiff = None
+
+    def test_text(self):
+        """Every declaration of the header is the package's, word for word"""
+        ours = words(package().DECLARATIONS)
+        theirs = header(os.path.join(py_tap.SOURCE, "runtime", "cellgrad.h"))
+        self.assertGreater(len(theirs), 90)
+        self.assertEqual(words(" ".join(theirs)), ours)
+
+    def test_names(self):
+        """ctypes has every function, struct and constant that the text declares"""
+        lib = package()
+        text = lib.DECLARATIONS
+        self.assertEqual(set(lib.C.functions), set(re.findall(r"\b(cg_\w+)\((?!\*)", re.sub(r"\(\*.*?\)\(.*?\)", "", text))))
+        self.assertEqual(set(lib.C.structs), set(re.findall(r"struct (cg_\w+) *\{", text)))
+        self.assertEqual(set(lib.C.constants), set(re.findall(r"\b(CG_[A-Z0-9_]+)\b", text)))
+
+    def test_layout(self):
+        """Sizes, offsets and constants are the compiler's"""
+        lib = package()
+        lines, want = [], []
+        for name, struct in lib.C.structs.items():
+            lines.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
+            want.append(f"{name} {ctypes.sizeof(struct)}")
+            for field, _ in struct._fields_:
+                c = field.rstrip("_")
+                lines.append(f'printf("{name}.{c} %zu %zu\\n", offsetof(struct {name}, {c}), sizeof(((struct {name} *)0)->{c}));')
+                want.append(f"{name}.{c} {getattr(struct, field).offset} {getattr(struct, field).size}")
+        for name, value in lib.C.constants.items():
+            lines.append(f'printf("{name} %d\\n", (int)({name}));')
+            want.append(f"{name} {value}")
+        self.assertGreater(len(lines), 200)
+        with tempfile.TemporaryDirectory() as folder:
+            source, program = os.path.join(folder, "layout.c"), os.path.join(folder, "layout")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write("#include <stdio.h>\n#include <cellgrad.h>\nint main(void)\n{\n" + "\n".join(lines) + "\nreturn 0;\n}\n")
+            subprocess.run([*CC, "-I", os.path.join(py_tap.SOURCE, "runtime"), source, "-o", program], check=True)
+            self.assertEqual(subprocess.run([program], check=True, stdout=subprocess.PIPE).stdout.decode().splitlines(), want)
+
+    def test_sees(self):
+        """A field more, a field moved and another type are seen"""
+        lib = package()
+        declare = importlib.import_module("declarations._declare").declare
+        changed = declare(lib.DECLARATIONS.replace("    int     place;", "    int     place, more;").replace(
+            "int64_t offset, rows, columns;", "int64_t rows, offset, columns;").replace("double dropout", "float_t dropout", 0))
+        self.assertNotEqual([f[0] for f in changed.cg_mem._fields_], [f[0] for f in lib.C.cg_mem._fields_])
+        self.assertNotEqual(changed.cg_rnn_region.rows.offset, lib.C.cg_rnn_region.rows.offset)
+
+
+if __name__ == "__main__":
+    py_tap.main()
