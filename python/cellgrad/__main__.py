@@ -1,4 +1,4 @@
-"""`python -m cellgrad ...` is the command `cellgrad ...`: the one beside this package, else that of the library's prefix, else the path's."""
+"""`python -m cellgrad` is the command `cellgrad`: that of CELLGRAD_LIBRARY's prefix, else the one of this package, else the PATH's."""
 import os
 import shutil
 import sys

@@ -88,11 +88,13 @@ def dtype_of(value: Any) -> "np.dtype[Any]":
             import ml_dtypes
         except ImportError:
             raise ArgumentTypeError("dtype bfloat16 needs the package ml_dtypes: pip install ml_dtypes") from None
-        return np.dtype(ml_dtypes.bfloat16)
+        bfloat16: "np.dtype[Any]" = np.dtype(ml_dtypes.bfloat16)
+        return bfloat16
+    dtype: "Optional[np.dtype[Any]]" = None
     try:
         dtype = np.dtype(value)
     except TypeError:
-        dtype = None  # type: ignore[assignment]
+        pass
     if value is None or dtype is None or dtype.name not in _CODES or not dtype.isnative:
         raise ArgumentTypeError(f"dtype: expected float32, float64, float16 or bfloat16, got {value!r:.60}")
     return dtype
@@ -110,6 +112,14 @@ def _spell(shape: Shape, axes: str) -> str:
     return f"{shape} [{axes}]" if axes else f"{shape}"
 
 
+def _of_host(value: Any) -> "Optional[np.ndarray[Any, Any]]":
+    """An array on the host that __dlpack__ does not show, as one of bfloat16, by __array__; None where there is none."""
+    try:
+        return np.asarray(value) if value.__dlpack_device__()[0] == 1 and hasattr(value, "__array__") else None
+    except (RuntimeError, TypeError, ValueError):
+        return None
+
+
 def _show(name: str, value: Any, dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
     """What is given for an array, as one, without a copy where there is memory to show."""
     if isinstance(value, np.ma.MaskedArray):
@@ -120,7 +130,11 @@ def _show(name: str, value: Any, dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any
         try:
             return np.from_dlpack(value)
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
-            raise ArgumentTypeError(f"{name}: NumPy cannot show this {type(value).__name__} as an array of the host: {error}") from error
+            array = _of_host(value)
+            if array is None:
+                raise ArgumentTypeError(
+                    f"{name}: NumPy cannot show this {type(value).__name__} as an array of the host: {error}") from error
+            return array
     if isinstance(value, (list, tuple, int, float, np.generic)):
         try:
             return np.asarray(value, dtype)

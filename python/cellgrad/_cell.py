@@ -2,7 +2,7 @@
 import ctypes
 import math
 import os
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from ._arguments import path_of, struct_of, text
 from ._errors import ArgumentError, ArgumentTypeError, MissingFileError
@@ -16,7 +16,7 @@ def cell_names() -> Tuple[str, ...]:
     >>> sorted(cellgrad.cell_names())
     ['gru', 'gru_block', 'lstm', 'lstm_block', 'rnn_relu', 'rnn_tanh']
     """
-    names = []
+    names: List[str] = []
     while True:
         name = lib.cg_cell_name(len(names))
         if name is None:

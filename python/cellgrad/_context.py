@@ -54,7 +54,7 @@ def devices() -> List[Device]:
     >>> [device.name for device in cellgrad.devices() if device.name == "cpu"]
     ['cpu']
     """
-    found = []
+    found: List[Device] = []
     about = ctypes.c_char_p()
     while True:
         name = lib.cg_device(len(found), ctypes.byref(about))
@@ -119,7 +119,7 @@ class Context:
     @property
     def about(self) -> str:
         """Device, instruction set and libraries, in one line."""
-        return lib.cg_describe(self.handle().pointer).decode(errors="replace")
+        return str(lib.cg_describe(self.handle().pointer).decode(errors="replace"))
 
     def supports(self, op: str, dtype: Any = "float32") -> bool:
         """Whether the device computes an op, by TensorFlow's name or ours, in a dtype.

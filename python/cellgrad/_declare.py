@@ -15,7 +15,7 @@ _SCALARS = {
 _DEFINE = re.compile(r"#define (\w+) (\d+)")
 _ENUM = re.compile(r"enum *\w* *\{(.*?)\};", re.S)
 _STRUCT = re.compile(r"struct (\w+) *\{(.*?)\n?\};", re.S)
-_PROTOTYPE = re.compile(r"^((?:const )?(?:struct )?\w+ *\**)(cg_\w+)\((.*)\);$", re.M)
+_PROTOTYPE = re.compile(r"^((?:const )?(?:struct )?\w+ *\**)(cg_\w+)\(([^;]*)\);$", re.M)
 _TYPE = re.compile(r"((?:const )?(?:(?:struct|enum) )?\w+)\s*(.*)", re.S)
 _FUNCTION_POINTER = re.compile(r"([\w *]+?)\s*\(\*(\w+)\)\((.*)\)$", re.S)
 

@@ -25,6 +25,14 @@ class Run:
     __slots__ = ("network", "params", "x", "h0", "c0", "lengths", "counter", "first_step", "drop", "output", "h", "c", "reserve")
 
     network: "Network"
+    params: Array
+    x: Array
+    h0: Optional[Array]
+    c0: Optional[Array]
+    lengths: Optional[Array]
+    counter: int
+    first_step: int
+    drop: bool
     output: Array
     h: Array
     c: Optional[Array]
@@ -123,7 +131,8 @@ def _begin(run: Run, T: int, B: int) -> Any:
     return call
 
 
-def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: Any, counter: Any, first_step: Any, drop: Any, out: Any) -> Run:
+def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: Any, counter: Any, first_step: Any, drop: Any,
+            out: Any) -> Run:
     """Network.forward()."""
     config, dtype = network.config, network.dtype
     x = shown("x", x, dtype)

@@ -46,7 +46,7 @@ class Kernel:
         pointer = ctypes.c_void_p()
         check(function(ctypes.byref(self._struct), text("lang", lang), ctypes.byref(pointer)))
         try:
-            return ctypes.string_at(pointer).decode()  # type: ignore[arg-type]
+            return ctypes.string_at(pointer).decode()
         finally:
             lib.cg_text_free(pointer)
 
@@ -69,7 +69,8 @@ class Kernel:
         >>> cellgrad.Kernel("gru", "grad", dtype="float64").manifest()["acc"]
         'f64'
         """
-        return json.loads(self._text(lib.cg_kernel_manifest, lang))
+        manifest: Dict[str, Any] = json.loads(self._text(lib.cg_kernel_manifest, lang))
+        return manifest
 
     def _arguments(self) -> List[Dict[str, Any]]:
         """The arguments of the functions that run() calls, by the manifest: each once, an output where it is one."""

@@ -1,6 +1,7 @@
 """The declarations of cellgrad.h, as text, and what ctypes makes of them.
 
-DECLARATIONS is the header without comments and preprocessor: a change there is copied here, and tests/python/py_header.py fails until it is.
+DECLARATIONS is the header without comments and preprocessor: a change there is copied here, and
+tests/python/py_header.py fails until it is.
 """
 from ._declare import declare
 
@@ -162,7 +163,8 @@ struct cg_rnn_region { int64_t offset, rows, columns; };
 int  cg_rnn_region(const struct cg_rnn *rnn, int pseudo_layer, int id, int bias, struct cg_rnn_region *region);
 enum cg_rnn_part { CG_RNN_INPUT, CG_RNN_RECURRENT, CG_RNN_PROJECTION, CG_RNN_BIAS_W, CG_RNN_BIAS_R, CG_RNN_VECTOR };
 int  cg_rnn_params(const struct cg_rnn_config *config, size_t *bytes);
-int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_layer, enum cg_rnn_part part, const char *name, struct cg_rnn_region *region);
+int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_layer, enum cg_rnn_part part, const char *name,
+                          struct cg_rnn_region *region);
 int  cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t seed, struct cg_mem params);
 struct cg_rnn_call {
     size_t  size;

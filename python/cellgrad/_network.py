@@ -5,8 +5,8 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Un
 import numpy as np
 
 from . import _forward, _weights
-from ._arguments import (INT64_MAX, INT_MAX, UINT64_MAX, dtype_code, dtype_of, in_place, integer, memory, one_of, real, struct_of, text, words,
-                         writable)
+from ._arguments import (INT64_MAX, INT_MAX, UINT64_MAX, dtype_code, dtype_of, in_place, integer, memory, one_of, real, struct_of,
+                         text, words, writable)
 from ._cell import Cell, cell_of
 from ._context import Context, Handle, default_context, opening
 from ._errors import ArgumentTypeError
@@ -104,17 +104,17 @@ class Network:
     @property
     def route(self) -> str:
         """The way that calls take on the device, and why not another: "scan", "composed (projection: not scan)"."""
-        return lib.cg_rnn_route(self.plan().pointer).decode()
+        return str(lib.cg_rnn_route(self.plan().pointer).decode())
 
     @property
     def directions(self) -> int:
         """1, or 2 if bidirectional."""
-        return 1 + self.config.bidirectional
+        return 2 if self.config.bidirectional else 1
 
     @property
     def output_width(self) -> int:
         """The width of an output: D*H."""
-        return self.directions * (self.config.proj or self.config.units)
+        return int(self.directions * (self.config.proj or self.config.units))
 
     def plan(self) -> Handle:
         """The library's plan, of this process."""
@@ -149,7 +149,8 @@ class Network:
 
     # ---- parameters ----
 
-    def init_params(self, rules: Optional[str] = None, seed: int = 0, out: Optional["np.ndarray[Any, Any]"] = None) -> "np.ndarray[Any, Any]":
+    def init_params(self, rules: Optional[str] = None, seed: int = 0,
+                    out: Optional["np.ndarray[Any, Any]"] = None) -> "np.ndarray[Any, Any]":
         """Numbers to begin training with, [params_size], the same on every machine for the same network, rules and seed.
 
         rules: a word for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit weights:
@@ -185,7 +186,8 @@ class Network:
             parts += [("projection", "", C.CG_RNN_PROJECTION)]
             parts += [(part, name, kind) for part, kind in (("input_bias", C.CG_RNN_BIAS_W), ("recurrent_bias", C.CG_RNN_BIAS_R))
                       for name in self.cell.gates]
-            parts += [("vector", name, C.CG_RNN_VECTOR) for name, option in zip(self.cell.vectors, self.cell.vector_options) if option in on]
+            parts += [("vector", name, C.CG_RNN_VECTOR) for name, option in zip(self.cell.vectors, self.cell.vector_options)
+                      if option in on]
             for k in range(self.config.layers * self.directions):
                 prefix = f"layer{k // self.directions}." + ("reverse." if k % self.directions else "")
                 for part, name, kind in parts:

@@ -21,7 +21,8 @@ def python(program, folder, *words, **environment):
     """Runs a program, or words, in another Python with the package of a folder: its status, output and errors."""
     names = {name: value for name, value in os.environ.items() if not name.startswith("CELLGRAD_")}
     arguments = [sys.executable, *words] if words else [sys.executable, "-c", program]
-    done = subprocess.run(arguments, env={**names, "PYTHONPATH": folder, **environment}, capture_output=True, text=True, check=False, cwd=folder)
+    done = subprocess.run(arguments, env={**names, "PYTHONPATH": folder, **environment}, capture_output=True, text=True, check=False,
+                          cwd=folder)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -47,13 +48,15 @@ class Load(unittest.TestCase):
         """Without a library the package is imported, and the first use says what was tried"""
         # An empty name would be the system's, which may be there.
         missing = os.path.join(self.folder, "nothing.so")
-        status, _, errors = python("import cellgrad; print(cellgrad.version, cellgrad.Network.__doc__[:6])", self.folder, CELLGRAD_LIBRARY=missing)
+        status, _, errors = python("import cellgrad; print(cellgrad.version, cellgrad.Network.__doc__[:6])", self.folder,
+                                   CELLGRAD_LIBRARY=missing)
         self.assertEqual((status, errors), (0, ""))
         for use in ("cellgrad.Network('lstm', input=2, units=3)", "cellgrad.devices()", "cellgrad.Cell('lstm')", "cellgrad.formats()"):
             program = f"import cellgrad\ntry:\n    {use}\nexcept ImportError as error:\n    print(type(error).__name__, error)"
             status, output, errors = python(program, self.folder, CELLGRAD_LIBRARY=missing)
             self.assertEqual((status, errors), (0, ""))
-            self.assertRegex(output, r"^LibraryError cellgrad [0-9.]+ has no library: CELLGRAD_LIBRARY, .*nothing\.so.*set CELLGRAD_LIBRARY to its path")
+            self.assertRegex(output, r"^LibraryError cellgrad [0-9.]+ has no library: CELLGRAD_LIBRARY, .*nothing\.so.*"
+                             r"set CELLGRAD_LIBRARY to its path")
 
     def test_platforms(self):
         """On musl, macOS and other systems the words say what to do"""
@@ -94,7 +97,8 @@ class Load(unittest.TestCase):
         status, output, errors = python(USE, self.folder, CELLGRAD_LIBRARY=other)
         self.assertEqual(status, 1)
         version = output.split()[0]
-        self.assertEqual(self.last(errors), f"cellgrad._errors.LibraryError: the package cellgrad is {version}, and the library {other} is 0.1.9: "
+        self.assertEqual(self.last(errors), f"cellgrad._errors.LibraryError: the package cellgrad is {version}, "
+                         f"and the library {other} is 0.1.9: "
                          "install the same version of both, or set CELLGRAD_LIBRARY to the path of another library")
         nothing = self.library(os.path.join(self.folder, "nothing.so"), "int nothing;\n")
         self.assertIn("is not the library of cellgrad", self.last(python(USE, self.folder, CELLGRAD_LIBRARY=nothing)[2]))
@@ -113,7 +117,8 @@ class Load(unittest.TestCase):
 
     def test_bfloat16(self):
         """Without ml_dtypes bfloat16 is refused with the words to install it"""
-        program = "import sys; sys.modules['ml_dtypes'] = None; import cellgrad; cellgrad.Network('lstm', input=2, units=3, dtype='bfloat16')"
+        program = "import sys; sys.modules['ml_dtypes'] = None; import cellgrad; "
+        program += "cellgrad.Network('lstm', input=2, units=3, dtype='bfloat16')"
         status, _, errors = python(program, self.folder, CELLGRAD_LIBRARY=LIBRARY)
         self.assertEqual(status, 1)
         self.assertIn("ArgumentTypeError: dtype bfloat16 needs the package ml_dtypes", self.last(errors))

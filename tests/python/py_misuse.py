@@ -132,7 +132,8 @@ class Misuse(unittest.TestCase):
                 (ValueError, "lengths: expected shape (2,)", {"lengths": [4]}),
                 (ValueError, "lengths: expected shape (2,)", {"lengths": [[4, 2]]}), (TypeError, "lengths", {"lengths": 4.5}),
                 (ValueError, "counter: expected 0 to", {"counter": -1}), (ValueError, "counter: expected 0 to", {"counter": 2**64}),
-                (TypeError, "counter: expected an integer", {"counter": 1.0}), (ValueError, "first_step: expected 0 to", {"first_step": -1}),
+                (TypeError, "counter: expected an integer", {"counter": 1.0}),
+                (ValueError, "first_step: expected 0 to", {"first_step": -1}),
                 (ValueError, "drop: expected 0 to 1", {"drop": 7})):
             self.refuse(kind, words, self.forward, **changes)
         gru = cellgrad.Network("gru", input=I, units=U)
@@ -145,7 +146,8 @@ class Misuse(unittest.TestCase):
         read_only = good.copy()
         read_only.flags.writeable = False
         for kind, words, out in (
-                (ValueError, "out: output: expected shape", good[1:]), (TypeError, "out: output: expected float32", good.astype(np.float64)),
+                (ValueError, "out: output: expected shape", good[1:]),
+                (TypeError, "out: output: expected float32", good.astype(np.float64)),
                 (ValueError, "out: output: the array is read-only", read_only),
                 (ValueError, "out: expected names among", {"outputs": good}), (TypeError, "out: expected an array", [good]),
                 (TypeError, "out: output: expected a NumPy array", {"output": good.tolist()}),
@@ -161,7 +163,8 @@ class Misuse(unittest.TestCase):
         run = self.forward()
         d = np.ones_like(run.output)
         for kind, words, changes in (
-                (ValueError, "d_output: expected shape", {"d_output": d[1:]}), (TypeError, "d_output: expected float32", {"d_output": d.astype(float)}),
+                (ValueError, "d_output: expected shape", {"d_output": d[1:]}),
+                (TypeError, "d_output: expected float32", {"d_output": d.astype(float)}),
                 (ValueError, "d_h: expected shape", {"d_h": d}), (ValueError, "d_c: expected shape", {"d_c": d}),
                 (ValueError, "want: expected names among", {"want": ["x"]}), (ValueError, "out: expected names among", {"out": {"x": d}}),
                 (ValueError, "accumulate: expected out to have params", {"accumulate": True}),
@@ -199,8 +202,10 @@ class Misuse(unittest.TestCase):
         kernel = cellgrad.Kernel("rnn_tanh", "grad")
         h = np.ones((B, U), np.float32)
         for kind, words, arguments in (
-                (ValueError, "the kernel has no such input; it has dh, h", {"h": h, "dx": h}), (ValueError, "expected [rows, units]", {"h": h[0]}),
-                (ValueError, "dh: expected shape (2, 5)", {"h": h, "dh": h[1:]}), (TypeError, "h: expected float32", {"h": h.astype(float)}),
+                (ValueError, "the kernel has no such input; it has dh, h", {"h": h, "dx": h}),
+                (ValueError, "expected [rows, units]", {"h": h[0]}),
+                (ValueError, "dh: expected shape (2, 5)", {"h": h, "dh": h[1:]}),
+                (TypeError, "h: expected float32", {"h": h.astype(float)}),
                 (ValueError, "which says how many there are", {}), (ValueError, "dh: missing", {"h": h})):
             self.refuse(kind, words, kernel.run, arguments)
         self.refuse(ValueError, "the kernel has no output 'dx'", kernel.run, {"h": h, "dh": h}, want=["dx"])
@@ -226,7 +231,8 @@ class Misuse(unittest.TestCase):
 
     def test_every_type(self):
         """Each failure is cellgrad.Error and a built-in type"""
-        for kind, built_in in ((cellgrad.ArgumentError, ValueError), (cellgrad.ArgumentTypeError, TypeError), (cellgrad.OutOfMemoryError, MemoryError),
+        for kind, built_in in ((cellgrad.ArgumentError, ValueError), (cellgrad.ArgumentTypeError, TypeError),
+                               (cellgrad.OutOfMemoryError, MemoryError),
                                (cellgrad.DeviceError, RuntimeError), (cellgrad.UnsupportedError, NotImplementedError),
                                (cellgrad.BuildError, RuntimeError), (cellgrad.DriverError, RuntimeError), (cellgrad.FileError, OSError),
                                (cellgrad.MissingFileError, FileNotFoundError), (cellgrad.LibraryError, ImportError)):

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""The examples run: those of every docstring of the package, and the Python of README.md and python/README.md.  Every public name has a
+docstring, every class and function of the package an example.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
+import doctest
+import glob
+import importlib
+import inspect
+import os
+import re
+import unittest
+
+import py_tap
+
+py_tap.need_numpy()
+
+import cellgrad  # noqa: E402
+
+MODULES = sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(py_tap.PACKAGE, "cellgrad", "_[a-z]*.py")))
+# Classes that no one makes: what calls give, whose examples are at the calls.
+GIVEN = {"Device", "Gradients", "Region", "Run", "LSTMBlock", "GRUBlock"}
+
+
+def blocks(path):
+    """The blocks of Python of a document."""
+    with open(path, encoding="utf-8") as file:
+        return re.findall(r"^```python\n(.*?)^```$", file.read(), re.M | re.S)
+
+
+class Documents(unittest.TestCase):
+    def test_examples(self):
+        """The examples of the docstrings run"""
+        attempted = 0
+        for name in ["cellgrad", *(f"cellgrad.{module}" for module in MODULES)]:
+            failures = []
+            runner = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF)
+            for test in doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name)):
+                runner.run(test, out=failures.append)
+            self.assertFalse(failures, "".join(failures))
+            attempted += runner.tries
+        self.assertGreater(attempted, 70)
+
+    def test_docstrings(self):
+        """Every public class, function and method has a docstring; classes and functions that users call have an example"""
+        for name in cellgrad.__all__:
+            thing = getattr(cellgrad, name)
+            if isinstance(thing, str):
+                continue
+            self.assertTrue(thing.__doc__, name)
+            if not (name in GIVEN or inspect.isclass(thing) and issubclass(thing, cellgrad.Error) and thing is not cellgrad.Error):
+                self.assertIn(">>> ", thing.__doc__, name)
+            for method, of in inspect.getmembers(thing, inspect.isfunction):
+                if not method.startswith("_"):
+                    self.assertTrue(of.__doc__, f"{name}.{method}")
+
+    def test_readmes(self):
+        """The Python of the READMEs runs, and the first of README.md trains"""
+        for document, least in (("README.md", 1), ("python/README.md", 5)):
+            found = blocks(os.path.join(py_tap.SOURCE, document))
+            self.assertGreaterEqual(len(found), least, document)
+            names = {}
+            for k, block in enumerate(found):
+                exec(compile(block, f"{document}, block {k + 1}", "exec"), names)  # pylint: disable=exec-used
+                if document == "README.md" and not k:
+                    self.assertLess(abs(names["run"].output - names["target"]).mean(), 0.1)
+
+
+if __name__ == "__main__":
+    py_tap.main()

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""What is copied and what is not, what calls take beside dense arrays, and what they share.  Prints TAP.  srcdir: the source; LIBRARY:
+the shared library."""
+import sys
+import unittest
+
+import py_tap
+
+py_tap.need_numpy()
+import numpy as np  # noqa: E402
+
+import cellgrad  # noqa: E402
+
+T, B, I, U = 6, 3, 4, 5
+
+
+class Shown:
+    """Another program's array on the host: what NumPy's has, by __dlpack__ alone."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **keywords):
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class Named(Shown):
+    """One whose dtype __dlpack__ cannot show, as that of bfloat16: __array__ does."""
+
+    def __dlpack__(self, **keywords):
+        raise BufferError("Unsupported dtype in DLTensor.")
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
+
+
+class Memory(unittest.TestCase):
+    def setUp(self):
+        self.network = cellgrad.Network("lstm", input=I, units=U, layers=2, bidirectional=True)
+        self.params = self.network.init_params(seed=2)
+        state = np.random.RandomState(1)
+        self.x = state.standard_normal((T, B, I)).astype(np.float32)
+        self.h0 = state.standard_normal((4, B, U)).astype(np.float32)
+        self.run = self.network.forward(self.params, self.x, self.h0)
+
+    def same(self, run, other=None):
+        other = other or self.run
+        for name in ("output", "h", "c"):
+            np.testing.assert_array_equal(getattr(run, name), getattr(other, name), name)
+
+    def test_dense(self):
+        """Dense arrays are passed as they are, and kept"""
+        self.assertIs(self.run.x, self.x)
+        self.assertIs(self.run.params, self.params)
+        self.assertIs(self.run.h0, self.h0)
+        self.assertIsNone(self.run.c0)
+
+    def test_views(self):
+        """Arrays that are not dense, or not aligned, give the same bits, and are left as they were"""
+        wide = np.zeros((B, T, 2 * I), np.float32)
+        view = wide.transpose(1, 0, 2)[..., ::2]
+        view[...] = self.x
+        before = wide.copy()
+        self.same(self.network.forward(self.params, view, self.h0))
+        np.testing.assert_array_equal(wide, before)
+        raw = np.zeros(self.params.nbytes + 1, np.uint8)
+        crooked = raw[1:].view(np.float32)
+        crooked[...] = self.params
+        self.assertFalse(crooked.flags.aligned)
+        self.same(self.network.forward(crooked, np.asfortranarray(self.x), self.h0[::1]))
+        self.same(self.network.forward(self.params, self.x[:, :, :].tolist(), self.h0.tolist()))
+
+    def test_read_only(self):
+        """Inputs may be read-only"""
+        for array in (self.params, self.x, self.h0):
+            array.flags.writeable = False
+        self.same(self.network.forward(self.params, self.x, self.h0))
+        self.assertFalse(self.network.params_view(self.params)["layer0.input.a_i"].flags.writeable)
+
+    def test_dlpack(self):
+        """Another program's array is used without a copy"""
+        run = self.network.forward(Shown(self.params), Shown(self.x), Shown(self.h0))
+        self.same(run)
+        self.assertEqual(run.x.ctypes.data, self.x.ctypes.data)
+        run = self.network.forward(self.params, Named(self.x), self.h0)
+        self.same(run)
+        self.assertEqual(run.x.ctypes.data, self.x.ctypes.data)
+
+    def test_out(self):
+        """Outputs are written in place, and a run's memory serves another run"""
+        output = np.full_like(self.run.output, 7)
+        run = self.network.forward(self.params, self.x, self.h0, out=output)
+        self.assertIs(run.output, output)
+        self.same(run)
+        again = self.network.forward(self.params, self.x, self.h0, out=run)
+        for name in ("output", "h", "c", "reserve"):
+            self.assertIs(getattr(again, name), getattr(run, name))
+        self.same(again)
+        params = np.ones_like(self.params)
+        plain = self.network.backward(self.run, self.run.output)
+        added = self.network.backward(self.run, self.run.output, want=[], out={"params": params}, accumulate=True)
+        self.assertIs(added.params, params)
+        self.assertIsNone(added.input)
+        np.testing.assert_allclose(params, plain.params + 1, rtol=1e-5, atol=1e-5)
+
+    def test_want(self):
+        """Only the gradients that are wanted are computed, and each has the same bits"""
+        whole = self.network.backward(self.run, self.run.output)
+        for name in whole._fields:
+            one = self.network.backward(self.run, self.run.output, want=name)
+            self.assertEqual([k for k in one._fields if getattr(one, k) is not None], [name])
+            np.testing.assert_array_equal(getattr(one, name), getattr(whole, name))
+        np.testing.assert_array_equal(self.run.backward(self.run.output).params, whole.params)
+
+    def test_empty(self):
+        """No steps and no rows are legal"""
+        for shape in ((0, B, I), (T, 0, I)):
+            run = self.network.forward(self.params, np.zeros(shape, np.float32), lengths=[0] * shape[1])
+            gradient = self.network.backward(run, run.output, run.h, run.c)
+            self.assertEqual((gradient.input.shape, gradient.h.shape), (shape, (4, shape[1], U)))
+            self.assertEqual(abs(gradient.params).max(), 0)
+
+    def test_regions(self):
+        """The parts of the parameters are all of them, once, under the cell's names"""
+        for keywords in ({"cell": "lstm", "layers": 2, "bidirectional": True, "options": ["peephole"], "proj": 0},
+                         {"cell": "gru", "layers": 3}, {"cell": "lstm", "proj": 3}, {"cell": "rnn_relu", "input_mode": "skip", "input": U}):
+            network = cellgrad.Network(**{"input": I, "units": U, **keywords})
+            params = np.zeros(network.params_size, np.float32)
+            views = network.params_view(params)
+            for view in views.values():
+                view += 1
+            self.assertTrue((params == 1).all(), keywords)
+            prefixes = {name.split(".")[0] + (".reverse" if ".reverse." in name else "") for name in views}
+            self.assertEqual(len(prefixes), network.config.layers * network.directions)
+        views = self.network.params_view(self.params)
+        self.assertEqual(views["layer0.input.a_i"].shape, (U, I))
+        self.assertEqual(views["layer1.reverse.input.a_f"].shape, (U, 2 * U))
+        self.assertEqual(views["layer1.recurrent.a_o"].shape, (U, U))
+        saved = self.network.save_weights(self.params, "pytorch")
+        np.testing.assert_array_equal(saved["weight_ih_l1_reverse"][U:2 * U], views["layer1.reverse.input.a_f"])
+
+    def test_layouts(self):
+        """Batch-major sequences, with the states of either layout, are the time-major ones turned"""
+        turned = self.x.transpose(1, 0, 2).copy()
+        for states_major in (False, True):
+            network = self.network.replace(time_major=False, states_major=states_major)
+            run = network.forward(self.params, turned, self.h0 if states_major else self.h0.transpose(1, 0, 2))
+            np.testing.assert_array_equal(run.output.transpose(1, 0, 2), self.run.output)
+            np.testing.assert_array_equal(run.h if states_major else run.h.transpose(1, 0, 2), self.run.h)
+
+    def test_dropout(self):
+        """Dropout depends on seed and counter; without drop, and without training, there is none"""
+        network = self.network.replace(dropout=0.5, seed=9)
+        first, same, other = (network.forward(self.params, self.x, self.h0, counter=counter).output for counter in (1, 1, 2**64 - 1))
+        np.testing.assert_array_equal(first, same)
+        self.assertFalse(np.array_equal(first, other))
+        kept = network.forward(self.params, self.x, self.h0, drop=False)
+        self.same(kept)
+        self.assertTrue(np.isfinite(network.backward(kept, kept.output).params).all())
+        self.same(network.replace(training=False).forward(self.params, self.x, self.h0))
+
+    def test_pieces(self):
+        """A sequence in pieces, each from the states of the one before, is the whole"""
+        network = cellgrad.Network("gru", input=I, units=U, dtype="float64")
+        params, x = network.init_params(), self.x.astype(np.float64)
+        whole = network.forward(params, x)
+        first = network.forward(params, x[:2])
+        second = network.forward(params, x[2:], first.h, first_step=2)
+        np.testing.assert_allclose(np.concatenate([first.output, second.output]), whole.output, rtol=1e-14)
+
+    def test_slopes(self):
+        """Gradients of an own cell with a param and an option are those of differences"""
+        cell = cellgrad.Cell("cell own\ngates  a b\nstate  s\noutput h\noption side v\nparam  leak = 0.25\n\n"
+                             "s = sigmoid(a) * s_prev + leak * tanh(b + v * s_prev)\nh = tanh(s)\nsave s\n")
+        network = cellgrad.Network(cell, input=I, units=U, options="side", values={"leak": 0.7}, dtype="float64")
+        state = np.random.RandomState(4)
+        params, x = state.standard_normal(network.params_size), self.x.astype(np.float64)
+
+        def loss(p, at):
+            return float((network.forward(p, at, lengths=[6, 2, 0]).output ** 2).sum())
+
+        run = network.forward(params, x, lengths=[6, 2, 0])
+        gradient = network.backward(run, 2 * run.output)
+        for name, got, value in (("params", gradient.params, params), ("x", gradient.input, x)):
+            way = state.standard_normal(value.shape)
+            ends = [loss(*((params + e * way, x) if name == "params" else (params, x + e * way))) for e in (1e-6, -1e-6)]
+            self.assertAlmostEqual((ends[0] - ends[1]) / 2e-6, float((got * way).sum()), delta=1e-6 * np.abs(got).sum())
+
+    def test_kernels(self):
+        """A kernel's run has the bits of the op that it is part of, from rows that lie apart, too"""
+        rng = np.random.RandomState(5)
+        gates = rng.standard_normal((7, 4 * U)).astype(np.float32)
+        kernel = cellgrad.Kernel("lstm")
+        inputs = {name: gates[:, k * U:(k + 1) * U] for k, name in enumerate(("a_i", "a_f", "a_g", "a_o"))}
+        c_prev = rng.standard_normal((7, U)).astype(np.float32)
+        apart = kernel.run({**inputs, "c_prev": c_prev})
+        dense = kernel.run({name: array.copy() for name, array in {**inputs, "c_prev": c_prev}.items()})
+        for name, array in apart.items():
+            np.testing.assert_array_equal(array, dense[name], name)
+        i, f, g, o = (1 / (1 + np.exp(-v)) if k != 2 else np.tanh(v) for k, v in enumerate(inputs.values()))
+        np.testing.assert_allclose(apart["h"], o * np.tanh(f * c_prev + i * g), rtol=1e-5, atol=1e-6)
+        one = kernel.run({**inputs, "c_prev": c_prev}, want=["h"])
+        self.assertEqual(list(one), ["h"])
+        sums = cellgrad.Kernel("rnn_tanh", "grad", dtype="float16", shape="sum")
+        da = np.ones((130, 3), np.float16)
+        got = sums.run({name: da for name in sums.inputs()})
+        for name, kind in sums.outputs().items():
+            self.assertEqual((kind, got[name].dtype, got[name].tolist()), ("per_unit", np.dtype(np.float16), [130] * 3))
+
+    def test_weights(self):
+        """Weights go to each format that can hold them and come back with the same bits"""
+        network = cellgrad.Network("lstm", input=I, units=U, layers=2)
+        params = network.init_params("uniform uniform zeros", seed=6)
+        for format in cellgrad.formats():
+            if format in ("block", "block_v2"):
+                continue
+            saved = network.save_weights(params, format, prefix="m.")
+            self.assertEqual({name: array.shape for name, array in saved.items()},
+                             {f"m.{name}": shape for name, shape in network.weight_shapes(format).items()})
+            np.testing.assert_array_equal(network.load_weights(saved, format, prefix="m."), params, format)
+        part = {name: array for name, array in network.save_weights(params, "pytorch").items() if not name.startswith("bias")}
+        np.testing.assert_array_equal(network.load_weights(part, "pytorch", strict=False), params)
+
+    def test_kept(self):
+        """A call keeps no array once its run is gone"""
+        x = np.array(self.x)
+        before = sys.getrefcount(x)
+        self.network.backward(self.network.forward(self.params, x), self.run.output)
+        self.assertEqual(sys.getrefcount(x), before)
+
+
+if __name__ == "__main__":
+    py_tap.main()

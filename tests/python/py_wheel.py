@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""The wheel of an installed prefix, in a clean venv without network, and the sdist, from a checkout of git and from the tarball that it is.
+Runs in the build tree.  Prints TAP.  srcdir: the source; LIBRARY: the shared library; MAKE: make; LIBDIR, BINDIR: where things are
+installed."""
+import csv
+import glob
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+import zipfile
+
+import py_tap
+
+py_tap.need_numpy()
+if not (py_tap.has(sys.executable, "ensurepip") and py_tap.has(sys.executable, "venv")):
+    py_tap.skip_all("there is no venv with pip (Debian: python3-venv)", "numpy")
+sys.path.insert(0, os.path.join(py_tap.PACKAGE, "build"))
+import cellgrad_project  # noqa: E402
+
+LIBRARY = os.environ["CELLGRAD_LIBRARY"]
+for name in [name for name in os.environ if name.startswith(("CELLGRAD_", "MAKE", "MFLAGS", "PYTHONPATH"))]:
+    del os.environ[name]
+ROOM = tempfile.TemporaryDirectory()
+unittest.addModuleCleanup(ROOM.cleanup)
+
+
+def run(*arguments, status=0, **keywords):
+    """The output of a program that ends with this status."""
+    done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **keywords)
+    assert (done.returncode == 0) == (status == 0), f"{' '.join(arguments)}: {done.returncode}\n{done.stdout[-3000:]}"
+    return done.stdout
+
+
+def hook(call, **environment):
+    """A hook of the backend in a Python of its own, as pip calls it."""
+    return [sys.executable, "-c", f"import sys; sys.path.insert(0, 'python/build'); import cellgrad_build; print(cellgrad_build.{call})"], {
+        "env": {**os.environ, **environment}}
+
+
+def installed():
+    """The prefix that `make install` of this build leaves: its library is this build's."""
+    root = os.path.join(ROOM.name, "root")
+    run(os.environ.get("MAKE", "make"), "-s", "install", f"DESTDIR={root}", stdin=subprocess.DEVNULL)
+    prefix = root + os.path.dirname(os.environ.get("INCLUDEDIR", "/usr/local/include"))
+    assert glob.glob(os.path.join(prefix, "lib*", "**", "libcellgrad.so.0"), recursive=True), prefix
+    return prefix
+
+
+class Wheel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.prefix = installed()
+        cls.folder = os.path.join(ROOM.name, "wheels")
+        os.mkdir(cls.folder)
+        cls.venv = os.path.join(ROOM.name, "venv")
+        # NumPy is that of this Python.
+        run(sys.executable, "-m", "venv", "--system-site-packages", cls.venv)
+        cls.python = os.path.join(cls.venv, "bin", "python")
+        packages, = glob.glob(os.path.join(cls.venv, "lib", "python*", "site-packages"))
+        with open(os.path.join(packages, "numpy.pth"), "w", encoding="utf-8") as file:
+            import numpy
+            file.write(os.path.dirname(os.path.dirname(numpy.__file__)) + "\n")
+        run(cls.python, "-m", "pip", "wheel", "-q", "--no-index", "--no-deps", "--no-cache-dir", "-w", cls.folder, py_tap.SOURCE,
+            env={**os.environ, "CELLGRAD_PREFIX": cls.prefix, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+        cls.wheel, = glob.glob(os.path.join(cls.folder, "*.whl"))
+        run(cls.python, "-m", "pip", "install", "-q", "--no-index", "--no-cache-dir", cls.wheel)
+
+    def test_a_use(self):
+        """pip installs the wheel in a clean venv, and a network trains there, by the library in it"""
+        program = ("import cellgrad, numpy as np\nn = cellgrad.Network('lstm', input=2, units=3)\np = n.init_params()\n"
+                   "r = n.forward(p, np.ones((4, 2, 2), np.float32))\nprint(n.backward(r, r.output).params.size, cellgrad._load.lib.path)")
+        output = run(self.python, "-c", program, cwd=ROOM.name, env={**os.environ, "CELLGRAD_BACKEND": "cpu"})
+        self.assertRegex(output, rf"^84 {self.venv}/lib/.*/cellgrad/libcellgrad.so.0\n$")
+
+    def test_b_command(self):
+        """python -m cellgrad is the command in the wheel, with the demo's cases"""
+        if not os.path.exists(os.path.join(self.prefix, "bin", "cellgrad")):
+            self.skipTest("configured with --disable-command")
+        version = cellgrad_project.version()
+        self.assertEqual(run(self.python, "-m", "cellgrad", "--version", cwd=ROOM.name).strip(), f"cellgrad {version}")
+        self.assertIn("agree", run(self.python, "-m", "cellgrad", "demo", "--only", "compare", cwd=ROOM.name,
+                                   env={**os.environ, "CELLGRAD_BACKEND": "cpu"}))
+
+    def test_c_contents(self):
+        """The wheel has every file of the package, a right RECORD, a tag of this platform and the metadata"""
+        with zipfile.ZipFile(self.wheel) as archive:
+            names = set(archive.namelist())
+            sources = {f"cellgrad/{os.path.basename(path)}" for path in glob.glob(os.path.join(py_tap.PACKAGE, "cellgrad", "*.*"))}
+            self.assertGreater(len(sources), 12)
+            self.assertEqual(sources - names, set())
+            self.assertEqual({name.split("/")[0] for name in names}, {"cellgrad", f"cellgrad-{cellgrad_project.version()}.dist-info"})
+            info = f"cellgrad-{cellgrad_project.version()}.dist-info/"
+            record = {row[0]: row[2] for row in csv.reader(io.StringIO(archive.read(info + "RECORD").decode()))}
+            self.assertEqual(set(record), names)
+            self.assertTrue(all(record[name] == str(archive.getinfo(name).file_size) for name in names - {info + "RECORD"}))
+            self.assertRegex(archive.read(info + "WHEEL").decode(), r"\nTag: py3-none-(linux|macosx)_\w+\n")
+            metadata = archive.read(info + "METADATA").decode()
+        for line in ("Requires-Dist: numpy",
+                     'Requires-Dist: torch; extra == "torch"', 'Requires-Dist: scipy-openblas32; extra == "openblas"'):
+            self.assertIn("\n" + line, metadata)
+        again = os.path.join(ROOM.name, "again")
+        os.mkdir(again)
+        command, keywords = hook(f"build_wheel({again!r})", CELLGRAD_PREFIX=self.prefix)
+        run(*command, cwd=py_tap.SOURCE, **keywords)
+        with open(self.wheel, "rb") as one, open(os.path.join(again, os.path.basename(self.wheel)), "rb") as two:
+            self.assertEqual(one.read(), two.read(), "two wheels of one prefix differ")
+
+    def test_d_prefix(self):
+        """A prefix without a library, or with one of another version, is refused with its words"""
+        command, keywords = hook(f"build_wheel({ROOM.name!r})", CELLGRAD_PREFIX=ROOM.name)
+        self.assertIn("there is no lib/libcellgrad", run(*command, status=1, cwd=py_tap.SOURCE, **keywords))
+        other = os.path.join(ROOM.name, "other")
+        os.makedirs(os.path.join(other, "lib"))
+        os.mkdir(os.path.join(other, "include"))
+        shutil.copy(LIBRARY, os.path.join(other, "lib", "libcellgrad.so.0"))
+        with open(os.path.join(other, "include", "cellgrad.h"), "w", encoding="utf-8") as file:
+            file.write("#define CG_VERSION_MAJOR 9\n#define CG_VERSION_MINOR 0\n#define CG_VERSION_PATCH 1\n")
+        command, keywords = hook(f"build_wheel({ROOM.name!r})", CELLGRAD_PREFIX=other)
+        self.assertRegex(run(*command, status=1, cwd=py_tap.SOURCE, **keywords), r"has cellgrad 9\.0\.1, and this is ")
+
+    def test_e_project(self):
+        """The backend reads pyproject.toml as TOML's own reader does"""
+        try:
+            import tomllib
+        except ImportError:
+            self.skipTest("this Python has no tomllib")
+        with open(os.path.join(py_tap.SOURCE, "pyproject.toml"), "rb") as file:
+            whole = tomllib.load(file)
+        ours = cellgrad_project.project()
+        self.assertEqual(ours["project.optional-dependencies"], whole["project"].pop("optional-dependencies"))
+        self.assertEqual(ours["project"], whole["project"])
+        self.assertEqual(ours["build-system"], whole["build-system"])
+
+
+class Sdist(unittest.TestCase):
+    @unittest.skipUnless(os.path.exists(os.path.join(py_tap.SOURCE, ".git")) and shutil.which("git"), "the source is not a checkout of git")
+    @unittest.skipUnless(all(map(shutil.which, ("autoconf", "automake", "libtoolize", "pkg-config"))), "there are no autotools")
+    def test_sdist(self):
+        """The sdist of a checkout has what git tracks, and an unpacked one makes the same again"""
+        places = [os.path.join(ROOM.name, name) for name in ("first", "second")]
+        for place in places:
+            os.mkdir(place)
+        command, keywords = hook(f"build_sdist({places[0]!r})", SOURCE_DATE_EPOCH="1000000000")
+        run(*command, cwd=py_tap.SOURCE, **keywords)
+        first, = glob.glob(os.path.join(places[0], "*.tar.gz"))
+        base = f"cellgrad-{cellgrad_project.version()}"
+        self.assertEqual(os.path.basename(first), base + ".tar.gz")
+        with tarfile.open(first) as archive:
+            names = {name[len(base) + 1:] for name in archive.getnames()}
+            archive.extractall(ROOM.name)
+        tracked = set(filter(None, run("git", "-C", py_tap.SOURCE, "ls-files").split("\n")))
+        missing = {name for name in tracked - names if os.path.exists(os.path.join(py_tap.SOURCE, name))}
+        self.assertEqual((missing, {"configure", "PKG-INFO"} - names), (set(), set()))
+        command, keywords = hook(f"build_sdist({places[1]!r})", SOURCE_DATE_EPOCH="1000000000")
+        run(*command, cwd=os.path.join(ROOM.name, base), **keywords)
+        second, = glob.glob(os.path.join(places[1], "*.tar.gz"))
+        with open(first, "rb") as one, open(second, "rb") as two:
+            self.assertEqual(one.read(), two.read())
+
+    def test_words(self):
+        """A checkout without autotools, and a folder that is neither checkout nor tarball, are refused with what is needed"""
+        copy = os.path.join(ROOM.name, "bare")
+        for path in ("pyproject.toml", "runtime/cellgrad.h", "python/README.md", *(f"python/build/{name}" for name in os.listdir(
+                os.path.join(py_tap.PACKAGE, "build")) if name.endswith(".py"))):
+            os.makedirs(os.path.join(copy, os.path.dirname(path)), exist_ok=True)
+            shutil.copy(os.path.join(py_tap.SOURCE, path), os.path.join(copy, path))
+        command, keywords = hook(f"build_sdist({copy!r})")
+        self.assertIn("take the release's tarball", run(*command, status=1, cwd=copy, **keywords))
+        if shutil.which("git"):
+            run("git", "init", "-q", copy)
+            tools = os.path.join(ROOM.name, "tools")
+            os.mkdir(tools)
+            os.symlink(shutil.which("git"), os.path.join(tools, "git"))
+            command, keywords = hook(f"build_sdist({copy!r})", PATH=tools)
+            self.assertIn("needs autoconf, automake, libtool, pkg-config to make configure", run(*command, status=1, cwd=copy, **keywords))
+
+
+if __name__ == "__main__":
+    py_tap.main()
