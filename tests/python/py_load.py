@@ -33,6 +33,8 @@ class Load(unittest.TestCase):
         self.folder = room.name
         self.package = os.path.join(room.name, "cellgrad")
         shutil.copytree(os.path.join(py_tap.PACKAGE, "cellgrad"), self.package, ignore=shutil.ignore_patterns("__pycache__"))
+        os.mkdir(os.path.join(self.package, "include"))
+        shutil.copy(os.path.join(py_tap.SOURCE, "runtime", "cellgrad.h"), os.path.join(self.package, "include"))
 
     def library(self, path, text):
         """A shared library of a few lines."""
@@ -43,6 +45,13 @@ class Load(unittest.TestCase):
 
     def last(self, errors):
         return errors.strip().splitlines()[-1]
+
+    def test_header(self):
+        """A package without its header says so"""
+        os.remove(os.path.join(self.package, "include", "cellgrad.h"))
+        status, _, errors = python("import cellgrad", self.folder)
+        self.assertEqual(status, 1)
+        self.assertRegex(self.last(errors), r"^ImportError: the package cellgrad is not whole: it has no .*include/cellgrad\.h$")
 
     def test_none(self):
         """Without a library the package is imported, and the first use says what was tried"""
