@@ -10,7 +10,7 @@ AUTOTOOLS = (("autoconf", "autoconf"), ("automake", "automake"), ("libtoolize", 
 
 def run(arguments, folder, what):
     """Runs a program; its output is that of the build."""
-    # Nothing of a make that called pip is for the makes below.
+    # Where make called pip, its variables would change what the makes below do.
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     try:
         status = subprocess.call(arguments, cwd=folder, env=environment)

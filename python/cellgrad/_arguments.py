@@ -1,7 +1,7 @@
 """Arguments, checked: numbers, texts, dtypes, and arrays as the library's memory.
 
-NumPy arrays are passed as they are.  Anything else on the host that has __dlpack__ is shown by np.from_dlpack without a copy, lists and
-tuples are converted, and an input that does not lie as the library reads it is copied once.  Outputs are never copied.
+NumPy arrays are passed as they are.  np.from_dlpack takes anything else on the host that has __dlpack__, without a copy.  Lists and tuples
+are converted.  An input that is not dense is copied once; an output is never copied.
 """
 import ctypes
 import math

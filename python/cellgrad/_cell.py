@@ -2,11 +2,11 @@
 import ctypes
 import math
 import os
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, Union
 
 from ._arguments import path_of, struct_of, text
 from ._errors import ArgumentError, ArgumentTypeError, MissingFileError
-from ._load import check, lib
+from ._load import check, lib, names_of
 
 
 def cell_names() -> Tuple[str, ...]:
@@ -16,12 +16,7 @@ def cell_names() -> Tuple[str, ...]:
     >>> sorted(cellgrad.cell_names())
     ['gru', 'gru_block', 'lstm', 'lstm_block', 'rnn_relu', 'rnn_tanh']
     """
-    names: List[str] = []
-    while True:
-        name = lib.cg_cell_name(len(names))
-        if name is None:
-            return tuple(names)
-        names.append(name.decode())
+    return names_of(lib.cg_cell_name)
 
 
 class Cell:

@@ -8,7 +8,7 @@ import importlib.util
 import os
 import sys
 import sysconfig
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Tuple
 
 from ._errors import LibraryError, error_of
 from ._lib import C, VERSION
@@ -112,6 +112,14 @@ try:
     lib.load()
 except LibraryError:
     pass
+
+
+def names_of(function: Any) -> Tuple[str, ...]:
+    """The names that a function of the library gives for 0, 1, 2 and so on, until it has no more."""
+    names: List[str] = []
+    while (name := function(len(names))) is not None:
+        names.append(name.decode())
+    return tuple(names)
 
 
 def check(status: int) -> None:

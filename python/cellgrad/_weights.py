@@ -1,13 +1,13 @@
 """Weights in other programs' formats, tensor by tensor."""
 import ctypes
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Tuple
 
 import numpy as np
 
 from ._arguments import given, integer, struct_of, text
 from ._errors import ArgumentError, ArgumentTypeError
 from ._lib import C
-from ._load import check, lib
+from ._load import check, lib, names_of
 
 if TYPE_CHECKING:
     from ._network import Network
@@ -20,12 +20,7 @@ def formats() -> Tuple[str, ...]:
     >>> cellgrad.formats()
     ('cellgrad', 'canonical', 'pytorch', 'keras', 'block', 'block_v2', 'checkpoint', 'onnx')
     """
-    names: List[str] = []
-    while True:
-        name = lib.cg_format_name(len(names))
-        if name is None:
-            return tuple(names)
-        names.append(name.decode())
+    return names_of(lib.cg_format_name)
 
 
 def _weights(network: "Network", format: Any, gradients: Any, lossy: Any, params: "np.ndarray[Any, Any]") -> Any:

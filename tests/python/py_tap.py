@@ -1,7 +1,7 @@
 """What the tests of the Python package share: unittest's cases as TAP, a Python that has NumPy, and the package of this source.
 
-A test file calls `main()`.  It runs again under another Python where its own has no NumPy: CELLGRAD_TEST_PYTHON, then /usr/bin/python3.
-Where none has it, all is skipped; with numpy in CELLGRAD_TEST_REQUIRE that is a failure.
+A test file calls `main()`.  Where its own Python has no NumPy it runs again under another: CELLGRAD_TEST_PYTHON, then /usr/bin/python3.
+Where no Python has NumPy its tests are skipped; with numpy in CELLGRAD_TEST_REQUIRE that is a failure.
 """
 import os
 import subprocess
