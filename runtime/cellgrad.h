@@ -84,7 +84,8 @@ struct cg_stream;                        /* an order of work on a context */
  */
 CG_API int  cg_open(const char *where, struct cg_context **context);
 /* The same on the caller's own cl_context with one of its cl_device_ids (NULL: it has but one), which is retained until the context
- * closes, or on his CUcontext (device NULL), which must live until then.  CG_BAD_ARGUMENT: no such backend, or the device is not of the context; CG_UNSUPPORTED: the backend has no contexts. */
+ * closes, or on his CUcontext (device NULL), which must live until then.  CG_BAD_ARGUMENT: no such backend, or the device is not of the
+ * context; CG_UNSUPPORTED: the backend has no contexts. */
 CG_API int  cg_adopt(const char *backend, void *native, void *device, struct cg_context **context);
 CG_API void cg_close(struct cg_context *context);
 /* Device, instruction set, libraries and where they were found, in one line; lives as long as the context. */
@@ -158,7 +159,8 @@ CG_API int  cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_
  * for the workspace when `work` is absent.  ---- */
 
 /*
- * LSTMBlockCell and LSTMBlockCellGrad, and, with T other than 1, BlockLSTM and BlockLSTMGrad: with [i c f o] = x W_x + h_prev W_h + b in the order of `gates`,
+ * LSTMBlockCell and LSTMBlockCellGrad, and, with T other than 1, BlockLSTM and BlockLSTMGrad: with [i c f o] = x W_x + h_prev W_h + b in
+ * the order of `gates`,
  *     i = sigmoid(i + wci cs_prev)   f = sigmoid(f + forget_bias + wcf cs_prev)   ci = tanh(c)
  *     cs = clip(i ci + f cs_prev)    o = sigmoid(o + wco cs)    co = tanh(cs)     h = o co
  * (Hochreiter and Schmidhuber 1997; forget gate: Gers, Schmidhuber and Cummins 2000; peepholes: Gers and Schmidhuber
@@ -292,8 +294,8 @@ struct cg_value { const char *name; double value; };
 
 /*
  * A network.  Layer l > 0 takes the outputs of both directions of layer l - 1, with dropout; direction 1 begins at each row's
- * last valid step, and so does the one direction with reverse.  With CG_SKIP (needs I = U) layer 0 has no input matrices: its input is added to every gate.  A projection
- * (Sak, Senior and Beaufays 2014) makes h = P m of what the cell gives; it needs a cell with a state whose equations do not
+ * last valid step, and so does the one direction with reverse.  With CG_SKIP (needs I = U) layer 0 has no input matrices: its input is
+ * added to every gate.  A projection (Sak, Senior and Beaufays 2014) makes h = P m of what the cell gives; it needs a cell with a state whose equations do not
  * read h_prev, of one stage.
  */
 struct cg_rnn_config {
@@ -404,7 +406,8 @@ CG_API int  cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint
 
 /*
  * A call's sizes and memory.  Shapes are those of time_major.  Without it sequences are [B T .], and states [B L*D .] unless states_major
- * is set.  Row b has lengths[b] valid steps; beyond them outputs are zero and nothing is read; a length of 0 hands the initial state, and its gradient, straight on.
+ * is set.  Row b has lengths[b] valid steps; beyond them outputs are zero and nothing is read.  Of a row of length 0 the last state is the
+ * initial one, and so are their gradients.
  * T = 0 and B = 0 are legal.  States that are absent are zero, gradients that are absent too; outputs that are absent are not
  * computed.  input_c, output_c and their gradients are those of the cell's state: a cell without one has none.
  *

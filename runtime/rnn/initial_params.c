@@ -240,7 +240,7 @@ static void fill_forget(const struct filling *f, int pseudo_layer)
 
 int cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t seed, struct cg_mem params)
 {
-	struct filling f = { .rnn = rnn, .params = (char *)params.data + params.offset, .seed = seed };
+	struct filling f = { .rnn = rnn, .seed = seed };
 	struct choice choice;
 	size_t bytes;
 
@@ -253,6 +253,7 @@ int cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t see
 		return REFUSE("params: expected %zu bytes, got %zu", bytes, params.bytes);
 	CG_TRY(read_rules(rnn, words, &choice));
 	f.choice = &choice;
+	f.params = (char *)params.data + params.offset;
 	for (int at = 0; at < rnn->net.layers * rnn->net.directions; at++) {
 		CG_TRY(fill_part(&f, at, CG_RNN_INPUT, rnn->net.n_weights, INPUT));
 		CG_TRY(fill_part(&f, at, CG_RNN_RECURRENT, rnn->net.n_weights, RECURRENT));
