@@ -295,8 +295,8 @@ struct cg_value { const char *name; double value; };
 /*
  * A network.  Layer l > 0 takes the outputs of both directions of layer l - 1, with dropout; direction 1 begins at each row's
  * last valid step, and so does the one direction with reverse.  With CG_SKIP (needs I = U) layer 0 has no input matrices: its input is
- * added to every gate.  A projection (Sak, Senior and Beaufays 2014) makes h = P m of what the cell gives; it needs a cell with a state whose equations do not
- * read h_prev, of one stage.
+ * added to every gate.  A projection (Sak, Senior and Beaufays 2014) makes h = P m of what the cell gives; it needs a cell with a state
+ * whose equations do not read h_prev, of one stage.
  */
 struct cg_rnn_config {
 	size_t  size;                            /* set by _init */
