@@ -368,6 +368,10 @@ struct cg_rnn_sizes { size_t params, reserve, work; };           /* bytes */
  * the same header.  work serves calls of fewer steps or rows, too, where both have lengths or neither.  CG_BAD_ARGUMENT: sizes
  * that do not fit in memory. */
 CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *sizes);
+struct cg_rnn_call;
+/* The same of a call that may have strides or be a packed sequence, which can need more work: of its sizes, lengths, strides and
+ * batch_sizes; its memory may be absent still. */
+CG_API int  cg_rnn_call_sizes(const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_sizes *sizes);
 
 /*
  * So many bytes hold the reserve of any call of the plan: *fixed + *step T B, for memory whose size is decided before T, B and lengths are
@@ -431,6 +435,15 @@ struct cg_rnn_call {
 	struct cg_mem input_backprop, input_h_backprop, input_c_backprop;        /* as input, input_h, input_c */
 	struct cg_mem params_backprop;           /* as params */
 	int     no_dropout;                      /* 1: drops nothing, as in evaluation, and keeps a reserve; the same in forward and backward */
+	/* Elements from a row to that of the next step (t) and to that of the next batch row (b), in input and input_backprop, and in output
+	 * and output_backprop; 0: as in dense memory.  A row itself, I or D*H elements, is dense.  An argument's bytes reach from the begin of
+	 * its first row to the end of its last one; what lies between rows is neither read nor written.  In memory that is written all rows of
+	 * the smaller stride lie within the larger one. */
+	int64_t input_t_stride, input_b_stride, output_t_stride, output_b_stride;
+	/* A packed sequence, as PyTorch has it, in place of lengths: of the host, [T], the first at most B, each of the others at most the one
+	 * before.  The first batch_sizes[t] of the batch rows have a step t.  input, output and their gradients are [N I] and [N D*H], N the
+	 * sum of batch_sizes: the rows of step 0, then those of step 1, and so on.  States have B rows.  NULL: none. */
+	const int32_t *batch_sizes;
 };
 /* All absent, all 0.  size: sizeof the struct. */
 CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);

@@ -3,7 +3,7 @@ unit_tests = \
 	%D%/core/message_test %D%/core/cell_test %D%/core/sized_test %D%/core/allocator_test %D%/core/environment_test \
 	%D%/cache/cache_test %D%/cache/cache_directory_test %D%/cache/cache_bound_test %D%/cache/cache_fault_test \
 	%D%/op/op_test %D%/op/check_test %D%/op/verbose_test %D%/op/kernel_run_test \
-	%D%/rnn/rnn_once_test %D%/rnn/rnn_span_test %D%/rnn/rnn_call_test %D%/rnn/rnn_size_test %D%/rnn/rnn_params_test %D%/rnn/rnn_memory_test %D%/rnn/rnn_misuse_test %D%/rnn/rnn_streams_test \
+	%D%/rnn/rnn_once_test %D%/rnn/rnn_span_test %D%/rnn/rnn_call_test %D%/rnn/rnn_size_test %D%/rnn/rnn_layout_test %D%/rnn/rnn_params_test %D%/rnn/rnn_memory_test %D%/rnn/rnn_misuse_test %D%/rnn/rnn_streams_test \
 	%D%/weights/weights_test %D%/weights/transfer_test \
 	%D%/gen/parse_test %D%/gen/change_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/halves_test %D%/gen/gemm_test %D%/gen/rows_test %D%/gen/math_test \
 	%D%/library/misuse_test %D%/library/reuse_test %D%/library/memory_test %D%/library/threads_test %D%/library/fault_test %D%/library/late_fault_test %D%/library/late_test \
@@ -160,6 +160,7 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 	%D%/sequence/cells.c %D%/sequence/drawn.c %D%/sequence/tape.h %D%/sequence/tape.c %D%/sequence/training.c \
 	verify/area.h verify/area.c verify/promise.h $(device) $(sequence) $(numbers) $(counted)
 %C%_rnn_rnn_call_test_SOURCES = %D%/rnn/rnn_call_test.c $(net) $(counted) $(shared_stream)
+%C%_rnn_rnn_layout_test_SOURCES = %D%/rnn/rnn_layout_test.c $(net) $(counted)
 %C%_op_verbose_test_SOURCES = %D%/op/verbose_test.c $(net) $(counted)
 %C%_rnn_rnn_memory_test_SOURCES = %D%/rnn/rnn_memory_test.c $(net) $(counted)
 %C%_rnn_rnn_span_test_SOURCES = %D%/rnn/rnn_span_test.c $(net) $(counted) $(shared_stream) $(asked_pool)

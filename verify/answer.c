@@ -38,8 +38,31 @@ int answer_open(struct answer *a, const char *name, int dtype, size_t n, size_t 
 	return area_open(&a->area, n * each, shift * each);
 }
 
+int answer_spread(struct answer *a, size_t span, size_t shift, size_t *at)
+{
+	size_t each = cg_dtype_bytes(a->dtype);
+
+	a->at = at;
+	a->span = span;
+	area_close(&a->area);
+	cg_memory(a->first, 0);
+	a->first = NULL;
+	CG_TRY(alloc_array(&a->first, span, each));
+	return area_open(&a->area, span * each, shift * each);
+}
+
+/* The element's bytes begin so far in memory; 0: it has none. */
+static int find(const struct answer *a, size_t k, size_t *byte)
+{
+	const size_t at = a->at ? a->at[k] : k;
+
+	*byte = at == ANSWER_NOWHERE ? 0 : at * cg_dtype_bytes(a->dtype);
+	return at != ANSWER_NOWHERE;
+}
+
 void answer_close(struct answer *a)
 {
+	cg_memory(a->at, 0);
 	area_close(&a->area);
 	cg_memory(a->d, 0);
 	cg_memory(a->v, 0);
@@ -57,19 +80,52 @@ void answer_draw(struct answer *a, unsigned long long *state, double scale)
 
 void answer_encode(struct answer *a)
 {
+	size_t byte;
+
 	for (size_t k = 0; k < a->n; k++)
-		numbers_encode(a->dtype, a->d[k], area_in(&a->area) + k * cg_dtype_bytes(a->dtype));
+		if (find(a, k, &byte))
+			numbers_encode(a->dtype, a->d[k], area_in(&a->area) + byte);
+}
+
+/* Was anything written between the elements of an output?  CG_NO_MEMORY where that cannot be found out. */
+static int find_touched_gaps(const struct answer *a, int *is_touched)
+{
+	const size_t each = cg_dtype_bytes(a->dtype);
+	unsigned char *is_element;
+	size_t byte;
+
+	*is_touched = 0;
+	if (!a->at)
+		return CG_OK;
+	CG_TRY(alloc_array(&is_element, a->span, 1));
+	for (size_t k = 0; k < a->n; k++)
+		if (find(a, k, &byte))
+			is_element[byte / each] = 1;
+	for (size_t k = 0; k < a->span; k++)
+		*is_touched |= !is_element[k] && memcmp(area_in(&a->area) + k * each, area_out(&a->area) + k * each, each);
+	cg_memory(is_element, 0);
+	return CG_OK;
 }
 
 static int judge(struct answer *a, const struct side *side, int which, struct finding *f)
 {
+	int is_touched;
+	size_t byte;
+
+	CG_TRY(find_touched_gaps(a, &is_touched));
+	if (is_touched)
+		return finding_format(f, FINDING_TOUCHED, "%s: %s: memory between its rows was written", side->name, a->name);
 	if (area_touched(&a->area, !a->is_out || !a->given))
 		return finding_format(f, FINDING_TOUCHED, "%s: %s: memory beside it, or an input, was written", side->name, a->name);
 	for (size_t k = 0; a->is_out && a->given && k < a->n; k++) {
-		double got = numbers_decode(a->dtype, area_out(&a->area) + k * cg_dtype_bytes(a->dtype));
-		long double tolerance = ref_tolerance(a->dtype, a->v[k], a->e[k]), error = fabsl(got - a->v[k]);
+		long double tolerance = ref_tolerance(a->dtype, a->v[k], a->e[k]), error;
 		int bounded = isfinite(tolerance) && tolerance > 0;
+		double got;
 
+		if (!find(a, k, &byte))
+			continue;
+		got = numbers_decode(a->dtype, area_out(&a->area) + byte);
+		error = fabsl(got - a->v[k]);
 		f->elements++;
 		f->unbounded += isinf(tolerance);
 		if (!ref_within(a->dtype, a->v[k], a->e[k], got))

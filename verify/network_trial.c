@@ -3,6 +3,7 @@
  * reference's struct and in the library's, are one table.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/core/core.h"
@@ -17,10 +18,15 @@ enum { SIZE_MOST = 4096, COST_MOST = 20000000 };
 /* Lengths of rows: all of T steps and not given; drawn; all given, of T steps; all 0. */
 enum network_lengths { LENGTHS_NONE, LENGTHS_DRAWN, LENGTHS_WHOLE, LENGTHS_ZERO, LENGTHS };
 
+/* How the rows of input, output and their gradients lie: as they are by default; evenly, with gaps; batch and time exchanged in the input, and
+ * gaps between the runs of the output; as a packed sequence, of lengths that fall. */
+enum network_layout { LAYOUT_DENSE, LAYOUT_APART, LAYOUT_TURNED, LAYOUT_PACKED, LAYOUTS };
+
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
 static const char *const inputs[] = { "linear_input", "skip_input", "auto_select" };
 static const char *const directions[] = { "unidirectional", "bidirectional" };
 static const char *const lengths_words[] = { "none", "drawn", "whole", "zero" };
+static const char *const layout_words[] = { "dense", "apart", "turned", "packed" };
 
 /* ---- arguments ---- */
 
@@ -123,6 +129,7 @@ int network_case(const struct cg_op *op, int dtype, int n, struct network_trial 
 	t->mode = v % 4;
 	t->direction = (v / 4 + s) % 2;
 	t->lengths = (v + s) % LENGTHS;
+	t->layout = (2 * v + s) % 5 % LAYOUTS;
 	t->time_major = (v + 2 * s) % 3 > 0;
 	t->states_major = (v + s) % 2;
 	t->reverse = (v + s) % 3 == 1;
@@ -172,6 +179,7 @@ void network_random(const struct cg_op *op, int dtype, unsigned long long seed, 
 	t->no_dropout = !numbers_below(at, 6);
 	t->states_major = (int)numbers_below(at, 2);
 	t->reverse = !numbers_below(at, 3);
+	t->layout = numbers_below(at, 2) ? LAYOUT_DENSE : (int)numbers_below(at, LAYOUTS);
 	make_legal(t);
 }
 
@@ -211,6 +219,7 @@ void network_fields(struct network_trial *t, struct fields *f)
 	word_field(f, "direction", &t->direction, directions, 2);
 	word_field(f, "input_mode", &t->input, inputs, 3);
 	word_field(f, "lengths", &t->lengths, lengths_words, LENGTHS);
+	word_field(f, "layout", &t->layout, layout_words, LAYOUTS);
 	field_add(f, "time_major", FIELD_BOOL, &t->time_major);
 	field_add(f, "states_major", FIELD_BOOL, &t->states_major);
 	field_add(f, "reverse", FIELD_BOOL, &t->reverse);
@@ -241,7 +250,7 @@ void network_fields(struct network_trial *t, struct fields *f)
 struct trial_state {
 	struct network_trial trial;
 	struct ref_rnn ref;
-	int32_t lengths[LENGTHS_MAX];
+	int32_t lengths[LENGTHS_MAX], batch_sizes[LENGTHS_MAX];
 	int asked;                       /* the reference, of networks as ref says */
 	struct answer args[ARGUMENTS];
 	struct area reserve, work;
@@ -253,6 +262,13 @@ struct trial_state {
 static void *member(void *of, size_t at)
 {
 	return (char *)of + at;
+}
+
+static int compare_falling(const void *a, const void *b)
+{
+	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+	return (x < y) - (x > y);
 }
 
 static void set_reference(struct trial_state *r, unsigned long long *state)
@@ -269,6 +285,11 @@ static void set_reference(struct trial_state *r, unsigned long long *state)
 		r->lengths[b] = t->lengths == LENGTHS_DRAWN ? (int32_t)numbers_below(state, (unsigned)t->T + 1)
 		                                            : t->lengths == LENGTHS_ZERO ? 0 : (int32_t)t->T;
 	r->ref.lengths = t->lengths == LENGTHS_NONE ? NULL : r->lengths;
+	if (t->layout == LAYOUT_PACKED)
+		qsort(r->lengths, (size_t)t->B, sizeof *r->lengths, compare_falling);
+	for (int64_t b = 0; b < t->B; b++)
+		for (int64_t s = 0; s < r->lengths[b]; s++)
+			r->batch_sizes[s]++;
 }
 
 static size_t elements(const struct trial_state *r, char shape)
@@ -283,6 +304,56 @@ static size_t elements(const struct trial_state *r, char shape)
 	case 'p': return (size_t)ref_rnn_size(&r->ref);
 	}
 	return (size_t)(t->T * t->B * D * H);
+}
+
+/* ---- where rows lie ---- */
+
+struct spacing { int64_t t, b; };
+
+/* Elements from step to step, and from batch row to batch row, of rows of so many elements. */
+static struct spacing space_rows(const struct network_trial *t, char shape, int64_t width)
+{
+	const int is_turned = t->layout == LAYOUT_TURNED && shape == 'x';
+	const int by_steps = is_turned ? !t->time_major : t->time_major;
+	const int64_t near = width + (t->layout == LAYOUT_APART ? (shape == 'x' ? 3 : 1) : 0);
+	const int64_t far = near * (by_steps ? t->B : t->T) + (t->layout == LAYOUT_TURNED && shape == 'y' ? 2 : 0);
+
+	return by_steps ? (struct spacing){ far, near } : (struct spacing){ near, far };
+}
+
+/* Where the row of a step is in memory; ANSWER_NOWHERE: a packed sequence has none. */
+static size_t place_row(const struct trial_state *r, struct spacing rows, int64_t width, int64_t t, int64_t b)
+{
+	int64_t before = 0;
+
+	if (r->trial.layout != LAYOUT_PACKED)
+		return (size_t)(t * rows.t + b * rows.b);
+	if (t >= r->lengths[b])
+		return ANSWER_NOWHERE;
+	for (int64_t s = 0; s < t; s++)
+		before += r->batch_sizes[s];
+	return (size_t)((before + b) * width);
+}
+
+/* Spreads a sequence over memory as the trial says. */
+static int spread(struct trial_state *r, struct answer *a, char shape, size_t shift)
+{
+	const struct network_trial *t = &r->trial;
+	const int64_t width = (int64_t)a->n / (t->T * t->B);
+	const struct spacing rows = space_rows(t, shape, width);
+	size_t *at = cg_memory(NULL, a->n * sizeof *at), span = 0;
+
+	if (!at)
+		return CG_NO_MEMORY;
+	for (int64_t k = 0; k < t->T * t->B; k++) {
+		size_t place = place_row(r, rows, width, t->time_major ? k / t->B : k % t->T, t->time_major ? k % t->B : k / t->T);
+
+		for (int64_t i = 0; i < width; i++)
+			at[k * width + i] = place == ANSWER_NOWHERE ? place : place + (size_t)i;
+		if (place != ANSWER_NOWHERE && place + (size_t)width > span)
+			span = place + (size_t)width;
+	}
+	return answer_spread(a, span, shift, at);
 }
 
 /* Sums over many terms of order 1 would saturate every gate. */
@@ -306,7 +377,11 @@ static int draw(struct trial_state *r)
 		struct answer *a = &r->args[k];
 		struct ref_in in;
 
-		CG_TRY(answer_open(a, g->name, t->dtype, is_of(g, t->grad) ? elements(r, g->shape) : 0, numbers_below(&state, 3)));
+		const size_t shift = numbers_below(&state, 3);
+
+		CG_TRY(answer_open(a, g->name, t->dtype, is_of(g, t->grad) ? elements(r, g->shape) : 0, shift));
+		if (t->layout && a->n && (g->shape == 'x' || g->shape == 'y'))
+			CG_TRY(spread(r, a, g->shape, shift));
 		a->is_out = g->when == FORWARD_OUT || g->when == BACKWARD_OUT;
 		a->given = a->n && !(is_of(g, t->grad) && g->optional && t->absent >> bit & 1);
 		bit += is_of(g, t->grad) && g->optional;
@@ -367,18 +442,38 @@ static int open_plan(struct trial_state *r, const struct side *side)
 	return cg_rnn_open(side->context, &c, &r->rnn);
 }
 
-static int lend(struct trial_state *r, const struct side *side, int again)
+/* The call without its memory. */
+static void begin_call(struct trial_state *r)
 {
 	const struct network_trial *t = &r->trial;
+	const int64_t H = t->proj ? t->proj : t->U;
+	const struct spacing x = space_rows(t, 'x', t->I), y = space_rows(t, 'y', H * (1 + t->direction));
 
 	cg_rnn_call_init(&r->call, sizeof r->call);
 	r->call.T = t->T;
 	r->call.B = t->B;
-	r->call.lengths = r->ref.lengths;
+	if (t->layout == LAYOUT_PACKED) {
+		r->call.batch_sizes = r->batch_sizes;
+	} else {
+		r->call.lengths = r->ref.lengths;
+	}
+	if (t->layout == LAYOUT_APART || t->layout == LAYOUT_TURNED) {
+		r->call.input_t_stride = x.t;
+		r->call.input_b_stride = x.b;
+		r->call.output_t_stride = y.t;
+		r->call.output_b_stride = y.b;
+	}
 	r->call.counter = r->ref.call;
 	r->call.first_step = t->first_step;
 	r->call.no_dropout = t->no_dropout;
 	r->call.accumulate = t->accumulate;
+}
+
+static int lend(struct trial_state *r, const struct side *side, int again)
+{
+	const struct network_trial *t = &r->trial;
+
+	begin_call(r);
 	for (int k = 0; k < ARGUMENTS; k++) {
 		struct cg_mem *mem = member(&r->call, arguments[k].call);
 
@@ -437,7 +532,9 @@ static int compute(struct trial_state *r, const struct side *side, int which)
 
 	CG_TRY(open_plan(r, side));
 	CG_TRY(ask(r));
-	CG_TRY(cg_rnn_sizes(r->rnn, r->trial.T, r->trial.B, r->ref.lengths, &sizes));
+	begin_call(r);
+	CG_TRY(r->trial.layout ? cg_rnn_call_sizes(r->rnn, &r->call, &sizes)
+	                     : cg_rnn_sizes(r->rnn, r->trial.T, r->trial.B, r->ref.lengths, &sizes));
 	CG_TRY(area_open(&r->reserve, sizes.reserve, 0));
 	CG_TRY(area_open(&r->work, sizes.work, 0));
 	for (int again = 0; again < 2 && !r->finding->kind; again++)

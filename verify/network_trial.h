@@ -15,6 +15,7 @@ struct network_trial {
 	int64_t T, B, I, U, layers, proj, first_step;
 	int     dtype, mode, direction, input, time_major, training, peephole, accumulate, strict_rounding, no_dropout, states_major, reverse;
 	int     lengths;                 /* an enum network_lengths */
+	int     layout;                   /* an enum network_layout */
 	double  dropout, scale;
 	int     memory;                  /* an enum area_memory */
 	unsigned long long absent;       /* a bit for each argument that may be */

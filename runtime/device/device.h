@@ -109,10 +109,16 @@ void cg_generated_free(struct cg_context *);
 /* ---- the host's memory on a device: staging.c ---- */
 
 /* Arguments in the host's memory, for a backend that does not work there. */
+/* Blocks of rows: how many blocks and rows of each, and the bytes from one to the next, in the host's memory and in the copy.  What lies
+ * between rows is not copied. */
+struct cg_staged_rows {
+	struct { int64_t n; size_t pitch, copy_pitch; } blocks, rows;
+	size_t bytes;                            /* of a row */
+};
 struct cg_staged {
 	struct cg_mem *mem, host;                /* what is put in its place, and what it was */
-	int64_t rows;
-	size_t row_bytes, pitch, at;             /* the host's bytes from row to row; its place in the scratch */
+	struct cg_staged_rows lie;
+	size_t at, bytes;                        /* the copy's place in the scratch */
 	int in, out;
 };
 enum { CG_STAGED_MAX = 256 };
@@ -124,7 +130,7 @@ struct cg_staging {
 };
 void cg_staging_begin(struct cg_staging *, struct cg_stream *);
 /* Adds *mem to the arguments; its address must stay valid until cg_staging_close. */
-void cg_staging_add(struct cg_staging *, struct cg_mem *mem, int64_t rows, size_t row_bytes, size_t pitch, int in, int out);
+void cg_staging_add(struct cg_staging *, struct cg_mem *mem, struct cg_staged_rows, int in, int out);
 /* Gives each argument its place in the scratch, and `more` bytes of workspace before them, and enqueues the copies of inputs. */
 int cg_staging_open(struct cg_staging *, size_t more, struct cg_mem *work);
 /* Copies the outputs back unless code is a failure; waits when host memory was used.  Returns the first failure. */

@@ -21,26 +21,43 @@ void cg_staging_begin(struct cg_staging *stage, struct cg_stream *stream)
 	stage->bytes = 0;
 }
 
-void cg_staging_add(struct cg_staging *stage, struct cg_mem *mem, int64_t rows, size_t row_bytes, size_t pitch, int in, int out)
+void cg_staging_add(struct cg_staging *stage, struct cg_mem *mem, struct cg_staged_rows lie, int in, int out)
 {
-	stage->staged[stage->n++] = (struct cg_staged){ mem, *mem, rows, row_bytes, pitch, stage->bytes, in, out };
-	stage->bytes += aligned((size_t)rows * row_bytes);
+	size_t bytes = lie.blocks.n && lie.rows.n
+		? (size_t)(lie.blocks.n - 1) * lie.blocks.copy_pitch + (size_t)(lie.rows.n - 1) * lie.rows.copy_pitch + lie.bytes : 0;
+
+	/* What has nothing between it is one row. */
+	if (lie.rows.pitch == lie.bytes && lie.rows.copy_pitch == lie.bytes) {
+		lie.bytes *= (size_t)lie.rows.n;
+		lie.rows.n = 1;
+	}
+	if (lie.rows.n == 1 && lie.blocks.pitch == lie.bytes && lie.blocks.copy_pitch == lie.bytes) {
+		lie.bytes *= (size_t)lie.blocks.n;
+		lie.blocks.n = 1;
+	}
+	stage->staged[stage->n++] = (struct cg_staged){ mem, *mem, lie, stage->bytes, bytes, in, out };
+	stage->bytes += aligned(bytes);
 }
 
-/* Enqueues copies of a tensor, to the device or back: in one when the host's rows have nothing between them. */
-static int copy(const struct cg_staging *stage, const struct cg_staged *p, int back)
+static int copy_row(const struct cg_staging *stage, const struct cg_staged *p, size_t host_at, size_t at, int back)
 {
 	const struct cg_backend *backend = stage->stream->context->backend;
-	int64_t rows = p->pitch == p->row_bytes ? 1 : p->rows;
-	size_t bytes = p->pitch == p->row_bytes ? (size_t)p->rows * p->row_bytes : p->row_bytes;
+	char *host = (char *)p->host.data + p->host.offset + host_at;
+	struct cg_mem device = cg_part(*p->mem, at, p->lie.bytes);
 
-	for (int64_t row = 0; row < rows && bytes; row++) {
-		char *host = (char *)p->host.data + p->host.offset + (size_t)row * p->pitch;
-		struct cg_mem device = cg_part(*p->mem, (size_t)row * p->row_bytes, bytes);
+	return back ? backend->copy_out(stage->stream->queue, host, device, p->lie.bytes)
+	            : backend->copy_in(stage->stream->queue, device, host, p->lie.bytes);
+}
 
-		CG_TRY(back ? backend->copy_out(stage->stream->queue, host, device, bytes)
-		            : backend->copy_in(stage->stream->queue, device, host, bytes));
-	}
+/* Enqueues copies of a tensor, to the device or back. */
+static int copy(const struct cg_staging *stage, const struct cg_staged *p, int back)
+{
+	const struct cg_staged_rows *lie = &p->lie;
+
+	for (int64_t block = 0; block < lie->blocks.n && p->bytes; block++)
+		for (int64_t row = 0; row < lie->rows.n; row++)
+			CG_TRY(copy_row(stage, p, (size_t)block * lie->blocks.pitch + (size_t)row * lie->rows.pitch,
+			                (size_t)block * lie->blocks.copy_pitch + (size_t)row * lie->rows.copy_pitch, back));
 	return CG_OK;
 }
 
@@ -53,7 +70,7 @@ int cg_staging_open(struct cg_staging *stage, size_t more, struct cg_mem *work)
 	for (int k = 0; k < stage->n; k++) {
 		const struct cg_staged *p = &stage->staged[k];
 
-		*p->mem = cg_part(scratch, aligned(more) + p->at, (size_t)p->rows * p->row_bytes);
+		*p->mem = cg_part(scratch, aligned(more) + p->at, p->bytes);
 	}
 	for (int k = 0; k < stage->n; k++)
 		if (stage->staged[k].in) {

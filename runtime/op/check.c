@@ -13,7 +13,7 @@
  * The bytes that are touched: of memory that is larger than its argument, the rest may be another's.  A device's handle need not be an
  * address: a range there can be compared with those of the same handle alone.
  */
-struct range { const char *name; const void *data; uintptr_t first, end; int is_host, written; };
+struct range { const struct cg_port *port; const char *name; const void *data; uintptr_t first, end; int is_host, written; };
 
 /* The state of a check: at most one range of bytes for each argument, and one for the workspace. */
 struct check {
@@ -115,12 +115,12 @@ static int check_bytes(const struct check *c, const struct cg_port *port, size_t
 	              shape, type, want, got, want);
 }
 
-static void add_range(struct check *c, const char *name, const struct cg_mem *m, size_t bytes, int written)
+static void add_range(struct check *c, const struct cg_port *port, const char *name, const struct cg_mem *m, size_t bytes, int written)
 {
 	uintptr_t first = (uintptr_t)m->data + m->offset;
 
 	if (bytes)
-		c->ranges[c->n++] = (struct range){ name, m->data, first, first + bytes, m->place == CG_HOST, written };
+		c->ranges[c->n++] = (struct range){ port, name, m->data, first, first + bytes, m->place == CG_HOST, written };
 }
 
 static int check_port(struct check *c, const struct cg_port *port)
@@ -139,7 +139,7 @@ static int check_port(struct check *c, const struct cg_port *port)
 		              cg_op_type_name(c->row, port, c->op));
 	}
 	CG_TRY(check_memory(c->row, port->name, m, each));
-	add_range(c, port->name, m, bytes, port->flow != CG_IN);
+	add_range(c, port, port->name, m, bytes, port->flow != CG_IN);
 	return check_bytes(c, port, m->bytes, bytes);
 }
 
@@ -154,7 +154,7 @@ static int check_work(struct check *c)
 	CG_TRY(check_memory(c->row, "work", m, sizeof(double)));         /* the largest that may be kept there */
 	if (m->bytes < bytes)
 		return REFUSE(c->row, "work", "expected at least %zu bytes, got %zu bytes", bytes, m->bytes);
-	add_range(c, "work", m, bytes, 1);
+	add_range(c, NULL, "work", m, bytes, 1);
 	return CG_OK;
 }
 
@@ -165,13 +165,75 @@ static size_t count_shared(const struct range *a, const struct range *b)
 	return end > first && ((a->is_host && b->is_host) || a->data == b->data) ? (size_t)(end - first) : 0;
 }
 
+/* ---- rows with something between them ---- */
+
+/* A range as blocks of bytes, each some multiple of the stride from the first: of many strides their common divisor.  0: one block. */
+struct blocks { uint64_t stride, bytes; };
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* inner: blocks are rows; else what lies within the larger stride, gaps and all, is one. */
+static struct blocks blocks_of(const struct check *c, const struct range *r, int inner)
+{
+	const size_t each = r->port ? cg_op_type_bytes(c->row, r->port, c->op) : 1;
+	struct cg_spacing s;
+	uint64_t outer_stride, inner_stride;
+
+	if (!r->port || !c->row->spacing || !c->row->spacing(r->port, c->op, &s))
+		return (struct blocks){ 0, r->end - r->first };
+	outer_stride = s.of[0].n > 1 ? (uint64_t)s.of[0].stride * each : 0;
+	inner_stride = s.of[1].n > 1 ? (uint64_t)s.of[1].stride * each : 0;
+	if (inner)
+		return (struct blocks){ common_divisor(outer_stride, inner_stride), (uint64_t)s.width * each };
+	return (struct blocks){ outer_stride, (uint64_t)(s.of[1].n - 1) * inner_stride + (uint64_t)s.width * each };
+}
+
+/* Do the ranges lie between each other's blocks?  Modulo a divisor of all strides each range is one block. */
+static int lie_between(const struct check *c, const struct range *a, const struct range *b, int inner)
+{
+	const struct blocks x = blocks_of(c, a, inner), y = blocks_of(c, b, inner);
+	const uint64_t stride = common_divisor(x.stride, y.stride);
+	uint64_t from_a;
+
+	if (!stride || x.bytes + y.bytes > stride)
+		return 0;
+	from_a = (b->first + (stride - a->first % stride)) % stride;
+	return from_a >= x.bytes && from_a + y.bytes <= stride;
+}
+
+/* Rows that are written lie one after the other, or within the larger stride. */
+static int check_own_rows(const struct check *c, const struct range *r)
+{
+	struct cg_spacing s;
+
+	if (!r->written || !r->port || !c->row->spacing || !c->row->spacing(r->port, c->op, &s))
+		return CG_OK;
+	if ((s.of[1].n > 1 && s.of[1].stride < s.width) ||
+	    (s.of[0].n > 1 && s.of[0].stride < (s.of[1].n - 1) * s.of[1].stride + s.width))
+		return REFUSE(c->row, r->name, "its rows overlap: expected strides of at least %lld, the width, and %lld, what the rows of "
+		              "the smaller stride take; got %lld and %lld", (long long)s.width, (long long)((s.of[1].n - 1) * s.of[1].stride + s.width),
+		              (long long)s.of[1].stride, (long long)s.of[0].stride);
+	return CG_OK;
+}
+
 /* Inputs may share memory with each other; what is written shares with nothing. */
 static int check_overlap(const struct check *c)
 {
-	for (const struct range *a = c->ranges; a < c->ranges + c->n; a++)
+	for (const struct range *a = c->ranges; a < c->ranges + c->n; a++) {
+		CG_TRY(check_own_rows(c, a));
 		for (const struct range *b = c->ranges; a->written && b < a; b++)
-			if (count_shared(a, b))
+			if (count_shared(a, b) && !lie_between(c, a, b, 1) && !lie_between(c, a, b, 0))
 				return REFUSE(c->row, a->name, "overlaps %s by %zu bytes", b->name, count_shared(a, b));
+	}
 	return CG_OK;
 }
 

@@ -220,8 +220,11 @@ static void stage_operands(const struct call *c, const struct cg_function *funct
 
 		if (!operands[k].mem.data || operands[k].mem.place == CG_DEVICE || !cg_is_parameter(function, a))
 			continue;
-		cg_staging_add(stage, &operands[k].mem, a->kind == CG_KIND_TENSOR ? c->rows : 1, bytes,
-		               (size_t)operands[k].stride * element(c, a), !a->out || function->shape == CG_FUNCTION_SUM, a->out);
+		cg_staging_add(stage, &operands[k].mem,
+		               (struct cg_staged_rows){ .blocks = { 1, bytes, bytes },
+		                                        .rows = { a->kind == CG_KIND_TENSOR ? c->rows : 1,
+		                                                  (size_t)operands[k].stride * element(c, a), bytes }, .bytes = bytes },
+		               !a->out || function->shape == CG_FUNCTION_SUM, a->out);
 		operands[k].stride = c->units;
 	}
 }

@@ -101,6 +101,14 @@ struct cg_range     { int state, has_most; struct cg_range_end { int64_t number;
 	.readings = (struct cg_reading[CG_PORTS_MAX]){ { .state = 0 } }, \
 	.ranges = (struct cg_range[CG_ATTRIBUTES_MAX]){ { .state = 0 } }
 
+/* How the rows of an argument lie that are not dense: rows of `width` elements in two directions, n of them `stride` elements apart; the
+ * larger stride first. */
+struct cg_spacing {
+	struct { int64_t n, stride; } of[2];
+	int64_t width;
+	int is_packed;                   /* one direction: a packed sequence */
+};
+
 struct cg_op {
 	const char *name;                /* ours, "lstm_block_cell_grad" */
 	const char *tensorflow;          /* "LSTMBlockCellGrad" */
@@ -130,6 +138,8 @@ struct cg_op {
 	int  (*infer)(const struct cg_op *, void *op, unsigned *bound);
 	/* Does the op read the input under these attributes?  Else it may be absent, or anything.  NULL: it always does. */
 	int  (*reads)(const struct cg_op *, const struct cg_port *, const void *op);
+	/* How an argument's rows lie, in an op whose sizes were checked; returns 0 where they are dense.  NULL: they always are. */
+	int  (*spacing)(const struct cg_port *, const void *op, struct cg_spacing *);
 	/* The number of weights that are multiplied with every valid row, of an open op.  NULL: those are the ports of two dimensions
 	 * without B. */
 	int64_t (*weights)(const void *op);

@@ -18,6 +18,25 @@ static int check_memory(struct cg_context *context, const struct cg_op *row, con
 	return cg_memory_check(context, row->name, "work", *mem(op, row->work_at));
 }
 
+/* The rows of an argument, whose copy lies as the argument does. */
+static int get_rows(const struct cg_op *row, const struct cg_port *port, const void *op, struct cg_staged_rows *lie)
+{
+	const size_t each = cg_op_type_bytes(row, port, op);
+	struct cg_spacing s;
+	size_t bytes;
+
+	if (row->spacing && row->spacing(port, op, &s)) {
+		const size_t outer = (size_t)s.of[0].stride * each, inner = (size_t)s.of[1].stride * each;
+
+		*lie = (struct cg_staged_rows){ .blocks = { s.of[0].n, outer, outer }, .rows = { s.of[1].n, inner, inner },
+		                                .bytes = (size_t)s.width * each };
+		return CG_OK;
+	}
+	CG_TRY(cg_op_bytes(row, port, op, &bytes));
+	*lie = (struct cg_staged_rows){ .blocks = { 1, bytes, bytes }, .rows = { 1, bytes, bytes }, .bytes = bytes };
+	return CG_OK;
+}
+
 /* Stages host arguments on a device that does not reach the host's memory. */
 static int open_staged(struct cg_op_call *c)
 {
@@ -31,13 +50,12 @@ static int open_staged(struct cg_op_call *c)
 	cg_staging_begin(&c->stage, c->stream);
 	for (const struct cg_port *port = row->ports; port->name; port++) {
 		struct cg_mem *m = (struct cg_mem *)(void *)(c->staged.bytes + port->at);
-		size_t n;
+		struct cg_staged_rows lie;
 
 		if (!cg_present(*m) || m->place == CG_DEVICE)
 			continue;
-		CG_TRY(cg_op_bytes(row, port, c->given, &n));
-		cg_staging_add(&c->stage, m, 1, n, n, port->flow == CG_IN || (port->flow == CG_OUT_SUM && accumulate),
-		               port->flow != CG_IN);
+		CG_TRY(get_rows(row, port, c->given, &lie));
+		cg_staging_add(&c->stage, m, lie, port->flow == CG_IN || (port->flow == CG_OUT_SUM && accumulate), port->flow != CG_IN);
 	}
 	has_work = cg_present(c->work) && c->work.place == CG_DEVICE;
 	CG_TRY(cg_staging_open(&c->stage, has_work ? 0 : bytes, &own));

@@ -234,7 +234,20 @@ static const char *append_shape(const struct cg_op *row, const struct cg_port *p
 const char *cg_shape_format(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size,
                             char text[CG_SHAPE_LINE])
 {
-	return append_shape(row, port, op, size, ~0u, text);
+	struct cg_spacing s;
+
+	if (!row->spacing || !row->spacing(port, op, &s))
+		return append_shape(row, port, op, size, ~0u, text);
+	text[0] = '\0';
+	if (s.is_packed) {
+		const char *width = strrchr(port->shape, ' ') + 1;
+
+		cg_line_add(text, CG_SHAPE_LINE, "[N=%lld, %s=%lld]", (long long)s.of[0].n, width, (long long)s.width);
+		return text;
+	}
+	append_shape(row, port, op, size, ~0u, text);
+	cg_line_add(text, CG_SHAPE_LINE, " of strides %lld and %lld", (long long)s.of[0].stride, (long long)s.of[1].stride);
+	return text;
 }
 
 static int too_large(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size)
@@ -264,12 +277,29 @@ int cg_op_shape(const struct cg_op *row, const struct cg_port *port, const void 
 	return reading->rank;
 }
 
+/* From the first row's begin to the last row's end; not 0: too many. */
+static int span_bytes(const struct cg_spacing *s, size_t each, size_t *bytes)
+{
+	int64_t outer, inner, span;
+
+	*bytes = 0;
+	if (!s->of[0].n || !s->of[1].n)
+		return 0;
+	return __builtin_mul_overflow(s->of[0].n - 1, s->of[0].stride, &outer) ||
+	       __builtin_mul_overflow(s->of[1].n - 1, s->of[1].stride, &inner) ||
+	       __builtin_add_overflow(outer, inner, &span) || __builtin_add_overflow(span, s->width, &span) ||
+	       __builtin_mul_overflow(span, (int64_t)each, &span) || __builtin_add_overflow(span, 0, bytes);
+}
+
 int cg_reading_bytes(const struct cg_op *row, const struct cg_port *port, const struct cg_reading *reading, size_t each, const void *op,
                      const int64_t *size, size_t *bytes)
 {
 	int64_t n = (int64_t)each;
 	int overflow = 0;
+	struct cg_spacing s;
 
+	if (row->spacing && row->spacing(port, op, &s))
+		return span_bytes(&s, each, bytes) ? too_large(row, port, op, size) : CG_OK;
 	/* In any order of the dimensions.  A call does this for each argument, so that it is written out. */
 	for (const struct cg_dimension *d = reading->dimensions; d < reading->dimensions + reading->rank; d++) {
 		int64_t sum = 0, term;

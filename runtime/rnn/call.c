@@ -23,6 +23,19 @@ void cg_rnn_call_init(struct cg_rnn_call *call, size_t size)
 
 static const struct cg_sized sized = CG_SIZED(struct cg_rnn_call, params_backprop, init);
 
+int cg_rnn_call_sizes(const struct cg_rnn *rnn, const struct cg_rnn_call *given, struct cg_rnn_sizes *sizes)
+{
+	struct cg_rnn_call whole, call;
+
+	if (!rnn || !sizes)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_call_sizes: %s: missing", rnn ? "sizes" : "rnn");
+	given = cg_sized_complete(&sized, given, &whole);
+	CG_TRY(cg_sized_check("cg_rnn_call_sizes", "cg_rnn_call", given, sizeof *given));
+	call = *given;
+	call.work = (struct cg_mem){ .bytes = 0 };
+	return cg_rnn_measure_sizes(rnn, &call, sizes);
+}
+
 /* ---- the rows ---- */
 
 static int forward_work(const void *op, size_t *bytes)
@@ -47,7 +60,7 @@ const char *cg_rnn_op_route(const void *given)
 /* By pass: the row that checks a call with a plan, sizes its workspace and describes its line. */
 #define NETWORK_CALL \
 	RNN_STRUCT, .dims = cg_rnn_dims, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, .time_major_at = RNN(time_major), \
-	.states_major_at = RNN(states_major)
+	.states_major_at = RNN(states_major), .spacing = cg_rnn_op_spacing
 static const struct cg_op rows[] = {
 	[CG_FORWARD] = { .name = "rnn", .tensorflow = "CudnnRNNV3", NETWORK_CALL, .work = forward_work,
 	                 .attributes = cg_rnn_attributes, .ports = cg_rnn_ports },
@@ -66,7 +79,7 @@ int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, int pa
 	CG_TRY(cg_sized_check("rnn", "cg_rnn_call", c, sizeof *c));
 	if (stream->context != rnn->context)
 		return REFUSE("plan: expected one of the stream's context");
-	CG_TRY(cg_rnn_measure(rnn, pass, c->T, c->B, c->lengths, &c->work, shape));
+	CG_TRY(cg_rnn_measure(rnn, pass, c, shape));
 	if (c->first_step < 0 || c->first_step > UINT32_MAX - c->T)
 		return REFUSE("first_step: expected 0 to 2^32-1-T, got %lld", (long long)c->first_step);
 	if (c->first_step && rnn->net.directions == 2)

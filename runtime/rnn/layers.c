@@ -168,13 +168,13 @@ static int prepare_input(struct layers *q, struct pseudo_layer *p)
 
 	p->recurrence.width = x.stride;
 	if (!layer) {
-		struct cg_matrix given = { q->call->input, rnn->net.I, 0 };
+		struct cg_matrix given = { q->call->input, q->sequence.input_unit, 0 };
 
-		p->recurrence.x = q->sequence.is_dense ? given : x;
-		if (q->sequence.is_dense)
+		p->recurrence.x = cg_present(q->sequence.input[d]) ? x : given;
+		if (!cg_present(q->sequence.input[d]))
 			return CG_OK;
 		return copy_rows(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.I, .src = given, .dst = x,
-		                                      .from = q->sequence.row[d] });
+		                                      .from = q->sequence.input[d] });
 	}
 	if (rnn->net.directions == 1 && !cg_rnn_drops(rnn)) {
 		p->recurrence.x = h_of(q, layer - 1, 0);
@@ -269,25 +269,33 @@ static int end_forward(struct layers *q, const struct pseudo_layer *p)
 	                 state(q, c->output_c, p, rnn->net.U), rnn->net.U);
 }
 
-/* Zeros an output that has rows which no step writes. */
-static int clear(const struct layers *q, struct cg_mem mem, int64_t elements, int by_steps)
+/* Zeros states of which some belong to rows that no step writes. */
+static int clear_states(const struct layers *q, struct cg_mem mem, int64_t width)
 {
-	int whole = by_steps ? q->shape->is_whole : rows_of_first(q) == q->sequence.B;
+	const int64_t states = (int64_t)q->rnn->net.layers * q->rnn->net.directions * q->sequence.B;
 
-	return whole || !cg_present(mem) ? CG_OK : zero(q, mem, (size_t)elements * cg_dtype_bytes(q->rnn->net.dtype));
+	if (rows_of_first(q) == q->sequence.B || !cg_present(mem))
+		return CG_OK;
+	return zero(q, mem, (size_t)(states * width) * cg_dtype_bytes(q->rnn->net.dtype));
+}
+
+/* Zeros the rows of a sequence that no step writes. */
+static int clear_padding(const struct layers *q, struct cg_rnn_spacing rows, int64_t width, struct cg_mem mem)
+{
+	return cg_packed_clear(q->stream, q->rnn->net.dtype, q->shape, rows, width, mem, q->call->params);
 }
 
 static int copy_output(const struct layers *q, int layer)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_matrix to = { q->call->output, rnn->net.directions * rnn->net.H, 0 };
+	struct cg_matrix to = { q->call->output, q->sequence.output_unit, 0 };
 
 	if (!cg_present(to.mem))
 		return CG_OK;
-	CG_TRY(clear(q, to.mem, q->sequence.T * q->sequence.B * to.stride, 1));
+	CG_TRY(clear_padding(q, q->shape->output, rnn->net.directions * rnn->net.H, to.mem));
 	for (int d = 0; d < rnn->net.directions; d++)
 		CG_TRY(copy_rows(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.H, .src = h_of(q, layer, d),
-		                                      .dst = column(q, to, d * rnn->net.H), .to = q->sequence.row[d] }));
+		                                      .dst = column(q, to, d * rnn->net.H), .to = q->sequence.output[d] }));
 	return CG_OK;
 }
 
@@ -331,15 +339,14 @@ static int get_lag(const struct layers *q)
 int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,
                       struct cg_mem work)
 {
-	int64_t states = (int64_t)rnn->net.layers * rnn->net.directions * call->B;
 	struct cg_recurrence *recurrences[CG_SCANS_MAX];
 	struct layers q;
 
 	CG_TRY(open(&q, stream, rnn, call, shape, work, CG_FORWARD));
 	if (rnn->net.training)
 		CG_TRY(clear_gaps(&q));
-	CG_TRY(clear(&q, call->output_h, states * rnn->net.H, 0));
-	CG_TRY(clear(&q, call->output_c, states * rnn->net.U, 0));
+	CG_TRY(clear_states(&q, call->output_h, rnn->net.H));
+	CG_TRY(clear_states(&q, call->output_c, rnn->net.U));
 	for (int first = 0, n; first < rnn->net.layers * rnn->net.directions; first += n) {
 		n = set_at_hand(&q, first, recurrences);
 		for (int k = 0; k < n; k++) {
@@ -373,17 +380,17 @@ static int project(const struct layers *q, int layer)
 static int prepare_last_dy(struct layers *q, int d, struct cg_matrix *dy)
 {
 	const struct cg_rnn *rnn = q->rnn;
-	struct cg_matrix given = { q->call->output_backprop, rnn->net.directions * rnn->net.H, 0 };
+	struct cg_matrix given = { q->call->output_backprop, q->sequence.output_unit, 0 };
 
 	*dy = none;
 	if (!cg_present(given.mem))
 		return CG_OK;
 	*dy = column(q, given, d * rnn->net.H);
-	if (q->sequence.is_dense)
+	if (!cg_present(q->sequence.output[d]))
 		return CG_OK;
 	given = *dy;
 	*dy = (struct cg_matrix){ q->workspace->dy[d], rnn->net.H, 0 };
-	return copy_rows(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.H, .src = given, .dst = *dy, .from = q->sequence.row[d] });
+	return copy_rows(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.H, .src = given, .dst = *dy, .from = q->sequence.output[d] });
 }
 
 /* Prepares dy of a lower layer: the gradient of the input of the layer above, in the order of the last direction. */
@@ -516,8 +523,8 @@ static int begin_dx(void *user, int k)
 	w->dx.sums = w->dx.result = (struct cg_matrix){ q->workspace->dx[reorder], w->width, 1 };
 	if (done && layer)
 		w->dx.result = (struct cg_matrix){ q->workspace->dx_real, w->width, 0 };
-	else if (done && q->sequence.is_dense)
-		w->dx.result = (struct cg_matrix){ q->call->input_backprop, rnn->net.I, 0 };
+	else if (done && !cg_present(q->sequence.input[d]))
+		w->dx.result = (struct cg_matrix){ q->call->input_backprop, q->sequence.input_unit, 0 };
 	return !reorder ? CG_OK : copy_rows(q, (struct cg_rows){ .rows = q->sequence.N, .columns = w->width, .src = other, .dst = w->dx.sums,
 	                                                         .from = q->sequence.reversed_index });
 }
@@ -527,13 +534,15 @@ static int end_dx(const struct layers *q, const struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;
 	const int layer = p->layer, d = p->direction;
-	struct cg_matrix to = { q->call->input_backprop, rnn->net.I, 0 };
+	struct cg_matrix to = { q->call->input_backprop, q->sequence.input_unit, 0 };
 
-	if (layer || d < rnn->net.directions - 1 || q->sequence.is_dense || !cg_present(to.mem))
+	if (layer || d < rnn->net.directions - 1 || !cg_present(to.mem))
 		return CG_OK;
-	CG_TRY(clear(q, to.mem, q->sequence.T * q->sequence.B * rnn->net.I, 1));
+	CG_TRY(clear_padding(q, q->shape->input, rnn->net.I, to.mem));
+	if (!cg_present(q->sequence.input[d]))
+		return CG_OK;
 	return copy_rows(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.I, .src = p->recurrence.dx.sums, .dst = to,
-	                                      .to = q->sequence.row[d] });
+	                                      .to = q->sequence.input[d] });
 }
 
 int cg_layers_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_shape *shape,

@@ -32,6 +32,24 @@ int cg_rnn_op_reads(const struct cg_op *row, const struct cg_port *port, const v
 	return port->type != CG_INT8 && (!(port->flags & CG_OF_STATE) || cg_rnn_op_cell(op)->n_prevs > 1);
 }
 
+int cg_rnn_op_spacing(const struct cg_port *port, const void *given, struct cg_spacing *spacing)
+{
+	const struct cg_rnn_op *op = given;
+	const struct cg_rnn_shape *shape = op->shape;
+	const int is_input = port->at == CALL(input) || port->at == CALL(input_backprop);
+	const struct cg_rnn_spacing *rows = is_input ? &shape->input : &shape->output;
+	const int by_steps = rows->t >= rows->b;
+
+	if (shape->is_plain || (!is_input && port->at != CALL(output) && port->at != CALL(output_backprop)))
+		return 0;
+	*spacing = (struct cg_spacing){ .width = is_input ? op->I : op->wide, .is_packed = shape->batch_sizes != NULL };
+	spacing->of[0].n = spacing->is_packed ? shape->N : by_steps ? shape->T : shape->B;
+	spacing->of[1].n = spacing->is_packed ? 1 : by_steps ? shape->B : shape->T;
+	spacing->of[0].stride = by_steps ? rows->t : rows->b;
+	spacing->of[1].stride = by_steps ? rows->b : rows->t;
+	return 1;
+}
+
 const struct cg_dim cg_rnn_dims[] = {
 	{ "T",       CALL(T),      .least = 0, .about = "steps" },
 	{ "B",       CALL(B),      .least = 0, .about = "rows of the batch" },

@@ -9,7 +9,8 @@
 struct cache {
 	struct cg_attachment attachment;
 	struct cg_packed packed;
-	int directions, time_major, reverse;
+	int directions, reverse, is_packed, is_vendors, time_major;
+	struct cg_rnn_spacing input, output;
 	int sent;                                /* to a device, which may still be reading the host's side */
 	int32_t *lengths;                        /* [B]; NULL: all T */
 	int64_t *host;                           /* all arrays, one after the other; the first are n and off */
@@ -17,24 +18,90 @@ struct cache {
 	struct cg_mem device;
 };
 
+static int refuse(const char *argument, int64_t k, int64_t most, const char *name, int got)
+{
+	return cg_fail(CG_BAD_ARGUMENT, "rnn: %s: [%lld]: expected 0 to %s%lld, got %d", argument, (long long)k, name, (long long)most, got);
+}
+
+static void count_row(struct cg_rnn_shape *shape, int32_t length)
+{
+	shape->N += length;
+	shape->lengths_stamp = cg_fingerprint(shape->lengths_stamp, &length, sizeof length);
+	if (shape->longest < length)
+		shape->longest = length;
+}
+
+static int check_batch_sizes(const struct cg_rnn_shape *shape, int64_t *longest)
+{
+	int64_t most = shape->B;
+
+	*longest = 0;
+	for (int64_t t = 0; t < shape->T; t++) {
+		const int32_t n = shape->batch_sizes[t];
+
+		if (n < 0 || n > most)
+			return refuse("batch_sizes", t, most, t ? "that of the step before, " : "B=", n);
+		most = n;
+		*longest += n > 0;
+	}
+	return CG_OK;
+}
+
+/* Visits the lengths that batch sizes say, which fall from row to row. */
+static void list_lengths(const int32_t *batch_sizes, int64_t longest, int64_t B, void (*visit)(void *, int64_t b, int32_t length), void *user)
+{
+	int64_t b = 0;
+
+	for (int64_t t = longest; t > 0; t--)
+		for (; b < batch_sizes[t - 1]; b++)
+			visit(user, b, (int32_t)t);
+	for (; b < B; b++)
+		visit(user, b, 0);
+}
+
+static void count_listed(void *shape, int64_t b, int32_t length)
+{
+	(void)b;
+	count_row(shape, length);
+}
+
 int cg_packed_count(struct cg_rnn_shape *shape)
 {
 	const int64_t T = shape->T, B = shape->B;
 	const int32_t *lengths = shape->lengths;
+	const int is_ragged = lengths || shape->batch_sizes;
+	int64_t longest;
 
-	shape->longest = lengths || !B ? 0 : T;
-	shape->N = lengths ? 0 : T * B;
+	shape->longest = is_ragged || !B ? 0 : T;
+	shape->N = is_ragged ? 0 : T * B;
 	shape->lengths_stamp = CG_FINGERPRINT;
 	for (int64_t b = 0; lengths && b < B; b++) {
 		if (lengths[b] < 0 || lengths[b] > T)
-			return cg_fail(CG_BAD_ARGUMENT, "rnn: sequence_lengths: [%lld]: expected 0 to T=%lld, got %d", (long long)b,
-			               (long long)T, lengths[b]);
-		shape->N += lengths[b];
-		shape->lengths_stamp = cg_fingerprint(shape->lengths_stamp, &lengths[b], sizeof *lengths);
-		if (shape->longest < lengths[b])
-			shape->longest = lengths[b];
+			return refuse("sequence_lengths", b, T, "T=", lengths[b]);
+		count_row(shape, lengths[b]);
+	}
+	if (shape->batch_sizes) {
+		CG_TRY(check_batch_sizes(shape, &longest));
+		list_lengths(shape->batch_sizes, longest, B, count_listed, shape);
 	}
 	shape->is_whole = shape->N == T * B;
+	return CG_OK;
+}
+
+static void write_length(void *lengths, int64_t b, int32_t length)
+{
+	((int32_t *)lengths)[b] = length;
+}
+
+int cg_packed_get_lengths(const struct cg_rnn_shape *shape, int32_t **lengths)
+{
+	*lengths = NULL;
+	if (!shape->batch_sizes || !shape->B)
+		return CG_OK;
+	*lengths = cg_memory(NULL, (size_t)shape->B * sizeof **lengths);
+	if (!*lengths)
+		return CG_NO_MEMORY;
+	list_lengths(shape->batch_sizes, shape->longest, shape->B, write_length, *lengths);
 	return CG_OK;
 }
 
@@ -72,28 +139,96 @@ static void sort_rows(struct cache *cache, int64_t *n, int64_t *off, int64_t *or
 		off[s] = at;
 }
 
+/* ---- the index of a caller's rows ---- */
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+	while (b) {
+		int64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* The elements that an index counts: as many as divide both strides, so that sequences of one layout have one index. */
+static int64_t unit_of(struct cg_rnn_spacing rows)
+{
+	int64_t unit = common_divisor(rows.t, rows.b);
+
+	return unit ? unit : 1;
+}
+
+static struct cg_rnn_spacing in_units(struct cg_rnn_spacing rows)
+{
+	int64_t unit = unit_of(rows);
+
+	return (struct cg_rnn_spacing){ rows.t / unit, rows.b / unit };
+}
+
+static int is_shared(const struct cache *cache)
+{
+	struct cg_rnn_spacing input = in_units(cache->input), output = in_units(cache->output);
+
+	return cache->is_packed || (input.t == output.t && input.b == output.b);
+}
+
+/* Does a direction take the rows of a packed sequence as they come? */
+static int is_callers_order(const struct cache *cache, int direction)
+{
+	return cache->is_packed && direction == cache->reverse;
+}
+
 /* The arrays in the order in which they lie, each with its place on the device; together the elements of all. */
-struct arrays { int64_t *n, *off, *order, *last, *row[2], *t[2], *b, *reversed_index, *prev; };
+struct arrays { int64_t *n, *off, *order, *last, *input[2], *output[2], *dense, *t[2], *b, *reversed_index, *prev; };
 
 static size_t lay_out(struct cache *cache, int64_t *base, struct cg_mem device, struct arrays *a)
 {
+	static const struct cg_mem absent = { .bytes = 0 };
 	struct cg_packed *s = &cache->packed;
-	int two = cache->directions == 2;
+	const int two = cache->directions == 2, apart = !is_shared(cache);
+	const int index[2] = { !is_callers_order(cache, 0), two && !is_callers_order(cache, 1) };
 	const struct { int64_t **array, elements; struct cg_mem *mem; } list[] = {
 		{ &a->n, s->S + 1, NULL }, { &a->off, s->S, NULL }, { &a->order, s->B, &s->order }, { &a->last, s->B, &s->last },
-		{ &a->row[0], s->N, &s->row[0] }, { &a->row[1], two ? s->N : 0, &s->row[1] }, { &a->t[0], s->N, &s->t[0] },
+		{ &a->input[0], index[0] ? s->N : 0, &s->input[0] }, { &a->input[1], index[1] ? s->N : 0, &s->input[1] },
+		{ &a->output[0], apart && index[0] ? s->N : 0, &s->output[0] }, { &a->output[1], apart && index[1] ? s->N : 0, &s->output[1] },
+		{ &a->dense, cache->is_vendors ? s->N : 0, &s->dense }, { &a->t[0], s->N, &s->t[0] },
 		{ &a->t[1], two ? s->N : 0, &s->t[1] }, { &a->b, s->N, &s->b }, { &a->reversed_index, two ? s->N : 0, &s->reversed_index },
 		{ &a->prev, s->N, &s->prev },
 	};
 	size_t at = 0;
 
 	for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
-		*list[k].array = base ? base + at : NULL;
+		*list[k].array = base && list[k].elements ? base + at : NULL;
 		if (list[k].mem)
-			*list[k].mem = cg_part(device, at * sizeof *base, (size_t)list[k].elements * sizeof *base);
+			*list[k].mem = list[k].elements ? cg_part(device, at * sizeof *base, (size_t)list[k].elements * sizeof *base) : absent;
 		at += (size_t)list[k].elements;
 	}
+	for (int d = 0; d < 2 && !apart; d++)
+		s->output[d] = s->input[d];
+	s->input_unit = unit_of(cache->input);
+	s->output_unit = unit_of(cache->output);
 	return at;
+}
+
+/* Where a caller's row lies, in units. */
+static int64_t index_of(const struct cache *cache, const struct arrays *a, struct cg_rnn_spacing units, int64_t t, int64_t b)
+{
+	return cache->is_packed ? a->off[t] + b : t * units.t + b * units.b;
+}
+
+static void fill_row(const struct cache *cache, const struct arrays *a, int d, int64_t p, int64_t t, int64_t b)
+{
+	const struct cg_packed *packed = &cache->packed;
+
+	a->t[d][p] = t;
+	if (a->input[d])
+		a->input[d][p] = index_of(cache, a, in_units(cache->input), t, b);
+	if (a->output[d])
+		a->output[d][p] = index_of(cache, a, in_units(cache->output), t, b);
+	if (a->dense && !d)
+		a->dense[p] = cache->time_major ? t * packed->B + b : b * packed->T + t;
 }
 
 static void fill(struct cache *cache, const struct arrays *a)
@@ -107,12 +242,8 @@ static void fill(struct cache *cache, const struct arrays *a)
 
 			a->b[p] = b;
 			a->prev[p] = s ? a->off[s - 1] + k : k;
-			for (int d = 0; d < cache->directions; d++) {
-				int64_t t = d != cache->reverse ? ends - s : s;
-
-				a->t[d][p] = t;
-				a->row[d][p] = cache->time_major ? t * packed->B + b : b * packed->T + t;
-			}
+			for (int d = 0; d < cache->directions; d++)
+				fill_row(cache, a, d, p, d != cache->reverse ? ends - s : s, b);
 			if (cache->directions == 2)
 				a->reversed_index[p] = a->off[ends - s] + k;
 			if (s == ends)
@@ -146,25 +277,53 @@ static int grow(struct cg_stream *stream, struct cache *cache, size_t elements)
 	return CG_OK;
 }
 
+struct compared { const int32_t *lengths; int same; };
+
+static void compare_length(void *user, int64_t b, int32_t length)
+{
+	struct compared *c = user;
+
+	c->same &= c->lengths[b] == length;
+}
+
+static int has_lengths(const struct cache *cache, const struct cg_rnn_shape *shape)
+{
+	struct compared c = { cache->lengths, 1 };
+
+	if (!cache->is_packed)
+		return !shape->lengths == !cache->lengths &&
+		       (!shape->lengths || !memcmp(shape->lengths, cache->lengths, (size_t)shape->B * sizeof *shape->lengths));
+	if (shape->B)
+		list_lengths(shape->batch_sizes, shape->longest, shape->B, compare_length, &c);
+	return c.same;
+}
+
+static int has_spacing(struct cg_rnn_spacing a, struct cg_rnn_spacing b)
+{
+	return a.t == b.t && a.b == b.b;
+}
+
 static int same(const struct cache *cache, const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
 	const struct cg_packed *s = &cache->packed;
-	const int32_t *lengths = shape->lengths;
 
-	return s->n && s->T == shape->T && s->B == shape->B &&
-	       cache->directions == rnn->net.directions && cache->time_major == rnn->net.time_major &&
-	       cache->reverse == rnn->net.reverse &&
-	       !lengths == !cache->lengths && (!lengths || !memcmp(lengths, cache->lengths, (size_t)s->B * sizeof *lengths));
+	return s->n && s->T == shape->T && s->B == shape->B && s->N == shape->N && s->S == shape->longest &&
+	       cache->directions == rnn->net.directions && cache->reverse == rnn->net.reverse &&
+	       cache->is_packed == (shape->batch_sizes != NULL) && cache->is_vendors == shape->is_vendors &&
+	       cache->time_major == rnn->net.time_major && has_spacing(cache->input, shape->input) && has_spacing(cache->output, shape->output) &&
+	       has_lengths(cache, shape);
 }
 
-static int copy_lengths(struct cache *cache, int64_t B, const int32_t *lengths)
+static int copy_lengths(struct cache *cache, const struct cg_rnn_shape *shape)
 {
-	int32_t *copy = lengths ? cg_memory(NULL, (size_t)B * sizeof *copy) : NULL;
+	const size_t bytes = (size_t)shape->B * sizeof *shape->lengths;
+	int32_t *copy;
 
-	if (lengths && !copy)
+	CG_TRY(cg_packed_get_lengths(shape, &copy));
+	if (shape->lengths && !(copy = cg_memory(NULL, bytes)))
 		return CG_NO_MEMORY;
-	if (lengths)
-		memcpy(copy, lengths, (size_t)B * sizeof *copy);
+	if (shape->lengths)
+		memcpy(copy, shape->lengths, bytes);
 	cg_memory(cache->lengths, 0);
 	cache->lengths = copy;
 	return CG_OK;
@@ -181,9 +340,13 @@ static int make(struct cg_stream *stream, struct cache *cache, const struct cg_r
 	cache->sent = 0;
 	cache->packed = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest };
 	cache->directions = rnn->net.directions;
-	cache->time_major = rnn->net.time_major;
 	cache->reverse = rnn->net.reverse;
-	CG_TRY(copy_lengths(cache, shape->B, shape->lengths));
+	cache->is_packed = shape->batch_sizes != NULL;
+	cache->is_vendors = shape->is_vendors;
+	cache->time_major = rnn->net.time_major;
+	cache->input = shape->input;
+	cache->output = shape->output;
+	CG_TRY(copy_lengths(cache, shape));
 	elements = lay_out(cache, NULL, cache->device, &a);
 	CG_TRY(grow(stream, cache, elements));
 	lay_out(cache, cache->host, cache->device, &a);
@@ -221,8 +384,10 @@ int cg_packed_get(struct cg_stream *stream, const struct cg_rnn *rnn, const stru
 {
 	struct cache *cache;
 
-	if (shape->is_dense) {
-		*packed = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .is_dense = 1 };
+	if (shape->is_dense && !shape->is_vendors) {
+		*packed = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .is_dense = 1,
+		                              .input_unit = cg_rnn_row_stride(shape, shape->input),
+		                              .output_unit = cg_rnn_row_stride(shape, shape->output) };
 		return CG_OK;
 	}
 	cache = (struct cache *)cg_stream_get_attachment(stream, &cached_sequence, sizeof *cache);
@@ -231,5 +396,29 @@ int cg_packed_get(struct cg_stream *stream, const struct cg_rnn *rnn, const stru
 	if (!same(cache, rnn, shape))
 		CG_TRY(make(stream, cache, rnn, shape));
 	*packed = cache->packed;
+	return CG_OK;
+}
+
+/* ---- beyond the lengths ---- */
+
+int cg_packed_clear(struct cg_stream *stream, int dtype, const struct cg_rnn_shape *shape, struct cg_rnn_spacing rows, int64_t width,
+                    struct cg_mem mem, struct cg_mem any)
+{
+	const size_t each = cg_dtype_bytes(dtype);
+	const int by_steps = rows.t > rows.b;
+	const int64_t outer = by_steps ? shape->T : shape->B, inner = by_steps ? shape->B : shape->T;
+	const int64_t far = by_steps ? rows.t : rows.b, near = by_steps ? rows.b : rows.t;
+
+	if (shape->is_whole || shape->batch_sizes || !cg_present(mem))
+		return CG_OK;
+	if (near == width && far == inner * width)
+		return stream->context->backend->zero(stream->queue, mem, (size_t)(outer * far) * each);
+	for (int64_t k = 0; k < outer; k++) {
+		const size_t at = (size_t)(k * far) * each;
+		const struct cg_rows r = { .dtype = dtype, .rows = inner, .columns = width, .src = { any, 0, 0 },
+		                           .dst = { cg_part(mem, at, mem.bytes - at), near, 0 }, .drop = { .rate = 1, .batch = 1 } };
+
+		CG_TRY(cg_copy_rows(stream, &r));
+	}
 	return CG_OK;
 }

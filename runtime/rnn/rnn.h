@@ -41,17 +41,30 @@ struct cg_rnn_workspace {
 	struct cg_rnn_own own[CG_SCANS_MAX];     /* the last member: of those that do not run nothing is set */
 };
 
-/* The shape of a call: everything that follows from its sizes and lengths, computed once and passed down. */
+/* Where the rows of a caller's sequence lie: elements from step to step, and from batch row to batch row.  In a packed sequence, whose
+ * rows come one after the other, both are the row's width. */
+struct cg_rnn_spacing { int64_t t, b; };
+
+/* The shape of a call: everything that follows from its sizes, lengths and strides, computed once and passed down. */
 struct cg_rnn_shape {
 	int64_t T, B, N, longest;                /* N: valid steps of all batch rows; longest: the largest length */
-	const int32_t *lengths;                  /* NULL: all T */
-	uint64_t lengths_stamp;                  /* their fingerprint */
-	int is_whole, is_dense;                  /* is_whole: all rows have T steps; is_dense: and the packed order is the caller's */
+	const int32_t *lengths, *batch_sizes;    /* both NULL: all T */
+	uint64_t lengths_stamp;                  /* the fingerprint of lengths */
+	struct cg_rnn_spacing input, output;     /* of these and of their gradients */
+	int is_plain;                            /* they are dense, and not packed */
+	int is_whole, is_dense;                  /* is_whole: all rows have T steps; is_dense: and the caller's rows come in the packed order,
+	                                          * evenly apart */
 	int is_vendors;                          /* the vendor library runs the call, else layers.c does */
 	int at_once;                             /* pseudo-layers that layers.c runs together: both directions of a layer, or so many layers */
 	struct cg_net_sizes bytes;               /* of the reserve, and of the workspace of one pass */
 	struct cg_rnn_workspace workspace;       /* of that pass in layers.c */
 };
+
+/* Elements from row to row of a sequence whose rows come evenly apart. */
+static inline int64_t cg_rnn_row_stride(const struct cg_rnn_shape *shape, struct cg_rnn_spacing rows)
+{
+	return shape->B > 1 ? rows.b : rows.t;
+}
 
 struct cg_rnn {
 	struct cg_context *context;              /* held, like the cell, while somebody holds the plan */
@@ -90,8 +103,8 @@ struct cg_rnn {
 /*
  * A packed sequence: the order of a call's valid steps, so that no kernel reads a length.  Batch rows are sorted by falling length: step
  * s has the first n[s] of them, in packed rows from off[s] on.  In a reversed direction step s of a row of length n is time n - 1 - s.
- * Where all rows have T steps and the call is time-major (dense), packed rows are the caller's rows, and a reversed direction takes them
- * from the end.
+ * Where all rows have T steps and the caller's rows come in this order, evenly apart (dense), packed rows are the caller's rows, and a
+ * reversed direction takes them from the end.
  */
 struct cg_packed {
 	int64_t T, B, N, S;                      /* N: valid steps of all batch rows; S: the largest length */
@@ -99,7 +112,12 @@ struct cg_packed {
 	int64_t *n, *off;                        /* [S], dense: NULL */
 	/* int64, of the device's; direction 0 of a network in reverse has the order of direction 1 of others: */
 	struct cg_mem order, last;               /* [B]: the batch row of a sorted one; the packed row of its last step */
-	struct cg_mem row[2], t[2], b;           /* [N], by direction: the caller's row, its time, its batch row */
+	/* Where packed rows lie in the caller's input, in output, and in their gradients: the index of each, [N], by direction, and the elements
+	 * that an index counts.  Absent: packed row p has index p. */
+	struct cg_mem input[2], output[2];
+	int64_t input_unit, output_unit;
+	struct cg_mem dense;                     /* [N], of a vendor's call that is not plain: the row in dense memory, of direction 0 */
+	struct cg_mem t[2], b;                   /* [N], by direction: the time of a packed row, its batch row */
 	struct cg_mem reversed_index;            /* [N]: the packed row that the other direction has for the same time and batch row */
 	struct cg_mem prev;                      /* [N]: the row of the step before; of the first step the place of the batch row among
 	                                          * the sorted */
@@ -112,8 +130,14 @@ static inline int64_t cg_packed_offset(const struct cg_packed *sequence, int dir
 {
 	return !sequence->is_dense ? sequence->off[s] : sequence->B * (direction ? sequence->T - 1 - s : s);
 }
-/* Sets N, longest, is_whole and lengths_stamp by one pass over the lengths; CG_BAD_ARGUMENT for a length below 0 or above T. */
+/* Sets N, longest, is_whole and lengths_stamp by one pass over the lengths or batch sizes; CG_BAD_ARGUMENT for one out of its range. */
 int  cg_packed_count(struct cg_rnn_shape *);
+/* The lengths, [B], that the shape's batch sizes say, of cg_memory; NULL where it has none. */
+int  cg_packed_get_lengths(const struct cg_rnn_shape *, int32_t **lengths);
+/* Zeros a caller's sequence, rows of so many elements, if it has steps beyond the lengths; what lies between rows stays.  any: a row of other
+ * memory, all of which is dropped. */
+int  cg_packed_clear(struct cg_stream *, int dtype, const struct cg_rnn_shape *, struct cg_rnn_spacing, int64_t width, struct cg_mem,
+                     struct cg_mem any);
 /* The packed sequence of a call; the stream keeps the last one for the next call of the same lengths. */
 int  cg_packed_get(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_shape *, struct cg_packed *);
 
@@ -137,10 +161,11 @@ const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *,
 
 /* ---- sizes.c, call.c ---- */
 
-/* Checks sizes and lengths, and computes the shape of a call for one pass; CG_BAD_ARGUMENT where memory cannot hold it.  work: the caller's,
- * absent or NULL before it is there; where it is too small for several pseudo-layers at once, one runs at a time. */
-int cg_rnn_measure(const struct cg_rnn *, int pass, int64_t T, int64_t B, const int32_t *lengths, const struct cg_mem *work,
-                   struct cg_rnn_shape *);
+/* Checks sizes, lengths and strides, and computes the shape of a call for one pass; CG_BAD_ARGUMENT where memory cannot hold it.  Of the
+ * call's memory only `work` is looked at: where it is there and too small for several pseudo-layers at once, one runs at a time. */
+int cg_rnn_measure(const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *);
+/* What a call needs of each pass. */
+int cg_rnn_measure_sizes(const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_sizes *);
 /* Checks what the op table does not check, and sets the call's shape. */
 int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *);
 /* Elements of a reserve, in the plan's dtype. */
@@ -160,11 +185,21 @@ int  cg_rnn_is_beyond(const struct cg_rnn *, int64_t T);
 int  cg_rnn_run(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *,
                 struct cg_mem work);
 
+/* ---- vendor_rows.c ---- */
+
+/* Bytes of a vendor's call, its own workspace and, behind it, dense copies of what is not plain; SIZE_MAX: more than a size_t can hold. */
+size_t cg_vendor_measure(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, size_t own);
+/* Runs a vendor's call on dense copies of its sequences. */
+int cg_vendor_run(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, const struct cg_rnn_shape *,
+                  struct cg_mem work);
+
 /* ---- op_rows.c ---- */
 
 void cg_rnn_op_init(void *op, size_t size);
 /* Does the op read the port?  A cell without a cell state has no c, and TensorFlow's placeholder is not read. */
 int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
+/* How the rows of a sequence lie in a call whose shape is known; returns 0 where they are dense. */
+int  cg_rnn_op_spacing(const struct cg_port *, const void *op, struct cg_spacing *);
 
 /* ---- reserve.c ---- */
 

@@ -167,6 +167,8 @@ int cg_rnn_run(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, con
 {
 	const struct cg_net_route *route = rnn->context->backend->net;
 
+	if (shape->is_vendors && !shape->is_plain)
+		return cg_vendor_run(stream, rnn, pass, call, shape, work);
 	if (shape->is_vendors)
 		return (pass == CG_FORWARD ? route->forward : route->backward)(stream->queue, rnn->vendor, call, work);
 	if (rnn->vendor)

@@ -10,18 +10,87 @@ static int too_many(const struct cg_rnn_shape *shape)
 	return REFUSE("T=%lld, B=%lld: more than memory has room for", (long long)shape->T, (long long)shape->B);
 }
 
-/* Memory for a packed sequence: packed.c's n and off, two numbers of each batch row, seven of each valid one. */
+/* Memory for a packed sequence: packed.c's n and off, two numbers of each batch row, ten of each valid one. */
 static int has_index(const struct cg_rnn_shape *shape)
 {
 	int64_t numbers;
 
-	return !__builtin_mul_overflow(shape->N, 7, &numbers) &&
+	return !__builtin_mul_overflow(shape->N, 10, &numbers) &&
 	       !__builtin_add_overflow(numbers, 2 * shape->T + 1 + 2 * shape->B, &numbers) &&
 	       numbers <= (int64_t)(PTRDIFF_MAX / sizeof numbers);
 }
 
+/* ---- where rows lie ---- */
+
+/* A caller's sequence: its name, the width of its rows, and its strides. */
+struct sequence { const char *name; int64_t width, t_stride, b_stride; };
+
+/* Does the sequence end within memory? */
+static int fits(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, int64_t width, struct cg_rnn_spacing rows)
+{
+	int64_t steps, batch, end;
+
+	return !__builtin_mul_overflow(rows.t, shape->T - 1, &steps) && !__builtin_mul_overflow(rows.b, shape->B - 1, &batch) &&
+	       !__builtin_add_overflow(steps, batch, &end) && !__builtin_add_overflow(end, width, &end) &&
+	       end <= (int64_t)(PTRDIFF_MAX / cg_dtype_bytes(rnn->net.dtype));
+}
+
+/* A stride that no row is reached by is the dense one. */
+static int place_rows(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, const struct sequence *s, struct cg_rnn_spacing *rows,
+                      int *is_plain)
+{
+	const int64_t T = shape->T, B = shape->B;
+	struct cg_rnn_spacing dense = { .t = s->width, .b = s->width };
+	int is_given, overflows;
+
+	if (s->t_stride < 0 || s->b_stride < 0)
+		return REFUSE("%s_%s_stride: expected at least 0, got %lld", s->name, s->t_stride < 0 ? "t" : "b",
+		              (long long)(s->t_stride < 0 ? s->t_stride : s->b_stride));
+	overflows = rnn->net.time_major ? __builtin_mul_overflow(s->width, B, &dense.t) : __builtin_mul_overflow(s->width, T, &dense.b);
+	rows->t = s->t_stride && T > 1 ? s->t_stride : dense.t;
+	rows->b = s->b_stride && B > 1 ? s->b_stride : dense.b;
+	is_given = rows->t != dense.t || rows->b != dense.b;
+	*is_plain &= !is_given;
+	if (!T || !B || (!is_given && overflows))
+		return CG_OK;            /* there are no rows, or the dense argument is refused by its bytes */
+	if (is_given && (overflows || !fits(rnn, shape, s->width, *rows)))
+		return REFUSE("%s_t_stride=%lld, %s_b_stride=%lld: more than memory has room for", s->name, (long long)s->t_stride, s->name,
+		              (long long)s->b_stride);
+	return CG_OK;
+}
+
+/* Do the rows, step by step, come evenly apart, and none within another? */
+static int is_even(const struct cg_rnn_shape *shape, struct cg_rnn_spacing rows, int64_t width)
+{
+	int64_t all;
+
+	if (shape->B <= 1 || shape->T <= 1)
+		return cg_rnn_row_stride(shape, rows) >= width;
+	return rows.b >= width && !__builtin_mul_overflow(rows.b, shape->B, &all) && all == rows.t;
+}
+
+static int place_sequences(const struct cg_rnn *rnn, const struct cg_rnn_call *c, struct cg_rnn_shape *shape)
+{
+	const struct sequence input = { "input", rnn->net.I, c->input_t_stride, c->input_b_stride };
+	const struct sequence output = { "output", rnn->net.directions * rnn->net.H, c->output_t_stride, c->output_b_stride };
+
+	shape->is_plain = !shape->batch_sizes;
+	if (!shape->batch_sizes) {
+		CG_TRY(place_rows(rnn, shape, &input, &shape->input, &shape->is_plain));
+		CG_TRY(place_rows(rnn, shape, &output, &shape->output, &shape->is_plain));
+		shape->is_dense = shape->is_whole && is_even(shape, shape->input, input.width) && is_even(shape, shape->output, output.width);
+		return CG_OK;
+	}
+	if (c->input_t_stride || c->input_b_stride || c->output_t_stride || c->output_b_stride)
+		return REFUSE("batch_sizes: a packed sequence is dense: expected strides of 0");
+	shape->input.t = shape->input.b = input.width;
+	shape->output.t = shape->output.b = output.width;
+	shape->is_dense = shape->is_whole;
+	return CG_OK;
+}
+
 /* Rows are counted first, so that no later product overflows. */
-static int count_rows(const struct cg_rnn *rnn, struct cg_rnn_shape *shape)
+static int count_rows(struct cg_rnn_shape *shape)
 {
 	int64_t T = shape->T, B = shape->B, rows;
 
@@ -29,9 +98,7 @@ static int count_rows(const struct cg_rnn *rnn, struct cg_rnn_shape *shape)
 		return REFUSE("%s: expected at least 0, got %lld", T < 0 ? "T" : "B", (long long)(T < 0 ? T : B));
 	if (T > INT32_MAX || __builtin_mul_overflow(T + 2, B, &rows) || rows > INT64_MAX / 4)
 		return too_many(shape);
-	CG_TRY(cg_packed_count(shape));
-	shape->is_dense = shape->is_whole && rnn->net.time_major;
-	return CG_OK;
+	return cg_packed_count(shape);
 }
 
 static size_t most(size_t a, size_t b)
@@ -51,12 +118,28 @@ static size_t count_work(const struct cg_rnn *rnn, int pass, int at_once, struct
 	return most(bytes, cg_layers_lay_out_workspace(rnn, pass, 1, &alone));
 }
 
+static int count_vendors_bytes(const struct cg_rnn *rnn, struct cg_rnn_shape *shape)
+{
+	struct cg_net_sizes *bytes = &shape->bytes;
+	int32_t *lengths;
+	int code;
+
+	CG_TRY(cg_packed_get_lengths(shape, &lengths));
+	code = rnn->context->backend->net->sizes(rnn->vendor, shape->T, shape->B, lengths ? lengths : shape->lengths, bytes);
+	cg_memory(lengths, 0);
+	if (code || shape->is_plain)
+		return code;
+	bytes->forward = cg_vendor_measure(rnn, CG_FORWARD, shape, bytes->forward);
+	bytes->backward = cg_vendor_measure(rnn, CG_GRAD, shape, bytes->backward);
+	return CG_OK;
+}
+
 static int count_bytes(const struct cg_rnn *rnn, int pass, int at_once, struct cg_rnn_shape *shape)
 {
 	struct cg_net_sizes *bytes = &shape->bytes;
 
 	if (shape->is_vendors)
-		return rnn->context->backend->net->sizes(rnn->vendor, shape->T, shape->B, shape->lengths, bytes);
+		return count_vendors_bytes(rnn, shape);
 	*bytes = (struct cg_net_sizes){ .reserve = rnn->net.training ? cg_layers_measure_reserve(rnn, shape->N) : 0 };
 	if (pass == CG_FORWARD)
 		bytes->forward = count_work(rnn, pass, at_once, shape);
@@ -65,19 +148,22 @@ static int count_bytes(const struct cg_rnn *rnn, int pass, int at_once, struct c
 	return CG_OK;
 }
 
-int cg_rnn_measure(const struct cg_rnn *rnn, int pass, int64_t T, int64_t B, const int32_t *lengths, const struct cg_mem *work,
-                   struct cg_rnn_shape *shape)
+int cg_rnn_measure(const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *c, struct cg_rnn_shape *shape)
 {
 	const struct cg_net_sizes *bytes = &shape->bytes;
 
-	shape->T = T;
-	shape->B = B;
-	shape->lengths = B ? lengths : NULL;
+	if (c->lengths && c->batch_sizes)
+		return REFUSE("batch_sizes: expected none beside lengths");
+	shape->T = c->T;
+	shape->B = c->B;
+	shape->lengths = c->B ? c->lengths : NULL;
+	shape->batch_sizes = c->batch_sizes;
 	shape->at_once = 1;
-	CG_TRY(count_rows(rnn, shape));
-	CG_TRY(cg_rnn_choose_route(rnn, T, &shape->is_vendors));
+	CG_TRY(count_rows(shape));
+	CG_TRY(place_sequences(rnn, c, shape));
+	CG_TRY(cg_rnn_choose_route(rnn, c->T, &shape->is_vendors));
 	CG_TRY(count_bytes(rnn, pass, CG_SCANS_MAX, shape));
-	if (shape->at_once > 1 && work && cg_present(*work) && work->bytes < most(bytes->forward, bytes->backward))
+	if (shape->at_once > 1 && cg_present(c->work) && c->work.bytes < most(bytes->forward, bytes->backward))
 		CG_TRY(count_bytes(rnn, pass, 1, shape));
 	if (most(bytes->reserve, most(bytes->forward, bytes->backward)) > PTRDIFF_MAX || !(shape->is_dense || has_index(shape)))
 		return too_many(shape);
@@ -91,14 +177,12 @@ int64_t cg_rnn_reserve_elements(const struct cg_rnn *rnn, const struct cg_rnn_sh
 	return (int64_t)((shape->bytes.reserve + each - 1) / each);
 }
 
-int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *result)
+int cg_rnn_measure_sizes(const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_sizes *result)
 {
 	struct cg_rnn_shape shape;
 	size_t forward;
 
-	if (!rnn || !result)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_sizes: %s: missing", rnn ? "sizes" : "rnn");
-	CG_TRY(cg_rnn_measure(rnn, CG_FORWARD, T, B, lengths, NULL, &shape));
+	CG_TRY(cg_rnn_measure(rnn, CG_FORWARD, call, &shape));
 	forward = shape.bytes.forward;
 	if (!shape.is_vendors && rnn->net.training)
 		CG_TRY(count_bytes(rnn, CG_GRAD, CG_SCANS_MAX, &shape));
@@ -107,6 +191,15 @@ int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *
 	*result = (struct cg_rnn_sizes){ (size_t)rnn->net.params * cg_dtype_bytes(rnn->net.dtype), shape.bytes.reserve,
 	                                 most(forward, shape.bytes.backward) };
 	return CG_OK;
+}
+
+int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *result)
+{
+	const struct cg_rnn_call call = { .T = T, .B = B, .lengths = lengths };
+
+	if (!rnn || !result)
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_sizes: %s: missing", rnn ? "sizes" : "rnn");
+	return cg_rnn_measure_sizes(rnn, &call, result);
 }
 
 int cg_rnn_reserve_bound(const struct cg_rnn *rnn, size_t *fixed, size_t *step)

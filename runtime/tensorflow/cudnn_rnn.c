@@ -276,6 +276,7 @@ static int work_of(const void *given, int pass, size_t *bytes)
 {
 	const struct cg_rnn_op *op = given;
 	const struct cg_rnn *rnn = op->rnn;
+	struct cg_rnn_call call = call_of(op);
 	struct cg_rnn_shape shape;
 	struct cg_rnn_config config;
 	struct cg_rnn described;
@@ -286,7 +287,7 @@ static int work_of(const void *given, int pass, size_t *bytes)
 		CG_TRY(cg_rnn_analyse_gradient(&described));
 		rnn = &described;
 	}
-	CG_TRY(cg_rnn_measure(rnn, pass, op->call.T, op->call.B, cg_rnn_op_lengths(op), &op->call.work, &shape));
+	CG_TRY(cg_rnn_measure(rnn, pass, &call, &shape));
 	*bytes = pass == CG_FORWARD ? shape.bytes.forward : shape.bytes.backward;
 	return CG_OK;
 }

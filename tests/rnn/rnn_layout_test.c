@@ -1,0 +1,279 @@
+/*
+ * Where the rows of a call's sequences lie: strides and packed sequences.  That the numbers are right is for the conformance suite; here is
+ * what may lie between rows, which bits are equal, and what is refused.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "runtime/cellgrad.h"
+#include "tests/help/counted.h"
+#include "tests/help/small_net.h"
+
+enum { T = 3, B = 2, I = 3, U = 4, SEQUENCE = T * B * I, OUT = T * B * U };
+
+static struct cg_context *context;
+static struct cg_stream *stream;
+
+static struct cg_mem host(void *data, size_t bytes)
+{
+	return (struct cg_mem){ .data = data, .bytes = bytes };
+}
+
+/* Runs both passes and returns a sum over params_backprop and the last states. */
+static uint64_t run(struct net *n)
+{
+	uint64_t sum = 14695981039346656037u;
+	const struct cg_mem *all[] = { &n->call.output_h, &n->call.output_c, &n->call.params_backprop };
+
+	n->call.accumulate = 0;
+	if (net_forward(n) || net_backward(n))
+		fail_msg("%s", cg_message());
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+		for (size_t i = 0; i < all[k]->bytes; i++)
+			sum = (sum ^ ((unsigned char *)all[k]->data + all[k]->offset)[i]) * 1099511628211u;
+	return sum;
+}
+
+static void open_net(struct net *n)
+{
+	net_begin(n, context, stream);
+	assert_int_equal(net_open(n), CG_OK);
+	net_free(n, &n->call.work);
+}
+
+static void fill(float *to, const struct cg_mem *from, int64_t width, int64_t t_stride, int64_t b_stride)
+{
+	const float *rows = (const float *)(const void *)((char *)from->data + from->offset);
+
+	for (int64_t t = 0; t < T; t++)
+		for (int64_t b = 0; b < B; b++)
+			memcpy(to + t * t_stride + b * b_stride, rows + (t * B + b) * width, (size_t)width * sizeof *to);
+}
+
+/* ---- strides ---- */
+
+/* All arguments of x and y in two buffers: x beside its gradient in each row, y's steps before its gradient's in each batch row. */
+static void test_between_rows(void **state)
+{
+	float x[2 * SEQUENCE], y[2 * OUT], dense_y[OUT], dense_dx[SEQUENCE];
+	struct net n, dense;
+	uint64_t sum;
+
+	(void)state;
+	open_net(&dense);
+	sum = run(&dense);
+	memcpy(dense_y, (char *)dense.call.output.data + dense.call.output.offset, sizeof dense_y);
+	memcpy(dense_dx, (char *)dense.call.input_backprop.data + dense.call.input_backprop.offset, sizeof dense_dx);
+	n = dense;
+	n.call.input_t_stride = B * 2 * I;
+	n.call.input_b_stride = 2 * I;
+	n.call.output_t_stride = U;
+	n.call.output_b_stride = 2 * T * U;
+	fill(x, &dense.call.input, I, n.call.input_t_stride, n.call.input_b_stride);
+	fill(y + T * U, &dense.call.output_backprop, U, n.call.output_t_stride, n.call.output_b_stride);
+	n.call.input = host(x, (2 * SEQUENCE - I) * sizeof *x);
+	n.call.input_backprop = host(x + I, (2 * SEQUENCE - I) * sizeof *x);
+	n.call.output = host(y, (2 * OUT - T * U) * sizeof *y);
+	n.call.output_backprop = host(y + T * U, (2 * OUT - T * U) * sizeof *y);
+	assert_true(run(&n) == sum);
+	for (int t = 0; t < T; t++)
+		for (int b = 0; b < B; b++) {
+			assert_memory_equal(y + t * U + b * 2 * T * U, dense_y + (t * B + b) * U, U * sizeof *y);
+			assert_memory_equal(x + I + t * B * 2 * I + b * 2 * I, dense_dx + (t * B + b) * I, I * sizeof *x);
+		}
+	/* One element further they share memory. */
+	n.call.input_backprop = host(x + I - 1, (2 * SEQUENCE - I) * sizeof *x);
+	assert_int_equal(net_forward(&n), CG_OK);
+	assert_int_equal(net_backward(&n), CG_BAD_ARGUMENT);
+	assert_string_equal(cg_message(), "rnn_backprop: input_backprop: overlaps input by 124 bytes");
+	net_close(&dense);
+}
+
+/* A stride that reaches no other row decides nothing, and a batch of one row is dense in either order. */
+static void test_strides_of_nothing(void **state)
+{
+	struct cg_rnn_sizes sizes, with;
+	struct net n;
+
+	(void)state;
+	net_begin(&n, context, stream);
+	n.call.B = 1;
+	n.config.time_major = 0;
+	assert_int_equal(net_open(&n), CG_OK);
+	assert_int_equal(cg_rnn_sizes(n.rnn, T, 1, NULL, &sizes), CG_OK);
+	n.call.input_b_stride = 1;
+	n.call.output_b_stride = 12345;
+	assert_int_equal(cg_rnn_call_sizes(n.rnn, &n.call, &with), CG_OK);
+	assert_memory_equal(&sizes, &with, sizeof sizes);
+	assert_int_equal(net_forward(&n), CG_OK);
+	assert_int_equal(net_backward(&n), CG_OK);
+	net_close(&n);
+}
+
+/* ---- packed sequences ---- */
+
+/* The same bits as of the padded one with its lengths. */
+static void test_packed_is_padded(void **state)
+{
+	static const int32_t lengths[B] = { 3, 1 }, batch_sizes[T] = { 2, 1, 1 };
+	float x[4 * I], y[4 * U], dx[4 * I], dy[4 * U];
+	struct net n, padded;
+	uint64_t sum;
+
+	(void)state;
+	open_net(&padded);
+	padded.call.lengths = lengths;
+	sum = run(&padded);
+	n = padded;
+	n.call.lengths = NULL;
+	n.call.batch_sizes = batch_sizes;
+	for (int k = 0, t = 0; t < T; t++)
+		for (int b = 0; b < batch_sizes[t]; b++, k++) {
+			memcpy(x + k * I, (float *)padded.call.input.data + (t * B + b) * I, I * sizeof *x);
+			memcpy(dy + k * U, (float *)padded.call.output_backprop.data + (t * B + b) * U, U * sizeof *y);
+		}
+	n.call.input = host(x, sizeof x);
+	n.call.output = host(y, sizeof y);
+	n.call.input_backprop = host(dx, sizeof dx);
+	n.call.output_backprop = host(dy, sizeof dy);
+	assert_true(run(&n) == sum);
+	for (int k = 0, t = 0; t < T; t++)
+		for (int b = 0; b < batch_sizes[t]; b++, k++) {
+			assert_memory_equal(y + k * U, (float *)padded.call.output.data + (t * B + b) * U, U * sizeof *y);
+			assert_memory_equal(dx + k * I, (float *)padded.call.input_backprop.data + (t * B + b) * I, I * sizeof *x);
+		}
+	n.call.input.bytes -= sizeof *x;
+	assert_int_equal(net_forward(&n), CG_BAD_ARGUMENT);
+	assert_string_equal(cg_message(), "rnn: input: expected [N=4, I=3] f32, 48 bytes, got 44 bytes");
+	net_close(&padded);
+}
+
+/* Other batch sizes after each other on one stream: what is kept of the last call is not taken for this one. */
+static void test_packed_after_packed(void **state)
+{
+	static const int32_t sizes[][T] = { { 2, 1, 1 }, { 2, 2, 0 }, { 2, 2, 0 }, { 1, 1, 1 }, { 2, 2, 2 }, { 0, 0, 0 } };
+	float x[SEQUENCE], y[OUT], dx[SEQUENCE], dy[OUT];
+	struct net n;
+
+	(void)state;
+	open_net(&n);
+	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+		int32_t lengths[B] = { 0 };
+		struct net padded = n, packed = n;
+		size_t steps = 0;
+
+		for (int t = 0; t < T; t++)
+			for (int b = 0; b < sizes[k][t]; b++, steps++) {
+				lengths[b]++;
+				memcpy(x + steps * I, (float *)n.call.input.data + (t * B + b) * I, I * sizeof *x);
+				memcpy(dy + steps * U, (float *)n.call.output_backprop.data + (t * B + b) * U, U * sizeof *y);
+			}
+		packed.call.batch_sizes = sizes[k];
+		packed.call.input = host(x, steps * I * sizeof *x);
+		packed.call.output = host(y, steps * U * sizeof *x);
+		packed.call.input_backprop = host(dx, steps * I * sizeof *x);
+		packed.call.output_backprop = host(dy, steps * U * sizeof *x);
+		padded.call.lengths = lengths;
+		assert_true(run(&packed) == run(&padded));
+	}
+	net_close(&n);
+}
+
+/* ---- refusals ---- */
+
+static struct net whole;
+
+static void refused(int line, const struct cg_rnn_call *call, const char *message)
+{
+	struct cg_rnn_sizes sizes;
+	struct net n = whole;
+
+	n.call = *call;
+	_assert_int_equal((LargestIntegralType)net_forward(&n), (LargestIntegralType)CG_BAD_ARGUMENT, __FILE__, line);
+	_assert_string_equal(cg_message(), message, __FILE__, line);
+	/* What is wrong without its memory is refused by cg_rnn_call_sizes, too. */
+	if (!strstr(message, "rnn: input: ") && !strstr(message, "rnn: output: "))
+		_assert_int_equal((LargestIntegralType)cg_rnn_call_sizes(n.rnn, call, &sizes), (LargestIntegralType)CG_BAD_ARGUMENT, __FILE__, line);
+}
+#define REFUSED(field, value, message) do { \
+	struct cg_rnn_call spoilt = whole.call; \
+	spoilt.field = value; \
+	refused(__LINE__, &spoilt, message); \
+} while (0)
+
+static void test_refusals(void **state)
+{
+	static const int32_t more[T] = { 2, 1, 2 }, many[T] = { 3, 1, 1 }, few[T] = { 1, 1, -1 }, good[T] = { 2, 1, 1 };
+	struct cg_rnn_sizes sizes;
+	struct cg_rnn_call call;
+
+	(void)state;
+	open_net(&whole);
+	REFUSED(input_t_stride, -1, "rnn: input_t_stride: expected at least 0, got -1");
+	REFUSED(output_b_stride, INT64_MIN, "rnn: output_b_stride: expected at least 0, got -9223372036854775808");
+	REFUSED(input_b_stride, INT64_MAX, "rnn: input_t_stride=0, input_b_stride=9223372036854775807: more than memory has room for");
+	REFUSED(output_t_stride, INT64_MAX / 8, "rnn: output_t_stride=1152921504606846975, output_b_stride=0: more than memory has room for");
+	REFUSED(input_t_stride, 7, "rnn: input: expected [T=3, B=2, I=3] of strides 7 and 3 f32, 80 bytes, got 72 bytes");
+	REFUSED(batch_sizes, more, "rnn: batch_sizes: [2]: expected 0 to that of the step before, 1, got 2");
+	REFUSED(batch_sizes, many, "rnn: batch_sizes: [0]: expected 0 to B=2, got 3");
+	REFUSED(batch_sizes, few, "rnn: batch_sizes: [2]: expected 0 to that of the step before, 1, got -1");
+	call = whole.call;
+	call.batch_sizes = good;
+	call.lengths = good;
+	refused(__LINE__, &call, "rnn: batch_sizes: expected none beside lengths");
+	call.lengths = NULL;
+	call.output_b_stride = 4;
+	refused(__LINE__, &call, "rnn: batch_sizes: a packed sequence is dense: expected strides of 0");
+	call = whole.call;
+	call.output_t_stride = 4;
+	call.output.bytes = 16 * sizeof(float);
+	refused(__LINE__, &call, "rnn: output: its rows overlap: expected strides of at least 4, the width, and 8, what the rows of the smaller stride "
+	        "take; got 4 and 4");
+	/* Rows that are only read may overlap: a window that slides. */
+	call = whole.call;
+	call.input_t_stride = 1;
+	call.input_b_stride = 6;
+	call.input.bytes = (6 + 2 + 3) * sizeof(float);
+	assert_int_equal(cg_rnn_forward(stream, whole.rnn, &call), CG_OK);
+	assert_int_equal(cg_rnn_call_sizes(NULL, &call, &sizes), CG_BAD_ARGUMENT);
+	assert_string_equal(cg_message(), "cg_rnn_call_sizes: rnn: missing");
+	assert_int_equal(cg_rnn_call_sizes(whole.rnn, &call, NULL), CG_BAD_ARGUMENT);
+	assert_int_equal(cg_rnn_call_sizes(whole.rnn, NULL, &sizes), CG_BAD_ARGUMENT);
+	assert_string_equal(cg_message(), "cg_rnn_call_sizes: expected a struct cg_rnn_call, got NULL");
+	/* A call of an earlier header, which ends before the strides. */
+	call.input_t_stride = -1;
+	call.size = offsetof(struct cg_rnn_call, no_dropout);
+	assert_int_equal(cg_rnn_call_sizes(whole.rnn, &call, &sizes), CG_OK);
+	net_close(&whole);
+}
+
+static int open_stream(void **state)
+{
+	(void)state;
+	return cg_open("cpu", &context) || cg_stream_open(context, NULL, &stream);
+}
+
+static int close_stream(void **state)
+{
+	(void)state;
+	cg_stream_close(stream);
+	cg_close(context);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_between_rows), cmocka_unit_test(test_strides_of_nothing), cmocka_unit_test(test_packed_is_padded),
+		cmocka_unit_test(test_packed_after_packed), cmocka_unit_test(test_refusals),
+		cmocka_unit_test_setup(test_nothing_left, close_stream),
+	};
+
+	counted_begin();
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("rnn_layout", tests, open_stream, NULL);
+}
