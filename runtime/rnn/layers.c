@@ -158,7 +158,7 @@ static struct cg_drop drop_of(const struct layers *q, int layer, int d, int64_t 
 
 /* ---- the input and the states of a pseudo-layer ---- */
 
-/* Prepares the layer's input in the order of its direction; a whole time-major call's is the same for both. */
+/* Prepares the layer's input in the order of its direction; that of whole rows is the same for both. */
 static int prepare_input(struct layers *q, struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -171,7 +171,7 @@ static int prepare_input(struct layers *q, struct pseudo_layer *p)
 		struct cg_matrix given = { q->call->input, q->sequence.input_unit, 0 };
 
 		p->recurrence.x = cg_present(q->sequence.input[d]) ? x : given;
-		if (!cg_present(q->sequence.input[d]))
+		if (!cg_present(q->sequence.input[d]) || (d && q->sequence.is_dense))
 			return CG_OK;
 		return copy_rows(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.I, .src = given, .dst = x,
 		                                      .from = q->sequence.input[d] });

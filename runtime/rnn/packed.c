@@ -11,6 +11,7 @@ struct cache {
 	struct cg_packed packed;
 	int directions, reverse, is_packed, is_vendors, time_major;
 	struct cg_rnn_spacing input, output;
+	int input_in_place, output_in_place;
 	int sent;                                /* to a device, which may still be reading the host's side */
 	int32_t *lengths;                        /* [B]; NULL: all T */
 	int64_t *host;                           /* all arrays, one after the other; the first are n and off */
@@ -160,6 +161,12 @@ static int64_t unit_of(struct cg_rnn_spacing rows)
 	return unit ? unit : 1;
 }
 
+/* The same of rows that come evenly apart. */
+static int64_t even_unit(const struct cg_packed *packed, struct cg_rnn_spacing rows)
+{
+	return packed->B > 1 ? rows.b : rows.t;
+}
+
 static struct cg_rnn_spacing in_units(struct cg_rnn_spacing rows)
 {
 	int64_t unit = unit_of(rows);
@@ -167,10 +174,13 @@ static struct cg_rnn_spacing in_units(struct cg_rnn_spacing rows)
 	return (struct cg_rnn_spacing){ rows.t / unit, rows.b / unit };
 }
 
+/* Have input and output one index? */
 static int is_shared(const struct cache *cache)
 {
 	struct cg_rnn_spacing input = in_units(cache->input), output = in_units(cache->output);
 
+	if (cache->packed.is_dense && cache->input_in_place != cache->output_in_place)
+		return 0;
 	return cache->is_packed || (input.t == output.t && input.b == output.b);
 }
 
@@ -180,6 +190,13 @@ static int is_callers_order(const struct cache *cache, int direction)
 	return cache->is_packed && direction == cache->reverse;
 }
 
+static int has_index(const struct cache *cache, int in_place, int direction)
+{
+	if (cache->packed.is_dense)
+		return !in_place && !direction;          /* the other direction has the same */
+	return direction < cache->directions && !is_callers_order(cache, direction);
+}
+
 /* The arrays in the order in which they lie, each with its place on the device; together the elements of all. */
 struct arrays { int64_t *n, *off, *order, *last, *input[2], *output[2], *dense, *t[2], *b, *reversed_index, *prev; };
 
@@ -187,15 +204,15 @@ static size_t lay_out(struct cache *cache, int64_t *base, struct cg_mem device, 
 {
 	static const struct cg_mem absent = { .bytes = 0 };
 	struct cg_packed *s = &cache->packed;
-	const int two = cache->directions == 2, apart = !is_shared(cache);
-	const int index[2] = { !is_callers_order(cache, 0), two && !is_callers_order(cache, 1) };
+	const int apart = !is_shared(cache), in = cache->input_in_place, out = cache->output_in_place;
+	const int64_t B = s->is_dense ? 0 : s->B, rows = s->is_dense ? 0 : s->N, two = cache->directions == 2 ? rows : 0;
 	const struct { int64_t **array, elements; struct cg_mem *mem; } list[] = {
-		{ &a->n, s->S + 1, NULL }, { &a->off, s->S, NULL }, { &a->order, s->B, &s->order }, { &a->last, s->B, &s->last },
-		{ &a->input[0], index[0] ? s->N : 0, &s->input[0] }, { &a->input[1], index[1] ? s->N : 0, &s->input[1] },
-		{ &a->output[0], apart && index[0] ? s->N : 0, &s->output[0] }, { &a->output[1], apart && index[1] ? s->N : 0, &s->output[1] },
-		{ &a->dense, cache->is_vendors ? s->N : 0, &s->dense }, { &a->t[0], s->N, &s->t[0] },
-		{ &a->t[1], two ? s->N : 0, &s->t[1] }, { &a->b, s->N, &s->b }, { &a->reversed_index, two ? s->N : 0, &s->reversed_index },
-		{ &a->prev, s->N, &s->prev },
+		{ &a->n, s->S + 1, NULL }, { &a->off, s->S, NULL }, { &a->order, B, &s->order }, { &a->last, B, &s->last },
+		{ &a->input[0], has_index(cache, in, 0) ? s->N : 0, &s->input[0] }, { &a->input[1], has_index(cache, in, 1) ? s->N : 0, &s->input[1] },
+		{ &a->output[0], apart && has_index(cache, out, 0) ? s->N : 0, &s->output[0] },
+		{ &a->output[1], apart && has_index(cache, out, 1) ? s->N : 0, &s->output[1] },
+		{ &a->dense, cache->is_vendors ? s->N : 0, &s->dense }, { &a->t[0], rows, &s->t[0] },
+		{ &a->t[1], two, &s->t[1] }, { &a->b, rows, &s->b }, { &a->reversed_index, two, &s->reversed_index }, { &a->prev, rows, &s->prev },
 	};
 	size_t at = 0;
 
@@ -207,8 +224,12 @@ static size_t lay_out(struct cache *cache, int64_t *base, struct cg_mem device, 
 	}
 	for (int d = 0; d < 2 && !apart; d++)
 		s->output[d] = s->input[d];
-	s->input_unit = unit_of(cache->input);
-	s->output_unit = unit_of(cache->output);
+	if (s->is_dense) {
+		s->input[1] = s->input[0];
+		s->output[1] = s->output[0];
+	}
+	s->input_unit = s->is_dense && in ? even_unit(s, cache->input) : unit_of(cache->input);
+	s->output_unit = s->is_dense && out ? even_unit(s, cache->output) : unit_of(cache->output);
 	return at;
 }
 
@@ -222,13 +243,20 @@ static void fill_row(const struct cache *cache, const struct arrays *a, int d, i
 {
 	const struct cg_packed *packed = &cache->packed;
 
-	a->t[d][p] = t;
+	if (a->t[d])
+		a->t[d][p] = t;
 	if (a->input[d])
 		a->input[d][p] = index_of(cache, a, in_units(cache->input), t, b);
 	if (a->output[d])
 		a->output[d][p] = index_of(cache, a, in_units(cache->output), t, b);
 	if (a->dense && !d)
 		a->dense[p] = cache->time_major ? t * packed->B + b : b * packed->T + t;
+}
+
+static void fill_dense(const struct cache *cache, const struct arrays *a)
+{
+	for (int64_t p = 0; p < cache->packed.N; p++)
+		fill_row(cache, a, 0, p, p / cache->packed.B, p % cache->packed.B);
 }
 
 static void fill(struct cache *cache, const struct arrays *a)
@@ -338,7 +366,8 @@ static int make(struct cg_stream *stream, struct cache *cache, const struct cg_r
 	if (cache->sent)
 		CG_TRY(backend->sync(stream->queue));
 	cache->sent = 0;
-	cache->packed = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest };
+	cache->packed = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest,
+	                                     .is_dense = shape->is_whole && !shape->is_vendors };
 	cache->directions = rnn->net.directions;
 	cache->reverse = rnn->net.reverse;
 	cache->is_packed = shape->batch_sizes != NULL;
@@ -346,11 +375,16 @@ static int make(struct cg_stream *stream, struct cache *cache, const struct cg_r
 	cache->time_major = rnn->net.time_major;
 	cache->input = shape->input;
 	cache->output = shape->output;
+	cache->input_in_place = shape->input_in_place;
+	cache->output_in_place = shape->output_in_place;
 	CG_TRY(copy_lengths(cache, shape));
 	elements = lay_out(cache, NULL, cache->device, &a);
 	CG_TRY(grow(stream, cache, elements));
 	lay_out(cache, cache->host, cache->device, &a);
-	fill(cache, &a);
+	if (cache->packed.is_dense)
+		fill_dense(cache, &a);
+	else
+		fill(cache, &a);
 	if (!backend->host) {
 		cache->sent = 1;
 		CG_TRY(backend->copy_in(stream->queue, cache->device, cache->host, elements * sizeof *cache->host));
@@ -384,10 +418,10 @@ int cg_packed_get(struct cg_stream *stream, const struct cg_rnn *rnn, const stru
 {
 	struct cache *cache;
 
-	if (shape->is_dense && !shape->is_vendors) {
-		*packed = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .is_dense = 1,
-		                              .input_unit = cg_rnn_row_stride(shape, shape->input),
-		                              .output_unit = cg_rnn_row_stride(shape, shape->output) };
+	if (shape->is_whole && !shape->is_vendors && shape->input_in_place && shape->output_in_place) {
+		*packed = (struct cg_packed){ .T = shape->T, .B = shape->B, .N = shape->N, .S = shape->longest, .is_dense = 1 };
+		packed->input_unit = even_unit(packed, shape->input);
+		packed->output_unit = even_unit(packed, shape->output);
 		return CG_OK;
 	}
 	cache = (struct cache *)cg_stream_get_attachment(stream, &cached_sequence, sizeof *cache);

@@ -52,19 +52,13 @@ struct cg_rnn_shape {
 	uint64_t lengths_stamp;                  /* the fingerprint of lengths */
 	struct cg_rnn_spacing input, output;     /* of these and of their gradients */
 	int is_plain;                            /* they are dense, and not packed */
-	int is_whole, is_dense;                  /* is_whole: all rows have T steps; is_dense: and the caller's rows come in the packed order,
-	                                          * evenly apart */
+	int is_whole;                            /* all rows have T steps */
+	int input_in_place, output_in_place;     /* and the caller's rows come in the packed order, evenly apart */
 	int is_vendors;                          /* the vendor library runs the call, else layers.c does */
 	int at_once;                             /* pseudo-layers that layers.c runs together: both directions of a layer, or so many layers */
 	struct cg_net_sizes bytes;               /* of the reserve, and of the workspace of one pass */
 	struct cg_rnn_workspace workspace;       /* of that pass in layers.c */
 };
-
-/* Elements from row to row of a sequence whose rows come evenly apart. */
-static inline int64_t cg_rnn_row_stride(const struct cg_rnn_shape *shape, struct cg_rnn_spacing rows)
-{
-	return shape->B > 1 ? rows.b : rows.t;
-}
 
 struct cg_rnn {
 	struct cg_context *context;              /* held, like the cell, while somebody holds the plan */
@@ -103,12 +97,13 @@ struct cg_rnn {
 /*
  * A packed sequence: the order of a call's valid steps, so that no kernel reads a length.  Batch rows are sorted by falling length: step
  * s has the first n[s] of them, in packed rows from off[s] on.  In a reversed direction step s of a row of length n is time n - 1 - s.
- * Where all rows have T steps and the caller's rows come in this order, evenly apart (dense), packed rows are the caller's rows, and a
- * reversed direction takes them from the end.
+ * Where all rows have T steps (dense), packed rows are ordered by time in both directions, and a reversed direction takes them from the
+ * end.  So the order, which a reserve has, does not depend on where the caller's rows lie.
  */
 struct cg_packed {
 	int64_t T, B, N, S;                      /* N: valid steps of all batch rows; S: the largest length */
-	int is_dense;                            /* packed rows are the caller's; the index arrays are absent */
+	int is_dense;                            /* all rows have T steps: packed row p is that of batch row p % B at time p / B, whatever the
+	                                          * direction; of the arrays below only input and output may be there */
 	int64_t *n, *off;                        /* [S], dense: NULL */
 	/* int64, of the device's; direction 0 of a network in reverse has the order of direction 1 of others: */
 	struct cg_mem order, last;               /* [B]: the batch row of a sorted one; the packed row of its last step */

@@ -65,7 +65,7 @@ static int is_even(const struct cg_rnn_shape *shape, struct cg_rnn_spacing rows,
 	int64_t all;
 
 	if (shape->B <= 1 || shape->T <= 1)
-		return cg_rnn_row_stride(shape, rows) >= width;
+		return (shape->B > 1 ? rows.b : rows.t) >= width;
 	return rows.b >= width && !__builtin_mul_overflow(rows.b, shape->B, &all) && all == rows.t;
 }
 
@@ -78,14 +78,15 @@ static int place_sequences(const struct cg_rnn *rnn, const struct cg_rnn_call *c
 	if (!shape->batch_sizes) {
 		CG_TRY(place_rows(rnn, shape, &input, &shape->input, &shape->is_plain));
 		CG_TRY(place_rows(rnn, shape, &output, &shape->output, &shape->is_plain));
-		shape->is_dense = shape->is_whole && is_even(shape, shape->input, input.width) && is_even(shape, shape->output, output.width);
+		shape->input_in_place = shape->is_whole && is_even(shape, shape->input, input.width);
+		shape->output_in_place = shape->is_whole && is_even(shape, shape->output, output.width);
 		return CG_OK;
 	}
 	if (c->input_t_stride || c->input_b_stride || c->output_t_stride || c->output_b_stride)
 		return REFUSE("batch_sizes: a packed sequence is dense: expected strides of 0");
 	shape->input.t = shape->input.b = input.width;
 	shape->output.t = shape->output.b = output.width;
-	shape->is_dense = shape->is_whole;
+	shape->input_in_place = shape->output_in_place = shape->is_whole;
 	return CG_OK;
 }
 
@@ -165,7 +166,7 @@ int cg_rnn_measure(const struct cg_rnn *rnn, int pass, const struct cg_rnn_call 
 	CG_TRY(count_bytes(rnn, pass, CG_SCANS_MAX, shape));
 	if (shape->at_once > 1 && cg_present(c->work) && c->work.bytes < most(bytes->forward, bytes->backward))
 		CG_TRY(count_bytes(rnn, pass, 1, shape));
-	if (most(bytes->reserve, most(bytes->forward, bytes->backward)) > PTRDIFF_MAX || !(shape->is_dense || has_index(shape)))
+	if (most(bytes->reserve, most(bytes->forward, bytes->backward)) > PTRDIFF_MAX || !((shape->input_in_place && shape->output_in_place) || has_index(shape)))
 		return too_many(shape);
 	return CG_OK;
 }

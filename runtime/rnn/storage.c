@@ -114,7 +114,7 @@ static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, const
 		r->dh = cg_work_alloc(work, N, rnn->net.P, real);
 		r->dm = cg_work_alloc(work, rows, rnn->net.U, acc);
 	}
-	if (!shape->is_dense || rnn->sums_prev_h)
+	if (!shape->is_whole || rnn->sums_prev_h)
 		r->prev_h = cg_work_alloc(work, N, rnn->net.H, real);
 	if (rnn->sums_prev_c)
 		r->prev_c = cg_work_alloc(work, N, rnn->net.U, acc);
@@ -127,13 +127,13 @@ static void carve_sums(const struct cg_rnn *rnn, struct cg_work *work, const str
 	int64_t N = shape->N;
 
 	r->partial = cg_work_alloc(work, (N + CG_SUM_ROWS - 1) / CG_SUM_ROWS, rnn->sum_values * rnn->net.U, acc);
-	if (shape->is_dense && real != acc)
+	if (shape->is_whole && real != acc)
 		r->sum = cg_work_alloc(work, rnn->net.n_weights * rnn->net.U, rnn->net.H, acc);
-	for (int k = 0; k < (!shape->is_dense && rnn->net.directions == 2 ? 2 : 1); k++)
+	for (int k = 0; k < (!shape->is_whole && rnn->net.directions == 2 ? 2 : 1); k++)
 		r->dx[k] = cg_work_alloc(work, N, widest(rnn), acc);
 	if (rnn->net.layers > 1)
 		r->dx_real = cg_work_alloc(work, N, rnn->net.directions * rnn->net.H, real);
-	for (int d = 0; d < rnn->net.directions && (!shape->is_dense || cg_rnn_drops(rnn)); d++)
+	for (int d = 0; d < rnn->net.directions && (!shape->is_whole || !shape->output_in_place || cg_rnn_drops(rnn)); d++)
 		r->dy[d] = cg_work_alloc(work, N, rnn->net.H, real);
 }
 
@@ -147,7 +147,7 @@ static void carve_own(const struct cg_rnn *rnn, int pass, struct cg_work *work, 
 	r->h_first = cg_work_alloc(work, B, rnn->net.H, real);
 	r->c_first = cg_work_alloc(work, B, rnn->net.U, acc);
 	/* Layers that run at once read the output of the one below, and both directions the input of a dense call. */
-	if (!k || (rnn->net.directions == 2 && !shape->is_dense))
+	if (!k || (rnn->net.directions == 2 && !shape->is_whole))
 		r->x = cg_work_alloc(work, N, widest(rnn), real);
 	if (scan)
 		r->scan = cg_work_alloc(work, 1, 1, scan);

@@ -64,14 +64,18 @@ static void open_work(struct work *w, struct cg_context *context, const char *ro
 {
 	/* That has two stages, but is no vendor's. */
 	const char *cell = route && strcmp(route, "composed") ? "gru" : "gru_block";
+	struct cg_rnn_sizes of_ragged;
 
 	memset(w, 0, sizeof *w);
 	begin(&w->net, context, open_stream(context), cell, route, place);
-	w->net.config.time_major = 0;            /* whole rows need no less memory than others */
-	if (net_open(&w->net))
+	w->net.config.time_major = 0;
+	if (net_open(&w->net) || cg_rnn_sizes(w->net.rnn, w->net.call.T, w->net.call.B, ragged[0], &of_ragged))
 		fail_msg("%s", cg_message());
-	if (place == CG_HOST)
-		net_free(&w->net, &w->net.call.work);
+	/* Whole rows and others need work of other sizes: this serves either. */
+	of_ragged.work += w->net.call.work.bytes;
+	net_free(&w->net, &w->net.call.work);
+	if (place == CG_DEVICE && cg_alloc(context, of_ragged.work, &w->net.call.work))
+		fail_msg("%s", cg_message());
 }
 
 static void close_work(struct work *w)

@@ -78,7 +78,7 @@ static struct cg_rnn *open_plan(const struct row *r, int dtype, int layers, int 
 
 static size_t work_of(const struct cg_rnn *rnn, int pass, int64_t steps, int is_dense)
 {
-	struct cg_rnn_shape shape = { .B = B, .N = B * steps, .is_dense = is_dense };
+	struct cg_rnn_shape shape = { .B = B, .N = B * steps, .is_whole = is_dense, .input_in_place = is_dense, .output_in_place = is_dense };
 
 	return cg_layers_lay_out_workspace(rnn, pass, 1, &shape);
 }
