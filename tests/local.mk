@@ -32,7 +32,7 @@ command_tests = \
 	%D%/command/check.bats %D%/command/rnn.bats %D%/command/demo.bats %D%/command/bench.bats
 # Of the Python package.
 python_tests = \
-	%D%/python/py_header.py %D%/python/py_answers.py %D%/python/py_misuse.py %D%/python/py_memory.py \
+	%D%/python/py_header.py %D%/python/py_answers.py %D%/python/py_misuse.py %D%/python/py_memory.py %D%/python/py_rows.py \
 	%D%/python/py_docs.py %D%/python/py_threads.py %D%/python/py_load.py %D%/python/py_wheel.py
 # Minutes under emulation: not for other processors.
 long_tests = %D%/gen/floats_test

@@ -184,11 +184,18 @@ def writable(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: 
     return array
 
 
+def span(array: "np.ndarray[Any, Any]") -> int:
+    """Bytes from the first element of an array of positive strides to the end of its last one."""
+    if array.flags.c_contiguous:
+        return array.nbytes
+    return array.itemsize + sum((n - 1) * stride for n, stride in zip(array.shape, array.strides))
+
+
 def memory(array: Optional["np.ndarray[Any, Any]"]) -> Any:
     """The array's memory as a struct cg_mem; None is absent.  Whoever has the struct keeps the array."""
     if array is None:
         return C.cg_mem()
-    return C.cg_mem(data=array.ctypes.data, bytes=array.nbytes)
+    return C.cg_mem(data=array.ctypes.data, bytes=span(array))
 
 
 def row_lengths(name: str, value: Any, count: Optional[int], high: int, what: str = "row") -> "np.ndarray[Any, np.dtype[np.int32]]":

@@ -7,22 +7,25 @@ import numpy as np
 from ._arguments import INT_MAX, INT64_MAX, UINT64_MAX, address, given, integer, memory, row_lengths, shown, struct_of, writable
 from ._errors import ArgumentError, ArgumentTypeError
 from ._lib import C
+from ._rows import DENSE, like, sequence, strides_of
 from ._load import check, lib
 
 if TYPE_CHECKING:
     from ._network import Network
 
 Array = Any
+# A view of more than so many times its own memory is copied: its gradient, which lies as it does, would take as much.
+MOST = 2
 
 
 class Run:
     """A forward pass: what it gave, and what its backward reads.
 
     output: [T, B, D*H].  h: [L*D, B, H].  c: [L*D, B, units], None if the cell has no state.  reserve: bytes, None unless training.
-    Also what went in: network, params, x, h0, c0, lengths, counter, first_step, drop.
+    Also what went in: network, params, x, h0, c0, lengths, batch_sizes, counter, first_step, drop.
     """
 
-    __slots__ = ("network", "params", "x", "h0", "c0", "lengths", "counter", "first_step", "drop", "output", "h", "c", "reserve")
+    __slots__ = ("network", "params", "x", "h0", "c0", "lengths", "batch_sizes", "counter", "first_step", "drop", "output", "h", "c", "reserve")
 
     network: "Network"
     params: Array
@@ -30,6 +33,7 @@ class Run:
     h0: Optional[Array]
     c0: Optional[Array]
     lengths: Optional[Array]
+    batch_sizes: Optional[Array]
     counter: int
     first_step: int
     drop: bool
@@ -80,12 +84,18 @@ def _state_axes(network: "Network", width: str) -> str:
     return f"L*D, B, {width}" if network.config.time_major or network.config.states_major else f"B, L*D, {width}"
 
 
-def _shapes(network: "Network", T: int, B: int) -> Dict[str, Tuple[Tuple[int, ...], str]]:
+def _shapes(network: "Network", T: int, B: int, batch_sizes: Optional[Array]) -> Dict[str, Tuple[Tuple[int, ...], str]]:
     """The shape of each argument, and its axes' names."""
     config = network.config
+    N = None if batch_sizes is None else int(batch_sizes.sum())
+
+    def of(width: int, name: str) -> Tuple[Tuple[int, ...], str]:
+        if N is not None:
+            return (N, width), f"N, {name}"
+        return _sequence_shape(network, T, B, width), _sequence_axes(network, name)
+
     return {
-        "input": (_sequence_shape(network, T, B, config.input), _sequence_axes(network, "input")),
-        "output": (_sequence_shape(network, T, B, network.output_width), _sequence_axes(network, "D*H")),
+        "input": of(config.input, "input"), "output": of(network.output_width, "D*H"),
         "h": (_state_shape(network, B, config.proj or config.units), _state_axes(network, "H")),
         "c": (_state_shape(network, B, config.units), _state_axes(network, "units")),
         "params": ((network.params_size,), "params_size"),
@@ -117,39 +127,69 @@ def _outputs(out: Any, names: Sequence[str]) -> Mapping[str, Any]:
     return out
 
 
-def _make(network: "Network", out: Mapping[str, Any], name: str, shape: Tuple[Tuple[int, ...], str]) -> Array:
+def _make(network: "Network", out: Mapping[str, Any], name: str, shape: Tuple[Tuple[int, ...], str], strided: bool = False) -> Array:
     array = out.get(name)
-    return np.empty(shape[0], network.dtype) if array is None else writable(name, array, network.dtype, *shape)
+    return np.empty(shape[0], network.dtype) if array is None else writable(name, array, network.dtype, *shape, strided=strided)
+
+
+def _strides(network: "Network", name: str, array: Array) -> Tuple[int, int]:
+    """Of the caller's memory for an output."""
+    strides = strides_of(array, network.config.time_major)
+    if strides is None:
+        raise ArgumentError(f"out: {name}: the array is used in place, and its rows are not contiguous or its strides not positive")
+    return strides
 
 
 def _begin(run: Run, T: int, B: int) -> Any:
     """The call, with all that forward and backward have in common."""
     call = struct_of("cg_rnn_call", lib.cg_rnn_call_init)
     call.T, call.B, call.counter, call.first_step = T, B, run.counter, run.first_step
-    call.lengths, call.no_dropout = address(run.lengths), 0 if run.drop else 1
+    call.lengths, call.batch_sizes, call.no_dropout = address(run.lengths), address(run.batch_sizes), 0 if run.drop else 1
+    call.input_t_stride, call.input_b_stride = strides_of(run.x, run.network.config.time_major) or DENSE
     call.params, call.input, call.input_h, call.input_c = map(memory, (run.params, run.x, run.h0, run.c0))
     return call
 
 
-def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: Any, counter: Any, first_step: Any, drop: Any,
-            out: Any) -> Run:
+def _steps(run_batch_sizes: Optional[Array], x: Array, time_major: bool) -> Tuple[int, int]:
+    """T and B."""
+    if run_batch_sizes is not None:
+        return len(run_batch_sizes), int(run_batch_sizes[0]) if len(run_batch_sizes) else 0
+    return x.shape[:2] if time_major else x.shape[1::-1]
+
+
+def _falling(value: Any, lengths: Any) -> Optional[Array]:
+    """A packed sequence's batch sizes."""
+    if value is None:
+        return None
+    if lengths is not None:
+        raise ArgumentError("batch_sizes: a packed sequence has no lengths beside them")
+    sizes = row_lengths("batch_sizes", value, None, INT_MAX, what="step")
+    if len(sizes) > 1 and (np.diff(sizes) > 0).any():
+        raise ArgumentError(f"batch_sizes: expected each at most the one before, got {sizes.tolist()!s:.60}")
+    return sizes
+
+
+def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: Any, batch_sizes: Any, counter: Any, first_step: Any,
+            drop: Any, out: Any) -> Run:
     """Network.forward()."""
     config, dtype = network.config, network.dtype
-    x = shown("x", x, dtype)
-    if x.ndim != 3 or x.shape[2] != config.input:
-        raise ArgumentError(f"x: expected shape [{_sequence_axes(network, f'input={config.input}')}], got {x.shape}")
-    T, B = x.shape[:2] if config.time_major else x.shape[1::-1]
-    shapes = _shapes(network, T, B)
+    x, batch_sizes = shown("x", x, dtype), _falling(batch_sizes, lengths)
+    axes = _sequence_axes(network, f"input={config.input}") if batch_sizes is None else f"N, input={config.input}"
+    if x.ndim != (3 if batch_sizes is None else 2) or x.shape[-1] != config.input:
+        raise ArgumentError(f"x: expected shape [{axes}], got {x.shape}")
+    T, B = _steps(batch_sizes, x, config.time_major)
+    shapes = _shapes(network, T, B, batch_sizes)
     _refuse_state(network, "c0", c0)
     run = Run(
-        network=network, params=given("params", params, dtype, *shapes["params"]), x=given("x", x, dtype, *shapes["input"]),
+        network=network, params=given("params", params, dtype, *shapes["params"]),
+        x=sequence("x", x, dtype, *shapes["input"], config.time_major, most=MOST), batch_sizes=batch_sizes,
         h0=_optional(network, "h0", h0, shapes["h"]), c0=_optional(network, "c0", c0, shapes["c"]),
         lengths=None if lengths is None else row_lengths("lengths", lengths, B, min(T, INT_MAX)),
         counter=integer("counter", counter, 0, UINT64_MAX), first_step=integer("first_step", first_step, 0, INT64_MAX),
         drop=bool(integer("drop", drop, 0, 1)))
     names = ("output", "h", "c", "reserve")
     arrays = _outputs(out, names)
-    run.output = _make(network, arrays, "output", shapes["output"])
+    run.output = _make(network, arrays, "output", shapes["output"], strided=batch_sizes is None)
     run.h = _make(network, arrays, "h", shapes["h"])
     if network.cell.has_state:
         run.c = _make(network, arrays, "c", shapes["c"])
@@ -157,9 +197,10 @@ def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: 
         _refuse_state(network, "out: c", arrays["c"])
     plan = network.plan()
     call = _begin(run, T, B)
+    call.output_t_stride, call.output_b_stride = _strides(network, "output", run.output)
     if config.training:
         sizes = C.cg_rnn_sizes()
-        check(lib.cg_rnn_sizes(plan.pointer, T, B, call.lengths, ctypes.byref(sizes)))
+        check(lib.cg_rnn_call_sizes(plan.pointer, ctypes.byref(call), ctypes.byref(sizes)))
         run.reserve = _reserve(arrays.get("reserve"), sizes.reserve)
         call.reserve = memory(run.reserve)
     call.output, call.output_h, call.output_c = map(memory, (run.output, run.h, run.c))
@@ -180,6 +221,20 @@ def _reserve(array: Any, size: int) -> Array:
     return array
 
 
+def _lie_alike(run: Run, call: Any, arrays: Mapping[str, Any]) -> Tuple[Array, Mapping[str, Any]]:
+    """The input, which is copied where the caller's memory for its gradient lies otherwise: the library has the strides of both in one."""
+    array = arrays.get("input")
+    if not isinstance(array, np.ndarray) or array.shape != run.x.shape:
+        return run.x, arrays
+    strides = _strides(run.network, "input", array)
+    if strides == (call.input_t_stride, call.input_b_stride):
+        return run.x, arrays
+    x = like(array)
+    x[...] = run.x
+    call.input, (call.input_t_stride, call.input_b_stride) = memory(x), strides
+    return x, arrays
+
+
 def backward(network: "Network", run: Run, d_output: Any, d_h: Any, d_c: Any, want: Sequence[str], out: Optional[Mapping[str, Any]],
              accumulate: Any, spend_reserve: Any) -> Gradients:
     """Network.backward()."""
@@ -187,8 +242,8 @@ def backward(network: "Network", run: Run, d_output: Any, d_h: Any, d_c: Any, wa
         raise ArgumentTypeError(f"run: expected what forward returned, got {type(run).__name__}")
     if run.reserve is None:
         raise ArgumentError("run: it kept no reserve: its network is one with training=False")
-    T, B = run.x.shape[:2] if network.config.time_major else run.x.shape[1::-1]
-    shapes = _shapes(network, T, B)
+    T, B = _steps(run.batch_sizes, run.x, network.config.time_major)
+    shapes = _shapes(network, T, B, run.batch_sizes)
     if run.x.shape != shapes["input"][0] or run.x.dtype != network.dtype or run.params.size != network.params_size:
         raise ArgumentError("run: it is of another network")
     _refuse_state(network, "d_c", d_c)
@@ -199,16 +254,23 @@ def backward(network: "Network", run: Run, d_output: Any, d_h: Any, d_c: Any, wa
             raise ArgumentError(f"want: expected names among {', '.join(Gradients._fields)}; got {name!r:.40}")
     if integer("accumulate", accumulate, 0, 1) and "params" not in arrays:
         raise ArgumentError("accumulate: expected out to have params, which the gradient is added to")
-    d_output = _optional(network, "d_output", d_output, shapes["output"])
+    if d_output is not None:
+        d_output = sequence("d_output", d_output, network.dtype, *shapes["output"], network.config.time_major)
     d_h, d_c = _optional(network, "d_h", d_h, shapes["h"]), _optional(network, "d_c", d_c, shapes["c"])
     call = _begin(run, T, B)
+    x, arrays = _lie_alike(run, call, arrays)
+    if d_output is not None:
+        call.output_t_stride, call.output_b_stride = strides_of(d_output, network.config.time_major) or DENSE
     call.reserve, call.accumulate = memory(run.reserve), int(accumulate)
     call.spend_reserve = integer("spend_reserve", spend_reserve, 0, 1)
     call.output_backprop, call.output_h_backprop, call.output_c_backprop = map(memory, (d_output, d_h, d_c))
     found: Dict[str, Optional[Array]] = {}
     for name in Gradients._fields:
         is_there = (name in wanted or name in arrays) and (name != "c" or network.cell.has_state)
-        found[name] = _make(network, arrays, name, shapes[name]) if is_there else None
+        if name == "input" and is_there and name not in arrays:
+            found[name] = like(x)
+        else:
+            found[name] = _make(network, arrays, name, shapes[name], strided=name == "input") if is_there else None
     call.input_backprop, call.input_h_backprop = memory(found["input"]), memory(found["h"])
     call.input_c_backprop, call.params_backprop = memory(found["c"]), memory(found["params"])
     network.context.call(lib.cg_rnn_backward, network.plan().pointer, ctypes.byref(call))

@@ -217,13 +217,14 @@ class Network:
 
     # ---- calls, in _forward.py ----
 
-    def forward(self, params: Any, x: Any, h0: Any = None, c0: Any = None, *, lengths: Any = None, counter: int = 0, first_step: int = 0,
-                drop: bool = True, out: Any = None) -> Run:
+    def forward(self, params: Any, x: Any, h0: Any = None, c0: Any = None, *, lengths: Any = None, batch_sizes: Any = None,
+                counter: int = 0, first_step: int = 0, drop: bool = True, out: Any = None) -> Run:
         """Runs the network.  Without T, B or lengths in mind: `network.forward(params, x).output`.
 
         params: [params_size].  x: [T, B, input], or [B, T, input] unless time_major.
         h0: [L*D, B, H], c0: [L*D, B, units], or [B, L*D, .] where neither time_major nor states_major; None is zeros.
         lengths: [B] integers, how many steps of each sequence are valid; beyond them outputs are zero.
+        batch_sizes: [T] integers, none more than the one before: x and the output are packed sequences, [N, .], as PyTorch has them.
         counter: the number of the call, for dropout's masks; first_step: of this piece in a longer sequence.
         drop: False drops nothing, as in evaluation, and still allows a backward.
         out: an array that the output is written to, or a mapping of "output", "h", "c", "reserve" to arrays, or a `Run` whose arrays are
@@ -239,7 +240,7 @@ class Network:
         >>> run.output.shape, float(abs(run.output[2:, 1]).max())
         ((4, 2, 6), 0.0)
         """
-        return _forward.forward(self, params, x, h0, c0, lengths, counter, first_step, drop, out)
+        return _forward.forward(self, params, x, h0, c0, lengths, batch_sizes, counter, first_step, drop, out)
 
     def backward(self, run: Run, d_output: Any = None, d_h: Any = None, d_c: Any = None, *,
                  want: Sequence[str] = ("input", "h", "c", "params"), out: Optional[Mapping[str, Any]] = None, accumulate: bool = False,
