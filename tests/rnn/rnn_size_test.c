@@ -76,17 +76,17 @@ static struct cg_rnn *open_plan(const struct row *r, int dtype, int layers, int 
 	return rnn;
 }
 
-static size_t work_of(const struct cg_rnn *rnn, int pass, int64_t steps, int is_dense)
+static size_t work_of(const struct cg_rnn *rnn, int pass, int64_t steps, int is_whole)
 {
-	struct cg_rnn_shape shape = { .B = B, .N = B * steps, .is_whole = is_dense, .input_in_place = is_dense, .output_in_place = is_dense };
+	struct cg_rnn_shape shape = { .B = B, .N = B * steps, .is_whole = is_whole, .input_in_place = is_whole, .output_in_place = is_whole };
 
 	return cg_layers_lay_out_workspace(rnn, pass, 1, &shape);
 }
 
 /* Bytes that so many more steps of B rows need. */
-static size_t more(const struct cg_rnn *rnn, int pass, int is_dense)
+static size_t more(const struct cg_rnn *rnn, int pass, int is_whole)
 {
-	return work_of(rnn, pass, 2 * STEPS, is_dense) - work_of(rnn, pass, STEPS, is_dense);
+	return work_of(rnn, pass, 2 * STEPS, is_whole) - work_of(rnn, pass, STEPS, is_whole);
 }
 
 static void expect(const struct row *r, const char *what, int dtype, size_t got, size_t expected)
