@@ -32,12 +32,13 @@ command     runtime/cellgrad.h runtime/device/inspect.h
 END
 
 # FOLDER FOLDER, as patterns: files of one name in these do one thing in two places.  Each backend implements the same parts of the
-# device, and tests/fake stands in for the vendor's libraries that backends/cuda calls.
+# device, tests/fake stands in for the vendor's libraries that backends/cuda calls, and the package's part for PyTorch is a package.
 cat >"$scratch/mirrors" <<'END'
 backends/[a-z]*           backends/[a-z]*
 backends/[a-z]*           runtime/device
 backends/cuda(/cudnn)?    tests/fake
 backends                  tests/fake
+python/cellgrad           python/cellgrad/torch
 END
 
 # Every file of the source, without those that a build in the source's own folder leaves there.

@@ -58,7 +58,7 @@ EXTRA_DIST += \
 	%D%/data %D%/old \
 	%D%/gen/golden %D%/gen/every.h %D%/gen/check_text.h %D%/help/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/openblas_stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
-	%D%/python/py_tap.py \
+	%D%/python/py_tap.py %D%/frameworks \
 	$(quick_tests) $(script_tests) $(command_tests) $(python_tests)
 
 # Unit tests see the library's inner names.  Those of more than one file say so here.

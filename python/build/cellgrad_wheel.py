@@ -82,10 +82,11 @@ def entries(prefix, room):
     """The wheel's files but for its metadata: bytes by name."""
     files = {}
     package = os.path.join(TOP, "python", "cellgrad")
-    for name in sorted(os.listdir(package)):
-        if name.endswith((".py", ".typed")):
-            with open(os.path.join(package, name), "rb") as file:
-                files[f"cellgrad/{name}"] = file.read()
+    for folder in ("", "torch/"):
+        for name in sorted(os.listdir(os.path.join(package, folder))):
+            if name.endswith((".py", ".typed", ".cc")):
+                with open(os.path.join(package, folder, name), "rb") as file:
+                    files[f"cellgrad/{folder}{name}"] = file.read()
     files[f"cellgrad/{LIBRARY}"] = stripped(found(prefix), room)
     command = os.path.join(prefix, "bin", "cellgrad")
     if os.path.exists(command):

@@ -1,0 +1,136 @@
+"""Where tensors are, as contexts and streams of the library.
+
+Tensors of the cpu are computed on by the context "cpu", or by what CELLGRAD_BACKEND names; those of a CUDA device in PyTorch's own context
+of it, on its current stream.  Where several processes share the machine, as torchrun says by LOCAL_WORLD_SIZE, each takes its share of the
+processors, unless CELLGRAD_CPU_THREADS says how many.
+"""
+import ctypes
+import os
+from typing import Any, Dict, List
+
+import torch
+
+from .._context import Context, Handle, opening
+from .._errors import DriverError, UnsupportedError
+from .._lib import C
+from .._load import lib
+from ._errors import check
+
+
+def cpu_name() -> str:
+    """What the context of the cpu is opened by."""
+    where = os.environ.get("CELLGRAD_BACKEND") or "cpu"
+    ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
+    if where != "cpu" or "CELLGRAD_CPU_THREADS" in os.environ or not ranks.isdigit() or int(ranks) < 2:
+        return where
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return f"cpu:threads={max(1, count // int(ranks))}"
+
+
+class Cpu:
+    """The host's memory."""
+
+    place = C.CG_HOST
+
+    def __init__(self) -> None:
+        self._context: Any = None
+
+    def context(self) -> Handle:
+        """The library's context, of this process."""
+        if self._context is None:
+            self._context = Context(cpu_name())
+        return self._context.handle()
+
+    def take(self, context: Handle) -> Any:
+        """A stream for one call."""
+        stream = ctypes.c_void_p()
+        check(lib.cg_stream_take(context.pointer, ctypes.byref(stream)))
+        return stream
+
+    def give(self, stream: Any) -> None:
+        """Gives it back."""
+        check(lib.cg_stream_give(stream))
+
+
+def native_context(index: int) -> int:
+    """PyTorch's CUcontext of a device: the primary one."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    for name, arguments in (("cuInit", (0,)), ("cuDeviceGet", (ctypes.byref(device), index)),
+                            ("cuDevicePrimaryCtxRetain", (ctypes.byref(context), device))):
+        code = getattr(driver, name)(*arguments)
+        if code:
+            raise DriverError(f"cuda: {name} of device {index} failed with {code}")
+    return int(context.value or 0)
+
+
+def native_stream(index: int) -> int:
+    """PyTorch's current CUstream of a device; 0 is the default one."""
+    return int(torch.cuda.current_stream(index).cuda_stream)
+
+
+class Cuda:
+    """The memory of a CUDA device."""
+
+    place = C.CG_DEVICE
+
+    def __init__(self, index: int):
+        self.index = index
+        self._handle: Any = None
+        # Streams that no call has now, by the CUstream that they are; a thread pops one for a call.
+        self._idle: Dict[int, List[Any]] = {}
+
+    def context(self) -> Handle:
+        """The library's context in PyTorch's."""
+        if self._handle is None or not self._handle.is_of_this_process():
+            native = native_context(self.index)
+            with opening:
+                pointer = ctypes.c_void_p()
+                check(lib.cg_adopt(b"cuda", native, None, ctypes.byref(pointer)))
+                self._handle, self._idle = Handle(pointer, lib.cg_close), {}
+        return self._handle
+
+    def take(self, context: Handle) -> Any:
+        """A stream of the library's that is PyTorch's current one.  CUDA's default stream has the number 1 there."""
+        native = native_stream(self.index) or 1
+        idle = self._idle.setdefault(native, [])
+        try:
+            return idle.pop()
+        except IndexError:
+            pointer = ctypes.c_void_p()
+            check(lib.cg_stream_open(context.pointer, native, ctypes.byref(pointer)))
+            return _Stream(Handle(pointer, lib.cg_stream_close), native)
+
+    def give(self, stream: Any) -> None:
+        """Keeps it for the next call; what was enqueued is not waited for."""
+        self._idle.setdefault(stream.native, []).append(stream)
+
+
+class _Stream:
+    """A stream with the CUstream that it is."""
+
+    def __init__(self, handle: Handle, native: int):
+        self._handle, self.native = handle, native
+        self._as_parameter_ = handle.pointer
+
+
+_cpu = Cpu()
+_cuda: Dict[int, Cuda] = {}
+
+
+def place_of(device: Any) -> Any:
+    """Where a device's memory is.
+
+    Raises UnsupportedError for a device that no backend has.
+    """
+    kind = device.type
+    if kind == "cpu":
+        return _cpu
+    if kind == "cuda":
+        index = device.index if device.index is not None else torch.cuda.current_device()
+        found = _cuda.get(index)
+        if found is None:
+            found = _cuda.setdefault(index, Cuda(index))
+        return found
+    raise UnsupportedError(f"cellgrad.torch: expected tensors on cpu or cuda, got one on {kind}; "
+                           "model.cpu() and input.cpu() bring them where they can be computed with")

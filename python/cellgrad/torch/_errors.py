@@ -1,0 +1,31 @@
+"""The exceptions of wrong tensors: each is a class of the package and what PyTorch's users expect."""
+from .._errors import ArgumentError, ArgumentTypeError, UnsupportedError, error_of
+from .._lib import C
+from .._load import lib
+
+
+class TensorError(ArgumentError, RuntimeError):
+    """A tensor has a wrong shape or value, or lies on a wrong device; as PyTorch's own, a RuntimeError, and a ValueError as well.
+
+    >>> import cellgrad.torch, torch
+    >>> try:
+    ...     cellgrad.torch.LSTM(3, 4)(torch.zeros(5, 2, 7))
+    ... except RuntimeError as error:
+    ...     print(type(error).__name__, error)
+    TensorError input: expected [T, B, 3], got [5, 2, 7]
+    """
+
+
+class TensorTypeError(ArgumentTypeError, RuntimeError, ValueError):
+    """A tensor has a wrong dtype."""
+
+
+class SecondGradientError(UnsupportedError, RuntimeError):
+    """A gradient of a gradient was asked for, which networks do not have."""
+
+
+def check(status: int) -> None:
+    """Raises the exception for a status that is not CG_OK."""
+    if status:
+        words = lib.cg_message().decode(errors="replace")
+        raise TensorError(words) if status == C.CG_BAD_ARGUMENT else error_of(status, words)

@@ -1,0 +1,340 @@
+"""nn.LSTM, nn.GRU and nn.RNN over the library, and any cell as a module."""
+import math
+import os
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from .. import _cell
+from .._arguments import path_of, words
+from ._errors import TensorError, TensorTypeError
+from ._operators import rnn
+from ._run import are_flat
+from ._spec import spec_of, spec_text
+
+_CELLS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
+
+
+def row_lengths(lengths: Any, B: int, T: int) -> Tensor:
+    """Lengths as the library takes them.
+
+    Raises TensorTypeError unless they are integers, TensorError unless there is one for each row, on the cpu, from 0 to T.
+    """
+    tensor = lengths if isinstance(lengths, Tensor) else torch.as_tensor(lengths)
+    if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:
+        raise TensorTypeError(f"lengths: expected integers, got {tensor.dtype}")
+    if tensor.device.type != "cpu" or tensor.dim() != 1:
+        raise TensorError(f"lengths: expected a tensor [B] on the cpu, got {list(tensor.shape)} on {tensor.device}")
+    if not torch.compiler.is_compiling():
+        if tensor.shape[0] != B:
+            raise TensorError(f"lengths: expected {B}, one for each row, got {tensor.shape[0]}")
+        if B and not 0 <= int(tensor.min()) <= int(tensor.max()) <= T:
+            raise TensorError(f"lengths: expected 0 to {T}, got {tensor.tolist()}")
+    return tensor.to(torch.int32).contiguous()
+
+
+class Recurrent(nn.Module):
+    """What the modules share: a forward over the weights of a network, which lie one behind the other in one buffer."""
+
+    input_size: int
+    hidden_size: int
+    num_layers: int
+    bidirectional: bool
+    batch_first: bool
+    bias: bool
+    proj_size: int
+    dropout: float
+
+    def _ready(self, cell: str, options: str = "", values: Sequence[Tuple[str, float]] = ()) -> None:
+        """Notes the network, and the weights' names in the order of the library's parameters."""
+        self._cell_source, self._cell_options, self._cell_values = cell, options, tuple(values)
+        self._texts: Dict[float, Tuple[str, str]] = {}
+        spec = spec_of(self._networks(0.0)[1])
+        ends = [f"l{layer}{'_reverse' if direction else ''}" for layer in range(self.num_layers) for direction in range(spec.directions)]
+        matrices = ("weight_ih", "weight_hh", "weight_hr") if self.proj_size else ("weight_ih", "weight_hh")
+        self._matrix_names = [f"{name}_{end}" for end in ends for name in matrices]
+        self._bias_names = [f"{name}_{end}" for end in ends for name in ("bias_ih", "bias_hh")]
+        self._vector_names = [f"weight_p_{end}" for end in ends] if spec.vectors() else []
+        self._has_state = spec.cell.has_state
+        if not self.bias and "_no_bias" not in self._buffers:
+            # The parameters have biases, in any case: zeros here, that nobody trains.
+            like = self._parameters[self._matrix_names[0]]
+            zeros = torch.zeros(2 * len(ends), like.shape[0], dtype=like.dtype, device=like.device)
+            self.register_buffer("_no_bias", zeros, persistent=False)
+
+    def _networks(self, dropout: float) -> Tuple[str, str]:
+        """The network without and with a reserve."""
+        without, with_reserve = (spec_text(
+            self._cell_source, input=self.input_size, units=self.hidden_size, layers=self.num_layers, bidirectional=self.bidirectional,
+            batch_first=self.batch_first, proj=self.proj_size, options=self._cell_options, values=self._cell_values, dropout=dropout,
+            reserve=reserve) for reserve in (False, True))
+        return without, with_reserve
+
+    def _weights(self) -> List[Tensor]:
+        """The weights in the order of the library's parameters."""
+        if self.bias:
+            return [getattr(self, name) for name in self._matrix_names + self._bias_names + self._vector_names]
+        return [*(getattr(self, name) for name in self._matrix_names), *self._no_bias.unbind(),
+                *(getattr(self, name) for name in self._vector_names)]
+
+    def _owned(self) -> List[Tensor]:
+        """The tensors that have them: without biases, one for all the zeros."""
+        if self.bias:
+            return self._weights()
+        return [*(getattr(self, name) for name in self._matrix_names), self._no_bias,
+                *(getattr(self, name) for name in self._vector_names)]
+
+    def flatten_parameters(self) -> None:
+        """Makes the weights views of one buffer, as the library takes them, unless they are.
+
+        Forward does so by itself where they no longer are: after `.to()`, `load_state_dict(assign=True)` or `weight.data = ...`.
+        """
+        if "_matrix_names" not in self.__dict__:
+            return
+        weights = self._owned()
+        first = weights[0]
+        if first.device.type not in ("cpu", "cuda") or any(
+                type(w) not in (nn.Parameter, Tensor) or w.dtype != first.dtype or w.device != first.device or not w.is_leaf
+                for w in weights) or len({id(w) for w in weights}) != len(weights):
+            return
+        if are_flat(weights, [w.numel() for w in weights], first.element_size()):
+            return
+        with torch.no_grad():
+            whole = torch.cat([w.detach().reshape(-1) for w in weights])
+            for w, part in zip(weights, whole.split([w.numel() for w in weights])):
+                w.data = part.view(w.shape)
+
+    def _forward(self, input: Any, hx: Any, lengths: Any) -> Any:
+        weights = self._weights()
+        if not torch.compiler.is_compiling():
+            first = weights[0]
+            # Their own parameters alone: those that functional_call, DataParallel or a parametrization puts there are left as they are.
+            if type(first) is nn.Parameter and self._parameters and not are_flat(
+                    weights, [w.numel() for w in weights], first.element_size()):
+                self.flatten_parameters()
+        packed, x, is_batched = isinstance(input, PackedSequence), input, True
+        if packed:
+            if lengths is not None:
+                raise TensorError("lengths: a PackedSequence has its own")
+            x, lengths = pad_packed_sequence(input, batch_first=self.batch_first)
+        elif not isinstance(input, Tensor):
+            raise TensorTypeError(f"input: expected a tensor or a PackedSequence, got {type(input).__name__}")
+        elif x.dim() not in (2, 3):
+            raise TensorError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {x.dim()}D instead")
+        elif x.dim() == 2:
+            is_batched, x = False, x.unsqueeze(0 if self.batch_first else 1)
+        h, c = self._states(hx, is_batched)
+        if lengths is not None:
+            time, batch = (1, 0) if self.batch_first else (0, 1)
+            lengths = row_lengths(lengths, x.shape[batch], x.shape[time])
+        dropout = self.dropout if self.training and self.num_layers > 1 else 0.0
+        output, h, c = rnn(x, weights, h, c, lengths, dropout > 0, self._networks(dropout))
+        if packed:
+            order = input.sorted_indices
+            if order is not None:
+                output, lengths = output.index_select(0 if self.batch_first else 1, order), lengths[order.cpu()]
+            data = pack_padded_sequence(output, lengths.to(torch.int64), self.batch_first).data
+            output = PackedSequence(data, input.batch_sizes, order, input.unsorted_indices)
+        elif not is_batched:
+            output, h = output.squeeze(0 if self.batch_first else 1), h.squeeze(1)
+            c = c.squeeze(1) if self._has_state else c
+        return output, ((h, c) if self._has_state else h)
+
+    def _states(self, hx: Any, is_batched: bool) -> Tuple[Optional[Tensor], Optional[Tensor]]:
+        """The initial states, [L*D, B, .]."""
+        if hx is None:
+            return None, None
+        if self._has_state:
+            if not isinstance(hx, (tuple, list)) or len(hx) != 2:
+                raise TensorTypeError(f"hx: expected (h_0, c_0), got {type(hx).__name__}")
+            states = list(hx)
+        else:
+            states = [hx, None]
+        for k, state in enumerate(states):
+            if state is None:
+                continue
+            if not isinstance(state, Tensor):
+                raise TensorTypeError(f"hx: expected tensors, got {type(state).__name__}")
+            if state.dim() != (3 if is_batched else 2):
+                raise TensorError(f"For {'batched 3-D' if is_batched else 'unbatched 2-D'} input, hx should also be "
+                                  f"{'3-D' if is_batched else '2-D'} but got {state.dim()}-D tensor")
+            if not is_batched:
+                states[k] = state.unsqueeze(1)
+        return states[0], states[1]
+
+
+class _OfTorch(Recurrent, nn.RNNBase):
+    """The constructor, names and state_dict of PyTorch's module."""
+
+    def _init_flat_weights(self) -> None:
+        self._flat_weights = [getattr(self, name, None) for name in self._flat_weights_names]
+        if "_flat_weight_refs" in self.__dict__:
+            import weakref
+            self._flat_weight_refs = [None if w is None else weakref.ref(w) for w in self._flat_weights]
+        self.flatten_parameters()
+
+    def _adopt(self, peephole: bool = False) -> None:
+        """Makes a module of PyTorch's, or one that was just constructed, one of these."""
+        options = ""
+        if peephole:
+            options = "peephole"
+            like, bound = self.weight_hh_l0, 1 / math.sqrt(self.hidden_size)
+            for layer in range(self.num_layers):
+                for end in ("", "_reverse")[:2 if self.bidirectional else 1]:
+                    name = f"weight_p_l{layer}{end}"
+                    self._flat_weights_names.append(name)
+                    self._all_weights[layer * (2 if self.bidirectional else 1) + (end != "")].append(name)
+                    weight = torch.empty(3, self.hidden_size, dtype=like.dtype, device=like.device).uniform_(-bound, bound)
+                    self._flat_weights.append(None)
+                    setattr(self, name, nn.Parameter(weight))
+        self._ready(_CELLS[self.mode], options)
+        self._init_flat_weights()
+
+    def forward(self, input: Any, hx: Any = None, lengths: Any = None) -> Any:
+        """output and the last states, as PyTorch's module.
+
+        input: [T, B, input_size], [B, T, input_size] with batch_first, [T, input_size], or a PackedSequence.
+        hx: h_0 [L*D, B, H], of an LSTM (h_0, c_0), c_0 [L*D, B, hidden_size]; without B for an input without it; None is zeros.
+        lengths: [B] integers on the cpu, how many steps of each row are valid; beyond them outputs are zero.
+
+        Raises TensorError for a shape, TensorTypeError for a dtype.
+        """
+        return self._forward(input, hx, lengths)
+
+
+class LSTM(_OfTorch):
+    """torch.nn.LSTM with the same arguments, parameters, names and results, and `peephole=True` for weights weight_p_l0 [3, hidden_size]
+    from the cell state to the gates i, f and o.
+
+    It is an nn.RNNBase and no nn.LSTM, so that torch.compile traces it.  Raises what nn.LSTM raises.
+
+    >>> import cellgrad.torch, torch
+    >>> theirs = torch.nn.LSTM(3, 4, num_layers=2, bidirectional=True)
+    >>> ours = cellgrad.torch.LSTM(3, 4, num_layers=2, bidirectional=True)
+    >>> ours.load_state_dict(theirs.state_dict())
+    <All keys matched successfully>
+    >>> x = torch.randn(5, 2, 3)
+    >>> torch.allclose(ours(x)[0], theirs(x)[0], atol=1e-6)
+    True
+    """
+
+    def __init__(self, *args: Any, peephole: bool = False, **kwargs: Any):
+        super().__init__("LSTM", *args, **kwargs)
+        self._adopt(peephole)
+
+
+class GRU(_OfTorch):
+    """torch.nn.GRU with the same arguments, parameters, names and results.
+
+    >>> import cellgrad.torch, torch
+    >>> output, h = cellgrad.torch.GRU(3, 4, batch_first=True)(torch.randn(2, 5, 3), lengths=[5, 2])
+    >>> output.shape, h.shape, output[1, 2:].abs().max().item()
+    (torch.Size([2, 5, 4]), torch.Size([1, 2, 4]), 0.0)
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        super().__init__("GRU", *args, **kwargs)
+        self._adopt()
+
+
+class RNN(_OfTorch):
+    """torch.nn.RNN with the same arguments, parameters, names and results.
+
+    >>> import cellgrad.torch, torch
+    >>> cellgrad.torch.RNN(3, 4, nonlinearity="relu")(torch.randn(5, 3))[1].shape
+    torch.Size([1, 4])
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        if len(args) > 3:
+            self.nonlinearity = args[3]
+            args = args[:3] + args[4:]
+        else:
+            self.nonlinearity = kwargs.pop("nonlinearity", "tanh")
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity '{self.nonlinearity}'. Select from 'tanh' or 'relu'.")
+        nonlinearity = self.nonlinearity
+        super().__init__("RNN_TANH" if nonlinearity == "tanh" else "RNN_RELU", *args, **kwargs)
+        self.nonlinearity = nonlinearity
+        self._adopt()
+
+
+class Cell(Recurrent):
+    """Layers of any cell of the library: the name of a built-in one, the path of a .cell file, or the text of one.
+
+    The other arguments are nn.LSTM's.  options: of the cell, as "peephole"; values: of its params, as {"leak": 0.3}.
+    The weights are weight_ih_l0 [G*hidden_size, input_size], weight_hh_l0, bias_ih_l0, bias_hh_l0, of G gates in the cell's order, and
+    weight_p_l0 [n, hidden_size] of its n per-unit weights.  A file's text is kept: a pickled module does not need the file.
+
+    Returns output and h, or (h, c) of a cell with a state.  Raises cellgrad.BuildError for a wrong text, cellgrad.MissingFileError.
+
+    >>> import cellgrad.torch, torch
+    >>> leaky = '''
+    ... cell leaky
+    ... gates  a
+    ... output h
+    ... param  leak = 0.1
+    ...
+    ... h = tanh(a) + leak * h_prev
+    ... save h
+    ... '''
+    >>> output, h = cellgrad.torch.Cell(leaky, 3, 4, values={"leak": 0.3})(torch.randn(5, 2, 3))
+    >>> output.shape, h.shape
+    (torch.Size([5, 2, 4]), torch.Size([1, 2, 4]))
+    """
+
+    def __init__(self, cell: Union[str, "os.PathLike[str]"], input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, *,
+                 options: Union[str, Sequence[str]] = "", values: Optional[Mapping[str, float]] = None, device: Any = None,
+                 dtype: Any = None):
+        super().__init__()
+        parsed = _cell.Cell(cell)
+        path = path_of(cell)
+        if path is not None:
+            with open(path, encoding="utf-8") as file:
+                cell = file.read()
+        self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bool(bias)
+        self.batch_first, self.dropout, self.bidirectional, self.proj_size = batch_first, float(dropout), bool(bidirectional), proj_size
+        names = words("options", options).decode()
+        text = spec_text(str(cell), input=input_size, units=hidden_size, layers=num_layers, bidirectional=self.bidirectional,
+                         proj=proj_size, options=names, values=tuple((values or {}).items()))
+        spec = spec_of(text)
+        self.name = parsed.name
+        shapes = iter(spec.parts)
+        ends = [f"l{layer}{end}" for layer in range(num_layers) for end in ("", "_reverse")[:spec.directions]]
+        kinds = [(("weight_ih", "weight_hh", "weight_hr") if proj_size else ("weight_ih", "weight_hh")), ("bias_ih", "bias_hh")]
+        for kind in [*kinds, *([("weight_p",)] if spec.vectors() else [])]:
+            for end in ends:
+                for name in kind:
+                    rows, columns = next(shapes)
+                    shape = (rows,) if name.startswith("bias") else (rows, columns)
+                    if bias or not name.startswith("bias"):
+                        self.register_parameter(f"{name}_{end}", nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
+        self.reset_parameters()
+        self._ready(str(cell), names, tuple((values or {}).items()))
+        self.flatten_parameters()
+
+    def reset_parameters(self) -> None:
+        """Numbers to begin training with, as PyTorch's networks have them: uniform, up to 1 / sqrt(hidden_size)."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for weight in self.parameters():
+            nn.init.uniform_(weight, -bound, bound)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        result = super()._apply(fn, recurse)
+        self.flatten_parameters()
+        return result
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{self.name}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+
+    def forward(self, input: Any, hx: Any = None, lengths: Any = None) -> Any:
+        """output and the last states, with the arguments of `LSTM.forward`."""
+        return self._forward(input, hx, lengths)

@@ -1,0 +1,192 @@
+"""Calls of the library on tensors.
+
+Tensors are passed as they lie: dense ones by their addresses.  Of them no more is used than shape, dtype, device, data_ptr(),
+is_contiguous(), contiguous() and new_empty().
+"""
+import ctypes
+from typing import Any, List, Optional, Sequence, Tuple
+
+import torch
+
+from .._lib import C
+from .._load import lib
+from ._device import place_of
+from ._errors import TensorError, TensorTypeError, check
+from ._spec import Plan, Spec
+
+_Call = C.cg_rnn_call
+copies = 0                                       # dense copies that were made, for the tests
+
+
+def _dense(tensor: Any) -> Any:
+    """The tensor, or a dense copy of it."""
+    global copies
+    if tensor is None or tensor.is_contiguous():
+        return tensor
+    copies += 1
+    return tensor.contiguous()
+
+
+def are_flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> bool:
+    """Do the weights lie one behind the other, as the library's parameters do?"""
+    at = weights[0].data_ptr()
+    for weight, numel in zip(weights, numels):
+        if weight.data_ptr() != at or not weight.is_contiguous():
+            return False
+        at += numel * itemsize
+    return True
+
+
+def flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> Tuple[int, Any]:
+    """The address of the parameters, and who keeps them alive: the weights, or a copy where they do not lie one behind the other."""
+    global copies
+    if are_flat(weights, numels, itemsize):
+        return weights[0].data_ptr(), weights
+    copies += 1
+    whole = torch.cat([weight.detach().reshape(-1) for weight in weights])
+    return whole.data_ptr(), whole
+
+
+def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any) -> None:
+    """Raises TensorError for a shape or a device, TensorTypeError for a dtype."""
+    dtype, device, shape = x.dtype, x.device, x.shape
+    if len(shape) != 3 or shape[2] != spec.input:
+        raise TensorError(f"input: expected [{'B, T' if spec.batch_first else 'T, B'}, {spec.input}], got {list(shape)}")
+    if len(weights) != len(spec.parts):
+        raise TensorError(f"weights: expected {len(spec.parts)}, got {len(weights)}")
+    for k, (weight, part) in enumerate(zip(weights, spec.parts)):
+        if weight.shape != part and (part[1] != 1 or weight.shape != part[:1]):
+            raise TensorError(f"weights[{k}]: expected {list(part)}, got {list(weight.shape)}")
+        if weight.dtype != dtype:
+            raise TensorTypeError(f"input dtype ({dtype}) does not match weight dtype ({weight.dtype}): weights[{k}]; "
+                                  "input.to() or model.to() converts one")
+        if weight.device != device:
+            raise TensorError(f"weights[{k}]: expected a tensor on {device}, as the input, got one on {weight.device}")
+    if h0 is None and c0 is None and lengths is None:
+        return
+    _, B = spec.sizes(x)
+    count = spec.layers * spec.directions
+    if c0 is not None and not spec.cell.has_state:
+        raise TensorError(f"c0: a network of the cell {spec.cell.name} has no state c")
+    for name, state, width in (("h0", h0, spec.width), ("c0", c0, spec.units)):
+        if state is None:
+            continue
+        if state.shape != (count, B, width):
+            raise TensorError(f"{name}: expected [{count}, {B}, {width}] for an input of {list(shape)}, got {list(state.shape)}")
+        if state.dtype != dtype:
+            raise TensorTypeError(f"{name}: expected {dtype}, as the input, got {state.dtype}")
+        if state.device != device:
+            raise TensorError(f"{name}: expected a tensor on {device}, as the input, got one on {state.device}")
+    if lengths is not None and (lengths.dtype != torch.int32 or lengths.shape != (B,) or lengths.device.type != "cpu"):
+        raise TensorError(f"lengths: expected [{B}] of int32 on the cpu, got {list(lengths.shape)} of {lengths.dtype} on {lengths.device}")
+
+
+def _put(mem: Any, tensor: Any, size: int, place: int) -> None:
+    mem.data, mem.bytes, mem.place = tensor.data_ptr(), size, place
+
+
+def _begin(plan: Plan, T: int, B: int, x: Any, address: int, h0: Any, c0: Any, lengths: Any, counter: int) -> Tuple[Any, int, int]:
+    """A struct with what forward and backward have in common, and the bytes of reserve and work."""
+    template, reserve, work = plan.call(T, B)
+    call = _Call.from_buffer_copy(template)
+    spec, size, place = plan.spec, plan.itemsize, plan.place.place
+    rows = spec.layers * spec.directions * B * size
+    _put(call.input, x, T * B * spec.input * size, place)
+    call.params.data, call.params.bytes, call.params.place = address, spec.params * size, place
+    if h0 is not None:
+        _put(call.input_h, h0, rows * spec.width, place)
+    if c0 is not None:
+        _put(call.input_c, c0, rows * spec.units, place)
+    if lengths is not None and B:
+        call.lengths = lengths.data_ptr()
+    call.counter = counter
+    return call, reserve, work
+
+
+def _run(plan: Plan, function: Any, call: Any, x: Any, work: int) -> None:
+    """The call, on a stream of the device, with work memory by PyTorch's allocator where the device is not the host."""
+    place = plan.place
+    if place.place == C.CG_DEVICE and work:
+        memory = x.new_empty((work,), dtype=torch.uint8)
+        _put(call.work, memory, work, place.place)
+    stream = place.take(place.context())
+    try:
+        check(function(stream, plan.pointer, ctypes.byref(call)))
+    finally:
+        place.give(stream)
+
+
+def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, counter: int,
+            reserve_size: Optional[int] = None) -> Tuple[Any, Any, Any, Any]:
+    """output, h, c and reserve.  reserve_size: bytes to make it of, None for those of the call."""
+    check_inputs(spec, x, weights, h0, c0, lengths)
+    plan = spec.plan(x.dtype, place_of(x.device))
+    size, place = plan.itemsize, plan.place.place
+    address, keep = flat(weights, spec.numels, size)
+    x, h0, c0 = _dense(x), _dense(h0), _dense(c0)
+    T, B = spec.sizes(x)
+    call, need, work = _begin(plan, T, B, x, address, h0, c0, lengths, counter)
+    wide, state_h, state_c = spec.shapes(x)
+    output, h, c = x.new_empty(wide), x.new_empty(state_h), x.new_empty(state_c)
+    rows = spec.layers * spec.directions * B * size
+    _put(call.output, output, T * B * spec.directions * spec.width * size, place)
+    _put(call.output_h, h, rows * spec.width, place)
+    if spec.cell.has_state:
+        _put(call.output_c, c, rows * spec.units, place)
+    count = (need if reserve_size is None else reserve_size) if spec.reserve else 0
+    reserve = x.new_empty((count,), dtype=torch.uint8)
+    if count:
+        # The bytes that this call leaves alone.
+        if count > need and lengths is None:
+            reserve[need:].zero_()
+        elif lengths is not None and reserve_size is not None:
+            reserve.zero_()
+        _put(call.reserve, reserve, count, place)
+    _run(plan, lib.cg_rnn_forward, call, x, work)
+    del keep
+    return output, h, c, reserve
+
+
+def _gradient(name: str, tensor: Any, like: Any, shape: Tuple[int, ...]) -> Any:
+    """An upstream gradient, dense."""
+    if tensor is None:
+        return None
+    if tensor.shape != shape or tensor.dtype != like.dtype or tensor.device != like.device:
+        raise TensorError(f"{name}: expected {list(shape)} of {like.dtype} on {like.device}, "
+                          f"got {list(tensor.shape)} of {tensor.dtype} on {tensor.device}")
+    return _dense(tensor)
+
+
+def backward(spec: Spec, gradients: Sequence[Any], x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, reserve: Any,
+             counter: int, wanted: Sequence[bool]) -> Tuple[Any, Any, Any, Any]:
+    """The gradients by input, h0, c0 and all weights one behind the other; those not wanted are empty."""
+    check_inputs(spec, x, weights, h0, c0, lengths)
+    if not spec.reserve or reserve.shape[0] == 0:
+        raise TensorError("reserve: the forward kept none: its network has reserve=False")
+    plan = spec.plan(x.dtype, place_of(x.device))
+    size, place = plan.itemsize, plan.place.place
+    address, keep = flat(weights, spec.numels, size)
+    x, h0, c0, lengths = _dense(x), _dense(h0), _dense(c0), _dense(lengths)
+    T, B = spec.sizes(x)
+    call, _, work = _begin(plan, T, B, x, address, h0, c0, lengths, counter)
+    shapes = spec.shapes(x)
+    rows = spec.layers * spec.directions * B * size
+    sizes = T * B * spec.directions * spec.width * size, rows * spec.width, rows * spec.units
+    _put(call.reserve, reserve, reserve.shape[0], place)
+    upstream: List[Any] = [_gradient(name, tensor, x, shape) for name, tensor, shape in
+                           zip(("d_output", "d_h", "d_c"), gradients, shapes)]
+    for mem, tensor, bytes_ in zip((call.output_backprop, call.output_h_backprop, call.output_c_backprop), upstream, sizes):
+        if tensor is not None and tensor.numel():
+            _put(mem, tensor, bytes_, place)
+    made = []
+    for mem, is_wanted, shape, bytes_ in zip(
+            (call.input_backprop, call.input_h_backprop, call.input_c_backprop, call.params_backprop), wanted,
+            (tuple(x.shape), shapes[1], shapes[2], (spec.params,)), (T * B * spec.input * size, *sizes[1:], spec.params * size)):
+        tensor = x.new_empty(shape if is_wanted else (0,))
+        if is_wanted and tensor.numel():
+            _put(mem, tensor, bytes_, place)
+        made.append(tensor)
+    if any(is_wanted for is_wanted in wanted):
+        _run(plan, lib.cg_rnn_backward, call, x, work)
+    del keep
+    return made[0], made[1], made[2], made[3]

@@ -1,0 +1,141 @@
+"""What does not change from call to call, as a text: an operator's argument that prints, hashes and is exported as it is.
+
+`spec_text` makes the text, in Python that torch.compile can trace; `spec_of` reads it; a `Spec` has the shapes and the library's plan.
+"""
+import ctypes
+import functools
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import torch
+
+from .._arguments import struct_of
+from .._cell import Cell
+from .._context import Handle, opening
+from .._lib import C
+from .._load import lib
+from ._errors import TensorError, TensorTypeError, check
+
+CODES: Dict[torch.dtype, int] = {torch.float32: C.CG_F32, torch.float64: C.CG_F64, torch.float16: C.CG_F16, torch.bfloat16: C.CG_BF16}
+# Structs for so many pairs of T and B are kept with a plan.
+KEPT_CALLS = 256
+
+
+def spec_text(cell: str, *, input: int, units: int, layers: int = 1, bidirectional: bool = False, batch_first: bool = False, proj: int = 0,
+              options: str = "", values: Sequence[Tuple[str, float]] = (), dropout: float = 0.0, reserve: bool = True) -> str:
+    """The text.  cell: the name or the text of a cell; the other arguments are those of `cellgrad.Network`."""
+    numbers = ",".join(f"{name}={value!r}" for name, value in values)
+    flags = f"{int(bidirectional)}|{int(batch_first)}|{int(reserve)}"
+    return f"{options}|{numbers}|{layers}|{flags}|{input}|{units}|{proj}|{dropout!r}|{cell}"
+
+
+class Spec:
+    """A text that was read.  Shapes are those of PyTorch: sequences [T, B, .], or [B, T, .], states [L*D, B, .]."""
+
+    def __init__(self, text: str):
+        fields = text.split("|", 10)
+        if len(fields) != 11:
+            raise TensorError(f"network: expected what cellgrad.torch.spec_text gives, got {text!r:.60}")
+        self.options = fields[0].encode()
+        self.values = [(name, float(number)) for name, number in (item.split("=") for item in fields[1].split(",") if item)]
+        self.layers, bidirectional, self.batch_first, self.reserve, self.input, self.units, self.proj = map(int, fields[2:9])
+        self.dropout, source = float(fields[9]), fields[10]
+        self.cell = Cell(source)
+        self.directions = 1 + bidirectional
+        self.width = self.proj or self.units
+        self.parts = self._parts()
+        self.numels = [rows * columns for rows, columns in self.parts]
+        self.params = sum(self.numels)
+        self._plans: Dict[Any, "Plan"] = {}
+
+    def _parts(self) -> List[Tuple[int, int]]:
+        """The shapes of the weights in the order of the library's parameters; a column of 0 stands for a vector's."""
+        gates, below, parts = len(self.cell.gates), self.input, []
+        for layer in range(self.layers):
+            below = self.input if layer == 0 else self.width * self.directions
+            for _ in range(self.directions):
+                parts += [(gates * self.units, below), (gates * self.units, self.width)]
+                parts += [(self.proj, self.units)] if self.proj else []
+        parts += [(gates * self.units, 1)] * (2 * self.layers * self.directions)
+        vectors = self.vectors()
+        parts += [(vectors, self.units)] * (self.layers * self.directions) if vectors else []
+        return parts
+
+    def vectors(self) -> int:
+        """The number of per-unit weights of a layer and direction."""
+        on = self.options.decode().split(",")
+        return sum(option in on for option in self.cell.vector_options)
+
+    def sizes(self, x: Any) -> Tuple[Any, Any]:
+        """T and B of an input, which may be symbols."""
+        return (x.shape[1], x.shape[0]) if self.batch_first else (x.shape[0], x.shape[1])
+
+    def shapes(self, x: Any) -> Tuple[Tuple[Any, ...], Tuple[Any, ...], Tuple[Any, ...]]:
+        """The shapes of output, h and c."""
+        _, B = self.sizes(x)
+        count = self.layers * self.directions
+        return ((x.shape[0], x.shape[1], self.directions * self.width), (count, B, self.width),
+                (count, B, self.units) if self.cell.has_state else (0,))
+
+    def plan(self, dtype: torch.dtype, place: Any) -> "Plan":
+        """The library's plan on a device, of this process."""
+        key = dtype, place
+        plan = self._plans.get(key)
+        if plan is None or not plan.handle.is_of_this_process():
+            plan = self._plans[key] = Plan(self, dtype, place)
+        return plan
+
+
+@functools.lru_cache(maxsize=4096)
+def spec_of(text: str) -> Spec:
+    """Reads the text."""
+    return Spec(text)
+
+
+class Plan:
+    """A network that is ready on a device."""
+
+    def __init__(self, spec: Spec, dtype: torch.dtype, place: Any):
+        if dtype not in CODES:
+            raise TensorTypeError(f"input: expected float32, float64, float16 or bfloat16, got {dtype}")
+        self.spec, self.dtype, self.place, self.itemsize = spec, dtype, place, torch.empty((), dtype=dtype).element_size()
+        numbers = [C.cg_value(name=name.encode(), value=value) for name, value in spec.values]
+        values = (C.cg_value * max(1, len(numbers)))(*numbers)
+        config = struct_of("cg_rnn_config", lib.cg_rnn_config_init)
+        config.cell, config.options, config.values, config.n_values = spec.cell.pointer, spec.options, values, len(numbers)
+        config.dtype, config.layers, config.bidirectional = CODES[dtype], spec.layers, spec.directions - 1
+        config.time_major, config.states_major, config.training = 1 - spec.batch_first, 1, spec.reserve
+        config.input, config.units, config.proj, config.dropout = spec.input, spec.units, spec.proj, spec.dropout
+        size = ctypes.c_size_t()
+        check(lib.cg_rnn_params(ctypes.byref(config), ctypes.byref(size)))
+        if size.value != spec.params * self.itemsize:
+            raise TensorError(f"network: expected {size.value // self.itemsize} parameters, the weights have {spec.params}")
+        context = place.context()
+        with opening:
+            pointer = ctypes.c_void_p()
+            check(lib.cg_rnn_get(context.pointer, ctypes.byref(config), ctypes.byref(pointer)))
+            self.handle = Handle(pointer, lib.cg_rnn_close)
+        self.pointer = pointer
+        self._bound: Optional[Tuple[int, int]] = None
+        self._calls: Dict[Tuple[int, int], Tuple[Any, int, int]] = {}
+
+    def bound(self) -> Optional[Tuple[int, int]]:
+        """Bytes of any call's reserve: the first, and the second for each step of a row; None where only the call itself can say."""
+        if self._bound is None:
+            fixed, step = ctypes.c_size_t(), ctypes.c_size_t()
+            if lib.cg_rnn_reserve_bound(self.pointer, ctypes.byref(fixed), ctypes.byref(step)):
+                return None
+            self._bound = fixed.value, step.value
+        return self._bound
+
+    def call(self, T: int, B: int) -> Tuple[Any, int, int]:
+        """A struct for calls of these sizes, to be copied; the bytes of their reserve, of rows of any lengths, and of their work."""
+        found = self._calls.get((T, B))
+        if found is None:
+            if len(self._calls) >= KEPT_CALLS:
+                self._calls.clear()
+            call = struct_of("cg_rnn_call", lib.cg_rnn_call_init)
+            call.T, call.B = T, B
+            sizes = C.cg_rnn_sizes()
+            check(lib.cg_rnn_sizes(self.pointer, T, B, None, ctypes.byref(sizes)))
+            found = self._calls[T, B] = call, sizes.reserve, sizes.work
+        return found

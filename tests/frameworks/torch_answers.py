@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""The modules of cellgrad.torch give what PyTorch's give: outputs, states and all gradients, in every layout.  Prints TAP."""
+import copy
+import io
+import itertools
+import pickle
+import tempfile
+import unittest
+
+import torch_tap
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence
+
+import cellgrad
+import cellgrad.torch as ours
+
+T, B, I, U = 6, 3, 4, 5
+F64 = torch.float64
+LEAKY = "cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = tanh(a) + leak * h_prev\nsave h\n"
+
+
+def tensors(result):
+    """The tensors in a result, of a PackedSequence its data."""
+    if isinstance(result, torch.Tensor):
+        return [result]
+    if isinstance(result, nn.utils.rnn.PackedSequence):
+        return [result.data]
+    return [tensor for part in result for tensor in tensors(part)]
+
+
+def run(module, x, hx):
+    """Results, and the gradients of a sum over them by x, hx and the weights."""
+    module.zero_grad()
+    leaves = [leaf.requires_grad_() for leaf in tensors([x] if hx is None else [x, hx])]
+    for leaf in leaves:
+        leaf.grad = None
+    found = tensors(module(x, hx))
+    sum((k + 1) * (tensor * torch.linspace(-1, 2, tensor.numel(), dtype=tensor.dtype).reshape(tensor.shape)).sum()
+        for k, tensor in enumerate(found)).backward()
+    return [*found, *(leaf.grad for leaf in leaves), *(weight.grad for weight in module.parameters())]
+
+
+class Answers(unittest.TestCase):
+    def same(self, theirs, mine, what, tolerance=1e-12):
+        self.assertEqual(len(theirs), len(mine), what)
+        for k, (a, b) in enumerate(zip(theirs, mine)):
+            self.assertEqual(a.shape, b.shape, f"{what}: {k}")
+            self.assertLessEqual(float((a - b).detach().abs().max()) if a.numel() else 0.0, tolerance, f"{what}: {k}")
+
+    def pairs(self):
+        """PyTorch's modules, each with a copy that is ours."""
+        for kind, layers, both, first, bias in itertools.product(("LSTM", "GRU", "RNN", "relu", "proj"), (1, 2), *[(False, True)] * 3):
+            more = {"relu": {"nonlinearity": "relu"}, "proj": {"proj_size": 2}}.get(kind, {})
+            name = {"relu": "RNN", "proj": "LSTM"}.get(kind, kind)
+            keywords = dict(num_layers=layers, bidirectional=both, batch_first=first, bias=bias, dtype=F64, **more)
+            theirs = getattr(nn, name)(I, U, **keywords)
+            mine = getattr(ours, name)(I, U, **keywords)
+            self.assertEqual(str(mine.load_state_dict(theirs.state_dict())), "<All keys matched successfully>")
+            yield f"{kind} {keywords}", theirs, mine
+
+    def states(self, module, batch=(B,)):
+        count = module.num_layers * (2 if module.bidirectional else 1)
+        h = torch.randn(count, *batch, module.proj_size or U, dtype=F64)
+        return (h, torch.randn(count, *batch, U, dtype=F64)) if module.mode == "LSTM" else h
+
+    def test_modules(self):
+        """80 modules, each with states and without, as a batch, one row, packed, packed unsorted: all as PyTorch's, to 1e-12"""
+        torch.manual_seed(1)
+        count = 0
+        for what, theirs, mine in self.pairs():
+            batch = torch.randn((B, T, I) if mine.batch_first else (T, B, I), dtype=F64)
+            row = torch.randn(T, I, dtype=F64)
+            for x, states in ((batch, (B,)), (row, ())):
+                for hx in (None, self.states(mine, states)):
+                    self.same(run(theirs, x.detach().clone(), hx), run(mine, x.detach().clone(), copy.deepcopy(hx)), what)
+                    count += 1
+            for lengths in ([6, 4, 1], [2, 6, 3]):
+                packed = pack_padded_sequence(batch, torch.tensor(lengths), mine.batch_first, enforce_sorted=lengths[0] == 6)
+                for hx in (None, self.states(mine)):
+                    self.same(run(theirs, copy.deepcopy(packed), hx), run(mine, copy.deepcopy(packed), copy.deepcopy(hx)), what)
+                    count += 1
+        self.assertEqual(count, 640)
+
+    def test_packed_fields(self):
+        """A PackedSequence comes back with the fields that it had"""
+        packed = pack_sequence([torch.randn(n, I) for n in (2, 5, 3)], enforce_sorted=False)
+        output, _ = ours.LSTM(I, U)(packed)
+        for name in ("batch_sizes", "sorted_indices", "unsorted_indices"):
+            self.assertTrue(torch.equal(getattr(output, name), getattr(packed, name)), name)
+
+    def test_lengths(self):
+        """lengths= are those of a packed sequence, and outputs beyond them are zero"""
+        module = ours.GRU(I, U, bidirectional=True, dtype=F64)
+        x, lengths = torch.randn(T, B, I, dtype=F64), [2, 6, 0]
+        output, h = module(x, lengths=lengths)
+        for b, length in enumerate(lengths):
+            self.assertEqual(float(output[length:, b].detach().abs().sum()), 0.0)
+            if length:
+                alone, last = module(x[:length, b])
+                self.same([alone, last], [output[:length, b], h[:, b]], b)
+
+    def test_dtypes(self):
+        """float32, float16 and bfloat16 within the rounding of each"""
+        for dtype, tolerance in ((torch.float32, 1e-6), (torch.float16, 4e-3), (torch.bfloat16, 3e-2)):
+            theirs = nn.LSTM(I, U, dtype=F64)
+            mine = ours.LSTM(I, U, dtype=dtype)
+            mine.load_state_dict(theirs.state_dict())
+            x = torch.randn(T, B, I, dtype=F64)
+            output, _ = mine(x.to(dtype))
+            self.assertEqual(output.dtype, dtype)
+            self.same([theirs(x)[0]], [output.to(F64)], dtype, tolerance)
+
+    def test_mixed_needs(self):
+        """Only what requires gradients gets them"""
+        module = ours.LSTM(I, U, dtype=F64)
+        theirs = nn.LSTM(I, U, dtype=F64)
+        theirs.load_state_dict(module.state_dict())
+        for needs in itertools.product((False, True), repeat=4):
+            found = []
+            for net in (theirs, module):
+                net.zero_grad()
+                torch.manual_seed(3)
+                x, h, c = (torch.randn(shape, dtype=F64).requires_grad_(need) for shape, need in
+                           zip(((T, B, I), (1, B, U), (1, B, U)), needs))
+                for weight in net.parameters():
+                    weight.requires_grad_(False)
+                net.weight_hh_l0.requires_grad_(needs[3])
+                output, _ = net(x, (h, c))
+                self.assertEqual(output.requires_grad, any(needs))
+                if any(needs):
+                    output.sin().sum().backward()
+                found.append([leaf.grad for leaf in (x, h, c, *net.parameters())])
+            for a, b in zip(*found):
+                self.assertEqual(a is None, b is None)
+                if a is not None:
+                    self.same([a], [b], needs)
+
+    def test_cells(self):
+        """A cell of equations, of a file, and with peepholes: gradcheck; a built-in one is nn.GRU"""
+        with tempfile.NamedTemporaryFile("w", suffix=".cell") as file:
+            file.write(LEAKY)
+            file.flush()
+            for module in (ours.Cell(file.name, I, U, values={"leak": 0.3}, dtype=F64),
+                           ours.Cell(LEAKY, I, U, 2, bidirectional=True, dtype=F64),
+                           ours.Cell("lstm", I, U, options="peephole", dtype=F64), ours.LSTM(I, U, peephole=True, dtype=F64),
+                           ours.Cell(LEAKY, I, U, bias=False, dtype=F64), ours.LSTM(I, U, 2, bidirectional=True, peephole=True, dtype=F64)):
+                x = torch.randn(3, 2, I, dtype=F64, requires_grad=True)
+                weights = list(module.parameters())
+
+                def call(x, *weights, module=module):
+                    names = [name for name, _ in module.named_parameters()]
+                    return torch.func.functional_call(module, dict(zip(names, weights)), (x,))[0]
+
+                self.assertTrue(torch.autograd.gradcheck(call, (x, *weights)))
+        again = pickle.loads(pickle.dumps(module))
+        self.same([module(x)[0]], [again(x)[0]], "pickle", 0.0)
+        gru, cell = nn.GRU(I, U, 2, dtype=F64), ours.Cell("gru", I, U, 2, dtype=F64)
+        cell.load_state_dict(gru.state_dict())
+        self.same([gru(x)[0]], [cell(x)[0]], "gru")
+        self.assertEqual(dict(ours.LSTM(I, U, peephole=True).named_parameters())["weight_p_l0"].shape, (3, U))
+
+    def test_copies(self):
+        """state_dict both ways, pickle, deepcopy, torch.save: the same answers"""
+        module, x = ours.LSTM(I, U, 2, bias=False), torch.randn(T, B, I)
+        expected = module(x)[0]
+        theirs = nn.LSTM(I, U, 2, bias=False)
+        theirs.load_state_dict(module.state_dict())
+        self.same([theirs(x)[0]], [expected], "state_dict", 1e-6)
+        buffer = io.BytesIO()
+        torch.save(module, buffer)
+        buffer.seek(0)
+        for again in (pickle.loads(pickle.dumps(module)), copy.deepcopy(module), torch.load(buffer, weights_only=False)):
+            self.same([again(x)[0]], [expected], "copy", 0.0)
+            with torch.no_grad():
+                again.weight_hh_l0.zero_()
+            self.assertFalse(torch.equal(again(x)[0], expected))
+        self.same([module(x)[0]], [expected], "the original", 0.0)
+
+    def test_dropout(self):
+        """manual_seed repeats the masks, another seed has others, eval has none"""
+        module, x = ours.LSTM(I, U, 3, dropout=0.5), torch.randn(T, B, I)
+
+        def call(seed):
+            torch.manual_seed(seed)
+            return module(x)[0]
+
+        self.assertTrue(torch.equal(call(1), call(1)))
+        self.assertFalse(torch.equal(call(1), call(2)))
+        module.eval()
+        self.assertTrue(torch.equal(call(1), call(2)))
+        theirs = nn.LSTM(I, U, 3)
+        theirs.load_state_dict(module.state_dict())
+        self.same([theirs(x)[0]], [call(1)], "eval", 1e-6)
+
+    def test_replace(self):
+        """A script with nn.LSTM, one import and replace(model): the same losses to 1e-6 over 50 steps"""
+        losses = []
+        for is_ours in (False, True):
+            torch.manual_seed(0)
+
+            class Model(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.rnn, self.out = nn.LSTM(I, 16, 2, batch_first=True), nn.Linear(16, 1)
+
+                def forward(self, x):
+                    return self.out(self.rnn(x)[0][:, -1])
+
+            model = Model()
+            optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+            if is_ours:
+                self.assertIs(ours.replace(model), model)
+                self.assertIs(type(model.rnn), ours.LSTM)
+            x, y = torch.randn(32, 10, I), torch.randn(32, 1)
+            for _ in range(50):
+                optimizer.zero_grad()
+                loss = (model(x) - y).square().mean()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+        self.assertLess(losses[49], 0.8 * losses[0])
+        self.assertLess(max(abs(a - b) for a, b in zip(losses[:50], losses[50:])), 1e-6)
+
+    def test_replace_leaves(self):
+        """replace keeps parameters, hooks and mode, and leaves derived classes alone"""
+        class Derived(nn.LSTM):
+            pass
+
+        model = nn.Sequential(nn.GRU(I, U).eval(), Derived(I, U))
+        weight, calls = model[0].weight_ih_l0, []
+        model[0].register_forward_hook(lambda *_: calls.append(1))
+        ours.replace(model)
+        self.assertIs(model[0].weight_ih_l0, weight)
+        self.assertIs(type(model[1]), Derived)
+        self.assertFalse(model[0].training)
+        model[0](torch.randn(T, B, I))
+        self.assertEqual(calls, [1])
+        with self.assertRaises(TypeError):
+            ours.replace(3)
+
+    def test_empty(self):
+        """No rows: an empty output, gradients of zero"""
+        module = ours.LSTM(I, U)
+        output, (h, c) = module(torch.zeros(T, 0, I))
+        self.assertEqual((output.shape, h.shape, c.shape), ((T, 0, U), (1, 0, U), (1, 0, U)))
+        self.assertIsInstance(cellgrad.torch.TensorError("x"), cellgrad.Error)
+
+
+if __name__ == "__main__":
+    torch_tap.main()
