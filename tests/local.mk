@@ -361,6 +361,11 @@ data:
 	$(PYTHON) $(srcdir)/%D%/data/make_pytorch_weights.py
 	$(PYTHON) $(srcdir)/%D%/data/make_onnx.py
 
+# cellgrad.torch beside the oldest and the newest PyTorch, in virtual environments in frameworks/, of several GB; or under Pythons that
+# have PyTorch: make check-frameworks PYTHONS=PATH...
+check-frameworks: all
+	$(AM_TESTS_ENVIRONMENT) PYTHON='$(PYTHON)' $(SHELL) $(srcdir)/%D%/frameworks/frameworks.sh $(PYTHONS)
+
 # What a change must pass: check as it is, then in other builds, the tarball, and the mutants.
 ci_builds = '--enable-asan --enable-ubsan' '--enable-tsan' '--without-openblas' 'CC=clang --enable-werror'
 ci: check distcheck
@@ -369,4 +374,4 @@ ci: check distcheck
 		(cd ci && $(abs_srcdir)/configure -q $$with && $(MAKE) -s check); \
 	done; rm -rf ci
 	$(MAKE) mutate
-.PHONY: cleancheck crosscheck cpucheck bigcheck mutate valgrind coverage data ci
+.PHONY: check-frameworks cleancheck crosscheck cpucheck bigcheck mutate valgrind coverage data ci

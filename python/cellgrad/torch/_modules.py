@@ -114,6 +114,7 @@ class Recurrent(nn.Module):
             if type(first) is nn.Parameter and self._parameters and not are_flat(
                     weights, [w.numel() for w in weights], first.element_size()):
                 self.flatten_parameters()
+                weights = self._weights()
         packed, x, is_batched = isinstance(input, PackedSequence), input, True
         if packed:
             if lengths is not None:

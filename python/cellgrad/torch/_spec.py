@@ -46,6 +46,7 @@ class Spec:
         self.numels = [rows * columns for rows, columns in self.parts]
         self.params = sum(self.numels)
         self._plans: Dict[Any, "Plan"] = {}
+        self.config(torch.float32)
 
     def _parts(self) -> List[Tuple[int, int]]:
         """The shapes of the weights in the order of the library's parameters; a column of 0 stands for a vector's."""
@@ -59,6 +60,24 @@ class Spec:
         vectors = self.vectors()
         parts += [(vectors, self.units)] * (self.layers * self.directions) if vectors else []
         return parts
+
+    def config(self, dtype: torch.dtype) -> Tuple[Any, Any]:
+        """The library's struct, checked, and what it points to.
+
+        Raises TensorError if the library knows no such network.
+        """
+        numbers = [C.cg_value(name=name.encode(), value=value) for name, value in self.values]
+        values = (C.cg_value * max(1, len(numbers)))(*numbers)
+        config = struct_of("cg_rnn_config", lib.cg_rnn_config_init)
+        config.cell, config.options, config.values, config.n_values = self.cell.pointer, self.options, values, len(numbers)
+        config.dtype, config.layers, config.bidirectional = CODES[dtype], self.layers, self.directions - 1
+        config.time_major, config.states_major, config.training = 1 - self.batch_first, 1, self.reserve
+        config.input, config.units, config.proj, config.dropout = self.input, self.units, self.proj, self.dropout
+        size = ctypes.c_size_t()
+        check(lib.cg_rnn_params(ctypes.byref(config), ctypes.byref(size)))
+        if size.value != self.params * dtype.itemsize:
+            raise TensorError(f"network: expected {size.value // dtype.itemsize} parameters, the weights have {self.params}")
+        return config, values
 
     def vectors(self) -> int:
         """The number of per-unit weights of a layer and direction."""
@@ -97,18 +116,8 @@ class Plan:
     def __init__(self, spec: Spec, dtype: torch.dtype, place: Any):
         if dtype not in CODES:
             raise TensorTypeError(f"input: expected float32, float64, float16 or bfloat16, got {dtype}")
-        self.spec, self.dtype, self.place, self.itemsize = spec, dtype, place, torch.empty((), dtype=dtype).element_size()
-        numbers = [C.cg_value(name=name.encode(), value=value) for name, value in spec.values]
-        values = (C.cg_value * max(1, len(numbers)))(*numbers)
-        config = struct_of("cg_rnn_config", lib.cg_rnn_config_init)
-        config.cell, config.options, config.values, config.n_values = spec.cell.pointer, spec.options, values, len(numbers)
-        config.dtype, config.layers, config.bidirectional = CODES[dtype], spec.layers, spec.directions - 1
-        config.time_major, config.states_major, config.training = 1 - spec.batch_first, 1, spec.reserve
-        config.input, config.units, config.proj, config.dropout = spec.input, spec.units, spec.proj, spec.dropout
-        size = ctypes.c_size_t()
-        check(lib.cg_rnn_params(ctypes.byref(config), ctypes.byref(size)))
-        if size.value != spec.params * self.itemsize:
-            raise TensorError(f"network: expected {size.value // self.itemsize} parameters, the weights have {spec.params}")
+        self.spec, self.dtype, self.place, self.itemsize = spec, dtype, place, dtype.itemsize
+        config, self._keep = spec.config(dtype)
         context = place.context()
         with opening:
             pointer = ctypes.c_void_p()

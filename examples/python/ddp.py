@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Training on several processes, with PyTorch's DistributedDataParallel: gloo on processors, nccl where each process has a GPU.
+
+	torchrun --nproc_per_node=2 ddp.py
+
+Each process takes its share of every batch; the gradients are averaged, so that all have the same weights, to the bit, after each step.
+Against one process with the whole batch they differ by rounding alone, since sums are taken in another order: this program checks both.
+torchrun sets LOCAL_WORLD_SIZE, by which cellgrad.torch gives each process its share of the processors; CELLGRAD_CPU_THREADS says another
+number.
+"""
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import cellgrad.torch
+
+STEPS, T, ROWS, WIDTH, UNITS = 5, 20, 12, 8, 16
+
+
+class Model(torch.nn.Module):
+    """Two layers and what reads their last output."""
+
+    def __init__(self):
+        super().__init__()
+        self.rnn = cellgrad.torch.LSTM(WIDTH, UNITS, num_layers=2, batch_first=True)
+        self.out = torch.nn.Linear(UNITS, 1)
+
+    def forward(self, x):
+        return self.out(self.rnn(x)[0][:, -1])
+
+
+def train(model, x, y):
+    """STEPS steps on a batch; the gradient of the first."""
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    first = None
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        (model(x) - y).square().mean().backward()
+        first = first or [weight.grad.clone() for weight in model.parameters()]
+        optimizer.step()
+    return first
+
+
+def main():
+    is_gpu = torch.cuda.is_available() and torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if is_gpu else torch.device("cpu")
+    if is_gpu:
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if is_gpu else "gloo")
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+
+    torch.manual_seed(0)
+    alone = Model().to(device)
+    model = Model().to(device)
+    model.load_state_dict(alone.state_dict())
+    x, y = torch.randn(ROWS * ranks, T, WIDTH, device=device), torch.randn(ROWS * ranks, 1, device=device)
+    mine = slice(rank * ROWS, (rank + 1) * ROWS)
+    gradients = train(DistributedDataParallel(model), x[mine], y[mine])
+
+    expected = train(alone, x, y)
+    worst = max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(gradients, expected))
+    flat = torch.cat([weight.detach().reshape(-1) for weight in model.parameters()])
+    all_flat = [torch.empty_like(flat) for _ in range(ranks)]
+    dist.all_gather(all_flat, flat)
+    is_equal = all(torch.equal(flat, other) for other in all_flat)
+    if rank == 0:
+        print(f"{ranks} ranks: weights equal to the bit: {'yes' if is_equal else 'no'}; "
+              f"the gradient of the whole batch within {worst:.1e} of its largest element")
+    # Nobody leaves while another still talks.
+    dist.barrier()
+    dist.destroy_process_group()
+    return 0 if is_equal and worst < 1e-5 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Every wrong argument of cellgrad.torch is one exception, of the type that PyTorch's users expect, whose words name the argument.
+Prints TAP."""
+import os
+import subprocess
+import sys
+import types
+import unittest
+
+import torch_tap
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_sequence
+
+import cellgrad
+import cellgrad.torch as ours
+from cellgrad.torch import _device
+
+T, B, I, U = 5, 2, 3, 4
+
+
+class Misuse(unittest.TestCase):
+    def refuse(self, kind, words, call, *arguments, **keywords):
+        """The call raises a cellgrad.Error that is of this built-in type, with these words in its message."""
+        with self.assertRaises(cellgrad.Error, msg=words) as caught:
+            call(*arguments, **keywords)
+        self.assertIsInstance(caught.exception, kind, f"{words}: {caught.exception}")
+        self.assertIn(words, str(caught.exception))
+
+    def test_tensors(self):
+        """Shapes and dtypes of input and states"""
+        lstm, gru, x = ours.LSTM(I, U), ours.GRU(I, U), torch.zeros(T, B, I)
+        h = torch.zeros(1, B, U)
+        for words, module, arguments in (
+                ("input: expected [T, B, 3], got [5, 2, 4]", lstm, (torch.zeros(T, B, 4),)),
+                ("input: expected [T, B, 3]", lstm, (torch.zeros(T, 4),)), ("2D or 3D, got 4D", lstm, (torch.zeros(1, T, B, I),)),
+                ("does not match weight dtype", lstm, (x.double(),)), ("does not match weight dtype", lstm, (x.long(),)),
+                ("h0: expected [1, 2, 4]", gru, (x, torch.zeros(2, B, U))), ("h0: expected [1, 2, 4]", gru, (x, torch.zeros(1, 9, U))),
+                ("h0: expected torch.float32", gru, (x, h.double())), ("c0: expected [1, 2, 4]", lstm, (x, (h, torch.zeros(1, B, 1)))),
+                ("should also be 3-D but got 2-D", gru, (x, h[0])), ("should also be 2-D but got 3-D", gru, (x[:, 0], h)),
+                ("hx: expected (h_0, c_0)", lstm, (x, h)), ("hx: expected tensors", gru, (x, (h, h))),
+                ("input: expected a tensor", gru, (x.tolist(),)), ("input: expected a tensor", gru, (None,))):
+            self.refuse(RuntimeError, words, module, *arguments)
+
+    def test_lengths(self):
+        """Lengths: NaN, floats, negative, too large, too many, two-dimensional, beside a packed sequence, on another device"""
+        module, x = ours.GRU(I, U), torch.zeros(T, B, I)
+        for kind, words, lengths in (
+                (TypeError, "lengths: expected integers", [float("nan"), 1.0]), (TypeError, "lengths: expected integers", torch.ones(B)),
+                (TypeError, "lengths: expected integers", torch.ones(B, dtype=torch.bool)),
+                (ValueError, "lengths: expected 0 to 5", [6, 1]),
+                (ValueError, "lengths: expected 0 to 5", [-1, 1]), (RuntimeError, "lengths: expected 2, one for each row", [1, 1, 1]),
+                (RuntimeError, "lengths: expected 0 to 5", torch.tensor([2**40, 1])),
+                (RuntimeError, "lengths: expected a tensor [B]", [[1, 1]]),
+                (RuntimeError, "on the cpu", torch.ones(B, dtype=torch.int64, device="meta"))):
+            self.refuse(kind, words, module, x, lengths=lengths)
+        self.refuse(RuntimeError, "has its own", module, pack_sequence([torch.zeros(T, I)]), lengths=[1])
+        text = ours.spec_text("gru", input=I, units=U)
+        weights = list(module.parameters())
+        for lengths in (torch.tensor([9, 1], dtype=torch.int32), torch.tensor([-1, 1], dtype=torch.int32)):
+            self.refuse(RuntimeError, "lengths", torch.ops.cellgrad.rnn, x, weights, None, None, lengths, None, text)
+        self.refuse(RuntimeError, "of int32 on the cpu", torch.ops.cellgrad.rnn, x, weights, None, None, torch.ones(B), None, text)
+
+    def test_weights(self):
+        """A parameter replaced by one of another shape, dtype or device"""
+        x = torch.zeros(T, B, I)
+        for words, change in (
+                ("weights[1]: expected [16, 4], got [16, 5]", lambda m: setattr(m, "weight_hh_l0", nn.Parameter(torch.zeros(16, 5)))),
+                ("weights[1]: expected [16, 4], got [4, 16]", lambda m: setattr(m.weight_hh_l0, "data", m.weight_hh_l0.data.t())),
+                ("weights[1]", lambda m: setattr(m, "weight_hh_l0", nn.Parameter(torch.zeros(16, 4, dtype=torch.float64)))),
+                ("weights[1]", lambda m: setattr(m, "weight_hh_l0", nn.Parameter(torch.zeros(16, 4, device="meta"))))):
+            module = ours.LSTM(I, U)
+            change(module)
+            self.refuse(RuntimeError, words, module, x)
+
+    def test_operator(self):
+        """The operator: a wrong text, a number for the counter, a reserve of another call or none"""
+        x, weights = torch.zeros(T, B, I), list(ours.GRU(I, U).parameters())
+        text = ours.spec_text("gru", input=I, units=U)
+        call = torch.ops.cellgrad.rnn
+        self.refuse(ValueError, "network: expected", call, x, weights, None, None, None, None, "gru")
+        self.refuse(ValueError, "no built-in cell", call, x, weights, None, None, None, None, text[:-3] + "grv")
+        self.refuse(RuntimeError, "weights: expected 4, got 3", call, x, weights[:3], None, None, None, None, text)
+        self.refuse(RuntimeError, "counter: expected one int64", call, x, weights, None, None, None, torch.zeros(2), text)
+        self.refuse(RuntimeError, "no state c", call, x, weights, None, torch.zeros(1, B, U), None, None, text)
+        with torch.no_grad():
+            output, _, _, reserve = call(x, weights, None, None, None, None, text)
+            back = torch.ops.cellgrad.rnn_backward
+            wanted = [True] * 4
+            self.refuse(RuntimeError, "reserve", back, output, None, None, x, weights, None, None, None, None, reserve[:64], text, wanted)
+            self.refuse(RuntimeError, "reserve", back, output, None, None, x, weights, None, None, None, None,
+                        torch.zeros_like(reserve), text, wanted)
+            self.refuse(RuntimeError, "d_output: expected", back, output[1:], None, None, x, weights, None, None, None, None, reserve,
+                        text, wanted)
+
+    def test_devices(self):
+        """Tensors of other devices are refused with words"""
+        for kind in ("mps", "xpu", "hpu"):
+            self.refuse(NotImplementedError, f"got one on {kind}", _device.place_of, types.SimpleNamespace(type=kind, index=0))
+
+    def test_constructors(self):
+        """Constructors raise what PyTorch's raise"""
+        for name in ("LSTM", "GRU", "RNN"):
+            for arguments, keywords in (((0, 4), {}), ((3, -1), {}), ((3, 4), {"num_layers": 0}), ((3, 4), {"dropout": 2}),
+                                        ((3, 4), {"bias": 1}), ((3.0, 4), {}), ((3, 4), {"proj_size": 9}), ((3, 4), {"nonlinearity": "x"})):
+                kinds = []
+                for module in (getattr(nn, name), getattr(ours, name)):
+                    with self.assertRaises((TypeError, ValueError)) as caught:
+                        module(*arguments, **keywords)
+                    kinds.append(type(caught.exception))
+                self.assertEqual(*kinds, f"{name} {arguments} {keywords}")
+        self.refuse(RuntimeError, "cell:2:", ours.Cell, "cell leaky\ngates\n", 3, 4)
+        self.refuse(FileNotFoundError, "no such file", ours.Cell, "not/there.cell", 3, 4)
+        self.refuse(ValueError, "option", ours.Cell, "lstm", 3, 4, options="peephol")
+
+    def alone(self, code, **environment):
+        """The last line of what a Python of its own prints, and its status."""
+        done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+        return done.returncode, (done.stdout + done.stderr).strip().splitlines()[-1]
+
+    def test_library(self):
+        """No library, no such backend: an exception with words, no crash"""
+        code = "import torch, cellgrad.torch as c\nc.LSTM(3, 4)(torch.zeros(5, 2, 3))\n"
+        status, line = self.alone(code, CELLGRAD_LIBRARY="/not/there.so")
+        self.assertEqual(status, 1)
+        self.assertIn("LibraryError", line)
+        for backend, words in (("opencl:77.0", "DeviceError"), ("metal", "metal")):
+            status, line = self.alone(code, CELLGRAD_BACKEND=backend)
+            self.assertEqual(status, 1, line)
+            self.assertIn(words, line)
+
+
+if __name__ == "__main__":
+    torch_tap.main()
