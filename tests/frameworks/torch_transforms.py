@@ -137,6 +137,17 @@ class Transforms(unittest.TestCase):
             for a, b in zip(*found):
                 self.assertTrue(torch.equal(a, b))
 
+    def test_uncopied(self):
+        """Transposed, sliced and packed inputs are not copied, and those whose rows are not dense are, once"""
+        module = ours.LSTM(I, U)
+        whole = torch.randn(B, 2 * T, I + 3)
+        packed = nn.utils.rnn.pack_sequence([torch.randn(n, I) for n in (2, 5, 3)], enforce_sorted=False)
+        for copied, x in ((0, whole[:, :T, :I].transpose(0, 1)), (0, whole[:, ::2, 1:I + 1].transpose(0, 1)), (0, packed),
+                          (1, whole[:1, :T, :I].expand(B, T, I).transpose(0, 1)), (1, whole.transpose(1, 2)[:, :T, :I])):
+            start = _run.copies
+            module(x)
+            self.assertEqual(_run.copies - start, copied)
+
     def test_changed(self):
         """A tensor changed in place between forward and backward is refused"""
         for change in (lambda m, x: x.add_(1), lambda m, x: m.weight_hh_l0.add_(1)):

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from .. import _cell
 from .._arguments import path_of, words
 from ._errors import TensorError, TensorTypeError
-from ._operators import rnn
+from ._operators import rnn, takes_packed
 from ._run import are_flat
 from ._spec import spec_of, spec_text
 
@@ -119,6 +119,8 @@ class Recurrent(nn.Module):
         if packed:
             if lengths is not None:
                 raise TensorError("lengths: a PackedSequence has its own")
+            if takes_packed(input.data, weights):
+                return self._forward_packed(input, hx, weights)
             x, lengths = pad_packed_sequence(input, batch_first=self.batch_first)
         elif not isinstance(input, Tensor):
             raise TensorTypeError(f"input: expected a tensor or a PackedSequence, got {type(input).__name__}")
@@ -130,7 +132,7 @@ class Recurrent(nn.Module):
         if lengths is not None:
             time, batch = (1, 0) if self.batch_first else (0, 1)
             lengths = row_lengths(lengths, x.shape[batch], x.shape[time])
-        dropout = self.dropout if self.training and self.num_layers > 1 else 0.0
+        dropout = self._dropout()
         output, h, c = rnn(x, weights, h, c, lengths, dropout > 0, self._networks(dropout))
         if packed:
             order = input.sorted_indices
@@ -142,6 +144,22 @@ class Recurrent(nn.Module):
             output, h = output.squeeze(0 if self.batch_first else 1), h.squeeze(1)
             c = c.squeeze(1) if self._has_state else c
         return output, ((h, c) if self._has_state else h)
+
+    def _forward_packed(self, input: PackedSequence, hx: Any, weights: List[Tensor]) -> Any:
+        """A PackedSequence without padding: its rows are sorted, states are in the caller's order."""
+        states: List[Any] = list(self._states(hx, True))
+        if input.sorted_indices is not None:
+            states = [None if state is None else state.index_select(1, input.sorted_indices) for state in states]
+        dropout = self._dropout()
+        data, *last = rnn(input.data, weights, states[0], states[1], None, dropout > 0, self._networks(dropout),
+                          input.batch_sizes.to(torch.int32))
+        if input.unsorted_indices is not None:
+            last = [state.index_select(1, input.unsorted_indices) if state.dim() == 3 else state for state in last]
+        output = PackedSequence(data, input.batch_sizes, input.sorted_indices, input.unsorted_indices)
+        return output, (tuple(last) if self._has_state else last[0])
+
+    def _dropout(self) -> float:
+        return self.dropout if self.training and self.num_layers > 1 else 0.0
 
     def _states(self, hx: Any, is_batched: bool) -> Tuple[Optional[Tensor], Optional[Tensor]]:
         """The initial states, [L*D, B, .]."""

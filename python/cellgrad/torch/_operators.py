@@ -49,13 +49,15 @@ def _rnn(input: Tensor, weights: List[Tensor], h0: Optional[Tensor], c0: Optiona
          counter: Optional[Tensor], network: str) -> Tuple[Tensor, ...]:
     spec = spec_of(network)
     size = _reserve_size(spec, input, place_of(input.device)) if input.dim() == 3 and input.dtype in CODES else None
-    return forward(spec, input, weights, h0, c0, lengths, _number(counter), size)
+    # The operator's tensors are dense, as its fake says.
+    return forward(spec, input.contiguous(), weights, h0, c0, lengths, _number(counter), size)
 
 
 def _rnn_backward(d_output: Optional[Tensor], d_h: Optional[Tensor], d_c: Optional[Tensor], input: Tensor, weights: List[Tensor],
                   h0: Optional[Tensor], c0: Optional[Tensor], lengths: Optional[Tensor], counter: Optional[Tensor], reserve: Tensor,
                   network: str, wanted: List[bool]) -> Tuple[Tensor, ...]:
-    return backward(spec_of(network), (d_output, d_h, d_c), input, weights, h0, c0, lengths, reserve, _number(counter), wanted)
+    return backward(spec_of(network), (d_output, d_h, d_c), input.contiguous(), weights, h0, c0, lengths, reserve,
+                    _number(counter), wanted)
 
 
 for _key in ("CPU", "CUDA"):
@@ -75,7 +77,7 @@ def _rnn_fake(input: Any, weights: Any, h0: Any, c0: Any, lengths: Any, counter:
     size = _reserve_size(spec, input, place_of(device))
     if size is None:
         size = torch.library.get_ctx().new_dynamic_size()
-    output, h, c = (input.new_empty(shape) for shape in spec.shapes(input))
+    output, h, c = (input.new_empty(shape) for shape in spec.shapes(input, spec.sizes(input)[1]))
     return output, h, c, input.new_empty((size,), dtype=torch.uint8)
 
 
@@ -83,7 +85,7 @@ def _rnn_fake(input: Any, weights: Any, h0: Any, c0: Any, lengths: Any, counter:
 def _rnn_backward_fake(d_output: Any, d_h: Any, d_c: Any, input: Any, weights: Any, h0: Any, c0: Any, lengths: Any, counter: Any,
                        reserve: Any, network: str, wanted: Sequence[bool]) -> Tuple[Any, ...]:
     spec = spec_of(network)
-    shapes = spec.shapes(input)
+    shapes = spec.shapes(input, spec.sizes(input)[1])
     all_shapes = (tuple(input.shape), shapes[1], shapes[2], (spec.params,))
     return tuple(input.new_empty(shape if is_wanted else (0,)) for shape, is_wanted in zip(all_shapes, wanted))
 
@@ -158,9 +160,9 @@ class _Node(torch.autograd.Function):
     """The same without the dispatcher, of plain tensors."""
 
     @staticmethod
-    def forward(ctx: Any, network: str, lengths: Any, counter: int, x: Any, h0: Any, c0: Any, *weights: Any) -> Any:
-        output, h, c, reserve = forward(spec_of(network), x, weights, h0, c0, lengths, counter)
-        ctx.network, ctx.counter = network, counter
+    def forward(ctx: Any, network: str, lengths: Any, batch_sizes: Any, counter: int, x: Any, h0: Any, c0: Any, *weights: Any) -> Any:
+        output, h, c, reserve = forward(spec_of(network), x, weights, h0, c0, lengths, counter, None, batch_sizes)
+        ctx.network, ctx.counter, ctx.batch_sizes = network, counter, batch_sizes
         ctx.save_for_backward(x, h0, c0, lengths, reserve, *weights)
         ctx.set_materialize_grads(False)
         if not c.numel():
@@ -176,15 +178,15 @@ class _Node(torch.autograd.Function):
         d_c = d_c if spec.cell.has_state else None
         if d_output is None and d_h is None and d_c is None:
             return nothing
-        wanted = (needs[3], needs[4], needs[5], any(needs[6:]))
-        arguments = (d_output, d_h, d_c), x, weights, h0, c0, lengths, reserve, ctx.counter, wanted
+        wanted = (needs[4], needs[5], needs[6], any(needs[7:]))
+        arguments = (d_output, d_h, d_c), x, weights, h0, c0, lengths, reserve, ctx.counter, wanted, ctx.batch_sizes
         if torch.is_grad_enabled():
             # create_graph: a node that refuses to be differentiated.
             dx, dh0, dc0, flat = _Refusal.apply(spec, arguments, x, h0, c0, d_output, d_h, d_c, *weights)
         else:
             dx, dh0, dc0, flat = backward(spec, *arguments)
-        parts = _apart(flat, weights, needs[6:]) if wanted[3] else [None] * len(weights)
-        return None, None, None, dx if needs[3] else None, dh0 if needs[4] else None, dc0 if needs[5] else None, *parts
+        parts = _apart(flat, weights, needs[7:]) if wanted[3] else [None] * len(weights)
+        return None, None, None, None, dx if needs[4] else None, dh0 if needs[5] else None, dc0 if needs[6] else None, *parts
 
 
 class _Refusal(torch.autograd.Function):
@@ -212,9 +214,18 @@ def _is_plain(tensors: Sequence[Any]) -> bool:
     return kind in ("cpu", "cuda") and not torch.is_autocast_enabled(kind)
 
 
+def takes_packed(input: Tensor, weights: Sequence[Tensor]) -> bool:
+    """Does `rnn` take a PackedSequence's data as it is?  The operator takes padded sequences alone."""
+    return not torch.compiler.is_compiling() and _is_plain((input, *weights))
+
+
 def rnn(input: Tensor, weights: Sequence[Tensor], h0: Optional[Tensor], c0: Optional[Tensor], lengths: Optional[Tensor], drops: bool,
-        networks: Tuple[str, str]) -> Tuple[Tensor, Tensor, Tensor]:
-    """output, h and c.  drops: there is dropout, whose masks PyTorch's generator numbers; networks: without and with a reserve."""
+        networks: Tuple[str, str], batch_sizes: Optional[Tensor] = None) -> Tuple[Tensor, Tensor, Tensor]:
+    """output, h and c.
+
+    drops: there is dropout, whose masks PyTorch's generator numbers; networks: without and with a reserve; batch_sizes: int32, of an
+    input that is a PackedSequence's data.
+    """
     tensors = (input, h0, c0, *weights)
     needs = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
     network = networks[1 if needs or drops else 0]
@@ -228,5 +239,5 @@ def rnn(input: Tensor, weights: Sequence[Tensor], h0: Optional[Tensor], c0: Opti
         return torch.ops.cellgrad.rnn(input, weights, h0, c0, lengths, counter, network)[:3]
     number = _number(counter)
     if needs:
-        return _Node.apply(network, lengths, number, input, h0, c0, *weights)
-    return forward(spec_of(network), input, weights, h0, c0, lengths, number)[:3]
+        return _Node.apply(network, lengths, batch_sizes, number, input, h0, c0, *weights)
+    return forward(spec_of(network), input, weights, h0, c0, lengths, number, None, batch_sizes)[:3]

@@ -1,7 +1,7 @@
 """Calls of the library on tensors.
 
-Tensors are passed as they lie: dense ones by their addresses.  Of them no more is used than shape, dtype, device, data_ptr(),
-is_contiguous(), contiguous() and new_empty().
+Tensors are passed as they lie: dense ones by their addresses, sequences whose rows are dense by their strides as well, a PackedSequence's
+data with its batch sizes.  Of dense ones no more is used than shape, dtype, device, data_ptr(), is_contiguous() and new_empty().
 """
 import ctypes
 from typing import Any, List, Optional, Sequence, Tuple
@@ -27,6 +27,17 @@ def _dense(tensor: Any) -> Any:
     return tensor.contiguous()
 
 
+def _strides(spec: Spec, x: Any) -> Optional[Tuple[int, int]]:
+    """The strides of steps and of rows, if the library takes a sequence that is not dense by them: its rows are, and do not overlap."""
+    if x.dim() != 3 or x.stride(2) != 1 or 0 in x.shape:
+        return None
+    t, b = (1, 0) if spec.batch_first else (0, 1)
+    (small, count), (large, _) = sorted(((x.stride(t), x.shape[t]), (x.stride(b), x.shape[b])))
+    if small < x.shape[2] or large < small * (count - 1) + x.shape[2]:
+        return None
+    return x.stride(t), x.stride(b)
+
+
 def are_flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> bool:
     """Do the weights lie one behind the other, as the library's parameters do?"""
     at = weights[0].data_ptr()
@@ -47,10 +58,15 @@ def flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> Tuple[
     return whole.data_ptr(), whole
 
 
-def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any) -> None:
+def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, batch_sizes: Any = None) -> None:
     """Raises TensorError for a shape or a device, TensorTypeError for a dtype."""
     dtype, device, shape = x.dtype, x.device, x.shape
-    if len(shape) != 3 or shape[2] != spec.input:
+    if batch_sizes is not None:
+        if len(shape) != 2 or shape[1] != spec.input:
+            raise TensorError(f"input: expected packed data [N, {spec.input}], got {list(shape)}")
+        if batch_sizes.dtype != torch.int32 or batch_sizes.device.type != "cpu" or int(batch_sizes.sum()) != shape[0]:
+            raise TensorError(f"batch_sizes: expected int32 on the cpu with the sum {shape[0]}, got {batch_sizes}")
+    elif len(shape) != 3 or shape[2] != spec.input:
         raise TensorError(f"input: expected [{'B, T' if spec.batch_first else 'T, B'}, {spec.input}], got {list(shape)}")
     if len(weights) != len(spec.parts):
         raise TensorError(f"weights: expected {len(spec.parts)}, got {len(weights)}")
@@ -64,7 +80,7 @@ def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, l
             raise TensorError(f"weights[{k}]: expected a tensor on {device}, as the input, got one on {weight.device}")
     if h0 is None and c0 is None and lengths is None:
         return
-    _, B = spec.sizes(x)
+    _, B = _sizes(spec, x, batch_sizes)
     count = spec.layers * spec.directions
     if c0 is not None and not spec.cell.has_state:
         raise TensorError(f"c0: a network of the cell {spec.cell.name} has no state c")
@@ -81,17 +97,33 @@ def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, l
         raise TensorError(f"lengths: expected [{B}] of int32 on the cpu, got {list(lengths.shape)} of {lengths.dtype} on {lengths.device}")
 
 
+def _sizes(spec: Spec, x: Any, batch_sizes: Any) -> Tuple[Any, Any]:
+    """T and B."""
+    return spec.sizes(x) if batch_sizes is None else (batch_sizes.shape[0], int(batch_sizes[0]) if batch_sizes.shape[0] else 0)
+
+
 def _put(mem: Any, tensor: Any, size: int, place: int) -> None:
     mem.data, mem.bytes, mem.place = tensor.data_ptr(), size, place
 
 
-def _begin(plan: Plan, T: int, B: int, x: Any, address: int, h0: Any, c0: Any, lengths: Any, counter: int) -> Tuple[Any, int, int]:
-    """A struct with what forward and backward have in common, and the bytes of reserve and work."""
+def _begin(plan: Plan, T: int, B: int, x: Any, address: int, h0: Any, c0: Any, lengths: Any, counter: int,
+           batch_sizes: Any) -> Tuple[Any, int, int, int]:
+    """A struct with what forward and backward have in common, and the bytes of the input, of the reserve and of work."""
     template, reserve, work = plan.call(T, B)
     call = _Call.from_buffer_copy(template)
     spec, size, place = plan.spec, plan.itemsize, plan.place.place
     rows = spec.layers * spec.directions * B * size
-    _put(call.input, x, T * B * spec.input * size, place)
+    if batch_sizes is not None:
+        input_size = x.shape[0] * spec.input * size
+        if B:
+            call.batch_sizes = batch_sizes.data_ptr()
+    elif x.is_contiguous():
+        input_size = T * B * spec.input * size
+    else:
+        t_stride, b_stride = _strides(spec, x)  # type: ignore[misc]
+        call.input_t_stride, call.input_b_stride = t_stride, b_stride
+        input_size = ((T - 1) * t_stride + (B - 1) * b_stride + spec.input) * size
+    _put(call.input, x, input_size, place)
     call.params.data, call.params.bytes, call.params.place = address, spec.params * size, place
     if h0 is not None:
         _put(call.input_h, h0, rows * spec.width, place)
@@ -100,7 +132,11 @@ def _begin(plan: Plan, T: int, B: int, x: Any, address: int, h0: Any, c0: Any, l
     if lengths is not None and B:
         call.lengths = lengths.data_ptr()
     call.counter = counter
-    return call, reserve, work
+    if call.lengths or call.batch_sizes or call.input_t_stride:
+        sizes = C.cg_rnn_sizes()
+        check(lib.cg_rnn_call_sizes(plan.pointer, ctypes.byref(call), ctypes.byref(sizes)))
+        reserve, work = sizes.reserve, sizes.work
+    return call, input_size, reserve, work
 
 
 def _run(plan: Plan, function: Any, call: Any, x: Any, work: int) -> None:
@@ -117,19 +153,22 @@ def _run(plan: Plan, function: Any, call: Any, x: Any, work: int) -> None:
 
 
 def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, counter: int,
-            reserve_size: Optional[int] = None) -> Tuple[Any, Any, Any, Any]:
-    """output, h, c and reserve.  reserve_size: bytes to make it of, None for those of the call."""
-    check_inputs(spec, x, weights, h0, c0, lengths)
+            reserve_size: Optional[int] = None, batch_sizes: Any = None) -> Tuple[Any, Any, Any, Any]:
+    """output, h, c and reserve.
+
+    reserve_size: bytes to make the reserve of, None for those of the call.  batch_sizes: x is a PackedSequence's data.
+    """
+    check_inputs(spec, x, weights, h0, c0, lengths, batch_sizes)
     plan = spec.plan(x.dtype, place_of(x.device))
     size, place = plan.itemsize, plan.place.place
     address, keep = flat(weights, spec.numels, size)
-    x, h0, c0 = _dense(x), _dense(h0), _dense(c0)
-    T, B = spec.sizes(x)
-    call, need, work = _begin(plan, T, B, x, address, h0, c0, lengths, counter)
-    wide, state_h, state_c = spec.shapes(x)
+    x, h0, c0 = _taken(spec, x), _dense(h0), _dense(c0)
+    T, B = _sizes(spec, x, batch_sizes)
+    call, _, need, work = _begin(plan, T, B, x, address, h0, c0, lengths, counter, batch_sizes)
+    wide, state_h, state_c = spec.shapes(x, B)
     output, h, c = x.new_empty(wide), x.new_empty(state_h), x.new_empty(state_c)
     rows = spec.layers * spec.directions * B * size
-    _put(call.output, output, T * B * spec.directions * spec.width * size, place)
+    _put(call.output, output, output.numel() * size, place)
     _put(call.output_h, h, rows * spec.width, place)
     if spec.cell.has_state:
         _put(call.output_c, c, rows * spec.units, place)
@@ -137,14 +176,17 @@ def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, length
     reserve = x.new_empty((count,), dtype=torch.uint8)
     if count:
         # The bytes that this call leaves alone.
-        if count > need and lengths is None:
+        if count > need:
             reserve[need:].zero_()
-        elif lengths is not None and reserve_size is not None:
-            reserve.zero_()
         _put(call.reserve, reserve, count, place)
     _run(plan, lib.cg_rnn_forward, call, x, work)
     del keep
     return output, h, c, reserve
+
+
+def _taken(spec: Spec, x: Any) -> Any:
+    """An input as it lies, if the library takes it so, or a dense copy."""
+    return x if x.is_contiguous() or _strides(spec, x) is not None else _dense(x)
 
 
 def _gradient(name: str, tensor: Any, like: Any, shape: Tuple[int, ...]) -> Any:
@@ -158,35 +200,37 @@ def _gradient(name: str, tensor: Any, like: Any, shape: Tuple[int, ...]) -> Any:
 
 
 def backward(spec: Spec, gradients: Sequence[Any], x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, reserve: Any,
-             counter: int, wanted: Sequence[bool]) -> Tuple[Any, Any, Any, Any]:
+             counter: int, wanted: Sequence[bool], batch_sizes: Any = None) -> Tuple[Any, Any, Any, Any]:
     """The gradients by input, h0, c0 and all weights one behind the other; those not wanted are empty."""
-    check_inputs(spec, x, weights, h0, c0, lengths)
+    check_inputs(spec, x, weights, h0, c0, lengths, batch_sizes)
     if not spec.reserve or reserve.shape[0] == 0:
         raise TensorError("reserve: the forward kept none: its network has reserve=False")
     plan = spec.plan(x.dtype, place_of(x.device))
     size, place = plan.itemsize, plan.place.place
     address, keep = flat(weights, spec.numels, size)
-    x, h0, c0, lengths = _dense(x), _dense(h0), _dense(c0), _dense(lengths)
-    T, B = spec.sizes(x)
-    call, _, work = _begin(plan, T, B, x, address, h0, c0, lengths, counter)
-    shapes = spec.shapes(x)
-    rows = spec.layers * spec.directions * B * size
-    sizes = T * B * spec.directions * spec.width * size, rows * spec.width, rows * spec.units
+    x, h0, c0 = _taken(spec, x), _dense(h0), _dense(c0)
+    T, B = _sizes(spec, x, batch_sizes)
+    call, input_size, _, work = _begin(plan, T, B, x, address, h0, c0, lengths, counter, batch_sizes)
+    shapes = spec.shapes(x, B)
     _put(call.reserve, reserve, reserve.shape[0], place)
     upstream: List[Any] = [_gradient(name, tensor, x, shape) for name, tensor, shape in
                            zip(("d_output", "d_h", "d_c"), gradients, shapes)]
-    for mem, tensor, bytes_ in zip((call.output_backprop, call.output_h_backprop, call.output_c_backprop), upstream, sizes):
+    for mem, tensor in zip((call.output_backprop, call.output_h_backprop, call.output_c_backprop), upstream):
         if tensor is not None and tensor.numel():
-            _put(mem, tensor, bytes_, place)
+            _put(mem, tensor, tensor.numel() * size, place)
     made = []
-    for mem, is_wanted, shape, bytes_ in zip(
+    for k, (mem, is_wanted, shape) in enumerate(zip(
             (call.input_backprop, call.input_h_backprop, call.input_c_backprop, call.params_backprop), wanted,
-            (tuple(x.shape), shapes[1], shapes[2], (spec.params,)), (T * B * spec.input * size, *sizes[1:], spec.params * size)):
-        tensor = x.new_empty(shape if is_wanted else (0,))
+            (tuple(x.shape), shapes[1], shapes[2], (spec.params,)))):
+        if k == 0 and is_wanted and not x.is_contiguous():
+            # A gradient lies as what it is of.
+            tensor = x.new_empty_strided(shape, x.stride())
+        else:
+            tensor = x.new_empty(shape if is_wanted else (0,))
         if is_wanted and tensor.numel():
-            _put(mem, tensor, bytes_, place)
+            _put(mem, tensor, input_size if k == 0 else tensor.numel() * size, place)
         made.append(tensor)
-    if any(is_wanted for is_wanted in wanted):
+    if any(wanted):
         _run(plan, lib.cg_rnn_backward, call, x, work)
     del keep
     return made[0], made[1], made[2], made[3]

@@ -88,11 +88,10 @@ class Spec:
         """T and B of an input, which may be symbols."""
         return (x.shape[1], x.shape[0]) if self.batch_first else (x.shape[0], x.shape[1])
 
-    def shapes(self, x: Any) -> Tuple[Tuple[Any, ...], Tuple[Any, ...], Tuple[Any, ...]]:
-        """The shapes of output, h and c."""
-        _, B = self.sizes(x)
+    def shapes(self, x: Any, B: Any) -> Tuple[Tuple[Any, ...], Tuple[Any, ...], Tuple[Any, ...]]:
+        """The shapes of output, h and c, of an input of B rows."""
         count = self.layers * self.directions
-        return ((x.shape[0], x.shape[1], self.directions * self.width), (count, B, self.width),
+        return ((*x.shape[:-1], self.directions * self.width), (count, B, self.width),
                 (count, B, self.units) if self.cell.has_state else (0,))
 
     def plan(self, dtype: torch.dtype, place: Any) -> "Plan":

@@ -1,0 +1,64 @@
+"""`python -m cellgrad.torch.bench`: this package beside nn.LSTM, as a table in Markdown.
+
+The two are run by turns, and of each the least time counts.  The last rows are a call of one step without gradients, and a training step
+beside the same step of nn.LSTM.  --threads N: threads of both; --device cuda: on a GPU.
+"""
+import argparse
+import os
+import sys
+import time
+from typing import Any, Callable, List, Optional
+
+import torch
+
+from . import LSTM
+
+SIZES = ((100, 32, 256), (50, 32, 128), (100, 8, 256), (400, 4, 64))
+
+
+def least(calls: List[Callable[[], Any]], seconds: float, device: str) -> List[float]:
+    """The least time of each call, of calls by turns."""
+    best = [float("inf")] * len(calls)
+    end, rounds = time.perf_counter() + seconds, 0
+    while time.perf_counter() < end or rounds < 5:
+        rounds += 1
+        for k, call in enumerate(calls):
+            start = time.perf_counter()
+            call()
+            if device == "cuda":
+                torch.cuda.synchronize()
+            best[k] = min(best[k], time.perf_counter() - start)
+    return best
+
+
+def step(module: Any, x: Any) -> None:
+    """A forward and a backward, without an optimizer."""
+    module.zero_grad(set_to_none=True)
+    module(x)[0].sum().backward()
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(prog="python -m cellgrad.torch.bench", description="cellgrad.torch.LSTM beside torch.nn.LSTM")
+    parser.add_argument("--threads", type=int, default=0, help="threads of both; 0: as they are")
+    parser.add_argument("--seconds", type=float, default=4.0, help="for each row")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    given = parser.parse_args(arguments)
+    if given.threads:
+        torch.set_num_threads(given.threads)
+        os.environ["CELLGRAD_CPU_THREADS"] = str(given.threads)
+    print(f"PyTorch {torch.__version__}, {given.device}, {torch.get_num_threads()} threads of PyTorch\n")
+    print("| T, B, H | pass | nn.LSTM ms | cellgrad.torch.LSTM ms | ratio |\n|---|---|---|---|---|")
+    for T, B, H in (*SIZES, (1, 1, 4)):
+        theirs, ours = torch.nn.LSTM(H, H).to(given.device), LSTM(H, H).to(given.device)
+        x = torch.randn(T, B, H, device=given.device)
+        with torch.no_grad():
+            rows = [("forward", least([lambda: theirs(x), lambda: ours(x)], given.seconds, given.device))]
+        rows.append(("training step", least([lambda: step(theirs, x), lambda: step(ours, x)], given.seconds, given.device)))
+        for name, (a, b) in rows:
+            print(f"| {T}, {B}, {H} | {name} | {1e3 * a:.3f} | {1e3 * b:.3f} | {b / a:.2f} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
