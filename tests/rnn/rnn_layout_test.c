@@ -16,7 +16,7 @@
 enum { T = 3, B = 2, I = 3, U = 4, SEQUENCE = T * B * I, OUT = T * B * U };
 
 static struct cg_context *context;
-static struct cg_stream *stream;
+static struct cg_stream *stream, *other;
 
 static struct cg_mem host(void *data, size_t bytes)
 {
@@ -167,22 +167,25 @@ static void test_packed_is_padded(void **state)
 /* Other batch sizes after each other on one stream: what is kept of the last call is not taken for this one. */
 static void test_packed_after_packed(void **state)
 {
-	static const int32_t sizes[][T] = { { 2, 1, 1 }, { 2, 2, 0 }, { 2, 2, 0 }, { 1, 1, 1 }, { 2, 2, 2 }, { 0, 0, 0 } };
-	float x[SEQUENCE], y[OUT], dx[SEQUENCE], dy[OUT];
+	enum { ROWS = 3 };
+	static const int32_t sizes[][T] = { { 3, 1, 1 }, { 2, 2, 1 }, { 2, 2, 1 }, { 3, 2, 0 }, { 1, 1, 1 }, { 3, 3, 3 }, { 0, 0, 0 } };
+	float x[T * ROWS * I], y[T * ROWS * U], dx[T * ROWS * I], dy[T * ROWS * U];
 	struct net n;
 
 	(void)state;
-	open_net(&n);
+	net_begin(&n, context, stream);
+	n.call.B = ROWS;
+	assert_int_equal(net_open(&n), CG_OK);
+	net_free(&n, &n.call.work);
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-		int32_t lengths[B] = { 0 };
+		int32_t lengths[ROWS] = { 0 };
 		struct net padded = n, packed = n;
 		size_t steps = 0;
-
 		for (int t = 0; t < T; t++)
 			for (int b = 0; b < sizes[k][t]; b++, steps++) {
 				lengths[b]++;
-				memcpy(x + steps * I, (float *)n.call.input.data + (t * B + b) * I, I * sizeof *x);
-				memcpy(dy + steps * U, (float *)n.call.output_backprop.data + (t * B + b) * U, U * sizeof *y);
+				memcpy(x + steps * I, (float *)n.call.input.data + (t * ROWS + b) * I, I * sizeof *x);
+				memcpy(dy + steps * U, (float *)n.call.output_backprop.data + (t * ROWS + b) * U, U * sizeof *y);
 			}
 		packed.call.batch_sizes = sizes[k];
 		packed.call.input = host(x, steps * I * sizeof *x);
@@ -190,6 +193,8 @@ static void test_packed_after_packed(void **state)
 		packed.call.input_backprop = host(dx, steps * I * sizeof *x);
 		packed.call.output_backprop = host(dy, steps * U * sizeof *x);
 		padded.call.lengths = lengths;
+		/* On a stream of its own, so that what this one keeps is of the packed sequence before. */
+		padded.stream = other;
 		assert_true(run(&packed) == run(&padded));
 	}
 	net_close(&n);
@@ -266,13 +271,14 @@ static void test_refusals(void **state)
 static int open_stream(void **state)
 {
 	(void)state;
-	return cg_open("cpu", &context) || cg_stream_open(context, NULL, &stream);
+	return cg_open("cpu", &context) || cg_stream_open(context, NULL, &stream) || cg_stream_open(context, NULL, &other);
 }
 
 static int close_stream(void **state)
 {
 	(void)state;
 	cg_stream_close(stream);
+	cg_stream_close(other);
 	cg_close(context);
 	return 0;
 }
