@@ -102,8 +102,8 @@ class Device(unittest.TestCase):
         for weight in module._weights():
             weights.append(Tensor(weight.shape, torch.float32, whole, at))
             at += 4 * weight.numel()
-        flat = torch.cat([getattr(theirs, f"{name}_l{layer}").grad.reshape(-1) for names in (["weight_ih", "weight_hh"], ["bias_ih", "bias_hh"])
-                          for layer in (0, 1) for name in names])
+        flat = torch.cat([getattr(theirs, f"{kind}_{name}_l{layer}").grad.reshape(-1) for kind in ("weight", "bias")
+                          for layer in (0, 1) for name in ("ih", "hh")])
         asked = []
         for native in (0, stream.value):
             with unittest.mock.patch.object(_device, "native_stream", lambda index, native=native: asked.append(index) or native):
