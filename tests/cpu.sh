@@ -77,7 +77,7 @@ run_queue() {
 	for job in "$work"/jobs/*.job; do
 		report "${job%.job}"
 	done
-	rm -rf "$work/jobs"
+	rm -f "$work"/jobs/*
 }
 
 # report JOB: what it printed is TAP: something must be right, and nothing wrong.
