@@ -12,13 +12,14 @@ static int is_c(const struct cg_gemm *g)
 	       cg_cu_address(g->start.mem) == cg_cu_address(g->c.mem);
 }
 
-/* Elements that are acc and not real by another name. */
-static int is_wide(const struct cg_gemm *g, const struct cg_matrix *x)
+/* Would a start be added to a product that is rounded already?  So it is on its way through a c of 16 bits: cuBLAS 13.1 on an H200 takes
+ * kernels for that (nvjet_sm90_hsh_..._badd_NTT) which round the product to c's type before they add. */
+static int rounds_twice(const struct cg_gemm *g)
 {
-	return x->acc && cg_acc_bytes(g->dtype) != cg_dtype_bytes(g->dtype);
+	return g->start.mem.data && !g->c.acc && cg_acc_bytes(g->dtype) != cg_dtype_bytes(g->dtype);
 }
 
-/* cuBLAS counts in int.  A start in acc would be rounded once more on its way through a c in real. */
+/* cuBLAS counts in int. */
 static int suits_blas(const struct cg_gemm *g)
 {
 	const int64_t sizes[] = { g->m, g->n, g->k, g->a.stride, g->b.stride, g->c.stride };
@@ -26,7 +27,7 @@ static int suits_blas(const struct cg_gemm *g)
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
 		if (sizes[k] > INT_MAX)
 			return 0;
-	return g->k > 0 && !(g->start.mem.data && is_wide(g, &g->start) && !is_wide(g, &g->c));
+	return g->k > 0 && !rounds_twice(g);
 }
 
 static int multiply_by_blas(struct cg_queue *queue, const struct cg_gemm *g, int *left)

@@ -119,6 +119,17 @@ static void add_products(const struct product *p, const double *restrict a, cons
 	}
 }
 
+/* Kernels that add to a c of 16 bits round the product to that first: nvjet_sm90_hsh_..._badd_NTT of cuBLAS 13.1 on an H200. */
+static double as_stored(double x, int type)
+{
+	double stored[1];
+
+	if (type != R_16F && type != R_16BF)
+		return x;
+	fake_store(stored, 0, x, type);
+	return fake_load(stored, 0, type);
+}
+
 static int run(void *data)
 {
 	const struct product *p = data;
@@ -142,7 +153,7 @@ static int run(void *data)
 			double x = p->alpha * sums[i];
 
 			if (p->beta != 0)
-				x += p->beta * fake_load(fake_data(p->c), (size_t)(j * p->ldc + i), p->type_c);
+				x = as_stored(x, p->type_c) + p->beta * fake_load(fake_data(p->c), (size_t)(j * p->ldc + i), p->type_c);
 			if (p->bias)
 				x += fake_load(fake_data(p->bias), (size_t)i, p->type_c);
 			fake_store(fake_data(p->d), (size_t)(j * p->ldd + i), x, p->type_c);
