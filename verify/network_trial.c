@@ -18,8 +18,8 @@ enum { SIZE_MOST = 4096, COST_MOST = 20000000 };
 /* Lengths of rows: all of T steps and not given; drawn; all given, of T steps; all 0. */
 enum network_lengths { LENGTHS_NONE, LENGTHS_DRAWN, LENGTHS_WHOLE, LENGTHS_ZERO, LENGTHS };
 
-/* How the rows of input, output and their gradients lie: as they are by default; evenly, with gaps; batch and time exchanged in the input, and
- * gaps between the runs of the output; as a packed sequence, of lengths that fall. */
+/* How the rows of input, output and their gradients lie.  Dense; apart: with a gap after each row; turned: the input has batch and time
+ * exchanged, and the output a gap after all rows of a step (of a batch row where it is batch-major); packed: a packed sequence. */
 enum network_layout { LAYOUT_DENSE, LAYOUT_APART, LAYOUT_TURNED, LAYOUT_PACKED, LAYOUTS };
 
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };

@@ -43,6 +43,18 @@ int cg_fork_count(void);
 #define CG_FINGERPRINT 0xcbf29ce484222325u
 uint64_t cg_fingerprint(uint64_t fingerprint, const void *, size_t bytes);
 
+/* The greatest common divisor; of 0 and another number that number. */
+static inline uint64_t cg_common_divisor(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
 /* ---- lines on standard error: line.c ---- */
 
 enum { CG_LINE = 6 * 1024 };             /* bytes: one message and half as much again */

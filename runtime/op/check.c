@@ -170,17 +170,6 @@ static size_t count_shared(const struct range *a, const struct range *b)
 /* A range as blocks of bytes, each some multiple of the stride from the first: of many strides their common divisor.  0: one block. */
 struct blocks { uint64_t stride, bytes; };
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 /* inner: blocks are rows; else what lies within the larger stride, gaps and all, is one. */
 static struct blocks blocks_of(const struct check *c, const struct range *r, int inner)
 {
@@ -193,7 +182,7 @@ static struct blocks blocks_of(const struct check *c, const struct range *r, int
 	outer_stride = s.of[0].n > 1 ? (uint64_t)s.of[0].stride * each : 0;
 	inner_stride = s.of[1].n > 1 ? (uint64_t)s.of[1].stride * each : 0;
 	if (inner)
-		return (struct blocks){ common_divisor(outer_stride, inner_stride), (uint64_t)s.width * each };
+		return (struct blocks){ cg_common_divisor(outer_stride, inner_stride), (uint64_t)s.width * each };
 	return (struct blocks){ outer_stride, (uint64_t)(s.of[1].n - 1) * inner_stride + (uint64_t)s.width * each };
 }
 
@@ -201,7 +190,7 @@ static struct blocks blocks_of(const struct check *c, const struct range *r, int
 static int lie_between(const struct check *c, const struct range *a, const struct range *b, int inner)
 {
 	const struct blocks x = blocks_of(c, a, inner), y = blocks_of(c, b, inner);
-	const uint64_t stride = common_divisor(x.stride, y.stride);
+	const uint64_t stride = cg_common_divisor(x.stride, y.stride);
 	uint64_t from_a;
 
 	if (!stride || x.bytes + y.bytes > stride)

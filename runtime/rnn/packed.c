@@ -142,21 +142,10 @@ static void sort_rows(struct cache *cache, int64_t *n, int64_t *off, int64_t *or
 
 /* ---- the index of a caller's rows ---- */
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-	while (b) {
-		int64_t rest = a % b;
-
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
 /* The elements that an index counts: as many as divide both strides, so that sequences of one layout have one index. */
 static int64_t unit_of(struct cg_rnn_spacing rows)
 {
-	int64_t unit = common_divisor(rows.t, rows.b);
+	int64_t unit = (int64_t)cg_common_divisor((uint64_t)rows.t, (uint64_t)rows.b);
 
 	return unit ? unit : 1;
 }
