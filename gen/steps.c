@@ -297,6 +297,8 @@ static int add_all_holes(const struct steps *s, struct holes *h, cg_resize *resi
 	cg_text_put(add_hole(h, "place_bytes", resize), count_places(s) ? " + PLACES * count_place_bytes(a)" : "");
 	cg_text_put(add_hole(h, "product_is", resize), s->backward ? "adjoints of gates times the transposed matrix" :
 	            "the output of the step before, or what the stage before gave, times the matrix");
+	cg_text_put(add_hole(h, "enter", resize), cg_sets_registers(s->plan->dtype) ? "set_registers(rows);" : "");
+	cg_text_put(add_hole(h, "leave", resize), cg_sets_registers(s->plan->dtype) ? "release_registers();" : "");
 	cg_text_put(add_hole(h, "gates", resize), s->backward ? "1" : "stage_gates[stage].count");
 	cg_text_put(add_hole(h, "k", resize), s->backward ? "stage_gates[stage].count * a->units" : "a->units");
 	cg_text_put(add_hole(h, "transposed", resize), s->backward ? "a->by_input != 0" : "!a->by_input");

@@ -8,6 +8,8 @@
 #include "cell.h"
 #include "tile.h"
 
+/* Are products of the dtype between set_registers(rows) and release_registers()? */
+int cg_sets_registers(int dtype);
 /* Tiles of a dtype, without the prelude's words that they need: struct cg_tile is above them.  -1: no memory. */
 int cg_print_tiles(int dtype, struct cg_text *);
 /* What the cpu backend compiles: the tiles with their table; and what they multiply alone, its names with the dtype at their end. */

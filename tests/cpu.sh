@@ -22,6 +22,7 @@ baseline      native   Prescott       baseline
 avx2          native   Haswell        avx2
 avx512        native   SkylakeX       avx512
 avx512bf16    native   Cooperlake     avx512bf16
+amxbf16       native   SapphireRapids amxbf16
 pocl-nehalem  pocl     nehalem        16
 pocl-haswell  pocl     haswell        32
 '
@@ -228,7 +229,7 @@ x86_64|amd64) ;;
 *) echo "1..0 # SKIP these are rows of x86-64, and this is $(uname -m)"; exit 77 ;;
 esac
 unset CELLGRAD_BACKEND CELLGRAD_CPU_ISA CELLGRAD_CPU_THREADS CELLGRAD_OPENCL_LIB
-for isa in baseline avx2 avx512 avx512bf16; do
+for isa in baseline avx2 avx512 avx512bf16 amxbf16; do
 	CELLGRAD_BACKEND=cpu CELLGRAD_CPU_ISA=$isa tests/conformance/conformance --opens >/dev/null && echo "$isa"
 done >"$work/has" 2>/dev/null
 echo "$rows" >"$work/rows"

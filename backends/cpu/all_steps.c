@@ -274,12 +274,16 @@ static void multiply_rows(const struct sharing *s, const struct cg_gemm *g, int 
 		lda = operand_stride(g, cut.tiles);
 		copy_operand(s->device, g, cut.tiles, r->row, rows, a);
 	}
+	if (cut.tiles->enter && g->k)
+		cut.tiles->enter(rows);
 	for (int64_t t = 0; t < tiles && g->k; t++) {
 		int64_t u = (backwards ? tiles - 1 - t : t) * cut.units;
 		struct cg_tile tile = tile_at(&cut, s->scan->units, r->unit + u, r->units_end, s->work + s->layout.matrix[stage]);
 
 		cut.tiles->multiply(&tile, rows, g->k, a, lda, c + (size_t)u * acc, ldc);
 	}
+	if (cut.tiles->leave && g->k)
+		cut.tiles->leave();
 	for (int64_t i = 0; i < rows && is_rounded; i++)
 		isa->narrow[g->dtype](units, c + (size_t)(i * ldc) * acc, at(g->c, r->row + i, r->unit, real));
 }

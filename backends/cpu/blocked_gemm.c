@@ -194,10 +194,10 @@ static int is_rounded(const struct cg_gemm *g)
 static struct scratch lay_out(struct blocked *p, int threads)
 {
 	const struct cg_gemm *g = p->g;
-	int64_t depth = p->panels->depth, wide = p->panels->columns;
+	int64_t depth = p->panels->depth, wide = p->panels->columns, at_line = LINE / (int64_t)p->acc;
 	struct scratch s = { .bytes = 0 };
 
-	p->depth = round_up(divide_up(g->k, divide_up(g->k, depth)), LINE / (int64_t)p->acc);
+	p->depth = round_up(divide_up(g->k, divide_up(g->k, depth)), p->panels->steps < at_line ? at_line : p->panels->steps);
 	p->columns = least(round_up(g->n, wide), SLAB / (depth * (int64_t)p->panels->bytes) / wide * wide);
 	p->steps = SLAB / (p->columns * (int64_t)p->acc) / p->depth * p->depth;
 	p->steps = least(g->k, p->steps < p->depth ? p->depth : p->steps);

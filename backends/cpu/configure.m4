@@ -24,6 +24,10 @@ CG_ISA([avx512], [x86_64], [-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf
 AS_CASE([$isa_names], [*avx512*], [CG_CFLAGS([$isa_avx512 -mavx512bf16], [
 	isa_names=", avx512bf16$isa_names" isa_libraries="$isa_libraries backends/cpu/libavx512bf16_product.la"
 	AC_DEFINE([CG_ISA_AVX512BF16], [1], [Products of bf16 for avx512bf16 are compiled.])])])
+# The same by AMX, for whose registers Linux is asked.
+AS_CASE([$host_os:$isa_names], [linux*avx512bf16*], [CG_CFLAGS([$isa_avx512 -mavx512bf16 -mamx-tile -mamx-bf16], [
+	isa_names=", amxbf16$isa_names" isa_libraries="$isa_libraries backends/cpu/libamxbf16_product.la"
+	AC_DEFINE([CG_ISA_AMXBF16], [1], [Products of bf16 for amxbf16 are compiled.])])])
 CG_ISA([avx2], [x86_64|i?86], [-mavx2 -mfma -mf16c])
 # What x86 fuses steps by, for a test; others do it always or never.
 AS_CASE([$isa_names], [*avx2*], [isa_fused=$isa_avx2])

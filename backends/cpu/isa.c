@@ -26,6 +26,22 @@ static int has_fast_avx512bf16(void)
 }
 #endif
 
+#ifdef CG_ISA_AMXBF16
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The registers of AMX are a process's when it asks Linux for them; what asks again is told so again. */
+static int has_amxbf16(void)
+{
+	enum { FEATURES = 7, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18 };
+	unsigned a, b, c, d;
+
+	return has_avx512bf16() && __get_cpuid_count(FEATURES, 0, &a, &b, &c, &d) && d & AMX_BF16 && d & AMX_TILE &&
+	       !syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA);
+}
+#endif
+
 #ifdef CG_ISA_AVX2
 static int has_avx2(void)
 {
@@ -67,6 +83,10 @@ KERNELS(avx512)
 extern const struct cg_tiles cg_tiles_bf16_avx512bf16;
 extern const struct cg_panels cg_panels_bf16_avx512bf16;
 #endif
+#ifdef CG_ISA_AMXBF16
+extern const struct cg_tiles cg_tiles_bf16_amxbf16;
+extern const struct cg_panels cg_panels_bf16_amxbf16;
+#endif
 
 #define STRIP(isa, code, dtype, ...) cg_strip_##dtype##_##isa,
 #define WIDEN(isa, code, dtype, ...) cg_widen_##dtype##_##isa,
@@ -84,6 +104,9 @@ extern const struct cg_panels cg_panels_bf16_avx512bf16;
 	  .panels = PRODUCTS(panels, isa, bf16), .few = few_rows, .takes_blas = blas },
 
 const struct cg_isa cg_isas[] = {
+#ifdef CG_ISA_AMXBF16
+	NAMED_ROW("amxbf16", avx512, bf16_amxbf16, has_amxbf16, NULL, 64, 0)
+#endif
 #ifdef CG_ISA_AVX512BF16
 	NAMED_ROW("avx512bf16", avx512, bf16_avx512bf16, has_avx512bf16, has_fast_avx512bf16, 64, 0)
 #endif

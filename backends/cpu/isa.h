@@ -26,16 +26,19 @@ CG_PRODUCT(f32, float)
 CG_PRODUCT(f64, double)
 
 /*
- * Products by tiles of units.  Operands are in acc; or, of bf16 where an instruction multiplies two steps of k at once, as they are, two
- * steps beside each other: `steps`, of elements of so many bytes.
+ * Products by tiles of units.  Operands are in acc, elements of so many bytes; or, of bf16 where an instruction multiplies it, as they are,
+ * two steps of k beside each other.  `steps` are multiplied at once.
  * pack: fills a tile from op(b) [k ...], which begins at the tile's first column, as the c of multiply does.  multiply: c [m ...] +=
- * a [m k] tile, c in acc; rows of a have zeros up to a multiple of steps.
+ * a [m k] tile, c in acc; rows of a have zeros up to a multiple of steps.  Products of as many rows are between enter(m) and leave(), which
+ * are NULL where registers need not be set.
  */
 struct cg_tiles {
 	int lanes, steps;
 	size_t bytes;
 	void (*pack)(const struct cg_tile *, int transpose_b, int64_t k, const void *b, int64_t ldb);
 	void (*multiply)(const struct cg_tile *, int64_t m, int64_t k, const void *a, int64_t lda, void *c, int64_t ldc);
+	void (*enter)(int64_t m);
+	void (*leave)(void);
 };
 
 #define CG_TILES__(dtype, isa) cg_tiles_##dtype##_##isa
@@ -43,9 +46,9 @@ struct cg_tiles {
 #define CG_TILES(dtype) CG_TILES_(dtype, CG_ISA)
 
 /*
- * Big products.  A panel is so many rows of op(a), or columns of op(b), for k steps: those of a step beside each other, [k rows] or
- * [k columns], the rest of the last panel zeros; operands, `steps` and `bytes` as of tiles.  pack_a, pack_b: one panel, of `width` rows or columns; by_rows: a row of memory
- * has the steps of one of them.  multiply: c [m n] = start + op(a) op(b), start NULL for zeros; panels of b are b_apart elements apart,
+ * Big products.  A panel is so many rows of op(a), or columns of op(b), for k steps, as multiply reads them: the rest of the last one and
+ * steps up to a multiple of `steps` are zeros; operands, `steps` and `bytes` as of tiles.  pack_a, pack_b: one panel, of `width` rows or
+ * columns; by_rows: a row of memory has the steps of one of them.  multiply: c [m n] = start + op(a) op(b), start NULL for zeros; panels of b are b_apart elements apart,
  * those of a follow each other; c and start are in acc.
  */
 typedef void cg_pack_panel(int by_rows, int64_t k, int64_t width, const void *from, int64_t ld, void *panel);

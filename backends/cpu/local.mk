@@ -71,7 +71,12 @@ EXTRA_LTLIBRARIES += %D%/libavx512bf16_product.la
 nodist_%C%_libavx512bf16_product_la_SOURCES = %D%/tiles_bf16.c
 %C%_libavx512bf16_product_la_CFLAGS = $(product_cflags) -DCG_ISA=avx512bf16 -DCG_PAIRS $(isa_avx512) -mavx512bf16
 
+EXTRA_LTLIBRARIES += %D%/libamxbf16_product.la
+%C%_libamxbf16_product_la_SOURCES = %D%/amx_panels.c
+nodist_%C%_libamxbf16_product_la_SOURCES = %D%/tiles_bf16.c
+%C%_libamxbf16_product_la_CFLAGS = $(product_cflags) -DCG_ISA=amxbf16 $(isa_avx512) -mavx512bf16 -mamx-tile -mamx-bf16
+
 # They include what cellgen writes.
 %D%/libbaseline_product_la-panels.lo %D%/libavx2_product_la-panels.lo %D%/libavx512_product_la-panels.lo \
-%D%/libavx512bf16_product_la-panels.lo %D%/libbaseline_product_la-product.lo %D%/libavx2_product_la-product.lo \
+%D%/libavx512bf16_product_la-panels.lo %D%/libamxbf16_product_la-amx_panels.lo %D%/libbaseline_product_la-product.lo %D%/libavx2_product_la-product.lo \
 %D%/libavx512_product_la-product.lo: $(items)

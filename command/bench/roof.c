@@ -84,6 +84,40 @@ static int has_avx512bf16(void)
 	return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
 #endif
+
+/* The same by matrices of 16 rows, 16 columns and 32 steps, for whose registers Linux is asked. */
+#ifdef CG_ISA_AMXBF16
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+__attribute__((target("amx-tile,amx-bf16"))) static void bf16_amx(void)
+{
+	/* The palette, the first row, and of eight registers the bytes of a row and the rows. */
+	static const struct { uint8_t palette, start, reserved[14]; uint16_t bytes[16]; uint8_t rows[16]; } sizes = {
+		.palette = 1, .bytes = { 64, 64, 64, 64, 64, 64, 64, 64 }, .rows = { 16, 16, 16, 16, 16, 16, 16, 16 }
+	};
+
+	__asm__ volatile("ldtilecfg %0" : : "m"(sizes));
+	for (int k = 0; k < STEPS * CHAINS; k += 6) {
+		_tile_dpbf16ps(0, 6, 7);
+		_tile_dpbf16ps(1, 6, 7);
+		_tile_dpbf16ps(2, 6, 7);
+		_tile_dpbf16ps(3, 6, 7);
+		_tile_dpbf16ps(4, 6, 7);
+		_tile_dpbf16ps(5, 6, 7);
+	}
+	_tile_release();
+}
+
+static int has_amxbf16(void)
+{
+	unsigned a, b, c, d;
+
+	return has_avx512bf16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && d >> 22 & 1 && d >> 24 & 1 &&
+	       !syscall(SYS_arch_prctl, 0x1023 /* ARCH_REQ_XCOMP_PERM */, 18);
+}
+#endif
 LOOP(f32_baseline, float, 16, )
 LOOP(f64_baseline, double, 16, )
 
@@ -92,16 +126,19 @@ static const struct isa {
 	const char *name;
 	int (*runs_here)(void);
 	void (*f32)(void), (*f64)(void), (*bf16)(void);  /* bf16 NULL: it is widened to f32 */
-	int bytes;                               /* of a vector */
+	int bytes, products;                     /* of a vector; of bf16, in an instruction */
 } isas[] = {
+#ifdef CG_ISA_AMXBF16
+	{ "amxbf16", has_amxbf16, f32_avx512, f64_avx512, bf16_amx, 64, 16 * 16 * 32 },
+#endif
 #ifdef CG_ISA_AVX512BF16
-	{ "avx512bf16", has_avx512bf16, f32_avx512, f64_avx512, bf16_avx512, 64 },
+	{ "avx512bf16", has_avx512bf16, f32_avx512, f64_avx512, bf16_avx512, 64, 32 },
 #endif
 #if defined(__x86_64__) || defined(__i386__)
-	{ "avx512", has_avx512, f32_avx512, f64_avx512, NULL, 64 },
-	{ "avx2", has_avx2, f32_avx2, f64_avx2, NULL, 32 },
+	{ "avx512", has_avx512, f32_avx512, f64_avx512, NULL, 64, 0 },
+	{ "avx2", has_avx2, f32_avx2, f64_avx2, NULL, 32, 0 },
 #endif
-	{ "baseline", always, f32_baseline, f64_baseline, NULL, 16 }
+	{ "baseline", always, f32_baseline, f64_baseline, NULL, 16, 0 }
 };
 
 /* ---- threads, each at the same work for the same time ---- */
@@ -269,7 +306,7 @@ static int measure_host(int threads, const size_t sizes[ROOF_COPIES], double tim
 	code = measure_loop(workers, threads, isa->f32, isa->bytes / 4, &roofs->f32);
 	roofs->bf16 = roofs->f32;
 	if (!code && isa->bf16)
-		code = measure_loop(workers, threads, isa->bf16, isa->bytes / 2, &roofs->bf16);
+		code = measure_loop(workers, threads, isa->bf16, isa->products, &roofs->bf16);
 	if (!code)
 		code = measure_loop(workers, threads, isa->f64, isa->bytes / 8, &roofs->f64);
 	for (int k = 0; k < ROOF_COPIES && !code; k++) {

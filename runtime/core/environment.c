@@ -32,7 +32,7 @@ const struct cg_variable cg_variables[CG_ENV_VARIABLES] = {
 		"268435456", "how many bytes all files of compiled kernels may have", 1 },
 	[CG_ENV_CHECK] = { "CELLGRAD_CHECK", "networks", CG_ENV_WORD, "0 1", 0, NULL,
 		"0", "whether a reserve in a device's memory is checked, which waits for the device", 0 },
-	[CG_ENV_CPU_ISA] = { "CELLGRAD_CPU_ISA", "cpu", CG_ENV_WORD, "baseline avx2 avx512 avx512bf16 neon", 0, NULL,
+	[CG_ENV_CPU_ISA] = { "CELLGRAD_CPU_ISA", "cpu", CG_ENV_WORD, "baseline avx2 avx512 avx512bf16 amxbf16 neon", 0, NULL,
 		"the best that the processor has", "the instruction set of the cpu backend", 0 },
 	[CG_ENV_CPU_THREADS] = { "CELLGRAD_CPU_THREADS", "cpu", CG_ENV_NUMBER, NULL, 1, "a whole number from 1 to the number of processors",
 		"one for each processor", "how many threads share a call on the cpu backend", 0 },

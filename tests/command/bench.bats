@@ -33,7 +33,7 @@ field() {
 @test "the roof of products is that of the best instruction set for which the library has code" {
 	local best=baseline isa
 
-	for isa in avx2 avx512 avx512bf16; do
+	for isa in avx2 avx512 avx512bf16 amxbf16; do
 		CELLGRAD_CPU_ISA=$isa $CELLGRAD bench --time 0.001 --op LSTMBlockCell --B 1 --I 1 --H 1 && best=$isa
 	done
 	bench_works --op LSTMBlockCell --B 1 --I 1 --H 1

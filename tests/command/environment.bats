@@ -49,7 +49,7 @@ wrong() {
 		CACHE_DIR kernels path
 		CACHE_MAXSIZE 1G bytes
 		CHECK maybe 0 1
-		CPU_ISA avx9 baseline avx2 avx512 avx512bf16 neon
+		CPU_ISA avx9 baseline avx2 avx512 avx512bf16 amxbf16 neon
 		CPU_THREADS 0 1
 		CPU_THREADS two 1
 		CUBLAS_LIB libcublas.so path none

@@ -18,7 +18,8 @@ import threading
 COMMAND = os.environ.get("CELLGRAD", "./cellgrad")
 COMPILERS = {"c": os.environ.get("CC", "cc").split() + ["-std=c11"], "c++": os.environ.get("CXX", "").split() + ["-x", "c++", "-std=c++11"]}
 AVX512 = "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c".split()
-FLAGS = {"baseline": [], "avx2": "-mavx2 -mfma -mf16c".split(), "avx512": AVX512, "avx512bf16": AVX512 + ["-mavx512bf16"]}
+FLAGS = {"baseline": [], "avx2": "-mavx2 -mfma -mf16c".split(), "avx512": AVX512, "avx512bf16": AVX512 + ["-mavx512bf16"],
+         "amxbf16": AVX512 + ["-mavx512bf16", "-mamx-tile", "-mamx-bf16"]}
 TYPES = {"f32": ctypes.c_float, "f64": ctypes.c_double, "i64": ctypes.c_int64, "f16": ctypes.c_uint16, "bf16": ctypes.c_uint16}
 T, B = 5, 7
 
@@ -26,6 +27,8 @@ T, B = 5, 7
 CASES = [
     ("lstm", "", 0, "f32", 83, "avx2", "c", 0, 0),
     ("lstm", "peephole", 3, "bf16", 37, "avx512bf16", "c", 1, 1),
+    ("lstm", "peephole", 3, "bf16", 37, "amxbf16", "c", 1, 1),
+    ("gru_block", "", 0, "bf16", 64, "amxbf16", "c++", 0, 0),
     ("lstm_block", "", 0, "bf16", 40, "baseline", "c", 0, 0),
     ("gru_block", "", 0, "f16", 70, "avx512", "c++", 0, 1),
     ("gru", "", 0, "f64", 21, "baseline", "c++", 1, 0),
@@ -59,7 +62,8 @@ class Text:
     """A text, compiled: its manifest, its struct and its functions."""
 
     def __init__(self, folder, cell, options, dtype, which, isa, lang):
-        source, manifest, library = (os.path.join(folder, f"{cell}_{which}_{dtype}.{e}") for e in ("c", "json", "so"))
+        # A library of a name that is loaded already would be that one again.
+        source, manifest, library = (os.path.join(folder, f"{cell}_{which}_{dtype}_{isa}.{e}") for e in ("c", "json", "so"))
         subprocess.run([COMMAND, "emit", cell, *(["--options", options] if options else []), "--shape", "scan", "--pass", which, "--dtype", dtype,
                         "-o", source, "--manifest", manifest], check=True)
         with open(manifest, encoding="utf-8") as file:
@@ -67,6 +71,8 @@ class Text:
         # gcc fuses steps from -O2 on.
         flags = ["-O2" if f == "-O3" else f for f in self.about["flags"]]
         subprocess.run(COMPILERS[lang] + flags + FLAGS[isa] + ["-w", "-shared", "-fPIC", "-o", library, source], check=True)
+        if "amx" in isa:
+            assert ctypes.CDLL(None).syscall(158, 0x1023, 18) == 0, "arch_prctl: Linux gives no registers of AMX"
         self.library = ctypes.CDLL(library)
         self.fields = self.about["fields"]
         self.members = [(f["name"], TYPES[f["type"]] if f["kind"] in ("count", "stride", "step", "scalar") else ctypes.c_void_p)

@@ -8,13 +8,16 @@ import subprocess
 import sys
 
 # The objects, of all dtypes or of each, and their functions that have loops over k.
-OBJECTS = {"panels": ("panels", "block_%s"), "tiles": ("tiles_%s", "multiply_vectors")}
-DTYPES = {"avx2": ("f32", "f64"), "avx512": ("f32", "f64"), "avx512bf16": ("bf16",)}
-# The rows and vectors of the tiles that take the registers of an instruction set whole.
+VECTORS = {"panels": ("panels", "block_%s"), "tiles": ("tiles_%s", "multiply_vectors")}
+MATRICES = {"panels": ("amx_panels", "multiply"), "tiles": ("tiles_%s", "multiply_tile")}
+OBJECTS = {"avx2": VECTORS, "avx512": VECTORS, "avx512bf16": VECTORS, "amxbf16": MATRICES}
+DTYPES = {"avx2": ("f32", "f64"), "avx512": ("f32", "f64"), "avx512bf16": ("bf16",), "amxbf16": ("bf16",)}
+# The rows and vectors of the tiles that take the registers of an instruction set whole; of AMX, registers of rows and of columns.
 WIDE = {"panels": [(12, 2)], "tiles": [(6, 4)]}
-TILES = {"avx2": {"panels": [(6, 2)], "tiles": [(3, 4), (4, 3), (6, 2)]}, "avx512": WIDE, "avx512bf16": WIDE}
-# Instructions beside loads and products: pointers, counter and jump, per step.
-OTHERS = 5
+TILES = {"avx2": {"panels": [(6, 2)], "tiles": [(3, 4), (4, 3), (6, 2)]}, "avx512": WIDE, "avx512bf16": WIDE,
+         "amxbf16": {"panels": [(2, 2)], "tiles": [(1, 4), (2, 2)]}}
+# Instructions beside loads and products: pointers, counter and jump, per step.  A product of matrices takes 16 cycles, in which more fit.
+OTHERS = {"avx2": 5, "avx512": 5, "avx512bf16": 5, "amxbf16": 8}
 
 
 def disassemble(objdump, path):
@@ -49,10 +52,12 @@ def count(loop):
     for _, mnemonic, operands in loop:
         parts = re.sub(r"\([^)]*\)", "()", operands).split(",")
         reads = any("()" in part for part in parts[:-1])
-        if re.match(r"vfn?m(add|sub)[0-9]*p[sd]|vdpbf16ps", mnemonic):
+        if re.match(r"vfn?m(add|sub)[0-9]*p[sd]|vdpbf16ps|tdpbf16ps", mnemonic):
             products += 1
             loads += reads
-        elif mnemonic.startswith("v") and "()" in parts[-1]:
+        elif mnemonic == "tileloadd":
+            loads += 1
+        elif mnemonic == "tilestored" or mnemonic.startswith("v") and "()" in parts[-1]:
             stores += 1
         elif mnemonic.startswith("v") and reads:
             loads += 1
@@ -61,11 +66,11 @@ def count(loop):
     return products, loads, stores, rest
 
 
-def is_minimal(counted, rows, vectors):
+def is_minimal(counted, rows, vectors, others):
     """Is a loop so many steps of a tile, with no more instructions than it needs?"""
     products, loads, stores, rest = counted
     steps, left = divmod(products, rows * vectors)
-    return not left and loads == (rows + vectors) * steps and not stores and rest <= OTHERS * steps
+    return not left and loads == (rows + vectors) * steps and not stores and rest <= others * steps
 
 
 def fill(form, dtype):
@@ -73,16 +78,16 @@ def fill(form, dtype):
 
 
 def path_of(isa, kind, dtype):
-    return f"backends/cpu/.libs/lib{isa}_product_la-{fill(OBJECTS[kind][0], dtype)}.o"
+    return f"backends/cpu/.libs/lib{isa}_product_la-{fill(OBJECTS[isa][kind][0], dtype)}.o"
 
 
 def check(objdump, isa, kind, dtype):
     """The complaints about a dtype's function of an object."""
-    tiles, name = TILES[isa][kind], fill(OBJECTS[kind][1], dtype)
+    tiles, name = TILES[isa][kind], fill(OBJECTS[isa][kind][1], dtype)
     functions = disassemble(objdump, path_of(isa, kind, dtype))
     loops = [c for c in map(count, innermost_loops(functions.get(name, []))) if c[0] >= min(rows * vectors for rows, vectors in tiles)]
     for counted in loops:
-        if not any(is_minimal(counted, *tile) for tile in tiles):
+        if not any(is_minimal(counted, *tile, OTHERS[isa]) for tile in tiles):
             yield "%s %s %s %s: a loop of %d products, %d loads, %d stores, %d others" % (isa, kind, dtype, name, *counted)
     if len(loops) < len(tiles):
         yield f"{isa} {kind} {dtype} {name}: {len(loops)} loops, expected one of each tile of {tiles} rows and vectors"
@@ -90,7 +95,7 @@ def check(objdump, isa, kind, dtype):
 
 def main():
     objdump = shutil.which(os.environ.get("OBJDUMP", "objdump"))
-    objects = [(isa, kind, dtype) for isa in TILES for kind in OBJECTS for dtype in DTYPES[isa]]
+    objects = [(isa, kind, dtype) for isa in TILES for kind in OBJECTS[isa] for dtype in DTYPES[isa]]
     objects = [o for o in objects if os.path.exists(path_of(*o))]
     flags = os.environ.get("BUILD_CFLAGS", "") + os.environ.get("SANITIZE", "")
     print("1..1")

@@ -343,6 +343,108 @@ static void test_bits(void **state)
 	}
 }
 
+/* ---- tiles ---- */
+
+/* What tiles of a dtype multiply, and what they add to. */
+static int element_of(const struct cg_isa *isa, int dtype)
+{
+	return isa->tiles[dtype]->bytes == cg_dtype_bytes(dtype) ? dtype : CG_F32;
+}
+
+static int sum_of(int dtype)
+{
+	return dtype == CG_F64 ? CG_F64 : CG_F32;
+}
+
+/* Rows of a with the zeros that tiles read after them. */
+static void *operand_of(const struct cg_tiles *tiles, int element, const struct problem *p, int64_t *lda)
+{
+	double *wide;
+	void *a;
+
+	*lda = (p->k + tiles->steps - 1) / tiles->steps * tiles->steps;
+	wide = calloc((size_t)(p->m * *lda), sizeof *wide);
+	assert_non_null(wide);
+	for (int64_t i = 0; i < p->m; i++)
+		memcpy(wide + i * *lda, p->a + i * p->lda, (size_t)p->k * sizeof *wide);
+	a = as(element, wide, p->m * *lda);
+	free(wide);
+	return a;
+}
+
+/* A tile of some vectors, beside each other or so far apart, of which a row has `width` columns: all rows at once, and each alone. */
+static void multiply_tile(const struct cg_isa *isa, int dtype, int64_t m, int64_t k, int vectors, int is_beside, int64_t width, int form)
+{
+	const struct cg_tiles *tiles = isa->tiles[dtype];
+	const int64_t lanes = tiles->lanes, apart = is_beside ? lanes : lanes + 5, step = is_beside ? lanes : 0, n = vectors * apart;
+	const int element = element_of(isa, dtype), sum = sum_of(dtype);
+	const size_t row = (size_t)(n + GAP) * cg_dtype_bytes(sum);
+	struct cg_tile tile = { .vectors = vectors, .stored = vectors, .apart = apart, .width = width, .step = step };
+	struct problem p;
+	void *a, *b, *c, *alone;
+	int64_t lda;
+
+	pose(&p, m, n, k, 0, form);
+	for (int64_t x = 0; x < m * p.lda; x++)
+		p.a[x] /= 3;                     /* sums that depend on their order */
+	a = operand_of(tiles, element, &p, &lda);
+	b = as(element, p.b, (p.tb ? n : k) * p.ldb);
+	c = as(sum, p.c, m * (n + GAP));
+	alone = as(sum, p.c, m * (n + GAP));
+	assert_int_equal(posix_memalign(&tile.data, 64, (size_t)(lda * vectors * lanes) * tiles->bytes), 0);
+	memset(tile.data, 0x7f, (size_t)(lda * vectors * lanes) * tiles->bytes);
+	tiles->pack(&tile, form, k, b, p.ldb);
+	if (tiles->enter)
+		tiles->enter(m);
+	tiles->multiply(&tile, m, k, a, lda, c, n + GAP);
+	if (tiles->leave)
+		tiles->leave();
+	for (int64_t i = 0; i < m; i++) {
+		if (tiles->enter)
+			tiles->enter(1);
+		tiles->multiply(&tile, 1, k, (char *)a + (size_t)(i * lda) * tiles->bytes, lda, (char *)alone + (size_t)i * row, n + GAP);
+		if (tiles->leave)
+			tiles->leave();
+	}
+	assert_memory_equal(c, alone, (size_t)m * row);
+	for (int64_t i = 0; i < m; i++)
+		for (int64_t j = 0; j < n + GAP; j++) {
+			const int64_t v = j / apart, wide = width - v * step < lanes ? width - v * step : lanes;
+			const int is_ours = v < vectors && j % apart < wide;
+			double got = numbers_decode(sum, (unsigned char *)c + (size_t)i * row + (size_t)j * cg_dtype_bytes(sum));
+			double right = p.c[i * (n + GAP) + j];
+
+			for (int64_t q = 0; q < k && is_ours; q++)
+				right += numbers_decode(element, (unsigned char *)a + (size_t)(i * lda + q) * tiles->bytes) *
+				         p.b[form ? j * p.ldb + q : q * p.ldb + j];
+			if (is_ours ? fabs(got - right) > 1e-4 : got != right)
+				fail_msg("%s, dtype %d, form %d: c [%d %d] of [%d %d], k %d: %g, not %g", isa->name, dtype, form, (int)i, (int)j, (int)m, (int)n,
+				         (int)k, got, right);
+		}
+	forget(&p);
+	free(a);
+	free(b);
+	free(c);
+	free(alone);
+	free(tile.data);
+}
+
+/* Numbers of rows about those of registers, steps about those that are multiplied at once, whole vectors and an edge. */
+static void test_tiles(void **state)
+{
+	static const int64_t rows[] = { 1, 6, 7, 16, 17, 32, 33, 70 }, steps[] = { 1, 31, 32, 33, 80 };
+
+	(void)state;
+	for (const struct cg_isa *isa = cg_isas; isa->name; isa++)
+		for (int k = 0, lanes; k < 8 * 5 * 4 * CG_DTYPE_COUNT && isa->runs_here(); k++) {
+			const int dtype = k % CG_DTYPE_COUNT, vectors = k / CG_DTYPE_COUNT % 4 + 1, is_beside = k % 3 == 0;
+
+			lanes = isa->tiles[dtype]->lanes;
+			multiply_tile(isa, dtype, rows[k / 16 % 8], steps[k / 128 % 5], vectors, is_beside,
+			              (is_beside ? vectors * lanes : lanes) - (k % 5 == 0), k % 2);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +452,7 @@ int main(void)
 		cmocka_unit_test(test_packed),
 		cmocka_unit_test(test_big),
 		cmocka_unit_test(test_bits),
+		cmocka_unit_test(test_tiles),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

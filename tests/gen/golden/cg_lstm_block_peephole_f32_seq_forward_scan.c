@@ -457,6 +457,7 @@ typedef float element;
 typedef float item;
 typedef float number;
 typedef int32_t whole;
+enum { AT_ONCE = 1 };
 
 enum { LANES = VECTOR_BYTES / (int)sizeof(item), STEPS = (int)(sizeof(item) / sizeof(element)) };
 typedef item item_vector __attribute__((vector_size(VECTOR_BYTES)));
@@ -468,10 +469,12 @@ typedef element loose_element __attribute__((may_alias));
 typedef item loose __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(element)), may_alias));
 typedef number loose_sums __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(number)), may_alias));
 
-/* Items of so many steps. */
+/* Items of so many steps, with the zeros after them. */
 static INLINE int64_t count_items(int64_t k)
 {
-	return (k + STEPS - 1) / STEPS;
+	const int64_t steps = STEPS * AT_ONCE;
+
+	return (k + steps - 1) / steps * AT_ONCE;
 }
 
 /* Lane j of the result is a[j + further]; where j has bit s, b[j + further - s]. */
@@ -610,10 +613,12 @@ static inline int64_t width_of(const struct cg_tile *tile, int v)
  */
 static void pack_tile(const struct cg_tile *tile, int transpose_b, int64_t k, const void *b, int64_t ldb)
 {
-	const int64_t row = (int64_t)tile->stored * LANES;
+	const int64_t row = (int64_t)tile->stored * LANES, filled = (k + STEPS - 1) / STEPS, items = count_items(k);
 	const element *from = (const element *)b;
 	item *to = (item *)tile->data;
 
+	if (items > filled)
+		memset(to + filled * row, 0, (size_t)((items - filled) * row) * sizeof(item));
 	for (int v = 0; v < tile->stored && transpose_b; v++)
 		pack_rows(LANES, k, width_of(tile, v), from + v * tile->apart * ldb, ldb, to + v * LANES, row);
 	for (int64_t p = 0; p < k && !transpose_b; p += STEPS, to += row)
@@ -628,6 +633,9 @@ static void pack_tile(const struct cg_tile *tile, int transpose_b, int64_t k, co
 				pack_item(LANES, steps, width, of_row, ldb, to + v * LANES);
 		}
 }
+
+/* Rows that are copied at an edge. */
+enum { COPIED = ROWS };
 
 /* Item p of a row of a. */
 static INLINE item load(const element *row, int64_t p)
@@ -703,13 +711,13 @@ static void multiply_edge(const struct cg_tile *tile, int first, int vectors, in
 	const element *a, int64_t lda, number *c, int64_t ldc)
 {
 	const item *b = (const item *)tile->data + first * LANES;
-	number copy[ROWS * VECTORS * LANES];
+	number copy[COPIED * VECTORS * LANES];
 	int64_t width[VECTORS];
 
 	for (int v = 0; v < vectors; v++)
 		width[v] = width_of(tile, first + v);
-	for (int64_t i = 0; i < m; i += ROWS) {
-		int64_t rows = least(m - i, ROWS);
+	for (int64_t i = 0; i < m; i += COPIED) {
+		int64_t rows = least(m - i, COPIED);
 
 		for (int64_t r = 0; r < rows * vectors; r++)
 			for (int64_t j = 0; j < LANES; j++)
@@ -724,9 +732,9 @@ static void multiply_edge(const struct cg_tile *tile, int first, int vectors, in
 }
 
 /*
- * c [m ...] += a [m k] tile, c beginning at the tile's first column; rows of a have zeros up to a multiple of STEPS.
- * A block of rows by some vectors stays in registers while k runs, so that the sum of each element is one chain in the
- * order of k, whatever stands beside it.
+ * c [m ...] += a [m k] tile, c beginning at the tile's first column; rows of a have zeros up to whole items, AT_ONCE of
+ * them.  A block of rows by some vectors stays in registers while k runs, so that the sum of each element is one chain in
+ * the order of k, whatever stands beside it.
  */
 static void multiply_tile(const struct cg_tile *tile, int64_t m, int64_t k, const void *a, int64_t lda,
 	void *c, int64_t ldc)
