@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""examples/python/ddp.py on 2 and 3 processes; the share of the processors that each takes.  Prints TAP."""
+"""examples/python/ddp.py on 2 and 3 processes; FSDP2; the share of the processors that each process takes.  Prints TAP."""
 import os
 import subprocess
 import sys
 import unittest
 
 import torch_tap
+import torch
+import torch.distributed as dist
 from py_tap import SOURCE
 
+import cellgrad.torch as ours
 from cellgrad.torch import _device
 
 
@@ -21,6 +24,40 @@ class Processes(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertIn(f"{ranks} ranks: weights equal to the bit: yes", done.stdout)
             print("# " + done.stdout.strip())
+
+    def test_fully_shard(self):
+        """fully_shard, of a model and of one module, replaced before or after: the outputs of a training without it"""
+        try:
+            from torch.distributed.fsdp import fully_shard
+        except ImportError as why:
+            self.skipTest(f"this PyTorch has no torch.distributed.fsdp.fully_shard: {why}")
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        self.addCleanup(dist.destroy_process_group)
+        mesh = dist.device_mesh.init_device_mesh("cpu", (1,))
+
+        def shard(*modules):
+            for module in modules:
+                fully_shard(module, mesh=mesh)
+
+        ways = (lambda model: ours.replace(model), lambda model: shard(ours.replace(model)),
+                lambda model: shard(ours.replace(model)[0], model), lambda model: shard(model) or ours.replace(model))
+        found = []
+        for way in ways:
+            torch.manual_seed(1)
+            model = torch.nn.Sequential(torch.nn.LSTM(3, 4, 2))
+            way(model)
+            self.assertIsInstance(model[0], ours.LSTM)
+            optimizer, outputs = torch.optim.SGD(model.parameters(), 0.5), []
+            for _ in range(3):
+                optimizer.zero_grad()
+                output = model(torch.randn(5, 2, 3))[0]
+                outputs.append(output.detach().clone())
+                output.square().mean().backward()
+                optimizer.step()
+            found.append(torch.stack(outputs))
+        for other in found[1:]:
+            self.assertLess((found[0] - other).abs().max().item(), 1e-6)
 
     def test_threads(self):
         """LOCAL_WORLD_SIZE divides the processors, unless CELLGRAD_CPU_THREADS or a backend is named"""

@@ -47,10 +47,15 @@ class Recurrent(nn.Module):
     proj_size: int
     dropout: float
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if isinstance(value, nn.Parameter) and type(value) is not nn.Parameter:
+            # A DTensor, as fully_shard of PyTorch puts it there: what it gathers for a call is not this module's to move.
+            self.__dict__["_are_lent"] = True
+
     def _ready(self, cell: str, options: str = "", values: Sequence[Tuple[str, float]] = ()) -> None:
         """Notes the network, and the weights' names in the order of the library's parameters."""
         self._cell_source, self._cell_options, self._cell_values = cell, options, tuple(values)
-        self._texts: Dict[float, Tuple[str, str]] = {}
         spec = spec_of(self._networks(0.0)[1])
         ends = [f"l{layer}{'_reverse' if direction else ''}" for layer in range(self.num_layers) for direction in range(spec.directions)]
         matrices = ("weight_ih", "weight_hh", "weight_hr") if self.proj_size else ("weight_ih", "weight_hh")
@@ -58,6 +63,7 @@ class Recurrent(nn.Module):
         self._bias_names = [f"{name}_{end}" for end in ends for name in ("bias_ih", "bias_hh")]
         self._vector_names = [f"weight_p_{end}" for end in ends] if spec.vectors() else []
         self._has_state = spec.cell.has_state
+        self._are_lent = any(type(weight) is not nn.Parameter for weight in self.parameters())
         if not self.bias and "_no_bias" not in self._buffers:
             # The parameters have biases, in any case: zeros here, that nobody trains.
             like = self._parameters[self._matrix_names[0]]
@@ -111,7 +117,7 @@ class Recurrent(nn.Module):
         if not torch.compiler.is_compiling():
             first = weights[0]
             # Their own parameters alone: those that functional_call, DataParallel or a parametrization puts there are left as they are.
-            if type(first) is nn.Parameter and self._parameters and not are_flat(
+            if type(first) is nn.Parameter and self._parameters and not self._are_lent and not are_flat(
                     weights, [w.numel() for w in weights], first.element_size()):
                 self.flatten_parameters()
                 weights = self._weights()
