@@ -36,7 +36,8 @@ programs='cellgrad tests/conformance/conformance tests/sequence/sequence tests/p
 	tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_rnn_test tests/backends/cuda/cudnn/cuda_net_test tests/backends/cuda/cudnn/cuda_net_call_test
 	tests/backends/cuda/cudnn/cuda_range_test'
 stand_in_programs='tests/backends/opencl/opencl_test'
-data='tests/gen/coupled.cell tests/gen/stages.cell tests/gpu_micro.cu tests/gpu_torch.py'
+data='tests/gen/coupled.cell tests/gen/stages.cell tests/gpu_micro.cu tests/gpu_torch.py tests/gpu_modules.py
+	python/cellgrad/*.py python/cellgrad/torch/*.py'
 
 die() { say "$*"; exit 1; }
 
@@ -72,7 +73,7 @@ make_kit()
 	# shellcheck disable=SC2086 # a list
 	for file in $programs; do [ -f "$file" ] || die "there is no $file in $build: 'make' and 'make check TESTS=' build it"; done
 	# Reports that lie there stay.
-	(cd "$kit" 2>/dev/null && rm -rf bin bin.tar.gz lib tests fake gpu.sh kit.txt)
+	(cd "$kit" 2>/dev/null && rm -rf bin bin.tar.gz lib tests python fake gpu.sh kit.txt)
 	mkdir -p "$kit/bin" "$kit/lib" || exit 1
 	# shellcheck disable=SC2086
 	for file in $programs; do strip -o "$kit/bin/${file##*/}" "$file" || exit 1; done
@@ -83,7 +84,8 @@ make_kit()
 	strip -o "$kit/lib/libcellgrad.so.0" .libs/libcellgrad.so.0 || exit 1
 	# shellcheck disable=SC2086
 	for file in $(needed_by $programs); do cp -L "$file" "$kit/lib/" || exit 1; done
-	for file in $data; do
+	# shellcheck disable=SC2086 # patterns
+	for file in $(cd "$top" && echo $data); do
 		mkdir -p "$kit/${file%/*}" && cp "$top/$file" "$kit/$file" || exit 1
 	done
 	cp "$top/tests/gpu.sh" "$kit/gpu.sh" || exit 1
@@ -719,12 +721,16 @@ stage_fast()
 		fi
 	fi
 	if ! python=$(command -v python3); then
-		not_run torch 'there is no python3'
+		for id in modules torch torch-graph; do not_run $id 'there is no python3'; done
 	elif ! timeout -k 5 60 "$python" -c 'import torch' 2>"$work/why"; then
-		not_run torch "this python3 has no torch: $(tail -n 1 "$work/why")"
+		for id in modules torch torch-graph; do not_run $id "this python3 has no torch: $(tail -n 1 "$work/why")"; done
 	else
-		small=
+		small='' where=''
 		rehearsal && small='--small --repeats 3'
+		[ "$backend" = cuda ] || where='--device cpu'
+		# shellcheck disable=SC2086
+		timed modules 150 all "$python" "$kit/tests/gpu_modules.py" --library "$kit/lib/libcellgrad.so.0" $where ${small:+--small} --json "$work/modules.json"
+		[ ! -s "$work/modules.json" ] || cat "$work/modules.json" >>"$work/numbers.json"
 		# shellcheck disable=SC2086
 		timed torch "${TORCH_TIME:-210}" table "$python" "$kit/tests/gpu_torch.py" --library "$kit/lib/libcellgrad.so.0" --backend "$backend" $small \
 			--seconds "$((${TORCH_TIME:-210} - 30))" --json "$work/torch.json"
