@@ -24,7 +24,7 @@ for python in "$@"; do
 	echo "# $("$python" -c 'import sys, torch; print("PyTorch", torch.__version__, "Python", sys.version.split()[0])')" || exit 1
 	passed=0 failed=0 skipped=0
 	for test in "$here"/torch_answers.py "$here"/torch_transforms.py "$here"/torch_misuse.py "$here"/torch_ddp.py \
-		"$here"/torch_cuda.py; do
+		"$here"/torch_docs.py "$here"/torch_cuda.py; do
 		log=frameworks.log
 		"$python" "$test" >$log 2>&1
 		status=$?

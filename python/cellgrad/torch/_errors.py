@@ -17,11 +17,29 @@ class TensorError(ArgumentError, RuntimeError):
 
 
 class TensorTypeError(ArgumentTypeError, RuntimeError, ValueError):
-    """A tensor has a wrong dtype."""
+    """A tensor has a wrong dtype.
+
+    >>> import cellgrad.torch, torch
+    >>> try:
+    ...     cellgrad.torch.GRU(3, 4)(torch.zeros(5, 2, 3, dtype=torch.float64))
+    ... except RuntimeError as error:
+    ...     print(type(error).__name__, str(error).split(":")[0])
+    TensorTypeError input dtype (torch.float64) does not match weight dtype (torch.float32)
+    """
 
 
 class SecondGradientError(UnsupportedError, RuntimeError):
-    """A gradient of a gradient was asked for, which networks do not have."""
+    """A gradient of a gradient was asked for, which networks do not have.
+
+    >>> import cellgrad.torch, torch
+    >>> x = torch.randn(5, 2, 3, requires_grad=True)
+    >>> gradient, = torch.autograd.grad(cellgrad.torch.GRU(3, 4)(x)[0].sum(), x, create_graph=True)
+    >>> try:
+    ...     gradient.sum().backward()
+    ... except RuntimeError as error:
+    ...     print(type(error).__name__)
+    SecondGradientError
+    """
 
 
 def check(status: int) -> None:

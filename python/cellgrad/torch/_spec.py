@@ -22,7 +22,17 @@ KEPT_CALLS = 256
 
 def spec_text(cell: str, *, input: int, units: int, layers: int = 1, bidirectional: bool = False, batch_first: bool = False, proj: int = 0,
               options: str = "", values: Sequence[Tuple[str, float]] = (), dropout: float = 0.0, reserve: bool = True) -> str:
-    """The text.  cell: the name or the text of a cell; the other arguments are those of `cellgrad.Network`."""
+    """The text of a network, as the operators cellgrad::rnn and cellgrad::rnn_backward take it.
+
+    cell: the name or the text of a cell; the other arguments are those of `cellgrad.Network`.
+
+    >>> import cellgrad.torch, torch
+    >>> network = cellgrad.torch.spec_text("gru", input=3, units=4)
+    >>> weights = [torch.randn(shape) for shape in ((12, 3), (12, 4), (12,), (12,))]
+    >>> output, h, c, reserve = torch.ops.cellgrad.rnn(torch.randn(5, 2, 3), weights, None, None, None, None, network)
+    >>> output.shape, h.shape
+    (torch.Size([5, 2, 4]), torch.Size([1, 2, 4]))
+    """
     numbers = ",".join(f"{name}={value!r}" for name, value in values)
     flags = f"{int(bidirectional)}|{int(batch_first)}|{int(reserve)}"
     return f"{options}|{numbers}|{layers}|{flags}|{input}|{units}|{proj}|{dropout!r}|{cell}"
