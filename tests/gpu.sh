@@ -37,7 +37,7 @@ programs='cellgrad tests/conformance/conformance tests/sequence/sequence tests/p
 	tests/backends/cuda/cudnn/cuda_range_test'
 stand_in_programs='tests/backends/opencl/opencl_test'
 data='tests/gen/coupled.cell tests/gen/stages.cell tests/gpu_micro.cu tests/gpu_torch.py tests/gpu_modules.py
-	python/cellgrad/*.py python/cellgrad/torch/*.py'
+	python/cellgrad/*.py python/cellgrad/torch/*.py runtime/cellgrad.h'
 
 die() { say "$*"; exit 1; }
 
@@ -73,7 +73,7 @@ make_kit()
 	# shellcheck disable=SC2086 # a list
 	for file in $programs; do [ -f "$file" ] || die "there is no $file in $build: 'make' and 'make check TESTS=' build it"; done
 	# Reports that lie there stay.
-	(cd "$kit" 2>/dev/null && rm -rf bin bin.tar.gz lib tests python fake gpu.sh kit.txt)
+	(cd "$kit" 2>/dev/null && rm -rf bin bin.tar.gz lib tests python runtime fake gpu.sh kit.txt)
 	mkdir -p "$kit/bin" "$kit/lib" || exit 1
 	# shellcheck disable=SC2086
 	for file in $programs; do strip -o "$kit/bin/${file##*/}" "$file" || exit 1; done

@@ -30,6 +30,7 @@ os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 try:
     import numpy  # noqa: F401
     import torch
+    import torch.utils.checkpoint
     from torch import nn
     lacking = "" if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 5) else f"PyTorch {torch.__version__} is older than 2.5"
 except ImportError as why:
