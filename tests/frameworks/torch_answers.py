@@ -86,7 +86,7 @@ class Answers(unittest.TestCase):
     def test_packed_fields(self):
         """A PackedSequence is not padded, and comes back with the fields that it had"""
         packed = pack_sequence([torch.randn(n, I) for n in (2, 5, 3)], enforce_sorted=False)
-        with unittest.mock.patch("cellgrad.torch._modules.pad_packed_sequence", side_effect=AssertionError("it was padded")):
+        with unittest.mock.patch("cellgrad.torch._recurrent.pad_packed_sequence", side_effect=AssertionError("it was padded")):
             output, _ = ours.LSTM(I, U)(packed)
         for name in ("batch_sizes", "sorted_indices", "unsorted_indices"):
             self.assertTrue(torch.equal(getattr(output, name), getattr(packed, name)), name)

@@ -4,7 +4,7 @@ Tensors are passed as they lie: dense ones by their addresses, sequences whose r
 data with its batch sizes.  Of dense ones no more is used than shape, dtype, device, data_ptr(), is_contiguous() and new_empty().
 """
 import ctypes
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
@@ -106,12 +106,32 @@ def _put(mem: Any, tensor: Any, size: int, place: int) -> None:
     mem.data, mem.bytes, mem.place = tensor.data_ptr(), size, place
 
 
-def _begin(plan: Plan, T: int, B: int, x: Any, address: int, h0: Any, c0: Any, lengths: Any, counter: int,
-           batch_sizes: Any) -> Tuple[Any, int, int, int]:
-    """A struct with what forward and backward have in common, and the bytes of the input, of the reserve and of work."""
+class _Begun(NamedTuple):
+    """What forward and backward have in common: the call's struct, the input as it was taken, its rows, and bytes."""
+
+    plan: Plan
+    call: Any
+    x: Any
+    B: int
+    input_size: int
+    reserve: int
+    work: int
+    keep: Any                                    # whose memory the struct points to
+
+
+def _begin(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, counter: int, batch_sizes: Any) -> _Begun:
+    """Checks the arguments of a call, and notes them in the library's struct.
+
+    Raises TensorError for a shape or a device, TensorTypeError for a dtype.
+    """
+    check_inputs(spec, x, weights, h0, c0, lengths, batch_sizes)
+    plan = spec.plan(x.dtype, place_of(x.device))
+    size, place = plan.itemsize, plan.place.place
+    address, keep = flat(weights, spec.numels, size)
+    x, h0, c0 = _taken(spec, x), _dense(h0), _dense(c0)
+    T, B = _sizes(spec, x, batch_sizes)
     template, reserve, work = plan.call(T, B)
     call = _Call.from_buffer_copy(template)
-    spec, size, place = plan.spec, plan.itemsize, plan.place.place
     rows = spec.layers * spec.directions * B * size
     if batch_sizes is not None:
         input_size = x.shape[0] * spec.input * size
@@ -136,18 +156,18 @@ def _begin(plan: Plan, T: int, B: int, x: Any, address: int, h0: Any, c0: Any, l
         sizes = C.cg_rnn_sizes()
         check(lib.cg_rnn_call_sizes(plan.pointer, ctypes.byref(call), ctypes.byref(sizes)))
         reserve, work = sizes.reserve, sizes.work
-    return call, input_size, reserve, work
+    return _Begun(plan, call, x, B, input_size, reserve, work, (keep, h0, c0))
 
 
-def _run(plan: Plan, function: Any, call: Any, x: Any, work: int) -> None:
+def _run(begun: _Begun, function: Any) -> None:
     """The call, on a stream of the device, with work memory by PyTorch's allocator where the device is not the host."""
-    place = plan.place
+    place, work = begun.plan.place, begun.work
     if place.place == C.CG_DEVICE and work:
-        memory = x.new_empty((work,), dtype=torch.uint8)
-        _put(call.work, memory, work, place.place)
+        memory = begun.x.new_empty((work,), dtype=torch.uint8)
+        _put(begun.call.work, memory, work, place.place)
     stream = place.take(place.context())
     try:
-        check(function(stream, plan.pointer, ctypes.byref(call)))
+        check(function(stream, begun.plan.pointer, ctypes.byref(begun.call)))
     finally:
         place.give(stream)
 
@@ -158,13 +178,9 @@ def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, length
 
     reserve_size: bytes to make the reserve of, None for those of the call.  batch_sizes: x is a PackedSequence's data.
     """
-    check_inputs(spec, x, weights, h0, c0, lengths, batch_sizes)
-    plan = spec.plan(x.dtype, place_of(x.device))
-    size, place = plan.itemsize, plan.place.place
-    address, keep = flat(weights, spec.numels, size)
-    x, h0, c0 = _taken(spec, x), _dense(h0), _dense(c0)
-    T, B = _sizes(spec, x, batch_sizes)
-    call, _, need, work = _begin(plan, T, B, x, address, h0, c0, lengths, counter, batch_sizes)
+    begun = _begin(spec, x, weights, h0, c0, lengths, counter, batch_sizes)
+    call, x, B, need = begun.call, begun.x, begun.B, begun.reserve
+    size, place = begun.plan.itemsize, begun.plan.place.place
     wide, state_h, state_c = spec.shapes(x, B)
     output, h, c = x.new_empty(wide), x.new_empty(state_h), x.new_empty(state_c)
     rows = spec.layers * spec.directions * B * size
@@ -179,8 +195,7 @@ def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, length
         if count > need:
             reserve[need:].zero_()
         _put(call.reserve, reserve, count, place)
-    _run(plan, lib.cg_rnn_forward, call, x, work)
-    del keep
+    _run(begun, lib.cg_rnn_forward)
     return output, h, c, reserve
 
 
@@ -202,16 +217,12 @@ def _gradient(name: str, tensor: Any, like: Any, shape: Tuple[int, ...]) -> Any:
 def backward(spec: Spec, gradients: Sequence[Any], x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, reserve: Any,
              counter: int, wanted: Sequence[bool], batch_sizes: Any = None) -> Tuple[Any, Any, Any, Any]:
     """The gradients by input, h0, c0 and all weights one behind the other; those not wanted are empty."""
-    check_inputs(spec, x, weights, h0, c0, lengths, batch_sizes)
     if not spec.reserve or reserve.shape[0] == 0:
         raise TensorError("reserve: the forward kept none: its network has reserve=False")
-    plan = spec.plan(x.dtype, place_of(x.device))
-    size, place = plan.itemsize, plan.place.place
-    address, keep = flat(weights, spec.numels, size)
-    x, h0, c0 = _taken(spec, x), _dense(h0), _dense(c0)
-    T, B = _sizes(spec, x, batch_sizes)
-    call, input_size, _, work = _begin(plan, T, B, x, address, h0, c0, lengths, counter, batch_sizes)
-    shapes = spec.shapes(x, B)
+    begun = _begin(spec, x, weights, h0, c0, lengths, counter, batch_sizes)
+    call, x = begun.call, begun.x
+    size, place = begun.plan.itemsize, begun.plan.place.place
+    shapes = spec.shapes(x, begun.B)
     _put(call.reserve, reserve, reserve.shape[0], place)
     upstream: List[Any] = [_gradient(name, tensor, x, shape) for name, tensor, shape in
                            zip(("d_output", "d_h", "d_c"), gradients, shapes)]
@@ -228,9 +239,8 @@ def backward(spec: Spec, gradients: Sequence[Any], x: Any, weights: Sequence[Any
         else:
             tensor = x.new_empty(shape if is_wanted else (0,))
         if is_wanted and tensor.numel():
-            _put(mem, tensor, input_size if k == 0 else tensor.numel() * size, place)
+            _put(mem, tensor, begun.input_size if k == 0 else tensor.numel() * size, place)
         made.append(tensor)
     if any(wanted):
-        _run(plan, lib.cg_rnn_backward, call, x, work)
-    del keep
+        _run(begun, lib.cg_rnn_backward)
     return made[0], made[1], made[2], made[3]

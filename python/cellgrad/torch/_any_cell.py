@@ -1,0 +1,87 @@
+"""Any cell of the library as a module."""
+import math
+import os
+from typing import Any, Mapping, Optional, Sequence, Union
+
+import torch
+from torch import nn
+
+from .. import _cell
+from .._arguments import path_of, words
+from ._recurrent import Recurrent
+from ._spec import spec_of, spec_text
+
+
+class Cell(Recurrent):
+    """Layers of any cell of the library: the name of a built-in one, the path of a .cell file, or the text of one.
+
+    The other arguments are nn.LSTM's.  options: of the cell, as "peephole"; values: of its params, as {"leak": 0.3}.
+    The weights are weight_ih_l0 [G*hidden_size, input_size], weight_hh_l0, bias_ih_l0, bias_hh_l0, of G gates in the cell's order, and
+    weight_p_l0 [n, hidden_size] of its n per-unit weights.  A file's text is kept: a pickled module does not need the file.
+
+    Returns output and h, or (h, c) of a cell with a state.  Raises cellgrad.BuildError for a wrong text, cellgrad.MissingFileError.
+
+    >>> import cellgrad.torch, torch
+    >>> leaky = '''
+    ... cell leaky
+    ... gates  a
+    ... output h
+    ... param  leak = 0.1
+    ...
+    ... h = tanh(a) + leak * h_prev
+    ... save h
+    ... '''
+    >>> output, h = cellgrad.torch.Cell(leaky, 3, 4, values={"leak": 0.3})(torch.randn(5, 2, 3))
+    >>> output.shape, h.shape
+    (torch.Size([5, 2, 4]), torch.Size([1, 2, 4]))
+    """
+
+    def __init__(self, cell: Union[str, "os.PathLike[str]"], input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, *,
+                 options: Union[str, Sequence[str]] = "", values: Optional[Mapping[str, float]] = None, device: Any = None,
+                 dtype: Any = None):
+        super().__init__()
+        parsed = _cell.Cell(cell)
+        path = path_of(cell)
+        if path is not None:
+            with open(path, encoding="utf-8") as file:
+                cell = file.read()
+        self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bool(bias)
+        self.batch_first, self.dropout, self.bidirectional, self.proj_size = batch_first, float(dropout), bool(bidirectional), proj_size
+        names = words("options", options).decode()
+        text = spec_text(str(cell), input=input_size, units=hidden_size, layers=num_layers, bidirectional=self.bidirectional,
+                         proj=proj_size, options=names, values=tuple((values or {}).items()))
+        spec = spec_of(text)
+        self.name = parsed.name
+        shapes = iter(spec.parts)
+        ends = [f"l{layer}{end}" for layer in range(num_layers) for end in ("", "_reverse")[:spec.directions]]
+        kinds = [(("weight_ih", "weight_hh", "weight_hr") if proj_size else ("weight_ih", "weight_hh")), ("bias_ih", "bias_hh")]
+        for kind in [*kinds, *([("weight_p",)] if spec.vectors() else [])]:
+            for end in ends:
+                for name in kind:
+                    rows, columns = next(shapes)
+                    shape = (rows,) if name.startswith("bias") else (rows, columns)
+                    if bias or not name.startswith("bias"):
+                        self.register_parameter(f"{name}_{end}", nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
+        self.reset_parameters()
+        self._ready(str(cell), names, tuple((values or {}).items()))
+        self.flatten_parameters()
+
+    def reset_parameters(self) -> None:
+        """Numbers to begin training with, as PyTorch's networks have them: uniform, up to 1 / sqrt(hidden_size)."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for weight in self.parameters():
+            nn.init.uniform_(weight, -bound, bound)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        result = super()._apply(fn, recurse)
+        self.flatten_parameters()
+        return result
+
+    def extra_repr(self) -> str:
+        """What print shows."""
+        return f"{self.name}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+
+    def forward(self, input: Any, hx: Any = None, lengths: Any = None) -> Any:
+        """output and the last states, with the arguments of `LSTM.forward`."""
+        return self._forward(input, hx, lengths)

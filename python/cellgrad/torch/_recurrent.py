@@ -1,0 +1,184 @@
+"""What the modules share: a forward over the weights of a network, which lie one behind the other in one buffer."""
+from typing import Any, List, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from ._errors import TensorError, TensorTypeError
+from ._operators import rnn, takes_packed
+from ._run import are_flat
+from ._spec import spec_of, spec_text
+
+
+def row_lengths(lengths: Any, B: int, T: int) -> Tensor:
+    """Lengths as the library takes them.
+
+    Raises TensorTypeError unless they are integers, TensorError unless there is one for each row, on the cpu, from 0 to T.
+    """
+    tensor = lengths if isinstance(lengths, Tensor) else torch.as_tensor(lengths)
+    if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:
+        raise TensorTypeError(f"lengths: expected integers, got {tensor.dtype}")
+    if tensor.device.type != "cpu" or tensor.dim() != 1:
+        raise TensorError(f"lengths: expected a tensor [B] on the cpu, got {list(tensor.shape)} on {tensor.device}")
+    if not torch.compiler.is_compiling():
+        if tensor.shape[0] != B:
+            raise TensorError(f"lengths: expected {B}, one for each row, got {tensor.shape[0]}")
+        if B and not 0 <= int(tensor.min()) <= int(tensor.max()) <= T:
+            raise TensorError(f"lengths: expected 0 to {T}, got {tensor.tolist()}")
+    return tensor.to(torch.int32).contiguous()
+
+
+class Recurrent(nn.Module):
+    """What the modules share: a forward over the weights of a network, which lie one behind the other in one buffer."""
+
+    input_size: int
+    hidden_size: int
+    num_layers: int
+    bidirectional: bool
+    batch_first: bool
+    bias: bool
+    proj_size: int
+    dropout: float
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if isinstance(value, nn.Parameter) and type(value) is not nn.Parameter:
+            # A DTensor, as fully_shard of PyTorch puts it there: what it gathers for a call is not this module's to move.
+            self.__dict__["_are_lent"] = True
+
+    def _ready(self, cell: str, options: str = "", values: Sequence[Tuple[str, float]] = ()) -> None:
+        """Notes the network, and the weights' names in the order of the library's parameters."""
+        self._cell_source, self._cell_options, self._cell_values = cell, options, tuple(values)
+        spec = spec_of(self._networks(0.0)[1])
+        ends = [f"l{layer}{'_reverse' if direction else ''}" for layer in range(self.num_layers) for direction in range(spec.directions)]
+        matrices = ("weight_ih", "weight_hh", "weight_hr") if self.proj_size else ("weight_ih", "weight_hh")
+        self._matrix_names = [f"{name}_{end}" for end in ends for name in matrices]
+        self._bias_names = [f"{name}_{end}" for end in ends for name in ("bias_ih", "bias_hh")]
+        self._vector_names = [f"weight_p_{end}" for end in ends] if spec.vectors() else []
+        self._has_state = spec.cell.has_state
+        self._are_lent = any(type(weight) is not nn.Parameter for weight in self.parameters())
+        if not self.bias and "_no_bias" not in self._buffers:
+            # The parameters have biases, in any case: zeros here, that nobody trains.
+            like = self._parameters[self._matrix_names[0]]
+            zeros = torch.zeros(2 * len(ends), like.shape[0], dtype=like.dtype, device=like.device)
+            self.register_buffer("_no_bias", zeros, persistent=False)
+
+    def _networks(self, dropout: float) -> Tuple[str, str]:
+        """The network without and with a reserve."""
+        without, with_reserve = (spec_text(
+            self._cell_source, input=self.input_size, units=self.hidden_size, layers=self.num_layers, bidirectional=self.bidirectional,
+            batch_first=self.batch_first, proj=self.proj_size, options=self._cell_options, values=self._cell_values, dropout=dropout,
+            reserve=reserve) for reserve in (False, True))
+        return without, with_reserve
+
+    def _weights(self) -> List[Tensor]:
+        """The weights in the order of the library's parameters."""
+        if self.bias:
+            return [getattr(self, name) for name in self._matrix_names + self._bias_names + self._vector_names]
+        return [*(getattr(self, name) for name in self._matrix_names), *self._no_bias.unbind(),
+                *(getattr(self, name) for name in self._vector_names)]
+
+    def _owned(self) -> List[Tensor]:
+        """The tensors that have them: without biases, one for all the zeros."""
+        if self.bias:
+            return self._weights()
+        return [*(getattr(self, name) for name in self._matrix_names), self._no_bias,
+                *(getattr(self, name) for name in self._vector_names)]
+
+    def flatten_parameters(self) -> None:
+        """Makes the weights views of one buffer, as the library takes them, unless they are.
+
+        Forward does so by itself where they no longer are: after `.to()`, `load_state_dict(assign=True)` or `weight.data = ...`.
+        """
+        if "_matrix_names" not in self.__dict__:
+            return
+        weights = self._owned()
+        first = weights[0]
+        if first.device.type not in ("cpu", "cuda") or any(
+                type(w) not in (nn.Parameter, Tensor) or w.dtype != first.dtype or w.device != first.device or not w.is_leaf
+                for w in weights) or len({id(w) for w in weights}) != len(weights):
+            return
+        if are_flat(weights, [w.numel() for w in weights], first.element_size()):
+            return
+        with torch.no_grad():
+            whole = torch.cat([w.detach().reshape(-1) for w in weights])
+            for w, part in zip(weights, whole.split([w.numel() for w in weights])):
+                w.data = part.view(w.shape)
+
+    def _forward(self, input: Any, hx: Any, lengths: Any) -> Any:
+        weights = self._weights()
+        if not torch.compiler.is_compiling():
+            first = weights[0]
+            # Their own parameters alone: those that functional_call, DataParallel or a parametrization puts there are left as they are.
+            if type(first) is nn.Parameter and self._parameters and not self._are_lent and not are_flat(
+                    weights, [w.numel() for w in weights], first.element_size()):
+                self.flatten_parameters()
+                weights = self._weights()
+        packed, x, is_batched = isinstance(input, PackedSequence), input, True
+        if packed:
+            if lengths is not None:
+                raise TensorError("lengths: a PackedSequence has its own")
+            if takes_packed(input.data, weights):
+                return self._forward_packed(input, hx, weights)
+            x, lengths = pad_packed_sequence(input, batch_first=self.batch_first)
+        elif not isinstance(input, Tensor):
+            raise TensorTypeError(f"input: expected a tensor or a PackedSequence, got {type(input).__name__}")
+        elif x.dim() not in (2, 3):
+            raise TensorError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {x.dim()}D instead")
+        elif x.dim() == 2:
+            is_batched, x = False, x.unsqueeze(0 if self.batch_first else 1)
+        h, c = self._states(hx, is_batched)
+        if lengths is not None:
+            time, batch = (1, 0) if self.batch_first else (0, 1)
+            lengths = row_lengths(lengths, x.shape[batch], x.shape[time])
+        dropout = self._dropout()
+        output, h, c = rnn(x, weights, h, c, lengths, dropout > 0, self._networks(dropout))
+        if packed:
+            order = input.sorted_indices
+            if order is not None:
+                output, lengths = output.index_select(0 if self.batch_first else 1, order), lengths[order.cpu()]
+            data = pack_padded_sequence(output, lengths.to(torch.int64), self.batch_first).data
+            output = PackedSequence(data, input.batch_sizes, order, input.unsorted_indices)
+        elif not is_batched:
+            output, h = output.squeeze(0 if self.batch_first else 1), h.squeeze(1)
+            c = c.squeeze(1) if self._has_state else c
+        return output, ((h, c) if self._has_state else h)
+
+    def _forward_packed(self, input: PackedSequence, hx: Any, weights: List[Tensor]) -> Any:
+        """A PackedSequence without padding: its rows are sorted, states are in the caller's order."""
+        states: List[Any] = list(self._states(hx, True))
+        if input.sorted_indices is not None:
+            states = [None if state is None else state.index_select(1, input.sorted_indices) for state in states]
+        dropout = self._dropout()
+        data, *last = rnn(input.data, weights, states[0], states[1], None, dropout > 0, self._networks(dropout),
+                          input.batch_sizes.to(torch.int32))
+        if input.unsorted_indices is not None:
+            last = [state.index_select(1, input.unsorted_indices) if state.dim() == 3 else state for state in last]
+        output = PackedSequence(data, input.batch_sizes, input.sorted_indices, input.unsorted_indices)
+        return output, (tuple(last) if self._has_state else last[0])
+
+    def _dropout(self) -> float:
+        return self.dropout if self.training and self.num_layers > 1 else 0.0
+
+    def _states(self, hx: Any, is_batched: bool) -> Tuple[Optional[Tensor], Optional[Tensor]]:
+        """The initial states, [L*D, B, .]."""
+        if hx is None:
+            return None, None
+        if self._has_state:
+            if not isinstance(hx, (tuple, list)) or len(hx) != 2:
+                raise TensorTypeError(f"hx: expected (h_0, c_0), got {type(hx).__name__}")
+            states = list(hx)
+        else:
+            states = [hx, None]
+        for k, state in enumerate(states):
+            if state is None:
+                continue
+            if not isinstance(state, Tensor):
+                raise TensorTypeError(f"hx: expected tensors, got {type(state).__name__}")
+            if state.dim() != (3 if is_batched else 2):
+                raise TensorError(f"For {'batched 3-D' if is_batched else 'unbatched 2-D'} input, hx should also be "
+                                  f"{'3-D' if is_batched else '2-D'} but got {state.dim()}-D tensor")
+            if not is_batched:
+                states[k] = state.unsqueeze(1)
+        return states[0], states[1]
