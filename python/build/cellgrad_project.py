@@ -24,13 +24,16 @@ def version():
 
 
 def project():
-    """The tables of pyproject.toml, by their names: texts and lists of texts, which are written alike in TOML and Python."""
+    """The tables of pyproject.toml, by their names: texts and lists of texts, which are written alike in TOML and Python.  Tables of tools
+    are left out."""
     tables, table, key = {}, {}, None
     for line in read("pyproject.toml").splitlines():
         line = re.sub(r"\s+#.*$|^#.*$", "", line).strip()
-        header = re.match(r"\[([\w.-]+)\]$", line)
+        header = re.match(r"\[+([\w.-]+)\]+$", line)
         if header:
-            table, key = tables.setdefault(header.group(1), {}), None
+            table, key = None if header.group(1).startswith("tool.") else tables.setdefault(header.group(1), {}), None
+        elif table is None:
+            continue
         elif key is not None:
             table[key] += line
         elif "=" in line:

@@ -187,8 +187,8 @@ def writable(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: 
 def span(array: "np.ndarray[Any, Any]") -> int:
     """Bytes from the first element of an array of positive strides to the end of its last one."""
     if array.flags.c_contiguous:
-        return array.nbytes
-    return array.itemsize + sum((n - 1) * stride for n, stride in zip(array.shape, array.strides))
+        return int(array.nbytes)
+    return int(array.itemsize + sum((n - 1) * stride for n, stride in zip(array.shape, array.strides)))
 
 
 def memory(array: Optional["np.ndarray[Any, Any]"]) -> Any:

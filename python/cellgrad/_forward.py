@@ -154,7 +154,7 @@ def _steps(run_batch_sizes: Optional[Array], x: Array, time_major: bool) -> Tupl
     """T and B."""
     if run_batch_sizes is not None:
         return len(run_batch_sizes), int(run_batch_sizes[0]) if len(run_batch_sizes) else 0
-    return x.shape[:2] if time_major else x.shape[1::-1]
+    return (x.shape[0], x.shape[1]) if time_major else (x.shape[1], x.shape[0])
 
 
 def _falling(value: Any, lengths: Any) -> Optional[Array]:

@@ -74,7 +74,7 @@ class Cell(Recurrent):
             nn.init.uniform_(weight, -bound, bound)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        result = super()._apply(fn, recurse)
+        result = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self.flatten_parameters()
         return result
 

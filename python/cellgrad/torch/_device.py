@@ -6,7 +6,7 @@ processors, unless CELLGRAD_CPU_THREADS says how many.
 """
 import ctypes
 import os
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import torch
 
@@ -33,7 +33,7 @@ class Cpu:
     place = C.CG_HOST
 
     def __init__(self) -> None:
-        self._context: Any = None
+        self._context: Optional[Context] = None
 
     def context(self) -> Handle:
         """The library's context, of this process."""
@@ -76,7 +76,7 @@ class Cuda:
 
     def __init__(self, index: int):
         self.index = index
-        self._handle: Any = None
+        self._handle: Optional[Handle] = None
         # Streams that no call has now, by the CUstream that they are; a thread pops one for a call.
         self._idle: Dict[int, List[Any]] = {}
 

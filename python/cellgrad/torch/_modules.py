@@ -25,7 +25,7 @@ class _OfTorch(Recurrent, nn.RNNBase):
         options = ""
         if peephole:
             options = "peephole"
-            like, bound = self.weight_hh_l0, 1 / math.sqrt(self.hidden_size)
+            like, bound = self.get_parameter("weight_hh_l0"), 1 / math.sqrt(self.hidden_size)
             for layer in range(self.num_layers):
                 for end in ("", "_reverse")[:2 if self.bidirectional else 1]:
                     name = f"weight_p_l{layer}{end}"

@@ -236,8 +236,9 @@ def rnn(input: Tensor, weights: Sequence[Tensor], h0: Optional[Tensor], c0: Opti
                 raise SecondGradientError("cellgrad::rnn: a network has no forward-mode derivative")
         if not torch.compiler.is_compiling() and input.device.type != "meta":
             place_of(input.device)
-        return torch.ops.cellgrad.rnn(input, weights, h0, c0, lengths, counter, network)[:3]
-    number = _number(counter)
-    if needs:
-        return _Node.apply(network, lengths, batch_sizes, number, input, h0, c0, *weights)
-    return forward(spec_of(network), input, weights, h0, c0, lengths, number, None, batch_sizes)[:3]
+        output, h, c, _ = torch.ops.cellgrad.rnn(input, weights, h0, c0, lengths, counter, network)
+    elif needs:
+        output, h, c = _Node.apply(network, lengths, batch_sizes, _number(counter), input, h0, c0, *weights)
+    else:
+        output, h, c, _ = forward(spec_of(network), input, weights, h0, c0, lengths, _number(counter), None, batch_sizes)
+    return output, h, c

@@ -40,6 +40,7 @@ class Recurrent(nn.Module):
     bias: bool
     proj_size: int
     dropout: float
+    _no_bias: Tensor
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -60,7 +61,7 @@ class Recurrent(nn.Module):
         self._are_lent = any(type(weight) is not nn.Parameter for weight in self.parameters())
         if not self.bias and "_no_bias" not in self._buffers:
             # The parameters have biases, in any case: zeros here, that nobody trains.
-            like = self._parameters[self._matrix_names[0]]
+            like = self.get_parameter(self._matrix_names[0])
             zeros = torch.zeros(2 * len(ends), like.shape[0], dtype=like.dtype, device=like.device)
             self.register_buffer("_no_bias", zeros, persistent=False)
 
@@ -133,6 +134,7 @@ class Recurrent(nn.Module):
             time, batch = (1, 0) if self.batch_first else (0, 1)
             lengths = row_lengths(lengths, x.shape[batch], x.shape[time])
         dropout = self._dropout()
+        output: Any
         output, h, c = rnn(x, weights, h, c, lengths, dropout > 0, self._networks(dropout))
         if packed:
             order = input.sorted_indices
