@@ -1,5 +1,6 @@
 #!/bin/sh
-# frameworks.sh [PYTHON...]: the tests of cellgrad.torch with the oldest and the newest PyTorch, or under Pythons that have PyTorch.
+# frameworks.sh [PYTHON...]: the tests of cellgrad.torch with the oldest and the newest PyTorch, or under Pythons that have PyTorch; and
+# mypy over the package, where it is: in the newest's environment.
 # Runs in the build's top folder, where it makes the virtual environments frameworks/oldest and frameworks/newest.
 #   srcdir: the source; LIBRARY: the shared library; PYTHON: what makes the environments
 # exit 0: all tests passed.
@@ -12,8 +13,10 @@ if [ $# -eq 0 ]; then
 		# Made again when its list changes.
 		if ! cmp -s "$here/$name.txt" "$folder/installed.txt"; then
 			echo "# $folder: installs $(grep '^torch' "$here/$name.txt")"
+			# Nothing that is not in the list, and all that is needed.
 			rm -rf "$folder" && mkdir -p frameworks && ${PYTHON:-python3} -m venv "$folder" &&
-				"$folder/bin/python3" -m pip install -q -r "$here/$name.txt" && cp "$here/$name.txt" "$folder/installed.txt" || exit 1
+				"$folder/bin/python3" -m pip install -q --no-deps -r "$here/$name.txt" &&
+				"$folder/bin/python3" -m pip check && cp "$here/$name.txt" "$folder/installed.txt" || exit 1
 		fi
 		set -- "$@" "$folder/bin/python3"
 	done
@@ -40,6 +43,15 @@ for python in "$@"; do
 			echo "ok - ${test##*/}: $right"
 		fi
 	done
+	if "$python" -c 'import mypy' 2>/dev/null; then
+		if "$python" -m mypy --config-file "$srcdir/pyproject.toml" --cache-dir /dev/null "$srcdir/python/cellgrad" >$log 2>&1; then
+			echo "ok - mypy: $(tail -n 1 $log)"
+		else
+			red=1
+			cat $log
+			echo 'not ok - mypy'
+		fi
+	fi
 	echo "# $passed passed, $failed failed, $skipped skipped"
 done
 rm -f frameworks.log
