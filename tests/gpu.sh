@@ -37,7 +37,7 @@ programs='cellgrad tests/conformance/conformance tests/sequence/sequence tests/p
 	tests/backends/cuda/cudnn/cuda_range_test'
 stand_in_programs='tests/backends/opencl/opencl_test'
 data='tests/gen/coupled.cell tests/gen/stages.cell tests/gpu_micro.cu tests/gpu_torch.py tests/gpu_modules.py
-	python/cellgrad/*.py python/cellgrad/torch/*.py runtime/cellgrad.h'
+	tests/gpu_modules_checks.py python/cellgrad/*.py python/cellgrad/torch/*.py runtime/cellgrad.h'
 
 die() { say "$*"; exit 1; }
 
