@@ -286,8 +286,42 @@ static void term_vector(const struct weight *a, int64_t t, int64_t b, struct sum
 		a->g == 2 ? a->l->c[n * U + a->j] : before(a->s, a->l, a->l->c, a->l->c_first, U, t, b, a->j));
 }
 
-static void sum_region(struct weight a, struct ref_region r,
-	void (*term)(const struct weight *, int64_t t, int64_t b, struct sum *))
+/* Is it a row's first step, in the order of its direction? */
+static int is_first_step(const struct weight *a, int64_t t, int64_t b)
+{
+	return t == (a->l->d || a->s->p->reverse ? valid(a->s->p, b) - 1 : 0);
+}
+
+typedef void term_of(const struct weight *, int64_t t, int64_t b, struct sum *);
+
+/* The terms of first steps, or of all others. */
+static struct val product_of(const struct weight *a, term_of *term, int is_first, int64_t *terms)
+{
+	struct sum z = { 0 };
+
+	for (int64_t b = 0; b < a->s->p->B; b++)
+		for (int64_t t = 0; t < valid(a->s->p, b); t++)
+			if (is_first == is_first_step(a, t, b))
+				term(a, t, b, &z);
+	*terms = z.n;
+	return total(a->s->k, &z);
+}
+
+/* Rule h: an element that products are added to one after the other, each of which may have been rounded before. */
+static struct val add_products(const struct weight *a, term_of *term, struct val start)
+{
+	const struct kind *k = a->s->k;
+	int64_t n_first, n_rest;
+	struct val first = product_of(a, term, 1, &n_first), rest = product_of(a, term, 0, &n_rest);
+
+	if (n_first && a->s->p->accumulate)
+		first = add(k, start, read_back(k, first));
+	if (!n_rest)
+		return n_first ? first : start;
+	return add(k, read_back(k, first), read_back(k, rest));
+}
+
+static void sum_region(struct weight a, struct ref_region r, term_of *term)
 {
 	const struct ref_rnn *p = a.s->p;
 	int64_t n = r.offset;
@@ -296,6 +330,10 @@ static void sum_region(struct weight a, struct ref_region r,
 	for (int64_t m = 0; m < r.rows * r.columns; m++, n++) {
 		a.u = m / r.columns;
 		a.j = m % r.columns;
+		if (a.s->k->keeps && term == term_r) {
+			put(&p->params_backprop, n, add_products(&a, term, p->accumulate ? get(a.s->k, &p->params_backprop_old, n) : (struct val){ 0, 0 }));
+			continue;
+		}
 		z = (struct sum){ 0 };
 		if (p->accumulate)
 			plus(&z, get(a.s->k, &p->params_backprop_old, n));

@@ -195,8 +195,8 @@ static void add_region(const struct net *net, int pseudo_layer, int id, int part
 		fake_put(net, net->dweights, r.offset + k, fake_get(net, net->dweights, r.offset + k) + sums[k]);
 }
 
-/* Sums over all steps and rows, of all gates. */
-static void sum_layer(const struct layer_run *w, struct weights *sums)
+/* Sums over all steps and rows, of all gates; of recurrent matrices those of first steps apart, whose h of before is the caller's. */
+static void sum_layer(const struct layer_run *w, struct weights *sums, double *first)
 {
 	const struct net *net = w->net;
 	int64_t GU = net->m.gates * net->m.U;
@@ -208,7 +208,7 @@ static void sum_layer(const struct layer_run *w, struct weights *sums)
 			struct step step = fake_step(w, s, b);
 
 			add_outer(net, GU, w->in, da, w->saved->in[w->layer] + row * w->in, sums->w);
-			add_outer(net, GU, net->m.H, dq, step.h_prev, sums->r);
+			add_outer(net, GU, net->m.H, dq, step.h_prev, s ? sums->r : first);
 			add_outer(net, net->m.P, net->m.U, w->p->dh + row * net->m.H, step.m, sums->p);
 			for (int64_t k = 0; k < GU; k++) {
 				sums->b_input[k] += da[k];
@@ -224,11 +224,18 @@ static void weights_of_layer(const struct net *net, const struct saved *saved, i
 	int at = (int)(layer * net->m.D + d), G = net->m.gates;
 	struct weights sums = { .w = fake_alloc(GU * in), .r = fake_alloc(GU * H), .p = fake_alloc(net->m.P * U), .b_input = fake_alloc(GU),
 		.b_recurrent = fake_alloc(GU) };
+	double *first = fake_alloc(GU * H);
 
-	sum_layer(&w, &sums);
+	sum_layer(&w, &sums, first);
+	/* Two products add to it, one after the other, each rounded before. */
+	for (int64_t k = 0; k < GU * H; k++) {
+		first[k] = fake_as_stored(net, first[k]);
+		sums.r[k] = fake_as_stored(net, sums.r[k]);
+	}
 	for (int g = 0; g < G; g++) {
 		if (layer || !net->m.skip)
 			add_region(net, at, g, MATRIX, sums.w + g * U * in);
+		add_region(net, at, G + g, MATRIX, first + g * U * H);
 		add_region(net, at, G + g, MATRIX, sums.r + g * U * H);
 		add_region(net, at, g, BIAS, sums.b_input + g * U);
 		add_region(net, at, G + g, BIAS, sums.b_recurrent + g * U);
@@ -237,6 +244,7 @@ static void weights_of_layer(const struct net *net, const struct saved *saved, i
 		add_region(net, at, 2 * G, MATRIX, sums.p);
 	free(sums.w);
 	free(sums.r);
+	free(first);
 	free(sums.p);
 	free(sums.b_input);
 	free(sums.b_recurrent);
