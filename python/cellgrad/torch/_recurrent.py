@@ -1,5 +1,5 @@
 """What the modules share: a forward over the weights of a network, which lie one behind the other in one buffer."""
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +9,8 @@ from ._errors import TensorError, TensorTypeError
 from ._operators import rnn, takes_packed
 from ._run import are_flat
 from ._spec import spec_of, spec_text
+# Texts of so many settings are kept with a module, whose dropout may be another in each call.
+KEPT_TEXTS = 16
 
 
 def row_lengths(lengths: Any, B: int, T: int) -> Tensor:
@@ -51,12 +53,14 @@ class Recurrent(nn.Module):
     def _ready(self, cell: str, options: str = "", values: Sequence[Tuple[str, float]] = ()) -> None:
         """Notes the network, and the weights' names in the order of the library's parameters."""
         self._cell_source, self._cell_options, self._cell_values = cell, options, tuple(values)
+        self._texts: Dict[Any, Tuple[str, str]] = {}
         spec = spec_of(self._networks(0.0)[1])
         ends = [f"l{layer}{'_reverse' if direction else ''}" for layer in range(self.num_layers) for direction in range(spec.directions)]
         matrices = ("weight_ih", "weight_hh", "weight_hr") if self.proj_size else ("weight_ih", "weight_hh")
         self._matrix_names = [f"{name}_{end}" for end in ends for name in matrices]
         self._bias_names = [f"{name}_{end}" for end in ends for name in ("bias_ih", "bias_hh")]
         self._vector_names = [f"weight_p_{end}" for end in ends] if spec.vectors() else []
+        self._names = self._matrix_names + self._bias_names + self._vector_names
         self._has_state = spec.cell.has_state
         self._are_lent = any(type(weight) is not nn.Parameter for weight in self.parameters())
         if not self.bias and "_no_bias" not in self._buffers:
@@ -67,6 +71,18 @@ class Recurrent(nn.Module):
 
     def _networks(self, dropout: float) -> Tuple[str, str]:
         """The network without and with a reserve."""
+        if torch.compiler.is_compiling():
+            return self._networks_of(dropout)
+        # All that a text is made of and that may change after _ready.
+        key = (dropout, self.batch_first, self.input_size, self.hidden_size, self.num_layers, self.bidirectional, self.proj_size)
+        found = self._texts.get(key)
+        if found is None:
+            if len(self._texts) >= KEPT_TEXTS:
+                self._texts.clear()
+            found = self._texts[key] = self._networks_of(dropout)
+        return found
+
+    def _networks_of(self, dropout: float) -> Tuple[str, str]:
         without, with_reserve = (spec_text(
             self._cell_source, input=self.input_size, units=self.hidden_size, layers=self.num_layers, bidirectional=self.bidirectional,
             batch_first=self.batch_first, proj=self.proj_size, options=self._cell_options, values=self._cell_values, dropout=dropout,
@@ -75,10 +91,25 @@ class Recurrent(nn.Module):
 
     def _weights(self) -> List[Tensor]:
         """The weights in the order of the library's parameters."""
+        own = None if torch.compiler.is_compiling() else self._own_weights()
+        if own is not None:
+            return own
         if self.bias:
-            return [getattr(self, name) for name in self._matrix_names + self._bias_names + self._vector_names]
+            return [getattr(self, name) for name in self._names]
         return [*(getattr(self, name) for name in self._matrix_names), *self._no_bias.unbind(),
                 *(getattr(self, name) for name in self._vector_names)]
+
+    def _own_weights(self) -> Optional[List[Tensor]]:
+        """The same without nn.Module's search for attributes, which takes longer than a small call; None unless all are parameters of the
+        module itself, and not, say, parametrizations."""
+        parameters = self._parameters
+        try:
+            if self.bias:
+                return [parameters[name] for name in self._names]  # type: ignore[misc]
+            return [*(parameters[name] for name in self._matrix_names), *self._no_bias.unbind(),  # type: ignore[list-item]
+                    *(parameters[name] for name in self._vector_names)]  # type: ignore[list-item]
+        except KeyError:
+            return None
 
     def _owned(self) -> List[Tensor]:
         """The tensors that have them: without biases, one for all the zeros."""
