@@ -11,12 +11,20 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _HEADERS = (os.path.join(_FOLDER, "include", "cellgrad.h"), os.path.join(_FOLDER, "..", "..", "runtime", "cellgrad.h"))
 
 
-def _read_header() -> str:
+def header_folder() -> str:
+    """Where cellgrad.h is.
+
+    Raises ImportError if it is missing.
+    """
     for path in _HEADERS:
         if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                return file.read()
+            return os.path.dirname(path)
     raise ImportError(f"the package cellgrad is not whole: it has no {_HEADERS[0]}")
+
+
+def _read_header() -> str:
+    with open(os.path.join(header_folder(), "cellgrad.h"), encoding="utf-8") as file:
+        return file.read()
 
 
 def _strip(header: str) -> str:

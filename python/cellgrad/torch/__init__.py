@@ -26,5 +26,7 @@ from ._errors import SecondGradientError, TensorError, TensorTypeError  # noqa: 
 from ._modules import GRU, LSTM, RNN  # noqa: E402
 from ._replace import replace  # noqa: E402
 from ._spec import spec_text  # noqa: E402
+from ._stable import route  # noqa: E402
 
-__all__ = ["Cell", "GRU", "LSTM", "RNN", "SecondGradientError", "TensorError", "TensorTypeError", "replace", "spec_text"]
+__all__ = ["Cell", "GRU", "LSTM", "RNN", "SecondGradientError", "TensorError", "TensorTypeError", "replace", "route",
+           "spec_text"]

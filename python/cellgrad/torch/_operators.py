@@ -203,15 +203,19 @@ _modes, _functions = torch._C._len_torch_dispatch_stack, torch._C._len_torch_fun
 _interpreters = torch._C._functorch.peek_interpreter_stack
 
 
+def is_watched(kind: str) -> bool:
+    """Does something of PyTorch look on, in calls on the cpu or on cuda?"""
+    return bool(_modes() or _functions() or _interpreters() is not None or _tracing_state() is not None or forward_ad._current_level >= 0
+                or torch.is_autocast_enabled(kind))
+
+
 def _is_plain(tensors: Sequence[Any]) -> bool:
     """Does nothing of PyTorch look on, and are these its own tensors?"""
-    if _modes() or _functions() or _interpreters() is not None or _tracing_state() is not None or forward_ad._current_level >= 0:
-        return False
     for tensor in tensors:
         if tensor is not None and type(tensor) not in _FLAT_TYPES:
             return False
     kind = tensors[0].device.type
-    return kind in ("cpu", "cuda") and not torch.is_autocast_enabled(kind)
+    return kind in ("cpu", "cuda") and not is_watched(kind)
 
 
 def takes_packed(input: Tensor, weights: Sequence[Tensor]) -> bool:

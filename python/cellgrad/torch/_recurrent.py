@@ -8,6 +8,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from ._errors import TensorError, TensorTypeError
 from ._operators import rnn, takes_packed
 from ._run import are_flat
+from ._small import small_call
 from ._spec import spec_of, spec_text
 # Texts of so many settings are kept with a module, whose dropout may be another in each call.
 KEPT_TEXTS = 16
@@ -139,6 +140,10 @@ class Recurrent(nn.Module):
                 w.data = part.view(w.shape)
 
     def _forward(self, input: Any, hx: Any, lengths: Any) -> Any:
+        if lengths is None and not torch.compiler.is_compiling():
+            result = small_call(self, input, hx)
+            if result is not None:
+                return result
         weights = self._weights()
         if not torch.compiler.is_compiling():
             first = weights[0]

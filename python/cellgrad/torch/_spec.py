@@ -13,6 +13,7 @@ from .._cell import Cell
 from .._context import Handle, opening
 from .._lib import C
 from .._load import lib
+from . import _stable
 from ._errors import TensorError, TensorTypeError, check
 
 CODES: Dict[torch.dtype, int] = {torch.float32: C.CG_F32, torch.float64: C.CG_F64, torch.float16: C.CG_F16, torch.bfloat16: C.CG_BF16}
@@ -56,6 +57,7 @@ class Spec:
         self.numels = [rows * columns for rows, columns in self.parts]
         self.params = sum(self.numels)
         self._plans: Dict[Any, "Plan"] = {}
+        self._stable: Dict[torch.dtype, "Plan"] = {}
         self.config(torch.float32)
 
     def _parts(self) -> List[Tuple[int, int]]:
@@ -110,7 +112,14 @@ class Spec:
         plan = self._plans.get(key)
         if plan is None or not plan.handle.is_of_this_process():
             plan = self._plans[key] = Plan(self, dtype, place)
+            if plan.stable is not None:
+                self._stable[dtype] = plan
         return plan
+
+    def stable(self, dtype: torch.dtype) -> Any:
+        """The extension's plan for tensors of the cpu, if there is one that is of this process; none is made."""
+        plan = self._stable.get(dtype)
+        return plan.stable if plan is not None and plan.handle.is_of_this_process() else None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -125,7 +134,7 @@ class Plan:
     def __init__(self, spec: Spec, dtype: torch.dtype, place: Any):
         if dtype not in CODES:
             raise TensorTypeError(f"input: expected float32, float64, float16 or bfloat16, got {dtype}")
-        self.spec, self.dtype, self.place, self.itemsize = spec, dtype, place, dtype.itemsize
+        self.spec, self.dtype, self.code, self.place, self.itemsize = spec, dtype, CODES[dtype], place, dtype.itemsize
         config, self._keep = spec.config(dtype)
         context = place.context()
         with opening:
@@ -133,6 +142,7 @@ class Plan:
             check(lib.cg_rnn_get(context.pointer, ctypes.byref(config), ctypes.byref(pointer)))
             self.handle = Handle(pointer, lib.cg_rnn_close)
         self.pointer = pointer
+        self.stable = _stable.plan_of(self)
         self._bound: Optional[Tuple[int, int]] = None
         self._calls: Dict[Tuple[int, int], Tuple[Any, int, int]] = {}
 

@@ -1,0 +1,118 @@
+"""Calls by PyTorch's stable ABI: finds and loads the extension that `python -m cellgrad.torch.build` makes of stable.cc.
+
+It is the one that CELLGRAD_TORCH_EXTENSION names, else the one beside this package, else the one in the user's cache folder; an empty
+CELLGRAD_TORCH_EXTENSION is none.  Where none serves, and for what the extension declines, calls go by ctypes.
+"""
+import ctypes
+import importlib.machinery
+import importlib.util
+import os
+import sysconfig
+from typing import Any, List, Optional, Sequence, Tuple
+
+import torch
+
+from .._errors import LibraryError
+from .._lib import C, VERSION
+from .._load import lib
+
+VARIABLE = "CELLGRAD_TORCH_EXTENSION"
+# The first PyTorch whose stable ABI makes tensors of Python's objects, and objects of tensors.
+OLDEST = (2, 14)
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+NAME = "_extension.abi3.so"
+
+is_off = False                                   # True: all calls go by ctypes, for tests and the benchmark
+_found: Optional[Tuple[Any, str]] = None
+
+
+def torch_version() -> Tuple[int, ...]:
+    """Major and minor."""
+    return tuple(int(number) for number in torch.__version__.split(".")[:2])
+
+
+def cache_folder() -> Optional[str]:
+    """Where the extension is if the package's folder cannot be written to: in the library's cache folder."""
+    for folder, below in ((os.environ.get("CELLGRAD_CACHE_DIR"), ""), (os.environ.get("XDG_CACHE_HOME"), "cellgrad"),
+                          (os.path.expanduser("~"), ".cache/cellgrad")):
+        if folder and os.path.isabs(folder):
+            return os.path.join(folder, below, f"torch-{VERSION}-{sysconfig.get_platform()}")
+    return None
+
+
+def _is_own(path: str) -> bool:
+    """May nobody else have written the file, or put it into its folder?"""
+    return all(about.st_uid == os.geteuid() and not about.st_mode & 0o022 for about in (os.stat(path), os.stat(os.path.dirname(path))))
+
+
+def _open(path: str) -> Any:
+    """The extension in a file.
+
+    Raises ImportError if it does not load, or is of another version.
+    """
+    loader = importlib.machinery.ExtensionFileLoader("_extension", path)
+    spec = importlib.util.spec_from_file_location("_extension", path, loader=loader)
+    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+    if getattr(module, "VERSION", None) != VERSION:
+        raise ImportError(f"it was built for cellgrad {getattr(module, 'VERSION', 'of no version')}, and this is {VERSION}")
+    module.start(*(ctypes.cast(function, ctypes.c_void_p).value for function in (
+        lib.cg_stream_take, lib.cg_stream_give, lib.cg_rnn_call_init, lib.cg_rnn_forward)), torch.Tensor, torch.nn.Parameter)
+    return module
+
+
+def _find() -> Tuple[Any, str]:
+    """The extension or None, and the words of `route`."""
+    named = os.environ.get(VARIABLE)
+    if named == "":
+        return None, f"{VARIABLE} is empty"
+    if torch_version() < OLDEST:
+        return None, f"PyTorch {torch.__version__} is older than {OLDEST[0]}.{OLDEST[1]}"
+    beside, cached = os.path.join(FOLDER, NAME), os.path.join(cache_folder() or "", NAME)
+    for path in [named] if named else [beside, cached]:
+        if not named and not os.path.exists(path):
+            continue
+        try:
+            if path is cached and not _is_own(path):
+                raise ImportError("others may have written it")
+            return _open(path), path
+        except (LibraryError, ImportError, OSError, TypeError) as error:
+            return None, f"{path}: {error}"
+    return None, "no extension: python -m cellgrad.torch.build makes one"
+
+
+def extension() -> Any:
+    """The extension, or None; looked for once."""
+    global _found
+    if _found is None:
+        _found = _find()
+    return _found[0]
+
+
+def route() -> str:
+    """How forwards without gradients on the cpu call the library: "stable ABI (FILE)" by the extension, else "ctypes (WHY)".
+
+    >>> import cellgrad.torch
+    >>> cellgrad.torch.route().split(" (")[0] in ("stable ABI", "ctypes")
+    True
+    """
+    way = "ctypes" if extension() is None else "stable ABI"
+    return f"{way} ({_found[1] if _found else ''})"
+
+
+def plan_of(plan: Any) -> Any:
+    """The extension's of a `_spec.Plan`, or None: it has networks without a reserve, in the host's memory."""
+    module, spec = extension(), plan.spec
+    if module is None or spec.reserve or plan.place.place != C.CG_HOST:
+        return None
+    parts: List[int] = [number for part in spec.parts for number in part]
+    return module.plan(plan.place.context().pointer.value, plan.pointer.value, plan.code, spec.batch_first, spec.cell.has_state,
+                       spec.directions, spec.layers * spec.directions, spec.input, spec.units, spec.width, tuple(parts))
+
+
+def forward(spec: Any, x: Any, weights: Sequence[Any], h0: Any, c0: Any) -> Optional[Tuple[Any, Any, Any]]:
+    """output, h and c by the extension; None: it is not there, declines, or no call has made the network's plan."""
+    plan = spec.stable(x.dtype)
+    if plan is None or is_off:
+        return None
+    made: Optional[Tuple[Any, Any, Any]] = _found[0].forward(plan, x, weights, h0, c0)  # type: ignore[index]
+    return made

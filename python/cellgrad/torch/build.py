@@ -1,0 +1,101 @@
+"""`python -m cellgrad.torch.build`: makes the extension by which calls without gradients go by PyTorch's stable ABI, and not by ctypes.
+
+It is put beside this package, or where that cannot be written to, in the user's cache folder; --into FOLDER: there.  CXX and CXXFLAGS are
+the compiler and more options for it.  The extension serves PyTorch 2.14 and every later one, CPython 3.10 and every later one, and the
+version of cellgrad that it was made for.
+"""
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from typing import List, Optional
+
+import torch
+
+from .._errors import BuildError
+from .._lib import header_folder
+from ._stable import FOLDER, NAME, OLDEST, VARIABLE, cache_folder, torch_version
+
+SOURCE = os.path.join(FOLDER, "stable.cc")
+# Loads the extension and calls by it, in a process of its own.
+TRIAL = """import sys, torch, cellgrad.torch as ours
+module, x = ours.LSTM(2, 3), torch.ones(1, 1, 2)
+with torch.no_grad():
+    same = torch.equal(module(x)[0], module(x)[0])
+way = ours.route()
+sys.exit(None if way.startswith("stable ABI") and same else way)"""
+
+
+def command(output: str) -> List[str]:
+    """The compiler's command.
+
+    Raises BuildError, with what is missing.
+    """
+    if torch_version() < OLDEST:
+        raise BuildError(f"PyTorch {OLDEST[0]}.{OLDEST[1]} or later is needed, and this is {torch.__version__}")
+    if sys.version_info < (3, 10) or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise BuildError("CPython 3.10 or later with the interpreter's lock is needed: others have no such stable ABI")
+    compiler = shlex.split(os.environ.get("CXX", "")) or ["c++"]
+    if shutil.which(compiler[0]) is None:
+        raise BuildError(f"no C++ compiler: there is no {compiler[0]}; install one (Debian: apt-get install g++), or name one with CXX=")
+    python, theirs = sysconfig.get_paths()["include"], os.path.join(os.path.dirname(str(torch.__file__)), "include")
+    for folder, header, advice in ((python, "Python.h", "install Python's headers (Debian: apt-get install python3-dev)"),
+                                   (theirs, "torch/csrc/stable/c/shim.h", "install a PyTorch that has its headers")):
+        if not os.path.exists(os.path.join(folder, header)):
+            raise BuildError(f"no {header} in {folder}: {advice}")
+    target = f"-DTORCH_TARGET_VERSION=0x{OLDEST[0]:02x}{OLDEST[1]:02x}000000000000"
+    return [*compiler, "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", target, "-I", python, "-isystem", theirs,
+            "-I", header_folder(), *shlex.split(os.environ.get("CXXFLAGS", "")), SOURCE, "-o", output,
+            "-L", os.path.join(os.path.dirname(theirs), "lib"), "-ltorch_cpu"]
+
+
+def place() -> str:
+    """The folder for the extension."""
+    if os.access(FOLDER, os.W_OK):
+        return FOLDER
+    folder = cache_folder()
+    if folder is None:
+        raise BuildError(f"{FOLDER} cannot be written to, and there is no cache folder: set HOME or CELLGRAD_CACHE_DIR")
+    return folder
+
+
+def build(into: Optional[str] = None) -> str:
+    """Makes the extension, tries it, and returns its path; one that is there is replaced once the new one has been tried.
+
+    Raises BuildError: what is missing, or the compiler's words; OSError.
+    """
+    folder = os.path.abspath(into) if into is not None else place()
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as room:
+        made = os.path.join(room, NAME)
+        done = subprocess.run(command(made), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BuildError(f"the compiler failed, with status {done.returncode}:\n{done.stderr}{done.stdout}".rstrip())
+        trial = subprocess.run([sys.executable, "-c", TRIAL], capture_output=True, text=True, check=False, env={
+            **os.environ, VARIABLE: made, "PYTHONPATH": os.pathsep.join(
+                filter(None, (os.path.dirname(os.path.dirname(FOLDER)), os.environ.get("PYTHONPATH"))))})
+        if trial.returncode:
+            raise BuildError(f"the extension that was made does not serve: {trial.stderr}".rstrip())
+        path = os.path.join(folder, NAME)
+        os.replace(made, path)
+    return path
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Prints the extension's path, or why there is none."""
+    parser = argparse.ArgumentParser(prog="python -m cellgrad.torch.build", description="the extension for PyTorch's stable ABI")
+    parser.add_argument("--into", metavar="FOLDER", help=f"where to put it, for {VARIABLE} to name; without it, where it is found")
+    try:
+        print(build(parser.parse_args(arguments).into))
+    except (BuildError, OSError) as error:
+        print(f"cellgrad.torch.build: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
