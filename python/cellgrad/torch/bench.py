@@ -1,9 +1,11 @@
 """`python -m cellgrad.torch.bench`: this package beside nn.LSTM, as a table in Markdown.
 
-The two are run by turns, and of each the least time counts.  The last rows are a call of one step without gradients, and a training step
-beside the same step of nn.LSTM.  --threads N: threads of both; --device cuda: on a GPU.
+They are run by turns, and of each the least time counts.  A forward has no gradients, and goes by each route that there is: PyTorch's
+stable ABI, if the extension was built, and ctypes.  The last rows are calls of one step.
+--threads N: threads of both; --device cuda: on a GPU.
 """
 import argparse
+import functools
 import os
 import sys
 import time
@@ -11,7 +13,7 @@ from typing import Any, Callable, List, Optional
 
 import torch
 
-from . import LSTM
+from . import LSTM, _stable, route
 
 SIZES = ((100, 32, 256), (50, 32, 128), (100, 8, 256), (400, 4, 64))
 
@@ -37,6 +39,14 @@ def step(module: Any, x: Any) -> None:
     module(x)[0].sum().backward()
 
 
+def by(way: str, call: Callable[[], Any]) -> Any:
+    """A call by a route."""
+    _stable.is_off = way == "ctypes"
+    result = call()
+    _stable.is_off = False
+    return result
+
+
 def main(arguments: Optional[List[str]] = None) -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(prog="python -m cellgrad.torch.bench", description="cellgrad.torch.LSTM beside torch.nn.LSTM")
@@ -47,15 +57,19 @@ def main(arguments: Optional[List[str]] = None) -> int:
     if given.threads:
         torch.set_num_threads(given.threads)
         os.environ["CELLGRAD_CPU_THREADS"] = str(given.threads)
-    print(f"PyTorch {torch.__version__}, {given.device}, {torch.get_num_threads()} threads of PyTorch\n")
+    print(f"PyTorch {torch.__version__}, {given.device}, {torch.get_num_threads()} threads of PyTorch, {route()}\n")
+    ways = ("ctypes",) if given.device != "cpu" or _stable.extension() is None else ("stable ABI", "ctypes")
     print("| T, B, H | pass | nn.LSTM ms | cellgrad.torch.LSTM ms | ratio |\n|---|---|---|---|---|")
     for T, B, H in (*SIZES, (1, 1, 4)):
         theirs, ours = torch.nn.LSTM(H, H).to(given.device), LSTM(H, H).to(given.device)
         x = torch.randn(T, B, H, device=given.device)
         with torch.no_grad():
-            rows = [("forward", least([lambda: theirs(x), lambda: ours(x)], given.seconds, given.device))]
-        rows.append(("training step", least([lambda: step(theirs, x), lambda: step(ours, x)], given.seconds, given.device)))
-        for name, (a, b) in rows:
+            first, *times = least([lambda: theirs(x), *(functools.partial(by, way, lambda: ours(x)) for way in ways)], given.seconds,
+                                  given.device)
+        rows = [(f"forward, {way}", first, taken) for way, taken in zip(ways, times)]
+        first, taken = least([lambda: step(theirs, x), lambda: step(ours, x)], given.seconds, given.device)
+        rows.append(("training step", first, taken))
+        for name, a, b in rows:
             print(f"| {T}, {B}, {H} | {name} | {1e3 * a:.3f} | {1e3 * b:.3f} | {b / a:.2f} |", flush=True)
     return 0
 
