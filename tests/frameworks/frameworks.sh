@@ -2,7 +2,7 @@
 # frameworks.sh [PYTHON...]: the tests of cellgrad.torch with the oldest and the newest PyTorch, or under Pythons that have PyTorch; and
 # mypy over the package, where it is: in the newest's environment.
 # Runs in the build's top folder, where it makes the virtual environments frameworks/oldest and frameworks/newest.
-#   srcdir: the source; LIBRARY: the shared library; PYTHON: what makes the environments
+#   srcdir: the source; LIBRARY: the shared library; PYTHON: what makes the environments; CXX: a C++ compiler
 # exit 0: all tests passed.
 set -u
 here=$srcdir/tests/frameworks
@@ -28,8 +28,8 @@ red=0
 for python in "$@"; do
 	echo "# $("$python" -c 'import sys, torch; print("PyTorch", torch.__version__, "Python", sys.version.split()[0])')" || exit 1
 	passed=0 failed=0 skipped=0
-	for test in "$here"/torch_answers.py "$here"/torch_transforms.py "$here"/torch_misuse.py "$here"/torch_ddp.py \
-		"$here"/torch_docs.py "$here"/torch_cuda.py; do
+	for test in "$here"/torch_answers.py "$here"/torch_transforms.py "$here"/torch_misuse.py "$here"/torch_stable.py \
+		"$here"/torch_build.py "$here"/torch_ddp.py "$here"/torch_docs.py "$here"/torch_cuda.py; do
 		log=frameworks.log
 		"$python" "$test" >$log 2>&1
 		status=$?

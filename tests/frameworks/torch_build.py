@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""`python -m cellgrad.torch.build`: what it makes, where that is found, what is not loaded, and what it says where something is missing.
+Prints TAP.  CXX: a C++ compiler.  With a PyTorch that is too old, only that it says so."""
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import types
+import unittest
+import unittest.mock
+
+import torch_tap
+from torch_tap import python
+import torch
+
+import cellgrad
+import cellgrad.torch as ours
+from cellgrad.torch import _stable, build
+
+ROOM = tempfile.TemporaryDirectory()
+PATH = os.path.join(ROOM.name, _stable.NAME)
+BUILT = python("-m", "cellgrad.torch.build", "--into", ROOM.name)
+os.environ["CELLGRAD_TORCH_EXTENSION"] = PATH
+is_old = _stable.torch_version() < _stable.OLDEST
+needs_it = unittest.skipIf(is_old, "PyTorch is older than the stable ABI that the extension needs")
+
+
+class Building(unittest.TestCase):
+    """The build, and which extension is loaded"""
+
+    def refuse(self, words, **patches):
+        """The build says so, and leaves nothing behind."""
+        with tempfile.TemporaryDirectory() as room, contextlib.ExitStack() as stack:
+            for name, value in patches.items():
+                stack.enter_context(unittest.mock.patch.object(build, name, value))
+            with self.assertRaises(cellgrad.BuildError, msg=words) as caught:
+                build.build(room)
+            self.assertIn(words, str(caught.exception))
+            self.assertEqual(os.listdir(room), [])
+
+    def test_old(self):
+        """A PyTorch that is too old: words, and ctypes"""
+        self.refuse("PyTorch 2.14 or later is needed", torch_version=lambda: (2, 13))
+        with unittest.mock.patch.object(_stable, "torch_version", lambda: (2, 13)):
+            self.assertIn("older than 2.14", _stable._find()[1])
+        if is_old:
+            self.assertEqual(BUILT[0], 1, BUILT)
+            self.assertIn("2.14 or later", BUILT[1])
+            self.assertTrue(ours.route().startswith("ctypes ("))
+
+    @needs_it
+    def test_built(self):
+        """It was built, and is loaded; an empty name is none"""
+        self.assertEqual(BUILT, (0, PATH + "\n"))
+        self.assertEqual(ours.route(), f"stable ABI ({PATH})")
+        with unittest.mock.patch.dict(os.environ, CELLGRAD_TORCH_EXTENSION=""):
+            self.assertEqual(_stable._find(), (None, "CELLGRAD_TORCH_EXTENSION is empty"))
+
+    @needs_it
+    def test_missing(self):
+        """No compiler, no headers, a compiler that fails: a message that says what to do, and status 1"""
+        status, words = python("-m", "cellgrad.torch.build", "--into", ROOM.name, CXX="not-a-compiler -x")
+        self.assertEqual(status, 1)
+        self.assertRegex(words, "^cellgrad.torch.build: no C\\+\\+ compiler: there is no not-a-compiler; install one .*\n$")
+        with unittest.mock.patch("sysconfig.get_paths", return_value={"include": "/not/there"}):
+            self.refuse("no Python.h in /not/there: install")
+        self.refuse("shim.h in", torch=types.SimpleNamespace(__file__="/not/there/__init__.py"))
+        with unittest.mock.patch.dict(os.environ, CXXFLAGS="--not-an-option"):
+            self.refuse("the compiler failed, with status 1:")
+
+    @needs_it
+    def test_other_version(self):
+        """An extension of another version of cellgrad is not loaded, nor a file that is none, nor one that is missing"""
+        with tempfile.TemporaryDirectory() as room:
+            with open(os.path.join(build.header_folder(), "cellgrad.h"), encoding="utf-8") as file:
+                header = re.sub(r"(#define CG_VERSION_MINOR +)\d+", r"\g<1>77", file.read())
+            with open(os.path.join(room, "cellgrad.h"), "w", encoding="utf-8") as file:
+                file.write(header)
+            self.refuse("it was built for cellgrad 0.77.", header_folder=lambda: room)
+            other, none = os.path.join(room, "other.so"), os.path.join(room, "none.so")
+            with unittest.mock.patch.object(build, "header_folder", lambda: room):
+                subprocess.run(build.command(other), check=True)
+            with open(none, "w", encoding="utf-8") as file:
+                file.write("no extension")
+            for path, words in ((other, "it was built for cellgrad 0.77."), (none, none), (os.path.join(room, "missing.so"), "missing.so")):
+                status, line = python("-c", "import torch, cellgrad.torch as c; m = c.LSTM(3, 4).requires_grad_(False)\n"
+                                      "m(torch.ones(1, 1, 3)); print(c.route())", CELLGRAD_TORCH_EXTENSION=path)
+                self.assertEqual(status, 0, line)
+                self.assertTrue(line.startswith("ctypes ("), line)
+                self.assertIn(words, line)
+
+    @needs_it
+    def test_places(self):
+        """It is put beside an installed package, else in the cache folder, and found there unless others may have written it"""
+        unwritable = ("import os, sys\naccess = os.access\n"
+                      "os.access = lambda path, mode: os.path.basename(path) != 'torch' and access(path, mode)\n"
+                      "from cellgrad.torch import build\nsys.exit(build.main([]))")
+        with tempfile.TemporaryDirectory() as room:
+            package, cache = os.path.join(room, "cellgrad"), os.path.join(room, "cache")
+            shutil.copytree(os.path.join(torch_tap.py_tap.PACKAGE, "cellgrad"), package,
+                            ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+            os.makedirs(os.path.join(package, "include"), exist_ok=True)
+            shutil.copy(os.path.join(build.header_folder(), "cellgrad.h"), os.path.join(package, "include"))
+            # An empty name is none; without one it is looked for.
+            there = {"PYTHONPATH": room, "CELLGRAD_CACHE_DIR": cache}
+            with unittest.mock.patch.dict(os.environ):
+                del os.environ["CELLGRAD_TORCH_EXTENSION"]
+
+                def route():
+                    return python("-c", "import cellgrad.torch; print(cellgrad.torch.route())", **there)[1]
+
+                self.assertIn("python -m cellgrad.torch.build makes one", route())
+                status, line = python("-c", unwritable, **there)
+                found = line.rstrip()
+                self.assertEqual(status, 0, line)
+                self.assertTrue(found.startswith(os.path.join(cache, f"torch-{cellgrad.__version__}-")), found)
+                self.assertEqual(route(), f"stable ABI ({found})\n")
+                for path in (found, os.path.dirname(found)):
+                    os.chmod(path, 0o777)
+                    self.assertEqual(route(), f"ctypes ({found}: others may have written it)\n")
+                    os.chmod(path, 0o700)
+                beside = os.path.join(package, "torch", "_extension.abi3.so")
+                self.assertEqual(python("-m", "cellgrad.torch.build", **there), (0, beside + "\n"))
+                self.assertEqual(route(), f"stable ABI ({beside})\n")
+
+    @needs_it
+    def test_one_library(self):
+        """One library is in the process, the one that ctypes has"""
+        with open("/proc/self/maps", encoding="utf-8") as file:
+            paths = {line.split()[-1] for line in file if "libcellgrad" in line}
+        self.assertEqual(paths, {os.path.realpath(os.environ["CELLGRAD_LIBRARY"])})
+
+
+if __name__ == "__main__":
+    torch_tap.main()

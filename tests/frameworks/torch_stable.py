@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""Calls of cellgrad.torch by PyTorch's stable ABI: the extension, which is built here, gives the bits and the errors of ctypes.
+Prints TAP.  CXX: a C++ compiler.  Skipped with a PyTorch that is too old."""
+import concurrent.futures
+import contextlib
+import os
+import sys
+import tempfile
+import types
+import unittest
+import unittest.mock
+
+import torch_tap
+from torch_tap import python
+import torch
+from torch import nn
+
+import torch_answers
+import cellgrad.torch as ours
+from cellgrad.torch import _small, _stable
+
+T, B, I, U = 5, 2, 3, 4
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOM = tempfile.TemporaryDirectory()
+PATH = os.path.join(ROOM.name, _stable.NAME)
+is_old = _stable.torch_version() < _stable.OLDEST
+if not is_old:
+    STATUS, WORDS = python("-m", "cellgrad.torch.build", "--into", ROOM.name)
+    assert STATUS == 0, WORDS
+    os.environ["CELLGRAD_TORCH_EXTENSION"] = PATH
+
+
+@contextlib.contextmanager
+def counted():
+    """The extension's forwards: a list of whether each served, or declined."""
+    served, module = [], _stable.extension()
+
+    def forward(*arguments):
+        made = module.forward(*arguments)
+        served.append(made is not None)
+        return made
+
+    with unittest.mock.patch.object(_stable, "_found", (types.SimpleNamespace(plan=module.plan, forward=forward), "counted")):
+        yield served
+
+
+@contextlib.contextmanager
+def off():
+    """All calls go by ctypes."""
+    with unittest.mock.patch.object(_stable, "is_off", True):
+        yield
+
+
+def outcome(call, *arguments):
+    """Tensors, or the class and the words of what is raised."""
+    try:
+        return [tensor.clone() for tensor in torch_answers.tensors(call(*arguments))]
+    except Exception as error:
+        return type(error), str(error)
+
+
+@unittest.skipIf(is_old, "PyTorch is older than the stable ABI that the extension needs")
+class Calls(unittest.TestCase):
+    """Both routes beside each other"""
+
+    def same(self, call, *arguments, serves=True):
+        """Both routes give the same bits, or the same exception; of two calls of the first one the second was served, or declined."""
+        with off():
+            expected = outcome(call, *arguments)
+        outcome(call, *arguments)
+        with counted() as served:
+            found = outcome(call, *arguments)
+        if serves is not None:
+            self.assertEqual(any(served), serves, served)
+        if isinstance(expected, tuple) or isinstance(found, tuple):
+            self.assertEqual(expected, found)
+        else:
+            self.assertEqual([(a.shape, a.dtype, a.stride()) for a in expected], [(a.shape, a.dtype, a.stride()) for a in found])
+            self.assertTrue(all(a.is_meta or torch.equal(a, b) for a, b in zip(expected, found)))
+        return found
+
+    def test_bits(self):
+        """80 modules, four dtypes, with states and without: equal bits, by the extension"""
+        torch.manual_seed(1)
+        answers = torch_answers.Answers()
+        with torch.no_grad():
+            for _, _, mine in answers.pairs():
+                for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+                    module = mine.to(dtype)
+                    x = torch.randn(6, 3, torch_answers.I, dtype=dtype)
+                    # With batch_first the first dimension is the batch.
+                    states = answers.states(module, (6 if module.batch_first else 3,))
+                    states = tuple(h.to(dtype) for h in states) if isinstance(states, tuple) else states.to(dtype)
+                    for hx in (None, states):
+                        self.same(module, x, hx)
+            self.same(ours.LSTM(I, U, 2, bidirectional=True, peephole=True), torch.randn(T, B, I))
+            self.same(ours.Cell(torch_answers.LEAKY, I, U), torch.randn(T, B, I))
+            self.same(ours.GRU(I, U), torch.randn(T, I))
+
+    def test_theirs(self):
+        """torch_answers.py and torch_misuse.py pass with the extension as without"""
+        for name in ("torch_answers.py", "torch_misuse.py"):
+            found = [python(os.path.join(HERE, name), CELLGRAD_TORCH_EXTENSION=path) for path in (PATH, "")]
+            self.assertEqual(found[0], found[1])
+            self.assertEqual(found[0][0], 0, found[0][1])
+
+    def test_weights(self):
+        """Weights that are changed, replaced, moved, converted or resized are seen by the next call"""
+        x = torch.randn(T, B, I)
+        changes = (
+            ("in place", lambda m: m.weight_hh_l0.mul_(2), True),
+            ("by .data of the same memory", lambda m: m.weight_ih_l0.data.zero_(), True),
+            (".data =", lambda m: setattr(m.weight_hh_l0, "data", torch.randn(4 * U, U)), None),
+            (".data = of another layout", lambda m: setattr(m.weight_hh_l0, "data", torch.randn(U, 4 * U).t()), None),
+            ("a parameter", lambda m: setattr(m, "bias_hh_l0", nn.Parameter(torch.randn(4 * U))), None),
+            ("a state_dict", lambda m: m.load_state_dict(ours.LSTM(I, U).state_dict()), True),
+            ("a state_dict's own tensors", lambda m: m.load_state_dict(ours.LSTM(I, U).state_dict(), assign=True), None),
+            ("a copy", lambda m: m.to(torch.float64).to(torch.float32), None),
+            ("another shape", lambda m: setattr(m.weight_hh_l0, "data", torch.randn(4 * U, U + 1)), False),
+            ("as many numbers", lambda m: setattr(m.weight_hh_l0, "data", m.weight_hh_l0.data.view(U, 4 * U)), False),
+            ("another dtype", lambda m: m.double(), False), ("no memory", lambda m: m.to("meta"), False),
+            ("a deleted one", lambda m: delattr(m, "weight_hh_l0"), False))
+        with torch.no_grad():
+            for what, change, serves in changes:
+                with self.subTest(what):
+                    module = ours.LSTM(I, U)
+                    before = self.same(module, x)
+                    change(module)
+                    # The first call after a change, by the extension where it serves.
+                    first = outcome(module, x)
+                    after = self.same(module, x, serves=serves if serves is not None else True)
+                    self.assertEqual(first if isinstance(first, tuple) else [a.tolist() for a in first],
+                                     after if isinstance(after, tuple) else [a.tolist() for a in after])
+                    if serves is not False and what != "a copy":
+                        self.assertFalse(torch.equal(before[0], after[0]))
+                        theirs = nn.LSTM(I, U)
+                        theirs.load_state_dict(module.state_dict())
+                        self.assertLess(float((theirs(x)[0] - after[0]).abs().max()), 1e-6)
+
+    def test_settings(self):
+        """A module's own settings that are changed are seen, too"""
+        module, x = ours.LSTM(I, U, 2, dropout=0.5).eval(), torch.randn(T, T, I)
+        with torch.no_grad():
+            before = self.same(module, x)
+            module.batch_first = True
+            after = self.same(module, x)
+            theirs = nn.LSTM(I, U, 2, batch_first=True)
+            theirs.load_state_dict(module.state_dict())
+            self.assertLess(float((theirs(x)[0] - after[0]).abs().max()), 1e-6)
+            self.assertFalse(torch.equal(before[0], after[0]))
+            with counted() as served:
+                module.train()(x)
+            self.assertEqual(served, [])
+
+    def test_declines(self):
+        """Inputs that the extension has no way for: what ctypes gives"""
+        module = ours.LSTM(I, U)
+        x = torch.randn(T, B, I)
+        h = torch.randn(1, B, U)
+        with torch.no_grad():
+            self.same(module, x)
+            for what, arguments in (
+                    ("strides", (torch.randn(B, T, I).transpose(0, 1),)), ("apart", (torch.randn(T, B, 2 * I)[..., ::2],)),
+                    ("no rows", (torch.zeros(T, 0, I),)), ("no steps", (torch.zeros(0, B, I),)),
+                    ("states apart", (x, (torch.randn(1, U, B).transpose(1, 2), h))), ("a list", (x, [h, h])),
+                    ("one state", (x, (h, None))), ("a width", (torch.zeros(T, B, I + 1),)), ("four", (torch.zeros(1, T, B, I),)),
+                    ("a dtype", (x.double(),)), ("integers", (x.long(),)), ("a state", (x, (torch.randn(1, B, U + 1), h))),
+                    ("a state's dtype", (x, (h.double(), h))), ("a state's rows", (x, (h[:, :1], h))), ("not two", (x, (h,))),
+                    ("a tensor", (x, h)), ("no tensors", (x, (1, 2))), ("a device", (x.to("meta"),)), ("numbers", (x.tolist(),)),
+                    ("sparse", (x.to_sparse(),)), ("none", (None,))):
+                with self.subTest(what):
+                    self.same(module, *arguments, serves=True if what in ("one state", "a list") else False)
+            self.same(ours.GRU(I, U), x, (h, h), serves=False)
+
+    def test_watched(self):
+        """With gradients, autocast, a mode, functorch or a subclass it is not called"""
+        module, x = ours.LSTM(I, U), torch.randn(T, B, I)
+
+        class Mode(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, function, kinds, arguments=(), keywords=None):
+                return function(*arguments, **(keywords or {}))
+
+        class Derived(torch.Tensor):
+            pass
+
+        with torch.no_grad():
+            module(x)
+        with counted() as served:
+            module(x)[0].sum().backward()
+            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+                self.assertEqual(module(x)[0].dtype, torch.bfloat16)
+            served.clear()
+            with torch.no_grad():
+                with Mode():
+                    _small.small_call(module, x, None)
+                torch.func.functionalize(lambda: _small.small_call(module, x, None))()
+                _small.small_call(module, x.as_subclass(Derived), None)
+                self.assertEqual(served, [])
+                # The way that the modes do not know of is the operator's kernel.
+                with Mode():
+                    self.assertEqual(module(x)[0].shape, (T, B, U))
+
+    def test_operator(self):
+        """The operator's one kernel goes by it: the same schema and bits, and the shapes of its fake"""
+        schema = ("import torch, cellgrad.torch\nprint(torch.ops.cellgrad.rnn.default._schema, "
+                  "torch.ops.cellgrad.rnn_backward.default._schema)")
+        self.assertEqual(*(python("-c", schema, CELLGRAD_TORCH_EXTENSION=path) for path in (PATH, "")))
+        module, x = ours.GRU(I, U), torch.randn(T, B, I)
+        arguments = (x, list(module.parameters()), torch.randn(1, B, U), None, None, None,
+                     ours.spec_text("gru", input=I, units=U, reserve=False))
+        with torch.no_grad():
+            self.same(torch.ops.cellgrad.rnn, *arguments)
+            self.same(torch.ops.cellgrad.rnn, x, arguments[1][:3], *arguments[2:], serves=False)
+            found = torch.ops.cellgrad.rnn(*arguments)
+            with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
+                fake = torch.ops.cellgrad.rnn(*arguments)
+        self.assertEqual(*([(a.shape, a.dtype, a.stride(), a.device) for a in some] for some in (found, fake)))
+
+    def test_inference(self):
+        """Results are inference tensors where they are to be, and need no gradients"""
+        module, x = ours.LSTM(I, U), torch.randn(T, B, I)
+        with torch.inference_mode():
+            self.same(module, x)
+            self.assertTrue(module(x)[0].is_inference())
+        with torch.no_grad():
+            output = module(x)[0]
+        self.assertFalse(output.is_inference() or output.requires_grad)
+        self.assertIs(type(output), torch.Tensor)
+
+    def test_memory(self):
+        """Results have memory of their own, and calls leave none behind"""
+        module, x = ours.LSTM(I, U), torch.randn(T, B, I)
+        with torch.no_grad():
+            module(x)
+            first, again = module(x), module(x)
+            self.assertNotEqual(first[0].data_ptr(), again[0].data_ptr())
+            counts = [sys.getrefcount(thing) for thing in (x, module.weight_hh_l0, None)]
+            for _ in range(1000):
+                module(x)
+            for before, thing in zip(counts, (x, module.weight_hh_l0, None)):
+                self.assertLess(abs(sys.getrefcount(thing) - before), 100)
+
+    def test_threads(self):
+        """Eight threads and a forked child: the same bits"""
+        module, x = ours.LSTM(I, U, 2), torch.randn(T, B, I)
+        with torch.no_grad():
+            module(x)
+            expected = module(x)[0]
+
+            def right(_):
+                with torch.no_grad():
+                    return all(torch.equal(module(x)[0], expected) for _ in range(100))
+
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                self.assertTrue(all(pool.map(right, range(8))))
+            child = os.fork()
+            if not child:
+                with counted() as served:
+                    is_right = [torch.equal(module(x)[0], expected) for _ in range(2)] == [True, True]
+                # The first call opens the child's own context.
+                os._exit(0 if is_right and served == [True] else 1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+
+if __name__ == "__main__":
+    torch_tap.main()
