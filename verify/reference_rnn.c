@@ -24,8 +24,9 @@
  *     goes from h to h_prev beside the product is read back, and the two are added by the product or by who reads them: the bound
  *     allows either.  What a caller gets of a last step has not been read back.
  *  g. sigmoid and tanh pay what rule 5 of bound.h says of such a kind.
- *  h. In f16 and bf16 the gradient of R is added to by two products, of first steps, whose h of before is the caller's, and of all
- *     others; what they add to is read back, and they may have been rounded before.
+ *  h. In f16 and bf16 the gradients of matrices are added to by products, each of which may have been rounded before; what the next
+ *     adds to is read back.  Of W it is one product; of R two, of first steps, whose h of before is the caller's, and of all others;
+ *     where rows have unequal lengths there are more, at most two for each step, in an order that is open.
  */
 #include <stdlib.h>
 

@@ -294,31 +294,67 @@ static int is_first_step(const struct weight *a, int64_t t, int64_t b)
 
 typedef void term_of(const struct weight *, int64_t t, int64_t b, struct sum *);
 
-/* The terms of first steps, or of all others. */
-static struct val product_of(const struct weight *a, term_of *term, int is_first, int64_t *terms)
+/* ---- rule h ---- */
+
+/* In how many products the terms come: of R in those of first steps and of others, where rows have unequal lengths at each step. */
+static int64_t count_products(const struct weight *a, term_of *term)
+{
+	const struct ref_rnn *p = a->s->p;
+
+	if (term != term_r)
+		return 1;
+	for (int64_t b = 1; b < p->B; b++)
+		if (valid(p, b) != valid(p, 0))
+			return 2 * p->T;
+	return 2;
+}
+
+/* The k-th of n products, and how many terms it has. */
+static struct val product_of(const struct weight *a, term_of *term, int64_t k, int64_t n, int64_t *terms)
 {
 	struct sum z = { 0 };
 
 	for (int64_t b = 0; b < a->s->p->B; b++)
 		for (int64_t t = 0; t < valid(a->s->p, b); t++)
-			if (is_first == is_first_step(a, t, b))
+			if (n == 1 || (k % 2 != is_first_step(a, t, b) && (n == 2 || t == k / 2)))
 				term(a, t, b, &z);
 	*terms = z.n;
 	return total(a->s->k, &z);
 }
 
-/* Rule h: an element that products are added to one after the other, each of which may have been rounded before. */
-static struct val add_products(const struct weight *a, term_of *term, struct val start)
+/* A value in real that is no larger than so much, read back. */
+static struct val read_back_below(const struct kind *k, struct val a, long double most)
+{
+	a.e += rounding(k, most);
+	if (isfinite(most) && !(most + a.e <= k->max_real))
+		a.e = INFINITY;
+	return a;
+}
+
+/* An element to which products are added one after the other.  The order of more than two is open. */
+static struct val add_products(const struct weight *a, term_of *term, int has_start, struct val start)
 {
 	const struct kind *k = a->s->k;
-	int64_t n_first, n_rest;
-	struct val first = product_of(a, term, 1, &n_first), rest = product_of(a, term, 0, &n_rest);
+	int64_t n = count_products(a, term), terms, added = 0;
+	struct val sum = start, product;
+	long double most = fabsl(start.v);
 
-	if (n_first && a->s->p->accumulate)
-		first = add(k, start, read_back(k, first));
-	if (!n_rest)
-		return n_first ? first : start;
-	return add(k, read_back(k, first), read_back(k, rest));
+	for (int64_t j = 0; j < n; j++) {
+		product = product_of(a, term, j, n, &terms);
+		if (!terms)
+			continue;
+		if (added)
+			sum = read_back_below(k, sum, n > 2 ? most : fabsl(sum.v));
+		sum = added || has_start ? add(k, sum, read_back(k, product)) : product;
+		most += fabsl(product.v);
+		added++;
+	}
+	return sum;
+}
+
+static int is_product(term_of *term)
+{
+	return term == term_w || term == term_r || term == term_proj;
 }
 
 static void sum_region(struct weight a, struct ref_region r, term_of *term)
@@ -330,8 +366,9 @@ static void sum_region(struct weight a, struct ref_region r, term_of *term)
 	for (int64_t m = 0; m < r.rows * r.columns; m++, n++) {
 		a.u = m / r.columns;
 		a.j = m % r.columns;
-		if (a.s->k->keeps && term == term_r) {
-			put(&p->params_backprop, n, add_products(&a, term, p->accumulate ? get(a.s->k, &p->params_backprop_old, n) : (struct val){ 0, 0 }));
+		if (a.s->k->keeps && is_product(term)) {
+			put(&p->params_backprop, n, add_products(&a, term, p->accumulate, p->accumulate ? get(a.s->k, &p->params_backprop_old, n) :
+			                                                                                  (struct val){ 0, 0 }));
 			continue;
 		}
 		z = (struct sum){ 0 };
