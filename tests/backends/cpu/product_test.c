@@ -392,7 +392,8 @@ static void multiply_tile(const struct cg_isa *isa, int dtype, int64_t m, int64_
 	c = as(sum, p.c, m * (n + GAP));
 	alone = as(sum, p.c, m * (n + GAP));
 	assert_int_equal(posix_memalign(&tile.data, 64, (size_t)(lda * vectors * lanes) * tiles->bytes), 0);
-	memset(tile.data, 0x7f, (size_t)(lda * vectors * lanes) * tiles->bytes);
+	/* NaN in every dtype: what is not packed must not be multiplied, not even by zero. */
+	memset(tile.data, 0xff, (size_t)(lda * vectors * lanes) * tiles->bytes);
 	tiles->pack(&tile, form, k, b, p.ldb);
 	if (tiles->enter)
 		tiles->enter(m);
