@@ -18,7 +18,7 @@
 # REPORTS   folder of the report, of logs.tar.gz and of numbers.json (of only: numbers-only.json), 8 files at most: tests/reports, or reports in the kit
 # JOBS      steps of `right` that run at a time: 4, and 1 where the GPU takes one process
 # BACKEND   another backend (opencl, cpu), to try the script on
-# LEAVE_OUT names of steps not to run;  STAGE_TIME seconds for the stage, 520
+# LEAVE_OUT names of steps not to run;  STAGE_TIME seconds for the stage, 520;  STEP_TIME seconds at most for one step
 # CHECK_TIME SANITIZE_TIME BENCH_TIME   seconds for `cellgrad check`, for it under each tool, for each number of a bench
 # BUILD     for kit: a build folder at hand, instead of one of its own;  STAND_INS=yes: the kit is to rehearse, and has tests/fake
 set -u
@@ -147,7 +147,7 @@ kit=$(cd "$kit" && pwd) || exit 2
 if [ "$kit" = "$here" ]; then own=$kit/reports; else own=$here/reports; fi
 reports=${REPORTS:-$own}
 backend=${BACKEND:-cuda}
-jobs=${JOBS:-4} stage_time=${STAGE_TIME:-520}
+jobs=${JOBS:-4} stage_time=${STAGE_TIME:-520} step_time=${STEP_TIME:-${STAGE_TIME:-520}}
 check_time=${CHECK_TIME:-120} sanitize_time=${SANITIZE_TIME:-40} bench_time=${BENCH_TIME:-0.2}
 mkdir -p "$reports" && [ -w "$reports" ] || { say "REPORTS: cannot write to $reports"; exit 2; }
 reports=$(cd "$reports" && pwd) || exit 2
@@ -255,7 +255,7 @@ not_run()
 }
 
 # start NAME SECONDS FORM COMMAND...: a step beside others, JOBS of them at most.  FORM: what the report keeps of what is said: none,
-# words (the end), all, table (Markdown).  The step has that many seconds, or what the stage has left.
+# words (the end), all, table (Markdown).  The step has that many seconds, STEP_TIME, or what the stage has left, whichever is least.
 start()
 {
 	name=$1 limit=$2 keep=$3 ran=''
@@ -264,6 +264,7 @@ start()
 	while [ "$(echo "$pending" | wc -w)" -ge "$jobs" ]; do collect; done
 	[ -z "$lost" ] || { not_run "$name" "the context was lost in $lost"; return 0; }
 	remains=$((deadline - $(date +%s)))
+	[ "$limit" -le "$step_time" ] || limit=$step_time
 	[ "$limit" -le "$remains" ] || limit=$remains
 	if [ "$limit" -lt 3 ]; then
 		late="$late $name"
