@@ -40,8 +40,8 @@ static const struct poptOption table[] = {
 static const char usage[] = "[--op OP] [NAME=VALUE]... [OPTION]...";
 static const char text[] =
 	"Measures first what the machine can do, its roofs: multiply and add in registers,\n"
-	"and copying from memory to memory over sizes from a cache's to far beyond all of\n"
-	"them (bytes read and written).  Then each problem, its memory and workspace there\n"
+	"and copying from memory to memory over sizes from a cache's to twice the last\n"
+	"one's (bytes read and written).  Then each problem, its memory and workspace there\n"
 	"beforehand.  Of a device that copies by itself, as OpenCL's and CUDA's do, that\n"
 	"is the one roof; it is measured again beside each problem, a copy after each\n"
 	"sample.\n"

@@ -221,11 +221,12 @@ static int measure_copy(struct worker *workers, int n, char *buffer, size_t byte
 	return CG_OK;
 }
 
-/* Far beyond the last cache that a processor has, but no more than a quarter of what is free. */
+/* Twice the last cache that a processor has: what is read and what is written do not fit in it together.  But no more than a quarter of what
+ * is free. */
 static size_t beyond_caches(size_t least)
 {
 	double cache = machine_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "", 1024), most = machine_memory() / 4;
-	double bytes = 4 * cache > (double)least ? 4 * cache : (double)least;
+	double bytes = 2 * cache > (double)least ? 2 * cache : (double)least;
 
 	return (size_t)(bytes < most ? bytes : most);
 }
