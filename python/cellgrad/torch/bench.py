@@ -1,12 +1,15 @@
 """`python -m cellgrad.torch.bench`: this package beside nn.LSTM, as a table in Markdown.
 
 They are run by turns, and of each the least time counts.  A forward has no gradients, and goes by each route that there is: PyTorch's
-stable ABI, if the extension was built, and ctypes.  The last rows are calls of one step.
+stable ABI, if the extension was built, and ctypes.  A training step is a forward and a backward, with the gradient of the input, without
+an optimizer; beside it stands the same by `cellgrad bench`, which has no Python between the calls.  The last rows are calls of one step.
 --threads N: threads of both; --device cuda: on a GPU.
 """
 import argparse
 import functools
+import json
 import os
+import subprocess
 import sys
 import time
 from typing import Any, Callable, List, Optional
@@ -33,10 +36,23 @@ def least(calls: List[Callable[[], Any]], seconds: float, device: str) -> List[f
     return best
 
 
-def step(module: Any, x: Any) -> None:
-    """A forward and a backward, without an optimizer."""
+def step(module: Any, x: Any, gradient: Any) -> None:
+    """A forward and a backward."""
     module.zero_grad(set_to_none=True)
-    module(x)[0].sum().backward()
+    x.grad = None
+    module(x)[0].backward(gradient)
+
+
+def of_command(T: int, B: int, H: int, seconds: float, device: str) -> float:
+    """The least time of a forward and a backward by `cellgrad bench`; not a number without the command."""
+    environment = {**os.environ, "CELLGRAD_BACKEND": "cuda"} if device == "cuda" else dict(os.environ)
+    words = ["--op", "rnn", "rnn_mode=lstm", "--what", "fwd+bwd", "--T", str(T), "--B", str(B), "--I", str(H), "--H", str(H)]
+    if device == "cpu":
+        words += ["--threads", str(torch.get_num_threads())]
+    ended = subprocess.run([sys.executable, "-m", "cellgrad", "bench", *words, "--time", str(seconds), "--json"], env=environment,
+                           stdout=subprocess.PIPE, check=False, text=True)
+    rows = [json.loads(line) for line in ended.stdout.splitlines()]
+    return min((row["min_ms"] for row in rows if row["kind"] == "problem"), default=float("nan")) / 1e3
 
 
 def by(way: str, call: Callable[[], Any]) -> Any:
@@ -59,18 +75,21 @@ def main(arguments: Optional[List[str]] = None) -> int:
         os.environ["CELLGRAD_CPU_THREADS"] = str(given.threads)
     print(f"PyTorch {torch.__version__}, {given.device}, {torch.get_num_threads()} threads of PyTorch, {route()}\n")
     ways = ("ctypes",) if given.device != "cpu" or _stable.extension() is None else ("stable ABI", "ctypes")
-    print("| T, B, H | pass | nn.LSTM ms | cellgrad.torch.LSTM ms | ratio |\n|---|---|---|---|---|")
+    print("| T, B, H | pass | nn.LSTM ms | cellgrad.torch.LSTM ms | ratio | cellgrad bench ms |\n|---|---|---|---|---|---|")
     for T, B, H in (*SIZES, (1, 1, 4)):
         theirs, ours = torch.nn.LSTM(H, H).to(given.device), LSTM(H, H).to(given.device)
-        x = torch.randn(T, B, H, device=given.device)
+        x = torch.randn(T, B, H, device=given.device, requires_grad=True)
+        gradient = torch.randn(T, B, H, device=given.device)
         with torch.no_grad():
             first, *times = least([lambda: theirs(x), *(functools.partial(by, way, lambda: ours(x)) for way in ways)], given.seconds,
                                   given.device)
-        rows = [(f"forward, {way}", first, taken) for way, taken in zip(ways, times)]
-        first, taken = least([lambda: step(theirs, x), lambda: step(ours, x)], given.seconds, given.device)
-        rows.append(("training step", first, taken))
-        for name, a, b in rows:
-            print(f"| {T}, {B}, {H} | {name} | {1e3 * a:.3f} | {1e3 * b:.3f} | {b / a:.2f} |", flush=True)
+        rows = [(f"forward, {way}", first, taken, "") for way, taken in zip(ways, times)]
+        beside = of_command(T, B, H, given.seconds / 2, given.device)
+        first, taken = least([lambda: step(theirs, x, gradient), lambda: step(ours, x, gradient)], given.seconds, given.device)
+        beside = min(beside, of_command(T, B, H, given.seconds / 2, given.device))
+        rows.append(("training step", first, taken, f"{1e3 * beside:.3f}"))
+        for name, a, b, c in rows:
+            print(f"| {T}, {B}, {H} | {name} | {1e3 * a:.3f} | {1e3 * b:.3f} | {b / a:.2f} | {c} |", flush=True)
     return 0
 
 
