@@ -18,7 +18,7 @@
 /* ---- multiply and add ---- */
 
 /* Chains enough to hide the latency of two units. */
-enum { CHAINS = 12, STEPS = 1000, TURNS = 12 };
+enum { CHAINS = 12, STEPS = 1000, TURNS = 12, BYTES_PER_MS = 5000000 };
 #define EACH(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
 #define START(k) vector v##k = start + (k);
 #define STEP(k)  v##k = v##k * factor + start;
@@ -222,12 +222,13 @@ static int measure_copy(struct worker *workers, int n, char *buffer, size_t byte
 }
 
 /* Twice the last cache that a processor has: what is read and what is written do not fit in it together.  But no more than a quarter of what
- * is free. */
-static size_t beyond_caches(size_t least)
+ * is free, nor than a slow memory moves in the milliseconds that were asked for. */
+static size_t beyond_caches(size_t least, double time)
 {
-	double cache = machine_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "", 1024), most = machine_memory() / 4;
-	double bytes = 2 * cache > (double)least ? 2 * cache : (double)least;
+	double cache = 2 * machine_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "", 1024), most = machine_memory() / 4;
+	double bytes = cache < time * BYTES_PER_MS ? cache : time * BYTES_PER_MS;
 
+	bytes = bytes > (double)least ? bytes : (double)least;
 	return (size_t)(bytes < most ? bytes : most);
 }
 
@@ -323,7 +324,7 @@ int roof_measure(struct cg_context *context, int threads, double time, struct ro
 {
 	size_t sizes[ROOF_COPIES] = { 1 << 16, 1 << 20, 1 << 24, 1 << 27 };
 
-	sizes[ROOF_COPIES - 1] = beyond_caches(sizes[ROOF_COPIES - 1]) / 128 * 128;
+	sizes[ROOF_COPIES - 1] = beyond_caches(sizes[ROOF_COPIES - 1], time * 1e3) / 128 * 128;
 	time *= 1e3 / TURNS;
 	*roofs = (struct roofs){ .threads = threads };
 	return cg_inspect_copies(context) ? measure_device(context, sizes, time, roofs) : measure_host(threads, sizes, time, roofs);
