@@ -94,7 +94,11 @@ class Misuse(unittest.TestCase):
                         text, wanted)
 
     def test_devices(self):
-        """Tensors of other devices are refused with words"""
+        """Tensors of other devices are refused with words, and those of several"""
+        x, h = torch.zeros(T, B, I, device="meta"), torch.zeros(1, B, U)
+        self.refuse(RuntimeError, "weights[0]: expected a tensor on meta, as the input, got one on cpu", ours.GRU(I, U), x)
+        self.refuse(RuntimeError, "h0: expected a tensor on meta, as the input, got one on cpu", ours.GRU(I, U, device="meta"), x, h)
+        self.assertEqual(ours.GRU(I, U, device="meta")(x)[0].shape, (T, B, U))
         for kind in ("mps", "xpu", "hpu"):
             self.refuse(NotImplementedError, f"got one on {kind}", _device.place_of, types.SimpleNamespace(type=kind, index=0))
 
