@@ -418,7 +418,7 @@ static void multiply_tile(const struct cg_isa *isa, int dtype, int64_t m, int64_
 			for (int64_t q = 0; q < k && is_ours; q++)
 				right += numbers_decode(element, (unsigned char *)a + (size_t)(i * lda + q) * tiles->bytes) *
 				         p.b[form ? j * p.ldb + q : q * p.ldb + j];
-			if (is_ours ? fabs(got - right) > 1e-4 : got != right)
+			if (is_ours ? !(fabs(got - right) <= 1e-4) : got != right)
 				fail_msg("%s, dtype %d, form %d: c [%d %d] of [%d %d], k %d: %g, not %g", isa->name, dtype, form, (int)i, (int)j, (int)m, (int)n,
 				         (int)k, got, right);
 		}
