@@ -114,11 +114,13 @@ make_jail()
 	enter "$1" "$BINDIR/cellgrad" --version
 }
 
-# examples: each of them that is one line, by the line of their README.
+# examples: each of them that needs no MPI, by the line of their README.
 examples()
 {
 	flags=$(find_by "$root" --cflags --libs 2>"$why") || return
 	for source in "$root$DOCDIR"/examples/*.c; do
+		# tests/parallel.sh compiles it where there is MPI.
+		case $source in */parallel.c) continue ;; esac
 		# shellcheck disable=SC2086 # lists of words
 		(cd "$scratch" && ${CC:-cc} -O1 ${SANITIZE:-} "$source" -o example $flags -lm -ldl) >"$why" 2>&1 || return
 	done

@@ -17,7 +17,7 @@ unit_tests = \
 # Of the source and of what is built from it.
 quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
 script_tests = \
-	%D%/peers_rehearsal.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh \
+	%D%/peers_rehearsal.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/parallel.sh \
 	%D%/gen/oclgrind.sh %D%/gen/gemm.sh %D%/gen/compile.sh %D%/gpu_rehearsal.sh
 # The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
 cpu_tests = %D%/conformance/cpu.on %D%/sequence/cpu.on %D%/conformance/cpu-composed.on %D%/sequence/cpu-composed.on
@@ -38,7 +38,7 @@ python_tests = \
 long_tests = %D%/gen/floats_test
 # Programs that the scripts run.
 helpers = \
-	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/gen/scan_net %D%/conformance/checksum %D%/core/variables %D%/rnn/roundings
+	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/gen/scan_net %D%/conformance/checksum %D%/core/variables %D%/rnn/roundings %D%/parallel_check
 if CUDA
 helpers += %D%/net_time %D%/gpu_probe
 endif
@@ -152,6 +152,7 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 %C%_backends_cuda_cuda_moves_test_SOURCES = %D%/backends/cuda/cuda_moves_test.c $(cuda_watch) $(numbers) $(sequence) $(counted)
 %C%_backends_cuda_cuda_rows_test_SOURCES = %D%/backends/cuda/cuda_rows_test.c $(cuda_watch) $(rows_trial) $(counted)
 %C%_backends_cuda_cuda_header_test_CPPFLAGS = $(AM_CPPFLAGS) $(cuda_headers)
+%C%_parallel_check_SOURCES = %D%/parallel_check.c $(sequence)
 %C%_gen_gemm_run_SOURCES = %D%/gen/gemm_run.c verify/numbers.h verify/numbers.c $(reference)
 %C%_sequence_sequence_SOURCES = \
 	%D%/sequence/sequence.c %D%/sequence/suite.h %D%/sequence/guarded_network.h %D%/sequence/guarded_network.c %D%/sequence/answers.c \

@@ -1,0 +1,217 @@
+/*
+ * Training on several processes by MPI.  All ranks have the same weights, and each has a share of the batch.  A step is forward and
+ * backward of the share, one MPI_Allreduce over params_backprop, and the same descent on every rank: the weights stay equal to the bit.
+ *
+ *	mpirun -n 2 ./parallel [-B ROWS] [-T STEPS] [-U UNITS] [-L LAYERS] [-n REPEATS] [-o FILE]
+ *
+ * It prints the loss of each step, the least times of a share and of the sum, and whether the weights are equal on all ranks.  FILE gets,
+ * as floats, the weights, the batch and the gradient of the first step, for another program to check.
+ */
+#include <cellgrad.h>
+#include <limits.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const float target = 0.5f;               /* of every output; the loss is half the sum of squares of what is missing */
+
+struct training {
+	long    T, B, I, U, L, repeats;
+	const char *path;                        /* of FILE, or NULL */
+	int     rank, ranks;
+	long    first, rows;                     /* the share: rows of the batch */
+	float  *weights, *gradient, *batch;      /* [n] [n] [T B I] */
+	size_t  n;
+	struct cg_context *context;
+	struct cg_stream *stream;
+	struct cg_rnn *network;
+	struct cg_rnn_call call;                 /* of the share */
+};
+
+/* Ends the program on all ranks: one that ended alone would leave the others waiting for it. */
+static void die(const char *what, const char *why)
+{
+	fprintf(stderr, "parallel: %s: %s\n", what, why);
+	MPI_Abort(MPI_COMM_WORLD, 1);
+	exit(1);
+}
+
+static void check(int status)
+{
+	if (status)
+		die("cellgrad", cg_message());
+}
+
+static void *allocate(size_t bytes)
+{
+	void *memory = calloc(1, bytes + 1);
+
+	if (!memory)
+		die("memory", "there is not enough");
+	return memory;
+}
+
+static void read_options(struct training *t, int argc, char **argv)
+{
+	for (int option; (option = getopt(argc, argv, "B:T:U:L:n:o:")) != -1;) {
+		long *number = option == 'B' ? &t->B : option == 'T' ? &t->T : option == 'U' ? &t->U : option == 'L' ? &t->L : &t->repeats;
+		char *end = "";
+
+		if (option == 'o')
+			t->path = optarg;
+		else if (option == '?' || (*number = strtol(optarg, &end, 10)) < 1 || *number > 1 << 20 || *end)
+			die("options", "expected -B, -T, -U, -L or -n with a number from 1 to 2^20, or -o FILE");
+	}
+}
+
+/* From -scale to scale, the same numbers on every rank. */
+static void fill(float *to, size_t n, float scale, unsigned seed)
+{
+	for (size_t k = 0; k < n; k++) {
+		seed = seed * 1664525u + 1013904223u;
+		to[k] = scale * ((float)(seed >> 8) / (1 << 23) - 1);
+	}
+}
+
+/* The share of the batch lies where it is: its rows of a step are dense, the next step is B rows on. */
+static void prepare(struct training *t)
+{
+	const size_t outputs = (size_t)(t->T * t->rows * t->U) * sizeof(float);
+	struct cg_rnn_config network;
+	struct cg_rnn_sizes sizes;
+
+	cg_rnn_config_init(&network, sizeof network);
+	network.input = t->I;
+	network.units = t->U;
+	network.layers = (int)t->L;
+	check(cg_open(NULL, &t->context));
+	check(cg_stream_open(t->context, NULL, &t->stream));
+	check(cg_rnn_open(t->context, &network, &t->network));
+
+	cg_rnn_call_init(&t->call, sizeof t->call);
+	t->call.T = t->T;
+	t->call.B = t->rows;
+	t->call.input_t_stride = t->B * t->I;
+	t->call.input_b_stride = t->I;
+	check(cg_rnn_call_sizes(t->network, &t->call, &sizes));
+	t->n = sizes.params / sizeof(float);
+	if (t->n > INT_MAX)
+		die("weights", "expected at most 2^31 - 1, for one call of MPI");
+	t->weights = allocate(sizes.params);
+	t->gradient = allocate(sizes.params);
+	t->batch = allocate((size_t)(t->T * t->B * t->I) * sizeof(float));
+	fill(t->batch, (size_t)(t->T * t->B * t->I), 1, 1);
+
+	t->call.params = cg_host(t->weights, sizes.params);
+	t->call.params_backprop = cg_host(t->gradient, sizes.params);
+	t->call.input = cg_host(t->batch + t->first * t->I, (size_t)((t->T - 1) * t->B + t->rows) * (size_t)t->I * sizeof(float));
+	t->call.reserve = cg_host(allocate(sizes.reserve), sizes.reserve);
+	t->call.output = cg_host(allocate(outputs), outputs);
+	t->call.output_backprop = cg_host(allocate(outputs), outputs);
+	check(cg_rnn_init_params(t->network, "uniform uniform uniform", 1, t->call.params));
+}
+
+/* The loss of the share, and its gradient, which is not yet that of the batch. */
+static double run_share(struct training *t)
+{
+	const size_t n = t->call.output.bytes / sizeof(float);
+	const float *output = t->call.output.data;
+	float *missing = t->call.output_backprop.data;
+	double loss = 0;
+
+	check(cg_rnn_forward(t->stream, t->network, &t->call));
+	for (size_t k = 0; k < n; k++) {
+		missing[k] = output[k] - target;
+		loss += 0.5 * missing[k] * missing[k];
+	}
+	check(cg_rnn_backward(t->stream, t->network, &t->call));
+	return loss;
+}
+
+static void write_first_step(const struct training *t)
+{
+	const size_t n = (size_t)(t->T * t->B * t->I);
+	FILE *file = fopen(t->path, "wb");
+
+	if (!file || fwrite(t->weights, sizeof(float), t->n, file) != t->n || fwrite(t->batch, sizeof(float), n, file) != n ||
+	    fwrite(t->gradient, sizeof(float), t->n, file) != t->n || fclose(file))
+		die(t->path, "cannot be written");
+}
+
+/* All steps.  MPI says nothing of the order in which it adds, but gives the same sum to all ranks. */
+static void train(struct training *t)
+{
+	double least_share = 0, least_sum = 0;
+
+	for (long step = 0; step < t->repeats; step++) {
+		double begin = MPI_Wtime(), loss = run_share(t), share = MPI_Wtime() - begin, sum;
+
+		MPI_Barrier(MPI_COMM_WORLD);             /* so that the sum's time is not that of waiting for a slower rank */
+		begin = MPI_Wtime();
+		MPI_Allreduce(MPI_IN_PLACE, t->gradient, (int)t->n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+		sum = MPI_Wtime() - begin;
+		MPI_Allreduce(MPI_IN_PLACE, &loss, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		if (!step && !t->rank && t->path)
+			write_first_step(t);
+		for (size_t k = 0; k < t->n; k++)
+			t->weights[k] -= 0.5f / (float)(t->T * t->B) * t->gradient[k];
+		least_share = step && least_share < share ? least_share : share;
+		least_sum = step && least_sum < sum ? least_sum : sum;
+		if (!t->rank)
+			printf("step %ld loss %.6f\n", step, loss);
+	}
+	if (!t->rank)
+		printf("a share %.2f ms, the sum of %zu numbers %.2f ms; %s\n", 1e3 * least_share, t->n, 1e3 * least_sum,
+		       cg_describe(t->context));
+}
+
+/* Have all ranks the weights of rank 0, to the bit? */
+static int compare_weights(const struct training *t)
+{
+	const size_t bytes = t->n * sizeof(float);
+	float *first = allocate(bytes);
+	int is_equal;
+
+	memcpy(first, t->weights, bytes);
+	MPI_Bcast(first, (int)t->n, MPI_FLOAT, 0, MPI_COMM_WORLD);
+	is_equal = !memcmp(first, t->weights, bytes);
+	free(first);
+	MPI_Allreduce(MPI_IN_PLACE, &is_equal, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+	return is_equal;
+}
+
+static void finish(struct training *t)
+{
+	free(t->weights);
+	free(t->gradient);
+	free(t->batch);
+	free(t->call.reserve.data);
+	free(t->call.output.data);
+	free(t->call.output_backprop.data);
+	cg_rnn_close(t->network);
+	cg_stream_close(t->stream);
+	cg_close(t->context);
+}
+
+int main(int argc, char **argv)
+{
+	struct training t = { .T = 20, .B = 16, .I = 8, .U = 32, .L = 2, .repeats = 10 };
+	int is_equal;
+
+	MPI_Init(&argc, &argv);                         /* before a context is opened: MPI may fork in here */
+	MPI_Comm_rank(MPI_COMM_WORLD, &t.rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &t.ranks);
+	read_options(&t, argc, argv);
+	t.first = t.B * t.rank / t.ranks;
+	t.rows = t.B * (t.rank + 1) / t.ranks - t.first;
+	prepare(&t);
+	train(&t);
+	is_equal = compare_weights(&t);
+	if (!t.rank)
+		printf("%d ranks: weights equal to the bit: %s\n", t.ranks, is_equal ? "yes" : "no");
+	finish(&t);
+	MPI_Finalize();
+	return !is_equal;
+}

@@ -1,0 +1,74 @@
+#!/bin/sh
+# examples/parallel.c on two ranks and more: the loss falls, the weights are equal on all ranks to the bit, and the gradient is that of the
+# whole batch, within the reference's bound.  Skipped where there is no MPI, unless CELLGRAD_TEST_REQUIRE has mpi.
+# Runs in the build tree.  srcdir: the source; CC, SANITIZE, BUILD_CFLAGS: how the library was compiled.
+set -u
+srcdir=${srcdir:-.}
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+why=$scratch/why n=0
+limit=$(command -v timeout >/dev/null && echo 'timeout 120')
+
+report()
+{
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else sed 's/^/# /' "$why"; echo "not ok $n - $2"; fi
+}
+
+missing=
+for tool in mpicc mpirun; do
+	command -v $tool >/dev/null || missing="there is no $tool"
+done
+case ${SANITIZE-} in *thread*) missing='MPI is not built for the thread sanitizer' ;; esac
+[ -e .libs/libcellgrad.so ] || missing='there is no shared library'
+if [ -n "$missing" ] && case ,${CELLGRAD_TEST_REQUIRE-}, in *,mpi,*) false ;; esac; then
+	echo "1..0 # SKIP $missing"
+	exit 0
+fi
+
+# Open MPI's refusals: root, and more ranks than processors; its two ways of saying the latter.  Files of its own go into $scratch.
+# What MPI holds until the end is not ours to find.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+export TMPDIR="$scratch" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
+# One processor for each rank: they would wait for each other's threads.
+export CELLGRAD_CPU_THREADS=1 LD_LIBRARY_PATH="$PWD/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+
+# run RANKS OPTION...: the example; what it prints is in the file `printed`.
+run()
+{
+	ranks=$1
+	shift
+	CELLGRAD_BACKEND=cpu $limit mpirun -n "$ranks" "$scratch/parallel" "$@" >"$scratch/printed" 2>"$why"
+}
+
+equal() { grep -q "^$1 ranks: weights equal to the bit: yes\$" "$scratch/printed" || { cat "$scratch/printed" >>"$why"; false; }; }
+
+# checked T B I U L: the gradient that the example left, beside the reference's; how near its bound it is is printed.
+checked() { tests/parallel_check "$scratch/first" "$@" >"$why" 2>&1 && sed 's/^/# /' "$why"; }
+
+falls()
+{
+	awk '/^step/ { if (!n++) first = $4; last = $4 } END { exit !(n == 10 && last < 0.9 * first) }' "$scratch/printed" ||
+		{ cat "$scratch/printed" >>"$why"; false; }
+}
+
+echo 1..5
+# shellcheck disable=SC2086 # lists of words
+OMPI_CC="${CC:-cc}" MPICH_CC="${CC:-cc}" mpicc -O2 -Wall -Wextra -Werror ${SANITIZE:-} -I"$srcdir/runtime" "$srcdir/examples/parallel.c" \
+	-o "$scratch/parallel" -L.libs -lcellgrad >"$why" 2>&1
+report $? 'the example is compiled by mpicc'
+
+# Short sequences: the bound, which takes each rounding at its worst, grows with the steps.
+for ranks in 2 3; do
+	run $ranks && equal $ranks && falls && run $ranks -T 5 -B 7 -U 6 -L 2 -n 2 -o "$scratch/first" && equal $ranks && checked 5 7 8 6 2
+	report $? "$ranks ranks: a loss that falls, equal weights, the gradient of the whole batch"
+done
+
+# Two rows for four ranks: two have none.
+run 4 -B 2 -T 3 -U 5 -L 1 -n 2 -o "$scratch/first" && equal 4 && checked 3 2 8 5 1
+report $? 'a rank without rows adds nothing'
+
+! run 2 -B nothing && grep -q 'expected -B' "$why" && ! run 2 -U 1048576 -n 1 && grep -q 'parallel: ' "$why" &&
+	! run 2 -n 1 -o "$scratch/none/first" && grep -q 'cannot be written' "$why"
+report $? 'a failure ends all ranks, and says why'
