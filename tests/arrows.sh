@@ -32,13 +32,14 @@ command     runtime/cellgrad.h runtime/device/inspect.h
 END
 
 # FOLDER FOLDER, as patterns: files of one name in these do one thing in two places.  Each backend implements the same parts of the
-# device, tests/fake stands in for the vendor's libraries that backends/cuda calls, and the package's part for PyTorch is a package.
+# device, tests/fake stands in for the vendor's libraries that backends/cuda calls, and the package's parts for frameworks are packages.
 cat >"$scratch/mirrors" <<'END'
 backends/[a-z]*           backends/[a-z]*
 backends/[a-z]*           runtime/device
 backends/cuda(/cudnn)?    tests/fake
 backends                  tests/fake
-python/cellgrad           python/cellgrad/torch
+python/cellgrad           python/cellgrad/[a-z]*
+python/cellgrad/[a-z]*    python/cellgrad/[a-z]*
 END
 
 # Every file of the source, without those that a build in the source's own folder leaves there.

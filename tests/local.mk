@@ -362,10 +362,10 @@ data:
 	$(PYTHON) $(srcdir)/%D%/data/make_pytorch_weights.py
 	$(PYTHON) $(srcdir)/%D%/data/make_onnx.py
 
-# cellgrad.torch beside the oldest and the newest PyTorch, in virtual environments in frameworks/, of several GB; or under Pythons that
-# have PyTorch: make check-frameworks PYTHONS=PATH...
+# cellgrad.torch and cellgrad.onnx beside the oldest and the newest PyTorch and ONNX, in virtual environments in frameworks/, of several GB;
+# or under Pythons that have them: make check-frameworks PYTHONS=PATH...; or one of them alone: make check-frameworks FRAMEWORKS=onnx.
 check-frameworks: all
-	$(AM_TESTS_ENVIRONMENT) PYTHON='$(PYTHON)' $(SHELL) $(srcdir)/%D%/frameworks/frameworks.sh $(PYTHONS)
+	$(AM_TESTS_ENVIRONMENT) PYTHON='$(PYTHON)' FRAMEWORKS='$(FRAMEWORKS)' $(SHELL) $(srcdir)/%D%/frameworks/frameworks.sh $(PYTHONS)
 
 # What a change must pass: check as it is, then in other builds, the tarball, and the mutants.
 ci_builds = '--enable-asan --enable-ubsan' '--enable-tsan' '--without-openblas' 'CC=clang --enable-werror'

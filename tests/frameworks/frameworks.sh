@@ -1,60 +1,96 @@
 #!/bin/sh
-# frameworks.sh [PYTHON...]: the tests of cellgrad.torch with the oldest and the newest PyTorch, or under Pythons that have PyTorch; and
-# mypy over the package, where it is: in the newest's environment.
-# Runs in the build's top folder, where it makes the virtual environments frameworks/oldest and frameworks/newest.
+# frameworks.sh [PYTHON...]: the tests of cellgrad.torch and its like with the oldest and the newest version of each framework, or under
+# Pythons that have some of the frameworks; and mypy over the framework's part of the package, where it is: in the newest's environment.
+# Runs in the build's top folder, where it makes the virtual environments frameworks/LIST.
 #   srcdir: the source; LIBRARY: the shared library; PYTHON: what makes the environments; CXX: a C++ compiler
+#   FRAMEWORKS: modules of frameworks; unset or empty: all
 # exit 0: all tests passed.
 set -u
 here=$srcdir/tests/frameworks
 # torch.compile of PyTorch 2.5 takes a CXX of two words for the name of one program.
 unset CC CXX
 
-if [ $# -eq 0 ]; then
-	for name in oldest newest; do
-		folder=frameworks/$name
-		# Made again when its list changes.
-		if ! cmp -s "$here/$name.txt" "$folder/installed.txt"; then
-			echo "# $folder: installs $(grep '^torch' "$here/$name.txt")"
-			# Nothing that is not in the list, and all that is needed.
-			rm -rf "$folder" && mkdir -p frameworks && ${PYTHON:-python3} -m venv "$folder" &&
-				"$folder/bin/python3" -m pip install -q --no-deps -r "$here/$name.txt" &&
-				"$folder/bin/python3" -m pip check && cp "$here/$name.txt" "$folder/installed.txt" || exit 1
-		fi
-		set -- "$@" "$folder/bin/python3"
-	done
-fi
+# A framework's module | the lists of what is installed | its tests | its part of the package.
+table='torch | oldest newest | torch_answers torch_transforms torch_misuse torch_stable torch_build torch_ddp torch_docs torch_cuda | *.py torch
+onnx | onnx-oldest onnx-newest | onnx_nodes onnx_misuse | onnx'
 
-red=0
-for python in "$@"; do
-	echo "# $("$python" -c 'import sys, torch; print("PyTorch", torch.__version__, "Python", sys.version.split()[0])')" || exit 1
-	passed=0 failed=0 skipped=0
-	for test in "$here"/torch_answers.py "$here"/torch_transforms.py "$here"/torch_misuse.py "$here"/torch_stable.py \
-		"$here"/torch_build.py "$here"/torch_ddp.py "$here"/torch_docs.py "$here"/torch_cuda.py; do
-		log=frameworks.log
-		"$python" "$test" >$log 2>&1
-		status=$?
-		plan=$(sed -n 's/^1\.\.//p' $log)
-		right=$(grep -c '^ok .*' $log) wrong=$(grep -c '^not ok' $log)
-		passed=$((passed + right)) failed=$((failed + wrong)) skipped=$((skipped + $(grep -c '^ok .* # SKIP' $log)))
-		# A test that ends without its plan has crashed.
-		if [ $status -ne 0 ] || [ "${plan:-none}" != $((right + wrong)) ] || [ "$wrong" -ne 0 ]; then
-			red=1
-			cat $log
-			echo "not ok - ${test##*/}: exit status $status, $wrong failed"
-		else
-			echo "ok - ${test##*/}: $right"
-		fi
-	done
-	if "$python" -c 'import mypy' 2>/dev/null; then
-		if "$python" -m mypy --config-file "$srcdir/pyproject.toml" --cache-dir /dev/null "$srcdir/python/cellgrad" >$log 2>&1; then
-			echo "ok - mypy: $(tail -n 1 $log)"
-		else
-			red=1
-			cat $log
-			echo 'not ok - mypy'
-		fi
+# install LIST MODULE: the virtual environment of a list, made again when the list changes.
+install()
+{
+	folder=frameworks/$1
+	cmp -s "$here/$1.txt" "$folder/installed.txt" && return
+	echo "# $folder: installs $(grep "^$2==" "$here/$1.txt")"
+	# Nothing that is not in the list, and all that is needed.
+	rm -rf "$folder" && mkdir -p frameworks && ${PYTHON:-python3} -m venv "$folder" &&
+		"$folder/bin/python3" -m pip install -q --no-deps -r "$here/$1.txt" &&
+		"$folder/bin/python3" -m pip check && cp "$here/$1.txt" "$folder/installed.txt"
+}
+
+# run_test PYTHON TEST: adds to passed, failed and skipped.
+run_test()
+{
+	"$1" "$here/$2.py" >$log 2>&1
+	status=$?
+	plan=$(sed -n 's/^1\.\.//p' $log)
+	right=$(grep -c '^ok .*' $log) wrong=$(grep -c '^not ok' $log)
+	passed=$((passed + right)) failed=$((failed + wrong)) skipped=$((skipped + $(grep -c '^ok .* # SKIP' $log)))
+	# A test that ends without its plan has crashed.
+	if [ $status -ne 0 ] || [ "${plan:-none}" != $((right + wrong)) ] || [ "$wrong" -ne 0 ]; then
+		red=1
+		cat $log
+		echo "not ok - $2.py: exit status $status, $wrong failed"
+	else
+		echo "ok - $2.py: $right"
 	fi
+}
+
+# run_mypy PYTHON PATTERNS: over parts of the package, where that Python has mypy.
+run_mypy()
+{
+	"$1" -c 'import mypy' 2>/dev/null || return
+	# shellcheck disable=SC2086 # patterns
+	files=$(cd "$srcdir/python/cellgrad" && ls -d $2 | sed "s,^,$srcdir/python/cellgrad/,")
+	# shellcheck disable=SC2086 # a list
+	if "$1" -m mypy --config-file "$srcdir/pyproject.toml" --cache-dir /dev/null $files >$log 2>&1; then
+		echo "ok - mypy: $(tail -n 1 $log)"
+	else
+		red=1
+		cat $log
+		echo 'not ok - mypy'
+	fi
+}
+
+# run_all PYTHON MODULE TESTS PARTS
+run_all()
+{
+	"$1" -c "import sys, $2; print('# $2', $2.__version__, 'Python', sys.version.split()[0])" || { red=1; return; }
+	passed=0 failed=0 skipped=0
+	for test in $3; do
+		run_test "$1" "$test"
+	done
+	run_mypy "$1" "$4"
 	echo "# $passed passed, $failed failed, $skipped skipped"
-done
-rm -f frameworks.log
+}
+
+red=0 log=frameworks.log rows=0
+while IFS='|' read -r module lists tests parts; do
+	module=${module% }
+	case " ${FRAMEWORKS:-$module} " in *" $module "*) ;; *) continue ;; esac
+	if [ $# -eq 0 ]; then
+		for list in $lists; do
+			install "$list" "$module" </dev/null || exit 1
+			run_all "frameworks/$list/bin/python3" "$module" "$tests" "$parts" </dev/null
+			rows=$((rows + 1))
+		done
+	fi
+	for python in "$@"; do
+		"$python" -c "import $module" 2>/dev/null </dev/null || continue
+		run_all "$python" "$module" "$tests" "$parts" </dev/null
+		rows=$((rows + 1))
+	done
+done <<END
+$table
+END
+[ $rows -gt 0 ] || { red=1; echo "not ok - no framework was tried${1:+ under $*}"; }
+rm -f $log
 exit $red

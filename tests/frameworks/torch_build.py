@@ -12,6 +12,7 @@ import unittest
 import unittest.mock
 
 import torch_tap
+from py_tap import PACKAGE
 from torch_tap import python
 import torch
 
@@ -99,7 +100,7 @@ class Building(unittest.TestCase):
                       "from cellgrad.torch import build\nsys.exit(build.main([]))")
         with tempfile.TemporaryDirectory() as room:
             package, cache = os.path.join(room, "cellgrad"), os.path.join(room, "cache")
-            shutil.copytree(os.path.join(torch_tap.py_tap.PACKAGE, "cellgrad"), package,
+            shutil.copytree(os.path.join(PACKAGE, "cellgrad"), package,
                             ignore=shutil.ignore_patterns("*.so", "__pycache__"))
             os.makedirs(os.path.join(package, "include"), exist_ok=True)
             shutil.copy(os.path.join(build.header_folder(), "cellgrad.h"), os.path.join(package, "include"))

@@ -1,27 +1,12 @@
-"""What the tests of cellgrad.torch share: the package of this source, and unittest's cases as TAP.
-
-LIBRARY: the shared library; srcdir: the source.  frameworks.sh makes Pythons that have PyTorch.  Under another a test runs again under
-CELLGRAD_TEST_PYTHON, and is skipped where that has no PyTorch either; with torch in CELLGRAD_TEST_REQUIRE that is a failure.
-"""
-import importlib.util
+"""What the tests of cellgrad.torch share, beside framework_tap.py: a Python that has PyTorch, and one of its own for what a test starts."""
 import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+import framework_tap
 
-import py_tap  # noqa: E402
-
-if importlib.util.find_spec("torch") is None:
-    python = os.environ.get("CELLGRAD_TEST_PYTHON")
-    if python and python != sys.executable and py_tap.has(python, "torch"):
-        os.execv(python, [python, *sys.argv])
-    py_tap.skip_all("no python3 has PyTorch", "torch")
-os.environ["CELLGRAD_LIBRARY"] = os.environ.get("LIBRARY", os.path.abspath(".libs/libcellgrad.so"))
-os.environ.setdefault("CELLGRAD_BACKEND", "cpu")
-os.environ["PYTHONPATH"] = py_tap.PACKAGE
-sys.path.insert(0, py_tap.PACKAGE)
-main = py_tap.main
+framework_tap.need("torch", "PyTorch")
+main = framework_tap.main
 
 
 def python(*arguments, **environment):

@@ -1,0 +1,129 @@
+"""ONNX's LSTM, GRU and RNN in ONNX's own evaluator, which computes the nodes around them, and the backend that this makes."""
+from typing import Any, Dict, Sequence, Tuple
+
+import onnx
+import onnx.backend.base
+import onnx.defs
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+from .._errors import ArgumentError, Error, UnsupportedError
+from ._layer import Layer
+
+# Versions of the operators, by the opset that begins with each.  Those before have another shape of output.
+VERSIONS = (7, 14, 22)
+_INPUTS: Dict[str, Tuple[str, ...]] = {
+    "LSTM": ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"),
+    "GRU": ("X", "W", "R", "B", "sequence_lens", "initial_h"),
+    "RNN": ("X", "W", "R", "B", "sequence_lens", "initial_h"),
+}
+
+
+class _Recurrent(OpRun):
+    """What the three operators share."""
+
+    op_domain = ""
+
+    def __init__(self, onnx_node: onnx.NodeProto, run_params: Dict[str, Any], schema: Any = None):
+        super().__init__(onnx_node, run_params, schema)
+        opset = int(run_params["opsets"].get("", 1))
+        version = onnx.defs.get_schema(self.__class__.__name__, opset, "").since_version
+        if version not in VERSIONS:
+            raise UnsupportedError(f"{self._label()}: opset {opset} has version {version} of the operator; expected one of "
+                                   f"{', '.join(map(str, VERSIONS))}, opset {VERSIONS[0]} or later")
+
+    def _label(self) -> str:
+        """The operator, and the node's name, or its outputs' where it has none."""
+        return f"{self.__class__.__name__} node '{self.onnx_node.name or ' '.join(filter(None, self.onnx_node.output))}'"
+
+    def _run(self, *inputs: Any, **attributes: Any) -> Tuple[Any, ...]:
+        names = _INPUTS[self.__class__.__name__]
+        try:
+            given = dict(zip(names, inputs))
+            if len(inputs) > len(names) or any(given.get(name) is None for name in names[:3]):
+                raise ArgumentError(f"expected the inputs {', '.join(names)}, of which X, W and R must be there")
+            # Those of the schema's defaults are left out: RNN's activations are two, for one direction as for two.
+            said = {attribute.name for attribute in self.onnx_node.attribute}
+            attributes = {name: value for name, value in attributes.items() if name in said}
+            layer = Layer(self.__class__.__name__, given["W"], given["R"], given.get("B"), given.get("P"), training=False, **attributes)
+            run = layer.forward(given["X"], *(given[name] for name in ("sequence_lens", "initial_h", "initial_c") if name in given))
+        except Error as error:
+            # The evaluator puts words of its own in the place of a TypeError's.
+            kind = ArgumentError if isinstance(error, TypeError) else type(error)
+            raise kind(f"{self._label()}: {error}") from error
+        return run[:2] if run.Y_c is None else run[:3]
+
+
+class LSTM(_Recurrent):
+    """ONNX's LSTM by cellgrad, for `new_ops` of onnx.reference.ReferenceEvaluator."""
+
+
+class GRU(_Recurrent):
+    """ONNX's GRU by cellgrad, for `new_ops` of onnx.reference.ReferenceEvaluator."""
+
+
+class RNN(_Recurrent):
+    """ONNX's RNN by cellgrad, for `new_ops` of onnx.reference.ReferenceEvaluator."""
+
+
+def evaluator(model: Any) -> ReferenceEvaluator:
+    """ONNX's evaluator for a model, with its LSTM, GRU and RNN nodes by cellgrad.
+
+    model: a ModelProto, a NodeProto, or a path.  A node is of the newest opset.
+
+    Raises UnsupportedError for a model of an opset before 7; `run` raises what `Layer` does, with the node's name; of the wrong types
+    ArgumentError as well.
+
+    >>> import cellgrad.onnx, numpy as np, onnx.helper
+    >>> node = onnx.helper.make_node("GRU", ["X", "W", "R"], ["Y", "Y_h"], hidden_size=4)
+    >>> X, W, R = (np.ones(shape, np.float32) for shape in ((5, 2, 3), (1, 12, 3), (1, 12, 4)))
+    >>> Y, Y_h = cellgrad.onnx.evaluator(node).run(None, {"X": X, "W": W, "R": R})
+    >>> Y.shape, Y_h.shape
+    ((5, 1, 2, 4), (1, 2, 4))
+    """
+    return ReferenceEvaluator(model, new_ops=[LSTM, GRU, RNN])
+
+
+class Prepared(onnx.backend.base.BackendRep):
+    """A model that is ready to run."""
+
+    def __init__(self, model: Any):
+        self.evaluator = evaluator(model)
+
+    def run(self, inputs: Any, **kwargs: Any) -> Tuple[Any, ...]:
+        """All outputs, in the graph's order.  inputs: arrays in the graph's order, or by name."""
+        feeds = inputs if isinstance(inputs, dict) else dict(zip(self.evaluator.input_names, inputs))
+        return tuple(self.evaluator.run(None, feeds))
+
+
+class Backend(onnx.backend.base.Backend):
+    """ONNX's interface of backends, for the device "CPU".
+
+    >>> import cellgrad.onnx
+    >>> cellgrad.onnx.Backend.supports_device("CPU"), cellgrad.onnx.Backend.supports_device("CUDA")
+    (True, False)
+    """
+
+    @classmethod
+    def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        """Whether the backend takes models of the device."""
+        return cls.supports_device(device)
+
+    @classmethod
+    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
+        """A model, ready to run.  Raises UnsupportedError for another device, or as `evaluator`."""
+        if not cls.supports_device(device):
+            raise UnsupportedError(f"device: expected CPU, got '{device!s:.40}'")
+        return Prepared(model)
+
+    @classmethod
+    def run_node(cls, node: onnx.NodeProto, inputs: Sequence[Any], device: str = "CPU", outputs_info: Any = None,
+                 **kwargs: Any) -> Tuple[Any, ...]:
+        """The outputs of one node, of the newest opset."""
+        names = [name for name in node.input if name]
+        return cls.prepare(node, device).run(dict(zip(names, inputs)))
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether the device is the CPU."""
+        return device == "CPU"

@@ -1,0 +1,27 @@
+"""What the tests of the frameworks share: the package of this source under a Python that has the framework, and unittest's cases as TAP.
+
+LIBRARY: the shared library; srcdir: the source.  frameworks.sh makes Pythons that have the frameworks.  Under another a test runs again
+under CELLGRAD_TEST_PYTHON, and is skipped where that has not got it either; with its module in CELLGRAD_TEST_REQUIRE that is a failure.
+"""
+import importlib.util
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+
+import py_tap  # noqa: E402
+
+main = py_tap.main
+
+
+def need(module, name):
+    """Goes on in a Python that has a framework's module, with the package and the library of this build."""
+    if importlib.util.find_spec(module) is None:
+        python = os.environ.get("CELLGRAD_TEST_PYTHON")
+        if python and python != sys.executable and py_tap.has(python, module):
+            os.execv(python, [python, *sys.argv])
+        py_tap.skip_all(f"no python3 has {name}", module)
+    os.environ["CELLGRAD_LIBRARY"] = os.environ.get("LIBRARY", os.path.abspath(".libs/libcellgrad.so"))
+    os.environ.setdefault("CELLGRAD_BACKEND", "cpu")
+    os.environ["PYTHONPATH"] = py_tap.PACKAGE
+    sys.path.insert(0, py_tap.PACKAGE)

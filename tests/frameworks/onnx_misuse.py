@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Every wrong use of cellgrad.onnx is one exception of cellgrad, whose words name the node, the argument, what was expected and what came.
+Prints TAP."""
+import unittest
+
+import framework_tap
+
+framework_tap.need("onnx", "ONNX")
+
+import numpy as np  # noqa: E402
+
+import cellgrad  # noqa: E402
+import cellgrad.onnx  # noqa: E402
+import onnx_cases  # noqa: E402
+
+ARGUMENT, TYPE, UNSUPPORTED = cellgrad.ArgumentError, cellgrad.ArgumentTypeError, cellgrad.UnsupportedError
+
+
+def f32(*shape):
+    return np.zeros(shape, np.float32)
+
+
+# Operator, attributes, inputs in place of right ones (None: left out), the exception of a layer, and words of its message.
+CALLS = [
+    ("LSTM", {}, {"X": f32(4, 3, 5)}, ARGUMENT, "X: expected shape (4, 3, 3) [T, B, input], got (4, 3, 5)"),
+    ("LSTM", {}, {"X": f32(4, 3)}, ARGUMENT, "X: expected 3 dimensions, got shape (4, 3)"),
+    ("LSTM", {}, {"X": np.zeros((4, 3, 3))}, TYPE, "X: expected float32, got float64"),
+    ("LSTM", {}, {"X": np.zeros((4, 3, 3), np.int64)}, TYPE, "X: expected float32, got int64"),
+    ("LSTM", {"layout": 1}, {"X": f32(3, 4, 5)}, ARGUMENT, "X: expected shape (3, 4, 3) [B, T, input], got (3, 4, 5)"),
+    ("LSTM", {"layout": 1}, {"initial_h": f32(1, 3, 2)}, ARGUMENT, "initial_h: expected shape (3, 1, 2) [B, D, U], got (1, 3, 2)"),
+    ("LSTM", {"layout": 2}, {}, ARGUMENT, "layout: expected 0 to 1, got 2"),
+    ("LSTM", {}, {"W": f32(1, 6, 3)}, ARGUMENT, "W: expected shape (1, 8, 3) [D, 4*U, input], got (1, 6, 3)"),
+    ("LSTM", {}, {"W": f32(8, 3)}, ARGUMENT, "W: expected 3 dimensions"),
+    ("LSTM", {}, {"W": np.zeros((1, 8, 3), np.int32)}, TYPE, "dtype: expected float32, float64, float16 or bfloat16, got dtype('int32')"),
+    ("GRU", {}, {"R": f32(1, 8, 2)}, ARGUMENT, "R: expected shape (1, 6, 2) [D, 3*U, U]"),
+    ("RNN", {"direction": "bidirectional"}, {"W": f32(1, 2, 3)}, ARGUMENT, "W: expected shape (2, 2, 3) [D, 1*U, input]"),
+    ("LSTM", {}, {"R": np.zeros((1, 8, 2))}, TYPE, "R: expected float32, got float64"),
+    ("LSTM", {}, {"R": f32(1, 0, 0)}, ARGUMENT, "units: expected 1 to"),
+    ("LSTM", {}, {"B": f32(1, 8)}, ARGUMENT, "B: expected shape (1, 16) [D, 8*U], got (1, 8)"),
+    ("LSTM", {}, {"P": f32(1, 2)}, ARGUMENT, "P: expected shape (1, 6) [D, 3*U], got (1, 2)"),
+    ("LSTM", {}, {"initial_h": f32(1, 1, 2)}, ARGUMENT, "initial_h: expected shape (1, 3, 2) [D, B, U]"),
+    ("LSTM", {}, {"initial_c": np.zeros((1, 3, 2))}, TYPE, "initial_c: expected float32"),
+    ("LSTM", {}, {"sequence_lens": np.array([4, 5, 1], np.int32)}, ARGUMENT, "sequence_lens: expected 0 to 4, got 5 for row 1"),
+    ("LSTM", {}, {"sequence_lens": np.array([4, -1, 1], np.int32)}, ARGUMENT, "sequence_lens: expected 0 to 4, got -1 for row 1"),
+    ("LSTM", {}, {"sequence_lens": np.array([4], np.int32)}, ARGUMENT, "sequence_lens: expected shape (3,)"),
+    ("LSTM", {}, {"sequence_lens": np.array([1.0, 2.0, 3.0])}, TYPE, "sequence_lens: expected integers, got float64"),
+    ("LSTM", {"hidden_size": 3}, {}, ARGUMENT, "hidden_size: expected 2, as R has it, got 3"),
+    ("LSTM", {"direction": "backward"}, {}, ARGUMENT, "direction: expected one of forward, reverse, bidirectional; got 'backward'"),
+    ("LSTM", {"clip": 0.0}, {}, ARGUMENT, "clip: expected a finite number above 0, got 0.0"),
+    ("GRU", {"clip": -1.0}, {}, ARGUMENT, "clip: expected a finite number above 0, got -1.0"),
+    ("GRU", {"clip": float("nan")}, {}, ARGUMENT, "clip: is NaN"),
+    ("RNN", {"clip": float("inf")}, {}, ARGUMENT, "clip: expected a finite number above 0, got inf"),
+    ("LSTM", {"input_forget": 2}, {}, ARGUMENT, "input_forget: expected 0 to 1, got 2"),
+    ("GRU", {"linear_before_reset": -1}, {}, ARGUMENT, "linear_before_reset: expected 0 to 1, got -1"),
+    ("GRU", {"input_forget": 1}, {}, ARGUMENT, "GRU has no attribute 'input_forget'; it has activation_alpha"),
+    ("RNN", {"wrong": 1}, {}, ARGUMENT, "RNN has no attribute 'wrong'"),
+    ("LSTM", {"activations": ["Sigmoid", "Tanh"]}, {}, ARGUMENT, "activations: expected 3 for each of 1 directions, got 2"),
+    ("GRU", {"activations": ["Sigmoid", "Swish"]}, {}, ARGUMENT, "activations: there is no 'Swish'; there are Affine"),
+    ("RNN", {"activations": ["Softplus"]}, {}, UNSUPPORTED, "activations: Softplus has a logarithm, which cells do not"),
+    ("RNN", {"activations": ["Affine"]}, {}, ARGUMENT, "activation_alpha: Affine needs one"),
+    ("RNN", {"activations": ["ScaledTanh"], "activation_alpha": [1.0]}, {}, ARGUMENT, "activation_beta: ScaledTanh needs one"),
+    ("RNN", {"activation_alpha": [1.0]}, {}, ARGUMENT, "activation_alpha: expected one for each activation that takes one, got 1 more"),
+    ("RNN", {"activations": ["Elu"], "activation_alpha": [float("inf")]}, {}, ARGUMENT, "activation_alpha: expected finite numbers, got inf"),
+]
+# Of layers alone: what protobuf cannot say.
+LAYERS = [
+    ("Lstm", {}, ARGUMENT, "operator: expected one of LSTM, GRU, RNN; got 'Lstm'"),
+    (3, {}, TYPE, "operator: expected str, got int"),
+    ("LSTM", {"activations": "Tanh"}, TYPE, "activations: expected a list of str"),
+    ("LSTM", {"activations": [1, 2, 3]}, TYPE, "activations: expected a list of str"),
+    ("LSTM", {"clip": "3"}, TYPE, "clip: expected a number, got str"),
+    ("LSTM", {"layout": 0.5}, TYPE, "layout: expected an integer, got float"),
+    ("LSTM", {"context": "cpu"}, TYPE, "context: expected a cellgrad.Context, got str"),
+    ("GRU", {"P": f32(1, 6)}, ARGUMENT, "P: GRU has no peepholes"),
+]
+
+
+def feeds_of(operator, attributes, changed):
+    feeds = onnx_cases.feeds_of(np.random.default_rng(1), operator, attributes, np.float32, lengths=[4, 1, 2])
+    feeds.update(changed)
+    return feeds
+
+
+class Misuse(unittest.TestCase):
+    def test_layers(self):
+        """Layers refuse wrong attributes, weights and arguments"""
+        for operator, attributes, changed, kind, words in CALLS:
+            with self.subTest(words=words):
+                feeds = feeds_of(operator, attributes, changed)
+                with self.assertRaises(kind) as caught:
+                    layer = cellgrad.onnx.Layer(operator, feeds["W"], feeds["R"], feeds["B"], feeds.get("P"), **attributes)
+                    layer.forward(feeds["X"], feeds["sequence_lens"], feeds["initial_h"], feeds.get("initial_c"))
+                self.assertIn(words, str(caught.exception))
+        for operator, attributes, kind, words in LAYERS:
+            with self.subTest(words=words):
+                feeds = feeds_of(operator if operator in onnx_cases.GATES else "LSTM", {}, {})
+                with self.assertRaises(kind) as caught:
+                    cellgrad.onnx.Layer(operator, feeds["W"], feeds["R"], **attributes)
+                self.assertIn(words, str(caught.exception))
+
+    def test_nodes(self):
+        """In the evaluator the message begins with the operator and the node's name, and wrong types have it too"""
+        for operator, attributes, changed, kind, words in CALLS:
+            with self.subTest(words=words):
+                feeds = feeds_of(operator, attributes, changed)
+                said = {name: value for name, value in attributes.items() if name != "hidden_size"}
+                node = onnx_cases.node_of(operator, {**feeds, "R": f32(1, 1, attributes.get("hidden_size", feeds["R"].shape[-1]))}, said)
+                with self.assertRaises(cellgrad.Error) as caught:
+                    cellgrad.onnx.evaluator(node).run(None, feeds)
+                self.assertIsInstance(caught.exception, ARGUMENT if kind is TYPE else kind)
+                self.assertTrue(str(caught.exception).startswith(f"{operator} node 'cell': "), caught.exception)
+                self.assertIn(words, str(caught.exception))
+
+    def test_opsets(self):
+        """Versions of the operators before opset 7 are refused, and those since are not"""
+        feeds = feeds_of("LSTM", {}, {})
+        node = onnx_cases.node_of("LSTM", feeds, {})
+        for opset, version in ((1, 1), (6, 1), (7, 7), (13, 7), (14, 14), (17, 14)):
+            model = onnx_cases.model_of([node], feeds, ["Y"], opset)
+            if version < 7:
+                with self.assertRaises(UNSUPPORTED) as caught:
+                    cellgrad.onnx.evaluator(model)
+                self.assertIn(f"LSTM node 'cell': opset {opset} has version {version} of the operator; expected one of 7, 14, 22",
+                              str(caught.exception))
+            else:
+                cellgrad.onnx.evaluator(model).run(None, feeds)
+
+    def test_backend(self):
+        """Another device; a node without its weights, or with too many inputs"""
+        feeds = feeds_of("GRU", {}, {})
+        node = onnx_cases.node_of("GRU", feeds, {})
+        with self.assertRaises(UNSUPPORTED) as caught:
+            cellgrad.onnx.Backend.prepare(onnx_cases.model_of([node], feeds, ["Y"]), "CUDA")
+        self.assertIn("device: expected CPU, got 'CUDA'", str(caught.exception))
+        for inputs in (["X", "", "R"], ["X", "W"], ["X", "W", "R", "", "", "", "initial_h"]):
+            del node.input[:]
+            node.input.extend(inputs)
+            with self.assertRaises(ARGUMENT) as caught:
+                cellgrad.onnx.evaluator(node).run(None, {name: feeds[name] for name in inputs if name})
+            self.assertIn("GRU node 'cell': expected the inputs X, W, R, B, sequence_lens, initial_h, of which X, W and R must be there",
+                          str(caught.exception))
+
+    def test_backward(self):
+        """Backward refuses what is no run, another layer's, wrong gradients, and a layer that is not for training"""
+        feeds = feeds_of("GRU", {}, {})
+        layer = cellgrad.onnx.Layer("GRU", feeds["W"], feeds["R"])
+        run = layer.forward(feeds["X"])
+        evaluation = cellgrad.onnx.Layer("GRU", feeds["W"], feeds["R"], training=False)
+        for call, kind, words in (
+                (lambda: layer.backward(None), TYPE, "run: expected what forward of this layer returned, got NoneType"),
+                (lambda: layer.backward(run, run.Y[:, 0]), ARGUMENT, "d_Y: expected shape (4, 1, 3, 2) [T, D, B, U], got (4, 3, 2)"),
+                (lambda: layer.backward(run, d_Y_h=run.Y), ARGUMENT, "d_Y_h: expected shape (1, 3, 2) [D, B, U]"),
+                (lambda: layer.backward(run, d_Y_c=run.Y_h), ARGUMENT, "d_Y_c: GRU has no cell state"),
+                (lambda: layer.forward(feeds["X"], initial_c=run.Y_h), ARGUMENT, "initial_c: GRU has no cell state"),
+                (lambda: layer.backward(run, run.Y.astype(np.float64)), TYPE, "d_Y: expected float32, got float64"),
+                (lambda: evaluation.backward(evaluation.forward(feeds["X"]), run.Y), ARGUMENT, "run: it kept no reserve")):
+            with self.assertRaises(kind) as caught:
+                call()
+            self.assertIn(words, str(caught.exception))
+
+
+if __name__ == "__main__":
+    framework_tap.main()
