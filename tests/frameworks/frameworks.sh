@@ -10,9 +10,10 @@ here=$srcdir/tests/frameworks
 # torch.compile of PyTorch 2.5 takes a CXX of two words for the name of one program.
 unset CC CXX
 
-# A framework's module | the lists of what is installed | its tests | its part of the package.
+# A framework's module, and more that the tests need | the lists of what is installed | the tests | its part of the package, if any.
 table='torch | oldest newest | torch_answers torch_transforms torch_misuse torch_stable torch_build torch_ddp torch_docs torch_cuda | *.py torch
-onnx | onnx-oldest onnx-newest | onnx_nodes onnx_misuse | onnx'
+onnx | onnx-oldest onnx-newest | onnx_nodes onnx_misuse | onnx
+torch,onnx | newest | onnx_torch |'
 
 # install LIST MODULE: the virtual environment of a list, made again when the list changes.
 install()
@@ -47,7 +48,7 @@ run_test()
 # run_mypy PYTHON PATTERNS: over parts of the package, where that Python has mypy.
 run_mypy()
 {
-	"$1" -c 'import mypy' 2>/dev/null || return
+	[ -n "$2" ] && "$1" -c 'import mypy' 2>/dev/null || return
 	# shellcheck disable=SC2086 # patterns
 	files=$(cd "$srcdir/python/cellgrad" && ls -d $2 | sed "s,^,$srcdir/python/cellgrad/,")
 	# shellcheck disable=SC2086 # a list
@@ -73,8 +74,8 @@ run_all()
 }
 
 red=0 log=frameworks.log rows=0
-while IFS='|' read -r module lists tests parts; do
-	module=${module% }
+while IFS='|' read -r modules lists tests parts; do
+	modules=${modules% } module=${modules%%[, ]*} parts=${parts# }
 	case " ${FRAMEWORKS:-$module} " in *" $module "*) ;; *) continue ;; esac
 	if [ $# -eq 0 ]; then
 		for list in $lists; do
@@ -84,7 +85,7 @@ while IFS='|' read -r module lists tests parts; do
 		done
 	fi
 	for python in "$@"; do
-		"$python" -c "import $module" 2>/dev/null </dev/null || continue
+		"$python" -c "import $modules" 2>/dev/null </dev/null || continue
 		run_all "$python" "$module" "$tests" "$parts" </dev/null
 		rows=$((rows + 1))
 	done

@@ -118,9 +118,10 @@ def node_of(operator, feeds, attributes, outputs=None, name="cell"):
 
 
 def model_of(nodes, feeds, outputs, opset=14):
-    """A model of nodes, whose inputs are the feeds and whose outputs are float32 of any shape."""
+    """A model of nodes, whose inputs are the feeds and whose outputs are float32: Y of 4 dimensions, others of 3."""
     values = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape) for name, value in feeds.items()]
-    graph = helper.make_graph(nodes, "graph", values, [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs])
+    graph = helper.make_graph(nodes, "graph", values, [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [None] * (4 if name == "Y" else 3)) for name in outputs])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     # One that every ONNX Runtime of the opset takes.
     model.ir_version = 8

@@ -140,6 +140,24 @@ class Misuse(unittest.TestCase):
             self.assertIn("GRU node 'cell': expected the inputs X, W, R, B, sequence_lens, initial_h, of which X, W and R must be there",
                           str(caught.exception))
 
+    def test_models(self):
+        """Reading and writing refuse a node that is not there, or not the only one, and weights that the model does not hold so"""
+        feeds = feeds_of("GRU", {}, {})
+        nodes = [onnx_cases.node_of("GRU", feeds, {}, ["Y"], name) for name in ("one", "two")]
+        model = onnx_cases.model_of(nodes, feeds, ["Y"])
+        several = "expected the name of one of the graph's LSTM, GRU and RNN nodes, which are 'one', 'two'; got "
+        layer = cellgrad.onnx.Layer("GRU", feeds["W"], feeds["R"])
+        for call, words in ((lambda: cellgrad.onnx.read_layer(model), several + "None"),
+                            (lambda: cellgrad.onnx.read_layer(model, "three"), several + "'three'"),
+                            (lambda: cellgrad.onnx.write_layer(model, layer, ""), several + "''"),
+                            (lambda: cellgrad.onnx.read_layer(model, "one"),
+                             "GRU node 'one': W: expected an initializer of the graph, and 'W' is none"),
+                            (lambda: cellgrad.onnx.write_layer(model, layer, "two"),
+                             "GRU node 'two': W: expected an initializer of shape (1, 6, 3) and float32, as the layer has it")):
+            with self.assertRaises(ARGUMENT) as caught:
+                call()
+            self.assertIn(words, str(caught.exception))
+
     def test_backward(self):
         """Backward refuses what is no run, another layer's, wrong gradients, and a layer that is not for training"""
         feeds = feeds_of("GRU", {}, {})
@@ -153,6 +171,8 @@ class Misuse(unittest.TestCase):
                 (lambda: layer.backward(run, d_Y_c=run.Y_h), ARGUMENT, "d_Y_c: GRU has no cell state"),
                 (lambda: layer.forward(feeds["X"], initial_c=run.Y_h), ARGUMENT, "initial_c: GRU has no cell state"),
                 (lambda: layer.backward(run, run.Y.astype(np.float64)), TYPE, "d_Y: expected float32, got float64"),
+                (lambda: layer.weights([layer.params[0]] * 2), ARGUMENT, "params: expected an array for each of 1 directions, got 2"),
+                (lambda: layer.weights([layer.params[0][1:]]), ARGUMENT, "params: expected shape (42,)"),
                 (lambda: evaluation.backward(evaluation.forward(feeds["X"]), run.Y), ARGUMENT, "run: it kept no reserve")):
             with self.assertRaises(kind) as caught:
                 call()

@@ -6,6 +6,9 @@ import importlib
 import inspect
 import os
 import re
+import subprocess
+import sys
+import tempfile
 import unittest
 import warnings
 
@@ -15,13 +18,14 @@ framework_tap.need("onnx", "ONNX")
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
+import onnx.numpy_helper  # noqa: E402
 from onnx import helper  # noqa: E402
 from onnx.backend.test.case.node import collect_testcases  # noqa: E402
 
 import cellgrad  # noqa: E402
 import cellgrad.onnx  # noqa: E402
 import onnx_cases  # noqa: E402
-from py_tap import PACKAGE  # noqa: E402
+from py_tap import PACKAGE, SOURCE  # noqa: E402
 
 VERSION = tuple(int(part) for part in onnx.__version__.split(".")[:2])
 # ONNX's node tests of recurrent operators: those of the reverse direction and of both came later.
@@ -165,6 +169,57 @@ class Models(unittest.TestCase):
                 self.assertTrue(saved.shape == right.shape and (saved == right).all(), (operator, attributes, name))
 
 
+class Training(unittest.TestCase):
+    def test_read_and_write(self):
+        """Layers are read from a model and written back, by name; a bias is added where there was none, and only where it is needed"""
+        rng = np.random.default_rng(12)
+        first = onnx_cases.feeds_of(rng, "GRU", {}, np.float32, peephole=False)
+        second = onnx_cases.feeds_of(rng, "LSTM", {"direction": "bidirectional", "clip": 2.0}, np.float32, width=2, optional=False, peephole=True)
+        tensors = [onnx.numpy_helper.from_array(value, prefix + name)
+                   for prefix, feeds in (("a", first), ("b", second)) for name, value in feeds.items() if name in ("W", "R", "B", "P")]
+        nodes = [helper.make_node("GRU", ["X", "aW", "aR", "aB"], ["y"], name="one", hidden_size=2),
+                 helper.make_node("Squeeze", ["y", "axis"], ["z"]),
+                 helper.make_node("LSTM", ["z", "bW", "bR", "", "", "", "", "bP"], ["Y"], name="two", hidden_size=2,
+                                  direction="bidirectional", clip=2.0)]
+        tensors.append(onnx.numpy_helper.from_array(np.array([1]), "axis"))
+        model = onnx_cases.model_of(nodes, {"X": first["X"]}, ["Y"])
+        model.graph.initializer.extend(tensors)
+        before = model.SerializeToString()
+        layers = {name: cellgrad.onnx.read_layer(model, name) for name in ("one", "two")}
+        for name, layer in layers.items():
+            cellgrad.onnx.write_layer(model, layer, name)
+        self.assertEqual(model.SerializeToString(), before)
+        layers["two"].params[1] += 0.25
+        cellgrad.onnx.write_layer(model, layers["two"], "two")
+        self.assertEqual(list(model.graph.node[2].input), ["z", "bW", "bR", "two_B", "", "", "", "bP"])
+        onnx.checker.check_model(model)
+        right = layers["two"].forward(np.squeeze(layers["one"].forward(first["X"]).Y, 1)).Y
+        self.assertEqual(off(cellgrad.onnx.Backend.run_model(model, first)[0], right), 0)
+
+    def test_example(self):
+        """examples/python/onnx_train.py: the loss falls, and the model that it writes has the loss that it prints"""
+        rng = np.random.default_rng(13)
+        feeds = onnx_cases.feeds_of(rng, "LSTM", {}, np.float32, T=12, B=8, U=6, optional=False)
+        node = onnx_cases.node_of("LSTM", feeds, {"clip": 3.0}, ["Y"])
+        model = onnx_cases.model_of([node], {"X": feeds["X"]}, ["Y"])
+        model.graph.initializer.extend(onnx.numpy_helper.from_array(feeds[name], name) for name in ("W", "R"))
+        target = 0.5 * np.tanh(np.cumsum(feeds["X"], 0) @ rng.standard_normal((3, 6)).astype(np.float32))[:, None]
+        program = os.path.join(SOURCE, "examples", "python", "onnx_train.py")
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, name) for name in ("model.onnx", "data.npz", "out.onnx")]
+            onnx.save(model, paths[0])
+            np.savez(paths[1], X=feeds["X"], target=target)
+            printed = subprocess.run([sys.executable, program, *paths, "200"], stdout=subprocess.PIPE, check=True, text=True).stdout
+            losses = [float(line.split()[3]) for line in printed.splitlines()]
+            trained = onnx.load(paths[2])
+        onnx.checker.check_model(trained)
+        Y, = cellgrad.onnx.Backend.run_model(trained, {"X": feeds["X"]})
+        self.assertEqual(len(losses), 21)
+        self.assertLess(losses[-1], 0.3 * losses[0])
+        self.assertLess(abs(0.5 * np.mean(np.square(Y - target)) - losses[-1]), 2e-6)
+        print(f"# loss {losses[0]:.4f} -> {losses[-1]:.4f}")
+
+
 class Gradients(unittest.TestCase):
     def test_differences(self):
         """Gradients of every attribute are those of differences, in float64"""
@@ -207,7 +262,7 @@ class Documents(unittest.TestCase):
     def test_examples(self):
         """The examples of the docstrings and of README.md run; every public name has one, or a docstring where calls give it"""
         attempted = 0
-        for name in ("cellgrad.onnx", "cellgrad.onnx._layer", "cellgrad.onnx._evaluator", "cellgrad.onnx._cells"):
+        for name in ("cellgrad.onnx", "cellgrad.onnx._layer", "cellgrad.onnx._evaluator", "cellgrad.onnx._model", "cellgrad.onnx._cells"):
             result = doctest.testmod(importlib.import_module(name))
             self.assertEqual(result.failed, 0, name)
             attempted += result.attempted

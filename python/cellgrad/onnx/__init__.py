@@ -6,9 +6,10 @@
 (5, 1, 2, 4)
 
 `evaluator` is ONNX's own with LSTM, GRU and RNN of this package; `Backend` has ONNX's interface of backends; `Layer` is one such node,
-forward and backward.
+forward and backward; `read_layer` and `write_layer` take it from a model and put its weights back.
 """
 from ._evaluator import GRU, LSTM, RNN, Backend, Prepared, evaluator
 from ._layer import Layer, LayerGradients, LayerRun
+from ._model import read_layer, write_layer
 
-__all__ = ["Backend", "GRU", "LSTM", "Layer", "LayerGradients", "LayerRun", "Prepared", "RNN", "evaluator"]
+__all__ = ["Backend", "GRU", "LSTM", "Layer", "LayerGradients", "LayerRun", "Prepared", "RNN", "evaluator", "read_layer", "write_layer"]

@@ -136,8 +136,12 @@ class Layer:
         return [self._plain.load_weights({name: array[d:d + 1] for name, array in tensors.items()}, "onnx")
                 for d in range(self.directions)]
 
-    def weights(self) -> Dict[str, Array]:
+    def weights(self, params: Optional[Sequence[Any]] = None, *, gradients: bool = False) -> Dict[str, Array]:
         """The parameters as the node's inputs W, R, B and, where the layer was given it, P.
+
+        params: those of each direction, [params_size]; None is the layer's.  gradients: they are gradients by them, as backward gives.
+
+        Raises ArgumentError for their number or shape, ArgumentTypeError for a dtype.
 
         >>> import cellgrad.onnx, numpy as np
         >>> W, R = np.ones((2, 8, 3), np.float32), np.ones((2, 8, 2), np.float32)
@@ -146,7 +150,10 @@ class Layer:
         >>> list(weights), bool((weights["W"] == W).all())
         (['W', 'R', 'B'], True)
         """
-        saved = [self._plain.save_weights(params, "onnx") for params in self.params]
+        given_params = self.params if params is None else list(params)
+        if len(given_params) != self.directions:
+            raise ArgumentError(f"params: expected an array for each of {self.directions} directions, got {len(given_params)}")
+        saved = [self._plain.save_weights(each, "onnx", gradients=gradients) for each in given_params]
         return {name: np.concatenate([each[name] for each in saved]) for name in saved[0]}
 
     def _part(self, state: Optional[Array], d: int) -> Optional[Array]:
