@@ -15,16 +15,19 @@ report()
 	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else sed 's/^/# /' "$why"; echo "not ok $n - $2"; fi
 }
 
-missing=
-for tool in mpicc mpirun; do
-	command -v $tool >/dev/null || missing="there is no $tool"
-done
-case ${SANITIZE-} in *thread*) missing='MPI is not built for the thread sanitizer' ;; esac
-[ -e .libs/libcellgrad.so ] || missing='there is no shared library'
-if [ -n "$missing" ] && case ,${CELLGRAD_TEST_REQUIRE-}, in *,mpi,*) false ;; esac; then
-	echo "1..0 # SKIP $missing"
+# skip_unless WHAT REASON: ends the test, unless CELLGRAD_TEST_REQUIRE has WHAT.
+skip_unless()
+{
+	case ,${CELLGRAD_TEST_REQUIRE-}, in *,"$1",*) return ;; esac
+	echo "1..0 # SKIP $2"
 	exit 0
-fi
+}
+
+for tool in mpicc mpirun; do
+	command -v $tool >/dev/null || skip_unless mpi "there is no $tool"
+done
+case ${SANITIZE-} in *thread*) skip_unless shared 'MPI is not built for the thread sanitizer' ;; esac
+[ -e .libs/libcellgrad.so ] || skip_unless shared 'there is no shared library'
 
 # Open MPI's refusals: root, and more ranks than processors; its two ways of saying the latter.  Files of its own go into $scratch.
 # What MPI holds until the end is not ours to find.

@@ -11,9 +11,10 @@ here=$srcdir/tests/frameworks
 unset CC CXX
 
 # A framework's module, and more that the tests need | the lists of what is installed | the tests | its part of the package, if any.
-table='torch | oldest newest | torch_answers torch_transforms torch_misuse torch_stable torch_build torch_ddp torch_docs torch_cuda | *.py torch
+of_torch='torch_answers torch_transforms torch_misuse torch_stable torch_build torch_ddp torch_docs torch_cuda'
+table="torch | oldest newest | $of_torch | *.py torch
 onnx | onnx-oldest onnx-newest | onnx_nodes onnx_misuse | onnx
-torch,onnx | newest | onnx_torch |'
+torch,onnx | newest | onnx_torch |"
 
 # install LIST MODULE: the virtual environment of a list, made again when the list changes.
 install()

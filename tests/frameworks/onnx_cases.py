@@ -119,7 +119,8 @@ def node_of(operator, feeds, attributes, outputs=None, name="cell"):
 
 def model_of(nodes, feeds, outputs, opset=14):
     """A model of nodes, whose inputs are the feeds and whose outputs are float32: Y of 4 dimensions, others of 3."""
-    values = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape) for name, value in feeds.items()]
+    values = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+              for name, value in feeds.items()]
     graph = helper.make_graph(nodes, "graph", values, [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, [None] * (4 if name == "Y" else 3)) for name in outputs])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
@@ -133,7 +134,8 @@ def cases(dtype, layouts=(0, 1)):
     rng = np.random.default_rng(11)
     names = sorted(FUNCTIONS)
     drawn = [None, *names]
-    for k, (operator, first, direction, layout) in enumerate(itertools.product(GATES, drawn, ("forward", "reverse", "bidirectional"), layouts)):
+    every = itertools.product(GATES, drawn, ("forward", "reverse", "bidirectional"), layouts)
+    for k, (operator, first, direction, layout) in enumerate(every):
         attributes = {"direction": direction, "layout": layout} if layout else {"direction": direction}
         D, count = 2 if direction == "bidirectional" else 1, len(ACTIVATIONS[operator])
         if first:

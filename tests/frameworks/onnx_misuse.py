@@ -60,7 +60,8 @@ CALLS = [
     ("RNN", {"activations": ["Affine"]}, {}, ARGUMENT, "activation_alpha: Affine needs one"),
     ("RNN", {"activations": ["ScaledTanh"], "activation_alpha": [1.0]}, {}, ARGUMENT, "activation_beta: ScaledTanh needs one"),
     ("RNN", {"activation_alpha": [1.0]}, {}, ARGUMENT, "activation_alpha: expected one for each activation that takes one, got 1 more"),
-    ("RNN", {"activations": ["Elu"], "activation_alpha": [float("inf")]}, {}, ARGUMENT, "activation_alpha: expected finite numbers, got inf"),
+    ("RNN", {"activations": ["Elu"], "activation_alpha": [float("inf")]}, {}, ARGUMENT,
+     "activation_alpha: expected finite numbers, got inf"),
 ]
 # Of layers alone: what protobuf cannot say.
 LAYERS = [

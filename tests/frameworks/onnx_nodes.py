@@ -174,7 +174,8 @@ class Training(unittest.TestCase):
         """Layers are read from a model and written back, by name; a bias is added where there was none, and only where it is needed"""
         rng = np.random.default_rng(12)
         first = onnx_cases.feeds_of(rng, "GRU", {}, np.float32, peephole=False)
-        second = onnx_cases.feeds_of(rng, "LSTM", {"direction": "bidirectional", "clip": 2.0}, np.float32, width=2, optional=False, peephole=True)
+        second = onnx_cases.feeds_of(rng, "LSTM", {"direction": "bidirectional", "clip": 2.0}, np.float32, width=2, optional=False,
+                                      peephole=True)
         tensors = [onnx.numpy_helper.from_array(value, prefix + name)
                    for prefix, feeds in (("a", first), ("b", second)) for name, value in feeds.items() if name in ("W", "R", "B", "P")]
         nodes = [helper.make_node("GRU", ["X", "aW", "aR", "aB"], ["y"], name="one", hidden_size=2),
