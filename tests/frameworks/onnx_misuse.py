@@ -8,6 +8,7 @@ import framework_tap
 framework_tap.need("onnx", "ONNX")
 
 import numpy as np  # noqa: E402
+import onnx.numpy_helper  # noqa: E402
 
 import cellgrad  # noqa: E402
 import cellgrad.onnx  # noqa: E402
@@ -31,7 +32,8 @@ CALLS = [
     ("LSTM", {"layout": 2}, {}, ARGUMENT, "layout: expected 0 to 1, got 2"),
     ("LSTM", {}, {"W": f32(1, 6, 3)}, ARGUMENT, "W: expected shape (1, 8, 3) [D, 4*U, input], got (1, 6, 3)"),
     ("LSTM", {}, {"W": f32(8, 3)}, ARGUMENT, "W: expected 3 dimensions"),
-    ("LSTM", {}, {"W": np.zeros((1, 8, 3), np.int32)}, TYPE, "dtype: expected float32, float64, float16 or bfloat16, got dtype('int32')"),
+    ("LSTM", {}, {"W": np.zeros((1, 8, 3), np.int32)}, TYPE,
+     "W: expected an array of float32, float64, float16 or bfloat16, got int32"),
     ("GRU", {}, {"R": f32(1, 8, 2)}, ARGUMENT, "R: expected shape (1, 6, 2) [D, 3*U, U]"),
     ("RNN", {"direction": "bidirectional"}, {"W": f32(1, 2, 3)}, ARGUMENT, "W: expected shape (2, 2, 3) [D, 1*U, input]"),
     ("LSTM", {}, {"R": np.zeros((1, 8, 2))}, TYPE, "R: expected float32, got float64"),
@@ -69,6 +71,10 @@ LAYERS = [
     (3, {}, TYPE, "operator: expected str, got int"),
     ("LSTM", {"activations": "Tanh"}, TYPE, "activations: expected a list of str"),
     ("LSTM", {"activations": [1, 2, 3]}, TYPE, "activations: expected a list of str"),
+    ("LSTM", {"activations": 3}, TYPE, "activations: expected a list of str, got int 3"),
+    ("LSTM", {"activation_alpha": 0.5}, TYPE, "activation_alpha: expected a list of numbers, got float 0.5"),
+    ("LSTM", {"activation_beta": ["a"]}, TYPE, "activation_beta: expected a number, got str 'a'"),
+    ("LSTM", {"direction": b"forward"}, TYPE, "direction: expected str, got bytes"),
     ("LSTM", {"clip": "3"}, TYPE, "clip: expected a number, got str"),
     ("LSTM", {"layout": 0.5}, TYPE, "layout: expected an integer, got float"),
     ("LSTM", {"context": "cpu"}, TYPE, "context: expected a cellgrad.Context, got str"),
@@ -98,6 +104,11 @@ class Misuse(unittest.TestCase):
                 with self.assertRaises(kind) as caught:
                     cellgrad.onnx.Layer(operator, feeds["W"], feeds["R"], **attributes)
                 self.assertIn(words, str(caught.exception))
+        for W, R, words in (([[[1.0]]], f32(1, 1, 1), "W: expected an array of float32, float64, float16 or bfloat16, got list"),
+                            (f32(1, 1, 1), None, "R: expected an array of float32, got NoneType")):
+            with self.assertRaises(TYPE) as caught:
+                cellgrad.onnx.Layer("RNN", W, R)
+            self.assertIn(words, str(caught.exception))
 
     def test_nodes(self):
         """In the evaluator the message begins with the operator and the node's name, and wrong types have it too"""
@@ -123,6 +134,10 @@ class Misuse(unittest.TestCase):
                     cellgrad.onnx.evaluator(model)
                 self.assertIn(f"LSTM node 'cell': opset {opset} has version {version} of the operator; expected one of 7, 14, 22",
                               str(caught.exception))
+                model.graph.initializer.extend(onnx.numpy_helper.from_array(feeds[name], name) for name in ("W", "R", "B"))
+                with self.assertRaises(UNSUPPORTED) as caught:
+                    cellgrad.onnx.read_layer(model)
+                self.assertIn(f"LSTM node 'cell': opset {opset} has version {version}", str(caught.exception))
             else:
                 cellgrad.onnx.evaluator(model).run(None, feeds)
 
@@ -133,6 +148,11 @@ class Misuse(unittest.TestCase):
         with self.assertRaises(UNSUPPORTED) as caught:
             cellgrad.onnx.Backend.prepare(onnx_cases.model_of([node], feeds, ["Y"]), "CUDA")
         self.assertIn("device: expected CPU, got 'CUDA'", str(caught.exception))
+        prepared = cellgrad.onnx.Backend.prepare(onnx_cases.model_of([node], feeds, ["Y"]))
+        for call in (lambda: prepared.run([feeds["X"]]), lambda: cellgrad.onnx.Backend.run_node(node, [feeds["X"]])):
+            with self.assertRaises(ARGUMENT) as caught:
+                call()
+            self.assertRegex(str(caught.exception), "^inputs: expected 6 arrays, for X, W, R, B.* or a dict of them; got 1$")
         for inputs in (["X", "", "R"], ["X", "W"], ["X", "W", "R", "", "", "", "initial_h"]):
             del node.input[:]
             node.input.extend(inputs)
@@ -156,6 +176,11 @@ class Misuse(unittest.TestCase):
                             (lambda: cellgrad.onnx.write_layer(model, layer, "two"),
                              "GRU node 'two': W: expected an initializer of shape (1, 6, 3) and float32, as the layer has it")):
             with self.assertRaises(ARGUMENT) as caught:
+                call()
+            self.assertIn(words, str(caught.exception))
+        for call, words in ((lambda: cellgrad.onnx.read_layer(b""), "model: expected onnx.ModelProto, got bytes"),
+                            (lambda: cellgrad.onnx.write_layer(model, None, "one"), "layer: expected cellgrad.onnx.Layer, got NoneType")):
+            with self.assertRaises(TYPE) as caught:
                 call()
             self.assertIn(words, str(caught.exception))
 

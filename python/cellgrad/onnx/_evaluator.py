@@ -3,15 +3,13 @@ from typing import Any, Dict, Sequence, Tuple
 
 import onnx
 import onnx.backend.base
-import onnx.defs
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from .._errors import ArgumentError, Error, UnsupportedError
 from ._layer import Layer
+from ._model import require_version
 
-# Versions of the operators, by the opset that begins with each.  Those before have another shape of output.
-VERSIONS = (7, 14, 22)
 _INPUTS: Dict[str, Tuple[str, ...]] = {
     "LSTM": ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"),
     "GRU": ("X", "W", "R", "B", "sequence_lens", "initial_h"),
@@ -26,11 +24,7 @@ class _Recurrent(OpRun):
 
     def __init__(self, onnx_node: onnx.NodeProto, run_params: Dict[str, Any], schema: Any = None):
         super().__init__(onnx_node, run_params, schema)
-        opset = int(run_params["opsets"].get("", 1))
-        version = onnx.defs.get_schema(self.__class__.__name__, opset, "").since_version
-        if version not in VERSIONS:
-            raise UnsupportedError(f"{self._label()}: opset {opset} has version {version} of the operator; expected one of "
-                                   f"{', '.join(map(str, VERSIONS))}, opset {VERSIONS[0]} or later")
+        require_version(self._label(), self.__class__.__name__, run_params["opsets"])
 
     def _label(self) -> str:
         """The operator, and the node's name, or its outputs' where it has none."""
@@ -84,6 +78,16 @@ def evaluator(model: Any) -> ReferenceEvaluator:
     return ReferenceEvaluator(model, new_ops=[LSTM, GRU, RNN])
 
 
+def _feeds(names: Sequence[str], inputs: Any) -> Dict[str, Any]:
+    """Inputs by name."""
+    if isinstance(inputs, dict):
+        return inputs
+    if not isinstance(inputs, (list, tuple)) or len(inputs) != len(names):
+        came = len(inputs) if isinstance(inputs, (list, tuple)) else type(inputs).__name__
+        raise ArgumentError(f"inputs: expected {len(names)} arrays, for {', '.join(names)}, or a dict of them; got {came}")
+    return dict(zip(names, inputs))
+
+
 class Prepared(onnx.backend.base.BackendRep):
     """A model that is ready to run."""
 
@@ -91,9 +95,11 @@ class Prepared(onnx.backend.base.BackendRep):
         self.evaluator = evaluator(model)
 
     def run(self, inputs: Any, **kwargs: Any) -> Tuple[Any, ...]:
-        """All outputs, in the graph's order.  inputs: arrays in the graph's order, or by name."""
-        feeds = inputs if isinstance(inputs, dict) else dict(zip(self.evaluator.input_names, inputs))
-        return tuple(self.evaluator.run(None, feeds))
+        """All outputs, in the graph's order.
+
+        inputs: a list of arrays in the graph's order, or a dict of them by name.  Raises ArgumentError for another number of them.
+        """
+        return tuple(self.evaluator.run(None, _feeds(self.evaluator.input_names, inputs)))
 
 
 class Backend(onnx.backend.base.Backend):
@@ -120,8 +126,7 @@ class Backend(onnx.backend.base.Backend):
     def run_node(cls, node: onnx.NodeProto, inputs: Sequence[Any], device: str = "CPU", outputs_info: Any = None,
                  **kwargs: Any) -> Tuple[Any, ...]:
         """The outputs of one node, of the newest opset."""
-        names = [name for name in node.input if name]
-        return cls.prepare(node, device).run(dict(zip(names, inputs)))
+        return cls.prepare(node, device).run(_feeds([name for name in node.input if name], inputs))
 
     @classmethod
     def supports_device(cls, device: str) -> bool:

@@ -44,12 +44,27 @@ class LayerGradients(NamedTuple):
 
 
 def _words(name: str, value: Any) -> Optional[List[str]]:
-    """A list of str, which older versions of ONNX have as bytes."""
+    """A list of str, which protobuf has as bytes."""
     if value is None:
         return None
-    if isinstance(value, (str, bytes)) or not all(isinstance(word, (str, bytes)) for word in value):
-        raise ArgumentTypeError(f"{name}: expected a list of str")
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) or not all(isinstance(word, (str, bytes)) for word in value):
+        raise ArgumentTypeError(f"{name}: expected a list of str, got {type(value).__name__} {value!r:.60}")
     return [word if isinstance(word, str) else word.decode("utf-8", "replace") for word in value]
+
+
+def _numbers(name: str, value: Any) -> List[float]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray)):
+        raise ArgumentTypeError(f"{name}: expected a list of numbers, got {type(value).__name__} {value!r:.60}")
+    return [real(name, number) for number in value]
+
+
+def _dtype(W: Any) -> "np.dtype[Any]":
+    """The layer's, which is that of W."""
+    try:
+        return dtype_of(getattr(W, "dtype", None))
+    except ArgumentTypeError:
+        raise ArgumentTypeError("W: expected an array of float32, float64, float16 or bfloat16, got "
+                                f"{getattr(W, 'dtype', type(W).__name__)!s:.60}") from None
 
 
 def _clip(value: Any) -> Optional[float]:
@@ -93,13 +108,12 @@ class Layer:
         direction = DIRECTIONS[one_of("direction", attributes.get("direction", "forward"), DIRECTIONS)]
         self.operator, self.directions = operator, 2 if direction == "bidirectional" else 1
         self.layout = integer("layout", attributes.get("layout", 0), 0, 1)
-        self.dtype = dtype_of(getattr(W, "dtype", None))
+        self.dtype = _dtype(W)
         self._shape(W, R, attributes)
         reset_after = bool(integer("linear_before_reset", attributes.get("linear_before_reset", 0), 0, 1))
         activations = read_activations(
             operator, self.directions, _words("activations", attributes.get("activations")),
-            [real("activation_alpha", value) for value in attributes.get("activation_alpha", ())],
-            [real("activation_beta", value) for value in attributes.get("activation_beta", ())])
+            *(_numbers(name, attributes.get(name, ())) for name in ("activation_alpha", "activation_beta")))
         self._keywords: Dict[str, Any] = {
             "input": self.input, "units": self.units, "dtype": self.dtype, "options": "" if P is None else "peephole",
             "time_major": not self.layout, "training": training, "context": context}
@@ -114,12 +128,14 @@ class Layer:
         self.params: List[Array] = self._load(W, R, B, P)
 
     def _shape(self, W: Any, R: Any, attributes: Mapping[str, Any]) -> None:
-        """Sets input and units; W and R are arrays of such shapes."""
-        for name, array in (("W", W), ("R", R)):
-            shown(name, array, self.dtype)
-            if array.ndim != 3:
-                raise ArgumentError(f"{name}: expected 3 dimensions, got shape {array.shape}")
-        self.input, self.units = integer("W: input", W.shape[2], 1, INT64_MAX), integer("R: units", R.shape[2], 1, INT64_MAX)
+        """Sets input and units by the shapes of W and R, of which more is checked when they are loaded."""
+        last = []
+        for name, value in (("W", W), ("R", R)):
+            shape = shown(name, value, self.dtype).shape
+            if len(shape) != 3:
+                raise ArgumentError(f"{name}: expected 3 dimensions, got shape {shape}")
+            last.append(shape[2])
+        self.input, self.units = integer("W: input", last[0], 1, INT64_MAX), integer("R: units", last[1], 1, INT64_MAX)
         if integer("hidden_size", attributes.get("hidden_size", self.units), 1, INT64_MAX) != self.units:
             raise ArgumentError(f"hidden_size: expected {self.units}, as R has it, got {attributes['hidden_size']}")
 

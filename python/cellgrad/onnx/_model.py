@@ -1,21 +1,37 @@
 """Recurrent nodes of a model: read as layers, and their weights written back."""
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 import numpy as np
 import onnx
+import onnx.defs
 from onnx import helper, numpy_helper
 
 from .._context import Context
-from .._errors import ArgumentError
+from .._errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from ._layer import GATES, Layer
 
+# Versions of the operators, by the opset that begins with each.  Those before have another shape of output.
+VERSIONS = (7, 14, 22)
+# Two names of one.
+DOMAINS = ("", "ai.onnx")
 # The place of each weight among a node's inputs.
 _PLACES = {"W": 1, "R": 2, "B": 3, "P": 7}
 
 
+def require_version(label: str, operator: str, opsets: Mapping[str, int]) -> None:
+    """Raises UnsupportedError for an opset, by domain, whose version of the operator is none of these."""
+    opset = max(int(opsets.get(domain, 1)) for domain in DOMAINS)
+    version = onnx.defs.get_schema(operator, opset, "").since_version
+    if version not in VERSIONS:
+        raise UnsupportedError(f"{label}: opset {opset} has version {version} of the operator; expected one of "
+                               f"{', '.join(map(str, VERSIONS))}, opset {VERSIONS[0]} or later")
+
+
 def _find(model: onnx.ModelProto, name: Optional[str]) -> onnx.NodeProto:
     """The recurrent node of the name, or, where it is None, the only one."""
-    nodes: List[onnx.NodeProto] = [node for node in model.graph.node if node.op_type in GATES and not node.domain]
+    if not isinstance(model, onnx.ModelProto):
+        raise ArgumentTypeError(f"model: expected onnx.ModelProto, got {type(model).__name__}")
+    nodes: List[onnx.NodeProto] = [node for node in model.graph.node if node.op_type in GATES and node.domain in DOMAINS]
     found = [node for node in nodes if name is None or node.name == name]
     if len(found) != 1:
         names = ", ".join(f"'{node.name}'" for node in nodes) or "none"
@@ -37,7 +53,8 @@ def read_layer(model: onnx.ModelProto, node: Optional[str] = None, *, training: 
 
     node: its name; None is the only one that there is.  training, context: as `Layer` has them.
 
-    Raises ArgumentError where there is no such node, or where its weights are no initializers of the graph, and what `Layer` raises.
+    Raises ArgumentError where there is no such node, or where its weights are no initializers of the graph, UnsupportedError for an opset
+    before 7, and what `Layer` raises.
 
     >>> import cellgrad.onnx, numpy as np
     >>> from onnx import TensorProto, helper, numpy_helper
@@ -52,6 +69,7 @@ def read_layer(model: onnx.ModelProto, node: Optional[str] = None, *, training: 
     ['X', 'W', 'R', 'gru_B']
     """
     found, tensors = _find(model, node), _initializers(model)
+    require_version(f"{found.op_type} node '{found.name}'", found.op_type, {each.domain: each.version for each in model.opset_import})
     weights: Dict[str, Any] = {}
     for name, place in _PLACES.items():
         value = found.input[place] if len(found.input) > place else ""
@@ -67,11 +85,14 @@ def read_layer(model: onnx.ModelProto, node: Optional[str] = None, *, training: 
 def write_layer(model: onnx.ModelProto, layer: Layer, node: Optional[str] = None) -> None:
     """Writes a layer's weights into the model that it was read from, in the place of those that are there.
 
-    node: as read_layer has it.  A node without B gets one, where the layer's is not zero, of the name NODE_B.
+    node: as read_layer has it.  A node without B gets one, where the layer's is not zero, of the name NODE_B.  Initializers that other
+    nodes read, too, change for these as well.
 
     Raises ArgumentError where there is no such node, or where its weights are of other shapes or dtypes than the layer's.
     """
     found, tensors = _find(model, node), _initializers(model)
+    if not isinstance(layer, Layer):
+        raise ArgumentTypeError(f"layer: expected cellgrad.onnx.Layer, got {type(layer).__name__}")
     saved = layer.weights()
     places = {name: found.input[place] for name, place in _PLACES.items() if len(found.input) > place and found.input[place]}
     for name, array in saved.items():
