@@ -78,6 +78,7 @@ expected()
 {
 	printf '%s\n' "$INCLUDEDIR/cellgrad.h" "$LIBDIR/pkgconfig/cellgrad.pc" "$MANDIR/man3/cellgrad.3" "$MANDIR/man7/cellgrad-cell.7"
 	has_static && echo "$LIBDIR/libcellgrad.a"
+	has_shared && echo "$LIBDIR/cellgrad/cellgrad_jax.so"
 	has_command && printf '%s\n' "$BINDIR/cellgrad" "$MANDIR/man1/cellgrad.1"
 	(cd "$srcdir/templates" && printf "$DATADIR/cells/%s\n" *.cell)
 	(cd "$srcdir/examples" && printf "$DOCDIR/examples/%s\n" README.md *.c *.cc)

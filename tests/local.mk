@@ -13,7 +13,8 @@ unit_tests = \
 	%D%/verify/reference_rnn_vendor_test %D%/verify/reference_block_lstm_test %D%/verify/reference_bound_test %D%/verify/reference_rnn_bound_test \
 	%D%/conformance/bits_test %D%/fuzz/cache_fuzz %D%/block/block_sequence_test %D%/block/small_call_test %D%/backends/gather_scatter_test \
 	%D%/backends/opencl/opencl_device_test %D%/backends/opencl/opencl_test %D%/backends/opencl/opencl_rnn_test %D%/gen/strip_test \
-	%D%/gen/print_test %D%/gen/limit_test %D%/fuzz/cell_fuzz %D%/backends/cpu/blas_test
+	%D%/gen/print_test %D%/gen/limit_test %D%/fuzz/cell_fuzz %D%/backends/cpu/blas_test \
+	%D%/bindings/jax/xla_host_test
 # Of the source and of what is built from it.
 quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
 script_tests = \
@@ -49,7 +50,7 @@ endif
 
 # What tests read.  Folders go into the tarball whole.
 EXTRA_DIST += \
-	%D%/README.md %D%/backends/README.md %D%/backends/cpu/README.md %D%/backends/cuda/README.md %D%/backends/cuda/cudnn/README.md \
+	%D%/README.md %D%/bindings/README.md %D%/bindings/jax/README.md %D%/backends/README.md %D%/backends/cpu/README.md %D%/backends/cuda/README.md %D%/backends/cuda/cudnn/README.md \
 	%D%/backends/opencl/README.md %D%/block/README.md %D%/cache/README.md %D%/command/README.md %D%/command/check/README.md \
 	%D%/command/convert/README.md %D%/command/demo/README.md %D%/command/run/README.md %D%/conformance/README.md %D%/core/README.md \
 	%D%/fuzz/README.md %D%/gen/README.md %D%/help/README.md %D%/library/README.md %D%/op/README.md %D%/rnn/README.md \
@@ -202,6 +203,7 @@ replay = %D%/fuzz/replay.h %D%/fuzz/replay.c
 %C%_fuzz_cache_fuzz_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_fuzz_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_REPLAY
 %C%_fuzz_safetensors_fuzz_LDADD = command/libcommand.la $(LDADD)
+%C%_bindings_jax_xla_host_test_LDADD = bindings/jax/libjax.la libcellgrad.la $(CMOCKA_LIBS)
 %C%_command_run_orders_test_SOURCES = %D%/command/run/orders.h %D%/command/run/orders.c %D%/command/run/orders_test.c
 %C%_command_run_orders_test_LDADD = command/libcommand.la $(LDADD)
 %C%_command_convert_convert_test_LDADD = command/libcommand.la $(LDADD)

@@ -1,0 +1,27 @@
+/*
+ * The module's handlers, which cellgrad.jax registers with XLA.  Arrays that are empty are absent: zeros as inputs, not computed as results.
+ * Attributes are those of network_attributes.h.  Safe from any thread.  Each returns NULL, or XLA's error with the library's message.
+ */
+#ifndef JAX_HANDLERS_H
+#define JAX_HANDLERS_H
+
+#include "bindings/jax/xla_ffi.h"
+#include "runtime/cellgrad.h"
+
+/*
+ * cg_rnn_forward.  Arguments: input [T B I], or [B T I] without time_major, which has the dtype of the call, input_h, input_c, params,
+ * lengths s32 [B], counter u32 [2], the low half first.  Results: output, output_h, output_c, reserve u8, whose bytes are those of
+ * cg_rnn_reserve_bound.  Attribute drop, s64: 0 drops nothing.
+ */
+CG_API struct xla_error *cellgrad_jax_forward(struct xla_frame *xla);
+/*
+ * cg_rnn_backward.  Arguments: those of forward, then reserve, output_backprop, output_h_backprop, output_c_backprop.  Results:
+ * input_backprop, input_h_backprop, input_c_backprop, params_backprop.
+ */
+CG_API struct xla_error *cellgrad_jax_backward(struct xla_frame *xla);
+/* cg_rnn_init_params.  Argument: seed u32 [2], the low half first.  Result: params.  Attributes: input, s64, and rules, text. */
+CG_API struct xla_error *cellgrad_jax_init_params(struct xla_frame *xla);
+/* The version of the header that the module was compiled against, "0.2.0". */
+CG_API const char *cellgrad_jax_version(void);
+
+#endif

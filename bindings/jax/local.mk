@@ -1,0 +1,16 @@
+# The module for JAX, and what it is made of, for its test.
+noinst_LTLIBRARIES += %D%/libjax.la
+%C%_libjax_la_SOURCES = \
+	%D%/xla_ffi.h %D%/call_frame.h %D%/call_frame.c %D%/network_attributes.h %D%/network_attributes.c %D%/handlers.h %D%/handlers.c
+EXTRA_DIST += %D%/README.md
+
+if SHARED
+pkglib_LTLIBRARIES += cellgrad_jax.la
+# Installing links it once more, against the library that is installed.  Automake's own rule makes way for one that it sees.
+jax_install = install-pkglibLTLIBRARIES
+$(jax_install): install-libLTLIBRARIES
+endif
+cellgrad_jax_la_SOURCES =
+cellgrad_jax_la_LIBADD = %D%/libjax.la libcellgrad.la
+cellgrad_jax_la_LIBTOOLFLAGS = --tag=disable-static
+cellgrad_jax_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -no-undefined -shared -export-symbols-regex '^cellgrad_jax_'
