@@ -136,21 +136,6 @@ void jax_copy_text(struct call_frame *f, const char *name, char *to, size_t size
 	to[text.length] = '\0';
 }
 
-const double *jax_reals(struct call_frame *f, const char *name, size_t *count)
-{
-	const struct xla_array *found = find(f, name, XLA_ARRAY);
-
-	*count = 0;
-	if (!found)
-		return NULL;
-	if (found->dtype != XLA_F64) {
-		jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected an attribute that is an array of f64", name);
-		return NULL;
-	}
-	*count = found->count;
-	return found->data;
-}
-
 static int are_buffers(const struct xla_values *v)
 {
 	for (int64_t k = 0; k < v->count; k++)

@@ -31,8 +31,6 @@ double jax_real(struct call_frame *f, const char *name);
 struct xla_bytes jax_text(struct call_frame *f, const char *name);
 /* Copies a text of less than `size` bytes. */
 void jax_copy_text(struct call_frame *f, const char *name, char *to, size_t size);
-/* An array of doubles; none: absent. */
-const double *jax_reals(struct call_frame *f, const char *name, size_t *count);
 
 /* There must be so many arguments and results, all of them buffers.  1: they are. */
 int jax_has_buffers(struct call_frame *f, int64_t arguments, int64_t results);

@@ -2,6 +2,7 @@
  * Handlers of XLA's: each reads a call frame, calls the library once and turns a failure into XLA's error.
  */
 #include <string.h>
+#include <sys/mman.h>
 
 #include "bindings/jax/handlers.h"
 #include "bindings/jax/network_attributes.h"
@@ -14,6 +15,7 @@
 struct port { const char *name; size_t at; int type; };
 /* Arguments that every pass begins with, beside lengths and counter, which follow them. */
 static const struct port COMMON[] = { PORT(input, 0), PORT(input_h, 0), PORT(input_c, 0), PORT(params, 0) };
+enum { HUGE_PAGE = 1 << 21 };
 enum { INPUT, N_COMMON = sizeof COMMON / sizeof *COMMON, LENGTHS = N_COMMON, COUNTER, FIRST_OWN };
 
 struct pass {
@@ -80,6 +82,23 @@ static void describe_call(struct call_frame *f, const struct pass *pass, const s
 	set_ports(f, call, &f->xla->results, 0, pass->results, pass->n_results, input->dtype);
 }
 
+/* XLA's memory for large results is fresh in each call: huge pages, where they are given to who asks, spare most of its page faults. */
+static void advise(const struct cg_rnn_call *call, const struct port *ports, int n)
+{
+#ifdef MADV_HUGEPAGE
+	for (int k = 0; k < n; k++) {
+		const struct cg_mem *mem = (const struct cg_mem *)((const char *)call + ports[k].at);
+		uintptr_t from = ((uintptr_t)mem->data + HUGE_PAGE - 1) & -(uintptr_t)HUGE_PAGE;
+		uintptr_t to = ((uintptr_t)mem->data + mem->bytes) & -(uintptr_t)HUGE_PAGE;
+
+		if (mem->bytes >= 2 * (size_t)HUGE_PAGE && from < to)
+			madvise((void *)from, to - from, MADV_HUGEPAGE);
+	}
+#else
+	(void)call, (void)ports, (void)n;
+#endif
+}
+
 /* Runs a pass.  A failure on giving the stream back is one of the call. */
 static void run_pass(struct call_frame *f, const struct pass *pass)
 {
@@ -100,6 +119,7 @@ static void run_pass(struct call_frame *f, const struct pass *pass)
 	describe_call(f, pass, input, &call);
 	if (f->code || !jax_open_network(f, dtype, input->dims[2], &rnn, &stream))
 		return;
+	advise(&call, pass->results, pass->n_results);
 	jax_has_failed(f, pass->run(stream, rnn, &call));
 	jax_has_failed(f, cg_stream_give(stream));
 	cg_rnn_close(rnn);

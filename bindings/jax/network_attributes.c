@@ -3,6 +3,7 @@
  */
 #include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,22 +115,23 @@ static void set_cell(struct call_frame *f, struct described *d)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The cell's params: names with commas, which are cut, and as many numbers. */
+/* The cell's params: names with commas, which are cut, and an attribute for each. */
 static void set_values(struct call_frame *f, struct described *d)
 {
-	size_t count, n = 0;
-	const double *numbers = jax_reals(f, "values", &count);
-	char *rest = NULL;
+	char attribute[NAMES_MAX + sizeof "value_"], *rest = NULL;
+	int n = 0;
 
 	jax_copy_text(f, "value_names", d->names, sizeof d->names);
-	for (char *name = strtok_r(d->names, ",", &rest); name; name = strtok_r(NULL, ",", &rest), n++)
-		if (n < count && n < CG_CELL_NAMES)
-			d->values[n] = (struct cg_value){ name, numbers[n] };
-	if (n != count || n > CG_CELL_NAMES)
-		jax_refuse(f, CG_BAD_ARGUMENT, "values: expected %zu numbers, one for each of value_names and at most %d, got %zu", n,
-		           CG_CELL_NAMES, count);
+	for (char *name = strtok_r(d->names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+		if (n == CG_CELL_NAMES) {
+			jax_refuse(f, CG_BAD_ARGUMENT, "value_names: expected at most %d", CG_CELL_NAMES);
+			break;
+		}
+		snprintf(attribute, sizeof attribute, "value_%s", name);
+		d->values[n++] = (struct cg_value){ name, jax_real(f, attribute) };
+	}
 	d->config.values = d->values;
-	d->config.n_values = f->code ? 0 : (int)n;
+	d->config.n_values = n;
 }
 
 static void describe(struct call_frame *f, struct described *d, int dtype, int64_t input)

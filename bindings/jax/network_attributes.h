@@ -12,7 +12,7 @@
  *     cell        text      the name of a built-in cell, or the text of one
  *     options     text      of the cell, with commas
  *     value_names text      of the cell's params, with commas
- *     values      f64 array one for each name; absent where there is none
+ *     value_NAME  f64       for each of these names
  *     dropout     f64
  *     layers bidirectional input_mode time_major reverse training units proj    s64, as in struct cg_rnn_config
  * States are [L*D B .] in either layout.

@@ -34,10 +34,9 @@ enum { XLA_S32 = 4, XLA_U8 = 6, XLA_U32 = 8, XLA_S64 = 5, XLA_F16 = 10, XLA_F32 
 struct xla_buffer { size_t size; struct xla_extension *extensions; int dtype; void *data; int64_t rank, *dims; };
 
 enum { XLA_BUFFER = 1 };                         /* a type of arguments and results */
-enum { XLA_ARRAY = 1, XLA_SCALAR = 3, XLA_STRING = 4 };  /* types of attributes */
+enum { XLA_SCALAR = 3, XLA_STRING = 4 };  /* types of attributes */
 struct xla_bytes { const char *data; size_t length; };
 struct xla_scalar { int dtype; void *value; };
-struct xla_array { int dtype; size_t count; void *data; };
 
 struct xla_values { size_t size; struct xla_extension *extensions; int64_t count; int *types; void **items; };
 struct xla_attributes { size_t size; struct xla_extension *extensions; int64_t count; int *types; struct xla_bytes **names; void **items; };

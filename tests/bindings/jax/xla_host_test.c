@@ -34,7 +34,7 @@ struct host {
 	struct xla_scalar scalars[ATTRIBUTES];
 	int64_t integers[ATTRIBUTES];
 	struct xla_bytes texts[ATTRIBUTES];
-	struct xla_array array;
+	double leak;
 	double dropout;
 	char memory[BUFFERS + RESULTS][MOST];
 };
@@ -453,7 +453,6 @@ static void set_cell(struct host *h, const char *text)
 
 static void test_cells(void **state)
 {
-	static const double leak = 0.7;
 	char text[sizeof LEAKY + 16];
 
 	(void)state;
@@ -461,9 +460,10 @@ static void test_cells(void **state)
 	call_well(&one, cellgrad_jax_forward);
 	/* The value of a param. */
 	set_cell(&two, LEAKY);
-	two.array = (struct xla_array){ XLA_F64, 1, (void *)&leak };
-	add_attribute(&two, "values", XLA_ARRAY, &two.array);
 	set_text(&two, "value_names", "leak");
+	two.leak = 0.7;
+	two.scalars[ATTRIBUTES - 2] = (struct xla_scalar){ XLA_F64, &two.leak };
+	add_attribute(&two, "value_leak", XLA_SCALAR, &two.scalars[ATTRIBUTES - 2]);
 	call_well(&two, cellgrad_jax_forward);
 	assert_memory_not_equal(one.results[0].data, two.results[0].data, size_of(&one.results[0], 4));
 	/* More cells than are kept; the first again and again. */
@@ -518,10 +518,15 @@ static void long_options(struct host *h)
 	memset(text, 'x', sizeof text - 1);
 	set_text(h, "options", text);
 }
-static void integer_values(struct host *h)
+static void many_values(struct host *h)
 {
-	h->array = (struct xla_array){ XLA_S32, 0, NULL };
-	add_attribute(h, "values", XLA_ARRAY, &h->array);
+	static char text[2 * (CG_CELL_NAMES + 1) + 1];
+
+	for (int k = 0; k <= CG_CELL_NAMES; k++)
+		memcpy(text + 2 * k, "a,", 2);
+	set_text(h, "value_names", text);
+	h->scalars[ATTRIBUTES - 2] = (struct xla_scalar){ XLA_F64, &h->dropout };
+	add_attribute(h, "value_a", XLA_SCALAR, &h->scalars[ATTRIBUTES - 2]);
 }
 
 static const struct { void (*spoil)(struct host *); int code; const char *words; } WRONG[] = {
@@ -533,7 +538,7 @@ static const struct { void (*spoil)(struct host *); int code; const char *words;
 	{ wrong_cell,     XLA_INVALID_ARGUMENT, "cell:3:" },
 	{ zero_byte,      XLA_INVALID_ARGUMENT, "cell: expected an attribute that is a text, got a zero byte in it" },
 	{ unknown_option, XLA_INVALID_ARGUMENT, "peephol" },
-	{ values_missing, XLA_INVALID_ARGUMENT, "values: expected 2 numbers" },
+	{ values_missing, XLA_INVALID_ARGUMENT, "value_a: expected an attribute of type f64" },
 	{ many_layers,    XLA_INVALID_ARGUMENT, "layers: expected 0 to 2147483647, got 2147483648" },
 	{ no_layers,      XLA_INVALID_ARGUMENT, "layers" },
 	{ wrong_mode,     XLA_INVALID_ARGUMENT, "input_mode" },
@@ -556,7 +561,7 @@ static const struct { void (*spoil)(struct host *); int code; const char *words;
 	{ small_result,   XLA_INVALID_ARGUMENT, "output" },
 	{ small_reserve,  XLA_INVALID_ARGUMENT, "reserve" },
 	{ long_options,   XLA_INVALID_ARGUMENT, "options: expected less than 1024 bytes, got 1999" },
-	{ integer_values, XLA_INVALID_ARGUMENT, "values: expected an attribute that is an array of f64" },
+	{ many_values,    XLA_INVALID_ARGUMENT, "value_names: expected at most 32" },
 };
 
 static void test_wrong(void **state)
