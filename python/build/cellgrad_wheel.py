@@ -1,6 +1,6 @@
 """The wheel: the package, with the library and the command that configure and make build, or that CELLGRAD_PREFIX has.
 
-It is py3-none-PLATFORM: ctypes opens the library, so that one wheel serves every Python.
+It is py3-none-PLATFORM: ctypes opens the library and its modules, so that one wheel serves every Python.
 """
 import base64
 import glob
@@ -18,6 +18,8 @@ from cellgrad_project import TOP, BuildFailure, metadata, project, version
 from cellgrad_source import prepared, run
 
 LIBRARY = "libcellgrad.0.dylib" if sys.platform == "darwin" else "libcellgrad.so.0"
+# What JAX loads, installed in the folder cellgrad beside the library.
+MODULES = ("cellgrad_jax.so",)
 
 
 def tag():
@@ -78,16 +80,29 @@ def stripped(path, room):
         return file.read()
 
 
+def module_beside(library, name, room):
+    """A module's bytes, which finds the library beside itself: in place of the folder where that was installed stands $ORIGIN."""
+    folder = os.path.dirname(library)
+    path = os.path.join(folder, "cellgrad", name)
+    if not os.path.exists(path):
+        raise BuildFailure(f"there is no {path}: it comes with a shared library of this version")
+    place = os.fsencode(folder)
+    return stripped(path, room).replace(b"\0" + place + b"\0", b"\0" + b"$ORIGIN".ljust(len(place), b"\0") + b"\0")
+
+
 def entries(prefix, room):
     """The wheel's files but for its metadata: bytes by name."""
     files = {}
     package = os.path.join(TOP, "python", "cellgrad")
-    for folder in ("", "torch/"):
+    for folder in ("", "jax/", "torch/"):
         for name in sorted(os.listdir(os.path.join(package, folder))):
             if name.endswith((".py", ".typed", ".cc")):
                 with open(os.path.join(package, folder, name), "rb") as file:
                     files[f"cellgrad/{folder}{name}"] = file.read()
-    files[f"cellgrad/{LIBRARY}"] = stripped(found(prefix), room)
+    library = found(prefix)
+    files[f"cellgrad/{LIBRARY}"] = stripped(library, room)
+    for name in MODULES:
+        files[f"cellgrad/{name}"] = module_beside(library, name, room)
     command = os.path.join(prefix, "bin", "cellgrad")
     if os.path.exists(command):
         files["cellgrad/bin/cellgrad"] = stripped(command, room)

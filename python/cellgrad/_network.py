@@ -24,6 +24,11 @@ class Region(NamedTuple):
     shape: Tuple[int, ...]
 
 
+def default_rules(cell: Cell) -> str:
+    """The rules for numbers to begin training with where none are given, which are Keras's."""
+    return "xavier_uniform orthogonal zeros" + (" unit_forget" if "a_f" in cell.gates else "")
+
+
 class Network:
     """Layers of a cell over whole sequences: forward and backward, on NumPy arrays.
 
@@ -165,7 +170,7 @@ class Network:
         (144,)
         """
         if rules is None:
-            rules = "xavier_uniform orthogonal zeros" + (" unit_forget" if "a_f" in self.cell.gates else "")
+            rules = default_rules(self.cell)
         params = np.empty(self.params_size, self.dtype) if out is None else writable("params", out, self.dtype, (self.params_size,))
         check(lib.cg_rnn_init_params(self.plan().pointer, text("rules", rules), integer("seed", seed, 0, UINT64_MAX), memory(params)))
         return params

@@ -95,7 +95,8 @@ class Wheel(unittest.TestCase):
             self.assertEqual(sources - names, set())
             # What cellgrad.torch.build makes is of one machine: its source is here, and it is not.
             self.assertIn("cellgrad/torch/stable.cc", names)
-            self.assertEqual({name for name in names if ".so" in name}, {"cellgrad/libcellgrad.so.0"})
+            self.assertEqual({name for name in names if ".so" in name}, {"cellgrad/libcellgrad.so.0", "cellgrad/cellgrad_jax.so"})
+            self.assertIn("cellgrad/jax/_call.py", names)
             self.assertEqual({name.split("/")[0] for name in names}, {"cellgrad", f"cellgrad-{cellgrad_project.version()}.dist-info"})
             info = f"cellgrad-{cellgrad_project.version()}.dist-info/"
             record = {row[0]: row[2] for row in csv.reader(io.StringIO(archive.read(info + "RECORD").decode()))}
@@ -111,6 +112,13 @@ class Wheel(unittest.TestCase):
         run(*command, cwd=py_tap.SOURCE, **keywords)
         with open(self.wheel, "rb") as one, open(os.path.join(again, os.path.basename(self.wheel)), "rb") as two:
             self.assertEqual(one.read(), two.read(), "two wheels of one prefix differ")
+
+    def test_c_module(self):
+        """The module for JAX in the wheel loads, by the library beside it"""
+        program = ("import cellgrad, ctypes, os\nfolder = os.path.dirname(cellgrad.__file__)\n"
+                   "module = ctypes.CDLL(os.path.join(folder, 'cellgrad_jax.so'))\nmodule.cellgrad_jax_version.restype = ctypes.c_char_p\n"
+                   "print(module.cellgrad_jax_version().decode() == cellgrad.version)")
+        self.assertEqual(run(self.python, "-c", program, cwd=ROOM.name), "True\n")
 
     def test_d_prefix(self):
         """A prefix without a library, or with one of another version, is refused with its words"""

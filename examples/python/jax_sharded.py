@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Training on several devices, with jax.shard_map: each device has its share of every batch.
+
+	python3 jax_sharded.py
+
+Here the devices are four of the host's; a cluster has one or more in each process, after jax.distributed.initialize().
+The gradients of the shares are added up, so that all devices have the same weights, to the bit, after each step.  Against one device with
+the whole batch they differ by rounding alone, since sums are taken in another order: this program checks both.
+"""
+import os
+import sys
+
+if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+import cellgrad.jax
+
+STEPS, T, ROWS, WIDTH, UNITS = 5, 20, 12, 8, 16
+# Rows of the batch lie along the mesh's one axis; parameters are whole on each device.
+WHOLE, SHARED = P(), P(None, "rows")
+network = cellgrad.jax.Network("lstm", input=WIDTH, units=UNITS, layers=2)
+
+
+def shard_map(function, **keywords):
+    """jax.shard_map, or what older versions of JAX have in its place; gradients are added up below, not by JAX."""
+    if hasattr(jax, "shard_map"):
+        return jax.shard_map(function, check_vma=False, **keywords)
+    from jax.experimental.shard_map import shard_map as older
+    return older(function, check_rep=False, **keywords)
+
+
+def loss(params, x, y):
+    """The sum over rows of squared differences."""
+    output, _ = network(params["rnn"], x)
+    return jnp.sum((output[-1] @ params["out"] - y[0]) ** 2)
+
+
+def share_of_step(params, x, y):
+    """A step on a device's share of the batch."""
+    value, gradient = jax.lax.psum(jax.value_and_grad(loss)(params, x, y), "rows")
+    return value / ROWS, jax.tree.map(lambda weight, by: weight - 0.1 / ROWS * by, params, gradient)
+
+
+def train(devices, params, x, y):
+    """The losses of STEPS steps, and the parameters after them."""
+    mesh = Mesh(np.array(devices), ("rows",))
+    step = jax.jit(shard_map(share_of_step, mesh=mesh, in_specs=(WHOLE, SHARED, SHARED), out_specs=(WHOLE, WHOLE)))
+    x, y = (jax.device_put(array, NamedSharding(mesh, SHARED)) for array in (x, y))
+    params = jax.device_put(params, NamedSharding(mesh, WHOLE))
+    losses = []
+    for _ in range(STEPS):
+        value, params = step(params, x, y)
+        losses.append(float(value))
+    return losses, params
+
+
+def main():
+    """Trains on all devices and on one, and compares."""
+    key = jax.random.key(0)
+    params = {"rnn": network.init(key), "out": jnp.full((UNITS, 1), 0.1)}
+    x, y = jax.random.normal(key, (T, ROWS, WIDTH)), jax.random.normal(key, (1, ROWS, 1))
+    losses, shared = train(jax.devices(), params, x, y)
+    _, alone = train(jax.devices()[:1], params, x, y)
+    copies = [[np.asarray(shard.data) for shard in leaf.addressable_shards] for leaf in jax.tree.leaves(shared)]
+    is_equal = all(np.array_equal(leaf[0], copy) for leaf in copies for copy in leaf)
+    worst = max(float(jnp.abs(np.asarray(a) - np.asarray(b)).max()) for a, b in zip(jax.tree.leaves(shared), jax.tree.leaves(alone)))
+    print(f"{len(jax.devices())} devices: loss {losses[0]:.4f} to {losses[-1]:.4f}, weights {'' if is_equal else 'NOT '}equal on all devices, "
+          f"within {worst:.1e} of one device's")
+    return 0 if is_equal and worst < 1e-5 and losses[-1] < losses[0] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""Finds the module of handlers, cellgrad_jax.so, and registers them with XLA.
+
+It lies beside the library, or in the folder cellgrad there: lib/cellgrad, where `make install` puts it.
+"""
+import ctypes
+import os
+from typing import Any, Mapping, Sequence, Tuple
+
+import jax
+
+from .._context import Context
+from .._errors import LibraryError
+from .._lib import VERSION
+from .._load import lib
+from ._manual_axes import axes_of, result, varying
+
+NAME = "cellgrad_jax.so"
+# Handlers by the name that a program which JAX compiled has for them.
+FORWARD, BACKWARD, INIT_PARAMS = TARGETS = ("cellgrad_jax_forward", "cellgrad_jax_backward", "cellgrad_jax_init_params")
+
+
+class _Found(ctypes.Structure):
+    """Dl_info of dladdr(3)."""
+
+    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("address", ctypes.c_void_p)]
+
+
+def library_folder() -> str:
+    """Where the library that is loaded lies."""
+    lib.load()
+    found = _Found()
+    dladdr = ctypes.CDLL(None).dladdr
+    dladdr.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Found)]
+    if not dladdr(ctypes.cast(lib.cg_version, ctypes.c_void_p), ctypes.byref(found)) or not found.file:
+        raise LibraryError("cellgrad.jax: dladdr does not find the library")
+    return os.path.dirname(os.path.realpath(os.fsdecode(found.file)))
+
+
+def load(folder: str) -> ctypes.CDLL:
+    """The module of a folder, or of the folder cellgrad in it.
+
+    Raises LibraryError if there is none, if it does not load, or if it is of another version than this package.
+    """
+    paths = [os.path.join(folder, NAME), os.path.join(folder, "cellgrad", NAME)]
+    path = next(filter(os.path.exists, paths), None)
+    if path is None:
+        raise LibraryError(f"cellgrad.jax has no module: no such file: {' or '.join(paths)}; a shared library that was built with "
+                           "./configure && make && make install has it")
+    try:
+        module = ctypes.CDLL(path)
+        version = module.cellgrad_jax_version
+    except (OSError, AttributeError) as error:
+        raise LibraryError(f"cellgrad.jax: {path}: {error}") from None
+    version.restype = ctypes.c_char_p
+    if version().decode() != VERSION:
+        raise LibraryError(f"the package cellgrad is {VERSION}, and {path} is {version().decode()}: install the same version of both")
+    return module
+
+
+def register() -> None:
+    """Tells XLA the handlers' addresses."""
+    module = load(library_folder())
+    for name in TARGETS:
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(module, name)), platform="cpu")
+
+
+def context() -> Context:
+    """A context on the device that the module opens: for sizes, not for calls."""
+    return Context(os.environ.get("CELLGRAD_BACKEND") or "cpu")
+
+
+def call(name: str, results: Sequence[Tuple[Sequence[Any], Any]], arguments: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[Any]:
+    """A handler's results, of these shapes and dtypes.  Under vmap it is called once for each element."""
+    axes = axes_of(arguments)
+    types = [result(shape, dtype, axes) for shape, dtype in results]
+    made: Sequence[Any] = jax.ffi.ffi_call(name, types, vmap_method="sequential")(
+        *(varying(argument, axes) for argument in arguments), **attributes)
+    return made
+
+
+register()

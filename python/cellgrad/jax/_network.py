@@ -1,0 +1,259 @@
+"""Networks as functions of parameters and sequences."""
+import ctypes
+import math
+import os
+from typing import Any, Dict, Hashable, Mapping, Optional, Sequence, Tuple, Union
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _network
+from .._arguments import path_of, real
+from .._cell import Cell, cell_of
+from .._errors import ArgumentError, ArgumentTypeError
+from .._load import check, lib
+from . import _call, _module
+from ._manual_axes import axes_of, varying
+
+Array = Any
+DTYPES = ("float32", "float64", "float16", "bfloat16")
+
+
+def _text_of(cell: Cell) -> str:
+    """The name of a built-in cell, or the text of one, of a file as well: a compiled program has it and needs no file."""
+    path = path_of(cell.source)
+    if path is None:
+        return str(cell.source)
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+class Network:
+    """Layers of a cell over whole sequences: a function of parameters and arrays, to be used under jit, grad, vmap and shard_map.
+
+    cell: a `Cell`, or the name, the path or the text of one.
+    input, units: the width of a step's input and of the cell.
+    layers, bidirectional: layer k > 0 reads the outputs of both directions of the one below.
+    options: of the cell, as "peephole"; values: of its params, as {"forget_bias": 1.0}.
+    proj: the width of a projection of the output, 0 for none.
+    input_mode: "linear", "skip" (the first layer has no input matrices; needs input = units) or "auto" (skip if it can).
+    time_major: sequences are [T, B, .], else [B, T, .].
+    dropout: between layers, in calls that have a key.
+    reverse: one direction, from each sequence's last step to its first.
+
+    L is the number of layers, D of directions, H the width of an output: proj, or units.  `params_size` is the number of parameters.
+    Networks of equal arguments are equal: one may be a static argument of jax.jit.  It holds no arrays, and can be pickled.
+
+    Raises ArgumentError for a value, ArgumentTypeError for a type, BuildError for a text that is no cell.
+
+    >>> import cellgrad.jax, jax, jax.numpy as jnp
+    >>> network = cellgrad.jax.Network("gru", input=3, units=4, layers=2, bidirectional=True)
+    >>> params = network.init(jax.random.key(1))
+    >>> output, (h, c) = network(params, jnp.ones((5, 2, 3)), lengths=jnp.array([5, 3]))
+    >>> output.shape, h.shape, c
+    ((5, 2, 8), (4, 2, 4), None)
+    """
+
+    def __init__(self, cell: Union[Cell, str, "os.PathLike[str]"] = "lstm", *, input: int, units: int, layers: int = 1,
+                 bidirectional: bool = False, options: Union[str, Sequence[str]] = "", values: Optional[Mapping[str, float]] = None,
+                 proj: int = 0, input_mode: str = "linear", time_major: bool = True, dropout: float = 0.0, reverse: bool = False):
+        self.cell = Cell(_text_of(cell_of(cell)))
+        self._keywords: Dict[str, Any] = dict(
+            input=input, units=units, layers=layers, bidirectional=bidirectional, options=options, values=values or {}, proj=proj,
+            input_mode=input_mode, time_major=time_major, dropout=dropout, reverse=reverse)
+        self._of_dtype: Dict[str, _network.Network] = {}
+        self._bounds: Dict[str, Tuple[int, int]] = {}
+        config = self.numpy().config
+        self.params_size = self.numpy().params_size
+        self.time_major = bool(config.time_major)
+        self._attributes: Dict[str, Any] = {name: np.int64(getattr(config, name)) for name in (
+            "layers", "bidirectional", "input_mode", "time_major", "reverse", "units", "proj")}
+        numbers = {name: real(f"values: {name}", value) for name, value in self._keywords["values"].items()}
+        # A copy: the caller may change his.
+        self._keywords["values"] = numbers
+        self._attributes.update(cell=self.cell.source, options=config.options.decode(), dropout=np.float64(config.dropout),
+                                value_names=",".join(numbers))
+        self._attributes.update((f"value_{name}", np.float64(number)) for name, number in numbers.items())
+        self._key: Hashable = (config.input, tuple(sorted(self._attributes.items())))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Network) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        c = self.numpy().config
+        return (f"<cellgrad.jax.Network {self.cell.name} input={c.input} units={c.units} layers={c.layers}"
+                f"{' bidirectional' if c.bidirectional else ''}>")
+
+    def __reduce__(self) -> Any:
+        return _remade, (self.cell.source, self._keywords)
+
+    # ---- what the library says of it ----
+
+    def numpy(self, dtype: Any = "float32") -> _network.Network:
+        """The same network for NumPy, `cellgrad.Network`, in a dtype: it has the same parameters, and loads those of other programs.
+
+        Raises ArgumentTypeError for a dtype that networks do not have.
+
+        >>> import cellgrad.jax
+        >>> network = cellgrad.jax.Network("lstm", input=3, units=4)
+        >>> list(network.numpy().weight_shapes("pytorch"))
+        ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
+        """
+        name = str(np.dtype(dtype))
+        if name not in self._of_dtype:
+            self._of_dtype[name] = _network.Network(self.cell, dtype=name, context=_module.context(), **self._keywords)
+        return self._of_dtype[name]
+
+    def attributes(self, has_reserve: bool, drops: bool, input_width: bool = False) -> Dict[str, Any]:
+        """The attributes of a handler."""
+        more: Dict[str, Any] = {"input": np.int64(self._keywords["input"])} if input_width else {"drop": np.int64(drops)}
+        return {**self._attributes, "training": np.int64(has_reserve), **more}
+
+    def shapes(self, x: Sequence[Any]) -> Tuple[Tuple[Any, ...], Tuple[Any, ...], Optional[Tuple[Any, ...]]]:
+        """The shapes of output, h and c for an input of a shape; None: the cell has no state."""
+        numpy = self.numpy()
+        config, B = numpy.config, x[1] if self.time_major else x[0]
+        count = config.layers * numpy.directions
+        return ((*x[:2], numpy.output_width), (count, B, config.proj or config.units),
+                (count, B, config.units) if self.cell.has_state else None)
+
+    def reserve_size(self, dtype: Any, x: Sequence[Any]) -> Any:
+        """Bytes that hold what forward keeps for backward, for an input of a shape, whatever its lengths."""
+        name = str(np.dtype(dtype))
+        if name not in self._bounds:
+            fixed, step = ctypes.c_size_t(), ctypes.c_size_t()
+            check(lib.cg_rnn_reserve_bound(self.numpy(dtype).plan().pointer, ctypes.byref(fixed), ctypes.byref(step)))
+            self._bounds[name] = fixed.value, step.value
+        first, each = self._bounds[name]
+        return first + each * x[0] * x[1]
+
+    # ---- parameters ----
+
+    def init(self, key: Array, rules: Optional[str] = None, dtype: Any = jnp.float32) -> Array:
+        """Parameters to begin training with, [params_size], the same on every machine for the same network, rules and key.
+
+        key: of jax.random.  rules: those of `cellgrad.Network.init_params`; None is Glorot's uniform numbers for input matrices, orthogonal
+        recurrent ones, and biases of 0, but 1 for a gate a_f.
+
+        Raises ArgumentTypeError for a dtype.  A word that is no rule is an error of the call, jax.errors.JaxRuntimeError.
+
+        >>> import cellgrad.jax, jax
+        >>> network = cellgrad.jax.Network("lstm", input=3, units=4)
+        >>> network.init(jax.random.key(0), "uniform uniform uniform").shape
+        (144,)
+        """
+        self.numpy(dtype)
+        return _call.init_params(self, key, _network.default_rules(self.cell) if rules is None else rules, np.dtype(dtype))
+
+    def weights(self, params: Array) -> Dict[str, Array]:
+        """Each matrix, bias and per-unit weight by its name, of parameters or of gradients by them.
+
+        params: [params_size].  The names are those of `cellgrad.Network.regions`.
+
+        >>> import cellgrad.jax, jax
+        >>> network = cellgrad.jax.Network("lstm", input=3, units=4)
+        >>> weights = network.weights(network.init(jax.random.key(0)))
+        >>> weights["layer0.input.a_i"].shape, weights["layer0.input_bias.a_f"].tolist()
+        ((4, 3), [1.0, 1.0, 1.0, 1.0])
+        """
+        params = self._checked("params", params, None, (self.params_size,), "params_size")
+        return {name: params[at:at + math.prod(shape)].reshape(shape) for name, (at, shape) in self.numpy().regions.items()}
+
+    def params(self, weights: Mapping[str, Array]) -> Array:
+        """The parameters of such weights, [params_size].
+
+        Raises ArgumentError for a name or a shape, ArgumentTypeError for a dtype.
+
+        >>> import cellgrad.jax, jax
+        >>> network = cellgrad.jax.Network("lstm", input=3, units=4)
+        >>> params = network.init(jax.random.key(0))
+        >>> bool((network.params(network.weights(params)) == params).all())
+        True
+        """
+        regions = self.numpy().regions
+        if not isinstance(weights, Mapping):
+            raise ArgumentTypeError(f"weights: expected a mapping of names to arrays, got {type(weights).__name__}")
+        missing, unknown = [name for name in regions if name not in weights], [name for name in weights if name not in regions]
+        if missing or unknown:
+            raise ArgumentError(f"weights: missing {', '.join(missing) or 'none'}; unknown {', '.join(map(str, unknown)) or 'none'}")
+        parts, dtype = [], None
+        for name, (_, shape) in sorted(regions.items(), key=lambda item: item[1].offset):
+            part = self._checked(name, weights[name], dtype, shape, "")
+            parts.append(part.reshape(-1))
+            dtype = part.dtype
+        return jnp.concatenate(parts)
+
+    # ---- calls ----
+
+    @staticmethod
+    def _checked(name: str, value: Any, dtype: Any, shape: Tuple[Any, ...], axes: str) -> Array:
+        """An array of a shape, and of a dtype unless that is None."""
+        array = jnp.asarray(value)
+        if str(array.dtype) not in DTYPES:
+            raise ArgumentTypeError(f"{name}: expected {', '.join(DTYPES[:-1])} or {DTYPES[-1]}, got {array.dtype}")
+        if dtype is not None and array.dtype != dtype:
+            raise ArgumentTypeError(f"{name}: expected {dtype}, got {array.dtype}")
+        if array.shape != shape:
+            raise ArgumentError(f"{name}: expected shape {shape}{f' [{axes}]' if axes else ''}, got {array.shape}")
+        return array
+
+    def _checked_input(self, x: Any, dtype: Any) -> Array:
+        width = self._keywords["input"]
+        array = jnp.asarray(x)
+        if array.ndim != 3 or array.shape[2] != width:
+            raise ArgumentError(f"x: expected shape [{'T, B' if self.time_major else 'B, T'}, input={width}], got {array.shape}")
+        return self._checked("x", array, dtype, array.shape, "")
+
+    def _checked_lengths(self, lengths: Any, B: Any) -> Optional[Array]:
+        if lengths is None:
+            return None
+        array = jnp.asarray(lengths)
+        if not jnp.issubdtype(array.dtype, jnp.integer):
+            raise ArgumentTypeError(f"lengths: expected integers, got {array.dtype}")
+        if array.shape != (B,):
+            raise ArgumentError(f"lengths: expected shape ({B},) [B], got {array.shape}")
+        return array.astype(jnp.int32)
+
+    def __call__(self, params: Array, x: Array, h0: Optional[Array] = None, c0: Optional[Array] = None,
+                 lengths: Optional[Array] = None, key: Optional[Array] = None) -> Tuple[Array, Tuple[Array, Optional[Array]]]:
+        """Runs the network, in the dtype of its parameters, which all arrays have.
+
+        params: [params_size].  x: [T, B, input], or [B, T, input] unless time_major.
+        h0: [L*D, B, H], c0: [L*D, B, units], in either layout; None is zeros.
+        lengths: [B] integers, how many steps of each sequence are valid; beyond them outputs are zero.
+        key: of jax.random, for the masks of dropout; None drops nothing, as in evaluation.
+
+        Returns output [T, B, D*H], or [B, T, D*H], and (h, c), shaped as h0 and c0; c is None for a cell without a state.
+
+        Raises ArgumentError for a shape, ArgumentTypeError for a dtype, when the call is traced; what only values show, such as a length
+        beyond T, is an error of the call, jax.errors.JaxRuntimeError.
+
+        >>> import cellgrad.jax, jax, jax.numpy as jnp
+        >>> network = cellgrad.jax.Network("lstm", input=3, units=4, layers=2, dropout=0.5)
+        >>> params = network.init(jax.random.key(0))
+        >>> output, (h, c) = network(params, jnp.ones((5, 2, 3)), key=jax.random.key(1))
+        >>> output.shape, h.shape, c.shape
+        ((5, 2, 4), (2, 2, 4), (2, 2, 4))
+        """
+        params = self._checked("params", params, None, (self.params_size,), "params_size")
+        x = self._checked_input(x, params.dtype)
+        if c0 is not None and not self.cell.has_state:
+            raise ArgumentError(f"c0: a network of the cell {self.cell.name} has no state c")
+        _, h_shape, c_shape = self.shapes(x.shape)
+        h0 = None if h0 is None else self._checked("h0", h0, x.dtype, h_shape, "L*D, B, H")
+        c0 = None if c0 is None or c_shape is None else self._checked("c0", c0, x.dtype, c_shape, "L*D, B, units")
+        lengths = self._checked_lengths(lengths, h_shape[1])
+        drops = key is not None and self._attributes["dropout"] > 0
+        counter = _call.halves_of(key) if drops else None
+        arrays = (x, h0, c0, params, lengths, counter)
+        axes = axes_of(jax.tree.leaves(arrays))
+        output, h, c = _call.compiled(self, *jax.tree.map(lambda array: varying(array, axes), arrays))
+        return output, (h, c)
+
+
+def _remade(cell: str, keywords: Dict[str, Any]) -> Network:
+    return Network(cell, **keywords)

@@ -1,0 +1,105 @@
+"""`python -m cellgrad.jax.bench`: a training step of an LSTM by this package, by jax.lax.scan and by `cellgrad bench`, as a table in Markdown.
+
+A step is a forward and a backward, compiled by jax.jit, with the gradients by parameters and input, without an optimizer.  The network of
+jax.lax.scan multiplies the inputs of all steps at once, and the states in the scan.  The two run by turns, and of each the least time
+counts; `cellgrad bench`, which has no Python and no XLA, runs before and after them.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any, Callable, List, Optional, Tuple
+
+import jax
+import jax.numpy as jnp
+
+from . import Network
+
+# T, B, I, U
+SIZES = ((100, 32, 64, 128), (100, 32, 512, 512), (1, 1, 4, 4))
+Step = Callable[..., Any]
+
+
+def scanned(weights: Tuple[Any, Any, Any], x: Any) -> Any:
+    """The outputs of an LSTM by jax.lax.scan.  weights: [4U, I], [4U, U], [4U], in the library's order of gates."""
+    w, r, b = weights
+
+    def step(state: Any, a: Any) -> Any:
+        h, c = state
+        i, f, g, o = jnp.split(a + h @ r.T, 4, axis=-1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(o) * jnp.tanh(c)
+        return (h, c), h
+
+    zeros = jnp.zeros((x.shape[1], r.shape[1]), x.dtype)
+    return jax.lax.scan(step, (zeros, zeros), x @ w.T + b)[1]
+
+
+def weights_of(network: Network, params: Any) -> Tuple[Any, Any, Any]:
+    """Parameters as `scanned` takes them."""
+    parts = network.weights(params)
+    gates = network.cell.gates
+    return (jnp.concatenate([parts[f"layer0.input.{gate}"] for gate in gates]),
+            jnp.concatenate([parts[f"layer0.recurrent.{gate}"] for gate in gates]),
+            jnp.concatenate([parts[f"layer0.input_bias.{gate}"] + parts[f"layer0.recurrent_bias.{gate}"] for gate in gates]))
+
+
+def step_of(forward: Step) -> Step:
+    """A forward and a backward: the outputs, and the gradients of both arguments."""
+    def step(params: Any, x: Any, upstream: Any) -> Any:
+        output, pull = jax.vjp(forward, params, x)
+        return output, pull(upstream)
+
+    made: Step = jax.jit(step)
+    return made
+
+
+def least(calls: List[Callable[[], Any]], seconds: float) -> List[float]:
+    """The least time of each call, of calls by turns."""
+    best = [float("inf")] * len(calls)
+    end, rounds = time.perf_counter() + seconds, 0
+    while time.perf_counter() < end or rounds < 5:
+        rounds += 1
+        for k, call in enumerate(calls):
+            start = time.perf_counter()
+            jax.block_until_ready(call())
+            best[k] = min(best[k], time.perf_counter() - start)
+    return best
+
+
+def of_command(size: Tuple[int, int, int, int], seconds: float) -> float:
+    """The least time of the same by `cellgrad bench`; not a number without the command."""
+    words = [word for name, value in zip(("--T", "--B", "--I", "--H"), size) for word in (name, str(value))]
+    ended = subprocess.run([sys.executable, "-m", "cellgrad", "bench", "--op", "rnn", "rnn_mode=lstm", "--what", "fwd+bwd", *words,
+                            "--time", str(seconds), "--json"], stdout=subprocess.PIPE, check=False, text=True)
+    rows = [json.loads(line) for line in ended.stdout.splitlines()]
+    return min((row["min_ms"] for row in rows if row["kind"] == "problem"), default=float("nan")) / 1e3
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(prog="python -m cellgrad.jax.bench", description="cellgrad.jax.Network beside jax.lax.scan")
+    parser.add_argument("--seconds", type=float, default=6.0, help="for each row")
+    given = parser.parse_args(arguments)
+    os.environ.setdefault("CELLGRAD_BACKEND", "cpu")
+    print(f"JAX {jax.__version__}, {os.cpu_count()} processors\n")
+    print("| T, B, I, U | lax.scan ms | cellgrad.jax ms | ratio | cellgrad bench ms | over it, us |\n|---|---|---|---|---|---|")
+    for size in SIZES:
+        T, B, I, U = size
+        network = Network("lstm", input=I, units=U)
+        params = network.init(jax.random.key(0))
+        x, upstream = (jax.random.normal(jax.random.key(k), (T, B, width)) for k, width in ((1, I), (2, U)))
+        ours, theirs = step_of(lambda params, x: network(params, x)[0]), step_of(scanned)
+        weights = weights_of(network, params)
+        beside = of_command(size, given.seconds / 2)
+        first, taken = least([lambda: theirs(weights, x, upstream), lambda: ours(params, x, upstream)], given.seconds)
+        beside = min(beside, of_command(size, given.seconds / 2))
+        print(f"| {T}, {B}, {I}, {U} | {1e3 * first:.3f} | {1e3 * taken:.3f} | {taken / first:.2f} | {1e3 * beside:.3f} | "
+              f"{1e6 * (taken - beside):.0f} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
