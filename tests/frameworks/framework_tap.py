@@ -5,6 +5,7 @@ under CELLGRAD_TEST_PYTHON, and is skipped where that has not got it either; wit
 """
 import importlib.util
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
@@ -25,3 +26,10 @@ def need(module, name):
     os.environ.setdefault("CELLGRAD_BACKEND", "cpu")
     os.environ["PYTHONPATH"] = py_tap.PACKAGE
     sys.path.insert(0, py_tap.PACKAGE)
+
+
+def python(*arguments, **environment):
+    """The status of a Python of its own, and what it prints, both streams in one."""
+    done = subprocess.run([sys.executable, *arguments], env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False)
+    return done.returncode, done.stdout

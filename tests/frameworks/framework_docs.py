@@ -1,0 +1,54 @@
+"""The examples of the package's part for a framework: those of every docstring, and of its README.md."""
+import doctest
+import glob
+import importlib
+import inspect
+import os
+import re
+import unittest
+
+from framework_tap import py_tap
+
+
+def modules(folder):
+    """The names of a folder's modules."""
+    return sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(folder, "[_a-z]*.py")))
+
+
+def documents(ours, least):
+    """The tests of a package, whose docstrings have at least so many lines of examples."""
+    folder = os.path.join(py_tap.PACKAGE, *ours.__name__.split("."))
+
+    class Documents(unittest.TestCase):
+        def test_examples(self):
+            """The examples of the docstrings run"""
+            attempted = 0
+            for module in modules(folder):
+                failures, runner = [], doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF)
+                name = ours.__name__ if module == "__init__" else f"{ours.__name__}.{module}"
+                for test in doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name)):
+                    runner.run(test, out=failures.append)
+                self.assertFalse(failures, "".join(failures))
+                attempted += runner.tries
+            print(f"# {attempted} lines of examples")
+            self.assertGreater(attempted, least)
+
+        def test_docstrings(self):
+            """Every public class and function has an example, every public method a docstring"""
+            for name in ours.__all__:
+                thing = getattr(ours, name)
+                self.assertIn(">>> ", thing.__doc__ or "", name)
+                for method, of in inspect.getmembers(thing, inspect.isfunction):
+                    if not method.startswith("_") and of.__module__.startswith("cellgrad."):
+                        self.assertTrue(of.__doc__, f"{name}.{method}")
+
+        def test_readme(self):
+            """The Python of README.md runs"""
+            with open(os.path.join(folder, "README.md"), encoding="utf-8") as file:
+                blocks = re.findall(r"^```python\n(.*?)^```$", file.read(), re.M | re.S)
+            self.assertGreaterEqual(len(blocks), 1)
+            names = {}
+            for k, block in enumerate(blocks):
+                exec(compile(block, f"README.md, block {k + 1}", "exec"), names)  # pylint: disable=exec-used
+
+    return Documents

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""Networks of cellgrad.jax have the answers of PyTorch and TensorFlow that are stored in tests/data, those of jax.lax.scan, and those of the
+package for NumPy, to the bit.  Prints TAP."""
+import glob
+import os
+import pickle
+import tempfile
+import unittest
+
+import jax_tap
+from jax_tap import LEAKY, py_tap
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.test_util import check_grads
+
+import cellgrad
+import cellgrad.jax as ours
+from cellgrad.jax import bench
+from py_answers import TOLERANCE, read
+
+T, B, I, U = 6, 3, 4, 5
+F64 = jnp.float64
+
+
+def normal(seed, *shape, dtype=F64):
+    return jax.random.normal(jax.random.key(seed), shape, dtype)
+
+
+def numbers_of(path, dtype):
+    """A stored case: the network, its arguments by name, in a dtype, and what is expected.  States are [L*D, B, .] here."""
+    expected, about = read(path)
+    is_major = about.get("time_major", "true") == "true"
+    if not is_major:
+        expected = {name: tensor.transpose(1, 0, 2) if name.startswith(("input_h", "input_c", "output_h", "output_c")) else tensor
+                    for name, tensor in expected.items()}
+    t = {name: jnp.asarray(tensor, dtype if tensor.dtype.kind == "f" else None) for name, tensor in expected.items()}
+    both, proj = about.get("direction") == "bidirectional", int(about.get("num_proj", 0))
+    network = ours.Network(
+        about["rnn_mode"], input=t["input"].shape[2], units=t["input_c" if proj else "input_h"].shape[2],
+        layers=t["input_h"].shape[0] // (2 if both else 1), bidirectional=both, proj=proj, time_major=is_major,
+        input_mode={"skip_input": "skip"}.get(about.get("input_mode"), "linear"))
+    return network, t, expected
+
+
+class Answers(unittest.TestCase):
+    def close(self, got, want, tolerance, what):
+        got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)
+        self.assertEqual(got.shape, want.shape, what)
+        self.assertTrue(np.isfinite(got).all(), what)
+        self.assertLessEqual(np.abs(got - want).max(initial=0), tolerance * (np.abs(want).max(initial=0) or 1.0), what)
+
+    def same(self, got, want, what=""):
+        """To the bit."""
+        leaves, others = jax.tree.leaves(got), jax.tree.leaves(want)
+        self.assertEqual(len(leaves), len(others), what)
+        for a, b in zip(leaves, others):
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b), what)
+
+    def case(self, path, dtype):
+        network, t, expected = numbers_of(path, dtype)
+
+        def forward(params, x, h0, c0):
+            output, (h, c) = network(params, x, h0, c0, lengths=t["sequence_lengths"])
+            return output, h, c
+
+        def step(arguments, upstream):
+            results, pull = jax.vjp(forward, *arguments)
+            return results, pull(upstream)
+
+        arguments = t["params"], t["input"], t["input_h"], t.get("input_c")
+        upstream = t["output_backprop"], t["output_h_backprop"], t.get("output_c_backprop")
+        results, gradients = jax.jit(step)(arguments, upstream)
+        count = 0
+        for name, got in (*zip(("output", "output_h", "output_c"), results),
+                          *zip(("params_backprop", "input_backprop", "input_h_backprop", "input_c_backprop"), gradients)):
+            self.assertEqual(got is None, name not in expected, f"{path}: {name}")
+            if got is not None:
+                self.assertEqual(got.dtype, dtype)
+                self.close(got, expected[name], TOLERANCE[dtype], f"{os.path.basename(path)}: {name}")
+                count += 1
+        return count
+
+    def cases(self, dtype):
+        paths = sorted(glob.glob(os.path.join(py_tap.DATA, "CudnnRNNV3-*.safetensors")))
+        self.assertEqual(sum(self.case(path, dtype) for path in paths), 199)
+
+    def test_data_float64(self):
+        """The 199 tensors of tests/data in float64, compiled"""
+        self.cases("float64")
+
+    def test_data_float32(self):
+        """The same in float32"""
+        self.cases("float32")
+
+    def test_data_float16(self):
+        """The same in float16"""
+        self.cases("float16")
+
+    def test_data_bfloat16(self):
+        """The same in bfloat16"""
+        self.cases("bfloat16")
+
+    def test_scan(self):
+        """An LSTM, and a GRU, have the outputs and gradients of jax.lax.scan"""
+        lstm = ours.Network("lstm", input=I, units=U)
+        params, x = normal(1, lstm.params_size), normal(2, T, B, I)
+        got = jax.value_and_grad(lambda p, x: jnp.sum(jnp.sin(lstm(p, x)[0])), (0, 1))(params, x)
+        want = jax.value_and_grad(lambda p, x: jnp.sum(jnp.sin(bench.scanned(bench.weights_of(lstm, p), x))), (0, 1))(params, x)
+        for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want)):
+            self.close(a, b, 1e-13, "lstm")
+        gru = ours.Network("gru", input=I, units=U)
+        params = normal(3, gru.params_size)
+
+        def scanned(params, x):
+            w = gru.weights(params)
+
+            def step(h, x):
+                gate = {name: (x @ w[f"layer0.input.{name}"].T + w[f"layer0.input_bias.{name}"],
+                               h @ w[f"layer0.recurrent.{name}"].T + w[f"layer0.recurrent_bias.{name}"]) for name in gru.cell.gates}
+                reset, update, new = gru.cell.gates
+                r, z = jax.nn.sigmoid(sum(gate[reset])), jax.nn.sigmoid(sum(gate[update]))
+                h = (1 - z) * jnp.tanh(gate[new][0] + r * gate[new][1]) + z * h
+                return h, h
+
+            return jax.lax.scan(step, jnp.zeros((B, U)), x)[1]
+
+        got = jax.value_and_grad(lambda p, x: jnp.sum(jnp.sin(gru(p, x)[0])), (0, 1))(params, x)
+        want = jax.value_and_grad(lambda p, x: jnp.sum(jnp.sin(scanned(p, x))), (0, 1))(params, x)
+        for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want)):
+            self.close(a, b, 1e-13, "gru")
+
+    def test_check_grads(self):
+        """check_grads of cells, options, layouts, lengths and dropout"""
+        key = jax.random.key(5)
+        for keywords, call in (({}, {}), ({"options": "peephole"}, {}), ({"bidirectional": True, "layers": 2}, {"lengths": [6, 2, 0]}),
+                               ({"layers": 3, "dropout": 0.4}, {"key": key}), ({"time_major": False, "proj": 3}, {"lengths": [1, 3, 2]}),
+                               ({"reverse": True}, {"lengths": [6, 4, 1]})):
+            network = ours.Network("lstm", input=I, units=U, **keywords)
+            params = 0.3 * normal(1, network.params_size)
+            x = normal(2, T, B, I) if network.time_major else normal(2, B, T, I)
+            _, h, c = network.shapes(x.shape)
+            check_grads(lambda *a: network(*a, **call), (params, x, normal(3, *h), normal(4, *c)), order=1, modes=["rev"])
+        leaky = ours.Network(LEAKY, input=I, units=U, values={"leak": 0.3})
+        check_grads(lambda *a: leaky(*a)[0], (normal(1, leaky.params_size), normal(2, T, B, I)), order=1, modes=["rev"])
+
+    def test_numpy(self):
+        """Outputs, states and gradients are those of cellgrad.Network, to the bit"""
+        for keywords in ({}, {"bidirectional": True}, {"time_major": False, "layers": 2}, {"cell": "gru", "reverse": True},
+                         {"cell": "rnn_relu", "input_mode": "skip", "input": U}):
+            network = ours.Network(**{"cell": "lstm", "input": I, "units": U, **keywords})
+            numpy = network.numpy("float64")
+            params = normal(1, network.params_size)
+            x = normal(2, *((T, B) if network.time_major else (B, T)), keywords.get("input", I))
+            lengths = [6, 2, 4]
+            run = numpy.forward(params, x, lengths=lengths)
+            (output, (h, c)), pull = jax.vjp(lambda p, x: network(p, x, lengths=jnp.array(lengths)), params, x)
+            states = [state if network.time_major or state is None else state.transpose(1, 0, 2) for state in (run.h, run.c)]
+            self.same((output, h, c), (run.output, *states))
+            zeros = jax.tree.map(jnp.zeros_like, (h, c))
+            gradient = numpy.backward(run, d_output=run.output)
+            self.same(pull((output, zeros)), (gradient.params, gradient.input), keywords)
+
+    def test_cells(self):
+        """A cell by its text, by its file, by a Cell, with its value: the answers of cellgrad.Network"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "leaky.cell")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(LEAKY)
+            networks = [ours.Network(cell, input=I, units=U, values={"leak": 0.3}) for cell in (LEAKY, path, ours.Cell(path), ours.Cell(LEAKY))]
+        params, x = normal(1, networks[0].params_size), normal(2, T, B, I)
+        want = cellgrad.Network(LEAKY, input=I, units=U, values={"leak": 0.3}, dtype="float64").forward(params, x).output
+        other = ours.Network(LEAKY, input=I, units=U)
+        # The file is not there any more.
+        for network in (*networks, pickle.loads(pickle.dumps(networks[1]))):
+            self.assertEqual(network, networks[0])
+            self.assertEqual(hash(network), hash(networks[0]))
+            output, (h, c) = network(params, x)
+            self.same(output, want)
+            self.same(h[0], want[-1])
+            self.assertIsNone(c)
+        self.assertNotEqual(other, networks[0])
+        self.assertFalse(np.array_equal(other(params, x)[0], want))
+
+    def test_dropout(self):
+        """Masks are those that the key's counter numbers; no key drops nothing; a probability of 0 needs no key"""
+        network = ours.Network("lstm", input=I, units=U, layers=2, dropout=0.3)
+        params, x, key = normal(1, network.params_size), normal(2, T, B, I), jax.random.key(7)
+        low, high = map(int, jax.random.bits(key, (2,), jnp.uint32))
+        numpy = network.numpy("float64")
+        dropped = network(params, x, key=key)[0]
+        self.same(dropped, numpy.forward(params, x, counter=low | high << 32).output)
+        self.same(network(params, x)[0], numpy.forward(params, x, drop=False).output)
+        self.assertFalse(np.array_equal(dropped, network(params, x, key=jax.random.key(8))[0]))
+        self.same(network(params, x, key=jax.random.PRNGKey(7))[0], dropped)
+        plain = ours.Network("lstm", input=I, units=U, layers=2)
+        self.same(plain(params, x, key=key)[0], network(params, x)[0])
+
+    def test_parameters(self):
+        """init is the library's of the key's seed; weights and params are inverses, and can be differentiated"""
+        network = ours.Network("lstm", input=I, units=U, layers=2, bidirectional=True, proj=3, options="peephole")
+        key = jax.random.key(3)
+        low, high = map(int, jax.random.bits(key, (2,), jnp.uint32))
+        for dtype in ("float32", "float64", "bfloat16"):
+            params = network.init(key, dtype=dtype)
+            self.assertEqual(str(params.dtype), dtype)
+            self.same(params.astype(F64), np.asarray(network.numpy(dtype).init_params(seed=low | high << 32), np.float64))
+        weights = network.weights(params)
+        self.assertEqual(set(weights), set(network.numpy().regions))
+        self.same(network.params(weights), params)
+        gradient = jax.grad(lambda params: jnp.sum(network.weights(params)["layer1.reverse.recurrent.a_i"]))(network.init(key))
+        self.assertEqual(int(gradient.sum()), U * 3)
+
+    def test_empty(self):
+        """No rows, and no steps: empty outputs, gradients of zero"""
+        network = ours.Network("lstm", input=I, units=U)
+        params = normal(1, network.params_size)
+        for t, b in ((T, 0), (0, B), (0, 0)):
+            x = jnp.zeros((t, b, I))
+            output, (h, c) = network(params, x, lengths=jnp.zeros((b,), int))
+            self.assertEqual((output.shape, h.shape, c.shape), ((t, b, U), (1, b, U), (1, b, U)))
+            gradient = jax.jit(jax.grad(lambda p, x: jnp.sum(network(p, x)[0])))(params, x)
+            self.assertEqual(float(jnp.abs(gradient).sum()), 0.0)
+
+
+if __name__ == "__main__":
+    jax_tap.main()

@@ -1,0 +1,17 @@
+"""What the tests of cellgrad.jax share: a Python that has JAX, with four devices of the host and numbers of 64 bits."""
+import os
+
+import framework_tap
+from framework_tap import main, py_tap, python
+
+__all__ = ["LEAKY", "main", "py_tap", "python"]
+framework_tap.need("jax", "JAX")
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax  # noqa: E402
+
+jax.config.update("jax_enable_x64", True)
+
+# A cell as text: one gate, no state, a number that may be set.
+LEAKY = "cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = tanh(a) + leak * h_prev\nsave h\n"
