@@ -83,7 +83,12 @@ def _rnn_backward(network: "Network", kept: Any, upstream: Any) -> Tuple[Any, ..
     given = tuple(None if gradient is None or isinstance(gradient, SymbolicZero) else gradient for gradient in upstream)
     are_wanted = tuple(want is not None for want in wanted)
     made = _gradients(network, are_wanted, inputs, reserve, given)
-    return (*(gradient if want else None for gradient, want in zip(made, are_wanted)), None, None)
+    # Zeros that nothing reads and XLA leaves out: JAX 0.7 takes no other structure of results for other gradients.
+    return (*(gradient if want else _zeros_like(array) for gradient, want, array in zip(made, are_wanted, inputs)), None, None)
+
+
+def _zeros_like(array: Optional[Array]) -> Optional[Array]:
+    return None if array is None else jnp.zeros_like(array)
 
 
 rnn.defvjp(_rnn_forward, _rnn_backward, symbolic_zeros=True)
