@@ -364,7 +364,7 @@ data:
 	$(PYTHON) $(srcdir)/%D%/data/make_pytorch_weights.py
 	$(PYTHON) $(srcdir)/%D%/data/make_onnx.py
 
-# cellgrad.torch and cellgrad.onnx beside the oldest and the newest PyTorch and ONNX, in virtual environments in frameworks/, of several GB;
+# Each framework's part of the package beside the oldest and the newest framework, in virtual environments in frameworks/, of several GB;
 # or under Pythons that have them: make check-frameworks PYTHONS=PATH...; or one of them alone: make check-frameworks FRAMEWORKS=onnx.
 check-frameworks: all
 	$(AM_TESTS_ENVIRONMENT) PYTHON='$(PYTHON)' FRAMEWORKS='$(FRAMEWORKS)' $(SHELL) $(srcdir)/%D%/frameworks/frameworks.sh $(PYTHONS)

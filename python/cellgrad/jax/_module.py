@@ -3,6 +3,7 @@
 It lies beside the library, or in the folder cellgrad there: lib/cellgrad, where `make install` puts it.
 """
 import ctypes
+import functools
 import os
 from typing import Any, Mapping, Sequence, Tuple
 
@@ -64,9 +65,14 @@ def register() -> None:
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(module, name)), platform="cpu")
 
 
+@functools.lru_cache(maxsize=None)
+def _context_of(where: str) -> Context:
+    return Context(where)
+
+
 def context() -> Context:
     """A context on the device that the module opens: for sizes, not for calls."""
-    return Context(os.environ.get("CELLGRAD_BACKEND") or "cpu")
+    return _context_of(os.environ.get("CELLGRAD_BACKEND") or "cpu")
 
 
 def call(name: str, results: Sequence[Tuple[Sequence[Any], Any]], arguments: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[Any]:
