@@ -1,8 +1,8 @@
 """`python -m cellgrad.jax.bench`: a training step of an LSTM by this package, by jax.lax.scan and by `cellgrad bench`, as a table in Markdown.
 
 A step is a forward and a backward, compiled by jax.jit, with the gradients by parameters and input, without an optimizer.  The network of
-jax.lax.scan multiplies the inputs of all steps at once, and the states in the scan.  The two run by turns, and of each the least time
-counts; `cellgrad bench`, which has no Python and no XLA, runs before and after them.
+jax.lax.scan multiplies the inputs of all steps at once, and the states in the scan.  `cellgrad bench` has no Python and no XLA.  Each runs
+for a while alone, since XLA's threads go on spinning after a call; these turns are repeated, and of each the least time counts.
 """
 import argparse
 import json
@@ -19,6 +19,7 @@ from . import Network
 
 # T, B, I, U
 SIZES = ((100, 32, 64, 128), (100, 32, 512, 512), (1, 1, 4, 4))
+ROUNDS = 3
 Step = Callable[..., Any]
 
 
@@ -56,16 +57,14 @@ def step_of(forward: Step) -> Step:
     return made
 
 
-def least(calls: List[Callable[[], Any]], seconds: float) -> List[float]:
-    """The least time of each call, of calls by turns."""
-    best = [float("inf")] * len(calls)
-    end, rounds = time.perf_counter() + seconds, 0
-    while time.perf_counter() < end or rounds < 5:
+def alone(call: Callable[[], Any], seconds: float) -> float:
+    """The least time of calls one after the other."""
+    best, rounds, end = float("inf"), 0, time.perf_counter() + seconds
+    while time.perf_counter() < end or rounds < 3:
         rounds += 1
-        for k, call in enumerate(calls):
-            start = time.perf_counter()
-            jax.block_until_ready(call())
-            best[k] = min(best[k], time.perf_counter() - start)
+        start = time.perf_counter()
+        jax.block_until_ready(call())
+        best = min(best, time.perf_counter() - start)
     return best
 
 
@@ -81,9 +80,10 @@ def of_command(size: Tuple[int, int, int, int], seconds: float) -> float:
 def main(arguments: Optional[List[str]] = None) -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(prog="python -m cellgrad.jax.bench", description="cellgrad.jax.Network beside jax.lax.scan")
-    parser.add_argument("--seconds", type=float, default=6.0, help="for each row")
+    parser.add_argument("--seconds", type=float, default=6.0, help="for each time of a row")
     given = parser.parse_args(arguments)
     os.environ.setdefault("CELLGRAD_BACKEND", "cpu")
+    seconds = given.seconds / ROUNDS
     print(f"JAX {jax.__version__}, {os.cpu_count()} processors\n")
     print("| T, B, I, U | lax.scan ms | cellgrad.jax ms | ratio | cellgrad bench ms | over it, us |\n|---|---|---|---|---|---|")
     for size in SIZES:
@@ -93,9 +93,10 @@ def main(arguments: Optional[List[str]] = None) -> int:
         x, upstream = (jax.random.normal(jax.random.key(k), (T, B, width)) for k, width in ((1, I), (2, U)))
         ours, theirs = step_of(lambda params, x: network(params, x)[0]), step_of(scanned)
         weights = weights_of(network, params)
-        beside = of_command(size, given.seconds / 2)
-        first, taken = least([lambda: theirs(weights, x, upstream), lambda: ours(params, x, upstream)], given.seconds)
-        beside = min(beside, of_command(size, given.seconds / 2))
+        ways: List[Callable[[], float]] = [
+            lambda: alone(lambda: theirs(weights, x, upstream), seconds), lambda: alone(lambda: ours(params, x, upstream), seconds),
+            lambda: of_command(size, seconds)]
+        first, taken, beside = map(min, zip(*([way() for way in ways] for _ in range(ROUNDS))))
         print(f"| {T}, {B}, {I}, {U} | {1e3 * first:.3f} | {1e3 * taken:.3f} | {taken / first:.2f} | {1e3 * beside:.3f} | "
               f"{1e6 * (taken - beside):.0f} |", flush=True)
     return 0
