@@ -94,7 +94,8 @@ def entries(prefix, room):
     """The wheel's files but for its metadata: bytes by name."""
     files = {}
     package = os.path.join(TOP, "python", "cellgrad")
-    for folder in ("", "jax/", "torch/"):
+    parts = sorted(name + "/" for name in os.listdir(package) if os.path.exists(os.path.join(package, name, "__init__.py")))
+    for folder in ("", *parts):
         for name in sorted(os.listdir(os.path.join(package, folder))):
             if name.endswith((".py", ".typed", ".cc")):
                 with open(os.path.join(package, folder, name), "rb") as file:

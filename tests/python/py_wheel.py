@@ -96,7 +96,9 @@ class Wheel(unittest.TestCase):
             # What cellgrad.torch.build makes is of one machine: its source is here, and it is not.
             self.assertIn("cellgrad/torch/stable.cc", names)
             self.assertEqual({name for name in names if ".so" in name}, {"cellgrad/libcellgrad.so.0", "cellgrad/cellgrad_jax.so"})
-            self.assertIn("cellgrad/jax/_call.py", names)
+            parts = {os.path.relpath(path, py_tap.PACKAGE) for path in glob.glob(os.path.join(py_tap.PACKAGE, "cellgrad", "*", "*.py"))}
+            self.assertGreater(len(parts), 20)
+            self.assertEqual(parts - names, set())
             self.assertEqual({name.split("/")[0] for name in names}, {"cellgrad", f"cellgrad-{cellgrad_project.version()}.dist-info"})
             info = f"cellgrad-{cellgrad_project.version()}.dist-info/"
             record = {row[0]: row[2] for row in csv.reader(io.StringIO(archive.read(info + "RECORD").decode()))}
