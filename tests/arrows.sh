@@ -23,12 +23,14 @@ tensorflow  gen core device op rnn block
 backends    gen core cache device
 verify      gen core device op tensorflow
 command     gen core cache device op rnn weights tensorflow verify
+bindings
 END
 # FOLDER: the only headers of the library that its files may include.  device/open.c alone lists the backends.
 cat >"$scratch/headers" <<'END'
 backends    runtime/device/backend.h runtime/device/net.h runtime/core/ runtime/cache/
 verify      runtime/cellgrad.h runtime/op/op.h runtime/core/core.h runtime/device/mem.h
 command     runtime/cellgrad.h runtime/device/inspect.h
+bindings    runtime/cellgrad.h
 END
 
 # FOLDER FOLDER, as patterns: files of one name in these do one thing in two places.  Each backend implements the same parts of the
@@ -45,7 +47,7 @@ END
 # Every file of the source, without those that a build in the source's own folder leaves there.
 files()
 {
-	(cd "$srcdir" && find gen runtime backends verify command templates examples python tests -type f ! -name '.*' | grep -vE \
+	(cd "$srcdir" && find gen runtime backends verify command bindings templates examples python tests -type f ! -name '.*' | grep -vE \
 		-e '/(\.deps|\.libs|__pycache__)/|\.(o|a|lo|la|log|trs|on|fake|gcno|gcda|gcov|stamp)$' \
 		-e '^(templates/[a-z0-9_]*\.c|backends/cpu/((rows|strip|convert|tiles)_.*\.c|(math|items)_.*\.h|cells\.h)|command/demo/texts\.c)$' \
 		-e '^(runtime/cellgrad\.pc|tests/gen/cuda-resources\.txt|tests/fake/lib/.*)$' | sort)
@@ -54,14 +56,14 @@ files()
 # "FILE INCLUDED" of every include of ours.  In gen/ alone a name may stand for a file of that folder.
 includes()
 {
-	(cd "$srcdir" && find gen runtime backends verify command -name '*.[ch]' | sort |
+	(cd "$srcdir" && find gen runtime backends verify command bindings -name '*.[ch]' | sort |
 		xargs awk '/^#include "/ { split($0, part, "\""); print FILENAME, (FILENAME ~ /^gen\// && part[2] !~ /\// ? "gen/" : "") part[2] }')
 }
 
 # "OBJECT OTHER SYMBOL" of every symbol that one object takes from another.
 calls()
 {
-	find gen runtime backends verify command -name '*.o' ! -name '*tests_*' | xargs nm -A | awk '
+	find gen runtime backends verify command bindings -name '*.o' ! -name '*tests_*' | xargs nm -A | awk '
 		BEGIN { FS = ":" }
 		{
 			object = $1
@@ -85,7 +87,7 @@ against()
 	awk -v table="$scratch/arrows" -v list="$scratch/headers" -v header="$srcdir/runtime/cellgrad.h" '
 		function folder(path) {
 			sub(/^\.\//, "", path)
-			if (path ~ /^(gen|backends|verify|command)\//) { split(path, part, "/"); return part[1] }
+			if (path ~ /^(gen|backends|verify|command|bindings)\//) { split(path, part, "/"); return part[1] }
 			# The window of the command is no part of device.
 			if (path == "runtime/device/inspect.h") return "inspect"
 			if (path == "runtime/cellgrad.h") return "header"
@@ -109,7 +111,7 @@ against()
 			if ($1 ~ /^runtime\/device\/open/ && to == "backends") next
 			if (($2 ~ /^runtime\/.*\.h$/ || (from == "command" && $2 ~ /^gen\/.*\.h$/)) && n[from]) { if (!is_listed(from, $2)) print "# " $0; next }
 			if (to == "header" || (to == "inspect" && $1 == "runtime/device/inspect.c")) next
-			if ((from == "verify" || from == "command") && $3 in public) next
+			if ((from == "verify" || from == "command" || from == "bindings") && $3 in public) next
 			if (!(from in known) || !((from, to) in may)) print "# " $0
 		}'
 }
@@ -261,7 +263,7 @@ namesakes <"$scratch/files" >"$scratch/wrong"
 report "$scratch/wrong" 'no two files have one name outside of folders that mirror each other'
 unnamed "$srcdir" <"$scratch/all" >"$scratch/wrong"
 report "$scratch/wrong" 'each README.md names the files of its folder'
-grep -E '^(gen|runtime|backends|verify|command|tests)/.*\.[ch]$' "$scratch/all" | grep -vE '^tests/(old|gen/golden)/' | twins "$srcdir" >"$scratch/wrong"
+grep -E '^(gen|runtime|backends|verify|command|bindings|tests)/.*\.[ch]$' "$scratch/all" | grep -vE '^tests/(old|gen/golden)/' | twins "$srcdir" >"$scratch/wrong"
 report "$scratch/wrong" 'no struct has the name of a function of its folder, or of its file in tests'
 
 # What is seeded is seen.
