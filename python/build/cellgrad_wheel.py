@@ -18,6 +18,8 @@ from cellgrad_project import TOP, BuildFailure, metadata, project, version
 from cellgrad_source import prepared, run
 
 LIBRARY = "libcellgrad.0.dylib" if sys.platform == "darwin" else "libcellgrad.so.0"
+# The module for TensorFlow, in the folder cellgrad beside the library.
+PLUGIN = "cellgrad_tensorflow.so"
 
 
 def tag():
@@ -82,12 +84,16 @@ def entries(prefix, room):
     """The wheel's files but for its metadata: bytes by name."""
     files = {}
     package = os.path.join(TOP, "python", "cellgrad")
-    for folder in ("", "torch/"):
+    for folder in ("", "onnx/", "tensorflow/", "torch/"):
         for name in sorted(os.listdir(os.path.join(package, folder))):
             if name.endswith((".py", ".typed", ".cc")):
                 with open(os.path.join(package, folder, name), "rb") as file:
                     files[f"cellgrad/{folder}{name}"] = file.read()
-    files[f"cellgrad/{LIBRARY}"] = stripped(found(prefix), room)
+    library = found(prefix)
+    files[f"cellgrad/{LIBRARY}"] = stripped(library, room)
+    plugin = os.path.join(os.path.dirname(library), "cellgrad", PLUGIN)
+    if os.path.exists(plugin):
+        files[f"cellgrad/{PLUGIN}"] = stripped(plugin, room)
     command = os.path.join(prefix, "bin", "cellgrad")
     if os.path.exists(command):
         files["cellgrad/bin/cellgrad"] = stripped(command, room)
