@@ -96,6 +96,9 @@ in_place()
 	if has_shared && [ -z "$(find "$root$LIBDIR" -name 'libcellgrad.*.*' -o -name 'libcellgrad.so')" ]; then
 		echo "$LIBDIR has no shared libcellgrad" >>"$why"
 	fi
+	if has_shared && [ ! -s "$root$LIBDIR/cellgrad/cellgrad_tensorflow.so" ]; then
+		echo "$LIBDIR/cellgrad has no cellgrad_tensorflow.so" >>"$why"
+	fi
 	[ ! -s "$why" ]
 }
 

@@ -2,7 +2,8 @@
 # mutate.sh [ID...]: plants each defect of tests/mutants, or the named ones, in a copy of the source and demands that its
 # tests turn red.  Run it in a configured build tree; it works in the folder mutate/ there, with one build in which only
 # what a defect touches is made again.  A defect that hangs is red.  Those whose tests are all skipped on this machine are not tried:
-# tests/frameworks needs a Python with PyTorch, ONNX or JAX, which CELLGRAD_TEST_PYTHON names; torch, onnx or jax in CELLGRAD_TEST_REQUIRE demands it.
+# tests/frameworks needs a Python with PyTorch, ONNX, JAX or TensorFlow, which CELLGRAD_TEST_PYTHON names; torch, onnx, jax or tensorflow
+# in CELLGRAD_TEST_REQUIRE demands it.
 # mutate.sh --since COMMIT: the defects of the files that differ from that commit.
 # mutate.sh --applies [FILE]: only tries whether each defect of tests/mutants, or of FILE, changes its file and names tests that are there.
 set -u

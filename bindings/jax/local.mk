@@ -6,9 +6,6 @@ EXTRA_DIST += %D%/README.md
 
 if SHARED
 pkglib_LTLIBRARIES += cellgrad_jax.la
-# Installing links it once more, against the library that is installed.  Automake's own rule makes way for one that it sees.
-jax_install = install-pkglibLTLIBRARIES
-$(jax_install): install-libLTLIBRARIES
 endif
 cellgrad_jax_la_SOURCES =
 cellgrad_jax_la_LIBADD = %D%/libjax.la libcellgrad.la

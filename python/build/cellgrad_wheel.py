@@ -18,8 +18,8 @@ from cellgrad_project import TOP, BuildFailure, metadata, project, version
 from cellgrad_source import prepared, run
 
 LIBRARY = "libcellgrad.0.dylib" if sys.platform == "darwin" else "libcellgrad.so.0"
-# What JAX loads, installed in the folder cellgrad beside the library.
-MODULES = ("cellgrad_jax.so",)
+# What JAX and TensorFlow load, installed in the folder cellgrad beside the library.
+MODULES = ("cellgrad_jax.so", "cellgrad_tensorflow.so")
 
 
 def tag():

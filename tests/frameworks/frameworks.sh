@@ -12,17 +12,19 @@ unset CC CXX
 
 # A framework's module, and more that the tests need | the lists of what is installed | the tests | its part of the package, if any.
 of_torch='torch_answers torch_transforms torch_misuse torch_stable torch_build torch_ddp torch_docs torch_cuda'
+of_tensorflow='tensorflow_answers tensorflow_block tensorflow_misuse tensorflow_keras tensorflow_api tensorflow_docs'
 table="torch | oldest newest | $of_torch | *.py torch
 jax | jax-oldest jax-newest | jax_header jax_answers jax_transforms jax_misuse jax_docs | jax
 onnx | onnx-oldest onnx-newest | onnx_nodes onnx_misuse | onnx
-torch,onnx | newest | onnx_torch |"
+torch,onnx | newest | onnx_torch |
+tensorflow | tensorflow-oldest tensorflow-newest | $of_tensorflow | tensorflow"
 
 # install LIST MODULE: the virtual environment of a list, made again when the list changes.
 install()
 {
 	folder=frameworks/$1
 	cmp -s "$here/$1.txt" "$folder/installed.txt" && return
-	echo "# $folder: installs $(grep "^$2==" "$here/$1.txt")"
+	echo "# $folder: installs $(grep -E "^$2([-_]cpu)?==" "$here/$1.txt")"
 	# Nothing that is not in the list, and all that is needed.
 	rm -rf "$folder" && mkdir -p frameworks && ${PYTHON:-python3} -m venv "$folder" &&
 		"$folder/bin/python3" -m pip install -q --no-deps -r "$here/$1.txt" &&

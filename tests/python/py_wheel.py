@@ -95,7 +95,8 @@ class Wheel(unittest.TestCase):
             self.assertEqual(sources - names, set())
             # What cellgrad.torch.build makes is of one machine: its source is here, and it is not.
             self.assertIn("cellgrad/torch/stable.cc", names)
-            self.assertEqual({name for name in names if ".so" in name}, {"cellgrad/libcellgrad.so.0", "cellgrad/cellgrad_jax.so"})
+            self.assertEqual({name for name in names if ".so" in name},
+                             {"cellgrad/libcellgrad.so.0", "cellgrad/cellgrad_jax.so", "cellgrad/cellgrad_tensorflow.so"})
             parts = {os.path.relpath(path, py_tap.PACKAGE) for path in glob.glob(os.path.join(py_tap.PACKAGE, "cellgrad", "*", "*.py"))}
             self.assertGreater(len(parts), 20)
             self.assertEqual(parts - names, set())

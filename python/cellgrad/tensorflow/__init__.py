@@ -1,0 +1,26 @@
+"""TensorFlow's CudnnRNN ops on the processor, and Keras's layers by them.
+
+>>> import cellgrad.tensorflow, tensorflow as tf
+>>> ops = tf.raw_ops
+>>> size = ops.CudnnRNNParamsSize(num_layers=1, num_units=4, input_size=3, T=tf.float32, S=tf.int32)
+>>> params, x, state = tf.zeros(size), tf.ones([5, 2, 3]), tf.zeros([1, 2, 4])
+>>> with tf.GradientTape() as tape:
+...     tape.watch(params)
+...     y = ops.CudnnRNN(input=x, input_h=state, input_c=state, params=params).output
+>>> tape.gradient(y, params).shape
+TensorShape([144])
+
+Importing this registers the kernels; nothing else in a program changes.  `enable_keras` has Keras's LSTM and GRU use them.
+python/cellgrad/tensorflow/README.md of the source has the whole of it.
+"""
+try:
+    import tensorflow as _tensorflow  # noqa: F401
+except ImportError as _error:
+    raise ImportError("cellgrad.tensorflow needs TensorFlow: pip install 'cellgrad[tensorflow]'") from _error
+
+from ._keras import disable_keras, enable_keras  # noqa: E402
+from ._plugin import load, plugin_path, state  # noqa: E402
+
+__all__ = ["disable_keras", "enable_keras", "load", "plugin_path", "state"]
+
+load()
