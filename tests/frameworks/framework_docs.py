@@ -16,7 +16,7 @@ def modules(folder):
 
 
 def documents(ours, least):
-    """The tests of a package, whose docstrings have at least so many lines of examples."""
+    """The tests of a package, a TestCase, whose docstrings have at least so many lines of examples."""
     folder = os.path.join(py_tap.PACKAGE, *ours.__name__.split("."))
 
     class Documents(unittest.TestCase):

@@ -4,10 +4,9 @@ library's words where only values are wrong.  Prints TAP."""
 import os
 import shutil
 import tempfile
-import unittest
 
 import jax_tap
-from jax_tap import LEAKY, python
+from jax_tap import LEAKY, py_tap, python
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,14 +20,7 @@ LSTM, GRU = ours.Network("lstm", input=I, units=U), ours.Network("gru", input=I,
 PARAMS, X = jnp.zeros((LSTM.params_size,)), jnp.zeros((T, B, I))
 
 
-class Misuse(unittest.TestCase):
-    def refuse(self, kind, words, call, *arguments, **keywords):
-        """The call raises a cellgrad.Error that is of this built-in type, with these words in its message."""
-        with self.assertRaises(cellgrad.Error, msg=words) as caught:
-            call(*arguments, **keywords)
-        self.assertIsInstance(caught.exception, kind, f"{words}: {caught.exception}")
-        self.assertIn(words, str(caught.exception))
-
+class Misuse(py_tap.Refusals):
     def fails(self, words, call, *arguments, **keywords):
         """The call, when it runs, raises JAX's error with these words of the library."""
         for each in (call, jax.jit(call)):

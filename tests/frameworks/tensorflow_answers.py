@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 import cellgrad.tensorflow
+from py_answers import read
 
 ops = tf.raw_ops
 # What an answer of tests/data, in f64, may differ by, as a part of its largest number, beside the same for numbers near 0.
@@ -24,7 +25,7 @@ NUMBERS = ("dropout", "num_proj", "seed", "seed2")
 def cases():
     """Name, tensors and attributes of each stored network."""
     for path in sorted(glob.glob(os.path.join(DATA, "CudnnRNNV3-*.safetensors"))):
-        tensors, metadata = tensorflow_tap.read_tensors(path)
+        tensors, metadata = read(path)
         attributes = {name: float(metadata[name]) if name == "dropout" else int(metadata[name]) for name in NUMBERS if name in metadata}
         attributes.update({name: metadata[name] for name in ("rnn_mode", "input_mode", "direction") if name in metadata})
         if "time_major" in metadata:
@@ -203,7 +204,7 @@ class Answers(unittest.TestCase):
             tf.saved_model.save(model, folder)
             np.save(os.path.join(folder, "wanted.npy"), model(tensors["input"]))
             np.save(os.path.join(folder, "input.npy"), tensors["input"])
-            status, words = tensorflow_tap.run_python("-c", f"""
+            status, words = tensorflow_tap.python("-c", f"""
 import numpy as np, tensorflow as tf, cellgrad.tensorflow
 folder = {folder!r}
 found = tf.saved_model.load(folder)(np.load(folder + "/input.npy"))

@@ -14,6 +14,7 @@ import tensorflow as tf  # noqa: E402
 from tensorflow.python.framework import kernels, op_def_registry  # noqa: E402
 
 import cellgrad.tensorflow  # noqa: E402
+from py_answers import read  # noqa: E402
 
 OPS = ("LSTMBlockCell", "LSTMBlockCellGrad", "BlockLSTM", "BlockLSTMGrad", "BlockLSTMV2", "BlockLSTMGradV2", "GRUBlockCell",
        "GRUBlockCellGrad")
@@ -54,12 +55,12 @@ class Blocks(unittest.TestCase):
             for path in sorted(glob.glob(os.path.join(DATA, f"{op}-*.safetensors"))):
                 if ".expect" in path:
                     continue
-                tensors, metadata = tensorflow_tap.read_tensors(path)
+                tensors, metadata = read(path)
                 kind = tensors["x"].dtype.type
                 if kind == np.float64:
                     continue
                 expected = [path.replace(".safetensors", f".{suffix}.safetensors") for suffix in ("expect32", "expect")]
-                wanted, _ = tensorflow_tap.read_tensors(next(name for name in expected if os.path.exists(name)))
+                wanted, _ = read(next(name for name in expected if os.path.exists(name)))
                 for name, tensor in run(op, tensors, metadata).items():
                     found = np.asarray(tensor, np.float64)
                     self.assertEqual(found.shape, wanted[name].shape, f"{path}: {name}")
@@ -72,7 +73,7 @@ class Blocks(unittest.TestCase):
 
     def test_tape(self):
         """The tape's gradient of BlockLSTM is that of the slope"""
-        tensors, metadata = tensorflow_tap.read_tensors(os.path.join(DATA, "BlockLSTM-plain.safetensors"))
+        tensors, metadata = read(os.path.join(DATA, "BlockLSTM-plain.safetensors"))
         x = tf.constant(tensors["x"])
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -84,7 +85,7 @@ class Blocks(unittest.TestCase):
 
     def test_steps(self):
         """A seq_len_max out of range is an InvalidArgumentError of the plugin's"""
-        tensors, metadata = tensorflow_tap.read_tensors(os.path.join(DATA, "BlockLSTM-plain.safetensors"))
+        tensors, metadata = read(os.path.join(DATA, "BlockLSTM-plain.safetensors"))
         for steps in (-1, 5):
             with self.assertRaisesRegex(tf.errors.InvalidArgumentError, f"cellgrad: BlockLSTM: seq_len_max: expected 0 to 4, got {steps}"):
                 run("BlockLSTM", {**tensors, "seq_len_max": np.int64(steps)}, metadata)

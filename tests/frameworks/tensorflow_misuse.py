@@ -80,7 +80,7 @@ class Misuse(unittest.TestCase):
         """A second copy of the plugin registers nothing, and the first goes on"""
         with tempfile.TemporaryDirectory() as folder:
             copy = shutil.copy(tensorflow_tap.PLUGIN, os.path.join(folder, "copy.so"))
-            status, words = tensorflow_tap.run_python("-c", NETWORK + f"""
+            status, words = tensorflow_tap.python("-c", NETWORK + f"""
 import cellgrad.tensorflow
 tf.load_library({copy!r})
 print(network().shape)""", CELLGRAD_VERBOSE="1")
@@ -96,7 +96,7 @@ print(network().shape)""", CELLGRAD_VERBOSE="1")
             plugins = os.path.join(packages, "tensorflow-plugins")
             os.makedirs(plugins)
             shutil.copy(tensorflow_tap.PLUGIN, plugins)
-            status, words = tensorflow_tap.run_python("-c", NETWORK + """
+            status, words = tensorflow_tap.python("-c", NETWORK + """
 print(network().shape)
 import cellgrad.tensorflow
 print(cellgrad.tensorflow.load(), network().shape)""", PYTHONPATH=os.pathsep.join((packages, os.environ["PYTHONPATH"])))
@@ -105,7 +105,7 @@ print(cellgrad.tensorflow.load(), network().shape)""", PYTHONPATH=os.pathsep.joi
 
     def test_late(self):
         """CudnnRNN may have failed before the plugin is loaded"""
-        status, words = tensorflow_tap.run_python("-c", NETWORK + """
+        status, words = tensorflow_tap.python("-c", NETWORK + """
 try:
     network()
 except (tf.errors.NotFoundError, tf.errors.InvalidArgumentError) as error:
@@ -118,14 +118,14 @@ print(network().shape)""")
 
     def test_absent(self):
         """Loaded before TensorFlow it registers nothing and says why"""
-        status, words = tensorflow_tap.run_python("-c", f"import ctypes; ctypes.CDLL({tensorflow_tap.PLUGIN!r})", CELLGRAD_VERBOSE="1")
+        status, words = tensorflow_tap.python("-c", f"import ctypes; ctypes.CDLL({tensorflow_tap.PLUGIN!r})", CELLGRAD_VERBOSE="1")
         self.assertEqual(status, 0, words)
         self.assertIn("there is no TensorFlow in this process that has TF_Version: import it first", words)
 
     def test_not_found(self):
         """Without the plugin, or without the library, importing cellgrad.tensorflow is a LibraryError that says what was tried"""
         for variable, name in (("CELLGRAD_TF_PLUGIN", "no file /nowhere/x.so"), ("CELLGRAD_LIBRARY", "/nowhere/x.so: cannot open")):
-            status, words = tensorflow_tap.run_python("-c", """
+            status, words = tensorflow_tap.python("-c", """
 import cellgrad
 try:
     import cellgrad.tensorflow
@@ -137,7 +137,7 @@ except cellgrad.LibraryError as error:
     def test_opencl(self):
         """OpenCL inside TensorFlow is an UnimplementedError, and another backend's name an InvalidArgumentError"""
         for backend, kind in (("opencl", "UnimplementedError"), ("cpo", "InvalidArgumentError")):
-            status, words = tensorflow_tap.run_python("-c", NETWORK + """
+            status, words = tensorflow_tap.python("-c", NETWORK + """
 import cellgrad.tensorflow
 try:
     network()

@@ -5,9 +5,9 @@ import os
 import subprocess
 import sys
 import types
-import unittest
 
 import torch_tap
+from torch_tap import py_tap
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence
@@ -19,14 +19,7 @@ from cellgrad.torch import _device
 T, B, I, U = 5, 2, 3, 4
 
 
-class Misuse(unittest.TestCase):
-    def refuse(self, kind, words, call, *arguments, **keywords):
-        """The call raises a cellgrad.Error that is of this built-in type, with these words in its message."""
-        with self.assertRaises(cellgrad.Error, msg=words) as caught:
-            call(*arguments, **keywords)
-        self.assertIsInstance(caught.exception, kind, f"{words}: {caught.exception}")
-        self.assertIn(words, str(caught.exception))
-
+class Misuse(py_tap.Refusals):
     def test_tensors(self):
         """Shapes and dtypes of input and states"""
         lstm, gru, x = ours.LSTM(I, U), ours.GRU(I, U), torch.zeros(T, B, I)

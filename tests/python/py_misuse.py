@@ -3,7 +3,6 @@
 Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
 import os
 import tempfile
-import unittest
 
 import py_tap
 
@@ -25,14 +24,7 @@ class Foreign:
         return (2, 0)
 
 
-class Misuse(unittest.TestCase):
-    def refuse(self, kind, words, call, *arguments, **keywords):
-        """The call raises a cellgrad.Error that is of this built-in type, with these words in its message."""
-        with self.assertRaises(cellgrad.Error, msg=words) as caught:
-            call(*arguments, **keywords)
-        self.assertIsInstance(caught.exception, kind, f"{words}: {caught.exception}")
-        self.assertIn(words, str(caught.exception))
-
+class Misuse(py_tap.Refusals):
     def setUp(self):
         self.network = cellgrad.Network("lstm", input=I, units=U)
         self.params = self.network.init_params()

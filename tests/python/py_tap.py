@@ -59,6 +59,18 @@ def need_numpy():
     sys.path.insert(0, PACKAGE)
 
 
+class Refusals(unittest.TestCase):
+    """A TestCase of wrong arguments."""
+
+    def refuse(self, kind, words, call, *arguments, **keywords):
+        """The call raises a cellgrad.Error that is of this built-in type, with these words in its message."""
+        import cellgrad
+        with self.assertRaises(cellgrad.Error, msg=words) as caught:
+            call(*arguments, **keywords)
+        self.assertIsInstance(caught.exception, kind, f"{words}: {caught.exception}")
+        self.assertIn(words, str(caught.exception))
+
+
 class Result(unittest.TestResult):
     """Prints a line of TAP for each test."""
 
