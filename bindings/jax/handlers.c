@@ -82,7 +82,7 @@ static void describe_call(struct call_frame *f, const struct pass *pass, const s
 	set_ports(f, call, &f->xla->results, 0, pass->results, pass->n_results, input->dtype);
 }
 
-/* XLA's memory for large results is fresh in each call: huge pages, where they are given to who asks, spare most of its page faults. */
+/* XLA takes new memory for large results in each call.  Most of its page faults are spared where the system gives huge pages on request. */
 static void advise(const struct cg_rnn_call *call, const struct port *ports, int n)
 {
 #ifdef MADV_HUGEPAGE

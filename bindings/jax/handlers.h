@@ -9,13 +9,13 @@
 #include "runtime/cellgrad.h"
 
 /*
- * cg_rnn_forward.  Arguments: input [T B I], or [B T I] without time_major, which has the dtype of the call, input_h, input_c, params,
- * lengths s32 [B], counter u32 [2], the low half first.  Results: output, output_h, output_c, reserve u8, whose bytes are those of
- * cg_rnn_reserve_bound.  Attribute drop, s64: 0 drops nothing.
+ * Runs cg_rnn_forward.  Arguments: input, [T B I], or [B T I] without time_major; input_h; input_c; params, all of one dtype; lengths, s32
+ * [B]; counter, u32 [2], the low half first.  Results: output, output_h, output_c, and reserve, u8, of as many bytes as
+ * cg_rnn_reserve_bound says.  Attribute drop, s64: 0 drops nothing.
  */
 CG_API struct xla_error *cellgrad_jax_forward(struct xla_frame *xla);
 /*
- * cg_rnn_backward.  Arguments: those of forward, then reserve, output_backprop, output_h_backprop, output_c_backprop.  Results:
+ * Runs cg_rnn_backward.  Arguments: those of forward, then reserve, output_backprop, output_h_backprop, output_c_backprop.  Results:
  * input_backprop, input_h_backprop, input_c_backprop, params_backprop.
  */
 CG_API struct xla_error *cellgrad_jax_backward(struct xla_frame *xla);

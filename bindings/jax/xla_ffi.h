@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every struct begins with the size that its sender knows, and may grow at its end. */
+/* Every struct begins with its size in the version of the program that filled it, and newer versions add fields at its end. */
 struct xla_extension { size_t size; int type; struct xla_extension *next; };
 enum { XLA_METADATA = 1 };                       /* a type of extension */
 
 struct xla_version { size_t size; struct xla_extension *extensions; int major_version, minor_version; };
 enum { XLA_MAJOR_VERSION = 0, XLA_MINOR_VERSION = 1 };   /* the oldest that the handlers serve */
-/* What a handler says of itself, when it is asked. */
+/* What a handler answers to a frame that asks for its version. */
 struct xla_metadata { size_t size; struct xla_version version; uint32_t traits; };
 struct xla_metadata_extension { struct xla_extension base; struct xla_metadata *metadata; };
 

@@ -1,7 +1,7 @@
 /*
  * TensorFlow's C API for kernels, as far as this plugin calls it, in declarations of our own: no file of TensorFlow is needed to build.
  * Every function is looked up in the process when the plugin is loaded.  All structs but TF_Buffer are opaque, and none is written to.
- * tests/frameworks/tensorflow_api.c holds types and values against TensorFlow's own headers.
+ * tests/frameworks/tensorflow_api.c compares types and values with TensorFlow's own headers.
  */
 #ifndef CG_TF_API_H
 #define CG_TF_API_H

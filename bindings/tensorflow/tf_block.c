@@ -1,6 +1,6 @@
 /*
- * LSTMBlockCell, BlockLSTM, V2 and GRUBlockCell with their gradients, which take the place of TensorFlow's own where CELLGRAD_TF_BLOCK
- * is 1.
+ * Kernels of LSTMBlockCell, BlockLSTM, BlockLSTMV2, GRUBlockCell and their gradients.  CELLGRAD_TF_BLOCK=1 registers them, and TensorFlow
+ * then runs them in place of its own.
  */
 #include <string.h>
 

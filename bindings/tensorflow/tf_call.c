@@ -127,7 +127,7 @@ static int is_used(const struct cg_tf_call *call, const struct cg_tf_port *port)
 	return !(port->flags & unused);
 }
 
-/* Learns the sizes that are not known yet from a tensor. */
+/* Sets the sizes that are not known yet by a tensor's shape; refuses a shape that contradicts the others. */
 static int match_shape(struct cg_tf_call *call, const struct cg_tf_port *port, const TF_Tensor *tensor)
 {
 	int fits = cg_tf.NumDims(tensor) == rank_of(port);

@@ -1,6 +1,6 @@
 /*
- * CudnnRNNParamsSize, CudnnRNNParamsToCanonical and CudnnRNNCanonicalToParams, the latter two with V2: the number of parameters, and
- * copies between the buffer and its matrices and biases.  They need no device.
+ * Kernels of CudnnRNNParamsSize, which counts the parameters, and of CudnnRNNParamsToCanonical, CudnnRNNCanonicalToParams and the V2 of
+ * both, which copy between the buffer of parameters and its matrices and biases.  They need no device.
  */
 #include <limits.h>
 #include <string.h>
@@ -73,7 +73,7 @@ struct list {
 	int n;                                   /* tensors */
 };
 
-/* Makes the list and holds its lengths against the op's. */
+/* Makes the list, and refuses one that has other lengths than the op's attributes. */
 static int make_list(struct cg_tf_call *call, struct list *list)
 {
 	struct cg_tensor tensor;

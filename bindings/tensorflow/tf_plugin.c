@@ -8,7 +8,7 @@
 #include "bindings/tensorflow/tf_op.h"
 #include "bindings/tensorflow/tf_plugin.h"
 
-/* ---- kernels: create is told no op, so that each row has one of its own ---- */
+/* ---- kernels: TensorFlow calls create without the op, so each row has a create of its own ---- */
 
 static const struct cg_tf_op *const lists[] = { cg_tf_network_ops, cg_tf_params_ops, cg_tf_block_ops };
 enum { LISTS = sizeof lists / sizeof *lists, ROWS = 19 };
@@ -43,7 +43,7 @@ static int is_registered(const char *op, const char device[3], TF_Status *s)
 	TF_Buffer *list = cg_tf.GetRegisteredKernelsForOp(op, s);
 	int is_there = 0;
 
-	/* Where it cannot say, there are none that it has. */
+	/* TensorFlow gives no list where no kernel is registered. */
 	if (!list)
 		return 0;
 	for (size_t k = 0; !is_there && k + sizeof field <= list->length; k++)
@@ -141,7 +141,7 @@ static void initialise(void)
 		fprintf(stderr, "cellgrad: TensorFlow: %s\n", state);
 }
 
-/* TensorFlow calls this of the libraries in its folder tensorflow-plugins, and of those that tf.load_library loads nothing. */
+/* TensorFlow calls this in the libraries of its folder tensorflow-plugins; in one that tf.load_library loads it calls nothing. */
 CG_API void TF_InitKernel(void)
 {
 	initialise();

@@ -6,10 +6,12 @@
 
 #include "runtime/cellgrad.h"
 
-/* How many ops this plugin registered kernels of, -1: another copy of it did before, and that, or why there are none, in words; *text lives
- * as long as the plugin. */
+/*
+ * Returns for how many ops this plugin registered kernels; 0: none; -1: none, since another copy of the plugin had done so.
+ * *text says that in words, with the reason; it lives as long as the plugin.  Any thread may call it.
+ */
 CG_API int cellgrad_tensorflow_state(const char **text);
-/* TensorFlow's name for what registers kernels.  Does nothing the second time; loading the plugin calls it. */
+/* Registers the kernels, under the name that TensorFlow looks up.  Loading the plugin calls it, and a second call does nothing. */
 CG_API void TF_InitKernel(void);
 
 #endif

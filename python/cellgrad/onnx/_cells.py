@@ -33,8 +33,8 @@ ACTIVATIONS: Dict[str, Activation] = {
 }
 DEFAULTS: Dict[str, Tuple[str, ...]] = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
-# {f}, {g} and {h} are the activations, in ONNX's order, of what follows in brackets.  What goes into the gates' is clipped; the cell state
-# is not, though ONNX's text can be read so: ONNX Runtime does not clip it either.
+# {f}, {g} and {h} are the activations, in ONNX's order, of what follows in brackets.  The arguments of the gates' activations are clipped.
+# The cell state is not: ONNX's specification leaves that open, and ONNX Runtime does not clip it either.
 _LSTM = """cell onnx_lstm
 gates  a_i a_f a_g a_o
 state  c

@@ -1,6 +1,6 @@
 /*
- * The handlers of bindings/jax, called by a host that plays XLA: call frames made by hand.  Their answers are those of the library called
- * directly, to the bit; every wrong frame is one error with its words; threads; cells given as text.
+ * Calls the handlers of bindings/jax as XLA does, with call frames that are written here.  Answers are those of the library, to the bit;
+ * every wrong frame is one error with its words; threads; cells given as text.
  */
 #include <limits.h>
 #include <pthread.h>

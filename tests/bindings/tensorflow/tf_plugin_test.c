@@ -815,7 +815,7 @@ static int is_peephole(size_t at)
 	return (at >= AT(wci) && at <= AT(wco)) || (at >= AT(wci_grad) && at <= AT(wco_grad));
 }
 
-/* Gives the library memory for the host's outputs, of what is in use. */
+/* Allocates the arguments of the library's own call: those that the host's call has outputs for. */
 static void make_block(struct cg_lstm_block *op, const struct host_call *host, const size_t *at, int n)
 {
 	for (int k = 0; k < n; k++)
