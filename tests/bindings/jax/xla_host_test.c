@@ -36,7 +36,7 @@ struct host {
 	struct xla_bytes texts[ATTRIBUTES];
 	double leak;
 	double dropout;
-	char memory[BUFFERS + RESULTS][MOST];
+	_Alignas(64) char memory[BUFFERS + RESULTS][MOST];    /* aligned as by XLA */
 };
 
 static const struct { int xla, ours; size_t bytes; } DTYPES[] = {
@@ -297,7 +297,7 @@ static void run_library(struct host *f, struct host *g, int d, char mine[][MOST]
 }
 
 static struct host one, two;
-static char own[2 * RESULTS][MOST];
+static _Alignas(64) char own[2 * RESULTS][MOST];
 
 static void test_answers(void **state)
 {
@@ -316,7 +316,7 @@ static void test_answers(void **state)
 
 static void test_absent(void **state)
 {
-	static char outputs[MOST], gradients[MOST];
+	static _Alignas(64) char outputs[MOST], gradients[MOST];
 
 	(void)state;
 	run_both(&one, &two, 0);
