@@ -59,12 +59,14 @@ static int place_rows(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape
 	return CG_OK;
 }
 
-/* Do the rows, step by step, come evenly apart, and none within another? */
+/* Do the rows, step by step, come evenly apart, and none within another?  Where there are none they do. */
 static int is_even(const struct cg_rnn_shape *shape, struct cg_rnn_spacing rows, int64_t width)
 {
 	int64_t all;
 
-	if (shape->B <= 1 || shape->T <= 1)
+	if (!shape->T || !shape->B)
+		return 1;
+	if (shape->B == 1 || shape->T == 1)
 		return (shape->B > 1 ? rows.b : rows.t) >= width;
 	return rows.b >= width && !__builtin_mul_overflow(rows.b, shape->B, &all) && all == rows.t;
 }
