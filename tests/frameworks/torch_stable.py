@@ -32,15 +32,25 @@ if not is_old:
 
 @contextlib.contextmanager
 def counted():
-    """The extension's forwards: a list of whether each served, or declined."""
-    served, module = [], _stable.extension()
+    """The extension's passes: a list of whether each served, or declined; and served.backward, the same of the backwards alone."""
+    class Served(list):
+        backward = []
+
+    served, module = Served(), _stable.extension()
+    served.backward = []
 
     def forward(*arguments):
         made = module.forward(*arguments)
         served.append(made is not None)
         return made
 
-    with unittest.mock.patch.object(_stable, "_found", (types.SimpleNamespace(plan=module.plan, forward=forward), "counted")):
+    def backward(*arguments):
+        made = module.backward(*arguments)
+        served.backward.append(made is not None)
+        return made
+
+    passes = types.SimpleNamespace(plan=module.plan, forward=forward, backward=backward)
+    with unittest.mock.patch.object(_stable, "_found", (passes, "counted")):
         yield served
 
 
@@ -98,11 +108,11 @@ class Calls(unittest.TestCase):
             self.same(ours.GRU(I, U), torch.randn(T, I))
 
     def test_theirs(self):
-        """torch_answers.py and torch_misuse.py pass with the extension as without"""
-        for name in ("torch_answers.py", "torch_misuse.py"):
-            found = [python(os.path.join(HERE, name), CELLGRAD_TORCH_EXTENSION=path) for path in (PATH, "")]
-            self.assertEqual(found[0], found[1])
-            self.assertEqual(found[0][0], 0, found[0][1])
+        """torch_answers.py, torch_misuse.py and torch_transforms.py pass with the extension"""
+        for name in ("torch_answers.py", "torch_misuse.py", "torch_transforms.py"):
+            with self.subTest(name):
+                status, words = python(os.path.join(HERE, name), CELLGRAD_TORCH_EXTENSION=PATH)
+                self.assertEqual(status, 0, words)
 
     def test_weights(self):
         """Weights that are changed, replaced, moved, converted or resized are seen by the next call"""
@@ -173,7 +183,7 @@ class Calls(unittest.TestCase):
             self.same(ours.GRU(I, U), x, (h, h), serves=False)
 
     def test_watched(self):
-        """With gradients, autocast, a mode, functorch or a subclass it is not called"""
+        """With autocast, a mode, functorch or a subclass it is not called"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
 
         class Mode(torch.overrides.TorchFunctionMode):
@@ -186,7 +196,6 @@ class Calls(unittest.TestCase):
         with torch.no_grad():
             module(x)
         with counted() as served:
-            module(x)[0].sum().backward()
             with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
                 self.assertEqual(module(x)[0].dtype, torch.bfloat16)
             served.clear()
@@ -260,6 +269,168 @@ class Calls(unittest.TestCase):
                 # The first call opens the child's own context.
                 os._exit(0 if is_right and served == [True] else 1)
             self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+
+def gradients(module, x, hx=None, upstream=(0, 1, 2), needs=None, dense=True, twice=False):
+    """The gradients of a weighted sum of outputs and last states, of the input, the initial states and all weights.
+
+    upstream: which of the outputs the sum has; needs: the names of what has gradients, None: all; dense: upstream gradients are.
+    """
+    named = {"x": x, **({} if hx is None else {f"h{k}": state for k, state in enumerate(hx if isinstance(hx, tuple) else (hx,))}),
+             **dict(module.named_parameters())}
+    for name, tensor in named.items():
+        tensor.grad = None
+        tensor.requires_grad_(needs is None or name in needs)
+    outputs = torch_answers.tensors(module(x, hx))
+    generator = torch.Generator().manual_seed(5)
+    pairs = [(output, torch.randn(output.shape, generator=generator).to(output.dtype)) for k, output in enumerate(outputs) if k in upstream]
+    if dense:
+        for turn in range(2 if twice else 1):
+            torch.autograd.backward(*zip(*pairs), retain_graph=twice and turn == 0)
+    else:
+        sum(output.sum() for output, _ in pairs).backward()
+    return [*outputs, *(tensor.grad for tensor in named.values() if tensor.grad is not None)]
+
+
+@unittest.skipIf(is_old, "PyTorch is older than the stable ABI that the extension needs")
+class Training(unittest.TestCase):
+    """Forward and backward by both routes"""
+
+    def same(self, *arguments, serves=True, **words):
+        """Equal bits of outputs and gradients; the extension served both passes, or one of them not."""
+        with off():
+            expected = gradients(*arguments, **words)
+        gradients(*arguments, **words)
+        with counted() as served:
+            found = gradients(*arguments, **words)
+        self.assertEqual((bool(served) and all(served), bool(served.backward) and all(served.backward)),
+                         serves if isinstance(serves, tuple) else (serves, serves))
+        self.assertEqual([(a.shape, a.dtype, a.stride()) for a in expected], [(a.shape, a.dtype, a.stride()) for a in found])
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
+        return found
+
+    def test_bits(self):
+        """80 modules, four dtypes, with states and without: equal outputs and gradients, by the extension"""
+        torch.manual_seed(2)
+        answers = torch_answers.Answers()
+        for _, _, mine in answers.pairs():
+            for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+                module = mine.to(dtype)
+                x = torch.randn(6, 3, torch_answers.I, dtype=dtype)
+                states = answers.states(module, (6 if module.batch_first else 3,))
+                states = tuple(h.to(dtype) for h in states) if isinstance(states, tuple) else states.to(dtype)
+                for hx in (None, states):
+                    self.same(module, x, hx)
+        self.same(ours.LSTM(I, U, 2, bidirectional=True, peephole=True), torch.randn(T, B, I))
+        self.same(ours.Cell(torch_answers.LEAKY, I, U), torch.randn(T, B, I), upstream=(0, 1))
+        # One input feature and one unit: matrices of one column are no vectors.
+        self.same(ours.LSTM(1, 1, 2), torch.randn(T, B, 1))
+
+    def test_parts(self):
+        """Any of the upstream gradients, any of the gradients"""
+        module, x = ours.LSTM(I, U, 2), torch.randn(T, B, I)
+        states = torch.randn(2, B, U), torch.randn(2, B, U)
+        for upstream in ((0,), (1,), (2,), (0, 2), (1, 2)):
+            self.same(module, x, states, upstream=upstream)
+        for needs in (("x",), ("h0",), ("h1",), ("weight_ih_l1",), ("x", "bias_hh_l0"), ("h0", "weight_hh_l0", "bias_ih_l1")):
+            with self.subTest(needs):
+                found = self.same(module, x, states, needs=needs)
+                self.assertEqual(len(found), 3 + len(needs))
+        theirs = nn.LSTM(I, U, 2)
+        theirs.load_state_dict(module.state_dict())
+        for a, b in zip(gradients(module, x, states), gradients(theirs, x, states)):
+            self.assertLess(float((a - b).detach().abs().max()), 1e-5)
+
+    def test_declines(self):
+        """Upstream gradients that are not dense, dropout, strided inputs: what ctypes gives; the rest goes by the extension"""
+        module, x = ours.GRU(I, U, 2), torch.randn(T, B, I)
+        self.same(module, x, dense=False, serves=(True, False))
+        self.same(module, torch.randn(B, T, I).transpose(0, 1), serves=False)
+        dropping = ours.GRU(I, U, 2, dropout=0.5)
+
+        def of_seed():
+            torch.manual_seed(3)
+            return gradients(dropping, x)
+
+        with off():
+            expected = of_seed()
+        of_seed()
+        with counted() as served:
+            found = of_seed()
+        self.assertEqual((list(served), served.backward), ([True], [True]))
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
+
+    def test_graph(self):
+        """A graph that is kept, tensors that are changed between the passes, second gradients, hooks of saved tensors"""
+        module, x = ours.LSTM(I, U), torch.randn(T, B, I)
+        self.same(module, x, twice=True)
+        once, twice = gradients(module, x), gradients(module, x, twice=True)
+        self.assertTrue(torch.equal(2 * once[-1], twice[-1]))
+        x.requires_grad_()
+        with counted() as served:
+            output = module(x)[0]
+            with torch.no_grad():
+                module.weight_hh_l0.mul_(2)
+            with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                output.sum().backward()
+            output = module(x)[0]
+            output.sum().backward()
+            with self.assertRaisesRegex(RuntimeError, "second time"):
+                output.sum().backward()
+            gradient, = torch.autograd.grad(module(x)[0].square().sum(), x, create_graph=True)
+            with self.assertRaises(ours.SecondGradientError):
+                gradient.sum().backward()
+            self.assertEqual(list(served), [True] * 3)
+        saved = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: saved.append(tensor) or tensor.clone(), lambda tensor: tensor):
+            kept = gradients(module, x)
+        self.assertIn(torch.uint8, [tensor.dtype for tensor in saved])
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(kept, gradients(module, x))))
+
+    def test_memory(self):
+        """A thousand steps leave no references behind, and gradients no memory in common with weights"""
+        module, x = ours.LSTM(I, U), torch.randn(T, B, I)
+        gradients(module, x)
+        counts = [sys.getrefcount(thing) for thing in (x, module.weight_hh_l0, None, True)]
+        for _ in range(1000):
+            gradients(module, x)
+        for before, thing in zip(counts, (x, module.weight_hh_l0, None, True)):
+            self.assertLess(abs(sys.getrefcount(thing) - before), 100)
+        self.assertNotEqual(module.weight_hh_l0.grad.data_ptr(), module.weight_hh_l0.data_ptr())
+
+    def test_threads(self):
+        """Eight threads with modules of their own: the same gradients"""
+        module, x = ours.LSTM(I, U), torch.randn(T, B, I)
+        expected = gradients(module, x)
+
+        def right(_):
+            mine = ours.LSTM(I, U)
+            mine.load_state_dict(module.state_dict())
+            own = x.detach().clone()
+            return all(torch.equal(a, b) for _ in range(50) for a, b in zip(gradients(mine, own), expected))
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            self.assertTrue(all(pool.map(right, range(8))))
+
+    def test_wrong(self):
+        """The passes of the extension itself: wrong arguments are declined or a TypeError"""
+        module, x = ours.LSTM(I, U), torch.randn(T, B, I)
+        gradients(module, x)
+        spec = ours._spec.spec_of(module._networks(0.0)[1])
+        passes, plan, weights = _stable.extension(), spec.stable(x.dtype), list(module.parameters())
+        x = x.detach()
+        made = passes.forward(plan, x, weights, None, None, 0)
+        d_output, reserve, needs = torch.randn(T, B, U), made[3], (True,) * 7
+        right = [plan, d_output, None, None, x, weights, None, None, reserve, 0, needs]
+        self.assertEqual(len(passes.backward(*right)), 7)
+        for k, wrong in ((1, d_output[:1]), (1, d_output.double()), (1, 3), (2, d_output), (3, d_output), (4, x[:2]), (5, weights[:3]),
+                         (8, reserve[:64]), (8, x), (8, None), (8, torch.zeros_like(reserve)), (10, needs[:6]), (10, list(needs))):
+            with self.subTest((k, str(wrong)[:20])):
+                self.assertIsNone(passes.backward(*right[:k], wrong, *right[k + 1:]))
+        for wrong in (right[:10], right[:9] + ["one", needs], right[:9] + [-1, needs]):
+            self.assertRaises((TypeError, OverflowError), passes.backward, *wrong)
+        self.assertRaises((TypeError, ValueError), passes.backward, None, *right[1:])
+        self.assertRaises((TypeError, OverflowError), passes.forward, plan, x, weights, None, None, "one")
 
 
 if __name__ == "__main__":

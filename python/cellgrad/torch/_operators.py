@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from . import _stable
 from ._device import place_of
 from ._errors import SecondGradientError, TensorError
 from ._run import backward, forward
@@ -160,11 +161,12 @@ library.impl("rnn", _autocast("cuda"), "AutocastCUDA")
 
 
 class _Node(torch.autograd.Function):
-    """The same without the dispatcher, of plain tensors."""
+    """The same without the dispatcher, of plain tensors.  made: what `_run.forward` returned."""
 
     @staticmethod
-    def forward(ctx: Any, network: str, lengths: Any, batch_sizes: Any, counter: int, x: Any, h0: Any, c0: Any, *weights: Any) -> Any:
-        output, h, c, reserve = forward(spec_of(network), x, weights, h0, c0, lengths, counter, None, batch_sizes)
+    def forward(ctx: Any, network: str, lengths: Any, batch_sizes: Any, counter: int, made: Any, x: Any, h0: Any, c0: Any,
+                *weights: Any) -> Any:
+        output, h, c, reserve = made
         ctx.network, ctx.counter, ctx.batch_sizes = network, counter, batch_sizes
         ctx.save_for_backward(x, h0, c0, lengths, reserve, *weights)
         ctx.set_materialize_grads(False)
@@ -175,21 +177,30 @@ class _Node(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, d_output: Any, d_h: Any, d_c: Any) -> Any:
         x, h0, c0, lengths, reserve, *weights = ctx.saved_tensors
-        needs = ctx.needs_input_grad
-        nothing = (None,) * len(needs)
+        needs = ctx.needs_input_grad[_FIRST:]
         spec = spec_of(ctx.network)
         d_c = d_c if spec.cell.has_state else None
         if d_output is None and d_h is None and d_c is None:
-            return nothing
-        wanted = (needs[4], needs[5], needs[6], any(needs[7:]))
-        arguments = (d_output, d_h, d_c), x, weights, h0, c0, lengths, reserve, ctx.counter, wanted, ctx.batch_sizes
-        if torch.is_grad_enabled():
+            return (None,) * (_FIRST + len(needs))
+        gradients, is_repeated = (d_output, d_h, d_c), torch.is_grad_enabled()
+        if not is_repeated and lengths is None and ctx.batch_sizes is None:
+            made = _stable.backward(spec, gradients, x, weights, h0, c0, reserve, ctx.counter, needs)
+            if made is not None:
+                return (None,) * _FIRST + made
+        wanted = (*needs[:3], any(needs[3:]))
+        arguments = gradients, x, weights, h0, c0, lengths, reserve, ctx.counter, wanted, ctx.batch_sizes
+        if is_repeated:
             # create_graph: a node that refuses to be differentiated.
             dx, dh0, dc0, flat = _Refusal.apply(spec, arguments, x, h0, c0, d_output, d_h, d_c, *weights)
         else:
             dx, dh0, dc0, flat = backward(spec, *arguments)
-        parts = _apart(flat, weights, needs[7:]) if wanted[3] else [None] * len(weights)
-        return None, None, None, None, dx if needs[4] else None, dh0 if needs[5] else None, dc0 if needs[6] else None, *parts
+        parts = _apart(flat, weights, needs[3:]) if wanted[3] else [None] * len(weights)
+        return ((None,) * _FIRST
+                + (dx if needs[0] else None, dh0 if needs[1] else None, dc0 if needs[2] else None, *parts))
+
+
+# Arguments of _Node.forward before the tensors that have gradients.
+_FIRST = 5
 
 
 class _Refusal(torch.autograd.Function):
@@ -200,7 +211,7 @@ class _Refusal(torch.autograd.Function):
     backward = staticmethod(_no_second)
 
 
-_FLAT_TYPES = frozenset((Tensor, torch.nn.Parameter))
+FLAT_TYPES = frozenset((Tensor, torch.nn.Parameter))
 _tracing_state = torch._C._get_tracing_state
 _modes, _functions = torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack
 _interpreters = torch._C._functorch.peek_interpreter_stack
@@ -215,10 +226,17 @@ def is_watched(kind: str) -> bool:
 def _is_plain(tensors: Sequence[Any]) -> bool:
     """Does nothing of PyTorch look on, and are these its own tensors?"""
     for tensor in tensors:
-        if tensor is not None and type(tensor) not in _FLAT_TYPES:
+        if tensor is not None and type(tensor) not in FLAT_TYPES:
             return False
     kind = tensors[0].device.type
     return kind in ("cpu", "cuda") and not is_watched(kind)
+
+
+def node(network: str, made: Tuple[Tensor, ...], input: Tensor, h0: Optional[Tensor], c0: Optional[Tensor],
+         weights: Sequence[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
+    """output, h and c as outputs of a node of autograd.  made: those and the reserve, of a forward without dropout and lengths."""
+    output, h, c = _Node.apply(network, None, None, 0, made, input, h0, c0, *weights)
+    return output, h, c
 
 
 def takes_packed(input: Tensor, weights: Sequence[Tensor]) -> bool:
@@ -245,7 +263,10 @@ def rnn(input: Tensor, weights: Sequence[Tensor], h0: Optional[Tensor], c0: Opti
             place_of(input.device)
         output, h, c, _ = torch.ops.cellgrad.rnn(input, weights, h0, c0, lengths, counter, network)
     elif needs:
-        output, h, c = _Node.apply(network, lengths, batch_sizes, _number(counter), input, h0, c0, *weights)
+        number = _number(counter)
+        with torch.no_grad():
+            made = forward(spec_of(network), input, weights, h0, c0, lengths, number, None, batch_sizes)
+        output, h, c = _Node.apply(network, lengths, batch_sizes, number, made, input, h0, c0, *weights)
     else:
         output, h, c, _ = forward(spec_of(network), input, weights, h0, c0, lengths, _number(counter), None, batch_sizes)
     return output, h, c

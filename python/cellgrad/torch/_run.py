@@ -179,10 +179,10 @@ def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, length
 
     reserve_size: bytes to make the reserve of, None for those of the call.  batch_sizes: x is a PackedSequence's data.
     """
-    if lengths is None and batch_sizes is None and not spec.reserve:
-        made = _stable.forward(spec, x, weights, h0, c0)
+    if lengths is None and batch_sizes is None and (reserve_size is None or not spec.reserve):
+        made = _stable.forward(spec, x, weights, h0, c0, counter)
         if made is not None:
-            return (*made, x.new_empty((0,), dtype=torch.uint8))
+            return made if spec.reserve else (*made, x.new_empty((0,), dtype=torch.uint8))
     begun = _begin(spec, x, weights, h0, c0, lengths, counter, batch_sizes)
     call, x, B, need = begun.call, begun.x, begun.B, begun.reserve
     size, place = begun.plan.itemsize, begun.plan.place.place

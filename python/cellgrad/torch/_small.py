@@ -1,20 +1,30 @@
-"""A module's call with as little Python as may be: without gradients, on tensors that nothing looks on, by the extension of _stable.py."""
-from typing import Any
+"""A module's call with as little Python as may be: dense tensors, without dropout, by the extension of _stable.py."""
+from typing import Any, Optional, Sequence
 
 import torch
 from torch import Tensor
 
 from . import _stable
-from ._operators import is_watched
+from ._operators import FLAT_TYPES, is_watched, node
 from ._spec import spec_of
+
+_STATE_TYPES = FLAT_TYPES | {type(None)}
+
+
+def _need_gradients(tensors: Sequence[Optional[Tensor]]) -> bool:
+    """Has one of the tensors a gradient that is to be computed?"""
+    for tensor in tensors:
+        if tensor is not None and tensor.requires_grad:
+            return True
+    return False
 
 
 def small_call(module: Any, input: Any, hx: Any) -> Any:
-    """output and the last states, or None: the call is to take the long way, which also says what is wrong with it.
+    """output and the last states, or None: the call goes through `Recurrent._forward`, which raises what is wrong with its arguments.
 
     Nothing of the weights is kept: the extension looks at all of them, in each call.
     """
-    if _stable.is_off or _stable.extension() is None or type(input) is not Tensor or torch.is_grad_enabled():
+    if _stable.is_off or _stable.extension() is None or type(input) is not Tensor:
         return None
     if is_watched("cpu") or module._dropout() > 0:
         return None
@@ -28,10 +38,12 @@ def small_call(module: Any, input: Any, hx: Any) -> Any:
         else:
             return None
     weights = module._own_weights()
-    if weights is None:
+    if weights is None or type(h0) not in _STATE_TYPES or type(c0) not in _STATE_TYPES:
         return None
-    made = _stable.forward(spec_of(module._networks(0.0)[0]), input, weights, h0, c0)
+    needs = torch.is_grad_enabled() and _need_gradients((input, h0, c0, *weights))
+    network = module._networks(0.0)[1 if needs else 0]
+    made = _stable.forward(spec_of(network), input, weights, h0, c0)
     if made is None:
         return None
-    output, h, c = made
+    output, h, c = node(network, made, input, h0, c0, weights) if needs else made
     return output, ((h, c) if has_state else h)

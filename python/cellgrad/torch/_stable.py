@@ -56,7 +56,8 @@ def _open(path: str) -> Any:
     if getattr(module, "VERSION", None) != VERSION:
         raise ImportError(f"it was built for cellgrad {getattr(module, 'VERSION', 'of no version')}, and this is {VERSION}")
     module.start(*(ctypes.cast(function, ctypes.c_void_p).value for function in (
-        lib.cg_stream_take, lib.cg_stream_give, lib.cg_rnn_call_init, lib.cg_rnn_forward)), torch.Tensor, torch.nn.Parameter)
+        lib.cg_stream_take, lib.cg_stream_give, lib.cg_rnn_call_init, lib.cg_rnn_sizes, lib.cg_rnn_forward, lib.cg_rnn_backward)),
+        torch.Tensor, torch.nn.Parameter)
     return module
 
 
@@ -89,7 +90,7 @@ def extension() -> Any:
 
 
 def route() -> str:
-    """How forwards without gradients on the cpu call the library: "stable ABI (FILE)" by the extension, else "ctypes (WHY)".
+    """How calls on the cpu reach the library: "stable ABI (FILE)" by the extension, else "ctypes (WHY)".
 
     >>> import cellgrad.torch
     >>> cellgrad.torch.route().split(" (")[0] in ("stable ABI", "ctypes")
@@ -100,19 +101,36 @@ def route() -> str:
 
 
 def plan_of(plan: Any) -> Any:
-    """The extension's of a `_spec.Plan`, or None: it has networks without a reserve, in the host's memory."""
+    """The extension's object for a `_spec.Plan`, or None: the extension takes tensors in the host's memory alone."""
     module, spec = extension(), plan.spec
-    if module is None or spec.reserve or plan.place.place != C.CG_HOST:
+    if module is None or plan.place.place != C.CG_HOST:
         return None
     parts: List[int] = [number for part in spec.parts for number in part]
-    return module.plan(plan.place.context().pointer.value, plan.pointer.value, plan.code, spec.batch_first, spec.cell.has_state,
-                       spec.directions, spec.layers * spec.directions, spec.input, spec.units, spec.width, tuple(parts))
+    return module.plan(plan.place.context().pointer.value, plan.pointer.value, plan.code, spec.reserve, spec.batch_first,
+                       spec.cell.has_state, spec.directions, spec.layers * spec.directions, spec.input, spec.units, spec.width, tuple(parts))
 
 
-def forward(spec: Any, x: Any, weights: Sequence[Any], h0: Any, c0: Any) -> Optional[Tuple[Any, Any, Any]]:
-    """output, h and c by the extension; None: it is not there, declines, or no call has made the network's plan."""
+def forward(spec: Any, x: Any, weights: Sequence[Any], h0: Any, c0: Any, counter: int = 0) -> Optional[Tuple[Any, ...]]:
+    """output, h and c by the extension, and the reserve of a network that has one.
+
+    None: there is no extension, it declines, or no call has made the network's plan.
+    """
     plan = spec.stable(x.dtype)
     if plan is None or is_off:
         return None
-    made: Optional[Tuple[Any, Any, Any]] = _found[0].forward(plan, x, weights, h0, c0)  # type: ignore[index]
+    made: Optional[Tuple[Any, ...]] = _found[0].forward(plan, x, weights, h0, c0, counter)  # type: ignore[index]
+    return made
+
+
+def backward(spec: Any, gradients: Sequence[Any], x: Any, weights: Sequence[Any], h0: Any, c0: Any, reserve: Any, counter: int,
+             needs: Tuple[bool, ...]) -> Optional[Tuple[Any, ...]]:
+    """The gradients by input, h0, c0 and each weight by the extension, None where `needs` is False.
+
+    None: as in `forward`.
+    """
+    plan = spec.stable(x.dtype)
+    if plan is None or is_off:
+        return None
+    made: Optional[Tuple[Any, ...]] = _found[0].backward(plan, *gradients, x, weights, h0, c0, reserve, counter,  # type: ignore[index]
+                                                         needs)
     return made

@@ -1,8 +1,9 @@
 """`python -m cellgrad.torch.bench`: this package beside nn.LSTM, as a table in Markdown.
 
-They are run by turns, and of each the least time counts.  A forward has no gradients, and goes by each route that there is: PyTorch's
-stable ABI, if the extension was built, and ctypes.  A training step is a forward and a backward, with the gradient of the input, without
-an optimizer; beside it stands the same by `cellgrad bench`, which has no Python between the calls.  The last rows are calls of one step.
+The modules run in turn, and the least time of each counts.  Each call goes by every route there is: PyTorch's stable ABI, if the
+extension was built, and ctypes.  A forward has no gradients.  A training step is a forward and a backward, with the gradient of the input,
+without an optimizer; its last column is the time of the same passes by `cellgrad bench`, without Python.  The last rows are sequences of
+one step.
 --threads N: threads of both; --device cuda: on a GPU.
 """
 import argparse
@@ -85,9 +86,10 @@ def main(arguments: Optional[List[str]] = None) -> int:
                                   given.device)
         rows = [(f"forward, {way}", first, taken, "") for way, taken in zip(ways, times)]
         beside = of_command(T, B, H, given.seconds / 2, given.device)
-        first, taken = least([lambda: step(theirs, x, gradient), lambda: step(ours, x, gradient)], given.seconds, given.device)
+        first, *times = least([lambda: step(theirs, x, gradient),
+                               *(functools.partial(by, way, lambda: step(ours, x, gradient)) for way in ways)], given.seconds, given.device)
         beside = min(beside, of_command(T, B, H, given.seconds / 2, given.device))
-        rows.append(("training step", first, taken, f"{1e3 * beside:.3f}"))
+        rows += [(f"training step, {way}", first, taken, f"{1e3 * beside:.3f}") for way, taken in zip(ways, times)]
         for name, a, b, c in rows:
             print(f"| {T}, {B}, {H} | {name} | {1e3 * a:.3f} | {1e3 * b:.3f} | {b / a:.2f} | {c} |", flush=True)
     return 0

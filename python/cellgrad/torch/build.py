@@ -1,4 +1,4 @@
-"""`python -m cellgrad.torch.build`: makes the extension by which calls without gradients go by PyTorch's stable ABI, and not by ctypes.
+"""`python -m cellgrad.torch.build`: compiles the extension, with which calls use PyTorch's stable ABI instead of ctypes.
 
 It is put beside this package, or where that cannot be written to, in the user's cache folder; --into FOLDER: there.  CXX and CXXFLAGS are
 the compiler and more options for it.  The extension serves PyTorch 2.14 and every later one, CPython 3.10 and every later one, and the
