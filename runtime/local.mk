@@ -38,5 +38,5 @@ libcellgrad_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 1:0:1 -export
 
 # Folders of ours that nothing is left in, once all files are gone.
 uninstall-hook:
-	for folder in '$(pkgdatadir)/cells' '$(pkgdatadir)' '$(pkglibdir)' '$(examplesdir)' '$(docdir)'; do \
+	for folder in '$(pkgdatadir)/cells' '$(pkgdatadir)' '$(pkglibdir)' '$(examplesdir)' '$(docdir)/docs' '$(docdir)'; do \
 		rmdir "$(DESTDIR)$$folder" 2>/dev/null || :; done

@@ -47,7 +47,7 @@ END
 # Every file of the source, without those that a build in the source's own folder leaves there.
 files()
 {
-	(cd "$srcdir" && find gen runtime backends bindings verify command templates examples python tests -type f ! -name '.*' | grep -vE \
+	(cd "$srcdir" && find gen runtime backends bindings verify command templates examples python docs tests -type f ! -name '.*' | grep -vE \
 		-e '/(\.deps|\.libs|__pycache__)/|\.(o|a|lo|la|log|trs|on|fake|gcno|gcda|gcov|stamp)$' \
 		-e '^(templates/[a-z0-9_]*\.c|backends/cpu/((rows|strip|convert|tiles)_.*\.c|(math|items)_.*\.h|cells\.h)|command/demo/texts\.c)$' \
 		-e '^(runtime/cellgrad\.pc|tests/gen/cuda-resources\.txt|tests/fake/lib/.*)$' | sort)

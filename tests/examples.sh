@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the programs of examples/ say of themselves is so.  Those that other tests run are not here: peephole_lstm and bidirectional are in the
-# README, own_cell.c and own_cell.cc are for install.sh.  Runs in the build tree.  srcdir: the source; CC: a C compiler, for own_runtime.
+# What the programs of examples/ say of themselves is so.  Those that other tests run are not here: peephole_lstm and bidirectional are in
+# docs/, own_cell.c and own_cell.cc are for install.sh.  Runs in the build tree.  srcdir: the source; CC: a C compiler, for own_runtime.
 set -u
 srcdir=${srcdir:-.}
 scratch=$(mktemp -d) || exit 99

@@ -81,6 +81,7 @@ expected()
 	has_shared && echo "$LIBDIR/cellgrad/cellgrad_jax.so"
 	has_command && printf '%s\n' "$BINDIR/cellgrad" "$MANDIR/man1/cellgrad.1"
 	(cd "$srcdir/templates" && printf "$DATADIR/cells/%s\n" *.cell)
+	(cd "$srcdir" && printf "$DOCDIR/%s\n" README.md LICENSE docs/*.md docs/*.svg)
 	(cd "$srcdir/examples" && printf "$DOCDIR/examples/%s\n" README.md *.c *.cc)
 }
 
@@ -194,7 +195,7 @@ if has_command; then commands; else skip 'the command' 'configured with --disabl
 
 if [ "${1:-}" != installed ]; then
 	"$make" -s uninstall DESTDIR="$root" >"$why" 2>&1 </dev/null &&
-		find "$root" '(' ! -type d -o -name cellgrad -o -name examples ')' >"$why" && [ ! -s "$why" ]
+		find "$root" '(' ! -type d -o -name cellgrad -o -name examples -o -name docs ')' >"$why" && [ ! -s "$why" ]
 	report $? 'make uninstall leaves no file, and no folder of ours'
 fi
 echo "1..$n"

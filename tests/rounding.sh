@@ -1,5 +1,5 @@
 #!/bin/sh
-# README, header, manual pages and `cellgrad info` say how each route rounds each dtype, as the library's table has it: every row, in its
+# docs/numerics.md, header, manual pages and `cellgrad info` say how each route rounds each dtype, as the library's table has it: every row, in its
 # order and words, and no other.  srcdir: the source; CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
@@ -28,7 +28,7 @@ else
 	echo 'not ok 1 - the table has every route and four dtypes'
 fi
 row="\\($(echo "$routes" | sed 's/ /\\|/g')\\)"
-sed -n "s/^| \`$row\` | \`\(b*f[0-9]*\)\` | \(.*\) |\$/\1|\2|\3/p" "$srcdir/README.md" | says 2 'the README has it'
+sed -n "s/^| \`$row\` | \`\(b*f[0-9]*\)\` | \(.*\) |\$/\1|\2|\3/p" "$srcdir/docs/numerics.md" | says 2 'docs/numerics.md has it'
 sed -n "s/^ \*   $row  *\(b*f[0-9]*\)  *\(.*\)/\1|\2|\3/p" "$srcdir/runtime/cellgrad.h" | says 3 'the header has it'
 n=3
 for page in cellgrad.1 cellgrad.3; do

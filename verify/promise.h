@@ -1,4 +1,4 @@
-/* What is promised of a call by its route, in README.md: whose bits repeat, and which bounds hold. */
+/* What is promised of a call by its route, in docs/numerics.md: whose bits repeat, and which bounds hold. */
 #ifndef PROMISE_H
 #define PROMISE_H
 

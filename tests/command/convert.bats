@@ -496,7 +496,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	works convert --help
 	for format in cellgrad canonical pytorch keras block block_v2 checkpoint onnx; do
 		[[ $output == *"  $format "* ]]
-		grep -q "^| \`$format\` |" "$BATS_TEST_DIRNAME/../../README.md"
+		grep -q "^| \`$format\` |" "$BATS_TEST_DIRNAME/../../docs/weights.md"
 	done
 }
 

@@ -1,4 +1,4 @@
-# What files say in their metadata: who decides, what is refused, and that the README's own commands follow one another.
+# What files say in their metadata: who decides, what is refused.
 # All orders of files over all ops are orders_test's.
 
 load files
@@ -293,32 +293,4 @@ either() {
 	refuses linear_before_reset convert --from onnx --to cellgrad gru.safetensors out.safetensors linear_before_reset=0
 	tensors gru.safetensors '{"rnn_mode":"gru"}' W:F32:1,15,3 R:F32:1,15,5 B:F32:1,30
 	refuses linear_before_reset convert --from onnx --to cellgrad gru.safetensors out.safetensors linear_before_reset=0
-}
-
-@test "the README's commands follow one another" {
-	export CELLGRAD_BACKEND=cpu
-	step="cs_prev:F32:2,3 h_prev:F32:2,3 w:F32:5,12 b:F32:12 wci:F32:3 wcf:F32:3 wco:F32:3"
-	tensors case.safetensors '{"use_peephole":"true"}' x:F32:2,2 $step
-	tensors upstream.safetensors "" cs_grad:F32:2,3 h_grad:F32:2,3
-	tensors in.safetensors "" x:F32:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3 r:F32:2,3 u:F32:2,3 c:F32:2,3 d_h:F32:2,3
-	works run GRUBlockCellGrad in.safetensors -o tensorflow.safetensors
-	tensors sequence.safetensors "" x:F32:20,2,2 $step
-	tensors network.safetensors "" input:F32:3,2,2 input_h:F32:1,2,3 input_c:F32:1,2,3 params:F32:84 sequence_lengths:I32:2 \
-		output_backprop:F32:3,2,3 output_h_backprop:F32:1,2,3 output_c_backprop:F32:1,2,3
-	tensors model.safetensors "" rnn.weight_ih_l0:F32:12,2 rnn.weight_hh_l0:F32:12,3 rnn.bias_ih_l0:F32:12 rnn.bias_hh_l0:F32:12
-	cat > mine.cell <<-'EOF'
-		cell mine
-		gates  a_n a_f a_i a_o
-		state  c
-		output h
-		param  leak
-		c = sigmoid(a_f) * c_prev + leak * sigmoid(a_i) * tanh(a_n)
-		h = sigmoid(a_o) * tanh(c)
-	EOF
-	sed -n '/^## The command$/,/^## /p' "$BATS_TEST_DIRNAME/../../README.md" | sed -n '/^```/,/^```/p' | grep -E '(^|=1 )cellgrad (run|convert) ' > commands
-	[ "$(wc -l < commands)" -ge 9 ]
-	# A command as it stands there, with the built one's path.
-	sed "s|cellgrad |$CELLGRAD |" commands > commands.sh
-	bash -eux commands.sh
-	[ -s params.safetensors ]
 }

@@ -498,7 +498,7 @@ static int others_of(int runs, const struct tensors *t)
 	return others;
 }
 
-/* What README.md says of CUBLAS_WORKSPACE_CONFIG, whose stand-in reads it at every call. */
+/* What docs/numerics.md says of CUBLAS_WORKSPACE_CONFIG, whose stand-in reads it at every call. */
 static void test_repeats(void **state)
 {
 	const char *before = getenv("CUBLAS_WORKSPACE_CONFIG");
