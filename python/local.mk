@@ -9,7 +9,7 @@ EXTRA_DIST += \
 	%D%/cellgrad/tensorflow/_plugin.py \
 	%D%/cellgrad/onnx/README.md %D%/cellgrad/onnx/__init__.py %D%/cellgrad/onnx/_cells.py %D%/cellgrad/onnx/_layer.py %D%/cellgrad/onnx/_evaluator.py %D%/cellgrad/onnx/_model.py \
 	%D%/cellgrad/torch/README.md %D%/cellgrad/torch/__init__.py %D%/cellgrad/torch/_errors.py %D%/cellgrad/torch/_device.py \
-	%D%/cellgrad/torch/_spec.py %D%/cellgrad/torch/_run.py %D%/cellgrad/torch/_operators.py \
+	%D%/cellgrad/torch/_spec.py %D%/cellgrad/torch/_run.py %D%/cellgrad/torch/_memory.py %D%/cellgrad/torch/_operators.py \
 	%D%/cellgrad/torch/_recurrent.py %D%/cellgrad/torch/_modules.py %D%/cellgrad/torch/_any_cell.py %D%/cellgrad/torch/_replace.py \
 	%D%/cellgrad/torch/_small.py %D%/cellgrad/torch/_stable.py %D%/cellgrad/torch/stable.cc %D%/cellgrad/torch/build.py %D%/cellgrad/torch/bench.py \
 	%D%/cellgrad/jax/README.md %D%/cellgrad/jax/__init__.py %D%/cellgrad/jax/_network.py %D%/cellgrad/jax/_call.py %D%/cellgrad/jax/_module.py \

@@ -10,7 +10,7 @@ import torch
 
 from .._lib import C
 from .._load import lib
-from . import _stable
+from . import _memory, _stable
 from ._device import place_of
 from ._errors import TensorError, TensorTypeError, check
 from ._spec import Plan, Spec
@@ -187,14 +187,14 @@ def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, length
     call, x, B, need = begun.call, begun.x, begun.B, begun.reserve
     size, place = begun.plan.itemsize, begun.plan.place.place
     wide, state_h, state_c = spec.shapes(x, B)
-    output, h, c = x.new_empty(wide), x.new_empty(state_h), x.new_empty(state_c)
+    output, h, c = (_memory.empty(x, shape) for shape in (wide, state_h, state_c))
     rows = spec.layers * spec.directions * B * size
     _put(call.output, output, output.numel() * size, place)
     _put(call.output_h, h, rows * spec.width, place)
     if spec.cell.has_state:
         _put(call.output_c, c, rows * spec.units, place)
     count = (need if reserve_size is None else reserve_size) if spec.reserve else 0
-    reserve = x.new_empty((count,), dtype=torch.uint8)
+    reserve = _memory.empty(x, (count,), torch.uint8)
     if count:
         # The bytes that this call leaves alone.
         if count > need:
@@ -242,7 +242,7 @@ def backward(spec: Spec, gradients: Sequence[Any], x: Any, weights: Sequence[Any
             # A gradient lies as what it is of.
             tensor = x.new_empty_strided(shape, x.stride())
         else:
-            tensor = x.new_empty(shape if is_wanted else (0,))
+            tensor = _memory.empty(x, shape if is_wanted else (0,))
         if is_wanted and tensor.numel():
             _put(mem, tensor, begun.input_size if k == 0 else tensor.numel() * size, place)
         made.append(tensor)

@@ -8,6 +8,8 @@
 #define Py_LIMITED_API 0x030a0000
 #include <Python.h>
 
+#include <sys/mman.h>
+
 #include <new>
 #include <vector>
 
@@ -41,6 +43,21 @@ struct Plan {
 };
 
 /* ---- tensors ---- */
+
+/* Asks for huge pages, as the library does for its own memory: a large tensor then costs a few page faults instead of thousands. */
+void ask_for_huge_pages(char *data, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+	const size_t huge = size_t(2) << 20, first = (reinterpret_cast<size_t>(data) + huge - 1) / huge * huge;
+	const size_t end = (reinterpret_cast<size_t>(data) + bytes) / huge * huge;
+
+	if (end > first)
+		madvise(reinterpret_cast<void *>(first), end - first, MADV_HUGEPAGE);
+#else
+	(void)data;
+	(void)bytes;
+#endif
+}
 
 /* A tensor of PyTorch's, one reference. */
 struct Tensor {
@@ -117,11 +134,13 @@ private:
 	bool make(int64_t n, const int64_t *sizes, const int64_t *strides, int32_t dtype)
 	{
 		void *address;
+		int64_t bytes;
 
 		if (aoti_torch_empty_strided(n, sizes, strides, dtype, aoti_torch_device_type_cpu(), 0, &handle) ||
-		    aoti_torch_get_data_ptr(handle, &address))
+		    aoti_torch_get_data_ptr(handle, &address) || aoti_torch_get_storage_size(handle, &bytes))
 			return false;
 		data = static_cast<char *>(address);
+		ask_for_huge_pages(data, size_t(bytes));
 		return true;
 	}
 };
