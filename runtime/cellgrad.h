@@ -1,17 +1,32 @@
-/*
- * cellgrad: recurrent cells and their gradients, the same answers on every processor.
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * cellgrad: recurrent cells, networks of them and their gradients, with the same answers on every processor.
  *
- * Every call that can fail returns CG_OK or a negative enum cg_status; cg_message() then says why.  On a refused
- * argument no output is touched.  Shapes are row-major, slowest first: T steps, B batch, I input, U units.  B = 0 and T = 0 are
- * legal; I and U are at least 1.  Nothing here exits, or keeps a host pointer after it returns; and nothing prints, unless
- * CELLGRAD_VERBOSE=1 asked cg_open for a line on standard error for each call that computes, and for one about each choice of a backend.
+ * Shapes are row-major, the slowest dimension first: T steps, B batch, I input size, U units (the hidden
+ * size).  B = 0 and T = 0 are legal; I and U are at least 1.  Sizes of memory are in bytes; strides and the
+ * offsets of parameters are in elements.
  *
- * Structs that begin with their size may grow at their end in a later version, and a program that was compiled against this header
- * goes on running there: fields that it does not have count as _init leaves them.  Structs without a size never change.
+ * @par Errors
+ * Every call that can fail returns CG_OK or a negative enum cg_status, and cg_message() then gives the
+ * reason.  When an argument is rejected, no output is changed.  The library never exits or aborts.  It
+ * prints only if CELLGRAD_VERBOSE=1 was set when cg_open() ran: then each call that computes and each choice
+ * of a backend writes one line to standard error.
  *
- * Threads: contexts and cells may be shared by threads; a stream serves one thread at a time.
- * Lifetime: children hold their parents, so closing in any order is right; closing NULL does nothing.
- * fork: no object but a cell may be used in a forked child; calls there return CG_UNSUPPORTED.
+ * @par Threads
+ * Threads may share contexts, cells and plans.  Only one thread at a time may use a stream.
+ *
+ * @par Ownership
+ * The library keeps no host pointer after a call returns.  Each object keeps the objects alive that it was
+ * made from, so the order of closing does not matter.  Closing NULL does nothing.
+ *
+ * @par fork
+ * In a forked child only cells may be used; calls with any other object return CG_UNSUPPORTED.
+ *
+ * @par Compatibility
+ * A struct whose first field is `size` may gain fields at its end in a later version.  A program compiled
+ * with this header then still runs: fields that it does not have keep the values that _init gives them.  A
+ * struct without `size` never changes.
  */
 #ifndef CELLGRAD_H
 #define CELLGRAD_H
@@ -23,311 +38,456 @@
 extern "C" {
 #endif
 
+/** Marks a function that the shared library exports. */
 #if defined(__GNUC__)
 #define CG_API __attribute__((visibility("default")))
 #else
 #define CG_API
 #endif
 
-#define CG_VERSION_MAJOR 0
-#define CG_VERSION_MINOR 2
-#define CG_VERSION_PATCH 0
+/**
+ * @defgroup status Versions, status codes and host memory
+ *
+ * Errors: cg_message() describes the last failure.
+ *
+ * Threads: all calls are safe from any thread, except cg_set_allocator(), which must be the first call.
+ * @{
+ */
 
+#define CG_VERSION_MAJOR 0       /**< Major version of this header. */
+#define CG_VERSION_MINOR 2       /**< Minor version of this header. */
+#define CG_VERSION_PATCH 0       /**< Patch version of this header. */
+
+/** Result of a call. */
 enum cg_status {
-	CG_OK           =  0,
-	CG_BAD_ARGUMENT = -1,        /* an argument is missing, misshapen, out of range or aliased */
-	CG_NO_MEMORY    = -2,        /* on the host or on the device */
-	CG_NO_DEVICE    = -3,        /* no such backend or device here; the words say what was tried */
-	CG_UNSUPPORTED  = -4,        /* the words name the backend or option that would do it */
-	CG_BUILD        = -5,        /* a kernel or a .cell did not compile: the words hold the log */
-	/* A vendor call failed: its name, code and words.  The stream may be lost; where a wait failed, memory of the host that the
-	 * call was given may be in use until the stream is closed. */
+	CG_OK           =  0,    /**< Success. */
+	CG_BAD_ARGUMENT = -1,    /**< An argument is missing, misshapen, out of range or overlaps another. */
+	CG_NO_MEMORY    = -2,    /**< Host or device memory is exhausted. */
+	CG_NO_DEVICE    = -3,    /**< There is no such backend or device; the message lists what was tried. */
+	CG_UNSUPPORTED  = -4,    /**< Not supported here; the message names the backend or option that is. */
+	CG_BUILD        = -5,    /**< A kernel or a .cell failed to compile; the message has the log. */
+	/** A vendor call failed; the message has its name, code and text.  The stream may be unusable.  If a
+	 * wait failed, host memory that was passed to a call may be in use until the stream is closed. */
 	CG_DRIVER       = -6,
-	CG_FILE         = -7         /* a file could not be read or written */
+	CG_FILE         = -7     /**< A file could not be read or written. */
 };
-enum cg_dtype { CG_F32, CG_F64, CG_F16, CG_BF16 };
-enum cg_place { CG_HOST, CG_DEVICE };
-/* CG_SEQ_*: the same as a step of a sequence, which hands on what it carries unrounded; passes of kernels alone. */
-enum cg_pass  { CG_FORWARD, CG_GRAD, CG_GRADGRAD, CG_SEQ_FORWARD, CG_SEQ_GRAD };
-enum cg_gates { CG_ICFO, CG_IFCO };      /* order of the gate blocks in a block cell's w, b and dgates */
+/** Type of elements. */
+enum cg_dtype {
+	CG_F32, /**< 32-bit IEEE 754. */  CG_F64, /**< 64-bit IEEE 754. */
+	CG_F16, /**< 16-bit IEEE 754. */  CG_BF16 /**< bfloat16, the upper half of CG_F32. */
+};
+/** Where memory is. */
+enum cg_place { CG_HOST, /**< Host memory. */ CG_DEVICE /**< Memory of a context's device. */ };
+/** What a kernel computes.  The CG_SEQ_ passes exist only for kernels (cg_kernel). */
+enum cg_pass {
+	CG_FORWARD, /**< The cell's equations. */  CG_GRAD, /**< Their gradient. */
+	CG_GRADGRAD, /**< The gradient of the gradient. */
+	CG_SEQ_FORWARD, /**< CG_FORWARD as a step of a sequence: it passes values on unrounded. */
+	CG_SEQ_GRAD /**< CG_GRAD as a step of a sequence: it passes gradients on unrounded. */
+};
+/** Order of the gate blocks in w, b and dgates: i input, c candidate, f forget, o output. */
+enum cg_gates { CG_ICFO, /**< LSTMBlockCell, BlockLSTM. */ CG_IFCO /**< BlockLSTMV2. */ };
 
-/* This thread's last failure, in words: op, argument, what was expected, what came.  Never NULL; valid until this
- * thread's next failing call. */
+/** Describes this thread's last failure: op, argument, what was expected, what was passed.  Never NULL; valid
+ * until this thread's next call that fails. */
 CG_API const char *cg_message(void);
-/* The version of the library that is running, "0.2.0"; CG_VERSION_* are those of the header compiled against. */
+/** Version of the running library, such as "0.2.0"; CG_VERSION_* are those of the header compiled against. */
 CG_API const char *cg_version(void);
 
-/* Where the library's own memory of the host comes from. */
+/** Allocator for the library's own host memory. */
 struct cg_allocator {
-	/* As realloc: a new piece when p is NULL, p given back when bytes is 0; NULL when there is none.  Aligned as malloc's;
-	 * called from any thread. */
+	/** Works as realloc: allocates if p is NULL, frees p if bytes is 0, returns NULL if memory is
+	 * exhausted.  Memory is aligned as malloc's.  Called from any thread. */
 	void *(*resize)(void *user, void *p, size_t bytes);
-	void *user;
+	void *user;              /**< First argument of `resize`. */
 };
-/* To be called first, before other threads call: CG_UNSUPPORTED once the library holds memory.  NULL: the C library's again. */
+/** Sets the allocator; NULL restores the C library's.  Call it before any other call and before other threads
+ * call the library.  CG_UNSUPPORTED: the library holds memory already. */
 CG_API int  cg_set_allocator(const struct cg_allocator *allocator);
 
-/* ---- where: a device, an order of work, memory ---- */
+/** @} */
+/**
+ * @defgroup device Devices, streams and memory
+ *
+ * Errors: a backend that was named opens or the call fails with the reasons; no other backend replaces it.
+ *
+ * Threads: all calls on a context are safe from any thread.  Only one thread at a time may use a stream.
+ * @{
+ */
 
-struct cg_context;                       /* one device of one backend and the kernels built for it */
-struct cg_stream;                        /* an order of work on a context */
+struct cg_context;               /**< One device of one backend, and the kernels compiled for it. */
+struct cg_stream;                /**< An in-order queue of work on a context. */
 
-/*
- * Opens a device.  where: "cpu", "NAME:DEVICE", a comma list in order of preference, or NULL for the environment's
- * CELLGRAD_BACKEND (unset: the first backend that opens).  "cpu:threads=4" is a cpu whose calls run on 4 threads at most, the caller's
- * among them; without it that is CELLGRAD_CPU_THREADS, or one for each processor that the process may run on and, on Linux, that the
- * quota of its control group pays for.  A named backend opens or the call fails with the reasons;
- * it is never replaced by another.  Where nothing is named no driver is loaded without signs of a GPU for it: OpenCL's, on Linux, only
- * where there is the device file of a GPU and a driver that is not for processors alone.
- * CG_BAD_ARGUMENT: no such name, with the nearest, or a variable of the environment, cellgrad(1) lists them, with a value that is not
- * allowed; CG_NO_DEVICE: none opened.  The caller closes the context.  Safe from any thread.
+/** Opens a device.
+ *
+ * If no backend is named, a driver is loaded only if there are signs of a GPU for it.  For OpenCL that is,
+ * on Linux only, a GPU's device file and a driver that is not for processors alone.  CG_BAD_ARGUMENT:
+ * unknown name (the message has the nearest name), or an environment variable with a value that is not
+ * allowed (cellgrad(1) lists the variables).  CG_NO_DEVICE: no device could be opened.
+ *
+ * @param where "cpu", "NAME:DEVICE", a comma-separated list in order of preference, or NULL for the
+ *        environment variable CELLGRAD_BACKEND (unset: the first backend that opens).  "cpu:threads=4" is a
+ *        CPU context whose calls use at most 4 threads, the calling thread included.  Without it the number
+ *        of threads is CELLGRAD_CPU_THREADS, or one per processor that the process may run on and, on Linux,
+ *        that the quota of its control group allows.
+ * @param context Receives the context.  The caller closes it.
  */
 CG_API int  cg_open(const char *where, struct cg_context **context);
-/* The same on the caller's own cl_context with one of its cl_device_ids (NULL: it has but one), which is retained until the context
- * closes, or on his CUcontext (device NULL), which must live until then.  CG_BAD_ARGUMENT: no such backend, or the device is not of the
- * context; CG_UNSUPPORTED: the backend has no contexts. */
-CG_API int  cg_adopt(const char *backend, void *native, void *device, struct cg_context **context);
-CG_API void cg_close(struct cg_context *context);
-/* Device, instruction set, libraries and where they were found, in one line; lives as long as the context. */
-CG_API const char *cg_describe(const struct cg_context *context);
-/* The i-th device as a name for cg_open, with a line about it, or why it cannot be opened, in *about (may be NULL);
- * NULL past the last.  Every driver of the system is loaded.  The words live until this thread's next call of cg_device. */
-CG_API const char *cg_device(int i, const char **about);
-/*
- * Threads of the caller's, in place of the library's own, for the calls on a cpu.  run calls part(arg, k) once for each k from 0 to
- * parts - 1, on any threads and in any order, at the same time or one after the other, and returns when all have returned; parts is at
- * most `threads`.  It may be called by several threads at once, if these have streams of one context, and must not throw or unwind.
+/** Opens a context on the caller's own cl_context or CUcontext.  CG_BAD_ARGUMENT: unknown backend, or the
+ * device is not in the context.  CG_UNSUPPORTED: the backend has no contexts.
+ *
+ * @param backend Name of the backend.
+ * @param native The cl_context, which is retained until the context closes, or the CUcontext, which must
+ *        live until then.
+ * @param device One of the cl_context's cl_device_ids, or NULL if it has only one.  NULL for a CUcontext.
+ * @param context Receives the context.  The caller closes it.
  */
+CG_API int  cg_adopt(const char *backend, void *native, void *device, struct cg_context **context);
+/** Closes a context; NULL is allowed. */
+CG_API void cg_close(struct cg_context *context);
+/** Describes a context in one line: device, instruction set, libraries and their paths.  The text lives as
+ * long as the context. */
+CG_API const char *cg_describe(const struct cg_context *context);
+/** Returns the i-th device as a name for cg_open(), or NULL past the last.  *about (which may be NULL)
+ * receives a description of the device, or why it cannot be opened.  Loads every driver of the system.  Both
+ * texts live until this thread's next call of cg_device(). */
+CG_API const char *cg_device(int i, const char **about);
+/** The caller's threads, which replace the library's own for calls on a CPU context. */
 struct cg_pool {
-	size_t  size;                            /* set by _init */
-	int     threads;                         /* parts of a call at most: 1 to 4096 */
+	size_t  size;            /**< sizeof the struct; set by _init. */
+	int     threads;         /**< Maximum number of parts of a call, 1 to 4096. */
+	/** Calls part(arg, k) once for each k from 0 to parts - 1, on any threads, in any order, concurrently
+	 * or one after the other, and returns when all have returned.  parts is at most `threads`.  Several
+	 * threads may call it at once if they use streams of one context.  It must not throw or unwind. */
 	void  (*run)(void *user, int parts, void (*part)(void *arg, int k), void *arg);
-	void   *user;                            /* run's; it must live as long as the context */
+	void   *user;            /**< First argument of `run`; must live as long as the context. */
 };
-/* All zeros.  size: sizeof the struct. */
+/** Zeroes the struct.  size: sizeof the struct. */
 CG_API void cg_pool_init(struct cg_pool *pool, size_t size);
-/* Gives a context the caller's threads; the library then starts none for it, and the bits of its answers stay the same.  To be called
- * before the context has a stream or a network, which have it as their parent; *pool is copied.  CG_BAD_ARGUMENT: it has one already, or
- * a field of *pool is not set; CG_UNSUPPORTED: the context's backend does not compute on threads of the host. */
+/** Makes a context use the caller's threads; the library then starts none for it.  The bits of the answers
+ * stay the same.  Call it before the context has a stream or a plan.  *pool is copied.  CG_BAD_ARGUMENT: the
+ * context has a pool, or a field of *pool is not set.  CG_UNSUPPORTED: the backend does not compute on host
+ * threads. */
 CG_API int  cg_pool_set(struct cg_context *context, const struct cg_pool *pool);
-/* CG_OK, or CG_UNSUPPORTED with words.  op: a name of the op table, ours or TensorFlow's; dtype: an enum cg_dtype. */
+/** Returns CG_OK if a context supports an op in an enum cg_dtype, else CG_UNSUPPORTED with a message.  op: a
+ * name from the op table, cellgrad's or TensorFlow's (`cellgrad info` lists them). */
 CG_API int  cg_supports(const struct cg_context *context, const char *op, int dtype);
 
-/* native: an in-order queue of the backend's own API, or NULL to make one: a cl_command_queue, which is retained, a CUstream,
- * which must live as long; the cpu has none.  A CUstream of NULL, which is CUDA's default stream, and PyTorch's, is CU_STREAM_LEGACY,
- * ((void *)1), here: NULL is a stream of the library's own, which does not wait for the default one.
- * While a CUstream is captured, only calls without memory of the host can be; until the capture ends, what takes memory or loads code is
- * refused on every stream of the context, since it would spoil the capture in any mode but the relaxed one: the first use of a kernel,
- * cg_rnn_open on route cudnn, cg_alloc.  CG_UNSUPPORTED says so.  Nothing of the context is to be freed or closed meanwhile, either.
- * Calls on a cpu stream return when they are done; others enqueue and return, and with any memory of the host among the
- * arguments they return when it has been read and written.  The stream holds its context; the caller closes it. */
+/** Opens a stream.
+ *
+ * Calls on a CPU stream return when they are complete.  Calls on other streams enqueue work and return; if
+ * any argument is in host memory, they return when it has been read and written.  While a CUstream is being
+ * captured, only calls whose arguments are all in device memory may be captured.  Until the capture ends,
+ * calls that allocate memory or load code return CG_UNSUPPORTED on every stream of the context, because they
+ * would invalidate a capture in every mode but the relaxed one: the first use of a kernel, cg_rnn_open()
+ * with route cudnn, cg_alloc().  During a capture nothing of the context may be freed or closed.
+ *
+ * @param context The device.  The stream keeps it open.
+ * @param native An in-order queue of the backend's own API, or NULL to create one: a cl_command_queue, which
+ *        is retained, or a CUstream, which must live as long as the stream.  The CPU has none.  CUDA's
+ *        default stream, a NULL CUstream (also PyTorch's default), is passed as CU_STREAM_LEGACY, ((void
+ *        *)1): NULL here creates a stream that does not wait for the default one.
+ * @param stream Receives the stream.  The caller closes it.
+ */
 CG_API int  cg_stream_open(struct cg_context *context, void *native, struct cg_stream **stream);
-/* Waits for all that was enqueued and reports what failed since the last wait. */
+/** Waits for all enqueued work and reports what failed since the last wait. */
 CG_API int  cg_stream_sync(struct cg_stream *stream);
-/* Waits for all that was enqueued, too. */
+/** Waits for all enqueued work, then closes the stream; NULL is allowed. */
 CG_API void cg_stream_close(struct cg_stream *stream);
-/* A stream of the library's own for some calls, for programs whose threads come and go: one that was given back, else a new one.  Safe from
- * any thread.  The context keeps up to 64 idle ones, with their memory, until it closes. */
+/** Lends a stream for some calls, for programs whose threads come and go: a stream that was given back, or a
+ * new one.  The context keeps up to 64 idle streams and their memory until it closes.  Safe from any thread.
+ */
 CG_API int  cg_stream_take(struct cg_context *context, struct cg_stream **stream);
-/* Waits as cg_stream_sync does and gives the stream back, or closes it; it is not to be used any more, whatever the answer, but for
- * CG_BAD_ARGUMENT: it is not one of cg_stream_take. */
+/** Waits as cg_stream_sync() does, and returns the stream to the context or closes it.  Whatever the result,
+ * the stream must not be used afterwards, except for CG_BAD_ARGUMENT: it did not come from cg_stream_take().
+ */
 CG_API int  cg_stream_give(struct cg_stream *stream);
 
-/* Dense memory.  All zeros means "absent" for an input and "not wanted" for an output.  The memory is the caller's.  An argument's
- * bytes are those of its shape, no less and no more: of a larger piece of memory the caller shortens bytes, so that a wrong size is
- * refused and not computed with.  Empty arguments (T or B is 0) may have any; work, a reserve and what cg_kernel_run takes, more. */
+/** Memory of an argument, dense unless a call has strides.  The memory is the caller's.  All zeros means that
+ * an input is absent or an output is not requested.  `bytes` is the size of the argument's shape exactly, so
+ * that a wrong size is rejected: the caller shortens `bytes` if the allocation is larger.  Empty arguments
+ * (T or B is 0) may have any size; `work`, a reserve space and the arguments of cg_kernel_run() may be
+ * larger. */
 struct cg_mem {
-	void   *data;                    /* a host pointer, or the device's own: a cl_mem, a CUdeviceptr */
-	size_t  offset;                  /* bytes from data to the first element; a multiple of the element's size */
-	size_t  bytes;                   /* of the argument, from offset on */
-	int     place;                   /* enum cg_place */
+	void   *data;            /**< A host pointer, or the device's handle: a cl_mem, a CUdeviceptr. */
+	size_t  offset;          /**< Bytes from `data` to the first element; a multiple of the element's. */
+	size_t  bytes;           /**< Size of the argument, from `offset` on. */
+	int     place;           /**< An enum cg_place. */
 };
-/* The host's memory from a pointer on, for an argument of so many bytes; NULL: absent.  What an input points to is only read. */
+/** Describes host memory; NULL gives absent memory.  Memory of an input is only read. */
 CG_API struct cg_mem cg_host(const void *pointer, size_t bytes);
-/* Device memory of a context, uninitialised, aligned for any dtype and vector; on a cpu with Linux, huge pages where these are given to
- * who asks, which large networks run faster in.  bytes 0 gives an empty, absent mem.
- * cg_free releases it and zeroes the struct; absent memory is left alone. */
+/** Allocates device memory, uninitialised and aligned for any dtype and vector.  On a CPU under Linux it has
+ * huge pages where the system grants them on request; large networks run faster in them.  bytes = 0 gives
+ * absent memory.  The caller frees it. */
 CG_API int  cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem);
+/** Frees memory of cg_alloc() and zeroes the struct.  Absent memory is left alone. */
 CG_API void cg_free(struct cg_context *context, struct cg_mem *mem);
-/* Copies bytes from host memory into mem, or out of it.  Return when the host memory may be reused. */
+/** Copies bytes from host memory to `to`.  Returns when the host memory may be reused. */
 CG_API int  cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t bytes);
+/** Copies bytes from `from` to host memory.  Returns when the host memory may be used. */
 CG_API int  cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_t bytes);
 
-/* ---- TensorFlow's block ops.  One struct serves forward and gradient: the gradient reads what forward wrote.
- * An absent output is not computed; an absent upstream gradient is zero; an input that no wanted output reads may be
- * absent.  Outputs never overlap anything.  CG_BAD_ARGUMENT: a shape, size, overlap or range; CG_NO_MEMORY: no room
- * for the workspace when `work` is absent.  ---- */
+/** @} */
+/**
+ * @defgroup block TensorFlow's block ops
+ *
+ * One struct serves the forward and the gradient call: the gradient reads what the forward wrote.  An output
+ * that is absent is not computed; an upstream gradient that is absent is zero; an input may be absent if no
+ * requested output depends on it.  Outputs must not overlap any other argument.
+ *
+ * Errors: CG_BAD_ARGUMENT for a shape, a size, an overlap or a range; CG_NO_MEMORY if `work` is absent and
+ * the workspace cannot be allocated.
+ *
+ * Threads: _init and _work calls are safe from any thread; other calls use their stream.
+ * @{
+ */
 
-/*
- * LSTMBlockCell and LSTMBlockCellGrad, and, with T other than 1, BlockLSTM and BlockLSTMGrad: with [i c f o] = x W_x + h_prev W_h + b in
- * the order of `gates`,
+/** Arguments of LSTMBlockCell and LSTMBlockCellGrad and, if T is not 1, of BlockLSTM and BlockLSTMGrad.  With
+ * [i c f o] = x W_x + h_prev W_h + b, in the order of `gates`:
+ *
  *     i = sigmoid(i + wci cs_prev)   f = sigmoid(f + forget_bias + wcf cs_prev)   ci = tanh(c)
  *     cs = clip(i ci + f cs_prev)    o = sigmoid(o + wco cs)    co = tanh(cs)     h = o co
- * (Hochreiter and Schmidhuber 1997; forget gate: Gers, Schmidhuber and Cummins 2000; peepholes: Gers and Schmidhuber
- * 2000).  The gradient is the derivative, the clip passing it straight through; TensorFlow's CUDA kernel adds the
- * peephole terms of cs_prev_grad twice, this does not.  Scalars are rounded to dtype before use.
  *
- * A sequence is that for t = 0 .. seq_len_max - 1, each step from the cs and h of the one before, the first from cs_prev and h_prev;
- * cs, h and the gradients that pass from step to step are rounded to dtype at each.  BlockLSTMV2 is gates CG_IFCO, forget_bias 0
- * and cell_clip 0.  From seq_len_max on nothing is read, and every output is zero: TensorFlow leaves i, f, o, ci and co there as
- * the memory was, and ends the process where seq_len_max is less than 0 or more than T.  With seq_len_max 0 all gradients are zero.
- */
+ * (Hochreiter and Schmidhuber 1997; forget gate: Gers, Schmidhuber and Cummins 2000; peepholes: Gers and
+ * Schmidhuber 2000).  The gradient is the derivative of these equations, except that it passes through the
+ * clip unchanged.  TensorFlow's CUDA kernel adds the peephole terms of cs_prev_grad twice; this library adds
+ * them once.  Scalars are rounded to dtype before use.
+ *
+ * A sequence repeats the step for t = 0 .. seq_len_max - 1.  Each step reads cs and h of the step before,
+ * the first one cs_prev and h_prev.  cs, h and the gradients that pass between steps are rounded to dtype at
+ * each step.  BlockLSTMV2 is gates = CG_IFCO, forget_bias = 0, cell_clip = 0.  From seq_len_max on, inputs
+ * are not read and all outputs are zero; TensorFlow leaves i, f, o, ci and co uninitialised there, and ends
+ * the process if seq_len_max is less than 0 or more than T.  With seq_len_max = 0 all gradients are zero. */
 struct cg_lstm_block {
-	size_t  size;                            /* set by _init */
-	int64_t T, B, I, U, seq_len_max;         /* seq_len_max: 0..T, or -1 for T */
-	int     dtype, gates, use_peephole;      /* enum cg_dtype, enum cg_gates, 0 or 1 */
-	int     accumulate;                      /* add to the weight gradients instead of overwriting them */
-	double  forget_bias, cell_clip;          /* clip <= 0: off */
-	struct cg_mem work;                      /* cg_lstm_block_work() bytes; absent: the stream's, which keeps what was needed */
-	struct cg_mem x, cs_prev, h_prev;        /* [T B I] [B U] [B U] */
-	struct cg_mem w, wci, wcf, wco, b;       /* [I+U 4U] [U] [U] [U] [4U]; wc* only with use_peephole */
-	struct cg_mem i, cs, f, o, ci, co, h;    /* [T B U]; cs clipped, before tanh; gates after activation; grad reads h if T > 1 */
-	struct cg_mem cs_grad, h_grad;           /* [T B U], upstream */
-	struct cg_mem x_grad, cs_prev_grad, h_prev_grad, dgates;        /* [T B I] [B U] [B U] [T B 4U] */
-	struct cg_mem w_grad, wci_grad, wcf_grad, wco_grad, b_grad;     /* as w, wci, wcf, wco, b */
+	size_t  size;            /**< sizeof the struct; set by _init. */
+	int64_t T, /**< Steps. */ B, /**< Batch size. */ I, /**< Input size. */ U, /**< Units. */
+	        seq_len_max;     /**< Valid steps, 0 to T; -1: T. */
+	int     dtype, /**< An enum cg_dtype. */ gates, /**< An enum cg_gates. */
+	        use_peephole;    /**< 1: with peepholes; 0: without. */
+	int     accumulate;      /**< 1: add to the weight gradients; 0: overwrite them. */
+	double  forget_bias,     /**< Added to the forget gate's pre-activation. */
+	        cell_clip;       /**< Bound of the absolute value of cs; 0 or less: no clip. */
+	struct cg_mem work; /**< cg_lstm_block_work() bytes; absent: the stream allocates and keeps it. */
+	struct cg_mem x,         /**< Input, [T B I]. */
+	              cs_prev, /**< Initial cell state, [B U]. */ h_prev; /**< Initial hidden state, [B U]. */
+	struct cg_mem w,         /**< Weights, [I+U 4U]: the rows of the input, then those of h_prev. */
+	              wci, /**< Peephole of i, [U], with use_peephole only. */  wcf, /**< The same of f. */
+	              wco, /**< The same of o. */  b; /**< Bias, [4U]. */
+	struct cg_mem i, /**< Input gate, [T B U]; all gates are after activation. */
+	              cs, /**< Cell state, clipped, before tanh, [T B U]. */
+	              f, /**< Forget gate, [T B U]. */  o, /**< Output gate, [T B U]. */
+	              ci, /**< Candidate, [T B U]. */  co, /**< tanh(cs), [T B U]. */
+	              h; /**< Hidden state, [T B U]; the gradient reads it if T > 1. */
+	struct cg_mem cs_grad, /**< Upstream gradient of cs. */  h_grad; /**< Upstream gradient of h. */
+	struct cg_mem x_grad, /**< Gradient of x. */  cs_prev_grad, /**< Gradient of cs_prev. */
+	              h_prev_grad, /**< Gradient of h_prev. */
+	              dgates; /**< Gradient of the gate pre-activations, [T B 4U]. */
+	struct cg_mem w_grad, /**< Gradient of w. */  wci_grad, /**< Gradient of wci. */
+	              wcf_grad, /**< Gradient of wcf. */  wco_grad, /**< Gradient of wco. */
+	              b_grad; /**< Gradient of b. */
 };
-/* All absent; f32, CG_ICFO, T 1, seq_len_max -1, forget_bias 1, cell_clip 3.  size: sizeof the struct. */
+/** Sets all memory absent, f32, CG_ICFO, T = 1, seq_len_max = -1, forget_bias = 1, cell_clip = 3 and the rest
+ * 0.  size: sizeof the struct. */
 CG_API void cg_lstm_block_init(struct cg_lstm_block *op, size_t size);
-/* Bytes of workspace that a pass over these sizes needs, whichever outputs are wanted. */
+/** Computes the bytes of workspace that a pass over these sizes needs, whichever outputs are requested. */
 CG_API int  cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t *bytes);
+/** Computes i, cs, f, o, ci, co and h. */
 CG_API int  cg_lstm_block_forward(struct cg_stream *stream, const struct cg_lstm_block *op);
+/** Computes the gradients, from the forward's inputs and outputs, cs_grad and h_grad. */
 CG_API int  cg_lstm_block_grad(struct cg_stream *stream, const struct cg_lstm_block *op);
 
-/*
- * GRUBlockCell and GRUBlockCellGrad: with [r u] = sigmoid(x W_x + h_prev W_h + b_ru),
+/** Arguments of GRUBlockCell and GRUBlockCellGrad.  With [r u] = sigmoid(x W_x + h_prev W_h + b_ru):
+ *
  *     c = tanh(x W_cx + (h_prev r) W_ch + b_c)    h = u (h_prev - c) + c
- * (Cho et al. 2014, reset before the product; not cuDNN's gru).  TensorFlow has f32 only; this has every dtype.
- */
+ *
+ * (Cho et al. 2014: the reset gate applies before the product, unlike cuDNN's gru.)  TensorFlow has f32
+ * only; this library has every dtype. */
 struct cg_gru_block {
-	size_t  size;
-	int64_t B, I, U;
-	int     dtype, accumulate;
-	struct cg_mem work;                      /* cg_gru_block_work() bytes, or absent, as above */
-	struct cg_mem x, h_prev;                 /* [B I] [B U] */
-	struct cg_mem w_ru, w_c, b_ru, b_c;      /* [I+U 2U] [I+U U] [2U] [U]; r before u */
-	struct cg_mem r, u, c, h;                /* [B U] */
-	struct cg_mem d_h;                       /* [B U], upstream */
-	struct cg_mem d_x, d_h_prev, d_c_bar, d_r_bar_u_bar;            /* [B I] [B U] [B U] [B 2U] */
-	struct cg_mem d_w_ru, d_w_c, d_b_ru, d_b_c;                     /* as w_ru, w_c, b_ru, b_c */
+	size_t  size;            /**< sizeof the struct; set by _init. */
+	int64_t B, /**< Batch size. */ I, /**< Input size. */ U; /**< Units. */
+	int     dtype, /**< An enum cg_dtype. */
+	        accumulate;      /**< 1: add to the weight gradients; 0: overwrite them. */
+	struct cg_mem work; /**< cg_gru_block_work() bytes; absent: the stream allocates and keeps it. */
+	struct cg_mem x, /**< Input, [B I]. */  h_prev; /**< Hidden state before the step, [B U]. */
+	struct cg_mem w_ru, /**< Weights of r, then u, [I+U 2U]. */  w_c, /**< Weights of c, [I+U U]. */
+	              b_ru, /**< Bias of r, then u, [2U]. */  b_c; /**< Bias of c, [U]. */
+	struct cg_mem r, /**< Reset gate after activation, [B U]. */  u, /**< Update gate, likewise. */
+	              c, /**< Candidate after activation, [B U]. */  h; /**< Hidden state, [B U]. */
+	struct cg_mem d_h;       /**< Upstream gradient of h, [B U]. */
+	struct cg_mem d_x, /**< Gradient of x. */  d_h_prev, /**< Gradient of h_prev. */
+	              d_c_bar, /**< Gradient of c's pre-activation, [B U]. */
+	              d_r_bar_u_bar; /**< Gradient of the pre-activations of r, then u, [B 2U]. */
+	struct cg_mem d_w_ru, /**< Gradient of w_ru. */  d_w_c, /**< Gradient of w_c. */
+	              d_b_ru, /**< Gradient of b_ru. */  d_b_c; /**< Gradient of b_c. */
 };
+/** Sets all memory absent and the rest 0 (f32).  size: sizeof the struct. */
 CG_API void cg_gru_block_init(struct cg_gru_block *op, size_t size);
+/** Computes the bytes of workspace that a pass over these sizes needs, whichever outputs are requested. */
 CG_API int  cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *bytes);
+/** Computes r, u, c and h. */
 CG_API int  cg_gru_block_forward(struct cg_stream *stream, const struct cg_gru_block *op);
+/** Computes the gradients, from the forward's inputs and outputs and d_h. */
 CG_API int  cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_block *op);
 
-/* ---- cells: equations as text, immutable, of no device ---- */
+/** @} */
+/**
+ * @defgroup cell Cells
+ *
+ * A cell is a set of equations read from text.  It is immutable and belongs to no device.
+ *
+ * Errors: CG_BUILD for a text with a mistake, CG_FILE for a file, CG_BAD_ARGUMENT, CG_NO_MEMORY.
+ *
+ * Threads: all calls are safe from any thread, and in forked children.
+ * @{
+ */
 
-struct cg_cell;
-/* A built-in cell: lstm gru rnn_tanh rnn_relu lstm_block gru_block, or NULL.  It is the library's: not to be closed. */
+struct cg_cell;                  /**< The equations of a cell. */
+/** Returns a built-in cell (lstm gru rnn_tanh rnn_relu lstm_block gru_block), or NULL.  The library owns it:
+ * the caller must not close it. */
 CG_API const struct cg_cell *cg_cell_find(const char *name);
-/* The i-th built-in cell's name; NULL past the last. */
+/** Returns the i-th built-in cell's name, or NULL past the last. */
 CG_API const char *cg_cell_name(int i);
-/* Reads the text of a .cell.  CG_BUILD: it is wrong; the message is NAME:line:column: what was expected, the line and a
- * caret.  The caller closes the cell; kernels and plans made from it keep what they need. */
+/** Reads a cell from text in the language of cellgrad-cell(7).  CG_BUILD: the text has a mistake; the message
+ * is NAME:line:column: what was expected, the line and a caret, where NAME is name_in_errors.  The caller
+ * closes the cell.  Kernels and plans made from it keep what they need, so it may be closed before them. */
 CG_API int  cg_cell_parse(const char *text, const char *name_in_errors, struct cg_cell **cell);
-/* The same of a file, whose path is the name in errors.  CG_FILE: it cannot be read, or has more than 2^20 bytes. */
+/** Reads a cell from a file; errors name its path.  CG_FILE: it cannot be read, or has more than 2^20 bytes.
+ */
 CG_API int  cg_cell_load(const char *path, struct cg_cell **cell);
+/** Closes a cell of cg_cell_parse() or cg_cell_load(); NULL is allowed. */
 CG_API void cg_cell_close(struct cg_cell *cell);
 
-/* What a cell is, for programs that make networks of any.  Names are the cell's and live as long. */
-enum { CG_CELL_NAMES = 32 };                     /* names of one kind at most */
+enum { CG_CELL_NAMES = 32 /**< Maximum number of names of one kind in cg_cell_parts. */ };
+/** Description of a cell, for programs that build networks of any cell.  The cell owns the names. */
 struct cg_cell_parts {
-	size_t      size;                        /* set by _init */
-	const char *name;
-	int         n_stages, has_state;         /* has_state: networks of it have input_c and output_c */
-	int         n_gates, n_vectors, n_options, n_params;
-	const char *gates[CG_CELL_NAMES];        /* those with matrices and biases, in the order of params: "a_i" */
-	const char *vectors[CG_CELL_NAMES];      /* per-unit weights, "p_i" */
-	int         vector_option[CG_CELL_NAMES];        /* the option that each belongs to */
-	const char *options[CG_CELL_NAMES];      /* "peephole" */
-	const char *params[CG_CELL_NAMES];       /* "forget_bias" */
-	double      defaults[CG_CELL_NAMES];     /* of params; NaN: it must be given */
+	size_t      size;        /**< sizeof the struct; set by _init. */
+	const char *name;        /**< Name of the cell. */
+	int         n_stages,    /**< Number of stages. */
+	            has_state;   /**< 1: it has a cell state, and its networks have input_c and output_c. */
+	int         n_gates, /**< Length of gates. */  n_vectors, /**< Length of vectors. */
+	            n_options, /**< Length of options. */  n_params; /**< Length of params. */
+	const char *gates[CG_CELL_NAMES]; /**< Gates with matrices and biases, "a_i", in their order. */
+	const char *vectors[CG_CELL_NAMES];    /**< Per-unit weights, "p_i". */
+	int         vector_option[CG_CELL_NAMES];      /**< Index in `options` of each vector's option. */
+	const char *options[CG_CELL_NAMES];    /**< Options, "peephole". */
+	const char *params[CG_CELL_NAMES];     /**< Scalar parameters, "forget_bias". */
+	double      defaults[CG_CELL_NAMES]; /**< Defaults of `params`; NaN: none, a value is required. */
 };
-/* All zeros.  size: sizeof the struct. */
+/** Zeroes the struct.  size: sizeof the struct. */
 CG_API void cg_cell_parts_init(struct cg_cell_parts *parts, size_t size);
-/* Fills *parts in.  CG_BAD_ARGUMENT: cell or parts is NULL, or parts was not initialised.  Safe from any thread. */
+/** Describes a cell in *parts.  CG_BAD_ARGUMENT: cell or parts is NULL, or parts was not initialised. */
 CG_API int  cg_cell_info(const struct cg_cell *cell, struct cg_cell_parts *parts);
 
-/* CG_POINT: one element of [rows units]; CG_SUM: sums over the rows, for the gradients of biases and per-unit weights; CG_SCAN: all steps
- * of a sequence of one direction of one layer, the products with the recurrent matrix among them, as the cpu backend computes them. */
-enum cg_shape { CG_POINT, CG_SUM, CG_SCAN };
-/* A kernel of a cell.  options: names with commas ("peephole"), NULL or "" for none.  stage: 1 up to the cell's stages,
- * 0 for all of them in the order a caller runs them.  CG_POINT stands for the sums after it, too, where text is asked for.
- * CG_SCAN is text alone: of CG_SEQ_FORWARD and CG_SEQ_GRAD, all stages, in "c". */
-struct cg_kernel { const struct cg_cell *cell; const char *options; int stage, pass, dtype, shape; };
+/** @} */
+/**
+ * @defgroup kernel Kernels: source text and calls
+ *
+ * Errors: CG_BAD_ARGUMENT, CG_UNSUPPORTED, CG_BUILD, CG_NO_MEMORY; each call lists its own causes.
+ *
+ * Threads: calls that return text are safe from any thread; cg_kernel_run() uses its stream.
+ * @{
+ */
 
-/* The source of every function the pass needs, in call order, with its arguments above each; lang: "c" "opencl" "cuda".
- * The text compiles alone; that in C is C++ too, where its functions have C's names.  The manifest is JSON: what a program needs
- * to call the functions; its "command" names the cell, of a file ./NAME.cell, not where it lies.  Free with cg_text_free.
- * CG_UNSUPPORTED: the text of CG_SUM alone, CG_SCAN of another pass; CG_BAD_ARGUMENT: CG_SCAN of one stage or in another language;
- * CG_BUILD: names of the cell that mean something else in such a text.  Threads may call these at the same time. */
+/** Shape of a kernel. */
+enum cg_shape {
+	CG_POINT, /**< One element of [rows units] at a time. */
+	CG_SUM,   /**< Sums over the rows, for the gradients of biases and per-unit weights. */
+	CG_SCAN   /**< All steps of one direction of one layer, with the recurrent products, as on the CPU. */
+};
+/** A kernel of a cell.  Where text is requested, CG_POINT includes the CG_SUM functions that follow it.
+ * CG_SCAN exists only as text: passes CG_SEQ_FORWARD and CG_SEQ_GRAD, all stages, language "c". */
+struct cg_kernel {
+	const struct cg_cell *cell;  /**< The cell. */
+	const char *options;     /**< Names of the options that are on, comma-separated; NULL or "": none. */
+	int stage, /**< 1 to the number of stages; 0: all, in the order a caller runs them. */
+	    pass, /**< An enum cg_pass. */  dtype, /**< An enum cg_dtype. */  shape; /**< An enum cg_shape. */
+};
+
+/** Prints the source of every function that a pass needs, in call order, each with a description of its
+ * arguments.  lang is "c", "opencl" or "cuda".  The text compiles alone.  C text is C++ text too; its
+ * functions have C linkage there.  The caller frees the text with cg_text_free().  CG_UNSUPPORTED: CG_SUM
+ * alone, or CG_SCAN of another pass.  CG_BAD_ARGUMENT: CG_SCAN of one stage or in another language.
+ * CG_BUILD: a name in the cell has another meaning in such a text. */
 CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
+/** Prints, as JSON, what a program needs in order to call the functions of cg_kernel_emit(), whose errors it
+ * has.  "command" names a cell from a file as ./NAME.cell, whatever its folder.  Freed with cg_text_free().
+ */
 CG_API int  cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json);
+/** Frees a text; NULL is allowed. */
 CG_API void cg_text_free(char *text);
 
-/* An argument of a kernel, by the name its text has for it: "a_i" "c_prev" "dh" "p_o" "cell_clip". */
+/** An argument of a kernel. */
 struct cg_arg {
-	const char   *name;
-	struct cg_mem mem;                   /* rows of U elements, one row for a per-unit argument; absent reads as zeros */
-	int64_t       stride;                /* elements from row to row */
-	double        value;                 /* of a param, rounded to dtype before use, and of "accumulate" */
+	const char   *name;      /**< Its name in the kernel's text: "a_i", "c_prev", "p_o", "cell_clip". */
+	struct cg_mem mem;       /**< Rows of U elements; one row if per-unit.  Absent inputs are zero. */
+	int64_t       stride;    /**< Elements from one row to the next. */
+	double        value;     /**< Value of a param, rounded to dtype before use, or of "accumulate". */
 };
-/*
- * Runs the kernel over [rows units]: CG_POINT the functions over elements, CG_SUM the sums over rows after them; the manifest
- * names the arguments and says which are real and which acc.  Every input is named once, a param with a default may be left out;
- * outputs may be left out, and one alone is computed.  Built-in kernels of CG_FORWARD and CG_GRAD are compiled, and of CG_SEQ_*
- * where the cell saves its output; others are interpreted on the cpu, with the same bits.  The bits are the same on every backend,
- * processor and instruction set and for any number of threads, but those of a NaN: where one has a NaN all have, of any sign and
- * payload.  rows = 0 is legal.
- * CG_BAD_ARGUMENT: a name, a size, an overlap; CG_NO_MEMORY.
- */
-CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel, int64_t rows, int64_t units,
-                          const struct cg_arg *args, int n);
-
-/* ---- whole sequences: networks of layers, TensorFlow's CudnnRNN, V2 and V3 and their Backprops, of any cell.  A plan fixes
- * everything but T, B and lengths, and chooses its route once, so forward and backward agree about the reserve.
- * L layers, D = 1 or, bidirectional, 2 directions, P the projection's width, H = P if P else U: the width of h. ---- */
-
-struct cg_rnn;
-enum cg_input { CG_LINEAR, CG_SKIP, CG_AUTO };   /* CG_AUTO: CG_SKIP when I = U */
-struct cg_value { const char *name; double value; };
-
-/*
- * A network.  Layer l > 0 takes the outputs of both directions of layer l - 1, with dropout; direction 1 begins at each row's
- * last valid step, and so does the one direction with reverse.  With CG_SKIP (needs I = U) layer 0 has no input matrices: its input is
- * added to every gate.  A projection (Sak, Senior and Beaufays 2014) makes h = P m of what the cell gives; it needs a cell with a state
- * whose equations do not read h_prev, of one stage.
- */
-struct cg_rnn_config {
-	size_t  size;                            /* set by _init */
-	const struct cg_cell *cell;              /* one state at most beside the output; a split gate q_n has its gate a_n */
-	const char *options;                     /* of the cell, "peephole"; NULL or "": none */
-	const struct cg_value *values;           /* of its params; one without a default must be given */
-	int     n_values;
-	int     dtype, layers, bidirectional, input_mode, time_major;
-	int64_t input, units, proj;              /* I, U, P; P 0: none */
-	double  dropout;                         /* between layers, 0 to 1, in training only */
-	uint64_t seed;                           /* (seed << 32) | (uint32_t)seed2 of TensorFlow's; see counter */
-	int     training;                        /* 0: no reserve, no dropout, no backward */
-	int     allow_tf32, allow_vendor_dropout;        /* 0: what is said below of f32 and of masks holds on every route */
-	const char *route;                       /* NULL: the best; "composed", "scan", "cudnn": that or CG_UNSUPPORTED */
-	int     strict_rounding;                 /* 1: f16 and bf16 never by cuDNN, which rounds sums and c to them */
-	int     reverse;                         /* 1: one direction, each layer from each row's last valid step to its first */
-	int     states_major;                    /* 1: states are [L*D B .] whatever time_major says, as PyTorch has them */
-};
-/*
- * Routes.  "composed": products and kernels of the backend, step by step; every network, everywhere.  "scan": on the cpu, every network
- * without a projection: a thread keeps its units for all steps of a direction, with the roundings of composed.  Its bits depend on the
- * network and the instruction set: given its input products, a row has the same ones alone, in a ragged batch and, in f32 and f64, cut in
- * pieces.  "cudnn": NVIDIA's cuDNN, 8.1 to 9, where the cuda backend finds it, for lstm, gru, rnn_tanh and rnn_relu without options or reverse, a
- * projection narrower than the units, and bf16 from 9.13 on; with strict_rounding not for f16 and bf16.  With dropout between layers each
- * layer is a call of cuDNN and the masks are ours; with allow_vendor_dropout all layers are one call and the masks cuDNN's: they go on from
- * call to call, in a forward, whatever counter and first_step say.  cuDNN takes 65,535 steps: longer calls of one direction are run in
- * parts, with a reserve for each, and those of both go composed, or are refused where cudnn was asked for by name.  A library that fails
- * fails the call: no other route is taken instead.
+/** Runs a kernel over [rows units]: CG_POINT the functions over elements, CG_SUM the sums over rows that
+ * follow.
  *
- * Routes give answers of other bits, and round as follows.  Gates are what activations give, dgates the gradients by what goes into
- * them, dh and dc those that a step hands to the one before; what is good to a number is off by at most so much of its size.
+ * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  Each
+ * input is named once.  A param with a default may be left out, and so may outputs: one output alone can be
+ * computed.  Built-in kernels of CG_FORWARD and CG_GRAD are compiled, and those of CG_SEQ_* if the cell
+ * saves its output; other kernels are interpreted on the CPU, with the same bits.  The bits are the same on
+ * every backend, processor and instruction set and for every number of threads, except those of a NaN: every
+ * backend gives a NaN there, of any sign and payload.  n is the number of args, in any order.  rows = 0 is
+ * legal.  CG_BAD_ARGUMENT: a name, a size or an overlap. */
+CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel,
+                          int64_t rows, int64_t units, const struct cg_arg *args, int n);
+
+/** @} */
+/**
+ * @defgroup network Networks over sequences
+ *
+ * TensorFlow's CudnnRNN, V2 and V3 and their Backprops, of any cell.  A plan (struct cg_rnn) fixes
+ * everything but T, B and the lengths, and selects its route once, so forward and backward agree on the
+ * reserve space.  L is the number of layers; D the number of directions, 1 or 2; P the projection size; H
+ * the size of the hidden state, P if there is a projection, else U; G the number of gates.  Pseudo-layer l D
+ * + d is direction d of layer l.
+ *
+ * Errors: CG_BAD_ARGUMENT and CG_UNSUPPORTED name the field; CG_BUILD, CG_NO_MEMORY, CG_DRIVER.
+ *
+ * Threads: threads may share a plan.  Forward and backward calls use their stream; other calls are safe from
+ * any thread.
+ * @{
+ */
+
+struct cg_rnn;                   /**< A plan: a network, its route, and its kernels, compiled for a device. */
+/** How layer 0 uses its input. */
+enum cg_input {
+	CG_LINEAR, /**< It is multiplied by input matrices. */
+	CG_SKIP,   /**< It is added to every gate; layer 0 has no input matrices.  Requires I = U. */
+	CG_AUTO    /**< CG_SKIP if I = U, else CG_LINEAR. */
+};
+/** Value of a param of a cell. */
+struct cg_value { const char *name; /**< The param. */ double value; /**< Its value. */ };
+
+/** A network.
+ *
+ * Layer l > 0 reads the outputs of both directions of layer l - 1, after dropout.  Direction 1 starts at
+ * each row's last valid step; so does the only direction if `reverse` is set.  A projection (Sak, Senior and
+ * Beaufays 2014) makes h = P m of the cell's output m.  It requires a cell of one stage with a cell state,
+ * whose equations do not read h_prev.
+ *
+ * Routes.  If a library fails, the call fails; no other route replaces it.
+ * - "composed": products and kernels of the backend, step by step; every network, on every backend.
+ * - "scan": on the CPU, every network without a projection.  A thread computes its units for all steps of a
+ *   direction, with the roundings of composed.  The bits depend on the network and the instruction set. 
+ *   Given its input products, a row has the same bits alone, in a batch with other lengths and, in f32 and
+ *   f64, cut into chunks.
+ * - "cudnn": NVIDIA's cuDNN, 8.1 to 9, if the cuda backend finds it: lstm, gru, rnn_tanh and rnn_relu
+ *   without options or reverse, a projection smaller than U, bf16 from 9.13 on; with strict_rounding not f16
+ *   and bf16.  With dropout between layers each layer is one call of cuDNN and the library computes the
+ *   masks; with allow_vendor_dropout all layers are one call and cuDNN draws the masks, which continue from
+ *   one forward to the next, whatever counter and first_step say.  cuDNN takes up to 65,535 steps: longer
+ *   calls of one direction are split, with a reserve space for each part; longer calls of two directions use
+ *   composed, or fail if cudnn was requested by name.
+ *
+ * Routes differ in their bits and round as follows.  Gates are the results of activations, dgates the
+ * gradients of their pre-activations, dh and dc the gradients that a step passes to the step before; "good
+ * to" a number bounds the relative error.
+ * @verbatim
  *   composed  f32   everything in f32
  *   composed  f64   everything in f64
  *   composed  f16   sums, c, dh and dc in f32; h, gates and dgates in 16 bits
@@ -336,172 +496,265 @@ struct cg_rnn_config {
  *   scan      f64   everything in f64
  *   scan      f16   sums, c, dh and dc in f32; h, gates and dgates in 16 bits
  *   scan      bf16  sums, c, dh and dc in f32; h, gates and dgates in 16 bits
- *   cudnn     f32   everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh good to 2^-11
+ *   cudnn     f32   everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24;
+ *                   under allow_tf32 products in TF32, tanh good to 2^-11
  *   cudnn     f64   everything in f64
- *   cudnn     f16   x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh good to 2^-11; under strict_rounding composed
+ *   cudnn     f16   x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh good to 2^-11;
+ *                   under strict_rounding composed
  *   cudnn     bf16  x W, R h, c, h, gates, dgates, dh and dc in 16 bits; under strict_rounding composed
+ * @endverbatim
  */
-/* lstm, f32, 1 layer, CG_LINEAR, time_major, training; the rest 0.  size: sizeof the struct. */
+struct cg_rnn_config {
+	size_t  size;            /**< sizeof the struct; set by _init. */
+	const struct cg_cell *cell; /**< At most one cell state; a split gate q_n requires a gate a_n. */
+	const char *options;     /**< The cell's options that are on, comma-separated; NULL or "": none. */
+	const struct cg_value *values; /**< Values of its params; a param without a default needs one. */
+	int     n_values;        /**< Length of `values`. */
+	int     dtype, /**< An enum cg_dtype. */  layers, /**< L, at least 1. */
+	        bidirectional, /**< 1: two directions. */  input_mode, /**< An enum cg_input. */
+	        time_major;      /**< 1: sequences are [T B .]; 0: [B T .]. */
+	int64_t input, /**< I. */  units, /**< U. */  proj; /**< P; 0: no projection. */
+	double  dropout;         /**< Dropout rate between layers, 0 to 1; applies in training only. */
+	uint64_t seed;           /**< TensorFlow's (seed << 32) | (uint32_t)seed2; see cg_rnn_call. */
+	int     training;        /**< 0: no reserve space, no dropout, no backward. */
+	int     allow_tf32, /**< 1: cuDNN may use TF32 for f32; 0: f32 rounds as above on every route. */
+	        allow_vendor_dropout; /**< 1: cuDNN may draw masks; 0: masks are those of cg_rnn_call. */
+	const char *route;       /**< NULL: the best; "composed", "scan", "cudnn": that, or CG_UNSUPPORTED. */
+	int     strict_rounding; /**< 1: f16 and bf16 never use cuDNN, which rounds sums and c to them. */
+	int     reverse;         /**< 1: one direction, from each row's last valid step to its first. */
+	int     states_major;    /**< 1: states are [L*D B .] whatever time_major is, as PyTorch's are. */
+};
+/** Sets lstm, f32, 1 layer, CG_LINEAR, time_major, training and the rest 0.  size: sizeof the struct. */
 CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
 
-/* Checks a network and readies its kernels on a device.  CG_BAD_ARGUMENT, CG_UNSUPPORTED: the words name the field;
- * CG_BUILD, CG_NO_MEMORY.  The plan holds the context and what it needs of the cell; the caller closes it.  Threads may share it. */
+/** Checks a network and compiles its kernels for a device.  The plan keeps the context open and what it needs
+ * of the cell.  The caller closes it. */
 CG_API int  cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
+/** Releases one reference to a plan; NULL is allowed. */
 CG_API void cg_rnn_close(struct cg_rnn *rnn);
-/* The same plan again for a config of the same content, of those that were got and are open or were among the last 32 to be closed; else
- * opens one.  It is closed as any.  Safe from any thread. */
+/** Returns an existing plan of an equal config, or opens one.  Plans that came from this call are found if
+ * they are open or among the last 32 closed.  The caller closes it. */
 CG_API int  cg_rnn_get(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
-/* Holds a plan once more: it closes when cg_rnn_close was called as often as it was opened, got and held.  Safe from any thread. */
+/** Adds a reference: the plan closes after as many cg_rnn_close() as cg_rnn_open(), cg_rnn_get() and
+ * cg_rnn_hold(). */
 CG_API void cg_rnn_hold(struct cg_rnn *rnn);
-/* The route taken and why, "scan", "cudnn" or "composed (peephole: not cudnn)"; lives as long as the plan. */
+/** Names the route and the reason: "scan", "cudnn" or "composed (peephole: not cudnn)".  Lives as long as the
+ * plan. */
 CG_API const char *cg_rnn_route(const struct cg_rnn *rnn);
-/* The same of calls of T steps: "composed (more than 65535 steps in both directions: not cudnn)" where the plan's route is cudnn and was
- * not asked for by name.  Ask it with the sizes. */
+/** Names the route of calls of T steps: "composed (more than 65535 steps in both directions: not cudnn)" if
+ * the plan's route is cudnn and was not requested by name.  Call it together with cg_rnn_sizes(). */
 CG_API const char *cg_rnn_route_at(const struct cg_rnn *rnn, int64_t T);
 
-struct cg_rnn_sizes { size_t params, reserve, work; };           /* bytes */
-/* What a call needs of these sizes and lengths ([B], NULL: all T).  params is the same on every backend: per pseudo-layer
- * l D + d the input matrices [U, in] of the gates in the cell's order, the recurrent ones [U, H], the projection [P, U]; after all
- * of these, per pseudo-layer the biases bW of the gates, then bR; after these, per pseudo-layer the per-unit vectors of the
- * options that are on.  reserve: for each valid step and pseudo-layer, [U] of what the cell saves, of its output and of its state,
- * the state in acc, in blocks of a multiple of 64 bytes, after a header of 64; on route cudnn outputs and what cuDNN keeps, after
- * the same header.  work serves calls of fewer steps or rows, too, where both have lengths or neither.  CG_BAD_ARGUMENT: sizes
- * that do not fit in memory. */
-CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths, struct cg_rnn_sizes *sizes);
+/** Sizes of a call's memory, in bytes. */
+struct cg_rnn_sizes {
+	size_t params, /**< Parameters. */  reserve, /**< Reserve space. */  work; /**< Workspace. */
+};
+/** Computes the sizes of a call.  lengths: the valid steps of each row, [B], or NULL: all T.
+ *
+ * params is the same on every backend: for each pseudo-layer the input matrices [U, in] of the gates in the
+ * cell's order, the recurrent matrices [U, H], the projection [P, U]; then for each pseudo-layer the biases
+ * bW of the gates, then bR; then for each pseudo-layer the per-unit vectors of the options that are on.  The
+ * reserve space has a header of 64 bytes.  Then, for each valid step and pseudo-layer, it has [U] of each
+ * value that the cell saves, of its output and of its state (the state in acc), in blocks of a multiple of
+ * 64 bytes; on route cudnn it has the outputs and what cuDNN saves.  work also suffices for calls of fewer
+ * steps or rows if both calls have lengths or neither has.  CG_BAD_ARGUMENT: the sizes exceed the address
+ * space. */
+CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths,
+                         struct cg_rnn_sizes *sizes);
 struct cg_rnn_call;
-/* The same of a call that may have strides or be a packed sequence, which can need more work: of its sizes, lengths, strides and
- * batch_sizes; its memory may be absent still. */
-CG_API int  cg_rnn_call_sizes(const struct cg_rnn *rnn, const struct cg_rnn_call *call, struct cg_rnn_sizes *sizes);
+/** Computes the sizes of a call with strides or a packed sequence, which can need more workspace.  Reads its
+ * sizes, lengths, strides and batch_sizes; its memory may still be absent. */
+CG_API int  cg_rnn_call_sizes(const struct cg_rnn *rnn, const struct cg_rnn_call *call,
+                              struct cg_rnn_sizes *sizes);
 
-/*
- * So many bytes hold the reserve of any call of the plan: *fixed + *step T B, for memory whose size is decided before T, B and lengths are
- * known.  Where all rows have T steps, T B is 64 or more and an element of the state at least 4 bytes long, that is at most 1.25 times what
- * cg_rnn_sizes says.  CG_UNSUPPORTED: on route cudnn only cuDNN knows.
- */
+/** Bounds the reserve space of any call of the plan by *fixed + *step T B bytes, for programs that allocate
+ * before T, B and the lengths are known.  If all rows have T steps, T B is at least 64 and an element of the
+ * state has at least 4 bytes, this is at most 1.25 times the size from cg_rnn_sizes().  CG_UNSUPPORTED: on
+ * route cudnn, where only cuDNN can compute it. */
 CG_API int  cg_rnn_reserve_bound(const struct cg_rnn *rnn, size_t *fixed, size_t *step);
 
-/* A part of params, in elements; rows 0: not present, an input matrix under CG_SKIP or the projection where there is none. */
-struct cg_rnn_region { int64_t offset, rows, columns; };
-/* Where one lies.  id, of G gates: 0 to G - 1 the input matrix of a gate, or its bias bW where bias is 1; G to 2 G - 1 the
- * recurrent one, or bR; 2 G the projection; 2 G + 1 and on the per-unit vectors.  CG_BAD_ARGUMENT: no such pseudo-layer or id. */
-CG_API int  cg_rnn_region(const struct cg_rnn *rnn, int pseudo_layer, int id, int bias, struct cg_rnn_region *region);
-/* The same without a device: the bytes of params of a network, and where a part of it lies, by the name that the cell has for the gate,
- * "a_i", or the per-unit weight, "p_i"; of a projection name is not read.  CG_BAD_ARGUMENT: the config, or no such part, with the nearest
- * name; a weight of an option that is off.  Both are safe from any thread. */
-enum cg_rnn_part { CG_RNN_INPUT, CG_RNN_RECURRENT, CG_RNN_PROJECTION, CG_RNN_BIAS_W, CG_RNN_BIAS_R, CG_RNN_VECTOR };
+/** A region of params.  Not present are input matrices under CG_SKIP and a projection of size 0. */
+struct cg_rnn_region {
+	int64_t offset, /**< Index of its first element. */  rows, /**< Rows; 0: the region is not present. */
+	        columns; /**< Columns. */
+};
+/** Locates a region by number.  id: 0 to G - 1 a gate's input matrix, or its bias bW if bias is 1; G to 2 G -
+ * 1 its recurrent matrix, or bR; 2 G the projection; 2 G + 1 and on the per-unit vectors.  CG_BAD_ARGUMENT:
+ * no such pseudo-layer or id. */
+CG_API int  cg_rnn_region(const struct cg_rnn *rnn, int pseudo_layer, int id, int bias,
+                          struct cg_rnn_region *region);
+/** Kinds of regions. */
+enum cg_rnn_part {
+	CG_RNN_INPUT, /**< Input matrix of a gate, [U, in]. */
+	CG_RNN_RECURRENT, /**< Recurrent matrix of a gate, [U, H]. */  CG_RNN_PROJECTION, /**< [P, U]. */
+	CG_RNN_BIAS_W, /**< Input bias of a gate, [U]. */  CG_RNN_BIAS_R, /**< Recurrent bias, [U]. */
+	CG_RNN_VECTOR /**< Per-unit weights, [U]. */
+};
+/** Computes the bytes of params of a network, without a device. */
 CG_API int  cg_rnn_params(const struct cg_rnn_config *config, size_t *bytes);
-CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_layer, enum cg_rnn_part part, const char *name,
-                                 struct cg_rnn_region *region);
+/** Locates a region by the cell's name of its gate, "a_i", or per-unit weights, "p_i", without a device; a
+ * projection ignores name.  CG_BAD_ARGUMENT: the config is wrong, there is no such region (the message has
+ * the nearest name), or it belongs to an option that is off. */
+CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_layer,
+                                 enum cg_rnn_part part, const char *name, struct cg_rnn_region *region);
 
-/*
- * Fills params, which are the host's, in with numbers to begin training with, the same on every machine for the same network, words and
- * seed.  words: a rule for the input matrices, one for the recurrent matrices and the projection, and one for biases and per-unit weights,
- * with blanks; "unit_forget" behind them gives the gate a_f a bias of 1.  All gates of a layer are one matrix [G U, columns] to a rule:
- *     zeros  ones
- *     uniform           between -1 / sqrt(U) and 1 / sqrt(U): PyTorch's networks have "uniform uniform uniform"
- *     xavier_uniform    between -a and a, a = sqrt(6 / (G U + columns)) (Glorot and Bengio 2010); of matrices alone
- *     kaiming_uniform   a = sqrt(6 / columns) (He, Zhang, Ren and Sun 2015); of matrices alone
- *     orthogonal        orthogonal columns, or rows where these are fewer, of length 1 (Saxe, McClelland and Ganguli 2014); of matrices
- *                       alone; takes time that grows with the cube of their number
- * Keras's networks have "xavier_uniform orthogonal zeros unit_forget".  CG_BAD_ARGUMENT: the words, with the nearest rule, or another
- * length of params; CG_UNSUPPORTED: they are on a device; CG_NO_MEMORY.
- */
-CG_API int  cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t seed, struct cg_mem params);
-
-/*
- * A call's sizes and memory.  Shapes are those of time_major.  Without it sequences are [B T .], and states [B L*D .] unless states_major
- * is set.  Row b has lengths[b] valid steps; beyond them outputs are zero and nothing is read.  Of a row of length 0 the last state is the
- * initial one, and so are their gradients.
- * T = 0 and B = 0 are legal.  States that are absent are zero, gradients that are absent too; outputs that are absent are not
- * computed.  input_c, output_c and their gradients are those of the cell's state: a cell without one has none.
+/** Fills params, in host memory, with initial values, the same on every machine for the same network, words
+ * and seed.  CG_BAD_ARGUMENT: the words (the message has the nearest rule), or a wrong size of params.
+ * CG_UNSUPPORTED: params is device memory.
  *
- * Dropout drops an element of layer l's output [T B D*H] by a counter-based generator: the mask depends on seed, counter, l and the
- * element's t (from first_step on), b and unit alone.  With key = seed and Philox4x32-10 (Salmon et al. 2011), k2 is the low 64
- * bits of Philox(key, { low and high 32 bits of counter, l, 0 }), word is Philox(k2, { unit / 4, b, t, 0 })[unit % 4]; an
- * element is dropped when word < floor(p 2^32), or p is 1, else times 1 / (1 - p).
- */
+ * @param rnn The plan.
+ * @param words Three rules, blank-separated: for the input matrices, for the recurrent matrices and the
+ *        projection, and for biases and per-unit weights.  A fourth word, "unit_forget", sets the bias of
+ *        gate a_f to 1.  To a rule all gates of a layer are one matrix [G U, columns].  PyTorch's networks
+ *        use "uniform uniform uniform", Keras's "xavier_uniform orthogonal zeros unit_forget".  The last
+ *        three rules are for matrices only.
+ *        - zeros, ones
+ *        - uniform: between -1 / sqrt(U) and 1 / sqrt(U)
+ *        - xavier_uniform: between -a and a, a = sqrt(6 / (G U + columns)) (Glorot and Bengio 2010)
+ *        - kaiming_uniform: between -a and a, a = sqrt(6 / columns) (He, Zhang, Ren and Sun 2015)
+ *        - orthogonal: orthonormal columns, or rows if there are fewer rows (Saxe, McClelland and Ganguli
+ *          2014); the time grows with the cube of their number */
+CG_API int  cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t seed,
+                               struct cg_mem params);
+
+/** Sizes and memory of a call; one struct serves forward and backward.
+ *
+ * Shapes are those of time_major.  Without it sequences are [B T .], and states [B L*D .] unless
+ * states_major is set.  Row b has lengths[b] valid steps; beyond them inputs are not read and outputs are
+ * zero.  For a row of length 0 the final state is the initial state, and the same holds for their
+ * gradients.  States and upstream gradients that are absent are zero; outputs that are absent are not
+ * computed.  input_c, output_c and their gradients belong to the cell state: a cell without one has none of
+ * them.
+ *
+ * Strides: a row, I or D*H elements, is dense.  An argument's bytes reach from the start of its first row to
+ * the end of its last; memory between rows is neither read nor written.  In outputs all rows of the smaller
+ * stride lie within the larger stride.
+ *
+ * Dropout sets elements of layer l's output [T B D*H] to zero by a counter-based generator.  The mask
+ * depends only on seed, counter, l and the element's t (counted from first_step), b and unit.  With key =
+ * seed and Philox4x32-10 (Salmon et al. 2011), k2 is the low 64 bits of Philox(key, { low and high 32 bits
+ * of counter, l, 0 }), and word is Philox(k2, { unit / 4, b, t, 0 })[unit % 4].  With dropout rate p an
+ * element is dropped if word < floor(p 2^32) or p is 1, else it is multiplied by 1 / (1 - p). */
 struct cg_rnn_call {
-	size_t  size;                            /* set by _init */
-	int64_t T, B;
-	const int32_t *lengths;                  /* of the host, [B], each 0 to T, in any order; NULL: all T */
-	uint64_t counter;                        /* the call's number, for dropout, all 64 bits: the same in forward and backward */
-	int64_t first_step;                      /* of this piece in a longer sequence; unidirectional only */
-	int     accumulate;                      /* add to params_backprop instead of overwriting it */
-	int     spend_reserve;                   /* backward may destroy the reserve, and on route cudnn does: that spares a copy */
-	struct cg_mem work, reserve, params;     /* cg_rnn_sizes() bytes, of the first two at least; work absent: the stream's */
-	struct cg_mem input, input_h, input_c;   /* [T B I] [L*D B H] [L*D B U] */
-	struct cg_mem output, output_h, output_c;                                /* [T B D*H] [L*D B H] [L*D B U] */
-	struct cg_mem output_backprop, output_h_backprop, output_c_backprop;     /* as output, output_h, output_c */
-	struct cg_mem input_backprop, input_h_backprop, input_c_backprop;        /* as input, input_h, input_c */
-	struct cg_mem params_backprop;           /* as params */
-	int     no_dropout;                      /* 1: drops nothing, as in evaluation, and keeps a reserve; the same in forward and backward */
-	/* Elements from a row to that of the next step (t) and to that of the next batch row (b), in input and input_backprop, and in output
-	 * and output_backprop; 0: as in dense memory.  A row itself, I or D*H elements, is dense.  An argument's bytes reach from the begin of
-	 * its first row to the end of its last one; what lies between rows is neither read nor written.  In memory that is written all rows of
-	 * the smaller stride lie within the larger one. */
-	int64_t input_t_stride, input_b_stride, output_t_stride, output_b_stride;
-	/* A packed sequence, as PyTorch has it, in place of lengths: of the host, [T], the first at most B, each of the others at most the one
-	 * before.  The first batch_sizes[t] of the batch rows have a step t.  input, output and their gradients are [N I] and [N D*H], N the
-	 * sum of batch_sizes: the rows of step 0, then those of step 1, and so on.  States have B rows.  NULL: none. */
+	size_t  size;            /**< sizeof the struct; set by _init. */
+	int64_t T, /**< Steps. */  B; /**< Batch size. */
+	const int32_t *lengths;  /**< Valid steps of each row, [B], 0 to T, unsorted; host memory; NULL: T. */
+	uint64_t counter;        /**< Number of the call, for dropout; the same in forward and backward. */
+	int64_t first_step;      /**< First step's index in a longer sequence; one direction only. */
+	int     accumulate;      /**< 1: add to params_backprop; 0: overwrite it. */
+	int     spend_reserve;   /**< 1: backward may destroy the reserve; route cudnn then saves a copy. */
+	struct cg_mem work,      /**< Workspace, cg_rnn_sizes.work bytes or more; absent: the stream's. */
+	              reserve,   /**< Reserve space, cg_rnn_sizes.reserve bytes or more. */
+	              params;    /**< Parameters, cg_rnn_sizes.params bytes. */
+	struct cg_mem input, /**< Input, [T B I]. */  input_h, /**< Initial hidden state, [L*D B H]. */
+	              input_c;   /**< Initial cell state, [L*D B U]. */
+	struct cg_mem output, /**< Output, [T B D*H]. */  output_h, /**< Final hidden state, [L*D B H]. */
+	              output_c;  /**< Final cell state, [L*D B U]. */
+	struct cg_mem output_backprop,   /**< Upstream gradient of output. */
+	              output_h_backprop, /**< Upstream gradient of output_h. */
+	              output_c_backprop; /**< Upstream gradient of output_c. */
+	struct cg_mem input_backprop,    /**< Gradient of input. */
+	              input_h_backprop, /**< Gradient of input_h. */
+	              input_c_backprop;  /**< Gradient of input_c. */
+	struct cg_mem params_backprop;   /**< Gradient of params. */
+	int     no_dropout;      /**< 1: drop nothing, but write a reserve; the same in both passes. */
+	int64_t input_t_stride,  /**< Elements between steps, in input and input_backprop; 0: dense. */
+	        input_b_stride,  /**< Elements between batch rows, in input and input_backprop; 0: dense. */
+	        output_t_stride, /**< Elements between steps, in output and output_backprop; 0: dense. */
+	        output_b_stride; /**< Elements between batch rows, in output and output_backprop; 0: dense. */
+	/** Packed sequence, as PyTorch's, in place of lengths: [T], in host memory, the first at most B, each
+	 * of the others at most the one before.  The first batch_sizes[t] rows of the batch have a step t.
+	 * input, output and their gradients are [N I] and [N D*H], N the sum of batch_sizes: the rows of
+	 * step 0, then those of step 1, and so on.  States have B rows.  NULL: none. */
 	const int32_t *batch_sizes;
 };
-/* All absent, all 0.  size: sizeof the struct. */
+/** Sets all memory absent and the rest 0.  size: sizeof the struct. */
 CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
-/* forward reads input, input_h, input_c and params and writes output, output_h, output_c and, in training, reserve.  backward
- * reads these inputs, the reserve of that forward and the output_*_backprops; it leaves the reserve as it was, unless it may spend
- * it.  A reserve in the host's memory that another forward or route made is refused; one on a device by its size, and altogether
- * under CELLGRAD_CHECK=1, which waits for it.  The reserve is aligned for acc: to 4 bytes, in f64 to 8; on route cudnn any other
- * multiple than one of 256 costs a copy.  The lengths are read before the call returns.
- * Where rows differ in length or the call is not time_major a device has an index of them, the stream's: sizes or lengths that
- * are not those of its last such call make it send another, and wait first for all that may use the host's side of the last; on
- * route cudnn a stream has one for each plan's last four sizes and lengths, of which each part of a long sequence counts as one.
- * A call that sends none can be captured while a CUstream is, with device memory alone and its own work memory; a captured call
- * with an index holds until the stream is called with other sizes or lengths, or closed.  Each launch of a captured call has the counter
- * that it was captured with, and so the same masks of dropout. */
-CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
-CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_rnn_call *call);
-/* The counter of the forward that wrote a reserve, for a backward that was not told: of a reserve of so many bytes in the host's memory,
- * or of a copy of its first 64.  A reserve on a device has it under CELLGRAD_CHECK=1 alone.  CG_BAD_ARGUMENT: it is none, or shorter. */
+/** Computes a network's outputs: reads input, input_h, input_c and params; writes output, output_h, output_c
+ * and, in training, reserve.  The lengths are read before the call returns.
+ *
+ * The reserve space is aligned for acc: to 4 bytes, in f64 to 8; on route cudnn an alignment below 256 costs
+ * a copy.  If rows differ in length or the call is not time_major, a device stream keeps an index of the
+ * rows.  Other sizes or lengths than in its last such call make it send a new index, after waiting for all
+ * work that may use the host's copy of the last.  On route cudnn a stream keeps an index of each plan's last
+ * four sizes and lengths; each part of a long sequence counts as one.  A call that sends no index can be
+ * captured with a CUstream, with device memory only and the caller's workspace.  A captured call with an
+ * index is valid until the stream is used with other sizes or lengths, or closed.  Every launch of a
+ * captured call has the counter of its capture, and so the same dropout masks. */
+CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
+                           const struct cg_rnn_call *call);
+/** Computes a network's gradients: reads the forward's inputs and its reserve, and the output_*_backprops.
+ * It leaves the reserve unchanged, unless spend_reserve is set.  A reserve in host memory that another
+ * forward or route wrote is rejected; one in device memory is rejected by its size, and by its header under
+ * CELLGRAD_CHECK=1, which waits for the device.  The rest is as for cg_rnn_forward(). */
+CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn,
+                            const struct cg_rnn_call *call);
+/** Reads the counter of the forward that wrote a reserve space, from host memory: the reserve, or a copy of
+ * its first 64 bytes.  A reserve in device memory has a counter only under CELLGRAD_CHECK=1.
+ * CG_BAD_ARGUMENT: not a reserve, or too short. */
 CG_API int  cg_rnn_reserve_counter(const void *reserve, size_t bytes, uint64_t *counter);
 
-/* ---- weights of other programs.  A format is a list of tensors, each made of regions of params in an order and an orientation of
- * its own: `cellgrad convert --help` and cellgrad.1 say them all.  Nothing here needs a device. ---- */
+/** @} */
+/**
+ * @defgroup weights Weights of other programs
+ *
+ * A format is a list of tensors; each is made of regions of params in the format's own order and
+ * orientation.  cellgrad-weights(7) describes every format.  No device is needed.
+ *
+ * Errors: CG_BAD_ARGUMENT for an unknown format (the message has the nearest) or a wrong network;
+ * CG_UNSUPPORTED for what a format cannot hold.
+ *
+ * Threads: all calls are safe from any thread.
+ * @{
+ */
 
-/* The i-th format's name: cellgrad canonical pytorch keras block block_v2 checkpoint onnx; NULL past the last. */
+/** Returns the i-th format's name (cellgrad canonical pytorch keras block block_v2 checkpoint onnx), or NULL
+ * past the last. */
 CG_API const char *cg_format_name(int i);
 
-enum { CG_TENSOR_NAME = 128, CG_TENSOR_RANK = 4 };
+enum {
+	CG_TENSOR_NAME = 128, /**< Bytes of a name in cg_tensor, with its terminating zero. */
+	CG_TENSOR_RANK = 4 /**< Maximum rank in cg_tensor. */
+};
+/** Description of a tensor. */
 struct cg_tensor {
-	char    name[CG_TENSOR_NAME];            /* "weight_ih_l0", "lstm/lstm_cell/kernel"; a model's own name may stand before it */
-	int     rank;
-	int64_t shape[CG_TENSOR_RANK];
-	size_t  bytes;                           /* in the network's dtype */
+	char    name[CG_TENSOR_NAME];    /**< "weight_ih_l0", "lstm/lstm_cell/kernel"; files may prefix it. */
+	int     rank;            /**< Number of dimensions. */
+	int64_t shape[CG_TENSOR_RANK];   /**< Elements of each dimension, slowest first. */
+	size_t  bytes;           /**< Size in the network's dtype. */
 };
 
+/** A network's weights in a format. */
 struct cg_weights {
-	size_t  size;                            /* set by _init */
-	const char *format;
-	const struct cg_rnn_config *network;     /* cell, options, values, dtype, layers, directions, input mode and sizes count */
-	int     gradients;                       /* they are gradients by weights, not weights */
-	int     lossy;                           /* save even what load will not give back */
-	void   *params;                          /* of the host, aligned or not */
-	size_t  bytes;                           /* of params: format "cellgrad" has them as its one tensor */
+	size_t  size;            /**< sizeof the struct; set by _init. */
+	const char *format;      /**< A name of cg_format_name(). */
+	const struct cg_rnn_config *network; /**< Reads cell, options, values, dtype, layers, directions,
+	                                      * input mode and sizes. */
+	int     gradients;       /**< 1: the tensors are gradients of weights; 0: weights. */
+	int     lossy;           /**< 1: save also what load cannot restore. */
+	void   *params;          /**< The parameters, in host memory, of any alignment. */
+	size_t  bytes;           /**< Size of `params`; in format "cellgrad" they are the only tensor. */
 };
-/* All absent, all 0.  size: sizeof the struct. */
+/** Zeroes the struct.  size: sizeof the struct. */
 CG_API void cg_weights_init(struct cg_weights *weights, size_t size);
-/* The k-th tensor of the network in the format; name "" past the last.  params are not looked at.  CG_BAD_ARGUMENT: no such format,
- * with the nearest, or a wrong network; CG_UNSUPPORTED: what the format cannot hold: a projection, per-unit weights, skip_input, a
- * cell, a forget_bias or cell_clip that does something. */
+/** Describes the k-th tensor of the network in the format; past the last its name is "".  Does not read
+ * params.  CG_UNSUPPORTED: the format cannot hold a projection, per-unit weights, skip_input, the cell, or a
+ * forget_bias or cell_clip that has an effect. */
 CG_API int  cg_weights_tensor(const struct cg_weights *weights, int k, struct cg_tensor *tensor);
-/*
- * Copies the k-th tensor into params, or out of them; its bytes are those that cg_weights_tensor says.  What one load does not write
- * another does: params are whole when all tensors are loaded, and a tensor that a file may lack (biases) is skipped by clearing
- * params first.  Where a format has one bias for two, load puts it into bR and zeros into bW, for checkpoint a half into each,
- * and save adds them; CG_UNSUPPORTED if load would make other bits of the sum, unless lossy.  The gradient by such a bias is
- * loaded into both; those saved are equal to the bit and one is taken, else CG_UNSUPPORTED unless lossy.
- */
+/** Copies the k-th tensor, of the size from cg_weights_tensor(), into params.
+ *
+ * Each load writes its own regions: params are complete when all tensors are loaded.  If a file lacks a
+ * tensor that may be absent (biases), clear params first.  Where a format has one bias for two, the bias
+ * goes into bR and bW is zero; format checkpoint puts a half into each.  The gradient of such a bias goes
+ * into both. */
 CG_API int  cg_weights_load(const struct cg_weights *weights, int k, const void *tensor, size_t bytes);
+/** Copies the k-th tensor, of the size from cg_weights_tensor(), out of params.  Where a format has one bias
+ * for two, it is the sum; CG_UNSUPPORTED if load would restore a sum with other bits, unless `lossy` is
+ * set.  Of two gradients that are equal to the bit one is taken; CG_UNSUPPORTED if they differ, unless
+ * `lossy` is set. */
 CG_API int  cg_weights_save(const struct cg_weights *weights, int k, void *tensor, size_t bytes);
+
+/** @} */
 
 #ifdef __cplusplus
 }

@@ -16,7 +16,7 @@ unit_tests = \
 	%D%/bindings/jax/xla_host_test %D%/bindings/tensorflow/tf_plugin_test %D%/bindings/tensorflow/tf_absent_test \
 	%D%/gen/print_test %D%/gen/limit_test %D%/fuzz/cell_fuzz %D%/backends/cpu/blas_test
 # Of the source and of what is built from it.
-quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
+quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/reference.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
 script_tests = \
 	%D%/peers_rehearsal.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/parallel.sh \
 	%D%/gen/oclgrind.sh %D%/gen/gemm.sh %D%/gen/compile.sh %D%/gpu_rehearsal.sh
@@ -342,7 +342,7 @@ cpucheck:
 # Other processors and another C library, as far as there are compilers for them: make crosscheck, or crosscheck ROWS='NAME...'.
 crosscheck: all %D%/conformance/checksum
 	MAKE='$(MAKE)' UNIT='$(unit_tests) %D%/conformance/conformance %D%/sequence/sequence' srcdir='$(srcdir)' $(SHELL) $(srcdir)/%D%/cross.sh $(ROWS)
-clean-local: clean-fake
+clean-local: clean-fake clean-docs
 	rm -rf cross toy
 
 # What takes too long for check: the suites on OpenCL with kernels as PoCL optimises them; networks of 20,000 cells drawn at random;
@@ -357,6 +357,7 @@ bigcheck: %D%/sequence/sequence %D%/conformance/conformance
 	CELLGRAD_TEST_FORMS=all $(MAKE) check TESTS=%D%/backends/cuda/cuda_forms_test.fake
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/old.sh later
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/toy.sh
+	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/reference.sh whole
 	CELLGRAD_TEST_ARCHS='$(ARCHS)' $(MAKE) check TESTS=%D%/gen/compile.sh
 CLEANFILES += %D%/gen/cuda-resources.txt
 

@@ -29,7 +29,11 @@ else
 fi
 row="\\($(echo "$routes" | sed 's/ /\\|/g')\\)"
 sed -n "s/^| \`$row\` | \`\(b*f[0-9]*\)\` | \(.*\) |\$/\1|\2|\3/p" "$srcdir/docs/numerics.md" | says 2 'docs/numerics.md has it'
-sed -n "s/^ \*   $row  *\(b*f[0-9]*\)  *\(.*\)/\1|\2|\3/p" "$srcdir/runtime/cellgrad.h" | says 3 'the header has it'
+# A row of the header goes on in lines that begin where its words do.
+awk -v routes="^ \\*   ($(echo "$routes" | tr ' ' '|')) +b?f[0-9]+ " '
+	$0 ~ routes { if (row != "") print row; row = $2 "|" $3 "|"; sub(routes " *", ""); row = row $0; next }
+	/^ \*                   [^ ]/ && row != "" { sub(/^ \* +/, ""); row = row " " $0; next }
+	{ if (row != "") print row; row = "" }' "$srcdir/runtime/cellgrad.h" | says 3 'the header has it'
 n=3
 for page in cellgrad.1 cellgrad.3; do
 	n=$((n + 1))

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# make docs: the API reference in docs/html of the build folder.  From the header, README.md and docs/*.md by Doxygen, which fails on a
+# public name without documentation; from the docstrings of the Python package by a script.  Neither is needed for a build.
+EXTRA_DIST += %D%/README.md %D%/Doxyfile.in %D%/link_filter.sh %D%/python_pages.py
+DOXYGEN = doxygen
+docs: %D%/Doxyfile
+	@command -v $(DOXYGEN) >/dev/null || { echo 'make docs: there is no $(DOXYGEN) (Debian: doxygen)' >&2; exit 1; }
+	@$(MKDIR_P) docs
+	{ cat %D%/Doxyfile; echo 'OUTPUT_DIRECTORY = docs'; \
+	  echo 'INPUT =' $(abs_top_srcdir)/runtime/cellgrad.h $(abs_top_srcdir)/README.md `ls $(abs_top_srcdir)/docs/*.md 2>/dev/null`; } | $(DOXYGEN) -
+	@test -n '$(PYTHON)' || echo 'make docs: there is no python3: no pages of the Python package' >&2
+	test -z '$(PYTHON)' || $(PYTHON) $(srcdir)/%D%/python_pages.py $(srcdir)/python docs/html/python
+	@echo 'docs/html/index.html and docs/html/python/index.html'
+clean-docs:
+	rm -rf docs/html
+.PHONY: docs clean-docs

@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The API reference: Doxygen finds a public name of the header without documentation, the header is as long and as wide as a reader can
+# stand, each group says its errors and its threads, the Python package has a page of each of its parts, and `make docs` says what it
+# lacks.
+#   reference.sh          the header alone, quickly: a part of make check
+#   reference.sh whole    make docs, with README.md and docs/*.md: a part of make bigcheck
+# Runs in the build tree.  srcdir: the source; MAKE: make; DOXYGEN: doxygen.
+set -u
+srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
+header=$srcdir/runtime/cellgrad.h
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+unset MAKEFLAGS MFLAGS MAKELEVEL
+doxygen=${DOXYGEN:-doxygen} why=$scratch/why n=0 red=0
+python=$(command -v python3)
+
+report()
+{
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else red=1; sed 's/^/# /' "$why"; echo "not ok $n - $2"; fi
+}
+skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
+
+# reference HEADER: Doxygen on a header alone; what is undocumented is in $why.  Older ones do not look at the values of enums.
+reference()
+{
+	{ grep -v '^USE_MDFILE\|^FILTER_P' runtime/reference/Doxyfile; echo "GENERATE_HTML = NO"; echo "GENERATE_XML = YES"
+	  echo "OUTPUT_DIRECTORY = $scratch/xml"; echo "INPUT = $1"; } | "$doxygen" - >"$why" 2>&1 || return
+	awk '/<enumvalue / { getline; value = $0; gsub(/<[^>]*>| /, "", value); said = 0; next }
+		/<para>/ { said = 1 }
+		/<\/enumvalue>/ { values++; if (!said) print value " is not documented" }
+		END { if (values < 20) print values " values of enums" }' "$scratch"/xml/xml/*.xml >"$why"
+	[ ! -s "$why" ]
+}
+
+if [ "${1:-}" = whole ]; then
+	if command -v "$doxygen" >/dev/null; then
+		"${MAKE:-make}" -s docs >"$why" 2>&1 </dev/null && [ -s docs/html/index.html ] && [ -s docs/html/python/cellgrad.html ]
+		report $? 'make docs'
+	else
+		skip 'make docs' "there is no $doxygen"
+	fi
+	echo "1..$n"
+	exit $red
+fi
+
+if command -v "$doxygen" >/dev/null; then
+	reference "$header"
+	report $? 'every public name of the header is documented'
+	# What that shows: without its comment a name is found.
+	for what in 'CG_NO_MEMORY,< Host or device memory is exhausted[.]' 'cg_cell_name, Returns the i-th built-in.*last[.]' \
+		'place,< An enum cg_place[.]'; do
+		sed "s,/[*][*]${what#*,} [*]/,," "$header" >"$scratch/cellgrad.h"
+		reference "$scratch/cellgrad.h"
+		grep -q "${what%%,*}.* is not documented" "$why" || echo "${what%%,*} is not missed"
+	done >"$scratch/unseen"
+	mv "$scratch/unseen" "$why"
+	[ ! -s "$why" ]
+	report $? 'a name without documentation is found'
+else
+	skip 'every public name of the header is documented' "there is no $doxygen (Debian: doxygen)"
+	skip 'a name without documentation is found' "there is no $doxygen (Debian: doxygen)"
+fi
+
+expand "$header" | awk 'length > 110 { print FNR ": " length " columns" }' >"$why"
+[ ! -s "$why" ]
+report $? 'the header has at most 110 columns'
+
+awk '/@defgroup/ { name = $3; groups++; errors = threads = 0 } / \* Errors: / { errors = 1 } / \* Threads: / { threads = 1 }
+	/@\{/ { if (!errors) print name ": no paragraph on errors"; if (!threads) print name ": no paragraph on threads" }
+	END { if (groups < 7) print groups " groups" }' "$header" >"$why"
+[ ! -s "$why" ]
+report $? 'every group of the header says its errors and its threads'
+
+if [ -n "$python" ]; then
+	"$python" "$srcdir/runtime/reference/python_pages.py" "$srcdir/python" "$scratch/python" >"$why" 2>&1 &&
+		for part in "$srcdir"/python/cellgrad/ "$srcdir"/python/cellgrad/*/; do
+			[ -f "$part/__init__.py" ] || continue
+			page=cellgrad.${part#"$srcdir"/python/cellgrad/} page=${page%[./]}
+			grep -q '<h2 id=' "$scratch/python/$page.html" || echo "$page has no names"
+		done >"$why" && [ ! -s "$why" ] && grep -q 'id="cellgrad.Network.forward"' "$scratch/python/cellgrad.html"
+	report $? 'every part of the Python package has a page, every public name a docstring'
+else
+	skip 'the pages of the Python package' 'there is no python3'
+fi
+
+! "${MAKE:-make}" -s docs DOXYGEN=no-such-doxygen >"$why" 2>&1 </dev/null && grep -q 'there is no no-such-doxygen' "$why"
+report $? 'make docs says that there is no Doxygen'
+echo "1..$n"
