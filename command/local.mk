@@ -36,9 +36,11 @@ CLEANFILES += %D%/demo/texts.c
 cellgrad_SOURCES = %D%/main.c
 cellgrad_LDADD = %D%/libcommand.la
 if COMMAND
-install-data-local:
+install_data += install-cases
+uninstall += uninstall-cases
+install-cases:
 	$(MKDIR_P) '$(DESTDIR)$(pkgdatadir)/data'
 	$(INSTALL_DATA) $(srcdir)/tests/data/*BlockCellGrad-*.safetensors '$(DESTDIR)$(pkgdatadir)/data'
-uninstall-local:
+uninstall-cases:
 	rm -rf '$(DESTDIR)$(pkgdatadir)/data'
 endif

@@ -175,7 +175,7 @@ static int tile(struct safetensors *s, const unsigned char *data, uint64_t total
 }
 
 /* Files that are often taken for safetensors, by their first bytes; and what to do with each. */
-#define SAVE "save its tensors by safetensors.torch.save_file or safetensors.numpy.save_file; cellgrad(1) shows how"
+#define SAVE "save its tensors by safetensors.torch.save_file or safetensors.numpy.save_file; cellgrad-convert(1) shows how"
 static const struct foreign { const char *beginning, *is, *instead; } foreign[] = {
 	{ "PK\3\4",           "a zip file, as PyTorch's .pt and .pth, NumPy's .npz and Keras's .keras are", SAVE },
 	{ "\x80\2",           "a pickle of Python, as old files of PyTorch are", SAVE },

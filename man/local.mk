@@ -1,6 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
 # Manual pages, in mdoc.
-man_MANS = %D%/cellgrad.3 %D%/cellgrad-cell.7
+man_MANS = %D%/cellgrad.3 %D%/cellgrad-cell.7 %D%/cellgrad-weights.7
+command_pages = \
+	%D%/cellgrad.1 %D%/cellgrad-run.1 %D%/cellgrad-convert.1 %D%/cellgrad-emit.1 %D%/cellgrad-check.1 %D%/cellgrad-info.1 \
+	%D%/cellgrad-demo.1 %D%/cellgrad-bench.1 %D%/cellgrad-cache.1
 if COMMAND
-man_MANS += %D%/cellgrad.1
+man_MANS += $(command_pages)
 endif
-EXTRA_DIST += %D%/cellgrad.1 %D%/cellgrad.3 %D%/cellgrad-cell.7
+EXTRA_DIST += %D%/cellgrad.3 %D%/cellgrad-cell.7 %D%/cellgrad-weights.7 $(command_pages)
+
+# Every call has a page of its own, which is cellgrad(3).  tests/man.sh compares this list with the header.
+calls = \
+	cg_message cg_version cg_set_allocator cg_open cg_adopt cg_close cg_describe cg_device cg_pool_init cg_pool_set \
+	cg_supports cg_stream_open cg_stream_sync cg_stream_close cg_stream_take cg_stream_give cg_host cg_alloc cg_free cg_put \
+	cg_get cg_lstm_block_init cg_lstm_block_work cg_lstm_block_forward cg_lstm_block_grad cg_gru_block_init \
+	cg_gru_block_work cg_gru_block_forward cg_gru_block_grad cg_cell_find cg_cell_name cg_cell_parse cg_cell_load \
+	cg_cell_close cg_cell_parts_init cg_cell_info cg_kernel_emit cg_kernel_manifest cg_text_free cg_kernel_run \
+	cg_rnn_config_init cg_rnn_open cg_rnn_close cg_rnn_get cg_rnn_hold cg_rnn_route cg_rnn_route_at cg_rnn_sizes \
+	cg_rnn_call_sizes cg_rnn_reserve_bound cg_rnn_region cg_rnn_params cg_rnn_config_region cg_rnn_init_params \
+	cg_rnn_call_init cg_rnn_forward cg_rnn_backward cg_rnn_reserve_counter cg_format_name cg_weights_init cg_weights_tensor \
+	cg_weights_load cg_weights_save
+
+install-calls:
+	$(MKDIR_P) '$(DESTDIR)$(man3dir)'
+	for call in $(calls); do echo '.so man3/cellgrad.3' >'$(DESTDIR)$(man3dir)'/$$call.3 || exit 1; done
+uninstall-calls:
+	for call in $(calls); do rm -f '$(DESTDIR)$(man3dir)'/$$call.3; done
+install_data += install-calls
+uninstall += uninstall-calls
+.PHONY: install-calls uninstall-calls

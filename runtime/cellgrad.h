@@ -54,9 +54,12 @@ extern "C" {
  * @{
  */
 
-#define CG_VERSION_MAJOR 0       /**< Major version of this header. */
-#define CG_VERSION_MINOR 2       /**< Minor version of this header. */
-#define CG_VERSION_PATCH 0       /**< Patch version of this header. */
+/** Major version of this header. */
+#define CG_VERSION_MAJOR 0
+/** Minor version of this header. */
+#define CG_VERSION_MINOR 2
+/** Patch version of this header. */
+#define CG_VERSION_PATCH 0
 
 /** Result of a call. */
 enum cg_status {
@@ -351,8 +354,7 @@ CG_API const char *cg_cell_name(int i);
  * is NAME:line:column: what was expected, the line and a caret, where NAME is name_in_errors.  The caller
  * closes the cell.  Kernels and plans made from it keep what they need, so it may be closed before them. */
 CG_API int  cg_cell_parse(const char *text, const char *name_in_errors, struct cg_cell **cell);
-/** Reads a cell from a file; errors name its path.  CG_FILE: it cannot be read, or has more than 2^20 bytes.
- */
+/** Reads a cell from a file; errors name its path.  CG_FILE: it is unreadable or over 2^20 bytes. */
 CG_API int  cg_cell_load(const char *path, struct cg_cell **cell);
 /** Closes a cell of cg_cell_parse() or cg_cell_load(); NULL is allowed. */
 CG_API void cg_cell_close(struct cg_cell *cell);
@@ -410,8 +412,7 @@ struct cg_kernel {
  * CG_BUILD: a name in the cell has another meaning in such a text. */
 CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
 /** Prints, as JSON, what a program needs in order to call the functions of cg_kernel_emit(), whose errors it
- * has.  "command" names a cell from a file as ./NAME.cell, whatever its folder.  Freed with cg_text_free().
- */
+ * has.  "command" names a cell of a file as ./NAME.cell.  The caller frees the text with cg_text_free(). */
 CG_API int  cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json);
 /** Frees a text; NULL is allowed. */
 CG_API void cg_text_free(char *text);

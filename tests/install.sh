@@ -76,10 +76,13 @@ programs()
 
 expected()
 {
-	printf '%s\n' "$INCLUDEDIR/cellgrad.h" "$LIBDIR/pkgconfig/cellgrad.pc" "$MANDIR/man3/cellgrad.3" "$MANDIR/man7/cellgrad-cell.7"
+	printf '%s\n' "$INCLUDEDIR/cellgrad.h" "$LIBDIR/pkgconfig/cellgrad.pc" "$MANDIR/man3/cellgrad.3" "$MANDIR/man7/cellgrad-cell.7" \
+		"$MANDIR/man7/cellgrad-weights.7"
+	sed -n 's/^CG_API .*[ *]\(cg_[a-z0-9_]*\)(.*/\1/p' "$srcdir/runtime/cellgrad.h" | sed "s,.*,$MANDIR/man3/&.3,"
 	has_static && echo "$LIBDIR/libcellgrad.a"
 	has_shared && echo "$LIBDIR/cellgrad/cellgrad_jax.so"
-	has_command && printf '%s\n' "$BINDIR/cellgrad" "$MANDIR/man1/cellgrad.1"
+	has_command && printf '%s\n' "$BINDIR/cellgrad" "$MANDIR/man1/cellgrad.1" &&
+		(cd "$srcdir/man" && printf "$MANDIR/man1/%s\n" cellgrad-*.1)
 	(cd "$srcdir/templates" && printf "$DATADIR/cells/%s\n" *.cell)
 	(cd "$srcdir" && printf "$DOCDIR/%s\n" README.md LICENSE docs/*.md docs/*.svg)
 	(cd "$srcdir/examples" && printf "$DOCDIR/examples/%s\n" README.md *.c *.cc)

@@ -41,27 +41,27 @@ display()
 		{ last = $0 }' "$man/$1"
 }
 
-# options: what a --help lists, or a list of an mdoc page says, as "-o --output".
+# options: what a --help lists, or the section OPTIONS of an mdoc page, as "-o --output".
 options_of_help()
 {
 	awk 'match($0, /^  (-[A-Za-z], |    )--[A-Za-z][A-Za-z0-9-]*/) { $0 = substr($0, 1, RLENGTH); gsub(/,/, ""); $1 = $1; print }'
 }
 options_of_page()
 {
-	awk -v section="$1" '
-		/^\.S[sh] / { now = substr($0, 5) }
-		/^\.It Fl / && now == section {
+	awk '
+		/^\.Sh / { now = $2 }
+		/^\.It Fl / && now == "OPTIONS" {
 			line = ""
 			for (k = 3; k <= NF && $k != "Ns"; k++)
 				if ($k ~ /^-?[A-Za-z][A-Za-z0-9-]*$/ && $k != "Fl")
 					line = line (line == "" ? "" : " ") "-" $k
 			print line
-		}' "$man/cellgrad.1"
+		}' "$man/$1"
 }
 
 # ---- the pages themselves ----
 
-for page in cellgrad.1 cellgrad.3 cellgrad-cell.7; do
+for page in $(cd "$man" && echo *.[137]); do
 	if command -v mandoc >/dev/null; then
 		mandoc -Tlint -Wwarning "$man/$page" >"$why" 2>&1
 		report $? "mandoc has no word against $page"
@@ -87,6 +87,9 @@ awk '/^CG_API/ { text = "" } { text = text " " $0 } /;/ && text ~ /^ CG_API/ { p
 sed -n 's/^\.It Fn \(cg_\)/\1/p' "$man/cellgrad.3" | sed 's/ void$//' >"$scratch/written"
 same 'every call of the header is in cellgrad(3), with its arguments'
 sed 's/ .*//' "$scratch/there" >"$scratch/calls"
+cp "$scratch/calls" "$scratch/there"
+sed -n '/^calls = /,/[^\\]$/p' "$man/local.mk" | tr -s ' \t\\' '\n' | grep '^cg_' >"$scratch/written"
+same 'every call of the header has a manual page of its own, an alias of cellgrad(3)'
 
 sed -n 's/^	\(CG_[A-Z_]*\)  *=  *-[0-9].*/\1/p' "$srcdir/runtime/cellgrad.h" >"$scratch/there"
 sed -n 's/^\.It Dv \(CG_[A-Z_]*\)$/\1/p' "$man/cellgrad.3" >"$scratch/written"
@@ -142,21 +145,25 @@ report $? 'nothing but runtime/core/environment.c reads the environment'
 if [ -x "$CELLGRAD" ]; then
 	"$CELLGRAD" --help | awk 'NF == 0 { blocks++ } NF && blocks == 1 { print $1 }' >"$scratch/there"
 	cp "$scratch/there" "$scratch/commands"
-	awk '/^\.Sh / { now = $2 } /^\.Ss / && now == "DESCRIPTION" && $0 != ".Ss Every command" { print substr($0, 5) }' \
-		"$man/cellgrad.1" >"$scratch/written"
+	awk '/^\.Sh / { now = $2 } /^\.It Xr cellgrad-/ && now == "COMMANDS" { print substr($3, 10) }' "$man/cellgrad.1" >"$scratch/written"
 	same 'every command is in cellgrad(1)'
-	awk '/^\.Sh / { now = $2 } /^\.Cm / && now == "SYNOPSIS" { print $2 }' "$man/cellgrad.1" >"$scratch/written"
-	same 'every command is in the synopsis of cellgrad(1)'
+	for page in "$man"/cellgrad-*.1; do
+		awk '/^\.Sh / { now = $2 } /^\.Nm cellgrad / && now == "SYNOPSIS" { print $3 }' "$page"
+	done >"$scratch/written"
+	same 'every command has a page with its synopsis'
 	"$CELLGRAD" --help | tr -s ' ' '\n' | grep '^--' >"$scratch/there"
-	options_of_page DESCRIPTION | tr ' ' '\n' | grep '^--' >"$scratch/written"
+	options_of_page cellgrad.1 | tr ' ' '\n' | grep '^--' >"$scratch/written"
 	same 'every option without a command is in cellgrad(1)'
 	while read -r command; do
 		"$CELLGRAD" "$command" --help | options_of_help >"$scratch/there"
-		{ options_of_page 'Every command'; options_of_page "$command"; } >"$scratch/written"
-		same "every option of $command is in cellgrad(1)"
+		options_of_page "cellgrad-$command.1" >"$scratch/written"
+		same "every option of $command is in cellgrad-$command(1)"
 	done <"$scratch/commands"
+	"$CELLGRAD" convert --help | sed -n '/^IN and OUT/,/^cellgrad/s/^  \([a-z][a-z0-9_]*\)  .*/\1/p' >"$scratch/there"
+	awk '/^\.Sh / { now = $2 } /^\.It Cm / && now == "FORMATS" { print $3 }' "$man/cellgrad-weights.7" >"$scratch/written"
+	same 'every format of weights is in cellgrad-weights(7)'
 else
-	skip 'the command in cellgrad(1)' 'configured with --disable-command'
+	skip 'the commands in cellgrad(1) and the pages of each' 'configured with --disable-command'
 fi
 
 # ---- the language ----
@@ -184,7 +191,7 @@ done >"$scratch/there"
 awk '/^\.S[sh] / { now = $2 } now == "Limits" && /^[0-9]/ { sub(/,.*/, ""); print }' "$man/cellgrad-cell.7" >"$scratch/written"
 same 'every limit is in cellgrad-cell(7)'
 
-sed -n 's/^\.Fn \([a-z0-9_]*\).*/\1/p' "$man/cellgrad.3" "$man/cellgrad-cell.7" | grep -v '^_work$' | sort -u >"$scratch/said"
+sed -n 's/^\.Fn \([a-z0-9_]*\).*/\1/p' "$man"/*.[137] | grep -v '^_work$' | sort -u >"$scratch/said"
 sort "$scratch/calls" "$scratch/functions" | comm -13 - "$scratch/said" | sed 's/^/there is no /' >"$why"
 [ -s "$scratch/said" ] && [ ! -s "$why" ]
 report $? 'every function that is spoken of exists'

@@ -35,7 +35,7 @@ awk -v routes="^ \\*   ($(echo "$routes" | tr ' ' '|')) +b?f[0-9]+ " '
 	/^ \*                   [^ ]/ && row != "" { sub(/^ \* +/, ""); row = row " " $0; next }
 	{ if (row != "") print row; row = "" }' "$srcdir/runtime/cellgrad.h" | says 3 'the header has it'
 n=3
-for page in cellgrad.1 cellgrad.3; do
+for page in cellgrad-info.1 cellgrad.3; do
 	n=$((n + 1))
 	awk "/^\.It ($(echo "$routes" | tr ' ' '|')) b?f[0-9]+\$/ "'{ line = $2 "|" $3; getline; print line "|" $0 }' "$srcdir/man/$page" | says $n "$page has it"
 done

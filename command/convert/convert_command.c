@@ -44,7 +44,7 @@ static const char text[] =
 	"              checkpoints keep them\n"
 	"  onnx        W, R, B, P of LSTM i o f c, GRU z r h and RNN\n"
 	"\n"
-	"cellgrad.1 says each name and shape, and how a file of each is made.  What the\n"
+	"cellgrad-weights(7) has each name and shape.  What the\n"
 	"network is, the tensors say, or IN's metadata, or NAME=VALUE.  One that\n"
 	"contradicts the metadata about the cell, options, values, sizes, direction or\n"
 	"input_mode is refused without --ignore-metadata; in all else NAME=VALUE decides.\n"
